@@ -15,13 +15,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// sandbox is a folder with an mcpd.hcl and a tools.d, for one mcpd.
+// sandbox is a directory with an mcpd.hcl and a tools.d.
 type sandbox struct{ dir string }
 
-// newSandbox returns a sandbox that serves one tool.
+// newSandbox returns a sandbox with one tool.
 func newSandbox(t *testing.T) sandbox {
 	t.Helper()
-	// A short path, since sockets are made there.
+	// Sockets need a short path.
 	dir, err := os.MkdirTemp("", "mcpd")
 	if err != nil {
 		t.Fatal(err)
@@ -43,12 +43,12 @@ func (s sandbox) write(t *testing.T, name, text string) {
 	}
 }
 
-// env is the environment of an mcpd of the sandbox.
+// env returns the environment of an mcpd in the sandbox.
 func (s sandbox) env(more ...string) []string {
 	return append(append(os.Environ(), "XDG_STATE_HOME="+filepath.Join(s.dir, "state")), more...)
 }
 
-// run runs mcpd in the sandbox: a verb in this process, and a server in one of its own.
+// run runs mcpd in the sandbox: verbs in this process, a server in its own process.
 func (s sandbox) run(t *testing.T, env []string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	if args[0] == "serve" {
@@ -81,13 +81,13 @@ func (s sandbox) holds(t *testing.T) []string {
 	return names
 }
 
-// badStarts are starts of mcpd serve that fail: what is written before, how it is
-// started, the exit code and the line that says why.
+// badStarts are starts of mcpd serve that fail: the setup, the flags, the exit code and
+// the error line.
 var badStarts = map[string]struct {
 	file, text string
 	args, env  []string
 	code       int
-	// first is a line that names the place, where there is one, and line the last.
+	// first is a line with the position, if any; line is the last line.
 	first, line string
 }{
 	"an unknown flag":                                 {args: []string{"--lisen", "x"}, code: 2, line: `unknown flag: --lisen; see mcpd serve --help`},
@@ -133,7 +133,7 @@ var badStarts = map[string]struct {
 	"an interval that is none":                        {env: []string{"WATCHDOG_USEC=soon"}, code: 2, line: `WATCHDOG_USEC is "soon", .*; unset it, or run mcpd under systemd`},
 }
 
-// TestABadStartSaysWhyAndLeavesNothing starts mcpd in every way that fails.
+// Each failed start prints one error and leaves no files.
 func TestABadStartSaysWhyAndLeavesNothing(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
@@ -153,29 +153,29 @@ func TestABadStartSaysWhyAndLeavesNothing(t *testing.T) {
 				args = append(args, strings.ReplaceAll(arg, "$TAKEN", taken.Addr().String()))
 			}
 			if !slices.Contains(start.args, "--listen") && !strings.Contains(start.text, "listen") {
-				args = append(args, "--listen", "127.0.0.1:0") // another server may have the usual port
+				args = append(args, "--listen", "127.0.0.1:0") // another server may use the default port
 			}
 			before := s.holds(t)
 			code, stdout, stderr := s.run(t, start.env, args...)
 			lines := strings.Split(strings.TrimSuffix(stderr, "\n"), "\n")
 			last := lines[len(lines)-1]
 			if code != start.code || !regexp.MustCompile(`\Amcpd: `+start.line+`\z`).MatchString(last) || stdout != "" {
-				t.Errorf("exit code %d, want %d; the last line is\n%s\nwant\nmcpd: %s\n%s%s", code, start.code, last, start.line, stdout, stderr)
+				t.Errorf("exit code %d, want %d; last line\n%s\nwant\nmcpd: %s\n%s%s", code, start.code, last, start.line, stdout, stderr)
 			}
 			if !regexp.MustCompile(`(?m)^` + start.first).MatchString(stderr) {
-				t.Errorf("no line is\n%s\n%s", start.first, stderr)
+				t.Errorf("missing line\n%s\n%s", start.first, stderr)
 			}
 			if said := strings.Count("\n"+stderr, "\nmcpd: "); said != 1 {
-				t.Errorf("it says %d times why:\n%s", said, stderr)
+				t.Errorf("the error is printed %d times:\n%s", said, stderr)
 			}
 			if diff := cmp.Diff(before, s.holds(t)); diff != "" {
-				t.Errorf("files are left (-before +after)\n%s", diff)
+				t.Errorf("files remain (-before +after)\n%s", diff)
 			}
 		})
 	}
 }
 
-// badEdits are edits that cannot be loaded, and what status says of them.
+// badEdits are edits that cannot be loaded, and the resulting status.
 var badEdits = []struct{ file, text, health string }{
 	{"tools.d/b.hcl", "tool \"b\" {\n  run = \"return (;\"\n}\n", "serving last good, 1 file broken"},
 	{"tools.d/b.hcl", "tool \"b\" {\n", "serving last good, 1 file broken"},
@@ -192,8 +192,8 @@ var badEdits = []struct{ file, text, health string }{
 	{"tools.d/c/b.hcl.json", "{\"tool\": ", "serving last good, 1 file broken"},
 }
 
-// TestABadEditLeavesTheOldStateServing makes every edit to one server, which is
-// asked for a reload, for a call and how it is.
+// All edits are made to one server. After each edit a reload fails, a call succeeds and
+// status reports the error.
 func TestABadEditLeavesTheOldStateServing(t *testing.T) {
 	t.Parallel()
 	s := newSandbox(t)
@@ -211,13 +211,13 @@ func TestABadEditLeavesTheOldStateServing(t *testing.T) {
 		before, _ := os.ReadFile(filepath.Join(s.dir, edit.file))
 		s.write(t, edit.file, edit.text)
 		if code, _, stderr := s.run(t, nil, "reload"); code != 1 || !strings.HasSuffix(stderr, "nothing was changed; "+edit.health+"\n") {
-			t.Errorf("%s %q: reload ends with %d\n%s", edit.file, edit.text, code, stderr)
+			t.Errorf("%s %q: reload exits with %d\n%s", edit.file, edit.text, code, stderr)
 		}
 		if code, stdout, stderr := s.run(t, nil, "call", "a", "--url", d.url); code != 0 || stdout != "1\n" {
-			t.Errorf("%s %q: the call ends with %d\n%s%s", edit.file, edit.text, code, stdout, stderr)
+			t.Errorf("%s %q: call exits with %d\n%s%s", edit.file, edit.text, code, stdout, stderr)
 		}
 		if code, stdout, stderr := s.run(t, nil, "status"); code != 1 || !strings.Contains(stdout, edit.health) {
-			t.Errorf("%s %q: status ends with %d\n%s%s", edit.file, edit.text, code, stdout, stderr)
+			t.Errorf("%s %q: status exits with %d\n%s%s", edit.file, edit.text, code, stdout, stderr)
 		}
 		if before == nil {
 			err = os.Remove(filepath.Join(s.dir, edit.file))
@@ -228,10 +228,10 @@ func TestABadEditLeavesTheOldStateServing(t *testing.T) {
 			t.Fatal(err)
 		}
 		if code, _, stderr := s.run(t, nil, "reload"); code != 0 {
-			t.Fatalf("%s: mended, reload ends with %d\n%s", edit.file, code, stderr)
+			t.Fatalf("%s: fixed, reload exits with %d\n%s", edit.file, code, stderr)
 		}
 	}
 	if code, _, stderr := s.run(t, nil, "status"); code != 0 {
-		t.Errorf("in the end, status ends with %d\n%s", code, stderr)
+		t.Errorf("finally, status exits with %d\n%s", code, stderr)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestALogInJSONHoldsNoCharacterThatIsNotSeen, and reads as what was said.
+// JSON logs escape non-printable characters and decode to the original text.
 func TestALogInJSONHoldsNoCharacterThatIsNotSeen(t *testing.T) {
 	const said = "a\u202egpj.exe\x07\u200b\x7f\U000e0041é \"\\u202e\""
 	var out bytes.Buffer
@@ -19,7 +19,7 @@ func TestALogInJSONHoldsNoCharacterThatIsNotSeen(t *testing.T) {
 	logger.Info(said, "tool", said)
 	line := bytes.TrimSuffix(out.Bytes(), []byte("\n"))
 	if bytes.ContainsFunc(line, isUnseen) || bytes.Contains(line, []byte("\n")) {
-		t.Errorf("the log holds %q", line)
+		t.Errorf("the log contains %q", line)
 	}
 	var got struct{ Msg, Tool string }
 	if err := json.Unmarshal(line, &got); err != nil || got.Msg != said || got.Tool != said {
@@ -27,8 +27,8 @@ func TestALogInJSONHoldsNoCharacterThatIsNotSeen(t *testing.T) {
 	}
 }
 
-// TestJSONThatAVerbPrintsHoldsNoCharacterThatIsNotSeen, on a terminal as in a pipe, and
-// reads as what was said.
+// JSON output escapes non-printable characters, on a terminal and in a pipe, and
+// decodes to the original text.
 func TestJSONThatAVerbPrintsHoldsNoCharacterThatIsNotSeen(t *testing.T) {
 	const said = "a\u009b2J\u202egpj.exe\x7f\u2028<é>\n"
 	raw, err := json.Marshal(said)
@@ -41,7 +41,7 @@ func TestJSONThatAVerbPrintsHoldsNoCharacterThatIsNotSeen(t *testing.T) {
 			t.Fatal(err)
 		}
 		if want := "[\n  \"a\\u009b2J\\u202egpj.exe\\u007f\\u2028<é>\\n\",\n  "; !bytes.HasPrefix(out.Bytes(), []byte(want)) || bytes.ContainsFunc(out.Bytes(), isUnseen) {
-			t.Errorf("%s shows %q", name, out.Bytes())
+			t.Errorf("%s prints %q", name, out.Bytes())
 		}
 		var got []string
 		if err := json.Unmarshal(out.Bytes(), &got); err != nil || len(got) != 2 || got[0] != said || got[1] != said {
@@ -74,13 +74,12 @@ func TestResultsDoNotSteerATerminal(t *testing.T) {
 			t.Errorf("%s shows %q, want %q", name, got, want)
 		}
 		if err := print(env{streams: streams{stdout: &piped}}); err != nil || piped.String() != steering+"\n" {
-			t.Errorf("%s, into a pipe: %q, %v", name, piped.String(), err)
+			t.Errorf("%s in a pipe: %q, %v", name, piped.String(), err)
 		}
 	}
 }
 
-// TestContentBesideAResultIsTold: run_code returns a value, and behind it the image that the
-// program returned.
+// run_code returns a value and the image that the program returned.
 func TestContentBesideAResultIsTold(t *testing.T) {
 	var out, told bytes.Buffer
 	a := answer{Result: []byte(`{"result":{"type":"image","block":0}}`), Content: []byte(`[{"type":"text","text":"{}"},` +
@@ -99,7 +98,7 @@ func TestContentBesideAResultIsTold(t *testing.T) {
 	told.Reset()
 	for _, a := range []answer{{Result: []byte(`{"a":1}`)}, {Result: []byte(`{"a":1}`), Content: []byte(`[{"type":"text","text":"{}"}]`)}, {Result: []byte(`1`), Content: []byte(`{`)}, {Result: []byte(`1`), Content: []byte(`[{"type":"image","data":"?"}]`)}} {
 		if err := printAnswer(env{streams: streams{stdout: &out, stderr: &told}}, a, false); err != nil || told.Len() > 0 {
-			t.Errorf("of %s %s is told %q, %v", a.Result, a.Content, told.String(), err)
+			t.Errorf("%s %s prints %q, %v", a.Result, a.Content, told.String(), err)
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 
 func TestTheArgumentsOfACallGoToTheNamedServerAlone(t *testing.T) {
 	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		t.Errorf("another server got %s %s", r.Method, r.URL)
+		t.Errorf("the other server got %s %s", r.Method, r.URL)
 	}))
 	defer other.Close()
 	named := httptest.NewServer(http.RedirectHandler(other.URL, http.StatusTemporaryRedirect))

@@ -21,14 +21,14 @@ func TestCallersOverHTTPHaveTokensOfTheirOwn(t *testing.T) {
 				h.wantCall(t, name, version, `you are "`+name+`"`, h.honest(t, name))
 			}
 			h.stop(t)
-			h.start(t) // another process has them still
+			h.start(t) // a new process still has them
 			for _, name := range []string{"bob", "ada"} {
 				h.wantCall(t, name, version, `you are "`+name+`"`, asksNobody(t))
 			}
 			h.stop(t)
 			h.wantHidden(t)
 			if len(h.pages) != 2 || h.renewed.Load() != 0 {
-				t.Errorf("%d pages were opened and %d tokens renewed", len(h.pages), h.renewed.Load())
+				t.Errorf("%d pages opened, %d tokens renewed", len(h.pages), h.renewed.Load())
 			}
 		})
 	}
@@ -43,14 +43,13 @@ func TestATokenOfACallerOverHTTPIsRenewed(t *testing.T) {
 		h.wantCall(t, "ada", revisions[0], `you are "ada"`, asksNobody(t))
 	}
 	if h.renewed.Load() == 0 {
-		t.Error("it was never renewed")
+		t.Error("not renewed")
 	}
 	h.stop(t)
 	h.wantHidden(t)
 }
 
-// TestWhoOpensTheLinkOfAnotherJoinsNothing: bob is sent the link of ada, and allows
-// it, as he would his own.
+// bob gets the link of ada and allows it as if it were his own.
 func TestWhoOpensTheLinkOfAnotherJoinsNothing(t *testing.T) {
 	t.Parallel()
 	for _, version := range revisions {
@@ -67,15 +66,15 @@ func TestWhoOpensTheLinkOfAnotherJoinsNothing(t *testing.T) {
 			h.wantCall(t, "ada", version, "the code was wrong three times", func(p *mcp.ElicitParams) (string, string) {
 				if asked++; p.Mode == "url" {
 					if shown := h.open(t, p.URL, "bob"); !strings.Contains(shown, `the holder of a key of "ada"`) || !strings.Contains(shown, "If somebody sent you the link") {
-						t.Errorf("bob is shown\n%s", shown)
+						t.Errorf("bob sees\n%s", shown)
 					}
 				}
 				return "accept", []string{"", "", "AAAA-AAAA", fromBob, "no code"}[asked]
 			})
 			if asked != 4 {
-				t.Errorf("ada was asked %d times", asked)
+				t.Errorf("ada got %d input requests", asked)
 			}
-			// Nothing of it is left: both begin anew, with what is their own.
+			// Nothing remains: both start again with their own authorization.
 			for _, name := range []string{"ada", "bob"} {
 				h.wantCall(t, name, version, `you are "`+name+`"`, h.honest(t, name))
 			}
@@ -113,13 +112,13 @@ func TestWhoCannotBeKnownOrAskedIsToldSo(t *testing.T) {
 	for _, version := range revisions {
 		h.wantCall(t, "", version, "the server does not know who the caller is", asksNobody(t))
 		if got := h.call(t, "ada", version, &mcp.ElicitationCapabilities{URL: everyForm.URL}, asksNobody(t)); !strings.Contains(got, "elicitation.form") {
-			t.Errorf("a client without forms is told %s", got)
+			t.Errorf("a client without forms gets %s", got)
 		}
 	}
 	if len(h.pages) != 0 {
-		t.Error("somebody was sent away")
+		t.Error("unexpected redirect")
 	}
-	// Where users come back to this machine, a caller over HTTP is told what helps.
+	// With a loopback redirect URL, a caller over HTTP gets an error that helps.
 	config := filepath.Join(h.dir, "mcpd.hcl")
 	text, err := os.ReadFile(config)
 	if err != nil {
@@ -133,8 +132,8 @@ func TestWhoCannotBeKnownOrAskedIsToldSo(t *testing.T) {
 	h.wantCall(t, "ada", revisions[0], `redirect_url = "https://HOST/oauth/NAME"`, asksNobody(t))
 }
 
-// TestThePageToWhichUsersComeBackIsThatOfTheFiles alone: by its host and its path, and
-// as long as the files name it.
+// The redirect route accepts only the host and the path in the files, and only while
+// the files name them.
 func TestThePageToWhichUsersComeBackIsThatOfTheFiles(t *testing.T) {
 	t.Parallel()
 	h := newHostel(t, "")

@@ -37,7 +37,7 @@ func TestWhereNoProcessCanBeStartedBodiesAreCompiledHereAndThatIsSaid(t *testing
 	}
 }
 
-// TestBodiesRunHereWhereNoProcessCan, and the operator is told.
+// The operator gets a warning.
 func TestBodiesRunHereWhereNoProcessCan(t *testing.T) {
 	t.Parallel()
 	useless, err := exec.LookPath("false")
@@ -55,7 +55,7 @@ func TestBodiesRunHereWhereNoProcessCan(t *testing.T) {
 	}
 }
 
-// TestWhereNoProcessCanBeStartedEveryVerbThatRunsBodiesSaysSo once, on stderr.
+// Each verb logs one warning on stderr.
 func TestWhereNoProcessCanBeStartedEveryVerbThatRunsBodiesSaysSo(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -80,7 +80,7 @@ test "runs" {
 		e.process.executable, e.stdout, e.stderr = "/does/not/exist", &out, &log
 		code := run(e, append(strings.Fields(verb), "--tools", folder))
 		if code != 0 || out.String() != want || strings.Count(log.String(), "level=WARN") != 1 {
-			t.Errorf("%s ends with %d, prints %q and says %q", verb, code, out.String(), log.String())
+			t.Errorf("%s exits with %d, prints %q and logs %q", verb, code, out.String(), log.String())
 		}
 	}
 }
@@ -93,14 +93,14 @@ func TestWhatConfinesTheProcessesOfBodiesIsToldAndWarnedOfWhereSomethingIsMissin
 		report worker.Report
 		want   string
 	}{
-		{"nothing is known where bodies run in this process", nil, ""},
-		{"all of it", all, `level=INFO .*"confined by"="seccomp, landlock 6"`},
-		{"not all of it", part, `level=WARN .*missing="landlock: the kernel has none" "confined by"=seccomp`},
-		{"none of it", part[1:], `level=WARN .*missing="landlock: the kernel has none" "confined by"=nothing`},
+		{"inline", nil, ""},
+		{"complete", all, `level=INFO .*confined_by="seccomp, landlock 6"`},
+		{"partial", part, `level=WARN .*missing="landlock: the kernel has none" confined_by=seccomp`},
+		{"none", part[1:], `level=WARN .*missing="landlock: the kernel has none" confined_by=nothing`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var log bytes.Buffer
-			tellConfinement("bodies", test.report, slog.New(slog.NewTextHandler(&log, nil)))
+			tellConfinement("scripts", test.report, slog.New(slog.NewTextHandler(&log, nil)))
 			if !regexp.MustCompile(`\A(?:time=\S+ )?` + test.want + `\n?\z`).MatchString(log.String()) {
 				t.Errorf("logged %q, want %q", log.String(), test.want)
 			}
