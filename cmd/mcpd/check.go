@@ -112,7 +112,7 @@ func missingPrograms(e env, s *engine.Snapshot) (warnings diag.List) {
 			}
 			warnings = append(warnings, diag.Diagnostic{
 				Severity: diag.Warning, Code: "missing-program", Range: u.PlaceRange,
-				Summary: fmt.Sprintf("program %q not found: %v", u.Command[0], err),
+				Summary: fmt.Sprintf("cannot run program %q: %v", u.Command[0], err),
 				Detail:  fmt.Sprintf("without it, no tool of upstream %q is served; install the program, or correct its path", u.Name),
 			})
 		}

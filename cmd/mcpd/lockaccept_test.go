@@ -34,7 +34,7 @@ func TestWhatIsTooLongToBeShownIsAcceptedByForceAlone(t *testing.T) {
 		refusal string
 	}{
 		{"short", accepting{}, drift("Two."), ""},
-		{"long", accepting{}, long, `the change of up "a" is too long to be shown in full; look at it with mcpd lock diff --json, and accept it with --force`},
+		{"long", accepting{}, long, `the change of up "a" is too long to show in full; review it with mcpd lock diff --json, then accept it with --force`},
 		{"long, by its hash", accepting{hash: long[0].Changes[0].New.Hash()}, long, `the change of up "a" is too long to show in full; review it with mcpd lock diff --json, then accept it with --force`},
 		{"long, by force", accepting{force: true}, long, ""},
 	} {

@@ -40,7 +40,7 @@ func (s *userScene) listed(t *testing.T) tokenRow {
 
 const (
 	opensPages = `{"elicitation":{"url":{}}}`
-	noToken    = `mcpd: there is no such token at .+; mcpd token list tells which there are\n`
+	noToken    = `mcpd: no matching token at .+; mcpd token list shows all tokens\n`
 	noneListed = `SECRET +PRINCIPAL +KIND +SINCE +RENEWED +ISSUER\n`
 )
 
@@ -147,7 +147,7 @@ func TestAServerThatRunsForgetsWhatIsDropped(t *testing.T) {
 		s.wantPages(t, answer, pages, 0)
 		row := s.listed(t)
 		s.token(t, 1, ``, noToken, "drop", "--principal", "nobody")
-		s.token(t, 1, ``, `mcpd: open the state store: (?s).+; a server that runs and has it is asked by its socket, which --control names\n`, "list", "--control", "off")
+		s.token(t, 1, ``, `mcpd: open the state store: (?s).+; if a running server uses the file, name its socket with --control\n`, "list", "--control", "off")
 		s.token(t, 0, `dropped mine of \S+ \(local\)\n`, ``, "drop", "--principal", row.Principal)
 		s.token(t, 1, `\[\]\n`, noToken, "drop", "--secret", "mine", "--json")
 		s.token(t, 0, noneListed, ``, "list")

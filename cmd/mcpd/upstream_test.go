@@ -11,11 +11,11 @@ func TestOneThingIsLeftOutAndSeveralAre(t *testing.T) {
 		want        string
 	}{
 		{0, nil, ""},
-		{1, nil, ", of which 1 is left out"},
-		{2, nil, ", of which 2 are left out"},
-		{1, []string{"a"}, ", of which 1 is in quarantine (mcpd lock diff up)"},
-		{2, []string{"a", "b"}, ", of which 2 are in quarantine (mcpd lock diff up)"},
-		{2, []string{"a"}, ", of which 2 are left out, 1 of these in quarantine (mcpd lock diff up)"},
+		{1, nil, ", 1 is excluded"},
+		{2, nil, ", 2 are excluded"},
+		{1, []string{"a"}, ", 1 is quarantined (mcpd lock diff up)"},
+		{2, []string{"a", "b"}, ", 2 are quarantined (mcpd lock diff up)"},
+		{2, []string{"a"}, ", 2 are excluded, 1 of these quarantined (mcpd lock diff up)"},
 	} {
 		u := upstreamRow{Name: "up", Left: row.left, Quarantined: row.quarantined}
 		if got := u.without(); got != row.want {
