@@ -84,7 +84,7 @@ func addKey(t *testing.T, dir, principal string) apikey.Key {
 	return key
 }
 
-func TestStrangersReachNoServerWithoutAuthenticationAndTLS(t *testing.T) {
+func TestServe_openAddressNeedsAuthAndTLS(t *testing.T) {
 	t.Parallel()
 	program := buildDaemon(t)
 	for name, config := range map[string]string{
@@ -105,7 +105,7 @@ func TestStrangersReachNoServerWithoutAuthenticationAndTLS(t *testing.T) {
 }
 
 // A reload without the auth block keeps the previous authentication in force.
-func TestNoReloadTakesAuthenticationAwayFromStrangers(t *testing.T) {
+func TestReload_keepsAuthAndTLS(t *testing.T) {
 	t.Parallel()
 	dir := workplace(t, keysBlock+tlsBlock)
 	trusted := writeCertificate(t, dir)
@@ -150,7 +150,7 @@ func TestNoReloadTakesAuthenticationAwayFromStrangers(t *testing.T) {
 
 // A reload that removes authentication fails on an open address, even if the operator
 // accepts the address without TLS.
-func TestNoReloadOpensAnAddressThatStrangersReach(t *testing.T) {
+func TestReload_keepsAuthOnOpenAddress(t *testing.T) {
 	t.Parallel()
 	dir := workplace(t, keysBlock)
 	addKey(t, dir, "ada")
@@ -178,7 +178,7 @@ func TestNoReloadOpensAnAddressThatStrangersReach(t *testing.T) {
 }
 
 // Users of a Unix socket get their own principals; unknown users are rejected.
-func TestUsersOfTheMachineAreTheirOwnPrincipals(t *testing.T) {
+func TestSocket_peerPrincipals(t *testing.T) {
 	t.Parallel()
 	if !knowsPeers {
 		t.Skip("SKIPPED: this system does not report socket peers")

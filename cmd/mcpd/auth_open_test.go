@@ -128,7 +128,7 @@ func (g *guarded) wantWritten(id string, want ...string) {
 
 // Revoking a key closes its open connections at the next message in either direction,
 // and the audit log records it.
-func TestOpenConnectionsEndWithTheKeyThatOpenedThem(t *testing.T) {
+func TestConnections_closeWithTheirKey(t *testing.T) {
 	t.Parallel()
 	g := serveGuarded(t, idptest.NewKey("k1", "ES256"))
 	key := g.add(apikey.Record{Name: "ci", Principal: "ci"})
@@ -146,7 +146,7 @@ func TestOpenConnectionsEndWithTheKeyThatOpenedThem(t *testing.T) {
 }
 
 // Open anonymous connections close when authentication becomes required.
-func TestOpenConnectionsEndWhenCredentialsAreDemanded(t *testing.T) {
+func TestConnections_closeWhenAuthRequired(t *testing.T) {
 	t.Parallel()
 	g := serveGuarded(t, idptest.NewKey("k1", "ES256"))
 	file := filepath.Join(filepath.Dir(g.keys), "mcpd.hcl")

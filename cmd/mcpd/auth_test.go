@@ -138,7 +138,7 @@ func (g *guarded) enters(r route, header http.Header) (int, http.Header) {
 func bearer(text string) http.Header { return http.Header{"Authorization": {"Bearer " + text}} }
 
 // Every route rejects every invalid credential and accepts every valid one.
-func TestNoRouteLetsInWhoProvesNothing(t *testing.T) {
+func TestAuth_everyRouteAndCredential(t *testing.T) {
 	t.Parallel()
 	signer, stranger := idptest.NewKey("k1", "RS256"), idptest.NewKey("k2", "RS256")
 	g := serveGuarded(t, signer)
@@ -212,7 +212,7 @@ func query(path string) string {
 
 // The metadata of the server and the health probes are public. Probes do not show lines
 // of files.
-func TestWhoMayEnterIsToldWhereToAsk(t *testing.T) {
+func TestAuth_metadata(t *testing.T) {
 	t.Parallel()
 	g := serveGuarded(t, idptest.NewKey("k1", "ES256"))
 	_, header := g.enters(routes[0], http.Header{})
@@ -236,7 +236,7 @@ func TestWhoMayEnterIsToldWhereToAsk(t *testing.T) {
 
 // A bound credential implies its agent, verified. A claim of another agent is rejected
 // on every transport.
-func TestABoundCredentialIsThatAgent(t *testing.T) {
+func TestAuth_boundAgent(t *testing.T) {
 	t.Parallel()
 	g := serveGuarded(t, idptest.NewKey("k1", "ES256"))
 	key := g.add(apikey.Record{Name: "bot", Principal: "ci", Agent: "bot-7"})
@@ -275,7 +275,7 @@ func TestABoundCredentialIsThatAgent(t *testing.T) {
 }
 
 // Metrics name all tools and count all calls, so they need a permission.
-func TestMetricsAreForWhoMayWatch(t *testing.T) {
+func TestMetrics_needPermission(t *testing.T) {
 	t.Parallel()
 	g := serveGuarded(t, idptest.NewKey("k1", "ES256"))
 	plain, watcher := g.add(apikey.Record{Name: "a", Principal: "a"}), g.add(apikey.Record{Name: "w", Principal: "w", Scopes: []string{"mcpd:metrics"}})
@@ -318,7 +318,7 @@ const telling = `tool "tells" {
 
 // The credential of a client must not reach a server that a tool calls, neither through
 // script globals nor through request headers.
-func TestNoCredentialOfACallerGoesOut(t *testing.T) {
+func TestCredentials_notSentByTools(t *testing.T) {
 	t.Parallel()
 	signer := idptest.NewKey("k1", "ES256")
 	g := serveGuarded(t, signer)

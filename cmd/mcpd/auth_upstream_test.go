@@ -122,7 +122,7 @@ func (p proof) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // The credential of a client must not reach an upstream server of either protocol era:
 // neither in a header nor in a URL nor in a body.
-func TestNoCredentialOfACallerGoesToAnUpstream(t *testing.T) {
+func TestCredentials_notSentToUpstreams(t *testing.T) {
 	t.Parallel()
 	scribes := []*scribe{newScribe(t, "sessions", nil), newScribe(t, "stateless", &mcp.StreamableHTTPOptions{Stateless: true})}
 	signer := idptest.NewKey("k1", "ES256")

@@ -82,7 +82,7 @@ func (b *bombs) series(t *testing.T, tools []string, atOnce int) {
 // connections call beside four bombs. Otherwise four connections call beside eight
 // bombs, because most bombs end by timeout, and scripts get a quarter of the usual
 // memory, which bombs exhaust sooner.
-func TestABombCostsItsOwnCallAlone(t *testing.T) {
+func TestBombs_failAlone(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("SKIPPED: scripts are not sandboxed on " + runtime.GOOS)
 	}
@@ -102,7 +102,7 @@ func TestABombCostsItsOwnCallAlone(t *testing.T) {
 }
 
 // No process and no memory may remain.
-func TestAThousandBombsLeaveNothingBehind(t *testing.T) {
+func TestBombs_leaveNoProcessOrMemory(t *testing.T) {
 	if os.Getenv("MCPD_LONG") == "" || runtime.GOOS != "linux" {
 		t.Skip("SKIPPED: set MCPD_LONG, on Linux")
 	}
@@ -141,7 +141,7 @@ func TestAThousandBombsLeaveNothingBehind(t *testing.T) {
 
 // 100 calls wait for the same moment, 500 with MCPD_LONG. Each waits for a second; with
 // MCPD_LONG all must end within two.
-func TestCallsThatWaitShareProcesses(t *testing.T) {
+func TestCalls_waitingShareProcesses(t *testing.T) {
 	calls := 100
 	if os.Getenv("MCPD_LONG") != "" {
 		calls = 500 / slower

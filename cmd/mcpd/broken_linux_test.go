@@ -11,7 +11,7 @@ import (
 )
 
 // mcpd starts as a user without permission to read the tools.
-func TestAFolderThatCannotBeReadIsTold(t *testing.T) {
+func TestServe_unreadableDirectory(t *testing.T) {
 	t.Parallel()
 	s := newSandbox(t)
 	if err := errors.Join(os.Chmod(s.dir, 0o755), os.Chmod(filepath.Join(s.dir, "tools.d"), 0)); err != nil {

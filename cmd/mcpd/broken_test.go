@@ -134,7 +134,7 @@ var badStarts = map[string]struct {
 }
 
 // Each failed start prints one error and leaves no files.
-func TestABadStartSaysWhyAndLeavesNothing(t *testing.T) {
+func TestServe_startErrors(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -194,7 +194,7 @@ var badEdits = []struct{ file, text, health string }{
 
 // All edits are made to one server. After each edit a reload fails, a call succeeds and
 // status reports the error.
-func TestABadEditLeavesTheOldStateServing(t *testing.T) {
+func TestReload_keepsStateOnError(t *testing.T) {
 	t.Parallel()
 	s := newSandbox(t)
 	s.write(t, "mcpd.hcl", "reload { watch = false }\n")

@@ -21,7 +21,7 @@ import (
 
 // More than 50 canary secrets pass through every path. None may show in any form in
 // anything that is visible outside of a server.
-func TestNobodySeesASecret(t *testing.T) {
+func TestSecrets_neverVisible(t *testing.T) {
 	t.Parallel()
 	program, err := exec.LookPath("mcpd")
 	if err != nil {
@@ -57,7 +57,7 @@ func TestNobodySeesASecret(t *testing.T) {
 }
 
 // Checks that the search finds a canary in every encoding.
-func TestACanaryIsFoundInEveryForm(t *testing.T) {
+func TestCanary_foundInEveryEncoding(t *testing.T) {
 	for number := range 2 {
 		c := newCanary("c", number)
 		page, err := json.Marshal("<p>" + html.EscapeString(c.value))

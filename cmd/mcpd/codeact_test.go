@@ -12,7 +12,7 @@ import (
 
 // The official Go SDK runs agent code with tools that elicit input, over a stream of
 // the newest and of the oldest revision, with the worker executor.
-func TestCodeRunsInProcessesAndAsksInAllEras(t *testing.T) {
+func TestRunCode_elicitsInAllRevisions(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	for name, text := range map[string]string{

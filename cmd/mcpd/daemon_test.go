@@ -53,7 +53,7 @@ type holder struct {
 type holderKey struct{}
 
 // startDaemon runs program serve with the flags in dir and waits until it listens. The
-// process does not restart for timer slack (see [TestAServerWakesSeldom]).
+// process does not restart for timer slack (see [TestServe_timerSlack]).
 func startDaemon(program, dir string, env, flags []string) (*daemon, error) {
 	return startDaemonAnew(program, dir, append(slices.Clip(env), slackMark+"=1"), flags)
 }

@@ -11,7 +11,7 @@ import (
 
 // The tests of the examples run scripts inline; this test runs them with the worker
 // executor, as mcpd serve does.
-func TestTheExamplesPassInProcessesOfTheirOwn(t *testing.T) {
+func TestExamples_workerExecutor(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("SKIPPED with -short: the tests of examples/ run the same scripts")

@@ -223,7 +223,7 @@ func (b *lockedBuffer) String() string {
 // The address in use is set by --listen, also as a Unix socket, or by the configuration
 // file. The server must not contact upstream servers, accept tools or create an audit
 // log.
-func TestAServerThatFindsItsAddressTakenHasDoneNothing(t *testing.T) {
+func TestServe_addressInUse(t *testing.T) {
 	t.Parallel()
 	port, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

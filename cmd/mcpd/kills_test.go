@@ -106,7 +106,7 @@ func (k *killing) once(t *testing.T, number, after int) {
 // A server with a strict audit log is killed at random moments, 1,000 times with
 // MCPD_LONG. Each call with a response must be in the log, and each effect must follow
 // its intent record.
-func TestNoKillOfAServerLosesACall(t *testing.T) {
+func TestAudit_survivesKills(t *testing.T) {
 	t.Parallel()
 	kills := 5
 	if os.Getenv("MCPD_LONG") != "" {

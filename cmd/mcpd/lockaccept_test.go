@@ -10,7 +10,7 @@ import (
 	"github.com/mcpd/mcpd/internal/federation/lockfile"
 )
 
-func TestWhatIsTooLongToBeShownIsAcceptedByForceAlone(t *testing.T) {
+func TestLockAccept_longChangeNeedsForce(t *testing.T) {
 	t.Parallel()
 	described := func(text string) lockfile.Tool {
 		said, err := json.Marshal(text)

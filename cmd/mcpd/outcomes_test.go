@@ -150,7 +150,7 @@ func failsWith(code call.Code, message string) func(call.Event) bool {
 // Random calls with every outcome run while worker processes are killed, files change
 // and the server shuts down. Every hook must receive the start and then the end of each
 // call, once each. With MCPD_LONG there are 100,000 calls.
-func TestHooksHearOfEachCallTwice(t *testing.T) {
+func TestHooks_startAndEndOfEachCall(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("SKIPPED: this system has no /proc")

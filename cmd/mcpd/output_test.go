@@ -9,7 +9,7 @@ import (
 )
 
 // JSON logs escape non-printable characters and decode to the original text.
-func TestALogInJSONHoldsNoCharacterThatIsNotSeen(t *testing.T) {
+func TestLog_jsonIsPrintable(t *testing.T) {
 	const said = "a\u202egpj.exe\x07\u200b\x7f\U000e0041é \"\\u202e\""
 	var out bytes.Buffer
 	logger, err := (&logging{format: "json"}).logger(env{streams: streams{stderr: &out}}, &slog.HandlerOptions{})
@@ -29,7 +29,7 @@ func TestALogInJSONHoldsNoCharacterThatIsNotSeen(t *testing.T) {
 
 // JSON output escapes non-printable characters, on a terminal and in a pipe, and
 // decodes to the original text.
-func TestJSONThatAVerbPrintsHoldsNoCharacterThatIsNotSeen(t *testing.T) {
+func TestPrintJSON_isPrintable(t *testing.T) {
 	const said = "a\u009b2J\u202egpj.exe\x7f\u2028<é>\n"
 	raw, err := json.Marshal(said)
 	if err != nil {
@@ -52,7 +52,7 @@ func TestJSONThatAVerbPrintsHoldsNoCharacterThatIsNotSeen(t *testing.T) {
 
 const steering = "red \x1b[31m\u009b31m\u202e\r\nnext\tline\r"
 
-func TestResultsDoNotSteerATerminal(t *testing.T) {
+func TestOutput_escapesTerminalControls(t *testing.T) {
 	result, err := json.Marshal(steering)
 	if err != nil {
 		t.Fatal(err)
@@ -80,7 +80,7 @@ func TestResultsDoNotSteerATerminal(t *testing.T) {
 }
 
 // run_code returns a value and the image that the program returned.
-func TestContentBesideAResultIsTold(t *testing.T) {
+func TestPrintAnswer_describesContent(t *testing.T) {
 	var out, told bytes.Buffer
 	a := answer{Result: []byte(`{"result":{"type":"image","block":0}}`), Content: []byte(`[{"type":"text","text":"{}"},` +
 		`{"type":"image","data":"AAEC","mimeType":"image/png"},{"type":"audio","data":"AAEC","mimeType":"audio/x\u001b[31m"},` +
@@ -103,7 +103,7 @@ func TestContentBesideAResultIsTold(t *testing.T) {
 	}
 }
 
-func TestASummaryIsAsManyWordsOfTheFirstLineAsFit(t *testing.T) {
+func TestSummaryOf(t *testing.T) {
 	for _, row := range []struct{ said, want string }{
 		{"  Adds two numbers.\nIn words.", "Adds two numbers."},
 		{strings.Repeat("über ", 24), strings.TrimSpace(strings.Repeat("über ", 24))},

@@ -104,7 +104,7 @@ func (g *goodput) under(b *bombs, offered float64, span time.Duration) float64 {
 // Rejections are fast: half within 10 ms on a reference machine (see [cputest]), most
 // of it for the client on the same processors, and 99 percent within 100 ms.
 // the client that shares the processors has most, and 99 of a hundred within 100 ms.
-func TestUnderTenTimesTheLoadTheWorkGoesOn(t *testing.T) {
+func TestOverload_goodput(t *testing.T) {
 	if os.Getenv("MCPD_LONG") == "" {
 		t.Skip("SKIPPED: set MCPD_LONG")
 	}

@@ -231,7 +231,7 @@ var comparisons = []struct {
 }
 
 // Compares records of every kind with the decisions of current policies.
-func TestEachRecordIsComparedByWhatItHolds(t *testing.T) {
+func TestReplay_records(t *testing.T) {
 	s, err := engine.New(engine.Options{Name: "t", Files: engine.Files{Tools: fstest.MapFS{"a.hcl": {Data: []byte(replayed)}}}})
 	if err != nil {
 		t.Fatal(err)
@@ -275,7 +275,7 @@ func comparison(t *testing.T, s *engine.Server, c *audit.Call) string {
 }
 
 // The number of distinct reasons and names is bounded, so that memory stays small.
-func TestReasonsAreCountedApartUpToABound(t *testing.T) {
+func TestReplay_boundedReasons(t *testing.T) {
 	r := &replay.Replay{Judge: func(context.Context, pipeline.Case) (pipeline.Explanation, error) { return pipeline.Explanation{}, nil }}
 	for i := range 1000 {
 		c := &audit.Call{Record: audit.Record{Kind: "tool", Name: strings.Repeat("x", i), Outcome: "ok"}, WholeName: true}
@@ -399,7 +399,7 @@ func ending(r call.Result) pipeline.Verdict {
 
 // A server logs calls, replays them with other policies, and makes the same calls with
 // these policies. The verdicts must match.
-func TestAReplayTellsHowCallsWouldHaveEnded(t *testing.T) {
+func TestReplay_matchesRealCalls(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("SKIPPED with -short: single goroutine")

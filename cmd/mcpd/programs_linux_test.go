@@ -13,7 +13,7 @@ import (
 )
 
 // A canceled call returns although the first process is still starting.
-func TestAProgramWaitsForProcessesNoLongerThanItMay(t *testing.T) {
+func TestPrograms_canceledWhileStarting(t *testing.T) {
 	t.Parallel()
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	e := processEnv()

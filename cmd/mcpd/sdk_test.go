@@ -14,7 +14,7 @@ import (
 // The official Go SDK lists and calls the shipped tools over Streamable HTTP and over
 // stdio while a file is edited. Each edit is announced, and the next call runs the new
 // version.
-func TestTheGoSDKSeesEditsUnderneath(t *testing.T) {
+func TestGoSDK_announcedEdits(t *testing.T) {
 	t.Parallel()
 	program := buildDaemon(t)
 	for name, connect := range map[string]func(t *testing.T, tools string) mcp.Transport{

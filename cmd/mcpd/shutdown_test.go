@@ -100,7 +100,7 @@ func hold(r *http.Request, until <-chan struct{}) {
 // A stream of each kind is open and a call on each transport is in flight. The process
 // ends the streams, completes the calls, runs their hooks and exits with 0 within the
 // grace period.
-func TestSIGTERMLetsEveryClientEndInPeace(t *testing.T) {
+func TestShutdown_drainsEveryTransport(t *testing.T) {
 	t.Parallel()
 	site := newOutside(t)
 	d := startWith(t, fmt.Sprintf(flushedTools, strings.TrimPrefix(site.URL, "http://")), "--grace", "20s")

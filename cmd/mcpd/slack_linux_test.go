@@ -12,7 +12,7 @@ import (
 
 // Checks each thread of a running server, including those that the Go runtime starts
 // before main.
-func TestAServerWakesSeldom(t *testing.T) {
+func TestServe_timerSlack(t *testing.T) {
 	t.Parallel()
 	usual := slackOf(t, os.Getpid())
 	if usual != "50000" {

@@ -15,7 +15,7 @@ import (
 
 // The client disconnects before the response; the server must not crash and must run
 // the hook of the call.
-func TestAClientThatIsGoneIsNoReasonToDie(t *testing.T) {
+func TestStdio_clientDisconnects(t *testing.T) {
 	t.Parallel()
 	program, tools := buildDaemon(t), t.TempDir()
 	text := `tool "hello" { run = "return 'hello';" }

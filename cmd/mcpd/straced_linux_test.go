@@ -191,7 +191,7 @@ func (p *stracedProcess) escapes() (all []string) {
 	return all
 }
 
-func TestWhatProcessesForBodiesMustNotDoIsSeen(t *testing.T) {
+func TestStracedProcess_escapes(t *testing.T) {
 	const (
 		begun   = "7 execve(\"/mcpd\", [\"/mcpd\", \"serve\"]) = 0\n7 clone(flags=CLONE_VM|CLONE_VFORK|SIGCHLD <unfinished ...>\n8 execve(\"/proc/self/exe\", [\"/mcpd\", \"worker\"]) = 0\n7 <... clone resumed>) = 8\n"
 		thread  = "8 openat(AT_FDCWD, \"/etc/a\", O_RDONLY) = 3\n8 clone(flags=CLONE_VM|CLONE_THREAD|CLONE_SETTLS, tls=0x1 <unfinished ...>\n9 read(0, \"m\", 9) = 1\n8 <... clone resumed>) = 9\n"
@@ -232,7 +232,7 @@ const tracedCalls = "trace=%file,%net,execve,execveat,fork,vfork,clone,clone3,pt
 // Traces all processes that compile and run scripts, including code that tries to
 // escape. Once sandboxed, a process must not open files, connect or start programs, and
 // it must get no work before that.
-func TestAProcessThatRunsCodeOpensNothing(t *testing.T) {
+func TestSandbox_systemCalls(t *testing.T) {
 	folder := t.TempDir()
 	write := func(name, text string) {
 		path := filepath.Join(folder, name)

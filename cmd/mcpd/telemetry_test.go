@@ -13,7 +13,7 @@ import (
 
 // The span of a call belongs to the trace in _meta or in the header, and so do its
 // child spans and outgoing requests. The log contains the trace id.
-func TestATraceGoesOnThroughACall(t *testing.T) {
+func TestTrace_propagatesThroughCall(t *testing.T) {
 	t.Parallel()
 	const trace, header = "0af7651916cd43dd8448eb211c80319c", "11111111111111111111111111111111"
 	carried := make(chan string, 1)

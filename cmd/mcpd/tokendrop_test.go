@@ -52,7 +52,7 @@ func (s *userScene) wantPages(t *testing.T, answer string, pages, want int) {
 }
 
 // Tokens of removed secrets are listed too.
-func TestTokensAreListedAndDroppedWhileNoServerRuns(t *testing.T) {
+func TestToken_withoutServer(t *testing.T) {
 	t.Parallel()
 	s := newUserScene(t)
 	s.token(t, 0, noneListed, ``, "list")
@@ -135,7 +135,7 @@ func (s *userScene) wantEvents(t *testing.T, path, principal string, want ...str
 
 // The server drops the token from memory and from the file, and the audit log records
 // each stored and dropped token.
-func TestAServerThatRunsForgetsWhatIsDropped(t *testing.T) {
+func TestTokenDrop_runningServer(t *testing.T) {
 	t.Parallel()
 	s := newUserScene(t)
 	log, principal := s.audited(t), ""

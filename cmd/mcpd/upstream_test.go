@@ -4,7 +4,7 @@ import (
 	"testing"
 )
 
-func TestOneThingIsLeftOutAndSeveralAre(t *testing.T) {
+func TestUpstreamRow_without(t *testing.T) {
 	for _, row := range []struct {
 		left        int
 		quarantined []string
@@ -24,7 +24,7 @@ func TestOneThingIsLeftOutAndSeveralAre(t *testing.T) {
 	}
 }
 
-func TestNothingOfAURLIsShownThatMayBeACredential(t *testing.T) {
+func TestShownAddress_redacted(t *testing.T) {
 	for address, want := range map[string]string{
 		"localhost:3711":                     "localhost:3711",
 		"localhost:3711/mcp?key=hunter2":     "localhost:3711…",
@@ -43,7 +43,7 @@ func TestNothingOfAURLIsShownThatMayBeACredential(t *testing.T) {
 	}
 }
 
-func TestServersAreNamedByTheirHostsIfTheseHaveNames(t *testing.T) {
+func TestHostName(t *testing.T) {
 	for address, want := range map[string]string{
 		"http://crm:8080/mcp":         "crm",
 		"https://crm.example.com/mcp": "crm",

@@ -12,7 +12,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-func TestCallersOverHTTPHaveTokensOfTheirOwn(t *testing.T) {
+func TestUserToken_perCallerOverHTTP(t *testing.T) {
 	t.Parallel()
 	for _, scene := range []struct{ version, executor string }{{revisions[0], "worker"}, {revisions[1], "worker"}, {revisions[0], "inline"}} {
 		t.Run(scene.version+" "+scene.executor, func(t *testing.T) {
@@ -34,7 +34,7 @@ func TestCallersOverHTTPHaveTokensOfTheirOwn(t *testing.T) {
 	}
 }
 
-func TestATokenOfACallerOverHTTPIsRenewed(t *testing.T) {
+func TestUserToken_renewedOverHTTP(t *testing.T) {
 	t.Parallel()
 	h := newHostel(t, "")
 	h.life.Store(1)
@@ -50,7 +50,7 @@ func TestATokenOfACallerOverHTTPIsRenewed(t *testing.T) {
 }
 
 // bob gets the link of ada and allows it as if it were his own.
-func TestWhoOpensTheLinkOfAnotherJoinsNothing(t *testing.T) {
+func TestUserToken_linkOfAnotherUser(t *testing.T) {
 	t.Parallel()
 	for _, version := range revisions {
 		t.Run(version, func(t *testing.T) {
@@ -84,7 +84,7 @@ func TestWhoOpensTheLinkOfAnotherJoinsNothing(t *testing.T) {
 	}
 }
 
-func TestWhoRefusesGivesNoToken(t *testing.T) {
+func TestUserToken_refused(t *testing.T) {
 	t.Parallel()
 	h := newHostel(t, "")
 	for _, refusal := range []struct{ mode, action, want string }{{"url", "decline", "declined"}, {"url", "cancel", "cancelled"}, {"", "decline", "declined"}, {"", "cancel", "cancelled"}} {
@@ -106,7 +106,7 @@ func TestWhoRefusesGivesNoToken(t *testing.T) {
 	h.wantCall(t, "ada", revisions[1], `you are "ada"`, h.honest(t, "ada"))
 }
 
-func TestWhoCannotBeKnownOrAskedIsToldSo(t *testing.T) {
+func TestUserToken_errors(t *testing.T) {
 	t.Parallel()
 	h := newHostel(t, "auth \"anonymous\" \"all\" {}\n")
 	for _, version := range revisions {
@@ -134,7 +134,7 @@ func TestWhoCannotBeKnownOrAskedIsToldSo(t *testing.T) {
 
 // The redirect route accepts only the host and the path in the files, and only while
 // the files name them.
-func TestThePageToWhichUsersComeBackIsThatOfTheFiles(t *testing.T) {
+func TestRedirectRoute_hostAndPath(t *testing.T) {
 	t.Parallel()
 	h := newHostel(t, "")
 	for _, test := range []struct {

@@ -189,7 +189,7 @@ func browse(t *testing.T, page string) string {
 	return string(body)
 }
 
-func TestAUserLetsAToolActForThemOnceAndForAll(t *testing.T) {
+func TestUserToken_askedOnce(t *testing.T) {
 	t.Parallel()
 	s := newUserScene(t)
 	if answer, pages := s.converse(t, `{}`); pages != 0 || !strings.Contains(answer, `"isError":true`) || !strings.Contains(answer, "elicitation.url") {
@@ -210,7 +210,7 @@ func TestAUserLetsAToolActForThemOnceAndForAll(t *testing.T) {
 	}
 }
 
-func TestAUserIsAskedWithoutASessionToo(t *testing.T) {
+func TestUserToken_stateless(t *testing.T) {
 	t.Parallel()
 	s := newUserScene(t)
 	if answer := s.stateless(t); !strings.Contains(answer, `known: true; you said Bearer [secret:mine]`) {
@@ -218,7 +218,7 @@ func TestAUserIsAskedWithoutASessionToo(t *testing.T) {
 	}
 }
 
-func TestWhoIsNotKnownHasNoTokens(t *testing.T) {
+func TestUserToken_anonymous(t *testing.T) {
 	t.Parallel()
 	s := newUserScene(t)
 	program, err := exec.LookPath("mcpd")

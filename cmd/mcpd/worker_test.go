@@ -16,7 +16,7 @@ import (
 	"github.com/mcpd/mcpd/scripting/worker"
 )
 
-func TestLargeBodiesAreTriedByAnotherMcpd(t *testing.T) {
+func TestTrial_largeScript(t *testing.T) {
 	t.Parallel()
 	e := processEnv()
 	e.process.arg0 = "mcpd"
@@ -27,7 +27,7 @@ func TestLargeBodiesAreTriedByAnotherMcpd(t *testing.T) {
 	}
 }
 
-func TestWhereNoProcessCanBeStartedBodiesAreCompiledHereAndThatIsSaid(t *testing.T) {
+func TestTrial_noProcess(t *testing.T) {
 	e := processEnv()
 	e.process.executable = "/does/not/exist"
 	var log bytes.Buffer
@@ -38,7 +38,7 @@ func TestWhereNoProcessCanBeStartedBodiesAreCompiledHereAndThatIsSaid(t *testing
 }
 
 // The operator gets a warning.
-func TestBodiesRunHereWhereNoProcessCan(t *testing.T) {
+func TestExecutor_inlineFallback(t *testing.T) {
 	t.Parallel()
 	useless, err := exec.LookPath("false")
 	if err != nil {
@@ -56,7 +56,7 @@ func TestBodiesRunHereWhereNoProcessCan(t *testing.T) {
 }
 
 // Each verb logs one warning on stderr.
-func TestWhereNoProcessCanBeStartedEveryVerbThatRunsBodiesSaysSo(t *testing.T) {
+func TestVerbs_warnWithoutProcesses(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	file := []byte(`
@@ -85,7 +85,7 @@ test "runs" {
 	}
 }
 
-func TestWhatConfinesTheProcessesOfBodiesIsToldAndWarnedOfWhereSomethingIsMissing(t *testing.T) {
+func TestTellConfinement(t *testing.T) {
 	all := worker.Report{{Name: "seccomp", On: true}, {Name: "landlock", On: true, Detail: "6"}}
 	part := worker.Report{{Name: "seccomp", On: true}, {Name: "landlock", Detail: "the kernel has none"}}
 	for _, test := range []struct {
@@ -108,7 +108,7 @@ func TestWhatConfinesTheProcessesOfBodiesIsToldAndWarnedOfWhereSomethingIsMissin
 	}
 }
 
-func TestATrialThatWasPossibleStaysNeeded(t *testing.T) {
+func TestWherePossible_requiredAfterSuccess(t *testing.T) {
 	noProcess := errors.New("no process")
 	answers := []error{noProcess, worker.ErrLost, noProcess, nil}
 	want := []error{nil, worker.ErrLost, noProcess, nil}
