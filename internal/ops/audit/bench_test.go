@@ -61,7 +61,7 @@ func BenchmarkVerify(b *testing.B) {
 	}
 }
 
-func TestEncodingARecordAllocatesLittle(t *testing.T) {
+func TestEncode_allocations(t *testing.T) {
 	e := newEncoder(make([]byte, keySize), nil)
 	c := newChain(make([]byte, keySize))
 	r := refund()
@@ -75,8 +75,8 @@ func TestEncodingARecordAllocatesLittle(t *testing.T) {
 	}
 }
 
-// TestALogTakesNoMemoryForItsLength verifies two logs, one ten times as long.
-func TestALogTakesNoMemoryForItsLength(t *testing.T) {
+// TestVerify_constantMemory verifies two logs, one ten times as long.
+func TestVerify_constantMemory(t *testing.T) {
 	allocations := func(records int) float64 {
 		path := written(t, records, 0)
 		return testing.AllocsPerRun(5, func() {
@@ -90,8 +90,8 @@ func TestALogTakesNoMemoryForItsLength(t *testing.T) {
 	}
 }
 
-// TestNoSizeOrShapeMakesALineTooLong grows each part of a record, to a million with MCPD_LONG.
-func TestNoSizeOrShapeMakesALineTooLong(t *testing.T) {
+// TestEncode_maxLineLength grows each part of a record, to a million with MCPD_LONG.
+func TestEncode_maxLineLength(t *testing.T) {
 	e := newEncoder(make([]byte, keySize), nil)
 	c := newChain(make([]byte, keySize))
 	sizes := []int{1, 1_000, 100_000}

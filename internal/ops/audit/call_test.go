@@ -64,7 +64,7 @@ func record() *Record {
 	}
 }
 
-func TestACallIsReadAsItWasWritten(t *testing.T) {
+func TestCalls_roundTrip(t *testing.T) {
 	r := record()
 	calls := readBack(t, 0, r)
 	want := *r
@@ -87,7 +87,7 @@ func TestACallIsReadAsItWasWritten(t *testing.T) {
 	}
 }
 
-func TestACallSaysWhatOfItIsNotThere(t *testing.T) {
+func TestCalls_incompleteFields(t *testing.T) {
 	var many []string
 	for i := range 2 * maxMembers {
 		many = append(many, fmt.Sprint(i))
@@ -125,7 +125,7 @@ func TestACallSaysWhatOfItIsNotThere(t *testing.T) {
 	}
 }
 
-func TestTheLogsOfAFolderAreThoseWithAHead(t *testing.T) {
+func TestIn(t *testing.T) {
 	folder := t.TempDir()
 	for _, name := range []string{"b.jsonl.head", "a.jsonl", "a.jsonl.head", "c.jsonl"} {
 		if err := os.WriteFile(filepath.Join(folder, name), nil, 0o600); err != nil {

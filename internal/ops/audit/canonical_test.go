@@ -16,7 +16,7 @@ func canonicalOf(raw string) string {
 	return string(w.canonical(nil))
 }
 
-func TestEqualArgumentsHaveOneForm(t *testing.T) {
+func TestCanonical_equalArguments(t *testing.T) {
 	for _, row := range []struct{ name, raw, want string }{
 		{"members are sorted, at every depth", ` {"b" : 1, "a" : {"d":2 , "c":[ {"f":1,"e":2} ]}} `, `{"a":{"c":[{"e":2,"f":1}],"d":2},"b":1}`},
 		{"escapes are those that JSON wants", `"\u0041\/\n\u00e9\ud83d\ude00\"\\"`, `"A/\u000aé😀\"\\"`},
@@ -31,7 +31,7 @@ func TestEqualArgumentsHaveOneForm(t *testing.T) {
 	}
 }
 
-func TestAShapeHoldsNoValues(t *testing.T) {
+func TestShape_hasNoValues(t *testing.T) {
 	for _, row := range []struct{ name, raw, want string }{
 		{"an object", `{"id":"C-1042","n":1,"f":1.5,"ok":true,"no":null}`, `{"id":"string(6)","n":"integer","f":"number","ok":"bool","no":"null"}`},
 		{"characters are counted, not bytes", `["é\u00e9\n\"😀"]`, `["string(5)"]`},

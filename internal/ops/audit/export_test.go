@@ -35,8 +35,8 @@ func golden(t *testing.T, name string, got []byte) {
 	}
 }
 
-// TestEveryFormatHoldsEverything exports one of each kind of line.
-func TestEveryFormatHoldsEverything(t *testing.T) {
+// TestExport_formats exports one of each kind of line.
+func TestExport_formats(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	writeKey(t, path, 'k', keySize)
 	l := opened(t, Options{Path: path, Mode: Strict, Now: clock})
@@ -62,7 +62,7 @@ func TestEveryFormatHoldsEverything(t *testing.T) {
 	}
 }
 
-func TestAnExportKeepsToItsSpan(t *testing.T) {
+func TestExport_timeRange(t *testing.T) {
 	path := written(t, 3, 0)
 	for _, row := range []struct {
 		name string
@@ -81,7 +81,7 @@ func TestAnExportKeepsToItsSpan(t *testing.T) {
 	}
 }
 
-func TestTheTailIsTheLastLinesOfAllFiles(t *testing.T) {
+func TestTail_acrossFiles(t *testing.T) {
 	path := written(t, 10, 2000)
 	for _, n := range []int{0, 1, 3, 10, 20} {
 		var got []uint64
@@ -94,7 +94,7 @@ func TestTheTailIsTheLastLinesOfAllFiles(t *testing.T) {
 	}
 }
 
-func TestWhoFollowsALogSeesEveryLineOnce(t *testing.T) {
+func TestFollow_everyLineOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "audit.jsonl")
 		l := opened(t, Options{Path: path, Mode: Strict, MaxSize: 2000})

@@ -182,11 +182,11 @@ func faultyTurns() []int {
 	return turns
 }
 
-// TestNoFailureOfTheDiskBreaksAStrictLog makes every step fail in turn, once, for a while
+// TestStrict_diskFailures makes every step fail in turn, once, for a while
 // and again and again: what was acknowledged is there once, what was refused is not, and
 // the chain is whole. It is parallel to no test that starts processes: between fork and exec these
 // hold the lock of a log that is closed.
-func TestNoFailureOfTheDiskBreaksAStrictLog(t *testing.T) {
+func TestStrict_diskFailures(t *testing.T) {
 	t.Parallel()
 	for _, step := range faultySteps {
 		for _, times := range []int{1, 3, 0} {
@@ -286,9 +286,9 @@ func sound(t *testing.T, path string, want []string) {
 	}
 }
 
-// TestARelaxedLogGoesOnWhileTheDiskFails makes every step fail in turn: nothing
+// TestRelaxed_continuesOnDiskFailure makes every step fail in turn: nothing
 // is lost that has room in memory, and callers never hear of it.
-func TestARelaxedLogGoesOnWhileTheDiskFails(t *testing.T) {
+func TestRelaxed_continuesOnDiskFailure(t *testing.T) {
 	t.Parallel()
 	for _, step := range faultySteps {
 		for nth := 1; nth <= 12; nth++ {

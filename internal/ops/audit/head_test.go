@@ -10,9 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestTheHeadKnowsWhatAStrictLogHasAcknowledged takes the last line off a copy of the log
+// TestHead_coversAcknowledged takes the last line off a copy of the log
 // as a kill leaves it behind each call.
-func TestTheHeadKnowsWhatAStrictLogHasAcknowledged(t *testing.T) {
+func TestHead_coversAcknowledged(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	l := opened(t, Options{Path: path, Mode: Strict, MaxSize: 4000})
 	for range 5 {
@@ -44,8 +44,8 @@ func TestTheHeadKnowsWhatAStrictLogHasAcknowledged(t *testing.T) {
 	}
 }
 
-// TestTheHeadComesASecondLateHoweverManyRecordsCome has records come faster than that.
-func TestTheHeadComesASecondLateHoweverManyRecordsCome(t *testing.T) {
+// TestHead_intervalUnderLoad has records come faster than that.
+func TestHead_intervalUnderLoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "audit.jsonl")
 		l := opened(t, Options{Path: path, disk: &faultyDisk{}})
@@ -65,8 +65,8 @@ func TestTheHeadComesASecondLateHoweverManyRecordsCome(t *testing.T) {
 	})
 }
 
-// TestADiskThatWorksAgainIsTriedHoweverManyRecordsCome has records come faster than that.
-func TestADiskThatWorksAgainIsTriedHoweverManyRecordsCome(t *testing.T) {
+// TestLog_retriesDiskUnderLoad has records come faster than that.
+func TestLog_retriesDiskUnderLoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &faultyDisk{}
 		l := opened(t, Options{Path: filepath.Join(t.TempDir(), "audit.jsonl"), disk: d})
@@ -87,9 +87,9 @@ func TestADiskThatWorksAgainIsTriedHoweverManyRecordsCome(t *testing.T) {
 	})
 }
 
-// TestAStrictLogComesBackByItself, with a record of what it has refused, whether or not
+// TestStrict_recovers, with a record of what it has refused, whether or not
 // there is anything to write.
-func TestAStrictLogComesBackByItself(t *testing.T) {
+func TestStrict_recovers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "audit.jsonl")
 		d := &faultyDisk{}

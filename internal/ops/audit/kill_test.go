@@ -45,9 +45,9 @@ func writeUntilKilled(path string) int {
 	return 1
 }
 
-// TestNoKillLosesAnAcknowledgedRecord kills a process that writes, over and
+// TestStrict_killed kills a process that writes, over and
 // over: 1,000 times with MCPD_LONG.
-func TestNoKillLosesAnAcknowledgedRecord(t *testing.T) {
+func TestStrict_killed(t *testing.T) {
 	kills := 25
 	switch {
 	case os.Getenv("MCPD_LONG") != "":

@@ -64,7 +64,7 @@ func refund() *Record {
 	}
 }
 
-func TestALogThatWasWrittenIsRead(t *testing.T) {
+func TestLog_roundTrip(t *testing.T) {
 	for mode, want := range map[Mode]uint64{Relaxed: 3, Strict: 6} {
 		t.Run(string(mode), func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "below", "audit.jsonl")

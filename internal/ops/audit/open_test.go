@@ -37,7 +37,7 @@ func told(t *testing.T, path string) (events []string) {
 	return events
 }
 
-func TestATornLineIsTakenOutAndToldOf(t *testing.T) {
+func TestOpen_tornLine(t *testing.T) {
 	path := written(t, 3, 0)
 	edit(t, path, func(l [][]byte) [][]byte { return append(l, []byte(`{"seq":4,"pr`)) })
 	if r := verified(t, path); len(r.Findings) > 0 || r.Unfinished != 12 {
@@ -53,7 +53,7 @@ func TestATornLineIsTakenOutAndToldOf(t *testing.T) {
 	}
 }
 
-func TestACutThatAnOpenedLogGoesOnBehindStaysFound(t *testing.T) {
+func TestVerify_truncationBeforeReopen(t *testing.T) {
 	path := written(t, 5, 0)
 	edit(t, path, func(l [][]byte) [][]byte { return l[:3] })
 	reopened(t, Options{Path: path})
@@ -66,7 +66,7 @@ func TestACutThatAnOpenedLogGoesOnBehindStaysFound(t *testing.T) {
 	}
 }
 
-func TestAForeignLineStaysForAllToSee(t *testing.T) {
+func TestOpen_foreignLastLine(t *testing.T) {
 	path := written(t, 3, 0)
 	edit(t, path, func(l [][]byte) [][]byte { return append(l, []byte("a foreign line\n")) })
 	reopened(t, Options{Path: path})
@@ -76,7 +76,7 @@ func TestAForeignLineStaysForAllToSee(t *testing.T) {
 	}
 }
 
-func TestALogIsNotOpened(t *testing.T) {
+func TestOpen_errors(t *testing.T) {
 	for _, row := range []struct {
 		name    string
 		prepare func(t *testing.T, path string)
@@ -115,7 +115,7 @@ func TestALogIsNotOpened(t *testing.T) {
 	}
 }
 
-func TestFilesAreKeptByNumberAgeAndSize(t *testing.T) {
+func TestRetention(t *testing.T) {
 	for _, row := range []struct {
 		name string
 		keep Retention
@@ -141,7 +141,7 @@ func TestFilesAreKeptByNumberAgeAndSize(t *testing.T) {
 	}
 }
 
-func TestAClosedLogTakesNothing(t *testing.T) {
+func TestLog_closed(t *testing.T) {
 	l := opened(t, Options{Path: filepath.Join(t.TempDir(), "a.jsonl")})
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
@@ -151,7 +151,7 @@ func TestAClosedLogTakesNothing(t *testing.T) {
 	}
 }
 
-func TestAPlaceWhereNoLogCanBeIsFoundWithoutMakingAnything(t *testing.T) {
+func TestCheck_createsNothing(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("SKIPPED: the places are those of Linux, and this is " + runtime.GOOS)
 	}
@@ -185,8 +185,8 @@ func TestAPlaceWhereNoLogCanBeIsFoundWithoutMakingAnything(t *testing.T) {
 	}
 }
 
-// TestWhatIsSyncedIsAskedOfTheDisk, which refuses what it cannot keep.
-func TestWhatIsSyncedIsAskedOfTheDisk(t *testing.T) {
+// TestSync_calls, which refuses what it cannot keep.
+func TestSync_calls(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)

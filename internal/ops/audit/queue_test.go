@@ -31,7 +31,7 @@ func all(answers chan error) (err error) {
 	return err
 }
 
-func TestCallersThatComeTogetherShareASync(t *testing.T) {
+func TestLog_groupCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &faultyDisk{}
 		l := opened(t, Options{Path: filepath.Join(t.TempDir(), "a.jsonl"), Mode: Strict, disk: d})
@@ -52,7 +52,7 @@ func TestCallersThatComeTogetherShareASync(t *testing.T) {
 	})
 }
 
-func TestCallersWaitForRoomInTheQueue(t *testing.T) {
+func TestLog_queueBackpressure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "a.jsonl")
 		d := &faultyDisk{}
@@ -75,7 +75,7 @@ func TestCallersWaitForRoomInTheQueue(t *testing.T) {
 	})
 }
 
-func TestWhatARelaxedLogGivesUpIsTold(t *testing.T) {
+func TestRelaxed_recordsLosses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "a.jsonl")
 		d := &faultyDisk{}
@@ -106,7 +106,7 @@ func TestWhatARelaxedLogGivesUpIsTold(t *testing.T) {
 	})
 }
 
-func TestAStrictLogRefusesUntilTheDiskWorksAgain(t *testing.T) {
+func TestStrict_refusesOnDiskFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "a.jsonl")
 		d := &faultyDisk{}

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestNoFileIsPassedOverByWhoFollows puts a file aside with every record.
-func TestNoFileIsPassedOverByWhoFollows(t *testing.T) {
+// TestFollow_rotations puts a file aside with every record.
+func TestFollow_rotations(t *testing.T) {
 	path := filepath.Join(memoryFolder(t), "audit.jsonl")
 	l := opened(t, Options{Path: path, Mode: Strict, MaxSize: 1, Keep: Retention{Files: 1000}})
 	const records = 100
@@ -50,9 +50,9 @@ func TestNoFileIsPassedOverByWhoFollows(t *testing.T) {
 	}
 }
 
-// TestALogIsGoodWhileItIsWritten verifies a log over and over while files are
+// TestVerify_duringWrites verifies a log over and over while files are
 // put aside and removed under its hands.
-func TestALogIsGoodWhileItIsWritten(t *testing.T) {
+func TestVerify_duringWrites(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	l := opened(t, Options{Path: path, MaxSize: 3000, Keep: Retention{Files: 3}})
 	stop := make(chan struct{})

@@ -20,7 +20,7 @@ func (v veil) RedactJSON(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-func TestNothingThatACallerChoosesShowsASecret(t *testing.T) {
+func TestEncode_redactsCallerText(t *testing.T) {
 	const secret = "hunter2"
 	long := strings.Repeat("x", maxText-3) + secret // which is cut in the midst of it
 	for name, r := range map[string]*Record{
@@ -53,7 +53,7 @@ func TestNothingThatACallerChoosesShowsASecret(t *testing.T) {
 	}
 }
 
-func TestAnEventShowsNoSecretThatItIsCutIn(t *testing.T) {
+func TestEvent_redactsTruncatedSecret(t *testing.T) {
 	e := newEncoder(make([]byte, keySize), veil{})
 	attributes := map[string]string{"claimed": strings.Repeat("x", maxText-3) + "hunter2", "by": "claim"}
 	e.event(&Event{"agent.contradicted", attributes}, clock())
@@ -65,7 +65,7 @@ func TestAnEventShowsNoSecretThatItIsCutIn(t *testing.T) {
 	}
 }
 
-func TestAVeilWithNothingToHideCostsNoGarbage(t *testing.T) {
+func TestEncode_redactorAllocations(t *testing.T) {
 	r := refund()
 	allocations := func(e *encoder) float64 {
 		return testing.AllocsPerRun(200, func() { e.outcome(r, clock()) })

@@ -51,7 +51,7 @@ func found(r *Report) []string {
 	return all
 }
 
-func TestALogOfManyFilesIsGood(t *testing.T) {
+func TestVerify_rotatedFiles(t *testing.T) {
 	r := verified(t, written(t, 20, 2000))
 	if len(r.Findings) > 0 || r.Records != 20 || r.First != 1 || r.Last != 20 || r.Files < 5 {
 		t.Errorf("%+v", r)
@@ -71,7 +71,7 @@ func edit(t *testing.T, path string, change func([][]byte) [][]byte) {
 	}
 }
 
-func TestEveryKindOfChangeIsFoundAtItsPlace(t *testing.T) {
+func TestVerify_changes(t *testing.T) {
 	for _, row := range []struct {
 		name   string
 		change func([][]byte) [][]byte
@@ -125,7 +125,7 @@ func TestEveryKindOfChangeIsFoundAtItsPlace(t *testing.T) {
 	}
 }
 
-func TestAFileThatIsGoneIsFound(t *testing.T) {
+func TestVerify_missingFile(t *testing.T) {
 	for _, row := range []struct {
 		name string
 		at   int
@@ -151,7 +151,7 @@ func TestAFileThatIsGoneIsFound(t *testing.T) {
 	}
 }
 
-func TestAHeadThatIsGoneOrForgedIsFound(t *testing.T) {
+func TestVerify_headMissingOrForged(t *testing.T) {
 	path := written(t, 3, 0)
 	text, err := os.ReadFile(headPath(path))
 	if err != nil {
@@ -173,8 +173,8 @@ func TestAHeadThatIsGoneOrForgedIsFound(t *testing.T) {
 	}
 }
 
-// TestNoRandomEditGoesUnseen changes, cuts and puts in bytes anywhere.
-func TestNoRandomEditGoesUnseen(t *testing.T) {
+// TestVerify_randomEdits changes, cuts and puts in bytes anywhere.
+func TestVerify_randomEdits(t *testing.T) {
 	path := written(t, 10, 0)
 	good, err := os.ReadFile(path)
 	if err != nil {
