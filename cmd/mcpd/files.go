@@ -182,7 +182,7 @@ func loadError(report engine.Report, config string, err error) error {
 			code = exitUsage
 		}
 	}
-	return &exitError{code: code, text: fmt.Sprintf("%s in the files", count(errorCount, "mistake")), cause: err}
+	return &exitError{code: code, text: fmt.Sprintf("%s in the files", count(errorCount, "error")), cause: err}
 }
 
 func printProblems(e env, report engine.Report) error {
