@@ -103,7 +103,7 @@ var badStarts = map[string]struct {
 	"a config that is not there":                      {args: []string{"--config", "gone.hcl"}, code: 2, line: `read configuration file: stat gone.hcl: no such file or directory`},
 	"a config that is broken":                         {file: "mcpd.hcl", text: "servr {}\n", code: 2, line: `1 error in the files`},
 	"a config without an end":                         {file: "mcpd.hcl", text: "server {\n", code: 2, line: `1 error in the files`},
-	"a config of other bytes":                         {file: "mcpd.hcl", text: "\x00\xff\n", code: 2, line: `\d+ mistakes? in the files`},
+	"a config of other bytes":                         {file: "mcpd.hcl", text: "\x00\xff\n", code: 2, line: `\d+ errors? in the files`},
 	"a config that is a folder":                       {file: "mcpd.hcl/x", code: 2, line: `1 error in the files`},
 	"a variable that has no value":                    {file: "mcpd.hcl", text: "variable \"v\" { type = string }\n", code: 2, line: `1 error in the files`},
 	"a variable of another type":                      {file: "mcpd.hcl", text: "variable \"v\" { type = number }\n", env: []string{"MCPD_VAR_v=x"}, code: 2, line: `1 error in the files`},

@@ -149,7 +149,7 @@ func (f *serveFlags) serve(e env, logger *slog.Logger) error {
 	}
 	ctx, reload, stop := e.service.signals()
 	defer stop()
-	defer context.AfterFunc(ctx, func() { logger.Info("shut down; a second signal exits at once") })()
+	defer context.AfterFunc(ctx, func() { logger.Info("shutting down", slog.String("hint", "a second signal exits at once")) })()
 	watcher, err := watch.New(watch.Options{
 		Roots: f.files.roots(e), Files: []string{f.files.config, f.files.lockPath()}, Globs: []string{filepath.Join(filepath.Dir(f.files.config), "*.mcpdvars")},
 		Skip: func(name string) bool { return name == ".git" }, Logger: logger,

@@ -89,20 +89,12 @@ func (u *upstreamRow) without() string {
 	case left == 0:
 		return ""
 	case quarantined == 0:
-		return fmt.Sprintf(", %s excluded", are(left))
+		return fmt.Sprintf(", %d excluded", left)
 	case quarantined == left:
-		return fmt.Sprintf(", %s quarantined (mcpd lock diff %s)", are(quarantined), u.Name)
+		return fmt.Sprintf(", %d quarantined (mcpd lock diff %s)", quarantined, u.Name)
 	default:
-		return fmt.Sprintf(", %s excluded, %d of these quarantined (mcpd lock diff %s)", are(left), quarantined, u.Name)
+		return fmt.Sprintf(", %d excluded, %d of these quarantined (mcpd lock diff %s)", left, quarantined, u.Name)
 	}
-}
-
-// are returns a count with its verb.
-func are(n int) string {
-	if n == 1 {
-		return "1 is"
-	}
-	return fmt.Sprintf("%d are", n)
 }
 
 // pins reports accepted tools that are only in memory.

@@ -11,11 +11,11 @@ func TestUpstreamRow_without(t *testing.T) {
 		want        string
 	}{
 		{0, nil, ""},
-		{1, nil, ", 1 is excluded"},
-		{2, nil, ", 2 are excluded"},
-		{1, []string{"a"}, ", 1 is quarantined (mcpd lock diff up)"},
-		{2, []string{"a", "b"}, ", 2 are quarantined (mcpd lock diff up)"},
-		{2, []string{"a"}, ", 2 are excluded, 1 of these quarantined (mcpd lock diff up)"},
+		{1, nil, ", 1 excluded"},
+		{2, nil, ", 2 excluded"},
+		{1, []string{"a"}, ", 1 quarantined (mcpd lock diff up)"},
+		{2, []string{"a", "b"}, ", 2 quarantined (mcpd lock diff up)"},
+		{2, []string{"a"}, ", 2 excluded, 1 of these quarantined (mcpd lock diff up)"},
 	} {
 		u := upstreamRow{Name: "up", Left: row.left, Quarantined: row.quarantined}
 		if got := u.without(); got != row.want {
