@@ -46,7 +46,7 @@ func bareKey(t *testing.T, path string, mode fs.FileMode) {
 	}
 }
 
-const gapLine = "when the log was opened here, lines or the head were missing"
+const gapLine = "lines or the head were missing when the log was opened here"
 
 func TestMark_logAndHeadRemoved(t *testing.T) {
 	for _, row := range []struct {
@@ -58,20 +58,20 @@ func TestMark_logAndHeadRemoved(t *testing.T) {
 		first   string
 	}{
 		{"without records", 0, 0,
-			`audit.gap {"reason":"the key was there, and neither its log nor its head"}`, "", "1"},
+			`audit.gap {"reason":"the key existed without a log or a head"}`, "", "1"},
 		{"with records", 5, 0,
-			`audit.gap {"from":"1","reason":"the log ended before the record that its key knows","to":"5"}`,
-			"audit.jsonl: the end was cut off: records 1 to 5 are missing", "6"},
+			`audit.gap {"from":"1","reason":"the log ended before the record in the mark of its key","to":"5"}`,
+			"audit.jsonl: the end was truncated: records 1 to 5 are missing", "6"},
 		{"with rotated files", 10, 2000,
-			`audit.gap {"from":"1","reason":"the log ended before the record that its key knows","to":"10"}`,
-			"audit.jsonl: the end was cut off: records 1 to 10 are missing", "11"},
+			`audit.gap {"from":"1","reason":"the log ended before the record in the mark of its key","to":"10"}`,
+			"audit.jsonl: the end was truncated: records 1 to 10 are missing", "11"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			path := written(t, row.records, row.size)
 			removed(t, path)
 			want := []string{
-				"audit.jsonl.head: the head is missing, so nobody can tell whether the end of the log is",
-				"audit.jsonl: the log is missing, and its key says that there was one",
+				"audit.jsonl.head: the head is missing, so a truncated end cannot be detected",
+				"audit.jsonl: the log is missing, but its key has a mark",
 			}
 			if row.missing != "" {
 				want = append(want, row.missing)
@@ -117,7 +117,7 @@ func TestMark_logAndHeadRolledBack(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if diff := cmp.Diff([]string{"audit.jsonl: the end was cut off: records 4 to 7 are missing"}, found(verified(t, path))); diff != "" {
+	if diff := cmp.Diff([]string{"audit.jsonl: the end was truncated: records 4 to 7 are missing"}, found(verified(t, path))); diff != "" {
 		t.Errorf("before a start (-want +got)\n%s", diff)
 	}
 	reopened(t, Options{Path: path})
@@ -229,7 +229,7 @@ func TestMark_keyFileEdited(t *testing.T) {
 				t.Fatal(err)
 			}
 			r := verified(t, path)
-			if !strings.Contains(strings.Join(found(r), "\n"), "audit.jsonl.key: the number of the last record was not written with this key") {
+			if !strings.Contains(strings.Join(found(r), "\n"), "audit.jsonl.key: the mark was not written with this key") {
 				t.Error(found(r))
 			}
 		})

@@ -59,7 +59,7 @@ func TestVerify_truncationBeforeReopen(t *testing.T) {
 	reopened(t, Options{Path: path})
 	want := []string{
 		"audit.jsonl:4: records 4 to 5 are missing before this line",
-		"audit.jsonl:4: when the log was opened here, lines or the head were missing",
+		"audit.jsonl:4: lines or the head were missing when the log was opened here",
 	}
 	if diff := cmp.Diff(want, found(verified(t, path))); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
@@ -70,7 +70,7 @@ func TestOpen_foreignLastLine(t *testing.T) {
 	path := written(t, 3, 0)
 	edit(t, path, func(l [][]byte) [][]byte { return append(l, []byte("a foreign line\n")) })
 	reopened(t, Options{Path: path})
-	want := []string{"audit.jsonl:4: the line was changed, or was not written by mcpd with this key"}
+	want := []string{"audit.jsonl:4: the line was changed, or was not written with this key"}
 	if diff := cmp.Diff(want, found(verified(t, path))); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}

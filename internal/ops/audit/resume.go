@@ -61,15 +61,15 @@ func resume(o Options, c *chain, old []aside, key keyFile) (s *spool, told []Eve
 	}
 	switch {
 	case key.last.seq > max(h.last.seq, last.last.seq):
-		told = append(told, s.missing("the log ended before the record that its key knows", key.last))
+		told = append(told, s.missing("the log ended before the record in the mark of its key", key.last))
 	case h.last.seq > last.last.seq:
-		told = append(told, s.missing("the log ended before the line that its head knows", h.last))
+		told = append(told, s.missing("the log ended before the line in its head", h.last))
 	case key.state == keyForged:
-		told = append(told, Event{gapEvent, map[string]string{"reason": "the number of the last record in the key file was not written with that key"}})
+		told = append(told, Event{gapEvent, map[string]string{"reason": "the mark in the key file was not written with that key"}})
 	case headErr != nil && last.last.seq == 0 && key.expectsLog():
-		told = append(told, Event{gapEvent, map[string]string{"reason": "the key was there, and neither its log nor its head"}})
+		told = append(told, Event{gapEvent, map[string]string{"reason": "the key existed without a log or a head"}})
 	case headErr != nil && last.last.seq > 0:
-		told = append(told, Event{gapEvent, map[string]string{"reason": "the head was gone, or not written with the key of the log"}})
+		told = append(told, Event{gapEvent, map[string]string{"reason": "the head was missing, or not written with the key of the log"}})
 	}
 	if s.first == 0 {
 		s.first = s.durable.seq + 1

@@ -35,14 +35,14 @@ func (v *verifier) run(path string) (err error) {
 	// Read the key and the head first: the log may grow meanwhile, but never ends
 	// before them.
 	if v.key.state == keyForged {
-		v.report.add(keyPath(path), 0, "the number of the last record was not written with this key")
+		v.report.add(keyPath(path), 0, "the mark was not written with this key")
 	}
 	if err := v.readHead(path); err != nil {
 		return err
 	}
 	f, err := openFiles(path)
 	if errors.Is(err, fs.ErrNotExist) && v.key.expectsLog() {
-		v.report.add(path, 0, "the log is missing, and its key says that there was one")
+		v.report.add(path, 0, "the log is missing, but its key has a mark")
 		v.end(path)
 		return nil
 	}
@@ -73,7 +73,7 @@ func (v *verifier) readHead(path string) (err error) {
 	v.head, err = readHead(osDisk{}, path, v.chain)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		v.report.add(headPath(path), 0, "the head is missing, so nobody can tell whether the end of the log is")
+		v.report.add(headPath(path), 0, "the head is missing, so a truncated end cannot be detected")
 	case errors.Is(err, errHead):
 		v.report.add(headPath(path), 0, "%v", err)
 	default:
@@ -104,18 +104,18 @@ func (v *verifier) line(path string, number int, line rawLine) {
 	at, prev, authentic := v.chain.read(line.text)
 	if !authentic || line.partial {
 		v.strange++
-		v.report.add(path, number, "the line was changed, or was not written by mcpd with this key")
+		v.report.add(path, number, "the line was changed, or was not written with this key")
 		return
 	}
 	v.follows(path, number, at, prev == v.last.mac)
 	if at.seq == v.head.last.seq && at.mac != v.head.last.mac {
-		v.report.add(path, number, "record %d is another than the head knows", at.seq)
+		v.report.add(path, number, "record %d differs from the record in the head", at.seq)
 	}
 	if at.seq == v.key.last.seq && at.mac != v.key.last.mac {
-		v.report.add(path, number, "record %d is another than the key knows", at.seq)
+		v.report.add(path, number, "record %d differs from the record in the mark of the key", at.seq)
 	}
 	if name := ownEvent(line.text); name == gapEvent {
-		v.report.add(path, number, "when the log was opened here, lines or the head were missing")
+		v.report.add(path, number, "lines or the head were missing when the log was opened here")
 	}
 	if v.report.First == 0 {
 		v.report.First = at.seq
@@ -133,11 +133,11 @@ func (v *verifier) follows(path string, number int, at link, linked bool) {
 	next := v.last.seq + 1
 	switch {
 	case at.seq < next:
-		v.report.add(path, number, "record %d is out of order: it comes behind record %d", at.seq, v.last.seq)
+		v.report.add(path, number, "record %d is out of order: it follows record %d", at.seq, v.last.seq)
 	case at.seq > next+v.strange:
 		v.report.add(path, number, "%s missing before this line", v.missing(next, at.seq-1))
 	case at.seq == next && !linked:
-		v.report.add(path, number, "record %d does not follow the record %d that stands before it", at.seq, v.last.seq)
+		v.report.add(path, number, "record %d does not continue the chain of record %d before it", at.seq, v.last.seq)
 	}
 }
 
@@ -147,13 +147,13 @@ func (v *verifier) begins(path string, number int, at link, linked bool) {
 	case at.seq > oldest+v.strange && (v.head.first > 0 || v.strange > 0):
 		v.report.add(path, number, "%s missing before this line", v.missing(oldest, at.seq-1))
 	case at.seq == 1 && !linked:
-		v.report.add(path, number, "record 1 does not begin a log")
+		v.report.add(path, number, "record 1 does not start a log")
 	}
 }
 
 func (v *verifier) end(path string) {
 	if known := max(v.head.last.seq, v.key.last.seq); v.last.seq+v.strange < known {
-		v.report.add(path, 0, "the end was cut off: %s missing", v.missing(v.last.seq+1, known))
+		v.report.add(path, 0, "the end was truncated: %s missing", v.missing(v.last.seq+1, known))
 	}
 	v.report.Last = v.last.seq
 	if v.last.seq > 0 {

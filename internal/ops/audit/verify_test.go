@@ -81,39 +81,39 @@ func TestVerify_changes(t *testing.T) {
 		{"a changed byte", func(l [][]byte) [][]byte {
 			l[2] = bytes.Replace(l[2], []byte("alice"), []byte("alicf"), 1)
 			return l
-		}, []string{"audit.jsonl:3: the line was changed, or was not written by mcpd with this key"}},
+		}, []string{"audit.jsonl:3: the line was changed, or was not written with this key"}},
 		{"two lines taken out behind a changed one", func(l [][]byte) [][]byte {
 			l[0] = bytes.Replace(l[0], []byte("alice"), []byte("alicf"), 1)
 			return append(l[:1:1], l[3:]...)
-		}, []string{"audit.jsonl:1: the line was changed, or was not written by mcpd with this key", "audit.jsonl:2: 2 of the records 1 to 3 are missing before this line"}},
+		}, []string{"audit.jsonl:1: the line was changed, or was not written with this key", "audit.jsonl:2: 2 of the records 1 to 3 are missing before this line"}},
 		{"a line taken out behind a changed one", func(l [][]byte) [][]byte {
 			l[1] = bytes.Replace(l[1], []byte("alice"), []byte("alicf"), 1)
 			return append(l[:2:2], l[3:]...)
-		}, []string{"audit.jsonl:2: the line was changed, or was not written by mcpd with this key", "audit.jsonl:3: 1 of the records 2 to 3 is missing before this line"}},
+		}, []string{"audit.jsonl:2: the line was changed, or was not written with this key", "audit.jsonl:3: 1 of the records 2 to 3 is missing before this line"}},
 		{"the last line changed", func(l [][]byte) [][]byte {
 			l[4] = bytes.Replace(l[4], []byte("alice"), []byte("alicf"), 1)
 			return l
-		}, []string{"audit.jsonl:5: the line was changed, or was not written by mcpd with this key"}},
+		}, []string{"audit.jsonl:5: the line was changed, or was not written with this key"}},
 		{"the end cut off behind a changed line", func(l [][]byte) [][]byte {
 			l[3] = bytes.Replace(l[3], []byte("alice"), []byte("alicf"), 1)
 			return l[:4]
-		}, []string{"audit.jsonl:4: the line was changed, or was not written by mcpd with this key", "audit.jsonl: the end was cut off: 1 of the records 4 to 5 is missing"}},
+		}, []string{"audit.jsonl:4: the line was changed, or was not written with this key", "audit.jsonl: the end was truncated: 1 of the records 4 to 5 is missing"}},
 		{"a line taken out", func(l [][]byte) [][]byte { return append(l[:2:2], l[3:]...) },
 			[]string{"audit.jsonl:3: record 3 is missing before this line"}},
 		{"two lines taken out at the start", func(l [][]byte) [][]byte { return l[2:] },
 			[]string{"audit.jsonl:1: records 1 to 2 are missing before this line"}},
 		{"two lines swapped", func(l [][]byte) [][]byte { l[1], l[2] = l[2], l[1]; return l }, []string{
 			"audit.jsonl:2: record 2 is missing before this line",
-			"audit.jsonl:3: record 2 is out of order: it comes behind record 3",
+			"audit.jsonl:3: record 2 is out of order: it follows record 3",
 			"audit.jsonl:4: record 3 is missing before this line",
 		}},
 		{"a line written twice", func(l [][]byte) [][]byte { return append(l[:2:2], l[1:]...) },
-			[]string{"audit.jsonl:3: record 2 is out of order: it comes behind record 2"}},
+			[]string{"audit.jsonl:3: record 2 is out of order: it follows record 2"}},
 		{"a line put in", func(l [][]byte) [][]byte {
 			return append(append(l[:2:2], []byte("{}\n")), l[2:]...)
-		}, []string{"audit.jsonl:3: the line was changed, or was not written by mcpd with this key"}},
-		{"the end cut off", func(l [][]byte) [][]byte { return l[:3] }, []string{"audit.jsonl: the end was cut off: records 4 to 5 are missing"}},
-		{"all of it", func([][]byte) [][]byte { return nil }, []string{"audit.jsonl: the end was cut off: records 1 to 5 are missing"}},
+		}, []string{"audit.jsonl:3: the line was changed, or was not written with this key"}},
+		{"the end cut off", func(l [][]byte) [][]byte { return l[:3] }, []string{"audit.jsonl: the end was truncated: records 4 to 5 are missing"}},
+		{"all of it", func([][]byte) [][]byte { return nil }, []string{"audit.jsonl: the end was truncated: records 1 to 5 are missing"}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			path := written(t, 5, 0)
@@ -167,7 +167,7 @@ func TestVerify_headMissingOrForged(t *testing.T) {
 	if err := os.Remove(headPath(path)); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"audit.jsonl.head: the head is missing, so nobody can tell whether the end of the log is"}
+	want := []string{"audit.jsonl.head: the head is missing, so a truncated end cannot be detected"}
 	if diff := cmp.Diff(want, found(verified(t, path))); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
