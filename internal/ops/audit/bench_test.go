@@ -75,7 +75,7 @@ func TestEncode_allocations(t *testing.T) {
 	}
 }
 
-// TestVerify_constantMemory verifies two logs, one ten times as long.
+// Compares two logs, one ten times as long.
 func TestVerify_constantMemory(t *testing.T) {
 	allocations := func(records int) float64 {
 		path := written(t, records, 0)
@@ -90,7 +90,7 @@ func TestVerify_constantMemory(t *testing.T) {
 	}
 }
 
-// TestEncode_maxLineLength grows each part of a record, to a million with MCPD_LONG.
+// Grows each part of a record, up to a million with MCPD_LONG.
 func TestEncode_maxLineLength(t *testing.T) {
 	e := newEncoder(make([]byte, keySize), nil)
 	c := newChain(make([]byte, keySize))
@@ -106,7 +106,7 @@ func TestEncode_maxLineLength(t *testing.T) {
 				t.Errorf("%s of %d: the line has %d bytes", name, n, len(line))
 			}
 			if _, err := parseLine(line[:len(line)-1]); err != nil {
-				t.Errorf("%s of %d: the line cannot be read: %.200s", name, n, line)
+				t.Errorf("%s of %d: invalid line: %.200s", name, n, line)
 			}
 		}
 	}

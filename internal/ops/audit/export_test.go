@@ -35,7 +35,7 @@ func golden(t *testing.T, name string, got []byte) {
 	}
 }
 
-// TestExport_formats exports one of each kind of line.
+// Exports one line of each kind.
 func TestExport_formats(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	writeKey(t, path, 'k', keySize)
@@ -56,7 +56,7 @@ func TestExport_formats(t *testing.T) {
 			t.Fatal(strange, err)
 		}
 		if strings.Contains(out.String(), "hunter2") || strings.Contains(out.String(), "\u202e") || strings.Contains(out.String(), "A refund of 70") {
-			t.Errorf("%s shows what it should not", format)
+			t.Errorf("%s contains a secret", format)
 		}
 		golden(t, "export."+string(format), out.Bytes())
 	}
@@ -69,10 +69,10 @@ func TestExport_timeRange(t *testing.T) {
 		span Span
 		want int
 	}{
-		{"from its time on", Span{Since: clock()}, 3},
-		{"up to its time", Span{Until: clock()}, 0},
-		{"behind it", Span{Since: clock().Add(1)}, 0},
-		{"around it", Span{Since: clock().Add(-1), Until: clock().Add(1)}, 3},
+		{"since its time", Span{Since: clock()}, 3},
+		{"until its time", Span{Until: clock()}, 0},
+		{"after it", Span{Since: clock().Add(1)}, 0},
+		{"around its time", Span{Since: clock().Add(-1), Until: clock().Add(1)}, 3},
 	} {
 		var out bytes.Buffer
 		if _, err := Export(&out, path, JSONL, row.span); err != nil || strings.Count(out.String(), "\n") != row.want {

@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// reopened opens a log once more and closes it.
+// reopened opens and closes a log.
 func reopened(t *testing.T, o Options) {
 	t.Helper()
 	if err := opened(t, o).Close(); err != nil {
@@ -87,14 +87,14 @@ func TestOpen_errors(t *testing.T) {
 			l := opened(t, Options{Path: path})
 			t.Cleanup(func() { _ = l.Close() })
 		}, Options{}, "it is in use by another process"},
-		{"with another key", func(t *testing.T, path string) { writeKey(t, path, 'x', keySize) }, Options{}, "was written with this key"},
-		{"with a short key", func(t *testing.T, path string) { writeKey(t, path, 'x', 1) }, Options{}, "holds no key"},
-		{"without its key", func(t *testing.T, path string) {
+		{"another key", func(t *testing.T, path string) { writeKey(t, path, 'x', keySize) }, Options{}, "was written with this key"},
+		{"short key", func(t *testing.T, path string) { writeKey(t, path, 'x', 1) }, Options{}, "does not hold a key"},
+		{"missing key", func(t *testing.T, path string) {
 			if err := os.Remove(keyPath(path)); err != nil {
 				t.Fatal(err)
 			}
-		}, Options{}, "the key of the log is gone"},
-		{"with a mode that is none", func(*testing.T, string) {}, Options{Mode: "lax"}, `there is no mode "lax"`},
+		}, Options{}, "the key of the log is missing"},
+		{"unknown mode", func(*testing.T, string) {}, Options{Mode: "lax"}, `unknown mode "lax"`},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			path := written(t, 2, 0)
@@ -123,9 +123,9 @@ func TestRetention(t *testing.T) {
 	}{
 		{"all", Retention{Files: 100}, 9},
 		{"three", Retention{Files: 3}, 3},
-		{"those of an hour", Retention{Files: 100, Age: time.Hour}, 0},
-		{"those of a day", Retention{Files: 100, Age: 24 * time.Hour}, 9},
-		{"up to a size", Retention{Files: 100, Bytes: 5000}, 3},
+		{"one hour", Retention{Files: 100, Age: time.Hour}, 0},
+		{"one day", Retention{Files: 100, Age: 24 * time.Hour}, 9},
+		{"by size", Retention{Files: 100, Bytes: 5000}, 3},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			path := written(t, 10, 1)
@@ -135,7 +135,7 @@ func TestRetention(t *testing.T) {
 				t.Fatal(err)
 			}
 			if r := verified(t, path); len(r.Findings) > 0 || len(old) != row.want {
-				t.Errorf("%d files are left, want %d; %v", len(old), row.want, r.Findings)
+				t.Errorf("%d files remain, want %d; %v", len(old), row.want, r.Findings)
 			}
 		})
 	}
@@ -153,7 +153,7 @@ func TestLog_closed(t *testing.T) {
 
 func TestCheck_createsNothing(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("SKIPPED: the places are those of Linux, and this is " + runtime.GOOS)
+		t.Skip("SKIPPED: the paths need Linux, not " + runtime.GOOS)
 	}
 	closed := filepath.Join(t.TempDir(), "closed")
 	if err := os.Mkdir(closed, 0o500); err != nil {
@@ -161,10 +161,10 @@ func TestCheck_createsNothing(t *testing.T) {
 	}
 	for _, row := range []struct {
 		path, want string
-		user       bool // a place that only root is let into
+		user       bool // a directory that only root can enter
 	}{
-		{"/proc/nope/a.jsonl", "no file can be made in /proc, which is of the kernel", false},
-		{"/sys/a.jsonl", "no file can be made in /sys, which is of the kernel", false},
+		{"/proc/nope/a.jsonl", "cannot create files in /proc, a kernel file system", false},
+		{"/sys/a.jsonl", "cannot create files in /sys, a kernel file system", false},
 		{filepath.Join(closed, "a.jsonl"), "permission denied", true},
 		{filepath.Join(closed, "b/c/a.jsonl"), "permission denied", true},
 	} {
@@ -181,11 +181,11 @@ func TestCheck_createsNothing(t *testing.T) {
 	}
 	left, err := os.ReadDir(free)
 	if diff := cmp.Diff(0, len(left)); err != nil || diff != "" {
-		t.Errorf("%v, files that were made (-want +got)\n%s", err, diff)
+		t.Errorf("%v, created files (-want +got)\n%s", err, diff)
 	}
 }
 
-// TestSync_calls, which refuses what it cannot keep.
+// Sync rejects a file that cannot be durable.
 func TestSync_calls(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -194,6 +194,6 @@ func TestSync_calls(t *testing.T) {
 	defer r.Close()
 	defer w.Close()
 	if err := (osFile{w}).sync(); err == nil {
-		t.Error("a pipe is said to be on the disk")
+		t.Error("a pipe counts as synced")
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// together lets so many callers write a record each, and returns when all of
-// them wait or have their answer.
+// together starts callers that write a record each, and returns when all are waiting or
+// done.
 func together(l *Log, callers int) (answers chan error) {
 	answers = make(chan error, callers)
 	for range callers {
@@ -63,7 +63,7 @@ func TestLog_queueBackpressure(t *testing.T) {
 		}
 		answers := together(l, 5)
 		if s := l.stats(); len(answers) != 2 || s.Waited != 3 {
-			t.Errorf("%d callers have an answer, %+v", len(answers), s)
+			t.Errorf("%d callers returned, %+v", len(answers), s)
 		}
 		release()
 		if err := errors.Join(all(answers), l.Close()); err != nil {
@@ -90,7 +90,7 @@ func TestRelaxed_recordsLosses(t *testing.T) {
 		}
 		lost := l.stats().Lost
 		if lost == 0 {
-			t.Fatal("nothing was given up")
+			t.Fatal("no record was dropped")
 		}
 		d.set("", 0, 0)
 		time.Sleep(time.Minute)

@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// written returns the path of a strict log of so many records, in files of at
-// least so many bytes.
+// written returns the path of a strict log with this number of records, in files of at
+// least size bytes.
 func written(t testing.TB, records int, size int64) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
@@ -41,7 +41,7 @@ func verified(t testing.TB, path string) *Report {
 	return r
 }
 
-// found returns the findings with the bare names of their files.
+// found returns the findings with base names of the files.
 func found(r *Report) []string {
 	all := []string{}
 	for _, f := range r.Findings {
@@ -78,42 +78,42 @@ func TestVerify_changes(t *testing.T) {
 		want   []string
 	}{
 		{"nothing", func(l [][]byte) [][]byte { return l }, []string{}},
-		{"a changed byte", func(l [][]byte) [][]byte {
+		{"changed byte", func(l [][]byte) [][]byte {
 			l[2] = bytes.Replace(l[2], []byte("alice"), []byte("alicf"), 1)
 			return l
 		}, []string{"audit.jsonl:3: the line was changed, or was not written with this key"}},
-		{"two lines taken out behind a changed one", func(l [][]byte) [][]byte {
+		{"two removed after a changed line", func(l [][]byte) [][]byte {
 			l[0] = bytes.Replace(l[0], []byte("alice"), []byte("alicf"), 1)
 			return append(l[:1:1], l[3:]...)
 		}, []string{"audit.jsonl:1: the line was changed, or was not written with this key", "audit.jsonl:2: 2 of the records 1 to 3 are missing before this line"}},
-		{"a line taken out behind a changed one", func(l [][]byte) [][]byte {
+		{"one removed after a changed line", func(l [][]byte) [][]byte {
 			l[1] = bytes.Replace(l[1], []byte("alice"), []byte("alicf"), 1)
 			return append(l[:2:2], l[3:]...)
 		}, []string{"audit.jsonl:2: the line was changed, or was not written with this key", "audit.jsonl:3: 1 of the records 2 to 3 is missing before this line"}},
-		{"the last line changed", func(l [][]byte) [][]byte {
+		{"changed last line", func(l [][]byte) [][]byte {
 			l[4] = bytes.Replace(l[4], []byte("alice"), []byte("alicf"), 1)
 			return l
 		}, []string{"audit.jsonl:5: the line was changed, or was not written with this key"}},
-		{"the end cut off behind a changed line", func(l [][]byte) [][]byte {
+		{"truncated after a changed line", func(l [][]byte) [][]byte {
 			l[3] = bytes.Replace(l[3], []byte("alice"), []byte("alicf"), 1)
 			return l[:4]
 		}, []string{"audit.jsonl:4: the line was changed, or was not written with this key", "audit.jsonl: the end was truncated: 1 of the records 4 to 5 is missing"}},
-		{"a line taken out", func(l [][]byte) [][]byte { return append(l[:2:2], l[3:]...) },
+		{"removed line", func(l [][]byte) [][]byte { return append(l[:2:2], l[3:]...) },
 			[]string{"audit.jsonl:3: record 3 is missing before this line"}},
-		{"two lines taken out at the start", func(l [][]byte) [][]byte { return l[2:] },
+		{"two removed at the start", func(l [][]byte) [][]byte { return l[2:] },
 			[]string{"audit.jsonl:1: records 1 to 2 are missing before this line"}},
-		{"two lines swapped", func(l [][]byte) [][]byte { l[1], l[2] = l[2], l[1]; return l }, []string{
+		{"swapped lines", func(l [][]byte) [][]byte { l[1], l[2] = l[2], l[1]; return l }, []string{
 			"audit.jsonl:2: record 2 is missing before this line",
 			"audit.jsonl:3: record 2 is out of order: it follows record 3",
 			"audit.jsonl:4: record 3 is missing before this line",
 		}},
-		{"a line written twice", func(l [][]byte) [][]byte { return append(l[:2:2], l[1:]...) },
+		{"duplicate line", func(l [][]byte) [][]byte { return append(l[:2:2], l[1:]...) },
 			[]string{"audit.jsonl:3: record 2 is out of order: it follows record 2"}},
-		{"a line put in", func(l [][]byte) [][]byte {
+		{"inserted line", func(l [][]byte) [][]byte {
 			return append(append(l[:2:2], []byte("{}\n")), l[2:]...)
 		}, []string{"audit.jsonl:3: the line was changed, or was not written with this key"}},
-		{"the end cut off", func(l [][]byte) [][]byte { return l[:3] }, []string{"audit.jsonl: the end was truncated: records 4 to 5 are missing"}},
-		{"all of it", func([][]byte) [][]byte { return nil }, []string{"audit.jsonl: the end was truncated: records 1 to 5 are missing"}},
+		{"truncated", func(l [][]byte) [][]byte { return l[:3] }, []string{"audit.jsonl: the end was truncated: records 4 to 5 are missing"}},
+		{"emptied", func([][]byte) [][]byte { return nil }, []string{"audit.jsonl: the end was truncated: records 1 to 5 are missing"}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			path := written(t, 5, 0)
@@ -131,8 +131,8 @@ func TestVerify_missingFile(t *testing.T) {
 		at   int
 		want string
 	}{
-		{"the oldest", 0, "records 1 to 2 are missing before this line"},
-		{"one in the middle", 2, "records 5 to 6 are missing before this line"},
+		{"oldest", 0, "records 1 to 2 are missing before this line"},
+		{"middle", 2, "records 5 to 6 are missing before this line"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			path := written(t, 10, 2000)
@@ -173,7 +173,7 @@ func TestVerify_headMissingOrForged(t *testing.T) {
 	}
 }
 
-// TestVerify_randomEdits changes, cuts and puts in bytes anywhere.
+// Changes, removes and inserts random bytes.
 func TestVerify_randomEdits(t *testing.T) {
 	path := written(t, 10, 0)
 	good, err := os.ReadFile(path)
@@ -201,7 +201,7 @@ func TestVerify_randomEdits(t *testing.T) {
 			t.Fatal(err)
 		}
 		if r := verified(t, path); len(r.Findings) == 0 {
-			t.Fatalf("edit %d at byte %d of %d is not found", i, at, len(good))
+			t.Fatalf("edit %d at byte %d of %d not detected", i, at, len(good))
 		}
 	}
 }
