@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// curl stands in for the program of that name, so that what the pages show of
-// it can be run where it is not installed. It knows the flags that they use.
+// curl replaces the curl program, so that the pages can be run without it. It supports
+// the flags that they use.
 func curl() {
 	if err := runCurl(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "curl:", err)
@@ -39,13 +39,13 @@ func runCurl(args []string) error {
 		case url == "" && !strings.HasPrefix(arg, "-"):
 			url = arg
 		default:
-			return fmt.Errorf("this stand-in does not know %s", arg)
+			return fmt.Errorf("unsupported flag %s", arg)
 		}
 	}
 	return post(os.Stdout, url, header, body, headers)
 }
 
-// post prints the answer, with its status and headers where they are wanted.
+// post prints the response, with status and headers if requested.
 func post(out io.Writer, url string, header http.Header, body string, headers bool) error {
 	request, err := http.NewRequest(http.MethodPost, url, strings.NewReader(body))
 	if err != nil {

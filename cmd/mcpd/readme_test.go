@@ -103,7 +103,7 @@ func TestThePageOfTheCommandLineNamesEveryVerbAndFlag(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	root := newRoot(env{stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard})
+	root := newRoot(env{streams: streams{stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard}})
 	root.InitDefaultCompletionCmd()
 	for _, verb := range root.Commands() {
 		if !strings.Contains(string(page), "| `"+verb.Name()) {

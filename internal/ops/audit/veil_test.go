@@ -8,7 +8,7 @@ import (
 	"github.com/mcpd/mcpd/identity"
 )
 
-// veil hides one value, "hunter2".
+// veil redacts one value, "hunter2".
 type veil struct{}
 
 func (veil) Redact(text string) string { return strings.ReplaceAll(text, "hunter2", "[secret:pw]") }
@@ -20,9 +20,9 @@ func (v veil) RedactJSON(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-func TestNothingThatACallerChoosesShowsASecret(t *testing.T) {
+func TestEncode_redactsCallerText(t *testing.T) {
 	const secret = "hunter2"
-	long := strings.Repeat("x", maxText-3) + secret // which is cut in the midst of it
+	long := strings.Repeat("x", maxText-3) + secret // truncated inside the secret
 	for name, r := range map[string]*Record{
 		"a value":     {Kind: "tool", Name: "t", Arguments: json.RawMessage(`{"a":"hunter2"}`), Values: json.RawMessage(`{"a":["hunter2"]}`)},
 		"a name":      {Kind: "tool", Name: "t", Arguments: json.RawMessage(`{"hunter2":1}`), Values: json.RawMessage(`{"hunter2":1}`)},
@@ -48,12 +48,12 @@ func TestNothingThatACallerChoosesShowsASecret(t *testing.T) {
 			t.Errorf("%s: %s", name, text)
 		}
 		if _, err := parseLine(line[:len(line)-1]); err != nil {
-			t.Errorf("%s: the line cannot be read: %v\n%s", name, err, line)
+			t.Errorf("%s: invalid line: %v\n%s", name, err, line)
 		}
 	}
 }
 
-func TestAnEventShowsNoSecretThatItIsCutIn(t *testing.T) {
+func TestEvent_redactsTruncatedSecret(t *testing.T) {
 	e := newEncoder(make([]byte, keySize), veil{})
 	attributes := map[string]string{"claimed": strings.Repeat("x", maxText-3) + "hunter2", "by": "claim"}
 	e.event(&Event{"agent.contradicted", attributes}, clock())
@@ -61,22 +61,22 @@ func TestAnEventShowsNoSecretThatItIsCutIn(t *testing.T) {
 		t.Error(text)
 	}
 	if !strings.HasSuffix(attributes["claimed"], "hunter2") {
-		t.Error("the attributes of the caller have changed")
+		t.Error("the attributes of the caller were changed")
 	}
 }
 
-func TestAVeilWithNothingToHideCostsNoGarbage(t *testing.T) {
+func TestEncode_redactorAllocations(t *testing.T) {
 	r := refund()
 	allocations := func(e *encoder) float64 {
 		return testing.AllocsPerRun(200, func() { e.outcome(r, clock()) })
 	}
 	key := make([]byte, keySize)
 	if bare, veiled := allocations(newEncoder(key, nil)), allocations(newEncoder(key, still{})); veiled > bare {
-		t.Errorf("%v allocations under a veil, %v without", veiled, bare)
+		t.Errorf("%v allocations with a redactor, %v without", veiled, bare)
 	}
 }
 
-// still hides nothing.
+// still redacts nothing.
 type still struct{}
 
 func (still) Redact(text string) string                      { return text }
