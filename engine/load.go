@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"slices"
 	"time"
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
+	"github.com/mcpd/mcpd/internal/language/definition"
+	"github.com/mcpd/mcpd/internal/language/loader"
 )
 
 // lastLoad is what the last load found.
@@ -73,26 +76,12 @@ func (s *Server) Reload(ctx context.Context, change Change) (Report, error) {
 func (s *Server) reload(ctx context.Context, change Change) (Report, error) {
 	began := s.options.Now()
 	before := s.current.Load()
-	change.All = change.All || before == nil
-	built := s.builder.Build(catalog.Change(change), s.registered)
-	report := Report{sources: built.Sources, Problems: built.Problems}
-	files, warnings := built.Problems, diag.List(nil)
-	var snap *Snapshot
-	if !files.HasErrors() {
-		var laid *catalog.Catalog
-		laid, warnings = s.lay(built.Base)
-		snap = newSnapshot(laid, before, s.options.Now())
-		if laid.Reload.RequireTests {
-			s.builder.Stage(laid, s.registered)
-			report.Tests = s.runTests(ctx, laid, func(i int) bool { return before == nil || !before.catalog.Tested(laid, i) })
-			if ctx.Err() != nil {
-				return report, fmt.Errorf("run tests: %w", ctx.Err())
-			}
-			files = slices.Concat(files, testProblems(report.Tests)).Sort()
-			report.Problems = files
-		}
+	next, err := s.prepare(ctx, change, before)
+	report, files, snap := next.report, next.report.Problems, next.snap
+	if err != nil {
+		return report, err
 	}
-	err := files.Err()
+	err = files.Err()
 	if err == nil && before != nil {
 		err = s.checkAudit(snap.catalog)
 		files = slices.Concat(files, problemsOf(err)).Sort()
@@ -109,15 +98,15 @@ func (s *Server) reload(ctx context.Context, change Change) (Report, error) {
 	}
 	if err == nil {
 		files = slices.Concat(files, s.keepAudit(snap.catalog.Audit)).Sort()
-		s.publish(snap, before, change.All || before.Revision() != snap.Revision())
-		report.Problems = slices.Concat(files, warnings).Sort()
+		s.publish(snap, before, change.All || before == nil || before.Revision() != snap.Revision())
+		report.Problems = slices.Concat(files, next.warnings).Sort()
 	} else {
 		s.failed++
 		report.Problems = files
 	}
 	s.mu.Lock()
 	mended, told := err == nil && s.loads > 1 && !s.last.ok, s.last.problems
-	s.last = lastLoad{ok: err == nil, err: err, files: files, problems: report.Problems, sources: report.sources, loads: s.loads, failed: s.failed, refused: authsOf(built.Refused)}
+	s.last = lastLoad{ok: err == nil, err: err, files: files, problems: report.Problems, sources: report.sources, loads: s.loads, failed: s.failed, refused: authsOf(next.refused)}
 	s.mu.Unlock()
 	if now := s.current.Load(); now != nil {
 		report.Revision = now.Revision()
@@ -134,6 +123,58 @@ func (s *Server) reload(ctx context.Context, change Change) (Report, error) {
 	return report, err
 }
 
+// prepared is a snapshot that is built and not published.
+type prepared struct {
+	// report has the diagnostics of the files. If they hold an error, snap is not served.
+	report   Report
+	snap     *Snapshot
+	warnings diag.List         // about upstream servers
+	refused  []definition.Auth // auth blocks that could not be applied
+}
+
+// prepare builds the next snapshot. The error says that ctx ended the tests. A panic becomes
+// a diagnostic: it ends the load, and not the process.
+func (s *Server) prepare(ctx context.Context, change Change, before *Snapshot) (next prepared, err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			next.report.Problems, err = s.recovered(cause), nil
+		}
+	}()
+	change.All = change.All || before == nil
+	built := s.builder.Build(catalog.Change(change), s.registered)
+	next = prepared{report: Report{sources: built.Sources, Problems: built.Problems}, refused: built.Refused}
+	if built.Problems.HasErrors() {
+		return next, nil
+	}
+	laid, warnings := s.lay(built.Base)
+	next.snap, next.warnings = newSnapshot(laid, before, s.options.Now()), warnings
+	if laid.Reload.RequireTests {
+		s.builder.Stage(laid, s.registered)
+		next.report.Tests = s.runTests(ctx, laid, func(i int) bool { return before == nil || !before.catalog.Tested(laid, i) })
+		if ctx.Err() != nil {
+			return next, fmt.Errorf("run tests: %w", ctx.Err())
+		}
+		next.report.Problems = slices.Concat(built.Problems, testProblems(next.report.Tests)).Sort()
+	}
+	return next, nil
+}
+
+// recovered logs a panic of a load and returns its diagnostic. Neither holds the value of the
+// panic, which may quote a file. The builder starts over: the panic may have left its caches
+// half written.
+func (s *Server) recovered(cause any) diag.List {
+	stack := debug.Stack()
+	if worker, ok := cause.(*loader.WorkerPanic); ok {
+		stack = worker.Stack
+	}
+	s.options.Logger.Error("panic while loading", slog.String("stack", string(stack)))
+	s.builder.Reset()
+	return diag.List{{
+		Severity: diag.Error, Code: "file-internal", Summary: "mcpd fails on these files, which is an error in mcpd",
+		Detail: "undo the last change to the files, and report the stack in the log to the makers of mcpd",
+	}}
+}
+
 // lay lays what upstream servers offer now over what files define.
 func (s *Server) lay(base *catalog.Base) (*catalog.Catalog, diag.List) {
 	return s.builder.Overlay(base, s.upstreams.Offered(base.Upstreams, base.SecretKeys))
@@ -145,8 +186,8 @@ func (s *Server) lay(base *catalog.Base) (*catalog.Catalog, diag.List) {
 func (s *Server) refresh() diag.List {
 	began := s.options.Now()
 	before := s.current.Load()
-	laid, warnings := s.lay(before.catalog.Base())
-	s.publish(newSnapshot(laid, before, s.options.Now()), before, false)
+	next, warnings := s.relaid(before)
+	s.publish(next, before, false)
 	s.mu.Lock()
 	if s.last.ok { // and the files are those that serve
 		s.last.problems = slices.Concat(s.last.files, warnings).Sort()
@@ -157,6 +198,20 @@ func (s *Server) refresh() diag.List {
 		s.announce(before, false, nil, s.options.Now().Sub(began))
 	}
 	return problems
+}
+
+// relaid returns the snapshot that serves with what upstream servers offer now. After a panic
+// it returns before, and the diagnostic as a warning: the files have no part in it.
+func (s *Server) relaid(before *Snapshot) (next *Snapshot, warnings diag.List) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			next, warnings = before, s.recovered(cause)
+			warnings[0].Severity, warnings[0].Summary = diag.Warning, "mcpd fails on the offers of an upstream server, which is an error in mcpd"
+			warnings[0].Detail = "report the stack in the log to the makers of mcpd"
+		}
+	}()
+	laid, warnings := s.lay(before.catalog.Base())
+	return newSnapshot(laid, before, s.options.Now()), warnings
 }
 
 // problemsOf returns the diagnostics that an error is made of.

@@ -110,6 +110,8 @@ type Builder struct {
 	// lock is the lock file that base is of, and accepted what it says.
 	lock     *loader.Lock
 	accepted Accepted
+	// reread: the next build reads all files.
+	reread bool
 	// stages is what was compiled for the stages of tests, by their names.
 	stages map[string]buildCache
 	// coded are the items that let agents write code, of the block of a hash.
@@ -121,6 +123,13 @@ type Builder struct {
 
 func New(o Options) *Builder {
 	return &Builder{options: o, maxPolicies: maxPolicies, tree: loader.New(o.Tools, o.ToolsPath), results: resultcache.New[scripting.Result]()}
+}
+
+// Reset forgets what earlier builds have read and compiled. The next build reads everything.
+func (b *Builder) Reset() {
+	b.tree, b.config, b.cache, b.stages = loader.New(b.options.Tools, b.options.ToolsPath), nil, buildCache{}, nil
+	b.base, b.lock, b.accepted, b.reread = nil, nil, Accepted{}, true
+	b.coded.of, b.coded.items = definition.Hash{}, nil
 }
 
 // Change says what a build has to look at again.
@@ -246,6 +255,7 @@ type LockFile struct {
 // Build reads what the change names, parses and compiles all that is new, and
 // links it together with the items that are registered from elsewhere.
 func (b *Builder) Build(change Change, registered []*Item) Result {
+	change.All = change.All || b.reread
 	if b.config == nil || change.All || change.Config {
 		read := loader.ReadConfig(b.options.Config, b.options.ConfigPath, b.options.Values)
 		read.Guard(b.served)
@@ -282,7 +292,7 @@ func (b *Builder) Build(change Change, registered []*Item) Result {
 		found.problems = slices.DeleteFunc(found.problems, func(d diag.Diagnostic) bool { return d.Code == "unknown-variable" })
 	}
 	result.Problems, result.Refused, b.base = found.problems.Sort(), found.refused, result.Base
-	b.lock, b.accepted = found.lock, found.accepted
+	b.lock, b.accepted, b.reread = found.lock, found.accepted, false
 	return result
 }
 
