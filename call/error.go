@@ -89,7 +89,7 @@ func (e *Error) DetailsJSON() json.RawMessage {
 }
 
 // public returns a copy without what only the operator may see.
-func (e *Error) public() *Error {
+func (e *Error) forCaller() *Error {
 	c := *e
 	c.Violations, c.Schema, c.Details, c.Required = slices.Clone(e.Violations), bytes.Clone(e.Schema), bytes.Clone(e.Details), bytes.Clone(e.Required)
 	if e.RPC != nil {

@@ -73,7 +73,7 @@ type Event struct {
 func (e Event) Clone() Event {
 	e.Caller, e.Arguments, e.Result = e.Caller.Clone(), bytes.Clone(e.Arguments), bytes.Clone(e.Result)
 	if e.Err != nil {
-		e.Err = e.Err.public()
+		e.Err = e.Err.forCaller()
 	}
 	return e
 }

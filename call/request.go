@@ -43,11 +43,11 @@ type Request struct {
 	Arguments json.RawMessage
 	// Refused is why the arguments did not pass the gate, which the caller is told
 	// in its turn: once nothing denies the call whatever they are. Nil when they did.
-	Refused *Error
+	ArgumentsErr *Error
 	// Declined is why whoever received the call does not make it, whatever its arguments
 	// are, which the caller is told in the same turn. Nil when it is to be made.
-	Declined *Error
-	Caller   identity.Caller
+	RejectErr *Error
+	Caller    identity.Caller
 	// Trace is where the request comes from; zero for nothing that is known.
 	Trace Trace
 	// Via is [ViaClient] when empty.
@@ -131,12 +131,12 @@ type Result struct {
 	Reply json.RawMessage
 	// Steady says that the reply stays the same until the files change, and
 	// Public that every caller may have it.
-	Steady, Public bool
+	Static, Public bool
 	// TTL is how long a server behind this one says that the reply stays the same; 0 where
 	// there is none, or it does not say.
 	TTL time.Duration
 	// Left says that [Request.Late] has received the result, and this is none.
-	Left bool
+	Detached bool
 	// Value is what the tool returned, as JSON; "null" when it returned nothing.
 	Value json.RawMessage
 	// Content is a JSON array of MCP content blocks, set on every success of a tool.

@@ -78,9 +78,9 @@ func (s *Snapshot) Auths() []Auth { return authsOf(s.catalog.Auths) }
 // AuthsMended reports whether the last load found auth blocks that could not be applied,
 // and now they can, as the files that they name have come or have changed: then it is
 // worth to load again, though none of the server's own files has changed.
-func (s *Server) AuthsMended() bool {
+func (s *Server) AuthsUsable() bool {
 	s.mu.Lock()
-	refused := s.last.refused
+	refused := s.last.failedAuth
 	s.mu.Unlock()
 	return len(refused) > 0 && s.options.Front != nil && s.options.Front.CheckAuth(refused) == nil
 }

@@ -29,13 +29,13 @@ func (s *Server) openAudit(block *definition.Audit) error {
 		Now:  s.options.Now, Logger: s.options.Logger,
 	})
 	if errors.Is(err, audit.ErrInUse) {
-		return &heldLog{diag.List{catalog.AuditInUse(block, err)}}
+		return &auditInUse{diag.List{catalog.AuditInUse(block, err)}}
 	}
 	if err != nil {
 		return diag.List{catalog.BadAudit(block, err)}
 	}
 	s.audit.Store(log)
-	s.audited = block
+	s.auditBlock = block
 	return nil
 }
 
@@ -43,10 +43,10 @@ func (s *Server) openAudit(block *definition.Audit) error {
 var ErrInUse = state.ErrInUse
 
 // heldLog is the mistake of an audit block whose log another process has.
-type heldLog struct{ diag.List }
+type auditInUse struct{ diag.List }
 
 // Unwrap returns the mistake, and what [errors.Is] knows it by.
-func (h *heldLog) Unwrap() []error { return []error{h.List, audit.ErrInUse, ErrInUse} }
+func (h *auditInUse) Unwrap() []error { return []error{h.List, audit.ErrInUse, ErrInUse} }
 
 // checkAuditPath returns why no log can be opened at a path, or should not be: among the
 // tools, each of its records would be taken for a change of them.
@@ -70,7 +70,7 @@ func checkAuditPath(path string, tools fs.FS) error {
 // and production mode in a server that has begun without one: it would run calls that
 // nobody writes down.
 func (s *Server) checkAudit(c *catalog.Catalog) error {
-	if c.Audit != nil && s.auditOutdated(c.Audit) {
+	if c.Audit != nil && s.auditChanged(c.Audit) {
 		if err := checkAuditPath(c.Audit.Path, s.options.Files.Tools); err != nil {
 			return diag.List{catalog.BadAudit(c.Audit, err)}
 		}
@@ -86,8 +86,8 @@ func (s *Server) checkAudit(c *catalog.Catalog) error {
 
 // keepAudit tells when a later snapshot wants calls to be written down otherwise, and
 // returns the warning: only a restart makes it so. Loading is held.
-func (s *Server) keepAudit(block *definition.Audit) diag.List {
-	if !s.auditOutdated(block) {
+func (s *Server) warnAuditChange(block *definition.Audit) diag.List {
+	if !s.auditChanged(block) {
 		return nil
 	}
 	audited := s.audit.Load() != nil
@@ -107,8 +107,8 @@ func (s *Server) keepAudit(block *definition.Audit) diag.List {
 
 // auditOutdated reports whether a block wants calls to be written down otherwise than
 // they are. The first snapshot has been made.
-func (s *Server) auditOutdated(block *definition.Audit) bool {
-	return s.options.Mode == serving && !sameAudit(block, s.audited)
+func (s *Server) auditChanged(block *definition.Audit) bool {
+	return s.options.Mode == serving && !sameAudit(block, s.auditBlock)
 }
 
 // sameAudit reports whether two blocks open one log in the same way, wherever they stand.
@@ -123,18 +123,18 @@ func sameAudit(a, b *definition.Audit) bool {
 
 // Began says that clients can come in now, where [Options.Pending] has the audit log wait
 // for that. Only the first time counts.
-func (s *Server) Began() {
-	s.telling.Lock()
-	defer s.telling.Unlock()
-	if s.begun {
+func (s *Server) MarkReady() {
+	s.eventMu.Lock()
+	defer s.eventMu.Unlock()
+	if s.ready {
 		return
 	}
-	s.begun = true
-	s.audits(Started, s.Status().Revision)
+	s.ready = true
+	s.recordServerEvent(Started, s.Status().Revision)
 }
 
 // audits writes down what happens to the server.
-func (s *Server) audits(kind EventKind, revision string) {
+func (s *Server) recordServerEvent(kind EventKind, revision string) {
 	s.Audit("server."+string(kind), map[string]string{"revision": revision})
 }
 
@@ -142,13 +142,13 @@ func (s *Server) audits(kind EventKind, revision string) {
 // and what there is to say of it, none of which is a secret. In strict mode it returns
 // when the disk has it. That it cannot be written down is told in the log.
 func (s *Server) Audit(event string, attributes map[string]string) {
-	if err := s.writeEvent(event, attributes); err != nil {
+	if err := s.recordEvent(event, attributes); err != nil {
 		s.options.Logger.Error("what happens to the server cannot be written down", slog.String("error", err.Error()))
 	}
 }
 
 // writeEvent is [Server.Audit] for what must not happen unless it is written down.
-func (s *Server) writeEvent(event string, attributes map[string]string) error {
+func (s *Server) recordEvent(event string, attributes map[string]string) error {
 	log := s.audit.Load()
 	if log == nil {
 		return nil

@@ -57,7 +57,7 @@ func AddTool[In, Out any](s *Server, o ToolOptions, run func(ctx context.Context
 func (s *Server) register(item *catalog.Item) error {
 	s.loading.Lock()
 	defer s.loading.Unlock()
-	if slices.ContainsFunc(s.registered, func(i *catalog.Item) bool { return i.Name == item.Name }) {
+	if slices.ContainsFunc(s.goTools, func(i *catalog.Item) bool { return i.Name == item.Name }) {
 		return fmt.Errorf("a tool of this name is already registered")
 	}
 	snap := s.current.Load()
@@ -71,7 +71,7 @@ func (s *Server) register(item *catalog.Item) error {
 			return err
 		}
 	}
-	s.registered = append(slices.Clone(s.registered), item)
+	s.goTools = append(slices.Clone(s.goTools), item)
 	if snap == nil {
 		return nil
 	}
@@ -87,7 +87,7 @@ func newGoTool[In, Out any](o ToolOptions, run func(ctx context.Context, agent i
 		Name: o.Name, Allowance: catalog.Allowance{Timeout: o.Timeout},
 		About: catalog.About{
 			Title: o.Title, Idempotent: !o.NotIdempotent, Labels: maps.Clone(o.Labels),
-			ReadOnly: copied(o.ReadOnly), Destructive: copied(o.Destructive), OpenWorld: copied(o.OpenWorld),
+			ReadOnly: clonePtr(o.ReadOnly), Destructive: clonePtr(o.Destructive), OpenWorld: clonePtr(o.OpenWorld),
 		},
 	}
 	if o.Description != "" {
@@ -194,7 +194,7 @@ type PolicyInput struct {
 }
 
 // ask runs the policy, which may panic, on copies.
-func (p Policy) ask(caller *identity.Caller, tool string, args map[string]any) (allowed bool, reason string, err error) {
+func (p Policy) decide(caller *identity.Caller, tool string, args map[string]any) (allowed bool, reason string, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			allowed, reason, err = false, "", fmt.Errorf("go policy panicked: %v", cause)

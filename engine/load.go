@@ -23,7 +23,7 @@ type lastLoad struct {
 	problems      diag.List // the same, with warnings of what upstream servers offer
 	sources       catalog.Sources
 	loads, failed uint64
-	refused       []Auth // auth blocks that could not be applied
+	failedAuth    []Auth // auth blocks that could not be applied
 }
 
 // Change says what a reload has to look at again.
@@ -84,7 +84,7 @@ func (s *Server) reload(ctx context.Context, change Change) (Report, error) {
 	err = files.Err()
 	if err == nil && before != nil {
 		err = s.checkAudit(snap.catalog)
-		files = slices.Concat(files, problemsOf(err)).Sort()
+		files = slices.Concat(files, diagnosticsOf(err)).Sort()
 	}
 	if err == nil && before == nil && s.options.Front != nil {
 		if err := s.options.Front.CheckVacant(snap.Listen()); err != nil {
@@ -94,10 +94,10 @@ func (s *Server) reload(ctx context.Context, change Change) (Report, error) {
 	s.loads++
 	if err == nil && before == nil {
 		err = s.openAudit(snap.catalog.Audit)
-		files = slices.Concat(files, problemsOf(err)).Sort()
+		files = slices.Concat(files, diagnosticsOf(err)).Sort()
 	}
 	if err == nil {
-		files = slices.Concat(files, s.keepAudit(snap.catalog.Audit)).Sort()
+		files = slices.Concat(files, s.warnAuditChange(snap.catalog.Audit)).Sort()
 		s.publish(snap, before, change.All || before == nil || before.Revision() != snap.Revision())
 		report.Problems = slices.Concat(files, next.warnings).Sort()
 	} else {
@@ -106,16 +106,16 @@ func (s *Server) reload(ctx context.Context, change Change) (Report, error) {
 	}
 	s.mu.Lock()
 	mended, told := err == nil && s.loads > 1 && !s.last.ok, s.last.problems
-	s.last = lastLoad{ok: err == nil, err: err, files: files, problems: report.Problems, sources: report.sources, loads: s.loads, failed: s.failed, refused: authsOf(next.refused)}
+	s.last = lastLoad{ok: err == nil, err: err, files: files, problems: report.Problems, sources: report.sources, loads: s.loads, failed: s.failed, failedAuth: authsOf(next.refused)}
 	s.mu.Unlock()
 	if now := s.current.Load(); now != nil {
 		report.Revision = now.Revision()
 	}
-	s.announce(before, mended, err, s.options.Now().Sub(began))
+	s.reportLoad(before, mended, err, s.options.Now().Sub(began))
 	switch {
 	case before == nil: // what is wrong at the start is for its caller to tell
 	case err == nil:
-		s.warn(report.Problems, told)
+		s.logWarnings(report.Problems, told)
 	default:
 		s.refresh() // with what mcpd.lock accepts now
 		report.Revision = s.current.Load().Revision()
@@ -141,15 +141,15 @@ func (s *Server) prepare(ctx context.Context, change Change, before *Snapshot) (
 		}
 	}()
 	change.All = change.All || before == nil
-	built := s.builder.Build(catalog.Change(change), s.registered)
+	built := s.builder.Build(catalog.Change(change), s.goTools)
 	next = prepared{report: Report{sources: built.Sources, Problems: built.Problems}, refused: built.Refused}
 	if built.Problems.HasErrors() {
 		return next, nil
 	}
-	laid, warnings := s.lay(built.Base)
+	laid, warnings := s.overlay(built.Base)
 	next.snap, next.warnings = newSnapshot(laid, before, s.options.Now()), warnings
 	if laid.Reload.RequireTests {
-		s.builder.Stage(laid, s.registered)
+		s.builder.Stage(laid, s.goTools)
 		next.report.Tests = s.runTests(ctx, laid, func(i int) bool { return before == nil || !before.catalog.Tested(laid, i) })
 		if ctx.Err() != nil {
 			return next, fmt.Errorf("run tests: %w", ctx.Err())
@@ -176,7 +176,7 @@ func (s *Server) recovered(cause any) diag.List {
 }
 
 // lay lays what upstream servers offer now over what files define.
-func (s *Server) lay(base *catalog.Base) (*catalog.Catalog, diag.List) {
+func (s *Server) overlay(base *catalog.Base) (*catalog.Catalog, diag.List) {
 	return s.builder.Overlay(base, s.upstreams.Offered(base.Upstreams, base.SecretKeys))
 }
 
@@ -186,7 +186,7 @@ func (s *Server) lay(base *catalog.Base) (*catalog.Catalog, diag.List) {
 func (s *Server) refresh() diag.List {
 	began := s.options.Now()
 	before := s.current.Load()
-	next, warnings := s.relaid(before)
+	next, warnings := s.overlaid(before)
 	s.publish(next, before, false)
 	s.mu.Lock()
 	if s.last.ok { // and the files are those that serve
@@ -195,14 +195,14 @@ func (s *Server) refresh() diag.List {
 	problems := s.last.problems
 	s.mu.Unlock()
 	if s.current.Load() != before {
-		s.announce(before, false, nil, s.options.Now().Sub(began))
+		s.reportLoad(before, false, nil, s.options.Now().Sub(began))
 	}
 	return problems
 }
 
 // relaid returns the snapshot that serves with what upstream servers offer now. After a panic
 // it returns before, and the diagnostic as a warning: the files have no part in it.
-func (s *Server) relaid(before *Snapshot) (next *Snapshot, warnings diag.List) {
+func (s *Server) overlaid(before *Snapshot) (next *Snapshot, warnings diag.List) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			next, warnings = before, s.recovered(cause)
@@ -210,12 +210,12 @@ func (s *Server) relaid(before *Snapshot) (next *Snapshot, warnings diag.List) {
 			warnings[0].Detail = "report the stack in the log to the makers of mcpd"
 		}
 	}()
-	laid, warnings := s.lay(before.catalog.Base())
+	laid, warnings := s.overlay(before.catalog.Base())
 	return newSnapshot(laid, before, s.options.Now()), warnings
 }
 
 // problemsOf returns the diagnostics that an error is made of.
-func problemsOf(err error) (problems diag.List) {
+func diagnosticsOf(err error) (problems diag.List) {
 	errors.As(err, &problems)
 	return problems
 }
@@ -232,26 +232,26 @@ func (s *Server) publish(snap, before *Snapshot, readSecrets bool) {
 		return
 	}
 	s.builder.Served(snap.catalog)
-	s.serve(snap)
+	s.setCurrent(snap)
 	s.limits.Keep(slices.Concat(snap.catalog.RateLimits, snap.catalog.OwnLimits))
 }
 
 // serve has a snapshot serve.
-func (s *Server) serve(snap *Snapshot) {
+func (s *Server) setCurrent(snap *Snapshot) {
 	s.current.Store(snap)
 	if !s.options.Mode.offline() {
 		s.upstreams.Keep(snap.catalog)
 	}
-	if metrics := s.observed.metrics; metrics != nil {
-		metrics.Publish(snap.names())
+	if metrics := s.telemetry.metrics; metrics != nil {
+		metrics.Publish(snap.metricNames())
 	}
 }
 
 // announce tells the log and listeners how a load ended.
-func (s *Server) announce(before *Snapshot, mended bool, err error, took time.Duration) {
+func (s *Server) reportLoad(before *Snapshot, mended bool, err error, took time.Duration) {
 	now := s.current.Load()
-	if metrics := s.observed.metrics; metrics != nil {
-		metrics.Loaded(outcomeOf(before, now, err), took)
+	if metrics := s.telemetry.metrics; metrics != nil {
+		metrics.Loaded(loadOutcome(before, now, err), took)
 	}
 	switch {
 	case err != nil:
@@ -260,13 +260,13 @@ func (s *Server) announce(before *Snapshot, mended bool, err error, took time.Du
 			said = "the files have mistakes; nothing is served"
 		}
 		s.options.Logger.Error(said, slog.String("problems", err.Error()))
-		s.tell(ReloadFailed, took)
+		s.emit(ReloadFailed, took)
 	case before == nil:
-		s.options.Logger.Info("loaded", now.counted(took)...)
-		s.tell(Started, took)
+		s.options.Logger.Info("loaded", now.logAttrs(took)...)
+		s.emit(Started, took)
 	case before != now || mended:
-		s.options.Logger.Info("reloaded", now.counted(took)...)
-		s.tell(Reloaded, took)
+		s.options.Logger.Info("reloaded", now.logAttrs(took)...)
+		s.emit(Reloaded, took)
 	}
 	if before == now {
 		return
@@ -275,11 +275,11 @@ func (s *Server) announce(before *Snapshot, mended bool, err error, took time.Du
 	if before != nil {
 		changed = now.catalog.Changed(before.catalog)
 	}
-	s.audience.tell(changed)
+	s.subscribers.notify(changed)
 }
 
 // outcomeOf says for metrics what came of a load.
-func outcomeOf(before, now *Snapshot, err error) string {
+func loadOutcome(before, now *Snapshot, err error) string {
 	switch {
 	case err != nil:
 		return "failed"
@@ -289,11 +289,11 @@ func outcomeOf(before, now *Snapshot, err error) string {
 	return "published"
 }
 
-func (s *Server) tell(kind EventKind, took time.Duration) {
-	s.telling.Lock()
-	defer s.telling.Unlock()
-	if s.begun {
-		s.audits(kind, s.Status().Revision)
+func (s *Server) emit(kind EventKind, took time.Duration) {
+	s.eventMu.Lock()
+	defer s.eventMu.Unlock()
+	if s.ready {
+		s.recordServerEvent(kind, s.Status().Revision)
 	}
 	if s.options.OnEvent != nil {
 		s.options.OnEvent(Event{Kind: kind, Status: s.Status(), Took: took})
@@ -301,14 +301,14 @@ func (s *Server) tell(kind EventKind, took time.Duration) {
 }
 
 // serving is the catalog of the snapshot that serves, for one call.
-func (s *Server) serving(ctx context.Context) (*catalog.Catalog, error) {
-	snap, err := s.loaded(ctx)
+func (s *Server) currentCatalog(ctx context.Context) (*catalog.Catalog, error) {
+	snap, err := s.ensureLoaded(ctx)
 	return snap.catalog, err
 }
 
 // loaded returns the snapshot that serves, and loads it first when nothing has
 // been loaded yet. It never returns a nil snapshot.
-func (s *Server) loaded(ctx context.Context) (*Snapshot, error) {
+func (s *Server) ensureLoaded(ctx context.Context) (*Snapshot, error) {
 	if snap := s.current.Load(); snap != nil {
 		return snap, nil
 	}
@@ -331,26 +331,26 @@ func (s *Server) loaded(ctx context.Context) (*Snapshot, error) {
 }
 
 // maxWarned bounds the warnings that the log has of one load.
-const maxWarned = 20
+const maxLoggedWarnings = 20
 
 // warning is what makes a warning the same as one before: it may stand on another line.
-type warning struct{ file, code, summary string }
+type warningKey struct{ file, code, summary string }
 
 // warn logs what a load warns of and the one before did not: who watches the log and not the
 // files is to see that a rule has come to hold for nothing.
-func (s *Server) warn(problems, before diag.List) {
-	told := map[warning]bool{}
+func (s *Server) logWarnings(problems, before diag.List) {
+	told := map[warningKey]bool{}
 	for _, p := range before {
-		told[warning{p.Range.File, p.Code, p.Summary}] = true
+		told[warningKey{p.Range.File, p.Code, p.Summary}] = true
 	}
 	count := 0
 	for _, p := range problems {
-		w := warning{p.Range.File, p.Code, p.Summary}
+		w := warningKey{p.Range.File, p.Code, p.Summary}
 		if p.Severity != diag.Warning || p.Code == catalog.Quarantined || told[w] {
 			continue
 		}
 		told[w] = true
-		if count++; count > maxWarned {
+		if count++; count > maxLoggedWarnings {
 			continue
 		}
 		attributes := []any{slog.String("at", p.Range.String()), slog.String("warning", p.Summary)}
@@ -359,8 +359,8 @@ func (s *Server) warn(problems, before diag.List) {
 		}
 		s.options.Logger.Warn("the files have a warning", attributes...)
 	}
-	if count > maxWarned {
-		s.options.Logger.Warn("the files have more warnings; mcpd status shows them", slog.Int("more", count-maxWarned))
+	if count > maxLoggedWarnings {
+		s.options.Logger.Warn("the files have more warnings; mcpd status shows them", slog.Int("more", count-maxLoggedWarnings))
 	}
 }
 

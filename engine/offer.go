@@ -133,9 +133,9 @@ func (t *Tool) Task() Task { return Task(t.item.Task) }
 
 func metadataOf(i *catalog.Item) Metadata {
 	m := Metadata{
-		Name: i.Name, Title: i.Title, Description: copied(i.Description), InputSchema: bytes.Clone(i.Input.Raw()), DeclaredSchema: bytes.Clone(i.Declared),
+		Name: i.Name, Title: i.Title, Description: clonePtr(i.Description), InputSchema: bytes.Clone(i.Input.Raw()), DeclaredSchema: bytes.Clone(i.Declared),
 		Timeout: i.Timeout, Idempotent: i.Idempotent, Labels: maps.Clone(i.Labels), Icons: iconsOf(i.Icons),
-		ReadOnly: copied(i.ReadOnly), Destructive: copied(i.Destructive), OpenWorld: copied(i.OpenWorld),
+		ReadOnly: clonePtr(i.ReadOnly), Destructive: clonePtr(i.Destructive), OpenWorld: clonePtr(i.OpenWorld),
 	}
 	if i.Output != nil {
 		m.OutputSchema = bytes.Clone(i.Output.Raw())
@@ -143,7 +143,7 @@ func metadataOf(i *catalog.Item) Metadata {
 	return m
 }
 
-func copied[T any](p *T) *T {
+func clonePtr[T any](p *T) *T {
 	if p == nil {
 		return nil
 	}

@@ -57,7 +57,7 @@ type Options struct {
 	// Pending says that the program calls [Server.Began] once clients can come in. Until
 	// then the audit log is told nothing of the server: a start that fails leaves no
 	// record there.
-	Pending bool
+	DeferReady bool
 
 	// Upstreams are MCP servers whose tools are offered here, beside those that the
 	// upstream blocks of the operator's file name.
@@ -78,7 +78,7 @@ type Options struct {
 	Logger *slog.Logger
 	// Veil hides the secrets of the server in other logs. It is for one server; nil
 	// means that there are no others.
-	Veil *Veil
+	LogRedactor *LogRedactor
 	// Now is the clock. Nil means time.Now.
 	Now func() time.Time
 }
@@ -137,7 +137,7 @@ const (
 	serving Mode = iota
 	// Beside is for programs beside the one that serves: they leave the audit block aside,
 	// and write nothing to the file of LockPath.
-	Beside
+	ReadOnly
 	// Offline is Beside for programs that look at the files alone: no upstream server is
 	// reached, and the tools of one are those in the file of LockPath.
 	Offline
@@ -189,8 +189,8 @@ func (o Options) withDefaults() Options {
 	o.Files.ToolsPath = cmp.Or(o.Files.ToolsPath, "tools.d")
 	o.Files.ConfigPath = cmp.Or(o.Files.ConfigPath, "mcpd.hcl")
 	o.Transport = cmp.Or(o.Transport, "http")
-	o.Veil = cmp.Or(o.Veil, new(Veil))
-	o.Logger = o.Veil.Logger(cmp.Or(o.Logger, slog.New(slog.DiscardHandler)))
+	o.LogRedactor = cmp.Or(o.LogRedactor, new(LogRedactor))
+	o.Logger = o.LogRedactor.Logger(cmp.Or(o.Logger, slog.New(slog.DiscardHandler)))
 	if o.Files.LookupEnv == nil {
 		o.Files.LookupEnv = func(string) (string, bool) { return "", false }
 	}
@@ -204,7 +204,7 @@ func (o Options) withDefaults() Options {
 }
 
 // programs returns what runs the programs of agents; nil for nothing.
-func (o *Options) programs() scripting.Executor {
+func (o *Options) codeExecutor() scripting.Executor {
 	if o.Scripts.Programs != nil {
 		return o.Scripts.Programs
 	}
@@ -215,7 +215,7 @@ func (o *Options) programs() scripting.Executor {
 }
 
 // staffed returns what has processes for bodies, or else for programs; nil where neither has.
-func (o *Options) staffed() scripting.Staffed {
+func (o *Options) workerExecutor() scripting.Staffed {
 	for _, x := range []scripting.Executor{o.Scripts.Executor, o.Scripts.Programs} {
 		if staffed, ok := x.(scripting.Staffed); ok {
 			return staffed
@@ -266,7 +266,7 @@ func (o Options) catalog(runner *hooks.Runner, brokers host.Brokers) catalog.Opt
 func (o Options) policies() []pipeline.Policy {
 	asked := make([]pipeline.Policy, 0, len(o.Policies))
 	for _, policy := range o.Policies {
-		asked = append(asked, policy.ask)
+		asked = append(asked, policy.decide)
 	}
 	return asked
 }

@@ -36,13 +36,13 @@ func (r TestResult) Passed() bool { return len(r.Failures) == 0 }
 // the files, against that snapshot. Tests touch no network: their mocks answer.
 // They fire no hooks. Only tests whose name or target contains only are run.
 func (s *Server) RunTests(ctx context.Context, only string) ([]TestResult, error) {
-	snap, err := s.loaded(ctx)
+	snap, err := s.ensureLoaded(ctx)
 	if err != nil {
 		return nil, err
 	}
 	tests := snap.catalog
 	s.loading.Lock()
-	s.builder.Staged(tests, s.registered)
+	s.builder.Staged(tests, s.goTools)
 	s.loading.Unlock()
 	return s.runTests(ctx, tests, func(i int) bool {
 		_, target := catalog.TargetOf(&tests.Tests[i])
@@ -72,7 +72,7 @@ func (s *Server) runTest(ctx context.Context, c *catalog.Catalog, i int) TestRes
 		Can: call.Capabilities{Form: true, URL: true, Sample: true, SampleTools: true, Roots: true},
 	}
 	mocks, began := tooltest.Mocks(test), s.options.Now()
-	result := s.rehearse(ctx, on, request, mocks)
+	result := s.runTestCall(ctx, on, request, mocks)
 	outcome := tooltest.Outcome{Value: result.Value, Content: result.Content, Reply: result.Reply}
 	if err := result.Err; err != nil {
 		outcome = tooltest.Outcome{Code: string(err.Code), Message: err.Message, DeniedBy: err.DeniedBy, Cause: err.Cause}
@@ -85,7 +85,7 @@ func (s *Server) runTest(ctx context.Context, c *catalog.Catalog, i int) TestRes
 
 // rehearse runs a call for a test from its first leg to its last, in a state store of
 // its own: what tests leave takes no room that calls need.
-func (s *Server) rehearse(ctx context.Context, on *catalog.Catalog, request call.Request, mocks *host.Mocks) call.Result {
+func (s *Server) runTestCall(ctx context.Context, on *catalog.Catalog, request call.Request, mocks *host.Mocks) call.Result {
 	states := &state.Lazy{Options: state.Options{Now: s.options.Now}, Logger: s.options.Logger}
 	defer func() { _ = states.Close() }() // it is in memory
 	for {

@@ -65,7 +65,7 @@ type Server struct {
 	brokers   host.Brokers
 	states    *state.Lazy
 	limits    ratelimit.Store
-	observed  observed
+	telemetry telemetry
 	upstreams federation.Federation
 
 	// current is what serves. It is stored once per load, and loaded once per call.
@@ -73,20 +73,20 @@ type Server struct {
 	watchdog gofunc.Watchdog
 	reloader
 	auditing
-	front
-	audience audience
-	closing  sync.Once
-	closeErr error
+	frontend
+	subscribers subscribers
+	closing     sync.Once
+	closeErr    error
 }
 
 // reloader makes snapshots, one load at a time.
 type reloader struct {
 	// Guarded by loading.
-	loading    sync.Mutex
-	builder    *catalog.Builder
-	registered []*catalog.Item
-	loads      uint64
-	failed     uint64
+	loading sync.Mutex
+	builder *catalog.Builder
+	goTools []*catalog.Item
+	loads   uint64
+	failed  uint64
 
 	// Guarded by mu.
 	mu   sync.Mutex
@@ -99,16 +99,16 @@ type auditing struct {
 	audit atomic.Pointer[audit.Log]
 	// audited is the block that audit was opened by. It is set before the first snapshot
 	// is stored, and never again.
-	audited *definition.Audit
+	auditBlock *definition.Audit
 
-	telling sync.Mutex // events are told one at a time
-	begun   bool       // the log is told of events; guarded by telling
+	eventMu sync.Mutex // events are told one at a time
+	ready   bool       // the log is told of events; guarded by telling
 }
 
 // front is what the front knows of the server; a function is nil before the front gives it.
-type front struct {
-	clients atomic.Pointer[func() []Clients]    // counts them
-	judge   atomic.Pointer[func(Status) Status] // adds to a status
+type frontend struct {
+	countClients atomic.Pointer[func() []Clients]    // counts them
+	filterStatus atomic.Pointer[func(Status) Status] // adds to a status
 }
 
 // New returns a server. It reads no files: [Server.Load] does.
@@ -142,7 +142,7 @@ func New(o Options) (*Server, error) {
 		return nil, fmt.Errorf("new server: %w", err)
 	}
 	o.Policies, o.Hooks, o.Files.Vars = slices.Clone(o.Policies), slices.Clone(o.Hooks), maps.Clone(o.Files.Vars)
-	watch, err := o.observe(parts.Telemetry)
+	watch, err := o.openTelemetry(parts.Telemetry)
 	if err != nil {
 		return nil, err
 	}
@@ -150,14 +150,14 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("new server: %w", err), watch.close(context.Background()))
 	}
-	s := &Server{options: o, observed: watch, auditing: auditing{begun: !o.Pending}}
+	s := &Server{options: o, telemetry: watch, auditing: auditing{ready: !o.DeferReady}}
 	s.states = &state.Lazy{Path: o.StatePath, Optional: o.StateOptional, Options: state.Options{Now: o.Now}, Logger: o.Logger}
 	if parts.SQLite != nil {
 		s.states.File = parts.SQLite.OpenState
 	}
 	drivers, missing := parts.Drivers()
-	s.brokers = host.NewBrokers(host.Options{Drivers: drivers, LookupEnv: o.Files.LookupEnv, Open: s.states.Open, Supervisor: o.Scripts.Supervisor, Audit: s.writeEvent, Propagate: watch.propagate, Logger: o.Logger})
-	if !o.Veil.over.CompareAndSwap(nil, s.brokers.Secrets) {
+	s.brokers = host.NewBrokers(host.Options{Drivers: drivers, LookupEnv: o.Files.LookupEnv, Open: s.states.Open, Supervisor: o.Scripts.Supervisor, Audit: s.recordEvent, Propagate: watch.propagate, Logger: o.Logger})
+	if !o.LogRedactor.store.CompareAndSwap(nil, s.brokers.Secrets) {
 		return nil, errors.Join(errors.New("new server: the veil is another server's"), watch.close(context.Background()))
 	}
 	s.brokers.Modules = objects
@@ -172,7 +172,7 @@ func New(o Options) (*Server, error) {
 	}
 	if code := parts.CodeMode; code != nil {
 		made.Codeact = func(block *definition.Codeact) []*catalog.Item {
-			return code.CodeItems(block, o.programs(), o.Scripts.Trial, made.Transpiler)
+			return code.CodeItems(block, o.codeExecutor(), o.Scripts.Trial, made.Transpiler)
 		}
 	}
 	s.builder = catalog.New(made)
@@ -190,8 +190,8 @@ func New(o Options) (*Server, error) {
 func (s *Server) newPipeline() *pipeline.Pipeline {
 	o := s.options
 	return pipeline.New(pipeline.Options{
-		Catalog: s.serving, Executor: o.Scripts.Executor, Brokers: s.brokers, States: s.states, Limits: s.limits, FileHooks: s.hooks, Audit: s.audit.Load,
-		Policies: o.policies(), Hooks: o.hooks(), Metrics: s.observed.metrics, Tracer: s.observed.tracer, Logger: o.Logger, Now: o.Now,
+		Catalog: s.currentCatalog, Executor: o.Scripts.Executor, Brokers: s.brokers, States: s.states, Limits: s.limits, FileHooks: s.hooks, Audit: s.audit.Load,
+		Policies: o.policies(), Hooks: o.hooks(), Metrics: s.telemetry.metrics, Tracer: s.telemetry.tracer, Logger: o.Logger, Now: o.Now,
 	})
 }
 
@@ -207,7 +207,7 @@ func (s *Server) Logger() *slog.Logger { return s.options.Logger }
 // Watch calls fn after each published snapshot, until stop is called, with the
 // URIs of the resources that are others than before, have come or gone, and with
 // those of [Server.Follow] that have changed. fn must not block, Load or Reload.
-func (s *Server) Watch(fn func(changed []string)) (stop func()) { return s.audience.join(fn) }
+func (s *Server) Watch(fn func(changed []string)) (stop func()) { return s.subscribers.add(fn) }
 
 // Status returns the state of the server.
 func (s *Server) Status() Status {
@@ -216,21 +216,21 @@ func (s *Server) Status() Status {
 		Calls: calls.Calls, FailedCalls: calls.Failed, Running: calls.Running, Draining: calls.Draining,
 		HookFailures: s.hooks.Failures(), HookWaits: s.hooks.Waits(),
 	}
-	if staffed := s.options.staffed(); staffed != nil {
+	if staffed := s.options.workerExecutor(); staffed != nil {
 		workers := staffed.Workers()
 		status.Workers = &workers
 	}
 	if log := s.audit.Load(); log != nil {
-		status.Unrecorded = log.Failing()
-		status.Refusing = status.Unrecorded && log.Strict()
+		status.AuditFailing = log.Failing()
+		status.RejectingCalls = status.AuditFailing && log.Strict()
 	}
 	s.mu.Lock()
 	status.Synchronized, status.Problems, status.sources = s.last.ok, slices.Clone(s.last.problems), s.last.sources
 	status.Loads, status.FailedLoads = s.last.loads, s.last.failed
 	s.mu.Unlock()
 	if snap := s.current.Load(); snap != nil {
-		status.Revision, status.Since = snap.Revision(), snap.since
-		status.RestartNeeded = s.auditOutdated(snap.catalog.Audit)
+		status.Revision, status.Since = snap.Revision(), snap.publishedAt
+		status.RestartNeeded = s.auditChanged(snap.catalog.Audit)
 		status.Limits = len(snap.catalog.RateLimits)
 		for _, u := range s.upstreams.States(snap.catalog) {
 			status.Upstreams = append(status.Upstreams, UpstreamStatus(u))
@@ -245,7 +245,7 @@ func (s *Server) Status() Status {
 // It returns the error of ctx when that is done first.
 func (s *Server) Drain(ctx context.Context) error {
 	if s.pipeline.Refuse() {
-		s.tell(Draining, 0)
+		s.emit(Draining, 0)
 	}
 	if err := s.pipeline.Drain(ctx); err != nil {
 		return fmt.Errorf("drain: %w", err)
@@ -260,11 +260,11 @@ func (s *Server) Close(ctx context.Context) error {
 		s.closeErr = s.Drain(ctx)
 		s.upstreams.Close()
 		s.closeErr = errors.Join(s.closeErr, s.brokers.Close(), s.options.closeExecutors(), s.states.Close(), limitstore.Close(ctx, s.limits))
-		s.tell(Stopped, 0)
+		s.emit(Stopped, 0)
 		if log := s.audit.Load(); log != nil {
 			s.closeErr = errors.Join(s.closeErr, log.Close())
 		}
-		s.closeErr = errors.Join(s.closeErr, s.observed.close(ctx))
+		s.closeErr = errors.Join(s.closeErr, s.telemetry.close(ctx))
 	})
 	return s.closeErr
 }
@@ -272,7 +272,7 @@ func (s *Server) Close(ctx context.Context) error {
 // Returns has users come back by a front who let the server have tokens of theirs: the
 // function that it gives knows who answers such a request of a browser, which needs no
 // credential and may name any host, and is nil for all others.
-func (s *Server) Returns() func(*http.Request) http.Handler { return s.brokers.Returns() }
+func (s *Server) OAuthCallbacks() func(*http.Request) http.Handler { return s.brokers.Returns() }
 
 // Execute runs one call to its end. It never panics, and the call ends soon
 // after ctx does. Hooks fire exactly twice: at the start, and at the end or for
@@ -299,7 +299,7 @@ func (s *Server) Call(ctx context.Context, tool string, args any) (call.Result, 
 	if string(encoded) == "null" {
 		request.Arguments = nil
 	} else if err := jsonguard.Check(encoded, jsonguard.Client()); err != nil {
-		request.Refused = &call.Error{Code: call.InvalidInput, Message: err.Error()}
+		request.ArgumentsErr = &call.Error{Code: call.InvalidInput, Message: err.Error()}
 	}
 	result := s.Execute(ctx, request)
 	if result.Err != nil {
@@ -323,7 +323,7 @@ type inside struct{ server *Server }
 // asked. No hook fires, no limit counts it, and the audit log has no record of it. The
 // error is that of a server that serves nothing.
 func (i inside) Explain(ctx context.Context, of pipeline.Case) (pipeline.Explanation, error) {
-	snap, err := i.server.loaded(ctx)
+	snap, err := i.server.ensureLoaded(ctx)
 	if err != nil {
 		return pipeline.Explanation{}, err
 	}

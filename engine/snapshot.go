@@ -20,8 +20,8 @@ import (
 // limits, hooks and what the server says of itself. It is immutable but for what it
 // remembers about its own lists, and owns nothing that needs closing.
 type Snapshot struct {
-	catalog *catalog.Catalog
-	since   time.Time
+	catalog     *catalog.Catalog
+	publishedAt time.Time
 	// tools, and offers by kind, are those of the entries, in their order.
 	tools  []*Tool
 	offers [call.Prompts + 1][]*Offer
@@ -35,7 +35,7 @@ func newSnapshot(c *catalog.Catalog, before *Snapshot, now time.Time) *Snapshot 
 		before = &Snapshot{catalog: &catalog.Catalog{}}
 	}
 	c.Follow(before.catalog)
-	s := &Snapshot{catalog: c, since: now}
+	s := &Snapshot{catalog: c, publishedAt: now}
 	s.tools = catalog.Faces(c.Entries[call.Tools], before.tools, func(t *Tool) *catalog.Item { return t.item }, func(i *catalog.Item) *Tool { return &Tool{i} })
 	for k := call.Resources; k <= call.Prompts; k++ {
 		s.offers[k] = catalog.Faces(c.Entries[k], before.offers[k], func(o *Offer) *catalog.Item { return o.item }, func(i *catalog.Item) *Offer { return &Offer{i} })
@@ -44,7 +44,7 @@ func newSnapshot(c *catalog.Catalog, before *Snapshot, now time.Time) *Snapshot 
 }
 
 // counted is what the log says of a snapshot that was loaded.
-func (s *Snapshot) counted(took time.Duration) []any {
+func (s *Snapshot) logAttrs(took time.Duration) []any {
 	return []any{
 		slog.String("revision", s.Revision()), slog.Int("tools", len(s.tools)), slog.Int("resources", len(s.offers[call.Resources])),
 		slog.Int("templates", len(s.offers[call.Templates])), slog.Int("prompts", len(s.offers[call.Prompts])), slog.Duration("took", took),
@@ -86,11 +86,11 @@ func (s *Snapshot) Info() Info {
 func (s *Snapshot) Listen() Listen { return listenOf(s.catalog.Listen) }
 
 func listenOf(l definition.Listen) Listen {
-	return Listen{Address: l.Address, Hosts: slices.Clone(l.Hosts), Origins: slices.Clone(l.Origins), TLS: copied((*ListenTLS)(l.TLS))}
+	return Listen{Address: l.Address, Hosts: slices.Clone(l.Hosts), Origins: slices.Clone(l.Origins), TLS: clonePtr((*ListenTLS)(l.TLS))}
 }
 
 // Watch reports whether the operator's file lets changed files be loaded by themselves.
-func (s *Snapshot) Watch() bool { return s.catalog.Reload.Watch }
+func (s *Snapshot) AutoReload() bool { return s.catalog.Reload.Watch }
 
 // Tools returns all tools, in bytewise order of their names.
 func (s *Snapshot) Tools() []*Tool { return slices.Clone(s.tools) }
@@ -125,20 +125,20 @@ type Visible struct {
 // Visible returns what a caller may see of a kind now. Before the first
 // successful load it is empty, with a nil Snapshot.
 func (s *Server) Visible(ctx context.Context, k call.Kind, caller identity.Caller) Visible {
-	snap, err := s.loaded(ctx)
+	snap, err := s.ensureLoaded(ctx)
 	if err != nil {
 		return Visible{}
 	}
-	return *snap.list(k, snap.catalog.Hidden(ctx, k, s.looking(caller)))
+	return *snap.list(k, snap.catalog.Hidden(ctx, k, s.listInput(caller)))
 }
 
 // Find returns the tool with a name when the caller may see it, and nil otherwise.
 func (s *Server) Find(ctx context.Context, caller identity.Caller, name string) *Tool {
-	snap, err := s.loaded(ctx)
+	snap, err := s.ensureLoaded(ctx)
 	if err != nil {
 		return nil
 	}
-	if e := snap.catalog.Entry(call.Tools, name); e == nil || s.hides(ctx, snap, e, caller) {
+	if e := snap.catalog.Entry(call.Tools, name); e == nil || s.isHidden(ctx, snap, e, caller) {
 		return nil
 	}
 	return snap.Tool(name)
@@ -146,21 +146,21 @@ func (s *Server) Find(ctx context.Context, caller identity.Caller, name string) 
 
 // Serves reports whether a URI names a resource that the caller may see, listed
 // or not.
-func (s *Server) Serves(ctx context.Context, caller identity.Caller, uri string) bool {
-	snap, err := s.loaded(ctx)
+func (s *Server) CanRead(ctx context.Context, caller identity.Caller, uri string) bool {
+	snap, err := s.ensureLoaded(ctx)
 	if err != nil {
 		return false
 	}
 	e, _ := snap.catalog.Read(uri)
-	return e != nil && !s.hides(ctx, snap, e, caller)
+	return e != nil && !s.isHidden(ctx, snap, e, caller)
 }
 
-func (s *Server) hides(ctx context.Context, snap *Snapshot, e *catalog.Entry, caller identity.Caller) bool {
-	return snap.catalog.Hides(ctx, e, s.looking(caller))
+func (s *Server) isHidden(ctx context.Context, snap *Snapshot, e *catalog.Entry, caller identity.Caller) bool {
+	return snap.catalog.Hides(ctx, e, s.listInput(caller))
 }
 
 // looking is what policies know of a caller who looks at what there is.
-func (s *Server) looking(caller identity.Caller) policylang.Input {
+func (s *Server) listInput(caller identity.Caller) policylang.Input {
 	return catalog.Looking(caller, s.options.Now())
 }
 
@@ -181,33 +181,33 @@ func (s *Snapshot) list(k call.Kind, hidden []byte) *Visible {
 
 // audience is who hears of each snapshot that is published. It is safe for concurrent use,
 // and the zero audience is empty.
-type audience struct {
+type subscribers struct {
 	mu        sync.Mutex
-	listeners map[int]func(changed []string)
+	functions map[int]func(changed []string)
 	next      int
 }
 
 // join has fn told of every change, until leave is called.
-func (a *audience) join(fn func(changed []string)) (leave func()) {
+func (a *subscribers) add(fn func(changed []string)) (leave func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.listeners == nil {
-		a.listeners = map[int]func([]string){}
+	if a.functions == nil {
+		a.functions = map[int]func([]string){}
 	}
 	id := a.next
 	a.next++
-	a.listeners[id] = fn
+	a.functions[id] = fn
 	return func() {
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		delete(a.listeners, id)
+		delete(a.functions, id)
 	}
 }
 
 // tell tells everybody who listens now, one after the other.
-func (a *audience) tell(changed []string) {
+func (a *subscribers) notify(changed []string) {
 	a.mu.Lock()
-	listeners := slices.Collect(maps.Values(a.listeners))
+	listeners := slices.Collect(maps.Values(a.functions))
 	a.mu.Unlock()
 	for _, fn := range listeners {
 		fn(changed)

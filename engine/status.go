@@ -42,7 +42,7 @@ type Status struct {
 	Draining bool
 	// Unrecorded says that the audit log cannot be written now, and Refusing that calls are
 	// refused for that, as they are in strict mode.
-	Unrecorded, Refusing bool
+	AuditFailing, RejectingCalls bool
 	// Upstreams are the servers whose tools are offered here, in the order of their blocks.
 	Upstreams []UpstreamStatus
 	// Workers are the processes that run bodies, or, where these run in this one, programs of
@@ -64,20 +64,20 @@ func (s Status) Healthy() bool { return s.Health() == healthy }
 
 // Ready reports whether calls are answered: by what serves, whether or not that is what the
 // files say now.
-func (s Status) Ready() bool { return s.Revision != "" && !s.Draining && !s.Refusing }
+func (s Status) Ready() bool { return s.Revision != "" && !s.Draining && !s.RejectingCalls }
 
 // Health says in a few words how the server is: "healthy", or else what is wrong,
 // as in "serving last good, 3 files broken".
 func (s Status) Health() string {
 	health, unrecorded := s.health(), "the audit log cannot be written"
-	if ails := s.ailing(); ails != "" && !s.Draining {
+	if ails := s.upstreamProblems(); ails != "" && !s.Draining {
 		health = strings.TrimPrefix(health+"; "+ails, healthy+"; ")
 	}
-	if s.Refusing {
+	if s.RejectingCalls {
 		unrecorded = "calls are refused, as " + unrecorded
 	}
 	switch {
-	case s.Draining || !s.Unrecorded:
+	case s.Draining || !s.AuditFailing:
 		return health
 	case health == healthy:
 		return unrecorded
@@ -86,7 +86,7 @@ func (s Status) Health() string {
 }
 
 // ailing says what is wrong with upstream servers, "" for nothing.
-func (s Status) ailing() string {
+func (s Status) upstreamProblems() string {
 	var down, ails []string
 	for i := range s.Upstreams {
 		if u := &s.Upstreams[i]; !u.Up && !u.Idle {
@@ -125,16 +125,16 @@ func (s Status) health() string {
 	case s.Revision != "" && s.Synchronized:
 		return healthy
 	case s.Revision != "":
-		return "serving last good, " + s.broken()
+		return "serving last good, " + s.errorSummary()
 	case s.Loads == 0:
 		return "nothing is loaded yet"
 	default:
-		return "nothing is served, " + s.broken()
+		return "nothing is served, " + s.errorSummary()
 	}
 }
 
 // broken counts the files with mistakes, or the mistakes that are of no file.
-func (s Status) broken() string {
+func (s Status) errorSummary() string {
 	files, mistakes := map[string]bool{}, 0
 	for _, p := range s.Problems {
 		if p.Severity != diag.Error {
@@ -177,7 +177,7 @@ func (s *Server) Probe(ctx context.Context) error {
 	if program == nil {
 		return fmt.Errorf("probe: %w", problems)
 	}
-	out, err := s.options.Scripts.Executor.Run(ctx, scripting.Call{Program: program}, noHost{})
+	out, err := s.options.Scripts.Executor.Run(ctx, scripting.Call{Program: program}, denyHost{})
 	switch {
 	case err == nil && out.Result != nil, errors.Is(err, scripting.ErrOverloaded):
 		return nil
@@ -193,9 +193,9 @@ func (s *Server) Probe(ctx context.Context) error {
 }
 
 // noHost is that of a body which asks for nothing.
-type noHost struct{}
+type denyHost struct{}
 
 // Do refuses.
-func (noHost) Do(context.Context, int, string, []byte) ([]byte, error) {
+func (denyHost) Do(context.Context, int, string, []byte) ([]byte, error) {
 	return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "a probe is granted nothing"}
 }

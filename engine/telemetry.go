@@ -23,35 +23,35 @@ type Clients struct {
 
 // observed is the telemetry of a server; all is nil without the extension, and then metrics
 // is nil and tracer zero.
-type observed struct {
+type telemetry struct {
 	all     observe.Telemetry
 	metrics observe.Metrics
 	tracer  observe.Tracer
 }
 
 // observe opens the telemetry of the server, and has its log name calls and spans.
-func (o *Options) observe(by extension.Telemetry) (observed, error) {
+func (o *Options) openTelemetry(by extension.Telemetry) (telemetry, error) {
 	outer := o.Logger.Handler()
 	if by == nil {
 		o.Logger = slog.New(observe.LogHandler(outer, nil))
-		return observed{}, nil
+		return telemetry{}, nil
 	}
 	all, err := by.OpenTelemetry(observe.Options{Service: o.Name, Version: o.Version, LookupEnv: o.Files.LookupEnv, Logger: o.Logger, Now: o.Now})
 	if err != nil {
-		return observed{}, fmt.Errorf("new server: %w", err)
+		return telemetry{}, fmt.Errorf("new server: %w", err)
 	}
 	o.Logger = slog.New(observe.LogHandler(outer, all.IDs))
-	return observed{all, all.Metrics(), all.Tracer()}, nil
+	return telemetry{all, all.Metrics(), all.Tracer()}, nil
 }
 
 // propagate returns the traceparent of what is done in a context.
-func (w observed) propagate(ctx context.Context) string {
+func (w telemetry) propagate(ctx context.Context) string {
 	parent, _ := w.tracer.Inject(ctx)
 	return parent
 }
 
 // close sends what waits to be told, until ctx is done.
-func (w observed) close(ctx context.Context) error {
+func (w telemetry) close(ctx context.Context) error {
 	if w.all == nil {
 		return nil
 	}
@@ -64,24 +64,24 @@ func (w observed) close(ctx context.Context) error {
 // Metrics serves the metrics of the server to Prometheus; nil without
 // extensions/telemetry. Who may ask is for the front to say: they name the tools of all.
 func (s *Server) Metrics() http.Handler {
-	if s.observed.all == nil {
+	if s.telemetry.all == nil {
 		return nil
 	}
-	return s.observed.all.Handler()
+	return s.telemetry.all.Handler()
 }
 
 // CountClients has the metrics tell of the clients of a front, which are counted whenever
 // somebody looks.
-func (s *Server) CountClients(count func() []Clients) { s.clients.Store(&count) }
+func (s *Server) SetClientCounter(count func() []Clients) { s.countClients.Store(&count) }
 
 // JudgeStatus has the metrics tell of the status as a front sees it, which knows whether
 // callers can be let in.
-func (s *Server) JudgeStatus(judge func(Status) Status) { s.judge.Store(&judge) }
+func (s *Server) SetStatusFilter(judge func(Status) Status) { s.filterStatus.Store(&judge) }
 
 // stats is what metrics fetch when somebody looks.
 func (s *Server) stats() observe.Stats {
 	now := s.Status()
-	if judge := s.judge.Load(); judge != nil {
+	if judge := s.filterStatus.Load(); judge != nil {
 		now = (*judge)(now)
 	}
 	stats := observe.Stats{
@@ -89,7 +89,7 @@ func (s *Server) stats() observe.Stats {
 			Revision: now.Revision, Since: now.Since, Synchronized: now.Synchronized, Tools: now.Tools, Resources: now.Resources,
 			Templates: now.Templates, Prompts: now.Prompts, Policies: now.Policies, Limits: now.Limits, Hooks: now.Hooks,
 		},
-		Running: now.Running, Draining: now.Draining, Unrecorded: now.Unrecorded,
+		Running: now.Running, Draining: now.Draining, Unrecorded: now.AuditFailing,
 		Hooks: observe.HookStats{Failures: now.HookFailures, Waits: now.HookWaits, Queued: s.hooks.Queued()},
 	}
 	if w := now.Workers; w != nil {
@@ -98,7 +98,7 @@ func (s *Server) stats() observe.Stats {
 			Deaths: observe.Deaths{Overdue: w.Overdue, Memory: w.Memory, Protocol: w.Protocol, Crashed: w.Crashed},
 		}
 	}
-	if count := s.clients.Load(); count != nil {
+	if count := s.countClients.Load(); count != nil {
 		for _, clients := range (*count)() {
 			stats.Fronts = append(stats.Fronts, observe.FrontStats(clients))
 		}
@@ -107,7 +107,7 @@ func (s *Server) stats() observe.Stats {
 }
 
 // names are what a snapshot names, for the labels of metrics.
-func (s *Snapshot) names() observe.Catalog {
+func (s *Snapshot) metricNames() observe.Catalog {
 	var c observe.Catalog
 	policies := map[string]bool{}
 	for k, entries := range s.catalog.Entries {

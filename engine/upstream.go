@@ -67,9 +67,9 @@ func (s *Server) newUpstreams(x extension.Federation) federation.Federation {
 	}
 	o := s.options
 	return x.Federate(federation.Options{
-		Version: o.Version, Brokers: s.brokers, LookupEnv: o.Files.LookupEnv, Propagate: s.observed.propagate, Supervisor: o.Scripts.Supervisor,
+		Version: o.Version, Brokers: s.brokers, LookupEnv: o.Files.LookupEnv, Propagate: s.telemetry.propagate, Supervisor: o.Scripts.Supervisor,
 		Pins:   federation.Pins{Path: o.Files.LockPath, Fixed: o.Mode != serving, Offline: o.Mode.offline(), Eager: o.Mode == Eager, Audit: s.Audit},
-		Relist: s.relist, Update: s.audience.tell, Logger: o.Logger,
+		Relist: s.refreshUpstreams, Update: s.subscribers.notify, Logger: o.Logger,
 	})
 }
 
@@ -79,13 +79,13 @@ func (s *Server) Follow(uri string) (leave func()) { return s.upstreams.Follow(u
 
 // relist brings in what upstream servers offer now. It returns how long that took once no
 // other load was under way: the first one waits for servers.
-func (s *Server) relist() time.Duration {
+func (s *Server) refreshUpstreams() time.Duration {
 	s.loading.Lock()
 	defer s.loading.Unlock()
 	began := time.Now()
 	if s.current.Load() != nil {
 		told := s.last.problems // which loads alone write
-		s.warn(s.refresh(), told)
+		s.logWarnings(s.refresh(), told)
 	}
 	return time.Since(began)
 }

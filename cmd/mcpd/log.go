@@ -20,7 +20,7 @@ type logging struct {
 	asked func() bool
 	// veil is over all that is logged, by workers and libraries too. It hides the
 	// secrets of the server that has it in its options.
-	veil engine.Veil
+	veil engine.LogRedactor
 }
 
 var (

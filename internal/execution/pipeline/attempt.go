@@ -22,7 +22,7 @@ func (x *execution) attempt(ctx context.Context) (result call.Result, err *call.
 	if x.entry == nil {
 		return call.Result{}, x.notFound(ctx)
 	}
-	if x.req.Declined != nil && ctx.Err() != nil {
+	if x.req.RejectErr != nil && ctx.Err() != nil {
 		x.declined = true
 		return call.Result{}, canceled(ctx) // while its client was asked
 	}
@@ -33,12 +33,12 @@ func (x *execution) attempt(ctx context.Context) (result call.Result, err *call.
 	if x.body == nil && !x.known() {
 		return call.Result{}, invalidParams(fmt.Sprintf("the %s has no argument %.64q", x.entry.Kind, x.req.Argument))
 	}
-	if x.req.Declined != nil {
+	if x.req.RejectErr != nil {
 		x.declined = true
-		return call.Result{}, x.req.Declined
+		return call.Result{}, x.req.RejectErr
 	}
-	if x.req.Refused != nil {
-		refused := *x.req.Refused
+	if x.req.ArgumentsErr != nil {
+		refused := *x.req.ArgumentsErr
 		if x.entry.Input != nil {
 			refused.Schema = bytes.Clone(x.entry.Input.Raw())
 		}

@@ -150,7 +150,7 @@ func (x *execution) through(ctx context.Context, refused *call.Error) call.Resul
 	if x.declined = refused != nil; !x.declined {
 		result, err = x.attempt(ctx)
 	}
-	if result.Left {
+	if result.Detached {
 		return result
 	}
 	return x.settle(ctx, result, err)

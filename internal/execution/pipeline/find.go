@@ -37,7 +37,7 @@ func (x *execution) find() {
 func (x *execution) findNamed() {
 	var named map[string]json.RawMessage
 	var name string
-	if x.req.Refused != nil || json.Unmarshal(x.req.Arguments, &named) != nil || json.Unmarshal(named["name"], &name) != nil || len(named) > 2 || name == "" {
+	if x.req.ArgumentsErr != nil || json.Unmarshal(x.req.Arguments, &named) != nil || json.Unmarshal(named["name"], &name) != nil || len(named) > 2 || name == "" {
 		return
 	}
 	arguments, given := named["arguments"]

@@ -146,7 +146,7 @@ var errUnseen = errors.New("the result has content blocks of its own, and the po
 // judge asks the policies that judge what a call returned. What was done stays done;
 // the first denial keeps the result from the caller.
 func (x *execution) judge(ctx context.Context, facts policylang.Input, result call.Result) *call.Error {
-	if len(x.entry.ResultRules) == 0 || result.Ask != nil || result.Left {
+	if len(x.entry.ResultRules) == 0 || result.Ask != nil || result.Detached {
 		return nil
 	}
 	policies := x.span.Child("policy")

@@ -82,7 +82,7 @@ func (x *execution) run(ctx context.Context, pause suspend.Pause) (call.Result, 
 	case x.place.Spent():
 		return call.Result{}, failed(call.ExecutionError, nil, "%v", calltree.ErrSpent)
 	case errors.Is(err, catalog.ErrLeft):
-		return call.Result{Left: true}, nil
+		return call.Result{Detached: true}, nil
 	case err != nil && ctx.Err() != nil:
 		return call.Result{}, canceled(ctx)
 	case isGone: // for whatever reason, such as that its own time to start was over
@@ -105,7 +105,7 @@ func (x *execution) run(ctx context.Context, pause suspend.Pause) (call.Result, 
 	}
 	if x.entry.Kind != call.Tools {
 		public := x.entry.Steady && len(x.entry.Rules)+len(x.entry.ResultRules) == 0 && !x.catalog.DenyByDefault
-		return call.Result{Reply: outcome.Result.JSON, Steady: x.entry.Steady, Public: public, TTL: outcome.Result.TTL}, nil
+		return call.Result{Reply: outcome.Result.JSON, Static: x.entry.Steady, Public: public, TTL: outcome.Result.TTL}, nil
 	}
 	return x.result(outcome.Result)
 }
@@ -157,7 +157,7 @@ func valueOf(result call.Result) json.RawMessage {
 // nest makes a call for the body of x, or plans to. A call that fails is an error.
 func (x *execution) nest(ctx context.Context, request call.Request, p *plan, approved bool) (call.Result, error) {
 	if err := CheckArguments(request.Arguments); request.Arguments != nil && err != nil {
-		request.Refused = &call.Error{Code: call.InvalidInput, Message: err.Error()}
+		request.ArgumentsErr = &call.Error{Code: call.InvalidInput, Message: err.Error()}
 	}
 	request.Cancelled = x.req.Cancelled
 	inner := x.pipeline.begin(x.catalog, request)

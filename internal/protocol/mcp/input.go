@@ -108,7 +108,7 @@ func (c *request) converse(ctx context.Context, r *call.Request) (call.Result, *
 // abandon has the backend take note of a call that was cancelled while its client was
 // asked: it is not gone on with.
 func (c *request) abandon(ctx context.Context, r *call.Request, state string, why *call.Error) {
-	r.Resume, r.Declined = &call.Resume{State: state}, why
+	r.Resume, r.RejectErr = &call.Resume{State: state}, why
 	c.server.backend.Call(ctx, *r)
 }
 

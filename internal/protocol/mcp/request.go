@@ -189,7 +189,7 @@ func (c *request) perform(ctx context.Context, r call.Request, p *itemParams) (*
 		if !ok {
 			return nil, c.claimFault(r.Caller, err)
 		}
-		r.Declined, r.Trace = refused, c.trace()
+		r.RejectErr, r.Trace = refused, c.trace()
 		response, _ := c.server.backend.Call(ctx, r)
 		return c.failed(&r, response.Err, response.Revision)
 	}
@@ -209,7 +209,7 @@ func (c *request) perform(ctx context.Context, r call.Request, p *itemParams) (*
 	}
 	response, task := c.converse(ctx, &r)
 	switch {
-	case response.Left:
+	case response.Detached:
 		return nil, nil
 	case response.Err != nil:
 		return c.failed(&r, response.Err, response.Revision)
