@@ -15,50 +15,49 @@ import (
 	"github.com/mcpd/mcpd/internal/language/loader"
 )
 
-// lastLoad is what the last load found.
+// lastLoad is the result of the last load.
 type lastLoad struct {
 	ok            bool
 	err           error
-	files         diag.List // what is wrong with the files
-	problems      diag.List // the same, with warnings of what upstream servers offer
+	files         diag.List // diagnostics of the files
+	problems      diag.List // the same, with warnings about upstream servers
 	sources       catalog.Sources
 	loads, failed uint64
 	failedAuth    []Auth // auth blocks that could not be applied
 }
 
-// Change says what a reload has to look at again.
+// Change says which files a reload must read again.
 type Change struct {
-	// Paths are files of the tools folder, relative to it, that may have
-	// changed, come or gone.
+	// Paths are files, relative to the tools directory, that may have been changed, added or
+	// removed.
 	Paths []string
-	// Config says that the operator's file may have changed.
+	// Config reports that mcpd.hcl may have changed.
 	Config bool
-	// All says that anything may have changed.
+	// All reports that anything may have changed.
 	All bool
 }
 
-// Report is what a load found.
+// Report is the result of a load.
 type Report struct {
 	// Revision names the snapshot that serves after the load.
 	Revision string
-	// Problems are all mistakes and warnings in the files, in stable order.
+	// Problems are all errors and warnings in the files, in stable order.
 	Problems diag.List
-	// Tests are the results of the tests that the load had to pass.
+	// Tests are the results of the tests that gate the load.
 	Tests   []TestResult
 	sources catalog.Sources
 }
 
-// Shown returns the files with problems, by the names that Problems use, for a
-// [diag.Printer]: literals where secrets belong are masked.
+// Shown returns the files that Problems refer to, by file name, for a [diag.Printer]. Secret
+// literals are masked.
 func (r Report) Shown() map[string][]byte { return r.sources.Shown(r.Problems) }
 
-// Load reads all files and publishes them. It may be called again, to read
-// everything anew. The error is a [diag.List] when the files have mistakes; the
-// snapshot from before keeps serving then.
+// Load reads all files and publishes a snapshot. Further calls read everything again. If the files
+// have errors, Load returns a [diag.List], and the previous snapshot keeps serving.
 func (s *Server) Load(ctx context.Context) (Report, error) { return s.Reload(ctx, Change{All: true}) }
 
-// Reload reads what the change names, and publishes the result when nothing is
-// wrong with it. Any error leaves what the files define as it was.
+// Reload reads the changed files and publishes a snapshot if all files are valid. After an error
+// the previous definitions keep serving.
 func (s *Server) Reload(ctx context.Context, change Change) (Report, error) {
 	s.loading.Lock()
 	defer s.loading.Unlock()
@@ -71,8 +70,8 @@ func (s *Server) Reload(ctx context.Context, change Change) (Report, error) {
 	return report, err
 }
 
-// reload is Reload with loading held. What upstream servers offer now is laid over the files
-// that serve then, whether or not these are new.
+// reload is Reload with loading held. It also refreshes the offers of upstream servers, even if the
+// files have errors.
 func (s *Server) reload(ctx context.Context, change Change) (Report, error) {
 	began := s.options.Now()
 	before := s.current.Load()
@@ -88,7 +87,7 @@ func (s *Server) reload(ctx context.Context, change Change) (Report, error) {
 	}
 	if err == nil && before == nil && s.options.Front != nil {
 		if err := s.options.Front.CheckVacant(snap.Listen()); err != nil {
-			return report, err // which is no fault of the files
+			return report, err // not an error of the files
 		}
 	}
 	s.loads++
@@ -113,27 +112,27 @@ func (s *Server) reload(ctx context.Context, change Change) (Report, error) {
 	}
 	s.reportLoad(before, mended, err, s.options.Now().Sub(began))
 	switch {
-	case before == nil: // what is wrong at the start is for its caller to tell
+	case before == nil: // the caller reports the problems of the first load
 	case err == nil:
 		s.logWarnings(report.Problems, told)
 	default:
-		s.refresh() // with what mcpd.lock accepts now
+		s.refresh() // the accepted tools in mcpd.lock may have changed
 		report.Revision = s.current.Load().Revision()
 	}
 	return report, err
 }
 
-// prepared is a snapshot that is built and not published.
+// prepared is a snapshot that is built but not published.
 type prepared struct {
-	// report has the diagnostics of the files. If they hold an error, snap is not served.
+	// report has the diagnostics of the files. If they contain an error, snap is not served.
 	report   Report
 	snap     *Snapshot
 	warnings diag.List         // about upstream servers
 	refused  []definition.Auth // auth blocks that could not be applied
 }
 
-// prepare builds the next snapshot. The error says that ctx ended the tests. A panic becomes
-// a diagnostic: it ends the load, and not the process.
+// prepare builds the next snapshot. It returns an error if ctx ends the tests. A panic becomes a
+// diagnostic, so that it ends the load but not the process.
 func (s *Server) prepare(ctx context.Context, change Change, before *Snapshot) (next prepared, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -159,37 +158,35 @@ func (s *Server) prepare(ctx context.Context, change Change, before *Snapshot) (
 	return next, nil
 }
 
-// recovered logs a panic of a load and returns its diagnostic. Neither holds the value of the
-// panic, which may quote a file. The builder starts over: the panic may have left its caches
-// half written.
+// recovered logs a panic during a load and returns a diagnostic. The panic value appears in
+// neither, as it may quote a file. It resets the builder, as its caches may be inconsistent.
 func (s *Server) recovered(cause any) diag.List {
 	stack := debug.Stack()
 	if worker, ok := cause.(*loader.WorkerPanic); ok {
 		stack = worker.Stack
 	}
-	s.options.Logger.Error("panic while loading", slog.String("stack", string(stack)))
+	s.options.Logger.Error("recover panic in load", slog.String("stack", string(stack)))
 	s.builder.Reset()
 	return diag.List{{
-		Severity: diag.Error, Code: "file-internal", Summary: "mcpd fails on these files, which is an error in mcpd",
-		Detail: "undo the last change to the files, and report the stack in the log to the makers of mcpd",
+		Severity: diag.Error, Code: "file-internal", Summary: "mcpd failed while loading the files, which is a bug in mcpd",
+		Detail: "undo the last change to the files, and report the stack trace in the log",
 	}}
 }
 
-// lay lays what upstream servers offer now over what files define.
+// overlay combines the definitions of files with the current offers of upstream servers.
 func (s *Server) overlay(base *catalog.Base) (*catalog.Catalog, diag.List) {
 	return s.builder.Overlay(base, s.upstreams.Offered(base.Upstreams, base.SecretKeys))
 }
 
-// refresh publishes what upstream servers offer now over the files that serve, whatever the
-// files say by now, and returns all that there is to tell of both. Its caller holds loading,
-// and something serves.
+// refresh publishes the serving definitions with the current offers of upstream servers, and
+// returns all diagnostics. The caller holds loading, and a snapshot must be serving.
 func (s *Server) refresh() diag.List {
 	began := s.options.Now()
 	before := s.current.Load()
 	next, warnings := s.overlaid(before)
 	s.publish(next, before, false)
 	s.mu.Lock()
-	if s.last.ok { // and the files are those that serve
+	if s.last.ok { // the last load read the serving files
 		s.last.problems = slices.Concat(s.last.files, warnings).Sort()
 	}
 	problems := s.last.problems
@@ -200,29 +197,29 @@ func (s *Server) refresh() diag.List {
 	return problems
 }
 
-// relaid returns the snapshot that serves with what upstream servers offer now. After a panic
-// it returns before, and the diagnostic as a warning: the files have no part in it.
+// overlaid returns the serving snapshot with the current offers of upstream servers. After a panic
+// it returns before, and a warning instead of an error, as the files did not cause it.
 func (s *Server) overlaid(before *Snapshot) (next *Snapshot, warnings diag.List) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			next, warnings = before, s.recovered(cause)
-			warnings[0].Severity, warnings[0].Summary = diag.Warning, "mcpd fails on the offers of an upstream server, which is an error in mcpd"
-			warnings[0].Detail = "report the stack in the log to the makers of mcpd"
+			warnings[0].Severity, warnings[0].Summary = diag.Warning, "mcpd failed on the offers of an upstream server, which is a bug in mcpd"
+			warnings[0].Detail = "report the stack trace in the log"
 		}
 	}()
 	laid, warnings := s.overlay(before.catalog.Base())
 	return newSnapshot(laid, before, s.options.Now()), warnings
 }
 
-// problemsOf returns the diagnostics that an error is made of.
+// diagnosticsOf returns the diagnostics in an error.
 func diagnosticsOf(err error) (problems diag.List) {
 	errors.As(err, &problems)
 	return problems
 }
 
-// publish makes a snapshot the one that serves, by one pointer store. Secrets are read again
-// after a load of everything, whether or not it changed anything, and where files have
-// changed anything. What servers change themselves costs nobody a token.
+// publish makes snap the serving snapshot, with one pointer store. If readSecrets is set, secrets
+// are read again. A change of upstream servers alone does not set it, and so keeps the OAuth
+// tokens.
 func (s *Server) publish(snap, before *Snapshot, readSecrets bool) {
 	if readSecrets {
 		s.brokers.Secrets.Set(snap.catalog.Secrets)
@@ -236,7 +233,7 @@ func (s *Server) publish(snap, before *Snapshot, readSecrets bool) {
 	s.limits.Keep(slices.Concat(snap.catalog.RateLimits, snap.catalog.OwnLimits))
 }
 
-// serve has a snapshot serve.
+// setCurrent stores the serving snapshot and connects its upstream servers.
 func (s *Server) setCurrent(snap *Snapshot) {
 	s.current.Store(snap)
 	if !s.options.Mode.offline() {
@@ -247,7 +244,7 @@ func (s *Server) setCurrent(snap *Snapshot) {
 	}
 }
 
-// announce tells the log and listeners how a load ended.
+// reportLoad logs the result of a load and notifies subscribers.
 func (s *Server) reportLoad(before *Snapshot, mended bool, err error, took time.Duration) {
 	now := s.current.Load()
 	if metrics := s.telemetry.metrics; metrics != nil {
@@ -255,11 +252,11 @@ func (s *Server) reportLoad(before *Snapshot, mended bool, err error, took time.
 	}
 	switch {
 	case err != nil:
-		said := "the files have mistakes; nothing was changed"
+		message := "reload failed"
 		if before == nil {
-			said = "the files have mistakes; nothing is served"
+			message = "load failed"
 		}
-		s.options.Logger.Error(said, slog.String("problems", err.Error()))
+		s.options.Logger.Error(message, slog.String("problems", err.Error()))
 		s.emit(ReloadFailed, took)
 	case before == nil:
 		s.options.Logger.Info("loaded", now.logAttrs(took)...)
@@ -278,7 +275,7 @@ func (s *Server) reportLoad(before *Snapshot, mended bool, err error, took time.
 	s.subscribers.notify(changed)
 }
 
-// outcomeOf says for metrics what came of a load.
+// loadOutcome returns the result of a load as a metric label.
 func loadOutcome(before, now *Snapshot, err error) string {
 	switch {
 	case err != nil:
@@ -300,14 +297,14 @@ func (s *Server) emit(kind EventKind, took time.Duration) {
 	}
 }
 
-// serving is the catalog of the snapshot that serves, for one call.
+// currentCatalog returns the catalog of the serving snapshot, for one call.
 func (s *Server) currentCatalog(ctx context.Context) (*catalog.Catalog, error) {
 	snap, err := s.ensureLoaded(ctx)
 	return snap.catalog, err
 }
 
-// loaded returns the snapshot that serves, and loads it first when nothing has
-// been loaded yet. It never returns a nil snapshot.
+// ensureLoaded returns the serving snapshot, and loads the files if no load has been tried. It
+// never returns a nil snapshot.
 func (s *Server) ensureLoaded(ctx context.Context) (*Snapshot, error) {
 	if snap := s.current.Load(); snap != nil {
 		return snap, nil
@@ -317,7 +314,7 @@ func (s *Server) ensureLoaded(ctx context.Context) (*Snapshot, error) {
 	if snap := s.current.Load(); snap != nil {
 		return snap, nil
 	}
-	// A first load that failed is not tried again by every call: Load does.
+	// Only Load retries a failed first load.
 	s.mu.Lock()
 	err := s.last.err
 	s.mu.Unlock()
@@ -330,14 +327,14 @@ func (s *Server) ensureLoaded(ctx context.Context) (*Snapshot, error) {
 	return s.current.Load(), nil
 }
 
-// maxWarned bounds the warnings that the log has of one load.
+// maxLoggedWarnings bounds the warnings that are logged per load.
 const maxLoggedWarnings = 20
 
-// warning is what makes a warning the same as one before: it may stand on another line.
+// warningKey identifies a warning across loads; its line may change.
 type warningKey struct{ file, code, summary string }
 
-// warn logs what a load warns of and the one before did not: who watches the log and not the
-// files is to see that a rule has come to hold for nothing.
+// logWarnings logs the warnings that the previous load did not have, for operators who watch the
+// log and not the files.
 func (s *Server) logWarnings(problems, before diag.List) {
 	told := map[warningKey]bool{}
 	for _, p := range before {
@@ -357,35 +354,35 @@ func (s *Server) logWarnings(problems, before diag.List) {
 		if p.Detail != "" {
 			attributes = append(attributes, slog.String("advice", p.Detail))
 		}
-		s.options.Logger.Warn("the files have a warning", attributes...)
+		s.options.Logger.Warn("file warning", attributes...)
 	}
 	if count > maxLoggedWarnings {
-		s.options.Logger.Warn("the files have more warnings; mcpd status shows them", slog.Int("more", count-maxLoggedWarnings))
+		s.options.Logger.Warn("more file warnings, see mcpd status", slog.Int("more", count-maxLoggedWarnings))
 	}
 }
 
-// EventKind says what happened to a server.
+// EventKind is the kind of a server event.
 type EventKind string
 
 const (
 	// Started follows the first successful load.
 	Started EventKind = "started"
-	// Reloaded follows each later snapshot that differs from the one before.
+	// Reloaded follows each later snapshot that differs from the previous one.
 	Reloaded EventKind = "reloaded"
-	// ReloadFailed says that files have mistakes and the old snapshot keeps serving.
+	// ReloadFailed means that the files have errors and the previous snapshot keeps serving.
 	ReloadFailed EventKind = "reload_failed"
-	// Draining says that no new calls are taken.
+	// Draining means that the server rejects new calls.
 	Draining EventKind = "draining"
-	// Stopped says that the last call has ended and all hooks have run, or that
-	// the grace period is over: Status.Running tells.
+	// Stopped means that all calls and hooks have ended, or that the grace period is over; see
+	// Status.Running.
 	Stopped EventKind = "stopped"
 )
 
-// Event is told to [Options].OnEvent, one at a time, in order.
+// Event is passed to [Options].OnEvent, one at a time and in order.
 type Event struct {
 	Kind EventKind
 	// Status is the state of the server after the event.
 	Status Status
-	// Took is how long a load took; 0 for other events.
+	// Took is the duration of a load; 0 for other events.
 	Took time.Duration
 }

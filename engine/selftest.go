@@ -14,27 +14,26 @@ import (
 	"github.com/mcpd/mcpd/internal/ops/tooltest"
 )
 
-// TestResult is how a test block ended.
+// TestResult is the result of a test block.
 type TestResult struct {
 	Name string
-	// Target is the name of the tool or the prompt, or the URI or its template,
-	// that the test is of.
+	// Target is the name of the tested tool or prompt, or the URI or template.
 	Kind   call.Kind
 	Target string
-	// Failures are what was wanted and not found; a test without any has passed.
+	// Failures are the unmet expectations; the test passed if there are none.
 	Failures []string
-	// Notes are what may not be meant: mocks that nothing asked.
+	// Notes are warnings, such as unused mocks.
 	Notes []string
 	Took  time.Duration
 	Range diag.Range
 }
 
-// Passed reports whether the test found what it wanted.
+// Passed reports whether the test has no failures.
 func (r TestResult) Passed() bool { return len(r.Failures) == 0 }
 
-// RunTests runs the test blocks of the snapshot that serves, in the order of
-// the files, against that snapshot. Tests touch no network: their mocks answer.
-// They fire no hooks. Only tests whose name or target contains only are run.
+// RunTests runs the test blocks of the serving snapshot on that snapshot, in the order of the
+// files. Mocks replace the network, and no hook fires. It runs only tests with a name or target
+// that contains only.
 func (s *Server) RunTests(ctx context.Context, only string) ([]TestResult, error) {
 	snap, err := s.ensureLoaded(ctx)
 	if err != nil {
@@ -50,7 +49,7 @@ func (s *Server) RunTests(ctx context.Context, only string) ([]TestResult, error
 	}), nil
 }
 
-// runTests runs the tests of a catalog that are wanted.
+// runTests runs the selected tests of a catalog.
 func (s *Server) runTests(ctx context.Context, c *catalog.Catalog, wanted func(i int) bool) []TestResult {
 	results := make([]TestResult, 0, len(c.Tests))
 	for i := range c.Tests {
@@ -83,11 +82,11 @@ func (s *Server) runTest(ctx context.Context, c *catalog.Catalog, i int) TestRes
 	}
 }
 
-// rehearse runs a call for a test from its first leg to its last, in a state store of
-// its own: what tests leave takes no room that calls need.
+// runTestCall runs all legs of a test call, with a state store of its own that takes no capacity
+// from real calls.
 func (s *Server) runTestCall(ctx context.Context, on *catalog.Catalog, request call.Request, mocks *host.Mocks) call.Result {
 	states := &state.Lazy{Options: state.Options{Now: s.options.Now}, Logger: s.options.Logger}
-	defer func() { _ = states.Close() }() // it is in memory
+	defer func() { _ = states.Close() }() // the store is in memory
 	for {
 		result := s.pipeline.Rehearse(ctx, on, request, mocks, states)
 		if result.Ask == nil {
@@ -96,7 +95,7 @@ func (s *Server) runTestCall(ctx context.Context, on *catalog.Catalog, request c
 		answers, ok := tooltest.Answers(mocks, result.Ask.Requests)
 		switch {
 		case !ok:
-			return call.Result{Err: &call.Error{Code: call.ExecutionError, Message: "no mock answers what the body asks"}}
+			return call.Result{Err: &call.Error{Code: call.ExecutionError, Message: "no mock responds to an input request of the script"}}
 		case ctx.Err() != nil:
 			return call.Result{Err: &call.Error{Code: call.ExecutionError, Message: "the test was canceled", Cause: ctx.Err()}}
 		}
@@ -104,13 +103,13 @@ func (s *Server) runTestCall(ctx context.Context, on *catalog.Catalog, request c
 	}
 }
 
-// testProblems turns failed tests into diagnostics, for loads that they gate.
+// testProblems converts failed tests to diagnostics.
 func testProblems(results []TestResult) diag.List {
 	var problems diag.List
 	for _, r := range results {
 		if !r.Passed() {
 			summary := fmt.Sprintf("test %q of %s %q fails: %s", r.Name, r.Kind, r.Target, r.Failures[0])
-			problems = append(problems, diag.Diagnostic{Code: "test-failed", Summary: summary, Range: r.Range, Detail: "a reload publishes only what passes its tests (reload.require_tests)"})
+			problems = append(problems, diag.Diagnostic{Code: "test-failed", Summary: summary, Range: r.Range, Detail: "fix the tool or the test; reload.require_tests publishes only files that pass their tests"})
 		}
 	}
 	return problems

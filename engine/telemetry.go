@@ -21,15 +21,15 @@ type Clients struct {
 	Sessions, Connections int
 }
 
-// observed is the telemetry of a server; all is nil without the extension, and then metrics
-// is nil and tracer zero.
+// telemetry is the telemetry of a server. Without the extension, all and metrics are nil and tracer
+// is zero.
 type telemetry struct {
 	all     observe.Telemetry
 	metrics observe.Metrics
 	tracer  observe.Tracer
 }
 
-// observe opens the telemetry of the server, and has its log name calls and spans.
+// openTelemetry opens the telemetry of the server, and adds call and span ids to its log.
 func (o *Options) openTelemetry(by extension.Telemetry) (telemetry, error) {
 	outer := o.Logger.Handler()
 	if by == nil {
@@ -44,25 +44,25 @@ func (o *Options) openTelemetry(by extension.Telemetry) (telemetry, error) {
 	return telemetry{all, all.Metrics(), all.Tracer()}, nil
 }
 
-// propagate returns the traceparent of what is done in a context.
+// propagate returns the traceparent of the span in ctx.
 func (w telemetry) propagate(ctx context.Context) string {
 	parent, _ := w.tracer.Inject(ctx)
 	return parent
 }
 
-// close sends what waits to be told, until ctx is done.
+// close exports pending spans, until ctx is done.
 func (w telemetry) close(ctx context.Context) error {
 	if w.all == nil {
 		return nil
 	}
 	if err := w.all.Close(ctx); err != nil {
-		return fmt.Errorf("send the last spans: %w", err)
+		return fmt.Errorf("export pending spans: %w", err)
 	}
 	return nil
 }
 
-// Metrics serves the metrics of the server to Prometheus; nil without
-// extensions/telemetry. Who may ask is for the front to say: they name the tools of all.
+// Metrics returns the handler for Prometheus; nil without extensions/telemetry. The metrics name
+// all tools, so the frontend must restrict access.
 func (s *Server) Metrics() http.Handler {
 	if s.telemetry.all == nil {
 		return nil
@@ -70,15 +70,14 @@ func (s *Server) Metrics() http.Handler {
 	return s.telemetry.all.Handler()
 }
 
-// CountClients has the metrics tell of the clients of a front, which are counted whenever
-// somebody looks.
+// SetClientCounter sets the function that counts the clients of a frontend at each scrape.
 func (s *Server) SetClientCounter(count func() []Clients) { s.countClients.Store(&count) }
 
-// JudgeStatus has the metrics tell of the status as a front sees it, which knows whether
-// callers can be let in.
+// SetStatusFilter sets the function that completes the status for metrics. A frontend knows whether
+// callers can be authenticated.
 func (s *Server) SetStatusFilter(judge func(Status) Status) { s.filterStatus.Store(&judge) }
 
-// stats is what metrics fetch when somebody looks.
+// stats returns the gauges and counters for a scrape.
 func (s *Server) stats() observe.Stats {
 	now := s.Status()
 	if judge := s.filterStatus.Load(); judge != nil {
@@ -106,7 +105,7 @@ func (s *Server) stats() observe.Stats {
 	return stats
 }
 
-// names are what a snapshot names, for the labels of metrics.
+// metricNames returns the names in a snapshot, for metric labels.
 func (s *Snapshot) metricNames() observe.Catalog {
 	var c observe.Catalog
 	policies := map[string]bool{}
