@@ -91,7 +91,7 @@ func newGoTool[In, Out any](o ToolOptions, run func(ctx context.Context, agent i
 	if o.Description != "" {
 		item.Description = &o.Description
 	}
-	if err := gofunc.Complete(item, run, w); err != nil {
+	if err := gofunc.DefineTool(item, run, w); err != nil {
 		return nil, err
 	}
 	return item, nil

@@ -141,7 +141,7 @@ func (s *Server) prepare(ctx context.Context, change Change, before *Snapshot) (
 	}()
 	change.All = change.All || before == nil
 	built := s.builder.Build(catalog.Change(change), s.goTools)
-	next = prepared{report: Report{sources: built.Sources, Problems: built.Problems}, refused: built.Refused}
+	next = prepared{report: Report{sources: built.Sources, Problems: built.Problems}, refused: built.FailedAuth}
 	if built.Problems.HasErrors() {
 		return next, nil
 	}
@@ -228,9 +228,9 @@ func (s *Server) publish(snap, before *Snapshot, readSecrets bool) {
 	if before != nil && before.Revision() == snap.Revision() {
 		return
 	}
-	s.builder.Served(snap.catalog)
+	s.builder.Commit(snap.catalog)
 	s.setCurrent(snap)
-	s.limits.Keep(slices.Concat(snap.catalog.RateLimits, snap.catalog.OwnLimits))
+	s.limits.SetLimits(slices.Concat(snap.catalog.RateLimits, snap.catalog.OwnLimits))
 }
 
 // setCurrent stores the serving snapshot and connects its upstream servers.
@@ -343,7 +343,7 @@ func (s *Server) logWarnings(problems, before diag.List) {
 	count := 0
 	for _, p := range problems {
 		w := warningKey{p.Range.File, p.Code, p.Summary}
-		if p.Severity != diag.Warning || p.Code == catalog.Quarantined || told[w] {
+		if p.Severity != diag.Warning || p.Code == catalog.CodeQuarantined || told[w] {
 			continue
 		}
 		told[w] = true

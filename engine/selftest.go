@@ -41,10 +41,10 @@ func (s *Server) RunTests(ctx context.Context, only string) ([]TestResult, error
 	}
 	tests := snap.catalog
 	s.loading.Lock()
-	s.builder.Staged(tests, s.goTools)
+	s.builder.EnsureStages(tests, s.goTools)
 	s.loading.Unlock()
 	return s.runTests(ctx, tests, func(i int) bool {
-		_, target := catalog.TargetOf(&tests.Tests[i])
+		_, target := catalog.TestTarget(&tests.Tests[i])
 		return strings.Contains(tests.Tests[i].Name, only) || strings.Contains(target, only)
 	}), nil
 }
@@ -61,8 +61,8 @@ func (s *Server) runTests(ctx context.Context, c *catalog.Catalog, wanted func(i
 }
 
 func (s *Server) runTest(ctx context.Context, c *catalog.Catalog, i int) TestResult {
-	on, test, err := c.Staged(i)
-	k, target := catalog.TargetOf(test)
+	on, test, err := c.TestCatalog(i)
+	k, target := catalog.TestTarget(test)
 	if err != nil {
 		return TestResult{Name: test.Name, Kind: k, Target: target, Range: test.NameRange, Failures: []string{err.Error()}}
 	}
@@ -88,7 +88,7 @@ func (s *Server) runTestCall(ctx context.Context, on *catalog.Catalog, request c
 	states := &state.Lazy{Options: state.Options{Now: s.options.Now}, Logger: s.options.Logger}
 	defer func() { _ = states.Close() }() // the store is in memory
 	for {
-		result := s.pipeline.Rehearse(ctx, on, request, mocks, states)
+		result := s.pipeline.ExecuteTest(ctx, on, request, mocks, states)
 		if result.Ask == nil {
 			return result
 		}

@@ -240,7 +240,7 @@ func (s *Server) Status() Status {
 // Drain rejects new calls, waits for running calls, and then for their hooks. It returns the error
 // of ctx if ctx ends first.
 func (s *Server) Drain(ctx context.Context) error {
-	if s.pipeline.Refuse() {
+	if s.pipeline.StopAccepting() {
 		s.emit(Draining, 0)
 	}
 	if err := s.pipeline.Drain(ctx); err != nil {
@@ -315,7 +315,7 @@ type inside struct{ server *Server }
 // Explain evaluates the policies for a call like [Server.Execute], without running its script. Go
 // policies are called. No hook fires, no limit is charged, and nothing is audited. The error is not
 // nil if the server serves nothing.
-func (i inside) Explain(ctx context.Context, of pipeline.Case) (pipeline.Explanation, error) {
+func (i inside) Explain(ctx context.Context, of pipeline.HypotheticalCall) (pipeline.Explanation, error) {
 	snap, err := i.server.ensureLoaded(ctx)
 	if err != nil {
 		return pipeline.Explanation{}, err
@@ -338,7 +338,7 @@ func (s *Snapshot) Inside() insideSnapshot { return insideSnapshot{s} }
 type insideSnapshot struct{ snapshot *Snapshot }
 
 // Said returns the definitions in the files.
-func (i insideSnapshot) Said() privdiff.Side { return i.snapshot.catalog.Said }
+func (i insideSnapshot) Definitions() privdiff.Side { return i.snapshot.catalog.Definitions }
 
 // Upstreams returns the upstream blocks, with resolved paths.
 func (i insideSnapshot) Upstreams() []definition.Upstream { return i.snapshot.catalog.Upstreams }

@@ -24,7 +24,7 @@ type Snapshot struct {
 	// tools and offers are in the order of the catalog entries.
 	tools  []*Tool
 	offers [call.Prompts + 1][]*Offer
-	lists  catalog.Lists[Visible]
+	lists  catalog.ListCache[Visible]
 }
 
 // newSnapshot returns a snapshot of a catalog. It reuses the tools and offers of before, which may
@@ -33,11 +33,11 @@ func newSnapshot(c *catalog.Catalog, before *Snapshot, now time.Time) *Snapshot 
 	if before == nil {
 		before = &Snapshot{catalog: &catalog.Catalog{}}
 	}
-	c.Follow(before.catalog)
+	c.RememberRemoved(before.catalog)
 	s := &Snapshot{catalog: c, publishedAt: now}
-	s.tools = catalog.Faces(c.Entries[call.Tools], before.tools, func(t *Tool) *catalog.Item { return t.item }, func(i *catalog.Item) *Tool { return &Tool{i} })
+	s.tools = catalog.ReuseViews(c.Entries[call.Tools], before.tools, func(t *Tool) *catalog.Item { return t.item }, func(i *catalog.Item) *Tool { return &Tool{i} })
 	for k := call.Resources; k <= call.Prompts; k++ {
-		s.offers[k] = catalog.Faces(c.Entries[k], before.offers[k], func(o *Offer) *catalog.Item { return o.item }, func(i *catalog.Item) *Offer { return &Offer{i} })
+		s.offers[k] = catalog.ReuseViews(c.Entries[k], before.offers[k], func(o *Offer) *catalog.Item { return o.item }, func(i *catalog.Item) *Offer { return &Offer{i} })
 	}
 	return s
 }
@@ -126,7 +126,7 @@ func (s *Server) Visible(ctx context.Context, k call.Kind, caller identity.Calle
 	if err != nil {
 		return Visible{}
 	}
-	return *snap.list(k, snap.catalog.Hidden(ctx, k, s.listInput(caller)))
+	return *snap.list(k, snap.catalog.HiddenMask(ctx, k, s.listInput(caller)))
 }
 
 // Find returns the tool with a name if the caller may see it, and nil otherwise.
@@ -152,17 +152,17 @@ func (s *Server) CanRead(ctx context.Context, caller identity.Caller, uri string
 }
 
 func (s *Server) isHidden(ctx context.Context, snap *Snapshot, e *catalog.Entry, caller identity.Caller) bool {
-	return snap.catalog.Hides(ctx, e, s.listInput(caller))
+	return snap.catalog.IsHidden(ctx, e, s.listInput(caller))
 }
 
 // listInput returns the policy input for a caller that lists items.
 func (s *Server) listInput(caller identity.Caller) policylang.Input {
-	return catalog.Looking(caller, s.options.Now())
+	return catalog.ListInput(caller, s.options.Now())
 }
 
 // list returns the list without the hidden items; hidden has a nonzero byte for each of them.
 func (s *Snapshot) list(k call.Kind, hidden []byte) *Visible {
-	return s.lists.Of(k, s.catalog.Entries[k], hidden, func(seen []int, hash string) *Visible {
+	return s.lists.Get(k, s.catalog.Entries[k], hidden, func(seen []int, hash string) *Visible {
 		v := &Visible{Snapshot: s, Hash: hash, Private: s.catalog.Policies > 0}
 		for _, i := range seen {
 			if k == call.Tools {

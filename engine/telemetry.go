@@ -113,8 +113,8 @@ func (s *Snapshot) metricNames() observe.Catalog {
 		kind := call.Kind(k)
 		for _, e := range entries {
 			c.Items = append(c.Items, observe.Item{Kind: kind.String(), Name: e.Name})
-			if e.Surveys {
-				policies[pipeline.ByPlan] = true
+			if e.CallsAllTools {
+				policies[pipeline.DeniedByPlan] = true
 			}
 			if kind != call.Tools {
 				c.Items = append(c.Items, observe.Item{Kind: "completion", Name: e.Name})
@@ -127,9 +127,9 @@ func (s *Snapshot) metricNames() observe.Catalog {
 		}
 	}
 	if s.catalog.DenyByDefault {
-		policies[pipeline.ByDefault] = true
+		policies[pipeline.DeniedByDefault] = true
 	}
-	for _, name := range [...]string{pipeline.ByFrom, pipeline.ByResult, pipeline.ByApproval} {
+	for _, name := range [...]string{pipeline.DeniedByFrom, pipeline.DeniedByResult, pipeline.DeniedByApproval} {
 		policies[name] = true
 	}
 	c.Policies = slices.Sorted(maps.Keys(policies))

@@ -92,11 +92,11 @@ func saysIn(x *pipeline.Explanation, r pipeline.Ruling) string {
 	outcome := outcomes[r.Decision.Outcome.String()]
 	does := outcome[0]
 	switch {
-	case !r.Asked:
+	case !r.Evaluated:
 		does = fmt.Sprintf("not asked, as %s; %s", ended(x), outcome[1])
-	case r.Open() && r.OnResult:
+	case r.IsUnknown() && r.OnResult:
 		does = "is asked when the call has returned"
-	case r.Early:
+	case r.BeforeArguments:
 		does += ", before the arguments are looked at"
 	}
 	if r.Decision.Reason != "" {
@@ -108,11 +108,11 @@ func saysIn(x *pipeline.Explanation, r pipeline.Ruling) string {
 // ended says why a call did not come to a policy.
 func ended(x *pipeline.Explanation) string {
 	switch {
-	case x.Decider >= 0:
-		return called(x.Rulings[x.Decider]) + " has denied the call"
-	case x.ByDefault:
+	case x.DecidingRuling >= 0:
+		return called(x.Rulings[x.DecidingRuling]) + " has denied the call"
+	case x.DeniedByDefault:
 		return "no policy allows the call"
-	case x.Verdict == pipeline.Refused:
+	case x.Verdict == pipeline.VerdictRejected:
 		return "the arguments are refused"
 	default:
 		return "the call has ended"
@@ -121,16 +121,16 @@ func ended(x *pipeline.Explanation) string {
 
 func summaryOfExplanation(x *pipeline.Explanation) []string {
 	lines := []string{verdictLine(x)}
-	if x.Shown != "" && x.Decider < 0 {
+	if x.ResultVerdict != "" && x.DecidingRuling < 0 {
 		lines = append(lines, map[pipeline.Verdict]string{
-			pipeline.Allowed: "what it returns may be seen", pipeline.Denied: "what it returns is denied", pipeline.Refused: "what it returns is refused",
-			pipeline.Undecided: "what it returns is judged when it has returned; --result tries that",
-		}[x.Shown])
+			pipeline.VerdictAllowed: "what it returns may be seen", pipeline.VerdictDenied: "what it returns is denied", pipeline.VerdictRejected: "what it returns is refused",
+			pipeline.VerdictUnknown: "what it returns is judged when it has returned; --result tries that",
+		}[x.ResultVerdict])
 	}
 	if x.Error != nil {
 		lines = append(lines, fmt.Sprintf("the caller is told %s: %s", x.Error.Code, x.Error.Message))
 	}
-	if len(x.Limits) > 0 && x.Verdict == pipeline.Allowed {
+	if len(x.Limits) > 0 && x.Verdict == pipeline.VerdictAllowed {
 		lines = append(lines, fmt.Sprintf("not counted here: %s (%s)", count(len(x.Limits), "limit"), strings.Join(x.Limits, ", ")))
 	}
 	return lines
@@ -139,13 +139,13 @@ func summaryOfExplanation(x *pipeline.Explanation) []string {
 // verdictLine says whether the call may be made, and who decides it.
 func verdictLine(x *pipeline.Explanation) string {
 	switch {
-	case x.Decider >= 0 && x.Rulings[x.Decider].OnResult:
-		return fmt.Sprintf("allowed, and what it returns is denied by %s", nameOfPolicy(x.Rulings[x.Decider]))
-	case x.Decider >= 0:
-		return fmt.Sprintf("denied by %s", nameOfPolicy(x.Rulings[x.Decider]))
-	case x.ByDefault:
+	case x.DecidingRuling >= 0 && x.Rulings[x.DecidingRuling].OnResult:
+		return fmt.Sprintf("allowed, and what it returns is denied by %s", nameOfPolicy(x.Rulings[x.DecidingRuling]))
+	case x.DecidingRuling >= 0:
+		return fmt.Sprintf("denied by %s", nameOfPolicy(x.Rulings[x.DecidingRuling]))
+	case x.DeniedByDefault:
 		return "denied: no policy allows it, and default_decision is \"deny\""
-	case x.Verdict == pipeline.NeedsApproval:
+	case x.Verdict == pipeline.VerdictNeedsApproval:
 		var names []string
 		for i, r := range x.Rulings {
 			if x.Decides(i) {
@@ -153,11 +153,11 @@ func verdictLine(x *pipeline.Explanation) string {
 			}
 		}
 		return "held until the user approves, for " + strings.Join(names, ", ")
-	case x.Verdict == pipeline.Undecided:
+	case x.Verdict == pipeline.VerdictUnknown:
 		return "unknown"
-	case x.Verdict == pipeline.Allowed && x.DenyByDefault:
+	case x.Verdict == pipeline.VerdictAllowed && x.DenyByDefault:
 		return "allowed"
-	case x.Verdict == pipeline.Allowed:
+	case x.Verdict == pipeline.VerdictAllowed:
 		return "allowed: no policy denies it"
 	}
 	return string(x.Verdict)
@@ -235,8 +235,8 @@ func placeOf(r diag.Range) placeRow { return placeRow{r.File, r.Start.Line, r.St
 
 func explanationRowOf(x *pipeline.Explanation) explanationRow {
 	row := explanationRow{
-		Kind: x.Kind.String(), Name: x.Name, Found: x.Found, Verdict: string(x.Verdict), Result: orNull(string(x.Shown)),
-		DefaultDecision: defaultDecision(x), ByDefault: x.ByDefault, Policies: []rulingRow{}, Limits: append([]string{}, x.Limits...),
+		Kind: x.Kind.String(), Name: x.Name, Found: x.Found, Verdict: string(x.Verdict), Result: orNull(string(x.ResultVerdict)),
+		DefaultDecision: defaultDecision(x), ByDefault: x.DeniedByDefault, Policies: []rulingRow{}, Limits: append([]string{}, x.Limits...),
 	}
 	if x.Error != nil {
 		row.Error = &errorRow{string(x.Error.Code), x.Error.Message}
@@ -263,7 +263,7 @@ func rulingRowOf(r pipeline.Ruling) rulingRow {
 	d, p := r.Decision, r.Policy
 	row := rulingRow{
 		Name: p.Name, Operator: p.Operator, On: "call", Disclose: p.Disclose,
-		Outcome: strings.ReplaceAll(d.Outcome.String(), " ", "_"), Reason: d.Reason, Asked: r.Asked, Early: r.Early,
+		Outcome: strings.ReplaceAll(d.Outcome.String(), " ", "_"), Reason: d.Reason, Asked: r.Evaluated, Early: r.BeforeArguments,
 	}
 	if r.OnResult {
 		row.On = "result"

@@ -86,7 +86,7 @@ func (l *locking) drifts(ctx context.Context, e env, operands []string) ([]feder
 // namedByServer refuses names that tools of an upstream have here alone, where its server
 // calls them otherwise.
 func namedByServer(s *engine.Snapshot, d federation.Drift, names []string) error {
-	upstreams := s.Inside().Said().Config.Upstreams
+	upstreams := s.Inside().Definitions().Config.Upstreams
 	for i := range upstreams {
 		if upstreams[i].Name != d.Upstream {
 			continue

@@ -89,7 +89,7 @@ func (x *policyExplain) run(ctx context.Context, e env, name string, pairs []str
 	} else {
 		err = printExplanation(e.text(), &explained)
 	}
-	if err == nil && outcomeOf(&explained) != pipeline.Allowed {
+	if err == nil && outcomeOf(&explained) != pipeline.VerdictAllowed {
 		return &exitError{code: exitFindings} // the explanation has said it
 	}
 	return err
@@ -101,8 +101,8 @@ func untold(err error) error { return &exitError{code: exitUsage, text: err.Erro
 
 // outcomeOf returns what policies say of a call, and of what it returns where that is known.
 func outcomeOf(x *pipeline.Explanation) pipeline.Verdict {
-	if x.Verdict == pipeline.Allowed && (x.Shown == pipeline.Denied || x.Shown == pipeline.Refused) {
-		return x.Shown
+	if x.Verdict == pipeline.VerdictAllowed && (x.ResultVerdict == pipeline.VerdictDenied || x.ResultVerdict == pipeline.VerdictRejected) {
+		return x.ResultVerdict
 	}
 	return x.Verdict
 }

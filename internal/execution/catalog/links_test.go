@@ -106,7 +106,7 @@ hook "h" {
 }
 `)
 	l.check(func(tool *Item) []string {
-		return []string{tool.Body.(*script).grants.Folders[0].Real, l.hook().Grants.Folders[0].Real}
+		return []string{tool.Handler.(*scriptHandler).grants.Folders[0].Real, l.hook().Grants.Folders[0].Real}
 	})
 }
 
@@ -127,7 +127,7 @@ hook "h" {
 }
 `)
 	l.check(func(tool *Item) []string {
-		return []string{tool.Body.(*script).grants.Exec[0].Real, l.hook().Grants.Exec[0].Real}
+		return []string{tool.Handler.(*scriptHandler).grants.Exec[0].Real, l.hook().Grants.Exec[0].Real}
 	})
 }
 
@@ -156,6 +156,6 @@ hook "h" {
 }
 `)
 	l.check(func(tool *Item) []string {
-		return []string{tool.Body.(*script).grants.Databases[0].Real, l.hook().Grants.Databases[0].Real}
+		return []string{tool.Handler.(*scriptHandler).grants.Databases[0].Real, l.hook().Grants.Databases[0].Real}
 	})
 }
