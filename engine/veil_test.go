@@ -16,7 +16,7 @@ import (
 func TestAVeilHidesTheSecretsOfItsServerInOtherLogs(t *testing.T) {
 	const value = "correct/horse battery"
 	var log bytes.Buffer
-	var veil engine.Veil
+	var veil engine.LogRedactor
 	logger := veil.Logger(slog.New(slog.NewTextHandler(&log, nil)))
 	logger.Info(value)
 	if !strings.Contains(log.String(), value) {
@@ -28,7 +28,7 @@ func TestAVeilHidesTheSecretsOfItsServerInOtherLogs(t *testing.T) {
 			Config:    files("mcpd.hcl", readerConfig),
 			Tools:     files("deploy.hcl", reader),
 			LookupEnv: func(string) (string, bool) { return value, true },
-		}, Veil: &veil,
+		}, LogRedactor: &veil,
 	})
 	for _, form := range []string{value, base64.StdEncoding.EncodeToString([]byte("x" + value)), hex.EncodeToString([]byte(value)), url.QueryEscape(value)} {
 		for _, logger := range []*slog.Logger{logger, veil.Logger(slog.New(slog.NewJSONHandler(&log, nil)))} {
@@ -39,7 +39,7 @@ func TestAVeilHidesTheSecretsOfItsServerInOtherLogs(t *testing.T) {
 		}
 		log.Reset()
 	}
-	if _, err := engine.New(engine.Options{Name: "second", Veil: &veil}); err == nil || err.Error() != "new server: the veil is another server's" {
+	if _, err := engine.New(engine.Options{Name: "second", LogRedactor: &veil}); err == nil || err.Error() != "new server: the veil is another server's" {
 		t.Errorf("a second server gets the veil: %v", err)
 	}
 }

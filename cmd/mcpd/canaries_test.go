@@ -99,7 +99,7 @@ func (s *scene) serve(t *testing.T, program, executor string) {
 	// The operator writes a secret into the configuration file.
 	literal := s.hatch("literal")
 	s.write(t, "mcpd.hcl", s.config.String()+"secret \"literal\" { value = \""+literal.core+"\" }\nsecret \"open { value = \""+literal.core+"\n")
-	if _, err := d.waitFor(regexp.MustCompile("the files have mistakes")); err != nil {
+	if _, err := d.waitFor(regexp.MustCompile("reload failed")); err != nil {
 		t.Error(err)
 	}
 	for _, path := range []string{"/readyz", "/healthz", "/metrics", "/mcp/capabilities"} {

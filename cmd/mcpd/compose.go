@@ -94,7 +94,7 @@ func (c *composition) run(ctx context.Context, e env) error {
 	if err != nil {
 		return err
 	}
-	said := s.Snapshot().Inside().Said()
+	said := s.Snapshot().Inside().Definitions()
 	d, problems := deployment.Complete(d, said, c.secrets)
 	if len(problems) > 0 {
 		return c.refuse(e, d, problems)

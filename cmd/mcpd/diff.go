@@ -67,7 +67,7 @@ func (d *difference) run(cmd *cobra.Command, e env, before, after string) error 
 	if err != nil {
 		return err
 	}
-	changes := privdiff.Compare(was.Inside().Said(), is.Inside().Said())
+	changes := privdiff.Compare(was.Inside().Definitions(), is.Inside().Definitions())
 	if err := d.print(e, changes); err != nil {
 		return err
 	}

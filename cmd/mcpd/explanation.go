@@ -93,11 +93,11 @@ func saysIn(x *pipeline.Explanation, r pipeline.Ruling) string {
 	outcome := outcomes[r.Decision.Outcome.String()]
 	does := outcome[0]
 	switch {
-	case !r.Asked:
+	case !r.Evaluated:
 		does = fmt.Sprintf("not reached, because %s; %s", ended(x), outcome[1])
-	case r.Open() && r.OnResult:
+	case r.IsUnknown() && r.OnResult:
 		does = "is evaluated when the call has returned"
-	case r.Early:
+	case r.BeforeArguments:
 		does += ", before the arguments are checked"
 	}
 	if r.Decision.Reason != "" {
@@ -109,11 +109,11 @@ func saysIn(x *pipeline.Explanation, r pipeline.Ruling) string {
 // ended returns the reason why a policy was not reached.
 func ended(x *pipeline.Explanation) string {
 	switch {
-	case x.Decider >= 0:
-		return called(x.Rulings[x.Decider]) + " denied the call"
-	case x.ByDefault:
+	case x.DecidingRuling >= 0:
+		return called(x.Rulings[x.DecidingRuling]) + " denied the call"
+	case x.DeniedByDefault:
 		return "no policy allows the call"
-	case x.Verdict == pipeline.Refused:
+	case x.Verdict == pipeline.VerdictRejected:
 		return "the arguments are invalid"
 	default:
 		return "the call has ended"
@@ -122,16 +122,16 @@ func ended(x *pipeline.Explanation) string {
 
 func summaryOfExplanation(x *pipeline.Explanation) []string {
 	lines := []string{verdictLine(x)}
-	if x.Shown != "" && x.Decider < 0 {
+	if x.ResultVerdict != "" && x.DecidingRuling < 0 {
 		lines = append(lines, map[pipeline.Verdict]string{
-			pipeline.Allowed: "the result is allowed", pipeline.Denied: "the result is denied", pipeline.Refused: "the result is rejected",
-			pipeline.Undecided: "the result is evaluated when the call has returned; try one with --result",
-		}[x.Shown])
+			pipeline.VerdictAllowed: "the result is allowed", pipeline.VerdictDenied: "the result is denied", pipeline.VerdictRejected: "the result is rejected",
+			pipeline.VerdictUnknown: "the result is evaluated when the call has returned; try one with --result",
+		}[x.ResultVerdict])
 	}
 	if x.Error != nil {
 		lines = append(lines, fmt.Sprintf("the caller gets %s: %s", x.Error.Code, x.Error.Message))
 	}
-	if len(x.Limits) > 0 && x.Verdict == pipeline.Allowed {
+	if len(x.Limits) > 0 && x.Verdict == pipeline.VerdictAllowed {
 		lines = append(lines, fmt.Sprintf("rate limits not counted: %s (%s)", count(len(x.Limits), "limit"), strings.Join(x.Limits, ", ")))
 	}
 	return lines
@@ -140,13 +140,13 @@ func summaryOfExplanation(x *pipeline.Explanation) []string {
 // verdictLine returns the verdict and the policy that decides it.
 func verdictLine(x *pipeline.Explanation) string {
 	switch {
-	case x.Decider >= 0 && x.Rulings[x.Decider].OnResult:
-		return fmt.Sprintf("allowed, but the result is denied by %s", nameOfPolicy(x.Rulings[x.Decider]))
-	case x.Decider >= 0:
-		return fmt.Sprintf("denied by %s", nameOfPolicy(x.Rulings[x.Decider]))
-	case x.ByDefault:
+	case x.DecidingRuling >= 0 && x.Rulings[x.DecidingRuling].OnResult:
+		return fmt.Sprintf("allowed, but the result is denied by %s", nameOfPolicy(x.Rulings[x.DecidingRuling]))
+	case x.DecidingRuling >= 0:
+		return fmt.Sprintf("denied by %s", nameOfPolicy(x.Rulings[x.DecidingRuling]))
+	case x.DeniedByDefault:
 		return "denied: no policy allows it, and default_decision is \"deny\""
-	case x.Verdict == pipeline.NeedsApproval:
+	case x.Verdict == pipeline.VerdictNeedsApproval:
 		var names []string
 		for i, r := range x.Rulings {
 			if x.Decides(i) {
@@ -154,11 +154,11 @@ func verdictLine(x *pipeline.Explanation) string {
 			}
 		}
 		return "held for approval by " + strings.Join(names, ", ")
-	case x.Verdict == pipeline.Undecided:
+	case x.Verdict == pipeline.VerdictUnknown:
 		return "unknown"
-	case x.Verdict == pipeline.Allowed && x.DenyByDefault:
+	case x.Verdict == pipeline.VerdictAllowed && x.DenyByDefault:
 		return "allowed"
-	case x.Verdict == pipeline.Allowed:
+	case x.Verdict == pipeline.VerdictAllowed:
 		return "allowed: no policy denies it"
 	}
 	return string(x.Verdict)
@@ -236,8 +236,8 @@ func placeOf(r diag.Range) placeRow { return placeRow{r.File, r.Start.Line, r.St
 
 func explanationRowOf(x *pipeline.Explanation) explanationRow {
 	row := explanationRow{
-		Kind: x.Kind.String(), Name: x.Name, Found: x.Found, Verdict: string(x.Verdict), Result: orNull(string(x.Shown)),
-		DefaultDecision: defaultDecision(x), ByDefault: x.ByDefault, Policies: []rulingRow{}, Limits: append([]string{}, x.Limits...),
+		Kind: x.Kind.String(), Name: x.Name, Found: x.Found, Verdict: string(x.Verdict), Result: orNull(string(x.ResultVerdict)),
+		DefaultDecision: defaultDecision(x), ByDefault: x.DeniedByDefault, Policies: []rulingRow{}, Limits: append([]string{}, x.Limits...),
 	}
 	if x.Error != nil {
 		row.Error = &errorRow{string(x.Error.Code), x.Error.Message}
@@ -264,7 +264,7 @@ func rulingRowOf(r pipeline.Ruling) rulingRow {
 	d, p := r.Decision, r.Policy
 	row := rulingRow{
 		Name: p.Name, Operator: p.Operator, On: "call", Disclose: p.Disclose,
-		Outcome: strings.ReplaceAll(d.Outcome.String(), " ", "_"), Reason: d.Reason, Asked: r.Asked, Early: r.Early,
+		Outcome: strings.ReplaceAll(d.Outcome.String(), " ", "_"), Reason: d.Reason, Asked: r.Evaluated, Early: r.BeforeArguments,
 	}
 	if r.OnResult {
 		row.On = "result"

@@ -93,7 +93,7 @@ func (f *files) open(e env, o engine.Options) (*engine.Server, error) {
 	o.Files.Config, o.Files.ConfigPath = engine.Dir(e.resolve(filepath.Dir(f.config))), filepath.ToSlash(filepath.Clean(f.config))
 	o.Scripts.Trial, o.Scripts.Supervisor = trial(e, o.Logger), supervise(e)
 	if o.Mode == engine.Mode(0) && !f.serving {
-		o.Mode = engine.Beside
+		o.Mode = engine.ReadOnly
 	}
 	if o.Front == nil {
 		o.Front = serve.ToolChecks{}

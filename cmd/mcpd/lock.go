@@ -86,7 +86,7 @@ func (l *locking) drifts(ctx context.Context, e env, operands []string) ([]feder
 // namedByServer rejects the local name of a renamed tool, since the lock file uses the
 // name of the upstream server.
 func namedByServer(s *engine.Snapshot, d federation.Drift, names []string) error {
-	upstreams := s.Inside().Said().Config.Upstreams
+	upstreams := s.Inside().Definitions().Config.Upstreams
 	for i := range upstreams {
 		if upstreams[i].Name != d.Upstream {
 			continue

@@ -20,7 +20,7 @@ type logging struct {
 	asked func() bool
 	// veil redacts secrets in all records, including those of workers and libraries.
 	// The server that has it in its options supplies the secrets.
-	veil engine.Veil
+	veil engine.LogRedactor
 }
 
 var (

@@ -124,7 +124,7 @@ func (o *operation) opened(where string) {
 	o.mu.Lock()
 	o.listener = where
 	o.mu.Unlock()
-	o.server.Began()
+	o.server.MarkReady()
 	o.tell(o.manager.Ready(o.line()))
 }
 
@@ -149,12 +149,12 @@ func (o *operation) follow(ctx context.Context, changes <-chan watch.Change, hup
 				changes = nil
 				continue
 			}
-			if !o.server.Snapshot().Watch() {
+			if !o.server.Snapshot().AutoReload() {
 				continue
 			}
 			change = o.flags.changeOf(seen)
 		case <-again.C:
-			if !o.server.Snapshot().Watch() || !o.server.AuthsMended() {
+			if !o.server.Snapshot().AutoReload() || !o.server.AuthsUsable() {
 				continue
 			}
 			change.Config = true

@@ -133,7 +133,7 @@ func (s *outcomeScene) call(ctx context.Context, tool, arguments string, resume 
 
 func (s *outcomeScene) execute(ctx context.Context, r call.Request) call.Result {
 	result := s.server.Execute(ctx, r)
-	if !result.Left {
+	if !result.Detached {
 		s.ledger.ran(result)
 	}
 	return result

@@ -47,7 +47,7 @@ var outcomeActs = []outcomeAct{
 	reads(10, call.Request{Kind: call.Prompts, Name: "plan", Argument: "day", Arguments: json.RawMessage(`{"value":"m"}`)}),
 	reads(10, call.Request{Kind: call.Templates, Name: "x://row/{id}", Argument: "id", Arguments: json.RawMessage(`{"value":"1"}`)}),
 	reads(10, call.Request{Kind: call.Templates, Name: "x://row/{id}", Argument: "else", Arguments: json.RawMessage(`{"value":"1"}`)}),
-	reads(10, call.Request{Name: "adds", Arguments: json.RawMessage(`{"n":1}`), Refused: &call.Error{Code: call.InvalidInput, Message: "the gate refuses it"}}),
+	reads(10, call.Request{Name: "adds", Arguments: json.RawMessage(`{"n":1}`), ArgumentsErr: &call.Error{Code: call.InvalidInput, Message: "the gate refuses it"}}),
 	{60, func(s *outcomeScene, r *rand.Rand) {
 		s.call(context.Background(), "tree", fmt.Sprintf(`{"seed":%d}`, r.IntN(1e6)), nil)
 	}},

@@ -90,7 +90,7 @@ func (x *policyExplain) run(ctx context.Context, e env, name string, pairs []str
 	} else {
 		err = printExplanation(e.text(), &explained)
 	}
-	if err == nil && outcomeOf(&explained) != pipeline.Allowed {
+	if err == nil && outcomeOf(&explained) != pipeline.VerdictAllowed {
 		return &exitError{code: exitFindings} // the explanation was printed
 	}
 	return err
@@ -103,8 +103,8 @@ func untold(err error) error { return &exitError{code: exitUsage, text: err.Erro
 // outcomeOf returns the verdict of the policies for the call, and for its result if
 // known.
 func outcomeOf(x *pipeline.Explanation) pipeline.Verdict {
-	if x.Verdict == pipeline.Allowed && (x.Shown == pipeline.Denied || x.Shown == pipeline.Refused) {
-		return x.Shown
+	if x.Verdict == pipeline.VerdictAllowed && (x.ResultVerdict == pipeline.VerdictDenied || x.ResultVerdict == pipeline.VerdictRejected) {
+		return x.ResultVerdict
 	}
 	return x.Verdict
 }

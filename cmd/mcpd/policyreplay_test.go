@@ -276,7 +276,9 @@ func comparison(t *testing.T, s *engine.Server, c *audit.Call) string {
 
 // The number of distinct reasons and names is bounded, so that memory stays small.
 func TestReplay_boundedReasons(t *testing.T) {
-	r := &replay.Replay{Judge: func(context.Context, pipeline.Case) (pipeline.Explanation, error) { return pipeline.Explanation{}, nil }}
+	r := &replay.Replay{Judge: func(context.Context, pipeline.HypotheticalCall) (pipeline.Explanation, error) {
+		return pipeline.Explanation{}, nil
+	}}
 	for i := range 1000 {
 		c := &audit.Call{Record: audit.Record{Kind: "tool", Name: strings.Repeat("x", i), Outcome: "ok"}, WholeName: true}
 		if _, err := r.Compare(t.Context(), c); err != nil {
@@ -378,8 +380,8 @@ func judgement(t *testing.T, s *engine.Server, request call.Request, approved bo
 	asked := false
 	legs(t, s, request, approves, func(r call.Result) {
 		switch v = ending(r); {
-		case r.Ask != nil, asked && (v == pipeline.Allowed || !approved):
-			asked, v = true, pipeline.NeedsApproval
+		case r.Ask != nil, asked && (v == pipeline.VerdictAllowed || !approved):
+			asked, v = true, pipeline.VerdictNeedsApproval
 		}
 	})
 	return v
@@ -389,11 +391,11 @@ func judgement(t *testing.T, s *engine.Server, request call.Request, approved bo
 func ending(r call.Result) pipeline.Verdict {
 	switch {
 	case r.Err == nil:
-		return pipeline.Allowed
+		return pipeline.VerdictAllowed
 	case r.Err.Code == call.PolicyDenied, r.Err.DeniedBy != "":
-		return pipeline.Denied
+		return pipeline.VerdictDenied
 	default:
-		return pipeline.Refused
+		return pipeline.VerdictRejected
 	}
 }
 

@@ -155,7 +155,7 @@ func (r *reader) save(block string) error {
 		return err
 	}
 	if r.daemon != nil {
-		_, err := r.daemon.waitFor(regexp.MustCompile("msg=reloaded|nothing was changed"))
+		_, err := r.daemon.waitFor(regexp.MustCompile("msg=reloaded|reload failed"))
 		return err
 	}
 	return nil

@@ -53,8 +53,8 @@ func (p *supposition) check(cmd *cobra.Command) error {
 }
 
 // of returns the hypothetical call for the flags and the operands.
-func (p *supposition) of(e env, s *engine.Snapshot, name string, pairs []string) (of pipeline.Case, err error) {
-	if of.Began, err = timeOf("--at", p.at); err != nil {
+func (p *supposition) of(e env, s *engine.Snapshot, name string, pairs []string) (of pipeline.HypotheticalCall, err error) {
+	if of.Time, err = timeOf("--at", p.at); err != nil {
 		return of, err
 	}
 	of.Request, err = p.request(s, name, pairs)
@@ -66,7 +66,7 @@ func (p *supposition) of(e env, s *engine.Snapshot, name string, pairs []string)
 		return of, err
 	}
 	if p.result != "" {
-		if of.Returned = json.RawMessage(p.result); !json.Valid(of.Returned) {
+		if of.Result = json.RawMessage(p.result); !json.Valid(of.Result) {
 			return of, usage("--result is not JSON; write text in double quotes")
 		}
 	}
@@ -130,7 +130,7 @@ func argsFlag(err error) error {
 
 // caller sets the caller and its source. A principal bound to an agent implies that
 // agent.
-func (p *supposition) caller(of *pipeline.Case) (err error) {
+func (p *supposition) caller(of *pipeline.HypotheticalCall) (err error) {
 	c := &of.Request.Caller
 	if p.principal != "" {
 		if c.Principal, err = principalOf(p.principal); err != nil {
@@ -182,7 +182,7 @@ func principalOf(text string) (identity.Principal, error) {
 	return who, nil
 }
 
-func (p *supposition) how(of *pipeline.Case) error {
+func (p *supposition) how(of *pipeline.HypotheticalCall) error {
 	if p.calls == "" {
 		return nil
 	}

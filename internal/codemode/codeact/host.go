@@ -20,7 +20,7 @@ import (
 // what the tools of these want to ask.
 type host struct {
 	// Fixed at creation.
-	survey   catalog.Survey
+	survey   catalog.ToolAccess
 	tools    []string // those that the program may call
 	planning bool
 	most     int // calls
@@ -124,7 +124,7 @@ func (h *host) call(ctx context.Context, seq int, p *payload) ([]byte, error) {
 	case reply.Ask != nil:
 		return nil, h.asking(seq, p.Tool, reply.Ask)
 	}
-	if reply.How != "" && reply.How != "ran" {
+	if reply.Mode != "" && reply.Mode != "ran" {
 		h.plan(seq, reply, p.Arguments)
 	}
 	return reply.Value, nil

@@ -102,15 +102,15 @@ type maker struct {
 }
 
 // tool makes a tool. One that only reads says so; of the others nothing is known.
-func (m *maker) tool(name, description, input, output string, readOnly *bool, body catalog.Body) *catalog.Item {
+func (m *maker) tool(name, description, input, output string, readOnly *bool, body catalog.Handler) *catalog.Item {
 	i := m.item(catalog.Tools, name, description)
 	i.ReadOnly, i.Idempotent = readOnly, readOnly != nil
 	i.Input, i.PolicySchema = compiled(input), json.RawMessage(input)
 	if output != "" {
 		i.Output = compiled(output)
 	}
-	i.Body = body
-	i.Settle()
+	i.Handler = body
+	i.Finalize()
 	i.Key = m.key(name)
 	return i
 }
@@ -124,7 +124,7 @@ func (m *maker) item(kind catalog.Kind, name, description string) *catalog.Item 
 			Timeout: m.block.Timeout, AskTimeout: m.block.AskTimeout, Concurrency: m.block.Concurrency,
 			Bounds: scripting.Limits{Memory: m.block.Memory, Output: int(m.block.Output), Stdout: m.block.MaxStdout},
 		},
-		Behavior: catalog.Behavior{Surveys: true},
+		Behavior: catalog.Behavior{CallsAllTools: true},
 	}
 	m.items = append(m.items, i)
 	return i
@@ -143,8 +143,8 @@ func (m *maker) prompt() {
 	i.Offer = &catalog.Offer{ListedAs: CodeMode, Size: -1, Arguments: []catalog.Argument{
 		catalog.NewArgument("budget", "", "How many tokens the prompt may have; detail is left out beyond that, and no tool.", false, nil),
 	}}
-	i.Body = &teller{m.kit}
-	i.Settle()
+	i.Handler = &teller{m.kit}
+	i.Finalize()
 	i.Key = m.key(CodeMode)
 }
 

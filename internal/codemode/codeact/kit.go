@@ -56,7 +56,7 @@ type index struct {
 }
 
 // tools returns the tools that code may call for the caller, in the order of their names.
-func (k *kit) tools(ctx context.Context, s catalog.Survey) []*catalog.Entry {
+func (k *kit) tools(ctx context.Context, s catalog.ToolAccess) []*catalog.Entry {
 	return slices.DeleteFunc(s.Tools(ctx), func(e *catalog.Entry) bool { return !definition.MatchesAny(k.block.Tools, e.Name) })
 }
 
@@ -70,7 +70,7 @@ func (k *kit) indexOf(c *catalog.Catalog) *index {
 	}
 	made := &index{of: weak.Make(c)}
 	for _, e := range c.Entries[catalog.Tools] {
-		if !e.Surveys && !e.Alias && definition.MatchesAny(k.block.Tools, e.Name) {
+		if !e.CallsAllTools && !e.Alias && definition.MatchesAny(k.block.Tools, e.Name) {
 			made.entries = append(made.entries, e)
 		}
 	}
@@ -280,7 +280,7 @@ func read(op string, text []byte) (*payload, error) {
 
 // request is the call that a payload stands for.
 func (p *payload) request(rehearse bool) catalog.CodeCall {
-	r := catalog.CodeCall{Name: p.Tool, Arguments: p.Arguments, Rehearse: rehearse}
+	r := catalog.CodeCall{Name: p.Tool, Arguments: p.Arguments, DryRun: rehearse}
 	if p.Resume == nil {
 		return r
 	}

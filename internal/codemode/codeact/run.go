@@ -39,7 +39,7 @@ func (r *runner) Run(ctx context.Context, i catalog.Invocation) (scripting.Outco
 func (r *runner) Rehearses(args map[string]any) bool { return args["mode"] == approve }
 
 // Rehearse runs the program as mode plan does.
-func (r *runner) Rehearse(ctx context.Context, i catalog.Invocation) ([]catalog.Write, scripting.Outcome, error) {
+func (r *runner) Rehearse(ctx context.Context, i catalog.Invocation) ([]catalog.PlannedCall, scripting.Outcome, error) {
 	outcome, asked, err := r.run(ctx, i, true)
 	if err != nil || outcome.Failure != nil {
 		return nil, outcome, err
@@ -57,8 +57,8 @@ func (r *runner) run(ctx context.Context, i catalog.Invocation, planning bool) (
 	}
 	code, _ := i.Args["code"].(string)
 	src := scripting.Source{Name: RunCode, Kind: scripting.Code, Text: diag.WholeFile("code", code), Trial: r.trial, Transpiler: r.transpiler}
-	seen := r.tools(ctx, i.Survey)
-	src.Objects, src.Members = r.namesOf(i.Survey.Catalog(), seen).grant(seen)
+	seen := r.tools(ctx, i.ToolAccess)
+	src.Objects, src.Members = r.namesOf(i.ToolAccess.Catalog(), seen).grant(seen)
 	program, problems, err := r.compile(ctx, src)
 	if err != nil {
 		return scripting.Outcome{}, nil, err
@@ -68,11 +68,11 @@ func (r *runner) run(ctx context.Context, i catalog.Invocation, planning bool) (
 	}
 	ends, _ := ctx.Deadline()
 	asked := &host{
-		survey: i.Survey, tools: named(src.Objects), planning: planning, ends: ends, approved: approvals(i), answered: answered(i.Journal),
+		survey: i.ToolAccess, tools: named(src.Objects), planning: planning, ends: ends, approved: approvals(i), answered: answered(i.Journal),
 		most: r.block.MaxCalls, left: r.block.MaxCalls - i.Journal.ToolCallCount(), running: make(chan struct{}, r.block.MaxParallel),
 	}
 	outcome, err := r.executor.Run(ctx, scripting.Call{
-		Program: program, Seed: scripting.NewSeed(), Start: i.Began, Journal: i.Journal, Limits: i.Bounds, Tree: i.Kin, Depth: i.Depth, Owner: i.Owner,
+		Program: program, Seed: scripting.NewSeed(), Start: i.StartTime, Journal: i.Journal, Limits: i.Bounds, Tree: i.CallTree, Depth: i.Depth, Owner: i.Owner,
 	}, asked)
 	if err != nil || outcome.Suspended != nil {
 		return outcome, asked, err
@@ -227,12 +227,12 @@ func (h *host) plan(seq int, reply catalog.CodeReply, arguments json.RawMessage)
 }
 
 // writes are the calls that a rehearsal has not made, in the order of asking.
-func (h *host) writes(j *scripting.Journal) (all []catalog.Write) {
+func (h *host) writes(j *scripting.Journal) (all []catalog.PlannedCall) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, c := range j.ToolCalls() {
 		if planned, is := h.planned[c.Seq]; is {
-			all = append(all, catalog.Write{Tool: c.Tool, Arguments: h.arguments[c.Seq], Shown: planned.Shown, Approval: planned.Approval})
+			all = append(all, catalog.PlannedCall{Tool: c.Tool, Arguments: h.arguments[c.Seq], RedactedArguments: planned.RedactedArguments, Approval: planned.Approval})
 		}
 	}
 	return all
@@ -264,8 +264,8 @@ func (h *host) made(j *scripting.Journal) []made {
 		case !c.Done || h.cut[c.Seq]:
 			m.Outcome = "unknown"
 		case is:
-			if m.Outcome, m.Approval = planned.How, planned.Approval; len(planned.Shown) <= maxArguments {
-				m.Arguments = planned.Shown
+			if m.Outcome, m.Approval = planned.Mode, planned.Approval; len(planned.RedactedArguments) <= maxArguments {
+				m.Arguments = planned.RedactedArguments
 			}
 		case c.Code == "":
 			m.Outcome = "ok"
@@ -281,7 +281,7 @@ func (h *host) unmade(j *scripting.Journal) (tools []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, c := range j.ToolCalls() {
-		if h.planned[c.Seq].How == "planned" && c.Done && !slices.Contains(tools, c.Tool) {
+		if h.planned[c.Seq].Mode == "planned" && c.Done && !slices.Contains(tools, c.Tool) {
 			tools = append(tools, c.Tool)
 		}
 	}

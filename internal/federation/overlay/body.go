@@ -84,7 +84,7 @@ func unavailable(err error) error {
 		lost.Message = "this has changed at the server behind it: list the tools again"
 	}
 	if gone, ok := errors.AsType[*upstream.UnreachableError](err); ok {
-		lost.Wait = gone.Wait
+		lost.RetryAfter = gone.Wait
 	}
 	return lost
 }

@@ -45,7 +45,7 @@ func (m *maker) tool(item *catalog.Item, said members) error {
 	if held, pinned := m.held[name]; pinned && !held.Hides() {
 		item.PolicySchema = decoded(held.Definition())["inputSchema"] // as it is in the lock: rules are compiled once
 	}
-	item.Body = m.body(item, upstream.MethodTool, name, m.accepts(name))
+	item.Handler = m.body(item, upstream.MethodTool, name, m.accepts(name))
 	return nil
 }
 
@@ -137,7 +137,7 @@ func (m *maker) resource(item *catalog.Item, said members) error {
 		return err
 	}
 	item.PolicySchema = item.Offer.Schema()
-	item.Body = m.body(item, upstream.MethodRead, "", nil)
+	item.Handler = m.body(item, upstream.MethodRead, "", nil)
 	return nil
 }
 
@@ -160,7 +160,7 @@ func (m *maker) template(item *catalog.Item, said members) error {
 		item.Offer.Arguments = append(item.Offer.Arguments, catalog.NewArgument(name, "", "", slices.Contains(required, name), m.completion("ref/resource", "uri", text, name)))
 	}
 	item.PolicySchema = item.Offer.Schema()
-	item.Body = m.body(item, upstream.MethodRead, "", nil)
+	item.Handler = m.body(item, upstream.MethodRead, "", nil)
 	return nil
 }
 
@@ -222,12 +222,12 @@ func (m *maker) prompt(item *catalog.Item, said members) error {
 	}
 	item.PolicySchema = item.Offer.Schema()
 	item.Input, _ = schema.Compile(item.PolicySchema, diag.Range{}, nil) // it is ours, and sound
-	item.Body = m.body(item, upstream.MethodPrompt, name, nil)
+	item.Handler = m.body(item, upstream.MethodPrompt, name, nil)
 	return nil
 }
 
 // completion returns what completes an argument, nil where the server completes nothing.
-func (m *maker) completion(kind, key, of, argument string) catalog.Body {
+func (m *maker) completion(kind, key, of, argument string) catalog.Handler {
 	if !m.completes {
 		return nil
 	}

@@ -132,7 +132,7 @@ func (m *maker) one(kind catalog.Kind, entry json.RawMessage, make func(*catalog
 		if err := make(item, shown); err != nil {
 			return said, err
 		}
-		item.Settle()
+		item.Finalize()
 	}
 	at := address{kind, item.Address}
 	if m.taken[at] && m.block.HasAlias(item.Name) {

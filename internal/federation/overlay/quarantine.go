@@ -189,6 +189,6 @@ func lists(l *upstream.Listing, held lockfile.Tool, veil Veil) bool {
 
 // quarantine leaves out a tool that nobody has accepted as it is.
 func (m *maker) quarantine(name, why string) {
-	m.tell(catalog.Quarantined, fmt.Sprintf("the tool %.*q is left out: %s", maxShown, name, why))
+	m.tell(catalog.CodeQuarantined, fmt.Sprintf("the tool %.*q is left out: %s", maxShown, name, why))
 	m.out(catalog.Tools, name, why).Quarantined = true
 }

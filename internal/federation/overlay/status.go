@@ -51,14 +51,14 @@ func (f *Federation) States(c *catalog.Catalog) []federation.State {
 			if left.Quarantined {
 				states[i].Quarantined = append(states[i].Quarantined, left.Address)
 			}
-			if left.Unruled {
+			if left.PolicyMismatch {
 				states[i].Unruled++
 			}
-			if left.Taken {
+			if left.NameConflict {
 				states[i].Taken++
 			}
 			if states[i].Left++; states[i].Left <= maxLeft {
-				states[i].LeftOut = append(states[i].LeftOut, fmt.Sprintf("%s %s: %s", left.Kind, left.Address, left.Why))
+				states[i].LeftOut = append(states[i].LeftOut, fmt.Sprintf("%s %s: %s", left.Kind, left.Address, left.Reason))
 			}
 		}
 	}
