@@ -135,10 +135,10 @@ func measure(servers []*apart, rounds int) {
 	}
 }
 
-// TestAScriptCostsLittleMoreThanABareHandler judges the processor time of servers
+// TestScript_cost judges the processor time of servers
 // that are busy, with eight connections on which one call follows the other, and of
 // servers which have one: most of what a call costs there is to wake threads.
-func TestAScriptCostsLittleMoreThanABareHandler(t *testing.T) {
+func TestScript_cost(t *testing.T) {
 	if os.Getenv("MCPD_LONG") == "" {
 		t.Skip("SKIPPED: set MCPD_LONG")
 	}

@@ -106,7 +106,7 @@ func BenchmarkCall(b *testing.B) {
 	}
 }
 
-func TestACallStaysWithinItsAllocations(t *testing.T) {
+func TestCall_allocations(t *testing.T) {
 	s := addServer(t)
 	const budget = 95
 	got := testing.AllocsPerRun(200, func() {

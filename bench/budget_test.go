@@ -11,7 +11,7 @@ import (
 	"github.com/mcpd/mcpd/call"
 )
 
-func TestANativeCallStaysWithinItsAllocations(t *testing.T) {
+func TestGoTool_allocations(t *testing.T) {
 	s := native(t)
 	request := call.Request{Name: "add", Arguments: json.RawMessage(`{"a":1,"b":2}`), Caller: addRequest.Caller}
 	inProcess := testing.AllocsPerRun(200, func() {

@@ -18,16 +18,16 @@ import (
 // connection, both ends of that are in this process, and counted.
 const maxIdle = 32 << 10
 
-// TestAnIdleSessionOverHTTPIsSmall opens legacy sessions, which then have no
+// TestIdleSession_memory opens legacy sessions, which then have no
 // connection: 10,000, which is as many as there may be, with MCPD_LONG.
-func TestAnIdleSessionOverHTTPIsSmall(t *testing.T) {
+func TestIdleSession_memory(t *testing.T) {
 	site := openSite(t)
 	site.open(t, 10)
 	judgeIdle(t, scaled(1000, 10_000), func(n int) { site.open(t, n) })
 }
 
-// TestAnOpenStreamIsSmall opens sessions with a stream each, which stays open.
-func TestAnOpenStreamIsSmall(t *testing.T) {
+// TestOpenStream_memory opens sessions with a stream each, which stays open.
+func TestOpenStream_memory(t *testing.T) {
 	site := openSite(t)
 	site.listen(t, site.open(t, 1)[0])
 	judgeIdle(t, scaled(200, 2000), func(n int) {
@@ -37,8 +37,8 @@ func TestAnOpenStreamIsSmall(t *testing.T) {
 	})
 }
 
-// TestAnIdleWebSocketIsSmall opens WebSockets, each of which has said ping.
-func TestAnIdleWebSocketIsSmall(t *testing.T) {
+// TestIdleWebSocket_memory opens WebSockets, each of which has said ping.
+func TestIdleWebSocket_memory(t *testing.T) {
 	site := openSite(t)
 	site.upgrade(t)
 	judgeIdle(t, scaled(200, 1000), func(n int) {

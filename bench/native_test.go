@@ -96,8 +96,8 @@ func BenchmarkNative(b *testing.B) {
 	}
 }
 
-// TestANativeCallCostsNoMoreThanABareHandler judges the same.
-func TestANativeCallCostsNoMoreThanABareHandler(t *testing.T) {
+// TestGoTool_cost judges the same.
+func TestGoTool_cost(t *testing.T) {
 	if os.Getenv("MCPD_LONG") == "" {
 		t.Skip("SKIPPED: set MCPD_LONG")
 	}

@@ -8,119 +8,116 @@ import (
 	"github.com/mcpd/mcpd/identity"
 )
 
-// Phase is a point in the life of a call at which hooks fire (RFC section 12).
+// Phase is a point in a call at which hooks fire (RFC section 12).
 type Phase string
 
 const (
 	// Start fires once, before anything else.
 	Start Phase = "start"
-	// End fires once when the call has a result.
+	// End fires once if the call has a result.
 	End Phase = "end"
-	// Failed fires once when the call has none. Exactly one of End and Failed
-	// fires for every call, however it ends.
+	// Failed fires once if the call has no result. Exactly one of End and Failed fires per call.
 	Failed Phase = "error"
 )
 
-// Event is what a hook is told. It is a copy: nothing that a hook does
-// changes the call or its result.
+// Event is the data that a hook receives. It is a copy: a hook cannot change the call or its
+// result.
 type Event struct {
 	Phase Phase `json:"phase"`
-	// Tool is the name of the tool, of the resource or of the prompt; for what
-	// does not exist, what the caller asked for.
+	// Tool is the name of the tool, resource or prompt. If none exists, it is the requested name.
 	Tool string `json:"tool"`
 	// Kind is "tool", "resource", "prompt" or "completion".
 	Kind string `json:"kind"`
-	// URI is that of the resource; empty for any other kind.
+	// URI is the URI of the resource; empty for any other kind.
 	URI    string `json:"uri,omitempty"`
 	CallID string `json:"call_id"`
-	// RootID is the CallID of the first leg of a call that asks its client, and
-	// Leg counts its legs from one. At the start of a later leg, whose state has
-	// not been looked at, both are absent.
+	// RootID is the CallID of the first leg. A call that requests input from its client consists of
+	// several legs; Leg counts them from one. Both are absent at the start of a later leg, before
+	// its state is verified.
 	RootID string `json:"root_id,omitempty"`
 	Leg    int    `json:"leg,omitempty"`
 	Via    Via    `json:"via"`
-	// Depth counts the calls that this one is nested in. Parent is the name of
-	// what made it, and ParentID the CallID of that; empty for a client's own.
+	// Depth is the number of calls that enclose this one. Parent is the name of the item that made
+	// the call, and ParentID the CallID of the enclosing call; empty for a call by a client.
 	Depth    int    `json:"depth,omitempty"`
 	Parent   string `json:"parent,omitempty"`
 	ParentID string `json:"parent_id,omitempty"`
 	identity.Caller
-	// Arguments are as the caller sent them, without the values of sensitive
-	// inputs; nil when they are not a JSON object, or when there is no such tool.
+	// Arguments are as the caller sent them, without the values of sensitive inputs. They are nil
+	// if they are not a JSON object, or if the tool does not exist.
 	Arguments json.RawMessage `json:"arguments"`
-	// Result is the value that the tool returned; set at End.
+	// Result is the value that the tool returned. It is set at End.
 	Result json.RawMessage `json:"result,omitempty"`
-	// Cached says, at End, that the result is that of another call.
+	// Cached reports, at End, that the result comes from the cache.
 	Cached bool `json:"cached,omitempty"`
-	// Outcome is "input_required" at End when the call waits for its client, "rehearsed"
-	// when code has planned it and it was not made, and empty otherwise.
+	// Outcome is "input_required" at End if the call waits for its client, "rehearsed" if agent
+	// code planned the call without making it, and empty otherwise.
 	Outcome string `json:"outcome,omitempty"`
 	// Err is set at Failed.
 	Err *Error `json:"error,omitempty"`
-	// CancelledBy says, at Failed, who had the call end: "client", "connection",
-	// "session" or "server"; empty when nobody did. CancelReason is why: of a client, its
-	// own words, with what is secret or not seen taken out of them; it may be empty.
+	// CancelledBy says, at Failed, who ended the call: "client", "connection", "session" or
+	// "server"; empty if it was not cancelled. CancelReason may be empty. If a client gave it,
+	// secrets and invisible characters are removed.
 	CancelledBy  string `json:"cancelled_by,omitempty"`
 	CancelReason string `json:"cancel_reason,omitempty"`
-	// Duration is the time since the call began; set at End and Failed.
+	// Duration is the time since the call started. It is set at End and Failed.
 	Duration time.Duration `json:"-"`
 	// Revision names the snapshot that serves the call.
 	Revision string `json:"revision"`
 }
 
-// Clone returns a copy that may be changed without anybody noticing. It lacks the
-// cause of the error, which is for the log.
+// Clone returns a deep copy without the cause of the error.
 func (e Event) Clone() Event {
 	e.Caller, e.Arguments, e.Result = e.Caller.Clone(), bytes.Clone(e.Arguments), bytes.Clone(e.Result)
 	if e.Err != nil {
-		e.Err = e.Err.public()
+		e.Err = e.Err.forCaller()
 	}
 	return e
 }
 
-// Capabilities are what the client of a call can be asked for.
+// Capabilities lists the kinds of input that the client of a call supports.
 type Capabilities struct {
-	// Form and URL are the two ways to elicit.
+	// Form and URL are the two modes of elicitation.
 	Form, URL bool
-	// Sample is for messages of the client's model, SampleTools for those with tools.
+	// Sample reports support for sampling, and SampleTools for sampling with tools.
 	Sample, SampleTools bool
 	Roots               bool
-	// Tasks says that the call of a tool may be answered with a task.
+	// Tasks reports that a tool call may be answered with a task.
 	Tasks bool
-	// NoApproval says that nobody approves calls there, though forms are filled in: a call
-	// that wants an approval is denied, as by a client that cannot be asked.
+	// NoApproval reports that the client fills in forms but approves no calls. A call that needs an
+	// approval is denied, as for a client without elicitation.
 	NoApproval bool
 }
 
-// Ask says that a call waits for its client: it has ended for now, and holds
-// nothing. The same [Request] with a [Resume] goes on with it.
+// Ask reports that a call waits for its client. The call has ended for now and holds no resources.
+// Sending the same [Request] with a [Resume] continues it.
 type Ask struct {
-	// Requests are what the client is asked, at least one.
+	// Requests has at least one element.
 	Requests []AskRequest
-	// State is sealed: the client can neither read nor change it, and it stands
-	// for this call of this principal with these arguments alone, once.
+	// State is sealed: the client can neither read nor change it. It is valid once, for this call
+	// of this principal with these arguments.
 	State string
-	// Wait is how long the answers may take.
+	// Wait is the time that the client has to respond.
 	Wait time.Duration
 }
 
-// AskRequest is one thing that a client is asked.
+// AskRequest is one input request to a client.
 type AskRequest struct {
-	// Key is that of the answer, unique among all that is open.
+	// Key identifies the response. It is unique among all open requests.
 	Key string `json:"key"`
-	// Method is elicitation/create, sampling/createMessage or roots/list, and
-	// Params are MCP's.
+	// Method is elicitation/create, sampling/createMessage or roots/list. Params are the parameters
+	// as MCP defines them.
 	Method string          `json:"method"`
 	Params json.RawMessage `json:"params"`
 }
 
-// Resume is what a client answered to an [Ask].
+// Resume holds the responses of a client to an [Ask].
 type Resume struct {
-	// State is that of the Ask, untrusted.
+	// State is the State of the Ask. It is untrusted.
 	State string
-	// Responses are results by the keys of the requests, each a JSON object. A modern client
-	// may leave some out, and add keys that no request has. Refused are the errors with which
-	// a legacy client answered, by the keys of its requests.
+	// Responses are results by the keys of the requests, each a JSON object. A modern client may
+	// omit some, and add keys that no request has. Refused are the errors of a legacy client, by
+	// the keys of its requests.
 	Responses map[string]json.RawMessage
 	Refused   map[string]RPCError
 }

@@ -5,87 +5,86 @@ import (
 	"time"
 )
 
-// SharedLimits say how the limit blocks of files are counted elsewhere than in the
-// memory of one server, so that several servers give together what a limit says.
+// SharedLimits configures an external store for the limit blocks of files, so that several servers
+// enforce one limit together.
 //
-// Calls that cannot be counted are denied: with POLICY_DENIED, what to tell the
-// operator in the log, and the advice to come again in a second. A program that
-// rather lets them through has its store answer that they are taken.
+// A call that cannot be counted is denied with POLICY_DENIED and the advice to retry in a second;
+// the log has the cause. A program that prefers to let such calls through returns Taken from its
+// store.
 //
-// What the limits block of a tool says of its calls at once bounds the process that
-// runs them, and is counted there all the same.
+// The limits block of a tool bounds concurrent calls in one process. It is always counted in that
+// process.
 type SharedLimits struct {
-	// Store counts. The server does not close it.
+	// Store counts calls. The server does not close it.
 	Store LimitStore
-	// Secret is what keys are made with: 16 random bytes at least, the same in all
+	// Secret derives the keys of the store. It has at least 16 random bytes, and is the same in all
 	// servers that count together. See [LimitCharge].
 	Secret []byte
-	// Timeout is how long a call waits for the store at most, and never longer than
-	// it may run itself. Default 1 s.
+	// Timeout bounds the wait for the store. A call never waits longer than it may run. Default 1
+	// s.
 	Timeout time.Duration
 }
 
-// LimitStore counts calls for servers, of which there may be many at the same time,
-// in this process and in others. Its methods are called from many goroutines.
+// LimitStore counts calls for any number of servers, in this process and in others. Its methods are
+// called from many goroutines.
 //
-// Both methods have until their ctx ends; nobody waits for them any longer, and
-// 1,024 of them at most are under way for one server, whether or not somebody waits.
-// One that panics has failed. Errors are for the operator's log: no secret, such as
-// the password of an address, belongs in one.
+// The server stops waiting for a method when its ctx ends. Per server at most 1,024 calls of the
+// store are in flight, including those that are no longer waited for. A panic counts as an error.
+// Errors appear in the operator's log, so they must not contain secrets, such as a password in an
+// address.
 //
-// All servers must agree on the time, so it is best that of the store, such as what
-// Redis answers to TIME; none is passed.
+// All servers must agree on the time. Use the clock of the store, such as TIME of Redis; none is
+// passed.
 //
-// A store is not told of reloads: limits that are the same have the same keys as
-// before, and those of others are not asked for again. So what a key holds should
-// end by itself once it is as good as new: places after their Hold, and a rate when
-// Burst calls have become possible again, which Burst * Per / Calls is enough for.
+// A store is not notified of reloads. An unchanged limit keeps its keys, and the keys of removed
+// limits are not used again. So the store should expire a key that is back in its initial state: a
+// slot after its Hold, and a rate once Burst calls are possible again, at the latest after Burst *
+// Per / Calls.
 type LimitStore interface {
-	// Take makes all charges, which have different keys, or none of them, in one step:
-	// of two calls for which there is room once, by whatever servers, one is taken.
+	// Take makes all charges or none, in one atomic step. The charges have different keys. If one
+	// slot is left for two calls, of any servers, exactly one of them is taken.
 	Take(ctx context.Context, charges []LimitCharge) (LimitVerdict, error)
-	// Release gives the Place of each charge back: that of a call which has ended, and
-	// of one that was denied because its Take failed or came too late, so that nobody
-	// knows what became of it. A place that is not held is no error. Only charges with
-	// a place are passed, and what was charged to a rate stays charged.
+	// Release frees the Place of each charge, after the call ended, or after Take failed or timed
+	// out so that its effect is unknown. Releasing a place that is not held is no error. Only
+	// charges with a Place are passed; rates stay charged.
 	Release(ctx context.Context, charges []LimitCharge) error
 }
 
-// LimitCharge is one call under one key of a limit.
+// LimitCharge charges one call to one key of a limit.
 type LimitCharge struct {
-	// Limit is the name of the limit, for people.
+	// Limit is the name of the limit, for display.
 	Limit string
-	// Key tells apart what is counted apart: limits of another name, rate or kind of
-	// file, and of one limit what its key says. It is 43 signs of base64url (RFC 4648),
-	// a digest (HMAC-SHA256 under Secret): neither arguments nor who calls can be told
-	// from it.
+	// Key identifies the counter: it depends on the name, the rate and the file kind of the limit,
+	// and on the key expression of the limit. It is 43 characters of base64url (RFC 4648), an
+	// HMAC-SHA256 under Secret. It reveals neither arguments nor the caller.
 	Key string
-	// Calls may be made in each Per; Calls is 0 when no rate is asked, as in the later
-	// legs of a call that asks its user. Burst of them, at least one, may be made in no
-	// time after a time of rest.
+	// Calls is the number of calls allowed per Per. It is 0 if no rate applies, as in the later
+	// legs of a call that requests input from its user. Burst is the number of calls, at least one,
+	// that may come at once after an idle period.
 	Calls int
 	Per   time.Duration
 	Burst int
-	// Concurrency is how many calls may run at once, 0 for no bound.
+	// Concurrency is the number of calls that may run at once; 0 means no bound.
 	Concurrency int
-	// Place names the place of this call among those that run at once: no other call of
-	// any server has the same. It is empty where there is no Concurrency.
+	// Place identifies the concurrency slot of this call. It is unique across all servers, and
+	// empty if Concurrency is 0.
 	Place string
-	// Hold is how long the call holds its place at most. Then the store takes it back,
-	// as of a server that was killed. What may go on after that is a function in Go that
-	// ignores its ctx, and hooks that hear of the end of the call.
+	// Hold bounds how long the call occupies its Place. The store then frees the place, as for a
+	// server that was killed. A Go function that ignores its ctx, and hooks for the end of the
+	// call, may run longer.
 	Hold time.Duration
 }
 
-// LimitVerdict says whether a call may be made. The zero verdict refuses it.
+// LimitVerdict is the result of Take. The zero verdict rejects the call.
 type LimitVerdict struct {
-	// Taken says that all charges are made, and nothing else counts.
+	// Taken reports that all charges were made. The other fields are then ignored.
 	Taken bool
-	// Over is the index of the charge whose limit is against the call: of several the
-	// one with the longest wait.
+	// Over is the index of the charge that exceeds its limit. If several do, it is the one with the
+	// longest wait.
 	Over int
-	// Busy says that too many calls run at once, rather than that too many were made.
+	// Busy reports that too many calls run at once, not that the rate is exceeded.
 	Busy bool
-	// Wait is when to come back; for a busy limit a guess. Without one it is a second.
+	// Wait is the time until a retry may succeed, an estimate for a busy limit. Zero means one
+	// second.
 	Wait time.Duration
 }

@@ -1,8 +1,8 @@
-// Package call is what a call is to those outside of the engine: the [Request], the
-// [Result] or the [Error] that it ends with, and the [Event] that hooks are told.
+// Package call defines the data of a call outside of the engine: a [Request] comes in, a [Result]
+// or an [Error] goes out, and hooks receive an [Event].
 //
-// It is plain data. Fronts make requests and encode results, package engine runs
-// them, and embedding programs do either; nothing here decides anything.
+// It is plain data without behavior. Transports decode requests and encode results, package engine
+// executes them, and embedding programs may do both.
 package call
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/mcpd/mcpd/identity"
 )
 
-// Via says what made a call. It never tells which transport carried it.
+// Via says what made a call, independent of the transport.
 type Via string
 
 const (
@@ -20,58 +20,55 @@ const (
 	ViaClient Via = "client"
 	// ViaCode is a call by code that an agent wrote.
 	ViaCode Via = "code"
-	// ViaTool is a call by the body of a tool, of a resource or of a prompt.
+	// ViaTool is a call by the script of a tool, resource or prompt.
 	ViaTool Via = "tool"
 	// ViaTest is a call by a test block.
 	ViaTest Via = "test"
 )
 
-// Request is one call: of a tool, for what a resource holds, for the messages
-// of a prompt, or for the completion of an argument.
+// Request is one call: it runs a tool, reads a resource, gets a prompt or completes an argument.
 type Request struct {
 	Kind Kind
-	// Can says what the client can be asked for in the midst of the call.
+	// Can lists the kinds of input that the client supports during the call.
 	Can Capabilities
-	// Name is the name of the tool or the prompt, the URI of the resource, or
-	// the template.
+	// Name is the name of the tool or prompt, the URI of the resource, or the template.
 	Name string
-	// Argument is what is to be completed; empty when the call is no completion.
+	// Argument is the argument to complete; empty if the call is no completion.
 	Argument string
-	// Arguments have passed the JSON gate; nil for none. What is no object does
-	// not fit. A resource takes none, and a completion an object with "value",
-	// what was typed, and "params", what is filled in already.
+	// Arguments have passed engine.CheckArguments; nil for none. A value that is no
+	// object violates every schema. A resource takes none. A completion takes an object with
+	// "value", the typed text, and "params", the arguments that are already filled in.
 	Arguments json.RawMessage
-	// Refused is why the arguments did not pass the gate, which the caller is told
-	// in its turn: once nothing denies the call whatever they are. Nil when they did.
-	Refused *Error
-	// Declined is why whoever received the call does not make it, whatever its arguments
-	// are, which the caller is told in the same turn. Nil when it is to be made.
-	Declined *Error
-	Caller   identity.Caller
-	// Trace is where the request comes from; zero for nothing that is known.
+	// ArgumentsErr is the error of arguments that were rejected while decoding; nil if they were
+	// not. The call fails with it after the policies that need no arguments have allowed it.
+	ArgumentsErr *Error
+	// RejectErr is the error of a call that its receiver rejects, whatever the arguments are; nil
+	// otherwise. The call fails with it at the same point as with ArgumentsErr.
+	RejectErr *Error
+	Caller    identity.Caller
+	// Trace is the trace context of the request; zero if unknown.
 	Trace Trace
-	// Via is [ViaClient] when empty.
+	// Via defaults to [ViaClient].
 	Via Via
-	// Emit receives what the tool tells while it runs; nil drops it.
+	// Emit receives progress and log records while the tool runs; nil drops them.
 	Emit Emitter
-	// Debug says that Emit passes on records of the level debug, too: servers behind this
-	// one are asked for those as well then.
+	// Debug reports that Emit passes on records of level debug. Upstream servers are then asked for
+	// them.
 	Debug bool
-	// Resume goes on with a call that has asked; nil when the call begins.
+	// Resume continues a call that waits for its client; nil for a new call.
 	Resume *Resume
-	// Cancelled tells of the cause of the context of the call who had it end, and why;
-	// nil, or an empty By, is for causes of which nothing is known.
+	// Cancelled maps the cause of the call's context to who cancelled the call, and why. It may be
+	// nil. An empty By means that the cause is unknown.
 	Cancelled func(cause error) Cancellation
-	// Late receives the result, from another goroutine, when the call ends while
-	// a tool in Go that ignores its ctx holds the one that makes the call: the call
-	// then returns once the tool has, with what is Left. It must not wait for that.
-	// Nil has tools in Go run in goroutines of their own, so that calls always
-	// return in time.
+	// Late receives the result, from another goroutine, if the call ends while a Go tool that
+	// ignores its ctx still blocks the calling goroutine. Execute then returns a Result with
+	// Detached set once the tool returns. Late must not wait for that. If Late is nil, Go tools run
+	// in goroutines of their own, so that calls always return in time.
 	Late Answerer
 }
 
-// Cancellation says who had a call end before it had a result, and why (see [Event]). The
-// reason may be any text.
+// Cancellation says who cancelled a call before it had a result, and why (see [Event]). The reason
+// is any text.
 type Cancellation struct{ By, Reason string }
 
 // The values of [Cancellation.By].
@@ -82,28 +79,28 @@ const (
 	CancelledByServer     = "server"
 )
 
-// Emitter receives what a tool tells its caller before the result. Its methods
-// may be called from any goroutine until the call returns, and must not block.
+// Emitter receives progress and log records of a running call. Its methods may be called from any
+// goroutine until the call returns, and must not block.
 type Emitter interface {
-	// Progress tells that done of total is done; total is nil when not known.
+	// Progress reports that done of total is complete; total is nil if unknown.
 	Progress(done float64, total *float64, message string)
-	// Log passes on a record: level is debug, info, warning or error, or for what a
-	// server behind this one says also notice, critical, alert or emergency (RFC 5424
-	// section 6.2.1); fields is a JSON object or nil.
+	// Log passes on a record. Level is debug, info, warning or error; an upstream server may also
+	// use notice, critical, alert or emergency (RFC 5424 section 6.2.1). Fields is a JSON object or
+	// nil.
 	Log(level, message string, fields json.RawMessage)
-	// CloseStream closes the connection that waits for the result, where the
-	// caller can come back for it; elsewhere it does nothing.
+	// CloseStream closes the connection that waits for the result if the caller can reconnect.
+	// Otherwise it does nothing.
 	CloseStream()
 }
 
 // Answerer receives the result of a call.
 type Answerer interface{ Answer(Result) }
 
-// Kind is a kind of what can be called. The zero Kind is that of tools.
+// Kind is the kind of an item that can be called. The zero Kind is Tools.
 type Kind uint8
 
-// The kinds. A read names the URI of a resource, and is of kind Resources
-// whatever answers it; Templates is for completions alone.
+// A read has the kind Resources and names a URI, whether a resource or a template serves it.
+// Templates is for completions only.
 const (
 	Tools Kind = iota
 	Resources
@@ -111,14 +108,14 @@ const (
 	Prompts
 )
 
-// String returns what one item of the kind is called in events and messages.
+// String returns the singular name of the kind for events and messages.
 func (k Kind) String() string {
 	return [...]string{"tool", "resource", "resource", "prompt"}[k]
 }
 
-// Trace is where a request comes from, as its caller says (W3C Trace Context): the
-// fields traceparent and tracestate of its _meta, and of the headers that carried it.
-// Nothing in it is proved, and what has a mistake counts for nothing.
+// Trace is the trace context of a request (W3C Trace Context): traceparent and tracestate from its
+// _meta, and from the HTTP headers that carried it. It is untrusted, and invalid values are
+// ignored.
 type Trace struct {
 	Parent, State               string
 	CarrierParent, CarrierState string
@@ -126,27 +123,26 @@ type Trace struct {
 
 // Result is the outcome of a call: a value, a reply, or Err.
 type Result struct {
-	// Reply is the result of what is no tool, as MCP has it: {"contents"},
-	// {"description", "messages"} or {"completion"}.
+	// Reply is the MCP result of a call of any other kind than Tools: {"contents"}, {"description",
+	// "messages"} or {"completion"}.
 	Reply json.RawMessage
-	// Steady says that the reply stays the same until the files change, and
-	// Public that every caller may have it.
-	Steady, Public bool
-	// TTL is how long a server behind this one says that the reply stays the same; 0 where
-	// there is none, or it does not say.
+	// Static reports that the reply changes only with the files. Public reports that it is the same
+	// for every caller.
+	Static, Public bool
+	// TTL is how long the reply stays valid according to an upstream server; 0 if unknown.
 	TTL time.Duration
-	// Left says that [Request.Late] has received the result, and this is none.
-	Left bool
-	// Value is what the tool returned, as JSON; "null" when it returned nothing.
+	// Detached reports that [Request.Late] has received the result. The other fields are empty.
+	Detached bool
+	// Value is the JSON value that the tool returned, or "null".
 	Value json.RawMessage
-	// Content is a JSON array of MCP content blocks, set on every success of a tool.
+	// Content is a JSON array of MCP content blocks. It is set for every tool call that succeeds.
 	Content json.RawMessage
-	// Rich says that the tool made the content blocks itself, so that Value
-	// alone does not tell everything.
+	// Rich reports that the tool built the content blocks itself, so that Value alone is
+	// incomplete.
 	Rich bool
 	// Structured is the value of a tool that declares its output; nil otherwise.
 	Structured json.RawMessage
-	// Ask says that the call waits for its client; nil when it has ended.
+	// Ask reports that the call waits for its client; nil if the call has ended.
 	Ask *Ask
 	// Err is nil on success.
 	Err *Error

@@ -7,43 +7,42 @@ import (
 	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
-// Auth is an auth block of the operator's file: one way in which callers prove who they are.
-// One of Keys, Tokens, Certificates and Peers is set, or none for the kind anonymous. Paths
-// are as the process opens them.
+// Auth is an auth block of mcpd.hcl: one way to authenticate callers. One of Keys, Tokens,
+// Certificates and Peers is set, or none for the kind anonymous. Paths are resolved.
 type Auth struct {
 	// Kind is "api_key", "oidc", "mtls", "unix" or "anonymous".
 	Kind, Name string
-	// Keys lets the holders of API keys in.
+	// Keys accepts API keys.
 	Keys *struct{ File string }
-	// Tokens lets in whom an identity provider has issued a token to.
+	// Tokens accepts tokens of an identity provider.
 	Tokens *AuthTokens
-	// Certificates lets the holders of client certificates in.
+	// Certificates accepts client certificates.
 	Certificates *struct {
-		// Allow are patterns of names; nil is every name.
+		// Allow has name patterns; nil accepts every name.
 		Allow []string
-		// Agent binds a certificate to the agent of its name.
+		// Agent binds a certificate to the agent with its name.
 		Agent bool
 	}
-	// Peers lets users of this machine in.
+	// Peers accepts users of this machine.
 	Peers *struct{ UIDs, GIDs []uint32 }
 	Range diag.Range
 }
 
-// AuthTokens are the arguments of an auth block of the kind "oidc".
+// AuthTokens are the arguments of an auth block of kind "oidc".
 type AuthTokens struct {
-	// Issuer is an https URL, or an http one of this machine.
+	// Issuer is an https URL, or an http URL of this machine.
 	Issuer   string
 	Audience string
-	// Resource is the URL of this server, "" for the audience.
+	// Resource is the URL of this server; "" means the audience.
 	Resource string
-	// Algorithms is nil for the usual ones.
+	// Algorithms is nil for the default list.
 	Algorithms []string
-	// ID, Scopes, Groups and Agent name claims, "" for the usual ones.
+	// ID, Scopes, Groups and Agent are claim names; "" means the default.
 	ID, Scopes, Groups, Agent string
 	RequiredScopes            []string
-	// ImpliedScopes are the scopes that a broader one implies.
+	// ImpliedScopes maps a scope to the scopes that it implies.
 	ImpliedScopes map[string][]string
-	// Skew is how far the clocks may differ.
+	// Skew is the accepted clock difference.
 	Skew time.Duration
 }
 
@@ -62,25 +61,23 @@ func authsOf(blocks []definition.Auth) []Auth {
 	return auths
 }
 
-// ListenTLS says which files encrypted connections need. Paths are as the process
-// opens them.
+// ListenTLS has the files for encrypted connections. Paths are resolved.
 type ListenTLS struct {
 	CertFile, KeyFile string
-	// ClientCAFile is empty where clients show no certificates.
+	// ClientCAFile is empty if client certificates are not used.
 	ClientCAFile string
 	Range        diag.Range
 }
 
-// Auths returns the auth blocks of the operator's file. Without any, nobody has to
-// prove anything.
+// Auths returns the auth blocks of mcpd.hcl. Without any, callers are not authenticated.
 func (s *Snapshot) Auths() []Auth { return authsOf(s.catalog.Auths) }
 
-// AuthsMended reports whether the last load found auth blocks that could not be applied,
-// and now they can, as the files that they name have come or have changed: then it is
-// worth to load again, though none of the server's own files has changed.
-func (s *Server) AuthsMended() bool {
+// AuthsUsable reports whether auth blocks that the last load could not apply can be applied now, as
+// their files were added or changed. A reload is then useful although no file of the server
+// changed.
+func (s *Server) AuthsUsable() bool {
 	s.mu.Lock()
-	refused := s.last.refused
+	refused := s.last.failedAuth
 	s.mu.Unlock()
 	return len(refused) > 0 && s.options.Front != nil && s.options.Front.CheckAuth(refused) == nil
 }

@@ -333,7 +333,7 @@ test "an answer that does not fit" {
 	want := [][]string{
 		nil,
 		{
-			"the call failed with EXECUTION_ERROR: no mock answers what the body asks",
+			"the call failed with EXECUTION_ERROR: no mock responds to an input request of the script",
 			"a host call had no mock; add\nmock \"elicit\" \"who\" {\n  json = {}\n}",
 			"a host call had no mock; add\nmock \"roots\" \"where\" {\n  json = []\n}",
 		},

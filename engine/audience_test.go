@@ -6,16 +6,16 @@ import (
 )
 
 func TestWhoHasJoinedIsToldUntilItLeaves(t *testing.T) {
-	var a audience
-	a.tell([]string{"nobody listens"})
+	var a subscribers
+	a.notify([]string{"nobody listens"})
 	var first, second []string
-	leave := a.join(func(changed []string) { first = append(first, changed...) })
-	a.join(func(changed []string) {
+	leave := a.add(func(changed []string) { first = append(first, changed...) })
+	a.add(func(changed []string) {
 		second = append(second, changed...)
 		leave() // who is told may leave, and others
 	})
-	a.tell([]string{"a", "b"})
-	a.tell([]string{"c"})
+	a.notify([]string{"a", "b"})
+	a.notify([]string{"c"})
 	if !slices.Equal(second, []string{"a", "b", "c"}) || slices.Contains(first, "c") || len(first) != 2 && len(first) != 0 {
 		t.Errorf("told were %v and %v", first, second)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/mcpd/mcpd/internal/ops/audit"
 )
 
-// openAudit opens the log that the first snapshot wants calls to be written to.
+// openAudit opens the audit log of the first snapshot.
 func (s *Server) openAudit(block *definition.Audit) error {
 	if block == nil || s.options.Mode != serving {
 		return nil
@@ -29,27 +29,27 @@ func (s *Server) openAudit(block *definition.Audit) error {
 		Now:      s.options.Now, Logger: s.options.Logger,
 	})
 	if errors.Is(err, audit.ErrInUse) {
-		return &heldLog{diag.List{catalog.AuditInUse(block, err)}}
+		return &auditInUse{diag.List{catalog.AuditInUse(block, err)}}
 	}
 	if err != nil {
 		return diag.List{catalog.BadAudit(block, err)}
 	}
 	s.audit.Store(log)
-	s.audited = block
+	s.auditBlock = block
 	return nil
 }
 
-// ErrInUse is the error for a state file or an audit log that another process has open.
+// ErrInUse is the error for a state file or audit log that another process has open.
 var ErrInUse = state.ErrInUse
 
-// heldLog is the mistake of an audit block whose log another process has.
-type heldLog struct{ diag.List }
+// auditInUse is the diagnostic for an audit log that another process has open.
+type auditInUse struct{ diag.List }
 
-// Unwrap returns the mistake, and what [errors.Is] knows it by.
-func (h *heldLog) Unwrap() []error { return []error{h.List, audit.ErrInUse, ErrInUse} }
+// Unwrap returns the diagnostic and the sentinel errors for [errors.Is].
+func (h *auditInUse) Unwrap() []error { return []error{h.List, audit.ErrInUse, ErrInUse} }
 
-// checkAuditPath returns why no log can be opened at a path, or should not be: among the
-// tools, each of its records would be taken for a change of them.
+// checkAuditPath reports why the path is unusable for an audit log. In the tools directory, each
+// record would look like a change of a tool file.
 func checkAuditPath(path string, tools fs.FS) error {
 	if err := audit.Check(path); err != nil {
 		return err
@@ -60,17 +60,16 @@ func checkAuditPath(path string, tools fs.FS) error {
 	}
 	if folder := loader.Path(tools); folder != "" {
 		if between, err := filepath.Rel(folder, path); err == nil && filepath.IsLocal(between) {
-			return errors.New("the log is in the folder of the tools, where each record is a change")
+			return errors.New("the log is in the tools directory, where each record would count as a change; move it elsewhere")
 		}
 	}
 	return nil
 }
 
-// checkAudit refuses a block that has changed and whose log the next start could not open,
-// and production mode in a server that has begun without one: it would run calls that
-// nobody writes down.
+// checkAudit rejects a changed block whose log cannot be opened at the next start. It also rejects
+// production mode if the server was started without an audit log, as calls would not be audited.
 func (s *Server) checkAudit(c *catalog.Catalog) error {
-	if c.Audit != nil && s.auditOutdated(c.Audit) {
+	if c.Audit != nil && s.auditChanged(c.Audit) {
 		if err := checkAuditPath(c.Audit.Path, s.options.Files.Tools); err != nil {
 			return diag.List{catalog.BadAudit(c.Audit, err)}
 		}
@@ -79,25 +78,25 @@ func (s *Server) checkAudit(c *catalog.Catalog) error {
 		return nil
 	}
 	return diag.List{{
-		Code: "production-no-audit", Range: c.Server.Range, Summary: "this server has begun without an audit log, and production mode demands one",
-		Detail: "restart mcpd, or put back what the server block said",
+		Code: "production-no-audit", Range: c.Server.Range, Summary: "this server was started without an audit log, and production mode requires one",
+		Detail: "restart mcpd, or undo the change of the server block",
 	}}
 }
 
-// keepAudit tells when a later snapshot wants calls to be written down otherwise, and
-// returns the warning: only a restart makes it so. Loading is held.
-func (s *Server) keepAudit(block *definition.Audit) diag.List {
-	if !s.auditOutdated(block) {
+// warnAuditChange logs and returns a warning if the audit block changed, as the change needs a
+// restart. Loading is held.
+func (s *Server) warnAuditChange(block *definition.Audit) diag.List {
+	if !s.auditChanged(block) {
 		return nil
 	}
 	audited := s.audit.Load() != nil
-	s.options.Logger.Warn("the audit block has changed; restart mcpd to make it take effect", slog.Bool("audited", audited))
+	s.options.Logger.Warn("audit block changed, restart needed", slog.Bool("audited", audited))
 	warning := diag.Diagnostic{
-		Severity: diag.Warning, Code: "restart-needed", Summary: "the audit block has changed, which takes effect when mcpd is restarted; until then calls are not written down",
-		Detail: "restart mcpd, or put back what the file said",
+		Severity: diag.Warning, Code: "restart-needed", Summary: "the audit block has changed; until mcpd is restarted, calls are not audited",
+		Detail: "restart mcpd, or undo the change",
 	}
 	if audited {
-		warning.Summary = "the audit block has changed, which takes effect when mcpd is restarted; until then calls are written down as before"
+		warning.Summary = "the audit block has changed; until mcpd is restarted, calls are audited as before"
 	}
 	if block != nil {
 		warning.Range = block.Range
@@ -105,13 +104,13 @@ func (s *Server) keepAudit(block *definition.Audit) diag.List {
 	return diag.List{warning}
 }
 
-// auditOutdated reports whether a block wants calls to be written down otherwise than
-// they are. The first snapshot has been made.
-func (s *Server) auditOutdated(block *definition.Audit) bool {
-	return s.options.Mode == serving && !sameAudit(block, s.audited)
+// auditChanged reports whether a block differs from the block of the open log. The first snapshot
+// must have been published.
+func (s *Server) auditChanged(block *definition.Audit) bool {
+	return s.options.Mode == serving && !sameAudit(block, s.auditBlock)
 }
 
-// sameAudit reports whether two blocks open one log in the same way, wherever they stand.
+// sameAudit reports whether two blocks open the same log in the same way. Positions are ignored.
 func sameAudit(a, b *definition.Audit) bool {
 	if a == nil || b == nil {
 		return a == b
@@ -121,34 +120,32 @@ func sameAudit(a, b *definition.Audit) bool {
 	return reflect.DeepEqual(x, y)
 }
 
-// Began says that clients can come in now, where [Options.Pending] has the audit log wait
-// for that. Only the first time counts.
-func (s *Server) Began() {
-	s.telling.Lock()
-	defer s.telling.Unlock()
-	if s.begun {
+// MarkReady writes the audit event that [Options].DeferReady delays. Only the first call counts.
+func (s *Server) MarkReady() {
+	s.eventMu.Lock()
+	defer s.eventMu.Unlock()
+	if s.ready {
 		return
 	}
-	s.begun = true
-	s.audits(Started, s.Status().Revision)
+	s.ready = true
+	s.recordServerEvent(Started, s.Status().Revision)
 }
 
-// audits writes down what happens to the server.
-func (s *Server) audits(kind EventKind, revision string) {
+// recordServerEvent audits a server event.
+func (s *Server) recordServerEvent(kind EventKind, revision string) {
 	s.Audit("server."+string(kind), map[string]string{"revision": revision})
 }
 
-// Audit writes down what is no call, where calls are written down: a name with dots,
-// and what there is to say of it, none of which is a secret. In strict mode it returns
-// when the disk has it. That it cannot be written down is told in the log.
+// Audit writes an event that is not a call to the audit log. The name has dots, and attributes
+// contain no secret. In strict mode it returns after the record is on disk. An error is logged.
 func (s *Server) Audit(event string, attributes map[string]string) {
-	if err := s.writeEvent(event, attributes); err != nil {
-		s.options.Logger.Error("what happens to the server cannot be written down", slog.String("error", err.Error()))
+	if err := s.recordEvent(event, attributes); err != nil {
+		s.options.Logger.Error("write audit event", slog.String("error", err.Error()))
 	}
 }
 
-// writeEvent is [Server.Audit] for what must not happen unless it is written down.
-func (s *Server) writeEvent(event string, attributes map[string]string) error {
+// recordEvent is [Server.Audit] with the error, for actions that need the record first.
+func (s *Server) recordEvent(event string, attributes map[string]string) error {
 	log := s.audit.Load()
 	if log == nil {
 		return nil

@@ -209,7 +209,7 @@ func TestALogThatCannotBeOpenedKeepsTheServerFromServing(t *testing.T) {
 	if report, err := s.Load(t.Context()); err == nil || !strings.Contains(report.Problems.Error(), "calls cannot be written down") {
 		t.Errorf("got %v", err)
 	}
-	o.Mode = engine.Beside
+	o.Mode = engine.ReadOnly
 	if _, err := unloaded(t, o).Load(t.Context()); err != nil {
 		t.Errorf("beside the server: %v", err)
 	}

@@ -54,7 +54,7 @@ policy "closed" {
 	}
 	for _, name := range []string{"open", "closed", "none"} {
 		r := calls(name, `{}`)
-		r.Declined = &call.Error{Code: call.ExecutionError, Message: "no room"}
+		r.RejectErr = &call.Error{Code: call.ExecutionError, Message: "no room"}
 		s.Execute(t.Context(), r)
 	}
 	if diff := cmp.Diff([]string{"0 EXECUTION_ERROR true", "0 POLICY_DENIED false", "0 TOOL_NOT_FOUND false"}, endsIn(t, s, path)); diff != "" {

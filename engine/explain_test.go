@@ -119,7 +119,7 @@ func TestExplainAgreesWithTheCall(t *testing.T) {
 		}
 	}
 	t.Logf("%v", seen)
-	for _, v := range []pipeline.Verdict{pipeline.Allowed, pipeline.Denied, pipeline.NeedsApproval, pipeline.Refused, pipeline.Undecided} {
+	for _, v := range []pipeline.Verdict{pipeline.VerdictAllowed, pipeline.VerdictDenied, pipeline.VerdictNeedsApproval, pipeline.VerdictRejected, pipeline.VerdictUnknown} {
 		if seen[v] < 20 {
 			t.Errorf("the calls hardly ever end as %s: the test shows nothing", v)
 		}
@@ -129,19 +129,19 @@ func TestExplainAgreesWithTheCall(t *testing.T) {
 // agree holds the explanation of a call against its result.
 func agree(t *testing.T, s *engine.Server, request call.Request, result call.Result, seen map[pipeline.Verdict]int) {
 	t.Helper()
-	x := explain(t, s, pipeline.Case{Request: request, Returned: json.RawMessage(fmt.Sprintf(`{"total":%d}`, amountOf(request)))})
+	x := explain(t, s, pipeline.HypotheticalCall{Request: request, Result: json.RawMessage(fmt.Sprintf(`{"total":%d}`, amountOf(request)))})
 	seen[x.Verdict]++
 	switch {
-	case x.Verdict == pipeline.Undecided || x.Shown == pipeline.Undecided:
+	case x.Verdict == pipeline.VerdictUnknown || x.ResultVerdict == pipeline.VerdictUnknown:
 		t.Errorf("%s: all is known, and the verdict is not", request.Arguments)
-	case x.Verdict == pipeline.NeedsApproval:
+	case x.Verdict == pipeline.VerdictNeedsApproval:
 		asks := slices.ContainsFunc(x.Rulings, func(r pipeline.Ruling) bool {
 			return result.Err != nil && r.Policy.Name == result.Err.DeniedBy && r.Decision.Outcome == policylang.Consent
 		})
 		if !asks {
 			t.Errorf("%s: held for approval, and the call ends with %v", request.Arguments, result.Err)
 		}
-	case x.Verdict == pipeline.Allowed && (x.Shown == "" || x.Shown == pipeline.Allowed):
+	case x.Verdict == pipeline.VerdictAllowed && (x.ResultVerdict == "" || x.ResultVerdict == pipeline.VerdictAllowed):
 		if result.Err != nil || x.Error != nil {
 			t.Errorf("%s: allowed, and the call ends with %v", request.Arguments, result.Err)
 		}
@@ -149,8 +149,8 @@ func agree(t *testing.T, s *engine.Server, request call.Request, result call.Res
 		t.Errorf("%s: %s, and the call ends with %v", request.Arguments, x.Verdict, result.Err)
 	case x.Error.Code != result.Err.Code || x.Error.Message != result.Err.Message || x.Error.DeniedBy != result.Err.DeniedBy:
 		t.Errorf("%s: explained by %v, and the call ends with %v", request.Arguments, x.Error, result.Err)
-	case x.Decider >= 0 && x.Rulings[x.Decider].Policy.Compiled != nil && x.Rulings[x.Decider].Policy.Name != result.Err.DeniedBy:
-		t.Errorf("%s: decided by %s, and the call is denied by %s", request.Arguments, x.Rulings[x.Decider].Policy.Name, result.Err.DeniedBy)
+	case x.DecidingRuling >= 0 && x.Rulings[x.DecidingRuling].Policy.Compiled != nil && x.Rulings[x.DecidingRuling].Policy.Name != result.Err.DeniedBy:
+		t.Errorf("%s: decided by %s, and the call is denied by %s", request.Arguments, x.Rulings[x.DecidingRuling].Policy.Name, result.Err.DeniedBy)
 	}
 }
 
@@ -158,7 +158,7 @@ func agree(t *testing.T, s *engine.Server, request call.Request, result call.Res
 // something else, against its result: it says the same or nothing.
 func soundWithout(t *testing.T, s *engine.Server, request call.Request, result call.Result, lacking policylang.Parts, seen map[pipeline.Verdict]int) {
 	t.Helper()
-	of := pipeline.Case{Request: request, Unknown: lacking}
+	of := pipeline.HypotheticalCall{Request: request, Unknown: lacking}
 	for part, hide := range map[policylang.Parts]func(){
 		policylang.PartArgs:      func() { of.Request.Arguments = nil },
 		policylang.PartPrincipal: func() { of.Request.Caller.Principal = identity.Anonymous() },
@@ -175,13 +175,13 @@ func soundWithout(t *testing.T, s *engine.Server, request call.Request, result c
 	fits := result.Err == nil || result.Err.Code != call.InvalidInput
 	denied := result.Err != nil && (result.Err.Code == call.PolicyDenied || result.Err.DeniedBy != "")
 	switch {
-	case x.Verdict == pipeline.Denied && !denied && fits:
+	case x.Verdict == pipeline.VerdictDenied && !denied && fits:
 		t.Errorf("%s without %s: denied by %v, and the call ends with %v", request.Arguments, lacking, x.Error, result.Err)
-	case x.Verdict == pipeline.Allowed && x.Shown != pipeline.Undecided && x.Shown != pipeline.Denied && denied:
+	case x.Verdict == pipeline.VerdictAllowed && x.ResultVerdict != pipeline.VerdictUnknown && x.ResultVerdict != pipeline.VerdictDenied && denied:
 		t.Errorf("%s without %s: allowed, and the call is denied by %s", request.Arguments, lacking, result.Err.DeniedBy)
-	case x.Verdict == pipeline.Allowed && x.Shown == pipeline.Denied && !denied && fits:
+	case x.Verdict == pipeline.VerdictAllowed && x.ResultVerdict == pipeline.VerdictDenied && !denied && fits:
 		t.Errorf("%s without %s: what it returns is denied, and the call ends with %v", request.Arguments, lacking, result.Err)
-	case x.Verdict == pipeline.NeedsApproval && !denied && fits:
+	case x.Verdict == pipeline.VerdictNeedsApproval && !denied && fits:
 		t.Errorf("%s without %s: held for approval, and the call ends with %v", request.Arguments, lacking, result.Err)
 	}
 }
@@ -192,7 +192,7 @@ func amountOf(r call.Request) (amount int) {
 	return args.Amount
 }
 
-func explain(t *testing.T, s *engine.Server, of pipeline.Case) pipeline.Explanation {
+func explain(t *testing.T, s *engine.Server, of pipeline.HypotheticalCall) pipeline.Explanation {
 	t.Helper()
 	x, err := s.Inside().Explain(t.Context(), of)
 	if err != nil {
@@ -216,7 +216,7 @@ limit "once" {
 		Hooks: []engine.Hook{func(context.Context, call.Event) { told++ }},
 	})
 	for range 3 {
-		if x := explain(t, s, pipeline.Case{Request: call.Request{Name: "once", Caller: anonymous()}}); x.Verdict != pipeline.Allowed || !slices.Equal(x.Limits, []string{"once"}) {
+		if x := explain(t, s, pipeline.HypotheticalCall{Request: call.Request{Name: "once", Caller: anonymous()}}); x.Verdict != pipeline.VerdictAllowed || !slices.Equal(x.Limits, []string{"once"}) {
 			t.Fatalf("%+v", x)
 		}
 	}
@@ -230,7 +230,7 @@ limit "once" {
 
 func TestNothingIsExplainedBeforeTheFilesAreLoaded(t *testing.T) {
 	s := unloaded(t, engine.Options{Files: engine.Files{Tools: files("a.hcl", `tool "broken" {}`)}})
-	if _, err := s.Inside().Explain(t.Context(), pipeline.Case{Request: call.Request{Name: "broken"}}); err == nil {
+	if _, err := s.Inside().Explain(t.Context(), pipeline.HypotheticalCall{Request: call.Request{Name: "broken"}}); err == nil {
 		t.Error("there is an explanation of what is not served")
 	}
 }

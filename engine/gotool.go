@@ -17,31 +17,29 @@ import (
 	"github.com/mcpd/mcpd/internal/host/gomodule"
 )
 
-// ToolOptions describe a tool that is written in Go (RFC section 8).
+// ToolOptions describe a Go tool (RFC section 8).
 type ToolOptions struct {
 	// Name is 1 to 64 letters, digits, dots, dashes and underscores.
 	Name, Title, Description string
 	// Timeout bounds the running time; 0 means one second.
 	Timeout time.Duration
-	// NotIdempotent says that calling twice is not like calling once.
+	// NotIdempotent reports that repeating a call has an additional effect.
 	NotIdempotent bool
-	// ReadOnly, Destructive and OpenWorld are MCP's annotations; nil says nothing.
+	// ReadOnly, Destructive and OpenWorld are annotations of MCP; nil omits them.
 	ReadOnly, Destructive, OpenWorld *bool
-	// Labels are for policies.
+	// Labels are attributes for policies.
 	Labels map[string]string
 }
 
-// AddTool registers a tool that run calls: agent is who the caller claims to be, and
-// [CallerFromContext] returns who was proved to call. If run ignores ctx past its timeout, it
-// is left behind, not stopped: the caller gets TIMEOUT while run goes on.
+// AddTool registers a tool that calls run. agent is the claimed agent, and [CallerFromContext]
+// returns the authenticated caller. If run ignores ctx past its timeout, the caller gets TIMEOUT
+// while run continues in the background.
 //
-// Its schemas are made from In, which must be a
-// struct, and Out, as encoding/json sees them; the jsonschema struct tag
-// describes a field. A tool of the same name, in Go or in a file, is an error.
-// Tools may be added while the server runs; while the files have mistakes, the
-// tool is served from the next good load on. One that no policy in the files covers is
-// such a mistake in production mode: [Server.Status] tells of it, and nothing is loaded until
-// there is one.
+// The schemas are derived from In, which must be a struct, and Out, as encoding/json encodes them;
+// the jsonschema struct tag describes a field. A duplicate tool name, in Go or in a file, is an
+// error. Tools may be added while the server runs. While the files have errors, a new tool is
+// served only after the next successful load. In production mode a tool that no policy in the files
+// covers is such an error; see [Server.Status].
 func AddTool[In, Out any](s *Server, o ToolOptions, run func(ctx context.Context, agent identity.Agent, in In) (Out, error)) error {
 	item, err := newGoTool(o, run, &s.watchdog)
 	if err != nil {
@@ -53,11 +51,11 @@ func AddTool[In, Out any](s *Server, o ToolOptions, run func(ctx context.Context
 	return nil
 }
 
-// register adds a tool and, when the server already serves, publishes it.
+// register adds a tool, and publishes it if the server already serves.
 func (s *Server) register(item *catalog.Item) error {
 	s.loading.Lock()
 	defer s.loading.Unlock()
-	if slices.ContainsFunc(s.registered, func(i *catalog.Item) bool { return i.Name == item.Name }) {
+	if slices.ContainsFunc(s.goTools, func(i *catalog.Item) bool { return i.Name == item.Name }) {
 		return fmt.Errorf("a tool of this name is already registered")
 	}
 	snap := s.current.Load()
@@ -71,7 +69,7 @@ func (s *Server) register(item *catalog.Item) error {
 			return err
 		}
 	}
-	s.registered = append(slices.Clone(s.registered), item)
+	s.goTools = append(slices.Clone(s.goTools), item)
 	if snap == nil {
 		return nil
 	}
@@ -87,62 +85,60 @@ func newGoTool[In, Out any](o ToolOptions, run func(ctx context.Context, agent i
 		Name: o.Name, Allowance: catalog.Allowance{Timeout: o.Timeout},
 		About: catalog.About{
 			Title: o.Title, Idempotent: !o.NotIdempotent, Labels: maps.Clone(o.Labels),
-			ReadOnly: copied(o.ReadOnly), Destructive: copied(o.Destructive), OpenWorld: copied(o.OpenWorld),
+			ReadOnly: clonePtr(o.ReadOnly), Destructive: clonePtr(o.Destructive), OpenWorld: clonePtr(o.OpenWorld),
 		},
 	}
 	if o.Description != "" {
 		item.Description = &o.Description
 	}
-	if err := gofunc.Complete(item, run, w); err != nil {
+	if err := gofunc.DefineTool(item, run, w); err != nil {
 		return nil, err
 	}
 	return item, nil
 }
 
-// CallerFromContext returns who calls a tool that is written in Go, from the context that
-// its function was given or one made of that: the principal, which authentication has
-// proved, the agent, which is claimed, and where the request came in. It is a copy.
+// CallerFromContext returns the caller of a Go tool from the context of its function: the
+// authenticated principal, the claimed agent, and the source of the request. It is a copy.
 //
-// A caller that nothing was proved about has the principal [identity.Anonymous], whose Kind
-// is [identity.KindAnonymous]; so has the caller of any other context, for which ok is
-// false. Compare Kind and Issuer beside ID: ids of different issuers may be the same.
+// An unauthenticated caller has the principal [identity.Anonymous], whose Kind is
+// [identity.KindAnonymous]. For any other context, ok is false and the caller is anonymous. Compare
+// Kind and Issuer in addition to ID, as ids of different issuers may be equal.
 func CallerFromContext(ctx context.Context) (caller identity.Caller, ok bool) {
 	return gofunc.CallerFromContext(ctx)
 }
 
-// HostModule is an object of the program for scripts: what a file grants with
-// module "NAME" {}, its script calls as modules.NAME.FUNCTION(arguments). The names are
-// identifiers of JavaScript that no object has by itself. See [Options].
+// HostModule is a set of Go functions for scripts. A file grants it with module "NAME" {}, and its
+// script calls modules.NAME.FUNCTION(arguments). Names are JavaScript identifiers that no object
+// has by default. See [Options].
 type HostModule struct {
 	Name string
-	// Functions are at least one.
+	// Functions has at least one element.
 	Functions []HostFunc
-	// Check says what is wrong with the arguments of a grant, a JSON object; the author of
-	// the file gets its error. Nil means that grants take none.
+	// Check validates the arguments of a grant, a JSON object. The author of the file gets its
+	// error. Nil means that grants take no arguments.
 	Check func(options json.RawMessage) error
 }
 
-// HostFunc is a function of a [HostModule]; [NewHostFunc] makes it.
+// HostFunc is a function of a [HostModule]; see [NewHostFunc].
 type HostFunc struct{ function gomodule.Function }
 
-// HostCall is for whom a [HostFunc] runs.
+// HostCall describes the call that runs a [HostFunc].
 type HostCall struct {
-	// Caller is who makes the call; zero for a hook, which runs for nobody.
+	// Caller is the caller; zero for a hook, which has none.
 	Caller identity.Caller
-	// Kind and Name are of what the script belongs to, such as "tool" and its
-	// name, and ID is that of the call.
+	// Kind and Name identify the item of the script, such as "tool" and its name. ID is the call
+	// id.
 	Kind, Name, ID string
 	// Options are the arguments of the grant, a JSON object.
 	Options json.RawMessage
 }
 
-// NewHostFunc returns a function that scripts call with an object that fits In,
-// which must be a struct, and that answers with Out, at most 4 MiB of JSON, both as
-// encoding/json sees them; a type without a schema is an error of [New]. The script gets an
-// error that is a [scripting.HostError] by its code and message; of another error, and of a
-// panic, it learns that the function failed, and the log why. Nobody waits for run past the
-// end of ctx, which is that of the call. It runs once, also when the script is run again from
-// its beginning.
+// NewHostFunc returns a function that scripts call with an object that matches In, which must be a
+// struct. It returns Out, at most 4 MiB of JSON. Both are encoded with encoding/json; a type
+// without a schema is an error of [New]. The script gets the code and message of a
+// [scripting.HostError]. For any other error, or a panic, the script gets a generic error, and the
+// log has the cause. The call does not wait for run after ctx ends. run is called once, even if the
+// script is replayed.
 func NewHostFunc[In, Out any](name string, run func(ctx context.Context, call HostCall, in In) (Out, error)) HostFunc {
 	if run == nil {
 		return HostFunc{gofunc.NewFunction[In, Out](name, nil)}
@@ -152,7 +148,7 @@ func NewHostFunc[In, Out any](name string, run func(ctx context.Context, call Ho
 	})}
 }
 
-// modulesOf returns modules as their broker has them.
+// modulesOf converts modules for their broker.
 func modulesOf(modules []HostModule) []gomodule.Module {
 	var all []gomodule.Module
 	for _, m := range modules {
@@ -165,38 +161,37 @@ func modulesOf(modules []HostModule) []gomodule.Module {
 	return all
 }
 
-// Decision is the RFC's PolicyDecision (section 11), made by [Allow] and
-// [Deny]. The zero Decision denies.
+// Decision is the RFC's PolicyDecision (section 11), created by [Allow] and [Deny]. The zero
+// Decision denies.
 type Decision struct {
 	allowed bool
 	reason  string
 }
 
-// Allow returns the decision that lets a call go on to the next policy. It does
-// not cover the call: where the operator denies by default, an allow rule in a
-// file must allow it too.
+// Allow returns the decision to continue with the next policy. It does not count as an allow rule:
+// if calls are denied by default, an allow rule in a file must allow the call, too.
 func Allow() Decision { return Decision{allowed: true} }
 
-// Deny returns the decision that ends a call with [PolicyDenied] and the reason.
+// Deny returns the decision to end a call with POLICY_DENIED and the reason.
 func Deny(reason string) Decision { return Decision{reason: reason} }
 
-// Policy is a Go policy. It is asked before every execution, after the policies of the
-// operator's file and before those of tool files. A policy that panics denies.
+// Policy is a Go policy. It is evaluated before every execution, after the policies of mcpd.hcl and
+// before those of tool files. A policy that panics denies.
 type Policy func(in PolicyInput) Decision
 
-// PolicyInput is what a [Policy] decides about. Later versions may add members.
+// PolicyInput is the input of a [Policy]. Later versions may add fields.
 type PolicyInput struct {
-	// Caller is a copy. A principal that nothing was proved about is [identity.Anonymous].
+	// Caller is a copy. An unauthenticated caller has [identity.Anonymous].
 	Caller identity.Caller
-	// Tool is the name of the tool, or KIND:NAME of what is none, as "resource:NAME".
+	// Tool is the name of the tool, or KIND:NAME for other items, as in "resource:NAME".
 	Tool string
-	// Args are a copy, complete with defaults: integers are int64, and *big.Int beyond that
-	// where the tool takes them; other numbers are float64.
+	// Args is a copy that includes defaults. Integers are int64, or *big.Int beyond that range if
+	// the tool accepts them; other numbers are float64.
 	Args map[string]any
 }
 
-// ask runs the policy, which may panic, on copies.
-func (p Policy) ask(caller *identity.Caller, tool string, args map[string]any) (allowed bool, reason string, err error) {
+// decide runs the policy on copies and recovers a panic.
+func (p Policy) decide(caller *identity.Caller, tool string, args map[string]any) (allowed bool, reason string, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			allowed, reason, err = false, "", fmt.Errorf("go policy panicked: %v", cause)
@@ -206,6 +201,6 @@ func (p Policy) ask(caller *identity.Caller, tool string, args map[string]any) (
 	return decision.allowed, decision.reason, nil
 }
 
-// Hook is a Go hook. It runs in line, so it should be quick; a hook that
-// panics is logged and never felt by the caller.
+// Hook is a Go hook. It is called synchronously, so it should be fast. A panic is logged and does
+// not affect the caller.
 type Hook func(ctx context.Context, event call.Event)

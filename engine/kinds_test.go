@@ -184,7 +184,7 @@ func TestWhatPoliciesCloseIsLeftOutOfEveryList(t *testing.T) {
 		}
 	}
 	for uri, served := range map[string]bool{"docs://h/a.md": false, "note://motd": true, "note://n/1": true, "gone://x": false} {
-		if s.Serves(t.Context(), caller("stranger"), uri) != served {
+		if s.CanRead(t.Context(), caller("stranger"), uri) != served {
 			t.Errorf("a stranger is served %s: %v", uri, !served)
 		}
 	}
@@ -296,7 +296,7 @@ resource_folder "f" {
 		"z:" + strings.Repeat("a", 4094):       true, "z:" + strings.Repeat("b", 4095): false,
 	} {
 		read := s.Execute(t.Context(), call.Request{Kind: call.Resources, Name: uri}).Err == nil
-		serves := s.Serves(t.Context(), identity.Caller{}, uri)
+		serves := s.CanRead(t.Context(), identity.Caller{}, uri)
 		if read != there || serves != there {
 			t.Errorf("of %.3s of %d bytes: is read %v, is served %v", uri, len(uri), read, serves)
 		}

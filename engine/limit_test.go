@@ -375,7 +375,7 @@ func TestACallGivesItsPlaceBackWhenItEnds(t *testing.T) {
 			r := by("ada", tool, "{}")
 			r.Late = late
 			left.Go(func() {
-				if r := s.Execute(t.Context(), r); !r.Left {
+				if r := s.Execute(t.Context(), r); !r.Detached {
 					late <- r
 				}
 			})

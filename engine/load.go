@@ -5,57 +5,59 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"slices"
 	"time"
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
+	"github.com/mcpd/mcpd/internal/language/definition"
+	"github.com/mcpd/mcpd/internal/language/loader"
 )
 
-// lastLoad is what the last load found.
+// lastLoad is the result of the last load.
 type lastLoad struct {
 	ok            bool
 	err           error
-	files         diag.List // what is wrong with the files
-	problems      diag.List // the same, with warnings of what upstream servers offer
+	files         diag.List // diagnostics of the files
+	problems      diag.List // the same, with warnings about upstream servers
 	sources       catalog.Sources
 	loads, failed uint64
-	refused       []Auth // auth blocks that could not be applied
+	failedAuth    []Auth // auth blocks that could not be applied
 }
 
-// Change says what a reload has to look at again.
+// Change says which files a reload must read again.
 type Change struct {
-	// Paths are files of the tools folder, relative to it, that may have
-	// changed, come or gone.
+	// Paths are files, relative to the tools directory, that may have been changed, added or
+	// removed.
 	Paths []string
-	// Config says that the operator's file may have changed.
+	// Config reports that mcpd.hcl may have changed.
 	Config bool
-	// All says that anything may have changed.
+	// All reports that anything may have changed.
 	All bool
 }
 
-// Report is what a load found.
+// Report is the result of a load.
 type Report struct {
 	// Revision names the snapshot that serves after the load.
 	Revision string
-	// Problems are all mistakes and warnings in the files, in stable order.
+	// Problems are all errors and warnings in the files, in stable order.
 	Problems diag.List
-	// Tests are the results of the tests that the load had to pass.
+	// Tests are the results of the tests that gate the load.
 	Tests   []TestResult
 	sources catalog.Sources
 }
 
-// Shown returns the files with problems, by the names that Problems use, for a
-// [diag.Printer]: literals where secrets belong are masked.
+// Shown returns the files that Problems refer to, by file name, for a [diag.Printer]. Secret
+// literals are masked.
 func (r Report) Shown() map[string][]byte { return r.sources.Shown(r.Problems) }
 
-// Load reads all files and publishes them. It may be called again, to read
-// everything anew. The error is a [diag.List] when the files have mistakes; the
-// snapshot from before keeps serving then.
+// Load reads all files and publishes a snapshot. Further calls read everything again. If the files
+// have errors, Load returns a [diag.List], and the previous snapshot keeps serving.
 func (s *Server) Load(ctx context.Context) (Report, error) { return s.Reload(ctx, Change{All: true}) }
 
-// Reload reads what the change names, and publishes the result when nothing is
-// wrong with it. Any error leaves what the files define as it was.
+// Reload reads the changed files and publishes a snapshot if all files are valid. After an error
+// the previous definitions keep serving.
 func (s *Server) Reload(ctx context.Context, change Change) (Report, error) {
 	s.loading.Lock()
 	defer s.loading.Unlock()
@@ -68,106 +70,156 @@ func (s *Server) Reload(ctx context.Context, change Change) (Report, error) {
 	return report, err
 }
 
-// reload is Reload with loading held. What upstream servers offer now is laid over the files
-// that serve then, whether or not these are new.
+// reload is Reload with loading held. It also refreshes the offers of upstream servers, even if the
+// files have errors.
 func (s *Server) reload(ctx context.Context, change Change) (Report, error) {
 	began := s.options.Now()
 	before := s.current.Load()
-	change.All = change.All || before == nil
-	built := s.builder.Build(catalog.Change(change), s.registered)
-	report := Report{sources: built.Sources, Problems: built.Problems}
-	files, warnings := built.Problems, diag.List(nil)
-	var snap *Snapshot
-	if !files.HasErrors() {
-		var laid *catalog.Catalog
-		laid, warnings = s.lay(built.Base)
-		snap = newSnapshot(laid, before, s.options.Now())
-		if laid.Reload.RequireTests {
-			s.builder.Stage(laid, s.registered)
-			report.Tests = s.runTests(ctx, laid, func(i int) bool { return before == nil || !before.catalog.Tested(laid, i) })
-			if ctx.Err() != nil {
-				return report, fmt.Errorf("run tests: %w", ctx.Err())
-			}
-			files = slices.Concat(files, testProblems(report.Tests)).Sort()
-			report.Problems = files
-		}
+	next, err := s.prepare(ctx, change, before)
+	report, files, snap := next.report, next.report.Problems, next.snap
+	if err != nil {
+		return report, err
 	}
-	err := files.Err()
+	err = files.Err()
 	if err == nil && before != nil {
 		err = s.checkAudit(snap.catalog)
-		files = slices.Concat(files, problemsOf(err)).Sort()
+		files = slices.Concat(files, diagnosticsOf(err)).Sort()
 	}
 	if err == nil && before == nil && s.options.Front != nil {
 		if err := s.options.Front.CheckVacant(snap.Listen()); err != nil {
-			return report, err // which is no fault of the files
+			return report, err // not an error of the files
 		}
 	}
 	s.loads++
 	if err == nil && before == nil {
 		err = s.openAudit(snap.catalog.Audit)
-		files = slices.Concat(files, problemsOf(err)).Sort()
+		files = slices.Concat(files, diagnosticsOf(err)).Sort()
 	}
 	if err == nil {
-		files = slices.Concat(files, s.keepAudit(snap.catalog.Audit)).Sort()
-		s.publish(snap, before, change.All || before.Revision() != snap.Revision())
-		report.Problems = slices.Concat(files, warnings).Sort()
+		files = slices.Concat(files, s.warnAuditChange(snap.catalog.Audit)).Sort()
+		s.publish(snap, before, change.All || before == nil || before.Revision() != snap.Revision())
+		report.Problems = slices.Concat(files, next.warnings).Sort()
 	} else {
 		s.failed++
 		report.Problems = files
 	}
 	s.mu.Lock()
 	mended, told := err == nil && s.loads > 1 && !s.last.ok, s.last.problems
-	s.last = lastLoad{ok: err == nil, err: err, files: files, problems: report.Problems, sources: report.sources, loads: s.loads, failed: s.failed, refused: authsOf(built.Refused)}
+	s.last = lastLoad{ok: err == nil, err: err, files: files, problems: report.Problems, sources: report.sources, loads: s.loads, failed: s.failed, failedAuth: authsOf(next.refused)}
 	s.mu.Unlock()
 	if now := s.current.Load(); now != nil {
 		report.Revision = now.Revision()
 	}
-	s.announce(before, mended, err, s.options.Now().Sub(began))
+	s.reportLoad(before, mended, err, s.options.Now().Sub(began))
 	switch {
-	case before == nil: // what is wrong at the start is for its caller to tell
+	case before == nil: // the caller reports the problems of the first load
 	case err == nil:
-		s.warn(report.Problems, told)
+		s.logWarnings(report.Problems, told)
 	default:
-		s.refresh() // with what mcpd.lock accepts now
+		s.refresh() // the accepted tools in mcpd.lock may have changed
 		report.Revision = s.current.Load().Revision()
 	}
 	return report, err
 }
 
-// lay lays what upstream servers offer now over what files define.
-func (s *Server) lay(base *catalog.Base) (*catalog.Catalog, diag.List) {
+// prepared is a snapshot that is built but not published.
+type prepared struct {
+	// report has the diagnostics of the files. If they contain an error, snap is not served.
+	report   Report
+	snap     *Snapshot
+	warnings diag.List         // about upstream servers
+	refused  []definition.Auth // auth blocks that could not be applied
+}
+
+// prepare builds the next snapshot. It returns an error if ctx ends the tests. A panic becomes a
+// diagnostic, so that it ends the load but not the process.
+func (s *Server) prepare(ctx context.Context, change Change, before *Snapshot) (next prepared, err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			next.report.Problems, err = s.recovered(cause), nil
+		}
+	}()
+	change.All = change.All || before == nil
+	built := s.builder.Build(catalog.Change(change), s.goTools)
+	next = prepared{report: Report{sources: built.Sources, Problems: built.Problems}, refused: built.FailedAuth}
+	if built.Problems.HasErrors() {
+		return next, nil
+	}
+	laid, warnings := s.overlay(built.Base)
+	next.snap, next.warnings = newSnapshot(laid, before, s.options.Now()), warnings
+	if laid.Reload.RequireTests {
+		s.builder.Stage(laid, s.goTools)
+		next.report.Tests = s.runTests(ctx, laid, func(i int) bool { return before == nil || !before.catalog.Tested(laid, i) })
+		if ctx.Err() != nil {
+			return next, fmt.Errorf("run tests: %w", ctx.Err())
+		}
+		next.report.Problems = slices.Concat(built.Problems, testProblems(next.report.Tests)).Sort()
+	}
+	return next, nil
+}
+
+// recovered logs a panic during a load and returns a diagnostic. The panic value appears in
+// neither, as it may quote a file. It resets the builder, as its caches may be inconsistent.
+func (s *Server) recovered(cause any) diag.List {
+	stack := debug.Stack()
+	if worker, ok := cause.(*loader.WorkerPanic); ok {
+		stack = worker.Stack
+	}
+	s.options.Logger.Error("recover panic in load", slog.String("stack", string(stack)))
+	s.builder.Reset()
+	return diag.List{{
+		Severity: diag.Error, Code: "file-internal", Summary: "mcpd failed while loading the files, which is a bug in mcpd",
+		Detail: "undo the last change to the files, and report the stack trace in the log",
+	}}
+}
+
+// overlay combines the definitions of files with the current offers of upstream servers.
+func (s *Server) overlay(base *catalog.Base) (*catalog.Catalog, diag.List) {
 	return s.builder.Overlay(base, s.upstreams.Offers(base.Upstreams, base.SecretKeys))
 }
 
-// refresh publishes what upstream servers offer now over the files that serve, whatever the
-// files say by now, and returns all that there is to tell of both. Its caller holds loading,
-// and something serves.
+// refresh publishes the serving definitions with the current offers of upstream servers, and
+// returns all diagnostics. The caller holds loading, and a snapshot must be serving.
 func (s *Server) refresh() diag.List {
 	began := s.options.Now()
 	before := s.current.Load()
-	laid, warnings := s.lay(before.catalog.Base())
-	s.publish(newSnapshot(laid, before, s.options.Now()), before, false)
+	next, warnings := s.overlaid(before)
+	s.publish(next, before, false)
 	s.mu.Lock()
-	if s.last.ok { // and the files are those that serve
+	if s.last.ok { // the last load read the serving files
 		s.last.problems = slices.Concat(s.last.files, warnings).Sort()
 	}
 	problems := s.last.problems
 	s.mu.Unlock()
 	if s.current.Load() != before {
-		s.announce(before, false, nil, s.options.Now().Sub(began))
+		s.reportLoad(before, false, nil, s.options.Now().Sub(began))
 	}
 	return problems
 }
 
-// problemsOf returns the diagnostics that an error is made of.
-func problemsOf(err error) (problems diag.List) {
+// overlaid returns the serving snapshot with the current offers of upstream servers. After a panic
+// it returns before, and a warning instead of an error, as the files did not cause it.
+func (s *Server) overlaid(before *Snapshot) (next *Snapshot, warnings diag.List) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			next, warnings = before, s.recovered(cause)
+			warnings[0].Severity, warnings[0].Summary = diag.Warning, "mcpd failed on the offers of an upstream server, which is a bug in mcpd"
+			warnings[0].Detail = "report the stack trace in the log"
+		}
+	}()
+	laid, warnings := s.overlay(before.catalog.Base())
+	return newSnapshot(laid, before, s.options.Now()), warnings
+}
+
+// diagnosticsOf returns the diagnostics in an error.
+func diagnosticsOf(err error) (problems diag.List) {
 	errors.As(err, &problems)
 	return problems
 }
 
-// publish makes a snapshot the one that serves, by one pointer store. Secrets are read again
-// after a load of everything, whether or not it changed anything, and where files have
-// changed anything. What servers change themselves costs nobody a token.
+// publish makes snap the serving snapshot, with one pointer store. If readSecrets is set, secrets
+// are read again. A change of upstream servers alone does not set it, and so keeps the OAuth
+// tokens.
 func (s *Server) publish(snap, before *Snapshot, readSecrets bool) {
 	if readSecrets {
 		s.brokers.Secrets.Set(snap.catalog.Secrets)
@@ -176,42 +228,42 @@ func (s *Server) publish(snap, before *Snapshot, readSecrets bool) {
 	if before != nil && before.Revision() == snap.Revision() {
 		return
 	}
-	s.builder.Served(snap.catalog)
-	s.serve(snap)
-	s.limits.Keep(slices.Concat(snap.catalog.RateLimits, snap.catalog.OwnLimits))
+	s.builder.Commit(snap.catalog)
+	s.setCurrent(snap)
+	s.limits.SetLimits(slices.Concat(snap.catalog.RateLimits, snap.catalog.OwnLimits))
 }
 
-// serve has a snapshot serve.
-func (s *Server) serve(snap *Snapshot) {
+// setCurrent stores the serving snapshot and connects its upstream servers.
+func (s *Server) setCurrent(snap *Snapshot) {
 	s.current.Store(snap)
 	if !s.options.Mode.offline() {
 		s.upstreams.SetServers(snap.catalog)
 	}
-	if metrics := s.observed.metrics; metrics != nil {
-		metrics.Publish(snap.names())
+	if metrics := s.telemetry.metrics; metrics != nil {
+		metrics.Publish(snap.metricNames())
 	}
 }
 
-// announce tells the log and listeners how a load ended.
-func (s *Server) announce(before *Snapshot, mended bool, err error, took time.Duration) {
+// reportLoad logs the result of a load and notifies subscribers.
+func (s *Server) reportLoad(before *Snapshot, mended bool, err error, took time.Duration) {
 	now := s.current.Load()
-	if metrics := s.observed.metrics; metrics != nil {
-		metrics.Loaded(outcomeOf(before, now, err), took)
+	if metrics := s.telemetry.metrics; metrics != nil {
+		metrics.Loaded(loadOutcome(before, now, err), took)
 	}
 	switch {
 	case err != nil:
-		said := "the files have mistakes; nothing was changed"
+		message := "reload failed"
 		if before == nil {
-			said = "the files have mistakes; nothing is served"
+			message = "load failed"
 		}
-		s.options.Logger.Error(said, slog.String("problems", err.Error()))
-		s.tell(ReloadFailed, took)
+		s.options.Logger.Error(message, slog.String("problems", err.Error()))
+		s.emit(ReloadFailed, took)
 	case before == nil:
-		s.options.Logger.Info("loaded", now.counted(took)...)
-		s.tell(Started, took)
+		s.options.Logger.Info("loaded", now.logAttrs(took)...)
+		s.emit(Started, took)
 	case before != now || mended:
-		s.options.Logger.Info("reloaded", now.counted(took)...)
-		s.tell(Reloaded, took)
+		s.options.Logger.Info("reloaded", now.logAttrs(took)...)
+		s.emit(Reloaded, took)
 	}
 	if before == now {
 		return
@@ -220,11 +272,11 @@ func (s *Server) announce(before *Snapshot, mended bool, err error, took time.Du
 	if before != nil {
 		changed = now.catalog.Changed(before.catalog)
 	}
-	s.audience.tell(changed)
+	s.subscribers.notify(changed)
 }
 
-// outcomeOf says for metrics what came of a load.
-func outcomeOf(before, now *Snapshot, err error) string {
+// loadOutcome returns the result of a load as a metric label.
+func loadOutcome(before, now *Snapshot, err error) string {
 	switch {
 	case err != nil:
 		return "failed"
@@ -234,26 +286,26 @@ func outcomeOf(before, now *Snapshot, err error) string {
 	return "published"
 }
 
-func (s *Server) tell(kind EventKind, took time.Duration) {
-	s.telling.Lock()
-	defer s.telling.Unlock()
-	if s.begun {
-		s.audits(kind, s.Status().Revision)
+func (s *Server) emit(kind EventKind, took time.Duration) {
+	s.eventMu.Lock()
+	defer s.eventMu.Unlock()
+	if s.ready {
+		s.recordServerEvent(kind, s.Status().Revision)
 	}
 	if s.options.OnEvent != nil {
 		s.options.OnEvent(Event{Kind: kind, Status: s.Status(), Took: took})
 	}
 }
 
-// serving is the catalog of the snapshot that serves, for one call.
-func (s *Server) serving(ctx context.Context) (*catalog.Catalog, error) {
-	snap, err := s.loaded(ctx)
+// currentCatalog returns the catalog of the serving snapshot, for one call.
+func (s *Server) currentCatalog(ctx context.Context) (*catalog.Catalog, error) {
+	snap, err := s.ensureLoaded(ctx)
 	return snap.catalog, err
 }
 
-// loaded returns the snapshot that serves, and loads it first when nothing has
-// been loaded yet. It never returns a nil snapshot.
-func (s *Server) loaded(ctx context.Context) (*Snapshot, error) {
+// ensureLoaded returns the serving snapshot, and loads the files if no load has been tried. It
+// never returns a nil snapshot.
+func (s *Server) ensureLoaded(ctx context.Context) (*Snapshot, error) {
 	if snap := s.current.Load(); snap != nil {
 		return snap, nil
 	}
@@ -262,7 +314,7 @@ func (s *Server) loaded(ctx context.Context) (*Snapshot, error) {
 	if snap := s.current.Load(); snap != nil {
 		return snap, nil
 	}
-	// A first load that failed is not tried again by every call: Load does.
+	// Only Load retries a failed first load.
 	s.mu.Lock()
 	err := s.last.err
 	s.mu.Unlock()
@@ -275,62 +327,62 @@ func (s *Server) loaded(ctx context.Context) (*Snapshot, error) {
 	return s.current.Load(), nil
 }
 
-// maxWarned bounds the warnings that the log has of one load.
-const maxWarned = 20
+// maxLoggedWarnings bounds the warnings that are logged per load.
+const maxLoggedWarnings = 20
 
-// warning is what makes a warning the same as one before: it may stand on another line.
-type warning struct{ file, code, summary string }
+// warningKey identifies a warning across loads; its line may change.
+type warningKey struct{ file, code, summary string }
 
-// warn logs what a load warns of and the one before did not: who watches the log and not the
-// files is to see that a rule has come to hold for nothing.
-func (s *Server) warn(problems, before diag.List) {
-	told := map[warning]bool{}
+// logWarnings logs the warnings that the previous load did not have, for operators who watch the
+// log and not the files.
+func (s *Server) logWarnings(problems, before diag.List) {
+	told := map[warningKey]bool{}
 	for _, p := range before {
-		told[warning{p.Range.File, p.Code, p.Summary}] = true
+		told[warningKey{p.Range.File, p.Code, p.Summary}] = true
 	}
 	count := 0
 	for _, p := range problems {
-		w := warning{p.Range.File, p.Code, p.Summary}
-		if p.Severity != diag.Warning || p.Code == catalog.Quarantined || told[w] {
+		w := warningKey{p.Range.File, p.Code, p.Summary}
+		if p.Severity != diag.Warning || p.Code == catalog.CodeQuarantined || told[w] {
 			continue
 		}
 		told[w] = true
-		if count++; count > maxWarned {
+		if count++; count > maxLoggedWarnings {
 			continue
 		}
 		attributes := []any{slog.String("at", p.Range.String()), slog.String("warning", p.Summary)}
 		if p.Detail != "" {
 			attributes = append(attributes, slog.String("advice", p.Detail))
 		}
-		s.options.Logger.Warn("the files have a warning", attributes...)
+		s.options.Logger.Warn("file warning", attributes...)
 	}
-	if count > maxWarned {
-		s.options.Logger.Warn("the files have more warnings; mcpd status shows them", slog.Int("more", count-maxWarned))
+	if count > maxLoggedWarnings {
+		s.options.Logger.Warn("more file warnings, see mcpd status", slog.Int("more", count-maxLoggedWarnings))
 	}
 }
 
-// EventKind says what happened to a server.
+// EventKind is the kind of a server event.
 type EventKind string
 
 const (
 	// Started follows the first successful load.
 	Started EventKind = "started"
-	// Reloaded follows each later snapshot that differs from the one before.
+	// Reloaded follows each later snapshot that differs from the previous one.
 	Reloaded EventKind = "reloaded"
-	// ReloadFailed says that files have mistakes and the old snapshot keeps serving.
+	// ReloadFailed means that the files have errors and the previous snapshot keeps serving.
 	ReloadFailed EventKind = "reload_failed"
-	// Draining says that no new calls are taken.
+	// Draining means that the server rejects new calls.
 	Draining EventKind = "draining"
-	// Stopped says that the last call has ended and all hooks have run, or that
-	// the grace period is over: Status.Running tells.
+	// Stopped means that all calls and hooks have ended, or that the grace period is over; see
+	// Status.Running.
 	Stopped EventKind = "stopped"
 )
 
-// Event is told to [Options].OnEvent, one at a time, in order.
+// Event is passed to [Options].OnEvent, one at a time and in order.
 type Event struct {
 	Kind EventKind
 	// Status is the state of the server after the event.
 	Status Status
-	// Took is how long a load took; 0 for other events.
+	// Took is the duration of a load; 0 for other events.
 	Took time.Duration
 }

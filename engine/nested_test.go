@@ -207,7 +207,7 @@ func TestACallThatMakesAFloodOfCallsIsEnded(t *testing.T) {
 	if began.Load() != ended.Load() || began.Load() > calltree.MaxCalls+1 {
 		t.Errorf("%d calls began and %d ended", began.Load(), ended.Load())
 	}
-	if most.Load() > calltree.MaxDepth*calltree.MaxRunning+1 {
+	if most.Load() > calltree.MaxDepth*calltree.MaxParallel+1 {
 		t.Errorf("%d calls ran at once", most.Load())
 	}
 }

@@ -12,30 +12,29 @@ import (
 	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
-// Offer is what a [Snapshot] offers beside its tools: a resource, a template of
-// resources, or a prompt. It is immutable, and the same Offer serves all
-// snapshots in which its definition is unchanged.
+// Offer is a resource, a resource template or a prompt of a [Snapshot]. It is immutable, and is
+// shared by all snapshots with the same definition.
 type Offer struct{ item *catalog.Item }
 
-// OfferMetadata is what a resource, a template or a prompt says of itself.
+// OfferMetadata is the metadata of a resource, template or prompt.
 type OfferMetadata struct {
 	// Kind is Resources, Templates or Prompts.
 	Kind call.Kind
-	// Address is the URI of a resource, the text of a template, or the name of a
-	// prompt: what a [Request] names.
+	// Address is the URI of a resource, the text of a template, or the name of a prompt: the Name
+	// of a [call.Request].
 	Address string
-	// Name is that of the definition, and of a file of a folder its path.
+	// Name is the name of the definition, or the path of a file of a folder block.
 	Name string
-	// Title is a name for people; it may be empty, as may Description.
+	// Title is a display name. Title and Description may be empty.
 	Title, Description string
-	// MIMEType is empty when it is not known.
+	// MIMEType is empty if unknown.
 	MIMEType string
-	// Size is in bytes, and negative when it is not known.
+	// Size is in bytes, and negative if unknown.
 	Size int64
-	// Annotations is a JSON object, as MCP has it; nil for none.
+	// Annotations is the JSON object that MCP defines; nil for none.
 	Annotations json.RawMessage
 	Icons       []Icon
-	// Arguments are those of a prompt, or the variables of a template.
+	// Arguments are the arguments of a prompt, or the variables of a template.
 	Arguments []Argument
 }
 
@@ -46,13 +45,13 @@ type Argument struct {
 	Required                 bool
 }
 
-// Icon is an image that clients may show.
+// Icon is an image for clients.
 type Icon struct {
 	// Source is an https or data URI.
 	Source string
-	// MIMEType, and Theme, which is "light" or "dark", may be empty.
+	// MIMEType and Theme, "light" or "dark", may be empty.
 	MIMEType, Theme string
-	// Sizes are such as "48x48", or "any".
+	// Sizes has elements such as "48x48" or "any".
 	Sizes []string
 }
 
@@ -64,7 +63,7 @@ func iconsOf(icons []definition.Icon) []Icon {
 	return list
 }
 
-// Metadata returns what the offer says of itself. It is a copy.
+// Metadata returns a copy of the metadata.
 func (o *Offer) Metadata() OfferMetadata {
 	i := o.item
 	m := OfferMetadata{
@@ -80,62 +79,59 @@ func (o *Offer) Metadata() OfferMetadata {
 	return m
 }
 
-// Metadata is what a tool says of itself (RFC section 9), and the annotations
-// that MCP adds to it.
+// Metadata is the metadata of a tool (RFC section 9), with the annotations of MCP.
 type Metadata struct {
 	Name string
-	// Title is a name for people; it may be empty.
+	// Title is a display name; it may be empty.
 	Title string
-	// Description is nil when the author gives none.
+	// Description is nil if the author sets none.
 	Description *string
-	// InputSchema is a JSON Schema 2020-12 of an object. OutputSchema is nil
-	// when the tool declares no output.
+	// InputSchema is a JSON Schema 2020-12 of an object. OutputSchema is nil if the tool declares
+	// no output.
 	InputSchema, OutputSchema json.RawMessage
-	// DeclaredSchema is InputSchema with the type bigint named, where the tool has such
-	// arguments. It is no JSON Schema, and not sent to clients.
+	// DeclaredSchema is InputSchema with the type bigint, if the tool has such arguments. It is no
+	// valid JSON Schema, and is not sent to clients.
 	DeclaredSchema json.RawMessage
 	// Timeout bounds the running time of one call.
 	Timeout    time.Duration
 	Idempotent bool
-	// ReadOnly, Destructive and OpenWorld are nil when the author says nothing.
+	// ReadOnly, Destructive and OpenWorld are nil if the author does not set them.
 	ReadOnly, Destructive, OpenWorld *bool
-	// Labels are for policies; they are not sent to clients.
+	// Labels are attributes for policies. They are not sent to clients.
 	Labels map[string]string
 	Icons  []Icon
 }
 
-// Tool is one tool of a [Snapshot]. It is immutable, and the same Tool serves
-// all snapshots in which its definition is unchanged.
+// Tool is a tool of a [Snapshot]. It is immutable, and is shared by all snapshots with the same
+// definition.
 type Tool struct{ item *catalog.Item }
 
 // Name returns the tool's name.
 func (t *Tool) Name() string { return t.item.Name }
 
-// Metadata returns what the tool says of itself. It is a copy.
+// Metadata returns a copy of the metadata.
 func (t *Tool) Metadata() Metadata { return metadataOf(t.item) }
 
-// Task says whether the calls of a tool may go on as tasks.
+// Task says whether calls of a tool may run as tasks.
 type Task struct {
-	// TTL is how long a task is kept from its beginning on; 0 means that no
-	// call of the tool is one.
+	// TTL is the lifetime of a task from its creation; 0 means that calls do not run as tasks.
 	TTL time.Duration
-	// Required says that the tool runs in no other way, as far as its client
-	// has a choice.
+	// Required reports that every call of a client that supports tasks runs as one.
 	Required bool
-	// AskFirst says that a call becomes a task when it comes back with the
-	// answers to what it asked first, and not before.
+	// AskFirst reports that a call becomes a task only after the client has responded to its first
+	// input requests.
 	AskFirst bool
 }
 
-// Task returns whether the tool's calls may go on as tasks. The engine makes
-// none: it runs the legs of a task like any other call.
+// Task returns the task settings of the tool. The engine creates no tasks: it runs each leg of a
+// task like any other call.
 func (t *Tool) Task() Task { return Task(t.item.Task) }
 
 func metadataOf(i *catalog.Item) Metadata {
 	m := Metadata{
-		Name: i.Name, Title: i.Title, Description: copied(i.Description), InputSchema: bytes.Clone(i.Input.Raw()), DeclaredSchema: bytes.Clone(i.Declared),
+		Name: i.Name, Title: i.Title, Description: clonePtr(i.Description), InputSchema: bytes.Clone(i.Input.Raw()), DeclaredSchema: bytes.Clone(i.Declared),
 		Timeout: i.Timeout, Idempotent: i.Idempotent, Labels: maps.Clone(i.Labels), Icons: iconsOf(i.Icons),
-		ReadOnly: copied(i.ReadOnly), Destructive: copied(i.Destructive), OpenWorld: copied(i.OpenWorld),
+		ReadOnly: clonePtr(i.ReadOnly), Destructive: clonePtr(i.Destructive), OpenWorld: clonePtr(i.OpenWorld),
 	}
 	if i.Output != nil {
 		m.OutputSchema = bytes.Clone(i.Output.Raw())
@@ -143,7 +139,7 @@ func metadataOf(i *catalog.Item) Metadata {
 	return m
 }
 
-func copied[T any](p *T) *T {
+func clonePtr[T any](p *T) *T {
 	if p == nil {
 		return nil
 	}

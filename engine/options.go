@@ -21,167 +21,152 @@ import (
 
 // Options configure a [Server]. Only Name is required.
 type Options struct {
-	// Name and Version are the RFC's (section 7). The server block of the
-	// operator's file overrides them and the three that follow.
+	// Name and Version are defined by the RFC (section 7). The server block of mcpd.hcl overrides
+	// them and the next three fields.
 	Name, Version string
-	// Title is a name for people; Description says what the server is for;
-	// Instructions tell a model how to use it.
+	// Title is a display name, Description the purpose of the server, and Instructions advice for a
+	// model.
 	Title, Description, Instructions string
-	// Transport is what package serve binds when it runs the server: "http"
-	// (the default) or "stdio".
+	// Transport is the transport that package serve binds: "http" (the default) or "stdio".
 	Transport string
 
-	// Extensions are the parts of mcpd that the server has beyond tools and policies in files
-	// and in Go: the packages below extensions/ return them.
+	// Extensions are optional parts of mcpd, from the packages below extensions/.
 	Extensions []Extension
 
-	// Files are the tool files and the operator's file, and Scripts say how their bodies run.
+	// Files are the tool files and mcpd.hcl, and Scripts configure how their scripts run.
 	Files   Files
 	Scripts Scripts
 
-	// StatePath is the file that keeps what must outlive a restart: the calls
-	// that wait for their clients, kept values, and what fronts keep there: tasks.
-	// It is made when it is first needed, and one process has it at a time.
-	// Empty keeps it in memory. A path needs extensions/sqlite among Extensions.
+	// StatePath is the file for state that outlives a restart: suspended calls, key-value pairs and
+	// tasks. It is created at the first use, and one process may open it at a time. If it is empty,
+	// the state is in memory. A path needs extensions/sqlite in Extensions.
 	StatePath string
-	// StateOptional says that what cannot be kept in the file is kept in memory,
-	// with a warning in the log.
+	// StateOptional keeps the state in memory, with a warning in the log, if the file cannot be
+	// used.
 	StateOptional bool
 
-	// Front looks at what the files have for a front, such as package serve: serve.Checks is
-	// its own. Nil accepts everything.
+	// Front validates the files for a frontend; see serve.Checks. Nil accepts everything.
 	Front FrontChecks
-	// Mode says what the program is for. The zero Mode serves.
+	// Mode is the purpose of the program. The zero Mode serves.
 	Mode Mode
 
-	// Pending says that the program calls [Server.Began] once clients can come in. Until
-	// then the audit log is told nothing of the server: a start that fails leaves no
-	// record there.
-	Pending bool
+	// DeferReady delays the server.started audit event until [Server.MarkReady] is called, so that
+	// a failed start leaves no audit record.
+	DeferReady bool
 
-	// Upstreams are MCP servers whose tools are offered here, beside those that the
-	// upstream blocks of the operator's file name.
+	// Upstreams are MCP servers whose tools are offered here, in addition to upstream blocks.
 	Upstreams []Upstream
 
-	// Policies are asked in order, after those of the operator's file.
+	// Policies are evaluated in order, after the policies of mcpd.hcl.
 	Policies []Policy
-	// Limits has the limit blocks of the files counted by a store of the program, which
-	// several servers may share. Nil counts in the memory of this server.
+	// Limits is a shared store for the limit blocks of files. Nil counts in the memory of this
+	// server.
 	Limits *call.SharedLimits
-	// Hooks fire in order, in line, before the hooks in files.
+	// Hooks are called in order and synchronously, before the hooks in files.
 	Hooks []Hook
-	// OnEvent is told what happens to the server. Of the server's methods it may
-	// call Snapshot and Status alone.
+	// OnEvent is called for each server event. It may call only Snapshot and Status of the server.
 	OnEvent func(Event)
-	// Logger gets what the operator should know, without the values of secrets. Nil
-	// discards it.
+	// Logger receives the log, with secrets redacted. Nil discards it.
 	Logger *slog.Logger
-	// Redactor hides the secrets of the server in other logs. It is for one server; nil
-	// means that there are no others.
-	Redactor *Redactor
+	// LogRedactor redacts the secrets of the server in other loggers. It belongs to one server; nil
+	// means that there are no other loggers.
+	LogRedactor *LogRedactor
 	// Now is the clock. Nil means time.Now.
 	Now func() time.Time
 }
 
-// Files are the files of a [Server], and what they may refer to.
+// Files are the files of a [Server] and the values that they refer to.
 type Files struct {
-	// Tools holds the tool files: [Dir], an embed.FS, or nil for none.
+	// Tools is the directory of the tool files: [Dir], an embed.FS, or nil for none.
 	Tools fs.FS
-	// ToolsPath is how the folder is called in diagnostics. Default "tools.d".
+	// ToolsPath names the directory in diagnostics. Default "tools.d".
 	ToolsPath string
-	// Config holds the operator's file, and ConfigPath names it there. A nil
-	// Config, or a file that does not exist, means that there is none.
+	// Config holds the configuration file, and ConfigPath is its name there, by default "mcpd.hcl".
+	// Both Config and the file may be missing.
 	Config     fs.FS
 	ConfigPath string
-	// Vars are values for variable blocks by name, as text.
+	// Vars are the values of variable blocks by name.
 	Vars map[string]VarValue
-	// LookupEnv reads the environment for secret and env blocks; nil means an empty one.
+	// LookupEnv reads the environment for secret and env blocks; nil means an empty environment.
 	LookupEnv func(name string) (string, bool)
-	// Production demands of the files what production mode does, whatever the operator's
-	// file says.
+	// Production enforces the rules of production mode, whatever mcpd.hcl declares.
 	Production bool
-	// LockPath is the file of the tools of upstreams as they were accepted: none is served
-	// otherwise. A tool that is seen for the first time is written there before it is served,
-	// if Options.Mode is zero. Empty pins nothing.
+	// LockPath is the lock file with the accepted versions of upstream tools. Only these versions
+	// are served. If Options.Mode is zero, a new tool is added to the file before it is served. An
+	// empty path pins nothing.
 	LockPath string
 }
 
-// Scripts say how the bodies of files run, and what of the program they may use.
+// Scripts configure how the scripts of files run, and which parts of the program they may use.
 type Scripts struct {
-	// Modules are objects of the program that files may grant to scripts.
+	// Modules are Go functions of the program that files may grant to scripts.
 	Modules []HostModule
-	// Executor runs the bodies of files. Nil means [scripting.Inline], of which [New] warns
-	// when there may be files: a body then runs in this process, and can end or hang it.
-	// Package scripting/worker has an executor that keeps bodies in processes of their own.
-	// A program that trusts its files names [scripting.Inline] here. The server closes it.
+	// Executor runs the scripts of files. Package scripting/worker has one that runs them in
+	// separate processes. The default is [scripting.Inline]: scripts then run in this process, and
+	// can crash or hang it. [New] logs a warning unless the program sets it explicitly. The server
+	// closes Executor.
 	Executor scripting.Executor
-	// Programs runs what agents write, where the operator's file has a codeact block. Nil
-	// means Executor if that is [scripting.StatsExecutor], and else that each program is refused:
-	// [scripting.Inline] has to be named here, as a program can end the process that runs it,
-	// so that each agent is trusted which may call run_code. The server closes it, too: it is
-	// another one than Executor.
+	// Programs runs agent code, for the codeact block. By default Executor runs it if it is a
+	// [scripting.StatsExecutor]; otherwise programs are rejected. Set [scripting.Inline] only if every
+	// agent that may call run_code is trusted, as a program can end the process that runs it. It
+	// must be another executor than Executor. The server closes it, too.
 	Programs scripting.Executor
-	// Trial compiles large bodies elsewhere before this process does; see
-	// [scripting.Source]. Nil means that nothing does.
+	// Trial compiles large scripts in another process first; see [scripting.Source]. Nil disables
+	// it.
 	Trial func(scripting.Source) error
-	// Supervisor is the command, with its own name, by which programs of exec grants
-	// are run: `mcpd supervise`. Without it some of what they start may outlive them.
+	// Supervisor is the command line of the process that runs programs of exec grants: `mcpd
+	// supervise`. Without it, processes that they start may outlive them.
 	Supervisor []string
 }
 
-// Mode says what a program does with a server. The zero Mode is for the program that serves:
-// the audit log records its calls, and it writes to the file of [Files].LockPath.
+// Mode is the purpose of a program. The zero Mode serves: the audit log records calls, and the
+// server writes to the lock file.
 type Mode int
 
 const (
 	serving Mode = iota
-	// Beside is for programs beside the one that serves: they leave the audit block aside,
-	// and write nothing to the file of LockPath.
-	Beside
-	// Offline is Beside for programs that look at the files alone: no upstream server is
-	// reached, and the tools of one are those in the file of LockPath.
+	// ReadOnly is for programs that run beside the serving one: the audit block is ignored, and the
+	// lock file is not written.
+	ReadOnly
+	// Offline is ReadOnly without connections: upstream tools come from the lock file.
 	Offline
-	// Checking is Offline, and loads look at what would keep the audit log from being opened.
+	// Checking is Offline, and a load also checks whether the audit log could be opened.
 	Checking
-	// Eager is Beside for programs that compare with the file of LockPath, or are about to
-	// change it: all upstream servers are reached, also those that are else reached when they
-	// are called first, and the rules of files are not held to what was accepted.
+	// Eager is ReadOnly for programs that compare upstream tools with the lock file or change it.
+	// All upstream servers are connected at once, and policies need not match the accepted tools.
 	Eager
 )
 
-// offline reports whether no upstream server is reached.
+// offline reports whether no upstream server is connected.
 func (m Mode) offline() bool { return m == Offline || m == Checking }
 
-// FrontChecks say which parts of the files a front that serves the engine could not show or
-// apply. Their errors are for the author of a tool or for the operator, and do not name the
-// place.
+// FrontChecks validate the files for a frontend that serves the engine. The errors are for the
+// author of a tool or for the operator. They do not name the source position.
 type FrontChecks interface {
-	// CheckTool returns why the front cannot show a tool.
+	// CheckTool returns why the frontend cannot present a tool.
 	CheckTool(Metadata) error
-	// CheckAuth returns why auth blocks cannot be applied together now, such as one whose
-	// file cannot be read.
+	// CheckAuth returns why the auth blocks cannot be applied now, for example as a file is
+	// unreadable.
 	CheckAuth([]Auth) error
-	// CheckTLS returns why the front cannot listen by a tls block now. One that listens goes
-	// on with what it has read, and accepts all from then on.
+	// CheckTLS returns why the frontend cannot listen with a tls block now. A running listener
+	// keeps the files that it has read.
 	CheckTLS(ListenTLS) error
-	// CheckListen returns why the front would not listen on an address of the operator's
-	// file, as the auth blocks are.
+	// CheckListen returns why the frontend rejects a listen block, given the auth blocks.
 	CheckListen(Listen, []Auth) error
-	// CheckVacant refuses the first load of files that have no mistakes, before anything of
-	// them serves, another server is reached or the audit log is opened; Load returns its
-	// error. The front may find that another program has the address.
+	// CheckVacant is called in the first load, if the files are valid, before anything is served,
+	// an upstream is connected or the audit log is opened. Load returns its error, for example as
+	// another program uses the address.
 	CheckVacant(Listen) error
 }
 
-// VarValue is the value that was given to a variable.
+// VarValue is the value of a variable block.
 type VarValue struct {
-	// Text is the value as it was given: the string itself for a variable of
-	// type string or any, else a literal in the notation of HCL or JSON.
+	// Text is the string itself for a variable of type string or any, else a literal in HCL or
+	// JSON.
 	Text string
-	// JSON is a value that is known to be of the type of its variable. Text is not
-	// looked at then.
+	// JSON is a value that has the type of its variable. Text is then ignored.
 	JSON json.RawMessage
-	// Origin names where it came from, for messages: "--var", "MCPD_VAR_stage".
+	// Origin names the source of the value in messages: "--var", "MCPD_VAR_stage".
 	Origin string
 }
 
@@ -189,8 +174,8 @@ func (o Options) withDefaults() Options {
 	o.Files.ToolsPath = cmp.Or(o.Files.ToolsPath, "tools.d")
 	o.Files.ConfigPath = cmp.Or(o.Files.ConfigPath, "mcpd.hcl")
 	o.Transport = cmp.Or(o.Transport, "http")
-	o.Redactor = cmp.Or(o.Redactor, new(Redactor))
-	o.Logger = o.Redactor.Logger(cmp.Or(o.Logger, slog.New(slog.DiscardHandler)))
+	o.LogRedactor = cmp.Or(o.LogRedactor, new(LogRedactor))
+	o.Logger = o.LogRedactor.Logger(cmp.Or(o.Logger, slog.New(slog.DiscardHandler)))
 	if o.Files.LookupEnv == nil {
 		o.Files.LookupEnv = func(string) (string, bool) { return "", false }
 	}
@@ -203,8 +188,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// programs returns what runs the programs of agents; nil for nothing.
-func (o *Options) programs() scripting.Executor {
+// codeExecutor returns the executor of agent code; nil if there is none.
+func (o *Options) codeExecutor() scripting.Executor {
 	if o.Scripts.Programs != nil {
 		return o.Scripts.Programs
 	}
@@ -214,8 +199,8 @@ func (o *Options) programs() scripting.Executor {
 	return nil
 }
 
-// staffed returns what has processes for bodies, or else for programs; nil where neither has.
-func (o *Options) staffed() scripting.StatsExecutor {
+// workerExecutor returns the executor that has worker processes, if any.
+func (o *Options) workerExecutor() scripting.StatsExecutor {
 	for _, x := range []scripting.Executor{o.Scripts.Executor, o.Scripts.Programs} {
 		if staffed, ok := x.(scripting.StatsExecutor); ok {
 			return staffed
@@ -224,7 +209,7 @@ func (o *Options) staffed() scripting.StatsExecutor {
 	return nil
 }
 
-// closeExecutors closes what runs bodies and programs.
+// closeExecutors closes the executors.
 func (o *Options) closeExecutors() error {
 	err := o.Scripts.Executor.Close()
 	if o.Scripts.Programs == nil {
@@ -233,7 +218,7 @@ func (o *Options) closeExecutors() error {
 	return errors.Join(err, o.Scripts.Programs.Close())
 }
 
-// catalog returns what the server's catalogs are made of.
+// catalog returns the options of the catalog builder.
 func (o Options) catalog(runner *hooks.Runner, brokers host.Brokers) catalog.Options {
 	c := catalog.Options{
 		Server: definition.Server{Name: o.Name, Version: o.Version, Title: o.Title, Description: o.Description, Instructions: o.Instructions},
@@ -262,16 +247,16 @@ func (o Options) catalog(runner *hooks.Runner, brokers host.Brokers) catalog.Opt
 	return c
 }
 
-// policies returns the policies as the pipeline asks them.
+// policies returns the Go policies for the pipeline.
 func (o Options) policies() []pipeline.Policy {
 	asked := make([]pipeline.Policy, 0, len(o.Policies))
 	for _, policy := range o.Policies {
-		asked = append(asked, policy.ask)
+		asked = append(asked, policy.decide)
 	}
 	return asked
 }
 
-// hooks returns the hooks as the pipeline fires them.
+// hooks returns the Go hooks for the pipeline.
 func (o Options) hooks() []pipeline.Hook {
 	fired := make([]pipeline.Hook, len(o.Hooks))
 	for i, hook := range o.Hooks {
@@ -280,19 +265,18 @@ func (o Options) hooks() []pipeline.Hook {
 	return fired
 }
 
-// Dir returns the files below a folder of the disk. Unlike [os.DirFS] it
-// follows no link out of the folder, and it survives the folder being replaced
-// by another of the same name.
+// Dir returns the files below a directory. Unlike [os.DirFS], it follows no link out of the
+// directory, and it keeps working if the directory is replaced.
 func Dir(path string) fs.FS { return loader.Dir(path) }
 
-// Extension is a part of mcpd that a program links only if it imports it. The packages below
-// extensions/ return extensions, for [Options].Extensions. A file that uses a part which the
-// program does not have gets a diagnostic that names the package to import.
+// Extension is a part of mcpd that a program links only if it imports its package. The packages
+// below extensions/ return extensions for [Options].Extensions. If a file needs a missing
+// extension, a diagnostic names the package to import.
 type Extension interface {
-	// Name returns the package that the extension comes from, as in "extensions/sqlite".
+	// Name returns the package of the extension, such as "extensions/sqlite".
 	Name() string
 }
 
-// Extensions returns [Options].Extensions, for fronts: an extension may be theirs, such as
-// the one that checks tokens.
+// Extensions returns [Options].Extensions. A frontend uses some of them itself, such as
+// extensions/oidc.
 func (s *Server) Extensions() []Extension { return slices.Clone(s.options.Extensions) }

@@ -19,7 +19,7 @@ func TestProductionModeTakesNoFilesOfOthers(t *testing.T) {
 	const open, closed = "server {\n  name = \"t\"\n}\n", "server {\n  name = \"t\"\n  mode = \"production\"\n}\naudit { path = \"audit.jsonl\" }\n"
 	tools := files("a.hcl", "tool \"a\" {\n  read_only = true\n  output \"n\" { type = integer }\n  run = \"return { n: 1 }\"\n}\npolicy \"p\" {\n  tools = [\"a\"]\n  allow = \"tool.read_only\"\n  reason = \"r\"\n}\n")
 	config := fstest.MapFS{"mcpd.hcl": {Data: []byte(closed), Mode: 0o644}}
-	s := unloaded(t, engine.Options{Files: engine.Files{Tools: tools, Config: config}, Mode: engine.Beside})
+	s := unloaded(t, engine.Options{Files: engine.Files{Tools: tools, Config: config}, Mode: engine.ReadOnly})
 	load := func(want ...string) {
 		t.Helper()
 		report, err := s.Load(t.Context())
@@ -39,7 +39,7 @@ func TestProductionModeTakesNoFilesOfOthers(t *testing.T) {
 	load("tools.d/a.hcl", "mcpd.hcl")
 	config["mcpd.hcl"].Data = []byte(open)
 	load()
-	s = unloaded(t, engine.Options{Files: engine.Files{Tools: tools, Config: config, Production: true}, Mode: engine.Beside})
+	s = unloaded(t, engine.Options{Files: engine.Files{Tools: tools, Config: config, Production: true}, Mode: engine.ReadOnly})
 	config["mcpd.hcl"].Data = []byte(open + "audit { path = \"audit.jsonl\" }\n")
 	load("tools.d/a.hcl", "mcpd.hcl")
 }

@@ -41,7 +41,7 @@ func TestAnUpstreamThatListsMuchHasThePinsOfNoOtherLast(t *testing.T) {
 // TestAProgramBesideTheServerSaysNothingOfPins that it does not write.
 func TestAProgramBesideTheServerSaysNothingOfPins(t *testing.T) {
 	var said logBuffer
-	server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", upstreamAt(newShifting(t, "read").url)), LockPath: newLock(t)}, Mode: engine.Beside, Logger: said.logger()})
+	server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", upstreamAt(newShifting(t, "read").url)), LockPath: newLock(t)}, Mode: engine.ReadOnly, Logger: said.logger()})
 	if strings.Contains(said.String(), "pinned") {
 		t.Errorf("the log has\n%s", said.String())
 	}

@@ -341,7 +341,7 @@ func TestWhatCannotBeWrittenIsPinnedInMemory(t *testing.T) {
 
 func TestAProgramBesideTheServerChecksAgainstTheLockFileAndWritesNothing(t *testing.T) {
 	up, lock := newShifting(t, "read"), newLock(t)
-	o := engine.Options{Files: engine.Files{Config: files("mcpd.hcl", upstreamAt(up.url)), LockPath: lock}, Mode: engine.Beside}
+	o := engine.Options{Files: engine.Files{Config: files("mcpd.hcl", upstreamAt(up.url)), LockPath: lock}, Mode: engine.ReadOnly}
 	s := server(t, o)
 	if diff := cmp.Diff([]string{"lab_read"}, names(s)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)

@@ -73,8 +73,8 @@ func TestAServerIsStuckThatNeitherRefusesNorEndsAnything(t *testing.T) {
 		}, "probe: no process can be started"},
 		"its body fails": {func(context.Context) (scripting.Outcome, error) {
 			return scripting.Outcome{Failure: &scripting.Failure{Message: "the process died"}}, nil
-		}, "probe: a body that does nothing: the process died"},
-		"its body has no result": {func(context.Context) (scripting.Outcome, error) { return scripting.Outcome{}, nil }, "probe: a body that does nothing has no result"},
+		}, "probe: the empty script failed: the process died"},
+		"its body has no result": {func(context.Context) (scripting.Outcome, error) { return scripting.Outcome{}, nil }, "probe: the empty script has no result"},
 	} {
 		s = server(t, engine.Options{Files: engine.Files{Tools: files("a.hcl", probedTool)}, Scripts: engine.Scripts{Executor: obstructed{scripting.Inline(), r.probe}}})
 		ctx, cancel := context.WithCancel(t.Context())

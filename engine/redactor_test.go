@@ -13,10 +13,10 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-func TestRedactor_hidesSecretsInOtherLogs(t *testing.T) {
+func TestLogRedactor_otherLogs(t *testing.T) {
 	const value = "correct/horse battery"
 	var log bytes.Buffer
-	var redactor engine.Redactor
+	var redactor engine.LogRedactor
 	logger := redactor.Logger(slog.New(slog.NewTextHandler(&log, nil)))
 	logger.Info(value)
 	if !strings.Contains(log.String(), value) {
@@ -28,7 +28,7 @@ func TestRedactor_hidesSecretsInOtherLogs(t *testing.T) {
 			Config:    files("mcpd.hcl", readerConfig),
 			Tools:     files("deploy.hcl", reader),
 			LookupEnv: func(string) (string, bool) { return value, true },
-		}, Redactor: &redactor,
+		}, LogRedactor: &redactor,
 	})
 	for _, form := range []string{value, base64.StdEncoding.EncodeToString([]byte("x" + value)), hex.EncodeToString([]byte(value)), url.QueryEscape(value)} {
 		for _, logger := range []*slog.Logger{logger, redactor.Logger(slog.New(slog.NewJSONHandler(&log, nil)))} {
@@ -39,7 +39,7 @@ func TestRedactor_hidesSecretsInOtherLogs(t *testing.T) {
 		}
 		log.Reset()
 	}
-	if _, err := engine.New(engine.Options{Name: "second", Redactor: &redactor}); err == nil || err.Error() != "new server: the redactor belongs to another server" {
-		t.Errorf("a second server takes the redactor: %v", err)
+	if _, err := engine.New(engine.Options{Name: "second", LogRedactor: &redactor}); err == nil || err.Error() != "new server: the log redactor belongs to another server" {
+		t.Errorf("a second server takes the log redactor: %v", err)
 	}
 }

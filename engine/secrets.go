@@ -13,43 +13,43 @@ import (
 	"github.com/mcpd/mcpd/internal/host/secrets"
 )
 
-// UserToken says whose OAuth token there is, which a user has let the server have, and
-// nothing of the token.
+// UserToken identifies an OAuth token that a user has granted to the server. It does not contain
+// the token.
 type UserToken struct {
-	// Secret is the name of the secret that it is the value of, and Definition tells
-	// definitions of that name apart, of which files have one at most.
+	// Secret is the name of the secret block. Definition distinguishes definitions with the same
+	// name, such as those before and after a change.
 	Secret, Definition string
-	// Kind, Issuer and ID are those of the principal.
+	// Kind, Issuer and ID identify the principal.
 	Kind   identity.Kind
 	Issuer string
 	ID     string
-	// Given is when the user let the server have it, Renewed when it was last kept, and
-	// Until when it is forgotten unless it is renewed. What is not known is zero.
+	// Given is the time of the grant, Renewed the time of the last refresh, and Until the time when
+	// the token is deleted unless it is refreshed. An unknown time is zero.
 	Given, Renewed, Until time.Time
 }
 
-// tokenDropped is the event of the audit log that a token was dropped.
+// tokenDropped is the audit event for a deleted token.
 const tokenDropped = "token.dropped"
 
-// UserTokens returns whose tokens there are in [Options.StatePath], of secrets that are
-// gone too. Nothing needs to be loaded.
+// UserTokens returns the tokens in [Options.StatePath], including those of removed secrets. The
+// server need not be loaded.
 func (s *Server) UserTokens() ([]UserToken, error) {
 	tokens, err := s.brokers.UserTokens()
 	return tokensOf(tokens), err
 }
 
-// DropUserTokens drops the tokens whose Secret, Kind, Issuer and ID are those of a token, of
-// which empty ones match any, and returns them: no call is given one of them from then on,
-// and their users are asked again. The authorization server is not informed, and keeps the
-// consent of the user. Beside an error it returns what was dropped. If Secret and ID are
-// empty it drops nothing, and returns an error.
+// DropUserTokens deletes the tokens that match Secret, Kind, Issuer and ID, where an empty field
+// matches any, and returns them. Later calls cannot use them, so their users must grant access
+// again. The authorization server is not informed, and keeps the user's consent. Deleted tokens are
+// returned even with an error. If both Secret and ID are empty, it deletes nothing and returns an
+// error.
 func (s *Server) DropUserTokens(of UserToken) ([]UserToken, error) {
 	if of.Secret == "" && of.ID == "" {
-		return nil, errors.New("drop the tokens of users: neither a secret nor a principal is named")
+		return nil, errors.New("drop user tokens: name a secret or a principal")
 	}
 	dropped, err := s.brokers.DropUserTokens(of.matches)
 	for _, t := range dropped {
-		s.options.Logger.Info("dropped the token of a user", slog.String("secret", t.Secret), slog.String("principal", t.ID), slog.String("kind", string(t.Kind)), slog.String("issuer", t.Issuer))
+		s.options.Logger.Info("drop user token", slog.String("secret", t.Secret), slog.String("principal", t.ID), slog.String("kind", string(t.Kind)), slog.String("issuer", t.Issuer))
 		s.Audit(tokenDropped, map[string]string{"name": t.Secret, "principal": t.ID, "kind": string(t.Kind), "issuer": t.Issuer})
 	}
 	return tokensOf(dropped), err
@@ -63,39 +63,39 @@ func tokensOf(tokens []host.UserToken) []UserToken {
 	return all
 }
 
-// matches reports whether a token is one that t names.
+// matches reports whether other is one of the tokens that t describes.
 func (t UserToken) matches(other host.UserToken) bool {
 	return (t.Secret == "" || t.Secret == other.Secret) && (t.ID == "" || t.ID == other.ID) && (t.Kind == "" || t.Kind == other.Kind) && (t.Issuer == "" || t.Issuer == other.Issuer)
 }
 
-// Redactor hides the secrets of one server in logs that start before it exists, such as
-// the log of its executor: values that were resolved, and their forms in base64,
-// hexadecimal, URLs, HTML and JSON. The zero Redactor hides nothing until a server is
-// created with it in [Options]. It is safe for concurrent use, and must not be copied.
-type Redactor struct {
-	// store knows the secrets. It is set once.
+// LogRedactor redacts the secrets of one server in loggers that are created before it, such as the
+// logger of its executor. It redacts resolved values, and their encodings in base64, hexadecimal,
+// URLs, HTML and JSON. The zero LogRedactor redacts nothing until it is set in [Options]. It is
+// safe for concurrent use, and must not be copied.
+type LogRedactor struct {
+	// store redacts the secrets. It is set once.
 	store atomic.Pointer[secrets.Store]
 }
 
-// Logger returns a logger that writes what another would, without secrets. What it
-// is told is looked at when a record is written.
-func (v *Redactor) Logger(l *slog.Logger) *slog.Logger {
-	return slog.New(redact.NewHandler(l.Handler(), handlerRedactor{v}))
+// Logger returns a logger that redacts secrets and passes records to l. A record is redacted when
+// it is written.
+func (v *LogRedactor) Logger(l *slog.Logger) *slog.Logger {
+	return slog.New(redact.NewHandler(l.Handler(), redactor{v}))
 }
 
-// handlerRedactor implements [redact.Redactor], so that Redactor need not export its methods.
-type handlerRedactor struct{ *Redactor }
+// redactor adapts a LogRedactor for log handlers.
+type redactor struct{ *LogRedactor }
 
-// Redact hides the secrets in a text.
-func (d handlerRedactor) Redact(text string) string {
+// Redact redacts the secrets in a text.
+func (d redactor) Redact(text string) string {
 	if store := d.store.Load(); store != nil {
 		return store.Redact(text)
 	}
 	return text
 }
 
-// RedactJSON hides the secrets in a JSON value.
-func (d handlerRedactor) RedactJSON(raw json.RawMessage) json.RawMessage {
+// RedactJSON redacts the secrets in a JSON value.
+func (d redactor) RedactJSON(raw json.RawMessage) json.RawMessage {
 	if store := d.store.Load(); store != nil {
 		return store.RedactJSON(raw)
 	}

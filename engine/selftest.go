@@ -14,43 +14,42 @@ import (
 	"github.com/mcpd/mcpd/internal/ops/tooltest"
 )
 
-// TestResult is how a test block ended.
+// TestResult is the result of a test block.
 type TestResult struct {
 	Name string
-	// Target is the name of the tool or the prompt, or the URI or its template,
-	// that the test is of.
+	// Target is the name of the tested tool or prompt, or the URI or template.
 	Kind   call.Kind
 	Target string
-	// Failures are what was wanted and not found; a test without any has passed.
+	// Failures are the unmet expectations; the test passed if there are none.
 	Failures []string
-	// Notes are what may not be meant: mocks that nothing asked.
+	// Notes are warnings, such as unused mocks.
 	Notes []string
 	Took  time.Duration
 	Range diag.Range
 }
 
-// Passed reports whether the test found what it wanted.
+// Passed reports whether the test has no failures.
 func (r TestResult) Passed() bool { return len(r.Failures) == 0 }
 
-// RunTests runs the test blocks of the snapshot that serves, in the order of
-// the files, against that snapshot. Tests touch no network: their mocks answer.
-// They fire no hooks. Only tests whose name or target contains only are run.
+// RunTests runs the test blocks of the serving snapshot on that snapshot, in the order of the
+// files. Mocks replace the network, and no hook fires. It runs only tests with a name or target
+// that contains only.
 func (s *Server) RunTests(ctx context.Context, only string) ([]TestResult, error) {
-	snap, err := s.loaded(ctx)
+	snap, err := s.ensureLoaded(ctx)
 	if err != nil {
 		return nil, err
 	}
 	tests := snap.catalog
 	s.loading.Lock()
-	s.builder.Staged(tests, s.registered)
+	s.builder.EnsureStages(tests, s.goTools)
 	s.loading.Unlock()
 	return s.runTests(ctx, tests, func(i int) bool {
-		_, target := catalog.TargetOf(&tests.Tests[i])
+		_, target := catalog.TestTarget(&tests.Tests[i])
 		return strings.Contains(tests.Tests[i].Name, only) || strings.Contains(target, only)
 	}), nil
 }
 
-// runTests runs the tests of a catalog that are wanted.
+// runTests runs the selected tests of a catalog.
 func (s *Server) runTests(ctx context.Context, c *catalog.Catalog, wanted func(i int) bool) []TestResult {
 	results := make([]TestResult, 0, len(c.Tests))
 	for i := range c.Tests {
@@ -62,8 +61,8 @@ func (s *Server) runTests(ctx context.Context, c *catalog.Catalog, wanted func(i
 }
 
 func (s *Server) runTest(ctx context.Context, c *catalog.Catalog, i int) TestResult {
-	on, test, err := c.Staged(i)
-	k, target := catalog.TargetOf(test)
+	on, test, err := c.TestCatalog(i)
+	k, target := catalog.TestTarget(test)
 	if err != nil {
 		return TestResult{Name: test.Name, Kind: k, Target: target, Range: test.NameRange, Failures: []string{err.Error()}}
 	}
@@ -72,7 +71,7 @@ func (s *Server) runTest(ctx context.Context, c *catalog.Catalog, i int) TestRes
 		Can: call.Capabilities{Form: true, URL: true, Sample: true, SampleTools: true, Roots: true},
 	}
 	mocks, began := tooltest.Mocks(test), s.options.Now()
-	result := s.rehearse(ctx, on, request, mocks)
+	result := s.runTestCall(ctx, on, request, mocks)
 	outcome := tooltest.Outcome{Value: result.Value, Content: result.Content, Reply: result.Reply}
 	if err := result.Err; err != nil {
 		outcome = tooltest.Outcome{Code: string(err.Code), Message: err.Message, DeniedBy: err.DeniedBy, Cause: err.Cause}
@@ -83,20 +82,20 @@ func (s *Server) runTest(ctx context.Context, c *catalog.Catalog, i int) TestRes
 	}
 }
 
-// rehearse runs a call for a test from its first leg to its last, in a state store of
-// its own: what tests leave takes no room that calls need.
-func (s *Server) rehearse(ctx context.Context, on *catalog.Catalog, request call.Request, mocks *host.Mocks) call.Result {
+// runTestCall runs all legs of a test call, with a state store of its own that takes no capacity
+// from real calls.
+func (s *Server) runTestCall(ctx context.Context, on *catalog.Catalog, request call.Request, mocks *host.Mocks) call.Result {
 	states := &state.Lazy{Options: state.Options{Now: s.options.Now}, Logger: s.options.Logger}
-	defer func() { _ = states.Close() }() // it is in memory
+	defer func() { _ = states.Close() }() // the store is in memory
 	for {
-		result := s.pipeline.Rehearse(ctx, on, request, mocks, states)
+		result := s.pipeline.ExecuteTest(ctx, on, request, mocks, states)
 		if result.Ask == nil {
 			return result
 		}
 		answers, ok := tooltest.Answers(mocks, result.Ask.Requests)
 		switch {
 		case !ok:
-			return call.Result{Err: &call.Error{Code: call.ExecutionError, Message: "no mock answers what the body asks"}}
+			return call.Result{Err: &call.Error{Code: call.ExecutionError, Message: "no mock responds to an input request of the script"}}
 		case ctx.Err() != nil:
 			return call.Result{Err: &call.Error{Code: call.ExecutionError, Message: "the test was canceled", Cause: ctx.Err()}}
 		}
@@ -104,13 +103,13 @@ func (s *Server) rehearse(ctx context.Context, on *catalog.Catalog, request call
 	}
 }
 
-// testProblems turns failed tests into diagnostics, for loads that they gate.
+// testProblems converts failed tests to diagnostics.
 func testProblems(results []TestResult) diag.List {
 	var problems diag.List
 	for _, r := range results {
 		if !r.Passed() {
 			summary := fmt.Sprintf("test %q of %s %q fails: %s", r.Name, r.Kind, r.Target, r.Failures[0])
-			problems = append(problems, diag.Diagnostic{Code: "test-failed", Summary: summary, Range: r.Range, Detail: "a reload publishes only what passes its tests (reload.require_tests)"})
+			problems = append(problems, diag.Diagnostic{Code: "test-failed", Summary: summary, Range: r.Range, Detail: "fix the tool or the test; reload.require_tests publishes only files that pass their tests"})
 		}
 	}
 	return problems

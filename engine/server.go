@@ -1,28 +1,24 @@
-// Package engine turns files into an immutable [Snapshot] and runs calls
-// against it. It is the RFC's McpServer: it registers tools, exposes
-// capabilities, enforces policies, executes tools and tells hooks and
-// listeners what happened. Transports are joined to it by package serve.
+// Package engine loads tool files into an immutable [Snapshot] and executes calls on it. It is the
+// RFC's McpServer: it registers tools, exposes capabilities, enforces policies, executes tools, and
+// fires hooks and events. Package serve adds transports.
 //
 // # The path of a call
 //
-// What a call is made of stands in package call. [Server.Execute] loads the current
-// snapshot once and never looks at another.
-// The tool is found; the start hook fires; what its policies say without the
-// arguments is asked, so that a call that is surely denied ends before its
-// arguments are looked at; values of `from` inputs and defaults are filled in
-// and the arguments are validated; policies decide, and limits count; the body
-// runs under its deadline; the result is validated; and exactly one of the end
-// and error hooks fires, however the call ended.
+// Package call defines the data of a call. [Server.Execute] loads the current snapshot once and
+// uses it for the whole call. It finds the tool and fires the start hook. It evaluates the policies
+// that need no arguments, so that a denied call ends before its arguments are read. It computes
+// `from` inputs and defaults, and validates the arguments. It evaluates the remaining policies and
+// charges the limits. It runs the script under its deadline and validates the result. Exactly one
+// of the end and error hooks fires, however the call ends.
 //
 // # The path of a reload
 //
-// [Server.Load] and [Server.Reload] read sources, parse all of them, compile
-// what is new, link everything together and publish the result by one pointer
-// store. Any error leaves the old snapshot serving, and nothing outside of
-// local variables has changed.
+// [Server.Load] and [Server.Reload] read the sources, parse all of them, compile the new ones, link
+// everything, and publish the result with one pointer store. After an error the old snapshot keeps
+// serving, and only local variables have changed.
 //
-// The engine holds no global state: any number of servers live in one process.
-// It imports no JavaScript, CEL or HCL library and no transport.
+// The engine has no global state: any number of servers run in one process. It imports no
+// JavaScript, CEL or HCL library, and no transport.
 package engine
 
 import (
@@ -65,53 +61,53 @@ type Server struct {
 	brokers   host.Brokers
 	states    *state.Lazy
 	limits    ratelimit.Store
-	observed  observed
+	telemetry telemetry
 	upstreams federation.Federation
 
-	// current is what serves. It is stored once per load, and loaded once per call.
+	// current is the serving snapshot. It is stored once per load and loaded once per call.
 	current  atomic.Pointer[Snapshot]
 	watchdog gofunc.Watchdog
 	reloader
 	auditing
-	front
-	audience audience
-	closing  sync.Once
-	closeErr error
+	frontend
+	subscribers subscribers
+	closing     sync.Once
+	closeErr    error
 }
 
-// reloader makes snapshots, one load at a time.
+// reloader builds snapshots, one load at a time.
 type reloader struct {
 	// Guarded by loading.
-	loading    sync.Mutex
-	builder    *catalog.Builder
-	registered []*catalog.Item
-	loads      uint64
-	failed     uint64
+	loading sync.Mutex
+	builder *catalog.Builder
+	goTools []*catalog.Item
+	loads   uint64
+	failed  uint64
 
 	// Guarded by mu.
 	mu   sync.Mutex
 	last lastLoad
 }
 
-// auditing is the log that calls and events are written to.
+// auditing is the audit log for calls and server events.
 type auditing struct {
-	// audit is nil before the first load, and where there is no log.
+	// audit is nil before the first load, and if there is no log.
 	audit atomic.Pointer[audit.Log]
-	// audited is the block that audit was opened by. It is set before the first snapshot
-	// is stored, and never again.
-	audited *definition.Audit
+	// auditBlock is the block that audit was opened with. It is set before the first snapshot is
+	// stored, and never again.
+	auditBlock *definition.Audit
 
-	telling sync.Mutex // events are told one at a time
-	begun   bool       // the log is told of events; guarded by telling
+	eventMu sync.Mutex // events are sent one at a time
+	ready   bool       // events are audited; guarded by eventMu
 }
 
-// front is what the front knows of the server; a function is nil before the front gives it.
-type front struct {
-	clients atomic.Pointer[func() []Clients]    // counts them
-	judge   atomic.Pointer[func(Status) Status] // adds to a status
+// frontend holds the functions of a transport frontend; each is nil until the frontend sets it.
+type frontend struct {
+	countClients atomic.Pointer[func() []Clients]    // counts the clients
+	filterStatus atomic.Pointer[func(Status) Status] // completes a status
 }
 
-// New returns a server. It reads no files: [Server.Load] does.
+// New returns a server. It reads no files; [Server.Load] does.
 func New(o Options) (*Server, error) {
 	unisolated := o.Scripts.Executor == nil && (o.Files.Tools != nil || o.Files.Config != nil)
 	o = o.withDefaults()
@@ -121,7 +117,7 @@ func New(o Options) (*Server, error) {
 	case o.Transport != "http" && o.Transport != "stdio":
 		return nil, fmt.Errorf("new server: transport %q is neither http nor stdio", o.Transport)
 	case o.Mode < serving || o.Mode > Eager:
-		return nil, fmt.Errorf("new server: there is no mode %d", o.Mode) // in which calls would not be audited
+		return nil, fmt.Errorf("new server: there is no mode %d", o.Mode) // which would leave calls unaudited
 	case slices.ContainsFunc(o.Policies, func(p Policy) bool { return p == nil }):
 		return nil, errors.New("new server: a policy is nil")
 	case slices.ContainsFunc(o.Hooks, func(h Hook) bool { return h == nil }):
@@ -142,7 +138,7 @@ func New(o Options) (*Server, error) {
 		return nil, fmt.Errorf("new server: %w", err)
 	}
 	o.Policies, o.Hooks, o.Files.Vars = slices.Clone(o.Policies), slices.Clone(o.Hooks), maps.Clone(o.Files.Vars)
-	watch, err := o.observe(parts.Telemetry)
+	watch, err := o.openTelemetry(parts.Telemetry)
 	if err != nil {
 		return nil, err
 	}
@@ -150,15 +146,15 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("new server: %w", err), watch.close(context.Background()))
 	}
-	s := &Server{options: o, observed: watch, auditing: auditing{begun: !o.Pending}}
+	s := &Server{options: o, telemetry: watch, auditing: auditing{ready: !o.DeferReady}}
 	s.states = &state.Lazy{Path: o.StatePath, Optional: o.StateOptional, Options: state.Options{Now: o.Now}, Logger: o.Logger}
 	if parts.SQLite != nil {
 		s.states.File = parts.SQLite.OpenState
 	}
 	drivers, missing := parts.Drivers()
-	s.brokers = host.NewBrokers(host.Options{Drivers: drivers, LookupEnv: o.Files.LookupEnv, OpenStore: s.states.Open, Supervisor: o.Scripts.Supervisor, Audit: s.writeEvent, Traceparent: watch.propagate, Logger: o.Logger})
-	if !o.Redactor.store.CompareAndSwap(nil, s.brokers.Secrets) {
-		return nil, errors.Join(errors.New("new server: the redactor belongs to another server"), watch.close(context.Background()))
+	s.brokers = host.NewBrokers(host.Options{Drivers: drivers, LookupEnv: o.Files.LookupEnv, OpenStore: s.states.Open, Supervisor: o.Scripts.Supervisor, Audit: s.recordEvent, Traceparent: watch.propagate, Logger: o.Logger})
+	if !o.LogRedactor.store.CompareAndSwap(nil, s.brokers.Secrets) {
+		return nil, errors.Join(errors.New("new server: the log redactor belongs to another server"), watch.close(context.Background()))
 	}
 	s.brokers.Modules = objects
 	s.limits = limits
@@ -172,7 +168,7 @@ func New(o Options) (*Server, error) {
 	}
 	if code := parts.CodeMode; code != nil {
 		made.Codeact = func(block *definition.Codeact) []*catalog.Item {
-			return code.CodeItems(block, o.programs(), o.Scripts.Trial, made.Transpiler)
+			return code.CodeItems(block, o.codeExecutor(), o.Scripts.Trial, made.Transpiler)
 		}
 	}
 	s.builder = catalog.New(made)
@@ -186,28 +182,28 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// newPipeline returns what runs the calls of the server.
+// newPipeline returns the pipeline that runs the server's calls.
 func (s *Server) newPipeline() *pipeline.Pipeline {
 	o := s.options
 	return pipeline.New(pipeline.Options{
-		Catalog: s.serving, Executor: o.Scripts.Executor, Brokers: s.brokers, States: s.states, Limits: s.limits, FileHooks: s.hooks, Audit: s.audit.Load,
-		Policies: o.policies(), Hooks: o.hooks(), Metrics: s.observed.metrics, Tracer: s.observed.tracer, Logger: o.Logger, Now: o.Now,
+		Catalog: s.currentCatalog, Executor: o.Scripts.Executor, Brokers: s.brokers, States: s.states, Limits: s.limits, FileHooks: s.hooks, Audit: s.audit.Load,
+		Policies: o.policies(), Hooks: o.hooks(), Metrics: s.telemetry.metrics, Tracer: s.telemetry.tracer, Logger: o.Logger, Now: o.Now,
 	})
 }
 
-// Snapshot returns what serves now; nil before the first successful load.
+// Snapshot returns the serving snapshot; nil before the first successful load.
 func (s *Server) Snapshot() *Snapshot { return s.current.Load() }
 
-// Transport returns which transport package serve binds for the server.
+// Transport returns the transport that package serve binds for the server.
 func (s *Server) Transport() string { return s.options.Transport }
 
-// Logger returns the server's logger, which shows no secrets.
+// Logger returns the server's logger, which redacts secrets.
 func (s *Server) Logger() *slog.Logger { return s.options.Logger }
 
-// Watch calls fn after each published snapshot, until stop is called, with the
-// URIs of the resources that are others than before, have come or gone, and with
-// those of [Server.Follow] that have changed. fn must not block, Load or Reload.
-func (s *Server) Watch(fn func(changed []string)) (stop func()) { return s.audience.join(fn) }
+// Watch calls fn after each published snapshot, until stop is called. changed lists the URIs of
+// resources that were added, removed or changed, and of resources that [Server.Follow] reports as
+// changed. fn must not block, and must not call Load or Reload.
+func (s *Server) Watch(fn func(changed []string)) (stop func()) { return s.subscribers.add(fn) }
 
 // Status returns the state of the server.
 func (s *Server) Status() Status {
@@ -216,21 +212,21 @@ func (s *Server) Status() Status {
 		Calls: calls.Calls, FailedCalls: calls.Failed, Running: calls.Running, Draining: calls.Draining,
 		HookFailures: s.hooks.Failures(), HookWaits: s.hooks.Waits(),
 	}
-	if staffed := s.options.staffed(); staffed != nil {
+	if staffed := s.options.workerExecutor(); staffed != nil {
 		workers := staffed.Workers()
 		status.Workers = &workers
 	}
 	if log := s.audit.Load(); log != nil {
-		status.Unrecorded = log.Failing()
-		status.Refusing = status.Unrecorded && log.Strict()
+		status.AuditFailing = log.Failing()
+		status.RejectingCalls = status.AuditFailing && log.Strict()
 	}
 	s.mu.Lock()
 	status.Synchronized, status.Problems, status.sources = s.last.ok, slices.Clone(s.last.problems), s.last.sources
 	status.Loads, status.FailedLoads = s.last.loads, s.last.failed
 	s.mu.Unlock()
 	if snap := s.current.Load(); snap != nil {
-		status.Revision, status.Since = snap.Revision(), snap.since
-		status.RestartNeeded = s.auditOutdated(snap.catalog.Audit)
+		status.Revision, status.Since = snap.Revision(), snap.publishedAt
+		status.RestartNeeded = s.auditChanged(snap.catalog.Audit)
 		status.Limits = len(snap.catalog.RateLimits)
 		for _, u := range s.upstreams.Status(snap.catalog) {
 			status.Upstreams = append(status.Upstreams, UpstreamStatus(u))
@@ -241,11 +237,11 @@ func (s *Server) Status() Status {
 	return status
 }
 
-// Drain refuses new calls, waits for those that run, and then for their hooks.
-// It returns the error of ctx when that is done first.
+// Drain rejects new calls, waits for running calls, and then for their hooks. It returns the error
+// of ctx if ctx ends first.
 func (s *Server) Drain(ctx context.Context) error {
-	if s.pipeline.Refuse() {
-		s.tell(Draining, 0)
+	if s.pipeline.StopAccepting() {
+		s.emit(Draining, 0)
 	}
 	if err := s.pipeline.Drain(ctx); err != nil {
 		return fmt.Errorf("drain: %w", err)
@@ -253,37 +249,35 @@ func (s *Server) Drain(ctx context.Context) error {
 	return nil
 }
 
-// Close drains the server and releases what it holds. No call may follow. A
-// second Close returns what the first did.
+// Close drains the server and releases its resources. No call may follow. A second Close returns
+// the result of the first.
 func (s *Server) Close(ctx context.Context) error {
 	s.closing.Do(func() {
 		s.closeErr = s.Drain(ctx)
 		s.upstreams.Close()
 		s.closeErr = errors.Join(s.closeErr, s.brokers.Close(), s.options.closeExecutors(), s.states.Close(), limitstore.Close(ctx, s.limits))
-		s.tell(Stopped, 0)
+		s.emit(Stopped, 0)
 		if log := s.audit.Load(); log != nil {
 			s.closeErr = errors.Join(s.closeErr, log.Close())
 		}
-		s.closeErr = errors.Join(s.closeErr, s.observed.close(ctx))
+		s.closeErr = errors.Join(s.closeErr, s.telemetry.close(ctx))
 	})
 	return s.closeErr
 }
 
-// Returns has users come back by a front who let the server have tokens of theirs: the
-// function that it gives knows who answers such a request of a browser, which needs no
-// credential and may name any host, and is nil for all others.
-func (s *Server) Returns() func(*http.Request) http.Handler { return s.brokers.OAuthCallbacks() }
+// OAuthCallbacks returns a function for the frontend. The function returns the handler of an OAuth
+// redirect of a user's browser, or nil for any other request. Such a request needs no credential,
+// and its Host header may be anything.
+func (s *Server) OAuthCallbacks() func(*http.Request) http.Handler { return s.brokers.OAuthCallbacks() }
 
-// Execute runs one call to its end. It never panics, and the call ends soon
-// after ctx does. Hooks fire exactly twice: at the start, and at the end or for
-// the error.
+// Execute runs one call. It never panics, and the call ends soon after ctx. Hooks fire exactly
+// twice: at the start, and at the end or for the error.
 func (s *Server) Execute(ctx context.Context, req call.Request) call.Result {
 	return s.pipeline.Execute(ctx, req)
 }
 
-// Call calls a tool in this process, as the anonymous principal of a client.
-// args is anything that encodes to a JSON object or null; the error is a
-// [*call.Error] unless args do not encode.
+// Call calls a tool in this process, as an anonymous client. args must encode to a JSON object or
+// null. The error is a [*call.Error] unless args cannot be encoded.
 func (s *Server) Call(ctx context.Context, tool string, args any) (call.Result, error) {
 	encoded, err := json.Marshal(args)
 	if err != nil {
@@ -299,7 +293,7 @@ func (s *Server) Call(ctx context.Context, tool string, args any) (call.Result, 
 	if string(encoded) == "null" {
 		request.Arguments = nil
 	} else if err := jsonguard.Check(encoded, jsonguard.Client()); err != nil {
-		request.Refused = &call.Error{Code: call.InvalidInput, Message: err.Error()}
+		request.ArgumentsErr = &call.Error{Code: call.InvalidInput, Message: err.Error()}
 	}
 	result := s.Execute(ctx, request)
 	if result.Err != nil {
@@ -308,45 +302,43 @@ func (s *Server) Call(ctx context.Context, tool string, args any) (call.Result, 
 	return result, nil
 }
 
-// CheckArguments reports what keeps bytes from being the arguments of a call:
-// they must be a JSON object within the bounds of the JSON gate. Arguments from
-// outside pass it before [Server.Execute].
+// CheckArguments reports whether bytes are valid arguments of a call: a JSON object within the
+// limits of package jsonguard. Check arguments from outside before [Server.Execute].
 func CheckArguments(raw []byte) error { return pipeline.CheckArguments(raw) }
 
-// Inside returns what the command mcpd and package serve need of a server and an embedding
-// program does not: its methods have types of internal packages.
+// Inside returns methods with internal types, for the command mcpd and package serve. Embedding
+// programs do not need it.
 func (s *Server) Inside() inside { return inside{s} }
 
 type inside struct{ server *Server }
 
-// Explain judges a call as [Server.Execute] does, and runs no body. Policies in Go are
-// asked. No hook fires, no limit counts it, and the audit log has no record of it. The
-// error is that of a server that serves nothing.
-func (i inside) Explain(ctx context.Context, of pipeline.Case) (pipeline.Explanation, error) {
-	snap, err := i.server.loaded(ctx)
+// Explain evaluates the policies for a call like [Server.Execute], without running its script. Go
+// policies are called. No hook fires, no limit is charged, and nothing is audited. The error is not
+// nil if the server serves nothing.
+func (i inside) Explain(ctx context.Context, of pipeline.HypotheticalCall) (pipeline.Explanation, error) {
+	snap, err := i.server.ensureLoaded(ctx)
 	if err != nil {
 		return pipeline.Explanation{}, err
 	}
 	return i.server.pipeline.Explain(ctx, snap.catalog, of), nil
 }
 
-// State returns the store of what outlives calls, which is opened when it is first needed.
-// [Server.Close] closes it.
+// State returns the state store. It is opened at the first use; [Server.Close] closes it.
 func (i inside) State() (state.Store, error) { return i.server.states.Open() }
 
-// Drifts returns how the tools of each pinned upstream differ from what was accepted of
-// them, in the order of their blocks. The server is loaded.
+// Drifts compares the tools of each pinned upstream with the lock file, in the order of the blocks.
+// The server must be loaded.
 func (i inside) Drifts() []federation.Drift {
 	return i.server.upstreams.Drifts(i.server.current.Load().catalog)
 }
 
-// Inside returns what the command mcpd needs of a snapshot and an embedding program does not.
+// Inside returns methods with internal types, for the command mcpd.
 func (s *Snapshot) Inside() insideSnapshot { return insideSnapshot{s} }
 
 type insideSnapshot struct{ snapshot *Snapshot }
 
-// Said returns what the files say.
-func (i insideSnapshot) Said() privdiff.Side { return i.snapshot.catalog.Said }
+// Said returns the definitions in the files.
+func (i insideSnapshot) Definitions() privdiff.Side { return i.snapshot.catalog.Definitions }
 
-// Upstreams returns the upstream blocks with paths as the process opens them.
+// Upstreams returns the upstream blocks, with resolved paths.
 func (i insideSnapshot) Upstreams() []definition.Upstream { return i.snapshot.catalog.Upstreams }

@@ -16,87 +16,84 @@ import (
 	"github.com/mcpd/mcpd/policylang"
 )
 
-// Snapshot is everything that serves calls at one moment: tools, policies,
-// limits, hooks and what the server says of itself. It is immutable but for what it
-// remembers about its own lists, and owns nothing that needs closing.
+// Snapshot is the set of tools, policies, limits and hooks that serves calls at one moment, with
+// the metadata of the server. It is immutable except for cached lists, and needs no Close.
 type Snapshot struct {
-	catalog *catalog.Catalog
-	since   time.Time
-	// tools, and offers by kind, are those of the entries, in their order.
+	catalog     *catalog.Catalog
+	publishedAt time.Time
+	// tools and offers are in the order of the catalog entries.
 	tools  []*Tool
 	offers [call.Prompts + 1][]*Offer
-	lists  catalog.Lists[Visible]
+	lists  catalog.ListCache[Visible]
 }
 
-// newSnapshot returns a snapshot of a catalog. Tools and offers whose items were
-// in the snapshot before, which may be nil, are the same.
+// newSnapshot returns a snapshot of a catalog. It reuses the tools and offers of before, which may
+// be nil, if their items are unchanged.
 func newSnapshot(c *catalog.Catalog, before *Snapshot, now time.Time) *Snapshot {
 	if before == nil {
 		before = &Snapshot{catalog: &catalog.Catalog{}}
 	}
-	c.Follow(before.catalog)
-	s := &Snapshot{catalog: c, since: now}
-	s.tools = catalog.Faces(c.Entries[call.Tools], before.tools, func(t *Tool) *catalog.Item { return t.item }, func(i *catalog.Item) *Tool { return &Tool{i} })
+	c.RememberRemoved(before.catalog)
+	s := &Snapshot{catalog: c, publishedAt: now}
+	s.tools = catalog.ReuseViews(c.Entries[call.Tools], before.tools, func(t *Tool) *catalog.Item { return t.item }, func(i *catalog.Item) *Tool { return &Tool{i} })
 	for k := call.Resources; k <= call.Prompts; k++ {
-		s.offers[k] = catalog.Faces(c.Entries[k], before.offers[k], func(o *Offer) *catalog.Item { return o.item }, func(i *catalog.Item) *Offer { return &Offer{i} })
+		s.offers[k] = catalog.ReuseViews(c.Entries[k], before.offers[k], func(o *Offer) *catalog.Item { return o.item }, func(i *catalog.Item) *Offer { return &Offer{i} })
 	}
 	return s
 }
 
-// counted is what the log says of a snapshot that was loaded.
-func (s *Snapshot) counted(took time.Duration) []any {
+// logAttrs returns the log attributes of a loaded snapshot.
+func (s *Snapshot) logAttrs(took time.Duration) []any {
 	return []any{
 		slog.String("revision", s.Revision()), slog.Int("tools", len(s.tools)), slog.Int("resources", len(s.offers[call.Resources])),
 		slog.Int("templates", len(s.offers[call.Templates])), slog.Int("prompts", len(s.offers[call.Prompts])), slog.Duration("took", took),
 	}
 }
 
-// Info is what a server says of itself.
+// Info is the metadata of a server.
 type Info struct {
 	Name, Title, Version, Description, Instructions string
 	Icons                                           []Icon
-	// ExposesTraces says that callers are told where a body failed.
+	// ExposesTraces reports that callers see where a script failed.
 	ExposesTraces bool
-	// LenientLifecycle says that sessions are served before their clients have
-	// sent notifications/initialized.
+	// LenientLifecycle serves sessions before the client has sent notifications/initialized.
 	LenientLifecycle bool
 }
 
-// Listen is what the operator's file says of the address to serve on.
+// Listen is the listen block of mcpd.hcl.
 type Listen struct {
-	// Address is host:port, empty when the file does not say.
+	// Address is host:port; empty if the file sets none.
 	Address string
-	// Hosts are names that requests may carry beside the loopback ones, and
-	// Origins the browser origins that may send requests.
+	// Hosts are names that the Host header may have besides loopback names. Origins are browser
+	// origins that may send requests.
 	Hosts, Origins []string
-	// TLS is nil where connections are not encrypted.
+	// TLS is nil if connections are not encrypted.
 	TLS *ListenTLS
 }
 
-// Revision is the content hash of everything that the snapshot is made of.
+// Revision is the content hash of the snapshot.
 func (s *Snapshot) Revision() string { return s.catalog.Revision }
 
-// Info returns what the server says of itself.
+// Info returns the metadata of the server.
 func (s *Snapshot) Info() Info {
 	said := s.catalog.Server
 	return Info{Name: said.Name, Title: said.Title, Version: said.Version, Description: said.Description, Instructions: said.Instructions, Icons: iconsOf(said.Icons), ExposesTraces: said.ExposeTraces, LenientLifecycle: said.LenientLifecycle}
 }
 
-// Listen returns what the operator's file says of the address to serve on.
+// Listen returns the listen block of mcpd.hcl.
 func (s *Snapshot) Listen() Listen { return listenOf(s.catalog.Listen) }
 
 func listenOf(l definition.Listen) Listen {
-	return Listen{Address: l.Address, Hosts: slices.Clone(l.Hosts), Origins: slices.Clone(l.Origins), TLS: copied((*ListenTLS)(l.TLS))}
+	return Listen{Address: l.Address, Hosts: slices.Clone(l.Hosts), Origins: slices.Clone(l.Origins), TLS: clonePtr((*ListenTLS)(l.TLS))}
 }
 
-// Watch reports whether the operator's file lets changed files be loaded by themselves.
-func (s *Snapshot) Watch() bool { return s.catalog.Reload.Watch }
+// AutoReload reports whether mcpd.hcl enables automatic reloads of changed files.
+func (s *Snapshot) AutoReload() bool { return s.catalog.Reload.Watch }
 
 // Tools returns all tools, in bytewise order of their names.
 func (s *Snapshot) Tools() []*Tool { return slices.Clone(s.tools) }
 
-// Offers returns what is offered of a kind that is not that of tools, in
-// bytewise order of the addresses.
+// Offers returns the resources, templates or prompts, in bytewise order of their addresses.
 func (s *Snapshot) Offers(k call.Kind) []*Offer { return slices.Clone(s.offers[k]) }
 
 // Tool returns the tool with a name, or nil.
@@ -108,65 +105,64 @@ func (s *Snapshot) Tool(name string) *Tool {
 	return s.tools[i]
 }
 
-// Visible is what one caller may see of a kind of a snapshot: all that its
-// policies do not surely deny to that caller.
+// Visible is the part of a snapshot that one caller may see: the items of one kind that no policy
+// denies to the caller whatever the arguments are.
 type Visible struct {
 	Snapshot *Snapshot
-	// Tools, or Offers of any other kind, are in bytewise order of what they are
-	// called by. The slices are shared and must not be changed.
+	// Tools, or Offers for any other kind, are in bytewise order of their names or addresses. The
+	// slices are shared and must not be modified.
 	Tools  []*Tool
 	Offers []*Offer
-	// Hash is the content hash of what a list shows: equal hashes mean equal lists.
+	// Hash is the content hash of the list: equal hashes mean equal lists.
 	Hash string
-	// Private says that other callers may see other lists.
+	// Private reports that other callers may see other lists.
 	Private bool
 }
 
-// Visible returns what a caller may see of a kind now. Before the first
-// successful load it is empty, with a nil Snapshot.
+// Visible returns the items of a kind that a caller may see now. Before the first successful load
+// it is empty, with a nil Snapshot.
 func (s *Server) Visible(ctx context.Context, k call.Kind, caller identity.Caller) Visible {
-	snap, err := s.loaded(ctx)
+	snap, err := s.ensureLoaded(ctx)
 	if err != nil {
 		return Visible{}
 	}
-	return *snap.list(k, snap.catalog.Hidden(ctx, k, s.looking(caller)))
+	return *snap.list(k, snap.catalog.HiddenMask(ctx, k, s.listInput(caller)))
 }
 
-// Find returns the tool with a name when the caller may see it, and nil otherwise.
+// Find returns the tool with a name if the caller may see it, and nil otherwise.
 func (s *Server) Find(ctx context.Context, caller identity.Caller, name string) *Tool {
-	snap, err := s.loaded(ctx)
+	snap, err := s.ensureLoaded(ctx)
 	if err != nil {
 		return nil
 	}
-	if e := snap.catalog.Entry(call.Tools, name); e == nil || s.hides(ctx, snap, e, caller) {
+	if e := snap.catalog.Entry(call.Tools, name); e == nil || s.isHidden(ctx, snap, e, caller) {
 		return nil
 	}
 	return snap.Tool(name)
 }
 
-// Serves reports whether a URI names a resource that the caller may see, listed
-// or not.
-func (s *Server) Serves(ctx context.Context, caller identity.Caller, uri string) bool {
-	snap, err := s.loaded(ctx)
+// CanRead reports whether a URI names a resource that the caller may see, listed or not.
+func (s *Server) CanRead(ctx context.Context, caller identity.Caller, uri string) bool {
+	snap, err := s.ensureLoaded(ctx)
 	if err != nil {
 		return false
 	}
 	e, _ := snap.catalog.Read(uri)
-	return e != nil && !s.hides(ctx, snap, e, caller)
+	return e != nil && !s.isHidden(ctx, snap, e, caller)
 }
 
-func (s *Server) hides(ctx context.Context, snap *Snapshot, e *catalog.Entry, caller identity.Caller) bool {
-	return snap.catalog.Hides(ctx, e, s.looking(caller))
+func (s *Server) isHidden(ctx context.Context, snap *Snapshot, e *catalog.Entry, caller identity.Caller) bool {
+	return snap.catalog.IsHidden(ctx, e, s.listInput(caller))
 }
 
-// looking is what policies know of a caller who looks at what there is.
-func (s *Server) looking(caller identity.Caller) policylang.Input {
-	return catalog.Looking(caller, s.options.Now())
+// listInput returns the policy input for a caller that lists items.
+func (s *Server) listInput(caller identity.Caller) policylang.Input {
+	return catalog.ListInput(caller, s.options.Now())
 }
 
-// list returns the list without the items that are hidden, each marked by a one.
+// list returns the list without the hidden items; hidden has a nonzero byte for each of them.
 func (s *Snapshot) list(k call.Kind, hidden []byte) *Visible {
-	return s.lists.Of(k, s.catalog.Entries[k], hidden, func(seen []int, hash string) *Visible {
+	return s.lists.Get(k, s.catalog.Entries[k], hidden, func(seen []int, hash string) *Visible {
 		v := &Visible{Snapshot: s, Hash: hash, Private: s.catalog.Policies > 0}
 		for _, i := range seen {
 			if k == call.Tools {
@@ -179,35 +175,35 @@ func (s *Snapshot) list(k call.Kind, hidden []byte) *Visible {
 	})
 }
 
-// audience is who hears of each snapshot that is published. It is safe for concurrent use,
-// and the zero audience is empty.
-type audience struct {
+// subscribers are the functions to call after each published snapshot. They are safe for concurrent
+// use, and the zero value is ready to use.
+type subscribers struct {
 	mu        sync.Mutex
-	listeners map[int]func(changed []string)
+	functions map[int]func(changed []string)
 	next      int
 }
 
-// join has fn told of every change, until leave is called.
-func (a *audience) join(fn func(changed []string)) (leave func()) {
+// add registers fn for every change, until leave is called.
+func (a *subscribers) add(fn func(changed []string)) (leave func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.listeners == nil {
-		a.listeners = map[int]func([]string){}
+	if a.functions == nil {
+		a.functions = map[int]func([]string){}
 	}
 	id := a.next
 	a.next++
-	a.listeners[id] = fn
+	a.functions[id] = fn
 	return func() {
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		delete(a.listeners, id)
+		delete(a.functions, id)
 	}
 }
 
-// tell tells everybody who listens now, one after the other.
-func (a *audience) tell(changed []string) {
+// notify calls all registered functions, one after the other.
+func (a *subscribers) notify(changed []string) {
 	a.mu.Lock()
-	listeners := slices.Collect(maps.Values(a.listeners))
+	listeners := slices.Collect(maps.Values(a.functions))
 	a.mu.Unlock()
 	for _, fn := range listeners {
 		fn(changed)

@@ -14,70 +14,68 @@ import (
 
 // Status is the state of a server at one moment, for health checks, logs and metrics.
 type Status struct {
-	// Revision is the content hash of the snapshot that serves; empty when none does.
+	// Revision is the content hash of the serving snapshot; empty if there is none.
 	Revision string
-	// Since is when that snapshot was published.
+	// Since is the time when that snapshot was published.
 	Since time.Time
-	// Tools, Resources and the others count what the snapshot holds. Files of
-	// folders are resources.
+	// Tools and the following fields count the items of the snapshot. Files of folder blocks count
+	// as resources.
 	Tools, Resources, Templates, Prompts, Policies, Limits, Hooks int
-	// Synchronized says that the snapshot is made of the files as last read.
-	// It is false after a load that failed.
+	// Synchronized reports that the snapshot matches the files as last read. It is false after a
+	// failed load.
 	Synchronized bool
-	// RestartNeeded says that the files ask for what only a restart brings about, such as
-	// another audit log.
+	// RestartNeeded reports that a change in the files needs a restart, such as another audit log.
 	RestartNeeded bool
-	// Problems are the diagnostics of the last load: errors when it failed,
-	// warnings otherwise.
+	// Problems are the diagnostics of the last load: errors if it failed, else warnings.
 	Problems diag.List
-	// Loads and FailedLoads count loads since the server was made.
+	// Loads and FailedLoads count the loads of this server.
 	Loads, FailedLoads uint64
-	// Calls and FailedCalls count calls that have ended, nested ones too; Running counts those that have not.
+	// Calls and FailedCalls count calls that have ended, including nested calls. Running counts the
+	// rest.
 	Calls, FailedCalls uint64
 	Running            int
-	// HookFailures counts runs of hooks that failed or were cut short; HookWaits
-	// counts the times that a call had to wait because the queue of a hook was full.
+	// HookFailures counts hook runs that failed or were cut short. HookWaits counts how often a
+	// call had to wait because a hook queue was full.
 	HookFailures, HookWaits uint64
-	// Draining says that no new calls are taken.
+	// Draining reports that the server rejects new calls.
 	Draining bool
-	// Unrecorded says that the audit log cannot be written now, and Refusing that calls are
-	// refused for that, as they are in strict mode.
-	Unrecorded, Refusing bool
-	// Upstreams are the servers whose tools are offered here, in the order of their blocks.
+	// AuditFailing reports that the audit log cannot be written. RejectingCalls reports that calls
+	// are rejected for that reason, as in strict mode.
+	AuditFailing, RejectingCalls bool
+	// Upstreams are the upstream servers, in the order of their blocks.
 	Upstreams []UpstreamStatus
-	// Workers are the processes that run bodies, or, where these run in this one, programs of
-	// agents alone; nil where there are none for either.
+	// Workers are the processes that run scripts, or those of agent code if scripts run in this
+	// process; nil if there are none.
 	Workers *scripting.Workers
 
 	sources catalog.Sources
 }
 
-// Shown returns the files with problems, by the names that Problems use, for a
-// [diag.Printer]: literals where secrets belong are masked.
+// Shown returns the files that Problems refer to, by file name, for a [diag.Printer]. Secret
+// literals are masked.
 func (s Status) Shown() map[string][]byte { return s.sources.Shown(s.Problems) }
 
-// healthy is what [Status.Health] says of a server that lacks nothing.
+// healthy is the [Status.Health] of a server without problems.
 const healthy = "healthy"
 
-// Healthy reports whether the server lacks nothing.
+// Healthy reports whether the server has no problems.
 func (s Status) Healthy() bool { return s.Health() == healthy }
 
-// Ready reports whether calls are answered: by what serves, whether or not that is what the
-// files say now.
-func (s Status) Ready() bool { return s.Revision != "" && !s.Draining && !s.Refusing }
+// Ready reports whether the server answers calls, even if its snapshot does not match the files.
+func (s Status) Ready() bool { return s.Revision != "" && !s.Draining && !s.RejectingCalls }
 
-// Health says in a few words how the server is: "healthy", or else what is wrong,
-// as in "serving last good, 3 files broken".
+// Health returns a short description: "healthy", or the problem, as in "serving last good, 3 files
+// broken".
 func (s Status) Health() string {
 	health, unrecorded := s.health(), "the audit log cannot be written"
-	if ails := s.ailing(); ails != "" && !s.Draining {
+	if ails := s.upstreamProblems(); ails != "" && !s.Draining {
 		health = strings.TrimPrefix(health+"; "+ails, healthy+"; ")
 	}
-	if s.Refusing {
+	if s.RejectingCalls {
 		unrecorded = "calls are refused, as " + unrecorded
 	}
 	switch {
-	case s.Draining || !s.Unrecorded:
+	case s.Draining || !s.AuditFailing:
 		return health
 	case health == healthy:
 		return unrecorded
@@ -85,8 +83,8 @@ func (s Status) Health() string {
 	return unrecorded + "; " + health
 }
 
-// ailing says what is wrong with upstream servers, "" for nothing.
-func (s Status) ailing() string {
+// upstreamProblems describes the problems of upstream servers; "" if there are none.
+func (s Status) upstreamProblems() string {
 	var down, ails []string
 	for i := range s.Upstreams {
 		if u := &s.Upstreams[i]; !u.Up && !u.Idle {
@@ -117,7 +115,7 @@ func (s Status) ailing() string {
 	return strings.Join(ails, "; ")
 }
 
-// health is Health without a look at the audit log and at upstream servers.
+// health is Health without the audit log and the upstream servers.
 func (s Status) health() string {
 	switch {
 	case s.Draining:
@@ -125,16 +123,16 @@ func (s Status) health() string {
 	case s.Revision != "" && s.Synchronized:
 		return healthy
 	case s.Revision != "":
-		return "serving last good, " + s.broken()
+		return "serving last good, " + s.errorSummary()
 	case s.Loads == 0:
 		return "nothing is loaded yet"
 	default:
-		return "nothing is served, " + s.broken()
+		return "nothing is served, " + s.errorSummary()
 	}
 }
 
-// broken counts the files with mistakes, or the mistakes that are of no file.
-func (s Status) broken() string {
+// errorSummary counts the files with errors, or the errors that belong to no file.
+func (s Status) errorSummary() string {
 	files, mistakes := map[string]bool{}, 0
 	for _, p := range s.Problems {
 		if p.Severity != diag.Error {
@@ -157,14 +155,12 @@ func (s Status) broken() string {
 	}
 }
 
-// Probe returns nil when the server answers calls, and else why it does not. It
-// runs a body that does nothing, as calls run theirs, without being a call: no
-// policy is asked, no hook fires and nothing is counted.
+// Probe returns nil if the server can run scripts, and an error otherwise. It runs an empty script
+// like a call, but evaluates no policy, fires no hook and counts nothing.
 //
-// A server that is busy is not stuck: one that refuses for want of room answers,
-// and so does one whose calls end while the probe waits for its turn. One that
-// shuts down does what it is to. The error says that none of that happened before
-// ctx was done, that no process can be had for a body, or that nothing is served.
+// An overloaded server is alive: a rejected probe returns nil, and so does a probe that waits while
+// other calls end. A draining server is alive, too. Probe returns an error if none of that happens
+// before ctx ends, if no process can be started, or if nothing is served.
 func (s *Server) Probe(ctx context.Context) error {
 	before := s.pipeline.Stats()
 	switch {
@@ -177,7 +173,7 @@ func (s *Server) Probe(ctx context.Context) error {
 	if program == nil {
 		return fmt.Errorf("probe: %w", problems)
 	}
-	out, err := s.options.Scripts.Executor.Run(ctx, scripting.Call{Program: program}, noHost{})
+	out, err := s.options.Scripts.Executor.Run(ctx, scripting.Call{Program: program}, denyHost{})
 	switch {
 	case err == nil && out.Result != nil, errors.Is(err, scripting.ErrOverloaded):
 		return nil
@@ -186,16 +182,16 @@ func (s *Server) Probe(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("probe: %w", err)
 	case out.Failure != nil:
-		return fmt.Errorf("probe: a body that does nothing: %s", out.Failure.Message)
+		return fmt.Errorf("probe: the empty script failed: %s", out.Failure.Message)
 	default:
-		return errors.New("probe: a body that does nothing has no result")
+		return errors.New("probe: the empty script has no result")
 	}
 }
 
-// noHost is that of a body which asks for nothing.
-type noHost struct{}
+// denyHost is the host of a script without grants.
+type denyHost struct{}
 
-// Do refuses.
-func (noHost) Do(context.Context, int, string, []byte) ([]byte, error) {
+// Do rejects every call.
+func (denyHost) Do(context.Context, int, string, []byte) ([]byte, error) {
 	return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "a probe is granted nothing"}
 }

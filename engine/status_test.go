@@ -28,10 +28,10 @@ func TestHealthIsSaidInAFewWords(t *testing.T) {
 		{engine.Status{Revision: "r", Loads: 2, Problems: in(diag.Error, "", "")}, "serving last good, 2 mistakes"},
 		{engine.Status{Loads: 1, Problems: in(diag.Error, "a")}, "nothing is served, 1 file broken"},
 		{engine.Status{Revision: "r", Loads: 1, Synchronized: true, Draining: true}, "shutting down"},
-		{engine.Status{Revision: "r", Loads: 1, Synchronized: true, Unrecorded: true}, "the audit log cannot be written"},
-		{engine.Status{Revision: "r", Loads: 1, Synchronized: true, Unrecorded: true, Refusing: true}, "calls are refused, as the audit log cannot be written"},
-		{engine.Status{Revision: "r", Loads: 2, Unrecorded: true, Problems: in(diag.Error, "a")}, "the audit log cannot be written; serving last good, 1 file broken"},
-		{engine.Status{Revision: "r", Loads: 1, Synchronized: true, Unrecorded: true, Draining: true}, "shutting down"},
+		{engine.Status{Revision: "r", Loads: 1, Synchronized: true, AuditFailing: true}, "the audit log cannot be written"},
+		{engine.Status{Revision: "r", Loads: 1, Synchronized: true, AuditFailing: true, RejectingCalls: true}, "calls are refused, as the audit log cannot be written"},
+		{engine.Status{Revision: "r", Loads: 2, AuditFailing: true, Problems: in(diag.Error, "a")}, "the audit log cannot be written; serving last good, 1 file broken"},
+		{engine.Status{Revision: "r", Loads: 1, Synchronized: true, AuditFailing: true, Draining: true}, "shutting down"},
 	} {
 		if got := r.status.Health(); got != r.want {
 			t.Errorf("%+v: %q, want %q", r.status, got, r.want)

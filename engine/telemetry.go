@@ -21,67 +21,66 @@ type Clients struct {
 	Sessions, Connections int
 }
 
-// observed is the telemetry of a server; all is nil without the extension, and then metrics
-// is nil and tracer zero.
-type observed struct {
+// telemetry is the telemetry of a server. Without the extension, all and metrics are nil and tracer
+// is zero.
+type telemetry struct {
 	all     observe.Telemetry
 	metrics observe.Metrics
 	tracer  observe.Tracer
 }
 
-// observe opens the telemetry of the server, and has its log name calls and spans.
-func (o *Options) observe(by extension.Telemetry) (observed, error) {
+// openTelemetry opens the telemetry of the server, and adds call and span ids to its log.
+func (o *Options) openTelemetry(by extension.Telemetry) (telemetry, error) {
 	outer := o.Logger.Handler()
 	if by == nil {
 		o.Logger = slog.New(observe.LogHandler(outer, nil))
-		return observed{}, nil
+		return telemetry{}, nil
 	}
 	all, err := by.OpenTelemetry(observe.Options{Service: o.Name, Version: o.Version, LookupEnv: o.Files.LookupEnv, Logger: o.Logger, Now: o.Now})
 	if err != nil {
-		return observed{}, fmt.Errorf("new server: %w", err)
+		return telemetry{}, fmt.Errorf("new server: %w", err)
 	}
 	o.Logger = slog.New(observe.LogHandler(outer, all.IDs))
-	return observed{all, all.Metrics(), all.Tracer()}, nil
+	return telemetry{all, all.Metrics(), all.Tracer()}, nil
 }
 
-// propagate returns the traceparent of what is done in a context.
-func (w observed) propagate(ctx context.Context) string {
+// propagate returns the traceparent of the span in ctx.
+func (w telemetry) propagate(ctx context.Context) string {
 	parent, _ := w.tracer.Inject(ctx)
 	return parent
 }
 
-// close sends what waits to be told, until ctx is done.
-func (w observed) close(ctx context.Context) error {
+// close exports pending spans, until ctx is done.
+func (w telemetry) close(ctx context.Context) error {
 	if w.all == nil {
 		return nil
 	}
 	if err := w.all.Close(ctx); err != nil {
-		return fmt.Errorf("send the last spans: %w", err)
+		return fmt.Errorf("export pending spans: %w", err)
 	}
 	return nil
 }
 
-// Metrics serves the metrics of the server to Prometheus; nil without
-// extensions/telemetry. Who may ask is for the front to say: they name the tools of all.
+// Metrics returns the handler for Prometheus; nil without extensions/telemetry. The metrics name
+// all tools, so the frontend must restrict access.
 func (s *Server) Metrics() http.Handler {
-	if s.observed.all == nil {
+	if s.telemetry.all == nil {
 		return nil
 	}
-	return s.observed.all.Handler()
+	return s.telemetry.all.Handler()
 }
 
-// CountClients has the metrics tell of the clients of a front, which are counted whenever
-// somebody looks.
-func (s *Server) CountClients(count func() []Clients) { s.clients.Store(&count) }
+// SetClientCounter sets the function that counts the clients of a frontend at each scrape.
+func (s *Server) SetClientCounter(count func() []Clients) { s.countClients.Store(&count) }
 
-// JudgeStatus has the metrics tell of the status as a front sees it, which knows whether
-// callers can be let in.
-func (s *Server) JudgeStatus(judge func(Status) Status) { s.judge.Store(&judge) }
+// SetStatusFilter sets the function that completes the status for metrics. A frontend knows whether
+// callers can be authenticated.
+func (s *Server) SetStatusFilter(judge func(Status) Status) { s.filterStatus.Store(&judge) }
 
-// stats is what metrics fetch when somebody looks.
+// stats returns the gauges and counters for a scrape.
 func (s *Server) stats() observe.Stats {
 	now := s.Status()
-	if judge := s.judge.Load(); judge != nil {
+	if judge := s.filterStatus.Load(); judge != nil {
 		now = (*judge)(now)
 	}
 	stats := observe.Stats{
@@ -89,7 +88,7 @@ func (s *Server) stats() observe.Stats {
 			Revision: now.Revision, Since: now.Since, Synchronized: now.Synchronized, Tools: now.Tools, Resources: now.Resources,
 			Templates: now.Templates, Prompts: now.Prompts, Policies: now.Policies, Limits: now.Limits, Hooks: now.Hooks,
 		},
-		Running: now.Running, Draining: now.Draining, Unrecorded: now.Unrecorded,
+		Running: now.Running, Draining: now.Draining, Unrecorded: now.AuditFailing,
 		Hooks: observe.HookStats{Failures: now.HookFailures, Waits: now.HookWaits, Queued: s.hooks.Queued()},
 	}
 	if w := now.Workers; w != nil {
@@ -98,7 +97,7 @@ func (s *Server) stats() observe.Stats {
 			Deaths: observe.Deaths{Overdue: w.Overdue, Memory: w.Memory, Protocol: w.Protocol, Crashed: w.Crashed},
 		}
 	}
-	if count := s.clients.Load(); count != nil {
+	if count := s.countClients.Load(); count != nil {
 		for _, clients := range (*count)() {
 			stats.Fronts = append(stats.Fronts, observe.FrontStats(clients))
 		}
@@ -106,16 +105,16 @@ func (s *Server) stats() observe.Stats {
 	return stats
 }
 
-// names are what a snapshot names, for the labels of metrics.
-func (s *Snapshot) names() observe.Catalog {
+// metricNames returns the names in a snapshot, for metric labels.
+func (s *Snapshot) metricNames() observe.Catalog {
 	var c observe.Catalog
 	policies := map[string]bool{}
 	for k, entries := range s.catalog.Entries {
 		kind := call.Kind(k)
 		for _, e := range entries {
 			c.Items = append(c.Items, observe.Item{Kind: kind.String(), Name: e.Name})
-			if e.Surveys {
-				policies[pipeline.ByPlan] = true
+			if e.CallsAllTools {
+				policies[pipeline.DeniedByPlan] = true
 			}
 			if kind != call.Tools {
 				c.Items = append(c.Items, observe.Item{Kind: "completion", Name: e.Name})
@@ -128,9 +127,9 @@ func (s *Snapshot) names() observe.Catalog {
 		}
 	}
 	if s.catalog.DenyByDefault {
-		policies[pipeline.ByDefault] = true
+		policies[pipeline.DeniedByDefault] = true
 	}
-	for _, name := range [...]string{pipeline.ByFrom, pipeline.ByResult, pipeline.ByApproval} {
+	for _, name := range [...]string{pipeline.DeniedByFrom, pipeline.DeniedByResult, pipeline.DeniedByApproval} {
 		policies[name] = true
 	}
 	c.Policies = slices.Sorted(maps.Keys(policies))

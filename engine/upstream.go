@@ -9,11 +9,11 @@ import (
 	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
-// Upstream is an MCP server whose tools are offered here without an upstream block.
+// Upstream is an MCP server whose tools are offered here, without an upstream block.
 type Upstream struct{ block definition.Upstream }
 
-// NewUpstream returns the upstream of a URL. What it offers has names that begin with its
-// own and "_". origin is where it is named, for messages.
+// NewUpstream returns the upstream of a URL. Its items get names with the prefix name and "_".
+// origin says in messages where the upstream was configured.
 func NewUpstream(name, url, origin string) (Upstream, error) {
 	block, err := definition.NewUpstream(name, url, origin)
 	if err != nil {
@@ -22,70 +22,68 @@ func NewUpstream(name, url, origin string) (Upstream, error) {
 	return Upstream{block}, nil
 }
 
-// WithoutPrefix returns the server as one whose tools and prompts have the names here that
-// it gives them itself.
+// WithoutPrefix returns the upstream without the name prefix for its tools and prompts.
 func (u Upstream) WithoutPrefix() Upstream { return Upstream{u.block.WithoutPrefix()} }
 
-// UpstreamStatus is how an upstream server is.
+// UpstreamStatus is the state of an upstream server.
 type UpstreamStatus struct {
-	// Name is that of its block.
+	// Name is the name of its block.
 	Name string
-	// Up says that it can be reached and has told what it offers.
+	// Up reports that the server is connected and has listed its items.
 	Up bool
-	// Err is why it cannot be reached, nil where it can or where that is not known yet.
+	// Err is the reason why it is unreachable; nil if it is connected, or not tried yet.
 	Err error
-	// Idle says that it is reached when it is called first, which nobody has done yet.
+	// Idle reports that the server is connected at its first call, which has not happened yet.
 	Idle bool
-	// Late is why what serves began without it, nil once it has told what it offers or cannot
-	// be reached.
+	// Late is the reason why the current snapshot started without the server. It is nil once the
+	// server has listed its items or is unreachable.
 	Late error
-	// Since is when this began to be so, and Again when it is tried again; zero where there
-	// is no such time.
+	// Since is the start time of this state, and Again the time of the next attempt; zero if not
+	// applicable.
 	Since, Again time.Time
-	// Revision is that of the protocol that it speaks, "" where none is agreed on.
+	// Revision is the negotiated protocol revision; "" if there is none.
 	Revision string
-	// Instructions tell a model how to use it, in its own words.
+	// Instructions is the text of the server for a model.
 	Instructions string
-	// Offered counts what it lists, and Left what of that could be offered here and is not.
-	// LeftOut are the first of these, with the reasons. Quarantined are the tools among all
-	// of these that nobody has accepted as they are.
+	// Offered counts the listed items, and Left the listed items that are not served. LeftOut names
+	// the first of these, with reasons. Quarantined names the tools among them that are not
+	// accepted.
 	Offered, Left        int
 	LeftOut, Quarantined []string
-	// Unruled counts what is left out as a rule that covers it does not fit it, and Taken
-	// what is as something else has its name.
+	// Unruled counts the items that are left out because a policy does not match them, and Taken
+	// those with a name that another item has.
 	Unruled, Taken int
-	// Unkept is why the lock file does not have what is taken in of it without a question,
-	// nil where it does.
+	// Unkept is the error of writing accepted tools to the lock file; nil if it succeeded.
 	Unkept error
 }
 
-// newUpstreams returns the connections of the server to others, by the extension of a program
-// that has it.
+// newUpstreams returns the upstream connections of the server, or an empty federation if the
+// extension is missing.
 func (s *Server) newUpstreams(x extension.Federation) federation.Federation {
 	if x == nil {
 		return federation.None()
 	}
 	o := s.options
 	return x.Federate(federation.Options{
-		Version: o.Version, Brokers: s.brokers, LookupEnv: o.Files.LookupEnv, Traceparent: s.observed.propagate, Supervisor: o.Scripts.Supervisor,
+		Version: o.Version, Brokers: s.brokers, LookupEnv: o.Files.LookupEnv, Traceparent: s.telemetry.propagate, Supervisor: o.Scripts.Supervisor,
 		Lock:   federation.LockOptions{Path: o.Files.LockPath, ReadOnly: o.Mode != serving, Offline: o.Mode.offline(), Eager: o.Mode == Eager, Audit: s.Audit},
-		Relist: s.relist, Update: s.audience.tell, Logger: o.Logger,
+		Relist: s.refreshUpstreams, Update: s.subscribers.notify, Logger: o.Logger,
 	})
 }
 
-// Follow has the upstream server of a resource tell when it changes, which those hear of who
-// [Server.Watch], until leave is called.
+// Follow subscribes to changes of an upstream resource, until leave is called. [Server.Watch]
+// reports the changes.
 func (s *Server) Follow(uri string) (leave func()) { return s.upstreams.WatchResource(uri) }
 
-// relist brings in what upstream servers offer now. It returns how long that took once no
-// other load was under way: the first one waits for servers.
-func (s *Server) relist() time.Duration {
+// refreshUpstreams publishes the current offers of upstream servers. It returns how long that took,
+// without the wait for another load, as the first load waits for servers.
+func (s *Server) refreshUpstreams() time.Duration {
 	s.loading.Lock()
 	defer s.loading.Unlock()
 	began := time.Now()
 	if s.current.Load() != nil {
-		told := s.last.problems // which loads alone write
-		s.warn(s.refresh(), told)
+		told := s.last.problems // only loads write it
+		s.logWarnings(s.refresh(), told)
 	}
 	return time.Since(began)
 }

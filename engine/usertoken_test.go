@@ -62,7 +62,7 @@ func TestADroppedTokenIsWrittenDown(t *testing.T) {
 	if n := strings.Count(string(text), "token.dropped"); n != 3 || !strings.Contains(string(text), `"https://i"`) {
 		t.Errorf("%d drops are written down:\n%s", n, text)
 	}
-	if n := strings.Count(log.String(), "dropped the token of a user"); n != 3 {
+	if n := strings.Count(log.String(), "drop user token"); n != 3 {
 		t.Errorf("the log tells of %d:\n%s", n, log.String())
 	}
 }

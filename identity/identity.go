@@ -1,6 +1,6 @@
-// Package identity says who calls: the [Principal], which authentication has
-// proved, and the [Agent], which the caller merely claims. Both are plain data
-// and never change once a call has begun.
+// Package identity describes the caller of a request: a [Principal], which authentication has
+// verified, and an [Agent], which the caller claims. Both are plain data, and immutable during a
+// call.
 package identity
 
 import (
@@ -10,25 +10,25 @@ import (
 	"slices"
 )
 
-// Kind tells how a principal was proved.
+// Kind is the method by which a principal was authenticated.
 type Kind string
 
 const (
-	// KindAnonymous is a caller that nothing was proved about.
+	// KindAnonymous is an unauthenticated caller.
 	KindAnonymous Kind = "anonymous"
-	// KindLocal is the operating-system user on the other end of stdio, a
-	// Unix socket or the command line.
+	// KindLocal is the operating-system user at the other end of stdio or a Unix socket, or on the
+	// command line.
 	KindLocal Kind = "local"
 	// KindKey is the holder of an API key.
 	KindKey Kind = "key"
-	// KindToken is who an identity provider has signed a token for.
+	// KindToken is the subject of a token that an identity provider has signed.
 	KindToken Kind = "jwt"
-	// KindCertificate is the holder of the key of a client certificate.
+	// KindCertificate is the holder of the private key of a client certificate.
 	KindCertificate Kind = "mtls"
 )
 
-// Principal is an authenticated caller. Only authentication makes one;
-// nothing in it comes from a claim.
+// Principal is an authenticated caller. Only authentication creates one; no field comes from a
+// claim of the caller.
 type Principal struct {
 	ID     string         `json:"id"`
 	Kind   Kind           `json:"kind"`
@@ -36,12 +36,12 @@ type Principal struct {
 	Scopes []string       `json:"scopes"`
 	Groups []string       `json:"groups"`
 	Claims map[string]any `json:"claims"`
-	// Agent is the id of the agent that the credential is bound to, empty when
-	// it is bound to none; see [Principal.Bind].
+	// Agent is the agent id that the credential is bound to; empty if it is not bound. See
+	// [Principal.Bind].
 	Agent string `json:"agent,omitempty"`
 }
 
-// Anonymous returns the principal of a caller that nothing was proved about.
+// Anonymous returns the principal of an unauthenticated caller.
 func Anonymous() Principal {
 	return Principal{
 		ID: "anonymous", Kind: KindAnonymous,
@@ -49,7 +49,7 @@ func Anonymous() Principal {
 	}
 }
 
-// AnonymousAgent is the AgentID of an agent that does not name itself.
+// AnonymousAgent is the AgentID of a caller that claims none.
 const AnonymousAgent = "anonymous"
 
 // MetadataEntries and MetadataBytes bound [Agent.Metadata].
@@ -58,44 +58,42 @@ const (
 	MetadataBytes   = 4 << 10
 )
 
-// Agent is the RFC's AgentContext (section 10): who the caller says it is.
-// Everything in it but RequestID, when the server made it, is a claim.
+// Agent is the RFC's AgentContext (section 10). Its fields are claims of the caller, except
+// Verified and a RequestID that the server generated.
 type Agent struct {
-	// AgentID is [AnonymousAgent] when the caller claims none.
+	// AgentID is [AnonymousAgent] if the caller claims none.
 	AgentID string
-	// Model is empty when the caller names none; it is null in scripts and on the wire.
+	// Model is empty if the caller names none. Scripts and the wire then have null.
 	Model string
-	// RequestID names the request in logs and errors. It is never empty in a call.
+	// RequestID identifies the request in logs and errors. It is never empty in a call.
 	RequestID string
-	// Metadata holds at most [MetadataEntries] entries of [MetadataBytes] in all,
-	// and is nil when there are none.
+	// Metadata has at most [MetadataEntries] entries and [MetadataBytes] bytes; nil if there are
+	// none.
 	Metadata map[string]string
-	// Verified is true only when the principal's credential is bound to AgentID.
+	// Verified is true only if the principal's credential is bound to AgentID.
 	Verified bool
 }
 
-// Source says where a request came in.
+// Source is the origin of a request.
 type Source struct {
-	// IP is the address of the peer, empty when it has none.
+	// IP is the address of the peer; empty if it has none.
 	IP string
-	// Listener is the configured address the request came in on, or "stdio",
-	// "local" for calls in process.
+	// Listener is the configured address of the listener, "stdio", or "local" for calls in process.
 	Listener string
-	// Session tells the MCP session apart from all others, empty when the
-	// request belongs to none. It opens nothing, as the id of the session does.
+	// Session identifies the MCP session; empty if the request has none. Unlike the session id, it
+	// grants no access.
 	Session string
 }
 
-// Caller is all that is known of who makes a request.
+// Caller combines the principal, the agent and the source of a request.
 type Caller struct {
 	Principal Principal `json:"principal"`
 	Agent     Agent     `json:"agent"`
 	Source    Source    `json:"-"`
 }
 
-// Explicit returns the caller with [Anonymous] in the place of a principal that nothing says
-// anything about, and [AnonymousAgent] in that of an agent without a name: programs that
-// make calls themselves may leave both out.
+// Explicit returns the caller with defaults: an unset principal becomes [Anonymous], and an unset
+// agent id [AnonymousAgent]. Programs that make calls themselves may omit both.
 func (c Caller) Explicit() Caller {
 	if p := &c.Principal; p.ID == "" && p.Issuer == "" && (p.Kind == "" || p.Kind == KindAnonymous) {
 		c.Principal = Anonymous()
@@ -106,22 +104,19 @@ func (c Caller) Explicit() Caller {
 	return c
 }
 
-// ContradictionError says that a caller claims to be another agent than the one
-// that its credential is bound to. It is to be refused as forbidden (403), and
-// written down. It repeats neither id.
+// ContradictionError reports that a caller claims another agent than its credential is bound to.
+// Reject the request as forbidden (403) and audit it. The message contains neither id.
 type ContradictionError struct{}
 
-// Error says what to do.
+// Error returns the message with the fix.
 func (*ContradictionError) Error() string {
 	return "the credential is bound to another agent; claim that one, or none"
 }
 
-// Bind returns the agent that the caller is taken for: the one that the
-// credential is bound to, verified, when it is bound to one, and otherwise the
-// one that the caller claims, which is never verified. claimed holds what the
-// caller itself has said, and nothing that was made up in its place, such as the
-// name of its software. A claim that contradicts the binding is a
-// [*ContradictionError].
+// Bind returns the effective agent. If the credential is bound to an agent, that is the agent, and
+// it is verified; otherwise the claimed one is, unverified. Claimed must hold only what the caller
+// sent, without derived values such as the name of its software. A claim that contradicts the
+// binding is a [*ContradictionError].
 func (p *Principal) Bind(claimed Agent) (Agent, error) {
 	claimed.Verified = false
 	if p.Agent == "" {
@@ -134,7 +129,7 @@ func (p *Principal) Bind(claimed Agent) (Agent, error) {
 	return claimed, nil
 }
 
-// Clone returns a caller that shares nothing with c that could be changed.
+// Clone returns a deep copy.
 func (c Caller) Clone() Caller {
 	c.Agent = c.Agent.Clone()
 	c.Principal.Scopes, c.Principal.Groups = slices.Clone(c.Principal.Scopes), slices.Clone(c.Principal.Groups)
@@ -144,14 +139,13 @@ func (c Caller) Clone() Caller {
 	return c
 }
 
-// Clone returns an agent that shares nothing with a that could be changed.
+// Clone returns a deep copy.
 func (a Agent) Clone() Agent {
 	a.Metadata = maps.Clone(a.Metadata)
 	return a
 }
 
-// CloneValue returns a copy of decoded JSON that shares no map and no list with
-// it, for those who may change what they are given.
+// CloneValue returns a deep copy of decoded JSON, for callers that modify it.
 func CloneValue(value any) any {
 	switch value := value.(type) {
 	case map[string]any:
@@ -173,9 +167,8 @@ func CloneValue(value any) any {
 	}
 }
 
-// MarshalJSON encodes the agent as the RFC's AgentContext (section 10), under
-// the names that scripts and hooks see: agent_id, model, request_id, metadata
-// and verified. A model that is not named is null.
+// MarshalJSON encodes the agent as the RFC's AgentContext (section 10), with the names that scripts
+// and hooks use: agent_id, model, request_id, metadata and verified. An unset model is null.
 func (a Agent) MarshalJSON() ([]byte, error) {
 	seen := struct {
 		AgentID   string            `json:"agent_id"`

@@ -88,7 +88,7 @@ func (b *backend) Find(ctx context.Context, caller identity.Caller, name string)
 
 // Serves reports whether the caller may read the resource of a URI.
 func (b *backend) CanRead(ctx context.Context, caller identity.Caller, uri string) bool {
-	return b.engine.Serves(ctx, caller, uri)
+	return b.engine.CanRead(ctx, caller, uri)
 }
 
 // Follow has whoever has a resource tell when it changes.
@@ -100,12 +100,12 @@ func (b *backend) Watch(fn func(changed []string)) (stop func()) { return b.engi
 
 // Call carries a request out, until it ends or the life of the backend does.
 func (b *backend) Call(ctx context.Context, r call.Request) (call.Result, *mcp.Task) {
-	if r.Declined == nil {
+	if r.RejectErr == nil {
 		task, declined := b.asTask(ctx, r)
 		if task != nil {
 			return call.Result{Revision: b.Info().Revision}, task
 		}
-		r.Declined = declined
+		r.RejectErr = declined
 	}
 	running := lazyctx.WithCancel(ctx)
 	defer running.Cancel(nil)
@@ -165,10 +165,10 @@ func (l late) Answer(result call.Result) { l.to.Answer(withTTL(result)) }
 // withTTL bounds how long clients may keep a reply, and sets it for replies from files.
 func withTTL(r call.Result) call.Result {
 	r.TTL = min(r.TTL, steadyTTL)
-	if r.Steady {
+	if r.Static {
 		r.TTL = steadyTTL
 	}
-	r.Public = r.Public && r.Steady
+	r.Public = r.Public && r.Static
 	return r
 }
 

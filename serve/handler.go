@@ -29,7 +29,7 @@ type route struct {
 // the door itself, but for what is open to all: the probes, the metadata, and the pages
 // to which users come back.
 func (f *Front) routes(bodies, answers *httpguard.Budget) []route {
-	who, log, returns := f.access.door(), f.engine.Logger(), f.engine.Returns()
+	who, log, returns := f.access.door(), f.engine.Logger(), f.engine.OAuthCallbacks()
 	bounds := httpstream.Bounds{Unread: answers, Logger: log}
 	streams, messages := sse.New(f.mcp, sse.Options{Middleware: who, Bounds: bounds})
 	wire := rest.New(f.backend, rest.Options{Middleware: who, OnAgentMismatch: f.access.contradicted, Unread: answers})

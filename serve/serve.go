@@ -92,8 +92,8 @@ func New(e *engine.Server, o Options) *Front {
 	})}
 	who := newAccess(e)
 	f := &Front{engine: e, options: o, backend: b, mcp: mcp.New(b, mcp.Options{Logger: e.Logger(), OnAgentMismatch: who.contradicted}), access: who}
-	e.CountClients(f.clients)
-	e.JudgeStatus(f.access.judge)
+	e.SetClientCounter(f.clients)
+	e.SetStatusFilter(f.access.judge)
 	return f
 }
 
@@ -109,7 +109,7 @@ func (f *Front) Handler() (http.Handler, error) {
 }
 
 func (f *Front) handler(l engine.Listen) (http.Handler, error) {
-	returns := f.engine.Returns()
+	returns := f.engine.OAuthCallbacks()
 	door, err := httpguard.New(httpguard.Options{
 		Hosts: l.Hosts, Origins: l.Origins, JSONRPCPaths: []string{"/mcp", "/ws", "/sse", "/mcp/sse", "/messages"},
 		IsCallback: func(r *http.Request) bool { return returns(r) != nil },

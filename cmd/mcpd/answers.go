@@ -13,27 +13,27 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-// The methods by which a call asks.
+// The MCP methods of the input requests that a call may send.
 const (
 	methodElicit = "elicitation/create"
 	methodSample = "sampling/createMessage"
 	methodRoots  = "roots/list"
 )
 
-// declined is the answer of a person who does not want to answer, to every method.
+// declined is the response of a user who declines, valid for every method.
 const declined = `{"action":"decline"}`
 
-// maxAsked bounds how often a call may ask: a server that another person runs might never
-// come to an end.
+// maxAsked bounds the rounds of input requests of one call, since a remote server could
+// send them forever.
 const maxAsked = 100
 
-// answers are what call answers with what it is asked: from the command line, or from the
-// person at the terminal.
+// answers responds to the input requests of a call: with the values of --answer or by
+// asking the user at the terminal.
 type answers struct {
-	given map[string]json.RawMessage // of --answer, by the keys
+	given map[string]json.RawMessage // values of --answer, by key
 	used  map[string]bool
-	asked int     // how often the call has asked
-	talk  *dialog // nil where no person can be asked
+	asked int     // rounds of input requests so far
+	talk  *dialog // nil without a terminal
 }
 
 func answersOf(e env, pairs []string) (*answers, error) {
@@ -47,21 +47,22 @@ func answersOf(e env, pairs []string) (*answers, error) {
 			return nil, usage("--answer %s is given twice", printable(key))
 		}
 		if err := engine.CheckArguments([]byte(`{"answer":` + text + `}`)); err != nil || !json.Valid([]byte(text)) {
-			return nil, usage("--answer %s: the value is no JSON; text is written in double quotes, such as '\"yes\"'", printable(key))
+			return nil, usage("--answer %s: the value is not JSON; write text in double quotes, such as '\"yes\"'", printable(key))
 		}
 		a.given[key] = json.RawMessage(text)
 	}
-	if e.typed {
+	if e.stdinIsTerminal {
 		a.talk = newDialog(e)
 	}
 	return a, nil
 }
 
-// approvalKey is the key of the question whether a call is approved.
+// approvalKey is the key of the input request that asks for approval.
 const approvalKey = "approval"
 
-// can says what a server may ask. Of an approval that nobody can give it is not to wait for
-// an answer, and its audit log says so: its key is known without asking.
+// can returns the kinds of input requests that the server may send. It leaves out
+// "approval" if no approval can be given, so that the server does not wait for one and
+// its audit log records why.
 func (a *answers) can() []string {
 	can := []string{"form", "url", "sample", "roots"}
 	if a.talk != nil || a.given[approvalKey] != nil {
@@ -72,7 +73,7 @@ func (a *answers) can() []string {
 
 func (a *answers) to(requests []call.AskRequest) (map[string]json.RawMessage, error) {
 	if a.asked++; a.asked > maxAsked {
-		return nil, findings("the call has asked %d times, and goes on asking", maxAsked)
+		return nil, findings("the call has asked for input %d times; giving up", maxAsked)
 	}
 	made := make(map[string]json.RawMessage, len(requests))
 	var missing []string
@@ -96,21 +97,21 @@ func (a *answers) to(requests []call.AskRequest) (map[string]json.RawMessage, er
 		}
 	}
 	if missing != nil {
-		return nil, findings("the call asks, and nothing answers: answer at a terminal, or with --answer KEY=JSON for %s", strings.Join(missing, ", "))
+		return nil, findings("the call asks for input: answer at a terminal, or with --answer KEY=JSON for %s", strings.Join(missing, ", "))
 	}
 	return made, nil
 }
 
-// tellUnused notes answers that nothing asked for, which may not be meant.
+// tellUnused warns of --answer flags that no input request matched: they may be typos.
 func (a *answers) tellUnused(e env) {
 	for _, key := range slices.Sorted(maps.Keys(a.given)) {
 		if !a.used[key] {
-			fmt.Fprintf(e.stderr, "mcpd: nothing asked for the --answer %s\n", printable(key))
+			fmt.Fprintf(e.stderr, "mcpd: --answer %s matches no input request\n", printable(key))
 		}
 	}
 }
 
-// exampleOf says what is asked, and how it may be answered.
+// exampleOf describes the valid answers to a request.
 func exampleOf(r call.AskRequest) string {
 	switch r.Method {
 	case methodSample:
@@ -129,8 +130,8 @@ func exampleOf(r call.AskRequest) string {
 	return printable("an object of " + strings.Join(names, ", ") + ", or false")
 }
 
-// responseOf returns the answer to a request that a value of --answer stands for: the whole
-// of it, or what matters in it. true and false consent and refuse.
+// responseOf returns the response that a value of --answer means. A value is a full
+// response or its essential part; true accepts and false declines.
 func responseOf(r call.AskRequest, given json.RawMessage) (json.RawMessage, error) {
 	given = bytes.TrimSpace(given)
 	var members map[string]json.RawMessage
@@ -172,7 +173,7 @@ func responseOf(r call.AskRequest, given json.RawMessage) (json.RawMessage, erro
 	return nil, errors.New("write a list of URIs, or false")
 }
 
-// rootsOf returns the answer of a client with such roots: URIs, or objects as MCP has them.
+// rootsOf returns a roots/list response. Each element is a URI or an MCP root object.
 func rootsOf(list []any) (json.RawMessage, error) {
 	for i, root := range list {
 		if uri, isText := root.(string); isText {
@@ -182,9 +183,9 @@ func rootsOf(list []any) (json.RawMessage, error) {
 	return json.Marshal(map[string]any{"roots": list})
 }
 
-// sampled is the answer of a model that has written a text.
+// sampled returns a sampling response with the text.
 func sampled(text string) json.RawMessage {
-	// Text always encodes.
+	// A map of strings always encodes.
 	made, _ := json.Marshal(map[string]any{
 		"role": "assistant", "content": map[string]string{"type": "text", "text": text}, "model": "mcpd-call", "stopReason": "endTurn",
 	})

@@ -12,9 +12,8 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-// argumentsOf makes the arguments of a call: a JSON object, or pairs whose
-// values are read as the schema wants them. There is no schema when there is
-// no such tool.
+// argumentsOf returns the arguments of a call: the JSON object, or the pairs converted
+// to the types in schema. A nil schema means that the tool is unknown.
 func argumentsOf(object string, pairs []string, schema json.RawMessage) (json.RawMessage, error) {
 	if object != "" {
 		if len(pairs) > 0 {
@@ -36,7 +35,7 @@ func argumentsOf(object string, pairs []string, schema json.RawMessage) (json.Ra
 	args := make(map[string]json.RawMessage, len(texts))
 	for name, value := range texts {
 		if args[name], err = argument(value, types[name]); err != nil && schema != nil {
-			return nil, usage("the argument %s is no JSON: %v", name, err)
+			return nil, usage("the argument %s is not valid JSON: %v", name, err)
 		}
 	}
 	made, err := json.Marshal(args)
@@ -49,7 +48,7 @@ func argumentsOf(object string, pairs []string, schema json.RawMessage) (json.Ra
 	return made, nil
 }
 
-// textsOf makes arguments that are all of them texts: a JSON object, or pairs.
+// textsOf returns arguments that are all strings, from a JSON object or from pairs.
 func textsOf(object string, pairs []string) (json.RawMessage, error) {
 	if object != "" {
 		return argumentsOf(object, pairs, nil)
@@ -61,7 +60,7 @@ func textsOf(object string, pairs []string) (json.RawMessage, error) {
 	return json.Marshal(texts)
 }
 
-// pairsOf reads NAME=VALUE.
+// pairsOf parses NAME=VALUE pairs.
 func pairsOf(pairs []string) (map[string]string, error) {
 	values := make(map[string]string, len(pairs))
 	for _, pair := range pairs {
@@ -77,7 +76,7 @@ func pairsOf(pairs []string) (map[string]string, error) {
 	return values, nil
 }
 
-// typesOf returns what an input schema says of the types of its properties.
+// typesOf returns the type of each property of an input schema.
 func typesOf(schema json.RawMessage) (map[string]any, error) {
 	var declared struct {
 		Properties map[string]struct {
@@ -97,9 +96,9 @@ func typesOf(schema json.RawMessage) (map[string]any, error) {
 	return types, nil
 }
 
-// argument reads one value: text where the schema wants a string, and
-// elsewhere JSON where it is JSON, and text otherwise. Of what begins like an
-// array or an object and is none, it tells where it goes wrong.
+// argument converts one value: to a string if the schema wants one, else to JSON if it
+// is valid JSON, else to a string. A value that starts like an array or an object but
+// is not valid JSON is an error that names the position.
 func argument(value string, wanted any) (json.RawMessage, error) {
 	text, err := json.Marshal(value)
 	if err != nil || wanted == "string" {
@@ -116,8 +115,8 @@ func argument(value string, wanted any) (json.RawMessage, error) {
 	return text, place(value, err)
 }
 
-// place words where a text stops being JSON, in characters counted from 1,
-// without a piece of the text.
+// place describes the position of a JSON syntax error, in characters counted from 1. It
+// quotes nothing of the text.
 func place(value string, err error) error {
 	var syntax *json.SyntaxError
 	if !errors.As(err, &syntax) {
@@ -131,10 +130,10 @@ func place(value string, err error) error {
 	wrong, _ := utf8.DecodeRuneInString(value[before:])
 	switch {
 	case strings.HasSuffix(syntax.Error(), "object key string"):
-		return fmt.Errorf("character %d should begin a name in double quotes", at)
+		return fmt.Errorf("character %d must start a name in double quotes", at)
 	case wrong == '\'' || unicode.IsLetter(wrong):
-		return fmt.Errorf("character %d cannot stand there; text is written in double quotes", at)
+		return fmt.Errorf("character %d is unexpected; write text in double quotes", at)
 	default:
-		return fmt.Errorf("character %d cannot stand there", at)
+		return fmt.Errorf("character %d is unexpected", at)
 	}
 }

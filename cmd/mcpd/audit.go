@@ -22,9 +22,9 @@ import (
 func newAudit(e env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "audit",
-		Short: "Check and read what was written down of calls",
-		Long: `Audit checks and reads the log of calls that an audit block in mcpd.hcl asks
-for. It may be used while a server writes the log.`,
+		Short: "Verify, print and export the audit log",
+		Long: `Audit reads the log that the audit block of mcpd.hcl configures. It is safe to use
+while a server writes the log.`,
 		Example: `  mcpd audit verify
   mcpd audit tail --follow
   mcpd audit export --format csv --since 2026-07-01 > july.csv`,
@@ -35,11 +35,11 @@ for. It may be used while a server writes the log.`,
 	return cmd
 }
 
-// auditLog are the flags that say where a log is.
+// auditLog holds the flags that locate an audit log.
 type auditLog struct{ files files }
 
 func (l *auditLog) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&l.files.config, "config", "./mcpd.hcl", "read the operator's `FILE`, which says where the log is")
+	cmd.Flags().StringVar(&l.files.config, "config", "./mcpd.hcl", "read the path of the log from the configuration `FILE`")
 	_ = cmd.MarkFlagFilename("config", "hcl")
 	l.files.addVars(cmd)
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
@@ -51,8 +51,8 @@ func (l *auditLog) add(cmd *cobra.Command) {
 	cmd.ValidArgsFunction = cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault)
 }
 
-// path returns where the log is: at the operand, in the folder that the operand is, or
-// where the operator's file says.
+// path returns the path of the log: the operand, the only log in the directory that the
+// operand names, or the path in the configuration file.
 func (l *auditLog) path(e env, args []string) (string, error) {
 	if len(args) == 1 {
 		return logAt(e, args[0])
@@ -67,15 +67,15 @@ func (l *auditLog) path(e env, args []string) (string, error) {
 	}
 	folder := filepath.Dir(l.files.config)
 	name := filepath.ToSlash(filepath.Clean(l.files.config))
-	read := loader.ReadConfig(engine.Dir(e.at(folder)), name, vars)
+	read := loader.ReadConfig(engine.Dir(e.resolve(folder)), name, vars)
 	if read.Problems.HasErrors() {
-		if err := (diag.Printer{Sources: read.Sources, Color: e.colour}).Print(e.stderr, read.Problems); err != nil {
+		if err := (diag.Printer{Sources: read.Sources, Color: e.color}).Print(e.stderr, read.Problems); err != nil {
 			return "", err
 		}
-		return "", usage("%s has mistakes; name the log as PATH", name)
+		return "", usage("%s has errors; pass the PATH of the log", name)
 	}
 	if read.Config.Audit == nil {
-		return "", usage("%s has no audit block; name the log as PATH", name)
+		return "", usage("%s has no audit block; pass the PATH of the log", name)
 	}
 	if path := read.Config.Audit.Path; filepath.IsAbs(path) {
 		return path, nil
@@ -83,11 +83,11 @@ func (l *auditLog) path(e env, args []string) (string, error) {
 	return filepath.Join(folder, filepath.FromSlash(read.Config.Audit.Path)), nil
 }
 
-// unread returns the error of a log that cannot be read: one that is not there
-// was named wrong.
+// unread returns the error for a log that cannot be read. A missing log is a usage
+// error.
 func unread(path string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
-		return usage("there is no audit log at %s, or a part of it is gone: %v", path, err)
+		return usage("audit log %s is missing or incomplete: %v", path, err)
 	}
 	return findings("%v", err)
 }
@@ -97,16 +97,15 @@ func newAuditVerify(e env) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "verify [PATH]",
-		Short: "Check that nothing was changed in an audit log",
-		Long: `Verify reads an audit log from its first line to its last, and reports lines that
-were changed, moved, taken out or put in, files that are missing, and an end that
-was cut off. It needs the key of the log, which stands beside it.
+		Short: "Verify that an audit log was not changed",
+		Long: `Verify reads an audit log and reports records that were changed, moved, removed or
+inserted, missing files and a truncated end. It needs the key file beside the log.
 
-Whoever has that key can write a log that is good. Note the last line of what
-verify prints elsewhere: it names the youngest record and its code, by which a
-later log can be told from another.
+Anyone with that key can forge a valid log. Store the last line of the output on
+another machine: it names the latest record and its code, so that you can recognize a
+replaced log.
 
-The exit code is 1 when there are findings.`,
+The exit code is 1 if there are findings.`,
 		Example: `  mcpd audit verify
   mcpd audit verify audit/mcpd.jsonl --json`,
 		RunE: func(_ *cobra.Command, args []string) error { return verifyAudit(e, &l, args, asJSON) },
@@ -121,7 +120,7 @@ func verifyAudit(e env, l *auditLog, args []string, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	report, err := audit.Verify(e.at(path))
+	report, err := audit.Verify(e.resolve(path))
 	if err != nil {
 		return unread(path, err)
 	}
@@ -131,13 +130,12 @@ func verifyAudit(e env, l *auditLog, args []string, asJSON bool) error {
 		err = printAudit(e, report)
 	}
 	if err == nil && len(report.Findings) > 0 {
-		return &exitError{code: exitFindings} // the report has said it
+		return &exitError{code: exitFindings} // the report was printed
 	}
 	return err
 }
 
-// printAudit prints a report for people: a line for each finding, and a last one
-// that sums up.
+// printAudit prints a report for people: one line for each finding, then a summary.
 func printAudit(e env, r *audit.Report) error {
 	var b strings.Builder
 	for _, f := range r.Findings {
@@ -147,7 +145,7 @@ func printAudit(e env, r *audit.Report) error {
 		fmt.Fprintf(&b, "and %d more\n", r.More)
 	}
 	if r.Unfinished > 0 {
-		fmt.Fprintf(&b, "a last line of %s is not finished: it is being written, or its writer was killed\n", count(r.Unfinished, "byte"))
+		fmt.Fprintf(&b, "the last line is incomplete (%s): it is being written, or its writer was killed\n", count(r.Unfinished, "byte"))
 	}
 	verdict := "the log is good"
 	if n := len(r.Findings) + r.More; n > 0 {
@@ -161,7 +159,7 @@ func printAudit(e env, r *audit.Report) error {
 	return err
 }
 
-// auditExport are the flags of audit export.
+// auditExport holds the flags of audit export.
 type auditExport struct {
 	log                  auditLog
 	format, since, until string
@@ -171,10 +169,10 @@ func newAuditExport(e env) *cobra.Command {
 	var x auditExport
 	cmd := &cobra.Command{
 		Use:   "export [PATH]",
-		Short: "Print an audit log in a form for other programs",
-		Long: `Export prints the records of an audit log, or those of a span of time, as JSON
-lines, as CSV, or as requests of the OpenTelemetry protocol for logs in JSON, one a
-line. Lines that are no records are left out, and counted on standard error.`,
+		Short: "Print an audit log as JSON Lines, CSV or OTLP",
+		Long: `Export prints the records of an audit log, or of a time range. The formats are JSON
+Lines, CSV and OTLP log requests in JSON, one request per line. It skips lines that are
+not records, and prints their number on standard error.`,
 		Example: `  mcpd audit export --format csv > calls.csv
   mcpd audit export --format otlp-json --since 2026-07-28T09:00:00Z
   mcpd audit export --format jsonl --since 2026-07-01 --until 2026-08-01`,
@@ -182,8 +180,8 @@ line. Lines that are no records are left out, and counted on standard error.`,
 	}
 	x.log.add(cmd)
 	cmd.Flags().StringVar(&x.format, "format", string(audit.JSONL), "print as `FORMAT`: jsonl, csv or otlp-json")
-	cmd.Flags().StringVar(&x.since, "since", "", "leave out what was before `TIME`, such as 2026-07-28 or 2026-07-28T09:30:00Z")
-	cmd.Flags().StringVar(&x.until, "until", "", "leave out what was at `TIME` or later")
+	cmd.Flags().StringVar(&x.since, "since", "", "skip records before `TIME`, such as 2026-07-28 or 2026-07-28T09:30:00Z")
+	cmd.Flags().StringVar(&x.until, "until", "", "skip records at `TIME` or later")
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(formatNames(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
@@ -208,17 +206,17 @@ func (x *auditExport) run(e env, args []string) error {
 	if err != nil {
 		return err
 	}
-	strange, err := audit.Export(e.text(), e.at(path), audit.Format(x.format), span)
+	strange, err := audit.Export(e.text(), e.resolve(path), audit.Format(x.format), span)
 	if err != nil {
 		return unread(path, err)
 	}
 	if strange > 0 {
-		return findings("%s left out that are no records; mcpd audit verify tells where", count(strange, "line"))
+		return findings("%s skipped: not audit records; run mcpd audit verify to locate them", count(strange, "line"))
 	}
 	return nil
 }
 
-// spanOf reads the values of --since and --until.
+// spanOf parses the values of --since and --until.
 func spanOf(since, until string) (s audit.Span, err error) {
 	if s.Since, err = timeOf("--since", since); err != nil {
 		return s, err
@@ -227,7 +225,7 @@ func spanOf(since, until string) (s audit.Span, err error) {
 	return s, err
 }
 
-// timeOf reads a time of a flag: a day, which begins in UTC, or RFC 3339.
+// timeOf parses a time flag: a day, which starts at midnight UTC, or an RFC 3339 time.
 func timeOf(flag, text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -242,13 +240,13 @@ func timeOf(flag, text string) (time.Time, error) {
 	return t, nil
 }
 
-// auditTail are the flags of audit tail.
+// auditTail holds the flags of audit tail.
 type auditTail struct {
 	log    auditLog
 	lines  int
 	follow bool
 	asJSON bool
-	// unanswered leaves out all but approvals that nobody has given or refused.
+	// unanswered prints only approval requests without an answer.
 	unanswered bool
 }
 
@@ -257,10 +255,9 @@ func newAuditTail(e env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tail [PATH]",
 		Short: "Print the last records of an audit log",
-		Long: `Tail prints the last records of an audit log, the oldest first: when, what, who,
-and what became of it. It does not check them; mcpd audit verify does. With
---unanswered it prints the last approvals that were asked and that nobody has given
-or refused since.`,
+		Long: `Tail prints the last records of an audit log, oldest first: time, call, caller and
+outcome. It does not verify them; mcpd audit verify does. With --unanswered it prints
+the last approval requests that were neither granted nor refused.`,
 		Example: `  mcpd audit tail
   mcpd audit tail -n 100 --json audit/mcpd.jsonl
   mcpd audit tail --follow
@@ -269,9 +266,9 @@ or refused since.`,
 	}
 	t.log.add(cmd)
 	cmd.Flags().IntVarP(&t.lines, "lines", "n", 20, "print the last `N` records")
-	cmd.Flags().BoolVarP(&t.follow, "follow", "f", false, "print records as they are written, until a signal to stop")
-	cmd.Flags().BoolVar(&t.asJSON, "json", false, "print the lines as they were written")
-	cmd.Flags().BoolVar(&t.unanswered, "unanswered", false, "print approvals that were asked and not answered")
+	cmd.Flags().BoolVarP(&t.follow, "follow", "f", false, "print new records until interrupted")
+	cmd.Flags().BoolVar(&t.asJSON, "json", false, "print the lines of the log unchanged")
+	cmd.Flags().BoolVar(&t.unanswered, "unanswered", false, "print approval requests without an answer")
 	return cmd
 }
 
@@ -280,21 +277,21 @@ func (t *auditTail) run(e env, args []string) error {
 		return usage("-n takes a number from 0 to %d", audit.MaxTail)
 	}
 	if t.unanswered && t.follow {
-		return usage("--unanswered tells of what did not follow, and cannot be used with --follow")
+		return usage("--unanswered cannot be used with --follow")
 	}
 	path, err := t.log.path(e, args)
 	if err != nil {
 		return err
 	}
 	if t.unanswered {
-		if err := audit.Unanswered(e.at(path), t.lines, func(l *audit.Line) error { return t.print(e.text(), l) }); err != nil {
+		if err := audit.Unanswered(e.resolve(path), t.lines, func(l *audit.Line) error { return t.print(e.text(), l) }); err != nil {
 			return unread(path, err)
 		}
 		return nil
 	}
-	// Where nothing is to be printed, the last record is still what others follow.
+	// With -n 0 the last record is still read: --follow starts after it.
 	var last []*audit.Line
-	if err := audit.Tail(e.at(path), max(t.lines, 1), func(l *audit.Line) error {
+	if err := audit.Tail(e.resolve(path), max(t.lines, 1), func(l *audit.Line) error {
 		last = append(last, l)
 		return nil
 	}); err != nil {
@@ -312,9 +309,9 @@ func (t *auditTail) run(e env, args []string) error {
 	if len(last) > 0 {
 		seen = last[len(last)-1].Seq
 	}
-	ctx, _, stop := e.signals()
+	ctx, _, stop := e.service.signals()
 	defer stop()
-	return audit.Follow(ctx, e.at(path), seen, func(l *audit.Line) error { return t.print(e.text(), l) })
+	return audit.Follow(ctx, e.resolve(path), seen, func(l *audit.Line) error { return t.print(e.text(), l) })
 }
 
 func (t *auditTail) print(out io.Writer, l *audit.Line) error {

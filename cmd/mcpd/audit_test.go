@@ -12,7 +12,7 @@ import (
 	"github.com/mcpd/mcpd/internal/ops/audit"
 )
 
-// cmdAudited writes an audit log of so many calls, one a minute from 9:30 on.
+// cmdAudited writes an audit log of N calls, one per minute from 9:30 on.
 func cmdAudited(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: audited path number")

@@ -23,8 +23,8 @@ import (
 	"github.com/mcpd/mcpd/internal/auth/apikey"
 )
 
-// writeCertificate writes a certificate of 127.0.0.1 that signs itself, and its key, and
-// returns who trusts it.
+// writeCertificate writes a self-signed certificate for 127.0.0.1 and its key. It
+// returns a pool that trusts it.
 func writeCertificate(t *testing.T, dir string) *x509.CertPool {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -54,7 +54,7 @@ func writeCertificate(t *testing.T, dir string) *x509.CertPool {
 	return pool
 }
 
-// workplace is a folder with a tool and an operator's file.
+// workplace creates a directory with a tool and a configuration file.
 func workplace(t *testing.T, config string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -74,7 +74,7 @@ const (
 	tlsBlock  = "listen {\n  tls {\n    cert_file = \"cert.pem\"\n    key_file  = \"key.pem\"\n  }\n}\n"
 )
 
-// addKey adds the key of a principal to the file that the api_key blocks read.
+// addKey adds a key of a principal to the file that the api_key blocks read.
 func addKey(t *testing.T, dir, principal string) apikey.Key {
 	t.Helper()
 	key, err := apikey.Add(filepath.Join(dir, "keys.json"), apikey.Record{Name: "a", Principal: principal, Created: time.Now()})
@@ -84,9 +84,7 @@ func addKey(t *testing.T, dir, principal string) apikey.Key {
 	return key
 }
 
-// TestStrangersReachNoServerWithoutAuthenticationAndTLS has a server listen on all
-// addresses without either.
-func TestStrangersReachNoServerWithoutAuthenticationAndTLS(t *testing.T) {
+func TestServe_openAddressNeedsAuthAndTLS(t *testing.T) {
 	t.Parallel()
 	program := buildDaemon(t)
 	for name, config := range map[string]string{
@@ -106,9 +104,8 @@ func TestStrangersReachNoServerWithoutAuthenticationAndTLS(t *testing.T) {
 	}
 }
 
-// TestNoReloadTakesAuthenticationAwayFromStrangers: a reload without the block leaves
-// those from before in force.
-func TestNoReloadTakesAuthenticationAwayFromStrangers(t *testing.T) {
+// A reload without the auth block keeps the previous authentication in force.
+func TestReload_keepsAuthAndTLS(t *testing.T) {
 	t.Parallel()
 	dir := workplace(t, keysBlock+tlsBlock)
 	trusted := writeCertificate(t, dir)
@@ -138,7 +135,7 @@ func TestNoReloadTakesAuthenticationAwayFromStrangers(t *testing.T) {
 	if response, err := http.Get("http://127.0.0.1:" + port + "/healthz"); err == nil {
 		_ = response.Body.Close()
 		if response.StatusCode == http.StatusOK {
-			t.Error("it answers without TLS")
+			t.Error("the server answers without TLS")
 		}
 	}
 	save(t, filepath.Join(dir, "mcpd.hcl"), tlsBlock)
@@ -151,9 +148,9 @@ func TestNoReloadTakesAuthenticationAwayFromStrangers(t *testing.T) {
 	}
 }
 
-// TestNoReloadOpensAnAddressThatStrangersReach, although the operator does without TLS
-// there: who has to prove who they are has to as long as the server runs.
-func TestNoReloadOpensAnAddressThatStrangersReach(t *testing.T) {
+// A reload that removes authentication fails on an open address, even if the operator
+// accepts the address without TLS.
+func TestReload_keepsAuthOnOpenAddress(t *testing.T) {
 	t.Parallel()
 	dir := workplace(t, keysBlock)
 	addKey(t, dir, "ada")
@@ -180,11 +177,11 @@ func TestNoReloadOpensAnAddressThatStrangersReach(t *testing.T) {
 	}
 }
 
-// TestUsersOfTheMachineAreTheirOwnPrincipals on a socket, and others are not let in.
-func TestUsersOfTheMachineAreTheirOwnPrincipals(t *testing.T) {
+// Users of a Unix socket get their own principals; unknown users are rejected.
+func TestSocket_peerPrincipals(t *testing.T) {
 	t.Parallel()
 	if !knowsPeers {
-		t.Skip("SKIPPED: the users of a socket are not known on this system")
+		t.Skip("SKIPPED: this system does not report socket peers")
 	}
 	program := buildDaemon(t)
 	me := os.Getuid()
@@ -208,5 +205,5 @@ func TestUsersOfTheMachineAreTheirOwnPrincipals(t *testing.T) {
 	}
 }
 
-// knowsPeers says that this system tells who holds the other end of a socket.
+// knowsPeers reports whether the system supports socket peer credentials.
 const knowsPeers = runtime.GOOS == "linux"

@@ -35,17 +35,17 @@ func (g *guarded) dial(header http.Header) *websocket.Conn {
 	return socket
 }
 
-// until waits for a status of REST.
+// until waits for a REST request to get the status want.
 func (g *guarded) until(want int, header http.Header) {
 	g.t.Helper()
 	for end := time.Now().Add(patience); g.status(routes[8], header) != want; time.Sleep(pollPause) {
 		if time.Now().After(end) {
-			g.t.Fatalf("the status is never %d", want)
+			g.t.Fatalf("status %d not seen", want)
 		}
 	}
 }
 
-// pingsUntilClosed pings over a WebSocket, and returns why it is closed.
+// pingsUntilClosed pings over a WebSocket and returns the close error.
 func pingsUntilClosed(socket *websocket.Conn) error {
 	for {
 		if err := socket.WriteMessage(websocket.TextMessage, []byte(`{"jsonrpc":"2.0","id":1,"method":"ping"}`)); err != nil && !errors.Is(err, websocket.ErrCloseSent) {
@@ -58,8 +58,8 @@ func pingsUntilClosed(socket *websocket.Conn) error {
 	}
 }
 
-// listen opens a stream, and returns where it is told that it has ended: an error when
-// the server has never ended it.
+// listen opens a stream. The channel gets nil when the server ends the stream, or an
+// error.
 func (g *guarded) listen(header http.Header) <-chan error {
 	g.t.Helper()
 	ctx, cancel := context.WithTimeout(g.t.Context(), patience)
@@ -98,12 +98,12 @@ func (g *guarded) listen(header http.Header) <-chan error {
 	return ended
 }
 
-// wantWritten wants the audit log to tell of a key by these events, in this order.
+// wantWritten checks the events of a key in the audit log, in order.
 func (g *guarded) wantWritten(id string, want ...string) {
 	g.t.Helper()
 	ctx, cancel := context.WithTimeout(g.t.Context(), patience)
 	defer cancel()
-	all := errors.New("all was written")
+	all := errors.New("all events found")
 	var got []string
 	err := audit.Follow(ctx, filepath.Join(filepath.Dir(g.keys), "audit", "mcpd.jsonl"), 0, func(l *audit.Line) error {
 		var event struct {
@@ -122,13 +122,13 @@ func (g *guarded) wantWritten(id string, want ...string) {
 		return nil
 	})
 	if !errors.Is(err, all) {
-		g.t.Errorf("of the key the audit log tells %q, want %q; %v", got, want, err)
+		g.t.Errorf("audit events of the key: %q, want %q; %v", got, want, err)
 	}
 }
 
-// TestOpenConnectionsEndWithTheKeyThatOpenedThem: as soon as anything is to be said on
-// them, in either direction. The audit log tells of the key.
-func TestOpenConnectionsEndWithTheKeyThatOpenedThem(t *testing.T) {
+// Revoking a key closes its open connections at the next message in either direction,
+// and the audit log records it.
+func TestConnections_closeWithTheirKey(t *testing.T) {
 	t.Parallel()
 	g := serveGuarded(t, idptest.NewKey("k1", "ES256"))
 	key := g.add(apikey.Record{Name: "ci", Principal: "ci"})
@@ -139,14 +139,14 @@ func TestOpenConnectionsEndWithTheKeyThatOpenedThem(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := pingsUntilClosed(socket); !websocket.IsCloseError(err, websocket.ClosePolicyViolation) {
-		t.Errorf("the WebSocket ends with %v", err)
+		t.Errorf("the WebSocket closed with %v", err)
 	}
 	g.tellUntil(ended)
 	g.wantWritten(id, "key.added", "key.revoked")
 }
 
-// TestOpenConnectionsEndWhenCredentialsAreDemanded, which they were opened without.
-func TestOpenConnectionsEndWhenCredentialsAreDemanded(t *testing.T) {
+// Open anonymous connections close when authentication becomes required.
+func TestConnections_closeWhenAuthRequired(t *testing.T) {
 	t.Parallel()
 	g := serveGuarded(t, idptest.NewKey("k1", "ES256"))
 	file := filepath.Join(filepath.Dir(g.keys), "mcpd.hcl")
@@ -164,12 +164,12 @@ func TestOpenConnectionsEndWhenCredentialsAreDemanded(t *testing.T) {
 	socket, ended := g.dial(nil), g.listen(http.Header{})
 	write(demanding)
 	if err := pingsUntilClosed(socket); !websocket.IsCloseError(err, websocket.ClosePolicyViolation) {
-		t.Errorf("the WebSocket ends with %v", err)
+		t.Errorf("the WebSocket closed with %v", err)
 	}
 	g.tellUntil(ended)
 }
 
-// tellUntil changes the tools, of which listeners are told, until one has gone.
+// tellUntil changes the tools, which notifies listeners, until the stream ends.
 func (g *guarded) tellUntil(ended <-chan error) {
 	g.t.Helper()
 	for i, end := 0, time.Now().Add(patience); time.Now().Before(end); i++ {
@@ -177,7 +177,7 @@ func (g *guarded) tellUntil(ended <-chan error) {
 		select {
 		case err := <-ended:
 			if err != nil {
-				g.t.Errorf("the stream has not ended: %v", err)
+				g.t.Errorf("the stream is still open: %v", err)
 			}
 			return
 		default:
@@ -186,5 +186,5 @@ func (g *guarded) tellUntil(ended <-chan error) {
 		save(g.t, path, fmt.Sprintf("tool \"more%d\" {\n  run = \"return 1\"\n}\n", i))
 		g.status(routes[8], http.Header{})
 	}
-	g.t.Error("the stream never ends")
+	g.t.Error("the stream stayed open")
 }

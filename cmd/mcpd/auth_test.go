@@ -20,7 +20,7 @@ import (
 	"github.com/mcpd/mcpd/internal/auth/authn/idptest"
 )
 
-// guarded is a daemon that takes keys and tokens, and what is sent to it.
+// guarded is a daemon that accepts API keys and tokens.
 type guarded struct {
 	*daemon
 	t        *testing.T
@@ -35,11 +35,11 @@ func serveGuarded(t *testing.T, signers ...*idptest.Key) *guarded {
 	return serveGuardedWith(t, "", signers...)
 }
 
-// serveGuardedWith has more in the operator's file.
+// serveGuardedWith adds more to the configuration file.
 func serveGuardedWith(t *testing.T, more string, signers ...*idptest.Key) *guarded {
 	t.Helper()
 	g := &guarded{t: t, provider: idptest.New(t, signers...), keys: filepath.Join(t.TempDir(), "keys.json")}
-	g.add(apikey.Record{Name: "first", Principal: "first"}) // so that there is a file
+	g.add(apikey.Record{Name: "first", Principal: "first"}) // creates the file
 	dir := filepath.Dir(g.keys)
 	for name, text := range map[string]string{
 		"mcpd.hcl": fmt.Sprintf("audit { path = \"audit/mcpd.jsonl\" }\nauth \"api_key\" \"ops\" {}\nauth \"oidc\" \"corp\" {\n  issuer   = %q\n  audience = %q\n}\n", g.provider.Issuer(), audience) + more,
@@ -62,7 +62,7 @@ func serveGuardedWith(t *testing.T, more string, signers ...*idptest.Key) *guard
 	return g
 }
 
-// add makes a key, and returns it as it is sent.
+// add creates a key and returns its text.
 func (g *guarded) add(known apikey.Record) string {
 	g.t.Helper()
 	known.Created = time.Now()
@@ -73,7 +73,7 @@ func (g *guarded) add(known apikey.Record) string {
 	return key.Plaintext()
 }
 
-// claims are those of a good token, with some changed; nil takes one out.
+// claims returns the claims of a valid token with some changes; nil removes a claim.
 func (g *guarded) claims(changed map[string]any) map[string]any {
 	now := time.Now()
 	all := map[string]any{"iss": g.provider.Issuer(), "aud": audience, "sub": "ada", "iat": now.Unix(), "exp": now.Add(time.Hour).Unix()}
@@ -85,7 +85,7 @@ func (g *guarded) claims(changed map[string]any) map[string]any {
 	return all
 }
 
-// route is a way into the server.
+// route is a request to an entry point of the server.
 type route struct{ name, method, path, body string }
 
 const modernCall = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"whoami","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`
@@ -103,7 +103,7 @@ var routes = []route{
 	{"REST, a call", "POST", "/mcp/execute", `{"tool":"whoami","arguments":{}}`},
 }
 
-// enters sends a request over a route and returns the status of the answer.
+// enters sends a request over a route and returns the status and the header.
 func (g *guarded) enters(r route, header http.Header) (int, http.Header) {
 	g.t.Helper()
 	ctx, cancel := context.WithTimeout(g.t.Context(), patience)
@@ -137,9 +137,8 @@ func (g *guarded) enters(r route, header http.Header) (int, http.Header) {
 
 func bearer(text string) http.Header { return http.Header{"Authorization": {"Bearer " + text}} }
 
-// TestNoRouteLetsInWhoProvesNothing: every way to prove who calls, in every way in which
-// it may be wrong, on every route. What is right gets in on all of them.
-func TestNoRouteLetsInWhoProvesNothing(t *testing.T) {
+// Every route rejects every invalid credential and accepts every valid one.
+func TestAuth_everyRouteAndCredential(t *testing.T) {
 	t.Parallel()
 	signer, stranger := idptest.NewKey("k1", "RS256"), idptest.NewKey("k2", "RS256")
 	g := serveGuarded(t, signer)
@@ -155,7 +154,7 @@ func TestNoRouteLetsInWhoProvesNothing(t *testing.T) {
 	expired := g.add(apikey.Record{Name: "expired", Principal: "ci", Expires: time.Now().Add(-time.Minute)})
 	ended := time.Now().Add(-2 * time.Minute).Unix()
 	valid := token(signer, nil)
-	// The file of keys is read within a second.
+	// The server reads the file of keys within a second.
 	g.until(http.StatusOK, bearer(good))
 	for _, r := range routes {
 		for name, header := range map[string]http.Header{"a key": bearer(good), "a key in its own header": {"X-Api-Key": {good}}, "a token": bearer(valid)} {
@@ -203,7 +202,7 @@ func (g *guarded) status(r route, header http.Header) int {
 	return status
 }
 
-// query is what joins a member to the query of a path.
+// query appends a member to the query of a path.
 func query(path string) string {
 	if strings.Contains(path, "?") {
 		return "&"
@@ -211,15 +210,15 @@ func query(path string) string {
 	return "?"
 }
 
-// TestWhoMayEnterIsToldWhereToAsk: the metadata of the server is open to everybody, and
-// so are the probes, which tell strangers no lines of files.
-func TestWhoMayEnterIsToldWhereToAsk(t *testing.T) {
+// The metadata of the server and the health probes are public. Probes do not show lines
+// of files.
+func TestAuth_metadata(t *testing.T) {
 	t.Parallel()
 	g := serveGuarded(t, idptest.NewKey("k1", "ES256"))
 	_, header := g.enters(routes[0], http.Header{})
 	const where = "https://mcp.example.com/.well-known/oauth-protected-resource/mcp"
 	if got := header.Get("WWW-Authenticate"); !strings.Contains(got, `resource_metadata="`+where+`"`) {
-		t.Errorf("the challenge is %s", got)
+		t.Errorf("challenge: %s", got)
 	}
 	for path, want := range map[string]int{
 		"/.well-known/oauth-protected-resource": 200, "/.well-known/oauth-protected-resource/mcp": 200,
@@ -230,14 +229,14 @@ func TestWhoMayEnterIsToldWhereToAsk(t *testing.T) {
 			t.Errorf("%s: %d, %v", path, status, err)
 		}
 		if strings.HasSuffix(path, "/mcp") && !strings.Contains(string(body), `"authorization_servers":["`+g.provider.Issuer()+`"]`) {
-			t.Errorf("the metadata are %s", body)
+			t.Errorf("metadata: %s", body)
 		}
 	}
 }
 
-// TestABoundCredentialIsThatAgent, verified, and who claims to be another with it is
-// refused on every wire.
-func TestABoundCredentialIsThatAgent(t *testing.T) {
+// A bound credential implies its agent, verified. A claim of another agent is rejected
+// on every transport.
+func TestAuth_boundAgent(t *testing.T) {
 	t.Parallel()
 	g := serveGuarded(t, idptest.NewKey("k1", "ES256"))
 	key := g.add(apikey.Record{Name: "bot", Principal: "ci", Agent: "bot-7"})
@@ -275,8 +274,8 @@ func TestABoundCredentialIsThatAgent(t *testing.T) {
 	}
 }
 
-// TestMetricsAreForWhoMayWatch, as they name the tools of all and count what all do.
-func TestMetricsAreForWhoMayWatch(t *testing.T) {
+// Metrics name all tools and count all calls, so they need a permission.
+func TestMetrics_needPermission(t *testing.T) {
 	t.Parallel()
 	g := serveGuarded(t, idptest.NewKey("k1", "ES256"))
 	plain, watcher := g.add(apikey.Record{Name: "a", Principal: "a"}), g.add(apikey.Record{Name: "w", Principal: "w", Scopes: []string{"mcpd:metrics"}})
@@ -287,7 +286,7 @@ func TestMetricsAreForWhoMayWatch(t *testing.T) {
 			header = bearer(credential)
 		}
 		if got := g.status(route{"metrics", "GET", "/metrics", ""}, header); got != want {
-			t.Errorf("the status is %d, want %d", got, want)
+			t.Errorf("status %d, want %d", got, want)
 		}
 	}
 }
@@ -317,9 +316,9 @@ const telling = `tool "tells" {
 }
 `
 
-// TestNoCredentialOfACallerGoesOut: what a client proves itself by reaches no server that
-// a tool asks, neither by what the tool knows nor by the request.
-func TestNoCredentialOfACallerGoesOut(t *testing.T) {
+// The credential of a client must not reach a server that a tool calls, neither through
+// script globals nor through request headers.
+func TestCredentials_notSentByTools(t *testing.T) {
 	t.Parallel()
 	signer := idptest.NewKey("k1", "ES256")
 	g := serveGuarded(t, signer)
@@ -356,13 +355,14 @@ func TestNoCredentialOfACallerGoesOut(t *testing.T) {
 	for _, text := range sent {
 		for what, part := range map[string]string{"the key": secret, "the signature of the token": signature, "the claims of the token": strings.Split(token, ".")[1]} {
 			if strings.Contains(text, part) {
-				t.Errorf("%s went out: %s", what, text)
+				t.Errorf("%s was sent: %s", what, text)
 			}
 		}
 	}
 }
 
-// callsTelling calls the tool with each proof over several wires, and returns how often.
+// callsTelling calls the tool with each credential over several transports. It returns
+// the number of calls.
 func (g *guarded) callsTelling(proofs ...http.Header) (made int) {
 	g.t.Helper()
 	const params = `{"name":"tells","arguments":{}}`

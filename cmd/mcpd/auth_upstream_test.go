@@ -18,17 +18,17 @@ import (
 	"github.com/mcpd/mcpd/internal/auth/authn/idptest"
 )
 
-// scribe is an upstream server that writes down all that it is sent.
+// scribe is an upstream server that records all requests.
 type scribe struct {
 	*mcp.Server
 	name, url string
 
 	mu   sync.Mutex
 	sent []string
-	news chan struct{} // something was sent
+	news chan struct{} // receives after each request
 }
 
-// newScribe serves one until the test ends.
+// newScribe starts a scribe that stops with the test.
 func newScribe(t *testing.T, name string, o *mcp.StreamableHTTPOptions) *scribe {
 	l := &scribe{name: name, news: make(chan struct{}, 1), Server: mcp.NewServer(&mcp.Implementation{Name: name, Version: "1"}, &mcp.ServerOptions{
 		CompletionHandler: func(context.Context, *mcp.CompleteRequest) (*mcp.CompleteResult, error) {
@@ -59,7 +59,7 @@ func newScribe(t *testing.T, name string, o *mcp.StreamableHTTPOptions) *scribe 
 	return l
 }
 
-// writes writes a request down, headers and body, before it is answered.
+// writes records a request, headers and body, before it is handled.
 func (l *scribe) writes(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -75,7 +75,7 @@ func (l *scribe) writes(next http.Handler) http.Handler {
 	})
 }
 
-// count returns how often a method was sent.
+// count returns the number of requests of a method.
 func (l *scribe) count(method string) (n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -87,7 +87,7 @@ func (l *scribe) count(method string) (n int) {
 	return n
 }
 
-// relists has the server change its list of tools, and waits until that is read again.
+// relists changes the tool list of the server and waits for mcpd to read it.
 func (l *scribe) relists(t *testing.T) {
 	t.Helper()
 	before := l.count("tools/list")
@@ -100,30 +100,29 @@ func (l *scribe) relists(t *testing.T) {
 		select {
 		case <-l.news:
 		case <-ctx.Done():
-			t.Fatalf("%s is not asked again for its tools", l.name)
+			t.Fatalf("the tools of %s were not listed again", l.name)
 		}
 	}
 }
 
-// block is the block that names the server, with a credential of its own.
+// block returns the upstream block of the server, with its own credential.
 func (l *scribe) block() string {
 	return fmt.Sprintf("upstream %q {\n  url = %q\n  pin = \"off\"\n  ask = [\"elicit\"]\n  header \"Authorization\" { value = \"Bearer ${secret.own}\" }\n}\n", l.name, l.url)
 }
 
-// proof is how a client proves who it is: headers of all that it sends.
+// proof adds the headers of a credential to all requests.
 type proof struct{ http.Header }
 
-// RoundTrip sends a request with the proof.
+// RoundTrip sends a request with the credential.
 func (p proof) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	maps.Copy(r.Header, p.Header)
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// TestNoCredentialOfACallerGoesToAnUpstream: what a client proves itself by reaches no
-// server behind this one, of either era, in nothing that the client has it asked: neither
-// in a header nor in an address nor in a body.
-func TestNoCredentialOfACallerGoesToAnUpstream(t *testing.T) {
+// The credential of a client must not reach an upstream server of either protocol era:
+// neither in a header nor in a URL nor in a body.
+func TestCredentials_notSentToUpstreams(t *testing.T) {
 	t.Parallel()
 	scribes := []*scribe{newScribe(t, "sessions", nil), newScribe(t, "stateless", &mcp.StreamableHTTPOptions{Stateless: true})}
 	signer := idptest.NewKey("k1", "ES256")
@@ -153,7 +152,7 @@ func TestNoCredentialOfACallerGoesToAnUpstream(t *testing.T) {
 	}
 }
 
-// callsBehind has a client of a revision ask each server for all that there is.
+// callsBehind makes a client of a revision call everything on each server.
 func (g *guarded) callsBehind(p proof, revision string, scribes []*scribe) {
 	g.t.Helper()
 	ctx, cancel := context.WithTimeout(g.t.Context(), patience)
@@ -182,7 +181,7 @@ func (g *guarded) callsBehind(p proof, revision string, scribes []*scribe) {
 			result, err := session.CallTool(ctx, &mcp.CallToolParams{Meta: meta, Name: l.name + "_" + tool})
 			want("a call", err)
 			if result.IsError {
-				g.t.Errorf("%s of %s has failed: %v", tool, l.name, result.Content[0])
+				g.t.Errorf("%s of %s failed: %v", tool, l.name, result.Content[0])
 			}
 		}
 		_, err := session.GetPrompt(ctx, &mcp.GetPromptParams{Meta: meta, Name: l.name + "_plan"})
@@ -205,27 +204,27 @@ func (g *guarded) callsBehind(p proof, revision string, scribes []*scribe) {
 	}
 }
 
-// wantsNone wants what the server was sent to be all that callers have asked, in its own
-// revision, with the credential of the block and none of theirs.
+// wantsNone checks that the server got the requests of all callers, in its own
+// revision, with the credential of the block and no credential of a caller.
 func (l *scribe) wantsNone(t *testing.T, revision string, callers int, credentials map[string]string) {
 	t.Helper()
 	for method, each := range map[string]int{"tools/call": 4, "prompts/get": 1, "resources/read": 1, "completion/complete": 1} {
 		if n := l.count(method); n < each*callers {
-			t.Errorf("%s: %s has come %d times of %d callers", l.name, method, n, callers)
+			t.Errorf("%s: %s was received %d times from %d callers", l.name, method, n, callers)
 		}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if all := strings.Join(l.sent, "\n"); !strings.Contains(all, `"Mcp-Protocol-Version":["`+revision+`"]`) || !strings.Contains(all, `"action":"accept"`) {
-		t.Errorf("%s speaks no %s, or is not answered: %s", l.name, revision, all)
+		t.Errorf("%s does not use revision %s, or got no response: %s", l.name, revision, all)
 	}
 	for _, text := range l.sent {
 		if !strings.Contains(text, `"Authorization":["Bearer of-the-block"]`) || strings.Contains(text, `"Cookie":`) || strings.Contains(text, `"X-Api-Key":`) {
-			t.Errorf("%s is sent other proofs than that of its block: %s", l.name, text)
+			t.Errorf("%s got a credential other than that of its block: %s", l.name, text)
 		}
 		for what, part := range credentials {
 			if strings.Contains(text, part) {
-				t.Errorf("%s went to %s: %s", what, l.name, text)
+				t.Errorf("%s was sent to %s: %s", what, l.name, text)
 			}
 		}
 	}

@@ -13,9 +13,8 @@ import (
 	"github.com/mcpd/mcpd/serve"
 )
 
-// BenchmarkSaveToServed is the time from the save of one file of a thousand to
-// the snapshot that serves it: the notification, the quiet time that joins
-// several saves into one reload, and the reload.
+// BenchmarkSaveToServed measures the time from saving one of a thousand files to
+// serving its snapshot: notification, debounce and reload.
 func BenchmarkSaveToServed(b *testing.B) {
 	folder := filepath.Join(b.TempDir(), "tools.d")
 	if err := os.Mkdir(folder, 0o755); err != nil {

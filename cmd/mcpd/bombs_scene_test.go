@@ -19,18 +19,18 @@ import (
 	"time"
 )
 
-// bombs is a server of testdata/bombs, and the one that its tools ask.
+// bombs is a server of testdata/bombs with the site that its tools call.
 type bombs struct {
 	*daemon
-	tools []string // those that are bombs
-	// timeouts and ends are those of the bombs.
+	tools []string // tools that are bombs
+	// timeouts and ends hold the timeout and the expected errors of each bomb.
 	timeouts map[string]time.Duration
 	ends     map[string]*regexp.Regexp
 
 	mu    sync.Mutex
-	posts map[string]int // by their path
-	waits chan struct{}  // has one element for each request that waits
-	let   chan struct{}  // closed when those may go on
+	posts map[string]int // requests by path
+	waits chan struct{}  // one element for each waiting request
+	let   chan struct{}  // closed to release the waiting requests
 }
 
 // serveBombs starts the server with the executor of mcpd serve.
@@ -67,7 +67,7 @@ func serveBombs(t *testing.T) *bombs {
 			b.know(t, name, string(text), memory)
 		}
 		text = bytes.ReplaceAll(text, []byte("127.0.0.1:9"), []byte(loop.Listener.Addr().String()))
-		if os.Getenv("MCPD_LONG") == "" { // else what bombs delay for a second has failed
+		if os.Getenv("MCPD_LONG") == "" { // otherwise a bomb that delays for a second is a failure
 			text = bytes.Replace(text, []byte("tool \"add\" {\n"), []byte("tool \"add\" {\n  timeout = \"20s\"\n"), 1)
 		}
 		if err := os.WriteFile(file, text, 0o600); err != nil {
@@ -85,7 +85,7 @@ func serveBombs(t *testing.T) *bombs {
 	return b
 }
 
-// know takes the bombs of a file, whose bodies may have so many MiB of memory.
+// know registers the bombs of a file. memory is the limit for a script in MiB.
 func (b *bombs) know(t *testing.T, file, text, memory string) {
 	for _, tool := range regexp.MustCompile(`(?m)^tool "(.*)" \{\n  timeout = "(.*)"`).FindAllStringSubmatch(text, -1) {
 		timeout, err := time.ParseDuration(tool[2])
@@ -101,12 +101,12 @@ func (b *bombs) know(t *testing.T, file, text, memory string) {
 		b.timeouts[tool[1]] = timeout
 	}
 	if n := strings.Count(text, "\ntool "); n != strings.Count(text, "\n  timeout ") {
-		t.Fatalf("not each of %d bombs has a timeout in its first line", n)
+		t.Fatalf("some of %d bombs have no timeout in the first line", n)
 	}
 }
 
-// ServeHTTP counts what is posted, and has others wait. One answer is as deep as
-// an engine does not bear.
+// ServeHTTP counts requests and makes some wait. One response is nested too deeply for
+// an engine.
 func (b *bombs) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/deep" {
 		_, _ = io.WriteString(w, strings.Repeat("[", 1e6)+strings.Repeat("]", 1e6))
@@ -125,13 +125,13 @@ func (b *bombs) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	b.posts[r.URL.Path]++
 }
 
-// fault is how a call has failed; the zero fault is that of one that has not.
+// fault is the error of a failed call, zero for a successful one.
 type fault struct{ Code, Message string }
 
-// isRefusal reports whether the call has not begun, since too many others compute.
+// isRefusal reports whether the call was shed before it started.
 func (f fault) isRefusal() bool { return strings.Contains(f.Message, "overloaded") }
 
-// try calls a tool, and returns the text of its result.
+// try calls a tool and returns the text of its result.
 func (b *bombs) try(tool, arguments string) (text string, f fault, err error) {
 	status, body, err := b.modern("tools/call", fmt.Sprintf(`{"name":%q,"arguments":%s}`, tool, arguments))
 	if err != nil {
@@ -146,7 +146,7 @@ func (b *bombs) try(tool, arguments string) (text string, f fault, err error) {
 		}
 	}
 	if i := bytes.LastIndex(body, []byte("data: ")); i >= 0 {
-		body = body[i+len("data: "):] // the result of a call that told its progress
+		body = body[i+len("data: "):] // the result of a call that sent progress
 	}
 	if err := json.Unmarshal(body, &answer); err != nil || status != http.StatusOK || len(answer.Result.Content) == 0 {
 		return "", f, fmt.Errorf("%d %.200s: %w", status, body, err)
@@ -154,8 +154,8 @@ func (b *bombs) try(tool, arguments string) (text string, f fault, err error) {
 	return answer.Result.Content[0].Text, answer.Result.Meta.Error, nil
 }
 
-// work keeps connections busy with what tools ought to do, until stop is
-// called, which tells what has failed.
+// work keeps connections busy with well-behaved calls until stop is called. stop
+// reports their failures.
 func (b *bombs) work(t *testing.T, connections int) (stop func()) {
 	var over atomic.Bool
 	var calls atomic.Int64
@@ -179,9 +179,9 @@ func (b *bombs) work(t *testing.T, connections int) (stop func()) {
 				t.Errorf("%s was posted %d times", path, n)
 			}
 		}
-		t.Logf("%d calls beside them", calls.Load())
+		t.Logf("%d concurrent calls", calls.Load())
 		if calls.Load() < int64(len(b.tools)) {
-			t.Error("the bombs exploded beside hardly any calls")
+			t.Error("too few calls ran beside the bombs")
 		}
 	}
 }
@@ -189,14 +189,14 @@ func (b *bombs) work(t *testing.T, connections int) (stop func()) {
 func (b *bombs) add(t *testing.T, x, y int) {
 	got, f, err := b.try("add", fmt.Sprintf(`{"a":%d,"b":%d}`, x, y))
 	if want := fmt.Sprintf(`{"sum":%d}`, x+y); err != nil || f != (fault{}) || got != want {
-		t.Errorf("%d and %d are %s: %v, %v", x, y, got, f, err)
+		t.Errorf("%d + %d = %s: %v, %v", x, y, got, f, err)
 	}
 }
 
 func (b *bombs) post(t *testing.T, id string) {
 	got, f, err := b.try("post", fmt.Sprintf(`{"id":%q}`, id))
 	if want := `{"statuses":[200,200],"sum":49995000}`; err != nil || f != (fault{}) || got != want {
-		t.Errorf("post %s is %s: %v, %v", id, got, f, err)
+		t.Errorf("post %s returned %s: %v, %v", id, got, f, err)
 		return
 	}
 	b.mu.Lock()
@@ -206,10 +206,10 @@ func (b *bombs) post(t *testing.T, id string) {
 	}
 }
 
-// mostWorkers is how many processes may run bodies at once.
+// mostWorkers is the maximum number of processes that run scripts at once.
 const mostWorkers = 8
 
-// stat returns the fields of a process behind its name: its state, its parent.
+// stat returns the fields of /proc/ID/stat after the name: state, parent, and so on.
 func stat(id int) ([]string, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", id))
 	if err != nil {
@@ -218,13 +218,12 @@ func stat(id int) ([]string, error) {
 	return strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:])), nil
 }
 
-// processes returns the ids of the processes that the server has started, and
-// that have not been buried.
+// processes returns the ids of the child processes of the server that were not reaped.
 func (b *bombs) processes(t *testing.T) (ids []int) {
 	t.Helper()
 	all, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil || len(all) == 0 {
-		t.Skip("SKIPPED: this system does not tell which processes there are")
+		t.Skip("SKIPPED: this system has no /proc")
 	}
 	for _, dir := range all {
 		id, _ := strconv.Atoi(filepath.Base(dir))
@@ -235,8 +234,8 @@ func (b *bombs) processes(t *testing.T) (ids []int) {
 	return ids
 }
 
-// few returns the processes that the server has once those have ended that it has
-// killed: calls do not wait for that.
+// few waits for killed processes to exit and returns the remaining ones. Calls do not
+// wait for that.
 func (b *bombs) few(t *testing.T) (ids []int) {
 	t.Helper()
 	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
@@ -250,7 +249,7 @@ func (b *bombs) few(t *testing.T) (ids []int) {
 	return ids
 }
 
-// memory returns how much memory the server has, and the most it ever had, in bytes.
+// memory returns the current and the peak memory of the server, in bytes.
 func (b *bombs) memory(t *testing.T) (now, most int) {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", b.cmd.Process.Pid))
@@ -268,16 +267,15 @@ func (b *bombs) memory(t *testing.T) (now, most int) {
 	return bytes["VmRSS"], bytes["VmHWM"]
 }
 
-// settled returns how much memory the server has once it is no more than it ought
-// to be, or does not get less: the runtime collects what it must in two minutes at
-// the latest, and then gives it back.
+// settled waits until the memory of the server is at most most, or stops shrinking. The
+// runtime collects garbage after two minutes at the latest, then returns memory.
 func (b *bombs) settled(t *testing.T, most int) (now int) {
 	t.Helper()
 	for range 240 {
 		if now, _ = b.memory(t); now <= most {
 			break
 		}
-		b.add(t, 1, 1) // a server that does nothing at all need not tidy up
+		b.add(t, 1, 1) // an idle server does not collect garbage
 		time.Sleep(time.Second)
 	}
 	return now

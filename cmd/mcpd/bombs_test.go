@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// The limits that messages of bombs name. MEMORY stands for how many MiB a body may have.
+// Limits that the errors of bombs name. MEMORY is replaced by the script memory limit
+// in MiB.
 const (
 	endOfTime   = `TIMEOUT: the tool did not end within its timeout of (500ms|3s)`
 	endOfMemory = `EXECUTION_ERROR: the body needs more memory than its limit of MEMORY MiB`
@@ -24,8 +25,8 @@ const (
 	endOfNests  = `EXECUTION_ERROR: .*(nested deeper than 512|nests deeper than [0-9]+|may have at most [0-9]+ KiB).*`
 )
 
-// bombEnds are how the bombs of a file may end: which limit is met first depends on the
-// machine (the race detector takes memory, too), and each message names it.
+// bombEnds lists the valid errors of the bombs of a file. Which limit is hit first
+// depends on the machine, for example on the memory of the race detector.
 var bombEnds = map[string][]string{
 	"cpu.hcl":    {endOfTime, endOfMemory, endOfBoth, endOfCounts},
 	"flood.hcl":  {endOfTime, endOfMemory, endOfBoth, endOfCounts},
@@ -33,17 +34,17 @@ var bombEnds = map[string][]string{
 	"native.hcl": {endOfTime, endOfMemory, endOfBoth},
 	"result.hcl": {endOfTime, endOfMemory, endOfBoth, endOfSizes},
 	"stack.hcl":  {endOfTime, endOfMemory, endOfBoth, endOfStack, endOfNests},
-	// What has no limit to name: text that is run as code, and what a body throws itself, cut off.
-	"eval_nesting":    {endOfTime, endOfEval},                         // beside others it may not come to that in time
-	"function_source": {endOfTime, endOfMemory, endOfBoth, endOfEval}, // its text of 20 MB may be made in time
+	// These name no limit: text run as code, and a truncated exception of the script.
+	"eval_nesting":    {endOfTime, endOfEval},                         // under load it may time out first
+	"function_source": {endOfTime, endOfMemory, endOfBoth, endOfEval}, // its text of 20 MB may be built in time
 	"large_error":     {endOfTime, endOfMemory, endOfBoth, `EXECUTION_ERROR: x{100,}.*`},
 }
 
-// explode calls a bomb, which must end as it ought to.
+// explode calls a bomb and checks its error.
 func (b *bombs) explode(t *testing.T, tool string) {
 	began := time.Now()
 	_, f, err := b.try(tool, "{}")
-	for err == nil && f.isRefusal() { // on a busy machine: it has not run, and may come again
+	for err == nil && f.isRefusal() { // shed on a busy machine; it did not run, so retry
 		time.Sleep(10 * time.Millisecond)
 		began = time.Now()
 		_, f, err = b.try(tool, "{}")
@@ -63,7 +64,7 @@ func (b *bombs) explode(t *testing.T, tool string) {
 	}
 }
 
-// series has bombs explode, so many at a time.
+// series runs bombs, atOnce of them at a time.
 func (b *bombs) series(t *testing.T, tools []string, atOnce int) {
 	slots := make(chan struct{}, atOnce)
 	var all sync.WaitGroup
@@ -77,17 +78,17 @@ func (b *bombs) series(t *testing.T, tools []string, atOnce int) {
 	all.Wait()
 }
 
-// TestABombCostsItsOwnCallAlone has every bomb explode while others call what tools ought
-// to do. With MCPD_LONG 32 connections call beside four bombs. In the usual run four call
-// beside eight bombs: the processors are for the bombs, of which most end by the clock. All
-// bodies may have a quarter of the usual memory then, which bombs take up sooner.
-func TestABombCostsItsOwnCallAlone(t *testing.T) {
+// Every bomb runs while other clients make well-behaved calls. With MCPD_LONG, 32
+// connections call beside four bombs. Otherwise four connections call beside eight
+// bombs, because most bombs end by timeout, and scripts get a quarter of the usual
+// memory, which bombs exhaust sooner.
+func TestBombs_failAlone(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("SKIPPED: bodies are not confined on " + runtime.GOOS)
+		t.Skip("SKIPPED: scripts are not sandboxed on " + runtime.GOOS)
 	}
 	b := serveBombs(t)
-	// Once a call of each has ended, their programs are proven: the first calls of 32
-	// connections would have all the turns that bombs may have.
+	// After one call of each tool the scheduler trusts it. Otherwise the first calls of
+	// 32 connections would take all slots of the bombs.
 	b.add(t, 0, 0)
 	b.post(t, "0")
 	connections, atOnce := 4, 8
@@ -100,13 +101,13 @@ func TestABombCostsItsOwnCallAlone(t *testing.T) {
 	b.few(t)
 }
 
-// TestAThousandBombsLeaveNothingBehind: no process, and no memory.
-func TestAThousandBombsLeaveNothingBehind(t *testing.T) {
+// No process and no memory may remain.
+func TestBombs_leaveNoProcessOrMemory(t *testing.T) {
 	if os.Getenv("MCPD_LONG") == "" || runtime.GOOS != "linux" {
 		t.Skip("SKIPPED: set MCPD_LONG, on Linux")
 	}
 	b := serveBombs(t)
-	for i := range 1000 { // so that the server has what its ordinary work needs
+	for i := range 1000 { // warm-up
 		b.post(t, fmt.Sprintf("first-%d", i))
 	}
 	before, _ := b.memory(t)
@@ -119,28 +120,28 @@ func TestAThousandBombsLeaveNothingBehind(t *testing.T) {
 	after := b.settled(t, before+16<<20)
 	t.Logf("the server had %d MiB, at most %d with each bomb and %d with all, and has %d", before>>20, each>>20, most>>20, after>>20)
 	if most-before > 64<<20 {
-		t.Errorf("the server has grown by %d MiB", (most-before)>>20)
+		t.Errorf("the server grew by %d MiB", (most-before)>>20)
 	}
 	if after-before > 16<<20 {
-		t.Errorf("the server keeps %d MiB", (after-before)>>20)
+		t.Errorf("the server retains %d MiB", (after-before)>>20)
 	}
 	ids := b.few(t)
 	if err := b.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.cmd.Wait(); err != nil {
-		t.Errorf("the server ended with %v", err)
+		t.Errorf("the server exited with %v", err)
 	}
 	for _, id := range ids {
 		if fields, err := stat(id); err == nil && fields[0] != "Z" {
-			t.Errorf("process %d is left, in state %s", id, fields[0])
+			t.Errorf("process %d remains, in state %s", id, fields[0])
 		}
 	}
 }
 
-// TestCallsThatWaitShareProcesses has 100 calls wait for the same moment, 500 with MCPD_LONG.
-// When each waits for a second, all end within two: with MCPD_LONG, the rest is judged.
-func TestCallsThatWaitShareProcesses(t *testing.T) {
+// 100 calls wait for the same moment, 500 with MCPD_LONG. Each waits for a second; with
+// MCPD_LONG all must end within two.
+func TestCalls_waitingShareProcesses(t *testing.T) {
 	calls := 100
 	if os.Getenv("MCPD_LONG") != "" {
 		calls = 500 / slower
@@ -159,16 +160,16 @@ func TestCallsThatWaitShareProcesses(t *testing.T) {
 		select {
 		case <-b.waits:
 		case <-time.After(patience):
-			t.Fatalf("only %d calls wait", i)
+			t.Fatalf("only %d calls are waiting", i)
 		}
 	}
 	if ids := b.processes(t); len(ids) > mostWorkers {
-		t.Errorf("%d calls have %d processes", calls, len(ids))
+		t.Errorf("%d calls use %d processes", calls, len(ids))
 	}
 	close(b.let)
 	all.Wait()
 	took := time.Since(began)
-	t.Logf("%d calls took %s beside their wait", calls, took)
+	t.Logf("%d calls took %s more than their wait", calls, took)
 	if os.Getenv("MCPD_LONG") != "" && took > time.Second {
 		t.Error("the calls take too long")
 	}

@@ -10,9 +10,8 @@ import (
 	"testing"
 )
 
-// TestAFolderThatCannotBeReadIsTold starts mcpd as a user who may not read the
-// tools.
-func TestAFolderThatCannotBeReadIsTold(t *testing.T) {
+// mcpd starts as a user without permission to read the tools.
+func TestServe_unreadableDirectory(t *testing.T) {
 	t.Parallel()
 	s := newSandbox(t)
 	if err := errors.Join(os.Chmod(s.dir, 0o755), os.Chmod(filepath.Join(s.dir, "tools.d"), 0)); err != nil {
@@ -27,7 +26,7 @@ func TestAFolderThatCannotBeReadIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer program.Close()
-	// The program is read by way of this process: its folder is not for others.
+	// The program is opened by this process: other users cannot read its directory.
 	cmd := exec.Command("/proc/self/fd/3", "serve")
 	cmd.Args[0], cmd.ExtraFiles = "mcpd", []*os.File{program}
 	cmd.Dir, cmd.Env = s.dir, s.env("HOME="+s.dir)

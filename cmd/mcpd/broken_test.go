@@ -15,13 +15,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// sandbox is a folder with an mcpd.hcl and a tools.d, for one mcpd.
+// sandbox is a directory with an mcpd.hcl and a tools.d.
 type sandbox struct{ dir string }
 
-// newSandbox returns a sandbox that serves one tool.
+// newSandbox returns a sandbox with one tool.
 func newSandbox(t *testing.T) sandbox {
 	t.Helper()
-	// A short path, since sockets are made there.
+	// Sockets need a short path.
 	dir, err := os.MkdirTemp("", "mcpd")
 	if err != nil {
 		t.Fatal(err)
@@ -43,12 +43,12 @@ func (s sandbox) write(t *testing.T, name, text string) {
 	}
 }
 
-// env is the environment of an mcpd of the sandbox.
+// env returns the environment of an mcpd in the sandbox.
 func (s sandbox) env(more ...string) []string {
 	return append(append(os.Environ(), "XDG_STATE_HOME="+filepath.Join(s.dir, "state")), more...)
 }
 
-// run runs mcpd in the sandbox: a verb in this process, and a server in one of its own.
+// run runs mcpd in the sandbox: verbs in this process, a server in its own process.
 func (s sandbox) run(t *testing.T, env []string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	if args[0] == "serve" {
@@ -81,48 +81,48 @@ func (s sandbox) holds(t *testing.T) []string {
 	return names
 }
 
-// badStarts are starts of mcpd serve that fail: what is written before, how it is
-// started, the exit code and the line that says why.
+// badStarts are starts of mcpd serve that fail: the setup, the flags, the exit code and
+// the error line.
 var badStarts = map[string]struct {
 	file, text string
 	args, env  []string
 	code       int
-	// first is a line that names the place, where there is one, and line the last.
+	// first is a line with the position, if any; line is the last line.
 	first, line string
 }{
 	"an unknown flag":                                 {args: []string{"--lisen", "x"}, code: 2, line: `unknown flag: --lisen; see mcpd serve --help`},
-	"an operand":                                      {args: []string{"tools.d"}, code: 2, line: `mcpd serve takes no "tools.d"; see mcpd serve --help`},
-	"a port that is none":                             {args: []string{"--listen", "127.0.0.1:99999"}, code: 2, line: `--listen takes a port from 0 to 65535, and 99999 is none`},
-	"an address that is none":                         {args: []string{"--listen", "8080"}, code: 2, line: `--listen takes HOST:PORT, like 127.0.0.1:8080, or unix:PATH`},
-	"a grace that is negative":                        {args: []string{"--grace", "-1s"}, code: 2, line: `--grace takes a time that is not negative`},
+	"an operand":                                      {args: []string{"tools.d"}, code: 2, line: `mcpd serve takes no operand "tools.d"; see mcpd serve --help`},
+	"a port that is none":                             {args: []string{"--listen", "127.0.0.1:99999"}, code: 2, line: `--listen takes a port from 0 to 65535, not 99999`},
+	"an address that is none":                         {args: []string{"--listen", "8080"}, code: 2, line: `--listen takes HOST:PORT, such as 127.0.0.1:8080, or unix:PATH`},
+	"a grace that is negative":                        {args: []string{"--grace", "-1s"}, code: 2, line: `--grace must not be negative`},
 	"an executor that is none":                        {args: []string{"--executor", "x"}, code: 2, line: `--executor takes worker or inline`},
 	"a level that is none":                            {args: []string{"--log-level", "loud"}, code: 2, line: `--log-level takes debug, info, warn or error`},
 	"a variable without a value":                      {args: []string{"--var", "x"}, code: 2, line: `--var takes NAME=VALUE`},
-	"a folder that is not there":                      {args: []string{"--tools", "gone"}, code: 2, line: `there is no folder gone`},
-	"a folder that is a file":                         {args: []string{"--tools", "tools.d/a.hcl"}, code: 2, line: `tools.d/a.hcl is a file; name the folder that it is in`},
-	"a config that is not there":                      {args: []string{"--config", "gone.hcl"}, code: 2, line: `cannot read the operator's file: stat gone.hcl: no such file or directory`},
-	"a config that is broken":                         {file: "mcpd.hcl", text: "servr {}\n", code: 2, line: `1 mistake in the files`},
-	"a config without an end":                         {file: "mcpd.hcl", text: "server {\n", code: 2, line: `1 mistake in the files`},
-	"a config of other bytes":                         {file: "mcpd.hcl", text: "\x00\xff\n", code: 2, line: `\d+ mistakes? in the files`},
-	"a config that is a folder":                       {file: "mcpd.hcl/x", code: 2, line: `1 mistake in the files`},
-	"a variable that has no value":                    {file: "mcpd.hcl", text: "variable \"v\" { type = string }\n", code: 2, line: `1 mistake in the files`},
-	"a variable of another type":                      {file: "mcpd.hcl", text: "variable \"v\" { type = number }\n", env: []string{"MCPD_VAR_v=x"}, code: 2, line: `1 mistake in the files`},
-	"an address of no host":                           {file: "mcpd.hcl", text: "listen { address = \"x\" }\n", code: 2, line: `1 mistake in the files`},
-	"an open address in a config":                     {file: "mcpd.hcl", text: "listen { address = \"0.0.0.0:0\" }\n", code: 2, first: `mcpd.hcl:1:20: error: "0.0.0.0:0" is not a loopback address`, line: `1 mistake in the files`},
-	"an open address that lets in who proves nothing": {file: "mcpd.hcl", text: "listen {\n  address = \"[::]:0\"\n}\nauth \"anonymous\" \"all\" {}\n", code: 2, first: `mcpd.hcl:2:13: error: "\[::\]:0" is not a loopback address`, line: `1 mistake in the files`},
-	"a tls block without its files":                   {file: "mcpd.hcl", text: "listen {\n  tls {\n    cert_file = \"c\"\n    key_file  = \"k\"\n  }\n}\n", code: 2, first: `mcpd.hcl:2:3: error: the tls block cannot be applied: .*c: no such file`, line: `1 mistake in the files`},
-	"an auth block without its keys":                  {file: "mcpd.hcl", text: "auth \"api_key\" \"x\" {}\n", code: 2, first: `mcpd.hcl:1:1: error: auth "api_key" "x" cannot be applied`, line: `1 mistake in the files`},
-	"an auth block of no provider":                    {file: "mcpd.hcl", text: "auth \"oidc\" \"x\" {\n  issuer   = \"login\"\n  audience = \"https://a.example\"\n}\n", code: 2, first: `mcpd.hcl:2:14: error: `, line: `1 mistake in the files`},
-	"an auth block of no kind":                        {file: "mcpd.hcl", text: "auth \"magic\" \"x\" {}\n", code: 2, first: `mcpd.hcl:1:\d+: error: `, line: `1 mistake in the files`},
-	"an audit block without a path":                   {file: "mcpd.hcl", text: "audit {}\n", code: 2, first: `mcpd.hcl:1:\d+: error: `, line: `1 mistake in the files`},
-	"an audit block of no mode":                       {file: "mcpd.hcl", text: "audit {\n  path = \"a.jsonl\"\n  mode = \"loud\"\n}\n", code: 2, first: `mcpd.hcl:3:10: error: `, line: `1 mistake in the files`},
-	"an audit log that is a folder":                   {file: "mcpd.hcl", text: "audit { path = \"tools.d\" }\n", code: 2, first: `mcpd.hcl:1:1: error: calls cannot be written down: .*tools.d: it is a link or something else than a file`, line: `1 mistake in the files`},
-	"an audit log among the tools":                    {file: "mcpd.hcl", text: "audit { path = \"tools.d/a.jsonl\" }\n", code: 2, first: `mcpd.hcl:1:1: error: calls cannot be written down: the log is in the folder of the tools`, line: `1 mistake in the files`},
-	"an audit log below a file":                       {file: "mcpd.hcl", text: "audit { path = \"tools.d/a.hcl/x/a.jsonl\" }\n", code: 2, first: `mcpd.hcl:1:1: error: calls cannot be written down: .*a.hcl is no folder`, line: `1 mistake in the files`},
+	"a folder that is not there":                      {args: []string{"--tools", "gone"}, code: 2, line: `directory gone not found`},
+	"a folder that is a file":                         {args: []string{"--tools", "tools.d/a.hcl"}, code: 2, line: `tools.d/a.hcl is a file; name its directory`},
+	"a config that is not there":                      {args: []string{"--config", "gone.hcl"}, code: 2, line: `read configuration file: stat gone.hcl: no such file or directory`},
+	"a config that is broken":                         {file: "mcpd.hcl", text: "servr {}\n", code: 2, line: `1 error in the files`},
+	"a config without an end":                         {file: "mcpd.hcl", text: "server {\n", code: 2, line: `1 error in the files`},
+	"a config of other bytes":                         {file: "mcpd.hcl", text: "\x00\xff\n", code: 2, line: `\d+ errors? in the files`},
+	"a config that is a folder":                       {file: "mcpd.hcl/x", code: 2, line: `1 error in the files`},
+	"a variable that has no value":                    {file: "mcpd.hcl", text: "variable \"v\" { type = string }\n", code: 2, line: `1 error in the files`},
+	"a variable of another type":                      {file: "mcpd.hcl", text: "variable \"v\" { type = number }\n", env: []string{"MCPD_VAR_v=x"}, code: 2, line: `1 error in the files`},
+	"an address of no host":                           {file: "mcpd.hcl", text: "listen { address = \"x\" }\n", code: 2, line: `1 error in the files`},
+	"an open address in a config":                     {file: "mcpd.hcl", text: "listen { address = \"0.0.0.0:0\" }\n", code: 2, first: `mcpd.hcl:1:20: error: "0.0.0.0:0" is not a loopback address`, line: `1 error in the files`},
+	"an open address that lets in who proves nothing": {file: "mcpd.hcl", text: "listen {\n  address = \"[::]:0\"\n}\nauth \"anonymous\" \"all\" {}\n", code: 2, first: `mcpd.hcl:2:13: error: "\[::\]:0" is not a loopback address`, line: `1 error in the files`},
+	"a tls block without its files":                   {file: "mcpd.hcl", text: "listen {\n  tls {\n    cert_file = \"c\"\n    key_file  = \"k\"\n  }\n}\n", code: 2, first: `mcpd.hcl:2:3: error: the tls block cannot be applied: .*c: no such file`, line: `1 error in the files`},
+	"an auth block without its keys":                  {file: "mcpd.hcl", text: "auth \"api_key\" \"x\" {}\n", code: 2, first: `mcpd.hcl:1:1: error: auth "api_key" "x" cannot be applied`, line: `1 error in the files`},
+	"an auth block of no provider":                    {file: "mcpd.hcl", text: "auth \"oidc\" \"x\" {\n  issuer   = \"login\"\n  audience = \"https://a.example\"\n}\n", code: 2, first: `mcpd.hcl:2:14: error: `, line: `1 error in the files`},
+	"an auth block of no kind":                        {file: "mcpd.hcl", text: "auth \"magic\" \"x\" {}\n", code: 2, first: `mcpd.hcl:1:\d+: error: `, line: `1 error in the files`},
+	"an audit block without a path":                   {file: "mcpd.hcl", text: "audit {}\n", code: 2, first: `mcpd.hcl:1:\d+: error: `, line: `1 error in the files`},
+	"an audit block of no mode":                       {file: "mcpd.hcl", text: "audit {\n  path = \"a.jsonl\"\n  mode = \"loud\"\n}\n", code: 2, first: `mcpd.hcl:3:10: error: `, line: `1 error in the files`},
+	"an audit log that is a folder":                   {file: "mcpd.hcl", text: "audit { path = \"tools.d\" }\n", code: 2, first: `mcpd.hcl:1:1: error: calls cannot be written down: .*tools.d: not a regular file with one name`, line: `1 error in the files`},
+	"an audit log among the tools":                    {file: "mcpd.hcl", text: "audit { path = \"tools.d/a.jsonl\" }\n", code: 2, first: `mcpd.hcl:1:1: error: calls cannot be written down: the log is in the tools directory`, line: `1 error in the files`},
+	"an audit log below a file":                       {file: "mcpd.hcl", text: "audit { path = \"tools.d/a.hcl/x/a.jsonl\" }\n", code: 2, first: `mcpd.hcl:1:1: error: calls cannot be written down: .*a.hcl is not a directory`, line: `1 error in the files`},
 	"traces that go nowhere":                          {env: []string{"OTEL_TRACES_EXPORTER=loud"}, code: 2, line: `new server: environment variable OTEL_TRACES_EXPORTER: write otlp, console or none`},
 	"traces that are sent at no time":                 {env: []string{"OTEL_TRACES_EXPORTER=otlp", "OTEL_BSP_SCHEDULE_DELAY=soon"}, code: 2, line: `new server: environment variable OTEL_BSP_SCHEDULE_DELAY: write a whole number from 1 to 3600000`},
-	"a broken tool":                                   {file: "tools.d/b.hcl", text: "tool \"b\" {\n  run = \"return (;\"\n}\n", code: 1, line: `1 mistake in the files`},
-	"a tool that is there twice":                      {file: "tools.d/b.hcl", text: "tool \"a\" {\n  run = \"return 2;\"\n}\n", code: 1, line: `1 mistake in the files`},
+	"a broken tool":                                   {file: "tools.d/b.hcl", text: "tool \"b\" {\n  run = \"return (;\"\n}\n", code: 1, line: `1 error in the files`},
+	"a tool that is there twice":                      {file: "tools.d/b.hcl", text: "tool \"a\" {\n  run = \"return 2;\"\n}\n", code: 1, line: `1 error in the files`},
 	"an open address":                                 {args: []string{"--listen", "0.0.0.0:0"}, code: 2, line: `listen on "0.0.0.0:0": it is not a loopback address.*--insecure-listen`},
 	"an address that is taken":                        {args: []string{"--listen", "$TAKEN"}, code: 1, line: `listen tcp .*: bind: address already in use; choose another address with --listen`},
 	"a socket that is a file":                         {args: []string{"--listen", "unix:tools.d/a.hcl"}, code: 2, line: `listen on "unix:tools.d/a.hcl": there is a file that is not a socket`},
@@ -133,8 +133,8 @@ var badStarts = map[string]struct {
 	"an interval that is none":                        {env: []string{"WATCHDOG_USEC=soon"}, code: 2, line: `WATCHDOG_USEC is "soon", .*; unset it, or run mcpd under systemd`},
 }
 
-// TestABadStartSaysWhyAndLeavesNothing starts mcpd in every way that fails.
-func TestABadStartSaysWhyAndLeavesNothing(t *testing.T) {
+// Each failed start prints one error and leaves no files.
+func TestServe_startErrors(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -153,29 +153,29 @@ func TestABadStartSaysWhyAndLeavesNothing(t *testing.T) {
 				args = append(args, strings.ReplaceAll(arg, "$TAKEN", taken.Addr().String()))
 			}
 			if !slices.Contains(start.args, "--listen") && !strings.Contains(start.text, "listen") {
-				args = append(args, "--listen", "127.0.0.1:0") // another server may have the usual port
+				args = append(args, "--listen", "127.0.0.1:0") // another server may use the default port
 			}
 			before := s.holds(t)
 			code, stdout, stderr := s.run(t, start.env, args...)
 			lines := strings.Split(strings.TrimSuffix(stderr, "\n"), "\n")
 			last := lines[len(lines)-1]
 			if code != start.code || !regexp.MustCompile(`\Amcpd: `+start.line+`\z`).MatchString(last) || stdout != "" {
-				t.Errorf("exit code %d, want %d; the last line is\n%s\nwant\nmcpd: %s\n%s%s", code, start.code, last, start.line, stdout, stderr)
+				t.Errorf("exit code %d, want %d; last line\n%s\nwant\nmcpd: %s\n%s%s", code, start.code, last, start.line, stdout, stderr)
 			}
 			if !regexp.MustCompile(`(?m)^` + start.first).MatchString(stderr) {
-				t.Errorf("no line is\n%s\n%s", start.first, stderr)
+				t.Errorf("missing line\n%s\n%s", start.first, stderr)
 			}
 			if said := strings.Count("\n"+stderr, "\nmcpd: "); said != 1 {
-				t.Errorf("it says %d times why:\n%s", said, stderr)
+				t.Errorf("the error is printed %d times:\n%s", said, stderr)
 			}
 			if diff := cmp.Diff(before, s.holds(t)); diff != "" {
-				t.Errorf("files are left (-before +after)\n%s", diff)
+				t.Errorf("files remain (-before +after)\n%s", diff)
 			}
 		})
 	}
 }
 
-// badEdits are edits that cannot be loaded, and what status says of them.
+// badEdits are edits that cannot be loaded, and the resulting status.
 var badEdits = []struct{ file, text, health string }{
 	{"tools.d/b.hcl", "tool \"b\" {\n  run = \"return (;\"\n}\n", "serving last good, 1 file broken"},
 	{"tools.d/b.hcl", "tool \"b\" {\n", "serving last good, 1 file broken"},
@@ -192,9 +192,9 @@ var badEdits = []struct{ file, text, health string }{
 	{"tools.d/c/b.hcl.json", "{\"tool\": ", "serving last good, 1 file broken"},
 }
 
-// TestABadEditLeavesTheOldStateServing makes every edit to one server, which is
-// asked for a reload, for a call and how it is.
-func TestABadEditLeavesTheOldStateServing(t *testing.T) {
+// All edits are made to one server. After each edit a reload fails, a call succeeds and
+// status reports the error.
+func TestReload_keepsStateOnError(t *testing.T) {
 	t.Parallel()
 	s := newSandbox(t)
 	s.write(t, "mcpd.hcl", "reload { watch = false }\n")
@@ -211,13 +211,13 @@ func TestABadEditLeavesTheOldStateServing(t *testing.T) {
 		before, _ := os.ReadFile(filepath.Join(s.dir, edit.file))
 		s.write(t, edit.file, edit.text)
 		if code, _, stderr := s.run(t, nil, "reload"); code != 1 || !strings.HasSuffix(stderr, "nothing was changed; "+edit.health+"\n") {
-			t.Errorf("%s %q: reload ends with %d\n%s", edit.file, edit.text, code, stderr)
+			t.Errorf("%s %q: reload exits with %d\n%s", edit.file, edit.text, code, stderr)
 		}
 		if code, stdout, stderr := s.run(t, nil, "call", "a", "--url", d.url); code != 0 || stdout != "1\n" {
-			t.Errorf("%s %q: the call ends with %d\n%s%s", edit.file, edit.text, code, stdout, stderr)
+			t.Errorf("%s %q: call exits with %d\n%s%s", edit.file, edit.text, code, stdout, stderr)
 		}
 		if code, stdout, stderr := s.run(t, nil, "status"); code != 1 || !strings.Contains(stdout, edit.health) {
-			t.Errorf("%s %q: status ends with %d\n%s%s", edit.file, edit.text, code, stdout, stderr)
+			t.Errorf("%s %q: status exits with %d\n%s%s", edit.file, edit.text, code, stdout, stderr)
 		}
 		if before == nil {
 			err = os.Remove(filepath.Join(s.dir, edit.file))
@@ -228,10 +228,10 @@ func TestABadEditLeavesTheOldStateServing(t *testing.T) {
 			t.Fatal(err)
 		}
 		if code, _, stderr := s.run(t, nil, "reload"); code != 0 {
-			t.Fatalf("%s: mended, reload ends with %d\n%s", edit.file, code, stderr)
+			t.Fatalf("%s: fixed, reload exits with %d\n%s", edit.file, code, stderr)
 		}
 	}
 	if code, _, stderr := s.run(t, nil, "status"); code != 0 {
-		t.Errorf("in the end, status ends with %d\n%s", code, stderr)
+		t.Errorf("finally, status exits with %d\n%s", code, stderr)
 	}
 }

@@ -27,7 +27,7 @@ type callFlags struct {
 	url     string
 	keyFile string
 	raw     bool
-	// answers are those of --answer.
+	// answers holds the values of --answer.
 	answers []string
 }
 
@@ -36,17 +36,17 @@ func newCall(e env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "call TOOL [NAME=VALUE...]",
 		Short: "Call a tool from the command line",
-		Long: `Call runs a tool from the files, with its policies and everything else that
-serve would do, and prints the result. With --url it calls a running server.
+		Long: `Call runs a tool from the files, with its policies and all else that serve applies, and
+prints the result. With --url it calls a running server.
 
-A value is text where the tool's schema wants a string, and JSON elsewhere. What
-the tool logs goes to standard error, and so does which images and other content
-stand beside a result that is printed; --raw prints them.
+A value is a string if the schema of the tool wants one, and JSON otherwise. Logs go
+to standard error, and so do descriptions of images and other content; --raw prints
+that content.
 
-A call that wants an approval, or asks its user, a model or for folders, asks at the
-terminal. --answer KEY=JSON answers from the command line: true and false agree and
-refuse, an object fills in a form, a text is a model's, a list holds URIs of folders.
-Where neither answers, the call fails, and names the keys.`,
+If the call needs an approval or input, mcpd asks at the terminal. --answer KEY=JSON
+answers on the command line: true accepts and false declines; an object fills in a
+form; a string is the response of a model; a list holds the URIs of roots. Without a
+terminal, a missing answer is an error that names its key.`,
 		Example: `  mcpd call add a=2 b=3
   mcpd call get_customer --json '{"customer_id": "C-1042"}'
   mcpd call add a=2 b=3 --url http://127.0.0.1:8080
@@ -62,40 +62,40 @@ Where neither answers, the call fails, and names the keys.`,
 			return callFiles(cmd.Context(), e, &f, args[0], args[1:])
 		},
 	}
-	f.add(cmd, "call")
 	f.addArguments(cmd, "a tool")
+	cmd.Flags().StringArrayVar(&f.answers, "answer", nil, "answer the input request KEY with `KEY=JSON`")
+	cmd.Flags().BoolVar(&f.raw, "raw", false, "print the response or error of the REST API as JSON")
+	f.add(cmd, "call")
 	cmd.ValidArgsFunction = completeTools(e, &f.files, &f)
-	cmd.Flags().BoolVar(&f.raw, "raw", false, "print the answer of the REST wire, errors too, as JSON")
-	cmd.Flags().StringArrayVar(&f.answers, "answer", nil, "answer what the call asks under KEY with `KEY=JSON`")
 	return cmd
 }
 
-// add adds what all verbs have that ask for one thing.
+// add adds the flags that call, read and prompt share.
 func (f *callFlags) add(cmd *cobra.Command, verb string) {
-	f.files.add(cmd)
-	f.log.add(cmd)
-	f.files.upstreams.add(cmd)
 	cmd.Flags().StringVar(&f.url, "url", "", verb+" the server at `URL`, or at unix:PATH, instead of the files")
-	cmd.Flags().StringVar(&f.keyFile, "key-file", "", "prove to the server who calls by the API key or token in `FILE` (default the variable "+keyVariable+")")
+	cmd.Flags().StringVar(&f.keyFile, "key-file", "", "send the API key or token in `FILE` to the server (default the variable "+keyVariable+")")
 	_ = cmd.MarkFlagFilename("key-file")
+	f.files.add(cmd)
+	f.files.upstreams.add(cmd)
+	f.log.add(cmd)
 	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
 		f.files.note(cmd)
 		if f.keyFile != "" && f.url == "" {
-			return usage("--key-file is for the server that --url names; the files are called as the user who types")
+			return usage("--key-file needs --url: without it the caller is the local user")
 		}
 		return nil
 	}
 }
 
-// addArguments lets a verb take arguments, of what.
+// addArguments adds the flags for arguments. what is the noun in the messages.
 func (f *callFlags) addArguments(cmd *cobra.Command, what string) {
-	cmd.Flags().StringVar(&f.args, "json", "", "pass this JSON `OBJECT` as the arguments")
+	cmd.Flags().StringVar(&f.args, "json", "", "pass the JSON `OBJECT` as the arguments")
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usage("%v; arguments of %s are written NAME=VALUE, without dashes; see %s --help", err, what, cmd.CommandPath())
 	})
 }
 
-// checkJSON refuses an empty --json.
+// checkJSON rejects an empty --json.
 func (f *callFlags) checkJSON(cmd *cobra.Command) error {
 	if f.args == "" && cmd.Flags().Changed("json") {
 		return usage("--json takes a JSON object")
@@ -103,7 +103,7 @@ func (f *callFlags) checkJSON(cmd *cobra.Command) error {
 	return nil
 }
 
-// callFiles calls a tool of the files, as the user who types.
+// callFiles calls a tool of the files as the local user.
 func callFiles(ctx context.Context, e env, f *callFlags, tool string, pairs []string) error {
 	answers, err := answersOf(e, f.answers)
 	if err != nil {
@@ -125,8 +125,8 @@ func callFiles(ctx context.Context, e env, f *callFlags, tool string, pairs []st
 	return printAnswer(e, f.answerOf(result), f.raw)
 }
 
-// run loads the files and runs a request, as the user who types. What the request asks is
-// answered by answers; nil where it can ask nothing.
+// run loads the files and executes a request as the local user. answers responds to its
+// input requests; it is nil if the request cannot send any.
 func (f *callFlags) run(ctx context.Context, e env, agent string, answers *answers, make func(*engine.Snapshot) (call.Request, error)) (call.Result, error) {
 	logger, err := f.log.open(e)
 	if err != nil {
@@ -137,7 +137,7 @@ func (f *callFlags) run(ctx context.Context, e env, agent string, answers *answe
 		logger = slog.New(quiet)
 	}
 	x, _ := executor(e, executorWorker, worker.Options{}, logger)
-	s, err := f.files.open(e, engine.Options{Logger: logger, Redactor: &f.log.redactor, Scripts: engine.Scripts{Executor: x}})
+	s, err := f.files.open(e, engine.Options{Logger: logger, LogRedactor: &f.log.redactor, Scripts: engine.Scripts{Executor: x}})
 	if err != nil {
 		return call.Result{}, err
 	}
@@ -165,16 +165,16 @@ func (f *callFlags) run(ctx context.Context, e env, agent string, answers *answe
 	return result, err
 }
 
-// callerOf is the user who types.
+// callerOf returns the local user as the caller.
 func callerOf(e env, agent string) identity.Caller {
 	return identity.Caller{
-		Principal: serve.LocalPrincipal(e.uid, e.user),
+		Principal: serve.LocalPrincipal(e.process.uid, e.process.username),
 		Agent:     identity.Agent{AgentID: agent},
 		Source:    identity.Source{Listener: "local"},
 	}
 }
 
-// answer is what came of a call, as the REST wire shows it (RFC section 13).
+// answer is the outcome of a call, in the format of the REST API (RFC section 13).
 type answer struct {
 	Ask     *askedJSON      `json:"ask,omitempty"`
 	Result  json.RawMessage `json:"result,omitempty"`
@@ -185,14 +185,14 @@ type answer struct {
 	Trace   string          `json:"trace,omitempty"`
 }
 
-// askedJSON is what a call over the REST wire wants to know.
+// askedJSON holds the input requests of a call over the REST API.
 type askedJSON struct {
 	Requests []call.AskRequest `json:"requests"`
 	State    string            `json:"state"`
 }
 
-// answerOf returns what came of a call of the files. People are told where a body
-// failed, whatever callers are told.
+// answerOf returns the outcome of a local call. Without --raw it includes the stack of
+// the script, which remote callers do not get.
 func (f *callFlags) answerOf(r call.Result) answer {
 	if r.Err != nil {
 		a := answer{Error: string(r.Err.Code), Message: r.Err.Message, Trace: r.Err.Trace}
@@ -211,8 +211,8 @@ func (f *callFlags) answerOf(r call.Result) answer {
 	return a
 }
 
-// printAnswer prints text as it is and everything else as JSON. Which images and their like
-// stand behind a result is told on stderr, so that stdout stays JSON.
+// printAnswer prints a string as text and any other result as JSON. Images and other
+// content beside a result go to stderr, so that stdout stays JSON.
 func printAnswer(e env, a answer, raw bool) error {
 	failed := &exitError{code: exitFindings}
 	if raw {
@@ -245,7 +245,7 @@ func printAnswer(e env, a answer, raw bool) error {
 	return tellBlocks(screen{e.stderr}, a.Content)
 }
 
-// printer shows what a tool tells while it runs.
+// printer prints the progress of a running tool.
 type printer struct{ e env }
 
 func (p printer) Progress(done float64, total *float64, message string) {
@@ -259,5 +259,5 @@ func (p printer) Progress(done float64, total *float64, message string) {
 // CloseStream does nothing: there is no connection.
 func (p printer) CloseStream() {}
 
-// Log does nothing: the log goes to the operator, who is the same person here.
+// Log does nothing: the log of the operator goes to the same terminal.
 func (p printer) Log(string, string, json.RawMessage) {}

@@ -19,9 +19,9 @@ import (
 	"testing"
 )
 
-// TestNobodySeesASecret sends 50 and more canaries down every path, and looks for
-// each, in many forms, in everything that can be seen of a server from outside.
-func TestNobodySeesASecret(t *testing.T) {
+// More than 50 canary secrets pass through every path. None may show in any form in
+// anything that is visible outside of a server.
+func TestSecrets_neverVisible(t *testing.T) {
 	t.Parallel()
 	program, err := exec.LookPath("mcpd")
 	if err != nil {
@@ -31,7 +31,7 @@ func TestNobodySeesASecret(t *testing.T) {
 		t.Run(executor, func(t *testing.T) {
 			t.Parallel()
 			if testing.Short() && executor == executorInline {
-				t.Skip("SKIPPED with -short: bodies in processes of their own start more goroutines")
+				t.Skip("SKIPPED with -short: the worker executor starts more goroutines")
 			}
 			s := newScene(t, executor)
 			if len(s.all) < 50 {
@@ -43,21 +43,21 @@ func TestNobodySeesASecret(t *testing.T) {
 			s.seeFiles(t, s.state)
 			s.seeAudit(t, executor)
 			if found := s.found(); len(found) > 0 {
-				t.Errorf("canaries were seen:\n%s", strings.Join(found, "\n"))
+				t.Errorf("canaries leaked:\n%s", strings.Join(found, "\n"))
 			}
 			s.cameOut(t)
-			// The search finds what there is to find: what a body was let to return.
+			// The search must find the control canary, which a script returns.
 			control := aviary{all: s.all}
 			control.see("the answer of control", s.leaked)
 			if found := control.found(); len(found) != 1 || !strings.HasPrefix(found[0], "control as ") {
-				t.Errorf("the search finds %q, want the control canary", found)
+				t.Errorf("found %q, want the control canary", found)
 			}
 		})
 	}
 }
 
-// TestACanaryIsFoundInEveryForm holds the search to what it is to find.
-func TestACanaryIsFoundInEveryForm(t *testing.T) {
+// Checks that the search finds a canary in every encoding.
+func TestCanary_foundInEveryEncoding(t *testing.T) {
 	for number := range 2 {
 		c := newCanary("c", number)
 		page, err := json.Marshal("<p>" + html.EscapeString(c.value))
@@ -71,18 +71,18 @@ func TestACanaryIsFoundInEveryForm(t *testing.T) {
 			a := aviary{all: []canary{c, newCanary("other", 3)}}
 			a.see("here", "before "+shown+" after")
 			if found := a.found(); len(found) == 0 || !strings.HasPrefix(found[0], "c as ") {
-				t.Errorf("%s is not found", shown)
+				t.Errorf("%s not found", shown)
 			}
 		}
 	}
 }
 
-// environment is what the scene gives mcpd.
+// environment returns the variables of mcpd.
 func (s *scene) environment() []string {
 	return append(append(os.Environ(), "XDG_STATE_HOME="+s.state, "TMPDIR="+s.state), s.env...)
 }
 
-// serve calls every tool of a server, and looks at it meanwhile and afterwards.
+// serve calls every tool of a server and inspects it during and after the calls.
 func (s *scene) serve(t *testing.T, program, executor string) {
 	t.Helper()
 	d, err := startDaemon(program, s.dir, s.environment(), []string{"--executor", executor, "--log-level", "debug", "--log-format", "json"})
@@ -96,10 +96,10 @@ func (s *scene) serve(t *testing.T, program, executor string) {
 	s.otherWays(t, d)
 	s.look(t, d)
 	s.leaked = string(s.answer(t, d, "control"))
-	// Now the operator writes a secret into the file itself.
+	// The operator writes a secret into the configuration file.
 	literal := s.hatch("literal")
 	s.write(t, "mcpd.hcl", s.config.String()+"secret \"literal\" { value = \""+literal.core+"\" }\nsecret \"open { value = \""+literal.core+"\n")
-	if _, err := d.waitFor(regexp.MustCompile("the files have mistakes")); err != nil {
+	if _, err := d.waitFor(regexp.MustCompile("reload failed")); err != nil {
 		t.Error(err)
 	}
 	for _, path := range []string{"/readyz", "/healthz", "/metrics", "/mcp/capabilities"} {
@@ -114,15 +114,14 @@ func (s *scene) serve(t *testing.T, program, executor string) {
 		t.Error(err)
 	}
 	if err := d.cmd.Wait(); err != nil {
-		t.Errorf("the server ended with %v", err)
+		t.Errorf("the server exited with %v", err)
 	}
 	d.mu.Lock()
 	s.see("the log", strings.Join(d.lines, "\n"))
 	d.mu.Unlock()
 }
 
-// answer calls a tool, with everything told that a client can be told, and
-// returns all that came over the wire.
+// answer calls a tool with all client features enabled and returns all received bytes.
 func (s *scene) answer(t *testing.T, d *daemon, name string) []byte {
 	t.Helper()
 	params := `{"name":"` + name + `"}`
@@ -140,7 +139,7 @@ func (s *scene) call(t *testing.T, d *daemon, name string) {
 	told := string(s.answer(t, d, name))
 	s.see("the answer of "+name, told)
 	if name == "asks" && !strings.Contains(told, "Go on?") {
-		t.Errorf("the call did not ask: %s", told)
+		t.Errorf("the call sent no input request: %s", told)
 	}
 	_, answer, err := d.exchange(http.MethodPost, "/mcp/execute", []byte(`{"tool":"`+name+`"}`), nil)
 	if err != nil {
@@ -149,8 +148,7 @@ func (s *scene) call(t *testing.T, d *daemon, name string) {
 	s.see("the REST answer of "+name, string(answer))
 }
 
-// look looks at the processes of a server while one of its programs runs, which
-// waits for somebody to write to the pipe.
+// look inspects the processes of a server while one of its programs waits on the pipe.
 func (s *scene) look(t *testing.T, d *daemon) {
 	t.Helper()
 	answered := make(chan []byte)
@@ -160,7 +158,7 @@ func (s *scene) look(t *testing.T, d *daemon) {
 		t.Fatal(err)
 	}
 	if below := s.seeProcesses(t, d.cmd.Process.Pid, s.grants...); below < 1 {
-		t.Error("no process was looked at")
+		t.Error("no process was inspected")
 	}
 	if _, err := pipe.WriteString("it was " + s.held.value); err != nil {
 		t.Error(err)
@@ -171,7 +169,7 @@ func (s *scene) look(t *testing.T, d *daemon) {
 	s.see("the answer of held", string(<-answered))
 }
 
-// overStdio calls every tool once more, over standard input and output.
+// overStdio calls every tool over standard input and output.
 func (s *scene) overStdio(t *testing.T, program, executor string) {
 	t.Helper()
 	server := serveStdio(t, program, s.dir, s.environment(), "--executor", executor, "--log-level", "debug")
@@ -194,12 +192,12 @@ func (s *scene) overStdio(t *testing.T, program, executor string) {
 	s.see("standard output", server.end(t))
 	s.see("the log over stdio", server.log.String())
 	if !strings.Contains(server.log.String(), "a script read a secret") {
-		t.Error("nothing was called over stdio")
+		t.Error("no call over stdio")
 	}
 }
 
-// calls returns a call of each tool, with its progress, or of some of them where
-// everything is slow.
+// calls returns a call with progress for each tool, or for some of them under the race
+// detector.
 func (s *scene) calls() []string {
 	var calls []string
 	for i, name := range s.names {
@@ -211,14 +209,14 @@ func (s *scene) calls() []string {
 	return calls
 }
 
-// byHand does what an operator does on the command line, with the files as they
-// are and with those that have a mistake. Verbs know no executor: they run beside one.
+// byHand runs the command-line verbs with valid files and with files that have an
+// error.
 func (s *scene) byHand(t *testing.T, executor string) {
 	t.Helper()
 	run := func(arguments ...string) {
 		_, stdout, stderr := inProcess(t, s.dir, s.environment(), arguments...) // most calls fail
 		if stdout+stderr == "" {
-			t.Errorf("mcpd %v says nothing", arguments)
+			t.Errorf("mcpd %v prints nothing", arguments)
 		}
 		s.see("mcpd "+strings.Join(arguments, " "), stdout+stderr)
 	}
@@ -242,7 +240,7 @@ func (s *scene) byHand(t *testing.T, executor string) {
 	}
 }
 
-// cameOut tells secrets that were not sent where they belong: then the test shows
+// cameOut checks that each secret reached its destination; otherwise the test proves
 // nothing.
 func (s *scene) cameOut(t *testing.T) {
 	t.Helper()
@@ -253,13 +251,13 @@ func (s *scene) cameOut(t *testing.T) {
 	said := strings.Join(came.found(), "\n")
 	for _, c := range s.outgoing {
 		if !strings.Contains(said, c.name+" as ") {
-			t.Errorf("%s came to nobody", c.name)
+			t.Errorf("%s was not sent", c.name)
 		}
 	}
 }
 
-// accounts has every call written down, and a body hand a secret that it reads to a
-// tool of which the arguments are kept.
+// accounts enables the audit log, and makes a script pass a secret to a tool with
+// captured arguments.
 func (s *scene) accounts(t *testing.T) {
 	t.Helper()
 	c := s.hatch("told")
@@ -271,7 +269,7 @@ func (s *scene) accounts(t *testing.T) {
       return await tools.hears({ told, coded: btoa(plain), hex: [...plain].map((c) => c.charCodeAt(0).toString(16)).join(""), url: encodeURIComponent(told), deep: [{ [told]: told }], [btoa(plain)]: 1 });`)
 }
 
-// bomb has a body read a secret and take its process down.
+// bomb makes a script read a secret and crash its process.
 func (s *scene) bomb(t *testing.T) {
 	t.Helper()
 	c := s.hatch("bomb")
@@ -280,8 +278,8 @@ func (s *scene) bomb(t *testing.T) {
 	s.tools.WriteString("tool \"bomb\" {\n  timeout = \"20s\"\n  limits { memory = \"64MiB\" }\n  allow {\n    secrets { names = [\"bomb\"] }\n  }\n  run = <<JS\n    let all = secrets.bomb;\n    for (;;) all += all;\n  JS\n}\n")
 }
 
-// seeAudit takes in the audit log, of which it wants that it tells of what was read
-// and handed on, and the log of what died of a secret.
+// seeAudit adds the audit log, and checks that it records the secrets that were read
+// and passed on. It also adds the log of the crashed process.
 func (s *scene) seeAudit(t *testing.T, executor string) {
 	t.Helper()
 	folder := filepath.Join(s.dir, "audit")
@@ -294,22 +292,21 @@ func (s *scene) seeAudit(t *testing.T, executor string) {
 		`"kind":"intent"`, `"event.name":"secret.revealed"`, `"name":"shown"`, `"gen_ai.tool.call.arguments":{"[secret:told]":1,`, `"told":"[secret:told]"`,
 	} {
 		if !strings.Contains(string(text), want) {
-			t.Errorf("the audit log lacks %s", want)
+			t.Errorf("the audit log has no %s", want)
 		}
 	}
 	if died := fmt.Sprint(s.seen["the log"]); executor == executorWorker && !strings.Contains(died, "worker process exited") {
-		t.Error("no process died")
+		t.Error("no process crashed")
 	}
 }
 
-// seeProcesses takes in the command lines of a process and of all below it, and
-// the environments of those below. It returns how many those are. A program has
-// in its environment what its grant puts there: but lists the canaries of which
-// that is so.
+// seeProcesses adds the command lines of a process and its descendants, and the
+// environments of the descendants. It returns their number. The environment of a
+// program contains the secrets of its grant: but lists those canaries.
 func (a *aviary) seeProcesses(t *testing.T, root int, but ...canary) (below int) {
 	t.Helper()
 	for _, pid := range append([]int{root}, descendants(t, root)...) {
-		// A process may end meanwhile; then there is nothing to see.
+		// A process may exit meanwhile.
 		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 		a.see("command lines", string(line))
 		if pid == root {
@@ -326,7 +323,7 @@ func (a *aviary) seeProcesses(t *testing.T, root int, but ...canary) (below int)
 	return below
 }
 
-// descendants returns the processes that a process has started, and theirs.
+// descendants returns the ids of all descendants of a process.
 func descendants(t *testing.T, root int) []int {
 	t.Helper()
 	entries, err := os.ReadDir("/proc")
@@ -343,7 +340,7 @@ func descendants(t *testing.T, root int) []int {
 		if err != nil {
 			continue
 		}
-		// The name, in parentheses, may hold anything.
+		// The name, in parentheses, may contain anything.
 		_, rest, _ := strings.Cut(string(stat[strings.LastIndexByte(string(stat), ')'):]), " ")
 		fields := strings.Fields(rest)
 		parent, _ := strconv.Atoi(fields[1])

@@ -19,8 +19,8 @@ import (
 	"testing"
 )
 
-// scene is a folder of mcpd in which every canary is a secret of another source
-// or use, and the servers that they are sent to.
+// scene is a directory of mcpd and the servers that it calls. Each canary is a secret
+// with a different source or use.
 type scene struct {
 	aviary
 	dir, state string
@@ -34,20 +34,19 @@ type scene struct {
 	database          net.Listener
 	fifo              string
 
-	// control is the one that a body is let to return. held is that of a program
-	// that runs until somebody writes to fifo, and grants are all that programs
-	// are granted.
+	// control is a canary that a script may return. held belongs to a program that runs
+	// until the test writes to fifo. grants are the canaries granted to programs.
 	control, held canary
 	leaked        string
 	grants        []canary
-	// outgoing are those that must have come to the API or to the desk.
+	// outgoing must reach the API or the token server.
 	outgoing []canary
 
 	mu   sync.Mutex
 	came strings.Builder
 }
 
-// echo answers with all that came, as a status, a page, a header and garbage.
+// echo returns the request as a status, a page, a header and invalid data.
 func (s *scene) echo(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	said := fmt.Sprint(r.Header["Authorization"], string(body))
@@ -60,7 +59,7 @@ func (s *scene) echo(w http.ResponseWriter, r *http.Request) {
 	s.mu.Unlock()
 	w.Header().Set("X-Echo", strings.Map(func(r rune) rune { return max(r, ' ') }, said))
 	switch r.URL.Path {
-	case "/pad": // more than travels with a client
+	case "/pad": // longer than the data that a client echoes
 		_, _ = io.WriteString(w, strings.Repeat("nothing ", 2000))
 	case "/401":
 		w.WriteHeader(http.StatusUnauthorized)
@@ -91,7 +90,7 @@ func (s *scene) echo(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, said+url.QueryEscape(said))
 }
 
-// token answers as a token server, or repeats what it was told.
+// token is a token server, or one that repeats the request.
 func (s *scene) token(token canary) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/token" {
@@ -103,7 +102,7 @@ func (s *scene) token(token canary) http.HandlerFunc {
 	}
 }
 
-// refuse is a PostgreSQL that repeats each password in its refusal.
+// refuse is a PostgreSQL server that rejects logins and repeats the password.
 func (s *scene) refuse() {
 	for {
 		conn, err := s.database.Accept()
@@ -135,7 +134,7 @@ func (s *scene) refuse() {
 	}
 }
 
-// secret declares a secret of one of three sources.
+// secret declares a secret from one of three sources.
 func (s *scene) secret(t *testing.T, name, source, value, more string) {
 	t.Helper()
 	path := filepath.Join(s.dir, "secrets", name)
@@ -152,8 +151,7 @@ func (s *scene) secret(t *testing.T, name, source, value, more string) {
 	fmt.Fprintf(&s.config, "secret %q {\n  %s\n  %s\n}\n", name, where, more)
 }
 
-// tool defines a tool that does something with a secret, and shows in all ways
-// what came of it.
+// tool defines a tool that uses a secret and returns the result in every way.
 func (s *scene) tool(name, allow, act string) {
 	s.names = append(s.names, name)
 	fmt.Fprintf(&s.tools, `
@@ -193,7 +191,7 @@ func (s *scene) request(name, base, path, value, more string) {
 		fmt.Sprintf(`const r = await http.x.get(%q); return { status: r.status, headers: r.headers, body: r.text(), url: r.url };`, base+path))
 }
 
-// newScene builds everything for servers with an executor, and starts what they call.
+// newScene creates the scene for an executor and starts the servers.
 func newScene(t *testing.T, executor string) *scene {
 	t.Helper()
 	s := &scene{dir: t.TempDir(), state: t.TempDir()}
@@ -207,7 +205,7 @@ func newScene(t *testing.T, executor string) *scene {
 		t.Fatal(err)
 	}
 	s.api, s.secure = httptest.NewServer(http.HandlerFunc(s.echo)), httptest.NewUnstartedServer(http.HandlerFunc(s.echo))
-	s.secure.Config.ErrorLog = log.New(io.Discard, "", 0) // nobody trusts its certificate
+	s.secure.Config.ErrorLog = log.New(io.Discard, "", 0) // its certificate is not trusted
 	s.secure.StartTLS()
 	var err error
 	if s.database, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
@@ -238,7 +236,7 @@ func (s *scene) write(t *testing.T, name, text string) {
 	}
 }
 
-// requests are the ways of a request to end.
+// requests adds the possible outcomes of a request.
 func (s *scene) requests(t *testing.T, source string) {
 	t.Helper()
 	for _, use := range []struct{ name, base, path, form, more string }{
@@ -266,7 +264,7 @@ func (s *scene) requests(t *testing.T, source string) {
 	}
 }
 
-// others are the other ways out: programs and databases.
+// others adds programs and databases.
 func (s *scene) others(t *testing.T, source string) {
 	t.Helper()
 	program, address, password := s.hatch("exec_"+source), s.hatch("dsn_"+source), s.hatch("password_"+source)
@@ -283,11 +281,11 @@ func (s *scene) others(t *testing.T, source string) {
 	s.tool(password.name, fmt.Sprintf("    sql \"x\" {\n      driver = \"postgres\"\n      dsn = \"postgres://mcpd:${secret.%s}@%s/shop\"\n%s", password.name, s.database.Addr(), query), `return sql.x.query("one");`)
 }
 
-// clients are secrets of token servers, and tokens.
+// clients adds the secrets of token servers, and tokens.
 func (s *scene) clients(t *testing.T) {
 	t.Helper()
 	good, bad, token := s.hatch("client_good"), s.hatch("client_bad"), s.hatch("token")
-	token.value = token.core // tokens have no blanks and quotes
+	token.value = token.core // tokens have no spaces or quotes
 	s.desk = httptest.NewServer(s.token(token))
 	t.Cleanup(s.desk.Close)
 	s.secret(t, good.name, "env", good.value, "")
@@ -302,7 +300,7 @@ func (s *scene) clients(t *testing.T) {
 	s.outgoing = append(s.outgoing, bad, token)
 }
 
-// read are secrets that bodies and programs have in their hands.
+// read adds secrets that scripts and programs read.
 func (s *scene) read(t *testing.T) {
 	t.Helper()
 	shown, hook, control, broken, long, held, sensitive := s.hatch("shown"), s.hatch("hook"), s.hatch("control"), s.hatch("broken"), s.hatch("long"), s.hatch("held"), s.hatch("sensitive")

@@ -13,18 +13,18 @@ import (
 	"testing"
 )
 
-// canary is a secret that nobody may see.
+// canary is a secret that must not leak.
 type canary struct {
 	name string
-	// core is the part of the value that no escape changes, and value all of it.
+	// core is the part of value that no escaping changes.
 	core, value string
 }
 
-// coreBegins is what all cores begin with.
+// coreBegins is the prefix of all cores.
 const coreBegins = "Canary"
 
-// newCanary returns a canary that occurs nowhere else. Every second one has signs
-// in it that URLs, HTML, JSON and shells write in another way.
+// newCanary returns a unique canary. Every second one contains characters that URLs,
+// HTML, JSON and shells escape.
 func newCanary(name string, number int) canary {
 	c := canary{name: name, core: fmt.Sprintf(coreBegins+"%02d%016x", number, rand.Uint64())}
 	c.value = c.core
@@ -34,8 +34,8 @@ func newCanary(name string, number int) canary {
 	return c
 }
 
-// forms are the texts by which a canary may be seen. The core has letters and
-// digits alone, so that it stands in every URL, in HTML and in JSON as it is.
+// forms returns the encodings to search for. The core is alphanumeric, so URLs, HTML
+// and JSON contain it unchanged.
 func (c canary) forms() []string {
 	backwards := []byte(c.core)
 	slices.Reverse(backwards)
@@ -49,22 +49,22 @@ func (c canary) forms() []string {
 	return list
 }
 
-// aviary is all canaries, and all that was seen of a server.
+// aviary holds all canaries and all visible output of a server.
 type aviary struct {
 	all []canary
 
 	mu   sync.Mutex
-	seen map[string][]string // texts, by where they were seen
+	seen map[string][]string // text by source
 }
 
-// hatch returns a new canary.
+// hatch adds a new canary.
 func (a *aviary) hatch(name string) canary {
 	c := newCanary(name, len(a.all))
 	a.all = append(a.all, c)
 	return c
 }
 
-// see takes in what was seen somewhere.
+// see adds visible output.
 func (a *aviary) see(where string, text string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -74,12 +74,12 @@ func (a *aviary) see(where string, text string) {
 	a.seen[where] = append(a.seen[where], text)
 }
 
-// found returns the names of the canaries that are in what was seen, and where.
+// found returns the names of leaked canaries with their sources.
 func (a *aviary) found() []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	var found []string
-	begins := canary{core: coreBegins}.forms() // each form of a canary holds one of these
+	begins := canary{core: coreBegins}.forms() // each form of a canary contains one of these
 	for where, texts := range a.seen {
 		text := strings.Join(texts, "\x00")
 		if !slices.ContainsFunc(begins, func(form string) bool { return strings.Contains(text, form) }) {
@@ -98,7 +98,7 @@ func (a *aviary) found() []string {
 	return slices.Compact(found)
 }
 
-// seeFiles takes in the files below a folder, of which there must be some.
+// seeFiles adds the files below a directory, which must not be empty.
 func (a *aviary) seeFiles(t *testing.T, root string) {
 	t.Helper()
 	files := 0

@@ -12,8 +12,8 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// ways are the ways of a secret through what keeps values and what calls others:
-// each answers with what came back.
+// ways adds the paths of a secret through stores and nested calls. Each returns what
+// came back.
 func (s *scene) ways(t *testing.T) {
 	t.Helper()
 	host := strings.TrimPrefix(s.api.URL, "http://")
@@ -39,7 +39,7 @@ func (s *scene) ways(t *testing.T) {
 	s.items(t, host)
 }
 
-// shelf are files that hold secrets, which a body may read without having them.
+// shelf adds files with secrets that a script may read without a grant for the secret.
 func (s *scene) shelf(t *testing.T) {
 	t.Helper()
 	note, name := s.hatch("note"), s.hatch("name")
@@ -56,8 +56,8 @@ func (s *scene) shelf(t *testing.T) {
 	s.tool("reads", "    fs \"x\" { root = \"../shelf\" }", `return [await fs.x.readText("note"), await fs.x.list("."), await fs.x.readText("nothing").catch(String)];`)
 }
 
-// items are a resource, a template, a prompt, their completions, a result that is
-// kept and a task, of which the body shows what a host has answered, and fails.
+// items adds a resource, a template, a prompt, their completions, a cached result and a
+// task. Their scripts return the response of a host, or throw it.
 func (s *scene) items(t *testing.T, host string) {
 	t.Helper()
 	allow := func(name string) string {
@@ -81,10 +81,10 @@ func (s *scene) items(t *testing.T, host string) {
 	}
 }
 
-// kind is a request that is no call of one of the tools.
+// kind is a request other than a tool call.
 type kind struct{ method, params string }
 
-// otherWays makes the requests of other kinds, and all calls over the other transports.
+// otherWays sends the requests of other kinds, and all calls over the other transports.
 func (s *scene) otherWays(t *testing.T, d *daemon) {
 	t.Helper()
 	for _, k := range s.kinds {
@@ -98,7 +98,7 @@ func (s *scene) otherWays(t *testing.T, d *daemon) {
 	s.overWebSocket(t, d)
 }
 
-// later has a task run, and looks at it until it has ended.
+// later starts a task and polls it until it ends.
 func (s *scene) later(t *testing.T, d *daemon) {
 	t.Helper()
 	_, answer, err := d.modern("tools/call", `{"name":"later","arguments":{}}`)

@@ -2,5 +2,5 @@
 
 package main
 
-// withCgo says that this binary has C in it, as no release has.
+// withCgo reports whether this binary is built with cgo. Releases are not.
 const withCgo = true

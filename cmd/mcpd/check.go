@@ -18,11 +18,10 @@ func newCheck(e env) *cobra.Command {
 	var asJSON, production, insecure bool
 	cmd := &cobra.Command{
 		Use:   "check [DIR]",
-		Short: "Report every mistake in the tool files",
-		Long: `Check reads mcpd.hcl and the tool files exactly as serve does, and reports
-all mistakes and warnings of all files at once. It also looks at what serve would
-refuse to start with: the files of auth blocks and of a tls block, the place of the
-audit log, and an address that strangers reach. It makes nothing.`,
+		Short: "Report all errors and warnings in the files",
+		Long: `Check loads mcpd.hcl and the tool files as serve does, and reports all errors and
+warnings at once. It also checks what serve needs to start: the files of auth and tls
+blocks, the directory of the audit log, and the listen address. It creates no files.`,
 		Example: `  mcpd check
   mcpd check ./other-tools --json`,
 		Args:              oneFolder,
@@ -35,15 +34,14 @@ audit log, and an address that strangers reach. It makes nothing.`,
 			return check(cmd, e, &f, o, asJSON)
 		},
 	}
+	cmd.Flags().BoolVar(&production, "production", false, "apply the checks of production mode, whatever mcpd.hcl says")
+	cmd.Flags().BoolVar(&insecure, "insecure-listen", false, "accept a listen address beyond loopback without authentication")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the report as JSON")
 	f.add(cmd)
-	cmd.Flags().BoolVar(&production, "production", false, "demand what production mode does, whatever mcpd.hcl says")
-	cmd.Flags().BoolVar(&insecure, "insecure-listen", false, "let the listen block open an address beyond loopback without authentication")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the mistakes as JSON on standard output")
 	return cmd
 }
 
-// fileChecks looks at all that serve would refuse to start with, but for an address that is
-// taken.
+// fileChecks makes the checks of serve, except that the address is free.
 type fileChecks struct{ serve.Checks }
 
 func (fileChecks) CheckVacant(engine.Listen) error { return nil }
@@ -70,7 +68,7 @@ func check(cmd *cobra.Command, e env, f *files, o engine.Options, asJSON bool) e
 	return err
 }
 
-// printReport prints for machines how a load ended, and returns the exit code.
+// printReport prints the report of a load as JSON and returns the exit code.
 func (f *files) printReport(e env, report engine.Report, err error) error {
 	out := struct {
 		OK       bool      `json:"ok"`
@@ -83,7 +81,7 @@ func (f *files) printReport(e env, report engine.Report, err error) error {
 	err = loadError(report, f.config, err)
 	var said *exitError
 	if errors.As(err, &said) {
-		return &exitError{code: said.code} // the JSON has said it
+		return &exitError{code: said.code} // the JSON was printed
 	}
 	return err
 }
@@ -99,8 +97,8 @@ func countRules(status engine.Status) string {
 	return rules
 }
 
-// missingPrograms warns of upstreams whose programs this machine does not have. It may not
-// be the one that is to run them.
+// missingPrograms warns of upstreams with a command that this machine does not have.
+// These are warnings, because another machine may run the server.
 func missingPrograms(e env, s *engine.Snapshot) (warnings diag.List) {
 	upstreams := s.Inside().Upstreams()
 	for i := range upstreams {
@@ -108,14 +106,14 @@ func missingPrograms(e env, s *engine.Snapshot) (warnings diag.List) {
 		if len(u.Command) == 0 {
 			continue
 		}
-		if err := e.program(u.Command[0]); err != nil {
+		if err := e.executables.find(u.Command[0]); err != nil {
 			for why := err; why != nil; why = errors.Unwrap(why) {
-				err = why // the last of them names no path twice
+				err = why // the innermost error does not repeat the path
 			}
 			warnings = append(warnings, diag.Diagnostic{
 				Severity: diag.Warning, Code: "missing-program", Range: u.AddressRange,
-				Summary: fmt.Sprintf("this machine has no program %q: %v", u.Command[0], err),
-				Detail:  fmt.Sprintf("install it, or correct its path; without it nothing of the upstream %q is served", u.Name),
+				Summary: fmt.Sprintf("cannot run program %q: %v", u.Command[0], err),
+				Detail:  fmt.Sprintf("without it, no tool of upstream %q is served; install the program, or correct its path", u.Name),
 			})
 		}
 	}

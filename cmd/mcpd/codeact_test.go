@@ -10,10 +10,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// TestCodeRunsInProcessesAndAsksInAllEras has the official Go SDK run code whose tools ask
-// its user, over a stream of the newest revision and over one of the oldest, while bodies
-// run in processes of their own.
-func TestCodeRunsInProcessesAndAsksInAllEras(t *testing.T) {
+// The official Go SDK runs agent code with tools that elicit input, over a stream of
+// the newest and of the oldest revision, with the worker executor.
+func TestRunCode_elicitsInAllRevisions(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	for name, text := range map[string]string{
@@ -61,7 +60,7 @@ tool "count" {
 	}
 }
 
-// runAsking runs code that counts once, prints, and asks twice.
+// runAsking runs code that increments a counter once, prints, and elicits twice.
 func runAsking(t *testing.T, transport mcp.Transport, count int) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()

@@ -14,10 +14,10 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-// completionPatience is how long a shell waits for a server.
+// completionPatience is the timeout of a request to a server during shell completion.
 const completionPatience = 2 * time.Second
 
-// completeFolder completes the one folder that a verb takes.
+// completeFolder completes the directory that a verb takes.
 func completeFolder(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -25,8 +25,8 @@ func completeFolder(_ *cobra.Command, args []string, _ string) ([]cobra.Completi
 	return nil, cobra.ShellCompDirectiveFilterDirs
 }
 
-// refuseOtherShells makes the verb completion refuse shells that it has no
-// script for; on its own it would print its help and exit with 0.
+// refuseOtherShells makes the completion verb reject unknown shells. By default it
+// prints its help and exits with 0.
 func refuseOtherShells(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	verb, _, err := root.Find([]string{"completion"})
@@ -40,15 +40,15 @@ func refuseOtherShells(root *cobra.Command) {
 	verb.Use, verb.Args, verb.DisableFlagsInUseLine = "completion SHELL", cobra.ArbitraryArgs, true
 	verb.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) > 0 {
-			return usage("there is no completion for %q; there is %s", args[0], strings.Join(shells, ", "))
+			return usage("no completion for %q; supported shells: %s", args[0], strings.Join(shells, ", "))
 		}
 		return cmd.Help()
 	}
 }
 
-// completeTools completes names of tools, and behind the first the names of its
-// arguments: those of the files, or of the server that call names unless it is
-// nil. What cannot be read completes to nothing.
+// completeTools completes the name of a tool, then the names of its arguments. Tools
+// come from the files, or from the server of --url if call is not nil. Errors give no
+// completions.
 func completeTools(e env, f *files, call *callFlags) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		var tools []remoteTool
@@ -71,7 +71,7 @@ func completeTools(e env, f *files, call *callFlags) cobra.CompletionFunc {
 	}
 }
 
-// listed returns the tools of the files, none where they have mistakes.
+// listed returns the tools of the files, or none if the files have errors.
 func (f *files) listed(ctx context.Context, e env) (tools []remoteTool) {
 	f.loaded(ctx, e, func(s *engine.Server) {
 		for _, tool := range s.Snapshot().Tools() {
@@ -86,7 +86,7 @@ func (f *files) listed(ctx context.Context, e env) (tools []remoteTool) {
 	return tools
 }
 
-// namesFor returns the tools that are not given yet.
+// namesFor returns completions for the tools that are not in given.
 func namesFor(tools []remoteTool, given []string) []cobra.Completion {
 	var names []cobra.Completion
 	for _, tool := range tools {
@@ -97,7 +97,7 @@ func namesFor(tools []remoteTool, given []string) []cobra.Completion {
 	return names
 }
 
-// argumentsFor returns the beginnings of the arguments that are not given yet.
+// argumentsFor returns completions of the form NAME= for the arguments not in given.
 func argumentsFor(tools []remoteTool, name string, given []string) []cobra.Completion {
 	var names []cobra.Completion
 	for _, tool := range tools {
@@ -132,8 +132,8 @@ func completeListed(e env, f *files) cobra.CompletionFunc {
 	}
 }
 
-// completeURIs completes the one URI that read takes; of a template, what
-// stands before its first variable.
+// completeURIs completes the URI that read takes. A template completes to the text
+// before its first variable.
 func completeURIs(e env, f *callFlags) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) > 0 {
@@ -151,8 +151,8 @@ func completeURIs(e env, f *callFlags) cobra.CompletionFunc {
 	}
 }
 
-// completePrompts completes names of prompts, and behind the first the names of
-// its arguments and their values.
+// completePrompts completes the name of a prompt, then the names of its arguments and
+// their values.
 func completePrompts(e env, f *callFlags) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		const quiet = cobra.ShellCompDirectiveNoFileComp
@@ -182,8 +182,8 @@ func completePrompts(e env, f *callFlags) cobra.CompletionFunc {
 	}
 }
 
-// beginning returns the lines whose addresses begin with what was typed and are
-// not given yet.
+// beginning returns completions for the lines with an address that starts with typed
+// and is not in given.
 func beginning(lines []line, typed string, given []string) []cobra.Completion {
 	var found []cobra.Completion
 	for _, l := range lines {
@@ -194,7 +194,7 @@ func beginning(lines []line, typed string, given []string) []cobra.Completion {
 	return found
 }
 
-// loaded shows the files, loaded, unless they have mistakes.
+// loaded loads the files and calls show, unless the files have errors.
 func (f *files) loaded(ctx context.Context, e env, show func(*engine.Server)) {
 	s, err := f.open(e, engine.Options{Mode: engine.Offline})
 	if err != nil {
@@ -206,13 +206,13 @@ func (f *files) loaded(ctx context.Context, e env, show func(*engine.Server)) {
 	}
 }
 
-// methods are the requests of MCP that list a kind.
+// methods maps each kind to the MCP method that lists it.
 var methods = map[call.Kind]string{
 	call.Resources: "resources/list", call.Templates: "resources/templates/list", call.Prompts: "prompts/list",
 }
 
-// offers returns what the files offer of a kind, or the server that is named;
-// nothing where that cannot be told.
+// offers returns the items of a kind, from the files or from the server of --url.
+// Errors give no items.
 func (f *callFlags) offers(ctx context.Context, e env, k call.Kind) (lines []line) {
 	if f.url == "" {
 		f.files.loaded(ctx, e, func(s *engine.Server) {
@@ -239,8 +239,8 @@ func (f *callFlags) offers(ctx context.Context, e env, k call.Kind) (lines []lin
 	return lines
 }
 
-// listedBy reads a page of a list, and returns the params of the next; nil
-// when there is none.
+// listedBy decodes a page of a list result. next holds the params for the next page,
+// nil for the last page.
 func listedBy(result json.RawMessage) (lines []line, next map[string]any) {
 	type entry struct {
 		Name, URI, URITemplate, Title, Description string
@@ -262,7 +262,7 @@ func listedBy(result json.RawMessage) (lines []line, next map[string]any) {
 	return lines, next
 }
 
-// values returns the values that complete an argument of a prompt.
+// values returns the completions of a prompt argument.
 func (f *callFlags) values(ctx context.Context, e env, prompt, argument, typed string, given map[string]string) []string {
 	ctx, cancel := context.WithTimeout(ctx, completionPatience)
 	defer cancel()

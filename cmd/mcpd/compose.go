@@ -28,11 +28,10 @@ func newCompose(e env) *cobra.Command {
 	var c composition
 	cmd := &cobra.Command{
 		Use:   "compose",
-		Short: "Write the files with which mcpd is deployed beside its upstreams",
-		Long: `Compose writes docker-compose.yml, a Dockerfile, manifests of Kubernetes and a
-unit of systemd for mcpd and the servers that the container blocks of mcpd.hcl
-run beside it. It reaches none of them, and files that it has not written it
-leaves alone.`,
+		Short: "Write deployment files for mcpd and its upstream containers",
+		Long: `Compose writes docker-compose.yml, a Dockerfile, Kubernetes manifests and a systemd unit
+for mcpd and for the servers in the container blocks of mcpd.hcl. It connects to none
+of them, and it keeps files that it did not write.`,
 		Example: `  mcpd compose --insecure-listen
   mcpd compose --out deploy --version v1.2.3
   mcpd compose --out deploy --version v1.2.3 --check`,
@@ -44,7 +43,7 @@ leaves alone.`,
 	return cmd
 }
 
-// composition are the flags of compose.
+// composition holds the flags of compose.
 type composition struct {
 	files
 	out, name, image, version string
@@ -60,19 +59,19 @@ func (c *composition) add(cmd *cobra.Command) {
 	c.files.add(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&c.out, "out", ".", "write the files into `DIR`")
-	flags.BoolVar(&c.check, "check", false, "write nothing; exit 1 when a file would change")
-	flags.BoolVar(&c.force, "force", false, "overwrite files that mcpd compose has not written, too")
-	flags.BoolVar(&c.asJSON, "json", false, "print what became of the files as JSON on standard output")
-	flags.StringVar(&c.name, "name", "", "call the project and the namespace `NAME` (default that of the server)")
-	flags.StringVar(&c.image, "image", "", "call the image of mcpd `IMAGE` (default NAME:VERSION)")
-	flags.StringVar(&c.version, "version", "", "have the image built of mcpd `VERSION`, a tag or a commit (default that of this program)")
-	flags.IntVar(&c.port, "port", 0, "serve on `PORT` (default that of the listen block, or 8080)")
-	flags.StringVar(&c.memory, "memory", "4GiB", "give mcpd `SIZE` of memory, in MiB or GiB")
-	flags.Float64Var(&c.cpus, "cpus", float64(compose.DefaultCPU)/1000, "give mcpd `N` processors")
-	flags.StringVar(&c.state, "state", "volume", "keep the state of mcpd in a `volume`, or in memory")
-	flags.StringVar(&c.secrets, "secrets", "secrets", "take secrets that are read as files from `DIR`, seen from --out")
-	flags.StringArrayVar(&c.env, "env", nil, "give mcpd a variable of the environment, as `NAME=VALUE`")
-	flags.BoolVar(&c.insecure, "insecure-listen", false, "let mcpd serve without authentication and TLS, to this machine or to pods with a label")
+	flags.BoolVar(&c.check, "check", false, "write nothing; exit with 1 if a file would change")
+	flags.BoolVar(&c.force, "force", false, "also overwrite files that mcpd compose did not write")
+	flags.BoolVar(&c.asJSON, "json", false, "print the state of each file as JSON")
+	flags.StringVar(&c.name, "name", "", "set the project and the namespace to `NAME` (default the name of the server)")
+	flags.StringVar(&c.image, "image", "", "name the image of mcpd `IMAGE` (default NAME:VERSION)")
+	flags.StringVar(&c.version, "version", "", "build the image from mcpd `VERSION`, a tag or a commit (default the version of this program)")
+	flags.IntVar(&c.port, "port", 0, "serve on `PORT` (default the port of the listen block, or 8080)")
+	flags.StringVar(&c.memory, "memory", "4GiB", "limit the memory of mcpd to `SIZE`, in MiB or GiB")
+	flags.Float64Var(&c.cpus, "cpus", float64(compose.DefaultCPU)/1000, "limit mcpd to `N` processors")
+	flags.StringVar(&c.state, "state", "volume", "store the state of mcpd in `PLACE`: volume or memory")
+	flags.StringVar(&c.secrets, "secrets", "secrets", "read secret files from `DIR`, relative to --out")
+	flags.StringArrayVar(&c.env, "env", nil, "set an environment variable of mcpd, as `NAME=VALUE`")
+	flags.BoolVar(&c.insecure, "insecure-listen", false, "allow access without authentication and TLS, from this machine or from labeled pods")
 	_ = cmd.MarkFlagDirname("out")
 	_ = cmd.MarkFlagDirname("secrets")
 	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions([]cobra.Completion{"volume", "memory"}, cobra.ShellCompDirectiveNoFileComp))
@@ -95,7 +94,7 @@ func (c *composition) run(ctx context.Context, e env) error {
 	if err != nil {
 		return err
 	}
-	said := s.Snapshot().Inside().Said()
+	said := s.Snapshot().Inside().Definitions()
 	d, problems := deployment.Complete(d, said, c.secrets)
 	if len(problems) > 0 {
 		return c.refuse(e, d, problems)
@@ -113,7 +112,7 @@ func (c *composition) run(ctx context.Context, e env) error {
 	return c.settle(e, files)
 }
 
-// refuse prints what of the operator's file cannot be deployed.
+// refuse prints why the configuration cannot be deployed.
 func (c *composition) refuse(e env, d compose.Deployment, problems diag.List) error {
 	if c.asJSON {
 		return c.printReport(e, engine.Report{Problems: problems}, problems.Err())
@@ -121,7 +120,7 @@ func (c *composition) refuse(e env, d compose.Deployment, problems diag.List) er
 	if err := c.print(e, d, problems); err != nil {
 		return err
 	}
-	return findings("%s cannot be deployed", count(len(problems), "thing"))
+	return findings("cannot deploy: %s", count(len(problems), "error"))
 }
 
 func (c *composition) print(e env, d compose.Deployment, problems diag.List) error {
@@ -129,14 +128,13 @@ func (c *composition) print(e env, d compose.Deployment, problems diag.List) err
 		return nil
 	}
 	path := filepath.ToSlash(filepath.Clean(c.config))
-	printer := diag.Printer{Sources: map[string][]byte{path: hclfile.Shown(path, d.ConfigText)}, Color: e.colour}
+	printer := diag.Printer{Sources: map[string][]byte{path: hclfile.Shown(path, d.ConfigText)}, Color: e.color}
 	return printer.Print(e.stderr, problems)
 }
 
-// lock gives the deployment the file of what was accepted of upstreams, if there is
-// one, and returns what it says.
+// lock adds the lock file to the deployment, if it exists, and returns its content.
 func (c *composition) lock(e env, d *compose.Deployment) (*lockfile.Lock, error) {
-	read := loader.ReadLock(e.at(c.lockPath()))
+	read := loader.ReadLock(e.resolve(c.lockPath()))
 	if err := read.Problems.Err(); err != nil {
 		return nil, findings("%v", err)
 	}
@@ -151,20 +149,20 @@ func (c *composition) lock(e env, d *compose.Deployment) (*lockfile.Lock, error)
 	return lock, nil
 }
 
-// missing tells at once which flags a deployment cannot be written without, where one
-// of them says of what the image is built. The others [compose.Files] tells.
+// missing reports all required flags at once if no mcpd version is known. Otherwise
+// [compose.Files] reports what is missing.
 func (c *composition) missing(d compose.Deployment) error {
 	if d.Version != "" {
 		return nil
 	}
-	asks := []string{fmt.Sprintf("this mcpd is %s, which is no released version: say with --version which one the image is built of", version())}
+	asks := []string{fmt.Sprintf("this mcpd is %s, not a release: set the version for the image with --version", version())}
 	if d.Open() {
 		asks = append(asks, compose.OpenListen)
 	}
 	return usage("%s", strings.Join(asks, "\n"))
 }
 
-// deployment returns what the flags say, and the files that mcpd is given.
+// deployment builds the deployment from the flags and from the files of mcpd.
 func (c *composition) deployment(e env, s *engine.Snapshot) (d compose.Deployment, err error) {
 	d = compose.Deployment{Name: c.name, Image: c.image, Insecure: c.insecure, State: c.state == "volume"}
 	if c.state != "volume" && c.state != "memory" {
@@ -179,7 +177,7 @@ func (c *composition) deployment(e env, s *engine.Snapshot) (d compose.Deploymen
 	}
 	if d.Port = c.port; d.Port == 0 {
 		_, port, _ := net.SplitHostPort(s.Listen().Address)
-		d.Port, _ = strconv.Atoi(port) // 0, the default, of a socket
+		d.Port, _ = strconv.Atoi(port) // 0, the default, for a socket
 	}
 	if d.Limits, err = c.limits(); err != nil {
 		return d, err
@@ -195,16 +193,16 @@ func (c *composition) deployment(e env, s *engine.Snapshot) (d compose.Deploymen
 		return d, err
 	}
 	if d.ConfigText, err = e.disk.readFile(c.config); err != nil {
-		return d, usage("cannot read the operator's file: %v", err)
+		return d, usage("read configuration file: %v", err)
 	}
-	if d.ToolFiles, err = deployment.Tools(engine.Dir(e.at(c.tools))); err != nil {
+	if d.ToolFiles, err = deployment.Tools(engine.Dir(e.resolve(c.tools))); err != nil {
 		return d, findings("%v", err)
 	}
 	return d, nil
 }
 
-// release returns the version of mcpd that the image is built of: one that others can
-// have, too, or "" where nothing says so.
+// release returns the version of mcpd to build the image from, or "" if this program is
+// not a release.
 func (c *composition) release() string {
 	if c.version != "" {
 		return c.version
@@ -215,18 +213,18 @@ func (c *composition) release() string {
 	return ""
 }
 
-// memorySize is an amount of memory.
+// memorySize matches the value of --memory.
 var memorySize = regexp.MustCompile(`^([1-9][0-9]{0,6})([MG])iB$`)
 
 func (c *composition) limits() (compose.Limits, error) {
 	written := memorySize.FindStringSubmatch(c.memory)
 	if written == nil {
-		return compose.Limits{}, usage("--memory is a whole number with a unit, such as 512MiB or 4GiB")
+		return compose.Limits{}, usage("--memory takes a whole number with a unit, such as 512MiB or 4GiB")
 	}
 	if !(c.cpus >= 0.001 && c.cpus <= 1000) {
-		return compose.Limits{}, usage("--cpus is a number of processors from 0.001 to 1000")
+		return compose.Limits{}, usage("--cpus takes a number of processors from 0.001 to 1000")
 	}
-	n, _ := strconv.ParseInt(written[1], 10, 64) // it has 7 digits at most
+	n, _ := strconv.ParseInt(written[1], 10, 64) // at most 7 digits
 	shift := 20
 	if written[2] == "G" {
 		shift = 30
@@ -234,16 +232,16 @@ func (c *composition) limits() (compose.Limits, error) {
 	return compose.Limits{Memory: n << shift, CPU: int(math.Round(c.cpus * 1000))}, nil
 }
 
-// places returns where the operator's file and the tools are, seen from the folder of
-// docker-compose.yml.
+// places returns the paths of the configuration file and of the tools, relative to the
+// directory of docker-compose.yml.
 func (c *composition) places(e env) (config, tools string, err error) {
-	out, err := filepath.Abs(e.at(c.out))
+	out, err := filepath.Abs(e.resolve(c.out))
 	if err != nil {
 		return "", "", findings("%v", err)
 	}
 	var seen [2]string
 	for i, name := range []string{c.config, c.tools} {
-		if name, err = filepath.Abs(e.at(name)); err == nil {
+		if name, err = filepath.Abs(e.resolve(name)); err == nil {
 			name, err = filepath.Rel(out, name)
 		}
 		if err != nil {
@@ -252,12 +250,12 @@ func (c *composition) places(e env) (config, tools string, err error) {
 		seen[i] = filepath.ToSlash(name)
 	}
 	if seen[1] == "." || strings.Trim(seen[1], "./") == "" {
-		return "", "", usage("--out is in the folder of the tools: the files would be among the tools")
+		return "", "", usage("--out is inside the tools directory; choose a directory outside of it")
 	}
 	return seen[0], seen[1], nil
 }
 
-// labelOf returns a DNS label that is like the name of a server.
+// labelOf returns a DNS label made from the name of a server.
 func labelOf(name string) string {
 	label := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
@@ -273,14 +271,14 @@ func labelOf(name string) string {
 	return label
 }
 
-// composedFile is what became of a file, or would.
+// composedFile is the JSON row of a file.
 type composedFile struct {
 	Path  string `json:"path"`
 	State string `json:"state"`
-	Line  int    `json:"line,omitempty"` // the first that differs, of --check
+	Line  int    `json:"line,omitempty"` // the first line that differs, with --check
 }
 
-// settle brings the files on the disk, or tells how those there differ.
+// settle writes the files, or with --check reports the differences.
 func (c *composition) settle(e env, files []compose.File) error {
 	have := map[string][]byte{}
 	differences, err := compose.Drift(files, func(name string) ([]byte, error) {
@@ -301,7 +299,7 @@ func (c *composition) settle(e env, files []compose.File) error {
 		}
 	}
 	if len(foreign) > 0 {
-		return findings("mcpd compose has not written %s; nothing was written. Move it away, or let it be replaced with --force", strings.Join(foreign, ", "))
+		return findings("mcpd compose did not write %s, so no file was changed; move it away, or replace it with --force", strings.Join(foreign, ", "))
 	}
 	for i := range differences {
 		if err := c.change(e, files, differences[i]); err != nil {
@@ -352,8 +350,8 @@ func (c *composition) states(files []compose.File, differences []compose.Differe
 	return list
 }
 
-// report prints what was written and removed or, of --check, how the files on the disk
-// differ, which is a finding.
+// report prints the files that were written and removed. With --check it prints the
+// differences and returns an error if there are any.
 func (c *composition) report(e env, files []compose.File, differences []compose.Difference) error {
 	differ := len(differences) > 0
 	rows := c.states(files, differences)
@@ -365,9 +363,9 @@ func (c *composition) report(e env, files []compose.File, differences []compose.
 		}{differ, rows}); err != nil || !c.check || !differ {
 			return err
 		}
-		return &exitError{code: exitFindings} // the JSON has said it
+		return &exitError{code: exitFindings} // the JSON was printed
 	case !c.check && !differ:
-		_, err := fmt.Fprintln(e.stdout, "nothing has changed")
+		_, err := fmt.Fprintln(e.stdout, "no changes")
 		return err
 	}
 	var b strings.Builder

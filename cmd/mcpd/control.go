@@ -15,10 +15,10 @@ import (
 	"github.com/mcpd/mcpd/internal/ops/control"
 )
 
-// controlOff is the value of --control that makes no socket.
+// controlOff is the value of --control that disables the socket.
 const controlOff = "off"
 
-// controlFlag is where a server answers the one who runs it.
+// controlFlag holds the path of the control socket.
 type controlFlag struct{ value string }
 
 func (c *controlFlag) add(cmd *cobra.Command, text string) {
@@ -26,7 +26,7 @@ func (c *controlFlag) add(cmd *cobra.Command, text string) {
 	_ = cmd.MarkFlagFilename("control")
 }
 
-// path returns the path of the socket of a server of these files, empty for none.
+// path returns the path of the control socket for these files, or "" for none.
 func (c *controlFlag) path(e env, f *files) string {
 	switch c.value {
 	case controlOff:
@@ -38,8 +38,8 @@ func (c *controlFlag) path(e env, f *files) string {
 	}
 }
 
-// controlAnswer is what a server answers: JSON for machines, which verbs print as it is, and
-// mistakes of files for people.
+// controlAnswer is the response of a server: JSON for machines, which verbs print
+// unchanged, and the diagnostics of the files for people.
 type controlAnswer struct {
 	Said    json.RawMessage `json:"said"`
 	Printed string          `json:"printed"`
@@ -54,7 +54,7 @@ func (o *operation) answer(ctx context.Context, r control.Request) (any, error) 
 		return answerTokens(o.server, r)
 	}
 	if o.server.Status().Draining {
-		return nil, errors.New("the server is shutting down; nothing is read any more")
+		return nil, errors.New("the server is shutting down and does not reload")
 	}
 	report, err := o.reload(ctx, engine.Change{All: true})
 	var mistakes diag.List
@@ -68,7 +68,7 @@ func (o *operation) answer(ctx context.Context, r control.Request) (any, error) 
 	}, report.Problems, report.Shown(), r)
 }
 
-// answerOf joins what machines and people read.
+// answerOf builds a response from the JSON row and the diagnostics.
 func answerOf(row any, problems diag.List, shown map[string][]byte, r control.Request) (any, error) {
 	said, err := json.Marshal(row)
 	if err != nil {
@@ -81,16 +81,16 @@ func answerOf(row any, problems diag.List, shown map[string][]byte, r control.Re
 	return controlAnswer{said, printed.String()}, nil
 }
 
-// encoded returns diagnostics as they stand in a row, which is decoded without them.
+// encoded returns diagnostics as JSON.
 func encoded(problems diag.List) json.RawMessage {
 	list, err := json.Marshal(problems)
 	if err != nil {
-		return json.RawMessage("[]") // they are texts and numbers, and have no such error
+		return json.RawMessage("[]") // cannot happen: diagnostics are strings and numbers
 	}
 	return list
 }
 
-// asking are the flags of the verbs that ask a server which runs.
+// asking holds the flags of verbs that query a running server.
 type asking struct {
 	files   files
 	control controlFlag
@@ -99,20 +99,20 @@ type asking struct {
 
 func (a *asking) add(cmd *cobra.Command) {
 	a.files.addPaths(cmd)
-	a.control.add(cmd, "ask the server that has the socket `PATH` (default that of the server of these files)")
-	cmd.Flags().BoolVar(&a.asJSON, "json", false, "print the answer as JSON")
+	a.control.add(cmd, "connect to the server at the socket `PATH` (default the socket for these files)")
+	cmd.Flags().BoolVar(&a.asJSON, "json", false, "print the response as JSON")
 }
 
-// ask asks the server, prints for people what is wrong with its files, or for
-// machines all that it says, and decodes that.
+// ask sends a request to the server and decodes the response into row. It prints the
+// JSON with --json, and otherwise the diagnostics of the files.
 func (a *asking) ask(ctx context.Context, e env, do control.Verb, patience time.Duration, row any) error {
 	path := a.control.path(e, &a.files)
 	if path == "" {
-		return usage("name the socket of the server with --control PATH: there is no folder in which it would have one")
+		return usage("no default directory for the control socket; name the socket with --control PATH")
 	}
-	got, err := reach(ctx, e.at(path), control.Request{Do: do, Color: e.colour && !a.asJSON}, patience, row)
+	got, err := reach(ctx, e.resolve(path), control.Request{Do: do, Color: e.color && !a.asJSON}, patience, row)
 	if errors.Is(err, control.ErrNobody) {
-		return findings("no server of %s with %s answers at %s; start one with mcpd serve, or name its socket with --control", a.files.tools, a.files.config, path)
+		return findings("no server for %s and %s answers at %s; start one with mcpd serve, or name its socket with --control", a.files.tools, a.files.config, path)
 	}
 	if err != nil {
 		return findings("%v", err)
@@ -124,30 +124,30 @@ func (a *asking) ask(ctx context.Context, e env, do control.Verb, patience time.
 	return err
 }
 
-// reach asks the server at a socket, and decodes what it says to machines.
+// reach sends a request to the server at a socket and decodes its JSON into row.
 func reach(ctx context.Context, path string, r control.Request, patience time.Duration, row any) (got controlAnswer, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("it has not answered within %s", patience))
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("no response within %s", patience))
 	defer cancel()
 	if err := control.Ask(ctx, path, r, &got); err != nil {
 		return got, err
 	}
 	if err := json.Unmarshal(got.Said, row); err != nil {
-		return got, fmt.Errorf("read the answer of the server: %w", err)
+		return got, fmt.Errorf("decode response of the server: %w", err)
 	}
 	return got, nil
 }
 
-// reloadPatience is how long a reload may take, with the tests that it may run.
+// reloadPatience is the timeout of a reload, which may run tests.
 const reloadPatience = 10 * time.Minute
 
-// reloadRow is what a reload says to machines.
+// reloadRow is the JSON output of reload.
 type reloadRow struct {
 	OK       bool            `json:"ok"`
 	Revision string          `json:"revision"`
 	Status   string          `json:"status"`
 	Summary  string          `json:"summary"`
 	Problems json.RawMessage `json:"problems"`
-	// RestartNeeded says that what has changed takes effect when the server is restarted.
+	// RestartNeeded reports changes that take effect only after a restart.
 	RestartNeeded bool `json:"restart_needed"`
 }
 
@@ -155,11 +155,10 @@ func newReload(e env) *cobra.Command {
 	var a asking
 	cmd := &cobra.Command{
 		Use:   "reload",
-		Short: "Have the server read all its files again",
-		Long: `Reload has the server that serves these files read all of them again, secrets
-too, as SIGHUP does, waits until it has, and reports all mistakes and warnings.
-Where there is a mistake, the server goes on with what it served before, and the
-exit code is 1.`,
+		Short: "Make the running server reload all files",
+		Long: `Reload makes the running server load all files and secrets again, as SIGHUP does. It
+waits for the result and prints all errors and warnings. If there are errors, the
+server keeps its current configuration and the exit code is 1.`,
 		Example: `  mcpd reload
   mcpd reload --control /run/mcpd/control.sock --json`,
 		Args: noOperand,
@@ -183,8 +182,8 @@ func (a *asking) reloaded(e env, row reloadRow) error {
 		_, err := fmt.Fprintf(e.stdout, "ok: %s\n", printable(row.Summary))
 		return err
 	case a.asJSON:
-		return &exitError{code: exitFindings} // the JSON has said it
+		return &exitError{code: exitFindings} // the JSON was printed
 	default:
-		return findings("the files have mistakes, and nothing was changed; %s", row.Status)
+		return findings("the files have errors, so nothing was changed; %s", row.Status)
 	}
 }

@@ -19,7 +19,7 @@ func curl() {
 
 func runCurl(args []string) error {
 	var url, body string
-	headers := false
+	headers, method := false, http.MethodGet
 	header := http.Header{"Accept": {"*/*"}}
 	for len(args) > 0 {
 		arg := args[0]
@@ -30,24 +30,32 @@ func runCurl(args []string) error {
 			headers = true
 		case (arg == "-H" || arg == "-d") && len(args) == 0:
 			return fmt.Errorf("%s needs a value", arg)
+		case arg == "-H" && args[0] == "@-":
+			line, err := io.ReadAll(os.Stdin)
+			if err != nil {
+				return err
+			}
+			name, value, _ := strings.Cut(strings.TrimSpace(string(line)), ": ")
+			header.Set(name, value)
+			args = args[1:]
 		case arg == "-H":
 			name, value, _ := strings.Cut(args[0], ": ")
 			header.Set(name, value)
 			args = args[1:]
 		case arg == "-d":
-			body, args = args[0], args[1:]
+			body, args, method = args[0], args[1:], http.MethodPost
 		case url == "" && !strings.HasPrefix(arg, "-"):
 			url = arg
 		default:
 			return fmt.Errorf("this stand-in does not know %s", arg)
 		}
 	}
-	return post(os.Stdout, url, header, body, headers)
+	return send(os.Stdout, method, url, header, body, headers)
 }
 
-// post prints the answer, with its status and headers where they are wanted.
-func post(out io.Writer, url string, header http.Header, body string, headers bool) error {
-	request, err := http.NewRequest(http.MethodPost, url, strings.NewReader(body))
+// send prints the response, with its status and headers if headers is set.
+func send(out io.Writer, method, url string, header http.Header, body string, headers bool) error {
+	request, err := http.NewRequest(method, url, strings.NewReader(body))
 	if err != nil {
 		return err
 	}

@@ -20,15 +20,15 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// patience is how long a test waits for what should take milliseconds. It is a
-// failsafe: nothing is judged by it.
+// patience is the timeout for events that should take milliseconds. It is only a
+// failsafe.
 const patience = 2 * time.Minute
 
-// pollPause is how long a test waits before it looks again, where nothing tells it when to.
+// pollPause is the polling interval where nothing signals the event.
 const pollPause = 10 * time.Millisecond
 
-// daemon is a background mcpd serve. Its log is read as it is written, so that
-// tests wait for what happened instead of for time to pass.
+// daemon is a background mcpd serve. Tests wait for lines of its log instead of
+// sleeping.
 type daemon struct {
 	cmd    *exec.Cmd
 	url    string
@@ -36,29 +36,29 @@ type daemon struct {
 
 	mu    sync.Mutex
 	lines []string
-	next  int // the first line that no waitFor has looked at
+	next  int // the first line that waitFor has not examined
 	ended bool
 	news  chan struct{}
 }
 
-// holder is where a script keeps its daemon, and who listens to it.
+// holder holds the daemon of a script and its listeners.
 type holder struct {
 	daemon    *daemon
 	behind    *daemon // or nil
 	listeners map[string]*listener
 	manager   *manager
-	variables []string // that the script sets
+	variables []string // set by the script
 }
 
 type holderKey struct{}
 
 // startDaemon runs program serve with the flags in dir and waits until it listens. The
-// process does not begin anew to have late threads, which [TestAServerWakesSeldom] looks at.
+// process does not restart for timer slack (see [TestServe_timerSlack]).
 func startDaemon(program, dir string, env, flags []string) (*daemon, error) {
 	return startDaemonAnew(program, dir, append(slices.Clip(env), slackMark+"=1"), flags)
 }
 
-// startDaemonAnew is startDaemon for a process that begins anew.
+// startDaemonAnew is startDaemon with a restart for timer slack.
 func startDaemonAnew(program, dir string, env, flags []string) (*daemon, error) {
 	d := &daemon{news: make(chan struct{}, 1)}
 	d.cmd = exec.Command(program, append([]string{"serve", "--listen", "127.0.0.1:0"}, flags...)...)
@@ -124,7 +124,7 @@ func (d *daemon) waitFor(pattern *regexp.Regexp) (string, error) {
 		ended, log := d.ended, strings.Join(d.lines, "\n")
 		d.mu.Unlock()
 		if ended {
-			return "", fmt.Errorf("mcpd ended without %s; its log:\n%s", pattern, log)
+			return "", fmt.Errorf("mcpd exited without %s; its log:\n%s", pattern, log)
 		}
 		select {
 		case <-d.news:
@@ -190,7 +190,7 @@ func cmdServe(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv("URL", started.url)
 }
 
-// cmdBehind leaves what serves to itself, so that the next one serves before it.
+// cmdBehind keeps the current daemon running, so that the next one is in front of it.
 func cmdBehind(ts *testscript.TestScript, neg bool, args []string) {
 	h := ts.Value(holderKey{}).(*holder)
 	if len(args) != 0 || neg || h.daemon == nil || h.behind != nil {
@@ -241,7 +241,7 @@ func cmdShutdown(ts *testscript.TestScript, neg bool, _ []string) {
 	if !neg {
 		ts.Check(err)
 	} else if d.cmd.ProcessState.ExitCode() != 1 {
-		ts.Fatalf("mcpd ended with %v, want exit code 1", d.cmd.ProcessState)
+		ts.Fatalf("mcpd exited with %v, want exit code 1", d.cmd.ProcessState)
 	}
 }
 
@@ -267,12 +267,12 @@ func cmdPost(ts *testscript.TestScript, _ bool, args []string) {
 	fmt.Fprintf(ts.Stdout(), "%d\n%s\n", status, body)
 }
 
-// built is the folder of the mcpd that tests run outside of a script. [tests.Run]
+// built is the directory of the mcpd that tests run outside of a script. runTests
 // removes it.
 var built string
 
-// build returns the path of an mcpd that is built as releases are, once for all tests.
-// Without cgo that is this binary: linking another one takes seconds.
+// build returns the path of an mcpd built like a release. Without cgo it is this
+// binary, because linking another one takes seconds.
 var build = sync.OnceValues(func() (program string, err error) {
 	if !withCgo {
 		return exec.LookPath("mcpd")
@@ -289,8 +289,8 @@ var build = sync.OnceValues(func() (program string, err error) {
 	return program, nil
 })
 
-// buildDaemon returns the path of a mcpd binary for tests that run it outside
-// of a script. They do not change it.
+// buildDaemon returns the path of an mcpd binary for tests outside of a script. They
+// must not change it.
 func buildDaemon(t *testing.T) string {
 	t.Helper()
 	program, err := build()
@@ -300,8 +300,8 @@ func buildDaemon(t *testing.T) string {
 	return program
 }
 
-// verbProgram returns the mcpd that verbs are tried with: program, or one without the race
-// detector where -short leaves out what takes long with it, to start above all.
+// verbProgram returns the mcpd for verbs: program, or with -short one without the race
+// detector, which starts faster.
 func verbProgram(program string) (string, error) {
 	if slower == 1 || !testing.Short() {
 		return program, nil

@@ -16,23 +16,23 @@ import (
 	"github.com/mcpd/mcpd/diag"
 )
 
-// maxTyped bounds what a person types, in bytes.
+// maxTyped is the maximum length of an input, in bytes.
 const maxTyped = 1 << 20
 
-// dialog asks the person at the terminal. What is shown is the text of others: it cannot
-// steer the terminal, and each line of it is indented.
+// dialog asks the user at the terminal. It prints untrusted text, so it escapes control
+// characters and indents each line.
 type dialog struct {
 	in  *bufio.Reader
 	out io.Writer
-	dir string // the current folder
+	dir string // the working directory
 }
 
-func newDialog(e env) *dialog { return &dialog{bufio.NewReader(e.stdin), e.stderr, e.at(".")} }
+func newDialog(e env) *dialog { return &dialog{bufio.NewReader(e.stdin), e.stderr, e.resolve(".")} }
 
-// errOver says that the person has ended the input.
+// errOver reports the end of the input.
 var errOver = errors.New("the input has ended")
 
-// ask asks one thing. Who ends the input instead refuses.
+// ask responds to one request. The end of the input cancels the request.
 func (d *dialog) ask(r call.AskRequest) (json.RawMessage, error) {
 	var answer json.RawMessage
 	var err error
@@ -55,8 +55,8 @@ func (d *dialog) ask(r call.AskRequest) (json.RawMessage, error) {
 
 func (d *dialog) say(format string, args ...any) { fmt.Fprintf(d.out, format, args...) }
 
-// shown returns text of others as it is shown behind an indent. Characters that a person
-// does not see, such as those of no width, show: an answer is given to what is read.
+// shown returns untrusted text for display. It replaces format characters, such as
+// those of zero width: the user must see all that the answer is about.
 func shown(text string) string {
 	return diag.PrintableLines(strings.Map(func(r rune) rune {
 		if unicode.Is(unicode.Cf, r) {
@@ -76,7 +76,7 @@ func (d *dialog) read() (string, error) {
 	for {
 		piece, err := d.in.ReadSlice('\n')
 		if typed = append(typed, piece...); len(typed) > maxTyped {
-			return "", findings("what was typed is longer than %d bytes", maxTyped)
+			return "", findings("the input is longer than %d bytes", maxTyped)
 		}
 		switch {
 		case err == nil:
@@ -102,13 +102,13 @@ func (d *dialog) confirm(question string) (bool, error) {
 	}
 }
 
-// elicit has a form filled in, or has the person go to a page.
+// elicit lets the user fill in a form or open a page.
 func (d *dialog) elicit(r call.AskRequest) (json.RawMessage, error) {
 	form, err := formOf(r.Params)
 	if err != nil {
 		return nil, err
 	}
-	d.say("The call asks (%s):\n  %s\n", shown(r.Key), shown(form.message))
+	d.say("The call asks for input (%s):\n  %s\n", shown(r.Key), shown(form.message))
 	question, content := "Do you agree?", map[string]any{}
 	switch {
 	case form.mode == "url":
@@ -134,8 +134,7 @@ func (d *dialog) elicit(r call.AskRequest) (json.RawMessage, error) {
 	return json.Marshal(map[string]any{"action": "accept", "content": content})
 }
 
-// field asks for one member of a form until it has a value that fits, or none where it
-// needs none.
+// field asks for a form field until the value is valid, or empty for an optional field.
 func (d *dialog) field(f *field, content map[string]any) error {
 	about := f.Type
 	if f.Format != "" {
@@ -182,7 +181,7 @@ func (d *dialog) field(f *field, content map[string]any) error {
 	}
 }
 
-// sample has the person answer for a model.
+// sample lets the user answer for a model.
 func (d *dialog) sample(r call.AskRequest) (json.RawMessage, error) {
 	var params struct {
 		SystemPrompt string
@@ -192,7 +191,7 @@ func (d *dialog) sample(r call.AskRequest) (json.RawMessage, error) {
 		}
 	}
 	if err := json.Unmarshal(r.Params, &params); err != nil {
-		return nil, fmt.Errorf("read what is asked: %w", err)
+		return nil, fmt.Errorf("read input request: %w", err)
 	}
 	d.say("The call asks a model (%s):\n", shown(r.Key))
 	if params.SystemPrompt != "" {
@@ -201,7 +200,7 @@ func (d *dialog) sample(r call.AskRequest) (json.RawMessage, error) {
 	for _, m := range params.Messages {
 		d.say("  %s: %s\n", shown(m.Role), shown(messageText(m.Content)))
 	}
-	d.say("Paste an answer, and end it with a line that holds a dot alone; a dot at once refuses.\n")
+	d.say("Paste an answer and end it with a line that holds only a dot. A dot alone declines.\n")
 	var lines []string
 	for {
 		line, err := d.read()
@@ -220,7 +219,7 @@ func (d *dialog) sample(r call.AskRequest) (json.RawMessage, error) {
 	}
 }
 
-// messageText returns what a message for a model says: its text, or its JSON.
+// messageText returns the text of a message for a model, or its JSON.
 func messageText(content json.RawMessage) string {
 	var block struct {
 		Type string
@@ -236,14 +235,14 @@ func messageText(content json.RawMessage) string {
 	return string(content)
 }
 
-// roots lets the call know the current folder, or nothing.
+// roots offers the working directory as a root.
 func (d *dialog) roots(r call.AskRequest) (json.RawMessage, error) {
 	folder, err := filepath.Abs(d.dir)
 	if err != nil {
-		return nil, fmt.Errorf("find the current folder: %w", err)
+		return nil, fmt.Errorf("find working directory: %w", err)
 	}
-	d.say("The call asks which folders it may know (%s).\n", shown(r.Key))
-	yes, err := d.confirm(fmt.Sprintf("Tell it the current folder, %s?", shown(folder)))
+	d.say("The call asks for the roots, the directories that it may use (%s).\n", shown(r.Key))
+	yes, err := d.confirm(fmt.Sprintf("Share the working directory, %s?", shown(folder)))
 	if err != nil {
 		return nil, err
 	}

@@ -14,7 +14,7 @@ import (
 	"unsafe"
 )
 
-// TestCall_atATerminal approves a call at a terminal.
+// A call is approved at a terminal.
 func TestCall_atATerminal(t *testing.T) {
 	t.Parallel()
 	program, dir := buildDaemon(t), t.TempDir()
@@ -61,7 +61,8 @@ policy "wipes" {
 	}
 }
 
-// openTerminal makes a pseudo-terminal, and returns its master and the name of its slave.
+// openTerminal opens a pseudo-terminal and returns the master and the name of the
+// slave.
 func openTerminal(t *testing.T) (*os.File, string) {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)

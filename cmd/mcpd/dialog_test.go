@@ -37,7 +37,7 @@ func TestDialog_answers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var screen bytes.Buffer
-			d := newDialog(env{stdin: strings.NewReader(c.typed), stderr: &screen})
+			d := newDialog(env{streams: streams{stdin: strings.NewReader(c.typed), stderr: &screen}})
 			got, err := d.ask(call.AskRequest{Key: "k", Method: c.method, Params: json.RawMessage(c.params)})
 			if err != nil {
 				t.Fatal(err)
@@ -46,11 +46,11 @@ func TestDialog_answers(t *testing.T) {
 				t.Errorf("-want +got\n%s\n%s", diff, &screen)
 			}
 			if strings.ContainsAny(screen.String(), "\x1b\x07\u202e\u200b") {
-				t.Errorf("the text of others steers the terminal: %q", screen.String())
+				t.Errorf("untrusted text controls the terminal: %q", screen.String())
 			}
 			for line := range strings.Lines(screen.String()) {
 				if strings.HasPrefix(line, "now?") {
-					t.Errorf("a line of others passes for one of ours: %q", screen.String())
+					t.Errorf("untrusted line without indent: %q", screen.String())
 				}
 			}
 		})
@@ -60,10 +60,10 @@ func TestDialog_answers(t *testing.T) {
 func TestAnswersOf_malformed(t *testing.T) {
 	for _, pair := range []string{"x", "=1", "x=", `x=1,"y":2`, "x={", "x=yes", "x=" + strings.Repeat("[", 100) + strings.Repeat("]", 100)} {
 		if _, err := answersOf(env{}, []string{pair}); err == nil {
-			t.Errorf("%.20s is taken", pair)
+			t.Errorf("%.20s is accepted", pair)
 		}
 	}
 	if _, err := answersOf(env{}, []string{"x=1", "x=2"}); err == nil {
-		t.Error("a key is answered twice")
+		t.Error("a duplicate key is accepted")
 	}
 }

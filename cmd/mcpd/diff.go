@@ -17,16 +17,15 @@ func newDiff(e env) *cobra.Command {
 	var d difference
 	cmd := &cobra.Command{
 		Use:   "diff OLD NEW",
-		Short: "Print what power an edit of the files adds",
-		Long: `Diff reads two folders of tool files, or two tool files, and prints how the
-second differs from the first in what tools, resources, prompts, hooks and
-policies may do:
+		Short: "Print the permissions that an edit adds",
+		Long: `Diff compares two directories of tool files, or two tool files. It prints how NEW
+changes what tools, resources, prompts, hooks and policies may do:
 
-  +  adds power, or has to be read to know
-  -  takes power away
-  ~  bears on no power, such as a description or the text of a body
+  +  adds a permission, or needs a review
+  -  removes a permission
+  ~  changes no permission, for example a description or a script
 
-The exit code is 1 when power is added.`,
+The exit code is 1 if a permission is added.`,
 		Example: `  mcpd diff ../main/tools.d ./tools.d
   mcpd diff old.hcl tools.d/crm.hcl
   mcpd diff ../main/tools.d ./tools.d --old-config ../main/mcpd.hcl`,
@@ -40,7 +39,7 @@ The exit code is 1 when power is added.`,
 	return cmd
 }
 
-// difference are the flags of diff.
+// difference holds the flags of diff.
 type difference struct {
 	files
 	oldConfig, newConfig string
@@ -49,14 +48,14 @@ type difference struct {
 
 func (d *difference) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&d.config, "config", "./mcpd.hcl", "read the operator's `FILE`, where it exists, for both sides")
-	flags.StringVar(&d.oldConfig, "old-config", "", "read the operator's `FILE` of OLD")
-	flags.StringVar(&d.newConfig, "new-config", "", "read the operator's `FILE` of NEW")
+	flags.StringVar(&d.config, "config", "./mcpd.hcl", "read the configuration `FILE` for both sides, if it exists")
+	flags.StringVar(&d.oldConfig, "old-config", "", "read the configuration `FILE` of OLD")
+	flags.StringVar(&d.newConfig, "new-config", "", "read the configuration `FILE` of NEW")
 	for _, name := range []string{"config", "old-config", "new-config"} {
 		_ = cmd.MarkFlagFilename(name, "hcl")
 	}
 	d.addVars(cmd)
-	flags.BoolVar(&d.asJSON, "json", false, "print the changes as JSON on standard output")
+	flags.BoolVar(&d.asJSON, "json", false, "print the changes as JSON")
 }
 
 func (d *difference) run(cmd *cobra.Command, e env, before, after string) error {
@@ -68,17 +67,17 @@ func (d *difference) run(cmd *cobra.Command, e env, before, after string) error 
 	if err != nil {
 		return err
 	}
-	changes := privdiff.Compare(was.Inside().Said(), is.Inside().Said())
+	changes := privdiff.Compare(was.Inside().Definitions(), is.Inside().Definitions())
 	if err := d.print(e, changes); err != nil {
 		return err
 	}
 	if privdiff.Count(changes, privdiff.Adds) > 0 {
-		return &exitError{code: exitFindings} // the changes have said it
+		return &exitError{code: exitFindings} // the changes were printed
 	}
 	return nil
 }
 
-// side loads the files of one side. What is wrong with them is printed.
+// side loads the files of one side and prints their errors.
 func (d *difference) side(ctx context.Context, e env, tools, config string) (*engine.Snapshot, error) {
 	f := d.files
 	f.tools, f.toolsGiven = tools, true
@@ -96,19 +95,19 @@ func (d *difference) side(ctx context.Context, e env, tools, config string) (*en
 	return s.Snapshot(), nil
 }
 
-// openEither is open for a folder, or for one tool file.
+// openEither opens a directory or a single tool file.
 func (f *files) openEither(e env) (*engine.Server, error) {
 	o := engine.Options{Mode: engine.Offline}
 	if info, err := e.disk.stat(f.tools); err == nil && !info.IsDir() {
 		if !strings.HasSuffix(f.tools, ".hcl") && !strings.HasSuffix(f.tools, ".hcl.json") {
-			return nil, usage("%s is no tool file: its name ends neither in .hcl nor in .hcl.json", f.tools)
+			return nil, usage("%s is not a tool file: the name must end in .hcl or .hcl.json", f.tools)
 		}
-		o.Files.Tools, f.tools = loader.File(e.at(f.tools)), filepath.Dir(f.tools)
+		o.Files.Tools, f.tools = loader.File(e.resolve(f.tools)), filepath.Dir(f.tools)
 	}
 	return f.open(e, o)
 }
 
-// print prints the changes: for people one a line, and a last one that counts them.
+// print prints one line for each change, then a summary.
 func (d *difference) print(e env, changes []privdiff.Change) error {
 	adds, removes := privdiff.Count(changes, privdiff.Adds), privdiff.Count(changes, privdiff.Removes)
 	if d.asJSON {
@@ -121,9 +120,9 @@ func (d *difference) print(e env, changes []privdiff.Change) error {
 	for _, c := range changes {
 		fmt.Fprintf(&b, "%s %s\n", c.Effect.Mark(), printable(c.String()))
 	}
-	summary := "nothing has changed"
+	summary := "no changes"
 	if len(changes) > 0 {
-		summary = fmt.Sprintf("%s: %d add power, %d remove some, %d bear on none", count(len(changes), "change"), adds, removes, len(changes)-adds-removes)
+		summary = fmt.Sprintf("%s: %d add permissions, %d remove permissions, %d neutral", count(len(changes), "change"), adds, removes, len(changes)-adds-removes)
 	}
 	b.WriteString(summary + "\n")
 	_, err := fmt.Fprint(e.stdout, b.String())

@@ -22,61 +22,88 @@ import (
 	"github.com/mcpd/mcpd/scripting/worker"
 )
 
-// env is the outside world as the verbs see it.
+// env is the outside world: everything that a verb reads from or changes in the
+// operating system goes through it. Tests replace the parts they need.
 type env struct {
-	// dir is the working directory, empty for that of the process.
-	dir            string
-	stdin          io.Reader
-	stdout, stderr io.Writer
-	// lookup and environ read the environment.
-	lookup  func(name string) (string, bool)
-	environ []string
-	// colour says that stderr is a terminal whose user has not asked for plain text.
-	colour bool
-	// screen says that stdout is a terminal, and typed that stdin is one.
-	screen, typed bool
-	// self is the path of this program and name the name that it was started by;
-	// self is empty where it cannot be found.
-	self, name string
-	// uid and user name who runs the process, which has the id pid.
-	uid, user string
-	pid       int
-	// manager is how the service manager talks to the process. What the process
-	// starts does not have these variables.
-	manager systemd.Variables
-	// beginLate begins the process anew with threads that may wake late, before it has
-	// done anything, or returns where that is of no use.
-	beginLate func()
-	// signals returns a context that ends with the first signal to stop, and a
-	// channel of the signals to reload. A second signal to stop ends the process
-	// at once, with exit code 1.
-	signals func() (ctx context.Context, reload <-chan os.Signal, stop func())
+	streams
+	vars        variables
+	process     process
+	service     service
+	disk        disk
+	executables executables
 	// now is the clock.
 	now func() time.Time
-	// disk is the file system, for verbs that edit files.
-	disk disk
-	// program finds a program by its path or, where that has no slash, in PATH.
-	program func(name string) error
-	// workers starts processes that run bodies, and says what confines them.
-	workers func(o worker.Options, path string, argv ...string) (scripting.Executor, worker.Report, error)
-	// libraryLog sets where package log, to which libraries write, sends its lines.
+	// libraryLog sets the destination of package log, which libraries write to.
 	libraryLog func(io.Writer)
 }
 
-// at returns a path that a user typed as a path that this process can open: a
-// relative one begins in the working directory of the verb.
-func (e env) at(name string) string {
-	if e.dir == "" || filepath.IsAbs(name) {
+// resolve returns the path to open for a path that a user typed. A relative path starts
+// at the working directory of the verb.
+func (e env) resolve(name string) string {
+	if e.process.dir == "" || filepath.IsAbs(name) {
 		return name
 	}
-	return filepath.Join(e.dir, name)
+	return filepath.Join(e.process.dir, name)
 }
 
-// disk is what fmt, init and compose need of the file system.
+// streams are the standard streams of the process.
+type streams struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+
+	stdinIsTerminal, stdoutIsTerminal bool
+	// color reports whether stderr is a terminal that may show colors: NO_COLOR is
+	// unset and TERM is not "dumb".
+	color bool
+}
+
+// variables is the environment of the process.
+type variables struct {
+	lookup func(name string) (string, bool)
+	list   []string // entries of the form NAME=value
+}
+
+// process identifies the running process.
+type process struct {
+	// dir is the working directory of the verb. Empty means the directory of the process.
+	dir string
+	// executable is the path of this program, empty if unknown. arg0 is the name that
+	// the program was started with.
+	executable, arg0 string
+	pid              int
+	// uid and username identify the user who runs the process.
+	uid, username string
+	// restartWithTimerSlack executes the program again with a larger timer slack, which
+	// its threads inherit. It returns if that is not possible or already done. Call it
+	// before the process does anything else.
+	restartWithTimerSlack func()
+}
+
+// service is the control of a running server from outside.
+type service struct {
+	// manager holds the variables of the service manager. Child processes do not inherit
+	// them.
+	manager systemd.Variables
+	// signals returns a context that ends with the first signal to stop, and a
+	// channel of the signals to reload. A second signal to stop exits the process
+	// at once, with exit code 1.
+	signals func() (ctx context.Context, reload <-chan os.Signal, stop func())
+}
+
+// executables finds and starts other programs.
+type executables struct {
+	// find returns an error unless name is an executable: a path or, without a slash,
+	// a name in PATH.
+	find func(name string) error
+	// startWorkers starts the processes that run scripts and reports their sandbox.
+	startWorkers func(o worker.Options, path string, argv ...string) (scripting.Executor, worker.Report, error)
+}
+
+// disk is the part of the file system that verbs read and write.
 type disk struct {
 	readFile  func(name string) ([]byte, error)
 	writeFile func(name string, content []byte, mode os.FileMode) error
-	// replaceFile writes a file so that nobody ever reads a part of it.
+	// replaceFile replaces a file atomically: a reader sees the old content or the new.
 	replaceFile func(name string, content []byte, mode os.FileMode) error
 	walk        func(folder string, visit fs.WalkDirFunc) error
 	mkdirAll    func(name string, mode os.FileMode) error
@@ -84,52 +111,71 @@ type disk struct {
 	remove      func(name string) error
 }
 
-// slackMark is the variable of a program that has executed itself again (see [osproc.Again]).
+// slackMark is the variable that marks a program that has executed itself again (see
+// [osproc.Again]).
 const slackMark = "MCPD_TIMERSLACK"
 
+// processEnv returns the environment of this process. It removes the variables of the
+// service manager from the environment of the process.
 func processEnv() env {
 	started := os.Environ()
 	_ = taken(slackMark)
 	manager := systemd.Variables{Socket: taken("NOTIFY_SOCKET"), Interval: taken("WATCHDOG_USEC"), Process: taken("WATCHDOG_PID")}
-	_, plain := os.LookupEnv("NO_COLOR")
-	e := env{
-		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
-		lookup: os.LookupEnv, environ: os.Environ(),
-		colour:  !plain && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(os.Stderr.Fd())),
-		screen:  term.IsTerminal(int(os.Stdout.Fd())),
-		typed:   term.IsTerminal(int(os.Stdin.Fd())),
-		signals: processSignals, manager: manager, pid: os.Getpid(),
-		now: time.Now, workers: startWorkers,
+	return env{
+		streams: processStreams(),
+		vars:    variables{lookup: os.LookupEnv, list: os.Environ()},
+		process: currentProcess(started),
+		service: service{manager: manager, signals: processSignals},
 		disk: disk{
 			readFile: os.ReadFile, writeFile: os.WriteFile, replaceFile: replaceFile,
 			mkdirAll: os.MkdirAll, stat: os.Stat, walk: filepath.WalkDir, remove: os.Remove,
 		},
+		executables: executables{
+			find: func(name string) error {
+				_, err := exec.LookPath(name)
+				return err
+			},
+			startWorkers: startWorkers,
+		},
+		now: time.Now,
+		libraryLog: func(w io.Writer) {
+			log.SetFlags(0)
+			log.SetOutput(w)
+		},
 	}
-	e.program = func(name string) error {
-		_, err := exec.LookPath(name)
-		return err
-	}
-	e.libraryLog = func(w io.Writer) {
-		log.SetFlags(0)
-		log.SetOutput(w)
-	}
-	e.self, e.name = self(), os.Args[0]
-	e.beginLate = func() { osproc.Again(os.Args, started, slackMark) }
-	if who, err := user.Current(); err == nil {
-		e.uid, e.user = who.Uid, who.Username
-	}
-	return e
 }
 
-// taken returns a variable of the environment, and takes it out of that.
+func processStreams() streams {
+	_, noColor := os.LookupEnv("NO_COLOR")
+	return streams{
+		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
+		stdinIsTerminal:  term.IsTerminal(int(os.Stdin.Fd())),
+		stdoutIsTerminal: term.IsTerminal(int(os.Stdout.Fd())),
+		color:            !noColor && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(os.Stderr.Fd())),
+	}
+}
+
+// currentProcess describes the process. A restart of it gets the environment started.
+func currentProcess(started []string) process {
+	p := process{
+		executable: self(), arg0: os.Args[0], pid: os.Getpid(),
+		restartWithTimerSlack: func() { osproc.Again(os.Args, started, slackMark) },
+	}
+	if u, err := user.Current(); err == nil {
+		p.uid, p.username = u.Uid, u.Username
+	}
+	return p
+}
+
+// taken returns a variable and removes it from the environment of the process.
 func taken(name string) string {
 	value := os.Getenv(name)
-	_ = os.Unsetenv(name) // fails for names that are none
+	_ = os.Unsetenv(name) // fails only for invalid names
 	return value
 }
 
-// self returns the path of this program. On Linux it leads to the same program
-// also when another has taken its name since.
+// self returns the path of this program. On Linux the path stays valid when the file is
+// replaced or removed.
 func self() string {
 	const running = "/proc/self/exe"
 	if _, err := os.Stat(running); err == nil {
@@ -142,9 +188,8 @@ func self() string {
 	return path
 }
 
-// replaceFile replaces a file as a whole, so that a daemon that watches the folder
-// loads the old content or the new. A link is followed: the file that it leads to is
-// replaced.
+// replaceFile replaces a file atomically, so that a server that watches the directory
+// loads the old content or the new. If name is a symbolic link, it replaces the target.
 func replaceFile(name string, content []byte, mode os.FileMode) error {
 	name, err := filepath.EvalSymlinks(name)
 	if err != nil {
@@ -153,16 +198,16 @@ func replaceFile(name string, content []byte, mode os.FileMode) error {
 	return atomicfile.Write(name, content, mode, nil)
 }
 
-// processSignals listens for the signals that stop and reload the process. Who
-// signals twice to stop does not want to wait for what is under way. Writing to
-// a client that is gone is an error meanwhile, and does not end the process.
+// processSignals receives the signals that stop and reload the process. A second
+// signal to stop exits without waiting for running calls. Until stop is called,
+// writing to a closed pipe returns an error and does not end the process.
 func processSignals() (context.Context, <-chan os.Signal, func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan os.Signal, 2)
 	signal.Notify(ended, os.Interrupt, syscall.SIGTERM)
 	reload := make(chan os.Signal, 1)
 	signal.Notify(reload, syscall.SIGHUP)
-	// Asking for it is enough: what is run keeps the default.
+	// Notify is enough to ignore SIGPIPE; child processes keep the default.
 	gone := make(chan os.Signal, 1)
 	signal.Notify(gone, syscall.SIGPIPE)
 	done := make(chan struct{})

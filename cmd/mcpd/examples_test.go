@@ -9,21 +9,21 @@ import (
 	"github.com/mcpd/mcpd/scripting/worker"
 )
 
-// The tests of the examples run their bodies in this process; here the verb test
-// runs them in processes of their own, as mcpd serve does.
-func TestTheExamplesPassInProcessesOfTheirOwn(t *testing.T) {
+// The tests of the examples run scripts inline; this test runs them with the worker
+// executor, as mcpd serve does.
+func TestExamples_workerExecutor(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("SKIPPED with -short: the tests of examples/ run the same bodies")
+		t.Skip("SKIPPED with -short: the tests of examples/ run the same scripts")
 	}
 	e := processEnv()
-	e.name = "mcpd"
+	e.process.arg0 = "mcpd"
 	x, _ := executor(e, executorWorker, worker.Options{}, slog.New(slog.DiscardHandler))
 	if err := x.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if _, apart := x.(*worker.Executor); !apart {
-		t.Fatalf("bodies run in a %T", x)
+		t.Fatalf("the executor is a %T", x)
 	}
 	folders, err := filepath.Glob("../../examples/*/tools.d")
 	if err != nil || len(folders) < 12 {
@@ -33,7 +33,7 @@ func TestTheExamplesPassInProcessesOfTheirOwn(t *testing.T) {
 		example := filepath.Dir(folder)
 		t.Run(filepath.Base(example), func(t *testing.T) {
 			if filepath.Base(example) == "modules" {
-				t.Skip("SKIPPED: its tools need a program of their own, which its test is")
+				t.Skip("SKIPPED: its tools need host modules in Go")
 			}
 			args := []string{"test", "--tools", folder}
 			if config := filepath.Join(example, "mcpd.hcl"); exists(e, config) {
@@ -43,7 +43,7 @@ func TestTheExamplesPassInProcessesOfTheirOwn(t *testing.T) {
 			here := e
 			here.stdout, here.stderr = &out, &out
 			if code := run(here, args); code != 0 {
-				t.Errorf("mcpd %q ends with %d\n%s", args, code, &out)
+				t.Errorf("mcpd %q exits with %d\n%s", args, code, &out)
 			}
 		})
 	}

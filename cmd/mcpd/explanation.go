@@ -10,12 +10,12 @@ import (
 	"github.com/mcpd/mcpd/internal/execution/pipeline"
 )
 
-// printExplanation prints an explanation for people: a policy a paragraph, and at the end
-// what comes of them.
+// printExplanation prints an explanation for people: one paragraph for each policy,
+// then the verdict.
 func printExplanation(w io.Writer, x *pipeline.Explanation) error {
 	var b strings.Builder
 	if x.Found {
-		fmt.Fprintf(&b, "%s %q, where default_decision is %q\n\n", x.Kind, x.Name, defaultDecision(x))
+		fmt.Fprintf(&b, "%s %q, default_decision is %q\n\n", x.Kind, x.Name, defaultDecision(x))
 	}
 	for i, r := range x.Rulings {
 		mark := " "
@@ -54,14 +54,14 @@ func writeRuling(b *strings.Builder, mark string, x *pipeline.Explanation, r pip
 	fmt.Fprintf(b, "    %s\n\n", saysIn(x, r))
 }
 
-// shownValue is what a condition says, in words; empty for one that was not asked.
+// shownValue describes the value of a condition; it is empty for one not evaluated.
 func shownValue(v fmt.Stringer) string {
 	return map[string]string{
-		"true": "is true", "false": "is false", "open": "depends on what is not known", "failed": "cannot be evaluated",
+		"true": "is true", "false": "is false", "open": "depends on unknown facts", "failed": "failed to evaluate",
 	}[v.String()]
 }
 
-// traits says what is not usual about a policy.
+// traits lists the settings of a policy that are not the default.
 func traits(r pipeline.Ruling) string {
 	var traits []string
 	if r.Policy.Operator {
@@ -79,25 +79,26 @@ func traits(r pipeline.Ruling) string {
 	return ", " + strings.Join(traits, ", ")
 }
 
-// outcomes are what policies do, and what they would do that were not asked.
+// outcomes maps an outcome to its description for a policy that was evaluated and for
+// one that was not reached.
 var outcomes = map[string][2]string{
 	"allow":             {"allows", "would allow"},
 	"deny":              {"denies", "would deny"},
-	"not concerned":     {"does not concern the call", "would not concern the call"},
-	"requires approval": {"asks the user to approve", "would ask the user to approve"},
-	"unknown":           {"depends on what is not known", "would depend on what is not known"},
+	"not concerned":     {"does not apply", "would not apply"},
+	"requires approval": {"requires approval", "would require approval"},
+	"unknown":           {"depends on unknown facts", "would depend on unknown facts"},
 }
 
 func saysIn(x *pipeline.Explanation, r pipeline.Ruling) string {
 	outcome := outcomes[r.Decision.Outcome.String()]
 	does := outcome[0]
 	switch {
-	case !r.Asked:
-		does = fmt.Sprintf("not asked, as %s; %s", ended(x), outcome[1])
-	case r.Open() && r.OnResult:
-		does = "is asked when the call has returned"
-	case r.Early:
-		does += ", before the arguments are looked at"
+	case !r.Evaluated:
+		does = fmt.Sprintf("not reached, because %s; %s", ended(x), outcome[1])
+	case r.IsUnknown() && r.OnResult:
+		does = "is evaluated when the call has returned"
+	case r.BeforeArguments:
+		does += ", before the arguments are checked"
 	}
 	if r.Decision.Reason != "" {
 		does += ": " + r.Decision.Reason
@@ -105,15 +106,15 @@ func saysIn(x *pipeline.Explanation, r pipeline.Ruling) string {
 	return does
 }
 
-// ended says why a call did not come to a policy.
+// ended returns the reason why a policy was not reached.
 func ended(x *pipeline.Explanation) string {
 	switch {
-	case x.Decider >= 0:
-		return called(x.Rulings[x.Decider]) + " has denied the call"
-	case x.ByDefault:
+	case x.DecidingRuling >= 0:
+		return called(x.Rulings[x.DecidingRuling]) + " denied the call"
+	case x.DeniedByDefault:
 		return "no policy allows the call"
-	case x.Verdict == pipeline.Refused:
-		return "the arguments are refused"
+	case x.Verdict == pipeline.VerdictRejected:
+		return "the arguments are invalid"
 	default:
 		return "the call has ended"
 	}
@@ -121,49 +122,49 @@ func ended(x *pipeline.Explanation) string {
 
 func summaryOfExplanation(x *pipeline.Explanation) []string {
 	lines := []string{verdictLine(x)}
-	if x.Shown != "" && x.Decider < 0 {
+	if x.ResultVerdict != "" && x.DecidingRuling < 0 {
 		lines = append(lines, map[pipeline.Verdict]string{
-			pipeline.Allowed: "what it returns may be seen", pipeline.Denied: "what it returns is denied", pipeline.Refused: "what it returns is refused",
-			pipeline.Undecided: "what it returns is judged when it has returned; --result tries that",
-		}[x.Shown])
+			pipeline.VerdictAllowed: "the result is allowed", pipeline.VerdictDenied: "the result is denied", pipeline.VerdictRejected: "the result is rejected",
+			pipeline.VerdictUnknown: "the result is evaluated when the call has returned; try one with --result",
+		}[x.ResultVerdict])
 	}
 	if x.Error != nil {
-		lines = append(lines, fmt.Sprintf("the caller is told %s: %s", x.Error.Code, x.Error.Message))
+		lines = append(lines, fmt.Sprintf("the caller gets %s: %s", x.Error.Code, x.Error.Message))
 	}
-	if len(x.Limits) > 0 && x.Verdict == pipeline.Allowed {
-		lines = append(lines, fmt.Sprintf("not counted here: %s (%s)", count(len(x.Limits), "limit"), strings.Join(x.Limits, ", ")))
+	if len(x.Limits) > 0 && x.Verdict == pipeline.VerdictAllowed {
+		lines = append(lines, fmt.Sprintf("rate limits not counted: %s (%s)", count(len(x.Limits), "limit"), strings.Join(x.Limits, ", ")))
 	}
 	return lines
 }
 
-// verdictLine says whether the call may be made, and who decides it.
+// verdictLine returns the verdict and the policy that decides it.
 func verdictLine(x *pipeline.Explanation) string {
 	switch {
-	case x.Decider >= 0 && x.Rulings[x.Decider].OnResult:
-		return fmt.Sprintf("allowed, and what it returns is denied by %s", nameOfPolicy(x.Rulings[x.Decider]))
-	case x.Decider >= 0:
-		return fmt.Sprintf("denied by %s", nameOfPolicy(x.Rulings[x.Decider]))
-	case x.ByDefault:
+	case x.DecidingRuling >= 0 && x.Rulings[x.DecidingRuling].OnResult:
+		return fmt.Sprintf("allowed, but the result is denied by %s", nameOfPolicy(x.Rulings[x.DecidingRuling]))
+	case x.DecidingRuling >= 0:
+		return fmt.Sprintf("denied by %s", nameOfPolicy(x.Rulings[x.DecidingRuling]))
+	case x.DeniedByDefault:
 		return "denied: no policy allows it, and default_decision is \"deny\""
-	case x.Verdict == pipeline.NeedsApproval:
+	case x.Verdict == pipeline.VerdictNeedsApproval:
 		var names []string
 		for i, r := range x.Rulings {
 			if x.Decides(i) {
 				names = append(names, nameOfPolicy(r))
 			}
 		}
-		return "held until the user approves, for " + strings.Join(names, ", ")
-	case x.Verdict == pipeline.Undecided:
+		return "held for approval by " + strings.Join(names, ", ")
+	case x.Verdict == pipeline.VerdictUnknown:
 		return "unknown"
-	case x.Verdict == pipeline.Allowed && x.DenyByDefault:
+	case x.Verdict == pipeline.VerdictAllowed && x.DenyByDefault:
 		return "allowed"
-	case x.Verdict == pipeline.Allowed:
+	case x.Verdict == pipeline.VerdictAllowed:
 		return "allowed: no policy denies it"
 	}
 	return string(x.Verdict)
 }
 
-// called names a policy, without its place.
+// called returns the name of a policy.
 func called(r pipeline.Ruling) string {
 	if r.Policy.Compiled == nil {
 		return "a policy in Go"
@@ -171,7 +172,7 @@ func called(r pipeline.Ruling) string {
 	return strconv.Quote(r.Policy.Name)
 }
 
-// nameOfPolicy names a policy, with its place.
+// nameOfPolicy returns the name and the position of a policy.
 func nameOfPolicy(r pipeline.Ruling) string {
 	if r.Policy.Compiled == nil {
 		return called(r)
@@ -179,7 +180,7 @@ func nameOfPolicy(r pipeline.Ruling) string {
 	return fmt.Sprintf("policy %q (%s)", r.Policy.Name, r.Policy.Where)
 }
 
-// explanationRow is what policy explain says to machines.
+// explanationRow is the JSON output of policy explain.
 type explanationRow struct {
 	Kind            string      `json:"kind"`
 	Name            string      `json:"name"`
@@ -194,13 +195,13 @@ type explanationRow struct {
 	Limits          []string    `json:"limits"`
 }
 
-// errorRow is what a caller is told.
+// errorRow is the error that the caller gets.
 type errorRow struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
 }
 
-// rulingRow is what one policy says.
+// rulingRow is the decision of one policy.
 type rulingRow struct {
 	Name     string        `json:"name"`
 	Place    *placeRow     `json:"place"`
@@ -217,14 +218,14 @@ type rulingRow struct {
 	Decides  bool          `json:"decides"`
 }
 
-// conditionRow is a condition of a policy and what it says.
+// conditionRow is a condition of a policy and its value.
 type conditionRow struct {
 	Argument string   `json:"argument"`
 	Place    placeRow `json:"place"`
 	Value    string   `json:"value"`
 }
 
-// placeRow is a place in a file.
+// placeRow is a position in a file.
 type placeRow struct {
 	File   string `json:"file"`
 	Line   int    `json:"line"`
@@ -235,8 +236,8 @@ func placeOf(r diag.Range) placeRow { return placeRow{r.File, r.Start.Line, r.St
 
 func explanationRowOf(x *pipeline.Explanation) explanationRow {
 	row := explanationRow{
-		Kind: x.Kind.String(), Name: x.Name, Found: x.Found, Verdict: string(x.Verdict), Result: orNull(string(x.Shown)),
-		DefaultDecision: defaultDecision(x), ByDefault: x.ByDefault, Policies: []rulingRow{}, Limits: append([]string{}, x.Limits...),
+		Kind: x.Kind.String(), Name: x.Name, Found: x.Found, Verdict: string(x.Verdict), Result: orNull(string(x.ResultVerdict)),
+		DefaultDecision: defaultDecision(x), ByDefault: x.DeniedByDefault, Policies: []rulingRow{}, Limits: append([]string{}, x.Limits...),
 	}
 	if x.Error != nil {
 		row.Error = &errorRow{string(x.Error.Code), x.Error.Message}
@@ -250,8 +251,8 @@ func explanationRowOf(x *pipeline.Explanation) explanationRow {
 	return row
 }
 
-// defaultDecision is what becomes of calls that no policy covers, in the words of the
-// operator's file.
+// defaultDecision returns the value of default_decision: what happens to calls without
+// a policy.
 func defaultDecision(x *pipeline.Explanation) string {
 	if x.DenyByDefault {
 		return "deny"
@@ -263,7 +264,7 @@ func rulingRowOf(r pipeline.Ruling) rulingRow {
 	d, p := r.Decision, r.Policy
 	row := rulingRow{
 		Name: p.Name, Operator: p.Operator, On: "call", Disclose: p.Disclose,
-		Outcome: strings.ReplaceAll(d.Outcome.String(), " ", "_"), Reason: d.Reason, Asked: r.Asked, Early: r.Early,
+		Outcome: strings.ReplaceAll(d.Outcome.String(), " ", "_"), Reason: d.Reason, Asked: r.Evaluated, Early: r.BeforeArguments,
 	}
 	if r.OnResult {
 		row.On = "result"
@@ -283,5 +284,5 @@ func rulingRowOf(r pipeline.Ruling) rulingRow {
 	return row
 }
 
-// value is what a condition says, for machines.
+// value returns the value of a condition for machines.
 func value(v fmt.Stringer) string { return strings.ReplaceAll(v.String(), " ", "_") }

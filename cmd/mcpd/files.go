@@ -17,16 +17,16 @@ import (
 	"github.com/mcpd/mcpd/serve"
 )
 
-// files are the flags of every verb that reads tools.
+// files holds the flags of every verb that reads tools.
 type files struct {
 	tools, config string
 	vars          []string
-	// toolsGiven and configGiven say that the flags were written.
+	// toolsGiven and configGiven report whether the flags were set.
 	toolsGiven, configGiven bool
-	// serving says that the verb is the server, beside which others may run: it has the
-	// audit log.
+	// serving is true for serve, which owns the audit log. Other verbs run beside a
+	// server.
 	serving bool
-	// upstreams are the servers behind this one, of verbs that reach them.
+	// upstreams holds the upstream flags, for verbs that connect to upstream servers.
 	upstreams upstreamFlags
 }
 
@@ -35,14 +35,14 @@ func (f *files) add(cmd *cobra.Command) {
 	f.addVars(cmd)
 }
 
-// addVars adds the flag that gives variables values. It notes which flags were written.
+// addVars adds --var. It also records which flags were set.
 func (f *files) addVars(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVar(&f.vars, "var", nil, "give a variable a value, as `NAME=VALUE` (also MCPD_VAR_NAME)")
+	cmd.Flags().StringArrayVar(&f.vars, "var", nil, "set a variable, as `NAME=VALUE` (also MCPD_VAR_NAME)")
 	cmd.PreRun = func(cmd *cobra.Command, _ []string) { f.note(cmd) }
 }
 
-// note notes which flags were written. A verb with a PreRunE of its own calls it there: it
-// runs in the place of PreRun.
+// note records which flags were set. A verb with a PreRunE must call it there, because
+// cobra then skips PreRun.
 func (f *files) note(cmd *cobra.Command) {
 	f.toolsGiven = cmd.Flags().Changed("tools")
 	f.configGiven = cmd.Flags().Changed("config")
@@ -50,24 +50,24 @@ func (f *files) note(cmd *cobra.Command) {
 
 func (f *files) addPaths(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.tools, "tools", "./tools.d", "read the tool files in `DIR`")
-	cmd.Flags().StringVar(&f.config, "config", "./mcpd.hcl", "read the operator's `FILE`, where it exists")
+	cmd.Flags().StringVar(&f.config, "config", "./mcpd.hcl", "read the configuration `FILE`, if it exists")
 	_ = cmd.MarkFlagDirname("tools")
 	_ = cmd.MarkFlagFilename("config", "hcl")
 }
 
-// operand takes the folder that a verb is given without --tools.
+// operand sets the tools directory from the operand.
 func (f *files) operand(args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
 	if f.toolsGiven {
-		return usage("name the folder either as DIR or with --tools")
+		return usage("give the directory either as DIR or with --tools")
 	}
 	f.tools, f.toolsGiven = args[0], true
 	return nil
 }
 
-// open returns a server for the files, not yet loaded.
+// open returns a server for the files, which are not yet loaded.
 func (f *files) open(e env, o engine.Options) (*engine.Server, error) {
 	vars, err := f.values(e)
 	if err != nil {
@@ -80,29 +80,29 @@ func (f *files) open(e env, o engine.Options) (*engine.Server, error) {
 	}
 	missing := f.folder(e)
 	if missing != nil && (f.toolsGiven || len(o.Upstreams) == 0) {
-		return nil, missing // who offers the tools of others needs none
+		return nil, missing // with upstream servers the directory is optional
 	}
 	if _, err := e.disk.stat(f.config); err != nil && f.configGiven {
-		return nil, usage("cannot read the operator's file: %v", err)
+		return nil, usage("read configuration file: %v", err)
 	}
 	o.Name, o.Version, o.Extensions = "mcpd", version(), append(extensions(), o.Extensions...)
 	if o.Files.Tools == nil && missing == nil {
-		o.Files.Tools = engine.Dir(e.at(f.tools))
+		o.Files.Tools = engine.Dir(e.resolve(f.tools))
 	}
 	o.Files.ToolsPath = filepath.ToSlash(filepath.Clean(f.tools))
-	o.Files.Config, o.Files.ConfigPath = engine.Dir(e.at(filepath.Dir(f.config))), filepath.ToSlash(filepath.Clean(f.config))
+	o.Files.Config, o.Files.ConfigPath = engine.Dir(e.resolve(filepath.Dir(f.config))), filepath.ToSlash(filepath.Clean(f.config))
 	o.Scripts.Trial, o.Scripts.Supervisor = trial(e, o.Logger), supervise(e)
 	if o.Mode == engine.Mode(0) && !f.serving {
-		o.Mode = engine.Beside
+		o.Mode = engine.ReadOnly
 	}
 	if o.Front == nil {
 		o.Front = serve.ToolChecks{}
 	}
-	o.Files.Vars, o.Files.LookupEnv, o.Files.LockPath = vars, e.lookup, e.at(f.lockPath())
+	o.Files.Vars, o.Files.LookupEnv, o.Files.LockPath = vars, e.vars.lookup, e.resolve(f.lockPath())
 	return engine.New(o)
 }
 
-// roots are the folders to watch.
+// roots returns the directories to watch.
 func (f *files) roots(e env) []string {
 	if f.folder(e) != nil {
 		return nil
@@ -110,26 +110,26 @@ func (f *files) roots(e env) []string {
 	return []string{f.tools}
 }
 
-// folder fails when the folder of the tools is none.
+// folder returns an error unless the tools directory exists.
 func (f *files) folder(e env) error {
 	info, err := e.disk.stat(f.tools)
 	switch {
 	case err == nil && info.IsDir():
 		return nil
 	case err == nil:
-		return usage("%s is a file; name the folder that it is in", f.tools)
+		return usage("%s is a file; name its directory", f.tools)
 	case f.toolsGiven:
-		return usage("there is no folder %s", f.tools)
+		return usage("directory %s not found", f.tools)
 	default:
-		return usage("there is no folder %s; run mcpd init to make one, or name it with --tools", f.tools)
+		return usage("directory %s not found; create it with mcpd init, or name another with --tools", f.tools)
 	}
 }
 
-// values gathers variables from the environment and from flags, which win.
+// values returns the variables from the environment and from flags. Flags win.
 func (f *files) values(e env) (map[string]engine.VarValue, error) {
 	const prefix = "MCPD_VAR_"
 	vars := map[string]engine.VarValue{}
-	for _, entry := range e.environ {
+	for _, entry := range e.vars.list {
 		name, value, _ := strings.Cut(entry, "=")
 		if variable, ok := strings.CutPrefix(name, prefix); ok && variable != "" {
 			vars[variable] = engine.VarValue{Text: value, Origin: name}
@@ -145,8 +145,8 @@ func (f *files) values(e env) (map[string]engine.VarValue, error) {
 	return vars, nil
 }
 
-// load loads the files and prints what is wrong with them: for people, or when
-// the load has failed also for machines that read the standard output.
+// load loads the files and prints their diagnostics. With asJSON it prints the report
+// of a failed load as JSON on standard output.
 func (f *files) load(ctx context.Context, e env, s *engine.Server, asJSON bool) error {
 	report, err := s.Load(ctx)
 	if asJSON && err != nil {
@@ -161,8 +161,8 @@ func (f *files) load(ctx context.Context, e env, s *engine.Server, asJSON bool) 
 	return loadError(report, f.config, err)
 }
 
-// loadError returns the exit code of a failed load: a broken operator's file
-// is a matter of usage, broken tool files are findings.
+// loadError returns the error of a failed load. Errors in the configuration file exit
+// with 2, errors in tool files with 1.
 func loadError(report engine.Report, config string, err error) error {
 	if err == nil {
 		return nil
@@ -182,18 +182,18 @@ func loadError(report engine.Report, config string, err error) error {
 			code = exitUsage
 		}
 	}
-	return &exitError{code: code, text: fmt.Sprintf("%s in the files", count(errorCount, "mistake")), cause: err}
+	return &exitError{code: code, text: fmt.Sprintf("%s in the files", count(errorCount, "error")), cause: err}
 }
 
 func printProblems(e env, report engine.Report) error {
 	if len(report.Problems) == 0 {
 		return nil
 	}
-	return diag.Printer{Sources: report.Shown(), Color: e.colour}.Print(e.stderr, report.Problems)
+	return diag.Printer{Sources: report.Shown(), Color: e.color}.Print(e.stderr, report.Problems)
 }
 
-// offered counts what callers may ask for, tools first; only tools when there
-// is nothing.
+// offered counts the items that callers can use, tools first. Without any item it is "0
+// tools".
 func offered(s engine.Status) string {
 	var counts []string
 	for _, of := range []struct {
@@ -217,12 +217,11 @@ func count(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// inMemory is the value of --state that keeps nothing on disk.
+// inMemory is the value of --state that stores nothing on disk.
 const inMemory = "memory"
 
-// stateFile returns where the state of a server is kept, empty for in memory,
-// and whether it may do without: a file that the user named must be had, and
-// the one in the user's own folder, one for each folder of tools, need not.
+// stateFile returns the path of the state file, or "" for in memory. The default file,
+// one for each tools directory, is optional; a file named by --state is required.
 func (f *serveFlags) stateFile(e env) (path string, optional bool) {
 	switch f.state {
 	case inMemory:
@@ -235,19 +234,19 @@ func (f *serveFlags) stateFile(e env) (path string, optional bool) {
 	return path, path != ""
 }
 
-// state returns the file that a server of these files keeps its state in when it is
-// told no other; empty when there is no folder for it.
+// state returns the default state file for these files, or "" if there is no directory
+// for it.
 func (f *files) state(e env) string { return f.kept(e, ".db") }
 
-// kept returns the path of a file with this ending that a server of these files
-// has for itself; empty when there is no folder for such files.
+// kept returns the path of a file with this ending that belongs to the server of these
+// files, or "" if there is no directory for it.
 func (f *files) kept(e env, ending string) string {
 	home := stateHome(e)
-	tools, err := filepath.Abs(e.at(f.tools))
+	tools, err := filepath.Abs(e.resolve(f.tools))
 	if home == "" || err != nil {
 		return ""
 	}
-	config, err := filepath.Abs(e.at(f.config))
+	config, err := filepath.Abs(e.resolve(f.config))
 	if err != nil {
 		return ""
 	}
@@ -255,16 +254,15 @@ func (f *files) kept(e env, ending string) string {
 	return filepath.Join(home, "mcpd", hex.EncodeToString(sum[:8])+ending)
 }
 
-// checkState opens the file that the user named, and the one in the user's own
-// folder if it is there: what is wrong with it shows at the start and not when the
-// first call waits.
+// checkState opens the state file of --state, and the default one if it exists, so that
+// an error stops the start and not the first call that waits.
 func (f *serveFlags) checkState(e env, s *engine.Server) error {
 	path, optional := f.stateFile(e)
 	if path == "" {
 		return nil
 	}
 	if _, err := e.disk.stat(path); optional && err != nil {
-		return nil // it is made when it is needed
+		return nil // created on first use
 	}
 	if _, err := s.Inside().State(); err != nil {
 		return unstarted(fmt.Errorf("--state %s: %w", path, err))
@@ -272,10 +270,9 @@ func (f *serveFlags) checkState(e env, s *engine.Server) error {
 	return nil
 }
 
-// stateHome returns the folder in which programs of the user keep what they
-// need again, empty when there is none.
+// stateHome returns the user's directory for application state, or "".
 func stateHome(e env) string {
-	if folder, _ := e.lookup("XDG_STATE_HOME"); filepath.IsAbs(folder) {
+	if folder, _ := e.vars.lookup("XDG_STATE_HOME"); filepath.IsAbs(folder) {
 		return folder
 	}
 	variable, below := "HOME", []string{".local", "state"}
@@ -285,7 +282,7 @@ func stateHome(e env) string {
 	case "darwin":
 		below = []string{"Library", "Application Support"}
 	}
-	folder, _ := e.lookup(variable)
+	folder, _ := e.vars.lookup(variable)
 	if !filepath.IsAbs(folder) {
 		return ""
 	}

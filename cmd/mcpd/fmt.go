@@ -18,17 +18,17 @@ func newFmt(e env) *cobra.Command {
 	var onlyCheck bool
 	cmd := &cobra.Command{
 		Use:   "fmt [PATH...]",
-		Short: "Rewrite HCL files in the one true layout",
-		Long: `Fmt rewrites mcpd.hcl and the tool files, or the files and folders that are
-named, in canonical layout. Raw bodies are kept byte for byte. The names of the
-files that changed are printed.`,
+		Short: "Format HCL files",
+		Long: `Fmt rewrites mcpd.hcl and the tool files, or the named files and directories, in the
+canonical format. It keeps scripts byte for byte, and prints the names of the files that
+changed.`,
 		Example: `  mcpd fmt
   mcpd fmt --check tools.d/customer.hcl`,
 		RunE: func(_ *cobra.Command, args []string) error { return format(e, &f, args, onlyCheck) },
 	}
 	f.addPaths(cmd)
 	cmd.ValidArgsFunction = cobra.FixedCompletions([]cobra.Completion{"hcl", "mcpdvars"}, cobra.ShellCompDirectiveFilterFileExt)
-	cmd.Flags().BoolVar(&onlyCheck, "check", false, "change nothing; exit 1 when a file would change")
+	cmd.Flags().BoolVar(&onlyCheck, "check", false, "change nothing; exit with 1 if a file would change")
 	return cmd
 }
 
@@ -49,7 +49,7 @@ func format(e env, f *files, args []string, onlyCheck bool) error {
 		return err
 	}
 	if given && len(names) == 0 {
-		return findings("there is no .hcl file in %s", strings.Join(args, ", "))
+		return findings("no .hcl file in %s", strings.Join(args, ", "))
 	}
 	changed, broken := 0, 0
 	for _, name := range names {
@@ -64,7 +64,7 @@ func format(e env, f *files, args []string, onlyCheck bool) error {
 		}
 	}
 	if broken > 0 {
-		return findings("%s could not be read as HCL", count(broken, "file"))
+		return findings("%s could not be parsed", count(broken, "file"))
 	}
 	if onlyCheck && changed > 0 {
 		return findings("%s would change; run mcpd fmt", count(changed, "file"))
@@ -72,8 +72,8 @@ func format(e env, f *files, args []string, onlyCheck bool) error {
 	return nil
 }
 
-// formatFile formats one file. It returns 1 when the file differs from its
-// canonical form, and -1 when it is no HCL; the mistakes have been printed then.
+// formatFile formats one file. It returns 1 if the file differs from its canonical
+// format, and -1 if it is not valid HCL; the errors were then printed.
 func formatFile(e env, name string, onlyCheck bool) (int, error) {
 	source, err := e.disk.readFile(name)
 	if err != nil {
@@ -82,7 +82,7 @@ func formatFile(e env, name string, onlyCheck bool) (int, error) {
 	path := filepath.ToSlash(name)
 	formatted, problems := hclfile.Format(hclfile.Source{Path: path, Bytes: source})
 	if problems.HasErrors() {
-		printer := diag.Printer{Sources: map[string][]byte{path: hclfile.Shown(path, source)}, Color: e.colour}
+		printer := diag.Printer{Sources: map[string][]byte{path: hclfile.Shown(path, source)}, Color: e.color}
 		return -1, printer.Print(e.stderr, problems)
 	}
 	if bytes.Equal(formatted, source) {
@@ -98,8 +98,8 @@ func formatFile(e env, name string, onlyCheck bool) (int, error) {
 	return 1, e.disk.replaceFile(name, formatted, info.Mode().Perm())
 }
 
-// hclFiles returns the HCL files that are named and those in named folders,
-// but for hidden ones, which no verb reads.
+// hclFiles returns the named HCL files and those in the named directories. It skips
+// hidden files, which no verb reads.
 func hclFiles(e env, args []string) ([]string, error) {
 	var names []string
 	for _, arg := range args {
@@ -109,7 +109,7 @@ func hclFiles(e env, args []string) ([]string, error) {
 		}
 		if !info.IsDir() {
 			if extension := filepath.Ext(arg); extension != ".hcl" && extension != ".mcpdvars" {
-				return nil, usage("%s is no file that fmt formats: those end in .hcl or .mcpdvars", arg)
+				return nil, usage("fmt cannot format %s: the name must end in .hcl or .mcpdvars", arg)
 			}
 			names = append(names, arg)
 			continue
@@ -134,7 +134,7 @@ func hclFiles(e env, args []string) ([]string, error) {
 	return names, nil
 }
 
-// hidden reports the names of files and folders that the engine never reads.
+// hidden reports whether the engine ignores files and directories of this name.
 func hidden(base string) bool {
 	return strings.HasPrefix(base, ".") || strings.HasPrefix(base, "#") || strings.HasSuffix(base, "~")
 }

@@ -13,20 +13,20 @@ import (
 	"github.com/mcpd/mcpd/internal/base/jsontext"
 )
 
-// form is what a user is asked to fill in, as MCP has it: an object whose members are flat.
+// form is an MCP elicitation: a message and the fields of a flat object.
 type form struct {
 	message, mode, url string
 	fields             []field
 }
 
-// field is one member of a form.
+// field is one property of a form.
 type field struct {
 	name     string
 	required bool
 	fieldSchema
 }
 
-// fieldSchema is what the schema of a member may say (2026-07-28 client/elicitation).
+// fieldSchema is the schema of a field (2026-07-28 client/elicitation).
 type fieldSchema struct {
 	Type        string
 	Title       string
@@ -36,7 +36,7 @@ type fieldSchema struct {
 	Enum        []string
 	EnumNames   []string
 	OneOf       []choice
-	AnyOf       []choice // of the items of a list
+	AnyOf       []choice // for the items of an array
 	Items       *fieldSchema
 	MinLength   *int
 	MaxLength   *int
@@ -46,13 +46,13 @@ type fieldSchema struct {
 	Maximum     *float64
 }
 
-// choice is a value that a member may have.
+// choice is a permitted value of a field.
 type choice struct {
 	Const string
 	Title string
 }
 
-// formOf reads the params of an elicitation. The fields are in the order of the schema.
+// formOf parses the params of an elicitation. The fields keep the order of the schema.
 func formOf(params json.RawMessage) (form, error) {
 	var read struct {
 		Message, Mode, URL string
@@ -62,17 +62,17 @@ func formOf(params json.RawMessage) (form, error) {
 		}
 	}
 	if err := json.Unmarshal(params, &read); err != nil {
-		return form{}, fmt.Errorf("read what is asked: %w", err)
+		return form{}, fmt.Errorf("read input request: %w", err)
 	}
 	made := form{message: read.Message, mode: read.Mode, url: read.URL}
 	if p := read.RequestedSchema.Properties; len(p) > 0 && !jsontext.IsObject(p) {
-		return form{}, errors.New("read what is asked: the properties are no object")
+		return form{}, errors.New("read input request: the properties are not an object")
 	}
 	names, members := inOrder(read.RequestedSchema.Properties)
 	for i, name := range names {
 		f := field{name: name, required: slices.Contains(read.RequestedSchema.Required, name)}
 		if err := json.Unmarshal(members[i], &f.fieldSchema); err != nil {
-			return form{}, fmt.Errorf("read what is asked: %w", err)
+			return form{}, fmt.Errorf("read input request: %w", err)
 		}
 		made.fields = append(made.fields, f)
 	}
@@ -91,7 +91,7 @@ func inOrder(object json.RawMessage) (names []string, members []json.RawMessage)
 	return names, members
 }
 
-// choices returns the values that a member may have; none when it may have any.
+// choices returns the permitted values of a field, or nil if any value is valid.
 func (s *fieldSchema) choices() []choice {
 	of := s
 	if s.Type == "array" && s.Items != nil {
@@ -110,8 +110,7 @@ func (s *fieldSchema) choices() []choice {
 	return list
 }
 
-// value reads what a person typed as the value of the member. The error says what to type
-// instead.
+// value parses what the user typed. The error says what to type instead.
 func (s *fieldSchema) value(typed string) (any, error) {
 	switch s.Type {
 	case "boolean":
@@ -143,9 +142,9 @@ func (s *fieldSchema) number(typed string) (any, error) {
 	case s.Type == "integer" && n != math.Trunc(n):
 		return nil, errors.New("type a whole number")
 	case s.Minimum != nil && n < *s.Minimum:
-		return nil, fmt.Errorf("type a number from %g on", *s.Minimum)
+		return nil, fmt.Errorf("type a number of at least %g", *s.Minimum)
 	case s.Maximum != nil && n > *s.Maximum:
-		return nil, fmt.Errorf("type a number up to %g", *s.Maximum)
+		return nil, fmt.Errorf("type a number of at most %g", *s.Maximum)
 	}
 	return json.Number(typed), nil
 }
@@ -161,7 +160,7 @@ func (s *fieldSchema) text(typed string) (any, error) {
 	return s.chosen(typed)
 }
 
-// chosen returns a value that the member may have: itself, or by its number.
+// chosen returns the permitted value that was typed, by value or by number.
 func (s *fieldSchema) chosen(typed string) (any, error) {
 	choices := s.choices()
 	if len(choices) == 0 {
@@ -192,7 +191,7 @@ func (s *fieldSchema) list(typed string) (any, error) {
 	}
 	switch {
 	case s.MinItems != nil && len(made) < *s.MinItems:
-		return nil, fmt.Errorf("type at least %d values, with commas between them", *s.MinItems)
+		return nil, fmt.Errorf("type at least %d values, separated by commas", *s.MinItems)
 	case s.MaxItems != nil && len(made) > *s.MaxItems:
 		return nil, fmt.Errorf("type at most %d values", *s.MaxItems)
 	}

@@ -22,9 +22,9 @@ import (
 	"github.com/mcpd/mcpd/internal/auth/apikey"
 )
 
-// hostel is a server with TLS whose callers have keys, and whose tool needs a token
-// of its user; an authorization server at which everybody logs in by a name and
-// allows everything; and an API that says whose token it was sent.
+// hostel is a server with TLS and API keys, with a tool that needs a token of its user;
+// an authorization server where users log in by name and allow everything; and an API
+// that returns the owner of the token.
 type hostel struct {
 	aviary
 	*daemon
@@ -37,12 +37,11 @@ type hostel struct {
 	renewed      atomic.Int64
 
 	books  sync.Mutex
-	owners map[string]string // of tokens
-	pages  []string          // that were shown with a code
+	owners map[string]string // by token
+	pages  []string          // pages that showed a code
 }
 
-// frontName is the name by which browsers reach the server, through whatever stands
-// before it.
+// frontName is the host name that browsers use, behind any reverse proxy.
 const frontName = "mcp.example.com"
 
 func newHostel(t *testing.T, more string, flags ...string) *hostel {
@@ -92,7 +91,7 @@ func (h *hostel) start(t *testing.T) {
 	h.daemon.client = h.client
 }
 
-// stop ends the server, and takes in all that it has said and written down.
+// stop stops the server and records its output and files.
 func (h *hostel) stop(t *testing.T) {
 	t.Helper()
 	if err := h.cmd.Process.Signal(os.Interrupt); err != nil {
@@ -105,22 +104,22 @@ func (h *hostel) stop(t *testing.T) {
 	h.seeFiles(t, h.dir)
 }
 
-// wantHidden wants no token and no code to be in what was seen.
+// wantHidden checks that no token and no code leaked.
 func (h *hostel) wantHidden(t *testing.T) {
 	t.Helper()
 	if found := h.found(); len(found) > 0 {
-		t.Errorf("tokens were seen:\n%s", strings.Join(found, "\n"))
+		t.Errorf("tokens leaked:\n%s", strings.Join(found, "\n"))
 	}
 	for where, texts := range h.seen {
 		for _, page := range h.pages {
 			if code := codeOn(page); code != "" && strings.Contains(strings.Join(texts, ""), code) {
-				t.Errorf("the code %s stands in %s", code, where)
+				t.Errorf("code %s found in %s", code, where)
 			}
 		}
 	}
 }
 
-// authorize is the authorization server: tokens are of who has logged in.
+// authorize is the authorization server. Tokens belong to the user who logged in.
 func (h *hostel) authorize(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodGet {
 		query := r.URL.Query()
@@ -141,8 +140,8 @@ func (h *hostel) authorize(w http.ResponseWriter, r *http.Request) {
 	_, _ = fmt.Fprintf(w, `{"access_token":%q,"refresh_token":%q,"token_type":"bearer","expires_in":%d}`, access, refresh, h.life.Load())
 }
 
-// open opens a page in the browser of somebody who logs in by a name, and returns
-// what the browser shows at last.
+// open opens a page in the browser of a user with a login name. It returns the last
+// page.
 func (h *hostel) open(t *testing.T, page, login string) string {
 	t.Helper()
 	response, err := h.client.Get(page + "&login=" + login)
@@ -157,7 +156,7 @@ func (h *hostel) open(t *testing.T, page, login string) string {
 	}
 	_, shown := h.visit(t, target, frontName)
 	if _, again := h.visit(t, target, frontName); !strings.HasPrefix(again, "Nobody waits for this any more") {
-		t.Errorf("who comes with the state again is shown\n%s", again)
+		t.Errorf("a reused state shows\n%s", again)
 	}
 	h.books.Lock()
 	defer h.books.Unlock()
@@ -165,7 +164,7 @@ func (h *hostel) open(t *testing.T, page, login string) string {
 	return shown
 }
 
-// visit is a browser that another site sends to the server.
+// visit sends the browser from another site to the server.
 func (h *hostel) visit(t *testing.T, target, host string) (int, string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, h.url+target, nil)
@@ -190,11 +189,10 @@ func codeOn(page string) string {
 	return strings.TrimSpace(regexp.MustCompile(`(?m)^ {4}[A-Z2-7]{4}-[A-Z2-7]{4}$`).FindString(page))
 }
 
-// person is how the user of a client answers what they are asked.
+// person is a user who responds to input requests.
 type person func(*mcp.ElicitParams) (action, code string)
 
-// honest opens each page themselves, as who logs in by a name, and types the code
-// that it shows.
+// honest opens each page, logs in with the name and types the code on the page.
 func (h *hostel) honest(t *testing.T, login string) person {
 	code := ""
 	return func(asked *mcp.ElicitParams) (string, string) {
@@ -208,10 +206,10 @@ func (h *hostel) honest(t *testing.T, login string) person {
 	}
 }
 
-// asksNobody is a person who is not to be asked.
+// asksNobody is a user who must not be asked.
 func asksNobody(t *testing.T) person {
 	return func(asked *mcp.ElicitParams) (string, string) {
-		t.Errorf("somebody is asked: %s", asked.Message)
+		t.Errorf("unexpected input request: %s", asked.Message)
 		return "cancel", ""
 	}
 }
@@ -232,8 +230,8 @@ func (b bearing) RoundTrip(r *http.Request) (*http.Response, error) {
 
 var everyForm = &mcp.ElicitationCapabilities{Form: &mcp.FormElicitationCapabilities{}, URL: &mcp.URLElicitationCapabilities{}}
 
-// call calls the tool by the key of somebody, "" for nobody, as a client of a revision
-// of the protocol, and returns what it says.
+// call calls the tool with the key of a user, or anonymously for "", as a client of a
+// protocol revision. It returns the text of the result.
 func (h *hostel) call(t *testing.T, name, version string, can *mcp.ElicitationCapabilities, who person) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -266,8 +264,8 @@ func (h *hostel) call(t *testing.T, name, version string, can *mcp.ElicitationCa
 	return text.Text
 }
 
-// revisions are the eras of the protocol: of the first, calls carry their state; of
-// the second, clients are asked on their connection.
+// revisions are the protocol eras: in the first, calls carry their state; in the
+// second, the server asks clients over the connection.
 var revisions = []string{"2026-07-28", "2025-11-25"}
 
 func (h *hostel) wantCall(t *testing.T, name, version, want string, who person) {

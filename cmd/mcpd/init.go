@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// starter is what init writes.
+// starter holds the files that init writes.
 //
 //go:embed starter
 var starter embed.FS
@@ -19,8 +19,8 @@ func newInit(e env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "init [DIR]",
 		Short: "Write a small mcpd.hcl and tools.d to start from",
-		Long: `Init writes a commented mcpd.hcl and a tools.d with one tool, its policy and
-its tests. It overwrites nothing.`,
+		Long: `Init writes a commented mcpd.hcl, and a tools.d with one tool, its policy and its tests.
+It never overwrites a file.`,
 		Example: `  mcpd init
   mcpd init ./my-tools && cd my-tools && mcpd serve`,
 		Args:              oneFolder,
@@ -35,7 +35,7 @@ its tests. It overwrites nothing.`,
 	}
 }
 
-// initialize writes all files, or none when one of them exists already.
+// initialize writes all files, or none if one of them already exists.
 func initialize(e env, target string) error {
 	names, err := fs.Glob(starter, "starter/*.hcl")
 	if err != nil {
@@ -48,7 +48,7 @@ func initialize(e env, target string) error {
 	names = append(names, tools...)
 	for _, name := range names {
 		if to := starterPath(target, name); exists(e, to) {
-			return findings("%s exists already; nothing was written", to)
+			return findings("%s already exists, so nothing was written", to)
 		}
 	}
 	for _, name := range names {

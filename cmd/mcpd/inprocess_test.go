@@ -27,9 +27,9 @@ import (
 	"github.com/mcpd/mcpd/scripting/worker"
 )
 
-// cmdMcpd runs a verb in this process, with the folder and the environment of the
-// script, and wants exit code 0, or another one after !. What has to be a process,
-// such as a server, is run with exec.
+// cmdMcpd runs a verb in this process with the directory and the environment of the
+// script, and requires exit code 0, or another one after !. Use exec for what needs a
+// process, such as serve.
 func cmdMcpd(ts *testscript.TestScript, neg bool, args []string) {
 	var stdout, stderr lockedBuffer
 	code := runVerb(ts, &stdout, &stderr, args)
@@ -43,8 +43,8 @@ func cmdMcpd(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// cmdCode runs a verb as cmdMcpd does, with both its streams on stdout and its exit
-// code behind them.
+// cmdCode runs a verb like cmdMcpd, with both streams on stdout, followed by the exit
+// code.
 func cmdCode(ts *testscript.TestScript, neg bool, args []string) {
 	if neg {
 		ts.Fatalf("usage: code [args...]")
@@ -57,7 +57,7 @@ func cmdCode(ts *testscript.TestScript, neg bool, args []string) {
 // runVerb runs a verb and returns its exit code.
 func runVerb(ts *testscript.TestScript, stdout, stderr io.Writer, args []string) int {
 	if len(args) > 0 && slices.Contains([]string{"serve", workerVerb, superviseVerb}, args[0]) {
-		ts.Fatalf("mcpd %s has to be a process: exec mcpd %[1]s", args[0])
+		ts.Fatalf("mcpd %s needs a process: exec mcpd %[1]s", args[0])
 	}
 	var variables []string
 	for _, name := range append([]string{"PATH", "HOME", "TMPDIR", "XDG_STATE_HOME"}, ts.Value(holderKey{}).(*holder).variables...) {
@@ -71,7 +71,7 @@ func runVerb(ts *testscript.TestScript, stdout, stderr io.Writer, args []string)
 	return run(e, args)
 }
 
-// inProcess runs a verb in this process, in a folder and with variables.
+// inProcess runs a verb in this process with a directory and variables.
 func inProcess(t *testing.T, dir string, variables []string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	e, err := scenarioEnv(dir, variables)
@@ -84,33 +84,32 @@ func inProcess(t *testing.T, dir string, variables []string, args ...string) (co
 	return code, out.String(), errs.String()
 }
 
-// scenarioEnv is the outside world of a verb that runs in this process as it would in
-// one of its own, which is in a folder and has variables. Of variables of one name the
-// last counts.
+// scenarioEnv returns the env of a verb that runs in this process as if in its own
+// process with a directory and variables. The last of duplicate variables wins.
 func scenarioEnv(dir string, variables []string) (env, error) {
 	e := processEnv()
-	e.name, e.dir, e.environ = "mcpd", dir, variables
-	// With the race detector processes take long to start.
+	e.process.arg0, e.process.dir, e.vars.list = "mcpd", dir, variables
+	// With the race detector, processes start slowly.
 	program, err := verbProgram("")
 	if program != "" {
-		e.self = program
+		e.process.executable = program
 	}
 	values := map[string]string{}
 	for _, variable := range variables {
 		name, value, _ := strings.Cut(variable, "=")
 		values[name] = value
 	}
-	e.lookup = func(name string) (string, bool) {
+	e.vars.lookup = func(name string) (string, bool) {
 		value, ok := values[name]
 		return value, ok
 	}
-	e.manager = systemd.Variables{Socket: values["NOTIFY_SOCKET"], Interval: values["WATCHDOG_USEC"], Process: values["WATCHDOG_PID"]}
+	e.service.manager = systemd.Variables{Socket: values["NOTIFY_SOCKET"], Interval: values["WATCHDOG_USEC"], Process: values["WATCHDOG_PID"]}
 	e.stdin = strings.NewReader("")
-	e.colour, e.screen, e.typed = false, false, false
+	e.color, e.stdoutIsTerminal, e.stdinIsTerminal = false, false, false
 	e.disk = e.disk.in(dir)
-	e.workers = sharedWorkers
-	e.beginLate = func() {}
-	e.signals = func() (context.Context, <-chan os.Signal, func()) {
+	e.executables.startWorkers = sharedWorkers
+	e.process.restartWithTimerSlack = func() {}
+	e.service.signals = func() (context.Context, <-chan os.Signal, func()) {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		return ctx, nil, cancel
 	}
@@ -118,17 +117,17 @@ func scenarioEnv(dir string, variables []string) (env, error) {
 	return e, err
 }
 
-// shared are the processes of all verbs in this process. They end with it.
+// shared is the executor of all verbs in this process. Its processes end with it.
 type shared struct {
 	*worker.Executor
 	report worker.Report
 }
 
-// Close does nothing: other verbs run bodies.
+// Close does nothing: other verbs use the executor.
 func (shared) Close() error { return nil }
 
-// sharedWorkers starts no processes where those of other verbs will do: to start them is
-// most of what the verbs of scenarios cost.
+// sharedWorkers returns the shared executor if possible, because most of the time of
+// scenario verbs is spent on starting processes.
 func sharedWorkers(o worker.Options, path string, argv ...string) (scripting.Executor, worker.Report, error) {
 	if o.Logger = nil; path != self() || o != (worker.Options{}) {
 		return startWorkers(o, path, argv...)
@@ -145,7 +144,7 @@ var workersOfAll = sync.OnceValues(func() (shared, error) {
 	return shared{x.(*worker.Executor), report}, nil
 })
 
-// setsVariable finds the variables that a script sets.
+// setsVariable matches the variables that a script sets.
 var setsVariable = regexp.MustCompile(`(?m)^env '?([A-Za-z_0-9]+)=`)
 
 // variablesOf returns the names of the variables that a script sets.
@@ -161,10 +160,10 @@ func variablesOf(path string) ([]string, error) {
 	return names, nil
 }
 
-// in returns the disk as a process in a folder sees it: relative names begin there,
-// and errors have them as they were given.
+// in returns the disk of a process in a directory: it resolves relative names, and its
+// errors contain the names as given.
 func (d disk) in(dir string) disk {
-	at := env{dir: dir}.at
+	at := env{process: process{dir: dir}}.resolve
 	return disk{
 		readFile: func(name string) ([]byte, error) {
 			content, err := d.readFile(at(name))
@@ -194,7 +193,7 @@ func (d disk) in(dir string) disk {
 	}
 }
 
-// named has the error of a file call it by a name.
+// named replaces the path in a file error.
 func named(err error, name string) error {
 	var failed *fs.PathError
 	if !errors.As(err, &failed) {
@@ -203,7 +202,7 @@ func named(err error, name string) error {
 	return &fs.PathError{Op: failed.Op, Path: name, Err: failed.Err}
 }
 
-// lockedBuffer is a buffer that several goroutines write to.
+// lockedBuffer is a buffer for concurrent writers.
 type lockedBuffer struct {
 	mu  sync.Mutex
 	all bytes.Buffer
@@ -221,10 +220,10 @@ func (b *lockedBuffer) String() string {
 	return b.all.String()
 }
 
-// TestAServerThatFindsItsAddressTakenHasDoneNothing has the address be that of --listen, a
-// socket, too, or of the operator's file. Nothing is accepted of an upstream server then, which
-// is not even asked, and no audit log is made.
-func TestAServerThatFindsItsAddressTakenHasDoneNothing(t *testing.T) {
+// The address in use is set by --listen, also as a Unix socket, or by the configuration
+// file. The server must not contact upstream servers, accept tools or create an audit
+// log.
+func TestServe_addressInUse(t *testing.T) {
 	t.Parallel()
 	port, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -262,10 +261,10 @@ func TestAServerThatFindsItsAddressTakenHasDoneNothing(t *testing.T) {
 			t.Errorf("%s: exit code %d\n%s", name, code, stderr)
 		}
 		if diff := cmp.Diff(before, s.holds(t)); diff != "" {
-			t.Errorf("%s: files are left (-before +after)\n%s", name, diff)
+			t.Errorf("%s: files remain (-before +after)\n%s", name, diff)
 		}
 	}
 	if n := asked.Load(); n != 0 {
-		t.Errorf("the upstream server was asked %d times", n)
+		t.Errorf("the upstream server got %d requests", n)
 	}
 }

@@ -14,23 +14,23 @@ import (
 	"github.com/mcpd/mcpd/internal/auth/apikey"
 )
 
-// keysFile is the file of keys of an auth block that names none.
+// keysFile is the default file of keys.
 const keysFile = "./keys.json"
 
 func newKey(e env) *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
 		Use:   "key",
-		Short: "Make, list and revoke API keys",
-		Long: `Key changes a file of API keys, which auth "api_key" blocks of mcpd.hcl name.
-A server that runs sees the change within a second.`,
+		Short: "Create, list and revoke API keys",
+		Long: `Key edits the file of API keys that auth "api_key" blocks of mcpd.hcl name. A running
+server applies the change within a second.`,
 		Example: `  mcpd key new ci --scopes crm:read --expires 90d
   mcpd key list
   mcpd key revoke ID`,
 		Args: cobra.ArbitraryArgs,
 		RunE: refuseVerb("new, list or revoke"),
 	}
-	cmd.PersistentFlags().StringVar(&file, "file", keysFile, "the `FILE` of the keys")
+	cmd.PersistentFlags().StringVar(&file, "file", keysFile, "read and write the keys in `FILE`")
 	_ = cmd.MarkPersistentFlagFilename("file")
 	cmd.AddCommand(newKeyNew(e, &file), newKeyList(e, &file), newKeyRevoke(e, &file))
 	return cmd
@@ -41,9 +41,11 @@ func newKeyNew(e env, file *string) *cobra.Command {
 	var expires string
 	cmd := &cobra.Command{
 		Use:   "new NAME",
-		Short: "Make a key, and print it this once",
-		Long: `New makes a key, adds its record to the file, and prints the key on standard
-output. It is shown this once: the file holds a hash of it.`,
+		Short: "Create a key and print it once",
+		Long: `New creates a key, adds its record to the file and prints the key on standard output.
+This is the only time that the key is shown: the file stores a hash.`,
+		Example: `  mcpd key new ci --scopes crm:read --expires 90d
+  mcpd key new desktop --principal ada --groups leads`,
 		Args: oneOperand("NAME"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			r.Name, r.Principal = args[0], cmp.Or(r.Principal, args[0])
@@ -55,11 +57,11 @@ output. It is shown this once: the file holds a hash of it.`,
 				}
 				r.Expires = r.Created.Add(life)
 			}
-			k, err := apikey.Add(e.at(*file), r)
+			k, err := apikey.Add(e.resolve(*file), r)
 			if err != nil {
 				return findings("%v", err)
 			}
-			fmt.Fprintf(e.stderr, "the key %s is in %s; it is shown this once:\n", k.ID, printable(*file))
+			fmt.Fprintf(e.stderr, "stored key %s in %s; it is shown only once:\n", k.ID, printable(*file))
 			if _, err := fmt.Fprintln(e.stdout, k.Plaintext()); err != nil {
 				return err
 			}
@@ -67,18 +69,18 @@ output. It is shown this once: the file holds a hash of it.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&r.Principal, "principal", "", "the `ID` of who calls with the key (default NAME)")
-	flags.StringSliceVar(&r.Scopes, "scopes", nil, "the `SCOPES` of the principal, with commas between")
-	flags.StringSliceVar(&r.Groups, "groups", nil, "the `GROUPS` of the principal, with commas between")
-	flags.StringVar(&r.Agent, "agent", "", "bind the key to the agent of this `ID`")
-	flags.StringVar(&expires, "expires", "", "end the key after a `TIME`, such as 90d or 12h (default never)")
+	flags.StringVar(&r.Principal, "principal", "", "authenticate as the principal `ID` (default NAME)")
+	flags.StringSliceVar(&r.Scopes, "scopes", nil, "grant `SCOPES`, separated by commas")
+	flags.StringSliceVar(&r.Groups, "groups", nil, "put the principal in `GROUPS`, separated by commas")
+	flags.StringVar(&r.Agent, "agent", "", "bind the key to the agent `ID`")
+	flags.StringVar(&expires, "expires", "", "let the key expire after `TIME`, such as 90d or 12h (default never)")
 	return cmd
 }
 
-// tellNamesakes tells of the keys of the same name that go on to be taken beside a
-// new one: who makes a key anew may take it for a replacement.
+// tellNamesakes prints the active keys with the same name as a new key. The user may
+// have meant to replace them.
 func tellNamesakes(e env, file, id, name string) error {
-	ring, err := apikey.Load(e.at(file))
+	ring, err := apikey.Load(e.resolve(file))
 	if err != nil {
 		return findings("%v", err)
 	}
@@ -90,15 +92,15 @@ func tellNamesakes(e env, file, id, name string) error {
 		if file != keysFile {
 			revoke += " --file " + printable(file)
 		}
-		fmt.Fprintf(e.stderr, "another key named %s is active; unless it is to stay: %s\n", printable(name), revoke)
+		fmt.Fprintf(e.stderr, "another key named %s is still active; to revoke it: %s\n", printable(name), revoke)
 	}
 	return nil
 }
 
-// maxLife bounds the life of a key that ends.
+// maxLife is the longest validity of a key that expires.
 const maxLife = 10 * 365 * 24 * time.Hour
 
-// parseLife reads how long a key lives: a time as Go writes it, or days.
+// parseLife parses the validity of a key: a Go duration or a number of days.
 func parseLife(text string) (time.Duration, error) {
 	life, err := time.ParseDuration(text)
 	if number, ok := strings.CutSuffix(text, "d"); ok {
@@ -106,7 +108,7 @@ func parseLife(text string) (time.Duration, error) {
 		life, err = time.Duration(days)*24*time.Hour, wrong
 	}
 	if err != nil || life < time.Second || life > maxLife {
-		return 0, usage("--expires is not a time of 1s to 3650d; write it as in 90d or 12h")
+		return 0, usage("--expires takes a duration from 1s to 3650d, such as 90d or 12h")
 	}
 	return life, nil
 }
@@ -114,17 +116,20 @@ func parseLife(text string) (time.Duration, error) {
 func newKeyRevoke(e env, file *string) *cobra.Command {
 	return &cobra.Command{
 		Use:   "revoke ID",
-		Short: "Revoke a key for good",
-		Long:  `Revoke has a key prove nothing any more. mcpd key list tells the ids.`,
-		Args:  oneOperand("ID"),
+		Short: "Revoke a key",
+		Long: `Revoke makes the server reject a key from now on. It cannot be undone. Run mcpd key
+list to find the ID.`,
+		Example: `  mcpd key revoke ID
+  mcpd key revoke ID --file ./keys.json`,
+		Args: oneOperand("ID"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			id := args[0]
 			if k, err := apikey.Parse(id); err == nil {
-				id = k.ID // whoever holds the key may revoke it by its text
+				id = k.ID // the key itself is accepted too
 			}
-			r, err := apikey.Revoke(e.at(*file), id, e.now().UTC().Truncate(time.Second))
+			r, err := apikey.Revoke(e.resolve(*file), id, e.now().UTC().Truncate(time.Second))
 			if errors.Is(err, apikey.ErrUnknown) {
-				return findings("there is no key of that id in %s; mcpd key list tells the ids", *file)
+				return findings("no key with that ID in %s; find the ID with mcpd key list", *file)
 			}
 			if err != nil {
 				return findings("%v", err)
@@ -139,10 +144,13 @@ func newKeyList(e env, file *string) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List the keys, without their secrets",
-		Args:  cobra.NoArgs,
+		Short: "List the keys without their secrets",
+		Long:  `List prints the ID, the name, the principal and the state of each key.`,
+		Example: `  mcpd key list
+  mcpd key list --json`,
+		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			ring, err := apikey.Load(e.at(*file))
+			ring, err := apikey.Load(e.resolve(*file))
 			if err != nil {
 				return findings("%v", err)
 			}
@@ -153,11 +161,11 @@ func newKeyList(e env, file *string) *cobra.Command {
 			return printKeys(e, rows)
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print everything that is known of each as JSON")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print all fields of each key as JSON")
 	return cmd
 }
 
-// keyRow is what a list tells of a key. It is a contract for scripts.
+// keyRow is the JSON output for a key. It is a contract for scripts.
 type keyRow struct {
 	ID        string    `json:"id"`
 	Name      string    `json:"name"`
@@ -202,7 +210,7 @@ func printKeys(e env, rows []keyRow) error {
 	return w.Flush()
 }
 
-// oneOperand lets a verb take one operand, and no more.
+// oneOperand requires exactly one operand.
 func oneOperand(name string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != 1 || args[0] == "" {
@@ -212,7 +220,7 @@ func oneOperand(name string) cobra.PositionalArgs {
 	}
 }
 
-// needs lets a verb take at least and at most so many operands. Otherwise it says the text.
+// needs requires between least and most operands. Otherwise the error is text.
 func needs(least, most int, text string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) < least || len(args) > most {
@@ -222,12 +230,12 @@ func needs(least, most int, text string) cobra.PositionalArgs {
 	}
 }
 
-// refuseVerb refuses a command without one of its verbs.
+// refuseVerb rejects a command without one of its verbs.
 func refuseVerb(names string) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) > 0 {
-			return usage("%s has no verb %q; write %s", cmd.CommandPath(), args[0], names)
+			return usage("%s has no verb %q; use %s", cmd.CommandPath(), args[0], names)
 		}
-		return usage("%s wants a verb; write %s", cmd.CommandPath(), names)
+		return usage("%s needs a verb; use %s", cmd.CommandPath(), names)
 	}
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/mcpd/mcpd/internal/ops/audit"
 )
 
-// killedTools are called until their server is killed. The argument, which names the
-// call, is kept in its audit log.
+// killedTools are called until their server is killed. The argument identifies the call
+// and is captured in the audit log.
 const killedTools = `tool "pay" {
   timeout = "30s"
   allow {
@@ -32,15 +32,15 @@ const killedTools = `tool "pay" {
 }
 `
 
-// killing is a server under a strict audit log that is killed over and over, and the
-// bank that its tool asks.
+// killing is a server with a strict audit log that is killed repeatedly, and the bank
+// that its tool calls.
 type killing struct {
 	program, dir string
 	bank         *httptest.Server
 
 	mu sync.Mutex
-	// paid are the calls that the bank was asked by, and answered those whose callers
-	// were answered.
+	// paid holds the calls that the bank received; answered holds the calls with a
+	// response.
 	paid, answered map[string]bool
 }
 
@@ -60,7 +60,7 @@ func newKilling(t *testing.T) *killing {
 	return k
 }
 
-// note adds a call to a set, and returns how large that is.
+// note adds a call to a set and returns the size of the set.
 func (k *killing) note(set map[string]bool, id string) int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -68,8 +68,8 @@ func (k *killing) note(set map[string]bool, id string) int {
 	return len(set)
 }
 
-// once starts the server, makes calls of it from several clients, and kills it when so
-// many more have been answered.
+// once starts the server, makes calls from several clients, and kills it after the
+// given number of further responses.
 func (k *killing) once(t *testing.T, number, after int) {
 	t.Helper()
 	d, err := startDaemon(k.program, k.dir, os.Environ(), []string{"--state", "memory"})
@@ -88,14 +88,14 @@ func (k *killing) once(t *testing.T, number, after int) {
 				id := fmt.Sprintf("%d-%d-%d", number, c, n)
 				status, answer, err := d.modern("tools/call", fmt.Sprintf(`{"name":"pay","arguments":{"id":%q}}`, id))
 				if err != nil {
-					return // it was killed
+					return // killed
 				}
 				if status != http.StatusOK || !bytes.Contains(answer, []byte(`"paid"`)) {
 					t.Errorf("%d %s", status, answer)
 					return
 				}
 				if k.note(k.answered, id) >= last {
-					_ = d.cmd.Process.Signal(syscall.SIGKILL) // it may have been
+					_ = d.cmd.Process.Signal(syscall.SIGKILL) // may already be dead
 				}
 			}
 		})
@@ -103,10 +103,10 @@ func (k *killing) once(t *testing.T, number, after int) {
 	clients.Wait()
 }
 
-// TestNoKillOfAServerLosesACall kills a server with a strict audit log at a random
-// moment of its work, over and over: 1,000 times with MCPD_LONG. What its callers were
-// answered stands in the log, and what its tools asked others stood there before.
-func TestNoKillOfAServerLosesACall(t *testing.T) {
+// A server with a strict audit log is killed at random moments, 1,000 times with
+// MCPD_LONG. Each call with a response must be in the log, and each effect must follow
+// its intent record.
+func TestAudit_survivesKills(t *testing.T) {
 	t.Parallel()
 	kills := 5
 	if os.Getenv("MCPD_LONG") != "" {
@@ -125,26 +125,26 @@ func TestNoKillOfAServerLosesACall(t *testing.T) {
 	intents, outcomes := k.written(t, path)
 	for id := range k.answered {
 		if !outcomes[id] {
-			t.Errorf("call %s was answered, and is not written down", id)
+			t.Errorf("call %s has a response but no audit record", id)
 		}
 	}
 	for id := range k.paid {
 		if !intents[id] {
-			t.Errorf("call %s had its effect, and is not written down", id)
+			t.Errorf("call %s had its effect but has no audit record", id)
 		}
 	}
 	if len(k.paid) <= len(k.answered) {
-		t.Errorf("%d calls had effects and %d were answered: no kill has struck a call", len(k.paid), len(k.answered))
+		t.Errorf("%d effects and %d responses: no call was interrupted by a kill", len(k.paid), len(k.answered))
 	}
 	t.Logf("%d kills, %d calls with effects, %d answered", kills, len(k.paid), len(k.answered))
 }
 
-// written returns the calls whose intents and whose outcomes are in the log.
+// written returns the calls with intent records and with outcome records in the log.
 func (k *killing) written(t *testing.T, path string) (intents, outcomes map[string]bool) {
 	t.Helper()
 	var text bytes.Buffer
 	if strange, err := audit.Export(&text, path, audit.JSONL, audit.Span{}); err != nil || strange > 0 {
-		t.Fatalf("%d strange lines, %v", strange, err)
+		t.Fatalf("%d invalid lines, %v", strange, err)
 	}
 	sets := map[string]map[string]bool{"intent": {}, "outcome": {}}
 	for line := range bytes.Lines(text.Bytes()) {

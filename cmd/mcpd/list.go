@@ -20,9 +20,9 @@ func newList(e env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list [NAME...]",
 		Short: "List the tools, resources and prompts in the files",
-		Long: `List prints what callers may ask for: tools and prompts by their names, and
-resources and templates by their URIs, each with the first line of what it says
-of itself. With names or URIs it prints these alone, with their arguments.`,
+		Long: `List prints tools and prompts by name, and resources and templates by URI, with the
+first line of each description. With names or URIs it prints only these, with their
+arguments.`,
 		Example: `  mcpd list
   mcpd list add runbook://restart
   mcpd list --json --tools ./other-tools`,
@@ -31,7 +31,7 @@ of itself. With names or URIs it prints these alone, with their arguments.`,
 	f.add(cmd)
 	f.upstreams.add(cmd)
 	cmd.ValidArgsFunction = completeListed(e, &f)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print everything that is known of each as JSON")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print all fields of each item as JSON")
 	return cmd
 }
 
@@ -54,8 +54,7 @@ func list(cmd *cobra.Command, e env, f *files, names []string, asJSON bool) erro
 	return all.print(e, len(names) > 0)
 }
 
-// listing is what a snapshot offers, or a part of it, in bytewise order of the
-// addresses.
+// listing holds the items of a snapshot, or some of them, sorted bytewise by address.
 type listing struct {
 	tools                         []engine.Metadata
 	resources, templates, prompts []engine.OfferMetadata
@@ -73,14 +72,14 @@ func offeredBy(s *engine.Snapshot) (l listing) {
 	return l
 }
 
-// offers are the lists of what is no tool, by kind.
+// offers returns the lists of resources, templates and prompts by kind.
 func (l *listing) offers() map[call.Kind]*[]engine.OfferMetadata {
 	return map[call.Kind]*[]engine.OfferMetadata{
 		call.Resources: &l.resources, call.Templates: &l.templates, call.Prompts: &l.prompts,
 	}
 }
 
-// named returns what is called by one of the names: all when there are none.
+// named returns the items with one of the names, or all items if names is empty.
 func (l listing) named(names []string) (part listing, err error) {
 	if len(names) == 0 {
 		return l, nil
@@ -108,13 +107,13 @@ func (l listing) named(names []string) (part listing, err error) {
 	}
 	for _, name := range names {
 		if !found[name] {
-			return part, findings("nothing in the files is called %q; %s", name, cmp.Or(diag.DidYouMean(name, l.addresses()), "mcpd list shows all"))
+			return part, findings("the files define no %q; %s", name, cmp.Or(diag.DidYouMean(name, l.addresses()), "mcpd list shows all names"))
 		}
 	}
 	return part, nil
 }
 
-// addresses are what callers call everything by, tools first.
+// addresses returns the names and URIs of all items, tools first.
 func (l *listing) addresses() []string {
 	var all []string
 	for _, line := range slices.Concat(l.lines()...) {
@@ -123,12 +122,12 @@ func (l *listing) addresses() []string {
 	return all
 }
 
-// line is what a person sees of one thing.
+// line is the output for one item.
 type line struct {
 	address, summary string
-	// arguments are those of a prompt, or the variables of a template.
+	// arguments of a prompt, or variables of a template
 	arguments []engine.Argument
-	// schema is that of the arguments of a tool.
+	// schema of the arguments of a tool
 	schema json.RawMessage
 }
 
@@ -155,8 +154,8 @@ func (l *listing) lines() [][]line {
 	return groups
 }
 
-// print prints a line for each thing, and a heading above each group when there
-// are several. In detail its arguments stand below each line.
+// print prints a line for each item, and a heading for each group if there are several
+// groups. With detail it prints the arguments below each line.
 func (l *listing) print(e env, detail bool) error {
 	var out strings.Builder
 	groups := l.lines()
@@ -186,14 +185,14 @@ func (l *listing) print(e env, detail bool) error {
 	return err
 }
 
-// widest is how long addresses are that summaries stand behind in one column.
+// widest is the longest address that is padded to align the summaries.
 const widest = 48
 
-// longestSummary bounds the summaries of descriptions, in runes.
+// longestSummary is the maximum length of a summary, in runes.
 const longestSummary = 120
 
-// summaryOf returns the first line of a description, or as many of its words as fit, as a
-// terminal may show it.
+// summaryOf returns the first line of a description for a terminal, cut at a word if it
+// is too long.
 func summaryOf(description string) string {
 	first, _, _ := strings.Cut(strings.TrimSpace(description), "\n")
 	shown := []rune(diag.Printable(first))
@@ -207,7 +206,7 @@ func summaryOf(description string) string {
 	return cut + " …"
 }
 
-// rows are what list says to machines. Each list is there, also when it is empty.
+// rows is the JSON output of list. Every list is present, even if empty.
 type rows struct {
 	Tools     []toolRow     `json:"tools"`
 	Resources []resourceRow `json:"resources"`
@@ -215,7 +214,7 @@ type rows struct {
 	Prompts   []promptRow   `json:"prompts"`
 }
 
-// toolRow is what list says of a tool to machines.
+// toolRow is the JSON output for a tool.
 type toolRow struct {
 	Name         string            `json:"name"`
 	Title        string            `json:"title"`
@@ -230,21 +229,21 @@ type toolRow struct {
 	Labels       map[string]string `json:"labels"`
 }
 
-// resourceRow is what list says of a resource.
+// resourceRow is the JSON output for a resource.
 type resourceRow struct {
 	URI string `json:"uri"`
 	said
 	Size *int64 `json:"size"`
 }
 
-// templateRow is what list says of a template.
+// templateRow is the JSON output for a template.
 type templateRow struct {
 	URITemplate string `json:"uri_template"`
 	said
 	Variables []argumentRow `json:"variables"`
 }
 
-// said is what resources and templates both say.
+// said holds the fields that resources and templates share.
 type said struct {
 	Name        string          `json:"name"`
 	Title       string          `json:"title"`
@@ -253,7 +252,7 @@ type said struct {
 	Annotations json.RawMessage `json:"annotations"`
 }
 
-// promptRow is what list says of a prompt.
+// promptRow is the JSON output for a prompt.
 type promptRow struct {
 	Name        string        `json:"name"`
 	Title       string        `json:"title"`
@@ -261,7 +260,7 @@ type promptRow struct {
 	Arguments   []argumentRow `json:"arguments"`
 }
 
-// argumentRow is an argument of a prompt, or a variable of a template.
+// argumentRow is an argument of a prompt or a variable of a template.
 type argumentRow struct {
 	Name        string  `json:"name"`
 	Title       string  `json:"title"`
@@ -306,7 +305,7 @@ func argumentRows(arguments []engine.Argument) []argumentRow {
 	return list
 }
 
-// orNull returns nil for what is not said.
+// orNull returns nil for an empty string.
 func orNull(text string) *string {
 	if text == "" {
 		return nil

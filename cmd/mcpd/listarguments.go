@@ -10,13 +10,13 @@ import (
 	"github.com/mcpd/mcpd/diag"
 )
 
-// cellRow is what a person sees of an argument.
+// cellRow is a row in the table of arguments.
 type cellRow struct {
 	name, typ, def, summary string
 	required                bool
 }
 
-// writeArguments writes a table of the arguments, nothing where there are none.
+// writeArguments writes a table of the arguments, if there are any.
 func (l *line) writeArguments(out *strings.Builder) {
 	rows := rowsOf(l.schema)
 	for _, a := range l.arguments {
@@ -35,19 +35,19 @@ func (l *line) writeArguments(out *strings.Builder) {
 		}
 		fmt.Fprintf(table, "  %s\t%s\t%s\t%s\t%s\n", cell(r.name), cell(r.typ), required, cell(r.def), summaryOf(r.summary))
 	}
-	_ = table.Flush() // it writes to memory
+	_ = table.Flush() // writes to memory cannot fail
 	for row := range strings.Lines(padded.String()) {
 		out.WriteString(strings.TrimRight(row, " \n") + "\n")
 	}
 }
 
-// cell returns text of others as it may stand in one cell of a table.
+// cell returns untrusted text that is safe in a table cell.
 func cell(text string) string {
 	return strings.ReplaceAll(diag.Printable(strings.ReplaceAll(text, "\n", " ")), "\t", " ")
 }
 
-// rowsOf returns what a schema says of the members of an object, in its order. Of what is
-// no such schema there are no rows.
+// rowsOf returns the properties of an object schema in order. Other schemas have no
+// rows.
 func rowsOf(schema json.RawMessage) (rows []cellRow) {
 	var object struct {
 		Properties json.RawMessage
@@ -62,7 +62,7 @@ func rowsOf(schema json.RawMessage) (rows []cellRow) {
 			Title, Description string
 			Default            json.RawMessage
 		}
-		_ = json.Unmarshal(members[i], &said) // true and false say nothing
+		_ = json.Unmarshal(members[i], &said) // a boolean schema has none of these
 		row := cellRow{name: name, typ: typeOf(members[i], 0), def: string(said.Default), summary: said.Description, required: slices.Contains(object.Required, name)}
 		if row.summary == "" {
 			row.summary = said.Title
@@ -72,10 +72,10 @@ func rowsOf(schema json.RawMessage) (rows []cellRow) {
 	return rows
 }
 
-// deepestType bounds how deep the type of an argument is told.
+// deepestType is the depth at which typeOf stops.
 const deepestType = 3
 
-// typeOf names the type of a schema, in the words of a file of tools as far as it has them.
+// typeOf returns the type of a schema in the notation of tool files where it has one.
 func typeOf(schema json.RawMessage, depth int) string {
 	var said struct {
 		Type                 any

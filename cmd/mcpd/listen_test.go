@@ -12,13 +12,13 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// listener hears what a daemon tells one client.
+// listener receives notifications of a daemon.
 type listener struct {
 	heard chan string
 	stop  func()
 }
 
-// cmdListen opens a stream, and returns when the daemon knows what for.
+// cmdListen opens a stream, and returns when the subscription is active.
 func cmdListen(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) < 2 || neg || args[1] == "modern" && len(args) != 3 {
 		ts.Fatalf("usage: listen NAME modern FILE, or listen NAME legacy [URI...]")
@@ -39,7 +39,7 @@ func cmdListen(ts *testscript.TestScript, neg bool, args []string) {
 	h.listeners[args[0]] = l
 }
 
-// cmdHeard wants the next notifications of a listener to be these and no others.
+// cmdHeard requires the next notifications of a listener to be exactly these.
 func cmdHeard(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) < 2 || neg {
 		ts.Fatalf("usage: heard NAME notification...")
@@ -49,10 +49,10 @@ func cmdHeard(ts *testscript.TestScript, neg bool, args []string) {
 		select {
 		case got, ok := <-l.heard:
 			if !ok || got != want {
-				ts.Fatalf("%s heard %q, want %q", args[0], got, want)
+				ts.Fatalf("%s received %q, want %q", args[0], got, want)
 			}
 		case <-time.After(patience):
-			ts.Fatalf("%s heard nothing, want %q", args[0], want)
+			ts.Fatalf("%s received nothing, want %q", args[0], want)
 		}
 	}
 }
@@ -70,7 +70,7 @@ func (d *daemon) listenModern(params string) (*listener, error) {
 	return l, err
 }
 
-// listenLegacy begins a session of revision 2025-11-25, and subscribes it.
+// listenLegacy starts a session of revision 2025-11-25 with subscriptions.
 func (d *daemon) listenLegacy(uris []string) (*listener, error) {
 	const accept = "application/json, text/event-stream"
 	begun, err := d.tell(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25",`+
@@ -98,7 +98,7 @@ func (d *daemon) listenLegacy(uris []string) (*listener, error) {
 	return d.listenTo(request)
 }
 
-// tell posts one message to /mcp and returns the header of the answer.
+// tell posts one message to /mcp and returns the header of the response.
 func (d *daemon) tell(message string, header http.Header) (http.Header, error) {
 	request, err := http.NewRequest(http.MethodPost, d.url+"/mcp", strings.NewReader(message))
 	if err != nil {
@@ -118,7 +118,7 @@ func (d *daemon) tell(message string, header http.Header) (http.Header, error) {
 	return response.Header, err
 }
 
-// listenTo opens a stream of events, and reads it until the listener stops.
+// listenTo opens an event stream and reads it until the listener stops.
 func (d *daemon) listenTo(request *http.Request) (*listener, error) {
 	response, err := d.client.Do(request)
 	if err != nil {

@@ -19,10 +19,10 @@ import (
 func newLock(e env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lock",
-		Short: "Show and accept what other servers have changed of their tools",
-		Long: `Lock compares the tools of upstream servers with those that were accepted, which
-mcpd.lock beside mcpd.hcl holds. A tool that is another than the one that was
-accepted, or that nobody has accepted, is in quarantine: nobody can call it.`,
+		Short: "Show and accept changes to the tools of upstream servers",
+		Long: `Lock compares the tools of upstream servers with the accepted definitions in mcpd.lock,
+which is beside mcpd.hcl. A tool that was not accepted, or that has changed since, is
+quarantined: no caller can call it.`,
 		Example: `  mcpd lock diff
   mcpd lock accept github search_code`,
 		RunE: helpOnVerbs,
@@ -32,10 +32,10 @@ accepted, or that nobody has accepted, is in quarantine: nobody can call it.`,
 	return cmd
 }
 
-// lockPath is the file of what was accepted of upstream servers.
+// lockPath returns the path of the lock file.
 func (f *files) lockPath() string { return filepath.Join(filepath.Dir(f.config), "mcpd.lock") }
 
-// locking are the flags of the verbs of lock.
+// locking holds the flags of the verbs of lock.
 type locking struct {
 	files  files
 	asJSON bool
@@ -46,8 +46,8 @@ func (l *locking) add(cmd *cobra.Command) {
 	l.files.upstreams.add(cmd)
 }
 
-// drifts returns how the tools of all upstreams differ from the lock file, or those of one,
-// or some of these.
+// drifts returns the differences between the upstream tools and the lock file. Operands
+// select one upstream, or some of its tools.
 func (l *locking) drifts(ctx context.Context, e env, operands []string) ([]federation.Drift, error) {
 	s, err := l.files.open(e, engine.Options{Mode: engine.Eager})
 	if err != nil {
@@ -80,36 +80,36 @@ func (l *locking) drifts(ctx context.Context, e env, operands []string) ([]feder
 		}
 	}
 	hint := diag.DidYouMean(operands[0], names)
-	return nil, usage("there is no upstream %q whose tools are pinned; %s", operands[0], cmp.Or(hint, "mcpd status shows all"))
+	return nil, usage("no pinned upstream %q; %s", operands[0], cmp.Or(hint, "mcpd status shows all upstreams"))
 }
 
-// namedByServer refuses names that tools of an upstream have here alone, where its server
-// calls them otherwise.
+// namedByServer rejects the local name of a renamed tool, since the lock file uses the
+// name of the upstream server.
 func namedByServer(s *engine.Snapshot, d federation.Drift, names []string) error {
-	upstreams := s.Inside().Said().Config.Upstreams
+	upstreams := s.Inside().Definitions().Config.Upstreams
 	for i := range upstreams {
 		if upstreams[i].Name != d.Upstream {
 			continue
 		}
 		for _, own := range d.Tools {
 			if here := upstreams[i].LocalName(own); slices.Contains(names, here) && !slices.Contains(d.Tools, here) {
-				return findings("the tool %q is called %q by its server, and so in mcpd.lock: write that name", here, own)
+				return findings("the upstream name of tool %q is %q; use that name, as mcpd.lock does", here, own)
 			}
 		}
 	}
 	return nil
 }
 
-// tellUncompared says which upstreams could not be compared, and of which tools nothing can
-// be accepted.
+// tellUncompared prints the upstreams that could not be compared, and the tools that
+// cannot be accepted. It returns the number of these upstreams.
 func tellUncompared(e env, drifts []federation.Drift) (uncompared int) {
 	for _, d := range drifts {
 		if d.Err != nil {
 			uncompared++
-			tell(e, "the upstream %s cannot be compared: %v", d.Upstream, d.Err)
+			tell(e, "upstream %s cannot be compared: %v", d.Upstream, d.Err)
 		}
 		for _, why := range d.Unacceptable {
-			tell(e, "of the upstream %s nobody can accept %s", d.Upstream, why)
+			tell(e, "upstream %s: cannot accept %s", d.Upstream, why)
 		}
 	}
 	return uncompared
@@ -119,12 +119,10 @@ func newLockDiff(e env) *cobra.Command {
 	var l locking
 	cmd := &cobra.Command{
 		Use:   "diff [UPSTREAM [TOOL]]",
-		Short: "Print what differs from the tools that were accepted",
-		Long: `Diff asks the upstream servers of mcpd.hcl what they list now, and prints how it
-differs from what mcpd.lock holds. A tool is named as its server calls it itself.
-
-The exit code is 0 when nothing differs, and 1 when something does or a server
-cannot be reached.`,
+		Short: "Print the differences from the accepted tools",
+		Long: `Diff lists the tools of the upstream servers in mcpd.hcl, and prints how they differ from
+mcpd.lock. Use the tool names of the upstream server. The exit code is 0 if nothing
+differs, and 1 if something differs or a server cannot be reached.`,
 		Example: `  mcpd lock diff
   mcpd lock diff github search_code
   mcpd lock diff --json`,
@@ -159,27 +157,27 @@ func (l *locking) diff(ctx context.Context, e env, operands []string) error {
 				return err
 			}
 			if c.New.Hides() {
-				tell(e, "the tool %q of %s holds invisible characters, which are shown as escapes", c.Name, c.Upstream)
+				tell(e, "tool %q of %s has invisible characters, shown as escapes", c.Name, c.Upstream)
 			}
 		}
 	}
 	switch uncompared := tellUncompared(e, drifts); {
 	case changes > 0:
-		return findings("%s from %s; to take what is shown in: mcpd lock accept", differ(changes), l.files.lockPath())
+		return findings("%s from %s; to accept the changes: mcpd lock accept", differ(changes), l.files.lockPath())
 	case uncompared > 0:
-		return &exitError{code: exitFindings} // what there is to say was said
+		return &exitError{code: exitFindings} // the messages were printed
 	}
 	_, err = fmt.Fprintf(e.stdout, "ok: nothing differs from %s\n", printable(l.files.lockPath()))
 	return err
 }
 
-// compared refuses the name of a tool that nobody lists, and nobody has accepted.
+// compared rejects the name of a tool that is neither listed nor in the lock file.
 func compared(d federation.Drift, tool string) error {
 	if d.Err != nil || slices.Contains(d.Tools, tool) {
 		return nil
 	}
-	hint := cmp.Or(diag.DidYouMean(tool, d.Tools), fmt.Sprintf("mcpd lock diff %s tells of those that differ", d.Upstream))
-	return findings("of the upstream %s there is no tool %q to compare; %s", d.Upstream, tool, hint)
+	hint := cmp.Or(diag.DidYouMean(tool, d.Tools), fmt.Sprintf("mcpd lock diff %s shows the tools that differ", d.Upstream))
+	return findings("upstream %s has no tool %q to compare; %s", d.Upstream, tool, hint)
 }
 
 func differ(n int) string {
@@ -189,7 +187,7 @@ func differ(n int) string {
 	return fmt.Sprintf("%d tools differ", n)
 }
 
-// driftRow is what differs of an upstream, for machines.
+// driftRow is the JSON output for an upstream.
 type driftRow struct {
 	Upstream string    `json:"upstream"`
 	Error    string    `json:"error,omitempty"`
@@ -198,7 +196,7 @@ type driftRow struct {
 	Changes  []pinsRow `json:"changes"`
 }
 
-// pinsRow is a change of a tool, for machines.
+// pinsRow is the JSON output for a changed tool.
 type pinsRow struct {
 	Kind string  `json:"kind"`
 	Tool string  `json:"tool"`
@@ -207,7 +205,7 @@ type pinsRow struct {
 	Diff string  `json:"diff"`
 }
 
-// pinRow is a definition of a tool, for machines.
+// pinRow is the JSON output for a definition of a tool.
 type pinRow struct {
 	SHA256     string          `json:"sha256"`
 	Definition json.RawMessage `json:"definition"`
@@ -240,7 +238,7 @@ func (l *locking) printDrifts(e env, drifts []federation.Drift) error {
 		return err
 	}
 	if !out.OK {
-		return &exitError{code: exitFindings} // the JSON has said it
+		return &exitError{code: exitFindings} // the JSON was printed
 	}
 	return nil
 }

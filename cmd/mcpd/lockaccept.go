@@ -14,7 +14,7 @@ import (
 	"github.com/mcpd/mcpd/internal/federation/lockfile"
 )
 
-// accepting are the flags of lock accept.
+// accepting holds the flags of lock accept.
 type accepting struct {
 	locking
 	hash  string
@@ -26,45 +26,45 @@ func newLockAccept(e env) *cobra.Command {
 	var a accepting
 	cmd := &cobra.Command{
 		Use:   "accept [UPSTREAM [TOOL...]]",
-		Short: "Take in what differs from the tools that were accepted",
-		Long: `Accept asks the upstream servers of mcpd.hcl what they list now, and writes it to
-mcpd.lock: all of it, or what is of one upstream, or of some of its tools. A server
-that runs sees the change, and serves these tools.
+		Short: "Accept changed tools of upstream servers",
+		Long: `Accept lists the tools of the upstream servers in mcpd.hcl, and writes them to mcpd.lock:
+all changes, those of one upstream, or those of some of its tools. A running server
+applies the change and serves these tools.
 
-What a server lists can change between two questions: with --hash, the tool is
-accepted only as mcpd lock diff has shown it.
+A server can change its list between two requests. With --hash, the tool is accepted
+only in the version that mcpd lock diff printed.
 
-A tool whose definition holds invisible characters is served with these as escapes,
-and as its server writes it when it is accepted with --raw.`,
+Invisible characters in a definition are served as escapes. Accept the tool with --raw
+to serve them unchanged.`,
 		Example: `  mcpd lock accept
   mcpd lock accept github search_code
   mcpd lock accept github search_code --hash 5f2fce6dea888958039a167bffc7d070e1bbc23be952067f26dd5e598f969b7f`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.run(cmd.Context(), e, args) },
 	}
-	a.add(cmd)
 	cmd.Flags().StringVar(&a.hash, "hash", "", "accept the tool only if its definition has this `SHA256`")
-	cmd.Flags().BoolVar(&a.force, "force", false, "accept what is too long for mcpd lock diff to show it in full, too")
-	cmd.Flags().BoolVar(&a.raw, "raw", false, "have tools served with their invisible characters as they are")
+	cmd.Flags().BoolVar(&a.force, "force", false, "also accept changes that are too long for mcpd lock diff to show in full")
+	cmd.Flags().BoolVar(&a.raw, "raw", false, "serve the tools with their invisible characters unchanged")
+	a.add(cmd)
 	return cmd
 }
 
-// wholeHash is what --hash takes. The beginning of a hash can be that of another definition,
-// which a server that means harm may look for.
+// wholeHash matches the value of --hash. A prefix is not enough: a malicious server
+// could search for another definition with the same prefix.
 var wholeHash = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
 func (a *accepting) run(ctx context.Context, e env, operands []string) error {
 	if a.hash != "" && len(operands) != 2 {
-		return usage("--hash is that of one tool: mcpd lock accept UPSTREAM TOOL --hash SHA256")
+		return usage("--hash needs one tool: mcpd lock accept UPSTREAM TOOL --hash SHA256")
 	}
 	if a.hash != "" && !wholeHash.MatchString(a.hash) {
-		return usage("--hash takes the whole SHA256, 64 digits of 0-9 and a-f, as mcpd lock diff %s %s prints it", operands[0], operands[1])
+		return usage("--hash takes a full SHA256, 64 hex digits, as printed by mcpd lock diff %s %s", operands[0], operands[1])
 	}
 	drifts, err := a.drifts(ctx, e, operands)
 	if err != nil {
 		return err
 	}
-	lock, err := lockfile.Read(e.at(a.files.lockPath()))
+	lock, err := lockfile.Read(e.resolve(a.files.lockPath()))
 	if errors.Is(err, fs.ErrNotExist) {
 		lock, err = new(lockfile.Lock), nil
 	}
@@ -85,7 +85,7 @@ func (a *accepting) run(ctx context.Context, e env, operands []string) error {
 		}
 	}
 	if changed > 0 {
-		if err := lockfile.Write(e.at(a.files.lockPath()), lock); err != nil {
+		if err := lockfile.Write(e.resolve(a.files.lockPath()), lock); err != nil {
 			return findings("%v", err)
 		}
 	}
@@ -93,13 +93,13 @@ func (a *accepting) run(ctx context.Context, e env, operands []string) error {
 		return err
 	}
 	if tellUncompared(e, drifts) > 0 {
-		return &exitError{code: exitFindings} // what there is to say was said
+		return &exitError{code: exitFindings} // the messages were printed
 	}
 	return nil
 }
 
-// expose makes the changes of drifts raw, and adds the tools that were accepted and are
-// served with escapes.
+// expose makes the changes of drifts raw. It adds the tools that were accepted before
+// and are served with escapes.
 func expose(lock *lockfile.Lock, drifts []federation.Drift, operands []string) {
 	for i := range drifts {
 		d := &drifts[i]
@@ -117,13 +117,13 @@ func expose(lock *lockfile.Lock, drifts []federation.Drift, operands []string) {
 	}
 }
 
-// check refuses what the user does not mean, or cannot have seen.
+// check rejects changes that the user did not name, or cannot have seen in full.
 func (a *accepting) check(drifts []federation.Drift, operands []string) error {
 	differing := map[string]lockfile.Change{}
 	for _, d := range drifts {
 		for _, c := range d.Changes {
 			if differing[c.Name] = c; !a.force && !c.Complete() {
-				return findings("the change of %s %q is too long to be shown in full; look at it with mcpd lock diff --json, and accept it with --force", c.Upstream, c.Name)
+				return findings("the change of %s %q is too long to show in full; review it with mcpd lock diff --json, then accept it with --force", c.Upstream, c.Name)
 			}
 		}
 	}
@@ -133,10 +133,10 @@ func (a *accepting) check(drifts []federation.Drift, operands []string) error {
 	for _, name := range operands[1:] {
 		c, differs := differing[name]
 		if !differs {
-			return findings("the upstream %s lists no tool %q that differs from the one that was accepted; mcpd lock diff shows those", operands[0], name)
+			return findings("upstream %s has no changed tool %q; mcpd lock diff shows the changed tools", operands[0], name)
 		}
 		if a.hash != "" && c.New.Hash() != a.hash {
-			return findings("the tool %q of %s has another definition than the one of this hash; look at it with mcpd lock diff %[2]s", name, operands[0])
+			return findings("the definition of tool %q of %s does not match --hash; review it with mcpd lock diff %[2]s", name, operands[0])
 		}
 	}
 	return nil
@@ -158,7 +158,7 @@ func tellAccepted(e env, drifts []federation.Drift) error {
 				return err
 			}
 			if c.New.Hides() && !c.New.Raw() {
-				tell(e, "the tool %q of %s holds invisible characters, which are served as escapes; calls that need them as they are need --raw", c.Name, c.Upstream)
+				tell(e, "tool %q of %s has invisible characters, served as escapes; to serve them unchanged, use --raw", c.Name, c.Upstream)
 			}
 		}
 	}

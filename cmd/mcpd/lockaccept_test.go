@@ -10,7 +10,7 @@ import (
 	"github.com/mcpd/mcpd/internal/federation/lockfile"
 )
 
-func TestWhatIsTooLongToBeShownIsAcceptedByForceAlone(t *testing.T) {
+func TestLockAccept_longChangeNeedsForce(t *testing.T) {
 	t.Parallel()
 	described := func(text string) lockfile.Tool {
 		said, err := json.Marshal(text)
@@ -34,8 +34,8 @@ func TestWhatIsTooLongToBeShownIsAcceptedByForceAlone(t *testing.T) {
 		refusal string
 	}{
 		{"short", accepting{}, drift("Two."), ""},
-		{"long", accepting{}, long, `the change of up "a" is too long to be shown in full; look at it with mcpd lock diff --json, and accept it with --force`},
-		{"long, by its hash", accepting{hash: long[0].Changes[0].New.Hash()}, long, `the change of up "a" is too long to be shown in full; look at it with mcpd lock diff --json, and accept it with --force`},
+		{"long", accepting{}, long, `the change of up "a" is too long to show in full; review it with mcpd lock diff --json, then accept it with --force`},
+		{"long, by its hash", accepting{hash: long[0].Changes[0].New.Hash()}, long, `the change of up "a" is too long to show in full; review it with mcpd lock diff --json, then accept it with --force`},
 		{"long, by force", accepting{force: true}, long, ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -13,14 +13,14 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-// logging are the flags of verbs that write a log.
+// logging holds the flags of verbs that write a log.
 type logging struct {
 	level, format string
-	// asked reports whether the level was written.
+	// asked reports whether --log-level was set.
 	asked func() bool
-	// redactor applies to all that is logged, by workers and libraries too. It hides the
-	// secrets of the server that has it in its options.
-	redactor engine.Redactor
+	// redactor redacts secrets in all records, including those of workers and libraries.
+	// The server that has it in its options supplies the secrets.
+	redactor engine.LogRedactor
 }
 
 var (
@@ -29,18 +29,18 @@ var (
 )
 
 func (l *logging) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&l.level, "log-level", "info", "log from `LEVEL` on: debug, info, warn or error")
+	cmd.Flags().StringVar(&l.level, "log-level", "info", "log records of `LEVEL` and above: debug, info, warn or error")
 	cmd.Flags().StringVar(&l.format, "log-format", "text", "write the log as `FORMAT`: text or json")
 	l.asked = func() bool { return cmd.Flags().Changed("log-level") }
 	_ = cmd.RegisterFlagCompletionFunc("log-level", cobra.FixedCompletions(logLevels, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("log-format", cobra.FixedCompletions(logFormats, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// forMachines says that nothing but records may stand in the log.
+// forMachines reports whether the log must hold only JSON records.
 func (l *logging) forMachines() bool { return l.format == "json" }
 
-// open returns a logger on stderr that redacts secrets. The mistakes of files are part of it for
-// machines only: people get them with the lines that they are in.
+// open returns a redacting logger on stderr. In the text format it leaves out
+// diagnostics of files, which people get with source excerpts.
 func (l *logging) open(e env) (*slog.Logger, error) {
 	var level slog.Level
 	if !slices.Contains(logLevels, l.level) || level.UnmarshalText([]byte(l.level)) != nil {
@@ -52,7 +52,7 @@ func (l *logging) open(e env) (*slog.Logger, error) {
 		return nil, err
 	}
 	logger = l.redactor.Logger(logger)
-	// What libraries write goes the same way, and without what it quotes.
+	// Libraries log through the same redactor, without what they quote.
 	e.libraryLog(strays{logger})
 	return logger, nil
 }
@@ -74,35 +74,34 @@ func (l *logging) logger(e env, options *slog.HandlerOptions) (*slog.Logger, err
 	}
 }
 
-// strays makes records of what libraries write to the log of the process.
+// strays turns what libraries write to package log into log records.
 type strays struct{ logger *slog.Logger }
 
-// unsolicited begins what net/http says of a host that sends what nobody asked
-// for, and quotes it: that may be a secret which the host was sent.
+// unsolicited starts the message of net/http about an unexpected response. It quotes
+// the response, which may hold a secret that the host was sent.
 const unsolicited = "Unsolicited response received on idle HTTP channel"
 
 func (s strays) Write(line []byte) (int, error) {
 	if bytes.HasPrefix(line, []byte(unsolicited)) {
-		s.logger.Debug("a host sent more than it was asked for")
+		s.logger.Debug("discard unsolicited HTTP response")
 	} else {
-		s.logger.Warn("a library has something to say", slog.String("text", string(bytes.TrimRight(line, "\n"))))
+		s.logger.Warn("library message", slog.String("text", string(bytes.TrimRight(line, "\n"))))
 	}
 	return len(line), nil
 }
 
-// unsaid is a handler without the records of what call prints itself: how the
-// load ended, that the call failed, and, unless all of it was asked for, which upstreams
-// cannot be reached. They are known by attributes that only
-// the engine sets: those of what a script logs are not the script's to choose.
-// How a call failed waits in last until it is known what is printed of it.
+// unsaid drops the records that call prints itself: the result of the load, the failure
+// of the call and, unless --log-level is set, unreachable upstreams. It recognizes them
+// by attributes that only the engine sets; a script cannot choose top-level attributes.
+// It holds the failure of a call in last until the command knows what it prints.
 type unsaid struct {
 	slog.Handler
 	all  bool
 	last *atomic.Pointer[slog.Record]
 }
 
-// Handle passes on what call does not print itself, causes of failures too that
-// callers are not told.
+// Handle passes on all other records, including causes of failures that callers do not
+// get.
 func (u unsaid) Handle(ctx context.Context, r slog.Record) error {
 	attrs := map[string]string{}
 	r.Attrs(func(a slog.Attr) bool {
@@ -114,7 +113,7 @@ func (u unsaid) Handle(ctx context.Context, r slog.Record) error {
 	_, failed := attrs["code"]
 	_, down := attrs["again_in"]
 	_, late := attrs["after"]
-	// A cause with a stack is what the script threw, which is the message.
+	// A cause with a stack is an exception of the script; call prints it.
 	printed := attrs["cause"] == "" || strings.Contains(attrs["cause"], "\n    at ")
 	switch {
 	case loaded || mistaken || failed && printed, attrs["upstream"] != "" && (down || late) && !u.all:
@@ -126,7 +125,7 @@ func (u unsaid) Handle(ctx context.Context, r slog.Record) error {
 	return u.Handler.Handle(ctx, r)
 }
 
-// tell passes on how the call failed, unless its cause is the message that is printed.
+// tell passes on the failure of the call, unless its cause is the printed message.
 func (u unsaid) tell(ctx context.Context, message string) error {
 	r := u.last.Load()
 	if r == nil {

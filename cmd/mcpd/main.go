@@ -1,6 +1,6 @@
-// Command mcpd serves tools that are written in HCL and JavaScript to AI
-// agents over the Model Context Protocol. One file holds each verb; env.go is
-// the only place where the process meets the outside world.
+// Command mcpd serves tools to AI agents over the Model Context Protocol. Tools are
+// written in HCL and JavaScript. Each verb has a file; only env.go accesses the outside
+// world.
 package main
 
 import (
@@ -25,30 +25,30 @@ import (
 )
 
 func main() {
-	// Scripts, logs and tests see the same time on every machine.
+	// Scripts, logs and tests use the same time zone on every machine.
 	time.Local = time.UTC
 	os.Exit(run(processEnv(), os.Args[1:]))
 }
 
-// The exit codes of every verb.
+// Exit codes of all verbs.
 const (
 	exitGood     = 0
-	exitFindings = 1 // broken tool files, failed tests, a failed call, a second signal to stop
-	exitUsage    = 2 // wrong flags, or a broken mcpd.hcl
+	exitFindings = 1 // errors in tool files, failed tests, a failed call, a second signal to stop
+	exitUsage    = 2 // wrong flags, or errors in mcpd.hcl
 )
 
-// exitError ends a verb with a code. What there was to say has been said when
-// its text is empty.
+// exitError ends a verb with an exit code. An empty text means that the message was
+// already printed.
 type exitError struct {
 	code  int
 	text  string
-	cause error // what errors.Is knows it by, where somebody asks
+	cause error // for errors.Is; not printed
 }
 
-// Error returns what there is left to say.
+// Error returns the message to print.
 func (e *exitError) Error() string { return e.text }
 
-// Unwrap returns the cause, which is not said.
+// Unwrap returns the cause, which is not printed.
 func (e *exitError) Unwrap() error { return e.cause }
 
 func findings(format string, args ...any) error {
@@ -77,8 +77,8 @@ func run(e env, args []string) int {
 	return code
 }
 
-// printable returns text from elsewhere, such as what a tool or a server says,
-// as it may be shown on a terminal.
+// printable returns untrusted text, such as the output of a tool, made safe for a
+// terminal.
 func printable(text string) string { return diag.PrintableLines(text, "") }
 
 func newRoot(e env) *cobra.Command {
@@ -88,21 +88,21 @@ func newRoot(e env) *cobra.Command {
 		Long: `mcpd serves tools, resources and prompts to AI agents over the Model Context
 Protocol.
 
-All of them, and the policies on them, are HCL files with JavaScript bodies and
-CEL expressions. Save a file, and the next call runs the new version; a file with
-a mistake leaves the old version serving.`,
+Tools and policies are HCL files with JavaScript code and CEL expressions. Save a
+file, and the next call runs the new version. If a file has an error, the server
+keeps the previous version.`,
 		Example: `  mcpd init                      # write a small mcpd.hcl and tools.d
   mcpd serve                     # serve ./tools.d on http://127.0.0.1:8080/mcp
-  mcpd check                     # report every mistake in the files
-  mcpd diff old.d tools.d        # print what power an edit adds
-  mcpd test                      # run the test blocks beside the tools
+  mcpd check                     # report all errors in the files
+  mcpd diff old.d tools.d        # print the permissions that an edit adds
+  mcpd test                      # run the test blocks in the tool files
   mcpd call add a=2 b=3          # call a tool from the command line
-  mcpd status                    # tell how the server is that serves ./tools.d
+  mcpd status                    # print the state of the running server
   mcpd read runbook://restart    # read a resource
-  mcpd compose                   # write docker-compose.yml and manifests of Kubernetes
-  mcpd audit verify              # check what was written down of calls
-  mcpd policy explain add a=2    # print what each policy says of a call
-  mcpd lock diff                 # print what other servers changed of their tools`,
+  mcpd compose                   # write docker-compose.yml and Kubernetes manifests
+  mcpd audit verify              # verify the audit log
+  mcpd policy explain add a=2    # print how each policy decides about a call
+  mcpd lock diff                 # print changes to the tools of upstream servers`,
 		Version:               version(),
 		DisableFlagsInUseLine: true,
 		SilenceErrors:         true,
@@ -110,7 +110,7 @@ a mistake leaves the old version serving.`,
 		RunE:                  helpOnVerbs,
 		Args:                  cobra.ArbitraryArgs,
 	}
-	// mcpd alone prints help, and is no way to use it.
+	// mcpd without a verb prints help; the usage line must not suggest that form.
 	root.SetUsageTemplate(strings.Replace(root.UsageTemplate(), "{{if .Runnable}}", "{{if and .Runnable .HasParent}}", 1))
 	root.SetVersionTemplate(versionLine() + "\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
@@ -123,10 +123,19 @@ a mistake leaves the old version serving.`,
 		newServe(e), newCheck(e), newDiff(e), newTest(e), newCall(e), newRead(e), newPrompt(e), newList(e), newFmt(e), newInit(e), newCompose(e), newKey(e), newToken(e), newAudit(e), newPolicy(e), newLock(e), newStatus(e), newReload(e), newVersion(e), newWorker(e), newSupervise(e),
 	)
 	refuseOtherShells(root)
+	keepFlagOrder(root)
 	return root
 }
 
-// helpOnVerbs is what a command with verbs runs when none of its verbs is named.
+// keepFlagOrder makes help list the flags of all verbs in the order of their definition.
+func keepFlagOrder(cmd *cobra.Command) {
+	cmd.Flags().SortFlags, cmd.PersistentFlags().SortFlags = false, false
+	for _, verb := range cmd.Commands() {
+		keepFlagOrder(verb)
+	}
+}
+
+// helpOnVerbs prints the help of a command with verbs, or rejects an unknown verb.
 func helpOnVerbs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return cmd.Help()
@@ -140,10 +149,10 @@ func helpOnVerbs(cmd *cobra.Command, args []string) error {
 	if hint == "" {
 		hint = "see mcpd --help"
 	}
-	return usage("there is no verb %q; %s", name, hint)
+	return usage("unknown verb %q; %s", name, hint)
 }
 
-// version is the version of the module that the binary was built from.
+// version returns the module version of the build.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Main.Version == "" || info.Main.Version == "(devel)" {
@@ -152,18 +161,18 @@ func version() string {
 	return info.Main.Version
 }
 
-// noOperand refuses the operands of a verb that takes none.
+// noOperand rejects operands.
 func noOperand(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return usage("%s takes no %q; see %[1]s --help", cmd.CommandPath(), args[0])
+		return usage("%s takes no operand %q; see %[1]s --help", cmd.CommandPath(), args[0])
 	}
 	return nil
 }
 
-// oneFolder lets a verb take a folder, and no more.
+// oneFolder accepts at most one operand, a directory.
 func oneFolder(cmd *cobra.Command, args []string) error {
 	if len(args) > 1 {
-		return usage("mcpd %s takes one folder, not %d; see mcpd %[1]s --help", cmd.Name(), len(args))
+		return usage("mcpd %s takes one directory, not %d; see mcpd %[1]s --help", cmd.Name(), len(args))
 	}
 	return nil
 }
@@ -179,7 +188,7 @@ func newVersion(e env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
-		Long:  "Version prints the version of mcpd, and the Go and the platform that it was built with and for.",
+		Long:  "Version prints the version of mcpd, the Go version and the platform of the build.",
 		Args:  noOperand,
 		RunE: func(*cobra.Command, []string) error {
 			if asJSON {
@@ -197,7 +206,7 @@ func newVersion(e env) *cobra.Command {
 	return cmd
 }
 
-// extensions returns all extensions but telemetry, which a server that listens has.
+// extensions returns all extensions except telemetry, which only serve uses.
 func extensions() []engine.Extension {
 	return []engine.Extension{codemode.New(), federation.New(), typescript.New(), oidc.New(), postgres.New(), sqlite.New()}
 }

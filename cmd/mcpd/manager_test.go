@@ -10,14 +10,14 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// manager is a service manager that hears how a daemon is.
+// manager is a service manager that receives notifications of a daemon.
 type manager struct {
 	conn *net.UnixConn
 	text []byte
 }
 
-// cmdManager listens as systemd does, on an abstract socket, and has the daemons
-// that are started from then on know of it.
+// cmdManager listens like systemd on an abstract socket. Daemons started later notify
+// it.
 func cmdManager(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) != 1 || neg {
 		ts.Fatalf("usage: manager INTERVAL")
@@ -32,9 +32,8 @@ func cmdManager(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv("WATCHDOG_USEC", fmt.Sprint(interval.Microseconds()))
 }
 
-// cmdTold wants the next messages to the manager to be these, * in them standing
-// for the rest of a word. A sign of life may come at any time, and is waited for by
-// its name alone.
+// cmdTold requires the next messages to the manager to be these; * matches the rest of
+// a word. A watchdog message may come at any time, and is matched only by its name.
 func cmdTold(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) == 0 || neg {
 		ts.Fatalf("usage: told MESSAGE...")
@@ -45,15 +44,15 @@ func cmdTold(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Check(err)
 		pattern := strings.ReplaceAll(regexp.QuoteMeta(want), `\*`, `\w+`)
 		if !regexp.MustCompile(`\A` + pattern + `\z`).MatchString(got) {
-			ts.Fatalf("the manager was told %q, want %q", got, want)
+			ts.Fatalf("the manager received %q, want %q", got, want)
 		}
 	}
 }
 
 const alive = "WATCHDOG=1"
 
-// hear returns the next message, its assignments separated by blanks: the next
-// sign of life, or the next of all others.
+// hear returns the next watchdog message or the next other message, with spaces between
+// its assignments.
 func (m *manager) hear(life bool) (string, error) {
 	for {
 		if err := m.conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
@@ -61,7 +60,7 @@ func (m *manager) hear(life bool) (string, error) {
 		}
 		n, err := m.conn.Read(m.text)
 		if err != nil {
-			return "", fmt.Errorf("the manager is told nothing: %w", err)
+			return "", fmt.Errorf("no message to the manager: %w", err)
 		}
 		said := strings.ReplaceAll(strings.TrimSuffix(string(m.text[:n]), "\n"), "\n", " ")
 		if life == (said == alive) {

@@ -13,7 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// modernMeta is that of a client which can be asked, and knows tasks.
+// modernMeta is the _meta of a client that supports input requests and tasks.
 const modernMeta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"script","version":"1"},` +
 	`"io.modelcontextprotocol/clientCapabilities":{"elicitation":{},"extensions":{"io.modelcontextprotocol/tasks":{}}}}`
 
@@ -37,13 +37,12 @@ func cmdModern(ts *testscript.TestScript, _ bool, args []string) {
 	}
 	id := taskID.FindSubmatch(body)
 	if id == nil {
-		ts.Fatalf("there is no task in %s", body)
+		ts.Fatalf("no task in %s", body)
 	}
 	ts.Setenv(args[2], string(id[1]))
 }
 
-// modern sends a request of revision 2026-07-28; params is a JSON object
-// without _meta.
+// modern sends a request of revision 2026-07-28; params is a JSON object without _meta.
 func (d *daemon) modern(method, params string) (int, []byte, error) {
 	return d.exchange(http.MethodPost, "/mcp", modernBody(method, params), modernHeader(method, params))
 }
@@ -84,7 +83,7 @@ func cmdUntil(ts *testscript.TestScript, neg bool, args []string) {
 	fmt.Fprintf(ts.Stdout(), "%s\n", task)
 }
 
-// until returns a task when it has a status, as a subscriber is told of it.
+// until returns a task when it reaches a status, as reported to a subscriber.
 func (d *daemon) until(id, status string) ([]byte, error) {
 	const method = "subscriptions/listen"
 	params := fmt.Sprintf(`{"notifications":{"taskIds":[%q]}}`, id)

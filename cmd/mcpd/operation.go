@@ -18,46 +18,46 @@ import (
 	"github.com/mcpd/mcpd/serve"
 )
 
-// operation is a server while it runs, as those see it who look after it: the
-// operator, by signals and the control socket, and the service manager.
+// operation is a running server with its controls: signals, the control socket and the
+// service manager.
 type operation struct {
 	// fixed at creation
 	env     env
 	flags   *serveFlags
 	logger  *slog.Logger
 	server  *engine.Server
-	report  worker.Report // what confines the processes of bodies
+	report  worker.Report // sandbox of the worker processes
 	began   time.Time
 	manager *systemd.Notifier
-	pulse   time.Duration // how often the manager wants to hear something; 0 for never
+	pulse   time.Duration // interval of watchdog notifications; 0 for none
 	control *control.Server
 
 	// fixed before requests are answered
 	front *serve.Front
 
-	// reloading is held by the reload under way: the manager hears of one at a time.
+	// reloading serializes reloads, so that the service manager gets one at a time.
 	reloading sync.Mutex
 
 	// guarded by mu
 	mu       sync.Mutex
-	listener string // where clients come in; empty before they can
+	listener string // address for clients; empty before the server listens
 }
 
-// operate returns the operation of a server that is loaded. Its close must follow.
+// operate returns the operation of a loaded server. The caller must close it.
 func (f *serveFlags) operate(e env, logger *slog.Logger, s *engine.Server, report worker.Report) (*operation, error) {
 	o := &operation{env: e, flags: f, logger: logger, server: s, report: report, began: time.Now()}
 	var err error
-	if o.manager, err = systemd.New(e.manager); err != nil {
+	if o.manager, err = systemd.New(e.service.manager); err != nil {
 		return nil, usage("%v", err)
 	}
-	if o.pulse, err = e.manager.Every(e.pid); err != nil {
+	if o.pulse, err = e.service.manager.Every(e.process.pid); err != nil {
 		return nil, usage("%v", err)
 	}
 	return o, o.listen()
 }
 
-// listen makes the control socket. One that the user has named must be had; the
-// one in the user's own folder need not.
+// listen opens the control socket. A socket named by --control is required; the default
+// one is optional.
 func (o *operation) listen() error {
 	path := o.flags.control.path(o.env, &o.flags.files)
 	if path == "" {
@@ -71,9 +71,9 @@ func (o *operation) listen() error {
 	case o.flags.control.value != "":
 		return unstarted(err)
 	case errors.Is(err, syscall.EADDRINUSE):
-		o.logger.Info("mcpd status, reload and token ask another server of these files", slog.String("cause", err.Error()))
+		o.logger.Info("control socket in use by another server of these files", slog.String("cause", err.Error()))
 	default:
-		o.logger.Warn("mcpd status, reload and token cannot ask this server; name a socket with --control, or --control off", slog.String("error", err.Error()))
+		o.logger.Warn("open control socket", slog.String("error", err.Error()))
 	}
 	return nil
 }
@@ -85,16 +85,15 @@ func (o *operation) close() error {
 	return o.control.Close()
 }
 
-// run does all that goes on beside serving: it reloads what changes, answers
-// requests, and tells the manager that the server is alive, until stop is called.
-// Files are followed until ctx is done, if that is sooner.
+// run reloads changed files, answers control requests and sends watchdog notifications
+// until stop is called. It stops watching files when ctx is done, if that is sooner.
 func (o *operation) run(ctx context.Context, watcher *watch.Watcher, hup <-chan os.Signal) (stop func()) {
 	var busy sync.WaitGroup
 	watching, stopWatching := context.WithCancel(ctx)
 	living, end := context.WithCancel(context.WithoutCancel(ctx))
 	busy.Go(func() {
 		if err := watcher.Run(watching); err != nil {
-			o.logger.Error("files are no longer watched", slog.String("error", err.Error()))
+			o.logger.Error("watch files", slog.String("error", err.Error()))
 		}
 	})
 	busy.Go(func() { o.follow(watching, watcher.Changes(), hup) })
@@ -109,7 +108,7 @@ func (o *operation) run(ctx context.Context, watcher *watch.Watcher, hup <-chan 
 	busy.Go(func() {
 		select {
 		case <-ctx.Done():
-		case <-living.Done(): // the client of stdio has left, or serving has failed
+		case <-living.Done(): // the client of stdio disconnected, or serving failed
 		}
 		o.tell(o.manager.Stopping("shutting down"))
 	})
@@ -120,21 +119,21 @@ func (o *operation) run(ctx context.Context, watcher *watch.Watcher, hup <-chan 
 	}
 }
 
-// opened says that clients can come in now.
+// opened records that clients can connect at the address where.
 func (o *operation) opened(where string) {
 	o.mu.Lock()
 	o.listener = where
 	o.mu.Unlock()
-	o.server.Began()
+	o.server.MarkReady()
 	o.tell(o.manager.Ready(o.line()))
 }
 
-// lookAgain is how often it is looked whether auth blocks that were refused can be applied.
+// lookAgain is the interval of checks whether rejected auth blocks have become valid.
 const lookAgain = time.Second / 2
 
-// follow reloads what changes on disk, and everything at SIGHUP, until ctx is done. The
-// files that auth blocks name are not watched: servers look at those of the blocks that
-// they have. Those of blocks that were refused are looked at here.
+// follow reloads changed files, and all files at SIGHUP, until ctx is done. The watcher
+// does not cover the files that auth blocks name: authenticators poll the files of
+// blocks in use, and follow polls those of rejected blocks.
 func (o *operation) follow(ctx context.Context, changes <-chan watch.Change, hup <-chan os.Signal) {
 	again := time.NewTicker(lookAgain)
 	defer again.Stop()
@@ -150,26 +149,26 @@ func (o *operation) follow(ctx context.Context, changes <-chan watch.Change, hup
 				changes = nil
 				continue
 			}
-			if !o.server.Snapshot().Watch() {
+			if !o.server.Snapshot().AutoReload() {
 				continue
 			}
 			change = o.flags.changeOf(seen)
 		case <-again.C:
-			if !o.server.Snapshot().Watch() || !o.server.AuthsMended() {
+			if !o.server.Snapshot().AutoReload() || !o.server.AuthsUsable() {
 				continue
 			}
 			change.Config = true
 		}
 		before := o.server.Status().Revision
-		_, err := o.reload(ctx, change) // it has been said how it ended, unless nothing came of it
+		_, err := o.reload(ctx, change) // reload reported the result
 		if change.All && err == nil && o.server.Status().Revision == before {
-			o.server.Logger().Info("all files are as they were")
+			o.server.Logger().Info("reload found no changes")
 		}
 	}
 }
 
-// reload reloads, and says to the log, to people who read that, and to the manager
-// how it ended.
+// reload reloads the files and reports the result to the log, to the terminal and to
+// the service manager.
 func (o *operation) reload(ctx context.Context, change engine.Change) (engine.Report, error) {
 	o.reloading.Lock()
 	defer o.reloading.Unlock()
@@ -190,9 +189,9 @@ func (o *operation) line() string {
 	return fmt.Sprintf("serving %s, revision %s", offered(status), status.Revision[:12])
 }
 
-// tell logs that the manager could not be told something.
+// tell logs a failed notification of the service manager.
 func (o *operation) tell(err error) {
 	if err != nil {
-		o.logger.Warn("the service manager does not hear how the server is", slog.String("error", err.Error()))
+		o.logger.Warn("notify service manager", slog.String("error", err.Error()))
 	}
 }

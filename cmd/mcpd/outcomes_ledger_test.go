@@ -22,36 +22,36 @@ import (
 	"github.com/mcpd/mcpd/scripting/worker"
 )
 
-// outcomeLedger keeps what hooks of testdata/outcomes are told, and runs bodies in
-// processes of their own. It is the executor of their server.
+// outcomeLedger records the events that the hooks of testdata/outcomes receive. It is
+// the executor of their server, and runs scripts in worker processes.
 type outcomeLedger struct {
 	*worker.Executor
 
 	mu    sync.Mutex
 	calls map[string]*toldCall
-	// results are the last phases of calls, by what their callers were answered.
+	// results maps the response of a caller to the last phase of the call.
 	results map[string]string
-	// due are the runs of hooks in files that the events of the Go hook ask for, and
-	// ended those that have ended; of these failed have failed, with the Go hooks.
+	// due counts the runs of file hooks that the events of the Go hook require, ended the
+	// completed ones, and failed the failed ones including Go hooks.
 	due, ended, failed int
 	panics             maphash.Seed
-	// release lets the runs of the hook that lags end.
+	// release lets the runs of the lagging hook end.
 	release chan struct{}
-	// meeting is of the call that is to lose its process.
+	// meeting belongs to the call whose process is to be killed.
 	meeting atomic.Pointer[rendezvous]
-	// closed says that the executor is, when early runs of hooks that were due had not
-	// ended, and lost are the hooks that were begun after that.
+	// closed reports whether the executor is closed. early counts due hook runs that
+	// had not ended by then; lost names the hooks that started later.
 	closed bool
 	early  int
 	lost   []string
 }
 
-// toldCall is what hooks were told of one call.
+// toldCall holds the events of one call.
 type toldCall struct {
 	first call.Event
 	last  call.Event
-	// phases are those that the Go hook was told of, begun those that each hook in a
-	// file was begun for, and noted those that the hook "all" ran to its end for.
+	// phases are those of the Go hook, begun those that each file hook started for, and
+	// noted those that the hook "all" completed for.
 	phases []string
 	begun  map[string][]string
 	noted  []string
@@ -61,7 +61,7 @@ func newOutcomeLedger(x *worker.Executor) *outcomeLedger {
 	return &outcomeLedger{Executor: x, calls: map[string]*toldCall{}, results: map[string]string{}, panics: maphash.MakeSeed(), release: make(chan struct{})}
 }
 
-// of returns what was told of a call; mu is held.
+// of returns the events of a call. The caller must hold mu.
 func (l *outcomeLedger) of(id string) *toldCall {
 	told := l.calls[id]
 	if told == nil {
@@ -71,7 +71,7 @@ func (l *outcomeLedger) of(id string) *toldCall {
 	return told
 }
 
-// phaseOf tells a last phase from another by its code and its outcome.
+// phaseOf identifies a final phase by its code and outcome.
 func phaseOf(e call.Event) string {
 	switch {
 	case e.Err != nil:
@@ -82,7 +82,7 @@ func phaseOf(e call.Event) string {
 	return string(e.Phase)
 }
 
-// wanted are the names of the hooks in files that are to be told of an event.
+// wanted returns the names of the file hooks that must receive an event.
 func wanted(e call.Event) []string {
 	hooks := []string{"all"}
 	if e.Tool == "big" {
@@ -94,7 +94,7 @@ func wanted(e call.Event) []string {
 	return hooks
 }
 
-// hook is a Go hook. It panics now and then, once it has done its work.
+// hook is a Go hook. It sometimes panics after its work.
 func (l *outcomeLedger) hook(_ context.Context, e call.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -110,7 +110,7 @@ func (l *outcomeLedger) hook(_ context.Context, e call.Event) {
 	}
 }
 
-// Run runs a body, and writes down which hook is begun for which event.
+// Run runs a script, and records which hook starts for which event.
 func (l *outcomeLedger) Run(ctx context.Context, c scripting.Call, h scripting.Host) (scripting.Outcome, error) {
 	if !bytes.HasPrefix(c.Input, []byte(`{"phase":`)) {
 		return l.Executor.Run(ctx, c, h)
@@ -142,7 +142,7 @@ func (l *outcomeLedger) Run(ctx context.Context, c scripting.Call, h scripting.H
 	return outcome, err
 }
 
-// Close closes the processes: no hook is to be begun any more.
+// Close closes the processes. No hook may start later.
 func (l *outcomeLedger) Close() error {
 	l.mu.Lock()
 	l.closed, l.early = true, l.due-l.ended
@@ -156,7 +156,8 @@ func (l *outcomeLedger) isClosed() bool {
 	return l.closed
 }
 
-// module is what the hook "all" ends with, and what the hook "lags" waits for.
+// module is the host module that the hook "all" ends with and the hook "lags" waits
+// for.
 func (l *outcomeLedger) module() engine.HostModule {
 	type note struct {
 		ID    string `json:"id"`
@@ -167,7 +168,7 @@ func (l *outcomeLedger) module() engine.HostModule {
 			l.mu.Lock()
 			defer l.mu.Unlock()
 			if ctx.Err() != nil {
-				return struct{}{}, ctx.Err() // the run was lost with its process, and perhaps the next has begun
+				return struct{}{}, ctx.Err() // the process was lost; the next run may have started
 			}
 			told := l.of(in.ID)
 			told.noted = append(told.noted, in.Phase)
@@ -187,7 +188,7 @@ func (l *outcomeLedger) module() engine.HostModule {
 	}}
 }
 
-// ran writes down what the caller of a call was answered.
+// ran records the response of a call.
 func (l *outcomeLedger) ran(r call.Result) {
 	e := call.Event{Phase: call.End}
 	switch {
@@ -201,7 +202,7 @@ func (l *outcomeLedger) ran(r call.Result) {
 	l.results[r.CallID] = phaseOf(e)
 }
 
-// count returns how many calls of a tool have begun, and how many of these have ended.
+// count returns the numbers of started and of ended calls of a tool.
 func (l *outcomeLedger) count(tool string) (begun, ended int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -216,21 +217,21 @@ func (l *outcomeLedger) count(tool string) (begun, ended int) {
 	return begun, ended
 }
 
-// String says how far hooks in files are.
+// String describes the progress of file hooks.
 func (l *outcomeLedger) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return fmt.Sprintf("of %d runs of hooks %d have ended, and %d have failed", l.due, l.ended, l.failed)
 }
 
-// settled reports whether the runs of hooks that are due have ended.
+// settled reports whether all due hook runs have ended.
 func (l *outcomeLedger) settled() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.ended == l.due
 }
 
-// check holds what hooks were told to what they are promised, and counts the outcomes.
+// check verifies the events of hooks, and counts the outcomes.
 func (l *outcomeLedger) check(t *testing.T, status engine.Status, seen map[string]int) {
 	t.Helper()
 	l.mu.Lock()
@@ -238,11 +239,11 @@ func (l *outcomeLedger) check(t *testing.T, status engine.Status, seen map[strin
 	errors, notes := 0, 0
 	for id, told := range l.calls {
 		if len(told.phases) != 2 || told.phases[0] != "start" || told.phases[1] == "start" {
-			t.Errorf("%s, a call of %s: the Go hook was told of %q", id, told.first.Tool, told.phases)
+			t.Errorf("%s, a call of %s: the Go hook received %q", id, told.first.Tool, told.phases)
 			continue
 		}
 		if want, known := l.results[id]; known && want != told.phases[1] {
-			t.Errorf("%s, a call of %s: its caller was answered %q, and hooks were told of %q", id, told.first.Tool, want, told.phases[1])
+			t.Errorf("%s, a call of %s: the caller got %q, hooks received %q", id, told.first.Tool, want, told.phases[1])
 		}
 		l.checkFiles(t, id, told)
 		if told.last.Err != nil {
@@ -257,27 +258,27 @@ func (l *outcomeLedger) check(t *testing.T, status engine.Status, seen map[strin
 	}
 	for id := range l.results {
 		if l.calls[id] == nil {
-			t.Errorf("no hook was told of %s", id)
+			t.Errorf("no hook received %s", id)
 		}
 	}
 	if int(status.Calls) != len(l.calls) || int(status.FailedCalls) != errors {
-		t.Errorf("hooks were told of %d calls and %d failures; the server counts %d and %d", len(l.calls), errors, status.Calls, status.FailedCalls)
+		t.Errorf("hooks received %d calls and %d failures; the server counts %d and %d", len(l.calls), errors, status.Calls, status.FailedCalls)
 	}
 	if int(status.HookFailures) != l.failed {
-		t.Errorf("%d runs of hooks have failed; the server counts %d", l.failed, status.HookFailures)
+		t.Errorf("%d hook runs failed; the server counts %d", l.failed, status.HookFailures)
 	}
 	if l.early != 0 {
-		t.Errorf("%d runs of hooks had not ended when there was nothing to run them any more", l.early)
+		t.Errorf("%d hook runs had not ended when the executor closed", l.early)
 	}
 	if len(l.lost) > 0 {
-		t.Errorf("hooks were begun once there was nothing to run them: %q", l.lost)
+		t.Errorf("hooks started after the executor closed: %q", l.lost)
 	}
 	if missing := 2*len(l.calls) - notes; missing > l.failed {
-		t.Errorf("%d runs of the hook did not come to their end, and only %d have failed", missing, l.failed)
+		t.Errorf("%d hook runs did not complete, but only %d failed", missing, l.failed)
 	}
 }
 
-// checkFiles holds the hooks in files to what the Go hook was told.
+// checkFiles compares the file hooks with the events of the Go hook.
 func (l *outcomeLedger) checkFiles(t *testing.T, id string, told *toldCall) {
 	t.Helper()
 	want := map[string][]string{}
@@ -288,31 +289,32 @@ func (l *outcomeLedger) checkFiles(t *testing.T, id string, told *toldCall) {
 	}
 	for hook, phases := range told.begun {
 		if !slices.Equal(phases, want[hook]) {
-			t.Errorf("%s, a call of %s: hook %q was begun for %q, want %q", id, told.first.Tool, hook, phases, want[hook])
+			t.Errorf("%s, a call of %s: hook %q started for %q, want %q", id, told.first.Tool, hook, phases, want[hook])
 		}
 		delete(want, hook)
 	}
 	if len(want) > 0 {
-		t.Errorf("%s, a call of %s: hooks were not begun: %q", id, told.first.Tool, want)
+		t.Errorf("%s, a call of %s: hooks did not start: %q", id, told.first.Tool, want)
 	}
 	last, _, _ := strings.Cut(told.phases[1], " ")
 	if n := len(told.noted); n > 2 || n > 1 && !slices.Equal(told.noted, []string{"start", last}) || n == 1 && told.noted[0] != "start" && told.noted[0] != last {
-		t.Errorf("%s, a call of %s: the hook came to its end for %q", id, told.first.Tool, told.noted)
+		t.Errorf("%s, a call of %s: the hook completed for %q", id, told.first.Tool, told.noted)
 	}
 }
 
-// captured are the names of what has its arguments kept in the audit log of testdata/outcomes.
+// captured names the items with captured arguments in the audit log of
+// testdata/outcomes.
 var captured = []string{"adds", "plan", "row"}
 
-// auditBlock is the audit block of a scene.
+// auditBlock returns the audit block of a scene.
 func (s *outcomeScene) auditBlock() string {
-	names, _ := json.Marshal(captured) // of texts
+	names, _ := json.Marshal(captured) // strings always encode
 	return fmt.Sprintf("audit {\n  path    = %q\n  mode    = %q\n  capture = %s\n}\n", s.auditPath(), s.auditMode(), names)
 }
 
 func (s *outcomeScene) auditPath() string { return filepath.Join(s.auditDir, "audit.jsonl") }
 
-// auditMode is strict where calls are cut: what is written down of them is waited for.
+// auditMode is strict where calls are cut: those calls wait for their records.
 func (s *outcomeScene) auditMode() audit.Mode {
 	if s.cut {
 		return audit.Strict
@@ -320,8 +322,9 @@ func (s *outcomeScene) auditMode() audit.Mode {
 	return audit.Relaxed
 }
 
-// checkAudit holds the audit log of the server that has ended to what hooks were told: one
-// record of each call says what they say, and those that ran bodies had their intent before.
+// checkAudit compares the audit log of the stopped server with the events of hooks.
+// Each call has one matching record, and each call that ran a script has an earlier
+// intent record.
 func (s *outcomeScene) checkAudit(t *testing.T) {
 	t.Helper()
 	report, err := audit.Verify(s.auditPath())
@@ -336,42 +339,42 @@ func (s *outcomeScene) checkAudit(t *testing.T) {
 		told := s.ledger.calls[c.Call]
 		switch {
 		case told == nil:
-			t.Errorf("no hook was told of %s, a call of %s", c.Call, c.Name)
+			t.Errorf("no hook received %s, a call of %s", c.Call, c.Name)
 			return nil
 		case written[c.Call]:
-			t.Errorf("%s, a call of %s, is written down twice", c.Call, c.Name)
+			t.Errorf("%s, a call of %s, has two records", c.Call, c.Name)
 		}
 		written[c.Call] = true
 		if want := phaseOf(told.last); phaseIn(c) != want {
-			t.Errorf("%s, a call of %s, is written down as %q, and hooks were told of %q", c.Call, c.Name, phaseIn(c), want)
+			t.Errorf("%s, a call of %s, is recorded as %q, but hooks received %q", c.Call, c.Name, phaseIn(c), want)
 		}
 		if s.auditMode() == audit.Strict && c.Outcome == audit.OutcomeOK && c.Kind != "completion" && !c.Cached {
-			leg := fmt.Sprint(c.Root, " ", c.Leg) // who comes twice with the state of a leg has the answer of the first
+			leg := fmt.Sprint(c.Root, " ", c.Leg) // a client that repeats the state of a leg gets its result
 			ran[leg] = ran[leg] || intents[c.Call]
 		}
 		if kept := len(c.Values) > 2; kept && !slices.Contains(captured, c.Name) {
-			t.Errorf("arguments of %s are kept: %s", c.Name, c.Values)
+			t.Errorf("arguments of %s were captured: %s", c.Name, c.Values)
 		} else if kept {
 			s.kept[c.Kind] = true
 		}
 		return nil
 	})
 	if err != nil || strange > 0 {
-		t.Errorf("%d strange lines, %v", strange, err)
+		t.Errorf("%d invalid lines, %v", strange, err)
 	}
 	for leg, intended := range ran {
 		if !intended {
-			t.Errorf("leg %s ran, and nothing of it was written down before", leg)
+			t.Errorf("leg %s ran without an earlier intent record", leg)
 		}
 	}
 	for id, told := range s.ledger.calls {
 		if !written[id] {
-			t.Errorf("%s, a call of %s which ended with %q, is not written down", id, told.first.Tool, phaseOf(told.last))
+			t.Errorf("%s, a call of %s that ended with %q, has no record", id, told.first.Tool, phaseOf(told.last))
 		}
 	}
 }
 
-// phaseIn is [phaseOf] of a record.
+// phaseIn is [phaseOf] for a record.
 func phaseIn(c *audit.Call) string {
 	e := call.Event{Phase: call.End}
 	switch c.Outcome {
@@ -384,7 +387,7 @@ func phaseIn(c *audit.Call) string {
 	return phaseOf(e)
 }
 
-// intents returns the calls whose intent stands before their outcome.
+// intents returns the calls with an intent record before their outcome record.
 func (s *outcomeScene) intents(t *testing.T) map[string]bool {
 	t.Helper()
 	file, err := os.Open(s.auditPath())
@@ -406,7 +409,7 @@ func (s *outcomeScene) intents(t *testing.T) map[string]bool {
 		case line.Kind == "outcome":
 			ended[line.Call] = true
 		case line.Kind == "intent" && ended[line.Call]:
-			t.Errorf("the intent of %s is behind its outcome", line.Call)
+			t.Errorf("the intent of %s follows its outcome", line.Call)
 		case line.Kind == "intent":
 			intents[line.Call] = true
 		}

@@ -28,27 +28,27 @@ import (
 // outcomeScene is the life of one server of testdata/outcomes.
 type outcomeScene struct {
 	*testing.T
-	// cut says that calls run at the shutdown which do not end by themselves. Otherwise
-	// hooks have not caught up by then.
+	// cut means that shutdown interrupts calls that do not end by themselves. Otherwise
+	// hooks are late at shutdown.
 	cut     bool
 	ledger  *outcomeLedger
 	server  *engine.Server
 	front   *serve.Front
 	web     *httptest.Server
 	dir     string
-	name    string        // that processes for bodies bear
+	name    string        // of the worker processes
 	end     chan struct{} // closed when functions that ignore their contexts may return
 	loading sync.Mutex
-	// auditDir is where the audit log is, and kept are the kinds of calls whose arguments it has.
+	// auditDir holds the audit log. kept holds the kinds of calls with captured arguments.
 	auditDir string
 	kept     map[string]bool
 
-	// stalled are calls over HTTP that do not end by themselves, and the drain that
+	// stalled counts calls over HTTP that do not end by themselves, and the drain that
 	// waits for them.
 	stalled       sync.WaitGroup
 	tasks, killed atomic.Int64
-	killing       sync.Mutex // held by who ends all processes; guards stalling
-	stalling      bool       // calls run that are not to die of that
+	killing       sync.Mutex // held while all processes are killed; guards stalling
+	stalling      bool       // calls run that must not be killed
 }
 
 func newOutcomeScene(t *testing.T, cut bool) *outcomeScene {
@@ -88,7 +88,7 @@ func newOutcomeScene(t *testing.T, cut bool) *outcomeScene {
 	return s
 }
 
-// addAudit has the server write down calls.
+// addAudit enables the audit log.
 func (s *outcomeScene) addAudit() {
 	config := filepath.Join(s.dir, "mcpd.hcl")
 	text, err := os.ReadFile(config)
@@ -124,7 +124,7 @@ func anybody() identity.Caller {
 	return identity.Caller{Principal: identity.Anonymous(), Source: identity.Source{Listener: "local"}}
 }
 
-// call makes a call of a tool in this process.
+// call calls a tool in this process.
 func (s *outcomeScene) call(ctx context.Context, tool, arguments string, resume *call.Resume) call.Result {
 	return s.execute(ctx, call.Request{
 		Name: tool, Arguments: json.RawMessage(arguments), Caller: anybody(), Can: call.Capabilities{Form: true}, Resume: resume,
@@ -133,18 +133,18 @@ func (s *outcomeScene) call(ctx context.Context, tool, arguments string, resume 
 
 func (s *outcomeScene) execute(ctx context.Context, r call.Request) call.Result {
 	result := s.server.Execute(ctx, r)
-	if !result.Left {
+	if !result.Detached {
 		s.ledger.ran(result)
 	}
 	return result
 }
 
-// lateOutcomes receive results of calls whose functions go on.
+// lateOutcomes receives results of detached calls.
 type lateOutcomes chan call.Result
 
 func (a lateOutcomes) Answer(r call.Result) { a <- r }
 
-// leave calls a function that ignores its context, by a goroutine that it holds.
+// leave calls a function that ignores its context and blocks the calling goroutine.
 func (s *outcomeScene) leave(ctx context.Context) {
 	late, ended := make(lateOutcomes, 1), make(chan call.Result, 1)
 	go func() {
@@ -153,11 +153,11 @@ func (s *outcomeScene) leave(ctx context.Context) {
 	select {
 	case result := <-late:
 		s.ledger.ran(result)
-	case <-ended: // it was refused
+	case <-ended: // rejected
 	}
 }
 
-// post makes a request of a modern client, and returns the answer.
+// post sends a request of a modern client and returns the response.
 func (s *outcomeScene) post(method, params string) []byte {
 	request, err := http.NewRequest(http.MethodPost, s.web.URL+"/mcp", bytes.NewReader(modernBody(method, params)))
 	if err != nil {
@@ -179,7 +179,7 @@ func (s *outcomeScene) post(method, params string) []byte {
 	return answer
 }
 
-// reload changes the files, now and then to ones with a mistake.
+// reload changes the files, sometimes with an error.
 func (s *outcomeScene) reload(r *rand.Rand) {
 	s.loading.Lock()
 	defer s.loading.Unlock()
@@ -193,13 +193,13 @@ func (s *outcomeScene) reload(r *rand.Rand) {
 	if err := os.WriteFile(filepath.Join(s.dir, "tools.d", "more.hcl"), []byte(text), 0o600); err != nil {
 		s.Error(err)
 	}
-	_, _ = s.server.Load(context.Background()) // which of them are mistakes is not looked at
+	_, _ = s.server.Load(context.Background()) // load errors do not matter
 }
 
-// stallers is how many calls are cut.
+// stallers is the number of calls that shutdown interrupts.
 const stallers = 4
 
-// drain has the server refuse calls from now on.
+// drain makes the server reject new calls.
 func (s *outcomeScene) drain() {
 	if s.cut {
 		s.killing.Lock()
@@ -225,18 +225,18 @@ func (s *outcomeScene) drain() {
 	})
 }
 
-// await waits until something is so.
+// await waits for a condition.
 func (s *outcomeScene) await(what string, so func() bool) {
 	for end := time.Now().Add(patience); !so(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
-			s.Errorf("%s have not come: %s", what, s.ledger)
+			s.Errorf("timeout waiting for %s: %s", what, s.ledger)
 			return
 		}
 	}
 }
 
-// shutdownWaitsForHooks reports whether a goroutine that a front drains the server with
-// waits for hooks: nothing else tells that from one which has not come so far.
+// shutdownWaitsForHooks reports whether a goroutine of a draining front waits for
+// hooks. No API reports that.
 func shutdownWaitsForHooks() bool {
 	text := make([]byte, 16<<20)
 	text = text[:runtime.Stack(text, true)]
@@ -248,14 +248,14 @@ func shutdownWaitsForHooks() bool {
 	return false
 }
 
-// shutDown ends the server, and returns what it says of itself then.
+// shutDown stops the server and returns its final status.
 func (s *outcomeScene) shutDown() engine.Status {
 	if s.cut {
 		close(s.ledger.release)
 		s.await("the ends of hooks", s.ledger.settled)
 	} else {
 		if s.ledger.settled() {
-			s.Error("no hook is late: there is nothing to wait for")
+			s.Error("no hook is late: the test proves nothing")
 		}
 		s.stalled.Go(func() {
 			s.await("who waits for hooks", func() bool { return s.ledger.isClosed() || shutdownWaitsForHooks() })
@@ -264,7 +264,7 @@ func (s *outcomeScene) shutDown() engine.Status {
 	}
 	begun, ended := s.ledger.count("stalls")
 	if err := s.front.Shutdown(context.Background()); (err != nil) != (begun > ended) {
-		s.Errorf("the server was shut down with %v while %d calls ran that do not end", err, begun-ended)
+		s.Errorf("shutdown returned %v while %d endless calls ran", err, begun-ended)
 	}
 	s.stalled.Wait()
 	close(s.end)
@@ -272,7 +272,7 @@ func (s *outcomeScene) shutDown() engine.Status {
 	return s.server.Status()
 }
 
-// processes returns the ids of those that run bodies of the scene: no others bear its name.
+// processes returns the ids of the worker processes of the scene, by their unique name.
 func (s *outcomeScene) processes() (ours []int) {
 	all, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, file := range all {
@@ -287,8 +287,7 @@ func (s *outcomeScene) processes() (ours []int) {
 	return ours
 }
 
-// kill ends one of the processes that run bodies, as the system may at any time. Calls
-// that are cut are not to die of it.
+// kill kills one worker process. It spares calls that shutdown must interrupt.
 func (s *outcomeScene) kill(r *rand.Rand) {
 	s.killing.Lock()
 	defer s.killing.Unlock()
@@ -297,20 +296,20 @@ func (s *outcomeScene) kill(r *rand.Rand) {
 	}
 }
 
-// signal ends a process, unless it has ended meanwhile.
+// signal kills a process, unless it has exited.
 func (s *outcomeScene) signal(id int) {
 	if p, err := os.FindProcess(id); err == nil && p.Kill() == nil {
 		s.killed.Add(1)
 	}
 }
 
-// rendezvous is a call that waits in its body until its process has died.
+// rendezvous is a call that waits in its script until its process is killed.
 type rendezvous struct {
 	arrived, dead chan struct{}
 	once          sync.Once
 }
 
-// wait is what the body calls: in each process that it runs in.
+// wait is called by the script, in each process that it runs in.
 func (m *rendezvous) wait(ctx context.Context) error {
 	m.once.Do(func() { close(m.arrived) })
 	select {
@@ -321,7 +320,7 @@ func (m *rendezvous) wait(ctx context.Context) error {
 	}
 }
 
-// killInFlight ends all processes that run bodies while one of them runs a call.
+// killInFlight kills all worker processes while one of them runs a call.
 func (s *outcomeScene) killInFlight(*rand.Rand) {
 	s.killing.Lock()
 	defer s.killing.Unlock()
@@ -342,16 +341,16 @@ func (s *outcomeScene) killInFlight(*rand.Rand) {
 			s.signal(id)
 		}
 		if s.killed.Load() == before {
-			s.Error("no process was killed while a call was in one")
+			s.Error("no process was killed during a call")
 		}
-	case <-ended: // it was refused
+	case <-ended: // rejected
 	}
 	close(m.dead)
 	<-ended
 }
 
-// begin has a call run as a task, and returns the id as a member of an object; "" where it
-// was refused before it was one.
+// begin starts a call as a task and returns a JSON member with its id, or "" if the
+// call was rejected.
 func (s *outcomeScene) begin(params string) string {
 	id := taskID.FindSubmatch(s.post("tools/call", params))
 	if id == nil {
@@ -361,7 +360,7 @@ func (s *outcomeScene) begin(params string) string {
 	return fmt.Sprintf(`{"taskId":%q`, id[1])
 }
 
-// task has a call run as a task. One that asks is answered, cancelled or left alone.
+// task runs a call as a task. Input requests are answered, cancelled or ignored.
 func (s *outcomeScene) task(r *rand.Rand) {
 	of := s.begin(fmt.Sprintf(`{"name":"job","arguments":{"ask":%t}}`, r.IntN(2) == 0))
 	if of == "" {
@@ -384,7 +383,7 @@ func (s *outcomeScene) task(r *rand.Rand) {
 			return
 		}
 		if time.Now().After(end) {
-			s.Errorf("the task goes on: %s", got)
+			s.Errorf("the task still runs: %s", got)
 			return
 		}
 	}
@@ -397,8 +396,8 @@ func (s *outcomeScene) cancelTask(*rand.Rand) {
 	}
 }
 
-// lasting has a task run that does not end by itself, and lasts reports whether one runs.
-// A task for whose call there is no room has ended at once, and another one is begun.
+// lasting keeps one task running that does not end by itself. If a task is rejected for
+// lack of capacity, it starts another one.
 func (s *outcomeScene) lasting() {
 	s.await("a task that does not end", func() bool {
 		if s.lasts() {

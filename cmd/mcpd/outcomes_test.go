@@ -18,18 +18,18 @@ import (
 	"github.com/mcpd/mcpd/call"
 )
 
-// outcomeAct makes one call, and the legs that follow from it.
+// outcomeAct makes one call and its further legs.
 type outcomeAct struct {
 	weight int
 	do     func(*outcomeScene, *rand.Rand)
 }
 
-// simply calls a tool with the same arguments each time.
+// simply calls a tool with fixed arguments.
 func simply(weight int, tool, arguments string) outcomeAct {
 	return outcomeAct{weight, func(s *outcomeScene, _ *rand.Rand) { s.call(context.Background(), tool, arguments, nil) }}
 }
 
-// reads is a call of what is no tool.
+// reads calls an item other than a tool.
 func reads(weight int, r call.Request) outcomeAct {
 	r.Caller = anybody()
 	return outcomeAct{weight, func(s *outcomeScene, _ *rand.Rand) { s.execute(context.Background(), r) }}
@@ -47,11 +47,11 @@ var outcomeActs = []outcomeAct{
 	reads(10, call.Request{Kind: call.Prompts, Name: "plan", Argument: "day", Arguments: json.RawMessage(`{"value":"m"}`)}),
 	reads(10, call.Request{Kind: call.Templates, Name: "x://row/{id}", Argument: "id", Arguments: json.RawMessage(`{"value":"1"}`)}),
 	reads(10, call.Request{Kind: call.Templates, Name: "x://row/{id}", Argument: "else", Arguments: json.RawMessage(`{"value":"1"}`)}),
-	reads(10, call.Request{Name: "adds", Arguments: json.RawMessage(`{"n":1}`), Refused: &call.Error{Code: call.InvalidInput, Message: "the gate refuses it"}}),
+	reads(10, call.Request{Name: "adds", Arguments: json.RawMessage(`{"n":1}`), ArgumentsErr: &call.Error{Code: call.InvalidInput, Message: "the gate refuses it"}}),
 	{60, func(s *outcomeScene, r *rand.Rand) {
 		s.call(context.Background(), "tree", fmt.Sprintf(`{"seed":%d}`, r.IntN(1e6)), nil)
 	}},
-	{40, func(s *outcomeScene, r *rand.Rand) { // its client cancels, or has a deadline
+	{40, func(s *outcomeScene, r *rand.Rand) { // the client cancels, or sets a deadline
 		tools := []string{"pauses", "{}", "tree", fmt.Sprintf(`{"seed":%d}`, r.IntN(1e6)), "endless", "{}", "adds", `{"n":1}`, "deaf", "{}"}
 		tool := 2 * r.IntN(len(tools)/2)
 		ctx, cancel := context.WithCancel(context.Background())
@@ -72,8 +72,8 @@ var outcomeActs = []outcomeAct{
 	{8, (*outcomeScene).killInFlight},
 }
 
-// converse makes a call that asks its client, who answers, declines, answers what was
-// not asked, answers twice, or goes away.
+// converse makes a call with input requests. The client answers, declines, answers an
+// unknown request, answers twice, or disconnects.
 func (s *outcomeScene) converse(r *rand.Rand, tool string) {
 	result := s.call(context.Background(), tool, `{}`, nil)
 	for range 4 {
@@ -100,7 +100,7 @@ func (s *outcomeScene) converse(r *rand.Rand, tool string) {
 	}
 }
 
-// everyOutcome are those that the test must have seen, by the last events of calls.
+// everyOutcome lists the required outcomes, by the last events of calls.
 var everyOutcome = map[string]func(call.Event) bool{
 	"a result":               func(e call.Event) bool { return e.Phase == call.End && e.Kind == "tool" && e.Outcome == "" },
 	"the result of another":  func(e call.Event) bool { return e.Cached },
@@ -147,14 +147,13 @@ func failsWith(code call.Code, message string) func(call.Event) bool {
 	}
 }
 
-// TestHooksHearOfEachCallTwice makes random calls of every outcome while processes that
-// run bodies are killed, files change and the server is shut down. Every hook is told of
-// each call once at its start and once at its end, in this order: 100,000 calls with
-// MCPD_LONG.
-func TestHooksHearOfEachCallTwice(t *testing.T) {
+// Random calls with every outcome run while worker processes are killed, files change
+// and the server shuts down. Every hook must receive the start and then the end of each
+// call, once each. With MCPD_LONG there are 100,000 calls.
+func TestHooks_startAndEndOfEachCall(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
-		t.Skip("SKIPPED: this system does not tell which processes there are")
+		t.Skip("SKIPPED: this system has no /proc")
 	}
 	lives := uint64(2)
 	switch {
@@ -174,14 +173,14 @@ func TestHooksHearOfEachCallTwice(t *testing.T) {
 	}
 }
 
-// outcomesOfALife is how many calls clients make of one server, and drainsAt the first of
-// those that it refuses.
+// outcomesOfALife is the number of calls to one server; drainsAt is the index of the
+// first rejected one.
 const (
 	outcomesOfALife = 600
 	drainsAt        = 560
 )
 
-// liveThroughOutcomes has clients make calls of a server until it is shut down.
+// liveThroughOutcomes makes calls of a server until it shuts down.
 func liveThroughOutcomes(t *testing.T, seed uint64, seen map[string]int) {
 	s := newOutcomeScene(t, seed%2 == 1)
 	var made atomic.Int64
@@ -199,15 +198,15 @@ func liveThroughOutcomes(t *testing.T, seed uint64, seen map[string]int) {
 	s.ledger.check(t, status, seen)
 	s.checkAudit(t)
 	if len(s.kept) < 3 {
-		t.Errorf("arguments of %v alone are kept", s.kept)
+		t.Errorf("only arguments of %v were captured", s.kept)
 	}
 	if s.killed.Load() == 0 || status.HookWaits == 0 {
-		t.Errorf("%d processes were killed, and calls waited %d times for hooks", s.killed.Load(), status.HookWaits)
+		t.Errorf("%d processes killed, %d waits for hooks", s.killed.Load(), status.HookWaits)
 	}
 	t.Logf("%d calls, %d tasks, %d processes killed, %d waits for hooks; %s", status.Calls, s.tasks.Load(), s.killed.Load(), status.HookWaits, s.ledger)
 }
 
-// crowd makes more calls at once than there may be.
+// crowd makes more concurrent calls than the limit.
 func (s *outcomeScene) crowd() {
 	var all sync.WaitGroup
 	for range 50 {
@@ -216,7 +215,7 @@ func (s *outcomeScene) crowd() {
 	all.Wait()
 }
 
-// step makes one call, and does what happens beside calls.
+// step makes one call, and the concurrent actions.
 func (s *outcomeScene) step(r *rand.Rand, n int) {
 	switch {
 	case n == drainsAt:

@@ -12,8 +12,8 @@ import (
 	"github.com/mcpd/mcpd/diag"
 )
 
-// printJSON prints a value for machines, as all verbs do: people look at it, too, in
-// terminals, which nothing in it may steer (see [seen]).
+// printJSON prints a value as JSON. Control characters are escaped, since people read
+// the output in terminals (see [seen]).
 func printJSON(w io.Writer, value any) error {
 	text, err := indentedJSON(value, "")
 	if err != nil {
@@ -23,8 +23,8 @@ func printJSON(w io.Writer, value any) error {
 	return err
 }
 
-// indentedJSON returns a value as printJSON prints it, with the prefix at the beginning of
-// each line but the first.
+// indentedJSON returns a value as printJSON prints it, with prefix at the start of each
+// line but the first.
 func indentedJSON(value any, prefix string) ([]byte, error) {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(seen{&text})
@@ -36,14 +36,13 @@ func indentedJSON(value any, prefix string) ([]byte, error) {
 	return bytes.TrimSuffix(text.Bytes(), []byte("\n")), nil
 }
 
-// seen is where JSON is written with every character escaped that is not seen: what
-// callers choose could else move other text of a record where somebody reads it. Outside
-// of texts JSON has no such character but the end of a line.
+// seen is a writer of JSON that escapes non-printable characters, which could alter
+// other text on a terminal. Outside of strings JSON has none of them except line ends.
 type seen struct{ to io.Writer }
 
 func isUnseen(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }
 
-// Write writes a whole record.
+// Write writes one complete record.
 func (s seen) Write(record []byte) (int, error) {
 	if !bytes.ContainsFunc(record, isUnseen) {
 		return s.to.Write(record)
@@ -62,20 +61,20 @@ func (s seen) Write(record []byte) (int, error) {
 	return len(record), err
 }
 
-// text returns where results go: to stdout as they are, unless that is a
-// terminal, which they must not steer.
+// text returns the writer for results: stdout unchanged, or escaped if it is a
+// terminal.
 func (e env) text() io.Writer {
-	if e.screen {
+	if e.stdoutIsTerminal {
 		return screen{e.stdout}
 	}
 	return e.stdout
 }
 
-// screen is a terminal that shows text of others. Each piece that is written to
-// it holds whole characters.
+// screen is a terminal that shows untrusted text. Each Write must hold whole
+// characters.
 type screen struct{ io.Writer }
 
-// Write writes the lines of p as [diag.Printable] makes them.
+// Write writes the lines of p, escaped by [diag.Printable].
 func (s screen) Write(p []byte) (int, error) {
 	var shown strings.Builder
 	for line := range strings.Lines(string(p)) {
@@ -94,8 +93,8 @@ func (s screen) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// tellBlocks prints what the blocks of content are that stand behind a result, and that it
-// does not show: those that are no text. What cannot be read is not told.
+// tellBlocks prints a line for each content block that is not text. It ignores content
+// that is not valid.
 func tellBlocks(w io.Writer, content json.RawMessage) error {
 	var blocks []json.RawMessage
 	if json.Unmarshal(content, &blocks) != nil {

@@ -8,18 +8,18 @@ import (
 	"testing"
 )
 
-// TestALogInJSONHoldsNoCharacterThatIsNotSeen, and reads as what was said.
-func TestALogInJSONHoldsNoCharacterThatIsNotSeen(t *testing.T) {
+// JSON logs escape non-printable characters and decode to the original text.
+func TestLog_jsonIsPrintable(t *testing.T) {
 	const said = "a\u202egpj.exe\x07\u200b\x7f\U000e0041é \"\\u202e\""
 	var out bytes.Buffer
-	logger, err := (&logging{format: "json"}).logger(env{stderr: &out}, &slog.HandlerOptions{})
+	logger, err := (&logging{format: "json"}).logger(env{streams: streams{stderr: &out}}, &slog.HandlerOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	logger.Info(said, "tool", said)
 	line := bytes.TrimSuffix(out.Bytes(), []byte("\n"))
 	if bytes.ContainsFunc(line, isUnseen) || bytes.Contains(line, []byte("\n")) {
-		t.Errorf("the log holds %q", line)
+		t.Errorf("the log contains %q", line)
 	}
 	var got struct{ Msg, Tool string }
 	if err := json.Unmarshal(line, &got); err != nil || got.Msg != said || got.Tool != said {
@@ -27,9 +27,9 @@ func TestALogInJSONHoldsNoCharacterThatIsNotSeen(t *testing.T) {
 	}
 }
 
-// TestJSONThatAVerbPrintsHoldsNoCharacterThatIsNotSeen, on a terminal as in a pipe, and
-// reads as what was said.
-func TestJSONThatAVerbPrintsHoldsNoCharacterThatIsNotSeen(t *testing.T) {
+// JSON output escapes non-printable characters, on a terminal and in a pipe, and
+// decodes to the original text.
+func TestPrintJSON_isPrintable(t *testing.T) {
 	const said = "a\u009b2J\u202egpj.exe\x7f\u2028<é>\n"
 	raw, err := json.Marshal(said)
 	if err != nil {
@@ -37,11 +37,11 @@ func TestJSONThatAVerbPrintsHoldsNoCharacterThatIsNotSeen(t *testing.T) {
 	}
 	for name, screen := range map[string]bool{"a pipe": false, "a terminal": true} {
 		var out bytes.Buffer
-		if err := printJSON(env{stdout: &out, screen: screen}.text(), []any{said, json.RawMessage(raw)}); err != nil {
+		if err := printJSON(env{streams: streams{stdout: &out, stdoutIsTerminal: screen}}.text(), []any{said, json.RawMessage(raw)}); err != nil {
 			t.Fatal(err)
 		}
 		if want := "[\n  \"a\\u009b2J\\u202egpj.exe\\u007f\\u2028<é>\\n\",\n  "; !bytes.HasPrefix(out.Bytes(), []byte(want)) || bytes.ContainsFunc(out.Bytes(), isUnseen) {
-			t.Errorf("%s shows %q", name, out.Bytes())
+			t.Errorf("%s prints %q", name, out.Bytes())
 		}
 		var got []string
 		if err := json.Unmarshal(out.Bytes(), &got); err != nil || len(got) != 2 || got[0] != said || got[1] != said {
@@ -52,7 +52,7 @@ func TestJSONThatAVerbPrintsHoldsNoCharacterThatIsNotSeen(t *testing.T) {
 
 const steering = "red \x1b[31m\u009b31m\u202e\r\nnext\tline\r"
 
-func TestResultsDoNotSteerATerminal(t *testing.T) {
+func TestOutput_escapesTerminalControls(t *testing.T) {
 	result, err := json.Marshal(steering)
 	if err != nil {
 		t.Fatal(err)
@@ -67,26 +67,25 @@ func TestResultsDoNotSteerATerminal(t *testing.T) {
 		},
 	} {
 		var shown, piped bytes.Buffer
-		if err := print(env{stdout: &shown, screen: true}); err != nil {
+		if err := print(env{streams: streams{stdout: &shown, stdoutIsTerminal: true}}); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		if got, want := shown.String(), "red \ufffd[31m\ufffd31m\ufffd\nnext\tline\n"; got != want {
 			t.Errorf("%s shows %q, want %q", name, got, want)
 		}
-		if err := print(env{stdout: &piped}); err != nil || piped.String() != steering+"\n" {
-			t.Errorf("%s, into a pipe: %q, %v", name, piped.String(), err)
+		if err := print(env{streams: streams{stdout: &piped}}); err != nil || piped.String() != steering+"\n" {
+			t.Errorf("%s in a pipe: %q, %v", name, piped.String(), err)
 		}
 	}
 }
 
-// TestContentBesideAResultIsTold: run_code returns a value, and behind it the image that the
-// program returned.
-func TestContentBesideAResultIsTold(t *testing.T) {
+// run_code returns a value and the image that the program returned.
+func TestPrintAnswer_describesContent(t *testing.T) {
 	var out, told bytes.Buffer
 	a := answer{Result: []byte(`{"result":{"type":"image","block":0}}`), Content: []byte(`[{"type":"text","text":"{}"},` +
 		`{"type":"image","data":"AAEC","mimeType":"image/png"},{"type":"audio","data":"AAEC","mimeType":"audio/x\u001b[31m"},` +
 		`{"type":"resource_link","uri":"file:///a","name":"a"},{"type":"resource","resource":{"uri":"file:///b","blob":"AA=="}}]`)}
-	if err := printAnswer(env{stdout: &out, stderr: &told}, a, false); err != nil {
+	if err := printAnswer(env{streams: streams{stdout: &out, stderr: &told}}, a, false); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := out.String(), "{\n  \"result\": {\n    \"type\": \"image\",\n    \"block\": 0\n  }\n}\n"; got != want {
@@ -98,13 +97,13 @@ func TestContentBesideAResultIsTold(t *testing.T) {
 	}
 	told.Reset()
 	for _, a := range []answer{{Result: []byte(`{"a":1}`)}, {Result: []byte(`{"a":1}`), Content: []byte(`[{"type":"text","text":"{}"}]`)}, {Result: []byte(`1`), Content: []byte(`{`)}, {Result: []byte(`1`), Content: []byte(`[{"type":"image","data":"?"}]`)}} {
-		if err := printAnswer(env{stdout: &out, stderr: &told}, a, false); err != nil || told.Len() > 0 {
-			t.Errorf("of %s %s is told %q, %v", a.Result, a.Content, told.String(), err)
+		if err := printAnswer(env{streams: streams{stdout: &out, stderr: &told}}, a, false); err != nil || told.Len() > 0 {
+			t.Errorf("%s %s prints %q, %v", a.Result, a.Content, told.String(), err)
 		}
 	}
 }
 
-func TestASummaryIsAsManyWordsOfTheFirstLineAsFit(t *testing.T) {
+func TestSummaryOf(t *testing.T) {
 	for _, row := range []struct{ said, want string }{
 		{"  Adds two numbers.\nIn words.", "Adds two numbers."},
 		{strings.Repeat("über ", 24), strings.TrimSpace(strings.Repeat("über ", 24))},

@@ -14,17 +14,17 @@ import (
 	"github.com/mcpd/mcpd/internal/process/cputest"
 )
 
-// goodput is what came of calls within a time.
+// goodput counts the results of calls in a time.
 type goodput struct {
 	good  atomic.Int64
-	other sync.Map // what else, by its text
+	other sync.Map // other errors, by text
 
 	mu      sync.Mutex
-	refused []time.Duration // how long each refusal took
+	refused []time.Duration // latency of each rejection
 }
 
-// refusals returns how many calls were refused, and how long the share of them
-// that was told fastest had to wait at most.
+// refusals returns the number of rejected calls, and the latency within which the given
+// share of them was rejected.
 func (g *goodput) refusals(share float64) (all int, longest time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -35,7 +35,7 @@ func (g *goodput) refusals(share float64) (all int, longest time.Duration) {
 	return all, longest
 }
 
-// call calls the tool that works, over REST, which tells refusals by their status.
+// call calls the tool over REST, where rejections have a status.
 func (g *goodput) call(b *bombs) {
 	began := time.Now()
 	request, err := b.request(http.MethodPost, "/mcp/execute", []byte(`{"tool":"work","arguments":{}}`), nil)
@@ -48,7 +48,7 @@ func (g *goodput) call(b *bombs) {
 		g.other.Store(err.Error(), true)
 		return
 	}
-	// What is left unread would cost the next call a connection of its own, and both sides the work of it.
+	// Reading the rest lets the next call reuse the connection.
 	_, err = io.Copy(io.Discard, response.Body)
 	if err := errors.Join(err, response.Body.Close()); err != nil {
 		g.other.Store(err.Error(), true)
@@ -66,8 +66,8 @@ func (g *goodput) call(b *bombs) {
 	}
 }
 
-// most calls as eight clients do for five seconds, and returns how many calls a second
-// were good.
+// most measures the peak goodput: eight clients call for five seconds. It returns
+// successful calls per second.
 func (g *goodput) most(b *bombs) float64 {
 	const span = 5 * time.Second
 	before := g.good.Load()
@@ -84,8 +84,8 @@ func (g *goodput) most(b *bombs) float64 {
 	return float64(g.good.Load()-before) / span.Seconds()
 }
 
-// under offers so many calls a second for a span, whatever becomes of them, and
-// returns how many a second were good until all of them had ended.
+// under offers a fixed rate of calls for a span and returns the goodput until all have
+// ended.
 func (g *goodput) under(b *bombs, offered float64, span time.Duration) float64 {
 	before := g.good.Load()
 	began := time.Now()
@@ -98,13 +98,13 @@ func (g *goodput) under(b *bombs, offered float64, span time.Duration) float64 {
 	return float64(g.good.Load()-before) / time.Since(began).Seconds()
 }
 
-// TestUnderTenTimesTheLoadTheWorkGoesOn: goodput stays at four fifths of its
-// peak. A machine may change its pace by half from one minute to the next, so that a
-// minute of load is six spans, each beside the higher of the peaks right before
-// it and right after it, and the mean of what they keep is judged. What is too much is refused at
-// once: half of it within 10 ms on a machine as [cputest] knows it, of which
+// Under ten times the load, goodput stays above four fifths of its peak. The pace of a
+// machine can change by half within a minute, so the test measures six spans. Each is
+// compared with the higher of the peaks before and after it, and the mean is checked.
+// Rejections are fast: half within 10 ms on a reference machine (see [cputest]), most
+// of it for the client on the same processors, and 99 percent within 100 ms.
 // the client that shares the processors has most, and 99 of a hundred within 100 ms.
-func TestUnderTenTimesTheLoadTheWorkGoesOn(t *testing.T) {
+func TestOverload_goodput(t *testing.T) {
 	if os.Getenv("MCPD_LONG") == "" {
 		t.Skip("SKIPPED: set MCPD_LONG")
 	}
@@ -117,7 +117,7 @@ func TestUnderTenTimesTheLoadTheWorkGoesOn(t *testing.T) {
 	for range spans {
 		good := loaded.under(b, 10*before, span)
 		after := peak.most(b)
-		t.Logf("peak %.0f a second before, %.0f after; %.0f beside ten times as many", before, after, good)
+		t.Logf("peak %.0f per second before, %.0f after; %.0f under ten times the load", before, after, good)
 		shares = append(shares, good/max(before, after))
 		before = after
 	}
@@ -127,17 +127,17 @@ func TestUnderTenTimesTheLoadTheWorkGoesOn(t *testing.T) {
 	}
 	refused, half := loaded.refusals(0.5)
 	_, most := loaded.refusals(0.99)
-	t.Logf("%d were good, %.0f%% of the peak (%.2f), and %d refused, half of them within %s and 99%% within %s",
+	t.Logf("%d succeeded, %.0f%% of the peak (%.2f), %d rejected, half of them within %s and 99%% within %s",
 		loaded.good.Load(), 100*kept, shares, refused, half, most)
 	if kept < 0.8 {
-		t.Error("goodput falls below 80 % of the peak")
+		t.Error("goodput is below 80%% of the peak")
 	}
 	if half > time.Duration(cputest.Slower()*float64(10*time.Millisecond)) || most > 100*time.Millisecond {
-		t.Error("refusals are not made at once")
+		t.Error("rejections are slow")
 	}
 	for _, g := range []*goodput{&peak, &loaded} {
 		g.other.Range(func(what, _ any) bool {
-			t.Errorf("a call ended with %v", what)
+			t.Errorf("a call failed with %v", what)
 			return true
 		})
 	}

@@ -13,9 +13,10 @@ import (
 func newPolicy(e env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "policy",
-		Short: "Tell how policies decide",
-		Long: `Policy tells how the policies of the files decide about a call that you describe,
-and which calls of an audit log they would decide otherwise today. Nothing is run.`,
+		Short: "Explain and replay policy decisions",
+		Long: `Policy explains how the policies in the files decide about a call that you describe. It
+also replays an audit log and prints the calls that they would decide differently. No
+tool runs.`,
 		Example: `  mcpd policy explain refund order=O-7 amount=60
   mcpd policy replay audit/mcpd.jsonl --with ./tools.d`,
 		RunE: helpOnVerbs,
@@ -25,7 +26,7 @@ and which calls of an audit log they would decide otherwise today. Nothing is ru
 	return cmd
 }
 
-// policyExplain are the flags of policy explain.
+// policyExplain holds the flags of policy explain.
 type policyExplain struct {
 	files    files
 	supposed supposition
@@ -36,17 +37,17 @@ func newPolicyExplain(e env) *cobra.Command {
 	var x policyExplain
 	cmd := &cobra.Command{
 		Use:   "explain TOOL [NAME=VALUE...]",
-		Short: "Print what each policy says of a call, and which one decides",
-		Long: `Explain judges a call as serve would, and runs no body. It prints each policy that
-covers the tool, in the order in which they are asked: where it stands, what its
-conditions say, and what that means. Policies that the call does not come to, as
-one before them has ended it, are marked, with what they would say.
+		Short: "Print how each policy decides about a call",
+		Long: `Explain evaluates the policies for a call, as serve does, and runs no script. It prints
+each policy for the tool in order of evaluation: its position, the values of its
+conditions and its decision. A policy that is not reached is marked, with the decision
+that it would make.
 
-The call is that of the user who types, unless --principal and --agent say who
-else. Policies over results are asked of what --result says. Limits count nothing.
+The caller is the local user; --principal and --agent describe another one. Policies
+over results evaluate the value of --result. Rate limits are not counted.
 
-The exit code is 0 when the call is allowed, 1 when it is denied, refused or held
-for approval, and 2 when that cannot be told.`,
+The exit code is 0 if the call is allowed. It is 1 if the call is denied, rejected or
+held for approval, and 2 if there is no answer.`,
 		Example: `  mcpd policy explain refund order=O-7 amount=60
   mcpd policy explain refund --args '{"order": "O-7", "amount": 60}' --principal '{"id": "ada", "kind": "jwt", "groups": ["leads"]}'
   mcpd policy explain get_customer id=C-1 --result '{"name": "Ada", "tier": "internal"}'
@@ -59,10 +60,10 @@ for approval, and 2 when that cannot be told.`,
 			return x.run(cmd.Context(), e, args[0], args[1:])
 		},
 	}
-	x.files.add(cmd)
-	x.files.upstreams.add(cmd)
 	x.supposed.add(cmd)
 	cmd.Flags().BoolVar(&x.asJSON, "json", false, "print the explanation as JSON")
+	x.files.add(cmd)
+	x.files.upstreams.add(cmd)
 	cmd.ValidArgsFunction = completeTools(e, &x.files, nil)
 	return cmd
 }
@@ -89,20 +90,21 @@ func (x *policyExplain) run(ctx context.Context, e env, name string, pairs []str
 	} else {
 		err = printExplanation(e.text(), &explained)
 	}
-	if err == nil && outcomeOf(&explained) != pipeline.Allowed {
-		return &exitError{code: exitFindings} // the explanation has said it
+	if err == nil && outcomeOf(&explained) != pipeline.VerdictAllowed {
+		return &exitError{code: exitFindings} // the explanation was printed
 	}
 	return err
 }
 
-// untold is the error of what keeps a verb from telling how policies decide: its exit code
-// is another than that of what they say.
+// untold returns an error with the exit code for "no answer", which differs from the
+// code for a denied call.
 func untold(err error) error { return &exitError{code: exitUsage, text: err.Error()} }
 
-// outcomeOf returns what policies say of a call, and of what it returns where that is known.
+// outcomeOf returns the verdict of the policies for the call, and for its result if
+// known.
 func outcomeOf(x *pipeline.Explanation) pipeline.Verdict {
-	if x.Verdict == pipeline.Allowed && (x.Shown == pipeline.Denied || x.Shown == pipeline.Refused) {
-		return x.Shown
+	if x.Verdict == pipeline.VerdictAllowed && (x.ResultVerdict == pipeline.VerdictDenied || x.ResultVerdict == pipeline.VerdictRejected) {
+		return x.ResultVerdict
 	}
 	return x.Verdict
 }

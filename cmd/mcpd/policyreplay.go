@@ -19,7 +19,7 @@ import (
 	"github.com/mcpd/mcpd/internal/ops/replay"
 )
 
-// policyReplay are the flags of policy replay.
+// policyReplay holds the flags of policy replay.
 type policyReplay struct {
 	files        files
 	with         string
@@ -32,33 +32,31 @@ func newPolicyReplay(e env) *cobra.Command {
 	var x policyReplay
 	cmd := &cobra.Command{
 		Use:   "replay AUDIT --with DIR",
-		Short: "Print which calls of an audit log would be decided otherwise",
-		Long: `Replay reads the calls of an audit log, has the policies of the tool files in DIR
-judge them, and prints those that these decide otherwise than it was decided then.
-Each call is judged as of the time when it was made.
+		Short: "Print the calls of an audit log that would be decided differently",
+		Long: `Replay evaluates the policies of the tool files in DIR for the calls of an audit log. It
+prints each call that these policies would decide differently. Each call is evaluated
+at the time when it was made.
 
-What the log does not hold is not guessed: policies that read arguments can judge
-calls whose arguments were kept (capture), and all others are counted as unknown,
-with the reason. Limits are not replayed, and no body runs, so that policies over
-results judge nothing that was returned.
+Replay does not guess missing facts. A policy that reads arguments needs a log with
+captured arguments (capture); other calls count as unknown, with the reason. Rate limits
+are not replayed. No script runs, so policies over results are not evaluated.
 
-The log is verified first; one that was changed is not replayed, unless you say
---unverified. The exit code is 1 when a call would be decided otherwise, and 2 when
-that cannot be told.`,
+The log is verified first. A changed log is replayed only with --unverified. The exit
+code is 1 if a call would be decided differently, and 2 if replay fails.`,
 		Example: `  mcpd policy replay audit/mcpd.jsonl --with ./tools.d
   mcpd policy replay audit --with ../branch/tools.d --config ../branch/mcpd.hcl --since 2026-07-01`,
-		Args: needs(1, 1, "name one audit log, or the folder that it is in: mcpd policy replay AUDIT --with DIR"),
+		Args: needs(1, 1, "name one audit log or its directory: mcpd policy replay AUDIT --with DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error { return x.run(cmd.Context(), e, args[0]) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&x.with, "with", "", "judge by the policies of the tool files in `DIR`")
-	flags.StringVar(&x.files.config, "config", "./mcpd.hcl", "read the operator's `FILE`, where it exists")
+	flags.StringVar(&x.with, "with", "", "evaluate the policies of the tool files in `DIR`")
+	flags.StringVar(&x.files.config, "config", "./mcpd.hcl", "read the configuration `FILE`, if it exists")
 	_ = cmd.MarkFlagDirname("with")
 	_ = cmd.MarkFlagFilename("config", "hcl")
 	x.files.addVars(cmd)
-	flags.StringVar(&x.since, "since", "", "leave out what was before `TIME`, such as 2026-07-28 or 2026-07-28T09:30:00Z")
-	flags.StringVar(&x.until, "until", "", "leave out what was at `TIME` or later")
-	flags.BoolVar(&x.unverified, "unverified", false, "replay a log that is not verified, be it for want of its key")
+	flags.StringVar(&x.since, "since", "", "skip calls before `TIME`, such as 2026-07-28 or 2026-07-28T09:30:00Z")
+	flags.StringVar(&x.until, "until", "", "skip calls at `TIME` or later")
+	flags.BoolVar(&x.unverified, "unverified", false, "replay a log without verifying it")
 	flags.BoolVar(&x.asJSON, "json", false, "print the calls and the counts as JSON")
 	cmd.ValidArgsFunction = cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault)
 	return cmd
@@ -70,7 +68,7 @@ func (x *policyReplay) run(ctx context.Context, e env, path string) error {
 		return err
 	}
 	if x.with == "" {
-		return usage("name the folder of the tool files whose policies judge, with --with DIR")
+		return usage("name the directory of the tool files with --with DIR")
 	}
 	x.files.tools, x.files.toolsGiven = x.with, true
 	if path, err = logAt(e, path); err != nil {
@@ -91,12 +89,12 @@ func (x *policyReplay) run(ctx context.Context, e env, path string) error {
 	return x.compare(ctx, e, s, path, last, span)
 }
 
-// verified returns the number of the last record of a log that nobody has changed.
+// verified verifies a log and returns the number of its last record.
 func (x *policyReplay) verified(e env, path string) (last uint64, err error) {
 	if x.unverified {
 		return 0, nil
 	}
-	report, err := audit.Verify(e.at(path))
+	report, err := audit.Verify(e.resolve(path))
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, unread(path, err)
 	}
@@ -104,17 +102,18 @@ func (x *policyReplay) verified(e env, path string) (last uint64, err error) {
 		return 0, usage("%v", err)
 	}
 	if n := len(report.Findings) + report.More; n > 0 {
-		return 0, usage("the audit log has %s, which mcpd audit verify tells; replay it all the same with --unverified", count(n, "finding"))
+		return 0, usage("the audit log has %s (see mcpd audit verify); to replay it anyway, use --unverified", count(n, "finding"))
 	}
 	return report.Last, nil
 }
 
-// compare judges the calls of a log up to a record, and prints those that are decided otherwise.
+// compare evaluates the calls of a log up to a record, and prints the changed
+// decisions.
 func (x *policyReplay) compare(ctx context.Context, e env, s *engine.Server, path string, last uint64, span audit.Span) error {
 	r := &replay.Replay{Judge: s.Inside().Explain, Counts: replay.Counts{Reasons: map[string]int{}, Names: map[string]int{}}}
 	out := &changes{out: bufio.NewWriter(e.text()), asJSON: x.asJSON}
 	var err error
-	r.Counts.Strange, err = audit.Calls(e.at(path), last, func(c *audit.Call) error {
+	r.Counts.Strange, err = audit.Calls(e.resolve(path), last, func(c *audit.Call) error {
 		if !span.Holds(c.Began) {
 			return nil
 		}
@@ -131,13 +130,12 @@ func (x *policyReplay) compare(ctx context.Context, e env, s *engine.Server, pat
 		return err
 	}
 	if r.Counts.Different > 0 {
-		return &exitError{code: exitFindings} // the changes have said it
+		return &exitError{code: exitFindings} // the changes were printed
 	}
 	return nil
 }
 
-// changes prints calls that are decided otherwise, one after the other, so that it takes
-// the memory of one.
+// changes prints changed decisions as they come, so that memory use stays constant.
 type changes struct {
 	out    *bufio.Writer
 	asJSON bool
@@ -173,23 +171,23 @@ func (p *changes) end(n replay.Counts) error {
 	if p.asJSON {
 		return p.endJSON(n)
 	}
-	fmt.Fprintf(p.out, "%s: %d decided otherwise, %d the same, %d unknown, %d of what is gone\n", count(n.Calls, "call"), n.Different, n.Same, n.Unknown, n.Gone)
+	fmt.Fprintf(p.out, "%s: %d decided differently, %d the same, %d unknown, %d of removed items\n", count(n.Calls, "call"), n.Different, n.Same, n.Unknown, n.Gone)
 	if n.OtherPolicy > 0 {
 		fmt.Fprintf(p.out, "  the same: %d denied by another policy\n", n.OtherPolicy)
 	}
 	for _, reason := range mostFirst(n.Reasons) {
-		fmt.Fprintf(p.out, "  unknown: %d, as %s\n", n.Reasons[reason], printable(reason))
+		fmt.Fprintf(p.out, "  unknown: %d, because %s\n", n.Reasons[reason], printable(reason))
 	}
 	for _, name := range mostFirst(n.Names) {
-		fmt.Fprintf(p.out, "  gone: %d of %s\n", n.Names[name], printable(name))
+		fmt.Fprintf(p.out, "  removed: %d of %s\n", n.Names[name], printable(name))
 	}
 	if n.Strange > 0 {
-		fmt.Fprintf(p.out, "  left out: %s that are no records\n", count(n.Strange, "line"))
+		fmt.Fprintf(p.out, "  skipped: %s, not audit records\n", count(n.Strange, "line"))
 	}
 	return p.out.Flush()
 }
 
-// mostFirst returns the names of counts, the largest first.
+// mostFirst returns the names, largest count first.
 func mostFirst(counts map[string]int) []string {
 	return slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
 		return cmp.Or(cmp.Compare(counts[b], counts[a]), strings.Compare(a, b))
@@ -211,7 +209,7 @@ func (p *changes) endJSON(n replay.Counts) error {
 	return p.out.Flush()
 }
 
-// changeRow is one call that is decided otherwise.
+// changeRow is the JSON output for a call with a changed decision.
 type changeRow struct {
 	Seq       uint64      `json:"seq"`
 	Time      time.Time   `json:"time"`
@@ -224,7 +222,7 @@ type changeRow struct {
 	Now       decisionRow `json:"now"`
 }
 
-// decisionRow is how a call was or is decided.
+// decisionRow is the JSON output for a decision.
 type decisionRow struct {
 	Verdict   string    `json:"verdict"`
 	Policy    *string   `json:"policy"`
@@ -241,18 +239,19 @@ func decisionRowOf(d replay.Decision) decisionRow {
 	return row
 }
 
-// logAt returns the path of an audit log: the one that is named, or the only one of a folder.
+// logAt returns the path of an audit log: the named file, or the only log in a
+// directory.
 func logAt(e env, path string) (string, error) {
 	info, err := e.disk.stat(path)
 	if err != nil || !info.IsDir() {
-		return path, nil // a log whose youngest file was put aside has none of its own name
+		return path, nil // after a rotation the current file may be missing
 	}
-	logs, err := audit.In(e.at(path))
+	logs, err := audit.In(e.resolve(path))
 	switch {
 	case err != nil:
 		return "", usage("%v", err)
 	case len(logs) != 1:
-		return "", usage("there are %d audit logs in %s; name one by its file", len(logs), path)
+		return "", usage("found %d audit logs in %s; name one file", len(logs), path)
 	}
 	return logs[0], nil
 }

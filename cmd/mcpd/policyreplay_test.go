@@ -127,12 +127,12 @@ policy "nights" {
 }
 `
 
-// withN has a record hold the argument n.
+// withN sets the argument n of a record.
 func withN(n string) func(*audit.Call) {
 	return func(c *audit.Call) { c.Values, c.WholeArguments = json.RawMessage(`{"n":`+n+`}`), true }
 }
 
-// asRead has a record be of the template, with its values where there are any.
+// asRead makes the record one of the resource template, with values if any.
 func asRead(values string) func(*audit.Call) {
 	return func(c *audit.Call) {
 		c.Kind, c.URI, c.Values, c.WholeArguments = "resource", "order://{id}", json.RawMessage(values), values != ""
@@ -143,12 +143,12 @@ func unkept(c *audit.Call)  { c.WholeArguments = false }
 func second(c *audit.Call)  { c.Leg = 2 }
 func limited(c *audit.Call) { c.Limited = true }
 
-// approval has a record say what became of the approval that policies wanted.
+// approval sets the state of the required approval.
 func approval(state string, policies ...string) func(*audit.Call) {
 	return func(c *audit.Call) { c.Leg, c.Approval = 2, &audit.Approval{State: state, Policies: policies} }
 }
 
-// comparisons are what a record may say, and what comes of it today.
+// comparisons are records with the expected result of replay.
 var comparisons = []struct {
 	tool, outcome, deniedBy string
 	change                  func(*audit.Call)
@@ -230,9 +230,8 @@ var comparisons = []struct {
 	{"night", "ok", "", func(c *audit.Call) { c.Began = c.Began.Add(12 * time.Hour) }, "then allowed, now denied by \"nights\""},
 }
 
-// TestEachRecordIsComparedByWhatItHolds goes through what a record may say and what
-// policies say today.
-func TestEachRecordIsComparedByWhatItHolds(t *testing.T) {
+// Compares records of every kind with the decisions of current policies.
+func TestReplay_records(t *testing.T) {
 	s, err := engine.New(engine.Options{Name: "t", Files: engine.Files{Tools: fstest.MapFS{"a.hcl": {Data: []byte(replayed)}}}})
 	if err != nil {
 		t.Fatal(err)
@@ -256,7 +255,7 @@ func TestEachRecordIsComparedByWhatItHolds(t *testing.T) {
 	}
 }
 
-// comparison compares one call and says what came of it.
+// comparison replays one call and describes the result.
 func comparison(t *testing.T, s *engine.Server, c *audit.Call) string {
 	t.Helper()
 	r := &replay.Replay{Judge: s.Inside().Explain}
@@ -275,9 +274,11 @@ func comparison(t *testing.T, s *engine.Server, c *audit.Call) string {
 	return "same"
 }
 
-// TestReasonsAreCountedApartUpToABound keeps what a long log takes small.
-func TestReasonsAreCountedApartUpToABound(t *testing.T) {
-	r := &replay.Replay{Judge: func(context.Context, pipeline.Case) (pipeline.Explanation, error) { return pipeline.Explanation{}, nil }}
+// The number of distinct reasons and names is bounded, so that memory stays small.
+func TestReplay_boundedReasons(t *testing.T) {
+	r := &replay.Replay{Judge: func(context.Context, pipeline.HypotheticalCall) (pipeline.Explanation, error) {
+		return pipeline.Explanation{}, nil
+	}}
 	for i := range 1000 {
 		c := &audit.Call{Record: audit.Record{Kind: "tool", Name: strings.Repeat("x", i), Outcome: "ok"}, WholeName: true}
 		if _, err := r.Compare(t.Context(), c); err != nil {
@@ -285,11 +286,12 @@ func TestReasonsAreCountedApartUpToABound(t *testing.T) {
 		}
 	}
 	if n := r.Counts; n.Gone != 1000 || len(n.Names) != 101 || n.Names["…"] != 900 {
-		t.Errorf("%d gone under %d names, %d of them beyond", n.Gone, len(n.Names), n.Names["…"])
+		t.Errorf("%d missing under %d names, %d of them beyond the bound", n.Gone, len(n.Names), n.Names["…"])
 	}
 }
 
-// ledger is what calls are written down by: kept has its arguments kept, and told has not.
+// ledger configures the audit log: arguments of kept are captured, those of told are
+// not.
 const ledger = `
 tool "kept" {
   input "n" {
@@ -307,7 +309,7 @@ tool "told" {
 }
 `
 
-// randomPolicies writes policies of every kind.
+// randomPolicies generates policies of every kind.
 func randomPolicies(r *rand.Rand) string {
 	pick := func(choices ...string) string { return choices[r.IntN(len(choices))] }
 	condition := func() string {
@@ -325,7 +327,8 @@ func randomPolicies(r *rand.Rand) string {
 	return b.String()
 }
 
-// judging returns a server of policies, which writes its calls down at a path unless that is empty.
+// judging returns a server with policies. It writes an audit log to path unless path is
+// empty.
 func judging(t *testing.T, policies, path string, now time.Time) *engine.Server {
 	t.Helper()
 	config := ""
@@ -349,8 +352,8 @@ func judging(t *testing.T, policies, path string, now time.Time) *engine.Server 
 	return s
 }
 
-// replies are what a client says that is asked for an approval: nothing, as it cannot be
-// asked or does not come back, or an action.
+// Responses of a client to an approval request: none, because it cannot be asked or
+// does not return, or an action.
 const (
 	mute     = ""
 	silent   = "silent"
@@ -358,7 +361,7 @@ const (
 	declines = "decline"
 )
 
-// legs makes a call and answers what it asks, and visits what came of each leg.
+// legs makes a call, answers its input requests, and visits the result of each leg.
 func legs(t *testing.T, s *engine.Server, request call.Request, reply string, visit func(call.Result)) {
 	t.Helper()
 	request.Can.Form = reply != mute
@@ -370,38 +373,38 @@ func legs(t *testing.T, s *engine.Server, request call.Request, reply string, vi
 	}
 }
 
-// judgement is what the policies of a server decide of a call, which its user approves
-// where they want that. Who approved the call sees whether its result may be shown.
+// judgement returns the decision of the policies about a call. If approved is set, the
+// user approves it, so that policies over the result run too.
 func judgement(t *testing.T, s *engine.Server, request call.Request, approved bool) (v pipeline.Verdict) {
 	t.Helper()
 	asked := false
 	legs(t, s, request, approves, func(r call.Result) {
 		switch v = ending(r); {
-		case r.Ask != nil, asked && (v == pipeline.Allowed || !approved):
-			asked, v = true, pipeline.NeedsApproval
+		case r.Ask != nil, asked && (v == pipeline.VerdictAllowed || !approved):
+			asked, v = true, pipeline.VerdictNeedsApproval
 		}
 	})
 	return v
 }
 
-// ending is how a call ended, as far as policies go.
+// ending returns the verdict that a result implies.
 func ending(r call.Result) pipeline.Verdict {
 	switch {
 	case r.Err == nil:
-		return pipeline.Allowed
+		return pipeline.VerdictAllowed
 	case r.Err.Code == call.PolicyDenied, r.Err.DeniedBy != "":
-		return pipeline.Denied
+		return pipeline.VerdictDenied
 	default:
-		return pipeline.Refused
+		return pipeline.VerdictRejected
 	}
 }
 
-// TestAReplayTellsHowCallsWouldHaveEnded has a server write down calls, replays them with
-// other policies, and makes the same calls with these.
-func TestAReplayTellsHowCallsWouldHaveEnded(t *testing.T) {
+// A server logs calls, replays them with other policies, and makes the same calls with
+// these policies. The verdicts must match.
+func TestReplay_matchesRealCalls(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("SKIPPED with -short: one goroutine works here alone")
+		t.Skip("SKIPPED with -short: single goroutine")
 	}
 	r := rand.New(rand.NewPCG(7, 4))
 	var all replay.Counts
@@ -443,21 +446,21 @@ func TestAReplayTellsHowCallsWouldHaveEnded(t *testing.T) {
 			}
 			is := judgement(t, fresh, requests[c.Call], approved[c.Call])
 			if differs := ended[c.Call] != is; differs != (change != nil) {
-				t.Errorf("%s %s: %s then and %s now, and the change is %v\nthen:\n%s\nnow:\n%s", c.Name, requests[c.Call].Arguments, ended[c.Call], is, change, then, today)
+				t.Errorf("%s %s: %s before and %s now, and the change is %v\nthen:\n%s\nnow:\n%s", c.Name, requests[c.Call].Arguments, ended[c.Call], is, change, then, today)
 			}
 			return nil
 		})
 		if err != nil || strange > 0 {
-			t.Fatalf("%d lines are no records: %v", strange, err)
+			t.Fatalf("%d invalid lines: %v", strange, err)
 		}
 		n := counts.Counts
 		if round%4 == 0 && n.Different > 0 {
-			t.Errorf("%d calls are decided otherwise by the same policies:\n%s", n.Different, then)
+			t.Errorf("the same policies decide %d calls differently:\n%s", n.Different, then)
 		}
 		all.Same, all.Different, all.Unknown = all.Same+n.Same, all.Different+n.Different, all.Unknown+n.Unknown
 	}
 	t.Logf("%+v", all)
 	if all.Same < 50 || all.Different < 50 || all.Unknown < 50 {
-		t.Errorf("the records hardly ever end as one of these: the test shows nothing: %+v", all)
+		t.Errorf("too few of some verdicts, the test proves nothing: %+v", all)
 	}
 }

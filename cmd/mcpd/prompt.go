@@ -12,7 +12,7 @@ import (
 	"github.com/mcpd/mcpd/call"
 )
 
-// systemPrompt is the prompt that tells agents how to write code (package codeact).
+// systemPrompt is the name of the prompt that explains agent code (package codemode).
 const systemPrompt = "code_mode"
 
 func newPrompt(e env) *cobra.Command {
@@ -21,12 +21,12 @@ func newPrompt(e env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "prompt [NAME] [ARGUMENT=VALUE...]",
 		Short: "Print the messages of a prompt",
-		Long: `Prompt prints the messages that a client would get of a prompt, each below the
-role that it is of. With --url it asks a running server.
+		Long: `Prompt prints the messages that a client gets for a prompt, each below its role. With
+--url it asks a running server.
 
-Without a name it prints the system prompt for agents that write code, where
-mcpd.hcl has a codeact block: how code is written, and the tools in TypeScript,
-in no more than --budget tokens as far as their names allow.`,
+Without a name it prints the system prompt for agents that write code, if mcpd.hcl has
+a codeact block. It explains how to write code and declares the tools in TypeScript.
+--budget limits its tokens; the names of all tools always stay.`,
 		Example: `  mcpd prompt incident_review id=17
   mcpd prompt --budget 4000
   mcpd prompt incident_review --json '{"id": "17"}' --raw
@@ -37,7 +37,7 @@ in no more than --budget tokens as far as their names allow.`,
 			}
 			if cmd.Flags().Changed("budget") {
 				if budget < 1 || len(args) > 0 && args[0] != systemPrompt {
-					return usage("--budget takes a number of tokens, and is for the system prompt of agents that write code")
+					return usage("--budget takes a number of tokens, and applies only to the system prompt for agent code")
 				}
 				args = append(args, fmt.Sprintf("budget=%d", budget))
 			}
@@ -47,11 +47,11 @@ in no more than --budget tokens as far as their names allow.`,
 			return prompt(cmd.Context(), e, &f, args[0], args[1:], true)
 		},
 	}
-	f.add(cmd, "ask")
 	f.addArguments(cmd, "a prompt")
 	cmd.ValidArgsFunction = completePrompts(e, &f)
-	cmd.Flags().BoolVar(&f.raw, "raw", false, "print the result of MCP, or the error, as JSON")
-	cmd.Flags().IntVar(&budget, "budget", 0, "shorten the system prompt of agents that write code to `TOKENS`")
+	cmd.Flags().BoolVar(&f.raw, "raw", false, "print the MCP result or error as JSON")
+	cmd.Flags().IntVar(&budget, "budget", 0, "limit the system prompt for agent code to `TOKENS`")
+	f.add(cmd, "ask")
 	return cmd
 }
 
@@ -90,7 +90,7 @@ func printMessages(w io.Writer, result json.RawMessage, roles bool) error {
 	return nil
 }
 
-// block is what a message holds.
+// block is a content block of a message.
 type block struct {
 	Type, Text, Name, URI string
 	MIMEType              string `json:"mimeType"`
@@ -98,7 +98,7 @@ type block struct {
 	Resource              held
 }
 
-// text returns a block as people read it: of what is no text, what it is.
+// text returns a text block as it is, and a description of any other block.
 func (b *block) text() string {
 	switch b.Type {
 	case "text":
@@ -116,7 +116,7 @@ func (b *block) text() string {
 	}
 }
 
-// kindAndSize says what content is that cannot be printed; size is of bytes.
+// kindAndSize describes binary content by its type and size.
 func kindAndSize(mimeType string, bytes []byte) string {
 	var about strings.Builder
 	if mimeType != "" {

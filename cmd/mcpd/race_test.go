@@ -2,5 +2,5 @@
 
 package main
 
-// slower is how many times slower everything is.
+// slower is the slowdown factor of the race detector.
 const slower = 5

@@ -18,9 +18,9 @@ func newRead(e env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "read URI",
 		Short: "Read a resource from the command line",
-		Long: `Read prints what a resource holds, bytes as they are. The URI is that of a
-resource or of a file of a folder, or one that a template matches. With --url it
-asks a running server.`,
+		Long: `Read prints the content of a resource; binary content is printed unchanged. URI names a
+resource, a file in a resource directory, or a match of a template. With --url it asks
+a running server.`,
 		Example: `  mcpd read runbook://restart
   mcpd read image://pixel > pixel.gif
   mcpd read crm://customers/C-1042 --url http://127.0.0.1:8080`,
@@ -30,13 +30,13 @@ asks a running server.`,
 			return f.show(cmd.Context(), e, "resources/read", request, map[string]any{"uri": args[0]}, printContents)
 		},
 	}
-	f.add(cmd, "ask")
 	cmd.ValidArgsFunction = completeURIs(e, &f)
-	cmd.Flags().BoolVar(&f.raw, "raw", false, "print the result of MCP, or the error, as JSON")
+	cmd.Flags().BoolVar(&f.raw, "raw", false, "print the MCP result or error as JSON")
+	f.add(cmd, "ask")
 	return cmd
 }
 
-// show asks the server, by a method of MCP, or the files for what is no tool, and prints it.
+// show reads a resource or prompt from the server or from the files, and prints it.
 func (f *callFlags) show(ctx context.Context, e env, method string, request call.Request, params map[string]any, show func(io.Writer, json.RawMessage) error) error {
 	if f.url != "" {
 		server, err := f.remote(e)
@@ -64,14 +64,13 @@ func (f *callFlags) show(ctx context.Context, e env, method string, request call
 	return r.print(e, f.raw, show)
 }
 
-// reply is what came of asking for what is no tool: a result of MCP, or why
-// there is none.
+// reply is an MCP result or an error.
 type reply struct {
 	result json.RawMessage
 	failed answer
 }
 
-// print prints the error, the result as it is, or the result for people.
+// print prints the error, the raw result, or the result for people.
 func (r reply) print(e env, raw bool, show func(io.Writer, json.RawMessage) error) error {
 	switch {
 	case r.failed.Error != "":
@@ -83,7 +82,7 @@ func (r reply) print(e env, raw bool, show func(io.Writer, json.RawMessage) erro
 	}
 }
 
-// held is what a resource holds.
+// held is the content of a resource.
 type held struct {
 	URI      string  `json:"uri"`
 	MIMEType string  `json:"mimeType"`
@@ -91,8 +90,8 @@ type held struct {
 	Blob     []byte  `json:"blob"`
 }
 
-// printContents prints the contents of a resource one after the other. Text
-// ends with a line end, so that what a terminal prints next stands below it.
+// printContents prints the contents of a resource in order. It ends text with a line
+// end, so that a terminal prompt starts on its own line.
 func printContents(w io.Writer, result json.RawMessage) error {
 	var read struct{ Contents []held }
 	if err := json.Unmarshal(result, &read); err != nil {
@@ -110,7 +109,7 @@ func printContents(w io.Writer, result json.RawMessage) error {
 	return nil
 }
 
-// endLine ends a text with a line end, unless it is empty.
+// endLine adds a line end to non-empty text without one.
 func endLine(text string) string {
 	if text == "" || strings.HasSuffix(text, "\n") {
 		return text

@@ -103,7 +103,7 @@ func TestThePageOfTheCommandLineNamesEveryVerbAndFlag(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	root := newRoot(env{stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard})
+	root := newRoot(env{streams: streams{stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard}})
 	root.InitDefaultCompletionCmd()
 	for _, verb := range root.Commands() {
 		if !strings.Contains(string(page), "| `"+verb.Name()) {
@@ -155,7 +155,7 @@ func (r *reader) save(block string) error {
 		return err
 	}
 	if r.daemon != nil {
-		_, err := r.daemon.waitFor(regexp.MustCompile("msg=reloaded|nothing was changed"))
+		_, err := r.daemon.waitFor(regexp.MustCompile("msg=reloaded|reload failed"))
 		return err
 	}
 	return nil
@@ -230,6 +230,9 @@ var varying = []struct {
 	{regexp.MustCompile(`(?s)"confined_by": \[.*?\]`), "\"confined_by\": [\n      {\n        \"name\": \"seccomp\",\n        \"on\": true\n      }\n    ]"},
 	{regexp.MustCompile(`, for [0-9hms]+, since [-0-9T:]+Z`), `, for 2m10s, since 2026-01-02T03:04:05Z`},
 	{regexp.MustCompile(`(?m)^(process +)[0-9]+, mcpd .+, up [0-9hms]+$`), `${1}4711, mcpd 0.1.0-dev, up 2m10s`},
+	{regexp.MustCompile(`(?m)^\d{4}-\d\d-\d\dT[0-9:]+Z  `), "2026-01-02T03:04:05Z  "},
+	{regexp.MustCompile(`(?m)^(2026-01-02T03:04:05Z  .*?)\b[0-9a-z]{6,}-([0-9]+)(  |$)`), "${1}4a6r01t9-${2}${3}"},
+	{regexp.MustCompile(`(?m)^(2026-01-02T03:04:05Z  .*?  )[0-9.]+ms`), "${1}0.25ms"},
 	{regexp.MustCompile(`confined by .+`), `confined by rlimits, descriptors, no_new_privs, undumpable, seccomp, landlock 6`},
 }
 

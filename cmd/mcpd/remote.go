@@ -15,19 +15,17 @@ import (
 	"strings"
 )
 
-// remote is a server that runs.
+// remote is a client of a running server.
 type remote struct {
 	client *http.Client
-	base   string // what stands before the routes
-	socket string // the path of its socket; empty when it has an address
-	// credential is sent with each request, unless it is empty; from says where
-	// it was read.
+	base   string // URL without the routes
+	socket string // path of the Unix socket; empty for TCP
+	// credential is sent with each request, unless it is empty; from names its source.
 	credential, from string
 }
 
-// remoteOf returns the server that a person names, by a URL or by unix:PATH. Its
-// client goes nowhere but where it is sent: the arguments of a call are for the
-// server that the user has named.
+// remoteOf returns a client for a URL or for unix:PATH. It does not follow redirects,
+// because the arguments of a call are only for the named server.
 func remoteOf(typed string) remote {
 	r := remote{client: &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 	var onSocket bool
@@ -45,10 +43,10 @@ func remoteOf(typed string) remote {
 	return r
 }
 
-// maxAnswer is the most bytes of a server's answer that call reads.
+// maxAnswer is the maximum size of a response, in bytes.
 const maxAnswer = 64 << 20
 
-// callURL calls a tool of a running server over the REST wire.
+// callURL calls a tool of a running server over the REST API.
 func callURL(ctx context.Context, e env, f *callFlags, tool string, pairs []string) error {
 	server, err := f.remote(e)
 	if err != nil {
@@ -100,7 +98,7 @@ func (r remote) execute(ctx context.Context, request map[string]any) (a answer, 
 	return a, r.exchange(ctx, http.MethodPost, "/mcp/execute", body, &a)
 }
 
-// baseOf returns what stands before the routes in a URL that a person types.
+// baseOf returns a typed URL without the route.
 func baseOf(typed string) string {
 	base := strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(typed, "/"), "/mcp"), "/")
 	if !strings.Contains(base, "://") {
@@ -109,7 +107,7 @@ func baseOf(typed string) string {
 	return base
 }
 
-// remoteTool is what a server says of a tool.
+// remoteTool is a tool in the list of a server.
 type remoteTool struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
@@ -124,12 +122,12 @@ func (r remote) tools(ctx context.Context) ([]remoteTool, error) {
 	return capabilities.Tools, err
 }
 
-// exchange sends one request and decodes the JSON answer, whatever its status.
-// No password in the URL shows in the error.
+// exchange sends one request and decodes the JSON response, whatever its status. Errors
+// do not contain a password of the URL.
 func (r remote) exchange(ctx context.Context, method, path string, body []byte, into any) error {
 	request, err := http.NewRequestWithContext(ctx, method, r.base+path, bytes.NewReader(body))
 	if err != nil {
-		return fmt.Errorf("this is no URL of a server: %w", causeOf(err))
+		return fmt.Errorf("invalid server URL: %w", causeOf(err))
 	}
 	if body != nil {
 		request.Header.Set("Content-Type", "application/json")
@@ -139,14 +137,14 @@ func (r remote) exchange(ctx context.Context, method, path string, body []byte, 
 		return err
 	}
 	if err := json.Unmarshal(content, into); err != nil {
-		return fmt.Errorf("%s answered %s, which is not the REST wire of mcpd", r.nameOf(request), status)
+		return fmt.Errorf("%s answered %s, which is not the REST API of mcpd", r.nameOf(request), status)
 	}
 	return nil
 }
 
-// send sends a request and returns the status and the body of the answer. A server
-// that does not know who calls is a [*turnedAway]. Neither a password in the URL nor
-// a credential shows in the error.
+// send sends a request and returns the status and the body of the response. It returns
+// a [*turnedAway] if authentication fails. Errors contain neither a password of the URL
+// nor a credential.
 func (r remote) send(request *http.Request) (status string, content []byte, err error) {
 	if r.credential != "" {
 		request.Header.Set("Authorization", "Bearer "+r.credential)
@@ -161,12 +159,12 @@ func (r remote) send(request *http.Request) (status string, content []byte, err 
 	}
 	content, err = io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 	if err != nil {
-		return "", nil, fmt.Errorf("read answer of %s: %w", r.nameOf(request), err)
+		return "", nil, fmt.Errorf("read response of %s: %w", r.nameOf(request), err)
 	}
 	return response.Status, content, nil
 }
 
-// nameOf returns what people call the place that a request goes to.
+// nameOf returns the address of a request for messages.
 func (r remote) nameOf(request *http.Request) string {
 	if r.socket != "" {
 		return "unix:" + r.socket
@@ -174,7 +172,7 @@ func (r remote) nameOf(request *http.Request) string {
 	return request.URL.Redacted()
 }
 
-// causeOf returns an error of a request without the URL in it.
+// causeOf returns the error of a request without its URL.
 func causeOf(err error) error {
 	var failed *url.Error
 	if errors.As(err, &failed) {
@@ -183,15 +181,15 @@ func causeOf(err error) error {
 	return err
 }
 
-// revision is that of MCP which the command line speaks.
+// revision is the MCP revision that the command line uses.
 const revision = "2026-07-28"
 
-// missingCapability is the code of the error of MCP that says that the client
-// cannot be asked what a body asks.
+// missingCapability is the MCP error code for an input request that the client does not
+// support.
 const missingCapability = -32021
 
-// ask sends one request of MCP to the server. name is what the request is of;
-// it may be empty.
+// ask sends one MCP request to the server. name is the tool, prompt or URI; it may be
+// empty.
 func (r remote) ask(ctx context.Context, method, name string, params map[string]any) (reply, error) {
 	const meta = "io.modelcontextprotocol/"
 	params["_meta"] = map[string]any{
@@ -204,7 +202,7 @@ func (r remote) ask(ctx context.Context, method, name string, params map[string]
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, r.base+"/mcp", bytes.NewReader(body))
 	if err != nil {
-		return reply{}, fmt.Errorf("this is no URL of a server: %w", causeOf(err))
+		return reply{}, fmt.Errorf("invalid server URL: %w", causeOf(err))
 	}
 	request.Header = http.Header{
 		"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"},
@@ -224,8 +222,7 @@ func (r remote) ask(ctx context.Context, method, name string, params map[string]
 	return got, nil
 }
 
-// answered finds the answer to a request in a body: JSON, or the last event of
-// a stream.
+// answered finds the response in a body: JSON, or the last event of a stream.
 func answered(body []byte) (r reply, err error) {
 	for line := range strings.Lines(string(body)) {
 		if data, ok := strings.CutPrefix(line, "data:"); ok && strings.Contains(data, `"jsonrpc"`) {
@@ -247,7 +244,7 @@ func answered(body []byte) (r reply, err error) {
 	case message.Error != nil:
 		code := "INVALID_INPUT"
 		if message.Error.Code == missingCapability {
-			code = "EXECUTION_ERROR" // as a call that asks fails without a server
+			code = "EXECUTION_ERROR" // as for a local call that asks
 		}
 		failed := answer{Error: cmp.Or(message.Error.Data.Code, code), Message: cmp.Or(message.Error.Data.Message, message.Error.Message), Trace: message.Error.Data.Trace}
 		if details := message.Error.Data.Details; string(details) != "null" {
@@ -260,17 +257,17 @@ func answered(body []byte) (r reply, err error) {
 	return reply{result: message.Result}, nil
 }
 
-// answerData is what mcpd adds to an error of MCP.
+// answerData is the data that mcpd adds to an MCP error.
 type answerData struct {
 	Code, Message, Trace string
 	Details              json.RawMessage
 }
 
-// keyVariable names the variable that holds what proves to a server who calls.
+// keyVariable is the environment variable with the credential for the server.
 const keyVariable = "MCPD_API_KEY"
 
-// remote returns the server of --url, and what proves to it who calls. That is
-// no argument of a verb: all users of a machine can see those.
+// remote returns the server of --url with the credential. The credential is not a flag,
+// since all users of a machine can see flags.
 func (f *callFlags) remote(e env) (remote, error) {
 	r := remoteOf(f.url)
 	if f.keyFile != "" {
@@ -279,28 +276,28 @@ func (f *callFlags) remote(e env) (remote, error) {
 			return r, usage("--key-file: %v", err)
 		}
 		r.credential, r.from = strings.TrimSpace(string(text)), f.keyFile
-	} else if text, _ := e.lookup(keyVariable); text != "" {
+	} else if text, _ := e.vars.lookup(keyVariable); text != "" {
 		r.credential, r.from = strings.TrimSpace(text), keyVariable
 	}
 	if r.from != "" && (r.credential == "" || strings.ContainsFunc(r.credential, func(c rune) bool { return c <= ' ' || c > '~' })) {
-		return r, usage("%s holds no API key or token, which is one line without spaces", r.from)
+		return r, usage("%s does not hold an API key or token: it must be one line without spaces", r.from)
 	}
 	return r, nil
 }
 
-// turnedAway is the error of a server that does not know who calls.
+// turnedAway is the error of a server that requires authentication.
 type turnedAway struct{ server, from string }
 
-// Error says what to do. It holds no credential.
+// Error explains how to authenticate. It contains no credential.
 func (t *turnedAway) Error() string {
 	if t.from == "" {
-		return fmt.Sprintf("%s wants to know who calls, and no credential was sent; name the file of an API key with --key-file, or set %s (mcpd key new makes keys)", t.server, keyVariable)
+		return fmt.Sprintf("%s requires authentication; pass an API key with --key-file, or set %s (create a key with mcpd key new)", t.server, keyVariable)
 	}
-	return fmt.Sprintf("%s does not accept the credential of %s; mcpd key list tells which keys of its file are active", t.server, t.from)
+	return fmt.Sprintf("%s does not accept the credential from %s; mcpd key list shows the active keys", t.server, t.from)
 }
 
-// unanswered returns the error of a verb whose server gave no answer, or none to
-// this caller.
+// unanswered returns the error of a verb that got no response, or failed to
+// authenticate.
 func (f *callFlags) unanswered(e env, err error) error {
 	var refused *turnedAway
 	if errors.As(err, &refused) {

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-func TestTheArgumentsOfACallGoToTheNamedServerAlone(t *testing.T) {
+func TestRemote_followsNoRedirect(t *testing.T) {
 	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		t.Errorf("another server got %s %s", r.Method, r.URL)
+		t.Errorf("the other server got %s %s", r.Method, r.URL)
 	}))
 	defer other.Close()
 	named := httptest.NewServer(http.RedirectHandler(other.URL, http.StatusTemporaryRedirect))
@@ -20,7 +20,7 @@ func TestTheArgumentsOfACallGoToTheNamedServerAlone(t *testing.T) {
 	}
 }
 
-func TestNoPasswordInAURLIsPrinted(t *testing.T) {
+func TestRemote_redactsPassword(t *testing.T) {
 	for _, target := range []string{"http://me:hunter2@127.0.0.1:1", "http://me:hunter2@[::1"} {
 		err := remoteOf(target).exchange(t.Context(), http.MethodGet, "", nil, new(answer))
 		if err == nil || strings.Contains(err.Error(), "hunter2") {

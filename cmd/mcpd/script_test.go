@@ -17,7 +17,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// commands are what this binary is when it is started by one of these names.
+// commands are the programs that this binary acts as, by name.
 var commands = map[string]func(){"mcpd": main, "curl": curl}
 
 func TestMain(m *testing.M) {
@@ -25,16 +25,16 @@ func TestMain(m *testing.M) {
 		program()
 		os.Exit(0)
 	}
-	time.Local = time.UTC // as main has it
+	time.Local = time.UTC // as in main
 	if err := overlap(); err != nil {
 		log.Fatal(err)
 	}
 	os.Exit(runTests(m))
 }
 
-// overlap has three times as many tests run at once as there are processors, and twice as many
-// with the race detector, unless -parallel says how many: most of them wait for processes and
-// disks half of their time.
+// overlap sets -parallel to three times the number of processors, or twice with the
+// race detector, unless it is set: most tests wait for processes and disks half of
+// their time.
 func overlap() error {
 	flag.Parse()
 	const name = "test.parallel"
@@ -50,7 +50,7 @@ func overlap() error {
 	return flag.Set(name, strconv.Itoa(each*runtime.GOMAXPROCS(0)))
 }
 
-// runTests runs all tests, with the commands in PATH, and leaves nothing behind.
+// runTests runs all tests with the commands in PATH, and removes temporary files.
 func runTests(m *testing.M) int {
 	folder, err := installCommands()
 	if err != nil {
@@ -58,11 +58,11 @@ func runTests(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(folder)
-	defer func() { _ = os.RemoveAll(built) }() // nothing, if no test wanted it: RemoveAll("") does nothing
+	defer func() { _ = os.RemoveAll(built) }() // RemoveAll("") does nothing
 	return m.Run()
 }
 
-// installCommands makes a folder with the commands and puts it first in PATH.
+// installCommands creates a directory with the commands and puts it first in PATH.
 func installCommands() (folder string, err error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -79,41 +79,41 @@ func installCommands() (folder string, err error) {
 	return folder, os.Setenv("PATH", folder+string(filepath.ListSeparator)+os.Getenv("PATH"))
 }
 
-// TestScripts runs every scenario of testdata/script. Verbs run in this process,
-// and what has to be a process in one of the same binary. Beside testscript's own
-// commands there are
+// TestScripts runs every scenario of testdata/script. Verbs run in this process; exec
+// runs the same binary as a process. In addition to the commands of testscript there
+// are
 //
-//	mcpd args...          runs a verb in this process; exec mcpd runs it in one of its own
+//	mcpd args...          runs a verb in this process; exec mcpd runs it as a process
 //	code args...          the same, for any exit code: prints both streams, then code=N
-//	serve [flags...]      starts mcpd serve on a free port; $URL is where it listens
-//	behind                leaves that running, at $BEHIND, when another one is served
+//	serve [flags...]      starts mcpd serve on a free port; $URL is its address
+//	behind                keeps it running, at $BEHIND, when another one is started
 //	waitlog 'pattern'...  waits for the next lines of its log that match, in any order
-//	shutdown              sends SIGTERM and wants exit code 0, or 1 after !
-//	term                  sends SIGTERM and waits for nothing
-//	sigkill               sends SIGKILL and waits for the end
+//	shutdown              sends SIGTERM and requires exit code 0, or 1 after !
+//	term                  sends SIGTERM and does not wait
+//	sigkill               sends SIGKILL and waits for the exit
 //	hup                   sends SIGHUP
 //	get PATH              prints the status and the body
 //	post PATH FILE        the same for a POST of a JSON file
 //	modern METHOD FILE [NAME]
-//	                      sends params as a modern MCP request to /mcp and prints the answer;
-//	                      $NAME becomes the id of the task in it, and stands for it in files
+//	                      sends params as a modern MCP request to /mcp and prints the response;
+//	                      $NAME is set to the id of the task in it, and replaced in files
 //	until ID STATUS       subscribes to a task until it has a status, and prints it
 //	listen NAME modern FILE, listen NAME legacy URI...
 //	                      opens a stream for a modern filter, or for subscriptions
-//	heard NAME TEXT...    wants its next notifications to be these, in order
-//	matches FILE WANT     compares as cmp does, but * in WANT stands for the rest of a value
+//	heard NAME TEXT...    requires its next notifications to be these, in order
+//	matches FILE WANT     compares like cmp, but * in WANT matches the rest of a value
 //	audited PATH N        writes an audit log of N calls
-//	manager INTERVAL      listens as systemd does, which waits so long for signs of life
-//	told MESSAGE...       wants the next messages to it to be these, but for signs of life
-//	talk FILE [flags...]  plays a conversation with mcpd serve --stdio, and prints it as it went
-//	checkout DIR          replaces tools.d by DIR as git does: file by file, under a lock
+//	manager INTERVAL      listens like systemd with this watchdog interval
+//	told MESSAGE...       requires the next messages to it to be these, except watchdog ones
+//	talk FILE [flags...]  plays a conversation with mcpd serve --stdio, and prints it
+//	checkout DIR          replaces tools.d by DIR like git: file by file, under a lock
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	runScripts(t, "../../testdata/script")
 }
 
-// TestSeeds runs every scenario of testdata/seeds: the examples of the documents that mcpd
-// grew from. Each names its document and section.
+// TestSeeds runs every scenario of testdata/seeds: the examples of the documents that
+// mcpd started from. Each names its document and section.
 func TestSeeds(t *testing.T) {
 	t.Parallel()
 	runScripts(t, "../../testdata/seeds")
@@ -138,7 +138,7 @@ func runScripts(t *testing.T, dir string) {
 			e.Values[holderKey{}] = h
 			e.Setenv("XDG_STATE_HOME", filepath.Join(e.WorkDir, ".state"))
 			e.Setenv("GORACE", os.Getenv("GORACE"))
-			e.Setenv("SHIPPED", shipped) // the folder of the tools and examples that are shipped
+			e.Setenv("SHIPPED", shipped) // directory of the shipped tools and examples
 			e.Defer(func() { h.daemon.kill(); h.behind.kill() })
 			return verbs(e)
 		},
@@ -168,8 +168,8 @@ func runScripts(t *testing.T, dir string) {
 	})
 }
 
-// scripts returns the scenarios of a folder. With the race detector, -short leaves out those
-// that start no server: a verb is one goroutine.
+// scripts returns the scenarios of a directory. With the race detector and -short it
+// skips those without a server: a verb is one goroutine.
 func scripts(t *testing.T, dir string) []string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*.txtar"))
@@ -190,8 +190,7 @@ func scripts(t *testing.T, dir string) []string {
 
 var startsServer = regexp.MustCompile(`(?m)^(! )?(exec mcpd )?(serve|talk)\b`)
 
-// verbs has mcpd be, for all that scripts execute, the one of [verbProgram]. What serve starts
-// is the other.
+// verbs makes scripts execute the mcpd of [verbProgram], except for the serve command.
 func verbs(e *testscript.Env) error {
 	program, err := verbProgram("")
 	if program != "" {
@@ -200,7 +199,7 @@ func verbs(e *testscript.Env) error {
 	return err
 }
 
-// cmdMatches compares what differs from run to run, or from machine to machine.
+// cmdMatches compares output that varies between runs or machines.
 func cmdMatches(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) != 2 || neg {
 		ts.Fatalf("usage: matches file want")
@@ -212,8 +211,8 @@ func cmdMatches(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// cmdCheckout makes tools.d what another folder holds, one file after the other
-// and under a lock, as git does.
+// cmdCheckout replaces tools.d by another directory, file by file and under a lock,
+// like git.
 func cmdCheckout(ts *testscript.TestScript, _ bool, args []string) {
 	lock := ts.MkAbs(".git/index.lock")
 	ts.Check(os.MkdirAll(filepath.Dir(lock), 0o755))
@@ -238,7 +237,7 @@ func checkout(from, to string) error {
 			}
 		}
 	}
-	// All is read first, so that nothing but writing stands between two writes.
+	// Reads come first, so that the writes follow each other quickly.
 	contents := make([][]byte, len(wanted))
 	for i, entry := range wanted {
 		if contents[i], err = os.ReadFile(filepath.Join(from, entry.Name())); err != nil {

@@ -11,10 +11,10 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// TestTheGoSDKSeesEditsUnderneath lists and calls the shipped tools with the
-// official Go SDK, over Streamable HTTP and over stdio, while a file is edited:
-// each edit is announced, and the next call runs it.
-func TestTheGoSDKSeesEditsUnderneath(t *testing.T) {
+// The official Go SDK lists and calls the shipped tools over Streamable HTTP and over
+// stdio while a file is edited. Each edit is announced, and the next call runs the new
+// version.
+func TestGoSDK_announcedEdits(t *testing.T) {
 	t.Parallel()
 	program := buildDaemon(t)
 	for name, connect := range map[string]func(t *testing.T, tools string) mcp.Transport{
@@ -83,7 +83,7 @@ func followEdits(t *testing.T, transport mcp.Transport, tools string) {
 	}
 }
 
-// save replaces a file that a server watches, as editors do: the server never sees it half written.
+// save replaces a watched file atomically, like an editor.
 func save(t testing.TB, path, text string) {
 	t.Helper()
 	whole := filepath.Join(t.TempDir(), "whole")

@@ -37,7 +37,8 @@ type serveFlags struct {
 	grace    time.Duration
 	executor string
 	control  controlFlag
-	// began says that clients are served, problems is what a load has found before.
+	// began is true once clients are served. problems holds the diagnostics of the
+	// first load.
 	began    bool
 	problems diag.List
 }
@@ -47,16 +48,16 @@ func newServe(e env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve the tools, and reload them when files change",
-		Long: `Serve serves the tools over HTTP: MCP on /mcp and /ws, and on /sse for
-clients of the HTTP+SSE transport; the REST wire on /mcp/capabilities and
-/mcp/execute, health on /healthz and /readyz. With --stdio it speaks MCP on
-standard input and output instead, and the log goes to standard error.
+		Long: `Serve serves the tools over HTTP: MCP at /mcp and /ws, and at /sse for clients of the
+HTTP+SSE transport; the REST API at /mcp/capabilities and /mcp/execute; health checks at
+/healthz and /readyz. With --stdio it speaks MCP on standard input and output, and logs
+to standard error.
 
-Changed files are loaded as they are saved. When a file has a mistake, the old
-tools keep serving and the log says what is wrong. SIGHUP reloads everything.
+Serve reloads files when they are saved. If a file has an error, the server keeps the
+previous tools and logs the error. SIGHUP reloads everything.
 
-SIGTERM and SIGINT let the calls under way end, for as long as --grace says. A
-second one ends the process at once, with exit code 1.`,
+SIGTERM and SIGINT stop the server after its running calls, or after --grace at the
+latest. A second signal exits at once, with exit code 1.`,
 		Example: `  mcpd serve
   mcpd serve --tools ./tools.d --listen 127.0.0.1:9000
   mcpd serve --stdio`,
@@ -64,16 +65,16 @@ second one ends the process at once, with exit code 1.`,
 		RunE: func(*cobra.Command, []string) error { return runServe(e, &f) },
 	}
 	f.files.add(cmd)
-	f.log.add(cmd)
-	f.files.upstreams.add(cmd)
 	cmd.Flags().StringVar(&f.listen, "listen", "", "listen on `HOST:PORT` (default 127.0.0.1:8080), or on the socket unix:PATH")
-	cmd.Flags().StringVar(&f.state, "state", "", "keep tasks and calls that wait in `FILE`, or in \"memory\" (default a file in the user's folder for state)")
-	f.control.add(cmd, "answer mcpd status, reload and token on the socket `PATH`, or \"off\" (default a socket in the user's folder for state)")
 	cmd.Flags().BoolVar(&f.stdio, "stdio", false, "speak MCP on standard input and output")
 	cmd.Flags().BoolVar(&f.insecure, "insecure-listen", false, "listen beyond loopback without authentication")
-	cmd.Flags().StringVar(&f.executor, "executor", executorWorker, "run bodies in a \"worker\" process, where they can be stopped, or \"inline\"")
+	f.files.upstreams.add(cmd)
+	cmd.Flags().StringVar(&f.state, "state", "", "store tasks and paused calls in `FILE`, or in \"memory\" (default a file in the user's state directory)")
+	f.control.add(cmd, "answer mcpd status, reload and token on the socket `PATH`, or \"off\" (default a socket in the user's state directory)")
+	cmd.Flags().DurationVar(&f.grace, "grace", 10*time.Second, "wait up to `TIME` for running calls at shutdown; 0s cancels them at once")
+	cmd.Flags().StringVar(&f.executor, "executor", executorWorker, "run scripts with the executor `KIND`: worker (in separate processes) or inline (in the server)")
 	_ = cmd.RegisterFlagCompletionFunc("executor", cobra.FixedCompletions([]string{executorWorker, executorInline}, cobra.ShellCompDirectiveNoFileComp))
-	cmd.Flags().DurationVar(&f.grace, "grace", 10*time.Second, "let calls take `TIME` to end at shutdown; 0s ends them at once")
+	f.log.add(cmd)
 	return cmd
 }
 
@@ -82,7 +83,7 @@ func runServe(e env, f *serveFlags) error {
 	if err != nil {
 		return f.refuse(e, err, err)
 	}
-	e.beginLate()
+	e.process.restartWithTimerSlack()
 	logger, err := f.log.open(e)
 	if err != nil {
 		return f.refuse(e, err, err)
@@ -91,16 +92,16 @@ func runServe(e env, f *serveFlags) error {
 	left := err
 	var exit *exitError
 	if f.log.forMachines() && errors.As(err, &exit) {
-		logger.Error("mcpd ends", slog.String("error", exit.text))
+		logger.Error("exit", slog.String("error", exit.text))
 		left = &exitError{code: exit.code}
 	}
 	return f.refuse(e, err, left)
 }
 
-// check refuses values of flags that have none of the forms that they may.
+// check rejects invalid values of flags.
 func (f *serveFlags) check() error {
 	if f.grace < 0 {
-		return usage("--grace takes a time that is not negative")
+		return usage("--grace must not be negative")
 	}
 	if f.executor != executorWorker && f.executor != executorInline {
 		return usage("--executor takes worker or inline")
@@ -108,9 +109,9 @@ func (f *serveFlags) check() error {
 	return checkListenAddress(f.listen)
 }
 
-// checkListenAddress refuses a value of --listen that has none of the forms that it may.
+// checkListenAddress rejects an invalid value of --listen.
 func checkListenAddress(address string) error {
-	form := usage("--listen takes HOST:PORT, like 127.0.0.1:8080, or unix:PATH")
+	form := usage("--listen takes HOST:PORT, such as 127.0.0.1:8080, or unix:PATH")
 	path, socket := strings.CutPrefix(address, "unix:")
 	switch {
 	case address == "" || socket && path != "":
@@ -123,7 +124,7 @@ func checkListenAddress(address string) error {
 		return form
 	}
 	if _, err := net.LookupPort("tcp", port); err != nil {
-		return usage("--listen takes a port from 0 to 65535, and %s is none", printable(port))
+		return usage("--listen takes a port from 0 to 65535, not %s", printable(port))
 	}
 	return nil
 }
@@ -136,7 +137,7 @@ func (f *serveFlags) serve(e env, logger *slog.Logger) error {
 	}
 	x, report := executor(e, f.executor, worker.Options{Logger: logger}, logger)
 	options := engine.Options{
-		Logger: logger, Redactor: &f.log.redactor, Transport: transport, Pending: true, Scripts: engine.Scripts{Executor: x, Programs: newPrograms(e, f.executor, logger)}, Extensions: []engine.Extension{telemetry.New(telemetry.Options{ReadFile: e.disk.readFile, Console: e.stderr})},
+		Logger: logger, LogRedactor: &f.log.redactor, Transport: transport, DeferReady: true, Scripts: engine.Scripts{Executor: x, Programs: newPrograms(e, f.executor, logger)}, Extensions: []engine.Extension{telemetry.New(telemetry.Options{ReadFile: e.disk.readFile, Console: e.stderr})},
 	}
 	options.StatePath, options.StateOptional = f.stateFile(e)
 	f.files.serving = true
@@ -146,9 +147,9 @@ func (f *serveFlags) serve(e env, logger *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	ctx, reload, stop := e.signals()
+	ctx, reload, stop := e.service.signals()
 	defer stop()
-	defer context.AfterFunc(ctx, func() { logger.Info("shutting down; a second signal ends the process at once") })()
+	defer context.AfterFunc(ctx, func() { logger.Info("shutting down", slog.String("hint", "a second signal exits at once")) })()
 	watcher, err := watch.New(watch.Options{
 		Roots: f.files.roots(e), Files: []string{f.files.config, f.files.lockPath()}, Globs: []string{filepath.Join(filepath.Dir(f.files.config), "*.mcpdvars")},
 		Skip: func(name string) bool { return name == ".git" }, Logger: logger,
@@ -157,7 +158,7 @@ func (f *serveFlags) serve(e env, logger *slog.Logger) error {
 		return findings("watch files: %v", err)
 	}
 	if _, err := e.disk.stat(f.files.config); err != nil {
-		logger.Info("there is no operator's file; no operator's policies apply", slog.String("config", f.files.config))
+		logger.Info("configuration file not found, using defaults", slog.String("config", f.files.config))
 	}
 	if err := f.load(ctx, e, s); err != nil {
 		f.problems = s.Status().Problems
@@ -170,11 +171,11 @@ func (f *serveFlags) serve(e env, logger *slog.Logger) error {
 	if err != nil {
 		return errors.Join(err, watcher.Close())
 	}
-	tellConfinement("bodies", report, logger)
+	tellConfinement("scripts", report, logger)
 	var listens atomic.Bool
 	o.front = serve.New(s, serve.Options{
 		Address: f.listen, InsecureListen: f.insecure, Grace: max(f.grace, 1), In: e.stdin, Out: e.stdout,
-		Local: serve.LocalPrincipal(e.uid, e.user),
+		Local: serve.LocalPrincipal(e.process.uid, e.process.username),
 		OnListen: func(at net.Addr) {
 			listens.Store(true)
 			o.opened(f.announce(e, logger, s, at))
@@ -191,14 +192,15 @@ func (f *serveFlags) serve(e env, logger *slog.Logger) error {
 	return errors.Join(exit(err, listens.Load()), o.close())
 }
 
-// serveChecks has each load look at what the server listens with, unless it listens to stdio.
+// serveChecks checks the listen and tls blocks at each load, unless the server uses
+// stdio.
 type serveChecks struct {
 	serve.Checks
 	stdio   bool
 	listens func() bool
 }
 
-// CheckTLS accepts all once the server listens: it goes on with what it has read.
+// CheckTLS accepts all changes once the server listens: they need a restart.
 func (s serveChecks) CheckTLS(t engine.ListenTLS) error {
 	if s.stdio || s.listens() {
 		return nil
@@ -221,7 +223,8 @@ func (s serveChecks) CheckVacant(l engine.Listen) error {
 	return exit(s.Checks.CheckVacant(l), false)
 }
 
-// exit returns the exit code of a server that has ended; it may never have listened.
+// exit returns the error of a stopped server. listened reports whether it ever
+// listened.
 func exit(err error, listened bool) error {
 	switch {
 	case err == nil:
@@ -234,8 +237,8 @@ func exit(err error, listened bool) error {
 	return unstarted(err)
 }
 
-// unstarted returns the exit code of a server that cannot begin: what another process has
-// may be free the next time, and all else is how it is configured.
+// unstarted returns the error of a server that cannot start. A resource in use by
+// another process exits with 1; everything else is a configuration error.
 func unstarted(err error) error {
 	if errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, engine.ErrInUse) {
 		return &exitError{code: exitFindings, text: err.Error(), cause: err}
@@ -243,8 +246,8 @@ func unstarted(err error) error {
 	return usage("%v", err)
 }
 
-// load loads the files for the first time. A log for machines holds the
-// mistakes already; plain text would break it.
+// load loads the files for the first time. With a JSON log it does not print the
+// diagnostics, which the log already holds.
 func (f *serveFlags) load(ctx context.Context, e env, s *engine.Server) error {
 	if !f.log.forMachines() {
 		return f.files.load(ctx, e, s, false)
@@ -253,8 +256,8 @@ func (f *serveFlags) load(ctx context.Context, e env, s *engine.Server) error {
 	return loadError(report, f.files.config, err)
 }
 
-// announce says where the server listens, in one line that a person can click,
-// or as a record where machines read the log, and returns that place.
+// announce prints the address of the server in one line, or logs it with a JSON log,
+// and returns it.
 func (f *serveFlags) announce(e env, logger *slog.Logger, s *engine.Server, at net.Addr) string {
 	status := s.Status()
 	url := "http://" + at.String() + "/mcp"
@@ -273,7 +276,7 @@ func (f *serveFlags) announce(e env, logger *slog.Logger, s *engine.Server, at n
 	return url
 }
 
-// changeOf tells the engine, in its own terms, what the watcher saw.
+// changeOf converts a change of the watcher to paths relative to the tools directory.
 func (f *serveFlags) changeOf(seen watch.Change) engine.Change {
 	change := engine.Change{All: seen.Rescan}
 	for _, name := range seen.Paths {
@@ -287,23 +290,22 @@ func (f *serveFlags) changeOf(seen watch.Change) engine.Change {
 	return change
 }
 
-// ballast is how much the heap grows at least before it is collected, in bytes.
+// ballast is the minimum growth of the heap between two garbage collections, in bytes.
 const ballast = 32 << 20
 
-// holdBallast has the collector of a long-running process work less often, until
-// release is called: it does once as much was allocated as there is, and a server
-// with few tools has next to nothing. The ballast counts for that, and is never
-// touched, so that it takes up addresses alone.
+// holdBallast makes garbage collections less frequent until release is called. A
+// collection starts when the heap has doubled, and the heap of a small server is tiny.
+// The ballast counts as heap but is never touched, so that it uses only address space.
 func holdBallast() (release func()) {
 	weight := make([]byte, ballast)
 	return func() { runtime.KeepAlive(weight) }
 }
 
-// refuse tells a client on stdio why there is no server for it: otherwise its user would
-// read no more than that the connection was closed. The operator reads it first: left is
-// what of err was not said yet. It returns what is left to say afterwards.
+// refuse reports a failed start to the client on stdio, which otherwise only sees a
+// closed connection. It first prints left, the part of err that was not yet printed. It
+// returns what is still to print.
 func (f *serveFlags) refuse(e env, err, left error) error {
-	if err == nil || !f.stdio || f.began || e.typed {
+	if err == nil || !f.stdio || f.began || e.stdinIsTerminal {
 		return left
 	}
 	code := exitUsage
@@ -321,7 +323,7 @@ func (f *serveFlags) refuse(e env, err, left error) error {
 	return &exitError{code: code}
 }
 
-// reason says why the server could not start, for a person who sees nothing but that.
+// reason returns the message for a client on stdio, the only text that its user sees.
 func (f *serveFlags) reason(err error) string {
 	first := slices.IndexFunc(f.problems, func(p diag.Diagnostic) bool { return p.Severity == diag.Error })
 	if first < 0 {
@@ -335,21 +337,21 @@ func (f *serveFlags) reason(err error) string {
 		}
 	}
 	if more > 0 {
-		why += fmt.Sprintf("\nmcpd check --tools %s --config %s tells %d more.", f.files.tools, f.files.config, more)
+		why += fmt.Sprintf("\nmcpd check --tools %s --config %s shows %d more.", f.files.tools, f.files.config, more)
 	}
 	return why
 }
 
-// holderPatience is how long a server that runs may take to say where it listens.
+// holderPatience is the timeout for the address of a running server.
 const holderPatience = 2 * time.Second
 
-// holder says which server has the files that this one wants, and what to do, where another
-// process is the reason.
+// holder names the running server that uses the files, and what to do, if err is due to
+// another process.
 func (f *serveFlags) holder(e env, err error) string {
 	var advice string
 	switch {
 	case errors.Is(err, audit.ErrInUse):
-		advice = "start this one with another --config, whose audit block has a path of its own"
+		advice = "start this one with another --config with a different audit path"
 	case errors.Is(err, engine.ErrInUse):
 		advice = "start this one with --state memory"
 	default:

@@ -49,8 +49,8 @@ hook "tell" {
 }
 `
 
-// outside is the site that tools and hooks ask. It answers calls once the
-// process drains, and hooks once all clients have their answers.
+// outside is the site that tools and hooks call. It answers calls once the process
+// drains, and hooks once all clients have their responses.
 type outside struct {
 	*httptest.Server
 	called             chan struct{}
@@ -76,7 +76,7 @@ func newOutside(t *testing.T) *outside {
 	return o
 }
 
-// wait waits until so many calls have arrived.
+// wait waits for this number of calls.
 func (o *outside) wait(t *testing.T, calls int) {
 	t.Helper()
 	deadline := time.After(patience)
@@ -89,7 +89,7 @@ func (o *outside) wait(t *testing.T, calls int) {
 	}
 }
 
-// hold waits for a channel, or until nobody waits for the answer to r.
+// hold waits for a channel, or until the client of r disconnects.
 func hold(r *http.Request, until <-chan struct{}) {
 	select {
 	case <-until:
@@ -97,10 +97,10 @@ func hold(r *http.Request, until <-chan struct{}) {
 	}
 }
 
-// TestSIGTERMLetsEveryClientEndInPeace holds a stream of each kind open and a
-// call on each transport in flight. The process ends the streams, answers the
-// calls, runs their hooks, and exits with 0, as it does within the grace period only.
-func TestSIGTERMLetsEveryClientEndInPeace(t *testing.T) {
+// A stream of each kind is open and a call on each transport is in flight. The process
+// ends the streams, completes the calls, runs their hooks and exits with 0 within the
+// grace period.
+func TestShutdown_drainsEveryTransport(t *testing.T) {
 	t.Parallel()
 	site := newOutside(t)
 	d := startWith(t, fmt.Sprintf(flushedTools, strings.TrimPrefix(site.URL, "http://")), "--grace", "20s")
@@ -121,7 +121,7 @@ func TestSIGTERMLetsEveryClientEndInPeace(t *testing.T) {
 		t.Fatal(err)
 	}
 	if rest, err := io.ReadAll(standing); err != nil || strings.Contains(string(rest), "data: {") {
-		t.Errorf("the standing stream ended with %q, %v", rest, err)
+		t.Errorf("the GET stream ended with %q, %v", rest, err)
 	}
 	if rest, err := io.ReadAll(subscription); err != nil || !strings.Contains(string(rest), `"id":1,"result":`) {
 		t.Errorf("the subscription ended with %q, %v", rest, err)
@@ -137,19 +137,19 @@ func TestSIGTERMLetsEveryClientEndInPeace(t *testing.T) {
 	}
 	goesAway(t, "the socket of the call", working)
 	if told := site.told.Load(); told != 0 {
-		t.Errorf("%d hooks were told before they could be", told)
+		t.Errorf("%d hooks completed too early", told)
 	}
 
 	close(site.answered)
 	if err := d.cmd.Wait(); err != nil {
-		t.Errorf("mcpd ended with %v", err)
+		t.Errorf("mcpd exited with %v", err)
 	}
 	if told := site.told.Load(); told != 2 {
-		t.Errorf("the hooks of %d calls ran to their end, want 2", told)
+		t.Errorf("the hooks of %d calls completed, want 2", told)
 	}
 }
 
-// startWith starts a daemon for one file of tools. It is killed when it hangs.
+// startWith starts a daemon for one tool file. It is killed if it hangs.
 func startWith(t *testing.T, tools string, flags ...string) *daemon {
 	t.Helper()
 	dir := t.TempDir()
@@ -180,7 +180,7 @@ func (d *daemon) standingStream(t *testing.T) io.Reader {
 	return d.send(t, http.MethodGet, http.Header{"Accept": {"text/event-stream"}, "Mcp-Session-Id": session.Header["Mcp-Session-Id"]}, "").Body
 }
 
-// stream returns the stream of a modern request, behind its first event.
+// stream returns the stream of a modern request, after its first event.
 func (d *daemon) stream(t *testing.T, method, params, meta string) io.Reader {
 	t.Helper()
 	header := http.Header{

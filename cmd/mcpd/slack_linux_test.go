@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// TestAServerWakesSeldom looks at each thread of a running server: those that the runtime
-// of Go begins before any code of ours are among them.
-func TestAServerWakesSeldom(t *testing.T) {
+// Checks each thread of a running server, including those that the Go runtime starts
+// before main.
+func TestServe_timerSlack(t *testing.T) {
 	t.Parallel()
 	usual := slackOf(t, os.Getpid())
 	if usual != "50000" {
@@ -37,12 +37,12 @@ func TestAServerWakesSeldom(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := slackOf(t, id); got != "1000000" {
-			t.Errorf("a thread may be late by %s ns", got)
+			t.Errorf("a thread has a timer slack of %s ns", got)
 		}
 	}
 }
 
-// slackOf returns the slack of a thread in nanoseconds.
+// slackOf returns the timer slack of a thread in nanoseconds.
 func slackOf(t *testing.T, id int) string {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/timerslack_ns", id))

@@ -16,10 +16,10 @@ import (
 	"github.com/mcpd/mcpd/scripting/worker"
 )
 
-// statusPatience is how long a server may take to say how it is.
+// statusPatience is the timeout of a status request.
 const statusPatience = 10 * time.Second
 
-// statusRow is what a server says of itself to machines.
+// statusRow is the JSON output of status.
 type statusRow struct {
 	Status        string          `json:"status"`
 	Ready         bool            `json:"ready"`
@@ -43,7 +43,7 @@ type statusRow struct {
 	UptimeSeconds float64         `json:"uptime_seconds"`
 }
 
-// servesRow counts what the snapshot holds.
+// servesRow counts the items in the snapshot.
 type servesRow struct {
 	Tools     int `json:"tools"`
 	Resources int `json:"resources"`
@@ -67,13 +67,14 @@ type callsRow struct {
 	Failed  uint64 `json:"failed"`
 }
 
-// hookRunsRow counts what went wrong with hooks since the start.
+// hookRunsRow counts failed hook runs and backpressure since the start.
 type hookRunsRow struct {
 	Failed uint64 `json:"failed"`
 	Waits  uint64 `json:"waits"`
 }
 
-// bodiesRow says where bodies run. Where they do inline, the processes are those of programs.
+// bodiesRow describes the execution of scripts. With the inline executor the processes
+// are those for agent code.
 type bodiesRow struct {
 	Executor  string        `json:"executor"`
 	Processes int           `json:"processes"`
@@ -87,13 +88,12 @@ func newStatus(e env) *cobra.Command {
 	var a asking
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Tell how the server is that serves these files",
-		Long: `Status asks the server that serves these files, over its control socket, how it
-is: what it serves and since when, whether that is what the files say now and if
-not what is wrong with them, its calls, processes and sessions.
+		Short: "Print the state of the running server",
+		Long: `Status asks the running server for its state over the control socket: what it serves and
+since when, whether that matches the files, and its calls, processes and sessions.
 
-The exit code is 0 when all is well, and 1 when the files have mistakes, so that
-the server goes on with what it served before, or when no server answers.`,
+The exit code is 0 if the server is healthy. It is 1 if no server answers or if the
+files have errors, so that the server keeps its previous configuration.`,
 		Example: `  mcpd status
   mcpd status --control /run/mcpd/control.sock --json`,
 		Args: noOperand,
@@ -114,7 +114,8 @@ the server goes on with what it served before, or when no server answers.`,
 	return cmd
 }
 
-// exit returns the error of a server to which something is wrong.
+// exit returns an error unless the server is healthy. said means that the state was
+// printed.
 func (r *statusRow) exit(said bool) error {
 	switch {
 	case r.Status == "healthy":
@@ -134,11 +135,11 @@ func (o *operation) row(s engine.Status) statusRow {
 		Serves: servesRow{s.Tools, s.Resources, s.Templates, s.Prompts, s.Policies, s.Limits, s.Hooks},
 		Loads:  loadsRow{s.Loads, s.FailedLoads}, Calls: callsRow{s.Running, s.Calls, s.FailedCalls},
 		HookRuns: hookRunsRow{s.HookFailures, s.HookWaits}, Bodies: bodiesRow{Executor: executorInline, Confined: worker.Report{}},
-		Upstreams: upstreamRows(s.Upstreams), Sessions: o.front.Sessions(), Listeners: []string{}, Version: version(), PID: o.env.pid, Started: o.began, UptimeSeconds: now.Sub(o.began).Seconds(),
+		Upstreams: upstreamRows(s.Upstreams), Sessions: o.front.Sessions(), Listeners: []string{}, Version: version(), PID: o.env.process.pid, Started: o.began, UptimeSeconds: now.Sub(o.began).Seconds(),
 	}
 	if w := s.Workers; w != nil {
 		r.Bodies.Processes, r.Bodies.Calls, r.Bodies.Computing, r.Bodies.Lost = w.Processes, w.Calls, w.Computing, w.Lost
-		if o.report != nil { // and not those of programs alone
+		if o.report != nil { // and not only processes for agent code
 			r.Bodies.Executor, r.Bodies.Confined = executorWorker, o.report
 		}
 	}
@@ -157,9 +158,9 @@ func (r *statusRow) print(e env) error {
 		{"serves", offered(engine.Status{Tools: r.Serves.Tools, Resources: r.Serves.Resources, Templates: r.Serves.Templates, Prompts: r.Serves.Prompts})},
 		{"rules", countRules(engine.Status{Policies: r.Serves.Policies, Limits: r.Serves.Limits}) + ", " + count(r.Serves.Hooks, "hook")},
 		{"revision", fmt.Sprintf("%.12s, for %s, since %s", r.Revision, seconds(r.AgeSeconds), r.Since.Format(time.RFC3339))},
-		{"loads", fmt.Sprintf("%d, of which %d failed", r.Loads.Total, r.Loads.Failed)},
-		{"calls", fmt.Sprintf("%d running, %d ended, of which %d failed", r.Calls.Running, r.Calls.Ended, r.Calls.Failed)},
-		{"hooks", fmt.Sprintf("%d runs failed, %d waits of calls for them", r.HookRuns.Failed, r.HookRuns.Waits)},
+		{"loads", fmt.Sprintf("%d (%d failed)", r.Loads.Total, r.Loads.Failed)},
+		{"calls", fmt.Sprintf("%d running, %d completed (%d failed)", r.Calls.Running, r.Calls.Ended, r.Calls.Failed)},
+		{"hooks", fmt.Sprintf("%d runs failed, %d calls delayed", r.HookRuns.Failed, r.HookRuns.Waits)},
 		{"bodies", r.Bodies.text()},
 		{"sessions", r.sessions()},
 		{"listens on", strings.Join(r.Listeners, ", ") + r.restart()},
@@ -182,17 +183,17 @@ func (b bodiesRow) text() string {
 		running = fmt.Sprintf("%d processes", b.Processes)
 	}
 	running = fmt.Sprintf("%s with %s, %d lost", running, count(b.Calls, "call"), b.Lost)
-	const inline = "in the process of the server, which one of them can bring down"
+	const inline = "inline, without isolation from the server"
 	switch {
 	case b.Executor == executorWorker:
 		return running + ", confined by " + b.Confined.String()
 	case b.Processes > 0 || b.Lost > 0:
-		return inline + "; programs of agents in " + running
+		return inline + "; agent code in " + running
 	}
 	return inline
 }
 
-// sessions counts those of each transport that has some.
+// sessions lists the number of sessions for each transport that has any.
 func (r *statusRow) sessions() string {
 	var some []string
 	for _, transport := range slices.Sorted(maps.Keys(r.Sessions)) {
@@ -208,12 +209,12 @@ func (r *statusRow) sessions() string {
 
 func (r *statusRow) restart() string {
 	if r.RestartNeeded {
-		return "; restart mcpd to have the changed listen or audit block take effect"
+		return "; restart mcpd to apply the changed listen or audit block"
 	}
 	return ""
 }
 
-// seconds returns a time as people say it.
+// seconds formats a duration in whole seconds.
 func seconds(s float64) string {
 	return time.Duration(s * float64(time.Second)).Round(time.Second).String()
 }

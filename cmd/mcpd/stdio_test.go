@@ -13,9 +13,9 @@ import (
 	"testing"
 )
 
-// TestAClientThatIsGoneIsNoReasonToDie: the answer has no reader any more, and
-// the hook of its call runs all the same.
-func TestAClientThatIsGoneIsNoReasonToDie(t *testing.T) {
+// The client disconnects before the response; the server must not crash and must run
+// the hook of the call.
+func TestStdio_clientDisconnects(t *testing.T) {
 	t.Parallel()
 	program, tools := buildDaemon(t), t.TempDir()
 	text := `tool "hello" { run = "return 'hello';" }
@@ -42,21 +42,21 @@ hook "ends" {
 	mcpd.Stdout, mcpd.Stderr = out, &log
 	var status *exec.ExitError
 	if err := mcpd.Run(); !errors.As(err, &status) || status.ExitCode() != exitFindings {
-		t.Errorf("mcpd ended with %v", err)
+		t.Errorf("mcpd exited with %v", err)
 	}
 	for _, said := range []string{"the hook runs", "write a message"} {
 		if !strings.Contains(log.String(), said) {
-			t.Errorf("the log does not say %q:\n%s", said, &log)
+			t.Errorf("the log does not contain %q:\n%s", said, &log)
 		}
 	}
 }
 
-// stdioServer is a mcpd serve --stdio under way.
+// stdioServer is a running mcpd serve --stdio.
 type stdioServer struct {
 	cmd   *exec.Cmd
 	in    io.WriteCloser
 	lines *bufio.Scanner // of its standard output
-	log   bytes.Buffer   // whole once it has ended
+	log   bytes.Buffer   // complete after the exit
 }
 
 func serveStdio(t *testing.T, program, dir string, env []string, flags ...string) *stdioServer {
@@ -79,8 +79,8 @@ func serveStdio(t *testing.T, program, dir string, env []string, flags ...string
 	return s
 }
 
-// end closes the input of the server, which must end well, and returns the lines
-// that nobody has read.
+// end closes the input of the server, which must exit with 0. It returns the unread
+// lines.
 func (s *stdioServer) end(t *testing.T) (rest string) {
 	t.Helper()
 	_ = s.in.Close()
@@ -88,7 +88,7 @@ func (s *stdioServer) end(t *testing.T) (rest string) {
 		rest += s.lines.Text() + "\n"
 	}
 	if err := s.cmd.Wait(); err != nil || s.lines.Err() != nil {
-		t.Errorf("the server ended with %v, its output with %v", err, s.lines.Err())
+		t.Errorf("the server exited with %v, its output ended with %v", err, s.lines.Err())
 	}
 	return rest
 }

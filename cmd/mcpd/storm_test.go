@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// stormTools are what one client makes a storm of, and add, which others call.
+// stormTools are called by one client in a storm; other clients call add.
 const stormTools = `
 tool "add" {
   timeout = "%s"
@@ -67,14 +67,14 @@ tool "sum" {
 }
 `
 
-// client is one of a server whose clients are told apart.
+// client is a client that the server can identify.
 type client struct {
 	*daemon
 	header http.Header
 	http   *http.Client
 }
 
-// call calls a tool over REST, and returns what the caller is told unless it is a result.
+// call calls a tool over REST, and returns the error response, if any.
 func (c *client) call(ctx context.Context, tool, arguments string) (refusal string, err error) {
 	request, err := c.request(http.MethodPost, "/mcp/execute", fmt.Appendf(nil, `{"tool":%q,"arguments":%s}`, tool, arguments), c.header)
 	if err != nil {
@@ -92,7 +92,7 @@ func (c *client) call(ctx context.Context, tool, arguments string) (refusal stri
 	return fmt.Sprintf("%d %.200s", response.StatusCode, body), nil
 }
 
-// from returns a client that calls from an address.
+// from returns an HTTP client that calls from an address.
 func from(address string) *http.Client {
 	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}
 	return &http.Client{Transport: &http.Transport{DialContext: dialer.DialContext, MaxIdleConnsPerHost: 64}}
@@ -101,7 +101,7 @@ func from(address string) *http.Client {
 // storm is a server with two clients.
 type storm struct{ attacker, other client }
 
-// serveStorm starts a server whose clients have keys, or no more than their addresses.
+// serveStorm starts a server that identifies clients by key or only by address.
 func serveStorm(t *testing.T, keys bool) storm {
 	t.Helper()
 	dir := t.TempDir()
@@ -109,7 +109,7 @@ func serveStorm(t *testing.T, keys bool) storm {
 	if keys {
 		config += "auth \"api_key\" \"people\" {}\n"
 	}
-	timeout := "2s" // else a machine that is slow today fails calls that wait for nothing
+	timeout := "2s" // on a slow machine, calls without a wait must not time out
 	if os.Getenv("MCPD_LONG") != "" {
 		timeout = "1s"
 	}
@@ -153,8 +153,8 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// rage keeps 32 connections of the attacker busy until stop is called, which cancels their
-// calls. Answered is closed once so many calls have had an answer.
+// rage keeps 32 connections of the attacker busy until stop is called, which cancels
+// their calls. answered is closed after this number of responses.
 func (s storm) rage(calls [][2]string, answers int64) (answered <-chan struct{}, stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var all sync.WaitGroup
@@ -164,7 +164,7 @@ func (s storm) rage(calls [][2]string, answers int64) (answered <-chan struct{},
 		all.Go(func() {
 			for ctx.Err() == nil {
 				c := calls[begun.Add(1)%int64(len(calls))]
-				_, _ = s.attacker.call(ctx, c[0], c[1]) // whatever comes of it
+				_, _ = s.attacker.call(ctx, c[0], c[1]) // the result does not matter
 				if ended.Add(1) == answers {
 					close(enough)
 				}
@@ -177,11 +177,11 @@ func (s storm) rage(calls [][2]string, answers int64) (answered <-chan struct{},
 	}
 }
 
-// TestStorm_costsOthersNoCalls has 32 connections of one client call what takes all memory,
-// time or bandwidth that it gets, while four of another one call what is quick.
+// 32 connections of one client make calls that exhaust memory, time or bandwidth, while
+// four connections of another client make fast calls.
 func TestStorm_costsOthersNoCalls(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("SKIPPED: this system has no second address to call from")
+		t.Skip("SKIPPED: this system has no second loopback address")
 	}
 	for _, test := range []struct {
 		name  string
@@ -189,7 +189,7 @@ func TestStorm_costsOthersNoCalls(t *testing.T) {
 		calls [][2]string
 		tool  string
 		args  string
-		raced bool // runs with the race detector and -short, too
+		raced bool // also runs with the race detector and -short
 	}{
 		{"memory bombs", true, [][2]string{{"hungry", "{}"}, {"doubling", "{}"}}, "add", `{"a":1,"b":2}`, false},
 		{"large results", true, [][2]string{{"large", "{}"}, {"rows", "{}"}}, "add", `{"a":1,"b":2}`, true},
@@ -199,7 +199,7 @@ func TestStorm_costsOthersNoCalls(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if slower > 1 && testing.Short() && !test.raced {
-				t.Skip("SKIPPED with -short: rows with the race detector are one of keys and one of addresses")
+				t.Skip("SKIPPED with -short: one row per kind of client runs with the race detector")
 			}
 			s := serveStorm(t, test.keys)
 			answers, calls := int64(10), 25
@@ -244,7 +244,7 @@ func TestStorm_costsOthersNoCalls(t *testing.T) {
 				t.Errorf("of %d calls %d failed: %v", len(took), bad, refused)
 			}
 			if os.Getenv("MCPD_LONG") != "" && p99 > 500*time.Millisecond {
-				t.Error("calls of others take too long")
+				t.Error("calls of the other client take too long")
 			}
 		})
 	}

@@ -19,33 +19,33 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// stracedProcess is a process as strace has seen it.
+// stracedProcess is a process in the log of strace.
 type stracedProcess struct {
-	program string     // what it has executed last, as strace writes that; "" for nothing
-	calls   []*straced // of all its threads, in the order in which they began
+	program string     // last executed program, as printed by strace; "" for none
+	calls   []*straced // of all its threads, in order of their start
 }
 
-// straced is a system call: from the line of the log on which it began to the one on which
-// it ended.
+// straced is a system call, from the log line where it starts to the line where it
+// ends.
 type straced struct {
 	begin, end int
 	text       string
 }
 
-// stracedThread is a thread as strace -f has seen it.
+// stracedThread is a thread in the log of strace -f.
 type stracedThread struct {
 	parent   *stracedThread // nil for the first one
-	process  bool           // it began a process
+	process  bool           // it started a process
 	gone     bool
 	underway *straced
 	calls    []*straced
 }
 
-// stracedAnswer is what a call begins with that writes to standard output.
+// stracedAnswer is the prefix of a write to standard output.
 const stracedAnswer = "write(1, "
 
-// stracedKilled is the call of a thread that is killed as it begins one: the kernel does not
-// make it then, and strace has not learned which it was.
+// stracedKilled is the call of a thread that is killed while starting it: the kernel
+// does not make the call, and strace does not know its name.
 const stracedKilled = "???("
 
 var (
@@ -53,12 +53,12 @@ var (
 	stracedExec   = regexp.MustCompile(`^execve(?:at)?\((.*)\) += 0$`)
 	stracedFilter = regexp.MustCompile(`^seccomp\(SECCOMP_SET_MODE_FILTER, .*\) += 0$`)
 	stracedOrder  = regexp.MustCompile(`^read\(0, *".*\) += [1-9]\d*$`)
-	// stracedComputing are the calls of those that are looked at by which a process only
-	// computes, and says what comes of it.
+	// stracedComputing matches the traced calls of a process that only computes and
+	// returns its result.
 	stracedComputing = regexp.MustCompile(`^(?:read|write)\(|^clone\(.*\|CLONE_THREAD\|`)
 )
 
-// readStrace returns the processes in a log of strace -f, the one that it started first.
+// readStrace returns the processes in a log of strace -f, the first one started first.
 func readStrace(log string) []*stracedProcess {
 	var all []*stracedThread
 	byID := map[string]*stracedThread{}
@@ -73,7 +73,7 @@ func readStrace(log string) []*stracedProcess {
 		id, text, _ := strings.Cut(strings.TrimSpace(line), " ")
 		text = strings.TrimSpace(text)
 		thread := find(id)
-		if other, ok := strings.CutPrefix(text, "+++ superseded by execve in pid "); ok { // which has its number from now on
+		if other, ok := strings.CutPrefix(text, "+++ superseded by execve in pid "); ok { // which takes over its number
 			by := find(strings.TrimSuffix(other, " +++"))
 			thread.underway, by.gone = by.underway, true
 			continue
@@ -94,7 +94,7 @@ func readStrace(log string) []*stracedProcess {
 	return stracedProcesses(all)
 }
 
-// see takes in what a line tells of a thread, and returns the call that ends with it.
+// see processes a log line of a thread, and returns the call that ends with it.
 func (t *stracedThread) see(n int, text string) *straced {
 	switch {
 	case strings.HasPrefix(text, "+++"):
@@ -144,7 +144,7 @@ func stracedProcesses(all []*stracedThread) (processes []*stracedProcess) {
 	return processes
 }
 
-// confined returns the line on which the process has given its rights up, which is the last
+// confined returns the line where the process has dropped its privileges, the last step
 // of its start.
 func (p *stracedProcess) confined() (line int, ok bool) {
 	for _, call := range p.calls {
@@ -155,8 +155,8 @@ func (p *stracedProcess) confined() (line int, ok bool) {
 	return 0, false
 }
 
-// work is what a process has been told, by its standard input, and how often it has read
-// there and answered by its standard output since it is confined.
+// work returns the input of a process, and the number of its reads and writes on the
+// standard streams since it is sandboxed.
 func (p *stracedProcess) work() (told string, reads, answers int) {
 	from, ok := p.confined()
 	for _, call := range p.calls {
@@ -173,9 +173,9 @@ func (p *stracedProcess) work() (told string, reads, answers int) {
 	return told, reads, answers
 }
 
-// escapes returns what a process for bodies has done that it must not: whatever is not to
-// compute since it is confined, and to answer before, or to be told what to do without ever
-// being so. One that waits for that has done neither.
+// escapes returns the forbidden actions of a worker process: calls other than computing
+// inside the sandbox, and output or received work outside of it. A process that only
+// waits has done nothing forbidden.
 func (p *stracedProcess) escapes() (all []string) {
 	from, confined := p.confined()
 	for _, call := range p.calls {
@@ -191,7 +191,7 @@ func (p *stracedProcess) escapes() (all []string) {
 	return all
 }
 
-func TestWhatProcessesForBodiesMustNotDoIsSeen(t *testing.T) {
+func TestStracedProcess_escapes(t *testing.T) {
 	const (
 		begun   = "7 execve(\"/mcpd\", [\"/mcpd\", \"serve\"]) = 0\n7 clone(flags=CLONE_VM|CLONE_VFORK|SIGCHLD <unfinished ...>\n8 execve(\"/proc/self/exe\", [\"/mcpd\", \"worker\"]) = 0\n7 <... clone resumed>) = 8\n"
 		thread  = "8 openat(AT_FDCWD, \"/etc/a\", O_RDONLY) = 3\n8 clone(flags=CLONE_VM|CLONE_THREAD|CLONE_SETTLS, tls=0x1 <unfinished ...>\n9 read(0, \"m\", 9) = 1\n8 <... clone resumed>) = 9\n"
@@ -224,16 +224,15 @@ func TestWhatProcessesForBodiesMustNotDoIsSeen(t *testing.T) {
 	}
 }
 
-// tracedCalls are the system calls that are looked at: by which a process may reach beyond
-// itself, and by which it is seen what it begins, confines and does.
+// tracedCalls are the traced system calls: those that reach outside of the process, and
+// those that show its start, its sandbox and its work.
 const tracedCalls = "trace=%file,%net,execve,execveat,fork,vfork,clone,clone3,ptrace,read,write,seccomp," +
 	"?open_by_handle_at,?io_uring_setup,?memfd_create,?pidfd_open,?pidfd_getfd,?process_vm_readv,?process_vm_writev,?bpf"
 
-// TestAProcessThatRunsCodeOpensNothing looks at the system calls of all processes in which
-// bodies are tried and run, among them code that tries to escape, from before they start on:
-// once one is confined it opens no file, makes no connection and starts no program, and none
-// has anything to do before.
-func TestAProcessThatRunsCodeOpensNothing(t *testing.T) {
+// Traces all processes that compile and run scripts, including code that tries to
+// escape. Once sandboxed, a process must not open files, connect or start programs, and
+// it must get no work before that.
+func TestSandbox_systemCalls(t *testing.T) {
 	folder := t.TempDir()
 	write := func(name, text string) {
 		path := filepath.Join(folder, name)
@@ -249,13 +248,13 @@ func TestAProcessThatRunsCodeOpensNothing(t *testing.T) {
 	write("tools.d/b.hcl", "tool \"small\" {\n  limits { memory = \"32MiB\" }\n  run = \"return 1;\"\n}\n")
 	write("tools.d/c.hcl", "tool \"large\" {\n  run = <<JS\n"+strings.Repeat("    [1, 2].map((n) => n + 1);\n", 1000)+"    return 1;\n  JS\n}\n")
 	d, ended := serveStraced(t, folder)
-	// What has more than its memory costs its process: the rest has another one.
+	// Exceeding the memory kills the process; the rest runs in another one.
 	runProgram(t, d.url, "await list(); await small(); const all = []; for (;;) all.push('x'.repeat(1e6) + all.length)")
 	ran, seenAll := 0, os.Getenv("MCPD_LONG") != ""
 	for _, name := range must(filepath.Glob("../../scripting/testdata/escapes/*.txtar")) {
 		for i, f := range must(txtar.ParseFile(name)).Files {
 			if i%10 != 0 && !seenAll {
-				continue // all of them are run by the tests of package worker
+				continue // the tests of package worker run all of them
 			}
 			code, _, _ := strings.Cut(string(f.Data), "\n=> ")
 			runProgram(t, d.url, code)
@@ -284,17 +283,17 @@ func TestAProcessThatRunsCodeOpensNothing(t *testing.T) {
 		programs += times(told, "run_code")
 	}
 	if doing["a trial"] == 0 || doing["a body"] == 0 || doing["another body"] == 0 || doing["code"] < 2 {
-		t.Errorf("of %d processes were seen at work: %v", len(processes)-1, doing)
+		t.Errorf("of %d processes, these worked: %v", len(processes)-1, doing)
 	}
-	if reads < ran/2 || programs < ran/2 { // the rest are refused before a process hears of them
+	if reads < ran/2 || programs < ran/2 { // the others are rejected before they reach a process
 		t.Errorf("only %d reads of processes were seen, %d of programs", reads, programs)
 	}
 }
 
-// isWorker matches how strace writes a program that runs bodies.
+// isWorker matches a worker process in the log of strace.
 var isWorker = regexp.MustCompile(`^"/proc/self/exe", \[".*/mcpd", "worker"\], `)
 
-// times returns how often a process was told a program of a name.
+// times returns how often a process received a program of a name.
 func times(told, name string) int {
 	return len(regexp.MustCompile(`\{\\"Hash\\":\[[0-9,]*\],\\"Name\\":\\"`+name+`\\"`).FindAllString(told, -1))
 }
@@ -306,7 +305,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// runProgram has a program run; that it fails is well.
+// runProgram runs agent code; it may fail.
 func runProgram(t *testing.T, url, code string) {
 	t.Helper()
 	body := must(json.Marshal(map[string]any{"tool": "run_code", "arguments": map[string]string{"code": code}}))
@@ -317,8 +316,8 @@ func runProgram(t *testing.T, url, code string) {
 	_ = resp.Body.Close()
 }
 
-// serveStraced serves a folder below strace, which sees all processes from their beginning.
-// What it returns ends the server, and returns them.
+// serveStraced serves a directory under strace, which traces all processes from their
+// start. ended stops the server and returns the processes.
 func serveStraced(t *testing.T, folder string) (d *daemon, ended func() []*stracedProcess) {
 	t.Helper()
 	strace, err := exec.LookPath("strace")
@@ -326,7 +325,7 @@ func serveStraced(t *testing.T, folder string) (d *daemon, ended func() []*strac
 		t.Fatal(err)
 	}
 	if err != nil {
-		t.Skip("SKIPPED: strace is not installed, without which nobody sees what a process asks its kernel")
+		t.Skip("SKIPPED: strace is not installed")
 	}
 	beside := t.TempDir()
 	script, log := filepath.Join(beside, "mcpd"), filepath.Join(beside, "log")
@@ -340,7 +339,7 @@ func serveStraced(t *testing.T, folder string) (d *daemon, ended func() []*strac
 	}
 	server := must(os.FindProcess(childOf(t, d.cmd.Process.Pid)))
 	t.Cleanup(func() {
-		_ = server.Kill() // or it would go on without strace
+		_ = server.Kill() // otherwise it would continue without strace
 		d.kill()
 	})
 	return d, func() []*stracedProcess {
@@ -355,7 +354,7 @@ func serveStraced(t *testing.T, folder string) (d *daemon, ended func() []*strac
 	}
 }
 
-// childOf returns the process that another has started.
+// childOf returns a child process.
 func childOf(t *testing.T, parent int) int {
 	t.Helper()
 	for _, name := range must(filepath.Glob("/proc/[0-9]*/stat")) {
@@ -364,6 +363,6 @@ func childOf(t *testing.T, parent int) int {
 			return must(strconv.Atoi(filepath.Base(filepath.Dir(name))))
 		}
 	}
-	t.Fatalf("process %d has started none", parent)
+	t.Fatalf("process %d has no child", parent)
 	return 0
 }

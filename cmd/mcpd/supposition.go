@@ -16,33 +16,33 @@ import (
 	"github.com/mcpd/mcpd/internal/execution/pipeline"
 )
 
-// supposition are the flags that describe a call which is not made.
+// supposition holds the flags that describe a hypothetical call.
 type supposition struct {
 	kind, complete, args            string
 	principal, agent, source, calls string
 	result, at                      string
 }
 
-// kindNames are the kinds as flags name them, each at its own place.
+// kindNames returns the values of --kind, indexed by [call.Kind].
 func kindNames() []string {
 	return []string{call.Tools: "tool", call.Resources: "resource", call.Templates: "template", call.Prompts: "prompt"}
 }
 
 func (p *supposition) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&p.kind, "kind", "tool", "what is called: tool, resource, prompt, or template, of which a variable is completed")
-	flags.StringVar(&p.complete, "complete", "", "judge the completion of the argument or the variable `NAME`")
 	flags.StringVar(&p.args, "args", "", "pass this JSON `OBJECT` as the arguments")
-	flags.StringVar(&p.principal, "principal", "", "call as who this JSON `OBJECT` says: id, kind, issuer, scopes, groups, claims, agent")
-	flags.StringVar(&p.agent, "agent", "", "claim what this JSON `OBJECT` says: agent_id, model, request_id, metadata; and verified")
-	flags.StringVar(&p.source, "source", "", "come from where this JSON `OBJECT` says: ip, listener")
-	flags.StringVar(&p.calls, "call", "", "be made as this JSON `OBJECT` says: id, via, depth, parent")
-	flags.StringVar(&p.result, "result", "", "judge this `JSON` as what the call returns")
-	flags.StringVar(&p.at, "at", "", "call at `TIME`, such as 2026-07-28 or 2026-07-28T09:30:00Z; now by default")
+	flags.StringVar(&p.principal, "principal", "", "call as the principal in this JSON `OBJECT`: id, kind, issuer, scopes, groups, claims, agent")
+	flags.StringVar(&p.agent, "agent", "", "call as the agent in this JSON `OBJECT`: agent_id, model, request_id, metadata, verified")
+	flags.StringVar(&p.source, "source", "", "call from the source in this JSON `OBJECT`: ip, listener")
+	flags.StringVar(&p.calls, "call", "", "set the call attributes in this JSON `OBJECT`: id, via, depth, parent")
+	flags.StringVar(&p.result, "result", "", "evaluate policies over the result `JSON`")
+	flags.StringVar(&p.at, "at", "", "call at `TIME`, such as 2026-07-28 or 2026-07-28T09:30:00Z (default now)")
+	flags.StringVar(&p.kind, "kind", "tool", "call this `KIND` of item: tool, resource, prompt or template (template only with --complete)")
+	flags.StringVar(&p.complete, "complete", "", "explain the completion of the argument or variable `NAME`")
 	_ = cmd.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions(kindNames(), cobra.ShellCompDirectiveNoFileComp))
 }
 
-// check refuses flags that say nothing.
+// check rejects empty JSON flags.
 func (p *supposition) check(cmd *cobra.Command) error {
 	for _, name := range []string{"args", "principal", "agent", "source", "call", "result"} {
 		if flag := cmd.Flags().Lookup(name); flag.Changed && flag.Value.String() == "" {
@@ -52,9 +52,9 @@ func (p *supposition) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// of returns the case that the flags describe, of what is called by a name.
-func (p *supposition) of(e env, s *engine.Snapshot, name string, pairs []string) (of pipeline.Case, err error) {
-	if of.Began, err = timeOf("--at", p.at); err != nil {
+// of returns the hypothetical call for the flags and the operands.
+func (p *supposition) of(e env, s *engine.Snapshot, name string, pairs []string) (of pipeline.HypotheticalCall, err error) {
+	if of.Time, err = timeOf("--at", p.at); err != nil {
 		return of, err
 	}
 	of.Request, err = p.request(s, name, pairs)
@@ -66,8 +66,8 @@ func (p *supposition) of(e env, s *engine.Snapshot, name string, pairs []string)
 		return of, err
 	}
 	if p.result != "" {
-		if of.Returned = json.RawMessage(p.result); !json.Valid(of.Returned) {
-			return of, usage("--result: it is no JSON; a text is written in double quotes")
+		if of.Result = json.RawMessage(p.result); !json.Valid(of.Result) {
+			return of, usage("--result is not JSON; write text in double quotes")
 		}
 	}
 	return of, nil
@@ -87,7 +87,7 @@ func (p *supposition) request(s *engine.Snapshot, name string, pairs []string) (
 	case r.Kind == call.Templates:
 		return r, usage("name the variable of the template with --complete, or a URI that it matches with --kind resource")
 	case r.Kind == call.Resources && (p.args != "" || len(pairs) > 0):
-		return r, usage("a resource takes no arguments: those of a template stand in the URI")
+		return r, usage("a resource takes no arguments: put the variables of a template into the URI")
 	case r.Kind == call.Resources:
 		return r, nil
 	case r.Kind == call.Prompts:
@@ -102,8 +102,8 @@ func (p *supposition) request(s *engine.Snapshot, name string, pairs []string) (
 	return r, argsFlag(err)
 }
 
-// completion makes a request that of a completion: what is typed is the argument of that
-// name, and the others are filled in.
+// completion turns a request into a completion request. The argument to complete holds
+// the typed text; the others are its context.
 func (p *supposition) completion(r *call.Request, pairs []string) error {
 	given, err := textsOf(p.args, pairs)
 	if err != nil {
@@ -111,7 +111,7 @@ func (p *supposition) completion(r *call.Request, pairs []string) error {
 	}
 	params := map[string]string{}
 	if err := json.Unmarshal(given, &params); err != nil {
-		return usage("the arguments that are completed with are texts")
+		return usage("the arguments of a completion must be strings")
 	}
 	typed := params[r.Argument]
 	delete(params, r.Argument)
@@ -119,7 +119,8 @@ func (p *supposition) completion(r *call.Request, pairs []string) error {
 	return err
 }
 
-// argsFlag words the mistakes of arguments for a verb whose --json is another flag.
+// argsFlag renames --json to --args in an error, because --json has another meaning
+// here.
 func argsFlag(err error) error {
 	if exit, ok := err.(*exitError); ok {
 		return &exitError{code: exit.code, text: strings.ReplaceAll(exit.text, "--json", "--args")}
@@ -127,9 +128,9 @@ func argsFlag(err error) error {
 	return err
 }
 
-// caller reads who calls, and from where. A principal whose credential is bound to an agent
-// is that agent.
-func (p *supposition) caller(of *pipeline.Case) (err error) {
+// caller sets the caller and its source. A principal bound to an agent implies that
+// agent.
+func (p *supposition) caller(of *pipeline.HypotheticalCall) (err error) {
 	c := &of.Request.Caller
 	if p.principal != "" {
 		if c.Principal, err = principalOf(p.principal); err != nil {
@@ -173,15 +174,15 @@ func principalOf(text string) (identity.Principal, error) {
 		string(identity.KindAnonymous), string(identity.KindLocal), string(identity.KindKey), string(identity.KindToken), string(identity.KindCertificate),
 	}
 	if !slices.Contains(kinds, string(who.Kind)) {
-		return who, usage("--principal: there is no kind %q; it is one of %s", diag.Printable(string(who.Kind)), strings.Join(kinds, ", "))
+		return who, usage("--principal: unknown kind %q; use one of %s", diag.Printable(string(who.Kind)), strings.Join(kinds, ", "))
 	}
 	if who.Kind == identity.KindAnonymous && who.ID != identity.Anonymous().ID {
-		return who, usage("--principal: one that has an id has a kind, too: local, key, jwt or mtls")
+		return who, usage("--principal: an id needs a kind: local, key, jwt or mtls")
 	}
 	return who, nil
 }
 
-func (p *supposition) how(of *pipeline.Case) error {
+func (p *supposition) how(of *pipeline.HypotheticalCall) error {
 	if p.calls == "" {
 		return nil
 	}
@@ -200,7 +201,7 @@ func (p *supposition) how(of *pipeline.Case) error {
 	return nil
 }
 
-// jsonOf reads the JSON object of a flag into a value, and refuses members that it has not.
+// jsonOf decodes the JSON object of a flag, and rejects unknown members.
 func jsonOf(flag, text string, into any) error {
 	if !strings.HasPrefix(strings.TrimSpace(text), "{") {
 		return usage("%s takes a JSON object", flag)
@@ -216,7 +217,7 @@ func jsonOf(flag, text string, into any) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &other):
-		return usage("%s: %s is of another type than it should be", flag, cmp.Or(other.Field, "it"))
+		return usage("%s: %s has the wrong type", flag, cmp.Or(other.Field, "it"))
 	default:
 		return usage("%s: %v", flag, strings.TrimPrefix(err.Error(), "json: "))
 	}

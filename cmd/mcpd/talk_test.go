@@ -14,21 +14,21 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// What differs from run to run in what a server says.
+// Values that vary between runs.
 var (
 	askedID  = regexp.MustCompile(`^{"jsonrpc":"2.0","id":("[^"]+"),"method"`)
 	runMarks = regexp.MustCompile(`("mcpd/revision"|"request_id"|"revision"):"[^"]+"`)
 	cursors  = regexp.MustCompile(`"nextCursor":"([^"]+)"`)
 )
 
-// cmdTalk plays a conversation with mcpd serve --stdio, which gets the flags. Lines of the
-// file that begin with "> " are sent; for each line that begins with "<" one message is
-// read. Other lines are comments.
+// cmdTalk plays a conversation with mcpd serve --stdio, with these flags. It sends the
+// lines of the file that start with "> ". For each line that starts with "<" it reads
+// one message. Other lines are comments.
 //
-// It prints the file with what the server said, to be compared with the file: revisions
-// and request ids as "*", the id of the last request of the server as "$ASK", the last
-// cursor as "$CURSOR". In lines that are sent these two stand for the real ones. What the
-// server logs is in talk.log afterwards.
+// It prints the file with the messages of the server, for comparison with the file.
+// Revisions and request ids are "*", the id of the last request of the server is "$ASK"
+// and the last cursor is "$CURSOR". In sent lines these two are replaced. The log of
+// the server is in talk.log.
 func cmdTalk(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) == 0 || neg {
 		ts.Fatalf("usage: talk file [flags...]")
@@ -57,18 +57,18 @@ func cmdTalk(ts *testscript.TestScript, neg bool, args []string) {
 		fmt.Fprintln(ts.Stdout(), "<", c.named(c.lines.Text()))
 	}
 	if err := server.Wait(); err != nil {
-		ts.Fatalf("the server ended with %v:\n%s", err, ts.ReadFile("talk.log"))
+		ts.Fatalf("the server exited with %v:\n%s", err, ts.ReadFile("talk.log"))
 	}
 }
 
-// conversation is one with a server on stdio.
+// conversation is a session with a server on stdio.
 type conversation struct {
 	in          io.Writer
 	lines       *bufio.Scanner
-	ask, cursor string // the last id and cursor, JSON strings
+	ask, cursor string // last id and cursor, as JSON strings
 }
 
-// line plays a line of the file, and returns it as it went.
+// line plays a line of the file, and returns it with the actual message.
 func (c *conversation) line(line string) string {
 	switch {
 	case strings.HasPrefix(line, "> "):
@@ -85,7 +85,7 @@ func (c *conversation) line(line string) string {
 	return line
 }
 
-// named returns a message of the server with names for what differs.
+// named replaces varying values in a message by names.
 func (c *conversation) named(text string) string {
 	if asked := askedID.FindStringSubmatch(text); asked != nil {
 		c.ask = asked[1]

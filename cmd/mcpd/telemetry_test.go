@@ -11,9 +11,9 @@ import (
 	"testing"
 )
 
-// TestATraceGoesOnThroughACall: the span of a call belongs to the trace that _meta names, or the header,
-// so do its parts and what its body asks of others, and the log names them.
-func TestATraceGoesOnThroughACall(t *testing.T) {
+// The span of a call belongs to the trace in _meta or in the header, and so do its
+// child spans and outgoing requests. The log contains the trace id.
+func TestTrace_propagatesThroughCall(t *testing.T) {
 	t.Parallel()
 	const trace, header = "0af7651916cd43dd8448eb211c80319c", "11111111111111111111111111111111"
 	carried := make(chan string, 1)
@@ -46,7 +46,7 @@ func TestATraceGoesOnThroughACall(t *testing.T) {
 			t.Fatalf("%d %s, %v", status, answer, err)
 		}
 		if got := <-carried; !strings.HasPrefix(got, "00-"+header+"-") {
-			t.Errorf("%s: where the header alone names a trace, the request carries %q", path, got)
+			t.Errorf("%s: with only a header, the request carries %q", path, got)
 		}
 	}
 	spans, named := map[string]bool{}, regexp.MustCompile(`^\{"Name":"([^"]*)"|msg=(here) .*trace_id=`)
@@ -61,7 +61,7 @@ func TestATraceGoesOnThroughACall(t *testing.T) {
 	}
 	for _, want := range []string{"gate", "policy", "script", "http.request", "here"} {
 		if !spans[want] {
-			t.Errorf("nothing of the trace is %s: %v", want, spans)
+			t.Errorf("no span of the trace is %s: %v", want, spans)
 		}
 	}
 }

@@ -21,10 +21,9 @@ func newTest(e env) *cobra.Command {
 	var only string
 	cmd := &cobra.Command{
 		Use:   "test [DIR]",
-		Short: "Run the test blocks beside the tools",
-		Long: `Test runs the test blocks of the tool files. Tests touch no network: mock
-blocks answer host calls. A test that fails, and a --run that selects no test,
-make the exit code 1.`,
+		Short: "Run the test blocks in the tool files",
+		Long: `Test runs the test blocks of the tool files. Tests do not use the network: mock blocks
+answer host calls. The exit code is 1 if a test fails, or if --run matches no test.`,
 		Example: `  mcpd test
   mcpd test --run customer`,
 		Args:              oneFolder,
@@ -36,10 +35,10 @@ make the exit code 1.`,
 			return test(cmd, e, &f, only, asJSON)
 		},
 	}
-	f.add(cmd)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the results as JSON")
-	cmd.Flags().StringVar(&only, "run", "", "run only tests whose name contains `TEXT`, or what they are of does")
+	cmd.Flags().StringVar(&only, "run", "", "run only tests with `TEXT` in the name of the test or of its tool")
 	_ = cmd.RegisterFlagCompletionFunc("run", completeListed(e, &f))
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the results as JSON")
+	f.add(cmd)
 	return cmd
 }
 
@@ -79,9 +78,10 @@ func test(cmd *cobra.Command, e env, f *files, only string, asJSON bool) error {
 	return nil
 }
 
-// noTests says what is wrong when no test was run, if anything is.
+// noTests returns an error if no test was run though --run or a test block was
+// expected.
 func noTests(ctx context.Context, s *engine.Server, folder, only string) error {
-	// A run that is over before it begins tells the names of all tests.
+	// A canceled run returns the names of all tests.
 	over, cancel := context.WithCancel(ctx)
 	cancel()
 	all, err := s.RunTests(over, "")
@@ -98,9 +98,9 @@ func noTests(ctx context.Context, s *engine.Server, folder, only string) error {
 		names = append(append(names, r.Target, r.Name), strings.Fields(r.Name)...)
 	}
 	if hint := diag.DidYouMean(only, names); hint != "" {
-		return findings("no test and no tool of one has %q in its name; %s", only, hint)
+		return findings("no test or tested tool has %q in its name; %s", only, hint)
 	}
-	return findings("no test and no tool of one has %q in its name; without --run all %d are run", only, len(all))
+	return findings("no test or tested tool has %q in its name; without --run, all %d tests run", only, len(all))
 }
 
 func printTests(e env, results []engine.TestResult, failed int) error {

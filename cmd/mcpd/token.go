@@ -19,9 +19,9 @@ func newToken(e env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "token",
 		Short: "List and drop the OAuth tokens of users",
-		Long: `Token lists whose OAuth tokens there are, of secrets with an authorize_url, and
-drops them. It asks the server that serves these files; where none runs it opens
-the file in which that keeps them. It shows no token.`,
+		Long: `Token lists and drops the stored OAuth tokens of users, for secrets with an
+authorize_url. It asks the running server; if none runs, it opens the state file. It
+never prints a token.`,
 		Example: `  mcpd token list
   mcpd token drop --principal ada
   mcpd token drop --principal ada --secret crm_token`,
@@ -36,8 +36,11 @@ func newTokenList(e env) *cobra.Command {
 	var t tokens
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List whose tokens there are, without the tokens",
-		Args:  noOperand,
+		Short: "List the owners of stored tokens",
+		Long:  `List prints the secret, the principal and the dates of each stored token.`,
+		Example: `  mcpd token list
+  mcpd token list --json`,
+		Args: noOperand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			got, err := t.ask(cmd.Context(), e, control.Tokens)
 			if err != nil {
@@ -58,14 +61,15 @@ func newTokenDrop(e env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "drop",
 		Short: "Drop the tokens of a principal or of a secret",
-		Long: `Drop has no call use the tokens of a principal any more, or those of a secret, or
-those of one both name; their users are asked again. A server that runs forgets
-them before drop returns. The authorization server is not told: take back there
-what it has given, too.`,
+		Long: `Drop deletes the stored tokens of a principal, of a secret, or of a principal for one
+secret. The users must authorize again. A running server forgets the tokens before drop
+returns. The authorization server is not notified: revoke the access there too.`,
+		Example: `  mcpd token drop --principal ada
+  mcpd token drop --principal ada --secret crm_token`,
 		Args: noOperand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if t.which.Principal == "" && t.which.Secret == "" {
-				return usage("say whose tokens are to be dropped, by --principal ID, --secret NAME or both; mcpd token list tells which there are")
+				return usage("name the tokens to drop with --principal ID, --secret NAME or both; mcpd token list shows them")
 			}
 			got, err := t.ask(cmd.Context(), e, control.DropTokens)
 			if err != nil {
@@ -76,14 +80,14 @@ what it has given, too.`,
 	}
 	t.add(cmd)
 	flags := cmd.Flags()
-	flags.StringVar(&t.which.Principal, "principal", "", "drop the tokens of the principal of this `ID`, of every kind and issuer")
-	flags.StringVar(&t.which.Secret, "secret", "", "drop the tokens of the secret of this `NAME`, of all that it has been")
-	flags.StringVar(&t.which.Kind, "kind", "", "of a principal of this `KIND` alone: key, jwt, mtls or local")
-	flags.StringVar(&t.which.Issuer, "issuer", "", "of a principal of this `ISSUER` alone")
+	flags.StringVar(&t.which.Principal, "principal", "", "drop the tokens of the principal `ID`, of every kind and issuer")
+	flags.StringVar(&t.which.Secret, "secret", "", "drop the tokens of the secret `NAME`, including its earlier definitions")
+	flags.StringVar(&t.which.Kind, "kind", "", "drop only tokens of principals of this `KIND`: key, jwt, mtls or local")
+	flags.StringVar(&t.which.Issuer, "issuer", "", "drop only tokens of principals of this `ISSUER`")
 	return cmd
 }
 
-// dropped says which tokens were dropped, and fails when there was none.
+// dropped prints the dropped tokens. It returns an error if there were none.
 func (t *tokens) dropped(e env, got tokenAnswer) error {
 	if t.asking.asJSON {
 		if err := printJSON(e.text(), got.Tokens); err != nil {
@@ -98,21 +102,21 @@ func (t *tokens) dropped(e env, got tokenAnswer) error {
 	}
 	switch {
 	case got.Failure != "":
-		return findings("not all was dropped: %s", got.Failure)
+		return findings("some tokens were not dropped: %s", got.Failure)
 	case len(got.Tokens) == 0:
-		return findings("there is no such token at %s; mcpd token list tells which there are", t.at)
+		return findings("no matching token at %s; mcpd token list shows all tokens", t.at)
 	}
 	return nil
 }
 
-// tokenAnswer is what is said of tokens, by a server or by the file itself.
+// tokenAnswer is the response to a token request, from a server or from the state file.
 type tokenAnswer struct {
 	Tokens []tokenRow `json:"tokens"`
-	// Failure is why not all of them could be dropped.
+	// Failure is the reason why some tokens could not be dropped.
 	Failure string `json:"failure,omitempty"`
 }
 
-// tokenRow is what a list tells of a token. It is a contract for scripts.
+// tokenRow is the JSON output for a token. It is a contract for scripts.
 type tokenRow struct {
 	Secret     string    `json:"secret"`
 	Definition string    `json:"definition"`
@@ -135,10 +139,10 @@ func tokenRows(found []engine.UserToken) []tokenRow {
 	return rows
 }
 
-// whole returns a time in UTC, in whole seconds.
+// whole returns a time in UTC, truncated to seconds.
 func whole(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
 
-// who names the principal of a token.
+// who describes the principal of a token.
 func (r tokenRow) who() string {
 	if r.Issuer != "" {
 		return fmt.Sprintf("%s (%s, by %s)", r.Principal, r.Kind, r.Issuer)
@@ -159,29 +163,29 @@ func (a tokenAnswer) print(e env) error {
 	return w.Flush()
 }
 
-// tokenPatience is how long a server may take to say whose tokens it has, or to drop them.
+// tokenPatience is the timeout of a token request.
 const tokenPatience = time.Minute
 
-// tokens are those of users, in a server that runs or in the file that it has left.
+// tokens holds the flags of the verbs of token.
 type tokens struct {
 	asking asking
 	state  string
 	which  control.Which
-	// at is where they were looked for.
+	// at is the socket or file that was used.
 	at string
 }
 
 func (t *tokens) add(cmd *cobra.Command) {
 	t.asking.add(cmd)
-	cmd.Flags().StringVar(&t.state, "state", "", "open this `FILE` where no server answers (default that of a server of these files)")
+	cmd.Flags().StringVar(&t.state, "state", "", "open the state `FILE` if no server answers (default the state file for these files)")
 	_ = cmd.MarkFlagFilename("state")
 }
 
-// ask asks the server that runs, or the file where none does.
+// ask sends the request to the running server, or opens the state file if none runs.
 func (t *tokens) ask(ctx context.Context, e env, do control.Verb) (got tokenAnswer, err error) {
 	r := control.Request{Do: do, Which: t.which}
 	if t.at = t.asking.control.path(e, &t.asking.files); t.at != "" {
-		_, err = reach(ctx, e.at(t.at), r, tokenPatience, &got)
+		_, err = reach(ctx, e.resolve(t.at), r, tokenPatience, &got)
 		if err == nil {
 			return got, nil
 		}
@@ -198,18 +202,18 @@ func (t *tokens) open(ctx context.Context, e env, r control.Request) (got tokenA
 	}
 	switch t.at {
 	case inMemory:
-		return got, usage("what a server keeps in memory is gone when it ends; name its socket with --control while it runs")
+		return got, usage("a server with --state memory has no state file; name its socket with --control while it runs")
 	case "":
-		return got, usage("name the file of the server with --state FILE: there is no folder in which it would have one")
+		return got, usage("no default directory for the state file; name the file with --state FILE")
 	}
 	got.Tokens = []tokenRow{}
 	if _, err := e.disk.stat(t.at); errors.Is(err, fs.ErrNotExist) {
 		if t.state != "" {
-			return got, usage("there is no file %s", t.state)
+			return got, usage("file %s not found", t.state)
 		}
-		return got, nil // no server of these files has kept anything
+		return got, nil // nothing was stored yet
 	}
-	s, err := engine.New(engine.Options{Name: "mcpd", Extensions: extensions(), StatePath: e.at(t.at), Now: e.now})
+	s, err := engine.New(engine.Options{Name: "mcpd", Extensions: extensions(), StatePath: e.resolve(t.at), Now: e.now})
 	if err != nil {
 		return got, err
 	}
@@ -219,7 +223,7 @@ func (t *tokens) open(ctx context.Context, e env, r control.Request) (got tokenA
 		}
 	}()
 	if _, err := s.Inside().State(); err != nil {
-		return got, findings("%v; a server that runs and has it is asked by its socket, which --control names", err)
+		return got, findings("%v; if a running server uses the file, name its socket with --control", err)
 	}
 	got, err = tokensOf(s, r)
 	if err != nil {

@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// token runs mcpd token beside the server of the scene, and wants a code and what
-// matches on both streams. It returns standard output.
+// token runs mcpd token in the scene, and requires an exit code and a match on both
+// streams. It returns standard output.
 func (s *userScene) token(t *testing.T, code int, stdout, stderr string, args ...string) string {
 	t.Helper()
 	got, out, log := inProcess(t, s.dir, append(os.Environ(), "XDG_STATE_HOME="+s.state), append([]string{"token"}, args...)...)
 	for want, text := range map[string]string{stdout: out, stderr: log} {
 		if !regexp.MustCompile(`\A(?:` + want + `)\z`).MatchString(text) {
-			t.Errorf("mcpd token %v says %q, want %q", args, text, want)
+			t.Errorf("mcpd token %v prints %q, want %q", args, text, want)
 		}
 	}
 	if got != code {
@@ -28,7 +28,7 @@ func (s *userScene) token(t *testing.T, code int, stdout, stderr string, args ..
 	return out
 }
 
-// listed wants one token, and returns what is said of it.
+// listed requires exactly one token and returns its row.
 func (s *userScene) listed(t *testing.T) tokenRow {
 	t.Helper()
 	var rows []tokenRow
@@ -40,25 +40,25 @@ func (s *userScene) listed(t *testing.T) tokenRow {
 
 const (
 	opensPages = `{"elicitation":{"url":{}}}`
-	noToken    = `mcpd: there is no such token at .+; mcpd token list tells which there are\n`
+	noToken    = `mcpd: no matching token at .+; mcpd token list shows all tokens\n`
 	noneListed = `SECRET +PRINCIPAL +KIND +SINCE +RENEWED +ISSUER\n`
 )
 
 func (s *userScene) wantPages(t *testing.T, answer string, pages, want int) {
 	t.Helper()
 	if pages != want || !strings.Contains(answer, `known: true`) {
-		t.Errorf("after %d pages, of which there should be %d, the answer is %s", pages, want, answer)
+		t.Errorf("after %d pages, want %d, the result is %s", pages, want, answer)
 	}
 }
 
-// TestTokensAreListedAndDroppedWhileNoServerRuns, those of secrets that are gone too.
-func TestTokensAreListedAndDroppedWhileNoServerRuns(t *testing.T) {
+// Tokens of removed secrets are listed too.
+func TestToken_withoutServer(t *testing.T) {
 	t.Parallel()
 	s := newUserScene(t)
 	s.token(t, 0, noneListed, ``, "list")
 	s.token(t, 1, ``, noToken, "drop", "--secret", "mine")
 	if files, _ := os.ReadDir(s.state); len(files) != 0 {
-		t.Errorf("asking has made %v", files)
+		t.Errorf("mcpd token created %v", files)
 	}
 	answer, pages := s.converse(t, opensPages)
 	s.wantPages(t, answer, pages, 1)
@@ -73,7 +73,7 @@ func TestTokensAreListedAndDroppedWhileNoServerRuns(t *testing.T) {
 	answer, pages = s.converse(t, opensPages)
 	s.wantPages(t, answer, pages, 0)
 
-	// The definition goes, and the row stays.
+	// The definition is removed; the row stays.
 	config := filepath.Join(s.dir, "mcpd.hcl")
 	text, err := os.ReadFile(config)
 	if err != nil {
@@ -92,11 +92,11 @@ func TestTokensAreListedAndDroppedWhileNoServerRuns(t *testing.T) {
 	answer, pages = s.converse(t, opensPages)
 	s.wantPages(t, answer, pages, 1)
 	if found := s.found(); len(found) > 0 {
-		t.Errorf("tokens were seen:\n%s", strings.Join(found, "\n"))
+		t.Errorf("tokens leaked:\n%s", strings.Join(found, "\n"))
 	}
 }
 
-// audited has the servers of the scene write an audit log, and returns where.
+// audited enables the audit log of the scene and returns its path.
 func (s *userScene) audited(t *testing.T) (path string) {
 	t.Helper()
 	config := filepath.Join(s.dir, "mcpd.hcl")
@@ -110,7 +110,7 @@ func (s *userScene) audited(t *testing.T) (path string) {
 	return filepath.Join(s.dir, "audit.jsonl")
 }
 
-// wantEvents wants events of tokens of a principal in an audit log, and no others.
+// wantEvents requires exactly these token events of a principal in an audit log.
 func (s *userScene) wantEvents(t *testing.T, path, principal string, want ...string) {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -122,20 +122,20 @@ func (s *userScene) wantEvents(t *testing.T, path, principal string, want ...str
 	for _, found := range regexp.MustCompile(`"event.name":"(token\.[a-z]+)","attributes":(\{[^}]*\})`).FindAllStringSubmatch(string(text), -1) {
 		got = append(got, found[1])
 		if about := `{"issuer":"","kind":"local","name":"mine","principal":"` + principal + `"}`; found[2] != about {
-			t.Errorf("%s tells of %s, want %s", found[1], found[2], about)
+			t.Errorf("%s is about %s, want %s", found[1], found[2], about)
 		}
 	}
 	if !slices.Equal(got, want) {
-		t.Errorf("the audit log tells of %q, want %q", got, want)
+		t.Errorf("audit events: %q, want %q", got, want)
 	}
 	if found := s.found(); len(found) > 0 {
-		t.Errorf("tokens were seen:\n%s", strings.Join(found, "\n"))
+		t.Errorf("tokens leaked:\n%s", strings.Join(found, "\n"))
 	}
 }
 
-// TestAServerThatRunsForgetsWhatIsDropped: what it holds in memory, and the file. Its audit
-// log tells of each token that came and went.
-func TestAServerThatRunsForgetsWhatIsDropped(t *testing.T) {
+// The server drops the token from memory and from the file, and the audit log records
+// each stored and dropped token.
+func TestTokenDrop_runningServer(t *testing.T) {
 	t.Parallel()
 	s := newUserScene(t)
 	log, principal := s.audited(t), ""
@@ -147,7 +147,7 @@ func TestAServerThatRunsForgetsWhatIsDropped(t *testing.T) {
 		s.wantPages(t, answer, pages, 0)
 		row := s.listed(t)
 		s.token(t, 1, ``, noToken, "drop", "--principal", "nobody")
-		s.token(t, 1, ``, `mcpd: open the state store: (?s).+; a server that runs and has it is asked by its socket, which --control names\n`, "list", "--control", "off")
+		s.token(t, 1, ``, `mcpd: open the state store: (?s).+; if a running server uses the file, name its socket with --control\n`, "list", "--control", "off")
 		s.token(t, 0, `dropped mine of \S+ \(local\)\n`, ``, "drop", "--principal", row.Principal)
 		s.token(t, 1, `\[\]\n`, noToken, "drop", "--secret", "mine", "--json")
 		s.token(t, 0, noneListed, ``, "list")
@@ -157,6 +157,6 @@ func TestAServerThatRunsForgetsWhatIsDropped(t *testing.T) {
 	})
 	s.wantEvents(t, log, principal, "token.joined", "token.dropped", "token.joined")
 	if s.tokens.Load() != 2 {
-		t.Errorf("%d tokens were given, want 2", s.tokens.Load())
+		t.Errorf("%d tokens issued, want 2", s.tokens.Load())
 	}
 }

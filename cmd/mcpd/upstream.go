@@ -14,7 +14,7 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-// upstreamRow says how an upstream server is.
+// upstreamRow is the JSON output for an upstream server.
 type upstreamRow struct {
 	Name     string     `json:"name"`
 	Up       bool       `json:"up"`
@@ -26,9 +26,9 @@ type upstreamRow struct {
 	Offered  int        `json:"offered"`
 	Left     int        `json:"left"`
 	LeftOut  []string   `json:"left_out"`
-	// Quarantined are tools that nobody has accepted as they are.
+	// Quarantined holds the tools that were not accepted in their current version.
 	Quarantined []string `json:"quarantined"`
-	// Unkept is why the lock file does not have what was taken in of it.
+	// Unkept is the reason why accepted tools are not in the lock file.
 	Unkept string `json:"unkept,omitempty"`
 }
 
@@ -46,25 +46,24 @@ func upstreamRows(all []engine.UpstreamStatus) []upstreamRow {
 	return rows
 }
 
-// printUpstreams says which upstream servers a verb does without, and whose tools nobody
-// has looked at.
+// printUpstreams warns of upstream servers that are unreachable or not yet pinned.
 func printUpstreams(e env, s engine.Status) {
 	for _, u := range s.Upstreams {
 		switch err := cmp.Or(u.Err, u.Late); {
 		case err != nil:
-			tell(e, "the upstream %s cannot be reached: %v", u.Name, err)
+			tell(e, "upstream %s is unreachable: %v", u.Name, err)
 		case u.Unkept != nil:
-			tell(e, "the tools of the upstream %s are not pinned yet; mcpd serve does that, and mcpd lock accept", u.Name)
+			tell(e, "the tools of upstream %s are not pinned yet; start mcpd serve, or run mcpd lock accept", u.Name)
 		}
 	}
 }
 
-// tell says something on standard error that keeps a verb from nothing.
+// tell prints a warning on standard error.
 func tell(e env, format string, args ...any) {
 	fmt.Fprintf(e.stderr, "mcpd: %s\n", printable(fmt.Sprintf(format, args...)))
 }
 
-// known returns a time, nil of none.
+// known returns a pointer to t, nil for the zero time.
 func known(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
@@ -77,52 +76,45 @@ func (u *upstreamRow) text() string {
 	case u.Up:
 		return fmt.Sprintf("%s: lists %s%s; speaks %s%s", u.Name, count(u.Offered, "thing"), u.without(), u.Revision, u.pins())
 	case u.Idle:
-		return u.Name + ": is reached when it is called first"
+		return u.Name + ": connects at the first call"
 	case u.Error == "":
-		return u.Name + ": is being reached"
+		return u.Name + ": connecting"
 	}
-	return fmt.Sprintf("%s: not reached since %s: %s", u.Name, u.Since.Format(time.RFC3339), u.Error)
+	return fmt.Sprintf("%s: unreachable since %s: %s", u.Name, u.Since.Format(time.RFC3339), u.Error)
 }
 
-// without says what of it is not offered here.
+// without describes the items that are not served.
 func (u *upstreamRow) without() string {
 	switch left, quarantined := u.Left, len(u.Quarantined); {
 	case left == 0:
 		return ""
 	case quarantined == 0:
-		return fmt.Sprintf(", of which %s left out", are(left))
+		return fmt.Sprintf(", %d excluded", left)
 	case quarantined == left:
-		return fmt.Sprintf(", of which %s in quarantine (mcpd lock diff %s)", are(quarantined), u.Name)
+		return fmt.Sprintf(", %d quarantined (mcpd lock diff %s)", quarantined, u.Name)
 	default:
-		return fmt.Sprintf(", of which %s left out, %d of these in quarantine (mcpd lock diff %s)", are(left), quarantined, u.Name)
+		return fmt.Sprintf(", %d excluded, %d of these quarantined (mcpd lock diff %s)", left, quarantined, u.Name)
 	}
 }
 
-// are begins what is said of a number of things.
-func are(n int) string {
-	if n == 1 {
-		return "1 is"
-	}
-	return fmt.Sprintf("%d are", n)
-}
-
-// pins says where it is kept what was taken in of it, if that is not the lock file.
+// pins reports accepted tools that are only in memory.
 func (u *upstreamRow) pins() string {
 	if u.Unkept == "" {
 		return ""
 	}
-	return "; is pinned in memory only: " + u.Unkept
+	return "; pinned in memory only: " + u.Unkept
 }
 
-// upstreamVariable names the servers behind this one, with commas between them: each as URL,
-// as NAME=URL, or as =URL for one whose tools and prompts get no prefix.
+// upstreamVariable is the environment variable with upstream servers, separated by
+// commas: URL, NAME=URL, or =URL for a server without a prefix for its tools and
+// prompts.
 const upstreamVariable = "MCP_SERVERS"
 
-// upstreamFlags are the flags of the verbs that reach the servers behind this one.
+// upstreamFlags holds the flags of verbs that connect to upstream servers.
 type upstreamFlags struct{ named []string }
 
 func (f *upstreamFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVar(&f.named, "upstream", nil, "offer what the MCP server `NAME=URL` offers, too (also "+upstreamVariable+", a list)")
+	cmd.Flags().StringArrayVar(&f.named, "upstream", nil, "add the upstream MCP server `NAME=URL` (also "+upstreamVariable+", a list)")
 }
 
 func (f *upstreamFlags) servers(e env) ([]engine.Upstream, error) {
@@ -131,22 +123,22 @@ func (f *upstreamFlags) servers(e env) ([]engine.Upstream, error) {
 	for _, flag := range f.named {
 		name, address, ok := strings.Cut(flag, "=")
 		if !ok || name == "" || address == "" {
-			return nil, usage("--upstream takes NAME=URL, like docs=https://mcp.example.com/mcp")
+			return nil, usage("--upstream takes NAME=URL, such as docs=https://mcp.example.com/mcp")
 		}
 		u, err := engine.NewUpstream(name, address, "--upstream "+name)
 		if err != nil {
 			return nil, usage("%v", err)
 		}
 		if taken[name] {
-			return nil, usage("--upstream %s: there is a second upstream %q", name, name)
+			return nil, usage("--upstream %s: duplicate upstream %q", name, name)
 		}
 		taken[name], all = true, append(all, u)
 	}
-	list, _ := e.lookup(upstreamVariable)
+	list, _ := e.vars.lookup(upstreamVariable)
 	entries := entriesOf(list)
 	for _, entry := range entries {
 		if entry.name != "" && taken[entry.name] {
-			return nil, usage("%s: there is a second upstream %q", upstreamVariable, entry.name)
+			return nil, usage("%s: duplicate upstream %q", upstreamVariable, entry.name)
 		}
 		taken[entry.name] = true
 	}
@@ -160,13 +152,13 @@ func (f *upstreamFlags) servers(e env) ([]engine.Upstream, error) {
 	return all, nil
 }
 
-// listEntry is a server that a list names.
+// listEntry is an entry of the list.
 type listEntry struct {
-	name, address string // the name is "" where the host gives it
+	name, address string // name is empty if the host supplies it
 	bare          bool   // its tools and prompts get no prefix
 }
 
-// entriesOf reads the list of [upstreamVariable].
+// entriesOf parses the list of [upstreamVariable].
 func entriesOf(list string) (entries []listEntry) {
 	for text := range strings.SplitSeq(list, ",") {
 		if text = strings.TrimSpace(text); text == "" {
@@ -181,7 +173,7 @@ func entriesOf(list string) (entries []listEntry) {
 	return entries
 }
 
-// upstream returns the server, and takes a name for it that is not taken if it has none.
+// upstream returns the server. If it has no name, it gets one that is not taken.
 func (entry listEntry) upstream(taken map[string]bool) (engine.Upstream, error) {
 	name := entry.name
 	if name == "" {
@@ -193,7 +185,7 @@ func (entry listEntry) upstream(taken map[string]bool) (engine.Upstream, error) 
 	}
 	u, err := engine.NewUpstream(name, entry.address, upstreamVariable)
 	if err != nil {
-		return u, usage("%s: %q: %v", upstreamVariable, shownAddress(entry.address), errors.Unwrap(err)) // without the name, which may be a part of a secret
+		return u, usage("%s: %q: %v", upstreamVariable, shownAddress(entry.address), errors.Unwrap(err)) // without the name, which may be part of a secret
 	}
 	if entry.bare {
 		return u.WithoutPrefix(), nil
@@ -201,8 +193,9 @@ func (entry listEntry) upstream(taken map[string]bool) (engine.Upstream, error) 
 	return u, nil
 }
 
-// hostName returns what a server is called by its URL: the first part of its host's name. An
-// address has no name, and code could not call one that begins with a digit.
+// hostName returns the name of a server by its URL: the first label of the host. It is
+// "upstream" for an IP address, because code cannot use a name that starts with a
+// digit.
 func hostName(address string) string {
 	at, err := url.Parse(address)
 	if err != nil {
@@ -224,8 +217,8 @@ func hostName(address string) string {
 	return name
 }
 
-// shownAddress returns of what should be a URL the scheme and the host: whatever else is in
-// it may be a credential.
+// shownAddress returns the scheme and the host of what should be a URL. Everything else
+// may be a credential.
 func shownAddress(address string) string {
 	scheme, rest, ok := strings.Cut(address, "://")
 	if !ok || strings.ContainsAny(scheme, ":@/?#") {
@@ -239,7 +232,7 @@ func shownAddress(address string) string {
 		rest, left = rest[:end], "…"
 	}
 	host, port, _ := strings.Cut(rest, ":")
-	if !strings.HasPrefix(rest, "[") && strings.Trim(port, "0123456789") != "" { // a password whose rest is behind a comma
+	if !strings.HasPrefix(rest, "[") && strings.Trim(port, "0123456789") != "" { // a password with a comma in it
 		rest, left = host, "…"
 	}
 	return scheme + rest + left

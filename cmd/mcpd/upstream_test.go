@@ -4,18 +4,18 @@ import (
 	"testing"
 )
 
-func TestOneThingIsLeftOutAndSeveralAre(t *testing.T) {
+func TestUpstreamRow_without(t *testing.T) {
 	for _, row := range []struct {
 		left        int
 		quarantined []string
 		want        string
 	}{
 		{0, nil, ""},
-		{1, nil, ", of which 1 is left out"},
-		{2, nil, ", of which 2 are left out"},
-		{1, []string{"a"}, ", of which 1 is in quarantine (mcpd lock diff up)"},
-		{2, []string{"a", "b"}, ", of which 2 are in quarantine (mcpd lock diff up)"},
-		{2, []string{"a"}, ", of which 2 are left out, 1 of these in quarantine (mcpd lock diff up)"},
+		{1, nil, ", 1 excluded"},
+		{2, nil, ", 2 excluded"},
+		{1, []string{"a"}, ", 1 quarantined (mcpd lock diff up)"},
+		{2, []string{"a", "b"}, ", 2 quarantined (mcpd lock diff up)"},
+		{2, []string{"a"}, ", 2 excluded, 1 of these quarantined (mcpd lock diff up)"},
 	} {
 		u := upstreamRow{Name: "up", Left: row.left, Quarantined: row.quarantined}
 		if got := u.without(); got != row.want {
@@ -24,7 +24,7 @@ func TestOneThingIsLeftOutAndSeveralAre(t *testing.T) {
 	}
 }
 
-func TestNothingOfAURLIsShownThatMayBeACredential(t *testing.T) {
+func TestShownAddress_redacted(t *testing.T) {
 	for address, want := range map[string]string{
 		"localhost:3711":                     "localhost:3711",
 		"localhost:3711/mcp?key=hunter2":     "localhost:3711…",
@@ -43,7 +43,7 @@ func TestNothingOfAURLIsShownThatMayBeACredential(t *testing.T) {
 	}
 }
 
-func TestServersAreNamedByTheirHostsIfTheseHaveNames(t *testing.T) {
+func TestHostName(t *testing.T) {
 	for address, want := range map[string]string{
 		"http://crm:8080/mcp":         "crm",
 		"https://crm.example.com/mcp": "crm",

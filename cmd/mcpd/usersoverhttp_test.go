@@ -12,7 +12,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-func TestCallersOverHTTPHaveTokensOfTheirOwn(t *testing.T) {
+func TestUserToken_perCallerOverHTTP(t *testing.T) {
 	t.Parallel()
 	for _, scene := range []struct{ version, executor string }{{revisions[0], "worker"}, {revisions[1], "worker"}, {revisions[0], "inline"}} {
 		t.Run(scene.version+" "+scene.executor, func(t *testing.T) {
@@ -21,20 +21,20 @@ func TestCallersOverHTTPHaveTokensOfTheirOwn(t *testing.T) {
 				h.wantCall(t, name, version, `you are "`+name+`"`, h.honest(t, name))
 			}
 			h.stop(t)
-			h.start(t) // another process has them still
+			h.start(t) // a new process still has them
 			for _, name := range []string{"bob", "ada"} {
 				h.wantCall(t, name, version, `you are "`+name+`"`, asksNobody(t))
 			}
 			h.stop(t)
 			h.wantHidden(t)
 			if len(h.pages) != 2 || h.renewed.Load() != 0 {
-				t.Errorf("%d pages were opened and %d tokens renewed", len(h.pages), h.renewed.Load())
+				t.Errorf("%d pages opened, %d tokens renewed", len(h.pages), h.renewed.Load())
 			}
 		})
 	}
 }
 
-func TestATokenOfACallerOverHTTPIsRenewed(t *testing.T) {
+func TestUserToken_renewedOverHTTP(t *testing.T) {
 	t.Parallel()
 	h := newHostel(t, "")
 	h.life.Store(1)
@@ -43,15 +43,14 @@ func TestATokenOfACallerOverHTTPIsRenewed(t *testing.T) {
 		h.wantCall(t, "ada", revisions[0], `you are "ada"`, asksNobody(t))
 	}
 	if h.renewed.Load() == 0 {
-		t.Error("it was never renewed")
+		t.Error("not renewed")
 	}
 	h.stop(t)
 	h.wantHidden(t)
 }
 
-// TestWhoOpensTheLinkOfAnotherJoinsNothing: bob is sent the link of ada, and allows
-// it, as he would his own.
-func TestWhoOpensTheLinkOfAnotherJoinsNothing(t *testing.T) {
+// bob gets the link of ada and allows it as if it were his own.
+func TestUserToken_linkOfAnotherUser(t *testing.T) {
 	t.Parallel()
 	for _, version := range revisions {
 		t.Run(version, func(t *testing.T) {
@@ -67,15 +66,15 @@ func TestWhoOpensTheLinkOfAnotherJoinsNothing(t *testing.T) {
 			h.wantCall(t, "ada", version, "the code was wrong three times", func(p *mcp.ElicitParams) (string, string) {
 				if asked++; p.Mode == "url" {
 					if shown := h.open(t, p.URL, "bob"); !strings.Contains(shown, `the holder of a key of "ada"`) || !strings.Contains(shown, "If somebody sent you the link") {
-						t.Errorf("bob is shown\n%s", shown)
+						t.Errorf("bob sees\n%s", shown)
 					}
 				}
 				return "accept", []string{"", "", "AAAA-AAAA", fromBob, "no code"}[asked]
 			})
 			if asked != 4 {
-				t.Errorf("ada was asked %d times", asked)
+				t.Errorf("ada got %d input requests", asked)
 			}
-			// Nothing of it is left: both begin anew, with what is their own.
+			// Nothing remains: both start again with their own authorization.
 			for _, name := range []string{"ada", "bob"} {
 				h.wantCall(t, name, version, `you are "`+name+`"`, h.honest(t, name))
 			}
@@ -85,7 +84,7 @@ func TestWhoOpensTheLinkOfAnotherJoinsNothing(t *testing.T) {
 	}
 }
 
-func TestWhoRefusesGivesNoToken(t *testing.T) {
+func TestUserToken_refused(t *testing.T) {
 	t.Parallel()
 	h := newHostel(t, "")
 	for _, refusal := range []struct{ mode, action, want string }{{"url", "decline", "declined"}, {"url", "cancel", "cancelled"}, {"", "decline", "declined"}, {"", "cancel", "cancelled"}} {
@@ -107,19 +106,19 @@ func TestWhoRefusesGivesNoToken(t *testing.T) {
 	h.wantCall(t, "ada", revisions[1], `you are "ada"`, h.honest(t, "ada"))
 }
 
-func TestWhoCannotBeKnownOrAskedIsToldSo(t *testing.T) {
+func TestUserToken_errors(t *testing.T) {
 	t.Parallel()
 	h := newHostel(t, "auth \"anonymous\" \"all\" {}\n")
 	for _, version := range revisions {
 		h.wantCall(t, "", version, "the server does not know who the caller is", asksNobody(t))
 		if got := h.call(t, "ada", version, &mcp.ElicitationCapabilities{URL: everyForm.URL}, asksNobody(t)); !strings.Contains(got, "elicitation.form") {
-			t.Errorf("a client without forms is told %s", got)
+			t.Errorf("a client without forms gets %s", got)
 		}
 	}
 	if len(h.pages) != 0 {
-		t.Error("somebody was sent away")
+		t.Error("unexpected redirect")
 	}
-	// Where users come back to this machine, a caller over HTTP is told what helps.
+	// With a loopback redirect URL, a caller over HTTP gets an error that helps.
 	config := filepath.Join(h.dir, "mcpd.hcl")
 	text, err := os.ReadFile(config)
 	if err != nil {
@@ -133,9 +132,9 @@ func TestWhoCannotBeKnownOrAskedIsToldSo(t *testing.T) {
 	h.wantCall(t, "ada", revisions[0], `redirect_url = "https://HOST/oauth/NAME"`, asksNobody(t))
 }
 
-// TestThePageToWhichUsersComeBackIsThatOfTheFiles alone: by its host and its path, and
-// as long as the files name it.
-func TestThePageToWhichUsersComeBackIsThatOfTheFiles(t *testing.T) {
+// The redirect route accepts only the host and the path in the files, and only while
+// the files name them.
+func TestRedirectRoute_hostAndPath(t *testing.T) {
 	t.Parallel()
 	h := newHostel(t, "")
 	for _, test := range []struct {

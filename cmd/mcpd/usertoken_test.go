@@ -18,8 +18,8 @@ import (
 	"testing"
 )
 
-// userScene is a server over stdio whose tool needs a token of its user, an
-// authorization server that everybody allows everything, and an API.
+// userScene is a server over stdio with a tool that needs a token of its user, an
+// authorization server that allows everything, and an API.
 type userScene struct {
 	aviary
 	dir, state string
@@ -75,8 +75,8 @@ func newUserScene(t *testing.T) *userScene {
 	return s
 }
 
-// talk runs a conversation with a server over stdio, and wants no token to be in
-// what it answers and logs, in any form.
+// talk runs a conversation with a server over stdio, and checks that no token leaks
+// into its output or log in any form.
 func (s *userScene) talk(t *testing.T, conversation func(send func(line string), hear func() (line string, ok bool))) {
 	t.Helper()
 	program, err := exec.LookPath("mcpd")
@@ -92,11 +92,11 @@ func (s *userScene) talk(t *testing.T, conversation func(send func(line string),
 	s.see("standard output", heard+server.end(t))
 	s.see("the log", server.log.String())
 	if found := s.found(); len(found) > 0 {
-		t.Errorf("tokens were seen:\n%s", strings.Join(found, "\n"))
+		t.Errorf("tokens leaked:\n%s", strings.Join(found, "\n"))
 	}
 }
 
-// open opens a page as a user does who allows everything.
+// open opens a page as a user who allows everything.
 func (s *userScene) open(t *testing.T, page string) {
 	t.Helper()
 	if got := browse(t, page); got != "Done. You can close this window." {
@@ -104,9 +104,8 @@ func (s *userScene) open(t *testing.T, page string) {
 	}
 }
 
-// converse calls the tool as a client of 2025-11-25 with such capabilities. It
-// opens each page that it is asked to open, and returns the answer and how many
-// those were.
+// converse calls the tool as a client of 2025-11-25 with these capabilities. It opens
+// each page that it is asked to open, and returns the response and the number of pages.
 func (s *userScene) converse(t *testing.T, capabilities string) (answer string, pages int) {
 	t.Helper()
 	s.talk(t, func(send func(string), hear func() (string, bool)) {
@@ -116,13 +115,13 @@ func (s *userScene) converse(t *testing.T, capabilities string) (answer string, 
 	return answer, pages
 }
 
-// greet begins a session of 2025-11-25.
+// greet starts a session of 2025-11-25.
 func (s *userScene) greet(send func(string), capabilities string) {
 	send(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","clientInfo":{"name":"c","version":"1"},"capabilities":` + capabilities + `}}`)
 	send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 }
 
-// call calls the tool in a session, as converse does.
+// call calls the tool in a session, like converse.
 func (s *userScene) call(t *testing.T, send func(string), hear func() (string, bool), id int) (answer string, pages int) {
 	t.Helper()
 	send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"mine","arguments":{}}}`, id))
@@ -151,8 +150,8 @@ func (s *userScene) call(t *testing.T, send func(string), hear func() (string, b
 	return answer, pages
 }
 
-// stateless calls the tool as a client of 2026-07-28, which comes again with the
-// answers, and returns the last answer.
+// stateless calls the tool as a client of 2026-07-28, which repeats the call with the
+// input responses. It returns the last response.
 func (s *userScene) stateless(t *testing.T) (answer string) {
 	t.Helper()
 	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"elicitation":{"url":{}}}}`
@@ -190,28 +189,28 @@ func browse(t *testing.T, page string) string {
 	return string(body)
 }
 
-func TestAUserLetsAToolActForThemOnceAndForAll(t *testing.T) {
+func TestUserToken_askedOnce(t *testing.T) {
 	t.Parallel()
 	s := newUserScene(t)
 	if answer, pages := s.converse(t, `{}`); pages != 0 || !strings.Contains(answer, `"isError":true`) || !strings.Contains(answer, "elicitation.url") {
-		t.Errorf("a client that opens no pages is answered %s", answer)
+		t.Errorf("a client that cannot open pages gets %s", answer)
 	}
 	const want = `known: true; you said Bearer [secret:mine]`
 	for _, asked := range []int{1, 0} { // the second is another process
 		if answer, pages := s.converse(t, `{"elicitation":{"url":{}}}`); pages != asked || !strings.Contains(answer, want) {
-			t.Errorf("after %d pages the answer is %s", pages, answer)
+			t.Errorf("after %d pages the result is %s", pages, answer)
 		}
 	}
 	if s.tokens.Load() != 1 {
-		t.Errorf("%d tokens were given", s.tokens.Load())
+		t.Errorf("%d tokens issued", s.tokens.Load())
 	}
 	s.seeFiles(t, s.state)
 	if found := s.found(); len(found) > 0 {
-		t.Errorf("tokens were seen:\n%s", strings.Join(found, "\n"))
+		t.Errorf("tokens leaked:\n%s", strings.Join(found, "\n"))
 	}
 }
 
-func TestAUserIsAskedWithoutASessionToo(t *testing.T) {
+func TestUserToken_stateless(t *testing.T) {
 	t.Parallel()
 	s := newUserScene(t)
 	if answer := s.stateless(t); !strings.Contains(answer, `known: true; you said Bearer [secret:mine]`) {
@@ -219,7 +218,7 @@ func TestAUserIsAskedWithoutASessionToo(t *testing.T) {
 	}
 }
 
-func TestWhoIsNotKnownHasNoTokens(t *testing.T) {
+func TestUserToken_anonymous(t *testing.T) {
 	t.Parallel()
 	s := newUserScene(t)
 	program, err := exec.LookPath("mcpd")

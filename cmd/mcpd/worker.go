@@ -16,14 +16,14 @@ import (
 	"github.com/mcpd/mcpd/scripting/worker"
 )
 
-// workerVerb is the verb by which mcpd starts itself to do what could end or
-// hang a process.
+// workerVerb is the verb of the worker process, which runs what could crash or block a
+// process.
 const workerVerb = "worker"
 
 func newWorker(e env) *cobra.Command {
 	return &cobra.Command{
 		Use:    workerVerb,
-		Short:  "Compile and run bodies for another mcpd, which starts it",
+		Short:  "Compile and run scripts for the mcpd that starts it",
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
@@ -35,22 +35,22 @@ func newWorker(e env) *cobra.Command {
 	}
 }
 
-// trial compiles large bodies in processes of their own, which end when this
-// one does.
+// trial returns a function that test-compiles large scripts in separate processes.
+// These end with this process.
 func trial(e env, logger *slog.Logger) func(scripting.Source) error {
-	if e.self == "" {
+	if e.process.executable == "" {
 		return nil
 	}
 	if logger == nil {
 		logger = slog.New(slog.NewTextHandler(e.stderr, nil))
 	}
-	return wherePossible(worker.NewPool(e.self, e.name, workerVerb).Try, logger)
+	return wherePossible(worker.NewPool(e.process.executable, e.process.arg0, workerVerb).Try, logger)
 }
 
-// wherePossible tries bodies. On a system where no process can be started it
-// says so and lets them be compiled here; where it could before, one that
-// cannot be tried is refused, since who uses up the system's processes or files
-// must not get around a trial.
+// wherePossible wraps try for systems that cannot start processes. If the first trials
+// cannot start a process, it logs a warning and accepts the script. After one
+// successful start it rejects a script that cannot be tried: exhausting processes or
+// files must not bypass the trial.
 func wherePossible(try func(scripting.Source) error, logger *slog.Logger) func(scripting.Source) error {
 	var possible atomic.Bool
 	return func(src scripting.Source) error {
@@ -62,46 +62,45 @@ func wherePossible(try func(scripting.Source) error, logger *slog.Logger) func(s
 		if possible.Load() {
 			return err
 		}
-		logger.Warn("a body is compiled without a trial, since no process can be started for it", slog.String("name", src.Name), slog.String("error", err.Error()))
+		logger.Warn("compile script without trial: cannot start a process", slog.String("name", src.Name), slog.String("error", err.Error()))
 		return nil
 	}
 }
 
-// The values of --executor.
+// Values of --executor.
 const (
 	executorWorker = "worker"
 	executorInline = "inline"
 )
 
-// executor returns what runs bodies, and of processes of their own, which have
-// the options, what confines them. Where there can be none it tells the logger
-// so, and bodies run in this one, and programs of agents nowhere.
+// executor returns the executor for scripts and the sandbox of its processes. If no
+// process can be started, it logs a warning and returns the inline executor; agent code
+// is then rejected.
 func executor(e env, kind string, o worker.Options, logger *slog.Logger) (scripting.Executor, worker.Report) {
 	if kind == executorInline {
 		return scripting.Inline(), nil
 	}
 	x, report, err := apart(e, o)
 	if err != nil {
-		logger.Warn("bodies run in this process, which one of them can bring down, and programs of agents are refused, since there can be no other for them", slog.String("error", err.Error()))
+		logger.Warn("start worker processes: running scripts inline, rejecting agent code", slog.String("error", err.Error()))
 		return scripting.Inline(), nil
 	}
 	return x, report
 }
 
-// probeTimeout is how long a process may take to say what confines it.
+// probeTimeout is the timeout for the first sandbox report of a worker process.
 const probeTimeout = 20 * time.Second
 
-// apart returns an executor with processes of their own, once one of them has
-// said that it can do its work and what confines it: where none can, every
-// call would fail as if it had brought its process down.
+// apart returns an executor with worker processes, after one of them reported its
+// sandbox. If none can start, every call would fail.
 func apart(e env, o worker.Options) (scripting.Executor, worker.Report, error) {
-	if e.self == "" {
-		return nil, nil, errors.New("mcpd cannot find its own program, which it does by /proc on Linux")
+	if e.process.executable == "" {
+		return nil, nil, errors.New("cannot find the mcpd executable (on Linux, /proc must be mounted)")
 	}
-	return e.workers(o, e.self, e.name, workerVerb)
+	return e.executables.startWorkers(o, e.process.executable, e.process.arg0, workerVerb)
 }
 
-// startWorkers returns an executor whose processes can do their work, and what confines them.
+// startWorkers returns an executor with working processes, and their sandbox.
 func startWorkers(o worker.Options, path string, argv ...string) (scripting.Executor, worker.Report, error) {
 	x, err := worker.NewExecutor(o, path, argv...)
 	if err != nil {
@@ -116,21 +115,19 @@ func startWorkers(o worker.Options, path string, argv ...string) (scripting.Exec
 	return x, report, nil
 }
 
-// tellConfinement logs what confines the processes that run bodies or programs, and warns
-// of what is missing.
-func tellConfinement(what string, report worker.Report, logger *slog.Logger) {
+// tellConfinement logs the sandbox of worker processes. It warns of missing parts.
+func tellConfinement(workload string, report worker.Report, logger *slog.Logger) {
 	switch {
 	case report == nil:
 	case report.Complete():
-		logger.Info(what+" run in processes of their own", slog.String("confined by", report.String()))
+		logger.Info("sandbox complete", slog.String("workload", workload), slog.String("confined_by", report.String()))
 	default:
-		logger.Warn(what+" are not fully confined", slog.String("missing", report.Missing()), slog.String("confined by", report.Confining()))
+		logger.Warn("sandbox incomplete", slog.String("workload", workload), slog.String("missing", report.Missing()), slog.String("confined_by", report.Confining()))
 	}
 }
 
-// programs runs the programs of agents in processes of their own, for a server whose bodies
-// run in its own: it trusts its files, and no agent. Nothing of that is begun before the
-// first program comes.
+// programs runs agent code in worker processes for a server with the inline executor:
+// it trusts its files, but not agents. It starts nothing before the first program.
 type programs struct {
 	// fixed at creation
 	env    env
@@ -138,12 +135,12 @@ type programs struct {
 
 	// guarded by mu
 	mu     sync.Mutex
-	last   *attempt // or nil
+	last   *attempt // latest start; nil before the first
 	closed bool
 }
 
-// newPrograms returns what runs programs beside an executor of bodies of this kind; nil where
-// that one does.
+// newPrograms returns the executor for agent code, or nil if the executor of this kind
+// runs it too.
 func newPrograms(e env, kind string, logger *slog.Logger) scripting.Executor {
 	if kind != executorInline {
 		return nil
@@ -151,15 +148,16 @@ func newPrograms(e env, kind string, logger *slog.Logger) scripting.Executor {
 	return &programs{env: e, logger: logger}
 }
 
-// attempt is one to have processes for programs. What it came to is known once done is closed.
+// attempt is one start of worker processes. executor and err are valid after done is
+// closed.
 type attempt struct {
 	done     chan struct{}
 	executor scripting.Executor
 	err      error
 }
 
-// errProgramsClosed is of a program that comes behind the end of the server.
-var errProgramsClosed = errors.New("no program is run any more")
+// errProgramsClosed is the error of a program after Close.
+var errProgramsClosed = errors.New("the server is shutting down")
 
 func (p *programs) Run(ctx context.Context, c scripting.Call, h scripting.Host) (scripting.Outcome, error) {
 	a, err := p.begin()
@@ -177,7 +175,7 @@ func (p *programs) Run(ctx context.Context, c scripting.Call, h scripting.Host) 
 	return a.executor.Run(ctx, c, h)
 }
 
-// begin returns the attempt that all programs wait for; a new one where the last has failed.
+// begin returns the attempt that programs wait for, a new one if the last one failed.
 func (p *programs) begin() (*attempt, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -193,13 +191,13 @@ func (p *programs) begin() (*attempt, error) {
 		defer close(a.done)
 		var report worker.Report
 		if a.executor, report, a.err = apart(p.env, worker.Options{Logger: p.logger}); a.err == nil {
-			tellConfinement("programs of agents", report, p.logger)
+			tellConfinement("agent code", report, p.logger)
 		}
 	}()
 	return a, nil
 }
 
-// over reports whether it is known what the attempt came to.
+// over reports whether the attempt is complete.
 func (a *attempt) over() bool {
 	select {
 	case <-a.done:
@@ -232,27 +230,26 @@ func (p *programs) Close() error {
 		return nil
 	}
 	if <-a.done; a.err != nil {
-		return nil // it was told to the programs
+		return nil // Run returned the error
 	}
 	return a.executor.Close()
 }
 
-// superviseVerb is the verb by which mcpd starts itself to run a program of an
-// exec grant.
+// superviseVerb is the verb of the process that runs a program of an exec grant.
 const superviseVerb = "supervise"
 
-// supervise returns the command that runs a program, nil where there is none.
+// supervise returns the command of the supervisor, or nil if it is unknown.
 func supervise(e env) []string {
-	if e.self == "" {
+	if e.process.executable == "" {
 		return nil
 	}
-	return []string{e.self, e.name, superviseVerb}
+	return []string{e.process.executable, e.process.arg0, superviseVerb}
 }
 
 func newSupervise(e env) *cobra.Command {
 	return &cobra.Command{
 		Use:    superviseVerb,
-		Short:  "Run a program for another mcpd, which starts it",
+		Short:  "Run a program for the mcpd that starts it",
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {

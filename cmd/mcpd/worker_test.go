@@ -16,10 +16,10 @@ import (
 	"github.com/mcpd/mcpd/scripting/worker"
 )
 
-func TestLargeBodiesAreTriedByAnotherMcpd(t *testing.T) {
+func TestTrial_largeScript(t *testing.T) {
 	t.Parallel()
 	e := processEnv()
-	e.name = "mcpd"
+	e.process.arg0 = "mcpd"
 	var log bytes.Buffer
 	try := trial(e, slog.New(slog.NewTextHandler(&log, nil)))
 	if err := try(scripting.Source{Name: "t", Text: diag.WholeFile("t.js", strings.Repeat("f();\n", 2000))}); err != nil || log.Len() > 0 {
@@ -27,9 +27,9 @@ func TestLargeBodiesAreTriedByAnotherMcpd(t *testing.T) {
 	}
 }
 
-func TestWhereNoProcessCanBeStartedBodiesAreCompiledHereAndThatIsSaid(t *testing.T) {
+func TestTrial_noProcess(t *testing.T) {
 	e := processEnv()
-	e.self = "/does/not/exist"
+	e.process.executable = "/does/not/exist"
 	var log bytes.Buffer
 	try := trial(e, slog.New(slog.NewTextHandler(&log, nil)))
 	if err := try(scripting.Source{Name: "t", Text: diag.WholeFile("t.js", "")}); err != nil || strings.Count(log.String(), "level=WARN") != 1 {
@@ -37,8 +37,8 @@ func TestWhereNoProcessCanBeStartedBodiesAreCompiledHereAndThatIsSaid(t *testing
 	}
 }
 
-// TestBodiesRunHereWhereNoProcessCan, and the operator is told.
-func TestBodiesRunHereWhereNoProcessCan(t *testing.T) {
+// The operator gets a warning.
+func TestExecutor_inlineFallback(t *testing.T) {
 	t.Parallel()
 	useless, err := exec.LookPath("false")
 	if err != nil {
@@ -46,7 +46,7 @@ func TestBodiesRunHereWhereNoProcessCan(t *testing.T) {
 	}
 	for _, self := range []string{"", "/does/not/exist", useless} {
 		e := processEnv()
-		e.self = self
+		e.process.executable = self
 		var log bytes.Buffer
 		x, report := executor(e, executorWorker, worker.Options{}, slog.New(slog.NewTextHandler(&log, nil)))
 		if _, apart := x.(*worker.Executor); apart || report != nil || strings.Count(log.String(), "level=WARN") != 1 {
@@ -55,8 +55,8 @@ func TestBodiesRunHereWhereNoProcessCan(t *testing.T) {
 	}
 }
 
-// TestWhereNoProcessCanBeStartedEveryVerbThatRunsBodiesSaysSo once, on stderr.
-func TestWhereNoProcessCanBeStartedEveryVerbThatRunsBodiesSaysSo(t *testing.T) {
+// Each verb logs one warning on stderr.
+func TestVerbs_warnWithoutProcesses(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	file := []byte(`
@@ -77,15 +77,15 @@ test "runs" {
 	for verb, want := range map[string]string{"call t": "ran\n", "read x://r": "ran\n", "prompt p": "user:\nran\n", "test": "ok    t: runs\n1 passed, 0 failed\n"} {
 		e := processEnv()
 		var out, log bytes.Buffer
-		e.self, e.stdout, e.stderr = "/does/not/exist", &out, &log
+		e.process.executable, e.stdout, e.stderr = "/does/not/exist", &out, &log
 		code := run(e, append(strings.Fields(verb), "--tools", folder))
 		if code != 0 || out.String() != want || strings.Count(log.String(), "level=WARN") != 1 {
-			t.Errorf("%s ends with %d, prints %q and says %q", verb, code, out.String(), log.String())
+			t.Errorf("%s exits with %d, prints %q and logs %q", verb, code, out.String(), log.String())
 		}
 	}
 }
 
-func TestWhatConfinesTheProcessesOfBodiesIsToldAndWarnedOfWhereSomethingIsMissing(t *testing.T) {
+func TestTellConfinement(t *testing.T) {
 	all := worker.Report{{Name: "seccomp", On: true}, {Name: "landlock", On: true, Detail: "6"}}
 	part := worker.Report{{Name: "seccomp", On: true}, {Name: "landlock", Detail: "the kernel has none"}}
 	for _, test := range []struct {
@@ -93,14 +93,14 @@ func TestWhatConfinesTheProcessesOfBodiesIsToldAndWarnedOfWhereSomethingIsMissin
 		report worker.Report
 		want   string
 	}{
-		{"nothing is known where bodies run in this process", nil, ""},
-		{"all of it", all, `level=INFO .*"confined by"="seccomp, landlock 6"`},
-		{"not all of it", part, `level=WARN .*missing="landlock: the kernel has none" "confined by"=seccomp`},
-		{"none of it", part[1:], `level=WARN .*missing="landlock: the kernel has none" "confined by"=nothing`},
+		{"inline", nil, ""},
+		{"complete", all, `level=INFO .*confined_by="seccomp, landlock 6"`},
+		{"partial", part, `level=WARN .*missing="landlock: the kernel has none" confined_by=seccomp`},
+		{"none", part[1:], `level=WARN .*missing="landlock: the kernel has none" confined_by=nothing`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var log bytes.Buffer
-			tellConfinement("bodies", test.report, slog.New(slog.NewTextHandler(&log, nil)))
+			tellConfinement("scripts", test.report, slog.New(slog.NewTextHandler(&log, nil)))
 			if !regexp.MustCompile(`\A(?:time=\S+ )?` + test.want + `\n?\z`).MatchString(log.String()) {
 				t.Errorf("logged %q, want %q", log.String(), test.want)
 			}
@@ -108,7 +108,7 @@ func TestWhatConfinesTheProcessesOfBodiesIsToldAndWarnedOfWhereSomethingIsMissin
 	}
 }
 
-func TestATrialThatWasPossibleStaysNeeded(t *testing.T) {
+func TestWherePossible_requiredAfterSuccess(t *testing.T) {
 	noProcess := errors.New("no process")
 	answers := []error{noProcess, worker.ErrProcessDied, noProcess, nil}
 	want := []error{nil, worker.ErrProcessDied, noProcess, nil}

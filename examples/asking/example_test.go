@@ -22,7 +22,7 @@ func load(t *testing.T) *engine.Server {
 	return exampletest.Load(t, engine.Options{Name: "example", Files: engine.Files{Tools: engine.Dir("tools.d")}, Front: serve.Checks{}})
 }
 
-func TestTheTestsOfTheExamplePass(t *testing.T) {
+func TestExample(t *testing.T) {
 	exampletest.Passes(t, load(t), 12)
 }
 
@@ -93,7 +93,7 @@ func TestDeploy_answers(t *testing.T) {
 	}
 }
 
-func TestBothErasAskTheModelOfTheirClient(t *testing.T) {
+func TestSampling_bothEras(t *testing.T) {
 	for _, version := range []string{"2026-07-28", "2025-11-25"} {
 		t.Run(version, func(t *testing.T) {
 			handler, err := serve.New(load(t), serve.Options{}).Handler()

@@ -14,7 +14,7 @@ import (
 	"github.com/mcpd/mcpd/examples/exampletest"
 )
 
-func TestAToolCallsAnotherThatItsCallerCannot(t *testing.T) {
+func TestNestedCall_hiddenTool(t *testing.T) {
 	var mu sync.Mutex // tools that are called at once have it called at once
 	var told []string
 	server := start(t, func(_ context.Context, e call.Event) {
@@ -45,7 +45,7 @@ func TestAToolCallsAnotherThatItsCallerCannot(t *testing.T) {
 	}
 }
 
-func TestMocksAnswerForOtherTools(t *testing.T) {
+func TestMocks(t *testing.T) {
 	exampletest.Passes(t, start(t, func(context.Context, call.Event) {}), 2)
 }
 

@@ -22,7 +22,7 @@ func serverOf(t *testing.T) (server *engine.Server, dir string) {
 	return server, dir
 }
 
-func TestTheTestsOfTheExamplePass(t *testing.T) {
+func TestExample(t *testing.T) {
 	server, _ := serverOf(t)
 	exampletest.Passes(t, server, 7)
 }
@@ -47,7 +47,7 @@ var hostile = []string{
 	"users\x00", "\u202euser", ":table", "?1", "$table", "", strings.Repeat("users", 100_000),
 }
 
-func TestTheNameOfATableIsNothingElse(t *testing.T) {
+func TestTableName_quoted(t *testing.T) {
 	server, dir := serverOf(t)
 	before, err := os.ReadFile(filepath.Join(dir, "data", "shop.db"))
 	if err != nil {
@@ -76,7 +76,7 @@ func TestTheNameOfATableIsNothingElse(t *testing.T) {
 	}
 }
 
-func TestNoPathLeadsBesideTheData(t *testing.T) {
+func TestPaths_confined(t *testing.T) {
 	server, dir := serverOf(t)
 	evil := filepath.Join(dir, "data-evil")
 	for link, to := range map[string]string{"evil.db": filepath.Join(evil, "shop.db"), "evil": evil, "up": ".."} {
@@ -98,7 +98,7 @@ func TestNoPathLeadsBesideTheData(t *testing.T) {
 	}
 }
 
-func TestASearchFindsWhatItsFiltersSay(t *testing.T) {
+func TestSearch_filters(t *testing.T) {
 	server, _ := serverOf(t)
 	for _, c := range []struct {
 		arguments map[string]any

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func TestTheProgramServesToolsInGoAndInFiles(t *testing.T) {
+func TestProgram_servesGoAndFileTools(t *testing.T) {
 	url := start(t)
 	for _, test := range []struct{ name, request, want string }{
 		{
@@ -69,11 +69,11 @@ func TestTheProgramServesToolsInGoAndInFiles(t *testing.T) {
 	}
 }
 
-func TestTheTestsOfTheEmbeddedFilesPass(t *testing.T) {
+func TestExample(t *testing.T) {
 	exampletest.Passes(t, exampletest.Load(t, engine.Options{Name: "shop", Files: engine.Files{Tools: files}, Scripts: engine.Scripts{Executor: scripting.Inline()}, Policies: []engine.Policy{named}}), 1)
 }
 
-func TestTheProgramStaysShort(t *testing.T) {
+func TestProgram_length(t *testing.T) {
 	source, err := os.ReadFile("main.go")
 	if err != nil {
 		t.Fatal(err)

@@ -16,7 +16,7 @@ import (
 	"github.com/mcpd/mcpd/serve"
 )
 
-func TestTheToolsOfBothServersAreServedByOne(t *testing.T) {
+func TestTools_ofBothServers(t *testing.T) {
 	var got []string
 	for _, tool := range start(t).Snapshot().Tools() {
 		got = append(got, tool.Name()+": "+*tool.Metadata().Description)
@@ -31,7 +31,7 @@ func TestTheToolsOfBothServersAreServedByOne(t *testing.T) {
 	}
 }
 
-func TestTheProgramOfTheReadmeJoinsWhatBothServersKnow(t *testing.T) {
+func TestReadmeProgram(t *testing.T) {
 	text, err := os.ReadFile("README.md")
 	if err != nil {
 		t.Fatal(err)
@@ -46,7 +46,7 @@ func TestTheProgramOfTheReadmeJoinsWhatBothServersKnow(t *testing.T) {
 	}
 }
 
-func TestAToolThatAPolicyDeniesToCodeIsNotThereForCode(t *testing.T) {
+func TestCode_deniedTool(t *testing.T) {
 	server := start(t)
 	_, err := server.Call(t.Context(), "run_code", map[string]any{"code": `await crm.delete_customer({ id: "C-1" })`})
 	if err == nil || !strings.Contains(err.Error(), `crm has no tool "delete_customer"`) {
@@ -58,7 +58,7 @@ func TestAToolThatAPolicyDeniesToCodeIsNotThereForCode(t *testing.T) {
 	}
 }
 
-func TestAPlanTellsWhatAProgramWouldDo(t *testing.T) {
+func TestPlan(t *testing.T) {
 	got := run(t, start(t), `await remind({ customer: "C-1" })`, "plan")
 	want := `"would remind C-1" [{"tool":"remind","outcome":"dry_run","arguments":{"customer":"C-1"}}]`
 	if ran := string(got.Result) + " " + string(got.Calls); ran != want {
@@ -66,7 +66,7 @@ func TestAPlanTellsWhatAProgramWouldDo(t *testing.T) {
 	}
 }
 
-func TestTheTestsOfTheExamplePass(t *testing.T) {
+func TestExample(t *testing.T) {
 	exampletest.Passes(t, exampletest.Load(t, engine.Options{Name: "example", Files: engine.Files{Tools: engine.Dir("tools.d"), Config: engine.Dir(".")}, Mode: engine.Offline}), 2)
 }
 

@@ -21,12 +21,12 @@ func serverOf(t *testing.T) (server *engine.Server, dir string) {
 	return server, dir
 }
 
-func TestTheTestsOfTheExamplePass(t *testing.T) {
+func TestExample(t *testing.T) {
 	server, _ := serverOf(t)
 	exampletest.Passes(t, server, 4)
 }
 
-func TestNoPathLeadsBesideTheLogs(t *testing.T) {
+func TestPaths_confined(t *testing.T) {
 	server, dir := serverOf(t)
 	evil := filepath.Join(dir, "logs-evil")
 	for link, to := range map[string]string{"evil.log": filepath.Join(evil, "app.log"), "evil": evil, "up": ".."} {

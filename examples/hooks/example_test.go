@@ -14,7 +14,7 @@ import (
 	"github.com/mcpd/mcpd/examples/exampletest"
 )
 
-func TestTheJournalTellsOfEveryCall(t *testing.T) {
+func TestJournal_everyCall(t *testing.T) {
 	var journal journal
 	server := exampletest.Load(t, engine.Options{Name: "example", Files: engine.Files{Tools: engine.Dir("tools.d")}, Logger: slog.New(&journal)})
 	ctx := t.Context()
@@ -45,7 +45,7 @@ func TestTheJournalTellsOfEveryCall(t *testing.T) {
 	}
 }
 
-func TestTheTestsOfTheExamplePass(t *testing.T) {
+func TestExample(t *testing.T) {
 	exampletest.Passes(t, exampletest.Load(t, engine.Options{Name: "example", Files: engine.Files{Tools: engine.Dir("tools.d")}}), 2)
 }
 

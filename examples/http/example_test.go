@@ -12,11 +12,11 @@ import (
 	"github.com/mcpd/mcpd/examples/exampletest"
 )
 
-func TestTheTestsOfTheExamplePass(t *testing.T) {
+func TestExample(t *testing.T) {
 	exampletest.Passes(t, exampletest.Load(t, engine.Options{Name: "example", Files: engine.Files{Tools: engine.Dir("tools.d"), Config: engine.Dir(".")}}), 5)
 }
 
-func TestNoToolFileExceedsTheCeiling(t *testing.T) {
+func TestCeiling(t *testing.T) {
 	tools, err := os.ReadFile("tools.d/crm.hcl")
 	if err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 	"github.com/mcpd/mcpd/identity"
 )
 
-func TestWhoWaitsAsToldIsServed(t *testing.T) {
+func TestLimit_retryAfter(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	server := exampletest.Load(t, engine.Options{
 		Name: "example", Files: engine.Files{Tools: engine.Dir("tools.d"), Config: engine.Dir(".")}, Now: func() time.Time { return now },

@@ -14,7 +14,7 @@ import (
 	"github.com/mcpd/mcpd/serve"
 )
 
-func TestAScriptReachesWhatItsGrantSays(t *testing.T) {
+func TestScript_grantedBooks(t *testing.T) {
 	server := start(t)
 	for _, test := range []struct {
 		tool string
@@ -37,11 +37,11 @@ func TestAScriptReachesWhatItsGrantSays(t *testing.T) {
 	}
 }
 
-func TestTheTestsOfTheFilesPass(t *testing.T) {
+func TestExample(t *testing.T) {
 	exampletest.Passes(t, start(t), 2)
 }
 
-func TestAGrantThatTheModuleDoesNotTakeIsTold(t *testing.T) {
+func TestGrant_invalid(t *testing.T) {
 	for grant, want := range map[string]string{
 		`module "stock" { warehouses = ["moon"] }`: `there is no warehouse "moon"`,
 		`module "stock" {}`:                        `warehouses must be a list of names`,
@@ -62,7 +62,7 @@ func TestAGrantThatTheModuleDoesNotTakeIsTold(t *testing.T) {
 	}
 }
 
-func TestTheProgramServesUntilItIsStopped(t *testing.T) {
+func TestProgram_stops(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
 	if err := run(ctx, serve.Options{Address: "127.0.0.1:0"}); err != nil && !errors.Is(err, context.Canceled) {

@@ -14,7 +14,7 @@ import (
 	"github.com/mcpd/mcpd/identity"
 )
 
-func TestEveryUserHasAPadThatOutlivesARestart(t *testing.T) {
+func TestPad_perUserAndDurable(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state", "mcpd.db")
 	server := start(t, path)
 	exampletest.Passes(t, server, 5)

@@ -16,7 +16,7 @@ import (
 	"github.com/mcpd/mcpd/internal/base/yaml"
 )
 
-func TestTheAlertsAskForWhatThereIs(t *testing.T) {
+func TestAlerts_metricsExist(t *testing.T) {
 	all, rules := seen(t), 0
 	for _, rule := range list(t, documentOf(t, "alerts.yml"), "groups", "rules") {
 		rules++
@@ -31,7 +31,7 @@ func TestTheAlertsAskForWhatThereIs(t *testing.T) {
 	}
 }
 
-func TestTheDashboardAsksForWhatThereIs(t *testing.T) {
+func TestDashboard_metricsExist(t *testing.T) {
 	text, err := os.ReadFile("dashboard.json")
 	if err != nil {
 		t.Fatal(err)
@@ -68,7 +68,7 @@ func (all series) examineValues(t *testing.T, text string) {
 }
 
 // Every metric of ours that there is, is in the dashboard: what nobody can see is of no use.
-func TestTheDashboardShowsEveryMetric(t *testing.T) {
+func TestDashboard_complete(t *testing.T) {
 	text, err := os.ReadFile("dashboard.json")
 	if err != nil {
 		t.Fatal(err)
@@ -81,8 +81,8 @@ func TestTheDashboardShowsEveryMetric(t *testing.T) {
 	}
 }
 
-// TestTheDocumentListsEveryMetric with its labels, and no other: people build on their names.
-func TestTheDocumentListsEveryMetric(t *testing.T) {
+// TestMetricsPage_complete with its labels, and no other: people build on their names.
+func TestMetricsPage_complete(t *testing.T) {
 	all, text := seen(t), fetched(t)
 	kinds := regexp.MustCompile(`(?m)^# TYPE (mcpd_\w+) (\w+)$`).FindAllStringSubmatch(text, -1)
 	helps := regexp.MustCompile(`(?m)^# HELP (mcpd_\w+) (.*)$`).FindAllStringSubmatch(text, -1)
@@ -105,7 +105,7 @@ func TestTheDocumentListsEveryMetric(t *testing.T) {
 	}
 }
 
-func TestPrometheusIsToldOfTheAlerts(t *testing.T) {
+func TestPrometheus_loadsAlerts(t *testing.T) {
 	document := documentOf(t, "prometheus.yml")
 	if files := fmt.Sprint(document["rule_files"]); files != "[alerts.yml]" {
 		t.Errorf("the rules are in %s", files)
@@ -127,7 +127,7 @@ func TestPrometheusIsToldOfTheAlerts(t *testing.T) {
 	}
 }
 
-func TestAnExpressionThatAsksForTooMuchIsNoticed(t *testing.T) {
+func TestPromQL_unknownMetric(t *testing.T) {
 	all := seen(t)
 	for _, expression := range []string{
 		"mcpd_made_up", "sum by (made_up) (mcpd_calls_running)", `mcpd_calls_total{made_up="x"}`, `mcpd_calls_total{outcome="made up"}`, `mcpd_calls_total{outcome=~"ok|made_up"}`,

@@ -14,12 +14,12 @@ import (
 	"github.com/mcpd/mcpd/identity"
 )
 
-func TestTheTestsOfTheExamplePass(t *testing.T) {
+func TestExample(t *testing.T) {
 	server := load(t, "dev")
 	exampletest.Passes(t, server, 4)
 }
 
-func TestTheStageDecidesWhatMayRun(t *testing.T) {
+func TestStage(t *testing.T) {
 	const read, write = "get_customer", "set_customer_status"
 	stranger, admin := identity.Anonymous(), identity.Anonymous()
 	admin.ID, admin.Scopes = "ops", []string{"admin"}
@@ -44,7 +44,7 @@ func TestTheStageDecidesWhatMayRun(t *testing.T) {
 	}
 }
 
-func TestListsLeaveOutWhatIsSurelyDenied(t *testing.T) {
+func TestList_hidesDenied(t *testing.T) {
 	visible := load(t, "prod").Visible(t.Context(), call.Tools, identity.Caller{Principal: identity.Anonymous()})
 	var names []string
 	for _, tool := range visible.Tools {

@@ -40,14 +40,14 @@ func serverOf(t *testing.T) (server *engine.Server, log string) {
 	return server, filepath.Join(dir, "bin", "deploy.log")
 }
 
-func TestTheTestsOfTheExamplePass(t *testing.T) {
+func TestExample(t *testing.T) {
 	server, _ := serverOf(t)
 	exampletest.Passes(t, server, 5)
 }
 
-// TestTheModelDecidesWhetherAProgramRuns asks a model in the midst of the call.
+// TestApproval_byModel asks a model in the midst of the call.
 // The log of the program says what was done, and how often.
-func TestTheModelDecidesWhetherAProgramRuns(t *testing.T) {
+func TestApproval_byModel(t *testing.T) {
 	const planned, applied = "plan|crm|\n", "apply|--service=crm|--|v7|\n"
 	for _, version := range []string{"2026-07-28", "2025-11-25"} {
 		for _, c := range []struct{ answer, text, log string }{
@@ -107,7 +107,7 @@ func argumentsOf(t *testing.T, service, summary string) []byte {
 	return arguments
 }
 
-func TestWhatMeansSomethingToAShellIsOneArgument(t *testing.T) {
+func TestArguments_notInterpretedByShell(t *testing.T) {
 	for _, summary := range []string{
 		"fix; rm -rf /", "$(id)", "`id`", "a && b", "a | b > c", "--all", "-", "'", `"`, "*", "~", "a\\", "{service}", "@file", "%s", "é", " ",
 	} {

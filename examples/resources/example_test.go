@@ -16,11 +16,11 @@ import (
 	"github.com/mcpd/mcpd/serve"
 )
 
-func TestTheTestsOfTheExamplePass(t *testing.T) {
+func TestExample(t *testing.T) {
 	exampletest.Passes(t, load(t, "tools.d"), 9)
 }
 
-func TestAClientListsCompletesReadsAndPrompts(t *testing.T) {
+func TestClient(t *testing.T) {
 	session := connect(t, load(t, "tools.d"), nil)
 	var listed []string
 	for resource, err := range session.Resources(t.Context(), nil) {
@@ -55,7 +55,7 @@ func TestAClientListsCompletesReadsAndPrompts(t *testing.T) {
 	}
 }
 
-func TestASubscriberIsToldOfAnEditedPage(t *testing.T) {
+func TestSubscription_editedPage(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "tools.d")
 	if err := os.CopyFS(folder, os.DirFS("tools.d")); err != nil {
 		t.Fatal(err)

@@ -72,7 +72,7 @@ func source(t *testing.T) []byte {
 	return text
 }
 
-func TestTheUnitRestrictsWhatItIsTo(t *testing.T) {
+func TestUnit_restrictions(t *testing.T) {
 	got := unit(t, source(t))
 	for name, value := range directives {
 		if value == "*" && got[name] != "" {
@@ -84,9 +84,9 @@ func TestTheUnitRestrictsWhatItIsTo(t *testing.T) {
 	}
 }
 
-// TestSystemdUnderstandsTheUnit asks systemd what it makes of the unit: whether it
+// TestUnit_systemdAnalyze asks systemd what it makes of the unit: whether it
 // knows all of it, and how much the service is exposed, of 100.
-func TestSystemdUnderstandsTheUnit(t *testing.T) {
+func TestUnit_systemdAnalyze(t *testing.T) {
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {
 		t.Skip("SKIPPED: systemd-analyze is not installed")

@@ -12,11 +12,11 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-func TestTheTestsOfTheExamplePass(t *testing.T) {
+func TestExample(t *testing.T) {
 	exampletest.Passes(t, load(t), 4)
 }
 
-func TestEveryNumberSurvivesTheWayThere(t *testing.T) {
+func TestNumbers_roundTrip(t *testing.T) {
 	server := load(t)
 	for number := 1; number <= 3999; number += 37 {
 		result, err := server.Call(t.Context(), "to_roman", map[string]any{"number": number})
@@ -33,7 +33,7 @@ func TestEveryNumberSurvivesTheWayThere(t *testing.T) {
 	}
 }
 
-func TestErrorsNameTheSource(t *testing.T) {
+func TestErrors_sourcePositions(t *testing.T) {
 	_, err := load(t).Call(t.Context(), "from_roman", map[string]any{"roman": "ABC"})
 	stack := scripting.StackOf(err)
 	if len(stack) == 0 {

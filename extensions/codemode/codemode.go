@@ -1,5 +1,5 @@
-// Package codemode lets agents write code that calls tools: an engine needs it where the
-// operator's file has a codeact block.
+// Package codemode lets agents write code that calls tools. An engine needs it if mcpd.hcl has a
+// codeact block:
 //
 //	engine.Options{Extensions: []engine.Extension{codemode.New()}}
 package codemode
@@ -17,7 +17,7 @@ func New() engine.Extension { return extension{} }
 
 type extension struct{}
 
-// Name returns the name of the package.
+// Name returns the package name.
 func (extension) Name() string { return "extensions/codemode" }
 
 // CodeItems returns the tools and the prompt of a codeact block.

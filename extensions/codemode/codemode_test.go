@@ -56,7 +56,7 @@ func TestNew_refusesAnExtensionTwice(t *testing.T) {
 	}
 }
 
-// The program of an agent calls a tool and computes with its result.
+// The program of an agent calls a tool twice and adds the results.
 func Example() {
 	files := engine.Files{
 		Config: fstest.MapFS{"mcpd.hcl": {Data: []byte("codeact {\n  tools = [\"*\"]\n}\n")}},

@@ -8,13 +8,13 @@ import (
 	"github.com/mcpd/mcpd/internal/federation/overlay"
 )
 
-// New returns the extension for the Extensions of [engine.Options].
+// New returns the extension for [engine.Options].Extensions.
 func New() engine.Extension { return extension{} }
 
 type extension struct{}
 
-// Name returns the package.
+// Name returns the package name.
 func (extension) Name() string { return "extensions/federation" }
 
-// Federate returns the connections of one engine, which has no servers yet.
+// Federate returns the upstream connections of one engine. It has no servers yet.
 func (extension) Federate(o federation.Options) federation.Federation { return overlay.New(o) }

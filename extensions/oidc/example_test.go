@@ -19,7 +19,7 @@ import (
 	"github.com/mcpd/mcpd/serve"
 )
 
-// A provider signs tokens by one key, and publishes the key as OpenID Connect says.
+// provider is an OpenID provider with one signing key.
 type provider struct {
 	*httptest.Server
 	key ed25519.PrivateKey
@@ -49,7 +49,7 @@ func (p provider) token(user, audience string) string {
 	return signed + "." + base64.RawURLEncoding.EncodeToString(ed25519.Sign(p.key, []byte(signed)))
 }
 
-// A caller without a token is refused. The tool sees the user of a token.
+// A request without a token is rejected. With a token, the tool sees the user.
 func Example() {
 	corp := newProvider()
 	defer corp.Close()

@@ -21,5 +21,5 @@ func New() engine.Extension { return &extension{} }
 
 type extension struct{ oidc.Protocol }
 
-// Name returns the name of the package.
+// Name returns the package name.
 func (*extension) Name() string { return "extensions/oidc" }

@@ -11,7 +11,7 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// The database is connected to by the first call of a tool, not when files are loaded.
+// The server connects to the database at the first call, not while loading.
 func Example() {
 	files := engine.Files{
 		Config: fstest.MapFS{"mcpd.hcl": {Data: []byte(`

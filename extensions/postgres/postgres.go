@@ -25,7 +25,7 @@ func New() engine.Extension { return extension{} }
 
 type extension struct{}
 
-// Name returns the name of the package.
+// Name returns the package name.
 func (extension) Name() string { return "extensions/postgres" }
 
 // PostgreSQLDriver returns the driver.

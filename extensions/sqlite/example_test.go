@@ -13,7 +13,7 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// The second server finds the value that a script of the first one kept.
+// The second server finds the value that the first one stored.
 func Example() {
 	folder, err := os.MkdirTemp("", "shop")
 	if err != nil {

@@ -20,13 +20,13 @@ func New() engine.Extension { return extension{} }
 
 type extension struct{}
 
-// Name returns the name of the package.
+// Name returns the package name.
 func (extension) Name() string { return "extensions/sqlite" }
 
-// OpenState opens the store in a file.
+// OpenState opens the state store in a file.
 func (extension) OpenState(path string, o state.Options, patience time.Duration) (state.Store, error) {
 	return file.Open(path, o, patience)
 }
 
-// SQLiteDriver returns a driver, which the engine closes.
+// SQLiteDriver returns a driver. The engine closes it.
 func (extension) SQLiteDriver() sqldb.Driver { return &driver.Driver{} }

@@ -18,24 +18,23 @@ import (
 	"github.com/mcpd/mcpd/internal/ops/telemetry"
 )
 
-// Options are what telemetry may use of the program. The zero Options suffice unless the
-// variables OTEL_* name files, or the console.
+// Options are the parts of the program that telemetry uses. The zero Options suffice unless the
+// OTEL_* variables name files or the console.
 type Options struct {
-	// ReadFile reads the certificates and keys that the variables name; nil means that
-	// there are none.
+	// ReadFile reads the certificates and keys that the variables name; nil means that no file can
+	// be read.
 	ReadFile func(name string) ([]byte, error)
-	// Console gets the spans of OTEL_TRACES_EXPORTER=console, one JSON object a line; nil
+	// Console receives the spans of OTEL_TRACES_EXPORTER=console, one JSON object per line; nil
 	// drops them.
 	Console io.Writer
 }
 
-// New returns the extension. Each engine that gets it has its own metrics and its own
-// traces.
+// New returns the extension. Each engine has its own metrics and traces.
 func New(o Options) engine.Extension { return &extension{o} }
 
 type extension struct{ options Options }
 
-// Name returns the name of the package.
+// Name returns the package name.
 func (*extension) Name() string { return "extensions/telemetry" }
 
 // OpenTelemetry opens the telemetry of one engine.

@@ -4,8 +4,8 @@
 //
 //	engine.New(engine.Options{Extensions: []engine.Extension{typescript.New()}, …})
 //
-// If the bodies run in worker processes, these need it as well, as they compile what they
-// run: worker.Main(os.Stdin, os.Stdout, typescript.Transpiler()).
+// Worker processes compile the scripts that they run, so they need the transpiler as well:
+// worker.Main(os.Stdin, os.Stdout, typescript.Transpiler()).
 package typescript
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// New returns the extension, for [engine.Options].
+// New returns the extension for [engine.Options].Extensions.
 func New() engine.Extension { return extension{} }
 
 // Transpiler returns the compiler alone, for worker.Main and for [scripting.Source].

@@ -62,7 +62,7 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// A body in TypeScript imports a file beside it.
+// A script in TypeScript imports a file from its directory.
 func Example() {
 	tools := fstest.MapFS{
 		"price.hcl": {Data: []byte(`

@@ -87,9 +87,9 @@ var testDoors = []string{
 	"github.com/modelcontextprotocol/go-sdk", "github.com/gorilla/websocket", "github.com/santhosh-tekuri/jsonschema",
 }
 
-// TestImportsFollowTheLayout reads every Go file itself rather than asking the
+// TestLayout_imports reads every Go file itself rather than asking the
 // go tool, so that a cached result never hides a forbidden import.
-func TestImportsFollowTheLayout(t *testing.T) {
+func TestLayout_imports(t *testing.T) {
 	for _, file := range goFiles(t) {
 		for _, imported := range importsOf(t, file) {
 			checkImport(t, file, imported)
@@ -97,9 +97,9 @@ func TestImportsFollowTheLayout(t *testing.T) {
 	}
 }
 
-// TestNothingIsAllowedThatNobodyImports closes doors and takes out arrows that
+// TestLayout_noUnusedImports closes doors and takes out arrows that
 // are of no use any more.
-func TestNothingIsAllowedThatNobodyImports(t *testing.T) {
+func TestLayout_noUnusedImports(t *testing.T) {
 	type arrow struct{ from, to string }
 	unused := map[arrow]bool{}
 	for from, allowed := range layout {
@@ -126,9 +126,9 @@ func TestNothingIsAllowedThatNobodyImports(t *testing.T) {
 	}
 }
 
-// TestTheDecisionShowsTheLayout keeps the table that people read and the one
+// TestLayout_inDecision keeps the table that people read and the one
 // that is enforced the same.
-func TestTheDecisionShowsTheLayout(t *testing.T) {
+func TestLayout_inDecision(t *testing.T) {
 	decision, err := os.ReadFile("docs/project/decisions/0002-packages-beside-the-table.md")
 	if err != nil {
 		t.Fatal(err)
@@ -165,7 +165,7 @@ func quoted(text string) []string {
 	return names
 }
 
-func TestEveryPackageOfTheLayoutExists(t *testing.T) {
+func TestLayout_packagesExist(t *testing.T) {
 	var dirs []string
 	for _, file := range goFiles(t) {
 		dirs = append(dirs, path.Dir(file))
@@ -179,7 +179,7 @@ func TestEveryPackageOfTheLayoutExists(t *testing.T) {
 	}
 }
 
-func TestEveryPackageOfTheLayoutIsDocumented(t *testing.T) {
+func TestLayout_documented(t *testing.T) {
 	documented := map[string]bool{}
 	for _, file := range goFiles(t) {
 		if isTest(file) {
@@ -199,7 +199,7 @@ func TestEveryPackageOfTheLayoutIsDocumented(t *testing.T) {
 	}
 }
 
-func TestTheEngineStaysSmall(t *testing.T) {
+func TestEngine_size(t *testing.T) {
 	lines := 0
 	for _, file := range goFiles(t) {
 		if path.Dir(file) == "engine" && !isTest(file) {

@@ -23,8 +23,8 @@ var principalMakers = map[string]string{
 	"cmd/mcpd/supposition.go":           "supposes a caller, for calls that are explained and not made",
 }
 
-// TestOnlyAuthnSaysWhoSomebodyIs finds principals that are made, or changed, elsewhere.
-func TestOnlyAuthnSaysWhoSomebodyIs(t *testing.T) {
+// TestPrincipals_onlyAuthn finds principals that are made, or changed, elsewhere.
+func TestPrincipals_onlyAuthn(t *testing.T) {
 	unused := map[string]bool{}
 	for maker := range principalMakers {
 		unused[maker] = true
@@ -53,8 +53,8 @@ func TestOnlyAuthnSaysWhoSomebodyIs(t *testing.T) {
 	}
 }
 
-// TestHowPrincipalsAreMadeIsSeen holds the search to what it is to find.
-func TestHowPrincipalsAreMadeIsSeen(t *testing.T) {
+// TestPrincipals_creationFound holds the search to what it is to find.
+func TestPrincipals_creationFound(t *testing.T) {
 	for _, row := range []struct{ code, want string }{
 		{`p := id.Principal{ID: "root"}; use(p)`, "made"},
 		{`use(&id.Principal{ID: "root"})`, "made"},

@@ -21,9 +21,9 @@ var ofTheProcess = []string{"Args", "Getenv", "LookupEnv", "Environ", "ExpandEnv
 
 var processPackages = []string{"flag", "os/signal", "os/user"}
 
-// TestOneFolderMeetsTheProcess finds arguments, environment, standard streams
+// TestProcess_oneFolder finds arguments, environment, standard streams
 // and signals wherever else they are used.
-func TestOneFolderMeetsTheProcess(t *testing.T) {
+func TestProcess_oneFolder(t *testing.T) {
 	for _, file := range goFiles(t) {
 		if isTest(file) || slices.Contains(osPackages, path.Dir(file)) || strings.HasPrefix(file, "testdata/") {
 			continue
@@ -74,7 +74,7 @@ func processUses(file *ast.File) []processUse {
 	return uses
 }
 
-func TestUsesOfTheProcessAreFound(t *testing.T) {
+func TestProcess_usesFound(t *testing.T) {
 	for source, want := range map[string]string{
 		"package p\nimport \"os\"\nvar a = os.Args":                          "os.Args",
 		"package p\nimport system \"os\"\nfunc f() { system.Stdout.Sync() }": "os.Stdout",

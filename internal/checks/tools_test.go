@@ -19,9 +19,9 @@ import (
 	"github.com/mcpd/mcpd/serve"
 )
 
-// TestTheShippedToolsPassTheirTests loads tools.d as mcpd serve does on a fresh
+// TestShippedTools_pass loads tools.d as mcpd serve does on a fresh
 // machine: without an operator's file.
-func TestTheShippedToolsPassTheirTests(t *testing.T) {
+func TestShippedTools_pass(t *testing.T) {
 	server := shipped(t)
 	results := runTests(t, server, "tools.d")
 	tested := shippedTests(t)
@@ -99,7 +99,7 @@ func toolFiles(t *testing.T) map[string]string {
 	return files
 }
 
-func TestTheShippedToolsTellAModelWhatItNeeds(t *testing.T) {
+func TestShippedTools_described(t *testing.T) {
 	tools := shipped(t).Snapshot().Tools()
 	if len(tools) < 12 {
 		t.Errorf("%d tools are shipped, want a dozen at least", len(tools))
@@ -119,7 +119,7 @@ func TestTheShippedToolsTellAModelWhatItNeeds(t *testing.T) {
 	}
 }
 
-func TestTheShippedToolsAskForNoPower(t *testing.T) {
+func TestShippedTools_noPermissions(t *testing.T) {
 	for name, text := range toolFiles(t) {
 		if strings.Contains(text, "\n  allow {") || strings.Contains(text, `"allow"`) {
 			t.Errorf("%s has an allow block; shipped tools need no network", name)
@@ -127,8 +127,8 @@ func TestTheShippedToolsAskForNoPower(t *testing.T) {
 	}
 }
 
-// TestAnyoneIsBlockedInProd is the contract's own example (RFC-0001 section 14).
-func TestAnyoneIsBlockedInProd(t *testing.T) {
+// TestProduction_blocksAnyone is the contract's own example (RFC-0001 section 14).
+func TestProduction_blocksAnyone(t *testing.T) {
 	server := shipped(t)
 	result, err := server.Call(t.Context(), "get_customer", map[string]any{"customer_id": "C-1042"})
 	if err != nil {
@@ -144,9 +144,9 @@ func TestAnyoneIsBlockedInProd(t *testing.T) {
 	}
 }
 
-// TestSuspiciousPatternsCostNoMoreThanOthers runs patterns on which a
+// TestPatterns_cost runs patterns on which a
 // backtracking matcher would not end.
-func TestSuspiciousPatternsCostNoMoreThanOthers(t *testing.T) {
+func TestPatterns_cost(t *testing.T) {
 	server := shipped(t)
 	text := strings.Repeat("a", 200) + "!"
 	for _, pattern := range []string{`(a+)+$`, `(a|aa)+$`, `(a|a)*b`, `(.*)*x`, `(a?){30}a{30}b`, `((a*)*)*b`} {

@@ -1,4 +1,5 @@
-# The operator's file: what no tool file can change. It reloads like the tools.
+# The configuration file. Tool files cannot change these settings. The server reloads
+# it when you save it.
 
 server {
   name        = "my-tools"
@@ -10,21 +11,21 @@ listen {
   address = "127.0.0.1:8080"
 }
 
-# Variables are vars.stage in policies and scripts.
-# Set one with --var stage=prod or MCPD_VAR_stage=prod.
+# Policies and scripts read this variable as vars.stage.
+# Set it with --var stage=prod or MCPD_VAR_stage=prod.
 variable "stage" {
   type    = string
   default = "dev"
 }
 
-# Policies here come first, and no tool file can remove them.
+# Policies in this file run first, and tool files cannot remove them.
 policy "prod_is_read_only" {
   when   = "vars.stage == 'prod'"
   allow  = "tool.read_only"
   reason = "Only tools that change nothing may run in prod"
 }
 
-# Who calls more often is told how long to wait.
+# A caller above the limit gets an error with the time to wait.
 limit "per_caller" {
   key   = "principal.id + ' ' + source.ip"
   rate  = "600/m"

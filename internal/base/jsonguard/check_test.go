@@ -15,7 +15,7 @@ func kindOf(err error) Kind {
 	return 0
 }
 
-func TestCheckAcceptsEveryFormOfJSON(t *testing.T) {
+func TestCheck_valid(t *testing.T) {
 	for _, text := range []string{
 		`null`, `true`, `false`, `""`, `{}`, `[]`, " \t\r\n{ } ", `[ ]`,
 		`0`, `-0`, `-1`, `10`, `1.5`, `-0.25e-3`, `1E+5`, `1e05`, `0e9999`, `1e-9999`,
@@ -30,7 +30,7 @@ func TestCheckAcceptsEveryFormOfJSON(t *testing.T) {
 	}
 }
 
-func TestCheckNamesTheMistakeAndItsPlace(t *testing.T) {
+func TestCheck_errors(t *testing.T) {
 	for _, row := range []struct {
 		text   string
 		kind   Kind
@@ -122,7 +122,7 @@ func TestCheckNamesTheMistakeAndItsPlace(t *testing.T) {
 	}
 }
 
-func TestCheckFindsARepeatedNameHoweverManyStandBetween(t *testing.T) {
+func TestCheck_duplicateName(t *testing.T) {
 	for n := 1; n <= 60; n++ {
 		for again := range n {
 			text := []byte(repeatedName(n, again))
@@ -145,7 +145,7 @@ func repeatedName(n, again int) string {
 	return b.String()
 }
 
-func TestCheckKeepsNoPieceOfTheTextInItsErrors(t *testing.T) {
+func TestCheck_errorsQuoteNothing(t *testing.T) {
 	for _, text := range []string{`{"hunter2":1,"hunter2":2}`, `hunter2`, `"hunter2`, `["hunter2"}`, `hunter2e309`, `{} hunter2`, "\"hunter2\xff"} {
 		err := Check([]byte(text), Client())
 		if err == nil || strings.Contains(err.Error(), "hunter2") {
@@ -154,7 +154,7 @@ func TestCheckKeepsNoPieceOfTheTextInItsErrors(t *testing.T) {
 	}
 }
 
-func TestErrorsNameTheLimit(t *testing.T) {
+func TestCheck_limitErrors(t *testing.T) {
 	l := Limits{Bytes: 40, Depth: 2, Tokens: 6}
 	for _, row := range []struct {
 		text, want string
@@ -171,7 +171,7 @@ func TestErrorsNameTheLimit(t *testing.T) {
 	}
 }
 
-func TestLimitsLetTheLastOneThrough(t *testing.T) {
+func TestCheck_exactLimits(t *testing.T) {
 	for _, row := range []struct {
 		name, within, beyond string
 		limits               Limits
@@ -198,7 +198,7 @@ func nested(n int, open, shut string) string {
 	return strings.Repeat(open, n) + strings.Repeat(shut, n)
 }
 
-func TestOverflowIsTheHalfwayPointAboveTheGreatestFloat(t *testing.T) {
+func TestOverflow_threshold(t *testing.T) {
 	one := big.NewInt(1)
 	want := new(big.Int).Sub(new(big.Int).Lsh(one, 1024), new(big.Int).Lsh(one, 970))
 	if overflow != want.String() {
@@ -206,7 +206,7 @@ func TestOverflowIsTheHalfwayPointAboveTheGreatestFloat(t *testing.T) {
 	}
 }
 
-func TestNumbersOverflowExactlyWhenParseFloatSaysSo(t *testing.T) {
+func TestCheck_numberRange(t *testing.T) {
 	below, _ := new(big.Int).SetString(overflow, 10)
 	below.Sub(below, big.NewInt(1))
 	zeros := strings.Repeat("0", 1000)

@@ -41,11 +41,11 @@ func wideThenNarrow(n int) string {
 	return b.String()
 }
 
-// TestEveryConstructAtEverySize repeats and nests each construct of JSON 10 to
+// TestCheck_sizes repeats and nests each construct of JSON 10 to
 // 1,000,000 times. Each text has one known outcome under the limits for
 // clients and one without limits; none may end the process or take more than
 // linear time, which the number of texts makes felt.
-func TestEveryConstructAtEverySize(t *testing.T) {
+func TestCheck_sizes(t *testing.T) {
 	constructs := []struct {
 		name string
 		text func(n int) string
@@ -127,7 +127,7 @@ func longNames(n int) string {
 	return "{" + b.String()[1:] + "}"
 }
 
-func TestCheckReadsEveryPrefixWithoutHarm(t *testing.T) {
+func TestCheck_prefixes(t *testing.T) {
 	text := []byte(`{"a":[1.5e+3,true,null,"\ud83d\ude00é"],"\u0062":{"c":-0}}`)
 	if err := Check(text, Client()); err != nil {
 		t.Fatal(err)
@@ -164,7 +164,7 @@ func BenchmarkCheck(b *testing.B) {
 	}
 }
 
-func TestCheckAllocatesNothingForASmallRequest(t *testing.T) {
+func TestCheck_allocations(t *testing.T) {
 	text := []byte(smallRequest)
 	if n := testing.AllocsPerRun(100, func() {
 		if err := Check(text, Client()); err != nil {

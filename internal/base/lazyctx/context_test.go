@@ -32,9 +32,9 @@ var ends = map[string]struct {
 
 var errParent = errors.New("the parent ended")
 
-// TestItEndsLikeOneOfTheStandardLibrary ends contexts that nobody has asked
+// TestContext_deadline ends contexts that nobody has asked
 // for anything, and such that somebody has, in all ways.
-func TestItEndsLikeOneOfTheStandardLibrary(t *testing.T) {
+func TestContext_deadline(t *testing.T) {
 	asked := map[string]func(context.Context){
 		"nothing":     func(context.Context) {},
 		"its end":     func(ctx context.Context) { ctx.Done() },
@@ -67,9 +67,9 @@ func TestItEndsLikeOneOfTheStandardLibrary(t *testing.T) {
 	}
 }
 
-// TestItIsCancelledLikeOneOfTheStandardLibrary, with and without anybody who
+// TestContext_cancel, with and without anybody who
 // waits for that.
-func TestItIsCancelledLikeOneOfTheStandardLibrary(t *testing.T) {
+func TestContext_cancel(t *testing.T) {
 	for _, waited := range []bool{false, true} {
 		parent, cancelParent := context.WithTimeout(t.Context(), time.Hour)
 		defer cancelParent()
@@ -92,7 +92,7 @@ func TestItIsCancelledLikeOneOfTheStandardLibrary(t *testing.T) {
 	}
 }
 
-func TestContextsMadeOfItEndWithIt(t *testing.T) {
+func TestContext_children(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := lazyctx.WithTimeout(t.Context(), time.Second)
 		defer ctx.Cancel(nil)
@@ -106,7 +106,7 @@ func TestContextsMadeOfItEndWithIt(t *testing.T) {
 	})
 }
 
-func TestTheSoonerDeadlineHolds(t *testing.T) {
+func TestContext_earlierDeadline(t *testing.T) {
 	for _, mine := range []time.Duration{time.Minute, time.Hour} {
 		parent, cancelParent := context.WithTimeout(t.Context(), 30*time.Minute)
 		defer cancelParent()
@@ -119,7 +119,7 @@ func TestTheSoonerDeadlineHolds(t *testing.T) {
 	}
 }
 
-func TestWhatEndsAtOnceCostsOnePieceOfMemory(t *testing.T) {
+func TestContext_allocations(t *testing.T) {
 	if got := testing.AllocsPerRun(100, func() {
 		ctx := lazyctx.WithTimeout(t.Context(), time.Second)
 		_ = ctx.Err()

@@ -50,7 +50,7 @@ type bugged struct{}
 func (bugged) MarshalJSON() ([]byte, error) { panic("hunter2") }
 func (*bugged) Error() string               { panic("hunter2") }
 
-func TestARecordShowsNoValue(t *testing.T) {
+func TestHandler_attributes(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		value any
@@ -80,7 +80,7 @@ func TestARecordShowsNoValue(t *testing.T) {
 	}
 }
 
-func TestMessagesKeysAndGroupsShowNoValue(t *testing.T) {
+func TestHandler_messagesKeysGroups(t *testing.T) {
 	var log bytes.Buffer
 	logger := slog.New(redact.NewHandler(timeless(&log), redactor{}))
 	logger = logger.With("hunter2", "hunter2").WithGroup("hunter2").With(slog.Group("g", "a", "hunter2"))
@@ -91,7 +91,7 @@ func TestMessagesKeysAndGroupsShowNoValue(t *testing.T) {
 	}
 }
 
-func TestTheJSONOfAValueStaysJSON(t *testing.T) {
+func TestText_jsonStaysValid(t *testing.T) {
 	var log bytes.Buffer
 	logger := slog.New(redact.NewHandler(slog.NewJSONHandler(&log, nil), redactor{}))
 	logger.Info("m", "list", []any{1, "hunter2", map[string]any{"a": nil}})
@@ -113,7 +113,7 @@ func (l *late) RedactJSON(raw json.RawMessage) json.RawMessage {
 	return json.RawMessage(l.Redact(string(raw)))
 }
 
-func TestAValueIsHiddenThatWasNotKnownWhenALoggerWasMade(t *testing.T) {
+func TestHandler_laterValue(t *testing.T) {
 	var log bytes.Buffer
 	l := new(late)
 	logger := slog.New(redact.NewHandler(timeless(&log), l)).With("a", "hunter2")
@@ -124,7 +124,7 @@ func TestAValueIsHiddenThatWasNotKnownWhenALoggerWasMade(t *testing.T) {
 	}
 }
 
-func TestTwoLoggersOfOneDoNotShareAttributes(t *testing.T) {
+func TestHandler_independentLoggers(t *testing.T) {
 	var log bytes.Buffer
 	base := slog.New(redact.NewHandler(timeless(&log), redactor{})).With("a", 1).WithGroup("g").With("b", 2)
 	one, two := base.With("c", 3), base.With("d", 4)
@@ -135,7 +135,7 @@ func TestTwoLoggersOfOneDoNotShareAttributes(t *testing.T) {
 	}
 }
 
-func TestTheHandlerIsAsSlogWantsIt(t *testing.T) {
+func TestHandler_slogtest(t *testing.T) {
 	var log bytes.Buffer
 	slogtest.Run(t, func(*testing.T) slog.Handler {
 		log.Reset()
@@ -161,7 +161,7 @@ func record(ctx context.Context, l *slog.Logger, at slog.Level) {
 }
 
 // five attributes are what a record has room for.
-func TestARecordWithoutValuesCostsNoGarbage(t *testing.T) {
+func TestHandler_allocations(t *testing.T) {
 	logger := slog.New(redact.NewHandler(taken{slog.LevelInfo}, redactor{}))
 	for _, level := range []slog.Level{slog.LevelDebug, slog.LevelInfo} {
 		if got := testing.AllocsPerRun(1000, func() { record(t.Context(), logger, level) }); got > 0 {

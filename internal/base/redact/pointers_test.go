@@ -10,7 +10,7 @@ import (
 	"github.com/mcpd/mcpd/internal/base/truncate"
 )
 
-func TestWhatAPointerPointsAtIsReplaced(t *testing.T) {
+func TestPointers_replace(t *testing.T) {
 	for _, test := range []struct {
 		value    string
 		pointers []string
@@ -36,7 +36,7 @@ func TestWhatAPointerPointsAtIsReplaced(t *testing.T) {
 	}
 }
 
-func TestNothingOfAnUncheckedObjectIsShownThatMayBeSensitive(t *testing.T) {
+func TestPointers_unvalidatedObject(t *testing.T) {
 	for _, test := range []struct{ value, want string }{
 		{`{"user":"ada","secret":{"pin":1234}}`, `{"user":"ada","secret":"[sensitive]"}`},
 		{`{"user":"ada","secret":"1234"}`, `{"user":"ada","secret":"[sensitive]"}`},
@@ -50,7 +50,7 @@ func TestNothingOfAnUncheckedObjectIsShownThatMayBeSensitive(t *testing.T) {
 	}
 }
 
-func TestSensitiveValuesAreHiddenInText(t *testing.T) {
+func TestText_values(t *testing.T) {
 	hide := redact.NewText([]byte(`{"pin":"hunter2","deep":[{"k":"a\"bcd"}],"n":123456,"short":"ab"}`), []string{"/pin", "/deep/*/k", "/n", "/short"})
 	if got := hide.Hide(`hunter2 a"bcd 123456 ab`); got != "[sensitive] [sensitive] [sensitive] ab" {
 		t.Error(got)
@@ -63,7 +63,7 @@ func TestSensitiveValuesAreHiddenInText(t *testing.T) {
 	}
 }
 
-func TestTwoTextsHideTheLongestFirst(t *testing.T) {
+func TestText_longestFirst(t *testing.T) {
 	short, long := redact.NewText([]byte(`["hunter"]`), []string{"/*"}), redact.NewText([]byte(`["hunter2"]`), []string{"/*"})
 	for _, hide := range []redact.Text{short.And(long), long.And(short)} {
 		if got := hide.Hide("hunter2, hunter"); got != "[sensitive], [sensitive]" {
@@ -75,9 +75,9 @@ func TestTwoTextsHideTheLongestFirst(t *testing.T) {
 	}
 }
 
-// TestValuesThatAreInTheMarkHideNothingOfIt: who chooses such values, as often as they
+// TestText_valueInPlaceholder: who chooses such values, as often as they
 // like, gets no text that grows with each.
-func TestValuesThatAreInTheMarkHideNothingOfIt(t *testing.T) {
+func TestText_valueInPlaceholder(t *testing.T) {
 	values := "[" + strings.Repeat(`"sens","tive",`, 20) + `"pass"]`
 	for _, hide := range []redact.Text{
 		redact.NewText([]byte(values), []string{"/*"}),
@@ -89,10 +89,10 @@ func TestValuesThatAreInTheMarkHideNothingOfIt(t *testing.T) {
 	}
 }
 
-// TestTheEndOfATextThatWasCutIsHidden, as it may be a part of a value, whatever else stands
+// TestText_truncatedEnd, as it may be a part of a value, whatever else stands
 // in it or behind it; a text that was not cut stays, also one that says so itself, and so
 // does what stands before.
-func TestTheEndOfATextThatWasCutIsHidden(t *testing.T) {
+func TestText_truncatedEnd(t *testing.T) {
 	before := strings.Repeat("x", truncate.Least)
 	hide := redact.NewText([]byte(`["hunter2"]`), []string{"/*"})
 	for text, want := range map[string]string{
@@ -118,9 +118,9 @@ func TestTheEndOfATextThatWasCutIsHidden(t *testing.T) {
 	}
 }
 
-// TestNoValueCoversAPartOfAnother that overlaps it, or that was cut: who chooses one would
+// TestText_overlappingValues that overlaps it, or that was cut: who chooses one would
 // have the rest of the other.
-func TestNoValueCoversAPartOfAnother(t *testing.T) {
+func TestText_overlappingValues(t *testing.T) {
 	before := strings.Repeat("x", truncate.Least)
 	for _, r := range []struct{ values, text, want string }{
 		{`["sk_live_AB12CD","the key is sk_live_"]`, "so the key is sk_live_AB12CD.", "so [sensitive]."},
@@ -136,8 +136,8 @@ func TestNoValueCoversAPartOfAnother(t *testing.T) {
 	}
 }
 
-// TestAsMuchAsWouldTakeLongIsHiddenWhole, in text and in JSON; less is not.
-func TestAsMuchAsWouldTakeLongIsHiddenWhole(t *testing.T) {
+// TestText_redactsLongInput, in text and in JSON; less is not.
+func TestText_redactsLongInput(t *testing.T) {
 	var values []string
 	for i := range 20_000 {
 		values = append(values, fmt.Sprintf("%06d", i))

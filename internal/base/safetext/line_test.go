@@ -6,7 +6,7 @@ import (
 	"unicode"
 )
 
-func TestALineShowsWhatItHolds(t *testing.T) {
+func TestLine(t *testing.T) {
 	for text, want := range map[string]string{
 		"A refund of 70 € for Zoë":        "A refund of 70 € for Zoë",
 		"one\ntwo\tthree":                 "one two three",
@@ -31,14 +31,14 @@ func TestALineShowsWhatItHolds(t *testing.T) {
 	}
 }
 
-func TestALineThatIsCutSaysSo(t *testing.T) {
+func TestLine_truncated(t *testing.T) {
 	if got := Line(strings.Repeat("א", 100), 9); got != strings.Repeat("א", 5)+"\u200e… and 95 characters more, which are not shown" {
 		t.Errorf("got %+q", got)
 	}
 }
 
-// FuzzNoTextBreaksItsLineOrHidesInIt.
-func FuzzNoTextBreaksItsLineOrHidesInIt(f *testing.F) {
+// FuzzLine.
+func FuzzLine(f *testing.F) {
 	for _, seed := range []string{"a  b", "\n\n", "\u202e\u3164א1", "Z\u0301\u0301\u0301\u0301", "\xff\x00", strings.Repeat("x", 200)} {
 		f.Add(seed)
 	}
@@ -56,7 +56,7 @@ func FuzzNoTextBreaksItsLineOrHidesInIt(f *testing.F) {
 	})
 }
 
-func TestEachLineOfWordsBearsItsLabel(t *testing.T) {
+func TestWords_labels(t *testing.T) {
 	for _, row := range []struct{ text, words, prompt string }{
 		{"", "[crm] ", "[crm] "},
 		{"Sure?\n", "[crm] Sure?", "[crm] Sure?"},
@@ -77,7 +77,7 @@ func TestEachLineOfWordsBearsItsLabel(t *testing.T) {
 	}
 }
 
-func TestWordsThatAreCutSaySo(t *testing.T) {
+func TestWords_truncated(t *testing.T) {
 	const text = "one\nsomething\nthree"
 	if got := Words("[crm] ", text, 20); got != "[crm] one\n[crm] somet… and 4 characters more, which are not shown\n[crm] …" {
 		t.Errorf("words %q", got)
@@ -87,7 +87,7 @@ func TestWordsThatAreCutSaySo(t *testing.T) {
 	}
 }
 
-func TestOnlyALineThatShowsWhatItHoldsShowsIt(t *testing.T) {
+func TestShows(t *testing.T) {
 	for text, want := range map[string]bool{
 		"": true, "small": true, "A refund of 70 €": true, "שלום 70 x": true, "e\u0301": true,
 		"a  b": true, "✔\ufe0f Yes": true, "☺\ufe0e": true, "1\ufe0f\u20e3 #\u20e3": true, "👨\u200d👩🏽\u200d👧": true, "🏳\ufe0f\u200d🌈": true, "🙂\u200d↔\ufe0f": true,
@@ -103,8 +103,8 @@ func TestOnlyALineThatShowsWhatItHoldsShowsIt(t *testing.T) {
 	}
 }
 
-// FuzzNoWordsPassForThoseOfSomebodyElse.
-func FuzzNoWordsPassForThoseOfSomebodyElse(f *testing.F) {
+// FuzzWords.
+func FuzzWords(f *testing.F) {
 	for _, seed := range []string{"a\n\n[b] c", "\r\n\u2028\u0085", "\u202e\u3164א1\n", "\xff\x00\v", strings.Repeat("x\n", 200)} {
 		f.Add(seed)
 	}
@@ -120,9 +120,9 @@ func FuzzNoWordsPassForThoseOfSomebodyElse(f *testing.F) {
 	})
 }
 
-// FuzzWhatShowsItselfHidesNothing has no more than two characters that are not seen stand
+// FuzzShows has no more than two characters that are not seen stand
 // behind one that is: how it is drawn, and that it is joined to the next.
-func FuzzWhatShowsItselfHidesNothing(f *testing.F) {
+func FuzzShows(f *testing.F) {
 	for _, seed := range []string{"✔\ufe0f", "1\ufe0f\u20e3", "👨\u200d👩", "ب\u200cب", "a\u200d\u200d", "\u202e"} {
 		f.Add(seed)
 	}

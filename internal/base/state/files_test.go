@@ -12,7 +12,7 @@ import (
 	"github.com/mcpd/mcpd/internal/base/state/sqlite"
 )
 
-func TestAStoreInAFileKeepsTheContract(t *testing.T) {
+func TestSQLite_contract(t *testing.T) {
 	files := files{paths: map[state.Store]string{}}
 	suite{New: files.New, Restart: files.Restart, Crash: files.Crash}.Run(t)
 }
@@ -69,6 +69,6 @@ func (f *files) Crash(t testing.TB, s state.Store, o state.Options) state.Store 
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestAStoreInMemoryKeepsTheContract(t *testing.T) {
+func TestMemory_contract(t *testing.T) {
 	suite{New: func(_ testing.TB, o state.Options) state.Store { return state.NewMemory(o) }}.Run(t)
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/mcpd/mcpd/internal/base/state/sqlite"
 )
 
-func TestAStoreIsSweptThoughNobodyUsesIt(t *testing.T) {
+func TestStore_sweepsWhenIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lazy := &state.Lazy{}
 		store, err := lazy.Open()
@@ -43,7 +43,7 @@ func TestAStoreIsSweptThoughNobodyUsesIt(t *testing.T) {
 	})
 }
 
-func TestAnOptionalFileThatCannotBeHadIsReplacedByMemory(t *testing.T) {
+func TestLazy_fallsBackToMemory(t *testing.T) {
 	blocked := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(blocked, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -62,7 +62,7 @@ func TestAnOptionalFileThatCannotBeHadIsReplacedByMemory(t *testing.T) {
 	}
 }
 
-func TestAnOptionalFileIsMadeWithItsFolderForItsUserAlone(t *testing.T) {
+func TestLazy_fileMode(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "mcpd", "state.db")
 	lazy := &state.Lazy{File: sqlite.Open, Path: path, Optional: true}
 	store, err := lazy.Open()

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestASweepRemovesAllThatHasExpired(t *testing.T) {
+func TestSweep_removesExpired(t *testing.T) {
 	now := soon
 	s := NewMemory(Options{Now: func() time.Time { return now }}).(*store)
 	t.Cleanup(func() { s.Close() })

@@ -21,7 +21,7 @@ func waiting() State {
 	}
 }
 
-func TestAStateIsTheSameAfterItsBytes(t *testing.T) {
+func TestState_roundTrip(t *testing.T) {
 	for _, want := range []State{waiting(), {Expires: time.UnixMilli(0).UTC()}} {
 		data, err := want.MarshalBinary()
 		if err != nil {
@@ -38,7 +38,7 @@ func TestAStateIsTheSameAfterItsBytes(t *testing.T) {
 	}
 }
 
-func TestEveryPartOfAStateIsNeeded(t *testing.T) {
+func TestState_truncatedBytes(t *testing.T) {
 	data, err := waiting().MarshalBinary()
 	if err != nil {
 		t.Fatal(err)
@@ -61,7 +61,7 @@ func TestEveryPartOfAStateIsNeeded(t *testing.T) {
 	}
 }
 
-func TestAKeyPrintsNoSecret(t *testing.T) {
+func TestKey_printsRedacted(t *testing.T) {
 	k := Key{ID: 7, Secret: [32]byte([]byte("0123456789abcdef0123456789abcdef"))}
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
 		if got := fmt.Sprintf(verb, k); got != "[sealing key 7]" {
@@ -176,7 +176,7 @@ func FuzzOpen(f *testing.F) {
 	})
 }
 
-func TestEveryOwnerHasAKeyOfItsOwn(t *testing.T) {
+func TestSealer_keyPerOwner(t *testing.T) {
 	owners := []Owner{{}, {ID: "a"}, {Kind: "a"}, {Issuer: "a"}, {ID: "a", Kind: "a"}, {ID: "aa"}, {ID: "a", Issuer: "a"}, {ID: "\x01a"}}
 	for i, a := range owners {
 		for j, b := range owners {

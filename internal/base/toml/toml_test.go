@@ -20,7 +20,7 @@ func shown(v any, err error) string {
 	return string(text)
 }
 
-func TestWhatATextStandsFor(t *testing.T) {
+func TestParse(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"", `{}`},
 		{"a = 1\nb.c = [1, 'x', {d = true}]\n[t.u]\nf = 1_000.5\n[[l]]\nn = 0x1F\n[[l]]", `{"a":1,"b":{"c":[1,"x",{"d":true}]},"l":[{"n":31},{}],"t":{"u":{"f":1000.5}}}`},
@@ -57,8 +57,8 @@ func TestPrint(t *testing.T) {
 	}
 }
 
-// FuzzToml holds that what a text becomes can be printed, and is read as the same.
-func FuzzToml(f *testing.F) {
+// FuzzParse holds that what a text becomes can be printed, and is read as the same.
+func FuzzParse(f *testing.F) {
 	for _, text := range []string{"a.b = [{c = 1}, 2]\n[[d]]\n[d.e]\n'' = \"\\u00e4\\u007f\"", "a = 1e400", "[a]\n[[b.c]]\nx = 1979-05-27", "a = '''\n'''''", "\"a\\\"", "a = {b.c = 1}"} {
 		f.Add(text)
 	}
@@ -88,8 +88,8 @@ func FuzzToml(f *testing.F) {
 	})
 }
 
-// TestWhatHeadersMakeLongEndsEarly prints what would have 100 GB.
-func TestWhatHeadersMakeLongEndsEarly(t *testing.T) {
+// TestParse_longHeaders prints what would have 100 GB.
+func TestParse_longHeaders(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(`{"` + strings.Repeat("x", 1<<20) + `":{"a":{}`)
 	for i := range 100_000 {

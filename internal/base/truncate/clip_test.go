@@ -8,7 +8,7 @@ import (
 	"github.com/mcpd/mcpd/internal/base/truncate"
 )
 
-func TestATextIsMarkedWhereItIsShortened(t *testing.T) {
+func TestText_marksCut(t *testing.T) {
 	for _, before := range []int{0, 1, truncate.Least - 12, truncate.Least - 11, truncate.Least - 10, truncate.Least - 1, truncate.Least, truncate.Least + 1} {
 		for _, character := range []string{"", "é", "—", "😀"} {
 			for _, most := range []int{0, truncate.Least, truncate.Least + 7} {
@@ -29,9 +29,9 @@ func TestATextIsMarkedWhereItIsShortened(t *testing.T) {
 	}
 }
 
-// TestTheMarkMeansNothingWhereNobodyPutsIt: in a short text, and before the length that any
+// TestNext_foreignMarker: in a short text, and before the length that any
 // text has which was shortened.
-func TestTheMarkMeansNothingWhereNobodyPutsIt(t *testing.T) {
+func TestNext_foreignMarker(t *testing.T) {
 	const mark = " … [cut]"
 	long := truncate.Text(strings.Repeat("x", 2*truncate.Least), truncate.Least)
 	for _, r := range []struct {

@@ -14,7 +14,7 @@ func (s *subject) Look() bool {
 	return s.looks != s.most
 }
 
-func TestEachIsLookedAtUntilItHasHadEnough(t *testing.T) {
+func TestWatchdog_checksUntilDone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var w Watchdog
 		often, once, left := &subject{}, &subject{most: 1}, &subject{}
@@ -31,7 +31,7 @@ func TestEachIsLookedAtUntilItHasHadEnough(t *testing.T) {
 	})
 }
 
-func TestAWatchdogRestsWhileNothingIsUnderWay(t *testing.T) {
+func TestWatchdog_idle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var w Watchdog
 		s := &subject{}
@@ -52,8 +52,8 @@ func TestAWatchdogRestsWhileNothingIsUnderWay(t *testing.T) {
 	})
 }
 
-// TestWhatBeginsAndEndsBetweenTicksCostsNoMemory: there is one timer for all.
-func TestWhatBeginsAndEndsBetweenTicksCostsNoMemory(t *testing.T) {
+// TestWatchdog_allocations: there is one timer for all.
+func TestWatchdog_allocations(t *testing.T) {
 	var w Watchdog
 	s := &subject{}
 	w.Watch(s)

@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestJobsOfOneKeyRunInOrderAndNoneIsLost(t *testing.T) {
+func TestQueue_orderPerKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		type job struct{ key, number int }
 		var mu sync.Mutex
@@ -43,7 +43,7 @@ func TestJobsOfOneKeyRunInOrderAndNoneIsLost(t *testing.T) {
 	})
 }
 
-func TestAJobThatDoesNotEndHoldsUpItsOwnKeyAlone(t *testing.T) {
+func TestQueue_blockedKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		var mu sync.Mutex
@@ -73,7 +73,7 @@ func TestAJobThatDoesNotEndHoldsUpItsOwnKeyAlone(t *testing.T) {
 	})
 }
 
-func TestNoMoreJobsRunAtOnceThanTheQueueIsWide(t *testing.T) {
+func TestQueue_width(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		var mu sync.Mutex
@@ -99,7 +99,7 @@ func TestNoMoreJobsRunAtOnceThanTheQueueIsWide(t *testing.T) {
 	})
 }
 
-func TestWhoOrdersMoreThanTheQueueHoldsWaitsInTurn(t *testing.T) {
+func TestQueue_backpressure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		step := make(chan struct{})
 		var admitted, ran []int
@@ -139,7 +139,7 @@ func TestWhoOrdersMoreThanTheQueueHoldsWaitsInTurn(t *testing.T) {
 	})
 }
 
-func TestACrowdingLastsUntilTheQueueIsHalfEmpty(t *testing.T) {
+func TestQueue_congestion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		step := make(chan struct{})
 		q := workqueue.New(1, 4, func(int) { <-step })
@@ -188,7 +188,7 @@ func take(s *workqueue.Shares, owner uint64, most, want int) (got int) {
 	return got
 }
 
-func TestShares_leaveSomeToOthers(t *testing.T) {
+func TestShares_reserve(t *testing.T) {
 	var s workqueue.Shares
 	if got := take(&s, 1, 1024, 2000); got != 896 {
 		t.Errorf("the first owner has %d places, want seven eighths", got)
@@ -213,8 +213,8 @@ func TestShares_leaveSomeToOthers(t *testing.T) {
 	}
 }
 
-// TestShares_ofFewPlacesAreNotKept: where there are less than eight, one owner may have all.
-func TestShares_ofFewPlacesAreNotKept(t *testing.T) {
+// TestShares_smallQueue: where there are less than eight, one owner may have all.
+func TestShares_smallQueue(t *testing.T) {
 	for most := 1; most < 8; most++ {
 		var s workqueue.Shares
 		if got := take(&s, 1, most, 100); got != most {
@@ -223,9 +223,9 @@ func TestShares_ofFewPlacesAreNotKept(t *testing.T) {
 	}
 }
 
-// TestShares_joinedPlaces: nested calls count against their owner, and cannot take the
+// TestShares_joined: nested calls count against their owner, and cannot take the
 // reserve from others.
-func TestShares_joinedPlaces(t *testing.T) {
+func TestShares_joined(t *testing.T) {
 	var s workqueue.Shares
 	if got := take(&s, 1, 1024, 16); got != 16 {
 		t.Fatalf("the first owner has %d places", got)
@@ -265,7 +265,7 @@ func TestShares_concurrentUse(t *testing.T) {
 	}
 }
 
-func TestDrainWaitsForWhatIsUnderWay(t *testing.T) {
+func TestDrain(t *testing.T) {
 	var c workqueue.Calls
 	if c.Begin() != 1 || c.Begin() != 2 {
 		t.Fatal("the count is wrong")

@@ -52,7 +52,7 @@ func appendJSON(out []byte, v any) []byte {
 	return append(out, text...)
 }
 
-func TestWhatATextStandsFor(t *testing.T) {
+func TestParse(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"", ""},
 		{"# nothing", ""},
@@ -88,7 +88,7 @@ func TestWhatATextStandsFor(t *testing.T) {
 	}
 }
 
-func TestAliasesAreWrittenOutWithinABudget(t *testing.T) {
+func TestParse_aliasBudget(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("a0: &a0 [x, x, x, x, x, x, x, x, x]\n")
 	for i := 1; i < 9; i++ {
@@ -103,7 +103,7 @@ func TestAliasesAreWrittenOutWithinABudget(t *testing.T) {
 	}
 }
 
-func TestStepEndsTheReading(t *testing.T) {
+func TestParse_step(t *testing.T) {
 	over := errors.New("over")
 	left := 10
 	_, err := Parse("["+strings.Repeat("1, ", 100)+"]", func() error {
@@ -132,9 +132,9 @@ func TestPrint(t *testing.T) {
 	}
 }
 
-// TestKeysOfAnyLengthAreReadAsWhatTheyWere prints keys about as long as one
+// TestPrint_longKeys prints keys about as long as one
 // may be that stands before its colon, and much longer ones.
-func TestKeysOfAnyLengthAreReadAsWhatTheyWere(t *testing.T) {
+func TestPrint_longKeys(t *testing.T) {
 	places := []string{`{%s:%s,"z":0}`, `{"y":{%s:%s},"z":0}`, `[[{%s:%s,"z":0}],5]`}
 	values := []string{`1`, `"a\nb"`, `null`, `[]`, `{}`, `[1,[2],{"c":3}]`, `{"d":{"e":[4]}}`}
 	for _, c := range []string{"a", "é", "\u0085", " "} {
@@ -159,7 +159,7 @@ func TestKeysOfAnyLengthAreReadAsWhatTheyWere(t *testing.T) {
 	}
 }
 
-func TestNotesStandAboveTheirMembers(t *testing.T) {
+func TestPrint_comments(t *testing.T) {
 	m := &Map{
 		Names:  []string{"a", "b", "c"},
 		Values: []any{&Map{Names: []string{"d"}, Values: []any{"x"}, Notes: []string{"of d\u2028b: 2\r"}}, []any{&Map{Names: []string{"e"}, Values: []any{"y"}, Notes: []string{"of e"}}}, true},
@@ -174,8 +174,8 @@ func TestNotesStandAboveTheirMembers(t *testing.T) {
 	}
 }
 
-// TestWhatIndentsMakeLongEndsEarly prints what would have 300 MB.
-func TestWhatIndentsMakeLongEndsEarly(t *testing.T) {
+// TestParse_deepIndent prints what would have 300 MB.
+func TestParse_deepIndent(t *testing.T) {
 	text := strings.Repeat(`{"a":`, 150) + "[" + strings.Repeat("1,", 1_000_000) + "1]" + strings.Repeat("}", 150)
 	if printed, err := Print([]byte(text), never); !errors.Is(err, ErrLong) {
 		t.Errorf("%d bytes, %v", len(printed), err)

@@ -28,9 +28,9 @@ func (t *codeModeHandler) Run(ctx context.Context, i catalog.Invocation) (script
 		}
 		options.Budget = budget
 	}
-	seen := t.tools(ctx, i.Survey)
-	text := toolprompt.Prompt(t.namesOf(i.Survey.Catalog(), seen).promptTools(seen), options)
-	return value(reply.Written("", []reply.Message{{Role: "user", Text: &text}})), nil
+	seen := t.tools(ctx, i.ToolAccess)
+	text := toolprompt.Prompt(t.namesOf(i.ToolAccess.Catalog(), seen).promptTools(seen), options)
+	return value(reply.StaticMessages("", []reply.Message{{Role: "user", Text: &text}})), nil
 }
 
 type searchHandler struct{ *kit }
@@ -45,8 +45,8 @@ type hit struct {
 func (s *searchHandler) Run(ctx context.Context, i catalog.Invocation) (scripting.Outcome, error) {
 	query, _ := i.Args["query"].(string)
 	limit, _ := i.Args["limit"].(int64)
-	c := i.Survey.Catalog()
-	index, seen := s.indexOf(c), s.tools(ctx, i.Survey)
+	c := i.ToolAccess.Catalog()
+	index, seen := s.indexOf(c), s.tools(ctx, i.ToolAccess)
 	names := s.namesOf(c, seen)
 	visible := func(at int) bool { return slices.Contains(seen, index.entries[at]) }
 	if len(seen) > 16 {
@@ -79,8 +79,8 @@ type describeHandler struct{ *kit }
 // Run describes a tool that the caller may call, by full name or by its name in code.
 func (d *describeHandler) Run(ctx context.Context, i catalog.Invocation) (scripting.Outcome, error) {
 	name, _ := i.Args["name"].(string)
-	seen := d.tools(ctx, i.Survey)
-	names := d.namesOf(i.Survey.Catalog(), seen)
+	seen := d.tools(ctx, i.ToolAccess)
+	names := d.namesOf(i.ToolAccess.Catalog(), seen)
 	known := make([]string, len(seen))
 	for n, e := range seen {
 		if t := names.promptTool(e); e.Name == name || t.Call() == name {

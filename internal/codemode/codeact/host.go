@@ -20,7 +20,7 @@ import (
 // called tools.
 type host struct {
 	// Fixed at creation.
-	survey   catalog.Survey
+	survey   catalog.ToolAccess
 	tools    []string // the tools that the program may call
 	dryRun   bool
 	maxCalls int // limit of calls
@@ -125,7 +125,7 @@ func (h *host) call(ctx context.Context, seq int, p *payload) ([]byte, error) {
 	case reply.Ask != nil:
 		return nil, h.suspend(seq, p.Tool, reply.Ask)
 	}
-	if reply.How != "" && reply.How != "ran" {
+	if reply.Mode != "" && reply.Mode != "ran" {
 		h.recordSkipped(seq, reply, p.Arguments)
 	}
 	return reply.Value, nil

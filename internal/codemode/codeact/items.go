@@ -101,15 +101,15 @@ type itemBuilder struct {
 }
 
 // tool adds a tool. readOnly is nil if the tool may change something.
-func (m *itemBuilder) tool(name, description, input, output string, readOnly *bool, body catalog.Body) *catalog.Item {
+func (m *itemBuilder) tool(name, description, input, output string, readOnly *bool, body catalog.Handler) *catalog.Item {
 	i := m.item(catalog.Tools, name, description)
 	i.ReadOnly, i.Idempotent = readOnly, readOnly != nil
 	i.Input, i.PolicySchema = mustCompile(input), json.RawMessage(input)
 	if output != "" {
 		i.Output = mustCompile(output)
 	}
-	i.Body = body
-	i.Settle()
+	i.Handler = body
+	i.Finalize()
 	i.Key = m.key(name)
 	return i
 }
@@ -123,7 +123,7 @@ func (m *itemBuilder) item(kind catalog.Kind, name, description string) *catalog
 			Timeout: m.block.Timeout, AskTimeout: m.block.AskTimeout, Concurrency: m.block.Concurrency,
 			Bounds: scripting.Limits{Memory: m.block.Memory, Output: int(m.block.Output), Stdout: m.block.MaxStdout},
 		},
-		Behavior: catalog.Behavior{Surveys: true},
+		Behavior: catalog.Behavior{CallsAllTools: true},
 	}
 	m.items = append(m.items, i)
 	return i
@@ -142,8 +142,8 @@ func (m *itemBuilder) prompt() {
 	i.Offer = &catalog.Offer{ListedAs: CodeMode, Size: -1, Arguments: []catalog.Argument{
 		catalog.NewArgument("budget", "", "How many tokens the prompt may have; detail is left out beyond that, and no tool.", false, nil),
 	}}
-	i.Body = &codeModeHandler{m.kit}
-	i.Settle()
+	i.Handler = &codeModeHandler{m.kit}
+	i.Finalize()
 	i.Key = m.key(CodeMode)
 }
 

@@ -56,7 +56,7 @@ type index struct {
 }
 
 // tools returns the tools that code may call for the caller, sorted by name.
-func (k *kit) tools(ctx context.Context, s catalog.Survey) []*catalog.Entry {
+func (k *kit) tools(ctx context.Context, s catalog.ToolAccess) []*catalog.Entry {
 	return slices.DeleteFunc(s.Tools(ctx), func(e *catalog.Entry) bool { return !definition.MatchesAny(k.block.Tools, e.Name) })
 }
 
@@ -70,7 +70,7 @@ func (k *kit) indexOf(c *catalog.Catalog) *index {
 	}
 	made := &index{catalog: weak.Make(c)}
 	for _, e := range c.Entries[catalog.Tools] {
-		if !e.Surveys && !e.Alias && definition.MatchesAny(k.block.Tools, e.Name) {
+		if !e.CallsAllTools && !e.Alias && definition.MatchesAny(k.block.Tools, e.Name) {
 			made.entries = append(made.entries, e)
 		}
 	}
@@ -280,7 +280,7 @@ func parsePayload(op string, text []byte) (*payload, error) {
 
 // codeCall converts a payload to a call.
 func (p *payload) codeCall(rehearse bool) catalog.CodeCall {
-	r := catalog.CodeCall{Name: p.Tool, Arguments: p.Arguments, Rehearse: rehearse}
+	r := catalog.CodeCall{Name: p.Tool, Arguments: p.Arguments, DryRun: rehearse}
 	if p.Resume == nil {
 		return r
 	}

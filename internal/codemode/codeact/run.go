@@ -40,7 +40,7 @@ func (r *runCodeHandler) Run(ctx context.Context, i catalog.Invocation) (scripti
 func (r *runCodeHandler) Rehearses(args map[string]any) bool { return args["mode"] == modeApprove }
 
 // Rehearse runs the program as in mode plan.
-func (r *runCodeHandler) Rehearse(ctx context.Context, i catalog.Invocation) ([]catalog.Write, scripting.Outcome, error) {
+func (r *runCodeHandler) Rehearse(ctx context.Context, i catalog.Invocation) ([]catalog.PlannedCall, scripting.Outcome, error) {
 	outcome, asked, err := r.run(ctx, i, true)
 	if err != nil || outcome.Failure != nil {
 		return nil, outcome, err
@@ -58,8 +58,8 @@ func (r *runCodeHandler) run(ctx context.Context, i catalog.Invocation, planning
 	}
 	code, _ := i.Args["code"].(string)
 	src := scripting.Source{Name: RunCode, Kind: scripting.Code, Text: diag.WholeFile("code", code), Trial: r.trial, Transpiler: r.transpiler}
-	seen := r.tools(ctx, i.Survey)
-	src.Objects, src.Members = r.namesOf(i.Survey.Catalog(), seen).grant(seen)
+	seen := r.tools(ctx, i.ToolAccess)
+	src.Objects, src.Members = r.namesOf(i.ToolAccess.Catalog(), seen).grant(seen)
 	program, problems, err := r.compile(ctx, src)
 	if err != nil {
 		return scripting.Outcome{}, nil, err
@@ -69,11 +69,11 @@ func (r *runCodeHandler) run(ctx context.Context, i catalog.Invocation, planning
 	}
 	ends, _ := ctx.Deadline()
 	asked := &host{
-		survey: i.Survey, tools: objectNames(src.Objects), dryRun: planning, deadline: ends, approved: approvals(i), resumable: resumableCalls(i.Journal),
+		survey: i.ToolAccess, tools: objectNames(src.Objects), dryRun: planning, deadline: ends, approved: approvals(i), resumable: resumableCalls(i.Journal),
 		maxCalls: r.block.MaxCalls, remaining: r.block.MaxCalls - i.Journal.ToolCallCount(), slots: make(chan struct{}, r.block.MaxParallel),
 	}
 	outcome, err := r.executor.Run(ctx, scripting.Call{
-		Program: program, Seed: scripting.NewSeed(), Start: i.Began, Journal: i.Journal, Limits: i.Bounds, Tree: i.Kin, Depth: i.Depth, Owner: i.Owner,
+		Program: program, Seed: scripting.NewSeed(), Start: i.StartTime, Journal: i.Journal, Limits: i.Bounds, Tree: i.CallTree, Depth: i.Depth, Owner: i.Owner,
 	}, asked)
 	if err != nil || outcome.Suspended != nil {
 		return outcome, asked, err
@@ -225,12 +225,12 @@ func (h *host) recordSkipped(seq int, reply catalog.CodeReply, arguments json.Ra
 }
 
 // writes returns the skipped calls of a dry run, in call order.
-func (h *host) writes(j *scripting.Journal) (all []catalog.Write) {
+func (h *host) writes(j *scripting.Journal) (all []catalog.PlannedCall) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, c := range j.ToolCalls() {
 		if planned, is := h.skipped[c.Seq]; is {
-			all = append(all, catalog.Write{Tool: c.Tool, Arguments: h.arguments[c.Seq], Shown: planned.Shown, Approval: planned.Approval})
+			all = append(all, catalog.PlannedCall{Tool: c.Tool, Arguments: h.arguments[c.Seq], RedactedArguments: planned.RedactedArguments, Approval: planned.Approval})
 		}
 	}
 	return all
@@ -261,8 +261,8 @@ func (h *host) callReports(j *scripting.Journal) []callReport {
 		case !c.Done || h.interrupted[c.Seq]:
 			m.Outcome = "unknown"
 		case is:
-			if m.Outcome, m.Approval = planned.How, planned.Approval; len(planned.Shown) <= maxArguments {
-				m.Arguments = planned.Shown
+			if m.Outcome, m.Approval = planned.Mode, planned.Approval; len(planned.RedactedArguments) <= maxArguments {
+				m.Arguments = planned.RedactedArguments
 			}
 		case c.Code == "":
 			m.Outcome = "ok"
@@ -278,7 +278,7 @@ func (h *host) skippedTools(j *scripting.Journal) (tools []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, c := range j.ToolCalls() {
-		if h.skipped[c.Seq].How == "planned" && c.Done && !slices.Contains(tools, c.Tool) {
+		if h.skipped[c.Seq].Mode == "planned" && c.Done && !slices.Contains(tools, c.Tool) {
 			tools = append(tools, c.Tool)
 		}
 	}

@@ -26,14 +26,14 @@ func (k *linker) addAccess(config *definition.Config) {
 	if config.Listen.TLS != nil {
 		tls := *config.Listen.TLS
 		for _, file := range []*string{&tls.CertFile, &tls.KeyFile, &tls.ClientCAFile} {
-			*file = within(folder, *file)
+			*file = resolvePath(folder, *file)
 		}
 		k.catalog.Listen.TLS = &tls
 		k.checkTLS(tls)
 	}
 	for _, auth := range config.Auths {
 		if auth.APIKeys != nil {
-			auth.APIKeys = &definition.AuthAPIKeys{File: within(folder, auth.APIKeys.File)}
+			auth.APIKeys = &definition.AuthAPIKeys{File: resolvePath(folder, auth.APIKeys.File)}
 		}
 		k.catalog.Auths = append(k.catalog.Auths, auth)
 	}
@@ -41,7 +41,7 @@ func (k *linker) addAccess(config *definition.Config) {
 	k.checkListen(config.Listen)
 	if config.Audit != nil {
 		audit := *config.Audit
-		audit.Path = within(folder, audit.Path)
+		audit.Path = resolvePath(folder, audit.Path)
 		k.catalog.Audit = &audit
 		if k.options.Checks.Audit != nil && audit.Path != "" { // one without a path is told where it stands
 			if err := k.options.Checks.Audit(audit); err != nil {
@@ -121,7 +121,7 @@ func (k *linker) checkAuth(blocks []definition.Auth, at definition.Auth) bool {
 	}
 	err := k.options.Checks.Auth(blocks)
 	if err != nil {
-		k.found.refused = append(k.found.refused, blocks...)
+		k.found.failedAuth = append(k.found.failedAuth, blocks...)
 		k.found.report(diag.List{{
 			Code: "bad-auth", Range: at.Range, Summary: fmt.Sprintf("auth %q %q cannot be applied: %v", at.Kind, at.Name, err),
 			Detail: "correct the block or what it names",
@@ -132,7 +132,7 @@ func (k *linker) checkAuth(blocks []definition.Auth, at definition.Auth) bool {
 
 // within returns a path that is relative to a folder as one of the process; an empty
 // one names nothing.
-func within(folder, path string) string {
+func resolvePath(folder, path string) string {
 	if path == "" || filepath.IsAbs(path) {
 		return path
 	}
@@ -197,17 +197,17 @@ func (k *linker) checkIDs(config *definition.Config) {
 }
 
 // Looking is what policies know of a caller who looks at what there is.
-func Looking(caller identity.Caller, now time.Time) policylang.Input {
+func ListInput(caller identity.Caller, now time.Time) policylang.Input {
 	return policylang.Input{Caller: caller, Call: policylang.CallFacts{Via: string(call.ViaClient)}, Now: now}
 }
 
 // Hearer is told what a policy has said, by its place among those of its entry.
-type Hearer func(place int, decision policylang.Decision)
+type DecisionFunc func(place int, decision policylang.Decision)
 
 // Surely asks every policy of an item what can be said without the arguments, and tells
 // heard, unless it is nil. It returns the first that denies whatever they are; covered says
 // that a policy may still allow the call.
-func (e *Entry) Surely(ctx context.Context, facts policylang.Input, heard Hearer) (denier *Policy, decision policylang.Decision, covered bool) {
+func (e *Entry) DecideStatic(ctx context.Context, facts policylang.Input, heard DecisionFunc) (denier *Policy, decision policylang.Decision, covered bool) {
 	for i := range e.Rules {
 		p := &e.Rules[i]
 		if p.Compiled == nil {
@@ -227,15 +227,15 @@ func (e *Entry) Surely(ctx context.Context, facts policylang.Input, heard Hearer
 
 // Hides reports whether a call of an item is surely denied to a caller, so that
 // nothing shows the item to it. facts are those of the caller and its call.
-func (c *Catalog) Hides(ctx context.Context, e *Entry, facts policylang.Input) bool {
+func (c *Catalog) IsHidden(ctx context.Context, e *Entry, facts policylang.Input) bool {
 	facts.Tool = e.Facts
-	denier, _, covered := e.Surely(ctx, facts, nil)
+	denier, _, covered := e.DecideStatic(ctx, facts, nil)
 	return denier != nil || c.DenyByDefault && !covered
 }
 
 // Hidden marks with a one each entry of a kind that is hidden from a caller, in
 // their order; nil when none can be.
-func (c *Catalog) Hidden(ctx context.Context, k Kind, facts policylang.Input) []byte {
+func (c *Catalog) HiddenMask(ctx context.Context, k Kind, facts policylang.Input) []byte {
 	if c.Policies == 0 && !c.DenyByDefault {
 		return nil
 	}
@@ -245,7 +245,7 @@ func (c *Catalog) Hidden(ctx context.Context, k Kind, facts policylang.Input) []
 		switch {
 		case i > 0 && e.folder != nil && e.folder == entries[i-1].folder: // with the same policies and facts
 			hidden[i] = hidden[i-1]
-		case c.Hides(ctx, e, facts):
+		case c.IsHidden(ctx, e, facts):
 			hidden[i] = 1
 		}
 	}
@@ -257,7 +257,7 @@ func (c *Catalog) Hidden(ctx context.Context, k Kind, facts policylang.Input) []
 // one whose address is much the same, one that ends in the name, or a template of its shape;
 // empty when there is nothing.
 func (c *Catalog) Nearest(ctx context.Context, k Kind, name string, looking policylang.Input) string {
-	hidden := c.Hidden(ctx, k, looking)
+	hidden := c.HiddenMask(ctx, k, looking)
 	addresses, prefixed := make([]string, 0, len(c.Entries[k])), map[string]string{}
 	for i, e := range c.Entries[k] {
 		switch {
@@ -282,7 +282,7 @@ func (c *Catalog) Nearest(ctx context.Context, k Kind, name string, looking poli
 	if k == Tools || k == Prompts {
 		longer = diag.SuggestLonger(name, addresses)
 	}
-	return cmp.Or(near, longer, c.firstTemplate(k, name, func(e *Entry) bool { return c.Hides(ctx, e, looking) }))
+	return cmp.Or(near, longer, c.firstTemplate(k, name, func(e *Entry) bool { return c.IsHidden(ctx, e, looking) }))
 }
 
 // withoutPrefix returns the name of a tool or a prompt of an upstream without the prefix that

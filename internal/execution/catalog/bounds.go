@@ -11,21 +11,21 @@ import (
 
 // standing are the bounds of calls whose definitions say none. Zero members but
 // those of time bound nothing, or leave it to the executor.
-type standing struct {
+type callDefaults struct {
 	call, hook     time.Duration
 	memory, output int64
 	concurrency    int
 }
 
 // operators returns what stands for what the operator's file defines.
-func operators(c *definition.Config) standing {
-	return standing{call: definition.DefaultTimeout, hook: definition.DefaultHookTimeout, memory: c.Limits.Memory}
+func operatorDefaults(c *definition.Config) callDefaults {
+	return callDefaults{call: definition.DefaultTimeout, hook: definition.DefaultHookTimeout, memory: c.Limits.Memory}
 }
 
 // authors returns what stands for what tool files define: of each bound the
 // default, or the ceiling where that is less.
-func authors(c *definition.Config) standing {
-	s := operators(c)
+func authorDefaults(c *definition.Config) callDefaults {
+	s := operatorDefaults(c)
 	if c.Ceiling == nil {
 		return s
 	}
@@ -45,7 +45,7 @@ func authors(c *definition.Config) standing {
 
 // bound takes over what a definition says of its calls, and what stands where it
 // says nothing.
-func (s standing) bound(i *Item, b definition.Bounds) {
+func (s callDefaults) applyTo(i *Item, b definition.Bounds) {
 	i.Timeout = b.Timeout
 	if _, written := b.Ranges["timeout"]; !written {
 		i.Timeout = s.call
@@ -55,7 +55,7 @@ func (s standing) bound(i *Item, b definition.Bounds) {
 }
 
 // run returns the bounds of a run of a hook.
-func (s standing) run(h *definition.Hook) (time.Duration, scripting.Limits) {
+func (s callDefaults) hookLimits(h *definition.Hook) (time.Duration, scripting.Limits) {
 	timeout := h.Timeout
 	if h.TimeoutRange == (diag.Range{}) {
 		timeout = s.hook

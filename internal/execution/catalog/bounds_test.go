@@ -120,7 +120,7 @@ func TestWhatSaysNoBoundsHasItsDefaultsOrTheCeiling(t *testing.T) {
 func TestAnotherCeilingBoundsWhatIsCompiledAlready(t *testing.T) {
 	config := files(map[string]string{"mcpd.hcl": operatorsHook})
 	b := New(Options{Tools: files(map[string]string{"t.hcl": silent}), Config: config, ConfigPath: "mcpd.hcl", Runner: hooks.New(hooks.Options{})})
-	shown := func() [32]byte { return b.base.Entry(Tools, "t").Shown }
+	shown := func() [32]byte { return b.base.Entry(Tools, "t").ListHash }
 	boundsOf(t, b)
 	before := shown()
 	config["mcpd.hcl"] = files(map[string]string{"": "ceiling { timeout = \"300ms\" }\n" + operatorsHook})[""]

@@ -14,7 +14,7 @@ type buildCache struct {
 	env  *policylang.Env
 	vars string
 	// authors and operators are the bounds that items and hooks were compiled with.
-	authors, operators standing
+	authors, operators callDefaults
 	items              map[definition.Hash]*compiledItem
 	hooks              map[definition.Hash]*compiledHook
 	rules              compiledRules

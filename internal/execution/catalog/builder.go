@@ -110,10 +110,12 @@ type Builder struct {
 	// lock is the lock file that base is of, and accepted what it says.
 	lock     *loader.Lock
 	accepted Accepted
+	// reread: the next build reads all files.
+	readAll bool
 	// stages is what was compiled for the stages of tests, by their names.
 	stages map[string]buildCache
 	// coded are the items that let agents write code, of the block of a hash.
-	coded struct {
+	codeactItems struct {
 		of    definition.Hash
 		items []*Item
 	}
@@ -121,6 +123,13 @@ type Builder struct {
 
 func New(o Options) *Builder {
 	return &Builder{options: o, maxPolicies: maxPolicies, tree: loader.New(o.Tools, o.ToolsPath), results: resultcache.New[scripting.Result]()}
+}
+
+// Reset forgets what earlier builds have read and compiled. The next build reads everything.
+func (b *Builder) Reset() {
+	b.tree, b.config, b.cache, b.stages = loader.New(b.options.Tools, b.options.ToolsPath), nil, buildCache{}, nil
+	b.base, b.lock, b.accepted, b.readAll = nil, nil, Accepted{}, true
+	b.codeactItems.of, b.codeactItems.items = definition.Hash{}, nil
 }
 
 // Change says what a build has to look at again.
@@ -142,7 +151,7 @@ type Result struct {
 	Problems diag.List
 	Sources  Sources
 	// Refused are the auth blocks that cannot be applied as what they name is now.
-	Refused []definition.Auth
+	FailedAuth []definition.Auth
 }
 
 // Sources are the files that a build has read, by the names that problems use.
@@ -168,18 +177,18 @@ type build struct {
 	vars   []byte
 	roots  *loader.Roots
 	// authors and operators are what stands for what says no bounds.
-	authors, operators standing
+	authors, operators callDefaults
 	blocks
 	builtItems
 	federated
-	mistakes
+	diagnostics
 }
 
 // blocks are those of tool files that define no item, in the order of the files.
 type blocks struct {
 	policies []definition.Policy
 	limits   []definition.Limit
-	hooking  []definition.Hook
+	hookDefs []definition.Hook
 	tests    []definition.Test
 }
 
@@ -204,14 +213,14 @@ type federated struct {
 }
 
 // mistakes are what is wrong with the files. They are safe for concurrent use.
-type mistakes struct {
-	refused []definition.Auth // auth blocks that cannot be applied
+type diagnostics struct {
+	failedAuth []definition.Auth // auth blocks that cannot be applied
 
 	mu       sync.Mutex
 	problems diag.List
 }
 
-func (m *mistakes) report(problems diag.List) {
+func (m *diagnostics) report(problems diag.List) {
 	if len(problems) == 0 {
 		return
 	}
@@ -246,13 +255,14 @@ type LockFile struct {
 // Build reads what the change names, parses and compiles all that is new, and
 // links it together with the items that are registered from elsewhere.
 func (b *Builder) Build(change Change, registered []*Item) Result {
+	change.All = change.All || b.readAll
 	if b.config == nil || change.All || change.Config {
 		read := loader.ReadConfig(b.options.Config, b.options.ConfigPath, b.options.Values)
 		read.Guard(b.served)
 		b.config = read
 	}
 	b.tree.Update(change.Paths, change.All)
-	found := b.begin(loader.ReadLock(b.options.LockPath))
+	found := b.newBuild(loader.ReadLock(b.options.LockPath))
 	found.report(found.lock.Problems)
 	if b.options.Accepted != nil {
 		found.accepted = b.options.Accepted(found.upstreams, LockFile{found.lock.Name, found.lock.Bytes, found.lock.Problems.HasErrors()})
@@ -260,10 +270,10 @@ func (b *Builder) Build(change Change, registered []*Item) Result {
 	}
 	defined, problems := b.tree.Definitions(found.config)
 	found.report(problems)
-	result := Result{Base: b.join(found, defined, registered), Sources: Sources{}}
+	result := Result{Base: b.assemble(found, defined, registered), Sources: Sources{}}
 	found.report(configcheck.CheckPlaces(found.config, defined, b.places(found.roots)))
 	if result.Base != nil {
-		result.Base.Said = privdiff.Side{
+		result.Base.Definitions = privdiff.Side{
 			Config: found.config, Files: defined, Tools: loader.Path(b.options.Tools), Operator: loader.Path(b.options.Config), Find: found.roots.Find, Read: b.tree.Used(),
 		}
 	}
@@ -281,12 +291,12 @@ func (b *Builder) Build(change Change, registered []*Item) Result {
 	if found.config.Incomplete { // scripts may refer to variables whose blocks could not be parsed
 		found.problems = slices.DeleteFunc(found.problems, func(d diag.Diagnostic) bool { return d.Code == "unknown-variable" })
 	}
-	result.Problems, result.Refused, b.base = found.problems.Sort(), found.refused, result.Base
-	b.lock, b.accepted = found.lock, found.accepted
+	result.Problems, result.FailedAuth, b.base = found.problems.Sort(), found.failedAuth, result.Base
+	b.lock, b.accepted, b.readAll = found.lock, found.accepted, false
 	return result
 }
 
-func (b *Builder) begin(lock *loader.Lock) *build {
+func (b *Builder) newBuild(lock *loader.Lock) *build {
 	config := b.config.Config
 	if b.options.Production && config.Server.Mode != definition.Production {
 		strict := *config
@@ -295,8 +305,8 @@ func (b *Builder) begin(lock *loader.Lock) *build {
 	}
 	config, twice := b.addUpstreams(config)
 	found := &build{
-		config: config, vars: b.config.Config.VarsJSON(), roots: &loader.Roots{}, authors: authors(b.config.Config), operators: operators(b.config.Config),
-		federated: federated{upstreams: b.placed(config.Upstreams), lock: lock},
+		config: config, vars: b.config.Config.VarsJSON(), roots: &loader.Roots{}, authors: authorDefaults(b.config.Config), operators: operatorDefaults(b.config.Config),
+		federated: federated{upstreams: b.resolveUpstreams(config.Upstreams), lock: lock},
 	}
 	found.names = newNames(found.upstreams)
 	found.report(b.config.Problems)
@@ -306,17 +316,17 @@ func (b *Builder) begin(lock *loader.Lock) *build {
 
 // join checks, compiles and links what the files define. It returns nil when not even the
 // variables are sound.
-func (b *Builder) join(found *build, defined []*definition.Definitions, registered []*Item) *Base {
-	registered = slices.Concat(registered, b.code(found))
-	found.report(configcheck.Check(found.config, defined, b.elsewhere(found, registered)))
+func (b *Builder) assemble(found *build, defined []*definition.Definitions, registered []*Item) *Base {
+	registered = slices.Concat(registered, b.codeItems(found))
+	found.report(configcheck.Check(found.config, defined, b.externalItems(found, registered)))
 	found.report(configcheck.CheckModules(found.config, defined, b.options.Modules))
 	for _, d := range defined {
 		found.policies = append(found.policies, d.Policies...)
 		found.limits = append(found.limits, d.Limits...)
-		found.hooking = append(found.hooking, d.Hooks...)
+		found.hookDefs = append(found.hookDefs, d.Hooks...)
 		found.tests = append(found.tests, d.Tests...)
 	}
-	if err := b.renew(found); err != nil {
+	if err := b.prepareEnv(found); err != nil {
 		found.report(diag.List{{Code: "bad-variables", Summary: "the variables cannot be used in policies: " + err.Error(), Range: found.config.Range}})
 		return nil
 	}
@@ -325,7 +335,7 @@ func (b *Builder) join(found *build, defined []*definition.Definitions, register
 }
 
 // elsewhere returns what no file defines.
-func (b *Builder) elsewhere(f *build, registered []*Item) configcheck.Elsewhere {
+func (b *Builder) externalItems(f *build, registered []*Item) configcheck.Elsewhere {
 	e := configcheck.Elsewhere{Incomplete: b.tree.Incomplete(), Locked: f.accepted.Upstreams, Refer: func(r configcheck.Reference) { f.references = append(f.references, r) }}
 	for _, item := range registered {
 		e.Offered = append(e.Offered, configcheck.Offered{Kind: item.Kind.String(), Name: item.Name, Range: item.Where})
@@ -337,7 +347,7 @@ func (b *Builder) elsewhere(f *build, registered []*Item) configcheck.Elsewhere 
 }
 
 // code returns the items that let agents write code.
-func (b *Builder) code(found *build) []*Item {
+func (b *Builder) codeItems(found *build) []*Item {
 	block := found.config.Codeact
 	switch {
 	case block == nil:
@@ -349,22 +359,22 @@ func (b *Builder) code(found *build) []*Item {
 		}})
 		return nil
 	}
-	if b.coded.of != block.Hash {
-		b.coded.of, b.coded.items = block.Hash, b.options.Codeact(block)
+	if b.codeactItems.of != block.Hash {
+		b.codeactItems.of, b.codeactItems.items = block.Hash, b.options.Codeact(block)
 	}
-	return b.coded.items
+	return b.codeactItems.items
 }
 
 // Served tells the builder that a catalog serves now. The results of tools that are gone, or
 // others, are forgotten.
-func (b *Builder) Served(c *Catalog) {
+func (b *Builder) Commit(c *Catalog) {
 	b.served = c.base.config
-	b.results.Keep(keysOf(c))
+	b.results.Retain(keysOf(c))
 }
 
 // renew forgets everything that was compiled when the variables have changed,
 // since scripts and policies are compiled against their values.
-func (b *Builder) renew(found *build) error {
+func (b *Builder) prepareEnv(found *build) error {
 	types := found.config.VarsSchema()
 	vars := string(found.vars) + string(types)
 	if b.cache.env != nil && b.cache.vars == vars {
@@ -385,7 +395,7 @@ func (b *Builder) revision(found *build, items []*Item) string {
 	h.Write(files[:])
 	h.Write(b.config.Hash[:])
 	h.Write(found.vars)
-	h.Write(found.linkedRoots())
+	h.Write(found.resolvedRoots())
 	for _, item := range items {
 		h.Write([]byte(item.Name + "\x00"))
 		h.Write(item.Key[:])

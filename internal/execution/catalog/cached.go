@@ -19,10 +19,10 @@ import (
 )
 
 // results keeps the results of bodies. They are shared, and never changed.
-type results = resultcache.Store[scripting.Result]
+type results = resultcache.Cache[scripting.Result]
 
-type cached struct {
-	Body
+type cachedHandler struct {
+	Handler
 	item  *Item
 	store *results
 	cache definition.Cache
@@ -37,33 +37,33 @@ type cached struct {
 
 // cacheOffered gives bodies of tools of upstreams the caches that their blocks want. An item
 // that has served has its own already.
-func (b *Builder) cacheOffered(upstreams []definition.Upstream, items []*Item) {
+func (b *Builder) cacheOffers(upstreams []definition.Upstream, items []*Item) {
 	for _, item := range items {
-		_, done := item.Body.(*cached)
+		_, done := item.Handler.(*cachedHandler)
 		at := slices.IndexFunc(upstreams, func(u definition.Upstream) bool { return u.Name == item.Upstream })
 		if item.Cache == nil || done || at < 0 {
 			continue
 		}
 		u := &upstreams[at]
 		granted := grant.Set{HTTP: []grant.HTTP{u.Grant}, Exec: []grant.Exec{{Env: u.Env}}}
-		item.Body = &cached{Body: item.Body, item: item, store: b.results, cache: *item.Cache, granted: granted.Hash(), secrets: granted.SecretNames(), exact: true}
+		item.Handler = &cachedHandler{Handler: item.Handler, item: item, store: b.results, cache: *item.Cache, granted: granted.Hash(), secrets: granted.SecretNames(), exact: true}
 	}
 }
 
 // cached returns the body of a tool that has a cache; nil when the results
 // would tell one caller what another one said.
-func (k *itemInProgress) cached(def *definition.Tool, body Body) Body {
-	s, ok := body.(*script)
-	if !ok || !k.knowsNobody(def, s.program) {
+func (k *itemCompiler) withCache(def *definition.Tool, body Handler) Handler {
+	s, ok := body.(*scriptHandler)
+	if !ok || !k.ignoresCaller(def, s.program) {
 		return nil
 	}
-	granted := k.found.led(def.Grant)
-	return &cached{Body: body, item: k.item, store: k.results, cache: *def.Cache, granted: granted.Hash(), secrets: granted.SecretNames()}
+	granted := k.found.resolveGrants(def.Grant)
+	return &cachedHandler{Handler: body, item: k.item, store: k.results, cache: *def.Cache, granted: granted.Hash(), secrets: granted.SecretNames()}
 }
 
 // knowsNobody reports a body whose result depends on who calls, and is given to
 // others. What it is told of one principal's agents is for that principal.
-func (k *itemInProgress) knowsNobody(def *definition.Tool, program *scripting.Program) bool {
+func (k *itemCompiler) ignoresCaller(def *definition.Tool, program *scripting.Program) bool {
 	for _, name := range []string{"agent", "call"} {
 		if !program.Uses(name) {
 			continue
@@ -88,15 +88,15 @@ func (k *itemInProgress) knowsNobody(def *definition.Tool, program *scripting.Pr
 // Run gives the result of the same call before, or runs the body. Calls of tests,
 // and those of nobody in particular where results are for one principal, always
 // run it.
-func (b *cached) Run(ctx context.Context, i Invocation) (scripting.Outcome, error) {
+func (b *cachedHandler) Run(ctx context.Context, i Invocation) (scripting.Outcome, error) {
 	call, ok := b.key(&i)
 	if !ok || i.Host.Mocks != nil {
-		return b.Body.Run(ctx, i)
+		return b.Handler.Run(ctx, i)
 	}
 	var outcome scripting.Outcome
-	result, before, err := b.store.Do(ctx, call, func() (made resultcache.Made[scripting.Result], err error) {
-		if outcome, err = b.Body.Run(ctx, i); err == nil && b.keeps(outcome) {
-			made.Value, made.Keep = copyOf(*outcome.Result), true
+	result, before, err := b.store.Do(ctx, call, func() (made resultcache.Computed[scripting.Result], err error) {
+		if outcome, err = b.Handler.Run(ctx, i); err == nil && b.isCacheable(outcome) {
+			made.Value, made.Cacheable = copyOf(*outcome.Result), true
 			made.Size = len(made.Value.JSON) + len(made.Value.Content)
 		}
 		return made, err
@@ -112,7 +112,7 @@ func (b *cached) Run(ctx context.Context, i Invocation) (scripting.Outcome, erro
 }
 
 // keeps reports whether an outcome is one that its caller is given as a result.
-func (b *cached) keeps(o scripting.Outcome) bool {
+func (b *cachedHandler) isCacheable(o scripting.Outcome) bool {
 	if o.Result == nil || o.Failure != nil || o.Suspended != nil {
 		return false
 	}
@@ -135,9 +135,9 @@ func copyOf(r scripting.Result) scripting.Result {
 // key returns what tells the results of a call from those of others: everything
 // that the body may depend on. It reports false for a call that nobody can
 // tell from another one.
-func (b *cached) key(i *Invocation) (resultcache.Call, bool) {
-	c := resultcache.Call{Began: i.Began, TTL: b.cache.TTL}
-	c.Of = b.item.Key
+func (b *cachedHandler) key(i *Invocation) (resultcache.Lookup, bool) {
+	c := resultcache.Lookup{StartTime: i.StartTime, TTL: b.cache.TTL}
+	c.Item = b.item.Key
 	h := sha256.New()
 	h.Write(b.granted[:])
 	if len(b.secrets) > 0 {
@@ -166,12 +166,12 @@ func (b *cached) key(i *Invocation) (resultcache.Call, bool) {
 		return c, false // something that is no JSON, which the server has filled in
 	}
 	field(h, args)
-	h.Sum(c.Call[:0])
+	h.Sum(c.Arguments[:0])
 	return c, true
 }
 
 // arguments returns those of a call, with the members of objects in order.
-func (b *cached) arguments(i *Invocation) ([]byte, error) {
+func (b *cachedHandler) arguments(i *Invocation) ([]byte, error) {
 	if !b.exact {
 		return json.Marshal(i.Args)
 	}

@@ -17,15 +17,15 @@ import (
 func TestResultsAreToldApartByTheSecretsBehindThem(t *testing.T) {
 	store := secrets.New(secrets.Options{})
 	invoke := func(keys map[string]string, output int) *Invocation {
-		i := &Invocation{Args: map[string]any{"a": 1.0}, Leg: Leg{Began: time.Unix(9, 0)}}
+		i := &Invocation{Args: map[string]any{"a": 1.0}, Leg: Leg{StartTime: time.Unix(9, 0)}}
 		i.Caller.Principal = identity.Principal{ID: "ada", Kind: identity.KindLocal}
 		i.Host = host.RunHost{Brokers: host.Brokers{Secrets: store}, SecretKeys: keys}
 		i.Bounds.Output = output
 		return i
 	}
-	plain := &cached{item: &Item{}, cache: definition.Cache{TTL: time.Minute, Scope: definition.CachePrincipal}}
-	secret := &cached{item: &Item{}, cache: plain.cache, secrets: []string{"crm"}}
-	key := func(b *cached, keys map[string]string, output int) resultcache.Key {
+	plain := &cachedHandler{item: &Item{}, cache: definition.Cache{TTL: time.Minute, Scope: definition.CachePrincipal}}
+	secret := &cachedHandler{item: &Item{}, cache: plain.cache, secrets: []string{"crm"}}
+	key := func(b *cachedHandler, keys map[string]string, output int) resultcache.Key {
 		c, ok := b.key(invoke(keys, output))
 		if !ok {
 			t.Fatal("the call has no key")

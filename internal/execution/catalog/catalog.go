@@ -27,14 +27,14 @@ type Catalog struct {
 	Settings
 	Rules
 	index
-	laid
+	upstreamOffers
 	Tests []definition.Test
 	// stages are those of its tests, by their names; see [Builder.Stage].
 	stages map[string]*Stage
 	// Said is what the files say, to be compared with what others do.
-	Said privdiff.Side
+	Definitions privdiff.Side
 	// gone is what earlier catalogs held.
-	gone map[goneKey]gone
+	removed map[removedKey]removedItem
 }
 
 // Settings are what the operator's file says of the server. Their paths are as the process
@@ -77,11 +77,11 @@ type index struct {
 	// templates are in the order of the files: the first that matches is read.
 	templates []*Entry
 	// places are those of the blocks of upstreams, from 1 on, by their names.
-	places map[string]int
+	upstreamOrder map[string]int
 }
 
 // laid is what upstream servers offer, laid over what files define.
-type laid struct {
+type upstreamOffers struct {
 	base   *Base
 	offers Offers
 	// LeftOut is what upstream servers offer and is not served, in order.
@@ -134,7 +134,7 @@ func (c *Catalog) Read(uri string) (e *Entry, variables map[string]string) {
 	}
 	read := uritemplate.NewURI(uri)
 	for _, t := range c.templates {
-		if e != nil && !c.before(t.Upstream, e.Upstream) {
+		if e != nil && !c.precedes(t.Upstream, e.Upstream) {
 			break // they are in the order of their upstreams, behind our own
 		}
 		if variables, ok := t.Offer.match(read); ok {
@@ -146,7 +146,9 @@ func (c *Catalog) Read(uri string) (e *Entry, variables map[string]string) {
 
 // before reports whether the block of an upstream stands before that of another; "" stands
 // for what is our own.
-func (c *Catalog) before(upstream, other string) bool { return c.places[upstream] < c.places[other] }
+func (c *Catalog) precedes(upstream, other string) bool {
+	return c.upstreamOrder[upstream] < c.upstreamOrder[other]
+}
 
 // Changed returns the URIs of the resources that are others than in an earlier
 // catalog, or are in one of the two alone, in order.
@@ -168,7 +170,7 @@ func (c *Catalog) Changed(earlier *Catalog) []string {
 }
 
 // Wanting returns the hooks that want to know of a phase of the calls of an item.
-func Wanting(hooks []*Hook, phase string, k Kind, name string) (wanted []*Hook) {
+func HooksFor(hooks []*Hook, phase string, k Kind, name string) (wanted []*Hook) {
 	for _, h := range hooks {
 		if slices.Contains(h.Phases, phase) && covers(h.targets, k, name) {
 			wanted = append(wanted, h)
@@ -231,10 +233,10 @@ func newNames(upstreams []definition.Upstream) *names {
 }
 
 type conflict struct {
-	why string
-	at  diag.Range
+	reason string
+	at     diag.Range
 	// taken says that the block has to be mended: give one of the two another name.
-	taken bool
+	nameConflict bool
 }
 
 // conflict returns why the upstream of an item may not use its name, nil where it may.
@@ -295,7 +297,7 @@ func (n *names) accepted(known []ToolName) map[string]string {
 // Lists remembers what is made of the lists of a catalog, so that callers who
 // see the same share one V. It is safe for concurrent use, and the zero Lists is
 // ready for it.
-type Lists[V any] struct {
+type ListCache[V any] struct {
 	mu    sync.Mutex
 	byKey map[listKey]*V
 }
@@ -312,7 +314,7 @@ const maxLists = 256
 // Of returns what show makes of a list of entries without those that are hidden,
 // each marked by a one; hidden is nil where none are. Show is given the indices of
 // the others and a content hash of what they show: equal hashes mean equal lists.
-func (l *Lists[V]) Of(k Kind, entries []*Entry, hidden []byte, show func(seen []int, hash string) *V) *V {
+func (l *ListCache[V]) Get(k Kind, entries []*Entry, hidden []byte, show func(seen []int, hash string) *V) *V {
 	key := listKey{k, sha256.Sum256(hidden)}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -323,7 +325,7 @@ func (l *Lists[V]) Of(k Kind, entries []*Entry, hidden []byte, show func(seen []
 	for i, e := range entries {
 		if hidden == nil || hidden[i] != 1 {
 			seen = append(seen, i)
-			h.Write(e.Shown[:])
+			h.Write(e.ListHash[:])
 		}
 	}
 	v := show(seen, hex.EncodeToString(h.Sum(nil)[:16]))
@@ -337,7 +339,7 @@ func (l *Lists[V]) Of(k Kind, entries []*Entry, hidden []byte, show func(seen []
 }
 
 // Faces returns what shows each entry: what showed its item before, or new.
-func Faces[T any](entries []*Entry, before []*T, itemOf func(*T) *Item, show func(*Item) *T) []*T {
+func ReuseViews[T any](entries []*Entry, before []*T, itemOf func(*T) *Item, show func(*Item) *T) []*T {
 	known := make(map[*Item]*T, len(before))
 	for _, face := range before {
 		known[itemOf(face)] = face

@@ -22,14 +22,14 @@ func TestACatalogRemembersABoundedNumberOfWhatIsGone(t *testing.T) {
 		return built.Base.Catalog
 	}
 	before, after := build(text.String()), build("")
-	after.Follow(before)
+	after.RememberRemoved(before)
 	known := 0
 	for i := range 1500 {
 		if _, ok := after.Removed(t.Context(), Resources, fmt.Sprintf("x:%d", i), policylang.Input{}); ok {
 			known++
 		}
 	}
-	if known != maxGone {
+	if known != maxRemoved {
 		t.Errorf("%d are remembered", known)
 	}
 }

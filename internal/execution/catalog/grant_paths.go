@@ -23,7 +23,7 @@ func (b *Builder) places(roots *loader.Roots) configcheck.Places {
 
 // led returns grants with the files, folders and programs that their paths lead to now: the
 // brokers open and run nothing else.
-func (f *build) led(granted grant.Set) grant.Set {
+func (f *build) resolveGrants(granted grant.Set) grant.Set {
 	granted.FS, granted.Exec, granted.SQL = slices.Clone(granted.FS), slices.Clone(granted.Exec), slices.Clone(granted.SQL)
 	for i := range granted.FS {
 		granted.FS[i].ResolvedPath, _ = f.roots.Find(granted.FS[i].Root)
@@ -40,7 +40,7 @@ func (f *build) led(granted grant.Set) grant.Set {
 }
 
 // ledFrom calls yield with each path in grants, and with the place that it led to.
-func ledFrom(granted []grant.Set, yield func(path, real string)) {
+func eachResolvedPath(granted []grant.Set, yield func(path, real string)) {
 	for i := range granted {
 		for _, g := range granted[i].FS {
 			yield(g.Root, g.ResolvedPath)
@@ -58,8 +58,8 @@ func ledFrom(granted []grant.Set, yield func(path, real string)) {
 
 // moved reports whether a path leads elsewhere than when its grant was compiled: what was
 // compiled with it is compiled again.
-func (f *build) moved(granted ...grant.Set) (moved bool) {
-	ledFrom(granted, func(path, real string) {
+func (f *build) pathsMoved(granted ...grant.Set) (moved bool) {
+	eachResolvedPath(granted, func(path, real string) {
 		if path != "" && !moved {
 			now, _ := f.roots.Find(path)
 			moved = now != real
@@ -70,8 +70,8 @@ func (f *build) moved(granted ...grant.Set) (moved bool) {
 
 // linkedRoots tells where paths in grants lead that pass links: a snapshot that differs in
 // that alone is another.
-func (f *build) linkedRoots() (told []byte) {
-	ledFrom(f.granted, func(path, real string) {
+func (f *build) resolvedRoots() (told []byte) {
+	eachResolvedPath(f.granted, func(path, real string) {
 		if path != real {
 			told = append(append(told, real...), 0)
 		}

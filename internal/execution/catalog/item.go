@@ -43,7 +43,7 @@ type Item struct {
 	// Key is a hash of everything that the item depends on, wherever it stands.
 	Key [32]byte
 	// Shown is a hash of what lists show of the item.
-	Shown [32]byte
+	ListHash [32]byte
 	// folder is the definition that the item shares with the other files of a
 	// folder; nil for any other.
 	folder *definition.Folder
@@ -65,7 +65,7 @@ type About struct {
 type Schemas struct {
 	Input  *schema.Schema // of tools and prompts; nil when it has mistakes
 	Output *schema.Schema // nil when no output is declared, or when it has mistakes
-	From   []From
+	From   []FromInput
 	// Declared is the schema of the arguments with the types that JSON Schema has no name
 	// for; nil where Input says everything.
 	Declared   json.RawMessage
@@ -92,20 +92,20 @@ type Allowance struct {
 // Behavior is what a call of an item does.
 type Behavior struct {
 	// Body is nil when the item has mistakes.
-	Body Body
+	Handler Handler
 	// DryRun answers in the place of the body in a rehearsal; nil where nothing does.
-	DryRun Body
+	DryRun Handler
 	// Cache is that of a tool of an upstream, nil for none. Body is given one once the item is
 	// built into a catalog.
 	Cache *definition.Cache
 	// Surveys says that the body looks at what else its caller may call, and calls that as
 	// code of the agent does. What surveys is no part of what is looked at.
-	Surveys bool
+	CallsAllTools bool
 	// Alias says that a call is one of the tool that its arguments name, with the arguments
 	// that they hold: the item has no part in it.
 	Alias bool
 	// Steady says that every call has the same result until the files change.
-	Steady bool
+	Static bool
 }
 
 type Task struct {
@@ -123,7 +123,7 @@ type Task struct {
 // Settle makes what follows from what the item says of itself: its facts, with
 // MCP's defaults for the annotations that its author leaves out, and the hash
 // of what lists show.
-func (i *Item) Settle() {
+func (i *Item) Finalize() {
 	i.Facts = policylang.ToolFacts{
 		Kind: i.Kind.String(), Name: i.Name, Title: i.Title, Labels: i.Labels,
 		ReadOnly:    valueOr(i.ReadOnly, false),
@@ -131,10 +131,10 @@ func (i *Item) Settle() {
 		Destructive: valueOr(i.Destructive, true),
 		OpenWorld:   valueOr(i.OpenWorld, true),
 	}
-	i.Shown = i.shown()
+	i.ListHash = i.listHash()
 }
 
-func (i *Item) shown() [32]byte {
+func (i *Item) listHash() [32]byte {
 	shown := struct {
 		Kind                             Kind
 		Address, Title                   string
@@ -170,7 +170,7 @@ func valueOr(value *bool, otherwise bool) bool {
 
 // Body is what an item does when it is called. An error of the second kind is
 // the server's own.
-type Body interface {
+type Handler interface {
 	Run(ctx context.Context, i Invocation) (scripting.Outcome, error)
 }
 
@@ -191,13 +191,13 @@ type Invocation struct {
 	// Host serves the body; the body adds its own grants.
 	Host host.RunHost
 	// Survey is what else the caller may call; nil unless the item [Behavior.Surveys].
-	Survey Survey
+	ToolAccess ToolAccess
 	// Approved are the calls that the user has approved in the plan of the body.
-	Approved []Write
+	Approved []PlannedCall
 	// Late is told of the end of the call when a body in Go goes on past it, and
 	// holds the goroutine that it was given: the error is then [ErrLeft]. Nil has
 	// such bodies run in goroutines of their own.
-	Late Late
+	DetachNotifier DetachNotifier
 }
 
 // Origin says who makes a call, and where it stands among the calls that come of one.
@@ -206,9 +206,9 @@ type Origin struct {
 	Via    string
 	// Depth is how many calls the call is nested in, and Parent the name of what
 	// made it, empty at depth 0, where it has no Kin.
-	Depth  int
-	Parent string
-	Kin    *scripting.CallTree
+	Depth    int
+	Parent   string
+	CallTree *scripting.CallTree
 	// Owner is the [scripting.Call.Owner] of the call.
 	Owner uint64
 }
@@ -216,10 +216,10 @@ type Origin struct {
 // Leg is one part of a call, up to where it asks its client or ends.
 type Leg struct {
 	// Began is when the leg began, and what its clock shows first.
-	Began time.Time
+	StartTime time.Time
 	// Root names all legs of the call, and Deadline is that of the first: what
 	// the body sees of both is the same in every leg.
-	Root     string
+	RootID   string
 	Deadline time.Time
 	// Agent is the JSON behind agent when the call is resumed; nil at first.
 	Agent []byte
@@ -228,7 +228,7 @@ type Leg struct {
 }
 
 // Survey is what the caller of a body may call.
-type Survey interface {
+type ToolAccess interface {
 	// Tools are those that may be called with code, in bytewise order of their names.
 	Tools(ctx context.Context) []*Entry
 	// Catalog is what serves the call.
@@ -241,22 +241,22 @@ type Survey interface {
 
 // Rehearser is a body that may be rehearsed before it is run, so that a user approves at
 // once what it is going to do.
-type Rehearser interface {
-	Body
+type DryRunner interface {
+	Handler
 	// Rehearses reports whether a call with these arguments wants that.
-	Rehearses(args map[string]any) bool
+	WantsDryRun(args map[string]any) bool
 	// Rehearse runs the body without changing anything. The outcome is that of a rehearsal
 	// which fails; it is zero of one that does not.
-	Rehearse(ctx context.Context, i Invocation) (writes []Write, outcome scripting.Outcome, err error)
+	DryRun(ctx context.Context, i Invocation) (writes []PlannedCall, outcome scripting.Outcome, err error)
 }
 
 // Write is a call that a rehearsal has not made.
-type Write struct {
+type PlannedCall struct {
 	Tool      string          `json:"tool"`
 	Arguments json.RawMessage `json:"arguments"`
 	// Shown are the arguments without those that are sensitive.
-	Shown    json.RawMessage `json:"shown"`
-	Approval bool            `json:"approval"`
+	RedactedArguments json.RawMessage `json:"shown"`
+	Approval          bool            `json:"approval"`
 }
 
 // CodeCall is a call that code makes.
@@ -269,7 +269,7 @@ type CodeCall struct {
 	Approved bool
 	// Rehearse makes the call only where it reads: otherwise the tool's body for rehearsals
 	// answers where there is one, and all else is judged and not made.
-	Rehearse bool
+	DryRun bool
 }
 
 // CodeReply is what a call that code makes came to.
@@ -279,16 +279,16 @@ type CodeReply struct {
 	// Ask is what the client is to be asked first; nil where the call has ended.
 	Ask *call.Ask
 	// How is, of a rehearsal, "ran", "dry_run" or "planned".
-	How string
+	Mode string
 	// Shown are, of a rehearsal, the arguments without those that are sensitive.
-	Shown json.RawMessage
+	RedactedArguments json.RawMessage
 	// Approval says of a rehearsal that a user has to approve the call.
 	Approval bool
 }
 
 // ErrLeft says that a body went on past the end of its call, of which somebody
 // else was told.
-var ErrLeft = errors.New("the body went on past the end of its call")
+var ErrDetached = errors.New("the body went on past the end of its call")
 
 // UnavailableError says that what is behind an item cannot be reached. Nothing is known
 // of what became of the call there.
@@ -296,7 +296,7 @@ type UnavailableError struct {
 	// Message is for the caller.
 	Message string
 	// Wait is how long to wait before trying again; 0 where that is not known.
-	Wait time.Duration
+	RetryAfter time.Duration
 	// Err is for the operator.
 	Err error
 }
@@ -307,13 +307,13 @@ func (e *UnavailableError) Error() string { return e.Message }
 func (e *UnavailableError) Unwrap() error { return e.Err }
 
 // ErrExited is what a body ends with that ends its goroutine (runtime.Goexit).
-var ErrExited = errors.New("the body ended its goroutine")
+var ErrGoexit = errors.New("the body ended its goroutine")
 
 // Late is told, at most once, that a call has ended while its body holds its
 // goroutine: for the reason that ctx gives, or with [ErrExited]. It must not wait
 // for the body.
-type Late interface {
-	Late(ctx context.Context, reason error)
+type DetachNotifier interface {
+	CallEnded(ctx context.Context, reason error)
 }
 
 // Hook is a hook block with what it wants to know of.
@@ -341,7 +341,7 @@ type Policy struct {
 }
 
 // From is an input whose value the server takes from what it knows of the caller.
-type From struct {
+type FromInput struct {
 	Name   string
 	Expr   *policylang.Expr
 	Schema *schema.Schema
@@ -350,7 +350,7 @@ type From struct {
 
 // Told returns the values of the inputs that the server tells, and no caller. An
 // error comes with the name of the input that has none.
-func (i *Item) Told(ctx context.Context, facts policylang.Input) (values map[string]any, name string, err error) {
+func (i *Item) ComputeFrom(ctx context.Context, facts policylang.Input) (values map[string]any, name string, err error) {
 	if len(i.From) == 0 {
 		return nil, "", nil
 	}

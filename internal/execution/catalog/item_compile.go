@@ -37,7 +37,7 @@ func (b *Builder) compile(defined []*definition.Definitions, found *build) {
 	}
 	items := make([]*compiledItem, len(jobs))
 	loader.Parallel(len(jobs), func(i int) {
-		if items[i] = b.cache.items[jobs[i].hash]; items[i] == nil || !b.tree.Unchanged(items[i].imports) || found.moved(items[i].granted...) {
+		if items[i] = b.cache.items[jobs[i].hash]; items[i] == nil || !b.tree.Unchanged(items[i].imports) || found.pathsMoved(items[i].granted...) {
 			items[i] = jobs[i].compile()
 		}
 	})
@@ -104,52 +104,52 @@ type compiler struct {
 }
 
 // itemInProgress is an item whose definition is being compiled.
-type itemInProgress struct {
+type itemCompiler struct {
 	*compiler
 	*compiledItem
 	key hash.Hash
 	// bodies are the programs so far, nil for those with mistakes.
-	bodies []*scripting.Program
+	programs []*scripting.Program
 }
 
-func (c *compiler) begin(item *Item, meaning definition.Hash) *itemInProgress {
-	k := &itemInProgress{compiler: c, compiledItem: &compiledItem{item: item, imports: map[string]loader.Hash{}}, key: sha256.New()}
+func (c *compiler) newItem(item *Item, meaning definition.Hash) *itemCompiler {
+	k := &itemCompiler{compiler: c, compiledItem: &compiledItem{item: item, imports: map[string]loader.Hash{}}, key: sha256.New()}
 	k.key.Write(meaning[:])
 	return k
 }
 
 // body compiles code that the definition carries. It returns nil for code with
 // mistakes, which it reports, and for code whose decoder has reported one.
-func (k *itemInProgress) body(src scripting.Source, body definition.Body, granted grant.Set) Body {
+func (k *itemCompiler) handler(src scripting.Source, body definition.Body, granted grant.Set) Handler {
 	if body.Text.Body() == "" {
-		k.bodies = append(k.bodies, nil)
+		k.programs = append(k.programs, nil)
 		return nil
 	}
 	program, imports, problems := k.program(src, body, granted)
 	maps.Copy(k.imports, imports)
-	k.bodies = append(k.bodies, program)
+	k.programs = append(k.programs, program)
 	if k.problems = append(k.problems, problems...); problems.HasErrors() {
 		return nil
 	}
 	meaning := program.SemanticHash()
 	k.key.Write(meaning[:])
-	granted = k.found.led(granted)
+	granted = k.found.resolveGrants(granted)
 	k.granted = append(k.granted, granted)
-	return &script{program: program, grants: host.NewGrants(granted), ask: granted.Ask}
+	return &scriptHandler{program: program, grants: host.NewGrants(granted), ask: granted.Ask}
 }
 
 // done returns the item of a definition with such grants, complete.
-func (k *itemInProgress) done(granted grant.Set, ranges map[string]diag.Range) *compiledItem {
-	k.problems = append(k.problems, unusedGrants(granted, ranges, k.bodies)...)
+func (k *itemCompiler) finish(granted grant.Set, ranges map[string]diag.Range) *compiledItem {
+	k.problems = append(k.problems, unusedGrants(granted, ranges, k.programs)...)
 	k.item.Key = [32]byte(k.key.Sum(nil))
-	k.item.Settle()
+	k.item.Finalize()
 	return k.compiledItem
 }
 
 func (c *compiler) tool(def *definition.Tool) *compiledItem {
 	item := itemOf(def)
-	c.found.authors.bound(item, def.Bounds)
-	k := c.begin(item, def.Semantic)
+	c.found.authors.applyTo(item, def.Bounds)
+	k := c.newItem(item, def.Semantic)
 	k.problems = c.schemas(def, item)
 	src := scripting.Source{Name: def.Name, Kind: scripting.Tool, MustReturn: def.Output != nil}
 	names, closed := def.InputNames()
@@ -157,18 +157,18 @@ func (c *compiler) tool(def *definition.Tool) *compiledItem {
 		src.Inputs = names
 	}
 	item.InputNames, src.BigInts, src.BigIntResult = names, def.BigInts, len(def.BigIntOutput) > 0
-	body := k.body(src, def.Run, def.Grant)
+	body := k.handler(src, def.Run, def.Grant)
 	if def.Cache != nil && body != nil {
-		body = k.cached(def, body)
+		body = k.withCache(def, body)
 	}
-	var rehearsal Body
+	var rehearsal Handler
 	if def.DryRun != nil {
-		rehearsal = k.body(src, *def.DryRun, def.Grant)
+		rehearsal = k.handler(src, *def.DryRun, def.Grant)
 	}
 	if !k.problems.HasErrors() {
-		item.Body, item.DryRun = body, rehearsal
+		item.Handler, item.DryRun = body, rehearsal
 	}
-	return k.done(def.Grant, def.GrantRanges)
+	return k.finish(def.Grant, def.GrantRanges)
 }
 
 // itemOf returns what a tool block says, before anything in it is compiled.
@@ -201,7 +201,7 @@ func (c *compiler) schemas(def *definition.Tool, item *Item) (problems diag.List
 		reader := schema.Reader{Numbers: schema.ForScripts, BigInts: inMember(def.BigInts, from.Name)}
 		compiled, more := schema.CompileFor(reader, from.Schema, from.Range, nil)
 		problems = append(problems, more...)
-		item.From = append(item.From, From{Name: from.Name, Expr: expr, Schema: compiled, Text: from.Expr.Text})
+		item.From = append(item.From, FromInput{Name: from.Name, Expr: expr, Schema: compiled, Text: from.Expr.Text})
 	}
 	return problems
 }
@@ -216,9 +216,9 @@ func inMember(pointers []string, member string) (inner []string) {
 	return inner
 }
 
-func (c *compiler) hook(def *definition.Hook, bounds standing) *compiledHook {
+func (c *compiler) hook(def *definition.Hook, bounds callDefaults) *compiledHook {
 	known := c.cache.hooks[def.Hash]
-	if known != nil && c.tree.Unchanged(known.imports) && !c.found.moved(known.granted) {
+	if known != nil && c.tree.Unchanged(known.imports) && !c.found.pathsMoved(known.granted) {
 		return known
 	}
 	if def.Run.Text.Body() == "" {
@@ -230,9 +230,9 @@ func (c *compiler) hook(def *definition.Hook, bounds standing) *compiledHook {
 		return nil
 	}
 	problems = append(problems, unusedGrants(def.Grant, def.GrantRanges, []*scripting.Program{program})...)
-	timeout, limits := bounds.run(def)
-	granted := c.found.led(def.Grant)
-	runs := c.options.Runner.Hook(hooks.Definition{Name: def.Name, Timeout: timeout, Limits: limits, Program: program, Grants: host.NewGrants(granted)})
+	timeout, limits := bounds.hookLimits(def)
+	granted := c.found.resolveGrants(def.Grant)
+	runs := c.options.Runner.Hook(hooks.Spec{Name: def.Name, Timeout: timeout, Limits: limits, Program: program, Grants: host.NewGrants(granted)})
 	return &compiledHook{hook: &Hook{Phases: def.On, targets: def.Targets, Hook: runs}, warnings: problems, imports: imports, granted: granted}
 }
 
@@ -279,7 +279,7 @@ func pointers[T any](list []T) []*T {
 
 // TargetOf returns what a test is of: the name of a tool or a prompt, a URI, or
 // the template of one.
-func TargetOf(test *definition.Test) (k Kind, target string) {
+func TestTarget(test *definition.Test) (k Kind, target string) {
 	switch {
 	case test.Resource != "" && test.Complete != "":
 		return Templates, test.Resource
@@ -302,8 +302,8 @@ func (c *Catalog) Tested(next *Catalog, i int) bool {
 	if before < 0 {
 		return false
 	}
-	onOld, oldTest, err := c.Staged(before)
-	onNow, nowTest, errNow := next.Staged(i)
+	onOld, oldTest, err := c.TestCatalog(before)
+	onNow, nowTest, errNow := next.TestCatalog(i)
 	if err != nil || errNow != nil || onOld.DenyByDefault != onNow.DenyByDefault || oldTest.Hash != nowTest.Hash {
 		return false
 	}
@@ -314,7 +314,7 @@ func (c *Catalog) Tested(next *Catalog, i int) bool {
 
 // entryOf returns what a test is of, nil when it is not there.
 func (c *Catalog) entryOf(test *definition.Test) *Entry {
-	k, target := TargetOf(test)
+	k, target := TestTarget(test)
 	if k != Resources {
 		return c.Entry(k, target)
 	}

@@ -22,7 +22,7 @@ type Limit struct {
 func (e *Entry) Charges(ctx context.Context, facts policylang.Input) (charges []ratelimit.Charge, name string, err error) {
 	charges = make([]ratelimit.Charge, len(e.Limits))
 	for i, l := range e.Limits {
-		charges[i].Limit, charges[i].Hold = l.Limit, e.Timeout
+		charges[i].Limit, charges[i].MaxDuration = l.Limit, e.Timeout
 		if l.key == nil {
 			continue
 		}
@@ -48,7 +48,7 @@ func limitOf(def *definition.Limit, operator bool) *ratelimit.Limit {
 }
 
 // idleKeys compiles the keys of limits that cover no item, so that their mistakes show.
-func (k *linker) idleKeys(defs []*definition.Limit, entries []*Entry) (problems diag.List) {
+func (k *linker) compileUnusedKeys(defs []*definition.Limit, entries []*Entry) (problems diag.List) {
 	for _, def := range defs {
 		if def.Key != nil && !slices.ContainsFunc(entries, func(e *Entry) bool { return covers(def.Targets, e.Kind, e.Name) }) {
 			_, more := k.found.env.CompileKey(keyOf(def), nil)
@@ -74,7 +74,7 @@ func (r *ruleSet) bindLimit(e *Entry, def *definition.Limit, l *ratelimit.Limit)
 		e.Limits = append(e.Limits, Limit{Limit: l})
 		return nil
 	}
-	if r.keys.room() < 0 {
+	if r.keys.remaining() < 0 {
 		return nil
 	}
 	src, key := keyOf(def), ruleKey{rule: def.Hash}

@@ -43,7 +43,7 @@ type linker struct {
 	catalog *Catalog
 	rules   *ruleSet
 	// shadowed are the folders that files of others were found to be hidden by.
-	shadowed map[[2]*definition.Folder]bool
+	reportedFolders map[[2]*definition.Folder]bool
 	// hidden are pairs of items of one address: the one that is read, and one that is not.
 	hidden [][2]*Item
 }
@@ -55,23 +55,23 @@ func (b *Builder) link(found *build, registered []*Item) *Base {
 	k := &linker{Builder: b, found: found, catalog: &Catalog{
 		Revision: b.revision(found, registered), Tests: found.tests,
 		Settings: Settings{
-			Server: said(config.Server, b.options.Server), Listen: config.Listen, Reload: config.Reload, Limits: config.Limits, Upstreams: found.upstreams,
+			Server: mergeServer(config.Server, b.options.Server), Listen: config.Listen, Reload: config.Reload, Limits: config.Limits, Upstreams: found.upstreams,
 			Sensitive: sensitive(config.Variables, found.vars),
 		},
 		Rules: Rules{
 			Hooks: found.hooks, Policies: len(config.Policies) + b.options.GoPolicies + len(found.policies),
 			DenyByDefault: config.Server.DefaultDecision == definition.DecideDeny || config.Server.Mode == definition.Production,
 		},
-	}, rules: b.rulesOf(found), shadowed: map[[2]*definition.Folder]bool{}}
+	}, rules: b.rulesOf(found), reportedFolders: map[[2]*definition.Folder]bool{}}
 	k.addAccess(config)
 	k.catalog.Secrets, k.catalog.SecretKeys = secretsOf(config.Secrets)
-	k.catalog.places = make(map[string]int, len(found.upstreams))
+	k.catalog.upstreamOrder = make(map[string]int, len(found.upstreams))
 	for i := range found.upstreams {
-		k.catalog.places[found.upstreams[i].Name] = i + 1
+		k.catalog.upstreamOrder[found.upstreams[i].Name] = i + 1
 	}
 	k.addItems(slices.Concat(registered, found.items))
-	k.checkShadows()
-	entries, share := k.distinct()
+	k.checkURIConflicts()
+	entries, share := k.groupByFolder()
 	k.bind(entries)
 	k.checkIDs(config)
 	k.catalog.addOwnLimits(entries)
@@ -89,20 +89,20 @@ func (b *Builder) link(found *build, registered []*Item) *Base {
 // for the tools that mcpd.lock accepts.
 func (k *linker) bind(entries []*Entry) {
 	k.catalog.RateLimits = k.rules.counted
-	found := each(k, k.rules.policies, entries, k.rules.bindPolicies,
+	found := bindParallel(k, k.rules.policies, entries, k.rules.bindPolicies,
 		"the policies that read args cover too many items: more than %d pairs of a policy and different inputs",
 		"name in the tools of each policy only those whose args it reads")
-	found = append(found, each(k, k.rules.keys, entries, k.rules.bindLimits,
+	found = append(found, bindParallel(k, k.rules.keys, entries, k.rules.bindLimits,
 		"the limits whose keys read args cover too many items: more than %d pairs of a limit and different inputs",
 		"name in the tools of each limit only those whose args its key reads")...)
 	accepted, locked := k.acceptedEntries(), k.rules.fork()
-	found = append(found, locked.misfits(accepted)...)
+	found = append(found, locked.lockedErrors(accepted)...)
 	k.cache.rules = locked.compiled()
 	k.rules.known = k.cache.rules
 	all := slices.Concat(entries, accepted)
-	found = append(found, k.idleKeys(k.rules.limits, all)...)
+	found = append(found, k.compileUnusedKeys(k.rules.limits, all)...)
 	k.found.report(found.OncePerPlace())
-	k.checkIdle(slices.Concat(k.rules.operators, k.rules.authors), all)
+	k.compileUnused(slices.Concat(k.rules.operators, k.rules.authors), all)
 }
 
 // acceptedEntries are the tools that mcpd.lock accepts, to which rules are held.
@@ -117,7 +117,7 @@ func (k *linker) acceptedEntries() (entries []*Entry) {
 }
 
 // said fills what the operator's file does not say from what the program says.
-func said(first, second definition.Server) definition.Server {
+func mergeServer(first, second definition.Server) definition.Server {
 	first.Name, first.Version = cmp.Or(first.Name, second.Name), cmp.Or(first.Version, second.Version)
 	first.Title = cmp.Or(first.Title, second.Title)
 	first.Description = cmp.Or(first.Description, second.Description)
@@ -125,7 +125,7 @@ func said(first, second definition.Server) definition.Server {
 	return first
 }
 
-func instructed(s definition.Server, more []string) definition.Server {
+func withInstructions(s definition.Server, more []string) definition.Server {
 	if len(more) > 0 {
 		s.Instructions = strings.TrimPrefix(s.Instructions+"\n\n"+strings.Join(more, "\n\n"), "\n\n")
 	}
@@ -147,14 +147,14 @@ func (k *linker) addItems(items []*Item) {
 		k.catalog.byAddress[kind] = map[string]*Entry{}
 	}
 	// What a file names itself goes before what a folder happens to hold.
-	slices.SortStableFunc(items, func(a, b *Item) int { return cmp.Compare(order(a), order(b)) })
+	slices.SortStableFunc(items, func(a, b *Item) int { return cmp.Compare(itemPriority(a), itemPriority(b)) })
 	for _, item := range items {
 		if first := k.catalog.byAddress[item.Kind][item.Address]; first != nil {
 			k.hidden = append(k.hidden, [2]*Item{first.Item, item})
 			k.duplicateFile(first.Item, item) // other addresses that are taken configcheck has reported
 			continue
 		}
-		if !k.presentable(item) {
+		if !k.checkListable(item) {
 			continue
 		}
 		e := &Entry{Item: item}
@@ -168,7 +168,7 @@ func (k *linker) addItems(items []*Item) {
 }
 
 // order is 1 for a file of a folder, and 0 for all other items.
-func order(i *Item) int {
+func itemPriority(i *Item) int {
 	if i.folder != nil {
 		return 1
 	}
@@ -177,8 +177,8 @@ func order(i *Item) int {
 
 // presentable reports whether clients can be shown a tool; it tells the author
 // why not.
-func (k *linker) presentable(item *Item) bool {
-	err := k.unlistable(item)
+func (k *linker) checkListable(item *Item) bool {
+	err := k.listError(item)
 	if err != nil {
 		k.found.report(diag.List{{
 			Code: "unlistable-tool", Range: item.Where,
@@ -189,7 +189,7 @@ func (k *linker) presentable(item *Item) bool {
 	return err == nil
 }
 
-func (b *Builder) unlistable(item *Item) error {
+func (b *Builder) listError(item *Item) error {
 	if b.options.Checks.Item == nil || item.Kind != Tools || item.Input == nil {
 		return nil
 	}
@@ -198,7 +198,7 @@ func (b *Builder) unlistable(item *Item) error {
 
 // distinct returns the entries without those that have the rules of another
 // one; share gives them these.
-func (k *linker) distinct() (entries []*Entry, share func()) {
+func (k *linker) groupByFolder() (entries []*Entry, share func()) {
 	leaders := map[*definition.Folder]*Entry{}
 	var followers []*Entry
 	for _, e := range slices.Concat(k.catalog.Entries[:]...) {
@@ -230,16 +230,16 @@ func (c *Catalog) addHooks(entries []*Entry) {
 }
 
 // maxGone bounds how many items a catalog remembers that earlier ones held.
-const maxGone = 1000
+const maxRemoved = 1000
 
-type goneKey struct {
+type removedKey struct {
 	kind    Kind
 	address string
 }
 
 // gone is an item that an earlier catalog held: when it went, and all that
 // tells who may know of it.
-type gone struct {
+type removedItem struct {
 	revision      string
 	entry         *Entry
 	denyByDefault bool
@@ -247,35 +247,35 @@ type gone struct {
 
 // Follow makes the catalog remember what an earlier one held and it does not.
 // It is called before the catalog serves, if ever.
-func (c *Catalog) Follow(earlier *Catalog) {
-	c.gone = make(map[goneKey]gone, len(earlier.gone))
+func (c *Catalog) RememberRemoved(earlier *Catalog) {
+	c.removed = make(map[removedKey]removedItem, len(earlier.removed))
 	for k := range earlier.Entries {
 		for _, e := range earlier.Entries[k] {
-			if key := (goneKey{Kind(k), e.Address}); len(c.gone) < maxGone && c.Entry(key.kind, key.address) == nil {
+			if key := (removedKey{Kind(k), e.Address}); len(c.removed) < maxRemoved && c.Entry(key.kind, key.address) == nil {
 				slim := &Entry{Item: &Item{Facts: e.Facts, Upstream: e.Upstream}, Rules: e.Rules}
-				c.gone[key] = gone{c.Revision, slim, earlier.DenyByDefault}
+				c.removed[key] = removedItem{c.Revision, slim, earlier.DenyByDefault}
 			}
 		}
 	}
-	for key, old := range earlier.gone {
-		if len(c.gone) < maxGone && c.Entry(key.kind, key.address) == nil {
-			c.gone[key] = old
+	for key, old := range earlier.removed {
+		if len(c.removed) < maxRemoved && c.Entry(key.kind, key.address) == nil {
+			c.removed[key] = old
 		}
 	}
 }
 
 // Silenced reports whether what earlier catalogs held is gone because its server cannot be
 // reached.
-func (c *Catalog) Silenced(k Kind, address string) bool {
-	was, ok := c.gone[goneKey{k, address}]
+func (c *Catalog) IsUnreachable(k Kind, address string) bool {
+	was, ok := c.removed[removedKey{k, address}]
 	return ok && slices.Contains(c.offers.Silent, was.entry.Upstream)
 }
 
 // Removed returns the revision that removed an item, and false when there was
 // none that the caller could see. facts are as in [Catalog.Hides].
 func (c *Catalog) Removed(ctx context.Context, k Kind, address string, facts policylang.Input) (revision string, ok bool) {
-	was, ok := c.gone[goneKey{k, address}]
-	if !ok || (&Catalog{Rules: Rules{DenyByDefault: was.denyByDefault}}).Hides(ctx, was.entry, facts) {
+	was, ok := c.removed[removedKey{k, address}]
+	if !ok || (&Catalog{Rules: Rules{DenyByDefault: was.denyByDefault}}).IsHidden(ctx, was.entry, facts) {
 		return "", false
 	}
 	return was.revision, true

@@ -106,7 +106,7 @@ hook "h" {
 }
 `)
 	l.check(func(tool *Item) []string {
-		return []string{tool.Body.(*script).grants.Folders[0].ResolvedPath, l.hook().Grants.Folders[0].ResolvedPath}
+		return []string{tool.Handler.(*scriptHandler).grants.Folders[0].ResolvedPath, l.hook().Grants.Folders[0].ResolvedPath}
 	})
 }
 
@@ -127,7 +127,7 @@ hook "h" {
 }
 `)
 	l.check(func(tool *Item) []string {
-		return []string{tool.Body.(*script).grants.Exec[0].ResolvedPath, l.hook().Grants.Exec[0].ResolvedPath}
+		return []string{tool.Handler.(*scriptHandler).grants.Exec[0].ResolvedPath, l.hook().Grants.Exec[0].ResolvedPath}
 	})
 }
 
@@ -156,6 +156,6 @@ hook "h" {
 }
 `)
 	l.check(func(tool *Item) []string {
-		return []string{tool.Body.(*script).grants.Databases[0].ResolvedPath, l.hook().Grants.Databases[0].ResolvedPath}
+		return []string{tool.Handler.(*scriptHandler).grants.Databases[0].ResolvedPath, l.hook().Grants.Databases[0].ResolvedPath}
 	})
 }

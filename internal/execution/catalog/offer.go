@@ -32,12 +32,12 @@ type Argument struct {
 	// matches reports whether a value may be that of the variable; nil allows any.
 	matches func(string) bool
 	// completion is nil when nothing completes the value.
-	completion Body
+	completion Handler
 }
 
 // NewArgument returns an argument whose value is completed by a body; nil for nothing that
 // completes it.
-func NewArgument(name, title, description string, required bool, completion Body) Argument {
+func NewArgument(name, title, description string, required bool, completion Handler) Argument {
 	return Argument{Name: name, Title: title, Description: description, Required: required, completion: completion}
 }
 
@@ -61,7 +61,7 @@ func (o *Offer) Schema() json.RawMessage {
 
 // Completion returns what completes an argument, nil when nothing does, and
 // whether there is such an argument.
-func (o *Offer) Completion(argument string) (body Body, known bool) {
+func (o *Offer) Completion(argument string) (body Handler, known bool) {
 	for i := range o.Arguments {
 		if o.Arguments[i].Name == argument {
 			return o.Arguments[i].completion, true
@@ -73,7 +73,7 @@ func (o *Offer) Completion(argument string) (body Body, known bool) {
 // Typed returns what is known while an argument is completed: as args what is
 // filled in and what was typed, and as input both as the body takes them. The
 // error is for the caller.
-func (o *Offer) Typed(argument string, request json.RawMessage) (args map[string]any, input json.RawMessage, err error) {
+func (o *Offer) CompletionInput(argument string, request json.RawMessage) (args map[string]any, input json.RawMessage, err error) {
 	var typed struct {
 		Value  string            `json:"value"`
 		Params map[string]string `json:"params"`
@@ -96,7 +96,7 @@ func (o *Offer) Typed(argument string, request json.RawMessage) (args map[string
 
 // later returns the required arguments that stand behind one that is completed:
 // who completes that one has not filled them in yet.
-func (o *Offer) later() []string {
+func (o *Offer) remainingArguments() []string {
 	if o == nil {
 		return nil
 	}

@@ -42,16 +42,16 @@ type Offers struct {
 // servers offer, with the warnings for the operator. It never fails: what does not fit is
 // left out. It reads no file, and compiles nothing of the base again.
 func (b *Builder) Overlay(base *Base, offers Offers) (*Catalog, diag.List) {
-	b.cacheOffered(base.Upstreams, offers.Items)
-	o := &overlay{base: base, offers: &offers, rules: base.rules.fork(), isOut: map[*Item]bool{}, leftOf: map[string]int{}, withheld: map[string]bool{}}
+	b.cacheOffers(base.Upstreams, offers.Items)
+	o := &overlay{base: base, offers: &offers, rules: base.rules.fork(), isExcluded: map[*Item]bool{}, excludedCount: map[string]int{}, withheld: map[string]bool{}}
 	o.report(offers.Problems)
-	o.left = slices.Clone(offers.LeftOut)
-	entries := o.candidates(b.unlistable)
-	o.leaveOutShadows(entries)
+	o.excluded = slices.Clone(offers.LeftOut)
+	entries := o.candidates(b.listError)
+	o.excludeURIConflicts(entries)
 	entries = o.bind(entries)
 	o.checkReferences(entries)
 	entries = o.withhold(entries)
-	o.tellMore()
+	o.reportMore()
 	base.rules.known = o.rules.compiled()
 	if b.cache.env == base.rules.env {
 		b.cache.rules = base.rules.known
@@ -64,11 +64,11 @@ type overlay struct {
 	offers *Offers
 	rules  *ruleSet
 	// left is what is left out, isOut the same as a set, and leftOf counts it by upstreams.
-	left     []LeftOut
-	isOut    map[*Item]bool
-	leftOf   map[string]int
-	withheld map[string]bool
-	problems diag.List
+	excluded      []LeftOut
+	isExcluded    map[*Item]bool
+	excludedCount map[string]int
+	withheld      map[string]bool
+	problems      diag.List
 }
 
 func (o *overlay) report(problems diag.List) { o.problems = append(o.problems, problems...) }
@@ -77,9 +77,9 @@ func (o *overlay) report(problems diag.List) { o.problems = append(o.problems, p
 // upstreams, the one whose tool mcpd.lock accepts has the name, and else the first that
 // offers something by it.
 func (o *overlay) candidates(unlistable func(*Item) error) (entries []*Entry) {
-	taken, holders := map[leftKey]diag.Range{}, o.base.names.accepted(o.offers.Known)
+	taken, holders := map[offerKey]diag.Range{}, o.base.names.accepted(o.offers.Known)
 	for _, item := range o.offers.Items {
-		key := leftKey{item.Kind, item.Address}
+		key := offerKey{item.Kind, item.Address}
 		c := o.base.names.conflict(item)
 		if local := o.base.Entry(item.Kind, item.Address); c == nil && local != nil {
 			c = inUse(item, local.Where)
@@ -91,11 +91,11 @@ func (o *overlay) candidates(unlistable func(*Item) error) (entries []*Entry) {
 			c = inUse(item, at)
 		}
 		if c != nil {
-			o.leaveOut(item, LeftOut{Why: c.why, Taken: c.taken}, item.Where, diag.Note{Range: c.at, Message: "it is this"})
+			o.excludeWithWarning(item, LeftOut{Reason: c.reason, NameConflict: c.nameConflict}, item.Where, diag.Note{Range: c.at, Message: "it is this"})
 			continue
 		}
 		if err := unlistable(item); err != nil {
-			o.leaveOut(item, LeftOut{Why: "it cannot be shown to clients: " + err.Error()}, item.Where)
+			o.excludeWithWarning(item, LeftOut{Reason: "it cannot be shown to clients: " + err.Error()}, item.Where)
 			continue
 		}
 		taken[key], entries = item.Where, append(entries, &Entry{Item: item})
@@ -105,7 +105,7 @@ func (o *overlay) candidates(unlistable func(*Item) error) (entries []*Entry) {
 
 // leaveOutShadows leaves out what would be read in the place of a resource that a rule is
 // about, without that rule.
-func (o *overlay) leaveOutShadows(entries []*Entry) {
+func (o *overlay) excludeURIConflicts(entries []*Entry) {
 	templates, resources := slices.Clip(o.base.templates), slices.Clip(o.base.Entries[Resources])
 	for _, e := range entries {
 		switch e.Kind {
@@ -115,8 +115,8 @@ func (o *overlay) leaveOutShadows(entries []*Entry) {
 			resources = append(resources, e)
 		}
 	}
-	s := &shadows{rules: o.base.resourceRules, leaveOut: func(item *Item, why string) { o.leaveOut(item, LeftOut{Why: why}, item.Where) }}
-	s.lookAll(templates, resources, o.base.before)
+	s := &uriConflicts{rules: o.base.resourceRules, exclude: func(item *Item, why string) { o.excludeWithWarning(item, LeftOut{Reason: why}, item.Where) }}
+	s.checkAll(templates, resources, o.base.precedes)
 }
 
 // bind gives entries their policies and limits, and returns those that all of these fit.
@@ -131,19 +131,19 @@ func (o *overlay) bind(entries []*Entry) []*Entry {
 	slices.SortStableFunc(entries, func(a, b *Entry) int { return rank[ToolName{a.Upstream, a.Name}] - rank[ToolName{b.Upstream, b.Name}] })
 	r := o.rules
 	found, full := bindAll(r.policies, entries, len(r.operators)+len(r.authors), r.bindPolicies)
-	entries = o.fitting(entries, found, full)
+	entries = o.keepMatching(entries, found, full)
 	found, full = bindAll(r.keys, entries, len(r.limits), r.bindLimits)
-	return o.fitting(entries, found, full)
+	return o.keepMatching(entries, found, full)
 }
 
-func (o *overlay) fitting(entries []*Entry, found []diag.List, full int) []*Entry {
+func (o *overlay) keepMatching(entries []*Entry, found []diag.List, full int) []*Entry {
 	var warnings diag.List
 	for i, e := range entries {
 		switch wrong := errorsOf(found[i]); {
 		case i >= full:
-			o.leaveOut(e.Item, LeftOut{Why: "the rules that read args cover too many items", Unruled: true}, e.Where)
+			o.excludeWithWarning(e.Item, LeftOut{Reason: "the rules that read args cover too many items", PolicyMismatch: true}, e.Where)
 		case len(wrong) > 0:
-			o.leaveOut(e.Item, LeftOut{Why: "a rule that covers it does not fit its inputs: " + wrong[0].Summary, Unruled: true}, wrong[0].Range, wrong[0].Notes...)
+			o.excludeWithWarning(e.Item, LeftOut{Reason: "a rule that covers it does not fit its inputs: " + wrong[0].Summary, PolicyMismatch: true}, wrong[0].Range, wrong[0].Notes...)
 			if _, first := o.offers.First[e.Upstream]; first && e.Kind == Tools {
 				o.withheld[e.Upstream] = true
 			}
@@ -177,15 +177,15 @@ func (o *overlay) checkReferences(entries []*Entry) {
 	for _, e := range entries {
 		add(e.Kind, e.Name)
 	}
-	for _, l := range o.left {
+	for _, l := range o.excluded {
 		add(l.Kind, l.Address)
 	}
 	for kind := range names {
 		slices.Sort(names[kind])
 	}
-	o.report(configcheck.CheckReferences(o.base.references, configcheck.Offers{Names: names, Told: o.told}))
+	o.report(configcheck.CheckReferences(o.base.references, configcheck.Offers{Names: names, Told: o.hasListed}))
 	for i := range o.base.references {
-		if r := &o.base.references[i]; r.Kind == Tools.String() && !r.IsPattern() && o.lacks(r) {
+		if r := &o.base.references[i]; r.Kind == Tools.String() && !r.IsPattern() && o.lacksTool(r) {
 			for _, u := range r.Upstreams {
 				_, first := o.offers.First[u.Name]
 				o.withheld[u.Name] = o.withheld[u.Name] || first
@@ -196,7 +196,7 @@ func (o *overlay) checkReferences(entries []*Entry) {
 
 // lacks reports whether mcpd.lock would have no tool that a file names, once all that is seen
 // first is taken in.
-func (o *overlay) lacks(r *configcheck.Reference) bool {
+func (o *overlay) lacksTool(r *configcheck.Reference) bool {
 	if slices.ContainsFunc(o.offers.Known, func(t ToolName) bool { return t.Name == r.Text }) {
 		return false
 	}
@@ -207,7 +207,7 @@ func (o *overlay) lacks(r *configcheck.Reference) bool {
 }
 
 // told reports whether a server has listed what it offers of a kind.
-func (o *overlay) told(upstream, kind string) bool {
+func (o *overlay) hasListed(upstream, kind string) bool {
 	return !slices.Contains(o.offers.Silent, upstream) && (kind == Tools.String() || !slices.Contains(o.offers.Unasked, upstream))
 }
 
@@ -216,7 +216,7 @@ func (o *overlay) told(upstream, kind string) bool {
 func (o *overlay) withhold(entries []*Entry) []*Entry {
 	for _, e := range entries {
 		if e.Kind == Tools && o.withheld[e.Upstream] {
-			o.exclude(e.Item, LeftOut{Why: "no tool of this server is accepted yet, as rules do not fit what it offers", Unruled: true})
+			o.exclude(e.Item, LeftOut{Reason: "no tool of this server is accepted yet, as rules do not fit what it offers", PolicyMismatch: true})
 		}
 	}
 	for i := range o.base.Upstreams {
@@ -233,34 +233,34 @@ func (o *overlay) withhold(entries []*Entry) []*Entry {
 
 // LeftOut is one thing that an upstream server offers and that is not served.
 type LeftOut struct {
-	leftKey
+	offerKey
 	// Upstream is the name of the server, and Why says why, for the operator.
-	Upstream, Why string
+	Upstream, Reason string
 	// Quarantined says that it is a tool that nobody has accepted as it is.
 	Quarantined bool
 	// Unruled says that a rule which covers it does not fit it, and Taken that it would be
 	// called as something that is served.
-	Unruled, Taken bool
+	PolicyMismatch, NameConflict bool
 }
 
 // Quarantined is the code of warnings of tools that nobody has accepted as they are. The log
 // has each of them with what has become of it.
-const Quarantined = "quarantined"
+const CodeQuarantined = "quarantined"
 
 // NewLeftOut returns what is left out before it is an item: address is what callers would
 // call it by.
 func NewLeftOut(kind Kind, address, upstream, why string) LeftOut {
-	return LeftOut{leftKey: leftKey{kind, clipped(address)}, Upstream: upstream, Why: why}
+	return LeftOut{offerKey: offerKey{kind, truncateName(address)}, Upstream: upstream, Reason: why}
 }
 
 // leftKey is what callers would call it by.
-type leftKey struct {
+type offerKey struct {
 	Kind    Kind
 	Address string
 }
 
 // clipped bounds a name that a server gives, in bytes. It breaks no character.
-func clipped(name string) string {
+func truncateName(name string) string {
 	if len(name) > maxName {
 		return truncate.Start(name, maxName) + "…"
 	}
@@ -269,41 +269,41 @@ func clipped(name string) string {
 
 // maxLeftTold bounds the warnings of what is left out of one upstream: it lists thousands
 // of things as easily, and again and again.
-const maxLeftTold = 20
+const maxExcludedWarnings = 20
 
-func (o *overlay) leaveOut(item *Item, left LeftOut, at diag.Range, notes ...diag.Note) {
+func (o *overlay) excludeWithWarning(item *Item, left LeftOut, at diag.Range, notes ...diag.Note) {
 	if !o.exclude(item, left) {
 		return
 	}
-	if o.leftOf[item.Upstream]++; o.leftOf[item.Upstream] > maxLeftTold {
+	if o.excludedCount[item.Upstream]++; o.excludedCount[item.Upstream] > maxExcludedWarnings {
 		return
 	}
 	o.report(diag.List{{
 		Severity: diag.Warning, Code: "left-out", Range: at, Notes: notes,
-		Summary: fmt.Sprintf("the %s %q of the upstream %q is left out: %s", item.Kind, clipped(item.Name), item.Upstream, left.Why),
+		Summary: fmt.Sprintf("the %s %q of the upstream %q is left out: %s", item.Kind, truncateName(item.Name), item.Upstream, left.Reason),
 	}})
 }
 
 // exclude has an item not served, and reports whether it was not left out before.
 func (o *overlay) exclude(item *Item, left LeftOut) bool {
-	if o.isOut[item] {
+	if o.isExcluded[item] {
 		return false
 	}
-	o.isOut[item] = true
-	left.leftKey, left.Upstream = leftKey{item.Kind, item.Address}, item.Upstream
-	o.left = append(o.left, left)
+	o.isExcluded[item] = true
+	left.offerKey, left.Upstream = offerKey{item.Kind, item.Address}, item.Upstream
+	o.excluded = append(o.excluded, left)
 	return true
 }
 
 func (o *overlay) without(entries []*Entry) []*Entry {
-	return slices.DeleteFunc(entries, func(e *Entry) bool { return o.isOut[e.Item] })
+	return slices.DeleteFunc(entries, func(e *Entry) bool { return o.isExcluded[e.Item] })
 }
 
 // tellMore says how much is left out of which nothing was told.
-func (o *overlay) tellMore() {
+func (o *overlay) reportMore() {
 	for i := range o.base.Upstreams {
 		u := &o.base.Upstreams[i]
-		if more := o.leftOf[u.Name] - maxLeftTold; more > 0 {
+		if more := o.excludedCount[u.Name] - maxExcludedWarnings; more > 0 {
 			o.report(diag.List{{
 				Severity: diag.Warning, Code: "left-out", Range: u.NameRange, Summary: fmt.Sprintf("%d things more of the upstream %q are left out", more, u.Name),
 			}})
@@ -313,13 +313,13 @@ func (o *overlay) tellMore() {
 
 func (o *overlay) catalog(entries []*Entry) *Catalog {
 	c := *o.base.Catalog
-	c.offers, c.withheld, c.LeftOut, c.Known = *o.offers, o.withheld, o.left, o.offers.Known
-	c.Server = instructed(c.Server, o.offers.Instructions)
+	c.offers, c.withheld, c.LeftOut, c.Known = *o.offers, o.withheld, o.excluded, o.offers.Known
+	c.Server = withInstructions(c.Server, o.offers.Instructions)
 	for kind := range c.Entries {
 		c.Entries[kind], c.byAddress[kind] = slices.Clone(c.Entries[kind]), maps.Clone(c.byAddress[kind])
 	}
 	c.templates, c.OwnLimits = slices.Clone(c.templates), slices.Clone(c.OwnLimits)
-	slices.SortStableFunc(entries, func(a, b *Entry) int { return c.places[a.Upstream] - c.places[b.Upstream] })
+	slices.SortStableFunc(entries, func(a, b *Entry) int { return c.upstreamOrder[a.Upstream] - c.upstreamOrder[b.Upstream] })
 	for _, e := range entries {
 		c.Entries[e.Kind], c.byAddress[e.Kind][e.Address] = append(c.Entries[e.Kind], e), e
 		if e.Kind == Templates {
@@ -338,7 +338,7 @@ func (o *overlay) catalog(entries []*Entry) *Catalog {
 // revision is that of the base where nothing is laid over it. What is left out is part of
 // it, so that the status tells of what has come to be left out.
 func (o *overlay) revision(entries []*Entry) string {
-	if len(entries) == 0 && len(o.left) == 0 && len(o.offers.Instructions) == 0 && o.offers.Accepted == ([32]byte{}) {
+	if len(entries) == 0 && len(o.excluded) == 0 && len(o.offers.Instructions) == 0 && o.offers.Accepted == ([32]byte{}) {
 		return o.base.Revision
 	}
 	h := sha256.New()
@@ -349,8 +349,8 @@ func (o *overlay) revision(entries []*Entry) string {
 	for _, e := range entries {
 		fmt.Fprintf(h, "\n%q %x", e.Name, e.Key)
 	}
-	for _, l := range o.left {
-		fmt.Fprintf(h, "\n%s %q %q %q", l.Kind, l.Address, l.Upstream, l.Why)
+	for _, l := range o.excluded {
+		fmt.Fprintf(h, "\n%s %q %q %q", l.Kind, l.Address, l.Upstream, l.Reason)
 	}
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
@@ -378,15 +378,15 @@ func (b *Builder) addUpstreams(config *definition.Config) (with *definition.Conf
 
 // placed returns upstreams with paths that are relative to the operator's file made those
 // that the process opens.
-func (b *Builder) placed(blocks []definition.Upstream) []definition.Upstream {
+func (b *Builder) resolveUpstreams(blocks []definition.Upstream) []definition.Upstream {
 	folder := filepath.Dir(filepath.FromSlash(b.options.ConfigPath))
 	blocks = slices.Clone(blocks)
 	for i := range blocks {
 		u := &blocks[i]
-		u.Dir = within(folder, u.Dir)
+		u.Dir = resolvePath(folder, u.Dir)
 		if len(u.Command) > 0 && strings.ContainsAny(u.Command[0], `/\`) {
 			u.Command = slices.Clone(u.Command)
-			if u.Command[0] = within(folder, u.Command[0]); !strings.ContainsAny(u.Command[0], `/\`) {
+			if u.Command[0] = resolvePath(folder, u.Command[0]); !strings.ContainsAny(u.Command[0], `/\`) {
 				u.Command[0] = "." + string(filepath.Separator) + u.Command[0] // and not one of PATH
 			}
 		}

@@ -20,7 +20,7 @@ import (
 func offering(name, input string) *Item {
 	i := &Item{Kind: Tools, Name: name, Address: name, Upstream: "lab", Schemas: Schemas{PolicySchema: json.RawMessage(input)}, Key: sha256.Sum256([]byte(name + input))}
 	i.Input, _ = schema.Compile(json.RawMessage(input), diag.Range{}, nil)
-	i.Settle()
+	i.Finalize()
 	return i
 }
 
@@ -70,7 +70,7 @@ func TestOverlay_localNamesWin(t *testing.T) {
 	} {
 		tools["t.hcl"].Data = []byte("tool \"" + step.own + "\" {\n  input \"n\" { type = integer }\n  run = \"return 1;\"\n}")
 		c := overlaid(t, b, Change{All: true}, Offers{Items: step.offered})
-		b.Served(c)
+		b.Commit(c)
 		var served, left []string
 		for _, e := range c.Entries[Tools] {
 			if served = append(served, e.Name); e.Name == "read" && len(e.Rules) != 1 {
@@ -78,7 +78,7 @@ func TestOverlay_localNamesWin(t *testing.T) {
 			}
 		}
 		for _, l := range c.LeftOut {
-			left = append(left, l.Address+map[bool]string{true: " unruled"}[l.Unruled]+map[bool]string{true: " taken"}[l.Taken])
+			left = append(left, l.Address+map[bool]string{true: " unruled"}[l.PolicyMismatch]+map[bool]string{true: " taken"}[l.NameConflict])
 		}
 		if diff := cmp.Diff([][]string{step.served, step.left}, [][]string{served, left}); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", step.what, diff)
@@ -127,7 +127,7 @@ func TestOverlay_foreignPrefix(t *testing.T) {
 		}
 	}
 	for _, l := range c.LeftOut {
-		left = append(left, l.Upstream+" "+l.Address+": "+l.Why)
+		left = append(left, l.Upstream+" "+l.Address+": "+l.Reason)
 	}
 	if diff := cmp.Diff([]string{"crm_eu_get", "crm_list", "crm_ours", "get", "erase"}, served); diff != "" {
 		t.Errorf("served (-want +got)\n%s", diff)
@@ -151,7 +151,7 @@ func TestOverlay_foreignPrefix(t *testing.T) {
 func TestOverlay_renameTakesName(t *testing.T) {
 	config := files(map[string]string{"mcpd.hcl": "upstream \"lab\" { url = \"https://lab.test/mcp\" }\nupstream \"crm\" {\n  url = \"https://crm.test/mcp\"\n  rename = { find = \"lab_get\" }\n}\n"})
 	c := overlaid(t, New(Options{Config: config, ConfigPath: "mcpd.hcl"}), Change{All: true}, Offers{Items: []*Item{offering("lab_get", `{"type":"object"}`)}, Known: []ToolName{{"lab", "lab_get"}}})
-	if len(c.LeftOut) != 1 || !c.LeftOut[0].Taken || c.LeftOut[0].Why != `the upstream "crm" gives one of its own that name` {
+	if len(c.LeftOut) != 1 || !c.LeftOut[0].NameConflict || c.LeftOut[0].Reason != `the upstream "crm" gives one of its own that name` {
 		t.Errorf("left out are %+v", c.LeftOut)
 	}
 }
@@ -283,7 +283,7 @@ func TestOverlay_firstUse(t *testing.T) {
 		})
 		unruled := 0
 		for _, l := range c.LeftOut {
-			if l.Unruled {
+			if l.PolicyMismatch {
 				unruled++
 			}
 		}
@@ -303,7 +303,7 @@ func told(problems diag.List) (lines []string) {
 
 func TestAProgramBesideTheFileOfTheOperatorIsNoneOfThePath(t *testing.T) {
 	for config, want := range map[string]string{"mcpd.hcl": "./srv", "etc/mcpd.hcl": "etc/srv"} {
-		placed := New(Options{ConfigPath: config}).placed([]definition.Upstream{{Command: []string{"./srv"}}})
+		placed := New(Options{ConfigPath: config}).resolveUpstreams([]definition.Upstream{{Command: []string{"./srv"}}})
 		if got := filepath.ToSlash(placed[0].Command[0]); got != want {
 			t.Errorf("of %s it is %s", config, got)
 		}

@@ -16,7 +16,7 @@ import (
 
 // InGo is the name by which the operator knows what the embedding program has in Go: all of
 // its policies together, and each of its hooks. Nothing in a file can have it.
-const InGo = "(go)"
+const GoName = "(go)"
 
 // ruleSet is the policies and limits of the files, and what is compiled of them: once for
 // all items with the same inputs.
@@ -31,15 +31,15 @@ type ruleSet struct {
 	limits   []*definition.Limit
 	counted  []*ratelimit.Limit
 	known    compiledRules
-	policies *soundRules[policylang.Policy]
-	keys     *soundRules[policylang.Key]
+	policies *ruleTable[policylang.Policy]
+	keys     *ruleTable[policylang.Key]
 }
 
 func (b *Builder) rulesOf(found *build) *ruleSet {
 	r := &ruleSet{
 		env: found.env, operators: found.config.Policies, authors: found.policies, goPolicies: b.options.GoPolicies, known: b.cache.rules,
 		limits:   slices.Concat(pointers(found.config.RateLimits), pointers(found.limits)),
-		policies: newSoundRules[policylang.Policy](b.maxPolicies), keys: newSoundRules[policylang.Key](b.maxPolicies),
+		policies: newRuleTable[policylang.Policy](b.maxPolicies), keys: newRuleTable[policylang.Key](b.maxPolicies),
 	}
 	for i, def := range r.limits {
 		r.counted = append(r.counted, limitOf(def, i < len(found.config.RateLimits)))
@@ -59,14 +59,14 @@ func (r *ruleSet) compiled() compiledRules { return compiledRules{r.policies.all
 // bindAll binds entries, many at once, and returns what is wrong with each. From the entry
 // full on there is no room for more rules; full is the number of entries where there is.
 // Which entries that are is the same each time.
-func bindAll[T any](s *soundRules[T], entries []*Entry, rules int, bind func(*Entry) diag.List) (found []diag.List, full int) {
+func bindAll[T any](s *ruleTable[T], entries []*Entry, rules int, bind func(*Entry) diag.List) (found []diag.List, full int) {
 	found = make([]diag.List, len(entries))
-	if s.room() >= len(entries)*rules {
+	if s.remaining() >= len(entries)*rules {
 		loader.Parallel(len(entries), func(i int) { found[i] = bind(entries[i]) })
 		return found, len(entries)
 	}
 	for i, e := range entries {
-		if found[i] = bind(e); s.room() < 0 {
+		if found[i] = bind(e); s.remaining() < 0 {
 			found[i] = nil
 			return found, i
 		}
@@ -76,10 +76,10 @@ func bindAll[T any](s *soundRules[T], entries []*Entry, rules int, bind func(*En
 
 // each binds entries, many at once, and returns what is wrong; tooMany is what there is no
 // room for more of, and advice what to do then.
-func each[T any](k *linker, s *soundRules[T], entries []*Entry, bind func(*Entry) diag.List, tooMany, advice string) diag.List {
+func bindParallel[T any](k *linker, s *ruleTable[T], entries []*Entry, bind func(*Entry) diag.List, tooMany, advice string) diag.List {
 	found := make([]diag.List, len(entries))
 	loader.Parallel(len(entries), func(i int) { found[i] = bind(entries[i]) })
-	if s.room() < 0 {
+	if s.remaining() < 0 {
 		summary := fmt.Sprintf(tooMany, k.maxPolicies)
 		found = append(found, diag.List{{Code: "too-many", Range: diag.Range{File: k.options.ToolsPath}, Summary: summary, Detail: advice}})
 	}
@@ -88,14 +88,14 @@ func each[T any](k *linker, s *soundRules[T], entries []*Entry, bind func(*Entry
 
 // misfits returns what keeps the rules from tools that mcpd.lock accepts, as far as there is
 // room for more of them.
-func (r *ruleSet) misfits(accepted []*Entry) diag.List {
+func (r *ruleSet) lockedErrors(accepted []*Entry) diag.List {
 	policies, _ := bindAll(r.policies, accepted, len(r.operators)+len(r.authors), r.bindPolicies)
 	keys, _ := bindAll(r.keys, accepted, len(r.limits), r.bindLimits)
 	return errorsOf(slices.Concat(append(policies, keys...)...))
 }
 
 // checkIdle compiles policies that cover no item, so that their mistakes show.
-func (k *linker) checkIdle(policies []definition.Policy, entries []*Entry) {
+func (k *linker) compileUnused(policies []definition.Policy, entries []*Entry) {
 	for i := range policies {
 		p := &policies[i]
 		if !slices.ContainsFunc(entries, func(e *Entry) bool { return covers(p.Targets, e.Kind, e.Name) }) {
@@ -112,7 +112,7 @@ func (r *ruleSet) bindPolicies(e *Entry) (found diag.List) {
 		found = append(found, r.bind(e, &r.operators[i], true, schemaHash)...)
 	}
 	if r.goPolicies > 0 {
-		e.Rules = append(e.Rules, Policy{Name: InGo})
+		e.Rules = append(e.Rules, Policy{Name: GoName})
 	}
 	for i := range r.authors {
 		found = append(found, r.bind(e, &r.authors[i], false, schemaHash)...)
@@ -121,7 +121,7 @@ func (r *ruleSet) bindPolicies(e *Entry) (found diag.List) {
 }
 
 func (r *ruleSet) bind(e *Entry, p *definition.Policy, operator bool, schemaHash loader.Hash) diag.List {
-	if !covers(p.Targets, e.Kind, e.Name) || r.policies.room() < 0 {
+	if !covers(p.Targets, e.Kind, e.Name) || r.policies.remaining() < 0 {
 		return nil
 	}
 	if p.OnResult {
@@ -149,12 +149,12 @@ func (r *ruleSet) bind(e *Entry, p *definition.Policy, operator bool, schemaHash
 
 // toolOf is what policies and keys of an item are compiled against.
 func toolOf(e *Entry) policylang.Tool {
-	return policylang.Tool{Kind: e.Kind.String(), Name: e.Name, Schema: e.PolicySchema, Result: rawOf(e.Output), Later: e.Offer.later(), Range: e.Where}
+	return policylang.Tool{Kind: e.Kind.String(), Name: e.Name, Schema: e.PolicySchema, Result: rawOf(e.Output), Later: e.Offer.remainingArguments(), Range: e.Where}
 }
 
 // schemaHashOf tells items apart that policies and keys are compiled for apart.
 func schemaHashOf(e *Entry) loader.Hash {
-	return sha256.Sum256(fmt.Appendf(nil, "%s%q", e.PolicySchema, e.Offer.later()))
+	return sha256.Sum256(fmt.Appendf(nil, "%s%q", e.PolicySchema, e.Offer.remainingArguments()))
 }
 
 func sourceOf(p *definition.Policy) policylang.Source {
@@ -175,16 +175,16 @@ func textOf(body *definition.Body) *diag.Text {
 // each of which serves all items with the same inputs. It is safe for concurrent
 // use. What has mistakes or warnings is not kept: these speak of one item, and
 // are told again by the next build.
-type soundRules[T any] struct {
-	most int // fixed at creation
+type ruleTable[T any] struct {
+	max int // fixed at creation
 
 	mu    sync.Mutex
-	byKey map[ruleKey]*soundRule[T]
+	byKey map[ruleKey]*ruleSlot[T]
 	// distinct are all that were compiled. One that does not read args is the
 	// same for all items.
 	distinct map[*T]struct{}
 	// mistaken counts what could not be compiled.
-	mistaken int
+	failed int
 }
 
 // maxPolicies bounds the compiled policies of one build, and the compiled keys of
@@ -192,35 +192,35 @@ type soundRules[T any] struct {
 // thousand tools and as many policies, each of which reads the args of each.
 const maxPolicies = 50_000
 
-type soundRule[T any] struct {
+type ruleSlot[T any] struct {
 	once sync.Once
 	rule *T
 }
 
-func newSoundRules[T any](most int) *soundRules[T] {
-	return &soundRules[T]{most: most, byKey: map[ruleKey]*soundRule[T]{}, distinct: map[*T]struct{}{}}
+func newRuleTable[T any](most int) *ruleTable[T] {
+	return &ruleTable[T]{max: most, byKey: map[ruleKey]*ruleSlot[T]{}, distinct: map[*T]struct{}{}}
 }
 
 // fork returns rules that share what is compiled so far.
-func (s *soundRules[T]) fork() *soundRules[T] {
+func (s *ruleTable[T]) fork() *ruleTable[T] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return &soundRules[T]{most: s.most, byKey: maps.Clone(s.byKey), distinct: maps.Clone(s.distinct), mistaken: s.mistaken}
+	return &ruleTable[T]{max: s.max, byKey: maps.Clone(s.byKey), distinct: maps.Clone(s.distinct), failed: s.failed}
 }
 
 // room is how many more may be compiled; below zero more were than the bound allows.
-func (s *soundRules[T]) room() int {
+func (s *ruleTable[T]) remaining() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.most - len(s.distinct) - s.mistaken
+	return s.max - len(s.distinct) - s.failed
 }
 
-func (s *soundRules[T]) compile(key ruleKey, compile func() (*T, diag.List)) (rule *T, problems diag.List) {
-	known := s.at(key)
+func (s *ruleTable[T]) compile(key ruleKey, compile func() (*T, diag.List)) (rule *T, problems diag.List) {
+	known := s.slot(key)
 	first := false
 	known.once.Do(func() {
 		first = true
-		if rule, problems = s.count(compile()); len(problems) == 0 {
+		if rule, problems = s.record(compile()); len(problems) == 0 {
 			known.rule = rule
 		}
 	})
@@ -230,34 +230,34 @@ func (s *soundRules[T]) compile(key ruleKey, compile func() (*T, diag.List)) (ru
 	case known.rule != nil:
 		return known.rule, nil
 	default:
-		return s.count(compile())
+		return s.record(compile())
 	}
 }
 
-func (s *soundRules[T]) count(rule *T, problems diag.List) (*T, diag.List) {
+func (s *ruleTable[T]) record(rule *T, problems diag.List) (*T, diag.List) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if rule == nil {
-		s.mistaken++
+		s.failed++
 	} else {
 		s.distinct[rule] = struct{}{}
 	}
 	return rule, problems
 }
 
-func (s *soundRules[T]) at(key ruleKey) *soundRule[T] {
+func (s *ruleTable[T]) slot(key ruleKey) *ruleSlot[T] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	known := s.byKey[key]
 	if known == nil {
-		known = &soundRule[T]{}
+		known = &ruleSlot[T]{}
 		s.byKey[key] = known
 	}
 	return known
 }
 
 // all returns what is kept, once nothing is compiled any more.
-func (s *soundRules[T]) all() map[ruleKey]*T {
+func (s *ruleTable[T]) all() map[ruleKey]*T {
 	all := make(map[ruleKey]*T, len(s.byKey))
 	for key, known := range s.byKey {
 		if known.rule != nil {

@@ -76,7 +76,7 @@ func TestOverlay_boundOfRules(t *testing.T) {
 			served = append(served, e.Name)
 		}
 		for _, l := range c.LeftOut {
-			left = append(left, l.Address+": "+l.Why)
+			left = append(left, l.Address+": "+l.Reason)
 		}
 		const why = ": the rules that read args cover too many items"
 		if diff := cmp.Diff([][]string{{"lab_1", "lab_5", "own"}, {"lab_2" + why, "lab_3" + why}}, [][]string{served, left}); diff != "" {

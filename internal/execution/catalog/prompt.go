@@ -14,8 +14,8 @@ import (
 func (c *compiler) prompt(def *definition.Prompt) *compiledItem {
 	item := resourceItem(Prompts, def.Name, def.Name, def.Title, def.Description, def.Call)
 	item.Icons, item.Where = def.Icons, def.NameRange
-	c.found.authors.bound(item, def.Bounds)
-	k := c.begin(item, def.Semantic)
+	c.found.authors.applyTo(item, def.Bounds)
+	k := c.newItem(item, def.Semantic)
 	k.arguments(def.Arguments, def.Call)
 	item.PolicySchema = item.Offer.Schema()
 	item.Input, _ = schema.Compile(item.PolicySchema, def.NameRange, nil) // it is ours, and sound
@@ -23,27 +23,27 @@ func (c *compiler) prompt(def *definition.Prompt) *compiledItem {
 		item.InputNames = append(item.InputNames, a.Name)
 	}
 	if def.Run == nil {
-		item.Body = conversation{description: def.Description, messages: def.Messages}
-		return k.done(def.Grant, def.GrantRanges)
+		item.Handler = staticPrompt{description: def.Description, messages: def.Messages}
+		return k.finish(def.Grant, def.GrantRanges)
 	}
 	src := scripting.Source{Name: def.Name, Kind: scripting.Prompt, MustReturn: true, Inputs: item.InputNames}
 	if src.Inputs == nil {
 		src.Inputs = []string{}
 	}
-	item.Body = shaped(k.body(src, *def.Run, def.Grant), func(_ *Invocation, r *scripting.Result) (json.RawMessage, error) {
+	item.Handler = withReply(k.handler(src, *def.Run, def.Grant), func(_ *Invocation, r *scripting.Result) (json.RawMessage, error) {
 		return reply.Messages(def.Description, r)
 	})
-	return k.done(def.Grant, def.GrantRanges)
+	return k.finish(def.Grant, def.GrantRanges)
 }
 
 // conversation is the body of a prompt whose messages stand in the file.
-type conversation struct {
+type staticPrompt struct {
 	description string
 	messages    []definition.Message
 }
 
-func (c conversation) Run(_ context.Context, i Invocation) (scripting.Outcome, error) {
-	values, size := texts(i.Args), 0
+func (c staticPrompt) Run(_ context.Context, i Invocation) (scripting.Outcome, error) {
+	values, size := stringValues(i.Args), 0
 	for n := range c.messages {
 		size += c.messages[n].Len(values)
 	}
@@ -58,7 +58,7 @@ func (c conversation) Run(_ context.Context, i Invocation) (scripting.Outcome, e
 			return scripting.Outcome{Failure: &scripting.Failure{Kind: scripting.Thrown, Message: message}}, nil
 		}
 	}
-	return replied(reply.Written(c.description, filled)), nil
+	return replyOutcome(reply.StaticMessages(c.description, filled)), nil
 }
 
 // fill returns a message with the arguments in their places, and false when

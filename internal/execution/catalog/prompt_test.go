@@ -14,7 +14,7 @@ func run(t *testing.T, file string, k Kind, address string, args map[string]any)
 	if len(built.Problems) > 0 {
 		t.Fatal(built.Problems)
 	}
-	outcome, err := built.Base.Entry(k, address).Body.Run(t.Context(), Invocation{Address: address, Args: args})
+	outcome, err := built.Base.Entry(k, address).Handler.Run(t.Context(), Invocation{Address: address, Args: args})
 	switch {
 	case err != nil:
 		t.Fatal(err)

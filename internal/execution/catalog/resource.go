@@ -21,7 +21,7 @@ import (
 )
 
 // noArguments is the schema of the arguments of a resource, for policies.
-const noArguments = `{"type":"object","properties":{},"additionalProperties":false}`
+const emptyArgsSchema = `{"type":"object","properties":{},"additionalProperties":false}`
 
 // resourceItem returns what all items that are no tools have in common.
 func resourceItem(kind Kind, name, address, title, description string, call definition.Call) *Item {
@@ -29,7 +29,7 @@ func resourceItem(kind Kind, name, address, title, description string, call defi
 	item := &Item{
 		Kind: kind, Name: name, Address: address, Offer: &Offer{ListedAs: name, Size: -1},
 		About:     About{Title: title, Labels: call.Labels, Idempotent: true, ReadOnly: &yes, Destructive: &no},
-		Schemas:   Schemas{PolicySchema: json.RawMessage(noArguments)},
+		Schemas:   Schemas{PolicySchema: json.RawMessage(emptyArgsSchema)},
 		Allowance: Allowance{Timeout: call.Timeout, AskTimeout: call.AskTimeout},
 	}
 	if description != "" {
@@ -45,26 +45,26 @@ func (c *compiler) resource(def *definition.Resource) *compiledItem {
 	if def.Size != nil {
 		item.Offer.Size = *def.Size
 	}
-	c.found.authors.bound(item, def.Bounds)
-	k := c.begin(item, def.Semantic)
+	c.found.authors.applyTo(item, def.Bounds)
+	k := c.newItem(item, def.Semantic)
 	switch {
 	case def.Content != nil:
-		item.Body, item.Steady = &stored{uri: def.URI, content: *def.Content}, true
+		item.Handler, item.Static = &staticResource{uri: def.URI, content: *def.Content}, true
 	case def.Run != nil:
 		src := scripting.Source{Name: def.Name, Kind: scripting.Resource, MustReturn: true, Inputs: []string{}}
-		item.Body = k.reading(src, *def.Run, def.Call, def.MIMEType)
+		item.Handler = k.resourceHandler(src, *def.Run, def.Call, def.MIMEType)
 	}
-	return k.done(def.Grant, def.GrantRanges)
+	return k.finish(def.Grant, def.GrantRanges)
 }
 
-func (k *itemInProgress) reading(src scripting.Source, run definition.Body, call definition.Call, mimeType string) Body {
-	return shaped(k.body(src, run, call.Grant), func(i *Invocation, r *scripting.Result) (json.RawMessage, error) {
+func (k *itemCompiler) resourceHandler(src scripting.Source, run definition.Body, call definition.Call, mimeType string) Handler {
+	return withReply(k.handler(src, run, call.Grant), func(i *Invocation, r *scripting.Result) (json.RawMessage, error) {
 		return reply.Contents(i.Address, mimeType, r)
 	})
 }
 
 // stored is the body of a resource whose content stands in the files.
-type stored struct {
+type staticResource struct {
 	uri     string
 	content definition.Content
 	once    sync.Once
@@ -72,55 +72,55 @@ type stored struct {
 }
 
 // Run returns the content, which is encoded when it is first read.
-func (s *stored) Run(context.Context, Invocation) (scripting.Outcome, error) {
-	s.once.Do(func() { s.reply = reply.Stored(s.uri, s.content.MIMEType, s.content.Bytes, s.content.Binary) })
-	return replied(s.reply), nil
+func (s *staticResource) Run(context.Context, Invocation) (scripting.Outcome, error) {
+	s.once.Do(func() { s.reply = reply.StaticContents(s.uri, s.content.MIMEType, s.content.Bytes, s.content.Binary) })
+	return replyOutcome(s.reply), nil
 }
 
 // replied is the outcome of a body that has made its reply.
-func replied(r json.RawMessage) scripting.Outcome {
+func replyOutcome(r json.RawMessage) scripting.Outcome {
 	return scripting.Outcome{Result: &scripting.Result{Kind: scripting.Value, JSON: r}}
 }
 
 // shape makes a reply of what a body returned.
-type shape func(i *Invocation, r *scripting.Result) (json.RawMessage, error)
+type replyFunc func(i *Invocation, r *scripting.Result) (json.RawMessage, error)
 
 // shapedBody is a body whose result becomes a reply.
-type shapedBody struct {
-	Body
-	shape shape
+type replyHandler struct {
+	Handler
+	reply replyFunc
 }
 
 // shaped returns a body whose results are shaped; nil for none.
-func shaped(b Body, s shape) Body {
+func withReply(b Handler, s replyFunc) Handler {
 	if b == nil {
 		return nil
 	}
-	return &shapedBody{b, s}
+	return &replyHandler{b, s}
 }
 
 // Run runs the body; a result that no reply can be made of is its failure.
-func (b *shapedBody) Run(ctx context.Context, i Invocation) (scripting.Outcome, error) {
-	outcome, err := b.Body.Run(ctx, i)
+func (b *replyHandler) Run(ctx context.Context, i Invocation) (scripting.Outcome, error) {
+	outcome, err := b.Handler.Run(ctx, i)
 	if err != nil || outcome.Result == nil {
 		return outcome, err
 	}
-	made, err := b.shape(&i, outcome.Result)
+	made, err := b.reply(&i, outcome.Result)
 	if err != nil {
 		return scripting.Outcome{Failure: &scripting.Failure{Kind: scripting.Thrown, Message: err.Error()}}, nil
 	}
-	return replied(made), nil
+	return replyOutcome(made), nil
 }
 
 func (c *compiler) template(def *definition.Template) *compiledItem {
 	item := resourceItem(Templates, def.Name, "", def.Title, def.Description, def.Call)
 	item.Icons, item.Where = def.Icons, def.NameRange
 	item.Offer.MIMEType, item.Offer.Annotations = def.MIMEType, annotationsOf(def.Annotations)
-	c.found.authors.bound(item, def.Bounds)
-	k := c.begin(item, def.Semantic)
+	c.found.authors.applyTo(item, def.Bounds)
+	k := c.newItem(item, def.Semantic)
 	if def.URITemplate == nil { // whoever decoded the file has told
 		item.PolicySchema = json.RawMessage(`{"type":"object"}`)
-		return k.done(def.Grant, def.GrantRanges)
+		return k.finish(def.Grant, def.GrantRanges)
 	}
 	item.Address, item.Offer.Template = def.URITemplate.String(), def.URITemplate
 	item.InputNames = def.URITemplate.Names()
@@ -141,17 +141,17 @@ func (c *compiler) template(def *definition.Template) *compiledItem {
 	}
 	item.PolicySchema = item.Offer.Schema()
 	if def.Run == nil {
-		item.Body = phrase{text: def.Text, mimeType: def.MIMEType}
-		return k.done(def.Grant, def.GrantRanges)
+		item.Handler = staticTemplate{text: def.Text, mimeType: def.MIMEType}
+		return k.finish(def.Grant, def.GrantRanges)
 	}
 	src := scripting.Source{Name: def.Name, Kind: scripting.Resource, MustReturn: true, Inputs: item.InputNames}
-	item.Body = k.reading(src, *def.Run, def.Call, def.MIMEType)
-	return k.done(def.Grant, def.GrantRanges)
+	item.Handler = k.resourceHandler(src, *def.Run, def.Call, def.MIMEType)
+	return k.finish(def.Grant, def.GrantRanges)
 }
 
 // arguments adds the arguments of a prompt or the variables of a template, with
 // what completes them.
-func (k *itemInProgress) arguments(list []definition.Argument, call definition.Call) {
+func (k *itemCompiler) arguments(list []definition.Argument, call definition.Call) {
 	names := make([]string, len(list))
 	for i := range list {
 		names[i] = list[i].Name
@@ -166,44 +166,44 @@ func (k *itemInProgress) arguments(list []definition.Argument, call definition.C
 
 // completion returns what completes a value; nil when nothing does. It asks
 // nobody, since no client can be asked while its user types.
-func (k *itemInProgress) completion(def *definition.Complete, names []string, call definition.Call) Body {
+func (k *itemCompiler) completion(def *definition.Complete, names []string, call definition.Call) Handler {
 	switch {
 	case def == nil:
 		return nil
 	case def.Run == nil:
-		return suggested(def.Values)
+		return staticCompletion(def.Values)
 	}
 	granted := call.Grant
 	granted.Ask = nil
 	src := scripting.Source{Name: k.item.Name, Kind: scripting.Complete, MustReturn: true, Inputs: names}
-	return shaped(k.body(src, *def.Run, granted), func(_ *Invocation, r *scripting.Result) (json.RawMessage, error) {
-		return reply.Suggestions(r)
+	return withReply(k.handler(src, *def.Run, granted), func(_ *Invocation, r *scripting.Result) (json.RawMessage, error) {
+		return reply.Completion(r)
 	})
 }
 
 // suggested is a completion whose values stand in the file.
-type suggested []string
+type staticCompletion []string
 
-func (s suggested) Run(_ context.Context, i Invocation) (scripting.Outcome, error) {
+func (s staticCompletion) Run(_ context.Context, i Invocation) (scripting.Outcome, error) {
 	var input struct{ Value string }
 	if err := json.Unmarshal(i.Input, &input); err != nil {
 		return scripting.Outcome{}, err
 	}
-	return replied(reply.Beginning(s, input.Value)), nil
+	return replyOutcome(reply.CompletionByPrefix(s, input.Value)), nil
 }
 
 // phrase is the body of a template whose text stands in the file.
-type phrase struct {
+type staticTemplate struct {
 	text     definition.TextTemplate
 	mimeType string
 }
 
-func (p phrase) Run(_ context.Context, i Invocation) (scripting.Outcome, error) {
-	values := texts(i.Args)
+func (p staticTemplate) Run(_ context.Context, i Invocation) (scripting.Outcome, error) {
+	values := stringValues(i.Args)
 	if size := p.text.Len(values); size > definition.MaxRendered {
 		return tooLong(size), nil
 	}
-	return replied(reply.Stored(i.Address, cmp.Or(p.mimeType, "text/plain"), []byte(p.text.Render(values)), false)), nil
+	return replyOutcome(reply.StaticContents(i.Address, cmp.Or(p.mimeType, "text/plain"), []byte(p.text.Render(values)), false)), nil
 }
 
 // tooLong is the outcome of a body whose reply would have too many bytes.
@@ -213,7 +213,7 @@ func tooLong(size int) scripting.Outcome {
 }
 
 // texts returns the arguments that are strings, as all of these are.
-func texts(args map[string]any) map[string]string {
+func stringValues(args map[string]any) map[string]string {
 	values := make(map[string]string, len(args))
 	for name, value := range args {
 		values[name], _ = value.(string)
@@ -270,9 +270,9 @@ func (c *compiler) file(def *definition.Folder, name string, content []byte, has
 	item := resourceItem(Resources, def.Name, uri, "", def.Description, definition.Call{Labels: def.Labels, Bounds: definition.Bounds{Timeout: definition.DefaultTimeout}})
 	item.Icons, item.Where, item.folder = def.Icons, def.NameRange, def
 	item.Offer = &Offer{ListedAs: name, MIMEType: stands.MIMEType, Size: int64(len(content)), Annotations: annotationsOf(def.Annotations)}
-	item.Body, item.Steady = &stored{uri: uri, content: stands}, true
-	k := c.begin(item, def.Semantic)
+	item.Handler, item.Static = &staticResource{uri: uri, content: stands}, true
+	k := c.newItem(item, def.Semantic)
 	k.key.Write([]byte(uri))
 	k.key.Write(hash[:])
-	return k.done(grant.Set{}, nil)
+	return k.finish(grant.Set{}, nil)
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // script is a body in JavaScript or TypeScript, with what it may use and whom it may ask.
-type script struct {
+type scriptHandler struct {
 	program *scripting.Program
 	grants  *host.Grants
 	ask     *grant.Ask
@@ -19,10 +19,10 @@ type script struct {
 
 // Run runs the body once. Agent and call are encoded only for bodies that look
 // at them.
-func (b *script) Run(ctx context.Context, i Invocation) (scripting.Outcome, error) {
+func (b *scriptHandler) Run(ctx context.Context, i Invocation) (scripting.Outcome, error) {
 	call := scripting.Call{
-		Program: b.program, Input: i.Input, Seed: scripting.NewSeed(), Start: i.Began, Journal: i.Journal, Agent: i.Agent,
-		Limits: i.Bounds, Tree: i.Kin, Depth: i.Depth, Owner: i.Owner,
+		Program: b.program, Input: i.Input, Seed: scripting.NewSeed(), Start: i.StartTime, Journal: i.Journal, Agent: i.Agent,
+		Limits: i.Bounds, Tree: i.CallTree, Depth: i.Depth, Owner: i.Owner,
 	}
 	if call.Agent == nil && b.program.Uses("agent") {
 		call.Agent = i.AgentJSON()
@@ -58,7 +58,7 @@ func (i *Invocation) AgentJSON() []byte {
 
 // json is `call` as scripts see it: nothing in it tells the transport.
 func (i *Invocation) json() []byte {
-	info := append([]byte(`{"id":"`), i.Root...)
+	info := append([]byte(`{"id":"`), i.RootID...)
 	info = append(info, `","tool":`...)
 	info = strconv.AppendQuote(info, i.Host.Name)
 	info = append(info, `,"via":"`...)

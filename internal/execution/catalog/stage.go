@@ -46,7 +46,7 @@ func (b *Builder) Stage(c *Catalog, registered []*Item) {
 // Staged has a catalog that serves have the stages of its tests. They are made of the files
 // as they were read last: when these are no longer those of the catalog, its tests with
 // values of their own have no stage.
-func (b *Builder) Staged(c *Catalog, registered []*Item) {
+func (b *Builder) EnsureStages(c *Catalog, registered []*Item) {
 	if c.stages == nil && b.base != nil && b.base.Revision == c.base.Revision {
 		b.Stage(c, registered)
 	}
@@ -66,11 +66,11 @@ func (b *Builder) stage(c *Catalog, name string, vars map[string]json.RawMessage
 	s := *b
 	s.options.Checks = Checks{Item: b.options.Checks.Item}
 	s.config, s.cache = b.config.With(vars, "a test"), compiled
-	found := s.begin(b.lock)
+	found := s.newBuild(b.lock)
 	found.accepted = b.accepted
 	defined, problems := s.tree.Stage(name, found.config)
 	found.report(problems)
-	base := s.join(found, defined, registered)
+	base := s.assemble(found, defined, registered)
 	made := &Stage{problems: found.problems.Sort()}
 	if !made.problems.HasErrors() {
 		made.catalog, _ = s.Overlay(base, c.offers)
@@ -85,7 +85,7 @@ func errorsOf(l diag.List) diag.List {
 
 // Staged returns the catalog that a test of c runs on, and the test as it reads there. An
 // error says why there is none.
-func (c *Catalog) Staged(i int) (on *Catalog, test *definition.Test, err error) {
+func (c *Catalog) TestCatalog(i int) (on *Catalog, test *definition.Test, err error) {
 	test = &c.Tests[i]
 	name := stageOf(test)
 	if name == "" {

@@ -56,7 +56,7 @@ func (d Decoder[In]) Decode(args map[string]any, text []byte) (in In, err error)
 	// encoding/json takes no 1.0 for an integer; args have it as 1.
 	in = *new(In)
 	if !decode(args, &in) {
-		return in, &InputError{Path: unread[In](args)}
+		return in, &DecodeError{Path: undecodablePath[In](args)}
 	}
 	return in, nil
 }
@@ -129,26 +129,26 @@ func decodesItself(t reflect.Type) bool {
 
 // InputError says that valid arguments are not what a Go type can hold. It
 // repeats no value.
-type InputError struct {
+type DecodeError struct {
 	// Path is the JSON pointer of the argument; empty when it is not known.
 	Path string
 }
 
-func (e *InputError) Error() string { return strings.TrimPrefix(e.Path+" "+e.Reason(), " ") }
+func (e *DecodeError) Error() string { return strings.TrimPrefix(e.Path+" "+e.Reason(), " ") }
 
-func (e *InputError) Reason() string { return "is not of the form that the tool can read" }
+func (e *DecodeError) Reason() string { return "is not of the form that the tool can read" }
 
 // pointing escapes a name as a part of a JSON pointer (RFC 6901).
-var pointing = strings.NewReplacer("~", "~0", "/", "~1")
+var pointerEscaper = strings.NewReplacer("~", "~0", "/", "~1")
 
 // unread returns the JSON pointer of the argument that cannot be decoded.
-func unread[In any](args map[string]any) string {
+func undecodablePath[In any](args map[string]any) string {
 	if decodesItself(reflect.TypeFor[In]()) {
 		return ""
 	}
 	for _, name := range slices.Sorted(maps.Keys(args)) {
 		if !decode(map[string]any{name: args[name]}, new(In)) {
-			return "/" + pointing.Replace(name)
+			return "/" + pointerEscaper.Replace(name)
 		}
 	}
 	return ""

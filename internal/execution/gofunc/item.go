@@ -23,7 +23,7 @@ const defaultTimeout = time.Second
 
 // Complete makes item, which says of itself what its author says, a tool that
 // runs fn: with the schemas of In and Out, its body, its place and its hashes.
-func Complete[In, Out any](item *catalog.Item, fn Func[identity.Agent, In, Out], w *Watchdog) error {
+func DefineTool[In, Out any](item *catalog.Item, fn Func[identity.Agent, In, Out], w *Watchdog) error {
 	if !definition.IsName(item.Name) {
 		return fmt.Errorf("a name is 1 to %d letters, digits, dots, dashes and underscores", catalog.MaxAddress(catalog.Tools))
 	}
@@ -36,8 +36,8 @@ func Complete[In, Out any](item *catalog.Item, fn Func[identity.Agent, In, Out],
 	}
 	item.Address, item.Timeout, item.AskTimeout = item.Name, cmp.Or(max(item.Timeout, 0), defaultTimeout), definition.DefaultAskTimeout
 	item.Input, item.Output, item.PolicySchema = input, output, input.Raw()
-	item.Body, item.Where = NewBody(fn, w), diag.Range{File: "(go) " + item.Name}
-	item.Settle()
+	item.Handler, item.Where = NewHandler(fn, w), diag.Range{File: "(go) " + item.Name}
+	item.Finalize()
 	item.Key = keyOf(item)
 	return nil
 }
@@ -46,7 +46,7 @@ func Complete[In, Out any](item *catalog.Item, fn Func[identity.Agent, In, Out],
 func keyOf(item *catalog.Item) [sha256.Size]byte {
 	// Plain data always encodes.
 	labels, _ := json.Marshal(item.Labels)
-	return sha256.Sum256(append(item.Shown[:], labels...))
+	return sha256.Sum256(append(item.ListHash[:], labels...))
 }
 
 // NewFunction returns a function of a module that runs fn. What a script passes
@@ -68,11 +68,11 @@ func NewFunction[In, Out any](name string, fn Func[gomodule.CallInfo, In, Out]) 
 	f.Run = func(ctx context.Context, call gomodule.CallInfo, arguments json.RawMessage) (json.RawMessage, error) {
 		args, text, violations := input.Args(arguments, nil)
 		if len(violations) > 0 {
-			return nil, unfit(violations...)
+			return nil, invalidArguments(violations...)
 		}
 		in, err := decoder.Decode(args, text)
-		if wrong, ok := errors.AsType[*InputError](err); ok {
-			return nil, unfit(schema.Violation{Path: wrong.Path, Message: wrong.Reason()})
+		if wrong, ok := errors.AsType[*DecodeError](err); ok {
+			return nil, invalidArguments(schema.Violation{Path: wrong.Path, Message: wrong.Reason()})
 		}
 		if err != nil {
 			return nil, err
@@ -86,6 +86,6 @@ func NewFunction[In, Out any](name string, fn Func[gomodule.CallInfo, In, Out]) 
 	return f
 }
 
-func unfit(violations ...schema.Violation) error {
+func invalidArguments(violations ...schema.Violation) error {
 	return &scripting.HostError{Code: scripting.Invalid, Message: "the arguments do not fit: " + schema.Sentence(violations)}
 }

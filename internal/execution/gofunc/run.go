@@ -23,7 +23,7 @@ type Func[Agent, In, Out any] func(ctx context.Context, agent Agent, in In) (Out
 // RunApart runs the function in a goroutine of its own until it returns or ctx is
 // done, and tells what came of it in the terms of a script. An error of the
 // second kind is that of ctx: the function then runs on, and nobody waits for it.
-func (fn Func[Agent, In, Out]) RunApart(ctx context.Context, agent Agent, in In) (scripting.Outcome, error) {
+func (fn Func[Agent, In, Out]) RunDetached(ctx context.Context, agent Agent, in In) (scripting.Outcome, error) {
 	r := &run[Agent, In, Out]{fn: fn, agent: agent, in: in}
 	ended := make(chan struct{})
 	go func() {
@@ -50,19 +50,19 @@ func (fn Func[Agent, In, Out]) RunApart(ctx context.Context, agent Agent, in In)
 // caller, which it holds until it returns. The watchdog tells late when ctx ends
 // before that: then the error is [catalog.ErrLeft], and the call is nobody's concern any
 // more. A function that ends its goroutine has late told of that, there.
-func (fn Func[Agent, In, Out]) Run(ctx context.Context, w *Watchdog, late catalog.Late, agent Agent, in In) (scripting.Outcome, error) {
-	r := &run[Agent, In, Out]{fn: fn, agent: agent, in: in, stay: stay{ctx: ctx, late: late}}
-	w.begin(&r.stay)
+func (fn Func[Agent, In, Out]) Run(ctx context.Context, w *Watchdog, late catalog.DetachNotifier, agent Agent, in In) (scripting.Outcome, error) {
+	r := &run[Agent, In, Out]{fn: fn, agent: agent, in: in, occupancy: occupancy{ctx: ctx, late: late}}
+	w.begin(&r.occupancy)
 	returned := false
 	defer func() {
-		if !returned && w.end(&r.stay) {
-			late.Late(ctx, catalog.ErrExited)
+		if !returned && w.end(&r.occupancy) {
+			late.CallEnded(ctx, catalog.ErrGoexit)
 		}
 	}()
 	r.run(ctx)
 	returned = true
-	if !w.end(&r.stay) {
-		return scripting.Outcome{}, catalog.ErrLeft
+	if !w.end(&r.occupancy) {
+		return scripting.Outcome{}, catalog.ErrDetached
 	}
 	if err := ctx.Err(); err != nil {
 		return scripting.Outcome{}, err
@@ -71,10 +71,10 @@ func (fn Func[Agent, In, Out]) Run(ctx context.Context, w *Watchdog, late catalo
 }
 
 type run[Agent, In, Out any] struct {
-	fn    Func[Agent, In, Out]
-	agent Agent
-	in    In
-	stay  stay // of a function that holds the goroutine of its call
+	fn        Func[Agent, In, Out]
+	agent     Agent
+	in        In
+	occupancy occupancy // of a function that holds the goroutine of its call
 
 	outcome scripting.Outcome
 	result  scripting.Result
@@ -86,7 +86,7 @@ func (r *run[Agent, In, Out]) run(ctx context.Context) {
 		if cause := recover(); cause != nil {
 			r.fail(scripting.HostPanic, fmt.Errorf("panic: %v", cause))
 		} else if !returned {
-			r.fail(scripting.HostPanic, catalog.ErrExited)
+			r.fail(scripting.HostPanic, catalog.ErrGoexit)
 		}
 	}()
 	out, err := r.fn(ctx, r.agent, r.in)
@@ -118,13 +118,13 @@ type callerKey struct{}
 
 // called is the context of a function, which knows who calls it. It is one of its own as
 // contexts of the standard library would make that of the call start a timer.
-type called struct {
+type callContext struct {
 	context.Context
 	caller identity.Caller
 }
 
 // Value returns the caller, or a value of the context of the call.
-func (c *called) Value(key any) any {
+func (c *callContext) Value(key any) any {
 	if key == (callerKey{}) {
 		return &c.caller
 	}
@@ -140,7 +140,7 @@ func CallerFromContext(ctx context.Context) (caller identity.Caller, ok bool) {
 	return identity.Caller{}.Explicit(), false
 }
 
-type Body[In, Out any] struct {
+type Handler[In, Out any] struct {
 	fn       Func[identity.Agent, In, Out]
 	decoder  Decoder[In]
 	watchdog *Watchdog
@@ -148,20 +148,20 @@ type Body[In, Out any] struct {
 
 // NewBody returns a body that runs fn. The watchdog looks after it where it holds
 // the goroutine of its call.
-func NewBody[In, Out any](fn Func[identity.Agent, In, Out], w *Watchdog) Body[In, Out] {
-	return Body[In, Out]{fn, NewDecoder[In](), w}
+func NewHandler[In, Out any](fn Func[identity.Agent, In, Out], w *Watchdog) Handler[In, Out] {
+	return Handler[In, Out]{fn, NewDecoder[In](), w}
 }
 
-func (b Body[In, Out]) Run(ctx context.Context, i catalog.Invocation) (scripting.Outcome, error) {
+func (b Handler[In, Out]) Run(ctx context.Context, i catalog.Invocation) (scripting.Outcome, error) {
 	in, err := b.decoder.Decode(i.Args, i.Input)
 	if err != nil {
 		return scripting.Outcome{}, err
 	}
-	ctx = &called{ctx, i.Caller}
-	if i.Late == nil {
-		return b.fn.RunApart(ctx, i.Caller.Agent.Clone(), in)
+	ctx = &callContext{ctx, i.Caller}
+	if i.DetachNotifier == nil {
+		return b.fn.RunDetached(ctx, i.Caller.Agent.Clone(), in)
 	}
-	return b.fn.Run(ctx, b.watchdog, i.Late, i.Caller.Agent.Clone(), in)
+	return b.fn.Run(ctx, b.watchdog, i.DetachNotifier, i.Caller.Agent.Clone(), in)
 }
 
 // Watchdog looks after functions that run on the goroutine of their call. To
@@ -172,10 +172,10 @@ func (b Body[In, Out]) Run(ctx context.Context, i catalog.Invocation) (scripting
 type Watchdog struct{ watchdog watchdog.Watchdog }
 
 // stay is the time that a function holds the goroutine of its call.
-type stay struct {
+type occupancy struct {
 	// fixed at creation
 	ctx  context.Context
-	late catalog.Late
+	late catalog.DetachNotifier
 
 	mu     sync.Mutex
 	state  state
@@ -185,46 +185,46 @@ type stay struct {
 type state uint8
 
 const (
-	begun   state = iota
-	seen          // it was under way at a tick
-	ended         // the function has returned
-	expired       // the context has ended before
+	stateRunning  state = iota
+	stateObserved       // it was under way at a tick
+	stateDone           // the function has returned
+	stateDetached       // the context has ended before
 )
 
 // waiter is who waits for the end of a stay.
 type waiter struct {
-	ended chan struct{} // closed once the function has returned
-	told  chan struct{} // closed once late has
+	done     chan struct{} // closed once the function has returned
+	notified chan struct{} // closed once late has
 }
 
-func (w *Watchdog) begin(s *stay) { w.watchdog.Watch(s) }
+func (w *Watchdog) begin(s *occupancy) { w.watchdog.Watch(s) }
 
 // end ends a stay, and reports whether what came of the function still counts.
 // It does not when late was told, which then has returned.
-func (w *Watchdog) end(s *stay) bool {
+func (w *Watchdog) end(s *occupancy) bool {
 	w.watchdog.Unwatch(s)
 	s.mu.Lock()
-	waiter, late := s.waiter, s.state == expired
+	waiter, late := s.waiter, s.state == stateDetached
 	if !late {
-		s.state = ended
+		s.state = stateDone
 	}
 	s.mu.Unlock()
 	switch {
 	case late:
-		<-waiter.told
+		<-waiter.notified
 	case waiter != nil:
-		close(waiter.ended)
+		close(waiter.done)
 	}
 	return !late
 }
 
 // Look has somebody wait for a function that was under way at the tick before,
 // too. The watchdog then holds on to it no more: it may go on for ever.
-func (s *stay) Look() bool {
+func (s *occupancy) Look() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.state == begun {
-		s.state = seen
+	if s.state == stateRunning {
+		s.state = stateObserved
 		return true
 	}
 	s.waiter = &waiter{make(chan struct{}), make(chan struct{})}
@@ -232,24 +232,24 @@ func (s *stay) Look() bool {
 	return false
 }
 
-func (s *stay) await(waiter *waiter) {
+func (s *occupancy) await(waiter *waiter) {
 	select {
-	case <-waiter.ended:
+	case <-waiter.done:
 	case <-s.ctx.Done():
-		if s.expire() {
-			defer close(waiter.told)
-			s.late.Late(s.ctx, s.ctx.Err())
+		if s.detach() {
+			defer close(waiter.notified)
+			s.late.CallEnded(s.ctx, s.ctx.Err())
 		}
 	}
 }
 
 // expire reports whether the context has ended before the function.
-func (s *stay) expire() bool {
+func (s *occupancy) detach() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.state == ended {
+	if s.state == stateDone {
 		return false
 	}
-	s.state = expired
+	s.state = stateDetached
 	return true
 }

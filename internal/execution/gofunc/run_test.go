@@ -22,7 +22,7 @@ type told struct {
 	at      time.Time
 }
 
-func (l *told) Late(_ context.Context, reason error) {
+func (l *told) CallEnded(_ context.Context, reason error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.reasons, l.at = append(l.reasons, reason), time.Now()
@@ -89,7 +89,7 @@ func TestAFunctionThatGoesOnPastItsEndIsLeft(t *testing.T) {
 					return 1, nil
 				})
 				outcome, err := stuck.Run(ctx, &w, &late, "", 1)
-				if !errors.Is(err, catalog.ErrLeft) || outcome.Result != nil || outcome.Failure != nil {
+				if !errors.Is(err, catalog.ErrDetached) || outcome.Result != nil || outcome.Failure != nil {
 					t.Errorf("%v, %+v", err, outcome)
 				}
 				if reasons := late.all(); len(reasons) != 1 || !errors.Is(reasons[0], test.want) {
@@ -109,9 +109,9 @@ type slow struct {
 	answered chan struct{}
 }
 
-func (l *slow) Late(ctx context.Context, reason error) {
+func (l *slow) CallEnded(ctx context.Context, reason error) {
 	time.Sleep(time.Second)
-	l.told.Late(ctx, reason)
+	l.told.CallEnded(ctx, reason)
 	close(l.answered)
 }
 
@@ -128,7 +128,7 @@ func TestWhoRunsAFunctionWaitsUntilItsCallIsAnswered(t *testing.T) {
 			time.Sleep(time.Millisecond)
 			return 1, nil
 		})
-		if _, err := deaf.Run(ctx, &w, &late, "", 1); !errors.Is(err, catalog.ErrLeft) {
+		if _, err := deaf.Run(ctx, &w, &late, "", 1); !errors.Is(err, catalog.ErrDetached) {
 			t.Error(err)
 		}
 		select {
@@ -149,10 +149,10 @@ func TestAFunctionThatEndsItsGoroutineIsTold(t *testing.T) {
 		})
 		go func() { _, _ = exits.Run(t.Context(), &w, &late, "", 1) }()
 		synctest.Wait()
-		if reasons := late.all(); len(reasons) != 1 || !errors.Is(reasons[0], catalog.ErrExited) {
+		if reasons := late.all(); len(reasons) != 1 || !errors.Is(reasons[0], catalog.ErrGoexit) {
 			t.Errorf("late was told of %v", reasons)
 		}
-		outcome, err := exits.RunApart(t.Context(), "", 1)
+		outcome, err := exits.RunDetached(t.Context(), "", 1)
 		if err != nil || outcome.Failure == nil || outcome.Failure.Kind != scripting.HostPanic {
 			t.Errorf("in a goroutine of its own: %v, %+v", err, outcome)
 		}
@@ -176,7 +176,7 @@ func TestManyFunctionsAtOnceEndEachByItself(t *testing.T) {
 					return 1, nil
 				})
 				_, err := waits.Run(ctx, &w, &late, "", 1)
-				if left := takes > 250*time.Millisecond; errors.Is(err, catalog.ErrLeft) != left || len(late.all()) == 1 != left {
+				if left := takes > 250*time.Millisecond; errors.Is(err, catalog.ErrDetached) != left || len(late.all()) == 1 != left {
 					t.Errorf("after %s: %v, late was told of %v", takes, err, late.all())
 				}
 			})
@@ -190,7 +190,7 @@ func TestAPanicCostsItsOwnCall(t *testing.T) {
 	panics := function(func(context.Context, string, int) (int, error) { panic("boom") })
 	for name, run := range map[string]func() (scripting.Outcome, error){
 		"on the goroutine of the call": func() (scripting.Outcome, error) { return panics.Run(t.Context(), &w, &told{}, "", 1) },
-		"on its own":                   func() (scripting.Outcome, error) { return panics.RunApart(t.Context(), "", 1) },
+		"on its own":                   func() (scripting.Outcome, error) { return panics.RunDetached(t.Context(), "", 1) },
 	} {
 		outcome, err := run()
 		if err != nil || outcome.Failure == nil || outcome.Failure.Kind != scripting.HostPanic {

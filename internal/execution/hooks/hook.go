@@ -30,18 +30,18 @@ import (
 const (
 	// width is how many runs of one hook go on at once; those of one call run
 	// in order.
-	width = 8
+	maxParallel = 8
 	// maxWaiting bounds the bytes of the runs of one hook that wait: some
 	// ten thousand.
 	maxWaiting = 16 << 20
 	// overhead is what a run weighs beside its event.
-	overhead = 256
+	runOverhead = 256
 	// hurried is the most that a run may take while the queue is crowded.
-	hurried = 10 * time.Millisecond
+	congestedTimeout = 10 * time.Millisecond
 )
 
 // Definition is what a hook consists of. It is not changed after [Runner.Hook].
-type Definition struct {
+type Spec struct {
 	Name    string
 	Timeout time.Duration
 	// Limits bound a run. A zero member means its default.
@@ -53,10 +53,10 @@ type Definition struct {
 // Hook is a hook that can run. It belongs to the runner that made it, and
 // needs no closing.
 type Hook struct {
-	Definition
+	Spec
 	queue *workqueue.Queue[Run]
 	// told is the last crowding in which the log was told of a run cut short.
-	told atomic.Uint64
+	lastLogged atomic.Uint64
 }
 
 type Run struct {
@@ -65,7 +65,7 @@ type Run struct {
 	// span. Runs of the same Lane keep their order.
 	CallID, RequestID string
 	Origin            observe.Origin
-	Lane              uint64
+	OrderKey          uint64
 	// Owner is that of the call (see [scripting.Call.Owner]).
 	Owner uint64
 	// SecretKeys name the definitions of secrets that hold for the call.

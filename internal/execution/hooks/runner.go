@@ -33,9 +33,9 @@ type Runner struct {
 
 func New(o Options) *Runner { return &Runner{options: o} }
 
-func (r *Runner) Hook(d Definition) *Hook {
-	h := &Hook{Definition: d}
-	h.queue = workqueue.New(width, maxWaiting, func(run Run) { r.run(h, run) })
+func (r *Runner) Hook(d Spec) *Hook {
+	h := &Hook{Spec: d}
+	h.queue = workqueue.New(maxParallel, maxWaiting, func(run Run) { r.run(h, run) })
 	return h
 }
 
@@ -43,13 +43,13 @@ func (r *Runner) Hook(d Definition) *Hook {
 // of the hook are cut short, so that there is room soon.
 func (r *Runner) Add(h *Hook, run Run) {
 	r.pending.Begin()
-	if h.queue.Add(run.Lane, len(run.Event)+overhead, run) {
+	if h.queue.Add(run.OrderKey, len(run.Event)+runOverhead, run) {
 		r.waits.Add(1)
 	}
 }
 
 // Failed logs and counts a run that failed. The context is that of the run.
-func (r *Runner) Failed(ctx context.Context, hook string, run Run, err error) {
+func (r *Runner) RecordFailure(ctx context.Context, hook string, run Run, err error) {
 	r.failures.Add(1)
 	r.options.Brokers.Logger.LogAttrs(ctx, slog.LevelWarn, "a hook failed", slog.String("hook", hook),
 		slog.String("call_id", run.CallID), slog.String("request_id", run.RequestID), slog.String("error", err.Error()))
@@ -78,13 +78,13 @@ func (r *Runner) run(h *Hook, run Run) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			span.Fail(string(call.ExecutionError))
-			r.Failed(ctx, h.Name, run, fmt.Errorf("panic: %v", cause))
+			r.RecordFailure(ctx, h.Name, run, fmt.Errorf("panic: %v", cause))
 		}
 	}()
 	bounded, cut := context.WithCancelCause(ctx)
 	bounded, cancel := context.WithTimeout(bounded, h.Timeout)
 	defer cancel()
-	defer h.hurry(bounded, cut).Stop()
+	defer h.limitWhenCongested(bounded, cut).Stop()
 	outcome, err := r.options.Executor.Run(bounded, scripting.Call{
 		Program: h.Program, Input: run.Event, Limits: h.Limits, Seed: scripting.NewSeed(), Start: r.options.Now(), Journal: scripting.NewJournal(), NoShedding: true, Owner: run.Owner,
 	}, r.host(bounded, h, run, span))
@@ -94,7 +94,7 @@ func (r *Runner) run(h *Hook, run Run) {
 	}
 	if err != nil {
 		span.Fail(string(codeOf(bounded)))
-		r.ended(bounded, h, run, err)
+		r.logFailure(bounded, h, run, err)
 	}
 }
 
@@ -122,14 +122,14 @@ func codeOf(ctx context.Context) call.Code {
 
 // ended tells of a run that failed. Of those that were cut short in one
 // crowding, only the first is logged.
-func (r *Runner) ended(ctx context.Context, h *Hook, run Run, err error) {
-	var cut crowded
+func (r *Runner) logFailure(ctx context.Context, h *Hook, run Run, err error) {
+	var cut congestionError
 	if !errors.As(context.Cause(ctx), &cut) {
-		r.Failed(ctx, h.Name, run, err)
+		r.RecordFailure(ctx, h.Name, run, err)
 		return
 	}
-	if last := h.told.Load(); last < uint64(cut) && h.told.CompareAndSwap(last, uint64(cut)) {
-		r.Failed(ctx, h.Name, run, cut)
+	if last := h.lastLogged.Load(); last < uint64(cut) && h.lastLogged.CompareAndSwap(last, uint64(cut)) {
+		r.RecordFailure(ctx, h.Name, run, cut)
 		return
 	}
 	r.failures.Add(1)
@@ -137,21 +137,21 @@ func (r *Runner) ended(ctx context.Context, h *Hook, run Run, err error) {
 
 // crowded is why a run was cut short: the number of the crowding of the
 // hook's queue that it was in.
-type crowded uint64
+type congestionError uint64
 
-func (crowded) Error() string {
+func (congestionError) Error() string {
 	return fmt.Sprintf("the hook lags so far behind its calls that they wait for it: its runs are cut to %s until half of the %d MiB that wait have run; "+
-		"those cut after this one are counted only", hurried, maxWaiting>>20)
+		"those cut after this one are counted only", congestedTimeout, maxWaiting>>20)
 }
 
 // hurry cuts the run of ctx short when it has taken [hurried] and the queue is
 // crowded, or gets so before ctx is done. The timer is for a run that ends soon.
-func (h *Hook) hurry(ctx context.Context, cut context.CancelCauseFunc) *time.Timer {
-	return time.AfterFunc(hurried, func() {
+func (h *Hook) limitWhenCongested(ctx context.Context, cut context.CancelCauseFunc) *time.Timer {
+	return time.AfterFunc(congestedTimeout, func() {
 		begun, number := h.queue.Crowding()
 		select {
 		case <-begun:
-			cut(crowded(number))
+			cut(congestionError(number))
 		case <-ctx.Done():
 		}
 	})

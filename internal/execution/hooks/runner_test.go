@@ -62,11 +62,11 @@ func TestRunsOfOneCallKeepTheirOrderAndNoneIsLost(t *testing.T) {
 		ran[call] = append(ran[call], number)
 		return scripting.Outcome{Result: &scripting.Result{}}, nil
 	})
-	h := r.Hook(hooks.Definition{Name: "h", Timeout: time.Second})
+	h := r.Hook(hooks.Spec{Name: "h", Timeout: time.Second})
 	const calls, each = 100, 50
 	for number := range each {
 		for call := range calls {
-			r.Add(h, hooks.Run{Event: fmt.Appendf(nil, "%d %d", call, number), Lane: uint64(call)})
+			r.Add(h, hooks.Run{Event: fmt.Appendf(nil, "%d %d", call, number), OrderKey: uint64(call)})
 		}
 	}
 	flush(t, r)
@@ -91,9 +91,9 @@ func TestASlowHookDelaysNoOther(t *testing.T) {
 		}
 		return scripting.Outcome{Result: &scripting.Result{}}, nil
 	})
-	slow, quick := r.Hook(hooks.Definition{Name: "slow", Timeout: time.Hour}), r.Hook(hooks.Definition{Name: "quick", Timeout: time.Hour})
+	slow, quick := r.Hook(hooks.Spec{Name: "slow", Timeout: time.Hour}), r.Hook(hooks.Spec{Name: "quick", Timeout: time.Hour})
 	for lane := range uint64(1000) {
-		r.Add(slow, hooks.Run{Event: json.RawMessage("slow"), Lane: lane})
+		r.Add(slow, hooks.Run{Event: json.RawMessage("slow"), OrderKey: lane})
 	}
 	r.Add(quick, hooks.Run{Event: json.RawMessage("quick")})
 	<-ran
@@ -125,7 +125,7 @@ func (h *hanging) run(ctx context.Context, event string) (scripting.Outcome, err
 func padded(call int, phase string, size int) hooks.Run {
 	event := bytes.Repeat([]byte(" "), size)
 	copy(event, fmt.Sprint(call, " ", phase))
-	return hooks.Run{Event: event, Lane: uint64(call), CallID: fmt.Sprint(call)}
+	return hooks.Run{Event: event, OrderKey: uint64(call), CallID: fmt.Sprint(call)}
 }
 
 // A hook that hangs holds up its calls by no more than the places in front of
@@ -136,7 +136,7 @@ func TestAHookThatHangsForEverLosesNoRunAndDelaysItsCallsAMoment(t *testing.T) {
 		const fill = 16<<20/(size+256) + 1
 		hang, logged := &hanging{begun: map[int]string{}}, &bytes.Buffer{}
 		r := logging(logged, hang.run)
-		h := r.Hook(hooks.Definition{Name: "pager", Timeout: time.Hour})
+		h := r.Hook(hooks.Spec{Name: "pager", Timeout: time.Hour})
 		for call := range fill {
 			r.Add(h, padded(call, "start", size))
 		}
@@ -198,13 +198,13 @@ func TestRunsAreCutShortOnlyWhileTheirQueueIsCrowded(t *testing.T) {
 				return scripting.Outcome{}, ctx.Err()
 			}
 		})
-		h := r.Hook(hooks.Definition{Name: "pager", Timeout: time.Hour})
+		h := r.Hook(hooks.Spec{Name: "pager", Timeout: time.Hour})
 		for crowding := range 2 {
 			cut, whole = 0, 0
 			// Eight runs are under way when the queue fills; without them it
 			// is half empty.
 			for lane, size := range slices.Concat(slices.Repeat([]int{1<<20 + 64}, 8), slices.Repeat([]int{1<<20 - 64}, 8), []int{256}) {
-				r.Add(h, hooks.Run{Event: make(json.RawMessage, size-256), Lane: uint64(lane)})
+				r.Add(h, hooks.Run{Event: make(json.RawMessage, size-256), OrderKey: uint64(lane)})
 			}
 			flush(t, r)
 			if cut != 8 || whole != 9 {
@@ -232,7 +232,7 @@ func TestWhateverHappensToARunCostsItAlone(t *testing.T) {
 		}
 		return scripting.Outcome{Result: &scripting.Result{}}, nil
 	})
-	h := r.Hook(hooks.Definition{Name: "h", Timeout: time.Second})
+	h := r.Hook(hooks.Spec{Name: "h", Timeout: time.Second})
 	for _, event := range []string{"panics", "fails", "errs", "works"} {
 		r.Add(h, hooks.Run{Event: json.RawMessage(event)})
 	}

@@ -26,11 +26,11 @@ import (
 
 const (
 	// limitPatience is the default of [call.SharedLimits].Timeout.
-	limitPatience = time.Second
+	defaultTimeout = time.Second
 	// limitSecret is how many bytes a secret has at least.
-	limitSecret = 16
+	minSecret = 16
 	// limitQuestions bounds what a store is asked at the same time.
-	limitQuestions = 1 << 10
+	maxInFlight = 1 << 10
 	// holdMargin is for what a call does beside running its body.
 	holdMargin = 5 * time.Second
 	// maxLimitWait bounds what a store may have callers wait.
@@ -48,34 +48,34 @@ func New(shared *call.SharedLimits, now func() time.Time, logger *slog.Logger) (
 	switch {
 	case own.Store == nil:
 		return nil, errors.New("the store of the limits is nil")
-	case len(own.Secret) < limitSecret:
-		return nil, fmt.Errorf("the secret of the limits has %d bytes; give it %d random ones at least", len(own.Secret), limitSecret)
+	case len(own.Secret) < minSecret:
+		return nil, fmt.Errorf("the secret of the limits has %d bytes; give it %d random ones at least", len(own.Secret), minSecret)
 	case own.Timeout < 0:
 		return nil, errors.New("the timeout of the limits is negative")
 	case own.Timeout == 0:
-		own.Timeout = limitPatience
+		own.Timeout = defaultTimeout
 	}
 	own.Secret = slices.Clone(own.Secret)
-	return &counter{SharedLimits: own, memory: memory, prefix: rand.Text() + "-", room: make(chan struct{}, limitQuestions), logger: logger}, nil
+	return &externalStore{SharedLimits: own, memory: memory, prefix: rand.Text() + "-", slots: make(chan struct{}, maxInFlight), logger: logger}, nil
 }
 
 // Close waits until a store is asked nothing any more, for as long as a question
 // and what gives its places back may take, and has it asked nothing again.
 func Close(ctx context.Context, limits ratelimit.Store) error {
-	count, ok := limits.(*counter)
+	count, ok := limits.(*externalStore)
 	if !ok {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*count.Timeout)
 	defer cancel()
-	for range limitQuestions {
+	for range maxInFlight {
 		select {
-		case count.room <- struct{}{}:
+		case count.slots <- struct{}{}:
 			continue // also where ctx has ended: a store that is asked nothing is not slow
 		default:
 		}
 		select {
-		case count.room <- struct{}{}:
+		case count.slots <- struct{}{}:
 		case <-ctx.Done():
 			return fmt.Errorf("the store of the limits has not answered: %w", ctx.Err())
 		}
@@ -84,7 +84,7 @@ func Close(ctx context.Context, limits ratelimit.Store) error {
 }
 
 // counter counts by a store of the program, and in memory what is local.
-type counter struct {
+type externalStore struct {
 	// Fixed at creation.
 	call.SharedLimits
 	memory *ratelimit.Memory
@@ -92,22 +92,22 @@ type counter struct {
 	logger *slog.Logger
 
 	// room is held by what the store is asked.
-	room  chan struct{}
+	slots chan struct{}
 	calls atomic.Uint64
 }
 
 // Take implements [ratelimit.Store]. The store is asked last: what is refused here
 // costs it nothing, and what it refuses can be given back here.
-func (c *counter) Take(ctx context.Context, charges []ratelimit.Charge) (*ratelimit.Refusal, error) {
-	shared, local := apart(charges)
+func (c *externalStore) Take(ctx context.Context, charges []ratelimit.Charge) (*ratelimit.Rejection, error) {
+	shared, local := splitLocal(charges)
 	if refusal, err := c.memory.Take(ctx, local); refusal != nil || err != nil {
 		return refusal, err
 	}
 	place := c.calls.Add(1)
 	for i := range shared {
-		shared[i].Place = place
+		shared[i].Lease = place
 	}
-	refusal, err := c.take(ctx, shared)
+	refusal, err := c.takeShared(ctx, shared)
 	if refusal != nil || err != nil {
 		c.memory.Release(local)
 	}
@@ -116,22 +116,22 @@ func (c *counter) Take(ctx context.Context, charges []ratelimit.Charge) (*rateli
 
 // Release implements [ratelimit.Store]. It waits for the store, so that who calls again
 // finds the place that it had.
-func (c *counter) Release(charges []ratelimit.Charge) {
-	shared, local := apart(charges)
+func (c *externalStore) Release(charges []ratelimit.Charge) {
+	shared, local := splitLocal(charges)
 	c.memory.Release(local)
-	asked, _ := c.asked(shared)
-	if held := places(asked); len(held) > 0 {
-		c.giveBack(held)
+	asked, _ := c.storeCharges(shared)
+	if held := leases(asked); len(held) > 0 {
+		c.releaseLeases(held)
 	}
 }
 
 // Keep implements [ratelimit.Store]. What the store of the program holds ends by itself.
-func (c *counter) Keep(limits []*ratelimit.Limit) {
-	c.memory.Keep(slices.DeleteFunc(slices.Clone(limits), func(l *ratelimit.Limit) bool { return !l.Local }))
+func (c *externalStore) SetLimits(limits []*ratelimit.Limit) {
+	c.memory.SetLimits(slices.DeleteFunc(slices.Clone(limits), func(l *ratelimit.Limit) bool { return !l.Local }))
 }
 
 // apart puts what is local behind what is shared.
-func apart(charges []ratelimit.Charge) (shared, local []ratelimit.Charge) {
+func splitLocal(charges []ratelimit.Charge) (shared, local []ratelimit.Charge) {
 	n := 0
 	for i := range charges {
 		if !charges[i].Limit.Local {
@@ -142,19 +142,19 @@ func apart(charges []ratelimit.Charge) (shared, local []ratelimit.Charge) {
 	return charges[:n], charges[n:]
 }
 
-func (c *counter) take(ctx context.Context, shared []ratelimit.Charge) (*ratelimit.Refusal, error) {
-	asked, limits := c.asked(shared)
+func (c *externalStore) takeShared(ctx context.Context, shared []ratelimit.Charge) (*ratelimit.Rejection, error) {
+	asked, limits := c.storeCharges(shared)
 	if len(asked) == 0 {
 		return nil, nil
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, min(c.Timeout, shared[0].Hold), errLimitSilence)
+	ctx, cancel := context.WithTimeoutCause(ctx, min(c.Timeout, shared[0].MaxDuration), errStoreTimeout)
 	defer cancel()
 	var verdict call.LimitVerdict
-	held := places(asked)
-	err := c.ask(ctx, func(ctx context.Context) (err error) {
+	held := leases(asked)
+	err := c.callStore(ctx, func(ctx context.Context) (err error) {
 		verdict, err = c.Store.Take(ctx, asked)
 		return err
-	}, func() { c.drop(held) })
+	}, func() { c.releaseUncertain(held) })
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("limit store: %w", err)
@@ -163,35 +163,35 @@ func (c *counter) take(ctx context.Context, shared []ratelimit.Charge) (*ratelim
 	case verdict.Over < 0 || verdict.Over >= len(limits):
 		return nil, fmt.Errorf("limit store: it refuses charge %d of %d", verdict.Over, len(limits))
 	}
-	refusal := &ratelimit.Refusal{Limit: limits[verdict.Over], Busy: verdict.Busy, Wait: min(verdict.Wait, maxLimitWait)}
-	if refusal.Wait <= 0 {
-		refusal.Wait = time.Second
+	refusal := &ratelimit.Rejection{Limit: limits[verdict.Over], ConcurrencyExceeded: verdict.Busy, RetryAfter: min(verdict.Wait, maxLimitWait)}
+	if refusal.RetryAfter <= 0 {
+		refusal.RetryAfter = time.Second
 	}
 	return refusal, nil
 }
 
 // asked returns charges as a store knows them, and their limits. A call that has paid
 // is nothing to those that count a rate alone.
-func (c *counter) asked(shared []ratelimit.Charge) (asked []call.LimitCharge, limits []*ratelimit.Limit) {
+func (c *externalStore) storeCharges(shared []ratelimit.Charge) (asked []call.LimitCharge, limits []*ratelimit.Limit) {
 	for i := range shared {
 		charge := &shared[i]
 		l := charge.Limit
-		if charge.Paid && l.Concurrency == 0 {
+		if charge.RateCharged && l.Concurrency == 0 {
 			continue
 		}
-		a := call.LimitCharge{Limit: l.Name, Key: c.key(charge), Concurrency: l.Concurrency, Hold: charge.Hold + holdMargin}
-		if !charge.Paid {
+		a := call.LimitCharge{Limit: l.Name, Key: c.key(charge), Concurrency: l.Concurrency, Hold: charge.MaxDuration + holdMargin}
+		if !charge.RateCharged {
 			a.Calls, a.Per, a.Burst = l.Rate.Calls, l.Rate.Per, l.Burst
 		}
 		if l.Concurrency > 0 {
-			a.Place = c.prefix + strconv.FormatUint(charge.Place, 36)
+			a.Place = c.prefix + strconv.FormatUint(charge.Lease, 36)
 		}
 		asked, limits = append(asked, a), append(limits, l)
 	}
 	return asked, limits
 }
 
-func (c *counter) key(charge *ratelimit.Charge) string {
+func (c *externalStore) key(charge *ratelimit.Charge) string {
 	id := charge.Limit.ID
 	text := fmt.Appendf(nil, "mcpd limit 1\x00%t\x00%d\x00%d\x00%d\x00%s%s", id.Operator, id.Rate.Calls, id.Rate.Per, len(id.Name), id.Name, charge.Key)
 	mac := hmac.New(sha256.New, c.Secret)
@@ -199,25 +199,25 @@ func (c *counter) key(charge *ratelimit.Charge) string {
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-func places(asked []call.LimitCharge) []call.LimitCharge {
+func leases(asked []call.LimitCharge) []call.LimitCharge {
 	return slices.DeleteFunc(slices.Clone(asked), func(a call.LimitCharge) bool { return a.Place == "" })
 }
 
-var errLimitSilence = errors.New("the store has not answered in time")
+var errStoreTimeout = errors.New("the store has not answered in time")
 
 // ask asks the store of the program in a goroutine of its own, since a store may not
 // heed its ctx, and waits for the answer until ctx ends. Where there was none, or an
 // error, unsure runs before the goroutine ends.
-func (c *counter) ask(ctx context.Context, question func(context.Context) error, unsure func()) error {
+func (c *externalStore) callStore(ctx context.Context, question func(context.Context) error, unsure func()) error {
 	select {
-	case c.room <- struct{}{}:
+	case c.slots <- struct{}{}:
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 	answer := make(chan error) // an answer that nobody takes is none
 	go func() {
-		defer func() { <-c.room }()
-		err := guarded(ctx, question)
+		defer func() { <-c.slots }()
+		err := recoverPanic(ctx, question)
 		select {
 		case answer <- err:
 			if err != nil {
@@ -236,7 +236,7 @@ func (c *counter) ask(ctx context.Context, question func(context.Context) error,
 }
 
 // guarded runs a function of the program.
-func guarded(ctx context.Context, question func(context.Context) error) (err error) {
+func recoverPanic(ctx context.Context, question func(context.Context) error) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			err = fmt.Errorf("it panicked: %v", cause)
@@ -245,27 +245,27 @@ func guarded(ctx context.Context, question func(context.Context) error) (err err
 	return question(ctx)
 }
 
-func (c *counter) giveBack(held []call.LimitCharge) {
-	ctx, cancel := context.WithTimeoutCause(context.Background(), c.Timeout, errLimitSilence)
+func (c *externalStore) releaseLeases(held []call.LimitCharge) {
+	ctx, cancel := context.WithTimeoutCause(context.Background(), c.Timeout, errStoreTimeout)
 	defer cancel()
-	if err := c.ask(ctx, func(ctx context.Context) error { return c.Store.Release(ctx, held) }, func() {}); err != nil {
-		c.untaken(err)
+	if err := c.callStore(ctx, func(ctx context.Context) error { return c.Store.Release(ctx, held) }, func() {}); err != nil {
+		c.logReleaseFailure(err)
 	}
 }
 
 // drop has the store take places back that it may have given, on the goroutine that
 // asked for them.
-func (c *counter) drop(held []call.LimitCharge) {
+func (c *externalStore) releaseUncertain(held []call.LimitCharge) {
 	if len(held) == 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), c.Timeout)
 	defer cancel()
-	if err := guarded(ctx, func(ctx context.Context) error { return c.Store.Release(ctx, held) }); err != nil {
-		c.untaken(err)
+	if err := recoverPanic(ctx, func(ctx context.Context) error { return c.Store.Release(ctx, held) }); err != nil {
+		c.logReleaseFailure(err)
 	}
 }
 
-func (c *counter) untaken(err error) {
+func (c *externalStore) logReleaseFailure(err error) {
 	c.logger.Warn("the store of the limits has not taken a place back, which ends by itself", slog.String("error", err.Error()))
 }

@@ -19,50 +19,50 @@ const maxAskWait = state.MaxLife
 
 // resumed runs the body of a call that its client has answered. Of all who come
 // with the same state the first runs it; the others get the same result.
-func (x *execution) resumed(ctx context.Context) (call.Result, *call.Error) {
+func (x *execution) resume(ctx context.Context) (call.Result, *call.Error) {
 	store, err := x.states.Open()
 	if err != nil {
-		x.voided(err, nil)
-		return call.Result{}, failed(call.ExecutionError, err, "the server cannot keep what calls wait for")
+		x.auditInvalidState(err, nil)
+		return call.Result{}, newError(call.ExecutionError, err, "the server cannot keep what calls wait for")
 	}
 	pause, err := suspend.Open(state.NewSealer(store, x.pipeline.options.Now), x.req.Resume.State, state.Want{
-		Owner: state.OwnerOf(x.req.Caller.Principal), Definition: x.entry.Key, Arguments: suspend.Digest(x.args),
+		Owner: state.OwnerOf(x.req.Caller.Principal), Definition: x.entry.Key, Arguments: suspend.ArgumentsDigest(x.args),
 	})
 	if err != nil {
-		x.voided(err, nil)
-		return call.Result{}, badState(err)
+		x.auditInvalidState(err, nil)
+		return call.Result{}, stateError(err)
 	}
 	x.root, x.number = pause.Root, int32(pause.Leg)+1
 	open := pause.Asks
-	pause.Own = x.own
-	if pause.AsksConsent() {
+	pause.IsServerRequest = x.isServerRequest
+	if pause.AwaitsApproval() {
 		x.approval.set(audit.ApprovalAsked, audit.AskedAgain, pause.Consent.To) // until it is answered
 	}
-	complete, err := pause.Resume(x.req.Resume.Responses, x.req.Resume.Refused)
+	complete, err := pause.ApplyResponses(x.req.Resume.Responses, x.req.Resume.Refused)
 	if err != nil {
 		return call.Result{}, invalidParams(err.Error())
 	}
 	if !complete {
 		// Another state would be another right to go on from here.
-		return asks(pause.Asks, x.req.Resume.State, pause.Expires.Sub(x.pipeline.options.Now()))
+		return inputRequired(pause.Asks, x.req.Resume.State, pause.Expires.Sub(x.pipeline.options.Now()))
 	}
 	claim, err := store.Claim(ctx, pause.Owner, pause.Nonce, pause.Expires)
 	switch {
 	case ctx.Err() != nil && err != nil:
 		return call.Result{}, canceled(ctx)
 	case err != nil:
-		x.voided(err, pause)
-		return call.Result{}, badState(err)
+		x.auditInvalidState(err, pause)
+		return call.Result{}, stateError(err)
 	case !claim.Won:
 		return x.decodeOutcome(claim.Answer)
 	}
-	x.tell(open)
-	return x.first(ctx, store, pause)
+	x.deliverServerResponses(open)
+	return x.runClaimed(ctx, store, pause)
 }
 
 // first runs the leg that a claim was won for, and ends the claim. What was done is
 // done: the first gets its answer also where that cannot be kept for the others.
-func (x *execution) first(ctx context.Context, store state.Store, pause *suspend.Pause) (call.Result, *call.Error) {
+func (x *execution) runClaimed(ctx context.Context, store state.Store, pause *suspend.Suspension) (call.Result, *call.Error) {
 	ended := false
 	defer func() {
 		if !ended {
@@ -71,7 +71,7 @@ func (x *execution) first(ctx context.Context, store state.Store, pause *suspend
 		}
 	}()
 	x.req.Late = nil // the answer is kept for who comes again, and so is waited for
-	result, failure := x.answered(ctx, pause)
+	result, failure := x.resumeWith(ctx, pause)
 	answer, err := x.encodeOutcome(result, failure)
 	if err == nil {
 		ended = true
@@ -85,30 +85,30 @@ func (x *execution) first(ctx context.Context, store state.Store, pause *suspend
 	return result, failure
 }
 
-func (x *execution) answered(ctx context.Context, pause *suspend.Pause) (call.Result, *call.Error) {
-	if pause.AsksConsent() {
+func (x *execution) resumeWith(ctx context.Context, pause *suspend.Suspension) (call.Result, *call.Error) {
+	if pause.AwaitsApproval() {
 		if pause.Plan != nil {
-			if err := x.rehearse(ctx, pause); err != nil {
+			if err := x.requestPlanApproval(ctx, pause); err != nil {
 				return call.Result{}, err
 			}
 		}
 		x.approval.set(audit.ApprovalRefused, "", pause.Consent.To)
-		return call.Result{}, x.unapproved(ctx, "the user did not approve the call")
+		return call.Result{}, x.approvalError(ctx, "the user did not approve the call")
 	}
-	return x.goOn(ctx, *pause)
+	return x.continueCall(ctx, *pause)
 }
 
-func (x *execution) begun() suspend.Pause {
-	return suspend.Pause{Journal: scripting.NewJournal(), Own: x.own, State: state.State{Root: x.id, Start: x.began}}
+func (x *execution) newSuspension() suspend.Suspension {
+	return suspend.Suspension{Journal: scripting.NewJournal(), IsServerRequest: x.isServerRequest, State: state.State{Root: x.id, Start: x.startTime}}
 }
 
 // suspended makes what the body asks the result of this leg. A client that sent
 // the answers before it was asked is not asked, and neither is that of a call which code
 // plans: the program is told of it, and not the body, which could go on as if its user had
 // refused.
-func (x *execution) suspended(ctx context.Context, pause suspend.Pause, asks []scripting.Ask, took time.Duration) (call.Result, *call.Error) {
-	if x.plan != nil {
-		return call.Result{}, failed(call.ExecutionError, nil, "the tool wants to ask its user, and a plan asks nobody")
+func (x *execution) suspend(ctx context.Context, pause suspend.Suspension, asks []scripting.Ask, took time.Duration) (call.Result, *call.Error) {
+	if x.dryRun != nil {
+		return call.Result{}, newError(call.ExecutionError, nil, "the tool wants to ask its user, and a plan asks nobody")
 	}
 	open := make([]state.Ask, len(asks))
 	for i, ask := range asks {
@@ -116,22 +116,22 @@ func (x *execution) suspended(ctx context.Context, pause suspend.Pause, asks []s
 	}
 	pause.Asks, pause.Leg, pause.Used = open, pause.Leg+1, pause.Used+took
 	if sent := x.req.Resume; sent != nil && sent.State == "" {
-		if complete, err := pause.Resume(sent.Responses, sent.Refused); complete && err == nil {
-			x.tell(open)
-			return x.run(ctx, pause)
+		if complete, err := pause.ApplyResponses(sent.Responses, sent.Refused); complete && err == nil {
+			x.deliverServerResponses(open)
+			return x.runLeg(ctx, pause)
 		}
 	}
-	return x.ask(&pause, open)
+	return x.requestInput(&pause, open)
 }
 
 // own reports whether a request is a question of the server itself.
-func (x *execution) own(r call.AskRequest) bool {
+func (x *execution) isServerRequest(r call.AskRequest) bool {
 	return x.mocks == nil && x.pipeline.options.Brokers.IsConsentRequest(x.req.Caller.Principal, r)
 }
 
 // tell has the server hear what its client answered to questions that are the
 // server's own. The answers of a test are nobody's, whoever it says that its caller is.
-func (x *execution) tell(asked []state.Ask) {
+func (x *execution) deliverServerResponses(asked []state.Ask) {
 	if x.mocks != nil {
 		return
 	}
@@ -140,34 +140,34 @@ func (x *execution) tell(asked []state.Ask) {
 	}
 }
 
-func (x *execution) ask(pause *suspend.Pause, open []state.Ask) (call.Result, *call.Error) {
+func (x *execution) requestInput(pause *suspend.Suspension, open []state.Ask) (call.Result, *call.Error) {
 	store, err := x.states.Open()
 	if err != nil {
-		return call.Result{}, failed(call.ExecutionError, err, "the server cannot keep what calls wait for")
+		return call.Result{}, newError(call.ExecutionError, err, "the server cannot keep what calls wait for")
 	}
-	pause.Owner, pause.Definition, pause.Arguments = state.OwnerOf(x.req.Caller.Principal), x.entry.Key, suspend.Digest(x.args)
+	pause.Owner, pause.Definition, pause.Arguments = state.OwnerOf(x.req.Caller.Principal), x.entry.Key, suspend.ArgumentsDigest(x.args)
 	wait := min(x.entry.AskTimeout, maxAskWait)
 	sealed, err := pause.Seal(state.NewSealer(store, x.pipeline.options.Now), open, wait, x.pipeline.options.Now())
 	if err != nil {
-		return call.Result{}, badState(err)
+		return call.Result{}, stateError(err)
 	}
-	return asks(open, sealed, wait)
+	return inputRequired(open, sealed, wait)
 }
 
-func asks(open []state.Ask, sealed string, wait time.Duration) (call.Result, *call.Error) {
+func inputRequired(open []state.Ask, sealed string, wait time.Duration) (call.Result, *call.Error) {
 	requests, err := suspend.Requests(open)
 	if err != nil {
-		return call.Result{}, failed(call.ExecutionError, err, "the tool asks what cannot be read")
+		return call.Result{}, newError(call.ExecutionError, err, "the tool asks what cannot be read")
 	}
 	return call.Result{Ask: &call.Ask{Requests: requests, State: sealed, Wait: wait}}, nil
 }
 
-func badState(err error) *call.Error {
+func stateError(err error) *call.Error {
 	var full *state.FullError
 	if errors.As(err, &full) {
 		return &call.Error{Code: call.ExecutionError, Message: fmt.Sprintf("the server has no room for more %s", full.What), RetryAfter: full.Wait, Overloaded: true, Cause: err}
 	}
-	e := invalidParams(suspend.Refusal(err))
+	e := invalidParams(suspend.ErrorMessage(err))
 	e.Cause = err
 	return e
 }
@@ -181,27 +181,27 @@ func invalidParams(message string) *call.Error {
 
 // Why nobody can be asked to approve a call, in the words of the audit log.
 const (
-	whyNested   = "nested"   // another call makes it
-	whyClient   = "client"   // the client has no forms
-	whyChanging = "changing" // the reasons are others each time
-	whyLong     = "long"     // what the user would have to read does not fit
-	whyServer   = "server"   // the server cannot keep the call meanwhile
+	reasonNested   = "nested"   // another call makes it
+	reasonClient   = "client"   // the client has no forms
+	reasonChanging = "changing" // the reasons are others each time
+	reasonLong     = "long"     // what the user would have to read does not fit
+	reasonServer   = "server"   // the server cannot keep the call meanwhile
 )
 
 // set has the log say what became of the approval that policies want. to stands
 // for the question, zero for none.
 func (a *approval) set(became, why string, to [32]byte) {
-	a.became = &audit.Approval{State: became, Why: why}
-	for _, c := range a.consents {
-		a.became.Policies = append(a.became.Policies, c.policy.Name)
+	a.record = &audit.Approval{State: became, Why: why}
+	for _, c := range a.reasons {
+		a.record.Policies = append(a.record.Policies, c.policy.Name)
 	}
 	if to != [32]byte{} {
-		a.became.Asked = to[:]
+		a.record.Asked = to[:]
 	}
 }
 
 // voids are the words of the audit log for why nothing goes on from a state.
-var voids = []struct {
+var invalidStateReasons = []struct {
 	err  error
 	word string
 }{
@@ -211,16 +211,16 @@ var voids = []struct {
 
 // voided has the log say that a call which wants an approval has come with a state that
 // gives it none. What question that was about is told where the state was opened.
-func (x *execution) voided(err error, pause *suspend.Pause) {
+func (x *execution) auditInvalidState(err error, pause *suspend.Suspension) {
 	var to [32]byte
 	if pause != nil {
 		to = pause.Consent.To
 	}
-	if len(x.approval.consents) == 0 && to == [32]byte{} {
+	if len(x.approval.reasons) == 0 && to == [32]byte{} {
 		return
 	}
-	why := whyServer
-	for _, v := range voids {
+	why := reasonServer
+	for _, v := range invalidStateReasons {
 		if errors.Is(err, v.err) {
 			why = v.word
 			break
@@ -233,8 +233,8 @@ func (x *execution) voided(err error, pause *suspend.Pause) {
 // one that asks its user something else, or goes on from that, it says that policies
 // wanted none.
 func (x *execution) approvalOf(result call.Result) *audit.Approval {
-	if x.approval.became == nil && len(x.approval.consents) == 0 && (result.Ask != nil || x.number > 1) {
+	if x.approval.record == nil && len(x.approval.reasons) == 0 && (result.Ask != nil || x.number > 1) {
 		return &audit.Approval{State: audit.ApprovalNone}
 	}
-	return x.approval.became
+	return x.approval.record
 }

@@ -17,44 +17,44 @@ import (
 // Explain judges a call as [Pipeline.Execute] does, on a catalog that need not serve, and
 // runs no body. Policies in Go are asked. No hook hears of it, no limit counts it, and
 // nothing is written down of it. What is sensitive is hidden.
-func (p *Pipeline) Explain(ctx context.Context, on *catalog.Catalog, of Case) Explanation {
+func (p *Pipeline) Explain(ctx context.Context, on *catalog.Catalog, of HypotheticalCall) Explanation {
 	of.Request.Caller.Agent.RequestID = cmp.Or(of.Request.Caller.Agent.RequestID, of.ID)
-	x := p.begin(on, of.Request)
+	x := p.newExecution(on, of.Request)
 	x.id = cmp.Or(of.ID, x.id)
-	if !of.Began.IsZero() {
-		x.began = of.Began
+	if !of.Time.IsZero() {
+		x.startTime = of.Time
 	}
 	if x.entry == nil && of.Request.Kind == call.Resources && of.Unknown&policylang.PartArgs != 0 {
 		if x.entry = on.Entry(call.Templates, of.Request.Name); x.entry != nil {
-			x.body = x.entry.Body
+			x.handler = x.entry.Handler
 		}
 	}
-	x.hearing = newHearing(of, x.entry)
-	_, err := x.attempt(ctx)
+	x.explainer = newExplainer(of, x.entry)
+	_, err := x.runStages(ctx)
 	e := Explanation{
-		Kind: x.kind(), Name: x.name(), Found: x.entry != nil, Decider: x.hearing.denied, Error: err, DenyByDefault: on.DenyByDefault, Unknown: x.hearing.of.Unknown,
-		ByDefault: err != nil && err.DeniedBy == ByDefault,
+		Kind: x.kind(), Name: x.name(), Found: x.entry != nil, DecidingRuling: x.explainer.denied, Error: err, DenyByDefault: on.DenyByDefault, Unknown: x.explainer.call.Unknown,
+		DeniedByDefault: err != nil && err.DeniedBy == DeniedByDefault,
 	}
-	x.hearing.verdicts(&e, len(x.approval.consents), err)
+	x.explainer.summarize(&e, len(x.approval.reasons), err)
 	if x.entry != nil {
-		x.hearOut(ctx)
+		x.evaluateRemaining(ctx)
 		for _, l := range x.entry.Limits {
 			e.Limits = append(e.Limits, l.Name)
 		}
 	}
-	e.Rulings = x.hearing.rulings
-	x.hideIn(&e)
+	e.Rulings = x.explainer.rulings
+	x.redactExplanation(&e)
 	return e
 }
 
-func (x *execution) hideIn(e *Explanation) {
+func (x *execution) redactExplanation(e *Explanation) {
 	hide := x.catalog.Sensitive
 	if x.entry != nil {
 		hide = hide.And(redact.NewText(x.req.Arguments, x.entry.Sensitive)).And(redact.NewText(x.input, x.entry.Sensitive)).
-			And(redact.NewText(x.hearing.of.Returned, x.entry.SensitiveOutput))
+			And(redact.NewText(x.explainer.call.Result, x.entry.SensitiveOutput))
 	}
 	hidden := func(text string) string {
-		return hide.Hide(text, x.secrets())
+		return hide.Hide(text, x.secretMatcher())
 	}
 	for i := range e.Rulings {
 		e.Rulings[i].Decision.Reason = hidden(e.Rulings[i].Decision.Reason)
@@ -67,10 +67,10 @@ func (x *execution) hideIn(e *Explanation) {
 }
 
 // Case is a call that is judged and not made.
-type Case struct {
+type HypotheticalCall struct {
 	Request call.Request
 	// Began is when the call is supposed to begin; zero means now.
-	Began time.Time
+	Time time.Time
 	// ID is that of the call; empty means a new one. Depth and Parent are what policies
 	// know of the call that makes it.
 	ID     string
@@ -80,21 +80,21 @@ type Case struct {
 	Unknown policylang.Parts
 	// Returned is what the body is supposed to return: the value of a tool, or the reply of
 	// anything else. Nil when that is not known.
-	Returned json.RawMessage
+	Result json.RawMessage
 }
 
 // Verdict is what policies say of a call, all of them together.
 type Verdict string
 
 const (
-	Allowed       Verdict = "allowed"
-	Denied        Verdict = "denied"
-	NeedsApproval Verdict = "needs_approval"
+	VerdictAllowed       Verdict = "allowed"
+	VerdictDenied        Verdict = "denied"
+	VerdictNeedsApproval Verdict = "needs_approval"
 	// Refused is a call that ends for another reason than a policy: there is nothing of its
 	// name, or its arguments do not fit.
-	Refused Verdict = "refused"
+	VerdictRejected Verdict = "refused"
 	// Undecided depends on what is not known.
-	Undecided Verdict = "unknown"
+	VerdictUnknown Verdict = "unknown"
 )
 
 // Explanation is how a call is judged.
@@ -105,14 +105,14 @@ type Explanation struct {
 	Found bool
 	// Verdict says whether the call may be made, and Shown whether what it returns may be
 	// seen; Shown is empty when the call is not made, or nobody judges that.
-	Verdict, Shown Verdict
+	Verdict, ResultVerdict Verdict
 	// Decider is the place in Rulings of the policy that has ended the call, or -1.
-	Decider int
+	DecidingRuling int
 	// Error is what the caller is told when the call ends so; nil when it is made.
 	Error *call.Error
 	// DenyByDefault says that calls are denied that no policy allows, and ByDefault that
 	// this one is.
-	DenyByDefault, ByDefault bool
+	DenyByDefault, DeniedByDefault bool
 	// Rulings are those of all policies that cover what is called, in the order in which
 	// they are asked, those that judge results last.
 	Rulings []Ruling
@@ -130,77 +130,77 @@ type Ruling struct {
 	OnResult bool
 	// Asked says that the call came to this policy. Of one that was not asked, Decision is
 	// what it would have said.
-	Asked bool
+	Evaluated bool
 	// Early says that the policy decided before the arguments were looked at.
-	Early    bool
-	Decision policylang.Decision
+	BeforeArguments bool
+	Decision        policylang.Decision
 }
 
 // Open reports whether a decision depends on what is not known.
-func (r Ruling) Open() bool { return r.Decision.Outcome == policylang.Unknown }
+func (r Ruling) IsUnknown() bool { return r.Decision.Outcome == policylang.Unknown }
 
 // Decides reports whether the ruling at a place decides: it has ended the call, or holds
 // it until the user approves.
 func (e *Explanation) Decides(place int) bool {
 	r := e.Rulings[place]
-	return place == e.Decider || e.Verdict == NeedsApproval && r.Asked && r.Decision.Outcome == policylang.Consent
+	return place == e.DecidingRuling || e.Verdict == VerdictNeedsApproval && r.Evaluated && r.Decision.Outcome == policylang.Consent
 }
 
 // verdicts sums up what was heard of a call that has ended with err.
-func (h *hearing) verdicts(e *Explanation, consents int, err *call.Error) {
+func (h *explainer) summarize(e *Explanation, consents int, err *call.Error) {
 	isOpen := func(onResult bool) bool {
-		return slices.ContainsFunc(h.rulings, func(r Ruling) bool { return r.OnResult == onResult && r.Asked && r.Open() })
+		return slices.ContainsFunc(h.rulings, func(r Ruling) bool { return r.OnResult == onResult && r.Evaluated && r.IsUnknown() })
 	}
 	switch {
-	case h.let && isOpen(false):
-		e.Verdict = Undecided
-	case h.let && consents > 0:
-		e.Verdict = NeedsApproval
-	case h.let:
-		e.Verdict = Allowed
+	case h.mayRun && isOpen(false):
+		e.Verdict = VerdictUnknown
+	case h.mayRun && consents > 0:
+		e.Verdict = VerdictNeedsApproval
+	case h.mayRun:
+		e.Verdict = VerdictAllowed
 	default:
 		e.Verdict = verdictOf(err)
 	}
 	switch {
-	case !h.let || !slices.ContainsFunc(h.rulings, func(r Ruling) bool { return r.OnResult }) && err == nil:
+	case !h.mayRun || !slices.ContainsFunc(h.rulings, func(r Ruling) bool { return r.OnResult }) && err == nil:
 	case err != nil:
-		e.Shown = verdictOf(err)
+		e.ResultVerdict = verdictOf(err)
 	case isOpen(true):
-		e.Shown = Undecided
+		e.ResultVerdict = VerdictUnknown
 	default:
-		e.Shown = Allowed
+		e.ResultVerdict = VerdictAllowed
 	}
 }
 
 func verdictOf(err *call.Error) Verdict {
 	if err != nil && (err.Code == call.PolicyDenied || err.DeniedBy != "") {
-		return Denied
+		return VerdictDenied
 	}
-	return Refused
+	return VerdictRejected
 }
 
 // hearing is what policies have said of a call that is judged and not made. A nil hearing,
 // which calls have that are made, hears nothing.
-type hearing struct {
-	of Case
+type explainer struct {
+	call HypotheticalCall
 	// rulings are those of the policies of the entry, and then of those that judge results.
 	rulings []Ruling
 	// denied is the place of the ruling that has ended the call, or -1.
 	denied int
 	// let says that the call may be made, and result is what it is supposed to return.
-	let    bool
+	mayRun bool
 	result call.Result
 }
 
 // newHearing returns the hearing of a call of an entry, which may be nil.
-func newHearing(of Case, e *catalog.Entry) *hearing {
-	h := &hearing{of: of, denied: -1}
+func newExplainer(of HypotheticalCall, e *catalog.Entry) *explainer {
+	h := &explainer{call: of, denied: -1}
 	if e == nil {
 		return h
 	}
 	const callers = policylang.PartPrincipal | policylang.PartAgent | policylang.PartSource | policylang.PartParent
 	if len(e.From) > 0 && of.Unknown&callers != 0 {
-		h.of.Unknown |= policylang.PartArgs // the server tells some of them
+		h.call.Unknown |= policylang.PartArgs // the server tells some of them
 	}
 	for i := range e.Rules {
 		h.rulings = append(h.rulings, Ruling{Policy: &e.Rules[i]})
@@ -211,59 +211,59 @@ func newHearing(of Case, e *catalog.Entry) *hearing {
 	return h
 }
 
-func (h *hearing) hear(place int, decision policylang.Decision) {
+func (h *explainer) record(place int, decision policylang.Decision) {
 	if h == nil {
 		return
 	}
 	r := &h.rulings[place]
-	r.Decision, r.Asked, r.Early = decision, true, false
+	r.Decision, r.Evaluated, r.BeforeArguments = decision, true, false
 	if decision.Outcome == policylang.Deny {
 		h.denied = place
 	}
 }
 
 // early returns what hears policies before the arguments are looked at.
-func (h *hearing) early() catalog.Hearer {
+func (h *explainer) recordStatic() catalog.DecisionFunc {
 	if h == nil {
 		return nil
 	}
 	return func(place int, decision policylang.Decision) {
-		h.hear(place, decision)
-		h.rulings[place].Early = true
+		h.record(place, decision)
+		h.rulings[place].BeforeArguments = true
 	}
 }
 
 // suppose makes facts those of the call that is supposed.
-func (h *hearing) suppose(facts *policylang.Input) {
+func (h *explainer) applyTo(facts *policylang.Input) {
 	if h == nil {
 		return
 	}
-	facts.Call.Depth, facts.Call.Parent, facts.Unknown = h.of.Depth, h.of.Parent, h.of.Unknown
+	facts.Call.Depth, facts.Call.Parent, facts.Unknown = h.call.Depth, h.call.Parent, h.call.Unknown
 }
 
 // may reports whether a policy whose decision is open may allow the call. It is asked of
 // calls that are judged alone: in all others no decision is.
-func (h *hearing) may(decision policylang.Decision) bool {
+func (h *explainer) mayAllow(decision policylang.Decision) bool {
 	return h != nil && decision.Outcome == policylang.Unknown
 }
 
 // supposed judges, in the place of running the body, what the call is supposed to return.
-func (x *execution) supposed(ctx context.Context, facts policylang.Input) (call.Result, *call.Error) {
-	x.hearing.let = true
-	if x.hearing.of.Returned == nil {
+func (x *execution) evaluateHypothetical(ctx context.Context, facts policylang.Input) (call.Result, *call.Error) {
+	x.explainer.mayRun = true
+	if x.explainer.call.Result == nil {
 		facts.Unknown |= policylang.PartResult
-		return call.Result{}, x.judge(ctx, facts, call.Result{})
+		return call.Result{}, x.evaluateResult(ctx, facts, call.Result{})
 	}
-	result, err := x.returning(x.hearing.of.Returned)
+	result, err := x.hypotheticalResult(x.explainer.call.Result)
 	if err != nil {
 		return call.Result{}, err
 	}
-	x.hearing.result = result
-	return result, x.judge(ctx, facts, result)
+	x.explainer.result = result
+	return result, x.evaluateResult(ctx, facts, result)
 }
 
 // returning is the result of a body that returns a value.
-func (x *execution) returning(value json.RawMessage) (call.Result, *call.Error) {
+func (x *execution) hypotheticalResult(value json.RawMessage) (call.Result, *call.Error) {
 	if x.entry.Kind != call.Tools {
 		return call.Result{Reply: value}, nil
 	}
@@ -277,23 +277,23 @@ func (x *execution) returning(value json.RawMessage) (call.Result, *call.Error) 
 
 // hearOut asks the policies that were not asked what they would say, now that the call
 // has ended.
-func (x *execution) hearOut(ctx context.Context) {
-	facts := x.facts()
-	if x.input == nil && (x.body == nil && !x.known() || x.fillIn(ctx, facts) != nil) {
+func (x *execution) evaluateRemaining(ctx context.Context) {
+	facts := x.policyInput()
+	if x.input == nil && (x.handler == nil && !x.hasArgument() || x.prepareArguments(ctx, facts) != nil) {
 		facts.Unknown |= policylang.PartArgs
 	}
 	facts.Args = x.args
-	if x.hearing.of.Returned == nil || len(x.entry.ResultRules) == 0 || show(&facts, x.entry.ResultRules, x.hearing.result) != nil {
+	if x.explainer.call.Result == nil || len(x.entry.ResultRules) == 0 || exposeResult(&facts, x.entry.ResultRules, x.explainer.result) != nil {
 		facts.Unknown |= policylang.PartResult
 	}
-	for i := range x.hearing.rulings {
-		r := &x.hearing.rulings[i]
+	for i := range x.explainer.rulings {
+		r := &x.explainer.rulings[i]
 		switch compiled := r.Policy.Compiled; {
-		case compiled == nil && !r.Asked:
+		case compiled == nil && !r.Evaluated:
 			r.Decision = policylang.Decision{Outcome: policylang.Unknown}
 		case compiled == nil:
-		case !r.Asked, r.Early && r.Decision.Outcome == policylang.Unknown && compiled.UsesArgs():
-			r.Asked, r.Early, r.Decision = false, false, compiled.Decide(ctx, facts)
+		case !r.Evaluated, r.BeforeArguments && r.Decision.Outcome == policylang.Unknown && compiled.UsesArgs():
+			r.Evaluated, r.BeforeArguments, r.Decision = false, false, compiled.Decide(ctx, facts)
 		}
 	}
 }

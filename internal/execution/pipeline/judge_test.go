@@ -27,7 +27,7 @@ func TestContentThatNoPolicyReadsIsNotDecoded(t *testing.T) {
 	for name, most := range map[string]float64{"result": 10, "content": 10_000} {
 		rules, result, facts := judges[name], blocks(), policylang.Input{}
 		allocations := testing.AllocsPerRun(10, func() {
-			if err := show(&facts, rules, result); err != nil {
+			if err := exposeResult(&facts, rules, result); err != nil {
 				t.Fatal(err)
 			}
 		})
@@ -43,7 +43,7 @@ func BenchmarkShow(b *testing.B) {
 			result := blocks()
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := show(new(policylang.Input), rules, result); err != nil {
+				if err := exposeResult(new(policylang.Input), rules, result); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -12,9 +12,9 @@ import (
 // last, so that a call that is denied is not counted. A call that asks its client is
 // counted by rates once, when it begins, and by what runs at once in each of its legs.
 // Tests count nowhere.
-func (x *execution) limited(ctx context.Context, facts policylang.Input) (call.Result, *call.Error) {
+func (x *execution) runWithinLimits(ctx context.Context, facts policylang.Input) (call.Result, *call.Error) {
 	if len(x.entry.Limits) == 0 || x.mocks != nil {
-		return x.runBody(ctx)
+		return x.runHandler(ctx)
 	}
 	charges, name, err := x.entry.Charges(ctx, facts)
 	if err != nil {
@@ -22,7 +22,7 @@ func (x *execution) limited(ctx context.Context, facts policylang.Input) (call.R
 	}
 	if x.number != 1 {
 		for i := range charges {
-			charges[i].Paid = true
+			charges[i].RateCharged = true
 		}
 	}
 	refusal, err := x.pipeline.options.Limits.Take(ctx, charges)
@@ -30,21 +30,21 @@ func (x *execution) limited(ctx context.Context, facts policylang.Input) (call.R
 	case err != nil && ctx.Err() != nil:
 		return call.Result{}, canceled(ctx)
 	case err != nil:
-		return call.Result{}, uncounted(err)
+		return call.Result{}, limitStoreError(err)
 	case refusal != nil:
-		return call.Result{}, &call.Error{Code: call.PolicyDenied, Message: x.hidden(refusal.Message()), Limited: true, RetryAfter: refusal.Wait, DeniedBy: refusal.Limit.Name}
+		return call.Result{}, &call.Error{Code: call.PolicyDenied, Message: x.redact(refusal.Message()), Limited: true, RetryAfter: refusal.RetryAfter, DeniedBy: refusal.Limit.Name}
 	}
 	x.charges = charges
-	return x.runBody(ctx)
+	return x.runHandler(ctx)
 }
 
 // uncountedWait is when to come back where calls could not be counted.
-const uncountedWait = time.Second
+const limitStoreRetryAfter = time.Second
 
 // uncounted is the error of a call that cannot be counted. No policy is against it,
 // and it may go through when it is made again.
-func uncounted(cause error) *call.Error {
-	err := failed(call.PolicyDenied, cause, "the server cannot count the call; try again in a second")
-	err.Limited, err.RetryAfter = true, uncountedWait
+func limitStoreError(cause error) *call.Error {
+	err := newError(call.PolicyDenied, cause, "the server cannot count the call; try again in a second")
+	err.Limited, err.RetryAfter = true, limitStoreRetryAfter
 	return err
 }

@@ -46,7 +46,7 @@ func (x *execution) trace(ctx context.Context) context.Context {
 	return ctx
 }
 
-func ended(part observe.Span, err *call.Error) {
+func endSpan(part observe.Span, err *call.Error) {
 	if err != nil {
 		part.Fail(string(err.Code))
 	}
@@ -54,7 +54,7 @@ func ended(part observe.Span, err *call.Error) {
 }
 
 // decided ends the span of the policies, and tells what they came to.
-func decided(policies observe.Span, err *call.Error) {
+func endPolicySpan(policies observe.Span, err *call.Error) {
 	decision := observe.Allowed
 	if err != nil {
 		decision = observe.Denied
@@ -63,7 +63,7 @@ func decided(policies observe.Span, err *call.Error) {
 		}
 	}
 	policies.Attr(observe.Decision, decision)
-	ended(policies, err)
+	endSpan(policies, err)
 }
 
 func (x *execution) observeDenial(err *call.Error, metrics observe.Metrics) {
@@ -92,7 +92,7 @@ func (x *execution) observe(result call.Result) {
 	if x.entry != nil {
 		name = x.entry.Name
 	}
-	metrics.CallEnded(x.eventKind(), name, string(x.req.Via), outcome, x.pipeline.options.Now().Sub(x.began))
+	metrics.CallEnded(x.eventKind(), name, string(x.req.Via), outcome, x.pipeline.options.Now().Sub(x.startTime))
 }
 
 // fire tells the Go hooks, in line, and queues the hooks in files, in order.
@@ -108,10 +108,10 @@ func (x *execution) fire(ctx context.Context, event call.Event) {
 	}
 	event.CallID, event.RootID, event.Leg = x.id, x.root, int(x.number)
 	event.Via, event.Caller = x.req.Via, x.req.Caller
-	event.Depth, event.Parent, event.ParentID = x.place.Depth(), x.place.Caller(), x.place.Parent()
+	event.Depth, event.Parent, event.ParentID = x.position.Depth(), x.position.ParentName(), x.position.ParentID()
 	event.Revision, event.Arguments = x.catalog.Revision, x.visibleArguments()
 	if event.Phase != call.Start {
-		event.Duration = x.pipeline.options.Now().Sub(x.began)
+		event.Duration = x.pipeline.options.Now().Sub(x.startTime)
 	}
 	for _, hook := range x.pipeline.options.Hooks {
 		x.pipeline.runGoHook(ctx, hook, event.Clone())
@@ -121,7 +121,7 @@ func (x *execution) fire(ctx context.Context, event call.Event) {
 	}
 	run := hooks.Run{
 		Event: encodeEvent(event), CallID: x.id, RequestID: x.req.Caller.Agent.RequestID, Origin: x.pipeline.options.Tracer.Origin(x.span.In(ctx)),
-		Lane: x.lane, Owner: x.owner, SecretKeys: x.catalog.SecretKeys, Hide: x.catalog.Sensitive,
+		OrderKey: x.orderKey, Owner: x.owner, SecretKeys: x.catalog.SecretKeys, Hide: x.catalog.Sensitive,
 	}
 	for _, h := range inFiles {
 		x.pipeline.options.FileHooks.Add(h.Hook, run)
@@ -133,7 +133,7 @@ func (x *execution) fireLast(ctx context.Context, result call.Result) {
 	switch {
 	case result.Err != nil:
 		x.fire(ctx, call.Event{Phase: call.Failed, Err: result.Err, CancelledBy: x.cancelled.By, CancelReason: x.cancelled.Reason})
-	case result.Ask != nil || x.rehearsed():
+	case result.Ask != nil || x.isDryRun():
 		x.fire(ctx, call.Event{Phase: call.End, Outcome: x.outcomeOf(result)})
 	case result.Reply != nil:
 		x.fire(ctx, call.Event{Phase: call.End, Result: result.Reply})
@@ -149,7 +149,7 @@ func (x *execution) fileHooks(phase call.Phase) []*catalog.Hook {
 	if x.entry != nil {
 		candidates = x.entry.Hooks
 	}
-	return catalog.Wanting(candidates, string(phase), x.kind(), x.name())
+	return catalog.HooksFor(candidates, string(phase), x.kind(), x.name())
 }
 
 // visibleArguments returns the arguments without those that are sensitive. For
@@ -182,7 +182,7 @@ func encodeEvent(e call.Event) json.RawMessage {
 func (p *Pipeline) runGoHook(ctx context.Context, hook Hook, event call.Event) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			p.options.FileHooks.Failed(ctx, catalog.InGo, hooks.Run{CallID: event.CallID, RequestID: event.Caller.Agent.RequestID}, fmt.Errorf("panic: %v", cause))
+			p.options.FileHooks.RecordFailure(ctx, catalog.GoName, hooks.Run{CallID: event.CallID, RequestID: event.Caller.Agent.RequestID}, fmt.Errorf("panic: %v", cause))
 		}
 	}()
 	hook(ctx, event)
@@ -215,21 +215,21 @@ func (x *execution) logEnd(ctx context.Context, err *call.Error) {
 	if err != nil {
 		attrs = append(attrs, slog.String("code", string(err.Code)))
 	}
-	if parent := x.place.Parent(); parent != "" {
+	if parent := x.position.ParentID(); parent != "" {
 		attrs = append(attrs, slog.String("parent_id", parent))
 	}
 	if err != nil && err.DeniedBy != "" {
 		attrs = append(attrs, slog.String("denied_by", err.DeniedBy))
 	}
 	if err != nil && err.Cause != nil {
-		attrs = append(attrs, slog.String("cause", x.hidden(err.Cause.Error())))
+		attrs = append(attrs, slog.String("cause", x.redact(err.Cause.Error())))
 	}
 	attrs = append(attrs, slog.String("principal", caller.Principal.ID))
 	if caller.Principal.Issuer != "" {
 		attrs = append(attrs, slog.String("issuer", caller.Principal.Issuer))
 	}
 	if err == nil {
-		attrs = append(attrs, slog.Duration("took", x.pipeline.options.Now().Sub(x.began)))
+		attrs = append(attrs, slog.Duration("took", x.pipeline.options.Now().Sub(x.startTime)))
 		logger.LogAttrs(ctx, level, "a call succeeded", attrs...)
 		return
 	}
@@ -238,26 +238,26 @@ func (x *execution) logEnd(ctx context.Context, err *call.Error) {
 
 // secrets finds those that the server knows. What a caller has chosen is hidden together
 // with them, and not before: it would cover a part of one, and the rest would be shown.
-func (x *execution) secrets() redact.Net { return x.pipeline.options.Brokers.Secrets.Matcher() }
+func (x *execution) secretMatcher() redact.Net { return x.pipeline.options.Brokers.Secrets.Matcher() }
 
 // hidden returns what a policy, a limit or a failure of theirs says of the call, without
 // secrets, the values of sensitive variables and those of sensitive arguments of the call.
-func (x *execution) hidden(text string) string { return x.hiddenWith(redact.Text{}, text) }
+func (x *execution) redact(text string) string { return x.redactWith(redact.Text{}, text) }
 
-func (x *execution) hiddenWith(hide redact.Text, text string) string {
+func (x *execution) redactWith(hide redact.Text, text string) string {
 	if text == "" {
 		return ""
 	}
 	hide = hide.And(x.catalog.Sensitive)
 	if x.entry != nil && len(x.entry.Sensitive) > 0 {
-		hide = hide.And(x.sensitive())
+		hide = hide.And(x.sensitiveArguments())
 	}
-	return hide.Hide(text, x.secrets())
+	return hide.Hide(text, x.secretMatcher())
 }
 
 // sensitive hides the sensitive arguments, of which policies see what is filled in, and in
 // the numbers of CEL.
-func (x *execution) sensitive() redact.Text {
+func (x *execution) sensitiveArguments() redact.Text {
 	hide := redact.NewText(x.req.Arguments, x.entry.Sensitive)
 	if x.args == nil {
 		return hide
@@ -267,10 +267,10 @@ func (x *execution) sensitive() redact.Text {
 
 // hiddenResult is [execution.hidden] for a policy that has seen the result, too. What a
 // policy fails with holds no values.
-func (x *execution) hiddenResult(text string, result call.Result) string {
+func (x *execution) redactResult(text string, result call.Result) string {
 	var hide redact.Text
 	if len(x.entry.SensitiveOutput) > 0 && text != "" {
-		hide = redact.NewText(returned(result), x.entry.SensitiveOutput)
+		hide = redact.NewText(resultForPolicies(result), x.entry.SensitiveOutput)
 	}
-	return x.hiddenWith(hide, text)
+	return x.redactWith(hide, text)
 }

@@ -44,11 +44,11 @@ func (x *execution) structured(r *scripting.Result) (call.Result, *call.Error) {
 	value := orNull(r.JSON)
 	if !x.entry.Output.Sure() {
 		if violations := x.entry.Output.Value(value); len(violations) > 0 {
-			broken := x.brokenOutput(r, violations)
+			broken := x.outputError(r, violations)
 			if blocks := r.Kind == scripting.Content && r.JSON == nil || reply.PlainBlocks(r.JSON) != nil; blocks && x.entry.Upstream == "" {
 				broken.Message += "; a tool with outputs returns content beside its value: content.structured(value, blocks)"
 			}
-			return call.Result{}, x.traced(broken)
+			return call.Result{}, x.withTrace(broken)
 		}
 	}
 	result := call.Result{Value: value, Structured: value}
@@ -60,22 +60,22 @@ func (x *execution) structured(r *scripting.Result) (call.Result, *call.Error) {
 	return result, nil
 }
 
-func (x *execution) brokenOutput(r *scripting.Result, violations []schema.Violation) *call.Error {
-	x.spoke = true // by the names of members
+func (x *execution) outputError(r *scripting.Result, violations []schema.Violation) *call.Error {
+	x.errorFromScript = true // by the names of members
 	at := []scripting.Frame{{Function: x.entry.Name, Range: x.entry.Where}}
 	wrong := schema.Sentence(violations)
 	if r.Kind == scripting.Nothing && x.entry.Upstream == "" {
 		wrong = "the body returned nothing; its last line must return an object with the declared outputs"
 	}
-	return failed(call.ExecutionError, &scripting.Failure{Message: wrong, Stack: at}, "the tool's result does not fit its output schema: %s", wrong)
+	return newError(call.ExecutionError, &scripting.Failure{Message: wrong, Stack: at}, "the tool's result does not fit its output schema: %s", wrong)
 }
 
 func (x *execution) failure(ctx context.Context, f *scripting.Failure) *call.Error {
 	hidden := *f
 	f = &hidden
-	f.Message = x.hide.Hide(f.Message, x.secrets())
+	f.Message = x.hide.Hide(f.Message, x.secretMatcher())
 	if f.Details != nil {
-		f.Details = x.pipeline.options.Brokers.Secrets.RedactJSON(x.hide.HideJSON(f.Details, x.secrets()))
+		f.Details = x.pipeline.options.Brokers.Secrets.RedactJSON(x.hide.HideJSON(f.Details, x.secretMatcher()))
 	}
 	switch f.Kind {
 	case scripting.Timeout:
@@ -94,16 +94,16 @@ func (x *execution) failure(ctx context.Context, f *scripting.Failure) *call.Err
 		if ctx.Err() != nil {
 			return canceled(ctx)
 		}
-		return failed(call.ExecutionError, f, "the call was canceled")
+		return newError(call.ExecutionError, f, "the call was canceled")
 	case scripting.HostPanic:
-		return failed(call.ExecutionError, f, "the %s failed inside the server", x.entry.Kind)
+		return newError(call.ExecutionError, f, "the %s failed inside the server", x.entry.Kind)
 	}
-	return x.thrown(f)
+	return x.thrownError(f)
 }
 
-func (x *execution) thrown(f *scripting.Failure) *call.Error {
-	x.spoke = true
-	err := failed(call.ExecutionError, f, "%s", f.Message)
+func (x *execution) thrownError(f *scripting.Failure) *call.Error {
+	x.errorFromScript = true
+	err := newError(call.ExecutionError, f, "%s", f.Message)
 	switch f.Kind {
 	case scripting.RPCError:
 		err.RPC = &call.RPCError{Code: f.RPCCode, Message: f.Message, Data: f.Details}
@@ -116,9 +116,9 @@ func (x *execution) thrown(f *scripting.Failure) *call.Error {
 }
 
 // traced adds to an error where the body failed, for a caller who may know.
-func (x *execution) traced(err *call.Error) *call.Error {
+func (x *execution) withTrace(err *call.Error) *call.Error {
 	if x.catalog.Server.ExposeTraces {
-		err.Trace = x.hide.Hide(scripting.FormatStack(scripting.StackOf(err), ""), x.secrets())
+		err.Trace = x.hide.Hide(scripting.FormatStack(scripting.StackOf(err), ""), x.secretMatcher())
 	}
 	return err
 }
@@ -141,40 +141,40 @@ func encode(value any) json.RawMessage {
 
 // errUnseen is why a policy denies a result that has content beside its value, which the
 // policy does not look at.
-var errUnseen = errors.New("the result has content blocks of its own, and the policy does not read content")
+var errContentNotVisible = errors.New("the result has content blocks of its own, and the policy does not read content")
 
 // judge asks the policies that judge what a call returned. What was done stays done;
 // the first denial keeps the result from the caller.
-func (x *execution) judge(ctx context.Context, facts policylang.Input, result call.Result) *call.Error {
-	if len(x.entry.ResultRules) == 0 || result.Ask != nil || result.Left {
+func (x *execution) evaluateResult(ctx context.Context, facts policylang.Input, result call.Result) *call.Error {
+	if len(x.entry.ResultRules) == 0 || result.Ask != nil || result.Detached {
 		return nil
 	}
 	policies := x.span.Child("policy")
 	policies.Attr(observe.PolicyOn, observe.OnResult)
-	err := x.judgeBy(ctx, x.entry.ResultRules, facts, result)
-	decided(policies, err)
+	err := x.evaluateResultPolicies(ctx, x.entry.ResultRules, facts, result)
+	endPolicySpan(policies, err)
 	return err
 }
 
 // judgeBy is judge where there are policies. It is apart from it since what it is told
 // does not stay on the stack.
-func (x *execution) judgeBy(ctx context.Context, rules []catalog.Policy, facts policylang.Input, result call.Result) *call.Error {
-	if err := show(&facts, rules, result); err != nil {
-		denied := failed(call.PolicyDenied, err, policylang.GenericReason)
-		denied.DeniedBy = ByResult
+func (x *execution) evaluateResultPolicies(ctx context.Context, rules []catalog.Policy, facts policylang.Input, result call.Result) *call.Error {
+	if err := exposeResult(&facts, rules, result); err != nil {
+		denied := newError(call.PolicyDenied, err, policylang.GenericReason)
+		denied.DeniedBy = DeniedByResult
 		return denied
 	}
 	if len(x.entry.SensitiveOutput) > 0 {
-		facts.Hide = func(reason string) string { return x.hiddenResult(reason, result) }
+		facts.Hide = func(reason string) string { return x.redactResult(reason, result) }
 	}
 	both := result.Rich && hasValue(result)
 	for i := range rules {
 		rule := &rules[i]
-		decision := policylang.Decision{Outcome: policylang.Deny, Reason: policylang.GenericReason, Err: fmt.Errorf("policy %q: %w", rule.Name, errUnseen)}
+		decision := policylang.Decision{Outcome: policylang.Deny, Reason: policylang.GenericReason, Err: fmt.Errorf("policy %q: %w", rule.Name, errContentNotVisible)}
 		if !both || rule.ReadsContent {
 			decision = rule.Compiled.Decide(ctx, facts)
 		}
-		x.hearing.hear(len(x.entry.Rules)+i, decision)
+		x.explainer.record(len(x.entry.Rules)+i, decision)
 		if decision.Outcome == policylang.Deny {
 			return x.denied(ctx, rule, decision)
 		}
@@ -184,22 +184,22 @@ func (x *execution) judgeBy(ctx context.Context, rules []catalog.Policy, facts p
 
 // unjudged is the error of a call that failed. Policies judge results and not errors, so
 // that where there are any, the caller is told nothing in the words of the body.
-func (x *execution) unjudged(err *call.Error) *call.Error {
-	if !x.spoke || len(x.entry.ResultRules) == 0 {
+func (x *execution) maskedError(err *call.Error) *call.Error {
+	if !x.errorFromScript || len(x.entry.ResultRules) == 0 {
 		return err
 	}
-	return failed(err.Code, err.Cause, "the %s failed, and what it said is not shown, as policies judge what it returns", x.entry.Kind)
+	return newError(err.Code, err.Cause, "the %s failed, and what it said is not shown, as policies judge what it returns", x.entry.Kind)
 }
 
-func (quiet) Progress(float64, *float64, string)  {}
-func (quiet) Log(string, string, json.RawMessage) {}
+func (mutedEmitter) Progress(float64, *float64, string)  {}
+func (mutedEmitter) Log(string, string, json.RawMessage) {}
 
 // show has policies see a result, and its content blocks where one of them looks at those.
-func show(facts *policylang.Input, rules []catalog.Policy, result call.Result) (err error) {
+func exposeResult(facts *policylang.Input, rules []catalog.Policy, result call.Result) (err error) {
 	if facts.Unknown&policylang.PartResult != 0 {
 		return nil
 	}
-	if facts.Result, err = rules[0].Compiled.Result(returned(result)); err != nil {
+	if facts.Result, err = rules[0].Compiled.Result(resultForPolicies(result)); err != nil {
 		return err
 	}
 	if result.Content == nil || !slices.ContainsFunc(rules, func(p catalog.Policy) bool { return p.ReadsContent }) {
@@ -211,7 +211,7 @@ func show(facts *policylang.Input, rules []catalog.Policy, result call.Result) (
 
 // returned is what policies see as the result: the value of a tool, or the content
 // blocks of one that has none, and the reply of anything else.
-func returned(r call.Result) json.RawMessage {
+func resultForPolicies(r call.Result) json.RawMessage {
 	switch {
 	case r.Reply != nil:
 		return r.Reply

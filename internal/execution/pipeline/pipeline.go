@@ -10,9 +10,9 @@
 // It reads no files and keeps nothing of a call that has ended: a call that waits for
 // its client is in the state store, and goes on from there.
 //
-// Start at [Pipeline.Execute] in execution.go: find.go finds the item, attempt.go decides and
+// Start at [Pipeline.Execute] in execution.go: resolve.go finds the item, stages.go decides and
 // validates, limits.go charges the limits, run.go runs the body, and outcome.go checks the
-// result. The errors are in refusal.go.
+// result. The errors are in errors.go.
 package pipeline
 
 import (
@@ -49,7 +49,7 @@ type Pipeline struct {
 	sequence atomic.Uint64
 	inFlight workqueue.Calls
 	// places are those of the calls that were not refused for want of one.
-	places             workqueue.Shares
+	capacity           workqueue.Shares
 	calls, failedCalls atomic.Uint64
 }
 
@@ -101,7 +101,7 @@ func (p *Pipeline) Stats() Stats {
 }
 
 // Refuse has no new calls taken, and reports whether this is the first to say so.
-func (p *Pipeline) Refuse() bool { return p.inFlight.StartDrain() }
+func (p *Pipeline) StopAccepting() bool { return p.inFlight.StartDrain() }
 
 // Drain waits for the calls that run, and then for their hooks. It returns the error
 // of ctx when that is done first.

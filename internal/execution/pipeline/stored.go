@@ -17,7 +17,7 @@ type storedOutcome struct {
 	Value json.RawMessage `json:",omitempty"`
 	// Content is missing where the value says it, in the form that Shown is.
 	Content json.RawMessage `json:",omitempty"`
-	Shown   shown           `json:",omitempty"`
+	Shown   contentForm     `json:",omitempty"`
 	// Structured says that the value is the structured content.
 	Structured bool            `json:",omitempty"`
 	Rich       bool            `json:",omitempty"`
@@ -34,12 +34,12 @@ type storedOutcome struct {
 }
 
 // shown is how the content of a result is made of its value.
-type shown int
+type contentForm int
 
 const (
-	apart shown = iota
-	asValue
-	asText
+	contentStored contentForm = iota
+	contentIsValue
+	contentIsText
 )
 
 // storedError is a [call.Error] with all but its cause. The fields are the same, so
@@ -73,13 +73,13 @@ type storedApproval struct {
 // encodeOutcome returns the outcome of a leg of x for the state store.
 func (x *execution) encodeOutcome(r call.Result, e *call.Error) ([]byte, error) {
 	stored := storedOutcome{
-		Value: r.Value, Content: r.Content, Shown: shownAs(r), Structured: r.Structured != nil, Rich: r.Rich, Reply: r.Reply, Ask: r.Ask,
-		Err: (*storedError)(e), Spoke: x.spoke, Recorded: x.approval.recorded,
+		Value: r.Value, Content: r.Content, Shown: contentFormOf(r), Structured: r.Structured != nil, Rich: r.Rich, Reply: r.Reply, Ask: r.Ask,
+		Err: (*storedError)(e), Spoke: x.errorFromScript, Recorded: x.approval.auditMessage,
 	}
 	if r.Ask == nil {
-		stored.Approval = (*storedApproval)(x.approval.became)
+		stored.Approval = (*storedApproval)(x.approval.record)
 	}
-	if stored.Shown != apart {
+	if stored.Shown != contentStored {
 		stored.Content = nil
 	}
 	var b bytes.Buffer
@@ -95,17 +95,17 @@ func (x *execution) encodeOutcome(r call.Result, e *call.Error) ([]byte, error) 
 func (x *execution) decodeOutcome(encoded []byte) (call.Result, *call.Error) {
 	var stored storedOutcome
 	if err := json.Unmarshal(encoded, &stored); err != nil {
-		return call.Result{}, failed(call.ExecutionError, err, "what the call has answered cannot be read")
+		return call.Result{}, newError(call.ExecutionError, err, "what the call has answered cannot be read")
 	}
-	x.spoke, x.approval.became, x.approval.recorded = stored.Spoke, (*audit.Approval)(stored.Approval), stored.Recorded
+	x.errorFromScript, x.approval.record, x.approval.auditMessage = stored.Spoke, (*audit.Approval)(stored.Approval), stored.Recorded
 	if stored.Err != nil {
 		return call.Result{}, (*call.Error)(stored.Err)
 	}
 	r := call.Result{Value: stored.Value, Content: stored.Content, Rich: stored.Rich, Reply: stored.Reply, Ask: stored.Ask}
 	switch stored.Shown {
-	case asValue:
+	case contentIsValue:
 		r.Content = reply.ValueContent(r.Value)
-	case asText:
+	case contentIsText:
 		r.Content = reply.TextContent(r.Value)
 	}
 	if stored.Structured {
@@ -115,14 +115,14 @@ func (x *execution) decodeOutcome(encoded []byte) (call.Result, *call.Error) {
 }
 
 // shownAs returns how the content of a result is made of its value.
-func shownAs(r call.Result) shown {
+func contentFormOf(r call.Result) contentForm {
 	switch {
 	case r.Rich || r.Value == nil:
-		return apart
+		return contentStored
 	case bytes.Equal(r.Content, reply.ValueContent(r.Value)):
-		return asValue
+		return contentIsValue
 	case bytes.Equal(r.Content, reply.TextContent(r.Value)):
-		return asText
+		return contentIsText
 	}
-	return apart
+	return contentStored
 }

@@ -136,7 +136,7 @@ func (i *inn) open(asked *call.Ask) {
 // rehearsed is a test block in which ada answers what a call of hers was asked.
 func (i *inn) rehearsed(asked *call.Ask, answer string) *execution {
 	serving, _ := i.options.Catalog(i.t.Context())
-	x := i.begin(serving, request(asked, answer))
+	x := i.newExecution(serving, request(asked, answer))
 	x.mocks = host.NewMocks(nil)
 	return x
 }
@@ -151,15 +151,15 @@ func TestATestAnswersNoQuestionOfTheServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	x := i.rehearsed(asked, `{"action":"decline"}`)
-	x.tell([]state.Ask{{Payload: payload}})
+	x.deliverServerResponses([]state.Ask{{Payload: payload}})
 	if again := i.asks(nil, ""); string(again.Requests[0].Params) != string(asked.Requests[0].Params) {
 		t.Errorf("a test has ended the visit of ada, who is asked %s", again.Requests[0].Params)
 	}
-	if x.begun().Own(asked.Requests[0]) {
+	if x.newSuspension().IsServerRequest(asked.Requests[0]) {
 		t.Error("a test poses a question of the server")
 	}
 	x.mocks = nil
-	if !x.begun().Own(asked.Requests[0]) {
+	if !x.newSuspension().IsServerRequest(asked.Requests[0]) {
 		t.Error("a call does not")
 	}
 }
@@ -181,7 +181,7 @@ func TestWhatTheServerAskedIsNotForTheBody(t *testing.T) {
 		t.Fatal("there is no tool")
 	}
 	pause, err := suspend.Open(state.NewSealer(store, time.Now), again.State, state.Want{
-		Owner: state.OwnerOf(x.req.Caller.Principal), Definition: x.entry.Key, Arguments: suspend.Digest(map[string]any{}),
+		Owner: state.OwnerOf(x.req.Caller.Principal), Definition: x.entry.Key, Arguments: suspend.ArgumentsDigest(map[string]any{}),
 	})
 	if err != nil {
 		t.Fatal(err)

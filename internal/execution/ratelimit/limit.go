@@ -93,10 +93,10 @@ type Charge struct {
 	Key string
 	// Paid says that the rate has counted the call already, which goes on: only how
 	// many calls run is asked.
-	Paid bool
-	Hold time.Duration
+	RateCharged bool
+	MaxDuration time.Duration
 	// Place is for stores beside Memory: what Take leaves here, Release finds.
-	Place uint64
+	Lease uint64
 
 	// counters are where Memory has found the key at slot, or in the bucket for
 	// what there is no room for.
@@ -105,7 +105,7 @@ type Charge struct {
 }
 
 func (c *Charge) interval() time.Duration {
-	if c.Paid {
+	if c.RateCharged {
 		return 0
 	}
 	return c.Limit.Rate.interval()
@@ -124,24 +124,24 @@ func Key(text string) string {
 }
 
 // Refusal is why a call may not be made now.
-type Refusal struct {
+type Rejection struct {
 	Limit *Limit
 	// Busy says that too many calls run at once, rather than that too many were made.
-	Busy bool
+	ConcurrencyExceeded bool
 	// Wait is when to come back. For a busy limit it is a guess.
-	Wait time.Duration
+	RetryAfter time.Duration
 }
 
-func (r *Refusal) Message() string {
+func (r *Rejection) Message() string {
 	said := r.Limit.Reason
 	switch {
 	case said != "":
-	case r.Busy:
+	case r.ConcurrencyExceeded:
 		said = fmt.Sprintf("over the limit of %s at once", calls(r.Limit.Concurrency))
 	default:
 		said = fmt.Sprintf("over the limit of %s", r.Limit.Rate)
 	}
-	return fmt.Sprintf("%s; try again in %d s", said, max(1, (r.Wait+time.Second-1)/time.Second))
+	return fmt.Sprintf("%s; try again in %d s", said, max(1, (r.RetryAfter+time.Second-1)/time.Second))
 }
 
 // Store counts calls. It is safe for concurrent use.
@@ -150,11 +150,11 @@ type Store interface {
 	// names, of the limits that are against the call, the one with the longest
 	// wait. After an error, of a store that cannot be asked, the call must not be
 	// made, and Release is not called. The store may reorder the charges.
-	Take(ctx context.Context, charges []Charge) (*Refusal, error)
+	Take(ctx context.Context, charges []Charge) (*Rejection, error)
 	// Release says that a call for which Take made the charges has ended. It is
 	// called once for each.
 	Release(charges []Charge)
 	// Keep forgets the counters of all other limits. Calls that are charged to
 	// them may still run.
-	Keep(limits []*Limit)
+	SetLimits(limits []*Limit)
 }

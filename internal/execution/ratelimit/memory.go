@@ -12,7 +12,7 @@ import (
 )
 
 // busyWait is how long a caller is told to wait for a call of its own to end.
-const busyWait = time.Second
+const concurrencyRetryAfter = time.Second
 
 // Memory is the [Store] of one process.
 type Memory struct {
@@ -24,8 +24,8 @@ type Memory struct {
 	counters atomic.Pointer[map[ID]*counters]
 
 	// Guarded by mu, which whoever replaces the map holds.
-	mu   sync.Mutex
-	made uint64
+	mu         sync.Mutex
+	lastNumber uint64
 }
 
 // NewMemory returns a store that has counted nothing yet and reads the time from now.
@@ -36,25 +36,25 @@ func NewMemory(now func() time.Time) *Memory {
 }
 
 // Take implements [Store]. It never fails.
-func (m *Memory) Take(_ context.Context, charges []Charge) (*Refusal, error) {
+func (m *Memory) Take(_ context.Context, charges []Charge) (*Rejection, error) {
 	m.lock(charges)
 	defer unlock(charges)
 	// Read behind the locks, the time never runs backwards for a counter.
 	now := m.now().Sub(m.epoch)
-	var refusal *Refusal
+	var refusal *Rejection
 	for i := range charges {
 		c := &charges[i]
 		c.slot = c.counters.find(c.Key, now)
-		wait, busy := c.counters.at(c.slot).refuses(c, now)
-		if wait > 0 && (refusal == nil || wait > refusal.Wait) {
-			refusal = &Refusal{Limit: c.Limit, Busy: busy, Wait: wait}
+		wait, busy := c.counters.bucket(c.slot).check(c, now)
+		if wait > 0 && (refusal == nil || wait > refusal.RetryAfter) {
+			refusal = &Rejection{Limit: c.Limit, ConcurrencyExceeded: busy, RetryAfter: wait}
 		}
 	}
 	if refusal != nil {
 		return refusal, nil
 	}
 	for i := range charges {
-		charges[i].counters.at(charges[i].slot).take(&charges[i], now)
+		charges[i].counters.bucket(charges[i].slot).charge(&charges[i], now)
 	}
 	return nil, nil
 }
@@ -63,7 +63,7 @@ func (m *Memory) Take(_ context.Context, charges []Charge) (*Refusal, error) {
 // the same for everybody.
 func (m *Memory) lock(charges []Charge) {
 	for i := range charges {
-		charges[i].counters = m.of(charges[i].Limit)
+		charges[i].counters = m.countersFor(charges[i].Limit)
 	}
 	if len(charges) > 1 {
 		slices.SortFunc(charges, func(a, b Charge) int { return cmp.Compare(a.counters.number, b.counters.number) })
@@ -79,7 +79,7 @@ func unlock(charges []Charge) {
 	}
 }
 
-func (m *Memory) of(l *Limit) *counters {
+func (m *Memory) countersFor(l *Limit) *counters {
 	if known := (*m.counters.Load())[l.ID]; known != nil {
 		return known
 	}
@@ -96,8 +96,8 @@ func (m *Memory) of(l *Limit) *counters {
 
 // create returns new counters. mu is held.
 func (m *Memory) create() *counters {
-	m.made++
-	return &counters{number: m.made, slots: map[string]int{}}
+	m.lastNumber++
+	return &counters{number: m.lastNumber, slots: map[string]int{}}
 }
 
 // Release implements [Store].
@@ -110,7 +110,7 @@ func (m *Memory) Release(charges []Charge) {
 }
 
 // Keep implements [Store].
-func (m *Memory) Keep(limits []*Limit) {
+func (m *Memory) SetLimits(limits []*Limit) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	known := *m.counters.Load()
@@ -128,7 +128,7 @@ func (m *Memory) Keep(limits []*Limit) {
 const maxKeys = 1 << 16
 
 // overflow is the slot of the bucket that keys share for which there is no room.
-const overflow = -1
+const sharedSlot = -1
 
 // sweepSteps is how many buckets are looked at for each key that is new: more
 // than one, so that what can be forgotten is found while keys keep coming.
@@ -144,8 +144,8 @@ type counters struct {
 	buckets []bucket
 	slots   map[string]int
 	// hand is where the next sweep goes on.
-	hand   int
-	shared bucket
+	sweepIndex int
+	shared     bucket
 }
 
 type bucket struct {
@@ -153,13 +153,13 @@ type bucket struct {
 	// due is when the calls that were made would have been made at the rate, on
 	// the clock of the store: the bucket is whole again then. Times before now
 	// are alike (GCRA, the generic cell rate algorithm).
-	due time.Duration
+	tat time.Duration
 	// running is how many calls run, where the limit counts that.
 	running int
 }
 
-func (c *counters) at(slot int) *bucket {
-	if slot == overflow {
+func (c *counters) bucket(slot int) *bucket {
+	if slot == sharedSlot {
 		return &c.shared
 	}
 	return &c.buckets[slot]
@@ -172,30 +172,30 @@ func (c *counters) find(key string, now time.Duration) int {
 	}
 	c.sweep(now)
 	if len(c.buckets) >= maxKeys {
-		return overflow
+		return sharedSlot
 	}
 	key = strings.Clone(key) // it may be a part of a long request
 	c.slots[key] = len(c.buckets)
-	c.buckets = append(c.buckets, bucket{key: key, due: now})
+	c.buckets = append(c.buckets, bucket{key: key, tat: now})
 	return len(c.buckets) - 1
 }
 
 // sweep forgets, of the next few buckets, those that are as good as new.
 func (c *counters) sweep(now time.Duration) {
 	for range min(sweepSteps, len(c.buckets)) {
-		if c.hand >= len(c.buckets) {
-			c.hand = 0
+		if c.sweepIndex >= len(c.buckets) {
+			c.sweepIndex = 0
 		}
-		if b := &c.buckets[c.hand]; b.due > now || b.running > 0 {
-			c.hand++
+		if b := &c.buckets[c.sweepIndex]; b.tat > now || b.running > 0 {
+			c.sweepIndex++
 			continue
 		}
-		c.forget(c.hand)
+		c.remove(c.sweepIndex)
 	}
 }
 
 // forget takes a bucket out, and puts the last one in its place.
-func (c *counters) forget(slot int) {
+func (c *counters) remove(slot int) {
 	last := len(c.buckets) - 1
 	delete(c.slots, c.buckets[slot].key)
 	if slot < last {
@@ -210,29 +210,29 @@ func (c *counters) forget(slot int) {
 func (c *counters) release(key string, slot int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if slot != overflow {
+	if slot != sharedSlot {
 		slot = c.slots[key] // a bucket with a running call is not forgotten, but may have moved
 	}
-	c.at(slot).running--
+	c.bucket(slot).running--
 }
 
 // refuses returns how long a call has to wait, 0 when it may be made, and
 // whether it waits for another one to end.
-func (b *bucket) refuses(c *Charge, now time.Duration) (wait time.Duration, busy bool) {
+func (b *bucket) check(c *Charge, now time.Duration) (wait time.Duration, busy bool) {
 	l := c.Limit
 	if l.Concurrency > 0 && b.running >= l.Concurrency {
-		wait, busy = busyWait, true
+		wait, busy = concurrencyRetryAfter, true
 	}
 	if interval := c.interval(); interval > 0 {
-		if early := max(b.due, now) + interval - now - time.Duration(l.Burst)*interval; early > max(0, wait) {
+		if early := max(b.tat, now) + interval - now - time.Duration(l.Burst)*interval; early > max(0, wait) {
 			return early, false
 		}
 	}
 	return wait, busy
 }
 
-func (b *bucket) take(c *Charge, now time.Duration) {
-	b.due = max(b.due, now) + c.interval()
+func (b *bucket) charge(c *Charge, now time.Duration) {
+	b.tat = max(b.tat, now) + c.interval()
 	if c.Limit.Concurrency > 0 {
 		b.running++
 	}

@@ -25,7 +25,7 @@ func limit(name string, calls int, per time.Duration, burst, concurrency int) *L
 }
 
 // take charges one key of each limit.
-func take(m *Memory, key string, limits ...*Limit) (*Refusal, []Charge) {
+func take(m *Memory, key string, limits ...*Limit) (*Rejection, []Charge) {
 	charges := make([]Charge, len(limits))
 	for i, l := range limits {
 		charges[i] = Charge{Limit: l, Key: key}
@@ -43,11 +43,11 @@ func TestABurstIsLetThroughAndThenTheRate(t *testing.T) {
 			}
 		}
 		refusal, _ := take(m, "a", l)
-		if refusal == nil || refusal.Wait != time.Second || refusal.Busy {
+		if refusal == nil || refusal.RetryAfter != time.Second || refusal.ConcurrencyExceeded {
 			t.Fatalf("the call after the burst: %+v, want a wait of 1s", refusal)
 		}
-		time.Sleep(refusal.Wait - time.Nanosecond)
-		if refusal, _ := take(m, "a", l); refusal == nil || refusal.Wait != 1 {
+		time.Sleep(refusal.RetryAfter - time.Nanosecond)
+		if refusal, _ := take(m, "a", l); refusal == nil || refusal.RetryAfter != 1 {
 			t.Errorf("a call that is a nanosecond early: %+v", refusal)
 		}
 		time.Sleep(time.Nanosecond)
@@ -75,7 +75,7 @@ func TestWhatRunsAtOnceIsBounded(t *testing.T) {
 	_, first := take(m, "a", l)
 	take(m, "a", l)
 	refusal, _ := take(m, "a", l)
-	if refusal == nil || !refusal.Busy || refusal.Wait != time.Second {
+	if refusal == nil || !refusal.ConcurrencyExceeded || refusal.RetryAfter != time.Second {
 		t.Fatalf("a third call at once: %+v", refusal)
 	}
 	if refusal, _ := take(m, "b", l); refusal != nil {
@@ -104,7 +104,7 @@ func TestACallIsChargedToAllLimitsOrToNone(t *testing.T) {
 		}
 	}
 	refusal, _ := take(m, "a", narrow, wide)
-	if refusal == nil || refusal.Limit != wide || refusal.Wait != time.Hour {
+	if refusal == nil || refusal.Limit != wide || refusal.RetryAfter != time.Hour {
 		t.Errorf("both are against the call, and it is told %+v, not the longer wait", refusal)
 	}
 }
@@ -125,10 +125,10 @@ func TestCountersOutliveTheLimit(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			m, l := NewMemory(newClock().now), &Limit{ID: ID{"l", true, Rate{1, time.Hour}}, Burst: 2}
-			m.Keep([]*Limit{l})
+			m.SetLimits([]*Limit{l})
 			take(m, "a", l)
 			take(m, "a", l)
-			m.Keep([]*Limit{&test.next})
+			m.SetLimits([]*Limit{&test.next})
 			if refusal, _ := take(m, "a", &test.next); (refusal != nil) != test.want {
 				t.Errorf("counted on: %v, want %v", refusal != nil, test.want)
 			}
@@ -142,7 +142,7 @@ func TestCountersOutliveTheLimit(t *testing.T) {
 func TestACallThatEndsAfterItsLimitWentIsNotMissed(t *testing.T) {
 	m, l := NewMemory(newClock().now), limit("l", 0, 0, 0, 1)
 	_, running := take(m, "a", l)
-	m.Keep(nil)
+	m.SetLimits(nil)
 	take(m, "a", l)
 	m.Release(running)
 	if refusal, _ := take(m, "a", l); refusal == nil {
@@ -166,7 +166,7 @@ func TestAFloodOfKeysIsBounded(t *testing.T) {
 			let++
 		}
 	}
-	counters := m.of(l)
+	counters := m.countersFor(l)
 	if got := len(counters.buckets); got != maxKeys || len(counters.slots) != maxKeys {
 		t.Errorf("%d keys are counted apart in %d buckets, want %d", len(counters.slots), got, maxKeys)
 	}
@@ -242,7 +242,7 @@ func TestManyCallersGetWhatTheLimitGives(t *testing.T) {
 				running.Add(-1)
 				m.Release(charges)
 				if i%50 == 0 {
-					m.Keep(limits)
+					m.SetLimits(limits)
 				}
 			}
 		})
@@ -251,7 +251,7 @@ func TestManyCallersGetWhatTheLimitGives(t *testing.T) {
 	if let.Load() != 100 {
 		t.Errorf("%d calls are let through, want 100", let.Load())
 	}
-	if got := m.of(limits[1]).find("k", 0); m.of(limits[1]).at(got).running != 0 {
+	if got := m.countersFor(limits[1]).find("k", 0); m.countersFor(limits[1]).bucket(got).running != 0 {
 		t.Error("calls that have ended still count")
 	}
 }
@@ -273,15 +273,15 @@ func TestARefusalSaysWhatToDo(t *testing.T) {
 	said := *rated
 	said.Reason = "Ask less often"
 	for _, test := range []struct {
-		refusal Refusal
+		refusal Rejection
 		want    string
 	}{
-		{Refusal{Limit: rated, Wait: 1}, "over the limit of 60 calls a minute; try again in 1 s"},
-		{Refusal{Limit: rated, Wait: 2*time.Second + 1}, "over the limit of 60 calls a minute; try again in 3 s"},
-		{Refusal{Limit: rated, Wait: time.Second, Busy: true}, "over the limit of 3 calls at once; try again in 1 s"},
-		{Refusal{Limit: limit("l", 1, time.Hour, 1, 1), Wait: time.Hour}, "over the limit of 1 call an hour; try again in 3600 s"},
-		{Refusal{Limit: limit("l", 1, time.Second, 1, 1), Wait: time.Second, Busy: true}, "over the limit of 1 call at once; try again in 1 s"},
-		{Refusal{Limit: &said, Wait: time.Hour}, "Ask less often; try again in 3600 s"},
+		{Rejection{Limit: rated, RetryAfter: 1}, "over the limit of 60 calls a minute; try again in 1 s"},
+		{Rejection{Limit: rated, RetryAfter: 2*time.Second + 1}, "over the limit of 60 calls a minute; try again in 3 s"},
+		{Rejection{Limit: rated, RetryAfter: time.Second, ConcurrencyExceeded: true}, "over the limit of 3 calls at once; try again in 1 s"},
+		{Rejection{Limit: limit("l", 1, time.Hour, 1, 1), RetryAfter: time.Hour}, "over the limit of 1 call an hour; try again in 3600 s"},
+		{Rejection{Limit: limit("l", 1, time.Second, 1, 1), RetryAfter: time.Second, ConcurrencyExceeded: true}, "over the limit of 1 call at once; try again in 1 s"},
+		{Rejection{Limit: &said, RetryAfter: time.Hour}, "Ask less often; try again in 3600 s"},
 	} {
 		if got := test.refusal.Message(); got != test.want {
 			t.Errorf("told %q, want %q", got, test.want)

@@ -42,10 +42,10 @@ func Contents(uri, mimeType string, r *scripting.Result) (json.RawMessage, error
 	case scripting.Text:
 		return text(uri, cmp.Or(mimeType, plainType), r.JSON), nil
 	case scripting.Content:
-		return ofBlocks(uri, mimeType, r.Content)
+		return blockContents(uri, mimeType, r.Content)
 	default:
 		if blocks := PlainBlocks(r.JSON); blocks != nil && !isJSONType(mimeType) {
-			return ofBlocks(uri, mimeType, blocks)
+			return blockContents(uri, mimeType, blocks)
 		}
 		return text(uri, cmp.Or(mimeType, jsonType), quote(string(r.JSON))), nil
 	}
@@ -58,7 +58,7 @@ func isJSONType(mimeType string) bool {
 }
 
 // Stored returns {"contents": […]} of what stands in a file.
-func Stored(uri, mimeType string, content []byte, binary bool) json.RawMessage {
+func StaticContents(uri, mimeType string, content []byte, binary bool) json.RawMessage {
 	if !binary {
 		return text(uri, mimeType, quote(string(content)))
 	}
@@ -81,7 +81,7 @@ func contents(open []byte) json.RawMessage {
 }
 
 // ofBlocks returns one entry for each content block.
-func ofBlocks(uri, mimeType string, content []byte) (json.RawMessage, error) {
+func blockContents(uri, mimeType string, content []byte) (json.RawMessage, error) {
 	blocks, err := decodeBlocks(content)
 	switch {
 	case err != nil:
@@ -171,21 +171,21 @@ func CheckBlocks(content []byte) error {
 func (b *block) check() error {
 	switch b.Type {
 	case "text":
-		return needs(b.Text != nil, "a text block needs text, a string")
+		return require(b.Text != nil, "a text block needs text, a string")
 	case "image", "audio":
-		return needs(isBase64(b.Data) && isMIMEType(b.MIMEType), "an "+b.Type+" block needs data in base64, and a mimeType, a type and a subtype")
+		return require(isBase64(b.Data) && isMIMEType(b.MIMEType), "an "+b.Type+" block needs data in base64, and a mimeType, a type and a subtype")
 	case "resource":
 		r := b.Resource
-		return needs(r != nil && isURI(r.URI) && (r.Text != nil) != (r.Blob != nil) && (r.Text != nil || isBase64(r.Blob)),
+		return require(r != nil && isURI(r.URI) && (r.Text != nil) != (r.Blob != nil) && (r.Text != nil || isBase64(r.Blob)),
 			"a resource block needs a resource with an absolute uri, and with text, or with a blob in base64")
 	case "resource_link":
-		return needs(isURI(b.URI) && b.Name != "", "a link needs an absolute uri and a name")
+		return require(isURI(b.URI) && b.Name != "", "a link needs an absolute uri and a name")
 	default:
 		return errors.New(`its type must be "text", "image", "audio", "resource" or "resource_link"; content.text() and its kin make blocks`)
 	}
 }
 
-func needs(met bool, otherwise string) error {
+func require(met bool, otherwise string) error {
 	if met {
 		return nil
 	}

@@ -42,10 +42,10 @@ func Messages(description string, r *scripting.Result) (json.RawMessage, error) 
 
 // openMessages begins the result, and the list of the messages in it.
 func openMessages(description string) []byte {
-	return append(appendOptional([]byte{'{'}, "description", description), messagesOpening(description)...)
+	return append(appendOptional([]byte{'{'}, "description", description), messagesPrefix(description)...)
 }
 
-func messagesOpening(description string) string {
+func messagesPrefix(description string) string {
 	if description == "" {
 		return `"messages":[`
 	}
@@ -152,7 +152,7 @@ type Message struct {
 
 // Written returns {"description", "messages": […]} of messages that stand in
 // a file. An empty description is left out.
-func Written(description string, messages []Message) json.RawMessage {
+func StaticMessages(description string, messages []Message) json.RawMessage {
 	b := openMessages(description)
 	for i := range messages {
 		b = appendBlock(b, messages[i].Role, messages[i].block())

@@ -150,7 +150,7 @@ const maxValues = 100
 
 // Suggestions returns {"completion": …} of what the body of a completion
 // returned: an array of strings, of which the first 100 are sent.
-func Suggestions(r *scripting.Result) (json.RawMessage, error) {
+func Completion(r *scripting.Result) (json.RawMessage, error) {
 	wrong := errors.New("the completion must return an array of strings")
 	var returned []*string
 	switch {
@@ -170,7 +170,7 @@ func Suggestions(r *scripting.Result) (json.RawMessage, error) {
 
 // Beginning returns {"completion": …} of the values that begin with what was
 // typed, whatever its case.
-func Beginning(values []string, typed string) json.RawMessage {
+func CompletionByPrefix(values []string, typed string) json.RawMessage {
 	var fit []string
 	for _, v := range values {
 		if len(v) >= len(typed) && strings.EqualFold(v[:len(typed)], typed) {

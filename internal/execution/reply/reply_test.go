@@ -80,7 +80,7 @@ func TestACompletionIsAnArrayOfStrings(t *testing.T) {
 		`["a","b"]`:  `{"completion":{"values":["a","b"],"total":2,"hasMore":false}}`,
 		`["a",null]`: wrong, `[1]`: wrong, `{"values":["a"]}`: wrong, `{}`: wrong,
 	} {
-		if got := told(reply.Suggestions(&scripting.Result{Kind: scripting.Value, JSON: []byte(value)})); got != want {
+		if got := told(reply.Completion(&scripting.Result{Kind: scripting.Value, JSON: []byte(value)})); got != want {
 			t.Errorf("%s\ngot  %s\nwant %s", value, got, want)
 		}
 	}

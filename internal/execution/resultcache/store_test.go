@@ -17,19 +17,21 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // call returns a call of the tool of, made in the way that how says.
-func call(of, how int, began time.Time) Call {
-	c := Call{Began: began, TTL: time.Minute}
-	binary.BigEndian.PutUint64(c.Of[:], uint64(of))
-	binary.BigEndian.PutUint64(c.Call[:], uint64(how))
+func call(of, how int, began time.Time) Lookup {
+	c := Lookup{StartTime: began, TTL: time.Minute}
+	binary.BigEndian.PutUint64(c.Item[:], uint64(of))
+	binary.BigEndian.PutUint64(c.Arguments[:], uint64(how))
 	return c
 }
 
-func makes(value string) func() (Made[string], error) {
-	return func() (Made[string], error) { return Made[string]{Value: value, Size: len(value), Keep: true}, nil }
+func makes(value string) func() (Computed[string], error) {
+	return func() (Computed[string], error) {
+		return Computed[string]{Value: value, Size: len(value), Cacheable: true}, nil
+	}
 }
 
 // do wants a value of a call, and that it was made before or not.
-func do(t *testing.T, s *Store[string], c Call, run func() (Made[string], error), want string, wantBefore bool) {
+func do(t *testing.T, s *Cache[string], c Lookup, run func() (Computed[string], error), want string, wantBefore bool) {
 	t.Helper()
 	if got, before, err := s.Do(t.Context(), c, run); got != want || before != wantBefore || err != nil {
 		t.Errorf("got %q, before %v, %v; want %q, %v", got, before, err, want, wantBefore)
@@ -55,10 +57,10 @@ func TestAClockThatIsSetBackMakesNothingLastLonger(t *testing.T) {
 
 func TestFailuresAreNeverKept(t *testing.T) {
 	s, at, broken := New[string](), time.Now(), errors.New("broken")
-	if _, before, err := s.Do(t.Context(), call(1, 1, at), func() (Made[string], error) { return Made[string]{Value: "x", Keep: true}, broken }); !errors.Is(err, broken) || before {
+	if _, before, err := s.Do(t.Context(), call(1, 1, at), func() (Computed[string], error) { return Computed[string]{Value: "x", Cacheable: true}, broken }); !errors.Is(err, broken) || before {
 		t.Errorf("before %v, %v", before, err)
 	}
-	do(t, s, call(1, 1, at), func() (Made[string], error) { return Made[string]{Value: "kept by nobody"}, nil }, "kept by nobody", false)
+	do(t, s, call(1, 1, at), func() (Computed[string], error) { return Computed[string]{Value: "kept by nobody"}, nil }, "kept by nobody", false)
 	do(t, s, call(1, 1, at), makes("b"), "b", false)
 	do(t, s, call(1, 1, at), makes("c"), "b", true)
 }
@@ -67,7 +69,7 @@ func TestAPanicLeavesNobodyWaiting(t *testing.T) {
 	s, at := New[string](), time.Now()
 	func() {
 		defer func() { _ = recover() }()
-		_, _, _ = s.Do(t.Context(), call(1, 1, at), func() (Made[string], error) { panic("boom") })
+		_, _, _ = s.Do(t.Context(), call(1, 1, at), func() (Computed[string], error) { panic("boom") })
 	}()
 	do(t, s, call(1, 1, at), makes("b"), "b", false)
 }
@@ -80,7 +82,7 @@ func TestOfEqualCallsAtOnceOneRuns(t *testing.T) {
 		for i := range before {
 			wait.Go(func() {
 				var v string
-				v, before[i], _ = s.Do(t.Context(), call(1, 1, at), func() (Made[string], error) {
+				v, before[i], _ = s.Do(t.Context(), call(1, 1, at), func() (Computed[string], error) {
 					runs++
 					time.Sleep(time.Second) // of the bubble's own clock
 					return makes("a")()
@@ -109,9 +111,9 @@ func TestWhoeverGoesTakesNobodyAlong(t *testing.T) {
 		leading, leave := context.WithCancel(t.Context())
 		var wait sync.WaitGroup
 		wait.Go(func() {
-			_, _, err := s.Do(leading, call(1, 1, at), func() (Made[string], error) {
+			_, _, err := s.Do(leading, call(1, 1, at), func() (Computed[string], error) {
 				<-leading.Done()
-				return Made[string]{}, leading.Err()
+				return Computed[string]{}, leading.Err()
 			})
 			if !errors.Is(err, context.Canceled) {
 				t.Errorf("the leader has %v", err)
@@ -156,7 +158,7 @@ func TestACallThatRunsForLongerThanItsResultLastsIsNotWaitedForByLaterOnes(t *te
 		slow := make(chan struct{})
 		var wait sync.WaitGroup
 		wait.Go(func() {
-			_, _, _ = s.Do(t.Context(), call(1, 1, at), func() (Made[string], error) { <-slow; return makes("old")() })
+			_, _, _ = s.Do(t.Context(), call(1, 1, at), func() (Computed[string], error) { <-slow; return makes("old")() })
 		})
 		synctest.Wait()
 		do(t, s, call(1, 1, at.Add(time.Hour)), makes("new"), "new", false)
@@ -168,12 +170,12 @@ func TestACallThatRunsForLongerThanItsResultLastsIsNotWaitedForByLaterOnes(t *te
 
 func TestWhatIsKeptIsBounded(t *testing.T) {
 	s, at := New[string](), time.Now()
-	for i := range 3 * MaxEach {
+	for i := range 3 * MaxPerItem {
 		do(t, s, call(1, i, at), makes("x"), "x", false)
 	}
-	do(t, s, call(1, 3*MaxEach-MaxEach, at), makes("y"), "x", true)
-	do(t, s, call(1, 3*MaxEach-MaxEach-1, at), makes("y"), "y", false)
-	if n, _ := s.Len(); n != MaxEach {
+	do(t, s, call(1, 3*MaxPerItem-MaxPerItem, at), makes("y"), "x", true)
+	do(t, s, call(1, 3*MaxPerItem-MaxPerItem-1, at), makes("y"), "y", false)
+	if n, _ := s.Len(); n != MaxPerItem {
 		t.Errorf("%d results of one tool", n)
 	}
 	large := string(make([]byte, MaxResult))
@@ -187,9 +189,9 @@ func TestWhatIsKeptIsBounded(t *testing.T) {
 	tooLarge := large + "x"
 	do(t, s, call(500, 1, at), makes(tooLarge), tooLarge, false)
 	do(t, s, call(500, 1, at), makes("again"), "again", false)
-	s.Keep(nil)
-	if n, bytes := s.Len(); n != 0 || bytes != 0 || s.recent.Len() != 0 || len(s.of) != 0 || len(s.flights) != 0 {
-		t.Errorf("%d results, %d bytes, %d, %d and %d are left of nothing", n, bytes, s.recent.Len(), len(s.of), len(s.flights))
+	s.Retain(nil)
+	if n, bytes := s.Len(); n != 0 || bytes != 0 || s.lru.Len() != 0 || len(s.byItem) != 0 || len(s.inFlight) != 0 {
+		t.Errorf("%d results, %d bytes, %d, %d and %d are left of nothing", n, bytes, s.lru.Len(), len(s.byItem), len(s.inFlight))
 	}
 }
 
@@ -197,7 +199,7 @@ func TestOnlyWhatIsThereStillIsKept(t *testing.T) {
 	s, at := New[string](), time.Now()
 	do(t, s, call(1, 1, at), makes("a"), "a", false)
 	do(t, s, call(2, 1, at), makes("b"), "b", false)
-	s.Keep(map[[32]byte]bool{call(2, 1, at).Of: true})
+	s.Retain(map[[32]byte]bool{call(2, 1, at).Item: true})
 	do(t, s, call(1, 1, at), makes("c"), "c", false)
 	do(t, s, call(2, 1, at), makes("d"), "b", true)
 }
@@ -217,9 +219,9 @@ func TestManyCallersNeverSeeAnothersResult(t *testing.T) {
 				if r.IntN(10) == 0 {
 					cancel()
 				}
-				v, _, err := s.Do(ctx, call(of, how, time.Now()), func() (Made[string], error) {
+				v, _, err := s.Do(ctx, call(of, how, time.Now()), func() (Computed[string], error) {
 					if r.IntN(3) == 0 {
-						return Made[string]{}, errors.New("broken")
+						return Computed[string]{}, errors.New("broken")
 					}
 					return makes(want)()
 				})
@@ -227,7 +229,7 @@ func TestManyCallersNeverSeeAnothersResult(t *testing.T) {
 					t.Errorf("got %q, want %q", v, want)
 				}
 				if r.IntN(20) == 0 {
-					s.Keep(map[[32]byte]bool{call(1, 0, time.Now()).Of: true})
+					s.Retain(map[[32]byte]bool{call(1, 0, time.Now()).Item: true})
 				}
 				cancel()
 			}

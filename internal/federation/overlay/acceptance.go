@@ -189,6 +189,6 @@ func containsOnly(l *upstream.Listing, held lockfile.Tool, redactor redact.Redac
 
 // quarantine excludes a tool with a definition that was not accepted.
 func (m *itemBuilder) quarantine(name, why string) {
-	m.warn(catalog.Quarantined, fmt.Sprintf("the tool %.*q is left out: %s", maxNameLen, name, why))
+	m.warn(catalog.CodeQuarantined, fmt.Sprintf("the tool %.*q is left out: %s", maxNameLen, name, why))
 	m.addExclusion(catalog.Tools, name, why).Quarantined = true
 }

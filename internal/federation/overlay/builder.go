@@ -133,7 +133,7 @@ func (m *itemBuilder) buildItem(kind catalog.Kind, entry json.RawMessage, make f
 		if err := make(item, shown); err != nil {
 			return said, err
 		}
-		item.Settle()
+		item.Finalize()
 	}
 	at := address{kind, item.Address}
 	if m.addresses[at] && m.upstream.HasAlias(item.Name) {

@@ -309,7 +309,7 @@ func (o *offer) accepted(c *catalog.Catalog) *offer {
 	}
 	var others []string
 	for _, left := range c.LeftOut {
-		if local := c.Entry(catalog.Tools, left.Address); left.Kind == catalog.Tools && left.Upstream == o.upstream && left.Taken && (local == nil || local.Upstream != "") {
+		if local := c.Entry(catalog.Tools, left.Address); left.Kind == catalog.Tools && left.Upstream == o.upstream && left.NameConflict && (local == nil || local.Upstream != "") {
 			others = append(others, left.Address)
 		}
 	}

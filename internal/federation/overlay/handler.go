@@ -85,7 +85,7 @@ func unavailableError(err error) error {
 		lost.Message = "this has changed at the server behind it: list the tools again"
 	}
 	if gone, ok := errors.AsType[*upstream.UnreachableError](err); ok {
-		lost.Wait = gone.RetryAfter
+		lost.RetryAfter = gone.RetryAfter
 	}
 	return lost
 }

@@ -46,7 +46,7 @@ func offeredBy(m *itemBuilder) (seen string, left []string) {
 		seen += fmt.Sprintf(" %v\n", item.Icons)
 	}
 	for _, l := range m.excluded {
-		left = append(left, fmt.Sprintf("%s: %s", l.Kind, l.Why))
+		left = append(left, fmt.Sprintf("%s: %s", l.Kind, l.Reason))
 	}
 	return seen, left
 }
@@ -156,7 +156,7 @@ func TestItemBuilder_hiddenToolNotPinned(t *testing.T) {
 	}
 	quarantined := map[string]string{}
 	for _, l := range m.excluded {
-		quarantined[l.Address] = l.Why
+		quarantined[l.Address] = l.Reason
 	}
 	want := map[string]string{
 		"lab_hidden": "it holds invisible characters, and nobody has accepted it: mcpd lock diff lab",

@@ -45,7 +45,7 @@ func (m *itemBuilder) tool(item *catalog.Item, said jsonObject) error {
 	if held, pinned := m.accepted[name]; pinned && !held.Hides() {
 		item.PolicySchema = decoded(held.Definition())["inputSchema"] // as in the lock file: policies are compiled once
 	}
-	item.Body = m.handler(item, upstream.MethodTool, name, m.acceptCheck(name))
+	item.Handler = m.handler(item, upstream.MethodTool, name, m.acceptCheck(name))
 	return nil
 }
 
@@ -136,7 +136,7 @@ func (m *itemBuilder) resource(item *catalog.Item, said jsonObject) error {
 		return err
 	}
 	item.PolicySchema = item.Offer.Schema()
-	item.Body = m.handler(item, upstream.MethodRead, "", nil)
+	item.Handler = m.handler(item, upstream.MethodRead, "", nil)
 	return nil
 }
 
@@ -159,7 +159,7 @@ func (m *itemBuilder) template(item *catalog.Item, said jsonObject) error {
 		item.Offer.Arguments = append(item.Offer.Arguments, catalog.NewArgument(name, "", "", slices.Contains(required, name), m.completion("ref/resource", "uri", text, name)))
 	}
 	item.PolicySchema = item.Offer.Schema()
-	item.Body = m.handler(item, upstream.MethodRead, "", nil)
+	item.Handler = m.handler(item, upstream.MethodRead, "", nil)
 	return nil
 }
 
@@ -221,12 +221,12 @@ func (m *itemBuilder) prompt(item *catalog.Item, said jsonObject) error {
 	}
 	item.PolicySchema = item.Offer.Schema()
 	item.Input, _ = schema.Compile(item.PolicySchema, diag.Range{}, nil) // our own schema is valid
-	item.Body = m.handler(item, upstream.MethodPrompt, name, nil)
+	item.Handler = m.handler(item, upstream.MethodPrompt, name, nil)
 	return nil
 }
 
 // completion returns the completer of an argument, or nil if the server has no completions.
-func (m *itemBuilder) completion(kind, key, of, argument string) catalog.Body {
+func (m *itemBuilder) completion(kind, key, of, argument string) catalog.Handler {
 	if !m.completes {
 		return nil
 	}

@@ -50,14 +50,14 @@ func (f *Federation) Status(c *catalog.Catalog) []federation.ServerStatus {
 			if left.Quarantined {
 				states[i].Quarantined = append(states[i].Quarantined, left.Address)
 			}
-			if left.Unruled {
+			if left.PolicyMismatch {
 				states[i].Unruled++
 			}
-			if left.Taken {
+			if left.NameConflict {
 				states[i].Taken++
 			}
 			if states[i].Left++; states[i].Left <= maxExcluded {
-				states[i].LeftOut = append(states[i].LeftOut, fmt.Sprintf("%s %s: %s", left.Kind, left.Address, left.Why))
+				states[i].LeftOut = append(states[i].LeftOut, fmt.Sprintf("%s %s: %s", left.Kind, left.Address, left.Reason))
 			}
 		}
 	}

@@ -189,7 +189,7 @@ func (c *checker) checkMocks(test *definition.Test) {
 				cmp.Or(diag.DidYouMean(m.Request, granted.Call), "add it to the tools of its call block, or remove the mock"))
 			continue
 		}
-		if m.Object == "" || slices.Contains(objects, m.Object) || m.Object == "elicit" && m.Request == suspend.ConsentKey && (c.incomplete || c.approves(test)) {
+		if m.Object == "" || slices.Contains(objects, m.Object) || m.Object == "elicit" && m.Request == suspend.ApprovalKey && (c.incomplete || c.approves(test)) {
 			continue // whoever decoded the file has told what is no object
 		}
 		c.fail("unknown-grant", m.Range, fmt.Sprintf("%s is not granted %s, so nothing asks this mock", what, m.Object), mockAdvice(m.Object, objects))

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"path"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -233,7 +234,14 @@ func folderOf(name string) string {
 	return ""
 }
 
-// Parallel runs do for 0 up to n-1 on all cores and waits for all of them.
+// WorkerPanic is the value that [Parallel] panics with after a function has panicked.
+type WorkerPanic struct {
+	Value any
+	Stack []byte // of the function
+}
+
+// Parallel runs do for 0 up to n-1 on all cores and waits for all of them. If do panics, the
+// first panic reaches the caller, as a *[WorkerPanic], after all workers have ended.
 func Parallel(n int, do func(i int)) {
 	workers := min(n, runtime.GOMAXPROCS(0))
 	if workers <= 1 {
@@ -244,12 +252,21 @@ func Parallel(n int, do func(i int)) {
 	}
 	var next atomic.Int64
 	var group sync.WaitGroup
+	var failed atomic.Pointer[WorkerPanic]
 	for range workers {
 		group.Go(func() {
+			defer func() {
+				if cause := recover(); cause != nil {
+					failed.CompareAndSwap(nil, &WorkerPanic{cause, debug.Stack()})
+				}
+			}()
 			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
 				do(i)
 			}
 		})
 	}
 	group.Wait()
+	if cause := failed.Load(); cause != nil {
+		panic(cause)
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/fstest"
 
@@ -417,3 +418,22 @@ func TestManyLinksInACircleComeToAnEndSoon(t *testing.T) {
 }
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestParallel_panicReachesCaller(t *testing.T) {
+	var ran atomic.Int64
+	defer func() {
+		cause := recover()
+		if worker, ok := cause.(*loader.WorkerPanic); ok {
+			cause = worker.Value
+		}
+		if cause != "boom" || ran.Load() == 0 {
+			t.Errorf("recovered %v after %d calls", cause, ran.Load())
+		}
+	}()
+	loader.Parallel(100, func(i int) {
+		if i == 50 {
+			panic("boom")
+		}
+		ran.Add(1)
+	})
+}

@@ -9,8 +9,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// before returns a copy of testdata/before: a log in three files with its head and its key,
-// as the version before the packages were regrouped wrote it. It is never written anew.
+// before returns a copy of testdata/before: a log in three files with its head and its
+// key, as the version before the packages were regrouped wrote it. The fixture is never
+// regenerated.
 func before(t *testing.T) (path string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -18,7 +19,7 @@ func before(t *testing.T) (path string) {
 		t.Fatal(err)
 	}
 	path = filepath.Join(dir, "audit.jsonl")
-	if err := os.Chmod(keyPath(path), 0o600); err != nil { // which git does not keep
+	if err := os.Chmod(keyPath(path), 0o600); err != nil { // git does not store the mode
 		t.Fatal(err)
 	}
 	return path
@@ -38,7 +39,7 @@ func TestVerify_logOfTheVersionBefore(t *testing.T) {
 		return nil
 	})
 	if calls != 5 || strange > 0 || err != nil {
-		t.Errorf("%d calls, %d lines that are no records, %v", calls, strange, err)
+		t.Errorf("%d calls, %d invalid lines, %v", calls, strange, err)
 	}
 }
 
@@ -56,13 +57,13 @@ func TestOpen_logOfTheVersionBefore(t *testing.T) {
 	if r := verified(t, path); len(r.Findings) > 0 || r.Records != 11 || r.Last != 11 {
 		t.Errorf("%+v", r)
 	}
-	// The same record has the same members and digests as the version before wrote.
+	// The same record has the same members and digests as in the previous version.
 	lines, err := os.ReadFile(filepath.Join(filepath.Dir(path), "audit-00000000000000000001.jsonl"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	e := newEncoder(l.keys.digest, nil)
 	if e.outcome(r, clock()); !bytes.Contains(lines, e.body) {
-		t.Errorf("the log of the version before does not hold\n%s", e.body)
+		t.Errorf("the log of the previous version does not contain\n%s", e.body)
 	}
 }

@@ -61,7 +61,7 @@ func BenchmarkVerify(b *testing.B) {
 	}
 }
 
-func TestEncodingARecordAllocatesLittle(t *testing.T) {
+func TestEncode_allocations(t *testing.T) {
 	e := newEncoder(make([]byte, keySize), nil)
 	c := newChain(make([]byte, keySize))
 	r := refund()
@@ -75,8 +75,8 @@ func TestEncodingARecordAllocatesLittle(t *testing.T) {
 	}
 }
 
-// TestALogTakesNoMemoryForItsLength verifies two logs, one ten times as long.
-func TestALogTakesNoMemoryForItsLength(t *testing.T) {
+// Compares two logs, one ten times as long.
+func TestVerify_constantMemory(t *testing.T) {
 	allocations := func(records int) float64 {
 		path := written(t, records, 0)
 		return testing.AllocsPerRun(5, func() {
@@ -90,8 +90,8 @@ func TestALogTakesNoMemoryForItsLength(t *testing.T) {
 	}
 }
 
-// TestNoSizeOrShapeMakesALineTooLong grows each part of a record, to a million with MCPD_LONG.
-func TestNoSizeOrShapeMakesALineTooLong(t *testing.T) {
+// Grows each part of a record, up to a million with MCPD_LONG.
+func TestEncode_maxLineLength(t *testing.T) {
 	e := newEncoder(make([]byte, keySize), nil)
 	c := newChain(make([]byte, keySize))
 	sizes := []int{1, 1_000, 100_000}
@@ -106,7 +106,7 @@ func TestNoSizeOrShapeMakesALineTooLong(t *testing.T) {
 				t.Errorf("%s of %d: the line has %d bytes", name, n, len(line))
 			}
 			if _, err := parseLine(line[:len(line)-1]); err != nil {
-				t.Errorf("%s of %d: the line cannot be read: %.200s", name, n, line)
+				t.Errorf("%s of %d: invalid line: %.200s", name, n, line)
 			}
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/mcpd/mcpd/identity"
 )
 
-// readBack writes records and returns the calls that are read of them.
+// readBack writes records and reads the calls back.
 func readBack(t *testing.T, until uint64, records ...*Record) (calls []*Call) {
 	t.Helper()
 	now := time.Date(2026, 7, 28, 9, 30, 0, 0, time.UTC)
@@ -42,7 +42,7 @@ func readBack(t *testing.T, until uint64, records ...*Record) (calls []*Call) {
 		return nil
 	})
 	if err != nil || strange != 0 {
-		t.Fatalf("%d lines are no records: %v", strange, err)
+		t.Fatalf("%d invalid lines: %v", strange, err)
 	}
 	return calls
 }
@@ -64,7 +64,7 @@ func record() *Record {
 	}
 }
 
-func TestACallIsReadAsItWasWritten(t *testing.T) {
+func TestCalls_roundTrip(t *testing.T) {
 	r := record()
 	calls := readBack(t, 0, r)
 	want := *r
@@ -80,14 +80,14 @@ func TestACallIsReadAsItWasWritten(t *testing.T) {
 		t.Errorf("record %d began at %v", got.Seq, got.Began)
 	}
 	if !got.WholePrincipal || !got.WholeAgent || !got.WholeName || !got.WholeURI || !got.WholeArguments {
-		t.Errorf("something is missing: %+v", got)
+		t.Errorf("incomplete: %+v", got)
 	}
 	if calls := readBack(t, 2, r, r); len(calls) != 1 {
 		t.Errorf("%d calls up to record 2", len(calls))
 	}
 }
 
-func TestACallSaysWhatOfItIsNotThere(t *testing.T) {
+func TestCalls_incompleteFields(t *testing.T) {
 	var many []string
 	for i := range 2 * maxMembers {
 		many = append(many, fmt.Sprint(i))
@@ -97,35 +97,35 @@ func TestACallSaysWhatOfItIsNotThere(t *testing.T) {
 		change func(*Record)
 		whole  func(*Call) bool
 	}{
-		{"a claim that is masked", func(r *Record) { r.Caller.Principal.Claims["token"] = "x" }, func(c *Call) bool { return c.WholePrincipal }},
-		{"a claim that is cut", func(r *Record) { r.Caller.Principal.Claims["a"] = strings.Repeat("x", 2*maxText) }, func(c *Call) bool { return c.WholePrincipal }},
-		{"a claim with a long name", func(r *Record) { r.Caller.Principal.Claims[strings.Repeat("x", 2*maxName)] = 1 }, func(c *Call) bool { return c.WholePrincipal }},
-		{"groups that are too many", func(r *Record) { r.Caller.Principal.Groups = many }, func(c *Call) bool { return c.WholePrincipal }},
-		{"metadata that is masked", func(r *Record) { r.Caller.Agent.Metadata["password"] = "x" }, func(c *Call) bool { return c.WholeAgent }},
-		{"a request id that is cut", func(r *Record) { r.Caller.Agent.RequestID = strings.Repeat("x", 2*maxText) }, func(c *Call) bool { return c.WholeAgent }},
-		{"a URI that is cut", func(r *Record) { r.URI = "a://" + strings.Repeat("x", 2*maxText) }, func(c *Call) bool { return c.WholeURI }},
-		{"a name that is cut", func(r *Record) { r.Name = strings.Repeat("x", 2*maxText) }, func(c *Call) bool { return c.WholeName }},
-		{"arguments that are not kept", func(r *Record) { r.Values = nil }, func(c *Call) bool { return c.WholeArguments }},
-		{"arguments that are masked", func(r *Record) { r.Values = json.RawMessage(`{"a":{"b":["[sensitive]"]}}`) }, func(c *Call) bool { return c.WholeArguments }},
-		{"arguments of a secret name", func(r *Record) { r.Values = json.RawMessage(`{"token":"x"}`) }, func(c *Call) bool { return c.WholeArguments }},
-		{"arguments that are too long", func(r *Record) { r.Values = json.RawMessage(`{"a":"` + strings.Repeat("x", maxValues) + `"}`) }, func(c *Call) bool { return c.WholeArguments }},
+		{"masked claim", func(r *Record) { r.Caller.Principal.Claims["token"] = "x" }, func(c *Call) bool { return c.WholePrincipal }},
+		{"truncated claim", func(r *Record) { r.Caller.Principal.Claims["a"] = strings.Repeat("x", 2*maxText) }, func(c *Call) bool { return c.WholePrincipal }},
+		{"long claim name", func(r *Record) { r.Caller.Principal.Claims[strings.Repeat("x", 2*maxName)] = 1 }, func(c *Call) bool { return c.WholePrincipal }},
+		{"too many groups", func(r *Record) { r.Caller.Principal.Groups = many }, func(c *Call) bool { return c.WholePrincipal }},
+		{"masked metadata", func(r *Record) { r.Caller.Agent.Metadata["password"] = "x" }, func(c *Call) bool { return c.WholeAgent }},
+		{"truncated request id", func(r *Record) { r.Caller.Agent.RequestID = strings.Repeat("x", 2*maxText) }, func(c *Call) bool { return c.WholeAgent }},
+		{"truncated URI", func(r *Record) { r.URI = "a://" + strings.Repeat("x", 2*maxText) }, func(c *Call) bool { return c.WholeURI }},
+		{"truncated name", func(r *Record) { r.Name = strings.Repeat("x", 2*maxText) }, func(c *Call) bool { return c.WholeName }},
+		{"arguments not captured", func(r *Record) { r.Values = nil }, func(c *Call) bool { return c.WholeArguments }},
+		{"masked arguments", func(r *Record) { r.Values = json.RawMessage(`{"a":{"b":["[sensitive]"]}}`) }, func(c *Call) bool { return c.WholeArguments }},
+		{"secret argument name", func(r *Record) { r.Values = json.RawMessage(`{"token":"x"}`) }, func(c *Call) bool { return c.WholeArguments }},
+		{"long arguments", func(r *Record) { r.Values = json.RawMessage(`{"a":"` + strings.Repeat("x", maxValues) + `"}`) }, func(c *Call) bool { return c.WholeArguments }},
 	} {
 		r := record()
 		test.change(r)
 		if test.whole(readBack(t, 0, r)[0]) {
-			t.Errorf("%s: the call is whole", test.name)
+			t.Errorf("%s: the call is complete", test.name)
 		}
 	}
 	for _, none := range []json.RawMessage{nil, json.RawMessage(`{}`)} {
 		r := record()
 		r.Arguments, r.Values = none, nil
 		if c := readBack(t, 0, r)[0]; !c.WholeArguments || string(c.Values) != "{}" {
-			t.Errorf("no arguments are %s, whole: %v", c.Values, c.WholeArguments)
+			t.Errorf("without arguments: %s, complete: %v", c.Values, c.WholeArguments)
 		}
 	}
 }
 
-func TestTheLogsOfAFolderAreThoseWithAHead(t *testing.T) {
+func TestIn(t *testing.T) {
 	folder := t.TempDir()
 	for _, name := range []string{"b.jsonl.head", "a.jsonl", "a.jsonl.head", "c.jsonl"} {
 		if err := os.WriteFile(filepath.Join(folder, name), nil, 0o600); err != nil {

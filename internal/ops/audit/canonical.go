@@ -10,27 +10,26 @@ import (
 	"github.com/mcpd/mcpd/internal/base/jsontext"
 )
 
-// argumentLimits are those of arguments whose structure is looked at.
+// argumentLimits returns the limits for arguments that are parsed.
 func argumentLimits() jsonguard.Limits {
 	return jsonguard.Limits{Bytes: 16 << 20, Depth: 64, Tokens: 1_000_000}
 }
 
-// walker goes over JSON text that [jsonguard.Check] has let through.
+// walker traverses JSON text that [jsonguard.Check] accepted.
 type walker struct {
 	in      jsontext.Cursor
 	members []member
 	scratch []byte
-	// masked has the values of secret-looking names replaced.
+	// masked replaces the values of names that look like secrets.
 	masked bool
 }
 
-// member is where a member of an object stands in what was written.
+// member holds the offsets of an object member in the output.
 type member struct{ from, colon, to int }
 
-// canonical appends the next value in the one form that equal values have: the
-// members of objects sorted by their names, without blanks, escapes only where
-// JSON wants them, numbers as in RFC 8785, but for integers, which keep all
-// their digits.
+// canonical appends the next value in canonical form: members sorted by name, no
+// spaces, escapes only where JSON requires them, numbers as in RFC 8785. Unlike RFC
+// 8785, integers keep all their digits.
 func (w *walker) canonical(dst []byte) []byte {
 	switch w.in.Next() {
 	case '{':
@@ -78,7 +77,7 @@ func (w *walker) object(dst []byte) []byte {
 	return append(dst, '}')
 }
 
-// sort puts the members of an object that begins at from in the order of their names.
+// sort sorts the members of the object that starts at from by name.
 func (w *walker) sort(text []byte, members []member, from int) {
 	byName := func(a, b member) int { return bytes.Compare(text[a.from:a.colon], text[b.from:b.colon]) }
 	if slices.IsSortedFunc(members, byName) {
@@ -100,7 +99,7 @@ func (w *walker) skip() {
 	w.in.Value()
 }
 
-// appendText appends a JSON string with escapes only where JSON wants them.
+// appendText appends a JSON string with escapes only where JSON requires them.
 func appendText(dst, text []byte) []byte {
 	for {
 		i := bytes.IndexByte(text, '\\')
@@ -113,7 +112,7 @@ func appendText(dst, text []byte) []byte {
 	}
 }
 
-// appendPlain appends a character, escaped only where JSON wants it.
+// appendPlain appends a character, escaped only where JSON requires it.
 func appendPlain(dst []byte, r rune) []byte {
 	switch {
 	case r == '"' || r == '\\':
@@ -138,7 +137,7 @@ func appendScalar(dst, word []byte) []byte {
 	return append(dst, word...)
 }
 
-// What is told of the structure of arguments, at most.
+// Limits of the shape of arguments.
 const (
 	maxShape        = 2 << 10
 	maxShapeDepth   = 8
@@ -146,9 +145,8 @@ const (
 	maxShapeItems   = 8
 )
 
-// shape appends the structure of the next value: names as they are, and in the
-// place of each value its type, with the number of characters of a text. It goes
-// no further than end.
+// shape appends the structure of the next value: names unchanged, and for each value
+// its type, with the length in characters for a string. It stops at offset end.
 func (w *walker) shape(dst []byte, depth, end int) []byte {
 	switch c := w.in.Next(); {
 	case (c == '{' || c == '[') && (depth == 0 || len(dst) > end):
@@ -165,7 +163,7 @@ func (w *walker) shape(dst []byte, depth, end int) []byte {
 	return append(append(append(dst, '"'), typeOf(w.in.Value())...), '"')
 }
 
-// characters counts those of a canonical string.
+// characters returns the length of a canonical string in characters.
 func characters(text []byte) int {
 	n := utf8.RuneCount(text) - len(`""`)
 	for {
@@ -194,10 +192,10 @@ func typeOf(word []byte) string {
 	return "integer"
 }
 
-// inside appends the structure of the object or array that begins here, with at most so
-// many members or items.
+// inside appends the structure of the object or array that starts here, with at most
+// most members or items.
 func (w *walker) inside(dst []byte, open byte, most, depth, end int) []byte {
-	closing := open + 2 // in ASCII, ] stands two behind [, and } behind {
+	closing := open + 2 // in ASCII, ] is two after [, and } two after {
 	w.in.Skip(open)
 	dst = append(dst, open)
 	told, left := 0, 0

@@ -16,12 +16,12 @@ func canonicalOf(raw string) string {
 	return string(w.canonical(nil))
 }
 
-func TestEqualArgumentsHaveOneForm(t *testing.T) {
+func TestCanonical_equalArguments(t *testing.T) {
 	for _, row := range []struct{ name, raw, want string }{
-		{"members are sorted, at every depth", ` {"b" : 1, "a" : {"d":2 , "c":[ {"f":1,"e":2} ]}} `, `{"a":{"c":[{"e":2,"f":1}],"d":2},"b":1}`},
-		{"escapes are those that JSON wants", `"\u0041\/\n\u00e9\ud83d\ude00\"\\"`, `"A/\u000aé😀\"\\"`},
-		{"numbers are as in ECMAScript", `[1.50,1e2,-0,-0.0,1E-7,1e21,0.000001,123456789012345678901234]`, `[1.5,100,0,0,1e-7,1e+21,0.000001,123456789012345678901234]`},
-		{"empty ones", `[{},[],"",null,true,false]`, `[{},[],"",null,true,false]`},
+		{"sorted members", ` {"b" : 1, "a" : {"d":2 , "c":[ {"f":1,"e":2} ]}} `, `{"a":{"c":[{"e":2,"f":1}],"d":2},"b":1}`},
+		{"minimal escapes", `"\u0041\/\n\u00e9\ud83d\ude00\"\\"`, `"A/\u000aé😀\"\\"`},
+		{"ECMAScript numbers", `[1.50,1e2,-0,-0.0,1E-7,1e21,0.000001,123456789012345678901234]`, `[1.5,100,0,0,1e-7,1e+21,0.000001,123456789012345678901234]`},
+		{"empty values", `[{},[],"",null,true,false]`, `[{},[],"",null,true,false]`},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			if diff := cmp.Diff(row.want, canonicalOf(row.raw)); diff != "" {
@@ -31,13 +31,13 @@ func TestEqualArgumentsHaveOneForm(t *testing.T) {
 	}
 }
 
-func TestAShapeHoldsNoValues(t *testing.T) {
+func TestShape_hasNoValues(t *testing.T) {
 	for _, row := range []struct{ name, raw, want string }{
 		{"an object", `{"id":"C-1042","n":1,"f":1.5,"ok":true,"no":null}`, `{"id":"string(6)","n":"integer","f":"number","ok":"bool","no":"null"}`},
-		{"characters are counted, not bytes", `["é\u00e9\n\"😀"]`, `["string(5)"]`},
+		{"length in characters", `["é\u00e9\n\"😀"]`, `["string(5)"]`},
 		{"long lists", `[1,2,3,4,5,6,7,8,9,10]`, `["integer","integer","integer","integer","integer","integer","integer","integer","+2"]`},
-		{"deep ones", `[[[[[[[[[1]]]]]]]]]`, `[[[[[[[["…"]]]]]]]]`},
-		{"names that reorder lines", "{\"a\u202eb\":1}", `{"a\u202eb":"integer"}`},
+		{"deep nesting", `[[[[[[[[[1]]]]]]]]]`, `[[[[[[[["…"]]]]]]]]`},
+		{"bidirectional name", "{\"a\u202eb\":1}", `{"a\u202eb":"integer"}`},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			w := walker{in: jsontext.At([]byte(row.raw))}
@@ -48,8 +48,8 @@ func TestAShapeHoldsNoValues(t *testing.T) {
 	}
 }
 
-// FuzzCanonical: the form is JSON with the same value, has a form of itself, and
-// is walked over to its end.
+// FuzzCanonical checks that the canonical form is JSON with the same value, is its own
+// canonical form, and consumes the whole input.
 func FuzzCanonical(f *testing.F) {
 	for _, seed := range []string{`{"b":[1,{"a":"\u0041"}],"a":-0.0}`, `[1e400]`, `"\ud83d\ude00"`, ` [ ] `, `{"a":{"…":1},"b":"x"}`} {
 		f.Add([]byte(seed))
@@ -61,14 +61,14 @@ func FuzzCanonical(f *testing.F) {
 		w := walker{in: jsontext.At(raw)}
 		once := w.canonical(nil)
 		if rest := bytes.TrimLeft(raw[w.in.Offset():], " \t\r\n"); len(rest) > 0 {
-			t.Fatalf("%q is left of %q", rest, raw)
+			t.Fatalf("%q remains of %q", rest, raw)
 		}
 		if twice := canonicalOf(string(once)); twice != string(once) {
 			t.Fatalf("%q becomes %q", once, twice)
 		}
 		var before, after any
 		if json.Unmarshal(raw, &before) != nil || json.Unmarshal(once, &after) != nil {
-			t.Fatalf("%q is no JSON: %q", raw, once)
+			t.Fatalf("%q is not JSON: %q", raw, once)
 		}
 		if diff := cmp.Diff(before, after); diff != "" {
 			t.Fatal(diff)
@@ -84,8 +84,8 @@ func FuzzCanonical(f *testing.F) {
 	})
 }
 
-// FuzzLine: whatever stands in a file is read without harm, and only what has
-// the key's code is authentic.
+// FuzzLine checks that any file content can be read, and that only lines with a valid
+// code are authentic.
 func FuzzLine(f *testing.F) {
 	e, c := newEncoder(make([]byte, keySize), nil), newChain(make([]byte, keySize))
 	e.outcome(refund(), clock())

@@ -14,9 +14,9 @@ import (
 	"github.com/mcpd/mcpd/internal/base/jsonguard"
 )
 
-// A line is {"seq":N,"prev":"…",BODY,"mac":"…"}: prev is the mac of the line
-// before, and mac the HMAC-SHA-256 of all bytes of the line that precede its own
-// member. The line after number 0 has zeros for prev.
+// A line is {"seq":N,"prev":"…",BODY,"mac":"…"}: prev is the mac of the previous line,
+// and mac is the HMAC-SHA-256 of all bytes before its own member. The first line has
+// zeros for prev.
 const (
 	seqMember  = `{"seq":`
 	prevMember = `,"prev":"`
@@ -25,17 +25,17 @@ const (
 	macDigits  = 2 * sha256.Size
 )
 
-// maxLine is the length in bytes of the longest line, its newline not counted.
-// Records are bounded so that none comes near.
+// maxLine is the maximum length of a line in bytes, without the newline. The bounds of
+// records keep lines far below it.
 const maxLine = 1 << 20
 
-// link is a place in the chain: a line and what the next one says of it.
+// link is a position in the chain: the number and the mac of a line.
 type link struct {
 	seq uint64
 	mac [sha256.Size]byte
 }
 
-// chain computes links. It is for one goroutine at a time.
+// chain computes links. It is not safe for concurrent use.
 type chain struct {
 	hash hash.Hash
 	sum  []byte
@@ -45,7 +45,7 @@ func newChain(key []byte) *chain {
 	return &chain{hash: hmac.New(sha256.New, key), sum: make([]byte, 0, sha256.Size)}
 }
 
-// mac returns the authentication code of some bytes, until it is called again.
+// mac returns the authentication code of text. The result is valid until the next call.
 func (c *chain) mac(text []byte) []byte {
 	c.hash.Reset()
 	c.hash.Write(text)
@@ -53,20 +53,21 @@ func (c *chain) mac(text []byte) []byte {
 	return c.sum
 }
 
-// sign appends the last member of an object that has no end yet: the code of what precedes it.
+// sign appends the last member of an unfinished object: the code of all preceding
+// bytes.
 func (c *chain) sign(text []byte) []byte {
 	mac := c.mac(text)
 	return append(hex.AppendEncode(append(text, macMember...), mac), "\"}\n"...)
 }
 
-// signed reports whether an object ends with its own code, as [chain.sign] writes it.
+// signed reports whether an object ends with a valid code, as [chain.sign] writes it.
 func (c *chain) signed(text []byte) bool {
 	_, _, ok := c.open(text, nil)
 	return ok
 }
 
-// open returns what precedes the code of an object, and appends that code to mac. It reports
-// false where the code is another.
+// open returns the part of an object before its code, and appends the code to mac. ok
+// is false if the code is wrong.
 func (c *chain) open(text, mac []byte) (body, code []byte, ok bool) {
 	body, ok = bytes.CutSuffix(text, []byte(lineEnd))
 	if !ok || len(body) < macDigits+len(macMember) {
@@ -78,8 +79,8 @@ func (c *chain) open(text, mac []byte) (body, code []byte, ok bool) {
 	return body, code, ok && err == nil && hmac.Equal(code, c.mac(body))
 }
 
-// append appends the line that follows a place and holds body, the members of
-// an object without its braces. It returns the place of the new line.
+// append appends the line after the position after. body holds the members of an object
+// without its braces. It returns the position of the new line.
 func (c *chain) append(dst []byte, after link, body []byte) ([]byte, link) {
 	from := len(dst)
 	next := link{seq: after.seq + 1}
@@ -91,14 +92,14 @@ func (c *chain) append(dst []byte, after link, body []byte) ([]byte, link) {
 	return append(append(dst, lineEnd...), '\n'), next
 }
 
-// read returns the place of a line, which has no newline, and the mac that it
-// says the line before it has. It reports false for what nobody with the key wrote.
+// read returns the position of a line without its newline, and the mac that it states
+// for the previous line. authentic is false if the line was not written with the key.
 func (c *chain) read(line []byte) (at link, prev [sha256.Size]byte, authentic bool) {
 	body, _, ok := c.open(line, at.mac[:0])
 	if !ok {
 		return at, prev, false
 	}
-	// What is authentic was written by append, and has its form.
+	// An authentic line was written by append and has its form.
 	rest, ok := bytes.CutPrefix(body, []byte(seqMember))
 	number, rest, found := bytes.Cut(rest, []byte(prevMember))
 	seq, err := strconv.ParseUint(string(number), 10, 64)
@@ -112,24 +113,24 @@ func (c *chain) read(line []byte) (at link, prev [sha256.Size]byte, authentic bo
 
 func headPath(path string) string { return path + ".head" }
 
-// maxHead is the length of a head in bytes.
+// maxHead is the maximum length of a head in bytes.
 const maxHead = 1 << 10
 
-// head says how far a log reached when it was last looked after, so that a tail
-// that somebody cuts off is missed.
+// head records how far a log reached at the last checkpoint, so that a truncated tail
+// is detected.
 type head struct {
-	// first is the number of the oldest line that has to be there; older ones
-	// went with files that were not to be kept.
+	// first is the number of the oldest line that must exist. Retention removed the
+	// older ones.
 	first uint64
 	// last is the last line that is known to be durable.
 	last link
-	// file is the number of the first line of the file that holds it, and offset
-	// where in it the next line begins.
+	// file is the number of the first line in the file that holds last, and offset is
+	// the position after last in that file.
 	file   uint64
 	offset int64
 }
 
-// encode returns the text of a head, which only who has the key can write.
+// encode returns the text of a head, signed with the key.
 func (h head) encode(c *chain) []byte {
 	text := strconv.AppendUint([]byte(`{"first":`), h.first, 10)
 	text = strconv.AppendUint(append(text, `,"seq":`...), h.last.seq, 10)
@@ -147,7 +148,7 @@ func decodeHead(c *chain, text []byte) (h head, err error) {
 		return h, errHead
 	}
 	if err := jsonguard.Check(text, jsonguard.Limits{Bytes: maxHead}); err != nil {
-		return h, fmt.Errorf("the head is broken: %w", err)
+		return h, fmt.Errorf("decode head: %w", err)
 	}
 	var read struct {
 		First, Seq, File uint64
@@ -155,7 +156,7 @@ func decodeHead(c *chain, text []byte) (h head, err error) {
 		Last             string
 	}
 	if err := json.Unmarshal(text, &read); err != nil {
-		return h, fmt.Errorf("the head is broken: %w", err)
+		return h, fmt.Errorf("decode head: %w", err)
 	}
 	h = head{first: read.First, last: link{seq: read.Seq}, file: read.File, offset: read.Offset}
 	if n, err := hex.Decode(h.last.mac[:], []byte(read.Last)); err != nil || n != len(h.last.mac) || h.offset < 0 {
@@ -164,7 +165,7 @@ func decodeHead(c *chain, text []byte) (h head, err error) {
 	return h, nil
 }
 
-// readHead reads the head of a log; fs.ErrNotExist means that it has none.
+// readHead reads the head of a log. The error is fs.ErrNotExist if there is none.
 func readHead(d disk, path string, c *chain) (head, error) {
 	text, err := readAll(d, headPath(path), maxHead)
 	if err != nil {

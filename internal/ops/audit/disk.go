@@ -14,17 +14,16 @@ import (
 	"github.com/mcpd/mcpd/internal/base/atomicfile"
 )
 
-// disk is what a log needs of the file system, so that tests can make each
-// step of it fail.
+// disk is the part of the file system that a log uses. Tests make each step fail.
 type disk interface {
 	open(name string, flag int) (file, error)
 	rename(from, to string) error
 	remove(name string) error
-	// syncFolder makes the names in a folder durable.
+	// syncFolder makes the names in a directory durable.
 	syncFolder(name string) error
 }
 
-// file is what a log needs of a file.
+// file is the part of a file that a log uses.
 type file interface {
 	io.Reader
 	io.Writer
@@ -36,10 +35,10 @@ type file interface {
 	sync() error
 }
 
-// osDisk is the file system of the machine.
+// osDisk is the file system of the operating system.
 type osDisk struct{}
 
-// osFile is a file of it.
+// osFile is a file of osDisk.
 type osFile struct{ *os.File }
 
 func (osDisk) open(name string, flag int) (file, error) {
@@ -61,23 +60,23 @@ func (osDisk) syncFolder(name string) error { return atomicfile.SyncDir(name) }
 
 func (f osFile) sync() error { return syncData(f.File) }
 
-// checkFile refuses what is not a file with this one name, which others could
-// have put there. One that does not exist is fine.
+// checkFile rejects links and non-regular files, which another user could have put
+// there. It accepts a missing file.
 func checkFile(name string) error {
 	info, err := os.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err == nil && !info.Mode().IsRegular() {
-		err = &fs.PathError{Op: "open", Path: name, Err: errors.New("it is a link or something else than a file; move it away")}
+		err = &fs.PathError{Op: "open", Path: name, Err: errors.New("not a regular file with one name; move it away")}
 	}
 	return err
 }
 
-// replace writes content beside a file, calls settle for it, and renames it last, so that a
-// failure leaves the file as it was. With file.sync as settle the file has the old content or
-// the new after a crash. The flag is O_TRUNC, or O_EXCL to refuse a file that stands beside it
-// already.
+// replace writes content to a temporary file, calls settle for it, and renames it. A
+// failure leaves the old file unchanged. If settle is file.sync, the file has the old
+// or the new content after a crash. flag is O_TRUNC, or O_EXCL to reject an existing
+// temporary file.
 func replace(d disk, name string, content []byte, flag int, settle func(file) error) error {
 	fresh := name + ".new"
 	f, err := d.open(fresh, os.O_WRONLY|os.O_CREATE|flag)
@@ -94,7 +93,7 @@ func replace(d disk, name string, content []byte, flag int, settle func(file) er
 	return d.rename(fresh, name)
 }
 
-// readAll reads a file of at most so many bytes.
+// readAll reads a file of at most most bytes.
 func readAll(d disk, name string, most int64) ([]byte, error) {
 	f, err := d.open(name, os.O_RDONLY)
 	if err != nil {
@@ -105,29 +104,29 @@ func readAll(d disk, name string, most int64) ([]byte, error) {
 		return nil, err
 	}
 	if int64(len(content)) > most {
-		return nil, &fs.PathError{Op: "read", Path: name, Err: errors.New("it is longer than anything that belongs there")}
+		return nil, &fs.PathError{Op: "read", Path: name, Err: errors.New("the file is too long")}
 	}
 	return content, nil
 }
 
-// aside is a file that was put aside, or the one that is being written.
+// aside is a rotated file, or the current one.
 type aside struct {
 	path string
 	// first is the number of its first line.
 	first uint64
 }
 
-// seqDigits is how many digits the number in a name has: as many as a uint64.
+// seqDigits is the number of digits in a file name, enough for a uint64.
 const seqDigits = 20
 
-// asidePath returns what the file of a log is called once it is put aside:
-// audit.jsonl becomes audit-00000000000000000001.jsonl.
+// asidePath returns the path of a rotated file: audit.jsonl becomes
+// audit-00000000000000000001.jsonl.
 func asidePath(path string, first uint64) string {
 	extension := filepath.Ext(path)
 	return fmt.Sprintf("%s-%0*d%s", strings.TrimSuffix(path, extension), seqDigits, first, extension)
 }
 
-// asides returns the files of a log that were put aside, the oldest first.
+// asides returns the rotated files of a log, oldest first.
 func asides(path string) ([]aside, error) {
 	entries, err := os.ReadDir(filepath.Dir(path))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -149,11 +148,11 @@ func asides(path string) ([]aside, error) {
 	return found, nil
 }
 
-// In returns the logs of a folder: what has a head there, in the order of their names.
+// In returns the logs in a directory, sorted by name. A log is recognized by its head.
 func In(folder string) (logs []string, err error) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
-		return nil, fmt.Errorf("look for audit logs: %w", err)
+		return nil, fmt.Errorf("find audit logs: %w", err)
 	}
 	for _, entry := range entries {
 		path := filepath.Join(folder, entry.Name())
@@ -164,9 +163,9 @@ func In(folder string) (logs []string, err error) {
 	return logs, nil
 }
 
-// files are those of a log, opened one at a time, the oldest first. The one that
-// is being written was opened before the others were listed: it may be put aside
-// meanwhile, and is read all the same, once.
+// files holds the files of a log, opened one at a time, oldest first. The current file
+// is opened before the others are listed: if it is rotated meanwhile, it is still read
+// once.
 type files struct {
 	path    string
 	current *os.File
@@ -187,13 +186,13 @@ func openFiles(path string) (*files, error) {
 		return nil, errors.Join(err, f.close())
 	}
 	if f.current == nil && len(f.old) == 0 {
-		return nil, fmt.Errorf("there is no audit log at %s: %w", path, fs.ErrNotExist)
+		return nil, fmt.Errorf("audit log %s: %w", path, fs.ErrNotExist)
 	}
 	return f, nil
 }
 
-// openKept opens a file of a log for reading. It returns nil if the file is gone, as those
-// are that are not to be kept.
+// openKept opens a file of a log for reading. It returns nil if retention removed the
+// file.
 func openKept(name string) (*os.File, error) {
 	file, err := os.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -202,8 +201,7 @@ func openKept(name string) (*os.File, error) {
 	return file, err
 }
 
-// each calls visit for every file. Files that are removed meanwhile, as they
-// are not to be kept, are left out.
+// each calls visit for every file. It skips files that retention removes meanwhile.
 func (f *files) each(visit func(path string, current bool, file *os.File) error) error {
 	read := false
 	for _, a := range f.old {

@@ -14,21 +14,21 @@ import (
 	"github.com/mcpd/mcpd/internal/base/redact"
 )
 
-// maxValues is how many bytes of JSON are kept of the values of arguments.
+// maxValues is the maximum size of captured arguments, in bytes of JSON.
 const maxValues = 64 << 10
 
-// timeForm is RFC 3339 in UTC, with nanoseconds of a fixed width.
+// timeForm is RFC 3339 in UTC with nanoseconds of fixed width.
 const timeForm = "2006-01-02T15:04:05.000000000Z07:00"
 
-// encoder writes the members of one line at a time, beside those of the chain.
-// It is used again, so that a record costs no memory of its own.
+// encoder writes the members of one line, except those of the chain. It is reused, so
+// that a record needs no allocation.
 type encoder struct {
 	body      []byte
 	canonical []byte
 	walk      walker
 	digest    hash.Hash
 	sum       []byte
-	redactor  redact.Redactor // nil hides nothing
+	redactor  redact.Redactor // nil redacts nothing
 	pen       pen
 }
 
@@ -50,8 +50,8 @@ func (e *encoder) text(name, value string) {
 	}
 }
 
-// said is text for a value that callers choose or are told. It is redacted before it is
-// cut: a part of a value is not known.
+// said adds untrusted text. It redacts before it truncates, because a truncated secret
+// is not recognized.
 func (e *encoder) said(name, value string) {
 	if e.redactor != nil {
 		value = e.redactor.Redact(value)
@@ -59,8 +59,8 @@ func (e *encoder) said(name, value string) {
 	e.text(name, value)
 }
 
-// cover redacts the JSON value that was written last, which begins at from. Codes, times
-// and numbers of the log's own are not looked at, whatever they look like.
+// cover redacts the last JSON value, which starts at from. Codes, times and numbers of
+// the log itself are not redacted.
 func (e *encoder) cover(from int) {
 	if e.redactor == nil {
 		return
@@ -71,7 +71,7 @@ func (e *encoder) cover(from int) {
 	case len(shown) == len(value) && &shown[0] == &value[0]:
 	case jsonguard.Check(shown, argumentLimits()) == nil:
 		e.body = appendShown(e.body[:from], shown)
-	case value[0] == '{': // two names have become one
+	case value[0] == '{': // two names became one
 		e.body = append(e.body[:from], `{"`+ellipsis+`":`+mark+`}`...)
 	default:
 		e.body = append(e.body[:from], mark...)
@@ -89,7 +89,7 @@ func (e *encoder) number(name string, value int) {
 	}
 }
 
-// flag adds a member that is true, or none.
+// flag adds a member if the value is true.
 func (e *encoder) flag(name string, value bool) {
 	if value {
 		e.name(name)
@@ -126,8 +126,8 @@ func (e *encoder) outcome(r *Record, now time.Time) {
 	e.body = appendFloat(e.body, float64(r.Duration.Microseconds())/1000)
 }
 
-// call writes what an intent and an outcome share. Names with dots are those of
-// the OpenTelemetry conventions for MCP and generative AI, where they have one.
+// call writes the members that intents and outcomes share. Names with dots follow the
+// OpenTelemetry conventions for MCP and generative AI where these exist.
 func (e *encoder) call(r *Record) {
 	e.text("call_id", r.Call)
 	e.text("root_id", r.Root)
@@ -149,7 +149,7 @@ func (e *encoder) call(r *Record) {
 	e.approval(r.Approval)
 }
 
-// nameMember returns the member that holds the name of what was called.
+// nameMember returns the member for the name of the called item.
 func nameMember(kind string) string {
 	switch kind {
 	case "tool":
@@ -193,8 +193,8 @@ func (e *encoder) caller(c *identity.Caller) {
 	e.text("mcp.session.id", c.Source.Session)
 }
 
-// arguments writes what is told of the arguments. Those that are no JSON have
-// no structure, and a digest of their bytes.
+// arguments writes the structure and the digest of the arguments. Invalid JSON has no
+// structure, and a digest of its bytes.
 func (e *encoder) arguments(r *Record) {
 	if len(r.Arguments) > 0 {
 		e.name("arguments")
@@ -219,7 +219,7 @@ func (e *encoder) arguments(r *Record) {
 	}
 }
 
-// keyed appends the keyed digest of what nobody without the key is to guess.
+// keyed appends the keyed digest of data that must not be guessed without the key.
 func (e *encoder) keyed(what []byte) {
 	e.digest.Reset()
 	e.digest.Write(what)
@@ -227,7 +227,7 @@ func (e *encoder) keyed(what []byte) {
 	e.body = hex.AppendEncode(append(e.body, "hmac-sha256:"...), e.sum)
 }
 
-// values writes arguments that are to be kept, unless they are too long.
+// values writes captured arguments, unless they are too long.
 func (e *encoder) values(values []byte) {
 	e.name("gen_ai.tool.call.arguments")
 	if len(values) > maxValues || jsonguard.Check(values, argumentLimits()) != nil {

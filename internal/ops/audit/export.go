@@ -14,16 +14,16 @@ import (
 	"time"
 )
 
-// Format is a form that a log is exported in.
+// Format is an export format.
 type Format string
 
 const (
-	// JSONL is one object a line, as they were written.
+	// JSONL is one object per line, as written in the log.
 	JSONL Format = "jsonl"
-	// CSV is RFC 4180 with a header. Cells that a spreadsheet would compute begin
-	// with an apostrophe.
+	// CSV is RFC 4180 with a header. Cells that a spreadsheet would evaluate start with
+	// an apostrophe.
 	CSV Format = "csv"
-	// OTLP is one ExportLogsServiceRequest a line, in the JSON encoding of the
+	// OTLP is one ExportLogsServiceRequest per line, in the JSON encoding of the
 	// OpenTelemetry protocol.
 	OTLP Format = "otlp-json"
 )
@@ -31,16 +31,16 @@ const (
 // Formats returns all formats.
 func Formats() []Format { return []Format{JSONL, CSV, OTLP} }
 
-// Span is a time from Since up to Until; zero times are no bounds.
+// Span is the time range from Since until before Until. A zero time is no bound.
 type Span struct{ Since, Until time.Time }
 
-// Holds reports whether a time is in the span.
+// Holds reports whether a time is in the range.
 func (s Span) Holds(t time.Time) bool {
 	return (s.Since.IsZero() || !t.Before(s.Since)) && (s.Until.IsZero() || t.Before(s.Until))
 }
 
-// Export writes the lines of a span of the log at a path. It returns how many
-// lines were left out as they are no records.
+// Export writes the lines of the log at path that are in the range. It returns the
+// number of skipped lines that are not records.
 func Export(out io.Writer, path string, format Format, span Span) (strange int, err error) {
 	buffered := bufio.NewWriter(out)
 	add, flush, err := exporter(buffered, format)
@@ -56,7 +56,7 @@ func Export(out io.Writer, path string, format Format, span Span) (strange int, 
 	return strange, errors.Join(err, flush(), buffered.Flush())
 }
 
-// exporter returns what writes a line in a format, and what ends the output.
+// exporter returns functions that write a line in a format and that end the output.
 func exporter(out *bufio.Writer, format Format) (add func(*Line) error, flush func() error, err error) {
 	flush = func() error { return nil }
 	switch format {
@@ -78,10 +78,10 @@ func exporter(out *bufio.Writer, format Format) (add func(*Line) error, flush fu
 		flush = func() error { rows.Flush(); return rows.Error() }
 		return func(l *Line) error { return rows.Write(cells(l)) }, flush, rows.Write(columnNames())
 	}
-	return nil, nil, fmt.Errorf("there is no format %q", format)
+	return nil, nil, fmt.Errorf("unknown format %q", format)
 }
 
-// columns are those of [CSV]: paths of names within a line.
+// columns returns the columns of [CSV], each a path of member names.
 func columns() [][]string {
 	return [][]string{
 		{"seq"}, {"time"}, {"kind"}, {"event.name"}, {"attributes"},
@@ -111,7 +111,7 @@ func cells(l *Line) []string {
 	return row
 }
 
-// cell returns a value as text: objects and lists as JSON.
+// cell returns a value as text, objects and lists as JSON.
 func cell(value any) string {
 	text := ""
 	switch value := value.(type) {
@@ -129,18 +129,17 @@ func cell(value any) string {
 	return text
 }
 
-// jsonText returns a decoded value as JSON; what does not show is escaped.
+// jsonText returns a decoded value as JSON, with non-printable characters escaped.
 func jsonText(value any) string {
 	text, err := json.Marshal(value)
 	if err != nil {
-		return "" // nothing that was decoded
+		return "" // cannot happen for a decoded value
 	}
 	return string(appendShown(nil, text))
 }
 
-// The types here are those of the JSON encoding of the OpenTelemetry protocol
-// (opentelemetry-proto, logs/v1): names in lower camel case, 64-bit integers as
-// texts, ids in hexadecimal.
+// These types are the JSON encoding of the OpenTelemetry protocol (opentelemetry-proto,
+// logs/v1): names in lower camel case, 64-bit integers as strings, ids in hexadecimal.
 type (
 	otlpRequest struct {
 		ResourceLogs []otlpResource `json:"resourceLogs"`
@@ -174,13 +173,13 @@ type (
 	}
 )
 
-// The severities of OpenTelemetry that are used (logs data model).
+// OpenTelemetry severity numbers (logs data model).
 const (
 	otlpInfo = 9
 	otlpWarn = 13
 )
 
-// exportRequest returns a line as a request to take one log record.
+// exportRequest returns a line as a request with one log record.
 func exportRequest(l *Line) otlpRequest {
 	nanoseconds := strconv.FormatInt(l.Time.UnixNano(), 10)
 	record := otlpRecord{
@@ -197,7 +196,7 @@ func exportRequest(l *Line) otlpRequest {
 	return otlpRequest{[]otlpResource{resource}}
 }
 
-// hexID returns an id of so many digits, "" for any other text.
+// hexID returns id if it has this number of hexadecimal digits, otherwise "".
 func hexID(id string, digits int) string {
 	if len(id) != digits || strings.Trim(id, "0123456789abcdef") != "" {
 		return ""
@@ -205,8 +204,8 @@ func hexID(id string, digits int) string {
 	return id
 }
 
-// attributes appends the members of an object under names with dots, in the
-// order of their names. Lists, and what was passed as arguments, are JSON.
+// attributes appends the members of an object under dotted names, sorted by name. Lists
+// and captured arguments are JSON strings.
 func attributes(all []otlpAttribute, prefix string, members map[string]any) []otlpAttribute {
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		key := prefix + name

@@ -35,8 +35,8 @@ func golden(t *testing.T, name string, got []byte) {
 	}
 }
 
-// TestEveryFormatHoldsEverything exports one of each kind of line.
-func TestEveryFormatHoldsEverything(t *testing.T) {
+// Exports one line of each kind.
+func TestExport_formats(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	writeKey(t, path, 'k', keySize)
 	l := opened(t, Options{Path: path, Mode: Strict, Now: clock})
@@ -56,23 +56,23 @@ func TestEveryFormatHoldsEverything(t *testing.T) {
 			t.Fatal(strange, err)
 		}
 		if strings.Contains(out.String(), "hunter2") || strings.Contains(out.String(), "\u202e") || strings.Contains(out.String(), "A refund of 70") {
-			t.Errorf("%s shows what it should not", format)
+			t.Errorf("%s contains a secret", format)
 		}
 		golden(t, "export."+string(format), out.Bytes())
 	}
 }
 
-func TestAnExportKeepsToItsSpan(t *testing.T) {
+func TestExport_timeRange(t *testing.T) {
 	path := written(t, 3, 0)
 	for _, row := range []struct {
 		name string
 		span Span
 		want int
 	}{
-		{"from its time on", Span{Since: clock()}, 3},
-		{"up to its time", Span{Until: clock()}, 0},
-		{"behind it", Span{Since: clock().Add(1)}, 0},
-		{"around it", Span{Since: clock().Add(-1), Until: clock().Add(1)}, 3},
+		{"since its time", Span{Since: clock()}, 3},
+		{"until its time", Span{Until: clock()}, 0},
+		{"after it", Span{Since: clock().Add(1)}, 0},
+		{"around its time", Span{Since: clock().Add(-1), Until: clock().Add(1)}, 3},
 	} {
 		var out bytes.Buffer
 		if _, err := Export(&out, path, JSONL, row.span); err != nil || strings.Count(out.String(), "\n") != row.want {
@@ -81,7 +81,7 @@ func TestAnExportKeepsToItsSpan(t *testing.T) {
 	}
 }
 
-func TestTheTailIsTheLastLinesOfAllFiles(t *testing.T) {
+func TestTail_acrossFiles(t *testing.T) {
 	path := written(t, 10, 2000)
 	for _, n := range []int{0, 1, 3, 10, 20} {
 		var got []uint64
@@ -94,7 +94,7 @@ func TestTheTailIsTheLastLinesOfAllFiles(t *testing.T) {
 	}
 }
 
-func TestWhoFollowsALogSeesEveryLineOnce(t *testing.T) {
+func TestFollow_everyLineOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "audit.jsonl")
 		l := opened(t, Options{Path: path, Mode: Strict, MaxSize: 2000})

@@ -15,18 +15,18 @@ import (
 
 var errInjected = errors.New("injected")
 
-// faultyDisk fails steps of one kind: from the nth on for so many times, or each nth where
-// that is 0.
+// faultyDisk fails steps of one kind: a number of times from the nth on, or every nth
+// if times is 0.
 type faultyDisk struct {
 	osDisk
 	mu            sync.Mutex
 	step          string
 	nth, times, n int
 	failed        int
-	// writes counts writes while truncations are to fail, and halved those that were made
-	// short for it: nothing is truncated but what a failed write has left.
+	// writes counts writes while truncations must fail, and halved those that were shortened
+	// for it: only the rest of a failed write is truncated.
 	writes, halved int
-	// hold keeps syncs and writes waiting until it is closed, unless it is nil.
+	// hold blocks syncs and writes until it is closed, unless it is nil.
 	hold chan struct{}
 }
 
@@ -73,7 +73,7 @@ func (d *faultyDisk) fails(step string) bool {
 	return now
 }
 
-// halves reports whether a write is to leave something to truncate.
+// halves reports whether a write must leave something to truncate.
 func (d *faultyDisk) halves() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -88,7 +88,7 @@ func (d *faultyDisk) halves() bool {
 	return true
 }
 
-// failures returns how many steps have failed that were to fail, and how many in all.
+// failures returns the number of intended failures and of all failures.
 func (d *faultyDisk) failures() (meant, all int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -124,13 +124,13 @@ func (d *faultyDisk) syncFolder(name string) error {
 	if d.fails("sync folder") {
 		return errInjected
 	}
-	return nil // nothing here outlives the machine
+	return nil // the test does not simulate a power loss
 }
 
 type faultyFile struct {
 	file
 	disk *faultyDisk
-	// log says that it is the log itself, which alone is ever truncated.
+	// log marks the log file, the only one that is truncated.
 	log bool
 }
 
@@ -169,8 +169,8 @@ func (f faultyFile) Stat() (fs.FileInfo, error) {
 
 var faultySteps = []string{"open", "rename", "remove", "sync folder", "write", "short write", "sync", "truncate", "stat"}
 
-// faultyTurns are the steps that fail. A log is rotated every six records or so, and each record
-// takes each step once or twice: the first ten turns see it all, and those behind them see it again.
+// faultyTurns returns the steps that fail. A log rotates about every six records, and
+// each record takes each step once or twice: ten turns cover everything once.
 func faultyTurns() []int {
 	if os.Getenv("MCPD_LONG") == "" {
 		return []int{1, 2, 3, 4, 6, 8, 11, 15, 21, 30}
@@ -182,18 +182,18 @@ func faultyTurns() []int {
 	return turns
 }
 
-// TestNoFailureOfTheDiskBreaksAStrictLog makes every step fail in turn, once, for a while
-// and again and again: what was acknowledged is there once, what was refused is not, and
-// the chain is whole. It is parallel to no test that starts processes: between fork and exec these
-// hold the lock of a log that is closed.
-func TestNoFailureOfTheDiskBreaksAStrictLog(t *testing.T) {
+// Every step fails in turn, once, for a while and repeatedly. Acknowledged records must
+// exist once, refused ones must not exist, and the chain must be intact. The test must
+// not run in parallel with tests that start processes: between fork and exec these hold
+// the lock of a closed log.
+func TestStrict_diskFailures(t *testing.T) {
 	t.Parallel()
 	for _, step := range faultySteps {
 		for _, times := range []int{1, 3, 0} {
 			failed, logs, acknowledged := 0, 0, 0
 			for _, nth := range faultyTurns() {
 				if times == 0 && nth == 1 {
-					continue // a disk that always fails holds no log
+					continue // a disk that always fails cannot hold a log
 				}
 				d := &faultyDisk{step: step, nth: nth, times: times}
 				t.Run(fmt.Sprintf("%s %d+%d", step, nth, times), func(t *testing.T) { acknowledged += strictUnder(t, d) })
@@ -202,14 +202,14 @@ func TestNoFailureOfTheDiskBreaksAStrictLog(t *testing.T) {
 				failed += meant
 			}
 			if failed < 3 || acknowledged < logs*strictCalls/2 {
-				t.Errorf("%s has failed %d times, and %d records of %d logs were acknowledged", step, failed, acknowledged, logs)
+				t.Errorf("%s failed %d times, %d records of %d logs were acknowledged", step, failed, acknowledged, logs)
 			}
 		}
 	}
 }
 
-// memoryFolder returns a folder whose files are in memory where the system has such: these
-// tests rename files by the thousand, which a disk that others use does slowly.
+// memoryFolder returns an in-memory directory where the system has one: these tests
+// rename thousands of files, which is slow on a shared disk.
 func memoryFolder(t *testing.T) string {
 	t.Helper()
 	folder, err := os.MkdirTemp("/dev/shm", "mcpd-audit")
@@ -220,16 +220,16 @@ func memoryFolder(t *testing.T) string {
 	return folder
 }
 
-// strictCalls are those that are written to each log.
+// strictCalls is the number of calls written to each log.
 const strictCalls = 24
 
-// strictUnder returns how many records were acknowledged.
+// strictUnder returns the number of acknowledged records.
 func strictUnder(t *testing.T, d *faultyDisk) int {
 	t.Helper()
 	path := filepath.Join(memoryFolder(t), "audit.jsonl")
 	step, nth, always := d.step, d.nth, d.times == 0
 	if always {
-		d.set("", 0, 0) // a log that needs two steps to open never gets past a disk that fails each second
+		d.set("", 0, 0) // a log that needs two steps to open cannot start on a disk that fails each second time
 	}
 	var l *Log
 	for try := 0; l == nil; try++ {
@@ -257,7 +257,7 @@ func strictUnder(t *testing.T, d *faultyDisk) int {
 		}
 	}
 	if _, failed := d.failures(); refused > failed {
-		t.Errorf("%d records were refused for %d failures", refused, failed)
+		t.Errorf("%d records refused, %d failures", refused, failed)
 	}
 	if err := l.Close(); err != nil && !errors.Is(err, errInjected) {
 		t.Fatal(err)
@@ -266,7 +266,7 @@ func strictUnder(t *testing.T, d *faultyDisk) int {
 	return len(want)
 }
 
-// sound checks that a log is whole and ends with the calls that it should.
+// sound checks that a log is intact and ends with the expected calls.
 func sound(t *testing.T, path string, want []string) {
 	t.Helper()
 	if r := verified(t, path); len(r.Findings) > 0 {
@@ -274,21 +274,21 @@ func sound(t *testing.T, path string, want []string) {
 	}
 	got := calls(t, path)
 	if len(got) > len(want) {
-		t.Fatalf("there are %d calls, and %d were acknowledged: %v, %v", len(got), len(want), got, want)
+		t.Fatalf("%d calls, %d acknowledged: %v, %v", len(got), len(want), got, want)
 	}
 	for i := range got {
 		if got[len(got)-1-i] != want[len(want)-1-i] {
-			t.Fatalf("there are the calls %v, and acknowledged were %v", got, want)
+			t.Fatalf("calls %v, acknowledged %v", got, want)
 		}
 	}
 	if len(got) < min(6, len(want)) {
-		t.Errorf("only %d calls are left", len(got))
+		t.Errorf("only %d calls remain", len(got))
 	}
 }
 
-// TestARelaxedLogGoesOnWhileTheDiskFails makes every step fail in turn: nothing
-// is lost that has room in memory, and callers never hear of it.
-func TestARelaxedLogGoesOnWhileTheDiskFails(t *testing.T) {
+// Every step fails in turn. Records with room in memory must not be lost, and callers
+// must not get errors.
+func TestRelaxed_continuesOnDiskFailure(t *testing.T) {
 	t.Parallel()
 	for _, step := range faultySteps {
 		for nth := 1; nth <= 12; nth++ {
@@ -319,7 +319,7 @@ func relaxedUnder(t *testing.T, step string, nth int) {
 		}
 	}
 	if step == "truncate" {
-		d.set("", 0, 0) // writes go on to be halved
+		d.set("", 0, 0) // further writes are shortened
 	}
 	time.Sleep(time.Minute)
 	if err := l.Close(); err != nil {
@@ -330,6 +330,6 @@ func relaxedUnder(t *testing.T, step string, nth int) {
 	}
 	sound(t, path, want)
 	if got := len(calls(t, path)); got != 24 {
-		t.Errorf("%d of 24 records are there", got)
+		t.Errorf("%d of 24 records exist", got)
 	}
 }

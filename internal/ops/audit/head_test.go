@@ -10,9 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestTheHeadKnowsWhatAStrictLogHasAcknowledged takes the last line off a copy of the log
-// as a kill leaves it behind each call.
-func TestTheHeadKnowsWhatAStrictLogHasAcknowledged(t *testing.T) {
+// Removes the last line from a copy of the log, as it is after a kill behind each call.
+func TestHead_coversAcknowledged(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	l := opened(t, Options{Path: path, Mode: Strict, MaxSize: 4000})
 	for range 5 {
@@ -32,11 +31,11 @@ func TestTheHeadKnowsWhatAStrictLogHasAcknowledged(t *testing.T) {
 		}
 		edit(t, killed, func(lines [][]byte) [][]byte { return lines[:len(lines)-2] })
 		if r := verified(t, killed); len(r.Findings) == 0 {
-			t.Errorf("nobody misses record %d", r.Last+1)
+			t.Errorf("missing record %d not found", r.Last+1)
 		}
 		reopened(t, Options{Path: killed, Mode: Strict})
 		if r := verified(t, killed); len(r.Findings) == 0 {
-			t.Errorf("behind a start nobody misses a record: %+v", r)
+			t.Errorf("after a start, the missing record is not found: %+v", r)
 		}
 	}
 	if err := l.Close(); err != nil {
@@ -44,8 +43,8 @@ func TestTheHeadKnowsWhatAStrictLogHasAcknowledged(t *testing.T) {
 	}
 }
 
-// TestTheHeadComesASecondLateHoweverManyRecordsCome has records come faster than that.
-func TestTheHeadComesASecondLateHoweverManyRecordsCome(t *testing.T) {
+// Records come faster than the interval.
+func TestHead_intervalUnderLoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "audit.jsonl")
 		l := opened(t, Options{Path: path, disk: &faultyDisk{}})
@@ -57,7 +56,7 @@ func TestTheHeadComesASecondLateHoweverManyRecordsCome(t *testing.T) {
 		}
 		h, err := readHead(osDisk{}, path, newChain(l.keys.chain))
 		if diff := cmp.Diff(uint64(8), h.last.seq); err != nil || diff != "" {
-			t.Errorf("%v, last of the head (-want +got)\n%s", err, diff)
+			t.Errorf("%v, last in the head (-want +got)\n%s", err, diff)
 		}
 		if err := l.Close(); err != nil {
 			t.Fatal(err)
@@ -65,8 +64,8 @@ func TestTheHeadComesASecondLateHoweverManyRecordsCome(t *testing.T) {
 	})
 }
 
-// TestADiskThatWorksAgainIsTriedHoweverManyRecordsCome has records come faster than that.
-func TestADiskThatWorksAgainIsTriedHoweverManyRecordsCome(t *testing.T) {
+// Records come faster than the retry interval.
+func TestLog_retriesDiskUnderLoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &faultyDisk{}
 		l := opened(t, Options{Path: filepath.Join(t.TempDir(), "audit.jsonl"), disk: d})
@@ -79,7 +78,7 @@ func TestADiskThatWorksAgainIsTriedHoweverManyRecordsCome(t *testing.T) {
 		}
 		synctest.Wait()
 		if w := &l.writer; w.retry > 0 || len(w.spool.unsynced) > w.spool.written {
-			t.Errorf("the disk is not tried again")
+			t.Errorf("no retry")
 		}
 		if err := l.Close(); err != nil {
 			t.Fatal(err)
@@ -87,9 +86,9 @@ func TestADiskThatWorksAgainIsTriedHoweverManyRecordsCome(t *testing.T) {
 	})
 }
 
-// TestAStrictLogComesBackByItself, with a record of what it has refused, whether or not
-// there is anything to write.
-func TestAStrictLogComesBackByItself(t *testing.T) {
+// The log recovers, with a record of the refused calls, whether or not there is
+// anything to write.
+func TestStrict_recovers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "audit.jsonl")
 		d := &faultyDisk{}
@@ -97,18 +96,18 @@ func TestAStrictLogComesBackByItself(t *testing.T) {
 		d.set("write", 1, 1<<30)
 		for range 3 {
 			if err := l.Outcome(refund()); err == nil || !l.Failing() {
-				t.Fatalf("on a disk that fails: %v, failing: %v", err, l.Failing())
+				t.Fatalf("on a failing disk: %v, failing: %v", err, l.Failing())
 			}
 		}
 		time.Sleep(time.Minute)
 		if !l.Failing() {
-			t.Error("the disk fails, and the log does not")
+			t.Error("the disk fails, but the log is not failing")
 		}
 		d.set("", 0, 0)
 		time.Sleep(lastRetry)
 		synctest.Wait()
 		if l.Failing() {
-			t.Error("the disk works, and the log does not")
+			t.Error("the disk works, but the log is failing")
 		}
 		if err := l.Outcome(refund()); err != nil {
 			t.Error(err)
@@ -117,7 +116,7 @@ func TestAStrictLogComesBackByItself(t *testing.T) {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff([]string{`audit.refused {"records":"3"}`}, told(t, path)); diff != "" {
-			t.Errorf("the log tells (-want +got)\n%s", diff)
+			t.Errorf("events (-want +got)\n%s", diff)
 		}
 		if r := verified(t, path); len(r.Findings) > 0 {
 			t.Error(r.Findings)

@@ -21,14 +21,14 @@ import (
 const (
 	// keySize is the length of a key in bytes.
 	keySize = 32
-	// maxKeyFile is the length of a key file in bytes.
+	// maxKeyFile is the maximum length of a key file in bytes.
 	maxKeyFile = 1 << 10
 )
 
 func keyPath(path string) string { return path + ".key" }
 
-// keys are the two that are derived from one: knowing a digest of arguments
-// says nothing about the chain.
+// keys holds the two keys derived from the key of the log. A digest of arguments
+// reveals nothing about the chain.
 type keys struct{ chain, digest []byte }
 
 func derive(key []byte) keys {
@@ -41,40 +41,41 @@ func derived(key []byte, purpose string) []byte {
 	return h.Sum(nil)
 }
 
-// keyState says what a key file knows of its log.
+// keyState is the relation of a key file to its log.
 type keyState int
 
 const (
-	// keyBare is a key without a mark: written by an earlier version, or by the operator.
+	// keyBare is a key without a mark, written by an earlier version or by the
+	// operator.
 	keyBare keyState = iota
-	// keyUnused was made for a log that was not opened yet.
+	// keyUnused was created for a log that was not opened yet.
 	keyUnused
-	// keyUsed has opened a log, which has a head since then.
+	// keyUsed has opened a log, which has had a head since then.
 	keyUsed
 	// keyForged has a mark that was not written with the key.
 	keyForged
 )
 
-// keyFile is the content of a key file: the key as hexadecimal digits on the first line,
-// and the mark on the second. The mark is a JSON object with the number and the code of a
-// record that was durable when the mark was written, and a code over both. So the log
-// reaches at least that far, however it ended.
+// keyFile is the content of a key file: the key as hexadecimal digits on the first
+// line, and the mark on the second. The mark is a JSON object with the number and the
+// code of a record that was durable when the mark was written, signed with the key. The
+// log must reach at least that record.
 type keyFile struct {
 	key   []byte
 	state keyState
-	// last is the youngest record that the mark knows; number 0 when there was none.
+	// last is the latest record in the mark; its number is 0 if there was none.
 	last link
-	// readOnly says that the file is not to be written.
+	// readOnly reports that the file must not be written.
 	readOnly bool
 }
 
-// expectsLog reports whether the log or its head has to be there. A bare key that is
-// read-only comes from the operator, who may begin a log with it.
+// expectsLog reports whether the log or its head must exist. A bare read-only key comes
+// from the operator, who may start a new log with it.
 func (k keyFile) expectsLog() bool {
 	return k.state == keyUsed || k.state == keyForged || k.state == keyBare && !k.readOnly
 }
 
-// chain returns the chain that signs marks. It is not the one of the lines.
+// chain returns the chain that signs marks, which differs from the chain of lines.
 func (k keyFile) chain() *chain { return newChain(derived(k.key, "mcpd audit mark")) }
 
 func (k keyFile) encode() []byte {
@@ -86,7 +87,7 @@ func (k keyFile) encode() []byte {
 	return append(append(hex.AppendEncode(nil, k.key), '\n'), k.chain().sign(mark)...)
 }
 
-// decodeMark reads the second line of a key file.
+// decodeMark decodes the second line of a key file.
 func (k *keyFile) decodeMark(text []byte) {
 	k.state = keyForged
 	if !k.chain().signed(text) || jsonguard.Check(text, jsonguard.Limits{Bytes: maxKeyFile}) != nil {
@@ -128,7 +129,7 @@ func readKey(d disk, path string) (k keyFile, err error) {
 	digits, mark, _ := bytes.Cut(bytes.TrimSpace(text), []byte("\n"))
 	k.key, err = hex.DecodeString(string(bytes.TrimSpace(digits)))
 	if err != nil || len(k.key) != keySize {
-		return k, fmt.Errorf("%s holds no key, which is %d hexadecimal digits", name, 2*keySize)
+		return k, fmt.Errorf("%s does not hold a key of %d hexadecimal digits", name, 2*keySize)
 	}
 	if mark = bytes.TrimSpace(mark); len(mark) > 0 {
 		k.decodeMark(mark)
@@ -136,8 +137,8 @@ func readKey(d disk, path string) (k keyFile, err error) {
 	return k, nil
 }
 
-// write replaces the key file. It never writes into a file that it has not made, which
-// others could have open.
+// write replaces the key file. It never writes into an existing file, which another
+// process could have opened.
 func (k keyFile) write(d disk, path string) error {
 	name := keyPath(path)
 	fresh := name + ".new"
@@ -148,7 +149,7 @@ func (k keyFile) write(d disk, path string) error {
 		}
 	}
 	if err != nil {
-		// The rename may have failed for good, and nobody needs a second copy of the key.
+		// The rename may have failed for good; do not leave a second copy of the key.
 		_ = d.remove(fresh)
 	}
 	return err
@@ -163,15 +164,15 @@ func makeKey(d disk, path string) (keyFile, error) {
 	return k, d.syncFolder(filepath.Dir(path))
 }
 
-// ownKey returns the key beside a log, and makes it where there is neither a
-// key nor a log that would have been written with it.
+// ownKey returns the key beside a log. It creates a key if there is neither a key nor a
+// log.
 func ownKey(d disk, path string, written bool) (keyFile, error) {
 	k, err := readKey(d, path)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return k, err
 	}
 	if written {
-		return k, fmt.Errorf("the key of the log is gone; put it back, or move the log away to begin a new one: %w", err)
+		return k, fmt.Errorf("the key of the log is missing; restore it, or move the log away to start a new one: %w", err)
 	}
 	return makeKey(d, path)
 }
@@ -183,14 +184,14 @@ type marker struct {
 	file keyFile
 }
 
-// begin writes the first mark, when the head is there. It reports whether the file can be
-// written: a key that is mounted or supplied read-only cannot.
+// begin writes the first mark, after the head exists. It reports whether the file is
+// writable: a mounted key may be read-only.
 func (m *marker) begin(at link) (writable bool, err error) {
 	if m.file.readOnly {
 		return false, nil
 	}
 	if m.file.state != keyUsed {
-		// The mark says that there is a head, also after a loss of power.
+		// The mark implies a head, even after a power loss.
 		if err := m.disk.syncFolder(filepath.Dir(m.path)); err != nil {
 			return true, err
 		}
@@ -204,7 +205,7 @@ func (m *marker) begin(at link) (writable bool, err error) {
 	return true, err
 }
 
-// reach has the mark know a record, which is durable.
+// reach stores a durable record in the mark.
 func (m *marker) reach(at link) error {
 	if m.file.state == keyUsed && m.file.last == at {
 		return nil
@@ -212,7 +213,7 @@ func (m *marker) reach(at link) error {
 	next := m.file
 	next.state, next.last = keyUsed, at
 	if err := next.write(m.disk, m.path); err != nil {
-		return fmt.Errorf("note the last record in the key file: %w", err)
+		return fmt.Errorf("update mark in the key file: %w", err)
 	}
 	m.file = next
 	return nil

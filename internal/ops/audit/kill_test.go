@@ -13,11 +13,11 @@ import (
 	"testing"
 )
 
-// writerPath is the variable that makes this test a process that writes.
+// writerPath is the environment variable that turns this test into a writer process.
 const writerPath = "MCPD_AUDIT_WRITER"
 
-// writeUntilKilled writes records from several goroutines, and tells the id of
-// each on standard output once it was acknowledged.
+// writeUntilKilled writes records from several goroutines, and prints the id of each
+// acknowledged one.
 func writeUntilKilled(path string) int {
 	l, err := Open(Options{Path: path, Mode: Strict, MaxSize: 64 << 10, Keep: Retention{Files: 1 << 20}})
 	if err != nil {
@@ -45,9 +45,8 @@ func writeUntilKilled(path string) int {
 	return 1
 }
 
-// TestNoKillLosesAnAcknowledgedRecord kills a process that writes, over and
-// over: 1,000 times with MCPD_LONG.
-func TestNoKillLosesAnAcknowledgedRecord(t *testing.T) {
+// Kills a writer process repeatedly, 1,000 times with MCPD_LONG.
+func TestStrict_killed(t *testing.T) {
 	kills := 25
 	switch {
 	case os.Getenv("MCPD_LONG") != "":
@@ -68,13 +67,13 @@ func TestNoKillLosesAnAcknowledgedRecord(t *testing.T) {
 		delete(acknowledged, id)
 	}
 	if len(acknowledged) > 0 {
-		t.Errorf("%d of %d acknowledged records are gone", len(acknowledged), total)
+		t.Errorf("%d of %d acknowledged records are missing", len(acknowledged), total)
 	}
 	t.Logf("%d kills, %d acknowledged records", kills, total)
 }
 
-// killOnce starts a process that writes and kills it after so many
-// acknowledgements, which it notes together with those that were on their way.
+// killOnce starts a writer process and kills it after this number of acknowledgements.
+// It adds all acknowledged ids, including those still in the pipe.
 func killOnce(t *testing.T, path string, after int, acknowledged map[string]bool) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -97,9 +96,9 @@ func killOnce(t *testing.T, path string, after int, acknowledged map[string]bool
 			}
 		}
 	}
-	_ = cmd.Wait() // it was killed
+	_ = cmd.Wait() // killed
 	if told <= after {
-		t.Fatalf("the process ended by itself behind %s records: %s", strconv.Itoa(told), said.String())
+		t.Fatalf("the process exited after %s records: %s", strconv.Itoa(told), said.String())
 	}
 }
 
@@ -114,7 +113,7 @@ func calls(t testing.TB, path string) (ids []string) {
 	if err := f.each(func(_ string, _ bool, file *os.File) error {
 		for in := newLines(file); ; {
 			line, err := in.next()
-			if err != nil || line.partial { // the next start takes out what is torn
+			if err != nil || line.partial { // the next start removes a torn line
 				return nil
 			}
 			_, rest, _ := strings.Cut(string(line.text), `"call_id":"`)

@@ -17,24 +17,23 @@ import (
 	"github.com/mcpd/mcpd/internal/base/redact"
 )
 
-// errLine is the error of a line that is no record. Verify tells more.
-var errLine = errors.New("the line is no record of an audit log")
+// errLine is the error for a line that is not a record. Verify gives details.
+var errLine = errors.New("the line is not an audit record")
 
-// Line is one line of a log, as it was read. Whether it is authentic is for
-// [Verify] to say.
+// Line is one line of a log. It may be forged: only [Verify] checks that.
 type Line struct {
 	// JSON is the line without its newline, one object.
 	JSON json.RawMessage
-	// Seq is its number, and Time when it was written.
+	// Seq is the number of the line, and Time the time of its writing.
 	Seq  uint64
 	Time time.Time
 
 	members map[string]any
 }
 
-// parseLine reads a line that may hold anything.
+// parseLine parses an untrusted line.
 func parseLine(text []byte) (*Line, error) {
-	// What is written keeps within these limits.
+	// Written lines are within these limits.
 	if !jsonguard.IsObject(text) || jsonguard.Check(text, jsonguard.Limits{Bytes: maxLine, Depth: 80, Tokens: 1_000_000}) != nil {
 		return nil, errLine
 	}
@@ -54,7 +53,7 @@ func parseLine(text []byte) (*Line, error) {
 	return l, nil
 }
 
-// member returns what a path of names leads to, nil when there is nothing.
+// member returns the value at a path of names, or nil.
 func (l *Line) member(path ...string) any {
 	var at any = l.members
 	for _, name := range path {
@@ -64,7 +63,7 @@ func (l *Line) member(path ...string) any {
 	return at
 }
 
-// text returns the text or the number that a path of names leads to.
+// text returns the string or number at a path of names.
 func (l *Line) text(path ...string) string {
 	switch value := l.member(path...).(type) {
 	case string:
@@ -84,8 +83,8 @@ func (l *Line) name() string {
 	return ""
 }
 
-// String returns the line for people: when, what, who, and what became of it.
-// It may hold text from outside that a terminal must not be shown as it is.
+// String returns the line for people: time, call, caller and outcome. The text is
+// untrusted and must be escaped for a terminal.
 func (l *Line) String() string {
 	parts := []string{l.Time.UTC().Format(time.RFC3339), l.text("kind")}
 	if event := l.text("event.name"); event != "" {
@@ -110,8 +109,8 @@ func (l *Line) String() string {
 	return strings.Join(parts, "  ")
 }
 
-// eachLine calls visit for each record of the log at a path, the oldest first, and counts the
-// lines that are none. what says for an error what the log is opened for.
+// eachLine calls visit for each record of the log at path, oldest first, and counts
+// other lines. what is the operation, for errors.
 func eachLine(path, what string, visit func(*Line) error) (strange int, err error) {
 	f, err := openFiles(path)
 	if err != nil {
@@ -126,8 +125,8 @@ func eachLine(path, what string, visit func(*Line) error) (strange int, err erro
 	return strange, err
 }
 
-// readLines calls visit for each line of a file that is a record, and counts
-// those that are not. What is not finished at the end of a file is neither.
+// readLines calls visit for each record of a file, and counts other lines. It ignores
+// an unfinished line at the end.
 func readLines(file *os.File, visit func(*Line) error) (strange int, err error) {
 	for in := newLines(file); ; {
 		raw, err := in.next()
@@ -148,23 +147,24 @@ func readLines(file *os.File, visit func(*Line) error) (strange int, err error) 
 	}
 }
 
-// Call is what a log says of a call that has ended. What the log left out or masked is
-// not there, or not as it was: the Whole members say of what that is not so.
+// Call is a completed call in a log. Masked or omitted parts are missing or changed;
+// the Whole fields report which parts are complete.
 type Call struct {
 	Record
-	// Seq is the number of the line, and Began when the call began.
+	// Seq is the number of the line, and Began the start time of the call.
 	Seq   uint64
 	Began time.Time
-	// WholePrincipal, WholeAgent, WholeName and WholeURI say that nothing is missing there.
+	// WholePrincipal, WholeAgent, WholeName and WholeURI report that nothing is missing
+	// there.
 	WholePrincipal, WholeAgent, WholeName, WholeURI bool
-	// WholeArguments says that Values are all of the arguments: they were kept, and
-	// nothing of them was masked, or there were none.
+	// WholeArguments reports that Values holds all arguments: they were captured
+	// without masking, or there were none.
 	WholeArguments bool
 }
 
-// Calls calls visit for each call that has ended, from the oldest to the one whose number
-// is until; 0 is no bound. It returns how many lines are no records. It takes the memory
-// of one line, however long the log is.
+// Calls calls visit for each completed call, oldest first, up to the line number until;
+// 0 is no bound. It returns the number of lines that are not records. Memory use does
+// not depend on the length of the log.
 func Calls(path string, until uint64, visit func(*Call) error) (strange int, err error) {
 	return eachLine(path, "read", func(l *Line) error {
 		if l.text("kind") != outcomeKind || until > 0 && l.Seq > until {
@@ -198,7 +198,7 @@ func (l *Line) call() *Call {
 
 func (l *Line) number(path ...string) float64 {
 	n, _ := l.member(path...).(json.Number)
-	f, _ := n.Float64() // 0 for what is none
+	f, _ := n.Float64() // 0 if it is not a number
 	return f
 }
 
@@ -230,7 +230,7 @@ func (l *Line) agent() identity.Agent {
 	return a
 }
 
-// values returns the arguments where the line holds all of them.
+// values returns the arguments if the line holds all of them.
 func (l *Line) values() (values json.RawMessage, all bool) {
 	shape, told := l.member("arguments", "shape").(map[string]any)
 	if l.member("arguments") == nil || told && len(shape) == 0 {
@@ -255,11 +255,11 @@ func texts(list any) []string {
 	return all
 }
 
-// floats returns a decoded value, which it changes, with the numbers that claims have.
+// floats converts the numbers in a decoded value, in place, to the types of claims.
 func floats(value any) any {
 	switch value := value.(type) {
 	case json.Number:
-		f, _ := value.Float64() // it was written from one, or from what fits
+		f, _ := value.Float64() // it was written from a float64 or fits one
 		return f
 	case []any:
 		for i, item := range value {
@@ -273,10 +273,10 @@ func floats(value any) any {
 	return value
 }
 
-// leftItems is the item that says how many items a list lacks.
+// leftItems matches the item that counts omitted items.
 var leftItems = regexp.MustCompile(`^\+[0-9]+$`)
 
-// whole reports whether a value was written down as it was. It errs to the side of no.
+// whole reports whether a value was written unchanged. In doubt it returns false.
 func whole(value any) bool {
 	switch value := value.(type) {
 	case string:

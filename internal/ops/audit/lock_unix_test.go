@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// A child that is between fork and exec holds a copy of the file, as a duplicate does.
+// Between fork and exec, a child holds a copy of the file, like a duplicate.
 func TestLock_childBetweenForkAndExec(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "log.lock")
 	held, err := lock(name)
@@ -28,7 +28,7 @@ func TestLock_childBetweenForkAndExec(t *testing.T) {
 	pauses := 0
 	again, err := lockWith(name, func() {
 		if pauses++; pauses == 3 {
-			_ = child.Close() // it executes its program
+			_ = child.Close() // as at exec
 		}
 	})
 	if err != nil || pauses != 3 {

@@ -1,64 +1,68 @@
-// Package audit writes down what was called, by whom, and what became of it.
+// Package audit writes a tamper-evident log of calls, their callers and their outcomes.
 //
-// A [Log] is a file of lines, each a JSON object. [Log.Outcome] adds the line of
-// a [Record] when a call has ended; in strict mode [Log.Intent] adds one before
-// it does anything, and both return when the disk has confirmed the line.
-// Callers that come together share one sync. [Log.Event] tells of what is no
-// call. [Verify], [Tail] and [Export] read a log, also while it is written.
+// A [Log] is a file of lines, each a JSON object. [Log.Outcome] adds the line of a
+// [Record] when a call has ended. In strict mode [Log.Intent] adds a line before the
+// call does anything. Both return when the disk has confirmed the line; concurrent
+// callers share one sync. [Log.Event] records everything that is not a call. [Verify],
+// [Tail] and [Export] read a log, also while it is written.
 //
 // # What is written
 //
-// Arguments are written as their structure and a keyed digest of their canonical
-// form: equal arguments have equal digests, and nobody without the key can try
-// values. Values are written only when the caller of the package hands them over.
-// Members whose names look secret are masked, and values that a redactor knows are taken out
-// of all that callers choose or are told. Every text is escaped, and cut at
-// a bound, as is the number of members and items.
+// Arguments are written as their structure and as a keyed digest of their canonical
+// form. Equal arguments have equal digests, and values cannot be guessed without the
+// key. Values are written only if the caller passes them. Values of names that look
+// like secrets are masked, and the redactor is applied to all untrusted text. Every
+// string is escaped and truncated at a bound; the number of members and items is
+// bounded too.
 //
-// An [Approval] says what became of the one that policies wanted, and [Unanswered] finds
-// those that nobody has given or refused. Of the question there is a keyed digest.
+// An [Approval] records the outcome of a required approval. [Unanswered] finds
+// approvals that were neither granted nor refused. The question is recorded as a keyed
+// digest.
 //
 // # The chain
 //
-// Each line holds its number, the authentication code of the line before, and
-// its own, an HMAC with the key of the log. The chain goes on across files that
-// were put aside and across restarts. The head, a small file that is replaced
-// atomically, says how far the log is durable. A strict log writes it before it
-// acknowledges a line, a relaxed one within a second of a line; it is durable itself within
-// a second, when a file is put aside, and at the end. [Verify] so finds lines that
-// were changed, taken out, added or moved, files that are missing, and a tail
-// that was cut off before what the head knows. The mark, the
-// second line of the key file, holds the number and the code of a record that was durable
-// when the mark was written: at the start, within a second of a record, when a file is put
-// aside, and at the end. So [Verify] and [Open] also find a log that was removed or rolled
-// back together with its head, but for the last second. Who has the key can write any
-// log, and who can put back older states of log, head and key file together cuts the
-// time between: that takes a witness elsewhere, such as a copy of what verify
-// prints. A key file that cannot be written has no mark. Nor is a cut found of lines that are younger than the head: the last second of a
-// relaxed log that was killed, and of any log after a loss of power.
+// Each line holds its number, the authentication code of the previous line and its own
+// code, an HMAC with the key of the log. The chain continues across rotated files and
+// restarts.
 //
-// A line that was cut off in the midst, by a kill or a loss of power, is taken
-// out when the log is opened, and an event tells its length and digest. Any
-// other line that is not authentic stays where it is.
+// The head is a small file that is replaced atomically. It records how far the log is
+// durable. A strict log writes the head before it acknowledges a line, a relaxed log
+// within a second of a line. The head itself is durable within a second, at rotation
+// and at the end. With the head, [Verify] finds lines that were changed, removed, added
+// or moved, missing files, and a tail that was truncated before the line in the head.
+//
+// The mark is the second line of the key file. It holds the number and the code of a
+// record that was durable when the mark was written: at the start, within a second of a
+// record, at rotation and at the end. With the mark, [Verify] and [Open] also find a
+// log that was removed or rolled back together with its head, except for the last
+// second.
+//
+// Limits: anyone with the key can write any log. Restoring older states of log, head
+// and key file together hides the time between; only an external copy, such as the
+// output of verify, reveals that. A read-only key file has no mark. A truncation of
+// lines later than the head is not found: the last second of a relaxed log that was
+// killed, and of any log after a power loss.
+//
+// [Open] removes a line that was torn by a kill or a power loss, and records its length
+// and digest in an event. Any other line that is not authentic stays in place.
 //
 // # When the disk fails
 //
-// After a failed write or sync nothing is known of what stands behind the last
-// sync that succeeded: systems drop pages that they could not write and call
-// them clean. All of that is in memory, so the file is opened anew, cut to its
-// durable part and written again. A strict log refuses meanwhile, forgets the
-// lines that it has refused, and tries again with each call. A relaxed log
-// keeps lines, 4 MiB and a queue of them, and tries again by the clock; beyond
-// that it gives records up, and an event tells how many. A relaxed log loses
-// what a loss of power takes that is not synced yet, a second of it or 4 MiB;
-// a kill takes what is in the queue.
+// After a failed write or sync, the state of the file after the last successful sync is
+// unknown: systems drop pages that they could not write and mark them clean. The log
+// keeps that part in memory, so it reopens the file, truncates it to the durable part
+// and writes it again. Meanwhile a strict log refuses calls, forgets the refused lines
+// and retries with each call. A relaxed log keeps up to 4 MiB of lines and a queue, and
+// retries periodically. Beyond that it drops records, and an event records their
+// number. A power loss costs a relaxed log the unsynced lines, up to a second or 4 MiB;
+// a kill costs the queue.
 //
-// The package does not decide what is written down and when, knows no protocol,
-// and sends nothing over a network.
+// The package does not decide what to record and when. It knows no protocol and uses no
+// network.
 //
 // Canonical JSON is written by hand here: the walker masks secrets, sorts and digests
-// arguments in one pass without allocating, and the digests in logs must stay what they
-// are.
+// arguments in one pass without allocation, and the digests in existing logs must not
+// change.
 package audit
 
 import (
@@ -72,10 +76,10 @@ import (
 	"time"
 )
 
-// ErrClosed is the error of a record that comes after [Log.Close].
+// ErrClosed is the error of a record after [Log.Close].
 var ErrClosed = errors.New("the audit log is closed")
 
-// Log is an audit log. Its methods may be called by many goroutines at once.
+// Log is an audit log. Its methods are safe for concurrent use.
 type Log struct {
 	// Fixed at creation.
 	o       Options
@@ -85,12 +89,11 @@ type Log struct {
 	wake    chan struct{}
 	done    chan struct{}
 
-	// counters are how many lines were handed to the disk, how many had to wait for room in
-	// the queue, how many records were given up, and how often the disk was asked to make
-	// lines durable.
+	// counters count the lines passed to the disk, the records that waited for room in
+	// the queue, the dropped records, and the syncs.
 	counters struct{ records, waited, lost, syncs atomic.Uint64 }
 
-	// writer is that of one goroutine.
+	// writer belongs to one goroutine.
 	writer writer
 
 	// Guarded by mu.
@@ -99,23 +102,23 @@ type Log struct {
 	pending []*entry
 	failing bool
 	closed  bool
-	// closeErr is what was wrong at the end; it is set before done is closed.
+	// closeErr is the error of Close; it is set before done is closed.
 	closeErr error
 }
 
 // entry is a record on its way to the disk.
 type entry struct {
 	*encoder
-	// written is sent what became of it, in strict mode.
+	// written receives the result in strict mode.
 	written chan error
 }
 
-// ErrInUse is the error of a log that another process has.
+// ErrInUse is the error for a log that another process has opened.
 var ErrInUse = errors.New("it is in use by another process")
 
-// Open returns the log at a path, which is made when it is missing, together
-// with its folder. One process at a time has it. A log that was cut off in the
-// midst of a line goes on behind it, and tells so in an event of its own.
+// Open opens the log at o.Path, and creates it and its directory if they are missing.
+// Only one process at a time can open it. If the log ends in a torn line, Open removes
+// it and records an event.
 func Open(o Options) (*Log, error) {
 	o, err := o.complete()
 	if err == nil {
@@ -163,15 +166,15 @@ func open(o Options, held *os.File) (*Log, error) {
 	return l, nil
 }
 
-// exists reports whether there is anything in a file.
+// exists reports whether a file is not empty.
 func exists(path string) bool {
 	info, err := os.Stat(path)
 	return !errors.Is(err, fs.ErrNotExist) && (err != nil || info.Size() > 0)
 }
 
-// Intent writes down what is about to be done. In strict mode it returns when
-// that is durable, and an error means that nothing may be done. In relaxed mode
-// it does nothing: the outcome says it all.
+// Intent records what is about to be done. In strict mode it returns when the record is
+// durable; after an error the call must not be made. In relaxed mode it does nothing,
+// since the outcome contains everything.
 func (l *Log) Intent(r *Record) error {
 	if l.o.Mode == Relaxed {
 		return nil
@@ -182,17 +185,17 @@ func (l *Log) Intent(r *Record) error {
 	})
 }
 
-// Strict reports whether nothing may be answered that is not written down.
+// Strict reports whether results may be returned only after they are recorded.
 func (l *Log) Strict() bool { return l.o.Mode == Strict }
 
-// Outcome writes down what became of a call. In strict mode it returns when that
-// is durable, and an error means that the caller may not be told what that is. In
-// relaxed mode the only error is [ErrClosed].
+// Outcome records the result of a call. In strict mode it returns when the record is
+// durable; after an error the caller must not get the result. In relaxed mode the only
+// error is [ErrClosed].
 func (l *Log) Outcome(r *Record) error {
 	return l.write(func(e *encoder, now time.Time) { e.outcome(r, now) })
 }
 
-// Event writes down what is no call. It is as durable as an outcome.
+// Event records something that is not a call. It is as durable as an outcome.
 func (l *Log) Event(v Event) error {
 	return l.write(func(e *encoder, now time.Time) { e.event(&v, now) })
 }
@@ -215,8 +218,8 @@ func (l *Log) write(encode func(*encoder, time.Time)) error {
 	return nil
 }
 
-// queue waits for room and leaves an entry to the writer. While the disk fails,
-// a relaxed log gives up what it has no room for rather than stop everybody.
+// queue waits for room and passes an entry to the writer. While the disk fails, a
+// relaxed log drops entries without room instead of blocking all callers.
 func (l *Log) queue(e *entry) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -246,8 +249,8 @@ func (l *Log) rouse() {
 	}
 }
 
-// take hands all entries that wait to the writer, which gives back the slice of
-// the last time.
+// take returns all waiting entries. The writer passes back the slice of the last call
+// for reuse.
 func (l *Log) take(used []*entry) (batch []*entry, closed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -256,7 +259,7 @@ func (l *Log) take(used []*entry) (batch []*entry, closed bool) {
 	return batch, l.closed
 }
 
-// fail notes whether the disk fails, and reports whether that is news.
+// fail sets whether the disk fails, and reports whether that has changed.
 func (l *Log) fail(failing bool) (news bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -266,16 +269,15 @@ func (l *Log) fail(failing bool) (news bool) {
 	return news
 }
 
-// Failing reports whether the log could not be written when that was last tried, which is
-// every few seconds then, whether or not there are calls. In strict mode calls are refused
-// meanwhile.
+// Failing reports whether the last write failed. While it fails, the log retries every
+// few seconds, with or without calls; in strict mode calls are refused.
 func (l *Log) Failing() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.failing
 }
 
-// Close writes what waits, makes it durable and gives the log up.
+// Close writes the waiting records, makes them durable and closes the log.
 func (l *Log) Close() error {
 	l.mu.Lock()
 	l.closed = true

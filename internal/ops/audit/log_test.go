@@ -12,7 +12,7 @@ import (
 	"github.com/mcpd/mcpd/identity"
 )
 
-// opened returns a log in a folder of its own, which is closed at the end.
+// opened returns a log in its own directory, closed at the end of the test.
 func opened(t testing.TB, o Options) *Log {
 	t.Helper()
 	if o.Path == "" {
@@ -25,10 +25,10 @@ func opened(t testing.TB, o Options) *Log {
 	return l
 }
 
-// writeKey puts a key of the operator, a byte that is repeated, beside a log.
+// writeKey writes a key of an operator, a repeated byte, beside a log.
 func writeKey(t *testing.T, path string, b byte, size int) {
 	t.Helper()
-	_ = os.Remove(keyPath(path)) // it may not be there
+	_ = os.Remove(keyPath(path)) // it may not exist
 	if err := os.WriteFile(keyPath(path), fmt.Appendf(nil, "%x\n", bytes.Repeat([]byte{b}, size)), 0o400); err != nil {
 		t.Fatal(err)
 	}
@@ -42,10 +42,10 @@ func (l *Log) stats() stats {
 	return stats{c.records.Load(), c.waited.Load(), c.lost.Load(), c.syncs.Load()}
 }
 
-// clock is always the same time.
+// clock is a fixed clock.
 func clock() time.Time { return time.Date(2026, 7, 28, 9, 30, 0, 123, time.UTC) }
 
-// refund is a record with everything in it.
+// refund is a record with all fields set.
 func refund() *Record {
 	return &Record{
 		Call: "c-2", Root: "c-1", Parent: "c-0", Leg: 2, Depth: 1, Via: "client", Alias: "call_tool",
@@ -64,7 +64,7 @@ func refund() *Record {
 	}
 }
 
-func TestALogThatWasWrittenIsRead(t *testing.T) {
+func TestLog_roundTrip(t *testing.T) {
 	for mode, want := range map[Mode]uint64{Relaxed: 3, Strict: 6} {
 		t.Run(string(mode), func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "below", "audit.jsonl")

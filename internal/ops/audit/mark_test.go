@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// removed removes a log, its rotated files and its head, and leaves the key.
+// removed removes a log, its rotated files and its head, but not the key.
 func removed(t *testing.T, path string) {
 	t.Helper()
 	old, err := asides(path)
@@ -23,14 +23,14 @@ func removed(t *testing.T, path string) {
 		t.Fatal(err)
 	}
 	for _, name := range append(old, aside{path: path}, aside{path: headPath(path)}) {
-		// A process that was killed while it rotated the log has left no current file.
+		// A process killed during rotation leaves no current file.
 		if err := os.Remove(name.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			t.Fatal(err)
 		}
 	}
 }
 
-// bareKey rewrites the key file as earlier versions wrote it, and as operators do.
+// bareKey rewrites the key file in the format of earlier versions and operators.
 func bareKey(t *testing.T, path string, mode fs.FileMode) {
 	t.Helper()
 	text, err := os.ReadFile(keyPath(path))
@@ -46,7 +46,7 @@ func bareKey(t *testing.T, path string, mode fs.FileMode) {
 	}
 }
 
-const gapLine = "when the log was opened here, lines or the head were missing"
+const gapLine = "lines or the head were missing when the log was opened here"
 
 func TestMark_logAndHeadRemoved(t *testing.T) {
 	for _, row := range []struct {
@@ -58,20 +58,20 @@ func TestMark_logAndHeadRemoved(t *testing.T) {
 		first   string
 	}{
 		{"without records", 0, 0,
-			`audit.gap {"reason":"the key was there, and neither its log nor its head"}`, "", "1"},
+			`audit.gap {"reason":"the key existed without a log or a head"}`, "", "1"},
 		{"with records", 5, 0,
-			`audit.gap {"from":"1","reason":"the log ended before the record that its key knows","to":"5"}`,
-			"audit.jsonl: the end was cut off: records 1 to 5 are missing", "6"},
+			`audit.gap {"from":"1","reason":"the log ended before the record in the mark of its key","to":"5"}`,
+			"audit.jsonl: the end was truncated: records 1 to 5 are missing", "6"},
 		{"with rotated files", 10, 2000,
-			`audit.gap {"from":"1","reason":"the log ended before the record that its key knows","to":"10"}`,
-			"audit.jsonl: the end was cut off: records 1 to 10 are missing", "11"},
+			`audit.gap {"from":"1","reason":"the log ended before the record in the mark of its key","to":"10"}`,
+			"audit.jsonl: the end was truncated: records 1 to 10 are missing", "11"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			path := written(t, row.records, row.size)
 			removed(t, path)
 			want := []string{
-				"audit.jsonl.head: the head is missing, so nobody can tell whether the end of the log is",
-				"audit.jsonl: the log is missing, and its key says that there was one",
+				"audit.jsonl.head: the head is missing, so a truncated end cannot be detected",
+				"audit.jsonl: the log is missing, but its key has a mark",
 			}
 			if row.missing != "" {
 				want = append(want, row.missing)
@@ -92,7 +92,7 @@ func TestMark_logAndHeadRemoved(t *testing.T) {
 	}
 }
 
-// TestMark_logAndHeadRolledBack puts an older log back together with its head.
+// Restores an older log together with its head.
 func TestMark_logAndHeadRolledBack(t *testing.T) {
 	path := written(t, 3, 0)
 	older := map[string][]byte{}
@@ -117,7 +117,7 @@ func TestMark_logAndHeadRolledBack(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if diff := cmp.Diff([]string{"audit.jsonl: the end was cut off: records 4 to 7 are missing"}, found(verified(t, path))); diff != "" {
+	if diff := cmp.Diff([]string{"audit.jsonl: the end was truncated: records 4 to 7 are missing"}, found(verified(t, path))); diff != "" {
 		t.Errorf("before a start (-want +got)\n%s", diff)
 	}
 	reopened(t, Options{Path: path})
@@ -137,7 +137,7 @@ func TestMark_freshKeyIsNoGap(t *testing.T) {
 			t.Errorf("%s: %+v", mode, r)
 		}
 	}
-	// A process that was killed when it had made the key, and nothing else.
+	// A process was killed after it created the key.
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	if _, err := makeKey(osDisk{}, path); err != nil {
 		t.Fatal(err)
@@ -160,7 +160,7 @@ func TestMark_olderKeyFile(t *testing.T) {
 	}
 	removed(t, path)
 	if r := verified(t, path); len(r.Findings) != 3 {
-		t.Errorf("the key was not brought up to date: %v", found(r))
+		t.Errorf("the key was not upgraded: %v", found(r))
 	}
 	bareKey(t, path, 0o600)
 	if r := verified(t, path); len(r.Findings) != 2 {
@@ -172,7 +172,7 @@ func TestMark_olderKeyFile(t *testing.T) {
 	}
 }
 
-// TestMark_readOnlyKey starts with a key that the operator has supplied.
+// Starts with a read-only key of the operator.
 func TestMark_readOnlyKey(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	key := []byte(strings.Repeat("0123456789abcdef", 4) + "\n")
@@ -202,7 +202,7 @@ func TestMark_readOnlyKey(t *testing.T) {
 		t.Errorf("the key was changed: %s, %v", now, err)
 	}
 	if _, err := os.Stat(keyPath(path) + ".new"); err == nil {
-		t.Error("a copy of the key was left behind")
+		t.Error("a copy of the key remains")
 	}
 }
 
@@ -211,9 +211,9 @@ func TestMark_keyFileEdited(t *testing.T) {
 		name   string
 		change func(string) string
 	}{
-		{"a smaller number", func(text string) string { return strings.Replace(text, `"signed":3`, `"signed":2`, 1) }},
+		{"smaller number", func(text string) string { return strings.Replace(text, `"signed":3`, `"signed":2`, 1) }},
 		{"no code", func(text string) string { return text[:2*keySize+1] + `{"signed":0}` + "\n" }},
-		{"another key in front", func(text string) string { return strings.Repeat("ab", keySize) + text[2*keySize:] }},
+		{"another key", func(text string) string { return strings.Repeat("ab", keySize) + text[2*keySize:] }},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			path := written(t, 3, 0)
@@ -223,20 +223,20 @@ func TestMark_keyFileEdited(t *testing.T) {
 			}
 			changed := row.change(string(text))
 			if changed == string(text) {
-				t.Fatalf("nothing was changed in %s", text)
+				t.Fatalf("no change in %s", text)
 			}
 			if err := os.WriteFile(keyPath(path), []byte(changed), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			r := verified(t, path)
-			if !strings.Contains(strings.Join(found(r), "\n"), "audit.jsonl.key: the number of the last record was not written with this key") {
+			if !strings.Contains(strings.Join(found(r), "\n"), "audit.jsonl.key: the mark was not written with this key") {
 				t.Error(found(r))
 			}
 		})
 	}
 }
 
-// TestMark_noCopyOfTheKeyForOthers finds a file in the place where the key is written anew.
+// Another file exists at the temporary path of the key.
 func TestMark_noCopyOfTheKeyForOthers(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	planted := keyPath(path) + ".new"
@@ -250,12 +250,12 @@ func TestMark_noCopyOfTheKeyForOthers(t *testing.T) {
 	defer open.Close()
 	reopened(t, Options{Path: path})
 	if info, err := open.Stat(); err != nil || info.Size() > 0 {
-		t.Errorf("the key was written into a file of somebody else: %v, %v", info, err)
+		t.Errorf("the key was written into the existing file: %v, %v", info, err)
 	}
 }
 
-// TestMark_killed kills a process that writes, and removes what it has written: with each
-// kill the log is good before, and misses what was acknowledged after.
+// Kills a writer process and removes its log. Before the removal the log is intact;
+// after it, the acknowledged records are reported missing.
 func TestMark_killed(t *testing.T) {
 	kills := 10
 	if os.Getenv("MCPD_LONG") != "" {
@@ -272,16 +272,16 @@ func TestMark_killed(t *testing.T) {
 		}
 		removed(t, path)
 		if r := verified(t, path); len(r.Findings) < 2 {
-			t.Fatalf("kill %d: nothing is missed: %+v", kill, r)
+			t.Fatalf("kill %d: no finding: %+v", kill, r)
 		}
 		reopened(t, Options{Path: path})
 		if r := verified(t, path); len(r.Findings) == 0 {
-			t.Fatalf("kill %d: after a start nothing is missed: %+v", kill, r)
+			t.Fatalf("kill %d: no finding after a start: %+v", kill, r)
 		}
 	}
 }
 
-// TestMark_rotation checks that the key learns of records while the log is open.
+// The mark is updated while the log is open.
 func TestMark_rotation(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	l := opened(t, Options{Path: path, Mode: Strict, MaxSize: 2000})
@@ -292,17 +292,17 @@ func TestMark_rotation(t *testing.T) {
 	}
 	k, err := readKey(osDisk{}, path)
 	if err != nil || k.last.seq == 0 || k.last.seq > 10 {
-		t.Errorf("the key knows record %d of 10, %v", k.last.seq, err)
+		t.Errorf("the mark has record %d of 10, %v", k.last.seq, err)
 	}
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
 	k, err = readKey(osDisk{}, path)
 	if err != nil || k.last.seq != 10 {
-		t.Errorf("after the end the key knows record %d of 10, %v", k.last.seq, err)
+		t.Errorf("after Close the mark has record %d of 10, %v", k.last.seq, err)
 	}
 	if info, err := os.Stat(keyPath(path)); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("the key file is %v, %v", info.Mode(), err)
+		t.Errorf("key file mode %v, %v", info.Mode(), err)
 	}
 	if text, err := os.ReadFile(keyPath(path)); err != nil || !strings.HasPrefix(string(text), hex.EncodeToString(k.key)+"\n") {
 		t.Errorf("the key was changed, %v", err)

@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// reopened opens a log once more and closes it.
+// reopened opens and closes a log.
 func reopened(t *testing.T, o Options) {
 	t.Helper()
 	if err := opened(t, o).Close(); err != nil {
@@ -37,7 +37,7 @@ func told(t *testing.T, path string) (events []string) {
 	return events
 }
 
-func TestATornLineIsTakenOutAndToldOf(t *testing.T) {
+func TestOpen_tornLine(t *testing.T) {
 	path := written(t, 3, 0)
 	edit(t, path, func(l [][]byte) [][]byte { return append(l, []byte(`{"seq":4,"pr`)) })
 	if r := verified(t, path); len(r.Findings) > 0 || r.Unfinished != 12 {
@@ -53,30 +53,30 @@ func TestATornLineIsTakenOutAndToldOf(t *testing.T) {
 	}
 }
 
-func TestACutThatAnOpenedLogGoesOnBehindStaysFound(t *testing.T) {
+func TestVerify_truncationBeforeReopen(t *testing.T) {
 	path := written(t, 5, 0)
 	edit(t, path, func(l [][]byte) [][]byte { return l[:3] })
 	reopened(t, Options{Path: path})
 	want := []string{
 		"audit.jsonl:4: records 4 to 5 are missing before this line",
-		"audit.jsonl:4: when the log was opened here, lines or the head were missing",
+		"audit.jsonl:4: lines or the head were missing when the log was opened here",
 	}
 	if diff := cmp.Diff(want, found(verified(t, path))); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
 
-func TestAForeignLineStaysForAllToSee(t *testing.T) {
+func TestOpen_foreignLastLine(t *testing.T) {
 	path := written(t, 3, 0)
 	edit(t, path, func(l [][]byte) [][]byte { return append(l, []byte("a foreign line\n")) })
 	reopened(t, Options{Path: path})
-	want := []string{"audit.jsonl:4: the line was changed, or was not written by mcpd with this key"}
+	want := []string{"audit.jsonl:4: the line was changed, or was not written with this key"}
 	if diff := cmp.Diff(want, found(verified(t, path))); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
 
-func TestALogIsNotOpened(t *testing.T) {
+func TestOpen_errors(t *testing.T) {
 	for _, row := range []struct {
 		name    string
 		prepare func(t *testing.T, path string)
@@ -87,14 +87,14 @@ func TestALogIsNotOpened(t *testing.T) {
 			l := opened(t, Options{Path: path})
 			t.Cleanup(func() { _ = l.Close() })
 		}, Options{}, "it is in use by another process"},
-		{"with another key", func(t *testing.T, path string) { writeKey(t, path, 'x', keySize) }, Options{}, "was written with this key"},
-		{"with a short key", func(t *testing.T, path string) { writeKey(t, path, 'x', 1) }, Options{}, "holds no key"},
-		{"without its key", func(t *testing.T, path string) {
+		{"another key", func(t *testing.T, path string) { writeKey(t, path, 'x', keySize) }, Options{}, "was written with this key"},
+		{"short key", func(t *testing.T, path string) { writeKey(t, path, 'x', 1) }, Options{}, "does not hold a key"},
+		{"missing key", func(t *testing.T, path string) {
 			if err := os.Remove(keyPath(path)); err != nil {
 				t.Fatal(err)
 			}
-		}, Options{}, "the key of the log is gone"},
-		{"with a mode that is none", func(*testing.T, string) {}, Options{Mode: "lax"}, `there is no mode "lax"`},
+		}, Options{}, "the key of the log is missing"},
+		{"unknown mode", func(*testing.T, string) {}, Options{Mode: "lax"}, `unknown mode "lax"`},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			path := written(t, 2, 0)
@@ -115,7 +115,7 @@ func TestALogIsNotOpened(t *testing.T) {
 	}
 }
 
-func TestFilesAreKeptByNumberAgeAndSize(t *testing.T) {
+func TestRetention(t *testing.T) {
 	for _, row := range []struct {
 		name string
 		keep Retention
@@ -123,9 +123,9 @@ func TestFilesAreKeptByNumberAgeAndSize(t *testing.T) {
 	}{
 		{"all", Retention{Files: 100}, 9},
 		{"three", Retention{Files: 3}, 3},
-		{"those of an hour", Retention{Files: 100, Age: time.Hour}, 0},
-		{"those of a day", Retention{Files: 100, Age: 24 * time.Hour}, 9},
-		{"up to a size", Retention{Files: 100, Bytes: 5000}, 3},
+		{"one hour", Retention{Files: 100, Age: time.Hour}, 0},
+		{"one day", Retention{Files: 100, Age: 24 * time.Hour}, 9},
+		{"by size", Retention{Files: 100, Bytes: 5000}, 3},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			path := written(t, 10, 1)
@@ -135,13 +135,13 @@ func TestFilesAreKeptByNumberAgeAndSize(t *testing.T) {
 				t.Fatal(err)
 			}
 			if r := verified(t, path); len(r.Findings) > 0 || len(old) != row.want {
-				t.Errorf("%d files are left, want %d; %v", len(old), row.want, r.Findings)
+				t.Errorf("%d files remain, want %d; %v", len(old), row.want, r.Findings)
 			}
 		})
 	}
 }
 
-func TestAClosedLogTakesNothing(t *testing.T) {
+func TestLog_closed(t *testing.T) {
 	l := opened(t, Options{Path: filepath.Join(t.TempDir(), "a.jsonl")})
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
@@ -151,9 +151,9 @@ func TestAClosedLogTakesNothing(t *testing.T) {
 	}
 }
 
-func TestAPlaceWhereNoLogCanBeIsFoundWithoutMakingAnything(t *testing.T) {
+func TestCheck_createsNothing(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("SKIPPED: the places are those of Linux, and this is " + runtime.GOOS)
+		t.Skip("SKIPPED: the paths need Linux, not " + runtime.GOOS)
 	}
 	closed := filepath.Join(t.TempDir(), "closed")
 	if err := os.Mkdir(closed, 0o500); err != nil {
@@ -161,10 +161,10 @@ func TestAPlaceWhereNoLogCanBeIsFoundWithoutMakingAnything(t *testing.T) {
 	}
 	for _, row := range []struct {
 		path, want string
-		user       bool // a place that only root is let into
+		user       bool // a directory that only root can enter
 	}{
-		{"/proc/nope/a.jsonl", "no file can be made in /proc, which is of the kernel", false},
-		{"/sys/a.jsonl", "no file can be made in /sys, which is of the kernel", false},
+		{"/proc/nope/a.jsonl", "cannot create files in /proc, a kernel file system", false},
+		{"/sys/a.jsonl", "cannot create files in /sys, a kernel file system", false},
 		{filepath.Join(closed, "a.jsonl"), "permission denied", true},
 		{filepath.Join(closed, "b/c/a.jsonl"), "permission denied", true},
 	} {
@@ -181,12 +181,12 @@ func TestAPlaceWhereNoLogCanBeIsFoundWithoutMakingAnything(t *testing.T) {
 	}
 	left, err := os.ReadDir(free)
 	if diff := cmp.Diff(0, len(left)); err != nil || diff != "" {
-		t.Errorf("%v, files that were made (-want +got)\n%s", err, diff)
+		t.Errorf("%v, created files (-want +got)\n%s", err, diff)
 	}
 }
 
-// TestWhatIsSyncedIsAskedOfTheDisk, which refuses what it cannot keep.
-func TestWhatIsSyncedIsAskedOfTheDisk(t *testing.T) {
+// Sync rejects a file that cannot be durable.
+func TestSync_calls(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -194,6 +194,6 @@ func TestWhatIsSyncedIsAskedOfTheDisk(t *testing.T) {
 	defer r.Close()
 	defer w.Close()
 	if err := (osFile{w}).sync(); err == nil {
-		t.Error("a pipe is said to be on the disk")
+		t.Error("a pipe counts as synced")
 	}
 }

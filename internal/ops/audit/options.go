@@ -12,67 +12,67 @@ import (
 	"github.com/mcpd/mcpd/internal/base/redact"
 )
 
-// Mode says when a record has to be on the disk.
+// Mode decides when a record must be durable.
 type Mode string
 
 const (
-	// Relaxed writes one record per call, soon after the call has ended.
+	// Relaxed writes one record per call, soon after the call.
 	Relaxed Mode = "relaxed"
-	// Strict writes a durable intent before a call does anything, and a durable
-	// outcome before its caller is answered.
+	// Strict writes a durable intent before a call does anything, and a durable outcome
+	// before the caller gets the result.
 	Strict Mode = "strict"
 )
 
-// What holds unless [Options] say otherwise.
+// Defaults of [Options].
 const (
 	defaultMaxSize = 64 << 20
 	defaultFiles   = 10
 	defaultQueue   = 4096
 )
 
-// Options say where a log is kept and how.
+// Options configure a log.
 type Options struct {
-	// Path is the file that is written. Older files, the head, the key and the
-	// lock stand beside it, under names that begin with its own.
+	// Path is the current file. Rotated files, the head, the key and the lock are
+	// beside it, with names that start with its name.
 	Path string
-	// Mode is Relaxed when it is empty.
+	// Mode is Relaxed if empty.
 	Mode Mode
-	// MaxSize is the size in bytes from which on a file is put aside; 0 means 64 MiB.
+	// MaxSize is the size in bytes at which a file is rotated; 0 means 64 MiB.
 	MaxSize int64
-	// Keep says which files that were put aside are kept.
+	// Keep is the retention of rotated files.
 	Keep Retention
-	// Queue is how many records may wait to be written; 0 means 4096.
+	// Queue is the maximum number of waiting records; 0 means 4096.
 	Queue int
-	// Redactor removes secrets from the names and values that callers have
-	// chosen, and of what they are told. It may be nil.
+	// Redactor redacts names, values and messages that come from callers or go to them. It
+	// may be nil.
 	Redactor redact.Redactor
-	// Now is the clock, time.Now when it is nil.
+	// Now is the clock; nil means time.Now.
 	Now func() time.Time
-	// Logger is told when writing begins to fail and when it works again. It may be nil.
+	// Logger logs when writing starts to fail and when it works again. It may be nil.
 	Logger *slog.Logger
 
 	disk disk
 }
 
-// Retention says which files that were put aside are kept. A file that breaks
-// any of the bounds is removed, the oldest first.
+// Retention bounds the rotated files. If any bound is exceeded, the oldest files are
+// removed.
 type Retention struct {
-	// Files is how many are kept; 0 means 10.
+	// Files is the maximum number of files; 0 means 10.
 	Files int
-	// Age is how long one is kept after its last record; 0 means for ever.
+	// Age is the maximum time after the last record of a file; 0 means no bound.
 	Age time.Duration
-	// Bytes is how large all of them together may be; 0 means without a bound.
+	// Bytes is the maximum total size; 0 means no bound.
 	Bytes int64
 }
 
-// complete fills in the defaults and refuses what cannot be meant.
+// complete sets the defaults and rejects invalid options.
 func (o Options) complete() (Options, error) {
 	var err error
 	switch {
 	case o.Path == "":
 		return o, errors.New("the path is empty")
 	case o.Mode != "" && o.Mode != Relaxed && o.Mode != Strict:
-		return o, fmt.Errorf("there is no mode %q", o.Mode)
+		return o, fmt.Errorf("unknown mode %q", o.Mode)
 	case o.MaxSize < 0 || o.Keep.Files < 0 || o.Keep.Age < 0 || o.Keep.Bytes < 0 || o.Queue < 0:
 		return o, errors.New("a bound is negative")
 	}
@@ -101,8 +101,9 @@ func (o Options) complete() (Options, error) {
 	return o, err
 }
 
-// Check returns why no log could be opened at a path now, as far as that shows in what
-// stands there. It makes nothing, and does not ask whether another process has the log.
+// Check returns the reason why no log could be opened at a path now, as far as the file
+// system shows. It creates nothing, and does not check whether another process uses the
+// log.
 func Check(path string) error {
 	path, err := filepath.Abs(path)
 	if err == nil {
@@ -117,13 +118,13 @@ func Check(path string) error {
 	return err
 }
 
-// checkFolder refuses a folder that is something else, that could not be made, or in which
-// nothing could be.
+// checkFolder rejects a path that is not a directory, and a directory that could not be
+// created or written.
 func checkFolder(folder string) error {
 	info, err := os.Stat(folder)
 	switch above := filepath.Dir(folder); {
 	case err == nil && !info.IsDir():
-		return fmt.Errorf("%s is no folder", folder)
+		return fmt.Errorf("%s is not a directory", folder)
 	case err == nil:
 		return mayWriteIn(folder)
 	case above != folder:
@@ -132,7 +133,7 @@ func checkFolder(folder string) error {
 		}
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // it is made
+		return nil // it will be created
 	}
 	return err
 }

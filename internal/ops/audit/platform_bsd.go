@@ -7,10 +7,11 @@ import (
 	"syscall"
 )
 
-// synthetic reports whether a folder shows the state of the kernel, which none does here.
+// synthetic reports whether a directory belongs to a kernel file system. Here none
+// does.
 func synthetic(string) bool { return false }
 
-// access asks for the user who has started the process.
+// access checks the permissions of the real user.
 func access(name string, to uint32) error { return syscall.Access(name, to) }
 
 func syncData(f *os.File) error { return f.Sync() }

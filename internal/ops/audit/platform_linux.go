@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// synthetic reports whether a folder shows the state of the kernel, and holds no files.
+// synthetic reports whether a directory belongs to a kernel file system such as proc.
 func synthetic(folder string) bool {
 	var at syscall.Statfs_t
 	if syscall.Statfs(folder, &at) != nil {
@@ -18,13 +18,13 @@ func synthetic(folder string) bool {
 	return false
 }
 
-// access asks for the user and the capabilities that files are opened with.
+// access checks the permissions of the effective user and capabilities.
 func access(name string, to uint32) error {
 	const here, effective = -0x64, 0x200 // AT_FDCWD, AT_EACCESS
 	return syscall.Faccessat(here, name, to, effective)
 }
 
-// syncData makes content and size durable, and leaves times to the system.
+// syncData makes content and size durable, but not timestamps.
 func syncData(f *os.File) error {
 	for {
 		err := syscall.Fdatasync(int(f.Fd()))

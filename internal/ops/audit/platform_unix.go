@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// mayWriteIn returns why this process may make nothing in a folder, as far as the system
-// says so before it is tried.
+// mayWriteIn returns the reason why this process cannot create files in a directory, as
+// far as the system reports it without trying.
 func mayWriteIn(folder string) error {
 	if synthetic(folder) {
-		return fmt.Errorf("no file can be made in %s, which is of the kernel: %w", folder, fs.ErrPermission)
+		return fmt.Errorf("cannot create files in %s, a kernel file system: %w", folder, fs.ErrPermission)
 	}
 	const write, search = 2, 1 // W_OK and X_OK of access(2)
 	if err := access(folder, write|search); err != nil {
@@ -25,19 +25,19 @@ func mayWriteIn(folder string) error {
 	return nil
 }
 
-// lockAttempts and lockPause bound how long [lock] waits for a child of the last holder: one
-// that is between fork and exec has a copy of its file, and so of its lock.
+// lockAttempts and lockPause bound the time that [lock] waits for a child of the
+// previous holder: between fork and exec it has a copy of the file, and so of the lock.
 const (
 	lockAttempts = 20
 	lockPause    = 10 * time.Millisecond
 )
 
-// lock takes a file for this process alone, until it is closed or the process ends.
+// lock locks a file for this process until it is closed or the process exits.
 func lock(name string) (*os.File, error) {
 	return lockWith(name, func() { time.Sleep(lockPause) })
 }
 
-// lockWith is lock with what passes the time between attempts.
+// lockWith is lock with an injected pause between attempts.
 func lockWith(name string, pause func()) (*os.File, error) {
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
@@ -56,14 +56,14 @@ func lockWith(name string, pause func()) (*os.File, error) {
 	if err != nil {
 		return nil, errors.Join(&fs.PathError{Op: "lock", Path: name, Err: err}, f.Close())
 	}
-	// The id is for people whom another process tells that it cannot have the file.
+	// The id is for the error message of another process.
 	if err := f.Truncate(0); err == nil {
 		_, _ = f.WriteAt(strconv.AppendInt(nil, int64(os.Getpid()), 10), 0)
 	}
 	return f, nil
 }
 
-// holder names the process that has locked a file, as far as the file says.
+// holder returns the process that locked a file, as recorded in the file.
 func holder(f *os.File) string {
 	var text [20]byte
 	n, _ := f.ReadAt(text[:], 0)
@@ -73,14 +73,14 @@ func holder(f *os.File) string {
 	return " is held"
 }
 
-// checkPrivate refuses a file that others may read or write.
+// checkPrivate rejects a file that other users can read or write.
 func checkPrivate(f file, name string) error {
 	info, err := f.Stat()
 	if err != nil {
 		return err
 	}
 	if rights := info.Mode().Perm(); rights&0o077 != 0 {
-		return fmt.Errorf("%s is open to other users (%v); take their rights away with chmod go-rwx", name, rights)
+		return fmt.Errorf("%s is accessible to other users (%v); run chmod go-rwx", name, rights)
 	}
 	return nil
 }

@@ -7,10 +7,10 @@ import (
 	"syscall"
 )
 
-// mayWriteIn knows nothing of the rights of a folder before they are tried.
+// mayWriteIn always succeeds: permissions are known only when used.
 func mayWriteIn(string) error { return nil }
 
-// lock takes a file for this process alone, until it is closed or the process ends.
+// lock opens a file exclusively until it is closed or the process exits.
 func lock(name string) (*os.File, error) {
 	path, err := syscall.UTF16PtrFromString(name)
 	if err != nil {
@@ -28,8 +28,8 @@ func lock(name string) (*os.File, error) {
 	return os.NewFile(uintptr(handle), name), nil
 }
 
-// checkPrivate admits everything: the rights of files stand in lists here, which
-// new files inherit from their folder.
+// checkPrivate accepts every file: permissions are access control lists that new files
+// inherit from their directory.
 func checkPrivate(file, string) error { return nil }
 
 func syncData(f *os.File) error { return f.Sync() }

@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// together lets so many callers write a record each, and returns when all of
-// them wait or have their answer.
+// together starts callers that write a record each, and returns when all are waiting or
+// done.
 func together(l *Log, callers int) (answers chan error) {
 	answers = make(chan error, callers)
 	for range callers {
@@ -31,7 +31,7 @@ func all(answers chan error) (err error) {
 	return err
 }
 
-func TestCallersThatComeTogetherShareASync(t *testing.T) {
+func TestLog_groupCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &faultyDisk{}
 		l := opened(t, Options{Path: filepath.Join(t.TempDir(), "a.jsonl"), Mode: Strict, disk: d})
@@ -52,7 +52,7 @@ func TestCallersThatComeTogetherShareASync(t *testing.T) {
 	})
 }
 
-func TestCallersWaitForRoomInTheQueue(t *testing.T) {
+func TestLog_queueBackpressure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "a.jsonl")
 		d := &faultyDisk{}
@@ -63,7 +63,7 @@ func TestCallersWaitForRoomInTheQueue(t *testing.T) {
 		}
 		answers := together(l, 5)
 		if s := l.stats(); len(answers) != 2 || s.Waited != 3 {
-			t.Errorf("%d callers have an answer, %+v", len(answers), s)
+			t.Errorf("%d callers returned, %+v", len(answers), s)
 		}
 		release()
 		if err := errors.Join(all(answers), l.Close()); err != nil {
@@ -75,7 +75,7 @@ func TestCallersWaitForRoomInTheQueue(t *testing.T) {
 	})
 }
 
-func TestWhatARelaxedLogGivesUpIsTold(t *testing.T) {
+func TestRelaxed_recordsLosses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "a.jsonl")
 		d := &faultyDisk{}
@@ -90,7 +90,7 @@ func TestWhatARelaxedLogGivesUpIsTold(t *testing.T) {
 		}
 		lost := l.stats().Lost
 		if lost == 0 {
-			t.Fatal("nothing was given up")
+			t.Fatal("no record was dropped")
 		}
 		d.set("", 0, 0)
 		time.Sleep(time.Minute)
@@ -106,7 +106,7 @@ func TestWhatARelaxedLogGivesUpIsTold(t *testing.T) {
 	})
 }
 
-func TestAStrictLogRefusesUntilTheDiskWorksAgain(t *testing.T) {
+func TestStrict_refusesOnDiskFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "a.jsonl")
 		d := &faultyDisk{}

@@ -9,119 +9,121 @@ import (
 	"github.com/mcpd/mcpd/identity"
 )
 
-// Record says what is written down of one call. Everything in it may come from
-// outside: it is escaped, and cut where it is long.
+// Record is the audit record of one call. All fields are untrusted: they are escaped
+// and truncated.
 type Record struct {
-	// Call is the id of this call, Root the one that its legs share, and Parent
-	// that of the call that made it, "" when a client did.
+	// Call is the id of this call, Root the id that all its legs share, and Parent the
+	// id of the call that made it, "" for a client.
 	Call, Root, Parent string
-	// Leg counts the legs of a call that asks, from 1; Depth how many calls are
-	// above this one.
+	// Leg is the number of the leg, from 1, of a call that asks for input. Depth is the
+	// number of calls above this one.
 	Leg, Depth int
-	// Via is what made the call: client, code, tool or test.
+	// Via is the origin of the call: client, code, tool or test.
 	Via string
-	// Alias is the tool by which the client named the one that was called, "" where that
-	// was called by itself.
+	// Alias is the tool through which the client named the called item, "" if it was
+	// called directly.
 	Alias string
-	// Kind is what was called: tool, resource, template, prompt or completion;
-	// Name is its name and URI that of a resource, or of the template that made it
-	// with the arguments; "" when it has none.
+	// Kind is tool, resource, template, prompt or completion. Name is the name of the
+	// item. URI is the URI of a resource, or of the template that produced it together
+	// with the arguments; "" if there is none.
 	Kind, Name, URI string
-	// Method is that of the protocol, such as tools/call, "" where there is none.
+	// Method is the protocol method, such as tools/call, or "".
 	Method string
-	// Revision is that of the snapshot, Definition the hash of what was called.
+	// Revision identifies the snapshot, and Definition is the hash of the called item.
 	Revision, Definition string
-	// Caller is who made the call. Its agent is written down as claimed.
+	// Caller is the caller, with the agent as claimed.
 	Caller identity.Caller
-	// TraceID and SpanID are hexadecimal, "" when the call belongs to no trace.
+	// TraceID and SpanID are hexadecimal, or "" if the call has no trace.
 	TraceID, SpanID string
-	// Arguments are JSON; their structure and a keyed digest are written down.
+	// Arguments are JSON; their structure and a keyed digest are written.
 	Arguments json.RawMessage
-	// Values are arguments to be kept as they are, without what is sensitive.
-	// Nil keeps none.
+	// Values are the captured arguments without sensitive values, or nil.
 	Values json.RawMessage
-	// Approval is what became of the approval that policies want; nil where none do.
+	// Approval is the state of the approval that policies require, or nil.
 	Approval *Approval
 
-	// What follows is for outcomes.
+	// Fields of outcomes.
 
-	// Outcome is ok, input_required, rehearsed or the code of an error.
+	// Outcome is ok, input_required, rehearsed or an error code.
 	Outcome string
-	// DeniedBy names the policy or the limit that refused the call; names in parentheses
-	// are of what stands in no file.
+	// DeniedBy is the policy or limit that refused the call. A name in parentheses is
+	// not from a file.
 	DeniedBy string
-	// Limited says that a limit refused it, Cached that a kept result answered it.
+	// Limited means that a limit refused the call; Cached means that the result was
+	// cached.
 	Limited, Cached bool
-	// Declined says that the server did not make the call, for a reason that its policies
-	// have no part in: for want of room, say. Not all of them were asked.
+	// Declined is set when the call was refused for a reason other than policy, such as
+	// lack of capacity. Not all policies were evaluated.
 	Declined bool
-	// Duration is how long the call took.
+	// Duration is the duration of the call.
 	Duration time.Duration
-	// Message is that of the error, as its caller saw it.
+	// Message is the error message that the caller got.
 	Message string
-	// CancelledBy says who had the call end, "" where nobody did, and CancelReason why.
+	// CancelledBy is the party that cancelled the call, or "", and CancelReason the
+	// reason.
 	CancelledBy, CancelReason string
 }
 
-// Event says what is written down of what is no call, such as a reload.
+// Event is the audit record of something other than a call, such as a reload.
 type Event struct {
-	// Name is such as "server.reloaded" or "key.revoked". Those that begin with "audit."
-	// are the log's own.
+	// Name is, for example, "server.reloaded" or "key.revoked". Names with the prefix
+	// "audit." belong to the log itself.
 	Name string
-	// Attributes say more; values of secret-looking names are masked.
+	// Attributes are details. Values of names that look like secrets are masked.
 	Attributes map[string]string
 }
 
-// The kinds of lines.
+// Kinds of lines.
 const (
 	intentKind  = "intent"
 	outcomeKind = "outcome"
 	eventKind   = "event"
 )
 
-// The outcomes of [Record] that are no errors.
+// Outcomes of a [Record] other than error codes.
 const (
 	OutcomeOK            = "ok"
 	OutcomeInputRequired = "input_required"
-	// OutcomeRehearsed is that of a call which code has planned, and which was judged and
-	// not made.
+	// OutcomeRehearsed is the outcome of a call in a dry run of agent code: policies
+	// were evaluated, but the call was not made.
 	OutcomeRehearsed = "rehearsed"
 )
 
-// Approval says what became of the approval of a user that policies wanted for a call.
-// It is bound to what else its record holds: the call and its legs, the principal, the
-// definition and the arguments.
+// Approval is the state of a user approval that policies require for a call. It is
+// bound to the rest of its record: the call and its legs, the principal, the definition
+// and the arguments.
 type Approval struct {
-	// State is one of those below.
+	// State is one of the Approval constants.
 	State string
-	// Why says in one word why nobody was asked, or why an answer was none.
+	// Why is the reason, in one word, why nothing was asked or an answer was invalid.
 	Why string
-	// Policies are the names of those that want it in this leg.
+	// Policies are the names of the policies that require it in this leg.
 	Policies []string
-	// Asked is what stands for the question. A keyed digest of it is written down, which
-	// is the same in all legs that are about one question.
+	// Asked identifies the question. A keyed digest of it is written, equal in all legs
+	// with the same question.
 	Asked []byte
 }
 
-// The states of an [Approval].
+// States of an [Approval].
 const (
-	// ApprovalAsked says that the user is asked, and has not answered. Once for each
-	// question it has no Why; where what came was no whole answer that is [AskedAgain].
+	// ApprovalAsked means that the user was asked and has not answered. Why is empty
+	// for the first time, and [AskedAgain] after an incomplete answer.
 	ApprovalAsked = "asked"
-	// ApprovalGiven says that the leg goes on with what the user approved.
+	// ApprovalGiven means that the user approved the call in this leg.
 	ApprovalGiven = "given"
-	// ApprovalRefused says that the user did not approve the call.
+	// ApprovalRefused means that the user did not approve the call.
 	ApprovalRefused = "refused"
-	// ApprovalUnasked says that nobody could be asked.
+	// ApprovalUnasked means that no user could be asked.
 	ApprovalUnasked = "unasked"
-	// ApprovalVoid says that the answer which came was to no question of this call.
+	// ApprovalVoid means that the answer belongs to no question of this call.
 	ApprovalVoid = "void"
-	// ApprovalNone says that policies wanted none, of a call that asks its user something.
+	// ApprovalNone means that policies require none, for a call that asks for other
+	// input.
 	ApprovalNone = "none"
 )
 
-// AskedAgain is why a question is asked that stood in a leg before: its answer is missing,
-// or is none. It may have been answered since, to somebody else who came with it.
+// AskedAgain is the reason for repeating a question of an earlier leg: the answer is
+// missing or incomplete. Another client with the same state may have answered it since.
 const AskedAgain = "again"
 
 func (e *encoder) approval(a *Approval) {
@@ -145,8 +147,7 @@ func (e *encoder) approval(a *Approval) {
 	e.body = append(e.body, '}')
 }
 
-// approval returns what a line says of an approval, without what stands for the
-// question; nil where it says nothing.
+// approval returns the approval in a line without the digest of its question, or nil.
 func (l *Line) approval() *Approval {
 	if l.member("approval") == nil {
 		return nil
@@ -154,7 +155,7 @@ func (l *Line) approval() *Approval {
 	return &Approval{State: l.text("approval", "state"), Why: l.text("approval", "why"), Policies: texts(l.member("approval", "policies"))}
 }
 
-// String returns the approval for people; "" where policies wanted none.
+// String returns the approval for people, or "" if none is required.
 func (a *Approval) String() string {
 	if a == nil || a.State == ApprovalNone {
 		return ""

@@ -8,7 +8,7 @@ import (
 	"github.com/mcpd/mcpd/identity"
 )
 
-// testRedactor hides one value, "hunter2".
+// testRedactor redacts one value, "hunter2".
 type testRedactor struct{}
 
 func (testRedactor) Redact(text string) string {
@@ -22,9 +22,9 @@ func (v testRedactor) RedactJSON(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-func TestNothingThatACallerChoosesShowsASecret(t *testing.T) {
+func TestEncode_redactsCallerText(t *testing.T) {
 	const secret = "hunter2"
-	long := strings.Repeat("x", maxText-3) + secret // which is cut in the midst of it
+	long := strings.Repeat("x", maxText-3) + secret // truncated inside the secret
 	for name, r := range map[string]*Record{
 		"a value":     {Kind: "tool", Name: "t", Arguments: json.RawMessage(`{"a":"hunter2"}`), Values: json.RawMessage(`{"a":["hunter2"]}`)},
 		"a name":      {Kind: "tool", Name: "t", Arguments: json.RawMessage(`{"hunter2":1}`), Values: json.RawMessage(`{"hunter2":1}`)},
@@ -50,12 +50,12 @@ func TestNothingThatACallerChoosesShowsASecret(t *testing.T) {
 			t.Errorf("%s: %s", name, text)
 		}
 		if _, err := parseLine(line[:len(line)-1]); err != nil {
-			t.Errorf("%s: the line cannot be read: %v\n%s", name, err, line)
+			t.Errorf("%s: invalid line: %v\n%s", name, err, line)
 		}
 	}
 }
 
-func TestAnEventShowsNoSecretThatItIsCutIn(t *testing.T) {
+func TestEvent_redactsTruncatedSecret(t *testing.T) {
 	e := newEncoder(make([]byte, keySize), testRedactor{})
 	attributes := map[string]string{"claimed": strings.Repeat("x", maxText-3) + "hunter2", "by": "claim"}
 	e.event(&Event{"agent.contradicted", attributes}, clock())
@@ -63,11 +63,11 @@ func TestAnEventShowsNoSecretThatItIsCutIn(t *testing.T) {
 		t.Error(text)
 	}
 	if !strings.HasSuffix(attributes["claimed"], "hunter2") {
-		t.Error("the attributes of the caller have changed")
+		t.Error("the attributes of the caller were changed")
 	}
 }
 
-func TestRedactor_noAllocationsWithoutSecrets(t *testing.T) {
+func TestEncode_redactorAllocations(t *testing.T) {
 	r := refund()
 	allocations := func(e *encoder) float64 {
 		return testing.AllocsPerRun(200, func() { e.outcome(r, clock()) })
@@ -78,7 +78,7 @@ func TestRedactor_noAllocationsWithoutSecrets(t *testing.T) {
 	}
 }
 
-// still hides nothing.
+// still redacts nothing.
 type still struct{}
 
 func (still) Redact(text string) string                      { return text }

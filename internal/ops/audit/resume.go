@@ -13,36 +13,36 @@ import (
 	"strconv"
 )
 
-// The log's own events.
+// Events of the log itself.
 const (
 	ownPrefix = "audit."
-	// tornEvent tells of a piece at the end of the file that was no line.
+	// tornEvent records an incomplete line at the end of the file.
 	tornEvent = "audit.torn"
-	// gapEvent tells of lines that the head or the key knows and no file has, or of a
-	// head that was not there.
+	// gapEvent records lines that the head or the key knows but no file holds, or a
+	// missing head.
 	gapEvent = "audit.gap"
-	// lostEvent tells of records that were given up while the disk failed.
+	// lostEvent records dropped records while the disk failed.
 	lostEvent = "audit.lost"
-	// refusedEvent tells of records that could not be written in strict mode, whose calls
-	// were refused.
+	// refusedEvent records records that could not be written in strict mode, so that
+	// their calls were refused.
 	refusedEvent = "audit.refused"
 )
 
-// end is how far a file reaches.
+// end is the end of a file.
 type end struct {
 	// last is the last authentic line.
 	last link
-	// offset is where the last complete line ends; strange says that there is
-	// one that is not authentic. Those stay where they are, for all to see.
+	// offset is the end of the last complete line. strange means that some line is not
+	// authentic; such lines stay in place.
 	offset  int64
 	strange bool
-	// torn is the length of what stands behind it, a line that was cut off.
+	// torn is the length of an incomplete line after offset.
 	torn   int64
 	digest [sha256.Size]byte
 }
 
-// resume finds out where a log ends, and gives the spool that goes on there
-// together with what has to be written down of it.
+// resume finds the end of a log. It returns the spool that continues there and the
+// events to record.
 func resume(o Options, c *chain, old []aside, key keyFile) (s *spool, told []Event, err error) {
 	h, headErr := readHead(o.disk, o.Path, c)
 	if headErr != nil && !errors.Is(headErr, fs.ErrNotExist) && !errors.Is(headErr, errHead) {
@@ -61,15 +61,15 @@ func resume(o Options, c *chain, old []aside, key keyFile) (s *spool, told []Eve
 	}
 	switch {
 	case key.last.seq > max(h.last.seq, last.last.seq):
-		told = append(told, s.missing("the log ended before the record that its key knows", key.last))
+		told = append(told, s.missing("the log ended before the record in the mark of its key", key.last))
 	case h.last.seq > last.last.seq:
-		told = append(told, s.missing("the log ended before the line that its head knows", h.last))
+		told = append(told, s.missing("the log ended before the line in its head", h.last))
 	case key.state == keyForged:
-		told = append(told, Event{gapEvent, map[string]string{"reason": "the number of the last record in the key file was not written with that key"}})
+		told = append(told, Event{gapEvent, map[string]string{"reason": "the mark in the key file was not written with that key"}})
 	case headErr != nil && last.last.seq == 0 && key.expectsLog():
-		told = append(told, Event{gapEvent, map[string]string{"reason": "the key was there, and neither its log nor its head"}})
+		told = append(told, Event{gapEvent, map[string]string{"reason": "the key existed without a log or a head"}})
 	case headErr != nil && last.last.seq > 0:
-		told = append(told, Event{gapEvent, map[string]string{"reason": "the head was gone, or not written with the key of the log"}})
+		told = append(told, Event{gapEvent, map[string]string{"reason": "the head was missing, or not written with the key of the log"}})
 	}
 	if s.first == 0 {
 		s.first = s.durable.seq + 1
@@ -78,7 +78,8 @@ func resume(o Options, c *chain, old []aside, key keyFile) (s *spool, told []Eve
 	return s, told, nil
 }
 
-// missing has the log go on behind a record that no file holds, so that the gap remains.
+// missing continues the log after a record that no file holds, so that the gap remains
+// visible.
 func (s *spool) missing(reason string, known link) Event {
 	from := s.last.seq + 1
 	s.last, s.durable = known, known
@@ -87,7 +88,7 @@ func (s *spool) missing(reason string, known link) Event {
 	}}
 }
 
-// oldestOf returns the number of the oldest line that has to be there.
+// oldestOf returns the number of the oldest line that must exist.
 func oldestOf(h head, old []aside, current uint64) uint64 {
 	switch {
 	case h.first > 0:
@@ -98,8 +99,8 @@ func oldestOf(h head, old []aside, current uint64) uint64 {
 	return current
 }
 
-// find looks for the last line: in the file of the log, or in the youngest one
-// that was put aside when that has no line.
+// find finds the last line: in the current file, or in the latest rotated one if the
+// current file has no line.
 func (s *spool) find(h head, old []aside) (end, error) {
 	last, first, err := endOf(s.disk, s.path, s.chain, h)
 	if err != nil {
@@ -117,9 +118,8 @@ func (s *spool) find(h head, old []aside) (end, error) {
 	return last, nil
 }
 
-// endOf reads a file from its start, or from where the head says that it was
-// good up to, and returns what is at its end, and the number of its first line.
-// A file that does not exist is an empty one.
+// endOf reads a file from its start, or from the offset in the head, and returns its
+// end and the number of its first line. A missing file counts as empty.
 func endOf(d disk, path string, c *chain, h head) (e end, first uint64, err error) {
 	f, err := d.open(path, os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -142,12 +142,12 @@ func endOf(d disk, path string, c *chain, h head) (e end, first uint64, err erro
 		err = e.hash(f)
 	}
 	if err == nil && e.strange && e.last.seq == 0 {
-		err = fmt.Errorf("no line of %s was written with this key; bring the key that it was written with, or move the log, its head and its key away to begin a new one", path)
+		err = fmt.Errorf("no line of %s was written with this key; restore its key, or move the log, its head and its key away to start a new one", path)
 	}
 	return e, first, err
 }
 
-// firstOf returns the number of the first line of a file, 0 when there is none.
+// firstOf returns the number of the first line of a file, or 0.
 func firstOf(f io.Reader, c *chain) uint64 {
 	l := newLines(f)
 	line, err := l.next()
@@ -158,7 +158,7 @@ func firstOf(f io.Reader, c *chain) uint64 {
 	return at.seq
 }
 
-// read goes to the end of a file.
+// read reads to the end of a file.
 func (e *end) read(r io.Reader, c *chain, from int64) error {
 	l := newLines(r)
 	l.offset = from
@@ -183,7 +183,7 @@ func (e *end) read(r io.Reader, c *chain, from int64) error {
 	}
 }
 
-// hash computes the digest of a line that was cut off.
+// hash computes the digest of a torn line.
 func (e *end) hash(f file) error {
 	if _, err := f.Seek(e.offset, io.SeekStart); err != nil {
 		return err
@@ -196,24 +196,25 @@ func (e *end) hash(f file) error {
 	return nil
 }
 
-// lines reads a file line by line, whatever is in it.
+// lines reads an untrusted file line by line.
 type lines struct {
 	in     *bufio.Reader
 	buffer []byte
-	// offset is where the line behind the last one that was read begins.
+	// offset is the start of the next line.
 	offset int64
 }
 
-// rawLine is one line without its newline. It is good until the next is read.
+// rawLine is one line without its newline. It is valid until the next read.
 type rawLine struct {
 	text []byte
-	// partial: the file ended before a newline. tooLong: text is its beginning.
+	// partial means that the file ended before a newline; tooLong means that text is
+	// only its start.
 	partial, tooLong bool
 }
 
 func newLines(r io.Reader) *lines { return &lines{in: bufio.NewReaderSize(r, 64<<10)} }
 
-// next returns the next line, and io.EOF behind the last one.
+// next returns the next line, or io.EOF at the end.
 func (l *lines) next() (rawLine, error) {
 	l.buffer = l.buffer[:0]
 	var line rawLine

@@ -9,39 +9,38 @@ import (
 	"path/filepath"
 )
 
-// maxUnsynced is how many bytes may be in memory because the disk has not
-// confirmed them.
+// maxUnsynced is the maximum number of bytes in memory that the disk has not confirmed.
 const maxUnsynced = 4 << 20
 
-// spool is the file that lines are added to. It is for one goroutine.
+// spool writes the current file. It is not safe for concurrent use.
 //
-// What is not known to be durable is kept in memory. After a failed write or
-// sync nothing is known of the pages behind the last sync that succeeded: the
-// system may have dropped them, and call them clean. So the file is opened anew,
-// cut to its durable part, and what is in memory is written again.
+// Lines that are not known to be durable stay in memory. After a failed write or sync,
+// the pages after the last successful sync are in an unknown state: the system may have
+// dropped them and marked them clean. The spool then reopens the file, truncates it to
+// its durable part and writes the lines in memory again.
 type spool struct {
 	// Fixed at creation.
 	disk  disk
 	path  string
 	chain *chain
-	// witnessed says that the head has to know of a line before it counts as durable.
+	// witnessed means that a line counts as durable only when the head contains it.
 	witnessed bool
 
-	// oldest is the number of the oldest line that is kept.
+	// oldest is the number of the oldest line that is retained.
 	oldest uint64
 	file   file
 	// first is the number of the first line of the file.
 	first uint64
-	// durable is the last line that is known to be on the disk, and offset where
-	// in the file it ends.
+	// durable is the last line that is known to be on the disk, and offset is its end
+	// in the file.
 	durable link
 	offset  int64
-	// last is the last line that was added. The lines behind durable stand in
-	// unsynced, of which the first written bytes are in the file.
+	// last is the last added line. unsynced holds the lines after durable; the first
+	// written bytes of it are in the file.
 	last     link
 	unsynced []byte
 	written  int
-	// broken says that a write or a sync has failed since the file was opened.
+	// broken means that a write or a sync failed since the file was opened.
 	broken bool
 }
 
@@ -49,17 +48,17 @@ func (s *spool) add(body []byte) {
 	s.unsynced, s.last = s.chain.append(s.unsynced, s.last, body)
 }
 
-// drop forgets the lines that are not durable.
+// drop discards the lines that are not durable.
 func (s *spool) drop() {
 	s.last, s.unsynced = s.durable, s.unsynced[:0]
-	// They may be in the file, in part.
+	// They may be partly in the file.
 	if s.written > 0 {
 		s.broken = true
 	}
 	s.written = 0
 }
 
-// size is the length of the file with all lines that were added.
+// size returns the length of the file with all added lines.
 func (s *spool) size() int64 { return s.offset + int64(len(s.unsynced)) }
 
 // flush writes the lines that are only in memory.
@@ -81,8 +80,8 @@ func (s *spool) flush() error {
 	return err
 }
 
-// sync makes all lines durable. Those that the head should know and does not are not: the
-// file is cut before it is written again.
+// sync makes all lines durable. If the head cannot be written, the lines are not
+// durable: the file is truncated before it is written again.
 func (s *spool) sync() error {
 	if err := s.flush(); err != nil {
 		return err
@@ -96,8 +95,8 @@ func (s *spool) sync() error {
 	}
 	to := s.offset + int64(len(s.unsynced))
 	if s.witnessed {
-		// The head does not wait for the disk once more: after a kill it has its old content or
-		// the new, after a loss of power perhaps an older one or none.
+		// The head is not synced here: after a kill it has the old or the new content,
+		// after a power loss perhaps an older one or none.
 		h := head{first: s.oldest, last: s.last, file: s.first, offset: to}
 		if err := replace(s.disk, headPath(s.path), h.encode(s.chain), os.O_TRUNC, func(file) error { return nil }); err != nil {
 			s.broken = true
@@ -109,11 +108,11 @@ func (s *spool) sync() error {
 	return nil
 }
 
-// mend opens the file anew and cuts it to what is durable.
+// mend reopens the file and truncates it to its durable part.
 func (s *spool) mend() error {
 	s.broken, s.written = true, 0
 	if s.file != nil {
-		// Whatever this says: nothing behind the last sync is relied on.
+		// The error does not matter: nothing after the last sync is relied on.
 		_ = s.file.Close()
 		s.file = nil
 	}
@@ -128,8 +127,8 @@ func (s *spool) mend() error {
 	return nil
 }
 
-// reopen opens the file. One that is gone was taken away by somebody else: a new
-// one begins, and the chain shows what is missing.
+// reopen opens the file. If the file is missing, another process removed it: reopen
+// creates a new one, and the chain shows the gap.
 func (s *spool) reopen() (file, error) {
 	if s.offset > 0 {
 		f, err := s.disk.open(s.path, os.O_RDWR)
@@ -148,14 +147,14 @@ func (s *spool) reopen() (file, error) {
 	return f, nil
 }
 
-// cut removes what stands behind the durable part of a file, and goes there.
+// cut truncates a file to its durable part and seeks to the end.
 func (s *spool) cut(f file) error {
 	info, err := f.Stat()
 	if err != nil {
 		return err
 	}
 	if info.Size() < s.offset {
-		return fmt.Errorf("%s was cut to %d bytes by somebody else; move it away, and a new one is begun", s.path, info.Size())
+		return fmt.Errorf("%s was truncated to %d bytes by another process; move it away to start a new one", s.path, info.Size())
 	}
 	if info.Size() > s.offset {
 		if err := f.Truncate(s.offset); err != nil {
@@ -169,13 +168,13 @@ func (s *spool) cut(f file) error {
 	return err
 }
 
-// rotate puts the file aside and begins another. All lines are durable then,
-// also when it fails.
+// rotate renames the file and starts a new one. All lines are durable before, even if
+// it fails.
 func (s *spool) rotate() error {
 	if err := s.sync(); err != nil {
 		return err
 	}
-	// Some systems rename no file that is open.
+	// Some systems cannot rename an open file.
 	err := s.file.Close()
 	s.file = nil
 	if err != nil {
@@ -188,7 +187,7 @@ func (s *spool) rotate() error {
 	return s.mend()
 }
 
-// head returns how far the file reaches for certain.
+// head returns the durable position.
 func (s *spool) head() head {
 	return head{first: s.oldest, last: s.durable, file: s.first, offset: s.offset}
 }

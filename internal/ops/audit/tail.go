@@ -12,14 +12,13 @@ import (
 	"time"
 )
 
-// MaxTail is how many lines [Tail] gives at most.
+// MaxTail is the maximum number of lines that [Tail] returns.
 const MaxTail = 10_000
 
-// followEvery is how often a log is looked at for new lines.
+// followEvery is the polling interval of [Follow].
 const followEvery = 250 * time.Millisecond
 
-// Tail calls visit for the last n lines of the log at a path, the oldest first.
-// Lines that are no records are left out.
+// Tail calls visit for the last n records of the log at path, oldest first.
 func Tail(path string, n int, visit func(*Line) error) error {
 	last, err := lastLines(path, min(n, MaxTail))
 	if err != nil {
@@ -33,7 +32,7 @@ func Tail(path string, n int, visit func(*Line) error) error {
 	return nil
 }
 
-// lastLines reads files from the youngest on, until there are enough lines.
+// lastLines reads files from the latest to older ones until it has enough lines.
 func lastLines(path string, n int) (last []*Line, err error) {
 	f, err := openFiles(path)
 	if err != nil {
@@ -60,7 +59,7 @@ func lastLines(path string, n int) (last []*Line, err error) {
 	return last, nil
 }
 
-// lastOf returns the last n lines of a file, none when it is gone.
+// lastOf returns the last n lines of a file, or none if it was removed.
 func lastOf(name string, n int) (last []*Line, err error) {
 	file, err := openKept(name)
 	if file == nil {
@@ -77,9 +76,8 @@ func lastOf(name string, n int) (last []*Line, err error) {
 	return last, err
 }
 
-// Follow calls visit for each line behind the one with the number after, as
-// they are written, also when files are put aside meanwhile. It returns nil when
-// the context has ended.
+// Follow calls visit for each line after the number after as it is written, across
+// rotations. It returns nil when the context is done.
 func Follow(ctx context.Context, path string, after uint64, visit func(*Line) error) error {
 	w := &follower{path: path, seen: after, visit: visit}
 	ticker := time.NewTicker(followEvery)
@@ -96,20 +94,20 @@ func Follow(ctx context.Context, path string, after uint64, visit func(*Line) er
 	}
 }
 
-// follower reads what is added to a log.
+// follower reads new lines of a log.
 type follower struct {
 	path  string
 	visit func(*Line) error
-	// seen is the number of the last line that was visited.
+	// seen is the number of the last visited line.
 	seen uint64
-	// file is open at offset, behind the last complete line. It is nil at the
-	// start, and when there was no log.
+	// file is open at offset, after the last complete line. It is nil at the start and
+	// while there is no log.
 	file   *os.File
 	offset int64
 }
 
-// look visits what is new. A file that was put aside is read to its end first,
-// and then those that came behind it.
+// look visits new lines. After a rotation it first reads the rotated file to its end,
+// then the later files.
 func (w *follower) look() error {
 	if w.file != nil {
 		if err := w.read(w.file); err != nil {
@@ -122,7 +120,7 @@ func (w *follower) look() error {
 			return err
 		}
 	}
-	// Opened before the others are listed, it has all of its elders among them.
+	// Opened before the listing, the current file is later than all listed files.
 	var err error
 	if w.file, err = openKept(w.path); err != nil {
 		return err
@@ -152,7 +150,7 @@ func (w *follower) isCurrent() bool {
 	return err == nil && thereErr == nil && os.SameFile(here, there)
 }
 
-// whole visits what is new in a file that was put aside.
+// whole visits the new lines of a rotated file.
 func (w *follower) whole(name string) error {
 	file, err := openKept(name)
 	if file == nil {
@@ -162,7 +160,7 @@ func (w *follower) whole(name string) error {
 	return errors.Join(w.read(file), file.Close())
 }
 
-// read visits the complete lines behind the offset.
+// read visits the complete lines after the offset.
 func (w *follower) read(file *os.File) error {
 	if _, err := file.Seek(w.offset, io.SeekStart); err != nil {
 		return err
@@ -198,9 +196,9 @@ func (w *follower) close() error {
 	return err
 }
 
-// Unanswered calls visit for the last n records of approvals that were asked and not
-// answered since, the oldest first. Those that were asked a moment ago are among them.
-// It takes the memory of those that nobody answers.
+// Unanswered calls visit for the last n approval requests without an answer, oldest
+// first. They include very recent ones. Memory use grows with the number of unanswered
+// requests.
 func Unanswered(path string, n int, visit func(*Line) error) error {
 	open := map[string]*Line{} // by the root id of the call
 	if _, err := eachLine(path, "read", func(l *Line) error {

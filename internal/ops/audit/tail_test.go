@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestNoFileIsPassedOverByWhoFollows puts a file aside with every record.
-func TestNoFileIsPassedOverByWhoFollows(t *testing.T) {
+// Rotates with every record.
+func TestFollow_rotations(t *testing.T) {
 	path := filepath.Join(memoryFolder(t), "audit.jsonl")
 	l := opened(t, Options{Path: path, Mode: Strict, MaxSize: 1, Keep: Retention{Files: 1000}})
 	const records = 100
@@ -39,20 +39,19 @@ func TestNoFileIsPassedOverByWhoFollows(t *testing.T) {
 	}
 	for i, seq := range seen {
 		if seq != uint64(i+1) {
-			t.Fatalf("record %d comes as the %dth", seq, i+1)
+			t.Fatalf("record %d is at position %d", seq, i+1)
 		}
 	}
 	if len(seen) != records {
-		t.Errorf("%d of %d records were seen", len(seen), records)
+		t.Errorf("%d of %d records visited", len(seen), records)
 	}
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// TestALogIsGoodWhileItIsWritten verifies a log over and over while files are
-// put aside and removed under its hands.
-func TestALogIsGoodWhileItIsWritten(t *testing.T) {
+// Verifies a log repeatedly while files are rotated and removed.
+func TestVerify_duringWrites(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	l := opened(t, Options{Path: path, MaxSize: 3000, Keep: Retention{Files: 3}})
 	stop := make(chan struct{})

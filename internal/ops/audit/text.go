@@ -13,20 +13,22 @@ import (
 )
 
 const (
-	// maxText is the length in bytes of a text in a record; longer ones end in an ellipsis.
+	// maxText is the maximum length of a string in a record, in bytes; longer ones end
+	// in an ellipsis.
 	maxText = 1 << 10
-	// maxName is the length in bytes of the name of a member; longer ones are left out.
+	// maxName is the maximum length of a member name in bytes; members with longer
+	// names are omitted.
 	maxName = 128
-	// maxMembers is how many members or items of one value are kept.
+	// maxMembers is the maximum number of members or items of a value.
 	maxMembers = 64
 
 	ellipsis = "…"
 	hexits   = "0123456789abcdef"
 )
 
-// appendString appends a JSON string of at most so many bytes of s. Whatever
-// could steer a terminal or reorder a line on it is escaped, and bytes that are
-// no UTF-8 become U+FFFD.
+// appendString appends a JSON string of at most most bytes of s. It escapes characters
+// that could control a terminal or reorder a line, and replaces invalid UTF-8 by
+// U+FFFD.
 func appendString(dst []byte, s string, most int) []byte {
 	cut := len(s) > most
 	if cut {
@@ -62,7 +64,7 @@ func appendASCII(dst []byte, c byte) []byte {
 	return append(dst, c)
 }
 
-// appendRune appends a character beyond ASCII, escaped when it is not seen.
+// appendRune appends a non-ASCII character, escaped if it is not printable.
 func appendRune(dst []byte, r rune) []byte {
 	if r != utf8.RuneError && unicode.IsPrint(r) {
 		return utf8.AppendRune(dst, r)
@@ -78,7 +80,7 @@ func appendEscape(dst []byte, r rune) []byte {
 	return append(dst, '\\', 'u', hexits[r>>12&15], hexits[r>>8&15], hexits[r>>4&15], hexits[r&15])
 }
 
-// appendShown appends JSON in which what is not seen is escaped as in appendString.
+// appendShown appends JSON with non-printable characters escaped as in appendString.
 func appendShown(dst, raw []byte) []byte {
 	for i := 0; i < len(raw); {
 		if raw[i] < utf8.RuneSelf {
@@ -97,19 +99,19 @@ func appendShown(dst, raw []byte) []byte {
 	return dst
 }
 
-// fits reports whether a text may be the name of a member: one that was cut or
-// mended could be that of another.
+// fits reports whether a string can be a member name. Truncated or repaired names could
+// collide with others.
 func fits(name string) bool {
 	return len(name) <= maxName && name != ellipsis && utf8.ValidString(name)
 }
 
-// secretWords are parts of names whose values nobody is meant to see.
+// secretWords are parts of names that suggest a secret value.
 var secretWords = [...]string{
 	"secret", "password", "passwd", "passphrase", "token", "credential", "api_key", "apikey", "api-key", "authorization",
 	"cookie", "private_key", "privatekey", "private-key", "assertion", "jwt", "signature",
 }
 
-// looksSecret reports whether a member of this name is likely to hold a secret.
+// looksSecret reports whether a member of this name probably holds a secret.
 func looksSecret(name string) bool {
 	name = strings.ToLower(name)
 	for _, word := range secretWords {
@@ -123,16 +125,17 @@ func looksSecret(name string) bool {
 const mark = `"` + redact.Mark + `"`
 
 const (
-	// maxClaims is how many bytes the claims of a principal take in a record.
+	// maxClaims is the maximum size of the claims of a principal in a record, in bytes.
 	maxClaims = 16 << 10
-	// maxValueDepth is how many objects and lists of claims are open at once.
+	// maxValueDepth is the maximum nesting of claims.
 	maxValueDepth = 6
 )
 
-// pen appends values from outside as JSON. It redacts before it cuts, as a part of a
-// value is not known; what it leaves whole is for [encoder.cover] to redact.
+// pen appends untrusted values as JSON. It redacts strings before truncating them,
+// because a truncated secret is not recognized. [encoder.cover] redacts the strings
+// that stay complete.
 type pen struct {
-	redactor redact.Redactor // nil hides nothing
+	redactor redact.Redactor // nil redacts nothing
 }
 
 func (p pen) text(dst []byte, s string) []byte { return p.string(dst, s, maxText) }
@@ -144,13 +147,14 @@ func (p pen) string(dst []byte, s string, most int) []byte {
 	return appendString(dst, s, most)
 }
 
-// object appends the members of a map in the order of their names, the values of
-// secret-looking ones masked, until so many bytes are used.
+// object appends the members of a map sorted by name, up to offset end. Values of names
+// that look like secrets are masked.
 func (p pen) object(dst []byte, members map[string]any, depth, end int) []byte {
 	return appendMembers(dst, members, end, func(dst []byte, value any) []byte { return p.value(dst, value, depth, end) })
 }
 
-// pairs appends the entries of a map of texts, the values of secret-looking names masked.
+// pairs appends a map of strings, with the values of names that look like secrets
+// masked.
 func (p pen) pairs(dst []byte, pairs map[string]string) []byte {
 	return appendMembers(dst, pairs, math.MaxInt, p.text)
 }
@@ -181,7 +185,7 @@ func appendMembers[V any](dst []byte, members map[string]V, end int, appendOne f
 	return append(appendLeft(dst, left, '{'), '}')
 }
 
-// value appends a decoded value. What JSON has no form for is null.
+// value appends a decoded value. A value that JSON cannot represent becomes null.
 func (p pen) value(dst []byte, value any, depth, end int) []byte {
 	switch value := value.(type) {
 	case string:
@@ -222,7 +226,7 @@ func (p pen) value(dst []byte, value any, depth, end int) []byte {
 	return append(dst, "null"...)
 }
 
-// texts appends a list of texts, each of at most [maxName] bytes.
+// texts appends a list of strings, each truncated to [maxName] bytes.
 func (p pen) texts(dst []byte, texts []string) []byte {
 	return appendItems(dst, texts, math.MaxInt, func(dst []byte, text string) []byte { return p.string(dst, text, maxName) })
 }
@@ -239,7 +243,7 @@ func appendItems[V any](dst []byte, items []V, end int, appendOne func([]byte, V
 	return append(dst, ']')
 }
 
-// appendLeft says how many members or items were left out.
+// appendLeft appends the number of omitted members or items.
 func appendLeft(dst []byte, left int, open byte) []byte {
 	if left == 0 {
 		return dst
@@ -252,7 +256,7 @@ func appendLeft(dst []byte, left int, open byte) []byte {
 	return append(dst, '"')
 }
 
-// comma appends a comma unless the bracket was opened just now.
+// comma appends a comma unless the bracket was just opened.
 func comma(dst []byte, open byte) []byte {
 	if dst[len(dst)-1] == open {
 		return dst
@@ -260,7 +264,7 @@ func comma(dst []byte, open byte) []byte {
 	return append(dst, ',')
 }
 
-// appendFloat appends a number as ECMAScript writes it (RFC 8785 section 3.2.2.3).
+// appendFloat appends a number in ECMAScript format (RFC 8785 section 3.2.2.3).
 func appendFloat(dst []byte, f float64) []byte {
 	if f == 0 {
 		return append(dst, '0')
@@ -269,7 +273,7 @@ func appendFloat(dst []byte, f float64) []byte {
 		return strconv.AppendFloat(dst, f, 'f', -1, 64)
 	}
 	dst = strconv.AppendFloat(dst, f, 'e', -1, 64)
-	// Exponents have no leading zero there: e-09 is e-9.
+	// ECMAScript exponents have no leading zero: e-09 becomes e-9.
 	if n := len(dst); n >= 4 && dst[n-4] == 'e' && dst[n-2] == '0' {
 		dst[n-2] = dst[n-1]
 		dst = dst[:n-1]

@@ -10,9 +10,9 @@ import (
 	"os"
 )
 
-// Verify reads the log at a path from its first line to its last and reports
-// all that is wrong with it. The error is for what cannot be read; what is wrong with
-// the log stands in the report. It takes the memory of one line, however long the log is.
+// Verify reads the log at path from the first line to the last and reports all that is
+// wrong. The error is for a log that cannot be read; problems of the log are in the
+// report. Memory use does not depend on the length of the log.
 func Verify(path string) (*Report, error) {
 	k, err := readKey(osDisk{}, path)
 	if err != nil {
@@ -24,7 +24,7 @@ func Verify(path string) (*Report, error) {
 		if err := v.run(path); err != nil {
 			return nil, fmt.Errorf("verify the audit log: %w", err)
 		}
-		// Files that went meanwhile, as they were not to be kept, are no findings.
+		// Files that retention removed meanwhile are not findings.
 		if now, err := readHead(osDisk{}, path, c); len(v.report.Findings) == 0 || err != nil || now.first == v.head.first {
 			return v.report, nil
 		}
@@ -32,16 +32,17 @@ func Verify(path string) (*Report, error) {
 }
 
 func (v *verifier) run(path string) (err error) {
-	// The key and the head come first: the log may go on meanwhile, and never ends before them.
+	// Read the key and the head first: the log may grow meanwhile, but never ends
+	// before them.
 	if v.key.state == keyForged {
-		v.report.add(keyPath(path), 0, "the number of the last record was not written with this key")
+		v.report.add(keyPath(path), 0, "the mark was not written with this key")
 	}
 	if err := v.readHead(path); err != nil {
 		return err
 	}
 	f, err := openFiles(path)
 	if errors.Is(err, fs.ErrNotExist) && v.key.expectsLog() {
-		v.report.add(path, 0, "the log is missing, and its key says that there was one")
+		v.report.add(path, 0, "the log is missing, but its key has a mark")
 		v.end(path)
 		return nil
 	}
@@ -56,23 +57,23 @@ func (v *verifier) run(path string) (err error) {
 	return nil
 }
 
-// verifier goes over the lines of a log in order.
+// verifier checks the lines of a log in order.
 type verifier struct {
 	chain  *chain
 	key    keyFile
 	report *Report
 	head   head
-	// last is the last authentic line, and strange how many lines behind it are not.
+	// last is the last authentic line, and strange the number of forged lines after it.
 	last    link
 	strange uint64
 }
 
-// readHead reads how far the log reaches at least.
+// readHead reads the minimum position that the log must reach.
 func (v *verifier) readHead(path string) (err error) {
 	v.head, err = readHead(osDisk{}, path, v.chain)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		v.report.add(headPath(path), 0, "the head is missing, so nobody can tell whether the end of the log is")
+		v.report.add(headPath(path), 0, "the head is missing, so a truncated end cannot be detected")
 	case errors.Is(err, errHead):
 		v.report.add(headPath(path), 0, "%v", err)
 	default:
@@ -103,18 +104,18 @@ func (v *verifier) line(path string, number int, line rawLine) {
 	at, prev, authentic := v.chain.read(line.text)
 	if !authentic || line.partial {
 		v.strange++
-		v.report.add(path, number, "the line was changed, or was not written by mcpd with this key")
+		v.report.add(path, number, "the line was changed, or was not written with this key")
 		return
 	}
 	v.follows(path, number, at, prev == v.last.mac)
 	if at.seq == v.head.last.seq && at.mac != v.head.last.mac {
-		v.report.add(path, number, "record %d is another than the head knows", at.seq)
+		v.report.add(path, number, "record %d differs from the record in the head", at.seq)
 	}
 	if at.seq == v.key.last.seq && at.mac != v.key.last.mac {
-		v.report.add(path, number, "record %d is another than the key knows", at.seq)
+		v.report.add(path, number, "record %d differs from the record in the mark of the key", at.seq)
 	}
 	if name := ownEvent(line.text); name == gapEvent {
-		v.report.add(path, number, "when the log was opened here, lines or the head were missing")
+		v.report.add(path, number, "lines or the head were missing when the log was opened here")
 	}
 	if v.report.First == 0 {
 		v.report.First = at.seq
@@ -123,7 +124,7 @@ func (v *verifier) line(path string, number int, line rawLine) {
 	v.last, v.strange = at, 0
 }
 
-// follows checks that an authentic line follows the one before it.
+// follows checks that an authentic line continues the chain.
 func (v *verifier) follows(path string, number int, at link, linked bool) {
 	if v.report.Records == 0 {
 		v.begins(path, number, at, linked)
@@ -132,11 +133,11 @@ func (v *verifier) follows(path string, number int, at link, linked bool) {
 	next := v.last.seq + 1
 	switch {
 	case at.seq < next:
-		v.report.add(path, number, "record %d is out of order: it comes behind record %d", at.seq, v.last.seq)
+		v.report.add(path, number, "record %d is out of order: it follows record %d", at.seq, v.last.seq)
 	case at.seq > next+v.strange:
 		v.report.add(path, number, "%s missing before this line", v.missing(next, at.seq-1))
 	case at.seq == next && !linked:
-		v.report.add(path, number, "record %d does not follow the record %d that stands before it", at.seq, v.last.seq)
+		v.report.add(path, number, "record %d does not continue the chain of record %d before it", at.seq, v.last.seq)
 	}
 }
 
@@ -146,13 +147,13 @@ func (v *verifier) begins(path string, number int, at link, linked bool) {
 	case at.seq > oldest+v.strange && (v.head.first > 0 || v.strange > 0):
 		v.report.add(path, number, "%s missing before this line", v.missing(oldest, at.seq-1))
 	case at.seq == 1 && !linked:
-		v.report.add(path, number, "record 1 does not begin a log")
+		v.report.add(path, number, "record 1 does not start a log")
 	}
 }
 
 func (v *verifier) end(path string) {
 	if known := max(v.head.last.seq, v.key.last.seq); v.last.seq+v.strange < known {
-		v.report.add(path, 0, "the end was cut off: %s missing", v.missing(v.last.seq+1, known))
+		v.report.add(path, 0, "the end was truncated: %s missing", v.missing(v.last.seq+1, known))
 	}
 	v.report.Last = v.last.seq
 	if v.last.seq > 0 {
@@ -160,8 +161,8 @@ func (v *verifier) end(path string) {
 	}
 }
 
-// missing names records that no authentic line holds, with their verb. The lines before that
-// are not authentic were some of them, and nobody can tell which.
+// missing describes records that no authentic line holds, with a verb. The forged lines
+// before may have been some of them.
 func (v *verifier) missing(from, to uint64) string {
 	if v.strange == 0 {
 		return span(from, to)
@@ -181,8 +182,8 @@ func span(from, to uint64) string {
 	return fmt.Sprintf("records %d to %d are", from, to)
 }
 
-// ownEvent returns the name of an event of the log itself, "" for any other
-// line. The line is authentic, and nothing from outside stands before its kind.
+// ownEvent returns the name of an event of the log itself, or "". The line is
+// authentic, and nothing untrusted precedes its kind.
 func ownEvent(line []byte) string {
 	_, rest, _ := bytes.Cut(line, []byte(`","kind":"`))
 	name, ok := bytes.CutPrefix(rest, []byte(eventKind+`","event.name":"`))
@@ -193,16 +194,16 @@ func ownEvent(line []byte) string {
 	return string(name)
 }
 
-// maxFindings is how many findings a report holds.
+// maxFindings is the maximum number of findings in a report.
 const maxFindings = 100
 
-// Finding is something that is wrong with a log.
+// Finding is a problem of a log.
 type Finding struct {
-	// File is the path of the file, and Line the number of the line, from 1; 0
-	// when no line is meant.
+	// File is the path of the file, and Line the number of the line in it, from 1; 0
+	// means the whole file.
 	File string `json:"file"`
 	Line int    `json:"line,omitempty"`
-	// Problem says what is wrong.
+	// Problem describes the problem.
 	Problem string `json:"problem"`
 }
 
@@ -214,22 +215,22 @@ func (f Finding) String() string {
 	return fmt.Sprintf("%s:%d: %s", f.File, f.Line, f.Problem)
 }
 
-// Report is what [Verify] has found.
+// Report is the result of [Verify].
 type Report struct {
-	// Files and Records are how many were read. Records are authentic lines.
+	// Files and Records are the numbers of files and of authentic lines.
 	Files   int    `json:"files"`
 	Records uint64 `json:"records"`
-	// First and Last are the numbers of the oldest and the youngest record, 0
-	// when there are none. MAC is the authentication code of the youngest:
-	// whoever notes it elsewhere can tell later whether the log still holds it.
+	// First and Last are the numbers of the oldest and the latest record, 0 if there
+	// are none. MAC is the authentication code of the latest record: with an external
+	// copy of it you can check later whether the log still holds that record.
 	First uint64 `json:"first"`
 	Last  uint64 `json:"last"`
 	MAC   string `json:"mac,omitempty"`
-	// Unfinished is the length in bytes of a last line without an end, which a
-	// process is writing, or was when it was killed.
+	// Unfinished is the length in bytes of an incomplete last line, which a process is
+	// writing or was writing when it was killed.
 	Unfinished int `json:"unfinished,omitempty"`
-	// Findings are what is wrong, in the order of the files, and More how many
-	// there are beyond them.
+	// Findings are the problems in the order of the files. More is the number of
+	// further ones.
 	Findings []Finding `json:"findings"`
 	More     int       `json:"more,omitempty"`
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// written returns the path of a strict log of so many records, in files of at
-// least so many bytes.
+// written returns the path of a strict log with this number of records, in files of at
+// least size bytes.
 func written(t testing.TB, records int, size int64) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
@@ -41,7 +41,7 @@ func verified(t testing.TB, path string) *Report {
 	return r
 }
 
-// found returns the findings with the bare names of their files.
+// found returns the findings with base names of the files.
 func found(r *Report) []string {
 	all := []string{}
 	for _, f := range r.Findings {
@@ -51,7 +51,7 @@ func found(r *Report) []string {
 	return all
 }
 
-func TestALogOfManyFilesIsGood(t *testing.T) {
+func TestVerify_rotatedFiles(t *testing.T) {
 	r := verified(t, written(t, 20, 2000))
 	if len(r.Findings) > 0 || r.Records != 20 || r.First != 1 || r.Last != 20 || r.Files < 5 {
 		t.Errorf("%+v", r)
@@ -71,49 +71,49 @@ func edit(t *testing.T, path string, change func([][]byte) [][]byte) {
 	}
 }
 
-func TestEveryKindOfChangeIsFoundAtItsPlace(t *testing.T) {
+func TestVerify_changes(t *testing.T) {
 	for _, row := range []struct {
 		name   string
 		change func([][]byte) [][]byte
 		want   []string
 	}{
 		{"nothing", func(l [][]byte) [][]byte { return l }, []string{}},
-		{"a changed byte", func(l [][]byte) [][]byte {
+		{"changed byte", func(l [][]byte) [][]byte {
 			l[2] = bytes.Replace(l[2], []byte("alice"), []byte("alicf"), 1)
 			return l
-		}, []string{"audit.jsonl:3: the line was changed, or was not written by mcpd with this key"}},
-		{"two lines taken out behind a changed one", func(l [][]byte) [][]byte {
+		}, []string{"audit.jsonl:3: the line was changed, or was not written with this key"}},
+		{"two removed after a changed line", func(l [][]byte) [][]byte {
 			l[0] = bytes.Replace(l[0], []byte("alice"), []byte("alicf"), 1)
 			return append(l[:1:1], l[3:]...)
-		}, []string{"audit.jsonl:1: the line was changed, or was not written by mcpd with this key", "audit.jsonl:2: 2 of the records 1 to 3 are missing before this line"}},
-		{"a line taken out behind a changed one", func(l [][]byte) [][]byte {
+		}, []string{"audit.jsonl:1: the line was changed, or was not written with this key", "audit.jsonl:2: 2 of the records 1 to 3 are missing before this line"}},
+		{"one removed after a changed line", func(l [][]byte) [][]byte {
 			l[1] = bytes.Replace(l[1], []byte("alice"), []byte("alicf"), 1)
 			return append(l[:2:2], l[3:]...)
-		}, []string{"audit.jsonl:2: the line was changed, or was not written by mcpd with this key", "audit.jsonl:3: 1 of the records 2 to 3 is missing before this line"}},
-		{"the last line changed", func(l [][]byte) [][]byte {
+		}, []string{"audit.jsonl:2: the line was changed, or was not written with this key", "audit.jsonl:3: 1 of the records 2 to 3 is missing before this line"}},
+		{"changed last line", func(l [][]byte) [][]byte {
 			l[4] = bytes.Replace(l[4], []byte("alice"), []byte("alicf"), 1)
 			return l
-		}, []string{"audit.jsonl:5: the line was changed, or was not written by mcpd with this key"}},
-		{"the end cut off behind a changed line", func(l [][]byte) [][]byte {
+		}, []string{"audit.jsonl:5: the line was changed, or was not written with this key"}},
+		{"truncated after a changed line", func(l [][]byte) [][]byte {
 			l[3] = bytes.Replace(l[3], []byte("alice"), []byte("alicf"), 1)
 			return l[:4]
-		}, []string{"audit.jsonl:4: the line was changed, or was not written by mcpd with this key", "audit.jsonl: the end was cut off: 1 of the records 4 to 5 is missing"}},
-		{"a line taken out", func(l [][]byte) [][]byte { return append(l[:2:2], l[3:]...) },
+		}, []string{"audit.jsonl:4: the line was changed, or was not written with this key", "audit.jsonl: the end was truncated: 1 of the records 4 to 5 is missing"}},
+		{"removed line", func(l [][]byte) [][]byte { return append(l[:2:2], l[3:]...) },
 			[]string{"audit.jsonl:3: record 3 is missing before this line"}},
-		{"two lines taken out at the start", func(l [][]byte) [][]byte { return l[2:] },
+		{"two removed at the start", func(l [][]byte) [][]byte { return l[2:] },
 			[]string{"audit.jsonl:1: records 1 to 2 are missing before this line"}},
-		{"two lines swapped", func(l [][]byte) [][]byte { l[1], l[2] = l[2], l[1]; return l }, []string{
+		{"swapped lines", func(l [][]byte) [][]byte { l[1], l[2] = l[2], l[1]; return l }, []string{
 			"audit.jsonl:2: record 2 is missing before this line",
-			"audit.jsonl:3: record 2 is out of order: it comes behind record 3",
+			"audit.jsonl:3: record 2 is out of order: it follows record 3",
 			"audit.jsonl:4: record 3 is missing before this line",
 		}},
-		{"a line written twice", func(l [][]byte) [][]byte { return append(l[:2:2], l[1:]...) },
-			[]string{"audit.jsonl:3: record 2 is out of order: it comes behind record 2"}},
-		{"a line put in", func(l [][]byte) [][]byte {
+		{"duplicate line", func(l [][]byte) [][]byte { return append(l[:2:2], l[1:]...) },
+			[]string{"audit.jsonl:3: record 2 is out of order: it follows record 2"}},
+		{"inserted line", func(l [][]byte) [][]byte {
 			return append(append(l[:2:2], []byte("{}\n")), l[2:]...)
-		}, []string{"audit.jsonl:3: the line was changed, or was not written by mcpd with this key"}},
-		{"the end cut off", func(l [][]byte) [][]byte { return l[:3] }, []string{"audit.jsonl: the end was cut off: records 4 to 5 are missing"}},
-		{"all of it", func([][]byte) [][]byte { return nil }, []string{"audit.jsonl: the end was cut off: records 1 to 5 are missing"}},
+		}, []string{"audit.jsonl:3: the line was changed, or was not written with this key"}},
+		{"truncated", func(l [][]byte) [][]byte { return l[:3] }, []string{"audit.jsonl: the end was truncated: records 4 to 5 are missing"}},
+		{"emptied", func([][]byte) [][]byte { return nil }, []string{"audit.jsonl: the end was truncated: records 1 to 5 are missing"}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			path := written(t, 5, 0)
@@ -125,14 +125,14 @@ func TestEveryKindOfChangeIsFoundAtItsPlace(t *testing.T) {
 	}
 }
 
-func TestAFileThatIsGoneIsFound(t *testing.T) {
+func TestVerify_missingFile(t *testing.T) {
 	for _, row := range []struct {
 		name string
 		at   int
 		want string
 	}{
-		{"the oldest", 0, "records 1 to 2 are missing before this line"},
-		{"one in the middle", 2, "records 5 to 6 are missing before this line"},
+		{"oldest", 0, "records 1 to 2 are missing before this line"},
+		{"middle", 2, "records 5 to 6 are missing before this line"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			path := written(t, 10, 2000)
@@ -151,7 +151,7 @@ func TestAFileThatIsGoneIsFound(t *testing.T) {
 	}
 }
 
-func TestAHeadThatIsGoneOrForgedIsFound(t *testing.T) {
+func TestVerify_headMissingOrForged(t *testing.T) {
 	path := written(t, 3, 0)
 	text, err := os.ReadFile(headPath(path))
 	if err != nil {
@@ -167,14 +167,14 @@ func TestAHeadThatIsGoneOrForgedIsFound(t *testing.T) {
 	if err := os.Remove(headPath(path)); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"audit.jsonl.head: the head is missing, so nobody can tell whether the end of the log is"}
+	want := []string{"audit.jsonl.head: the head is missing, so a truncated end cannot be detected"}
 	if diff := cmp.Diff(want, found(verified(t, path))); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
 
-// TestNoRandomEditGoesUnseen changes, cuts and puts in bytes anywhere.
-func TestNoRandomEditGoesUnseen(t *testing.T) {
+// Changes, removes and inserts random bytes.
+func TestVerify_randomEdits(t *testing.T) {
 	path := written(t, 10, 0)
 	good, err := os.ReadFile(path)
 	if err != nil {
@@ -201,7 +201,7 @@ func TestNoRandomEditGoesUnseen(t *testing.T) {
 			t.Fatal(err)
 		}
 		if r := verified(t, path); len(r.Findings) == 0 {
-			t.Fatalf("edit %d at byte %d of %d is not found", i, at, len(good))
+			t.Fatalf("edit %d at byte %d of %d not detected", i, at, len(good))
 		}
 	}
 }

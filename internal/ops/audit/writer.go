@@ -8,40 +8,39 @@ import (
 )
 
 const (
-	// headEvery is how long lines may wait until they are durable, in relaxed mode, and the
-	// head that knows of them is.
+	// headEvery is the maximum time until lines and the head that contains them are
+	// durable, in relaxed mode.
 	headEvery = time.Second
-	// firstRetry and lastRetry are how long a log waits before it tries again to write: what
-	// it could not, in relaxed mode, and that it could not, in strict mode.
+	// firstRetry and lastRetry bound the backoff after a failed write.
 	firstRetry = 50 * time.Millisecond
 	lastRetry  = 5 * time.Second
 )
 
-// writer is the goroutine that writes.
+// writer is the state of the goroutine that writes.
 type writer struct {
 	log   *Log
 	spool *spool
-	// marks has the key file know how far the log reaches; it is nil where that is not noted.
+	// marks updates the mark of the key file; nil if the file is read-only.
 	marks *marker
-	// known is the last line that the head knows for good, whatever becomes of the power.
+	// known is the last line that is durable in the head.
 	known link
-	// retry is how long to wait before the next try, 0 while the disk works.
+	// retry is the time until the next attempt, 0 while the disk works.
 	retry time.Duration
-	// probe is the same in strict mode, where records do not wait for it. Without it a
-	// server that gets no calls while it refuses them would never come back.
+	// probe is the same in strict mode, where records do not wait for it. Without it, a
+	// strict log that refuses all calls would never recover.
 	probe time.Duration
-	// told is how many of the lost records an event tells of, and refused are those of
-	// strict mode that none tells of yet.
+	// told is the number of lost records that events have reported; refused is the
+	// number of refused records not yet reported.
 	told, refused uint64
-	// armed is how long the timer was set to that runs, 0 when none does.
+	// armed is the duration of the running timer, or 0.
 	armed time.Duration
-	// neglected says that the last step of upkeep failed.
+	// neglected means that the last maintenance step failed.
 	neglected bool
-	// crowded is the size at which a file that could not be put aside is tried again.
+	// crowded is the size at which a failed rotation is retried.
 	crowded int64
 }
 
-// begin writes what was found when the log was opened, and looks after old files.
+// begin records the events found by Open, and applies retention.
 func (w *writer) begin(told []Event) error {
 	for _, event := range told {
 		w.tell(event.Name, event.Attributes)
@@ -50,7 +49,7 @@ func (w *writer) begin(told []Event) error {
 		return err
 	}
 	marks := w.marks
-	w.marks = nil // until it is known that the file can be written
+	w.marks = nil // until the file is known to be writable
 	if err := w.checkpoint(); err != nil {
 		return err
 	}
@@ -98,8 +97,8 @@ func (l *Log) isClosed() bool {
 	return l.closed
 }
 
-// arm sets the timer for what there is to do without a record. One that runs is not put
-// off, however fast records come.
+// arm sets the timer for maintenance without a record. It does not postpone a running
+// timer, however frequent records are.
 func (w *writer) arm(timer *time.Timer) {
 	due := max(w.retry, w.probe)
 	if due == 0 && w.spool.last != w.known {
@@ -111,7 +110,7 @@ func (w *writer) arm(timer *time.Timer) {
 	}
 }
 
-// tend does what is due without a record.
+// tend runs the maintenance that is due.
 func (w *writer) tend() {
 	if w.probe > 0 {
 		w.tellRefused()
@@ -125,11 +124,10 @@ func (w *writer) tend() {
 	}
 }
 
-// upkeep notes what became of a step that no record waits for. The first
-// failure is logged.
+// upkeep handles the result of a maintenance step. It logs the first failure.
 func (w *writer) upkeep(err error) {
 	if err != nil && !w.neglected {
-		w.log.o.Logger.Warn("the audit log is written, and its upkeep fails", "error", err)
+		w.log.o.Logger.Warn("maintain audit log", "error", err)
 	}
 	w.neglected = err != nil
 }
@@ -162,7 +160,8 @@ func (w *writer) commit(batch []*entry) {
 	w.report(err)
 }
 
-// commitStrict makes a batch durable, or forgets it, and tells all who wait.
+// commitStrict makes a batch durable or discards it, and reports the result to all
+// waiters.
 func (w *writer) commitStrict(batch []*entry) {
 	err := w.sync()
 	if err != nil {
@@ -185,13 +184,12 @@ func (w *writer) sync() error {
 	return w.spool.sync()
 }
 
-// report notes what became of a write. The first failure is logged, and that
-// writing works again.
+// report handles the result of a write. It logs the first failure and the recovery.
 func (w *writer) report(err error) {
 	if err == nil {
 		w.retry, w.probe = 0, 0
 		if w.log.fail(false) {
-			w.log.o.Logger.Info("the audit log is written again", "lost", w.log.counters.lost.Load())
+			w.log.o.Logger.Info("audit log recovered", "lost", w.log.counters.lost.Load())
 		}
 		return
 	}
@@ -202,11 +200,11 @@ func (w *writer) report(err error) {
 		w.probe = wait
 	}
 	if w.log.fail(true) {
-		w.log.o.Logger.Error("the audit log cannot be written", "mode", string(w.log.o.Mode), "error", err)
+		w.log.o.Logger.Error("write audit log", "mode", string(w.log.o.Mode), "error", err)
 	}
 }
 
-// tellLost adds an event for records that were given up since the last one.
+// tellLost adds an event for newly dropped records.
 func (w *writer) tellLost() {
 	lost := w.log.counters.lost.Load()
 	if lost == w.told || w.retry > 0 {
@@ -216,8 +214,8 @@ func (w *writer) tellLost() {
 	w.told = lost
 }
 
-// tellRefused adds an event for records that were refused since the last one. It counts as
-// told once it is durable.
+// tellRefused adds an event for newly refused records. It counts as reported once it is
+// durable.
 func (w *writer) tellRefused() {
 	if w.refused > 0 {
 		w.tell(refusedEvent, map[string]string{"records": strconv.FormatUint(w.refused, 10)})
@@ -230,8 +228,8 @@ func (w *writer) tell(name string, attributes map[string]string) {
 	w.spool.add(e.body)
 }
 
-// makeRoom puts the file aside when it is large. Where that fails the log goes
-// on in the same one, and tries again when that has grown.
+// makeRoom rotates a large file. If that fails, the log continues in the same file and
+// retries when the file has grown.
 func (w *writer) makeRoom() {
 	size := w.spool.size()
 	if w.retry > 0 || size < max(w.log.o.MaxSize, w.crowded) {
@@ -248,7 +246,7 @@ func (w *writer) makeRoom() {
 	w.upkeep(err)
 }
 
-// checkpoint writes the head, which knows only what is durable, and then the mark of the key.
+// checkpoint writes the head with the durable position, and then the mark of the key.
 func (w *writer) checkpoint() error {
 	o := &w.log.o
 	at := w.spool.durable
@@ -271,7 +269,8 @@ func (w *writer) end() error {
 	if err != nil {
 		w.log.counters.lost.Add(w.spool.last.seq - w.spool.durable.seq)
 		w.spool.drop()
-		// What is half written would be torn at the next start; it is cut off now if it can be.
+		// Cut off partly written lines now, so that they are not torn at the next
+		// start.
 		err = errors.Join(err, w.spool.mend())
 	} else {
 		err = w.checkpoint()
@@ -279,8 +278,8 @@ func (w *writer) end() error {
 	return errors.Join(err, w.spool.close(), w.log.lock.Close())
 }
 
-// prune removes the files that are not to be kept. The head is told before the
-// first one goes, so that none is ever missed.
+// prune removes files beyond the retention. It updates the head before the first
+// removal, so that no removed file counts as missing.
 func (w *writer) prune() error {
 	old, err := asides(w.log.o.Path)
 	if err != nil {
@@ -305,7 +304,7 @@ func (w *writer) prune() error {
 	return nil
 }
 
-// surplus returns how many files are not to be kept, counted from the oldest.
+// surplus returns the number of files beyond the retention, counted from the oldest.
 func (w *writer) surplus(old []aside) int {
 	keep := w.log.o.Keep
 	gone := max(0, len(old)-keep.Files)

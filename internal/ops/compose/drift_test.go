@@ -41,13 +41,13 @@ func drift(t *testing.T, d compose.Deployment, on disk) []string {
 	return told
 }
 
-func TestFilesThatWereJustWrittenDoNotDrift(t *testing.T) {
+func TestDrift_none(t *testing.T) {
 	if got := drift(t, samples.Rich(), samples.Written(t, samples.Rich())); got != nil {
 		t.Errorf("got %v", got)
 	}
 }
 
-func TestDriftTellsWhatIsMissingChangedAndLeftBehind(t *testing.T) {
+func TestDrift_kinds(t *testing.T) {
 	on := disk(samples.Written(t, samples.Coding()))
 	delete(on, "Dockerfile")
 	on["docker-compose.yml"] = on["docker-compose.yml"][:70] + "X" + on["docker-compose.yml"][70:]
@@ -64,7 +64,7 @@ func TestDriftTellsWhatIsMissingChangedAndLeftBehind(t *testing.T) {
 	}
 }
 
-func TestALockThatAppearsIsDrift(t *testing.T) {
+func TestDrift_newLock(t *testing.T) {
 	d := samples.Coding()
 	on := disk(samples.Written(t, d))
 	d.LockText = []byte("mcpd.lock 1\n")
@@ -74,7 +74,7 @@ func TestALockThatAppearsIsDrift(t *testing.T) {
 	}
 }
 
-func TestADiskThatCannotBeReadIsNoDrift(t *testing.T) {
+func TestDrift_readError(t *testing.T) {
 	broken := errors.New("input/output error")
 	differences, err := compose.Drift(nil, func(string) ([]byte, error) { return nil, broken })
 	if differences != nil || !errors.Is(err, broken) || err.Error() != "read docker-compose.yml: input/output error" {
@@ -82,7 +82,7 @@ func TestADiskThatCannotBeReadIsNoDrift(t *testing.T) {
 	}
 }
 
-func TestAFileSaysInItsFirstLineThatItWasWritten(t *testing.T) {
+func TestWritten(t *testing.T) {
 	for name, content := range samples.Written(t, samples.Rich()) {
 		if !compose.Written([]byte(content)) {
 			t.Errorf("%s does not say so", name)

@@ -14,9 +14,9 @@ import (
 
 var update = flag.Bool("update", false, "write the goldens anew")
 
-func TestTheDeploymentOfTheRFC(t *testing.T) { golden(t, "coding-env", samples.Coding()) }
+func TestFiles_rfcDeployment(t *testing.T) { golden(t, "coding-env", samples.Coding()) }
 
-func TestADeploymentThatHasOfEverythingSomething(t *testing.T) { golden(t, "rich", samples.Rich()) }
+func TestFiles_fullDeployment(t *testing.T) { golden(t, "rich", samples.Rich()) }
 
 // golden compares the files of a deployment with an archive of them.
 func golden(t *testing.T, name string, d compose.Deployment) {

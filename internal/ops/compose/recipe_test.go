@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestTheDockerfileBuildsWithTheGoOfTheModule(t *testing.T) {
+func TestDockerfile_goVersion(t *testing.T) {
 	module, err := os.ReadFile("../../../go.mod")
 	if err != nil {
 		t.Fatal(err)

@@ -11,8 +11,8 @@ import (
 	"github.com/mcpd/mcpd/internal/ops/compose/samples"
 )
 
-// TestWhatCannotBeExpressedIsRefused changes the rich deployment by one thing.
-func TestWhatCannotBeExpressedIsRefused(t *testing.T) {
+// TestFiles_errors changes the rich deployment by one thing.
+func TestFiles_errors(t *testing.T) {
 	for _, c := range []struct {
 		change func(*compose.Deployment)
 		want   string
@@ -86,7 +86,7 @@ func TestWhatCannotBeExpressedIsRefused(t *testing.T) {
 	}
 }
 
-func TestAllThatCannotBeExpressedIsToldAtOnce(t *testing.T) {
+func TestFiles_allErrorsAtOnce(t *testing.T) {
 	d := samples.Coding()
 	d.Port, d.Upstreams[0].Port, d.Upstreams[1].Image = 1, 2, ""
 	_, err := compose.Files(d)
@@ -98,7 +98,7 @@ func TestAllThatCannotBeExpressedIsToldAtOnce(t *testing.T) {
 	}
 }
 
-func TestAValueIsNotToldInAnError(t *testing.T) {
+func TestFiles_errorsHideValues(t *testing.T) {
 	d := samples.Coding()
 	d.Upstreams[0].Env = []compose.Variable{{Name: "KEY", Value: "hunter2\x00"}}
 	if _, err := compose.Files(d); err == nil || strings.Contains(err.Error(), "hunter2") {

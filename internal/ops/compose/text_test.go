@@ -12,7 +12,7 @@ import (
 	"github.com/mcpd/mcpd/internal/ops/compose/samples"
 )
 
-func TestTheSameDeploymentIsWrittenTheSame(t *testing.T) {
+func TestFiles_deterministic(t *testing.T) {
 	d := samples.Rich()
 	for i := range 300 {
 		d.ToolFiles[fmt.Sprint("file", i*7%300)] = []byte{byte(i)}
@@ -27,7 +27,7 @@ func TestTheSameDeploymentIsWrittenTheSame(t *testing.T) {
 	}
 }
 
-func TestADeploymentIsNotChangedByWritingIt(t *testing.T) {
+func TestFiles_keepDeployment(t *testing.T) {
 	d := samples.Rich()
 	samples.Written(t, d)
 	if diff := cmp.Diff(samples.Rich(), d); diff != "" {
@@ -35,7 +35,7 @@ func TestADeploymentIsNotChangedByWritingIt(t *testing.T) {
 	}
 }
 
-func TestTheCommandThatMakesTheSecretHasAllKeysAndNoValue(t *testing.T) {
+func TestSecretCommand(t *testing.T) {
 	d := samples.Rich()
 	d.Secrets[1].File = "./se crets/it's"
 	want := `
@@ -51,7 +51,7 @@ apiVersion`
 	}
 }
 
-func TestOnlyVolumesThatAreWrittenToAreToldHowTheyAreOwned(t *testing.T) {
+func TestVolumes_ownershipNote(t *testing.T) {
 	d := samples.Rich()
 	const command = "chown -R 1000:1000 /volume\n"
 	if got := samples.Written(t, d)["docker-compose.yml"]; strings.Count(got, "chown") != 1 || !strings.Contains(got, "desk_repositories:/volume busybox:1.37 "+command) {
@@ -63,7 +63,7 @@ func TestOnlyVolumesThatAreWrittenToAreToldHowTheyAreOwned(t *testing.T) {
 	}
 }
 
-func TestTheVariablesThatComposeWantsAreToldAtItsHead(t *testing.T) {
+func TestCompose_headListsVariables(t *testing.T) {
 	d := samples.Rich()
 	d.Upstreams[1].Env = []compose.Variable{{Name: "TOKEN", Secret: "again"}}
 	d.Secrets = append(d.Secrets, compose.Secret{Name: "again", Environment: "CRM_TOKEN"})

@@ -14,9 +14,9 @@ import (
 	"github.com/mcpd/mcpd/internal/ops/compose/samples"
 )
 
-// TestTheUnitIsTheOneThatIsShipped compares all lines but the first, which says
+// TestUnit_matchesExample compares all lines but the first, which says
 // where each comes from.
-func TestTheUnitIsTheOneThatIsShipped(t *testing.T) {
+func TestUnit_matchesExample(t *testing.T) {
 	shipped, err := os.ReadFile("../../../examples/systemd/mcpd.service")
 	if err != nil {
 		t.Fatal(err)
@@ -32,8 +32,8 @@ func TestTheUnitIsTheOneThatIsShipped(t *testing.T) {
 	}
 }
 
-// TestSystemdUnderstandsTheUnit asks systemd whether it knows all of the unit.
-func TestSystemdUnderstandsTheUnit(t *testing.T) {
+// TestUnit_systemdAnalyze asks systemd whether it knows all of the unit.
+func TestUnit_systemdAnalyze(t *testing.T) {
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {
 		t.Skip("SKIPPED: systemd-analyze is not installed")
@@ -63,7 +63,7 @@ func unitVariable(t testing.TB, word string) string {
 	return strings.ReplaceAll(text, "%%", "%")
 }
 
-func TestTheUnitHasTheVariablesToTheLetterAndNoSecrets(t *testing.T) {
+func TestUnit_variables(t *testing.T) {
 	d := samples.Rich()
 	var got []string
 	for line := range strings.Lines(samples.Written(t, d)["mcpd.service"]) {

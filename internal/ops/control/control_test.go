@@ -55,7 +55,7 @@ func serving(t *testing.T, path string, answer Answer) (stop func()) {
 // echo answers with what it was asked.
 func echo(_ context.Context, r Request) (any, error) { return r, nil }
 
-func TestARequestIsAnsweredAndErrorsAreTold(t *testing.T) {
+func TestAsk_answersAndErrors(t *testing.T) {
 	path := newPath(t)
 	serving(t, path, func(ctx context.Context, r Request) (any, error) {
 		if r.Do == Reload {
@@ -74,7 +74,7 @@ func TestARequestIsAnsweredAndErrorsAreTold(t *testing.T) {
 	}
 }
 
-func TestASocketIsForItsUserAloneAndGoesWithItsServer(t *testing.T) {
+func TestListen_socketMode(t *testing.T) {
 	path := newPath(t)
 	stop := serving(t, path, echo)
 	info, err := os.Lstat(path)
@@ -87,7 +87,7 @@ func TestASocketIsForItsUserAloneAndGoesWithItsServer(t *testing.T) {
 	}
 }
 
-func TestASocketOfADeadProcessIsTakenOver(t *testing.T) {
+func TestListen_staleSocket(t *testing.T) {
 	path := newPath(t)
 	dead, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
@@ -104,7 +104,7 @@ func TestASocketOfADeadProcessIsTakenOver(t *testing.T) {
 	}
 }
 
-func TestASocketThatLivesIsRefusedWithTheProcessThatHasIt(t *testing.T) {
+func TestListen_socketInUse(t *testing.T) {
 	path := newPath(t)
 	serving(t, path, echo)
 	_, err := Listen(path)
@@ -119,7 +119,7 @@ func TestASocketThatLivesIsRefusedWithTheProcessThatHasIt(t *testing.T) {
 	}
 }
 
-func TestWhereNoServerIsNobodyAnswers(t *testing.T) {
+func TestAsk_noServer(t *testing.T) {
 	path := newPath(t)
 	for _, nowhere := range []string{path, filepath.Join(path, "deeper")} {
 		if err := Ask(t.Context(), nowhere, Request{Do: Status}, &Request{}); !errors.Is(err, ErrNobody) {
@@ -128,7 +128,7 @@ func TestWhereNoServerIsNobodyAnswers(t *testing.T) {
 	}
 }
 
-func TestPlacesThatAreNotSafeAreRefused(t *testing.T) {
+func TestListen_unsafeDirectory(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("SKIPPED: rights stand in lists there")
 	}
@@ -176,7 +176,7 @@ func talk(t *testing.T, path, text string) string {
 	return string(answer)
 }
 
-func TestWhatIsNoRequestIsToldSo(t *testing.T) {
+func TestServer_invalidRequest(t *testing.T) {
 	path := newPath(t)
 	serving(t, path, echo)
 	got := map[string]string{}
@@ -200,7 +200,7 @@ func TestWhatIsNoRequestIsToldSo(t *testing.T) {
 	}
 }
 
-func TestConnectionsBeyondTheBoundAreClosed(t *testing.T) {
+func TestServer_maxConnections(t *testing.T) {
 	path := newPath(t)
 	begun, end := make(chan struct{}), make(chan struct{})
 	stop := serving(t, path, func(ctx context.Context, r Request) (any, error) {
@@ -225,7 +225,7 @@ func TestConnectionsBeyondTheBoundAreClosed(t *testing.T) {
 	stop()
 }
 
-func TestAServerThatEndsWaitsForNoRequest(t *testing.T) {
+func TestServer_closeDuringRequest(t *testing.T) {
 	path := newPath(t)
 	stop := serving(t, path, echo)
 	conn, err := net.Dial("unix", path)
@@ -242,7 +242,7 @@ func TestAServerThatEndsWaitsForNoRequest(t *testing.T) {
 	}
 }
 
-func TestWhoAsksWaitsNoLongerThanItMeansTo(t *testing.T) {
+func TestAsk_timeout(t *testing.T) {
 	path := newPath(t)
 	begun, end := make(chan struct{}), make(chan struct{})
 	serving(t, path, func(context.Context, Request) (any, error) {
@@ -262,7 +262,7 @@ func TestWhoAsksWaitsNoLongerThanItMeansTo(t *testing.T) {
 	}
 }
 
-func TestAServerOfAnotherVersionIsToldApart(t *testing.T) {
+func TestAsk_otherVersion(t *testing.T) {
 	for line, want := range map[string]string{
 		`{"control":2,"result":{}}`:            "the server speaks another version of the control protocol (2); use its mcpd",
 		`{"control":2,"error":"use version"}`:  "use version",

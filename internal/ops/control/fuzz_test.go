@@ -33,9 +33,9 @@ func FuzzRequests(f *testing.F) {
 	})
 }
 
-// TestRequestsAndAnswersOfEverySizeAreRefused sweeps each construct over sizes that
+// TestAsk_maxSizes sweeps each construct over sizes that
 // fuzzing does not come to.
-func TestRequestsAndAnswersOfEverySizeAreRefused(t *testing.T) {
+func TestAsk_maxSizes(t *testing.T) {
 	for _, piece := range []string{"[", `{"a":`, `"`, " ", "1", "-", "\x00", `\u00`, `{"control":1,"do":"status"}`} {
 		for size := 10; size <= 1_000_000; size *= 10 {
 			line := []byte(strings.Repeat(piece, size))

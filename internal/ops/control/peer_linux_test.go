@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-func TestAFolderOfAnyLengthWillDo(t *testing.T) {
+func TestListen_longPath(t *testing.T) {
 	path := filepath.Join(filepath.Dir(newPath(t)), strings.Repeat("long/", 40), "s")
 	serving(t, path, echo)
 	if err := Ask(t.Context(), path, Request{Do: Status}, &Request{}); err != nil {
@@ -19,9 +19,9 @@ func TestAFolderOfAnyLengthWillDo(t *testing.T) {
 	}
 }
 
-// TestOtherUsersAreTurnedAway has another user ask, once the rights of files let
+// TestServer_otherUser has another user ask, once the rights of files let
 // it: the system says who it is.
-func TestOtherUsersAreTurnedAway(t *testing.T) {
+func TestServer_otherUser(t *testing.T) {
 	if path := os.Getenv("MCPD_TEST_CONTROL"); path != "" {
 		err := Ask(t.Context(), path, Request{Do: Status}, &Request{})
 		if err == nil || errors.Is(err, ErrNobody) || !strings.Contains(err.Error(), "does not answer this user") {
@@ -52,7 +52,7 @@ func TestOtherUsersAreTurnedAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer program.Close()
-	other := exec.Command("/proc/self/fd/3", "-test.run=^TestOtherUsersAreTurnedAway$", "-test.count=1")
+	other := exec.Command("/proc/self/fd/3", "-test.run=^TestServer_otherUser$", "-test.count=1")
 	other.ExtraFiles = []*os.File{program}
 	other.Dir, other.Env = "/", []string{"MCPD_TEST_CONTROL=" + path}
 	other.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}

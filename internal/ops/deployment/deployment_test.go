@@ -35,7 +35,7 @@ func needing(secret string) definition.Call {
 	return definition.Call{Grant: grant.Set{Secrets: []string{secret}}}
 }
 
-func TestMCPDHasTheSecretsThatItsFilesNeedAndNoOthers(t *testing.T) {
+func TestComplete_neededSecrets(t *testing.T) {
 	side := said(t, `
 secret "tool" { env = "TOOL" }
 secret "resource" { env = "RESOURCE" }
@@ -88,7 +88,7 @@ upstream "box" {
 	}
 }
 
-func TestNobodyIsToldThatCredentialsAreDemandedWhereStrangersEnter(t *testing.T) {
+func TestComplete_anonymous(t *testing.T) {
 	for blocks, want := range map[string][2]bool{
 		"": {false, false},
 		"auth \"api_key\" \"a\" {\n  file = \"/run/secrets/keys\"\n}":                                                           {false, true},
@@ -103,7 +103,7 @@ func TestNobodyIsToldThatCredentialsAreDemandedWhereStrangersEnter(t *testing.T)
 	}
 }
 
-func TestOnlyValuesThatWereGivenAreHandedOnAndSensitiveOnesByName(t *testing.T) {
+func TestComplete_variables(t *testing.T) {
 	side := said(t, `
 variable "stage" { type = string }
 variable "hosts" { type = list(string) }
@@ -123,7 +123,7 @@ variable "untouched" { default = "x" }
 	}
 }
 
-func TestAFileThatSeveralHaveIsOneSecret(t *testing.T) {
+func TestComplete_sharedSecretFile(t *testing.T) {
 	side := said(t, `
 secret "a" { file = "/run/secrets/token" }
 secret "b" { file = "/run/secrets/token" }
@@ -144,7 +144,7 @@ upstream "box" {
 	}
 }
 
-func TestKeysMayStandInTheVolumeOfTheStateIfThereIsOne(t *testing.T) {
+func TestComplete_keysInStateVolume(t *testing.T) {
 	side := said(t, "auth \"api_key\" \"a\" {\n  file = \"/var/lib/mcpd/keys.json\"\n}\n", nil)
 	for _, state := range []bool{true, false} {
 		d, problems := Complete(compose.Deployment{State: state}, side, "secrets")
@@ -154,7 +154,7 @@ func TestKeysMayStandInTheVolumeOfTheStateIfThereIsOne(t *testing.T) {
 	}
 }
 
-func TestAnAuditLogStandsInTheVolumeOfTheState(t *testing.T) {
+func TestComplete_auditInStateVolume(t *testing.T) {
 	for path, want := range map[string]string{
 		"/var/lib/mcpd/audit.jsonl":    "",
 		"/var/lib/mcpd/../audit.jsonl": "the server in the container cannot write here",
@@ -168,7 +168,7 @@ func TestAnAuditLogStandsInTheVolumeOfTheState(t *testing.T) {
 	}
 }
 
-func TestToolsAreAllFilesThatAreNotHidden(t *testing.T) {
+func TestTools_skipHidden(t *testing.T) {
 	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text), Mode: 0o644} }
 	got, err := Tools(fstest.MapFS{"a.hcl": file("a"), "lib/b.js": file("b"), ".git/c": file("c"), "d.hcl~": file("d")})
 	if diff := cmp.Diff(map[string][]byte{"a.hcl": []byte("a"), "lib/b.js": []byte("b")}, got); diff != "" || err != nil {
@@ -180,7 +180,7 @@ func TestToolsAreAllFilesThatAreNotHidden(t *testing.T) {
 	}
 }
 
-func TestAnUpstreamAtAnAddressOfThisMachineIsNotBesideAContainer(t *testing.T) {
+func TestComplete_loopbackUpstream(t *testing.T) {
 	for url, want := range map[string]bool{
 		"http://127.0.0.1:3711/mcp":          true,
 		"https://localhost:3711/mcp":         true,
@@ -204,7 +204,7 @@ func TestAnUpstreamAtAnAddressOfThisMachineIsNotBesideAContainer(t *testing.T) {
 	}
 }
 
-func TestUpstreamsThatTheLockDoesNotKnowAreToldUnlessNothingIsPinned(t *testing.T) {
+func TestUnaccepted(t *testing.T) {
 	side := said(t, `
 upstream "first" {
   url = "https://a.example.com/mcp"

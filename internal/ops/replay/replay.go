@@ -30,7 +30,7 @@ const maxNamed = 100
 // Replay compares calls. It is for one goroutine.
 type Replay struct {
 	// Judge judges a call by the policies of today.
-	Judge func(context.Context, pipeline.Case) (pipeline.Explanation, error)
+	Judge func(context.Context, pipeline.HypotheticalCall) (pipeline.Explanation, error)
 	// Counts is what was found so far.
 	Counts Counts
 }
@@ -84,7 +84,7 @@ func (r *Replay) Compare(ctx context.Context, c *audit.Call) (*Change, error) {
 		return nil, nil
 	}
 	now := decisionOf(&e, c, before)
-	if unknown == "" || now.Verdict == pipeline.Denied && c.Outcome == audit.OutcomeInputRequired {
+	if unknown == "" || now.Verdict == pipeline.VerdictDenied && c.Outcome == audit.OutcomeInputRequired {
 		unknown = doubt(c, before, now, &e)
 	}
 	switch {
@@ -94,7 +94,7 @@ func (r *Replay) Compare(ctx context.Context, c *audit.Call) (*Change, error) {
 		r.Counts.Different++
 		return &Change{c, before, now}, nil
 	}
-	if before.Verdict == pipeline.Denied && (before.By != now.By || before.ByDefault != now.ByDefault) {
+	if before.Verdict == pipeline.VerdictDenied && (before.By != now.By || before.ByDefault != now.ByDefault) {
 		r.Counts.OtherPolicy++
 	}
 	r.Counts.Same++
@@ -122,19 +122,19 @@ func count(names *map[string]int, name string) {
 // decisionOf returns what policies say today. What a call returned was seen, or is asked
 // for, only of one that succeeded, or that a policy over results may have denied.
 func decisionOf(e *pipeline.Explanation, c *audit.Call, before Decision) Decision {
-	d := Decision{Verdict: e.Verdict, ByDefault: e.ByDefault}
-	judged := c.Outcome == audit.OutcomeOK || before.Verdict == pipeline.Denied && !denies(e, before.By, false)
+	d := Decision{Verdict: e.Verdict, ByDefault: e.DeniedByDefault}
+	judged := c.Outcome == audit.OutcomeOK || before.Verdict == pipeline.VerdictDenied && !denies(e, before.By, false)
 	approved := c.Approval != nil && c.Approval.State == audit.ApprovalGiven // as it would be today
 	switch {
-	case d.Verdict == pipeline.Allowed && judged && e.Shown != "",
-		d.Verdict == pipeline.NeedsApproval && judged && approved && (e.Shown == pipeline.Denied || e.Shown == pipeline.Undecided):
-		d.Verdict = e.Shown
+	case d.Verdict == pipeline.VerdictAllowed && judged && e.ResultVerdict != "",
+		d.Verdict == pipeline.VerdictNeedsApproval && judged && approved && (e.ResultVerdict == pipeline.VerdictDenied || e.ResultVerdict == pipeline.VerdictUnknown):
+		d.Verdict = e.ResultVerdict
 	}
-	if d.Verdict != pipeline.Denied && d.Verdict != pipeline.NeedsApproval {
+	if d.Verdict != pipeline.VerdictDenied && d.Verdict != pipeline.VerdictNeedsApproval {
 		return d
 	}
 	for i := range e.Rulings {
-		if e.Decides(i) && (d.Verdict == pipeline.NeedsApproval || i == e.Decider) {
+		if e.Decides(i) && (d.Verdict == pipeline.VerdictNeedsApproval || i == e.DecidingRuling) {
 			d.Ruling, d.By = &e.Rulings[i], e.Rulings[i].Policy.Name
 			break
 		}
@@ -149,8 +149,8 @@ func denies(e *pipeline.Explanation, name string, onResult bool) bool {
 
 // unapproved reports whether a call was denied for want of the approval that it needs today.
 func unapproved(before, now Decision, e *pipeline.Explanation) bool {
-	return before.Verdict == pipeline.Denied && now.Verdict == pipeline.NeedsApproval && slices.ContainsFunc(e.Rulings, func(r pipeline.Ruling) bool {
-		return r.Policy.Name == before.By && r.Asked && r.Decision.Outcome == policylang.Consent
+	return before.Verdict == pipeline.VerdictDenied && now.Verdict == pipeline.VerdictNeedsApproval && slices.ContainsFunc(e.Rulings, func(r pipeline.Ruling) bool {
+		return r.Policy.Name == before.By && r.Evaluated && r.Decision.Outcome == policylang.Consent
 	})
 }
 
@@ -158,17 +158,17 @@ func unapproved(before, now Decision, e *pipeline.Explanation) bool {
 func doubt(c *audit.Call, before, now Decision, e *pipeline.Explanation) string {
 	limit := before.By != "" && slices.Contains(e.Limits, before.By) && !denies(e, before.By, false) && !denies(e, before.By, true)
 	switch {
-	case now.Verdict == pipeline.Undecided:
+	case now.Verdict == pipeline.VerdictUnknown:
 		return lacking(e)
-	case before.By == pipeline.InGo && !denies(e, pipeline.InGo, false):
+	case before.By == pipeline.DeniedByGo && !denies(e, pipeline.DeniedByGo, false):
 		return "policies of the program that embedded the server denied it, and this one has none"
 	case limit:
 		return "a limit whose key could not be evaluated denied it"
-	case before.Verdict == pipeline.Refused && now.Verdict != pipeline.Refused && (now.Ruling == nil || !now.Ruling.Early):
+	case before.Verdict == pipeline.VerdictRejected && now.Verdict != pipeline.VerdictRejected && (now.Ruling == nil || !now.Ruling.BeforeArguments):
 		return "its arguments were refused, so that policies were not asked about them"
-	case now.Verdict == pipeline.Refused && before.Verdict != pipeline.Refused:
+	case now.Verdict == pipeline.VerdictRejected && before.Verdict != pipeline.VerdictRejected:
 		return "its arguments do not fit any more"
-	case before.Verdict == pipeline.Allowed && now.Verdict == pipeline.NeedsApproval && c.Approval == nil && (c.Leg != 1 || c.Outcome != audit.OutcomeOK):
+	case before.Verdict == pipeline.VerdictAllowed && now.Verdict == pipeline.VerdictNeedsApproval && c.Approval == nil && (c.Leg != 1 || c.Outcome != audit.OutcomeOK):
 		return "whether its user was to approve it, or has, is not written down"
 	}
 	return ""
@@ -177,7 +177,7 @@ func doubt(c *audit.Call, before, now Decision, e *pipeline.Explanation) string 
 // lacking says what a decision depends on that the record does not hold.
 func lacking(e *pipeline.Explanation) string {
 	for _, r := range e.Rulings {
-		if !r.Asked || !r.Open() {
+		if !r.Evaluated || !r.IsUnknown() {
 			continue
 		}
 		if r.Policy.Compiled == nil {
@@ -215,7 +215,7 @@ func (d Decision) String() string {
 const asked pipeline.Verdict = "asked"
 
 // words are the verdicts as people read them.
-var words = map[pipeline.Verdict]string{pipeline.Denied: "denied", pipeline.NeedsApproval: "held for approval", asked: "let ask its user"}
+var words = map[pipeline.Verdict]string{pipeline.VerdictDenied: "denied", pipeline.VerdictNeedsApproval: "held for approval", asked: "let ask its user"}
 
 // then returns what the policies of the time decided, or why a record does not say.
 func then(c *audit.Call) (d Decision, unknown string) {
@@ -228,17 +228,17 @@ func then(c *audit.Call) (d Decision, unknown string) {
 	case c.Declined:
 		return d, "the server did not make it, and may not have asked its policies"
 	case c.Outcome == audit.OutcomeOK, c.Limited, c.Outcome == string(call.Timeout):
-		return Decision{Verdict: pipeline.Allowed}, ""
+		return Decision{Verdict: pipeline.VerdictAllowed}, ""
 	case c.Outcome == string(call.ExecutionError):
-		return Decision{Verdict: pipeline.Allowed}, ""
-	case c.DeniedBy == pipeline.ByDefault:
-		return Decision{Verdict: pipeline.Denied, ByDefault: true}, ""
+		return Decision{Verdict: pipeline.VerdictAllowed}, ""
+	case c.DeniedBy == pipeline.DeniedByDefault:
+		return Decision{Verdict: pipeline.VerdictDenied, ByDefault: true}, ""
 	case c.DeniedBy != "":
-		return Decision{Verdict: pipeline.Denied, By: c.DeniedBy}, ""
-	case c.Outcome == string(call.PolicyDenied) && c.Message == pipeline.Uncovered:
-		return Decision{Verdict: pipeline.Denied, ByDefault: true}, ""
+		return Decision{Verdict: pipeline.VerdictDenied, By: c.DeniedBy}, ""
+	case c.Outcome == string(call.PolicyDenied) && c.Message == pipeline.NoAllowRule:
+		return Decision{Verdict: pipeline.VerdictDenied, ByDefault: true}, ""
 	case c.Outcome == string(call.InvalidInput):
-		return Decision{Verdict: pipeline.Refused}, ""
+		return Decision{Verdict: pipeline.VerdictRejected}, ""
 	case c.Outcome == string(call.ToolNotFound):
 		return d, "there was nothing of its name"
 	}
@@ -256,16 +256,16 @@ func held(c *audit.Call) (d Decision, told bool) {
 		a.State == audit.ApprovalGiven && (c.DeniedBy != "" || c.Outcome == string(call.PolicyDenied)):
 		return d, false
 	case len(a.Policies) == 0:
-		return Decision{Verdict: pipeline.Allowed}, true
+		return Decision{Verdict: pipeline.VerdictAllowed}, true
 	}
-	return Decision{Verdict: pipeline.NeedsApproval, By: a.Policies[0]}, true
+	return Decision{Verdict: pipeline.VerdictNeedsApproval, By: a.Policies[0]}, true
 }
 
 // caseOf returns the case of a record, or why there is none.
-func caseOf(c *audit.Call) (of pipeline.Case, unknown string) {
-	of = pipeline.Case{
+func caseOf(c *audit.Call) (of pipeline.HypotheticalCall, unknown string) {
+	of = pipeline.HypotheticalCall{
 		Request: call.Request{Name: c.Name, Arguments: c.Values, Caller: c.Caller, Via: call.Via(c.Via)},
-		Began:   c.Began, ID: c.Call, Depth: c.Depth,
+		Time:    c.Began, ID: c.Call, Depth: c.Depth,
 	}
 	switch c.Kind {
 	case "tool":

@@ -42,7 +42,7 @@ func (m manager) hears(t *testing.T) string {
 	return string(message[:n])
 }
 
-func TestTheManagerHearsEachState(t *testing.T) {
+func TestNotifier_states(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("SKIPPED: there is no systemd beside Linux")
 	}
@@ -71,7 +71,7 @@ func TestTheManagerHearsEachState(t *testing.T) {
 	}
 }
 
-func TestTheClockOfReloadsGoesOn(t *testing.T) {
+func TestElapsed_monotonic(t *testing.T) {
 	first, err := elapsed()
 	if err != nil {
 		t.Fatal(err)
@@ -82,7 +82,7 @@ func TestTheClockOfReloadsGoesOn(t *testing.T) {
 	}
 }
 
-func TestWithoutAManagerNothingIsTold(t *testing.T) {
+func TestNotifier_nil(t *testing.T) {
 	n, err := New(Variables{})
 	if n != nil || err != nil {
 		t.Errorf("there is a notifier %v, %v", n, err)
@@ -92,7 +92,7 @@ func TestWithoutAManagerNothingIsTold(t *testing.T) {
 	}
 }
 
-func TestAManagerThatIsGoneIsAnError(t *testing.T) {
+func TestNotifier_managerGone(t *testing.T) {
 	n, err := New(Variables{Socket: filepath.Join(t.TempDir(), "gone")})
 	if err != nil {
 		t.Fatal(err)
@@ -102,7 +102,7 @@ func TestAManagerThatIsGoneIsAnError(t *testing.T) {
 	}
 }
 
-func TestVariablesThatMakeNoSenseAreRefused(t *testing.T) {
+func TestVariables_invalid(t *testing.T) {
 	for _, socket := range []string{"relative", "@", "vsock:2:1234"} {
 		if n, err := New(Variables{Socket: socket}); err == nil || !strings.Contains(err.Error(), "NOTIFY_SOCKET is") {
 			t.Errorf("%s: %v, %v", socket, n, err)
@@ -115,7 +115,7 @@ func TestVariablesThatMakeNoSenseAreRefused(t *testing.T) {
 	}
 }
 
-func TestTheManagerWaitsForSignsOfOneProcess(t *testing.T) {
+func TestVariables_watchdogPID(t *testing.T) {
 	for _, r := range []struct {
 		v    Variables
 		want time.Duration
@@ -153,14 +153,14 @@ func beats(t *testing.T, check func(ctx context.Context, since time.Duration) er
 	return times, log
 }
 
-func TestAServerThatAnswersBeatsTwiceInEachInterval(t *testing.T) {
+func TestPulse_healthy(t *testing.T) {
 	got, log := beats(t, func(context.Context, time.Duration) error { return nil })
 	if diff := cmp.Diff([]string{"0s", "30s", "1m0s", "1m30s"}, got); diff != "" || log != "" {
 		t.Errorf("(-want +got)\n%s\nthe log is %s", diff, log)
 	}
 }
 
-func TestAServerThatHangsDoesNotBeatAndIsAskedAgainInTime(t *testing.T) {
+func TestPulse_hangs(t *testing.T) {
 	got, log := beats(t, func(ctx context.Context, since time.Duration) error {
 		if since != 30*time.Second {
 			return nil
@@ -176,14 +176,14 @@ func TestAServerThatHangsDoesNotBeatAndIsAskedAgainInTime(t *testing.T) {
 	}
 }
 
-func TestAServerThatIsBrokenBeatsNoMore(t *testing.T) {
+func TestPulse_failedCheck(t *testing.T) {
 	got, _ := beats(t, func(context.Context, time.Duration) error { return errors.New("broken") })
 	if len(got) > 0 {
 		t.Errorf("it beats at %v", got)
 	}
 }
 
-func TestAPulseEndsInTheMiddleOfACheck(t *testing.T) {
+func TestPulse_stopsDuringCheck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		began := time.Now()

@@ -10,7 +10,7 @@ import (
 	"github.com/mcpd/mcpd/internal/ops/telemetry"
 )
 
-func TestCountingACallAllocatesNothing(t *testing.T) {
+func TestMetrics_allocations(t *testing.T) {
 	m := counting(t, 1000)
 	m.HostCallEnded("kv.get", "ok", time.Millisecond)
 	m.CallEnded("tool", "t500", "client", "ok", time.Millisecond)
@@ -42,7 +42,7 @@ func counting(t testing.TB, tools int) observe.Metrics {
 	return tel.Metrics()
 }
 
-func BenchmarkCountingACall(b *testing.B) {
+func BenchmarkMetrics_call(b *testing.B) {
 	m := counting(b, 1000)
 	b.ReportAllocs()
 	for b.Loop() {
@@ -50,7 +50,7 @@ func BenchmarkCountingACall(b *testing.B) {
 	}
 }
 
-func BenchmarkCountingACallOfManyCallers(b *testing.B) {
+func BenchmarkMetrics_callParallel(b *testing.B) {
 	m := counting(b, 1000)
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
@@ -60,7 +60,7 @@ func BenchmarkCountingACallOfManyCallers(b *testing.B) {
 	})
 }
 
-func BenchmarkCountingAHostCall(b *testing.B) {
+func BenchmarkMetrics_hostCall(b *testing.B) {
 	m := counting(b, 1)
 	b.ReportAllocs()
 	for b.Loop() {
@@ -68,7 +68,7 @@ func BenchmarkCountingAHostCall(b *testing.B) {
 	}
 }
 
-func BenchmarkPublishing1000Tools(b *testing.B) {
+func BenchmarkPublish_1000Tools(b *testing.B) {
 	m := counting(b, 1)
 	var catalog observe.Catalog
 	for i := range 1000 {
@@ -80,16 +80,16 @@ func BenchmarkPublishing1000Tools(b *testing.B) {
 	}
 }
 
-func BenchmarkASpanThatIsNotTraced(b *testing.B) {
+func BenchmarkTracer_nil(b *testing.B) {
 	var off observe.Tracer
 	benchmarkCall(b, off, "")
 }
 
-func BenchmarkACallThatIsNotSampled(b *testing.B) {
+func BenchmarkTracer_notSampled(b *testing.B) {
 	benchmarkTraced(b, "always_off")
 }
 
-func BenchmarkACallThatIsSampled(b *testing.B) {
+func BenchmarkTracer_sampled(b *testing.B) {
 	benchmarkTraced(b, "always_on")
 }
 

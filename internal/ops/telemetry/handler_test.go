@@ -11,7 +11,7 @@ import (
 	"github.com/mcpd/mcpd/internal/ops/telemetry"
 )
 
-func TestMetricsAreServedInTheFormatThatIsAskedFor(t *testing.T) {
+func TestHandler_formats(t *testing.T) {
 	tel := start(t, telemetry.Options{})
 	for accept, want := range map[string]string{
 		"": "text/plain; version=0.0.4",
@@ -28,7 +28,7 @@ func TestMetricsAreServedInTheFormatThatIsAskedFor(t *testing.T) {
 	}
 }
 
-func TestMetricsAreOnlyRead(t *testing.T) {
+func TestHandler_methods(t *testing.T) {
 	tel := start(t, telemetry.Options{})
 	w := httptest.NewRecorder()
 	tel.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/metrics", nil))
@@ -37,7 +37,7 @@ func TestMetricsAreOnlyRead(t *testing.T) {
 	}
 }
 
-func TestOnlyAFewMayReadMetricsAtOnce(t *testing.T) {
+func TestHandler_maxScrapes(t *testing.T) {
 	tel := start(t, telemetry.Options{})
 	here, release := make(chan struct{}, 10), make(chan struct{})
 	var once sync.Once
@@ -69,7 +69,7 @@ func TestOnlyAFewMayReadMetricsAtOnce(t *testing.T) {
 	}
 }
 
-func TestStatsThatPanicLeaveTheOtherMetrics(t *testing.T) {
+func TestMetrics_statsPanic(t *testing.T) {
 	tel := start(t, telemetry.Options{})
 	tel.Metrics().Collect(func() observe.Stats { panic("x") })
 	tel.Metrics().CallEnded("tool", "t", "client", "ok", 0)

@@ -16,7 +16,7 @@ import (
 	"github.com/mcpd/mcpd/internal/ops/telemetry"
 )
 
-func TestTheLogHandlerIsOne(t *testing.T) {
+func TestLogHandler_slogtest(t *testing.T) {
 	var out bytes.Buffer
 	slogtest.Run(t, func(*testing.T) slog.Handler {
 		out.Reset()
@@ -30,7 +30,7 @@ func TestTheLogHandlerIsOne(t *testing.T) {
 	})
 }
 
-func TestRecordsGetTheIdsThatTheyLack(t *testing.T) {
+func TestLogHandler_addsIDs(t *testing.T) {
 	tel := start(t, telemetry.Options{LookupEnv: environment("OTEL_TRACES_EXPORTER", "console")})
 	ctx, span := tel.Tracer().Start(t.Context(), observe.Call{Method: "tools/call", Parent: observe.Parent(parentOfMeta, "")})
 	defer span.End()
@@ -75,14 +75,14 @@ type silent struct{ slog.Handler }
 
 func (silent) Enabled(context.Context, slog.Level) bool { return true }
 
-func TestARecordThatGetsNoIdsAllocatesNothing(t *testing.T) {
+func TestLogHandler_allocations(t *testing.T) {
 	logger, ctx := slog.New(observe.LogHandler(silent{slog.DiscardHandler}, new(telemetry.Telemetry).IDs)), t.Context()
 	if n := testing.AllocsPerRun(100, func() { logger.LogAttrs(ctx, slog.LevelInfo, "m", slog.Int("a", 1)) }); n != 0 {
 		t.Errorf("%v allocations, want none", n)
 	}
 }
 
-func BenchmarkARecordWithIds(b *testing.B) {
+func BenchmarkLogHandler(b *testing.B) {
 	tel := start(b, telemetry.Options{LookupEnv: environment("OTEL_TRACES_EXPORTER", "console")})
 	logger := slog.New(observe.LogHandler(slog.NewTextHandler(io.Discard, nil), tel.IDs))
 	ctx, span := tel.Tracer().Start(b.Context(), observe.Call{Method: "tools/call"})

@@ -52,7 +52,7 @@ func newClock() *clock { return &clock{time.Date(2026, 1, 2, 3, 4, 5, 0, time.UT
 
 func (c *clock) time() time.Time { return c.now }
 
-func TestCallsAreCountedByWhatTheSnapshotNames(t *testing.T) {
+func TestMetrics_namesOfSnapshot(t *testing.T) {
 	tel := start(t, telemetry.Options{})
 	m := tel.Metrics()
 	m.Publish(observe.Catalog{Items: []observe.Item{{Kind: "tool", Name: "refund"}, {Kind: "prompt", Name: "refund"}}, Policies: []string{"small"}, Limits: []string{"per_agent"}})
@@ -108,7 +108,7 @@ func TestCallsAreCountedByWhatTheSnapshotNames(t *testing.T) {
 	}
 }
 
-func TestStatsAreFetchedWhenSomebodyLooks(t *testing.T) {
+func TestMetrics_statsOnScrape(t *testing.T) {
 	c := newClock()
 	tel := start(t, telemetry.Options{Version: "1.2.3", Now: c.time})
 	if got := only(scrape(t, tel), "mcpd_config", "mcpd_snapshot", "mcpd_worker"); len(got) != 0 {
@@ -140,7 +140,7 @@ func TestStatsAreFetchedWhenSomebodyLooks(t *testing.T) {
 	}
 }
 
-func TestCallsReloadsAndScrapesGoOnAtOnce(t *testing.T) {
+func TestMetrics_concurrentUse(t *testing.T) {
 	c := newClock()
 	tel := start(t, telemetry.Options{Now: func() time.Time { return c.now }})
 	m := tel.Metrics()

@@ -39,7 +39,7 @@ func export(ctx context.Context, a *answers) error {
 	return o.UploadTraces(ctx, []*tracepb.ResourceSpans{{}})
 }
 
-func TestARequestIsRepeatedWhereTheProtocolAllowsIt(t *testing.T) {
+func TestOTLP_retries(t *testing.T) {
 	for name, row := range map[string]struct {
 		statuses []int
 		attempts int
@@ -62,7 +62,7 @@ func TestARequestIsRepeatedWhereTheProtocolAllowsIt(t *testing.T) {
 	}
 }
 
-func TestRepetitionsEndWithTheirContext(t *testing.T) {
+func TestOTLP_retryCanceled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 		defer cancel()
@@ -77,7 +77,7 @@ func TestRepetitionsEndWithTheirContext(t *testing.T) {
 	})
 }
 
-func TestACollectorSaysWhenToComeAgain(t *testing.T) {
+func TestOTLP_retryAfter(t *testing.T) {
 	for after, least := range map[string]time.Duration{"7": 7 * time.Second, "": 0, "soon": 0, "-1": 0, "99999999999999999999": 0} {
 		synctest.Test(t, func(t *testing.T) {
 			a := &answers{statuses: []int{429, 200}, after: after}

@@ -12,7 +12,7 @@ import (
 
 const well = "4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7"
 
-func TestATraceparentIsReadByTheRulesOfTheW3C(t *testing.T) {
+func TestParent_traceparent(t *testing.T) {
 	for text, want := range map[string]bool{
 		"00-" + well + "-01":                  true,
 		"00-" + well + "-00":                  true,
@@ -43,7 +43,7 @@ func TestATraceparentIsReadByTheRulesOfTheW3C(t *testing.T) {
 	}
 }
 
-func TestATracestateThatIsWrongIsLeftOutAlone(t *testing.T) {
+func TestParent_invalidTracestate(t *testing.T) {
 	tel := start(t, telemetry.Options{LookupEnv: environment("OTEL_TRACES_EXPORTER", "console")})
 	for state, want := range map[string]string{
 		"a=1,b=2": "a=1,b=2", "": "", "a": "", "a=1,a=2": "", "A=1": "", "a=\x00": "", strings.Repeat("k", 300) + "=1": "",
@@ -90,7 +90,7 @@ func FuzzParent(f *testing.F) {
 	})
 }
 
-func TestAParentOfAnySizeCostsNoMoreThanASmallOne(t *testing.T) {
+func TestParent_boundedCost(t *testing.T) {
 	for _, construct := range []string{"0", "00-", "-", "a=1,", ",", "é"} {
 		for size := 10; size <= 1_000_000; size *= 10 {
 			text := strings.Repeat(construct, size)

@@ -10,7 +10,7 @@ import (
 	"github.com/mcpd/mcpd/internal/ops/telemetry"
 )
 
-func TestSeriesOfARemovedToolGoAfterAWhile(t *testing.T) {
+func TestMetrics_removedTool(t *testing.T) {
 	c := newClock()
 	tel := start(t, telemetry.Options{Now: c.time})
 	m := tel.Metrics()
@@ -64,7 +64,7 @@ func TestSeriesOfARemovedToolGoAfterAWhile(t *testing.T) {
 	want("when it is back", true)
 }
 
-func TestTheNumberOfSeriesIsBounded(t *testing.T) {
+func TestMetrics_maxSeries(t *testing.T) {
 	tel := start(t, telemetry.Options{})
 	m := tel.Metrics()
 	for round := range 5 {
@@ -92,7 +92,7 @@ func TestTheNumberOfSeriesIsBounded(t *testing.T) {
 }
 
 // Names of the files that are those of what has no name here are part of it.
-func TestAToolThatIsCalledOtherTakesNothingAwayWhenItGoes(t *testing.T) {
+func TestMetrics_toolNamedOther(t *testing.T) {
 	c := newClock()
 	tel := start(t, telemetry.Options{Now: c.time})
 	m := tel.Metrics()

@@ -62,7 +62,7 @@ func spans(t observe.Tracer, n int) {
 	}
 }
 
-func TestSpansAreSentWhenABatchIsFullOrHasWaited(t *testing.T) {
+func TestQueue_batches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &sink{}
 		tracer, q := traced(s, 100, 10)
@@ -84,7 +84,7 @@ func TestSpansAreSentWhenABatchIsFullOrHasWaited(t *testing.T) {
 
 // A collector that does not answer holds up no call: all of this happens without
 // any time going by.
-func TestACollectorThatIsSlowLosesWhatDoesNotFitAndHoldsUpNoCall(t *testing.T) {
+func TestQueue_slowCollector(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const size, batch, made = 50, 10, 1000
 		s := &sink{hold: make(chan struct{})}
@@ -109,7 +109,7 @@ func TestACollectorThatIsSlowLosesWhatDoesNotFitAndHoldsUpNoCall(t *testing.T) {
 	})
 }
 
-func TestCloseWaitsForACollectorNoLongerThanItMay(t *testing.T) {
+func TestQueue_closeTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &sink{hold: make(chan struct{})}
 		tracer, q := traced(s, 100, 10)
@@ -136,7 +136,7 @@ func TestCloseWaitsForACollectorNoLongerThanItMay(t *testing.T) {
 	})
 }
 
-func TestCloseSendsWhatIsLeftTogether(t *testing.T) {
+func TestQueue_closeFlushes(t *testing.T) {
 	for range 100 {
 		s := &sink{}
 		tracer, q := traced(s, 100, 10)
@@ -150,7 +150,7 @@ func TestCloseSendsWhatIsLeftTogether(t *testing.T) {
 	}
 }
 
-func TestABatchThatIsGivenUpMakesRoomForTheNext(t *testing.T) {
+func TestQueue_droppedBatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &sink{hold: make(chan struct{})}
 		tracer, q := traced(s, 100, 10)
@@ -168,7 +168,7 @@ func TestABatchThatIsGivenUpMakesRoomForTheNext(t *testing.T) {
 	})
 }
 
-func TestSpansEndAndTheQueueClosesAtOnce(t *testing.T) {
+func TestQueue_concurrentClose(t *testing.T) {
 	s := &sink{}
 	tracer, q := traced(s, 1000, 7)
 	var callers sync.WaitGroup

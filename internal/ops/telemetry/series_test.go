@@ -11,7 +11,7 @@ import (
 
 // A call that found its item before that was let go of may end afterwards, with an
 // outcome that the item has not had: its series would never go again.
-func TestACallThatEndsAfterItsItemHasGoneBringsNoSeriesBack(t *testing.T) {
+func TestMetrics_callOfRemovedItem(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	m := newMetrics(func() time.Time { return now })
 	item := observe.Item{Kind: "tool", Name: "gone"}

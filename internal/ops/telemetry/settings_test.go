@@ -13,7 +13,7 @@ import (
 	"github.com/mcpd/mcpd/internal/ops/telemetry"
 )
 
-func TestAValueThatMeansNothingIsAnErrorWithTheNameOfItsVariable(t *testing.T) {
+func TestSettings_invalidValue(t *testing.T) {
 	for variable, values := range map[string][]string{
 		"OTEL_SDK_DISABLED":                  {"canary"},
 		"OTEL_TRACES_EXPORTER":               {"canary", "otlp,console"},
@@ -43,7 +43,7 @@ func TestAValueThatMeansNothingIsAnErrorWithTheNameOfItsVariable(t *testing.T) {
 	}
 }
 
-func TestAllVariablesThatAreWrongAreToldAtOnce(t *testing.T) {
+func TestSettings_allErrors(t *testing.T) {
 	_, err := telemetry.New(telemetry.Options{LookupEnv: environment("OTEL_BSP_EXPORT_TIMEOUT", "x", "OTEL_TRACES_SAMPLER", "traceidratio", "OTEL_TRACES_SAMPLER_ARG", "1.5")})
 	const want = "environment variable OTEL_TRACES_SAMPLER_ARG: write a number from 0 to 1\n" +
 		"environment variable OTEL_BSP_EXPORT_TIMEOUT: write a whole number from 1 to 3600000"
@@ -61,7 +61,7 @@ func read(files map[string][]byte) func(string) ([]byte, error) {
 	}
 }
 
-func TestSamplersDecideAsTheSpecificationHasIt(t *testing.T) {
+func TestSampler(t *testing.T) {
 	sampled, not := observe.Parent(parentOfMeta, ""), observe.Parent(parentOfMeta[:53]+"00", "")
 	for sampler, want := range map[string]string{ // without a parent, below one that is sampled, below one that is not
 		"": "110", "parentbased_always_on": "110", "parentbased_always_off": "010", "parentbased_traceidratio 0": "010", "parentbased_traceidratio": "110",
@@ -83,7 +83,7 @@ func TestSamplersDecideAsTheSpecificationHasIt(t *testing.T) {
 	}
 }
 
-func TestSpansGoCompressedOverAConnectionWithCertificatesOfBothSides(t *testing.T) {
+func TestOTLP_gzipAndMutualTLS(t *testing.T) {
 	c := newCollector(t, http.StatusOK, nil)
 	c.secure(t, &tls.Config{ClientAuth: tls.RequireAnyClientCert})
 	own := c.TLS.Certificates[0]

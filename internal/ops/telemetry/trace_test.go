@@ -27,7 +27,7 @@ const (
 
 func hexOf(b []byte) string { return hex.EncodeToString(b) }
 
-func TestACallArrivesAtTheCollectorWithItsParts(t *testing.T) {
+func TestTracer_exportsCall(t *testing.T) {
 	c := collect(t, http.StatusOK, nil)
 	tel := start(t, telemetry.Options{Service: "crm", Version: "1.2", LookupEnv: environment("OTEL_EXPORTER_OTLP_ENDPOINT", c.URL+"/base",
 		"OTEL_EXPORTER_OTLP_HEADERS", "X-Tenant=a%20b", "OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=test")})
@@ -80,7 +80,7 @@ func resourceOf(r *coltracepb.ExportTraceServiceRequest) map[string]string {
 
 // The SDK adds variables of the process to every resource, and takes its sampler,
 // its limits and its queue from there.
-func TestTheEnvironmentOfTheProcessIsNotRead(t *testing.T) {
+func TestSettings_injectedEnvironment(t *testing.T) {
 	t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "stray=1")
 	t.Setenv("OTEL_SERVICE_NAME", "stray")
 	t.Setenv("OTEL_TRACES_SAMPLER", "always_off")
@@ -102,7 +102,7 @@ func TestTheEnvironmentOfTheProcessIsNotRead(t *testing.T) {
 	}
 }
 
-func TestNothingIsTracedUnlessAVariableAsksForIt(t *testing.T) {
+func TestSettings_default(t *testing.T) {
 	for name, lookup := range map[string]func(string) (string, bool){
 		"no environment": nil,
 		"other settings": environment("OTEL_SERVICE_NAME", "x", "OTEL_TRACES_SAMPLER", "always_on"),
@@ -117,7 +117,7 @@ func TestNothingIsTracedUnlessAVariableAsksForIt(t *testing.T) {
 	}
 }
 
-func TestASpanThatIsNotTracedAllocatesNothing(t *testing.T) {
+func TestTracer_nilAllocations(t *testing.T) {
 	var off observe.Tracer
 	ctx := t.Context()
 	parent := observe.Parent(parentOfMeta, "")
@@ -135,7 +135,7 @@ func TestASpanThatIsNotTracedAllocatesNothing(t *testing.T) {
 	}
 }
 
-func TestACallThatIsNotSampledAllocatesLittleAndIsCarriedOn(t *testing.T) {
+func TestTracer_notSampled(t *testing.T) {
 	tel := start(t, telemetry.Options{LookupEnv: environment("OTEL_TRACES_EXPORTER", "console")})
 	tracer, ctx := tel.Tracer(), t.Context()
 	parent := observe.Parent(strings.TrimSuffix(parentOfMeta, "01")+"00", "a=b")
@@ -155,7 +155,7 @@ func TestACallThatIsNotSampledAllocatesLittleAndIsCarriedOn(t *testing.T) {
 	}
 }
 
-func TestWhatScriptsAskForNamesTheSpanThatAsks(t *testing.T) {
+func TestTracer_hostCallHeaders(t *testing.T) {
 	for propagators, carried := range map[string]bool{"": true, "tracecontext,baggage": true, "baggage": false, "none": false} {
 		tel := start(t, telemetry.Options{LookupEnv: environment("OTEL_TRACES_EXPORTER", "console", "OTEL_PROPAGATORS", propagators)})
 		ctx, span := tel.Tracer().Start(t.Context(), observe.Call{Method: "tools/call"})
@@ -170,7 +170,7 @@ func TestWhatScriptsAskForNamesTheSpanThatAsks(t *testing.T) {
 	}
 }
 
-func TestTheConsoleGetsOneLineForEachSpan(t *testing.T) {
+func TestConsole_oneLinePerSpan(t *testing.T) {
 	var out bytes.Buffer
 	tel := start(t, telemetry.Options{Service: "crm", Console: &out, LookupEnv: environment("OTEL_TRACES_EXPORTER", "console")})
 	_, span := tel.Tracer().Start(t.Context(), observe.Call{Method: "prompts/get"})
@@ -197,7 +197,7 @@ func TestTheConsoleGetsOneLineForEachSpan(t *testing.T) {
 }
 
 // Protobuf refuses a whole request for one text that is not UTF-8.
-func TestTextThatIsNotUTF8LosesNoSpan(t *testing.T) {
+func TestTracer_invalidUTF8(t *testing.T) {
 	c := collect(t, http.StatusOK, nil)
 	tel := start(t, telemetry.Options{LookupEnv: environment("OTEL_EXPORTER_OTLP_ENDPOINT", c.URL)})
 	_, span := tel.Tracer().Start(t.Context(), observe.Call{Method: "tools/call", ID: "c\xff", RequestID: "r\xff" + strings.Repeat("é", 1000)})
@@ -216,7 +216,7 @@ func TestTextThatIsNotUTF8LosesNoSpan(t *testing.T) {
 	}
 }
 
-func TestWhatTheCollectorRefusesIsCounted(t *testing.T) {
+func TestQueue_countsRejectedSpans(t *testing.T) {
 	c := collect(t, http.StatusOK, &coltracepb.ExportTraceServiceResponse{PartialSuccess: &coltracepb.ExportTracePartialSuccess{RejectedSpans: 1}})
 	tel := start(t, telemetry.Options{LookupEnv: environment("OTEL_EXPORTER_OTLP_ENDPOINT", c.URL)})
 	_, span := tel.Tracer().Start(t.Context(), observe.Call{Method: "tools/call"})
@@ -231,7 +231,7 @@ func TestWhatTheCollectorRefusesIsCounted(t *testing.T) {
 	}
 }
 
-func TestACollectorThatRefusesIsToldToTheLogOnce(t *testing.T) {
+func TestQueue_logsRejectionOnce(t *testing.T) {
 	c := collect(t, http.StatusUnauthorized, nil)
 	var log bytes.Buffer
 	tel := start(t, telemetry.Options{Logger: slog.New(slog.NewTextHandler(&log, nil)), LookupEnv: environment("OTEL_EXPORTER_OTLP_ENDPOINT", c.URL+"/secret-path",
@@ -253,7 +253,7 @@ func TestACollectorThatRefusesIsToldToTheLogOnce(t *testing.T) {
 	}
 }
 
-func TestASecretForTheCollectorFollowsNoRedirect(t *testing.T) {
+func TestOTLP_followsNoRedirect(t *testing.T) {
 	elsewhere := collect(t, http.StatusOK, nil)
 	c := httptest.NewServer(http.RedirectHandler(elsewhere.URL, http.StatusTemporaryRedirect))
 	t.Cleanup(c.Close)
@@ -268,7 +268,7 @@ func TestASecretForTheCollectorFollowsNoRedirect(t *testing.T) {
 	}
 }
 
-func TestACollectorThatIsDownLosesSpansAndHoldsUpNothing(t *testing.T) {
+func TestQueue_collectorDown(t *testing.T) {
 	c := collect(t, http.StatusOK, nil)
 	url := c.URL
 	c.Close()

@@ -12,7 +12,7 @@ import (
 	"github.com/mcpd/mcpd/internal/ops/tooltest"
 )
 
-func TestATestPassesWhenItGetsWhatItWants(t *testing.T) {
+func TestJudge_passes(t *testing.T) {
 	text := "hello"
 	for _, test := range []struct {
 		name string
@@ -47,7 +47,7 @@ func TestATestPassesWhenItGetsWhatItWants(t *testing.T) {
 	}
 }
 
-func TestATestSaysWhatItWantedAndDidNotGet(t *testing.T) {
+func TestJudge_failures(t *testing.T) {
 	text := "hello"
 	good := tooltest.Outcome{Value: []byte(`{"a":1}`), Content: []byte(`[{"type":"text","text":"bye"}]`)}
 	denied := tooltest.Outcome{Code: "POLICY_DENIED", Message: "closed", DeniedBy: "night"}
@@ -104,7 +104,7 @@ func TestATestSaysWhatItWantedAndDidNotGet(t *testing.T) {
 	}
 }
 
-func TestATestPlaysAnAnonymousCallerUnlessItSaysMore(t *testing.T) {
+func TestCaller_anonymous(t *testing.T) {
 	want := identity.Caller{
 		Principal: identity.Anonymous(), Agent: identity.Agent{AgentID: identity.AnonymousAgent}, Source: identity.Source{Listener: "local", Session: "test"},
 	}
@@ -113,7 +113,7 @@ func TestATestPlaysAnAnonymousCallerUnlessItSaysMore(t *testing.T) {
 	}
 }
 
-func TestATestPlaysThePrincipalAndTheAgentThatItNames(t *testing.T) {
+func TestCaller_named(t *testing.T) {
 	want := identity.Caller{
 		Principal: identity.Principal{
 			ID: "ada", Kind: identity.KindLocal, Scopes: []string{"write"}, Groups: []string{"ops"},

@@ -206,7 +206,7 @@ func Answers(mocks *host.Mocks, asked []call.AskRequest) (answers map[string]jso
 	answers, ok = make(map[string]json.RawMessage, len(asked)), true
 	for _, r := range asked {
 		example := ""
-		if r.Key == suspend.ConsentKey {
+		if r.Key == suspend.ApprovalKey {
 			example = `json = { action = "accept" } # or "decline"`
 		}
 		answer, known := mocks.AnswerInput(r.Key, r.Method, example)

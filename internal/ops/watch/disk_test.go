@@ -113,7 +113,7 @@ func (d *disk) sees(path string) {
 	d.dirty(path)
 }
 
-func TestChangesOnDiskAreSeen(t *testing.T) {
+func TestWatcher_diskChanges(t *testing.T) {
 	root := func() Options { return Options{Roots: []string{"t"}} }
 	rows := []struct {
 		name   string
@@ -316,7 +316,7 @@ func TestChangesOnDiskAreSeen(t *testing.T) {
 	}
 }
 
-func TestNothingIsMissedInACheckoutOfAThousandFiles(t *testing.T) {
+func TestWatcher_largeCheckout(t *testing.T) {
 	d := watchDisk(t, []string{"t/"}, Options{Roots: []string{"t"}})
 	missing := map[string]bool{}
 	for i := range 1000 {
@@ -333,7 +333,7 @@ func TestNothingIsMissedInACheckoutOfAThousandFiles(t *testing.T) {
 	})
 }
 
-func TestWhatChangedBeforeRunIsReported(t *testing.T) {
+func TestWatcher_changeBeforeRun(t *testing.T) {
 	dir := t.TempDir()
 	w, err := New(Options{Roots: []string{dir}})
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestPendingWaitsForQuiet(t *testing.T) {
+func TestPending_debounce(t *testing.T) {
 	start := time.Unix(1000, 0)
 	at := func(d time.Duration) time.Time { return start.Add(d) }
 	type seen struct {
@@ -56,7 +56,7 @@ func TestPendingWaitsForQuiet(t *testing.T) {
 	}
 }
 
-func TestPendingReportsEachPathOnceAndSorted(t *testing.T) {
+func TestPending_sortedPaths(t *testing.T) {
 	var p pending
 	p.add(time.Unix(1, 0), glance{paths: []string{"b", "a"}})
 	p.add(time.Unix(1, 0), glance{paths: []string{"a", "c"}, rescan: true})
@@ -67,7 +67,7 @@ func TestPendingReportsEachPathOnceAndSorted(t *testing.T) {
 	}
 }
 
-func TestPendingIsBounded(t *testing.T) {
+func TestPending_bounded(t *testing.T) {
 	var p pending
 	for i := range 10 * maxPaths {
 		p.add(time.Unix(1, 0), glance{paths: []string{fmt.Sprint(i)}})
@@ -80,7 +80,7 @@ func TestPendingIsBounded(t *testing.T) {
 	}
 }
 
-func TestWhatComesWhileReadyIsWaitedFor(t *testing.T) {
+func TestWatcher_changeWhileReady(t *testing.T) {
 	var p pending
 	p.add(time.Unix(1, 0), glance{paths: []string{"a"}})
 	p.ready = true
@@ -108,7 +108,7 @@ func repository(t *testing.T, test func(t *testing.T, dir string, w *Watcher, sh
 	})
 }
 
-func TestACheckoutThatRestsWhileGitHoldsItsLockIsOneChange(t *testing.T) {
+func TestWatcher_waitsForGitLock(t *testing.T) {
 	repository(t, func(t *testing.T, dir string, w *Watcher, show func(string)) {
 		got := make(chan Change, 3)
 		go func() {
@@ -137,7 +137,7 @@ func TestACheckoutThatRestsWhileGitHoldsItsLockIsOneChange(t *testing.T) {
 	})
 }
 
-func TestALockIsWaitedForThirtySecondsAndOnlyOnce(t *testing.T) {
+func TestWatcher_lockTimeout(t *testing.T) {
 	repository(t, func(t *testing.T, dir string, w *Watcher, show func(string)) {
 		var log bytes.Buffer
 		w.log = slog.New(slog.NewTextHandler(&log, nil))
@@ -164,7 +164,7 @@ func TestALockIsWaitedForThirtySecondsAndOnlyOnce(t *testing.T) {
 	})
 }
 
-func TestALockThatWasLeftBehindDelaysNoSave(t *testing.T) {
+func TestWatcher_staleLock(t *testing.T) {
 	repository(t, func(t *testing.T, dir string, w *Watcher, show func(string)) {
 		lock := filepath.Join(dir, ".git", "index.lock")
 		write(t, lock, "")
@@ -181,7 +181,7 @@ func TestALockThatWasLeftBehindDelaysNoSave(t *testing.T) {
 	})
 }
 
-func TestOneLockAfterTheOtherIsWaitedForThirtySecondsInAll(t *testing.T) {
+func TestWatcher_successiveLocks(t *testing.T) {
 	repository(t, func(t *testing.T, dir string, w *Watcher, show func(string)) {
 		lock := filepath.Join(dir, ".git", "index.lock")
 		write(t, lock, "")
@@ -204,7 +204,7 @@ func TestOneLockAfterTheOtherIsWaitedForThirtySecondsInAll(t *testing.T) {
 	})
 }
 
-func TestLocksAreFoundWhereGitKeepsThem(t *testing.T) {
+func TestGitLocks(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestThePollerSees(t *testing.T) {
+func TestPoller_changes(t *testing.T) {
 	rows := []struct {
 		name string
 		do   func(t *testing.T, dir string)
@@ -90,7 +90,7 @@ func TestThePollerSees(t *testing.T) {
 }
 
 // The time of an old file is trusted: it is not read again and again.
-func TestThePollerReadsOldFilesNoMore(t *testing.T) {
+func TestPoller_skipsOldFiles(t *testing.T) {
 	targets := targetsIn(t, "t", "t")
 	path := filepath.Join(targets[0].abs, "a")
 	write(t, path, "first")
@@ -116,7 +116,7 @@ func found(t *testing.T, p *poller) []string {
 	return g.paths
 }
 
-func TestNoiseBesideTheRootIsNotReported(t *testing.T) {
+func TestWatcher_ignoresSiblings(t *testing.T) {
 	n, err := newNotifier(targetsIn(t, "t", "t/.git"), func(name string) bool { return name == ".git" }, fsnotify.NewWatcher)
 	if err != nil {
 		t.Fatal(err)
@@ -138,7 +138,7 @@ func TestNoiseBesideTheRootIsNotReported(t *testing.T) {
 	}
 }
 
-func TestLinksInACircleLeadNowhere(t *testing.T) {
+func TestWatcher_linkCycle(t *testing.T) {
 	dir := t.TempDir()
 	for from, to := range map[string]string{"a": "b", "b": "a", "self": "self", "deep": "deep/x"} {
 		if err := os.Symlink(to, filepath.Join(dir, from)); err != nil {

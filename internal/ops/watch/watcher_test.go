@@ -77,7 +77,7 @@ func watching(t *testing.T, test func(t *testing.T, w *Watcher, e *fakeEye, show
 	})
 }
 
-func TestASaveIsReportedAfterTenMilliseconds(t *testing.T) {
+func TestWatcher_saveDebounce(t *testing.T) {
 	watching(t, func(t *testing.T, w *Watcher, _ *fakeEye, show func(string)) {
 		start := time.Now()
 		show("a.hcl")
@@ -91,7 +91,7 @@ func TestASaveIsReportedAfterTenMilliseconds(t *testing.T) {
 	})
 }
 
-func TestACheckoutOfManyFilesIsOneChange(t *testing.T) {
+func TestWatcher_checkoutIsOneChange(t *testing.T) {
 	watching(t, func(t *testing.T, w *Watcher, _ *fakeEye, show func(string)) {
 		for i := range 1000 {
 			show(fmt.Sprintf("%04d.hcl", i))
@@ -110,7 +110,7 @@ func TestACheckoutOfManyFilesIsOneChange(t *testing.T) {
 	})
 }
 
-func TestAWriterThatPausesIsWaitedForLonger(t *testing.T) {
+func TestWatcher_pausingWriter(t *testing.T) {
 	watching(t, func(t *testing.T, w *Watcher, _ *fakeEye, show func(string)) {
 		for i, pause := range []time.Duration{0, 9, 9, 9, 60, 90, 170, 400, 9} {
 			time.Sleep(pause * time.Millisecond)
@@ -126,7 +126,7 @@ func TestAWriterThatPausesIsWaitedForLonger(t *testing.T) {
 	})
 }
 
-func TestABurstThatComesWhileNobodyReceivesIsNotCut(t *testing.T) {
+func TestWatcher_burstWithoutReceiver(t *testing.T) {
 	watching(t, func(t *testing.T, w *Watcher, _ *fakeEye, show func(string)) {
 		show("first")
 		time.Sleep(time.Minute)
@@ -144,7 +144,7 @@ func TestABurstThatComesWhileNobodyReceivesIsNotCut(t *testing.T) {
 	})
 }
 
-func TestAFileThatNeverRestsIsReportedEveryTwoSeconds(t *testing.T) {
+func TestWatcher_endlessWrites(t *testing.T) {
 	watching(t, func(t *testing.T, w *Watcher, _ *fakeEye, show func(string)) {
 		start := time.Now()
 		go func() {
@@ -164,7 +164,7 @@ func TestAFileThatNeverRestsIsReportedEveryTwoSeconds(t *testing.T) {
 	})
 }
 
-func TestChangesThatNobodyReceivesPileUpIntoOne(t *testing.T) {
+func TestWatcher_mergesUnreceived(t *testing.T) {
 	watching(t, func(t *testing.T, w *Watcher, _ *fakeEye, show func(string)) {
 		show("a")
 		time.Sleep(time.Minute)
@@ -176,13 +176,13 @@ func TestChangesThatNobodyReceivesPileUpIntoOne(t *testing.T) {
 	})
 }
 
-func TestAMalformedPatternIsAnError(t *testing.T) {
+func TestNew_malformedPattern(t *testing.T) {
 	if _, err := New(Options{Globs: []string{"x/[a.v"}}); err == nil {
 		t.Error("it is watched")
 	}
 }
 
-func TestWhatACheckFindsIsWaitedForToo(t *testing.T) {
+func TestWatcher_checkIsDebounced(t *testing.T) {
 	watching(t, func(t *testing.T, w *Watcher, e *fakeEye, show func(string)) {
 		start := time.Now()
 		e.finds(nil, glance{paths: []string{"a/b"}, rescan: true}, glance{paths: []string{"a/b/c"}})
@@ -197,7 +197,7 @@ func TestWhatACheckFindsIsWaitedForToo(t *testing.T) {
 	})
 }
 
-func TestAPulseFindsWhatNoEventTells(t *testing.T) {
+func TestWatcher_periodicCheck(t *testing.T) {
 	watching(t, func(t *testing.T, w *Watcher, e *fakeEye, _ func(string)) {
 		e.finds(nil, glance{rescan: true})
 		if diff := cmp.Diff(Change{Rescan: true}, <-w.Changes()); diff != "" {
@@ -206,7 +206,7 @@ func TestAPulseFindsWhatNoEventTells(t *testing.T) {
 	})
 }
 
-func TestLostNotificationsAreARescan(t *testing.T) {
+func TestWatcher_overflow(t *testing.T) {
 	watching(t, func(t *testing.T, w *Watcher, e *fakeEye, _ func(string)) {
 		e.failed <- fsnotify.ErrEventOverflow
 		if got := <-w.Changes(); !got.Rescan {
@@ -215,7 +215,7 @@ func TestLostNotificationsAreARescan(t *testing.T) {
 	})
 }
 
-func TestABlindEyeIsReplacedByPolling(t *testing.T) {
+func TestWatcher_fallsBackToPolling(t *testing.T) {
 	rows := map[string]func(e *fakeEye){
 		"a check fails":             func(e *fakeEye) { e.finds(errors.New("no space left on device")) },
 		"the event channel closes":  func(e *fakeEye) { close(e.shown) },
@@ -261,7 +261,7 @@ func TestABlindEyeIsReplacedByPolling(t *testing.T) {
 	}
 }
 
-func TestNewPollsWhereThereAreNoNotifications(t *testing.T) {
+func TestNew_pollsWithoutNotify(t *testing.T) {
 	var log bytes.Buffer
 	o := Options{Roots: []string{t.TempDir()}, Logger: slog.New(slog.NewTextHandler(&log, nil))}
 	w, err := newWatcher(o, func() (*fsnotify.Watcher, error) { return nil, errors.New("too many open files") })
@@ -279,7 +279,7 @@ func TestNewPollsWhereThereAreNoNotifications(t *testing.T) {
 	}
 }
 
-func TestNewPollsWhenNotAllFoldersCanBeWatched(t *testing.T) {
+func TestNew_pollsOnWatchLimit(t *testing.T) {
 	w, err := newWatcher(Options{Roots: []string{t.TempDir()}}, func() (*fsnotify.Watcher, error) {
 		fs, err := fsnotify.NewWatcher()
 		if err != nil {
@@ -295,7 +295,7 @@ func TestNewPollsWhenNotAllFoldersCanBeWatched(t *testing.T) {
 	}
 }
 
-func TestNotificationsAreAskedForAgain(t *testing.T) {
+func TestWatcher_retriesNotify(t *testing.T) {
 	var log bytes.Buffer
 	none := true
 	w, err := newWatcher(Options{Roots: []string{t.TempDir()}, Logger: slog.New(slog.NewTextHandler(&log, nil))}, func() (*fsnotify.Watcher, error) {

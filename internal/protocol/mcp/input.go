@@ -108,7 +108,7 @@ func (c *request) callBackend(ctx context.Context, r *call.Request) (call.Result
 // reportAbandoned reports a cancelled call to the backend if its client was
 // being asked for input. The call does not continue.
 func (c *request) reportAbandoned(ctx context.Context, r *call.Request, state string, why *call.Error) {
-	r.Resume, r.Declined = &call.Resume{State: state}, why
+	r.Resume, r.RejectErr = &call.Resume{State: state}, why
 	c.server.backend.Call(ctx, *r)
 }
 

@@ -188,7 +188,7 @@ func (c *request) invoke(ctx context.Context, r call.Request, p *itemParams) (*r
 		if !ok {
 			return nil, c.claimFault(r.Caller, err)
 		}
-		r.Declined, r.Trace = refused, c.trace()
+		r.RejectErr, r.Trace = refused, c.trace()
 		response, _ := c.server.backend.Call(ctx, r)
 		return c.failed(&r, response.Err, response.Revision)
 	}
@@ -208,7 +208,7 @@ func (c *request) invoke(ctx context.Context, r call.Request, p *itemParams) (*r
 	}
 	response, task := c.callBackend(ctx, &r)
 	switch {
-	case response.Left:
+	case response.Detached:
 		return nil, nil
 	case response.Err != nil:
 		return c.failed(&r, response.Err, response.Revision)

@@ -98,8 +98,8 @@ type storedEnd struct {
 	CallID     string          `json:"call,omitempty"`
 }
 
-// storedError is what an MCP client is shown of an error. Nearest and RemovedIn are left out, as
-// the message says them, and Limited, DeniedBy and Cause, as MCP has no place for them.
+// storedError holds the fields of an error that an MCP client sees. Nearest is left out, as the
+// message says it, and so are Limited, DeniedBy and Cause, which MCP has no member for.
 type storedError struct {
 	Code       call.Code       `json:"code"`
 	Message    string          `json:"message"`
@@ -108,6 +108,7 @@ type storedError struct {
 	Schema     json.RawMessage `json:"schema,omitempty"`
 	Required   json.RawMessage `json:"required,omitempty"`
 	RetryAfter time.Duration   `json:"retry,omitempty"`
+	RemovedIn  string          `json:"removed_in,omitempty"`
 	Overloaded bool            `json:"overloaded,omitempty"`
 	RPC        *storedRPC      `json:"rpc,omitempty"`
 }
@@ -124,7 +125,7 @@ func encodeEnd(r call.Result) []byte {
 	if e := r.Err; e != nil {
 		stored.Err = &storedError{
 			Code: e.Code, Message: e.Message, Trace: e.Trace, Details: e.DetailsJSON(), Schema: e.Schema, Required: e.Required,
-			RetryAfter: e.RetryAfter, Overloaded: e.Overloaded, RPC: (*storedRPC)(e.RPC),
+			RetryAfter: e.RetryAfter, RemovedIn: e.RemovedIn, Overloaded: e.Overloaded, RPC: (*storedRPC)(e.RPC),
 		}
 	}
 	encoded, err := json.Marshal(stored)
@@ -151,7 +152,7 @@ func endOf(s state.Task) *call.Result {
 	if e := stored.Err; e != nil {
 		r.Err = &call.Error{
 			Code: e.Code, Message: e.Message, Trace: e.Trace, Details: e.Details, Schema: e.Schema, Required: e.Required,
-			RetryAfter: e.RetryAfter, Overloaded: e.Overloaded, RPC: (*call.RPCError)(e.RPC),
+			RetryAfter: e.RetryAfter, RemovedIn: e.RemovedIn, Overloaded: e.Overloaded, RPC: (*call.RPCError)(e.RPC),
 		}
 		if e.Code == call.InvalidInput && json.Unmarshal(e.Details, &r.Err.Violations) == nil {
 			r.Err.Details = nil

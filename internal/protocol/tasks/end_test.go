@@ -3,12 +3,14 @@ package tasks_test
 import (
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
 	"github.com/mcpd/mcpd/call"
@@ -187,4 +189,46 @@ func TestAfterARestartWhatWaitedGoesOnAndWhatRanHasFailed(t *testing.T) {
 	if want := " sealed a=" + string(named("A")); textOf(got) != want {
 		t.Errorf("what waited is %+v, want %s", got, want)
 	}
+}
+
+func TestTask_keepsRemovedIn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		of := fresh(t, func(context.Context, call.Request) call.Result {
+			return call.Result{Err: &call.Error{Code: call.ToolNotFound, Message: "removed", RemovedIn: "r2"}}
+		})
+		got := settled(t, of, start(t, of).ID)
+		if failureOf(got) != "removed" || got.Response.Err.RemovedIn != "r2" {
+			t.Errorf("got %+v", got.Response)
+		}
+	})
+}
+
+// failedBefore is a store in which every task has failed, with the result that is in a file.
+type failedBefore struct {
+	state.Store
+	result []byte
+}
+
+func (s failedBefore) Task(owner state.Owner, id string) (state.Task, error) {
+	task, err := s.Store.Task(owner, id)
+	task.Status, task.Result = state.Failed, s.result
+	return task, err
+}
+
+// The file was written by the version before errors kept removed_in.
+func TestTask_errorOfEarlierVersion(t *testing.T) {
+	stored, err := os.ReadFile("testdata/before/error.json")
+	check(t, err)
+	synctest.Test(t, func(t *testing.T) {
+		of := over(t, failedBefore{state.NewMemory(state.Options{}), stored}, untilCut)
+		got, err := of.Task(t.Context(), ann, start(t, of).ID)
+		check(t, err)
+		want := &call.Result{Revision: "r2", CallID: "c1", Err: &call.Error{
+			Code: call.ToolNotFound, Message: `no tool named "report"; revision r2 removed it`, Trace: "at report.hcl:3", Details: []byte(`{"a":1}`), Schema: []byte(`{"type":"object"}`),
+			Required: []byte(`{"sampling":{}}`), RetryAfter: 2 * time.Second, Overloaded: true, RPC: &call.RPCError{Code: -32601, Message: "m", Data: []byte("[1]")},
+		}}
+		if diff := cmp.Diff(want, got.Response); diff != "" {
+			t.Errorf("(-want +got)\n%s", diff)
+		}
+	})
 }

@@ -91,7 +91,7 @@ func fitting(s state.Task, responses map[string]json.RawMessage) (map[string]jso
 		if !given {
 			continue
 		}
-		if err := suspend.Check(&open[i], answer); err != nil {
+		if err := suspend.ValidateResponse(&open[i], answer); err != nil {
 			return nil, answerError{err}
 		}
 		fit[open[i].Key] = answer

@@ -62,7 +62,7 @@ func asks(keys ...string) call.Result {
 	a := &call.Ask{State: "sealed", Wait: time.Minute}
 	for _, key := range keys {
 		a.Requests = append(a.Requests, call.AskRequest{
-			Key: key, Method: suspend.Elicit,
+			Key: key, Method: suspend.MethodElicit,
 			Params: json.RawMessage(`{"requestedSchema":{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}}`),
 		})
 	}

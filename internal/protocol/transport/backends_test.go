@@ -56,7 +56,7 @@ func taskOnly(context.Context, call.Request) call.Result {
 
 // Call implements [mcp.Backend].
 func (b *taskBackend) Call(ctx context.Context, r call.Request) (call.Result, *mcp.Task) {
-	if r.Name != "task" && r.Name != "task_asks" || r.Kind != call.Tools || !r.Can.Tasks || r.Declined != nil {
+	if r.Name != "task" && r.Name != "task_asks" || r.Kind != call.Tools || !r.Can.Tasks || r.RejectErr != nil {
 		return b.Backend.Call(ctx, r)
 	}
 	b.mu.Lock()

@@ -1,12 +1,12 @@
-# A tool: what it takes, what it returns, and what it does.
+# A tool: its inputs, its output and its JavaScript code.
 
 tool "hello" {
-  description = "Greets somebody by name."
+  description = "Greet a person by name."
   read_only   = true
 
   input "name" {
     type        = string
-    description = "Who to greet"
+    description = "The name of the person"
     min_length  = 1
     max_length  = 100
   }
@@ -18,21 +18,21 @@ tool "hello" {
   JS
 }
 
-# A rule about who may call it, with what.
+# A policy: it decides which calls of the tool are allowed.
 policy "no_shouting" {
   tools  = ["hello"]
   deny   = "args.name == args.name.upperAscii() && args.name.size() > 3"
   reason = "Please do not shout"
 }
 
-# Tests stand beside the tool; mcpd test runs them.
-test "somebody is greeted" {
+# Tests are in the same file as the tool. Run them with mcpd test.
+test "greets by name" {
   tool  = "hello"
   input = { name = "Ada" }
   expect { output = { greeting = "Hello, Ada!" } }
 }
 
-test "shouting is refused" {
+test "denies shouting" {
   tool  = "hello"
   input = { name = "ADA LOVELACE" }
   expect {

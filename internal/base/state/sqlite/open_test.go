@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-func TestTheFileIsForItsUserAlone(t *testing.T) {
+func TestOpen_fileMode(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("rights are lists there")
 	}
@@ -26,7 +26,7 @@ func TestTheFileIsForItsUserAlone(t *testing.T) {
 	}
 }
 
-func TestOneProcessHasTheFile(t *testing.T) {
+func TestOpen_exclusive(t *testing.T) {
 	s, path := opened(t)
 	wantRefused(t, path, "is in use by another process")
 	if err := s.Close(); err != nil {
@@ -52,7 +52,7 @@ func wantRefused(t testing.TB, path, why string) {
 	}
 }
 
-func TestFilesThatOthersCouldHaveTouchedAreRefused(t *testing.T) {
+func TestOpen_unsafeMode(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("rights are lists there")
 	}
@@ -90,7 +90,7 @@ func link(path, name string) error {
 	return errors.Join(os.Rename(path, elsewhere), os.Symlink(elsewhere, name))
 }
 
-func TestFilesOfOthersAreRefused(t *testing.T) {
+func TestOpen_otherOwner(t *testing.T) {
 	for name, c := range map[string]struct {
 		spoil func(t testing.TB, path string)
 		why   string

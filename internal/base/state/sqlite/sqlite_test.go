@@ -67,14 +67,14 @@ func wantPragma(t testing.TB, s *store, text, want string) {
 	}
 }
 
-func TestEveryWriteReachesTheDisk(t *testing.T) {
+func TestStore_durableWrites(t *testing.T) {
 	s, _ := opened(t)
 	wantPragma(t, s, "journal_mode", "wal")
 	wantPragma(t, s, "synchronous", "2")
 	wantPragma(t, s, "locking_mode", "exclusive")
 }
 
-func TestAFileGoesThroughTheStepsThatItLacks(t *testing.T) {
+func TestOpen_migrations(t *testing.T) {
 	s, path := opened(t)
 	if _, err := s.SealingKey(); err != nil {
 		t.Fatal(err)
@@ -126,7 +126,7 @@ func begun(t testing.TB, s *store) state.Task {
 	return task
 }
 
-func TestAFullDiskRefusesAndLosesNothing(t *testing.T) {
+func TestStore_fullDisk(t *testing.T) {
 	s, path := opened(t)
 	task := begun(t, s)
 	pragma(t, s, "max_page_count = 1")
@@ -160,7 +160,7 @@ func TestAFullDiskRefusesAndLosesNothing(t *testing.T) {
 	}
 }
 
-func TestRecordsArePutAllOrNone(t *testing.T) {
+func TestPut_atomic(t *testing.T) {
 	s, _ := opened(t)
 	pragma(t, s, "max_page_count = 1")
 	small := state.Record{Entry: state.Entry{Kind: 2, ID: "small"}}
@@ -181,7 +181,7 @@ func update(s *store, task state.Task, result []byte) error {
 	return err
 }
 
-func TestADiskThatCannotBeWrittenChangesNothing(t *testing.T) {
+func TestStore_readOnlyDisk(t *testing.T) {
 	s, _ := opened(t)
 	task := begun(t, s)
 	pragma(t, s, "query_only = 1")
@@ -207,7 +207,7 @@ func TestADiskThatCannotBeWrittenChangesNothing(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeRemovedIsRemovedLater(t *testing.T) {
+func TestSweep_retries(t *testing.T) {
 	now := soon.Add(-time.Minute)
 	path := filepath.Join(t.TempDir(), "state", "state.db")
 	s := openedAt(t, path, state.Options{Now: func() time.Time { return now }})

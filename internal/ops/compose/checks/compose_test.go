@@ -30,7 +30,7 @@ func projectOf(t testing.TB, d compose.Deployment) *types.Project {
 	return p
 }
 
-func TestComposeTakesTextsToTheLetterAndSecretsFromItsEnvironment(t *testing.T) {
+func TestCompose_literalTexts(t *testing.T) {
 	d := samples.Rich()
 	p := projectOf(t, d)
 	got := map[string]string{}
@@ -60,7 +60,7 @@ func TestComposeTakesTextsToTheLetterAndSecretsFromItsEnvironment(t *testing.T) 
 	}
 }
 
-func TestTheLockStandsBesideTheConfigurationAndIsNotWritten(t *testing.T) {
+func TestLock_readOnlyBesideConfig(t *testing.T) {
 	mounted := func(d compose.Deployment) (got []string) {
 		for _, v := range projectOf(t, d).Services["mcpd"].Volumes {
 			if v.Type == "bind" && v.ReadOnly && !bool(v.Bind.CreateHostPath) {
@@ -80,7 +80,7 @@ func TestTheLockStandsBesideTheConfigurationAndIsNotWritten(t *testing.T) {
 	}
 }
 
-func TestComposeDoesNotStartWithoutASecret(t *testing.T) {
+func TestCompose_requiredSecrets(t *testing.T) {
 	_, err := loaded(samples.Written(t, samples.Coding())[composeFile], nil)
 	if err == nil || !strings.Contains(err.Error(), "SEARCH_API_KEY") {
 		t.Errorf("it loads, or says nothing of the variable: %v", err)
@@ -119,12 +119,12 @@ func confinedProject(t testing.TB, p *types.Project) {
 	}
 }
 
-func TestServicesHaveNoMoreThanTheyNeed(t *testing.T) {
+func TestCompose_serviceSecurity(t *testing.T) {
 	confinedProject(t, projectOf(t, samples.Coding()))
 	confinedProject(t, projectOf(t, samples.Rich()))
 }
 
-func TestThisMachineAloneReachesAnMcpdThatAsksForNoCredential(t *testing.T) {
+func TestCompose_anonymousOnLoopback(t *testing.T) {
 	for want, d := range map[string]compose.Deployment{"127.0.0.1": samples.Coding(), "": samples.Rich()} {
 		if ports := projectOf(t, d).Services["mcpd"].Ports; len(ports) != 1 || ports[0].HostIP != want {
 			t.Errorf("%s: the ports are %v, want one of %q", d.Name, ports, want)
@@ -132,7 +132,7 @@ func TestThisMachineAloneReachesAnMcpdThatAsksForNoCredential(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatNeedsTheInternetIsOnANetworkThatLeadsThere(t *testing.T) {
+func TestCompose_networks(t *testing.T) {
 	d := samples.Rich()
 	d.Upstreams[1].Internet = false
 	inside := map[string]bool{}
@@ -144,7 +144,7 @@ func TestOnlyWhatNeedsTheInternetIsOnANetworkThatLeadsThere(t *testing.T) {
 	}
 }
 
-func TestMcpdWaitsForUpstreamsAsFarAsTheyCanBeAsked(t *testing.T) {
+func TestCompose_dependsOn(t *testing.T) {
 	got := map[string]string{}
 	for name, d := range projectOf(t, samples.Rich()).Services["mcpd"].DependsOn {
 		got[name] = d.Condition
@@ -157,7 +157,7 @@ func TestMcpdWaitsForUpstreamsAsFarAsTheyCanBeAsked(t *testing.T) {
 	}
 }
 
-func TestADeploymentWithoutUpstreamsHasNoManifestOfThem(t *testing.T) {
+func TestKubernetes_noUpstreams(t *testing.T) {
 	d := samples.Coding()
 	d.Upstreams = nil
 	content := samples.Written(t, d)
@@ -170,7 +170,7 @@ func TestADeploymentWithoutUpstreamsHasNoManifestOfThem(t *testing.T) {
 	}
 }
 
-func TestFoldersThatAreEmptyAreBoundedByComposeAsByKubernetes(t *testing.T) {
+func TestScratchSize_sameInBoth(t *testing.T) {
 	d := samples.Rich()
 	m, p := decoded(t, samples.Written(t, d)), projectOf(t, d)
 	for name, service := range p.Services {

@@ -25,7 +25,7 @@ func references(text string) bool {
 	return strings.Contains(strings.ReplaceAll(text, "$$", ""), "$(")
 }
 
-func TestKubernetesTakesTextsToTheLetter(t *testing.T) {
+func TestKubernetes_literalTexts(t *testing.T) {
 	d := samples.Rich()
 	m := decoded(t, samples.Written(t, d))
 	c := m.deployments["git-hub"].Spec.Template.Spec.Containers[0]
@@ -88,7 +88,7 @@ func (m manifests) mountedFiles(t testing.TB, pod corev1.PodSpec, folder string)
 	return files
 }
 
-func TestFilesStandInThePodAtTheirPaths(t *testing.T) {
+func TestKubernetes_filePaths(t *testing.T) {
 	d := samples.Rich()
 	m := decoded(t, samples.Written(t, d))
 	pod := m.deployments["mcpd"].Spec.Template.Spec
@@ -100,7 +100,7 @@ func TestFilesStandInThePodAtTheirPaths(t *testing.T) {
 	}
 }
 
-func TestToolsThatDoNotFitIntoOneConfigMapStandInSeveral(t *testing.T) {
+func TestKubernetes_splitConfigMaps(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED with -short: one goroutine works here alone")
 	}
@@ -115,7 +115,7 @@ func TestToolsThatDoNotFitIntoOneConfigMapStandInSeveral(t *testing.T) {
 	}
 }
 
-func TestPathsThatWouldHaveOneKeyHaveSeveral(t *testing.T) {
+func TestKubernetes_configMapKeys(t *testing.T) {
 	long := strings.Repeat("x", maxKey-2)
 	d := samples.Coding()
 	d.ToolFiles = map[string][]byte{"a/b": {1}, "a_b": {2}, "a b": {3}, "a_b_2": {4}, long + "é": {5}, long + "/x": {6}, long + "_x": {7}}
@@ -128,7 +128,7 @@ func TestPathsThatWouldHaveOneKeyHaveSeveral(t *testing.T) {
 	}
 }
 
-func TestEachPodReadsItsOwnSecretsAlone(t *testing.T) {
+func TestKubernetes_secretsPerPod(t *testing.T) {
 	m := decoded(t, samples.Written(t, samples.Rich()))
 	got := map[string][]string{}
 	for name, deployment := range m.deployments {
@@ -205,12 +205,12 @@ func confinedPods(t testing.TB, m manifests) {
 	}
 }
 
-func TestPodsHaveNoMoreThanTheyNeed(t *testing.T) {
+func TestKubernetes_podSecurity(t *testing.T) {
 	confinedPods(t, decoded(t, samples.Written(t, samples.Coding())))
 	confinedPods(t, decoded(t, samples.Written(t, samples.Rich())))
 }
 
-func TestAnUpstreamCallsNobodyUnlessItNeedsTheInternet(t *testing.T) {
+func TestKubernetes_egress(t *testing.T) {
 	m := decoded(t, samples.Written(t, samples.Coding()))
 	if got := m.policies["to-files"].Spec.Egress; got != nil {
 		t.Errorf("files may call %v", got)
@@ -230,7 +230,7 @@ func TestAnUpstreamCallsNobodyUnlessItNeedsTheInternet(t *testing.T) {
 	}
 }
 
-func TestProbesNameAHostThatMcpdTakesForItsOwn(t *testing.T) {
+func TestKubernetes_probeHost(t *testing.T) {
 	for _, d := range []compose.Deployment{samples.Coding(), samples.Rich()} {
 		c := decoded(t, samples.Written(t, d)).deployments["mcpd"].Spec.Template.Spec.Containers[0]
 		want := map[bool]corev1.URIScheme{true: corev1.URISchemeHTTPS}[d.TLS]
@@ -243,7 +243,7 @@ func TestProbesNameAHostThatMcpdTakesForItsOwn(t *testing.T) {
 	}
 }
 
-func TestAVolumeOfSeveralPodsIsClaimedForSeveralNodes(t *testing.T) {
+func TestKubernetes_sharedVolume(t *testing.T) {
 	got := map[string]string{}
 	for name, claim := range decoded(t, samples.Written(t, samples.Rich())).claims {
 		got[name] = string(claim.Spec.AccessModes[0]) + " " + claim.Spec.Resources.Requests.Storage().String()

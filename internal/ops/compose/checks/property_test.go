@@ -53,9 +53,9 @@ func random(r *rand.Rand) compose.Deployment {
 	return d
 }
 
-// TestWhatIsWrittenIsReadAsWhatItWas holds that Compose and Kubernetes take every
+// TestFiles_roundTrip holds that Compose and Kubernetes take every
 // deployment, and take every text in it to the letter.
-func TestWhatIsWrittenIsReadAsWhatItWas(t *testing.T) {
+func TestFiles_roundTrip(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED with -short: one goroutine works here alone")
 	}

@@ -175,8 +175,8 @@ func (b *Backend) Call(ctx context.Context, r call.Request) (call.Result, *mcp.T
 			Code: call.ToolNotFound, Message: "there is no " + nouns[r.Kind] + " of this name",
 		}}, nil
 	}
-	if r.Declined != nil {
-		return call.Result{Revision: revision, Err: r.Declined}, nil
+	if r.RejectErr != nil {
+		return call.Result{Revision: revision, Err: r.RejectErr}, nil
 	}
 	response := run(ctx, r)
 	response.Revision = revision

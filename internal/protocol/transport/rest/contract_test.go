@@ -178,8 +178,8 @@ func (f *fake) WatchResource(string) (leave func())                             
 func (f *fake) CanRead(context.Context, identity.Caller, string) bool           { return true }
 func (f *fake) Call(_ context.Context, r call.Request) (call.Result, *mcp.Task) {
 	f.got = r
-	if r.Declined != nil {
-		return call.Result{Err: r.Declined}, nil
+	if r.RejectErr != nil {
+		return call.Result{Err: r.RejectErr}, nil
 	}
 	f.calls++
 	return f.respond, nil

@@ -56,8 +56,8 @@ func (h *handler) execute(w *responder, r *http.Request, headers *claimHeaders) 
 	}
 	request := call.Request{Name: sent.tool, Arguments: sent.arguments, Trace: mcp.TraceOf(r.Header), Can: can, Resume: resume}
 	claim := headers.AgentClaim // empty if it is invalid
-	if request.Declined = headers.refused; request.Declined == nil && sent.agent != nil {
-		claim, request.Declined = mcp.ClaimOf(sent.agent, claim)
+	if request.RejectErr = headers.refused; request.RejectErr == nil && sent.agent != nil {
+		claim, request.RejectErr = mcp.ClaimOf(sent.agent, claim)
 	}
 	if !h.bind(w, r, &caller, claim, headers.id, sent.tool) {
 		return

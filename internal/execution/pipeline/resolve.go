@@ -9,7 +9,7 @@ import (
 
 // find looks up what the request names, and what of it is to run. The
 // variables of a template become the arguments of the call.
-func (x *execution) find() {
+func (x *execution) resolve() {
 	if x.req.Kind == call.Resources {
 		var variables map[string]string
 		x.entry, variables = x.catalog.Read(x.req.Name)
@@ -21,23 +21,23 @@ func (x *execution) find() {
 		x.entry = x.catalog.Entry(x.req.Kind, x.req.Name)
 	}
 	if x.entry != nil && x.entry.Alias {
-		x.findNamed()
+		x.resolveAlias()
 	}
 	switch {
 	case x.entry == nil:
 	case x.req.Argument == "" && x.req.Kind != call.Templates:
-		x.body = x.entry.Body
+		x.handler = x.entry.Handler
 	case x.entry.Offer != nil:
-		x.body, _ = x.entry.Offer.Completion(x.req.Argument)
+		x.handler, _ = x.entry.Offer.Completion(x.req.Argument)
 	}
 }
 
 // findNamed has the call be one of the tool that its arguments name. Arguments that name
 // none are for the alias to refuse.
-func (x *execution) findNamed() {
+func (x *execution) resolveAlias() {
 	var named map[string]json.RawMessage
 	var name string
-	if x.req.Refused != nil || json.Unmarshal(x.req.Arguments, &named) != nil || json.Unmarshal(named["name"], &name) != nil || len(named) > 2 || name == "" {
+	if x.req.ArgumentsErr != nil || json.Unmarshal(x.req.Arguments, &named) != nil || json.Unmarshal(named["name"], &name) != nil || len(named) > 2 || name == "" {
 		return
 	}
 	arguments, given := named["arguments"]
@@ -45,12 +45,12 @@ func (x *execution) findNamed() {
 		return
 	}
 	x.alias = x.entry.Name
-	x.req.Name, x.req.Arguments = bounded(call.Tools, name), arguments
+	x.req.Name, x.req.Arguments = truncateName(call.Tools, name), arguments
 	x.entry = x.catalog.Entry(call.Tools, name)
 }
 
 // known reports whether what is to be completed is an argument of the item.
-func (x *execution) known() bool {
+func (x *execution) hasArgument() bool {
 	if x.entry.Offer == nil {
 		return false
 	}
@@ -62,15 +62,15 @@ func (x *execution) known() bool {
 // of a resource its URI and the variables of its template, of a completion what
 // was typed and what is filled in. Policies see as args what is filled in, with
 // what was typed.
-func (x *execution) fillOther() *call.Error {
+func (x *execution) buildInput() *call.Error {
 	if x.req.Argument == "" {
-		if x.body != nil && !x.entry.Steady {
+		if x.handler != nil && !x.entry.Static {
 			x.input = encode(map[string]any{"uri": x.req.Name, "params": x.args})
 		}
 		return nil
 	}
 	var err error
-	if x.args, x.input, err = x.entry.Offer.Typed(x.req.Argument, x.req.Arguments); err != nil {
+	if x.args, x.input, err = x.entry.Offer.CompletionInput(x.req.Argument, x.req.Arguments); err != nil {
 		return invalidParams(err.Error())
 	}
 	return nil
@@ -101,7 +101,7 @@ func (x *execution) eventKind() string {
 
 // bounded returns a name that nothing has where one is too long: logs and hooks need not
 // carry all of it.
-func bounded(k call.Kind, name string) string {
+func truncateName(k call.Kind, name string) string {
 	if most := catalog.MaxAddress(k); len(name) > most {
 		return name[:most] + "…"
 	}

@@ -19,55 +19,55 @@ import (
 
 // ByPlan is the name by which the operator knows what wants the user of a program to
 // approve its plan: the policies of the calls in it.
-const ByPlan = "(plan)"
+const DeniedByPlan = "(plan)"
 
 // planPolicy stands for the policies of the calls in a plan.
-var planPolicy = catalog.Policy{Name: ByPlan, Disclose: definition.DiscloseReason, Asks: true}
+var planPolicy = catalog.Policy{Name: DeniedByPlan, Disclose: definition.DiscloseReason, Asks: true}
 
 // rehearse has a body rehearsed that wants to be, once in all legs of its call. What its
 // user has to approve of the plan is a consent like those that policies want: it holds for
 // these calls of this program alone.
-func (x *execution) rehearse(ctx context.Context, pause *suspend.Pause) *call.Error {
-	r, ok := x.body.(catalog.Rehearser)
-	if !ok || x.plan != nil || !r.Rehearses(x.args) {
+func (x *execution) requestPlanApproval(ctx context.Context, pause *suspend.Suspension) *call.Error {
+	r, ok := x.handler.(catalog.DryRunner)
+	if !ok || x.dryRun != nil || !r.WantsDryRun(x.args) {
 		return nil
 	}
 	if pause.Plan == nil {
-		writes, err := x.rehearsal(ctx, r, *pause)
+		writes, err := x.planCalls(ctx, r, *pause)
 		if err != nil {
 			return err
 		}
 		pause.Plan = encode(writes)
 	}
-	var writes []catalog.Write
+	var writes []catalog.PlannedCall
 	if err := json.Unmarshal(pause.Plan, &writes); err != nil {
-		return failed(call.ExecutionError, err, "the plan of the program cannot be read")
+		return newError(call.ExecutionError, err, "the plan of the program cannot be read")
 	}
 	var calls []string
 	for _, w := range writes {
 		if w.Approval {
 			x.approval.writes = append(x.approval.writes, w)
 		}
-		calls = append(calls, fmt.Sprintf("%s(%s)", w.Tool, w.Shown))
+		calls = append(calls, fmt.Sprintf("%s(%s)", w.Tool, w.RedactedArguments))
 	}
 	if len(x.approval.writes) == 0 {
 		return nil
 	}
 	reason := "The program is going to make these calls: " + strings.Join(calls, "; ")
 	if len(reason) > maxReasons {
-		return failed(call.PolicyDenied, nil, "the program makes more calls than a user can approve at once; approve them one by one with mode \"run\", or split it")
+		return newError(call.PolicyDenied, nil, "the program makes more calls than a user can approve at once; approve them one by one with mode \"run\", or split it")
 	}
-	x.approval.consents = append(x.approval.consents, consent{&planPolicy, x.hidden(reason), false})
+	x.approval.reasons = append(x.approval.reasons, approvalReason{&planPolicy, x.redact(reason), false})
 	return nil
 }
 
 // rehearsal runs a body without changing anything, and returns what it has not done.
-func (x *execution) rehearsal(ctx context.Context, r catalog.Rehearser, pause suspend.Pause) ([]catalog.Write, *call.Error) {
+func (x *execution) planCalls(ctx context.Context, r catalog.DryRunner, pause suspend.Suspension) ([]catalog.PlannedCall, *call.Error) {
 	bounded := lazyctx.WithTimeout(ctx, x.entry.Timeout)
 	defer bounded.Cancel(nil)
-	x.place.Ends(bounded.Cancel)
+	x.position.SetCancel(bounded.Cancel)
 	pause.Journal = scripting.NewJournal()
-	writes, outcome, err := r.Rehearse(bounded, x.invocation(pause))
+	writes, outcome, err := r.DryRun(bounded, x.invocation(pause))
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil, canceled(ctx)
@@ -76,11 +76,11 @@ func (x *execution) rehearsal(ctx context.Context, r catalog.Rehearser, pause su
 	case errors.Is(err, scripting.ErrOverloaded):
 		return nil, overloaded()
 	case err != nil:
-		return nil, failed(call.ExecutionError, fmt.Errorf("rehearsal: %w", err), "the %s could not be rehearsed", x.entry.Kind)
+		return nil, newError(call.ExecutionError, fmt.Errorf("rehearsal: %w", err), "the %s could not be rehearsed", x.entry.Kind)
 	case outcome.Failure != nil:
-		return nil, x.traced(x.failure(ctx, outcome.Failure))
+		return nil, x.withTrace(x.failure(ctx, outcome.Failure))
 	case writes == nil:
-		writes = []catalog.Write{}
+		writes = []catalog.PlannedCall{}
 	}
 	return writes, nil
 }
@@ -88,10 +88,10 @@ func (x *execution) rehearsal(ctx context.Context, r catalog.Rehearser, pause su
 // Rehearse runs one leg of a call for a test block, on a catalog that need not serve.
 // Mocks answer its host calls, and states keeps it between its legs; no hook hears of
 // it, no limit counts it, and the log does not tell of it.
-func (p *Pipeline) Rehearse(ctx context.Context, on *catalog.Catalog, req call.Request, mocks *host.Mocks, states *state.Lazy) call.Result {
-	x := p.begin(on, req)
+func (p *Pipeline) ExecuteTest(ctx context.Context, on *catalog.Catalog, req call.Request, mocks *host.Mocks, states *state.Lazy) call.Result {
+	x := p.newExecution(on, req)
 	x.mocks, x.states = mocks, states
-	result, err := x.attempt(ctx)
+	result, err := x.runStages(ctx)
 	if err != nil {
 		return call.Result{Err: err}
 	}

@@ -13,28 +13,28 @@ import (
 // checkShadows reports what is read in the place of another resource that a rule of the
 // operator is about, and is not under that rule itself: what stands at an address would
 // get past the operator by standing before what was meant.
-func (k *linker) checkShadows() {
-	s := &shadows{rules: resourceRules(k.found), told: map[[2]diag.Range]bool{}}
+func (k *linker) checkURIConflicts() {
+	s := &uriConflicts{rules: resourceRules(k.found), reported: map[[2]diag.Range]bool{}}
 	for _, pair := range k.hidden {
-		s.look(pair[0], pair[1], func() bool { return true })
+		s.check(pair[0], pair[1], func() bool { return true })
 	}
-	s.lookAll(k.catalog.templates, k.catalog.Entries[Resources], k.catalog.before)
+	s.checkAll(k.catalog.templates, k.catalog.Entries[Resources], k.catalog.precedes)
 	k.found.report(s.found)
 }
 
 // shadows are the resources that are in the place of others.
-type shadows struct {
+type uriConflicts struct {
 	rules []resourceRule
 	// leaveOut excludes what an upstream offers: that gets past no rule of an author either.
 	// It is nil where there are no upstreams, and else only what they offer is looked at.
-	leaveOut func(item *Item, why string)
-	told     map[[2]diag.Range]bool
+	exclude  func(item *Item, why string)
+	reported map[[2]diag.Range]bool
 	found    diag.List
 }
 
 // lookAll looks at all pairs of which one may be read in the place of the other. The
 // templates are in the order in which they are tried.
-func (s *shadows) lookAll(templates, resources []*Entry, before func(upstream, other string) bool) {
+func (s *uriConflicts) checkAll(templates, resources []*Entry, before func(upstream, other string) bool) {
 	if len(s.rules) == 0 {
 		return
 	}
@@ -45,7 +45,7 @@ func (s *shadows) lookAll(templates, resources []*Entry, before func(upstream, o
 			if e.Upstream != "" && before(t.Upstream, e.Upstream) {
 				first, second = second, first
 			}
-			s.look(first, second, func() bool {
+			s.check(first, second, func() bool {
 				if !strings.HasPrefix(e.Address, t.Offer.Template.Prefix()) {
 					return false
 				}
@@ -54,14 +54,14 @@ func (s *shadows) lookAll(templates, resources []*Entry, before func(upstream, o
 			})
 		}
 		for _, earlier := range templates[:i] {
-			s.look(earlier.Item, t.Item, func() bool { return mayOverlap(earlier.Offer.Template, t.Offer.Template, &steps) })
+			s.check(earlier.Item, t.Item, func() bool { return mayOverlap(earlier.Offer.Template, t.Offer.Template, &steps) })
 		}
 	}
 }
 
 // look reports that first is read in the place of second, if it is: inPlace tells.
-func (s *shadows) look(first, second *Item, inPlace func() bool) {
-	if s.leaveOut != nil && first.Upstream == "" && second.Upstream == "" {
+func (s *uriConflicts) check(first, second *Item, inPlace func() bool) {
+	if s.exclude != nil && first.Upstream == "" && second.Upstream == "" {
 		return
 	}
 	at := slices.IndexFunc(s.rules, func(r resourceRule) bool {
@@ -73,19 +73,19 @@ func (s *shadows) look(first, second *Item, inPlace func() bool) {
 	rule := &s.rules[at]
 	for _, offered := range []*Item{first, second} {
 		if offered.Upstream != "" {
-			s.leaveOut(offered, fmt.Sprintf("with it one would be read in the place of another resource that the %s %q is about", rule.what, rule.name))
+			s.exclude(offered, fmt.Sprintf("with it one would be read in the place of another resource that the %s %q is about", rule.kind, rule.name))
 			return
 		}
 	}
 	pair := [2]diag.Range{first.Where, second.Where}
-	if s.told[pair] {
+	if s.reported[pair] {
 		return // of another file of a folder
 	}
-	s.told[pair] = true
+	s.reported[pair] = true
 	s.found = append(s.found, diag.Diagnostic{
 		Code: "shadowed-rule", Range: first.Where,
-		Summary: fmt.Sprintf("%s %q is read in the place of %s %q, which the operator's %s %q is about", first.Kind, first.Name, second.Kind, second.Name, rule.what, rule.name),
-		Detail:  fmt.Sprintf("choose another URI, or ask the operator to name %q in the %s, too", first.Name, rule.what),
+		Summary: fmt.Sprintf("%s %q is read in the place of %s %q, which the operator's %s %q is about", first.Kind, first.Name, second.Kind, second.Name, rule.kind, rule.name),
+		Detail:  fmt.Sprintf("choose another URI, or ask the operator to name %q in the %s, too", first.Name, rule.kind),
 		Notes:   []diag.Note{{Range: second.Where, Message: fmt.Sprintf("%s %q", second.Kind, second.Name)}},
 	})
 }
@@ -104,7 +104,7 @@ func mayOverlap(a, b *uritemplate.Template, steps *int) bool {
 // resourceRule is a policy, a limit or a hook, as it is called, and the resources that it is
 // about. Author says that it is no rule of the operator's file.
 type resourceRule struct {
-	what, name string
+	kind, name string
 	targets    definition.Targets
 	author     bool
 }
@@ -132,7 +132,7 @@ func resourceRules(found *build) (rules []resourceRule) {
 	}
 	addAll(found.config.Policies, found.config.RateLimits, found.config.Hooks)
 	author = true
-	addAll(found.policies, found.limits, found.hooking)
+	addAll(found.policies, found.limits, found.hookDefs)
 	return rules
 }
 
@@ -144,10 +144,10 @@ func (k *linker) duplicateFile(first, second *Item) {
 		return
 	}
 	pair := [2]*definition.Folder{first.folder, second.folder}
-	if k.shadowed[pair] {
+	if k.reportedFolders[pair] {
 		return
 	}
-	k.shadowed[pair] = true
+	k.reportedFolders[pair] = true
 	k.found.report(diag.List{{
 		Code: "duplicate-uri", Range: second.folder.PrefixRange,
 		Summary: fmt.Sprintf("files of the folders %q and %q have the same URI, %q", first.Name, second.Name, first.Address),

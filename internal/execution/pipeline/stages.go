@@ -13,90 +13,90 @@ import (
 
 // attempt is the pipeline between the two hooks. The recover is the only one
 // on the path of a call: what panics below it costs that call alone.
-func (x *execution) attempt(ctx context.Context) (result call.Result, err *call.Error) {
+func (x *execution) runStages(ctx context.Context) (result call.Result, err *call.Error) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			result, err = call.Result{}, failed(call.ExecutionError, fmt.Errorf("panic: %v", cause), "the tool failed inside the server")
+			result, err = call.Result{}, newError(call.ExecutionError, fmt.Errorf("panic: %v", cause), "the tool failed inside the server")
 		}
 	}()
 	if x.entry == nil {
 		return call.Result{}, x.notFound(ctx)
 	}
-	if x.req.Declined != nil && ctx.Err() != nil {
-		x.declined = true
+	if x.req.RejectErr != nil && ctx.Err() != nil {
+		x.rejected = true
 		return call.Result{}, canceled(ctx) // while its client was asked
 	}
-	facts := x.facts()
-	if err := x.decideEarly(ctx, facts); err != nil {
+	facts := x.policyInput()
+	if err := x.evaluateStatic(ctx, facts); err != nil {
 		return call.Result{}, err
 	}
-	if x.body == nil && !x.known() {
+	if x.handler == nil && !x.hasArgument() {
 		return call.Result{}, invalidParams(fmt.Sprintf("the %s has no argument %.64q", x.entry.Kind, x.req.Argument))
 	}
-	if x.req.Declined != nil {
-		x.declined = true
-		return call.Result{}, x.req.Declined
+	if x.req.RejectErr != nil {
+		x.rejected = true
+		return call.Result{}, x.req.RejectErr
 	}
-	if x.req.Refused != nil {
-		refused := *x.req.Refused
+	if x.req.ArgumentsErr != nil {
+		refused := *x.req.ArgumentsErr
 		if x.entry.Input != nil {
 			refused.Schema = bytes.Clone(x.entry.Input.Raw())
 		}
 		return call.Result{}, &refused
 	}
 	gate := x.span.Child("gate")
-	err = x.fillIn(ctx, facts)
-	ended(gate, err)
+	err = x.prepareArguments(ctx, facts)
+	endSpan(gate, err)
 	if err != nil {
 		return call.Result{}, err
 	}
 	facts.Args = x.args
 	policies := x.span.Child("policy")
-	err = x.decide(ctx, facts)
-	decided(policies, err)
+	err = x.evaluatePolicies(ctx, facts)
+	endPolicySpan(policies, err)
 	if err != nil {
 		return call.Result{}, err
 	}
-	if x.hearing != nil {
-		return x.supposed(ctx, facts)
+	if x.explainer != nil {
+		return x.evaluateHypothetical(ctx, facts)
 	}
-	run := x.limited
-	if x.plan != nil && !x.plan.runs(x) {
-		run = x.planned
+	run := x.runWithinLimits
+	if x.dryRun != nil && !x.dryRun.executes(x) {
+		run = x.runDry
 	}
 	if result, err = run(ctx, facts); err != nil {
-		return call.Result{}, x.unjudged(err)
+		return call.Result{}, x.maskedError(err)
 	}
-	return result, x.judge(ctx, facts, result)
+	return result, x.evaluateResult(ctx, facts, result)
 }
 
 // facts returns what policies and `from` expressions may know before the
 // arguments are looked at.
-func (x *execution) facts() policylang.Input {
+func (x *execution) policyInput() policylang.Input {
 	facts := policylang.Input{
 		Caller: x.req.Caller,
 		Tool:   x.entry.Facts,
-		Call:   policylang.CallFacts{ID: x.id, Via: string(x.req.Via), Depth: x.place.Depth(), Parent: x.place.Caller()},
-		Now:    x.began,
+		Call:   policylang.CallFacts{ID: x.id, Via: string(x.req.Via), Depth: x.position.Depth(), Parent: x.position.ParentName()},
+		Now:    x.startTime,
 	}
 	if len(x.entry.Sensitive) > 0 || x.catalog.Sensitive.Hides() {
-		facts.Hide = x.hidden
+		facts.Hide = x.redact
 	}
-	x.hearing.suppose(&facts)
+	x.explainer.applyTo(&facts)
 	return facts
 }
 
-func (x *execution) fillIn(ctx context.Context, facts policylang.Input) *call.Error {
+func (x *execution) prepareArguments(ctx context.Context, facts policylang.Input) *call.Error {
 	if facts.Unknown&policylang.PartArgs != 0 {
 		return nil
 	}
 	if x.entry.Kind != call.Tools && (x.entry.Kind != call.Prompts || x.req.Argument != "") {
-		return x.fillOther()
+		return x.buildInput()
 	}
-	extra, input, err := x.entry.Told(ctx, facts)
+	extra, input, err := x.entry.ComputeFrom(ctx, facts)
 	if err != nil {
-		denied := failed(call.PolicyDenied, fmt.Errorf("input %s: %w", input, err), "the server cannot tell %q for this caller", input)
-		denied.DeniedBy = ByFrom
+		denied := newError(call.PolicyDenied, fmt.Errorf("input %s: %w", input, err), "the server cannot tell %q for this caller", input)
+		denied.DeniedBy = DeniedByFrom
 		return denied
 	}
 	args, violations := x.entry.Input.Decode(x.req.Arguments, extra)
@@ -110,8 +110,8 @@ func (x *execution) fillIn(ctx context.Context, facts policylang.Input) *call.Er
 	return nil
 }
 
-func (x *execution) decideEarly(ctx context.Context, facts policylang.Input) *call.Error {
-	denier, decision, covered := x.entry.Surely(ctx, facts, x.hearing.early())
+func (x *execution) evaluateStatic(ctx context.Context, facts policylang.Input) *call.Error {
+	denier, decision, covered := x.entry.DecideStatic(ctx, facts, x.explainer.recordStatic())
 	switch {
 	case denier != nil:
 		return x.denied(ctx, denier, decision)
@@ -123,7 +123,7 @@ func (x *execution) decideEarly(ctx context.Context, facts policylang.Input) *ca
 
 // Uncovered is what the caller is told of a call that no policy allows, where calls are
 // denied by default.
-const Uncovered = "no policy allows this call"
+const NoAllowRule = "no policy allows this call"
 
 // The names by which the operator knows what denies calls beside the policies in files,
 // none of which can have them: ByDefault of what no policy allows, InGo of the policies of
@@ -131,26 +131,26 @@ const Uncovered = "no policy allows this call"
 // of a result that cannot be shown to those that judge it, ByApproval of a user who did
 // not approve a call whose policy a reload has removed meanwhile.
 const (
-	ByDefault  = "(default)"
-	InGo       = catalog.InGo
-	ByFrom     = "(from)"
-	ByResult   = "(result)"
-	ByApproval = "(approval)"
+	DeniedByDefault  = "(default)"
+	DeniedByGo       = catalog.GoName
+	DeniedByFrom     = "(from)"
+	DeniedByResult   = "(result)"
+	DeniedByApproval = "(approval)"
 )
 
 func uncovered() *call.Error {
-	return &call.Error{Code: call.PolicyDenied, Message: Uncovered, DeniedBy: ByDefault}
+	return &call.Error{Code: call.PolicyDenied, Message: NoAllowRule, DeniedBy: DeniedByDefault}
 }
 
 // decide asks the policies that depend on the arguments, those in Go, and those that
 // may want the consent of the user. The first denial wins. A call that no policy covers
 // is denied when the operator wants it so.
-func (x *execution) decide(ctx context.Context, facts policylang.Input) *call.Error {
+func (x *execution) evaluatePolicies(ctx context.Context, facts policylang.Input) *call.Error {
 	covered := false
 	for i := range x.entry.Rules {
 		p := &x.entry.Rules[i]
 		if p.Compiled == nil {
-			if err := x.askGo(i, facts); err != nil {
+			if err := x.evaluateGoPolicies(i, facts); err != nil {
 				return err
 			}
 			continue
@@ -159,14 +159,14 @@ func (x *execution) decide(ctx context.Context, facts policylang.Input) *call.Er
 			continue
 		}
 		decision := p.Compiled.Decide(ctx, facts)
-		x.hearing.hear(i, decision)
+		x.explainer.record(i, decision)
 		switch decision.Outcome {
 		case policylang.Deny:
 			return x.denied(ctx, p, decision)
 		case policylang.Consent:
-			x.approval.consents = append(x.approval.consents, consent{p, x.hidden(decision.Reason), decision.Cut})
+			x.approval.reasons = append(x.approval.reasons, approvalReason{p, x.redact(decision.Reason), decision.Cut})
 		}
-		covered = covered || p.Allows && (decision.Outcome == policylang.Allow || x.hearing.may(decision))
+		covered = covered || p.Allows && (decision.Outcome == policylang.Allow || x.explainer.mayAllow(decision))
 	}
 	if x.catalog.DenyByDefault && !covered {
 		return uncovered()
@@ -176,30 +176,30 @@ func (x *execution) decide(ctx context.Context, facts policylang.Input) *call.Er
 
 // askGo asks the policies in Go, which stand at a place among those of the entry. They
 // cannot be asked about arguments that nobody knows.
-func (x *execution) askGo(place int, facts policylang.Input) *call.Error {
+func (x *execution) evaluateGoPolicies(place int, facts policylang.Input) *call.Error {
 	if facts.Unknown&policylang.PartArgs != 0 {
-		x.hearing.hear(place, policylang.Decision{Outcome: policylang.Unknown})
+		x.explainer.record(place, policylang.Decision{Outcome: policylang.Unknown})
 		return nil
 	}
-	err := x.answersOfGo()
+	err := x.runGoPolicies()
 	if err != nil {
-		x.hearing.hear(place, policylang.Decision{Outcome: policylang.Deny, Reason: err.Message, Err: err.Cause})
+		x.explainer.record(place, policylang.Decision{Outcome: policylang.Deny, Reason: err.Message, Err: err.Cause})
 	} else {
-		x.hearing.hear(place, policylang.Decision{Outcome: policylang.Allow})
+		x.explainer.record(place, policylang.Decision{Outcome: policylang.Allow})
 	}
 	return err
 }
 
-func (x *execution) answersOfGo() *call.Error {
+func (x *execution) runGoPolicies() *call.Error {
 	for _, policy := range x.pipeline.options.Policies {
 		allowed, reason, err := policy(&x.req.Caller, x.policyName(), x.args)
 		switch {
 		case err != nil:
-			denied := failed(call.PolicyDenied, err, "denied: a policy failed")
-			denied.DeniedBy = InGo
+			denied := newError(call.PolicyDenied, err, "denied: a policy failed")
+			denied.DeniedBy = DeniedByGo
 			return denied
 		case !allowed:
-			return &call.Error{Code: call.PolicyDenied, Message: x.hidden(reason), DeniedBy: InGo}
+			return &call.Error{Code: call.PolicyDenied, Message: x.redact(reason), DeniedBy: DeniedByGo}
 		}
 	}
 	return nil
@@ -223,6 +223,6 @@ func (x *execution) denied(ctx context.Context, p *catalog.Policy, decision poli
 	case definition.DiscloseGeneric:
 		return &call.Error{Code: call.PolicyDenied, Message: "denied by policy", Cause: decision.Err, DeniedBy: p.Name}
 	default:
-		return &call.Error{Code: call.PolicyDenied, Message: x.hidden(decision.Reason), Cause: decision.Err, DeniedBy: p.Name}
+		return &call.Error{Code: call.PolicyDenied, Message: x.redact(decision.Reason), Cause: decision.Err, DeniedBy: p.Name}
 	}
 }

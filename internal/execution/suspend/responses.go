@@ -14,16 +14,16 @@ import (
 // false when some is missing: then nothing was answered, and the client is to be
 // asked again. refused are the keys that the client answered with an error. An
 // error says that an answer is not of the form that its request wants.
-func (p *Pause) Resume(responses map[string]json.RawMessage, refused map[string]call.RPCError) (complete bool, err error) {
+func (p *Suspension) ApplyResponses(responses map[string]json.RawMessage, refused map[string]call.RPCError) (complete bool, err error) {
 	answers := make([]map[string]json.RawMessage, len(p.Asks))
 	for i, ask := range p.Asks {
-		if answers[i], err = answersTo(ask, responses, refused); answers[i] == nil || err != nil {
+		if answers[i], err = responsesFor(ask, responses, refused); answers[i] == nil || err != nil {
 			return false, err
 		}
 	}
-	take := p.record
-	if p.AsksConsent() {
-		take = p.consent
+	take := p.recordResponses
+	if p.AwaitsApproval() {
+		take = p.recordApproval
 	}
 	for i, ask := range p.Asks {
 		if err := take(ask, answers[i]); err != nil {
@@ -35,7 +35,7 @@ func (p *Pause) Resume(responses map[string]json.RawMessage, refused map[string]
 }
 
 // answersTo returns the answers to an ask by their keys; nil when one is missing.
-func answersTo(ask state.Ask, responses map[string]json.RawMessage, refused map[string]call.RPCError) (map[string]json.RawMessage, error) {
+func responsesFor(ask state.Ask, responses map[string]json.RawMessage, refused map[string]call.RPCError) (map[string]json.RawMessage, error) {
 	requests, err := ParsePayload(ask.Payload)
 	if err != nil {
 		return nil, err
@@ -50,7 +50,7 @@ func answersTo(ask state.Ask, responses map[string]json.RawMessage, refused map[
 		case !given:
 			return nil, nil
 		}
-		if err := Check(&r, answer); err != nil {
+		if err := ValidateResponse(&r, answer); err != nil {
 			return nil, err
 		}
 		answers[r.Key] = answer
@@ -58,14 +58,14 @@ func answersTo(ask state.Ask, responses map[string]json.RawMessage, refused map[
 	return answers, nil
 }
 
-func (p *Pause) record(ask state.Ask, answers map[string]json.RawMessage) error {
+func (p *Suspension) recordResponses(ask state.Ask, answers map[string]json.RawMessage) error {
 	requests, err := ParsePayload(ask.Payload)
 	if err != nil {
 		return err
 	}
 	for _, r := range requests {
-		if p.Own != nil && p.Own(r) {
-			answers[r.Key] = actionOf(answers[r.Key])
+		if p.IsServerRequest != nil && p.IsServerRequest(r) {
+			answers[r.Key] = actionOnly(answers[r.Key])
 		}
 	}
 	answer, err := json.Marshal(map[string]any{"responses": answers})
@@ -76,7 +76,7 @@ func (p *Pause) record(ask state.Ask, answers map[string]json.RawMessage) error 
 }
 
 // actionOf returns an answer without what was filled in.
-func actionOf(answer json.RawMessage) json.RawMessage {
+func actionOnly(answer json.RawMessage) json.RawMessage {
 	var members map[string]json.RawMessage
 	_ = json.Unmarshal(answer, &members) // it was checked before
 	// An action that was read always encodes.
@@ -86,14 +86,14 @@ func actionOf(answer json.RawMessage) json.RawMessage {
 
 // The methods of requests, and the member that each answer has.
 const (
-	Elicit = "elicitation/create"
-	Sample = "sampling/createMessage"
-	Roots  = "roots/list"
+	MethodElicit = "elicitation/create"
+	MethodSample = "sampling/createMessage"
+	MethodRoots  = "roots/list"
 )
 
 // Check finds answers that are not of the form of their method, and contents
 // that do not fit the schema of their form. The error is for the client.
-func Check(r *call.AskRequest, answer json.RawMessage) error {
+func ValidateResponse(r *call.AskRequest, answer json.RawMessage) error {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(answer, &members) != nil || members == nil {
 		return fmt.Errorf("the answer to %s must be an object", r.Key)
@@ -101,13 +101,13 @@ func Check(r *call.AskRequest, answer json.RawMessage) error {
 	if refusal := string(members["action"]); refusal == `"decline"` || refusal == `"cancel"` {
 		return nil
 	}
-	wanted := map[string][]string{Elicit: {"action"}, Sample: {"role", "content"}, Roots: {"roots"}}
+	wanted := map[string][]string{MethodElicit: {"action"}, MethodSample: {"role", "content"}, MethodRoots: {"roots"}}
 	for _, name := range wanted[r.Method] {
 		if members[name] == nil {
 			return fmt.Errorf("the answer to %s needs the member %s", r.Key, name)
 		}
 	}
-	if r.Method == Elicit && string(members["action"]) != `"accept"` {
+	if r.Method == MethodElicit && string(members["action"]) != `"accept"` {
 		return fmt.Errorf("the action of the answer to %s must be accept, decline or cancel", r.Key)
 	}
 	return checkContent(r, members["content"])
@@ -119,7 +119,7 @@ func checkContent(r *call.AskRequest, content json.RawMessage) error {
 	var params struct {
 		Schema json.RawMessage `json:"requestedSchema"`
 	}
-	if r.Method != Elicit || json.Unmarshal(r.Params, &params) != nil || params.Schema == nil {
+	if r.Method != MethodElicit || json.Unmarshal(r.Params, &params) != nil || params.Schema == nil {
 		return nil
 	}
 	form, problems := schema.Compile(params.Schema, diag.Range{}, nil)

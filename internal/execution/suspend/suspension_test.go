@@ -13,7 +13,7 @@ func TestDigest_staysTheSame(t *testing.T) {
 		t.Fatal(err)
 	}
 	const want = "6b66e5f990fb9bf2e9095269f929d5f9b04bba3dd4c4f142329315e243a78f37"
-	sum := Digest(args)
+	sum := ArgumentsDigest(args)
 	if got := hex.EncodeToString(sum[:]); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}

@@ -21,7 +21,7 @@ import (
 
 // consent is what one policy wants the user to consent to: its reason, and whether that was
 // cut.
-type consent struct {
+type approvalReason struct {
 	policy *catalog.Policy
 	reason string
 	cut    bool
@@ -37,41 +37,41 @@ const (
 
 // maxConsents bounds how often the user is asked in one call: a reason that reads the
 // time is another one in each leg, and could never be consented to.
-const maxConsents = 3
+const maxApprovalRounds = 3
 
 // digest is that of what the user is asked to consent to, beside what every
 // pause is bound to: the principal, the definition and the arguments.
 func (a *approval) digest() [sha256.Size]byte {
 	var told []byte
-	for _, c := range a.consents {
+	for _, c := range a.reasons {
 		told = fmt.Appendf(told, "%q%q", c.policy.Name, c.reason)
 	}
 	return sha256.Sum256(told)
 }
 
 // askConsent asks the user to consent to the call. What cannot be asked is denied.
-func (x *execution) askConsent(ctx context.Context, pause suspend.Pause) (call.Result, *call.Error) {
+func (x *execution) requestApproval(ctx context.Context, pause suspend.Suspension) (call.Result, *call.Error) {
 	switch {
-	case x.asksNobody():
-		return call.Result{}, x.unasked(ctx, whyNested, "a call that another one makes cannot ask for it")
+	case x.cannotRequestInput():
+		return call.Result{}, x.approvalUnavailable(ctx, reasonNested, "a call that another one makes cannot ask for it")
 	case !x.req.Can.Form || x.req.Can.NoApproval:
-		return call.Result{}, x.unasked(ctx, whyClient, "the client cannot be asked for it")
-	case pause.Consent.Asked >= maxConsents:
-		return call.Result{}, x.unasked(ctx, whyChanging, "the reason that its policy gives changes each time")
+		return call.Result{}, x.approvalUnavailable(ctx, reasonClient, "the client cannot be asked for it")
+	case pause.Consent.Asked >= maxApprovalRounds:
+		return call.Result{}, x.approvalUnavailable(ctx, reasonChanging, "the reason that its policy gives changes each time")
 	}
-	message, whole := x.consentMessage()
+	message, whole := x.approvalMessage()
 	if !whole {
-		x.approval.set(audit.ApprovalUnasked, whyLong, [sha256.Size]byte{})
-		return call.Result{}, x.unapproved(ctx, "the call needs the approval of a user, and what they would have to read is too long to be shown whole")
+		x.approval.set(audit.ApprovalUnasked, reasonLong, [sha256.Size]byte{})
+		return call.Result{}, x.approvalError(ctx, "the call needs the approval of a user, and what they would have to read is too long to be shown whole")
 	}
-	x.approval.set(audit.ApprovalUnasked, whyServer, [sha256.Size]byte{})
-	open, err := pause.AskConsent(message, x.approval.digest())
+	x.approval.set(audit.ApprovalUnasked, reasonServer, [sha256.Size]byte{})
+	open, err := pause.RequestApproval(message, x.approval.digest())
 	if err != nil {
-		denied := x.unapproved(ctx, "the user cannot be asked to approve the call")
+		denied := x.approvalError(ctx, "the user cannot be asked to approve the call")
 		denied.Cause = err
 		return call.Result{}, denied
 	}
-	result, failure := x.ask(&pause, open)
+	result, failure := x.requestInput(&pause, open)
 	if failure == nil {
 		x.approval.set(audit.ApprovalAsked, "", pause.Consent.To)
 	}
@@ -80,29 +80,29 @@ func (x *execution) askConsent(ctx context.Context, pause suspend.Pause) (call.R
 
 // unasked denies a call whose user cannot be asked, for the reason why not, which is why
 // in one word.
-func (x *execution) unasked(ctx context.Context, why, because string) *call.Error {
+func (x *execution) approvalUnavailable(ctx context.Context, why, because string) *call.Error {
 	x.approval.set(audit.ApprovalUnasked, why, [sha256.Size]byte{})
-	x.approval.recorded = "the call needs the approval of a user, and " + because
-	return x.unapproved(ctx, x.approval.recorded+": "+x.approval.reasons("; "))
+	x.approval.auditMessage = "the call needs the approval of a user, and " + because
+	return x.approvalError(ctx, x.approval.auditMessage+": "+x.approval.joinReasons("; "))
 }
 
 // unapproved tells the caller as much as all policies that want consent disclose.
-func (x *execution) unapproved(ctx context.Context, reason string) *call.Error {
-	if len(x.approval.consents) == 0 { // a reload has removed them since the user was asked
-		return &call.Error{Code: call.PolicyDenied, Message: reason, DeniedBy: ByApproval}
+func (x *execution) approvalError(ctx context.Context, reason string) *call.Error {
+	if len(x.approval.reasons) == 0 { // a reload has removed them since the user was asked
+		return &call.Error{Code: call.PolicyDenied, Message: reason, DeniedBy: DeniedByApproval}
 	}
-	least := slices.MaxFunc(x.approval.consents, func(a, b consent) int { return discretion(a.policy) - discretion(b.policy) })
+	least := slices.MaxFunc(x.approval.reasons, func(a, b approvalReason) int { return disclosureRank(a.policy) - disclosureRank(b.policy) })
 	return x.denied(ctx, least.policy, policylang.Decision{Reason: reason})
 }
 
 // discretion is the higher the less a policy discloses.
-func discretion(p *catalog.Policy) int {
+func disclosureRank(p *catalog.Policy) int {
 	return slices.Index([]string{definition.DiscloseReason, definition.DiscloseGeneric, definition.DiscloseHide}, p.Disclose)
 }
 
-func (a *approval) reasons(between string) string {
-	reasons := make([]string, len(a.consents))
-	for i, c := range a.consents {
+func (a *approval) joinReasons(between string) string {
+	reasons := make([]string, len(a.reasons))
+	for i, c := range a.reasons {
 		reasons[i] = c.reason
 	}
 	return strings.Join(reasons, between)
@@ -111,7 +111,7 @@ func (a *approval) reasons(between string) string {
 // consentMessage is what the user is shown: why, what is called, and with which
 // arguments, without those that are sensitive. None of it can pass for another part:
 // what could move text or begin a line is escaped. It is not whole where any of it does not fit.
-func (x *execution) consentMessage() (message string, whole bool) {
+func (x *execution) approvalMessage() (message string, whole bool) {
 	var b strings.Builder
 	whole = true
 	line := func(text string, most int) (length int) {
@@ -121,7 +121,7 @@ func (x *execution) consentMessage() (message string, whole bool) {
 		return len(shown)
 	}
 	left := maxReasons
-	for _, c := range x.approval.consents {
+	for _, c := range x.approval.reasons {
 		whole = whole && !c.cut && left > 0
 		left -= line(c.reason, max(0, left))
 		b.WriteString("\n")
@@ -147,13 +147,13 @@ func (x *execution) consentMessage() (message string, whole bool) {
 
 // What becomes of a call that code plans.
 const (
-	planRan     = "ran"     // it only reads, and was made
-	planDry     = "dry_run" // its body for rehearsals has answered
-	planPlanned = "planned" // it was judged and not made
+	dryRunExecuted = "ran"     // it only reads, and was made
+	dryRunHandled  = "dry_run" // its body for rehearsals has answered
+	dryRunSkipped  = "planned" // it was judged and not made
 )
 
-type plan struct {
-	how      string
+type dryRun struct {
+	mode     string
 	approval bool
 	// reading says that the call is one of a body that is said to read and is run as in
 	// any call: what it returns may be kept, and must not be made of answers that are none.
@@ -162,84 +162,84 @@ type plan struct {
 
 // within returns the plan of what the body of a planned call calls, nil of one that is
 // made.
-func (p *plan) within() *plan {
+func (p *dryRun) nested() *dryRun {
 	if p == nil {
 		return nil
 	}
-	return &plan{reading: p.how == planRan}
+	return &dryRun{reading: p.mode == dryRunExecuted}
 }
 
 // runs reports whether a call is made as any other: one that only reads, and that no user
 // has to approve first.
-func (p *plan) runs(x *execution) bool {
-	p.approval = len(x.approval.consents) > 0
+func (p *dryRun) executes(x *execution) bool {
+	p.approval = len(x.approval.reasons) > 0
 	if x.entry.Facts.ReadOnly && !p.approval {
-		p.how = planRan
+		p.mode = dryRunExecuted
 		return true
 	}
 	return false
 }
 
 // rehearsed reports whether the call was planned and not made.
-func (x *execution) rehearsed() bool {
-	return x.plan != nil && x.plan.how != planRan && x.plan.how != ""
+func (x *execution) isDryRun() bool {
+	return x.dryRun != nil && x.dryRun.mode != dryRunExecuted && x.dryRun.mode != ""
 }
 
 // planned answers for a call that is not made. It counts for no limit.
-func (x *execution) planned(ctx context.Context, _ policylang.Input) (call.Result, *call.Error) {
-	if x.plan.reading {
-		return call.Result{}, failed(call.ExecutionError, nil, "in a plan, a tool that reads cannot call %q, which does more than that", x.entry.Name)
+func (x *execution) runDry(ctx context.Context, _ policylang.Input) (call.Result, *call.Error) {
+	if x.dryRun.reading {
+		return call.Result{}, newError(call.ExecutionError, nil, "in a plan, a tool that reads cannot call %q, which does more than that", x.entry.Name)
 	}
-	x.plan.how, x.approval.consents = planPlanned, nil
+	x.dryRun.mode, x.approval.reasons = dryRunSkipped, nil
 	if x.entry.DryRun == nil {
 		return call.Result{Value: orNull(nil), Content: reply.NoContent()}, nil
 	}
-	x.plan.how, x.body = planDry, x.entry.DryRun
-	return x.runBody(ctx)
+	x.dryRun.mode, x.handler = dryRunHandled, x.entry.DryRun
+	return x.runHandler(ctx)
 }
 
 // survey is what else the caller of a call may call.
-type survey struct{ x *execution }
+type toolAccess struct{ x *execution }
 
-func (s survey) Tools(ctx context.Context) []*catalog.Entry {
+func (s toolAccess) Tools(ctx context.Context) []*catalog.Entry {
 	facts := policylang.Input{
-		Caller: s.x.req.Caller, Now: s.x.began,
-		Call: policylang.CallFacts{Via: string(call.ViaCode), Depth: s.x.place.Depth() + 1, Parent: s.x.policyName()},
+		Caller: s.x.req.Caller, Now: s.x.startTime,
+		Call: policylang.CallFacts{Via: string(call.ViaCode), Depth: s.x.position.Depth() + 1, Parent: s.x.policyName()},
 	}
-	entries, hidden := s.x.catalog.Entries[call.Tools], s.x.catalog.Hidden(ctx, call.Tools, facts)
+	entries, hidden := s.x.catalog.Entries[call.Tools], s.x.catalog.HiddenMask(ctx, call.Tools, facts)
 	seen := make([]*catalog.Entry, 0, len(entries))
 	for i, e := range entries {
-		if (hidden == nil || hidden[i] == 0) && !e.Surveys && !e.Alias {
+		if (hidden == nil || hidden[i] == 0) && !e.CallsAllTools && !e.Alias {
 			seen = append(seen, e)
 		}
 	}
 	return seen
 }
 
-func (s survey) Catalog() *catalog.Catalog { return s.x.catalog }
+func (s toolAccess) Catalog() *catalog.Catalog { return s.x.catalog }
 
-func (s survey) Call(ctx context.Context, r catalog.CodeCall) (catalog.CodeReply, error) {
+func (s toolAccess) Call(ctx context.Context, r catalog.CodeCall) (catalog.CodeReply, error) {
 	if s.x.mocks != nil {
-		return s.mocked(r)
+		return s.mockedReply(r)
 	}
 	request := call.Request{Name: r.Name, Arguments: r.Arguments, Caller: s.x.req.Caller, Via: call.ViaCode, Can: s.x.req.Can, Resume: r.Resume}
-	var p *plan
-	if r.Rehearse {
-		p = &plan{}
+	var p *dryRun
+	if r.DryRun {
+		p = &dryRun{}
 	}
-	result, err := s.x.nest(ctx, request, p, r.Approved)
+	result, err := s.x.callNested(ctx, request, p, r.Approved)
 	if err != nil {
 		return catalog.CodeReply{}, err
 	}
 	reply := catalog.CodeReply{Value: valueOf(result), Ask: result.Ask}
 	if p != nil {
-		reply.How, reply.Shown, reply.Approval = p.how, s.shown(r), p.approval
+		reply.Mode, reply.RedactedArguments, reply.Approval = p.mode, s.redactedArguments(r), p.approval
 	}
 	return reply, nil
 }
 
 // shown returns the arguments of a call, which are valid, for others to see.
-func (s survey) shown(r catalog.CodeCall) json.RawMessage {
+func (s toolAccess) redactedArguments(r catalog.CodeCall) json.RawMessage {
 	if entry := s.x.catalog.Entry(call.Tools, r.Name); entry != nil {
 		return redact.Arguments(r.Arguments, true, entry.Sensitive, entry.InputNames)
 	}
@@ -247,18 +247,18 @@ func (s survey) shown(r catalog.CodeCall) json.RawMessage {
 }
 
 // mocked answers for a tool in a test: neither its body nor its rules have a part in that.
-func (s survey) mocked(r catalog.CodeCall) (catalog.CodeReply, error) {
-	reply := catalog.CodeReply{Shown: s.shown(r)}
+func (s toolAccess) mockedReply(r catalog.CodeCall) (catalog.CodeReply, error) {
+	reply := catalog.CodeReply{RedactedArguments: s.redactedArguments(r)}
 	entry := s.x.catalog.Entry(call.Tools, r.Name)
 	switch {
-	case !r.Rehearse:
+	case !r.DryRun:
 	case entry == nil || entry.Facts.ReadOnly:
-		reply.How = planRan
+		reply.Mode = dryRunExecuted
 	case entry.DryRun == nil:
-		reply.Value, reply.How = orNull(nil), planPlanned
+		reply.Value, reply.Mode = orNull(nil), dryRunSkipped
 		return reply, nil
 	default:
-		reply.How = planDry
+		reply.Mode = dryRunHandled
 	}
 	var err error
 	reply.Value, err = s.x.mocks.CallTool(r.Name)

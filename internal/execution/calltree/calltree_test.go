@@ -16,9 +16,9 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // enter nests a call in another one, and lets it run until the test ends.
-func enter(t *testing.T, p, by *calltree.Place, name, parent string) {
+func enter(t *testing.T, p, by *calltree.Position, name, parent string) {
 	t.Helper()
-	leave, err := p.Enter(t.Context(), by, name, parent)
+	leave, err := p.Join(t.Context(), by, name, parent)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,34 +33,34 @@ func refused(t *testing.T, err error) {
 }
 
 func TestAPlaceKnowsWhatItIsNestedIn(t *testing.T) {
-	var client, first, second calltree.Place
+	var client, first, second calltree.Position
 	enter(t, &first, &client, "outer", "c-1")
 	enter(t, &second, &first, "inner", "c-2")
-	if client.Depth() != 0 || client.Caller() != "" || client.Parent() != "" || client.Kin() != nil {
-		t.Errorf("the call of a client is at depth %d, in %q", client.Depth(), client.Parent())
+	if client.Depth() != 0 || client.ParentName() != "" || client.ParentID() != "" || client.CallTree() != nil {
+		t.Errorf("the call of a client is at depth %d, in %q", client.Depth(), client.ParentID())
 	}
-	if second.Depth() != 2 || second.Caller() != "inner" || second.Parent() != "c-2" || second.Kin() == nil || second.Kin() != first.Kin() {
-		t.Errorf("at depth %d, by %s of %s", second.Depth(), second.Caller(), second.Parent())
+	if second.Depth() != 2 || second.ParentName() != "inner" || second.ParentID() != "c-2" || second.CallTree() == nil || second.CallTree() != first.CallTree() {
+		t.Errorf("at depth %d, by %s of %s", second.Depth(), second.ParentName(), second.ParentID())
 	}
 }
 
 func TestATreeIsBoundedInDepth(t *testing.T) {
-	places := make([]calltree.Place, calltree.MaxDepth+2)
+	places := make([]calltree.Position, calltree.MaxDepth+2)
 	for i := range calltree.MaxDepth {
 		enter(t, &places[i+1], &places[i], "t", "c")
 	}
-	_, err := places[calltree.MaxDepth+1].Enter(t.Context(), &places[calltree.MaxDepth], "t", "c")
+	_, err := places[calltree.MaxDepth+1].Join(t.Context(), &places[calltree.MaxDepth], "t", "c")
 	refused(t, err)
-	if places[0].Spent() {
+	if places[0].Exhausted() {
 		t.Error("a tree that is too deep has ended")
 	}
 }
 
 func TestATreeThatGrowsTooLargeIsEnded(t *testing.T) {
-	var client calltree.Place
+	var client calltree.Position
 	var ends atomic.Int64
-	client.Ends(func(cause error) {
-		if errors.Is(cause, calltree.ErrSpent) {
+	client.SetCancel(func(cause error) {
+		if errors.Is(cause, calltree.ErrTooManyCalls) {
 			ends.Add(1)
 		}
 	})
@@ -68,15 +68,15 @@ func TestATreeThatGrowsTooLargeIsEnded(t *testing.T) {
 	var all sync.WaitGroup
 	for range 2 * calltree.MaxCalls {
 		all.Go(func() {
-			var p calltree.Place
-			if leave, err := p.Enter(t.Context(), &client, "t", "c"); err == nil {
+			var p calltree.Position
+			if leave, err := p.Join(t.Context(), &client, "t", "c"); err == nil {
 				let.Add(1)
 				leave()
 			}
 		})
 	}
 	all.Wait()
-	if let.Load() != calltree.MaxCalls || ends.Load() != calltree.MaxCalls || !client.Spent() {
+	if let.Load() != calltree.MaxCalls || ends.Load() != calltree.MaxCalls || !client.Exhausted() {
 		t.Errorf("%d calls were let in, and the tree was ended %d times", let.Load(), ends.Load())
 	}
 }
@@ -84,14 +84,14 @@ func TestATreeThatGrowsTooLargeIsEnded(t *testing.T) {
 // TestATreeEndsTheRunInWhichItGrowsTooLarge has the body run twice, as one does
 // whose client answers what it is asked.
 func TestATreeEndsTheRunInWhichItGrowsTooLarge(t *testing.T) {
-	var client, first calltree.Place
-	client.Ends(func(error) { t.Error("a run is ended that is over") })
+	var client, first calltree.Position
+	client.SetCancel(func(error) { t.Error("a run is ended that is over") })
 	enter(t, &first, &client, "t", "c")
 	ended := false
-	client.Ends(func(error) { ended = true })
+	client.SetCancel(func(error) { ended = true })
 	for range calltree.MaxCalls {
-		var p calltree.Place
-		if leave, err := p.Enter(t.Context(), &client, "t", "c"); err == nil {
+		var p calltree.Position
+		if leave, err := p.Join(t.Context(), &client, "t", "c"); err == nil {
 			leave()
 		}
 	}
@@ -101,17 +101,17 @@ func TestATreeEndsTheRunInWhichItGrowsTooLarge(t *testing.T) {
 }
 
 func TestSoManyCallsRunAtOnceAtEachDepth(t *testing.T) {
-	var client calltree.Place
-	running := make([]calltree.Place, calltree.MaxRunning)
+	var client calltree.Position
+	running := make([]calltree.Position, calltree.MaxParallel)
 	for i := range running {
 		enter(t, &running[i], &client, "t", "c")
 	}
-	var deeper calltree.Place
+	var deeper calltree.Position
 	enter(t, &deeper, &running[0], "t", "c") // waits for none of its own depth
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	var late calltree.Place
-	if _, err := late.Enter(ctx, &client, "t", "c"); !errors.Is(err, context.Canceled) {
+	var late calltree.Position
+	if _, err := late.Join(ctx, &client, "t", "c"); !errors.Is(err, context.Canceled) {
 		t.Errorf("one more call runs: %v", err)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-func failed(code call.Code, cause error, format string, args ...any) *call.Error {
+func newError(code call.Code, cause error, format string, args ...any) *call.Error {
 	return &call.Error{Code: code, Message: fmt.Sprintf(format, args...), Cause: cause}
 }
 
@@ -22,10 +22,10 @@ func (x *execution) notFound(ctx context.Context) *call.Error {
 		return &call.Error{Code: call.ToolNotFound, Message: "no such " + x.req.Kind.String()}
 	}
 	err := &call.Error{Code: call.ToolNotFound, Message: fmt.Sprintf("no %s named %q", x.req.Kind, x.req.Name)}
-	looking := catalog.Looking(x.req.Caller, x.pipeline.options.Now())
+	looking := catalog.ListInput(x.req.Caller, x.pipeline.options.Now())
 	if revision, removed := x.catalog.Removed(ctx, x.req.Kind, x.req.Name, looking); removed {
 		err.RemovedIn = revision
-		if x.catalog.Silenced(x.req.Kind, x.req.Name) {
+		if x.catalog.IsUnreachable(x.req.Kind, x.req.Name) {
 			err.Message += " now: the server behind it cannot be reached; try again later"
 			return err
 		}
@@ -53,28 +53,28 @@ func overloaded() *call.Error {
 	return &call.Error{Code: call.ExecutionError, Message: "the server is overloaded; try again in a second", RetryAfter: time.Second, Overloaded: true}
 }
 
-func unavailable(gone *catalog.UnavailableError) *call.Error {
-	e := failed(call.ExecutionError, gone.Err, "%s", gone.Message)
-	e.RetryAfter = gone.Wait
+func unavailableError(gone *catalog.UnavailableError) *call.Error {
+	e := newError(call.ExecutionError, gone.Err, "%s", gone.Message)
+	e.RetryAfter = gone.RetryAfter
 	return e
 }
 
-func unaccounted(err error) *call.Error {
-	e := failed(call.ExecutionError, err, "the server cannot write down the call; try again in a second")
+func auditError(err error) *call.Error {
+	e := newError(call.ExecutionError, err, "the server cannot write down the call; try again in a second")
 	e.RetryAfter, e.Overloaded = time.Second, true
 	return e
 }
 
 func canceled(ctx context.Context) *call.Error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return failed(call.Timeout, ctx.Err(), "the caller's deadline passed")
+		return newError(call.Timeout, ctx.Err(), "the caller's deadline passed")
 	}
-	return failed(call.ExecutionError, context.Cause(ctx), "the call was canceled")
+	return newError(call.ExecutionError, context.Cause(ctx), "the call was canceled")
 }
 
 // timedOut is for a body that was interrupted where f says, or nobody knows where.
 func (x *execution) timedOut(f *scripting.Failure) *call.Error {
-	err := failed(call.Timeout, nil, "the %s did not end within its timeout of %s", x.entry.Kind, x.entry.Timeout)
+	err := newError(call.Timeout, nil, "the %s did not end within its timeout of %s", x.entry.Kind, x.entry.Timeout)
 	if f != nil && len(f.Stack) > 0 {
 		err.Cause = f
 	}

@@ -22,7 +22,7 @@ import (
 
 // Pause is a call between two legs. What of it the body can see is the same in
 // every leg, or the body would not repeat itself.
-type Pause struct {
+type Suspension struct {
 	// Agent is the JSON behind agent, as it was in the first leg.
 	Agent   []byte
 	Journal *scripting.Journal
@@ -31,14 +31,14 @@ type Pause struct {
 	Plan []byte
 	// Own reports whether a request is a question of the server itself: of its answer
 	// the body learns the action alone. Nil means that none is.
-	Own func(call.AskRequest) bool
+	IsServerRequest func(call.AskRequest) bool
 	state.State
 }
 
-var errPause = errors.New("the state of a call is damaged")
+var errDamaged = errors.New("the state of a call is damaged")
 
 // Seal returns the pause as text for its client.
-func (p *Pause) Seal(sealer *state.Sealer, asks []state.Ask, wait time.Duration, now time.Time) (string, error) {
+func (p *Suspension) Seal(sealer *state.Sealer, asks []state.Ask, wait time.Duration, now time.Time) (string, error) {
 	journal, err := p.Journal.MarshalBinary()
 	if err != nil {
 		return "", fmt.Errorf("write the journal: %w", err)
@@ -51,28 +51,28 @@ func (p *Pause) Seal(sealer *state.Sealer, asks []state.Ask, wait time.Duration,
 	return sealer.Seal(sealed)
 }
 
-func Open(sealer *state.Sealer, text string, want state.Want) (*Pause, error) {
+func Open(sealer *state.Sealer, text string, want state.Want) (*Suspension, error) {
 	opened, err := sealer.Open(text, want)
 	if err != nil {
 		return nil, err
 	}
-	p := &Pause{Journal: scripting.NewJournal(), State: opened}
-	agent, rest, ok := part(opened.Journal)
-	plan, rest, more := part(rest)
+	p := &Suspension{Journal: scripting.NewJournal(), State: opened}
+	agent, rest, ok := cutPrefixed(opened.Journal)
+	plan, rest, more := cutPrefixed(rest)
 	if !ok || !more {
-		return nil, errPause
+		return nil, errDamaged
 	}
 	if p.Agent = agent; len(plan) > 0 {
 		p.Plan = plan
 	}
 	if err := p.Journal.UnmarshalBinary(rest); err != nil {
-		return nil, fmt.Errorf("%w: %w", errPause, err)
+		return nil, fmt.Errorf("%w: %w", errDamaged, err)
 	}
 	return p, nil
 }
 
 // part cuts off bytes that have their length in front.
-func part(text []byte) (first, rest []byte, ok bool) {
+func cutPrefixed(text []byte) (first, rest []byte, ok bool) {
 	length, n := binary.Uvarint(text)
 	if n <= 0 || length > uint64(len(text)-n) {
 		return nil, nil, false
@@ -82,7 +82,7 @@ func part(text []byte) (first, rest []byte, ok bool) {
 
 // Digest is that of arguments which are decoded JSON: the same for every way to
 // write them.
-func Digest(args map[string]any) [sha256.Size]byte {
+func ArgumentsDigest(args map[string]any) [sha256.Size]byte {
 	// Decoded JSON always encodes, with the members of objects in order.
 	text, _ := json.Marshal(args)
 	return sha256.Sum256(text)
@@ -90,7 +90,7 @@ func Digest(args map[string]any) [sha256.Size]byte {
 
 // Refusal says why nothing goes on from a state, in words that are fit for its
 // client: what a disk says is not.
-func Refusal(err error) string {
+func ErrorMessage(err error) string {
 	for _, known := range []error{state.ErrTampered, state.ErrForeign, state.ErrExpired, state.ErrChanged, state.ErrArguments, state.ErrLost, state.ErrUnkept} {
 		if errors.Is(err, known) {
 			return known.Error()
@@ -123,11 +123,11 @@ func ParsePayload(payload []byte) ([]call.AskRequest, error) {
 }
 
 // ConsentKey is the key of the request by which a user is asked to consent to a call.
-const ConsentKey = "approval"
+const ApprovalKey = "approval"
 
 // AskConsent has the pause wait for the consent of the user to what the digest stands
 // for, in the words of the message.
-func (p *Pause) AskConsent(message string, to [32]byte) (open []state.Ask, err error) {
+func (p *Suspension) RequestApproval(message string, to [32]byte) (open []state.Ask, err error) {
 	// MCP wants the schema of a form to be that of an object with properties that are
 	// flat; a consent has none, and is the action of the answer.
 	params, err := json.Marshal(map[string]any{
@@ -137,7 +137,7 @@ func (p *Pause) AskConsent(message string, to [32]byte) (open []state.Ask, err e
 	if err != nil {
 		return nil, fmt.Errorf("encode what the user is asked: %w", err)
 	}
-	payload, err := json.Marshal(map[string]any{"requests": []call.AskRequest{{Key: ConsentKey, Method: Elicit, Params: params}}})
+	payload, err := json.Marshal(map[string]any{"requests": []call.AskRequest{{Key: ApprovalKey, Method: MethodElicit, Params: params}}})
 	if err != nil {
 		return nil, fmt.Errorf("encode what the user is asked: %w", err)
 	}
@@ -148,12 +148,12 @@ func (p *Pause) AskConsent(message string, to [32]byte) (open []state.Ask, err e
 
 // AsksConsent reports whether the pause waits for the consent of the user, and for
 // nothing else.
-func (p *Pause) AsksConsent() bool { return p.Consent.To != [32]byte{} && !p.Consent.Given }
+func (p *Suspension) AwaitsApproval() bool { return p.Consent.To != [32]byte{} && !p.Consent.Given }
 
-func (p *Pause) consent(_ state.Ask, answers map[string]json.RawMessage) error {
+func (p *Suspension) recordApproval(_ state.Ask, answers map[string]json.RawMessage) error {
 	// A struct would take a member of another case for the one that was checked.
 	var members map[string]json.RawMessage
-	if err := json.Unmarshal(answers[ConsentKey], &members); err != nil {
+	if err := json.Unmarshal(answers[ApprovalKey], &members); err != nil {
 		return fmt.Errorf("read the consent: %w", err)
 	}
 	p.Consent.Given = string(members["action"]) == `"accept"`
