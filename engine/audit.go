@@ -25,8 +25,8 @@ func (s *Server) openAudit(block *definition.Audit) error {
 	}
 	log, err := audit.Open(audit.Options{
 		Path: block.Path, Mode: audit.Mode(block.Mode), MaxSize: block.MaxSize, Keep: audit.Retention{Files: block.MaxFiles, Age: block.MaxAge},
-		Veil: s.brokers.Secrets,
-		Now:  s.options.Now, Logger: s.options.Logger,
+		Redactor: s.brokers.Secrets,
+		Now:      s.options.Now, Logger: s.options.Logger,
 	})
 	if errors.Is(err, audit.ErrInUse) {
 		return &auditInUse{diag.List{catalog.AuditInUse(block, err)}}

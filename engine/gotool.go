@@ -143,7 +143,9 @@ func NewHostFunc[In, Out any](name string, run func(ctx context.Context, call Ho
 	if run == nil {
 		return HostFunc{gofunc.NewFunction[In, Out](name, nil)}
 	}
-	return HostFunc{gofunc.NewFunction(name, func(ctx context.Context, call gomodule.Call, in In) (Out, error) { return run(ctx, HostCall(call), in) })}
+	return HostFunc{gofunc.NewFunction(name, func(ctx context.Context, call gomodule.CallInfo, in In) (Out, error) {
+		return run(ctx, HostCall(call), in)
+	})}
 }
 
 // modulesOf converts modules for their broker.

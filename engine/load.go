@@ -63,7 +63,7 @@ func (s *Server) Reload(ctx context.Context, change Change) (Report, error) {
 	defer s.loading.Unlock()
 	first := s.current.Load() == nil
 	report, err := s.reload(ctx, change)
-	if err == nil && first && s.upstreams.Settle(ctx) {
+	if err == nil && first && s.upstreams.WaitReady(ctx) {
 		report.Problems = s.refresh()
 		report.Revision = s.current.Load().Revision()
 	}
@@ -175,7 +175,7 @@ func (s *Server) recovered(cause any) diag.List {
 
 // overlay combines the definitions of files with the current offers of upstream servers.
 func (s *Server) overlay(base *catalog.Base) (*catalog.Catalog, diag.List) {
-	return s.builder.Overlay(base, s.upstreams.Offered(base.Upstreams, base.SecretKeys))
+	return s.builder.Overlay(base, s.upstreams.Offers(base.Upstreams, base.SecretKeys))
 }
 
 // refresh publishes the serving definitions with the current offers of upstream servers, and
@@ -224,7 +224,7 @@ func (s *Server) publish(snap, before *Snapshot, readSecrets bool) {
 	if readSecrets {
 		s.brokers.Secrets.Set(snap.catalog.Secrets)
 	}
-	s.upstreams.Served(snap.catalog)
+	s.upstreams.Commit(snap.catalog)
 	if before != nil && before.Revision() == snap.Revision() {
 		return
 	}
@@ -237,7 +237,7 @@ func (s *Server) publish(snap, before *Snapshot, readSecrets bool) {
 func (s *Server) setCurrent(snap *Snapshot) {
 	s.current.Store(snap)
 	if !s.options.Mode.offline() {
-		s.upstreams.Keep(snap.catalog)
+		s.upstreams.SetServers(snap.catalog)
 	}
 	if metrics := s.telemetry.metrics; metrics != nil {
 		metrics.Publish(snap.metricNames())

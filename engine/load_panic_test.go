@@ -98,11 +98,11 @@ func (f panickingFederation) Federate(o federation.Options) federation.Federatio
 	return f
 }
 
-func (f panickingFederation) Offered(blocks []definition.Upstream, keys map[string]string) catalog.Offers {
+func (f panickingFederation) Offers(blocks []definition.Upstream, keys map[string]string) catalog.Offers {
 	if f.panics.Load() {
 		panic("an offer")
 	}
-	return f.Federation.Offered(blocks, keys)
+	return f.Federation.Offers(blocks, keys)
 }
 
 func TestRelist_panicKeepsSnapshot(t *testing.T) {

@@ -367,7 +367,7 @@ func TestTheLockFileIsPartOfTheRevision(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := lockfile.Write(lock, now.Pin("another")); err != nil {
+	if err := lockfile.Write(lock, now.WithTools("another")); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Load(t.Context()); err != nil || s.Snapshot().Revision() == before {

@@ -152,9 +152,9 @@ func New(o Options) (*Server, error) {
 		s.states.File = parts.SQLite.OpenState
 	}
 	drivers, missing := parts.Drivers()
-	s.brokers = host.NewBrokers(host.Options{Drivers: drivers, LookupEnv: o.Files.LookupEnv, Open: s.states.Open, Supervisor: o.Scripts.Supervisor, Audit: s.recordEvent, Propagate: watch.propagate, Logger: o.Logger})
+	s.brokers = host.NewBrokers(host.Options{Drivers: drivers, LookupEnv: o.Files.LookupEnv, OpenStore: s.states.Open, Supervisor: o.Scripts.Supervisor, Audit: s.recordEvent, Traceparent: watch.propagate, Logger: o.Logger})
 	if !o.LogRedactor.store.CompareAndSwap(nil, s.brokers.Secrets) {
-		return nil, errors.Join(errors.New("new server: the veil is another server's"), watch.close(context.Background()))
+		return nil, errors.Join(errors.New("new server: the redactor belongs to another server"), watch.close(context.Background()))
 	}
 	s.brokers.Modules = objects
 	s.limits = limits
@@ -228,7 +228,7 @@ func (s *Server) Status() Status {
 		status.Revision, status.Since = snap.Revision(), snap.publishedAt
 		status.RestartNeeded = s.auditChanged(snap.catalog.Audit)
 		status.Limits = len(snap.catalog.RateLimits)
-		for _, u := range s.upstreams.States(snap.catalog) {
+		for _, u := range s.upstreams.Status(snap.catalog) {
 			status.Upstreams = append(status.Upstreams, UpstreamStatus(u))
 		}
 		status.Tools, status.Policies, status.Hooks = len(snap.tools), snap.catalog.Policies, len(snap.catalog.Hooks)+len(s.options.Hooks)
@@ -268,7 +268,7 @@ func (s *Server) Close(ctx context.Context) error {
 // OAuthCallbacks returns a function for the frontend. The function returns the handler of an OAuth
 // redirect of a user's browser, or nil for any other request. Such a request needs no credential,
 // and its Host header may be anything.
-func (s *Server) OAuthCallbacks() func(*http.Request) http.Handler { return s.brokers.Returns() }
+func (s *Server) OAuthCallbacks() func(*http.Request) http.Handler { return s.brokers.OAuthCallbacks() }
 
 // Execute runs one call. It never panics, and the call ends soon after ctx. Hooks fire exactly
 // twice: at the start, and at the end or for the error.

@@ -263,7 +263,7 @@ func (p *providers) client() *http.Client { return &http.Client{Transport: p, Ti
 func (p *providers) RoundTrip(r *http.Request) (*http.Response, error) {
 	g := grant.HTTP{Name: "provider", Hosts: []string{grant.HostOf(r.URL)}, MaxResponse: documentBytes}
 	g.PrivateNetworks = p.named(g.Hosts[0])
-	return p.pool.RoundTripper(g).RoundTrip(r)
+	return p.pool.Transport(g).RoundTrip(r)
 }
 
 // named reports whether the operator names a host, with its port, as an issuer.

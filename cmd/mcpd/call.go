@@ -137,7 +137,7 @@ func (f *callFlags) run(ctx context.Context, e env, agent string, answers *answe
 		logger = slog.New(quiet)
 	}
 	x, _ := executor(e, executorWorker, worker.Options{}, logger)
-	s, err := f.files.open(e, engine.Options{Logger: logger, LogRedactor: &f.log.veil, Scripts: engine.Scripts{Executor: x}})
+	s, err := f.files.open(e, engine.Options{Logger: logger, LogRedactor: &f.log.redactor, Scripts: engine.Scripts{Executor: x}})
 	if err != nil {
 		return call.Result{}, err
 	}

@@ -73,7 +73,7 @@ func (l *locking) drifts(ctx context.Context, e env, operands []string) ([]feder
 			}
 			d := drifts[i]
 			if tools := operands[1:]; len(tools) > 0 {
-				d.Refused = nil
+				d.Unacceptable = nil
 				d.Changes = slices.DeleteFunc(d.Changes, func(c lockfile.Change) bool { return !slices.Contains(tools, c.Name) })
 			}
 			return []federation.Drift{d}, nil
@@ -108,7 +108,7 @@ func tellUncompared(e env, drifts []federation.Drift) (uncompared int) {
 			uncompared++
 			tell(e, "upstream %s cannot be compared: %v", d.Upstream, d.Err)
 		}
-		for _, why := range d.Refused {
+		for _, why := range d.Unacceptable {
 			tell(e, "upstream %s: cannot accept %s", d.Upstream, why)
 		}
 	}
@@ -224,7 +224,7 @@ func (l *locking) printDrifts(e env, drifts []federation.Drift) error {
 		Upstreams []driftRow `json:"upstreams"`
 	}{OK: true, Upstreams: []driftRow{}}
 	for _, d := range drifts {
-		row := driftRow{Upstream: d.Upstream, New: d.New, Refused: append([]string{}, d.Refused...), Changes: []pinsRow{}}
+		row := driftRow{Upstream: d.Upstream, New: d.New, Refused: append([]string{}, d.Unacceptable...), Changes: []pinsRow{}}
 		if d.Err != nil {
 			row.Error = d.Err.Error()
 		}

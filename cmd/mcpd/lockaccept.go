@@ -81,7 +81,7 @@ func (a *accepting) run(ctx context.Context, e env, operands []string) error {
 	for _, d := range drifts {
 		lock, changed = lock.Accept(d.Changes...), changed+len(d.Changes)
 		if d.New && d.Err == nil {
-			lock, changed = lock.Pin(d.Upstream), changed+1
+			lock, changed = lock.WithTools(d.Upstream), changed+1
 		}
 	}
 	if changed > 0 {
@@ -122,7 +122,7 @@ func (a *accepting) check(drifts []federation.Drift, operands []string) error {
 	differing := map[string]lockfile.Change{}
 	for _, d := range drifts {
 		for _, c := range d.Changes {
-			if differing[c.Name] = c; !a.force && !c.Whole() {
+			if differing[c.Name] = c; !a.force && !c.Complete() {
 				return findings("the change of %s %q is too long to show in full; review it with mcpd lock diff --json, then accept it with --force", c.Upstream, c.Name)
 			}
 		}

@@ -17,7 +17,7 @@ func TestLockAccept_longChangeNeedsForce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tool, err := lockfile.Of("up", fmt.Appendf(nil, `{"name":"a","description":%s}`, said))
+		tool, err := lockfile.ParseTool("up", fmt.Appendf(nil, `{"name":"a","description":%s}`, said))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -18,9 +18,9 @@ type logging struct {
 	level, format string
 	// asked reports whether --log-level was set.
 	asked func() bool
-	// veil redacts secrets in all records, including those of workers and libraries.
+	// redactor redacts secrets in all records, including those of workers and libraries.
 	// The server that has it in its options supplies the secrets.
-	veil engine.LogRedactor
+	redactor engine.LogRedactor
 }
 
 var (
@@ -51,7 +51,7 @@ func (l *logging) open(e env) (*slog.Logger, error) {
 	if err != nil {
 		return nil, err
 	}
-	logger = l.veil.Logger(logger)
+	logger = l.redactor.Logger(logger)
 	// Libraries log through the same redactor, without what they quote.
 	e.libraryLog(strays{logger})
 	return logger, nil

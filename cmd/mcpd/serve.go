@@ -137,7 +137,7 @@ func (f *serveFlags) serve(e env, logger *slog.Logger) error {
 	}
 	x, report := executor(e, f.executor, worker.Options{Logger: logger}, logger)
 	options := engine.Options{
-		Logger: logger, LogRedactor: &f.log.veil, Transport: transport, DeferReady: true, Scripts: engine.Scripts{Executor: x, Programs: newPrograms(e, f.executor, logger)}, Extensions: []engine.Extension{telemetry.New(telemetry.Options{ReadFile: e.disk.readFile, Console: e.stderr})},
+		Logger: logger, LogRedactor: &f.log.redactor, Transport: transport, DeferReady: true, Scripts: engine.Scripts{Executor: x, Programs: newPrograms(e, f.executor, logger)}, Extensions: []engine.Extension{telemetry.New(telemetry.Options{ReadFile: e.disk.readFile, Console: e.stderr})},
 	}
 	options.StatePath, options.StateOptional = f.stateFile(e)
 	f.files.serving = true

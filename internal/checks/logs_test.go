@@ -26,7 +26,7 @@ var noRequest = map[string]string{
 	"internal/auth/authn tlsFiles.look":                   aLoad,
 	"internal/auth/authn tlsFiles.tell":                   aLoad,
 	"internal/federation/overlay":                         anUpstream,
-	"internal/host Options.lost":                          aServer,
+	"internal/host Options.tokenLost":                     aServer,
 	"internal/execution/limitstore":                       aServer,
 	"internal/protocol/mcp Conn.heartbeat":                aConnection,
 	"internal/protocol/mcp Stream.giveUp":                 aConnection,

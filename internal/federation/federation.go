@@ -1,6 +1,7 @@
-// Package federation says what the engine asks of the connections to upstream MCP servers.
-// Package overlay has them, which links a client of MCP: a program imports it as
-// extensions/federation. [None] stands for them in a program that does not.
+// Package federation defines the interface between the engine and upstream MCP servers.
+//
+// Package overlay implements it with an MCP client. A program imports the implementation as
+// extensions/federation. A program that does not import it uses [None].
 package federation
 
 import (
@@ -18,77 +19,79 @@ import (
 // Federation connects to upstream servers and returns what they offer. It is safe for
 // concurrent use.
 type Federation interface {
-	// Accepted returns what the lock file accepts of the servers of the blocks. What is wrong
-	// with the file, or with a block, is among its problems.
+	// Accepted returns the tools that the lock file accepts for the given blocks. Its problems
+	// report errors in the file and in the blocks.
 	Accepted(blocks []definition.Upstream, lock catalog.LockFile) catalog.Accepted
-	// Offered returns what the servers of the blocks offer now and the lock file accepts, in
-	// the order of the blocks. keys are the secrets of the files, by their addresses.
-	Offered(blocks []definition.Upstream, keys map[string]string) catalog.Offers
-	// Served notes that a catalog with what was offered last serves now: tools that are pinned
-	// on first use are written to the lock file.
-	Served(c *catalog.Catalog)
-	// Keep connects to the servers of a catalog, and to no others, in the background.
-	Keep(c *catalog.Catalog)
-	// Settle waits for a while until each server has answered or failed once. It reports
-	// whether there are any servers.
-	Settle(ctx context.Context) bool
-	States(c *catalog.Catalog) []State
-	// Drifts returns how the pinned tools of the servers of a catalog differ from the lock file.
+	// Offers returns what the servers of the blocks offer now, as far as the lock file accepts
+	// it, in the order of the blocks. keys are the secrets of the files, by address.
+	Offers(blocks []definition.Upstream, keys map[string]string) catalog.Offers
+	// Commit records that c now serves the latest offers. Tools pinned on first use are written
+	// to the lock file.
+	Commit(c *catalog.Catalog)
+	// SetServers reconciles the connections with the upstream blocks of c, in the background.
+	SetServers(c *catalog.Catalog)
+	// WaitReady waits, for a limited time, until each server has answered or failed once. It
+	// reports whether there are any servers.
+	WaitReady(ctx context.Context) bool
+	Status(c *catalog.Catalog) []ServerStatus
+	// Drifts returns the differences between the pinned tools of the servers of c and the lock
+	// file.
 	Drifts(c *catalog.Catalog) []Drift
-	// Follow subscribes to a resource at the server that offers it, until leave is called.
-	Follow(uri string) (leave func())
-	// Close ends all connections, and waits until they have ended.
+	// WatchResource subscribes to a resource at the server that offers it, until leave is
+	// called.
+	WatchResource(uri string) (leave func())
+	// Close closes all connections and waits until they are closed.
 	Close()
 }
 
-// Options are what a federation is made with.
+// Options configure a federation.
 type Options struct {
-	// Version is the version of this server, which upstream servers are given.
+	// Version is the version of this server, sent to upstream servers.
 	Version string
 	Brokers host.Brokers
-	// LookupEnv reads the variables that programs inherit.
+	// LookupEnv reads the variables that child processes inherit.
 	LookupEnv func(name string) (string, bool)
-	// Propagate returns the traceparent (W3C Trace Context) of a context, "" for none.
-	Propagate func(context.Context) (traceparent string)
-	// Supervisor is the process that runs programs (see package supervisor).
+	// Traceparent returns the traceparent (W3C Trace Context) of a context, or "".
+	Traceparent func(context.Context) (traceparent string)
+	// Supervisor is the command of the process that runs programs (see package supervisor).
 	Supervisor []string
-	Pins       Pins
-	// Relist is called when a server offers something else than before, and returns how long
-	// it took apart from its waiting for others. It may block; changes that come meanwhile are
-	// told once it has returned and a multiple of that time has passed.
+	Lock       LockOptions
+	// Relist is called when the offers of a server change. It returns how long it worked,
+	// without the time it waited for others. It may block. Later changes are reported after it
+	// has returned and after a multiple of that time.
 	Relist func() (took time.Duration)
-	// Update is called with those followed resources that have changed.
+	// Update is called with the watched resources that have changed.
 	Update func(uris []string)
 	Logger *slog.Logger
 }
 
-// Pins say how tools are held to what was accepted of them.
-type Pins struct {
-	// Path is the file of the lock, as the process opens it. "" keeps none: then only what a
-	// block demands with pin = "strict" is left out, which is everything.
+// LockOptions configure how tools are compared with the lock file.
+type LockOptions struct {
+	// Path is the lock file, as the process opens it. If it is "", nothing is locked: then only
+	// blocks with pin = "strict" are affected, and all their tools are excluded.
 	Path string
-	// Fixed writes nothing to the file: tools that are pinned on first use are so for as long
-	// as the process runs.
-	Fixed bool
-	// Offline asks no server: the tools that were accepted stand for what it offers.
+	// ReadOnly means that the file is never written: tools pinned on first use stay pinned for
+	// the lifetime of the process.
+	ReadOnly bool
+	// Offline means that no server is contacted: the accepted tools stand for its offers.
 	Offline bool
-	// Eager is for programs that are about to change the file: lazy servers are reached at
-	// once, and rules are not held to the file.
+	// Eager is for programs that are about to change the file: lazy servers are connected at
+	// once, and policies are not checked against the file.
 	Eager bool
-	// Audit writes an event of a tool with its attributes to the audit log. Nil writes nothing.
+	// Audit writes an event about a tool to the audit log. Nil writes nothing.
 	Audit func(event string, attributes map[string]string)
 }
 
-// None returns the federation of a program without extensions/federation. It refuses all
-// blocks, and has no servers.
+// None returns the federation of a program without extensions/federation. It rejects all blocks
+// and has no servers.
 func None() Federation { return none{} }
 
 type none struct{}
 
-// Package is the package that a program imports to have upstream servers.
+// Package is the import path that gives a program upstream servers.
 const Package = "github.com/mcpd/mcpd/extensions/federation"
 
-// Accepted accepts nothing; its problems are the blocks.
+// Accepted accepts nothing and reports each block as a problem.
 func (none) Accepted(blocks []definition.Upstream, _ catalog.LockFile) (accepted catalog.Accepted) {
 	for i := range blocks {
 		accepted.Problems = append(accepted.Problems, diag.Diagnostic{
@@ -100,18 +103,17 @@ func (none) Accepted(blocks []definition.Upstream, _ catalog.LockFile) (accepted
 	return accepted
 }
 
-func (none) Offered([]definition.Upstream, map[string]string) catalog.Offers { return catalog.Offers{} }
-func (none) Served(*catalog.Catalog)                                         {}
-func (none) Keep(*catalog.Catalog)                                           {}
-func (none) Settle(context.Context) bool                                     { return false }
-func (none) States(*catalog.Catalog) []State                                 { return nil }
-func (none) Drifts(*catalog.Catalog) []Drift                                 { return nil }
-func (none) Follow(string) (leave func())                                    { return func() {} }
-func (none) Close()                                                          {}
+func (none) Offers([]definition.Upstream, map[string]string) catalog.Offers { return catalog.Offers{} }
+func (none) Commit(*catalog.Catalog)                                        {}
+func (none) SetServers(*catalog.Catalog)                                    {}
+func (none) WaitReady(context.Context) bool                                 { return false }
+func (none) Status(*catalog.Catalog) []ServerStatus                         { return nil }
+func (none) Drifts(*catalog.Catalog) []Drift                                { return nil }
+func (none) WatchResource(string) (leave func())                            { return func() {} }
+func (none) Close()                                                         {}
 
-// State is how an upstream server is, for operators; engine.UpstreamStatus says what its
-// members mean.
-type State struct {
+// ServerStatus is the status of an upstream server. engine.UpstreamStatus documents its fields.
+type ServerStatus struct {
 	Name                 string
 	Up                   bool
 	Err                  error
@@ -126,20 +128,20 @@ type State struct {
 	Unkept               error
 }
 
-// Drift is how the tools of an upstream differ from what was accepted of them.
+// Drift describes how the tools of an upstream differ from the accepted ones.
 type Drift struct {
-	// Upstream is the name of its block.
+	// Upstream is the name of the block.
 	Upstream string
-	// Err says why it is not known; the other members are empty then.
+	// Err says why the drift is not known; the other fields are empty then.
 	Err error
-	// New says that the lock file does not know the upstream.
+	// New reports whether the lock file does not have the upstream.
 	New bool
-	// Changes are the differences to the lock file, sorted by name. Whatever the block says
-	// of first use, what the file does not have is one. What the file has and the block does
-	// not include is none: the server has not changed it.
+	// Changes are the differences from the lock file, sorted by name. A tool that the file does
+	// not have is a change, even if the block pins it on first use. A tool that the file has
+	// and the block does not include is not a change: the server has not changed it.
 	Changes []lockfile.Change
-	// Tools are the names of all that was compared, whether it differs or not.
+	// Tools are the names of all compared tools, changed or not.
 	Tools []string
-	// Refused says of what nobody can accept why.
-	Refused []string
+	// Unacceptable lists the tools that cannot be accepted, each with the reason.
+	Unacceptable []string
 }

@@ -1,7 +1,7 @@
-// Package host does for scripts what they may not do themselves. A [Call] is
-// the scripting.Host of one run of one body: it holds the grants of that body's
-// definition and nothing else, checks every operation against them, and hands
-// it to the broker that does it. [Mocks] answer instead when the run is a test.
+// Package host carries out the privileged operations of scripts. A [RunHost] is the
+// scripting.Host of one run of one script. It has the grants of the script's definition and
+// nothing else, checks every operation against them, and passes it to a broker. In tests,
+// [Mocks] answer instead.
 package host
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/mcpd/mcpd/internal/host/sqldb"
 )
 
-// Brokers are what all calls of a server share.
+// Brokers are shared by all calls of a server.
 type Brokers struct {
 	Egress   *egress.Pool
 	Values   *kv.Broker
@@ -29,54 +29,55 @@ type Brokers struct {
 	Files    *files.Broker
 	Programs *execs.Broker
 	SQL      *sqldb.Broker
-	// Modules is nil where the program gives scripts none.
+	// Modules is nil if the program provides none.
 	Modules *gomodule.Broker
-	// Audit writes down what is no call; an error means that it may not happen.
+	// Audit writes an event that is not a call. If it returns an error, the event must not
+	// happen.
 	Audit  func(event string, attributes map[string]string) error
 	Logger *slog.Logger
 
-	tokens *oauth.Issuer
+	tokens *oauth.Broker
 	open   func() (state.Store, error)
 }
 
-// Options say what brokers are made of.
+// Options configure brokers.
 type Options struct {
-	// LookupEnv reads a variable of the environment, for secrets and env grants.
+	// LookupEnv reads an environment variable, for secrets and env grants.
 	LookupEnv func(name string) (string, bool)
-	// Open returns where values are kept.
-	Open func() (state.Store, error)
-	// Drivers run the statements of sql grants, by the kinds of databases; Close closes them.
+	// OpenStore opens the store of kv values and tokens.
+	OpenStore func() (state.Store, error)
+	// Drivers are the drivers for sql grants, by database kind. Close closes them.
 	Drivers map[string]sqldb.Driver
-	// Supervisor runs programs (see [execs.Broker]).
+	// Supervisor is the command that runs programs (see [execs.Broker]).
 	Supervisor []string
-	// Propagate returns the traceparent (W3C Trace Context) that requests of a context
-	// carry on; nil for none.
-	Propagate func(context.Context) (traceparent string)
-	// Audit writes down what is no call, an event and its attributes: before it happens
-	// where that can be, and an error means that it may not. Nil writes nothing down.
+	// Traceparent returns the traceparent (W3C Trace Context) for requests in a context. If
+	// nil, none is sent.
+	Traceparent func(context.Context) (traceparent string)
+	// Audit writes an event that is not a call, before it happens if possible. If it returns an
+	// error, the event must not happen. Nil writes nothing.
 	Audit  func(event string, attributes map[string]string) error
 	Logger *slog.Logger
 }
 
-// NewBrokers returns brokers of which no answer holds a secret.
+// NewBrokers returns brokers. Their results have secrets redacted.
 func NewBrokers(o Options) Brokers {
 	if o.Audit == nil {
 		o.Audit = func(string, map[string]string) error { return nil }
 	}
-	var store *secrets.Store // reads tokens through the pool, which puts secrets into requests
+	var store *secrets.Store // fetches tokens through the pool, which resolves secrets
 	pool := egress.New(egress.Options{
-		Resolve: func(ctx context.Context, name string) (string, error) { return store.Resolve(ctx, name) },
-		Redact:  func(b []byte) []byte { return store.RedactBytes(b) },
-		Refused: func(ctx context.Context, name string) { store.Refused(ctx, name) }, Propagate: o.Propagate, Logger: o.Logger,
+		Resolve:        func(ctx context.Context, name string) (string, error) { return store.Resolve(ctx, name) },
+		Redact:         func(b []byte) []byte { return store.RedactBytes(b) },
+		OnUnauthorized: func(ctx context.Context, name string) { store.ReportUnauthorized(ctx, name) }, Traceparent: o.Traceparent, Logger: o.Logger,
 	})
 	tokens := oauth.New(oauth.Options{
-		Transport: func(c oauth.Client) http.RoundTripper { return pool.RoundTripper(c.Grant()) },
-		Joined:    func(client, user string) error { return o.Audit(TokenJoined, attributesOf(client, user)) }, Lost: o.lost,
+		Transport:    func(c oauth.Client) http.RoundTripper { return pool.Transport(c.Grant()) },
+		OnTokenAdded: func(client, user string) error { return o.Audit(EventTokenJoined, tokenAttributes(client, user)) }, OnTokenLost: o.tokenLost,
 	})
-	store = secrets.New(secrets.Options{LookupEnv: o.LookupEnv, Tokens: tokens, Vault: vaults(o.Open)})
+	store = secrets.New(secrets.Options{LookupEnv: o.LookupEnv, Tokens: tokens, NewVault: newVaultFunc(o.OpenStore)})
 	return Brokers{
-		Egress: pool, Secrets: store, Audit: o.Audit, Logger: o.Logger, tokens: tokens, open: o.Open,
-		Values:   kv.New(o.Open, o.Logger),
+		Egress: pool, Secrets: store, Audit: o.Audit, Logger: o.Logger, tokens: tokens, open: o.OpenStore,
+		Values:   kv.New(o.OpenStore, o.Logger),
 		Files:    &files.Broker{Redact: store.RedactBytes, Logger: o.Logger},
 		Programs: &execs.Broker{Supervisor: o.Supervisor, Resolve: store.Resolve, Redact: store.RedactBytes, Logger: o.Logger},
 		SQL:      sqldb.New(sqldb.Options{Drivers: o.Drivers, Resolve: store.Resolve, Redact: store.RedactBytes, Logger: o.Logger}),

@@ -13,9 +13,9 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// userOf returns text that no other user has than the one whose tokens a caller may
-// use: whom authentication has proved, by whatever credential; "" for everybody else.
-func userOf(p identity.Principal) string {
+// principalKey returns a key for the tokens of a principal, unique to it. It is "" unless the
+// principal is authenticated by some credential.
+func principalKey(p identity.Principal) string {
 	switch p.Kind {
 	case identity.KindLocal, identity.KindKey, identity.KindToken, identity.KindCertificate:
 	default:
@@ -27,103 +27,101 @@ func userOf(p identity.Principal) string {
 	return string(p.Kind) + "\x00" + p.Issuer + "\x00" + p.ID
 }
 
-func (h *Call) user() string { return userOf(h.Caller.Principal) }
+func (h *RunHost) userKey() string { return principalKey(h.Caller.Principal) }
 
-// visitor returns for whom a request of the run is made. Who comes in by stdio, or
-// types a command, sits at this machine; who comes by HTTP may not, also by a socket.
-func (h *Call) visitor(asked bool) oauth.Caller {
+// oauthCaller returns the caller of a request for package oauth. A caller over stdio or on the
+// command line uses this machine. A caller over HTTP may not, even over a socket.
+func (h *RunHost) oauthCaller(asked bool) oauth.Caller {
 	p, from := h.Caller.Principal, h.Caller.Source.Listener
 	return oauth.Caller{
-		User: h.user(), Shown: shownUser(p), Asked: asked,
-		Form: h.Asking.Can.Form || h.Asking.Nested, // which is refused for what it is, when it asks
-		Here: p.Kind == identity.KindLocal && (from == "stdio" || from == "local"),
+		User: h.userKey(), DisplayName: displayPrincipal(p), Prompted: asked,
+		SupportsForms: h.InputPolicy.Client.Form || h.InputPolicy.InNestedCall, // a nested call is refused later, with a better message
+		SameMachine:   p.Kind == identity.KindLocal && (from == "stdio" || from == "local"),
 	}
 }
 
-// shownLength bounds what people are shown of an id, in characters.
-const shownLength = 200
+// maxDisplayID bounds a displayed id, in characters.
+const maxDisplayID = 200
 
-// shownUser names a principal to people, in one line.
-func shownUser(p identity.Principal) string {
+// displayPrincipal describes a principal for users, on one line.
+func displayPrincipal(p identity.Principal) string {
 	kinds := map[identity.Kind]string{
 		identity.KindLocal: "the user", identity.KindKey: "the holder of a key of", identity.KindToken: "who signs in as", identity.KindCertificate: "the certificate of",
 	}
-	shown := kinds[p.Kind] + " " + quoted(p.ID)
+	shown := kinds[p.Kind] + " " + quoteASCII(p.ID)
 	if p.Issuer != "" {
-		shown += ", by " + quoted(p.Issuer)
+		shown += ", by " + quoteASCII(p.Issuer)
 	}
 	return shown
 }
 
-// quoted returns text in which no sign is hidden, turns others around, or looks like
-// another one.
-func quoted(text string) string {
-	if runes := []rune(text); len(runes) > shownLength {
-		text = string(runes[:shownLength]) + "..."
+// quoteASCII quotes text so that no character is hidden, reorders others, or resembles another.
+func quoteASCII(text string) string {
+	if runes := []rune(text); len(runes) > maxDisplayID {
+		text = string(runes[:maxDisplayID]) + "..."
 	}
 	return strconv.QuoteToASCII(text)
 }
 
-// consents reports whether a question is nothing but one that this server itself
-// has for its user, so that it may have a token: that needs no grant, as a request
-// which is granted cannot be made without it. A test asks nobody, and its caller may
-// be anyone.
-func (h *Call) consents(method string, params json.RawMessage) bool {
-	return h.Mocks == nil && h.Poses(h.Caller.Principal, call.AskRequest{Method: method, Params: params})
+// isConsentRequest reports whether a request is a consent request of the server itself. Such a
+// request needs no grant: without it, a granted HTTP request could not be made. It is false in
+// tests, because their caller may be anyone.
+func (h *RunHost) isConsentRequest(method string, params json.RawMessage) bool {
+	return h.Mocks == nil && h.IsConsentRequest(h.Caller.Principal, call.AskRequest{Method: method, Params: params})
 }
 
-// elicitation is the method by which users are asked.
+// elicitation is the method for requests to users.
 const elicitation = "elicitation/create"
 
-// Poses reports whether a request is a question that this server itself has for the
-// user who a principal is.
-func (b Brokers) Poses(p identity.Principal, r call.AskRequest) bool {
-	return r.Method == elicitation && b.tokens != nil && b.tokens.Poses(userOf(p), r.Params)
+// IsConsentRequest reports whether a request is the server's own consent request to the user of
+// a principal.
+func (b Brokers) IsConsentRequest(p identity.Principal, r call.AskRequest) bool {
+	return r.Method == elicitation && b.tokens != nil && b.tokens.IsPrompt(principalKey(p), r.Params)
 }
 
-// Answered takes what the client of a caller answered to requests: answers to the
-// questions of this server itself. It must be told of each answer once. Refused are
-// the keys that the client answered with an error. Requests of one call that need the
-// same token pose the same question: who accepts one of those has accepted it.
-func (b Brokers) Answered(p identity.Principal, requests []call.AskRequest, responses map[string]json.RawMessage, refused map[string]call.RPCError) {
-	user := userOf(p)
+// HandleConsentResponses handles the responses to consent requests of the server itself. Call
+// it once for each response. refused has the keys that the client answered with an error.
+// Several requests of one call may need the same token and pose the same question; accepting
+// one accepts all.
+func (b Brokers) HandleConsentResponses(p identity.Principal, requests []call.AskRequest, responses map[string]json.RawMessage, refused map[string]call.RPCError) {
+	user := principalKey(p)
 	if b.tokens == nil || user == "" {
 		return
 	}
-	answers := map[string]oauth.Answer{} // by the parameters of their questions
+	answers := map[string]oauth.PromptAnswer{} // by the parameters of the request
 	for _, r := range requests {
 		question := string(r.Params)
 		if r.Method == elicitation && !answers[question].Accepted {
 			_, declined := refused[r.Key]
-			answers[question] = answerIn(responses[r.Key], declined)
+			answers[question] = parseConsentResponse(responses[r.Key], declined)
 		}
 	}
 	for question, answer := range answers {
-		b.tokens.Answered(user, []byte(question), answer)
+		b.tokens.HandleAnswer(user, []byte(question), answer)
 	}
 }
 
-// answerIn reads an answer. Who did not accept it, to the letter, has refused.
-func answerIn(response json.RawMessage, refused bool) oauth.Answer {
-	// A struct would take a member of another case for the one that was checked.
+// parseConsentResponse parses a response. Anything but an exact accept is a refusal.
+func parseConsentResponse(response json.RawMessage, refused bool) oauth.PromptAnswer {
+	// A struct would match a member in another case.
 	var members, content map[string]json.RawMessage
 	if refused || json.Unmarshal(response, &members) != nil || string(members["action"]) != `"accept"` {
-		return oauth.Answer{}
+		return oauth.PromptAnswer{}
 	}
-	a := oauth.Answer{Accepted: true}
+	a := oauth.PromptAnswer{Accepted: true}
 	if json.Unmarshal(members["content"], &content) == nil {
-		_ = json.Unmarshal(content["code"], &a.Code) // what is no text is no code
+		_ = json.Unmarshal(content["code"], &a.Code) // a code that is not a string is no code
 	}
 	return a
 }
 
-// Returns has users who allowed a client to have a token come back by a front (see
-// [oauth.Issuer.Returns]).
-func (b Brokers) Returns() func(*http.Request) http.Handler { return b.tokens.Returns() }
+// OAuthCallbacks returns the handler for OAuth redirects to the frontend (see
+// [oauth.Broker.CallbackHandler]).
+func (b Brokers) OAuthCallbacks() func(*http.Request) http.Handler { return b.tokens.CallbackHandler() }
 
-// forRequestsOnly keeps operations from asking users that do not go on when those
-// have answered: tokens of users belong into requests.
-func forRequestsOnly(op string, err error) error {
+// onlyForHTTP prevents consent requests from other operations, which do not resume after
+// consent: user tokens are for HTTP requests only.
+func onlyForHTTP(op string, err error) error {
 	var refused *scripting.HostError
 	if op == "http.request" || !errors.As(err, &refused) || refused.Code != scripting.Consent {
 		return err

@@ -10,59 +10,59 @@ import (
 	"github.com/mcpd/mcpd/internal/host/oauth"
 )
 
-// TestATokenBelongsToAPrincipal, whatever credential proves it: neither to another kind
+// TestPrincipalKey, whatever credential proves it: neither to another kind
 // or issuer, nor to who could write an id that looks like one.
-func TestATokenBelongsToAPrincipal(t *testing.T) {
+func TestPrincipalKey(t *testing.T) {
 	seen := map[string]identity.Principal{}
 	for _, p := range []identity.Principal{
 		{ID: "ada", Kind: identity.KindLocal}, {ID: "ada", Kind: identity.KindKey}, {ID: "bob", Kind: identity.KindKey},
 		{ID: "ada", Kind: identity.KindToken, Issuer: "https://a.example"}, {ID: "ada", Kind: identity.KindToken, Issuer: "https://b.example"},
 		{ID: "a\x00ada", Kind: identity.KindToken}, {ID: "ada", Kind: identity.KindCertificate, Issuer: "CN=ca"},
 	} {
-		user := userOf(p)
+		user := principalKey(p)
 		if other, taken := seen[user]; taken || user == "" {
 			t.Errorf("%+v is the user %q, as is %+v", p, user, other)
 		}
 		seen[user] = p
 	}
 	again := identity.Principal{ID: "ada", Kind: identity.KindKey, Scopes: []string{"crm"}, Groups: []string{"leads"}}
-	if p, known := seen[userOf(again)]; !known || p.Kind != identity.KindKey {
+	if p, known := seen[principalKey(again)]; !known || p.Kind != identity.KindKey {
 		t.Error("another key of one principal is another user")
 	}
-	if user := userOf(identity.Principal{ID: "ada", Kind: identity.KindCertificate, Issuer: "CN=c\x00a"}); user != "" {
+	if user := principalKey(identity.Principal{ID: "ada", Kind: identity.KindCertificate, Issuer: "CN=c\x00a"}); user != "" {
 		t.Errorf("an issuer that could be a part of an id is one: %q", user)
 	}
 }
 
-func TestOnlyTheUserOfStdioSitsHere(t *testing.T) {
+func TestOAuthCaller_sameMachine(t *testing.T) {
 	for listener, want := range map[string]bool{"stdio": true, "local": true, "": false, "127.0.0.1:8080": false} {
 		for _, kind := range []identity.Kind{identity.KindLocal, identity.KindKey} {
-			h := &Call{Caller: identity.Caller{Principal: identity.Principal{ID: "1000", Kind: kind}, Source: identity.Source{Listener: listener}}}
-			if here := h.visitor(false).Here; here != (want && kind == identity.KindLocal) {
+			h := &RunHost{Caller: identity.Caller{Principal: identity.Principal{ID: "1000", Kind: kind}, Source: identity.Source{Listener: listener}}}
+			if here := h.oauthCaller(false).SameMachine; here != (want && kind == identity.KindLocal) {
 				t.Errorf("%s at %q is here: %v", kind, listener, here)
 			}
 		}
 	}
 }
 
-// TestACallThatAnotherWaitsForIsToldWhyItCannotAsk, and not that its client cannot.
-func TestACallThatAnotherWaitsForIsToldWhyItCannotAsk(t *testing.T) {
-	h := &Call{Asking: Asking{Nested: true}}
-	if !h.visitor(false).Form {
+// TestCheckConsent_nestedCall, and not that its client cannot.
+func TestCheckConsent_nestedCall(t *testing.T) {
+	h := &RunHost{InputPolicy: InputPolicy{InNestedCall: true}}
+	if !h.oauthCaller(false).SupportsForms {
 		t.Error("its client is said to have no forms")
 	}
-	for _, params := range []askParams{{Mode: "url"}, {}} {
-		if err := h.mayConsent(params); err == nil || !strings.Contains(err.Error(), "a tool that another tool calls cannot ask") {
+	for _, params := range []inputParams{{Mode: "url"}, {}} {
+		if err := h.checkConsent(params); err == nil || !strings.Contains(err.Error(), "a tool that another tool calls cannot ask") {
 			t.Errorf("it is told %v", err)
 		}
 	}
 }
 
-// TestANameOnAPageIsOneLine: whoever chooses their id cannot have the page say anything
+// TestDisplayPrincipal_oneLine: whoever chooses their id cannot have the page say anything
 // else.
-func TestANameOnAPageIsOneLine(t *testing.T) {
-	shown := shownUser(identity.Principal{ID: "ada\n\nIf not, type\u202e it" + strings.Repeat("x", 1000), Kind: identity.KindToken, Issuer: "https://a.example"})
-	if latin := quoted("аda"); latin != `"\u0430da"` {
+func TestDisplayPrincipal_oneLine(t *testing.T) {
+	shown := displayPrincipal(identity.Principal{ID: "ada\n\nIf not, type\u202e it" + strings.Repeat("x", 1000), Kind: identity.KindToken, Issuer: "https://a.example"})
+	if latin := quoteASCII("аda"); latin != `"\u0430da"` {
 		t.Errorf("a name that looks like another one is shown as %s", latin)
 	}
 	if strings.ContainsAny(shown, "\n\u202e") || len(shown) > 300 || !strings.HasPrefix(shown, `who signs in as "ada\n\nIf not, type\u202e itxx`) || !strings.HasSuffix(shown, `", by "https://a.example"`) {
@@ -70,20 +70,20 @@ func TestANameOnAPageIsOneLine(t *testing.T) {
 	}
 }
 
-func TestAnAnswerIsAnAcceptanceToTheLetter(t *testing.T) {
-	for response, want := range map[string]oauth.Answer{
+func TestParseConsentResponse(t *testing.T) {
+	for response, want := range map[string]oauth.PromptAnswer{
 		`{"action":"accept","content":{"code":"ABCD-EFGH"}}`:                {Accepted: true, Code: "ABCD-EFGH"},
 		`{"action":"decline","ACTION":"accept","content":{"code":"x"}}`:     {},
 		`{"action":"accept","content":{"CODE":"x"},"Content":{"code":"x"}}`: {Accepted: true},
 		`{"action":"accept","content":{"code":["ABCD-EFGH"]}}`:              {Accepted: true},
 		`{"action":"accept"}`: {Accepted: true}, `{"action":"cancel"}`: {}, `[]`: {}, ``: {},
 	} {
-		if got := answerIn(json.RawMessage(response), false); got != want {
+		if got := parseConsentResponse(json.RawMessage(response), false); got != want {
 			t.Errorf("%s is %+v", response, got)
 		}
-		if got := answerIn(json.RawMessage(response), true); got != (oauth.Answer{}) {
+		if got := parseConsentResponse(json.RawMessage(response), true); got != (oauth.PromptAnswer{}) {
 			t.Errorf("%s is %+v though the client refused", response, got)
 		}
 	}
-	Brokers{}.Answered(identity.Anonymous(), []call.AskRequest{{Method: elicitation}}, nil, nil) // has no tokens, and says nothing
+	Brokers{}.HandleConsentResponses(identity.Anonymous(), []call.AskRequest{{Method: elicitation}}, nil, nil) // has no tokens, and says nothing
 }

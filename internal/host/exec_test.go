@@ -15,14 +15,14 @@ func git() grant.Exec {
 	return grant.Exec{Name: "git", Path: "/usr/bin/git", Argv: []string{"log", "{branch}"}, Params: []grant.Param{{Name: "branch", Pattern: "[^-].*", MaxLength: 20}}}
 }
 
-func TestMocksAnswerForProgramsWhatTheBrokerWouldRun(t *testing.T) {
+func TestMocks_exec(t *testing.T) {
 	mocks := NewMocks([]Mock{
 		{Object: "exec.git", Request: "log main", Body: []byte(`{"stdout":"one"}`)},
 		{Object: "exec.git", Request: `log "a b"`, Body: []byte(`{"code":3,"stderr":"no"}`)},
 		{Object: "exec.git", Request: "log slow", Error: scripting.TimedOut},
 		{Object: "exec.git", Request: "log unused", Body: []byte(`{}`)},
 	})
-	call := &Call{Grants: NewGrants(grant.Set{Exec: []grant.Exec{git()}}), Mocks: mocks}
+	call := &RunHost{Grants: NewGrants(grant.Set{Exec: []grant.Exec{git()}}), Mocks: mocks}
 	for payload, want := range map[string]string{
 		`{"grant":"git","params":{"branch":"main"}}`:  `{"code":0,"stderr":"","stdout":"one"}`,
 		`{"grant":"git","params":{"branch":"a b"}}`:   `{"code":3,"stderr":"no","stdout":""}`,
@@ -57,9 +57,9 @@ func TestMocksAnswerForProgramsWhatTheBrokerWouldRun(t *testing.T) {
 	}
 }
 
-func TestAProgramWithoutArgumentsHasAMockWithoutText(t *testing.T) {
+func TestMocks_execWithoutArguments(t *testing.T) {
 	mocks := NewMocks([]Mock{{Object: "exec.date", Body: []byte(`{"stdout":"today"}`)}})
-	call := &Call{Grants: NewGrants(grant.Set{Exec: []grant.Exec{{Name: "date", Path: "/bin/date"}}}), Mocks: mocks}
+	call := &RunHost{Grants: NewGrants(grant.Set{Exec: []grant.Exec{{Name: "date", Path: "/bin/date"}}}), Mocks: mocks}
 	answer, err := call.Do(t.Context(), 1, "exec.run", []byte(`{"grant":"date"}`))
 	if err != nil || string(answer) != `{"code":0,"stderr":"","stdout":"today"}` {
 		t.Errorf("got %s, %v", answer, err)
@@ -69,7 +69,7 @@ func TestAProgramWithoutArgumentsHasAMockWithoutText(t *testing.T) {
 	}
 }
 
-func TestNoTwoListsOfArgumentsAreOneLine(t *testing.T) {
+func TestCommandLine_unique(t *testing.T) {
 	lists := [][]string{
 		nil, {""}, {"", ""}, {" "}, {"a", "b"}, {"a b"}, {`"a`, `b"`}, {`"a b"`}, {`a\`, "b"}, {"a\nb"}, {`a\nb`}, {"'a"}, {"é"}, {"e\u0301"}, {"\x00"}, {`\x00`},
 	}

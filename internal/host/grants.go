@@ -9,28 +9,28 @@ import (
 	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
-// Grants are what a body may use, made ready when it is loaded, so that its runs read no
-// pattern and no statement. The runs share them, and nothing changes them.
+// Grants are the compiled grants of a script. They are compiled when the script is loaded, and
+// are immutable and shared by its runs.
 type Grants struct {
 	HTTP      map[string]grant.HTTP
 	KV        map[string]grant.KV
 	Folders   []grant.FS
-	Variables []string // of the environment
+	Variables []string // names of environment variables
 	Exec      []execs.Program
 	Databases []sqldb.Database
-	// Readable are the names of the secrets that the body may read.
-	Readable []string
-	// Callable are the names and patterns of the tools that the body may call.
-	Callable []string
-	// ModuleOptions are what grants say to modules, by the names of these.
+	// ReadableSecrets are the names of the secrets that the script may read.
+	ReadableSecrets []string
+	// CallableTools are the names and patterns of the tools that the script may call.
+	CallableTools []string
+	// ModuleOptions are the options of module grants, by module name.
 	ModuleOptions map[string]json.RawMessage
 }
 
-// NewGrants returns what a set of grants, with the places that its paths lead to, lets a
-// body use. Whom a body may ask is said by [Asking].
+// NewGrants compiles grants with resolved paths. Input requests are granted by [InputPolicy]
+// instead.
 func NewGrants(set grant.Set) *Grants {
 	g := &Grants{
-		HTTP: map[string]grant.HTTP{}, KV: map[string]grant.KV{}, Folders: set.FS, Variables: set.Env, Readable: set.Secrets, Callable: set.Call, ModuleOptions: map[string]json.RawMessage{},
+		HTTP: map[string]grant.HTTP{}, KV: map[string]grant.KV{}, Folders: set.FS, Variables: set.Env, ReadableSecrets: set.Secrets, CallableTools: set.Call, ModuleOptions: map[string]json.RawMessage{},
 	}
 	for _, http := range set.HTTP {
 		g.HTTP[http.Name] = http
@@ -50,9 +50,8 @@ func NewGrants(set grant.Set) *Grants {
 	return g
 }
 
-// Grant gives the run what its body is granted. What it reads and writes of files is counted
-// from here on. Nil grants nothing.
-func (h *Call) Grant(g *Grants) {
+// Grant sets the grants of the run and starts counting file bytes. Nil grants nothing.
+func (h *RunHost) Grant(g *Grants) {
 	if h.Grants = g; g == nil {
 		return
 	}

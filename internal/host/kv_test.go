@@ -26,7 +26,7 @@ func (l *lab) keeping(t *testing.T, store state.Store) {
 	}
 }
 
-func TestValuesAreKeptUnderTheGrantThatIsNamed(t *testing.T) {
+func TestKV_grant(t *testing.T) {
 	l := newLab(t)
 	store := state.NewMemory(state.Options{})
 	t.Cleanup(func() { store.Close() })
@@ -58,7 +58,7 @@ func TestValuesAreKeptUnderTheGrantThatIsNamed(t *testing.T) {
 	}
 }
 
-func TestACallThatHasEndedKeepsNothing(t *testing.T) {
+func TestKV_afterEnd(t *testing.T) {
 	l := newLab(t)
 	store := state.NewMemory(state.Options{})
 	t.Cleanup(func() { store.Close() })
@@ -73,7 +73,7 @@ func TestACallThatHasEndedKeepsNothing(t *testing.T) {
 	}
 }
 
-func TestATestKeepsValuesOfItsOwn(t *testing.T) {
+func TestMocks_kv(t *testing.T) {
 	l := newLab(t)
 	l.keeping(t, nil) // no test may reach the values of the server
 	l.Mocks = host.NewMocks([]host.Mock{

@@ -16,41 +16,40 @@ import (
 
 // Mock is the answer to one host call of a test.
 type Mock struct {
-	// Object is the granted object, such as "http.crm", and Request the method
-	// and the target, such as "GET /customers/C-1042". Of what the client is
-	// asked, Object is "elicit", "sample" or "roots", and Request is the key. Of
-	// files it is such as "fs.logs" and "readText app.log", and of the
-	// environment "env" and the name. Of programs, such as "exec.git", it is
-	// their arguments in one line, and Body is JSON: {"code","stdout","stderr"}.
-	// Of databases it is such as "sql.shop" and the name of the statement, with the
-	// path of the file behind it where calls choose one. Of kept values, such as
-	// "kv.notes", Request is the key that holds Body. Of secrets it is "secrets" and
-	// the name. Of tools it is "tools" and the name, and Body is what the tool
-	// returns; of modules such as "modules.ledger", and the name of the function.
+	// Object is the granted object and Request identifies the call:
+	//
+	//	http.NAME       method and target, such as "GET /customers/C-1042"
+	//	fs.NAME         operation and path, such as "readText app.log"
+	//	exec.NAME       the arguments on one line; Body is {"code","stdout","stderr"}
+	//	sql.NAME        the name of the statement, and the path of a chosen file
+	//	kv.NAME         the key; Body is the stored value
+	//	modules.NAME    the name of the function
+	//	env, secrets    the name of the variable or secret
+	//	tools           the name of the tool; Body is its result
+	//	elicit, sample, roots    the key of the input request
 	Object, Request string
 	Status          int
 	Headers         map[string]string
-	// Body is nil when there is none.
+	// Body is nil if there is none.
 	Body []byte
-	// Error is the code of a refusal, "" when the mock answers.
+	// Error is the code of an error, or "" if the mock answers.
 	Error string
 }
 
-// Mocks answer the host calls of a test and remember them.
+// Mocks answer the host calls of a test and record them.
 type Mocks struct {
 	mocks []Mock
 
 	mu      sync.Mutex
 	calls   []string
 	missing []string
-	used    []bool // of mocks, by index
-	kept    kept
+	used    []bool // by index of mocks
+	kv      mockKV
 }
 
 func NewMocks(known []Mock) *Mocks { return &Mocks{mocks: known, used: make([]bool, len(known))} }
 
-// Calls returns the host calls that were made, in order, such as
-// "http.crm GET /customers/C-1042".
+// Calls returns the host calls so far, in order, such as "http.crm GET /customers/C-1042".
 func (m *Mocks) Calls() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -64,7 +63,7 @@ func (m *Mocks) Missing() []string {
 	return slices.Clone(m.missing)
 }
 
-// Unused returns the mocks that answered nothing.
+// Unused returns the mocks that answered no call.
 func (m *Mocks) Unused() []Mock {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -77,18 +76,18 @@ func (m *Mocks) Unused() []Mock {
 	return unused
 }
 
-// find notes a call, and returns the mock that answers it. It needs mu.
+// find records a call and returns its mock. The caller holds mu.
 func (m *Mocks) find(object, request string) (Mock, bool) {
 	call := object
 	if request != "" {
 		call += " " + request
 	}
 	m.calls = append(m.calls, call)
-	return m.known(object, request)
+	return m.lookup(object, request)
 }
 
-// known is find for what is no host call.
-func (m *Mocks) known(object, request string) (Mock, bool) {
+// lookup is find without recording a call.
+func (m *Mocks) lookup(object, request string) (Mock, bool) {
 	i := slices.IndexFunc(m.mocks, func(mock Mock) bool { return mock.Object == object && mock.Request == request })
 	if i < 0 {
 		return Mock{}, false
@@ -97,32 +96,32 @@ func (m *Mocks) known(object, request string) (Mock, bool) {
 	return m.mocks[i], true
 }
 
-// reply notes a call and returns the mock that answers it, or the error that it is
-// refused with: that of its mock, or that of [Mocks.lacking]. It needs mu.
+// reply records a call and returns its mock, or the mocked or missing-mock error. The caller
+// holds mu.
 func (m *Mocks) reply(object, request, example string) (Mock, error) {
 	mock, ok := m.find(object, request)
 	switch {
 	case !ok:
-		return mock, m.lacking(object, request, example)
+		return mock, m.missingMock(object, request, example)
 	case mock.Error != "":
-		return mock, mock.refusal()
+		return mock, mock.mockError()
 	}
 	return mock, nil
 }
 
-// lacking refuses a call that no mock answers. The test tells which block to add,
-// of which example is what stands behind the labels. It needs mu.
-func (m *Mocks) lacking(object, request, example string) error {
+// missingMock returns the error for a call without a mock, and records the mock block to add.
+// example is its body. The caller holds mu.
+func (m *Mocks) missingMock(object, request, example string) error {
 	block := fmt.Sprintf("mock %q %q %s", object, request, example)
-	if !slices.Contains(m.missing, block) { // one answers every call
+	if !slices.Contains(m.missing, block) { // one block answers every call
 		m.missing = append(m.missing, block)
 	}
 	return &scripting.HostError{Code: scripting.Unavailable, Message: strings.TrimSpace("no mock for " + object + " " + request)}
 }
 
-// answer answers a request under an http grant. A request without a mock
-// fails, and the test tells which mock to add.
-func (m *Mocks) answer(name string, payload []byte) ([]byte, error) {
+// httpResponse answers a request under an http grant. Without a mock it fails, and the test
+// reports the block to add.
+func (m *Mocks) httpResponse(name string, payload []byte) ([]byte, error) {
 	var request struct {
 		Method string `json:"method"`
 		URL    string `json:"url"`
@@ -140,14 +139,14 @@ func (m *Mocks) answer(name string, payload []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return mockAnswer(mock, request.URL)
+	return encodeMockResponse(mock, request.URL)
 }
 
-func (m Mock) refusal() error {
+func (m Mock) mockError() error {
 	return &scripting.HostError{Code: m.Error, Message: m.Request + ": the mock refuses"}
 }
 
-func mockAnswer(mock Mock, target string) ([]byte, error) {
+func encodeMockResponse(mock Mock, target string) ([]byte, error) {
 	headers := make(map[string]string, len(mock.Headers))
 	for name, value := range mock.Headers {
 		headers[strings.ToLower(name)] = value
@@ -165,32 +164,32 @@ func mockAnswer(mock Mock, target string) ([]byte, error) {
 	return encoded, nil
 }
 
-// Asked answers one thing that the client of a test is asked, by its key and
-// its MCP method. It returns false when no mock does; the test tells then which
-// one to add, with the example for its body, or with that of the method where it is "".
-func (m *Mocks) Asked(key, method, example string) (answer json.RawMessage, ok bool) {
+// AnswerInput answers an input request of a test, by key and MCP method. It returns false
+// without a mock; then the test reports the block to add, with example as its body, or the
+// default body of the method if example is "".
+func (m *Mocks) AnswerInput(key, method, example string) (answer json.RawMessage, ok bool) {
 	object := map[string]string{"elicitation/create": "elicit", "sampling/createMessage": "sample", "roots/list": "roots"}[method]
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	mock, ok := m.find(object, key)
 	if !ok {
 		example = cmp.Or(example, map[string]string{"elicit": "json = {}", "sample": `text = ""`, "roots": "json = []"}[object])
-		_ = m.lacking(object, key, "{\n  "+example+"\n}") // the test tells it; nobody is refused here
+		_ = m.missingMock(object, key, "{\n  "+example+"\n}") // only recorded: no call fails here
 		return nil, false
 	}
-	return askAnswer(object, mock.Body), true
+	return inputResponse(object, mock.Body), true
 }
 
-// askAnswer returns the answer that a mock stands for: the whole of it, or what
-// matters in it.
-func askAnswer(object string, body []byte) json.RawMessage {
+// inputResponse returns the response of a mock, which may be complete or only the essential
+// part.
+func inputResponse(object string, body []byte) json.RawMessage {
 	var members map[string]json.RawMessage
 	whole := json.Unmarshal(body, &members) == nil
 	switch {
 	case object == "elicit" && members["action"] == nil:
 		return json.RawMessage(fmt.Sprintf(`{"action":"accept","content":%s}`, body))
 	case object == "sample" && (!whole || members["content"] == nil):
-		text, _ := json.Marshal(string(body)) // a string always encodes
+		text, _ := json.Marshal(string(body)) // strings always encode
 		return json.RawMessage(fmt.Sprintf(`{"role":"assistant","content":{"type":"text","text":%s},"model":"mock","stopReason":"endTurn"}`, text))
 	case object == "roots" && !whole:
 		return json.RawMessage(fmt.Sprintf(`{"roots":%s}`, body))
@@ -198,11 +197,11 @@ func askAnswer(object string, body []byte) json.RawMessage {
 	return body
 }
 
-// CallTool answers for a tool. A test is of one tool: what that calls runs in
-// tests of its own. The error is a [scripting.HostError].
+// CallTool answers a nested tool call. A test covers one tool; nested tools have their own
+// tests. The error is a [scripting.HostError].
 func (m *Mocks) CallTool(name string) ([]byte, error) { return m.value("tools", name) }
 
-// value answers with what a mock holds, whatever the arguments.
+// value returns the body of a mock, regardless of arguments.
 func (m *Mocks) value(object, request string) ([]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -20,20 +20,20 @@ import (
 func newReadingLab(t *testing.T) *lab {
 	t.Helper()
 	l := newLab(t)
-	defs := []secrets.Def{
-		{Name: "key", Env: "TOKEN", Reveal: true}, {Name: "hidden", Env: "TOKEN"}, {Name: "absent", Env: "NONE", Reveal: true}, {Name: "other", Env: "TOKEN", Reveal: true},
+	defs := []secrets.Definition{
+		{Name: "key", Env: "TOKEN", ScriptReadable: true}, {Name: "hidden", Env: "TOKEN"}, {Name: "absent", Env: "NONE", ScriptReadable: true}, {Name: "other", Env: "TOKEN", ScriptReadable: true},
 	}
 	l.Secrets.Set(defs)
 	l.SecretKeys = map[string]string{}
 	for _, d := range defs {
 		l.SecretKeys[d.Name] = d.Key()
 	}
-	l.Readable = []string{"key", "hidden", "absent"}
+	l.ReadableSecrets = []string{"key", "hidden", "absent"}
 	l.Caller = identity.Caller{Principal: identity.Principal{ID: "ada"}}
 	return l
 }
 
-func TestASecretIsReadByGrantAndRevelationAlone(t *testing.T) {
+func TestSecret_grant(t *testing.T) {
 	l := newReadingLab(t)
 	for payload, want := range map[string]string{
 		`{"name":"key"}`:    `{"name":"key","value":"` + password + `"}`,
@@ -53,7 +53,7 @@ func TestASecretIsReadByGrantAndRevelationAlone(t *testing.T) {
 	}
 }
 
-func TestEachReadingOfASecretIsRecordedWithoutItsValue(t *testing.T) {
+func TestSecret_audit(t *testing.T) {
 	l := newReadingLab(t)
 	l.do(t, scripting.OpSecret, `{"name":"key"}`)
 	l.do(t, scripting.OpSecret, `{"name":"hidden"}`)
@@ -64,7 +64,7 @@ func TestEachReadingOfASecretIsRecordedWithoutItsValue(t *testing.T) {
 	}
 }
 
-func TestASecretIsReadOnceThatIsWrittenDownAndNotElse(t *testing.T) {
+func TestSecret_auditFails(t *testing.T) {
 	l := newReadingLab(t)
 	l.do(t, scripting.OpSecret, `{"name":"hidden"}`)
 	l.do(t, scripting.OpSecret, `{"name":"other"}`)
@@ -82,9 +82,9 @@ func TestASecretIsReadOnceThatIsWrittenDownAndNotElse(t *testing.T) {
 	}
 }
 
-func TestWhatIsAskedHoldsNoSecret(t *testing.T) {
+func TestRequestInput_secret(t *testing.T) {
 	l := newReadingLab(t)
-	l.Asking = host.Asking{Grant: &grant.Ask{Elicit: true}, Can: call.Capabilities{Form: true}}
+	l.InputPolicy = host.InputPolicy{Grant: &grant.Ask{Elicit: true}, Client: call.Capabilities{Form: true}}
 	l.do(t, scripting.OpSecret, `{"name":"key"}`)
 	_, err := l.Do(t.Context(), 1, "ask", []byte(`{"requests":[{"key":"elicit","method":"elicitation/create","params":{"message":"is it `+password+`?"}}]}`))
 	var refused *scripting.HostError
@@ -93,10 +93,10 @@ func TestWhatIsAskedHoldsNoSecret(t *testing.T) {
 	}
 }
 
-func TestANumberThatIsASecretLeavesJSONWhole(t *testing.T) {
+func TestRedactJSON_number(t *testing.T) {
 	l := newLab(t)
 	store := secrets.New(secrets.Options{LookupEnv: func(string) (string, bool) { return "123456", true }})
-	store.Set([]secrets.Def{{Name: "pin", Env: "PIN"}})
+	store.Set([]secrets.Definition{{Name: "pin", Env: "PIN"}})
 	if _, err := store.Resolve(t.Context(), "pin"); err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-func TestMocksAnswerInsteadOfADatabase(t *testing.T) {
+func TestMocks_sql(t *testing.T) {
 	l := newLab(t)
 	statements := []grant.Statement{{Name: "by_name", Query: "SELECT id, name FROM users WHERE name = :name"}, {Name: "add", Query: "INSERT INTO users (name) VALUES (:name)"}, {Name: "bad", Query: "SELECT 1"}, {Name: "nested", Query: "SELECT 1"}}
 	l.Grant(host.NewGrants(grant.Set{SQL: []grant.SQL{

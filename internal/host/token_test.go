@@ -48,7 +48,7 @@ func newTokenLab(t *testing.T, desk http.HandlerFunc) *tokenLab {
 		}
 	})
 	l.client = oauth.Client{TokenURL: l.desk.URL + "/token", ID: "mcpd", Secret: "client", PrivateNetworks: true}
-	l.Call = &host.Call{Brokers: brokers, What: "tool", Name: "t", ID: "c-1", Grants: &host.Grants{HTTP: map[string]grant.HTTP{"crm": {
+	l.RunHost = &host.RunHost{Brokers: brokers, CallerKind: "tool", Name: "t", ID: "c-1", Grants: &host.Grants{HTTP: map[string]grant.HTTP{"crm": {
 		Name: "crm", Hosts: []string{strings.TrimPrefix(l.crm.URL, "http://")}, PrivateNetworks: true,
 		Headers: []grant.Header{{Name: "Authorization", Value: grant.Value{Parts: []grant.Part{{Literal: "Bearer "}, {Secret: "token"}}}}},
 	}}}}
@@ -58,7 +58,7 @@ func newTokenLab(t *testing.T, desk http.HandlerFunc) *tokenLab {
 
 // load sets the definitions, as a reload does.
 func (l *tokenLab) load() {
-	l.Secrets.Set([]secrets.Def{{Name: "client", Env: "CLIENT"}, {Name: "token", OAuth: &l.client}})
+	l.Secrets.Set([]secrets.Definition{{Name: "client", Env: "CLIENT"}, {Name: "token", OAuth: &l.client}})
 }
 
 // get sends a request with the token and returns what the script is answered.
@@ -72,7 +72,7 @@ func (l *tokenLab) get(t *testing.T) string {
 	return decoded.Body
 }
 
-func TestATokenGoesOutAndIsHiddenInTheAnswer(t *testing.T) {
+func TestToken_redacted(t *testing.T) {
 	l := newTokenLab(t, nil)
 	l.desk.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		number := l.asked.Add(1)
@@ -98,7 +98,7 @@ func TestATokenGoesOutAndIsHiddenInTheAnswer(t *testing.T) {
 	}
 }
 
-func TestATokenThatAHostRefusesIsAskedForAgain(t *testing.T) {
+func TestToken_unauthorized(t *testing.T) {
 	l := newTokenLab(t, nil)
 	l.desk.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -125,9 +125,9 @@ func TestATokenThatAHostRefusesIsAskedForAgain(t *testing.T) {
 	}
 }
 
-// A token server that keeps a token gives the same one again, and the veil over
+// A token server that keeps a token gives the same one again, and the redactor of
 // the old one must not change what is read.
-func TestTheSameTokenIsReadAgain(t *testing.T) {
+func TestToken_unchanged(t *testing.T) {
 	l := newTokenLab(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, `{"access_token":"the-same-token","token_type":"bearer"}`)
@@ -141,7 +141,7 @@ func TestTheSameTokenIsReadAgain(t *testing.T) {
 	}
 }
 
-func TestACallWithoutATokenIsToldNothingOfWhy(t *testing.T) {
+func TestToken_errorHidden(t *testing.T) {
 	const shown = "hunter2-of-the-server"
 	for name, desk := range map[string]http.HandlerFunc{
 		"a redirect": func(w http.ResponseWriter, r *http.Request) {
@@ -196,7 +196,7 @@ func TestACallWithoutATokenIsToldNothingOfWhy(t *testing.T) {
 	}
 }
 
-func TestATokenServerInAPrivateNetworkNeedsToBeAllowed(t *testing.T) {
+func TestToken_privateNetwork(t *testing.T) {
 	l := newTokenLab(t, func(http.ResponseWriter, *http.Request) {})
 	l.client.PrivateNetworks = false
 	l.load()
@@ -208,7 +208,7 @@ func TestATokenServerInAPrivateNetworkNeedsToBeAllowed(t *testing.T) {
 	}
 }
 
-func TestAnAnswerThatEchoesTheClientIsHidden(t *testing.T) {
+func TestToken_echoedClient(t *testing.T) {
 	l := newTokenLab(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = fmt.Fprintf(w, `{"access_token":%q,"token_type":"bearer"}`, strings.TrimPrefix(r.Header.Get("Authorization"), "Basic "))

@@ -18,7 +18,7 @@ func (desk) CallTool(_ context.Context, name string, arguments json.RawMessage) 
 	return json.Marshal(map[string]any{"tool": name, "arguments": arguments})
 }
 
-func TestOnlyToolsThatAreGrantedAreCalled(t *testing.T) {
+func TestCallTool_grant(t *testing.T) {
 	l := newLab(t)
 	for _, test := range []struct{ payload, want string }{
 		{`{"tool":"crm_get"}`, scripting.NotGranted},
@@ -29,7 +29,7 @@ func TestOnlyToolsThatAreGrantedAreCalled(t *testing.T) {
 			t.Errorf("without a grant, %s: %s, want %s", test.payload, got, test.want)
 		}
 	}
-	l.Callable = []string{"crm_*", "audit"}
+	l.CallableTools = []string{"crm_*", "audit"}
 	if got := l.do(t, "call", `{"tool":"audit"}`); got != scripting.NotGranted {
 		t.Errorf("without tools: %s", got)
 	}
@@ -53,9 +53,9 @@ func TestOnlyToolsThatAreGrantedAreCalled(t *testing.T) {
 	}
 }
 
-func TestMocksAnswerForTools(t *testing.T) {
+func TestMocks_tools(t *testing.T) {
 	l := newLab(t)
-	l.Callable, l.Tools = []string{"*"}, desk{}
+	l.CallableTools, l.Tools = []string{"*"}, desk{}
 	l.Mocks = host.NewMocks([]host.Mock{
 		{Object: "tools", Request: "crm_get", Body: []byte(`{"id":7}`)},
 		{Object: "tools", Request: "crm_put", Error: "POLICY_DENIED"},

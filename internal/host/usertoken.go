@@ -15,47 +15,45 @@ import (
 	"github.com/mcpd/mcpd/internal/host/secrets"
 )
 
-// UserToken says whose token there is, and nothing of the token.
+// UserToken describes a stored OAuth token without the token.
 type UserToken struct {
-	// Secret is the name of the secret that it is the value of, and Definition tells
-	// definitions of that name apart, of which files have one at most.
+	// Secret is the name of the secret. Definition distinguishes definitions with that name;
+	// the files have at most one.
 	Secret, Definition string
 	Kind               identity.Kind
 	Issuer             string
 	ID                 string
-	// Given is when the user let the server have it, Renewed when it was last kept, and
-	// Until when it is forgotten unless it is renewed. What is not known is zero.
+	// Given is when the user gave consent, Renewed the last renewal, and Until the expiry
+	// unless renewed. Unknown times are zero.
 	Given, Renewed, Until time.Time
 }
 
-// The events of the audit log that a user has let the server have a token, which is used
-// and kept afterwards, and that it has one no more, though nobody has dropped it: name is
-// that of the secret, principal, kind and issuer are those of the user, and why says how
-// it was lost (see [oauth.Loss]).
+// The audit events for a token that is stored after consent, and for one that was lost without
+// being dropped. Their attributes are name (the secret), principal, kind and issuer, and for a
+// loss why (see [oauth.LossReason]).
 const (
-	TokenJoined = "token.joined"
-	TokenLost   = "token.lost"
+	EventTokenJoined = "token.joined"
+	EventTokenLost   = "token.lost"
 )
 
-func (o Options) lost(client, user string, why oauth.Loss) {
-	attributes := attributesOf(client, user)
+func (o Options) tokenLost(client, user string, why oauth.LossReason) {
+	attributes := tokenAttributes(client, user)
 	attributes["why"] = string(why)
-	if err := o.Audit(TokenLost, attributes); err != nil {
+	if err := o.Audit(EventTokenLost, attributes); err != nil {
 		o.Logger.Error("that the token of a user is lost cannot be written down", slog.String("error", err.Error()))
 	}
 }
 
-// attributesOf returns what the audit log says of the token of a user, by the keys of its
-// client and of the user.
-func attributesOf(client, user string) map[string]string {
-	t, _ := tokenOf(client + "\x00" + user) // which is its row
+// tokenAttributes returns the audit attributes of a token, by client key and user.
+func tokenAttributes(client, user string) map[string]string {
+	t, _ := parseRow(client + "\x00" + user) // client and user form the row name
 	return map[string]string{"name": t.Secret, "principal": t.ID, "kind": string(t.Kind), "issuer": t.Issuer}
 }
 
-const rowPage = 1000
+const pageSize = 1000
 
-// UserTokens returns whose tokens there are, of secrets that are gone too, by secret
-// and principal.
+// UserTokens returns the stored tokens, sorted by secret and principal, including tokens of
+// removed secrets.
 func (b Brokers) UserTokens() ([]UserToken, error) {
 	store, err := b.open()
 	if err != nil {
@@ -63,7 +61,7 @@ func (b Brokers) UserTokens() ([]UserToken, error) {
 	}
 	var tokens []UserToken
 	for after := ""; ; {
-		names, err := store.PairKeys(vaultSpace, "", after, rowPage)
+		names, err := store.PairKeys(vaultSpace, "", after, pageSize)
 		if err != nil {
 			return nil, fmt.Errorf("read the tokens of users: %w", err)
 		}
@@ -76,16 +74,16 @@ func (b Brokers) UserTokens() ([]UserToken, error) {
 				tokens = append(tokens, t)
 			}
 		}
-		if len(names) < rowPage {
+		if len(names) < pageSize {
 			return sortTokens(tokens), nil
 		}
 		after = names[len(names)-1]
 	}
 }
 
-// userToken returns what a row says. It reports false of one that is no token, or gone.
+// userToken returns the token in a row. It returns false if the row is not a token or has gone.
 func (b Brokers) userToken(store state.Store, name string) (UserToken, bool, error) {
-	t, ok := tokenOf(name)
+	t, ok := parseRow(name)
 	if !ok {
 		return UserToken{}, false, nil
 	}
@@ -93,17 +91,17 @@ func (b Brokers) userToken(store state.Store, name string) (UserToken, bool, err
 	if err != nil || row.Value == nil {
 		return UserToken{}, false, err
 	}
-	t.Renewed, t.Until = row.Expires.Add(-vaultLife), row.Expires
+	t.Renewed, t.Until = row.Expires.Add(-vaultTTL), row.Expires
 	key, user, _ := strings.Cut(name, "\x00")
-	value, err := vault{open: b.open, secret: key}.Get(user)
-	if err != nil && !errors.Is(err, errVault) { // what is damaged is listed, and can be dropped
+	value, err := tokenVault{open: b.open, secret: key}.Get(user)
+	if err != nil && !errors.Is(err, errDamagedVault) { // damaged tokens are listed, so that they can be dropped
 		return UserToken{}, false, err
 	}
-	t.Given = oauth.Given(value)
+	t.Given = oauth.TokenCreatedAt(value)
 	return t, true, nil
 }
 
-func tokenOf(name string) (UserToken, bool) {
+func parseRow(name string) (UserToken, bool) {
 	parts := strings.SplitN(name, "\x00", 4)
 	if len(parts) != 4 || parts[0] == "" {
 		return UserToken{}, false
@@ -112,8 +110,7 @@ func tokenOf(name string) (UserToken, bool) {
 	return UserToken{Secret: secret, Definition: definition, Kind: identity.Kind(parts[1]), Issuer: parts[2], ID: parts[3]}, true
 }
 
-// DropUserTokens drops the tokens of which the function says so, and returns them: no
-// call is given one of them from then on.
+// DropUserTokens drops the matching tokens and returns them. No later call uses them.
 func (b Brokers) DropUserTokens(of func(UserToken) bool) (dropped []UserToken, err error) {
 	all, err := b.UserTokens()
 	if err != nil {
@@ -124,22 +121,22 @@ func (b Brokers) DropUserTokens(of func(UserToken) bool) (dropped []UserToken, e
 		return nil, fmt.Errorf("open the tokens of users: %w", err)
 	}
 	known := map[string]bool{}
-	// The rows go first: what is in memory then can come from there no more.
+	// Rows first, so that they cannot be loaded into memory again.
 	for _, t := range all {
 		if !of(t) {
 			continue
 		}
-		there, failed := dropRow(store, t.row())
+		there, failed := deleteRow(store, t.row())
 		if err = errors.Join(err, failed); there && failed == nil {
 			known[t.row()], dropped = true, append(dropped, t)
 		}
 	}
 	names, failed := b.Secrets.DropTokens(func(key, user string) bool {
-		t, ok := tokenOf(key + "\x00" + user)
+		t, ok := parseRow(key + "\x00" + user)
 		return ok && of(t)
 	})
 	for _, name := range names {
-		if t, ok := tokenOf(name.Key + "\x00" + name.User); ok && !known[t.row()] { // its row had expired, or has just come
+		if t, ok := parseRow(name.Key + "\x00" + name.User); ok && !known[t.row()] { // its row had expired, or is new
 			dropped = append(dropped, t)
 		}
 	}

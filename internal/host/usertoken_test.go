@@ -26,7 +26,7 @@ type lodge struct {
 func newLodge(t *testing.T) *lodge {
 	l := &lodge{t: t, now: time.Now().Truncate(time.Millisecond)}
 	l.store = state.NewMemory(state.Options{Now: func() time.Time { return l.now }})
-	l.brokers = NewBrokers(Options{Open: func() (state.Store, error) { return l.store, nil }, LookupEnv: func(string) (string, bool) { return "", false }, Logger: slog.New(slog.DiscardHandler)})
+	l.brokers = NewBrokers(Options{OpenStore: func() (state.Store, error) { return l.store, nil }, LookupEnv: func(string) (string, bool) { return "", false }, Logger: slog.New(slog.DiscardHandler)})
 	t.Cleanup(func() { _ = l.brokers.Close() })
 	return l
 }
@@ -36,7 +36,7 @@ func (l *lodge) keep(key, user string) {
 	l.t.Helper()
 	end := l.now.AddDate(1, 0, 0).Format(time.RFC3339Nano)
 	text := fmt.Sprintf(`{"given":%q,"access":"hunter2","renew":%q,"end":%q}`, l.now.Format(time.RFC3339Nano), end, end)
-	if err := vaults(l.brokers.open)(key).Put(user, []byte(text)); err != nil {
+	if err := newVaultFunc(l.brokers.open)(key).Put(user, []byte(text)); err != nil {
 		l.t.Fatal(err)
 	}
 }
@@ -57,7 +57,7 @@ func (l *lodge) wantRows(want ...string) {
 	}
 }
 
-func TestTokensAreListedByWhoseTheyAre(t *testing.T) {
+func TestUserTokens_sorted(t *testing.T) {
 	l := newLodge(t)
 	l.wantRows()
 	given := l.now
@@ -71,35 +71,35 @@ func TestTokensAreListedByWhoseTheyAre(t *testing.T) {
 	}
 	got, err := l.brokers.UserTokens()
 	want := []UserToken{
-		{Secret: "crm", Definition: "1", Kind: identity.KindKey, ID: "ada", Given: given, Renewed: given, Until: given.Add(vaultLife)},
-		{Secret: "crm", Definition: "1", Kind: identity.KindKey, ID: "bob", Renewed: given, Until: given.Add(vaultLife)},
-		{Secret: "mail", Definition: "2", Kind: identity.KindToken, Issuer: "https://i", ID: "ada", Given: l.now, Renewed: l.now, Until: l.now.Add(vaultLife)},
+		{Secret: "crm", Definition: "1", Kind: identity.KindKey, ID: "ada", Given: given, Renewed: given, Until: given.Add(vaultTTL)},
+		{Secret: "crm", Definition: "1", Kind: identity.KindKey, ID: "bob", Renewed: given, Until: given.Add(vaultTTL)},
+		{Secret: "mail", Definition: "2", Kind: identity.KindToken, Issuer: "https://i", ID: "ada", Given: l.now, Renewed: l.now, Until: l.now.Add(vaultTTL)},
 	}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("%v (-want +got)\n%s", err, diff)
 	}
 }
 
-func TestAllPagesOfTokensAreListed(t *testing.T) {
+func TestUserTokens_pages(t *testing.T) {
 	l := newLodge(t)
-	for i := range 2*rowPage + 1 {
+	for i := range 2*pageSize + 1 {
 		l.keep("crm#1", fmt.Sprintf("key\x00\x00%04d", i))
 	}
-	if tokens, err := l.brokers.UserTokens(); len(tokens) != 2*rowPage+1 || err != nil {
+	if tokens, err := l.brokers.UserTokens(); len(tokens) != 2*pageSize+1 || err != nil {
 		t.Errorf("%d tokens are listed, %v", len(tokens), err)
 	}
-	if dropped, err := l.brokers.DropUserTokens(func(t UserToken) bool { return t.ID != "0007" }); len(dropped) != 2*rowPage || err != nil {
+	if dropped, err := l.brokers.DropUserTokens(func(t UserToken) bool { return t.ID != "0007" }); len(dropped) != 2*pageSize || err != nil {
 		t.Errorf("%d tokens are dropped, %v", len(dropped), err)
 	}
 	l.wantRows("crm 1 key  0007")
 }
 
-// TestADropReachesWhatIsInMemory, of definitions that are gone as well, and the rows of
+// TestDropUserTokens_cache, of definitions that are gone as well, and the rows of
 // secrets that nobody knows.
-func TestADropReachesWhatIsInMemory(t *testing.T) {
+func TestDropUserTokens_cache(t *testing.T) {
 	l := newLodge(t)
-	def := func(id string) secrets.Def {
-		return secrets.Def{Name: "crm", OAuth: &oauth.Client{AuthorizeURL: "https://l.example.com/a", RedirectURL: "https://m.example.com/oauth/" + id, TokenURL: "https://l.example.com/t", ID: id}}
+	def := func(id string) secrets.Definition {
+		return secrets.Definition{Name: "crm", OAuth: &oauth.Client{AuthorizeURL: "https://l.example.com/a", RedirectURL: "https://m.example.com/oauth/" + id, TokenURL: "https://l.example.com/t", ID: id}}
 	}
 	old, now := def("old"), def("now")
 	_, first := secrets.SplitKey(old.Key())
@@ -110,15 +110,15 @@ func TestADropReachesWhatIsInMemory(t *testing.T) {
 		l.keep(key, bob)
 	}
 	l.keep("gone#1", ada)
-	l.brokers.Secrets.Set([]secrets.Def{old})
+	l.brokers.Secrets.Set([]secrets.Definition{old})
 	value := func(key, user string) string {
-		got, _ := l.brokers.Secrets.Resolve(oauth.For(t.Context(), oauth.Caller{User: user, Shown: user, Form: true}), key)
+		got, _ := l.brokers.Secrets.Resolve(oauth.WithCaller(t.Context(), oauth.Caller{User: user, DisplayName: user, SupportsForms: true}), key)
 		return got
 	}
 	if value(old.Key(), ada) != "hunter2" {
 		t.Fatal("there is no token")
 	}
-	l.brokers.Secrets.Set([]secrets.Def{now}) // calls that began before use the other one still
+	l.brokers.Secrets.Set([]secrets.Definition{now}) // calls that began before use the other one still
 	for _, key := range []string{old.Key(), now.Key()} {
 		for _, user := range []string{ada, bob} {
 			if value(key, user) != "hunter2" {
@@ -144,21 +144,21 @@ func TestADropReachesWhatIsInMemory(t *testing.T) {
 	}
 }
 
-// TestATokenWhoseRowHasExpiredIsDroppedFromMemory: it is used until then.
-func TestATokenWhoseRowHasExpiredIsDroppedFromMemory(t *testing.T) {
+// TestDropUserTokens_expiredRow: it is used until then.
+func TestDropUserTokens_expiredRow(t *testing.T) {
 	l := newLodge(t)
-	def := secrets.Def{Name: "crm", OAuth: &oauth.Client{AuthorizeURL: "https://l.example.com/a", RedirectURL: "https://m.example.com/oauth/x", TokenURL: "https://l.example.com/t"}}
-	l.brokers.Secrets.Set([]secrets.Def{def})
+	def := secrets.Definition{Name: "crm", OAuth: &oauth.Client{AuthorizeURL: "https://l.example.com/a", RedirectURL: "https://m.example.com/oauth/x", TokenURL: "https://l.example.com/t"}}
+	l.brokers.Secrets.Set([]secrets.Definition{def})
 	const ada = "key\x00\x00ada"
 	l.keep(def.Key(), ada)
 	value := func() string {
-		got, _ := l.brokers.Secrets.Resolve(oauth.For(t.Context(), oauth.Caller{User: ada, Shown: "ada", Form: true}), "crm")
+		got, _ := l.brokers.Secrets.Resolve(oauth.WithCaller(t.Context(), oauth.Caller{User: ada, DisplayName: "ada", SupportsForms: true}), "crm")
 		return got
 	}
 	if value() != "hunter2" {
 		t.Fatal("there is no token")
 	}
-	l.now = l.now.Add(vaultLife)
+	l.now = l.now.Add(vaultTTL)
 	l.wantRows()
 	dropped, err := l.brokers.DropUserTokens(func(t UserToken) bool { return t.Secret == "crm" })
 	if len(dropped) != 1 || dropped[0].ID != "ada" || err != nil {
@@ -169,9 +169,9 @@ func TestATokenWhoseRowHasExpiredIsDroppedFromMemory(t *testing.T) {
 	}
 }
 
-func TestAStoreThatCannotBeHadIsToldOf(t *testing.T) {
+func TestUserTokens_storeError(t *testing.T) {
 	refused := errors.New("no disk")
-	b := NewBrokers(Options{Open: func() (state.Store, error) { return nil, refused }, Logger: slog.New(slog.DiscardHandler)})
+	b := NewBrokers(Options{OpenStore: func() (state.Store, error) { return nil, refused }, Logger: slog.New(slog.DiscardHandler)})
 	t.Cleanup(func() { _ = b.Close() })
 	if _, err := b.UserTokens(); !errors.Is(err, refused) {
 		t.Errorf("listed: %v", err)
@@ -181,10 +181,10 @@ func TestAStoreThatCannotBeHadIsToldOf(t *testing.T) {
 	}
 }
 
-func TestARenewalPutsNothingInThePlaceOfARowThatIsGone(t *testing.T) {
+func TestTokenVault_replaceMissing(t *testing.T) {
 	first := func(old []byte) bool { return string(old) == "first" }
 	l := newLodge(t)
-	v := vaults(l.brokers.open)("crm#1")
+	v := newVaultFunc(l.brokers.open)("crm#1")
 	if there, err := v.Replace("ada", []byte("next"), first); there || err != nil {
 		t.Errorf("%v, %v", there, err)
 	}

@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// Veil knows the values that a log shows nobody. It is safe for concurrent use.
-type Veil interface {
+// Redactor replaces sensitive values. It is safe for concurrent use.
+type Redactor interface {
 	// Redact returns a text with marks in the place of values, and the text itself
 	// when it holds none.
 	Redact(text string) string
@@ -17,16 +17,18 @@ type Veil interface {
 	RedactJSON(raw json.RawMessage) json.RawMessage
 }
 
-// NewHandler returns a handler that takes what a veil hides out of the message and
+// NewHandler returns a handler that redacts the message and
 // the attributes of each record, their keys too, and passes it on. What is no text,
 // number, time or group is passed on as the text or the JSON that it shows. Numbers
 // stay: they count things. The attributes of [slog.Logger.With] are looked at when a
 // record is written, so that values are hidden that were not known before.
-func NewHandler(next slog.Handler, veil Veil) slog.Handler { return handler{next: next, veil: veil} }
+func NewHandler(next slog.Handler, redactor Redactor) slog.Handler {
+	return handler{next: next, redactor: redactor}
+}
 
 type handler struct {
-	next slog.Handler
-	veil Veil
+	next     slog.Handler
+	redactor Redactor
 	// steps are what was added by WithAttrs and WithGroup, in order.
 	steps []step
 }
@@ -68,7 +70,7 @@ func (h handler) Handle(ctx context.Context, r slog.Record) error {
 		attrs = append(attrs, h.attr(a))
 		return true
 	})
-	shown := slog.NewRecord(r.Time, r.Level, h.veil.Redact(r.Message), r.PC)
+	shown := slog.NewRecord(r.Time, r.Level, h.redactor.Redact(r.Message), r.PC)
 	if len(h.steps) > 0 {
 		shown.AddAttrs(h.within(slices.Clone(attrs))...)
 	} else {
@@ -82,7 +84,7 @@ func (h handler) Handle(ctx context.Context, r slog.Record) error {
 func (h handler) within(attrs []slog.Attr) []slog.Attr {
 	for _, s := range slices.Backward(h.steps) {
 		if s.group != "" {
-			attrs = []slog.Attr{{Key: h.veil.Redact(s.group), Value: slog.GroupValue(attrs...)}}
+			attrs = []slog.Attr{{Key: h.redactor.Redact(s.group), Value: slog.GroupValue(attrs...)}}
 		} else {
 			attrs = append(h.attrs(s.attrs), attrs...)
 		}
@@ -99,13 +101,13 @@ func (h handler) attrs(attrs []slog.Attr) []slog.Attr {
 }
 
 func (h handler) attr(a slog.Attr) slog.Attr {
-	return slog.Attr{Key: h.veil.Redact(a.Key), Value: h.value(a.Value.Resolve())}
+	return slog.Attr{Key: h.redactor.Redact(a.Key), Value: h.value(a.Value.Resolve())}
 }
 
 func (h handler) value(v slog.Value) slog.Value {
 	switch v.Kind() {
 	case slog.KindString:
-		return slog.StringValue(h.veil.Redact(v.String()))
+		return slog.StringValue(h.redactor.Redact(v.String()))
 	case slog.KindGroup:
 		return slog.GroupValue(h.attrs(v.Group())...)
 	case slog.KindAny:
@@ -122,19 +124,19 @@ func (h handler) any(v any) slog.Value {
 	case nil:
 		return slog.AnyValue(nil)
 	case []byte:
-		return slog.StringValue(h.veil.Redact(string(v)))
+		return slog.StringValue(h.redactor.Redact(string(v)))
 	case error, fmt.Stringer:
-		return slog.StringValue(h.veil.Redact(fmt.Sprint(v)))
+		return slog.StringValue(h.redactor.Redact(fmt.Sprint(v)))
 	}
 	raw := encode(v)
 	if raw == nil {
-		return slog.StringValue(h.veil.Redact(fmt.Sprint(v)))
+		return slog.StringValue(h.redactor.Redact(fmt.Sprint(v)))
 	}
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
-		return slog.StringValue(h.veil.Redact(text))
+		return slog.StringValue(h.redactor.Redact(text))
 	}
-	return slog.AnyValue(h.veil.RedactJSON(raw))
+	return slog.AnyValue(h.redactor.RedactJSON(raw))
 }
 
 // encode returns a value as JSON, and nil for what has none or panics.

@@ -19,11 +19,11 @@ import (
 	"github.com/mcpd/mcpd/internal/base/redact"
 )
 
-// veil hides one value, "hunter2".
-type veil struct{}
+// redactor hides one value, "hunter2".
+type redactor struct{}
 
-func (veil) Redact(text string) string { return strings.ReplaceAll(text, "hunter2", redact.Mark) }
-func (v veil) RedactJSON(raw json.RawMessage) json.RawMessage {
+func (redactor) Redact(text string) string { return strings.ReplaceAll(text, "hunter2", redact.Mark) }
+func (v redactor) RedactJSON(raw json.RawMessage) json.RawMessage {
 	return json.RawMessage(v.Redact(string(raw)))
 }
 
@@ -73,7 +73,7 @@ func TestHandler_attributes(t *testing.T) {
 		{"a time", time.Second, `v=1s`},
 	} {
 		var log bytes.Buffer
-		slog.New(redact.NewHandler(timeless(&log), veil{})).Info("m", "v", test.value)
+		slog.New(redact.NewHandler(timeless(&log), redactor{})).Info("m", "v", test.value)
 		if want := "level=INFO msg=m " + test.want; !strings.HasPrefix(log.String(), want) {
 			t.Errorf("%s: got\n%s\nwant\n%s", test.name, &log, want)
 		}
@@ -82,7 +82,7 @@ func TestHandler_attributes(t *testing.T) {
 
 func TestHandler_messagesKeysGroups(t *testing.T) {
 	var log bytes.Buffer
-	logger := slog.New(redact.NewHandler(timeless(&log), veil{}))
+	logger := slog.New(redact.NewHandler(timeless(&log), redactor{}))
 	logger = logger.With("hunter2", "hunter2").WithGroup("hunter2").With(slog.Group("g", "a", "hunter2"))
 	logger.Error("no hunter2", "a", "hunter2", slog.Group("hunter2", "b", "x hunter2"))
 	want := `level=ERROR msg="no [sensitive]" [sensitive]=[sensitive] [sensitive].g.a=[sensitive] [sensitive].a=[sensitive] [sensitive].[sensitive].b="x [sensitive]"` + "\n"
@@ -93,7 +93,7 @@ func TestHandler_messagesKeysGroups(t *testing.T) {
 
 func TestText_jsonStaysValid(t *testing.T) {
 	var log bytes.Buffer
-	logger := slog.New(redact.NewHandler(slog.NewJSONHandler(&log, nil), veil{}))
+	logger := slog.New(redact.NewHandler(slog.NewJSONHandler(&log, nil), redactor{}))
 	logger.Info("m", "list", []any{1, "hunter2", map[string]any{"a": nil}})
 	if !strings.HasSuffix(log.String(), `"msg":"m","list":[1,"[sensitive]",{"a":null}]}`+"\n") {
 		t.Error(log.String())
@@ -101,13 +101,13 @@ func TestText_jsonStaysValid(t *testing.T) {
 }
 
 // late hides what it is told of after a logger was made.
-type late struct{ veil *veil }
+type late struct{ redactor *redactor }
 
 func (l *late) Redact(text string) string {
-	if l.veil == nil {
+	if l.redactor == nil {
 		return text
 	}
-	return l.veil.Redact(text)
+	return l.redactor.Redact(text)
 }
 func (l *late) RedactJSON(raw json.RawMessage) json.RawMessage {
 	return json.RawMessage(l.Redact(string(raw)))
@@ -117,7 +117,7 @@ func TestHandler_laterValue(t *testing.T) {
 	var log bytes.Buffer
 	l := new(late)
 	logger := slog.New(redact.NewHandler(timeless(&log), l)).With("a", "hunter2")
-	l.veil = new(veil)
+	l.redactor = new(redactor)
 	logger.Info("m")
 	if log.String() != "level=INFO msg=m a=[sensitive]\n" {
 		t.Error(log.String())
@@ -126,7 +126,7 @@ func TestHandler_laterValue(t *testing.T) {
 
 func TestHandler_independentLoggers(t *testing.T) {
 	var log bytes.Buffer
-	base := slog.New(redact.NewHandler(timeless(&log), veil{})).With("a", 1).WithGroup("g").With("b", 2)
+	base := slog.New(redact.NewHandler(timeless(&log), redactor{})).With("a", 1).WithGroup("g").With("b", 2)
 	one, two := base.With("c", 3), base.With("d", 4)
 	one.Info("m")
 	two.Info("m")
@@ -139,7 +139,7 @@ func TestHandler_slogtest(t *testing.T) {
 	var log bytes.Buffer
 	slogtest.Run(t, func(*testing.T) slog.Handler {
 		log.Reset()
-		return redact.NewHandler(slog.NewJSONHandler(&log, nil), veil{})
+		return redact.NewHandler(slog.NewJSONHandler(&log, nil), redactor{})
 	}, func(t *testing.T) map[string]any {
 		var got map[string]any
 		if err := json.Unmarshal(log.Bytes(), &got); err != nil {
@@ -162,7 +162,7 @@ func record(ctx context.Context, l *slog.Logger, at slog.Level) {
 
 // five attributes are what a record has room for.
 func TestHandler_allocations(t *testing.T) {
-	logger := slog.New(redact.NewHandler(taken{slog.LevelInfo}, veil{}))
+	logger := slog.New(redact.NewHandler(taken{slog.LevelInfo}, redactor{}))
 	for _, level := range []slog.Level{slog.LevelDebug, slog.LevelInfo} {
 		if got := testing.AllocsPerRun(1000, func() { record(t.Context(), logger, level) }); got > 0 {
 			t.Errorf("%s: %v allocations", level, got)
@@ -173,7 +173,7 @@ func TestHandler_allocations(t *testing.T) {
 func BenchmarkHandler(b *testing.B) {
 	for name, level := range map[string]slog.Level{"unwritten": slog.LevelDebug, "written": slog.LevelInfo} {
 		b.Run(name, func(b *testing.B) {
-			logger := slog.New(redact.NewHandler(taken{slog.LevelInfo}, veil{}))
+			logger := slog.New(redact.NewHandler(taken{slog.LevelInfo}, redactor{}))
 			b.ReportAllocs()
 			for b.Loop() {
 				record(b.Context(), logger, level)

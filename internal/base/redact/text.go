@@ -3,7 +3,7 @@
 //
 // [Pointers] and [Text.HideJSON] take them out of JSON, of which they change no
 // other byte; a [Text] takes them out of what a script writes, and [NewHandler]
-// out of every record of a log, by what a [Veil] knows. Which values are sensitive
+// out of every record of a log, by what a [Redactor] knows. Which values are sensitive
 // is for the caller to say: nothing is guessed here.
 package redact
 

@@ -29,13 +29,13 @@ func (t *tally) Call(_ context.Context, r catalog.CodeCall) (catalog.CodeReply, 
 	return catalog.CodeReply{Value: json.RawMessage("1")}, nil
 }
 
-// TestAProgramThatTookOverItsProcessBeginsNoCallMoreThanItMay: what it says of a call that
+// TestHost_compromisedProcessCallLimit: what it says of a call that
 // begins does not make it one that goes on, which counts for nothing and was approved when
 // it began.
-func TestAProgramThatTookOverItsProcessBeginsNoCallMoreThanItMay(t *testing.T) {
+func TestHost_compromisedProcessCallLimit(t *testing.T) {
 	made := &tally{}
 	h := &host{
-		survey: made, tools: []string{"pay"}, most: 2, left: 2, running: make(chan struct{}, 1), ends: time.Now().Add(time.Hour),
+		survey: made, tools: []string{"pay"}, maxCalls: 2, remaining: 2, slots: make(chan struct{}, 1), deadline: time.Now().Add(time.Hour),
 		approved: map[[16]byte]int{scripting.CallDigest("pay", json.RawMessage("{}")): 1},
 	}
 	var codes []string
@@ -76,18 +76,18 @@ func (w *wary) Call(_ context.Context, r catalog.CodeCall) (catalog.CodeReply, e
 	return catalog.CodeReply{Value: json.RawMessage("1")}, nil
 }
 
-// TestAProgramThatTookOverItsProcessAnswersNothingInThePlaceOfItsUser: a call that has asked
+// TestHost_compromisedProcessForgedResponse: a call that has asked
 // goes on with the very answers that the client has given to what it has asked.
-func TestAProgramThatTookOverItsProcessAnswersNothingInThePlaceOfItsUser(t *testing.T) {
+func TestHost_compromisedProcessForgedResponse(t *testing.T) {
 	const theirs = `{"state":{"state":"sealed","keys":{"pay_1_approval":"approval"}},"responses":{"pay_1_approval":{"action":"decline"}}}`
-	var given continuation
+	var given resumeInput
 	if err := json.Unmarshal([]byte(theirs), &given); err != nil {
 		t.Fatal(err)
 	}
 	asks := &wary{}
 	h := &host{
-		survey: asks, tools: []string{"pay"}, most: 2, left: 2, running: make(chan struct{}, 1), ends: time.Now().Add(time.Hour),
-		answered: map[[sha256.Size]byte]bool{given.hash(): true},
+		survey: asks, tools: []string{"pay"}, maxCalls: 2, remaining: 2, slots: make(chan struct{}, 1), deadline: time.Now().Add(time.Hour),
+		resumable: map[[sha256.Size]byte]bool{given.hash(): true},
 	}
 	var codes []string
 	for seq, c := range [][2]string{

@@ -1,18 +1,17 @@
 // Package codeact lets agents write code that calls tools as functions.
 //
-// [Items] are what the codeact block of the operator's file offers: the tool run_code,
-// which runs a program of the agent (package scripting, [scripting.Code]); the prompt
-// code_mode, which tells an agent how to write one and which tools there are (package
-// codemode); and, for catalogues that are too large to be listed, search_tools,
-// describe_tool and call_tool.
+// [Items] are the items of the codeact block in mcpd.hcl: the tool run_code, which runs a
+// program of the agent (package scripting, [scripting.Code]); the prompt code_mode, which
+// explains how to write one and declares the tools (package toolprompt); and for large catalogs
+// search_tools, describe_tool and call_tool.
 //
-// A program has no rights but the tools that its caller may call. Each call that it makes
-// goes through the whole pipeline as a call of that caller, with call.via == "code": the
-// schema, policies, limits, hooks and the audit log see it. In mode "plan" what only reads
-// is run, what would be written is listed and not made, and nobody is asked.
+// A program has no privileges except the tools that its caller may call. Each call runs through
+// the full pipeline as a call of that caller, with call.via == "code": schema, policies,
+// limits, hooks and audit log apply. In mode "plan" read-only calls run, other calls are listed
+// and not made, and there are no input requests.
 //
-// A run is bounded in time, calls, calls at once, what it prints and returns, and memory.
-// However it ends, its caller is told what it had printed and which calls it had made.
+// A run is limited in time, calls, concurrent calls, output, result and memory. However it
+// ends, its caller gets the printed text and the list of calls.
 package codeact
 
 import (
@@ -27,7 +26,7 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// The names of what is offered.
+// The names of the items.
 const (
 	RunCode      = "run_code"
 	SearchTools  = "search_tools"
@@ -36,22 +35,22 @@ const (
 	CodeMode     = "code_mode"
 )
 
-// Items returns what a codeact block offers. Programs run in x, and none does where it is
-// nil. Trial and t are those of [scripting.Source].
+// Items returns the items of a codeact block. Programs run in x; if x is nil, none can run.
+// trial and t are as in [scripting.Source].
 func Items(block *definition.Codeact, x scripting.Executor, trial func(scripting.Source) error, t scripting.Transpiler) []*catalog.Item {
-	m := &maker{block: block, kit: &kit{block: block, compiling: make(chan struct{}, maxCompiling)}}
-	m.tool(RunCode, runCode, runInput, runOutput, nil, &runner{kit: m.kit, executor: x, trial: trial, transpiler: t})
+	m := &itemBuilder{block: block, kit: &kit{block: block, compileSlots: make(chan struct{}, maxCompiles)}}
+	m.tool(RunCode, runCode, runInput, runOutput, nil, &runCodeHandler{kit: m.kit, executor: x, trial: trial, transpiler: t})
 	if block.Search {
 		yes := true
-		m.tool(SearchTools, searchTools, searchInput, searchOutput, &yes, &searcher{m.kit})
-		m.tool(DescribeTool, describeTool, describeInput, "", &yes, &describer{m.kit})
-		m.tool(CallTool, callTool, callInput, "", nil, itself{}).Alias = true
+		m.tool(SearchTools, searchTools, searchInput, searchOutput, &yes, &searchHandler{m.kit})
+		m.tool(DescribeTool, describeTool, describeInput, "", &yes, &describeHandler{m.kit})
+		m.tool(CallTool, callTool, callInput, "", nil, callToolHandler{}).Alias = true
 	}
 	m.prompt()
 	return m.items
 }
 
-// What tools say of themselves.
+// The tool descriptions.
 const (
 	runCode = "Runs JavaScript that calls tools as functions: await tool_name({ argument: value }). " +
 		"It returns the value of the last expression, or what return returns, and what console.log prints. " +
@@ -66,7 +65,7 @@ const (
 	callTool     = "Calls a tool by its name, with an object of arguments, as if it were called directly."
 )
 
-// The schemas of their arguments and results.
+// The schemas of arguments and results.
 const (
 	runInput = `{"type":"object","properties":{` +
 		`"code":{"type":"string","minLength":1,"description":"The program, in JavaScript or TypeScript, without imports."},` +
@@ -95,19 +94,19 @@ const (
 		`},"required":["name"],"additionalProperties":false}`
 )
 
-type maker struct {
+type itemBuilder struct {
 	block *definition.Codeact
 	kit   *kit
 	items []*catalog.Item
 }
 
-// tool makes a tool. One that only reads says so; of the others nothing is known.
-func (m *maker) tool(name, description, input, output string, readOnly *bool, body catalog.Handler) *catalog.Item {
+// tool adds a tool. readOnly is nil if the tool may change something.
+func (m *itemBuilder) tool(name, description, input, output string, readOnly *bool, body catalog.Handler) *catalog.Item {
 	i := m.item(catalog.Tools, name, description)
 	i.ReadOnly, i.Idempotent = readOnly, readOnly != nil
-	i.Input, i.PolicySchema = compiled(input), json.RawMessage(input)
+	i.Input, i.PolicySchema = mustCompile(input), json.RawMessage(input)
 	if output != "" {
-		i.Output = compiled(output)
+		i.Output = mustCompile(output)
 	}
 	i.Handler = body
 	i.Finalize()
@@ -115,8 +114,8 @@ func (m *maker) tool(name, description, input, output string, readOnly *bool, bo
 	return i
 }
 
-// item makes what items of both kinds have in common.
-func (m *maker) item(kind catalog.Kind, name, description string) *catalog.Item {
+// item adds an item with the members that tools and prompts share.
+func (m *itemBuilder) item(kind catalog.Kind, name, description string) *catalog.Item {
 	i := &catalog.Item{
 		Kind: kind, Name: name, Address: name, Where: m.block.Range,
 		About: catalog.About{Description: &description, Labels: m.block.Labels},
@@ -130,25 +129,25 @@ func (m *maker) item(kind catalog.Kind, name, description string) *catalog.Item 
 	return i
 }
 
-func (m *maker) key(name string) [sha256.Size]byte {
+func (m *itemBuilder) key(name string) [sha256.Size]byte {
 	return sha256.Sum256(fmt.Appendf(nil, "codeact %s %x", name, m.block.Semantic))
 }
 
-func (m *maker) prompt() {
+func (m *itemBuilder) prompt() {
 	i := m.item(catalog.Prompts, CodeMode, "How to write code that calls the tools of this server, and what they are.")
 	const input = `{"type":"object","properties":{"budget":{"type":"string","description":"How many tokens the prompt may have; detail is left out beyond that, and no tool."}},"additionalProperties":false}`
 	yes, no := true, false
 	i.ReadOnly, i.Destructive, i.Idempotent = &yes, &no, true
-	i.Input, i.PolicySchema, i.InputNames = compiled(input), json.RawMessage(input), []string{"budget"}
+	i.Input, i.PolicySchema, i.InputNames = mustCompile(input), json.RawMessage(input), []string{"budget"}
 	i.Offer = &catalog.Offer{ListedAs: CodeMode, Size: -1, Arguments: []catalog.Argument{
 		catalog.NewArgument("budget", "", "How many tokens the prompt may have; detail is left out beyond that, and no tool.", false, nil),
 	}}
-	i.Handler = &teller{m.kit}
+	i.Handler = &codeModeHandler{m.kit}
 	i.Finalize()
 	i.Key = m.key(CodeMode)
 }
 
-func compiled(text string) *schema.Schema {
+func mustCompile(text string) *schema.Schema {
 	s, _ := schema.CompileFor(schema.Reader{Numbers: schema.ForText}, json.RawMessage(text), diag.Range{}, nil)
 	return s
 }

@@ -14,32 +14,33 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// The values of mode: by plan nothing is changed, and by approve the program is rehearsed
-// so, its user approves what would be changed, and then it is run.
+// The values of mode. In mode plan nothing is changed. In mode approve the user approves the
+// plan before the program runs.
 const (
-	plan    = "plan"
-	approve = "approve"
+	modePlan    = "plan"
+	modeApprove = "approve"
 )
 
-type runner struct {
+type runCodeHandler struct {
 	*kit
-	// executor is not that of bodies: files are trusted, and agents are not. Nil runs nothing.
+	// executor is separate from the executor of files, which are trusted; agents are not. If
+	// nil, nothing runs.
 	executor   scripting.Executor
 	trial      func(scripting.Source) error
 	transpiler scripting.Transpiler
 }
 
-func (r *runner) Run(ctx context.Context, i catalog.Invocation) (scripting.Outcome, error) {
+func (r *runCodeHandler) Run(ctx context.Context, i catalog.Invocation) (scripting.Outcome, error) {
 	mode, _ := i.Args["mode"].(string)
-	outcome, _, err := r.run(ctx, i, mode == plan)
+	outcome, _, err := r.run(ctx, i, mode == modePlan)
 	return outcome, err
 }
 
-// Rehearses reports whether the user of the program is to approve its plan.
-func (r *runner) Rehearses(args map[string]any) bool { return args["mode"] == approve }
+// Rehearses reports whether the user needs to approve the plan of the program.
+func (r *runCodeHandler) Rehearses(args map[string]any) bool { return args["mode"] == modeApprove }
 
-// Rehearse runs the program as mode plan does.
-func (r *runner) Rehearse(ctx context.Context, i catalog.Invocation) ([]catalog.PlannedCall, scripting.Outcome, error) {
+// Rehearse runs the program as in mode plan.
+func (r *runCodeHandler) Rehearse(ctx context.Context, i catalog.Invocation) ([]catalog.PlannedCall, scripting.Outcome, error) {
 	outcome, asked, err := r.run(ctx, i, true)
 	if err != nil || outcome.Failure != nil {
 		return nil, outcome, err
@@ -47,13 +48,13 @@ func (r *runner) Rehearse(ctx context.Context, i catalog.Invocation) ([]catalog.
 	return asked.writes(i.Journal), scripting.Outcome{}, nil
 }
 
-// noProcess refuses programs where nothing is there to run them.
-const noProcess = "no program can be run here: this server has no process apart from its own for programs"
+// noProcessMessage is the error without an executor.
+const noProcessMessage = "no program can be run here: this server has no process apart from its own for programs"
 
-// run runs the program, or rehearses it.
-func (r *runner) run(ctx context.Context, i catalog.Invocation, planning bool) (scripting.Outcome, *host, error) {
+// run runs the program, or makes a dry run.
+func (r *runCodeHandler) run(ctx context.Context, i catalog.Invocation, planning bool) (scripting.Outcome, *host, error) {
 	if r.executor == nil {
-		return scripting.Outcome{Failure: &scripting.Failure{Kind: scripting.ToolError, Message: noProcess}}, nil, nil
+		return scripting.Outcome{Failure: &scripting.Failure{Kind: scripting.ToolError, Message: noProcessMessage}}, nil, nil
 	}
 	code, _ := i.Args["code"].(string)
 	src := scripting.Source{Name: RunCode, Kind: scripting.Code, Text: diag.WholeFile("code", code), Trial: r.trial, Transpiler: r.transpiler}
@@ -68,8 +69,8 @@ func (r *runner) run(ctx context.Context, i catalog.Invocation, planning bool) (
 	}
 	ends, _ := ctx.Deadline()
 	asked := &host{
-		survey: i.ToolAccess, tools: named(src.Objects), planning: planning, ends: ends, approved: approvals(i), answered: answered(i.Journal),
-		most: r.block.MaxCalls, left: r.block.MaxCalls - i.Journal.ToolCallCount(), running: make(chan struct{}, r.block.MaxParallel),
+		survey: i.ToolAccess, tools: objectNames(src.Objects), dryRun: planning, deadline: ends, approved: approvals(i), resumable: resumableCalls(i.Journal),
+		maxCalls: r.block.MaxCalls, remaining: r.block.MaxCalls - i.Journal.ToolCallCount(), slots: make(chan struct{}, r.block.MaxParallel),
 	}
 	outcome, err := r.executor.Run(ctx, scripting.Call{
 		Program: program, Seed: scripting.NewSeed(), Start: i.StartTime, Journal: i.Journal, Limits: i.Bounds, Tree: i.CallTree, Depth: i.Depth, Owner: i.Owner,
@@ -77,18 +78,17 @@ func (r *runner) run(ctx context.Context, i catalog.Invocation, planning bool) (
 	if err != nil || outcome.Suspended != nil {
 		return outcome, asked, err
 	}
-	ran := report{Stdout: i.Host.Secrets.Redact(outcome.Stdout), Calls: asked.made(i.Journal), Notes: notes(problems), planned: planning}
+	ran := report{Stdout: i.Host.Secrets.Redact(outcome.Stdout), Calls: asked.callReports(i.Journal), Notes: importNotes(problems), dryRun: planning}
 	if outcome.Failure != nil {
-		if planning && ofNothing(outcome.Failure) {
-			ran.unmade = asked.unmade(i.Journal)
+		if planning && isNullError(outcome.Failure) {
+			ran.skipped = asked.skippedTools(i.Journal)
 		}
-		return scripting.Outcome{Failure: ran.failure(outcome.Failure)}, asked, nil
+		return scripting.Outcome{Failure: ran.failureOf(outcome.Failure)}, asked, nil
 	}
 	return ran.outcome(outcome.Result), asked, nil
 }
 
-// approvals counts the calls that the user has approved and that the program has not made
-// yet.
+// approvals counts the calls that the user has approved and that the program has not made yet.
 func approvals(i catalog.Invocation) map[[16]byte]int {
 	left := map[[16]byte]int{}
 	for _, w := range i.Approved {
@@ -100,7 +100,7 @@ func approvals(i catalog.Invocation) map[[16]byte]int {
 	return left
 }
 
-func named(objects []scripting.Object) []string {
+func objectNames(objects []scripting.Object) []string {
 	names := make([]string, len(objects))
 	for i, o := range objects {
 		names[i] = o.Name
@@ -108,8 +108,8 @@ func named(objects []scripting.Object) []string {
 	return names
 }
 
-// notes tells what was done about a program before it ran.
-func notes(problems diag.List) (told []string) {
+// importNotes returns notes about changes to a program before it ran.
+func importNotes(problems diag.List) (told []string) {
 	for _, p := range problems {
 		if p.Code == scripting.ImportRemoved || p.Code == scripting.FenceRemoved {
 			told = append(told, diag.Printable(p.Summary))
@@ -121,35 +121,33 @@ func notes(problems diag.List) (told []string) {
 type report struct {
 	Result json.RawMessage `json:"result,omitempty"`
 	Stdout string          `json:"stdout"`
-	Calls  []made          `json:"calls"`
+	Calls  []callReport    `json:"calls"`
 	Notes  []string        `json:"notes,omitempty"`
-	// planned says that only calls which read were made, and unmade are the tools of those
-	// that were not and whose null may be why the program has failed.
-	planned bool
-	unmade  []string
+	// dryRun means that only read-only calls were made. skipped are the tools of skipped calls
+	// that may have caused the failure, because their result was null.
+	dryRun  bool
+	skipped []string
 }
 
-// ofNothing reports whether a program has failed as it took nothing for something.
-func ofNothing(f *scripting.Failure) bool {
+// isNullError reports whether a program has failed because of a null value.
+func isNullError(f *scripting.Failure) bool {
 	return f.Kind == scripting.Thrown && f.Name == "TypeError" && (strings.Contains(f.Message, "null") || strings.Contains(f.Message, "coercible"))
 }
 
-// maxUnmade bounds the tools that are named of those whose calls were not made.
-const maxUnmade = 5
+// maxSkippedTools bounds the named tools with skipped calls.
+const maxSkippedTools = 5
 
-// advice says what to do about a program that needs the results of calls which its plan does
-// not make.
+// advice explains how to handle skipped calls in a plan.
 func (r *report) advice() string {
-	if len(r.unmade) == 0 {
+	if len(r.skipped) == 0 {
 		return ""
 	}
-	tools := strings.Join(r.unmade[:min(len(r.unmade), maxUnmade)], ", ")
+	tools := strings.Join(r.skipped[:min(len(r.skipped), maxSkippedTools)], ", ")
 	return "\nIn a plan, calls that would change something are not made, and their result is null: " + tools + ". " +
 		"Write the program so that it does without these results, as in result?.id, or run it in mode \"run\"; a tool that has a dry_run body has a result in a plan, too."
 }
 
-// outcome is that of a program which has ended: content that it returns stands behind
-// what is told of it.
+// outcome returns the outcome of a completed program. Returned content follows the report.
 func (r *report) outcome(result *scripting.Result) scripting.Outcome {
 	r.Result = result.JSON
 	encoded := encode(r)
@@ -163,16 +161,16 @@ func (r *report) outcome(result *scripting.Result) scripting.Outcome {
 	return scripting.Outcome{Result: &scripting.Result{Kind: scripting.Content, JSON: encoded, Content: told}}
 }
 
-// encode encodes plain data, and what bodies returned, for models: a < is one.
+// encode encodes plain data and results of scripts for models, without escaping <.
 func encode(v any) json.RawMessage {
 	text, _ := jsontext.Marshal(v) // such data always encodes
 	return text
 }
 
-// calls are what a program has called until it failed, several alike in a row as one.
-func (r *report) calls() string {
+// callList lists the calls of a failed program. It merges equal consecutive calls.
+func (r *report) callList() string {
 	told := "\nIt had made these calls, which are not undone:"
-	if r.planned {
+	if r.dryRun {
 		told = "\nIt had planned these calls, of which only those that read were made:"
 	}
 	for i := 0; i < len(r.Calls); {
@@ -188,19 +186,19 @@ func (r *report) calls() string {
 	return told
 }
 
-// failure is that of a program which has not: it tells how far it came.
-func (r *report) failure(f *scripting.Failure) *scripting.Failure {
+// failureOf returns the failure of a program, with its progress.
+func (r *report) failureOf(f *scripting.Failure) *scripting.Failure {
 	var told strings.Builder
 	told.WriteString(f.Explain())
 	if f.Kind == scripting.Timeout {
-		told.Reset() // the pipeline says so
+		told.Reset() // the pipeline reports it
 	}
 	told.WriteString(r.advice())
 	if r.Stdout != "" {
 		fmt.Fprintf(&told, "\nIt had printed:\n%s", strings.TrimSuffix(r.Stdout, "\n"))
 	}
 	if len(r.Calls) > 0 {
-		told.WriteString(r.calls())
+		told.WriteString(r.callList())
 	}
 	for _, note := range r.Notes {
 		told.WriteString("\n" + note)
@@ -217,51 +215,50 @@ func (r *report) failure(f *scripting.Failure) *scripting.Failure {
 	return &failed
 }
 
-func (h *host) plan(seq int, reply catalog.CodeReply, arguments json.RawMessage) {
+func (h *host) recordSkipped(seq int, reply catalog.CodeReply, arguments json.RawMessage) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.planned == nil {
-		h.planned, h.arguments = map[int]catalog.CodeReply{}, map[int]json.RawMessage{}
+	if h.skipped == nil {
+		h.skipped, h.arguments = map[int]catalog.CodeReply{}, map[int]json.RawMessage{}
 	}
-	h.planned[seq], h.arguments[seq] = reply, arguments
+	h.skipped[seq], h.arguments[seq] = reply, arguments
 }
 
-// writes are the calls that a rehearsal has not made, in the order of asking.
+// writes returns the skipped calls of a dry run, in call order.
 func (h *host) writes(j *scripting.Journal) (all []catalog.PlannedCall) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, c := range j.ToolCalls() {
-		if planned, is := h.planned[c.Seq]; is {
+		if planned, is := h.skipped[c.Seq]; is {
 			all = append(all, catalog.PlannedCall{Tool: c.Tool, Arguments: h.arguments[c.Seq], RedactedArguments: planned.RedactedArguments, Approval: planned.Approval})
 		}
 	}
 	return all
 }
 
-// maxArguments bounds what is told of the arguments of one call, in bytes.
+// maxArguments bounds the reported arguments of one call, in bytes.
 const maxArguments = 16 << 10
 
-// made is a call of a program, as its caller is told.
-type made struct {
+// callReport reports a call of a program to its caller.
+type callReport struct {
 	Tool string `json:"tool"`
-	// Outcome is "ok", the code of an error, "unknown" where the run ended first, or in a
-	// rehearsal "dry_run" or "planned".
+	// Outcome is "ok", an error code, "unknown" if the run ended first, or in a dry run
+	// "dry_run" or "planned".
 	Outcome string `json:"outcome"`
-	// Arguments, without those that are sensitive, and Approval are those of a call that was
-	// not made.
+	// Arguments, without sensitive ones, and Approval are set for a skipped call.
 	Arguments json.RawMessage `json:"arguments,omitempty"`
 	Approval  bool            `json:"approval,omitempty"`
 }
 
-func (h *host) made(j *scripting.Journal) []made {
+func (h *host) callReports(j *scripting.Journal) []callReport {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	calls := []made{}
+	calls := []callReport{}
 	for _, c := range j.ToolCalls() {
-		m := made{Tool: c.Tool, Outcome: c.Code}
-		planned, is := h.planned[c.Seq]
+		m := callReport{Tool: c.Tool, Outcome: c.Code}
+		planned, is := h.skipped[c.Seq]
 		switch {
-		case !c.Done || h.cut[c.Seq]:
+		case !c.Done || h.interrupted[c.Seq]:
 			m.Outcome = "unknown"
 		case is:
 			if m.Outcome, m.Approval = planned.Mode, planned.Approval; len(planned.RedactedArguments) <= maxArguments {
@@ -275,13 +272,13 @@ func (h *host) made(j *scripting.Journal) []made {
 	return calls
 }
 
-// unmade returns the tools of calls that a rehearsal has not made, and whose results are null
-// therefore, each once and in the order of asking.
-func (h *host) unmade(j *scripting.Journal) (tools []string) {
+// skippedTools returns the tools of skipped calls with a null result, without duplicates, in
+// call order.
+func (h *host) skippedTools(j *scripting.Journal) (tools []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, c := range j.ToolCalls() {
-		if h.planned[c.Seq].Mode == "planned" && c.Done && !slices.Contains(tools, c.Tool) {
+		if h.skipped[c.Seq].Mode == "planned" && c.Done && !slices.Contains(tools, c.Tool) {
 			tools = append(tools, c.Tool)
 		}
 	}

@@ -9,22 +9,21 @@ import (
 )
 
 const (
-	// maxDescription bounds the bytes of a tool's description, and maxLines its lines.
+	// maxDescription bounds a tool's description in bytes, and maxLines in lines.
 	maxDescription = 4 << 10
 	maxLines       = 60
 )
 
-// undescribed is what the prompt of RFC 003 says of a tool that has no description.
-const undescribed = "No description"
+// noDescription is the text of RFC 003 for a tool without a description.
+const noDescription = "No description"
 
-// Describe returns the full declaration of one tool, as the declarations of a list have
-// it in which no other tool takes its names.
+// Describe returns the full declaration of one tool, as in a list without name conflicts.
 func Describe(t Tool) string { return Declare([]Tool{t}, Full) }
 
-// Declare returns the declarations of tools in TypeScript, in the bytewise order of the
-// names that they are reached by; of [NamesOnly] a list of these names alone.
+// Declare returns the declarations of tools in TypeScript, sorted by name in bytewise order.
+// For [NamesOnly] it returns a list of the names.
 func Declare(tools []Tool, d Detail) string {
-	entries := arrange(tools)
+	entries := newEntries(tools)
 	if d >= NamesOnly {
 		var calls []string
 		for _, e := range entries {
@@ -45,7 +44,7 @@ func Declare(tools []Tool, d Detail) string {
 	return strings.Join(blocks, "\n")
 }
 
-// declare returns the declaration of an entry, behind those of the types that it needs.
+// declare returns the declaration of an entry, after the types that it needs.
 func (e *entry) declare(d Detail, names typeNames) string {
 	if e.members == nil {
 		p := newPrinter(e.tools[0].Name, d, names)
@@ -55,43 +54,42 @@ func (e *entry) declare(d Detail, names typeNames) string {
 	var types, functions strings.Builder
 	for i, t := range e.tools {
 		p := newPrinter(t.Name, d, names)
-		functions.WriteString("  " + p.function(t, key(e.members[i]), 1))
+		functions.WriteString("  " + p.function(t, propertyKey(e.members[i]), 1))
 		types.WriteString(p.types.String())
 	}
 	return types.String() + "declare const " + e.name + ": {\n" + functions.String() + "};\n"
 }
 
-// function prints a tool as a function that begins with head.
+// function prints a tool as a function that starts with head.
 func (p *printer) function(t *Tool, head string, indent int) string {
-	doc := comment(p.about(t), indents(indent))
+	doc := comment(p.toolDoc(t), indentation(indent))
 	if doc != "" {
-		doc += indents(indent)
+		doc += indentation(indent)
 	}
 	return doc + head + "(args" + p.arguments(t, indent) + "): Promise<" + p.result(t, indent) + ">;\n"
 }
 
-// arguments prints the type of the one argument, behind the mark that says whether it
-// may be left out.
+// arguments prints the type of the argument, after the mark for required or optional.
 func (p *printer) arguments(t *Tool, indent int) string {
 	if p.detail >= WithoutArguments {
 		doc := newDocument(t.Input)
-		return optional(&doc.root) + "object"
+		return argumentsMark(&doc.root) + "object"
 	}
 	printed, doc := p.root(t.Input, indent)
 	if printed == unknown.text {
 		printed = anyObject.text
 	}
-	return optional(&doc.root) + printed
+	return argumentsMark(&doc.root) + printed
 }
 
-// optional returns the mark of arguments of which none is required.
-func optional(schema *node) string {
+// argumentsMark returns the optional mark if no argument is required.
+func argumentsMark(schema *node) string {
 	for _, keyword := range [...]string{"$ref", "allOf", "anyOf", "oneOf", "enum", "const"} {
 		if schema.member(keyword) != nil {
 			return ": "
 		}
 	}
-	if required := schema.of(listKind, "required"); schema.kind != objectKind || required != nil && len(required.items) > 0 {
+	if required := schema.memberOfKind(listKind, "required"); schema.kind != objectKind || required != nil && len(required.items) > 0 {
 		return ": "
 	}
 	return "?: "
@@ -105,21 +103,21 @@ func (p *printer) result(t *Tool, indent int) string {
 	return printed
 }
 
-// about returns the lines that describe a tool. The last of them is what its
-// annotations say, which no line of a description looks like.
-func (p *printer) about(t *Tool) []string {
+// toolDoc returns the comment lines of a tool. The last line has the annotations; no line of a
+// description can look like it.
+func (p *printer) toolDoc(t *Tool) []string {
 	var told []string
 	if p.detail >= FirstSentences {
-		for _, described := range [...]string{t.Description, t.Title, undescribed} {
+		for _, described := range [...]string{t.Description, t.Title, noDescription} {
 			if first := FirstSentence(described); first != "" {
 				told = []string{first}
 				break
 			}
 		}
 	} else {
-		told = lines(titleOf(t)+"\n"+truncate.Start(t.Description, maxDescription), maxLines)
+		told = commentLines(titleOf(t)+"\n"+truncate.Start(t.Description, maxDescription), maxLines)
 		if len(told) == 0 {
-			told = []string{undescribed}
+			told = []string{noDescription}
 		}
 		if len(t.Description) > maxDescription {
 			told = append(told, ellipsis)
@@ -135,10 +133,10 @@ func (p *printer) about(t *Tool) []string {
 	return append(told, tags)
 }
 
-// titleOf returns the title of a tool that is not one of its names over again.
+// titleOf returns the title of a tool, or "" if it only repeats a name.
 func titleOf(t *Tool) string {
 	for _, name := range [...]string{t.Name, t.Member} {
-		if strings.EqualFold(pascal(name), pascal(t.Title)) {
+		if strings.EqualFold(pascalCase(name), pascalCase(t.Title)) {
 			return ""
 		}
 	}
@@ -155,35 +153,34 @@ func annotations(t *Tool) string {
 	return ""
 }
 
-// maxRef bounds the bytes of a reference that is followed.
+// maxRef bounds a reference, in bytes.
 const maxRef = 512
 
-// document is a schema, within which references are followed.
+// document is a schema. References are resolved within it.
 type document struct {
 	root node
 	id   string
-	// anchors are made for the first reference to one.
+	// anchors are collected for the first reference to one.
 	anchors map[string]*node
 }
 
 func newDocument(raw []byte) *document {
-	d := &document{root: read(raw)}
-	d.id = strings.TrimSuffix(d.root.say("$id"), "#")
+	d := &document{root: parseNode(raw)}
+	d.id = strings.TrimSuffix(d.root.stringMember("$id"), "#")
 	return d
 }
 
-// reference returns what a schema refers to, as it is written.
+// reference returns the reference in a schema, unresolved.
 func reference(n *node) (ref string, ok bool) {
 	for _, keyword := range [...]string{"$ref", "$dynamicRef", "$recursiveRef"} {
-		if m := n.of(textKind, keyword); m != nil {
+		if m := n.memberOfKind(textKind, keyword); m != nil {
 			return m.text, true
 		}
 	}
 	return "", false
 }
 
-// resolve returns the schema that a reference names, nil where it is not in the
-// document.
+// resolve returns the schema of a reference, or nil if it is not in the document.
 func (d *document) resolve(ref string) *node {
 	if len(ref) > maxRef {
 		return nil
@@ -199,18 +196,18 @@ func (d *document) resolve(ref string) *node {
 	case fragment == "":
 		return &d.root
 	case fragment[0] == '/':
-		return d.pointed(fragment[1:])
+		return d.resolvePointer(fragment[1:])
 	}
 	if d.anchors == nil {
 		d.anchors = map[string]*node{}
-		d.find(&d.root)
+		d.collectAnchors(&d.root)
 	}
 	return d.anchors[fragment]
 }
 
 var unescapePointer = strings.NewReplacer("~1", "/", "~0", "~")
 
-func (d *document) pointed(pointer string) *node {
+func (d *document) resolvePointer(pointer string) *node {
 	at := &d.root
 	for segment := range strings.SplitSeq(pointer, "/") {
 		switch at.kind {
@@ -232,24 +229,25 @@ func (d *document) pointed(pointer string) *node {
 	return at
 }
 
-// find notes the anchors of a schema and of all in it. The first of a name counts.
-func (d *document) find(n *node) {
-	for _, name := range [...]string{n.say("$anchor"), n.say("$dynamicAnchor"), strings.TrimPrefix(n.say("$id"), "#")} {
+// collectAnchors collects the anchors of a schema and its subschemas. The first of a name
+// applies.
+func (d *document) collectAnchors(n *node) {
+	for _, name := range [...]string{n.stringMember("$anchor"), n.stringMember("$dynamicAnchor"), strings.TrimPrefix(n.stringMember("$id"), "#")} {
 		if name != "" && d.anchors[name] == nil {
 			d.anchors[name] = n
 		}
 	}
 	for i := range n.items {
-		d.find(&n.items[i])
+		d.collectAnchors(&n.items[i])
 	}
 }
 
-// alternatives are the keywords of which each names a list of schemas.
+// alternatives are the keywords with a list of alternative schemas.
 var alternatives = [...]string{"anyOf", "oneOf"}
 
-// circular reports whether a type would be defined by itself alone, were it to
-// refer to from: whether to is reached from there by references, unions and
-// intersections. Where the steps do not suffice to tell, it is.
+// circular reports whether a type that refers to from would only be defined by itself: whether
+// to is reachable from there through references, unions and intersections. It returns true if
+// steps runs out.
 func (d *document) circular(from, to *node, steps *int) bool {
 	seen := map[*node]bool{}
 	waiting := []*node{from}
@@ -269,7 +267,7 @@ func (d *document) circular(from, to *node, steps *int) bool {
 			}
 		}
 		for _, keyword := range [...]string{"allOf", "anyOf", "oneOf"} {
-			if choices := n.of(listKind, keyword); choices != nil {
+			if choices := n.memberOfKind(listKind, keyword); choices != nil {
 				for i := range choices.items[:min(len(choices.items), maxAlternatives)] {
 					waiting = append(waiting, &choices.items[i])
 				}

@@ -37,7 +37,7 @@ var bareText = regexp.MustCompile(`^[\w$"{}()\[\]<>:;?=|&.,+ \n-]*$`)
 // injected returns what in declarations of n tools was not written by this package.
 func injected(text string, n int) string {
 	for _, r := range text {
-		if r != '\n' && (!shown(r) || unicode.In(r, unicode.Bidi_Control, unicode.Cc)) {
+		if r != '\n' && (!isVisible(r) || unicode.In(r, unicode.Bidi_Control, unicode.Cc)) {
 			return "an unseen character"
 		}
 	}
@@ -62,7 +62,7 @@ func injected(text string, n int) string {
 	return ""
 }
 
-func FuzzDeclarationsAreTypeScriptThatNothingWasPutInto(f *testing.F) {
+func FuzzDeclare(f *testing.F) {
 	for _, tool := range smallCatalogue() {
 		f.Add(tool.Name, tool.Group, tool.Member, tool.Title, tool.Description, []byte(tool.Input), []byte(tool.Output))
 	}

@@ -44,12 +44,12 @@ func hostileCatalogue() []Tool {
 	}
 }
 
-func TestThePromptOfAHostileCatalogue(t *testing.T) {
+func TestPrompt_hostileTools(t *testing.T) {
 	catalogue := hostileCatalogue()
 	holdGolden(t, "hostile.md", Prompt(catalogue, Options{}))
 	for d := Full; d < NamesOnly; d++ {
 		declared := Declare(catalogue, d)
-		if problem := injected(declared, len(arrange(catalogue))); problem != "" {
+		if problem := injected(declared, len(newEntries(catalogue))); problem != "" {
 			t.Errorf("%s was put in", problem)
 		}
 		if problem := mistakes(declared); problem != "" {
@@ -76,8 +76,8 @@ func wide(before, piece, after string, n int) json.RawMessage {
 	return json.RawMessage(b.String() + after)
 }
 
-// TestSchemasOfAnyShapeAreBounded hands over what grows a printer that has no bounds.
-func TestSchemasOfAnyShapeAreBounded(t *testing.T) {
+// TestDeclare_limits hands over what grows a printer that has no bounds.
+func TestDeclare_limits(t *testing.T) {
 	for name, schema := range map[string]json.RawMessage{
 		"deep objects":      deep(`{"properties":{"a":`, `true`, `}}`, 3000),
 		"deep lists":        deep(`{"type":"array","items":`, `true`, `}`, 3000),

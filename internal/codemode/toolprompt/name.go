@@ -9,13 +9,12 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// maxName is the longest name of a tool that is a function, and the longest of a
-// member that is shown, in bytes.
+// maxName bounds names of functions and of shown members, in bytes.
 const maxName = 256
 
-// words are the names that a function of a tool cannot have: those that the
-// language keeps, and what beside them every script finds there.
-var words = set(`
+// reservedWords cannot be function names: reserved words of the language, and globals of
+// scripts.
+var reservedWords = set(`
 	arguments as async await break case catch class const continue debugger declare default delete do else enum eval export
 	extends false finally for from function get if implements import in instanceof interface let namespace new null of package
 	private protected public readonly return set static super switch this throw true try type typeof var void while with yield
@@ -44,16 +43,15 @@ func set(names string) map[string]bool {
 	return m
 }
 
-// Callable reports whether a tool or a group can be reached by its bare name: it is
-// an identifier of ASCII letters, digits, $ and _, and neither a word of JavaScript
-// or TypeScript nor the name of something that scripts find there already. Each such
-// name is one of [scripting.IsCodeName].
+// Callable reports whether a tool or group can be called by its bare name: an identifier of
+// ASCII letters, digits, $ and _, which is not a word of JavaScript or TypeScript, and not a
+// global of scripts. Each such name satisfies [scripting.IsCodeName].
 func Callable(name string) bool {
-	return isIdentifier(name) && !words[name] && scripting.IsCodeName(name)
+	return isIdentifier(name) && !reservedWords[name] && scripting.IsCodeName(name)
 }
 
-// isIdentifier reports whether a name can stand as the key of a member without
-// quotes. Words that begin something else in a type are left out.
+// isIdentifier reports whether a name can be an unquoted property name. Words with another
+// meaning in types are excluded.
 func isIdentifier(name string) bool {
 	if name == "" || len(name) > maxName || name == "new" || '0' <= name[0] && name[0] <= '9' {
 		return false
@@ -70,19 +68,19 @@ func isAlphanumeric(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
 }
 
-func key(name string) string {
+func propertyKey(name string) string {
 	if isIdentifier(name) {
 		return name
 	}
 	return quote(name)
 }
 
-// maxPart is the most bytes of a name that become part of the name of a type.
+// maxPart bounds the part of a name that is used in a type name, in bytes.
 const maxPart = 40
 
-// pascal returns a name in the spelling of types, such as GetCustomer of
-// get_customer. It is empty where the name has no letters or digits of ASCII.
-func pascal(name string) string {
+// pascalCase converts a name to a type name, such as get_customer to GetCustomer. It returns ""
+// for names without ASCII letters and digits.
+func pascalCase(name string) string {
 	var b strings.Builder
 	begins := true
 	for i := 0; i < len(name) && b.Len() < maxPart; i++ {
@@ -100,28 +98,28 @@ func pascal(name string) string {
 	return b.String()
 }
 
-// fence ends the part of a prompt that is code.
+// fence ends a code block in a prompt.
 const fence = "```"
 
-// ellipsis ends what was shortened.
+// ellipsis marks truncated text.
 const ellipsis = "…"
 
-// maxLine bounds the bytes of a line of a comment.
+// maxLine bounds a line of a comment, in bytes.
 const maxLine = 1 << 10
 
-// shown reports whether a character can be seen: it neither controls a terminal,
-// turns the direction of text, nor hides between others.
-func shown(r rune) bool {
+// isVisible reports whether a character is visible: no control character, no change of text
+// direction, and no invisible character.
+func isVisible(r rune) bool {
 	if r < utf8.RuneSelf {
 		return ' ' <= r && r <= '~'
 	}
 	return unicode.IsPrint(r) && !unicode.In(r, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
 }
 
-// line returns a text as one line of at most most bytes that can stand in a
-// comment: of runs of white space one space is left, and what cannot be seen is left
-// out. Nothing in it ends the comment, or the code that the comment stands in.
-func line(text string, most int) string {
+// singleLine returns a text as one line of at most most bytes that is safe in a comment. It
+// collapses white space and drops invisible characters. Nothing in it ends the comment, or the
+// code block around it.
+func singleLine(text string, most int) string {
 	var b strings.Builder
 	space, last := false, ' '
 	for _, r := range text {
@@ -129,7 +127,7 @@ func line(text string, most int) string {
 			space = b.Len() > 0
 			continue
 		}
-		if !shown(r) {
+		if !isVisible(r) {
 			continue
 		}
 		if space || r == '/' && last == '*' {
@@ -146,14 +144,14 @@ func line(text string, most int) string {
 	return strings.ReplaceAll(b.String(), fence, "'''")
 }
 
-// lines returns the lines of a text for a comment: at most most of them that are not
-// empty. None begins as a tag of ours does.
-func lines(text string, most int) []string {
+// commentLines returns the lines of a text for a comment: at most most lines that are not
+// empty. None starts like our tags.
+func commentLines(text string, most int) []string {
 	var list []string
 	for len(text) > 0 {
 		var next string
 		next, text = cutLine(text)
-		if next = strings.TrimLeft(line(next, maxLine), "@ "); next == "" {
+		if next = strings.TrimLeft(singleLine(next, maxLine), "@ "); next == "" {
 			continue
 		}
 		if len(list) == most {
@@ -164,7 +162,7 @@ func lines(text string, most int) []string {
 	return list
 }
 
-// cutLine returns the first line of a text, and what stands behind it.
+// cutLine returns the first line of a text, and the rest.
 func cutLine(text string) (first, rest string) {
 	at := strings.IndexAny(text, "\n\r\u0085\u2028\u2029")
 	if at < 0 {
@@ -174,12 +172,12 @@ func cutLine(text string) (first, rest string) {
 	return text[:at], text[at+size:]
 }
 
-// maxSentence bounds the bytes of a first sentence.
+// maxSentence bounds a first sentence, in bytes.
 const maxSentence = 200
 
 // FirstSentence returns the first sentence of a text, as a line for a comment.
 func FirstSentence(text string) string {
-	first := lines(text, 1)
+	first := commentLines(text, 1)
 	if len(first) == 0 {
 		return ""
 	}
@@ -190,11 +188,11 @@ func FirstSentence(text string) string {
 			break
 		}
 	}
-	return line(s, maxSentence)
+	return singleLine(s, maxSentence)
 }
 
-// quote returns a text as a string literal of one line, of which no byte is
-// anything but printed. Escapes keep the value that the literal has.
+// quote returns a text as a string literal on one line with visible characters only. Escapes
+// keep the value of the literal.
 func quote(text string) string {
 	var b strings.Builder
 	b.WriteByte('"')
@@ -205,7 +203,7 @@ func quote(text string) string {
 			b.WriteRune(r)
 		case r == '\n':
 			b.WriteString(`\n`)
-		case shown(r) && r != '`':
+		case isVisible(r) && r != '`':
 			b.WriteRune(r)
 		case r <= 0xFFFF:
 			fmt.Fprintf(&b, `\u%04x`, r)
@@ -217,8 +215,8 @@ func quote(text string) string {
 	return b.String()
 }
 
-// comment returns lines as a comment of which every line but the first begins with
-// the indent, and ends with a line break. There is none of no lines.
+// comment returns lines as a comment with a line break at its end. All lines but the first are
+// indented. It returns "" without lines.
 func comment(lines []string, indent string) string {
 	switch len(lines) {
 	case 0:

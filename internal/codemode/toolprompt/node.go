@@ -7,19 +7,18 @@ import (
 	"github.com/mcpd/mcpd/internal/base/jsontext"
 )
 
-// The bounds of a schema. One that is larger is unknown; what is nested deeper, or
-// comes behind that many values, is.
+// The limits of a schema. A larger schema, deeper nesting and further values are unknown.
 const (
 	maxSchema  = 256 << 10 // bytes
 	maxNodes   = 20_000    // values
-	maxNesting = 64        // lists and objects in each other
+	maxNesting = 64        // nested lists and objects
 )
 
-// kind is what a JSON value is. Of the zero kind nothing is known.
+// kind is the kind of a JSON value.
 type kind int
 
 const (
-	nothing kind = iota
+	unknownKind kind = iota
 	nullKind
 	trueKind
 	falseKind
@@ -31,52 +30,52 @@ const (
 	kinds = int(objectKind) + 1
 )
 
-// node is a JSON value whose members are in the order in which they were written.
+// node is a JSON value. Its members have the order of the source.
 type node struct {
 	kind kind
-	// raw is the value as it was written.
+	// raw is the source of the value.
 	raw string
-	// text is the value of a text.
+	// text is the value of a string.
 	text  string
 	items []node
-	// names are those of the members that items holds, each once.
+	// names are the names of the members in items, without duplicates.
 	names []string
-	// places are where the names stand, nil while there are few.
-	places map[string]int
+	// indexes maps names to positions; nil for few names.
+	indexes map[string]int
 }
 
-// few is how many names are looked through one by one.
-const few = 12
+// linearSearchMax is the maximum number of names for linear search.
+const linearSearchMax = 12
 
-// member returns a member of an object, and nil if there is none.
+// member returns a member of an object, or nil.
 func (n *node) member(name string) *node {
-	if i := n.place(name); i >= 0 {
+	if i := n.index(name); i >= 0 {
 		return &n.items[i]
 	}
 	return nil
 }
 
-// of returns a member that is of a kind, and nil if there is none.
-func (n *node) of(k kind, name string) *node {
+// memberOfKind returns a member of a kind, or nil.
+func (n *node) memberOfKind(k kind, name string) *node {
 	if m := n.member(name); m != nil && m.kind == k {
 		return m
 	}
 	return nil
 }
 
-// say returns the value of a member that is a text, and nothing if there is none.
-func (n *node) say(name string) string {
-	if m := n.of(textKind, name); m != nil {
+// stringMember returns the value of a string member, or "".
+func (n *node) stringMember(name string) string {
+	if m := n.memberOfKind(textKind, name); m != nil {
 		return m.text
 	}
 	return ""
 }
 
-func (n *node) is(name string) bool { return n.of(trueKind, name) != nil }
+func (n *node) isTrue(name string) bool { return n.memberOfKind(trueKind, name) != nil }
 
-func (n *node) place(name string) int {
-	if n.places != nil {
-		if i, ok := n.places[name]; ok {
+func (n *node) index(name string) int {
+	if n.indexes != nil {
+		if i, ok := n.indexes[name]; ok {
 			return i
 		}
 		return -1
@@ -89,27 +88,27 @@ func (n *node) place(name string) int {
 	return -1
 }
 
-// put gives the object a member. The last of a name counts.
-func (n *node) put(name string, value node) {
-	if i := n.place(name); i >= 0 {
+// set sets a member. The last duplicate wins.
+func (n *node) set(name string, value node) {
+	if i := n.index(name); i >= 0 {
 		n.items[i] = value
 		return
 	}
 	n.names = append(n.names, name)
 	n.items = append(n.items, value)
 	switch {
-	case n.places != nil:
-		n.places[name] = len(n.names) - 1
-	case len(n.names) > few:
-		n.places = make(map[string]int, 2*few)
+	case n.indexes != nil:
+		n.indexes[name] = len(n.names) - 1
+	case len(n.names) > linearSearchMax:
+		n.indexes = make(map[string]int, 2*linearSearchMax)
 		for i, name := range n.names {
-			n.places[name] = i
+			n.indexes[name] = i
 		}
 	}
 }
 
-// read returns the value of a JSON text; nothing of what is none, or too large.
-func read(raw json.RawMessage) node {
+// parseNode parses JSON. It returns the zero node for invalid and for oversized JSON.
+func parseNode(raw json.RawMessage) node {
 	if len(raw) > maxSchema || !json.Valid(raw) {
 		return node{}
 	}
@@ -123,7 +122,7 @@ type reader struct {
 	nodes int
 }
 
-// value reads a value. It recurses to [maxNesting].
+// value parses a value, recursively up to [maxNesting].
 func (r *reader) value(depth int) node {
 	c, start := r.in.Next(), r.in.Offset()
 	var n node
@@ -132,14 +131,14 @@ func (r *reader) value(depth int) node {
 	case c != '{' && c != '[':
 		n.kind, n.raw = kindBy(c), r.scalar()
 		if c == '"' {
-			n.text = unquoted(n.raw)
+			n.text = unquote(n.raw)
 		}
 		return n
 	case depth == maxNesting || r.nodes > maxNodes:
 		r.in.Value()
 	default:
 		n.kind = kindBy(c)
-		r.inside(&n, c, depth)
+		r.children(&n, c, depth)
 	}
 	n.raw = r.src[start:r.in.Offset()]
 	return n
@@ -163,33 +162,33 @@ func kindBy(c byte) kind {
 	return numberKind
 }
 
-// inside reads the members or items of the object or list that begins here.
-func (r *reader) inside(n *node, open byte, depth int) {
+// children parses the members or items of an object or list.
+func (r *reader) children(n *node, open byte, depth int) {
 	r.in.Skip(open)
-	for r.in.More(open + 2) { // in ASCII, ] stands two behind [, and } behind {
+	for r.in.More(open + 2) { // in ASCII, ] is two after [, and } two after {
 		name := ""
 		if open == '{' {
-			name = unquoted(r.scalar())
+			name = unquote(r.scalar())
 		}
 		value := r.value(depth + 1)
 		switch {
 		case r.nodes > maxNodes:
 		case open == '{':
-			n.put(name, value)
+			n.set(name, value)
 		default:
 			n.items = append(n.items, value)
 		}
 	}
 }
 
-// scalar returns a value that is no list or object, as it was written.
+// scalar returns the source of a value that is not a list or object.
 func (r *reader) scalar() string {
 	start := r.in.Offset()
 	r.in.Value()
 	return r.src[start:r.in.Offset()]
 }
 
-func unquoted(written string) (value string) {
+func unquote(written string) (value string) {
 	if strings.IndexByte(written, '\\') < 0 {
 		return strings.ToValidUTF8(written[1:len(written)-1], "\uFFFD")
 	}
@@ -197,29 +196,29 @@ func unquoted(written string) (value string) {
 	return value
 }
 
-// Detail is how much declarations tell. Each tells what the one before does but for
-// one thing, which is left out of all tools alike.
+// Detail is the level of detail of declarations. Each level omits one more thing, for all
+// tools.
 type Detail int
 
 const (
-	// Full tells everything.
+	// Full omits nothing.
 	Full Detail = iota
-	// WithoutConstraints leaves out what values are held to beyond their types.
+	// WithoutConstraints omits constraints beyond types.
 	WithoutConstraints
-	// WithoutMembers leaves out the descriptions of members.
+	// WithoutMembers omits the descriptions of members.
 	WithoutMembers
-	// WithoutResults leaves out the types of results.
+	// WithoutResults omits the types of results.
 	WithoutResults
-	// FirstSentences leaves out all but the first sentences of descriptions.
+	// FirstSentences omits all but the first sentences of descriptions.
 	FirstSentences
-	// WithoutArguments leaves out the types of arguments.
+	// WithoutArguments omits the types of arguments.
 	WithoutArguments
-	// NamesOnly leaves out all but names.
+	// NamesOnly omits all but names.
 	NamesOnly
 )
 
-// leftOut names, for each detail between [Full] and [NamesOnly], what it leaves out.
-var leftOut = [...]string{
+// omissions names what each level between [Full] and [NamesOnly] omits.
+var omissions = [...]string{
 	WithoutConstraints: "the constraints of values",
 	WithoutMembers:     "the descriptions of members",
 	WithoutResults:     "the types of results",
@@ -227,49 +226,49 @@ var leftOut = [...]string{
 	WithoutArguments:   "the types of arguments",
 }
 
-// LeftOut names what declarations of the detail leave out, in the order in which it
-// is given up; nothing for [Full].
-func (d Detail) LeftOut() []string {
+// Omissions returns what declarations at this level omit, in the order of the levels; nil for
+// [Full].
+func (d Detail) Omissions() []string {
 	switch {
 	case d <= Full:
 		return nil
 	case d >= NamesOnly:
 		return []string{"everything but the names"}
 	}
-	return append([]string(nil), leftOut[WithoutConstraints:d+1]...)
+	return append([]string(nil), omissions[WithoutConstraints:d+1]...)
 }
 
 type shape struct {
 	text string
-	// binds is the operator that holds the text together: '|', '&', or 0 of none.
-	binds byte
+	// operator is the outermost operator in text: '|', '&', or 0.
+	operator byte
 }
 
 var (
 	unknown = shape{text: "unknown"}
 	never   = shape{text: "never"}
 	isNull  = shape{text: "null"}
-	// anyObject is an object of which nothing more is known.
+	// anyObject is an object with unknown members.
 	anyObject = shape{text: "{ [name: string]: unknown }"}
 )
 
-// within returns the text of the type as an operand of an operator.
-func (s shape) within(operator byte) string {
-	if s.binds == 0 || s.binds == operator || s.binds == '&' && operator == '|' {
+// operand returns the text of the type as an operand of an operator.
+func (s shape) operand(operator byte) string {
+	if s.operator == 0 || s.operator == operator || s.operator == '&' && operator == '|' {
 		return s.text
 	}
 	return "(" + s.text + ")"
 }
 
-// unite returns the type of values that are of one of the types at least.
-func unite(shapes ...shape) shape { return join('|', unknown, never, shapes) }
+// union returns the union of types.
+func union(shapes ...shape) shape { return joinTypes('|', unknown, never, shapes) }
 
-// intersect returns the type of values that are of all of the types.
-func intersect(shapes ...shape) shape { return join('&', never, unknown, shapes) }
+// intersection returns the intersection of types.
+func intersection(shapes ...shape) shape { return joinTypes('&', never, unknown, shapes) }
 
-// join puts an operator between types. One that is the zero of the operator is all
-// that is left, and those that are its one are left out, as are repetitions.
-func join(operator byte, zero, one shape, shapes []shape) shape {
+// joinTypes joins types with an operator. A type equal to zero is the whole result; types equal
+// to one, and duplicates, are dropped.
+func joinTypes(operator byte, zero, one shape, shapes []shape) shape {
 	var kept []shape
 	seen := map[string]bool{}
 	for _, s := range shapes {
@@ -290,9 +289,9 @@ func join(operator byte, zero, one shape, shapes []shape) shape {
 	}
 	texts := make([]string, len(kept))
 	for i, s := range kept {
-		texts[i] = s.within(operator)
+		texts[i] = s.operand(operator)
 	}
-	return shape{text: strings.Join(texts, " "+string(operator)+" "), binds: operator}
+	return shape{text: strings.Join(texts, " "+string(operator)+" "), operator: operator}
 }
 
-func listOf(s shape) string { return s.within('[') + "[]" }
+func arrayOf(s shape) string { return s.operand('[') + "[]" }

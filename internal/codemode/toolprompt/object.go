@@ -6,42 +6,42 @@ import (
 )
 
 const (
-	// maxMembers is how many members of an object are shown.
+	// maxMembers bounds the shown members of an object.
 	maxMembers = 200
-	// maxFlat is the most bytes of an object that is printed on one line.
+	// maxFlat bounds an object on one line, in bytes.
 	maxFlat = 80
 )
 
-func (p *printer) object(n *node, at spot) shape {
-	properties := n.of(objectKind, "properties")
+func (p *printer) object(n *node, at position) shape {
+	properties := n.memberOfKind(objectKind, "properties")
 	if properties == nil {
 		properties = &node{kind: objectKind}
 	}
 	members := p.members(n, properties, at.inside())
-	others, named := p.others(n, at.inside()), len(members) > 0
+	others, named := p.additional(n, at.inside()), len(members) > 0
 	switch {
 	case named && others == unknown:
 		return shape{text: braces(members, at.indent)}
 	case named:
-		return intersect(shape{text: braces(members, at.indent)}, values(others))
-	case others == never || n.of(objectKind, "properties") != nil && others == unknown:
+		return intersection(shape{text: braces(members, at.indent)}, mapOf(others))
+	case others == never || n.memberOfKind(objectKind, "properties") != nil && others == unknown:
 		return shape{text: "{}"}
 	}
-	return values(others)
+	return mapOf(others)
 }
 
-// values returns the type of objects whose members are all of a type.
-func values(of shape) shape {
+// mapOf returns the type of objects with members of one type.
+func mapOf(of shape) shape {
 	if of == never {
 		return unknown
 	}
 	return shape{text: "{ [name: string]: " + of.text + " }"}
 }
 
-// others prints the members of an object that the schema does not name.
-func (p *printer) others(n *node, at spot) shape {
+// additional prints the type of members that the schema does not name.
+func (p *printer) additional(n *node, at position) shape {
 	var shapes []shape
-	if patterns := n.of(objectKind, "patternProperties"); patterns != nil {
+	if patterns := n.memberOfKind(objectKind, "patternProperties"); patterns != nil {
 		shapes = p.each(patterns, at)
 	}
 	additional := n.member("additionalProperties")
@@ -51,16 +51,16 @@ func (p *printer) others(n *node, at spot) shape {
 	case len(shapes) == 0:
 		return unknown
 	}
-	return unite(shapes...)
+	return union(shapes...)
 }
 
-// members prints the members that a schema names, in its order, and behind them those
-// that it only requires.
-func (p *printer) members(n, properties *node, at spot) []string {
+// members prints the members that a schema names, in its order, and then those that are only
+// required.
+func (p *printer) members(n, properties *node, at position) []string {
 	required := map[string]bool{}
 	var printed []string
 	left := 0
-	all := n.of(listKind, "required")
+	all := n.memberOfKind(listKind, "required")
 	if all == nil {
 		all = &node{}
 	}
@@ -68,7 +68,7 @@ func (p *printer) members(n, properties *node, at spot) []string {
 		required[all.items[i].text] = all.items[i].kind == textKind
 	}
 	for i, name := range properties.names {
-		if !p.fits(name, len(printed)) {
+		if !p.isShown(name, len(printed)) {
 			left++
 			continue
 		}
@@ -77,12 +77,12 @@ func (p *printer) members(n, properties *node, at spot) []string {
 	for i := range all.items {
 		if name := all.items[i].text; required[name] && properties.member(name) == nil {
 			required[name] = false
-			if !p.fits(name, len(printed)) {
+			if !p.isShown(name, len(printed)) {
 				left++
 				continue
 			}
-			p.left -= len(name)
-			printed = append(printed, key(name)+": unknown;")
+			p.remaining -= len(name)
+			printed = append(printed, propertyKey(name)+": unknown;")
 		}
 	}
 	if left > 0 {
@@ -91,50 +91,50 @@ func (p *printer) members(n, properties *node, at spot) []string {
 	return printed
 }
 
-// fits reports whether a member of a name is shown behind so many others.
-func (p *printer) fits(name string, others int) bool {
-	return len(name) <= maxName && others < maxMembers && p.left > 0
+// isShown reports whether another member is shown.
+func (p *printer) isShown(name string, others int) bool {
+	return len(name) <= maxName && others < maxMembers && p.remaining > 0
 }
 
-// member prints one member: what is told of it, its name and its type.
-func (p *printer) member(name string, schema *node, required bool, at spot) string {
-	told := comment(p.told(schema), indents(at.indent))
+// member prints one member: its comment, name and type.
+func (p *printer) member(name string, schema *node, required bool, at position) string {
+	told := comment(p.docLines(schema), indentation(at.indent))
 	if told != "" {
-		told += indents(at.indent)
+		told += indentation(at.indent)
 	}
 	mark := "?: "
 	if required {
 		mark = ": "
 	}
-	p.left -= len(told) + len(name) + len(mark)
-	return told + key(name) + mark + p.print(schema, at).text + ";"
+	p.remaining -= len(told) + len(name) + len(mark)
+	return told + propertyKey(name) + mark + p.print(schema, at).text + ";"
 }
 
-func indents(n int) string { return strings.Repeat("  ", n) }
+func indentation(n int) string { return strings.Repeat("  ", n) }
 
-// braces returns members as an object, on one line where that is short.
+// braces returns members as an object type, on one line if it is short.
 func braces(members []string, indent int) string {
 	flat := "{ " + strings.TrimSuffix(strings.Join(members, " "), ";") + " }"
 	if len(flat) <= maxFlat && !strings.Contains(flat, "\n") {
 		return flat
 	}
-	separator := "\n" + indents(indent+1)
-	return "{" + separator + strings.Join(members, separator) + "\n" + indents(indent) + "}"
+	separator := "\n" + indentation(indent+1)
+	return "{" + separator + strings.Join(members, separator) + "\n" + indentation(indent) + "}"
 }
 
 const (
-	// maxLiterals is how many values of an enum are shown.
+	// maxLiterals bounds the shown values of an enum.
 	maxLiterals = 64
-	// maxLiteral bounds the bytes of a text that is shown as a type.
+	// maxLiteral bounds a string shown as a literal type, in bytes.
 	maxLiteral = 256
 )
 
-// plain prints what a schema says by itself, without those that it refers to.
-func (p *printer) plain(n *node, at spot) shape {
+// ownType prints the type of a schema without its references.
+func (p *printer) ownType(n *node, at position) shape {
 	if value := n.member("const"); value != nil {
 		return p.literal(value, at)
 	}
-	if values := n.of(listKind, "enum"); values != nil {
+	if values := n.memberOfKind(listKind, "enum"); values != nil {
 		return p.enum(values, at)
 	}
 	var shapes []shape
@@ -144,10 +144,10 @@ func (p *printer) plain(n *node, at spot) shape {
 	if len(shapes) == 0 {
 		return unknown
 	}
-	return unite(shapes...)
+	return union(shapes...)
 }
 
-// typesOf returns the names of the types that a schema allows, none if it does not say.
+// typesOf returns the types that a schema allows, or nil if it does not say.
 func typesOf(n *node) []string {
 	if t := n.member("type"); t != nil {
 		switch {
@@ -172,14 +172,14 @@ func typesOf(n *node) []string {
 	return nil
 }
 
-func (p *printer) primitive(n *node, name string, at spot) shape {
+func (p *printer) primitive(n *node, name string, at position) shape {
 	switch name {
 	case "string", "boolean", "null", "number":
 		return shape{text: name}
 	case "integer":
 		return shape{text: "number"}
 	case "bigint":
-		return unite(shape{text: "number"}, shape{text: "bigint"})
+		return union(shape{text: "number"}, shape{text: "bigint"})
 	case "object":
 		return p.object(n, at)
 	case "array":
@@ -189,22 +189,22 @@ func (p *printer) primitive(n *node, name string, at spot) shape {
 }
 
 // enum prints the first values of an enum, and the types of the others.
-func (p *printer) enum(values *node, at spot) shape {
+func (p *printer) enum(values *node, at position) shape {
 	var shapes []shape
 	var further [kinds]bool
 	for i := range values.items {
 		v := &values.items[i]
-		if i < maxLiterals && p.left > 0 {
+		if i < maxLiterals && p.remaining > 0 {
 			shapes = append(shapes, p.literal(v, at.deeper()))
 		} else if !further[v.kind] {
 			further[v.kind] = true
 			shapes = append(shapes, kindOf(v))
 		}
 	}
-	return unite(shapes...)
+	return union(shapes...)
 }
 
-// kindOf returns the type of a value, and none of what is in it.
+// kindOf returns the type of a value without its content.
 func kindOf(v *node) shape {
 	switch v.kind {
 	case nullKind:
@@ -223,10 +223,10 @@ func kindOf(v *node) shape {
 	return unknown
 }
 
-// literal prints a value as the type that has no other.
-func (p *printer) literal(v *node, at spot) shape {
-	p.left -= min(len(v.raw), maxLiteral)
-	if at.depth > maxDepth || p.left < 0 {
+// literal prints a value as a literal type.
+func (p *printer) literal(v *node, at position) shape {
+	p.remaining -= min(len(v.raw), maxLiteral)
+	if at.depth > maxDepth || p.remaining < 0 {
 		return kindOf(v)
 	}
 	switch v.kind {
@@ -252,7 +252,7 @@ func (p *printer) literal(v *node, at spot) shape {
 	return kindOf(v)
 }
 
-func (p *printer) literals(v *node, at spot) []string {
+func (p *printer) literals(v *node, at position) []string {
 	texts := make([]string, len(v.items))
 	for i := range v.items {
 		texts[i] = p.literal(&v.items[i], at.deeper()).text
@@ -260,14 +260,14 @@ func (p *printer) literals(v *node, at spot) []string {
 	return texts
 }
 
-// record prints the one object that has the members of v.
-func (p *printer) record(v *node, at spot) shape {
+// record prints an object literal type.
+func (p *printer) record(v *node, at position) shape {
 	members := p.literals(v, at)
 	for i, name := range v.names {
 		if len(name) > maxName {
 			return anyObject
 		}
-		members[i] = key(name) + ": " + members[i]
+		members[i] = propertyKey(name) + ": " + members[i]
 	}
 	if len(members) == 0 {
 		return shape{text: "{}"}
@@ -275,8 +275,8 @@ func (p *printer) record(v *node, at spot) shape {
 	return shape{text: "{ " + strings.Join(members, "; ") + " }"}
 }
 
-func (p *printer) array(n *node, at spot) shape {
-	first, rest := n.of(listKind, "prefixItems"), n.member("items")
+func (p *printer) array(n *node, at position) shape {
+	first, rest := n.memberOfKind(listKind, "prefixItems"), n.member("items")
 	if first == nil && rest != nil && rest.kind == listKind {
 		first, rest = rest, n.member("additionalItems")
 	}
@@ -285,40 +285,40 @@ func (p *printer) array(n *node, at spot) shape {
 	}
 	item := unknown
 	if rest != nil {
-		item = p.print(rest, at.inside().onLine(at))
+		item = p.print(rest, at.inside().onLineOf(at))
 	}
-	return shape{text: listOf(item)}
+	return shape{text: arrayOf(item)}
 }
 
-// onLine returns the spot with the indent of another: what is there begins on the
-// other's line.
-func (s spot) onLine(other spot) spot {
+// onLineOf returns the position with the indentation of another, for a type that starts on the
+// same line.
+func (s position) onLineOf(other position) position {
 	s.indent = other.indent
 	return s
 }
 
-// tuple prints lists whose first items have types of their own.
-func (p *printer) tuple(n, first, rest *node, at spot) shape {
+// tuple prints a list type with separate types for its first items.
+func (p *printer) tuple(n, first, rest *node, at position) shape {
 	least := len(first.items)
 	if count, ok := n.count("minItems"); ok {
 		least = count
 	}
 	var items []string
 	for i := range first.items {
-		item := p.print(&first.items[i], at.inside().onLine(at))
+		item := p.print(&first.items[i], at.inside().onLineOf(at))
 		if i < least {
 			items = append(items, item.text)
 		} else {
-			items = append(items, item.within('[')+"?")
+			items = append(items, item.operand('[')+"?")
 		}
 	}
 	most, bounded := n.count("maxItems")
 	if (rest == nil || rest.kind != falseKind) && (!bounded || most > len(items)) {
 		further := unknown
 		if rest != nil {
-			further = p.print(rest, at.inside().onLine(at))
+			further = p.print(rest, at.inside().onLineOf(at))
 		}
-		items = append(items, "..."+listOf(further))
+		items = append(items, "..."+arrayOf(further))
 	}
 	return shape{text: "[" + strings.Join(items, ", ") + "]"}
 }

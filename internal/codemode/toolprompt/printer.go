@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// The bounds of a declaration. What is beyond them is unknown.
+// The limits of a declaration. Everything beyond is unknown.
 const (
-	maxDeclaration  = 32 << 10 // bytes, about
-	maxDepth        = 12       // types in each other
-	maxTypes        = 64       // types with names
+	maxDeclaration  = 32 << 10 // bytes, approximately
+	maxDepth        = 12       // nested types
+	maxTypes        = 64       // named types
 	maxAlternatives = 32       // types of a union or an intersection
-	maxSteps        = 10_000   // schemas looked at to see which types go in circles
+	maxSteps        = 10_000   // visited schemas in the check for circular types
 )
 
-// typeNames are the names of types that a list of tools has taken.
+// typeNames are the type names in use, for a list of tools.
 type typeNames map[string]int
 
 func (t typeNames) unique(name string) string {
@@ -32,58 +32,60 @@ type printer struct {
 	detail Detail
 	names  typeNames
 	prefix string
-	// left is how many bytes may be printed yet, and steps are those of circular.
-	left, steps int
-	// doc is the schema that is being printed, and within the named type of it.
-	doc    *document
-	within *node
-	named  map[*node]string
-	// queue are the types with names, of which the first are defined in types.
+	// remaining is the number of bytes that may still be printed, and steps the remaining steps
+	// of circular.
+	remaining, steps int
+	// doc is the schema being printed, and current its named type.
+	doc     *document
+	current *node
+	named   map[*node]string
+	// queue are the named types; the first defined ones are in types.
 	queue   []namedType
 	defined int
 	types   strings.Builder
 }
 
-// namedType is a schema that is printed as a type with a name.
+// namedType is a schema that is printed as a named type.
 type namedType struct {
 	name string
 	at   *node
 }
 
 func newPrinter(tool string, detail Detail, names typeNames) *printer {
-	prefix := pascal(tool)
+	prefix := pascalCase(tool)
 	if prefix == "" || prefix[0] <= '9' {
 		prefix = "Tool" + prefix
 	}
-	return &printer{detail: detail, names: names, prefix: prefix, left: maxDeclaration, steps: maxSteps, named: map[*node]string{}}
+	return &printer{detail: detail, names: names, prefix: prefix, remaining: maxDeclaration, steps: maxSteps, named: map[*node]string{}}
 }
 
-// spot is where a type stands: how deep, in how many indents, and whether an
-// object, a list or nothing is between it and the type whose name it defines.
-type spot struct {
+// position is the position of a type: its depth, its indentation, and whether an object or list
+// is between it and the named type that it defines.
+type position struct {
 	depth, indent int
 	guarded       bool
 }
 
-// inside returns the spot of what is in an object or a list at this one.
-func (s spot) inside() spot { return spot{depth: s.depth + 1, indent: s.indent + 1, guarded: true} }
+// inside returns the position inside an object or list.
+func (s position) inside() position {
+	return position{depth: s.depth + 1, indent: s.indent + 1, guarded: true}
+}
 
-func (s spot) deeper() spot {
+func (s position) deeper() position {
 	s.depth++
 	return s
 }
 
-// root prints a whole schema as a type. Where it refers to itself, that is one with
-// a name.
+// root prints a schema as a type. A recursive schema is a named type.
 func (p *printer) root(raw []byte, indent int) (string, *document) {
 	doc := newDocument(raw)
-	p.doc, p.within = doc, &doc.root
-	printed := p.print(&doc.root, spot{indent: indent})
+	p.doc, p.current = doc, &doc.root
+	printed := p.print(&doc.root, position{indent: indent})
 	for ; p.defined < len(p.queue); p.defined++ {
 		t := p.queue[p.defined]
-		p.within = t.at
-		p.types.WriteString(comment(p.told(t.at), ""))
-		p.types.WriteString("type " + t.name + " = " + p.print(t.at, spot{}).text + ";\n")
+		p.current = t.at
+		p.types.WriteString(comment(p.docLines(t.at), ""))
+		p.types.WriteString("type " + t.name + " = " + p.print(t.at, position{}).text + ";\n")
 	}
 	if name, named := p.named[&doc.root]; named {
 		return name, doc
@@ -91,36 +93,36 @@ func (p *printer) root(raw []byte, indent int) (string, *document) {
 	return printed.text, doc
 }
 
-func (p *printer) print(n *node, at spot) shape {
-	p.left -= len("type")
+func (p *printer) print(n *node, at position) shape {
+	p.remaining -= len("type")
 	switch {
 	case n.kind == falseKind:
 		return never
-	case n.kind != objectKind || at.depth > maxDepth || p.left < 0:
+	case n.kind != objectKind || at.depth > maxDepth || p.remaining < 0:
 		return unknown
 	}
 	var parts []shape
 	if ref, ok := reference(n); ok {
-		parts = append(parts, p.refer(ref, at))
+		parts = append(parts, p.typeName(ref, at))
 	}
-	parts = append(parts, p.plain(n, at))
-	if all := n.of(listKind, "allOf"); all != nil {
+	parts = append(parts, p.ownType(n, at))
+	if all := n.memberOfKind(listKind, "allOf"); all != nil {
 		parts = append(parts, p.each(all, at)...)
 	}
 	for _, keyword := range alternatives {
-		if choices := n.of(listKind, keyword); choices != nil && len(choices.items) > 0 {
-			parts = append(parts, unite(p.each(choices, at)...))
+		if choices := n.memberOfKind(listKind, keyword); choices != nil && len(choices.items) > 0 {
+			parts = append(parts, union(p.each(choices, at)...))
 		}
 	}
-	printed := intersect(parts...)
-	if n.is("nullable") {
-		printed = unite(printed, isNull)
+	printed := intersection(parts...)
+	if n.isTrue("nullable") {
+		printed = union(printed, isNull)
 	}
 	return printed
 }
 
-// each prints the schemas of a list. What is behind the first of very many is unknown.
-func (p *printer) each(choices *node, at spot) []shape {
+// each prints the schemas of a list, up to maxAlternatives; the rest is unknown.
+func (p *printer) each(choices *node, at position) []shape {
 	var shapes []shape
 	for i := range choices.items {
 		if i == maxAlternatives {
@@ -131,35 +133,35 @@ func (p *printer) each(choices *node, at spot) []shape {
 	return shapes
 }
 
-// refer returns the name of the type that a reference is to.
-func (p *printer) refer(ref string, at spot) shape {
+// typeName returns the name of the type of a reference.
+func (p *printer) typeName(ref string, at position) shape {
 	target := p.doc.resolve(ref)
-	if target == nil || target.kind != objectKind || !at.guarded && p.doc.circular(target, p.within, &p.steps) {
+	if target == nil || target.kind != objectKind || !at.guarded && p.doc.circular(target, p.current, &p.steps) {
 		return unknown
 	}
 	name, named := p.named[target]
 	if !named {
-		if len(p.queue) == maxTypes || p.left < 0 {
+		if len(p.queue) == maxTypes || p.remaining < 0 {
 			return unknown
 		}
-		name = p.names.unique(p.prefix + pascal(p.noun(ref, target)))
+		name = p.names.unique(p.prefix + pascalCase(p.typeNoun(ref, target)))
 		p.named[target] = name
 		p.queue = append(p.queue, namedType{name, target})
 	}
-	p.left -= len(name)
+	p.remaining -= len(name)
 	return shape{text: name}
 }
 
-// noun returns what a type is called by which a reference names it.
-func (p *printer) noun(ref string, target *node) string {
+// typeNoun returns a noun for the type of a reference.
+func (p *printer) typeNoun(ref string, target *node) string {
 	if target == &p.doc.root {
-		if title := target.say("title"); pascal(title) != "" {
+		if title := target.stringMember("title"); pascalCase(title) != "" {
 			return title
 		}
 		return "root"
 	}
 	noun := ref[strings.LastIndexAny(ref, "/#")+1:]
-	if pascal(noun) == "" {
+	if pascalCase(noun) == "" {
 		return "type"
 	}
 	return noun

@@ -1,40 +1,36 @@
-// Package toolprompt makes the texts by which an agent that writes code learns
-// which tools there are.
+// Package toolprompt generates prompts that describe tools to agents that write code.
 //
-// A [Tool] is what is told of a tool: its names, its description and its JSON
-// Schemas. [Describe] declares one of them in TypeScript, and [Prompt] is the
-// system prompt: how code is written here, and the declarations of all tools, in
-// as much [Detail] as a budget of tokens allows. An [Index] finds tools by words.
+// A [Tool] is the description of a tool: its names, its text and its JSON Schemas. [Describe]
+// declares one tool in TypeScript. [Prompt] is the system prompt: the rules for code and the
+// declarations of all tools, with as much [Detail] as a token budget allows. An [Index] finds
+// tools by words.
 //
-// The sentences of the prompt are those of OpenEnv's RFC 003, in which Python has
-// become JavaScript.
+// The sentences of the prompt are from RFC 003 of OpenEnv, with JavaScript instead of Python.
 //
 // # Names
 //
-// A tool whose name is an identifier that the language leaves free is a function
-// of that name. One with a group is a member of it, as crm.get_customer is of crm.
-// All others are members of tools, as tools["any-name"]. [Tool.Call] says which.
+// A tool with a valid and free identifier as its name is a function of that name. A tool with a
+// group is a member of it, such as crm.get_customer. All others are members of tools, such as
+// tools["any-name"]. [Tool.Call] returns the expression.
 //
-// # What others wrote
+// # Untrusted text
 //
-// Schemas and descriptions are texts of strangers. They are shown in comments
-// and in string literals alone, which nothing in them ends; a line break begins
-// no line that looks like a declaration; what cannot be seen, such as characters
-// that turn the direction of text, is left out of comments and escaped in
-// literals. Whether a description tells the truth is not for this package to say.
+// Schemas and descriptions are untrusted. They appear only in comments and string literals,
+// which nothing in them can end. A line break cannot start a line that looks like a
+// declaration. Invisible characters, such as those that change text direction, are dropped in
+// comments and escaped in literals. The package does not check whether a description is true.
 //
-// Schemas may be of any draft, wrong or hostile. What is not understood is
-// unknown, so a declaration says less than its schema and never more that matters
-// to who writes a call: arguments are held against the schema itself when they
-// come. References are followed within their schema only. Reading is bounded in
-// bytes, nodes and depth, and printing in bytes, breadth and depth, so that the
-// work on a tool is linear in what is read of it.
+// Schemas may be of any draft, invalid or hostile. Unsupported parts become unknown, so that a
+// declaration may be less strict than its schema: arguments are validated against the schema
+// when a call is made. References are resolved only within their schema. Parsing is bounded in
+// bytes, nodes and depth, and printing in bytes, breadth and depth, so that the work for a tool
+// is linear in the input.
 //
-// # Who sees what
+// # Visibility
 //
-// The package knows no callers. It declares the tools that it is handed; and
-// [Index.Search] asks for each tool whether it is seen, so that one that is not
-// changes neither which tools are found nor their order.
+// The package does not know callers. It declares the tools it is given, and [Index.Search] asks
+// for each tool whether it is visible. A hidden tool changes neither the results nor their
+// order.
 package toolprompt
 
 import (
@@ -43,38 +39,35 @@ import (
 	"time"
 )
 
-// Limits are the budgets of one run of code, which the prompt tells. Those that are
-// zero are not told.
+// Limits are the limits of one run of code, stated in the prompt. Zero limits are omitted.
 type Limits struct {
-	Time    time.Duration // from the beginning of a run to its end
-	Calls   int           // calls of tools
-	Running int           // calls of tools at once
-	Output  int           // bytes of what is printed
+	Time    time.Duration // of a run
+	Calls   int           // tool calls
+	Running int           // concurrent tool calls
+	Output  int           // bytes of printed text
 	Memory  int           // bytes
 }
 
-// Options are what a prompt is made for.
+// Options configure a prompt.
 type Options struct {
-	// Budget is the most tokens of the prompt, as [Tokens] estimates them; 0 is no
-	// bound. Over it detail is given up, and never the name of a tool: a prompt that
-	// has [NamesOnly] left may be longer.
+	// Budget is the maximum number of tokens, as [Tokens] estimates them; 0 means no limit. To
+	// stay within it, details are omitted, but never the name of a tool: a prompt at
+	// [NamesOnly] may exceed it.
 	Budget int
 	Limits Limits
-	// Search says that there are tools by which an agent learns what the prompt leaves out:
-	// search_tools and describe_tool.
+	// Search means that the agent has search_tools and describe_tool for omitted details.
 	Search bool
 }
 
-// The sentences of RFC 003, in which Python and its syntax of calls have become
-// JavaScript.
+// The sentences of RFC 003, with JavaScript instead of Python.
 const (
-	opening = `You are writing JavaScript code that will be executed.
+	promptOpening = `You are writing JavaScript code that will be executed.
 The following tools are pre-imported and available for use:
 `
-	closing = `IMPORTANT: Do NOT write import statements. All tools are already available.
+	promptClosing = `IMPORTANT: Do NOT write import statements. All tools are already available.
 Simply call the functions directly by name.
 `
-	manner = `How code is written here:
+	promptRules = `How code is written here:
 - A tool is called with one object: await name({ ... }). Every tool is also there by its full name: await tools["any-name"]({ ... }).
 - A call returns a promise. Its result is a value, not text that you would have to parse. Where the declaration says unknown it may be text: JSON.parse what is JSON.
 - A call that fails throws an error whose code says why, such as "INVALID_INPUT" or "POLICY_DENIED", and whose message says more. Catch what you can do without.
@@ -86,12 +79,11 @@ Simply call the functions directly by name.
 `
 )
 
-// Prompt returns the system prompt for agents that write code: what RFC 003 says, the
-// declarations of the tools, an example of calls of some of them, and how code is written
-// here. Tools that the caller may
-// not use are not to be handed to it.
+// Prompt returns the system prompt for agents that write code: the text of RFC 003, the
+// declarations of the tools, example calls, and rules for code. Pass only tools that the caller
+// may use.
 func Prompt(tools []Tool, o Options) string {
-	calls := example(tools)
+	calls := exampleCalls(tools)
 	for d := Full; ; d++ {
 		text := prompt(tools, calls, d, o)
 		if o.Budget <= 0 || d == NamesOnly || Tokens(text) <= o.Budget {
@@ -101,15 +93,15 @@ func Prompt(tools []Tool, o Options) string {
 }
 
 func prompt(tools []Tool, example string, d Detail, o Options) string {
-	parts := []string{opening, catalogue(tools, d)}
-	if gone := missing(d, o.Search); gone != "" {
+	parts := []string{promptOpening, toolList(tools, d)}
+	if gone := omissionNote(d, o.Search); gone != "" {
 		parts = append(parts, gone)
 	}
-	parts = append(parts, closing+example, manner+o.Limits.told())
+	parts = append(parts, promptClosing+example, promptRules+o.Limits.rule())
 	return strings.Join(parts, "\n")
 }
 
-func catalogue(tools []Tool, d Detail) string {
+func toolList(tools []Tool, d Detail) string {
 	switch {
 	case len(tools) == 0:
 		return "There are none.\n"
@@ -119,10 +111,9 @@ func catalogue(tools []Tool, d Detail) string {
 	return fence + "ts\n" + Declare(tools, d) + fence + "\n"
 }
 
-// missing says what declarations leave out, and how it is learnt where there are tools to
-// ask.
-func missing(d Detail, search bool) string {
-	gone := d.LeftOut()
+// omissionNote states what the declarations omit, and how to find it with the search tools.
+func omissionNote(d Detail, search bool) string {
+	gone := d.Omissions()
 	if len(gone) == 0 {
 		return ""
 	}
@@ -133,8 +124,8 @@ func missing(d Detail, search bool) string {
 	return told + "\n"
 }
 
-// told returns the limits as the last rule of the prompt.
-func (l Limits) told() string {
+// rule returns the limits as the last rule of the prompt.
+func (l Limits) rule() string {
 	var bounds []string
 	add := func(n int, format string) {
 		if n > 0 {
@@ -147,10 +138,10 @@ func (l Limits) told() string {
 	add(l.Calls, "%d calls of tools")
 	add(l.Running, "%d of them at once")
 	if l.Output > 0 {
-		bounds = append(bounds, bytes(l.Output)+" that it prints")
+		bounds = append(bounds, formatSize(l.Output)+" that it prints")
 	}
 	if l.Memory > 0 {
-		bounds = append(bounds, bytes(l.Memory)+" of memory")
+		bounds = append(bounds, formatSize(l.Memory)+" of memory")
 	}
 	if len(bounds) == 0 {
 		return ""
@@ -158,8 +149,8 @@ func (l Limits) told() string {
 	return "- A run has at most " + strings.Join(bounds, ", ") + ".\n"
 }
 
-// bytes returns a size in the largest unit of which it is a whole number.
-func bytes(n int) string {
+// formatSize formats a size in the largest unit that divides it.
+func formatSize(n int) string {
 	switch {
 	case n%(1<<20) == 0:
 		return fmt.Sprintf("%d MiB", n>>20)

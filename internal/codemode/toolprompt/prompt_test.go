@@ -8,46 +8,46 @@ import (
 	"time"
 )
 
-func TestThePromptOfASmallCatalogue(t *testing.T) {
+func TestPrompt_small(t *testing.T) {
 	holdGolden(t, "small.md", Prompt(smallCatalogue(), Options{Search: true, Limits: Limits{Time: 30 * time.Second, Calls: 100, Running: 8, Output: 256 << 10, Memory: 128 << 20}}))
 	if m := mistakes(Declare(smallCatalogue(), Full)); m != "" {
 		t.Error(m)
 	}
 }
 
-// TestABudgetTakesDetailFromAllToolsAlike pins what is left at each detail.
-func TestABudgetTakesDetailFromAllToolsAlike(t *testing.T) {
+// TestPrompt_budget pins what is left at each detail.
+func TestPrompt_budget(t *testing.T) {
 	catalogue := smallCatalogue()
 	for d, name := range []string{"full.md", "without_constraints.md", "without_members.md", "without_results.md", "first_sentences.md", "without_arguments.md", "names_only.md"} {
-		want := prompt(catalogue, example(catalogue), Detail(d), Options{Search: true})
+		want := prompt(catalogue, exampleCalls(catalogue), Detail(d), Options{Search: true})
 		if Detail(d) > Full {
 			holdGolden(t, name, want)
 		}
 		if got := Prompt(catalogue, Options{Search: true, Budget: Tokens(want)}); got != want {
 			t.Errorf("a budget of just the tokens of %s gives another:\n%s", name, got)
 		}
-		if got, next := Prompt(catalogue, Options{Search: true, Budget: Tokens(want) - 1}), prompt(catalogue, example(catalogue), min(Detail(d)+1, NamesOnly), Options{Search: true}); got != next {
+		if got, next := Prompt(catalogue, Options{Search: true, Budget: Tokens(want) - 1}), prompt(catalogue, exampleCalls(catalogue), min(Detail(d)+1, NamesOnly), Options{Search: true}); got != next {
 			t.Errorf("a budget of one token less than %s does not give the next:\n%s", name, got)
 		}
 	}
 }
 
-func TestAPromptNamesNoToolsThatSearchWhereThereAreNone(t *testing.T) {
+func TestPrompt_withoutSearch(t *testing.T) {
 	short := Prompt(smallCatalogue(), Options{Budget: 1})
 	if !strings.Contains(short, "this leaves out everything but the names.\n") || strings.Contains(short, "describe_tool") || strings.Contains(short, "search_tools") {
 		t.Errorf("the prompt is\n%s", short)
 	}
 }
 
-func TestNoBudgetTakesANameAway(t *testing.T) {
+func TestPrompt_budgetKeepsNames(t *testing.T) {
 	tools := append(catalogueOf(100), hostileCatalogue()...)
 	for _, budget := range []int{1, 1500, 5000, 9000, 16_000, 22_000, 30_000} {
 		text := Prompt(tools, Options{Budget: budget})
-		for _, e := range arrange(tools) {
+		for _, e := range newEntries(tools) {
 			for i := range e.tools {
 				name := e.call(i)
 				if e.members != nil {
-					name = key(e.members[i])
+					name = propertyKey(e.members[i])
 				}
 				if !strings.Contains(text, name) {
 					t.Errorf("in a budget of %d, %s is gone", budget, e.call(i))
@@ -57,9 +57,9 @@ func TestNoBudgetTakesANameAway(t *testing.T) {
 	}
 }
 
-// TestTheSentencesOfTheRFCStandInEveryPrompt is about RFC 003, "System Prompt for Tool
+// TestPrompt_rfcSentences is about RFC 003, "System Prompt for Tool
 // Availability".
-func TestTheSentencesOfTheRFCStandInEveryPrompt(t *testing.T) {
+func TestPrompt_rfcSentences(t *testing.T) {
 	for name, text := range map[string]string{"none": Prompt(nil, Options{}), "small": Prompt(smallCatalogue(), Options{}), "names": Prompt(smallCatalogue(), Options{Budget: 1})} {
 		rest := text
 		for _, sentence := range []string{
@@ -76,7 +76,7 @@ func TestTheSentencesOfTheRFCStandInEveryPrompt(t *testing.T) {
 	}
 }
 
-func TestTheOrderOfToolsChangesNothing(t *testing.T) {
+func TestPrompt_toolOrder(t *testing.T) {
 	tools := slices.DeleteFunc(append(hostileCatalogue(), catalogueOf(30)...), func(t Tool) bool { return t.Group == "read_it" })
 	want := Prompt(tools, Options{})
 	slices.Reverse(tools)
@@ -85,7 +85,7 @@ func TestTheOrderOfToolsChangesNothing(t *testing.T) {
 	}
 }
 
-func TestOneToolIsDeclaredAsInThePrompt(t *testing.T) {
+func TestDescribe(t *testing.T) {
 	text := Prompt(smallCatalogue(), Options{})
 	for _, tool := range smallCatalogue() {
 		declared := Describe(tool)
@@ -147,7 +147,7 @@ func TestPrompt_exampleOfItsTools(t *testing.T) {
 		"no schema":           {[]Tool{{Name: "fetch_it", Input: json.RawMessage(`true`)}}, ""},
 		"many members":        {[]Tool{{Name: "fetch_it", Input: object(strings.TrimSuffix(strings.Repeat(`"a":{"type":"string"},`, 40), ","), `"a"`)}}, call(`"value"`)},
 	} {
-		if got := example(row.tools); got != row.want {
+		if got := exampleCalls(row.tools); got != row.want {
 			t.Errorf("%s: got\n%s\nwant\n%s", name, got, row.want)
 		}
 		if text := Prompt(row.tools, Options{}); strings.Contains(text, "\nExample:") != (row.want != "") {
@@ -157,18 +157,18 @@ func TestPrompt_exampleOfItsTools(t *testing.T) {
 	// What fits is for who knows the whole schema to say.
 	hard := one(`{"type":"string","examples":["one","two"]}`)
 	hard[0].Fits = func(arguments json.RawMessage) bool { return string(arguments) == `{"a":"one"}` }
-	if got := example(hard); got != call(`"one"`) {
+	if got := exampleCalls(hard); got != call(`"one"`) {
 		t.Errorf("a value that fits: %q", got)
 	}
 	hard[0].Fits = func(json.RawMessage) bool { return false }
-	if got := example(hard); got != "" {
+	if got := exampleCalls(hard); got != "" {
 		t.Errorf("a value that does not fit: %q", got)
 	}
 }
 
 func TestPrompt_exampleIsBounded(t *testing.T) {
 	for _, tools := range [][]Tool{hostileCatalogue(), catalogueOf(500)} {
-		text := example(tools)
+		text := exampleCalls(tools)
 		if len(text) > maxExamples*(maxCall+40) {
 			t.Errorf("the example has %d bytes", len(text))
 		}
@@ -179,7 +179,7 @@ func TestPrompt_exampleIsBounded(t *testing.T) {
 		}
 		if tools := slices.Clone(tools); true {
 			slices.Reverse(tools)
-			if got := example(tools); got != text {
+			if got := exampleCalls(tools); got != text {
 				t.Errorf("the order of tools changes the example:\n%s\n%s", text, got)
 			}
 		}

@@ -117,7 +117,7 @@ func holdDeclaration(t *testing.T, tool Tool, d Detail) {
 	}
 }
 
-func TestDeclarationsOfStrangeToolsAreTypeScript(t *testing.T) {
+func TestDeclare_randomTools(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED with -short: one goroutine works here alone")
 	}

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// The bounds of values that are made up.
+// The limits of generated values.
 const (
 	maxSampled     = 32 // values
 	maxSampleDepth = 4
@@ -18,22 +18,22 @@ const (
 	maxSampleItems = 3
 )
 
-// sampler makes up values that fit a schema.
+// sampler generates values that match a schema.
 type sampler struct {
 	doc  *document
 	left int
-	// unsure says that the schema asks for more than the values are made for.
-	unsure bool
+	// uncertain means that the schema has keywords that the sampler ignores.
+	uncertain bool
 }
 
-// prototype is a name that no member of an object literal has.
-const prototype = "__proto__"
+// protoName is a name that is no member in an object literal.
+const protoName = "__proto__"
 
 // sampled is a value, as JSON and as code.
 type sampled struct{ json, code string }
 
-// doubtful are keywords that a value may break although it fits all others.
-var doubtful = []string{
+// uncertainKeywords may reject a generated value.
+var uncertainKeywords = []string{
 	"allOf", "not", "if", "dependentSchemas", "dependentRequired", "dependencies", "propertyNames", "contains", "patternProperties",
 	"unevaluatedProperties", "unevaluatedItems", "minProperties", "maxProperties", "uniqueItems",
 }
@@ -45,13 +45,13 @@ func (s *sampler) value(n *node, name string, depth int) (v sampled, ok bool) {
 	if n.kind != objectKind {
 		return text("value"), n.kind != falseKind
 	}
-	for _, keyword := range doubtful {
-		s.unsure = s.unsure || n.member(keyword) != nil
+	for _, keyword := range uncertainKeywords {
+		s.uncertain = s.uncertain || n.member(keyword) != nil
 	}
 	if value := n.member("const"); value != nil {
 		return literalOf(value, 0)
 	}
-	if values := n.of(listKind, "enum"); values != nil {
+	if values := n.memberOfKind(listKind, "enum"); values != nil {
 		return firstLiteral(values.items)
 	}
 	for _, keyword := range [...]string{"examples", "default", "example"} {
@@ -64,7 +64,7 @@ func (s *sampler) value(n *node, name string, depth int) (v sampled, ok bool) {
 			candidates = value.items
 		}
 		if v, ok := firstLiteral(candidates); ok {
-			s.unsure = true // nothing says that it fits
+			s.uncertain = true // it may not match the schema
 			return v, true
 		}
 	}
@@ -76,11 +76,11 @@ func (s *sampler) value(n *node, name string, depth int) (v sampled, ok bool) {
 		return s.value(target, name, depth+1)
 	}
 	for _, keyword := range [...]string{"anyOf", "oneOf"} {
-		list := n.of(listKind, keyword)
+		list := n.memberOfKind(listKind, keyword)
 		if list == nil {
 			continue
 		}
-		s.unsure = s.unsure || keyword == "oneOf" || len(typesOf(n)) > 0
+		s.uncertain = s.uncertain || keyword == "oneOf" || len(typesOf(n)) > 0
 		for i := range list.items[:min(len(list.items), maxSampleItems)] {
 			if v, ok := s.value(&list.items[i], name, depth+1); ok {
 				return v, true
@@ -88,14 +88,14 @@ func (s *sampler) value(n *node, name string, depth int) (v sampled, ok bool) {
 		}
 		return v, false
 	}
-	return s.ofType(n, name, depth)
+	return s.typedValue(n, name, depth)
 }
 
-// ofType makes up a value of the first type that a schema allows.
-func (s *sampler) ofType(n *node, name string, depth int) (v sampled, ok bool) {
+// typedValue generates a value of the first type that a schema allows.
+func (s *sampler) typedValue(n *node, name string, depth int) (v sampled, ok bool) {
 	types := typesOf(n)
 	if len(types) == 0 {
-		s.unsure = true
+		s.uncertain = true
 		types = []string{"string"}
 	}
 	switch types[0] {
@@ -114,19 +114,19 @@ func (s *sampler) ofType(n *node, name string, depth int) (v sampled, ok bool) {
 			return sampled{"null", "null"}, true
 		}
 		rest := *n
-		rest.names, rest.items, rest.places = []string{"type"}, []node{{kind: textKind, text: types[1]}}, nil
-		s.unsure = true
-		return s.ofType(&rest, name, depth+1)
+		rest.names, rest.items, rest.indexes = []string{"type"}, []node{{kind: textKind, text: types[1]}}, nil
+		s.uncertain = true
+		return s.typedValue(&rest, name, depth+1)
 	}
 	return v, false
 }
 
-// object makes up an object with the members that are required.
+// object generates an object with the required members.
 func (s *sampler) object(n *node, depth int) (v sampled, ok bool) {
-	for _, keyword := range append(doubtful, "anyOf", "oneOf", "$ref") {
-		s.unsure = s.unsure || n.member(keyword) != nil
+	for _, keyword := range append(uncertainKeywords, "anyOf", "oneOf", "$ref") {
+		s.uncertain = s.uncertain || n.member(keyword) != nil
 	}
-	properties, required := n.of(objectKind, "properties"), n.of(listKind, "required")
+	properties, required := n.memberOfKind(objectKind, "properties"), n.memberOfKind(listKind, "required")
 	if required == nil {
 		return sampled{"{}", "{}"}, true
 	}
@@ -138,20 +138,20 @@ func (s *sampler) object(n *node, depth int) (v sampled, ok bool) {
 			continue
 		}
 		seen[name] = true
-		if name == prototype {
+		if name == protoName {
 			return v, false
 		}
 		var schema node
 		if properties != nil && properties.member(name) != nil {
 			schema = *properties.member(name)
 		} else {
-			s.unsure = true
+			s.uncertain = true
 		}
 		member, ok := s.value(&schema, name, depth+1)
 		if !ok {
 			return v, false
 		}
-		asJSON, asCode = append(asJSON, text(name).json+":"+member.json), append(asCode, key(name)+": "+member.code)
+		asJSON, asCode = append(asJSON, text(name).json+":"+member.json), append(asCode, propertyKey(name)+": "+member.code)
 	}
 	if len(asCode) == 0 {
 		return sampled{"{}", "{}"}, true
@@ -159,13 +159,13 @@ func (s *sampler) object(n *node, depth int) (v sampled, ok bool) {
 	return sampled{"{" + strings.Join(asJSON, ",") + "}", "{ " + strings.Join(asCode, ", ") + " }"}, true
 }
 
-// list makes up a list of as few items as there may be, but of one if there may be one.
+// list generates a list with the minimum number of items, but with one if possible.
 func (s *sampler) list(n *node, name string, depth int) (v sampled, ok bool) {
 	least, most := max(1, count(n, "minItems", 0)), count(n, "maxItems", maxSampleItems)
 	if least > maxSampleItems {
 		return v, false
 	}
-	prefix := n.of(listKind, "prefixItems")
+	prefix := n.memberOfKind(listKind, "prefixItems")
 	var asJSON, asCode []string
 	for i := range min(least, most) {
 		item := n.member("items")
@@ -174,7 +174,7 @@ func (s *sampler) list(n *node, name string, depth int) (v sampled, ok bool) {
 		}
 		if item == nil {
 			item = &node{}
-			s.unsure = true
+			s.uncertain = true
 		}
 		v, ok := s.value(item, strings.TrimSuffix(name, "s"), depth+1)
 		if !ok && i == 0 && count(n, "minItems", 0) == 0 {
@@ -188,9 +188,9 @@ func (s *sampler) list(n *node, name string, depth int) (v sampled, ok bool) {
 	return sampled{"[" + strings.Join(asJSON, ",") + "]", "[" + strings.Join(asCode, ", ") + "]"}, true
 }
 
-// count returns a member that is a whole number, or what it is without.
+// count returns an integer member, or a default.
 func count(n *node, name string, without int) int {
-	if m := n.of(numberKind, name); m != nil {
+	if m := n.memberOfKind(numberKind, name); m != nil {
 		if f, err := strconv.ParseFloat(m.raw, 64); err == nil && f >= 0 && f < math.MaxInt32 {
 			return int(f)
 		}
@@ -200,7 +200,7 @@ func count(n *node, name string, without int) int {
 
 func number(n *node, whole bool) (v sampled, ok bool) {
 	bound := func(name string) (float64, bool) {
-		m := n.of(numberKind, name)
+		m := n.memberOfKind(numberKind, name)
 		if m == nil {
 			return 0, false
 		}
@@ -229,8 +229,8 @@ func number(n *node, whole bool) (v sampled, ok bool) {
 }
 
 func (s *sampler) text(n *node, name string) (v sampled, ok bool) {
-	candidates := textsOf(n.say("format"), strings.ToLower(name))
-	pattern := n.of(textKind, "pattern")
+	candidates := typicalTexts(n.stringMember("format"), strings.ToLower(name))
+	pattern := n.memberOfKind(textKind, "pattern")
 	var fits *regexp.Regexp
 	if pattern != nil {
 		if len(pattern.text) > maxLiteral {
@@ -242,7 +242,7 @@ func (s *sampler) text(n *node, name string) (v sampled, ok bool) {
 		}
 		if parsed, err := syntax.Parse(pattern.text, syntax.Perl); err == nil {
 			var b strings.Builder
-			if match(&b, parsed, 0) {
+			if writeMatch(&b, parsed, 0) {
 				candidates = append(candidates, b.String())
 			}
 		}
@@ -258,8 +258,8 @@ func (s *sampler) text(n *node, name string) (v sampled, ok bool) {
 	return v, false
 }
 
-// textsOf returns texts that look like what a member is for, by its format and its name.
-func textsOf(format, name string) []string {
+// typicalTexts returns typical texts for a member, by format and name.
+func typicalTexts(format, name string) []string {
 	switch format {
 	case "date-time":
 		return []string{"2025-01-31T09:30:00Z"}
@@ -299,9 +299,9 @@ func textsOf(format, name string) []string {
 	return []string{"value"}
 }
 
-// match writes a short text that a pattern matches. It recurses no deeper than the parser of
-// patterns lets them nest, and reports false for what it cannot make up.
-func match(b *strings.Builder, r *syntax.Regexp, depth int) bool {
+// writeMatch writes a short text that matches a pattern, or returns false if it cannot. Its
+// recursion is bounded by the nesting of parsed patterns.
+func writeMatch(b *strings.Builder, r *syntax.Regexp, depth int) bool {
 	if depth > maxNesting || b.Len() > maxSampleText {
 		return false
 	}
@@ -312,22 +312,22 @@ func match(b *strings.Builder, r *syntax.Regexp, depth int) bool {
 		b.WriteString(string(r.Rune))
 		return true
 	case syntax.OpCharClass:
-		return oneOf(b, r.Rune)
+		return writeClassRune(b, r.Rune)
 	case syntax.OpAnyChar, syntax.OpAnyCharNotNL:
 		b.WriteByte('a')
 		return true
 	case syntax.OpCapture, syntax.OpPlus, syntax.OpAlternate:
-		return match(b, r.Sub[0], depth+1)
+		return writeMatch(b, r.Sub[0], depth+1)
 	case syntax.OpConcat:
 		for _, sub := range r.Sub {
-			if !match(b, sub, depth+1) {
+			if !writeMatch(b, sub, depth+1) {
 				return false
 			}
 		}
 		return true
 	case syntax.OpRepeat:
 		for range r.Min {
-			if !match(b, r.Sub[0], depth+1) {
+			if !writeMatch(b, r.Sub[0], depth+1) {
 				return false
 			}
 		}
@@ -336,8 +336,8 @@ func match(b *strings.Builder, r *syntax.Regexp, depth int) bool {
 	return false
 }
 
-// oneOf writes a character of a class that can be seen, one of these if it has any.
-func oneOf(b *strings.Builder, pairs []rune) bool {
+// writeClassRune writes a visible character of a class, preferably a common one.
+func writeClassRune(b *strings.Builder, pairs []rune) bool {
 	for _, want := range "1aA-_ " {
 		for i := 0; i+1 < len(pairs); i += 2 {
 			if pairs[i] <= want && want <= pairs[i+1] {
@@ -346,7 +346,7 @@ func oneOf(b *strings.Builder, pairs []rune) bool {
 			}
 		}
 	}
-	if len(pairs) == 0 || !shown(pairs[0]) {
+	if len(pairs) == 0 || !isVisible(pairs[0]) {
 		return false
 	}
 	b.WriteRune(pairs[0])
@@ -358,7 +358,7 @@ func text(value string) sampled {
 	return sampled{string(encoded), quote(value)}
 }
 
-// firstLiteral returns the first of some values that can stand in an example.
+// firstLiteral returns the first value that can be in an example.
 func firstLiteral(values []node) (v sampled, ok bool) {
 	for i := range values[:min(len(values), maxSampleItems)] {
 		if v, ok := literalOf(&values[i], 0); ok {
@@ -368,8 +368,8 @@ func firstLiteral(values []node) (v sampled, ok bool) {
 	return v, false
 }
 
-// literalOf returns a value of a schema as one of an example. Long texts, and those that hold
-// more than one line of what can be seen, are none.
+// literalOf returns a value of a schema as an example. It rejects long texts, and texts with
+// line breaks or invisible characters.
 func literalOf(n *node, depth int) (v sampled, ok bool) {
 	if depth > maxSampleDepth || len(n.raw) > maxCall {
 		return v, false
@@ -378,7 +378,7 @@ func literalOf(n *node, depth int) (v sampled, ok bool) {
 	case nullKind, trueKind, falseKind, numberKind:
 		return sampled{n.raw, n.raw}, true
 	case textKind:
-		if len(n.text) > maxSampleText || strings.ContainsFunc(n.text, func(r rune) bool { return !shown(r) }) {
+		if len(n.text) > maxSampleText || strings.ContainsFunc(n.text, func(r rune) bool { return !isVisible(r) }) {
 			return v, false
 		}
 		return text(n.text), true
@@ -386,11 +386,11 @@ func literalOf(n *node, depth int) (v sampled, ok bool) {
 		var asJSON, asCode []string
 		for i := range n.items {
 			item, ok := literalOf(&n.items[i], depth+1)
-			if !ok || n.kind == objectKind && n.names[i] == prototype {
+			if !ok || n.kind == objectKind && n.names[i] == protoName {
 				return v, false
 			}
 			if n.kind == objectKind {
-				item = sampled{text(n.names[i]).json + ":" + item.json, key(n.names[i]) + ": " + item.code}
+				item = sampled{text(n.names[i]).json + ":" + item.json, propertyKey(n.names[i]) + ": " + item.code}
 			}
 			asJSON, asCode = append(asJSON, item.json), append(asCode, item.code)
 		}

@@ -10,73 +10,71 @@ import (
 )
 
 const (
-	// maxQuery bounds the bytes of a query that are read, and maxQueryWords its words.
+	// maxQuery bounds a query in bytes, and maxQueryWords in words.
 	maxQuery      = 1 << 10
 	maxQueryWords = 16
-	// maxHits is the most tools that are found.
+	// maxHits is the maximum number of hits.
 	maxHits = 200
 )
 
-// The constants of BM25, the usual ones: how soon a word that is repeated says nothing
-// new, and how much longer texts count for less.
+// The usual constants of BM25: the saturation of repeated words, and the penalty for longer
+// texts.
 const (
 	saturation = 1.2
 	lengthBias = 0.5
 )
 
 const (
-	// begunShare is what a word counts that only begins as the query's last does.
-	begunShare = 0.5
-	// nameBonus puts the tool first whose whole name the query is.
+	// prefixWeight is the weight of a word that only starts with the last word of the query.
+	prefixWeight = 0.5
+	// nameBonus ranks a tool first if the query is its full name.
 	nameBonus = 1000
 )
 
-// Hit is a tool that was found.
+// Hit is a search result.
 type Hit struct {
-	// Index is its place in the list that the index was made of.
+	// Index is the position in the indexed list.
 	Index int
 	Name  string
-	// Score says how well it fits, for the same query and the same caller only.
+	// Score is comparable only for the same query and caller.
 	Score float64
 }
 
-// Search returns the tools that fit a query best, at most limit and 200 of them, those
-// that fit equally in the order of their names. A tool fits that has one of the words;
-// of the last word its beginning will do, unless something stands behind it.
+// Search returns the best matches of a query, at most limit and at most 200, sorted by score
+// and then by name. A tool matches if it has one of the words. The last word also matches as a
+// prefix, unless something follows it.
 //
-// Only tools that visible reports as seen are found, all where it is nil; it is asked
-// for each tool once, by its place in the list that the index was made of. The others
-// have no part in anything: which tools are found, how many, in which order and with
-// which scores is the same as if the index had been made without them.
+// Only tools that visible accepts are found, or all if it is nil; it is called once for each
+// tool, with its position in the indexed list. Hidden tools have no influence: hits, order and
+// scores are the same as if the index had been built without them.
 func (x *Index) Search(query string, limit int, visible func(i int) bool) []Hit {
 	words, begun := queryWords(query)
 	if limit = min(limit, maxHits); limit <= 0 || len(words) == 0 {
 		return nil
 	}
-	s := search{index: x, scores: make([]float64, len(x.names)), seen: make([]bool, len(x.names))}
-	s.look(visible)
+	s := search{index: x, scores: make([]float64, len(x.names)), visible: make([]bool, len(x.names))}
+	s.setVisible(visible)
 	for i, word := range words {
-		if common[word] || slices.Contains(words[:i], word) {
+		if stopWords[word] || slices.Contains(words[:i], word) {
 			continue
 		}
-		if at, ok := slices.BinarySearch(x.terms, fold(word)); ok {
-			s.word(x.postings[at])
+		if at, ok := slices.BinarySearch(x.terms, stem(word)); ok {
+			s.addWord(x.postings[at])
 		}
 	}
 	if begun {
-		s.beginning(words[len(words)-1])
+		s.addPrefix(words[len(words)-1])
 	}
 	whole := strings.Join(words, " ")
-	for i, name := range x.whole {
-		if name == whole && s.seen[i] {
+	for i, name := range x.fullNames {
+		if name == whole && s.visible[i] {
 			s.scores[i] += nameBonus
 		}
 	}
-	return s.best(limit)
+	return s.top(limit)
 }
 
-// queryWords returns the words of a query, and whether the last of them may be the
-// beginning of one.
+// queryWords returns the words of a query, and whether the last one may be a prefix.
 func queryWords(query string) (words []string, begun bool) {
 	text := truncate.Start(query, maxQuery)
 	splitWords(text, func(word string) bool {
@@ -91,17 +89,17 @@ func queryWords(query string) (words []string, begun bool) {
 }
 
 type search struct {
-	index  *Index
-	scores []float64
-	seen   []bool
-	// count is how many tools are seen, and mean their mean length.
+	index   *Index
+	scores  []float64
+	visible []bool
+	// count is the number of visible tools, and mean their mean length.
 	count, mean float64
 }
 
-func (s *search) look(visible func(i int) bool) {
+func (s *search) setVisible(visible func(i int) bool) {
 	count, length := 0, 0
-	for i := range s.seen {
-		if s.seen[i] = visible == nil || visible(i); s.seen[i] {
+	for i := range s.visible {
+		if s.visible[i] = visible == nil || visible(i); s.visible[i] {
 			count++
 			length += s.index.lengths[i]
 		}
@@ -110,32 +108,32 @@ func (s *search) look(visible func(i int) bool) {
 	s.mean = float64(length) / max(1, s.count)
 }
 
-// word adds to the scores of the tools that have a word.
-func (s *search) word(postings []posting) {
+// addWord adds to the scores of the tools with a word.
+func (s *search) addWord(postings []posting) {
 	having := 0
 	for _, p := range postings {
-		if s.seen[p.tool] {
+		if s.visible[p.tool] {
 			having++
 		}
 	}
 	rarity := s.rarity(having)
 	for _, p := range postings {
-		if s.seen[p.tool] {
+		if s.visible[p.tool] {
 			s.scores[p.tool] += rarity * s.weight(p)
 		}
 	}
 }
 
-// beginning adds to the scores of the tools that have words which begin so. All such
-// words count as one.
-func (s *search) beginning(start string) {
+// addPrefix adds to the scores of the tools with words that start with a prefix. All such words
+// count as one.
+func (s *search) addPrefix(start string) {
 	x := s.index
 	weights := make([]int32, len(x.names))
 	having := 0
 	from, _ := slices.BinarySearch(x.terms, start)
 	for i := from; i < len(x.terms) && strings.HasPrefix(x.terms[i], start); i++ {
 		for _, p := range x.postings[i] {
-			if !s.seen[p.tool] {
+			if !s.visible[p.tool] {
 				continue
 			}
 			if weights[p.tool] == 0 {
@@ -144,7 +142,7 @@ func (s *search) beginning(start string) {
 			weights[p.tool] += p.weight
 		}
 	}
-	rarity := begunShare * s.rarity(having)
+	rarity := prefixWeight * s.rarity(having)
 	for tool, weight := range weights {
 		if weight > 0 {
 			s.scores[tool] += rarity * s.weight(posting{int32(tool), weight})
@@ -152,21 +150,21 @@ func (s *search) beginning(start string) {
 	}
 }
 
-// rarity is what a word tells that so many of the seen tools have.
+// rarity is the weight of a word, by the number of visible tools that have it.
 func (s *search) rarity(having int) float64 {
 	n := float64(having)
 	return math.Log(1 + (s.count-n+0.5)/(n+0.5))
 }
 
-// weight is how much a word says of a tool.
+// weight is the weight of a word in a tool.
 func (s *search) weight(p posting) float64 {
 	length := float64(s.index.lengths[p.tool]) / max(1, s.mean)
 	w := float64(p.weight)
 	return w * (saturation + 1) / (w + saturation*(1-lengthBias+lengthBias*length))
 }
 
-// best returns the tools of the highest scores.
-func (s *search) best(limit int) []Hit {
+// top returns the tools with the highest scores.
+func (s *search) top(limit int) []Hit {
 	var hits []Hit
 	for i, score := range s.scores {
 		if score == 0 {
@@ -185,7 +183,7 @@ func (s *search) best(limit int) []Hit {
 	return hits
 }
 
-// compare orders hits: the one that fits better first, then by name and place.
+// compare orders hits by score, name and position.
 func compare(a, b Hit) int {
 	switch {
 	case a.Score > b.Score:
@@ -199,36 +197,36 @@ func compare(a, b Hit) int {
 	return a.Index - b.Index
 }
 
-// The weights of words by where they stand.
+// The weights of words by position.
 const (
 	inName        = 6
 	inTitle       = 4
 	inDescription = 2
-	inMember      = 2 // the name of a member of the arguments
-	inMemberText  = 1 // what is told of one
+	inMember      = 2 // the name of an argument
+	inMemberText  = 1 // the description of an argument
 )
 
-// maxWords bounds how many words of one tool are found.
+// maxWords bounds the indexed words of one tool.
 const maxWords = 4000
 
-// Index finds tools by words. It is immutable, and many may search it at once.
+// Index finds tools by words. It is immutable and safe for concurrent use.
 type Index struct {
 	names []string
-	// whole are the names in words, and lengths the weights of all words.
-	whole   []string
-	lengths []int
-	// terms are in order, and postings beside them.
+	// fullNames are the names split into words, and lengths the total weights of the tools.
+	fullNames []string
+	lengths   []int
+	// terms are sorted; postings have the same order.
 	terms    []string
 	postings [][]posting
 }
 
-// posting says that a tool has a word, and with what weight in all.
+// posting is a tool with a word, and the total weight of the word.
 type posting struct{ tool, weight int32 }
 
-// NewIndex returns an index of the names, titles, descriptions and arguments of tools.
-// It keeps none of the tools.
+// NewIndex returns an index of the names, titles, descriptions and arguments of tools. It does
+// not retain the tools.
 func NewIndex(tools []Tool) *Index {
-	b := builder{ids: map[string]int{}}
+	b := indexBuilder{ids: map[string]int{}}
 	for i := range tools {
 		b.add(&tools[i])
 	}
@@ -237,23 +235,23 @@ func NewIndex(tools []Tool) *Index {
 		order[i] = i
 	}
 	slices.SortFunc(order, func(x, y int) int { return strings.Compare(b.terms[x], b.terms[y]) })
-	index := &Index{names: b.names, whole: b.whole, lengths: b.lengths, terms: make([]string, len(order)), postings: make([][]posting, len(order))}
+	index := &Index{names: b.names, fullNames: b.fullNames, lengths: b.lengths, terms: make([]string, len(order)), postings: make([][]posting, len(order))}
 	for i, at := range order {
 		index.terms[i], index.postings[i] = b.terms[at], b.postings[at]
 	}
 	return index
 }
 
-type builder struct {
-	names, whole []string
-	lengths      []int
-	ids          map[string]int
-	terms        []string
-	postings     [][]posting
-	words        int // of the tool that is being added
+type indexBuilder struct {
+	names, fullNames []string
+	lengths          []int
+	ids              map[string]int
+	terms            []string
+	postings         [][]posting
+	words            int // of the current tool
 }
 
-func (b *builder) add(t *Tool) {
+func (b *indexBuilder) add(t *Tool) {
 	b.names = append(b.names, strings.Clone(t.Name))
 	b.lengths = append(b.lengths, 0)
 	b.words = 0
@@ -263,48 +261,48 @@ func (b *builder) add(t *Tool) {
 		b.word(word, inName)
 		return len(name) < maxQueryWords
 	})
-	b.whole = append(b.whole, strings.Join(name, " "))
+	b.fullNames = append(b.fullNames, strings.Join(name, " "))
 	if len(name) > 1 {
 		b.word(strings.Join(name, ""), inDescription)
 	}
 	b.text(t.Title, inTitle)
 	b.text(t.Description, inDescription)
-	schema := read(t.Input)
+	schema := parseNode(t.Input)
 	b.members(&schema)
 }
 
-// members adds the names of the members in a schema, and what is told of them.
-func (b *builder) members(n *node) {
+// members adds the names and descriptions of the members in a schema.
+func (b *indexBuilder) members(n *node) {
 	if b.words >= maxWords {
 		return
 	}
-	if properties := n.of(objectKind, "properties"); properties != nil {
+	if properties := n.memberOfKind(objectKind, "properties"); properties != nil {
 		for _, name := range properties.names {
 			b.text(name, inMember)
 		}
 	}
-	b.text(n.say("title"), inMemberText)
-	b.text(n.say("description"), inMemberText)
+	b.text(n.stringMember("title"), inMemberText)
+	b.text(n.stringMember("description"), inMemberText)
 	for i := range n.items {
 		b.members(&n.items[i])
 	}
 }
 
-func (b *builder) text(text string, weight int32) {
+func (b *indexBuilder) text(text string, weight int32) {
 	splitWords(text, func(word string) bool {
 		b.word(word, weight)
 		return b.words < maxWords
 	})
 }
 
-func (b *builder) word(word string, weight int32) {
-	if b.words >= maxWords || common[word] {
+func (b *indexBuilder) word(word string, weight int32) {
+	if b.words >= maxWords || stopWords[word] {
 		return
 	}
 	b.words++
 	tool := len(b.names) - 1
 	b.lengths[tool] += int(weight)
-	word = fold(word)
+	word = stem(word)
 	id, known := b.ids[word]
 	if !known {
 		id = len(b.terms)

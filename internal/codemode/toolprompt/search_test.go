@@ -19,7 +19,7 @@ func namesOf(hits []Hit) []string {
 	return names
 }
 
-func TestToolsAreFoundByWords(t *testing.T) {
+func TestSearch(t *testing.T) {
 	index := NewIndex(smallCatalogue())
 	for _, r := range []struct {
 		query string
@@ -48,7 +48,7 @@ func TestToolsAreFoundByWords(t *testing.T) {
 	}
 }
 
-func TestAToolWhoseWholeNameIsTheQueryComesFirst(t *testing.T) {
+func TestSearch_fullName(t *testing.T) {
 	tools := []Tool{
 		{Name: "get_user_profile_of_user", Title: "get user", Description: "get user get user get user"},
 		{Name: "get_user", Description: "Other words, and many of them, so that what it is called counts for little."},
@@ -60,7 +60,7 @@ func TestAToolWhoseWholeNameIsTheQueryComesFirst(t *testing.T) {
 	}
 }
 
-func TestToolsThatFitEquallyAreInTheOrderOfTheirNames(t *testing.T) {
+func TestSearch_equalScores(t *testing.T) {
 	tools := []Tool{{Name: "b", Description: "same"}, {Name: "c", Description: "same"}, {Name: "a", Description: "same"}}
 	hits := NewIndex(tools).Search("same", 2, nil)
 	if got := namesOf(hits); !slices.Equal(got, []string{"a", "b"}) || hits[0].Index != 2 || hits[1].Index != 0 {
@@ -68,8 +68,8 @@ func TestToolsThatFitEquallyAreInTheOrderOfTheirNames(t *testing.T) {
 	}
 }
 
-// TestWhatACallerMayNotSeeHasNoPartInASearch compares with an index that never had it.
-func TestWhatACallerMayNotSeeHasNoPartInASearch(t *testing.T) {
+// TestSearch_hiddenTools compares with an index that never had it.
+func TestSearch_hiddenTools(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED with -short: one goroutine works here alone")
 	}
@@ -102,7 +102,7 @@ func TestWhatACallerMayNotSeeHasNoPartInASearch(t *testing.T) {
 	}
 }
 
-func TestManySearchAtOnce(t *testing.T) {
+func TestSearch_concurrent(t *testing.T) {
 	index := NewIndex(catalogueOf(200))
 	want := index.Search("update the owner", 20, nil)
 	var group sync.WaitGroup
@@ -116,7 +116,7 @@ func TestManySearchAtOnce(t *testing.T) {
 	group.Wait()
 }
 
-func TestSearchesAreBounded(t *testing.T) {
+func TestSearch_limits(t *testing.T) {
 	index := NewIndex(catalogueOf(1000))
 	if n := len(index.Search("id", 1_000_000, nil)); n != maxHits {
 		t.Errorf("%d tools are found", n)
@@ -132,7 +132,7 @@ func TestSearchesAreBounded(t *testing.T) {
 	}
 }
 
-func TestTextsAreSplitIntoWords(t *testing.T) {
+func TestSplitWords(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                      "",
 		"get_customer":          "get customer",
@@ -151,7 +151,7 @@ func TestTextsAreSplitIntoWords(t *testing.T) {
 	} {
 		var words []string
 		splitWords(text, func(word string) bool {
-			words = append(words, fold(word))
+			words = append(words, stem(word))
 			return true
 		})
 		if got := strings.Join(words, " "); got != want {

@@ -9,47 +9,43 @@ import (
 	"unicode/utf8"
 )
 
-// Tool is what is told of a tool.
+// Tool is the description of a tool.
 type Tool struct {
-	// Name is what calls name. No two tools of a list share one: of those that
-	// do, the first counts.
+	// Name is the name for calls. It is unique in a list; later duplicates are ignored.
 	Name string
-	// Group and Member are another name, GROUP.MEMBER, in which Group is the name
-	// of an upstream. Both are empty for tools that have none. A group that has the
-	// name of a tool in the same list, or one that is not [Callable], is passed over.
+	// Group and Member are an alias, GROUP.MEMBER; Group is the name of an upstream. Both may
+	// be empty. A group is ignored if it equals a tool name in the list, or is not [Callable].
 	Group, Member string
-	// Bare is another name, that of a function, such as what the tool's own server calls
-	// it; empty where there is none. One that another tool of the list has, too, or that is
-	// not [Callable], is passed over.
+	// Bare is an alias, such as the name at the tool's own server; it may be empty. It is
+	// ignored if another tool in the list has it, or if it is not [Callable].
 	Bare string
-	// Title and Description are for people and models. Either may be empty.
+	// Title and Description are for users and models. Either may be empty.
 	Title, Description string
-	// Input and Output are JSON Schemas, of the one object of arguments and of the
-	// result. A nil Output says nothing of the result.
+	// Input and Output are the JSON Schemas of the arguments object and of the result. Output
+	// may be nil.
 	Input, Output json.RawMessage
-	// ReadOnly and Destructive are the annotations of MCP, nil where nothing is said.
+	// ReadOnly and Destructive are the MCP annotations, nil if not given.
 	ReadOnly, Destructive *bool
-	// Fits reports whether arguments fit the schema. Nil knows only schemas whose keywords
-	// are those that examples are made for.
+	// Fits reports whether arguments match the schema. If nil, examples are only generated for
+	// schemas with fully supported keywords.
 	Fits func(arguments json.RawMessage) bool
 }
 
-// Call returns the expression that is the tool's function, as the declarations of
-// a list have it in which no other tool takes its names: crm.get_customer,
-// search_web or tools["any-name"].
+// Call returns the expression of the tool's function, as in a list without name conflicts:
+// crm.get_customer, search_web or tools["any-name"].
 func (t Tool) Call() string {
-	return arrange([]Tool{t})[0].call(0)
+	return newEntries([]Tool{t})[0].call(0)
 }
 
-// entry is a declaration at the top: a function, or an object that has functions.
+// entry is a top-level declaration: a function, or an object with functions.
 type entry struct {
 	name string
-	// members are the names of the functions, nil where the entry is one itself.
+	// members are the names of the functions, nil if the entry is a function.
 	members []string
 	tools   []*Tool
 }
 
-// call returns the expression that is the function of a tool of the entry.
+// call returns the expression of the function of a tool.
 func (e *entry) call(i int) string {
 	switch {
 	case e.members == nil:
@@ -65,13 +61,12 @@ func (e *entry) add(member string, t *Tool) {
 	e.tools = append(e.tools, t)
 }
 
-// allTools is the object that has every tool by its name.
+// allTools is the object with every tool by its name.
 const allTools = "tools"
 
-// arrange returns the declarations at the top that a list of tools needs, and in
-// each its tools, by their names in bytewise order.
-func arrange(tools []Tool) []*entry {
-	sorted, named := byName(tools)
+// newEntries returns the top-level declarations for a list of tools, sorted by name.
+func newEntries(tools []Tool) []*entry {
+	sorted, named := sortByName(tools)
 	entries := map[string]*entry{}
 	object := func(name string) *entry {
 		if entries[name] == nil {
@@ -83,7 +78,7 @@ func arrange(tools []Tool) []*entry {
 	taken, bare := map[place]bool{}, map[string]int{}
 	for _, t := range sorted {
 		bare[t.Bare]++
-		bare[t.Group]++ // which no function can be called
+		bare[t.Group]++ // a group cannot be a function, too
 	}
 	for _, t := range sorted {
 		at := place{t.Group, t.Member}
@@ -107,9 +102,8 @@ func arrange(tools []Tool) []*entry {
 	return list
 }
 
-// byName returns the tools in the order of their names, each name once, and the
-// set of names.
-func byName(tools []Tool) (sorted []*Tool, named map[string]bool) {
+// sortByName returns the tools sorted by name without duplicates, and the set of names.
+func sortByName(tools []Tool) (sorted []*Tool, named map[string]bool) {
 	named = make(map[string]bool, len(tools))
 	for i := range tools {
 		if t := &tools[i]; !named[t.Name] {
@@ -123,36 +117,36 @@ func byName(tools []Tool) (sorted []*Tool, named map[string]bool) {
 
 // The weights of [Tokens].
 const (
-	wordRun    = 6 // letters of one part of a word, such as Customer in getCustomer
+	wordRun    = 6 // letters of a part of a word, such as Customer in getCustomer
 	digitRun   = 3 // digits
-	signRun    = 3 // signs that stand together
-	letterRun  = 2 // letters of other alphabets that stand together
+	signRun    = 3 // consecutive symbols
+	letterRun  = 2 // consecutive letters of other alphabets
 	firstIdeog = 0x2E80
 )
 
-// Tokens estimates how many tokens a text is for a model. It is the same for a text
-// everywhere, and no tokenizer's own count: of declarations, schemas, code and prose in
-// English it is within a tenth of what the vocabulary o200k_base makes of them.
+// Tokens estimates the number of tokens of a text. The estimate is deterministic, and does not
+// use a tokenizer: for declarations, schemas, code and English prose it is within 10% of the
+// vocabulary o200k_base.
 //
-// A part of a word is one token for each six letters or less; words are split where
-// a capital letter follows a small one. Three digits are one token, as are three
-// signs that stand together, of which the last is part of the word behind them, and
-// two letters of other alphabets than the Latin one. Each character of a script that
-// does without spaces is one. A space is part of what follows it, and a line break of
-// the signs before it; of other white space each run is one.
+// A part of a word counts one token for each six letters or fewer; words are split where an
+// upper-case letter follows a lower-case one. Three digits are one token, as are three
+// consecutive symbols, the last of which belongs to a following word, and two letters of
+// non-Latin alphabets. Each character of a script without spaces is one. A space belongs to
+// what follows it, and a line break to the symbols before it; each run of other white space is
+// one.
 func Tokens(text string) int {
-	var c counter
+	var c tokenCounter
 	for _, r := range text {
 		c.add(r)
 	}
-	c.end(blank)
+	c.endRun(blank)
 	return c.tokens
 }
 
-type class int
+type runeClass int
 
 const (
-	blank class = iota
+	blank runeClass = iota
 	small
 	capital
 	digit
@@ -161,7 +155,7 @@ const (
 	ideograph
 )
 
-func classOf(r rune) class {
+func classOf(r rune) runeClass {
 	switch {
 	case 'a' <= r && r <= 'z':
 		return small
@@ -179,72 +173,72 @@ func classOf(r rune) class {
 	return letter
 }
 
-// counter counts the tokens of a text from its first character to its last.
-type counter struct {
+// tokenCounter counts the tokens of a text, character by character.
+type tokenCounter struct {
 	tokens int
-	// class is that of the run that is open, and length how long it is.
-	class  class
+	// class is the class of the current run, and length its length.
+	class  runeClass
 	length int
-	// behind is the class of the run before it, and first its first character.
-	behind class
-	first  rune
+	// previous is the class of the run before it, and first its first character.
+	previous runeClass
+	first    rune
 }
 
-func (c *counter) add(r rune) {
+func (c *tokenCounter) add(r rune) {
 	next := classOf(r)
 	if next != c.class && !(c.class == capital && next == small) {
-		c.end(next)
-		c.behind, c.length, c.first = c.class, 0, r
+		c.endRun(next)
+		c.previous, c.length, c.first = c.class, 0, r
 	}
 	c.class = next
 	c.length++
 }
 
-// end counts the run that is open, behind which one of a class begins.
-func (c *counter) end(next class) {
+// endRun counts the current run, before one of class next.
+func (c *tokenCounter) endRun(next runeClass) {
 	switch c.class {
 	case blank:
 		spaces := c.length - 1
-		if c.behind == sign && c.first == '\n' {
+		if c.previous == sign && c.first == '\n' {
 			spaces--
 		}
 		c.tokens += min(1, max(0, spaces))
 	case small, capital:
-		c.tokens += runs(c.length, wordRun)
+		c.tokens += ceilDiv(c.length, wordRun)
 	case digit:
-		c.tokens += runs(c.length, digitRun)
+		c.tokens += ceilDiv(c.length, digitRun)
 	case sign:
 		if next == small || next == capital {
 			c.length--
 		}
-		c.tokens += runs(c.length, signRun)
+		c.tokens += ceilDiv(c.length, signRun)
 	case letter:
-		c.tokens += runs(c.length, letterRun)
+		c.tokens += ceilDiv(c.length, letterRun)
 	case ideograph:
 		c.tokens += c.length
 	}
 }
 
-func runs(length, of int) int { return (length + of - 1) / of }
+func ceilDiv(length, of int) int { return (length + of - 1) / of }
 
-// The bounds of an example.
+// The limits of an example.
 const (
 	maxExamples = 2   // calls
 	maxTried    = 32  // tools
 	maxCall     = 200 // bytes
 )
 
-// example returns calls of tools with arguments that fit their schemas, as the example of a
-// prompt; "" where there are none. Tools that only read come first, those that destroy
-// something last, and of each those that take arguments, in the order of the declarations.
-func example(tools []Tool) string {
+// exampleCalls returns calls with arguments that match the schemas, as the example of a prompt,
+// or "". Read-only tools come first, destructive ones last, and within each those with
+// arguments, in declaration order.
+func exampleCalls(tools []Tool) string {
 	type candidate struct {
 		tool *Tool
 		call string
 	}
 	var all []candidate
 	taken := map[string]bool{}
-	for _, e := range arrange(tools) {
+	for _, e := range newEntries(tools) {
 		taken[e.name] = true
 		for i, t := range e.tools {
 			all = append(all, candidate{t, e.call(i)})
@@ -253,7 +247,7 @@ func example(tools []Tool) string {
 	slices.SortStableFunc(all, func(a, b candidate) int { return a.tool.danger() - b.tool.danger() })
 	var with, without []string
 	for _, c := range all[:min(len(all), maxTried)] {
-		if c.tool.danger() == destroys && len(with)+len(without) > 0 {
+		if c.tool.danger() == dangerDestructive && len(with)+len(without) > 0 {
 			break
 		}
 		arguments, ok := c.tool.sample()
@@ -281,26 +275,26 @@ func example(tools []Tool) string {
 	return b.String()
 }
 
-const destroys = 2
+const dangerDestructive = 2
 
 func (t *Tool) danger() int {
 	switch {
 	case t.ReadOnly != nil && *t.ReadOnly:
 		return 0
 	case t.Destructive != nil && *t.Destructive:
-		return destroys
+		return dangerDestructive
 	}
 	return 1
 }
 
-// sample returns arguments of the tool as code, if there are any that fit.
+// sample returns arguments as code, if matching ones were found.
 func (t *Tool) sample() (code string, ok bool) {
 	s := sampler{doc: newDocument(t.Input), left: maxSampled}
 	if s.doc.root.kind != objectKind {
 		return "", false
 	}
 	v, ok := s.object(&s.doc.root, 0)
-	if !ok || t.Fits == nil && s.unsure || t.Fits != nil && !t.Fits(json.RawMessage(v.json)) {
+	if !ok || t.Fits == nil && s.uncertain || t.Fits != nil && !t.Fits(json.RawMessage(v.json)) {
 		return "", false
 	}
 	return v.code, true

@@ -19,7 +19,7 @@ func TestResultsAreToldApartByTheSecretsBehindThem(t *testing.T) {
 	invoke := func(keys map[string]string, output int) *Invocation {
 		i := &Invocation{Args: map[string]any{"a": 1.0}, Leg: Leg{StartTime: time.Unix(9, 0)}}
 		i.Caller.Principal = identity.Principal{ID: "ada", Kind: identity.KindLocal}
-		i.Host = host.Call{Brokers: host.Brokers{Secrets: store}, SecretKeys: keys}
+		i.Host = host.RunHost{Brokers: host.Brokers{Secrets: store}, SecretKeys: keys}
 		i.Bounds.Output = output
 		return i
 	}

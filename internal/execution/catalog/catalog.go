@@ -48,7 +48,7 @@ type Settings struct {
 	// written down.
 	Auths   []definition.Auth
 	Audit   *definition.Audit
-	Secrets []secrets.Def
+	Secrets []secrets.Definition
 	// SecretKeys name the definitions of secrets, by the names of these.
 	SecretKeys map[string]string
 	Upstreams  []definition.Upstream

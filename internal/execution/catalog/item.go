@@ -189,7 +189,7 @@ type Invocation struct {
 	// Cached is set when the result is that of another call; nil when nobody asks.
 	Cached *bool
 	// Host serves the body; the body adds its own grants.
-	Host host.Call
+	Host host.RunHost
 	// Survey is what else the caller may call; nil unless the item [Behavior.Surveys].
 	ToolAccess ToolAccess
 	// Approved are the calls that the user has approved in the plan of the body.

@@ -350,19 +350,19 @@ func objectsOf(granted grant.Set) (objects []scripting.Object) {
 
 // secretsOf returns the definitions of secrets, and their keys by their names. Those of
 // clients come last, as they name the definitions that prove them.
-func secretsOf(blocks []definition.Secret) (defs []secrets.Def, keys map[string]string) {
+func secretsOf(blocks []definition.Secret) (defs []secrets.Definition, keys map[string]string) {
 	keys = map[string]string{}
-	add := func(def secrets.Def) { defs, keys[def.Name] = append(defs, def), def.Key() }
+	add := func(def secrets.Definition) { defs, keys[def.Name] = append(defs, def), def.Key() }
 	var clients []definition.Secret
 	for _, s := range blocks {
 		if s.OAuth != nil {
 			clients = append(clients, s)
 			continue
 		}
-		add(secrets.Def{Name: s.Name, Env: s.Env, File: s.File, Command: s.Command, Reveal: s.Reveal})
+		add(secrets.Definition{Name: s.Name, Env: s.Env, File: s.File, Command: s.Command, ScriptReadable: s.Reveal})
 	}
 	for _, s := range clients {
-		add(secrets.Def{Name: s.Name, Reveal: s.Reveal, OAuth: &oauth.Client{
+		add(secrets.Definition{Name: s.Name, ScriptReadable: s.Reveal, OAuth: &oauth.Client{
 			AuthorizeURL: s.OAuth.AuthorizeURL, RedirectURL: s.OAuth.RedirectURL, TokenURL: s.OAuth.TokenURL, ID: s.OAuth.ClientID, Secret: keys[s.OAuth.ClientSecret],
 			Scopes: s.OAuth.Scopes, Params: s.OAuth.Params, InBody: s.OAuth.CredentialsInBody, PrivateNetworks: s.OAuth.PrivateNetworks,
 		}})

@@ -27,24 +27,24 @@ func (b *scriptHandler) Run(ctx context.Context, i Invocation) (scripting.Outcom
 	if call.Agent == nil && b.program.Uses("agent") {
 		call.Agent = i.AgentJSON()
 	}
-	i.Host.Ends, _ = ctx.Deadline()
-	if i.Depth > 0 && i.Host.Ends.Before(i.Deadline) {
-		i.Deadline = i.Host.Ends // that of the call which waits for this one
+	i.Host.Deadline, _ = ctx.Deadline()
+	if i.Depth > 0 && i.Host.Deadline.Before(i.Deadline) {
+		i.Deadline = i.Host.Deadline // that of the call which waits for this one
 	}
 	if b.program.Uses("call") {
 		call.Info = i.json()
 	}
 	i.Host.Grant(b.grants)
-	i.Host.Asking.Grant, i.Host.Caller = b.ask, i.Caller
-	if len(b.grants.Readable) == 0 {
+	i.Host.InputPolicy.Grant, i.Host.Caller = b.ask, i.Caller
+	if len(b.grants.ReadableSecrets) == 0 {
 		return i.Executor.Run(ctx, call, &i.Host)
 	}
-	if err := i.Host.Restore(ctx, i.Journal); err != nil {
+	if err := i.Host.RestoreSecrets(ctx, i.Journal); err != nil {
 		return scripting.Outcome{}, err
 	}
 	outcome, err := i.Executor.Run(ctx, call, &i.Host)
 	if i.Journal != nil && err == nil {
-		err = host.Withhold(i.Journal)
+		err = host.StripSecrets(i.Journal)
 	}
 	return outcome, err
 }

@@ -52,7 +52,7 @@ func keyOf(item *catalog.Item) [sha256.Size]byte {
 // NewFunction returns a function of a module that runs fn. What a script passes
 // must fit the schema of In, which must be a struct; what does not is refused, and
 // fn not run.
-func NewFunction[In, Out any](name string, fn Func[gomodule.Call, In, Out]) gomodule.Function {
+func NewFunction[In, Out any](name string, fn Func[gomodule.CallInfo, In, Out]) gomodule.Function {
 	f := gomodule.Function{Name: name}
 	input, _, err := schema.ForFunc[In, Out]()
 	switch {
@@ -65,7 +65,7 @@ func NewFunction[In, Out any](name string, fn Func[gomodule.Call, In, Out]) gomo
 		return f
 	}
 	decoder := NewDecoder[In]()
-	f.Run = func(ctx context.Context, call gomodule.Call, arguments json.RawMessage) (json.RawMessage, error) {
+	f.Run = func(ctx context.Context, call gomodule.CallInfo, arguments json.RawMessage) (json.RawMessage, error) {
 		args, text, violations := input.Args(arguments, nil)
 		if len(violations) > 0 {
 			return nil, invalidArguments(violations...)

@@ -89,7 +89,7 @@ func (r *Runner) run(h *Hook, run Run) {
 		Program: h.Program, Input: run.Event, Limits: h.Limits, Seed: scripting.NewSeed(), Start: r.options.Now(), Journal: scripting.NewJournal(), NoShedding: true, Owner: run.Owner,
 	}, r.host(bounded, h, run, span))
 	if err == nil && outcome.Failure != nil {
-		outcome.Failure.Message = run.Hide.Hide(outcome.Failure.Message, r.options.Brokers.Secrets.Net())
+		outcome.Failure.Message = run.Hide.Hide(outcome.Failure.Message, r.options.Brokers.Secrets.Matcher())
 		err = outcome.Failure
 	}
 	if err != nil {
@@ -102,13 +102,13 @@ func (r *Runner) run(h *Hook, run Run) {
 // call. With one, whoever writes a hook would have the tokens and the values of every
 // principal whose calls it is told of, and modules would take it for them. The event says
 // who called, and the request is named in the log.
-func (r *Runner) host(ctx context.Context, h *Hook, run Run, span observe.Span) *host.Call {
-	c := &host.Call{
-		Brokers: r.options.Brokers, SecretKeys: run.SecretKeys, What: "hook", Name: h.Name, ID: run.CallID, RequestID: run.RequestID,
-		Hide: &run.Hide, Span: span, Metrics: r.options.Metrics,
+func (r *Runner) host(ctx context.Context, h *Hook, run Run, span observe.Span) *host.RunHost {
+	c := &host.RunHost{
+		Brokers: r.options.Brokers, SecretKeys: run.SecretKeys, CallerKind: "hook", Name: h.Name, ID: run.CallID, RequestID: run.RequestID,
+		Sensitive: &run.Hide, Span: span, Metrics: r.options.Metrics,
 	}
 	c.Grant(h.Grants)
-	c.Ends, _ = ctx.Deadline()
+	c.Deadline, _ = ctx.Deadline()
 	return c
 }
 

@@ -126,7 +126,7 @@ func (x *execution) suspend(ctx context.Context, pause suspend.Suspension, asks 
 
 // own reports whether a request is a question of the server itself.
 func (x *execution) isServerRequest(r call.AskRequest) bool {
-	return x.mocks == nil && x.pipeline.options.Brokers.Poses(x.req.Caller.Principal, r)
+	return x.mocks == nil && x.pipeline.options.Brokers.IsConsentRequest(x.req.Caller.Principal, r)
 }
 
 // tell has the server hear what its client answered to questions that are the
@@ -136,7 +136,7 @@ func (x *execution) deliverServerResponses(asked []state.Ask) {
 		return
 	}
 	if requests, err := suspend.Requests(asked); err == nil { // they were read before
-		x.pipeline.options.Brokers.Answered(x.req.Caller.Principal, requests, x.req.Resume.Responses, x.req.Resume.Refused)
+		x.pipeline.options.Brokers.HandleConsentResponses(x.req.Caller.Principal, requests, x.req.Resume.Responses, x.req.Resume.Refused)
 	}
 }
 

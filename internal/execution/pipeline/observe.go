@@ -238,7 +238,7 @@ func (x *execution) logEnd(ctx context.Context, err *call.Error) {
 
 // secrets finds those that the server knows. What a caller has chosen is hidden together
 // with them, and not before: it would cover a part of one, and the rest would be shown.
-func (x *execution) secretMatcher() redact.Net { return x.pipeline.options.Brokers.Secrets.Net() }
+func (x *execution) secretMatcher() redact.Net { return x.pipeline.options.Brokers.Secrets.Matcher() }
 
 // hidden returns what a policy, a limit or a failure of theirs says of the call, without
 // secrets, the values of sensitive variables and those of sensitive arguments of the call.

@@ -115,10 +115,10 @@ func (x *execution) invocation(pause suspend.Suspension) catalog.Invocation {
 		Address: x.req.Name, Input: x.input, Args: x.args, Executor: x.pipeline.options.Executor, Bounds: x.entry.Bounds, Cached: &x.cached,
 		Origin: catalog.Origin{Caller: x.req.Caller, Via: string(x.req.Via), Depth: x.position.Depth(), Parent: x.position.ParentName(), CallTree: x.position.CallTree(), Owner: x.owner},
 		Leg:    catalog.Leg{StartTime: x.startTime, RootID: pause.Root, Deadline: pause.Start.Add(x.entry.Timeout), Agent: pause.Agent, Journal: pause.Journal},
-		Host: host.Call{
-			Brokers: x.pipeline.options.Brokers, SecretKeys: x.catalog.SecretKeys, What: x.entry.Kind.String(), Name: x.entry.Name, ID: x.id, RequestID: x.req.Caller.Agent.RequestID,
-			Asking: host.Asking{Can: x.req.Can, Round: pause.Leg - pause.Consent.Asked, Nested: x.cannotRequestInput(), Planned: x.dryRun != nil}, Tools: x,
-			Emit: x.emitter(), Debug: x.req.Debug, Hide: &x.hide, Mocks: x.mocks,
+		Host: host.RunHost{
+			Brokers: x.pipeline.options.Brokers, SecretKeys: x.catalog.SecretKeys, CallerKind: x.entry.Kind.String(), Name: x.entry.Name, ID: x.id, RequestID: x.req.Caller.Agent.RequestID,
+			InputPolicy: host.InputPolicy{Client: x.req.Can, Round: pause.Leg - pause.Consent.Asked, InNestedCall: x.cannotRequestInput(), InDryRun: x.dryRun != nil}, Tools: x,
+			Emit: x.emitter(), Debug: x.req.Debug, Sensitive: &x.hide, Mocks: x.mocks,
 		},
 	}
 	if x.entry.CallsAllTools {

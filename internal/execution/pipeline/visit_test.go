@@ -67,7 +67,7 @@ func newInn(t *testing.T) *inn {
 	t.Cleanup(desk.Close)
 	discard := slog.New(slog.DiscardHandler)
 	states := &state.Lazy{Logger: discard}
-	brokers := host.NewBrokers(host.Options{LookupEnv: func(string) (string, bool) { return "", false }, Open: states.Open, Logger: discard})
+	brokers := host.NewBrokers(host.Options{LookupEnv: func(string) (string, bool) { return "", false }, OpenStore: states.Open, Logger: discard})
 	executor := scripting.Inline()
 	runner := hooks.New(hooks.Options{Executor: executor, Brokers: brokers, Now: time.Now})
 	built := catalog.New(catalog.Options{
@@ -89,7 +89,7 @@ func newInn(t *testing.T) *inn {
 			}
 		}
 	})
-	return &inn{t, p, brokers.Returns()}
+	return &inn{t, p, brokers.OAuthCallbacks()}
 }
 
 // request is a call of ada, which goes on from an ask with one answer to all.

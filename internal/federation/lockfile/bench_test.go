@@ -22,7 +22,7 @@ func entries(n int) []json.RawMessage {
 func tools(b *testing.B, entries []json.RawMessage) []lockfile.Tool {
 	var list []lockfile.Tool
 	for _, entry := range entries {
-		t, err := lockfile.Of("github", entry)
+		t, err := lockfile.ParseTool("github", entry)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -31,8 +31,8 @@ func tools(b *testing.B, entries []json.RawMessage) []lockfile.Tool {
 	return list
 }
 
-// BenchmarkOf reads 1,000 entries.
-func BenchmarkOf(b *testing.B) {
+// BenchmarkParseTool reads 1,000 entries.
+func BenchmarkParseTool(b *testing.B) {
 	listed := entries(1000)
 	b.ReportAllocs()
 	for b.Loop() {
@@ -43,7 +43,7 @@ func BenchmarkOf(b *testing.B) {
 // BenchmarkCheck compares 1,000 tools, of which one has changed.
 func BenchmarkCheck(b *testing.B) {
 	listed := tools(b, entries(1000))
-	lock := new(lockfile.Lock).Pin("github", listed...)
+	lock := new(lockfile.Lock).WithTools("github", listed...)
 	listed[500] = tool(b, `{"name":"tool_500"}`)
 	b.ReportAllocs()
 	for b.Loop() {
@@ -55,7 +55,7 @@ func BenchmarkCheck(b *testing.B) {
 
 // BenchmarkEncode writes the file of 2,000 tools.
 func BenchmarkEncode(b *testing.B) {
-	lock := new(lockfile.Lock).Pin("github", tools(b, entries(2000))...)
+	lock := new(lockfile.Lock).WithTools("github", tools(b, entries(2000))...)
 	b.SetBytes(int64(len(lock.Encode())))
 	b.ReportAllocs()
 	for b.Loop() {
@@ -65,7 +65,7 @@ func BenchmarkEncode(b *testing.B) {
 
 // BenchmarkParse reads the file of 1,000 tools.
 func BenchmarkParse(b *testing.B) {
-	file := new(lockfile.Lock).Pin("github", tools(b, entries(1000))...).Encode()
+	file := new(lockfile.Lock).WithTools("github", tools(b, entries(1000))...).Encode()
 	b.SetBytes(int64(len(file)))
 	b.ReportAllocs()
 	for b.Loop() {

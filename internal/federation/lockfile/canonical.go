@@ -12,8 +12,8 @@ import (
 	"unicode/utf8"
 )
 
-// decode returns the value of JSON that the gate has let through, so that it is of one
-// reading and of bounded depth. Numbers are as they are written.
+// decode decodes JSON that has passed jsonguard, so it is unambiguous and of bounded depth.
+// Numbers stay as they are written.
 func decode(raw []byte) (value any, err error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
@@ -21,8 +21,7 @@ func decode(raw []byte) (value any, err error) {
 	return value, err
 }
 
-// appendValue appends a decoded value in its canonical form (RFC 8785, but for
-// [appendNumber]).
+// appendValue appends a decoded value in canonical form (RFC 8785, except for [appendNumber]).
 func appendValue(dst []byte, value any) []byte {
 	switch value := value.(type) {
 	case string:
@@ -34,13 +33,13 @@ func appendValue(dst []byte, value any) []byte {
 	case []any:
 		dst = append(dst, '[')
 		for i, item := range value {
-			dst = appendValue(separated(dst, i), item)
+			dst = appendValue(appendComma(dst, i), item)
 		}
 		return append(dst, ']')
 	case map[string]any:
 		dst = append(dst, '{')
 		for i, name := range sortedNames(value) {
-			dst = append(appendText(separated(dst, i), name, isControl), ':')
+			dst = append(appendText(appendComma(dst, i), name, isControl), ':')
 			dst = appendValue(dst, value[name])
 		}
 		return append(dst, '}')
@@ -48,7 +47,7 @@ func appendValue(dst []byte, value any) []byte {
 	return append(dst, "null"...)
 }
 
-func separated(dst []byte, i int) []byte {
+func appendComma(dst []byte, i int) []byte {
 	if i == 0 {
 		return dst
 	}
@@ -61,9 +60,9 @@ func sortedNames(object map[string]any) []string {
 	return names
 }
 
-// compareNames compares two names by their UTF-16 code units (RFC 8785 section 3.2.3).
-// Their bytes have the same order, but for characters beyond U+FFFF: these are surrogates
-// there, and so before those from U+E000 on.
+// compareNames compares two names by UTF-16 code units (RFC 8785 section 3.2.3). This is the
+// byte order, except that characters beyond U+FFFF are surrogates and therefore sort before
+// U+E000 and later.
 func compareNames(a, b string) int {
 	const private, beyond = 0xee, 0xf0 // the first bytes of U+E000 and of U+10000
 	for i := range min(len(a), len(b)) {
@@ -80,8 +79,8 @@ func compareNames(a, b string) int {
 
 func isControl(r rune) bool { return r < 0x20 }
 
-// appendText appends a text as JSON, with escapes for what is hidden and where JSON wants
-// them.
+// appendText appends a text as a JSON string. It escapes hidden characters and what JSON
+// requires.
 func appendText(dst []byte, text string, hidden func(rune) bool) []byte {
 	dst = append(dst, '"')
 	for _, r := range text {
@@ -99,8 +98,7 @@ func appendText(dst []byte, text string, hidden func(rune) bool) []byte {
 	return append(dst, '"')
 }
 
-// shortEscape returns what stands for a character behind a backslash where it has an escape
-// of its own, or 0.
+// shortEscape returns the character after the backslash in the short escape of r, or 0.
 func shortEscape(r rune) byte {
 	switch r {
 	case '"', '\\':
@@ -119,16 +117,16 @@ func shortEscape(r rune) byte {
 	return 0
 }
 
-// Where a number is written with an exponent (ECMA-262, Number::toString): when its first
-// digit stands more than maxPoint places before the point, or more than minPoint behind.
+// A number has an exponent (ECMA-262, Number::toString) if its first digit is more than
+// maxPoint places before the point, or more than -minPoint after it.
 const (
 	maxPoint = 21
 	minPoint = -6
 )
 
-// appendNumber appends a JSON number in the one form that all numbers of its value have.
-// That is the form of RFC 8785 for each number that is the shortest spelling of a float64;
-// but no number is rounded to one, and so different numbers never have the same form.
+// appendNumber appends a JSON number in a form that is unique for its value. It is the form of
+// RFC 8785 for each number that is the shortest spelling of a float64. Numbers are not rounded
+// to float64, so different numbers never have the same form.
 func appendNumber(dst []byte, number string) []byte {
 	number, negative := strings.CutPrefix(number, "-")
 	digits, point := decimal(number)
@@ -157,14 +155,14 @@ func appendNumber(dst []byte, number string) []byte {
 	return append(append(append(dst, "0."...), strings.Repeat("0", -point)...), digits...)
 }
 
-// decimal returns the digits of a number without zeros at either end, and where the point
-// stands, counted from the first of them: the number is 0.digits × 10^point. Zero has no
+// decimal returns the digits of a number without leading and trailing zeros, and the position
+// of the point relative to the first digit: the number is 0.digits × 10^point. Zero has no
 // digits.
 func decimal(number string) (digits string, point int) {
 	mantissa := number
 	if i := strings.IndexAny(number, "eE"); i >= 0 {
 		mantissa = number[:i]
-		point, _ = strconv.Atoi(number[i+1:]) // the gate bounds it
+		point, _ = strconv.Atoi(number[i+1:]) // jsonguard bounds it
 	}
 	whole, fraction, _ := strings.Cut(mantissa, ".")
 	written := whole + fraction

@@ -22,7 +22,7 @@ func canonical(t testing.TB, raw string) string {
 	return string(appendValue(nil, value))
 }
 
-func TestEqualValuesHaveOneForm(t *testing.T) {
+func TestAppendValue_equal(t *testing.T) {
 	for _, row := range []struct{ name, raw, want string }{
 		{"members are sorted, at every depth", ` {"b" : 1, "a" : {"d":2 , "c":[ {"f":1,"e":2} ]}} `, `{"a":{"c":[{"e":2,"f":1}],"d":2},"b":1}`},
 		{"names are sorted by UTF-16 (RFC 8785 section 3.2.3)", `{"\u20ac":1,"\r":2,"\ufb33":3,"1":4,"\ud83d\ude00":5,"\u0080":6,"\u00f6":7}`, `{"\r":2,"1":4,"` + "\u0080" + `":6,"ö":7,"€":1,"😀":5,"` + "\ufb33" + `":3}`},
@@ -39,7 +39,7 @@ func TestEqualValuesHaveOneForm(t *testing.T) {
 	}
 }
 
-func TestNumbersOfOneValueHaveOneForm(t *testing.T) {
+func TestAppendNumber_equal(t *testing.T) {
 	for _, row := range []struct{ want, numbers string }{
 		{"0", "0 -0 0.0 -0.00 0e5 0E-9999 0.0e+9999"},
 		{"1", "1 1.0 1e0 10e-1 0.1e1 0.01E+2 1000e-003"},
@@ -66,7 +66,7 @@ func TestNumbersOfOneValueHaveOneForm(t *testing.T) {
 	}
 }
 
-func TestOtherNumbersHaveOtherForms(t *testing.T) {
+func TestAppendNumber_different(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	seen := map[string]*big.Rat{}
 	for range 20_000 {
@@ -103,16 +103,16 @@ func someNumber(random *rand.Rand) string {
 	return number
 }
 
-// TestNothingButTheValueChangesAHash writes one value in many ways: members in any order,
+// TestHash_formatting writes one value in many ways: members in any order,
 // blanks anywhere, characters as escapes, numbers with zeros.
-func TestNothingButTheValueChangesAHash(t *testing.T) {
+func TestHash_formatting(t *testing.T) {
 	for seed := range uint64(300) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		value := map[string]any{"name": "a", "inputSchema": someObject(random, 4)}
 		want := ""
 		for range 5 {
 			entry := spelled(random, value)
-			tool, err := Of("u", entry)
+			tool, err := ParseTool("u", entry)
 			if err != nil {
 				t.Fatalf("%s: %v", entry, err)
 			}
@@ -126,9 +126,9 @@ func TestNothingButTheValueChangesAHash(t *testing.T) {
 	}
 }
 
-// TestEachChangeOfADefinitionIsFound changes one value, name or item of a definition after
+// TestCheck_changes changes one value, name or item of a definition after
 // the other.
-func TestEachChangeOfADefinitionIsFound(t *testing.T) {
+func TestCheck_changes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED with -short: one goroutine works here alone")
 	}
@@ -139,7 +139,7 @@ func TestEachChangeOfADefinitionIsFound(t *testing.T) {
 			"inputSchema": someObject(random, 4), "outputSchema": someObject(random, 3),
 		}
 		before := definedBy(t, value)
-		lock := new(Lock).Pin("u", before)
+		lock := new(Lock).WithTools("u", before)
 		for n := 0; ; n++ {
 			left := n
 			changed, ok := altered(value, &left)
@@ -151,7 +151,7 @@ func TestEachChangeOfADefinitionIsFound(t *testing.T) {
 			if after.Name() != "a" {
 				continue
 			}
-			want := Verdict{Changes: []Change{change}}
+			want := CheckResult{Changes: []Change{change}}
 			if diff := cmp.Diff(want, lock.Check("u", []Tool{after}, FirstUse)); diff != "" || after.Hash() == before.Hash() {
 				t.Fatalf("seed %d, change %d (-want +got):\n%s", seed, n, diff)
 			}
@@ -168,7 +168,7 @@ func definedBy(t *testing.T, value any) Tool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tool, err := Of("u", entry)
+	tool, err := ParseTool("u", entry)
 	if err != nil {
 		t.Fatalf("%s: %v", entry, err)
 	}

@@ -8,51 +8,51 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 )
 
-// Kind is what became of a tool.
-type Kind int
+// ChangeKind is the kind of a change.
+type ChangeKind int
 
 const (
-	// Added is a tool that is listed, and that nobody has accepted.
-	Added Kind = iota + 1
-	// Changed is a tool that is listed otherwise than it was accepted.
+	// Added is a listed tool that is not accepted.
+	Added ChangeKind = iota + 1
+	// Changed is a tool listed with another definition than the accepted one.
 	Changed
-	// Removed is a tool that was accepted, and is not listed. It stays accepted as it was.
+	// Removed is an accepted tool that is not listed. It stays accepted.
 	Removed
 )
 
-func (k Kind) String() string { return [...]string{"none", "added", "changed", "removed"}[k] }
+func (k ChangeKind) String() string { return [...]string{"none", "added", "changed", "removed"}[k] }
 
-// Change is a difference between what was accepted and what is listed.
+// Change is a difference between the accepted and the listed tools.
 type Change struct {
-	Kind           Kind
+	Kind           ChangeKind
 	Upstream, Name string
-	// Old was accepted; it is the zero Tool for [Added].
+	// Old is the accepted tool; the zero Tool for [Added].
 	Old Tool
-	// New is listed; it is the zero Tool for [Removed].
+	// New is the listed tool; the zero Tool for [Removed].
 	New Tool
 }
 
-// The bounds of what [Change.Diff] shows.
+// The limits of [Change.Diff].
 const (
 	maxDiffLines = 2000
 	maxDiffLine  = 400 // characters
 )
 
-// Diff returns the change as a unified diff of the two definitions, which ends with a line
-// end. It is fit for a terminal: each character of the texts shows, or is an escape, and
-// lines end where sentences do. Commas at ends of lines are left out, so that only lines
-// differ that say something else. What is longer than 2,000 lines is cut, as is a line of
-// more than 400 characters, and says so; [Change.Whole] reports whether anything is.
+// Diff returns the change as a unified diff of the two definitions. It ends with a line end. It
+// is safe for terminals: every character is visible or escaped, and long texts are split into
+// sentences. Commas at line ends are omitted, so that only lines with different content differ.
+// Output beyond 2,000 lines and lines beyond 400 characters are truncated with a note;
+// [Change.Complete] reports whether that happens.
 //
-// Letters that look alike are not told apart, and letters that are written to the left
-// may stand in another order within their line.
+// Letters that look alike are not distinguished. Right-to-left letters may be reordered within
+// their line.
 func (c Change) Diff() string {
 	var b strings.Builder
-	b.WriteString("--- " + side(c.Old, "nothing accepted") + "\n")
-	b.WriteString("+++ " + side(c.New, "not listed") + "\n")
+	b.WriteString("--- " + fileHeader(c.Old, "nothing accepted") + "\n")
+	b.WriteString("+++ " + fileHeader(c.New, "not listed") + "\n")
 	lines := c.lines()
 	for _, line := range lines[:min(len(lines), maxDiffLines)] {
-		b.WriteString(shortened(line) + "\n")
+		b.WriteString(truncateLine(line) + "\n")
 	}
 	if left := len(lines) - maxDiffLines; left > 0 {
 		fmt.Fprintf(&b, "… and %d more lines, which are not shown: who accepts the change accepts them unseen\n", left)
@@ -60,39 +60,39 @@ func (c Change) Diff() string {
 	return b.String()
 }
 
-// Whole reports whether [Change.Diff] shows all of the change.
-func (c Change) Whole() bool {
+// Complete reports whether [Change.Diff] shows the change in full.
+func (c Change) Complete() bool {
 	lines := c.lines()
-	return len(lines) <= maxDiffLines && !slices.ContainsFunc(lines, func(line string) bool { return shortened(line) != line })
+	return len(lines) <= maxDiffLines && !slices.ContainsFunc(lines, func(line string) bool { return truncateLine(line) != line })
 }
 
 func (c Change) lines() []string {
-	text := string(diff.Diff("", textOf(c.Old), "", textOf(c.New)))
+	text := string(diff.Diff("", diffText(c.Old), "", diffText(c.New)))
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
-	return lines[min(len(lines), 3):] // without the names of the files
+	return lines[min(len(lines), 3):] // without the file names
 }
 
-// textOf returns the lines of a definition, without commas at their ends.
-func textOf(t Tool) []byte {
+// diffText returns the lines of a definition, without commas at line ends.
+func diffText(t Tool) []byte {
 	if t == (Tool{}) {
 		return nil
 	}
-	lines := strings.Split(string(appendSheet(nil, t)), "\n")
+	lines := strings.Split(string(appendPretty(nil, t)), "\n")
 	for i, line := range lines {
 		lines[i] = strings.TrimSuffix(line, ",") + "\n"
 	}
 	return []byte(strings.Join(lines, ""))
 }
 
-func side(t Tool, none string) string {
+func fileHeader(t Tool, none string) string {
 	if t == (Tool{}) {
 		return none
 	}
 	return fmt.Sprintf("%s sha256 %s", label(t.upstream, t.name), t.Hash())
 }
 
-// shortened cuts a line, which only a number can make as long.
-func shortened(line string) string {
+// truncateLine truncates a line; only numbers make lines that long.
+func truncateLine(line string) string {
 	count := 0
 	for i := range line {
 		if count++; count > maxDiffLine {
@@ -102,59 +102,58 @@ func shortened(line string) string {
 	return line
 }
 
-// Mode is what happens to tools of an upstream that the lock does not know.
+// Mode decides about the tools of an upstream that is not in the lock.
 type Mode int
 
 const (
-	// FirstUse takes in what an upstream lists when it is seen for the first time.
+	// FirstUse accepts the tools of an upstream when it is first seen.
 	FirstUse Mode = iota
-	// Strict takes in nothing that nobody has accepted.
+	// Strict accepts no tool automatically.
 	Strict
 )
 
-// Verdict is what follows from a listing of an upstream.
-type Verdict struct {
-	// Served are the tools that may be served, sorted by name, each once.
+// CheckResult is the result of checking a listing.
+type CheckResult struct {
+	// Served are the tools that may be served, sorted by name, without duplicates.
 	Served []Tool
-	// Changes are the differences to the lock, sorted by name. Those that are not
-	// [Removed] name the tools in quarantine.
+	// Changes are the differences from the lock, sorted by name. All but [Removed] ones name
+	// quarantined tools.
 	Changes []Change
-	// First says that the upstream is seen for the first time and that its tools are taken
-	// in: Served is for [Lock.Pin], before any of them is served.
-	First bool
+	// FirstUse reports whether the upstream is new and its tools are accepted: pass Served to
+	// [Lock.WithTools] before serving any of them.
+	FirstUse bool
 }
 
-// Check compares what an upstream lists, all of it, with what was accepted. Tools of other
-// upstreams among it are neither served nor told of.
+// Check compares the full listing of an upstream with the accepted tools. It ignores tools of
+// other upstreams.
 //
-// A tool that [Tool.Hides] something is in quarantine until it is accepted, also when its
-// upstream is seen for the first time.
+// A tool with invisible characters ([Tool.Hides]) is quarantined until it is accepted, even on
+// first use.
 //
-// A name that is listed with several definitions is in quarantine whatever the mode and the
-// lock say, since nobody knows which of them a call reaches; its Change has the first that
-// was not accepted, in the order of their texts.
-func (l *Lock) Check(upstream string, listed []Tool, mode Mode) Verdict {
-	before, known := l.of(upstream)
-	v := Verdict{First: !known && mode == FirstUse}
+// A name that is listed with several definitions is quarantined in any mode, because it is
+// unknown which one a call reaches. Its Change has the first definition that was not accepted,
+// in text order.
+func (l *Lock) Check(upstream string, listed []Tool, mode Mode) CheckResult {
+	before, known := l.toolsOf(upstream)
+	v := CheckResult{FirstUse: !known && mode == FirstUse}
 	for _, same := range groups(upstream, listed) {
 		for len(before) > 0 && before[0].name < same[0].name {
-			v.removed(before[0])
+			v.addRemoved(before[0])
 			before = before[1:]
 		}
 		var old Tool
 		if len(before) > 0 && before[0].name == same[0].name {
 			old, before = before[0], before[1:]
 		}
-		v.judge(old, same)
+		v.compare(old, same)
 	}
 	for _, old := range before {
-		v.removed(old)
+		v.addRemoved(old)
 	}
 	return v
 }
 
-// groups returns the tools of an upstream, sorted, those of one name together, and each
-// definition once.
+// groups groups the tools of an upstream by name, sorted and without duplicate definitions.
 func groups(upstream string, listed []Tool) [][]Tool {
 	sorted := slices.DeleteFunc(slices.Clone(listed), func(t Tool) bool { return t.upstream != upstream })
 	slices.SortFunc(sorted, byName)
@@ -170,19 +169,19 @@ func groups(upstream string, listed []Tool) [][]Tool {
 	return list
 }
 
-func (v *Verdict) removed(old Tool) {
+func (v *CheckResult) addRemoved(old Tool) {
 	v.Changes = append(v.Changes, Change{Kind: Removed, Upstream: old.upstream, Name: old.name, Old: old})
 }
 
-// judge looks at the definitions that are listed under one name; old is the accepted one,
-// or the zero Tool.
-func (v *Verdict) judge(old Tool, same []Tool) {
+// compare checks the definitions that are listed under one name. old is the accepted one, or
+// the zero Tool.
+func (v *CheckResult) compare(old Tool, same []Tool) {
 	listed := same[0]
 	switch {
 	case len(same) == 1 && listed.Equal(old):
 		v.Served = append(v.Served, old)
 		return
-	case len(same) == 1 && v.First && !listed.hides:
+	case len(same) == 1 && v.FirstUse && !listed.hides:
 		v.Served = append(v.Served, listed)
 		return
 	}

@@ -39,9 +39,9 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// TestDiffs shows the change between the entries old.json and new.json, of which one may be
+// TestDiff shows the change between the entries old.json and new.json, of which one may be
 // missing, of each archive of testdata/diff.
-func TestDiffs(t *testing.T) {
+func TestDiff(t *testing.T) {
 	archives, err := filepath.Glob("testdata/diff/*.txtar")
 	if err != nil || len(archives) == 0 {
 		t.Fatal("no archives", err)
@@ -52,12 +52,12 @@ func TestDiffs(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			lock := new(lockfile.Lock).Pin("github")
+			lock := new(lockfile.Lock).WithTools("github")
 			var listed []lockfile.Tool
 			for _, f := range archive.Files {
 				switch f.Name {
 				case "old.json":
-					lock = lock.Pin("github", tool(t, string(f.Data)))
+					lock = lock.WithTools("github", tool(t, string(f.Data)))
 				case "new.json":
 					listed = append(listed, tool(t, string(f.Data)))
 				}
@@ -105,7 +105,7 @@ func described(t *testing.T, description string) lockfile.Tool {
 	return tool(t, fmt.Sprintf(`{"name":"a","description":%s}`, mustJSON(t, description)))
 }
 
-func TestADiffThatIsCutSaysHowMuchIsNotShown(t *testing.T) {
+func TestDiff_truncated(t *testing.T) {
 	for _, row := range []struct{ sentences, left int }{{1995, 0}, {1996, 0}, {1997, 1}, {10_000, 8004}} {
 		text := strings.Repeat("No. ", row.sentences-1) + "Yes."
 		c := lockfile.Change{Kind: lockfile.Added, Upstream: "github", Name: "a", New: described(t, text)}
@@ -115,8 +115,8 @@ func TestADiffThatIsCutSaysHowMuchIsNotShown(t *testing.T) {
 		if row.left > 0 {
 			want = fmt.Sprintf("… and %d more lines, which are not shown: who accepts the change accepts them unseen\n", row.left)
 		}
-		if c.Whole() != (row.left == 0) {
-			t.Errorf("%d sentences: whole is %t", row.sentences, c.Whole())
+		if c.Complete() != (row.left == 0) {
+			t.Errorf("%d sentences: whole is %t", row.sentences, c.Complete())
 		}
 		if diff := cmp.Diff(want, last); diff != "" {
 			t.Errorf("the end of %d sentences (-want +got)\n%s", row.sentences, diff)
@@ -124,18 +124,18 @@ func TestADiffThatIsCutSaysHowMuchIsNotShown(t *testing.T) {
 	}
 }
 
-func TestNumbersOfAnyLengthAreCut(t *testing.T) {
+func TestDiff_longNumbers(t *testing.T) {
 	number := func(last string) lockfile.Tool {
 		return tool(t, `{"name":"a","inputSchema":{"minimum":0.`+strings.Repeat("7", 200_000)+last+`}}`)
 	}
 	c := lockfile.Change{Kind: lockfile.Changed, Upstream: "github", Name: "a", Old: number("1"), New: number("2")}
 	shown := c.Diff()
-	if strings.Count(shown, "… and 199619 more bytes\n") != 2 || len(shown) > 2000 || c.Whole() {
+	if strings.Count(shown, "… and 199619 more bytes\n") != 2 || len(shown) > 2000 || c.Complete() {
 		t.Errorf("it shows\n%.3000s", shown)
 	}
 }
 
-func TestLinesOfADiffAreBoundedWhateverTheTextsAre(t *testing.T) {
+func TestDiff_lineLength(t *testing.T) {
 	for _, piece := range []string{"x", " ", "\n", ". ", "é", "\u202e", "\U000e0041", "\u0301", "漢", "\\", "a ", "\t"} {
 		text := strings.Repeat(piece, 3000)
 		entry := fmt.Sprintf(`{"name":"a","description":%s,"inputSchema":{%s:{%s:[%s]}}}`, mustJSON(t, text), mustJSON(t, text), mustJSON(t, text), mustJSON(t, text))
@@ -157,10 +157,10 @@ const (
 	another   = `{"name":"b"}`
 )
 
-func TestVerdicts(t *testing.T) {
+func TestCheck(t *testing.T) {
 	a, x, y, b := tool(t, accepted), tool(t, otherwise), tool(t, third), tool(t, another)
 	none := new(lockfile.Lock)
-	changed := func(kind lockfile.Kind, old, new lockfile.Tool) lockfile.Change {
+	changed := func(kind lockfile.ChangeKind, old, new lockfile.Tool) lockfile.Change {
 		name := old.Name() + new.Name()
 		return lockfile.Change{Kind: kind, Upstream: "github", Name: name[:1], Old: old, New: new}
 	}
@@ -172,25 +172,25 @@ func TestVerdicts(t *testing.T) {
 		lock   *lockfile.Lock
 		listed tools
 		mode   lockfile.Mode
-		want   lockfile.Verdict
+		want   lockfile.CheckResult
 	}{
-		{"what an upstream lists first is taken in", none, tools{b, a}, lockfile.FirstUse, lockfile.Verdict{Served: tools{a, b}, First: true}},
-		{"but not where everything is asked for", none, tools{a}, lockfile.Strict, lockfile.Verdict{Changes: changes{changed(lockfile.Added, nothing, a)}}},
-		{"an upstream that lists nothing is known from then on", none, nil, lockfile.FirstUse, lockfile.Verdict{First: true}},
-		{"and what it lists then is not taken in", none.Pin("github"), tools{a}, lockfile.FirstUse, lockfile.Verdict{Changes: changes{changed(lockfile.Added, nothing, a)}}},
-		{"nor when it has lost its last tool", none.Pin("github", a).Accept(changed(lockfile.Removed, a, nothing)), tools{a}, lockfile.FirstUse, lockfile.Verdict{Changes: changes{changed(lockfile.Added, nothing, a)}}},
-		{"the pins of one upstream say nothing of another", none.Pin("gitlab"), tools{a}, lockfile.FirstUse, lockfile.Verdict{Served: tools{a}, First: true}},
-		{"what was accepted is served", none.Pin("github", a, b), tools{b, a}, lockfile.Strict, lockfile.Verdict{Served: tools{a, b}}},
-		{"what has changed is not", none.Pin("github", a, b), tools{x, b}, lockfile.FirstUse, lockfile.Verdict{Served: tools{b}, Changes: changes{changed(lockfile.Changed, a, x)}}},
-		{"until it is accepted", none.Pin("github", a, b).Accept(changed(lockfile.Changed, a, x)), tools{x, b}, lockfile.Strict, lockfile.Verdict{Served: tools{x, b}}},
-		{"what is gone is told of", none.Pin("github", a, b), tools{a}, lockfile.FirstUse, lockfile.Verdict{Served: tools{a}, Changes: changes{changed(lockfile.Removed, b, nothing)}}},
-		{"the first one, too", none.Pin("github", a, b), tools{b}, lockfile.FirstUse, lockfile.Verdict{Served: tools{b}, Changes: changes{changed(lockfile.Removed, a, nothing)}}},
-		{"all", none.Pin("github", a, b), nil, lockfile.FirstUse, lockfile.Verdict{Changes: changes{changed(lockfile.Removed, a, nothing), changed(lockfile.Removed, b, nothing)}}},
-		{"what is listed twice is served once", none.Pin("github", a), tools{a, a}, lockfile.FirstUse, lockfile.Verdict{Served: tools{a}}},
-		{"one name of two definitions is not served", none.Pin("github", a), tools{x, a}, lockfile.FirstUse, lockfile.Verdict{Changes: changes{changed(lockfile.Changed, a, x)}}},
-		{"nor when none of them is known", none.Pin("github", a), tools{y, x}, lockfile.FirstUse, lockfile.Verdict{Changes: changes{changed(lockfile.Changed, a, x)}}},
-		{"nor at first", none, tools{x, a, b}, lockfile.FirstUse, lockfile.Verdict{Served: tools{b}, Changes: changes{changed(lockfile.Added, nothing, a)}, First: true}},
-		{"tools of others are none", none.Pin("github", a), tools{of(t, "gitlab", accepted), a}, lockfile.FirstUse, lockfile.Verdict{Served: tools{a}}},
+		{"what an upstream lists first is taken in", none, tools{b, a}, lockfile.FirstUse, lockfile.CheckResult{Served: tools{a, b}, FirstUse: true}},
+		{"but not where everything is asked for", none, tools{a}, lockfile.Strict, lockfile.CheckResult{Changes: changes{changed(lockfile.Added, nothing, a)}}},
+		{"an upstream that lists nothing is known from then on", none, nil, lockfile.FirstUse, lockfile.CheckResult{FirstUse: true}},
+		{"and what it lists then is not taken in", none.WithTools("github"), tools{a}, lockfile.FirstUse, lockfile.CheckResult{Changes: changes{changed(lockfile.Added, nothing, a)}}},
+		{"nor when it has lost its last tool", none.WithTools("github", a).Accept(changed(lockfile.Removed, a, nothing)), tools{a}, lockfile.FirstUse, lockfile.CheckResult{Changes: changes{changed(lockfile.Added, nothing, a)}}},
+		{"the pins of one upstream say nothing of another", none.WithTools("gitlab"), tools{a}, lockfile.FirstUse, lockfile.CheckResult{Served: tools{a}, FirstUse: true}},
+		{"what was accepted is served", none.WithTools("github", a, b), tools{b, a}, lockfile.Strict, lockfile.CheckResult{Served: tools{a, b}}},
+		{"what has changed is not", none.WithTools("github", a, b), tools{x, b}, lockfile.FirstUse, lockfile.CheckResult{Served: tools{b}, Changes: changes{changed(lockfile.Changed, a, x)}}},
+		{"until it is accepted", none.WithTools("github", a, b).Accept(changed(lockfile.Changed, a, x)), tools{x, b}, lockfile.Strict, lockfile.CheckResult{Served: tools{x, b}}},
+		{"what is gone is told of", none.WithTools("github", a, b), tools{a}, lockfile.FirstUse, lockfile.CheckResult{Served: tools{a}, Changes: changes{changed(lockfile.Removed, b, nothing)}}},
+		{"the first one, too", none.WithTools("github", a, b), tools{b}, lockfile.FirstUse, lockfile.CheckResult{Served: tools{b}, Changes: changes{changed(lockfile.Removed, a, nothing)}}},
+		{"all", none.WithTools("github", a, b), nil, lockfile.FirstUse, lockfile.CheckResult{Changes: changes{changed(lockfile.Removed, a, nothing), changed(lockfile.Removed, b, nothing)}}},
+		{"what is listed twice is served once", none.WithTools("github", a), tools{a, a}, lockfile.FirstUse, lockfile.CheckResult{Served: tools{a}}},
+		{"one name of two definitions is not served", none.WithTools("github", a), tools{x, a}, lockfile.FirstUse, lockfile.CheckResult{Changes: changes{changed(lockfile.Changed, a, x)}}},
+		{"nor when none of them is known", none.WithTools("github", a), tools{y, x}, lockfile.FirstUse, lockfile.CheckResult{Changes: changes{changed(lockfile.Changed, a, x)}}},
+		{"nor at first", none, tools{x, a, b}, lockfile.FirstUse, lockfile.CheckResult{Served: tools{b}, Changes: changes{changed(lockfile.Added, nothing, a)}, FirstUse: true}},
+		{"tools of others are none", none.WithTools("github", a), tools{of(t, "gitlab", accepted), a}, lockfile.FirstUse, lockfile.CheckResult{Served: tools{a}}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			got := row.lock.Check("github", row.listed, row.mode)
@@ -201,9 +201,9 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// TestAcceptingAllChangesLeavesNone, and has everything served, whatever was pinned and is
+// TestAccept_all, and has everything served, whatever was pinned and is
 // listed, in any order.
-func TestAcceptingAllChangesLeavesNone(t *testing.T) {
+func TestAccept_all(t *testing.T) {
 	for seed := range uint64(500) {
 		random := rand.New(rand.NewPCG(seed, 4))
 		some := func() (list []lockfile.Tool) {
@@ -213,7 +213,7 @@ func TestAcceptingAllChangesLeavesNone(t *testing.T) {
 			return list
 		}
 		mode := lockfile.Mode(random.IntN(2))
-		lock, listed := new(lockfile.Lock).Pin("github", some()...), some()
+		lock, listed := new(lockfile.Lock).WithTools("github", some()...), some()
 		before := lock.Check("github", listed, mode)
 		after := lock.Accept(before.Changes...).Check("github", listed, mode)
 		if len(after.Changes) > 0 || len(after.Served) != len(listed) {

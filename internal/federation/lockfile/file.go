@@ -10,73 +10,71 @@ import (
 	"github.com/mcpd/mcpd/internal/base/atomicfile"
 )
 
-// version is the first line of a lock file but for comments.
+// version is the first line of a lock file after its comments.
 const version = "mcpd.lock 1"
 
-// head tells who reads a lock file what it is.
-const head = `# The tools of upstream servers as they were accepted; mcpd serves them in no other form.
+// header explains the file to its readers.
+const header = `# The tools of upstream servers as they were accepted; mcpd serves them in no other form.
 # mcpd writes this file: "mcpd lock diff" shows what differs, "mcpd lock accept" takes it in.
 # Review its changes like those of code: models read these texts, and obey them.
 ` + version + "\n"
 
-// The words that lines of a lock file begin with.
+// The keywords at the start of lines.
 const (
 	upstreamWord = "upstream "
 	toolWord     = "tool "
 	hashWord     = "sha256 "
 )
 
-// rawLine stands behind the hash of a tool that was accepted with its invisible characters as
-// they are.
+// rawLine follows the hash of a tool that was accepted with its invisible characters unescaped.
 const rawLine = "raw\n"
 
-// Encode returns the file of a lock. Equal locks have equal files.
+// Encode returns the content of the lock file. Equal locks have equal content.
 func (l *Lock) Encode() []byte {
-	file := append(make([]byte, 0, l.Len()), head...)
+	file := append(make([]byte, 0, l.EncodedSize()), header...)
 	for _, a := range l.upstreams {
 		file = append(file, upstreamLine(a.upstream)...)
 		for _, t := range a.tools {
-			file = append(file, t.lines()...)
+			file = append(file, t.heading()...)
 			if t.raw {
 				file = append(file, rawLine...)
 			}
-			file = append(appendSheet(file, t), '\n')
+			file = append(appendPretty(file, t), '\n')
 		}
 	}
 	return file
 }
 
-// Len returns how long the file of a lock is, without making it.
-func (l *Lock) Len() int {
-	n := len(head)
+// EncodedSize returns the length of [Lock.Encode] without encoding.
+func (l *Lock) EncodedSize() int {
+	n := len(header)
 	for _, a := range l.upstreams {
-		n += a.len()
+		n += a.encodedSize()
 	}
 	return n
 }
 
-// len returns how much of a file the blocks of an upstream take.
-func (a accepted) len() int {
+// encodedSize returns the size of an upstream in a lock file.
+func (a upstreamTools) encodedSize() int {
 	n := len(upstreamLine(a.upstream))
 	for _, t := range a.tools {
-		n += t.Len()
+		n += t.EncodedSize()
 	}
 	return n
 }
 
 func upstreamLine(upstream string) string { return "\n" + upstreamWord + quoted(upstream) + "\n" }
 
-// lines returns those of a tool's block that are before its definition.
-func (t Tool) lines() string {
+// heading returns the lines of a tool before its definition.
+func (t Tool) heading() string {
 	return "\n" + toolWord + label(t.upstream, t.name) + "\n" + hashWord + t.Hash() + "\n"
 }
 
-// label returns the name of a tool as files, diffs and errors have it.
+// label returns the name of a tool for files, diffs and errors.
 func label(upstream, name string) string { return quoted(upstream) + " " + quoted(name) }
 
-// Read reads a lock from its file. The error wraps [fs.ErrNotExist] where there is none:
-// what that means is for the caller, as a lock that was lost takes in anything under
-// [FirstUse].
+// Read reads a lock file. The error wraps [fs.ErrNotExist] if there is none. The caller decides
+// what that means: without a lock, [FirstUse] accepts everything.
 func Read(path string) (*Lock, error) {
 	file, err := read(path)
 	if err != nil {
@@ -102,13 +100,12 @@ func read(path string) ([]byte, error) {
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s is not a regular file", path)
 	}
-	return io.ReadAll(io.LimitReader(f, maxFile+1)) // Parse refuses what is longer
+	return io.ReadAll(io.LimitReader(f, maxFile+1)) // Parse rejects longer files
 }
 
-// Write writes a lock to its file, mode 0644, so that a reader sees the old lock or the
-// new one, and the new one lasts once it returns. What is in the place of the file and is
-// none, such as a link, is refused, and so is a lock that [Parse] would find too long.
-// Of two programs that write at the same time, the last one wins.
+// Write replaces a lock file atomically and durably, with mode 0644. It returns an error if the
+// path is not a regular file, such as a link, or if [Parse] would reject the lock as too long.
+// If two programs write at the same time, the last one wins.
 func Write(path string, l *Lock) error {
 	if err := write(path, l); err != nil {
 		return fmt.Errorf("write lock: %w", err)
@@ -117,7 +114,7 @@ func Write(path string, l *Lock) error {
 }
 
 func write(path string, l *Lock) error {
-	if l.Len() > maxFile {
+	if l.EncodedSize() > maxFile {
 		return fmt.Errorf("%s would be longer than %d MiB", path, maxFile>>20)
 	}
 	switch info, err := os.Lstat(path); {

@@ -29,7 +29,7 @@ func TestCheck_hiddenDefinitions(t *testing.T) {
 		t.Run(part, func(t *testing.T) {
 			listed := []lockfile.Tool{tool(t, entry), tool(t, `{"name":"plain","description":"می\u200cخواهم ✔\ufe0f"}`)}
 			v := new(lockfile.Lock).Check("github", listed, lockfile.FirstUse)
-			if !v.First || len(v.Served) != 1 || v.Served[0].Name() != "plain" || len(v.Changes) != 1 || v.Changes[0].Kind != lockfile.Added {
+			if !v.FirstUse || len(v.Served) != 1 || v.Served[0].Name() != "plain" || len(v.Changes) != 1 || v.Changes[0].Kind != lockfile.Added {
 				t.Fatalf("first use serves %d, with the changes %v", len(v.Served), v.Changes)
 			}
 			if diff := v.Changes[0].Diff(); !strings.Contains(diff, `\u200b`) {
@@ -40,16 +40,16 @@ func TestCheck_hiddenDefinitions(t *testing.T) {
 				if raw {
 					c.New = c.New.AsRaw()
 				}
-				lock := new(lockfile.Lock).Pin("github", v.Served...).Accept(c)
+				lock := new(lockfile.Lock).WithTools("github", v.Served...).Accept(c)
 				read, err := lockfile.Parse(lock.Encode())
 				if err != nil {
 					t.Fatal(err)
 				}
-				if len(lock.Encode()) != lock.Len() {
-					t.Errorf("raw %t: it has %d bytes, and says %d", raw, len(lock.Encode()), lock.Len())
+				if len(lock.Encode()) != lock.EncodedSize() {
+					t.Errorf("raw %t: it has %d bytes, and says %d", raw, len(lock.Encode()), lock.EncodedSize())
 				}
 				later := read.Check("github", listed, lockfile.Strict)
-				if len(later.Served) != 2 || len(later.Changes) != 0 || later.Served[0].Raw() != raw || read.Sum() != lock.Sum() {
+				if len(later.Served) != 2 || len(later.Changes) != 0 || later.Served[0].Raw() != raw || read.Hash() != lock.Hash() {
 					t.Errorf("raw %t: served %v, changes %v", raw, later.Served, later.Changes)
 				}
 			}
@@ -59,7 +59,7 @@ func TestCheck_hiddenDefinitions(t *testing.T) {
 
 func TestParse_raw(t *testing.T) {
 	lock := func(entry string) string {
-		return string(new(lockfile.Lock).Pin("github", tool(t, entry)).Encode())
+		return string(new(lockfile.Lock).WithTools("github", tool(t, entry)).Encode())
 	}
 	hidden := tool(t, hiding["title"])
 	for name, row := range map[string]struct {
@@ -89,9 +89,9 @@ func TestParse_raw(t *testing.T) {
 	}
 }
 
-func TestSum_raw(t *testing.T) {
+func TestHash_raw(t *testing.T) {
 	hidden := tool(t, hiding["title"])
-	if new(lockfile.Lock).Pin("github", hidden).Sum() == new(lockfile.Lock).Pin("github", hidden.AsRaw()).Sum() {
+	if new(lockfile.Lock).WithTools("github", hidden).Hash() == new(lockfile.Lock).WithTools("github", hidden.AsRaw()).Hash() {
 		t.Error("the lock is the same whether it is raw or not")
 	}
 }

@@ -27,7 +27,7 @@ func mustJSON(t testing.TB, value any) string {
 // of reads an entry of any upstream.
 func of(t testing.TB, upstream, entry string) lockfile.Tool {
 	t.Helper()
-	read, err := lockfile.Of(upstream, json.RawMessage(entry))
+	read, err := lockfile.ParseTool(upstream, json.RawMessage(entry))
 	if err != nil {
 		t.Fatalf("%.200s: %v", entry, err)
 	}
@@ -37,14 +37,14 @@ func of(t testing.TB, upstream, entry string) lockfile.Tool {
 // shown is the lock of testdata/mcpd.lock.
 func shown(t testing.TB) *lockfile.Lock {
 	return new(lockfile.Lock).
-		Pin("everything",
+		WithTools("everything",
 			of(t, "everything", `{"name":"echo","description":"Echoes back the input","inputSchema":{"type":"object","properties":{"message":{"type":"string","description":"Message to echo"}},"required":["message"],"additionalProperties":false,"$schema":"http://json-schema.org/draft-07/schema#"}}`),
 			of(t, "everything", `{"name":"a\u202e\" b","title":"","description":"\u001b[2JHidden\u200b.\n\nA long line that goes on and on, and is wrapped somewhere before it is as wide as that of a terminal; 漢字。次","annotations":{"idempotentHint":true,"x":[[],{},[1.50,-2e40,null]]},"outputSchema":{"A sentence. As a name":1}}`)).
-		Pin("empty").
-		Pin("an \"upstream\"", of(t, "an \"upstream\"", `{"name":"t"}`))
+		WithTools("empty").
+		WithTools("an \"upstream\"", of(t, "an \"upstream\"", `{"name":"t"}`))
 }
 
-func TestTheFileOfALock(t *testing.T) {
+func TestEncode(t *testing.T) {
 	file := shown(t).Encode()
 	golden(t, "mcpd.lock", string(file))
 	checkShown(t, string(file))
@@ -69,15 +69,15 @@ func contents(l *lockfile.Lock) map[string][]lockfile.Tool {
 	return held
 }
 
-func TestAnEmptyLockHasAFile(t *testing.T) {
+func TestEncode_empty(t *testing.T) {
 	read, err := lockfile.Parse(new(lockfile.Lock).Encode())
 	if err != nil || len(read.Upstreams()) > 0 {
 		t.Errorf("it holds %v, %v", read, err)
 	}
 }
 
-// TestBlocksMayStandInAnyOrder as a merge leaves them, and with the line ends of Windows.
-func TestBlocksMayStandInAnyOrder(t *testing.T) {
+// TestParse_anyOrder as a merge leaves them, and with the line ends of Windows.
+func TestParse_anyOrder(t *testing.T) {
 	head, rest, _ := strings.Cut(string(shown(t).Encode()), "\n\n")
 	blocks := strings.Split(strings.TrimSpace(rest), "\n\n")
 	file := head
@@ -95,8 +95,8 @@ func TestBlocksMayStandInAnyOrder(t *testing.T) {
 	}
 }
 
-func TestMistakesInAFileAreNamedWithTheirLine(t *testing.T) {
-	file := string(new(lockfile.Lock).Pin("github", tool(t, `{"name":"a","description":"Reads. Writes.","title":"\"\\"}`)).Encode())
+func TestParse_errors(t *testing.T) {
+	file := string(new(lockfile.Lock).WithTools("github", tool(t, `{"name":"a","description":"Reads. Writes.","title":"\"\\"}`)).Encode())
 	block := file[strings.Index(file, "tool "):]
 	hash := block[strings.Index(block, "sha256 ")+7:][:64]
 	edited := func(old, new string) string {
@@ -144,9 +144,9 @@ func TestMistakesInAFileAreNamedWithTheirLine(t *testing.T) {
 	}
 }
 
-func TestLocksThatAreChangedStayAsTheyWere(t *testing.T) {
+func TestLock_immutable(t *testing.T) {
 	a, b, c := tool(t, `{"name":"a"}`), tool(t, `{"name":"b"}`), tool(t, `{"name":"a","title":"x"}`)
-	first := new(lockfile.Lock).Pin("github", b, a, of(t, "gitlab", `{"name":"z"}`))
+	first := new(lockfile.Lock).WithTools("github", b, a, of(t, "gitlab", `{"name":"z"}`))
 	second := first.Accept(
 		lockfile.Change{Kind: lockfile.Changed, Upstream: "github", Name: "a", Old: a, New: c},
 		lockfile.Change{Kind: lockfile.Removed, Upstream: "github", Name: "b", Old: b},
@@ -191,35 +191,35 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-func TestLocksHaveOneSumAsTheyHaveOneFile(t *testing.T) {
+func TestLockHash(t *testing.T) {
 	a, b, other := tool(t, `{"name":"a"}`), tool(t, `{"name":"b"}`), tool(t, `{"name":"a","title":"x"}`)
 	none := new(lockfile.Lock)
 	locks := []*lockfile.Lock{
-		none, none.Pin("github"), none.Pin("git").Pin("hub"), none.Pin("github", a), none.Pin("github", b), none.Pin("github", a, b), none.Pin("github", b).Pin("github", a),
-		none.Pin("github", other), none.Pin("gitlab", of(t, "gitlab", `{"name":"a"}`)), none.Pin("github", a).Pin("gitlab", of(t, "gitlab", `{"name":"b"}`)),
-		none.Pin("github").Pin("gitlab", of(t, "gitlab", `{"name":"a"}`), of(t, "gitlab", `{"name":"b"}`)),
+		none, none.WithTools("github"), none.WithTools("git").WithTools("hub"), none.WithTools("github", a), none.WithTools("github", b), none.WithTools("github", a, b), none.WithTools("github", b).WithTools("github", a),
+		none.WithTools("github", other), none.WithTools("gitlab", of(t, "gitlab", `{"name":"a"}`)), none.WithTools("github", a).WithTools("gitlab", of(t, "gitlab", `{"name":"b"}`)),
+		none.WithTools("github").WithTools("gitlab", of(t, "gitlab", `{"name":"a"}`), of(t, "gitlab", `{"name":"b"}`)),
 	}
 	for i, l := range locks {
 		for j, r := range locks {
-			if same := string(l.Encode()) == string(r.Encode()); same != (l.Sum() == r.Sum()) {
+			if same := string(l.Encode()) == string(r.Encode()); same != (l.Hash() == r.Hash()) {
 				t.Errorf("%d and %d have one file: %t, and one sum: %t", i, j, same, !same)
 			}
 		}
 	}
 	read, err := lockfile.Parse(shown(t).Encode())
-	if err != nil || read.Sum() != shown(t).Sum() {
+	if err != nil || read.Hash() != shown(t).Hash() {
 		t.Errorf("a lock that was read has another sum, %v", err)
 	}
 }
 
-// TestASumReadsNoDefinition: builds of catalogs make one of all that is accepted.
-func TestASumReadsNoDefinition(t *testing.T) {
+// TestLockHash_allocations: builds of catalogs make one of all that is accepted.
+func TestLockHash_allocations(t *testing.T) {
 	var list []lockfile.Tool
 	for _, entry := range entries(2000) {
 		list = append(list, tool(t, string(entry)))
 	}
-	lock := new(lockfile.Lock).Pin("github", list...)
-	if n := testing.AllocsPerRun(10, func() { lock.Sum() }); n > 5 {
+	lock := new(lockfile.Lock).WithTools("github", list...)
+	if n := testing.AllocsPerRun(10, func() { lock.Hash() }); n > 5 {
 		t.Errorf("a sum of 2,000 tools allocates %.0f times", n)
 	}
 }
@@ -243,58 +243,58 @@ func long(t testing.TB, upstream string, n int) []lockfile.Tool {
 
 // huge returns a lock that is longer than a file may be.
 func huge(t testing.TB) *lockfile.Lock {
-	return new(lockfile.Lock).Pin("known", long(t, "known", 263)...)
+	return new(lockfile.Lock).WithTools("known", long(t, "known", 263)...)
 }
 
-func TestTheLengthOfAFileIsKnownWithoutMakingIt(t *testing.T) {
+func TestEncodedSize(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED with -short: one goroutine works here alone")
 	}
-	for name, lock := range map[string]*lockfile.Lock{"empty": new(lockfile.Lock), "shown": shown(t), "long": new(lockfile.Lock).Pin("lab", long(t, "lab", 2)...)} {
+	for name, lock := range map[string]*lockfile.Lock{"empty": new(lockfile.Lock), "shown": shown(t), "long": new(lockfile.Lock).WithTools("lab", long(t, "lab", 2)...)} {
 		file := lock.Encode()
 		read, err := lockfile.Parse(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if lock.Len() != len(file) || read.Len() != len(file) {
-			t.Errorf("%s: the file has %d bytes, said are %d, and %d of what is read", name, len(file), lock.Len(), read.Len())
+		if lock.EncodedSize() != len(file) || read.EncodedSize() != len(file) {
+			t.Errorf("%s: the file has %d bytes, said are %d, and %d of what is read", name, len(file), lock.EncodedSize(), read.EncodedSize())
 		}
 	}
 	lock := huge(t)
-	if n := testing.AllocsPerRun(1, func() { lock.Len() }); n > 10 {
+	if n := testing.AllocsPerRun(1, func() { lock.EncodedSize() }); n > 10 {
 		t.Errorf("the length of 263 tools allocates %.0f times", n)
 	}
 }
 
-func TestWhatIsTooLongTakesTheRoomOfNoOther(t *testing.T) {
+func TestWithMissing_size(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED with -short: one goroutine works here alone")
 	}
-	before := new(lockfile.Lock).Pin("known", long(t, "known", 200)...)
+	before := new(lockfile.Lock).WithTools("known", long(t, "known", 200)...)
 	kept := new(lockfile.Lock).
-		Pin("a-long", long(t, "a-long", 63)...).
-		Pin("known", of(t, "known", `{"name":"other"}`)).
-		Pin("little", of(t, "little", `{"name":"a"}`)).
-		Pin("longer", long(t, "longer", 64)...).
-		Pin("z", of(t, "z", `{"name":"a"}`))
-	got := before.Fill(kept)
+		WithTools("a-long", long(t, "a-long", 63)...).
+		WithTools("known", of(t, "known", `{"name":"other"}`)).
+		WithTools("little", of(t, "little", `{"name":"a"}`)).
+		WithTools("longer", long(t, "longer", 64)...).
+		WithTools("z", of(t, "z", `{"name":"a"}`))
+	got := before.WithMissing(kept)
 	if diff := cmp.Diff([]string{"known", "little", "z"}, got.Upstreams()); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	if diff := cmp.Diff(contents(before)["known"], got.Tools("known")); diff != "" {
 		t.Error("what was known is another")
 	}
-	if again := got.Fill(kept); again != got {
+	if again := got.WithMissing(kept); again != got {
 		t.Errorf("a lock without room becomes one of %v", again.Upstreams())
 	}
-	if got := new(lockfile.Lock).Pin("known", long(t, "known", 100)...).Fill(kept).Upstreams(); !cmp.Equal(got, []string{"a-long", "known", "little", "longer", "z"}) {
+	if got := new(lockfile.Lock).WithTools("known", long(t, "known", 100)...).WithMissing(kept).Upstreams(); !cmp.Equal(got, []string{"a-long", "known", "little", "longer", "z"}) {
 		t.Errorf("with room for all, there are %v", got)
 	}
 }
 
 // testdata/before/mcpd.lock is a lock file as the version before the packages were regrouped
 // wrote it. It is never written anew.
-func TestParse_lockOfTheVersionBefore(t *testing.T) {
+func TestParse_previousVersion(t *testing.T) {
 	file, err := os.ReadFile("testdata/before/mcpd.lock")
 	if err != nil {
 		t.Fatal(err)
@@ -303,14 +303,14 @@ func TestParse_lockOfTheVersionBefore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := shown(t).Pin("raw", of(t, "raw", `{"name":"h","description":"hidden \u200b"}`).AsRaw())
+	want := shown(t).WithTools("raw", of(t, "raw", `{"name":"h","description":"hidden \u200b"}`).AsRaw())
 	if diff := cmp.Diff(contents(want), contents(read)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	if again := read.Encode(); !bytes.Equal(again, file) {
 		t.Errorf("it is written as\n%s", cmp.Diff(string(file), string(again)))
 	}
-	if got, want := fmt.Sprintf("%x", read.Sum()), "964553ecb9588d69d08e4b2229617690c4eff6c62b91339fd9816953db7b3be3"; got != want {
+	if got, want := fmt.Sprintf("%x", read.Hash()), "964553ecb9588d69d08e4b2229617690c4eff6c62b91339fd9816953db7b3be3"; got != want {
 		t.Errorf("its sum is %s, and was %s", got, want)
 	}
 }

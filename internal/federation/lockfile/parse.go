@@ -12,59 +12,58 @@ import (
 	"github.com/mcpd/mcpd/internal/base/jsonguard"
 )
 
-// maxFile is how long a lock file may be, in bytes.
+// maxFile bounds the length of a lock file, in bytes.
 const maxFile = 64 << 20
 
-// MistakeError is a mistake in the file of a lock.
-type MistakeError struct {
-	// Line is where it is, counted from 1; 0 where it is of the whole file.
+// ParseError is an error in a lock file.
+type ParseError struct {
+	// Line is the line number from 1, or 0 for an error of the whole file.
 	Line int
-	// Err says what is wrong, fit for a terminal.
+	// Err describes the error; it is safe for terminals.
 	Err error
 }
 
-func (e *MistakeError) Error() string {
+func (e *ParseError) Error() string {
 	if e.Line == 0 {
 		return e.Err.Error()
 	}
 	return fmt.Sprintf("line %d: %v", e.Line, e.Err)
 }
 
-func (e *MistakeError) Unwrap() error { return e.Err }
+func (e *ParseError) Unwrap() error { return e.Err }
 
-func mistake(line int, format string, args ...any) error {
-	return &MistakeError{line, fmt.Errorf(format, args...)}
+func parseError(line int, format string, args ...any) error {
+	return &ParseError{line, fmt.Errorf(format, args...)}
 }
 
-// errConflict says that lines of both sides of a merge are in a file.
-var errConflict = errors.New("a conflict of a merge is not resolved")
+// errMergeConflict reports unresolved merge conflict markers.
+var errMergeConflict = errors.New("a conflict of a merge is not resolved")
 
-// Parse reads the file of a lock. Blocks may stand in any order, and comments and blank
-// lines between them. The error is a [*MistakeError] that names the tool: for a definition
-// that does not fit its hash, a tool that stands there twice, and whatever
-// [Lock.Encode] would not write.
+// Parse parses a lock file. Blocks may be in any order, with comments and blank lines between
+// them. The error is a [*ParseError] that names the tool: for a definition that does not match
+// its hash, a duplicate tool, and everything that [Lock.Encode] does not write.
 func Parse(file []byte) (*Lock, error) {
 	if len(file) > maxFile {
-		return nil, mistake(0, "the file is longer than %d MiB", maxFile>>20)
+		return nil, parseError(0, "the file is longer than %d MiB", maxFile>>20)
 	}
-	if err := checkSeen(file); err != nil {
+	if err := checkVisible(file); err != nil {
 		return nil, err
 	}
-	r := reader{rest: string(file), tools: draft{}, lines: map[Tool]int{}}
+	r := reader{rest: string(file), tools: lockBuilder{}, lines: map[Tool]int{}}
 	for r.next() {
 		if err := r.block(); err != nil {
 			return nil, err
 		}
 	}
 	if !r.versioned {
-		return nil, mistake(0, "the file has no line %q", version)
+		return nil, parseError(0, "the file has no line %q", version)
 	}
 	return r.tools.lock(), nil
 }
 
-// checkSeen refuses a file with characters that move others or show nothing, which
-// [Lock.Encode] escapes: a review would not see what it reads.
-func checkSeen(file []byte) error {
+// checkVisible rejects characters that move others or are invisible, which [Lock.Encode]
+// escapes: a reviewer would not see what is parsed.
+func checkVisible(file []byte) error {
 	number := 1
 	for _, r := range string(file) {
 		switch {
@@ -72,7 +71,7 @@ func checkSeen(file []byte) error {
 			number++
 		case r < utf8.RuneSelf && r >= ' ', r == '\t', r == '\r':
 		case unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp):
-			return mistake(number, "the character %U is not escaped", r)
+			return parseError(number, "the character %U is not escaped", r)
 		}
 	}
 	return nil
@@ -81,13 +80,13 @@ func checkSeen(file []byte) error {
 type reader struct {
 	rest      string
 	line      string
-	number    int // of the line, from 1
+	number    int // line number, from 1
 	versioned bool
-	tools     draft
-	lines     map[Tool]int // where a tool stands, by its names alone
+	tools     lockBuilder
+	lines     map[Tool]int // the line of each tool; keys have only the names
 }
 
-// next goes to the next line; false says that there is none.
+// next advances to the next line, or returns false at the end.
 func (r *reader) next() bool {
 	if r.rest == "" {
 		return false
@@ -105,7 +104,7 @@ func (r *reader) block() error {
 		return nil
 	case !r.versioned:
 		if r.line != version {
-			return mistake(r.number, "want %q, which is the version that this mcpd reads", version)
+			return parseError(r.number, "want %q, which is the version that this mcpd reads", version)
 		}
 		r.versioned = true
 		return nil
@@ -115,23 +114,23 @@ func (r *reader) block() error {
 	rest, isUpstream := strings.CutPrefix(r.line, upstreamWord)
 	upstream, rest, ok := cutQuoted(rest)
 	switch {
-	case isConflict(r.line):
-		return mistake(r.number, "%w", errConflict)
+	case isMergeMarker(r.line):
+		return parseError(r.number, "%w", errMergeConflict)
 	case !isUpstream || !ok || rest != "":
-		return mistake(r.number, "want %sNAME or %sUPSTREAM NAME, each name a JSON string", upstreamWord, toolWord)
+		return parseError(r.number, "want %sNAME or %sUPSTREAM NAME, each name a JSON string", upstreamWord, toolWord)
 	}
-	r.tools.know(upstream)
+	r.tools.addUpstream(upstream)
 	return nil
 }
 
-// tool reads the block of a tool whose first line goes on with the names.
+// tool parses the block of a tool after its keyword.
 func (r *reader) tool(names string) error {
 	number := r.number
 	upstream, rest, ok := cutQuoted(names)
 	rest, blank := strings.CutPrefix(rest, " ")
 	name, rest, named := cutQuoted(rest)
 	if !ok || !blank || !named || rest != "" {
-		return mistake(number, "want %sUPSTREAM NAME, each name a JSON string", toolWord)
+		return parseError(number, "want %sUPSTREAM NAME, each name a JSON string", toolWord)
 	}
 	t, err := r.definition(upstream, name)
 	key := Tool{upstream: upstream, name: name}
@@ -139,13 +138,13 @@ func (r *reader) tool(names string) error {
 		err = fmt.Errorf("it stands in line %d, too; remove one of the two", first)
 	}
 	if err != nil {
-		if within, ok := errors.AsType[*MistakeError](err); ok {
+		if within, ok := errors.AsType[*ParseError](err); ok {
 			number, err = within.Line, within.Err
 		}
-		return mistake(number, "tool %s: %w", label(upstream, name), err)
+		return parseError(number, "tool %s: %w", label(upstream, name), err)
 	}
 	r.lines[key] = number
-	r.tools.know(upstream)
+	r.tools.addUpstream(upstream)
 	r.tools[upstream][name] = t
 	return nil
 }
@@ -157,7 +156,7 @@ func (r *reader) definition(upstream, name string) (Tool, error) {
 	hash := strings.TrimPrefix(r.line, hashWord)
 	following, _, _ := strings.Cut(r.rest, "\n")
 	asIs := strings.TrimRight(following, " \t\r")+"\n" == rawLine && r.next()
-	raw, err := r.sheet()
+	raw, err := r.prettyJSON()
 	if err != nil {
 		return Tool{}, err
 	}
@@ -168,7 +167,7 @@ func (r *reader) definition(upstream, name string) (Tool, error) {
 	if err != nil {
 		return Tool{}, fmt.Errorf("read definition: %w", err)
 	}
-	t, err := define(upstream, value, maxFile)
+	t, err := newTool(upstream, value, maxFile)
 	switch {
 	case err != nil:
 		return Tool{}, fmt.Errorf("read definition: %w", err)
@@ -184,19 +183,19 @@ func (r *reader) definition(upstream, name string) (Tool, error) {
 	return t, nil
 }
 
-// sheet reads the lines of a definition, and returns them as JSON. All but the first and
-// the last are set in.
-func (r *reader) sheet() ([]byte, error) {
+// prettyJSON parses the lines of a definition and returns them as JSON. All lines but the first
+// and the last are indented.
+func (r *reader) prettyJSON() ([]byte, error) {
 	if !r.next() || r.line != "{" {
 		return nil, errors.New("want { and the definition in the line behind its sha256")
 	}
-	j := joiner{json: []byte("{")}
+	j := lineJoiner{json: []byte("{")}
 	for r.next() {
 		switch {
 		case r.line == "}":
 			return append(j.json, '}'), nil
-		case isConflict(r.line):
-			return nil, mistake(r.number, "%w", errConflict)
+		case isMergeMarker(r.line):
+			return nil, parseError(r.number, "%w", errMergeConflict)
 		case r.line != "" && r.line[0] != ' ' && r.line[0] != '\t':
 			return nil, fmt.Errorf("the definition has no end before line %d", r.number)
 		}
@@ -205,13 +204,12 @@ func (r *reader) sheet() ([]byte, error) {
 	return nil, errors.New("the definition has no end")
 }
 
-// isConflict reports whether a line is one of those that git puts around the sides of a
-// merge.
-func isConflict(line string) bool {
+// isMergeMarker reports whether a line is a conflict marker of git.
+func isMergeMarker(line string) bool {
 	return slices.ContainsFunc([]string{"<<<<<<<", "|||||||", "=======", ">>>>>>>"}, func(mark string) bool { return strings.HasPrefix(line, mark) })
 }
 
-// cutQuoted takes a JSON string off the beginning of a text.
+// cutQuoted cuts a JSON string off the start of a text.
 func cutQuoted(text string) (value, rest string, ok bool) {
 	if !strings.HasPrefix(text, `"`) {
 		return "", text, false

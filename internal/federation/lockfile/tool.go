@@ -13,27 +13,27 @@ import (
 	"github.com/mcpd/mcpd/internal/base/safetext"
 )
 
-// The bounds of an entry. What is beyond is no tool: a model could not read it.
+// The limits of an entry. A model could not read anything larger.
 const (
 	maxEntry  = 1 << 20 // bytes
-	maxDepth  = 64      // objects and arrays that are open at once
+	maxDepth  = 64      // open objects and arrays
 	maxTokens = 50_000  // structural characters
 	maxName   = 1 << 10 // bytes
 )
 
-// maxBlock is how much of a lock file a tool may take, in bytes: what is listed in a few
-// bytes can take many there, where each item has a line, and nobody would review it.
-const maxBlock = 256 << 10
+// maxToolSize bounds the size of a tool in a lock file, in bytes. With one item per line, a few
+// bytes in a listing can take many, and nobody would review them.
+const maxToolSize = 256 << 10
 
-// Tool is the definition of a tool of an upstream. The zero Tool is none.
+// Tool is the definition of an upstream's tool. The zero Tool is no tool.
 type Tool struct {
 	upstream, name, definition string
 
 	sum  [sha256.Size]byte // of the definition
-	size int               // of the block, without a line for raw
+	size int               // size in a lock file, without the raw line
 
 	hides bool // the definition holds invisible characters
-	raw   bool // these are served as they are
+	raw   bool // accepted with them unescaped
 }
 
 func (t Tool) Upstream() string { return t.upstream }
@@ -42,12 +42,11 @@ func (t Tool) Name() string { return t.name }
 
 func (t Tool) Definition() json.RawMessage { return json.RawMessage(t.definition) }
 
-// Hash returns the SHA-256 of the definition in its canonical form, in 64 lower-case
-// hexadecimal digits.
+// Hash returns the SHA-256 of the canonical definition, in 64 lower-case hexadecimal digits.
 func (t Tool) Hash() string { return hex.EncodeToString(t.sum[:]) }
 
-// Len returns how much of a lock file the tool takes, in bytes.
-func (t Tool) Len() int {
+// EncodedSize returns the size of the tool in a lock file, in bytes.
+func (t Tool) EncodedSize() int {
 	if t.raw {
 		return t.size + len(rawLine)
 	}
@@ -55,40 +54,42 @@ func (t Tool) Len() int {
 }
 
 // Hides reports whether the definition holds invisible characters ([safetext.Hides]). Such a
-// tool is never taken in without a question, and is served with these escaped, unless it is
-// [Tool.Raw].
+// tool is never accepted automatically. It is served with these characters escaped, unless it
+// is [Tool.Raw].
 func (t Tool) Hides() bool { return t.hides }
 
-// Raw reports whether the tool was accepted with its invisible characters as they are.
+// Raw reports whether the tool was accepted with its invisible characters unescaped.
 func (t Tool) Raw() bool { return t.raw }
 
-// AsRaw returns the tool as one that is accepted with its invisible characters as they are;
-// it is the same tool where there are none.
+// AsRaw returns the tool accepted with its invisible characters unescaped. Without such
+// characters it returns t.
 func (t Tool) AsRaw() Tool {
 	t.raw = t.hides
 	return t
 }
 
-// Equal reports whether two tools are the same, with the same definition. How they were
-// accepted does not matter.
+// Equal reports whether two tools have the same upstream and definition. It ignores Raw.
 func (t Tool) Equal(other Tool) bool {
 	t.raw = other.raw
 	return t == other
 }
 
-// byName orders tools of one upstream, and definitions of one name.
+// byName orders the tools of one upstream by name and then by definition.
 func byName(a, b Tool) int {
 	return cmp.Or(strings.Compare(a.name, b.name), strings.Compare(a.definition, b.definition))
 }
 
-// Of returns the tool that an entry of an upstream's tools/list defines; upstream is the
-// name of its block, which is valid UTF-8. The error says why the entry defines none: it is
-// longer than 1 MiB, deeper than 64, has more than 50,000 structural characters, or is not
-// JSON of one reading (see [jsonguard.Check]; a string with half of a surrogate pair is none),
-// it has no name of 1 to 1,024 bytes, a member of the definition has not its type, or is
-// named like one but for case, which some decoders take for it, or it would take more than
-// 256 KiB of a lock file. Such a tool cannot be pinned, and must not be served.
-func Of(upstream string, entry json.RawMessage) (Tool, error) {
+// ParseTool returns the tool in an entry of an upstream's tools/list. upstream is the name of
+// its block, in valid UTF-8. The error says why the entry is rejected:
+//
+// - it is longer than 1 MiB, deeper than 64, or has more than 50,000 structural characters
+// - it is not unambiguous JSON (see [jsonguard.Check]; half of a surrogate pair is rejected)
+// - its name does not have 1 to 1,024 bytes
+// - a member of the definition has the wrong type, or a name that differs only in case
+// - it would take more than 256 KiB of a lock file
+//
+// Such a tool cannot be pinned, and must not be served.
+func ParseTool(upstream string, entry json.RawMessage) (Tool, error) {
 	if err := jsonguard.Check(entry, jsonguard.Limits{Bytes: maxEntry, Depth: maxDepth, Tokens: maxTokens}); err != nil {
 		return Tool{}, fmt.Errorf("read definition: %w", err)
 	}
@@ -96,9 +97,9 @@ func Of(upstream string, entry json.RawMessage) (Tool, error) {
 	if err != nil {
 		return Tool{}, fmt.Errorf("read definition: %w", err)
 	}
-	t, err := define(upstream, value, maxBlock)
-	if err == nil && t.size > maxBlock {
-		err = fmt.Errorf("it would take more than %d KiB of mcpd.lock", maxBlock>>10)
+	t, err := newTool(upstream, value, maxToolSize)
+	if err == nil && t.size > maxToolSize {
+		err = fmt.Errorf("it would take more than %d KiB of mcpd.lock", maxToolSize>>10)
 	}
 	if err != nil {
 		return Tool{}, fmt.Errorf("read definition: %w", err)
@@ -106,47 +107,46 @@ func Of(upstream string, entry json.RawMessage) (Tool, error) {
 	return t, nil
 }
 
-// parts are the members of a definition, each with what it holds.
-var parts = map[string]part{
-	"name": textPart, "title": textPart, "description": textPart,
-	"inputSchema": objectPart, "outputSchema": objectPart, "annotations": objectPart,
+// definitionMembers are the members of a definition, each with its type.
+var definitionMembers = map[string]memberKind{
+	"name": textMember, "title": textMember, "description": textMember,
+	"inputSchema": objectMember, "outputSchema": objectMember, "annotations": objectMember,
 }
 
-// part is what a member of a definition holds.
-type part string
+// memberKind is the type of a member.
+type memberKind string
 
 const (
-	textPart   part = "text"
-	objectPart part = "object"
+	textMember   memberKind = "text"
+	objectMember memberKind = "object"
 )
 
-func (p part) holds(value any) bool {
+func (p memberKind) matches(value any) bool {
 	switch value.(type) {
 	case string:
-		return p == textPart
+		return p == textMember
 	case map[string]any:
-		return p == objectPart
+		return p == objectMember
 	}
 	return false
 }
 
-// define returns the tool that a decoded entry defines. Its size is known up to most; that
-// of a larger one is anything beyond.
-func define(upstream string, value any, most int) (Tool, error) {
+// newTool returns the tool of a decoded entry. Its size is exact up to limit.
+func newTool(upstream string, value any, limit int) (Tool, error) {
 	entry, ok := value.(map[string]any)
 	if !ok {
 		return Tool{}, errors.New("it is no object")
 	}
 	definition := map[string]any{}
 	for _, member := range sortedNames(entry) {
-		name, is := partOf(member)
+		name, is := memberOf(member)
 		switch value := entry[member]; {
 		case !is:
 		case member != name:
 			return Tool{}, fmt.Errorf("a member is named like the %s but for case", name)
 		case value == nil:
-		case !parts[name].holds(value):
-			return Tool{}, fmt.Errorf("the %s is no %s", name, parts[name])
+		case !definitionMembers[name].matches(value):
+			return Tool{}, fmt.Errorf("the %s is no %s", name, definitionMembers[name])
 		default:
 			definition[name] = value
 		}
@@ -157,18 +157,18 @@ func define(upstream string, value any, most int) (Tool, error) {
 	}
 	canonical := appendValue(nil, definition)
 	t := Tool{upstream: upstream, name: name, definition: string(canonical), sum: sha256.Sum256(canonical), hides: safetext.HidesIn(definition)}
-	s := sheet{text: make([]byte, 0, 2*min(len(canonical), most)), most: most}
+	s := prettyPrinter{text: make([]byte, 0, 2*min(len(canonical), limit)), limit: limit}
 	s.value(definition, 0)
-	t.size = len(t.lines()) + len(s.text) + len("\n")
+	t.size = len(t.heading()) + len(s.text) + len("\n")
 	return t, nil
 }
 
-// partOf returns the part of a definition that a decoder may take a member for.
-func partOf(member string) (name string, ok bool) {
-	if _, ok := parts[member]; ok {
+// memberOf returns the member of a definition that a decoder may mistake a name for.
+func memberOf(member string) (name string, ok bool) {
+	if _, ok := definitionMembers[member]; ok {
 		return member, true
 	}
-	for name := range parts {
+	for name := range definitionMembers {
 		if strings.EqualFold(name, member) {
 			return name, true
 		}

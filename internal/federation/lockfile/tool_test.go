@@ -13,14 +13,14 @@ import (
 // tool reads an entry of an upstream named github.
 func tool(t testing.TB, entry string) lockfile.Tool {
 	t.Helper()
-	read, err := lockfile.Of("github", json.RawMessage(entry))
+	read, err := lockfile.ParseTool("github", json.RawMessage(entry))
 	if err != nil {
 		t.Fatalf("%.200s: %v", entry, err)
 	}
 	return read
 }
 
-func TestADefinitionIsWhatAnEntrySaysOfItsToolInOneForm(t *testing.T) {
+func TestParseTool(t *testing.T) {
 	got := tool(t, ` {
 		"title": "Create", "name": "create\u005fissue", "description": "Creates an issue.\n",
 		"inputSchema": {"type": "object", "properties": {"n": {"minimum": 1.50, "default": 1e2}}, "$defs": null},
@@ -42,7 +42,7 @@ func TestADefinitionIsWhatAnEntrySaysOfItsToolInOneForm(t *testing.T) {
 	}
 }
 
-func TestEntriesThatDefineNoTool(t *testing.T) {
+func TestParseTool_errors(t *testing.T) {
 	for _, row := range []struct{ entry, want string }{
 		{``, "read definition: the JSON text ends where a value should be (at byte 0)"},
 		{`[]`, "read definition: it is no object"},
@@ -64,7 +64,7 @@ func TestEntriesThatDefineNoTool(t *testing.T) {
 		{`{"name":"a","inputSchema":` + strings.Repeat(`{"a":`, 64) + `1` + strings.Repeat("}", 65), "read definition: arrays and objects are nested deeper than the limit of 64 levels (at byte 341)"},
 		{`{"name":"a","_meta":"` + strings.Repeat("x", 1<<20) + `"}`, "read definition: the JSON text is longer than the limit of 1048576 bytes (at byte 1048576)"},
 	} {
-		read, err := lockfile.Of("github", json.RawMessage(row.entry))
+		read, err := lockfile.ParseTool("github", json.RawMessage(row.entry))
 		if err == nil {
 			t.Errorf("%.80s is %s", row.entry, read.Definition())
 		} else if diff := cmp.Diff(row.want, err.Error()); diff != "" {
@@ -73,9 +73,9 @@ func TestEntriesThatDefineNoTool(t *testing.T) {
 	}
 }
 
-// FuzzOf: a definition is an entry itself, of the same definition, and the lock that holds
+// FuzzParseTool: a definition is an entry itself, of the same definition, and the lock that holds
 // it is the one that is read from its file.
-func FuzzOf(f *testing.F) {
+func FuzzParseTool(f *testing.F) {
 	for _, seed := range []string{
 		`{"name":"a","description":"One. Two!\n\nThree"}`, `{"name":"\u202e","inputSchema":{"a. b":[1e-7,-0,123456789012345678901234.50]}}`,
 		`{"name":"a","_meta":{},"title":null,"annotations":{"x":[[],{},"",null,true]}}`, `{"name":"a","Name":"b"}`, `[[`,
@@ -83,17 +83,17 @@ func FuzzOf(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, entry []byte) {
-		read, err := lockfile.Of("github", entry)
+		read, err := lockfile.ParseTool("github", entry)
 		if err != nil {
 			return
 		}
 		if !json.Valid(read.Definition()) {
 			t.Fatalf("%q is no JSON", read.Definition())
 		}
-		if again, err := lockfile.Of("github", read.Definition()); err == nil && again != read {
+		if again, err := lockfile.ParseTool("github", read.Definition()); err == nil && again != read {
 			t.Fatalf("%q becomes %q", read.Definition(), again.Definition())
 		}
-		lock := new(lockfile.Lock).Pin("github", read)
+		lock := new(lockfile.Lock).WithTools("github", read)
 		file := lock.Encode()
 		parsed, err := lockfile.Parse(file)
 		if err != nil {

@@ -1,26 +1,25 @@
-// Package overlay offers what upstream MCP servers offer as if it were our own.
+// Package overlay offers the tools, resources and prompts of upstream MCP servers as if they
+// were local.
 //
-// A [Federation] keeps a connection to each server that an upstream block names (package
-// upstream), and makes of what they list [catalog.Item]s: tools, resources, templates and
-// prompts, by the names and with the changes that the block wants. What cannot be offered
-// is left out, with a warning that says why: a schema that the lint refuses, a name that
-// no tool can have, a URI that is none. The items go through the same pipeline as all
-// others; their bodies pass the call on.
+// A [Federation] holds a connection to each server that an upstream block names (package
+// upstream). It converts their listings to [catalog.Item]s: tools, resources, templates and
+// prompts, with the names and overrides of the block. Entries that cannot be offered are
+// excluded with a warning that gives the reason: an invalid schema, a name that no tool can
+// have, an invalid URI. The items pass through the same pipeline as all others; their handlers
+// forward the call.
 //
-// Tools are held to what was accepted of them (package lockfile): what a server
-// lists otherwise is no item, until somebody accepts it. What a block takes in without a
-// question is written to the lock file before it is served.
+// Tools are compared with the lock file (package lockfile). A tool with another definition than
+// the accepted one is not offered until the operator accepts it. Tools pinned on first use are
+// written to the lock file before they are served.
 //
-// A server is believed nothing. Its schemas are compiled by our own validator, which
-// checks arguments before they leave and results before they reach anybody. What it asks
-// in the midst of a call reaches the client only where the block allows it, as a question
-// that bears its name and holds the members that we know. The credentials of callers do
-// not reach it.
+// Servers are not trusted. Their schemas are compiled by our validator, which checks arguments
+// before they are sent and results before they are returned. Input requests during a call reach
+// the client only if the block allows them. They carry the name of the server and only members
+// defined by MCP. Servers never receive the credentials of callers.
 package overlay
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -30,6 +29,7 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/base/redact"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
 	"github.com/mcpd/mcpd/internal/federation"
 	"github.com/mcpd/mcpd/internal/federation/lockfile"
@@ -38,211 +38,202 @@ import (
 	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
-// Federation is what upstream servers offer. It is safe for concurrent use.
+// Federation offers what upstream servers offer. It is safe for concurrent use.
 type Federation struct {
 	// Fixed at creation.
-	fleet    *upstream.Fleet
-	followed *followed
-	veil     Veil
-	relist   func() (took time.Duration)
-	update   func(uris []string)
-	listed   chan struct{} // holds a token while a server offers another thing than before
-	ended    chan struct{}
+	fleet       *upstream.Fleet
+	watches     *resourceWatches
+	redactor    redact.Redactor
+	relist      func() (took time.Duration)
+	update      func(uris []string)
+	listChanged chan struct{} // holds a token while the offers of a server have changed
+	closed      chan struct{}
 
-	begin sync.Once      // begins to tell
-	told  sync.WaitGroup // waits until it is over
+	startNotifier sync.Once      // starts notifyLoop
+	notifier      sync.WaitGroup // waits for notifyLoop
 
-	mu    sync.Mutex
-	known []*offer // in the order of the blocks
-	pins  pins
-	// judges are those of the upstreams, by their names, and accepted what was accepted of
-	// them.
-	judges   map[string]*judge
-	accepted map[string]*offer
-	late     []string // those that had not told what they offer when they were waited for
+	mu     sync.Mutex
+	offers []*offer // in the order of the blocks
+	lock   lockState
+	// acceptances are by upstream name, as are acceptedOffers, the offers as far as they were
+	// accepted.
+	acceptances    map[string]*acceptance
+	acceptedOffers map[string]*offer
+	notReady       []string // the servers that had not answered within readyTimeout
 }
 
-// offer is what was made of the listing of one server.
+// offer is the result of converting the listing of one server.
 type offer struct {
 	upstream string
 	listing  *upstream.Listing
 	block    definition.Hash
 	lock     *lockfile.Lock
 	mode     lockfile.Mode
-	renamed  func(name string) string
+	rename   func(name string) string
 	items    []*catalog.Item
-	left     []catalog.LeftOut
+	excluded []catalog.LeftOut
 	problems diag.List
-	// instructions are those for models, "" for none.
+	// instructions are the server's instructions for models, or "".
 	instructions string
-	// first says that pinned are taken in without a question, and quarantined are what
-	// somebody has to accept first.
-	first       bool
+	// firstUse reports whether pinned tools are accepted on first use. quarantined tools need
+	// to be accepted.
+	firstUse    bool
 	pinned      []lockfile.Tool
 	quarantined []lockfile.Change
 }
 
-// Veil hides the values of secrets: a server knows those that it is given, and may repeat
-// them.
-type Veil interface {
-	Redact(text string) string
-	RedactJSON(value json.RawMessage) json.RawMessage
-}
-
-// New returns a federation of no servers. What they say, and no caller has asked for, is
-// redacted.
+// New returns a federation without servers. Text that servers send on their own is redacted.
 func New(o federation.Options) *Federation {
 	f := &Federation{
-		veil: o.Brokers.Secrets, relist: o.Relist, update: o.Update, listed: make(chan struct{}, 1), ended: make(chan struct{}),
-		pins: newPins(o.Pins, o.Logger), judges: map[string]*judge{}, accepted: map[string]*offer{},
+		redactor: o.Brokers.Secrets, relist: o.Relist, update: o.Update, listChanged: make(chan struct{}, 1), closed: make(chan struct{}),
+		lock: newLockState(o.Lock, o.Logger), acceptances: map[string]*acceptance{}, acceptedOffers: map[string]*offer{},
 	}
 	connected := upstream.Options{
-		Version: o.Version, Transport: o.Brokers.Egress.Stream, Value: func(ctx context.Context, v grant.Value) (string, error) {
+		Version: o.Version, Transport: o.Brokers.Egress.StreamingTransport, ResolveValue: func(ctx context.Context, v grant.Value) (string, error) {
 			return v.Text(ctx, o.Brokers.Secrets.Resolve)
-		}, Redact: f.veil.Redact,
-		Environment: func() ([]string, int) { return environment(o.LookupEnv) }, Propagate: o.Propagate, Supervisor: o.Supervisor, Logger: o.Logger,
+		}, Redact: f.redactor.Redact,
+		Environment: func() ([]string, int) { return environment(o.LookupEnv) }, Traceparent: o.Traceparent, Supervisor: o.Supervisor, Logger: o.Logger,
 	}
 	f.fleet = upstream.NewFleet(connected, func() {
 		select {
-		case f.listed <- struct{}{}:
+		case f.listChanged <- struct{}{}:
 		default:
 		}
-	}, func(name, uri string) { f.followed.updated(name, uri) })
-	f.followed = &followed{fleet: f.fleet, stirred: make(chan struct{}, 1), counts: map[string]int{}, at: map[string]string{}, changed: map[string]struct{}{}}
+	}, func(name, uri string) { f.watches.updated(name, uri) })
+	f.watches = &resourceWatches{fleet: f.fleet, pending: make(chan struct{}, 1), watchers: map[string]int{}, subscribed: map[string]string{}, changed: map[string]struct{}{}}
 	return f
 }
 
-// inherited are the variables that programs get beside those of their blocks: without
-// them many do not find what they need, or trust nobody whom the certificates of a company
-// vouch for. None of them holds a secret.
-var inherited = []string{
+// inheritedEnv are the variables that programs inherit in addition to the variables of their
+// blocks. Without them many programs do not find what they need, or do not trust the
+// certificate authority of a company. None of them holds a secret.
+var inheritedEnv = []string{
 	"HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TEMP", "TERM", "TMP", "TMPDIR", "TZ", "USER", "APPDATA", "LOCALAPPDATA", "SYSTEMROOT", "USERPROFILE",
 	"NODE_EXTRA_CA_CERTS", "SSL_CERT_DIR", "SSL_CERT_FILE",
 }
 
-// environment returns the variables that programs get beside those of their blocks, as
-// NAME=value, and how many servers stand before this one (see [upstream.Options]).
+// environment returns the inherited variables of programs as NAME=value, and the number of
+// servers in front of this one (see [upstream.Options]).
 func environment(lookup func(name string) (string, bool)) (env []string, depth int) {
-	for _, name := range inherited {
+	for _, name := range inheritedEnv {
 		if value, set := lookup(name); set {
 			env = append(env, name+"="+value)
 		}
 	}
-	if told, set := lookup(upstream.DepthVariable); set {
-		depth, _ = strconv.Atoi(told) // of what is no number nothing is known
+	if value, set := lookup(upstream.DepthVariable); set {
+		depth, _ = strconv.Atoi(value) // 0 if it is not a number
 	}
 	return env, depth
 }
 
-// Keep has the federation be of the servers of a catalog, which is the one that serves, and
-// connects to them in the background.
-func (f *Federation) Keep(c *catalog.Catalog) {
-	places := make([]upstream.Place, len(c.Upstreams))
+// SetServers reconciles the connections with the upstream blocks of c, the catalog that serves,
+// and connects in the background.
+func (f *Federation) SetServers(c *catalog.Catalog) {
+	targets := make([]upstream.Target, len(c.Upstreams))
 	f.mu.Lock()
 	for i := range c.Upstreams {
-		places[i] = placeOf(&c.Upstreams[i], c.SecretKeys)
-		places[i].Lazy = f.pins.lazy(&c.Upstreams[i])
+		targets[i] = targetOf(&c.Upstreams[i], c.SecretKeys)
+		targets[i].Lazy = f.lock.lazy(&c.Upstreams[i])
 	}
 	f.mu.Unlock()
-	if len(places) > 0 {
-		f.begin.Do(func() { f.told.Go(f.tell) })
+	if len(targets) > 0 {
+		f.startNotifier.Do(func() { f.notifier.Go(f.notifyLoop) })
 	}
-	f.fleet.Keep(places)
-	f.followed.serve(c)
+	f.fleet.SetTargets(targets)
+	f.watches.setCatalog(c)
 }
 
-// settleTime is how long [Federation.Settle] waits: servers that come later are heard of
-// when they do. Who is eager waits for as long as they may take to start.
-const settleTime = 5 * time.Second
+// readyTimeout bounds [Federation.WaitReady]; servers that become ready later are reported
+// then. In eager mode each server may take its full start timeout.
+const readyTimeout = 5 * time.Second
 
-// errLate is why nothing is known of a server that was waited for.
-var errLate = fmt.Errorf("it has not told within %s what it offers", settleTime)
+// errNotReady is the status of a server that was not ready within readyTimeout.
+var errNotReady = fmt.Errorf("it has not told within %s what it offers", readyTimeout)
 
-// Settle waits for a while until each server has told what it offers, or could not be
-// reached once; the log has those that did neither. It reports whether there are any servers.
-func (f *Federation) Settle(ctx context.Context) bool {
+// WaitReady waits until each server has listed its offers or failed once, for readyTimeout at
+// most. It logs the servers that did neither. It reports whether there are any servers.
+func (f *Federation) WaitReady(ctx context.Context) bool {
 	settling := ctx
-	if !f.pins.Eager {
+	if !f.lock.Eager {
 		var cancel context.CancelFunc
-		settling, cancel = context.WithTimeout(ctx, settleTime)
+		settling, cancel = context.WithTimeout(ctx, readyTimeout)
 		defer cancel()
 	}
-	if f.fleet.Settle(settling) != nil && ctx.Err() == nil {
-		f.tellLate(f.fleet.Unsettled())
+	if f.fleet.WaitReady(settling) != nil && ctx.Err() == nil {
+		f.logNotReady(f.fleet.NotReady())
 	}
-	return f.fleet.Any()
+	return f.fleet.HasServers()
 }
 
-// tellLate notes which servers are not waited for any more.
-func (f *Federation) tellLate(names []string) {
+// logNotReady logs and records the servers that were not ready in time.
+func (f *Federation) logNotReady(names []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.late = names
+	f.notReady = names
 	for _, name := range names {
-		f.pins.Logger.Warn("an upstream server has not told yet what it offers", slog.String("upstream", name), slog.Duration("after", settleTime))
+		f.lock.Logger.Warn("an upstream server has not told yet what it offers", slog.String("upstream", name), slog.Duration("after", readyTimeout))
 	}
 }
 
-// Close ends all connections, and waits until they have. Nobody is told of it.
+// Close closes all connections and waits for them. It sends no notifications.
 func (f *Federation) Close() {
 	f.fleet.Close()
-	close(f.ended)
-	f.told.Wait()
+	close(f.closed)
+	f.notifier.Wait()
 }
 
-// Accepted returns what the lock file accepts of the servers of the blocks, with what is kept
-// in memory where it cannot be written. Until the file is sound again it accepts nothing new,
-// and what was accepted before still holds.
+// Accepted returns what the lock file accepts for the blocks, with the unsaved entries in
+// memory. While the file is invalid it accepts nothing new; what was accepted before stays
+// accepted.
 func (f *Federation) Accepted(blocks []definition.Upstream, file catalog.LockFile) (accepted catalog.Accepted) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	accepted.Problems = f.pins.load(file)
-	if forgotten := f.pins.forgotten(blocks, file.Name); !f.pins.broken {
+	accepted.Problems = f.lock.load(file)
+	if forgotten := f.lock.checkVanished(blocks, file.Name); !f.lock.broken {
 		accepted.Problems = append(accepted.Problems, forgotten...)
 	}
-	if f.pins.Eager {
-		return accepted // rules are not held to a file that is about to change
+	if f.lock.Eager {
+		return accepted // policies are not checked against a file that is about to change
 	}
 	for i := range blocks {
 		if o := f.acceptedOffer(&blocks[i]); o != nil {
 			accepted.Upstreams = append(accepted.Upstreams, o.upstream)
 			accepted.Items = append(accepted.Items, o.items...)
-			accepted.Known = append(accepted.Known, f.pins.known(&blocks[i])...)
+			accepted.Known = append(accepted.Known, f.lock.toolNames(&blocks[i])...)
 		}
 	}
 	return accepted
 }
 
-// acceptedOffer is what a server offers as far as it was accepted, the same as long as the
-// lock and the block are; nil where that is nothing.
+// acceptedOffer returns what a server offers as far as it was accepted, or nil if nothing was.
+// It returns the same offer until the lock or the block changes.
 func (f *Federation) acceptedOffer(u *definition.Upstream) *offer {
-	listing := f.pins.listing(u)
+	listing := f.lock.listing(u)
 	if listing == nil {
 		return nil
 	}
-	o := f.accepted[u.Name]
-	if o == nil || !f.isOf(o, u, listing) {
-		o = f.offer(u, listing, false, nil)
-		f.accepted[u.Name] = o
+	o := f.acceptedOffers[u.Name]
+	if o == nil || !f.isCurrent(o, u, listing) {
+		o = f.newOffer(u, listing, false, nil)
+		f.acceptedOffers[u.Name] = o
 	}
 	return o
 }
 
-// Offered returns what the servers of the blocks offer now and the lock file accepts, in
-// the order of the blocks. An item is the same as long as its server and its block say the
-// same of it. What a block takes in without a question is so once [Federation.Served] says
-// that it is served.
-func (f *Federation) Offered(blocks []definition.Upstream, keys map[string]string) (offers catalog.Offers) {
+// Offers returns what the servers of the blocks offer now, as far as the lock file accepts it,
+// in the order of the blocks. An item stays the same while its server and its block describe it
+// unchanged. First use takes effect with [Federation.Commit].
+func (f *Federation) Offers(blocks []definition.Upstream, keys map[string]string) (offers catalog.Offers) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.pins.forgotten(blocks, "") // which the last load has told
-	before := f.known
-	f.known = nil
+	f.lock.checkVanished(blocks, "") // the last load has reported them
+	before := f.offers
+	f.offers = nil
 	offers.First = map[string][]string{}
 	for i := range blocks {
 		u := &blocks[i]
-		offers.Known = append(offers.Known, f.pins.known(u)...)
-		o, asked := f.current(u, keys, before)
+		offers.Known = append(offers.Known, f.lock.toolNames(u)...)
+		o, asked := f.currentOffer(u, keys, before)
 		if o == nil {
 			offers.Silent = append(offers.Silent, u.Name)
 			continue
@@ -250,13 +241,13 @@ func (f *Federation) Offered(blocks []definition.Upstream, keys map[string]strin
 		if !asked {
 			offers.Unasked = append(offers.Unasked, u.Name)
 		}
-		f.known = append(f.known, o)
-		offers.Items, offers.LeftOut = append(offers.Items, o.items...), append(offers.LeftOut, o.left...)
+		f.offers = append(f.offers, o)
+		offers.Items, offers.LeftOut = append(offers.Items, o.items...), append(offers.LeftOut, o.excluded...)
 		offers.Problems = append(offers.Problems, o.problems...)
 		if o.instructions != "" {
 			offers.Instructions = append(offers.Instructions, o.instructions)
 		}
-		if o.first {
+		if o.firstUse {
 			names := make([]string, len(o.pinned))
 			for i, t := range o.pinned {
 				names[i] = u.LocalName(t.Name())
@@ -264,56 +255,57 @@ func (f *Federation) Offered(blocks []definition.Upstream, keys map[string]strin
 			offers.First[u.Name] = names
 		}
 	}
-	offers.Accepted = f.pins.hash(f.known)
+	offers.Accepted = f.lock.hash(f.offers)
 	return offers
 }
 
-// current is what the server of a block offers, nil while that is not known, and whether it
-// has said so itself: what was accepted of it stands for that otherwise.
-func (f *Federation) current(u *definition.Upstream, keys map[string]string, before []*offer) (o *offer, asked bool) {
-	if f.pins.Offline || f.pins.lazy(u) && f.fleet.State(u.Name).Idle {
+// currentOffer returns what the server of a block offers, or nil while that is not known. It
+// reports whether the server has listed it itself; otherwise the accepted tools stand for the
+// listing.
+func (f *Federation) currentOffer(u *definition.Upstream, keys map[string]string, before []*offer) (o *offer, asked bool) {
+	if f.lock.Offline || f.lock.lazy(u) && f.fleet.State(u.Name).Idle {
 		return f.acceptedOffer(u), false
 	}
-	listing := f.fleet.Listing(placeOf(u, keys))
+	listing := f.fleet.Listing(targetOf(u, keys))
 	if listing == nil {
 		return nil, true
 	}
 	if i := slices.IndexFunc(before, func(o *offer) bool { return o.upstream == u.Name }); i >= 0 {
 		o = before[i]
 	}
-	if o == nil || !f.isOf(o, u, listing) {
-		o = f.offer(u, listing, true, o)
+	if o == nil || !f.isCurrent(o, u, listing) {
+		o = f.newOffer(u, listing, true, o)
 	}
 	return o, true
 }
 
-// isOf reports whether an offer is what would be made anew.
-func (f *Federation) isOf(o *offer, u *definition.Upstream, l *upstream.Listing) bool {
-	mode, _ := f.pins.mode(u)
-	return o.listing == l && o.block == u.Hash && o.lock == f.pins.lock && o.mode == mode
+// isCurrent reports whether building o again would return the same offer.
+func (f *Federation) isCurrent(o *offer, u *definition.Upstream, l *upstream.Listing) bool {
+	mode, _ := f.lock.mode(u)
+	return o.listing == l && o.block == u.Hash && o.lock == f.lock.effective && o.mode == mode
 }
 
-// Served says that what was offered last is served as a catalog has it: what of it is taken
-// in without a question is written to the lock file, and what has become of tools is told.
-func (f *Federation) Served(c *catalog.Catalog) {
+// Commit records that c serves the latest offers. It writes tools pinned on first use to the
+// lock file, and logs the tools that were accepted or quarantined.
+func (f *Federation) Commit(c *catalog.Catalog) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	offers := make([]*offer, len(f.known))
-	for i, o := range f.known {
-		offers[i] = o.taken(c)
+	offers := make([]*offer, len(f.offers))
+	for i, o := range f.offers {
+		offers[i] = o.accepted(c)
 	}
-	f.pins.serve(offers)
+	f.lock.commit(offers)
 }
 
-// taken returns the offer with what of it is taken in, which is nothing where rules do not
-// fit, and no tool that would be called as one of another upstream.
-func (o *offer) taken(c *catalog.Catalog) *offer {
-	if !o.first {
+// accepted returns the offer with the tools that c accepted on first use: none if a policy does
+// not match, and no tool with a name that another upstream has.
+func (o *offer) accepted(c *catalog.Catalog) *offer {
+	if !o.firstUse {
 		return o
 	}
-	taken := *o
-	if taken.first = !c.Withheld(o.upstream); !taken.first {
-		return &taken
+	accepted := *o
+	if accepted.firstUse = !c.Withheld(o.upstream); !accepted.firstUse {
+		return &accepted
 	}
 	var others []string
 	for _, left := range c.LeftOut {
@@ -321,45 +313,45 @@ func (o *offer) taken(c *catalog.Catalog) *offer {
 			others = append(others, left.Address)
 		}
 	}
-	taken.pinned = slices.DeleteFunc(slices.Clone(o.pinned), func(t lockfile.Tool) bool { return slices.Contains(others, o.renamed(t.Name())) })
-	return &taken
+	accepted.pinned = slices.DeleteFunc(slices.Clone(o.pinned), func(t lockfile.Tool) bool { return slices.Contains(others, o.rename(t.Name())) })
+	return &accepted
 }
 
-// offer makes items of a listing; those of before that are the same stay.
-func (f *Federation) offer(u *definition.Upstream, l *upstream.Listing, asked bool, before *offer) *offer {
-	m := &maker{block: u, fleet: f.fleet, veil: f.veil, lock: f.pins.lock, judge: f.judge(u.Name), completes: l.Completes, taken: map[address]bool{}, before: map[[32]byte]*catalog.Item{}}
+// newOffer converts a listing. It reuses the unchanged items of the previous offer.
+func (f *Federation) newOffer(u *definition.Upstream, l *upstream.Listing, asked bool, before *offer) *offer {
+	b := &itemBuilder{upstream: u, fleet: f.fleet, redactor: f.redactor, lock: f.lock.effective, acceptance: f.acceptance(u.Name), completes: l.HasCompletions, addresses: map[address]bool{}, previous: map[[32]byte]*catalog.Item{}}
 	if before != nil && before.block == u.Hash {
 		for _, item := range before.items {
-			m.before[item.Key] = item
+			b.previous[item.Key] = item
 		}
 	}
-	m.mode, m.pins = f.pins.mode(u)
-	m.all(l)
+	b.mode, b.pinned = f.lock.mode(u)
+	b.buildAll(l)
 	if asked {
-		m.judge.last.Store(&verdict{l, m.held})
+		b.acceptance.latest.Store(&acceptedListing{l, b.accepted})
 	}
-	m.unknown(l, asked)
-	instructions := m.instruct(strings.TrimSpace(f.veil.Redact(l.Instructions)))
+	b.checkNames(l, asked)
+	instructions := b.instruct(strings.TrimSpace(f.redactor.Redact(l.Instructions)))
 	return &offer{
-		upstream: u.Name, listing: l, block: u.Hash, lock: f.pins.lock, mode: m.mode, renamed: u.LocalName, items: m.items, left: m.left, problems: m.problems,
-		first: m.first, pinned: m.pinned, quarantined: m.changes, instructions: instructions,
+		upstream: u.Name, listing: l, block: u.Hash, lock: f.lock.effective, mode: b.mode, rename: u.LocalName, items: b.items, excluded: b.excluded, problems: b.diagnostics,
+		firstUse: b.firstUse, pinned: b.toPin, quarantined: b.quarantined, instructions: instructions,
 	}
 }
 
-func (f *Federation) judge(upstream string) *judge {
-	j := f.judges[upstream]
-	if j == nil {
-		j = new(judge)
-		f.judges[upstream] = j
+func (f *Federation) acceptance(upstream string) *acceptance {
+	a := f.acceptances[upstream]
+	if a == nil {
+		a = new(acceptance)
+		f.acceptances[upstream] = a
 	}
-	return j
+	return a
 }
 
-// placeOf returns where the server of a block is. Paths are as the process opens them.
-func placeOf(u *definition.Upstream, keys map[string]string) upstream.Place {
+// targetOf returns the connection target of a block. Paths are as the process opens them.
+func targetOf(u *definition.Upstream, keys map[string]string) upstream.Target {
 	program := grant.Exec{Env: u.Env}.WithSecrets(keys)
-	return upstream.Place{
+	return upstream.Target{
 		Name: u.Name, Command: u.Command, Dir: u.Dir, Env: program.Env, URL: u.URL, Grant: u.Grant.WithSecrets(keys), Transport: u.Transport,
-		Ask: upstream.Asks{Elicit: u.Ask.Elicit, Sample: u.Ask.Sample, Roots: u.Ask.Roots}, Start: u.Start, MaxMessage: int(u.MaxMessage),
+		Input: upstream.InputPolicy{Elicit: u.Ask.Elicit, Sample: u.Ask.Sample, Roots: u.Ask.Roots}, StartTimeout: u.Start, MaxMessage: int(u.MaxMessage),
 	}
 }

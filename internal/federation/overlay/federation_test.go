@@ -10,7 +10,7 @@ import (
 	"github.com/mcpd/mcpd/internal/federation"
 )
 
-func TestProgramsGetWhatTheyNeedToTrustACompanysCertificates(t *testing.T) {
+func TestEnvironment_certificates(t *testing.T) {
 	set := map[string]string{
 		"PATH": "/bin", "NODE_EXTRA_CA_CERTS": "/etc/ca.pem", "SSL_CERT_FILE": "/etc/all.pem", "SSL_CERT_DIR": "/etc/certs",
 		"HTTPS_PROXY": "http://me:hunter2@proxy", "NODE_OPTIONS": "--require x", "MCPD_UPSTREAM_DEPTH": "2",
@@ -26,9 +26,9 @@ func TestProgramsGetWhatTheyNeedToTrustACompanysCertificates(t *testing.T) {
 	}
 }
 
-// TestWhoHasWaitedForALoadTellsOfResourcesAtOnce: for how long nothing is told goes by how
+// TestNotifyLoop_resourceAfterSlowRelist: for how long nothing is told goes by how
 // long it took to take in what servers offer, and not by the start that was waited for.
-func TestWhoHasWaitedForALoadTellsOfResourcesAtOnce(t *testing.T) {
+func TestNotifyLoop_resourceAfterSlowRelist(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const start = 3 * time.Second
 		told := make(chan time.Time, 1)
@@ -38,14 +38,14 @@ func TestWhoHasWaitedForALoadTellsOfResourcesAtOnce(t *testing.T) {
 		}
 		f := New(federation.Options{Logger: slog.New(slog.DiscardHandler), Relist: relist, Update: func([]string) { told <- time.Now() }})
 		defer f.Close()
-		f.told.Go(f.tell)
-		f.listed <- struct{}{}
+		f.notifier.Go(f.notifyLoop)
+		f.listChanged <- struct{}{}
 		time.Sleep(start)
 		synctest.Wait()
-		f.followed.at["note://a"] = "notes"
-		f.followed.updated("notes", "note://a")
+		f.watches.subscribed["note://a"] = "notes"
+		f.watches.updated("notes", "note://a")
 		changed := time.Now()
-		if late := (<-told).Sub(changed); late != leastPause {
+		if late := (<-told).Sub(changed); late != minInterval {
 			t.Errorf("that a resource has changed is told after %s", late)
 		}
 	})

@@ -13,15 +13,15 @@ import (
 	"github.com/mcpd/mcpd/internal/base/safetext"
 )
 
-// form is the schema of a form as clients get it: an object of fields that hold no others
-// (2025-11-25 and 2026-07-28 client/elicitation, Requested Schema).
+// form is the schema of a form as clients receive it: an object with flat fields (2025-11-25
+// and 2026-07-28 client/elicitation, Requested Schema).
 type form struct {
 	Type     string   `json:"type"`
 	Fields   fields   `json:"properties"`
 	Required []string `json:"required,omitempty"`
 }
 
-// fields are those of a form, in the order in which people see them.
+// fields are the fields of a form in display order.
 type fields []field
 
 func (f fields) MarshalJSON() ([]byte, error) {
@@ -45,13 +45,13 @@ func (f fields) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// maxForm bounds the schema of a form, in bytes: people fill in no longer one.
+// maxForm bounds the schema of a form, in bytes: users do not fill in longer ones.
 const maxForm = 64 << 10
 
-// formOf returns the form of a schema. Of what MCP does not know nothing is in it, and what
-// it says to people is as title writes it. No schema is a form without fields: people agree
-// to its message.
-func formOf(schema json.RawMessage, title func(string) string) (*form, error) {
+// newForm returns the form of a schema. It drops members that MCP does not define, and passes
+// texts for users through title. Without a schema the form has no fields: users confirm the
+// message.
+func newForm(schema json.RawMessage, title func(string) string) (*form, error) {
 	f := &form{Type: "object", Fields: fields{}}
 	switch {
 	case isAbsent(schema):
@@ -59,16 +59,16 @@ func formOf(schema json.RawMessage, title func(string) string) (*form, error) {
 	case len(schema) > maxForm:
 		return nil, fmt.Errorf("the schema of a form has %d KiB at most", maxForm>>10)
 	}
-	said := given(schema)
+	said := presentMembers(schema)
 	if said.text("type") != f.Type {
 		return nil, errors.New("the schema of a form is of the type object")
 	}
-	properties, err := inOrder(said["properties"])
+	properties, err := orderedMembers(said["properties"])
 	if err != nil {
 		return nil, errors.New("the properties of a form are an object")
 	}
 	for i, p := range properties {
-		added, err := fieldOf(p, title)
+		added, err := newField(p, title)
 		if err != nil {
 			return nil, fmt.Errorf("field %d of the form: %w", i+1, err)
 		}
@@ -83,13 +83,13 @@ func formOf(schema json.RawMessage, title func(string) string) (*form, error) {
 	return f, nil
 }
 
-type member struct {
+type jsonMember struct {
 	name  string
 	value json.RawMessage
 }
 
-// inOrder returns the members of an object in their order; none of an absent one.
-func inOrder(object json.RawMessage) (all []member, err error) {
+// orderedMembers returns the members of an object in their order, or none if it is absent.
+func orderedMembers(object json.RawMessage) (all []jsonMember, err error) {
 	if isAbsent(object) {
 		return nil, nil
 	}
@@ -105,7 +105,7 @@ func inOrder(object json.RawMessage) (all []member, err error) {
 		if err != nil {
 			return nil, err
 		}
-		m := member{name: name.(string)} // what else would be no object
+		m := jsonMember{name: name.(string)} // object keys are strings
 		if err := d.Decode(&m.value); err != nil {
 			return nil, err
 		}
@@ -114,9 +114,9 @@ func inOrder(object json.RawMessage) (all []member, err error) {
 	return all, nil
 }
 
-// given returns the members of an object that are not null, which some servers write for
-// what is absent.
-func given(object json.RawMessage) members {
+// presentMembers returns the members of an object that are not null. Some servers write null
+// for absent members.
+func presentMembers(object json.RawMessage) jsonObject {
 	m := decoded(object)
 	for name, value := range m {
 		if isAbsent(value) {
@@ -128,10 +128,10 @@ func given(object json.RawMessage) members {
 
 func isAbsent(value json.RawMessage) bool { return value == nil || string(value) == "null" }
 
-// field is a field of a form: a text, a number, a yes or no, or choices.
+// field is a field of a form: a string, a number, a boolean, or choices.
 type field struct {
 	name     string
-	nullable bool // the server takes null for an answer, so nobody has to give one
+	nullable bool // the server accepts null, so the field is not required
 
 	Type        string          `json:"type"`
 	Title       string          `json:"title,omitempty"`
@@ -168,37 +168,37 @@ type items struct {
 
 var formats = []string{"email", "uri", "date", "date-time"}
 
-// fieldOf returns a field. What goes back to the server as it is, its name and what can be
-// chosen, is shown as it is, or there is no such field.
-func fieldOf(m member, title func(string) string) (field, error) {
-	said, nullable := withoutNull(given(m.value))
+// newField converts a field. Its name and choices return to the server unchanged, so they must
+// display unchanged, or the field is an error.
+func newField(m jsonMember, title func(string) string) (field, error) {
+	said, nullable := withoutNull(presentMembers(m.value))
 	f := field{name: m.name, nullable: nullable, Type: said.text("type"), Title: title(said.text("title")), Description: title(said.text("description"))}
 	if !safetext.Shows(f.name) {
 		return f, errors.New("its name does not show what it holds")
 	}
 	switch f.Type {
 	case "string":
-		return f, f.text(said, title)
+		return f, f.setText(said, title)
 	case "number", "integer":
-		f.preset(said, isNumber)
-		return f, bounds(said, isNumber, map[string]*json.RawMessage{"minimum": &f.Minimum, "maximum": &f.Maximum})
+		f.setDefault(said, isNumber)
+		return f, setBounds(said, isNumber, map[string]*json.RawMessage{"minimum": &f.Minimum, "maximum": &f.Maximum})
 	case "boolean":
-		f.preset(said, func(json.RawMessage) bool { return said.flag("default") != nil })
+		f.setDefault(said, func(json.RawMessage) bool { return said.boolean("default") != nil })
 		return f, nil
 	case "array":
-		return f, f.list(said, title)
+		return f, f.setChoices(said, title)
 	}
 	return f, errors.New("its type is none of string, number, integer, boolean and array")
 }
 
-// text takes over what is said of a text, or of choices.
-func (f *field) text(said members, title func(string) string) (err error) {
-	f.preset(said, func(value json.RawMessage) bool { return showsAll("[" + string(value) + "]") })
+// setText converts a string field, or choices.
+func (f *field) setText(said jsonObject, title func(string) string) (err error) {
+	f.setDefault(said, func(value json.RawMessage) bool { return allShown("[" + string(value) + "]") })
 	switch {
 	case said["enum"] != nil:
-		return f.enum(said, title)
+		return f.setEnum(said, title)
 	case said["oneOf"] != nil:
-		f.OneOf, err = titled(said["oneOf"], title)
+		f.OneOf, err = titledChoices(said["oneOf"], title)
 		return err
 	}
 	if f.Format = said.text("format"); said["format"] != nil && !slices.Contains(formats, f.Format) {
@@ -206,15 +206,15 @@ func (f *field) text(said members, title func(string) string) (err error) {
 	}
 	if pattern := said.text("pattern"); len(pattern) <= maxTitle {
 		if _, err := regexp.Compile(pattern); err == nil {
-			f.Pattern = pattern // the server holds answers to others
+			f.Pattern = pattern // the server checks responses against other patterns
 		}
 	}
-	return bounds(said, isCount, map[string]*json.RawMessage{"minLength": &f.MinLength, "maxLength": &f.MaxLength})
+	return setBounds(said, isCount, map[string]*json.RawMessage{"minLength": &f.MinLength, "maxLength": &f.MaxLength})
 }
 
-// enum takes over choices, and their names as earlier revisions than 2025-11-25 have them.
-func (f *field) enum(said members, title func(string) string) (err error) {
-	if f.Enum, err = chosen(said["enum"]); err != nil || said["enumNames"] == nil {
+// setEnum converts choices, and their names as in revisions before 2025-11-25.
+func (f *field) setEnum(said jsonObject, title func(string) string) (err error) {
+	if f.Enum, err = stringChoices(said["enum"]); err != nil || said["enumNames"] == nil {
 		return err
 	}
 	if json.Unmarshal(said["enumNames"], &f.Names) != nil || len(f.Names) != len(f.Enum) {
@@ -226,51 +226,51 @@ func (f *field) enum(said members, title func(string) string) (err error) {
 	return nil
 }
 
-// list takes over choices of which there may be some.
-func (f *field) list(said members, title func(string) string) (err error) {
-	f.preset(said, func(value json.RawMessage) bool { return showsAll(string(value)) })
-	of := given(said["items"])
+// setChoices converts a multiple-choice field.
+func (f *field) setChoices(said jsonObject, title func(string) string) (err error) {
+	f.setDefault(said, func(value json.RawMessage) bool { return allShown(string(value)) })
+	of := presentMembers(said["items"])
 	switch {
 	case of["enum"] != nil && of.text("type") == "string":
 		f.Items = &items{Type: "string"}
-		f.Items.Enum, err = chosen(of["enum"])
+		f.Items.Enum, err = stringChoices(of["enum"])
 	case of["anyOf"] != nil:
 		f.Items = &items{}
-		f.Items.AnyOf, err = titled(of["anyOf"], title)
+		f.Items.AnyOf, err = titledChoices(of["anyOf"], title)
 	default:
 		err = errors.New("its items are no choices")
 	}
-	return errors.Join(err, bounds(said, isCount, map[string]*json.RawMessage{"minItems": &f.MinItems, "maxItems": &f.MaxItems}))
+	return errors.Join(err, setBounds(said, isCount, map[string]*json.RawMessage{"minItems": &f.MinItems, "maxItems": &f.MaxItems}))
 }
 
-// preset takes over what stands in the field at first. One that does not fit, or does not
-// show what it holds, is left out without a word: people can do without.
-func (f *field) preset(said members, fits func(json.RawMessage) bool) {
+// setDefault sets the initial value of a field. A default that does not match, or that does not
+// display what it holds, is silently dropped: it is optional.
+func (f *field) setDefault(said jsonObject, fits func(json.RawMessage) bool) {
 	if value := said["default"]; value != nil && fits(value) {
 		f.Default = value
 	}
 }
 
-// errChoices says that choices are none.
-var errChoices = errors.New("its choices are not texts that show what they hold")
+// errBadChoices rejects invalid choices.
+var errBadChoices = errors.New("its choices are not texts that show what they hold")
 
-func chosen(list json.RawMessage) (values []string, err error) {
-	if !showsAll(string(list)) || json.Unmarshal(list, &values) != nil || len(values) == 0 {
-		return nil, errChoices
+func stringChoices(list json.RawMessage) (values []string, err error) {
+	if !allShown(string(list)) || json.Unmarshal(list, &values) != nil || len(values) == 0 {
+		return nil, errBadChoices
 	}
 	return values, nil
 }
 
-// titled returns choices with titles: their own ones, or what goes back to the server.
-func titled(list json.RawMessage, title func(string) string) ([]choice, error) {
-	var said []members
+// titledChoices returns choices with their titles, which default to the returned values.
+func titledChoices(list json.RawMessage, title func(string) string) ([]choice, error) {
+	var said []jsonObject
 	if json.Unmarshal(list, &said) != nil || len(said) == 0 {
-		return nil, errChoices
+		return nil, errBadChoices
 	}
 	of := make([]choice, len(said))
 	for i, m := range said {
 		if isAbsent(m["const"]) || json.Unmarshal(m["const"], &of[i].Const) != nil || !safetext.Shows(of[i].Const) {
-			return nil, errChoices
+			return nil, errBadChoices
 		}
 		if of[i].Title = title(m.text("title")); of[i].Title == "" {
 			of[i].Title = of[i].Const
@@ -279,7 +279,7 @@ func titled(list json.RawMessage, title func(string) string) ([]choice, error) {
 	return of, nil
 }
 
-func showsAll(list string) bool {
+func allShown(list string) bool {
 	var texts []*string
 	if json.Unmarshal([]byte(list), &texts) != nil {
 		return false
@@ -287,7 +287,7 @@ func showsAll(list string) bool {
 	return !slices.ContainsFunc(texts, func(text *string) bool { return text == nil || !safetext.Shows(*text) })
 }
 
-func bounds(said members, fits func(json.RawMessage) bool, to map[string]*json.RawMessage) error {
+func setBounds(said jsonObject, fits func(json.RawMessage) bool, to map[string]*json.RawMessage) error {
 	for name, to := range to {
 		if *to = said[name]; *to != nil && !fits(*to) {
 			return fmt.Errorf("its %s is no number that it can be", name)
@@ -301,20 +301,20 @@ func isNumber(value json.RawMessage) bool {
 	return json.Unmarshal(value, &n) == nil && n != nil
 }
 
-// isCount reports whether a value is a whole number from 0 on, however it is written (JSON Schema
-// 2020-12 core, 6.3).
+// isCount reports whether a value is a whole number ≥ 0 in any spelling (JSON Schema 2020-12
+// core, 6.3).
 func isCount(value json.RawMessage) bool {
 	var n *float64
 	return json.Unmarshal(value, &n) == nil && n != nil && *n >= 0 && *n == math.Trunc(*n)
 }
 
-// withoutNull returns what is said of a field that may be null as if it might not: MCP knows
-// of no such fields, and Python servers write them for what is optional. It reports whether
-// it was one.
-func withoutNull(said members) (members, bool) {
+// withoutNull returns the members of a nullable field as if it were not nullable: MCP does not
+// define nullable fields, and Python servers write them for optional values. It reports whether
+// the field was nullable.
+func withoutNull(said jsonObject) (jsonObject, bool) {
 	var types []string
 	var either []json.RawMessage
-	of := members{}
+	of := jsonObject{}
 	switch {
 	case json.Unmarshal(said["type"], &types) == nil && len(types) == 2 && slices.Contains(types, "null"):
 		other := types[0]
@@ -324,19 +324,19 @@ func withoutNull(said members) (members, bool) {
 		maps.Copy(of, said)
 		of["type"], _ = json.Marshal(other) // text always encodes
 	case said["type"] == nil && json.Unmarshal(said["anyOf"], &either) == nil && len(either) == 2:
-		null := slices.IndexFunc(either, func(one json.RawMessage) bool { return given(one).text("type") == "null" })
+		null := slices.IndexFunc(either, func(one json.RawMessage) bool { return presentMembers(one).text("type") == "null" })
 		if null < 0 {
 			return said, false
 		}
-		maps.Copy(of, given(either[1-null]))
-		maps.Copy(of, said) // what is said of the field as a whole goes before
+		maps.Copy(of, presentMembers(either[1-null]))
+		maps.Copy(of, said) // members of the field itself take precedence
 		delete(of, "anyOf")
 	default:
 		return said, false
 	}
 	var enum []json.RawMessage
 	if json.Unmarshal(of["enum"], &enum) == nil {
-		// What was read always encodes.
+		// Decoded JSON always encodes.
 		of["enum"], _ = json.Marshal(slices.DeleteFunc(enum, isAbsent))
 	}
 	return of, true

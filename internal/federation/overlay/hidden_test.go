@@ -18,19 +18,19 @@ import (
 )
 
 // hidingLab returns a maker for a server whose tools are not pinned.
-func hidingLab(t *testing.T, lock *lockfile.Lock, escape ...string) *maker {
+func hidingLab(t *testing.T, lock *lockfile.Lock, escape ...string) *itemBuilder {
 	t.Helper()
 	block, err := definition.NewUpstream("lab", "https://example.com/mcp", "a test")
 	if err != nil {
 		t.Fatal(err)
 	}
 	block.Escape, block.Instructions = escape, true
-	return &maker{veil: bare{}, block: &block, lock: lock, judge: new(judge), taken: map[address]bool{}, before: map[[32]byte]*catalog.Item{}}
+	return &itemBuilder{redactor: noSecrets{}, upstream: &block, lock: lock, acceptance: new(acceptance), addresses: map[address]bool{}, previous: map[[32]byte]*catalog.Item{}}
 }
 
 // offeredBy returns what of items callers see, in one text, and the reasons of what is left
 // out.
-func offeredBy(m *maker) (seen string, left []string) {
+func offeredBy(m *itemBuilder) (seen string, left []string) {
 	for _, item := range m.items {
 		seen += fmt.Sprintf("%s %q %q", item.Kind, item.Address, item.Title)
 		if item.Description != nil {
@@ -45,7 +45,7 @@ func offeredBy(m *maker) (seen string, left []string) {
 		}
 		seen += fmt.Sprintf(" %v\n", item.Icons)
 	}
-	for _, l := range m.left {
+	for _, l := range m.excluded {
 		left = append(left, fmt.Sprintf("%s: %s", l.Kind, l.Reason))
 	}
 	return seen, left
@@ -68,20 +68,20 @@ var hidingListing = &upstream.Listing{
 	},
 }
 
-func TestMaker_hiddenTextIsLeftOutUnlessEscaped(t *testing.T) {
+func TestItemBuilder_hiddenText(t *testing.T) {
 	m := hidingLab(t, new(lockfile.Lock))
-	m.all(hidingListing)
+	m.buildAll(hidingListing)
 	seen, left := offeredBy(m)
-	want := slices.Repeat([]string{errHides.Error()}, 8)
+	want := slices.Repeat([]string{errHidden.Error()}, 8)
 	for i, kind := range []string{"resource", "resource", "resource", "resource", "resource", "resource", "prompt", "prompt"} {
 		want[i] = kind + ": " + want[i]
 	}
-	if diff := cmp.Diff(want, left); diff != "" || seen != "" || len(m.problems) != 8 {
-		t.Errorf("offered %s; %d warnings; left out (-want +got)\n%s", seen, len(m.problems), diff)
+	if diff := cmp.Diff(want, left); diff != "" || seen != "" || len(m.diagnostics) != 8 {
+		t.Errorf("offered %s; %d warnings; left out (-want +got)\n%s", seen, len(m.diagnostics), diff)
 	}
 
 	m = hidingLab(t, new(lockfile.Lock), "lab://*", "greet", "argue")
-	m.all(hidingListing)
+	m.buildAll(hidingListing)
 	seen, left = offeredBy(m)
 	if len(m.items) != 8 || left != nil || safetext.Hides(seen) {
 		t.Errorf("escaped, it offers %d, and leaves out %q:\n%+q", len(m.items), left, seen)
@@ -93,9 +93,9 @@ func TestMaker_hiddenTextIsLeftOutUnlessEscaped(t *testing.T) {
 	}
 }
 
-func TestMaker_hiddenAddressIsLeftOut(t *testing.T) {
+func TestItemBuilder_hiddenAddress(t *testing.T) {
 	m := hidingLab(t, new(lockfile.Lock), "*")
-	m.all(&upstream.Listing{
+	m.buildAll(&upstream.Listing{
 		Resources: []json.RawMessage{json.RawMessage(`{"uri":"lab://a\u200bb","name":"a"}`), json.RawMessage(`{"uri":"lab://a%E2%80%8Bb","name":"a"}`)},
 		Templates: []json.RawMessage{json.RawMessage(`{"uriTemplate":"lab://a\u202eb/{x}","name":"a"}`)},
 		Prompts:   []json.RawMessage{json.RawMessage(`{"name":"argue","arguments":[{"name":"a\u200bb"}]}`)},
@@ -107,15 +107,15 @@ func TestMaker_hiddenAddressIsLeftOut(t *testing.T) {
 	}
 }
 
-func TestMaker_hiddenIconIsNotShown(t *testing.T) {
+func TestItemBuilder_hiddenIcon(t *testing.T) {
 	m := hidingLab(t, new(lockfile.Lock))
-	m.all(&upstream.Listing{Prompts: []json.RawMessage{json.RawMessage(`{"name":"greet","icons":[{"src":"https://example.com/a\u200b"},{"src":"https://example.com/b"}]}`)}})
+	m.buildAll(&upstream.Listing{Prompts: []json.RawMessage{json.RawMessage(`{"name":"greet","icons":[{"src":"https://example.com/a\u200b"},{"src":"https://example.com/b"}]}`)}})
 	if len(m.items) != 1 || len(m.items[0].Icons) != 1 || m.items[0].Icons[0].Src != "https://example.com/b" {
 		t.Errorf("it offers %+v", m.items)
 	}
 }
 
-func TestMaker_hiddenInstructions(t *testing.T) {
+func TestItemBuilder_hiddenInstructions(t *testing.T) {
 	const text = "Ask first.\u200b\nThen act."
 	for name, row := range map[string]struct {
 		text     string
@@ -128,13 +128,13 @@ func TestMaker_hiddenInstructions(t *testing.T) {
 		"escaped":  {text, []string{"instructions"}, "[lab] Ask first.\\u200b\n[lab] Then act.", 0},
 	} {
 		m := hidingLab(t, new(lockfile.Lock), row.escape...)
-		if got := m.instruct(row.text); got != row.want || len(m.problems) != row.problems {
-			t.Errorf("%s: %q, with %v", name, got, m.problems)
+		if got := m.instruct(row.text); got != row.want || len(m.diagnostics) != row.problems {
+			t.Errorf("%s: %q, with %v", name, got, m.diagnostics)
 		}
 	}
 }
 
-func TestMaker_hiddenToolWithoutPins(t *testing.T) {
+func TestItemBuilder_hiddenToolNotPinned(t *testing.T) {
 	const schema = `"inputSchema":{"type":"object","properties":{"x\u200by":{"enum":["a\u200bb"],"default":"a\u200bb","description":"c\u202ed"}}}`
 	hidden := json.RawMessage(`{"name":"hidden","description":"a\u001b[2Jb","annotations":{"title":"T\u200b"},` + schema + `}`)
 	listing := &upstream.Listing{Tools: []json.RawMessage{
@@ -143,19 +143,19 @@ func TestMaker_hiddenToolWithoutPins(t *testing.T) {
 		json.RawMessage(`{"name":"long","description":"\u200b` + strings.Repeat("x", 300<<10) + `","inputSchema":{"type":"object"}}`),
 		json.RawMessage(`{"name":"meta","_meta":{"x":"\u200b"},"inputSchema":{"type":"object"}}`),
 	}}
-	names := func(m *maker) (names []string) {
+	names := func(m *itemBuilder) (names []string) {
 		for _, item := range m.items {
 			names = append(names, item.Name)
 		}
 		return names
 	}
 	m := hidingLab(t, new(lockfile.Lock))
-	m.all(listing)
+	m.buildAll(listing)
 	if diff := cmp.Diff([]string{"lab_plain", "lab_meta"}, names(m)); diff != "" {
 		t.Errorf("offered (-want +got)\n%s", diff)
 	}
 	quarantined := map[string]string{}
-	for _, l := range m.left {
+	for _, l := range m.excluded {
 		quarantined[l.Address] = l.Reason
 	}
 	want := map[string]string{
@@ -172,8 +172,8 @@ func TestMaker_hiddenToolWithoutPins(t *testing.T) {
 		if raw {
 			tool = tool.AsRaw()
 		}
-		m := hidingLab(t, new(lockfile.Lock).Pin("lab", tool))
-		m.all(listing)
+		m := hidingLab(t, new(lockfile.Lock).WithTools("lab", tool))
+		m.buildAll(listing)
 		if !slices.Contains(names(m), "lab_hidden") {
 			t.Fatalf("raw %t: it offers %v", raw, names(m))
 		}
@@ -181,17 +181,17 @@ func TestMaker_hiddenToolWithoutPins(t *testing.T) {
 		said := *item.Description + item.Title + string(item.PolicySchema)
 		if safetext.Hides(said) == !raw {
 			// JSON of a schema that was not decoded anew may hold escapes of its own.
-			said += fmt.Sprint(value(item.PolicySchema))
+			said += fmt.Sprint(decodeValue(item.PolicySchema))
 		}
 		if safetext.Hides(said) != raw {
 			t.Errorf("raw %t: it says %+q", raw, said)
 		}
-		held := slices.Collect(maps.Keys(m.held))
+		held := slices.Collect(maps.Keys(m.accepted))
 		if diff := cmp.Diff([]string{"hidden"}, held); diff != "" {
 			t.Errorf("held (-want +got)\n%s", diff)
 		}
 		// What was accepted is what is called, although the block pins nothing.
-		accepts := m.accepts("hidden")
+		accepts := m.acceptCheck("hidden")
 		if accepts == nil || !accepts(listing) || accepts(&upstream.Listing{Tools: listing.Tools[:1]}) {
 			t.Errorf("raw %t: a call is not held to what was accepted", raw)
 		}

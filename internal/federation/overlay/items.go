@@ -17,54 +17,54 @@ import (
 	"github.com/mcpd/mcpd/internal/language/uritemplate"
 )
 
-// errTask says that calls of a tool have to be tasks (2025-11-25 server/tools, Execution),
-// which those that this server makes are not.
-var errTask = errors.New("it can be called as a task alone")
+// errTaskOnly excludes tools that can only be called as tasks (2025-11-25 server/tools,
+// Execution), which this client does not support.
+var errTaskOnly = errors.New("it can be called as a task alone")
 
-func needsTask(said members) bool {
+func needsTask(said jsonObject) bool {
 	return decoded(said["execution"]).text("taskSupport") == "required"
 }
 
-func (m *maker) tool(item *catalog.Item, said members) error {
+func (m *itemBuilder) tool(item *catalog.Item, said jsonObject) error {
 	name := said.text("name")
-	item.Name = m.block.LocalName(name)
+	item.Name = m.upstream.LocalName(name)
 	item.Address = item.Name
-	if err := named(item.Name); err != nil {
+	if err := checkName(item.Name); err != nil {
 		return err
 	}
 	if needsTask(said) {
-		return errTask
+		return errTaskOnly
 	}
-	annotate(item, said)
-	if o := m.block.Override(name); o != nil {
-		override(item, o)
+	setHints(item, said)
+	if o := m.upstream.Override(name); o != nil {
+		applyOverride(item, o)
 	}
-	if err := schemas(item, said); err != nil {
+	if err := compileSchemas(item, said); err != nil {
 		return err
 	}
-	if held, pinned := m.held[name]; pinned && !held.Hides() {
-		item.PolicySchema = decoded(held.Definition())["inputSchema"] // as it is in the lock: rules are compiled once
+	if held, pinned := m.accepted[name]; pinned && !held.Hides() {
+		item.PolicySchema = decoded(held.Definition())["inputSchema"] // as in the lock file: policies are compiled once
 	}
-	item.Handler = m.body(item, upstream.MethodTool, name, m.accepts(name))
+	item.Handler = m.handler(item, upstream.MethodTool, name, m.acceptCheck(name))
 	return nil
 }
 
-func (m *maker) body(item *catalog.Item, method, name string, accepts func(*upstream.Listing) bool) *body {
-	return &body{fleet: m.fleet, server: m.block.Name, method: method, name: name, ask: m.block.Ask, output: item.Bounds.Output, accepts: accepts}
+func (m *itemBuilder) handler(item *catalog.Item, method, name string, accepts func(*upstream.Listing) bool) *handler {
+	return &handler{fleet: m.fleet, server: m.upstream.Name, method: method, name: name, ask: m.upstream.Ask, output: item.Bounds.Output, accepts: accepts}
 }
 
-// annotate takes over what a server says of how a tool behaves. Of one that it does not
-// call idempotent it is not known.
-func annotate(item *catalog.Item, said members) {
+// setHints copies the annotations of a tool. Without idempotentHint, Idempotent keeps its
+// value.
+func setHints(item *catalog.Item, said jsonObject) {
 	hints := decoded(said["annotations"])
-	item.ReadOnly, item.Destructive, item.OpenWorld = hints.flag("readOnlyHint"), hints.flag("destructiveHint"), hints.flag("openWorldHint")
-	if idempotent := hints.flag("idempotentHint"); idempotent != nil {
+	item.ReadOnly, item.Destructive, item.OpenWorld = hints.boolean("readOnlyHint"), hints.boolean("destructiveHint"), hints.boolean("openWorldHint")
+	if idempotent := hints.boolean("idempotentHint"); idempotent != nil {
 		item.Idempotent = *idempotent
 	}
 	item.Title = cmp.Or(item.Title, hints.text("title"))
 }
 
-func override(item *catalog.Item, o *definition.Override) {
+func applyOverride(item *catalog.Item, o *definition.Override) {
 	if o.Title != nil {
 		item.Title = *o.Title
 	}
@@ -87,7 +87,7 @@ func override(item *catalog.Item, o *definition.Override) {
 		item.Timeout = o.Timeout
 	}
 	if o.Output > 0 {
-		item.Bounds.Output = outputOf(o.Output)
+		item.Bounds.Output = outputLimit(o.Output)
 	}
 	if o.Concurrency > 0 {
 		item.Concurrency = o.Concurrency
@@ -95,12 +95,12 @@ func override(item *catalog.Item, o *definition.Override) {
 	item.Cache = o.Cache
 }
 
-func schemas(item *catalog.Item, said members) (err error) {
+func compileSchemas(item *catalog.Item, said jsonObject) (err error) {
 	input := said["inputSchema"]
 	if !isObject(input) || string(decoded(input)["type"]) != `"object"` {
 		return errors.New("its inputSchema is not that of an object")
 	}
-	if item.Input, err = compiled("inputSchema", input); err != nil {
+	if item.Input, err = compileSchema("inputSchema", input); err != nil {
 		return err
 	}
 	item.PolicySchema, item.InputNames = input, slices.Sorted(maps.Keys(decoded(decoded(input)["properties"])))
@@ -108,11 +108,11 @@ func schemas(item *catalog.Item, said members) (err error) {
 	if output == nil || string(output) == "null" {
 		return nil
 	}
-	item.Output, err = compiled("outputSchema", output)
+	item.Output, err = compileSchema("outputSchema", output)
 	return err
 }
 
-func compiled(what string, raw []byte) (*schema.Schema, error) {
+func compileSchema(what string, raw []byte) (*schema.Schema, error) {
 	s, problems := schema.CompileFor(schema.Reader{Numbers: schema.ForText}, raw, diag.Range{}, nil)
 	for _, p := range problems {
 		if p.Severity == diag.Error {
@@ -125,11 +125,10 @@ func compiled(what string, raw []byte) (*schema.Schema, error) {
 // maxListedName bounds the names of resources, in bytes.
 const maxListedName = 256
 
-// resource makes an item of a resource (2026-07-28 server/resources). Its URI is that
-// which its server gives it.
-func (m *maker) resource(item *catalog.Item, said members) error {
+// resource converts a resource (2026-07-28 server/resources). It keeps the URI of the server.
+func (m *itemBuilder) resource(item *catalog.Item, said jsonObject) error {
 	uri := said.text("uri")
-	if err := addressed(uri); err != nil {
+	if err := checkURI(uri); err != nil {
 		return err
 	}
 	item.Address = uri
@@ -137,14 +136,14 @@ func (m *maker) resource(item *catalog.Item, said members) error {
 		return err
 	}
 	item.PolicySchema = item.Offer.Schema()
-	item.Handler = m.body(item, upstream.MethodRead, "", nil)
+	item.Handler = m.handler(item, upstream.MethodRead, "", nil)
 	return nil
 }
 
-func (m *maker) template(item *catalog.Item, said members) error {
+func (m *itemBuilder) template(item *catalog.Item, said jsonObject) error {
 	text := said.text("uriTemplate")
 	if safetext.Hides(text) {
-		return errHidesAddress
+		return errHiddenURI
 	}
 	parsed, err := uritemplate.Parse(text)
 	if err != nil {
@@ -160,17 +159,17 @@ func (m *maker) template(item *catalog.Item, said members) error {
 		item.Offer.Arguments = append(item.Offer.Arguments, catalog.NewArgument(name, "", "", slices.Contains(required, name), m.completion("ref/resource", "uri", text, name)))
 	}
 	item.PolicySchema = item.Offer.Schema()
-	item.Handler = m.body(item, upstream.MethodRead, "", nil)
+	item.Handler = m.handler(item, upstream.MethodRead, "", nil)
 	return nil
 }
 
-// readable takes over what a server says of what can be read.
-func (m *maker) readable(item *catalog.Item, said members) error {
+// readable sets the members that resources and templates share.
+func (m *itemBuilder) readable(item *catalog.Item, said jsonObject) error {
 	name := said.text("name")
 	if name == "" || len(name) > maxListedName {
 		return fmt.Errorf("its name has none or more than %d bytes", maxListedName)
 	}
-	item.Name = m.block.Prefix + name
+	item.Name = m.upstream.Prefix + name
 	yes, no := true, false
 	item.ReadOnly, item.Destructive, item.Idempotent = &yes, &no, true
 	item.Offer = &catalog.Offer{ListedAs: name, MIMEType: said.text("mimeType"), Size: -1, Annotations: annotations(said["annotations"])}
@@ -181,7 +180,7 @@ func (m *maker) readable(item *catalog.Item, said members) error {
 	return nil
 }
 
-// annotations returns those of what is read, nil where they are of another form.
+// annotations returns the annotations of a resource, or nil if they are malformed.
 func annotations(raw json.RawMessage) json.RawMessage {
 	var said struct {
 		Audience     []string `json:"audience,omitempty"`
@@ -196,15 +195,15 @@ func annotations(raw json.RawMessage) json.RawMessage {
 	return encoded
 }
 
-// prompt makes an item of a prompt (2026-07-28 server/prompts).
-func (m *maker) prompt(item *catalog.Item, said members) error {
+// prompt converts a prompt (2026-07-28 server/prompts).
+func (m *itemBuilder) prompt(item *catalog.Item, said jsonObject) error {
 	name := said.text("name")
-	item.Name = m.block.LocalName(name)
+	item.Name = m.upstream.LocalName(name)
 	item.Address = item.Name
-	if err := named(item.Name); err != nil {
+	if err := checkName(item.Name); err != nil {
 		return err
 	}
-	var arguments []members
+	var arguments []jsonObject
 	if list := said["arguments"]; list != nil && json.Unmarshal(list, &arguments) != nil {
 		return errors.New("its arguments are no list of objects")
 	}
@@ -212,7 +211,7 @@ func (m *maker) prompt(item *catalog.Item, said members) error {
 	yes, no := true, false
 	item.ReadOnly, item.Destructive, item.Idempotent = &yes, &no, true
 	for _, a := range arguments {
-		argument, must := a.text("name"), a.flag("required")
+		argument, must := a.text("name"), a.boolean("required")
 		if argument == "" || slices.Contains(item.InputNames, argument) {
 			return errors.New("an argument of it has no name, or that of another")
 		}
@@ -221,15 +220,15 @@ func (m *maker) prompt(item *catalog.Item, said members) error {
 			catalog.NewArgument(argument, a.text("title"), a.text("description"), must != nil && *must, m.completion("ref/prompt", "name", name, argument)))
 	}
 	item.PolicySchema = item.Offer.Schema()
-	item.Input, _ = schema.Compile(item.PolicySchema, diag.Range{}, nil) // it is ours, and sound
-	item.Handler = m.body(item, upstream.MethodPrompt, name, nil)
+	item.Input, _ = schema.Compile(item.PolicySchema, diag.Range{}, nil) // our own schema is valid
+	item.Handler = m.handler(item, upstream.MethodPrompt, name, nil)
 	return nil
 }
 
-// completion returns what completes an argument, nil where the server completes nothing.
-func (m *maker) completion(kind, key, of, argument string) catalog.Handler {
+// completion returns the completer of an argument, or nil if the server has no completions.
+func (m *itemBuilder) completion(kind, key, of, argument string) catalog.Handler {
 	if !m.completes {
 		return nil
 	}
-	return &completion{fleet: m.fleet, server: m.block.Name, ref: map[string]string{"type": kind, key: of}, argument: argument}
+	return &completion{fleet: m.fleet, server: m.upstream.Name, ref: map[string]string{"type": kind, key: of}, argument: argument}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-func (l *leg) result(result json.RawMessage) scripting.Outcome {
+func (l *remoteCall) outcome(result json.RawMessage) scripting.Outcome {
 	if len(result) > l.output {
 		return scripting.Outcome{Failure: &scripting.Failure{
 			Kind: scripting.Limit, Limit: "output", Message: fmt.Sprintf("the result has more than %d bytes", l.output),
@@ -24,24 +24,24 @@ func (l *leg) result(result json.RawMessage) scripting.Outcome {
 	said := decoded(l.invocation.Host.Secrets.RedactJSON(result))
 	switch l.method {
 	case upstream.MethodTool:
-		return l.returned(said)
+		return l.toolResult(said)
 	case upstream.MethodRead:
-		outcome := passed(said, []string{"contents"}, nil)
+		outcome := passThrough(said, []string{"contents"}, nil)
 		if outcome.Result != nil {
 			outcome.Result.TTL = said.ttl()
 		}
 		return outcome
 	case upstream.MethodComplete:
-		return completed(said)
+		return completionOutcome(said)
 	}
-	return passed(said, []string{"messages"}, []string{"description"})
+	return passThrough(said, []string{"messages"}, []string{"description"})
 }
 
-// passed passes members of a result on: lists of objects, and texts.
-func passed(said members, lists, texts []string) scripting.Outcome {
+// passThrough forwards members of a result: lists of objects, and texts.
+func passThrough(said jsonObject, lists, texts []string) scripting.Outcome {
 	on := map[string]json.RawMessage{}
 	for _, name := range lists {
-		var list []members
+		var list []jsonObject
 		if json.Unmarshal(said[name], &list) != nil || list == nil {
 			return failed("the server behind this answers without %s", name)
 		}
@@ -52,14 +52,13 @@ func passed(said members, lists, texts []string) scripting.Outcome {
 			on[name] = said[name]
 		}
 	}
-	// Members that were decoded always encode.
+	// Decoded members always encode.
 	encoded, _ := json.Marshal(on)
 	return scripting.Outcome{Result: &scripting.Result{Kind: scripting.Value, JSON: encoded}}
 }
 
-// ttl is how long a result stays so, as its server says (2026-07-28
-// server/utilities/caching); 0 where it does not.
-func (m members) ttl() time.Duration {
+// ttl returns how long a result may be cached (2026-07-28 server/utilities/caching), or 0.
+func (m jsonObject) ttl() time.Duration {
 	var ms float64
 	if json.Unmarshal(m["ttlMs"], &ms) != nil {
 		return 0
@@ -67,11 +66,11 @@ func (m members) ttl() time.Duration {
 	return time.Duration(min(max(ms, 0), float64(maxTTL/time.Millisecond))) * time.Millisecond
 }
 
-// maxTTL bounds how long a server may say that a result stays so.
+// maxTTL bounds the ttl of a server.
 const maxTTL = 24 * time.Hour
 
-// returned makes an outcome of the result of a tool (2026-07-28 server/tools, Tool Result).
-func (l *leg) returned(said members) scripting.Outcome {
+// toolResult converts the result of a tool (2026-07-28 server/tools, Tool Result).
+func (l *remoteCall) toolResult(said jsonObject) scripting.Outcome {
 	blocks := said["content"]
 	if blocks == nil {
 		blocks = reply.NoContent()
@@ -83,39 +82,38 @@ func (l *leg) returned(said members) scripting.Outcome {
 	if string(value) == "null" {
 		value = nil
 	}
-	if is := said.flag("isError"); is != nil && *is {
-		return scripting.Outcome{Failure: saidNo(blocks, value)}
+	if is := said.boolean("isError"); is != nil && *is {
+		return scripting.Outcome{Failure: toolError(blocks, value)}
 	}
 	if value != nil && string(blocks) == "[]" {
-		blocks = reply.ValueContent(value) // for clients that know nothing else (2025-11-25 server/tools)
+		blocks = reply.ValueContent(value) // for clients without structured content (2025-11-25 server/tools)
 	}
-	if text := onlyText(blocks); text != nil && value == nil {
+	if text := singleText(blocks); text != nil && value == nil {
 		return scripting.Outcome{Result: &scripting.Result{Kind: scripting.Text, JSON: text}}
 	}
 	return scripting.Outcome{Result: &scripting.Result{Kind: scripting.Content, JSON: value, Content: blocks}}
 }
 
-// onlyText returns the text, as JSON, of content that is one text and nothing else; nil of
-// any other.
-func onlyText(list json.RawMessage) json.RawMessage {
-	var blocks []members
+// singleText returns the JSON text of content that is exactly one text block, or nil.
+func singleText(list json.RawMessage) json.RawMessage {
+	var blocks []jsonObject
 	if json.Unmarshal(list, &blocks) != nil || len(blocks) != 1 || len(blocks[0]) != 2 || blocks[0].text("type") != "text" {
 		return nil
 	}
 	return blocks[0]["text"]
 }
 
-// saidNo is the failure of a tool that its server reports: its texts are the message.
-func saidNo(list, value json.RawMessage) *scripting.Failure {
-	var blocks []members
-	_ = json.Unmarshal(list, &blocks) // they were checked
+// toolError converts an error that the tool reports. The texts are its message.
+func toolError(list, value json.RawMessage) *scripting.Failure {
+	var blocks []jsonObject
+	_ = json.Unmarshal(list, &blocks) // already checked
 	var texts []string
 	for _, b := range blocks {
 		if b.text("type") == "text" {
 			texts = append(texts, b.text("text"))
 		}
 	}
-	message := cmp.Or(clipped(strings.Join(texts, "\n")), "the tool failed and does not say why")
+	message := cmp.Or(truncateMessage(strings.Join(texts, "\n")), "the tool failed and does not say why")
 	f := &scripting.Failure{Kind: scripting.ToolError, Message: message}
 	if isObject(value) {
 		f.Details = value
@@ -131,7 +129,7 @@ type completion struct {
 	argument string
 }
 
-// Run asks the server (2026-07-28 server/utilities/completion).
+// Run requests completions from the server (2026-07-28 server/utilities/completion).
 func (c *completion) Run(ctx context.Context, i catalog.Invocation) (scripting.Outcome, error) {
 	var typed struct {
 		Value  string
@@ -150,26 +148,25 @@ func (c *completion) Run(ctx context.Context, i catalog.Invocation) (scripting.O
 	params, _ := json.Marshal(map[string]any{
 		"ref": c.ref, "argument": map[string]string{"name": c.argument, "value": typed.Value}, "context": map[string]any{"arguments": filled},
 	})
-	l := &leg{body: &body{fleet: c.fleet, server: c.server, method: upstream.MethodComplete, output: math.MaxInt}, invocation: &i}
-	call, err := c.fleet.Begin(ctx, c.server, upstream.Request{Method: upstream.MethodComplete, Arguments: params}, nil)
+	l := &remoteCall{handler: &handler{fleet: c.fleet, server: c.server, method: upstream.MethodComplete, output: math.MaxInt}, invocation: &i}
+	call, err := c.fleet.Start(ctx, c.server, upstream.Request{Method: upstream.MethodComplete, Arguments: params}, nil)
 	if err != nil {
-		return scripting.Outcome{}, unavailable(err)
+		return scripting.Outcome{}, unavailableError(err)
 	}
-	return l.follow(ctx, call)
+	return l.await(ctx, call)
 }
 
-// maxSuggested is how many values a completion has at most (2026-07-28
-// server/utilities/completion).
-const maxSuggested = 100
+// maxCompletions is the maximum number of completions (2026-07-28 server/utilities/completion).
+const maxCompletions = 100
 
-func completed(result members) scripting.Outcome {
+func completionOutcome(result jsonObject) scripting.Outcome {
 	said := decoded(result["completion"])
 	var values []string
-	if json.Unmarshal(said["values"], &values) != nil || len(values) > maxSuggested {
+	if json.Unmarshal(said["values"], &values) != nil || len(values) > maxCompletions {
 		return failed("the server behind this completes with what is no list of texts")
 	}
 	on := map[string]any{"values": append([]string{}, values...), "hasMore": false}
-	if more := said.flag("hasMore"); more != nil {
+	if more := said.boolean("hasMore"); more != nil {
 		on["hasMore"] = *more
 	}
 	var total int

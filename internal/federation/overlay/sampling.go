@@ -11,17 +11,17 @@ import (
 	"github.com/mcpd/mcpd/internal/execution/reply"
 )
 
-// sampling returns the parameters of a question to a model (2025-11-25 and 2026-07-28
-// client/sampling). What a server wants to see of other servers, includeContext, is not
-// passed on.
-func (l *leg) sampling(said members) (map[string]any, error) {
-	params, err := known(said, "temperature", "stopSequences", "metadata")
+// sampling returns the parameters of a sampling request (2025-11-25 and 2026-07-28
+// client/sampling). It does not pass on includeContext, which asks for context of other
+// servers.
+func (l *remoteCall) sampling(said jsonObject) (map[string]any, error) {
+	params, err := knownMembers(said, "temperature", "stopSequences", "metadata")
 	if err != nil {
 		return nil, err
 	}
-	params["systemPrompt"] = l.words(said.text("systemPrompt"), safetext.Prompt)
-	params["maxTokens"] = l.tokens(said["maxTokens"])
-	messages, err := each(said["messages"], l.message)
+	params["systemPrompt"] = l.labelled(said.text("systemPrompt"), safetext.Prompt)
+	params["maxTokens"] = l.maxTokens(said["maxTokens"])
+	messages, err := convertAll(said["messages"], l.message)
 	if err != nil {
 		return nil, err
 	}
@@ -30,51 +30,51 @@ func (l *leg) sampling(said members) (map[string]any, error) {
 	}
 	params["messages"] = messages
 	if said["modelPreferences"] != nil {
-		if params["modelPreferences"], err = preferences(given(said["modelPreferences"])); err != nil {
+		if params["modelPreferences"], err = modelPreferences(presentMembers(said["modelPreferences"])); err != nil {
 			return nil, err
 		}
 	}
-	return params, sampledTools(said, params)
+	return params, setTools(said, params)
 }
 
-// preferences are those for models, with names that hint at them.
-func preferences(said members) (map[string]any, error) {
+// modelPreferences converts the model preferences and hints.
+func modelPreferences(said jsonObject) (map[string]any, error) {
 	for old, now := range map[string]string{"intelligenceLevel": "intelligencePriority", "costLevel": "costPriority"} {
 		if said[now] == nil && said[old] != nil {
-			said[now] = said[old] // names of before the specification
+			said[now] = said[old] // names from before the specification
 		}
 	}
-	params, err := known(said, "costPriority", "speedPriority", "intelligencePriority")
+	params, err := knownMembers(said, "costPriority", "speedPriority", "intelligencePriority")
 	if err != nil || said["hints"] == nil {
 		return params, err
 	}
-	hints, err := each(said["hints"], func(said members) (map[string]any, error) { return known(said, "name") })
+	hints, err := convertAll(said["hints"], func(said jsonObject) (map[string]any, error) { return knownMembers(said, "name") })
 	if len(hints) > 0 {
 		params["hints"] = hints
 	}
 	return params, err
 }
 
-// sampledTools takes over the tools that a model may use, and how it is to choose of them.
-// An empty list is as good as none, and a client that knows of no tools would refuse it.
-func sampledTools(said members, params map[string]any) error {
+// setTools sets the tools of a sampling request, and the tool choice. An empty list is dropped:
+// a client without tool support would reject it.
+func setTools(said jsonObject, params map[string]any) error {
 	if said["tools"] == nil {
 		return nil
 	}
-	tools, err := each(said["tools"], func(said members) (map[string]any, error) {
-		return known(said, "name", "title", "description", "inputSchema", "outputSchema", "annotations")
+	tools, err := convertAll(said["tools"], func(said jsonObject) (map[string]any, error) {
+		return knownMembers(said, "name", "title", "description", "inputSchema", "outputSchema", "annotations")
 	})
 	if err != nil || len(tools) == 0 {
 		return err
 	}
 	if params["tools"] = tools; said["toolChoice"] != nil {
-		params["toolChoice"], err = known(given(said["toolChoice"]), "mode")
+		params["toolChoice"], err = knownMembers(presentMembers(said["toolChoice"]), "mode")
 	}
 	return err
 }
 
-// message is one of those that the model goes on from.
-func (l *leg) message(said members) (map[string]any, error) {
+// message converts a message of the conversation.
+func (l *remoteCall) message(said jsonObject) (map[string]any, error) {
 	role := said.text("role")
 	if role != "user" && role != "assistant" {
 		return nil, errors.New("a message to a model is of the user or of the assistant")
@@ -82,16 +82,15 @@ func (l *leg) message(said members) (map[string]any, error) {
 	var content any
 	var err error
 	if isObject(said["content"]) {
-		content, err = l.block(given(said["content"]))
+		content, err = l.block(presentMembers(said["content"]))
 	} else {
-		content, err = each(said["content"], l.block)
+		content, err = convertAll(said["content"], l.block)
 	}
 	return map[string]any{"role": role, "content": content}, err
 }
 
-// blocks are the members of the content of messages by its types: those that it needs, and
-// behind them those that it may have.
-var blocks = map[string]struct{ needs, may []string }{
+// contentTypes lists the members of each content type: the required and the optional ones.
+var contentTypes = map[string]struct{ needs, may []string }{
 	"text":        {[]string{"text"}, []string{"annotations"}},
 	"image":       {[]string{"data", "mimeType"}, []string{"annotations"}},
 	"audio":       {[]string{"data", "mimeType"}, []string{"annotations"}},
@@ -99,16 +98,15 @@ var blocks = map[string]struct{ needs, may []string }{
 	"tool_result": {[]string{"toolUseId", "content"}, []string{"structuredContent", "isError"}},
 }
 
-// block is a piece of the content of a message. Of tools only a client hears that knows of
-// them.
-func (l *leg) block(said members) (map[string]any, error) {
+// block converts a content block. Tool blocks need a client that supports tools in sampling.
+func (l *remoteCall) block(said jsonObject) (map[string]any, error) {
 	kind := said.text("type")
-	of, ok := blocks[kind]
+	of, ok := contentTypes[kind]
 	switch {
 	case !ok:
 		return nil, errors.New("the content of a message to a model is none that there is")
 	case kind == "tool_use" || kind == "tool_result":
-		if !l.invocation.Host.Asking.Can.SampleTools {
+		if !l.invocation.Host.InputPolicy.Client.SampleTools {
 			return nil, errors.New("the model of this client uses no tools")
 		}
 	}
@@ -117,15 +115,15 @@ func (l *leg) block(said members) (map[string]any, error) {
 			return nil, fmt.Errorf("content of the type %s needs the member %s", kind, name)
 		}
 	}
-	params, err := known(said, slices.Concat(of.needs, of.may)...)
+	params, err := knownMembers(said, slices.Concat(of.needs, of.may)...)
 	if err == nil {
 		params["type"] = kind
 	}
 	return params, err
 }
 
-// each makes what clients get of each object of a list.
-func each(list json.RawMessage, make func(said members) (map[string]any, error)) ([]map[string]any, error) {
+// convertAll converts each object of a list.
+func convertAll(list json.RawMessage, make func(said jsonObject) (map[string]any, error)) ([]map[string]any, error) {
 	var raw []json.RawMessage
 	if json.Unmarshal(list, &raw) != nil {
 		return nil, errors.New("what a model is asked lacks a list that it needs")
@@ -135,7 +133,7 @@ func each(list json.RawMessage, make func(said members) (map[string]any, error))
 		if !isObject(value) {
 			return nil, errors.New("what a model is asked holds what is no object")
 		}
-		one, err := make(given(value))
+		one, err := make(presentMembers(value))
 		if err != nil {
 			return nil, err
 		}
@@ -144,8 +142,8 @@ func each(list json.RawMessage, make func(said members) (map[string]any, error))
 	return all, nil
 }
 
-// shapes are what the members of a question to a model are, by their names.
-var shapes = map[string]func(json.RawMessage) bool{
+// memberChecks validate the members of a sampling request, by name.
+var memberChecks = map[string]func(json.RawMessage) bool{
 	"text": isText, "data": isText, "mimeType": isText, "id": isText, "toolUseId": isText, "name": isText, "title": isText, "description": isText, "mode": isText,
 	"temperature": isNumber, "costPriority": isNumber, "speedPriority": isNumber, "intelligencePriority": isNumber,
 	"metadata": isObject, "annotations": isObject, "input": isObject, "inputSchema": isObject, "outputSchema": isObject,
@@ -158,16 +156,15 @@ var shapes = map[string]func(json.RawMessage) bool{
 	},
 }
 
-// known returns those members of the names that are there, each of which has to be what MCP
-// says that it is.
-func known(said members, names ...string) (map[string]any, error) {
+// knownMembers returns the named members that are present, and checks their types.
+func knownMembers(said jsonObject, names ...string) (map[string]any, error) {
 	params := map[string]any{}
 	for _, name := range names {
 		value := said[name]
 		if value == nil {
 			continue
 		}
-		if !shapes[name](value) {
+		if !memberChecks[name](value) {
 			return nil, fmt.Errorf("the member %s of what a model is asked is not what MCP says", name)
 		}
 		params[name] = value
@@ -180,11 +177,11 @@ func isText(value json.RawMessage) bool {
 	return json.Unmarshal(value, &text) == nil && text != nil
 }
 
-// defaultTokens is what a sample may have where the block does not say.
+// defaultTokens is the token limit if the block sets none.
 const defaultTokens = 4096
 
-// tokens returns how many tokens a sample may have: no more than the block allows.
-func (l *leg) tokens(wanted json.RawMessage) int {
+// maxTokens returns the token limit: the wanted number, within the limit of the block.
+func (l *remoteCall) maxTokens(wanted json.RawMessage) int {
 	most := cmp.Or(l.ask.MaxTokens, defaultTokens)
 	var n int
 	if json.Unmarshal(wanted, &n) != nil || n <= 0 {

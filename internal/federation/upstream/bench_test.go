@@ -16,7 +16,7 @@ func BenchmarkCall(b *testing.B) {
 			request := upstream.Request{Method: upstream.MethodTool, Name: "echo", Arguments: json.RawMessage(`{"a":1}`)}
 			b.ReportAllocs()
 			for b.Loop() {
-				reply, err := l.Begin(b.Context(), request, nil).Next(b.Context())
+				reply, err := l.Start(b.Context(), request, nil).Next(b.Context())
 				if err != nil || reply.Result == nil {
 					b.Fatalf("%+v, %v", reply, err)
 				}

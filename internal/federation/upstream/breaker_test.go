@@ -63,10 +63,10 @@ func silent(t *testing.T) (upstream.Options, <-chan struct{}) {
 }
 
 // calls makes calls of a tool, and ends each for a reason when it has reached the server.
-func calls(t *testing.T, l *upstream.Link, n int, reached <-chan struct{}, cause error) {
+func calls(t *testing.T, l *upstream.Conn, n int, reached <-chan struct{}, cause error) {
 	t.Helper()
 	for range n {
-		c := l.Begin(t.Context(), upstream.Request{Method: upstream.MethodTool, Name: "waits"}, nil)
+		c := l.Start(t.Context(), upstream.Request{Method: upstream.MethodTool, Name: "waits"}, nil)
 		if cause != nil {
 			<-reached
 			c.Cancel(cause)
@@ -77,9 +77,9 @@ func calls(t *testing.T, l *upstream.Link, n int, reached <-chan struct{}, cause
 	}
 }
 
-func isDead(l *upstream.Link) bool {
+func isDead(l *upstream.Conn) bool {
 	select {
-	case <-l.Dead():
+	case <-l.Done():
 		return true
 	default:
 		return false
@@ -87,7 +87,7 @@ func isDead(l *upstream.Link) bool {
 }
 
 // dialOver connects to a lab over HTTP.
-func dialOver(t *testing.T, o upstream.Options) *upstream.Link {
+func dialOver(t *testing.T, o upstream.Options) *upstream.Conn {
 	t.Helper()
 	l, err := upstream.Dial(t.Context(), ways(t)["stateless"], o)
 	if err != nil {
@@ -97,7 +97,7 @@ func dialOver(t *testing.T, o upstream.Options) *upstream.Link {
 	return l
 }
 
-func TestAConnectionWhoseCallsAllFailIsGivenUp(t *testing.T) {
+func TestCircuitBreaker_failures(t *testing.T) {
 	o := over(t, func(_ *http.Request, text []byte) (*http.Response, bool) {
 		if !bytes.Contains(text, []byte(`"waits"`)) {
 			return nil, false
@@ -112,12 +112,12 @@ func TestAConnectionWhoseCallsAllFailIsGivenUp(t *testing.T) {
 		t.Fatalf("it is given up for %v", l.Err())
 	}
 	calls(t, l, 1, nil, nil)
-	if !isDead(l) || !errors.Is(l.Err(), upstream.ErrFailing) {
+	if !isDead(l) || !errors.Is(l.Err(), upstream.ErrCircuitOpen) {
 		t.Errorf("after five failures it is given up for %v", l.Err())
 	}
 }
 
-func TestAConnectionOfWhichNothingIsHeardIsGivenUp(t *testing.T) {
+func TestCircuitBreaker_timeouts(t *testing.T) {
 	o, reached := silent(t)
 	l := dialOver(t, o)
 	calls(t, l, 4, reached, context.DeadlineExceeded)
@@ -127,12 +127,12 @@ func TestAConnectionOfWhichNothingIsHeardIsGivenUp(t *testing.T) {
 		t.Fatalf("it is given up for %v", l.Err())
 	}
 	calls(t, l, 1, reached, context.DeadlineExceeded)
-	if !isDead(l) || !errors.Is(l.Err(), upstream.ErrFailing) {
+	if !isDead(l) || !errors.Is(l.Err(), upstream.ErrCircuitOpen) {
 		t.Errorf("after five silences it is given up for %v", l.Err())
 	}
 }
 
-func TestCallersThatLeaveSayNothingOfTheServer(t *testing.T) {
+func TestCircuitBreaker_cancelledCalls(t *testing.T) {
 	o, reached := silent(t)
 	l := dialOver(t, o)
 	calls(t, l, 20, reached, context.Canceled)
@@ -160,7 +160,7 @@ func (b *talk) Read(p []byte) (int, error) {
 
 func (b *talk) Close() error { return nil }
 
-func TestASlowToolOfAServerThatTalksIsWaitedFor(t *testing.T) {
+func TestCircuitBreaker_slowTool(t *testing.T) {
 	reached := make(chan struct{}, 1)
 	l := dialOver(t, over(t, func(out *http.Request, text []byte) (*http.Response, bool) {
 		if !bytes.Contains(text, []byte(`"waits"`)) {
@@ -173,14 +173,14 @@ func TestASlowToolOfAServerThatTalksIsWaitedFor(t *testing.T) {
 	call(t, l, "echo", `{}`)
 }
 
-func TestAnswersThatAreTooLongSayThatTheServerLives(t *testing.T) {
+func TestCircuitBreaker_oversizedResults(t *testing.T) {
 	for _, name := range []string{"a long answer", "deep nesting", "an event without an end"} {
 		t.Run(name, func(t *testing.T) {
 			place, end := broken(t, faults[name].answer)
 			defer end()
 			l, _ := dial(t, place)
 			for range 6 {
-				if _, err := l.Begin(t.Context(), upstream.Request{Method: upstream.MethodTool, Name: "broken"}, nil).Next(t.Context()); err == nil {
+				if _, err := l.Start(t.Context(), upstream.Request{Method: upstream.MethodTool, Name: "broken"}, nil).Next(t.Context()); err == nil {
 					t.Fatal("it is an answer")
 				}
 			}
@@ -189,16 +189,16 @@ func TestAnswersThatAreTooLongSayThatTheServerLives(t *testing.T) {
 	}
 }
 
-func TestCallsOfAServerThatFailsAreRefusedUntilItIsReachedAgain(t *testing.T) {
+func TestFleet_callsWhileUnreachable(t *testing.T) {
 	t.Parallel()
 	place, end := broken(t, faults["a failure of the server"].answer)
 	defer end()
 	f, listed := fleet(t)
-	f.Keep([]upstream.Place{place})
+	f.SetTargets([]upstream.Target{place})
 	until(t, listed, func() bool { return f.State("broken").Listing != nil })
 	r := upstream.Request{Method: upstream.MethodTool, Name: "broken"}
 	for range 5 {
-		c, err := f.Begin(t.Context(), "broken", r, nil)
+		c, err := f.Start(t.Context(), "broken", r, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -206,12 +206,12 @@ func TestCallsOfAServerThatFailsAreRefusedUntilItIsReachedAgain(t *testing.T) {
 			t.Fatal("it has answered")
 		}
 	}
-	_, err := f.Begin(t.Context(), "broken", r, nil)
-	if gone, ok := errors.AsType[*upstream.UnreachableError](err); !ok || gone.Wait <= 0 || !errors.Is(err, upstream.ErrFailing) {
+	_, err := f.Start(t.Context(), "broken", r, nil)
+	if gone, ok := errors.AsType[*upstream.UnreachableError](err); !ok || gone.RetryAfter <= 0 || !errors.Is(err, upstream.ErrCircuitOpen) {
 		t.Errorf("the sixth call ends with %v", err)
 	}
 	until(t, listed, func() bool {
-		c, err := f.Begin(t.Context(), "broken", upstream.Request{Method: upstream.MethodTool, Name: "echo"}, nil)
+		c, err := f.Start(t.Context(), "broken", upstream.Request{Method: upstream.MethodTool, Name: "echo"}, nil)
 		if err == nil {
 			_, err = c.Next(t.Context())
 		}

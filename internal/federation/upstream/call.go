@@ -16,49 +16,50 @@ import (
 	"github.com/mcpd/mcpd/call"
 )
 
-// Call is a call under way at a server.
+// Call is a running call at a server.
 type Call struct {
 	// Fixed at creation.
-	token  string // the JSON of what names it
-	method string
-	cancel context.CancelCauseFunc
-	done   chan struct{} // closed when the call has ended
-	began  uint64        // how much had been heard of the server
+	token        string // JSON of the progress token
+	method       string
+	cancel       context.CancelCauseFunc
+	done         chan struct{} // closed when the call has ended
+	readsAtStart uint64        // breaker.reads when the call started
 
-	sent    atomic.Bool             // its request has been on its way
-	trouble atomic.Pointer[trouble] // why that came to nothing over HTTP
+	sent       atomic.Bool                  // the request has been written
+	requestErr atomic.Pointer[requestError] // why the HTTP request failed
 
-	owes int // questions of the server whose answers have not been sent; guarded by the wire
+	unsentAnswers int // answers to the server's requests that are not sent; guarded by the filter
 
-	mu       sync.Mutex
-	listener Listener
-	taken    bool
-	left     error // why it was cancelled before it was answered
-	result   json.RawMessage
-	fault    *call.RPCError
-	err      error
-	// open are the questions of the server that wait for an answer, in their order.
-	open  []*pending
-	asks  int
-	asked chan struct{} // holds a token while somebody should look at open
+	mu          sync.Mutex
+	listener    Listener
+	hasResponse bool
+	cancelErr   error // the cancellation cause before a response
+	result      json.RawMessage
+	fault       *call.RPCError
+	err         error
+	// pending are the input requests that wait for a response, in order.
+	pending        []*pendingRequest
+	lastKey        int
+	pendingChanged chan struct{} // holds a token after pending has changed
 }
 
 func newCall(token int64, r Request, l Listener, cancel context.CancelCauseFunc) *Call {
 	return &Call{
 		token: strconv.Quote("mcpd-" + strconv.FormatInt(token, 36)), cancel: cancel, listener: l,
-		done: make(chan struct{}), asked: make(chan struct{}, 1),
+		done: make(chan struct{}), pendingChanged: make(chan struct{}, 1),
 		method: r.Method,
 	}
 }
 
-// listens reports whether somebody may hear of the call before it ends.
-func (c *Call) listens() bool {
+// canNotify reports whether the call may receive notifications and input requests before it
+// ends.
+func (c *Call) canNotify() bool {
 	return c.method == MethodTool || c.method == MethodRead || c.method == MethodPrompt
 }
 
-// stubs are results that say nothing: what the client library sees in the place of those
-// that it has no part in.
-var stubs = map[string]string{
+// placeholderResults are empty results. The client library sees them instead of results that it
+// does not handle.
+var placeholderResults = map[string]string{
 	MethodTool:                 `{"content":[]}`,
 	MethodRead:                 `{"contents":[]}`,
 	MethodPrompt:               `{"messages":[]}`,
@@ -68,12 +69,12 @@ var stubs = map[string]string{
 	"resources/templates/list": `{"resourceTemplates":[]}`,
 }
 
-// stub returns what the client library sees of a result. It keeps lists of tools, whose
-// schemas say what of a call stands in headers, and is not to keep them for a time that
-// the server says: whoever asks for a list again wants it anew.
-func (c *Call) stub(result json.RawMessage) string {
+// placeholder returns the result that the client library sees. The library caches lists of
+// tools, because their schemas decide the headers of calls. The placeholder drops ttlMs, so the
+// library does not serve lists from that cache.
+func (c *Call) placeholder(result json.RawMessage) string {
 	if c.method != "tools/list" {
-		return stubs[c.method]
+		return placeholderResults[c.method]
 	}
 	var members map[string]json.RawMessage
 	if json.Unmarshal(result, &members) != nil || members["tools"] == nil {
@@ -82,14 +83,14 @@ func (c *Call) stub(result json.RawMessage) string {
 	return `{"tools":` + string(members["tools"]) + `}`
 }
 
-// take takes in the response of the server. One that crosses a cancellation is too late.
-func (c *Call) take(m message) {
+// setResponse stores the response of the server. It drops a response after a cancellation.
+func (c *Call) setResponse(m message) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.taken || c.left != nil {
+	if c.hasResponse || c.cancelErr != nil {
 		return
 	}
-	c.taken = true
+	c.hasResponse = true
 	if m.fault == nil {
 		c.result = m.result
 		return
@@ -100,15 +101,15 @@ func (c *Call) take(m message) {
 	}
 }
 
-// codeInternal is that of an error inside of a server (JSON-RPC 2.0 section 5.1).
+// codeInternal is the code of an internal error (JSON-RPC 2.0 section 5.1).
 const codeInternal = -32603
 
-// end ends the call; err is why it has no response.
+// end ends the call. err is used if there is no response.
 func (c *Call) end(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.taken {
-		if c.err = cmp.Or(c.left, err); c.err == nil {
+	if !c.hasResponse {
+		if c.err = cmp.Or(c.cancelErr, err); c.err == nil {
 			c.err = errors.New("the server has not answered")
 		}
 	}
@@ -122,7 +123,7 @@ func (c *Call) progress(params json.RawMessage) {
 		Message  string
 	}
 	if json.Unmarshal(params, &p) == nil {
-		if l := c.hears(); l != nil {
+		if l := c.currentListener(); l != nil {
 			l.Progress(p.Progress, p.Total, p.Message)
 		}
 	}
@@ -133,7 +134,7 @@ func (c *Call) log(params json.RawMessage) {
 		Level, Logger string
 		Data          json.RawMessage
 	}
-	l := c.hears()
+	l := c.currentListener()
 	if json.Unmarshal(params, &p) != nil || l == nil {
 		return
 	}
@@ -144,21 +145,21 @@ func (c *Call) log(params json.RawMessage) {
 	l.Log(p.Level, message, p.Data)
 }
 
-func (c *Call) hears() Listener {
+func (c *Call) currentListener() Listener {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.listener
 }
 
-// attach has another listener hear of the call from now on; nil for none.
+// attach replaces the listener; nil removes it.
 func (c *Call) attach(l Listener) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.listener = l
 }
 
-// Next returns what comes next of the call. It waits until ctx is done, which leaves the
-// call as it is. The error is otherwise why the server gives no answer.
+// Next waits for the next update of the call: its result, its error, or input requests. If ctx
+// is done first, the call continues. Any other error says why the server gives no response.
 func (c *Call) Next(ctx context.Context) (Reply, error) {
 	for {
 		select {
@@ -166,33 +167,33 @@ func (c *Call) Next(ctx context.Context) (Reply, error) {
 			return c.reply()
 		case <-ctx.Done():
 			return Reply{}, context.Cause(ctx)
-		case <-c.asked:
-			if asked := c.questions(); len(asked) > 0 {
-				return Reply{Asked: asked, Waits: true}, nil
+		case <-c.pendingChanged:
+			if asked := c.pendingRequests(); len(asked) > 0 {
+				return Reply{InputRequests: asked, Suspended: true}, nil
 			}
 		}
 	}
 }
 
-// streamError is why a call ends whose stream was of no use.
+// streamError is the cancellation cause of a call with a broken stream.
 type streamError struct{ error }
 
 func (e streamError) Unwrap() error { return e.error }
 
-// breaks ends the call for what has come on its stream.
-func (c *Call) breaks(err error) { c.cancel(streamError{err}) }
+// failStream ends the call because of invalid data on its stream.
+func (c *Call) failStream(err error) { c.cancel(streamError{err}) }
 
 func (c *Call) answered() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.taken
+	return c.hasResponse
 }
 
-// Cancel ends the call with an error, unless its answer is there already. The server is told.
+// Cancel ends the call with an error unless it has a response. The server is notified.
 func (c *Call) Cancel(cause error) {
 	c.mu.Lock()
-	if !c.taken && c.left == nil {
-		c.left = cause
+	if !c.hasResponse && c.cancelErr == nil {
+		c.cancelErr = cause
 	}
 	c.mu.Unlock()
 	c.cancel(cause)
@@ -214,15 +215,15 @@ func (c *Call) reply() (Reply, error) {
 	case c.err != nil:
 		return Reply{}, c.err
 	case c.fault != nil:
-		return Reply{Fault: c.fault}, nil
+		return Reply{Error: c.fault}, nil
 	}
-	return unfinished(c.result)
+	return parseInputRequired(c.result)
 }
 
-// unfinished returns what a result asks for (2026-07-28 basic/patterns/mrtr), or the
-// result itself.
-func unfinished(result json.RawMessage) (Reply, error) {
-	if !mayAsk(result) || tokenOf(result, "resultType") != `"input_required"` {
+// parseInputRequired returns the input requests in a result (2026-07-28 basic/patterns/mrtr),
+// or else the result itself.
+func parseInputRequired(result json.RawMessage) (Reply, error) {
+	if !mayRequireInput(result) || tokenOf(result, "resultType") != `"input_required"` {
 		return Reply{Result: result}, nil
 	}
 	var asks struct {
@@ -238,34 +239,34 @@ func unfinished(result json.RawMessage) (Reply, error) {
 	reply := Reply{State: asks.RequestState}
 	for _, key := range slices.Sorted(maps.Keys(asks.InputRequests)) {
 		q := asks.InputRequests[key]
-		reply.Asked = append(reply.Asked, call.AskRequest{Key: key, Method: q.Method, Params: q.Params})
+		reply.InputRequests = append(reply.InputRequests, call.AskRequest{Key: key, Method: q.Method, Params: q.Params})
 	}
 	return reply, nil
 }
 
-// mayAsk reports whether a result may have a member resultType, which few have that are
-// large: it is not taken apart for that.
-func mayAsk(result json.RawMessage) bool {
+// mayRequireInput reports whether a result may have a member resultType. It avoids decoding
+// large results.
+func mayRequireInput(result json.RawMessage) bool {
 	return bytes.Contains(result, []byte("resultType")) || bytes.Contains(result, []byte(`\u`))
 }
 
-type pending struct {
+type pendingRequest struct {
 	call.AskRequest
-	answered chan Answer
+	answered chan InputResponse
 }
 
-// ask waits for the answer to a question of the server.
-func (c *Call) ask(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+// requestInput waits for the response to an input request of the server.
+func (c *Call) requestInput(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
 	c.mu.Lock()
-	c.asks++
-	p := &pending{AskRequest: call.AskRequest{Key: "q" + strconv.Itoa(c.asks), Method: method, Params: params}, answered: make(chan Answer, 1)}
-	c.open = append(c.open, p)
+	c.lastKey++
+	p := &pendingRequest{AskRequest: call.AskRequest{Key: "q" + strconv.Itoa(c.lastKey), Method: method, Params: params}, answered: make(chan InputResponse, 1)}
+	c.pending = append(c.pending, p)
 	c.mu.Unlock()
-	c.look()
+	c.notifyPending()
 	select {
 	case a := <-p.answered:
-		if a.Refused != "" {
-			return nil, errors.New(a.Refused)
+		if a.Refusal != "" {
+			return nil, errors.New(a.Refusal)
 		}
 		return a.Result, nil
 	case <-ctx.Done():
@@ -277,42 +278,42 @@ func (c *Call) ask(ctx context.Context, method string, params json.RawMessage) (
 	}
 }
 
-func (c *Call) withdraw(p *pending) {
+func (c *Call) withdraw(p *pendingRequest) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.open = slices.DeleteFunc(c.open, func(o *pending) bool { return o == p })
+	c.pending = slices.DeleteFunc(c.pending, func(o *pendingRequest) bool { return o == p })
 }
 
-func (c *Call) look() {
+func (c *Call) notifyPending() {
 	select {
-	case c.asked <- struct{}{}:
+	case c.pendingChanged <- struct{}{}:
 	default:
 	}
 }
 
-func (c *Call) questions() (asked []call.AskRequest) {
+func (c *Call) pendingRequests() (asked []call.AskRequest) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, p := range c.open {
+	for _, p := range c.pending {
 		asked = append(asked, p.AskRequest)
 	}
 	return asked
 }
 
-// Answer answers questions by their keys. Those that stay open are asked again by Next.
-func (c *Call) Answer(answers map[string]Answer) {
+// Respond responds to input requests by key. Next returns the remaining ones again.
+func (c *Call) Respond(answers map[string]InputResponse) {
 	c.mu.Lock()
-	var left []*pending
-	for _, p := range c.open {
+	var remaining []*pendingRequest
+	for _, p := range c.pending {
 		if a, given := answers[p.Key]; given {
 			p.answered <- a
 			continue
 		}
-		left = append(left, p)
+		remaining = append(remaining, p)
 	}
-	c.open = left
+	c.pending = remaining
 	c.mu.Unlock()
-	if len(left) > 0 {
-		c.look()
+	if len(remaining) > 0 {
+		c.notifyPending()
 	}
 }

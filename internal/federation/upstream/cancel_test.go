@@ -53,23 +53,23 @@ func dated(s *mcp.Server) *mcp.Server {
 	return s
 }
 
-func TestAServerSeesThatACallOfItIsCancelled(t *testing.T) {
+func TestCall_cancelNotifiesServer(t *testing.T) {
 	of := func(s *mcp.Server) func(*http.Request) *mcp.Server {
 		return func(*http.Request) *mcp.Server { return s }
 	}
 	newest, old := of(forgets(t, attentive())), of(forgets(t, dated(attentive())))
-	one := func(json bool) upstream.Place {
+	one := func(json bool) upstream.Target {
 		o := &mcp.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true, JSONResponse: json}
-		return upstream.Place{Name: "x", URL: web(t, mcp.NewStreamableHTTPHandler(newest, o))}
+		return upstream.Target{Name: "x", URL: web(t, mcp.NewStreamableHTTPHandler(newest, o))}
 	}
 	for way, row := range map[string]struct {
-		place  upstream.Place
+		place  upstream.Target
 		modern bool
 	}{
 		"a stream of the newest revision":            {one(false), true},
 		"an answer that is no stream":                {one(true), true},
-		"sessions":                                   {upstream.Place{Name: "x", URL: web(t, mcp.NewStreamableHTTPHandler(old, nil))}, false},
-		"HTTP with SSE":                              {upstream.Place{Name: "x", URL: web(t, mcp.NewSSEHandler(old, nil)), Transport: upstream.Events}, false},
+		"sessions":                                   {upstream.Target{Name: "x", URL: web(t, mcp.NewStreamableHTTPHandler(old, nil))}, false},
+		"HTTP with SSE":                              {upstream.Target{Name: "x", URL: web(t, mcp.NewSSEHandler(old, nil)), Transport: upstream.TransportSSE}, false},
 		"a program of the newest revision":           {program(t, "attentive"), true},
 		"a program of an earlier one, with sessions": {program(t, "dated"), false},
 	} {
@@ -78,7 +78,7 @@ func TestAServerSeesThatACallOfItIsCancelled(t *testing.T) {
 			if l.Modern() != row.modern {
 				t.Fatalf("it speaks %s", l.Revision())
 			}
-			c := l.Begin(t.Context(), upstream.Request{Method: upstream.MethodTool, Name: "waits"}, nil)
+			c := l.Start(t.Context(), upstream.Request{Method: upstream.MethodTool, Name: "waits"}, nil)
 			call(t, l, "begun", `{}`)
 			c.Cancel(context.Canceled)
 			if _, err := c.Next(t.Context()); !errors.Is(err, context.Canceled) {

@@ -57,7 +57,7 @@ func lengths(l *upstream.Listing) map[string]int {
 	return map[string]int{"tool": len(l.Tools), "prompt": len(l.Prompts), "resource": len(l.Resources)}
 }
 
-func TestAListOfAnyKindThatChangesIsReadAgain(t *testing.T) {
+func TestFleet_listChanged(t *testing.T) {
 	t.Parallel()
 	for way, row := range map[string]struct {
 		handler func(func(*http.Request) *mcp.Server) http.Handler // nil is a program
@@ -79,18 +79,18 @@ func TestAListOfAnyKindThatChangesIsReadAgain(t *testing.T) {
 					if !row.modern {
 						dated(s)
 					}
-					place = upstream.Place{URL: web(t, row.handler(func(*http.Request) *mcp.Server { return s }))}
+					place = upstream.Target{URL: web(t, row.handler(func(*http.Request) *mcp.Server { return s }))}
 				}
 				place.Name = "x"
 				f, listed := fleet(t)
-				f.Keep([]upstream.Place{place})
+				f.SetTargets([]upstream.Target{place})
 				until(t, listed, func() bool { return f.State("x").Listing != nil })
 				if got := f.State("x").Revision >= "2026-07-28"; got != row.modern {
 					t.Fatalf("it speaks %s", f.State("x").Revision)
 				}
 				want := lengths(f.State("x").Listing)
 				want[kind]++
-				c, err := f.Begin(t.Context(), "x", upstream.Request{Method: upstream.MethodTool, Name: "add", Arguments: json.RawMessage(`{"kind":"` + kind + `"}`)}, nil)
+				c, err := f.Start(t.Context(), "x", upstream.Request{Method: upstream.MethodTool, Name: "add", Arguments: json.RawMessage(`{"kind":"` + kind + `"}`)}, nil)
 				if err == nil {
 					_, err = c.Next(t.Context())
 				}

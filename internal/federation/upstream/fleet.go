@@ -11,45 +11,45 @@ import (
 	"time"
 )
 
-// Fleet keeps connections to servers, each by itself: one that is dead, or hangs, holds
-// up no other. It is safe for concurrent use.
+// Fleet manages connections to servers, independently of each other: a server that is down or
+// hangs does not delay others. It is safe for concurrent use.
 type Fleet struct {
 	// Fixed at creation.
-	options Options
-	listed  func()
-	updated func(name, uri string)
-	gate    gate           // of those that are being connected to
-	running sync.WaitGroup // of all that were kept at some time
+	options           Options
+	onListChanged     func()
+	onResourceUpdated func(name, uri string)
+	dials             dialSemaphore  // limits concurrent dials
+	background        sync.WaitGroup // waits for all servers ever started
 
-	mu      sync.Mutex
-	servers map[string]*server
-	parked  map[string]parked // by their handles
-	closed  bool
+	mu        sync.Mutex
+	servers   map[string]*server
+	suspended map[string]suspendedCall // by handle
+	closed    bool
 }
 
-// NewFleet returns a fleet of no servers. It tells listed when what one of them offers is
-// another thing than before, and updated when one tells that a resource has changed of
-// which it was asked to tell. Neither must block.
-func NewFleet(o Options, listed func(), updated func(name, uri string)) *Fleet {
-	return &Fleet{options: o, listed: listed, updated: updated, gate: make(gate, maxDialling), servers: map[string]*server{}, parked: map[string]parked{}}
+// NewFleet returns a fleet without servers. It calls onListChanged when the listing of a server
+// has changed, and onResourceUpdated when a server reports a change of a subscribed resource.
+// Neither may block.
+func NewFleet(o Options, onListChanged func(), onResourceUpdated func(name, uri string)) *Fleet {
+	return &Fleet{options: o, onListChanged: onListChanged, onResourceUpdated: onResourceUpdated, dials: make(dialSemaphore, maxDials), servers: map[string]*server{}, suspended: map[string]suspendedCall{}}
 }
 
-// Keep has the fleet be of these servers, by their names. One whose place is as it was
-// goes on as it is.
-func (f *Fleet) Keep(places []Place) {
+// SetTargets reconciles the servers with targets, by name. A server with an unchanged target
+// keeps its connection.
+func (f *Fleet) SetTargets(targets []Target) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.closed {
 		return
 	}
 	kept := map[string]*server{}
-	for _, p := range places {
+	for _, p := range targets {
 		s := f.servers[p.Name]
 		switch {
 		case s == nil || s.hash != p.Hash():
-			s = f.start(p, s)
+			s = f.startServer(p, s)
 		case !p.Lazy:
-			s.want()
+			s.requestConnect()
 		}
 		kept[p.Name] = s
 	}
@@ -61,21 +61,21 @@ func (f *Fleet) Keep(places []Place) {
 	f.servers = kept
 }
 
-// start begins to connect to a server. What was wanted of the one before it by its name,
-// nil for none, is wanted of this one.
-func (f *Fleet) start(p Place, before *server) *server {
+// startServer starts connecting to a server. It inherits the subscriptions of the server that
+// it replaces, if any.
+func (f *Fleet) startServer(p Target, before *server) *server {
 	var wanted []string
 	if before != nil {
 		wanted = before.subscriptions.all()
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &server{place: p, hash: p.Hash(), options: f.options, listed: f.listed, gate: f.gate, stop: cancel, signals: newSignals()}
-	s.subscriptions, s.updated = newSubscriptions(wanted), func(uri string) { f.updated(p.Name, uri) }
+	s := &server{target: p, hash: p.Hash(), options: f.options, onListChanged: f.onListChanged, dials: f.dials, stop: cancel, signals: newSignals()}
+	s.subscriptions, s.onResourceUpdated = newSubscriptions(wanted), func(uri string) { f.onResourceUpdated(p.Name, uri) }
 	s.options.Changed = s.changed
-	f.running.Go(func() {
+	f.background.Go(func() {
 		s.run(ctx)
-		s.settled.close() // nobody waits for one that is stopped
-		s.begun.close()
+		s.settled.close() // unblocks waiters of a stopped server
+		s.attempted.close()
 	})
 	return s
 }
@@ -86,33 +86,33 @@ func (f *Fleet) server(name string) *server {
 	return f.servers[name]
 }
 
-type State struct {
-	// Listing is what it offers; nil while that is not known.
+type ServerState struct {
+	// Listing is what the server offers; nil while that is not known.
 	Listing *Listing
-	// Err is why it cannot be reached, in words for the operator; nil while it can.
+	// Err says why the server cannot be reached, for the operator; nil while it can.
 	Err error
-	// Since is when this began to be so, and Again when it is tried again.
-	Since, Again time.Time
-	// Revision is that of the protocol, "" before one is agreed on.
+	// Since is the start of this state, and RetryAt the next attempt to connect.
+	Since, RetryAt time.Time
+	// Revision is the protocol revision, or "" before one is negotiated.
 	Revision string
-	// Idle says that it is lazy, and nobody has called it yet.
+	// Idle means that the server is lazy and has not been called.
 	Idle bool
 }
 
-// State returns how a server is; the zero State is that of none.
-func (f *Fleet) State(name string) State {
+// State returns the state of a server, or the zero ServerState if it does not exist.
+func (f *Fleet) State(name string) ServerState {
 	s := f.server(name)
 	if s == nil {
-		return State{}
+		return ServerState{}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.state
 }
 
-// Listing returns what the server of a place offers; nil while that is not known, or the
-// fleet is of another server by that name.
-func (f *Fleet) Listing(p Place) *Listing {
+// Listing returns what the server of a target offers. It is nil while that is not known, and if
+// the fleet has another target under that name.
+func (f *Fleet) Listing(p Target) *Listing {
 	s := f.server(p.Name)
 	if s == nil || s.hash != p.Hash() {
 		return nil
@@ -122,20 +122,20 @@ func (f *Fleet) Listing(p Place) *Listing {
 	return s.state.Listing
 }
 
-// Subscribe has a server tell when a resource changes, now and whenever it is reached
-// again, as far as it can. One server tells of 1,000 resources at most.
+// Subscribe subscribes to changes of a resource, now and after each reconnect, if the server
+// supports it. A server has at most 1,000 subscriptions.
 func (f *Fleet) Subscribe(name, uri string) {
-	f.subscribed(name, func(s *subscriptions) { s.add(uri) })
+	f.updateSubscriptions(name, func(s *subscriptions) { s.add(uri) })
 }
 
-// Unsubscribe takes back [Fleet.Subscribe].
+// Unsubscribe reverts [Fleet.Subscribe].
 func (f *Fleet) Unsubscribe(name, uri string) {
-	f.subscribed(name, func(s *subscriptions) { s.remove(uri) })
+	f.updateSubscriptions(name, func(s *subscriptions) { s.remove(uri) })
 }
 
-// subscribed changes what a server is wanted to tell of. It is not replaced meanwhile by
-// another one, which takes over what is wanted of it.
-func (f *Fleet) subscribed(name string, change func(*subscriptions)) {
+// updateSubscriptions changes the subscriptions of a server. It holds the lock, so that a
+// replacement of the server inherits them.
+func (f *Fleet) updateSubscriptions(name string, change func(*subscriptions)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if s := f.servers[name]; s != nil {
@@ -143,15 +143,15 @@ func (f *Fleet) subscribed(name string, change func(*subscriptions)) {
 	}
 }
 
-func (f *Fleet) Any() bool {
+func (f *Fleet) HasServers() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return len(f.servers) > 0
 }
 
-// Settle waits until every server has told what it offers, or could not be reached once.
-// It returns the error of ctx when that is done first.
-func (f *Fleet) Settle(ctx context.Context) error {
+// WaitReady waits until each server has listed its offers or failed once. It returns the error
+// of ctx if ctx is done first.
+func (f *Fleet) WaitReady(ctx context.Context) error {
 	f.mu.Lock()
 	servers := slices.Collect(maps.Values(f.servers))
 	f.mu.Unlock()
@@ -165,9 +165,9 @@ func (f *Fleet) Settle(ctx context.Context) error {
 	return nil
 }
 
-// Unsettled are the names of the servers that have neither told what they offer nor failed
-// yet, sorted.
-func (f *Fleet) Unsettled() (names []string) {
+// NotReady returns the sorted names of the servers that have neither listed their offers nor
+// failed.
+func (f *Fleet) NotReady() (names []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for name, s := range f.servers {
@@ -181,57 +181,57 @@ func (f *Fleet) Unsettled() (names []string) {
 	return names
 }
 
-// UnreachableError says that a server cannot be reached now.
+// UnreachableError reports that a server cannot be reached now.
 type UnreachableError struct {
-	// Name is that of the server, and Wait how long it is until it is tried again; 0 where
-	// that is not known.
-	Name string
-	Wait time.Duration
-	Err  error
+	// Name is the name of the server. RetryAfter is the time until the next attempt to connect,
+	// or 0 if it is not known.
+	Name       string
+	RetryAfter time.Duration
+	Err        error
 }
 
 func (e *UnreachableError) Error() string {
 	return fmt.Sprintf("the server %q cannot be reached", e.Name)
 }
 
-// Unwrap returns why, which is for the operator.
+// Unwrap returns the cause, for the operator.
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
-// ErrChanged is why a call is not made of a server that offers something else than was known
-// of it.
-var ErrChanged = errors.New("what is called is not what the server offers now")
+// ErrListingChanged refuses a call because the server does not offer the accepted definition
+// any more.
+var ErrListingChanged = errors.New("what is called is not what the server offers now")
 
-// now returns the link, nil while there is none, and how the server is.
-func (s *server) now() (*Link, State) {
+// connection returns the connection, or nil, and the state of the server.
+func (s *server) connection() (*Conn, ServerState) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.link, s.state
+	return s.conn, s.state
 }
 
-// Begin makes a call at a server (see [Link.Begin]), which is reached first if it is idle.
-// The error is an [*UnreachableError], or wraps [ErrChanged].
-func (f *Fleet) Begin(ctx context.Context, name string, r Request, heard Listener) (*Call, error) {
+// Start starts a call at a server (see [Conn.Start]), and connects an idle server first. The
+// error is an [*UnreachableError], or wraps [ErrListingChanged].
+func (f *Fleet) Start(ctx context.Context, name string, r Request, heard Listener) (*Call, error) {
 	s := f.server(name)
 	if s == nil {
 		return nil, &UnreachableError{Name: name, Err: errors.New("there is no such server")}
 	}
-	link, state := s.now()
+	link, state := s.connection()
 	if state.Idle {
 		if err := s.wake(ctx); err != nil {
 			return nil, &UnreachableError{Name: name, Err: err}
 		}
-		link, state = s.now()
+		link, state = s.connection()
 	}
 	if link == nil {
-		return nil, &UnreachableError{Name: name, Wait: max(time.Until(state.Again), 0), Err: state.Err}
+		return nil, &UnreachableError{Name: name, RetryAfter: max(time.Until(state.RetryAt), 0), Err: state.Err}
 	}
-	if r.Accepts != nil && !r.Accepts(state.Listing) {
-		return nil, fmt.Errorf("the server %q: %w", name, ErrChanged)
+	if r.AcceptsListing != nil && !r.AcceptsListing(state.Listing) {
+		return nil, fmt.Errorf("the server %q: %w", name, ErrListingChanged)
 	}
-	if err := link.Err(); err != nil { // it is tried again when nothing of the link is left
-		return nil, &UnreachableError{Name: name, Wait: firstWait, Err: err}
+	if err := link.Err(); err != nil { // the server reconnects once the connection is cleaned up
+		return nil, &UnreachableError{Name: name, RetryAfter: minBackoff, Err: err}
 	}
-	return link.Begin(ctx, r, heard), nil
+	return link.Start(ctx, r, heard), nil
 }
 
 func (f *Fleet) Close() {
@@ -239,112 +239,110 @@ func (f *Fleet) Close() {
 	f.closed = true
 	servers := f.servers
 	f.servers = map[string]*server{}
-	for _, p := range f.parked {
-		p.late.Stop()
+	for _, p := range f.suspended {
+		p.timeout.Stop()
 		p.call.Cancel(ErrClosed)
 	}
-	f.parked = map[string]parked{}
+	f.suspended = map[string]suspendedCall{}
 	f.mu.Unlock()
 	for _, s := range servers {
 		s.stop()
 	}
-	f.running.Wait()
+	f.background.Wait()
 }
 
-// parked is a call that waits for the client that made it, at a server that has not ended
-// it.
-type parked struct {
-	call *Call
-	by   string
-	late *time.Timer
+// suspendedCall is a running call that waits for the client's response to an input request.
+type suspendedCall struct {
+	call    *Call
+	owner   string
+	timeout *time.Timer
 }
 
-// maxParked is how many calls wait at once, and maxParkedBy how many of one caller.
+// maxSuspended bounds all suspended calls, and maxSuspendedPerOwner those of one owner.
 const (
-	maxParked   = 1024
-	maxParkedBy = 128
+	maxSuspended         = 1024
+	maxSuspendedPerOwner = 128
 )
 
-// parkTime is how long a call waits at most.
-const parkTime = 15 * time.Minute
+// suspendTimeout bounds the suspension of a call.
+const suspendTimeout = 15 * time.Minute
 
-// errUnanswered is why a call ends that has waited for too long, and errCrowded why one ends
-// that finds no place to wait.
+// errInputTimeout ends a call after suspendTimeout, and errTooManySuspended one beyond the
+// limits.
 var (
-	errUnanswered = errors.New("the client has not answered in time")
-	errCrowded    = errors.New("too many calls wait for their clients")
+	errInputTimeout     = errors.New("the client has not answered in time")
+	errTooManySuspended = errors.New("too many calls wait for their clients")
 )
 
-// Park keeps a call until [Fleet.Resume] goes on with it by the handle, which nobody can
-// guess. One that nobody goes on with is cancelled. by is text that stands for who made the
-// call, and for nobody else: one caller takes the places of no other. Where there is none
-// left the call is cancelled, and the handle is "".
-func (f *Fleet) Park(c *Call, by string) (handle string) {
+// Suspend stores a call until [Fleet.Resume] is called with the handle, which cannot be
+// guessed. It cancels the call after suspendTimeout. owner is text unique to the caller, so
+// that one caller cannot exhaust the capacity of others. Beyond the limits it cancels the call
+// and returns "".
+func (f *Fleet) Suspend(c *Call, owner string) (handle string) {
 	c.attach(nil)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.closed || len(f.parked) >= maxParked || f.parkedBy(by) >= maxParkedBy {
-		c.Cancel(errCrowded)
+	if f.closed || len(f.suspended) >= maxSuspended || f.suspendedBy(owner) >= maxSuspendedPerOwner {
+		c.Cancel(errTooManySuspended)
 		return ""
 	}
 	handle = rand.Text()
-	f.parked[handle] = parked{c, by, time.AfterFunc(parkTime, func() {
+	f.suspended[handle] = suspendedCall{c, owner, time.AfterFunc(suspendTimeout, func() {
 		if late := f.Resume(handle, nil); late != nil {
-			late.Cancel(errUnanswered)
+			late.Cancel(errInputTimeout)
 		}
 	})}
 	return handle
 }
 
-// parkedBy returns how many calls of a caller wait. Its caller holds mu.
-func (f *Fleet) parkedBy(by string) (n int) {
-	for _, p := range f.parked {
-		if p.by == by {
+// suspendedBy counts the suspended calls of an owner. The caller holds mu.
+func (f *Fleet) suspendedBy(owner string) (n int) {
+	for _, p := range f.suspended {
+		if p.owner == owner {
 			n++
 		}
 	}
 	return n
 }
 
-// Resume returns the call of a handle, once, and has l hear of it from now on. It is nil
-// where none waits.
+// Resume returns a suspended call, once, and attaches l to it. It returns nil if the handle is
+// unknown.
 func (f *Fleet) Resume(handle string, l Listener) *Call {
 	f.mu.Lock()
-	p, waits := f.parked[handle]
-	delete(f.parked, handle)
+	p, waits := f.suspended[handle]
+	delete(f.suspended, handle)
 	f.mu.Unlock()
 	if !waits {
 		return nil
 	}
-	p.late.Stop()
+	p.timeout.Stop()
 	p.call.attach(l)
 	return p.call
 }
 
 const (
-	// maxDialling is how many servers are connected to, and tell what they offer, at once.
-	maxDialling = 32
-	// maxHeld is how long one of them counts: a server that hangs holds up no other for
-	// longer.
-	maxHeld = 100 * time.Millisecond
+	// maxDials bounds the servers that connect and list their offers at the same time.
+	maxDials = 32
+	// maxDialHold bounds how long one of them counts, so that a server that hangs does not
+	// delay others longer.
+	maxDialHold = 100 * time.Millisecond
 )
 
-// gate bounds how many do something at once that do not take long for it. It is safe for
-// concurrent use.
-type gate chan struct{}
+// dialSemaphore limits concurrent work that usually is short. It is safe for concurrent use.
+type dialSemaphore chan struct{}
 
-// enter waits for a place, or until ctx is done. The place is that of another one once leave
-// is called, which may be more than once, or maxHeld is over.
-func (g gate) enter(ctx context.Context) (leave func()) {
+// acquire waits for a slot, or until ctx is done. The slot is free again after release, which
+// may be called more than once, or after maxDialHold.
+func (g dialSemaphore) acquire(ctx context.Context) (release func()) {
 	select {
 	case g <- struct{}{}:
 	case <-ctx.Done():
 		return func() {}
 	}
 	free := sync.OnceFunc(func() { <-g })
-	late := time.AfterFunc(maxHeld, free)
+	timer := time.AfterFunc(maxDialHold, free)
 	return func() {
-		late.Stop()
+		timer.Stop()
 		free()
 	}
 }

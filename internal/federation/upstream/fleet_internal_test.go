@@ -57,14 +57,14 @@ func (s *current) refusals() []string {
 	return s.refused
 }
 
-// TestAServerWithoutSessionsSeesACancellationByTheStreamOfItsCallAlone: one that refuses
+// TestFilterTransport_cancelWithoutSession: one that refuses
 // whatever else it is told goes on with all other calls.
-func TestAServerWithoutSessionsSeesACancellationByTheStreamOfItsCallAlone(t *testing.T) {
+func TestFilterTransport_cancelWithoutSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &current{can: `"tools":{}`, answer: func(message) (io.Reader, bool) { return strings.NewReader(""), false }}
-		l := dialled(t, s, Streamable)
+		l := dialled(t, s, TransportStreamable)
 		defer func() { _ = l.Close() }()
-		begin := func() *Call { return l.Begin(t.Context(), Request{Method: MethodTool, Name: "x"}, nil) }
+		begin := func() *Call { return l.Start(t.Context(), Request{Method: MethodTool, Name: "x"}, nil) }
 		c, other := begin(), begin()
 		synctest.Wait()
 		if n := s.open.Load(); n != 2 || !l.Modern() {
@@ -86,10 +86,10 @@ func TestAServerWithoutSessionsSeesACancellationByTheStreamOfItsCallAlone(t *tes
 
 // However Keep and those who subscribe come together, the server that is kept in the end
 // tells of what was subscribed to and not taken back.
-func TestASubscriptionOutlivesTheServerThatIsReplacedMeanwhile(t *testing.T) {
+func TestFleet_subscriptionsOfReplacedServer(t *testing.T) {
 	f := NewFleet(Options{Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}, func() {}, func(string, string) {})
 	defer f.Close()
-	replace := func(n int) { f.Keep([]Place{{Name: "one", Command: []string{fmt.Sprintf("/nowhere/%d", n)}}}) }
+	replace := func(n int) { f.SetTargets([]Target{{Name: "one", Command: []string{fmt.Sprintf("/nowhere/%d", n)}}}) }
 	replace(0)
 	const rounds = 400
 	kept, gone := func(n int) string { return fmt.Sprint("kept://", n) }, func(n int) string { return fmt.Sprint("gone://", n) }
@@ -131,13 +131,13 @@ func (u unlucky) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, io.ErrUnexpectedEOF
 }
 
-func TestAResourceIsSubscribedToWhoseConnectionHasBrokenOnce(t *testing.T) {
+func TestSubscriptions_retryAfterLoss(t *testing.T) {
 	for name, behind := range map[string]bool{"before the status": false, "behind it": true} {
 		synctest.Test(t, func(t *testing.T) {
 			b := newBrief("", 0)
 			b.can = `"resources":{"subscribe":true}`
 			f := NewFleet(playedBy(unlucky{b, behind}), func() {}, func(string, string) {})
-			f.Keep([]Place{{Name: "x", URL: "http://brief.test/mcp"}})
+			f.SetTargets([]Target{{Name: "x", URL: "http://brief.test/mcp"}})
 			f.Subscribe("x", "lab://note")
 			time.Sleep(lasts / 2)
 			if n := len(b.times()); n != 2 {
@@ -149,21 +149,21 @@ func TestAResourceIsSubscribedToWhoseConnectionHasBrokenOnce(t *testing.T) {
 	}
 }
 
-func TestACallerThatAnswersNothingTakesThePlacesOfNoOther(t *testing.T) {
+func TestSuspend_limitPerOwner(t *testing.T) {
 	f := NewFleet(Options{}, func() {}, func(string, string) {})
 	defer f.Close()
 	park := func(by string) (handle string, cause error) {
 		ctx, cancel := context.WithCancelCause(t.Context())
-		return f.Park(newCall(1, Request{}, nil, cancel), by), context.Cause(ctx)
+		return f.Suspend(newCall(1, Request{}, nil, cancel), by), context.Cause(ctx)
 	}
 	var last string
-	for n := range maxParkedBy {
+	for n := range maxSuspendedPerOwner {
 		var err error
 		if last, err = park("ann"); last == "" {
 			t.Fatalf("call %d does not wait: %v", n, err)
 		}
 	}
-	if handle, err := park("ann"); handle != "" || err != errCrowded {
+	if handle, err := park("ann"); handle != "" || err != errTooManySuspended {
 		t.Errorf("one more waits, or has not ended: %v", err)
 	}
 	if handle, err := park("bob"); handle == "" {
@@ -173,12 +173,12 @@ func TestACallerThatAnswersNothingTakesThePlacesOfNoOther(t *testing.T) {
 	if handle, err := park("ann"); handle == "" {
 		t.Errorf("none waits when another has gone on: %v", err)
 	}
-	for n := range 2 * maxParked / maxParkedBy {
-		for range maxParkedBy {
+	for n := range 2 * maxSuspended / maxSuspendedPerOwner {
+		for range maxSuspendedPerOwner {
 			_, _ = park(fmt.Sprint("other ", n))
 		}
 	}
-	if len(f.parked) != maxParked {
-		t.Errorf("%d calls wait", len(f.parked))
+	if len(f.suspended) != maxSuspended {
+		t.Errorf("%d calls wait", len(f.suspended))
 	}
 }

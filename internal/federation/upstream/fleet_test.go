@@ -32,10 +32,10 @@ func until(t *testing.T, listed <-chan struct{}, so func() bool) {
 	}
 }
 
-func TestOneServerThatCannotBeReachedHoldsUpNoOther(t *testing.T) {
+func TestFleet_unreachableServer(t *testing.T) {
 	f, _ := fleet(t)
-	f.Keep([]upstream.Place{program(t, "lab"), program(t, "crash"), {Name: "none", Command: []string{"/no/such/program"}}})
-	if err := f.Settle(t.Context()); err != nil {
+	f.SetTargets([]upstream.Target{program(t, "lab"), program(t, "crash"), {Name: "none", Command: []string{"/no/such/program"}}})
+	if err := f.WaitReady(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if s := f.State("lab"); s.Listing == nil || len(s.Listing.Tools) != 8 || s.Err != nil {
@@ -43,15 +43,15 @@ func TestOneServerThatCannotBeReachedHoldsUpNoOther(t *testing.T) {
 	}
 	for _, name := range []string{"crash", "none"} {
 		s := f.State(name)
-		if s.Listing != nil || s.Err == nil || s.Again.IsZero() {
+		if s.Listing != nil || s.Err == nil || s.RetryAt.IsZero() {
 			t.Errorf("%s is %+v", name, s)
 		}
-		_, err := f.Begin(t.Context(), name, upstream.Request{Method: upstream.MethodTool, Name: "echo"}, nil)
-		if gone, ok := errors.AsType[*upstream.UnreachableError](err); !ok || gone.Name != name || gone.Wait == 0 {
+		_, err := f.Start(t.Context(), name, upstream.Request{Method: upstream.MethodTool, Name: "echo"}, nil)
+		if gone, ok := errors.AsType[*upstream.UnreachableError](err); !ok || gone.Name != name || gone.RetryAfter == 0 {
 			t.Errorf("a call of %s ends with %v", name, err)
 		}
 	}
-	c, err := f.Begin(t.Context(), "lab", upstream.Request{Method: upstream.MethodTool, Name: "echo"}, nil)
+	c, err := f.Start(t.Context(), "lab", upstream.Request{Method: upstream.MethodTool, Name: "echo"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,12 +60,12 @@ func TestOneServerThatCannotBeReachedHoldsUpNoOther(t *testing.T) {
 	}
 }
 
-func TestAServerThatComesBackIsReachedAgain(t *testing.T) {
+func TestFleet_reconnect(t *testing.T) {
 	t.Parallel()
 	path := t.TempDir() + "/server"
 	f, listed := fleet(t)
-	f.Keep([]upstream.Place{{Name: "late", Command: []string{path, "lab"}}})
-	if err := f.Settle(t.Context()); err != nil {
+	f.SetTargets([]upstream.Target{{Name: "late", Command: []string{path, "lab"}}})
+	if err := f.WaitReady(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	self, err := os.Executable()
@@ -78,19 +78,19 @@ func TestAServerThatComesBackIsReachedAgain(t *testing.T) {
 	until(t, listed, func() bool { return f.State("late").Listing != nil })
 }
 
-func TestAListThatChangesIsReadAgain(t *testing.T) {
+func TestFleet_refresh(t *testing.T) {
 	t.Parallel()
 	for way, place := range ways(t) {
 		t.Run(way, func(t *testing.T) {
 			if way == "stateless" || way == "json" {
-				t.Skip("SKIPPED: TestAListOfAnyKindThatChangesIsReadAgain has a server that waits until it is listened to")
+				t.Skip("SKIPPED: TestFleet_listChanged has a server that waits until it is listened to")
 			}
 			place.Name = "x"
 			f, listed := fleet(t)
-			f.Keep([]upstream.Place{place})
+			f.SetTargets([]upstream.Target{place})
 			until(t, listed, func() bool { return f.State("x").Listing != nil })
 			before := len(f.State("x").Listing.Tools)
-			c, err := f.Begin(t.Context(), "x", upstream.Request{Method: upstream.MethodTool, Name: "drops"}, nil)
+			c, err := f.Start(t.Context(), "x", upstream.Request{Method: upstream.MethodTool, Name: "drops"}, nil)
 			if err == nil {
 				_, err = c.Next(t.Context())
 			}
@@ -102,77 +102,77 @@ func TestAListThatChangesIsReadAgain(t *testing.T) {
 	}
 }
 
-func TestAServerThatIsNotKeptIsLeft(t *testing.T) {
+func TestFleet_removedTarget(t *testing.T) {
 	f, listed := fleet(t)
-	f.Keep([]upstream.Place{program(t, "lab")})
+	f.SetTargets([]upstream.Target{program(t, "lab")})
 	until(t, listed, func() bool { return f.State("lab").Listing != nil })
-	c, err := f.Begin(t.Context(), "lab", upstream.Request{Method: upstream.MethodTool, Name: "waits"}, nil)
+	c, err := f.Start(t.Context(), "lab", upstream.Request{Method: upstream.MethodTool, Name: "waits"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.Keep(nil)
+	f.SetTargets(nil)
 	if _, err := c.Next(t.Context()); !errors.Is(err, upstream.ErrClosed) {
 		t.Errorf("its call ends with %v", err)
 	}
-	if _, err := f.Begin(t.Context(), "lab", upstream.Request{}, nil); err == nil {
+	if _, err := f.Start(t.Context(), "lab", upstream.Request{}, nil); err == nil {
 		t.Error("it is still there")
 	}
 }
 
-func TestACallThatWaitsForItsClientIsGoneOnWithOnce(t *testing.T) {
+func TestFleet_resume(t *testing.T) {
 	f, _ := fleet(t)
 	place := program(t, "old")
-	place.Ask.Elicit = true
-	f.Keep([]upstream.Place{place})
-	if err := f.Settle(t.Context()); err != nil {
+	place.Input.Elicit = true
+	f.SetTargets([]upstream.Target{place})
+	if err := f.WaitReady(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	c, err := f.Begin(t.Context(), "old", upstream.Request{Method: upstream.MethodTool, Name: "asks"}, nil)
+	c, err := f.Start(t.Context(), "old", upstream.Request{Method: upstream.MethodTool, Name: "asks"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	reply, err := c.Next(t.Context())
-	if err != nil || len(reply.Asked) != 1 || reply.State != "" || c.Ended() {
+	if err != nil || len(reply.InputRequests) != 1 || reply.State != "" || c.Ended() {
 		t.Fatalf("nothing is asked: %+v, %v", reply, err)
 	}
-	handle := f.Park(c, "ann")
+	handle := f.Suspend(c, "ann")
 	if f.Resume("another", nil) != nil || f.Resume(handle, nil) != c || f.Resume(handle, nil) != nil {
 		t.Error("a call is gone on with by another handle, or twice")
 	}
-	c.Answer(map[string]upstream.Answer{reply.Asked[0].Key: {Result: []byte(`{"action":"decline"}`)}})
+	c.Respond(map[string]upstream.InputResponse{reply.InputRequests[0].Key: {Result: []byte(`{"action":"decline"}`)}})
 	if reply, err = c.Next(t.Context()); err != nil || !strings.Contains(string(reply.Result), "decline") {
 		t.Errorf("it ends with %+v, %v", reply, err)
 	}
 }
 
-func TestACallThatWaitsForItsClientEndsWithTheFleet(t *testing.T) {
+func TestFleet_closeCancelsSuspended(t *testing.T) {
 	f, _ := fleet(t)
 	place := program(t, "old")
-	place.Ask.Elicit = true
-	f.Keep([]upstream.Place{place})
-	if err := f.Settle(t.Context()); err != nil {
+	place.Input.Elicit = true
+	f.SetTargets([]upstream.Target{place})
+	if err := f.WaitReady(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	c, err := f.Begin(t.Context(), "old", upstream.Request{Method: upstream.MethodTool, Name: "asks"}, nil)
+	c, err := f.Start(t.Context(), "old", upstream.Request{Method: upstream.MethodTool, Name: "asks"}, nil)
 	if err == nil {
 		_, err = c.Next(t.Context())
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	handle := f.Park(c, "ann")
+	handle := f.Suspend(c, "ann")
 	f.Close()
 	if _, err := c.Next(t.Context()); !errors.Is(err, upstream.ErrClosed) || f.Resume(handle, nil) != nil {
 		t.Errorf("it ends with %v", err)
 	}
 }
 
-func TestNobodyWaitsForAServerThatIsStopped(t *testing.T) {
+func TestFleet_waitReadyForRemovedTarget(t *testing.T) {
 	o, _ := options(t)
 	f := upstream.NewFleet(o, func() {}, func(string, string) {})
-	f.Keep([]upstream.Place{program(t, "mute")})
+	f.SetTargets([]upstream.Target{program(t, "mute")})
 	settled := make(chan error, 1)
-	go func() { settled <- f.Settle(context.Background()) }()
+	go func() { settled <- f.WaitReady(context.Background()) }()
 	f.Close()
 	if err := <-settled; err != nil {
 		t.Error(err)

@@ -67,13 +67,13 @@ func (f flood) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // at returns the place of the server, and the options by which it is reached.
-func (f flood) at(t *testing.T) (upstream.Place, upstream.Options) {
+func (f flood) at(t *testing.T) (upstream.Target, upstream.Options) {
 	o, _ := options(t)
 	o.Transport = func(grant.HTTP) http.RoundTripper { return f }
-	return upstream.Place{Name: "flood", URL: "http://flood.test/mcp"}, o
+	return upstream.Target{Name: "flood", URL: "http://flood.test/mcp"}, o
 }
 
-func TestAServerWhoseListsHoldMoreThanTheirBoundIsNotListed(t *testing.T) {
+func TestList_tooLarge(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("SKIPPED with -short: much text, and no more goroutines than a small list has")
@@ -96,7 +96,7 @@ func TestAServerWhoseListsHoldMoreThanTheirBoundIsNotListed(t *testing.T) {
 	}
 }
 
-func TestAServerThatSaysWithoutEndThatItsListsChangeIsReadMoreAndMoreSeldom(t *testing.T) {
+func TestServer_endlessListChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var read atomic.Int32
 		place, o := flood{tools: func(id, _ string) (kind, text string) {
@@ -105,7 +105,7 @@ func TestAServerThatSaysWithoutEndThatItsListsChangeIsReadMoreAndMoreSeldom(t *t
 				"data: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"tools\":[{\"name\":\"t%d\",\"inputSchema\":{\"type\":\"object\"}}]}}\n\n", id, n)
 		}}.at(t)
 		f := upstream.NewFleet(o, func() {}, func(string, string) {})
-		f.Keep([]upstream.Place{place})
+		f.SetTargets([]upstream.Target{place})
 		time.Sleep(time.Minute)
 		if n := read.Load(); n < 5 || n > 20 {
 			t.Errorf("its lists are read %d times in a minute", n)
@@ -126,7 +126,7 @@ func (l *late) Read(p []byte) (int, error) {
 	return l.Reader.Read(p)
 }
 
-func TestAServerOfLargeListsThatDropsItsConnectionIsReadMoreSeldom(t *testing.T) {
+func TestServer_reconnectWithLargeLists(t *testing.T) {
 	const during = 50 * time.Second
 	for size, bounds := range map[int][2]int{3_500_000: {3, 3}, 10: {6, 8}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -142,7 +142,7 @@ func TestAServerOfLargeListsThatDropsItsConnectionIsReadMoreSeldom(t *testing.T)
 				},
 			}.at(t)
 			f := upstream.NewFleet(o, func() {}, func(string, string) {})
-			f.Keep([]upstream.Place{place})
+			f.SetTargets([]upstream.Target{place})
 			time.Sleep(during)
 			if n := int(read.Load()); n < bounds[0] || n > bounds[1] {
 				t.Errorf("lists of %d bytes are read %d times within %s", size, n, during)
@@ -153,7 +153,7 @@ func TestAServerOfLargeListsThatDropsItsConnectionIsReadMoreSeldom(t *testing.T)
 	}
 }
 
-func TestAServerThatEndsItsStreamBehindEachEventIsNotAskedWithoutEnd(t *testing.T) {
+func TestSSEFilter_retry(t *testing.T) {
 	for _, retry := range []string{"1", "-5", "18446744073710"} { // of which the last is no time at all in nanoseconds
 		synctest.Test(t, func(t *testing.T) {
 			var streams atomic.Int32
@@ -167,7 +167,7 @@ func TestAServerThatEndsItsStreamBehindEachEventIsNotAskedWithoutEnd(t *testing.
 			}
 			place, o := server.at(t)
 			f := upstream.NewFleet(o, func() {}, func(string, string) {})
-			f.Keep([]upstream.Place{place})
+			f.SetTargets([]upstream.Target{place})
 			time.Sleep(time.Minute)
 			if n := streams.Load(); n < 1 || n > 601 {
 				t.Errorf("retry: %s: its stream is opened %d times in a minute", retry, n)

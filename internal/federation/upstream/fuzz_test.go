@@ -15,17 +15,17 @@ import (
 var fuzzed = jsonguard.Limits{Bytes: 4 << 10, Depth: 16, Tokens: 1000, Halves: true}
 
 // running returns a wire with a call whose request has been sent as number 1.
-func running() (*wire, *Call) {
-	w := newWire(fuzzed, Asks{Elicit: true}, func(string, string) {})
+func running() (*messageFilter, *Call) {
+	w := newMessageFilter(fuzzed, InputPolicy{Elicit: true}, func(string, string) {})
 	c := newCall(1, Request{Method: MethodTool}, nil, func(error) {})
 	_ = w.open(c)
 	w.outgoing([]byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"progressToken":` + c.token + `}}}`))
 	return w, c
 }
 
-// FuzzIncoming: what the client library sees of a message is one message, and the result of
+// FuzzMessageFilter: what the client library sees of a message is one message, and the result of
 // a call is not among it.
-func FuzzIncoming(f *testing.F) {
+func FuzzMessageFilter(f *testing.F) {
 	for _, seed := range []string{
 		`{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"secret"}]}}`,
 		`{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"no"}}`,
@@ -48,15 +48,15 @@ func FuzzIncoming(f *testing.F) {
 		if err != nil || m.id == nil && m.method == "" {
 			t.Fatalf("of %q it sees %q, %v", text, seen, err)
 		}
-		if c.answered() && m.fault == nil && string(m.result) != stubs[MethodTool] {
+		if c.answered() && m.fault == nil && string(m.result) != placeholderResults[MethodTool] {
 			t.Errorf("of the result %q it sees %q", c.result, seen)
 		}
 	})
 }
 
-// FuzzEvents: however a stream is cut into pieces, what is let through of it is the same,
+// FuzzSSEFilter: however a stream is cut into pieces, what is let through of it is the same,
 // and each event of it holds one message on one line.
-func FuzzEvents(f *testing.F) {
+func FuzzSSEFilter(f *testing.F) {
 	for _, seed := range []string{
 		"data: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n\n",
 		"event: message\r\nid: 7\r\nretry: 10\r\ndata: {\"jsonrpc\":\"2.0\",\r\ndata: \"id\":9,\"result\":{}}\r\n\r\n",
@@ -68,7 +68,7 @@ func FuzzEvents(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte, resumes bool) {
 		read := func(r io.Reader) (string, error) {
 			w, c := running()
-			passed, err := io.ReadAll(newEvents(io.NopCloser(r), w, &stream{of: c}, resumes))
+			passed, err := io.ReadAll(newSSEFilter(io.NopCloser(r), w, &stream{call: c}, resumes))
 			return string(passed), err
 		}
 		passed, err := read(bytes.NewReader(text))

@@ -16,29 +16,29 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// maxRequest bounds what the client library sends at once, in bytes. Arguments are
-// bounded before.
+// maxRequest bounds one request of the client library, in bytes. Arguments have their own
+// limit.
 const maxRequest = 64 << 20
 
-// maxFault bounds the body of an answer that is none, in bytes.
+// maxFault bounds the body of an error response, in bytes.
 const maxFault = 64 << 10
 
-type watched struct {
-	link *Link
+type filterTransport struct {
+	conn *Conn
 	next http.RoundTripper
-	// plainEvents says that the server speaks as revision 2024-11-05 has it, and absent that
-	// it has said last that nothing of it is at the URL.
-	plainEvents bool
-	absent      atomic.Bool
-	// trouble is why the last request came to nothing that was no call's; nil where it did not.
-	trouble atomic.Pointer[trouble]
-	// life ends with the link, and with it all that the client library still sends then.
-	life context.Context
+	// legacySSE selects the transport of revision 2024-11-05. absent means that the last status
+	// says that there is no MCP server at the URL.
+	legacySSE bool
+	absent    atomic.Bool
+	// lastErr is why the last request outside of a call failed, or nil.
+	lastErr atomic.Pointer[requestError]
+	// ctx ends with the connection, and with it all requests of the client library.
+	ctx context.Context
 }
 
 // RoundTrip sends a request of the client library.
-func (t *watched) RoundTrip(out *http.Request) (*http.Response, error) {
-	on, sent, err := t.outgoing(out)
+func (t *filterTransport) RoundTrip(out *http.Request) (*http.Response, error) {
+	on, sent, err := t.filterOutgoing(out)
 	if err != nil {
 		return nil, err
 	}
@@ -46,73 +46,73 @@ func (t *watched) RoundTrip(out *http.Request) (*http.Response, error) {
 		if sent != nil {
 			sent()
 		}
-		return unsent(out), nil
+		return syntheticAccepted(out), nil
 	}
 	ctx, cancel := context.WithCancel(out.Context())
-	stop := context.AfterFunc(t.life, cancel)
+	stop := context.AfterFunc(t.ctx, cancel)
 	end := func() { stop(); cancel() }
 	if sent != nil {
 		all := end
-		ctx, end = t.link.wire.reply(ctx, func() { all(); sent() })
+		ctx, end = t.conn.filter.answerTimeout(ctx, func() { all(); sent() })
 	}
-	on.left = ctx.Done()
+	on.closed = ctx.Done()
 	resp, err := t.send(out.WithContext(ctx), on)
 	if err != nil {
 		end()
 		return nil, err
 	}
-	resp.Body = &ending{resp.Body, end}
+	resp.Body = &hookedBody{resp.Body, end}
 	return resp, nil
 }
 
-// ending is a body with whose end something else ends.
-type ending struct {
+// hookedBody calls end when it is closed.
+type hookedBody struct {
 	io.ReadCloser
 	end func()
 }
 
-func (e *ending) Close() error {
+func (e *hookedBody) Close() error {
 	defer e.end()
 	return e.ReadCloser.Close()
 }
 
-func (t *watched) send(out *http.Request, on *stream) (*http.Response, error) {
-	of := on.of
-	if of == nil && t.opens(out) {
-		t.trouble.Store(nil)
+func (t *filterTransport) send(out *http.Request, on *stream) (*http.Response, error) {
+	of := on.call
+	if of == nil && t.isConnecting(out) {
+		t.lastErr.Store(nil)
 	}
 	if out.Method == http.MethodDelete {
-		return t.leave(out)
+		return t.closeSession(out)
 	}
 	resp, err := t.next.RoundTrip(out)
 	if err != nil {
-		if later := t.listensLater(out, on); later != nil {
+		if later := t.retryListen(out, on); later != nil {
 			return later, nil
 		}
-		return nil, t.troubled(of, out, err)
+		return nil, t.recordError(of, out, err)
 	}
-	t.link.wire.health.heard.Add(1)
-	resp.Body = t.link.wire.health.listen(resp.Body)
+	t.conn.filter.breaker.reads.Add(1)
+	resp.Body = t.conn.filter.breaker.countReads(resp.Body)
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	switch {
 	case resp.StatusCode < 200 || resp.StatusCode > 299:
-		if (out.Method == http.MethodGet) == t.plainEvents {
-			t.absent.Store(slices.Contains(unposted, resp.StatusCode))
+		if (out.Method == http.MethodGet) == t.legacySSE {
+			t.absent.Store(slices.Contains(notFoundStatuses, resp.StatusCode))
 		}
-		if !t.fault(resp) {
-			_ = t.troubled(of, out, refusal(resp.StatusCode, of != nil))
+		if !t.passError(resp) {
+			_ = t.recordError(of, out, statusError(resp.StatusCode, of != nil))
 		}
-	case out.Method == http.MethodPost && (t.plainEvents || on.answers == nil):
-		unread(resp)
+	case out.Method == http.MethodPost && (t.legacySSE || on.answers == nil):
+		discardBody(resp)
 	case kind == "text/event-stream":
-		resp.Body = t.listens(out, newEvents(resp.Body, t.link.wire, on, !t.plainEvents), on)
+		resp.Body = t.wrapListen(out, newSSEFilter(resp.Body, t.conn.filter, on, !t.legacySSE), on)
 	default:
-		on.over = out.Method != http.MethodPost || kind != "application/json"
-		err = t.whole(resp, on)
-		if resp.StatusCode == http.StatusOK && kind != "application/json" && !isTooMuch(err) {
-			_ = t.troubled(of, out, errNoServer)
+		on.ignored = out.Method != http.MethodPost || kind != "application/json"
+		err = t.readMessage(resp, on)
+		if resp.StatusCode == http.StatusOK && kind != "application/json" && !isOversized(err) {
+			_ = t.recordError(of, out, errNotMCP)
 		} else if err != nil {
-			_ = t.troubled(of, out, err)
+			_ = t.recordError(of, out, err)
 		}
 	}
 	if err != nil {
@@ -121,28 +121,28 @@ func (t *watched) send(out *http.Request, on *stream) (*http.Response, error) {
 	return resp, nil
 }
 
-// leave tells the server that a session is over, which need not hear it: some wait until
-// all calls have ended.
-func (t *watched) leave(out *http.Request) (*http.Response, error) {
-	ctx, cancel := context.WithTimeout(out.Context(), leaveTime)
+// closeSession notifies the server that the session has ended. It does not wait long: some
+// servers respond only after all calls have ended.
+func (t *filterTransport) closeSession(out *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithTimeout(out.Context(), stopTimeout)
 	defer cancel()
 	resp, err := t.next.RoundTrip(out.WithContext(ctx))
 	if err != nil {
 		return nil, err
 	}
 	_ = resp.Body.Close()
-	give(resp, nil)
+	replaceBody(resp, nil)
 	return resp, nil
 }
 
-// reply bounds how long a server may take to take an answer to its own request. It returns
-// the context of that, and what to call when it is over, which calls sent.
-func (w *wire) reply(ctx context.Context, sent func()) (_ context.Context, end func()) {
-	ctx, cancel := context.WithTimeoutCause(ctx, sendTime, errUntaken)
-	stop := context.AfterFunc(w.over, cancel)
+// answerTimeout bounds the time that a server may take to accept an answer to its own request.
+// It returns the bounded context, and a function to call at the end, which calls sent.
+func (w *messageFilter) answerTimeout(ctx context.Context, sent func()) (_ context.Context, end func()) {
+	ctx, cancel := context.WithTimeoutCause(ctx, sendTimeout, errAnswerNotRead)
+	stop := context.AfterFunc(w.ctx, cancel)
 	return ctx, sync.OnceFunc(func() {
-		if context.Cause(ctx) == errUntaken {
-			w.fail(errUntaken)
+		if context.Cause(ctx) == errAnswerNotRead {
+			w.fail(errAnswerNotRead)
 		}
 		stop()
 		cancel()
@@ -150,20 +150,21 @@ func (w *wire) reply(ctx context.Context, sent func()) (_ context.Context, end f
 	})
 }
 
-// unsent is what the client library sees of a message that no server has to hear.
-func unsent(out *http.Request) *http.Response {
+// syntheticAccepted is the response to a message that is not sent.
+func syntheticAccepted(out *http.Request) *http.Response {
 	return &http.Response{StatusCode: http.StatusAccepted, Status: http.StatusText(http.StatusAccepted), Header: http.Header{}, Body: http.NoBody, Request: out}
 }
 
 // methodHeader names the method of a message to a server without sessions.
 const methodHeader = "Mcp-Method"
 
-// outgoing has the wire see a message of the client (see [wire.outgoing]). A server without
-// sessions is told of no cancellation: it sees that the stream of the call is closed
-// (2026-07-28 basic/patterns/cancellation), and may refuse anything else.
-func (t *watched) outgoing(out *http.Request) (on *stream, sent func(), err error) {
+// filterOutgoing passes a message of the client through the filter (see
+// [messageFilter.outgoing]). A server without sessions gets no cancellation: it sees that the
+// stream of the call is closed (2026-07-28 basic/patterns/cancellation), and may reject the
+// notification.
+func (t *filterTransport) filterOutgoing(out *http.Request) (on *stream, sent func(), err error) {
 	if out.Method != http.MethodPost || out.Body == nil {
-		return &stream{of: callOf(out.Context())}, nil, nil
+		return &stream{call: callOf(out.Context())}, nil, nil
 	}
 	text, err := io.ReadAll(io.LimitReader(out.Body, maxRequest+1))
 	_ = out.Body.Close()
@@ -174,102 +175,102 @@ func (t *watched) outgoing(out *http.Request) (on *stream, sent func(), err erro
 	if out.Header.Get(methodHeader) == methodCancelled {
 		return nil, nil, nil
 	}
-	on, sent = t.link.wire.outgoing(text)
+	on, sent = t.conn.filter.outgoing(text)
 	return on, sent, nil
 }
 
-// whole reads an answer that is one message, or nothing.
-func (t *watched) whole(resp *http.Response, on *stream) error {
+// readMessage reads a response that is one message, or empty.
+func (t *filterTransport) readMessage(resp *http.Response, on *stream) error {
 	defer resp.Body.Close()
-	limit := t.link.wire.limits.Bytes
+	limit := t.conn.filter.limits.Bytes
 	text, err := io.ReadAll(io.LimitReader(resp.Body, int64(limit)+1))
 	switch {
 	case err != nil:
 		return fmt.Errorf("read the answer of the server: %w", err)
 	case len(text) > limit:
-		return fmt.Errorf("the answer of the server is longer than %d bytes: %w", limit, errTooMuch)
+		return fmt.Errorf("the answer of the server is longer than %d bytes: %w", limit, errOversized)
 	}
 	if text = bytes.TrimSpace(text); len(text) > 0 {
-		if text, err = t.link.wire.incoming(text, on); err != nil {
+		if text, err = t.conn.filter.incoming(text, on); err != nil {
 			return err
 		}
 	}
-	if len(text) == 0 && on.of != nil && resp.StatusCode == http.StatusOK {
-		return errNothing // of which the client library would end the connection
+	if len(text) == 0 && on.call != nil && resp.StatusCode == http.StatusOK {
+		return errEmptyAnswer // it would make the client library end the connection
 	}
-	give(resp, text)
+	replaceBody(resp, text)
 	return nil
 }
 
-// errNothing says that a server has not answered a call at all.
-var errNothing = errors.New("the server answers with nothing")
+// errEmptyAnswer fails a call that gets no response.
+var errEmptyAnswer = errors.New("the server answers with nothing")
 
-// fault lets an error of the protocol through that stands in an answer with a status of
-// failure, and nothing else of it. It reports whether there is one.
-func (t *watched) fault(resp *http.Response) bool {
+// passError passes a protocol error in a response with an error status, and drops any other
+// body. It reports whether there was one.
+func (t *filterTransport) passError(resp *http.Response) bool {
 	defer resp.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxFault+1))
 	if text = bytes.TrimSpace(text); err == nil && len(text) > 0 && len(text) <= maxFault {
-		if text, err = t.link.wire.refused(text); err == nil {
-			give(resp, text)
+		if text, err = t.conn.filter.errorResponse(text); err == nil {
+			replaceBody(resp, text)
 			return true
 		}
 	}
-	give(resp, nil)
+	replaceBody(resp, nil)
 	return false
 }
 
-// refused takes in what the server says with a status of failure (see [wire.incoming]):
-// nothing but an error of the protocol.
-func (w *wire) refused(text []byte) ([]byte, error) {
-	m, err := w.pass(text)
+// errorResponse filters the body of a response with an error status (see
+// [messageFilter.incoming]). It accepts only protocol errors.
+func (w *messageFilter) errorResponse(text []byte) ([]byte, error) {
+	m, err := w.check(text)
 	switch {
 	case err != nil:
 		return nil, err
 	case m.method != "" || m.id == nil || m.fault == nil:
-		return nil, errNoMessage
+		return nil, errNotJSONRPC
 	}
 	return w.response(m, text), nil
 }
 
-// unread has nobody see the body of an answer, which the client library closes unread. One
-// that is short is read, so that the connection is of further use.
-func unread(resp *http.Response) {
+// discardBody empties the body of a response that the client library closes unread. It reads a
+// short one, so that the connection can be reused.
+func discardBody(resp *http.Response) {
 	if n := resp.ContentLength; n > 0 && n <= maxFault {
 		_, _ = io.Copy(io.Discard, resp.Body)
 	}
 	_ = resp.Body.Close()
-	give(resp, nil)
+	replaceBody(resp, nil)
 }
 
-func give(resp *http.Response, text []byte) {
+func replaceBody(resp *http.Response, text []byte) {
 	resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
 }
 
-// trouble is why a request over HTTP came to nothing, in words for the operator: those of
-// the client library tell the way that the error has gone.
-type trouble struct{ error }
+// requestError says why an HTTP request failed, in words for the operator. The errors of the
+// client library only describe internal layers.
+type requestError struct{ error }
 
-// opens reports whether a request is one by which a connection is made.
-func (t *watched) opens(out *http.Request) bool {
-	return out.Method == http.MethodPost || t.plainEvents
+// isConnecting reports whether a request is part of connecting.
+func (t *filterTransport) isConnecting(out *http.Request) bool {
+	return out.Method == http.MethodPost || t.legacySSE
 }
 
-// troubled notes why a request came to nothing, and returns it.
-func (t *watched) troubled(of *Call, out *http.Request, err error) error {
+// recordError records why a request failed, and returns err.
+func (t *filterTransport) recordError(of *Call, out *http.Request, err error) error {
 	switch {
 	case of != nil:
-		of.trouble.Store(&trouble{err})
-	case t.opens(out):
-		t.trouble.Store(&trouble{err})
+		of.requestErr.Store(&requestError{err})
+	case t.isConnecting(out):
+		t.lastErr.Store(&requestError{err})
 	}
 	return err
 }
 
-// errNoServer is of an answer that no server of MCP gives.
-var errNoServer = errors.New("what answers at this URL is no MCP server: look at its path, which is mostly /mcp")
+// errNotMCP fails on a response that no MCP server sends.
+var errNotMCP = errors.New("what answers at this URL is no MCP server: look at its path, which is mostly /mcp")
 
-func refusal(status int, within bool) error {
+func statusError(status int, within bool) error {
 	said := fmt.Sprintf("%d %s", status, http.StatusText(status))
 	switch {
 	case status == http.StatusUnauthorized:
@@ -290,17 +291,17 @@ func refusal(status int, within bool) error {
 	return fmt.Errorf("the server refuses (%s)", said)
 }
 
-// way is one in which a server over HTTP is spoken to.
-type way struct{ url, transport string }
+// transportVariant is a URL and a transport to reach a server.
+type transportVariant struct{ url, transport string }
 
-// ways returns those in which the server of a place may be spoken to, in the order of
-// trying. One of revision 2024-11-05 takes no POST where it has its events (2025-11-25
-// basic/transports, Backwards Compatibility). A URL without a path names a host: its
-// server is where those of its kind are by custom, or at the root.
-func (p Place) ways() (found []way) {
-	all := []way{{p.URL, Streamable}, {p.URL, Events}}
+// variants returns the variants of a target in the order to try. A server of revision
+// 2024-11-05 accepts no POST at its event URL (2025-11-25 basic/transports, Backwards
+// Compatibility). A URL without a path names a host: the server is at the conventional path, or
+// at the root.
+func (p Target) variants() (found []transportVariant) {
+	all := []transportVariant{{p.URL, TransportStreamable}, {p.URL, TransportSSE}}
 	if at, err := url.Parse(p.URL); err == nil && at.Path == "" {
-		all = []way{{beneath(*at, "/mcp"), Streamable}, {p.URL, Streamable}, {p.URL, Events}, {beneath(*at, "/sse"), Events}}
+		all = []transportVariant{{withPath(*at, "/mcp"), TransportStreamable}, {p.URL, TransportStreamable}, {p.URL, TransportSSE}, {withPath(*at, "/sse"), TransportSSE}}
 	}
 	for _, w := range all {
 		if p.Transport == "" || p.Transport == w.transport {
@@ -310,31 +311,31 @@ func (p Place) ways() (found []way) {
 	return found
 }
 
-func beneath(at url.URL, path string) string {
+func withPath(at url.URL, path string) string {
 	at.Path = path
 	return at.String()
 }
 
-// unposted are the statuses by which a server says that nothing of it is at a URL
-// (2026-07-28 basic/transports, Backward Compatibility).
-var unposted = []int{http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed}
+// notFoundStatuses say that there is no MCP server at a URL (2026-07-28 basic/transports,
+// Backward Compatibility).
+var notFoundStatuses = []int{http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed}
 
-// find finds the way in which the server is spoken to: the one that is known first, and
-// the next one only where the server says that it is not there.
-func (l *Link) find(ctx context.Context, known way) error {
-	ways := l.place.ways()
+// probe finds a variant that works. It tries the known variant first, and the next one only if
+// the server says that it is not there.
+func (l *Conn) probe(ctx context.Context, known transportVariant) error {
+	ways := l.target.variants()
 	if i := slices.Index(ways, known); i > 0 {
 		ways = slices.Insert(slices.Delete(ways, i, i+1), 0, known)
 	}
 	var first error
 	for _, w := range ways {
-		t := &watched{link: l, next: l.options.Transport(l.place.Grant), plainEvents: w.transport == Events, life: ctx}
-		err := l.shake(ctx, w.client(t))
+		t := &filterTransport{conn: l, next: l.options.Transport(l.target.Grant), legacySSE: w.transport == TransportSSE, ctx: ctx}
+		err := l.handshake(ctx, w.client(t))
 		if err == nil {
-			l.way = w
+			l.variant = w
 			return nil
 		}
-		if met := t.trouble.Load(); met != nil && l.wire.failure() == nil {
+		if met := t.lastErr.Load(); met != nil && l.filter.failure() == nil {
 			err = met.error
 		}
 		if len(ways) > 1 {
@@ -343,17 +344,17 @@ func (l *Link) find(ctx context.Context, known way) error {
 		if first == nil {
 			first = err
 		}
-		if !t.absent.Load() || ctx.Err() != nil || l.wire.failure() != nil {
+		if !t.absent.Load() || ctx.Err() != nil || l.filter.failure() != nil {
 			return err
 		}
 	}
 	return first
 }
 
-// client is the transport of the client library.
-func (w way) client(t *watched) mcp.Transport {
+// client returns the transport for the client library.
+func (w transportVariant) client(t *filterTransport) mcp.Transport {
 	web := &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	if w.transport == Events {
+	if w.transport == TransportSSE {
 		return &mcp.SSEClientTransport{Endpoint: w.url, HTTPClient: web}
 	}
 	return &mcp.StreamableClientTransport{Endpoint: w.url, HTTPClient: web, MaxEventSize: -1}

@@ -213,17 +213,17 @@ func forgets(t testing.TB, s *mcp.Server) *mcp.Server {
 }
 
 // program returns the place of one of the programs.
-func program(t testing.TB, name string) upstream.Place {
+func program(t testing.TB, name string) upstream.Target {
 	t.Helper()
 	path, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return upstream.Place{Name: name, Command: []string{path, name}}
+	return upstream.Target{Name: name, Command: []string{path, name}}
 }
 
 // ways are all in which a server can be spoken to, with the era of the protocol.
-func ways(t testing.TB) map[string]upstream.Place {
+func ways(t testing.TB) map[string]upstream.Target {
 	t.Helper()
 	ended := make(chan struct{})
 	defer t.Cleanup(func() { close(ended) })
@@ -231,13 +231,13 @@ func ways(t testing.TB) map[string]upstream.Place {
 		server := forgets(t, lab(ended))
 		return func(*http.Request) *mcp.Server { return server }
 	}
-	return map[string]upstream.Place{
+	return map[string]upstream.Target{
 		"stdio":     program(t, "lab"),
 		"noisy":     program(t, "noisy"),
 		"sessions":  {Name: "s", URL: web(t, mcp.NewStreamableHTTPHandler(one(), nil))},
 		"stateless": {Name: "m", URL: web(t, mcp.NewStreamableHTTPHandler(one(), &mcp.StreamableHTTPOptions{Stateless: true}))},
 		"json":      {Name: "j", URL: web(t, mcp.NewStreamableHTTPHandler(one(), &mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true}))},
-		"events":    {Name: "e", URL: web(t, mcp.NewSSEHandler(one(), nil)), Transport: upstream.Events},
+		"events":    {Name: "e", URL: web(t, mcp.NewSSEHandler(one(), nil)), Transport: upstream.TransportSSE},
 		"found out": {Name: "f", URL: web(t, mcp.NewSSEHandler(one(), nil))},
 	}
 }
@@ -267,15 +267,15 @@ func options(t testing.TB) (upstream.Options, *journal) {
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
 	return upstream.Options{
-		Version:   "test",
-		Transport: func(grant.HTTP) http.RoundTripper { return transport },
-		Value:     func(context.Context, grant.Value) (string, error) { return "", nil },
-		Logger:    slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		Version:      "test",
+		Transport:    func(grant.HTTP) http.RoundTripper { return transport },
+		ResolveValue: func(context.Context, grant.Value) (string, error) { return "", nil },
+		Logger:       slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}, log
 }
 
 // dial connects to a server until the test ends.
-func dial(t testing.TB, p upstream.Place) (*upstream.Link, *journal) {
+func dial(t testing.TB, p upstream.Target) (*upstream.Conn, *journal) {
 	t.Helper()
 	o, log := options(t)
 	l, err := upstream.Dial(t.Context(), p, o)
@@ -287,9 +287,9 @@ func dial(t testing.TB, p upstream.Place) (*upstream.Link, *journal) {
 }
 
 // call makes a call of a tool to its end.
-func call(t testing.TB, l *upstream.Link, tool, arguments string) upstream.Reply {
+func call(t testing.TB, l *upstream.Conn, tool, arguments string) upstream.Reply {
 	t.Helper()
-	c := l.Begin(t.Context(), upstream.Request{Method: upstream.MethodTool, Name: tool, Arguments: json.RawMessage(arguments)}, nil)
+	c := l.Start(t.Context(), upstream.Request{Method: upstream.MethodTool, Name: tool, Arguments: json.RawMessage(arguments)}, nil)
 	reply, err := c.Next(t.Context())
 	if err != nil {
 		t.Fatal(err)

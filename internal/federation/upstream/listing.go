@@ -10,19 +10,19 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Listing is what a server offers, as it says itself.
+// Listing is what a server offers, as it lists it.
 type Listing struct {
 	Instructions string
-	// Tools, Resources, Templates and Prompts are entries of its lists, as JSON objects.
+	// Tools, Resources, Templates and Prompts are the entries of its lists, as JSON objects.
 	Tools, Resources, Templates, Prompts []json.RawMessage
-	// Completes says that the server completes values, and Subscribes that it tells when
-	// resources change.
-	Completes, Subscribes bool
-	// TTL is how long the lists hold without a word of the server; 0 where it does not say.
+	// HasCompletions and CanSubscribe report whether the server supports completions and
+	// resource subscriptions.
+	HasCompletions, CanSubscribe bool
+	// TTL is how long the lists may be cached; 0 if the server does not say.
 	TTL time.Duration
 }
 
-// size is that of all entries, in bytes.
+// size returns the size of all entries, in bytes.
 func (l *Listing) size() (n int) {
 	for _, list := range [][]json.RawMessage{l.Tools, l.Resources, l.Templates, l.Prompts} {
 		for _, entry := range list {
@@ -32,8 +32,8 @@ func (l *Listing) size() (n int) {
 	return n
 }
 
-// The bounds of lists. A server may send much at once, and as many pages as it likes: what
-// it lists is kept for as long as it is served.
+// The limits of lists. A server may send large pages, and any number of them. Lists stay in
+// memory while they are served.
 const (
 	maxPages   = 1000
 	maxEntries = 10_000
@@ -41,19 +41,19 @@ const (
 	maxListed = 16 << 20
 )
 
-// The methods of lists, each with the member that holds them.
+// The list methods, each with the member that holds its entries.
 var lists = map[string]string{
 	"tools/list": "tools", "resources/list": "resources", "resources/templates/list": "resourceTemplates", "prompts/list": "prompts",
 }
 
-func (l *Link) List(ctx context.Context) (*Listing, error) {
+func (l *Conn) List(ctx context.Context) (*Listing, error) {
 	can := l.session.InitializeResult().Capabilities
 	if can == nil {
 		can = &mcp.ServerCapabilities{}
 	}
-	found := &Listing{Instructions: l.session.InitializeResult().Instructions, Completes: can.Completions != nil}
+	found := &Listing{Instructions: l.session.InitializeResult().Instructions, HasCompletions: can.Completions != nil}
 	left := maxListed
-	found.Subscribes = can.Resources != nil && can.Resources.Subscribe
+	found.CanSubscribe = can.Resources != nil && can.Resources.Subscribe
 	for _, list := range []struct {
 		method string
 		has    bool
@@ -65,9 +65,9 @@ func (l *Link) List(ctx context.Context) (*Listing, error) {
 		if !list.has {
 			continue
 		}
-		ttl, err := l.pages(ctx, list.method, list.to, &left)
+		ttl, err := l.listPages(ctx, list.method, list.to, &left)
 		if err != nil && ctx.Err() != nil {
-			err = l.child.explained(err)
+			err = l.child.withStderr(err)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", list.method, err)
@@ -79,12 +79,11 @@ func (l *Link) List(ctx context.Context) (*Listing, error) {
 	return found, nil
 }
 
-// pages reads all pages of a list, which may have so many bytes as are left, and returns
-// how long they hold.
-func (l *Link) pages(ctx context.Context, method string, to *[]json.RawMessage, left *int) (ttl time.Duration, err error) {
+// listPages reads all pages of a list, within the remaining bytes, and returns their TTL.
+func (l *Conn) listPages(ctx context.Context, method string, to *[]json.RawMessage, left *int) (ttl time.Duration, err error) {
 	seen := map[string]bool{}
 	for cursor := ""; ; {
-		reply, err := l.call(ctx, Request{Method: method, Name: cursor})
+		reply, err := l.callSync(ctx, Request{Method: method, Name: cursor})
 		if err != nil {
 			return 0, err
 		}
@@ -100,7 +99,7 @@ func (l *Link) pages(ctx context.Context, method string, to *[]json.RawMessage, 
 		if json.Unmarshal(reply, &members) != nil || json.Unmarshal(members[lists[method]], &page.Entries) != nil && members[lists[method]] != nil {
 			return 0, errors.New("the list cannot be read")
 		}
-		_ = json.Unmarshal(members["nextCursor"], &page.NextCursor) // one that is no text ends the list
+		_ = json.Unmarshal(members["nextCursor"], &page.NextCursor) // a cursor that is not a string ends the list
 		_ = json.Unmarshal(members["ttlMs"], &page.TTLMs)
 		if *to = append(*to, page.Entries...); len(*to) > maxEntries {
 			return 0, fmt.Errorf("the list has more than %d entries", maxEntries)
@@ -118,32 +117,32 @@ func (l *Link) pages(ctx context.Context, method string, to *[]json.RawMessage, 
 	}
 }
 
-// call makes a call to its end, of which nobody is asked.
-func (l *Link) call(ctx context.Context, r Request) (json.RawMessage, error) {
-	c := l.Begin(ctx, r, nil)
+// callSync makes a call and waits for its result. It refuses input requests.
+func (l *Conn) callSync(ctx context.Context, r Request) (json.RawMessage, error) {
+	c := l.Start(ctx, r, nil)
 	defer c.Cancel(context.Canceled)
 	for {
 		reply, err := c.Next(ctx)
 		switch {
 		case err != nil:
 			return nil, err
-		case reply.Fault != nil:
-			return nil, fmt.Errorf("%d: %w", reply.Fault.Code, reply.Fault)
+		case reply.Error != nil:
+			return nil, fmt.Errorf("%d: %w", reply.Error.Code, reply.Error)
 		case reply.Result != nil:
 			return reply.Result, nil
-		case reply.State != "" || len(reply.Asked) == 0:
+		case reply.State != "" || len(reply.InputRequests) == 0:
 			return nil, errors.New("the server asks before it answers")
 		}
-		refusals := map[string]Answer{}
-		for _, q := range reply.Asked {
-			refusals[q.Key] = Answer{Refused: errNobody.Error()}
+		refusals := map[string]InputResponse{}
+		for _, q := range reply.InputRequests {
+			refusals[q.Key] = InputResponse{Refusal: errNoClient.Error()}
 		}
-		c.Answer(refusals)
+		c.Respond(refusals)
 	}
 }
 
-// page asks for a page of a list; the name of the request is the cursor.
-func (l *Link) page(ctx context.Context, meta mcp.Meta, r Request) (err error) {
+// requestPage requests a page of a list; the name of the request is the cursor.
+func (l *Conn) requestPage(ctx context.Context, meta mcp.Meta, r Request) (err error) {
 	switch r.Method {
 	case "tools/list":
 		_, err = l.session.ListTools(ctx, &mcp.ListToolsParams{Meta: meta, Cursor: r.Name})

@@ -68,15 +68,15 @@ func (*records) Progress(float64, *float64, string) {}
 
 func (r *records) Log(string, string, json.RawMessage) { r.n++ }
 
-// TestASessionLogsForDevelopersWhileACallWantsThat, and is told so once by several.
-func TestASessionLogsForDevelopersWhileACallWantsThat(t *testing.T) {
+// TestDebugState_refcount, and is told so once by several.
+func TestDebugState_refcount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &talkative{end: make(chan struct{})}
-		l := dialled(t, s, Streamable)
+		l := dialled(t, s, TransportStreamable)
 		defer func() { _ = l.Close() }()
 		begin := func(debug bool) (*Call, *records) {
 			heard := &records{}
-			c := l.Begin(t.Context(), Request{Method: MethodTool, Name: "x", Debug: debug}, heard)
+			c := l.Start(t.Context(), Request{Method: MethodTool, Name: "x", DebugLogs: debug}, heard)
 			synctest.Wait()
 			return c, heard
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/mcpd/mcpd/call"
 )
 
-// The methods of requests that go to servers, and of those that come from them.
+// The methods of requests to servers and from servers.
 const (
 	MethodTool     = "tools/call"
 	MethodRead     = "resources/read"
@@ -23,101 +23,99 @@ const (
 	methodRoots  = "roots/list"
 	methodPing   = "ping"
 
-	// methodCancelled is that of the notification by which one side wants no answer to its
-	// request any more.
+	// methodCancelled is the notification that cancels a request.
 	methodCancelled = "notifications/cancelled"
-	// methodUpdated is that of the notification that a resource has changed.
+	// methodUpdated is the notification that a resource has changed.
 	methodUpdated = "notifications/resources/updated"
 )
 
 type Request struct {
-	// Method is one of those above.
+	// Method is one of the Method constants.
 	Method string
-	// Name is that of the tool or the prompt, or the URI of the resource, as the server
-	// itself calls it. A completion has none.
+	// Name is the server's name of the tool or prompt, or the URI of the resource. A completion
+	// has none.
 	Name string
-	// Arguments are a JSON object; of a completion its params.
+	// Arguments are a JSON object: the arguments, or the params of a completion.
 	Arguments json.RawMessage
-	// Can are the capabilities of the client that the server may ask, as MCP names them;
-	// nil for none. A server of an earlier revision than 2026-07-28 is told those of the
-	// [Place] once.
-	Can json.RawMessage
-	// Debug has the server asked for log records of the level debug, too.
-	Debug bool
-	// Responses and State go on with a call that a server of that revision has not ended:
-	// what its client answered, by the keys of the requests.
+	// ClientCapabilities are the capabilities that the server may use, in MCP form, or nil.
+	// Servers of revisions before 2026-07-28 receive the capabilities of the [Target] once
+	// instead.
+	ClientCapabilities json.RawMessage
+	// DebugLogs requests debug logs, too.
+	DebugLogs bool
+	// Responses and State continue a call after input requests of a server of revision
+	// 2026-07-28: the responses by request key, and the state of the server.
 	Responses map[string]json.RawMessage
 	State     string
-	// Accepts reports whether the call may be made of a server that lists this, which is what
-	// it said last on the connection that is called on. Nil accepts all.
-	Accepts func(*Listing) bool
+	// AcceptsListing reports whether the call may be made, given the latest listing on the
+	// connection. Nil accepts all.
+	AcceptsListing func(*Listing) bool
 }
 
-// Listener hears what a server tells of a call before it ends. Its methods must not
-// block.
+// Listener receives the notifications of a call until it ends. Its methods must not block.
 type Listener interface {
-	// Progress tells that done of total is done; total is nil when not known.
+	// Progress reports progress; total is nil if it is not known.
 	Progress(done float64, total *float64, message string)
-	// Log passes on a record: level is what the server calls it, and fields are JSON of any
-	// kind, nil where there is a message.
+	// Log reports a log record. level is the server's level. fields are JSON of any kind, nil
+	// if there is a message.
 	Log(level, message string, fields json.RawMessage)
 }
 
-// Reply is what comes next of a call: exactly one of Result, Fault and Asked is set.
+// Reply is the next update of a call. Exactly one of Result, Error and InputRequests is set.
 type Reply struct {
-	// Result is that of the method, as the server has sent it.
+	// Result is the result of the method, as the server has sent it.
 	Result json.RawMessage
-	// Fault is an error of the protocol, in the words of the server.
-	Fault *call.RPCError
-	// Asked are what the server wants to know before it goes on, in the order of asking.
-	Asked []call.AskRequest
-	// Waits says that the call itself goes on once they are answered by [Call.Answer].
-	// Elsewhere State goes back to the server with the answers, in another [Request].
-	Waits bool
-	State string
+	// Error is the protocol error of the server.
+	Error *call.RPCError
+	// InputRequests are the server's requests for input, in order.
+	InputRequests []call.AskRequest
+	// Suspended means that the call itself continues after [Call.Respond]. Otherwise the
+	// responses and State go to the server in a new [Request].
+	Suspended bool
+	State     string
 }
 
-// Answer is what a client answers: Result, as MCP has it for the method, or the
-// reason why there is none.
-type Answer struct {
+// InputResponse is the response to an input request: the Result in MCP form, or the Refusal
+// with the reason.
+type InputResponse struct {
 	Result  json.RawMessage
-	Refused string
+	Refusal string
 }
 
-// Begin makes a call. It goes on until it ends or [Call.Cancel] is called, whatever
-// becomes of ctx, of which it has the values.
-func (l *Link) Begin(ctx context.Context, r Request, heard Listener) *Call {
+// Start starts a call. It runs until it ends or until [Call.Cancel] is called. It keeps the
+// values of ctx but not its cancellation.
+func (l *Conn) Start(ctx context.Context, r Request, heard Listener) *Call {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	c := newCall(l.calls.Add(1), r, heard, cancel)
+	c := newCall(l.lastToken.Add(1), r, heard, cancel)
 	ctx = context.WithValue(ctx, callKey{}, c)
-	c.began = l.wire.health.heard.Load()
-	if err := l.wire.open(c); err != nil {
+	c.readsAtStart = l.filter.breaker.reads.Load()
+	if err := l.filter.open(c); err != nil {
 		cancel(err)
 		c.end(err)
 		return c
 	}
 	go func() {
-		defer l.wire.running.Done()
+		defer l.filter.running.Done()
 		defer cancel(nil)
-		if r.Debug {
-			defer l.hearDebug(ctx)()
+		if r.DebugLogs {
+			defer l.enableDebugLogs(ctx)()
 		}
 		err := l.send(ctx, c, r)
-		l.wire.close(c)
+		l.filter.close(c)
 		cause := context.Cause(ctx)
-		if met := c.trouble.Load(); err != nil && cause != nil {
+		if met := c.requestErr.Load(); err != nil && cause != nil {
 			err = cause
 		} else if err != nil && met != nil {
 			err = met.error
 		}
-		l.wire.judge(c, cause, err)
+		l.filter.recordOutcome(c, cause, err)
 		c.end(err)
 	}()
 	return c
 }
 
-func (l *Link) send(ctx context.Context, c *Call, r Request) error {
-	meta, responses := l.meta(ctx, c, r), answers(r.Responses)
+func (l *Conn) send(ctx context.Context, c *Call, r Request) error {
+	meta, responses := l.meta(ctx, c, r), inputResponses(r.Responses)
 	var err error
 	switch r.Method {
 	case MethodTool:
@@ -140,51 +138,50 @@ func (l *Link) send(ctx context.Context, c *Call, r Request) error {
 		params.Meta = meta
 		_, err = l.session.Complete(ctx, params)
 	default:
-		err = l.page(ctx, meta, r)
+		err = l.requestPage(ctx, meta, r)
 	}
 	return err
 }
 
-func (l *Link) meta(ctx context.Context, c *Call, r Request) mcp.Meta {
+func (l *Conn) meta(ctx context.Context, c *Call, r Request) mcp.Meta {
 	meta := mcp.Meta{tokenKey: json.RawMessage(c.token)}
-	if l.options.Propagate != nil {
-		if parent := l.options.Propagate(ctx); parent != "" {
+	if l.options.Traceparent != nil {
+		if parent := l.options.Traceparent(ctx); parent != "" {
 			meta[traceParentKey] = parent
 		}
 	}
 	if l.Modern() {
 		meta[mcp.MetaKeyClientCapabilities] = json.RawMessage("{}")
-		if r.Can != nil {
-			meta[mcp.MetaKeyClientCapabilities] = r.Can
+		if r.ClientCapabilities != nil {
+			meta[mcp.MetaKeyClientCapabilities] = r.ClientCapabilities
 		}
 		if r.Method == MethodTool || r.Method == MethodRead || r.Method == MethodPrompt {
-			meta[logLevelKey] = leastLevel(r.Debug)
+			meta[logLevelKey] = logLevel(r.DebugLogs)
 		}
 	}
 	return meta
 }
 
-// traceParentKey is the member of _meta that names the span which a request is a part of
-// (2026-07-28 basic/index, OpenTelemetry trace context). Names without a prefix are free
-// before.
+// traceParentKey is the member of _meta with the span of a request (2026-07-28 basic/index,
+// OpenTelemetry trace context). Earlier revisions leave names without a prefix free.
 const traceParentKey = "traceparent"
 
-// answers are those to the questions of a server without sessions, by its keys.
-func answers(texts map[string]json.RawMessage) mcp.InputResponseMap {
+// inputResponses converts responses for a server without sessions, by request key.
+func inputResponses(texts map[string]json.RawMessage) mcp.InputResponseMap {
 	if texts == nil {
 		return nil
 	}
 	all := make(mcp.InputResponseMap, len(texts))
 	for key, text := range texts {
-		all[key] = &response{text: text}
+		all[key] = &rawResponse{text: text}
 	}
 	return all
 }
 
-// response is what a client answers to a question of the server, in its own words.
-type response struct {
-	mcp.ElicitResult // has the type be a result, and a response, of the client library
+// rawResponse is the client's response as raw JSON.
+type rawResponse struct {
+	mcp.ElicitResult // makes the type a result and a response of the client library
 	text             json.RawMessage
 }
 
-func (r *response) MarshalJSON() ([]byte, error) { return r.text, nil }
+func (r *rawResponse) MarshalJSON() ([]byte, error) { return r.text, nil }

@@ -44,11 +44,11 @@ func (a *attempts) Handle(_ context.Context, r slog.Record) error {
 }
 
 // Time stands still within a bubble while one of its programs runs.
-func TestAProgramThatEndsOverAndOverIsStartedAfterGrowingPauses(t *testing.T) {
+func TestStdioServer_restartBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &attempts{}
 		f := upstream.NewFleet(upstream.Options{Version: "test", Logger: slog.New(log)}, func() {}, nil)
-		f.Keep([]upstream.Place{program(t, "crash")})
+		f.SetTargets([]upstream.Target{program(t, "crash")})
 		time.Sleep(5 * time.Minute)
 		state := f.State("crash")
 		f.Close()
@@ -99,29 +99,29 @@ func mortal() {
 	}
 }
 
-func TestAProgramThatHasEndedOnceIsStartedAgainAndReachedByTheNextCall(t *testing.T) {
+func TestStdioServer_restart(t *testing.T) {
 	place := program(t, "mortal")
 	place.Command = append(place.Command, filepath.Join(t.TempDir(), "has ended"))
 	synctest.Test(t, func(t *testing.T) {
 		listed := make(chan struct{}, 100)
 		f := upstream.NewFleet(upstream.Options{Version: "test", Logger: slog.New(slog.DiscardHandler)}, func() { listed <- struct{}{} }, nil)
 		defer f.Close()
-		f.Keep([]upstream.Place{place})
+		f.SetTargets([]upstream.Target{place})
 		offered := func() bool { return f.State("mortal").Listing != nil }
 		until(t, listed, offered)
 		call := func() (upstream.Reply, error) {
-			c, err := f.Begin(t.Context(), "mortal", upstream.Request{Method: upstream.MethodTool, Name: "x"}, nil)
+			c, err := f.Start(t.Context(), "mortal", upstream.Request{Method: upstream.MethodTool, Name: "x"}, nil)
 			if err != nil {
 				return upstream.Reply{}, err
 			}
 			return c.Next(t.Context())
 		}
 		began := time.Now()
-		if reply, err := call(); !errors.Is(err, upstream.ErrEnded) || err.Error() != "the program has ended: exit status 4" {
+		if reply, err := call(); !errors.Is(err, upstream.ErrProcessExited) || err.Error() != "the program has ended: exit status 4" {
 			t.Errorf("the call that it ends at ends with %s, %v", reply.Result, err)
 		}
 		until(t, listed, func() bool { return !offered() })
-		if _, err := call(); !errors.Is(err, upstream.ErrEnded) {
+		if _, err := call(); !errors.Is(err, upstream.ErrProcessExited) {
 			t.Errorf("a call while it is gone ends with %v", err)
 		}
 		until(t, listed, offered)
@@ -134,7 +134,7 @@ func TestAProgramThatHasEndedOnceIsStartedAgainAndReachedByTheNextCall(t *testin
 	})
 }
 
-func TestTheOperatorIsToldHowAProgramEnds(t *testing.T) {
+func TestStdioServer_exitError(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{
 		"crash": "the program has ended: exit status 3", "late": "the program has ended: exit status 4; its last words: its last word",
@@ -157,7 +157,7 @@ func TestTheOperatorIsToldHowAProgramEnds(t *testing.T) {
 	}
 }
 
-func TestAServerThatIsItsOwnUpstreamEnds(t *testing.T) {
+func TestStdioServer_maxDepth(t *testing.T) {
 	for depth, want := range map[int]string{0: "behind 1", upstream.MaxDepth - 1: "behind 4", upstream.MaxDepth: ""} {
 		o, log := options(t)
 		o.Environment = func() ([]string, int) { return nil, depth }
@@ -171,7 +171,7 @@ func TestAServerThatIsItsOwnUpstreamEnds(t *testing.T) {
 	}
 }
 
-func TestTheOperatorIsToldWhatAProgramSaysThatIsNotReadyInTime(t *testing.T) {
+func TestStdioServer_startTimeout(t *testing.T) {
 	t.Parallel()
 	o, log := options(t)
 	ctx, cancel := context.WithCancelCause(t.Context())

@@ -11,61 +11,60 @@ import (
 )
 
 const (
-	// firstWait and longestWait bound how long a server is left alone that could not be
-	// reached: each time for twice as long.
-	firstWait   = 500 * time.Millisecond
-	longestWait = time.Minute
-	// steady is how long a connection must have held for the next failure to be the first.
-	steady = 30 * time.Second
-	// defaultStart is how long a server may take until it is ready, and has told what it
-	// offers.
+	// minBackoff and maxBackoff bound the delay before reconnecting. It doubles after each
+	// failure.
+	minBackoff = 500 * time.Millisecond
+	maxBackoff = time.Minute
+	// stableAfter is how long a connection has to last to reset the backoff.
+	stableAfter = 30 * time.Second
+	// defaultStart bounds the time until a server is ready and has listed its offers.
 	defaultStart = 30 * time.Second
-	// soonest is how soon a list is read again whose server says that it holds for less.
-	soonest = 5 * time.Second
-	// quiet is how long a server says nothing more of its lists before they are read again,
-	// the first time: each time for twice as long that it says so again within soonest.
-	quiet = 50 * time.Millisecond
-	// restful is for how many times as long as it has taken to read lists they are not read
-	// again, whatever the server says, and restByte for how long at least for each of their
-	// bytes: what is made of them takes longer than reading them. longestRest bounds both.
-	restful     = 20
-	restByte    = 10 * time.Microsecond
-	longestRest = 5 * time.Minute
-	// largeList is how many bytes all lists of a server must have for it to rest also where
-	// the connection has to be made again, which has them read, for half of the time.
+	// minRefresh is the minimum time before lists with a TTL are read again.
+	minRefresh = 5 * time.Second
+	// listDebounce is the quiet time before changed lists are read again. It doubles each time
+	// a change follows within minRefresh.
+	listDebounce = 50 * time.Millisecond
+	// refreshBackoffFactor and refreshBackoffPerByte delay the next refresh in proportion to
+	// the time and the size of the last one: processing lists takes longer than reading them.
+	// maxRefreshBackoff bounds both.
+	refreshBackoffFactor  = 20
+	refreshBackoffPerByte = 10 * time.Microsecond
+	maxRefreshBackoff     = 5 * time.Minute
+	// largeList is the size of all lists, in bytes, above which half of the delay also applies
+	// to reconnecting, which reads the lists.
 	largeList = 1 << 20
 )
 
-// server is one of a fleet: it connects to the server of a place, and does so again.
+// server is one server of a fleet. It connects to its target and reconnects.
 type server struct {
 	// Fixed at creation.
-	place   Place
-	hash    [32]byte
-	options Options
-	listed  func()
-	updated func(uri string)
-	gate    gate
-	stop    context.CancelFunc
+	target            Target
+	hash              [32]byte
+	options           Options
+	onListChanged     func()
+	onResourceUpdated func(uri string)
+	dials             dialSemaphore
+	stop              context.CancelFunc
 
 	signals
 	history
 	subscriptions *subscriptions
 
 	mu    sync.Mutex
-	link  *Link // nil while the server cannot be reached
-	state State
+	conn  *Conn // nil while the server is not reachable
+	state ServerState
 }
 
-// signals are what those who wait for a server, and the server, tell each other.
+// signals coordinate a server and its waiters.
 type signals struct {
-	settled latch         // it has told what it offers, or could not be reached once
-	begun   latch         // it is known whether a lazy server can be reached
-	stale   chan struct{} // holds a token while the server has said that a list has changed
-	wanted  chan struct{} // holds a token once somebody wants a lazy server reached
+	settled          latch         // it has listed its offers or failed once
+	attempted        latch         // the first connection of a lazy server has succeeded or failed
+	listStale        chan struct{} // holds a token after a list has changed
+	connectRequested chan struct{} // holds a token once a lazy server is wanted
 }
 
 func newSignals() signals {
-	return signals{settled: newLatch(), begun: newLatch(), stale: make(chan struct{}, 1), wanted: make(chan struct{}, 1)}
+	return signals{settled: newLatch(), attempted: newLatch(), listStale: make(chan struct{}, 1), connectRequested: make(chan struct{}, 1)}
 }
 
 // latch is a channel that is closed once.
@@ -79,79 +78,78 @@ func newLatch() latch {
 	return latch{closed, sync.OnceFunc(func() { close(closed) })}
 }
 
-// history is how the server was reached, and its lists were read, before. It belongs to the
-// goroutine that runs the server.
+// history is the history of connections and refreshes. It belongs to the goroutine that runs
+// the server.
 type history struct {
-	way   way           // in which the server was spoken to last
-	ready time.Time     // since when the connection is
-	read  time.Time     // when its lists were read last because it has said that they have changed
-	calm  time.Duration // how long that was waited for
-	rests time.Time     // until when they are not read again
-	large bool          // they are large
+	variant      transportVariant // the last working variant
+	readyAt      time.Time        // start of the connection
+	refreshedAt  time.Time        // last refresh because of a change
+	debounce     time.Duration    // the delay before it
+	backoffUntil time.Time        // no refresh before
+	isLarge      bool             // its lists exceed largeList
 }
 
 func (s *server) changed(method, uri string) {
 	if method == methodUpdated {
 		if s.subscriptions.wants(uri) {
-			s.updated(uri)
+			s.onResourceUpdated(uri)
 		}
 		return
 	}
 	select {
-	case s.stale <- struct{}{}:
+	case s.listStale <- struct{}{}:
 	default:
 	}
 }
 
 func (s *server) run(ctx context.Context) {
-	if s.place.Lazy && !s.idle(ctx) {
+	if s.target.Lazy && !s.waitRequested(ctx) {
 		return
 	}
-	wait, failures := firstWait, 0
+	wait, failures := minBackoff, 0
 	for ctx.Err() == nil {
-		s.ready = time.Time{}
+		s.readyAt = time.Time{}
 		err := s.serve(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		if !s.ready.IsZero() && time.Since(s.ready) > steady {
-			wait, failures = firstWait, 0
+		if !s.readyAt.IsZero() && time.Since(s.readyAt) > stableAfter {
+			wait, failures = minBackoff, 0
 		}
-		pause := s.pause(wait)
+		pause := s.reconnectDelay(wait)
 		level := slog.LevelWarn
-		if failures++; failures&(failures-1) != 0 { // after one failure, two, four and so on
+		if failures++; failures&(failures-1) != 0 { // after 1, 2, 4, … failures
 			level = slog.LevelDebug
 		}
 		s.options.Logger.Log(ctx, level, "an upstream server cannot be reached",
-			slog.String("upstream", s.place.Name), logged("error", err.Error()), slog.Int("failures", failures), slog.Duration("again_in", pause))
-		s.set(nil, State{Err: err, Again: time.Now().Add(pause)})
+			slog.String("upstream", s.target.Name), logText("error", err.Error()), slog.Int("failures", failures), slog.Duration("again_in", pause))
+		s.set(nil, ServerState{Err: err, RetryAt: time.Now().Add(pause)})
 		select {
 		case <-ctx.Done():
 		case <-time.After(pause):
 		}
-		wait = min(2*wait, longestWait)
+		wait = min(2*wait, maxBackoff)
 	}
 }
 
-// pause returns how long the server is left alone that could not be reached, of as long as
-// wait.
-func (h *history) pause(wait time.Duration) time.Duration {
+// reconnectDelay returns the delay before reconnecting, randomized below wait.
+func (h *history) reconnectDelay(wait time.Duration) time.Duration {
 	pause := wait/2 + rand.N(wait/2+1)
-	if h.large {
-		pause = max(pause, min(time.Until(h.rests)/2, longestWait))
+	if h.isLarge {
+		pause = max(pause, min(time.Until(h.backoffUntil)/2, maxBackoff))
 	}
 	return pause
 }
 
-func (s *server) begin(ctx context.Context, start time.Duration) (*Link, *Listing, error) {
-	defer s.gate.enter(ctx)()
+func (s *server) connect(ctx context.Context, start time.Duration) (*Conn, *Listing, error) {
+	defer s.dials.acquire(ctx)()
 	ctx, cancel := context.WithTimeoutCause(ctx, start, fmt.Errorf("the server is not ready within %s (start_timeout)", start))
 	defer cancel()
-	link, err := dial(ctx, s.place, s.options, s.way)
+	link, err := dial(ctx, s.target, s.options, s.variant)
 	if err != nil {
 		return nil, nil, err
 	}
-	s.way = link.way
+	s.variant = link.variant
 	listing, err := s.list(ctx, link)
 	if err != nil {
 		_ = link.Close()
@@ -160,76 +158,74 @@ func (s *server) begin(ctx context.Context, start time.Duration) (*Link, *Listin
 	return link, listing, nil
 }
 
-// list reads what the server offers, and has it rest in proportion.
-func (s *server) list(ctx context.Context, link *Link) (*Listing, error) {
+// list reads the listing, and sets the refresh backoff.
+func (s *server) list(ctx context.Context, link *Conn) (*Listing, error) {
 	began := time.Now()
 	listing, err := link.List(ctx)
 	if err != nil {
 		return nil, err
 	}
-	s.rested(time.Since(began), listing.size())
+	s.setRefreshBackoff(time.Since(began), listing.size())
 	return listing, nil
 }
 
-// rested has lists of so many bytes, which have taken so long, not be read again for a while.
-func (h *history) rested(took time.Duration, size int) {
-	h.rests, h.large = time.Now().Add(min(max(restful*took, time.Duration(size)*restByte), longestRest)), size > largeList
+// setRefreshBackoff delays the next refresh by the time and size of this one.
+func (h *history) setRefreshBackoff(took time.Duration, size int) {
+	h.backoffUntil, h.isLarge = time.Now().Add(min(max(refreshBackoffFactor*took, time.Duration(size)*refreshBackoffPerByte), maxRefreshBackoff)), size > largeList
 }
 
-// idle waits until somebody wants the server reached, and reports false where ctx is done
-// first.
-func (s *server) idle(ctx context.Context) bool {
-	s.set(nil, State{Idle: true})
+// waitRequested waits until a lazy server is wanted. It returns false if ctx is done first.
+func (s *server) waitRequested(ctx context.Context) bool {
+	s.set(nil, ServerState{Idle: true})
 	select {
-	case <-s.wanted:
+	case <-s.connectRequested:
 		return true
 	case <-ctx.Done():
 		return false
 	}
 }
 
-func (s *server) want() {
+func (s *server) requestConnect() {
 	select {
-	case s.wanted <- struct{}{}:
+	case s.connectRequested <- struct{}{}:
 	default:
 	}
 }
 
-// wake has an idle server reached, and waits until it is known whether it can be.
+// wake connects an idle server, and waits until it is connected or has failed.
 func (s *server) wake(ctx context.Context) error {
-	s.want()
+	s.requestConnect()
 	select {
-	case <-s.begun.closed:
+	case <-s.attempted.closed:
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 }
 
-// serve connects to the server, and returns why the connection has ended, or could not
-// be made.
+// serve connects to the server and serves until the connection ends. It returns the reason.
 func (s *server) serve(ctx context.Context) error {
-	start := s.place.Start
+	start := s.target.StartTimeout
 	if start <= 0 {
 		start = defaultStart
 	}
-	link, listing, err := s.begin(ctx, start)
+	link, listing, err := s.connect(ctx, start)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = link.Close() }()
-	s.ready = time.Now()
-	s.options.Logger.Info("an upstream server is ready", slog.String("upstream", s.place.Name), slog.String("revision", link.Revision()), slog.Int("tools", len(listing.Tools)))
-	if listing.Subscribes {
+	s.readyAt = time.Now()
+	s.options.Logger.Info("an upstream server is ready", slog.String("upstream", s.target.Name), slog.String("revision", link.Revision()), slog.Int("tools", len(listing.Tools)))
+	if listing.CanSubscribe {
 		keeping, leave := context.WithCancel(ctx)
 		var kept sync.WaitGroup
-		kept.Go(func() { s.subscriptions.keep(keeping, link) })
+		kept.Go(func() { s.subscriptions.maintain(keeping, link) })
 		defer kept.Wait()
 		defer leave()
 	}
 	for {
-		s.set(link, State{Listing: listing, Revision: link.Revision()})
-		if err := s.await(ctx, link, listing.TTL); err != nil {
+		s.set(link, ServerState{Listing: listing, Revision: link.Revision()})
+		if err := s.waitStale(ctx, link, listing.TTL); err != nil {
 			return err
 		}
 		again, cancel := context.WithTimeoutCause(ctx, start, fmt.Errorf("the server has not told within %s (start_timeout) what it offers", start))
@@ -241,63 +237,63 @@ func (s *server) serve(ctx context.Context) error {
 	}
 }
 
-// await waits until the lists are to be read again. The error is why they cannot be.
-func (s *server) await(ctx context.Context, link *Link, ttl time.Duration) error {
+// waitStale waits until the lists need to be read again. The error says why they cannot be.
+func (s *server) waitStale(ctx context.Context, link *Conn, ttl time.Duration) error {
 	var old <-chan time.Time
 	if ttl > 0 {
-		timer := time.NewTimer(max(ttl, soonest, time.Until(s.rests)))
+		timer := time.NewTimer(max(ttl, minRefresh, time.Until(s.backoffUntil)))
 		defer timer.Stop()
 		old = timer.C
 	}
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-link.Dead():
+	case <-link.Done():
 		return link.Err()
 	case <-old:
 		return nil
-	case <-s.stale:
+	case <-s.listStale:
 	}
-	select { // several lists change at once, and some without an end
+	select { // several lists change at once, and some repeatedly
 	case <-ctx.Done():
-	case <-link.Dead():
+	case <-link.Done():
 		return link.Err()
-	case <-time.After(s.wait()):
+	case <-time.After(s.refreshDelay()):
 	}
 	select {
-	case <-s.stale:
+	case <-s.listStale:
 	default:
 	}
-	s.read = time.Now()
+	s.refreshedAt = time.Now()
 	return nil
 }
 
-// wait returns how long it is until lists are read that have changed.
-func (h *history) wait() time.Duration {
-	if h.calm = min(2*h.calm, soonest); time.Since(h.read) > soonest || h.calm == 0 {
-		h.calm = quiet
+// refreshDelay returns the delay before changed lists are read.
+func (h *history) refreshDelay() time.Duration {
+	if h.debounce = min(2*h.debounce, minRefresh); time.Since(h.refreshedAt) > minRefresh || h.debounce == 0 {
+		h.debounce = listDebounce
 	}
-	return max(h.calm, time.Until(h.rests))
+	return max(h.debounce, time.Until(h.backoffUntil))
 }
 
-// set says how the server is, and tells whoever hears of it where it offers another thing.
-func (s *server) set(link *Link, state State) {
+// set sets the state, and calls onListChanged if the listing is another.
+func (s *server) set(link *Conn, state ServerState) {
 	s.mu.Lock()
 	before := s.state
 	same := reflect.DeepEqual(before.Listing, state.Listing)
 	if same {
-		state.Listing = before.Listing // which others know
+		state.Listing = before.Listing // others hold this pointer
 	}
 	if state.Since = time.Now(); !before.Since.IsZero() && (before.Listing == nil) == (state.Listing == nil) {
 		state.Since = before.Since
 	}
-	s.link, s.state = link, state
+	s.conn, s.state = link, state
 	s.mu.Unlock()
 	s.settled.close()
 	if !state.Idle {
-		s.begun.close()
+		s.attempted.close()
 	}
 	if state.Idle != before.Idle || !same {
-		s.listed()
+		s.onListChanged()
 	}
 }

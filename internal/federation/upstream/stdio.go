@@ -21,93 +21,92 @@ import (
 )
 
 const (
-	// sendTime is how long a program may take to read a message.
-	sendTime = 10 * time.Second
-	// leaveTime is how long a program may go on that has nothing more to read, and how
-	// long a server over HTTP may take to hear that a session is over.
-	leaveTime = time.Second
+	// sendTimeout bounds the write of one message to a program.
+	sendTimeout = 10 * time.Second
+	// stopTimeout bounds the time that a program runs after its input is closed, and the time
+	// that an HTTP server takes to end a session.
+	stopTimeout = time.Second
 )
 
-// program is a server that speaks over its standard streams: messages are lines.
-type program struct {
-	child *supervisor.Child
-	wire  *wire
-	link  *Link
-	lines *bufio.Reader
-	ready []byte
-	told  chan struct{}          // closed when its standard error has been read
-	last  atomic.Pointer[string] // line of that
+// stdioServer is a server that uses its standard streams: messages are lines.
+type stdioServer struct {
+	child      *supervisor.Child
+	filter     *messageFilter
+	conn       *Conn
+	lines      *bufio.Reader
+	ready      []byte
+	stderrDone chan struct{}          // closed when standard error has been read
+	lastLine   atomic.Pointer[string] // the last line of standard error
 
-	mu   sync.Mutex
-	part []byte // of a message that the client library has not written to its end
+	mu      sync.Mutex
+	partial []byte // an incomplete message of the client library
 }
 
-// errDeep says that too many servers stand before this one.
-var errDeep = fmt.Errorf("this server is itself the upstream of %d servers, one behind the other: is one its own?", MaxDepth)
+// errTooDeep refuses to start a program at MaxDepth.
+var errTooDeep = fmt.Errorf("this server is itself the upstream of %d servers, one behind the other: is one its own?", MaxDepth)
 
-func (l *Link) start(ctx context.Context) (*program, error) {
+func (l *Conn) startProgram(ctx context.Context) (*stdioServer, error) {
 	var inherited []string
 	var depth int
 	if l.options.Environment != nil {
 		inherited, depth = l.options.Environment()
 	}
 	if depth >= MaxDepth {
-		return nil, errDeep
+		return nil, errTooDeep
 	}
-	path, err := exec.LookPath(l.place.Command[0])
+	path, err := exec.LookPath(l.target.Command[0])
 	if err != nil {
 		return nil, fmt.Errorf("find the program: %w", err)
 	}
 	env := append([]string{DepthVariable + "=" + strconv.Itoa(depth+1)}, inherited...)
-	for _, v := range l.place.Env {
-		value, err := l.options.Value(ctx, v.Value)
+	for _, v := range l.target.Env {
+		value, err := l.options.ResolveValue(ctx, v.Value)
 		if err != nil {
 			return nil, fmt.Errorf("read the variable %s: %w", v.Name, err)
 		}
 		env = append(env, v.Name+"="+value)
 	}
-	child, err := supervisor.Start(l.options.Supervisor, supervisor.Program{Path: path, Argv: l.place.Command, Env: env, Dir: l.place.Dir})
+	child, err := supervisor.Start(l.options.Supervisor, supervisor.Program{Path: path, Argv: l.target.Command, Env: env, Dir: l.target.Dir})
 	if err != nil {
 		return nil, fmt.Errorf("start the program: %w", err)
 	}
-	p := &program{child: child, wire: l.wire, link: l, lines: bufio.NewReader(l.wire.health.listen(child.Stdout)), told: make(chan struct{})}
-	go p.tell()
+	p := &stdioServer{child: child, filter: l.filter, conn: l, lines: bufio.NewReader(l.filter.breaker.countReads(child.Stdout)), stderrDone: make(chan struct{})}
+	go p.logStderr()
 	return p, nil
 }
 
-// tell passes what the program writes to its standard error on to the log, line by line.
-// Of a long line it passes on the beginning.
-func (p *program) tell() {
-	defer close(p.told)
-	lines := bufio.NewReaderSize(p.wire.health.listen(p.child.Stderr), 2*maxNoise)
+// logStderr logs the standard error of the program line by line. It truncates long lines.
+func (p *stdioServer) logStderr() {
+	defer close(p.stderrDone)
+	lines := bufio.NewReaderSize(p.filter.breaker.countReads(p.child.Stderr), 2*maxLogText)
 	for within := false; ; {
 		line, long, err := lines.ReadLine()
 		if err != nil {
 			return
 		}
 		if words := bytes.TrimSpace(line); !within && len(words) > 0 {
-			said := truncate.Text(string(words), maxNoise)
-			p.last.Store(&said) // the last line of the standard error
-			p.noise("an upstream server says", line)
+			said := truncate.Text(string(words), maxLogText)
+			p.lastLine.Store(&said) // for stderrTail
+			p.logLine("an upstream server says", line)
 		}
 		within = long
 	}
 }
 
-func (p *program) noise(what string, line []byte) {
-	p.wire.keepPace()
-	p.link.options.Logger.Debug(what, slog.String("upstream", p.link.place.Name), logged("line", string(line)))
+func (p *stdioServer) logLine(what string, line []byte) {
+	p.filter.throttle()
+	p.conn.options.Logger.Debug(what, slog.String("upstream", p.conn.target.Name), logText("line", string(line)))
 }
 
-// Read reads the messages that the wire lets through, one on each line.
-func (p *program) Read(to []byte) (int, error) {
+// Read reads the messages that pass the filter, one on each line.
+func (p *stdioServer) Read(to []byte) (int, error) {
 	for len(p.ready) == 0 {
 		line, err := p.line()
 		if err == nil {
 			p.ready, err = p.message(line)
 		}
 		if err != nil {
-			p.wire.fail(err)
+			p.filter.fail(err)
 			return 0, io.EOF
 		}
 	}
@@ -116,121 +115,121 @@ func (p *program) Read(to []byte) (int, error) {
 	return n, nil
 }
 
-// message returns what the client library is to see of a line. Programs write to their
-// standard output what is no message, too.
-func (p *program) message(line []byte) ([]byte, error) {
+// message returns what the client library sees of a line. Programs also write other text to
+// their standard output.
+func (p *stdioServer) message(line []byte) ([]byte, error) {
 	if line = bytes.TrimSpace(line); len(line) == 0 {
 		return nil, nil
 	}
 	if line[0] != '{' {
-		p.noise("an upstream server writes what is no message", line)
+		p.logLine("an upstream server writes what is no message", line)
 		return nil, nil
 	}
-	text, err := p.wire.incoming(line, &stream{})
+	text, err := p.filter.incoming(line, &stream{})
 	if err != nil || text == nil {
 		return nil, err
 	}
 	return append(bytes.ReplaceAll(text, []byte("\n"), []byte(" ")), '\n'), nil
 }
 
-func (p *program) line() ([]byte, error) {
-	line, err := readLine(p.lines, p.wire.limits.Bytes+1)
+func (p *stdioServer) line() ([]byte, error) {
+	line, err := readLine(p.lines, p.filter.limits.Bytes+1)
 	switch {
 	case err == nil:
 		return line, nil
 	case err == errLongLine:
-		return nil, fmt.Errorf("the server sends a message of more than %d bytes", p.wire.limits.Bytes)
+		return nil, fmt.Errorf("the server sends a message of more than %d bytes", p.filter.limits.Bytes)
 	case errors.Is(err, io.EOF):
-		return nil, p.fate(errClosed)
+		return nil, p.exitError(errClosed)
 	}
-	return nil, p.fate(fmt.Errorf("read what the program writes: %w", err))
+	return nil, p.exitError(fmt.Errorf("read what the program writes: %w", err))
 }
 
-// Write sends what the client library writes: whole messages, each with its line end.
-func (p *program) Write(text []byte) (int, error) {
+// Write sends complete messages of the client library, each with its line end.
+func (p *stdioServer) Write(text []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.part = append(p.part, text...)
+	p.partial = append(p.partial, text...)
 	for {
-		end := bytes.IndexByte(p.part, '\n')
+		end := bytes.IndexByte(p.partial, '\n')
 		if end < 0 {
 			return len(text), nil
 		}
-		err := p.send(p.part[:end+1])
+		err := p.send(p.partial[:end+1])
 		if err != nil {
-			err = p.fate(fmt.Errorf("the program does not read: %w", err))
-			p.wire.fail(err)
+			err = p.exitError(fmt.Errorf("the program does not read: %w", err))
+			p.filter.fail(err)
 			return 0, err
 		}
-		p.part = p.part[end+1:]
+		p.partial = p.partial[end+1:]
 	}
 }
 
-// send writes a line to the program, unless that is an answer which it does not want.
-func (p *program) send(line []byte) (err error) {
-	on, sent := p.wire.outgoing(line)
+// send writes a line to the program, unless it answers a request that the program has
+// cancelled.
+func (p *stdioServer) send(line []byte) (err error) {
+	on, sent := p.filter.outgoing(line)
 	if sent != nil {
 		defer sent()
 	}
 	if on != nil {
-		_ = p.child.Stdin.SetWriteDeadline(time.Now().Add(sendTime))
+		_ = p.child.Stdin.SetWriteDeadline(time.Now().Add(sendTimeout))
 		_, err = p.child.Stdin.Write(line)
 	}
 	return err
 }
 
-// Close tells the program that there is nothing more to read. Two of them, of reading and
-// of writing, are one.
-func (p *program) Close() error {
+// Close closes the input of the program. A second call, for reading and writing, has no effect.
+func (p *stdioServer) Close() error {
 	_ = p.child.Stdin.Close()
 	return nil
 }
 
-// end ends the program, and returns when nothing of it is left.
-func (p *program) end() {
+// stop stops the program and waits until it has exited.
+func (p *stdioServer) stop() {
 	_ = p.Close()
-	late := time.AfterFunc(leaveTime, p.child.Kill)
+	late := time.AfterFunc(stopTimeout, p.child.Kill)
 	defer late.Stop()
 	_, _ = p.child.Outcome()
 	select {
-	case <-p.told: // its last words
-	case <-time.After(leaveTime):
+	case <-p.stderrDone: // the rest of standard error
+	case <-time.After(stopTimeout):
 	}
 	_, _ = p.child.Wait()
-	<-p.told
+	<-p.stderrDone
 }
 
 var (
-	// ErrEnded is why the calls of a program end that has ended.
-	ErrEnded = errors.New("the program has ended")
-	// errClosed is of a program that goes on, and of which nothing more can come.
+	// ErrProcessExited ends the calls of a program that has exited.
+	ErrProcessExited = errors.New("the program has ended")
+	// errClosed reports that a running program has closed its output.
 	errClosed = errors.New("the program has closed its output")
 )
 
-// fate returns how the program has ended that is of no use any more, or otherwise where it
-// goes on, with its last words.
-func (p *program) fate(otherwise error) error {
+// exitError returns how the program exited, or otherwise if it is still running, with the tail
+// of its standard error.
+func (p *stdioServer) exitError(otherwise error) error {
 	select {
 	case <-p.child.Ended():
-	case <-time.After(leaveTime):
-		return p.explained(otherwise)
+	case <-time.After(stopTimeout):
+		return p.withStderr(otherwise)
 	}
 	code, err := p.child.Outcome()
 	if err != nil {
 		return err
 	}
-	p.heard()
-	return p.explained(fmt.Errorf("%w: %s", ErrEnded, statusOf(code)))
+	p.waitStderr()
+	return p.withStderr(fmt.Errorf("%w: %s", ErrProcessExited, statusOf(code)))
 }
 
-// Of a program that a signal has ended the code is that of shells: signalled and the number
-// of the signal.
+// The exit code of a program that was killed by a signal is signalled plus the signal number,
+// as in shells.
 const (
 	signalled  = 128
 	lastSignal = 64
 )
 
-// statusOf tells an exit code in words: of one that stands for a signal its name, too.
+// statusOf describes an exit code, with the name of the signal, if any.
 func statusOf(code int) string {
 	if signal := code - signalled; signal > 0 && signal <= lastSignal {
 		return fmt.Sprintf("exit status %d (%s)", code, syscall.Signal(signal))
@@ -238,45 +237,45 @@ func statusOf(code int) string {
 	return fmt.Sprintf("exit status %d", code)
 }
 
-// maxWords is how much is shown of the last words of a program, in bytes.
-const maxWords = 200
+// maxStderrTail bounds the shown tail of standard error, in bytes.
+const maxStderrTail = 200
 
-// heard waits a little until the standard error of a program has been read that has ended:
-// others may hold it open.
-func (p *program) heard() {
+// waitStderr waits briefly until the standard error of an exited program has been read: other
+// processes may hold it open.
+func (p *stdioServer) waitStderr() {
 	select {
-	case <-p.told:
-	case <-time.After(leaveTime):
+	case <-p.stderrDone:
+	case <-time.After(stopTimeout):
 	}
 }
 
-// explained is an error, which is for the operator, with the last line that the program has
-// written to its standard error. Nil stands for a server over HTTP, which has none.
-func (p *program) explained(err error) error {
+// withStderr adds the last line of standard error to an error for the operator. A nil receiver
+// stands for an HTTP server.
+func (p *stdioServer) withStderr(err error) error {
 	if p == nil {
 		return err
 	}
-	words := p.words()
+	words := p.stderrTail()
 	if words == "" {
 		return err
 	}
 	return fmt.Errorf("%w; its last words: %s", err, words)
 }
 
-// words are the last line, without secrets and as a terminal may show it. Secrets go first:
-// no part of one is left where the line is cut.
-func (p *program) words() string {
-	last := p.last.Load()
+// stderrTail returns the last line of standard error, redacted and printable. It redacts before
+// it truncates, so that no part of a secret remains.
+func (p *stdioServer) stderrTail() string {
+	last := p.lastLine.Load()
 	if last == nil {
 		return ""
 	}
 	said := *last
-	if redact := p.link.options.Redact; redact != nil {
+	if redact := p.conn.options.Redact; redact != nil {
 		said = redact(said)
 	}
 	said = diag.Printable(said)
-	if len(said) > maxWords {
-		return truncate.Start(said, maxWords) + "…"
+	if len(said) > maxStderrTail {
+		return truncate.Start(said, maxStderrTail) + "…"
 	}
 	return said
 }

@@ -77,11 +77,11 @@ func (h *lasting) Close() error {
 }
 
 // reached connects to a server that may ask all, and asks this on a stream of its own.
-func (a *asker) reached(t *testing.T, transport, asks string, trip http.RoundTripper) (l *Link, end func()) {
+func (a *asker) reached(t *testing.T, transport, asks string, trip http.RoundTripper) (l *Conn, end func()) {
 	t.Helper()
 	silence, quiet := io.Pipe()
 	a.asks = io.MultiReader(strings.NewReader(asks), silence)
-	l, err := Dial(t.Context(), Place{Name: "teller", URL: "http://teller.test/mcp", Transport: transport, Ask: Asks{Elicit: true, Sample: true, Roots: true}}, playedBy(trip))
+	l, err := Dial(t.Context(), Target{Name: "teller", URL: "http://teller.test/mcp", Transport: transport, Input: InputPolicy{Elicit: true, Sample: true, Roots: true}}, playedBy(trip))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ const (
 	ended    = `{"jsonrpc":"2.0","id":ID,"result":{"content":[]}}`
 )
 
-func TestWhatAServerAsksBehindItsAnswerIsNotCounted(t *testing.T) {
+func TestServerRequest_afterResponse(t *testing.T) {
 	for _, request := range demands {
 		asked := `data: {"jsonrpc":"2.0","id":"n NEW",` + request + "}\n\n"
 		for name, says := range map[string]map[string]said{
@@ -106,20 +106,20 @@ func TestWhatAServerAsksBehindItsAnswerIsNotCounted(t *testing.T) {
 		} {
 			synctest.Test(t, func(t *testing.T) {
 				s := &teller{says: says}
-				l, end := s.reached(t, Streamable, "", s)
-				for n := range 2 * maxOwed {
+				l, end := s.reached(t, TransportStreamable, "", s)
+				for n := range 2 * maxServerRequests {
 					if says[MethodTool].status == 0 {
 						if err := l.subscribe(t.Context(), "lab://note"); err != nil {
 							t.Fatalf("%s: subscription %d fails", name, n)
 						}
-					} else if reply, err := l.Begin(t.Context(), Request{Method: MethodTool, Name: "x"}, nil).Next(t.Context()); err != nil || reply.Result == nil {
+					} else if reply, err := l.Start(t.Context(), Request{Method: MethodTool, Name: "x"}, nil).Next(t.Context()); err != nil || reply.Result == nil {
 						t.Fatalf("%s: call %d ends with %v", name, n, err)
 					}
 				}
 				synctest.Wait()
 				_, _, answers := s.state()
-				if s.open.Load() != 0 || len(l.wire.asked) != 0 || len(l.wire.owed) != 0 || len(answers) != 0 || l.Err() != nil {
-					t.Errorf("%s, %s: %d bodies are open, %d requests known, %d owed and %d answered: %v", name, request, s.open.Load(), len(l.wire.asked), len(l.wire.owed), len(answers), l.Err())
+				if s.open.Load() != 0 || len(l.filter.requests) != 0 || len(l.filter.slots) != 0 || len(answers) != 0 || l.Err() != nil {
+					t.Errorf("%s, %s: %d bodies are open, %d requests known, %d owed and %d answered: %v", name, request, s.open.Load(), len(l.filter.requests), len(l.filter.slots), len(answers), l.Err())
 				}
 				end()
 			})
@@ -127,31 +127,31 @@ func TestWhatAServerAsksBehindItsAnswerIsNotCounted(t *testing.T) {
 	}
 }
 
-func TestARequestThatWaitsIsForgottenWithItsCall(t *testing.T) {
+func TestServerRequest_waitingForSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked strings.Builder
-		for n := range 2 * maxOwed {
+		for n := range 2 * maxServerRequests {
 			fmt.Fprintf(&asked, "data: {\"jsonrpc\":\"2.0\",\"id\":\"%d of NEW\",\"method\":\"ping\"}\n\n", n)
 		}
 		s := &teller{asker: asker{deaf: true}, says: map[string]said{MethodTool: {200, streamed, asked.String(), false}}}
-		l, end := s.reached(t, Streamable, "", s)
+		l, end := s.reached(t, TransportStreamable, "", s)
 		for range 3 {
-			c := l.Begin(t.Context(), Request{Method: MethodTool, Name: "x"}, nil)
+			c := l.Start(t.Context(), Request{Method: MethodTool, Name: "x"}, nil)
 			synctest.Wait()
-			if s.open.Load() != 1 || len(l.wire.asked) != 1 || len(l.wire.owed) != maxOwed {
-				t.Errorf("%d bodies are open, %d requests known and %d owed", s.open.Load(), len(l.wire.asked), len(l.wire.owed))
+			if s.open.Load() != 1 || len(l.filter.requests) != 1 || len(l.filter.slots) != maxServerRequests {
+				t.Errorf("%d bodies are open, %d requests known and %d owed", s.open.Load(), len(l.filter.requests), len(l.filter.slots))
 			}
 			c.Cancel(errors.New("enough"))
 			synctest.Wait()
-			if s.open.Load() != 0 || len(l.wire.asked) != 0 || len(l.wire.owed) != maxOwed {
-				t.Errorf("behind the call %d bodies are open, %d requests known and %d owed", s.open.Load(), len(l.wire.asked), len(l.wire.owed))
+			if s.open.Load() != 0 || len(l.filter.requests) != 0 || len(l.filter.slots) != maxServerRequests {
+				t.Errorf("behind the call %d bodies are open, %d requests known and %d owed", s.open.Load(), len(l.filter.requests), len(l.filter.slots))
 			}
 		}
 		end()
 	})
 }
 
-func TestWhatAServerAsksWhereNobodyLooksIsNotCounted(t *testing.T) {
+func TestServerRequest_ignoredStream(t *testing.T) {
 	for _, request := range demands {
 		asked := `{"jsonrpc":"2.0","id":"n NEW",` + request + `}`
 		const data = "data: {\"jsonrpc\":\"2.0\",\"id\":\"first\",\"method\":\"ping\"}\n\n"
@@ -172,15 +172,15 @@ func TestWhatAServerAsksWhereNobodyLooksIsNotCounted(t *testing.T) {
 				if row.method == MethodTool {
 					first = ""
 				}
-				l, end := s.reached(t, Streamable, first, s)
+				l, end := s.reached(t, TransportStreamable, first, s)
 				if row.method == MethodTool {
-					if reply, err := l.Begin(t.Context(), Request{Method: MethodTool, Name: "x"}, nil).Next(t.Context()); err == nil {
+					if reply, err := l.Start(t.Context(), Request{Method: MethodTool, Name: "x"}, nil).Next(t.Context()); err == nil {
 						t.Errorf("%s: the call ends with %+v", name, reply)
 					}
 				}
 				synctest.Wait()
-				if s.made != 1 || s.open.Load() != 0 || len(l.wire.asked) != 0 || len(l.wire.owed) != 0 {
-					t.Errorf("%s, %s: it is asked %d times, %d bodies are open, %d requests known and %d owed", name, request, s.made, s.open.Load(), len(l.wire.asked), len(l.wire.owed))
+				if s.made != 1 || s.open.Load() != 0 || len(l.filter.requests) != 0 || len(l.filter.slots) != 0 {
+					t.Errorf("%s, %s: it is asked %d times, %d bodies are open, %d requests known and %d owed", name, request, s.made, s.open.Load(), len(l.filter.requests), len(l.filter.slots))
 				}
 				end()
 			})
@@ -188,14 +188,14 @@ func TestWhatAServerAsksWhereNobodyLooksIsNotCounted(t *testing.T) {
 	}
 }
 
-func TestARequestInAnAnswerThatIsNoJSONIsNotCounted(t *testing.T) {
+func TestServerRequest_inInvalidResponse(t *testing.T) {
 	for _, request := range demands {
 		w, c := running()
 		for _, of := range []*Call{c, nil} {
-			on := &stream{of: of, answers: int64(1), over: true}
+			on := &stream{call: of, answers: int64(1), ignored: true}
 			seen, err := w.incoming([]byte(`{"jsonrpc":"2.0","id":"a",`+request+`}`), on)
-			if seen != nil || err != nil || len(w.asked) != 0 || len(w.owed) != 0 {
-				t.Errorf("%s: the client library sees %q, %v, and %d are known", request, seen, err, len(w.asked))
+			if seen != nil || err != nil || len(w.requests) != 0 || len(w.slots) != 0 {
+				t.Errorf("%s: the client library sees %q, %v, and %d are known", request, seen, err, len(w.requests))
 			}
 		}
 	}
@@ -219,19 +219,19 @@ func (b *blunt) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-func TestOverHTTPWithSSENothingIsReadInAnAnswerToAPOST(t *testing.T) {
+func TestFilterTransport_legacyPostBody(t *testing.T) {
 	for _, row := range [][2]string{{"text/plain", "Accepted"}, {"application/json", `{"jsonrpc":"2.0","id":"n NEW","method":"ping"}`}} {
 		synctest.Test(t, func(t *testing.T) {
 			b := &blunt{kind: row[0], body: row[1]}
 			b.stream, b.to = io.Pipe()
-			l, end := b.reached(t, Events, "", b)
-			reply, err := l.Begin(t.Context(), Request{Method: MethodTool, Name: "x"}, nil).Next(t.Context())
-			if err != nil || reply.Fault == nil {
+			l, end := b.reached(t, TransportSSE, "", b)
+			reply, err := l.Start(t.Context(), Request{Method: MethodTool, Name: "x"}, nil).Next(t.Context())
+			if err != nil || reply.Error == nil {
 				t.Errorf("the call ends with %+v, %v", reply, err)
 			}
 			synctest.Wait()
-			if b.made.Load() < 3 || len(l.wire.asked) != 0 || len(l.wire.owed) != 0 || l.Err() != nil {
-				t.Errorf("%s: of %d bodies, %d requests are known and %d owed: %v", row[0], b.made.Load(), len(l.wire.asked), len(l.wire.owed), l.Err())
+			if b.made.Load() < 3 || len(l.filter.requests) != 0 || len(l.filter.slots) != 0 || l.Err() != nil {
+				t.Errorf("%s: of %d bodies, %d requests are known and %d owed: %v", row[0], b.made.Load(), len(l.filter.requests), len(l.filter.slots), l.Err())
 			}
 			_ = b.to.Close()
 			end()
@@ -239,21 +239,21 @@ func TestOverHTTPWithSSENothingIsReadInAnAnswerToAPOST(t *testing.T) {
 	}
 }
 
-func TestAStatusOfFailureLetsErrorsOfTheProtocolAloneThrough(t *testing.T) {
+func TestFilterTransport_errorStatus(t *testing.T) {
 	changed := 0
 	for _, text := range []string{
 		`"id":1,"result":{"content":[]}`, `"id":"a","method":"ping"`, `"method":"notifications/tools/list_changed"`, `"error":{"code":1,"message":"no id"}`,
 	} {
 		w, c := running()
 		w.changed = func(string, string) { changed++ }
-		if seen, err := w.refused([]byte(`{"jsonrpc":"2.0",` + text + `}`)); seen != nil || !errors.Is(err, errNoMessage) || c.answered() || changed > 0 || len(w.asked) > 0 {
+		if seen, err := w.errorResponse([]byte(`{"jsonrpc":"2.0",` + text + `}`)); seen != nil || !errors.Is(err, errNotJSONRPC) || c.answered() || changed > 0 || len(w.requests) > 0 {
 			t.Errorf("of %s the client library sees %q, %v", text, seen, err)
 		}
 	}
 	for _, id := range []string{"1", "null"} {
 		w, c := running()
 		text := `{"jsonrpc":"2.0","id":` + id + `,"error":{"code":-32602,"message":"no"}}`
-		if seen, err := w.refused([]byte(text)); string(seen) != text || err != nil || c.answered() != (id == "1") {
+		if seen, err := w.errorResponse([]byte(text)); string(seen) != text || err != nil || c.answered() != (id == "1") {
 			t.Errorf("of an error it sees %q, %v", seen, err)
 		}
 	}

@@ -14,36 +14,36 @@ import (
 )
 
 const (
-	// maxSubscriptions is how many resources of a server are subscribed to at once.
+	// maxSubscriptions bounds the subscriptions to resources of a server.
 	maxSubscriptions = 1000
-	// subscribeTime is how long a server may take to agree to a subscription.
-	subscribeTime = 10 * time.Second
+	// subscribeTimeout bounds the time to confirm a subscription.
+	subscribeTimeout = 10 * time.Second
 )
 
-// subscriptions are the resources of a server that somebody wants to hear of, whether or
-// not it can be reached. They are safe for concurrent use.
+// subscriptions are the wanted subscriptions of a server, connected or not. They are safe for
+// concurrent use.
 type subscriptions struct {
-	stirred chan struct{} // holds a token while others are wanted than before
+	changed chan struct{} // holds a token after wanted has changed
 
 	mu     sync.Mutex
-	wanted map[string]int // by URI: how many links were lost while it was asked for, since it was agreed to
+	wanted map[string]int // by URI: connections lost during the subscribe request since the last confirmation
 }
 
 func newSubscriptions(wanted []string) *subscriptions {
-	s := &subscriptions{stirred: make(chan struct{}, 1), wanted: map[string]int{}}
+	s := &subscriptions{changed: make(chan struct{}, 1), wanted: map[string]int{}}
 	for _, uri := range wanted {
 		s.wanted[uri] = 0
 	}
 	return s
 }
 
-// add has the server tell of a resource. It does nothing where there are too many.
+// add adds a subscription, up to maxSubscriptions.
 func (s *subscriptions) add(uri string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.wanted) < maxSubscriptions {
 		s.wanted[uri] = 0
-		s.stir()
+		s.notify()
 	}
 }
 
@@ -51,10 +51,10 @@ func (s *subscriptions) remove(uri string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.wanted, uri)
-	s.stir()
+	s.notify()
 }
 
-func (s *subscriptions) agreed(uri string) {
+func (s *subscriptions) confirmed(uri string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, wanted := s.wanted[uri]; wanted {
@@ -62,8 +62,9 @@ func (s *subscriptions) agreed(uri string) {
 	}
 }
 
-// lost says that a link was lost while a resource was asked for. That may be chance once.
-func (s *subscriptions) lost(uri string) {
+// connectionLost records that a connection was lost during a subscribe request. The first time
+// may be a coincidence.
+func (s *subscriptions) connectionLost(uri string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, wanted := s.wanted[uri]; !wanted {
@@ -71,13 +72,13 @@ func (s *subscriptions) lost(uri string) {
 	}
 	if s.wanted[uri]++; s.wanted[uri] > 1 {
 		delete(s.wanted, uri)
-		s.stir()
+		s.notify()
 	}
 }
 
-func (s *subscriptions) stir() {
+func (s *subscriptions) notify() {
 	select {
-	case s.stirred <- struct{}{}:
+	case s.changed <- struct{}{}:
 	default:
 	}
 }
@@ -95,12 +96,11 @@ func (s *subscriptions) all() []string {
 	return slices.Sorted(maps.Keys(s.wanted))
 }
 
-// keep has the server of a link tell of the resources that are wanted, until ctx is done.
-// One that it will not tell of is not asked for again at this link, and one that has cost
-// two links, one behind the other, at no other.
-func (s *subscriptions) keep(ctx context.Context, l *Link) {
+// maintain keeps the subscriptions of a connection up to date, until ctx is done. It does not
+// retry a refused one on this connection. It drops one that has cost two connections in a row.
+func (s *subscriptions) maintain(ctx context.Context, l *Conn) {
 	held := map[string]struct{}{}
-	var suspects []string // those that may have cost the link: nothing was heard of it behind them
+	var suspects []string // requests without a later answer: one of them may have cost the connection
 	for {
 		wanted := s.all()
 		for uri := range held {
@@ -116,9 +116,9 @@ func (s *subscriptions) keep(ctx context.Context, l *Link) {
 			held[uri] = struct{}{}
 			switch err := l.subscribe(ctx, uri); {
 			case err == nil:
-				s.agreed(uri)
+				s.confirmed(uri)
 				suspects = nil
-			case refuses(err):
+			case isRPCError(err):
 				suspects = nil
 			case !errors.Is(err, context.DeadlineExceeded):
 				suspects = append(suspects, uri)
@@ -126,37 +126,36 @@ func (s *subscriptions) keep(ctx context.Context, l *Link) {
 		}
 		select {
 		case <-ctx.Done():
-			if l.Err() != nil && len(suspects) > 0 { // that it is lost is known a moment later
-				s.lost(suspects[0])
+			if l.Err() != nil && len(suspects) > 0 { // the loss of the connection is known a moment later
+				s.connectionLost(suspects[0])
 			}
 			return
-		case <-s.stirred:
+		case <-s.changed:
 		}
 	}
 }
 
-// refuses reports whether an error is what the server answers, or the client library where
-// a link is as good as before. One that is lost has another.
-func refuses(err error) bool {
+// isRPCError reports whether an error is an answer of the server, or of the client library on a
+// working connection.
+func isRPCError(err error) bool {
 	_, refuses := errors.AsType[*jsonrpc.Error](err)
 	return refuses
 }
 
-// subscribe asks the server to tell when a resource changes.
-func (l *Link) subscribe(parent context.Context, uri string) error {
-	ctx, cancel := context.WithTimeout(parent, subscribeTime)
+// subscribe subscribes to changes of a resource.
+func (l *Conn) subscribe(parent context.Context, uri string) error {
+	ctx, cancel := context.WithTimeout(parent, subscribeTimeout)
 	defer cancel()
 	err := l.session.Subscribe(ctx, &mcp.SubscribeParams{URI: uri})
 	if err != nil && parent.Err() == nil {
-		l.options.Logger.Debug("an upstream server does not tell of a resource", slog.String("upstream", l.place.Name), logged("error", err.Error()))
+		l.options.Logger.Debug("an upstream server does not tell of a resource", slog.String("upstream", l.target.Name), logText("error", err.Error()))
 	}
 	return err
 }
 
-// unsubscribe takes it back. Nobody hears of a resource any more of which the server
-// tells in spite of it.
-func (l *Link) unsubscribe(ctx context.Context, uri string) {
-	ctx, cancel := context.WithTimeout(ctx, subscribeTime)
+// unsubscribe ends a subscription. Later notifications about the resource are ignored.
+func (l *Conn) unsubscribe(ctx context.Context, uri string) {
+	ctx, cancel := context.WithTimeout(ctx, subscribeTimeout)
 	defer cancel()
 	_ = l.session.Unsubscribe(ctx, &mcp.UnsubscribeParams{URI: uri})
 }

@@ -50,21 +50,21 @@ func hosts(t *testing.T, subscribed, left func(uri string)) map[string]*httptest
 }
 
 // following is a fleet of one server, and the channels of what it tells.
-func following(t *testing.T, place upstream.Place) (f *upstream.Fleet, listed chan struct{}, updated chan string) {
+func following(t *testing.T, place upstream.Target) (f *upstream.Fleet, listed chan struct{}, updated chan string) {
 	t.Helper()
 	o, _ := options(t)
 	listed, updated = make(chan struct{}, 100), make(chan string, 100)
 	f = upstream.NewFleet(o, func() { listed <- struct{}{} }, func(name, uri string) { updated <- name + " " + uri })
 	t.Cleanup(f.Close)
 	place.Name = "x"
-	f.Keep([]upstream.Place{place})
+	f.SetTargets([]upstream.Target{place})
 	return f, listed, updated
 }
 
-func TestAResourceThatChangesAtItsServerIsHeardOf(t *testing.T) {
-	places := map[string]upstream.Place{"stdio": program(t, "notes")}
+func TestSubscribe_notification(t *testing.T) {
+	places := map[string]upstream.Target{"stdio": program(t, "notes")}
 	for way, host := range hosts(t, nobody, nobody) {
-		places[way] = upstream.Place{URL: host.URL}
+		places[way] = upstream.Target{URL: host.URL}
 	}
 	eras := map[bool]int{}
 	for way, place := range places {
@@ -72,12 +72,12 @@ func TestAResourceThatChangesAtItsServerIsHeardOf(t *testing.T) {
 			f, _, updated := following(t, place)
 			f.Subscribe("x", "lab://note")
 			f.Subscribe("none", "lab://note")
-			if err := f.Settle(t.Context()); err != nil {
+			if err := f.WaitReady(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			eras[f.State("x").Revision >= "2026-07-28"]++
 			for { // the server agrees to it in its own time
-				c, err := f.Begin(t.Context(), "x", upstream.Request{Method: upstream.MethodTool, Name: "touch"}, nil)
+				c, err := f.Start(t.Context(), "x", upstream.Request{Method: upstream.MethodTool, Name: "touch"}, nil)
 				if err == nil {
 					_, err = c.Next(t.Context())
 				}
@@ -100,11 +100,11 @@ func TestAResourceThatChangesAtItsServerIsHeardOf(t *testing.T) {
 	}
 }
 
-func TestASubscriptionEndsWithWhoWantsIt(t *testing.T) {
+func TestUnsubscribe(t *testing.T) {
 	subscribed, left := make(chan string, 10), make(chan string, 10)
 	for way, host := range hosts(t, func(uri string) { subscribed <- uri }, func(uri string) { left <- uri }) {
 		t.Run(way, func(t *testing.T) {
-			f, _, _ := following(t, upstream.Place{URL: host.URL})
+			f, _, _ := following(t, upstream.Target{URL: host.URL})
 			for range 2 { // it may be wanted again
 				f.Subscribe("x", "lab://note")
 				if got := <-subscribed; got != "lab://note" {
@@ -115,33 +115,33 @@ func TestASubscriptionEndsWithWhoWantsIt(t *testing.T) {
 					t.Errorf("left is %q", got)
 				}
 			}
-			if err := f.Settle(t.Context()); err != nil || f.State("x").Listing == nil {
+			if err := f.WaitReady(t.Context()); err != nil || f.State("x").Listing == nil {
 				t.Errorf("the connection is lost: %v", f.State("x").Err)
 			}
 		})
 	}
 }
 
-func TestAServerThatIsReachedAgainIsSubscribedAtAgain(t *testing.T) {
+func TestSubscribe_afterReconnect(t *testing.T) {
 	t.Parallel()
 	subscribed := make(chan string, 10)
 	for way, host := range hosts(t, func(uri string) { subscribed <- uri }, nobody) {
 		t.Run(way, func(t *testing.T) {
-			f, _, _ := following(t, upstream.Place{URL: host.URL})
+			f, _, _ := following(t, upstream.Target{URL: host.URL})
 			f.Subscribe("x", "lab://note")
 			<-subscribed
 			host.CloseClientConnections()
 			<-subscribed
-			f.Keep([]upstream.Place{{Name: "x", URL: host.URL, Start: 1e9}}) // another place, for the fleet
+			f.SetTargets([]upstream.Target{{Name: "x", URL: host.URL, StartTimeout: 1e9}}) // another place, for the fleet
 			<-subscribed
 		})
 	}
 }
 
-func TestAServerIsSubscribedAtToSoManyResources(t *testing.T) {
+func TestSubscribe_limit(t *testing.T) {
 	t.Parallel()
 	subscribed := make(chan string, 2000)
-	f, _, _ := following(t, upstream.Place{URL: hosts(t, func(uri string) { subscribed <- uri }, nobody)["sessions"].URL})
+	f, _, _ := following(t, upstream.Target{URL: hosts(t, func(uri string) { subscribed <- uri }, nobody)["sessions"].URL})
 	for i := range 1001 {
 		f.Subscribe("x", fmt.Sprintf("lab://note/%04d", i))
 	}

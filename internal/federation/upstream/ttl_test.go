@@ -63,11 +63,11 @@ func (s *aging) reads(method string) int {
 
 // aged has a fleet know a server for 150 s, during which something may be, and returns how
 // the server is then, and how often it was told that it offers something else.
-func (s *aging) aged(t *testing.T, during func(*Fleet)) (state State, told int) {
+func (s *aging) aged(t *testing.T, during func(*Fleet)) (state ServerState, told int) {
 	t.Helper()
 	s.began, s.read = time.Now(), map[string][]time.Duration{}
 	f := NewFleet(playedBy(s), func() { told++ }, nil)
-	f.Keep([]Place{{Name: "aging", URL: "http://aging.test/mcp"}})
+	f.SetTargets([]Target{{Name: "aging", URL: "http://aging.test/mcp"}})
 	during(f)
 	time.Sleep(150*time.Second - time.Since(s.began))
 	synctest.Wait()
@@ -88,7 +88,7 @@ func always(times []time.Duration) map[string][]time.Duration {
 	return all
 }
 
-func TestTheListsOfAServerAreReadAgainWhenTheirTimeIsOverAndServed(t *testing.T) {
+func TestFleet_refreshAfterTTL(t *testing.T) {
 	for ttl, want := range map[string][]time.Duration{
 		`,"ttlMs":60000`:  {0, time.Minute, 2 * time.Minute},
 		`,"ttlMs":100000`: {0, 100 * time.Second},
@@ -114,7 +114,7 @@ func TestTheListsOfAServerAreReadAgainWhenTheirTimeIsOverAndServed(t *testing.T)
 	}
 }
 
-func TestListsThatChangeBeforeTheirTimeIsOverAreReadThen(t *testing.T) {
+func TestFleet_changeBeforeTTL(t *testing.T) {
 	for _, newest := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &aging{newest: newest, ttl: `,"ttlMs":100000`}
@@ -122,7 +122,7 @@ func TestListsThatChangeBeforeTheirTimeIsOverAreReadThen(t *testing.T) {
 				time.Sleep(30 * time.Second)
 				f.server("aging").changed("notifications/tools/list_changed", "")
 			})
-			again := 30*time.Second + quiet
+			again := 30*time.Second + listDebounce
 			if diff := cmp.Diff(always([]time.Duration{0, again, again + 100*time.Second}), s.read); diff != "" || told != 3 {
 				t.Errorf("it is told %d times; when lists are read (-want +got)\n%s", told, diff)
 			}

@@ -1,20 +1,17 @@
-// Package egress sends the HTTP requests of scripts, and nothing that their
-// grants do not name.
+// Package egress sends the HTTP requests of scripts, as far as their grants allow.
 //
-// [Pool.Do] takes a request as JSON and a [grant.HTTP], and works through the
-// doors in this order: the URL must have one meaning only (address), the
-// grant must name its host, port, method and path (permit), the script's
-// headers must be harmless (header), and the network must be one that the
-// grant reaches: that is asked of every address that is dialled, when it is
-// dialled (network), so that no answer of a name server goes around it. A
-// redirect goes through all doors again. Secrets are put in last, and are in
-// no error, no log record and no answer of ours.
+// [Pool.Do] takes a request as JSON and a [grant.HTTP]. It checks the request in this order.
+// The URL must be unambiguous (parsedURL). The grant must allow its host, port, method and path
+// (allowlist). The script's headers must be harmless (header). The network must be reachable
+// under the grant (addressClassifier); every address is checked when it is dialed, so that DNS
+// answers cannot bypass the check. Redirects are checked in the same way. Secrets are inserted
+// last, and appear in no error, log record or response.
 //
-// The script gets a [scripting.HostError] for every refusal and every failure.
-// Its message repeats nothing that the script does not know already.
+// Every refusal and failure is a [scripting.HostError]. Its message holds nothing that the
+// script does not already know.
 //
-// The package keeps no cookies, speaks to no proxy, unpacks no encoding, and
-// does not try again.
+// The package stores no cookies, uses no proxy, decodes no content encoding, and does not
+// retry.
 package egress
 
 import (
@@ -34,32 +31,32 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// The bounds of one connection.
+// The limits of one connection.
 const (
 	dialTimeout       = 10 * time.Second
 	maxHeaderResponse = 256 << 10 // bytes
 	maxIdlePerHost    = 16
 )
 
-type client struct {
+type grantClient struct {
 	grant     grant.HTTP
-	permit    permit
+	allowlist allowlist
 	options   Options
 	transport *http.Transport
 
-	// guarded by the mutex of the Pool
+	// Guarded by the mutex of the Pool.
 	leases int
 	idle   *time.Timer
 }
 
-func newClient(g grant.HTTP, o Options, n network, resolver *net.Resolver) *client {
+func newClient(g grant.HTTP, o Options, n addressClassifier, resolver *net.Resolver) *grantClient {
 	config := &tls.Config{}
 	if o.TLS != nil {
 		config = o.TLS.Clone()
 	}
 	config.MinVersion = max(config.MinVersion, tls.VersionTLS12)
-	return &client{
-		grant: g, permit: newPermit(g), options: o,
+	return &grantClient{
+		grant: g, allowlist: newAllowlist(g), options: o,
 		transport: &http.Transport{
 			Proxy:                  nil,
 			DialContext:            dialer(g.PrivateNetworks, n, resolver),
@@ -68,19 +65,19 @@ func newClient(g grant.HTTP, o Options, n network, resolver *net.Resolver) *clie
 			DisableCompression:     true,
 			ForceAttemptHTTP2:      true,
 			MaxIdleConnsPerHost:    maxIdlePerHost,
-			IdleConnTimeout:        unused,
+			IdleConnTimeout:        idleTimeout,
 			MaxResponseHeaderBytes: maxHeaderResponse,
 		},
 	}
 }
 
-// dialer returns a DialContext that connects only to what the grant reaches.
-func dialer(privateNetworks bool, n network, resolver *net.Resolver) func(ctx context.Context, network, address string) (net.Conn, error) {
+// dialer returns a DialContext that connects only to addresses that the grant allows.
+func dialer(privateNetworks bool, n addressClassifier, resolver *net.Resolver) func(ctx context.Context, network, address string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		d := net.Dialer{Timeout: dialTimeout, Resolver: resolver}
 		named, err := netip.ParseAddrPort(address)
-		d.Control = n.guard(privateNetworks, named.Addr().Unmap())
-		if err == nil { // an address: the machine need not be able to reach it to know
+		d.Control = n.dialControl(privateNetworks, named.Addr().Unmap())
+		if err == nil { // an address literal: checked even if the machine cannot reach it
 			if err := d.Control(network, address, nil); err != nil {
 				return nil, err
 			}
@@ -89,10 +86,10 @@ func dialer(privateNetworks bool, n network, resolver *net.Resolver) func(ctx co
 	}
 }
 
-func (c *client) close() { c.transport.CloseIdleConnections() }
+func (c *grantClient) close() { c.transport.CloseIdleConnections() }
 
-// do sends a request and follows as many redirects as the grant says.
-func (c *client) do(ctx context.Context, r *request) ([]byte, error) {
+// do sends a request and follows as many redirects as the grant allows.
+func (c *grantClient) do(ctx context.Context, r *request) ([]byte, error) {
 	for _, limit := range []time.Duration{r.timeout, c.grant.Timeout} {
 		if limit > 0 {
 			var cancel context.CancelFunc
@@ -103,7 +100,7 @@ func (c *client) do(ctx context.Context, r *request) ([]byte, error) {
 	if err := checkHeaders(r.headers, c.grant); err != nil {
 		return nil, err
 	}
-	if err := c.permit.check(r.method, r.to); err != nil {
+	if err := c.allowlist.check(r.method, r.to); err != nil {
 		return nil, err
 	}
 	for hop := 0; ; hop++ {
@@ -111,28 +108,27 @@ func (c *client) do(ctx context.Context, r *request) ([]byte, error) {
 		if err != nil || next == nil {
 			return answer, err
 		}
-		if c.permit.check(next.method, next.to) != nil {
-			return nil, fault(scripting.NotGranted, "the redirect leads to what the grant does not cover")
+		if c.allowlist.check(next.method, next.to) != nil {
+			return nil, newHostError(scripting.NotGranted, "the redirect leads to what the grant does not cover")
 		}
 		r = next
 	}
 }
 
-// send sends one request. It returns the answer, or where it redirects to
-// when follow is set.
-func (c *client) send(ctx context.Context, r *request, follow bool) ([]byte, *request, error) {
+// send sends one request. It returns the response, or the redirect if follow is set.
+func (c *grantClient) send(ctx context.Context, r *request, follow bool) ([]byte, *request, error) {
 	out, err := c.build(ctx, r)
 	if err != nil {
 		return nil, nil, err
 	}
 	resp, err := c.transport.RoundTrip(out)
 	if err != nil {
-		return nil, nil, c.failed(ctx, r, err)
+		return nil, nil, c.logFailure(ctx, r, err)
 	}
 	defer func() { _ = resp.Body.Close() }()
-	c.refused(ctx, resp)
+	c.reportUnauthorized(ctx, resp)
 	if follow {
-		next, err := r.redirected(resp)
+		next, err := r.redirect(resp)
 		if err != nil || next != nil {
 			return nil, next, err
 		}
@@ -141,45 +137,45 @@ func (c *client) send(ctx context.Context, r *request, follow bool) ([]byte, *re
 	if err != nil {
 		return nil, nil, err
 	}
-	answer, err := encodeAnswer(resp, body, r.to, c.options.Redact)
+	answer, err := encodeResponse(resp, body, r.to, c.options.Redact)
 	return answer, nil, err
 }
 
-// refused tells of the secrets of the grant that a host does not take.
-func (c *client) refused(ctx context.Context, resp *http.Response) {
+// reportUnauthorized reports the secrets of the grant if the host responds with 401.
+func (c *grantClient) reportUnauthorized(ctx context.Context, resp *http.Response) {
 	if resp.StatusCode != http.StatusUnauthorized {
 		return
 	}
 	for _, h := range c.grant.Headers {
-		h.Value.EachSecret(func(secret string) { c.options.Refused(ctx, secret) })
+		h.Value.EachSecret(func(secret string) { c.options.OnUnauthorized(ctx, secret) })
 	}
 }
 
-// read reads the body of an answer, as far as it may go.
-func (c *client) read(ctx context.Context, r *request, resp *http.Response) ([]byte, error) {
+// read reads the body of a response, up to the limit.
+func (c *grantClient) read(ctx context.Context, r *request, resp *http.Response) ([]byte, error) {
 	if resp.StatusCode == http.StatusSwitchingProtocols {
-		// Nobody asked for it, and such a body ends with no deadline.
-		return nil, fault(scripting.Unavailable, "%s gave no valid answer", r.host)
+		// An unsolicited upgrade, and a body without a deadline.
+		return nil, newHostError(scripting.Unavailable, "%s gave no valid answer", r.host)
 	}
 	limit := c.grant.MaxResponse
 	if limit <= 0 {
 		limit = c.options.MaxResponse
 	}
 	if resp.ContentLength > limit && r.method != http.MethodHead {
-		return nil, fault(scripting.TooLarge, "the response is longer than %d bytes", limit)
+		return nil, newHostError(scripting.TooLarge, "the response is longer than %d bytes", limit)
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, limit+1))
 	switch {
 	case err != nil:
-		return nil, c.failed(ctx, r, err)
+		return nil, c.logFailure(ctx, r, err)
 	case int64(len(body)) > limit:
-		return nil, fault(scripting.TooLarge, "the response is longer than %d bytes", limit)
+		return nil, newHostError(scripting.TooLarge, "the response is longer than %d bytes", limit)
 	}
 	return body, nil
 }
 
-// failed tells the operator's log what the script is not told.
-func (c *client) failed(ctx context.Context, r *request, err error) *scripting.HostError {
+// logFailure logs the details of an error that the script does not get.
+func (c *grantClient) logFailure(ctx context.Context, r *request, err error) *scripting.HostError {
 	explained := explain(ctx, r.host, err)
 	c.options.Logger.DebugContext(ctx, "a script's HTTP request failed",
 		"grant", c.grant.Name, "host", r.to.hostport(), "code", explained.Code,
@@ -187,7 +183,7 @@ func (c *client) failed(ctx context.Context, r *request, err error) *scripting.H
 	return explained
 }
 
-func (c *client) build(ctx context.Context, r *request) (*http.Request, error) {
+func (c *grantClient) build(ctx context.Context, r *request) (*http.Request, error) {
 	out := &http.Request{
 		Method: r.method, URL: r.to.url, Host: r.to.url.Host,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
@@ -198,21 +194,21 @@ func (c *client) build(ctx context.Context, r *request) (*http.Request, error) {
 		out.ContentLength = int64(len(r.body))
 		out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(r.body)), nil }
 	}
-	if parent := c.options.Propagate(ctx); parent != "" {
+	if parent := c.options.Traceparent(ctx); parent != "" {
 		out.Header.Set("Traceparent", parent)
 	}
 	for _, h := range r.headers {
 		out.Header.Set(h.name, h.value)
 	}
 	if err := c.setHeaders(ctx, out.Header); err != nil {
-		return nil, c.withheld(ctx, err)
+		return nil, c.hideHeaderError(ctx, err)
 	}
 	return out.WithContext(ctx), nil
 }
 
-// setHeaders sets the headers of the grant, with the secrets in them. The error of one that
-// cannot be set is for the operator (see [client.withheld]).
-func (c *client) setHeaders(ctx context.Context, to http.Header) error {
+// setHeaders sets the headers of the grant and resolves their secrets. The error is for the
+// operator (see [grantClient.hideHeaderError]).
+func (c *grantClient) setHeaders(ctx context.Context, to http.Header) error {
 	for _, h := range c.grant.Headers {
 		value, err := h.Value.Text(ctx, c.options.Resolve)
 		var refused *scripting.HostError
@@ -220,39 +216,38 @@ func (c *client) setHeaders(ctx context.Context, to http.Header) error {
 			return refused
 		}
 		if err != nil {
-			return &unsetError{fault(scripting.Unavailable, "a secret that the grant needs could not be read"), h.Name, err}
+			return &headerError{newHostError(scripting.Unavailable, "a secret that the grant needs could not be read"), h.Name, err}
 		}
 		if !isHeaderValue(value) || !httpheader.IsToken(h.Name) {
-			return &unsetError{fault(scripting.Unavailable, "a header that the grant sets cannot be sent"), h.Name, errControl}
+			return &headerError{newHostError(scripting.Unavailable, "a header that the grant sets cannot be sent"), h.Name, errControlCharacter}
 		}
 		to.Set(h.Name, value)
 	}
 	return nil
 }
 
-// errControl is why a value can be no header.
-var errControl = errors.New("it holds a control character")
+// errControlCharacter rejects a header value.
+var errControlCharacter = errors.New("it holds a control character")
 
-// unsetError is a header of a grant that cannot be set, in words for the operator: they name
-// the secret, and where it comes from.
-type unsetError struct {
+// headerError reports a header of a grant that cannot be set, for the operator. It names the
+// secret and its source.
+type headerError struct {
 	*scripting.HostError
 	header string
 	cause  error
 }
 
-func (e *unsetError) Error() string { return fmt.Sprintf("the header %q: %v", e.header, e.cause) }
+func (e *headerError) Error() string { return fmt.Sprintf("the header %q: %v", e.header, e.cause) }
 
-func (e *unsetError) Unwrap() error { return e.HostError }
+func (e *headerError) Unwrap() error { return e.HostError }
 
-// withheld returns what a script may know of a header that cannot be set, and tells the
-// operator's log the rest.
-func (c *client) withheld(ctx context.Context, err error) error {
-	unset, ok := errors.AsType[*unsetError](err)
+// hideHeaderError returns the error for the script, and logs the details.
+func (c *grantClient) hideHeaderError(ctx context.Context, err error) error {
+	unset, ok := errors.AsType[*headerError](err)
 	switch {
 	case !ok:
 		return err
-	case unset.cause == errControl:
+	case unset.cause == errControlCharacter:
 		c.options.Logger.WarnContext(ctx, "a header of a grant cannot be sent: it holds a control character",
 			"grant", c.grant.Name, "header", unset.header)
 	default:

@@ -13,7 +13,7 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-func TestFailuresSayNothingOfTheWorld(t *testing.T) {
+func TestExplain_hidesDetails(t *testing.T) {
 	raw := func(text string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
 			c, b, err := w.(http.Hijacker).Hijack()
@@ -61,7 +61,7 @@ func TestFailuresSayNothingOfTheWorld(t *testing.T) {
 	}
 }
 
-func TestHostsThatGiveNoAnswer(t *testing.T) {
+func TestDo_noResponse(t *testing.T) {
 	s := newSite(t, false, echo)
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
@@ -88,7 +88,7 @@ func TestHostsThatGiveNoAnswer(t *testing.T) {
 	}
 }
 
-func TestACertificateThatNobodyKnowsIsNotTrusted(t *testing.T) {
+func TestDo_untrustedCertificate(t *testing.T) {
 	s := newSite(t, true, func(http.ResponseWriter, *http.Request) { t.Error("it was sent") })
 	s.pool.options.TLS = nil
 	if _, got := s.do(fields{"url": "/"}); got != "UNAVAILABLE: no trusted TLS connection to HOST could be made" {
@@ -96,7 +96,7 @@ func TestACertificateThatNobodyKnowsIsNotTrusted(t *testing.T) {
 	}
 }
 
-func TestEveryDeadlineEndsARequest(t *testing.T) {
+func TestDo_deadlines(t *testing.T) {
 	rows := map[string]func(s *site) (context.Context, fields){
 		"of the call": func(s *site) (context.Context, fields) {
 			ctx, cancel := context.WithTimeout(s.Context(), 20*time.Millisecond)
@@ -138,7 +138,7 @@ func TestEveryDeadlineEndsARequest(t *testing.T) {
 	})
 }
 
-func TestASecretThatCannotBeReadIsNamedOnlyInTheLog(t *testing.T) {
+func TestDo_unreadableSecret(t *testing.T) {
 	s := newSite(t, false, func(http.ResponseWriter, *http.Request) { t.Error("it was sent") })
 	s.grant.Headers = []grant.Header{{Name: "X-Key", Value: grant.Value{Parts: []grant.Part{{Secret: "token"}}}}}
 	s.pool.options.Resolve = func(context.Context, string) (string, error) { return "", errors.New("vault is sealed") }

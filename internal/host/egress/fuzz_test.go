@@ -9,21 +9,21 @@ import (
 	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
-// FuzzAddress: a URL that is accepted means one thing. It reads the same when
+// FuzzParseURL: a URL that is accepted means one thing. It reads the same when
 // it is read again, its host is a name or an address and nothing else, and no
 // reading of its path climbs.
-func FuzzAddress(f *testing.F) {
+func FuzzParseURL(f *testing.F) {
 	for _, seed := range []string{
 		"https://api.example.com/a%2fb?q#f", "http://[::1]:80/", "http://0x7f.1/", "https://a@b/", "https://h/%252e%252e/", "https:\\\\h", "http://h./", "http://H:8080/..;/",
 	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, raw string) {
-		a, err := parseAddress(raw)
+		a, err := parseURL(raw)
 		if err != nil {
 			return
 		}
-		again, err := parseAddress(a.url.String())
+		again, err := parseURL(a.url.String())
 		if err != nil {
 			t.Fatalf("%q becomes %q, which is refused: %v", raw, a.url, err)
 		}
@@ -36,14 +36,14 @@ func FuzzAddress(f *testing.F) {
 		if a.host != strings.ToLower(a.host) || a.port == "" || a.url.User != nil || a.url.Fragment != "" {
 			t.Errorf("%q is not canonical: %q", raw, a.url)
 		}
-		for _, reading := range a.readings {
+		for _, reading := range a.pathVariants {
 			for _, segment := range strings.Split(strings.ReplaceAll(reading, `\`, "/"), "/") {
 				if segment == "." || segment == ".." {
 					t.Errorf("%q climbs: %q", raw, reading)
 				}
 			}
 		}
-		if newPermit(grant.HTTP{Hosts: []string{"granted.example:443"}}).check("GET", a) == nil && a.hostport() != "granted.example:443" {
+		if newAllowlist(grant.HTTP{Hosts: []string{"granted.example:443"}}).check("GET", a) == nil && a.hostport() != "granted.example:443" {
 			t.Errorf("%q is covered by another host", raw)
 		}
 	})
@@ -59,7 +59,7 @@ func FuzzRequest(f *testing.F) {
 			return
 		}
 		for _, h := range r.headers {
-			if !httpheader.IsToken(h.name) || strings.ContainsAny(h.value, "\r\n\x00") || refusedHeader(foldHeader(h.name)) {
+			if !httpheader.IsToken(h.name) || strings.ContainsAny(h.value, "\r\n\x00") || isForbiddenHeader(foldHeader(h.name)) {
 				t.Errorf("the header %q: %q was let through", h.name, h.value)
 			}
 		}
@@ -69,19 +69,19 @@ func FuzzRequest(f *testing.F) {
 	})
 }
 
-func BenchmarkParseAddress(b *testing.B) {
+func BenchmarkParseURL(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := parseAddress("https://crm.internal:8443/customers/C-1042?expand=orders"); err != nil {
+		if _, err := parseURL("https://crm.internal:8443/customers/C-1042?expand=orders"); err != nil {
 			b.Fatal(err)
 		}
 	}
 }
 
-func BenchmarkZone(b *testing.B) {
-	n, ip := newNetwork(), netip.MustParseAddr("2606:4700::1111")
+func BenchmarkClassOf(b *testing.B) {
+	n, ip := newAddressClassifier(), netip.MustParseAddr("2606:4700::1111")
 	b.ReportAllocs()
 	for b.Loop() {
-		n.zone(ip)
+		n.classOf(ip)
 	}
 }

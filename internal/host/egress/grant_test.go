@@ -9,7 +9,7 @@ import (
 	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
-func TestWhatTheGrantDoesNotSay(t *testing.T) {
+func TestDo_notGranted(t *testing.T) {
 	s := newSite(t, false, func(_ http.ResponseWriter, r *http.Request) {
 		t.Errorf("%s %s went out", r.Method, r.URL)
 	})
@@ -45,7 +45,7 @@ func TestWhatTheGrantDoesNotSay(t *testing.T) {
 	}
 }
 
-func TestPathsOfTheGrant(t *testing.T) {
+func TestAllowlist_paths(t *testing.T) {
 	rows := []struct {
 		patterns string
 		path     string
@@ -82,18 +82,18 @@ func TestPathsOfTheGrant(t *testing.T) {
 	}
 	for _, r := range rows {
 		g := grant.HTTP{Hosts: []string{"h.example:443"}, Paths: strings.Fields(r.patterns)}
-		a, err := parseAddress("https://h.example" + r.path)
+		a, err := parseURL("https://h.example" + r.path)
 		if err != nil {
 			t.Errorf("%s: %v", r.path, err)
 			continue
 		}
-		if got := newPermit(g).check("GET", a) == nil; got != r.want {
+		if got := newAllowlist(g).check("GET", a) == nil; got != r.want {
 			t.Errorf("%q covers %q: %v, want %v", r.patterns, r.path, got, r.want)
 		}
 	}
 }
 
-func TestHeadersThatNoScriptSets(t *testing.T) {
+func TestParseHeaders_forbidden(t *testing.T) {
 	s := newSite(t, false, func(_ http.ResponseWriter, r *http.Request) { t.Errorf("it went out: %v", r.Header) })
 	for _, name := range []string{
 		"Host", "host", "Content-Length", "CONTENT-LENGTH", "Transfer-Encoding", "transfer_encoding", "TE", "Trailer", "Connection",

@@ -74,7 +74,7 @@ func victim(t *testing.T) (port string, connected *atomic.Int64) {
 	return port, connected
 }
 
-func TestNoHostileURLPasses(t *testing.T) {
+func TestParseURL_hostile(t *testing.T) {
 	port, connected := victim(t)
 	p := New(Options{})
 	defer p.Close()
@@ -98,7 +98,7 @@ func TestNoHostileURLPasses(t *testing.T) {
 	}
 }
 
-func TestRawBytesInURLsAreRefused(t *testing.T) {
+func TestParseURL_rawBytes(t *testing.T) {
 	p := New(Options{})
 	defer p.Close()
 	for b := range 256 {
@@ -116,7 +116,7 @@ func TestRawBytesInURLsAreRefused(t *testing.T) {
 }
 
 // A granted name that leads to a private address gains nothing.
-func TestANameOfAPrivateAddressIsDenied(t *testing.T) {
+func TestDo_privateName(t *testing.T) {
 	port, connected := victim(t)
 	n := &names{answers: map[string][][]netip.Addr{"rebind.example": {{netip.MustParseAddr("127.0.0.1")}}}}
 	p := New(Options{})
@@ -139,28 +139,28 @@ func TestANameOfAPrivateAddressIsDenied(t *testing.T) {
 	}
 }
 
-func TestZones(t *testing.T) {
-	rows := map[zone][]string{
-		public: {"1.1.1.1", "8.8.8.8", "93.184.216.34", "172.15.255.255", "172.32.0.1", "100.63.255.255", "100.128.0.1",
+func TestClassOf(t *testing.T) {
+	rows := map[addressClass][]string{
+		classPublic: {"1.1.1.1", "8.8.8.8", "93.184.216.34", "172.15.255.255", "172.32.0.1", "100.63.255.255", "100.128.0.1",
 			"169.253.0.1", "198.17.0.1", "198.20.0.1", "223.255.255.255", "2606:4700::1111", "2a00:1450::1", "2003::1", "::ffff:8.8.8.8"},
-		private: {"10.0.0.1", "127.0.0.1", "169.254.1.1", "172.16.0.1", "172.31.255.255", "192.168.1.1", "100.64.0.1", "198.18.0.1",
+		classPrivate: {"10.0.0.1", "127.0.0.1", "169.254.1.1", "172.16.0.1", "172.31.255.255", "192.168.1.1", "100.64.0.1", "198.18.0.1",
 			"::1", "fc00::1", "fd00::1", "fe80::1", "fe80::1%eth0", "fec0::1", "::ffff:10.0.0.1", "64:ff9b::8.8.8.8", "64:ff9b::10.0.0.1", "64:ff9b:1::8.8.8.8"},
-		metadata: {"169.254.169.254", "169.254.170.2", "100.100.100.200", "168.63.129.16", "192.0.0.192", "fd00:ec2::254",
+		classMetadata: {"169.254.169.254", "169.254.170.2", "100.100.100.200", "168.63.129.16", "192.0.0.192", "fd00:ec2::254",
 			"::ffff:169.254.169.254", "64:ff9b::169.254.169.254", "64:ff9b:1::169.254.169.254"},
-		forbidden: {"0.0.0.0", "0.1.2.3", "192.0.0.1", "192.0.2.1", "198.51.100.1", "203.0.113.1", "224.0.0.1", "240.0.0.1", "255.255.255.255",
+		classForbidden: {"0.0.0.0", "0.1.2.3", "192.0.0.1", "192.0.2.1", "198.51.100.1", "203.0.113.1", "224.0.0.1", "240.0.0.1", "255.255.255.255",
 			"::", "::7f00:1", "::ffff:0:7f00:1", "2001::1", "2001:db8::1", "2001:20::1", "2002:7f00:1::", "ff02::1", "100::1", "4000::1", "64:ff9b::0.0.0.0", "64:ff9b:2::1"},
 	}
-	n := newNetwork()
+	n := newAddressClassifier()
 	for want, list := range rows {
 		for _, ip := range list {
-			if got := n.zone(netip.MustParseAddr(ip)); got != want {
+			if got := n.classOf(netip.MustParseAddr(ip)); got != want {
 				t.Errorf("%s is in zone %d, want %d", ip, got, want)
 			}
 		}
 	}
 }
 
-func TestTheGuardLetsThrough(t *testing.T) {
+func TestDialControl(t *testing.T) {
 	rows := []struct {
 		private bool
 		named   string
@@ -182,13 +182,13 @@ func TestTheGuardLetsThrough(t *testing.T) {
 		{true, "0.0.0.0", "0.0.0.0:80", false},
 		{true, "", "not an address", false},
 	}
-	n := newNetwork()
+	n := newAddressClassifier()
 	for _, r := range rows {
 		var named netip.Addr
 		if r.named != "" {
 			named = netip.MustParseAddr(r.named)
 		}
-		err := n.guard(r.private, named)("tcp", r.dialled, nil)
+		err := n.dialControl(r.private, named)("tcp", r.dialled, nil)
 		if (err == nil) != r.want {
 			t.Errorf("private %v, named %q, dialled %s: %v", r.private, r.named, r.dialled, err)
 		}

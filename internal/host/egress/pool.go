@@ -13,47 +13,45 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// DefaultMaxResponse is the default bound of a response body, in bytes.
+// DefaultMaxResponse is the default limit of a response body, in bytes.
 const DefaultMaxResponse = grant.DefaultMaxResponse
 
-// unused is how long a client stays open when nobody asks for it.
-const unused = 60 * time.Second
+// idleTimeout is how long an unused client stays open.
+const idleTimeout = 60 * time.Second
 
 // Options configure a [Pool].
 type Options struct {
-	// Resolve returns the value of a secret. Its error is for the operator's
-	// log. Nil means that there are no secrets.
+	// Resolve returns the value of a secret. Its error is logged for the operator. Nil means
+	// that there are no secrets.
 	Resolve func(ctx context.Context, secret string) (string, error)
-	// Refused is told of each secret with which a host has refused a request
-	// (401), by the context of the request. Nil means that nobody is.
-	Refused func(ctx context.Context, secret string)
-	// Propagate returns the traceparent (W3C Trace Context) that the requests of a context
-	// carry on, which is empty for none; nil means none. There is no tracestate: it would
-	// be text of whoever calls, sent to hosts that a grant names.
-	Propagate func(context.Context) (traceparent string)
-	// Logger gets what the operator should know. Nil discards it.
+	// OnUnauthorized receives each secret that a host rejects with 401, with the context of the
+	// request. Nil ignores them.
+	OnUnauthorized func(ctx context.Context, secret string)
+	// Traceparent returns the traceparent (W3C Trace Context) for requests in a context, or "".
+	// If nil, none is sent. There is no tracestate: it would be text of the caller, sent to
+	// hosts of a grant.
+	Traceparent func(context.Context) (traceparent string)
+	// Logger receives messages for the operator. Nil discards them.
 	Logger *slog.Logger
-	// MaxResponse bounds a response body, in bytes, where the grant does not.
-	// 0 means [DefaultMaxResponse].
+	// MaxResponse limits a response body, in bytes, unless the grant does. 0 means
+	// [DefaultMaxResponse].
 	MaxResponse int64
-	// Redact takes what no script may see out of an answer, before it is
-	// encoded. Nil takes nothing out.
+	// Redact redacts a response before it is encoded. Nil redacts nothing.
 	Redact func([]byte) []byte
-	// TLS is the base of the configuration of TLS connections, to which
-	// TLS 1.2 is the least. Nil trusts the certificates that the system trusts.
+	// TLS is the base of the TLS configuration; the minimum version is TLS 1.2. Nil trusts the
+	// certificates of the system.
 	TLS *tls.Config
 }
 
-// Pool sends the requests of all grants of a server. Requests under grants
-// that say the same share a client with its connections; requests under
-// others never do. A Pool is safe for concurrent use.
+// Pool sends the requests of all grants of a server. Equal grants share a client and its
+// connections; different grants never do. A Pool is safe for concurrent use.
 type Pool struct {
 	options  Options
-	network  network
+	network  addressClassifier
 	resolver *net.Resolver // nil means the system's
 
 	mu      sync.Mutex
-	clients map[[sha256.Size]byte]*client
+	clients map[[sha256.Size]byte]*grantClient
 	closed  bool
 }
 
@@ -68,27 +66,26 @@ func New(o Options) *Pool {
 	if o.Redact == nil {
 		o.Redact = func(b []byte) []byte { return b }
 	}
-	if o.Refused == nil {
-		o.Refused = func(context.Context, string) {}
+	if o.OnUnauthorized == nil {
+		o.OnUnauthorized = func(context.Context, string) {}
 	}
-	if o.Propagate == nil {
-		o.Propagate = func(context.Context) string { return "" }
+	if o.Traceparent == nil {
+		o.Traceparent = func(context.Context) string { return "" }
 	}
 	if o.Resolve == nil {
 		o.Resolve = func(context.Context, string) (string, error) { return "", errNoSecrets }
 	}
-	return &Pool{options: o, network: newNetwork(), clients: map[[sha256.Size]byte]*client{}}
+	return &Pool{options: o, network: newAddressClassifier(), clients: map[[sha256.Size]byte]*grantClient{}}
 }
 
-// Do sends the request that payload describes under the grant g and returns
-// the answer, both JSON:
+// Do sends the request in payload under the grant g and returns the response, both JSON:
 //
 //	{"method","url","headers":{name: value},"body": text | "body64": base64,"timeout_ms"}
 //	{"status","headers":{lower-case name: value},"body": text | "body64": base64,"url"}
 //
-// The error is always a [*scripting.HostError]: INVALID for what is malformed,
-// NOT_GRANTED and DENIED for what the grant does not cover, TOO_LARGE,
-// TIMEOUT, and UNAVAILABLE for a host that gives no answer.
+// The error is always a [*scripting.HostError]: INVALID for a malformed request, NOT_GRANTED
+// and DENIED for a request outside of the grant, TOO_LARGE, TIMEOUT, and UNAVAILABLE if the
+// host gives no response.
 func (p *Pool) Do(ctx context.Context, g grant.HTTP, payload []byte) ([]byte, error) {
 	r, err := parseRequest(payload)
 	if err != nil {
@@ -96,15 +93,14 @@ func (p *Pool) Do(ctx context.Context, g grant.HTTP, payload []byte) ([]byte, er
 	}
 	c, release, ok := p.lease(g)
 	if !ok {
-		return nil, fault(scripting.Unavailable, "the server is stopping")
+		return nil, newHostError(scripting.Unavailable, "the server is stopping")
 	}
 	defer release()
 	return c.do(ctx, r)
 }
 
-// Check refuses what [Pool.Do] would refuse under the grant before it connects
-// to anything. Mocks ask it, so that a test does not pass with a request that
-// could never be made.
+// Check makes the checks of [Pool.Do] that need no connection. Mocks use it, so that a test
+// cannot pass with a request that would be refused.
 func (p *Pool) Check(g grant.HTTP, payload []byte) error {
 	r, err := parseRequest(payload)
 	if err != nil {
@@ -113,7 +109,7 @@ func (p *Pool) Check(g grant.HTTP, payload []byte) error {
 	if err := checkHeaders(r.headers, g); err != nil {
 		return err
 	}
-	return newPermit(g).check(r.method, r.to)
+	return newAllowlist(g).check(r.method, r.to)
 }
 
 // Close closes all connections and refuses further requests.
@@ -129,9 +125,8 @@ func (p *Pool) Close() error {
 	return nil
 }
 
-// lease returns the client of a grant. It stays open until it has been
-// released by everyone for the time unused.
-func (p *Pool) lease(g grant.HTTP) (c *client, release func(), ok bool) {
+// lease returns the client of a grant. It stays open for idleTimeout after its last release.
+func (p *Pool) lease(g grant.HTTP) (c *grantClient, release func(), ok bool) {
 	key := g.Hash()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -141,14 +136,14 @@ func (p *Pool) lease(g grant.HTTP) (c *client, release func(), ok bool) {
 	c, found := p.clients[key]
 	if !found {
 		c = newClient(g, p.options, p.network, p.resolver)
-		c.idle = time.AfterFunc(unused, func() { p.retire(key, c) })
+		c.idle = time.AfterFunc(idleTimeout, func() { p.closeIdle(key, c) })
 		p.clients[key] = c
 	}
 	c.leases++
 	return c, func() { p.release(c) }, true
 }
 
-func (p *Pool) release(c *client) {
+func (p *Pool) release(c *grantClient) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c.leases--
@@ -156,15 +151,15 @@ func (p *Pool) release(c *client) {
 	case p.closed:
 		c.close()
 	case c.leases == 0:
-		c.idle.Reset(unused)
+		c.idle.Reset(idleTimeout)
 	}
 }
 
-func (p *Pool) retire(key [sha256.Size]byte, c *client) {
+func (p *Pool) closeIdle(key [sha256.Size]byte, c *grantClient) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if c.leases > 0 || p.closed {
-		return // release sets the clock again
+		return // release resets the timer
 	}
 	c.close()
 	delete(p.clients, key)

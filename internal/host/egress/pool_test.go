@@ -17,7 +17,7 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-func TestARequestAndItsAnswer(t *testing.T) {
+func TestDo(t *testing.T) {
 	for _, secure := range []bool{false, true} {
 		t.Run(fmt.Sprint("secure ", secure), func(t *testing.T) {
 			s := newSite(t, secure, echo)
@@ -45,7 +45,7 @@ func TestARequestAndItsAnswer(t *testing.T) {
 	}
 }
 
-func TestBodies(t *testing.T) {
+func TestDo_bodies(t *testing.T) {
 	bytes := func(body []byte) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(body) }
 	}
@@ -74,7 +74,7 @@ func TestBodies(t *testing.T) {
 	}
 }
 
-func TestACompressedBombStaysCompressed(t *testing.T) {
+func TestDo_compressedBody(t *testing.T) {
 	s := newSite(t, false, func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Accept-Encoding") != "" {
 			t.Error("we ask for compression")
@@ -88,7 +88,7 @@ func TestACompressedBombStaysCompressed(t *testing.T) {
 	}
 }
 
-func TestAClientIsClosedWhenUnusedForAMinute(t *testing.T) {
+func TestPool_closeIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := New(Options{})
 		open := func() int {
@@ -98,18 +98,18 @@ func TestAClientIsClosedWhenUnusedForAMinute(t *testing.T) {
 		}
 		g := grant.HTTP{Hosts: []string{"a.example:443"}}
 		first, release, _ := p.lease(g)
-		time.Sleep(10 * unused)
+		time.Sleep(10 * idleTimeout)
 		if open() != 1 {
 			t.Fatal("a client in use was closed")
 		}
 		release()
-		time.Sleep(unused - time.Second)
+		time.Sleep(idleTimeout - time.Second)
 		second, release, _ := p.lease(g)
 		if first != second {
 			t.Error("a client was not used again")
 		}
 		release()
-		time.Sleep(unused - time.Second)
+		time.Sleep(idleTimeout - time.Second)
 		if open() != 1 {
 			t.Error("a client was closed before its time")
 		}
@@ -137,7 +137,7 @@ func TestAClientIsClosedWhenUnusedForAMinute(t *testing.T) {
 	})
 }
 
-func TestConnectionsAreUsedAgain(t *testing.T) {
+func TestPool_reusesConnections(t *testing.T) {
 	seen := map[string]bool{}
 	s := newSite(t, false, func(_ http.ResponseWriter, r *http.Request) { seen[r.RemoteAddr] = true })
 	for range 5 {
@@ -150,7 +150,7 @@ func TestConnectionsAreUsedAgain(t *testing.T) {
 	}
 }
 
-func TestManyScriptsAtOnce(t *testing.T) {
+func TestPool_concurrent(t *testing.T) {
 	s := newSite(t, false, echo)
 	var all sync.WaitGroup
 	for i := range 30 {

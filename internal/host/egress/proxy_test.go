@@ -19,7 +19,7 @@ const proxied = "MCPD_TEST_PROXIED"
 // No proxy of the environment ever hears of a request: it would dial in our place,
 // and nobody would look at what. net/http reads the variables once in a process
 // and asks no proxy for this machine, so another process asks by a name.
-func TestNoProxyOfTheEnvironmentIsAsked(t *testing.T) {
+func TestDo_ignoresProxyEnvironment(t *testing.T) {
 	if os.Getenv(proxied) != "" {
 		askPastProxies(t)
 		return
@@ -59,7 +59,7 @@ func askPastProxies(t *testing.T) {
 		if got, fault := s.do(fields{"url": url}); fault != "" || got["status"] != 418.0 {
 			t.Errorf("a script is answered %v %s", got, fault)
 		}
-		answer, err := s.pool.RoundTripper(s.grant).RoundTrip(request)
+		answer, err := s.pool.Transport(s.grant).RoundTrip(request)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -69,7 +69,7 @@ func askPastProxies(t *testing.T) {
 	}
 }
 
-func TestNoTransportHasAProxy(t *testing.T) {
+func TestNewClient_noProxy(t *testing.T) {
 	p := New(Options{})
 	defer p.Close()
 	for _, g := range []grant.HTTP{{}, {PrivateNetworks: true, Redirects: 1}} {

@@ -41,7 +41,7 @@ func newRebinding(t *testing.T, handler http.HandlerFunc) *rebinding {
 	}
 	r.names = &names{answers: map[string][][]netip.Addr{}}
 	r.pool.resolver = r.names.resolver(t)
-	r.pool.network.blocks = append([]block{{netip.PrefixFrom(netip.MustParseAddr(open), 32), public}}, r.pool.network.blocks...)
+	r.pool.network.ranges = append([]addressRange{{netip.PrefixFrom(netip.MustParseAddr(open), 32), classPublic}}, r.pool.network.ranges...)
 	r.grant.PrivateNetworks = false
 	r.grant.Hosts = []string{"rebind.example:" + port, "stays.example:" + port}
 	return r
@@ -91,7 +91,7 @@ const (
 
 // A granted name that comes to lead to a private address gains nothing: what is
 // looked at is the address that is dialled, each time it is dialled.
-func TestANameThatChangesItsAddressIsLookedAtEachTime(t *testing.T) {
+func TestDNSRebinding(t *testing.T) {
 	r := newRebinding(t, echo)
 	for name, row := range map[string]struct {
 		answers [][]string
@@ -125,7 +125,7 @@ func TestANameThatChangesItsAddressIsLookedAtEachTime(t *testing.T) {
 	}
 }
 
-func TestANameThatChangesItsAddressBetweenRedirectsIsLookedAtEachTime(t *testing.T) {
+func TestDNSRebinding_redirect(t *testing.T) {
 	const deniedAfter = "DENIED: the host of the redirect is in a network that the grant does not reach (private_networks)"
 	r := newRebinding(t, redirects)
 	r.grant.Redirects = 3

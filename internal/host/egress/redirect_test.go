@@ -21,7 +21,7 @@ func redirects(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(max(status, 301))
 }
 
-func TestRedirectsAreReturnedUnlessGranted(t *testing.T) {
+func TestRedirect_notGranted(t *testing.T) {
 	s := newSite(t, false, redirects)
 	got, fault := s.do(fields{"url": "/?to=/end"})
 	if fault != "" || got["status"] != 301.0 || got["headers"].(map[string]any)["location"] != "/end" {
@@ -29,7 +29,7 @@ func TestRedirectsAreReturnedUnlessGranted(t *testing.T) {
 	}
 }
 
-func TestRedirectsAreFollowedAsFarAsGranted(t *testing.T) {
+func TestRedirect_limit(t *testing.T) {
 	s := newSite(t, false, redirects)
 	s.grant.Redirects = 2
 	rows := map[string]float64{
@@ -46,7 +46,7 @@ func TestRedirectsAreFollowedAsFarAsGranted(t *testing.T) {
 	}
 }
 
-func TestEveryRedirectIsCheckedAgain(t *testing.T) {
+func TestRedirect_checked(t *testing.T) {
 	s := newSite(t, true, redirects)
 	s.grant.Redirects = 5
 	s.grant.Paths = []string{"/", "/end"}
@@ -80,7 +80,7 @@ func TestEveryRedirectIsCheckedAgain(t *testing.T) {
 	}
 }
 
-func TestARedirectIntoAPrivateNetworkIsDenied(t *testing.T) {
+func TestRedirect_privateNetwork(t *testing.T) {
 	s := newSite(t, false, redirects)
 	s.grant.Redirects = 1
 	s.grant.Hosts = append(s.grant.Hosts, "*.v4.example:80")
@@ -91,7 +91,7 @@ func TestARedirectIntoAPrivateNetworkIsDenied(t *testing.T) {
 	}
 }
 
-func TestWhatBecomesOfTheRequest(t *testing.T) {
+func TestRedirect_request(t *testing.T) {
 	s := newSite(t, false, redirects)
 	s.grant.Redirects = 1
 	s.grant.Methods = []string{"GET", "POST", "HEAD", "PUT"}
@@ -116,7 +116,7 @@ func TestWhatBecomesOfTheRequest(t *testing.T) {
 	}
 }
 
-func TestTheScriptsCredentialsStayOnTheirHost(t *testing.T) {
+func TestRedirect_credentials(t *testing.T) {
 	far := newSite(t, false, echo)
 	near := newSite(t, false, func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, r.URL.Query().Get("to"), http.StatusFound)

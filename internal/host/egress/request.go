@@ -25,8 +25,8 @@ const maxMethod = 32
 
 type request struct {
 	method  string
-	to      *address
-	host    string // what errors call the host that is asked
+	to      *parsedURL
+	host    string // the host, as named in errors
 	headers []header
 	body    []byte
 	hasBody bool
@@ -52,10 +52,10 @@ func parseRequest(payload []byte) (*request, error) {
 	case !httpheader.IsToken(r.method) || len(r.method) > maxMethod:
 		return nil, invalid("the method is malformed")
 	case r.method == "CONNECT" || r.method == "TRACE":
-		return nil, fault(scripting.Denied, "%s is refused to every script", r.method)
+		return nil, newHostError(scripting.Denied, "%s is refused to every script", r.method)
 	}
 	var err error
-	if r.to, err = parseAddress(in.URL); err != nil {
+	if r.to, err = parseURL(in.URL); err != nil {
 		return nil, err
 	}
 	r.host = r.to.hostport()
@@ -87,13 +87,13 @@ const (
 	maxHeaderName  = 128
 )
 
-// header is one that the script sets. name is in canonical form.
+// header is a header set by the script. name is in canonical form.
 type header struct{ name, value string }
 
-// refusedHeader reports whether no script may set a header. It belongs to the
-// connection (RFC 9110 section 7.6.1) or to the framing of the message, or
-// servers let it make a request another one than it looks.
-func refusedHeader(name string) bool {
+// isForbiddenHeader reports whether no script may set a header. It belongs to the connection
+// (RFC 9110 section 7.6.1) or to message framing, or it lets servers interpret the request
+// differently.
+func isForbiddenHeader(name string) bool {
 	switch name {
 	case "Connection", "Content-Length", "Expect", "Host", "Http2-Settings", "Keep-Alive", "Te",
 		"Trailer", "Transfer-Encoding", "Upgrade", "Via", "Forwarded",
@@ -104,7 +104,7 @@ func refusedHeader(name string) bool {
 	return strings.HasPrefix(name, "Proxy-") || strings.HasPrefix(name, "X-Forwarded-")
 }
 
-// parseHeaders checks what the script sets, in stable order.
+// parseHeaders checks the headers of the script and sorts them.
 func parseHeaders(in map[string]string) ([]header, error) {
 	if len(in) > maxHeaders {
 		return nil, invalid("the request has more than %d headers", maxHeaders)
@@ -122,8 +122,8 @@ func parseHeaders(in map[string]string) ([]header, error) {
 		}
 		folded := foldHeader(name)
 		switch {
-		case refusedHeader(folded):
-			return nil, fault(scripting.Denied, "the header %s is refused to every script", name)
+		case isForbiddenHeader(folded):
+			return nil, newHostError(scripting.Denied, "the header %s is refused to every script", name)
 		case seen[folded]:
 			return nil, invalid("the header %s is set twice", name)
 		case !isHeaderValue(value):
@@ -135,24 +135,24 @@ func parseHeaders(in map[string]string) ([]header, error) {
 	return out, nil
 }
 
-// foldHeader returns the name that a server may understand: many take _ for -.
+// foldHeader returns the name as a server may read it: many treat _ as -.
 func foldHeader(name string) string {
 	return http.CanonicalHeaderKey(strings.ReplaceAll(name, "_", "-"))
 }
 
-// checkHeaders refuses what the grant itself sets.
+// checkHeaders rejects headers that the grant sets.
 func checkHeaders(headers []header, g grant.HTTP) error {
 	for _, h := range headers {
 		for _, set := range g.Headers {
 			if foldHeader(h.name) == foldHeader(set.Name) {
-				return fault(scripting.Denied, "the header %s is set by the grant", h.name)
+				return newHostError(scripting.Denied, "the header %s is set by the grant", h.name)
 			}
 		}
 	}
 	return nil
 }
 
-// isHeaderValue reports whether s can stand in a header (RFC 9110 section 5.5).
+// isHeaderValue reports whether s is a valid header value (RFC 9110 section 5.5).
 func isHeaderValue(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' && c != '\t' || c == 0x7f {
@@ -163,20 +163,20 @@ func isHeaderValue(s string) bool {
 }
 
 var (
-	// errNoSecrets is what a Pool without a resolver says to itself.
+	// errNoSecrets is returned by a Pool without Resolve.
 	errNoSecrets = errors.New("no secrets are configured")
-	// errNetwork is what the dialer refuses an address with.
+	// errNetwork is returned by the dialer for a forbidden address.
 	errNetwork = errors.New("the grant does not reach this network")
 )
 
-// fault makes the error that the script sees. The arguments are only what the
-// script has passed itself, or figures of the grant.
-func fault(code, format string, args ...any) *scripting.HostError {
+// newHostError returns an error for the script. The arguments are values of the script itself,
+// or numbers of the grant.
+func newHostError(code, format string, args ...any) *scripting.HostError {
 	return &scripting.HostError{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// explain turns a failure of the network into what the script may know of it:
-// the text of err may hold anything, from addresses to pieces of the answer.
+// explain converts a network error to an error for the script: the text of err may contain
+// anything, from addresses to parts of the response.
 func explain(ctx context.Context, host string, err error) *scripting.HostError {
 	var dns *net.DNSError
 	var alert tls.AlertError
@@ -184,23 +184,23 @@ func explain(ctx context.Context, host string, err error) *scripting.HostError {
 	var record tls.RecordHeaderError
 	switch {
 	case errors.Is(err, errNetwork):
-		return fault(scripting.Denied, "%s is in a network that the grant does not reach (private_networks)", host)
+		return newHostError(scripting.Denied, "%s is in a network that the grant does not reach (private_networks)", host)
 	case errors.Is(ctx.Err(), context.Canceled):
-		return fault(scripting.Unavailable, "the call was cancelled before %s answered", host)
+		return newHostError(scripting.Unavailable, "the call was cancelled before %s answered", host)
 	case ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) || isTimeout(err):
-		return fault(scripting.TimedOut, "%s did not answer in time", host)
+		return newHostError(scripting.TimedOut, "%s did not answer in time", host)
 	case errors.As(err, &dns):
-		return fault(scripting.Unavailable, "%s was not found by its name", host)
+		return newHostError(scripting.Unavailable, "%s was not found by its name", host)
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return fault(scripting.Unavailable, "%s refused the connection", host)
+		return newHostError(scripting.Unavailable, "%s refused the connection", host)
 	case errors.As(err, &alert), errors.As(err, &cert), errors.As(err, &record):
-		return fault(scripting.Unavailable, "no trusted TLS connection to %s could be made", host)
+		return newHostError(scripting.Unavailable, "no trusted TLS connection to %s could be made", host)
 	}
-	return fault(scripting.Unavailable, "%s gave no valid answer", host)
+	return newHostError(scripting.Unavailable, "%s gave no valid answer", host)
 }
 
-// cause returns what the operator may know of a failure: the operating
-// system's and the name server's words, which quote nothing of the messages.
+// cause returns the details of an error for the operator: messages of the operating system and
+// of DNS, which quote no content.
 func cause(err error) string {
 	var op *net.OpError
 	var dns *net.DNSError

@@ -20,18 +20,18 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// Stream returns the transport of a conversation that the server has with a host, such
-// as with another server of MCP. Requests pass the doors that those of scripts pass
-// under the grant, whose headers they get, beside those that are the server's own. The
-// caller reads an answer as it comes, bounds it, and closes it. No redirect is followed.
-// Errors are as those of [Pool.Do], in words for the operator.
-func (p *Pool) Stream(g grant.HTTP) http.RoundTripper { return transport{p, g, true} }
+// StreamingTransport returns the transport for the server's own connection to a host, such as
+// an upstream MCP server. It checks requests like those of scripts under the grant, and sets
+// the headers of the grant in addition. The caller reads the response as it arrives, limits it,
+// and closes it. Redirects are not followed. Errors are like those of [Pool.Do], in words for
+// the operator.
+func (p *Pool) StreamingTransport(g grant.HTTP) http.RoundTripper { return transport{p, g, true} }
 
 // transport sends requests of the server itself under a grant.
 type transport struct {
 	pool    *Pool
 	grant   grant.HTTP
-	streams bool // answers are read as they come
+	streams bool // responses are read as they arrive
 }
 
 func (t transport) RoundTrip(out *http.Request) (*http.Response, error) {
@@ -43,35 +43,35 @@ func (t transport) RoundTrip(out *http.Request) (*http.Response, error) {
 }
 
 func (t transport) roundTrip(out *http.Request) (*http.Response, error) {
-	to, err := parseAddress(out.URL.String())
+	to, err := parseURL(out.URL.String())
 	if err != nil {
 		return nil, err
 	}
 	c, release, ok := t.pool.lease(t.grant)
 	if !ok {
-		return nil, fault(scripting.Unavailable, "the server is stopping")
+		return nil, newHostError(scripting.Unavailable, "the server is stopping")
 	}
 	r := &request{method: out.Method, to: to, host: to.hostport()}
-	send := c.whole
+	send := c.roundTripBuffered
 	if t.streams {
-		send = c.open
+		send = c.roundTripStream
 	}
 	var resp *http.Response
-	if err = c.permit.check(r.method, to); err == nil {
+	if err = c.allowlist.check(r.method, to); err == nil {
 		resp, err = send(r, out)
 	}
 	if err != nil || !t.streams {
 		release()
 		return resp, err
 	}
-	resp.Body = &leased{ReadCloser: resp.Body, release: release}
+	resp.Body = &leasedBody{ReadCloser: resp.Body, release: release}
 	return resp, nil
 }
 
-func (c *client) open(r *request, out *http.Request) (*http.Response, error) {
+func (c *grantClient) roundTripStream(r *request, out *http.Request) (*http.Response, error) {
 	ctx := out.Context()
 	sent := out.Clone(ctx)
-	if parent := c.options.Propagate(ctx); parent != "" {
+	if parent := c.options.Traceparent(ctx); parent != "" {
 		sent.Header.Set("Traceparent", parent)
 	}
 	if err := c.setHeaders(ctx, sent.Header); err != nil {
@@ -79,20 +79,20 @@ func (c *client) open(r *request, out *http.Request) (*http.Response, error) {
 	}
 	resp, err := c.transport.RoundTrip(sent)
 	if err != nil {
-		return nil, &streamError{c.failed(ctx, r, err), err}
+		return nil, &streamError{c.logFailure(ctx, r, err), err}
 	}
-	c.refused(ctx, resp)
+	c.reportUnauthorized(ctx, resp)
 	return resp, nil
 }
 
-// streamError is a failure of the network in words for the operator, who hears what no
-// script may.
+// streamError is a network error in words for the operator, with details that scripts do not
+// get.
 type streamError struct {
 	*scripting.HostError
 	cause error
 }
 
-// Error returns the reason without its code, and what may be done.
+// Error returns the reason without its code, and a suggestion.
 func (e *streamError) Error() string {
 	var cert *tls.CertificateVerificationError
 	var dns *net.DNSError
@@ -111,31 +111,31 @@ func (e *streamError) Error() string {
 
 func (e *streamError) Unwrap() error { return e.HostError }
 
-// leased gives the connection back when the answer is closed.
-type leased struct {
+// leasedBody releases the client when it is closed.
+type leasedBody struct {
 	io.ReadCloser
 	once    sync.Once
 	release func()
 }
 
-func (l *leased) Close() error {
+func (l *leasedBody) Close() error {
 	defer l.once.Do(l.release)
 	return l.ReadCloser.Close()
 }
 
-type answer struct {
+type scriptResponse struct {
 	Status  int               `json:"status"`
 	Headers map[string]string `json:"headers"`
 	Body    *string           `json:"body,omitempty"`
-	Body64  []byte            `json:"body64,omitempty"` // when it is not UTF-8
+	Body64  []byte            `json:"body64,omitempty"` // if it is not UTF-8
 	URL     string            `json:"url"`
 }
 
-// encodeAnswer encodes a response for the script. What redact replaces is gone
-// before it is encoded, so that no escape hides it.
-func encodeAnswer(resp *http.Response, body []byte, from *address, redact func([]byte) []byte) ([]byte, error) {
+// encodeResponse encodes a response for the script. It redacts before encoding, so that no
+// escape hides a secret.
+func encodeResponse(resp *http.Response, body []byte, from *parsedURL, redact func([]byte) []byte) ([]byte, error) {
 	body = redact(body)
-	a := answer{Status: resp.StatusCode, Headers: make(map[string]string, len(resp.Header)), URL: string(redact([]byte(from.url.String())))}
+	a := scriptResponse{Status: resp.StatusCode, Headers: make(map[string]string, len(resp.Header)), URL: string(redact([]byte(from.url.String())))}
 	for _, name := range slices.Sorted(maps.Keys(resp.Header)) {
 		shown := string(redact([]byte(strings.ToLower(name))))
 		value := string(redact([]byte(strings.Join(resp.Header[name], ", "))))
@@ -152,29 +152,29 @@ func encodeAnswer(resp *http.Response, body []byte, from *address, redact func([
 	}
 	out, err := jsontext.Marshal(a)
 	if err != nil {
-		return nil, fault(scripting.Unavailable, "the answer could not be encoded")
+		return nil, newHostError(scripting.Unavailable, "the answer could not be encoded")
 	}
 	return out, nil
 }
 
-// redirected returns the request that a response asks for instead (RFC 9110
-// section 15.4), or nil when it asks for none.
-func (r *request) redirected(resp *http.Response) (*request, error) {
+// redirect returns the request that follows a redirect (RFC 9110 section 15.4), or nil if the
+// response is none.
+func (r *request) redirect(resp *http.Response) (*request, error) {
 	location := resp.Header.Get("Location")
 	if location == "" || !slices.Contains([]int{301, 302, 303, 307, 308}, resp.StatusCode) {
 		return nil, nil
 	}
 	target, err := r.to.url.Parse(location)
 	if err != nil {
-		return nil, fault(scripting.Unavailable, "the redirect is malformed")
+		return nil, newHostError(scripting.Unavailable, "the redirect is malformed")
 	}
 	target.Fragment, target.RawFragment = "", ""
-	to, err := parseAddress(target.String())
+	to, err := parseURL(target.String())
 	if err != nil {
-		return nil, fault(scripting.Unavailable, "the redirect is malformed")
+		return nil, newHostError(scripting.Unavailable, "the redirect is malformed")
 	}
 	if r.to.scheme == "https" && to.scheme == "http" {
-		return nil, fault(scripting.Denied, "the redirect leads from https:// to http://")
+		return nil, newHostError(scripting.Denied, "the redirect leads from https:// to http://")
 	}
 	next := *r
 	next.to, next.host = to, "the host of the redirect"
@@ -193,17 +193,16 @@ func withoutHeaders(headers []header, names ...string) []header {
 	return slices.DeleteFunc(slices.Clone(headers), func(h header) bool { return slices.Contains(names, h.name) })
 }
 
-// RoundTripper returns the transport of requests that the server makes for
-// itself, such as for tokens. They pass the doors that those of scripts pass
-// under the grant, but for the headers, which are the server's own. An answer
-// is read to its end, which MaxResponse bounds, and nothing is taken out of it.
-// No redirect is followed. Errors are as those of [Pool.Do].
-func (p *Pool) RoundTripper(g grant.HTTP) http.RoundTripper { return transport{p, g, false} }
+// Transport returns the transport for requests of the server itself, such as token requests. It
+// checks requests like those of scripts under the grant, except for headers, which the server
+// sets. Responses are read completely, limited by MaxResponse, and not redacted. Redirects are
+// not followed. Errors are like those of [Pool.Do].
+func (p *Pool) Transport(g grant.HTTP) http.RoundTripper { return transport{p, g, false} }
 
-func (c *client) whole(r *request, out *http.Request) (*http.Response, error) {
+func (c *grantClient) roundTripBuffered(r *request, out *http.Request) (*http.Response, error) {
 	resp, err := c.transport.RoundTrip(out)
 	if err != nil {
-		return nil, c.failed(out.Context(), r, err)
+		return nil, c.logFailure(out.Context(), r, err)
 	}
 	defer func() { _ = resp.Body.Close() }()
 	body, err := c.read(out.Context(), r, resp)

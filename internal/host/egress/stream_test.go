@@ -13,7 +13,7 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-func TestAStreamIsReadAsItComes(t *testing.T) {
+func TestStreamingTransport(t *testing.T) {
 	next := make(chan string)
 	s := newSite(t, false, func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintln(w, r.Header.Get("Authorization"), r.Header.Get("X-Mine"))
@@ -32,7 +32,7 @@ func TestAStreamIsReadAsItComes(t *testing.T) {
 		defer close(next)
 		next <- "one"
 	}()
-	resp, err := s.pool.Stream(s.grant).RoundTrip(out)
+	resp, err := s.pool.StreamingTransport(s.grant).RoundTrip(out)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func TestAStreamIsReadAsItComes(t *testing.T) {
 	}
 }
 
-func TestAStreamPassesTheSameDoors(t *testing.T) {
+func TestStreamingTransport_checks(t *testing.T) {
 	s := newSite(t, false, func(w http.ResponseWriter, _ *http.Request) {
 		http.Redirect(w, &http.Request{}, "http://127.0.0.1:1/", http.StatusFound)
 	})
@@ -71,7 +71,7 @@ func TestAStreamPassesTheSameDoors(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = c.pool.Stream(c.grant).RoundTrip(out)
+		_, err = c.pool.StreamingTransport(c.grant).RoundTrip(out)
 		if fault, ok := errors.AsType[*scripting.HostError](err); !ok || fault.Code != c.code {
 			t.Errorf("%s: got %v, want %s", name, err, c.code)
 		}
@@ -80,14 +80,14 @@ func TestAStreamPassesTheSameDoors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	resp, err := s.pool.Stream(s.grant).RoundTrip(out)
+	resp, err := s.pool.StreamingTransport(s.grant).RoundTrip(out)
 	if err != nil || resp.StatusCode != http.StatusFound {
 		t.Fatalf("a redirect is followed: %v", err)
 	}
 	_ = resp.Body.Close()
 }
 
-func TestTheOperatorIsToldWhichSecretOfAStreamCannotBeRead(t *testing.T) {
+func TestStreamingTransport_unreadableSecret(t *testing.T) {
 	s := newSite(t, false, func(http.ResponseWriter, *http.Request) { t.Error("it was sent") })
 	s.grant.Headers = []grant.Header{{Name: "X-Key", Value: grant.Value{Parts: []grant.Part{{Secret: "token"}}}}}
 	for value, want := range map[string]string{
@@ -105,7 +105,7 @@ func TestTheOperatorIsToldWhichSecretOfAStreamCannotBeRead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = s.pool.Stream(s.grant).RoundTrip(out)
+		_, err = s.pool.StreamingTransport(s.grant).RoundTrip(out)
 		if err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
 		}

@@ -14,38 +14,38 @@ import (
 )
 
 const (
-	maxURL      = 8 << 10 // bytes
-	maxHost     = 253     // RFC 1035 section 2.3.4
-	maxLabel    = 63
-	maxReadings = 4
+	maxURL          = 8 << 10 // bytes
+	maxHost         = 253     // RFC 1035 section 2.3.4
+	maxLabel        = 63
+	maxPathVariants = 4
 )
 
-// address is a URL that means one thing only, in its canonical form.
-type address struct {
+// parsedURL is an unambiguous URL in canonical form.
+type parsedURL struct {
 	scheme string // "http" or "https"
 	host   string // a lower-case name without a final dot, or an IP address
 	port   string // never empty
 	url    *url.URL
-	// readings are the path as it stands and as it is understood by servers
-	// that unescape it once, twice and so on, until nothing changes.
-	readings []string
+	// pathVariants are the path as written, and as read by servers that unescape it once, twice
+	// and so on, until nothing changes.
+	pathVariants []string
 }
 
 // hostport returns "host:port", with brackets around an IPv6 address.
-func (a *address) hostport() string { return net.JoinHostPort(a.host, a.port) }
+func (a *parsedURL) hostport() string { return net.JoinHostPort(a.host, a.port) }
 
-// sameOrigin reports whether both are on one scheme, host and port (RFC 6454).
-func (a *address) sameOrigin(b *address) bool {
+// sameOrigin reports whether both have the same scheme, host and port (RFC 6454).
+func (a *parsedURL) sameOrigin(b *parsedURL) bool {
 	return a.scheme == b.scheme && a.host == b.host && a.port == b.port
 }
 
 func invalid(format string, args ...any) *scripting.HostError {
-	return fault(scripting.Invalid, format, args...)
+	return newHostError(scripting.Invalid, format, args...)
 }
 
-// parseAddress reads a URL as RFC 3986 has it, and refuses whatever some
-// programs read differently from others.
-func parseAddress(raw string) (*address, error) {
+// parseURL parses a URL as RFC 3986 defines it, and rejects everything that programs interpret
+// differently.
+func parseURL(raw string) (*parsedURL, error) {
 	if len(raw) > maxURL {
 		return nil, invalid("the URL is longer than %d bytes", maxURL)
 	}
@@ -68,11 +68,11 @@ func parseAddress(raw string) (*address, error) {
 	case strings.Contains(raw, "#"):
 		return nil, invalid("the URL must not have a fragment (#)")
 	}
-	a := &address{scheme: u.Scheme}
+	a := &parsedURL{scheme: u.Scheme}
 	if a.host, a.port, err = splitAuthority(u); err != nil {
 		return nil, err
 	}
-	if a.readings, err = readPath(u.EscapedPath()); err != nil {
+	if a.pathVariants, err = decodePath(u.EscapedPath()); err != nil {
 		return nil, err
 	}
 	u.Host = a.host
@@ -89,7 +89,7 @@ func parseAddress(raw string) (*address, error) {
 	return a, nil
 }
 
-// isURLByte reports whether RFC 3986 lets a byte stand in a URL.
+// isURLByte reports whether RFC 3986 allows a byte in a URL.
 func isURLByte(c byte) bool {
 	return c > ' ' && c < 0x7f && !strings.ContainsRune("\"<>\\^`{|}", rune(c))
 }
@@ -101,9 +101,8 @@ func defaultPort(scheme string) string {
 	return "80"
 }
 
-// splitAuthority returns the canonical host and port. The two well-known
-// ports belong to their schemes, so that a secret meant for TLS never goes
-// out in the clear.
+// splitAuthority returns the canonical host and port. The two well-known ports require their
+// schemes, so that a secret intended for TLS is never sent in the clear.
 func splitAuthority(u *url.URL) (host, port string, err error) {
 	port = u.Port()
 	if port == "" {
@@ -127,7 +126,7 @@ func splitAuthority(u *url.URL) (host, port string, err error) {
 	return host, port, nil
 }
 
-// canonicalHost returns the one spelling of a name or an address.
+// canonicalHost returns the canonical spelling of a name or an address.
 func canonicalHost(host string, bracketed bool) (string, bool) {
 	if bracketed || strings.Contains(host, ":") {
 		ip, err := netip.ParseAddr(host)
@@ -146,8 +145,8 @@ func canonicalHost(host string, bracketed bool) (string, bool) {
 			return "", false
 		}
 	}
-	// A name that ends in a number is an IPv4 address to most programs (WHATWG
-	// URL, section 3.5), and they disagree on which.
+	// Most programs read a name that ends in a number as an IPv4 address (WHATWG URL, section
+	// 3.5), but not the same one.
 	if last := labels[len(labels)-1]; isNumber(last) {
 		ip, err := netip.ParseAddr(host)
 		return host, err == nil && ip.Is4()
@@ -159,7 +158,7 @@ func isLabel(l string) bool {
 	if l == "" || len(l) > maxLabel || l[0] == '-' || l[len(l)-1] == '-' {
 		return false
 	}
-	return strings.Trim(l, "abcdefghijklmnopqrstuvwxyz0123456789-_") == "" // all of it is trimmed away
+	return strings.Trim(l, "abcdefghijklmnopqrstuvwxyz0123456789-_") == "" // only allowed characters
 }
 
 // isNumber reports whether a label is a decimal, octal or hexadecimal number.
@@ -170,9 +169,9 @@ func isNumber(l string) bool {
 	return strings.Trim(l, "0123456789") == ""
 }
 
-// readPath returns the readings of a path, and refuses one that climbs in any
-// of them: what a script builds a path of may come from anyone.
-func readPath(escaped string) ([]string, error) {
+// decodePath returns the variants of a path, and rejects one with a dot segment in any of them:
+// parts of the path may come from anyone.
+func decodePath(escaped string) ([]string, error) {
 	if escaped == "" {
 		escaped = "/"
 	}
@@ -188,16 +187,16 @@ func readPath(escaped string) ([]string, error) {
 		if !isText(next) {
 			return nil, invalid("the path of the URL encodes what is not text")
 		}
-		if len(readings) == maxReadings {
-			return nil, invalid("the path of the URL is percent-encoded more than %d times", maxReadings-1)
+		if len(readings) == maxPathVariants {
+			return nil, invalid("the path of the URL is percent-encoded more than %d times", maxPathVariants-1)
 		}
 		readings = append(readings, next)
 		reading = next
 	}
 }
 
-// hasDotSegment reports whether a segment is . or .., also to servers that
-// take a backslash for a slash or cut parameters off a segment.
+// hasDotSegment reports whether a segment is . or .., also for servers that treat a backslash
+// as a slash or cut parameters off a segment.
 func hasDotSegment(path string) bool {
 	for segment := range strings.FieldsFuncSeq(path, func(r rune) bool { return r == '/' || r == '\\' }) {
 		name, _, _ := strings.Cut(segment, ";")
@@ -214,22 +213,22 @@ func isText(s string) bool {
 	return utf8.ValidString(s) && !control
 }
 
-// permit is what a grant lets a request be.
-type permit struct {
+// allowlist holds the hosts, methods and paths of a grant.
+type allowlist struct {
 	hosts   []hostPattern
 	methods []string
-	paths   []string // none means all
+	paths   []string // empty means all
 }
 
 // hostPattern is one of the hosts of a grant.
 type hostPattern struct {
-	host  string // canonical; of a name below it when below is set
-	port  string
-	below bool
+	host       string // canonical; matches names below it if subdomains is set
+	port       string
+	subdomains bool
 }
 
-func newPermit(g grant.HTTP) permit {
-	p := permit{methods: g.Methods, paths: g.Paths}
+func newAllowlist(g grant.HTTP) allowlist {
+	p := allowlist{methods: g.Methods, paths: g.Paths}
 	if len(p.methods) == 0 {
 		p.methods = []string{"GET", "HEAD"}
 	}
@@ -241,8 +240,7 @@ func newPermit(g grant.HTTP) permit {
 	return p
 }
 
-// parseHostPattern reads "host:port" or "*.host:port". What it cannot read
-// covers nothing.
+// parseHostPattern parses "host:port" or "*.host:port". An invalid pattern matches nothing.
 func parseHostPattern(s string) (hostPattern, bool) {
 	host, port, err := net.SplitHostPort(s)
 	if err != nil {
@@ -253,53 +251,52 @@ func parseHostPattern(s string) (hostPattern, bool) {
 	if _, err := netip.ParseAddr(host); err == nil && below {
 		return hostPattern{}, false
 	}
-	return hostPattern{host: host, port: port, below: below}, ok
+	return hostPattern{host: host, port: port, subdomains: below}, ok
 }
 
-func (h hostPattern) covers(a *address) bool {
+func (h hostPattern) covers(a *parsedURL) bool {
 	if h.port != a.port {
 		return false
 	}
-	if h.below {
+	if h.subdomains {
 		return strings.HasSuffix(a.host, "."+h.host)
 	}
 	return a.host == h.host
 }
 
-func (p permit) check(method string, a *address) error {
+func (p allowlist) check(method string, a *parsedURL) error {
 	if !slices.ContainsFunc(p.hosts, func(h hostPattern) bool { return h.covers(a) }) {
-		return fault(scripting.NotGranted, "%s is not among the hosts of the grant", a.hostport())
+		return newHostError(scripting.NotGranted, "%s is not among the hosts of the grant", a.hostport())
 	}
 	if !slices.Contains(p.methods, method) {
-		return fault(scripting.NotGranted, "%s is not among the methods of the grant", method)
+		return newHostError(scripting.NotGranted, "%s is not among the methods of the grant", method)
 	}
-	if len(p.paths) > 0 && !slices.ContainsFunc(p.paths, func(pattern string) bool { return coversPath(pattern, a.readings) }) {
-		return fault(scripting.NotGranted, "the path of the URL is not among the paths of the grant")
+	if len(p.paths) > 0 && !slices.ContainsFunc(p.paths, func(pattern string) bool { return coversPath(pattern, a.pathVariants) }) {
+		return newHostError(scripting.NotGranted, "the path of the URL is not among the paths of the grant")
 	}
 	return nil
 }
 
-// coversPath reports whether a pattern covers a path in every reading.
+// coversPath reports whether a pattern matches a path in every variant.
 func coversPath(pattern string, readings []string) bool {
 	stars := strings.Count(pattern, "*")
 	for _, reading := range readings {
-		if !matches(pattern, reading) {
+		if !matchesPattern(pattern, reading) {
 			return false
 		}
 		if next, err := url.PathUnescape(pattern); err == nil {
 			pattern = next
 		}
 		if strings.Count(pattern, "*") != stars {
-			return false // an escaped star is a letter, not a pattern
+			return false // an escaped star is a literal
 		}
 	}
 	return true
 }
 
-// matches reports whether a pattern, in which * stands for any run of
-// characters, covers the whole of s. It takes time in the length of s for
-// each star, however they stand.
-func matches(pattern, s string) bool {
+// matchesPattern reports whether a pattern, with * for any sequence of characters, matches all
+// of s. It takes linear time in s for each star.
+func matchesPattern(pattern, s string) bool {
 	head, rest, star := strings.Cut(pattern, "*")
 	if !star {
 		return pattern == s

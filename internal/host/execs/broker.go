@@ -1,10 +1,9 @@
 // Package execs runs the programs of exec grants for scripts.
 //
-// The grant says which program, with which arguments and which environment. A
-// script gives values for the parameters among the arguments, and each becomes
-// a part of exactly one argument or is refused ([Program.Parse]). A [Broker] runs the
-// program in an empty folder of its own, and returns what it has written. It never
-// starts a shell, and takes no path from a script.
+// A grant defines the program, its arguments and its environment. A script gives values for the
+// parameters in the arguments. Each value becomes part of exactly one argument, or is rejected
+// ([Program.Parse]). A [Broker] runs the program in an empty temporary directory and returns
+// its output. It never starts a shell, and takes no path from a script.
 package execs
 
 import (
@@ -29,23 +28,22 @@ import (
 
 // Broker runs programs. It is safe for concurrent use.
 type Broker struct {
-	// Supervisor is the command by which a program is run, so that nothing of it
-	// is left: see package supervisor. Empty means that there is none.
+	// Supervisor is the command that runs a program and leaves no processes behind: see package
+	// supervisor. If empty, there is none.
 	Supervisor []string
 	Resolve    func(ctx context.Context, name string) (string, error)
-	// Redact takes what no script may see out of what a program writes.
+	// Redact redacts the output of programs for scripts.
 	Redact func([]byte) []byte
-	// Logger gets what the operator should know.
+	// Logger receives messages for the operator.
 	Logger *slog.Logger
 
-	turns turns
+	limiter limiter
 }
 
-// Do runs a program for a payload (see [Program.Parse]), and returns what
-// [Answer] tells of it. The error is always a [*scripting.HostError]: beside those
-// of Parse NOT_FOUND and DENIED for a program that is not the one that was
-// granted, TOO_LARGE for too much output, TIMEOUT, and UNAVAILABLE for what the
-// system does not do.
+// Do runs a program with a payload (see [Program.Parse]), and returns the result of
+// [EncodeResult]. The error is always a [*scripting.HostError]: the errors of Parse, NOT_FOUND
+// and DENIED for a program that is not the granted one, TOO_LARGE for too much output, TIMEOUT,
+// and UNAVAILABLE for other failures.
 func (b *Broker) Do(ctx context.Context, p Program, payload []byte) ([]byte, error) {
 	arguments, err := p.Parse(payload)
 	if err != nil {
@@ -61,16 +59,16 @@ func (b *Broker) Do(ctx context.Context, p Program, payload []byte) ([]byte, err
 		b.Logger.DebugContext(ctx, "a program was not run to its end", slog.String("grant", p.Name), slog.Any("error", err))
 		return nil, explain(ctx, p.Exec, err)
 	}
-	return Answer(result.Code, b.Redact(result.Stdout), b.Redact(result.Stderr)), nil
+	return EncodeResult(result.Code, b.Redact(result.Stdout), b.Redact(result.Stderr)), nil
 }
 
 func (b *Broker) run(ctx context.Context, g grant.Exec, arguments []string) (result supervisor.Result, err error) {
-	free, err := b.turns.take(ctx, g)
+	free, err := b.limiter.acquire(ctx, g)
 	if err != nil {
 		return result, err
 	}
 	defer free()
-	if err := find(g); err != nil {
+	if err := verifyExecutable(g); err != nil {
 		return result, err
 	}
 	env, err := b.environment(ctx, g)
@@ -106,26 +104,26 @@ func (b *Broker) environment(ctx context.Context, g grant.Exec) ([]string, error
 	return env, nil
 }
 
-// explain turns what went wrong into what the script may know of it.
+// explain converts an error to an error for the script.
 func explain(ctx context.Context, g grant.Exec, err error) error {
 	var known *scripting.HostError
 	switch {
 	case errors.As(err, &known):
 		return known
 	case errors.Is(err, supervisor.ErrTooMuch):
-		return fault(scripting.TooLarge, "exec.%s: the program was ended, since it wrote more than %d bytes (max_output)", g.Name, g.MaxOutput)
+		return newHostError(scripting.TooLarge, "exec.%s: the program was ended, since it wrote more than %d bytes (max_output)", g.Name, g.MaxOutput)
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return fault(scripting.TimedOut, "exec.%s: the program was not done in time", g.Name)
+		return newHostError(scripting.TimedOut, "exec.%s: the program was not done in time", g.Name)
 	case ctx.Err() != nil:
-		return fault(scripting.Unavailable, "exec.%s: the call was cancelled", g.Name)
+		return newHostError(scripting.Unavailable, "exec.%s: the call was cancelled", g.Name)
 	}
-	return fault(scripting.Unavailable, "exec.%s: the program cannot be run now", g.Name)
+	return newHostError(scripting.Unavailable, "exec.%s: the program cannot be run now", g.Name)
 }
 
-// Answer returns what a script is told of a program that has ended: {"code"}, and
-// each of the outputs as "stdout" and "stderr", or where it is no text in
-// standard base64 as "stdout64" and "stderr64".
-func Answer(code int, stdout, stderr []byte) []byte {
+// EncodeResult encodes the result of an exited program for scripts: {"code"}, and each output
+// as "stdout" and "stderr", or in standard base64 as "stdout64" and "stderr64" if it is not
+// text.
+func EncodeResult(code int, stdout, stderr []byte) []byte {
 	answer := map[string]any{"code": code}
 	for name, output := range map[string][]byte{"stdout": stdout, "stderr": stderr} {
 		if utf8.Valid(output) {
@@ -139,49 +137,49 @@ func Answer(code int, stdout, stderr []byte) []byte {
 	return encoded
 }
 
-// find looks whether the program is the one that was there when the grant was
-// judged, and one that only those may change who could before.
-func find(g grant.Exec) error {
+// verifyExecutable checks that the program is the one that was there when the grant was loaded,
+// and not world-writable.
+func verifyExecutable(g grant.Exec) error {
 	real, err := filepath.EvalSymlinks(g.Path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fault(scripting.NotFound, "exec.%s: the program is not there", g.Name)
+		return newHostError(scripting.NotFound, "exec.%s: the program is not there", g.Name)
 	case err != nil || real != g.ResolvedPath:
-		return fault(scripting.Denied, "exec.%s: the program is another than when the files were loaded", g.Name)
+		return newHostError(scripting.Denied, "exec.%s: the program is another than when the files were loaded", g.Name)
 	}
 	info, err := os.Lstat(real)
-	// Modes say nothing of that on Windows.
+	// Modes do not say that on Windows.
 	written := err == nil && info.Mode().Perm()&0o002 != 0 && runtime.GOOS != "windows"
 	if err != nil || written || !info.Mode().IsRegular() {
-		return fault(scripting.Denied, "exec.%s: the program may be changed by everyone, or is no file", g.Name)
+		return newHostError(scripting.Denied, "exec.%s: the program may be changed by everyone, or is no file", g.Name)
 	}
 	return nil
 }
 
-// turns count how many programs of each grant run. The zero turns count none.
-type turns struct {
+// limiter limits the concurrent programs of each grant. The zero limiter is ready to use.
+type limiter struct {
 	mu sync.Mutex
-	// of has a line for each grant of which somebody runs or waits.
-	of map[[sha256.Size]byte]*line
+	// grants has an entry for each grant with running or waiting programs.
+	grants map[[sha256.Size]byte]*grantSlots
 }
 
-// line is a grant whose programs run. It has as many places as may run at once.
-type line struct {
-	places chan struct{}
-	users  int // who runs or waits, guarded by the mutex of turns
+// grantSlots has a slot for each concurrent program of a grant.
+type grantSlots struct {
+	slots chan struct{}
+	users int // running and waiting; guarded by the mutex of limiter
 }
 
-// take waits for a place of a grant, and returns how it is given back.
-func (t *turns) take(ctx context.Context, g grant.Exec) (free func(), err error) {
+// acquire waits for a slot of a grant, and returns a function to release it.
+func (t *limiter) acquire(ctx context.Context, g grant.Exec) (free func(), err error) {
 	key := g.Hash()
 	t.mu.Lock()
-	if t.of == nil {
-		t.of = map[[sha256.Size]byte]*line{}
+	if t.grants == nil {
+		t.grants = map[[sha256.Size]byte]*grantSlots{}
 	}
-	l := t.of[key]
+	l := t.grants[key]
 	if l == nil {
-		l = &line{places: make(chan struct{}, max(1, g.Concurrency))}
-		t.of[key] = l
+		l = &grantSlots{slots: make(chan struct{}, max(1, g.Concurrency))}
+		t.grants[key] = l
 	}
 	l.users++
 	t.mu.Unlock()
@@ -189,12 +187,12 @@ func (t *turns) take(ctx context.Context, g grant.Exec) (free func(), err error)
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		if l.users--; l.users == 0 {
-			delete(t.of, key)
+			delete(t.grants, key)
 		}
 	}
 	select {
-	case l.places <- struct{}{}:
-		return func() { <-l.places; leave() }, nil
+	case l.slots <- struct{}{}:
+		return func() { <-l.slots; leave() }, nil
 	case <-ctx.Done():
 		leave()
 		return nil, ctx.Err()

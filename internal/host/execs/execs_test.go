@@ -25,7 +25,7 @@ func mustJSON(t *testing.T, params map[string]string) []byte {
 	return payload
 }
 
-func TestParametersAreThoseOfTheGrant(t *testing.T) {
+func TestDo_parameters(t *testing.T) {
 	g := grant.Exec{Name: "git", Argv: []string{"log", "{branch}"}, Params: []grant.Param{{Name: "branch", Pattern: "[a-z]+", MaxLength: 8}}}
 	for payload, want := range map[string]string{
 		`{"params":{"branch":"main"}}`: "",
@@ -53,7 +53,7 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-func TestTheEnvironmentIsWhatTheGrantSaysAndSecretsStayHidden(t *testing.T) {
+func TestDo_environment(t *testing.T) {
 	t.Setenv("OF_THE_SERVER", "x")
 	g := grantOf(t, "env")
 	g.Env = []grant.Variable{
@@ -72,7 +72,7 @@ func TestTheEnvironmentIsWhatTheGrantSaysAndSecretsStayHidden(t *testing.T) {
 	}
 }
 
-func TestAProgramWorksInAnEmptyFolderThatIsGoneAfterwards(t *testing.T) {
+func TestDo_workingDirectory(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	got, refusal := run(t, broker(), grantOf(t, "write"), nil)
 	folder, entries, _ := strings.Cut(got.Stdout, " ")
@@ -84,14 +84,14 @@ func TestAProgramWorksInAnEmptyFolderThatIsGoneAfterwards(t *testing.T) {
 	}
 }
 
-func TestOutputThatIsNoTextIsToldAsBytes(t *testing.T) {
+func TestDo_binaryOutput(t *testing.T) {
 	got, refusal := run(t, broker(), grantOf(t, "bytes"), nil)
 	if want := (told{Code: 3, Stdout64: base64.StdEncoding.EncodeToString([]byte("a\xff")), Stderr: "é"}); got != want || refusal != "" {
 		t.Errorf("got %+v, %s, want %+v", got, refusal, want)
 	}
 }
 
-func TestAProgramThatWritesMoreThanItMayIsEnded(t *testing.T) {
+func TestDo_maxOutput(t *testing.T) {
 	g := grantOf(t, "flood")
 	g.MaxOutput = 1000
 	if _, refusal := run(t, broker(), g, nil); refusal != scripting.TooLarge {
@@ -99,7 +99,7 @@ func TestAProgramThatWritesMoreThanItMayIsEnded(t *testing.T) {
 	}
 }
 
-func TestAProgramThatIsAnotherOneIsNotRun(t *testing.T) {
+func TestVerifyExecutable(t *testing.T) {
 	folder := t.TempDir()
 	first, second, link := filepath.Join(folder, "first"), filepath.Join(folder, "second"), filepath.Join(folder, "link")
 	for _, path := range []string{first, second} {
@@ -130,13 +130,13 @@ func TestAProgramThatIsAnotherOneIsNotRun(t *testing.T) {
 	}
 }
 
-func TestNoMoreRunThanTheGrantSays(t *testing.T) {
+func TestDo_concurrency(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var all turns
+		var all limiter
 		g := grant.Exec{Name: "p", Concurrency: 2}
 		var free []func()
 		for range 2 {
-			f, err := all.take(t.Context(), g)
+			f, err := all.acquire(t.Context(), g)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -144,7 +144,7 @@ func TestNoMoreRunThanTheGrantSays(t *testing.T) {
 		}
 		third := make(chan func(), 1)
 		go func() {
-			f, err := all.take(t.Context(), g)
+			f, err := all.acquire(t.Context(), g)
 			if err != nil {
 				t.Error(err)
 			}
@@ -156,12 +156,12 @@ func TestNoMoreRunThanTheGrantSays(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err := all.take(ctx, g); !errors.Is(err, context.Canceled) {
+		if _, err := all.acquire(ctx, g); !errors.Is(err, context.Canceled) {
 			t.Errorf("who has gone gets %v", err)
 		}
 		other := g
 		other.Argv = []string{"x"}
-		f, err := all.take(t.Context(), other)
+		f, err := all.acquire(t.Context(), other)
 		if err != nil {
 			t.Error(err)
 		}
@@ -169,13 +169,13 @@ func TestNoMoreRunThanTheGrantSays(t *testing.T) {
 		free[0]()
 		(<-third)()
 		free[1]()
-		if len(all.of) > 0 {
-			t.Errorf("%d grants are kept", len(all.of))
+		if len(all.grants) > 0 {
+			t.Errorf("%d grants are kept", len(all.grants))
 		}
 	})
 }
 
-func TestWhatEndsACallEndsItsProgram(t *testing.T) {
+func TestDo_cancel(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	makePipe(t, pipe)
 	makePipe(t, pipe+".gate")

@@ -47,9 +47,9 @@ func whole(pattern, value string) bool {
 	return at != nil && at[0] == 0 && at[1] == len(value)
 }
 
-// TestAnArgumentIsWhatTheGrantSaysOrNothingRuns tries every value with every
+// TestParse tries every value with every
 // pattern in every place. It asks the program itself what it was told.
-func TestAnArgumentIsWhatTheGrantSaysOrNothingRuns(t *testing.T) {
+func TestParse(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED with -short: one goroutine works here alone")
 	}
@@ -113,9 +113,9 @@ func checkTold(t *testing.T, b *Broker, g grant.Exec, params map[string]string, 
 	}
 }
 
-// TestValuesOfOneArgumentDoNotReachAnother has two parameters hold each other's
+// TestParse_separateArguments has two parameters hold each other's
 // places.
-func TestValuesOfOneArgumentDoNotReachAnother(t *testing.T) {
+func TestParse_separateArguments(t *testing.T) {
 	g := grantOf(t, "tell", "{p}", "x{q}")
 	g.Params = []grant.Param{{Name: "p", Pattern: "[^-].*", MaxLength: 256}, {Name: "q", Pattern: "[^-].*", MaxLength: 256}}
 	checkTold(t, broker(), g, map[string]string{"p": "{q}", "q": "{p} {q}"}, []string{"{q}", "x{p} {q}"})

@@ -1,16 +1,14 @@
-// Package files reads and writes files for scripts, below the folder of a grant
-// and nowhere else.
+// Package files reads and writes files for scripts, only below the directory of a grant.
 //
-// A [Folder] is one grant with what one run has used of it, and a [Broker] does
-// what a script asks of it. Every operation opens the folder anew and walks down
-// from there: a path is checked before anything is opened (see [Folder.Parse]),
-// and what was opened is checked again. No link is followed, and only regular
-// files on the file system of the folder are read, written and removed that have
-// no other name. [os.Root] keeps an operation below the folder whatever others
-// do to it meanwhile.
+// A [GrantedRoot] is one grant with the usage of one run, and a [Broker] carries out
+// operations. Every operation opens the root directory anew: it checks the path before anything
+// is opened (see [GrantedRoot.Parse]), and checks opened files again. Links are not followed.
+// Only regular files on the file system of the root, without other hard links, are read,
+// written and removed. [os.Root] keeps an operation below the root regardless of concurrent
+// changes.
 //
-// A file is written beside its place and put there when it is whole, so that
-// nobody ever reads a part of it.
+// A file is written to a temporary file in the same directory and renamed when it is complete,
+// so that readers never see part of it.
 package files
 
 import (
@@ -30,17 +28,15 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// Broker does what scripts ask of files. It keeps nothing between two
-// operations, and is safe for concurrent use.
+// Broker carries out file operations. It is stateless and safe for concurrent use.
 type Broker struct {
-	// Redact takes what no script may see out of what is read.
+	// Redact redacts data that is read.
 	Redact func([]byte) []byte
-	// Logger gets what the operator should know.
+	// Logger receives messages for the operator.
 	Logger *slog.Logger
 }
 
-// Do does the operation that a script asks for by the name of its method, and
-// returns the answer, both JSON:
+// Do carries out an operation by its method name and returns the result, both JSON:
 //
 //	readText    {"path","max","tail"}                  {"text"}
 //	readBytes   {"path","max","tail"}                  {"data64"}
@@ -51,11 +47,10 @@ type Broker struct {
 //	stat        {"path"}                               {"type","size","modified"}
 //	remove      {"path"}                               {}
 //
-// The error is always a [*scripting.HostError]: INVALID for what is malformed,
-// OUTSIDE_ROOT and NOT_GRANTED for what the grant does not cover, NOT_FOUND,
-// DENIED for what is no plain file, TOO_LARGE, TIMEOUT, and UNAVAILABLE for what
-// the system does not do.
-func (b *Broker) Do(ctx context.Context, f *Folder, method string, payload []byte) ([]byte, error) {
+// The error is always a [*scripting.HostError]: INVALID for a malformed operation, OUTSIDE_ROOT
+// and NOT_GRANTED for one outside of the grant, NOT_FOUND, DENIED for anything but a regular
+// file, TOO_LARGE, TIMEOUT, and UNAVAILABLE for failures of the system.
+func (b *Broker) Do(ctx context.Context, f *GrantedRoot, method string, payload []byte) ([]byte, error) {
 	r, err := f.Parse(method, payload)
 	if err != nil {
 		return nil, err
@@ -67,12 +62,12 @@ func (b *Broker) Do(ctx context.Context, f *Folder, method string, payload []byt
 	}
 	encoded, err := json.Marshal(answer)
 	if err != nil {
-		return nil, fault(scripting.Unavailable, r.given, "the file cannot be told of")
+		return nil, newHostError(scripting.Unavailable, r.given, "the file cannot be told of")
 	}
 	return encoded, nil
 }
 
-func (b *Broker) do(ctx context.Context, f *Folder, r *Request) (any, error) {
+func (b *Broker) do(ctx context.Context, f *GrantedRoot, r *Operation) (any, error) {
 	root, err := openRoot(f.Grant)
 	if err != nil {
 		return nil, err
@@ -91,29 +86,28 @@ func (b *Broker) do(ctx context.Context, f *Folder, r *Request) (any, error) {
 	return f.readFile(ctx, root, r, b.Redact)
 }
 
-// Answer answers a request as if content were what the file holds, or for list
-// and stat the JSON of a mock: names and objects like those of an entry, or some
-// of type, size and modified. It is what tests get in the place of a disk.
-func (f *Folder) Answer(q *Request, content []byte) ([]byte, error) {
-	answer, err := f.pretend(q, content)
+// MockAnswer returns the result of an operation on mocked content: the content of the file, or
+// for list and stat the JSON of a mock (names and entries, or some of type, size and modified).
+func (f *GrantedRoot) MockAnswer(q *Operation, content []byte) ([]byte, error) {
+	answer, err := f.mockAnswer(q, content)
 	if err != nil {
 		return nil, err
 	}
 	encoded, err := json.Marshal(answer)
 	if err != nil {
-		return nil, fault(scripting.Unavailable, q.given, "the mock cannot be told")
+		return nil, newHostError(scripting.Unavailable, q.given, "the mock cannot be told")
 	}
 	return encoded, nil
 }
 
-func (f *Folder) pretend(q *Request, content []byte) (any, error) {
+func (f *GrantedRoot) mockAnswer(q *Operation, content []byte) (any, error) {
 	switch q.Method {
 	case "list":
-		return pretendList(q, content)
+		return mockList(q, content)
 	case "stat":
-		d := described{}
+		d := statAnswer{}
 		if err := json.Unmarshal(content, &d); err != nil {
-			return nil, fault(scripting.Unavailable, q.given, "the mock of stat must be an object with some of type, size and modified")
+			return nil, newHostError(scripting.Unavailable, q.given, "the mock of stat must be an object with some of type, size and modified")
 		}
 		d.Type = cmp.Or(d.Type, typeFile)
 		return d, nil
@@ -130,7 +124,7 @@ func (f *Folder) pretend(q *Request, content []byte) (any, error) {
 	return struct{}{}, nil
 }
 
-func pretendList(q *Request, content []byte) (any, error) {
+func mockList(q *Operation, content []byte) (any, error) {
 	var items []json.RawMessage
 	err := json.Unmarshal(content, &items)
 	entries := []entry{}
@@ -142,20 +136,20 @@ func pretendList(q *Request, content []byte) (any, error) {
 		entries = append(entries, e)
 	}
 	if err != nil {
-		return nil, fault(scripting.Unavailable, q.given, "the mock of list must be a list of names, or of { name, type }")
+		return nil, newHostError(scripting.Unavailable, q.given, "the mock of list must be a list of names, or of { name, type }")
 	}
-	return listed{entries}, nil
+	return listAnswer{entries}, nil
 }
 
-// maxShown bounds the paths that a message repeats, in bytes. Of longer ones it repeats
-// nothing: a part of a value that is hidden would not be known.
-const maxShown = 200
+// maxQuotedPath bounds paths that a message repeats, in bytes. Longer ones are not repeated: a
+// redactor would not recognize part of a secret.
+const maxQuotedPath = 200
 
-// fault makes the error that the script sees. given is the path as the script
-// has passed it; the arguments are figures of the grant, or nothing else.
-func fault(code, given, format string, args ...any) *scripting.HostError {
+// newHostError returns an error for the script. given is the path as the script passed it; the
+// arguments are only numbers of the grant.
+func newHostError(code, given, format string, args ...any) *scripting.HostError {
 	message := fmt.Sprintf(format, args...)
-	if len(given) > maxShown {
+	if len(given) > maxQuotedPath {
 		given = fmt.Sprintf("a path of %d bytes", len(given))
 	}
 	if given != "" {
@@ -164,33 +158,32 @@ func fault(code, given, format string, args ...any) *scripting.HostError {
 	return &scripting.HostError{Code: code, Message: message}
 }
 
-// explain turns a failure of the system into what the script may know of it.
+// explain converts a system error to an error for the script.
 func explain(ctx context.Context, given string, err error) error {
 	var known *scripting.HostError
 	switch {
 	case errors.As(err, &known):
 		return known
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return fault(scripting.TimedOut, given, "the file was not done with in time")
+		return newHostError(scripting.TimedOut, given, "the file was not done with in time")
 	case ctx.Err() != nil:
-		return fault(scripting.Unavailable, given, "the call was cancelled")
+		return newHostError(scripting.Unavailable, given, "the call was cancelled")
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
-		return fault(scripting.NotFound, given, "there is no such file or folder")
+		return newHostError(scripting.NotFound, given, "there is no such file or folder")
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
-		return fault(scripting.Denied, given, "the server may not do this to the file")
+		return newHostError(scripting.Denied, given, "the server may not do this to the file")
 	case errors.Is(err, syscall.ENAMETOOLONG):
-		return fault(scripting.Invalid, given, "the path is too long for the system")
+		return newHostError(scripting.Invalid, given, "the path is too long for the system")
 	}
-	return fault(scripting.Unavailable, given, "the file cannot be used now")
+	return newHostError(scripting.Unavailable, given, "the file cannot be used now")
 }
 
-// OpenFile opens a file below the folder of a grant for reading, under the rules
-// of all files, and returns its path below the folder as well, in canonical form.
-// What stands beside it under the same name with one of the suffixes, and is not
-// empty, keeps it from being opened: busy tells of it. The error is a
+// OpenFile opens a file below the root of a grant for reading, under the same rules as
+// operations. It also returns the canonical path below the root. It fails with the message busy
+// if a non-empty file with one of the suffixes is next to it. The error is a
 // [*scripting.HostError].
 func OpenFile(g grant.FS, given, busy string, suffixes ...string) (file *os.File, name string, err error) {
-	q := &Request{Method: "open", given: given}
+	q := &Operation{Method: "open", given: given}
 	if q.Path, err = parsePath(given, g.Root, g.ResolvedPath); err != nil {
 		return nil, "", err
 	}
@@ -199,21 +192,21 @@ func OpenFile(g grant.FS, given, busy string, suffixes ...string) (file *os.File
 		return nil, "", explain(context.Background(), given, err)
 	}
 	defer root.Close()
-	file, _, err = root.open(q, noWait, root.plain)
+	file, _, err = root.open(q, openNonBlocking, root.checkRegular)
 	if err != nil {
 		return nil, "", explain(context.Background(), given, err)
 	}
 	for _, suffix := range suffixes {
 		if info, err := root.Lstat(q.Path + suffix); err == nil && info.Size() > 0 {
 			file.Close()
-			return nil, "", fault(scripting.Unavailable, given, "%s", busy)
+			return nil, "", newHostError(scripting.Unavailable, given, "%s", busy)
 		}
 	}
 	return file, q.Path, nil
 }
 
-// CheckPath returns the path below the folder of a grant that is meant, and
-// refuses what [OpenFile] would refuse without a look at the disk.
+// CheckPath returns the canonical path below the root of a grant. It makes the checks of
+// [OpenFile] that need no disk access.
 func CheckPath(g grant.FS, given string) (string, error) {
 	return parsePath(given, g.Root, g.ResolvedPath)
 }

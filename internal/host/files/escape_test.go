@@ -19,9 +19,9 @@ import (
 func (l *lab) answered(method, path, answer string) bool {
 	switch {
 	case path == "." && method == "stat":
-		return answerOf[described](l, answer).Type == typeFolder
+		return answerOf[statAnswer](l, answer).Type == typeFolder
 	case path == "." && method == "list":
-		for _, e := range answerOf[listed](l, answer).Entries {
+		for _, e := range answerOf[listAnswer](l, answer).Entries {
 			if _, err := os.Lstat(filepath.Join(l.root, e.Name)); err != nil {
 				return false
 			}
@@ -30,7 +30,7 @@ func (l *lab) answered(method, path, answer string) bool {
 	case method == "stat" && slices.Contains([]string{
 		"link-secret", "link-passwd", "link-evil", "sub/link-secret", "link-loop", "link-nowhere", "pipe", "socket",
 	}, path):
-		d := answerOf[described](l, answer)
+		d := answerOf[statAnswer](l, answer)
 		return d.Type == typeOther && d.Size == 0
 	}
 	return false
@@ -51,7 +51,7 @@ func (l *lab) written(path string) bool {
 	return string(content) == "gotcha"
 }
 
-func TestNoPathLeadsOutOfTheRoot(t *testing.T) {
+func TestParsePath_outsideRoot(t *testing.T) {
 	l := newLab(t)
 	l.plant()
 	paths := l.hostilePaths()
@@ -83,7 +83,7 @@ func TestNoPathLeadsOutOfTheRoot(t *testing.T) {
 }
 
 // No device can be made by everyone, but everyone can look at one.
-func TestADeviceIsNoFile(t *testing.T) {
+func TestRead_device(t *testing.T) {
 	l := newLab(t)
 	opened, err := openRoot(l.folder.Grant)
 	l.must(err)
@@ -97,10 +97,10 @@ func TestADeviceIsNoFile(t *testing.T) {
 			continue
 		}
 		opened.device = deviceOf(info) // as if it lay in the root
-		if got, want := l.outcome(nil, opened.plain(q, info)), "DENIED: zero: it is no regular file"; got != want {
+		if got, want := l.outcome(nil, opened.checkRegular(q, info)), "DENIED: zero: it is no regular file"; got != want {
 			t.Errorf("%s: got %s, want %s", device, got, want)
 		}
-		if got, want := l.outcome(nil, opened.folder(q, info)), "NOT_FOUND: zero: there is no such folder"; got != want {
+		if got, want := l.outcome(nil, opened.checkDir(q, info)), "NOT_FOUND: zero: there is no such folder"; got != want {
 			t.Errorf("%s as a folder: got %s, want %s", device, got, want)
 		}
 		if got := typeOf(info.Mode()); got != typeOther {

@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestAPartOfAFileIsRead(t *testing.T) {
+func TestRead_ranges(t *testing.T) {
 	l := newLab(t)
 	l.put("logs/lines", "one\r\ntwo\n\nfour é")
 	l.put("logs/bytes", "\xff\x00a")
@@ -53,7 +53,7 @@ func TestAPartOfAFileIsRead(t *testing.T) {
 	}
 }
 
-func TestWhatIsReadHoldsNoSecret(t *testing.T) {
+func TestRead_redacted(t *testing.T) {
 	l := newLab(t)
 	l.broker.Redact = func(b []byte) []byte { return bytes.ReplaceAll(b, []byte("inside"), []byte("[secret:x]")) }
 	for method, want := range map[string]string{
@@ -65,7 +65,7 @@ func TestWhatIsReadHoldsNoSecret(t *testing.T) {
 	}
 }
 
-func TestAFileIsWrittenWholeOrNotAtAll(t *testing.T) {
+func TestWrite_atomic(t *testing.T) {
 	l := newLab(t, func(g *grant.FS) { g.MaxTotal = 64 << 20 })
 	contents := map[string]bool{`{"text":"inside"}`: true}
 	for _, c := range "ab" {
@@ -113,7 +113,7 @@ func namesIn(l *lab, folder string) []string {
 	return names
 }
 
-func TestWritingKeepsTheModeOfAFile(t *testing.T) {
+func TestWrite_mode(t *testing.T) {
 	l := newLab(t)
 	l.must(os.Chmod(filepath.Join(l.root, "app.log"), 0o600))
 	for _, c := range []struct{ method, payload, want string }{
@@ -138,7 +138,7 @@ func TestWritingKeepsTheModeOfAFile(t *testing.T) {
 	}
 }
 
-func TestNothingIsWrittenWithoutTheGrant(t *testing.T) {
+func TestWrite_notGranted(t *testing.T) {
 	l := newLab(t, func(g *grant.FS) { g.Write = false })
 	for _, method := range []string{"writeText", "writeBytes", "remove"} {
 		if got, want := l.do(method, at("app.log", operations[method])), "NOT_GRANTED: app.log: the grant lets nothing be written"; got != want {
@@ -150,7 +150,7 @@ func TestNothingIsWrittenWithoutTheGrant(t *testing.T) {
 	}
 }
 
-func TestAFileIsAsLargeAsItMayBe(t *testing.T) {
+func TestLimits_maxFile(t *testing.T) {
 	l := newLab(t, func(g *grant.FS) { g.MaxFile = 10 })
 	l.put("logs/ten", "0123456789")
 	l.put("logs/more", "0123456789\nabc\n")
@@ -172,7 +172,7 @@ func TestAFileIsAsLargeAsItMayBe(t *testing.T) {
 	}
 }
 
-func TestACallReadsAndWritesAsMuchAsItMay(t *testing.T) {
+func TestLimits_maxTotal(t *testing.T) {
 	l := newLab(t, func(g *grant.FS) { g.MaxTotal = 20 })
 	const over = "TOO_LARGE: app.log: one call reads and writes at most 20 bytes here (max_total)"
 	for i, c := range []struct{ method, payload, want string }{
@@ -193,7 +193,7 @@ func TestACallReadsAndWritesAsMuchAsItMay(t *testing.T) {
 	}
 }
 
-func TestAFileThatIsMostlyHolesCostsNothing(t *testing.T) {
+func TestRead_sparseFile(t *testing.T) {
 	l := newLab(t)
 	l.must(os.Truncate(filepath.Join(l.root, "app.log"), 1<<40))
 	const advice = "TOO_LARGE: app.log: at most 1048576 bytes of a file are read here (max_file); "
@@ -207,7 +207,7 @@ func TestAFileThatIsMostlyHolesCostsNothing(t *testing.T) {
 			t.Errorf("%s %s: got %s, want %s", c.method, c.payload, got, c.want)
 		}
 	}
-	if got := answerOf[described](l, l.do("stat", at("app.log"))); got.Size != 1<<40 || got.Type != typeFile || got.Modified == 0 {
+	if got := answerOf[statAnswer](l, l.do("stat", at("app.log"))); got.Size != 1<<40 || got.Type != typeFile || got.Modified == 0 {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -229,7 +229,7 @@ func (endless) ReadAt(p []byte, _ int64) (int, error) {
 	return len(p), nil
 }
 
-func TestAFileThatGrowsIsAsLongAsItWas(t *testing.T) {
+func TestRead_growingFile(t *testing.T) {
 	l := newLab(t)
 	for method, want := range map[string]string{"readText": `{"text":"\n\n\n"}`, "readBytes": `{"data64":"CgoK"}`, "lines": `{"lines":["","",""]}`} {
 		q, err := l.folder.Parse(method, []byte(at("app.log")))
@@ -247,7 +247,7 @@ func TestAFileThatGrowsIsAsLongAsItWas(t *testing.T) {
 	}
 }
 
-func TestAFolderIsListed(t *testing.T) {
+func TestList(t *testing.T) {
 	l := newLab(t)
 	l.plant()
 	for _, name := range []string{".mcpd-X.tmp", "a\nb", "bad\xff", "dot.", ".hidden", "Z"} {
@@ -267,19 +267,19 @@ func TestAFolderIsListed(t *testing.T) {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	}
-	if got := answerOf[described](l, l.do("stat", at("."))); got.Type != typeFolder {
+	if got := answerOf[statAnswer](l, l.do("stat", at("."))); got.Type != typeFolder {
 		t.Errorf("got %+v", got)
 	}
 }
 
-func TestAHugeFolderIsNotListed(t *testing.T) {
+func TestList_tooMany(t *testing.T) {
 	l := newLab(t)
 	l.folder.maxEntries = 1500
 	l.must(os.Mkdir(filepath.Join(l.root, "huge"), 0o700))
 	for i := range 1500 {
 		l.must(os.Symlink("x", filepath.Join(l.root, "huge", fmt.Sprint(i))))
 	}
-	if got := answerOf[listed](l, l.do("list", at("huge"))); len(got.Entries) != 1500 {
+	if got := answerOf[listAnswer](l, l.do("list", at("huge"))); len(got.Entries) != 1500 {
 		t.Errorf("%d entries are listed, want 1500", len(got.Entries))
 	}
 	l.must(os.Symlink("x", filepath.Join(l.root, "huge", "more")))

@@ -26,7 +26,7 @@ type lab struct {
 	*testing.T
 	// top holds the root, and beside it what must not be reached.
 	top, root string
-	folder    *Folder
+	folder    *GrantedRoot
 	broker    *Broker
 }
 
@@ -180,7 +180,7 @@ func (l *lab) plant() {
 	}
 }
 
-func TestARefusalSaysWhyAndNothingElse(t *testing.T) {
+func TestErrors(t *testing.T) {
 	l := newLab(t)
 	l.plant()
 	for path, want := range map[string]string{
@@ -211,7 +211,7 @@ func TestARefusalSaysWhyAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestPathsWithinTheRootAreRead(t *testing.T) {
+func TestParsePath_insideRoot(t *testing.T) {
 	l := newLab(t)
 	l.put("logs/sub/...dots/a b", "dots")
 	l.put("logs/-rf", "dash")

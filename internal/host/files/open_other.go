@@ -4,11 +4,11 @@ package files
 
 import "io/fs"
 
-// Systems without these flags open nothing that could be waited for.
+// Systems without these flags do not block on open.
 const noWait, onlyFolder = 0, 0
 
-// deviceOf returns the same for all files: the system does not tell.
+// deviceOf returns 0: the device is unknown.
 func deviceOf(fs.FileInfo) uint64 { return 0 }
 
-// namesOf returns 1: the system does not tell.
+// linkCount returns 1: the number of links is unknown.
 func namesOf(fs.FileInfo) uint64 { return 1 }

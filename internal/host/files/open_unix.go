@@ -8,10 +8,10 @@ import (
 )
 
 const (
-	// noWait keeps opening from waiting for the other end of a pipe.
-	noWait = syscall.O_NONBLOCK
-	// onlyFolder keeps anything but a folder from being opened.
-	onlyFolder = syscall.O_DIRECTORY
+	// openNonBlocking prevents blocking on the other end of a pipe.
+	openNonBlocking = syscall.O_NONBLOCK
+	// openDirectory fails on anything but a directory.
+	openDirectory = syscall.O_DIRECTORY
 )
 
 func deviceOf(info fs.FileInfo) uint64 {
@@ -21,8 +21,8 @@ func deviceOf(info fs.FileInfo) uint64 {
 	return 0
 }
 
-// namesOf returns how many names a file has.
-func namesOf(info fs.FileInfo) uint64 {
+// linkCount returns the number of hard links of a file.
+func linkCount(info fs.FileInfo) uint64 {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok {
 		return uint64(s.Nlink)
 	}

@@ -15,9 +15,9 @@ import (
 	"testing"
 )
 
-// TestAFolderThatBecomesALinkLetsNothingOut has folder and link take turns at
+// TestRace_directoryToLink has folder and link take turns at
 // one name while files below it are read, written and removed.
-func TestAFolderThatBecomesALinkLetsNothingOut(t *testing.T) {
+func TestRace_directoryToLink(t *testing.T) {
 	const tries, turns = 3000, 1000
 	l := newLab(t)
 	l.put("logs/d/app.log", "inside")
@@ -65,10 +65,10 @@ func TestAFolderThatBecomesALinkLetsNothingOut(t *testing.T) {
 }
 
 // swap calls change between the look at a file and its opening.
-func swap(root *root, change func()) func(*Request, fs.FileInfo) error {
+func swap(root *openedRoot, change func()) func(*Operation, fs.FileInfo) error {
 	looked := false
-	return func(q *Request, info fs.FileInfo) error {
-		err := root.plain(q, info)
+	return func(q *Operation, info fs.FileInfo) error {
+		err := root.checkRegular(q, info)
 		if !looked {
 			looked = true
 			change()
@@ -77,7 +77,7 @@ func swap(root *root, change func()) func(*Request, fs.FileInfo) error {
 	}
 }
 
-func TestWhatTakesTheNameOfAFileIsNotRead(t *testing.T) {
+func TestRace_fileReplaced(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		put  func(l *lab, file string)
@@ -100,7 +100,7 @@ func TestWhatTakesTheNameOfAFileIsNotRead(t *testing.T) {
 			l.must(err)
 			file := filepath.Join(l.root, "app.log")
 			// The file is kept, so that nothing can have its number again.
-			_, _, err = root.open(q, noWait, swap(root, func() { l.must(os.Rename(file, filepath.Join(l.top, "kept"))); c.put(l, file) }))
+			_, _, err = root.open(q, openNonBlocking, swap(root, func() { l.must(os.Rename(file, filepath.Join(l.top, "kept"))); c.put(l, file) }))
 			if got := l.outcome(nil, explain(t.Context(), q.given, err)); got != c.want {
 				t.Errorf("got %s, want %s", got, c.want)
 			}
@@ -108,8 +108,8 @@ func TestWhatTakesTheNameOfAFileIsNotRead(t *testing.T) {
 	}
 }
 
-// TestAFileThatIsReplacedWhileItIsReadIsReadWhole: it has no name then.
-func TestAFileThatIsReplacedWhileItIsReadIsReadWhole(t *testing.T) {
+// TestRead_replacedFile: it has no name then.
+func TestRead_replacedFile(t *testing.T) {
 	l := newLab(t)
 	root, err := openRoot(l.folder.Grant)
 	l.must(err)
@@ -122,12 +122,12 @@ func TestAFileThatIsReplacedWhileItIsReadIsReadWhole(t *testing.T) {
 	l.must(os.Rename(filepath.Join(l.root, "sub", "deep.txt"), file.Name()))
 	info, err := file.Stat()
 	l.must(err)
-	if err := root.plain(q, info); err != nil {
+	if err := root.checkRegular(q, info); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestWhatIsNoFileIsRefusedAtOnce(t *testing.T) {
+func TestRead_pipe(t *testing.T) {
 	l := newLab(t)
 	l.must(syscall.Mkfifo(filepath.Join(l.root, "pipe"), 0o600))
 	short := filepath.Join(l.root, "s")
@@ -157,7 +157,7 @@ func refusedAtOnce(l *lab, name string) {
 		case "list":
 			want = "NOT_FOUND: " + name + ": there is no such folder"
 		case "stat":
-			if d := answerOf[described](l, l.do(method, at(name))); d.Type != typeOther || d.Size != 0 {
+			if d := answerOf[statAnswer](l, l.do(method, at(name))); d.Type != typeOther || d.Size != 0 {
 				l.Errorf("stat %s: %+v", name, d)
 			}
 			continue
@@ -168,7 +168,7 @@ func refusedAtOnce(l *lab, name string) {
 	}
 }
 
-func TestAnotherFileSystemIsNotEntered(t *testing.T) {
+func TestRead_otherFileSystem(t *testing.T) {
 	l := newLab(t)
 	root, err := openRoot(l.folder.Grant)
 	l.must(err)
@@ -177,14 +177,14 @@ func TestAnotherFileSystemIsNotEntered(t *testing.T) {
 	for _, path := range []string{"app.log", "sub/deep.txt"} {
 		q, err := l.folder.Parse("readText", []byte(at(path)))
 		l.must(err)
-		_, _, err = root.open(q, noWait, root.plain)
+		_, _, err = root.open(q, openNonBlocking, root.checkRegular)
 		if got, want := l.outcome(nil, err), "DENIED: "+path+": it is on another file system than the root"; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	}
 }
 
-func TestARootThatHasMovedIsRefused(t *testing.T) {
+func TestOpenRoot_moved(t *testing.T) {
 	for name, c := range map[string]struct {
 		move func(l *lab)
 		want string

@@ -16,11 +16,11 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// chunk is how much is read or written between two looks at the context.
+// chunk is the number of bytes between checks of the context.
 const chunk = 256 << 10
 
-func (f *Folder) readFile(ctx context.Context, root *root, q *Request, redact func([]byte) []byte) (any, error) {
-	file, info, err := root.open(q, noWait, root.plain)
+func (f *GrantedRoot) readFile(ctx context.Context, root *openedRoot, q *Operation, redact func([]byte) []byte) (any, error) {
+	file, info, err := root.open(q, openNonBlocking, root.checkRegular)
 	if err != nil {
 		return nil, err
 	}
@@ -28,9 +28,8 @@ func (f *Folder) readFile(ctx context.Context, root *root, q *Request, redact fu
 	return f.read(ctx, file, info.Size(), q, redact)
 }
 
-// read answers from a file of which nothing behind size is looked at: what grows
-// meanwhile is as long as it was.
-func (f *Folder) read(ctx context.Context, file io.ReaderAt, size int64, q *Request, redact func([]byte) []byte) (any, error) {
+// read reads a file up to size, the size when it was opened, even if it grows.
+func (f *GrantedRoot) read(ctx context.Context, file io.ReaderAt, size int64, q *Operation, redact func([]byte) []byte) (any, error) {
 	if q.Method == "lines" {
 		return f.lines(ctx, file, size, q, redact)
 	}
@@ -38,7 +37,7 @@ func (f *Folder) read(ctx context.Context, file io.ReaderAt, size int64, q *Requ
 	if err != nil {
 		return nil, err
 	}
-	data, err := f.piece(ctx, file, from, to, q)
+	data, err := f.readRange(ctx, file, from, to, q)
 	if err != nil {
 		return nil, err
 	}
@@ -48,33 +47,33 @@ func (f *Folder) read(ctx context.Context, file io.ReaderAt, size int64, q *Requ
 		}{redact(data)}, nil
 	}
 	if from > 0 {
-		data = data[leftover(data):]
+		data = data[partialRunePrefix(data):]
 	}
 	if to < size {
-		data = whole(data)
+		data = trimPartialRune(data)
 	}
 	return struct {
 		Text string `json:"text"`
 	}{strings.ToValidUTF8(string(redact(data)), "\ufffd")}, nil
 }
 
-func (f *Folder) window(size int64, q *Request) (from, to int64, err error) {
+func (f *GrantedRoot) window(size int64, q *Operation) (from, to int64, err error) {
 	to = size
 	switch {
-	case q.most > 0:
-		to = min(size, q.most)
-	case q.end > 0:
-		from = max(0, size-q.end)
+	case q.max > 0:
+		to = min(size, q.max)
+	case q.tail > 0:
+		from = max(0, size-q.tail)
 	}
 	if to-from > f.maxFile {
-		return 0, 0, fault(scripting.TooLarge, q.given, "at most %d bytes of a file are read here (max_file); read a part of it with max, tail or lines", f.maxFile)
+		return 0, 0, newHostError(scripting.TooLarge, q.given, "at most %d bytes of a file are read here (max_file); read a part of it with max, tail or lines", f.maxFile)
 	}
 	return from, to, nil
 }
 
-// piece reads bytes of a file; fewer when it has become shorter.
-func (f *Folder) piece(ctx context.Context, file io.ReaderAt, from, to int64, q *Request) ([]byte, error) {
-	if err := f.take(q.given, to-from); err != nil {
+// readRange reads a range of a file. It returns less if the file was truncated.
+func (f *GrantedRoot) readRange(ctx context.Context, file io.ReaderAt, from, to int64, q *Operation) ([]byte, error) {
+	if err := f.charge(q.given, to-from); err != nil {
 		return nil, err
 	}
 	data := make([]byte, to-from)
@@ -94,9 +93,9 @@ func (f *Folder) piece(ctx context.Context, file io.ReaderAt, from, to int64, q 
 	return data, nil
 }
 
-// leftover returns how many bytes at the beginning belong to a character that
-// begins before it.
-func leftover(data []byte) int {
+// partialRunePrefix returns the number of bytes at the start that belong to a character before
+// it.
+func partialRunePrefix(data []byte) int {
 	n := 0
 	for n < len(data) && n < utf8.UTFMax-1 && !utf8.RuneStart(data[n]) {
 		n++
@@ -104,8 +103,8 @@ func leftover(data []byte) int {
 	return n
 }
 
-// whole returns data without a character at its end that goes on behind it.
-func whole(data []byte) []byte {
+// trimPartialRune removes an incomplete character from the end.
+func trimPartialRune(data []byte) []byte {
 	for n := 1; n < utf8.UTFMax && n <= len(data); n++ {
 		if last := data[len(data)-n:]; utf8.RuneStart(last[0]) {
 			if !utf8.FullRune(last) {
@@ -117,15 +116,15 @@ func whole(data []byte) []byte {
 	return data
 }
 
-type told struct {
+type linesAnswer struct {
 	Lines []string `json:"lines"`
 }
 
-// lines answers with lines from one on, counted from 1.
-func (f *Folder) lines(ctx context.Context, file io.ReaderAt, size int64, q *Request, redact func([]byte) []byte) (any, error) {
-	l := lineReader{folder: f, q: q, skip: max(q.from, 1) - 1, most: q.most}
+// lines reads lines starting at a line number from 1.
+func (f *GrantedRoot) lines(ctx context.Context, file io.ReaderAt, size int64, q *Operation, redact func([]byte) []byte) (any, error) {
+	l := lineReader{folder: f, q: q, skip: max(q.from, 1) - 1, max: q.max}
 	for at := int64(0); at < size && !l.full(); at += chunk {
-		data, err := f.piece(ctx, file, at, min(size, at+chunk), q)
+		data, err := f.readRange(ctx, file, at, min(size, at+chunk), q)
 		if err != nil {
 			return nil, err
 		}
@@ -136,20 +135,20 @@ func (f *Folder) lines(ctx context.Context, file io.ReaderAt, size int64, q *Req
 			break
 		}
 	}
-	return l.told(redact), nil
+	return l.answer(redact), nil
 }
 
-// lineReader takes lines out of a file that comes in pieces.
+// lineReader extracts lines from a file that is read in chunks.
 type lineReader struct {
-	folder     *Folder
-	q          *Request
-	skip, most int64 // lines; a most of 0 is no bound
-	// kept are the lines that are asked for, and count says how many are complete.
+	folder    *GrantedRoot
+	q         *Operation
+	skip, max int64 // lines; max 0 means no limit
+	// kept are the requested lines, and count the number of complete ones.
 	kept  []byte
 	count int64
 }
 
-func (l *lineReader) full() bool { return l.most > 0 && l.count >= l.most }
+func (l *lineReader) full() bool { return l.max > 0 && l.count >= l.max }
 
 func (l *lineReader) add(data []byte) error {
 	for len(data) > 0 && !l.full() {
@@ -167,20 +166,20 @@ func (l *lineReader) add(data []byte) error {
 			l.count++
 		}
 		if int64(len(l.kept)) > l.folder.maxFile {
-			return fault(scripting.TooLarge, l.q.given, "at most %d bytes of a file are read here (max_file); read fewer lines at once with from and max", l.folder.maxFile)
+			return newHostError(scripting.TooLarge, l.q.given, "at most %d bytes of a file are read here (max_file); read fewer lines at once with from and max", l.folder.maxFile)
 		}
 	}
 	return nil
 }
 
-func (l *lineReader) told(redact func([]byte) []byte) told {
+func (l *lineReader) answer(redact func([]byte) []byte) linesAnswer {
 	lines := []string{}
 	text := strings.ToValidUTF8(string(redact(l.kept)), "\ufffd")
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(line, "\n")
 		lines = append(lines, strings.TrimSuffix(line, "\r"))
 	}
-	return told{lines}
+	return linesAnswer{lines}
 }
 
 type entry struct {
@@ -188,14 +187,14 @@ type entry struct {
 	Type string `json:"type"`
 }
 
-type listed struct {
+type listAnswer struct {
 	Entries []entry `json:"entries"`
 }
 
-// list answers with what a folder holds, in bytewise order of the names. Names
-// that no path can have are left out, and those that no script may see redacted.
-func (f *Folder) list(ctx context.Context, root *root, q *Request, redact func([]byte) []byte) (any, error) {
-	folder, _, err := root.open(q, noWait|onlyFolder, root.folder)
+// list lists a directory, sorted by name in bytewise order. It omits names that no path can
+// contain, and redacts secrets in names.
+func (f *GrantedRoot) list(ctx context.Context, root *openedRoot, q *Operation, redact func([]byte) []byte) (any, error) {
+	folder, _, err := root.open(q, openNonBlocking|openDirectory, root.checkDir)
 	if err != nil {
 		return nil, err
 	}
@@ -212,7 +211,7 @@ func (f *Folder) list(ctx context.Context, root *root, q *Request, redact func([
 			}
 		}
 		if seen += len(found); seen > f.maxEntries {
-			return nil, fault(scripting.TooLarge, q.given, "the folder holds more than %d entries", f.maxEntries)
+			return nil, newHostError(scripting.TooLarge, q.given, "the folder holds more than %d entries", f.maxEntries)
 		}
 		if errors.Is(err, io.EOF) {
 			break
@@ -225,28 +224,27 @@ func (f *Folder) list(ctx context.Context, root *root, q *Request, redact func([
 	for i := range entries {
 		entries[i].Name = string(redact([]byte(entries[i].Name)))
 	}
-	return listed{entries}, nil
+	return listAnswer{entries}, nil
 }
 
-// write writes a file: beside its place first, and there when it is whole and on
-// the disk.
-func (f *Folder) write(ctx context.Context, root *root, q *Request) error {
+// write writes a file to a temporary file, syncs it, and renames it.
+func (f *GrantedRoot) write(ctx context.Context, root *openedRoot, q *Operation) error {
 	mode := fs.FileMode(0o644)
-	info, err := root.look(q)
+	info, err := root.lstat(q)
 	switch {
 	case err == nil:
-		if err := root.plain(q, info); err != nil {
+		if err := root.checkRegular(q, info); err != nil {
 			return err
 		}
 		mode = info.Mode().Perm()
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
-	if err := f.take(q.given, int64(len(q.content))); err != nil {
+	if err := f.charge(q.given, int64(len(q.content))); err != nil {
 		return err
 	}
 	temp := path.Join(path.Dir(q.Path), tempPrefix+rand.Text()+tempSuffix)
-	file, err := root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL|noWait, mode)
+	file, err := root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL|openNonBlocking, mode)
 	if err != nil {
 		return err
 	}
@@ -255,7 +253,7 @@ func (f *Folder) write(ctx context.Context, root *root, q *Request) error {
 		err = root.Rename(temp, q.Path)
 	}
 	if err != nil {
-		// What cannot be removed is told of by no list, and is in nobody's way.
+		// list omits temporary files, so one that cannot be removed does no harm.
 		_ = root.Remove(temp)
 	}
 	return err

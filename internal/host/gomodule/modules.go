@@ -1,7 +1,7 @@
-// Package gomodule is the broker of objects that a program which embeds mcpd gives
-// to scripts: a [Module] is functions in Go, by name. The [Broker] runs one for a
-// script that is granted its module. It neither validates arguments nor trusts a
-// function: one that panics or does not end costs the operation alone.
+// Package gomodule provides script objects implemented in Go by a program that embeds mcpd: a
+// [Module] is a set of named functions. The [Broker] runs them for scripts with a module grant.
+// It does not validate arguments, and does not trust functions: one that panics or hangs only
+// fails its operation.
 package gomodule
 
 import (
@@ -18,46 +18,44 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// Module is an object for scripts, which grants name. Name and the names of its
-// functions are 1 to 64 letters, digits and underscores, and no digit first.
+// Module is an object for scripts, named by grants. Its name and the names of its functions
+// have 1 to 64 letters, digits and underscores, and do not start with a digit.
 type Module struct {
 	Name string
-	// Functions are at least one.
+	// Functions has at least one function.
 	Functions []Function
-	// Check says what is wrong with the arguments of a grant, a JSON object; its
-	// error is told to the author of the file. Nil means that grants take none.
+	// Check validates the options of a grant, a JSON object; its error is shown to the author
+	// of the file. Nil accepts no options.
 	Check func(options json.RawMessage) error
 }
 
 // Function is a function of a [Module].
 type Function struct {
 	Name string
-	// Run answers a script with JSON. The arguments are a JSON object. An error
-	// that is a [*scripting.HostError] is told to the script; of any other the
-	// script learns that the function failed, and the log what it says. Run may be
-	// called from many goroutines. When it ignores ctx past its end it is left
-	// behind: nobody waits for it.
-	Run func(ctx context.Context, call Call, arguments json.RawMessage) (json.RawMessage, error)
-	// Err is why there can be no such function; nil of one that there can be.
+	// Run returns the result as JSON. The arguments are a JSON object. A [*scripting.HostError]
+	// is returned to the script; any other error is logged, and the script only learns that the
+	// function failed. Run must be safe for concurrent use. If it does not return when ctx is
+	// done, it is abandoned.
+	Run func(ctx context.Context, call CallInfo, arguments json.RawMessage) (json.RawMessage, error)
+	// Err is set if the function is invalid.
 	Err error
 }
 
-// Call is for whom a function runs.
-type Call struct {
-	// Caller is who makes the call; zero for a hook, which runs for nobody.
+// CallInfo describes the call of a function.
+type CallInfo struct {
+	// Caller is the caller; zero for a hook.
 	Caller identity.Caller
-	// Kind and Name are of what the script belongs to, such as "tool" and its
-	// name, and ID is that of the call.
+	// Kind and Name identify the script, such as "tool" and its name. ID is the call id.
 	Kind, Name, ID string
-	// Options are the arguments of the grant, a JSON object.
+	// Options are the options of the grant, a JSON object.
 	Options json.RawMessage
 }
 
-// identifier is what a script can write behind a dot.
+// identifier matches names that a script can write after a dot.
 var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,63}$`)
 
-// reserved are the names that the language looks for on any object by itself.
-var reserved = []string{
+// reservedNames are names that JavaScript looks up on any object.
+var reservedNames = []string{
 	"then", "toString", "valueOf", "toJSON", "constructor", "hasOwnProperty", "isPrototypeOf", "propertyIsEnumerable", "toLocaleString",
 	"__proto__", "__defineGetter__", "__defineSetter__", "__lookupGetter__", "__lookupSetter__",
 }
@@ -66,7 +64,7 @@ func check(modules []Module) error {
 	known := map[string]bool{}
 	for _, m := range modules {
 		switch {
-		case !sayable(m.Name):
+		case !isIdentifier(m.Name):
 			return fmt.Errorf("module %q: %w", m.Name, errName)
 		case known[m.Name]:
 			return fmt.Errorf("module %q: there is another one of this name", m.Name)
@@ -85,7 +83,7 @@ func (m Module) check() error {
 	known := map[string]bool{}
 	for _, f := range m.Functions {
 		switch {
-		case !sayable(f.Name):
+		case !isIdentifier(f.Name):
 			return fmt.Errorf("function %q: %w", f.Name, errName)
 		case known[f.Name]:
 			return fmt.Errorf("function %q: there is another one of this name", f.Name)
@@ -101,24 +99,23 @@ func (m Module) check() error {
 
 var errName = errors.New("a name is 1 to 64 letters, digits and underscores, with no digit first, and none that objects have by themselves")
 
-func sayable(name string) bool {
-	return identifier.MatchString(name) && !slices.Contains(reserved, name)
+func isIdentifier(name string) bool {
+	return identifier.MatchString(name) && !slices.Contains(reservedNames, name)
 }
 
-// maxAnswer bounds what a function answers, in bytes.
-const maxAnswer = 4 << 20
+// maxResult bounds the result of a function, in bytes.
+const maxResult = 4 << 20
 
-// Broker runs the functions of modules. It is safe for concurrent use. A nil
-// Broker has none.
+// Broker runs the functions of modules. It is safe for concurrent use. A nil Broker has no
+// modules.
 type Broker struct {
 	byName map[string]map[string]Function
 	checks map[string]func(json.RawMessage) error
 	logger *slog.Logger
 }
 
-// New returns the broker of these modules. What functions say of their failures is
-// for the logger alone, which shows no secrets. The error says which module there
-// cannot be, and why.
+// New returns a broker for modules. Errors of functions only go to the logger, which must
+// redact secrets. New returns an error for an invalid module.
 func New(modules []Module, logger *slog.Logger) (*Broker, error) {
 	if err := check(modules); err != nil {
 		return nil, err
@@ -140,8 +137,7 @@ func (b *Broker) Names() []string {
 	return slices.Sorted(maps.Keys(b.byName))
 }
 
-// Functions returns the names of the functions of a module, in order; none when
-// there is no such module.
+// Functions returns the sorted names of the functions of a module, or nil if it does not exist.
 func (b *Broker) Functions(module string) []string {
 	if b == nil {
 		return nil
@@ -149,8 +145,8 @@ func (b *Broker) Functions(module string) []string {
 	return slices.Sorted(maps.Keys(b.byName[module]))
 }
 
-// Check says what is wrong with the arguments of a grant of a module, a JSON
-// object. A check that panics finds them wrong.
+// Check validates the options of a module grant, a JSON object. A panic of the module's check
+// is an error.
 func (b *Broker) Check(module string, options json.RawMessage) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -167,10 +163,9 @@ func (b *Broker) Check(module string, options json.RawMessage) (err error) {
 	return nil
 }
 
-// Do runs a function, and returns its answer. The arguments are JSON without blanks
-// around it, or nil. An error is a
-// [*scripting.HostError], or that of ctx.
-func (b *Broker) Do(ctx context.Context, call Call, module, function string, arguments json.RawMessage) (json.RawMessage, error) {
+// Do runs a function and returns its result. The arguments are JSON without surrounding white
+// space, or nil. The error is a [*scripting.HostError] or the error of ctx.
+func (b *Broker) Do(ctx context.Context, call CallInfo, module, function string, arguments json.RawMessage) (json.RawMessage, error) {
 	f, known := b.byName[module][function]
 	if !known {
 		return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "the module has no such function"}
@@ -182,15 +177,15 @@ func (b *Broker) Do(ctx context.Context, call Call, module, function string, arg
 		return nil, &scripting.HostError{Code: scripting.Invalid, Message: "the arguments must be an object"}
 	}
 	call.Caller.Agent, call.Options = call.Caller.Agent.Clone(), slices.Clone(call.Options)
-	answer, err := f.apart(ctx, call, arguments)
+	answer, err := f.runDetached(ctx, call, arguments)
 	var refused *scripting.HostError
 	switch {
 	case errors.As(err, &refused):
 		return nil, refused
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
-	case err == nil && len(answer) > maxAnswer:
-		return nil, &scripting.HostError{Code: scripting.TooLarge, Message: fmt.Sprintf("the answer of modules.%s.%s has more than %d MiB", module, function, maxAnswer>>20)}
+	case err == nil && len(answer) > maxResult:
+		return nil, &scripting.HostError{Code: scripting.TooLarge, Message: fmt.Sprintf("the answer of modules.%s.%s has more than %d MiB", module, function, maxResult>>20)}
 	case err == nil && !json.Valid(answer):
 		err = errors.New("the answer is no JSON")
 	}
@@ -202,12 +197,12 @@ func (b *Broker) Do(ctx context.Context, call Call, module, function string, arg
 	return answer, nil
 }
 
-// errExited is what a function ends with that ends its goroutine.
+// errExited reports a function that called runtime.Goexit.
 var errExited = errors.New("the function ended its goroutine")
 
-// apart runs the function in a goroutine of its own until it returns or ctx is
-// done. It may run on then.
-func (f Function) apart(ctx context.Context, call Call, arguments json.RawMessage) (json.RawMessage, error) {
+// runDetached runs the function in a goroutine until it returns or ctx is done. In the latter
+// case the function may continue to run.
+func (f Function) runDetached(ctx context.Context, call CallInfo, arguments json.RawMessage) (json.RawMessage, error) {
 	type end struct {
 		answer json.RawMessage
 		err    error

@@ -18,13 +18,13 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-type runner = func(context.Context, Call, json.RawMessage) (json.RawMessage, error)
+type runner = func(context.Context, CallInfo, json.RawMessage) (json.RawMessage, error)
 
-func echo(_ context.Context, _ Call, arguments json.RawMessage) (json.RawMessage, error) {
+func echo(_ context.Context, _ CallInfo, arguments json.RawMessage) (json.RawMessage, error) {
 	return arguments, nil
 }
 
-func TestAModuleThatScriptsCouldNotUseIsRefused(t *testing.T) {
+func TestNew_invalidModules(t *testing.T) {
 	good := []Function{{Name: "f", Run: echo}}
 	for want, modules := range map[string][]Module{
 		`module "": a name`:                      {{Functions: good}},
@@ -62,13 +62,13 @@ func lab(t *testing.T, check func(json.RawMessage) error, functions map[string]r
 	return b, log
 }
 
-func TestAFunctionIsToldForWhomItRuns(t *testing.T) {
-	b, _ := lab(t, nil, map[string]runner{"who": func(_ context.Context, c Call, arguments json.RawMessage) (json.RawMessage, error) {
+func TestDo_callInfo(t *testing.T) {
+	b, _ := lab(t, nil, map[string]runner{"who": func(_ context.Context, c CallInfo, arguments json.RawMessage) (json.RawMessage, error) {
 		c.Caller.Agent.Metadata["k"] = "changed"
 		c.Options[0] = '!'
 		return json.Marshal([]string{c.Caller.Principal.ID, c.Kind, c.Name, c.ID, string(arguments)})
 	}})
-	call := Call{
+	call := CallInfo{
 		Caller: identity.Caller{Principal: identity.Principal{ID: "ada"}, Agent: identity.Agent{Metadata: map[string]string{"k": "v"}}},
 		Kind:   "tool", Name: "t", ID: "c-1", Options: json.RawMessage(`{"a":1}`),
 	}
@@ -81,36 +81,36 @@ func TestAFunctionIsToldForWhomItRuns(t *testing.T) {
 	}
 }
 
-func TestWhatAFunctionDoesCostsItsOperationAlone(t *testing.T) {
+func TestDo_failures(t *testing.T) {
 	b, log := lab(t, nil, map[string]runner{
-		"refuses": func(context.Context, Call, json.RawMessage) (json.RawMessage, error) {
+		"refuses": func(context.Context, CallInfo, json.RawMessage) (json.RawMessage, error) {
 			return nil, &scripting.HostError{Code: scripting.NotFound, Message: "no account"}
 		},
-		"fails": func(context.Context, Call, json.RawMessage) (json.RawMessage, error) {
+		"fails": func(context.Context, CallInfo, json.RawMessage) (json.RawMessage, error) {
 			return nil, errors.New("pw hunter2")
 		},
-		"panics": func(context.Context, Call, json.RawMessage) (json.RawMessage, error) { panic("hunter2") },
-		"exits": func(context.Context, Call, json.RawMessage) (json.RawMessage, error) {
+		"panics": func(context.Context, CallInfo, json.RawMessage) (json.RawMessage, error) { panic("hunter2") },
+		"exits": func(context.Context, CallInfo, json.RawMessage) (json.RawMessage, error) {
 			runtime.Goexit()
 			return nil, nil
 		},
-		"huge": func(context.Context, Call, json.RawMessage) (json.RawMessage, error) {
-			return json.Marshal(strings.Repeat("x", maxAnswer))
+		"huge": func(context.Context, CallInfo, json.RawMessage) (json.RawMessage, error) {
+			return json.Marshal(strings.Repeat("x", maxResult))
 		},
-		"noise":   func(context.Context, Call, json.RawMessage) (json.RawMessage, error) { return []byte("{"), nil },
-		"nothing": func(context.Context, Call, json.RawMessage) (json.RawMessage, error) { return nil, nil },
+		"noise":   func(context.Context, CallInfo, json.RawMessage) (json.RawMessage, error) { return []byte("{"), nil },
+		"nothing": func(context.Context, CallInfo, json.RawMessage) (json.RawMessage, error) { return nil, nil },
 	})
 	for function, want := range map[string]string{
 		"refuses": "NOT_FOUND: no account", "fails": "UNAVAILABLE: modules.m.fails failed", "panics": "UNAVAILABLE: modules.m.panics failed",
 		"exits": "UNAVAILABLE: modules.m.exits failed", "huge": "TOO_LARGE: the answer of modules.m.huge has more than 4 MiB",
 		"noise": "UNAVAILABLE: modules.m.noise failed", "nothing": "UNAVAILABLE: modules.m.nothing failed", "absent": "NOT_GRANTED: the module has no such function",
 	} {
-		if got, err := b.Do(t.Context(), Call{Kind: "tool"}, "m", function, nil); err == nil || err.Error() != want {
+		if got, err := b.Do(t.Context(), CallInfo{Kind: "tool"}, "m", function, nil); err == nil || err.Error() != want {
 			t.Errorf("%s: %s, %v", function, got, err)
 		}
 	}
 	for _, arguments := range []string{`[]`, `null`, `"{}"`, `1`} {
-		if got, err := b.Do(t.Context(), Call{}, "m", "refuses", json.RawMessage(arguments)); err == nil || err.Error() != "INVALID: the arguments must be an object" {
+		if got, err := b.Do(t.Context(), CallInfo{}, "m", "refuses", json.RawMessage(arguments)); err == nil || err.Error() != "INVALID: the arguments must be an object" {
 			t.Errorf("%s: %s, %v", arguments, got, err)
 		}
 	}
@@ -121,21 +121,21 @@ func TestWhatAFunctionDoesCostsItsOperationAlone(t *testing.T) {
 	}
 }
 
-func TestAFunctionThatIgnoresItsEndIsLeftBehind(t *testing.T) {
+func TestDo_abandoned(t *testing.T) {
 	release := make(chan struct{})
-	b, _ := lab(t, nil, map[string]runner{"waits": func(context.Context, Call, json.RawMessage) (json.RawMessage, error) {
+	b, _ := lab(t, nil, map[string]runner{"waits": func(context.Context, CallInfo, json.RawMessage) (json.RawMessage, error) {
 		<-release
 		return []byte("1"), nil
 	}})
 	defer close(release)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if got, err := b.Do(ctx, Call{}, "m", "waits", nil); !errors.Is(err, context.Canceled) {
+	if got, err := b.Do(ctx, CallInfo{}, "m", "waits", nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %s, %v", got, err)
 	}
 }
 
-func TestTheArgumentsOfAGrantAreTheModulesToJudge(t *testing.T) {
+func TestCheck_options(t *testing.T) {
 	none, _ := lab(t, nil, map[string]runner{"f": echo})
 	if err := none.Check("m", json.RawMessage(`{}`)); err != nil {
 		t.Error(err)

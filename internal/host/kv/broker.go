@@ -1,9 +1,9 @@
-// Package kv keeps values for scripts, under keys, in a [state.Pairs].
+// Package kv stores values for scripts in a [state.Pairs].
 //
-// A [Broker] carries out the operations of one grant in one space. [SpaceOf]
-// makes the name of the space from the grant and from who runs: what a script
-// passes is no part of it, so that no key can name another space. The broker
-// checks keys, values and lifetimes; the store has the room and the clock.
+// A [Broker] carries out the operations of one grant in one space. [SpaceName] builds the name
+// of the space from the grant and the subject. Arguments of the script are not part of it, so
+// that no key can address another space. The broker checks keys, values and lifetimes; the
+// store has the capacity and the clock.
 package kv
 
 import (
@@ -20,28 +20,27 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// Broker keeps values. It is safe for concurrent use.
+// Broker carries out kv operations. It is safe for concurrent use.
 type Broker struct {
 	open   func() (state.Store, error)
 	logger *slog.Logger
 }
 
-// New returns a broker over a store that open returns: once for each operation,
-// so that a store which nobody needs is never opened. What the operator should
-// know goes to the logger.
+// New returns a broker for the store that open returns. It calls open for each operation, so
+// that an unused store is never opened. The logger receives messages for the operator.
 func New(open func() (state.Store, error), logger *slog.Logger) *Broker {
 	return &Broker{open: open, logger: logger}
 }
 
-// Prefix is how the operations of a broker begin.
+// Prefix is the prefix of the operations.
 const Prefix = "kv."
 
-// Do carries out one operation (package scripting) in a space of [SpaceOf].
-// A refusal is a [*scripting.HostError].
+// Do carries out one operation (package scripting) in a space named by [SpaceName]. Refusals
+// are [*scripting.HostError].
 func (b *Broker) Do(ctx context.Context, g grant.KV, space, op string, payload []byte) ([]byte, error) {
 	var r request
 	if err := json.Unmarshal(payload, &r); err != nil {
-		return nil, refuse(scripting.Invalid, "the request cannot be read")
+		return nil, newHostError(scripting.Invalid, "the request cannot be read")
 	}
 	o := operation{grant: g, space: space, request: r}
 	run, known := map[string]func(*operation) (any, error){
@@ -49,7 +48,7 @@ func (b *Broker) Do(ctx context.Context, g grant.KV, space, op string, payload [
 		"cas": (*operation).cas, "list": (*operation).list, "incr": (*operation).incr,
 	}[strings.TrimPrefix(op, Prefix)]
 	if !known {
-		return nil, refuse(scripting.NotGranted, "kept values have no operation "+op)
+		return nil, newHostError(scripting.NotGranted, "kept values have no operation "+op)
 	}
 	store, err := b.open()
 	if err != nil {
@@ -70,48 +69,48 @@ func (b *Broker) failed(ctx context.Context, err error) error {
 	case errors.As(err, &refusal):
 		return refusal
 	case errors.Is(err, state.ErrRoom):
-		return refuse(scripting.TooLarge, "there is no room for more: the grant bounds the keys, and the bytes of all keys and values")
+		return newHostError(scripting.TooLarge, "there is no room for more: the grant bounds the keys, and the bytes of all keys and values")
 	}
 	b.logger.WarnContext(ctx, "a value cannot be kept", slog.String("error", err.Error()))
 	if errors.As(err, &full) {
-		return refuse(scripting.Unavailable, "the server has no room for more values")
+		return newHostError(scripting.Unavailable, "the server has no room for more values")
 	}
-	return refuse(scripting.Unavailable, "the server cannot keep values now")
+	return newHostError(scripting.Unavailable, "the server cannot keep values now")
 }
 
-// Runner is who runs: a definition, for a caller.
-type Runner struct {
+// Subject is the script that runs, and its caller.
+type Subject struct {
 	Kind, Name string
-	// Caller is the zero Caller of what runs for nobody.
+	// Caller is zero if there is none.
 	Caller identity.Caller
 }
 
-// SpaceOf returns the name of the space that a grant gives to who runs. No two
-// of them have one name. The error is a [*scripting.HostError]: the grant needs
-// what the call lacks.
-func SpaceOf(g grant.KV, r Runner) (string, error) {
+// SpaceName returns the name of the space of a grant for a subject. Different spaces have
+// different names. The error is a [*scripting.HostError]: the grant needs something that the
+// call lacks.
+func SpaceName(g grant.KV, r Subject) (string, error) {
 	switch g.Scope {
 	case grant.ScopeTool:
-		return join(g.Scope, g.Name, r.Kind, r.Name), nil
+		return encodeParts(g.Scope, g.Name, r.Kind, r.Name), nil
 	case grant.ScopeServer:
-		return join(g.Scope, g.Name), nil
+		return encodeParts(g.Scope, g.Name), nil
 	case grant.ScopeSession:
 		if r.Caller.Source.Session == "" {
-			return "", refuse(scripting.Invalid, "the values belong to a session, and this call has none")
+			return "", newHostError(scripting.Invalid, "the values belong to a session, and this call has none")
 		}
-		return join(g.Scope, g.Name, r.Caller.Source.Session), nil
+		return encodeParts(g.Scope, g.Name, r.Caller.Source.Session), nil
 	case grant.ScopePrincipal:
 		p := r.Caller.Principal
 		if p.ID == "" && p.Kind == "" {
-			return "", refuse(scripting.Invalid, "the values belong to a principal, and this call has none")
+			return "", newHostError(scripting.Invalid, "the values belong to a principal, and this call has none")
 		}
-		return join(g.Scope, g.Name, p.ID, string(p.Kind), p.Issuer), nil
+		return encodeParts(g.Scope, g.Name, p.ID, string(p.Kind), p.Issuer), nil
 	}
-	return "", refuse(scripting.NotGranted, "the grant has no scope")
+	return "", newHostError(scripting.NotGranted, "the grant has no scope")
 }
 
-// join returns text that no other parts make: each stands behind its length.
-func join(parts ...string) string {
+// encodeParts encodes parts uniquely, each with its length.
+func encodeParts(parts ...string) string {
 	var text []byte
 	for _, part := range parts {
 		text = append(binary.AppendUvarint(text, uint64(len(part))), part...)
@@ -119,4 +118,6 @@ func join(parts ...string) string {
 	return string(text)
 }
 
-func refuse(code, message string) error { return &scripting.HostError{Code: code, Message: message} }
+func newHostError(code, message string) error {
+	return &scripting.HostError{Code: code, Message: message}
+}

@@ -85,7 +85,7 @@ func (l *lab) want(t *testing.T, g grant.KV, steps ...[3]string) {
 	}
 }
 
-func TestAKeyHoldsWhatWasPutLast(t *testing.T) {
+func TestPut(t *testing.T) {
 	newLab(t, state.Options{}).want(t, notes,
 		[3]string{"get", `{"key":"a"}`, `{}`},
 		[3]string{"put", `{"key":"a","value":{"b":[1,null]}}`, `{"done":true}`},
@@ -101,7 +101,7 @@ func TestAKeyHoldsWhatWasPutLast(t *testing.T) {
 	)
 }
 
-func TestCASReplacesWhatIsExpectedAlone(t *testing.T) {
+func TestCAS(t *testing.T) {
 	newLab(t, state.Options{}).want(t, notes,
 		[3]string{"cas", `{"key":"a","expected":1,"value":2}`, `{"done":false}`},
 		[3]string{"cas", `{"key":"a","expected":null,"value":2}`, `{"done":false}`},
@@ -114,7 +114,7 @@ func TestCASReplacesWhatIsExpectedAlone(t *testing.T) {
 	)
 }
 
-func TestIncrCountsInWholeNumbers(t *testing.T) {
+func TestIncr(t *testing.T) {
 	newLab(t, state.Options{}).want(t, notes,
 		[3]string{"incr", `{"key":"n"}`, `{"value":1}`},
 		[3]string{"incr", `{"key":"n","by":-3}`, `{"value":-2}`},
@@ -135,7 +135,7 @@ func TestIncrCountsInWholeNumbers(t *testing.T) {
 	)
 }
 
-func TestKeysAreListedInPieces(t *testing.T) {
+func TestList_pages(t *testing.T) {
 	l := newLab(t, state.Options{})
 	for _, key := range []string{"b", "a/2", "a/1", "a/3", "a"} {
 		l.do(t, notes, "s", "put", map[string]any{"key": key, "value": 1})
@@ -150,7 +150,7 @@ func TestKeysAreListedInPieces(t *testing.T) {
 	)
 }
 
-func TestValuesLiveAsLongAsTheGrantSays(t *testing.T) {
+func TestTTL(t *testing.T) {
 	l := newLab(t, state.Options{})
 	hour := notes
 	hour.TTL = time.Hour
@@ -178,7 +178,7 @@ func TestValuesLiveAsLongAsTheGrantSays(t *testing.T) {
 	l.want(t, notes, [3]string{"put", `{"key":"a","value":1,"ttl_ms":31536000001}`, scripting.Invalid})
 }
 
-func TestAGrantBoundsWhatIsKept(t *testing.T) {
+func TestDo_limits(t *testing.T) {
 	small := grant.KV{Name: "small", Scope: grant.ScopeTool, MaxKeys: 2, MaxValue: 10, MaxTotal: 20}
 	newLab(t, state.Options{}).want(t, small,
 		[3]string{"put", `{"key":"a","value":"12345678"}`, `{"done":true}`},
@@ -194,7 +194,7 @@ func TestAGrantBoundsWhatIsKept(t *testing.T) {
 	)
 }
 
-func TestAStoreThatIsFullOrGoneIsToldToTheOperator(t *testing.T) {
+func TestDo_storeErrors(t *testing.T) {
 	l := newLab(t, state.Options{Pairs: state.Limits{Count: 1}})
 	l.want(t, notes,
 		[3]string{"put", `{"key":"a","value":1}`, `{"done":true}`},
@@ -213,7 +213,7 @@ func TestAStoreThatIsFullOrGoneIsToldToTheOperator(t *testing.T) {
 	}
 }
 
-func TestManyCallsCountTogether(t *testing.T) {
+func TestIncr_concurrent(t *testing.T) {
 	for name, l := range map[string]*lab{"memory": newLab(t, state.Options{}), "file": inFile(t)} {
 		const together, times = 8, 20
 		var all sync.WaitGroup
@@ -231,7 +231,7 @@ func TestManyCallsCountTogether(t *testing.T) {
 	}
 }
 
-func TestMalformedRequestsAreRefused(t *testing.T) {
+func TestDo_malformed(t *testing.T) {
 	l := newLab(t, state.Options{})
 	for _, payload := range []string{"", "[]", "1", `"text"`, "{", "\xff", `{"key":1}`, `{"key":"a","ttl_ms":"1"}`, "{}", "null", `{"key":"a"}`} {
 		if got := l.raw(t, notes, "s", "put", []byte(payload)); got != scripting.Invalid {

@@ -17,13 +17,12 @@ import (
 )
 
 const (
-	// longest is how long a value may be kept that its grant does not bound.
-	longest = 365 * 24 * time.Hour
-	// fewKeys and manyKeys are how many keys are listed unless the script says,
-	// and at most.
-	fewKeys  = 100
-	manyKeys = 1000
-	// maxWhole is the greatest whole number that scripts count with.
+	// maxTTL is the maximum lifetime of a value if the grant sets none.
+	maxTTL = 365 * 24 * time.Hour
+	// The default and the maximum number of listed keys.
+	defaultListLimit = 100
+	maxListLimit     = 1000
+	// maxWhole is the largest integer that scripts represent exactly.
 	maxWhole = 1<<53 - 1
 )
 
@@ -42,7 +41,7 @@ type request struct {
 
 type (
 	valueAnswer struct {
-		Value json.RawMessage `json:"value,omitempty"` // absent of none
+		Value json.RawMessage `json:"value,omitempty"` // absent if there is none
 	}
 	doneAnswer struct {
 		Done bool `json:"done"`
@@ -68,15 +67,15 @@ func (o *operation) get() (any, error) {
 }
 
 func (o *operation) put() (any, error) {
-	return o.write(func(old state.Pair) bool { return !o.IfAbsent || old.Value == nil })
+	return o.compareAndSet(func(old state.Pair) bool { return !o.IfAbsent || old.Value == nil })
 }
 
 func (o *operation) cas() (any, error) {
-	return o.write(func(old state.Pair) bool { return same(o.Expected, old.Value) })
+	return o.compareAndSet(func(old state.Pair) bool { return equalJSON(o.Expected, old.Value) })
 }
 
-// write puts the value of the request in the place of what wanted wants to be replaced.
-func (o *operation) write(wanted func(old state.Pair) bool) (any, error) {
+// compareAndSet stores the value of the request if wanted accepts the old pair.
+func (o *operation) compareAndSet(wanted func(old state.Pair) bool) (any, error) {
 	ttl, err := o.ttl()
 	if err == nil {
 		err = o.checkValue()
@@ -86,31 +85,31 @@ func (o *operation) write(wanted func(old state.Pair) bool) (any, error) {
 	}
 	return o.change(func(old state.Pair, now time.Time) (state.Pair, error) {
 		if !wanted(old) {
-			return old, errKept
+			return old, errUnchanged
 		}
-		return pairOf(o.Value, ttl, now), nil
+		return newPair(o.Value, ttl, now), nil
 	})
 }
 
 func (o *operation) remove() (any, error) {
 	return o.change(func(old state.Pair, _ time.Time) (state.Pair, error) {
 		if old.Value == nil {
-			return old, errKept
+			return old, errUnchanged
 		}
 		return state.Pair{}, nil
 	})
 }
 
-// errKept is the error of a change that leaves everything as it is.
-var errKept = errors.New("the pair is kept")
+// errUnchanged is returned by a change that has no effect.
+var errUnchanged = errors.New("the pair is kept")
 
-// change changes a pair, and answers whether it has.
+// change changes a pair, and returns whether it has changed.
 func (o *operation) change(change func(state.Pair, time.Time) (state.Pair, error)) (any, error) {
 	if err := o.checkKey(); err != nil {
 		return nil, err
 	}
 	err := o.store.ChangePair(o.space, o.Key, state.Room{Keys: o.grant.MaxKeys, Bytes: o.grant.MaxTotal}, change)
-	if errors.Is(err, errKept) {
+	if errors.Is(err, errUnchanged) {
 		return doneAnswer{}, nil
 	}
 	return doneAnswer{Done: true}, err
@@ -119,11 +118,11 @@ func (o *operation) change(change func(state.Pair, time.Time) (state.Pair, error
 func (o *operation) list() (any, error) {
 	switch {
 	case !utf8.ValidString(o.Prefix) || !utf8.ValidString(o.After) || len(o.Prefix) > grant.MaxKey || len(o.After) > grant.MaxKey:
-		return nil, refuse(scripting.Invalid, fmt.Sprintf("prefix and after are text of at most %d bytes", grant.MaxKey))
-	case o.Limit < 0 || o.Limit > manyKeys:
-		return nil, refuse(scripting.Invalid, fmt.Sprintf("limit is a number from 1 to %d", manyKeys))
+		return nil, newHostError(scripting.Invalid, fmt.Sprintf("prefix and after are text of at most %d bytes", grant.MaxKey))
+	case o.Limit < 0 || o.Limit > maxListLimit:
+		return nil, newHostError(scripting.Invalid, fmt.Sprintf("limit is a number from 1 to %d", maxListLimit))
 	case o.Limit == 0:
-		o.Limit = fewKeys
+		o.Limit = defaultListLimit
 	}
 	keys, err := o.store.PairKeys(o.space, o.Prefix, o.After, o.Limit)
 	if keys == nil {
@@ -132,25 +131,25 @@ func (o *operation) list() (any, error) {
 	return keysAnswer{keys}, err
 }
 
-// incr adds to a number, which begins as 0. What expires goes on to.
+// incr adds to a number, which starts at 0. The expiry of an existing value does not change.
 func (o *operation) incr() (any, error) {
 	by := int64(1)
 	if o.By != nil {
 		by = *o.By
 	}
 	if by > maxWhole || by < -maxWhole {
-		return nil, refuse(scripting.Invalid, "what is added is too large")
+		return nil, newHostError(scripting.Invalid, "what is added is too large")
 	}
 	var sum json.RawMessage
 	_, err := o.change(func(old state.Pair, now time.Time) (state.Pair, error) {
-		n, ok := whole(old.Value)
+		n, ok := parseInteger(old.Value)
 		switch {
 		case !ok:
-			return old, refuse(scripting.Invalid, "the key holds no whole number")
+			return old, newHostError(scripting.Invalid, "the key holds no whole number")
 		case n+by > maxWhole || n+by < -maxWhole:
-			return old, refuse(scripting.Invalid, "the sum is too large")
+			return old, newHostError(scripting.Invalid, "the sum is too large")
 		}
-		made := pairOf(strconv.AppendInt(nil, n+by, 10), o.grant.TTL, now)
+		made := newPair(strconv.AppendInt(nil, n+by, 10), o.grant.TTL, now)
 		if old.Value != nil {
 			made.Expires = old.Expires
 		}
@@ -160,8 +159,8 @@ func (o *operation) incr() (any, error) {
 	return valueAnswer{sum}, err
 }
 
-// whole returns the whole number that a value is; no value is 0.
-func whole(value []byte) (int64, bool) {
+// parseInteger returns the integer in a value; no value is 0.
+func parseInteger(value []byte) (int64, bool) {
 	if value == nil {
 		return 0, true
 	}
@@ -169,8 +168,8 @@ func whole(value []byte) (int64, bool) {
 	return int64(f), err == nil && f == math.Trunc(f) && math.Abs(f) <= maxWhole
 }
 
-// pairOf returns a pair that is kept for some time, or until it is removed.
-func pairOf(value []byte, ttl time.Duration, now time.Time) state.Pair {
+// newPair returns a pair with a lifetime, or without expiry if ttl is 0.
+func newPair(value []byte, ttl time.Duration, now time.Time) state.Pair {
 	if ttl == 0 {
 		return state.Pair{Value: value}
 	}
@@ -179,7 +178,7 @@ func pairOf(value []byte, ttl time.Duration, now time.Time) state.Pair {
 
 func (o *operation) checkKey() error {
 	if o.Key == "" || len(o.Key) > grant.MaxKey || !utf8.ValidString(o.Key) {
-		return refuse(scripting.Invalid, fmt.Sprintf("a key is text of 1 to %d bytes", grant.MaxKey))
+		return newHostError(scripting.Invalid, fmt.Sprintf("a key is text of 1 to %d bytes", grant.MaxKey))
 	}
 	return nil
 }
@@ -187,31 +186,31 @@ func (o *operation) checkKey() error {
 func (o *operation) checkValue() error {
 	switch {
 	case len(o.Value) == 0:
-		return refuse(scripting.Invalid, "the value is missing")
+		return newHostError(scripting.Invalid, "the value is missing")
 	case int64(len(o.Value)) > o.grant.MaxValue:
-		return refuse(scripting.TooLarge, fmt.Sprintf("the value takes %d bytes as JSON, and the grant allows %d", len(o.Value), o.grant.MaxValue))
+		return newHostError(scripting.TooLarge, fmt.Sprintf("the value takes %d bytes as JSON, and the grant allows %d", len(o.Value), o.grant.MaxValue))
 	}
 	return nil
 }
 
-// ttl returns how long a value is kept, 0 for until it is removed.
+// ttl returns the lifetime of a value, or 0 for no expiry.
 func (o *operation) ttl() (time.Duration, error) {
 	if o.TTL == nil {
 		return o.grant.TTL, nil
 	}
 	ms := *o.TTL
 	switch {
-	case ms <= 0 || ms > longest.Milliseconds():
-		return 0, refuse(scripting.Invalid, "ttl is a number of milliseconds, of a year at most")
+	case ms <= 0 || ms > maxTTL.Milliseconds():
+		return 0, newHostError(scripting.Invalid, "ttl is a number of milliseconds, of a year at most")
 	case o.grant.TTL > 0 && ms > o.grant.TTL.Milliseconds():
-		return 0, refuse(scripting.NotGranted, fmt.Sprintf("the grant keeps values for %s at most", o.grant.TTL))
+		return 0, newHostError(scripting.NotGranted, fmt.Sprintf("the grant keeps values for %s at most", o.grant.TTL))
 	}
 	return time.Duration(ms) * time.Millisecond, nil
 }
 
-// same reports whether two values mean the same, in whatever order their members
-// stand; none of both is the same, too.
-func same(a, b []byte) bool {
+// equalJSON reports whether two JSON values are equal, regardless of member order. Two missing
+// values are equal.
+func equalJSON(a, b []byte) bool {
 	if len(a) == 0 || len(b) == 0 || bytes.Equal(a, b) {
 		return len(a) == len(b)
 	}

@@ -31,7 +31,7 @@ func hostile() []string {
 	return texts
 }
 
-func TestNoKeyReachesAnotherSpaceOrAnotherKey(t *testing.T) {
+func TestKeys_isolated(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED with -short: one goroutine works here alone")
 	}
@@ -47,7 +47,7 @@ func crossNothing(t *testing.T, l *lab) {
 	if len(keys) < 200 {
 		t.Fatalf("only %d keys", len(keys))
 	}
-	mine, yours := spaceOf(t, notes, kv.Runner{Kind: "tool", Name: "mine"}), spaceOf(t, notes, kv.Runner{Kind: "tool", Name: "yours"})
+	mine, yours := spaceOf(t, notes, kv.Subject{Kind: "tool", Name: "mine"}), spaceOf(t, notes, kv.Subject{Kind: "tool", Name: "yours"})
 	for i, key := range keys {
 		for space, value := range map[string]string{mine: fmt.Sprintf("mine %d", i), yours: fmt.Sprintf("yours %d", i)} {
 			if got := l.do(t, notes, space, "put", map[string]any{"key": key, "value": value, "if_absent": true}); got != `{"done":true}` {
@@ -105,7 +105,7 @@ func wantListed(t *testing.T, l *lab, space, prefix string) {
 	}
 }
 
-func TestWhatIsNoKeyIsRefused(t *testing.T) {
+func TestDo_invalidKey(t *testing.T) {
 	l := newLab(t, state.Options{})
 	for _, key := range []string{"", strings.Repeat("a", 513), strings.Repeat("a", 1<<20), strings.Repeat("é", 257)} {
 		for _, op := range []string{"get", "put", "delete", "cas", "incr"} {
@@ -120,7 +120,7 @@ func TestWhatIsNoKeyIsRefused(t *testing.T) {
 }
 
 // Whoever runs, under whatever names, has a space that nobody else has.
-func TestEveryRunnerHasASpaceOfItsOwn(t *testing.T) {
+func TestSpaceName_unique(t *testing.T) {
 	texts := hostile()
 	taken := map[string]string{}
 	claim := func(who, space string) {
@@ -133,40 +133,40 @@ func TestEveryRunnerHasASpaceOfItsOwn(t *testing.T) {
 		for i, text := range texts {
 			g := grant.KV{Name: name}
 			next := texts[(i+1)%len(texts)]
-			for _, r := range []kv.Runner{{Kind: "tool", Name: text}, {Kind: "hook", Name: text}, {Kind: "x" + text, Name: next}} {
+			for _, r := range []kv.Subject{{Kind: "tool", Name: text}, {Kind: "hook", Name: text}, {Kind: "x" + text, Name: next}} {
 				g.Scope = grant.ScopeTool
 				claim(fmt.Sprintf("%s: %s %q", name, r.Kind, r.Name), spaceOf(t, g, r))
 			}
 			for _, p := range []identity.Principal{{ID: text}, {Kind: identity.Kind(text)}, {ID: text, Issuer: next}, {ID: text + next}, {ID: text, Kind: identity.Kind(next)}, {ID: next, Kind: identity.Kind(text), Issuer: text}} {
 				g.Scope = grant.ScopePrincipal
 				who := fmt.Sprintf("%s: principal %q %q %q", name, p.ID, p.Kind, p.Issuer)
-				space := spaceOf(t, g, kv.Runner{Caller: identity.Caller{Principal: p}})
+				space := spaceOf(t, g, kv.Subject{Caller: identity.Caller{Principal: p}})
 				if taken[space] != who {
 					claim(who, space)
 				}
 			}
 			g.Scope = grant.ScopeSession
-			claim(name+": session "+text, spaceOf(t, g, kv.Runner{Caller: identity.Caller{Source: identity.Source{Session: text}}}))
+			claim(name+": session "+text, spaceOf(t, g, kv.Subject{Caller: identity.Caller{Source: identity.Source{Session: text}}}))
 		}
-		claim(name+": server", spaceOf(t, grant.KV{Name: name, Scope: grant.ScopeServer}, kv.Runner{}))
+		claim(name+": server", spaceOf(t, grant.KV{Name: name, Scope: grant.ScopeServer}, kv.Subject{}))
 	}
 }
 
-func spaceOf(t *testing.T, g grant.KV, r kv.Runner) string {
+func spaceOf(t *testing.T, g grant.KV, r kv.Subject) string {
 	t.Helper()
-	space, err := kv.SpaceOf(g, r)
+	space, err := kv.SpaceName(g, r)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return space
 }
 
-func TestASpaceIsWhoseItIs(t *testing.T) {
+func TestSpaceName_scopes(t *testing.T) {
 	ada := identity.Caller{Principal: identity.Principal{ID: "ada", Kind: identity.KindLocal}, Source: identity.Source{Session: "1"}}
 	claimed := ada
 	claimed.Agent = identity.Agent{AgentID: "bob"}
 	bob := identity.Caller{Principal: identity.Principal{ID: "bob", Kind: identity.KindLocal}, Source: identity.Source{Session: "2"}}
-	runners := []kv.Runner{{Kind: "tool", Name: "a", Caller: ada}, {Kind: "tool", Name: "b", Caller: claimed}, {Kind: "prompt", Name: "a", Caller: bob}}
+	runners := []kv.Subject{{Kind: "tool", Name: "a", Caller: ada}, {Kind: "tool", Name: "b", Caller: claimed}, {Kind: "prompt", Name: "a", Caller: bob}}
 	for scope, shared := range map[string][3]bool{
 		grant.ScopeTool: {}, grant.ScopePrincipal: {0: true}, grant.ScopeSession: {0: true}, grant.ScopeServer: {true, true, true},
 	} {
@@ -179,9 +179,9 @@ func TestASpaceIsWhoseItIs(t *testing.T) {
 	}
 }
 
-func TestWhoHasNoSessionOrPrincipalIsRefused(t *testing.T) {
+func TestSpaceName_missing(t *testing.T) {
 	for _, scope := range []string{grant.ScopePrincipal, grant.ScopeSession, ""} {
-		_, err := kv.SpaceOf(grant.KV{Name: "notes", Scope: scope}, kv.Runner{Kind: "tool", Name: "a"})
+		_, err := kv.SpaceName(grant.KV{Name: "notes", Scope: scope}, kv.Subject{Kind: "tool", Name: "a"})
 		var refusal *scripting.HostError
 		if !errors.As(err, &refusal) {
 			t.Errorf("in the scope %q: %v", scope, err)

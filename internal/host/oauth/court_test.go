@@ -24,7 +24,7 @@ import (
 type court struct {
 	t      *testing.T
 	routed bool // users come back to the front
-	users  *Users
+	users  *UserTokens
 	vault  memoryVault
 	desk   *httptest.Server
 
@@ -98,7 +98,7 @@ func (c *court) open() *court {
 		t.Fatal(err)
 	}
 	transport := &http.Transport{DisableKeepAlives: true}
-	issuer := New(Options{Transport: func(Client) http.RoundTripper { return transport }, Now: c.clock, Joined: c.joined, Lost: c.lost})
+	issuer := New(Options{Transport: func(Client) http.RoundTripper { return transport }, Now: c.clock, OnTokenAdded: c.joined, OnTokenLost: c.lost})
 	t.Cleanup(issuer.Close)
 	client := Client{
 		AuthorizeURL: "https://login.example.com/authorize", RedirectURL: back, TokenURL: c.desk.URL, ID: "mcpd", Secret: "client#1",
@@ -127,7 +127,7 @@ func (c *court) joined(client, user string) error {
 	return c.untold
 }
 
-func (c *court) lost(client, user string, why Loss) { c.tell(client, user, string(why)) }
+func (c *court) lost(client, user string, why LossReason) { c.tell(client, user, string(why)) }
 
 func (c *court) tell(client, user, what string) {
 	value, _ := c.vault.Get(user)
@@ -171,7 +171,7 @@ func (c *court) token(w http.ResponseWriter, r *http.Request) {
 // get returns the token of a user, or the page that they are sent to.
 func (c *court) get(user string) (token string, page *url.URL, err error) {
 	c.t.Helper()
-	token, err = c.users.Token(For(c.t.Context(), Caller{User: user, Here: true}))
+	token, err = c.users.Token(WithCaller(c.t.Context(), Caller{User: user, SameMachine: true}))
 	var refused *scripting.HostError
 	if !errors.As(err, &refused) || refused.Code != scripting.Consent || refused.Details == nil {
 		return token, nil, err

@@ -17,7 +17,7 @@ func (c *court) drop(user string, want int) {
 	}
 }
 
-func TestADroppedTokenIsOfNoUseAnyMore(t *testing.T) {
+func TestDrop(t *testing.T) {
 	c := newCourt(t)
 	c.hold("ada", token{value: "first", life: time.Hour})
 	c.hold("bob", token{value: "other", life: time.Hour})
@@ -33,8 +33,8 @@ func TestADroppedTokenIsOfNoUseAnyMore(t *testing.T) {
 	c.wantAsked("bob", "other", 0)
 }
 
-// TestATokenThatIsDroppedWhileItIsRenewed stays dropped, whatever its server says.
-func TestATokenThatIsDroppedWhileItIsRenewed(t *testing.T) {
+// TestDrop_duringRenewal stays dropped, whatever its server says.
+func TestDrop_duringRenewal(t *testing.T) {
 	for _, code := range []string{"", "server_error", "invalid_grant"} {
 		c := newCourt(t)
 		c.hold("ada", token{value: "first", life: time.Hour, refresh: "refresh"})
@@ -53,9 +53,9 @@ func TestATokenThatIsDroppedWhileItIsRenewed(t *testing.T) {
 	}
 }
 
-// TestARowThatIsTakenOutIsNotPutBackByARenewal, as by a client of a definition that
+// TestReplace_rowRemoved, as by a client of a definition that
 // is gone.
-func TestARowThatIsTakenOutIsNotPutBackByARenewal(t *testing.T) {
+func TestReplace_rowRemoved(t *testing.T) {
 	c := newCourt(t)
 	c.hold("ada", token{value: "first", life: time.Hour, refresh: "refresh"})
 	if err := c.vault.Put("ada", nil); err != nil {
@@ -85,13 +85,13 @@ func (v *hurried) Get(user string) ([]byte, error) {
 	return value, err
 }
 
-func TestATokenThatIsDroppedWhileTheVaultIsReadIsNotRemembered(t *testing.T) {
+func TestDrop_duringLoad(t *testing.T) {
 	c := newCourt(t)
 	v := &hurried{}
 	c.users.vault = v
 	c.hold("ada", token{value: "first", life: time.Hour})
 	c.users.mu.Lock()
-	clear(c.users.known) // as after a restart
+	clear(c.users.cache) // as after a restart
 	c.users.mu.Unlock()
 	v.during = func() {
 		_ = v.Put("ada", nil)
@@ -102,13 +102,13 @@ func TestATokenThatIsDroppedWhileTheVaultIsReadIsNotRemembered(t *testing.T) {
 	}
 }
 
-func TestWhoIsOnTheWayWhenTokensAreDroppedStartsOver(t *testing.T) {
+func TestDrop_duringAuthorization(t *testing.T) {
 	h := newHall(t)
 	code, _ := h.back(h.page("ada"))
 	other, _ := h.back(h.page("bob"))
 	_, question, _ := h.token("ada", true)
 	h.drop("ada", 0)
-	h.users.issuer.Answered("ada", []byte(question), Answer{Accepted: true, Code: code})
+	h.users.broker.HandleAnswer("ada", []byte(question), PromptAnswer{Accepted: true, Code: code})
 	h.wantKept(0)
 	if _, question, _ := h.token("ada", false); !strings.Contains(question, `"mode":"url"`) {
 		t.Errorf("ada is asked %q", question)
@@ -117,14 +117,14 @@ func TestWhoIsOnTheWayWhenTokensAreDroppedStartsOver(t *testing.T) {
 	h.wantToken("bob", "access-2")
 }
 
-// TestATokenThatIsDroppedBeforeItIsJoinedIsNot: it is about to be kept.
-func TestATokenThatIsDroppedBeforeItIsJoinedIsNot(t *testing.T) {
+// TestDrop_beforeStore: it is about to be kept.
+func TestDrop_beforeStore(t *testing.T) {
 	c := newCourt(t)
-	v, state := c.users.newVisit(Caller{User: "ada"})
-	c.users.visits[state] = v
-	c.users.advance(v, joining)
+	v, state := c.users.newAuthorization(Caller{User: "ada"})
+	c.users.authorizations[state] = v
+	c.users.advance(v, stageStoring)
 	c.drop("ada", 0)
-	if err := c.users.join(v, token{value: "first", life: time.Hour}); err != errReturn {
+	if err := c.users.storeFirst(v, token{value: "first", life: time.Hour}); err != errNoCallback {
 		t.Errorf("joined: %v", err)
 	}
 	if value, _ := c.vault.Get("ada"); value != nil {
@@ -132,25 +132,25 @@ func TestATokenThatIsDroppedBeforeItIsJoinedIsNot(t *testing.T) {
 	}
 }
 
-func TestARenewedTokenIsOfTheTimeWhenItWasGiven(t *testing.T) {
+func TestTokenCreatedAt_renewal(t *testing.T) {
 	c := newCourt(t)
 	c.hold("ada", token{value: "first", life: time.Hour, refresh: "refresh"})
 	given := c.clock()
 	c.pass(time.Hour)
 	c.wantAsked("ada", "access-1", 1)
 	value, _ := c.vault.Get("ada")
-	if got := Given(value); !got.Equal(given) {
+	if got := TokenCreatedAt(value); !got.Equal(given) {
 		t.Errorf("given at %s, want %s", got, given)
 	}
 	old, _ := json.Marshal(map[string]string{"access": "a"})
-	if got := []time.Time{Given(old), Given(nil), Given([]byte("{"))}; slices.ContainsFunc(got, func(t time.Time) bool { return !t.IsZero() }) {
+	if got := []time.Time{TokenCreatedAt(old), TokenCreatedAt(nil), TokenCreatedAt([]byte("{"))}; slices.ContainsFunc(got, func(t time.Time) bool { return !t.IsZero() }) {
 		t.Errorf("what does not say was given at %v", got)
 	}
 }
 
-// TestARenewalLeavesAnotherConsent that came after its own token was dropped, while the
+// TestReplace_newConsent that came after its own token was dropped, while the
 // server of tokens took its time.
-func TestARenewalLeavesAnotherConsent(t *testing.T) {
+func TestReplace_newConsent(t *testing.T) {
 	c := newCourt(t)
 	c.hold("ada", token{value: "first", life: time.Hour, refresh: "refresh"})
 	c.refuse("")
@@ -160,12 +160,12 @@ func TestARenewalLeavesAnotherConsent(t *testing.T) {
 		defer c.mu.Lock()
 		c.during = nil
 		c.drop("ada", 1)
-		v, state := c.users.newVisit(Caller{User: "ada"})
+		v, state := c.users.newAuthorization(Caller{User: "ada"})
 		c.users.mu.Lock()
-		c.users.visits[state] = v
-		c.users.advance(v, joining)
+		c.users.authorizations[state] = v
+		c.users.advance(v, stageStoring)
 		c.users.mu.Unlock()
-		if err := c.users.join(v, token{value: "anew", life: time.Hour, refresh: "another"}); err != nil {
+		if err := c.users.storeFirst(v, token{value: "anew", life: time.Hour, refresh: "another"}); err != nil {
 			t.Error(err)
 		}
 		c.users.mu.Lock()

@@ -19,9 +19,9 @@ func (s saying) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: s.status, Header: http.Header{"Content-Type": {s.kind}}, Body: io.NopCloser(strings.NewReader(s.answer)), Request: r}, nil
 }
 
-// FuzzAnswers holds answers to this: what is taken for a token can stand in a
+// FuzzTokenResponse holds answers to this: what is taken for a token can stand in a
 // header, holds for a while and was in the answer, and an error repeats nothing.
-func FuzzAnswers(f *testing.F) {
+func FuzzTokenResponse(f *testing.F) {
 	f.Add(200, "application/json", `{"access_token":"hunter2-hunter2","token_type":"bearer","expires_in":60}`)
 	f.Add(200, "application/json; charset=utf-8", `{"access_token":"\u0000","expires_in":"-1"}`)
 	f.Add(400, "application/json", `{"error":"invalid_client"}`)
@@ -31,12 +31,12 @@ func FuzzAnswers(f *testing.F) {
 		got, err := exchange(t.Context(), theClient, clientSecret, saying{status, kind, answer})
 		switch {
 		case err != nil:
-			for _, known := range []error{errNotJSON, errMalformed, errNotBearer, errEnded} {
+			for _, known := range []error{errNotJSON, errMalformed, errNotBearer, errExpired} {
 				if err == known {
 					return
 				}
 			}
-			if refused, ok := err.(*refusal); !ok || refused.status != status {
+			if refused, ok := err.(*serverError); !ok || refused.status != status {
 				t.Fatalf("%d %q %q: %v", status, kind, answer, err)
 			}
 		case status != 200 || got.life <= 0 || got.value == "":
@@ -47,9 +47,9 @@ func FuzzAnswers(f *testing.F) {
 	})
 }
 
-// FuzzReturns holds the front to this: whatever a browser asks for, no page repeats it,
+// FuzzCallback holds the front to this: whatever a browser asks for, no page repeats it,
 // and nothing is kept of anybody.
-func FuzzReturns(f *testing.F) {
+func FuzzCallback(f *testing.F) {
 	f.Add("GET", "mcp.example.com", "/oauth/crm", "state=hunter2&code=hunter2")
 	f.Add("GET", "MCP.example.com:443", "/oauth/../oauth/crm", "state=%zz;code")
 	f.Add("POST", "evil.example.com", "/oauth/crm/", "error=hunter2")

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// folded maps the bytes of a canonical text to those that are compared. Letters are lower
-// case, and the two alphabets of base64 are one.
+// folded maps bytes of a canonical text to comparable bytes: lower case, and one alphabet for
+// both kinds of base64.
 var folded = func() (table [256]byte) {
 	for c := range table {
 		switch b := byte(c); {
@@ -26,16 +26,16 @@ var folded = func() (table [256]byte) {
 	return table
 }()
 
-// kind says what reading a byte may take.
+// kind classifies a byte.
 type kind byte
 
 const (
 	plain kind = iota
 	blank
 	quote
-	begins // an escape
-	ends   // an escape, but for an entity
-	endsEntity
+	escapeStart // an escape
+	escapeEnd   // an escape, except an entity
+	entityEnd
 )
 
 var kinds = func() (table [256]kind) {
@@ -46,60 +46,59 @@ var kinds = func() (table [256]kind) {
 		case b == '"' || b == '\'' || b == '`':
 			table[c] = quote
 		case b == '\\' || b == '%' || b == '&':
-			table[c] = begins
+			table[c] = escapeStart
 		case hexDigit(b) >= 0 || b == '}':
-			table[c] = ends
+			table[c] = escapeEnd
 		case b == ';':
-			table[c] = endsEntity
+			table[c] = entityEnd
 		}
 	}
 	return table
 }()
 
-// isBlank reports whether a byte is left out of canonical texts.
+// isBlank reports whether a byte is dropped in canonical text.
 func isBlank(b byte) bool { return b <= ' ' || b == 0x7f }
 
-// How far behind its first byte an escape may end, in bytes of the canonical text.
+// The maximum length of an escape, in bytes of canonical text.
 const (
 	percentLength   = len("%41")
 	backslashLength = len(`\u{10FFFF}`)
-	entityLength    = len("&CounterClockwiseContourIntegral;") // the longest there is
+	entityLength    = len("&CounterClockwiseContourIntegral;") // the longest one
 )
 
-// canonical is the canonical form of a text, and where its bytes come from.
+// canonical is the canonical form of a text, with a map to the original positions.
 //
-// Escapes are decoded as they end, and what they stand for is read on as a part of the
-// text, so that nested escapes are decoded in the same pass: percent signs, backslashes with
-// letters and digits, and entities. Blanks and other backslashes are left out, and quotes
-// that are repeated, so that wrapped lines and the escapes of any language disappear. The
-// form of an encoded value is that of the value itself. It is never longer than the text,
-// and each byte of the text takes bounded work.
+// Escapes are decoded when they end, and the decoded bytes are processed as input, so that
+// nested escapes are decoded in the same pass: percent signs, backslashes with letters and
+// digits, and entities. Blanks, other backslashes and repeated quotes are dropped, so that line
+// wrapping and the escapes of any language disappear. An encoded value has the same form as the
+// value itself. The form is never longer than the text, and the work for each byte is bounded.
 type canonical struct {
-	// out is not folded yet while the text is read.
+	// out is folded after the text has been read.
 	out  []byte
 	runs []run
-	// hits are where four bytes of out may begin a form.
+	// hits are the positions in out where a form may start.
 	hits []uint32
 	// head is the last four bytes, folded.
 	head uint32
-	// next is the place in the text that extends the last run, -1 where none does.
+	// next is the position in the text that extends the last run, or -1.
 	next int
-	// No escape begins before barrier, and none that has begun makes out longer than armed,
-	// no entity than entities.
-	barrier, armed, entities int
-	// decoded says that the text is not the same but for case, blanks and quotes.
+	// No escape starts before barrier. Pending escapes end at escapeLimit in out at the latest,
+	// and entities at entityLimit.
+	barrier, escapeLimit, entityLimit int
+	// decoded reports whether the text differs by more than case, blanks and quotes.
 	decoded bool
 }
 
-// run is a part of out from a byte on: a part of the text that begins at from, byte by byte
-// where to is 0, and else what stands for all of it up to to.
+// run maps a part of out, which starts at out, to the text: byte by byte from from if to is 0,
+// else to the range from..to as a whole.
 type run struct{ out, from, to uint32 }
 
-// readCanonical reads a text. The result is good until c is used again.
+// readCanonical reads a text into c, which is valid until its next use.
 func readCanonical[T string | []byte](c *canonical, text T, m *matcher) {
 	c.out, c.runs, c.hits = slices.Grow(c.out[:0], len(text)), c.runs[:0], c.hits[:0]
-	c.head, c.next, c.barrier, c.armed, c.entities, c.decoded = 0, -1, 0, 0, 0, false
-	// What most bytes take is done here, on variables.
+	c.head, c.next, c.barrier, c.escapeLimit, c.entityLimit, c.decoded = 0, -1, 0, 0, 0, false
+	// The fast path for most bytes uses local variables.
 	out, n, next, head, last := c.out[:cap(c.out)], 0, -1, uint32(0), byte(0)
 	for i := 0; i < len(text); i++ {
 		b := text[i]
@@ -108,7 +107,7 @@ func readCanonical[T string | []byte](c *canonical, text T, m *matcher) {
 				c.barrier = n
 				continue
 			}
-			if last == '\\' || k == begins || k == blank || k == quote && last == b || k == ends && n < c.armed || k == endsEntity && n < c.entities {
+			if last == '\\' || k == escapeStart || k == blank || k == quote && last == b || k == escapeEnd && n < c.escapeLimit || k == entityEnd && n < c.entityLimit {
 				c.out, c.next, c.head = out[:n], next, head
 				c.push(m, b, i, i+1)
 				n, next, head, last = len(c.out), c.next, c.head, 0
@@ -125,7 +124,7 @@ func readCanonical[T string | []byte](c *canonical, text T, m *matcher) {
 		last, next = b, i+1
 		n++
 		head = head>>8 | uint32(folded[b])<<24
-		if m.maybe(head) {
+		if m.mayMatch(head) {
 			c.out, c.head = out[:n], head
 			c.hit(m)
 		}
@@ -133,11 +132,11 @@ func readCanonical[T string | []byte](c *canonical, text T, m *matcher) {
 	c.out = out[:n]
 }
 
-// readFolded reads a text as [readCanonical] does, but for its escapes: they stay what they
-// are. So a value is found whose first digits end an escape that began before it.
+// readFolded is [readCanonical] without decoding escapes. It finds a value with first digits
+// that complete an escape from before it.
 func readFolded[T string | []byte](c *canonical, text T, m *matcher) {
 	c.out, c.runs, c.hits = slices.Grow(c.out[:0], len(text)), c.runs[:0], c.hits[:0]
-	c.head, c.next, c.barrier, c.armed, c.entities, c.decoded = 0, -1, 0, 0, 0, false
+	c.head, c.next, c.barrier, c.escapeLimit, c.entityLimit, c.decoded = 0, -1, 0, 0, 0, false
 	for i := 0; i < len(text); i++ {
 		b := text[i]
 		n := len(c.out)
@@ -148,8 +147,8 @@ func readFolded[T string | []byte](c *canonical, text T, m *matcher) {
 	}
 }
 
-// isClear reports whether a text is known to hold no form, without making its canonical
-// form: where it has no escapes, that differs by blanks, quotes and case alone.
+// isClear reports whether a text certainly holds no form, without building the canonical form:
+// without escapes, that differs only in blanks, quotes and case.
 func isClear[T string | []byte](text T, m *matcher) bool {
 	for _, b := range []byte{'\\', '%', '&'} {
 		if indexByte(text, b) >= 0 {
@@ -169,7 +168,7 @@ func isClear[T string | []byte](text T, m *matcher) bool {
 		}
 		last = b
 		head = head>>8 | uint32(folded[b])<<24
-		if m.maybe(head) && m.sizes[head] != nil {
+		if m.mayMatch(head) && m.sizes[head] != nil {
 			return false
 		}
 	}
@@ -189,7 +188,7 @@ func (c *canonical) fold() {
 	}
 }
 
-// push reads a byte, which stands at a place in the text or is what was decoded there.
+// push processes a byte from the text or from a decoded escape.
 func (c *canonical) push(m *matcher, b byte, from, to int) {
 	for {
 		n := len(c.out)
@@ -205,7 +204,7 @@ func (c *canonical) push(m *matcher, b byte, from, to int) {
 			c.decoded = true
 			if !quoting {
 				c.append(m, b, from, to)
-				c.armed = max(c.armed, n+backslashLength)
+				c.escapeLimit = max(c.escapeLimit, n+backslashLength)
 			}
 			return
 		case quoting && strings.IndexByte("abfnrtv", b) >= 0: // a blank
@@ -216,7 +215,7 @@ func (c *canonical) push(m *matcher, b byte, from, to int) {
 			}
 			continue
 		case quoting && strings.IndexByte("uUxX01234567", b) < 0:
-			from = c.begins(n - 1)
+			from = c.origin(n - 1)
 			c.pop(n - 1)
 			n--
 		}
@@ -226,18 +225,18 @@ func (c *canonical) push(m *matcher, b byte, from, to int) {
 		c.append(m, b, from, to)
 		switch b {
 		case '%':
-			c.armed = max(c.armed, n+percentLength)
+			c.escapeLimit = max(c.escapeLimit, n+percentLength)
 		case '&':
-			c.entities = max(c.entities, n+entityLength)
+			c.entityLimit = max(c.entityLimit, n+entityLength)
 		}
-		if len(c.out) > max(c.armed, c.entities) {
+		if len(c.out) > max(c.escapeLimit, c.entityLimit) {
 			return
 		}
 		text, at := c.escape()
 		if at < 0 {
 			return
 		}
-		from = c.begins(at)
+		from = c.origin(at)
 		c.pop(at)
 		if len(text) != 1 {
 			for i := range len(text) {
@@ -263,50 +262,50 @@ func (c *canonical) append(m *matcher, b byte, from, to int) {
 	}
 	c.out = append(c.out, b)
 	c.head = c.head>>8 | uint32(folded[b])<<24
-	if m.maybe(c.head) {
+	if m.mayMatch(c.head) {
 		c.hit(m)
 	}
 }
 
-// hit notes that the last four bytes begin a form.
+// hit records that a form may start with the last four bytes.
 func (c *canonical) hit(m *matcher) {
-	if at := len(c.out) - shortest; at >= 0 && m.sizes[c.head] != nil {
+	if at := len(c.out) - minFormLen; at >= 0 && m.sizes[c.head] != nil {
 		c.hits = append(c.hits, uint32(at))
 	}
 }
 
-// pop takes bytes off the end of out, which were an escape.
+// pop removes the bytes of an escape from the end of out.
 func (c *canonical) pop(to int) {
 	c.out, c.next, c.decoded = c.out[:to], -1, true
 	for n := len(c.runs); n > 0 && int(c.runs[n-1].out) >= to; n-- {
 		c.runs = c.runs[:n-1]
 	}
-	for n := len(c.hits); n > 0 && int(c.hits[n-1])+shortest > to; n-- {
+	for n := len(c.hits); n > 0 && int(c.hits[n-1])+minFormLen > to; n-- {
 		c.hits = c.hits[:n-1]
 	}
 	c.head = 0
-	for _, b := range c.out[max(0, to-shortest):] {
+	for _, b := range c.out[max(0, to-minFormLen):] {
 		c.head = c.head>>8 | uint32(folded[b])<<24
 	}
 }
 
-// begins returns where in the text one of the last bytes of out comes from.
-func (c *canonical) begins(at int) int {
+// origin returns the position in the text of one of the last bytes of out.
+func (c *canonical) origin(at int) int {
 	n := len(c.runs) - 1
 	for int(c.runs[n].out) > at {
 		n--
 	}
-	return c.runs[n].begins(at)
+	return c.runs[n].origin(at)
 }
 
-func (r run) begins(at int) int {
+func (r run) origin(at int) int {
 	if r.to > 0 {
 		return int(r.from)
 	}
 	return int(r.from) + at - int(r.out)
 }
 
-// span returns the part of the text that a part of out comes from.
+// span maps a range of out to the text.
 func (c *canonical) span(from, to int) (begins, ends int) {
 	at := func(n int) run {
 		i, found := slices.BinarySearchFunc(c.runs, uint32(n), func(r run, n uint32) int { return int(r.out) - int(n) })
@@ -318,13 +317,13 @@ func (c *canonical) span(from, to int) (begins, ends int) {
 	last := at(to - 1)
 	ends = int(last.to)
 	if ends == 0 {
-		ends = last.begins(to-1) + 1
+		ends = last.origin(to-1) + 1
 	}
-	return at(from).begins(from), ends
+	return at(from).origin(from), ends
 }
 
-// escape returns what the escape stands for that has just ended, and where in out it
-// begins; at is negative where none has.
+// escape decodes the escape that has just ended, and returns its start in out, or a negative
+// number if there is none.
 func (c *canonical) escape() (text string, at int) {
 	tail := c.out[max(c.barrier, len(c.out)-entityLength):]
 	before := len(c.out) - len(tail)
@@ -341,7 +340,7 @@ func (c *canonical) escape() (text string, at int) {
 		return "", -1
 	}
 	at = before + len(tail) - length
-	// Two halves of a pair stand for one character (RFC 8259 section 7).
+	// Two surrogates form one character (RFC 8259 section 7).
 	if low, isLow := surrogate(text, 0xdc00); isLow && at >= c.barrier+len(text) {
 		if high, isHigh := surrogate(string(c.out[at-len(text):at]), 0xd800); isHigh {
 			return string(rune(0x10000 + high<<10 + low)), at - len(text)
@@ -350,7 +349,7 @@ func (c *canonical) escape() (text string, at int) {
 	return text, at
 }
 
-// numbered decodes the escape at the end of a text whose last byte is a hexadecimal digit.
+// numbered decodes an escape at the end of a text that ends with a hexadecimal digit.
 func numbered(tail []byte) (text string, length int) {
 	is := func(length int, first byte, second string) bool {
 		n := len(tail) - length
@@ -375,9 +374,9 @@ func numbered(tail []byte) (text string, length int) {
 	case is(4, '\\', "0123") && value(3, 8) >= 0:
 		return string([]byte{byte(value(3, 8))}), 4
 	case is(6, '\\', "u") && value(4, 16) >= 0:
-		return inUTF8(value(4, 16)), 6
+		return encodeCodePoint(value(4, 16)), 6
 	case is(10, '\\', "U") && value(8, 16) >= 0:
-		return inUTF8(value(8, 16)), 10
+		return encodeCodePoint(value(8, 16)), 10
 	}
 	return "", 0
 }
@@ -397,11 +396,11 @@ func braced(tail []byte) (text string, length int) {
 	for _, b := range digits {
 		r = r<<4 | rune(hexDigit(b))
 	}
-	return inUTF8(r), len(open) + len(digits) + 1
+	return encodeCodePoint(r), len(open) + len(digits) + 1
 }
 
-// usual decodes the entities that most texts have.
-func usual(written []byte) string {
+// commonEntity decodes the most common entities.
+func commonEntity(written []byte) string {
 	switch string(written) {
 	case "&amp;":
 		return "&"
@@ -417,7 +416,7 @@ func usual(written []byte) string {
 	return ""
 }
 
-// entity decodes the entity of HTML at the end of a text.
+// entity decodes the HTML entity at the end of a text.
 func entity(tail []byte) (text string, length int) {
 	from := len(tail) - 1
 	for from > 0 && (isAlphanumeric(tail[from-1]) || tail[from-1] == '#') {
@@ -426,7 +425,7 @@ func entity(tail []byte) (text string, length int) {
 	if from == 0 || tail[from-1] != '&' || from == len(tail)-1 {
 		return "", 0
 	}
-	if text = usual(tail[from-1:]); text != "" {
+	if text = commonEntity(tail[from-1:]); text != "" {
 		return text, len(tail) - from + 1
 	}
 	written := string(tail[from-1:])
@@ -434,23 +433,23 @@ func entity(tail []byte) (text string, length int) {
 	if strings.HasPrefix(text, "&") && text != "&" {
 		text = html.UnescapeString(strings.ToLower(written))
 	}
-	// A name that only begins with that of an entity is none: &notit; is no ¬.
+	// A name with an entity as its prefix is no entity: &notit; is not ¬.
 	if text == strings.ToLower(written) || text == written || strings.HasSuffix(text, ";") && text != ";" {
 		return "", 0
 	}
 	return text, len(written)
 }
 
-// inUTF8 returns a code point in UTF-8, also half of a pair.
-func inUTF8(r rune) string {
+// encodeCodePoint encodes a code point in UTF-8, including surrogates.
+func encodeCodePoint(r rune) string {
 	if r >= 0xd800 && r < 0xe000 {
 		return string([]byte{0xe0 | byte(r>>12), 0x80 | byte(r>>6)&0x3f, 0x80 | byte(r)&0x3f})
 	}
 	return string(r)
 }
 
-// surrogate returns the ten bits of a half of a pair that inUTF8 has written, of the kind
-// whose first code point is given.
+// surrogate returns the ten bits of a surrogate encoded by encodeCodePoint. first is the first
+// code point of its kind.
 func surrogate(text string, first rune) (bits rune, ok bool) {
 	if len(text) != 3 || text[0] != 0xed {
 		return 0, false
@@ -477,6 +476,6 @@ func canonicalOf(text string) string {
 	var c canonical
 	readCanonical(&c, text, new(matcher))
 	c.fold()
-	// A backslash at the end would quote what follows, and not be there.
+	// A trailing backslash would quote what follows, and would not appear itself.
 	return strings.TrimSuffix(string(c.out), `\`)
 }

@@ -117,7 +117,7 @@ var encoders = []encoder{
 	{"HTML with names", func(v string) string {
 		return strings.NewReplacer("&", "&amp;", "+", "&plus;", "/", "&sol;", "=", "&equals;", `"`, "&quot;", "'", "&apos;", "<", "&lt;", ">", "&gt;", "%", "&percnt;").Replace(v)
 	}},
-	{"percent, keeping /", func(v string) string { return escapedBut(v, "-_.~/") }},
+	{"percent, keeping /", func(v string) string { return percentEncode(v, "-_.~/") }},
 	{"MIME base64", func(v string) string {
 		return wrapped(base64.StdEncoding.EncodeToString([]byte("the key is "+v)), 76, "\r\n")
 	}},
@@ -140,8 +140,8 @@ var encoders = []encoder{
 	{"JSON in ASCII", func(v string) string { return inASCII(inJSON(v, false)) }},
 	{"a query", url.QueryEscape},
 	{"a path", url.PathEscape},
-	{"encodeURIComponent", func(v string) string { return escapedBut(v, component) }},
-	{"encodeURI", func(v string) string { return escapedBut(v, component+reserved) }},
+	{"encodeURIComponent", func(v string) string { return percentEncode(v, uriComponentUnescaped) }},
+	{"encodeURI", func(v string) string { return percentEncode(v, uriComponentUnescaped+uriReserved) }},
 	{"percent in lower case", func(v string) string { return lowerEscapes(url.QueryEscape(v)) }},
 	{"HTML", html.EscapeString},
 	{"base64", base64Of(base64.StdEncoding, "", "")},
@@ -170,13 +170,13 @@ var encoders = []encoder{
 	{"backslashes before punctuation", escapePunctuation},
 	{"a word of a shell", func(v string) string { return strings.ReplaceAll(v, "'", `'\''`) }},
 	{"quoted-printable", printable},
-	{"hexadecimal with colons", func(v string) string { return inBytes(v, ":", func(c byte) string { return fmt.Sprintf("%02X", c) }) }},
-	{"hexadecimal with blanks", func(v string) string { return inBytes(v, " ", func(c byte) string { return fmt.Sprintf("%02x", c) }) }},
-	{"hexadecimal with dashes", func(v string) string { return inBytes(v, "-", func(c byte) string { return fmt.Sprintf("%02x", c) }) }},
+	{"hexadecimal with colons", func(v string) string { return joinBytes(v, ":", func(c byte) string { return fmt.Sprintf("%02X", c) }) }},
+	{"hexadecimal with blanks", func(v string) string { return joinBytes(v, " ", func(c byte) string { return fmt.Sprintf("%02x", c) }) }},
+	{"hexadecimal with dashes", func(v string) string { return joinBytes(v, "-", func(c byte) string { return fmt.Sprintf("%02x", c) }) }},
 	{"a list of bytes", func(v string) string {
-		return inBytes(v, ", ", func(c byte) string { return fmt.Sprintf("0x%02x", c) })
+		return joinBytes(v, ", ", func(c byte) string { return fmt.Sprintf("0x%02x", c) })
 	}},
-	{"a list of numbers", func(v string) string { return inBytes(v, ",", func(c byte) string { return strconv.Itoa(int(c)) }) }},
+	{"a list of numbers", func(v string) string { return joinBytes(v, ",", func(c byte) string { return strconv.Itoa(int(c)) }) }},
 	{"percent twice", both(url.QueryEscape, url.QueryEscape)},
 	{"percent three times", both(url.PathEscape, both(url.PathEscape, url.PathEscape))},
 	{"HTML twice", both(html.EscapeString, html.EscapeString)},
@@ -322,12 +322,12 @@ func adversarialValues(t testing.TB) *Store {
 		values[fmt.Sprint("s", i)] = fmt.Sprintf("sk_live_0123456789%0*d", i+1, i)
 	}
 	s := New(Options{LookupEnv: func(name string) (string, bool) { return values[name], true }})
-	var defs []Def
+	var defs []Definition
 	for name := range values {
-		defs = append(defs, Def{Name: name, Env: name})
+		defs = append(defs, Definition{Name: name, Env: name})
 	}
 	s.Set(defs)
-	s.covered()
+	s.currentRedactor()
 	return s
 }
 
@@ -376,12 +376,12 @@ func BenchmarkRedactAdversarial(b *testing.B) {
 
 // BenchmarkRedactPlain goes over answers of hosts without values.
 func BenchmarkRedactPlain(b *testing.B) {
-	values := map[string][]concealed{}
+	values := map[string][]secretForms{}
 	for i := range 20 {
-		values[fmt.Sprint(i)] = []concealed{conceal(fmt.Sprintf("secret-value-number-%d", i))}
+		values[fmt.Sprint(i)] = []secretForms{newSecretForms(fmt.Sprintf("secret-value-number-%d", i))}
 	}
 	s := New(Options{})
-	s.veil.Store(weave(values))
+	s.redactor.Store(newRedactor(values))
 	for name, piece := range map[string]string{
 		"prose": "An ordinary sentence of an answer, as hosts send them. ",
 		"json":  `{"id":12345,"name":"An item","tags":["a","b"],"ok":true,"path":"/items/12345"},`,

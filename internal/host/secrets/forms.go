@@ -17,20 +17,20 @@ import (
 )
 
 const (
-	// shortest is the length of the shortest text that is replaced, in bytes: in
-	// place of shorter ones, half of every log would be marks.
-	shortest = 4
-	// shortestDecoded is the length of the shortest value that is looked for in the
-	// canonical form of a text, where case, blanks and escapes do not count.
-	shortestDecoded = 6
-	// longestListed is the length of the longest value of which the lists of bytes and
-	// the encodings within base64 are looked for. Each takes a multiple of its length to compute.
-	longestListed = 4 << 10
+	// minFormLen is the minimum length of a replaced text, in bytes: with shorter ones, half of
+	// every log would be placeholders.
+	minFormLen = 4
+	// minDecodedLen is the minimum length of a value to search in canonical text, which ignores
+	// case, blanks and escapes.
+	minDecodedLen = 6
+	// maxListedLen is the maximum length of a value to search as a list of bytes and as
+	// encodings within base64. Each costs a multiple of its length.
+	maxListedLen = 4 << 10
 )
 
-// exactForms returns the texts by which a value may be seen, byte by byte.
+// exactForms returns the forms of a value in original text.
 func exactForms(value string) []string {
-	if len(value) < shortest {
+	if len(value) < minFormLen {
 		return nil
 	}
 	lower := hex.EncodeToString([]byte(value))
@@ -38,50 +38,50 @@ func exactForms(value string) []string {
 	list := []string{
 		value,
 		lower, strings.ToUpper(lower),
-		path, query, lowerEscapes(path), lowerEscapes(query), escapedBut(value, component), escapedBut(value, component+reserved),
+		path, query, lowerEscapes(path), lowerEscapes(query), percentEncode(value, uriComponentUnescaped), percentEncode(value, uriComponentUnescaped+uriReserved),
 		inJSON(value, true), inJSON(value, false), inJSON(inJSON(value, false), false),
 		strings.ReplaceAll(inJSON(value, false), "/", `\/`), inASCII(inJSON(value, false)), redact.Stringified(inJSON(value, false)),
 	}
 	list = append(list, html.EscapeString(value))
 	list = append(list, inBase64(value)...)
 	if query != value {
-		// As the id and the secret of a client are sent (RFC 6749 section 2.3.1).
+		// as OAuth client credentials are sent (RFC 6749 section 2.3.1)
 		list = append(list, inBase64(query)...)
 	}
 	return list
 }
 
-// decodedForms returns the texts by which a value may be seen once a text is canonical.
-// Escapes, case, blanks and the alphabet of base64 need no form of their own there.
+// decodedForms returns the forms of a value in canonical text. It needs no forms for escapes,
+// case, blanks and base64 alphabets.
 func decodedForms(value string) []string {
-	if len(value) < shortestDecoded {
+	if len(value) < minDecodedLen {
 		return nil
 	}
 	list := []string{value, strings.ReplaceAll(value, " ", "+"), strings.ToUpper(value), strings.ToLower(value), quotedPrintable(value)}
-	// Where all bytes are escaped, a backslash of the value is not beside what it quotes.
+	// If all bytes are escaped, a backslash of the value is not next to the byte it quotes.
 	list = append(list, strings.ReplaceAll(value, `\`, ""))
 	within := []string{value, url.QueryEscape(value)}
-	if len(value) <= longestListed {
+	if len(value) <= maxListedLen {
 		plain := inJSON(value, false)
 		within = append(within,
-			url.PathEscape(value), escapedBut(value, component), inJSON(value, true), plain, inASCII(plain),
+			url.PathEscape(value), percentEncode(value, uriComponentUnescaped), inJSON(value, true), plain, inASCII(plain),
 			html.EscapeString(value), base64.StdEncoding.EncodeToString([]byte(value)), base64.URLEncoding.EncodeToString([]byte(value)),
 			hex.EncodeToString([]byte(value)))
 		for _, hexList := range [][2]string{{"", ":"}, {"", "-"}, {"", ","}, {"0x", ",0x"}, {"0x", "0x"}} {
-			list = append(list, hexList[0]+inBytes(value, hexList[1], func(c byte) string { return hex.EncodeToString([]byte{c}) }))
+			list = append(list, hexList[0]+joinBytes(value, hexList[1], func(c byte) string { return hex.EncodeToString([]byte{c}) }))
 		}
-		list = append(list, inBytes(value, ",", func(c byte) string { return strconv.Itoa(int(c)) }))
+		list = append(list, joinBytes(value, ",", func(c byte) string { return strconv.Itoa(int(c)) }))
 	}
 	list = append(list, hex.EncodeToString([]byte(value)))
 	for _, text := range within {
 		for before := range 3 {
-			list = append(list, inner(base64.StdEncoding, text, before))
+			list = append(list, base64Core(base64.StdEncoding, text, before))
 		}
 	}
 	return list
 }
 
-func inBytes(value, separator string, write func(byte) string) string {
+func joinBytes(value, separator string, write func(byte) string) string {
 	bytes := make([]string, len(value))
 	for i := range len(value) {
 		bytes[i] = write(value[i])
@@ -89,8 +89,8 @@ func inBytes(value, separator string, write func(byte) string) string {
 	return strings.Join(bytes, separator)
 }
 
-// quotedPrintable returns a value as quoted-printable (RFC 2045 section 6.7), without the
-// ends of lines.
+// quotedPrintable returns a value in quoted-printable (RFC 2045 section 6.7), without line
+// ends.
 func quotedPrintable(value string) string {
 	var b strings.Builder
 	for i := range len(value) {
@@ -103,20 +103,19 @@ func quotedPrintable(value string) string {
 	return b.String()
 }
 
-// inBase64 returns what a value looks like in base64, wherever it stands in what
-// is encoded.
+// inBase64 returns the base64 forms of a value, at any position in the encoded text.
 func inBase64(value string) []string {
 	var list []string
 	for _, encoding := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding} {
 		list = append(list, encoding.EncodeToString([]byte(value)))
 		for before := range 3 {
-			list = append(list, inner(encoding, value, before))
+			list = append(list, base64Core(encoding, value, before))
 		}
 	}
 	return list
 }
 
-// inASCII returns JSON text with everything beyond ASCII as \u escapes.
+// inASCII returns JSON text with \u escapes for non-ASCII characters.
 func inASCII(text string) string {
 	var b strings.Builder
 	for _, r := range text {
@@ -131,25 +130,24 @@ func inASCII(text string) string {
 	return b.String()
 }
 
-// inner returns the part of a text in base64 that a value at the given place
-// alone decides, whatever stands beside it. A digit holds six bits.
-func inner(e *base64.Encoding, value string, before int) string {
+// base64Core returns the part of a base64 text that depends only on the value, with before
+// bytes in front of it. A digit holds six bits.
+func base64Core(e *base64.Encoding, value string, before int) string {
 	padded := append(make([]byte, before), value...)
 	encoded := e.WithPadding(base64.NoPadding).EncodeToString(padded)
 	first, last := (8*before+5)/6, 8*len(padded)/6
 	return encoded[first:last]
 }
 
-// What encodeURIComponent and encodeURI of JavaScript leave as it is beside letters
-// and digits (ECMA-262 section 19.2.6).
+// The characters that encodeURIComponent and encodeURI of JavaScript do not escape, in addition
+// to letters and digits (ECMA-262 section 19.2.6).
 const (
-	component = "-_.!~*'()"
-	reserved  = ";/?:@&=+$,#"
+	uriComponentUnescaped = "-_.!~*'()"
+	uriReserved           = ";/?:@&=+$,#"
 )
 
-// escapedBut returns a value with percent signs in the place of all but letters,
-// digits and some other signs.
-func escapedBut(value, signs string) string {
+// percentEncode escapes all characters of a value except letters, digits and the given signs.
+func percentEncode(value, signs string) string {
 	var b strings.Builder
 	for i := range len(value) {
 		c := value[i]
@@ -162,7 +160,7 @@ func escapedBut(value, signs string) string {
 	return b.String()
 }
 
-// lowerEscapes returns a URL's %2F as %2f.
+// lowerEscapes converts %2F in a URL to %2f.
 func lowerEscapes(escaped string) string {
 	b := []byte(escaped)
 	for i := 0; i+2 < len(b); i++ {
@@ -173,7 +171,7 @@ func lowerEscapes(escaped string) string {
 	return string(b)
 }
 
-// inJSON returns the value as it stands in a JSON string.
+// inJSON returns the value as the content of a JSON string.
 func inJSON(value string, escapeHTML bool) string {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)

@@ -8,11 +8,11 @@ import (
 
 // A call that began before a reload must not carry the new secret to where only
 // the old one was meant to go.
-func TestAKeyKeepsNamingTheDefinitionThatIsGone(t *testing.T) {
+func TestKey_removedDefinition(t *testing.T) {
 	store := secrets.New(secrets.Options{LookupEnv: func(name string) (string, bool) { return "value-of-" + name, true }})
-	dev, prod := secrets.Def{Name: "tok", Env: "DEV"}, secrets.Def{Name: "tok", Env: "PROD"}
-	store.Set([]secrets.Def{dev})
-	store.Set([]secrets.Def{prod})
+	dev, prod := secrets.Definition{Name: "tok", Env: "DEV"}, secrets.Definition{Name: "tok", Env: "PROD"}
+	store.Set([]secrets.Definition{dev})
+	store.Set([]secrets.Definition{prod})
 	for id, want := range map[string]string{dev.Key(): "value-of-DEV", prod.Key(): "value-of-PROD", "tok": "value-of-PROD"} {
 		if got, err := store.Resolve(t.Context(), id); err != nil || got != want {
 			t.Errorf("%s is %q, %v; want %q", id, got, err, want)

@@ -1,13 +1,11 @@
-// Package secrets reads the values of secret blocks, and hides them.
+// Package secrets resolves the values of secret blocks and redacts them.
 //
-// A [Store] knows where each secret comes from ([Def]): a variable of the
-// environment, a file, what a command prints, or a token server. It reads a
-// value when it is first asked for, keeps it until the definitions are set again
-// or the token ends. It replaces values by "[secret:name]" wherever it is shown a
-// text, also where the text holds them in base64, in hexadecimal or as part of a
-// URL: those of variables and files from the first text on, those of commands and
-// tokens once they were asked for. A value stays hidden when its definition is gone: old logs are
-// written late.
+// A [Store] has the definitions of secrets ([Definition]): an environment variable, a file, a
+// command, or a token server. It reads a value on first use, and caches it until the
+// definitions are set again or the token expires. It replaces values by "[secret:name]" in any
+// text, also in base64, in hexadecimal or as part of a URL. Values of variables and files are
+// redacted from the start; values of commands and tokens once they were resolved. A value stays
+// redacted after its definition is removed, because logs may be written later.
 //
 // The package writes no value anywhere: not into errors, not into logs.
 package secrets
@@ -34,76 +32,77 @@ import (
 const (
 	// MaxValue bounds a value, in bytes.
 	MaxValue = 64 << 10
-	// commandTimeout is how long a command may take to print a value.
+	// commandTimeout bounds the run time of a command.
 	commandTimeout = 10 * time.Second
-	// remembered is how many values of one name stay hidden as it changes, and
-	// rememberedOfUsers of one of which each user has another: those used last.
-	remembered        = 8
-	rememberedOfUsers = 256
+	// maxOldValues is how many values of one name stay redacted as it changes, and
+	// maxOldUserValues the same for a secret with a value for each user. The most recently used
+	// ones stay.
+	maxOldValues     = 8
+	maxOldUserValues = 256
 )
 
-// Def says where the value of a secret comes from: exactly one of Env, File,
-// Command and OAuth is set.
-type Def struct {
+// Definition defines the source of a secret: exactly one of Env, File, Command and OAuth is
+// set.
+type Definition struct {
 	Name string
-	// Env is the name of a variable.
+	// Env is the name of an environment variable.
 	Env string
 	// File is a path.
 	File string
-	// Command is a program and its arguments. No shell takes part.
+	// Command is a program and its arguments. No shell is involved.
 	Command []string
-	// OAuth is the client that gets tokens, of which the value is the newest.
+	// OAuth is a client that fetches tokens; the value is the newest one.
 	OAuth *oauth.Client
-	// Reveal says that scripts may read the value.
-	Reveal bool
+	// ScriptReadable lets scripts read the value.
+	ScriptReadable bool
 }
 
-// Options are a Store's doors to the outside.
+// Options configure a Store.
 type Options struct {
 	// LookupEnv reads a variable. Nil means that none is set.
 	LookupEnv func(name string) (string, bool)
 	// ReadFile reads a file. Nil reads the disk.
 	ReadFile func(path string) ([]byte, error)
-	// RunCommand returns what a program prints; ctx bounds its time. Nil
-	// starts a process, with its children in a group of its own that does not
-	// outlive ctx. Its environment is that of this process without the named
-	// variables, which hold other secrets, and without values of variable blocks.
+	// RunCommand returns the output of a program; ctx bounds its run time. Nil starts a process
+	// in its own process group, which is killed when ctx is done. Its environment is that of
+	// this process, except for the named variables, which hold other secrets, and for values of
+	// variable blocks.
 	RunCommand func(ctx context.Context, argv, without []string) ([]byte, error)
-	// Tokens gets the tokens of clients. Nil means that there are none.
-	Tokens *oauth.Issuer
-	// Vault returns where the tokens of users are kept that the secret of a key
-	// is; it is needed for clients that have any.
-	Vault func(key string) oauth.Vault
+	// Tokens fetches OAuth tokens. Nil means that there are none.
+	Tokens *oauth.Broker
+	// NewVault returns the vault for the user tokens of a secret, by key. It is required for
+	// clients with user tokens.
+	NewVault func(key string) oauth.Vault
 }
 
-// Store resolves secrets and hides their values. It is safe for concurrent use.
+// Store resolves secrets and redacts their values. It is safe for concurrent use.
 type Store struct {
-	options Options
-	veil    atomic.Pointer[veil] // over all that is in hidden
-	// unseen says that variables and files may hold what is not in hidden; looking
-	// is held by who looks.
-	unseen  atomic.Bool
-	looking sync.Mutex
+	options  Options
+	redactor atomic.Pointer[redactor] // for all of values
+	// needsPreload means that variables and files may hold values that are not redacted yet.
+	// preloadMu serializes preloading.
+	needsPreload atomic.Bool
+	preloadMu    sync.Mutex
 
 	mu sync.Mutex
-	// entries are the definitions by name, as they are now, and by key, as they
-	// are and were for the last generations.
+	// entries are the current definitions by name, and definitions of the retained generations
+	// by key.
 	entries    map[string]*entry
 	generation uint64
-	hidden     map[string][]concealed // values of each name, that which was used last at the end
+	values     map[string][]secretForms // by name, most recently used last
 }
 
-// An entry is one definition, and its value once that is known.
+// entry is one definition and its cached value.
 type entry struct {
-	def        Def
-	generation uint64 // the last that had the definition
-	// tokens are those of the client, users those of its users; one of them is nil,
-	// and both of other definitions.
-	tokens *oauth.Source
-	users  *oauth.Users
+	def        Definition
+	generation uint64 // the last generation with this definition
+	// tokens are the tokens of a client itself, users the tokens of its users. At most one is
+	// set.
+	tokens *oauth.ClientCredentials
+	users  *oauth.UserTokens
 
-	reading chan struct{} // holds one token while someone reads the value
-	value   string        // guarded by the mutex of the Store, as is known
+	reading chan struct{} // holds a token while the value is being read
+	value   string        // guarded by the mutex of the Store, like known
 	known   bool
 }
 
@@ -117,45 +116,44 @@ func New(o Options) *Store {
 	if o.RunCommand == nil {
 		o.RunCommand = runCommand
 	}
-	s := &Store{options: o, entries: map[string]*entry{}, hidden: map[string][]concealed{}}
-	s.veil.Store(weave(nil))
+	s := &Store{options: o, entries: map[string]*entry{}, values: map[string][]secretForms{}}
+	s.redactor.Store(newRedactor(nil))
 	return s
 }
 
-// generations is for how many calls of Set a definition that is gone can still
-// be asked for by its key, by those who began when it held.
-const generations = 16
+// retainedGenerations is how many calls of Set a removed definition stays available by key, for
+// calls that started with it.
+const retainedGenerations = 16
 
 func (s *Store) LookupEnv(name string) (string, bool) { return s.options.LookupEnv(name) }
 
-// Set replaces all definitions. Each value is read again when it is next asked
-// for, so that Set also takes up new values of old definitions. Definitions of
-// before stay known by their keys for a while.
-func (s *Store) Set(defs []Def) {
+// Set replaces all definitions. It drops cached values, so that sources are read again on next
+// use. Previous definitions stay available by key for a while.
+func (s *Store) Set(defs []Definition) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.generation++
 	maps.DeleteFunc(s.entries, func(id string, e *entry) bool {
-		return id == e.def.Name || s.generation-e.generation > generations
+		return id == e.def.Name || s.generation-e.generation > retainedGenerations
 	})
 	for _, d := range defs {
 		e := &entry{def: d, generation: s.generation, reading: make(chan struct{}, 1)}
 		switch {
 		case d.OAuth == nil || s.options.Tokens == nil:
 		case d.OAuth.ForUsers():
-			e.users = s.options.Tokens.Users(d.Key(), *d.OAuth, s.Resolve, s.options.Vault(d.Key()))
+			e.users = s.options.Tokens.Users(d.Key(), *d.OAuth, s.Resolve, s.options.NewVault(d.Key()))
 		default:
 			e.tokens = s.options.Tokens.Source(*d.OAuth, s.Resolve)
 		}
 		s.entries[d.Name], s.entries[d.Key()] = e, e
 	}
-	s.unseen.Store(slices.ContainsFunc(defs, rests))
+	s.needsPreload.Store(slices.ContainsFunc(defs, isPreloadable))
 	if s.options.Tokens != nil {
-		s.options.Tokens.Retain(keysOf(defs))
+		s.options.Tokens.KeepOnly(keysOf(defs))
 	}
 }
 
-func keysOf(defs []Def) []string {
+func keysOf(defs []Definition) []string {
 	keys := make([]string, len(defs))
 	for i, d := range defs {
 		keys[i] = d.Key()
@@ -163,17 +161,16 @@ func keysOf(defs []Def) []string {
 	return keys
 }
 
-// Generation counts the calls of Set: within one, no value that was read is read again.
+// Generation counts the calls of Set. Within a generation, no value is read twice.
 func (s *Store) Generation() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.generation
 }
 
-// Resolve returns the value of a secret, by its name or by the key of its
-// definition: what its source holds, without the
-// line breaks at its end. An empty value is an error, and so is one longer
-// than [MaxValue]. Errors name the source and never hold a value.
+// Resolve returns the value of a secret, by name or by definition key. It trims line breaks at
+// the end. An empty value is an error, and so is a value longer than [MaxValue]. Errors name
+// the source and never hold a value.
 func (s *Store) Resolve(ctx context.Context, name string) (string, error) {
 	s.mu.Lock()
 	e, ok := s.entries[name]
@@ -189,21 +186,20 @@ func (s *Store) Resolve(ctx context.Context, name string) (string, error) {
 	return value, nil
 }
 
-// Reveal is [Store.Resolve] for a script, which may read only what its
-// definition reveals.
-func (s *Store) Reveal(ctx context.Context, id string) (string, error) {
+// ResolveForScript is [Store.Resolve] for a script, which may only read values that are
+// ScriptReadable.
+func (s *Store) ResolveForScript(ctx context.Context, id string) (string, error) {
 	s.mu.Lock()
 	e, ok := s.entries[id]
 	s.mu.Unlock()
-	if ok && !e.def.Reveal {
+	if ok && !e.def.ScriptReadable {
 		return "", fmt.Errorf("secret %q is not revealed to scripts", e.def.Name)
 	}
 	return s.Resolve(ctx, id)
 }
 
-// resolve reads the value of an entry unless it is known. Several callers at
-// once read it once; an error is not kept. A token is asked of its source each
-// time, which knows how long it holds.
+// resolve returns the cached value of an entry, or reads it. Concurrent callers read it once.
+// Errors are not cached. Tokens are cached by their source, which knows when they expire.
 func (s *Store) resolve(ctx context.Context, e *entry) (string, error) {
 	switch {
 	case e.tokens != nil:
@@ -227,7 +223,7 @@ func (s *Store) resolve(ctx context.Context, e *entry) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	s.keep(e, value)
+	s.store(e, value)
 	return value, nil
 }
 
@@ -237,50 +233,50 @@ func (s *Store) known(e *entry) (string, bool) {
 	return e.value, e.known
 }
 
-// keep remembers a value, and hides it before anyone can use it.
-func (s *Store) keep(e *entry, value string) {
+// store caches a value, and redacts it before it is used.
+func (s *Store) store(e *entry, value string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e.value, e.known = value, true
-	s.hide(map[string]string{e.def.Name: value})
+	s.addValues(map[string]string{e.def.Name: value})
 }
 
-func mark(name string) string { return "[secret:" + name + "]" }
+func placeholder(name string) string { return "[secret:" + name + "]" }
 
-// keyMark parts the name from the rest of a key. No name holds it.
-const keyMark = "#"
+// keySeparator separates the name from the rest of a key. Names do not contain it.
+const keySeparator = "#"
 
-// Key names this very definition: another source of the same name has another
-// key. A call that began before a reload asks for its secrets by key, so that
-// the new value never goes where only the old one was meant to go.
-func (d Def) Key() string {
+// Key identifies this definition: another source with the same name has another key. A call
+// that started before a reload resolves its secrets by key, so that a new value is never sent
+// where only the old one was intended.
+func (d Definition) Key() string {
 	h := sha256.New()
 	for _, part := range append([]string{d.Env, d.File}, d.Command...) {
 		h.Write([]byte(part + "\x00"))
 	}
-	if d.Reveal {
+	if d.ScriptReadable {
 		h.Write([]byte("reveal"))
 	}
 	if d.OAuth != nil {
-		// Plain data always encodes, and maps in the order of their keys.
+		// Plain data always encodes, with maps in key order.
 		client, _ := json.Marshal(d.OAuth)
 		h.Write(client)
 	}
-	return d.Name + keyMark + hex.EncodeToString(h.Sum(nil)[:8])
+	return d.Name + keySeparator + hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// SplitKey returns the name of a secret, and what tells definitions of that name
-// apart, of which [Def.Key] is made.
+// SplitKey returns the parts of a [Definition.Key]: the name of the secret, and an id of the
+// definition.
 func SplitKey(key string) (name, definition string) {
-	name, definition, _ = strings.Cut(key, keyMark)
+	name, definition, _ = strings.Cut(key, keySeparator)
 	return name, definition
 }
 
-// JoinKey is the key of which SplitKey returns these parts.
-func JoinKey(name, definition string) string { return name + keyMark + definition }
+// JoinKey reverts SplitKey.
+func JoinKey(name, definition string) string { return name + keySeparator + definition }
 
-func (s *Store) read(ctx context.Context, d Def) (string, error) {
-	value, source, err := s.fetch(ctx, d)
+func (s *Store) read(ctx context.Context, d Definition) (string, error) {
+	value, source, err := s.readSource(ctx, d)
 	value = strings.TrimRight(value, "\r\n")
 	switch {
 	case err != nil:
@@ -293,7 +289,7 @@ func (s *Store) read(ctx context.Context, d Def) (string, error) {
 	return value, nil
 }
 
-func (s *Store) fetch(ctx context.Context, d Def) (value, source string, err error) {
+func (s *Store) readSource(ctx context.Context, d Definition) (value, source string, err error) {
 	var raw []byte
 	switch {
 	case d.Env != "":
@@ -329,7 +325,7 @@ func (s *Store) variables() []string {
 	return names
 }
 
-// readFile reads as much of a file as a value may hold, and a little more.
+// readFile reads a file, up to slightly more than MaxValue.
 func readFile(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -339,7 +335,7 @@ func readFile(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, MaxValue+2*int64(len("\r\n"))))
 }
 
-// cause drops the path that an error of the file system repeats.
+// cause removes the path that a file system error repeats.
 func cause(err error) error {
 	var path *os.PathError
 	if errors.As(err, &path) {

@@ -32,26 +32,26 @@ func outside() Options {
 	}
 }
 
-func TestASecretIsWhatItsSourceHolds(t *testing.T) {
+func TestResolve_sources(t *testing.T) {
 	rows := []struct {
 		name string
-		def  Def
+		def  Definition
 		want string
 		err  string
 	}{
-		{"a variable", Def{Env: "TOKEN"}, "from-env", ""},
-		{"a variable that is not set", Def{Env: "OTHER"}, "", `secret "s": environment variable OTHER: it is not set`},
-		{"a file, without the line break at its end", Def{File: "/run/token"}, "from-file", ""},
-		{"a file that is not there", Def{File: "/run/other"}, "", `secret "s": file /run/other: file does not exist`},
-		{"a command, without the line break at its end", Def{Command: []string{"vault", "read", "token"}}, "from-command", ""},
-		{"a command that fails", Def{Command: []string{"vault", "no"}}, "", `secret "s": command vault: it failed with exit code 1`},
-		{"no source", Def{}, "", `secret "s": definition: it names no env, file, command or oauth`},
+		{"a variable", Definition{Env: "TOKEN"}, "from-env", ""},
+		{"a variable that is not set", Definition{Env: "OTHER"}, "", `secret "s": environment variable OTHER: it is not set`},
+		{"a file, without the line break at its end", Definition{File: "/run/token"}, "from-file", ""},
+		{"a file that is not there", Definition{File: "/run/other"}, "", `secret "s": file /run/other: file does not exist`},
+		{"a command, without the line break at its end", Definition{Command: []string{"vault", "read", "token"}}, "from-command", ""},
+		{"a command that fails", Definition{Command: []string{"vault", "no"}}, "", `secret "s": command vault: it failed with exit code 1`},
+		{"no source", Definition{}, "", `secret "s": definition: it names no env, file, command or oauth`},
 	}
 	for _, r := range rows {
 		t.Run(r.name, func(t *testing.T) {
 			s := New(outside())
 			r.def.Name = "s"
-			s.Set([]Def{r.def})
+			s.Set([]Definition{r.def})
 			got, err := s.Resolve(t.Context(), "s")
 			if got != r.want || text(err) != r.err {
 				t.Errorf("got %q and error %q, want %q and %q", got, text(err), r.want, r.err)
@@ -60,10 +60,10 @@ func TestASecretIsWhatItsSourceHolds(t *testing.T) {
 	}
 }
 
-func TestValuesOfAnOddSizeAreRefusedWithoutBeingShown(t *testing.T) {
+func TestResolve_size(t *testing.T) {
 	for _, value := range []string{"", "\n", "\r\n\n", strings.Repeat("x", MaxValue+1)} {
 		s := New(Options{LookupEnv: func(string) (string, bool) { return value, true }})
-		s.Set([]Def{{Name: "s", Env: "V"}})
+		s.Set([]Definition{{Name: "s", Env: "V"}})
 		got, err := s.Resolve(t.Context(), "s")
 		if err == nil || got != "" || strings.Contains(err.Error(), "xxx") {
 			t.Errorf("a value of %d bytes: got %d bytes and error %v", len(value), len(got), err)
@@ -71,29 +71,29 @@ func TestValuesOfAnOddSizeAreRefusedWithoutBeingShown(t *testing.T) {
 	}
 }
 
-func TestAStoreWithoutDoorsHasNoEnvironment(t *testing.T) {
+func TestNew_defaults(t *testing.T) {
 	t.Setenv("MCPD_TEST_SECRET", "value")
 	s := New(Options{})
-	s.Set([]Def{{Name: "s", Env: "MCPD_TEST_SECRET"}})
+	s.Set([]Definition{{Name: "s", Env: "MCPD_TEST_SECRET"}})
 	if _, err := s.Resolve(t.Context(), "s"); err == nil {
 		t.Error("the environment was read behind the caller's back")
 	}
 }
 
-func TestAnUndefinedSecretIsAnError(t *testing.T) {
+func TestResolve_undefined(t *testing.T) {
 	_, err := New(Options{}).Resolve(t.Context(), "s")
 	if want := `secret "s" is not defined`; text(err) != want {
 		t.Errorf("error is %q, want %q", text(err), want)
 	}
 }
 
-func TestFilesAreReadFromTheDisk(t *testing.T) {
+func TestResolve_file(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(path, []byte("on disk\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	s := New(Options{})
-	s.Set([]Def{{Name: "s", File: path}, {Name: "endless", File: "/dev/zero"}})
+	s.Set([]Definition{{Name: "s", File: path}, {Name: "endless", File: "/dev/zero"}})
 	if got, err := s.Resolve(t.Context(), "s"); got != "on disk" || err != nil {
 		t.Errorf("got %q and %v", got, err)
 	}
@@ -102,12 +102,12 @@ func TestFilesAreReadFromTheDisk(t *testing.T) {
 	}
 }
 
-func TestAValueIsReadOnceUntilTheDefinitionsAreSetAgain(t *testing.T) {
+func TestResolve_cached(t *testing.T) {
 	reads, value := 0, "first"
 	s := New(Options{LookupEnv: func(string) (string, bool) { reads++; return value, true }})
 	for _, want := range []string{"first", "second"} {
 		value = want
-		s.Set([]Def{{Name: "s", Env: "V"}})
+		s.Set([]Definition{{Name: "s", Env: "V"}})
 		for range 3 {
 			if got, err := s.Resolve(t.Context(), "s"); got != want || err != nil {
 				t.Errorf("got %q and %v, want %q", got, err, want)
@@ -119,10 +119,10 @@ func TestAValueIsReadOnceUntilTheDefinitionsAreSetAgain(t *testing.T) {
 	}
 }
 
-func TestAFailureIsNotRemembered(t *testing.T) {
+func TestResolve_failureNotCached(t *testing.T) {
 	set := false
 	s := New(Options{LookupEnv: func(string) (string, bool) { return "value", set }})
-	s.Set([]Def{{Name: "s", Env: "V"}})
+	s.Set([]Definition{{Name: "s", Env: "V"}})
 	if _, err := s.Resolve(t.Context(), "s"); err == nil {
 		t.Fatal("a variable that is not set was read")
 	}
@@ -132,7 +132,7 @@ func TestAFailureIsNotRemembered(t *testing.T) {
 	}
 }
 
-func TestManyCallersAtOnceReadAValueOnce(t *testing.T) {
+func TestResolve_concurrent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		runs := 0
 		s := New(Options{RunCommand: func(context.Context, []string, []string) ([]byte, error) {
@@ -140,7 +140,7 @@ func TestManyCallersAtOnceReadAValueOnce(t *testing.T) {
 			time.Sleep(time.Second)
 			return []byte("value"), nil
 		}})
-		s.Set([]Def{{Name: "s", Command: []string{"c"}}})
+		s.Set([]Definition{{Name: "s", Command: []string{"c"}}})
 		var all sync.WaitGroup
 		for range 50 {
 			all.Go(func() {
@@ -156,13 +156,13 @@ func TestManyCallersAtOnceReadAValueOnce(t *testing.T) {
 	})
 }
 
-func TestACallerDoesNotWaitForAnotherBeyondItsDeadline(t *testing.T) {
+func TestResolve_deadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(Options{RunCommand: func(ctx context.Context, _, _ []string) ([]byte, error) {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		}})
-		s.Set([]Def{{Name: "s", Command: []string{"c"}}})
+		s.Set([]Definition{{Name: "s", Command: []string{"c"}}})
 		start := time.Now()
 		var first sync.WaitGroup
 		first.Go(func() {

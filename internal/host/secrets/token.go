@@ -14,8 +14,7 @@ import (
 	"github.com/mcpd/mcpd/internal/process/osproc"
 )
 
-// token returns a token as it is now, and hides it before anyone
-// can use it.
+// token returns the current token, and redacts it before it is used.
 func (s *Store) token(ctx context.Context, e *entry, from interface {
 	Token(ctx context.Context) (string, error)
 }) (string, error) {
@@ -28,46 +27,45 @@ func (s *Store) token(ctx context.Context, e *entry, from interface {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.hide(map[string]string{e.def.Name: token})
+	s.addValues(map[string]string{e.def.Name: token})
 	return token, nil
 }
 
-// Refused says that somebody did not accept the value of a secret, which was asked
-// for in a context. A token is then renewed, but not at will.
-func (s *Store) Refused(ctx context.Context, id string) {
+// ReportUnauthorized reports that a host rejected the value of a secret that was resolved in
+// ctx. A token is then renewed, at a limited rate.
+func (s *Store) ReportUnauthorized(ctx context.Context, id string) {
 	s.mu.Lock()
 	e, ok := s.entries[id]
 	s.mu.Unlock()
 	switch {
 	case !ok:
 	case e.tokens != nil:
-		e.tokens.Refused()
+		e.tokens.ReportUnauthorized()
 	case e.users != nil:
-		e.users.Refused(ctx)
+		e.users.ReportUnauthorized(ctx)
 	}
 }
 
-// UserOf names the token of a user: by the key of the secret, and the user.
-type UserOf struct{ Key, User string }
+// UserTokenID identifies the token of a user by the key of its secret.
+type UserTokenID struct{ Key, User string }
 
-// DropTokens drops the tokens of users of which the function says so by the key of
-// their secret (see [oauth.Users.Drop]), also where calls that began before a reload
-// use a definition that is gone. It returns those that it has found.
-func (s *Store) DropTokens(of func(key, user string) bool) (dropped []UserOf, err error) {
-	for key, users := range s.ofUsers() {
+// DropTokens drops the matching user tokens (see [oauth.UserTokens.Drop]), including those of
+// removed definitions that running calls use. It returns the dropped ones.
+func (s *Store) DropTokens(of func(key, user string) bool) (dropped []UserTokenID, err error) {
+	for key, users := range s.userTokens() {
 		had, failed := users.Drop(func(user string) bool { return of(key, user) })
 		err = errors.Join(err, failed)
 		for _, user := range had {
-			dropped = append(dropped, UserOf{key, user})
+			dropped = append(dropped, UserTokenID{key, user})
 		}
 	}
 	return dropped, err
 }
 
-func (s *Store) ofUsers() map[string]*oauth.Users {
+func (s *Store) userTokens() map[string]*oauth.UserTokens {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	found := map[string]*oauth.Users{}
+	found := map[string]*oauth.UserTokens{}
 	for id, e := range s.entries {
 		if e.users != nil && id == e.def.Key() {
 			found[id] = e.users
@@ -76,18 +74,18 @@ func (s *Store) ofUsers() map[string]*oauth.Users {
 	return found
 }
 
-// patience is how long output is waited for when a program has ended.
-const patience = time.Second
+// outputTimeout bounds the wait for output after a program has exited.
+const outputTimeout = time.Second
 
-// variablePrefix begins the variables of the environment that give values to
-// variable blocks, which may be sensitive.
+// variablePrefix is the prefix of environment variables with values of variable blocks, which
+// may be sensitive.
 const variablePrefix = "MCPD_VAR_"
 
-// errTooLong ends a command that prints more than any value may hold.
+// errTooLong ends a command with more output than a value may hold.
 var errTooLong = errors.New("it prints too much")
 
-// runCommand runs a program and returns what it prints. What it writes to
-// standard error is dropped: it may repeat the value.
+// runCommand runs a program and returns its standard output. It drops standard error, which may
+// repeat the value.
 func runCommand(ctx context.Context, argv, without []string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Env = slices.DeleteFunc(cmd.Environ(), func(entry string) bool {
@@ -96,8 +94,8 @@ func runCommand(ctx context.Context, argv, without []string) ([]byte, error) {
 	})
 	cmd.SysProcAttr = osproc.GroupAttr()
 	cmd.Cancel = func() error { return osproc.KillGroup(cmd.Process) }
-	cmd.WaitDelay = patience
-	var out capped
+	cmd.WaitDelay = outputTimeout
+	var out limitedBuffer
 	cmd.Stdout = &out
 	err := cmd.Run()
 	var exit *exec.ExitError
@@ -109,21 +107,21 @@ func runCommand(ctx context.Context, argv, without []string) ([]byte, error) {
 	case err != nil:
 		return nil, err
 	}
-	return out.taken.Bytes(), nil
+	return out.buffer.Bytes(), nil
 }
 
-// capped takes no more than a value with its line break. It does not embed
-// the buffer, whose ReadFrom knows no bound.
-type capped struct {
-	taken bytes.Buffer
-	full  bool
+// limitedBuffer holds at most one value with its line break. It does not embed the buffer,
+// because ReadFrom has no limit.
+type limitedBuffer struct {
+	buffer bytes.Buffer
+	full   bool
 }
 
-// Write fails when there is no room for all of p.
-func (c *capped) Write(p []byte) (int, error) {
-	if c.taken.Len()+len(p) > MaxValue+len("\r\n") {
+// Write fails if p does not fit.
+func (c *limitedBuffer) Write(p []byte) (int, error) {
+	if c.buffer.Len()+len(p) > MaxValue+len("\r\n") {
 		c.full = true
 		return 0, errTooLong
 	}
-	return c.taken.Write(p)
+	return c.buffer.Write(p)
 }

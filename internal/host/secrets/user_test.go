@@ -21,16 +21,16 @@ func (safe) Put(string, []byte) error { return nil }
 
 func (safe) Replace(string, []byte, func([]byte) bool) (bool, error) { return true, nil }
 
-// TestTokensOfManyUsersStayHidden, as their calls run side by side.
-func TestTokensOfManyUsersStayHidden(t *testing.T) {
+// TestRedact_userTokens, as their calls run side by side.
+func TestRedact_userTokens(t *testing.T) {
 	tokens := oauth.New(oauth.Options{})
 	t.Cleanup(tokens.Close)
-	s := New(Options{Tokens: tokens, Vault: func(string) oauth.Vault { return safe{} }})
-	s.Set([]Def{{Name: "crm", OAuth: &oauth.Client{AuthorizeURL: "https://login.example.com/a", RedirectURL: "https://mcp.example.com/oauth/crm"}}})
+	s := New(Options{Tokens: tokens, NewVault: func(string) oauth.Vault { return safe{} }})
+	s.Set([]Definition{{Name: "crm", OAuth: &oauth.Client{AuthorizeURL: "https://login.example.com/a", RedirectURL: "https://mcp.example.com/oauth/crm"}}})
 	said := ""
 	for i := range 100 {
 		user := fmt.Sprintf("user-%03d", i)
-		token, err := s.Resolve(oauth.For(t.Context(), oauth.Caller{User: user}), "crm")
+		token, err := s.Resolve(oauth.WithCaller(t.Context(), oauth.Caller{User: user}), "crm")
 		if want := "token-of-" + user; token != want || err != nil {
 			t.Fatalf("%s has %q, %v", user, token, err)
 		}
@@ -41,57 +41,57 @@ func TestTokensOfManyUsersStayHidden(t *testing.T) {
 	}
 }
 
-// TestTheUsersWhoseTokensStayHiddenAreThoseWhoCameLast, also when the definition by
+// TestRedact_userTokensLRU, also when the definition by
 // which one of them comes is an old one.
-func TestTheUsersWhoseTokensStayHiddenAreThoseWhoCameLast(t *testing.T) {
+func TestRedact_userTokensLRU(t *testing.T) {
 	tokens := oauth.New(oauth.Options{})
 	t.Cleanup(tokens.Close)
-	s := New(Options{Tokens: tokens, Vault: func(string) oauth.Vault { return safe{} }})
-	old := Def{Name: "crm", OAuth: &oauth.Client{AuthorizeURL: "https://login.example.com/a", RedirectURL: "https://mcp.example.com/oauth/crm"}}
-	current := Def{Name: "crm", OAuth: &oauth.Client{AuthorizeURL: "https://login.example.com/b", RedirectURL: "https://mcp.example.com/oauth/crm"}}
-	s.Set([]Def{old})
-	s.Set([]Def{current})
-	come := func(d Def, user string) {
+	s := New(Options{Tokens: tokens, NewVault: func(string) oauth.Vault { return safe{} }})
+	old := Definition{Name: "crm", OAuth: &oauth.Client{AuthorizeURL: "https://login.example.com/a", RedirectURL: "https://mcp.example.com/oauth/crm"}}
+	current := Definition{Name: "crm", OAuth: &oauth.Client{AuthorizeURL: "https://login.example.com/b", RedirectURL: "https://mcp.example.com/oauth/crm"}}
+	s.Set([]Definition{old})
+	s.Set([]Definition{current})
+	come := func(d Definition, user string) {
 		t.Helper()
-		who := oauth.Caller{User: user, Form: true}
-		if _, err := s.Resolve(oauth.For(t.Context(), who), d.Key()); err != nil {
+		who := oauth.Caller{User: user, SupportsForms: true}
+		if _, err := s.Resolve(oauth.WithCaller(t.Context(), who), d.Key()); err != nil {
 			t.Fatal(err)
 		}
 	}
 	come(old, "first")
-	for i := range rememberedOfUsers - 1 {
+	for i := range maxOldUserValues - 1 {
 		come(current, fmt.Sprint(i))
 	}
-	woven := s.veil.Load()
+	before := s.redactor.Load()
 	come(old, "first")
-	if s.veil.Load() != woven {
-		t.Error("the veil is woven anew for a token that it hides")
+	if s.redactor.Load() != before {
+		t.Error("the redactor is rebuilt for a token that it already replaces")
 	}
 	come(current, "one more")
 	if got, want := s.Redact("token-of-first token-of-0 token-of-1 token-of-one more"), "[secret:crm] token-of-0 [secret:crm] [secret:crm]"; got != want {
 		t.Errorf("shown as %q, want %q", got, want)
 	}
-	if n := len(s.hidden["crm"]); n != rememberedOfUsers {
-		t.Errorf("%d tokens are remembered, want %d", n, rememberedOfUsers)
+	if n := len(s.values["crm"]); n != maxOldUserValues {
+		t.Errorf("%d tokens are remembered, want %d", n, maxOldUserValues)
 	}
 }
 
-// BenchmarkTokensOfUsersInTurn has more users call in turn than have their tokens
+// BenchmarkUserTokens has more users call in turn than have their tokens
 // hidden, so that each call hides one.
-func BenchmarkTokensOfUsersInTurn(b *testing.B) {
+func BenchmarkUserTokens(b *testing.B) {
 	for _, size := range []int{40, 1000} {
 		b.Run(fmt.Sprint(size), func(b *testing.B) {
 			s := New(Options{})
-			e := &entry{def: Def{Name: "crm"}, users: &oauth.Users{}}
+			e := &entry{def: Definition{Name: "crm"}, users: &oauth.UserTokens{}}
 			s.entries["crm"] = e
 			tokens := make([]string, 300)
 			for i := range tokens {
 				tokens[i] = fmt.Sprintf("%03d-%s", i, strings.Repeat("x/", size/2))
-				s.keep(e, tokens[i])
+				s.store(e, tokens[i])
 			}
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
-				s.keep(e, tokens[i%len(tokens)])
+				s.store(e, tokens[i%len(tokens)])
 			}
 		})
 	}

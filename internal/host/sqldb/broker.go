@@ -1,12 +1,11 @@
-// Package sqldb runs the statements of sql grants on their databases.
+// Package sqldb runs the statements of sql grants.
 //
-// A [Broker] runs a statement that a grant names, with values for its parameters,
-// which are bound and never become a part of its text. It keeps connections, by
-// the hash of the grant, until nobody has used them for a while; files that calls
-// choose are opened for each statement anew, from the file that was checked, and
-// only read. What a statement may do is enforced by the database: SQLite by
-// package sqldb/sqlite, PostgreSQL by transactions that only read. A statement ends with
-// its call, and its answer is bounded in rows and bytes.
+// A [Broker] runs a statement that a grant names. Parameter values are bound, and never become
+// part of its text. It pools connections by the hash of the grant, and closes idle ones. Files
+// chosen by calls are opened for each statement, from the checked file, read-only. The database
+// enforces what a statement may do: SQLite through package sqldb/sqlite, PostgreSQL through
+// read-only transactions. A statement ends with its call, and its result is limited in rows and
+// bytes.
 package sqldb
 
 import (
@@ -22,13 +21,13 @@ import (
 
 // Options configure a [Broker].
 type Options struct {
-	// Drivers are those that the program has, by the kinds of grants. The broker closes them.
+	// Drivers are the drivers of the program, by kind. The broker closes them.
 	Drivers map[string]Driver
-	// Resolve returns the value of a secret. Its error is for the operator's log.
+	// Resolve returns the value of a secret. Its error is logged for the operator.
 	Resolve func(ctx context.Context, secret string) (string, error)
-	// Redact takes what no script may see out of the texts and bytes of a row.
+	// Redact redacts texts and bytes of a row.
 	Redact func([]byte) []byte
-	// Logger gets what the operator should know.
+	// Logger receives messages for the operator.
 	Logger *slog.Logger
 }
 
@@ -46,18 +45,17 @@ func New(o Options) *Broker {
 	return &Broker{options: o, pools: map[key]*pool{}}
 }
 
-// Do does the operation that a script asks for by the name of its method, and
-// returns the answer, both JSON:
+// Do carries out an operation by its method name and returns the result, both JSON:
 //
 //	open   {"path"}                          {}
 //	query  {"path","statement","params"}     {"columns":[name],"rows":[[value]]}
 //	exec   {"path","statement","params"}     {"changes"}
 //
-// Params are values by name. A value is null, a boolean, a number, a string,
-// {"base64": text} for bytes or, as a parameter, {"integer": text}. The error is
-// always a [*scripting.HostError]: INVALID for what is malformed and what the
-// database takes for a mistake, OUTSIDE_ROOT and NOT_GRANTED for what the grant
-// does not cover, NOT_FOUND, DENIED, TOO_LARGE, TIMEOUT, and UNAVAILABLE.
+// Params are values by name. A value is null, a boolean, a number, a string, {"base64": text}
+// for bytes or, as a parameter, {"integer": text}. The error is always a
+// [*scripting.HostError]: INVALID for a malformed operation and for errors in the statement,
+// OUTSIDE_ROOT and NOT_GRANTED for an operation outside of the grant, NOT_FOUND, DENIED,
+// TOO_LARGE, TIMEOUT, and UNAVAILABLE.
 func (b *Broker) Do(ctx context.Context, d Database, method string, payload []byte) ([]byte, error) {
 	r, err := d.Parse(method, payload)
 	if err != nil {
@@ -65,40 +63,40 @@ func (b *Broker) Do(ctx context.Context, d Database, method string, payload []by
 	}
 	driver := b.options.Drivers[d.Driver]
 	if driver == nil {
-		return nil, Fault(scripting.Unavailable, r.Name, "the program has no driver of the database")
+		return nil, NewHostError(scripting.Unavailable, r.Name, "the program has no driver of the database")
 	}
-	a := &Answer{name: r.Name, maxRows: d.MaxRows, redact: b.options.Redact}
+	a := &Rows{name: r.Name, maxRows: d.MaxRows, redact: b.options.Redact}
 	if err := b.run(ctx, d, r, a); err != nil {
 		b.options.Logger.DebugContext(ctx, "a statement failed", slog.String("grant", d.Name), slog.String("statement", r.Name),
 			slog.String("error", err.Error()))
 		return nil, explain(ctx, driver, r, err)
 	}
-	return a.encoded(method)
+	return a.encode(method)
 }
 
-func (b *Broker) run(ctx context.Context, d Database, r *Request, a *Answer) error {
+func (b *Broker) run(ctx context.Context, d Database, r *Query, a *Rows) error {
 	if d.PathFromCall {
 		driver, ok := b.options.Drivers[d.Driver].(FileDriver)
 		if !ok {
-			return Fault(scripting.Unavailable, r.Name, "the driver of the database reads no file that a call chooses")
+			return NewHostError(scripting.Unavailable, r.Name, "the driver of the database reads no file that a call chooses")
 		}
-		return readChosen(ctx, driver, d.SQL, r, a)
+		return queryFile(ctx, driver, d.SQL, r, a)
 	}
 	p, release, ok := b.lease(d)
 	if !ok {
-		return Fault(scripting.Unavailable, r.Name, "the server is stopping")
+		return NewHostError(scripting.Unavailable, r.Name, "the server is stopping")
 	}
 	defer release()
-	c, err := p.take(ctx)
+	c, err := p.get(ctx)
 	if err != nil {
 		return err
 	}
 	err = c.Run(ctx, r, a)
-	p.give(c)
+	p.put(c)
 	return err
 }
 
-func (a *Answer) encoded(method string) ([]byte, error) {
+func (a *Rows) encode(method string) ([]byte, error) {
 	switch method {
 	case "open":
 		return []byte("{}"), nil
@@ -126,7 +124,7 @@ func (b *Broker) Close() error {
 	return failed
 }
 
-// Deadline is how long an operation may still take, at most a day.
+// Deadline returns the remaining time of an operation, at most a day.
 func Deadline(ctx context.Context) time.Duration {
 	at, ok := ctx.Deadline()
 	if !ok {

@@ -8,20 +8,18 @@ import (
 	"github.com/mcpd/mcpd/internal/language/sqltext"
 )
 
-// Database is a grant that is ready for operations. It does not change, and is
-// safe for concurrent use.
+// Database is a compiled grant. It is immutable and safe for concurrent use.
 type Database struct {
 	grant.SQL
-	// key is the hash of the grant, by which its connections are known.
+	// key is the hash of the grant, which identifies its connections.
 	key key
-	// globs are the patterns of the grant, but for those that match nothing.
+	// globs are the compiled patterns of the grant; invalid ones are omitted.
 	globs []*regexp.Regexp
-	// statements are those of the grant by name, nil for one that cannot be read.
+	// statements are the statements of the grant by name; nil if invalid.
 	statements map[string]*sqltext.Statement
 }
 
-// Compile makes a grant ready. It takes what a file may say; a statement that
-// cannot be read is refused when it is run.
+// Compile compiles a grant. Running an invalid statement is an error.
 func Compile(g grant.SQL) Database {
 	d := Database{SQL: g, key: g.Hash(), statements: make(map[string]*sqltext.Statement, len(g.Statements))}
 	for _, pattern := range g.Glob {
@@ -41,8 +39,8 @@ func Compile(g grant.SQL) Database {
 	return d
 }
 
-// WithSecrets returns the database of the grant in which keys name the secrets
-// (see [grant.SQL.WithSecrets]).
+// WithSecrets returns the database with secret names replaced by keys (see
+// [grant.SQL.WithSecrets]).
 func (d Database) WithSecrets(keys map[string]string) Database {
 	changed := false
 	d.DSN.EachSecret(func(name string) { changed = changed || keys[name] != "" })
@@ -53,9 +51,8 @@ func (d Database) WithSecrets(keys map[string]string) Database {
 	return d
 }
 
-// compileGlob returns the expression that matches what a pattern does among the
-// paths below a root: in it * stands for a run of characters and ? for one within
-// a name, and ** for any folders. It is nil for what is no text.
+// compileGlob compiles a pattern for paths below a root: within a name * matches any characters
+// and ? one, and ** matches any directories. It returns nil if the pattern is not text.
 func compileGlob(pattern string) *regexp.Regexp {
 	var b strings.Builder
 	b.WriteString(`\A`)

@@ -6,7 +6,7 @@ import (
 	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
-func TestACallReadsNoStatementAndNoPattern(t *testing.T) {
+func TestQuery_allocations(t *testing.T) {
 	d := Compile(grant.SQL{
 		Name: "files", Driver: grant.SQLite, Path: "/data", ResolvedPath: "/data", PathFromCall: true, Glob: []string{"**/*.sqlite", "**/*.db"}, MaxRows: 2,
 		Statements: []grant.Statement{{Name: "by_name", Query: "SELECT id, name FROM users WHERE name = :name AND city = :city AND id > :id"}},
@@ -22,7 +22,7 @@ func TestACallReadsNoStatementAndNoPattern(t *testing.T) {
 	}
 }
 
-func TestConnectionsAreThoseOfTheSecretsThatHold(t *testing.T) {
+func TestWithSecrets_pool(t *testing.T) {
 	d := Compile(grant.SQL{Name: "shop", Driver: grant.PostgreSQL, DSN: grant.Value{Parts: []grant.Part{{Secret: "dsn"}}}})
 	if got := d.WithSecrets(map[string]string{"other": "other@2"}); got.key != d.key {
 		t.Error("another secret has changed whose connections they are")
@@ -33,7 +33,7 @@ func TestConnectionsAreThoseOfTheSecretsThatHold(t *testing.T) {
 	}
 }
 
-func TestAStatementThatCannotBeReadIsRefused(t *testing.T) {
+func TestCompile_invalidStatement(t *testing.T) {
 	d := Compile(grant.SQL{Name: "shop", Driver: grant.SQLite, Statements: []grant.Statement{{Name: "bad", Query: "SELECT 'x"}}})
 	if _, err := d.Parse("query", []byte(`{"statement":"bad"}`)); err == nil || err.Error() != `INVALID: bad: the statement cannot be read` {
 		t.Errorf("got %v", err)

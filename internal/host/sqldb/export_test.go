@@ -12,7 +12,7 @@ func (b *Broker) Pools() map[[32]byte]PoolState {
 	defer b.mu.Unlock()
 	pools := map[[32]byte]PoolState{}
 	for k, p := range b.pools {
-		pools[k] = PoolState{Free: len(p.free), Leases: p.leases, Retire: func() { b.retire(k, p) }}
+		pools[k] = PoolState{Free: len(p.free), Leases: p.leases, Retire: func() { b.closeIdle(k, p) }}
 	}
 	return pools
 }

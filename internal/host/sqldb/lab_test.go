@@ -124,7 +124,7 @@ func quoted(text string) string {
 	return string(encoded)
 }
 
-func TestWhatIsBoundIsNeverReadAsSQL(t *testing.T) {
+func TestQuery_injection(t *testing.T) {
 	l := newLab(t)
 	for _, text := range hostile() {
 		for _, g := range []grant.SQL{l.fixed(false), l.fixed(true)} {
@@ -142,7 +142,7 @@ func TestWhatIsBoundIsNeverReadAsSQL(t *testing.T) {
 	}
 }
 
-func TestOnlyStatementsOfTheGrantAreRun(t *testing.T) {
+func TestQuery_notGranted(t *testing.T) {
 	l := newLab(t)
 	for _, text := range append(hostile(), "", "S0", "s0 ", "s9", "SELECT 1", "SELECT * FROM users", "s0; SELECT 1", "s0\x00") {
 		if got := l.do(l.fixed(true), "query", `{"statement":`+quoted(text)+`}`); !strings.HasPrefix(got, scripting.NotGranted) {
@@ -151,7 +151,7 @@ func TestOnlyStatementsOfTheGrantAreRun(t *testing.T) {
 	}
 }
 
-func TestAValueIsWhatADatabaseHolds(t *testing.T) {
+func TestQuery_values(t *testing.T) {
 	l := newLab(t)
 	for _, c := range []struct{ value, want string }{
 		{`null`, `[null,"null"]`}, {`true`, `[1,"integer"]`}, {`false`, `[0,"integer"]`}, {`7`, `[7,"integer"]`}, {`7.0`, `[7,"integer"]`}, {`-0`, `[0,"integer"]`},
@@ -179,7 +179,7 @@ func TestAValueIsWhatADatabaseHolds(t *testing.T) {
 	}
 }
 
-func TestAnAnswerHasItsBounds(t *testing.T) {
+func TestQuery_limits(t *testing.T) {
 	l := newLab(t)
 	const counted = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT "
 	g := l.fixed(false, counted+"i FROM n LIMIT :most", counted+"zeroblob(500000) AS z FROM n LIMIT 99", "SELECT 1 AS a, 2 AS a", "SELECT name, data, id FROM users ORDER BY id", "SELECT zeroblob(1048577) AS z",
@@ -202,7 +202,7 @@ func TestAnAnswerHasItsBounds(t *testing.T) {
 	}
 }
 
-func TestAStatementEndsWithItsCall(t *testing.T) {
+func TestQuery_cancel(t *testing.T) {
 	l := newLab(t)
 	const endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT "
 	for _, g := range []grant.SQL{l.fixed(false, endless+"count(*) AS n FROM n"), l.fixed(false, endless+"i FROM n WHERE i < 0"), l.fixed(true, "DELETE FROM users WHERE id IN ("+endless+"i FROM n)")} {
@@ -220,7 +220,7 @@ func TestAStatementEndsWithItsCall(t *testing.T) {
 	}
 }
 
-func TestRowsAreChangedOnlyWhereTheGrantLetsThem(t *testing.T) {
+func TestExec_writeGrant(t *testing.T) {
 	l := newLab(t)
 	statements := []string{"INSERT INTO users (name) VALUES (:name)", "UPDATE users SET data = NULL", "INSERT INTO users (name) VALUES (:name) RETURNING name"}
 	for payload, want := range map[string]string{
@@ -248,7 +248,7 @@ func TestRowsAreChangedOnlyWhereTheGrantLetsThem(t *testing.T) {
 	}
 }
 
-func TestACallChoosesAmongTheFilesOfTheGrant(t *testing.T) {
+func TestQueryFile(t *testing.T) {
 	l := newLab(t)
 	l.make("deep/down/other.db")
 	l.make("one.sqlite")
@@ -307,7 +307,7 @@ func (l *lab) listing() map[string]int64 {
 	return found
 }
 
-func TestADatabaseInWALModeIsReadWhereNothingIsLeftInItsLog(t *testing.T) {
+func TestQueryFile_wal(t *testing.T) {
 	l := newLab(t)
 	db, err := sql.Open("sqlite", filepath.Join(l.root, "shop.db"))
 	l.must(err)
@@ -326,7 +326,7 @@ func TestADatabaseInWALModeIsReadWhereNothingIsLeftInItsLog(t *testing.T) {
 	}
 }
 
-func TestAGrantSharesItsConnectionsAndNobodyElseDoes(t *testing.T) {
+func TestPool_perGrant(t *testing.T) {
 	l := newLab(t)
 	for range 3 {
 		l.do(l.fixed(false), "query", `{"statement":"s0","params":{"name":"ann"}}`)

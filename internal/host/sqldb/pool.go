@@ -10,37 +10,37 @@ import (
 	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
-// unused is how long connections stay open when nobody asks for them.
-const unused = 60 * time.Second
+// idleTimeout is how long unused connections stay open.
+const idleTimeout = 60 * time.Second
 
-// together is how many connections a grant has at once.
-const together = 4
+// maxConns is the maximum number of connections of a grant.
+const maxConns = 4
 
 type key = [sha256.Size]byte
 
 // Driver connects to databases of one kind.
 type Driver interface {
-	// Connect makes a connection for a grant. resolve returns the value of a secret.
+	// Connect opens a connection for a grant. resolve returns the value of a secret.
 	Connect(ctx context.Context, g grant.SQL, resolve func(ctx context.Context, secret string) (string, error)) (Conn, error)
-	// Explain returns what a script may know of an error of the driver; an empty text for
+	// Explain returns the code and message of a driver error for scripts; the message is "" for
 	// other errors.
 	Explain(err error) (code, text string)
 	Close() error
 }
 
-// FileDriver is a driver of databases in files.
+// FileDriver is a driver for database files.
 type FileDriver interface {
 	Driver
-	// ConnectFile makes a connection that reads an open file, and no other.
+	// ConnectFile opens a connection that reads an open file, and no other.
 	ConnectFile(f *os.File) (Conn, error)
 }
 
-// Conn is a connection to a database. One goroutine at a time uses it.
+// Conn is a connection to a database. It is not safe for concurrent use.
 type Conn interface {
-	// Run runs the statement of a request, and ends it with ctx.
-	Run(ctx context.Context, r *Request, a *Answer) error
-	// Sound reports whether the connection can be used again.
-	Sound() bool
+	// Run runs a query, and stops it when ctx is done.
+	Run(ctx context.Context, r *Query, a *Rows) error
+	// Healthy reports whether the connection can be reused.
+	Healthy() bool
 	Close()
 }
 
@@ -56,8 +56,7 @@ type pool struct {
 	closed bool
 }
 
-// lease returns the pool of a grant. It stays until it has been released by
-// everyone for the time unused.
+// lease returns the pool of a grant. It stays open for idleTimeout after its last release.
 func (b *Broker) lease(d Database) (p *pool, release func(), ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -69,8 +68,8 @@ func (b *Broker) lease(d Database) (p *pool, release func(), ok bool) {
 		connect := func(ctx context.Context) (Conn, error) {
 			return b.options.Drivers[d.Driver].Connect(ctx, d.SQL, b.options.Resolve)
 		}
-		p = &pool{connect: connect, slots: make(chan struct{}, together)}
-		p.idle = time.AfterFunc(unused, func() { b.retire(d.key, p) })
+		p = &pool{connect: connect, slots: make(chan struct{}, maxConns)}
+		p.idle = time.AfterFunc(idleTimeout, func() { b.closeIdle(d.key, p) })
 		b.pools[d.key] = p
 	}
 	p.leases++
@@ -81,22 +80,22 @@ func (b *Broker) release(p *pool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if p.leases--; p.leases == 0 && !b.closed {
-		p.idle.Reset(unused)
+		p.idle.Reset(idleTimeout)
 	}
 }
 
-func (b *Broker) retire(k key, p *pool) {
+func (b *Broker) closeIdle(k key, p *pool) {
 	b.mu.Lock()
 	if p.leases > 0 || b.closed {
 		b.mu.Unlock()
-		return // release sets the clock again
+		return // release resets the timer
 	}
 	delete(b.pools, k)
 	b.mu.Unlock()
 	p.close()
 }
 
-func (p *pool) take(ctx context.Context) (Conn, error) {
+func (p *pool) get(ctx context.Context) (Conn, error) {
 	select {
 	case p.slots <- struct{}{}:
 	case <-ctx.Done():
@@ -118,9 +117,9 @@ func (p *pool) take(ctx context.Context) (Conn, error) {
 	return c, err
 }
 
-func (p *pool) give(c Conn) {
+func (p *pool) put(c Conn) {
 	p.mu.Lock()
-	keep := c.Sound() && !p.closed
+	keep := c.Healthy() && !p.closed
 	if keep {
 		p.free = append(p.free, c)
 	}
@@ -131,8 +130,7 @@ func (p *pool) give(c Conn) {
 	<-p.slots
 }
 
-// close closes the connections that are free; the others are closed when they
-// are given back.
+// close closes the idle connections; the others are closed when they are returned.
 func (p *pool) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

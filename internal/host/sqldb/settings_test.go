@@ -103,7 +103,7 @@ func written(before, after string) grant.SQL {
 		DSN: grant.Value{Parts: []grant.Part{{Literal: before}, {Secret: "pw"}, {Literal: after}}}}
 }
 
-func TestOnlyTheDSNSaysHowADatabaseIsReached(t *testing.T) {
+func TestConfigure_isolated(t *testing.T) {
 	fixed := map[string]string{
 		"client_encoding": "UTF8", "standard_conforming_strings": "on", "bytea_output": "hex", "datestyle": "ISO",
 		"application_name": "mcpd", "default_transaction_read_only": "on",

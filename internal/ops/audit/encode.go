@@ -28,12 +28,12 @@ type encoder struct {
 	walk      walker
 	digest    hash.Hash
 	sum       []byte
-	veil      redact.Veil // nil redacts nothing
+	redactor  redact.Redactor // nil redacts nothing
 	pen       pen
 }
 
-func newEncoder(digestKey []byte, veil redact.Veil) *encoder {
-	return &encoder{digest: hmac.New(sha256.New, digestKey), sum: make([]byte, 0, sha256.Size), veil: veil, pen: pen{veil}}
+func newEncoder(digestKey []byte, redactor redact.Redactor) *encoder {
+	return &encoder{digest: hmac.New(sha256.New, digestKey), sum: make([]byte, 0, sha256.Size), redactor: redactor, pen: pen{redactor}}
 }
 
 func (e *encoder) begin(kind string, now time.Time) {
@@ -53,8 +53,8 @@ func (e *encoder) text(name, value string) {
 // said adds untrusted text. It redacts before it truncates, because a truncated secret
 // is not recognized.
 func (e *encoder) said(name, value string) {
-	if e.veil != nil {
-		value = e.veil.Redact(value)
+	if e.redactor != nil {
+		value = e.redactor.Redact(value)
 	}
 	e.text(name, value)
 }
@@ -62,11 +62,11 @@ func (e *encoder) said(name, value string) {
 // cover redacts the last JSON value, which starts at from. Codes, times and numbers of
 // the log itself are not redacted.
 func (e *encoder) cover(from int) {
-	if e.veil == nil {
+	if e.redactor == nil {
 		return
 	}
 	value := e.body[from:]
-	shown := e.veil.RedactJSON(value)
+	shown := e.redactor.RedactJSON(value)
 	switch {
 	case len(shown) == len(value) && &shown[0] == &value[0]:
 	case jsonguard.Check(shown, argumentLimits()) == nil:

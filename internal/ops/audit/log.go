@@ -153,7 +153,7 @@ func open(o Options, held *os.File) (*Log, error) {
 	marks := &marker{disk: o.disk, path: o.Path, file: k}
 	l := &Log{o: o, keys: derive(k.key), lock: held, wake: make(chan struct{}, 1), done: make(chan struct{})}
 	l.room = sync.NewCond(&l.mu)
-	l.entries.New = func() any { return &entry{newEncoder(l.keys.digest, l.o.Veil), make(chan error, 1)} }
+	l.entries.New = func() any { return &entry{newEncoder(l.keys.digest, l.o.Redactor), make(chan error, 1)} }
 	s, told, err := resume(o, newChain(l.keys.chain), old, k)
 	if err != nil {
 		return nil, err

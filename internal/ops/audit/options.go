@@ -43,9 +43,9 @@ type Options struct {
 	Keep Retention
 	// Queue is the maximum number of waiting records; 0 means 4096.
 	Queue int
-	// Veil redacts names, values and messages that come from callers or go to them. It
+	// Redactor redacts names, values and messages that come from callers or go to them. It
 	// may be nil.
-	Veil redact.Veil
+	Redactor redact.Redactor
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 	// Logger logs when writing starts to fail and when it works again. It may be nil.

@@ -135,14 +135,14 @@ const (
 // because a truncated secret is not recognized. [encoder.cover] redacts the strings
 // that stay complete.
 type pen struct {
-	veil redact.Veil // nil redacts nothing
+	redactor redact.Redactor // nil redacts nothing
 }
 
 func (p pen) text(dst []byte, s string) []byte { return p.string(dst, s, maxText) }
 
 func (p pen) string(dst []byte, s string, most int) []byte {
-	if len(s) > most && p.veil != nil {
-		s = p.veil.Redact(s)
+	if len(s) > most && p.redactor != nil {
+		s = p.redactor.Redact(s)
 	}
 	return appendString(dst, s, most)
 }

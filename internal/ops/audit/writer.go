@@ -223,7 +223,7 @@ func (w *writer) tellRefused() {
 }
 
 func (w *writer) tell(name string, attributes map[string]string) {
-	e := newEncoder(w.log.keys.digest, w.log.o.Veil)
+	e := newEncoder(w.log.keys.digest, w.log.o.Redactor)
 	e.event(&Event{name, attributes}, w.log.o.Now())
 	w.spool.add(e.body)
 }

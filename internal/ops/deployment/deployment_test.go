@@ -225,7 +225,7 @@ upstream "known" {
   url = "https://e.example.com/mcp"
 }
 `, nil)
-	lock := new(lockfile.Lock).Pin("known")
+	lock := new(lockfile.Lock).WithTools("known")
 	got := map[int]string{}
 	for _, w := range Unaccepted(side, lock) {
 		if w.Severity != diag.Warning {

@@ -209,7 +209,7 @@ func Answers(mocks *host.Mocks, asked []call.AskRequest) (answers map[string]jso
 		if r.Key == suspend.ApprovalKey {
 			example = `json = { action = "accept" } # or "decline"`
 		}
-		answer, known := mocks.Asked(r.Key, r.Method, example)
+		answer, known := mocks.AnswerInput(r.Key, r.Method, example)
 		answers[r.Key], ok = answer, ok && known
 	}
 	return answers, ok

@@ -26,7 +26,7 @@ func wanted(ctx context.Context, at string) (err error) {
 	if err := json.Unmarshal([]byte(os.Getenv(contextVariable)), &asks); err != nil {
 		return err
 	}
-	link, err := upstream.Dial(ctx, upstream.Place{Name: "suite", URL: at}, upstream.Options{
+	link, err := upstream.Dial(ctx, upstream.Target{Name: "suite", URL: at}, upstream.Options{
 		Version: "1.0.0", Logger: slog.New(slog.DiscardHandler),
 		Transport: func(grant.HTTP) http.RoundTripper { return http.DefaultTransport },
 	})
@@ -38,9 +38,9 @@ func wanted(ctx context.Context, at string) (err error) {
 		return err
 	}
 	for _, c := range asks.ToolCalls {
-		reply, err := link.Begin(ctx, upstream.Request{Method: upstream.MethodTool, Name: c.Name, Arguments: c.Arguments}, nil).Next(ctx)
-		if err == nil && reply.Fault != nil {
-			err = reply.Fault
+		reply, err := link.Start(ctx, upstream.Request{Method: upstream.MethodTool, Name: c.Name, Arguments: c.Arguments}, nil).Next(ctx)
+		if err == nil && reply.Error != nil {
+			err = reply.Error
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.Name, err)

@@ -17,14 +17,14 @@ import (
 	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
-// errDSN is that a dsn cannot be read. What the parser says could hold parts of it.
+// errDSN reports an invalid DSN. The error of the parser could contain parts of it.
 var errDSN = errors.New("the dsn cannot be read")
 
-// Configure returns how PostgreSQL is reached for a grant. A dsn that is one
-// secret is read as libpq reads it. In another the secrets are the user and the
-// password: the rest is what the file says, and nothing comes from elsewhere.
+// Configure returns the connection configuration of a grant. A DSN that is one secret is parsed
+// as libpq does. In any other DSN the secrets are user and password; the rest comes from the
+// file, and nothing from elsewhere.
 func Configure(ctx context.Context, g grant.SQL, resolve Resolver) (*pgconn.Config, error) {
-	text, err := resolved(ctx, g, resolve)
+	text, err := resolveDSN(ctx, g, resolve)
 	if err != nil {
 		return nil, err
 	}
@@ -33,7 +33,7 @@ func Configure(ctx context.Context, g grant.SQL, resolve Resolver) (*pgconn.Conf
 		if err != nil {
 			return nil, errDSN
 		}
-		harden(config, g.Write)
+		applySafetySettings(config, g.Write)
 		return config, nil
 	}
 	u, err := url.Parse(text)
@@ -44,15 +44,15 @@ func Configure(ctx context.Context, g grant.SQL, resolve Resolver) (*pgconn.Conf
 	if err != nil {
 		return nil, err
 	}
-	harden(config, g.Write)
+	applySafetySettings(config, g.Write)
 	return config, nil
 }
 
 // Resolver returns the value of a secret.
 type Resolver = func(ctx context.Context, secret string) (string, error)
 
-// resolved returns the dsn with its secrets, escaped where they are parts of it.
-func resolved(ctx context.Context, g grant.SQL, resolve Resolver) (string, error) {
+// resolveDSN returns the DSN with its secrets, escaped if they are parts of it.
+func resolveDSN(ctx context.Context, g grant.SQL, resolve Resolver) (string, error) {
 	var text strings.Builder
 	for _, part := range g.DSN.Parts {
 		if part.Secret == "" {
@@ -71,7 +71,7 @@ func resolved(ctx context.Context, g grant.SQL, resolve Resolver) (string, error
 	return text.String(), nil
 }
 
-// escape writes every byte so that no URL can read it as anything else.
+// escape escapes every byte, so that a URL parser cannot interpret the value.
 func escape(value string) string {
 	var b strings.Builder
 	for i := range len(value) {
@@ -80,10 +80,9 @@ func escape(value string) string {
 	return b.String()
 }
 
-// unsaid are the settings that pgconn takes from variables of the environment and
-// from files in the home folder unless the dsn says them, as they are when nobody
-// says them.
-func unsaid() map[string]string {
+// isolatedSettings are the defaults of the settings that pgconn would otherwise take from
+// environment variables and from files in the home directory.
+func isolatedSettings() map[string]string {
 	return map[string]string{
 		"sslmode": "prefer", "sslcert": "", "sslkey": "", "sslrootcert": "", "sslpassword": "", "sslcertmode": "allow", "sslsni": "1", "sslnegotiation": "",
 		"passfile": "", "krbsrvname": "", "krbspn": "", "connect_timeout": "0", "target_session_attrs": "any", "min_protocol_version": "", "max_protocol_version": "",
@@ -91,8 +90,8 @@ func unsaid() map[string]string {
 	}
 }
 
-// parse returns how the database at an address is reached with a dsn, and takes
-// nothing from anywhere else. What pgconn would fill in is all said.
+// parse returns the configuration for a DSN with a fixed address. It sets everything that
+// pgconn would take from elsewhere.
 func parse(dsn *url.URL, address string) (*pgconn.Config, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil || dsn.User == nil || dsn.User.Username() == "" {
@@ -102,11 +101,11 @@ func parse(dsn *url.URL, address string) (*pgconn.Config, error) {
 	for name, values := range dsn.Query() {
 		said[name] = values[len(values)-1]
 	}
-	// Behind the options, so that none says where the database is.
+	// After the options, so that none can change the address.
 	said["host"], said["port"], said["database"] = host, port, strings.TrimPrefix(dsn.Path, "/")
 	said["user"] = dsn.User.Username()
 	said["password"], _ = dsn.User.Password()
-	settings := unsaid()
+	settings := isolatedSettings()
 	maps.Copy(settings, said)
 	config, err := pgconn.ParseConfig(keywords(settings))
 	if err != nil {
@@ -119,9 +118,9 @@ func parse(dsn *url.URL, address string) (*pgconn.Config, error) {
 	return config, nil
 }
 
-// withoutService reads settings where the environment may name a service
-// (PGSERVICE) that cannot be read. All that one could say is said, but pgconn
-// reads it all the same, unless another is named: here one that says nothing.
+// withoutService parses settings when the environment may name a service (PGSERVICE) that
+// cannot be read. All its settings are overridden, but pgconn reads it anyway unless another
+// one is named: here an empty one.
 func withoutService(settings map[string]string) (*pgconn.Config, error) {
 	const service = "none"
 	f, err := os.CreateTemp("", "mcpd-pgservice-*")
@@ -141,8 +140,8 @@ func withoutService(settings map[string]string) (*pgconn.Config, error) {
 	return config, nil
 }
 
-// keywords writes settings as keywords and values (section 34.1.1.1 of the
-// manual of PostgreSQL 17), so that none can be read as another.
+// keywords formats settings as keyword/value pairs (section 34.1.1.1 of the PostgreSQL 17
+// manual), quoted so that none can be misread.
 func keywords(settings map[string]string) string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(settings)) {

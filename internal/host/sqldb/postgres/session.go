@@ -1,5 +1,5 @@
-// Package postgres runs the statements of sql grants in PostgreSQL, by transactions that only
-// read where the grant lets nothing be changed.
+// Package postgres runs the statements of sql grants in PostgreSQL, in read-only transactions
+// unless the grant allows writes.
 package postgres
 
 import (
@@ -21,14 +21,13 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// grace is how long PostgreSQL has to end a statement before its connection is
-// closed.
-const grace = time.Second
+// cancelGrace is how long PostgreSQL has to cancel a statement before its connection is closed.
+const cancelGrace = time.Second
 
 type session struct {
 	*pgconn.PgConn
-	write bool
-	spent bool // it cannot be used again
+	write  bool
+	broken bool // it cannot be reused
 }
 
 // Driver connects to PostgreSQL.
@@ -48,16 +47,16 @@ func (Driver) Connect(ctx context.Context, g grant.SQL, resolve Resolver) (sqldb
 	return &session{PgConn: conn, write: g.Write}, nil
 }
 
-// harden sets what no dsn sets: a statement that ends with its call is ended at
-// the server, and no message takes more memory than an answer may.
-func harden(config *pgconn.Config, write bool) {
+// applySafetySettings overrides settings of the DSN: a statement is cancelled at the server
+// when its call ends, and no message takes more memory than a result may.
+func applySafetySettings(config *pgconn.Config, write bool) {
 	config.BuildFrontend = func(r io.Reader, w io.Writer) *pgproto3.Frontend {
 		f := pgproto3.NewFrontend(r, w)
-		f.SetMaxBodyLen(2 * sqldb.MaxAnswer)
+		f.SetMaxBodyLen(2 * sqldb.MaxRowsSize)
 		return f
 	}
 	config.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
-		return &pgconn.CancelRequestContextWatcherHandler{Conn: c, DeadlineDelay: grace}
+		return &pgconn.CancelRequestContextWatcherHandler{Conn: c, DeadlineDelay: cancelGrace}
 	}
 	for name, value := range map[string]string{
 		"client_encoding": "UTF8", "standard_conforming_strings": "on", "bytea_output": "hex", "datestyle": "ISO",
@@ -72,33 +71,32 @@ func harden(config *pgconn.Config, write bool) {
 	}
 }
 
-func (s *session) Sound() bool { return !s.spent && !s.IsClosed() && s.TxStatus() == 'I' }
+func (s *session) Healthy() bool { return !s.broken && !s.IsClosed() && s.TxStatus() == 'I' }
 
 func (s *session) Close() {
-	ctx, cancel := context.WithTimeout(context.Background(), grace)
+	ctx, cancel := context.WithTimeout(context.Background(), cancelGrace)
 	defer cancel()
-	// What is closed because it failed says so again.
+	// A connection closed after a failure returns the failure again.
 	_ = s.PgConn.Close(ctx)
 }
 
-// Run runs the statement of a request in a transaction of its own, and forgets
-// what it leaves in the session.
-func (s *session) Run(ctx context.Context, r *sqldb.Request, a *sqldb.Answer) error {
+// Run runs a query in its own transaction, and resets the session.
+func (s *session) Run(ctx context.Context, r *sqldb.Query, a *sqldb.Rows) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	s.spent = true
+	s.broken = true
 	begin := "BEGIN READ ONLY"
 	if s.write {
 		begin = "BEGIN READ WRITE"
 	}
-	// The server ends the statement, too, when nobody is left to ask for that.
-	begin += fmt.Sprintf("; SET LOCAL statement_timeout = %d", max(1, (sqldb.Deadline(ctx)+grace).Milliseconds()))
+	// The server also ends the statement if this process is gone.
+	begin += fmt.Sprintf("; SET LOCAL statement_timeout = %d", max(1, (sqldb.Deadline(ctx)+cancelGrace).Milliseconds()))
 	if err := s.do(ctx, begin); err != nil {
 		return err
 	}
-	if err := s.ask(ctx, cancel, r, a); err != nil {
+	if err := s.query(ctx, cancel, r, a); err != nil {
 		if !s.IsClosed() && s.do(ctx, "ROLLBACK") == nil && s.do(ctx, "DISCARD ALL") == nil {
-			s.spent = false
+			s.broken = false
 		}
 		return err
 	}
@@ -106,7 +104,7 @@ func (s *session) Run(ctx context.Context, r *sqldb.Request, a *sqldb.Answer) er
 		return err
 	}
 	if s.do(ctx, "DISCARD ALL") == nil {
-		s.spent = false
+		s.broken = false
 	}
 	return nil
 }
@@ -116,10 +114,10 @@ func (s *session) do(ctx context.Context, text string) error {
 	return err
 }
 
-// ask sends the statement with its values, as one that can be no second, and reads
-// the rows. When there are too many it calls cancel, which ends the statement.
-func (s *session) ask(ctx context.Context, cancel func(), r *sqldb.Request, a *sqldb.Answer) error {
-	rows := s.ExecParams(ctx, r.Statement.Positional(), texts(r.Values), nil, nil, nil)
+// query sends the statement with its values in the extended protocol, which allows only one,
+// and reads the rows. If there are too many it calls cancel, which cancels the statement.
+func (s *session) query(ctx context.Context, cancel func(), r *sqldb.Query, a *sqldb.Rows) error {
+	rows := s.ExecParams(ctx, r.Statement.Positional(), encodeParams(r.Values), nil, nil, nil)
 	err := s.read(rows, r, a)
 	if err != nil {
 		cancel()
@@ -134,7 +132,7 @@ func (s *session) ask(ctx context.Context, cancel func(), r *sqldb.Request, a *s
 	return closed
 }
 
-func (s *session) read(rows *pgconn.ResultReader, r *sqldb.Request, a *sqldb.Answer) error {
+func (s *session) read(rows *pgconn.ResultReader, r *sqldb.Query, a *sqldb.Rows) error {
 	for began := false; rows.NextRow() || !began; began = true {
 		if r.Method != "query" {
 			continue
@@ -145,7 +143,7 @@ func (s *session) read(rows *pgconn.ResultReader, r *sqldb.Request, a *sqldb.Ans
 			for i, f := range fields {
 				names[i] = f.Name
 			}
-			if err := a.Begin(names); err != nil {
+			if err := a.SetColumns(names); err != nil {
 				return err
 			}
 		}
@@ -156,9 +154,9 @@ func (s *session) read(rows *pgconn.ResultReader, r *sqldb.Request, a *sqldb.Ans
 		size, row := 0, make([]any, len(values))
 		for i, v := range values {
 			size += len(v)
-			row[i] = plain(fields[i].DataTypeOID, v)
+			row[i] = decodeText(fields[i].DataTypeOID, v)
 		}
-		if err := a.Room(size); err != nil {
+		if err := a.CheckSize(size); err != nil {
 			return err
 		}
 		a.Add(row)
@@ -166,7 +164,7 @@ func (s *session) read(rows *pgconn.ResultReader, r *sqldb.Request, a *sqldb.Ans
 	return nil
 }
 
-func texts(values []any) [][]byte {
+func encodeParams(values []any) [][]byte {
 	out := make([][]byte, len(values))
 	for i, v := range values {
 		switch v := v.(type) {
@@ -184,7 +182,7 @@ func texts(values []any) [][]byte {
 	return out
 }
 
-// The types of PostgreSQL that are no text to scripts.
+// The types of PostgreSQL that are not strings in scripts.
 const (
 	oidBool   = 16
 	oidBytes  = 17
@@ -196,7 +194,7 @@ const (
 	oidFloat8 = 701
 )
 
-func plain(oid uint32, text []byte) any {
+func decodeText(oid uint32, text []byte) any {
 	if text == nil {
 		return nil
 	}
@@ -219,7 +217,7 @@ func plain(oid uint32, text []byte) any {
 	return string(text)
 }
 
-// Explain returns what a script may know of an error of PostgreSQL.
+// Explain returns the code and message of a PostgreSQL error for scripts.
 func (Driver) Explain(err error) (code, text string) {
 	var large *pgproto3.ExceededMaxBodyLenErr
 	var failure *pgconn.PgError

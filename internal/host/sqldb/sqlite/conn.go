@@ -1,11 +1,10 @@
-// Package sqlite runs single statements on SQLite files whose author is not
-// trusted, nor who wrote the statement, further than a grant says.
+// Package sqlite runs single statements on SQLite files. Neither the author of the file nor the
+// author of the statement is trusted beyond the grant.
 //
-// A [Conn] is an open file and a [Stmt] a statement on it. The driver for
-// database/sql is not used, because it stops no statement between two rows, and
-// has no authorizer: here a statement ends when its connection is stopped, reads
-// and writes rows and nothing else, and takes no more memory than there is for
-// all of them.
+// A [Conn] is an open file and a [Stmt] a statement on it. The driver for database/sql is not
+// used, because it cannot interrupt a statement between two rows, and has no authorizer. Here a
+// statement ends when its connection is interrupted, reads and writes only rows, and stays
+// within a memory limit for all statements.
 package sqlite
 
 import (
@@ -16,54 +15,54 @@ import (
 	"unsafe"
 
 	"modernc.org/libc"
-	_ "modernc.org/sqlite" // mends the library when it is initialized
+	_ "modernc.org/sqlite" // initializes the library
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// Options say how a file is opened.
+// Options configure how a file is opened.
 type Options struct {
-	// Path is that of the file, which must exist.
+	// Path is the path of the file, which must exist.
 	Path string
-	// VFS is the name of the file system that Path is of; "" is the disk.
+	// VFS is the name of the file system of Path; "" is the disk.
 	VFS string
-	// Immutable reads the file without a lock, or a look at what stands beside it.
+	// Immutable reads the file without locks, and ignores files next to it.
 	Immutable bool
-	// Write lets statements change rows.
+	// Write allows statements to change rows.
 	Write bool
-	// MaxValue bounds each text and blob, and each row that is stored, in bytes.
+	// MaxValue bounds each text and blob, and each stored row, in bytes.
 	MaxValue int
 }
 
-// Conn is a connection to a file. One goroutine at a time uses it; any may stop it.
+// Conn is a connection to a file. It is not safe for concurrent use, except for Interrupt.
 type Conn struct {
 	tls *libc.TLS
 	db  uintptr
-	// flag is C memory that holds why statements must end: 0 while they need not.
+	// flag is C memory with the interrupt state of statements; 0 means none.
 	flag uintptr
 }
 
-// Why statements end before they are done.
+// The interrupt states.
 const (
-	running int32 = iota
-	stopped
-	starved
+	stateRunning int32 = iota
+	stateInterrupted
+	stateOutOfMemory
 )
 
-// word is the size of the largest thing that is passed by address.
-const word = 8
+// wordSize is the size of the largest value passed by address.
+const wordSize = 8
 
 func Open(o Options) (*Conn, error) {
-	if !counts {
+	if !memStatusEnabled {
 		return nil, &Error{Code: sqlite3.SQLITE_MISUSE, Message: "SQLite does not count its memory"}
 	}
 	c := &Conn{tls: libc.NewTLS()}
 	var err error
-	if c.flag, err = libc.CString(string(make([]byte, word))); err != nil {
+	if c.flag, err = libc.CString(string(make([]byte, wordSize))); err != nil {
 		c.tls.Close()
 		return nil, err
 	}
 	if err = c.open(o); err == nil {
-		err = c.confine(o)
+		err = c.restrict(o)
 	}
 	if err != nil {
 		c.Close()
@@ -89,12 +88,12 @@ func (c *Conn) open(o Options) error {
 	if o.Write {
 		flags = sqlite3.SQLITE_OPEN_READWRITE
 	}
-	out := c.tls.Alloc(word)
-	defer c.tls.Free(word)
+	out := c.tls.Alloc(wordSize)
+	defer c.tls.Free(wordSize)
 	libc.AtomicStorePInt32(out, 0)
 	rc := sqlite3.Xsqlite3_open_v2(c.tls, name, out, flags|sqlite3.SQLITE_OPEN_FULLMUTEX|sqlite3.SQLITE_OPEN_URI|sqlite3.SQLITE_OPEN_EXRESCODE, vfs)
 	c.db = libc.AtomicLoadPUintptr(out)
-	return c.failed(rc)
+	return c.errorOf(rc)
 }
 
 func address(o Options) string {
@@ -109,18 +108,18 @@ func address(o Options) string {
 	return (&url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: query.Encode()}).String()
 }
 
-// Stop ends the statement that runs, and each that would follow.
-func (c *Conn) Stop() { libc.AtomicStorePInt32(c.flag, stopped) }
+// Interrupt interrupts the running statement, and all following ones.
+func (c *Conn) Interrupt() { libc.AtomicStorePInt32(c.flag, stateInterrupted) }
 
-// Resume lets statements run again after [Conn.Stop].
-func (c *Conn) Resume() { libc.AtomicStorePInt32(c.flag, running) }
+// Resume allows statements again after [Conn.Interrupt].
+func (c *Conn) Resume() { libc.AtomicStorePInt32(c.flag, stateRunning) }
 
-// Wait bounds how long a statement waits for the lock of another.
-func (c *Conn) Wait(d time.Duration) {
+// SetBusyTimeout bounds how long a statement waits for a lock.
+func (c *Conn) SetBusyTimeout(d time.Duration) {
 	sqlite3.Xsqlite3_busy_timeout(c.tls, c.db, int32(max(0, d.Milliseconds())))
 }
 
-// Close closes the connection. Its statements are closed before.
+// Close closes the connection. Close its statements first.
 func (c *Conn) Close() {
 	if c.db != 0 {
 		sqlite3.Xsqlite3_close_v2(c.tls, c.db)
@@ -129,26 +128,26 @@ func (c *Conn) Close() {
 	c.tls.Close()
 }
 
-// Error is what SQLite says of a failure.
+// Error is an error of SQLite.
 type Error struct {
 	Code int
-	// Message may hold words of the statement, and of the file.
+	// Message may contain parts of the statement and of the file.
 	Message string
-	// Starved says that the statement took more memory than there is.
-	Starved bool
+	// OutOfMemory reports whether the statement exceeded the memory limit.
+	OutOfMemory bool
 }
 
 func (e *Error) Error() string { return fmt.Sprintf("%s (%d)", e.Message, e.Code) }
 
-// failed returns the error of a result code, nil when it tells of success.
-func (c *Conn) failed(rc int32) error {
+// errorOf returns the error of a result code, or nil on success.
+func (c *Conn) errorOf(rc int32) error {
 	if rc == sqlite3.SQLITE_OK || rc == sqlite3.SQLITE_ROW || rc == sqlite3.SQLITE_DONE {
 		return nil
 	}
 	e := &Error{Code: int(rc & 0xff), Message: "SQLite cannot be started"}
 	if c.db != 0 {
 		e.Message = libc.GoString(sqlite3.Xsqlite3_errmsg(c.tls, c.db))
-		e.Starved = libc.AtomicLoadPInt32(c.flag) == starved
+		e.OutOfMemory = libc.AtomicLoadPInt32(c.flag) == stateOutOfMemory
 	}
 	return e
 }
@@ -159,38 +158,37 @@ func (c *Conn) run(text string) error {
 		return err
 	}
 	defer libc.Xfree(c.tls, p)
-	return c.failed(sqlite3.Xsqlite3_exec(c.tls, c.db, p, 0, 0, 0))
+	return c.errorOf(sqlite3.Xsqlite3_exec(c.tls, c.db, p, 0, 0, 0))
 }
 
-// maxMemory bounds what all statements of the process have at once, in bytes.
-// One that would take more ends.
+// maxMemory bounds the memory of all statements of the process, in bytes. A statement that
+// would exceed it ends.
 const maxMemory = 128 << 20
 
-// steps is how many operations of SQLite's machine lie between two looks at what
-// would end a statement.
-const steps = 200
+// progressInterval is the number of SQLite VM operations between checks for interrupts.
+const progressInterval = 200
 
-// The bounds of a statement, beside its time and its memory.
+// The limits of a statement, in addition to time and memory.
 const (
 	maxStatement = 64 << 10
 	maxColumns   = 500
-	maxPattern   = 256 // of LIKE and GLOB, each of which is matched in one operation
+	maxPattern   = 256 // of LIKE and GLOB, which match a pattern in one operation
 )
 
-// counts says that SQLite counts its memory, which has to be settled before the
+// memStatusEnabled reports whether SQLite counts its memory. This must be set before the
 // process opens its first file.
-var counts = count()
+var memStatusEnabled = enableMemStatus()
 
-func count() bool {
+func enableMemStatus() bool {
 	tls := libc.NewTLS()
 	defer tls.Close()
-	arguments := tls.Alloc(word)
-	defer tls.Free(word)
+	arguments := tls.Alloc(wordSize)
+	defer tls.Free(wordSize)
 	return sqlite3.Xsqlite3_config(tls, sqlite3.SQLITE_CONFIG_MEMSTATUS, libc.VaList(arguments, int32(1))) == sqlite3.SQLITE_OK
 }
 
-// confine takes from a connection all that statements do not need.
-func (c *Conn) confine(o Options) error {
+// restrict removes all capabilities that statements do not need.
+func (c *Conn) restrict(o Options) error {
 	for id, most := range map[int32]int{
 		sqlite3.SQLITE_LIMIT_LENGTH: o.MaxValue, sqlite3.SQLITE_LIMIT_SQL_LENGTH: maxStatement,
 		sqlite3.SQLITE_LIMIT_COLUMN: maxColumns, sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: maxPattern,
@@ -214,29 +212,29 @@ func (c *Conn) confine(o Options) error {
 	if err := c.run(fmt.Sprintf("PRAGMA temp_store = MEMORY; PRAGMA mmap_size = 0; PRAGMA cell_size_check = ON; PRAGMA cache_size = -2000; PRAGMA foreign_keys = ON; PRAGMA query_only = %s", readOnly)); err != nil {
 		return err
 	}
-	sqlite3.Xsqlite3_progress_handler(c.tls, c.db, steps, pointer(look), c.flag)
-	return c.failed(sqlite3.Xsqlite3_set_authorizer(c.tls, c.db, pointer(authorize), write))
+	sqlite3.Xsqlite3_progress_handler(c.tls, c.db, progressInterval, funcPtr(progressHandler), c.flag)
+	return c.errorOf(sqlite3.Xsqlite3_set_authorizer(c.tls, c.db, funcPtr(authorize), write))
 }
 
 func (c *Conn) configure(option, on int32) error {
-	arguments := c.tls.Alloc(2 * word)
-	defer c.tls.Free(2 * word)
-	return c.failed(sqlite3.Xsqlite3_db_config(c.tls, c.db, option, libc.VaList(arguments, on, uintptr(0))))
+	arguments := c.tls.Alloc(2 * wordSize)
+	defer c.tls.Free(2 * wordSize)
+	return c.errorOf(sqlite3.Xsqlite3_db_config(c.tls, c.db, option, libc.VaList(arguments, on, uintptr(0))))
 }
 
-// pointer returns what C calls a function by.
-func pointer[F any](f F) uintptr { return *(*uintptr)(unsafe.Pointer(&struct{ f F }{f})) }
+// funcPtr returns the C function pointer of a function.
+func funcPtr[F any](f F) uintptr { return *(*uintptr)(unsafe.Pointer(&struct{ f F }{f})) }
 
-// look ends a statement whose connection is stopped, or when there is no memory
-// left.
-func look(tls *libc.TLS, flag uintptr) int32 {
-	if libc.AtomicLoadPInt32(flag) == running && sqlite3.Xsqlite3_memory_used(tls) > maxMemory {
-		libc.AtomicStorePInt32(flag, starved)
+// progressHandler ends a statement if its connection is interrupted or the memory limit is
+// exceeded.
+func progressHandler(tls *libc.TLS, flag uintptr) int32 {
+	if libc.AtomicLoadPInt32(flag) == stateRunning && sqlite3.Xsqlite3_memory_used(tls) > maxMemory {
+		libc.AtomicStorePInt32(flag, stateOutOfMemory)
 	}
 	return libc.AtomicLoadPInt32(flag)
 }
 
-// authorize allows what reads rows and, unless write is 0, what changes them.
+// authorize allows reading rows and, unless write is 0, changing them.
 func authorize(_ *libc.TLS, write uintptr, action int32, first, second, _, _ uintptr) int32 {
 	allowed := false
 	switch action {
@@ -251,7 +249,7 @@ func authorize(_ *libc.TLS, write uintptr, action int32, first, second, _, _ uin
 	case sqlite3.SQLITE_PRAGMA:
 		switch libc.GoString(first) {
 		case "table_info", "table_xinfo", "table_list", "index_list", "index_info", "index_xinfo", "foreign_key_list", "collation_list":
-			allowed = true // they describe tables, which functions such as pragma_table_info ask
+			allowed = true // they describe tables; functions such as pragma_table_info use them
 		}
 	case sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE:
 		allowed = write != 0

@@ -18,33 +18,32 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// patience is how long a statement waits for the lock of another process.
-const patience = 5 * time.Second
+// lockTimeout is how long a statement waits for the lock of another process.
+const lockTimeout = 5 * time.Second
 
 type file struct{ *Conn }
 
-// Driver connects to SQLite files. The zero Driver is ready for use.
-type Driver struct{ vault vault }
+// Driver connects to SQLite files. The zero Driver is ready to use.
+type Driver struct{ vfs fileVFS }
 
-func (d *Driver) Close() error { return d.vault.close() }
+func (d *Driver) Close() error { return d.vfs.close() }
 
-// Connect opens the file that a grant names, where it was when the grant was
-// judged.
+// Connect opens the file of a grant, if it is where it was when the grant was loaded.
 func (*Driver) Connect(_ context.Context, g grant.SQL, _ func(context.Context, string) (string, error)) (sqldb.Conn, error) {
 	if g.ResolvedPath == "" {
-		return nil, sqldb.Fault(scripting.NotFound, "", "the file of the grant does not exist")
+		return nil, sqldb.NewHostError(scripting.NotFound, "", "the file of the grant does not exist")
 	}
 	info, err := os.Lstat(g.ResolvedPath)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, sqldb.Fault(scripting.NotFound, "", "the file of the grant does not exist")
+		return nil, sqldb.NewHostError(scripting.NotFound, "", "the file of the grant does not exist")
 	case err != nil:
 		return nil, err
 	case !info.Mode().IsRegular():
-		return nil, sqldb.Fault(scripting.Denied, "", "the file of the grant is a link, or no regular file")
+		return nil, sqldb.NewHostError(scripting.Denied, "", "the file of the grant is a link, or no regular file")
 	}
 	if real, err := filepath.EvalSymlinks(g.ResolvedPath); err != nil || real != g.ResolvedPath {
-		return nil, sqldb.Fault(scripting.Denied, "", "the file of the grant is not where it was when the tools were loaded")
+		return nil, sqldb.NewHostError(scripting.Denied, "", "the file of the grant is not where it was when the tools were loaded")
 	}
 	c, err := Open(Options{Path: g.ResolvedPath, Write: g.Write, MaxValue: sqldb.MaxText})
 	if err != nil {
@@ -53,20 +52,20 @@ func (*Driver) Connect(_ context.Context, g grant.SQL, _ func(context.Context, s
 	return file{c}, nil
 }
 
-// Sound reports true: a statement leaves nothing behind.
-func (f file) Sound() bool { return true }
+// Healthy returns true: a statement leaves no state behind.
+func (f file) Healthy() bool { return true }
 
-// Run runs the statement of a request, and stops it when the call ends.
-func (f file) Run(ctx context.Context, r *sqldb.Request, a *sqldb.Answer) error {
+// Run runs a query, and interrupts it when ctx is done.
+func (f file) Run(ctx context.Context, r *sqldb.Query, a *sqldb.Rows) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	f.Resume()
-	f.Wait(min(patience, sqldb.Deadline(ctx)))
-	defer context.AfterFunc(ctx, f.Stop)()
+	f.SetBusyTimeout(min(lockTimeout, sqldb.Deadline(ctx)))
+	defer context.AfterFunc(ctx, f.Interrupt)()
 	s, err := f.Prepare(r.Statement.Text)
 	if err != nil {
-		return &refused{err}
+		return &statementError{err}
 	}
 	defer s.Close()
 	for i, v := range r.Values {
@@ -89,9 +88,9 @@ func (f file) Run(ctx context.Context, r *sqldb.Request, a *sqldb.Answer) error 
 	return nil
 }
 
-func (f file) read(s *Stmt, r *sqldb.Request, a *sqldb.Answer) error {
+func (f file) read(s *Stmt, r *sqldb.Query, a *sqldb.Rows) error {
 	if r.Method == "query" {
-		if err := a.Begin(s.Columns()); err != nil {
+		if err := a.SetColumns(s.Columns()); err != nil {
 			return err
 		}
 	}
@@ -107,7 +106,7 @@ func (f file) read(s *Stmt, r *sqldb.Request, a *sqldb.Answer) error {
 		for i := range values {
 			size += s.Size(i)
 		}
-		if err := a.Room(size); err != nil {
+		if err := a.CheckSize(size); err != nil {
 			return err
 		}
 		for i := range values {
@@ -117,25 +116,25 @@ func (f file) read(s *Stmt, r *sqldb.Request, a *sqldb.Answer) error {
 	}
 }
 
-// refused is an error of SQLite about the text of a statement.
-type refused struct{ err error }
+// statementError is an error of SQLite about the text of a statement.
+type statementError struct{ err error }
 
-func (e *refused) Error() string { return e.err.Error() }
+func (e *statementError) Error() string { return e.err.Error() }
 
-func (e *refused) Unwrap() error { return e.err }
+func (e *statementError) Unwrap() error { return e.err }
 
-// Explain returns what a script may know of an error of SQLite.
+// Explain returns the code and message of a SQLite error for scripts.
 func (*Driver) Explain(err error) (code, text string) {
-	var statement *refused
+	var statement *statementError
 	var failure *Error
-	if errors.Is(err, ErrMany) {
+	if errors.Is(err, ErrNotSingleStatement) {
 		return scripting.Invalid, "it is not one statement"
 	}
 	if !errors.As(err, &failure) {
 		return "", ""
 	}
 	switch {
-	case failure.Starved || failure.Code == sqlite3.SQLITE_NOMEM:
+	case failure.OutOfMemory || failure.Code == sqlite3.SQLITE_NOMEM:
 		return scripting.TooLarge, "the statement takes more memory than there is"
 	case failure.Code == sqlite3.SQLITE_ERROR && errors.As(err, &statement):
 		return scripting.Invalid, sqldb.Rejection("SQLite", failure.Message)
@@ -161,79 +160,78 @@ func (*Driver) Explain(err error) (code, text string) {
 	return "", ""
 }
 
-// ConnectFile opens a file through a file system in which there is nothing else, and only
-// to read it.
+// ConnectFile opens a file read-only through a file system that contains nothing else.
 func (d *Driver) ConnectFile(f *os.File) (sqldb.Conn, error) {
-	system, ticket, err := d.vault.put(f)
+	system, ticket, err := d.vfs.add(f)
 	if err != nil {
 		return nil, err
 	}
 	c, err := Open(Options{Path: ticket, VFS: system, Immutable: true, MaxValue: sqldb.MaxText})
 	if err != nil {
-		d.vault.remove(ticket)
+		d.vfs.remove(ticket)
 		return nil, err
 	}
-	return &vaulted{file{c}, func() { d.vault.remove(ticket) }}, nil
+	return &vfsConn{file{c}, func() { d.vfs.remove(ticket) }}, nil
 }
 
-// vaulted is a connection to a file in a vault.
-type vaulted struct {
+// vfsConn is a connection to a file in a fileVFS.
+type vfsConn struct {
 	file
 	remove func()
 }
 
-func (v *vaulted) Close() {
+func (v *vfsConn) Close() {
 	v.file.Close()
 	v.remove()
 }
 
-// vault is a file system that holds the files which are read now, by tickets.
-type vault struct {
+// fileVFS is a file system of the files that are currently read, by ticket.
+type fileVFS struct {
 	mu     sync.Mutex
-	name   string // that SQLite knows it by, "" until a file is read
+	name   string // its name in SQLite, "" until the first file is added
 	system *vfs.FS
 	last   int
-	held   map[string]*os.File
+	files  map[string]*os.File
 }
 
-// put returns the name of the file system and that of the file in it.
-func (v *vault) put(f *os.File) (system, ticket string, err error) {
+// add returns the name of the file system and the name of the file in it.
+func (v *fileVFS) add(f *os.File) (system, ticket string, err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.system == nil {
 		if v.name, v.system, err = vfs.New(v); err != nil {
 			return "", "", err
 		}
-		v.held = map[string]*os.File{}
+		v.files = map[string]*os.File{}
 	}
 	v.last++
 	ticket = "ticket" + strconv.Itoa(v.last)
-	v.held[ticket] = f
+	v.files[ticket] = f
 	return v.name, ticket, nil
 }
 
-func (v *vault) remove(ticket string) {
+func (v *fileVFS) remove(ticket string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	delete(v.held, ticket)
+	delete(v.files, ticket)
 }
 
-// Open returns a file by its ticket, with an offset of its own to the caller.
-func (v *vault) Open(ticket string) (fs.File, error) {
+// Open returns a file by ticket. The caller has its own offset.
+func (v *fileVFS) Open(ticket string) (fs.File, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	f, ok := v.held[ticket]
+	f, ok := v.files[ticket]
 	if !ok {
 		return nil, &fs.PathError{Op: "open", Path: ticket, Err: fs.ErrNotExist}
 	}
-	return lent{f}, nil
+	return borrowedFile{f}, nil
 }
 
-type lent struct{ *os.File }
+type borrowedFile struct{ *os.File }
 
-func (lent) Close() error { return nil }
+func (borrowedFile) Close() error { return nil }
 
-func (v *vault) close() error {
+func (v *fileVFS) close() error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.system == nil {

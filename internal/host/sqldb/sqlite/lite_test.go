@@ -65,7 +65,7 @@ func rows(c *Conn, text string, values ...any) ([]any, error) {
 	}
 }
 
-func TestValuesComeBackAsTheyWereBound(t *testing.T) {
+func TestBind_values(t *testing.T) {
 	c := open(t, Options{Path: database(t)})
 	want := []any{nil, int64(math.MinInt64), 1.5, "é\x00'; DROP TABLE t; --", "", []byte{0, 255}, []byte{}}
 	got, err := rows(c, "SELECT ?, ?, ?, ?, ?, ?, ?", want...)
@@ -76,7 +76,7 @@ func TestValuesComeBackAsTheyWereBound(t *testing.T) {
 
 const endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT "
 
-func TestAStoppedStatementEnds(t *testing.T) {
+func TestInterrupt(t *testing.T) {
 	c := open(t, Options{Path: database(t)})
 	for _, text := range []string{endless + "count(*) FROM n", endless + "i FROM n WHERE i < 2 OR i < 0"} {
 		begun, ended := make(chan struct{}), make(chan error)
@@ -86,7 +86,7 @@ func TestAStoppedStatementEnds(t *testing.T) {
 			ended <- err
 		}()
 		<-begun
-		c.Stop()
+		c.Interrupt()
 		var failure *Error
 		if err := <-ended; !errors.As(err, &failure) || failure.Code != sqlite3.SQLITE_INTERRUPT {
 			t.Errorf("%s ends with %v", text, err)
@@ -98,16 +98,16 @@ func TestAStoppedStatementEnds(t *testing.T) {
 	}
 }
 
-func TestAStatementEndsBeforeItHasTakenAllMemory(t *testing.T) {
+func TestStmt_outOfMemory(t *testing.T) {
 	c := open(t, Options{Path: database(t)})
 	_, err := rows(c, endless+"i, zeroblob(100000) FROM n ORDER BY -i")
 	var failure *Error
-	if !errors.As(err, &failure) || !failure.Starved {
+	if !errors.As(err, &failure) || !failure.OutOfMemory {
 		t.Errorf("got %v", err)
 	}
 }
 
-func TestAStatementReadsRowsAndNothingElse(t *testing.T) {
+func TestAuthorize(t *testing.T) {
 	path := database(t, "INSERT INTO t VALUES (1, 2)", "CREATE INDEX i ON t (a)", "CREATE VIEW v AS SELECT load_extension('x')")
 	reading, writing := open(t, Options{Path: path}), open(t, Options{Path: path, Write: true})
 	both := []string{
@@ -138,7 +138,7 @@ func TestAStatementReadsRowsAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestAStatementTellsItsParameters(t *testing.T) {
+func TestParameters(t *testing.T) {
 	c := open(t, Options{Path: database(t)})
 	s, err := c.Prepare("SELECT :a, :b, :a, a FROM t")
 	if err != nil {

@@ -13,34 +13,34 @@ type Stmt struct {
 	p    uintptr
 }
 
-// ErrMany is the error of a text that holds anything but one statement.
-var ErrMany = errors.New("the text is not one statement")
+// ErrNotSingleStatement reports a text that is not exactly one statement.
+var ErrNotSingleStatement = errors.New("the text is not one statement")
 
-// Prepare compiles the one statement that a text holds.
+// Prepare compiles the single statement in a text.
 func (c *Conn) Prepare(text string) (*Stmt, error) {
 	if strings.Contains(text, "\x00") {
-		return nil, ErrMany
+		return nil, ErrNotSingleStatement
 	}
 	source, err := libc.CString(text)
 	if err != nil {
 		return nil, err
 	}
 	defer libc.Xfree(c.tls, source)
-	out := c.tls.Alloc(2 * word)
-	defer c.tls.Free(2 * word)
-	rc := sqlite3.Xsqlite3_prepare_v3(c.tls, c.db, source, int32(len(text)+1), 0, out, out+word)
-	if err := c.failed(rc); err != nil {
+	out := c.tls.Alloc(2 * wordSize)
+	defer c.tls.Free(2 * wordSize)
+	rc := sqlite3.Xsqlite3_prepare_v3(c.tls, c.db, source, int32(len(text)+1), 0, out, out+wordSize)
+	if err := c.errorOf(rc); err != nil {
 		return nil, err
 	}
 	s := &Stmt{conn: c, p: libc.AtomicLoadPUintptr(out)}
-	if rest := libc.AtomicLoadPUintptr(out + word); s.p == 0 || strings.TrimSpace(text[rest-source:]) != "" {
+	if rest := libc.AtomicLoadPUintptr(out + wordSize); s.p == 0 || strings.TrimSpace(text[rest-source:]) != "" {
 		s.Close()
-		return nil, ErrMany
+		return nil, ErrNotSingleStatement
 	}
 	return s, nil
 }
 
-// Parameters returns the parameters as they are written, such as ":name".
+// Parameters returns the parameters as written, such as ":name".
 func (s *Stmt) Parameters() []string {
 	names := make([]string, sqlite3.Xsqlite3_bind_parameter_count(s.conn.tls, s.p))
 	for i := range names {
@@ -61,15 +61,14 @@ func (s *Stmt) Columns() []string {
 	return names
 }
 
-// Bind binds the parameter at an index: nil, an int64, a float64, a string or
-// bytes.
+// Bind binds the parameter at an index: nil, an int64, a float64, a string or bytes.
 func (s *Stmt) Bind(index int, v any) error {
 	i := int32(index + 1)
 	switch v := v.(type) {
 	case int64:
-		return s.conn.failed(sqlite3.Xsqlite3_bind_int64(s.conn.tls, s.p, i, v))
+		return s.conn.errorOf(sqlite3.Xsqlite3_bind_int64(s.conn.tls, s.p, i, v))
 	case float64:
-		return s.conn.failed(sqlite3.Xsqlite3_bind_double(s.conn.tls, s.p, i, v))
+		return s.conn.errorOf(sqlite3.Xsqlite3_bind_double(s.conn.tls, s.p, i, v))
 	case string:
 		return s.bindCopy(v, func(p uintptr) int32 {
 			return sqlite3.Xsqlite3_bind_text(s.conn.tls, s.p, i, p, int32(len(v)), sqlite3.SQLITE_TRANSIENT)
@@ -79,7 +78,7 @@ func (s *Stmt) Bind(index int, v any) error {
 			return sqlite3.Xsqlite3_bind_blob(s.conn.tls, s.p, i, p, int32(len(v)), sqlite3.SQLITE_TRANSIENT)
 		})
 	}
-	return s.conn.failed(sqlite3.Xsqlite3_bind_null(s.conn.tls, s.p, i))
+	return s.conn.errorOf(sqlite3.Xsqlite3_bind_null(s.conn.tls, s.p, i))
 }
 
 func (s *Stmt) bindCopy(v string, bind func(p uintptr) int32) error {
@@ -88,13 +87,13 @@ func (s *Stmt) bindCopy(v string, bind func(p uintptr) int32) error {
 		return err
 	}
 	defer libc.Xfree(s.conn.tls, p)
-	return s.conn.failed(bind(p))
+	return s.conn.errorOf(bind(p))
 }
 
-// Step goes on to the next row, and reports whether there is one.
+// Step advances to the next row, and reports whether there is one.
 func (s *Stmt) Step() (bool, error) {
 	rc := sqlite3.Xsqlite3_step(s.conn.tls, s.p)
-	return rc == sqlite3.SQLITE_ROW, s.conn.failed(rc)
+	return rc == sqlite3.SQLITE_ROW, s.conn.errorOf(rc)
 }
 
 func (s *Stmt) Size(column int) int {
@@ -102,11 +101,10 @@ func (s *Stmt) Size(column int) int {
 	case sqlite3.SQLITE_TEXT, sqlite3.SQLITE_BLOB:
 		return int(sqlite3.Xsqlite3_column_bytes(s.conn.tls, s.p, int32(column)))
 	}
-	return word
+	return wordSize
 }
 
-// Value returns the value of a column: nil, an int64, a float64, a string or
-// bytes.
+// Value returns the value of a column: nil, an int64, a float64, a string or bytes.
 func (s *Stmt) Value(column int) any {
 	tls, i := s.conn.tls, int32(column)
 	switch sqlite3.Xsqlite3_column_type(tls, s.p, i) {

@@ -1,0 +1,45 @@
+package engine_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"log/slog"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/mcpd/mcpd/engine"
+)
+
+func TestRedactor_hidesSecretsInOtherLogs(t *testing.T) {
+	const value = "correct/horse battery"
+	var log bytes.Buffer
+	var veil engine.LogRedactor
+	logger := veil.Logger(slog.New(slog.NewTextHandler(&log, nil)))
+	logger.Info(value)
+	if !strings.Contains(log.String(), value) {
+		t.Errorf("before there is a server the log says %s", &log)
+	}
+	log.Reset()
+	server(t, engine.Options{
+		Files: engine.Files{
+			Config:    files("mcpd.hcl", readerConfig),
+			Tools:     files("deploy.hcl", reader),
+			LookupEnv: func(string) (string, bool) { return value, true },
+		}, LogRedactor: &veil,
+	})
+	for _, form := range []string{value, base64.StdEncoding.EncodeToString([]byte("x" + value)), hex.EncodeToString([]byte(value)), url.QueryEscape(value)} {
+		for _, logger := range []*slog.Logger{logger, redactor.Logger(slog.New(slog.NewJSONHandler(&log, nil)))} {
+			logger.Warn(form, "text", form, "error", errors.New(form), "list", []string{form})
+		}
+		if strings.Contains(log.String(), form) || strings.Count(log.String(), "[secret:key]") != 8 {
+			t.Errorf("the log shows %s:\n%s", form, &log)
+		}
+		log.Reset()
+	}
+	if _, err := engine.New(engine.Options{Name: "second", LogRedactor: &veil}); err == nil || err.Error() != "new server: the veil is another server's" {
+		t.Errorf("a second server gets the veil: %v", err)
+	}
+}

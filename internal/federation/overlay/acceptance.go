@@ -1,0 +1,194 @@
+package overlay
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	"github.com/mcpd/mcpd/internal/base/redact"
+	"github.com/mcpd/mcpd/internal/execution/catalog"
+	"github.com/mcpd/mcpd/internal/federation/lockfile"
+	"github.com/mcpd/mcpd/internal/federation/upstream"
+)
+
+// toolListing holds the parsed tools of a listing.
+type toolListing struct {
+	tools   []lockfile.Tool
+	entries []json.RawMessage // of tools, in the same order
+	// rejected entries define no tool; reasons are the errors.
+	rejected []json.RawMessage
+	reasons  []error
+}
+
+// maxUpstreamBytes bounds the tools of one upstream in the lock file, in bytes, to leave room
+// for others.
+const maxUpstreamBytes = 8 << 20
+
+// errUpstreamQuota rejects a tool that exceeds maxUpstreamBytes.
+var errUpstreamQuota = fmt.Errorf("nobody can accept it: the tools before it in the list take %d MiB of mcpd.lock, which is all that those of one upstream may", maxUpstreamBytes>>20)
+
+// errSecretName rejects a tool that cannot be called without revealing a secret.
+var errSecretName = errors.New("its name holds the value of a secret")
+
+// readTools parses redacted entries of tools/list: accepted definitions are written to a file.
+func readTools(upstream string, entries []json.RawMessage, redactor redact.Redactor) (l toolListing) {
+	room := maxUpstreamBytes
+	for _, entry := range entries {
+		said := decoded(entry)
+		entry = redactor.RedactJSON(entry)
+		if decoded(entry).text("name") != said.text("name") {
+			l.rejected, l.reasons = append(l.rejected, entry), append(l.reasons, errSecretName)
+		} else if needsTask(said) {
+			l.rejected, l.reasons = append(l.rejected, entry), append(l.reasons, errTaskOnly)
+		} else if t, err := lockfile.ParseTool(upstream, entry); err != nil {
+			l.rejected, l.reasons = append(l.rejected, entry), append(l.reasons, fmt.Errorf("nobody can accept it: %w", err))
+		} else if t.EncodedSize() > room {
+			l.rejected, l.reasons, room = append(l.rejected, entry), append(l.reasons, errUpstreamQuota), 0
+		} else {
+			room -= t.EncodedSize()
+			l.tools, l.entries = append(l.tools, t), append(l.entries, definitionOf(entry, t))
+		}
+	}
+	return l
+}
+
+// ambiguous returns the names that are listed with several definitions.
+func (l toolListing) ambiguous() map[string]bool {
+	said, names := map[string]lockfile.Tool{}, map[string]bool{}
+	for _, t := range l.tools {
+		if first, twice := said[t.Name()]; twice && first != t {
+			names[t.Name()] = true
+		}
+		said[t.Name()] = t
+	}
+	return names
+}
+
+// definitionOf returns the pinned members of an entry as the server writes them. Members that
+// are not pinned could change unnoticed, and are dropped.
+func definitionOf(entry json.RawMessage, t lockfile.Tool) json.RawMessage {
+	said, pinned := decoded(entry), decoded(t.Definition())
+	for name := range said {
+		if _, is := pinned[name]; !is {
+			delete(said, name)
+		}
+	}
+	// Decoded JSON always encodes.
+	definition, _ := json.Marshal(said)
+	return definition
+}
+
+// acceptedTools returns the entries of tools that may be served.
+func (m *itemBuilder) acceptedTools(entries []json.RawMessage) (served []json.RawMessage) {
+	mode := m.mode
+	if !m.pinned {
+		served, entries = m.splitHidden(entries)
+		mode = lockfile.Strict
+	}
+	l := readTools(m.upstream.Name, entries, m.redactor)
+	refused := map[string]bool{}
+	for i, entry := range l.rejected {
+		name := decoded(entry).text("name")
+		refused[name] = true
+		m.exclude(catalog.Tools, name, l.reasons[i].Error())
+	}
+	verdict := m.lock.Check(m.upstream.Name, l.tools, mode)
+	m.accepted = make(map[string]lockfile.Tool, len(verdict.Served))
+	for _, t := range verdict.Served {
+		if !refused[t.Name()] { // it is unknown which of the two a call reaches
+			m.accepted[t.Name()] = t
+		}
+	}
+	for i, t := range l.tools {
+		if held, fits := m.accepted[t.Name()]; fits && held.Equal(t) {
+			served = append(served, l.entries[i])
+		}
+	}
+	ambiguous := l.ambiguous()
+	for _, c := range verdict.Changes {
+		if c.Kind != lockfile.Removed {
+			m.quarantined = append(m.quarantined, c)
+			m.quarantine(c.Name, m.reason(c, ambiguous[c.Name]))
+		}
+	}
+	m.firstUse, m.toPin = verdict.FirstUse, verdict.Served
+	return served
+}
+
+func (m *itemBuilder) reason(c lockfile.Change, ambiguous bool) string {
+	why := "nobody has accepted it"
+	switch {
+	case !ambiguous && c.New.Hides():
+		why = "it holds invisible characters, and nobody has accepted it"
+	case ambiguous:
+		return "it is listed several times, with different definitions"
+	case c.Kind == lockfile.Changed:
+		why = "its definition is another than the one that was accepted"
+	}
+	return fmt.Sprintf("%s: mcpd lock diff %s", why, c.Upstream)
+}
+
+// acceptedListing holds the accepted tools of one listing, by name. It is immutable.
+type acceptedListing struct {
+	listing *upstream.Listing
+	tools   map[string]lockfile.Tool
+}
+
+// acceptance checks calls against the accepted tools of an upstream. Items outlive the listing:
+// a running script keeps the tools that were served when it started. The server may have
+// changed since, so each call checks again.
+type acceptance struct {
+	// latest is the last checked listing, or nil.
+	latest atomic.Pointer[acceptedListing]
+}
+
+// acceptCheck returns a function that reports whether a listing has a tool with its accepted
+// definition, or nil if the tool is not pinned. For the latest listing the check is almost
+// free; another listing is searched once.
+func (m *itemBuilder) acceptCheck(name string) func(*upstream.Listing) bool {
+	held, pinned := m.accepted[name]
+	if !pinned {
+		return nil
+	}
+	acc, redactor := m.acceptance, m.redactor
+	var other atomic.Pointer[listingCheck]
+	return func(now *upstream.Listing) bool {
+		if v := acc.latest.Load(); v != nil && v.listing == now {
+			if other.Load() != nil {
+				other.Store(nil) // releases the listing
+			}
+			now, is := v.tools[name]
+			return is && now.Equal(held)
+		}
+		f := other.Load()
+		if f == nil || f.listing != now {
+			f = &listingCheck{now, containsOnly(now, held, redactor)}
+			other.Store(f)
+		}
+		return f.ok
+	}
+}
+
+// listingCheck is the cached result for one listing.
+type listingCheck struct {
+	listing *upstream.Listing
+	ok      bool
+}
+
+// containsOnly reports whether a listing has a tool and no other definition under its name.
+func containsOnly(l *upstream.Listing, held lockfile.Tool, redactor redact.Redactor) bool {
+	if l == nil {
+		return false
+	}
+	entries := slices.DeleteFunc(slices.Clone(l.Tools), func(entry json.RawMessage) bool { return decoded(entry).text("name") != held.Name() })
+	called := readTools(held.Upstream(), entries, redactor)
+	return len(entries) > 0 && len(called.tools) == len(entries) && !slices.ContainsFunc(called.tools, func(t lockfile.Tool) bool { return !t.Equal(held) })
+}
+
+// quarantine excludes a tool with a definition that was not accepted.
+func (m *itemBuilder) quarantine(name, why string) {
+	m.warn(catalog.CodeQuarantined, fmt.Sprintf("the tool %.*q is left out: %s", maxNameLen, name, why))
+	m.addExclusion(catalog.Tools, name, why).Quarantined = true
+}

@@ -1,0 +1,294 @@
+package overlay
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/base/redact"
+	"github.com/mcpd/mcpd/internal/base/safetext"
+	"github.com/mcpd/mcpd/internal/execution/catalog"
+	"github.com/mcpd/mcpd/internal/federation/lockfile"
+	"github.com/mcpd/mcpd/internal/federation/upstream"
+	"github.com/mcpd/mcpd/internal/language/definition"
+	"github.com/mcpd/mcpd/internal/language/uritemplate"
+	"github.com/mcpd/mcpd/scripting"
+)
+
+type itemBuilder struct {
+	upstream  *definition.Upstream
+	fleet     *upstream.Fleet
+	redactor  redact.Redactor
+	completes bool
+	previous  map[[32]byte]*catalog.Item
+	// pinned means that all tools are compared with the lock, by mode. Otherwise only tools
+	// with invisible characters are.
+	pinned bool
+	mode   lockfile.Mode
+	lock   *lockfile.Lock
+
+	items       []*catalog.Item
+	addresses   map[address]bool
+	excluded    []catalog.LeftOut
+	diagnostics diag.List
+	suppressed  int
+	firstUse    bool
+	accepted    map[string]lockfile.Tool // the accepted definitions of the served tools
+	acceptance  *acceptance
+	toPin       []lockfile.Tool
+	quarantined []lockfile.Change
+}
+
+type address struct {
+	kind catalog.Kind
+	text string
+}
+
+// jsonObject is an entry of a list. Its names are case-sensitive.
+type jsonObject map[string]json.RawMessage
+
+// text returns a string member, or "".
+func (m jsonObject) text(name string) (text string) {
+	_ = json.Unmarshal(m[name], &text)
+	return text
+}
+
+// boolean returns a boolean member, or nil.
+func (m jsonObject) boolean(name string) *bool {
+	switch string(m[name]) {
+	case "true", "false":
+		is := string(m[name]) == "true"
+		return &is
+	}
+	return nil
+}
+
+func (m *itemBuilder) buildAll(l *upstream.Listing) {
+	if m.upstream.Offers(definition.OfferTools) {
+		tools, more := includedTools(m.upstream, l.Tools)
+		m.excludeExcess(catalog.Tools, more, maxTools)
+		m.build(catalog.Tools, m.acceptedTools(tools), m.tool)
+	}
+	if m.upstream.Offers(definition.OfferResources) {
+		m.build(catalog.Resources, l.Resources, m.resource)
+		m.build(catalog.Templates, m.limit(catalog.Templates, l.Templates, maxTemplates), m.template)
+	}
+	if m.upstream.Offers(definition.OfferPrompts) {
+		m.build(catalog.Prompts, m.limit(catalog.Prompts, l.Prompts, maxPrompts), m.prompt)
+	}
+	if m.suppressed > 0 {
+		m.diagnostics = append(m.diagnostics, m.newWarning("left-out", fmt.Sprintf("%d things more that it lists cannot be offered", m.suppressed)))
+	}
+}
+
+// build converts each entry of a list, and excludes entries that cannot be offered.
+func (m *itemBuilder) build(kind catalog.Kind, entries []json.RawMessage, make func(*catalog.Item, jsonObject) error) {
+	for _, entry := range entries {
+		if said, err := m.buildItem(kind, entry, make); err != nil {
+			m.exclude(kind, said.displayName(kind), err.Error())
+		}
+	}
+}
+
+// The reasons to exclude an entry regardless of its content.
+var (
+	errNotObject      = errors.New("it is no object")
+	errDuplicate      = errors.New("it is listed twice")
+	errRenameConflict = errors.New("another one has that name here, as rename says")
+)
+
+// buildItem converts an entry and returns its redacted members.
+func (m *itemBuilder) buildItem(kind catalog.Kind, entry json.RawMessage, make func(*catalog.Item, jsonObject) error) (jsonObject, error) {
+	var unredacted jsonObject
+	if json.Unmarshal(entry, &unredacted) != nil || unredacted == nil {
+		return nil, errNotObject
+	}
+	entry = m.redactor.RedactJSON(entry)
+	said := decoded(entry)
+	if said.address(kind) != unredacted.address(kind) {
+		return said, errSecretName
+	}
+	key := m.key(kind, entry)
+	if held, pinned := m.accepted[said.text("name")]; pinned && kind == catalog.Tools {
+		key = m.key(kind, held.Definition()) // regardless of how the server formats it
+		if held.Raw() {
+			key = m.key(kind, append(held.Definition(), " raw"...))
+		}
+	}
+	item := m.previous[key]
+	if item == nil {
+		shown, err := m.visible(kind, said)
+		if err != nil {
+			return said, err
+		}
+		item = m.newItem(kind, shown)
+		item.Key = key
+		if err := make(item, shown); err != nil {
+			return said, err
+		}
+		item.Finalize()
+	}
+	at := address{kind, item.Address}
+	if m.addresses[at] && m.upstream.HasAlias(item.Name) {
+		return said, errRenameConflict
+	}
+	if m.addresses[at] {
+		return said, errDuplicate
+	}
+	m.addresses[at], m.items = true, append(m.items, item)
+	return said, nil
+}
+
+// key hashes everything that an item depends on.
+func (m *itemBuilder) key(kind catalog.Kind, entry json.RawMessage) (key [32]byte) {
+	h := sha256.New()
+	fmt.Fprintf(h, "upstream %d %t %x %d ", kind, m.completes, m.upstream.Semantic, len(entry))
+	h.Write(entry)
+	h.Sum(key[:0])
+	return key
+}
+
+func (m *itemBuilder) newItem(kind catalog.Kind, said jsonObject) *catalog.Item {
+	u := m.upstream
+	item := &catalog.Item{
+		Kind: kind, Upstream: u.Name, Where: u.AliasRange(u.Rename[said.text("name")]),
+		About:     catalog.About{Title: said.text("title"), Labels: u.Labels, Icons: iconsOf(said["icons"])},
+		Allowance: catalog.Allowance{Timeout: u.Timeout, AskTimeout: u.AskTimeout, Bounds: scripting.Limits{Output: outputLimit(u.Output)}, Concurrency: u.Concurrency},
+	}
+	if _, given := said["description"]; given {
+		description := said.text("description")
+		item.Description = &description
+	}
+	return item
+}
+
+func outputLimit(most int64) int {
+	if most == 0 {
+		return definition.DefaultOutput
+	}
+	return int(most)
+}
+
+// address returns the address that the server uses for an entry.
+func (m jsonObject) address(kind catalog.Kind) string {
+	switch kind {
+	case catalog.Resources:
+		return m.text("uri")
+	case catalog.Templates:
+		return m.text("uriTemplate")
+	}
+	return m.text("name")
+}
+
+// displayName returns the address that the server uses for an entry, or else its name.
+func (m jsonObject) displayName(kind catalog.Kind) string {
+	if at := m.address(kind); at != "" {
+		return at
+	}
+	return m.text("name")
+}
+
+// iconsOf returns the icons of an entry that clients may show (2026-07-28 server/tools, Icon:
+// clients must not fetch other schemes).
+func iconsOf(list json.RawMessage) (icons []definition.Icon) {
+	var said []struct {
+		Src      string
+		MIMEType string `json:"mimeType"`
+		Sizes    []string
+		Theme    string
+	}
+	if json.Unmarshal(list, &said) != nil {
+		return nil
+	}
+	for _, icon := range said[:min(len(said), 16)] {
+		if at, err := url.Parse(icon.Src); err == nil && (at.Scheme == "https" || at.Scheme == "data") && !hidesIcon(icon.Src, icon.MIMEType, icon.Theme, icon.Sizes) {
+			icons = append(icons, definition.Icon{Src: icon.Src, MIMEType: icon.MIMEType, Sizes: icon.Sizes, Theme: icon.Theme})
+		}
+	}
+	return icons
+}
+
+func hidesIcon(src, mimeType, theme string, sizes []string) bool {
+	return safetext.Hides(src) || safetext.Hides(mimeType) || safetext.Hides(theme) || slices.ContainsFunc(sizes, safetext.Hides)
+}
+
+// checkName checks the local name of a tool or a prompt.
+func checkName(name string) error {
+	if !definition.IsToolName(name) {
+		return fmt.Errorf("no tool can be called %.*q here; rename it", maxNameLen, name)
+	}
+	return nil
+}
+
+// checkURI checks a resource URI.
+func checkURI(uri string) error {
+	at, err := url.Parse(uri)
+	if err != nil || at.Scheme == "" || len(uri) > uritemplate.MaxURI {
+		return errors.New("it has no absolute URI")
+	}
+	if safetext.Hides(uri) || strings.ContainsAny(uri, "\t\n") {
+		return errHiddenURI
+	}
+	return nil
+}
+
+func isObject(raw json.RawMessage) bool { return bytes.HasPrefix(bytes.TrimSpace(raw), []byte("{")) }
+
+// checkNames warns of names in the block that match nothing in the listing: an excluded tool
+// would still be offered, and an override would have no effect. If the server was not asked,
+// the accepted tools tell nothing about excluded tools or prompts, so these names are not
+// checked.
+func (m *itemBuilder) checkNames(l *upstream.Listing, asked bool) {
+	tools, prompts := m.namesIn(l.Tools), m.namesIn(l.Prompts)
+	for _, n := range m.upstream.Include {
+		m.checkListed(n, "include", tools)
+	}
+	for i := range m.upstream.Overrides {
+		o := &m.upstream.Overrides[i]
+		m.checkListed(definition.Name{Text: o.Tool, Range: o.Range}, "an override block", tools)
+	}
+	if !asked {
+		return
+	}
+	for _, n := range m.upstream.Exclude {
+		m.checkListed(n, "exclude", tools)
+	}
+	all := slices.Concat(tools, prompts)
+	for _, from := range slices.Sorted(maps.Keys(m.upstream.Rename)) {
+		m.checkListed(definition.Name{Text: from, Range: m.upstream.NameRange}, "rename", all)
+	}
+}
+
+// checkListed warns of a name or pattern that matches nothing.
+func (m *itemBuilder) checkListed(n definition.Name, where string, names []string) {
+	if slices.ContainsFunc(names, n.Matches) {
+		return
+	}
+	d := diag.Diagnostic{
+		Severity: diag.Warning, Code: "unknown-tool", Range: n.Range,
+		Summary: fmt.Sprintf("the upstream %q lists nothing that is called %q, which %s names", m.upstream.Name, n.Text, where),
+		Detail:  diag.DidYouMean(n.Text, names),
+	}
+	if strings.Contains(n.Text, "*") {
+		d.Code, d.Summary = "pattern-matches-nothing", fmt.Sprintf("the upstream %q lists nothing that the pattern %q of %s covers", m.upstream.Name, n.Text, where)
+	}
+	m.diagnostics = append(m.diagnostics, d)
+}
+
+// namesIn returns the redacted names of the entries in a list.
+func (m *itemBuilder) namesIn(list []json.RawMessage) []string {
+	names := make([]string, 0, len(list))
+	for _, entry := range list {
+		if name := decoded(entry).text("name"); name != "" {
+			names = append(names, m.redactor.Redact(name))
+		}
+	}
+	return names
+}

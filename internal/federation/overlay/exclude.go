@@ -1,0 +1,214 @@
+package overlay
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/base/jsontext"
+	"github.com/mcpd/mcpd/internal/base/safetext"
+	"github.com/mcpd/mcpd/internal/execution/catalog"
+	"github.com/mcpd/mcpd/internal/federation/lockfile"
+	"github.com/mcpd/mcpd/internal/language/definition"
+)
+
+// The limits of one server's offers. Each read tries all templates. For each tool and prompt
+// the matching policies are compiled, and a catalog limits their number.
+const (
+	maxTemplates = 256
+	maxTools     = 2000
+	maxPrompts   = 2000
+)
+
+// maxWarnings bounds the warnings about one server.
+const maxWarnings = 20
+
+// includedTools returns the tools of a list that a block includes: up to maxTools, and the
+// excess. Entries that are not objects are included, so that they are reported.
+func includedTools(u *definition.Upstream, list []json.RawMessage) (tools, more []json.RawMessage) {
+	for _, entry := range list {
+		var said jsonObject
+		if json.Unmarshal(entry, &said) != nil || u.Includes(said.text("name")) {
+			tools = append(tools, entry)
+		}
+	}
+	most := min(len(tools), maxTools)
+	return tools[:most:most], tools[most:]
+}
+
+// limit returns the first entries of a list, and excludes the excess.
+func (m *itemBuilder) limit(kind catalog.Kind, list []json.RawMessage, most int) []json.RawMessage {
+	kept := min(len(list), most)
+	m.excludeExcess(kind, list[kept:], most)
+	return list[:kept]
+}
+
+// excludeExcess excludes entries beyond the limit, with one warning for all of them.
+func (m *itemBuilder) excludeExcess(kind catalog.Kind, more []json.RawMessage, most int) {
+	if len(more) == 0 {
+		return
+	}
+	m.warn("left-out", fmt.Sprintf("%d %ss more than %d are left out", len(more), kind, most))
+	why := fmt.Sprintf("no more than %d are offered of one upstream", most)
+	for _, entry := range more {
+		m.addExclusion(kind, decoded(m.redactor.RedactJSON(entry)).displayName(kind), why)
+	}
+}
+
+// exclude excludes an entry and warns of it. name is the server's name for it.
+func (m *itemBuilder) exclude(kind catalog.Kind, name, why string) {
+	m.warn("left-out", fmt.Sprintf("the %s %.*q is left out: %s", kind, maxNameLen, name, why))
+	m.addExclusion(kind, name, why)
+}
+
+// addExclusion records an excluded entry without a warning. The result is valid until the next
+// call.
+func (m *itemBuilder) addExclusion(kind catalog.Kind, name, why string) *catalog.LeftOut {
+	if kind == catalog.Tools || kind == catalog.Prompts {
+		name = m.upstream.LocalName(name)
+	}
+	m.excluded = append(m.excluded, catalog.NewLeftOut(kind, name, m.upstream.Name, why))
+	return &m.excluded[len(m.excluded)-1]
+}
+
+func (m *itemBuilder) warn(code, what string) {
+	if len(m.diagnostics) == maxWarnings {
+		m.suppressed++
+		return
+	}
+	m.diagnostics = append(m.diagnostics, m.newWarning(code, what))
+}
+
+func (m *itemBuilder) newWarning(code, what string) diag.Diagnostic {
+	return diag.Diagnostic{
+		Severity: diag.Warning, Code: code, Range: m.upstream.NameRange, Summary: fmt.Sprintf("of the upstream %q: %s", m.upstream.Name, what),
+	}
+}
+
+// maxNameLen bounds a name in a warning, in bytes.
+const maxNameLen = 128
+
+// decodeValue decodes JSON of bounded depth. Numbers stay as they are written.
+func decodeValue(raw json.RawMessage) (v any) {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	_ = d.Decode(&v) // other checks reject what cannot be decoded
+	return v
+}
+
+// hidesTool reports whether the entry of a tool holds invisible characters where callers see
+// them. In an entry that cannot be pinned any member counts.
+func hidesTool(upstream string, entry json.RawMessage) bool {
+	if t, err := lockfile.ParseTool(upstream, entry); err == nil {
+		return t.Hides()
+	}
+	return safetext.HidesIn(decodeValue(entry))
+}
+
+// splitHidden splits tools into open ones, which are served without a pin, and hiding ones,
+// which have to be accepted: entries with invisible characters, and all other entries with the
+// same name.
+func (m *itemBuilder) splitHidden(entries []json.RawMessage) (open, hiding []json.RawMessage) {
+	names := map[string]bool{}
+	for _, entry := range entries {
+		if hidesTool(m.upstream.Name, m.redactor.RedactJSON(entry)) {
+			names[decoded(entry).text("name")] = true
+		}
+	}
+	if len(names) == 0 {
+		return entries, nil
+	}
+	for _, entry := range entries {
+		if names[decoded(entry).text("name")] {
+			hiding = append(hiding, entry)
+		} else {
+			open = append(open, entry)
+		}
+	}
+	return open, hiding
+}
+
+// visibleMembers are the members of resources, templates and prompts that callers see in
+// addition to the address.
+var visibleMembers = []string{"name", "title", "description", "mimeType", "annotations", "arguments"}
+
+// The reasons to exclude entries with invisible characters.
+var (
+	errHiddenURI      = errors.New("its URI holds invisible characters")
+	errHiddenArgument = errors.New("the name of an argument of it holds invisible characters")
+	errHidden         = errors.New("it holds invisible characters; escape = [\"…\"] in the upstream block offers it with these as escapes")
+)
+
+// visible returns the entry as callers see it. Invisible characters are escaped, unless the
+// tool was accepted raw.
+func (m *itemBuilder) visible(kind catalog.Kind, said jsonObject) (jsonObject, error) {
+	if kind == catalog.Tools {
+		if held, pinned := m.accepted[said.text("name")]; pinned && held.Hides() && !held.Raw() {
+			return escapeHidden(said, "name")
+		}
+		return said, nil
+	}
+	hides := false
+	for _, name := range visibleMembers {
+		hides = hides || said[name] != nil && safetext.HidesIn(decodeValue(said[name]))
+	}
+	if !hides {
+		return said, nil
+	}
+	if !m.upstream.Escapes(said.address(kind)) {
+		return nil, errHidden
+	}
+	if kind == catalog.Prompts {
+		if hidesArgument(said) {
+			return nil, errHiddenArgument
+		}
+		return escapeHidden(said, "name")
+	}
+	return escapeHidden(said, "uri", "uriTemplate")
+}
+
+func hidesArgument(said jsonObject) bool {
+	var arguments []jsonObject
+	_ = json.Unmarshal(said["arguments"], &arguments)
+	return slices.ContainsFunc(arguments, func(a jsonObject) bool { return safetext.Hides(a.text("name")) })
+}
+
+// escapeHidden returns an entry with invisible characters escaped, except in the named members,
+// which address the entry at the server.
+func escapeHidden(said jsonObject, but ...string) (jsonObject, error) {
+	shown := make(jsonObject, len(said))
+	for name, raw := range said {
+		v, err := safetext.EscapeIn(decodeValue(raw))
+		if err != nil {
+			return nil, err
+		}
+		if shown[name], err = jsontext.Marshal(v); err != nil {
+			return nil, fmt.Errorf("escape %s: %w", name, err)
+		}
+	}
+	for _, name := range but {
+		if raw, given := said[name]; given {
+			shown[name] = raw
+		}
+	}
+	return shown, nil
+}
+
+// instructions is the pattern in escape for the instructions of a server.
+const instructions = "instructions"
+
+// instruct returns the instructions of a server for models, after its name, or "". Instructions
+// with invisible characters are excluded unless the block escapes them.
+func (m *itemBuilder) instruct(text string) string {
+	switch {
+	case !m.upstream.Instructions || text == "":
+		return ""
+	case safetext.Hides(text) && !m.upstream.Escapes(instructions):
+		m.warn("left-out", fmt.Sprintf("its instructions are left out: they hold invisible characters; escape = [%q] in the upstream block adds them with these as escapes", instructions))
+		return ""
+	}
+	return safetext.Prompt("["+m.upstream.Name+"] ", text, maxMessage)
+}

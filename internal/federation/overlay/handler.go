@@ -1,0 +1,242 @@
+package overlay
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/internal/base/truncate"
+	"github.com/mcpd/mcpd/internal/execution/catalog"
+	"github.com/mcpd/mcpd/internal/federation/upstream"
+	"github.com/mcpd/mcpd/internal/host"
+	"github.com/mcpd/mcpd/internal/language/grant"
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// handler forwards the calls of an item to its server.
+type handler struct {
+	fleet *upstream.Fleet
+	// server is the name of the upstream. method and name are the call there; name is "" if the
+	// caller names the resource to read.
+	server, method, name string
+	ask                  grant.Ask
+	// output limits the result, in bytes.
+	output int
+	// accepts reports whether the server still offers the accepted definition. Nil skips the
+	// check.
+	accepts func(*upstream.Listing) bool
+}
+
+// Run makes the call, or resumes a call after the client has responded.
+func (b *handler) Run(ctx context.Context, i catalog.Invocation) (scripting.Outcome, error) {
+	if len(b.ask.Names()) > 0 {
+		i.Host.InputPolicy.Grant = &b.ask
+	}
+	l := &remoteCall{handler: b, invocation: &i, relay: &notificationRelay{ctx: ctx, host: &i.Host}}
+	defer l.relay.stop()
+	c, failure, err := l.start(ctx)
+	if failure != nil || err != nil {
+		return scripting.Outcome{Failure: failure}, err
+	}
+	return l.await(ctx, c)
+}
+
+type remoteCall struct {
+	*handler
+	invocation *catalog.Invocation
+	relay      *notificationRelay
+}
+
+// start makes the call, or finds the suspended call that waits for responses.
+func (l *remoteCall) start(ctx context.Context) (*upstream.Call, *scripting.Failure, error) {
+	kept, answers, paused := l.invocation.Journal.SavedState()
+	if !paused {
+		return l.send(ctx, l.request(nil, ""))
+	}
+	return l.resume(ctx, kept, answers)
+}
+
+func (l *remoteCall) request(responses map[string]json.RawMessage, state string) upstream.Request {
+	r := upstream.Request{Method: l.method, Name: l.name, ClientCapabilities: l.clientCapabilities(), DebugLogs: l.invocation.Host.Debug, Responses: responses, State: state, AcceptsListing: l.accepts}
+	switch l.method {
+	case upstream.MethodRead:
+		r.Name = l.invocation.Address
+	default:
+		r.Arguments = l.invocation.Input
+	}
+	return r
+}
+
+func (l *remoteCall) send(ctx context.Context, r upstream.Request) (*upstream.Call, *scripting.Failure, error) {
+	c, err := l.fleet.Start(ctx, l.server, r, l.relay)
+	if err != nil {
+		return nil, nil, unavailableError(err)
+	}
+	return c, nil, nil
+}
+
+func unavailableError(err error) error {
+	lost := &catalog.UnavailableError{Message: "the server behind this cannot be reached now", Err: err}
+	if errors.Is(err, upstream.ErrListingChanged) {
+		lost.Message = "this has changed at the server behind it: list the tools again"
+	}
+	if gone, ok := errors.AsType[*upstream.UnreachableError](err); ok {
+		lost.RetryAfter = gone.RetryAfter
+	}
+	return lost
+}
+
+func (l *remoteCall) await(ctx context.Context, c *upstream.Call) (scripting.Outcome, error) {
+	for {
+		reply, err := c.Next(ctx)
+		switch {
+		case err != nil && ctx.Err() != nil:
+			c.Cancel(context.Cause(ctx))
+			return scripting.Outcome{}, ctx.Err()
+		case err != nil:
+			return scripting.Outcome{}, &catalog.UnavailableError{Message: "the server behind this has not answered", Err: err}
+		case reply.Error != nil:
+			return scripting.Outcome{Failure: l.rpcFailure(reply.Error)}, nil
+		case reply.Result != nil:
+			return l.outcome(reply.Result), nil
+		case l.method == upstream.MethodComplete:
+			c.Cancel(context.Canceled)
+			return failed("the server behind this asks in the midst of a completion"), nil
+		}
+		outcome, goesOn := l.relayInputRequests(ctx, c, reply)
+		if !goesOn {
+			return outcome, nil
+		}
+	}
+}
+
+// maxMessage bounds forwarded text of a server, in bytes.
+const maxMessage = 16 << 10
+
+// rpcFailure converts a protocol error of the server. For a tool it is an error that a model
+// may learn from. For other methods the error code carries the meaning, such as a missing
+// resource.
+func (l *remoteCall) rpcFailure(f *call.RPCError) *scripting.Failure {
+	message := truncateMessage(l.invocation.Host.Secrets.Redact(f.Message))
+	const missingCapability = -32021
+	switch {
+	case f.Code == missingCapability && isObject(f.Data):
+		return &scripting.Failure{Kind: scripting.CapabilityError, Message: message, Details: f.Data}
+	case l.method == upstream.MethodTool:
+		return &scripting.Failure{Kind: scripting.Thrown, Message: message}
+	}
+	return &scripting.Failure{Kind: scripting.RPCError, RPCCode: f.Code, Message: message}
+}
+
+func truncateMessage(text string) string { return truncateTo(text, maxMessage) }
+
+// truncateTo truncates text to at most most bytes and keeps characters complete.
+func truncateTo(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return truncate.Start(text, most) + "…"
+}
+
+func failed(format string, args ...any) scripting.Outcome {
+	return scripting.Outcome{Failure: &scripting.Failure{Kind: scripting.Thrown, Message: fmt.Sprintf(format, args...)}}
+}
+
+// The limits of notifications during one execution of a call: their number, and the bytes of
+// their texts. One warning reports the dropped ones.
+const (
+	maxEvents    = 10_000
+	maxTextBytes = 1 << 20
+)
+
+// notificationRelay forwards the notifications of a server while the call runs. They are
+// redacted, bounded and logged like output of scripts.
+type notificationRelay struct {
+	ctx  context.Context // of the execution: notifications belong to its span
+	host *host.RunHost
+
+	mu        sync.Mutex
+	stopped   bool
+	events    int
+	textBytes int  // bytes forwarded
+	dropped   bool // a notification was dropped
+}
+
+func (l *notificationRelay) stop() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.stopped = true
+}
+
+func (l *notificationRelay) send(op string, payload any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.events++; l.events > maxEvents {
+		l.noteDropped()
+		return
+	}
+	l.forward(op, payload)
+}
+
+// forward forwards one notification while the call runs. The caller holds mu.
+func (l *notificationRelay) forward(op string, payload any) {
+	encoded, err := json.Marshal(payload)
+	if l.stopped || err != nil {
+		return // an invalid number or invalid fields
+	}
+	_, _ = l.host.Do(l.ctx, 0, op, encoded) // an invalid message is dropped
+}
+
+// noteDropped records that a notification was dropped. The caller holds mu.
+func (l *notificationRelay) noteDropped() {
+	if !l.dropped {
+		l.dropped = true
+		l.forward("log", map[string]any{"level": "warn", "message": "the server behind this tells more of the call than is passed on: some of it is left out"})
+	}
+}
+
+// reserve reserves n bytes of text, and reports whether they fit.
+func (l *notificationRelay) reserve(n int) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.textBytes+n > maxTextBytes {
+		l.noteDropped()
+		return false
+	}
+	l.textBytes += n
+	return true
+}
+
+// Progress forwards a progress notification. It drops the message if the limit is exceeded.
+func (l *notificationRelay) Progress(done float64, total *float64, message string) {
+	if message = truncateMessage(l.host.Secrets.Redact(message)); !l.reserve(len(message)) {
+		message = ""
+	}
+	l.send("progress", map[string]any{"done": done, "total": total, "message": message})
+}
+
+// levels are the log levels of MCP (2026-07-28 server/utilities/logging).
+var levels = []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
+
+// Log forwards a log record. A session with a server has one log level for all calls, so this
+// call may not have requested the record.
+func (l *notificationRelay) Log(level, message string, fields json.RawMessage) {
+	if !slices.Contains(levels, level) || level == "debug" && !l.host.Debug {
+		return
+	}
+	message = truncateMessage(l.host.Secrets.Redact(message))
+	if !l.reserve(len(message) + len(fields)) {
+		return
+	}
+	record := map[string]any{"level": level, "message": message}
+	if isObject(fields) {
+		record["fields"] = fields
+	} else if fields != nil {
+		record["fields"] = map[string]any{"data": fields}
+	}
+	l.send("log", record)
+}

@@ -1,0 +1,259 @@
+package overlay
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/internal/base/safetext"
+	"github.com/mcpd/mcpd/internal/federation/upstream"
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// resumeState is the state of a call between an input request and its response. Handle
+// identifies a call suspended at its server. State is the state that a server wants back after
+// it has ended the call. Keys maps our keys to keys of the server, and Methods our keys to
+// methods.
+type resumeState struct {
+	Handle  string            `json:"handle,omitempty"`
+	State   string            `json:"state,omitempty"`
+	Keys    map[string]string `json:"keys"`
+	Methods map[string]string `json:"methods"`
+}
+
+// errDryRun ends a call that requests input during a dry run.
+var errDryRun = errors.New("a plan asks nobody")
+
+// maxState bounds the state of a server, in bytes.
+const maxState = 256 << 10
+
+// clientCapabilities returns the client's capabilities that the server may use, in MCP form, or
+// nil.
+func (l *remoteCall) clientCapabilities() json.RawMessage {
+	asking := &l.invocation.Host.InputPolicy
+	if asking.Grant == nil || asking.InNestedCall {
+		return nil
+	}
+	can, none := map[string]any{}, map[string]any{}
+	if asking.Grant.Elicit && (asking.Client.Form || asking.Client.URL) {
+		ways := map[string]any{}
+		if asking.Client.Form {
+			ways["form"] = none
+		}
+		if asking.Client.URL {
+			ways["url"] = none
+		}
+		can["elicitation"] = ways
+	}
+	if asking.Grant.Sample && asking.Client.Sample {
+		ways := map[string]any{}
+		if asking.Client.SampleTools {
+			ways["tools"] = none
+		}
+		can["sampling"] = ways
+	}
+	if asking.Grant.Roots && asking.Client.Roots {
+		can["roots"] = none
+	}
+	// Plain data always encodes.
+	encoded, _ := json.Marshal(can)
+	return encoded
+}
+
+// relayInputRequests passes input requests of the server to the client. It returns true if the
+// call continues because its requests were refused.
+func (l *remoteCall) relayInputRequests(ctx context.Context, c *upstream.Call, reply upstream.Reply) (scripting.Outcome, bool) {
+	suspended := reply.Suspended
+	k := resumeState{State: reply.State, Keys: map[string]string{}, Methods: map[string]string{}}
+	var requests []call.AskRequest
+	refused := map[string]upstream.InputResponse{}
+	for n, q := range reply.InputRequests {
+		key := l.server + "_" + strconv.Itoa(n+1)
+		params, err := l.clientParams(q)
+		if err == nil {
+			err = l.checkPermission(ctx, q.Method, params)
+		}
+		if err != nil {
+			refused[q.Key] = upstream.InputResponse{Refusal: err.Error()}
+			continue
+		}
+		k.Keys[key], k.Methods[key] = q.Key, q.Method
+		requests = append(requests, call.AskRequest{Key: key, Method: q.Method, Params: params})
+	}
+	switch {
+	case suspended && len(refused) > 0:
+		c.Respond(refused)
+		return scripting.Outcome{}, true
+	case len(refused) > 0:
+		first := slices.Sorted(maps.Keys(refused))[0]
+		return failed("the server behind this asks what it may not: %s", refused[first].Refusal), false
+	case len(requests) == 0:
+		return failed("the server behind this wants to be asked again, and does not say what for"), false
+	case len(k.State) > maxState:
+		return failed("the server behind this wants more to be kept for it than %d bytes", maxState), false
+	case suspended && l.invocation.Host.InputPolicy.InDryRun:
+		c.Cancel(errDryRun)
+	case suspended:
+		if k.Handle = l.fleet.Suspend(c, l.principalKey()); k.Handle == "" {
+			return failed("the server behind this asks, and too many calls of yours, or of all, wait for an answer; call again later"), false
+		}
+	}
+	// Plain data always encodes.
+	state, _ := json.Marshal(k)
+	payload, _ := json.Marshal(map[string]any{"requests": requests})
+	return l.invocation.Journal.SaveState(state, payload), false
+}
+
+// principalKey returns text that is unique to the principal of the call.
+func (l *remoteCall) principalKey() string {
+	p := &l.invocation.Caller.Principal
+	return fmt.Sprintf("%q %q %q", p.Kind, p.Issuer, p.ID)
+}
+
+// checkPermission checks whether the client of the call may receive this request.
+func (l *remoteCall) checkPermission(ctx context.Context, method string, params json.RawMessage) error {
+	// Decoded JSON always encodes.
+	payload, _ := json.Marshal(map[string]any{"requests": []call.AskRequest{{Key: "q", Method: method, Params: params}}})
+	_, err := l.invocation.Host.Do(ctx, 0, "ask", payload)
+	var refused *scripting.HostError
+	switch {
+	case errors.Is(err, scripting.ErrSuspended):
+		return nil
+	case errors.As(err, &refused):
+		return errors.New(refused.Message)
+	}
+	return errors.New("nobody can be asked")
+}
+
+// originKey is the member of _meta that names the requesting server.
+const originKey = "mcpd/upstream"
+
+// clientParams returns the parameters of an input request for the client. It keeps only members
+// that MCP defines, and labels texts for users with the name of the server.
+func (l *remoteCall) clientParams(q call.AskRequest) (json.RawMessage, error) {
+	var params map[string]any
+	var err error
+	switch said := presentMembers(q.Params); q.Method {
+	case "elicitation/create":
+		params, err = l.elicitation(said)
+	case "sampling/createMessage":
+		params, err = l.sampling(said)
+	case "roots/list":
+		params = map[string]any{}
+	default:
+		err = fmt.Errorf("nobody can be asked for %.64q", q.Method)
+	}
+	if err != nil {
+		return nil, err
+	}
+	params["_meta"] = map[string]any{originKey: l.server}
+	return json.Marshal(params)
+}
+
+// resume continues a call after its client has responded.
+func (l *remoteCall) resume(ctx context.Context, state, answers []byte) (*upstream.Call, *scripting.Failure, error) {
+	var k resumeState
+	var given struct{ Responses map[string]json.RawMessage }
+	if err := errors.Join(json.Unmarshal(state, &k), json.Unmarshal(answers, &given)); err != nil {
+		return nil, nil, fmt.Errorf("go on with the call of an upstream server: %w", err)
+	}
+	responses := make(map[string]json.RawMessage, len(k.Keys))
+	for ours, theirs := range k.Keys {
+		response := given.Responses[ours]
+		if k.Handle == "" && k.Methods[ours] != "elicitation/create" && isRefusal(response) {
+			return nil, &scripting.Failure{Kind: scripting.AskDenied, Message: "what the server behind this has asked was refused", Details: []byte(`{"reason":"declined"}`)}, nil
+		}
+		responses[theirs] = response
+	}
+	if k.Handle == "" {
+		return l.send(ctx, l.request(responses, k.State))
+	}
+	c := l.fleet.Resume(k.Handle, l.relay)
+	if c == nil {
+		return nil, &scripting.Failure{Kind: scripting.Thrown, Message: "the server behind this does not wait for the answer any more; call again"}, nil
+	}
+	back := make(map[string]upstream.InputResponse, len(responses))
+	for ours, theirs := range k.Keys {
+		if answer := responses[theirs]; k.Methods[ours] != "elicitation/create" && isRefusal(answer) {
+			back[theirs] = upstream.InputResponse{Refusal: "the client refuses"}
+		} else {
+			back[theirs] = upstream.InputResponse{Result: answer}
+		}
+	}
+	c.Respond(back)
+	return c, nil, nil
+}
+
+func isRefusal(answer json.RawMessage) bool {
+	action := decoded(answer).text("action")
+	return action == "decline" || action == "cancel"
+}
+
+// decoded returns the members of a JSON object, or nil.
+func decoded(raw json.RawMessage) (m jsonObject) {
+	_ = json.Unmarshal(raw, &m)
+	return m
+}
+
+// elicitation returns the parameters of an elicitation, in form or URL mode. Members of the
+// other mode and unknown modes would pass unchecked, so they are dropped or rejected.
+func (l *remoteCall) elicitation(said jsonObject) (map[string]any, error) {
+	params := map[string]any{"message": l.labelled(said.text("message"), safetext.Words)}
+	switch mode := said.text("mode"); {
+	case mode == "url":
+		if !isPage(said.text("url")) {
+			return nil, errors.New("users are sent to pages over https alone, by a URL in ASCII")
+		}
+		params["mode"], params["url"] = mode, said.text("url")
+		if id := said.text("elicitationId"); id != "" {
+			params["elicitationId"] = id
+		}
+		return params, nil
+	case mode == "form":
+		params["mode"] = mode
+	case said["mode"] != nil:
+		return nil, errors.New("users are asked by a form or by a url")
+	}
+	form, err := newForm(said["requestedSchema"], l.title)
+	params["requestedSchema"] = form
+	return params, err
+}
+
+// labelled writes a text of the server after its label. It does not alter text that holds a
+// secret: the request is refused for it, and part of a secret would not be recognized.
+func (l *remoteCall) labelled(text string, write func(label, text string, most int) string) string {
+	label := "[" + l.server + "] "
+	if l.holdsSecret(text) {
+		return label + text
+	}
+	return write(label, text, maxMessage)
+}
+
+// maxTitle bounds one text in a form, in bytes.
+const maxTitle = 4 << 10
+
+// title writes a text in a form, unless it holds a secret.
+func (l *remoteCall) title(text string) string {
+	if l.holdsSecret(text) {
+		return text
+	}
+	return safetext.Title(text, maxTitle)
+}
+
+func (l *remoteCall) holdsSecret(text string) bool {
+	return l.invocation.Host.Secrets.Redact(text) != text
+}
+
+// isPage reports whether users may be sent to a URL. It must look the same to all readers.
+func isPage(text string) bool {
+	at, err := url.Parse(text)
+	odd := func(r rune) bool { return r <= ' ' || r > '~' || r == '\\' }
+	return err == nil && at.Scheme == "https" && at.Host != "" && at.User == nil && !strings.ContainsFunc(text, odd)
+}

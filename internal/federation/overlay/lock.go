@@ -1,0 +1,369 @@
+package overlay
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"slices"
+	"strconv"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/execution/catalog"
+	"github.com/mcpd/mcpd/internal/federation"
+	"github.com/mcpd/mcpd/internal/federation/lockfile"
+	"github.com/mcpd/mcpd/internal/federation/upstream"
+	"github.com/mcpd/mcpd/internal/language/definition"
+)
+
+// errReadOnlyLock is the save error of a process that does not write the lock file.
+var errReadOnlyLock = errors.New("mcpd serve writes the lock file, and this does not")
+
+// lockState is the lock file and the changes to it that are not saved.
+type lockState struct {
+	federation.LockOptions
+	Logger *slog.Logger
+
+	fileText  []byte         // content at the last load; nil if there is no file
+	fromFile  *lockfile.Lock // the lock in the file
+	unsaved   *lockfile.Lock // pinned tools that are not in the file
+	effective *lockfile.Lock // fromFile, unsaved, and the tools of vanished upstreams
+	vanished  []string       // upstreams that the file no longer has
+	// broken means that the file cannot be read or has an error.
+	broken bool
+	// listings are the accepted tools of upstreams, built from the lock listingsOf.
+	listings   map[string]*upstream.Listing
+	listingsOf *lockfile.Lock
+	// saveErr says why the unsaved tools are not in the file.
+	saveErr error
+	// hashValue is the hash of the lock hashed.
+	hashed    *lockfile.Lock
+	hashValue [sha256.Size]byte
+	// served is the lock that serves tools, nil before any are served. quarantined are the
+	// tools that it does not accept.
+	served      *lockfile.Lock
+	quarantined map[lockfile.Change]bool
+}
+
+func newLockState(p federation.LockOptions, logger *slog.Logger) lockState {
+	if p.Audit == nil {
+		p.Audit = func(string, map[string]string) {}
+	}
+	none := new(lockfile.Lock)
+	return lockState{LockOptions: p, Logger: logger, fromFile: none, unsaved: none, effective: none}
+}
+
+// load reads the current file. An invalid file changes nothing.
+func (p *lockState) load(file catalog.LockFile) (problems diag.List) {
+	if p.broken = file.Unreadable; p.broken {
+		return nil // the reader of the file reports it
+	}
+	if bytes.Equal(file.Text, p.fileText) && (file.Text == nil) == (p.fileText == nil) {
+		return nil
+	}
+	read := new(lockfile.Lock)
+	if file.Text != nil {
+		var err error
+		if read, err = lockfile.Parse(file.Text); err != nil {
+			p.broken = true
+			return diag.List{lockDiagnostic(file, err)}
+		}
+	}
+	p.fileText = file.Text
+	p.set(read, p.unsaved)
+	return nil
+}
+
+// set sets the lock to the content of the file plus the unsaved tools that it does not have.
+func (p *lockState) set(read, unsaved *lockfile.Lock) {
+	p.fromFile, p.unsaved, p.effective, p.vanished = read, new(lockfile.Lock), read, nil
+	for _, upstream := range unsaved.Upstreams() {
+		if !hasUpstream(read, upstream) {
+			tools := unsaved.Tools(upstream)
+			p.unsaved, p.effective = p.unsaved.WithTools(upstream, tools...), p.effective.WithTools(upstream, tools...)
+		}
+	}
+}
+
+// lockDiagnostic reports an error in a lock file.
+func lockDiagnostic(file catalog.LockFile, err error) diag.Diagnostic {
+	d := diag.Diagnostic{
+		Code: "bad-lock", Summary: err.Error(), Range: diag.Range{File: file.Name},
+		Detail: "put the file back as it was, or remove what is wrong block by block; mcpd lock accept adds the blocks that are missing",
+	}
+	if wrong, ok := errors.AsType[*lockfile.ParseError](err); ok {
+		d.Summary = wrong.Err.Error()
+		if wrong.Line > 0 {
+			begin := diag.Pos{Line: wrong.Line, Column: 1}
+			for range wrong.Line - 1 {
+				begin.Byte += bytes.IndexByte(file.Text[begin.Byte:], '\n') + 1
+			}
+			d.Range.Start, d.Range.End = begin, begin
+		}
+	}
+	return d
+}
+
+// checkVanished reports upstreams that have disappeared from the lock file. A file that is
+// briefly missing or half written must not pin tools anew. The tools that serve stay accepted.
+func (p *lockState) checkVanished(blocks []definition.Upstream, name string) (problems diag.List) {
+	var vanished []string
+	for i := range blocks {
+		u := &blocks[i]
+		if _, pinned := p.mode(u); pinned && p.served != nil && hasUpstream(p.served, u.Name) && !hasUpstream(p.fromFile, u.Name) && !hasUpstream(p.unsaved, u.Name) {
+			vanished = append(vanished, u.Name)
+			problems = append(problems, diag.Diagnostic{
+				Code: "lock-gone", Range: diag.Range{File: name},
+				Summary: fmt.Sprintf("the file no longer knows the upstream %q, and what was accepted of it still holds", u.Name),
+				Detail:  "put back what the file said, or run mcpd lock accept",
+			})
+		}
+	}
+	if !slices.Equal(vanished, p.vanished) {
+		p.set(p.fromFile, p.unsaved)
+		for _, upstream := range vanished {
+			p.effective = p.effective.WithTools(upstream, p.served.Tools(upstream)...)
+		}
+		p.vanished = vanished
+	}
+	return problems
+}
+
+// mode returns how an upstream is compared with the lock, and whether it is at all.
+func (p *lockState) mode(u *definition.Upstream) (mode lockfile.Mode, pinned bool) {
+	switch {
+	case !u.Offers(definition.OfferTools) || u.Pin == definition.PinOff:
+		return 0, false
+	case u.Pin == definition.PinStrict || p.doubtful():
+		return lockfile.Strict, true
+	}
+	return lockfile.FirstUse, p.Path != ""
+}
+
+// doubtful reports whether the file is invalid or incomplete: then no tool is pinned, and
+// nothing is written.
+func (p *lockState) doubtful() bool { return p.broken || len(p.vanished) > 0 }
+
+// lazy reports whether an upstream is connected on its first call: its accepted tools are
+// offered until then.
+func (p *lockState) lazy(u *definition.Upstream) bool {
+	return u.Lazy && !p.Eager && hasUpstream(p.effective, u.Name)
+}
+
+// listing returns the accepted tools of an upstream as a listing, or nil if there are none. It
+// returns the same listing until the lock changes.
+func (p *lockState) listing(u *definition.Upstream) *upstream.Listing {
+	if _, pinned := p.mode(u); !pinned || !hasUpstream(p.effective, u.Name) {
+		return nil
+	}
+	if p.listingsOf != p.effective {
+		p.listingsOf, p.listings = p.effective, map[string]*upstream.Listing{}
+	}
+	l := p.listings[u.Name]
+	if l == nil {
+		l = &upstream.Listing{}
+		for _, t := range p.effective.Tools(u.Name) {
+			l.Tools = append(l.Tools, t.Definition())
+		}
+		p.listings[u.Name] = l
+	}
+	return l
+}
+
+// toolNames returns the local names of the accepted tools of an upstream.
+func (p *lockState) toolNames(u *definition.Upstream) (names []catalog.ToolName) {
+	if _, pinned := p.mode(u); !pinned {
+		return nil
+	}
+	for _, t := range p.effective.Tools(u.Name) {
+		if u.Includes(t.Name()) {
+			names = append(names, catalog.ToolName{Upstream: u.Name, Name: u.LocalName(t.Name())})
+		}
+	}
+	return names
+}
+
+// hasUpstream reports whether a lock contains an upstream.
+func hasUpstream(l *lockfile.Lock, upstream string) bool {
+	_, known := slices.BinarySearch(l.Upstreams(), upstream)
+	return known
+}
+
+// hash returns a hash of the accepted and the quarantined tools if offers are served. It is
+// zero while there are none.
+func (p *lockState) hash(offers []*offer) (sum [sha256.Size]byte) {
+	lock, some := p.withFirstUse(offers), false
+	if p.hashed != lock {
+		p.hashed, p.hashValue = lock, lock.Hash()
+	}
+	h := sha256.New()
+	h.Write(p.hashValue[:])
+	for _, o := range offers {
+		for _, c := range o.quarantined {
+			some = true
+			fmt.Fprintf(h, "\n%s %q %q %s", c.Kind, c.Upstream, c.Name, c.New.Hash())
+		}
+	}
+	if some || len(lock.Upstreams()) > 0 {
+		h.Sum(sum[:0])
+	}
+	return sum
+}
+
+// withFirstUse returns the lock with the tools that offers pin on first use.
+func (p *lockState) withFirstUse(offers []*offer) *lockfile.Lock {
+	lock := p.effective
+	for _, o := range offers {
+		if o.firstUse && !hasUpstream(lock, o.upstream) {
+			lock = lock.WithTools(o.upstream, o.pinned...)
+		}
+	}
+	return lock
+}
+
+// commit makes offers the served ones. It writes their pinned tools to the file first.
+func (p *lockState) commit(offers []*offer) {
+	p.logAccepted()
+	var firstUses []*offer
+	unsaved := p.unsaved
+	for _, o := range offers {
+		if o.firstUse && !hasUpstream(p.effective, o.upstream) {
+			firstUses, unsaved = append(firstUses, o), unsaved.WithTools(o.upstream, o.pinned...)
+		}
+	}
+	if len(unsaved.Upstreams()) > 0 && !p.doubtful() {
+		p.save(unsaved, firstUses != nil)
+	}
+	sum := sha256.Sum256(p.fileText)
+	for _, o := range firstUses {
+		lock := ""
+		if !hasUpstream(p.unsaved, o.upstream) {
+			lock = hex.EncodeToString(sum[:])
+		}
+		if !p.ReadOnly {
+			p.Logger.Info("the tools of an upstream are pinned as it lists them now", slog.String("upstream", o.upstream), slog.Int("tools", len(o.pinned)))
+		}
+		p.Audit("upstream.pinned", map[string]string{"upstream": o.upstream, "tools": strconv.Itoa(len(o.pinned)), "lock": lock})
+	}
+	p.served = p.effective
+	p.logQuarantined(offers)
+}
+
+// logAccepted logs the changes of the lock since tools were last served.
+func (p *lockState) logAccepted() {
+	if p.served == nil || p.served == p.effective {
+		return
+	}
+	for _, upstream := range slices.Compact(slices.Sorted(slices.Values(slices.Concat(p.served.Upstreams(), p.effective.Upstreams())))) {
+		for _, c := range p.served.Check(upstream, p.effective.Tools(upstream), lockfile.Strict).Changes {
+			p.logAcceptedChange(c)
+		}
+		for _, c := range p.served.RawChanges(upstream, p.effective) {
+			p.logAcceptedChange(c)
+		}
+	}
+}
+
+func (p *lockState) logAcceptedChange(c lockfile.Change) {
+	attributes, texts := logAttributes(c), auditAttributes(c)
+	if c.New.Raw() {
+		attributes, texts["raw"] = append(attributes, slog.Bool("raw", true)), "true"
+	}
+	p.Logger.Info("a change of a tool of an upstream is accepted", attributes...)
+	p.Audit("upstream.accepted", texts)
+}
+
+// auditAttributes returns a change as attributes of an audit event. Definitions are hashes, or
+// "".
+func auditAttributes(c lockfile.Change) map[string]string {
+	return map[string]string{"upstream": c.Upstream, "tool": c.Name, "kind": c.Kind.String(), "old": definitionHash(c.Old), "new": definitionHash(c.New)}
+}
+
+// logAttributes returns a change as attributes of a log record.
+func logAttributes(c lockfile.Change) []any {
+	return []any{
+		slog.String("upstream", c.Upstream), slog.String("tool", c.Name), slog.String("kind", c.Kind.String()),
+		slog.String("old", definitionHash(c.Old)), slog.String("new", definitionHash(c.New)),
+	}
+}
+
+func definitionHash(t lockfile.Tool) string {
+	if t == (lockfile.Tool{}) {
+		return ""
+	}
+	return t.Hash()
+}
+
+// errLockFull says that the lock file has no room for the tools of an upstream.
+var errLockFull = errors.New("the lock file would be too long with it")
+
+// save writes the unsaved tools to the file, and keeps them in memory if that fails. It does
+// not overwrite a file that was changed in the meantime: the file is loaded again, and save is
+// retried.
+func (p *lockState) save(unsaved *lockfile.Lock, added bool) {
+	before := p.saveErr
+	if added {
+		p.set(p.fromFile, unsaved)
+	}
+	p.saveErr = errReadOnlyLock
+	if p.ReadOnly {
+		return
+	}
+	if p.saveErr = p.write(); p.saveErr != nil && (added || before == nil || before.Error() != p.saveErr.Error()) {
+		p.Logger.Warn("what upstreams offer is pinned in memory only, and anew at the next start",
+			slog.Any("upstreams", p.unsaved.Upstreams()), slog.String("error", p.saveErr.Error()))
+	}
+}
+
+// write writes the unsaved tools to the file, and returns why some remain unsaved. If the file
+// would be too long, it writes the tools that fit.
+func (p *lockState) write() error {
+	full := p.fromFile.WithMissing(p.unsaved)
+	if full == p.fromFile {
+		return errLockFull
+	}
+	switch onDisk, err := lockfile.Read(p.Path); {
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return err
+	case err == nil && onDisk.Hash() != p.fromFile.Hash() || err != nil && p.fileText != nil:
+		return errors.New("the file has changed meanwhile")
+	}
+	if err := lockfile.Write(p.Path, full); err != nil {
+		return err
+	}
+	p.fileText = full.Encode()
+	if p.set(full, p.unsaved); len(p.unsaved.Upstreams()) > 0 {
+		return errLockFull
+	}
+	return nil
+}
+
+// maxLogged bounds the newly quarantined tools that are logged one by one: a server may list
+// thousands of new names each time.
+const maxLogged = 20
+
+// logQuarantined logs newly quarantined tools: for each upstream the first ones, and the number
+// of the others.
+func (p *lockState) logQuarantined(offers []*offer) {
+	now := map[lockfile.Change]bool{}
+	for _, o := range offers {
+		logged := 0
+		for _, c := range o.quarantined {
+			if now[c] = true; p.quarantined[c] {
+				continue
+			}
+			if logged++; logged <= maxLogged {
+				p.Logger.Warn("a tool of an upstream is in quarantine until it is accepted; mcpd lock diff shows the change", logAttributes(c)...)
+				p.Audit("upstream.quarantined", auditAttributes(c))
+			}
+		}
+		if more := logged - maxLogged; more > 0 {
+			p.Logger.Warn("more tools of an upstream are in quarantine until they are accepted; mcpd lock diff shows them", slog.String("upstream", o.upstream), slog.Int("tools", more))
+			p.Audit("upstream.quarantined", map[string]string{"upstream": o.upstream, "tools": strconv.Itoa(more)})
+		}
+	}
+	p.quarantined = now
+}

@@ -1,0 +1,380 @@
+// Package upstream is the client of upstream MCP servers, whose tools, resources and prompts
+// this server offers as its own.
+//
+// A [Target] describes a server and a [Conn] is a connection to it. [Dial] starts the program
+// or connects to the host and negotiates a protocol revision. [Conn.List] reads what the server
+// offers, as a [Listing]. [Conn.Start] starts a [Call], which returns the result or the input
+// requests of the server.
+//
+// The go-sdk implements the protocol: both eras, their transports and handshakes. All data from
+// the server passes a message filter first. The filter rejects what package jsonguard rejects,
+// hides unsolicited messages from the SDK, and keeps results as raw JSON: no result is decoded
+// and encoded again on its way to the caller.
+//
+// Data from a server is not trusted. A server cannot address another caller's call: its input
+// requests, notifications and logs go to the call with the stream they arrive on. On a shared
+// stream they go to the only running call, or are dropped.
+package upstream
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpd/mcpd/internal/base/jsonguard"
+	"github.com/mcpd/mcpd/internal/base/truncate"
+	"github.com/mcpd/mcpd/internal/language/grant"
+)
+
+// The limits of server messages, except their size.
+const (
+	maxDepth  = 64
+	maxTokens = 1_000_000
+	// defaultMessage is the default size limit of a message, in bytes.
+	defaultMessage = 4 << 20
+)
+
+// Conn is a connection to a server. It is safe for concurrent use.
+type Conn struct {
+	// Fixed once connected.
+	target       Target
+	options      Options
+	filter       *messageFilter
+	session      *mcp.ClientSession
+	child        *stdioServer     // nil over HTTP
+	closeStreams func()           // closes all streams
+	variant      transportVariant // the transport in use over HTTP
+	background   sync.WaitGroup
+
+	lastToken atomic.Int64
+	debugLogs debugState
+}
+
+// Dial connects to a server and negotiates a protocol revision. It returns when ctx is done at
+// the latest. Close the connection after use.
+func Dial(ctx context.Context, p Target, o Options) (*Conn, error) {
+	return dial(ctx, p, o, transportVariant{})
+}
+
+// dial is [Dial] for a server that was last reached with the known variant.
+func dial(ctx context.Context, p Target, o Options, known transportVariant) (*Conn, error) {
+	l := &Conn{target: p, options: o}
+	limits := jsonguard.Limits{Bytes: p.MaxMessage, Depth: maxDepth, Tokens: maxTokens, Halves: true}
+	if limits.Bytes <= 0 {
+		limits.Bytes = defaultMessage
+	}
+	changed := o.Changed
+	if changed == nil {
+		changed = func(string, string) {}
+	}
+	l.filter = newMessageFilter(limits, p.Input, changed)
+	// A stream lives as long as the context that opens it.
+	life, leave := context.WithCancel(context.WithoutCancel(ctx))
+	l.closeStreams = leave
+	stop := context.AfterFunc(ctx, leave)
+	err := l.connect(life, known)
+	if !stop() {
+		err = l.child.withStderr(context.Cause(ctx))
+	}
+	if err != nil {
+		_ = l.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+func (l *Conn) connect(ctx context.Context, known transportVariant) error {
+	if len(l.target.Command) == 0 {
+		return l.probe(ctx, known)
+	}
+	child, err := l.startProgram(ctx)
+	if err != nil {
+		return err
+	}
+	l.child = child
+	return l.handshake(ctx, &mcp.IOTransport{Reader: child, Writer: child, MaxLineLength: -1})
+}
+
+func (l *Conn) handshake(ctx context.Context, t mcp.Transport) error {
+	client := mcp.NewClient(&mcp.Implementation{Name: "mcpd", Version: l.options.Version}, &mcp.ClientOptions{
+		Capabilities:               l.target.Input.capabilities(),
+		MultiRoundTrip:             &mcp.MultiRoundTripOptions{Disabled: true},
+		ToolListChangedHandler:     func(context.Context, *mcp.ToolListChangedRequest) {},
+		PromptListChangedHandler:   func(context.Context, *mcp.PromptListChangedRequest) {},
+		ResourceListChangedHandler: func(context.Context, *mcp.ResourceListChangedRequest) {},
+	})
+	client.AddReceivingMiddleware(l.interceptRequests)
+	connected := make(chan struct{})
+	l.background.Go(func() {
+		select { // the client library would wait forever
+		case <-l.filter.done:
+			l.closeStreams()
+		case <-connected:
+		}
+	})
+	session, err := client.Connect(ctx, t, nil)
+	close(connected)
+	if err != nil {
+		if cause := l.filter.failure(); cause != nil {
+			return cause
+		}
+		return err
+	}
+	l.session = session
+	l.filter.ready.Store(true)
+	_ = l.setLogLevel(ctx, false) // already logged
+	l.background.Go(func() {
+		err := session.Wait()
+		l.filter.fail(connectionLost(err))
+	})
+	return nil
+}
+
+// interceptRequests relays requests of the server to the clients of its calls.
+func (l *Conn) interceptRequests(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		if method != carrierMethod {
+			return next(ctx, method, req)
+		}
+		mark, _ := req.GetParams().GetMeta()[requestMarkKey].(string)
+		d, err := l.filter.takeRequest(mark)
+		if err != nil {
+			return nil, err
+		}
+		answer, err := d.call.requestInput(ctx, d.method, d.params)
+		if err != nil {
+			return nil, err
+		}
+		return &rawResponse{text: answer}, nil
+	}
+}
+
+// modern is the first revision without sessions.
+const modern = "2026-07-28"
+
+// Revision returns the negotiated protocol revision.
+func (l *Conn) Revision() string { return l.session.InitializeResult().ProtocolVersion }
+
+func (l *Conn) Modern() bool { return l.Revision() >= modern }
+
+// Done is closed when the connection can no longer be used.
+func (l *Conn) Done() <-chan struct{} { return l.filter.done }
+
+// Err says why the connection can no longer be used; nil while it can.
+func (l *Conn) Err() error { return l.filter.failure() }
+
+// ErrConnectionLost ends the calls of a connection that the server has closed.
+var ErrConnectionLost = errors.New("the connection to the server is lost")
+
+// connectionLost returns ErrConnectionLost with the reason, if there is one.
+func connectionLost(why error) error {
+	if why == nil {
+		return ErrConnectionLost
+	}
+	return fmt.Errorf("%w: %w", ErrConnectionLost, why)
+}
+
+// ErrClosed ends the calls of a connection that was closed locally.
+var ErrClosed = errors.New("the connection to the server was closed")
+
+// Close closes the connection, its calls and its program, and waits until all of them have
+// ended.
+func (l *Conn) Close() error {
+	l.filter.fail(ErrClosed)
+	var err error
+	if l.session != nil {
+		err = l.session.Close()
+	}
+	l.closeStreams()
+	if l.child != nil {
+		l.child.stop()
+		err = nil // an error of streams that have ended anyway
+	}
+	l.filter.running.Wait()
+	l.background.Wait()
+	return err
+}
+
+// Options configure connections. Version, Transport, ResolveValue and Logger are required.
+type Options struct {
+	// Version is the version of this server, sent to the upstream.
+	Version string
+	// Transport connects to hosts under a grant.
+	Transport func(grant.HTTP) http.RoundTripper
+	// ResolveValue resolves a value that may contain secrets.
+	ResolveValue func(context.Context, grant.Value) (string, error)
+	// Environment returns the variables that every program inherits, as NAME=value, and the
+	// number of servers in front of this one, each started as the program of the previous one.
+	// Programs at depth [MaxDepth] are not started: the server would be its own upstream. If
+	// nil, there are none.
+	Environment func() (env []string, depth int)
+	// Traceparent returns the traceparent (W3C Trace Context) for the _meta of requests in a
+	// context, or "". If nil, none is sent. There is no tracestate: it would be text of the
+	// caller.
+	Traceparent func(context.Context) (traceparent string)
+	// Redact redacts secrets in output of a program before it is truncated. If nil, nothing is
+	// redacted.
+	Redact func(text string) string
+	// Supervisor is the command of the process that runs programs (see package supervisor).
+	Supervisor []string
+	// Changed receives change notifications: the method for a changed list, and the URI of an
+	// updated resource. It must not block.
+	Changed func(method, uri string)
+	Logger  *slog.Logger
+}
+
+// MaxDepth bounds the depth in [Options].Environment. DepthVariable passes the depth to
+// programs.
+const (
+	MaxDepth      = 4
+	DepthVariable = "MCPD_UPSTREAM_DEPTH"
+)
+
+// Target describes a server and how to connect to it. Exactly one of Command and URL is set.
+type Target struct {
+	// Name is the name of the upstream block, for logs.
+	Name string
+	// Command is the absolute path of a program and its arguments, Dir its working directory,
+	// and Env its variables.
+	Command []string
+	Dir     string
+	Env     []grant.Variable
+	// URL is the address of an HTTP server; it is reached under Grant.
+	URL   string
+	Grant grant.HTTP
+	// Transport is [TransportStreamable] or [TransportSSE]; "" detects it.
+	Transport string
+	// Input says which input requests may reach the clients of calls.
+	Input InputPolicy
+	// StartTimeout bounds the time until the server is ready, and MaxMessage the size of one
+	// message, in bytes.
+	StartTimeout time.Duration
+	MaxMessage   int
+	// Lazy connects on the first call. It is not part of the hash: a connected server stays
+	// connected.
+	Lazy bool `json:"-"`
+}
+
+// The values of [Target.Transport].
+const (
+	// TransportStreamable is Streamable HTTP, of all revisions since 2025-03-26.
+	TransportStreamable = "streamable"
+	// TransportSSE is HTTP with SSE, of revision 2024-11-05.
+	TransportSSE = "sse"
+)
+
+// Hash returns a hash of all fields but Lazy.
+func (p Target) Hash() [32]byte {
+	// Plain data always encodes.
+	text, _ := json.Marshal(p)
+	return sha256.Sum256(text)
+}
+
+type InputPolicy struct{ Elicit, Sample, Roots bool }
+
+// capabilities returns the client capabilities for revisions with sessions, which are sent
+// once.
+func (a InputPolicy) capabilities() *mcp.ClientCapabilities {
+	c := &mcp.ClientCapabilities{}
+	if a.Elicit {
+		c.Elicitation = &mcp.ElicitationCapabilities{Form: &mcp.FormElicitationCapabilities{}, URL: &mcp.URLElicitationCapabilities{}}
+	}
+	if a.Sample {
+		//lint:ignore SA1019 servers of earlier revisions than 2026-07-28 ask for it
+		c.Sampling = &mcp.SamplingCapabilities{}
+	}
+	if a.Roots {
+		//lint:ignore SA1019 as above
+		c.RootsV2 = &mcp.RootCapabilities{}
+	}
+	return c
+}
+
+func (a InputPolicy) allows(method string) bool {
+	switch method {
+	case methodElicit:
+		return a.Elicit
+	case methodSample:
+		return a.Sample
+	}
+	return a.Roots
+}
+
+// logLevelKey is the member of _meta that requests logs from servers without sessions
+// (2026-07-28 server/utilities/logging): without it they log nothing.
+const logLevelKey = "io.modelcontextprotocol/logLevel"
+
+// logLevel returns the minimum level of logs to request.
+//
+//lint:ignore SA1019 servers of all revisions know it
+func logLevel(debug bool) mcp.LoggingLevel {
+	if debug {
+		return "debug"
+	}
+	return "info"
+}
+
+// setLogLevel requests logs from a server with sessions, including debug logs if debug is set.
+// A server that refuses stays in use.
+func (l *Conn) setLogLevel(ctx context.Context, debug bool) error {
+	can := l.session.InitializeResult().Capabilities
+	//lint:ignore SA1019 servers of earlier revisions than 2026-07-28 are asked so
+	if l.Modern() || can == nil || can.Logging == nil {
+		return nil
+	}
+	//lint:ignore SA1019 as above
+	err := l.session.SetLoggingLevel(ctx, &mcp.SetLoggingLevelParams{Level: logLevel(debug)})
+	if err != nil {
+		l.options.Logger.Debug("an upstream server does not log", slog.String("upstream", l.target.Name), logText("error", err.Error()))
+	}
+	return err
+}
+
+// debugState counts the calls that want debug logs in a session, which has one log level for
+// all calls. The level is lowered after the last such call.
+type debugState struct {
+	mu    sync.Mutex
+	calls int  // calls that want debug logs
+	on    bool // the session may have the debug level
+}
+
+// enableDebugLogs raises the log level of a session before the call of ctx, until leave is
+// called. Both requests are independent of the call and bounded by [stopTimeout].
+func (l *Conn) enableDebugLogs(ctx context.Context) (leave func()) {
+	ctx = context.WithValue(context.WithoutCancel(ctx), callKey{}, (*Call)(nil))
+	level := func(debug bool) error {
+		ctx, cancel := context.WithTimeout(ctx, stopTimeout)
+		defer cancel()
+		return l.setLogLevel(ctx, debug)
+	}
+	d := &l.debugLogs
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.calls++; !d.on {
+		d.on = true
+		_ = level(true) // already logged
+	}
+	return func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if d.calls--; d.calls == 0 {
+			d.on = level(false) != nil
+		}
+	}
+}
+
+// maxLogText bounds server text in one log record, in bytes.
+const maxLogText = truncate.Least
+
+// logText returns an attribute with text of a server. The truncation is marked, so that a
+// redactor can recognize a truncated secret.
+func logText(key, text string) slog.Attr { return slog.String(key, truncate.Text(text, maxLogText)) }

@@ -1,0 +1,123 @@
+package upstream
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// touchy is a server that agrees to subscriptions, but to some: those it refuses, or they
+// cost its connection.
+type touchy struct {
+	costs, refuses func(uri string) bool
+
+	mu    sync.Mutex
+	asked []string // since the last connection was made
+	links int
+}
+
+func (s *touchy) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer := func(status int, text string) (*http.Response, error) {
+		resp := given(r, status, "application/json", strings.NewReader(text))
+		resp.Header.Set("Mcp-Session-Id", "s")
+		return resp, nil
+	}
+	if r.Method != http.MethodPost {
+		return answer(http.StatusMethodNotAllowed, "")
+	}
+	m, _, err := sentBy(r)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	result := `{"resources":[],"resourceTemplates":[]}`
+	switch m.method {
+	case "initialize":
+		s.asked = nil
+		s.links++
+		result = `{"protocolVersion":"2025-11-25","capabilities":{"resources":{"subscribe":true}},"serverInfo":{"name":"touchy","version":"1"}}`
+	case "resources/subscribe":
+		uri := strings.Trim(tokenOf(m.params, "uri"), `"`)
+		s.asked = append(s.asked, uri)
+		if s.costs(uri) {
+			return answer(http.StatusNotFound, "")
+		}
+		if s.refuses(uri) {
+			return answer(http.StatusOK, `{"jsonrpc":"2.0","id":`+string(m.id)+`,"error":{"code":-32002,"message":"no"}}`)
+		}
+		result = `{}`
+	}
+	if m.id == nil {
+		return answer(http.StatusAccepted, "")
+	}
+	return answer(http.StatusOK, `{"jsonrpc":"2.0","id":`+string(m.id)+`,"result":`+result+`}`)
+}
+
+// followed has a fleet subscribe to all of these for a while, and returns to how many links
+// that has come, which of them are asked for at the last, and which are wanted still.
+func followed(t *testing.T, s *touchy, uris []string) (links int, asked, wanted []string) {
+	t.Helper()
+	f := NewFleet(playedBy(s), func() {}, func(string, string) {})
+	f.SetTargets([]Target{{Name: "touchy", URL: "http://touchy.test/mcp"}})
+	for _, uri := range uris {
+		f.Subscribe("touchy", uri)
+	}
+	time.Sleep(10 * time.Minute)
+	wanted = f.server("touchy").subscriptions.all()
+	f.Close()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.links, s.asked, wanted
+}
+
+func TestSubscriptions_dropsCulprit(t *testing.T) {
+	uris := []string{"lab://a", "lab://b", "lab://c", "lab://d", "lab://e"}
+	never := func(string) bool { return false }
+	for _, culprit := range uris {
+		for name, refuses := range map[string]func(string) bool{"agrees to the others": never, "refuses the others": func(uri string) bool { return uri != culprit }} {
+			synctest.Test(t, func(t *testing.T) {
+				s := &touchy{costs: func(uri string) bool { return uri == culprit }, refuses: refuses}
+				links, asked, wanted := followed(t, s, uris)
+				left := slices.DeleteFunc(slices.Clone(uris), func(uri string) bool { return uri == culprit })
+				if links != 3 || !slices.Equal(asked, left) || !slices.Equal(wanted, left) {
+					t.Errorf("%s costs, and the server %s: at link %d it is asked for %q, and %q are wanted", culprit, name, links, asked, wanted)
+				}
+			})
+		}
+	}
+}
+
+func TestSubscriptions_lostOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := 0
+		s := &touchy{refuses: func(string) bool { return false }, costs: func(string) bool {
+			n++
+			return n == 1 || n == 3 // behind an agreement
+		}}
+		uris := []string{"lab://a"}
+		subscriptions := newSubscriptions(uris)
+		for range 4 {
+			l := dialled(t, s, TransportStreamable)
+			leave := make(chan struct{})
+			ctx, cancel := context.WithCancel(t.Context())
+			go func() {
+				defer close(leave)
+				subscriptions.maintain(ctx, l)
+			}()
+			synctest.Wait()
+			cancel()
+			<-leave
+			_ = l.Close()
+		}
+		if got := fmt.Sprint(subscriptions.all(), s.links, n); got != "[lab://a] 4 4" {
+			t.Errorf("wanted are %s", got)
+		}
+	})
+}

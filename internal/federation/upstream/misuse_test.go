@@ -1,0 +1,108 @@
+package upstream_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/mcpd/mcpd/internal/federation/upstream"
+)
+
+// rudeness are lines by which a program answers that may not pass, each with what is said of
+// it. ID is that of the request.
+var rudeness = map[string]struct{ line, said string }{
+	"a member twice":           {`{"jsonrpc":"2.0","id":ID,"id":7,"result":{}}`, "what may not pass: an object has two members of the same name"},
+	"a member twice, deep":     {`{"jsonrpc":"2.0","id":ID,"result":{"content":[],"_meta":{"a":1,"\u0061":2}}}`, "what may not pass: an object has two members of the same name"},
+	"deep nesting":             {`{"jsonrpc":"2.0","id":ID,"result":{"content":` + strings.Repeat("[", 64) + strings.Repeat("]", 64) + `}}`, "nested deeper than the limit of 64 levels"},
+	"a long line":              {`{"jsonrpc":"2.0","id":ID,"result":{"content":[],"x":"` + strings.Repeat("x", 64<<10) + `"}}`, "the server sends a message of more than 65536 bytes"},
+	"bytes that are no UTF-8":  {"{\"jsonrpc\":\"2.0\",\"id\":ID,\"result\":{\"content\":[],\"x\":\"\xff\"}}", "the JSON text is not valid UTF-8"},
+	"a number that is none":    {`{"jsonrpc":"2.0","id":ID,"result":{"content":[],"x":1e999}}`, "a number is outside the range of a 64-bit float"},
+	"two messages":             {`{"jsonrpc":"2.0","id":ID,"result":{"content":[]}}{}`, "something follows the JSON value"},
+	"JSON that is no message":  {`{"jsonrpc":"2.0"}`, "what is no message of JSON-RPC"},
+	"a notification of no one": {`{"jsonrpc":"2.0","method":"notifications/x","method":"notifications/y"}`, "what may not pass: an object has two members of the same name"},
+}
+
+// rude is a server of an earlier revision that answers one method, its last argument, with one
+// of these, which the argument before names. Calls of its tool "waits" it does not answer.
+func rude() {
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+		var m struct {
+			ID     json.RawMessage
+			Method string
+			Params struct{ Name string }
+		}
+		switch err := json.Unmarshal(lines.Bytes(), &m); {
+		case err != nil || m.ID == nil || m.Params.Name == "waits":
+			continue
+		case m.Method == os.Args[3]:
+			fmt.Println(strings.ReplaceAll(rudeness[os.Args[2]].line, "ID", string(m.ID)))
+		case m.Method == "initialize":
+			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"rude","version":"1"}}}`+"\n", m.ID)
+		case m.Method == "tools/list":
+			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":{"tools":[]}}`+"\n", m.ID)
+		default:
+			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no"}}`+"\n", m.ID)
+		}
+	}
+}
+
+// rudeAt is the place of such a program.
+func rudeAt(t *testing.T, name, method string) upstream.Target {
+	t.Helper()
+	p := program(t, "rude")
+	p.Name, p.Command, p.MaxMessage = name, append(p.Command, name, method), 64<<10
+	return p
+}
+
+func TestStdioServer_invalidLine(t *testing.T) {
+	f, listed := fleet(t)
+	places := []upstream.Target{program(t, "attentive")}
+	for name := range rudeness {
+		places = append(places, rudeAt(t, name, upstream.MethodTool))
+	}
+	f.SetTargets(places)
+	if err := f.WaitReady(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	begin := func(server, tool string) *upstream.Call {
+		t.Helper()
+		c, err := f.Start(t.Context(), server, upstream.Request{Method: upstream.MethodTool, Name: tool}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	for name, rude := range rudeness {
+		good, before := begin("attentive", "waits"), f.State(name).Since
+		waits := begin(name, "waits")
+		for _, c := range []*upstream.Call{begin(name, "x"), waits} {
+			if reply, err := c.Next(t.Context()); err == nil || !strings.Contains(err.Error(), rude.said) {
+				t.Errorf("%s: a call ends with %s, %v", name, reply.Result, err)
+			}
+		}
+		until(t, listed, func() bool { return f.State(name).Since != before })
+		if err := f.State(name).Err; err != nil && !strings.Contains(err.Error(), rude.said) {
+			t.Errorf("%s: the server is not reached as %v", name, err)
+		}
+		if _, err := begin("attentive", "begun").Next(t.Context()); err != nil || good.Ended() {
+			t.Fatalf("%s costs calls of another server: %v", name, err)
+		}
+		good.Cancel(context.Canceled)
+	}
+}
+
+func TestStdioServer_invalidGreeting(t *testing.T) {
+	for name, rude := range rudeness {
+		o, _ := options(t)
+		l, err := upstream.Dial(t.Context(), rudeAt(t, name, "initialize"), o)
+		if err == nil {
+			t.Errorf("%s: it is reached: %v", name, l.Close())
+		} else if !strings.Contains(err.Error(), rude.said) {
+			t.Errorf("%s: it is not reached as %v", name, err)
+		}
+	}
+}

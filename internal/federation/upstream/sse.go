@@ -1,0 +1,226 @@
+package upstream
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+)
+
+const (
+	// maxEvents bounds the events before the response to a call. maxHandshakeEvents bounds the
+	// events on one stream before the server is ready.
+	maxEvents          = 10_000
+	maxHandshakeEvents = 100
+)
+
+// sseFilter is the body of a response with server-sent events (HTML standard, section 9.2). It
+// passes each message through the message filter, and writes the events anew with one line for
+// each field.
+type sseFilter struct {
+	reader *bufio.Reader
+	closer io.Closer
+	filter *messageFilter
+	stream *stream
+	// resumes means that the client library resumes an interrupted stream after the last event,
+	// so it also needs the ids of hidden events.
+	resumes     bool
+	eventCount  int
+	sawEndpoint bool // the event with the POST endpoint has passed
+	ready       []byte
+	err         error
+}
+
+func newSSEFilter(body io.ReadCloser, w *messageFilter, on *stream, resumes bool) *sseFilter {
+	return &sseFilter{reader: bufio.NewReader(body), closer: body, filter: w, stream: on, resumes: resumes}
+}
+
+func (e *sseFilter) Close() error { return e.closer.Close() }
+
+func (e *sseFilter) Read(p []byte) (int, error) {
+	for len(e.ready) == 0 {
+		if e.err != nil {
+			return 0, e.err
+		}
+		e.err = e.next()
+	}
+	n := copy(p, e.ready)
+	e.ready = e.ready[n:]
+	return n, nil
+}
+
+// next reads an event and puts what the client library may see into ready.
+func (e *sseFilter) next() error {
+	event, err := e.event()
+	if err != nil {
+		if e.stream.isListen && !isOversized(err) {
+			return io.EOF // the stream is reopened however it ended
+		}
+		if !errors.Is(err, io.EOF) && !e.stream.isClosed() {
+			e.fail(err)
+		}
+		return err
+	}
+	if err := e.count(); err != nil {
+		e.fail(err)
+		return err
+	}
+	if event.data, err = e.visibleData(&event); err != nil {
+		e.fail(err)
+		return err
+	}
+	if e.stream.isListen { // it is reopened, not resumed after an event
+		event.id, event.retry = nil, nil
+	}
+	e.ready = event.text(e.resumes)
+	return nil
+}
+
+// visibleData returns the data of an event that the client library may see: a message that the
+// filter accepts, or once the POST endpoint (revision 2024-11-05). With HTTP+SSE the library
+// would treat any other event as a message.
+func (e *sseFilter) visibleData(event *sseEvent) ([]byte, error) {
+	switch name := string(event.name); {
+	case len(event.data) == 0:
+	case name == "" || name == "message":
+		return e.filter.incoming(event.data, e.stream)
+	case name == "endpoint" && !e.resumes && !e.sawEndpoint:
+		e.sawEndpoint = true
+		return event.data, nil
+	}
+	if e.stream.call == nil {
+		e.filter.throttle()
+	}
+	return nil, nil
+}
+
+// count counts an event and returns an error if there are too many.
+func (e *sseFilter) count() error {
+	e.eventCount++
+	switch {
+	case e.stream.call != nil && e.eventCount > maxEvents:
+		return fmt.Errorf("the server has sent %d events and no answer: %w", maxEvents, errOversized)
+	case e.stream.call == nil && e.eventCount > maxHandshakeEvents && !e.filter.ready.Load():
+		return fmt.Errorf("the server has sent %d events and is not ready: %w", maxHandshakeEvents, errOversized)
+	}
+	return nil
+}
+
+// fail ends the call of the stream, or the connection if the stream is shared.
+func (e *sseFilter) fail(err error) {
+	if e.stream.call != nil {
+		e.stream.call.failStream(err)
+		return
+	}
+	e.filter.fail(err)
+}
+
+// sseEvent is one server-sent event.
+type sseEvent struct{ name, id, retry, data []byte }
+
+// text encodes the event. Without data it is empty, except for the position to resume from.
+func (e *sseEvent) text(resumes bool) []byte {
+	var out []byte
+	write := func(name string, value []byte) {
+		if len(value) > 0 {
+			out = append(append(append(out, name...), ": "...), value...)
+			out = append(out, '\n')
+		}
+	}
+	if len(e.data) > 0 {
+		write("event", e.name)
+	}
+	if len(e.data) > 0 || resumes {
+		write("id", e.id)
+		write("retry", clampRetry(e.retry))
+	}
+	write("data", bytes.ReplaceAll(e.data, []byte("\n"), []byte(" ")))
+	if len(out) > 0 {
+		out = append(out, '\n')
+	}
+	return out
+}
+
+// minRetry and maxRetry bound the reconnection time, in milliseconds: a server may end the
+// stream after each event.
+const (
+	minRetry = 100
+	maxRetry = 3_600_000
+)
+
+// clampRetry returns the server's reconnection time within these bounds, or nothing if it is
+// invalid.
+func clampRetry(retry []byte) []byte {
+	n, err := strconv.ParseInt(string(retry), 10, 64)
+	if err != nil {
+		return nil
+	}
+	return strconv.AppendInt(nil, min(max(n, minRetry), maxRetry), 10)
+}
+
+var errLongEvent = fmt.Errorf("the server sends an event that is too long: %w", errOversized)
+
+// event reads the fields of an event up to its blank line.
+func (e *sseFilter) event() (sseEvent, error) {
+	var found sseEvent
+	size, most := 0, e.filter.limits.Bytes+maxFields
+	for {
+		line, err := e.line(most - size)
+		if err != nil {
+			return found, err
+		}
+		size += len(line)
+		if len(line) == 0 {
+			return found, nil
+		}
+		name, value, _ := bytes.Cut(line, []byte(":"))
+		value = bytes.TrimPrefix(value, []byte(" "))
+		switch string(name) {
+		case "event":
+			found.name = bytes.TrimSpace(value) // as the client library does
+		case "id":
+			found.id = value
+		case "retry":
+			found.retry = value
+		case "data":
+			if found.data != nil {
+				found.data = append(found.data, '\n')
+			}
+			found.data = append(found.data, value...)
+		}
+	}
+}
+
+// maxFields bounds the bytes of an event in addition to its data.
+const maxFields = 4 << 10
+
+// line reads a line of at most most bytes without its line end. The last line may lack it.
+func (e *sseFilter) line(most int) ([]byte, error) {
+	line, err := readLine(e.reader, most)
+	if err == errLongLine {
+		err = errLongEvent
+	}
+	return bytes.TrimRight(line, "\r\n"), err
+}
+
+// errLongLine is returned by [readLine] for a line that is too long.
+var errLongLine = errors.New("a line is too long")
+
+// readLine reads a line of at most most bytes with its line end. The last line may lack it.
+func readLine(from *bufio.Reader, most int) (line []byte, err error) {
+	for {
+		piece, err := from.ReadSlice('\n')
+		line = append(line, piece...)
+		switch {
+		case len(line) > most:
+			return nil, errLongLine
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case err != nil && (len(line) == 0 || !errors.Is(err, io.EOF)):
+			return nil, err
+		}
+		return line, nil
+	}
+}

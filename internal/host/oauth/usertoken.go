@@ -1,0 +1,278 @@
+package oauth
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+	"time"
+)
+
+// tokenEntry is the cached state of a user: the stored token and its renewal state.
+type tokenEntry struct {
+	storedToken
+	// storedAt is when the token was stored; zero if it was loaded from the vault.
+	storedAt time.Time
+	// failure is the error of the last renewal, or nil. There is no further attempt before
+	// retryAt.
+	failure error
+	backoff time.Duration
+	retryAt time.Time
+}
+
+// current returns the token, or the reason why there is none. ok is false if the token must be
+// renewed or forgotten first.
+func (h tokenEntry) current(now time.Time) (token string, ok bool, err error) {
+	lasts := now.Before(h.End)
+	switch {
+	case h.Access == "":
+		return "", true, nil
+	case h.Refresh == "":
+		return h.Access, lasts, nil
+	case now.Before(h.Renew), lasts && now.Before(h.retryAt):
+		return h.Access, true, nil
+	case now.Before(h.retryAt):
+		return "", true, fmt.Errorf("%w (it is asked again in %s)", h.failure, h.retryAt.Sub(now).Round(time.Second))
+	}
+	return "", false, nil
+}
+
+// load returns the state of a user. It reads the vault once, and does not wait for a renewal.
+func (u *UserTokens) load(user string) (tokenEntry, error) {
+	for {
+		u.mu.Lock()
+		h, known := u.cache[user]
+		drops := u.dropCount
+		u.mu.Unlock()
+		if known {
+			return h, nil
+		}
+		value, err := u.vault.Get(user)
+		if err != nil {
+			return tokenEntry{}, err
+		}
+		if value != nil && json.Unmarshal(value, &h.storedToken) != nil {
+			h = tokenEntry{}
+		}
+		if h, read := u.remember(user, h, drops); read {
+			return h, nil
+		}
+	}
+}
+
+// remember caches what the vault held after the given number of drops, and returns the current
+// state. It returns false if the vault must be read again.
+func (u *UserTokens) remember(user string, h tokenEntry, drops uint64) (tokenEntry, bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if newer, known := u.cache[user]; known { // stored while the vault was read
+		return newer, true
+	}
+	if u.dropCount != drops {
+		return tokenEntry{}, false
+	}
+	u.cacheEntry(user, h)
+	return h, true
+}
+
+// cacheEntry caches the state of a user. The caller holds mu.
+func (u *UserTokens) cacheEntry(user string, h tokenEntry) {
+	if len(u.cache) >= maxCached {
+		clear(u.cache)
+	}
+	u.cache[user] = h
+}
+
+// storeFirst stores the first token of a user, unless the authorization has ended. It is
+// audited first: without an audit record the token is not stored.
+func (u *UserTokens) storeFirst(v *authorization, got token) error {
+	u.storeMu.Lock()
+	defer u.storeMu.Unlock()
+	u.mu.Lock()
+	ended := v.stage == stageDone
+	u.mu.Unlock()
+	if ended {
+		return errNoCallback
+	}
+	if err := u.broker.options.OnTokenAdded(u.key, v.caller.User); err != nil {
+		return err
+	}
+	k, value := u.newStored(got, storedToken{Given: u.broker.options.Now()})
+	if err := u.vault.Put(v.caller.User, value); err != nil {
+		u.broker.options.OnTokenLost(u.key, v.caller.User, LossNotStored)
+		return err
+	}
+	u.cacheNew(v.caller.User, k)
+	return nil
+}
+
+// replace replaces a token by the next one. If the token was dropped in the meantime, it
+// returns false, and the vault has the current state.
+func (u *UserTokens) replace(user string, got token, before storedToken) (bool, error) {
+	u.storeMu.Lock()
+	defer u.storeMu.Unlock()
+	k, value := u.newStored(got, before)
+	there, err := u.vault.Replace(user, value, func(old []byte) bool {
+		var is storedToken
+		return json.Unmarshal(old, &is) == nil && is.Access == before.Access && is.Refresh == before.Refresh
+	})
+	if err != nil {
+		return false, err
+	}
+	if !there {
+		u.mu.Lock()
+		delete(u.cache, user)
+		u.mu.Unlock()
+		return false, nil
+	}
+	u.cacheNew(user, k)
+	return true, nil
+}
+
+// newStored returns the stored form of a token, and its encoding. Without a new refresh token
+// the previous one stays.
+func (u *UserTokens) newStored(got token, before storedToken) (storedToken, []byte) {
+	end := u.broker.options.Now().Add(got.life)
+	k := storedToken{Given: before.Given, Access: got.value, Refresh: cmp.Or(got.refresh, before.Refresh), Renew: end.Add(-min(renewBefore, got.life/10)), End: end}
+	// Plain data always encodes.
+	value, _ := json.Marshal(k)
+	return k, value
+}
+
+// cacheNew caches a new token.
+func (u *UserTokens) cacheNew(user string, k storedToken) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.cacheEntry(user, tokenEntry{storedToken: k, storedAt: u.broker.options.Now()})
+}
+
+// forget removes an unusable token and reports why. If another one was stored in the meantime,
+// it stays and is returned.
+func (u *UserTokens) forget(user string, k storedToken, why LossReason) (string, error) {
+	u.storeMu.Lock()
+	defer u.storeMu.Unlock()
+	u.mu.Lock()
+	newer := u.cache[user]
+	same := newer.Access == k.Access && newer.Refresh == k.Refresh
+	if same {
+		u.cacheEntry(user, tokenEntry{})
+	}
+	u.mu.Unlock()
+	if !same {
+		return newer.Access, nil
+	}
+	u.broker.options.OnTokenLost(u.key, user, why)
+	return "", u.vault.Put(user, nil)
+}
+
+// recordFailure records why a token could not be renewed, if the user is still cached.
+func (u *UserTokens) recordFailure(user string, why error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	h, known := u.cache[user]
+	if !known {
+		return
+	}
+	h.failure, h.backoff = why, nextBackoff(h.backoff)
+	h.retryAt = u.broker.options.Now().Add(h.backoff)
+	u.cache[user] = h
+}
+
+// ReportUnauthorized reports that a host rejected the token of the caller in ctx (see
+// [WithCaller]); it may have been revoked. The token is renewed on next use. If it cannot be
+// renewed it is dropped, and the user is prompted again. Hosts could reject at will, so a token
+// is not doubted within a minute after it was stored.
+func (u *UserTokens) ReportUnauthorized(ctx context.Context) {
+	who, _ := ctx.Value(callerKey{}).(Caller)
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	h, known := u.cache[who.User]
+	now := u.broker.options.Now()
+	switch {
+	case !known || now.Sub(h.storedAt) < minDoubtInterval:
+		return
+	case h.Refresh == "":
+		h.End = now
+	case now.Before(h.Renew):
+		h.Renew = now
+	}
+	u.cache[who.User] = h
+}
+
+// Drop drops the tokens of the matching users, in the vault too, and returns these users. No
+// dropped token is used afterwards. Renewals and authorizations in progress store nothing;
+// their users start over.
+func (u *UserTokens) Drop(of func(user string) bool) (dropped []string, err error) {
+	u.storeMu.Lock()
+	defer u.storeMu.Unlock()
+	for _, user := range u.forgetUsers(of) {
+		dropped = append(dropped, user)
+		err = errors.Join(err, u.vault.Put(user, nil))
+	}
+	return dropped, err
+}
+
+// forgetUsers removes users from the cache, and returns those that had a token.
+func (u *UserTokens) forgetUsers(of func(user string) bool) (had []string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.dropCount++
+	for user, h := range u.cache {
+		if !of(user) {
+			continue
+		}
+		if h.Access != "" {
+			had = append(had, user)
+		}
+		u.cache[user] = tokenEntry{}
+	}
+	for _, v := range u.authorizations {
+		if v.stage != stageDone && of(v.caller.User) {
+			u.end(v, errNoCallback)
+		}
+	}
+	return had
+}
+
+// TokenCreatedAt returns when the user gave consent, from a value of a vault; zero if it does
+// not say.
+func TokenCreatedAt(value []byte) time.Time {
+	var k storedToken
+	if json.Unmarshal(value, &k) != nil {
+		return time.Time{}
+	}
+	return k.Given
+}
+
+// IsOwnURL reports whether an address is an authorization or redirect URL of a client. A script
+// must not send a user there, because they could complete another user's authorization. The
+// result is also true for an address that browsers may interpret differently.
+func (i *Broker) IsOwnURL(address string) bool {
+	to := canonicalLocation(address)
+	return slices.ContainsFunc(i.clients(), func(u *UserTokens) bool {
+		return to == "" || to == canonicalLocation(u.client.AuthorizeURL) || to == canonicalLocation(u.client.RedirectURL)
+	})
+}
+
+// canonicalLocation returns the scheme, host and path of an address in canonical form, or "" if
+// browsers may interpret it differently.
+func canonicalLocation(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || strings.ContainsFunc(address, func(r rune) bool { return r <= ' ' || r == '\\' }) {
+		return ""
+	}
+	if u.Scheme != "https" && u.Scheme != "http" {
+		return u.Scheme + ":"
+	}
+	name := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
+	if name == "" || strings.ContainsFunc(name, func(r rune) bool { return r >= 0x80 }) {
+		return ""
+	}
+	port := cmp.Or(u.Port(), map[string]string{"https": "443", "http": "80"}[u.Scheme])
+	return u.Scheme + "://" + name + ":" + port + strings.ToLower(path.Clean("/"+u.Path))
+}
