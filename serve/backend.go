@@ -21,15 +21,15 @@ type backend struct {
 	engine *engine.Server
 	*tasks.Tasks
 	// life ends when calls are not waited for any longer.
-	life life
+	inflight callGroup
 
-	show show
-	info atomic.Pointer[described]
+	encoded encodeCache
+	info    atomic.Pointer[cachedInfo]
 }
 
 // steadyTTL is how long clients may keep what stands in the files, and at most what servers
 // behind this one say of theirs. Those who subscribe are told sooner.
-const steadyTTL = time.Minute
+const staticTTL = time.Minute
 
 // Info returns what the server says of itself.
 func (b *backend) Info() mcp.Info {
@@ -37,11 +37,11 @@ func (b *backend) Info() mcp.Info {
 	if snap == nil {
 		return mcp.Info{}
 	}
-	if known := b.info.Load(); known != nil && known.of == snap {
+	if known := b.info.Load(); known != nil && known.snapshot == snap {
 		return known.info
 	}
 	said := snap.Info()
-	known := &described{of: snap, info: mcp.Info{
+	known := &cachedInfo{snapshot: snap, info: mcp.Info{
 		Name: said.Name, Title: said.Title, Version: said.Version, Description: said.Description,
 		Instructions: said.Instructions, Revision: snap.Revision(), Icons: wireIcons(said.Icons),
 		LenientLifecycle: said.LenientLifecycle,
@@ -51,9 +51,9 @@ func (b *backend) Info() mcp.Info {
 }
 
 // described is what the server of a snapshot says of itself.
-type described struct {
-	of   *engine.Snapshot
-	info mcp.Info
+type cachedInfo struct {
+	snapshot *engine.Snapshot
+	info     mcp.Info
 }
 
 // List returns what the caller may see of a kind.
@@ -64,7 +64,7 @@ func (b *backend) List(ctx context.Context, k call.Kind, caller identity.Caller)
 	}
 	return mcp.List{
 		Revision: visible.Snapshot.Revision(), Hash: visible.Hash, Private: visible.Private,
-		Entries: b.show.list(k, &visible),
+		Entries: b.encoded.list(k, &visible),
 	}
 }
 
@@ -79,7 +79,7 @@ func (b *backend) Find(ctx context.Context, caller identity.Caller, name string)
 	if tool == nil {
 		return nil
 	}
-	encoded := b.show.tool(tool)
+	encoded := b.encoded.tool(tool)
 	if encoded != nil && encoded.HasMirrors() && b.engine.Find(ctx, caller, name) == nil {
 		return nil
 	}
@@ -101,7 +101,7 @@ func (b *backend) Watch(fn func(changed []string)) (stop func()) { return b.engi
 // Call carries a request out, until it ends or the life of the backend does.
 func (b *backend) Call(ctx context.Context, r call.Request) (call.Result, *mcp.Task) {
 	if r.Declined == nil {
-		task, declined := b.asTask(ctx, r)
+		task, declined := b.startTask(ctx, r)
 		if task != nil {
 			return call.Result{Revision: b.Info().Revision}, task
 		}
@@ -109,10 +109,10 @@ func (b *backend) Call(ctx context.Context, r call.Request) (call.Result, *mcp.T
 	}
 	running := lazyctx.WithCancel(ctx)
 	defer running.Cancel(nil)
-	defer b.life.leave(b.life.enter(running))
+	defer b.inflight.remove(b.inflight.add(running))
 	r.Cancelled = cancellation
 	if r.Late != nil {
-		r.Late = late{r.Late}
+		r.Late = lateSink{r.Late}
 	}
 	return withTTL(b.engine.Execute(running, r)), nil
 }
@@ -123,7 +123,7 @@ const keyTasks = `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`
 // asTask starts the call of a tool as a task if the tool and the client take tasks. It
 // returns the task, or else why the call is declined; both are nil for a call that runs
 // without a task.
-func (b *backend) asTask(ctx context.Context, r call.Request) (*mcp.Task, *call.Error) {
+func (b *backend) startTask(ctx context.Context, r call.Request) (*mcp.Task, *call.Error) {
 	if r.Kind != call.Tools {
 		return nil, nil
 	}
@@ -157,16 +157,16 @@ func (b *backend) taskMode(ctx context.Context, r call.Request) engine.Task {
 }
 
 // late answers calls of Go tools that still hold their goroutine.
-type late struct{ to call.Answerer }
+type lateSink struct{ sink call.Answerer }
 
 // Answer passes the result on.
-func (l late) Answer(result call.Result) { l.to.Answer(withTTL(result)) }
+func (l lateSink) Answer(result call.Result) { l.sink.Answer(withTTL(result)) }
 
 // withTTL bounds how long clients may keep a reply, and sets it for replies from files.
 func withTTL(r call.Result) call.Result {
-	r.TTL = min(r.TTL, steadyTTL)
+	r.TTL = min(r.TTL, staticTTL)
 	if r.Steady {
-		r.TTL = steadyTTL
+		r.TTL = staticTTL
 	}
 	r.Public = r.Public && r.Steady
 	return r
@@ -184,7 +184,7 @@ func cancellation(cause error) call.Cancellation {
 		return call.Cancellation{By: call.CancelledByClient}
 	case errors.Is(cause, mcp.ErrSessionEnded):
 		return call.Cancellation{By: call.CancelledBySession, Reason: "the session has ended"}
-	case errors.Is(cause, errCut), errors.Is(cause, tasks.ErrStopped):
+	case errors.Is(cause, errShutdown), errors.Is(cause, tasks.ErrStopped):
 		return call.Cancellation{By: call.CancelledByServer, Reason: "the server is shutting down"}
 	case errors.Is(cause, context.Canceled):
 		return call.Cancellation{By: call.CancelledByConnection, Reason: "the connection was closed"}
@@ -194,41 +194,41 @@ func cancellation(cause error) call.Cancellation {
 
 // life is what calls live in: they are cancelled when it ends. The zero life
 // is ready for use.
-type life struct {
-	mu     sync.Mutex
-	ended  error // nil while it lasts
-	last   uint64
-	living map[uint64]*lazyctx.Context
+type callGroup struct {
+	mu    sync.Mutex
+	cause error // nil while it lasts
+	last  uint64
+	calls map[uint64]*lazyctx.Context
 }
 
 // enter adds a call, which a life that has ended cancels at once. [life.leave]
 // takes it out again, by the number.
-func (l *life) enter(call *lazyctx.Context) uint64 {
+func (l *callGroup) add(call *lazyctx.Context) uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.ended != nil {
-		call.Cancel(l.ended)
+	if l.cause != nil {
+		call.Cancel(l.cause)
 	}
-	if l.living == nil {
-		l.living = map[uint64]*lazyctx.Context{}
+	if l.calls == nil {
+		l.calls = map[uint64]*lazyctx.Context{}
 	}
 	l.last++
-	l.living[l.last] = call
+	l.calls[l.last] = call
 	return l.last
 }
 
-func (l *life) leave(number uint64) {
+func (l *callGroup) remove(number uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.living, number)
+	delete(l.calls, number)
 }
 
 // end cancels what lives, and what comes later.
-func (l *life) end(cause error) {
+func (l *callGroup) cancelAll(cause error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.ended = cause
-	for _, call := range l.living {
+	l.cause = cause
+	for _, call := range l.calls {
 		call.Cancel(cause)
 	}
 }

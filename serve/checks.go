@@ -26,7 +26,7 @@ func (Checks) CheckTool(m engine.Metadata) error {
 }
 
 // CheckAuth returns why auth blocks cannot be applied together now.
-func (Checks) CheckAuth(blocks []engine.Auth) error { return authn.Check(methodsOf(blocks)) }
+func (Checks) CheckAuth(blocks []engine.Auth) error { return authn.Check(authnOptions(blocks)) }
 
 // CheckTLS returns why the files of a tls block cannot be used now.
 func (Checks) CheckTLS(t engine.ListenTLS) error {
@@ -40,7 +40,7 @@ func (c Checks) CheckListen(l engine.Listen, auths []engine.Auth) error {
 	if c.Address != "" || c.InsecureListen || httpguard.CheckListen(l.Address, true) != nil {
 		return nil // what is no address is a mistake of its own
 	}
-	if httpguard.CheckListen(l.Address, l.TLS != nil && demanding(auths)) != nil {
+	if httpguard.CheckListen(l.Address, l.TLS != nil && requiresCredentials(auths)) != nil {
 		return fmt.Errorf("%q is not a loopback address, and there is no authentication with TLS: anyone who reaches it could call every tool", l.Address)
 	}
 	return nil

@@ -16,7 +16,7 @@ import (
 )
 
 // endpointPath is that of the endpoint of MCP.
-const endpointPath = "/mcp"
+const mcpPath = "/mcp"
 
 // route is a pattern of paths, and who answers there.
 type route struct {
@@ -29,13 +29,13 @@ type route struct {
 // the door itself, but for what is open to all: the probes, the metadata, and the pages
 // to which users come back.
 func (f *Front) routes(bodies, answers *httpguard.Budget) []route {
-	who, log, returns := f.access.door(), f.engine.Logger(), f.engine.Returns()
+	who, log, returns := f.auth.middleware(), f.engine.Logger(), f.engine.Returns()
 	bounds := httpstream.Bounds{Unread: answers, Logger: log}
 	streams, messages := sse.New(f.mcp, sse.Options{Middleware: who, Bounds: bounds})
-	wire := rest.New(f.backend, rest.Options{Middleware: who, OnAgentMismatch: f.access.contradicted, Unread: answers})
-	metadata := http.HandlerFunc(f.access.metadata)
+	wire := rest.New(f.backend, rest.Options{Middleware: who, OnAgentMismatch: f.auth.onClaimMismatch, Unread: answers})
+	metadata := http.HandlerFunc(f.auth.metadata)
 	all := []route{
-		{endpointPath, streamable.New(f.mcp, streamable.Options{Middleware: who, Bounds: bounds})},
+		{mcpPath, streamable.New(f.mcp, streamable.Options{Middleware: who, Bounds: bounds})},
 		{"/ws", websocket.New(f.mcp, websocket.Options{Middleware: who, Messages: bodies, Unread: answers, Logger: log})},
 		{"/sse", streams},
 		{"/mcp/sse", streams},
@@ -56,7 +56,7 @@ func (f *Front) routes(bodies, answers *httpguard.Budget) []route {
 		{"/", http.HandlerFunc(root)},
 	}
 	if metrics := f.engine.Metrics(); metrics != nil {
-		all = append(all, route{"/metrics", f.access.watchers(metrics)})
+		all = append(all, route{"/metrics", f.auth.requireMetricsScope(metrics)})
 	}
 	return all
 }

@@ -13,7 +13,7 @@ import (
 )
 
 func (f *Front) healthz(w http.ResponseWriter, r *http.Request) {
-	if !reads(w, r) {
+	if !requireGET(w, r) {
 		return
 	}
 	writeJSON(w, http.StatusOK, map[string]string{"status": "ok"})
@@ -43,7 +43,7 @@ type readiness struct {
 // readyz says what is served, how old it is, and what is wrong with the files
 // on disk. It is 503 only when no calls are answered.
 func (f *Front) readyz(w http.ResponseWriter, r *http.Request) {
-	if !reads(w, r) {
+	if !requireGET(w, r) {
 		return
 	}
 	status := f.Status()
@@ -52,7 +52,7 @@ func (f *Front) readyz(w http.ResponseWriter, r *http.Request) {
 		Tools: status.Tools, Resources: status.Resources, Templates: status.Templates, Prompts: status.Prompts,
 		Synchronized: status.Synchronized, ProblemCount: len(status.Problems), Problems: status.Problems, RestartNeeded: status.RestartNeeded,
 	}
-	if answer.Problems == nil || !f.access.knows(r) {
+	if answer.Problems == nil || !f.auth.isAuthenticated(r) {
 		answer.Problems = diag.List{} // lines of files are for those who may enter
 	}
 	if !status.Since.IsZero() {
@@ -71,7 +71,7 @@ func notFound(w http.ResponseWriter, _ *http.Request) {
 	})
 }
 
-func reads(w http.ResponseWriter, r *http.Request) bool {
+func requireGET(w http.ResponseWriter, r *http.Request) bool {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
 		return true
 	}
@@ -101,14 +101,14 @@ func (f *Front) clients() []engine.Clients {
 
 // judge adds to a status what is wrong with how callers are let in, at the auth blocks of
 // the snapshot that serves.
-func (a *access) judge(status engine.Status) engine.Status {
+func (a *authManager) withAuthDiagnostics(status engine.Status) engine.Status {
 	now := a.engine.Snapshot()
 	if now == nil || len(now.Auths()) == 0 {
 		return status
 	}
-	barred := a.barred(now.Auths())
-	if err := a.failure(now); err != nil && len(barred) == 0 {
-		barred = diag.List{notApplied(now.Auths()[0], err.Error())}
+	barred := a.keyFileDiagnostics(now.Auths())
+	if err := a.applyError(now); err != nil && len(barred) == 0 {
+		barred = diag.List{authDiagnostic(now.Auths()[0], err.Error())}
 	}
 	if len(barred) == 0 {
 		return status
@@ -125,28 +125,28 @@ func (a *access) judge(status engine.Status) engine.Status {
 }
 
 // barred returns the blocks whose files of keys cannot be read as they are now.
-func (a *access) barred(blocks []engine.Auth) (found diag.List) {
-	wrong := a.roster.KeyFileErrors()
+func (a *authManager) keyFileDiagnostics(blocks []engine.Auth) (found diag.List) {
+	wrong := a.registry.KeyFileErrors()
 	for _, b := range blocks {
 		if b.Keys != nil && wrong[b.Keys.File] != nil {
-			found = append(found, notApplied(b, wrong[b.Keys.File].Error()))
+			found = append(found, authDiagnostic(b, wrong[b.Keys.File].Error()))
 		}
 	}
 	return found
 }
 
 // failure returns why the blocks of a snapshot have not been applied, if they were tried.
-func (a *access) failure(of *engine.Snapshot) error {
+func (a *authManager) applyError(of *engine.Snapshot) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.failed.of != of {
+	if a.lastFailure.snapshot != of {
 		return nil
 	}
-	return a.failed.err
+	return a.lastFailure.err
 }
 
 // notApplied says of a block what a load would.
-func notApplied(b engine.Auth, why string) diag.Diagnostic {
+func authDiagnostic(b engine.Auth, why string) diag.Diagnostic {
 	return diag.Diagnostic{
 		Code: "bad-auth", Range: b.Range, Summary: fmt.Sprintf("auth %q %q cannot be applied: %s", b.Kind, b.Name, why),
 		Detail: "correct the block or what it names",

@@ -40,7 +40,7 @@ func (f *Front) bind(server *http.Server, l engine.Listen) (net.Listener, error)
 		server.ConnContext = encrypted.ConnContext
 	}
 	mode := httpguard.SocketModeOwner
-	if knowsPeers(f.engine.Snapshot()) {
+	if usesPeerAuth(f.engine.Snapshot()) {
 		mode = httpguard.SocketModeShared
 	}
 	listener, err := httpguard.Listen(l.Address, mode)
@@ -60,19 +60,19 @@ func tlsOptions(t engine.ListenTLS) authn.TLSOptions {
 
 // compare tells the operator, until stop is called, when the file wants
 // something else than what is bound: only a restart makes it so.
-func (f *Front) compare(bound engine.Listen) (stop func()) {
+func (f *Front) watchListenConfig(bound engine.Listen) (stop func()) {
 	var mu sync.Mutex
 	told := bound
 	look := func() {
 		mu.Lock()
 		defer mu.Unlock()
 		now := f.listen()
-		if same(now, told) {
+		if equalListen(now, told) {
 			return
 		}
 		told = now
-		f.outdated.Store(!same(now, bound))
-		if f.outdated.Load() {
+		f.listenConfigChanged.Store(!equalListen(now, bound))
+		if f.listenConfigChanged.Load() {
 			f.engine.Logger().Warn("the listen block has changed; restart mcpd to make it take effect")
 			return
 		}
@@ -83,7 +83,7 @@ func (f *Front) compare(bound engine.Listen) (stop func()) {
 	return stop
 }
 
-func same(a, b engine.Listen) bool {
+func equalListen(a, b engine.Listen) bool {
 	return a.Address == b.Address && slices.Equal(a.Hosts, b.Hosts) && slices.Equal(a.Origins, b.Origins) && filesOf(a.TLS) == filesOf(b.TLS)
 }
 

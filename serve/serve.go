@@ -60,10 +60,10 @@ type Front struct {
 	options Options
 	backend *backend
 	mcp     *mcp.Server
-	access  *access
+	auth    *authManager
 
 	// outdated says that the operator's file wants another listener than there is.
-	outdated atomic.Bool
+	listenConfigChanged atomic.Bool
 
 	closing  sync.Once
 	closeErr error
@@ -82,7 +82,7 @@ func New(e *engine.Server, o Options) *Front {
 	if o.Local.ID == "" {
 		o.Local = identity.Anonymous()
 	}
-	b := &backend{engine: e, show: newShow(e.Logger()), Tasks: tasks.New(tasks.Options{
+	b := &backend{engine: e, encoded: newEncodeCache(e.Logger()), Tasks: tasks.New(tasks.Options{
 		Store: func() (tasks.Store, error) { return e.Inside().State() },
 		Run: func(ctx context.Context, r call.Request) call.Result {
 			r.Cancelled = cancellation
@@ -90,10 +90,10 @@ func New(e *engine.Server, o Options) *Front {
 		},
 		Logger: e.Logger(),
 	})}
-	who := newAccess(e)
-	f := &Front{engine: e, options: o, backend: b, mcp: mcp.New(b, mcp.Options{Logger: e.Logger(), OnAgentMismatch: who.contradicted}), access: who}
+	who := newAuthManager(e)
+	f := &Front{engine: e, options: o, backend: b, mcp: mcp.New(b, mcp.Options{Logger: e.Logger(), OnAgentMismatch: who.onClaimMismatch}), auth: who}
 	e.CountClients(f.clients)
-	e.JudgeStatus(f.access.judge)
+	e.JudgeStatus(f.auth.withAuthDiagnostics)
 	return f
 }
 
@@ -117,17 +117,17 @@ func (f *Front) handler(l engine.Listen) (http.Handler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make gate: %w", err)
 	}
-	if err := f.access.follow(); err != nil {
+	if err := f.auth.sync(); err != nil {
 		return nil, err
 	}
 	mux, endpoint := http.NewServeMux(), http.Handler(nil)
 	for _, r := range f.routes(door.Bodies(), httpguard.NewBudget(0)) {
-		if mux.Handle(r.pattern, r.handler); r.pattern == endpointPath {
+		if mux.Handle(r.pattern, r.handler); r.pattern == mcpPath {
 			endpoint = r.handler
 		}
 	}
 	return door.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == endpointPath { // which most go to, and a mux takes its time to find
+		if r.URL.Path == mcpPath { // which most go to, and a mux takes its time to find
 			endpoint.ServeHTTP(w, r)
 			return
 		}
@@ -157,8 +157,8 @@ func (f *Front) Run(ctx context.Context) error {
 // than there is.
 func (f *Front) Status() engine.Status {
 	status := f.engine.Status()
-	status.RestartNeeded = status.RestartNeeded || f.outdated.Load()
-	return f.access.judge(status)
+	status.RestartNeeded = status.RestartNeeded || f.listenConfigChanged.Load()
+	return f.auth.withAuthDiagnostics(status)
 }
 
 // Sessions counts, by transport ("streamable", "sse", "websocket", "stdio"), the
@@ -222,15 +222,15 @@ func (f *Front) runHTTP(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	demanding := f.access.guard(httpguard.CheckListen(listen.Address, false) != nil)
+	demanding := f.auth.enforceCredentials(httpguard.CheckListen(listen.Address, false) != nil)
 	if err := httpguard.CheckListen(listen.Address, f.options.InsecureListen || listen.TLS != nil && demanding); err != nil {
 		return err
 	}
 	if f.engine.Snapshot().Info().ExposesTraces && httpguard.CheckListen(listen.Address, false) != nil {
 		f.engine.Logger().Warn("callers from other machines are told where bodies fail; remove expose_traces unless that is meant")
 	}
-	defer f.compare(listen)()
-	f.access.listener.Store(&listen.Address)
+	defer f.watchListenConfig(listen)()
+	f.auth.listener.Store(&listen.Address)
 	server := &http.Server{Handler: handler, ErrorLog: slog.NewLogLogger(f.engine.Logger().Handler(), slog.LevelDebug)}
 	listener, err := f.bind(server, listen)
 	if err != nil {
@@ -257,7 +257,7 @@ func (f *Front) runHTTP(ctx context.Context) error {
 // shutdownHTTP stops to listen, lets calls end, and then closes what is left:
 // a connection on which no call is answered any more.
 func (f *Front) shutdownHTTP(ctx context.Context, server *http.Server) error {
-	bounded, cancel := context.WithTimeout(ctx, f.options.Grace+patience)
+	bounded, cancel := context.WithTimeout(ctx, f.options.Grace+cancelTimeout)
 	defer cancel()
 	closed := make(chan error, 1)
 	go func() { closed <- server.Shutdown(bounded) }()
@@ -270,10 +270,10 @@ func (f *Front) shutdownHTTP(ctx context.Context, server *http.Server) error {
 
 // patience is how long calls that were cancelled at the end of the grace
 // period, and their hooks, may take to end.
-const patience = 2 * time.Second
+const cancelTimeout = 2 * time.Second
 
 // errCut is why a call was cancelled that outlived the grace period.
-var errCut = errors.New("the server is shutting down")
+var errShutdown = errors.New("the server is shutting down")
 
 // Shutdown refuses what is new, waits at most the grace period for calls in
 // flight, those of tasks too, and for their hooks, then cancels the calls that
@@ -286,15 +286,15 @@ func (f *Front) Shutdown(ctx context.Context) error {
 		if err := f.drain(bounded); err != nil {
 			f.closeErr = fmt.Errorf("the grace period of %s is over: %w", f.options.Grace, err)
 		}
-		f.backend.life.end(errCut)
-		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+		f.backend.inflight.cancelAll(errShutdown)
+		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTimeout)
 		defer cancel()
 		cut := f.backend.Tasks.Close(late)
 		if f.closeErr != nil {
 			// Their ends are waited for; that they were late has been said.
 			_ = f.drain(late)
 		}
-		f.closeErr = errors.Join(f.closeErr, cut, f.engine.Close(late), f.access.close())
+		f.closeErr = errors.Join(f.closeErr, cut, f.engine.Close(late), f.auth.close())
 	})
 	return f.closeErr
 }

@@ -114,7 +114,7 @@ func processEnv() env {
 		log.SetOutput(w)
 	}
 	e.self, e.name = self(), os.Args[0]
-	e.beginLate = func() { osproc.Again(os.Args, started, slackMark) }
+	e.beginLate = func() { osproc.Reexec(os.Args, started, slackMark) }
 	if who, err := user.Current(); err == nil {
 		e.uid, e.user = who.Uid, who.Username
 	}

@@ -132,7 +132,7 @@ func TestUnderTenTimesTheLoadTheWorkGoesOn(t *testing.T) {
 	if kept < 0.8 {
 		t.Error("goodput falls below 80 % of the peak")
 	}
-	if half > time.Duration(cputest.Slower()*float64(10*time.Millisecond)) || most > 100*time.Millisecond {
+	if half > time.Duration(cputest.Slowdown()*float64(10*time.Millisecond)) || most > 100*time.Millisecond {
 		t.Error("refusals are not made at once")
 	}
 	for _, g := range []*goodput{&peak, &loaded} {

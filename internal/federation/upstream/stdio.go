@@ -211,7 +211,7 @@ var (
 // goes on, with its last words.
 func (p *program) fate(otherwise error) error {
 	select {
-	case <-p.child.Ended():
+	case <-p.child.Done():
 	case <-time.After(leaveTime):
 		return p.explained(otherwise)
 	}

@@ -34,7 +34,7 @@ func CPUTime() time.Duration {
 }
 
 // Late is by how much the threads may be late.
-const Late = time.Millisecond
+const TimerSlack = time.Millisecond
 
 // setTimerSlack and getTimerSlack are requests of prctl(2).
 const (
@@ -43,15 +43,15 @@ const (
 )
 
 // usual is the slack that Linux gives whom nobody gave another.
-const usual = 50 * time.Microsecond
+const defaultTimerSlack = 50 * time.Microsecond
 
 // Start starts a program whose threads may all be late by [Late]: they have the slack of the
 // thread that started the program.
 func Start(cmd *exec.Cmd) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	defer set(get()) // 0 would be that which the thread had before its program began anew
-	set(Late)
+	defer setSlack(getSlack()) // 0 would be that which the thread had before its program began anew
+	setSlack(TimerSlack)
 	return cmd.Start()
 }
 
@@ -63,21 +63,21 @@ func Start(cmd *exec.Cmd) error {
 //
 // Again returns without an effect if the slack is not the default, as TimerSlackNSec= of
 // systemd has it, or if environ has mark. It must be called before anything is opened.
-func Again(args, environ []string, mark string) {
+func Reexec(args, environ []string, mark string) {
 	mark += "=1"
-	if get() != usual || slices.Contains(environ, mark) {
+	if getSlack() != defaultTimerSlack || slices.Contains(environ, mark) {
 		return
 	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	defer set(usual)
-	set(Late)
-	_ = syscall.Exec(program(), args, append(slices.Clip(environ), mark)) // where it fails, threads wake more often
+	defer setSlack(defaultTimerSlack)
+	setSlack(TimerSlack)
+	_ = syscall.Exec(programPath(), args, append(slices.Clip(environ), mark)) // where it fails, threads wake more often
 }
 
 // program returns a path of the running program: its name, after which the system names the
 // process, unless another program has that by now.
-func program() string {
+func programPath() string {
 	const running = "/proc/self/exe"
 	path, err := os.Readlink(running)
 	if err != nil {
@@ -95,7 +95,7 @@ func program() string {
 
 // set sets the slack of this thread; where the kernel has none, or d is below 0, it does
 // nothing.
-func set(d time.Duration) {
+func setSlack(d time.Duration) {
 	if d < 0 {
 		return
 	}
@@ -103,7 +103,7 @@ func set(d time.Duration) {
 }
 
 // get returns the slack of this thread, or less than 0 where the kernel has none.
-func get() time.Duration {
+func getSlack() time.Duration {
 	d, _, failed := syscall.RawSyscall(syscall.SYS_PRCTL, getTimerSlack, 0, 0)
 	if failed != 0 {
 		return -1

@@ -23,5 +23,5 @@ func CPUTime() time.Duration { return time.Since(began) }
 // Start starts a program: how late its threads wake is up to the system.
 func Start(cmd *exec.Cmd) error { return cmd.Start() }
 
-// Again does nothing: how late threads wake is up to the system.
-func Again(_, _ []string, _ string) {}
+// Reexec does nothing: how late threads wake is up to the system.
+func Reexec(_, _ []string, _ string) {}

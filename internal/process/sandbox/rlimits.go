@@ -14,7 +14,7 @@ import (
 
 // rlimits bounds the memory of the process, and has it open nothing, write no
 // file and leave no core behind.
-func rlimits(memory uint64) error {
+func setRlimits(memory uint64) error {
 	if memory == 0 {
 		memory = unix.RLIM_INFINITY
 	}
@@ -37,7 +37,7 @@ func rlimits(memory uint64) error {
 // descriptors closes what the process was started with beside its standard
 // streams: whatever it has opened itself is closed on exec, and what it has
 // inherited is not.
-func descriptors() error {
+func closeInherited() error {
 	names, err := openDescriptors()
 	if err != nil {
 		return fmt.Errorf("those that are open cannot be listed: %w", err)

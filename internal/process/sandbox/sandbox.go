@@ -22,14 +22,14 @@ type Options struct {
 	// Processor is after how many seconds of processor time the system ends the
 	// process, unless another raises its soft limit; 0 bounds nothing. Linux alone
 	// has it: nowhere else can another raise it.
-	Processor uint64
+	CPUSeconds uint64
 	// Strict ends the process at a system call that is refused, which otherwise
 	// fails: for tests, which show by it that nothing is refused that is needed.
 	Strict bool
 }
 
 // MayAllow reports whether this system has [Spent] and [Allow].
-const MayAllow = runtime.GOOS == "linux"
+const SupportsCPULimit = runtime.GOOS == "linux"
 
 // The names of facilities, in the order of a report.
 const (
@@ -71,12 +71,12 @@ type Facility struct {
 // Report lists what confines a process, and what does not.
 type Report []Facility
 
-func without(name, why string) Facility { return Facility{Name: name, Detail: why} }
+func missing(name, why string) Facility { return Facility{Name: name, Detail: why} }
 
 // with returns a facility that is on unless err says why it is not.
-func with(name string, err error) Facility {
+func facility(name string, err error) Facility {
 	if err != nil {
-		return without(name, reason(err))
+		return missing(name, reason(err))
 	}
 	return Facility{Name: name, On: true}
 }

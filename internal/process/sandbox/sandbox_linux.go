@@ -13,19 +13,19 @@ import (
 
 // enter gives up rights, then what new ones could be got with.
 func enter(o Options) (Report, error) {
-	open := with(nameDescriptors, descriptors())
-	privs := with(nameNoNewPrivs, noNewPrivs())
-	dump := with(nameUndumpable, unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0))
+	open := facility(nameDescriptors, closeInherited())
+	privs := facility(nameNoNewPrivs, noNewPrivs())
+	dump := facility(nameUndumpable, unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0))
 	land := landlock()
-	if err := errors.Join(rlimits(o.Memory), processor(o.Processor)); err != nil {
+	if err := errors.Join(setRlimits(o.Memory), limitCPU(o.CPUSeconds)); err != nil {
 		return nil, err
 	}
-	calls := with(nameSeccomp, seccomp(o.Strict))
+	calls := facility(nameSeccomp, seccomp(o.Strict))
 	if calls.On {
 		// Threads that had it not have it of the one that has set the filter.
-		privs = with(nameNoNewPrivs, nil)
+		privs = facility(nameNoNewPrivs, nil)
 	}
-	return Report{with(nameRlimits, nil), open, privs, dump, calls, land}, nil
+	return Report{facility(nameRlimits, nil), open, privs, dump, calls, land}, nil
 }
 
 // errCgo says that the threads of the process are not all known.
@@ -74,7 +74,7 @@ const erratumSignals = 1 << 1
 func landlock() Facility {
 	version, err := landlockQuery(unix.LANDLOCK_CREATE_RULESET_VERSION)
 	if err != nil {
-		return with(nameLandlock, err)
+		return facility(nameLandlock, err)
 	}
 	errata, err := landlockQuery(unix.LANDLOCK_CREATE_RULESET_ERRATA)
 	if err != nil {
@@ -83,10 +83,10 @@ func landlock() Facility {
 	rules, size := landlockRules(version, errata)
 	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&rules)), size, 0)
 	if errno != 0 {
-		return with(nameLandlock, errno)
+		return facility(nameLandlock, errno)
 	}
 	err = errors.Join(landlockRestrict(fd, version), unix.Close(int(fd)))
-	f := with(nameLandlock, err)
+	f := facility(nameLandlock, err)
 	if f.On {
 		f.Detail = strconv.Itoa(version)
 	}
@@ -137,7 +137,7 @@ func landlockRestrict(fd uintptr, version int) error {
 }
 
 // processor has the system end the process once it has spent so many seconds.
-func processor(seconds uint64) error {
+func limitCPU(seconds uint64) error {
 	if seconds == 0 {
 		return nil
 	}
@@ -147,7 +147,7 @@ func processor(seconds uint64) error {
 	}
 	// The hard limit stays: nobody without special rights could raise it again.
 	now.Cur = min(seconds, now.Max)
-	if err := errors.Join(undoHandler(unix.SIGXCPU), unix.Setrlimit(unix.RLIMIT_CPU, &now)); err != nil {
+	if err := errors.Join(resetHandler(unix.SIGXCPU), unix.Setrlimit(unix.RLIMIT_CPU, &now)); err != nil {
 		return fmt.Errorf("limit the processor time of the process: %w", err)
 	}
 	return nil
@@ -155,7 +155,7 @@ func processor(seconds uint64) error {
 
 // undoHandler has a signal do what it does without a handler. The runtime of Go has
 // one for each, which ignores those that nobody asks for.
-func undoHandler(signal unix.Signal) error {
+func resetHandler(signal unix.Signal) error {
 	var action [64]byte // all zero, and larger than that of any architecture
 	var errno error
 	for _, maskSize := range []uintptr{8, 16} { // there are 64 signals, or 128
@@ -169,7 +169,7 @@ func undoHandler(signal unix.Signal) error {
 }
 
 // Spent returns how much processor time a process has spent.
-func Spent(pid int) (time.Duration, error) {
+func CPUTime(pid int) (time.Duration, error) {
 	const ofProcess = 2 // the clock of the scheduler, of all threads
 	var now unix.Timespec
 	if err := unix.ClockGettime(int32(^pid<<3|ofProcess), &now); err != nil {
@@ -180,7 +180,7 @@ func Spent(pid int) (time.Duration, error) {
 
 // Allow lets a process of the same user, which has entered a sandbox with a bound of
 // processor time, spend so much of it since it was started.
-func Allow(pid int, most time.Duration) error {
+func SetCPULimit(pid int, most time.Duration) error {
 	var now unix.Rlimit
 	err := unix.Prlimit(pid, unix.RLIMIT_CPU, nil, &now)
 	if err == nil {
@@ -199,9 +199,9 @@ func Allow(pid int, most time.Duration) error {
 // that the process had inherited are closed, other than its standard streams and
 // those that are closed on exec. What is begun by the thread that calls it can
 // get no new rights by execve, and nothing leaves a core behind.
-func Oversee() error {
+func PrepareSupervisor() error {
 	return errors.Join(
-		descriptors(),
+		closeInherited(),
 		unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}),
 		prctl("no_new_privs", unix.PR_SET_NO_NEW_PRIVS, 1),
 		prctl("undumpable", unix.PR_SET_DUMPABLE, 0),

@@ -21,7 +21,7 @@ func seccomp(strict bool) error {
 	if strict {
 		refused = unix.SECCOMP_RET_KILL_PROCESS
 	}
-	code := filter(needed(uint32(os.Getpid())), refused)
+	code := filter(allowedCalls(uint32(os.Getpid())), refused)
 	program := unix.SockFprog{Len: uint16(len(code)), Filter: &code[0]}
 	thread, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&program)))
 	runtime.KeepAlive(code)
@@ -35,7 +35,7 @@ func seccomp(strict bool) error {
 }
 
 // call is a system call that is let through.
-type call struct {
+type allowedCall struct {
 	number uintptr
 	when   condition
 }
@@ -59,8 +59,8 @@ const threadFlags = unix.CLONE_VM | unix.CLONE_FS | unix.CLONE_FILES | unix.CLON
 // needed are the calls that the runtime of Go and what reads and writes on open
 // descriptors make after the start of the process pid. Those in the last part
 // are what a C library makes for threads and memory, where there is one.
-func needed(pid uint32) []call {
-	return []call{
+func allowedCalls(pid uint32) []allowedCall {
+	return []allowedCall{
 		{unix.SYS_FUTEX, always},
 		{unix.SYS_READ, always},
 		{unix.SYS_WRITE, always},
@@ -116,35 +116,35 @@ var architecture = map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": u
 // refused. Calls by the numbers of another architecture end the process.
 // clone3, whose flags are out of sight, is said not to exist, so that a C
 // library makes its threads by clone.
-func filter(calls []call, refused uint32) []unix.SockFilter {
+func filter(calls []allowedCall, refused uint32) []unix.SockFilter {
 	code := []unix.SockFilter{
 		load(atArchitecture),
 		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jt: 1, K: architecture},
-		answer(unix.SECCOMP_RET_KILL_PROCESS),
+		ret(unix.SECCOMP_RET_KILL_PROCESS),
 		load(atNumber),
 	}
 	for _, c := range calls {
 		code = append(code, c.code(refused)...)
 	}
 	return append(code,
-		unless(unix.SYS_CLONE3, 1),
-		answer(uint32(unix.SECCOMP_RET_ERRNO)|uint32(unix.ENOSYS)),
-		answer(refused))
+		skipUnless(unix.SYS_CLONE3, 1),
+		ret(uint32(unix.SECCOMP_RET_ERRNO)|uint32(unix.ENOSYS)),
+		ret(refused))
 }
 
 // code is what a call adds to a filter, which has loaded the number.
-func (c call) code(refused uint32) []unix.SockFilter {
+func (c allowedCall) code(refused uint32) []unix.SockFilter {
 	number := uint32(c.number)
 	if c.when == always {
-		return []unix.SockFilter{unless(number, 1), answer(unix.SECCOMP_RET_ALLOW)}
+		return []unix.SockFilter{skipUnless(number, 1), ret(unix.SECCOMP_RET_ALLOW)}
 	}
 	return []unix.SockFilter{
-		unless(number, 5),
+		skipUnless(number, 5),
 		load(atArguments + 8*c.when.argument),
 		{Code: unix.BPF_ALU | unix.BPF_AND | unix.BPF_K, K: c.when.mask},
-		unless(c.when.value, 1),
-		answer(unix.SECCOMP_RET_ALLOW),
-		answer(refused),
+		skipUnless(c.when.value, 1),
+		ret(unix.SECCOMP_RET_ALLOW),
+		ret(refused),
 	}
 }
 
@@ -154,11 +154,11 @@ func load(at uint32) unix.SockFilter {
 }
 
 // unless skips as many instructions when what is loaded is not value.
-func unless(value uint32, skip uint8) unix.SockFilter {
+func skipUnless(value uint32, skip uint8) unix.SockFilter {
 	return unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jf: skip, K: value}
 }
 
 // answer ends the filter.
-func answer(what uint32) unix.SockFilter {
+func ret(what uint32) unix.SockFilter {
 	return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: what}
 }

@@ -22,8 +22,8 @@ type Child struct {
 
 	cmd *exec.Cmd
 	// orders ends the program when it is closed; nil without a supervisor.
-	orders  io.Closer
-	answers *os.File
+	control io.Closer
+	reports *os.File
 	killing sync.Once
 	ended   chan struct{}
 	code    int
@@ -67,7 +67,7 @@ func launch(command []string, p Program, stdin *os.File) (*Child, error) {
 		c.close()
 		return nil, err
 	}
-	go c.await()
+	go c.waitExit()
 	return c, nil
 }
 
@@ -88,7 +88,7 @@ func (c *Child) supervised(command []string, p Program, given []*os.File) error 
 	if err != nil {
 		return errors.Join(fmt.Errorf("start a supervisor: %w", err), answers.Close())
 	}
-	c.orders, c.answers = orders, answers
+	c.control, c.reports = orders, answers
 	// When this fails the process has ended, or is about to, and its answer shows it.
 	_ = json.NewEncoder(orders).Encode(order{Path: p.Path, Dir: p.Dir, Argv: bytesOf(p.Argv), Env: bytesOf(p.Env)})
 	return nil
@@ -103,10 +103,10 @@ func (c *Child) direct(p Program, given []*os.File) error {
 }
 
 // await takes up how the program ended.
-func (c *Child) await() {
+func (c *Child) waitExit() {
 	defer close(c.ended)
 	err := c.cmd.Wait()
-	if c.answers == nil {
+	if c.reports == nil {
 		_ = osproc.KillGroup(c.cmd.Process)
 		c.code = codeOf(c.cmd.ProcessState)
 		if _, exit := errors.AsType[*exec.ExitError](err); err != nil && !exit {
@@ -115,21 +115,21 @@ func (c *Child) await() {
 		return
 	}
 	var r report
-	if json.NewDecoder(c.answers).Decode(&r) != nil {
+	if json.NewDecoder(c.reports).Decode(&r) != nil {
 		r, c.err = report{}, ErrLost
 	} else {
 		c.code, c.err = r.Code, r.failure()
 	}
-	_ = c.answers.Close()
+	_ = c.reports.Close()
 }
 
 // Kill ends the program and all that it has started. A supervisor that does not do so in
 // time is ended itself.
 func (c *Child) Kill() {
 	c.killing.Do(func() {
-		if c.orders != nil {
-			_ = c.orders.Close()
-			time.AfterFunc(patience, func() { _ = c.cmd.Process.Kill() })
+		if c.control != nil {
+			_ = c.control.Close()
+			time.AfterFunc(killTimeout, func() { _ = c.cmd.Process.Kill() })
 			return
 		}
 		_ = osproc.KillGroup(c.cmd.Process) // it has ended otherwise
@@ -137,7 +137,7 @@ func (c *Child) Kill() {
 }
 
 // Ended is closed when nothing of the program is left.
-func (c *Child) Ended() <-chan struct{} { return c.ended }
+func (c *Child) Done() <-chan struct{} { return c.ended }
 
 // Outcome returns how the program ended, once nothing of it is left. What it has written
 // can still be read.

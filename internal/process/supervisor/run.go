@@ -48,7 +48,7 @@ type Result struct {
 }
 
 // ErrTooMuch says that a program was ended since it wrote more than it may.
-var ErrTooMuch = errors.New("the program writes too much")
+var ErrOutputLimit = errors.New("the program writes too much")
 
 // ErrLost says that it is not known how a program ended.
 var ErrLost = errors.New("the process that runs the program was lost")
@@ -56,10 +56,10 @@ var ErrLost = errors.New("the process that runs the program was lost")
 const (
 	// patience is how long a supervisor may take to end all that a program has
 	// started.
-	patience = 5 * time.Second
+	killTimeout = 5 * time.Second
 	// linger is how long outputs are waited for that something else than the
 	// program holds.
-	linger = time.Second
+	outputTimeout = time.Second
 )
 
 // Run runs a program to its end, and ends it with all that it has started when
@@ -81,14 +81,14 @@ func Run(ctx context.Context, command []string, p Program) (Result, error) {
 	}
 	defer c.close()
 	defer context.AfterFunc(ctx, c.Kill)()
-	stdout, stderr := &capped{room: p.MaxOutput, full: cancel}, &capped{room: p.MaxOutput, full: cancel}
+	stdout, stderr := &limitedBuffer{max: p.MaxOutput, onFull: cancel}, &limitedBuffer{max: p.MaxOutput, onFull: cancel}
 	var copies sync.WaitGroup
 	copies.Go(func() { _, _ = io.Copy(stdout, c.Stdout) })
 	copies.Go(func() { _, _ = io.Copy(stderr, c.Stderr) })
 	code, err := c.Outcome()
-	held := linger
-	if c.orders != nil {
-		held = patience // nothing of the program is left to hold them
+	held := outputTimeout
+	if c.control != nil {
+		held = killTimeout // nothing of the program is left to hold them
 	}
 	late := time.AfterFunc(held, c.close)
 	copies.Wait()
@@ -96,7 +96,7 @@ func Run(ctx context.Context, command []string, p Program) (Result, error) {
 	if cause := context.Cause(ctx); cause != nil {
 		return Result{}, cause
 	}
-	return Result{Code: code, Stdout: stdout.taken.Bytes(), Stderr: stderr.taken.Bytes()}, err
+	return Result{Code: code, Stdout: stdout.buffer.Bytes(), Stderr: stderr.buffer.Bytes()}, err
 }
 
 // order is what a process that runs [Main] reads, and report what it answers
@@ -130,23 +130,23 @@ func bytesOf(texts []string) [][]byte {
 
 // capped takes no more than it has room for, and tells full when there is more.
 // It does not embed the buffer, whose ReadFrom knows no bound.
-type capped struct {
-	taken bytes.Buffer
-	room  int
-	full  func(error)
+type limitedBuffer struct {
+	buffer bytes.Buffer
+	max    int
+	onFull func(error)
 }
 
 // Write fails when there is no room for all of p.
-func (c *capped) Write(p []byte) (int, error) {
-	if len(p) > c.room-c.taken.Len() {
-		c.full(ErrTooMuch)
-		return 0, ErrTooMuch
+func (c *limitedBuffer) Write(p []byte) (int, error) {
+	if len(p) > c.max-c.buffer.Len() {
+		c.onFull(ErrOutputLimit)
+		return 0, ErrOutputLimit
 	}
-	return c.taken.Write(p)
+	return c.buffer.Write(p)
 }
 
 // signalled is added to the number of the signal that has ended a program.
-const signalled = 128
+const signalBase = 128
 
 func codeOf(state *os.ProcessState) int {
 	if status, ok := state.Sys().(syscall.WaitStatus); ok {
@@ -157,7 +157,7 @@ func codeOf(state *os.ProcessState) int {
 
 func codeOfStatus(status syscall.WaitStatus) int {
 	if status.Signaled() {
-		return signalled + int(status.Signal())
+		return signalBase + int(status.Signal())
 	}
 	return status.ExitStatus()
 }

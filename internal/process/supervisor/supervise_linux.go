@@ -24,7 +24,7 @@ const supervising = true
 
 // answerDescriptor is where a report goes, and inputDescriptor what the program reads.
 const (
-	answerDescriptor = 3
+	reportDescriptor = 3
 	inputDescriptor  = 4
 )
 
@@ -35,9 +35,9 @@ const (
 func Main(in io.Reader) error {
 	// What is given up here is given up by this thread, which starts the program.
 	runtime.LockOSThread()
-	syscall.CloseOnExec(answerDescriptor)
+	syscall.CloseOnExec(reportDescriptor)
 	syscall.CloseOnExec(inputDescriptor)
-	answers := os.NewFile(answerDescriptor, "answers")
+	answers := os.NewFile(reportDescriptor, "answers")
 	r, err := supervise(in)
 	if err != nil {
 		r = report{Error: err.Error()}
@@ -46,7 +46,7 @@ func Main(in io.Reader) error {
 }
 
 func supervise(in io.Reader) (report, error) {
-	if err := sandbox.Oversee(); err != nil {
+	if err := sandbox.PrepareSupervisor(); err != nil {
 		return report{}, fmt.Errorf("confine programs: %w", err)
 	}
 	orders := json.NewDecoder(in)
@@ -65,10 +65,10 @@ func supervise(in io.Reader) (report, error) {
 		defer close(gone)
 		_, _ = io.Copy(io.Discard, in)
 	}()
-	f := family{program: pid, deaths: make(chan struct{}), taken: make(chan struct{})}
-	go f.watch()
+	f := processTree{program: pid, exits: make(chan struct{}), reaped: make(chan struct{})}
+	go f.watchExits()
 	f.await(gone)
-	f.end()
+	f.killAll()
 	return report{Code: codeOfStatus(f.status)}, nil
 }
 
@@ -82,24 +82,24 @@ func textsOf(all [][]byte) []string {
 
 // family is the program, with all that it has started. One goroutine uses it: a
 // process is signalled only while nobody else can have taken its number.
-type family struct {
+type processTree struct {
 	program int
 	// deaths tells that somebody has died, and taken that they are taken up.
-	deaths, taken chan struct{}
+	exits, reaped chan struct{}
 	// ended says that the program has, and status how.
 	ended  bool
 	status syscall.WaitStatus
 }
 
 // watch tells of deaths until nobody is left. It takes nobody up.
-func (f *family) watch() {
+func (f *processTree) watchExits() {
 	for {
 		var info [128]byte // a siginfo_t
 		_, _, errno := syscall.Syscall6(syscall.SYS_WAITID, 0, 0, uintptr(unsafe.Pointer(&info)), syscall.WEXITED|syscall.WNOWAIT, 0, 0)
 		switch errno {
 		case 0:
-			f.deaths <- struct{}{}
-			<-f.taken
+			f.exits <- struct{}{}
+			<-f.reaped
 		case syscall.EINTR:
 		default:
 			return
@@ -108,12 +108,12 @@ func (f *family) watch() {
 }
 
 // await waits for the program to end, and ends it once gone is closed.
-func (f *family) await(gone <-chan struct{}) {
+func (f *processTree) await(gone <-chan struct{}) {
 	for !f.ended {
 		select {
-		case <-f.deaths:
+		case <-f.exits:
 			f.reap()
-			f.taken <- struct{}{}
+			f.reaped <- struct{}{}
 		case <-gone:
 			gone = nil
 			_ = syscall.Kill(f.program, syscall.SIGKILL)
@@ -122,7 +122,7 @@ func (f *family) await(gone <-chan struct{}) {
 }
 
 // reap takes up those who have died, and reports whether there are others.
-func (f *family) reap() (others bool) {
+func (f *processTree) reap() (others bool) {
 	for {
 		var status syscall.WaitStatus
 		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil)
@@ -139,20 +139,20 @@ func (f *family) reap() (others bool) {
 }
 
 // again is when processes are looked for again that have begun meanwhile.
-const again = 5 * time.Millisecond
+const rescanInterval = 5 * time.Millisecond
 
 // end kills until nobody is left. Who has hidden in another group or session is a
 // child of this process as soon as its parents are dead.
-func (f *family) end() {
+func (f *processTree) killAll() {
 	for f.reap() {
 		for _, pid := range descendants() {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
 		select {
-		case <-f.deaths:
+		case <-f.exits:
 			f.reap()
-			f.taken <- struct{}{}
-		case <-time.After(again):
+			f.reaped <- struct{}{}
+		case <-time.After(rescanInterval):
 		}
 	}
 }

@@ -14,9 +14,9 @@ import (
 )
 
 // waiting is what is needed to go on with a task that waits for its client.
-type waiting struct {
-	Call  keptCall `json:"body"`
-	State string   `json:"state"`
+type suspended struct {
+	Call  storedCall `json:"body"`
+	State string     `json:"state"`
 	// Until is when the client must have answered, Wait how long it had.
 	Until time.Time     `json:"until"`
 	Wait  time.Duration `json:"wait"`
@@ -29,14 +29,14 @@ type waiting struct {
 }
 
 // keptCall is what a task keeps of its call beside the name of the tool.
-type keptCall struct {
+type storedCall struct {
 	Arguments json.RawMessage   `json:"arguments,omitempty"`
 	Can       call.Capabilities `json:"can"`
 }
 
 // unused returns the key, or one like it that the client has not seen (SEP-2663,
 // Task Update Requests): a body may ask under the same key again.
-func (w *waiting) unused(key string) string {
+func (w *suspended) freshKey(key string) string {
 	wanted := key
 	for n := 2; slices.Contains(w.Used, key); n++ {
 		key = wanted + "-" + strconv.Itoa(n)
@@ -45,7 +45,7 @@ func (w *waiting) unused(key string) string {
 }
 
 // store writes what is open, and what the task goes on with, into a task.
-func (w *waiting) store(s *state.Task, open []call.AskRequest) (err error) {
+func (w *suspended) store(s *state.Task, open []call.AskRequest) (err error) {
 	if s.Requests, err = json.Marshal(open); err == nil {
 		s.Held, err = json.Marshal(w)
 	}
@@ -55,7 +55,7 @@ func (w *waiting) store(s *state.Task, open []call.AskRequest) (err error) {
 	return nil
 }
 
-func waitingOf(s state.Task) (w waiting, err error) {
+func decodeSuspended(s state.Task) (w suspended, err error) {
 	if err := json.Unmarshal(s.Held, &w); err != nil {
 		return w, fmt.Errorf("read what a task goes on with: %w", err)
 	}
@@ -63,7 +63,7 @@ func waitingOf(s state.Task) (w waiting, err error) {
 }
 
 // openOf returns what a task has asked and its client has not answered.
-func openOf(s state.Task) (open []call.AskRequest, err error) {
+func openRequests(s state.Task) (open []call.AskRequest, err error) {
 	if s.Status != state.InputRequired {
 		return nil, nil
 	}
@@ -74,8 +74,8 @@ func openOf(s state.Task) (open []call.AskRequest, err error) {
 }
 
 // shownTask returns what a client sees of a stored task.
-func shownTask(s state.Task) (*mcp.Task, error) {
-	requests, err := openOf(s)
+func toTask(s state.Task) (*mcp.Task, error) {
+	requests, err := openRequests(s)
 	if err != nil {
 		return nil, err
 	}
@@ -84,13 +84,13 @@ func shownTask(s state.Task) (*mcp.Task, error) {
 		Requests: requests, Cancelled: s.Status == state.Cancelled,
 	}
 	if s.Status.Ended() && !task.Cancelled {
-		task.Response = endOf(s)
+		task.Response = decodeResult(s)
 	}
 	return task, nil
 }
 
 // storedEnd is the result of a call as it is kept: what clients are told of it.
-type storedEnd struct {
+type storedResult struct {
 	Content    json.RawMessage `json:"content,omitempty"`
 	Structured json.RawMessage `json:"structured,omitempty"`
 	Err        *storedError    `json:"error,omitempty"`
@@ -119,8 +119,8 @@ type storedRPC struct {
 }
 
 // encodeEnd encodes the result of a call, whose JSON is valid.
-func encodeEnd(r call.Result) []byte {
-	stored := storedEnd{Content: r.Content, Structured: r.Structured, Revision: r.Revision, CallID: r.CallID}
+func encodeResult(r call.Result) []byte {
+	stored := storedResult{Content: r.Content, Structured: r.Structured, Revision: r.Revision, CallID: r.CallID}
 	if e := r.Err; e != nil {
 		stored.Err = &storedError{
 			Code: e.Code, Message: e.Message, Trace: e.Trace, Details: e.DetailsJSON(), Schema: e.Schema, Required: e.Required,
@@ -135,17 +135,17 @@ func encodeEnd(r call.Result) []byte {
 }
 
 // unreadable is told of an end that is not as encodeEnd makes it.
-const unreadable = "what the task has come to cannot be read"
+const unreadableResult = "what the task has come to cannot be read"
 
 // endOf returns the result that a task has ended with. A task that the server gave up has
 // failed by an error of the protocol.
-func endOf(s state.Task) *call.Result {
-	var stored storedEnd
+func decodeResult(s state.Task) *call.Result {
+	var stored storedResult
 	switch {
 	case len(s.Result) == 0:
-		return lostResult(cmp.Or(s.Message, unreadable))
+		return protocolError(cmp.Or(s.Message, unreadableResult))
 	case json.Unmarshal(s.Result, &stored) != nil:
-		return lostResult(unreadable)
+		return protocolError(unreadableResult)
 	}
 	r := &call.Result{Content: stored.Content, Structured: stored.Structured, Revision: stored.Revision, CallID: stored.CallID}
 	if e := stored.Err; e != nil {
@@ -160,7 +160,7 @@ func endOf(s state.Task) *call.Result {
 	return r
 }
 
-func lostResult(message string) *call.Result {
+func protocolError(message string) *call.Result {
 	const internal = -32603 // JSON-RPC 2.0, section 5.1
 	return &call.Result{Err: &call.Error{Code: call.ExecutionError, Message: message, RPC: &call.RPCError{Code: internal, Message: message}}}
 }

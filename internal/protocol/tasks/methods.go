@@ -18,7 +18,7 @@ func (t *Tasks) Task(_ context.Context, caller identity.Caller, id string) (*mcp
 	if err != nil {
 		return nil, t.failure(caller, err)
 	}
-	task, err := shownTask(now)
+	task, err := toTask(now)
 	return task, t.failure(caller, err)
 }
 
@@ -29,28 +29,28 @@ func (t *Tasks) current(caller identity.Caller, id string) (Store, state.Task, e
 		return nil, state.Task{}, err
 	}
 	t.mu.Lock()
-	now, changed, err := t.look(store, state.OwnerOf(caller.Principal), id)
+	now, changed, err := t.refresh(store, state.OwnerOf(caller.Principal), id)
 	t.mu.Unlock()
 	if changed {
-		t.tell(id)
+		t.notify(id)
 	}
 	return store, now, err
 }
 
 // look reads a task, and does what has not been done with it yet; mu is held.
-func (t *Tasks) look(store Store, owner state.Owner, id string) (now state.Task, changed bool, err error) {
+func (t *Tasks) refresh(store Store, owner state.Owner, id string) (now state.Task, changed bool, err error) {
 	if now, err = store.Task(owner, id); err != nil {
 		return now, false, err
 	}
 	if reason, known := t.unsaved[id]; known {
-		now, err = t.giveUp(store, owner, id, reason)
+		now, err = t.abandon(store, owner, id, reason)
 		return now, err == nil, err
 	}
 	if now.Status == state.InputRequired {
 		// An earlier process may have left it waiting.
 		now, changed, err = t.expire(store, now)
 		if err == nil && now.Status == state.InputRequired {
-			t.await(store, now)
+			t.startTimer(store, now)
 		}
 	}
 	return now, changed, err
@@ -69,19 +69,19 @@ func (t *Tasks) update(ctx context.Context, caller identity.Caller, id string, r
 		return err
 	}
 	// Answers are checked without mu: their schemas are other people's.
-	fit, err := fitting(now, responses)
+	fit, err := validAnswers(now, responses)
 	if err != nil || len(fit) == 0 {
 		return err
 	}
-	if err := t.take(ctx, store, caller, now, fit); err != nil {
+	if err := t.storeAnswers(ctx, store, caller, now, fit); err != nil {
 		return err
 	}
-	t.tell(id)
+	t.notify(id)
 	return nil
 }
 
-func fitting(s state.Task, responses map[string]json.RawMessage) (map[string]json.RawMessage, error) {
-	open, err := openOf(s)
+func validAnswers(s state.Task, responses map[string]json.RawMessage) (map[string]json.RawMessage, error) {
+	open, err := openRequests(s)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +100,7 @@ func fitting(s state.Task, responses map[string]json.RawMessage) (map[string]jso
 }
 
 // take stores answers, and begins the next leg when they are complete.
-func (t *Tasks) take(ctx context.Context, store Store, caller identity.Caller, s state.Task, answers map[string]json.RawMessage) error {
+func (t *Tasks) storeAnswers(ctx context.Context, store Store, caller identity.Caller, s state.Task, answers map[string]json.RawMessage) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.running.Draining() {
@@ -108,13 +108,13 @@ func (t *Tasks) take(ctx context.Context, store Store, caller identity.Caller, s
 	}
 	leg, used := call.Request{Name: s.Tool, Caller: caller}, []string(nil)
 	now, err := store.UpdateTask(s.Owner, s.ID, func(s *state.Task) error {
-		w, err := answer(s, answers)
+		w, err := applyAnswers(s, answers)
 		if err != nil || s.Status != state.Working {
 			return err
 		}
 		leg.Arguments, leg.Can, used = w.Call.Arguments, w.Call.Can, w.Used
 		leg.Resume = &call.Resume{State: w.State, Responses: w.Answers}
-		return t.mayBegin(&leg)
+		return t.checkRoom(&leg)
 	})
 	switch {
 	case errors.Is(err, state.ErrEnded) || errors.Is(err, errUnchanged):
@@ -122,23 +122,23 @@ func (t *Tasks) take(ctx context.Context, store Store, caller identity.Caller, s
 	case err != nil:
 		return err
 	case now.Status == state.Working:
-		t.answered(s.ID)
-		t.begin(ctx, store, now, leg, used)
+		t.stopTimer(s.ID)
+		t.runLeg(ctx, store, now, leg, used)
 	}
 	return nil
 }
 
 // answer gives answers to a task that waits for them. It is at work when none
 // is missing any more.
-func answer(s *state.Task, answers map[string]json.RawMessage) (w waiting, err error) {
-	open, err := openOf(*s)
+func applyAnswers(s *state.Task, answers map[string]json.RawMessage) (w suspended, err error) {
+	open, err := openRequests(*s)
 	if err != nil {
 		return w, err
 	}
 	if len(open) == 0 {
 		return w, errUnchanged
 	}
-	if w, err = waitingOf(*s); err != nil {
+	if w, err = decodeSuspended(*s); err != nil {
 		return w, err
 	}
 	if w.Answers == nil {
@@ -172,21 +172,21 @@ func (t *Tasks) cancel(caller identity.Caller, id string) error {
 	}
 	t.mu.Lock()
 	_, err = store.UpdateTask(state.OwnerOf(caller.Principal), id, func(s *state.Task) error {
-		s.Status, s.Message = state.Cancelled, cancelled
+		s.Status, s.Message = state.Cancelled, msgCancelled
 		return nil
 	})
 	if end := t.legs[id]; err == nil && end != nil {
 		end(ErrCancelled)
 	}
 	if err == nil {
-		t.answered(id)
+		t.stopTimer(id)
 	}
 	t.mu.Unlock()
 	if errors.Is(err, state.ErrEnded) {
 		return nil
 	}
 	if err == nil {
-		t.tell(id)
+		t.notify(id)
 	}
 	return err
 }

@@ -28,7 +28,7 @@ func size(leg *call.Request) (bytes int) {
 }
 
 // mayBegin returns a [*state.FullError] when a leg has to wait for others; mu is held.
-func (t *Tasks) mayBegin(leg *call.Request) error {
+func (t *Tasks) checkRoom(leg *call.Request) error {
 	if t.bytes+size(leg) > maxRunningBytes {
 		return &state.FullError{What: "running tasks", Wait: time.Second}
 	}
@@ -46,15 +46,15 @@ var (
 
 // What clients are told of a task that has no result.
 const (
-	cancelled = "cancelled by its client"
-	stopped   = "the server was stopped while the task ran, and what it did is not known; check before you make the call again"
-	noRoom    = "the server has no room to keep what the task has come to"
-	unkept    = "the server could not keep what the task has come to"
+	msgCancelled = "cancelled by its client"
+	msgStopped   = "the server was stopped while the task ran, and what it did is not known; check before you make the call again"
+	msgNoRoom    = "the server has no room to keep what the task has come to"
+	msgNotStored = "the server could not keep what the task has come to"
 )
 
 // begin runs a leg of a task in the background; mu is held. used are the keys
 // that the client was asked under before. mayBegin has let it begin.
-func (t *Tasks) begin(ctx context.Context, store Store, task state.Task, leg call.Request, used []string) {
+func (t *Tasks) runLeg(ctx context.Context, store Store, task state.Task, leg call.Request, used []string) {
 	ctx, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	ctx, release := context.WithTimeoutCause(ctx, task.Created.Add(task.TTL).Sub(t.options.Now()), errExpired)
 	t.legs[task.ID] = end
@@ -65,7 +65,7 @@ func (t *Tasks) begin(ctx context.Context, store Store, task state.Task, leg cal
 		defer release()
 		result := t.options.Run(ctx, leg)
 		cut := result.Err != nil && ctx.Err() != nil && errors.Is(result.Err, context.Cause(ctx))
-		t.settle(store, task, &leg, func(s *state.Task) error { return t.apply(s, leg, used, result, cut) })
+		t.finish(store, task, &leg, func(s *state.Task) error { return t.apply(s, leg, used, result, cut) })
 	}()
 }
 
@@ -74,56 +74,56 @@ func (t *Tasks) begin(ctx context.Context, store Store, task state.Task, leg cal
 func (t *Tasks) apply(s *state.Task, leg call.Request, used []string, r call.Result, cut bool) error {
 	switch {
 	case cut:
-		s.Status, s.Message = state.Failed, stopped
+		s.Status, s.Message = state.Failed, msgStopped
 	case r.Ask != nil:
 		return t.suspend(s, leg, used, r.Ask)
 	case r.Err != nil:
-		s.Status, s.Result = state.Failed, encodeEnd(r)
+		s.Status, s.Result = state.Failed, encodeResult(r)
 	default:
-		s.Status, s.Result = state.Completed, encodeEnd(r)
+		s.Status, s.Result = state.Completed, encodeResult(r)
 	}
 	return nil
 }
 
 // settle stores what a task has come to when its leg has ended. One that was
 // cancelled or has expired meanwhile stays what it is.
-func (t *Tasks) settle(store Store, task state.Task, leg *call.Request, change func(*state.Task) error) {
+func (t *Tasks) finish(store Store, task state.Task, leg *call.Request, change func(*state.Task) error) {
 	t.mu.Lock()
 	delete(t.legs, task.ID)
 	t.bytes -= size(leg)
 	now, err := store.UpdateTask(task.Owner, task.ID, change)
-	if err != nil && !isOver(err) {
-		reason := unkept
+	if err != nil && !isGone(err) {
+		reason := msgNotStored
 		if full := (*state.FullError)(nil); errors.As(err, &full) {
-			reason = noRoom
+			reason = msgNoRoom
 		}
 		t.options.Logger.Error("a task cannot be kept", slog.String("tool", task.Tool),
 			slog.String("request_id", leg.Caller.Agent.RequestID), slog.String("error", err.Error()))
-		now, err = t.giveUp(store, task.Owner, task.ID, reason)
+		now, err = t.abandon(store, task.Owner, task.ID, reason)
 	}
 	if err == nil && now.Status == state.InputRequired {
-		t.await(store, now)
+		t.startTimer(store, now)
 	}
 	t.mu.Unlock()
 	if err == nil {
-		t.tell(task.ID)
+		t.notify(task.ID)
 	}
 }
 
 // isOver reports whether a task could not be changed because it is no more, or
 // has ended, or because the store has.
-func isOver(err error) bool {
+func isGone(err error) bool {
 	return errors.Is(err, state.ErrEnded) || errors.Is(err, state.ErrNotFound) || errors.Is(err, state.ErrClosed)
 }
 
 // giveUp ends a task without a result; mu is held. When not even that can be
 // stored, it is tried again whenever somebody asks for the task.
-func (t *Tasks) giveUp(store Store, owner state.Owner, id, reason string) (state.Task, error) {
+func (t *Tasks) abandon(store Store, owner state.Owner, id, reason string) (state.Task, error) {
 	now, err := store.UpdateTask(owner, id, func(s *state.Task) error {
 		s.Status, s.Message, s.Result = state.Failed, reason, nil
 		return nil
 	})
-	if err == nil || isOver(err) {
+	if err == nil || isGone(err) {
 		delete(t.unsaved, id)
 	} else {
 		t.unsaved[id] = reason
@@ -162,18 +162,18 @@ func (t *Tasks) Close(ctx context.Context) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.closed = true
-	for id := range t.waits {
-		t.answered(id)
+	for id := range t.timers {
+		t.stopTimer(id)
 	}
 	return err
 }
 
 // suspend has a task wait for what its leg has asked.
 func (t *Tasks) suspend(s *state.Task, leg call.Request, used []string, a *call.Ask) error {
-	w := waiting{Call: keptCall{leg.Arguments, leg.Can}, State: a.State, Until: t.options.Now().Add(a.Wait), Wait: a.Wait, Keys: map[string]string{}, Used: slices.Clone(used)}
+	w := suspended{Call: storedCall{leg.Arguments, leg.Can}, State: a.State, Until: t.options.Now().Add(a.Wait), Wait: a.Wait, Keys: map[string]string{}, Used: slices.Clone(used)}
 	open := slices.Clone(a.Requests)
 	for i := range open {
-		key := w.unused(open[i].Key)
+		key := w.freshKey(open[i].Key)
 		w.Keys[key], w.Used = open[i].Key, append(w.Used, key)
 		open[i].Key = key
 	}
@@ -182,33 +182,33 @@ func (t *Tasks) suspend(s *state.Task, leg call.Request, used []string, a *call.
 }
 
 // await sees to it that a task waits no longer than it may; mu is held.
-func (t *Tasks) await(store Store, s state.Task) {
-	w, err := waitingOf(s)
-	if err != nil || t.closed || t.waits[s.ID] != nil {
+func (t *Tasks) startTimer(store Store, s state.Task) {
+	w, err := decodeSuspended(s)
+	if err != nil || t.closed || t.timers[s.ID] != nil {
 		return
 	}
 	var timer *time.Timer
 	timer = time.AfterFunc(w.Until.Sub(t.options.Now()), func() {
 		t.mu.Lock()
-		current := !t.closed && t.waits[s.ID] == timer
+		current := !t.closed && t.timers[s.ID] == timer
 		changed := false
 		if current {
-			delete(t.waits, s.ID)
+			delete(t.timers, s.ID)
 			_, changed, _ = t.expire(store, s)
 		}
 		t.mu.Unlock()
 		if changed {
-			t.tell(s.ID)
+			t.notify(s.ID)
 		}
 	})
-	t.waits[s.ID] = timer
+	t.timers[s.ID] = timer
 }
 
 // answered says that a task waits no longer; mu is held.
-func (t *Tasks) answered(id string) {
-	if timer := t.waits[id]; timer != nil {
+func (t *Tasks) stopTimer(id string) {
+	if timer := t.timers[id]; timer != nil {
 		timer.Stop()
-		delete(t.waits, id)
+		delete(t.timers, id)
 	}
 }
 
@@ -219,14 +219,14 @@ var errUnchanged = errors.New("the task is as it should be")
 // and returns what the task is then; mu is held.
 func (t *Tasks) expire(store Store, s state.Task) (now state.Task, changed bool, err error) {
 	now, err = store.UpdateTask(s.Owner, s.ID, func(s *state.Task) error {
-		w, err := waitingOf(*s)
+		w, err := decodeSuspended(*s)
 		switch {
 		case s.Status != state.InputRequired || err == nil && t.options.Now().Before(w.Until):
 			return errUnchanged
 		case err != nil:
 			return err
 		}
-		s.Status, s.Result = state.Failed, encodeEnd(call.Result{Err: &call.Error{
+		s.Status, s.Result = state.Failed, encodeResult(call.Result{Err: &call.Error{
 			Code: call.Timeout, Message: fmt.Sprintf("the client did not answer within %v", w.Wait),
 		}})
 		return nil
@@ -237,6 +237,6 @@ func (t *Tasks) expire(store Store, s state.Task) (now state.Task, changed bool,
 	if err != nil {
 		return now, false, err
 	}
-	t.answered(s.ID)
+	t.stopTimer(s.ID)
 	return now, true, nil
 }

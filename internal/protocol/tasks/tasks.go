@@ -65,12 +65,12 @@ type Tasks struct {
 	// bytes is what these legs hold of their calls.
 	bytes int
 	// waits fire when a task has waited for too long.
-	waits map[string]*time.Timer
+	timers map[string]*time.Timer
 	// unsaved are tasks whose end could not be stored, with its reason.
 	unsaved map[string]string
 	closed  bool
 
-	watching sync.Mutex
+	watchMu  sync.Mutex
 	watchers map[int]func(id string)
 	nextID   int
 }
@@ -84,7 +84,7 @@ func New(o Options) *Tasks {
 		o.Now = time.Now
 	}
 	return &Tasks{
-		options: o, legs: map[string]context.CancelCauseFunc{}, waits: map[string]*time.Timer{},
+		options: o, legs: map[string]context.CancelCauseFunc{}, timers: map[string]*time.Timer{},
 		unsaved: map[string]string{}, watchers: map[int]func(string){},
 	}
 }
@@ -116,36 +116,36 @@ func (t *Tasks) start(ctx context.Context, r call.Request, ttl time.Duration) (*
 	if t.running.Draining() {
 		return nil, errDraining
 	}
-	if err := t.mayBegin(&leg); err != nil {
+	if err := t.checkRoom(&leg); err != nil {
 		return nil, err
 	}
 	made, err := store.CreateTask(state.Task{Owner: state.OwnerOf(r.Caller.Principal), Tool: r.Name, TTL: ttl, Poll: poll})
 	if err != nil {
 		return nil, err
 	}
-	t.begin(ctx, store, made, leg, nil)
-	return shownTask(made)
+	t.runLeg(ctx, store, made, leg, nil)
+	return toTask(made)
 }
 
 // WatchTasks calls fn with the id of each task that has changed, until stop is
 // called. fn must not block.
 func (t *Tasks) WatchTasks(fn func(id string)) (stop func()) {
-	t.watching.Lock()
-	defer t.watching.Unlock()
+	t.watchMu.Lock()
+	defer t.watchMu.Unlock()
 	id := t.nextID
 	t.nextID++
 	t.watchers[id] = fn
 	return func() {
-		t.watching.Lock()
-		defer t.watching.Unlock()
+		t.watchMu.Lock()
+		defer t.watchMu.Unlock()
 		delete(t.watchers, id)
 	}
 }
 
 // tell tells the watchers of a change. mu is not held.
-func (t *Tasks) tell(id string) {
-	t.watching.Lock()
-	defer t.watching.Unlock()
+func (t *Tasks) notify(id string) {
+	t.watchMu.Lock()
+	defer t.watchMu.Unlock()
 	for _, fn := range t.watchers {
 		fn(id)
 	}

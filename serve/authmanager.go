@@ -27,41 +27,41 @@ import (
 
 // access lets in whom the auth blocks of the snapshot do that serves: a request is
 // never judged by those of an older one.
-type access struct {
+type authManager struct {
 	// Fixed at creation.
 	engine    *engine.Server
-	roster    *authn.Registry
-	providers *providers
+	registry  *authn.Registry
+	providers *idpTransport
 
 	// guarded says that strangers reach the listener: who proves nothing stays out,
 	// whatever a reload says.
-	guarded atomic.Bool
+	requireCredentials atomic.Bool
 
 	// listener is the address that is listened on, as it was configured.
 	listener atomic.Pointer[string]
 
-	applied atomic.Pointer[engine.Snapshot]
+	appliedSnapshot atomic.Pointer[engine.Snapshot]
 
-	refusals, contradictions authn.LogLimiter // bound what is logged of those
+	rejectionLog, mismatchLog authn.LogLimiter // bound what is logged of those
 
 	// mu is held while blocks are applied, and guards what follows.
-	mu     sync.Mutex
-	failed failure
+	mu          sync.Mutex
+	lastFailure applyFailure
 }
 
 // failure is that of applying the blocks of a snapshot.
-type failure struct {
-	of   *engine.Snapshot
-	err  error
-	next time.Time // when to try again
+type applyFailure struct {
+	snapshot *engine.Snapshot
+	err      error
+	retryAt  time.Time // when to try again
 }
 
 // applyAgain is how long it takes until blocks that could not be applied are again.
-const applyAgain = time.Second
+const applyRetryInterval = time.Second
 
-func newAccess(e *engine.Server) *access {
-	p := newProviders(e.Snapshot, e.Logger())
-	return &access{engine: e, providers: p, roster: authn.NewRegistry(authn.RegistryOptions{
+func newAuthManager(e *engine.Server) *authManager {
+	p := newIDPTransport(e.Snapshot, e.Logger())
+	return &authManager{engine: e, providers: p, registry: authn.NewRegistry(authn.RegistryOptions{
 		Protocol: protocolOf(e), Client: p.client(), Logger: e.Logger(),
 		OnKeyEvent: func(k authn.KeyEvent) { e.Audit(k.Name, map[string]string{"key": k.Key, "principal": k.Principal}) },
 	})}
@@ -78,19 +78,19 @@ func protocolOf(e *engine.Server) idp.Protocol {
 	return nil
 }
 
-func (a *access) close() error {
-	a.roster.Close()
+func (a *authManager) close() error {
+	a.registry.Close()
 	return a.providers.pool.Close()
 }
 
 // door returns the door of all HTTP transports.
-func (a *access) door() authn.Middleware {
-	return authn.Middleware{Authenticator: a.authenticate, Source: a.source, Logger: a.engine.Logger(), LogLimiter: &a.refusals, OnAgentConflict: a.conflicted}
+func (a *authManager) middleware() authn.Middleware {
+	return authn.Middleware{Authenticator: a.authenticate, Source: a.source, Logger: a.engine.Logger(), LogLimiter: &a.rejectionLog, OnAgentConflict: a.onConnectionMismatch}
 }
 
 // source says where a request came in: by no listener of the front where a program
 // serves its handler by itself.
-func (a *access) source(r *http.Request) identity.Source {
+func (a *authManager) source(r *http.Request) identity.Source {
 	s := authn.RemoteSource(r)
 	if listener := a.listener.Load(); listener != nil {
 		s.Listener = *listener
@@ -99,61 +99,61 @@ func (a *access) source(r *http.Request) identity.Source {
 }
 
 // authenticate is the [authn.Authenticator] of the server.
-func (a *access) authenticate(r *http.Request) (identity.Principal, error) {
+func (a *authManager) authenticate(r *http.Request) (identity.Principal, error) {
 	// What cannot be applied lets nobody in, and has been told.
-	_ = a.follow()
-	return a.roster.Authenticate(r)
+	_ = a.sync()
+	return a.registry.Authenticate(r)
 }
 
 // follow applies the auth blocks of the snapshot that serves, unless it has. Where
 // that fails, nobody is let in until it succeeds, which is tried again each second.
-func (a *access) follow() error {
-	if a.engine.Snapshot() == a.applied.Load() {
+func (a *authManager) sync() error {
+	if a.engine.Snapshot() == a.appliedSnapshot.Load() {
 		return nil
 	}
-	return a.renew()
+	return a.resync()
 }
 
 // renew is follow where there is something to apply.
-func (a *access) renew() error {
+func (a *authManager) resync() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := a.engine.Snapshot()
-	if now == a.applied.Load() {
+	if now == a.appliedSnapshot.Load() {
 		return nil
 	}
-	last := a.failed
-	if last.of == now && time.Now().Before(last.next) {
+	last := a.lastFailure
+	if last.snapshot == now && time.Now().Before(last.retryAt) {
 		return last.err
 	}
 	err := a.apply(now)
 	if err == nil {
-		a.failed = failure{}
-		a.applied.Store(now)
+		a.lastFailure = applyFailure{}
+		a.appliedSnapshot.Store(now)
 		return nil
 	}
-	if last.of != now || last.err.Error() != err.Error() {
+	if last.snapshot != now || last.err.Error() != err.Error() {
 		a.engine.Logger().Error("the auth blocks cannot be applied: nobody is let in", slog.String("error", err.Error()))
 	}
-	a.failed = failure{now, err, time.Now().Add(applyAgain)}
-	return errors.Join(err, a.roster.Apply(authn.Options{}))
+	a.lastFailure = applyFailure{now, err, time.Now().Add(applyRetryInterval)}
+	return errors.Join(err, a.registry.Apply(authn.Options{}))
 }
 
 // apply applies the auth blocks of a snapshot. What would let strangers in who prove
 // nothing is not applied: the blocks from before stay in force.
-func (a *access) apply(s *engine.Snapshot) error {
+func (a *authManager) apply(s *engine.Snapshot) error {
 	switch {
 	case s == nil:
-		return a.roster.Apply(authn.Options{}) // nothing says who may enter
-	case a.guarded.Load() && !demanding(s.Auths()):
+		return a.registry.Apply(authn.Options{}) // nothing says who may enter
+	case a.requireCredentials.Load() && !requiresCredentials(s.Auths()):
 		a.engine.Logger().Error("the auth blocks let in who proves nothing, on an address that strangers reach: those from before stay in force until a restart")
 		return nil
 	}
 	o := authn.Options{AllowAll: true}
 	if blocks := s.Auths(); len(blocks) > 0 {
-		o = methodsOf(blocks)
+		o = authnOptions(blocks)
 	}
-	if err := a.roster.Apply(o); err != nil {
+	if err := a.registry.Apply(o); err != nil {
 		return fmt.Errorf("apply auth blocks: %w", err)
 	}
 	return nil
@@ -162,15 +162,15 @@ func (a *access) apply(s *engine.Snapshot) error {
 // guard has who proves nothing kept out from now on, whatever a reload says, where
 // strangers reach the listener and everybody has to prove who they are now. It reports
 // whether that is so.
-func (a *access) guard(strangers bool) bool {
+func (a *authManager) enforceCredentials(strangers bool) bool {
 	now := a.engine.Snapshot()
-	demands := demanding(now.Auths())
-	a.guarded.Store(demands && (strangers || knowsPeers(now)))
+	demands := requiresCredentials(now.Auths())
+	a.requireCredentials.Store(demands && (strangers || usesPeerAuth(now)))
 	return demands
 }
 
 // demanding reports whether by auth blocks nobody enters without a credential.
-func demanding(blocks []engine.Auth) bool {
+func requiresCredentials(blocks []engine.Auth) bool {
 	return len(blocks) > 0 && !slices.ContainsFunc(blocks, func(b engine.Auth) bool { return b.Kind == anonymous })
 }
 
@@ -178,12 +178,12 @@ func demanding(blocks []engine.Auth) bool {
 const anonymous = "anonymous"
 
 // knowsPeers reports whether users of the machine are told apart on a socket.
-func knowsPeers(s *engine.Snapshot) bool {
+func usesPeerAuth(s *engine.Snapshot) bool {
 	return slices.ContainsFunc(s.Auths(), func(b engine.Auth) bool { return b.Peers != nil })
 }
 
 // knows reports whether a request comes from somebody who may enter.
-func (a *access) knows(r *http.Request) bool {
+func (a *authManager) isAuthenticated(r *http.Request) bool {
 	_, err := a.authenticate(r)
 	return err == nil
 }
@@ -193,8 +193,8 @@ const scopeMetrics = "mcpd:metrics"
 
 // watchers lets those through to a handler who may see what all others do: where
 // credentials are demanded the user of this machine, and who has a scope for that.
-func (a *access) watchers(h http.Handler) http.Handler {
-	door := a.door()
+func (a *authManager) requireMetricsScope(h http.Handler) http.Handler {
+	door := a.middleware()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p, _, _, err := door.Authenticate(r)
 		if err != nil {
@@ -212,13 +212,13 @@ func (a *access) watchers(h http.Handler) http.Handler {
 }
 
 // metadata answers with the metadata of the server as a protected resource (RFC 9728).
-func (a *access) metadata(w http.ResponseWriter, r *http.Request) {
-	_ = a.follow()
-	a.roster.ServeMetadata(w, r)
+func (a *authManager) metadata(w http.ResponseWriter, r *http.Request) {
+	_ = a.sync()
+	a.registry.ServeMetadata(w, r)
 }
 
 // methodsOf returns what auth blocks say as methods.
-func methodsOf(blocks []engine.Auth) (o authn.Options) {
+func authnOptions(blocks []engine.Auth) (o authn.Options) {
 	for _, b := range blocks {
 		switch {
 		case b.Keys != nil:
@@ -240,34 +240,36 @@ func methodsOf(blocks []engine.Auth) (o authn.Options) {
 // requests of scripts pass. No proxy of the environment comes between, and each address
 // is judged when it is dialled. A host that the operator names as an issuer may have a
 // private one; a host that only a provider names, for its keys, may not.
-type providers struct {
+type idpTransport struct {
 	snapshot func() *engine.Snapshot
 	pool     *egress.Pool
 }
 
 const (
 	// documentBytes bounds a document of a provider.
-	documentBytes = 1 << 20
+	maxDocumentBytes = 1 << 20
 	// documentTime bounds the time of a request for one.
-	documentTime = 10 * time.Second
+	documentTimeout = 10 * time.Second
 )
 
-func newProviders(snapshot func() *engine.Snapshot, log *slog.Logger) *providers {
-	return &providers{snapshot: snapshot, pool: egress.New(egress.Options{Logger: log})}
+func newIDPTransport(snapshot func() *engine.Snapshot, log *slog.Logger) *idpTransport {
+	return &idpTransport{snapshot: snapshot, pool: egress.New(egress.Options{Logger: log})}
 }
 
 // client follows no redirect, as the pool does not.
-func (p *providers) client() *http.Client { return &http.Client{Transport: p, Timeout: documentTime} }
+func (p *idpTransport) client() *http.Client {
+	return &http.Client{Transport: p, Timeout: documentTimeout}
+}
 
 // RoundTrip sends a request to the host of its URL.
-func (p *providers) RoundTrip(r *http.Request) (*http.Response, error) {
-	g := grant.HTTP{Name: "provider", Hosts: []string{grant.HostOf(r.URL)}, MaxResponse: documentBytes}
-	g.PrivateNetworks = p.named(g.Hosts[0])
+func (p *idpTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	g := grant.HTTP{Name: "provider", Hosts: []string{grant.HostOf(r.URL)}, MaxResponse: maxDocumentBytes}
+	g.PrivateNetworks = p.isConfiguredIssuer(g.Hosts[0])
 	return p.pool.RoundTripper(g).RoundTrip(r)
 }
 
 // named reports whether the operator names a host, with its port, as an issuer.
-func (p *providers) named(host string) bool {
+func (p *idpTransport) isConfiguredIssuer(host string) bool {
 	now := p.snapshot()
 	if now == nil {
 		return false
@@ -287,31 +289,31 @@ func (p *providers) named(host string) bool {
 // agents would have made: agent is the one that the credential of principal is bound to,
 // claimed the other one, and by says what of the request names that: its claim, or its
 // connection.
-const agentContradicted = "agent.contradicted"
+const eventAgentMismatch = "agent.contradicted"
 
 // contradicted has it logged and written down who claims to be another agent than its
 // credential is bound to.
-func (a *access) contradicted(c mcp.AgentMismatch) {
+func (a *authManager) onClaimMismatch(c mcp.AgentMismatch) {
 	about := map[string]string{
 		"claimed": c.Caller.Agent.AgentID, "by": "claim",
-		"method": c.Method, "name": cut(c.Name), "trace_id": traceOf(c.Trace),
+		"method": c.Method, "name": truncateName(c.Name), "trace_id": traceOf(c.Trace),
 	}
-	a.tellContradiction(c.Caller.Principal, c.Caller.Source, c.Caller.Agent.RequestID, about)
+	a.reportAgentMismatch(c.Caller.Principal, c.Caller.Source, c.Caller.Agent.RequestID, about)
 }
 
 // conflicted is contradicted for who comes by the connection of another agent.
-func (a *access) conflicted(r *http.Request, c authn.AgentConflict) {
-	a.tellContradiction(c.Principal, c.Source, c.RequestID, map[string]string{
-		"claimed": c.Agent, "by": "connection", "path": cut(r.URL.Path), "trace_id": traceOf(mcp.TraceOf(r.Header)),
+func (a *authManager) onConnectionMismatch(r *http.Request, c authn.AgentConflict) {
+	a.reportAgentMismatch(c.Principal, c.Source, c.RequestID, map[string]string{
+		"claimed": c.Agent, "by": "connection", "path": truncateName(r.URL.Path), "trace_id": traceOf(mcp.TraceOf(r.Header)),
 	})
 }
 
 // tellContradiction has a request logged, sparingly, and written down each time.
-func (a *access) tellContradiction(p identity.Principal, from identity.Source, request string, about map[string]string) {
+func (a *authManager) reportAgentMismatch(p identity.Principal, from identity.Source, request string, about map[string]string) {
 	maps.Copy(about, map[string]string{"principal": p.ID, "kind": string(p.Kind), "issuer": p.Issuer, "agent": p.Agent, "ip": from.IP, "listener": from.Listener, "request_id": request})
 	maps.DeleteFunc(about, func(_, value string) bool { return value == "" })
-	a.engine.Audit(agentContradicted, about)
-	withheld, tell := a.contradictions.Allow(time.Now())
+	a.engine.Audit(eventAgentMismatch, about)
+	withheld, tell := a.mismatchLog.Allow(time.Now())
 	if !tell {
 		return
 	}
@@ -333,7 +335,7 @@ func traceOf(t call.Trace) string {
 // cut returns the beginning of what a caller calls something. A request that is refused may
 // name it by as much text as a message holds, and the log, unlike the audit log, has no bound
 // of its own.
-func cut(name string) string {
+func truncateName(name string) string {
 	left := 256 // characters
 	for i := range name {
 		if left == 0 {
