@@ -25,38 +25,39 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/mcp"
 )
 
-// access lets in whom the auth blocks of the snapshot do that serves: a request is
-// never judged by those of an older one.
+// authManager authenticates requests with the auth blocks of the current
+// snapshot, never with those of an older one.
 type authManager struct {
 	// Fixed at creation.
 	engine    *engine.Server
 	registry  *authn.Registry
 	providers *idpTransport
 
-	// guarded says that strangers reach the listener: who proves nothing stays out,
-	// whatever a reload says.
+	// requireCredentials is true if the listener is reachable from other
+	// machines: requests without a credential are rejected, whatever a reload
+	// says.
 	requireCredentials atomic.Bool
 
-	// listener is the address that is listened on, as it was configured.
+	// listener is the configured listen address.
 	listener atomic.Pointer[string]
 
 	appliedSnapshot atomic.Pointer[engine.Snapshot]
 
-	rejectionLog, mismatchLog authn.LogLimiter // bound what is logged of those
+	rejectionLog, mismatchLog authn.LogLimiter // limit the log messages of each kind
 
-	// mu is held while blocks are applied, and guards what follows.
+	// mu is held while blocks are applied, and guards the fields below.
 	mu          sync.Mutex
 	lastFailure applyFailure
 }
 
-// failure is that of applying the blocks of a snapshot.
+// applyFailure is the error of applying the blocks of a snapshot.
 type applyFailure struct {
 	snapshot *engine.Snapshot
 	err      error
-	retryAt  time.Time // when to try again
+	retryAt  time.Time // time of the next attempt
 }
 
-// applyAgain is how long it takes until blocks that could not be applied are again.
+// applyRetryInterval is the delay before failed blocks are applied again.
 const applyRetryInterval = time.Second
 
 func newAuthManager(e *engine.Server) *authManager {
@@ -67,8 +68,8 @@ func newAuthManager(e *engine.Server) *authManager {
 	})}
 }
 
-// protocolOf returns what reads the documents of identity providers; nil for an engine
-// without extensions/oidc.
+// protocolOf returns the reader of identity provider documents; nil for an
+// engine without extensions/oidc.
 func protocolOf(e *engine.Server) idp.Protocol {
 	for _, x := range e.Extensions() {
 		if p, ok := x.(idp.Protocol); ok {
@@ -83,13 +84,13 @@ func (a *authManager) close() error {
 	return a.providers.pool.Close()
 }
 
-// door returns the door of all HTTP transports.
+// middleware returns the authentication middleware of all HTTP transports.
 func (a *authManager) middleware() authn.Middleware {
 	return authn.Middleware{Authenticator: a.authenticate, Source: a.source, Logger: a.engine.Logger(), LogLimiter: &a.rejectionLog, OnAgentConflict: a.onConnectionMismatch}
 }
 
-// source says where a request came in: by no listener of the front where a program
-// serves its handler by itself.
+// source returns the source of a request. It has no listener if the program
+// itself serves the handler.
 func (a *authManager) source(r *http.Request) identity.Source {
 	s := authn.RemoteSource(r)
 	if listener := a.listener.Load(); listener != nil {
@@ -100,13 +101,14 @@ func (a *authManager) source(r *http.Request) identity.Source {
 
 // authenticate is the [authn.Authenticator] of the server.
 func (a *authManager) authenticate(r *http.Request) (identity.Principal, error) {
-	// What cannot be applied lets nobody in, and has been told.
+	// After an error no request is accepted; resync has logged it.
 	_ = a.sync()
 	return a.registry.Authenticate(r)
 }
 
-// follow applies the auth blocks of the snapshot that serves, unless it has. Where
-// that fails, nobody is let in until it succeeds, which is tried again each second.
+// sync applies the auth blocks of the current snapshot, if they changed. On an
+// error, all requests are rejected until a later attempt succeeds; sync retries
+// each second.
 func (a *authManager) sync() error {
 	if a.engine.Snapshot() == a.appliedSnapshot.Load() {
 		return nil
@@ -114,7 +116,7 @@ func (a *authManager) sync() error {
 	return a.resync()
 }
 
-// renew is follow where there is something to apply.
+// resync is sync for a changed snapshot.
 func (a *authManager) resync() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -133,20 +135,21 @@ func (a *authManager) resync() error {
 		return nil
 	}
 	if last.snapshot != now || last.err.Error() != err.Error() {
-		a.engine.Logger().Error("the auth blocks cannot be applied: nobody is let in", slog.String("error", err.Error()))
+		a.engine.Logger().Error("apply auth blocks, rejecting all requests", slog.String("error", err.Error()))
 	}
 	a.lastFailure = applyFailure{now, err, time.Now().Add(applyRetryInterval)}
 	return errors.Join(err, a.registry.Apply(authn.Options{}))
 }
 
-// apply applies the auth blocks of a snapshot. What would let strangers in who prove
-// nothing is not applied: the blocks from before stay in force.
+// apply applies the auth blocks of a snapshot. It does not apply blocks that
+// would accept requests without a credential from other machines: the previous
+// blocks remain.
 func (a *authManager) apply(s *engine.Snapshot) error {
 	switch {
 	case s == nil:
-		return a.registry.Apply(authn.Options{}) // nothing says who may enter
+		return a.registry.Apply(authn.Options{}) // without a snapshot no request is accepted
 	case a.requireCredentials.Load() && !requiresCredentials(s.Auths()):
-		a.engine.Logger().Error("the auth blocks let in who proves nothing, on an address that strangers reach: those from before stay in force until a restart")
+		a.engine.Logger().Error("auth blocks accept requests without a credential on an address that is not loopback; keeping the previous blocks until a restart")
 		return nil
 	}
 	o := authn.Options{AllowAll: true}
@@ -159,9 +162,9 @@ func (a *authManager) apply(s *engine.Snapshot) error {
 	return nil
 }
 
-// guard has who proves nothing kept out from now on, whatever a reload says, where
-// strangers reach the listener and everybody has to prove who they are now. It reports
-// whether that is so.
+// enforceCredentials makes credentials required from now on, whatever a reload
+// says, if remote is true and the present blocks require them. It reports
+// whether they do.
 func (a *authManager) enforceCredentials(strangers bool) bool {
 	now := a.engine.Snapshot()
 	demands := requiresCredentials(now.Auths())
@@ -169,30 +172,32 @@ func (a *authManager) enforceCredentials(strangers bool) bool {
 	return demands
 }
 
-// demanding reports whether by auth blocks nobody enters without a credential.
+// requiresCredentials reports whether auth blocks reject every request without
+// a credential.
 func requiresCredentials(blocks []engine.Auth) bool {
 	return len(blocks) > 0 && !slices.ContainsFunc(blocks, func(b engine.Auth) bool { return b.Kind == anonymous })
 }
 
-// anonymous is the kind of the auth block that lets in who carries no credential.
+// anonymous is the kind of the auth block that accepts requests without a
+// credential.
 const anonymous = "anonymous"
 
-// knowsPeers reports whether users of the machine are told apart on a socket.
+// usesPeerAuth reports whether users are authenticated by their socket.
 func usesPeerAuth(s *engine.Snapshot) bool {
 	return slices.ContainsFunc(s.Auths(), func(b engine.Auth) bool { return b.Peers != nil })
 }
 
-// knows reports whether a request comes from somebody who may enter.
+// isAuthenticated reports whether a request is accepted.
 func (a *authManager) isAuthenticated(r *http.Request) bool {
 	_, err := a.authenticate(r)
 	return err == nil
 }
 
-// scopeMetrics is the scope of credentials by which metrics are read.
+// scopeMetrics is the scope for reading metrics.
 const scopeMetrics = "mcpd:metrics"
 
-// watchers lets those through to a handler who may see what all others do: where
-// credentials are demanded the user of this machine, and who has a scope for that.
+// requireMetricsScope restricts a handler that shows data of all callers: if
+// credentials are required, to the local user and to principals with the scope.
 func (a *authManager) requireMetricsScope(h http.Handler) http.Handler {
 	door := a.middleware()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -211,13 +216,13 @@ func (a *authManager) requireMetricsScope(h http.Handler) http.Handler {
 	})
 }
 
-// metadata answers with the metadata of the server as a protected resource (RFC 9728).
+// metadata serves the protected resource metadata of the server (RFC 9728).
 func (a *authManager) metadata(w http.ResponseWriter, r *http.Request) {
 	_ = a.sync()
 	a.registry.ServeMetadata(w, r)
 }
 
-// methodsOf returns what auth blocks say as methods.
+// authnOptions converts auth blocks to authentication methods.
 func authnOptions(blocks []engine.Auth) (o authn.Options) {
 	for _, b := range blocks {
 		switch {
@@ -236,19 +241,20 @@ func authnOptions(blocks []engine.Auth) (o authn.Options) {
 	return o
 }
 
-// providers is how the documents of identity providers are read: by the doors that the
-// requests of scripts pass. No proxy of the environment comes between, and each address
-// is judged when it is dialled. A host that the operator names as an issuer may have a
-// private one; a host that only a provider names, for its keys, may not.
+// idpTransport fetches the documents of identity providers, with the egress
+// rules of script requests. It uses no proxy from the environment, and checks
+// each address when it connects. A host that the operator configured as an
+// issuer may have a private address; a host that only a provider names, for its
+// keys, may not.
 type idpTransport struct {
 	snapshot func() *engine.Snapshot
 	pool     *egress.Pool
 }
 
 const (
-	// documentBytes bounds a document of a provider.
+	// maxDocumentBytes bounds a document of a provider.
 	maxDocumentBytes = 1 << 20
-	// documentTime bounds the time of a request for one.
+	// documentTimeout bounds a request for a document.
 	documentTimeout = 10 * time.Second
 )
 
@@ -256,7 +262,7 @@ func newIDPTransport(snapshot func() *engine.Snapshot, log *slog.Logger) *idpTra
 	return &idpTransport{snapshot: snapshot, pool: egress.New(egress.Options{Logger: log})}
 }
 
-// client follows no redirect, as the pool does not.
+// client does not follow redirects, because the pool does not.
 func (p *idpTransport) client() *http.Client {
 	return &http.Client{Transport: p, Timeout: documentTimeout}
 }
@@ -268,7 +274,8 @@ func (p *idpTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return p.pool.RoundTripper(g).RoundTrip(r)
 }
 
-// named reports whether the operator names a host, with its port, as an issuer.
+// isConfiguredIssuer reports whether an auth block names the host, with its
+// port, as an issuer.
 func (p *idpTransport) isConfiguredIssuer(host string) bool {
 	now := p.snapshot()
 	if now == nil {
@@ -285,14 +292,13 @@ func (p *idpTransport) isConfiguredIssuer(host string) bool {
 	return false
 }
 
-// agentContradicted is the event of the audit log that a request was refused which two
-// agents would have made: agent is the one that the credential of principal is bound to,
-// claimed the other one, and by says what of the request names that: its claim, or its
-// connection.
+// eventAgentMismatch is the audit event for a request that was rejected because
+// it names two agents. agent is bound to the credential of principal, claimed
+// is the other one, and by is its source: the claim, or the connection.
 const eventAgentMismatch = "agent.contradicted"
 
-// contradicted has it logged and written down who claims to be another agent than its
-// credential is bound to.
+// onClaimMismatch logs and audits a claim of another agent than the credential
+// is bound to.
 func (a *authManager) onClaimMismatch(c mcp.AgentMismatch) {
 	about := map[string]string{
 		"claimed": c.Caller.Agent.AgentID, "by": "claim",
@@ -301,14 +307,14 @@ func (a *authManager) onClaimMismatch(c mcp.AgentMismatch) {
 	a.reportAgentMismatch(c.Caller.Principal, c.Caller.Source, c.Caller.Agent.RequestID, about)
 }
 
-// conflicted is contradicted for who comes by the connection of another agent.
+// onConnectionMismatch is onClaimMismatch for the agent of a connection.
 func (a *authManager) onConnectionMismatch(r *http.Request, c authn.AgentConflict) {
 	a.reportAgentMismatch(c.Principal, c.Source, c.RequestID, map[string]string{
 		"claimed": c.Agent, "by": "connection", "path": truncateName(r.URL.Path), "trace_id": traceOf(mcp.TraceOf(r.Header)),
 	})
 }
 
-// tellContradiction has a request logged, sparingly, and written down each time.
+// reportAgentMismatch audits a rejected request, and logs it within the limit.
 func (a *authManager) reportAgentMismatch(p identity.Principal, from identity.Source, request string, about map[string]string) {
 	maps.Copy(about, map[string]string{"principal": p.ID, "kind": string(p.Kind), "issuer": p.Issuer, "agent": p.Agent, "ip": from.IP, "listener": from.Listener, "request_id": request})
 	maps.DeleteFunc(about, func(_, value string) bool { return value == "" })
@@ -324,17 +330,17 @@ func (a *authManager) reportAgentMismatch(p identity.Principal, from identity.So
 	if withheld > 0 {
 		attributes = append(attributes, slog.Int("not_logged_before", withheld))
 	}
-	a.engine.Logger().LogAttrs(context.Background(), slog.LevelWarn, "a caller claims to be another agent than its credential is bound to", attributes...)
+	a.engine.Logger().LogAttrs(context.Background(), slog.LevelWarn, "reject request of mismatched agent", attributes...)
 }
 
-// traceOf returns the id of the trace that a request comes from, "" for none.
+// traceOf returns the trace id of a request; "" for none.
 func traceOf(t call.Trace) string {
 	return cmp.Or(observe.Parent(t.Parent, "").Trace(), observe.Parent(t.CarrierParent, "").Trace())
 }
 
-// cut returns the beginning of what a caller calls something. A request that is refused may
-// name it by as much text as a message holds, and the log, unlike the audit log, has no bound
-// of its own.
+// truncateName returns the start of a name from a caller. The name of a
+// rejected request may be as long as a message, and the log, unlike the audit
+// log, has no limit.
 func truncateName(name string) string {
 	left := 256 // characters
 	for i := range name {

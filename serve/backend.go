@@ -16,22 +16,22 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/tasks"
 )
 
-// backend shows an engine to the protocol.
+// backend implements [mcp.Backend] with an engine.
 type backend struct {
 	engine *engine.Server
 	*tasks.Tasks
-	// life ends when calls are not waited for any longer.
+	// inflight cancels running calls at shutdown.
 	inflight callGroup
 
 	encoded encodeCache
 	info    atomic.Pointer[cachedInfo]
 }
 
-// steadyTTL is how long clients may keep what stands in the files, and at most what servers
-// behind this one say of theirs. Those who subscribe are told sooner.
+// staticTTL is how long clients may cache content from files, and the maximum
+// for upstream servers. Subscribed clients are notified earlier.
 const staticTTL = time.Minute
 
-// Info returns what the server says of itself.
+// Info returns the server's description of itself.
 func (b *backend) Info() mcp.Info {
 	snap := b.engine.Snapshot()
 	if snap == nil {
@@ -50,13 +50,13 @@ func (b *backend) Info() mcp.Info {
 	return known.info
 }
 
-// described is what the server of a snapshot says of itself.
+// cachedInfo is the info of a snapshot.
 type cachedInfo struct {
 	snapshot *engine.Snapshot
 	info     mcp.Info
 }
 
-// List returns what the caller may see of a kind.
+// List returns the entries of a kind that the caller may see.
 func (b *backend) List(ctx context.Context, k call.Kind, caller identity.Caller) mcp.List {
 	visible := b.engine.Visible(ctx, k, caller)
 	if visible.Snapshot == nil {
@@ -68,8 +68,8 @@ func (b *backend) List(ctx context.Context, k call.Kind, caller identity.Caller)
 	}
 }
 
-// Find returns a tool that the caller may see, or nil. Policies are asked only
-// where it matters.
+// Find returns a tool that the caller may see, or nil. It evaluates policies
+// only if the tool has mirrored arguments.
 func (b *backend) Find(ctx context.Context, caller identity.Caller, name string) *mcp.Entry {
 	snap := b.engine.Snapshot()
 	if snap == nil {
@@ -86,19 +86,18 @@ func (b *backend) Find(ctx context.Context, caller identity.Caller, name string)
 	return encoded
 }
 
-// Serves reports whether the caller may read the resource of a URI.
+// CanRead reports whether the caller may read the resource of a URI.
 func (b *backend) CanRead(ctx context.Context, caller identity.Caller, uri string) bool {
 	return b.engine.Serves(ctx, caller, uri)
 }
 
-// Follow has whoever has a resource tell when it changes.
+// WatchResource subscribes to a resource of an upstream server.
 func (b *backend) WatchResource(uri string) (leave func()) { return b.engine.Follow(uri) }
 
-// Watch passes on that a snapshot was published, with the resources that are
-// others in it.
+// Watch calls fn after each published snapshot, with the changed resources.
 func (b *backend) Watch(fn func(changed []string)) (stop func()) { return b.engine.Watch(fn) }
 
-// Call carries a request out, until it ends or the life of the backend does.
+// Call runs a request until it ends or the server shuts down.
 func (b *backend) Call(ctx context.Context, r call.Request) (call.Result, *mcp.Task) {
 	if r.Declined == nil {
 		task, declined := b.startTask(ctx, r)
@@ -117,12 +116,12 @@ func (b *backend) Call(ctx context.Context, r call.Request) (call.Result, *mcp.T
 	return withTTL(b.engine.Execute(running, r)), nil
 }
 
-// keyTasks names MCP's extension for tasks, as what a client lacks.
+// keyTasks is the client capability for MCP's tasks extension.
 const keyTasks = `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`
 
-// asTask starts the call of a tool as a task if the tool and the client take tasks. It
-// returns the task, or else why the call is declined; both are nil for a call that runs
-// without a task.
+// startTask starts the call of a tool as a task if the tool and the client
+// support tasks. It returns the task, or an error for a tool that needs one;
+// both are nil for a call without a task.
 func (b *backend) startTask(ctx context.Context, r call.Request) (*mcp.Task, *call.Error) {
 	if r.Kind != call.Tools {
 		return nil, nil
@@ -143,7 +142,7 @@ func (b *backend) startTask(ctx context.Context, r call.Request) (*mcp.Task, *ca
 	return b.Tasks.Start(ctx, r, mode.TTL)
 }
 
-// taskMode returns whether a tool that the caller may see runs as a task.
+// taskMode returns the task options of a tool that the caller may see.
 func (b *backend) taskMode(ctx context.Context, r call.Request) engine.Task {
 	if snap := b.engine.Snapshot(); snap != nil {
 		if tool := snap.Tool(r.Name); tool == nil || tool.Task().TTL == 0 {
@@ -156,13 +155,14 @@ func (b *backend) taskMode(ctx context.Context, r call.Request) engine.Task {
 	return engine.Task{}
 }
 
-// late answers calls of Go tools that still hold their goroutine.
+// lateSink receives results of Go tools that still block their goroutine.
 type lateSink struct{ sink call.Answerer }
 
 // Answer passes the result on.
 func (l lateSink) Answer(result call.Result) { l.sink.Answer(withTTL(result)) }
 
-// withTTL bounds how long clients may keep a reply, and sets it for replies from files.
+// withTTL limits how long clients may cache a reply, and sets the TTL of static
+// replies.
 func withTTL(r call.Result) call.Result {
 	r.TTL = min(r.TTL, staticTTL)
 	if r.Steady {
@@ -172,9 +172,9 @@ func withTTL(r call.Result) call.Result {
 	return r
 }
 
-// cancellation says who had a call end whose context has ended for a cause, and
-// why. It is the same on every transport: what has no cause of its own is a
-// connection that was closed.
+// cancellation returns who cancelled a call, and why, from the cause of its
+// context. It is the same on every transport. Without a specific cause, the
+// connection was closed.
 func cancellation(cause error) call.Cancellation {
 	if client, ok := errors.AsType[*mcp.Cancelled](cause); ok {
 		return call.Cancellation{By: call.CancelledByClient, Reason: client.Reason}
@@ -192,17 +192,16 @@ func cancellation(cause error) call.Cancellation {
 	return call.Cancellation{}
 }
 
-// life is what calls live in: they are cancelled when it ends. The zero life
-// is ready for use.
+// callGroup cancels all its calls at shutdown. The zero value is ready for use.
 type callGroup struct {
 	mu    sync.Mutex
-	cause error // nil while it lasts
+	cause error // nil before the shutdown
 	last  uint64
 	calls map[uint64]*lazyctx.Context
 }
 
-// enter adds a call, which a life that has ended cancels at once. [life.leave]
-// takes it out again, by the number.
+// add adds a call, or cancels it if the group has ended. [callGroup.remove]
+// removes it by the returned number.
 func (l *callGroup) add(call *lazyctx.Context) uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -223,7 +222,7 @@ func (l *callGroup) remove(number uint64) {
 	delete(l.calls, number)
 }
 
-// end cancels what lives, and what comes later.
+// cancelAll cancels all present and later calls.
 func (l *callGroup) cancelAll(cause error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

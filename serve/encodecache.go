@@ -9,15 +9,15 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/mcp"
 )
 
-// show encodes what a snapshot offers, each thing once: the same [engine.Tool]
-// or [engine.Offer] serves all snapshots in which its definition is unchanged.
+// encodeCache encodes each tool and offer of a snapshot once: an [engine.Tool]
+// or [engine.Offer] is shared by all snapshots with the same definition.
 type encodeCache struct {
 	logger *slog.Logger
 
 	mu sync.Mutex
-	// snapshot is what all that follows belongs to.
+	// snapshot is the snapshot of the lists.
 	snapshot *engine.Snapshot
-	// entries are encoded, by their [engine.Tool] or [engine.Offer].
+	// entries are the encoded entries by [engine.Tool] or [engine.Offer].
 	entries map[any]*mcp.Entry
 	lists   map[listKey][]*mcp.Entry
 }
@@ -26,14 +26,14 @@ func newEncodeCache(logger *slog.Logger) encodeCache {
 	return encodeCache{logger: logger, entries: map[any]*mcp.Entry{}}
 }
 
-// shownKey is a kind and the content hash of a list.
+// listKey identifies a list by its kind and content hash.
 type listKey struct {
 	kind call.Kind
 	hash string
 }
 
-// maxLists bounds how many lists of a snapshot are remembered: one for each set
-// that some caller may see of a kind.
+// maxCachedLists bounds the cached lists of a snapshot: one for each kind and
+// each set that callers may see.
 const maxCachedLists = 256
 
 func (s *encodeCache) list(k call.Kind, visible *engine.Visible) (list []*mcp.Entry) {
@@ -62,7 +62,8 @@ func (s *encodeCache) list(k call.Kind, visible *engine.Visible) (list []*mcp.En
 	return list
 }
 
-// renew forgets what the new snapshot does not hold; mu is held.
+// reset drops the entries that the new snapshot does not contain. The caller
+// holds mu.
 func (s *encodeCache) reset(snap *engine.Snapshot) {
 	entries := map[any]*mcp.Entry{}
 	keep := func(of any) {
@@ -87,7 +88,7 @@ func (s *encodeCache) tool(tool *engine.Tool) *mcp.Entry {
 	return s.encodeTool(tool)
 }
 
-// encodeTool is tool for a caller that holds mu.
+// encodeTool is tool for callers that hold mu.
 func (s *encodeCache) encodeTool(tool *engine.Tool) *mcp.Entry {
 	if encoded := s.entries[tool]; encoded != nil {
 		return encoded
@@ -96,7 +97,7 @@ func (s *encodeCache) encodeTool(tool *engine.Tool) *mcp.Entry {
 	return s.store(tool, call.Tools, tool.Name(), encoded, err)
 }
 
-// encodeOffer encodes a resource, a template or a prompt; mu is held.
+// encodeOffer encodes a resource, a template or a prompt. The caller holds mu.
 func (s *encodeCache) encodeOffer(offer *engine.Offer) *mcp.Entry {
 	if encoded := s.entries[offer]; encoded != nil {
 		return encoded
@@ -106,11 +107,11 @@ func (s *encodeCache) encodeOffer(offer *engine.Offer) *mcp.Entry {
 	return s.store(offer, m.Kind, m.Name, encoded, err)
 }
 
-// keep keeps what was encoded of a tool or an offer. One that cannot be put on the wire is
-// left out, and the log says why: [Checks] would have found it at load. mu is held.
+// store stores the encoded tool or offer. It omits and logs an entry that
+// cannot be encoded: [Checks] finds such an error at load. The caller holds mu.
 func (s *encodeCache) store(of any, k call.Kind, name string, encoded *mcp.Entry, err error) *mcp.Entry {
 	if err != nil {
-		s.logger.Error("a "+k.String()+" cannot be listed", slog.String("name", name), slog.String("error", err.Error()))
+		s.logger.Error("encode "+k.String(), slog.String("name", name), slog.String("error", err.Error()))
 		return nil
 	}
 	s.entries[of] = encoded

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// enter does what limits can. That of data does not hold for memory that is
-// mapped, which is all of it, so there is none.
+// enter sets resource limits. The data limit does not apply to mapped memory,
+// which is all memory of a Go program, so it is not set.
 func enter(Options) (Report, error) {
 	open := facility(nameDescriptors, closeInherited())
 	if err := setRlimits(0); err != nil {
@@ -19,8 +19,8 @@ func enter(Options) (Report, error) {
 	return report, nil
 }
 
-// CPUTime is not known on this system.
+// CPUTime is not supported on this system.
 func CPUTime(int) (time.Duration, error) { return 0, errors.ErrUnsupported }
 
-// SetCPULimit cannot be done on this system.
+// SetCPULimit is not supported on this system.
 func SetCPULimit(int, time.Duration) error { return errors.ErrUnsupported }

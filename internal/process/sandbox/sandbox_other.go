@@ -16,8 +16,8 @@ func enter(Options) (Report, error) {
 	return report, nil
 }
 
-// CPUTime is not known on this system.
+// CPUTime is not supported on this system.
 func CPUTime(int) (time.Duration, error) { return 0, errors.ErrUnsupported }
 
-// SetCPULimit cannot be done on this system.
+// SetCPULimit is not supported on this system.
 func SetCPULimit(int, time.Duration) error { return errors.ErrUnsupported }

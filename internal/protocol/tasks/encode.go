@@ -13,29 +13,29 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/mcp"
 )
 
-// waiting is what is needed to go on with a task that waits for its client.
+// suspended is the state of a task that waits for its client.
 type suspended struct {
 	Call  storedCall `json:"body"`
 	State string     `json:"state"`
-	// Until is when the client must have answered, Wait how long it had.
+	// Until is the deadline of the client, Wait the time that it had.
 	Until time.Time     `json:"until"`
 	Wait  time.Duration `json:"wait"`
-	// Keys are the keys of the call, by those that the client knows.
+	// Keys maps the client's keys to the keys of the call.
 	Keys map[string]string `json:"keys"`
-	// Answers are what the client has answered, by the keys of the call.
+	// Answers are the client's responses, by the keys of the call.
 	Answers map[string]json.RawMessage `json:"answers,omitempty"`
 	// Used are all keys that the client has seen.
 	Used []string `json:"used"`
 }
 
-// keptCall is what a task keeps of its call beside the name of the tool.
+// storedCall is the stored part of a call, without the name of the tool.
 type storedCall struct {
 	Arguments json.RawMessage   `json:"arguments,omitempty"`
 	Can       call.Capabilities `json:"can"`
 }
 
-// unused returns the key, or one like it that the client has not seen (SEP-2663,
-// Task Update Requests): a body may ask under the same key again.
+// freshKey returns the key, or a variant of it that the client has not seen
+// (SEP-2663, Task Update Requests): a script may use the same key again.
 func (w *suspended) freshKey(key string) string {
 	wanted := key
 	for n := 2; slices.Contains(w.Used, key); n++ {
@@ -44,36 +44,36 @@ func (w *suspended) freshKey(key string) string {
 	return key
 }
 
-// store writes what is open, and what the task goes on with, into a task.
+// store writes the open requests and the suspended state to a task.
 func (w *suspended) store(s *state.Task, open []call.AskRequest) (err error) {
 	if s.Requests, err = json.Marshal(open); err == nil {
 		s.Held, err = json.Marshal(w)
 	}
 	if err != nil {
-		return fmt.Errorf("encode what a task waits for: %w", err)
+		return fmt.Errorf("encode suspended task: %w", err)
 	}
 	return nil
 }
 
 func decodeSuspended(s state.Task) (w suspended, err error) {
 	if err := json.Unmarshal(s.Held, &w); err != nil {
-		return w, fmt.Errorf("read what a task goes on with: %w", err)
+		return w, fmt.Errorf("read suspended task: %w", err)
 	}
 	return w, nil
 }
 
-// openOf returns what a task has asked and its client has not answered.
+// openRequests returns the unanswered input requests of a task.
 func openRequests(s state.Task) (open []call.AskRequest, err error) {
 	if s.Status != state.InputRequired {
 		return nil, nil
 	}
 	if err := json.Unmarshal(s.Requests, &open); err != nil {
-		return nil, fmt.Errorf("read what a task asks: %w", err)
+		return nil, fmt.Errorf("read input requests of task: %w", err)
 	}
 	return open, nil
 }
 
-// shownTask returns what a client sees of a stored task.
+// toTask returns the part of a stored task that clients see.
 func toTask(s state.Task) (*mcp.Task, error) {
 	requests, err := openRequests(s)
 	if err != nil {
@@ -89,7 +89,7 @@ func toTask(s state.Task) (*mcp.Task, error) {
 	return task, nil
 }
 
-// storedEnd is the result of a call as it is kept: what clients are told of it.
+// storedResult is the stored result of a call, as MCP clients see it.
 type storedResult struct {
 	Content    json.RawMessage `json:"content,omitempty"`
 	Structured json.RawMessage `json:"structured,omitempty"`
@@ -98,8 +98,9 @@ type storedResult struct {
 	CallID     string          `json:"call,omitempty"`
 }
 
-// storedError is what an MCP client is shown of an error. Nearest and RemovedIn are left out, as
-// the message says them, and Limited, DeniedBy and Cause, as MCP has no place for them.
+// storedError is the stored form of an error, as MCP clients see it. It omits
+// Nearest and RemovedIn, which the message contains, and Limited, DeniedBy and
+// Cause, which MCP does not have.
 type storedError struct {
 	Code       call.Code       `json:"code"`
 	Message    string          `json:"message"`
@@ -118,7 +119,7 @@ type storedRPC struct {
 	Data    json.RawMessage `json:"data,omitempty"`
 }
 
-// encodeEnd encodes the result of a call, whose JSON is valid.
+// encodeResult encodes the result of a call, which has valid JSON.
 func encodeResult(r call.Result) []byte {
 	stored := storedResult{Content: r.Content, Structured: r.Structured, Revision: r.Revision, CallID: r.CallID}
 	if e := r.Err; e != nil {
@@ -129,16 +130,16 @@ func encodeResult(r call.Result) []byte {
 	}
 	encoded, err := json.Marshal(stored)
 	if err != nil {
-		return nil // which endOf tells as unreadable
+		return nil // decodeResult reports it as unreadable
 	}
 	return encoded
 }
 
-// unreadable is told of an end that is not as encodeEnd makes it.
-const unreadableResult = "what the task has come to cannot be read"
+// unreadableResult is the message for a result that encodeResult did not write.
+const unreadableResult = "the result of the task cannot be read"
 
-// endOf returns the result that a task has ended with. A task that the server gave up has
-// failed by an error of the protocol.
+// decodeResult returns the result of an ended task. A task without a result has
+// failed with a protocol error.
 func decodeResult(s state.Task) *call.Result {
 	var stored storedResult
 	switch {

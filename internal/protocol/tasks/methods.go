@@ -12,7 +12,7 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/mcp"
 )
 
-// Task returns a task of the caller as it is now.
+// Task returns the current state of a caller's task.
 func (t *Tasks) Task(_ context.Context, caller identity.Caller, id string) (*mcp.Task, *call.Error) {
 	_, now, err := t.current(caller, id)
 	if err != nil {
@@ -22,7 +22,7 @@ func (t *Tasks) Task(_ context.Context, caller identity.Caller, id string) (*mcp
 	return task, t.failure(caller, err)
 }
 
-// current returns a task of the caller as it is now, and its store.
+// current returns the current state of a caller's task, and its store.
 func (t *Tasks) current(caller identity.Caller, id string) (Store, state.Task, error) {
 	store, err := t.options.Store()
 	if err != nil {
@@ -37,7 +37,7 @@ func (t *Tasks) current(caller identity.Caller, id string) (Store, state.Task, e
 	return store, now, err
 }
 
-// look reads a task, and does what has not been done with it yet; mu is held.
+// refresh reads a task and applies pending changes. The caller holds mu.
 func (t *Tasks) refresh(store Store, owner state.Owner, id string) (now state.Task, changed bool, err error) {
 	if now, err = store.Task(owner, id); err != nil {
 		return now, false, err
@@ -47,7 +47,7 @@ func (t *Tasks) refresh(store Store, owner state.Owner, id string) (now state.Ta
 		return now, err == nil, err
 	}
 	if now.Status == state.InputRequired {
-		// An earlier process may have left it waiting.
+		// An earlier process may have suspended it.
 		now, changed, err = t.expire(store, now)
 		if err == nil && now.Status == state.InputRequired {
 			t.startTimer(store, now)
@@ -56,9 +56,10 @@ func (t *Tasks) refresh(store Store, owner state.Owner, id string) (now state.Ta
 	return now, changed, err
 }
 
-// UpdateTask passes on what the client answered. When nothing is left to answer, the task
-// goes on as a call of the caller; it does not end with ctx. Answers that nobody asked for,
-// or asks for any more, are ignored. If there is an error, no answer was taken.
+// UpdateTask passes input responses to a task. After the last missing response,
+// the task continues as a call of the caller; it does not end with ctx.
+// UpdateTask ignores responses to unknown or answered requests. On an error it
+// stores no response.
 func (t *Tasks) UpdateTask(ctx context.Context, caller identity.Caller, id string, responses map[string]json.RawMessage) *call.Error {
 	return t.failure(caller, t.update(ctx, caller, id, responses))
 }
@@ -68,7 +69,8 @@ func (t *Tasks) update(ctx context.Context, caller identity.Caller, id string, r
 	if err != nil {
 		return err
 	}
-	// Answers are checked without mu: their schemas are other people's.
+	// Responses are checked without mu: authors of tools and upstream servers
+	// wrote the schemas.
 	fit, err := validAnswers(now, responses)
 	if err != nil || len(fit) == 0 {
 		return err
@@ -99,7 +101,7 @@ func validAnswers(s state.Task, responses map[string]json.RawMessage) (map[strin
 	return fit, nil
 }
 
-// take stores answers, and begins the next leg when they are complete.
+// storeAnswers stores responses, and starts the next leg if they are complete.
 func (t *Tasks) storeAnswers(ctx context.Context, store Store, caller identity.Caller, s state.Task, answers map[string]json.RawMessage) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -128,8 +130,8 @@ func (t *Tasks) storeAnswers(ctx context.Context, store Store, caller identity.C
 	return nil
 }
 
-// answer gives answers to a task that waits for them. It is at work when none
-// is missing any more.
+// applyAnswers adds responses to a suspended task. If none is missing any more,
+// its status becomes working.
 func applyAnswers(s *state.Task, answers map[string]json.RawMessage) (w suspended, err error) {
 	open, err := openRequests(*s)
 	if err != nil {
@@ -159,8 +161,8 @@ func applyAnswers(s *state.Task, answers map[string]json.RawMessage) (w suspende
 	return w, nil
 }
 
-// CancelTask ends a task of the caller, and the leg that runs of it. A task that has ended
-// stays as it is.
+// CancelTask ends a caller's task and its running leg. It does not change an
+// ended task.
 func (t *Tasks) CancelTask(_ context.Context, caller identity.Caller, id string) *call.Error {
 	return t.failure(caller, t.cancel(caller, id))
 }
