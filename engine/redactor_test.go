@@ -16,11 +16,11 @@ import (
 func TestRedactor_hidesSecretsInOtherLogs(t *testing.T) {
 	const value = "correct/horse battery"
 	var log bytes.Buffer
-	var veil engine.LogRedactor
-	logger := veil.Logger(slog.New(slog.NewTextHandler(&log, nil)))
+	var redactor engine.LogRedactor
+	logger := redactor.Logger(slog.New(slog.NewTextHandler(&log, nil)))
 	logger.Info(value)
 	if !strings.Contains(log.String(), value) {
-		t.Errorf("before there is a server the log says %s", &log)
+		t.Errorf("before the server exists, the log has %s", &log)
 	}
 	log.Reset()
 	server(t, engine.Options{
@@ -28,7 +28,7 @@ func TestRedactor_hidesSecretsInOtherLogs(t *testing.T) {
 			Config:    files("mcpd.hcl", readerConfig),
 			Tools:     files("deploy.hcl", reader),
 			LookupEnv: func(string) (string, bool) { return value, true },
-		}, LogRedactor: &veil,
+		}, LogRedactor: &redactor,
 	})
 	for _, form := range []string{value, base64.StdEncoding.EncodeToString([]byte("x" + value)), hex.EncodeToString([]byte(value)), url.QueryEscape(value)} {
 		for _, logger := range []*slog.Logger{logger, redactor.Logger(slog.New(slog.NewJSONHandler(&log, nil)))} {
@@ -39,7 +39,7 @@ func TestRedactor_hidesSecretsInOtherLogs(t *testing.T) {
 		}
 		log.Reset()
 	}
-	if _, err := engine.New(engine.Options{Name: "second", LogRedactor: &veil}); err == nil || err.Error() != "new server: the veil is another server's" {
-		t.Errorf("a second server gets the veil: %v", err)
+	if _, err := engine.New(engine.Options{Name: "second", LogRedactor: &redactor}); err == nil || err.Error() != "new server: the redactor belongs to another server" {
+		t.Errorf("a second server accepts the redactor: %v", err)
 	}
 }
