@@ -13,14 +13,14 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-func TestLogRedactor_otherLogs(t *testing.T) {
+func TestRedactor_hidesSecretsInOtherLogs(t *testing.T) {
 	const value = "correct/horse battery"
 	var log bytes.Buffer
 	var redactor engine.LogRedactor
 	logger := redactor.Logger(slog.New(slog.NewTextHandler(&log, nil)))
 	logger.Info(value)
 	if !strings.Contains(log.String(), value) {
-		t.Errorf("before there is a server the log says %s", &log)
+		t.Errorf("before the server exists, the log has %s", &log)
 	}
 	log.Reset()
 	server(t, engine.Options{
@@ -39,7 +39,7 @@ func TestLogRedactor_otherLogs(t *testing.T) {
 		}
 		log.Reset()
 	}
-	if _, err := engine.New(engine.Options{Name: "second", LogRedactor: &redactor}); err == nil || err.Error() != "new server: the log redactor belongs to another server" {
-		t.Errorf("a second server takes the log redactor: %v", err)
+	if _, err := engine.New(engine.Options{Name: "second", LogRedactor: &redactor}); err == nil || err.Error() != "new server: the redactor belongs to another server" {
+		t.Errorf("a second server accepts the redactor: %v", err)
 	}
 }

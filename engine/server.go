@@ -154,7 +154,7 @@ func New(o Options) (*Server, error) {
 	drivers, missing := parts.Drivers()
 	s.brokers = host.NewBrokers(host.Options{Drivers: drivers, LookupEnv: o.Files.LookupEnv, OpenStore: s.states.Open, Supervisor: o.Scripts.Supervisor, Audit: s.recordEvent, Traceparent: watch.propagate, Logger: o.Logger})
 	if !o.LogRedactor.store.CompareAndSwap(nil, s.brokers.Secrets) {
-		return nil, errors.Join(errors.New("new server: the log redactor belongs to another server"), watch.close(context.Background()))
+		return nil, errors.Join(errors.New("new server: the redactor belongs to another server"), watch.close(context.Background()))
 	}
 	s.brokers.Modules = objects
 	s.limits = limits

@@ -16,32 +16,32 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/tasks"
 )
 
-// backend shows an engine to the protocol.
+// backend implements [mcp.Backend] with an engine.
 type backend struct {
 	engine *engine.Server
 	*tasks.Tasks
-	// life ends when calls are not waited for any longer.
-	life life
+	// inflight cancels running calls at shutdown.
+	inflight callGroup
 
-	show show
-	info atomic.Pointer[described]
+	encoded encodeCache
+	info    atomic.Pointer[cachedInfo]
 }
 
-// steadyTTL is how long clients may keep what stands in the files, and at most what servers
-// behind this one say of theirs. Those who subscribe are told sooner.
-const steadyTTL = time.Minute
+// staticTTL is how long clients may cache content from files, and the maximum
+// for upstream servers. Subscribed clients are notified earlier.
+const staticTTL = time.Minute
 
-// Info returns what the server says of itself.
+// Info returns the server's description of itself.
 func (b *backend) Info() mcp.Info {
 	snap := b.engine.Snapshot()
 	if snap == nil {
 		return mcp.Info{}
 	}
-	if known := b.info.Load(); known != nil && known.of == snap {
+	if known := b.info.Load(); known != nil && known.snapshot == snap {
 		return known.info
 	}
 	said := snap.Info()
-	known := &described{of: snap, info: mcp.Info{
+	known := &cachedInfo{snapshot: snap, info: mcp.Info{
 		Name: said.Name, Title: said.Title, Version: said.Version, Description: said.Description,
 		Instructions: said.Instructions, Revision: snap.Revision(), Icons: wireIcons(said.Icons),
 		LenientLifecycle: said.LenientLifecycle,
@@ -50,13 +50,13 @@ func (b *backend) Info() mcp.Info {
 	return known.info
 }
 
-// described is what the server of a snapshot says of itself.
-type described struct {
-	of   *engine.Snapshot
-	info mcp.Info
+// cachedInfo is the info of a snapshot.
+type cachedInfo struct {
+	snapshot *engine.Snapshot
+	info     mcp.Info
 }
 
-// List returns what the caller may see of a kind.
+// List returns the entries of a kind that the caller may see.
 func (b *backend) List(ctx context.Context, k call.Kind, caller identity.Caller) mcp.List {
 	visible := b.engine.Visible(ctx, k, caller)
 	if visible.Snapshot == nil {
@@ -64,12 +64,12 @@ func (b *backend) List(ctx context.Context, k call.Kind, caller identity.Caller)
 	}
 	return mcp.List{
 		Revision: visible.Snapshot.Revision(), Hash: visible.Hash, Private: visible.Private,
-		Entries: b.show.list(k, &visible),
+		Entries: b.encoded.list(k, &visible),
 	}
 }
 
-// Find returns a tool that the caller may see, or nil. Policies are asked only
-// where it matters.
+// Find returns a tool that the caller may see, or nil. It evaluates policies
+// only if the tool has mirrored arguments.
 func (b *backend) Find(ctx context.Context, caller identity.Caller, name string) *mcp.Entry {
 	snap := b.engine.Snapshot()
 	if snap == nil {
@@ -79,29 +79,28 @@ func (b *backend) Find(ctx context.Context, caller identity.Caller, name string)
 	if tool == nil {
 		return nil
 	}
-	encoded := b.show.tool(tool)
+	encoded := b.encoded.tool(tool)
 	if encoded != nil && encoded.HasMirrors() && b.engine.Find(ctx, caller, name) == nil {
 		return nil
 	}
 	return encoded
 }
 
-// Serves reports whether the caller may read the resource of a URI.
+// CanRead reports whether the caller may read the resource of a URI.
 func (b *backend) CanRead(ctx context.Context, caller identity.Caller, uri string) bool {
 	return b.engine.CanRead(ctx, caller, uri)
 }
 
-// Follow has whoever has a resource tell when it changes.
+// WatchResource subscribes to a resource of an upstream server.
 func (b *backend) WatchResource(uri string) (leave func()) { return b.engine.Follow(uri) }
 
-// Watch passes on that a snapshot was published, with the resources that are
-// others in it.
+// Watch calls fn after each published snapshot, with the changed resources.
 func (b *backend) Watch(fn func(changed []string)) (stop func()) { return b.engine.Watch(fn) }
 
-// Call carries a request out, until it ends or the life of the backend does.
+// Call runs a request until it ends or the server shuts down.
 func (b *backend) Call(ctx context.Context, r call.Request) (call.Result, *mcp.Task) {
 	if r.RejectErr == nil {
-		task, declined := b.asTask(ctx, r)
+		task, declined := b.startTask(ctx, r)
 		if task != nil {
 			return call.Result{Revision: b.Info().Revision}, task
 		}
@@ -109,21 +108,21 @@ func (b *backend) Call(ctx context.Context, r call.Request) (call.Result, *mcp.T
 	}
 	running := lazyctx.WithCancel(ctx)
 	defer running.Cancel(nil)
-	defer b.life.leave(b.life.enter(running))
+	defer b.inflight.remove(b.inflight.add(running))
 	r.Cancelled = cancellation
 	if r.Late != nil {
-		r.Late = late{r.Late}
+		r.Late = lateSink{r.Late}
 	}
 	return withTTL(b.engine.Execute(running, r)), nil
 }
 
-// keyTasks names MCP's extension for tasks, as what a client lacks.
+// keyTasks is the client capability for MCP's tasks extension.
 const keyTasks = `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`
 
-// asTask starts the call of a tool as a task if the tool and the client take tasks. It
-// returns the task, or else why the call is declined; both are nil for a call that runs
-// without a task.
-func (b *backend) asTask(ctx context.Context, r call.Request) (*mcp.Task, *call.Error) {
+// startTask starts the call of a tool as a task if the tool and the client
+// support tasks. It returns the task, or an error for a tool that needs one;
+// both are nil for a call without a task.
+func (b *backend) startTask(ctx context.Context, r call.Request) (*mcp.Task, *call.Error) {
 	if r.Kind != call.Tools {
 		return nil, nil
 	}
@@ -143,7 +142,7 @@ func (b *backend) asTask(ctx context.Context, r call.Request) (*mcp.Task, *call.
 	return b.Tasks.Start(ctx, r, mode.TTL)
 }
 
-// taskMode returns whether a tool that the caller may see runs as a task.
+// taskMode returns the task options of a tool that the caller may see.
 func (b *backend) taskMode(ctx context.Context, r call.Request) engine.Task {
 	if snap := b.engine.Snapshot(); snap != nil {
 		if tool := snap.Tool(r.Name); tool == nil || tool.Task().TTL == 0 {
@@ -156,25 +155,26 @@ func (b *backend) taskMode(ctx context.Context, r call.Request) engine.Task {
 	return engine.Task{}
 }
 
-// late answers calls of Go tools that still hold their goroutine.
-type late struct{ to call.Answerer }
+// lateSink receives results of Go tools that still block their goroutine.
+type lateSink struct{ sink call.Answerer }
 
 // Answer passes the result on.
-func (l late) Answer(result call.Result) { l.to.Answer(withTTL(result)) }
+func (l lateSink) Answer(result call.Result) { l.sink.Answer(withTTL(result)) }
 
-// withTTL bounds how long clients may keep a reply, and sets it for replies from files.
+// withTTL limits how long clients may cache a reply, and sets the TTL of static
+// replies.
 func withTTL(r call.Result) call.Result {
-	r.TTL = min(r.TTL, steadyTTL)
+	r.TTL = min(r.TTL, staticTTL)
 	if r.Static {
-		r.TTL = steadyTTL
+		r.TTL = staticTTL
 	}
 	r.Public = r.Public && r.Static
 	return r
 }
 
-// cancellation says who had a call end whose context has ended for a cause, and
-// why. It is the same on every transport: what has no cause of its own is a
-// connection that was closed.
+// cancellation returns who cancelled a call, and why, from the cause of its
+// context. It is the same on every transport. Without a specific cause, the
+// connection was closed.
 func cancellation(cause error) call.Cancellation {
 	if client, ok := errors.AsType[*mcp.Cancelled](cause); ok {
 		return call.Cancellation{By: call.CancelledByClient, Reason: client.Reason}
@@ -184,7 +184,7 @@ func cancellation(cause error) call.Cancellation {
 		return call.Cancellation{By: call.CancelledByClient}
 	case errors.Is(cause, mcp.ErrSessionEnded):
 		return call.Cancellation{By: call.CancelledBySession, Reason: "the session has ended"}
-	case errors.Is(cause, errCut), errors.Is(cause, tasks.ErrStopped):
+	case errors.Is(cause, errShutdown), errors.Is(cause, tasks.ErrStopped):
 		return call.Cancellation{By: call.CancelledByServer, Reason: "the server is shutting down"}
 	case errors.Is(cause, context.Canceled):
 		return call.Cancellation{By: call.CancelledByConnection, Reason: "the connection was closed"}
@@ -192,43 +192,42 @@ func cancellation(cause error) call.Cancellation {
 	return call.Cancellation{}
 }
 
-// life is what calls live in: they are cancelled when it ends. The zero life
-// is ready for use.
-type life struct {
-	mu     sync.Mutex
-	ended  error // nil while it lasts
-	last   uint64
-	living map[uint64]*lazyctx.Context
+// callGroup cancels all its calls at shutdown. The zero value is ready for use.
+type callGroup struct {
+	mu    sync.Mutex
+	cause error // nil before the shutdown
+	last  uint64
+	calls map[uint64]*lazyctx.Context
 }
 
-// enter adds a call, which a life that has ended cancels at once. [life.leave]
-// takes it out again, by the number.
-func (l *life) enter(call *lazyctx.Context) uint64 {
+// add adds a call, or cancels it if the group has ended. [callGroup.remove]
+// removes it by the returned number.
+func (l *callGroup) add(call *lazyctx.Context) uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.ended != nil {
-		call.Cancel(l.ended)
+	if l.cause != nil {
+		call.Cancel(l.cause)
 	}
-	if l.living == nil {
-		l.living = map[uint64]*lazyctx.Context{}
+	if l.calls == nil {
+		l.calls = map[uint64]*lazyctx.Context{}
 	}
 	l.last++
-	l.living[l.last] = call
+	l.calls[l.last] = call
 	return l.last
 }
 
-func (l *life) leave(number uint64) {
+func (l *callGroup) remove(number uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.living, number)
+	delete(l.calls, number)
 }
 
-// end cancels what lives, and what comes later.
-func (l *life) end(cause error) {
+// cancelAll cancels all present and later calls.
+func (l *callGroup) cancelAll(cause error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.ended = cause
-	for _, call := range l.living {
+	l.cause = cause
+	for _, call := range l.calls {
 		call.Cancel(cause)
 	}
 }

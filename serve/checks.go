@@ -12,43 +12,44 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/transport/httpguard"
 )
 
-// Checks is the [engine.FrontChecks] of a [Front]: its Address and InsecureListen are those of
+// Checks is the [engine.FrontChecks] of a [Front]. Its fields are the fields of
 // [Options].
 type Checks struct {
 	Address        string
 	InsecureListen bool
 }
 
-// CheckTool returns why a tool cannot be put on the wire.
+// CheckTool returns an error if a tool cannot be encoded for clients.
 func (Checks) CheckTool(m engine.Metadata) error {
 	_, err := mcp.NewTool(toolInfo(m))
 	return err
 }
 
-// CheckAuth returns why auth blocks cannot be applied together now.
-func (Checks) CheckAuth(blocks []engine.Auth) error { return authn.Check(methodsOf(blocks)) }
+// CheckAuth returns an error if the auth blocks cannot be applied now.
+func (Checks) CheckAuth(blocks []engine.Auth) error { return authn.Check(authnOptions(blocks)) }
 
-// CheckTLS returns why the files of a tls block cannot be used now.
+// CheckTLS returns an error if the files of a tls block cannot be used now.
 func (Checks) CheckTLS(t engine.ListenTLS) error {
 	_, err := authn.NewTLS(tlsOptions(t))
 	return err
 }
 
-// CheckListen returns why the front would not listen where the operator's file says: anyone
-// could come in from elsewhere.
+// CheckListen returns an error if the front would not listen at the configured
+// address, because other machines could call every tool.
 func (c Checks) CheckListen(l engine.Listen, auths []engine.Auth) error {
 	if c.Address != "" || c.InsecureListen || httpguard.CheckListen(l.Address, true) != nil {
-		return nil // what is no address is a mistake of its own
+		return nil // an invalid address is a separate error
 	}
-	if httpguard.CheckListen(l.Address, l.TLS != nil && demanding(auths)) != nil {
+	if httpguard.CheckListen(l.Address, l.TLS != nil && requiresCredentials(auths)) != nil {
 		return fmt.Errorf("%q is not a loopback address, and there is no authentication with TLS: anyone who reaches it could call every tool", l.Address)
 	}
 	return nil
 }
 
-// CheckVacant returns an error that is [syscall.EADDRINUSE] if another program listens at the
-// address. Anything else that is wrong with an address is for [Front.Run], and so is
-// [DefaultAddress]: a program with a listener of its own names none.
+// CheckVacant returns an error that is [syscall.EADDRINUSE] if another program
+// listens at the address. [Front.Run] reports other errors of an address.
+// CheckVacant does not check [DefaultAddress], because a program with its own
+// listener sets no address.
 func (c Checks) CheckVacant(l engine.Listen) error {
 	address := cmp.Or(c.Address, l.Address)
 	if address == "" {
@@ -60,20 +61,21 @@ func (c Checks) CheckVacant(l engine.Listen) error {
 	return nil
 }
 
-// ToolChecks is the [engine.FrontChecks] of programs that do not listen: it looks at tools alone.
+// ToolChecks is the [engine.FrontChecks] of programs that do not listen. It
+// checks only tools.
 type ToolChecks struct{}
 
-// CheckTool returns why a tool cannot be put on the wire.
+// CheckTool returns an error if a tool cannot be encoded for clients.
 func (ToolChecks) CheckTool(m engine.Metadata) error { return Checks{}.CheckTool(m) }
 
-// CheckAuth accepts all.
+// CheckAuth returns nil.
 func (ToolChecks) CheckAuth([]engine.Auth) error { return nil }
 
-// CheckTLS accepts all.
+// CheckTLS returns nil.
 func (ToolChecks) CheckTLS(engine.ListenTLS) error { return nil }
 
-// CheckListen accepts all.
+// CheckListen returns nil.
 func (ToolChecks) CheckListen(engine.Listen, []engine.Auth) error { return nil }
 
-// CheckVacant accepts all.
+// CheckVacant returns nil.
 func (ToolChecks) CheckVacant(engine.Listen) error { return nil }

@@ -290,7 +290,7 @@ func TestWhoClaimsAnotherAgentIsRefusedAndWrittenDownOnEveryWire(t *testing.T) {
 	if calls := m.calls(0); len(calls) > 0 {
 		t.Errorf("%d calls are made: %+v", len(calls), calls[0])
 	}
-	if line := lineWith(m.log.String(), "claims to be another agent"); !strings.Contains(line, "claimed=evil") || !strings.Contains(line, "request_id=r-7") {
+	if line := lineWith(m.log.String(), "reject request of mismatched agent"); !strings.Contains(line, "claimed=evil") || !strings.Contains(line, "request_id=r-7") {
 		t.Errorf("the log says %s", line)
 	}
 }

@@ -15,27 +15,27 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/transport/websocket"
 )
 
-// endpointPath is that of the endpoint of MCP.
-const endpointPath = "/mcp"
+// mcpPath is the path of the MCP endpoint.
+const mcpPath = "/mcp"
 
-// route is a pattern of paths, and who answers there.
+// route is a path pattern with its handler.
 type route struct {
 	pattern string
 	handler http.Handler
 }
 
-// routes returns all that there is over HTTP. Messages that are no bodies of requests
-// share the budget of bodies, and all answers share one. Who answers lets callers in by
-// the door itself, but for what is open to all: the probes, the metadata, and the pages
-// to which users come back.
+// routes returns all HTTP routes. Messages outside request bodies share the
+// budget of bodies, and all responses share one. Each handler authenticates its
+// callers, except for the public ones: health checks, metadata, and OAuth
+// callback pages.
 func (f *Front) routes(bodies, answers *httpguard.Budget) []route {
-	who, log, returns := f.access.door(), f.engine.Logger(), f.engine.OAuthCallbacks()
+	who, log, returns := f.auth.middleware(), f.engine.Logger(), f.engine.OAuthCallbacks()
 	bounds := httpstream.Bounds{Unread: answers, Logger: log}
 	streams, messages := sse.New(f.mcp, sse.Options{Middleware: who, Bounds: bounds})
-	wire := rest.New(f.backend, rest.Options{Middleware: who, OnAgentMismatch: f.access.contradicted, Unread: answers})
-	metadata := http.HandlerFunc(f.access.metadata)
+	wire := rest.New(f.backend, rest.Options{Middleware: who, OnAgentMismatch: f.auth.onClaimMismatch, Unread: answers})
+	metadata := http.HandlerFunc(f.auth.metadata)
 	all := []route{
-		{endpointPath, streamable.New(f.mcp, streamable.Options{Middleware: who, Bounds: bounds})},
+		{mcpPath, streamable.New(f.mcp, streamable.Options{Middleware: who, Bounds: bounds})},
 		{"/ws", websocket.New(f.mcp, websocket.Options{Middleware: who, Messages: bodies, Unread: answers, Logger: log})},
 		{"/sse", streams},
 		{"/mcp/sse", streams},
@@ -56,13 +56,14 @@ func (f *Front) routes(bodies, answers *httpguard.Budget) []route {
 		{"/", http.HandlerFunc(root)},
 	}
 	if metrics := f.engine.Metrics(); metrics != nil {
-		all = append(all, route{"/metrics", f.access.watchers(metrics)})
+		all = append(all, route{"/metrics", f.auth.requireMetricsScope(metrics)})
 	}
 	return all
 }
 
-// frontPage is what a person reads who opens the address of the server in a browser. It
-// says the same to everybody: nothing of what is served, and of whom it is served to.
+// frontPage is the page for people who open the server's address in a browser.
+// It is the same for everybody, and contains nothing about the served tools or
+// callers.
 const frontPage = `<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -89,8 +90,8 @@ const frontPage = `<!DOCTYPE html>
 </html>
 `
 
-// root answers at the address of the server itself: a person reads the front page, and
-// everybody else that there is no such route.
+// root serves the address of the server: the front page for browsers, and a 404
+// for others.
 func root(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path != "/" || r.Method != http.MethodGet && r.Method != http.MethodHead || !wantsHTML(r.Header) {
 		notFound(w, r)
@@ -104,11 +105,11 @@ func root(w http.ResponseWriter, r *http.Request) {
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cache-Control", "no-store")
 	h.Set("Vary", "Accept")
-	_, _ = w.Write([]byte(frontPage)) // a client that went away is nobody's error
+	_, _ = w.Write([]byte(frontPage)) // a client that is gone is not an error
 }
 
-// wantsHTML reports whether a request names HTML among what it accepts, as browsers do, or
-// names nothing. Programs accept JSON, or anything.
+// wantsHTML reports whether a request accepts HTML explicitly, as browsers do,
+// or has no Accept header. Programs accept JSON, or anything.
 func wantsHTML(h http.Header) bool {
 	accept := h["Accept"]
 	if len(accept) == 0 {

@@ -13,16 +13,16 @@ import (
 )
 
 func (f *Front) healthz(w http.ResponseWriter, r *http.Request) {
-	if !reads(w, r) {
+	if !requireGET(w, r) {
 		return
 	}
 	writeJSON(w, http.StatusOK, map[string]string{"status": "ok"})
 }
 
-// readiness is the answer of /readyz.
+// readiness is the response of /readyz.
 type readiness struct {
 	Ready bool `json:"ready"`
-	// Status is for people: "healthy", or what is wrong.
+	// Status is for people: "healthy", or the problem.
 	Status       string  `json:"status"`
 	Revision     string  `json:"revision"`
 	AgeSeconds   float64 `json:"age_seconds"`
@@ -31,19 +31,18 @@ type readiness struct {
 	Templates    int     `json:"templates"`
 	Prompts      int     `json:"prompts"`
 	Synchronized bool    `json:"synchronized"`
-	// ProblemCount is how many problems there are, for everybody; Problems are for callers
-	// who may enter.
+	// ProblemCount is public; Problems are for authenticated callers.
 	ProblemCount int       `json:"problem_count"`
 	Problems     diag.List `json:"problems"`
-	// RestartNeeded says that the operator's file asks for what only a restart
-	// brings about.
+	// RestartNeeded is true if a changed setting of the config file needs a
+	// restart.
 	RestartNeeded bool `json:"restart_needed"`
 }
 
-// readyz says what is served, how old it is, and what is wrong with the files
-// on disk. It is 503 only when no calls are answered.
+// readyz reports the served revision, its age, and the problems of the files on
+// disk. It answers 503 only while no calls are served.
 func (f *Front) readyz(w http.ResponseWriter, r *http.Request) {
-	if !reads(w, r) {
+	if !requireGET(w, r) {
 		return
 	}
 	status := f.Status()
@@ -52,8 +51,8 @@ func (f *Front) readyz(w http.ResponseWriter, r *http.Request) {
 		Tools: status.Tools, Resources: status.Resources, Templates: status.Templates, Prompts: status.Prompts,
 		Synchronized: status.Synchronized, ProblemCount: len(status.Problems), Problems: status.Problems, RestartNeeded: status.RestartNeeded,
 	}
-	if answer.Problems == nil || !f.access.knows(r) {
-		answer.Problems = diag.List{} // lines of files are for those who may enter
+	if answer.Problems == nil || !f.auth.isAuthenticated(r) {
+		answer.Problems = diag.List{} // source lines are for authenticated callers
 	}
 	if !status.Since.IsZero() {
 		answer.AgeSeconds = time.Since(status.Since).Seconds()
@@ -71,7 +70,7 @@ func notFound(w http.ResponseWriter, _ *http.Request) {
 	})
 }
 
-func reads(w http.ResponseWriter, r *http.Request) bool {
+func requireGET(w http.ResponseWriter, r *http.Request) bool {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
 		return true
 	}
@@ -84,12 +83,12 @@ func writeJSON(w http.ResponseWriter, code int, value any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(code)
-	// A client that went away is nobody's error.
+	// A client that is gone is not an error.
 	_ = json.NewEncoder(w).Encode(value)
 }
 
-// clients counts those who are connected, by transport: sessions are those of the
-// streamable one.
+// clients returns the number of connected clients by transport; sessions belong
+// to the streamable transport.
 func (f *Front) clients() []engine.Clients {
 	now := f.mcp.ClientCounts()
 	counted := []engine.Clients{{Transport: "streamable", Sessions: now.Sessions}}
@@ -99,16 +98,16 @@ func (f *Front) clients() []engine.Clients {
 	return counted
 }
 
-// judge adds to a status what is wrong with how callers are let in, at the auth blocks of
-// the snapshot that serves.
-func (a *access) judge(status engine.Status) engine.Status {
+// withAuthDiagnostics adds the errors of authentication to a status, at the
+// auth blocks of the current snapshot.
+func (a *authManager) withAuthDiagnostics(status engine.Status) engine.Status {
 	now := a.engine.Snapshot()
 	if now == nil || len(now.Auths()) == 0 {
 		return status
 	}
-	barred := a.barred(now.Auths())
-	if err := a.failure(now); err != nil && len(barred) == 0 {
-		barred = diag.List{notApplied(now.Auths()[0], err.Error())}
+	barred := a.keyFileDiagnostics(now.Auths())
+	if err := a.applyError(now); err != nil && len(barred) == 0 {
+		barred = diag.List{authDiagnostic(now.Auths()[0], err.Error())}
 	}
 	if len(barred) == 0 {
 		return status
@@ -124,29 +123,31 @@ func (a *access) judge(status engine.Status) engine.Status {
 	return status
 }
 
-// barred returns the blocks whose files of keys cannot be read as they are now.
-func (a *access) barred(blocks []engine.Auth) (found diag.List) {
-	wrong := a.roster.KeyFileErrors()
+// keyFileDiagnostics returns a diagnostic for each block with an unreadable key
+// file.
+func (a *authManager) keyFileDiagnostics(blocks []engine.Auth) (found diag.List) {
+	wrong := a.registry.KeyFileErrors()
 	for _, b := range blocks {
 		if b.Keys != nil && wrong[b.Keys.File] != nil {
-			found = append(found, notApplied(b, wrong[b.Keys.File].Error()))
+			found = append(found, authDiagnostic(b, wrong[b.Keys.File].Error()))
 		}
 	}
 	return found
 }
 
-// failure returns why the blocks of a snapshot have not been applied, if they were tried.
-func (a *access) failure(of *engine.Snapshot) error {
+// applyError returns the error of applying the blocks of a snapshot, if it
+// failed.
+func (a *authManager) applyError(of *engine.Snapshot) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.failed.of != of {
+	if a.lastFailure.snapshot != of {
 		return nil
 	}
-	return a.failed.err
+	return a.lastFailure.err
 }
 
-// notApplied says of a block what a load would.
-func notApplied(b engine.Auth, why string) diag.Diagnostic {
+// authDiagnostic returns the diagnostic that a load would report for a block.
+func authDiagnostic(b engine.Auth, why string) diag.Diagnostic {
 	return diag.Diagnostic{
 		Code: "bad-auth", Range: b.Range, Summary: fmt.Sprintf("auth %q %q cannot be applied: %s", b.Kind, b.Name, why),
 		Detail: "correct the block or what it names",

@@ -71,7 +71,7 @@ func TestEverySettingOfAnAuthBlockIsApplied(t *testing.T) {
 	if _, err = s.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	got := methodsOf(s.Snapshot().Auths())
+	got := authnOptions(s.Snapshot().Auths())
 	want := authn.Options{
 		Keys: []authn.KeyOptions{{File: "/etc/mcpd/ops.json"}},
 		Tokens: []authn.TokenOptions{{
@@ -167,7 +167,7 @@ func TestAProviderReachesNoOtherHostOfThisNetwork(t *testing.T) {
 	if _, err := e.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	p := newProviders(e.Snapshot, e.Logger())
+	p := newIDPTransport(e.Snapshot, e.Logger())
 	defer func() { _ = p.pool.Close() }()
 	for url, want := range map[string]bool{provider.Issuer() + "/.well-known/openid-configuration": true, inside.URL + "/keys": false} {
 		response, err := p.client().Get(url)
@@ -184,16 +184,16 @@ func TestAProviderReachesNoOtherHostOfThisNetwork(t *testing.T) {
 }
 
 func TestTheEndOfALifeCancelsWhatLivesAndWhatComesLater(t *testing.T) {
-	var l life
+	var l callGroup
 	enter := func() (context.Context, uint64) {
 		call := lazyctx.WithCancel(t.Context())
-		return call, l.enter(call)
+		return call, l.add(call)
 	}
 	gone, number := enter()
-	l.leave(number)
+	l.remove(number)
 	living, _ := enter()
 	over := errors.New("over")
-	l.end(over)
+	l.cancelAll(over)
 	late, _ := enter()
 	for _, test := range []struct {
 		name string

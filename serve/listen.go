@@ -12,8 +12,8 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/transport/httpguard"
 )
 
-// listen returns where to listen and whom to let in: what the options say, and
-// what the operator's file says now. The engine must have been loaded.
+// listen returns the listen options: the config file, overridden by the options
+// of the front. The engine must have been loaded.
 func (f *Front) listen() engine.Listen {
 	l := f.engine.Snapshot().Listen()
 	if f.options.Address != "" {
@@ -26,7 +26,7 @@ func (f *Front) listen() engine.Listen {
 	return l
 }
 
-// bind has a server listen, with TLS where the operator's file wants that.
+// bind makes a server listen, with TLS if it is configured.
 func (f *Front) bind(server *http.Server, l engine.Listen) (net.Listener, error) {
 	server.ConnContext = authn.ConnContext
 	var encrypted *authn.TLS
@@ -40,7 +40,7 @@ func (f *Front) bind(server *http.Server, l engine.Listen) (net.Listener, error)
 		server.ConnContext = encrypted.ConnContext
 	}
 	mode := httpguard.SocketModeOwner
-	if knowsPeers(f.engine.Snapshot()) {
+	if usesPeerAuth(f.engine.Snapshot()) {
 		mode = httpguard.SocketModeShared
 	}
 	listener, err := httpguard.Listen(l.Address, mode)
@@ -58,36 +58,36 @@ func tlsOptions(t engine.ListenTLS) authn.TLSOptions {
 	return authn.TLSOptions{CertFile: t.CertFile, KeyFile: t.KeyFile, ClientCAFile: t.ClientCAFile}
 }
 
-// compare tells the operator, until stop is called, when the file wants
-// something else than what is bound: only a restart makes it so.
-func (f *Front) compare(bound engine.Listen) (stop func()) {
+// watchListenConfig logs, until stop is called, when the configured listener
+// differs from the bound one, because a change needs a restart.
+func (f *Front) watchListenConfig(bound engine.Listen) (stop func()) {
 	var mu sync.Mutex
 	told := bound
 	look := func() {
 		mu.Lock()
 		defer mu.Unlock()
 		now := f.listen()
-		if same(now, told) {
+		if equalListen(now, told) {
 			return
 		}
 		told = now
-		f.outdated.Store(!same(now, bound))
-		if f.outdated.Load() {
-			f.engine.Logger().Warn("the listen block has changed; restart mcpd to make it take effect")
+		f.listenConfigChanged.Store(!equalListen(now, bound))
+		if f.listenConfigChanged.Load() {
+			f.engine.Logger().Warn("listen block changed, restart needed")
 			return
 		}
-		f.engine.Logger().Info("the listen block is what it was at the start; no restart is needed")
+		f.engine.Logger().Info("listen block restored, no restart needed")
 	}
 	stop = f.engine.Watch(func([]string) { look() })
 	look()
 	return stop
 }
 
-func same(a, b engine.Listen) bool {
+func equalListen(a, b engine.Listen) bool {
 	return a.Address == b.Address && slices.Equal(a.Hosts, b.Hosts) && slices.Equal(a.Origins, b.Origins) && filesOf(a.TLS) == filesOf(b.TLS)
 }
 
-// filesOf returns the files of a tls block, wherever it stands; none without it.
+// filesOf returns the files of a tls block; none without it.
 func filesOf(t *engine.ListenTLS) [3]string {
 	if t == nil {
 		return [3]string{}

@@ -172,7 +172,7 @@ func TestTracesForOtherMachinesAreWarnedOf(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		err = serve.New(s, serve.Options{Address: address, InsecureListen: true, OnListen: func(net.Addr) { stop() }}).Run(ctx)
 		stop()
-		if got := strings.Contains(log.String(), "callers from other machines are told where bodies fail"); err != nil || got != warned {
+		if got := strings.Contains(log.String(), "expose_traces shows script locations"); err != nil || got != warned {
 			t.Errorf("%s: warned %v, %v\n%s", address, got, err, log)
 		}
 	}

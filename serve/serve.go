@@ -1,9 +1,9 @@
-// Package serve joins an engine to its fronts: MCP over Streamable HTTP,
-// WebSocket and stdio, the RFC's REST wire, health checks, and the pages to which
-// users come back who let the server have tokens of theirs. [New] makes a
-// [Front]; [Front.Run] binds the transport that the engine's options name,
-// [Front.Handler] fits into any mux, and [Front.Stdio] speaks over a pair of
-// streams. The package decides nothing about a call: the engine does.
+// Package serve serves an engine to clients: MCP over Streamable HTTP,
+// HTTP+SSE, WebSocket and stdio, the REST API of the RFC, health checks, and
+// the OAuth callback pages for users who authorize the server. [New] returns a
+// [Front]; [Front.Run] serves the configured transport, [Front.Handler] returns
+// a handler for any mux, and [Front.Stdio] serves a pair of streams. The
+// package makes no decision about a call: the engine does.
 package serve
 
 import (
@@ -29,52 +29,55 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/transport/stdio"
 )
 
-// DefaultAddress is where HTTP listens unless the options or the operator's
-// file say otherwise.
+// DefaultAddress is the listen address of HTTP unless the options or the config
+// file set another.
 const DefaultAddress = "127.0.0.1:8080"
 
 // Options configure a [Front]. The zero value is ready for use.
 type Options struct {
-	// Address is the host:port of HTTP, or "unix:" and the path of a socket.
-	// Empty means what the operator's file says, or [DefaultAddress].
+	// Address is the host:port for HTTP, or "unix:" and the path of a socket.
+	// Empty means the address in the config file, or [DefaultAddress].
 	Address string
-	// InsecureListen allows an address beyond loopback without authentication.
+	// InsecureListen allows an address other than loopback without
+	// authentication.
 	InsecureListen bool
-	// Hosts and Origins are allowed beside those of the operator's file.
+	// Hosts and Origins are allowed in addition to those in the config file.
 	Hosts, Origins []string
-	// Grace is how long calls may take to end at shutdown. 0 means 10 s.
+	// Grace is the time for running calls to end at shutdown. 0 means 10 s.
 	Grace time.Duration
-	// In and Out are the streams of the stdio transport. Out carries protocol only.
+	// In and Out are the streams of the stdio transport. Out carries only
+	// protocol messages.
 	In  io.Reader
 	Out io.Writer
-	// Local is the principal on the other end of stdio. The zero Principal is
+	// Local is the principal at the other end of stdio. The zero Principal means
 	// anonymous.
 	Local identity.Principal
-	// OnListen is told the address of HTTP, once it accepts connections.
+	// OnListen is called with the address of HTTP when it accepts connections.
 	OnListen func(net.Addr)
 }
 
-// Front shows one engine to clients. Its methods may be used together.
+// Front serves one engine to clients. Its methods are safe for concurrent use.
 type Front struct {
 	engine  *engine.Server
 	options Options
 	backend *backend
 	mcp     *mcp.Server
-	access  *access
+	auth    *authManager
 
-	// outdated says that the operator's file wants another listener than there is.
-	outdated atomic.Bool
+	// listenConfigChanged is true if the configured listener differs from the
+	// bound one.
+	listenConfigChanged atomic.Bool
 
 	closing  sync.Once
 	closeErr error
 }
 
-// LocalPrincipal is the operating-system user who holds the other end of stdio
-// or types a command line.
+// LocalPrincipal returns the principal of the operating-system user at the
+// other end of stdio or at a command line.
 func LocalPrincipal(uid, name string) identity.Principal { return authn.LocalPrincipal(uid, name) }
 
-// New returns a front for an engine. The engine is loaded by [Front.Run],
-// unless it has been before. [Front.Shutdown] or the end of Run must come last.
+// New returns a front for an engine. [Front.Run] loads the engine unless it is
+// loaded. The caller must call [Front.Run] or [Front.Shutdown] at the end.
 func New(e *engine.Server, o Options) *Front {
 	if o.Grace <= 0 {
 		o.Grace = 10 * time.Second
@@ -82,7 +85,7 @@ func New(e *engine.Server, o Options) *Front {
 	if o.Local.ID == "" {
 		o.Local = identity.Anonymous()
 	}
-	b := &backend{engine: e, show: newShow(e.Logger()), Tasks: tasks.New(tasks.Options{
+	b := &backend{engine: e, encoded: newEncodeCache(e.Logger()), Tasks: tasks.New(tasks.Options{
 		Store: func() (tasks.Store, error) { return e.Inside().State() },
 		Run: func(ctx context.Context, r call.Request) call.Result {
 			r.Cancelled = cancellation
@@ -90,17 +93,17 @@ func New(e *engine.Server, o Options) *Front {
 		},
 		Logger: e.Logger(),
 	})}
-	who := newAccess(e)
-	f := &Front{engine: e, options: o, backend: b, mcp: mcp.New(b, mcp.Options{Logger: e.Logger(), OnAgentMismatch: who.contradicted}), access: who}
+	who := newAuthManager(e)
+	f := &Front{engine: e, options: o, backend: b, mcp: mcp.New(b, mcp.Options{Logger: e.Logger(), OnAgentMismatch: who.onClaimMismatch}), auth: who}
 	e.SetClientCounter(f.clients)
-	e.SetStatusFilter(f.access.judge)
+	e.SetStatusFilter(f.auth.withAuthDiagnostics)
 	return f
 }
 
-// Handler returns the handler of all HTTP routes, behind the gate that decides
-// which hosts and origins may enter: those of the options and of the operator's
-// file as it is now. It loads the engine when nothing has loaded it yet, and
-// fails when that fails, or when a host or an origin is none.
+// Handler returns the handler of all HTTP routes, with the checks of hosts and
+// origins: those of the options and of the config file as it is now. It loads
+// the engine if necessary. It returns an error if loading fails, or if a host
+// or an origin is invalid.
 func (f *Front) Handler() (http.Handler, error) {
 	if err := f.load(context.Background()); err != nil {
 		return nil, err
@@ -115,19 +118,19 @@ func (f *Front) handler(l engine.Listen) (http.Handler, error) {
 		IsCallback: func(r *http.Request) bool { return returns(r) != nil },
 	})
 	if err != nil {
-		return nil, fmt.Errorf("make gate: %w", err)
+		return nil, fmt.Errorf("configure hosts and origins: %w", err)
 	}
-	if err := f.access.follow(); err != nil {
+	if err := f.auth.sync(); err != nil {
 		return nil, err
 	}
 	mux, endpoint := http.NewServeMux(), http.Handler(nil)
 	for _, r := range f.routes(door.Bodies(), httpguard.NewBudget(0)) {
-		if mux.Handle(r.pattern, r.handler); r.pattern == endpointPath {
+		if mux.Handle(r.pattern, r.handler); r.pattern == mcpPath {
 			endpoint = r.handler
 		}
 	}
 	return door.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == endpointPath { // which most go to, and a mux takes its time to find
+		if r.URL.Path == mcpPath { // the most frequent path, without the cost of a mux
 			endpoint.ServeHTTP(w, r)
 			return
 		}
@@ -135,10 +138,9 @@ func (f *Front) handler(l engine.Listen) (http.Handler, error) {
 	})), nil
 }
 
-// Run loads the engine when nothing has loaded it yet, binds the transport
-// that the engine's options name, and serves until ctx is done or the client of
-// stdio is gone. Then calls in flight end, hooks run, and the engine is closed,
-// all within the grace period.
+// Run loads the engine if necessary, serves the configured transport until ctx
+// is done or the client of stdio disconnects, and then shuts down: running
+// calls and hooks end, and the engine is closed, within the grace period.
 func (f *Front) Run(ctx context.Context) error {
 	err := f.load(ctx)
 	switch {
@@ -151,19 +153,18 @@ func (f *Front) Run(ctx context.Context) error {
 	return errors.Join(err, f.Shutdown(context.WithoutCancel(ctx)))
 }
 
-// Status is that of the engine, which knows nothing of how the front lets callers in: it
-// is not synchronized either while the files of auth blocks cannot be read as they are
-// now, and a restart is needed also where the operator's file wants another listener
-// than there is.
+// Status returns the status of the engine, with the state of the front: it is
+// not synchronized while the files of auth blocks cannot be read, and a restart
+// is needed if the configured listener differs from the bound one.
 func (f *Front) Status() engine.Status {
 	status := f.engine.Status()
-	status.RestartNeeded = status.RestartNeeded || f.outdated.Load()
-	return f.access.judge(status)
+	status.RestartNeeded = status.RestartNeeded || f.listenConfigChanged.Load()
+	return f.auth.withAuthDiagnostics(status)
 }
 
-// Sessions counts, by transport ("streamable", "sse", "websocket", "stdio"), the
-// sessions that there are. Clients of revision 2026-07-28 have none over Streamable
-// HTTP and REST; elsewhere each connection is one.
+// Sessions returns the number of sessions by transport ("streamable", "sse",
+// "websocket", "stdio"). Clients of revision 2026-07-28 have no sessions over
+// Streamable HTTP and REST; on other transports each connection is a session.
 func (f *Front) Sessions() map[string]int {
 	now := f.mcp.ClientCounts()
 	sessions := map[string]int{"streamable": now.Sessions, "sse": 0, "websocket": 0, "stdio": 0}
@@ -184,16 +185,16 @@ func (f *Front) load(ctx context.Context) error {
 }
 
 // Stdio serves one client over a pair of streams until in ends, the client asks
-// for shutdown or ctx is done. Once in has ended, calls in flight have the grace
-// period to end in.
+// for shutdown or ctx is done. After in ends, running calls have the grace
+// period to end.
 func (f *Front) Stdio(ctx context.Context, in io.Reader, out io.Writer) error {
 	peer := mcp.Peer{Principal: f.options.Local, Source: identity.Source{Listener: "stdio"}, Transport: "stdio"}
 	return stdio.Serve(ctx, f.mcp, peer, in, out, f.options.Grace)
 }
 
-// RefuseStdio answers the first requests of a client over a pair of streams, in the place
-// of a front that could not be made: each gets an error with the message why. It waits for
-// them for a bounded time.
+// RefuseStdio answers the first requests of a client over a pair of streams
+// when no front could be created: each gets an error with the message why. It
+// waits for them for a limited time.
 func RefuseStdio(ctx context.Context, in io.Reader, out io.Writer, why string) error {
 	return stdio.Refuse(ctx, in, out, why)
 }
@@ -211,7 +212,7 @@ func (f *Front) runStdio(ctx context.Context) error {
 		return err
 	case <-ctx.Done():
 	}
-	_ = f.Shutdown(context.WithoutCancel(ctx)) // Run returns its error
+	_ = f.Shutdown(context.WithoutCancel(ctx)) // Run returns the error
 	cancel()
 	return <-ended
 }
@@ -222,15 +223,15 @@ func (f *Front) runHTTP(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	demanding := f.access.guard(httpguard.CheckListen(listen.Address, false) != nil)
+	demanding := f.auth.enforceCredentials(httpguard.CheckListen(listen.Address, false) != nil)
 	if err := httpguard.CheckListen(listen.Address, f.options.InsecureListen || listen.TLS != nil && demanding); err != nil {
 		return err
 	}
 	if f.engine.Snapshot().Info().ExposesTraces && httpguard.CheckListen(listen.Address, false) != nil {
-		f.engine.Logger().Warn("callers from other machines are told where bodies fail; remove expose_traces unless that is meant")
+		f.engine.Logger().Warn("expose_traces shows script locations to callers on other machines")
 	}
-	defer f.compare(listen)()
-	f.access.listener.Store(&listen.Address)
+	defer f.watchListenConfig(listen)()
+	f.auth.listener.Store(&listen.Address)
 	server := &http.Server{Handler: handler, ErrorLog: slog.NewLogLogger(f.engine.Logger().Handler(), slog.LevelDebug)}
 	listener, err := f.bind(server, listen)
 	if err != nil {
@@ -254,31 +255,31 @@ func (f *Front) runHTTP(ctx context.Context) error {
 	return err
 }
 
-// shutdownHTTP stops to listen, lets calls end, and then closes what is left:
-// a connection on which no call is answered any more.
+// shutdownHTTP stops listening, waits for running calls, and then closes the
+// remaining connections.
 func (f *Front) shutdownHTTP(ctx context.Context, server *http.Server) error {
-	bounded, cancel := context.WithTimeout(ctx, f.options.Grace+patience)
+	bounded, cancel := context.WithTimeout(ctx, f.options.Grace+cancelTimeout)
 	defer cancel()
 	closed := make(chan error, 1)
 	go func() { closed <- server.Shutdown(bounded) }()
-	_ = f.Shutdown(ctx) // Run returns its error
+	_ = f.Shutdown(ctx) // Run returns the error
 	if <-closed != nil {
 		return server.Close()
 	}
 	return nil
 }
 
-// patience is how long calls that were cancelled at the end of the grace
-// period, and their hooks, may take to end.
-const patience = 2 * time.Second
+// cancelTimeout is the time for cancelled calls and their hooks to end after
+// the grace period.
+const cancelTimeout = 2 * time.Second
 
-// errCut is why a call was cancelled that outlived the grace period.
-var errCut = errors.New("the server is shutting down")
+// errShutdown is the cause of calls cancelled after the grace period.
+var errShutdown = errors.New("the server is shutting down")
 
-// Shutdown refuses what is new, waits at most the grace period for calls in
-// flight, those of tasks too, and for their hooks, then cancels the calls that
-// still run, and closes the engine. The error says that calls had to be
-// cancelled. A second Shutdown returns what the first did.
+// Shutdown rejects new calls, waits at most the grace period for running calls,
+// tasks and hooks, then cancels the remaining ones, and closes the engine. The
+// error reports cancelled calls. A second Shutdown returns the result of the
+// first.
 func (f *Front) Shutdown(ctx context.Context) error {
 	f.closing.Do(func() {
 		bounded, cancel := context.WithTimeout(ctx, f.options.Grace)
@@ -286,23 +287,23 @@ func (f *Front) Shutdown(ctx context.Context) error {
 		if err := f.drain(bounded); err != nil {
 			f.closeErr = fmt.Errorf("the grace period of %s is over: %w", f.options.Grace, err)
 		}
-		f.backend.life.end(errCut)
-		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+		f.backend.inflight.cancelAll(errShutdown)
+		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTimeout)
 		defer cancel()
 		cut := f.backend.Tasks.Close(late)
 		if f.closeErr != nil {
-			// Their ends are waited for; that they were late has been said.
+			// Wait for the cancelled calls; the error is already set.
 			_ = f.drain(late)
 		}
-		f.closeErr = errors.Join(f.closeErr, cut, f.engine.Close(late), f.access.close())
+		f.closeErr = errors.Join(f.closeErr, cut, f.engine.Close(late), f.auth.close())
 	})
 	return f.closeErr
 }
 
-// drain refuses what is new, and waits for the calls and clients that there are.
-// Of what is late it names one: the others wait for that.
+// drain rejects new calls, and waits for running calls and clients. The error
+// names one of them, as the others wait for it.
 func (f *Front) drain(ctx context.Context) error {
-	// The engine refuses new calls from now on, whichever route they take.
+	// From now on the engine rejects new calls on every route.
 	calls, legs := make(chan error, 1), make(chan error, 1)
 	go func() { calls <- f.engine.Drain(ctx) }()
 	go func() { legs <- f.backend.Tasks.Drain(ctx) }()

@@ -127,7 +127,7 @@ func TestATaskThatRunsAtTheShutdownHasFailed(t *testing.T) {
 	}
 	c, _ = durable(t, path, endlessTask)
 	got := c.get(made.ID)
-	const reason = "the server was stopped while the task ran, and what it did is not known; check before you make the call again"
+	const reason = "the server was stopped while the task ran, and its effects are unknown; check them before you repeat the call"
 	if got.Status != "failed" || got.StatusMessage != reason || got.Error == nil || got.Error.Code != -32603 || got.Error.Message != reason {
 		t.Errorf("got %+v", got)
 	}

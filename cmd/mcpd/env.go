@@ -159,7 +159,7 @@ func processStreams() streams {
 func currentProcess(started []string) process {
 	p := process{
 		executable: self(), arg0: os.Args[0], pid: os.Getpid(),
-		restartWithTimerSlack: func() { osproc.Again(os.Args, started, slackMark) },
+		restartWithTimerSlack: func() { osproc.Reexec(os.Args, started, slackMark) },
 	}
 	if u, err := user.Current(); err == nil {
 		p.uid, p.username = u.Uid, u.Username

@@ -132,7 +132,7 @@ func TestOverload_goodput(t *testing.T) {
 	if kept < 0.8 {
 		t.Error("goodput is below 80%% of the peak")
 	}
-	if half > time.Duration(cputest.Slower()*float64(10*time.Millisecond)) || most > 100*time.Millisecond {
+	if half > time.Duration(cputest.Slowdown()*float64(10*time.Millisecond)) || most > 100*time.Millisecond {
 		t.Error("rejections are slow")
 	}
 	for _, g := range []*goodput{&peak, &loaded} {

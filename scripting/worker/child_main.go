@@ -60,7 +60,7 @@ func serve(in io.Reader, out io.Writer, t scripting.Transpiler, box sandbox.Opti
 	}
 	// The parent checks resident memory. Mapped memory is larger; its limit confines the process
 	// where the parent cannot check.
-	box.Memory, box.Processor = max(box.Memory, 2*most.memory), most.processor
+	box.Memory, box.CPUSeconds = max(box.Memory, 2*most.memory), most.processor
 	report, err := sandbox.Enter(box)
 	if err != nil {
 		return fmt.Errorf("confine the worker: %w", err)

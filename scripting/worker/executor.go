@@ -149,7 +149,7 @@ func NewExecutor(o Options, path string, argv ...string) (*Executor, error) {
 	e := &Executor{
 		command: command{path, argv}, options: o, admission: newAdmission(o.MaxRunning, o.MaxQueueTime),
 		scheduler: scheduler{overLimit: map[int]*execution{}},
-		monitor:   monitor{resident: func(pid int) int64 { return resident(pid, size) }, cpuAllowance: defaultAllowance(), cpuSpent: sandbox.Spent},
+		monitor:   monitor{resident: func(pid int) int64 { return resident(pid, size) }, cpuAllowance: defaultAllowance(), cpuSpent: sandbox.CPUTime},
 	}
 	e.ticks.Store(1)
 	e.mu.Lock()

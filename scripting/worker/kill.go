@@ -200,7 +200,7 @@ func (e *Executor) tick() {
 // So a process with a stopped or hanging parent does not compute forever. It is 0 if this process
 // cannot raise the limit later.
 func defaultAllowance() time.Duration {
-	if !sandbox.MayAllow {
+	if !sandbox.SupportsCPULimit {
 		return 0
 	}
 	return time.Minute * time.Duration(runtime.GOMAXPROCS(0))
@@ -219,7 +219,7 @@ func (e *Executor) extendCPULimit(p *process) {
 	}
 	if err == nil {
 		p.cpuLimit = spent + e.cpuAllowance
-		err = sandbox.Allow(pid, p.cpuLimit)
+		err = sandbox.SetCPULimit(pid, p.cpuLimit)
 	}
 	if err != nil {
 		p.draining = true

@@ -64,7 +64,7 @@ func TestAProcessIsGivenMoreTimeAsItSpendsIt(t *testing.T) {
 		t.Fatalf("%v, %+v", err, out.Failure)
 	}
 	p := e.processes[0]
-	if used, err := sandbox.Spent(p.cmd.Process.Pid); err != nil || used <= 0 {
+	if used, err := sandbox.CPUTime(p.cmd.Process.Pid); err != nil || used <= 0 {
 		t.Errorf("the process has spent %v: %v", used, err)
 	}
 	for _, step := range []struct {
@@ -142,8 +142,8 @@ func TestProcessesOfBodiesWakeSeldom(t *testing.T) {
 	p := taken(t, e, true)
 	awaitSpare(t, e, p) // until then a thread of this process has the slack, to start it
 	for _, id := range threadsOf(t, p.cmd.Process.Pid) {
-		if got := slackOf(t, id); got != int64(osproc.Late) {
-			t.Errorf("a thread of the process may be late by %d ns, want %d", got, osproc.Late)
+		if got := slackOf(t, id); got != int64(osproc.TimerSlack) {
+			t.Errorf("a thread of the process may be late by %d ns, want %d", got, osproc.TimerSlack)
 		}
 	}
 	for _, id := range threadsOf(t, os.Getpid()) {

@@ -210,7 +210,7 @@ var (
 // of its standard error.
 func (p *stdioServer) exitError(otherwise error) error {
 	select {
-	case <-p.child.Ended():
+	case <-p.child.Done():
 	case <-time.After(stopTimeout):
 		return p.withStderr(otherwise)
 	}

@@ -110,7 +110,7 @@ func explain(ctx context.Context, g grant.Exec, err error) error {
 	switch {
 	case errors.As(err, &known):
 		return known
-	case errors.Is(err, supervisor.ErrTooMuch):
+	case errors.Is(err, supervisor.ErrOutputLimit):
 		return newHostError(scripting.TooLarge, "exec.%s: the program was ended, since it wrote more than %d bytes (max_output)", g.Name, g.MaxOutput)
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return newHostError(scripting.TimedOut, "exec.%s: the program was not done in time", g.Name)

@@ -1,5 +1,5 @@
-// Package cputest has tests judge processor times on machines that are not always
-// as fast as before.
+// Package cputest lets tests check processor times on machines of varying
+// speed.
 package cputest
 
 import (
@@ -12,37 +12,37 @@ import (
 	"github.com/mcpd/mcpd/internal/process/osproc"
 )
 
-// standard is what the yardstick takes on the machine that budgets are made for, a
-// virtual one with two processors that does nothing else.
-const standard = 3 * time.Millisecond
+// referenceTime is the time for parsing sampleSource on the reference machine
+// of the budgets, an idle virtual machine with two processors.
+const referenceTime = 3 * time.Millisecond
 
-var yardstick = sync.OnceValue(func() string {
+var sampleSource = sync.OnceValue(func() string {
 	return "package p\n\nfunc f() {\n" + strings.Repeat("\ta = b + f(1, \"x\")\n", 64<<10/19) + "}\n"
 })
 
-// Slower returns how many times slower than that the machine is now, and at least 1:
-// the yardstick is the parser of Go on 64 KiB, which makes as many small objects as
-// other parsers and compilers do.
-func Slower() float64 {
-	source := yardstick()
+// Slowdown returns how many times slower than the reference the machine is now,
+// at least 1. It measures the Go parser on 64 KiB, which allocates as other
+// parsers and compilers do.
+func Slowdown() float64 {
+	source := sampleSource()
 	began := osproc.CPUTime()
 	if _, err := parser.ParseFile(token.NewFileSet(), "p.go", source, 0); err != nil {
-		panic(err) // the yardstick itself is wrong
+		panic(err) // sampleSource is invalid
 	}
-	return max(1, float64(osproc.CPUTime()-began)/float64(standard))
+	return max(1, float64(osproc.CPUTime()-began)/float64(referenceTime))
 }
 
-// Within reports whether one of several turns of something that takes processor time
-// keeps to a budget, beside what the machine takes for the yardstick before and after.
-// A turn that keeps to it on any machine needs no yardstick.
+// Within reports whether one of several runs of turn stays within a processor
+// time budget, scaled by the slowdown before and after. A run within the
+// unscaled budget needs no measurement.
 func Within(budget time.Duration, turn func() time.Duration) bool {
 	if turn() <= budget {
 		return true
 	}
 	for range 8 {
-		before := Slower()
+		before := Slowdown()
 		took := turn()
-		if took <= time.Duration(float64(budget)*max(before, Slower())) {
+		if took <= time.Duration(float64(budget)*max(before, Slowdown())) {
 			return true
 		}
 	}

@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// GroupAttr starts a command in a process group of its own. Signals for the group of this
-// process, such as Ctrl-C at a terminal, do not reach that group.
+// GroupAttr starts a command in a new process group. Signals for the group of
+// this process, such as Ctrl-C at a terminal, do not reach it.
 func GroupAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
-// KillGroup kills the process group of a process that was started with [GroupAttr].
+// KillGroup kills the process group of a process started with [GroupAttr].
 func KillGroup(p *os.Process) error { return syscall.Kill(-p.Pid, syscall.SIGKILL) }
 
-// CPUTime returns the processor time of this process so far, and of the system on its behalf.
+// CPUTime returns the user and system processor time of this process.
 func CPUTime() time.Duration {
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
@@ -25,8 +25,8 @@ func CPUTime() time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// Start starts a program: how late its threads wake is up to the system.
+// Start starts a program. The system controls the timer slack of its threads.
 func Start(cmd *exec.Cmd) error { return cmd.Start() }
 
-// Again does nothing: how late threads wake is up to the system.
-func Again(_, _ []string, _ string) {}
+// Reexec does nothing: the system controls the timer slack.
+func Reexec(_, _ []string, _ string) {}

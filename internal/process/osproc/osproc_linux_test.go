@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 			_ = os.Remove(path) // the second time there is nothing to remove
 		}
 		runtime.LockOSThread() // the first thread is the one that lived before, too
-		Again(os.Args, os.Environ(), mark)
+		Reexec(os.Args, os.Environ(), mark)
 		if err := Start(exec.Command("/proc/self/exe", "-test.run=^$")); err != nil {
 			panic(err)
 		}
@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 		if err != nil {
 			panic(err)
 		}
-		_ = json.NewEncoder(os.Stdout).Encode(state{os.Getpid(), strings.TrimSpace(string(name)), get(), os.Args, os.Environ()})
+		_ = json.NewEncoder(os.Stdout).Encode(state{os.Getpid(), strings.TrimSpace(string(name)), getSlack(), os.Args, os.Environ()})
 		os.Exit(0)
 	}
 	os.Exit(m.Run())
@@ -72,16 +72,16 @@ func begunFrom(t *testing.T, path string, environ ...string) (pid int, s state) 
 // usually skips a test where Linux's own slack is not what the test was started with.
 func usually(t *testing.T) {
 	t.Helper()
-	if get() != usual {
-		t.Skipf("SKIPPED: the tests were started with a timer slack of %v, or the kernel has none", get())
+	if getSlack() != defaultTimerSlack {
+		t.Skipf("SKIPPED: the tests were started with a timer slack of %v, or the kernel has none", getSlack())
 	}
 }
 
 func TestAProgramBeginsAnewOnceAsTheSameProcess(t *testing.T) {
 	usually(t)
 	pid, s := begun(t, "A=b")
-	if s.Slack != Late || s.Pid != pid {
-		t.Errorf("process %d may be late by %v, want process %d by %v", s.Pid, s.Slack, pid, Late)
+	if s.Slack != TimerSlack || s.Pid != pid {
+		t.Errorf("process %d may be late by %v, want process %d by %v", s.Pid, s.Slack, pid, TimerSlack)
 	}
 	if want := filepath.Base(os.Args[0]); s.Name != want {
 		t.Errorf("it has the name %q, want %q", s.Name, want)
@@ -97,8 +97,8 @@ func TestAProgramBeginsAnewOnceAsTheSameProcess(t *testing.T) {
 // TestAMarkedProgramDoesNotBeginAnew: where a system forgets the slack, it would forever.
 func TestAMarkedProgramDoesNotBeginAnew(t *testing.T) {
 	usually(t)
-	if _, s := begun(t, mark+"=1"); s.Slack != usual || len(s.Environ) != 1 {
-		t.Errorf("it may be late by %v with the environment %q, want %v and the mark alone", s.Slack, s.Environ, usual)
+	if _, s := begun(t, mark+"=1"); s.Slack != defaultTimerSlack || len(s.Environ) != 1 {
+		t.Errorf("it may be late by %v with the environment %q, want %v and the mark alone", s.Slack, s.Environ, defaultTimerSlack)
 	}
 }
 
@@ -110,7 +110,7 @@ func TestASlackThatSomebodyChoseIsLeft(t *testing.T) {
 	go func() {
 		defer close(done)
 		runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
-		set(chosen)
+		setSlack(chosen)
 		_, s = begun(t, "A=b")
 	}()
 	<-done
@@ -120,7 +120,7 @@ func TestASlackThatSomebodyChoseIsLeft(t *testing.T) {
 }
 
 func TestStartLeavesTheThreadAsItWas(t *testing.T) {
-	before := get()
+	before := getSlack()
 	cmd := exec.Command("cat", "/proc/self/timerslack_ns")
 	var out bytes.Buffer
 	cmd.Stdout = &out
@@ -130,10 +130,10 @@ func TestStartLeavesTheThreadAsItWas(t *testing.T) {
 	if err := cmd.Wait(); err != nil {
 		t.Skipf("SKIPPED: the kernel does not tell the slack of a process: %v", err)
 	}
-	if got, err := strconv.ParseInt(strings.TrimSpace(out.String()), 10, 64); err != nil || time.Duration(got) != Late {
-		t.Errorf("the program may be late by %q ns, want %d", out.String(), Late)
+	if got, err := strconv.ParseInt(strings.TrimSpace(out.String()), 10, 64); err != nil || time.Duration(got) != TimerSlack {
+		t.Errorf("the program may be late by %q ns, want %d", out.String(), TimerSlack)
 	}
-	if after := get(); after != before {
+	if after := getSlack(); after != before {
 		t.Errorf("this thread may be late by %v, and before by %v", after, before)
 	}
 }
@@ -149,7 +149,7 @@ func TestAProgramWhoseFileIsGoneBeginsAnew(t *testing.T) {
 	if err := os.WriteFile(path, text, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, s := begunFrom(t, path, "REMOVE="+path); s.Slack != Late {
+	if _, s := begunFrom(t, path, "REMOVE="+path); s.Slack != TimerSlack {
 		t.Errorf("it may be late by %v", s.Slack)
 	}
 }

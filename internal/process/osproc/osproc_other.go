@@ -9,19 +9,19 @@ import (
 	"time"
 )
 
-// GroupAttr changes nothing: the system has no process groups.
+// GroupAttr returns nil: the system has no process groups.
 func GroupAttr() *syscall.SysProcAttr { return nil }
 
-// KillGroup kills the process alone.
+// KillGroup kills only the process.
 func KillGroup(p *os.Process) error { return p.Kill() }
 
 var began = time.Now()
 
-// CPUTime returns the age of the process, which is near its processor time while it works.
+// CPUTime returns the age of the process, an approximation while it works.
 func CPUTime() time.Duration { return time.Since(began) }
 
-// Start starts a program: how late its threads wake is up to the system.
+// Start starts a program. The system controls the timer slack of its threads.
 func Start(cmd *exec.Cmd) error { return cmd.Start() }
 
-// Again does nothing: how late threads wake is up to the system.
-func Again(_, _ []string, _ string) {}
+// Reexec does nothing: the system controls the timer slack.
+func Reexec(_, _ []string, _ string) {}

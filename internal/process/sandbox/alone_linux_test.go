@@ -79,7 +79,7 @@ func init() {
 		parent := os.Getppid()
 		opened := onThreads(func() {
 			runtime.LockOSThread()
-			f.Report = Report{with(nameNoNewPrivs, noNewPrivs()), with(nameLandlock, nil)}
+			f.Report = Report{facility(nameNoNewPrivs, noNewPrivs()), facility(nameLandlock, nil)}
 			f.Report[1] = landlock()
 		}, func() int { return errno(unix.Open("/proc/self/status", openRead, 0)) })
 		f.Errnos = map[string]int{
@@ -105,9 +105,9 @@ func init() {
 		}
 		defer func() { err = os.Remove(file.Name()) }()
 		_, before := unix.FcntlInt(3, unix.F_GETFD, 0)
-		f.Report = Report{with(nameDescriptors, descriptors())}
+		f.Report = Report{facility(nameDescriptors, closeInherited())}
 		_, after := unix.FcntlInt(3, unix.F_GETFD, 0)
-		if err := rlimits(512 << 20); err != nil {
+		if err := setRlimits(512 << 20); err != nil {
 			return f, err
 		}
 		_, written := unix.Write(int(file.Fd()), []byte("x"))
@@ -178,7 +178,7 @@ func TestLimitsAloneKeepAProcessFromFilesAndMemory(t *testing.T) {
 
 func init() {
 	programs["computes on"] = func() (finding, error) {
-		if err := processor(1); err != nil {
+		if err := limitCPU(1); err != nil {
 			return finding{}, err
 		}
 		for turns := 0; ; turns++ {

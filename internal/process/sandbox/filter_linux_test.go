@@ -54,7 +54,7 @@ func judge(t *testing.T, code []unix.SockFilter, s seen) uint32 {
 
 func TestAFilterLooksAtArchitectureNumberAndArguments(t *testing.T) {
 	const refused, pid = 77, 4711
-	code := filter(needed(pid), refused)
+	code := filter(allowedCalls(pid), refused)
 	goThread := uint64(unix.CLONE_VM | unix.CLONE_FS | unix.CLONE_FILES | unix.CLONE_SIGHAND | unix.CLONE_SYSVSEM | unix.CLONE_THREAD)
 	for name, c := range map[string]struct {
 		call seen

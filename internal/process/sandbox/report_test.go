@@ -12,11 +12,11 @@ func TestFacility_detail(t *testing.T) {
 		"the kernel has none":      syscall.ENOSYS,
 		"out of luck":              errors.New("out of luck"),
 	} {
-		if got := with("landlock", err); got.On || got.Detail != want {
+		if got := facility("landlock", err); got.On || got.Detail != want {
 			t.Errorf("%v: got %+v, want the detail %q", err, got, want)
 		}
 	}
-	if got := with("landlock", nil); !got.On || got.Detail != "" {
+	if got := facility("landlock", nil); !got.On || got.Detail != "" {
 		t.Errorf("no error: got %+v", got)
 	}
 }

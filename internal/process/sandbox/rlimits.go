@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// rlimits bounds the memory of the process, and has it open nothing, write no
-// file and leave no core behind.
-func rlimits(memory uint64) error {
+// setRlimits limits the memory of the process, and prevents opening files,
+// writing files and core dumps.
+func setRlimits(memory uint64) error {
 	if memory == 0 {
 		memory = unix.RLIM_INFINITY
 	}
@@ -34,13 +34,13 @@ func rlimits(memory uint64) error {
 	return nil
 }
 
-// descriptors closes what the process was started with beside its standard
-// streams: whatever it has opened itself is closed on exec, and what it has
-// inherited is not.
-func descriptors() error {
+// closeInherited closes inherited descriptors, other than the standard streams.
+// The descriptors that the process opened itself are closed on exec, inherited
+// ones are not.
+func closeInherited() error {
 	names, err := openDescriptors()
 	if err != nil {
-		return fmt.Errorf("those that are open cannot be listed: %w", err)
+		return fmt.Errorf("list open descriptors: %w", err)
 	}
 	for _, name := range names {
 		fd, err := strconv.Atoi(name)
@@ -49,16 +49,16 @@ func descriptors() error {
 		}
 		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
 		if err != nil || flags&unix.FD_CLOEXEC != 0 {
-			continue // it was closed, or is our own
+			continue // closed meanwhile, or opened by this process
 		}
 		if err := unix.Close(fd); err != nil {
-			return fmt.Errorf("one cannot be closed: %w", err)
+			return fmt.Errorf("close descriptor: %w", err)
 		}
 	}
 	return nil
 }
 
-// openDescriptors returns the names of what is open.
+// openDescriptors returns the names of the open descriptors.
 func openDescriptors() (names []string, err error) {
 	for _, dir := range []string{"/proc/self/fd", "/dev/fd"} {
 		var f *os.File

@@ -1,11 +1,11 @@
-// Package sandbox takes from the process that it is called in whatever the
-// process does not need to compute: files, the network, other processes, and
-// more memory than it is given. What remains are the descriptors that it was
-// started with, memory, threads and clocks.
+// Package sandbox removes the rights of the calling process that it does not
+// need for computing: files, the network, other processes, and more memory than
+// its limit. The process keeps its open descriptors, memory, threads and
+// clocks.
 //
-// [Enter] does so with what the system offers, and says in a [Report] what is
-// on and what is missing. It cannot be undone. It does not decide whether what
-// is missing matters.
+// [Enter] applies the facilities of the system, and returns a [Report] of
+// enabled and missing ones. It cannot be undone. The caller decides whether a
+// missing facility matters.
 package sandbox
 
 import (
@@ -15,21 +15,21 @@ import (
 	"time"
 )
 
-// Options say how a process is confined.
+// Options configure the confinement of a process.
 type Options struct {
-	// Memory is how many bytes of data the process may have; 0 bounds nothing.
+	// Memory is the maximum data size in bytes; 0 means no limit.
 	Memory uint64
-	// Processor is after how many seconds of processor time the system ends the
-	// process, unless another raises its soft limit; 0 bounds nothing. Linux alone
-	// has it: nowhere else can another raise it.
-	Processor uint64
-	// Strict ends the process at a system call that is refused, which otherwise
-	// fails: for tests, which show by it that nothing is refused that is needed.
+	// CPUSeconds is the processor time in seconds after which the system ends the
+	// process, unless another process raises its soft limit; 0 means no limit. It
+	// is supported only on Linux: elsewhere no other process could raise it.
+	CPUSeconds uint64
+	// Strict ends the process at a denied system call, which otherwise fails.
+	// Tests use it to show that no needed call is denied.
 	Strict bool
 }
 
-// MayAllow reports whether this system has [Spent] and [Allow].
-const MayAllow = runtime.GOOS == "linux"
+// SupportsCPULimit reports whether this system has [CPUTime] and [SetCPULimit].
+const SupportsCPULimit = runtime.GOOS == "linux"
 
 // The names of facilities, in the order of a report.
 const (
@@ -42,46 +42,47 @@ const (
 	nameLandlock    = "landlock"
 )
 
-// Enter confines this process for good. It is meant to be called early, by the
-// main goroutine: descriptors that the process had inherited are closed, other
-// than its standard streams, and no file can be opened afterwards. What the
-// system lacks is told by the report. The error says that the process could not
-// be bounded on a system that has bounds: it should end.
+// Enter confines this process permanently. The main goroutine should call it
+// early: it closes inherited descriptors other than the standard streams, and
+// no file can be opened afterwards. The report has the facilities that the
+// system lacks. An error means that limits exist but could not be set: the
+// process should end.
 func Enter(o Options) (Report, error) {
-	// What is set for one thread first must be set for all from that one.
+	// A setting of one thread must be extended to all threads from the same
+	// thread.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	// What is opened with the first timer, and the first local time, could not be
-	// opened any more.
+	// Files that the first timer and the first local time open could not be
+	// opened later.
 	time.NewTimer(time.Hour).Stop()
 	_, _ = time.Now().Zone()
 	return enter(o)
 }
 
-// Facility is one means to confine a process.
+// Facility is one facility to confine a process.
 type Facility struct {
-	// Name is as its documentation has it, as in seccomp.
+	// Name is the documented name, such as seccomp.
 	Name string `json:"name"`
-	// On tells whether it confines the process.
+	// On is true if it confines the process.
 	On bool `json:"on"`
-	// Detail is the version of one that is on, and of others why they are not.
+	// Detail is the version of an enabled facility, or why it is missing.
 	Detail string `json:"detail,omitempty"`
 }
 
-// Report lists what confines a process, and what does not.
+// Report lists enabled and missing facilities.
 type Report []Facility
 
-func without(name, why string) Facility { return Facility{Name: name, Detail: why} }
+func missing(name, why string) Facility { return Facility{Name: name, Detail: why} }
 
-// with returns a facility that is on unless err says why it is not.
-func with(name string, err error) Facility {
+// facility returns a facility that is enabled if err is nil.
+func facility(name string, err error) Facility {
 	if err != nil {
-		return without(name, reason(err))
+		return missing(name, reason(err))
 	}
 	return Facility{Name: name, On: true}
 }
 
-// reason tells in words what an error of the system means for a facility.
+// reason describes a system error of a facility.
 func reason(err error) string {
 	switch {
 	case errors.Is(err, syscall.ENOSYS), errors.Is(err, syscall.EINVAL):

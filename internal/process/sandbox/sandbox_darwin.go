@@ -5,22 +5,22 @@ import (
 	"time"
 )
 
-// enter does what limits can. That of data does not hold for memory that is
-// mapped, which is all of it, so there is none.
+// enter sets resource limits. The data limit does not apply to mapped memory,
+// which is all memory of a Go program, so it is not set.
 func enter(Options) (Report, error) {
-	open := with(nameDescriptors, descriptors())
-	if err := rlimits(0); err != nil {
+	open := facility(nameDescriptors, closeInherited())
+	if err := setRlimits(0); err != nil {
 		return nil, err
 	}
-	report := Report{with(nameRlimits, nil), open}
+	report := Report{facility(nameRlimits, nil), open}
 	for _, name := range []string{nameMemory, nameNoNewPrivs, nameUndumpable, nameSeccomp, nameLandlock} {
-		report = append(report, without(name, "this system has none"))
+		report = append(report, missing(name, "this system has none"))
 	}
 	return report, nil
 }
 
-// Spent is not known on this system.
-func Spent(int) (time.Duration, error) { return 0, errors.ErrUnsupported }
+// CPUTime is not supported on this system.
+func CPUTime(int) (time.Duration, error) { return 0, errors.ErrUnsupported }
 
-// Allow cannot be done on this system.
-func Allow(int, time.Duration) error { return errors.ErrUnsupported }
+// SetCPULimit is not supported on this system.
+func SetCPULimit(int, time.Duration) error { return errors.ErrUnsupported }

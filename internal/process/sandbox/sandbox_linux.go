@@ -11,27 +11,27 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// enter gives up rights, then what new ones could be got with.
+// enter drops rights, and then the means to regain them.
 func enter(o Options) (Report, error) {
-	open := with(nameDescriptors, descriptors())
-	privs := with(nameNoNewPrivs, noNewPrivs())
-	dump := with(nameUndumpable, unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0))
+	open := facility(nameDescriptors, closeInherited())
+	privs := facility(nameNoNewPrivs, noNewPrivs())
+	dump := facility(nameUndumpable, unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0))
 	land := landlock()
-	if err := errors.Join(rlimits(o.Memory), processor(o.Processor)); err != nil {
+	if err := errors.Join(setRlimits(o.Memory), limitCPU(o.CPUSeconds)); err != nil {
 		return nil, err
 	}
-	calls := with(nameSeccomp, seccomp(o.Strict))
+	calls := facility(nameSeccomp, seccomp(o.Strict))
 	if calls.On {
-		// Threads that had it not have it of the one that has set the filter.
-		privs = with(nameNoNewPrivs, nil)
+		// Threads without it inherit it from the thread that set the filter.
+		privs = facility(nameNoNewPrivs, nil)
 	}
-	return Report{with(nameRlimits, nil), open, privs, dump, calls, land}, nil
+	return Report{facility(nameRlimits, nil), open, privs, dump, calls, land}, nil
 }
 
-// errCgo says that the threads of the process are not all known.
+// errCgo reports that not all threads of the process are known.
 var errCgo = errors.New("the program is built with cgo; build it with CGO_ENABLED=0")
 
-// onAllThreads does a system call on all threads, or on none.
+// onAllThreads makes a system call on all threads, or on none.
 func onAllThreads(trap, a1, a2, a3 uintptr) error {
 	_, _, errno := syscall.AllThreadsSyscall6(trap, a1, a2, a3, 0, 0, 0)
 	switch {
@@ -43,8 +43,8 @@ func onAllThreads(trap, a1, a2, a3 uintptr) error {
 	return errno
 }
 
-// noNewPrivs keeps all threads from ever getting rights by execve, or only
-// this one where the others are not known.
+// noNewPrivs prevents all threads from gaining rights by execve, or only this
+// thread if the others are not known.
 func noNewPrivs() error {
 	err := onAllThreads(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0)
 	if errors.Is(err, errCgo) {
@@ -53,9 +53,9 @@ func noNewPrivs() error {
 	return err
 }
 
-// What the versions of Landlock can deny, as of the first that can.
+// The versions of Landlock that introduced each right.
 const (
-	landlockFiles = unix.LANDLOCK_ACCESS_FS_MAKE_SYM<<1 - 1 // all up to it
+	landlockFiles = unix.LANDLOCK_ACCESS_FS_MAKE_SYM<<1 - 1 // all rights up to it
 
 	landlockRefer    = 2
 	landlockTruncate = 3
@@ -66,27 +66,27 @@ const (
 	landlockSockets  = 9
 )
 
-// erratumSignals is the bit of the fix after which threads that were
-// restricted one by one may signal each other, as the scheduler of Go does.
+// erratumSignals is the bit of a fix: with it, threads that were restricted
+// separately may signal each other, as the Go scheduler does.
 const erratumSignals = 1 << 1
 
-// landlock denies all that can be denied, without exception, in all threads.
+// landlock denies every supported right, without exception, in all threads.
 func landlock() Facility {
 	version, err := landlockQuery(unix.LANDLOCK_CREATE_RULESET_VERSION)
 	if err != nil {
-		return with(nameLandlock, err)
+		return facility(nameLandlock, err)
 	}
 	errata, err := landlockQuery(unix.LANDLOCK_CREATE_RULESET_ERRATA)
 	if err != nil {
-		errata = 0 // a kernel that is older than the list of them
+		errata = 0 // the kernel is older than the errata query
 	}
 	rules, size := landlockRules(version, errata)
 	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&rules)), size, 0)
 	if errno != 0 {
-		return with(nameLandlock, errno)
+		return facility(nameLandlock, errno)
 	}
 	err = errors.Join(landlockRestrict(fd, version), unix.Close(int(fd)))
-	f := with(nameLandlock, err)
+	f := facility(nameLandlock, err)
 	if f.On {
 		f.Detail = strconv.Itoa(version)
 	}
@@ -101,8 +101,8 @@ func landlockQuery(what uintptr) (int, error) {
 	return int(n), nil
 }
 
-// landlockRules returns what a version can deny, and how many bytes of it that
-// version knows.
+// landlockRules returns the rights that a version can deny, and the size of the
+// attributes that it supports.
 func landlockRules(version, errata int) (rules unix.LandlockRulesetAttr, size uintptr) {
 	rules.Handled_access_fs, size = landlockFiles, unsafe.Offsetof(rules.Handled_access_net)
 	for _, f := range []struct {
@@ -136,8 +136,9 @@ func landlockRestrict(fd uintptr, version int) error {
 	return nil
 }
 
-// processor has the system end the process once it has spent so many seconds.
-func processor(seconds uint64) error {
+// limitCPU makes the system end the process after it has used its processor
+// time.
+func limitCPU(seconds uint64) error {
 	if seconds == 0 {
 		return nil
 	}
@@ -145,20 +146,20 @@ func processor(seconds uint64) error {
 	if err := unix.Getrlimit(unix.RLIMIT_CPU, &now); err != nil {
 		return fmt.Errorf("read the processor time of the process: %w", err)
 	}
-	// The hard limit stays: nobody without special rights could raise it again.
+	// The hard limit stays: raising it again would need special rights.
 	now.Cur = min(seconds, now.Max)
-	if err := errors.Join(undoHandler(unix.SIGXCPU), unix.Setrlimit(unix.RLIMIT_CPU, &now)); err != nil {
+	if err := errors.Join(resetHandler(unix.SIGXCPU), unix.Setrlimit(unix.RLIMIT_CPU, &now)); err != nil {
 		return fmt.Errorf("limit the processor time of the process: %w", err)
 	}
 	return nil
 }
 
-// undoHandler has a signal do what it does without a handler. The runtime of Go has
-// one for each, which ignores those that nobody asks for.
-func undoHandler(signal unix.Signal) error {
-	var action [64]byte // all zero, and larger than that of any architecture
+// resetHandler restores the default action of a signal. The Go runtime handles
+// every signal, and ignores those that the program does not use.
+func resetHandler(signal unix.Signal) error {
+	var action [64]byte // all zero, and larger than on any architecture
 	var errno error
-	for _, maskSize := range []uintptr{8, 16} { // there are 64 signals, or 128
+	for _, maskSize := range []uintptr{8, 16} { // 64 or 128 signals
 		_, _, failed := unix.Syscall6(unix.SYS_RT_SIGACTION, uintptr(signal), uintptr(unsafe.Pointer(&action)), 0, maskSize, 0, 0)
 		if failed == 0 {
 			return nil
@@ -168,9 +169,9 @@ func undoHandler(signal unix.Signal) error {
 	return errno
 }
 
-// Spent returns how much processor time a process has spent.
-func Spent(pid int) (time.Duration, error) {
-	const ofProcess = 2 // the clock of the scheduler, of all threads
+// CPUTime returns the processor time of a process.
+func CPUTime(pid int) (time.Duration, error) {
+	const ofProcess = 2 // the scheduler clock of all threads
 	var now unix.Timespec
 	if err := unix.ClockGettime(int32(^pid<<3|ofProcess), &now); err != nil {
 		return 0, fmt.Errorf("read the processor time of a process: %w", err)
@@ -178,13 +179,13 @@ func Spent(pid int) (time.Duration, error) {
 	return time.Duration(now.Nano()), nil
 }
 
-// Allow lets a process of the same user, which has entered a sandbox with a bound of
-// processor time, spend so much of it since it was started.
-func Allow(pid int, most time.Duration) error {
+// SetCPULimit sets the total processor time of a process of the same user that
+// has entered a sandbox with a limit.
+func SetCPULimit(pid int, most time.Duration) error {
 	var now unix.Rlimit
 	err := unix.Prlimit(pid, unix.RLIMIT_CPU, nil, &now)
 	if err == nil {
-		now.Cur = uint64(most / time.Second) // which fails where it is more than the hard limit
+		now.Cur = uint64(most / time.Second) // fails above the hard limit
 		err = unix.Prlimit(pid, unix.RLIMIT_CPU, &now, nil)
 	}
 	if err != nil {
@@ -193,15 +194,14 @@ func Allow(pid int, most time.Duration) error {
 	return nil
 }
 
-// Oversee readies this process for running another one, which it has no right to
-// begin with that it lacks itself, and for outliving all that this one starts:
-// whoever of them loses its parent becomes a child of this process. Descriptors
-// that the process had inherited are closed, other than its standard streams and
-// those that are closed on exec. What is begun by the thread that calls it can
-// get no new rights by execve, and nothing leaves a core behind.
-func Oversee() error {
+// PrepareSupervisor prepares this process for running a program with at most
+// its own rights, and for outliving all descendants: orphans become children of
+// this process. It closes inherited descriptors other than the standard streams
+// and those that are closed on exec. Programs started by the calling thread
+// cannot gain rights by execve, and leave no core dumps.
+func PrepareSupervisor() error {
 	return errors.Join(
-		descriptors(),
+		closeInherited(),
 		unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}),
 		prctl("no_new_privs", unix.PR_SET_NO_NEW_PRIVS, 1),
 		prctl("undumpable", unix.PR_SET_DUMPABLE, 0),

@@ -11,13 +11,13 @@ import (
 func enter(Options) (Report, error) {
 	var report Report
 	for _, name := range []string{nameRlimits, nameMemory, nameDescriptors, nameNoNewPrivs, nameUndumpable, nameSeccomp, nameLandlock} {
-		report = append(report, without(name, "there is none for "+runtime.GOOS))
+		report = append(report, missing(name, "there is none for "+runtime.GOOS))
 	}
 	return report, nil
 }
 
-// Spent is not known on this system.
-func Spent(int) (time.Duration, error) { return 0, errors.ErrUnsupported }
+// CPUTime is not supported on this system.
+func CPUTime(int) (time.Duration, error) { return 0, errors.ErrUnsupported }
 
-// Allow cannot be done on this system.
-func Allow(int, time.Duration) error { return errors.ErrUnsupported }
+// SetCPULimit is not supported on this system.
+func SetCPULimit(int, time.Duration) error { return errors.ErrUnsupported }

@@ -11,17 +11,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// errThread says that a thread has a filter of its own.
+// errThread reports that a thread has a different filter.
 var errThread = errors.New("a thread has another filter")
 
-// seccomp has the kernel refuse all system calls of all threads that what only
-// computes does not need.
+// seccomp makes the kernel deny all system calls, in all threads, that a
+// process without I/O does not need.
 func seccomp(strict bool) error {
 	refused := uint32(unix.SECCOMP_RET_ERRNO) | uint32(unix.EPERM)
 	if strict {
 		refused = unix.SECCOMP_RET_KILL_PROCESS
 	}
-	code := filter(needed(uint32(os.Getpid())), refused)
+	code := filter(allowedCalls(uint32(os.Getpid())), refused)
 	program := unix.SockFprog{Len: uint16(len(code)), Filter: &code[0]}
 	thread, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&program)))
 	runtime.KeepAlive(code)
@@ -34,33 +34,33 @@ func seccomp(strict bool) error {
 	return nil
 }
 
-// call is a system call that is let through.
-type call struct {
+// allowedCall is an allowed system call.
+type allowedCall struct {
 	number uintptr
 	when   condition
 }
 
-// condition holds for a call when the bits of mask in one of its arguments are
-// those of value. Only the lower half of an argument is looked at, which is all
-// of it that the kernel uses of those that we look at. The zero condition holds.
+// condition is true if the bits of mask in an argument equal value. Only the
+// lower half of an argument is checked; the kernel uses no more of these
+// arguments. The zero condition is always true.
 type condition struct {
 	argument    uint32
 	mask, value uint32
 }
 
-// always is for calls that are let through whatever their arguments are.
+// always is the condition of calls with any arguments.
 var always condition
 
-// threadFlags are those that threads are made with, by Go or a C library; no
-// namespace and no process comes of them.
+// threadFlags are the clone flags of new threads, by Go or a C library; they
+// create no namespace and no process.
 const threadFlags = unix.CLONE_VM | unix.CLONE_FS | unix.CLONE_FILES | unix.CLONE_SIGHAND | unix.CLONE_THREAD | unix.CLONE_SYSVSEM |
 	unix.CLONE_SETTLS | unix.CLONE_PARENT_SETTID | unix.CLONE_CHILD_CLEARTID | unix.CLONE_CHILD_SETTID | unix.CLONE_DETACHED
 
-// needed are the calls that the runtime of Go and what reads and writes on open
-// descriptors make after the start of the process pid. Those in the last part
-// are what a C library makes for threads and memory, where there is one.
-func needed(pid uint32) []call {
-	return []call{
+// allowedCalls returns the calls that the Go runtime and I/O on open
+// descriptors make after the start of the process pid. The last part is for the
+// threads and memory of a C library.
+func allowedCalls(pid uint32) []allowedCall {
+	return []allowedCall{
 		{unix.SYS_FUTEX, always},
 		{unix.SYS_READ, always},
 		{unix.SYS_WRITE, always},
@@ -83,7 +83,7 @@ func needed(pid uint32) []call {
 		{unix.SYS_CLONE, condition{0, ^uint32(threadFlags) | unix.CLONE_THREAD, unix.CLONE_THREAD}},
 		{unix.SYS_EPOLL_CTL, always},
 		{unix.SYS_CLOSE, always},
-		{unix.SYS_PREAD64, always}, // of the limit of processors, which stays open
+		{unix.SYS_PREAD64, always}, // reads the processor limit, which stays open
 		{unix.SYS_SCHED_GETAFFINITY, always},
 		{unix.SYS_GETRANDOM, always},
 		{unix.SYS_GETRUSAGE, always},
@@ -91,7 +91,7 @@ func needed(pid uint32) []call {
 		{unix.SYS_CLOCK_NANOSLEEP, always},
 		{unix.SYS_GETTIMEOFDAY, always},
 		{unix.SYS_KILL, condition{0, ^uint32(0), pid}},
-		{unix.SYS_IOCTL, condition{1, ^uint32(0), unix.TCGETS}}, // compilers ask whether they write to a terminal
+		{unix.SYS_IOCTL, condition{1, ^uint32(0), unix.TCGETS}}, // compilers check for a terminal
 		{unix.SYS_EXIT, always},
 		{unix.SYS_EXIT_GROUP, always},
 
@@ -102,63 +102,63 @@ func needed(pid uint32) []call {
 	}
 }
 
-// Where the kernel puts what a filter looks at.
+// The offsets of the data that a filter reads.
 const (
 	atNumber       = 0
 	atArchitecture = 4
 	atArguments    = 16
 )
 
-// architecture is what the kernel calls that of this program.
+// architecture is the kernel's id of this program's architecture.
 var architecture = map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64}[runtime.GOARCH]
 
-// filter returns the program that lets calls through and answers others with
-// refused. Calls by the numbers of another architecture end the process.
-// clone3, whose flags are out of sight, is said not to exist, so that a C
-// library makes its threads by clone.
-func filter(calls []call, refused uint32) []unix.SockFilter {
+// filter returns the program that allows calls and answers others with refused.
+// Calls with the numbers of another architecture end the process. clone3, whose
+// flags a filter cannot read, fails as not implemented, so that a C library
+// creates threads with clone.
+func filter(calls []allowedCall, refused uint32) []unix.SockFilter {
 	code := []unix.SockFilter{
 		load(atArchitecture),
 		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jt: 1, K: architecture},
-		answer(unix.SECCOMP_RET_KILL_PROCESS),
+		ret(unix.SECCOMP_RET_KILL_PROCESS),
 		load(atNumber),
 	}
 	for _, c := range calls {
 		code = append(code, c.code(refused)...)
 	}
 	return append(code,
-		unless(unix.SYS_CLONE3, 1),
-		answer(uint32(unix.SECCOMP_RET_ERRNO)|uint32(unix.ENOSYS)),
-		answer(refused))
+		skipUnless(unix.SYS_CLONE3, 1),
+		ret(uint32(unix.SECCOMP_RET_ERRNO)|uint32(unix.ENOSYS)),
+		ret(refused))
 }
 
-// code is what a call adds to a filter, which has loaded the number.
-func (c call) code(refused uint32) []unix.SockFilter {
+// code returns the instructions for a call; the filter has loaded the number.
+func (c allowedCall) code(refused uint32) []unix.SockFilter {
 	number := uint32(c.number)
 	if c.when == always {
-		return []unix.SockFilter{unless(number, 1), answer(unix.SECCOMP_RET_ALLOW)}
+		return []unix.SockFilter{skipUnless(number, 1), ret(unix.SECCOMP_RET_ALLOW)}
 	}
 	return []unix.SockFilter{
-		unless(number, 5),
+		skipUnless(number, 5),
 		load(atArguments + 8*c.when.argument),
 		{Code: unix.BPF_ALU | unix.BPF_AND | unix.BPF_K, K: c.when.mask},
-		unless(c.when.value, 1),
-		answer(unix.SECCOMP_RET_ALLOW),
-		answer(refused),
+		skipUnless(c.when.value, 1),
+		ret(unix.SECCOMP_RET_ALLOW),
+		ret(refused),
 	}
 }
 
-// load loads four bytes of what the kernel tells of a call.
+// load loads four bytes of the call data.
 func load(at uint32) unix.SockFilter {
 	return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: at}
 }
 
-// unless skips as many instructions when what is loaded is not value.
-func unless(value uint32, skip uint8) unix.SockFilter {
+// skipUnless skips instructions if the loaded value is not value.
+func skipUnless(value uint32, skip uint8) unix.SockFilter {
 	return unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jf: skip, K: value}
 }
 
-// answer ends the filter.
-func answer(what uint32) unix.SockFilter {
+// ret ends the filter.
+func ret(what uint32) unix.SockFilter {
 	return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: what}
 }

@@ -13,25 +13,25 @@ import (
 	"github.com/mcpd/mcpd/internal/process/osproc"
 )
 
-// Child is a program that goes on running, and whose standard streams its caller
-// holds. Nothing of it is left once [Child.Wait] has returned.
+// Child is a running program with pipes to its standard streams. None of its
+// processes is left after [Child.Wait] returns.
 type Child struct {
-	// Stdin is what the program reads. Its writes take a deadline; closing it tells
-	// the program that there is no more. Stdout and Stderr are what the program writes.
+	// Stdin is the input of the program. Its writes support deadlines; closing it
+	// ends the input. Stdout and Stderr are the outputs of the program.
 	Stdin, Stdout, Stderr *os.File
 
 	cmd *exec.Cmd
-	// orders ends the program when it is closed; nil without a supervisor.
-	orders  io.Closer
-	answers *os.File
+	// control ends the program when it is closed; nil without a supervisor.
+	control io.Closer
+	reports *os.File
 	killing sync.Once
 	ended   chan struct{}
 	code    int
 	err     error
 }
 
-// Start starts a program that runs until it ends by itself or [Child.Kill] is called.
-// command is as for [Run]; MaxOutput bounds nothing here.
+// Start starts a program that runs until it ends or [Child.Kill] is called.
+// command is as for [Run]; MaxOutput is ignored.
 func Start(command []string, p Program) (*Child, error) {
 	stdin, input, err := os.Pipe()
 	if err != nil {
@@ -45,7 +45,7 @@ func Start(command []string, p Program) (*Child, error) {
 	return c, nil
 }
 
-// launch is Start for a program that reads a file, which it closes here.
+// launch is Start for a program with an input file, which launch closes.
 func launch(command []string, p Program, stdin *os.File) (*Child, error) {
 	c := &Child{ended: make(chan struct{})}
 	given := []*os.File{stdin, nil, nil}
@@ -61,17 +61,17 @@ func launch(command []string, p Program, stdin *os.File) (*Child, error) {
 		err = c.direct(p, given)
 	}
 	for _, f := range given {
-		_ = f.Close() // the program has its own; of a nil file an error
+		_ = f.Close() // the program has its own copy; a nil file returns an error
 	}
 	if err != nil {
 		c.close()
 		return nil, err
 	}
-	go c.await()
+	go c.waitExit()
 	return c, nil
 }
 
-// supervised has another process run the program.
+// supervised starts the program through a supervisor process.
 func (c *Child) supervised(command []string, p Program, given []*os.File) error {
 	answers, answer, err := os.Pipe()
 	if err != nil {
@@ -88,8 +88,8 @@ func (c *Child) supervised(command []string, p Program, given []*os.File) error 
 	if err != nil {
 		return errors.Join(fmt.Errorf("start a supervisor: %w", err), answers.Close())
 	}
-	c.orders, c.answers = orders, answers
-	// When this fails the process has ended, or is about to, and its answer shows it.
+	c.control, c.reports = orders, answers
+	// If this fails, the process has ended, and its missing report shows it.
 	_ = json.NewEncoder(orders).Encode(order{Path: p.Path, Dir: p.Dir, Argv: bytesOf(p.Argv), Env: bytesOf(p.Env)})
 	return nil
 }
@@ -102,11 +102,11 @@ func (c *Child) direct(p Program, given []*os.File) error {
 	return c.cmd.Start()
 }
 
-// await takes up how the program ended.
-func (c *Child) await() {
+// waitExit waits for the program to end and records the result.
+func (c *Child) waitExit() {
 	defer close(c.ended)
 	err := c.cmd.Wait()
-	if c.answers == nil {
+	if c.reports == nil {
 		_ = osproc.KillGroup(c.cmd.Process)
 		c.code = codeOf(c.cmd.ProcessState)
 		if _, exit := errors.AsType[*exec.ExitError](err); err != nil && !exit {
@@ -115,38 +115,39 @@ func (c *Child) await() {
 		return
 	}
 	var r report
-	if json.NewDecoder(c.answers).Decode(&r) != nil {
+	if json.NewDecoder(c.reports).Decode(&r) != nil {
 		r, c.err = report{}, ErrLost
 	} else {
 		c.code, c.err = r.Code, r.failure()
 	}
-	_ = c.answers.Close()
+	_ = c.reports.Close()
 }
 
-// Kill ends the program and all that it has started. A supervisor that does not do so in
-// time is ended itself.
+// Kill ends the program and all processes that it has started. It also kills a
+// supervisor that does not end in time.
 func (c *Child) Kill() {
 	c.killing.Do(func() {
-		if c.orders != nil {
-			_ = c.orders.Close()
-			time.AfterFunc(patience, func() { _ = c.cmd.Process.Kill() })
+		if c.control != nil {
+			_ = c.control.Close()
+			time.AfterFunc(killTimeout, func() { _ = c.cmd.Process.Kill() })
 			return
 		}
-		_ = osproc.KillGroup(c.cmd.Process) // it has ended otherwise
+		_ = osproc.KillGroup(c.cmd.Process) // fails if the program has ended
 	})
 }
 
-// Ended is closed when nothing of the program is left.
-func (c *Child) Ended() <-chan struct{} { return c.ended }
+// Done returns a channel that is closed when none of the program's processes is
+// left.
+func (c *Child) Done() <-chan struct{} { return c.ended }
 
-// Outcome returns how the program ended, once nothing of it is left. What it has written
-// can still be read.
+// Outcome waits until none of the program's processes is left, and returns how
+// it ended. Its output can still be read.
 func (c *Child) Outcome() (code int, err error) {
 	<-c.ended
 	return c.code, c.err
 }
 
-// Wait is Outcome, and closes the streams.
+// Wait is Outcome, and also closes the streams.
 func (c *Child) Wait() (code int, err error) {
 	<-c.ended
 	c.close()

@@ -55,7 +55,7 @@ func TestAChildIsEnded(t *testing.T) {
 			c := child(t, command, "parrot")
 			c.Kill()
 			c.Kill()
-			<-c.Ended()
+			<-c.Done()
 			if code, err := c.Wait(); code == 0 && err == nil {
 				t.Error("it ends by itself")
 			}

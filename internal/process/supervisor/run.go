@@ -1,17 +1,17 @@
 // Package supervisor runs a program so that nothing of it is left when it has
-// ended: no process that it started, however that has hidden itself, and no
-// pipe that keeps its caller waiting.
+// ended: no process that it started, even one that has detached, and no pipe
+// that blocks the caller.
 //
-// [Run] starts a [Program] and returns its [Result]. On Linux it does so through
-// another process that runs [Main]: all descendants of the program become
-// children of that one when their parents end, and it kills them until there are
-// none. It does so, too, when whoever called Run dies. Without such a process,
-// and on other systems, the group of processes is killed that the program began
-// in; what has left the group goes on.
+// [Run] runs a [Program] and returns its [Result]. On Linux it does so through
+// another process that runs [Main]: orphaned descendants of the program become
+// children of that process, which kills them until none is left. It does the
+// same if the caller of Run dies. Without such a process, and on other systems,
+// only the process group of the program is killed; processes that have left the
+// group continue.
 //
-// No shell takes part. The program has the environment that it is given and no
-// other, reads nothing, and has no file open but its three standard streams.
-// Which programs may run is not decided here.
+// No shell is involved. The program has only the given environment, no input,
+// and no open file but its three standard streams. This package does not decide
+// which programs may run.
 package supervisor
 
 import (
@@ -25,46 +25,46 @@ import (
 	"time"
 )
 
-// Program is what is to be run.
+// Program describes a program to run.
 type Program struct {
-	// Path is the file, and Argv what the program is told, its own name first.
+	// Path is the file, and Argv its arguments, starting with its own name.
 	Path string
 	Argv []string
-	// Env are NAME=value. There is nothing else in the environment.
+	// Env holds NAME=value entries. The environment has nothing else.
 	Env []string
-	// Dir is the folder that it works in.
+	// Dir is the working directory.
 	Dir string
-	// MaxOutput bounds each of its two outputs, in bytes.
+	// MaxOutput bounds each of the two outputs, in bytes.
 	MaxOutput int
 }
 
-// Result is how a program ended.
+// Result is the result of a program.
 type Result struct {
-	// Code is the exit code, and of a program that a signal has ended 128 and the
-	// number of the signal, as shells tell it.
+	// Code is the exit code. For a program that a signal ended, it is 128 plus
+	// the signal number, as in shells.
 	Code int
-	// Stdout and Stderr are what it has written until then.
+	// Stdout and Stderr are its output.
 	Stdout, Stderr []byte
 }
 
-// ErrTooMuch says that a program was ended since it wrote more than it may.
-var ErrTooMuch = errors.New("the program writes too much")
+// ErrOutputLimit reports that a program was killed because it wrote too much.
+var ErrOutputLimit = errors.New("the program wrote too much output")
 
-// ErrLost says that it is not known how a program ended.
+// ErrLost reports that the outcome of a program is unknown.
 var ErrLost = errors.New("the process that runs the program was lost")
 
 const (
-	// patience is how long a supervisor may take to end all that a program has
-	// started.
-	patience = 5 * time.Second
-	// linger is how long outputs are waited for that something else than the
-	// program holds.
-	linger = time.Second
+	// killTimeout is the time for a supervisor to kill all processes of a
+	// program.
+	killTimeout = 5 * time.Second
+	// outputTimeout is the time to wait for outputs that another process holds
+	// open.
+	outputTimeout = time.Second
 )
 
-// Run runs a program to its end, and ends it with all that it has started when
-// ctx is done. command is the process that runs [Main], its path and then its
-// arguments with its own name first; empty means that there is none.
+// Run runs a program to its end, and kills it and all its processes when ctx is
+// done. command is the process that runs [Main]: its path and then its
+// arguments, starting with its own name. Empty means no supervisor.
 func Run(ctx context.Context, command []string, p Program) (Result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -81,14 +81,14 @@ func Run(ctx context.Context, command []string, p Program) (Result, error) {
 	}
 	defer c.close()
 	defer context.AfterFunc(ctx, c.Kill)()
-	stdout, stderr := &capped{room: p.MaxOutput, full: cancel}, &capped{room: p.MaxOutput, full: cancel}
+	stdout, stderr := &limitedBuffer{max: p.MaxOutput, onFull: cancel}, &limitedBuffer{max: p.MaxOutput, onFull: cancel}
 	var copies sync.WaitGroup
 	copies.Go(func() { _, _ = io.Copy(stdout, c.Stdout) })
 	copies.Go(func() { _, _ = io.Copy(stderr, c.Stderr) })
 	code, err := c.Outcome()
-	held := linger
-	if c.orders != nil {
-		held = patience // nothing of the program is left to hold them
+	held := outputTimeout
+	if c.control != nil {
+		held = killTimeout // none of the program's processes is left to hold them
 	}
 	late := time.AfterFunc(held, c.close)
 	copies.Wait()
@@ -96,11 +96,11 @@ func Run(ctx context.Context, command []string, p Program) (Result, error) {
 	if cause := context.Cause(ctx); cause != nil {
 		return Result{}, cause
 	}
-	return Result{Code: code, Stdout: stdout.taken.Bytes(), Stderr: stderr.taken.Bytes()}, err
+	return Result{Code: code, Stdout: stdout.buffer.Bytes(), Stderr: stderr.buffer.Bytes()}, err
 }
 
-// order is what a process that runs [Main] reads, and report what it answers
-// once nothing of the program is left.
+// order is the input of a process that runs [Main], and report its output when
+// none of the program's processes is left.
 type (
 	order struct {
 		Path, Dir string
@@ -112,7 +112,7 @@ type (
 	}
 )
 
-// failure is why the program did not run, nil when it did.
+// failure returns why the program did not run; nil if it did.
 func (r report) failure() error {
 	if r.Error == "" {
 		return nil
@@ -128,25 +128,25 @@ func bytesOf(texts []string) [][]byte {
 	return all
 }
 
-// capped takes no more than it has room for, and tells full when there is more.
-// It does not embed the buffer, whose ReadFrom knows no bound.
-type capped struct {
-	taken bytes.Buffer
-	room  int
-	full  func(error)
+// limitedBuffer accepts at most max bytes, and calls onFull when there is more.
+// It does not embed the buffer, because its ReadFrom has no limit.
+type limitedBuffer struct {
+	buffer bytes.Buffer
+	max    int
+	onFull func(error)
 }
 
-// Write fails when there is no room for all of p.
-func (c *capped) Write(p []byte) (int, error) {
-	if len(p) > c.room-c.taken.Len() {
-		c.full(ErrTooMuch)
-		return 0, ErrTooMuch
+// Write fails if there is no room for all of p.
+func (c *limitedBuffer) Write(p []byte) (int, error) {
+	if len(p) > c.max-c.buffer.Len() {
+		c.onFull(ErrOutputLimit)
+		return 0, ErrOutputLimit
 	}
-	return c.taken.Write(p)
+	return c.buffer.Write(p)
 }
 
-// signalled is added to the number of the signal that has ended a program.
-const signalled = 128
+// signalBase is added to the number of the signal that ended a program.
+const signalBase = 128
 
 func codeOf(state *os.ProcessState) int {
 	if status, ok := state.Sys().(syscall.WaitStatus); ok {
@@ -157,7 +157,7 @@ func codeOf(state *os.ProcessState) int {
 
 func codeOfStatus(status syscall.WaitStatus) int {
 	if status.Signaled() {
-		return signalled + int(status.Signal())
+		return signalBase + int(status.Signal())
 	}
 	return status.ExitStatus()
 }

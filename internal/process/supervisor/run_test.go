@@ -103,7 +103,7 @@ func TestAProgramThatDoesNotExistIsAnError(t *testing.T) {
 
 func TestAProgramThatWritesTooMuchIsEnded(t *testing.T) {
 	for way, command := range ways(t) {
-		if _, err := Run(t.Context(), command, program(t, "flood")); !errors.Is(err, ErrTooMuch) {
+		if _, err := Run(t.Context(), command, program(t, "flood")); !errors.Is(err, ErrOutputLimit) {
 			t.Errorf("%s: %v", way, err)
 		}
 	}

@@ -18,26 +18,27 @@ import (
 	"github.com/mcpd/mcpd/internal/process/sandbox"
 )
 
-// supervising says whether this system lets a process have the descendants of
-// its children.
+// supervising reports whether a process on this system can adopt the
+// descendants of its children.
 const supervising = true
 
-// answerDescriptor is where a report goes, and inputDescriptor what the program reads.
+// reportDescriptor receives the report, and inputDescriptor is the program's
+// input.
 const (
-	answerDescriptor = 3
+	reportDescriptor = 3
 	inputDescriptor  = 4
 )
 
-// Main runs the program that it reads the order for, and reports how it ended
-// once all that it has started is dead. It ends all of it when the input ends. It
-// is the whole of a process, of which in is the standard input; the standard
-// outputs are those of the program.
+// Main runs the program of the order that it reads from in, and reports how it
+// ended after all its processes are dead. It kills them when in ends. Main is
+// the whole process: in is its standard input, and the standard outputs belong
+// to the program.
 func Main(in io.Reader) error {
-	// What is given up here is given up by this thread, which starts the program.
+	// Rights are dropped for this thread, which starts the program.
 	runtime.LockOSThread()
-	syscall.CloseOnExec(answerDescriptor)
+	syscall.CloseOnExec(reportDescriptor)
 	syscall.CloseOnExec(inputDescriptor)
-	answers := os.NewFile(answerDescriptor, "answers")
+	answers := os.NewFile(reportDescriptor, "answers")
 	r, err := supervise(in)
 	if err != nil {
 		r = report{Error: err.Error()}
@@ -46,13 +47,13 @@ func Main(in io.Reader) error {
 }
 
 func supervise(in io.Reader) (report, error) {
-	if err := sandbox.Oversee(); err != nil {
+	if err := sandbox.PrepareSupervisor(); err != nil {
 		return report{}, fmt.Errorf("confine programs: %w", err)
 	}
 	orders := json.NewDecoder(in)
 	var o order
 	if err := orders.Decode(&o); err != nil {
-		return report{}, fmt.Errorf("read what to run: %w", err)
+		return report{}, fmt.Errorf("read order: %w", err)
 	}
 	pid, err := syscall.ForkExec(o.Path, textsOf(o.Argv), &syscall.ProcAttr{
 		Dir: o.Dir, Env: textsOf(o.Env), Files: []uintptr{inputDescriptor, 1, 2}, Sys: osproc.GroupAttr(),
@@ -65,10 +66,10 @@ func supervise(in io.Reader) (report, error) {
 		defer close(gone)
 		_, _ = io.Copy(io.Discard, in)
 	}()
-	f := family{program: pid, deaths: make(chan struct{}), taken: make(chan struct{})}
-	go f.watch()
+	f := processTree{program: pid, exits: make(chan struct{}), reaped: make(chan struct{})}
+	go f.watchExits()
 	f.await(gone)
-	f.end()
+	f.killAll()
 	return report{Code: codeOfStatus(f.status)}, nil
 }
 
@@ -80,26 +81,26 @@ func textsOf(all [][]byte) []string {
 	return texts
 }
 
-// family is the program, with all that it has started. One goroutine uses it: a
-// process is signalled only while nobody else can have taken its number.
-type family struct {
+// processTree is the program with all processes that it started. Only one
+// goroutine uses it: a process is signalled only while its id cannot be reused.
+type processTree struct {
 	program int
-	// deaths tells that somebody has died, and taken that they are taken up.
-	deaths, taken chan struct{}
-	// ended says that the program has, and status how.
+	// exits reports that a process has exited, and reaped that it was reaped.
+	exits, reaped chan struct{}
+	// ended is true when the program has ended, with status.
 	ended  bool
 	status syscall.WaitStatus
 }
 
-// watch tells of deaths until nobody is left. It takes nobody up.
-func (f *family) watch() {
+// watchExits reports exits until no process is left. It does not reap.
+func (f *processTree) watchExits() {
 	for {
 		var info [128]byte // a siginfo_t
 		_, _, errno := syscall.Syscall6(syscall.SYS_WAITID, 0, 0, uintptr(unsafe.Pointer(&info)), syscall.WEXITED|syscall.WNOWAIT, 0, 0)
 		switch errno {
 		case 0:
-			f.deaths <- struct{}{}
-			<-f.taken
+			f.exits <- struct{}{}
+			<-f.reaped
 		case syscall.EINTR:
 		default:
 			return
@@ -107,13 +108,13 @@ func (f *family) watch() {
 	}
 }
 
-// await waits for the program to end, and ends it once gone is closed.
-func (f *family) await(gone <-chan struct{}) {
+// await waits for the program to end, and kills it when gone is closed.
+func (f *processTree) await(gone <-chan struct{}) {
 	for !f.ended {
 		select {
-		case <-f.deaths:
+		case <-f.exits:
 			f.reap()
-			f.taken <- struct{}{}
+			f.reaped <- struct{}{}
 		case <-gone:
 			gone = nil
 			_ = syscall.Kill(f.program, syscall.SIGKILL)
@@ -121,8 +122,8 @@ func (f *family) await(gone <-chan struct{}) {
 	}
 }
 
-// reap takes up those who have died, and reports whether there are others.
-func (f *family) reap() (others bool) {
+// reap reaps exited processes, and reports whether others are left.
+func (f *processTree) reap() (others bool) {
 	for {
 		var status syscall.WaitStatus
 		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil)
@@ -138,29 +139,29 @@ func (f *family) reap() (others bool) {
 	}
 }
 
-// again is when processes are looked for again that have begun meanwhile.
-const again = 5 * time.Millisecond
+// rescanInterval is the interval for finding newly started processes.
+const rescanInterval = 5 * time.Millisecond
 
-// end kills until nobody is left. Who has hidden in another group or session is a
-// child of this process as soon as its parents are dead.
-func (f *family) end() {
+// killAll kills processes until none is left. A process in another group or
+// session becomes a child of this process when its parents are dead.
+func (f *processTree) killAll() {
 	for f.reap() {
 		for _, pid := range descendants() {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
 		select {
-		case <-f.deaths:
+		case <-f.exits:
 			f.reap()
-			f.taken <- struct{}{}
-		case <-time.After(again):
+			f.reaped <- struct{}{}
+		case <-time.After(rescanInterval):
 		}
 	}
 }
 
-// descendants returns the processes that this one, or one of them, has started.
+// descendants returns all descendants of this process.
 func descendants() []int {
 	children := map[int][]int{}
-	entries, _ := os.ReadDir("/proc") // what cannot be read is tried again
+	entries, _ := os.ReadDir("/proc") // unreadable entries are tried again
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
 		if err != nil {
@@ -177,8 +178,8 @@ func descendants() []int {
 	return found
 }
 
-// parentOf returns the process that is the parent of another. It stands behind
-// the name, which may hold anything, and the state.
+// parentOf returns the parent of a process. In the file, the parent follows the
+// state and the name, which may contain any character.
 func parentOf(pid int) (parent int, ok bool) {
 	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	if err != nil {

@@ -7,9 +7,9 @@ import (
 	"io"
 )
 
-// supervising says whether this system lets a process have the descendants of
-// its children.
+// supervising reports whether a process on this system can adopt the
+// descendants of its children.
 const supervising = false
 
-// Main is for Linux.
+// Main is only supported on Linux.
 func Main(io.Reader) error { return errors.New("programs are supervised on Linux only") }

@@ -13,30 +13,30 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/mcp"
 )
 
-// waiting is what is needed to go on with a task that waits for its client.
-type waiting struct {
-	Call  keptCall `json:"body"`
-	State string   `json:"state"`
-	// Until is when the client must have answered, Wait how long it had.
+// suspended is the state of a task that waits for its client.
+type suspended struct {
+	Call  storedCall `json:"body"`
+	State string     `json:"state"`
+	// Until is the deadline of the client, Wait the time that it had.
 	Until time.Time     `json:"until"`
 	Wait  time.Duration `json:"wait"`
-	// Keys are the keys of the call, by those that the client knows.
+	// Keys maps the client's keys to the keys of the call.
 	Keys map[string]string `json:"keys"`
-	// Answers are what the client has answered, by the keys of the call.
+	// Answers are the client's responses, by the keys of the call.
 	Answers map[string]json.RawMessage `json:"answers,omitempty"`
 	// Used are all keys that the client has seen.
 	Used []string `json:"used"`
 }
 
-// keptCall is what a task keeps of its call beside the name of the tool.
-type keptCall struct {
+// storedCall is the stored part of a call, without the name of the tool.
+type storedCall struct {
 	Arguments json.RawMessage   `json:"arguments,omitempty"`
 	Can       call.Capabilities `json:"can"`
 }
 
-// unused returns the key, or one like it that the client has not seen (SEP-2663,
-// Task Update Requests): a body may ask under the same key again.
-func (w *waiting) unused(key string) string {
+// freshKey returns the key, or a variant of it that the client has not seen
+// (SEP-2663, Task Update Requests): a script may use the same key again.
+func (w *suspended) freshKey(key string) string {
 	wanted := key
 	for n := 2; slices.Contains(w.Used, key); n++ {
 		key = wanted + "-" + strconv.Itoa(n)
@@ -44,38 +44,38 @@ func (w *waiting) unused(key string) string {
 	return key
 }
 
-// store writes what is open, and what the task goes on with, into a task.
-func (w *waiting) store(s *state.Task, open []call.AskRequest) (err error) {
+// store writes the open requests and the suspended state to a task.
+func (w *suspended) store(s *state.Task, open []call.AskRequest) (err error) {
 	if s.Requests, err = json.Marshal(open); err == nil {
 		s.Held, err = json.Marshal(w)
 	}
 	if err != nil {
-		return fmt.Errorf("encode what a task waits for: %w", err)
+		return fmt.Errorf("encode suspended task: %w", err)
 	}
 	return nil
 }
 
-func waitingOf(s state.Task) (w waiting, err error) {
+func decodeSuspended(s state.Task) (w suspended, err error) {
 	if err := json.Unmarshal(s.Held, &w); err != nil {
-		return w, fmt.Errorf("read what a task goes on with: %w", err)
+		return w, fmt.Errorf("read suspended task: %w", err)
 	}
 	return w, nil
 }
 
-// openOf returns what a task has asked and its client has not answered.
-func openOf(s state.Task) (open []call.AskRequest, err error) {
+// openRequests returns the unanswered input requests of a task.
+func openRequests(s state.Task) (open []call.AskRequest, err error) {
 	if s.Status != state.InputRequired {
 		return nil, nil
 	}
 	if err := json.Unmarshal(s.Requests, &open); err != nil {
-		return nil, fmt.Errorf("read what a task asks: %w", err)
+		return nil, fmt.Errorf("read input requests of task: %w", err)
 	}
 	return open, nil
 }
 
-// shownTask returns what a client sees of a stored task.
-func shownTask(s state.Task) (*mcp.Task, error) {
-	requests, err := openOf(s)
+// toTask returns the part of a stored task that clients see.
+func toTask(s state.Task) (*mcp.Task, error) {
+	requests, err := openRequests(s)
 	if err != nil {
 		return nil, err
 	}
@@ -84,13 +84,13 @@ func shownTask(s state.Task) (*mcp.Task, error) {
 		Requests: requests, Cancelled: s.Status == state.Cancelled,
 	}
 	if s.Status.Ended() && !task.Cancelled {
-		task.Response = endOf(s)
+		task.Response = decodeResult(s)
 	}
 	return task, nil
 }
 
-// storedEnd is the result of a call as it is kept: what clients are told of it.
-type storedEnd struct {
+// storedResult is the stored result of a call, as MCP clients see it.
+type storedResult struct {
 	Content    json.RawMessage `json:"content,omitempty"`
 	Structured json.RawMessage `json:"structured,omitempty"`
 	Err        *storedError    `json:"error,omitempty"`
@@ -98,8 +98,8 @@ type storedEnd struct {
 	CallID     string          `json:"call,omitempty"`
 }
 
-// storedError holds the fields of an error that an MCP client sees. Nearest is left out, as the
-// message says it, and so are Limited, DeniedBy and Cause, which MCP has no member for.
+// storedError holds the fields of an error that an MCP client sees. It omits Nearest, which the
+// message contains, and Limited, DeniedBy and Cause, which MCP does not have.
 type storedError struct {
 	Code       call.Code       `json:"code"`
 	Message    string          `json:"message"`
@@ -119,9 +119,9 @@ type storedRPC struct {
 	Data    json.RawMessage `json:"data,omitempty"`
 }
 
-// encodeEnd encodes the result of a call, whose JSON is valid.
-func encodeEnd(r call.Result) []byte {
-	stored := storedEnd{Content: r.Content, Structured: r.Structured, Revision: r.Revision, CallID: r.CallID}
+// encodeResult encodes the result of a call, which has valid JSON.
+func encodeResult(r call.Result) []byte {
+	stored := storedResult{Content: r.Content, Structured: r.Structured, Revision: r.Revision, CallID: r.CallID}
 	if e := r.Err; e != nil {
 		stored.Err = &storedError{
 			Code: e.Code, Message: e.Message, Trace: e.Trace, Details: e.DetailsJSON(), Schema: e.Schema, Required: e.Required,
@@ -130,23 +130,23 @@ func encodeEnd(r call.Result) []byte {
 	}
 	encoded, err := json.Marshal(stored)
 	if err != nil {
-		return nil // which endOf tells as unreadable
+		return nil // decodeResult reports it as unreadable
 	}
 	return encoded
 }
 
-// unreadable is told of an end that is not as encodeEnd makes it.
-const unreadable = "what the task has come to cannot be read"
+// unreadableResult is the message for a result that encodeResult did not write.
+const unreadableResult = "the result of the task cannot be read"
 
-// endOf returns the result that a task has ended with. A task that the server gave up has
-// failed by an error of the protocol.
-func endOf(s state.Task) *call.Result {
-	var stored storedEnd
+// decodeResult returns the result of an ended task. A task without a result has
+// failed with a protocol error.
+func decodeResult(s state.Task) *call.Result {
+	var stored storedResult
 	switch {
 	case len(s.Result) == 0:
-		return lostResult(cmp.Or(s.Message, unreadable))
+		return protocolError(cmp.Or(s.Message, unreadableResult))
 	case json.Unmarshal(s.Result, &stored) != nil:
-		return lostResult(unreadable)
+		return protocolError(unreadableResult)
 	}
 	r := &call.Result{Content: stored.Content, Structured: stored.Structured, Revision: stored.Revision, CallID: stored.CallID}
 	if e := stored.Err; e != nil {
@@ -161,7 +161,7 @@ func endOf(s state.Task) *call.Result {
 	return r
 }
 
-func lostResult(message string) *call.Result {
+func protocolError(message string) *call.Result {
 	const internal = -32603 // JSON-RPC 2.0, section 5.1
 	return &call.Result{Err: &call.Error{Code: call.ExecutionError, Message: message, RPC: &call.RPCError{Code: internal, Message: message}}}
 }

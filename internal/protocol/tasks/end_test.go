@@ -105,7 +105,7 @@ func TestAResultThatHasNoRoomEndsItsTaskWithAReason(t *testing.T) {
 			return result(strings.Repeat("x", 8<<10))
 		})
 		got := settled(t, of, start(t, of).ID)
-		if failureOf(got) != got.Message || got.Message != "the server has no room to keep what the task has come to" {
+		if failureOf(got) != got.Message || got.Message != "the server has no room to store the result of the task" {
 			t.Errorf("got %+v", got)
 		}
 	})
@@ -134,7 +134,7 @@ func TestAnEndThatCouldNotBeKeptIsToldWhenTheStoreIsWellAgain(t *testing.T) {
 			t.Error("a task is told of whose end is not known")
 		}
 		isBroken = false
-		if got := settled(t, of, task.ID); failureOf(got) != got.Message || got.Message != "the server could not keep what the task has come to" {
+		if got := settled(t, of, task.ID); failureOf(got) != got.Message || got.Message != "the server could not store the result of the task" {
 			t.Errorf("got %+v", got)
 		}
 	})

@@ -12,53 +12,54 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/mcp"
 )
 
-// Task returns a task of the caller as it is now.
+// Task returns the current state of a caller's task.
 func (t *Tasks) Task(_ context.Context, caller identity.Caller, id string) (*mcp.Task, *call.Error) {
 	_, now, err := t.current(caller, id)
 	if err != nil {
 		return nil, t.failure(caller, err)
 	}
-	task, err := shownTask(now)
+	task, err := toTask(now)
 	return task, t.failure(caller, err)
 }
 
-// current returns a task of the caller as it is now, and its store.
+// current returns the current state of a caller's task, and its store.
 func (t *Tasks) current(caller identity.Caller, id string) (Store, state.Task, error) {
 	store, err := t.options.Store()
 	if err != nil {
 		return nil, state.Task{}, err
 	}
 	t.mu.Lock()
-	now, changed, err := t.look(store, state.OwnerOf(caller.Principal), id)
+	now, changed, err := t.refresh(store, state.OwnerOf(caller.Principal), id)
 	t.mu.Unlock()
 	if changed {
-		t.tell(id)
+		t.notify(id)
 	}
 	return store, now, err
 }
 
-// look reads a task, and does what has not been done with it yet; mu is held.
-func (t *Tasks) look(store Store, owner state.Owner, id string) (now state.Task, changed bool, err error) {
+// refresh reads a task and applies pending changes. The caller holds mu.
+func (t *Tasks) refresh(store Store, owner state.Owner, id string) (now state.Task, changed bool, err error) {
 	if now, err = store.Task(owner, id); err != nil {
 		return now, false, err
 	}
 	if reason, known := t.unsaved[id]; known {
-		now, err = t.giveUp(store, owner, id, reason)
+		now, err = t.abandon(store, owner, id, reason)
 		return now, err == nil, err
 	}
 	if now.Status == state.InputRequired {
-		// An earlier process may have left it waiting.
+		// An earlier process may have suspended it.
 		now, changed, err = t.expire(store, now)
 		if err == nil && now.Status == state.InputRequired {
-			t.await(store, now)
+			t.startTimer(store, now)
 		}
 	}
 	return now, changed, err
 }
 
-// UpdateTask passes on what the client answered. When nothing is left to answer, the task
-// goes on as a call of the caller; it does not end with ctx. Answers that nobody asked for,
-// or asks for any more, are ignored. If there is an error, no answer was taken.
+// UpdateTask passes input responses to a task. After the last missing response,
+// the task continues as a call of the caller; it does not end with ctx.
+// UpdateTask ignores responses to unknown or answered requests. On an error it
+// stores no response.
 func (t *Tasks) UpdateTask(ctx context.Context, caller identity.Caller, id string, responses map[string]json.RawMessage) *call.Error {
 	return t.failure(caller, t.update(ctx, caller, id, responses))
 }
@@ -68,20 +69,21 @@ func (t *Tasks) update(ctx context.Context, caller identity.Caller, id string, r
 	if err != nil {
 		return err
 	}
-	// Answers are checked without mu: their schemas are other people's.
-	fit, err := fitting(now, responses)
+	// Responses are checked without mu: authors of tools and upstream servers
+	// wrote the schemas.
+	fit, err := validAnswers(now, responses)
 	if err != nil || len(fit) == 0 {
 		return err
 	}
-	if err := t.take(ctx, store, caller, now, fit); err != nil {
+	if err := t.storeAnswers(ctx, store, caller, now, fit); err != nil {
 		return err
 	}
-	t.tell(id)
+	t.notify(id)
 	return nil
 }
 
-func fitting(s state.Task, responses map[string]json.RawMessage) (map[string]json.RawMessage, error) {
-	open, err := openOf(s)
+func validAnswers(s state.Task, responses map[string]json.RawMessage) (map[string]json.RawMessage, error) {
+	open, err := openRequests(s)
 	if err != nil {
 		return nil, err
 	}
@@ -99,8 +101,8 @@ func fitting(s state.Task, responses map[string]json.RawMessage) (map[string]jso
 	return fit, nil
 }
 
-// take stores answers, and begins the next leg when they are complete.
-func (t *Tasks) take(ctx context.Context, store Store, caller identity.Caller, s state.Task, answers map[string]json.RawMessage) error {
+// storeAnswers stores responses, and starts the next leg if they are complete.
+func (t *Tasks) storeAnswers(ctx context.Context, store Store, caller identity.Caller, s state.Task, answers map[string]json.RawMessage) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.running.Draining() {
@@ -108,13 +110,13 @@ func (t *Tasks) take(ctx context.Context, store Store, caller identity.Caller, s
 	}
 	leg, used := call.Request{Name: s.Tool, Caller: caller}, []string(nil)
 	now, err := store.UpdateTask(s.Owner, s.ID, func(s *state.Task) error {
-		w, err := answer(s, answers)
+		w, err := applyAnswers(s, answers)
 		if err != nil || s.Status != state.Working {
 			return err
 		}
 		leg.Arguments, leg.Can, used = w.Call.Arguments, w.Call.Can, w.Used
 		leg.Resume = &call.Resume{State: w.State, Responses: w.Answers}
-		return t.mayBegin(&leg)
+		return t.checkRoom(&leg)
 	})
 	switch {
 	case errors.Is(err, state.ErrEnded) || errors.Is(err, errUnchanged):
@@ -122,23 +124,23 @@ func (t *Tasks) take(ctx context.Context, store Store, caller identity.Caller, s
 	case err != nil:
 		return err
 	case now.Status == state.Working:
-		t.answered(s.ID)
-		t.begin(ctx, store, now, leg, used)
+		t.stopTimer(s.ID)
+		t.runLeg(ctx, store, now, leg, used)
 	}
 	return nil
 }
 
-// answer gives answers to a task that waits for them. It is at work when none
-// is missing any more.
-func answer(s *state.Task, answers map[string]json.RawMessage) (w waiting, err error) {
-	open, err := openOf(*s)
+// applyAnswers adds responses to a suspended task. If none is missing any more,
+// its status becomes working.
+func applyAnswers(s *state.Task, answers map[string]json.RawMessage) (w suspended, err error) {
+	open, err := openRequests(*s)
 	if err != nil {
 		return w, err
 	}
 	if len(open) == 0 {
 		return w, errUnchanged
 	}
-	if w, err = waitingOf(*s); err != nil {
+	if w, err = decodeSuspended(*s); err != nil {
 		return w, err
 	}
 	if w.Answers == nil {
@@ -159,8 +161,8 @@ func answer(s *state.Task, answers map[string]json.RawMessage) (w waiting, err e
 	return w, nil
 }
 
-// CancelTask ends a task of the caller, and the leg that runs of it. A task that has ended
-// stays as it is.
+// CancelTask ends a caller's task and its running leg. It does not change an
+// ended task.
 func (t *Tasks) CancelTask(_ context.Context, caller identity.Caller, id string) *call.Error {
 	return t.failure(caller, t.cancel(caller, id))
 }
@@ -172,21 +174,21 @@ func (t *Tasks) cancel(caller identity.Caller, id string) error {
 	}
 	t.mu.Lock()
 	_, err = store.UpdateTask(state.OwnerOf(caller.Principal), id, func(s *state.Task) error {
-		s.Status, s.Message = state.Cancelled, cancelled
+		s.Status, s.Message = state.Cancelled, msgCancelled
 		return nil
 	})
 	if end := t.legs[id]; err == nil && end != nil {
 		end(ErrCancelled)
 	}
 	if err == nil {
-		t.answered(id)
+		t.stopTimer(id)
 	}
 	t.mu.Unlock()
 	if errors.Is(err, state.ErrEnded) {
 		return nil
 	}
 	if err == nil {
-		t.tell(id)
+		t.notify(id)
 	}
 	return err
 }

@@ -12,11 +12,11 @@ import (
 	"github.com/mcpd/mcpd/internal/base/state"
 )
 
-// maxRunningBytes bounds what the legs that run hold of their calls
-// together. No request waits for them that would take room of a transport.
+// maxRunningBytes bounds the calls of all running legs, in bytes: no request is
+// open that would hold the budget of a transport.
 const maxRunningBytes = 64 << 20
 
-// size is what a leg holds of its call, in bytes.
+// size returns the size of a leg's call, in bytes.
 func size(leg *call.Request) (bytes int) {
 	bytes = len(leg.Arguments)
 	if leg.Resume != nil {
@@ -27,34 +27,35 @@ func size(leg *call.Request) (bytes int) {
 	return bytes
 }
 
-// mayBegin returns a [*state.FullError] when a leg has to wait for others; mu is held.
-func (t *Tasks) mayBegin(leg *call.Request) error {
+// checkRoom returns a [*state.FullError] if a leg must wait for others. The
+// caller holds mu.
+func (t *Tasks) checkRoom(leg *call.Request) error {
 	if t.bytes+size(leg) > maxRunningBytes {
 		return &state.FullError{What: "running tasks", Wait: time.Second}
 	}
 	return nil
 }
 
-// Why a leg is ended before its time.
+// The causes for cancelling a leg.
 var (
-	// ErrCancelled is the cause where the client has cancelled the task, and ErrStopped
-	// where the server shuts down.
+	// ErrCancelled: the client cancelled the task. ErrStopped: the server shuts
+	// down.
 	ErrCancelled = errors.New("the client cancelled the task")
 	ErrStopped   = errors.New("the server is shutting down")
-	errExpired   = errors.New("the time to live of the task is over")
+	errExpired   = errors.New("the time to live of the task has ended")
 )
 
-// What clients are told of a task that has no result.
+// Messages for clients about a task without a result.
 const (
-	cancelled = "cancelled by its client"
-	stopped   = "the server was stopped while the task ran, and what it did is not known; check before you make the call again"
-	noRoom    = "the server has no room to keep what the task has come to"
-	unkept    = "the server could not keep what the task has come to"
+	msgCancelled = "cancelled by its client"
+	msgStopped   = "the server was stopped while the task ran, and its effects are unknown; check them before you repeat the call"
+	msgNoRoom    = "the server has no room to store the result of the task"
+	msgNotStored = "the server could not store the result of the task"
 )
 
-// begin runs a leg of a task in the background; mu is held. used are the keys
-// that the client was asked under before. mayBegin has let it begin.
-func (t *Tasks) begin(ctx context.Context, store Store, task state.Task, leg call.Request, used []string) {
+// runLeg runs a leg of a task in the background. used are the keys of earlier
+// requests to the client. The caller holds mu and has called checkRoom.
+func (t *Tasks) runLeg(ctx context.Context, store Store, task state.Task, leg call.Request, used []string) {
 	ctx, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	ctx, release := context.WithTimeoutCause(ctx, task.Created.Add(task.TTL).Sub(t.options.Now()), errExpired)
 	t.legs[task.ID] = end
@@ -65,65 +66,65 @@ func (t *Tasks) begin(ctx context.Context, store Store, task state.Task, leg cal
 		defer release()
 		result := t.options.Run(ctx, leg)
 		cut := result.Err != nil && ctx.Err() != nil && errors.Is(result.Err, context.Cause(ctx))
-		t.settle(store, task, &leg, func(s *state.Task) error { return t.apply(s, leg, used, result, cut) })
+		t.finish(store, task, &leg, func(s *state.Task) error { return t.apply(s, leg, used, result, cut) })
 	}()
 }
 
-// apply stores how a leg ended in its task. cut says that its context ended it, with nothing
-// to tell.
+// apply stores the outcome of a leg in its task. cut is true if the context of
+// the leg ended it, without a result.
 func (t *Tasks) apply(s *state.Task, leg call.Request, used []string, r call.Result, cut bool) error {
 	switch {
 	case cut:
-		s.Status, s.Message = state.Failed, stopped
+		s.Status, s.Message = state.Failed, msgStopped
 	case r.Ask != nil:
 		return t.suspend(s, leg, used, r.Ask)
 	case r.Err != nil:
-		s.Status, s.Result = state.Failed, encodeEnd(r)
+		s.Status, s.Result = state.Failed, encodeResult(r)
 	default:
-		s.Status, s.Result = state.Completed, encodeEnd(r)
+		s.Status, s.Result = state.Completed, encodeResult(r)
 	}
 	return nil
 }
 
-// settle stores what a task has come to when its leg has ended. One that was
-// cancelled or has expired meanwhile stays what it is.
-func (t *Tasks) settle(store Store, task state.Task, leg *call.Request, change func(*state.Task) error) {
+// finish stores the outcome of a leg. It does not change a task that was
+// cancelled or has expired.
+func (t *Tasks) finish(store Store, task state.Task, leg *call.Request, change func(*state.Task) error) {
 	t.mu.Lock()
 	delete(t.legs, task.ID)
 	t.bytes -= size(leg)
 	now, err := store.UpdateTask(task.Owner, task.ID, change)
-	if err != nil && !isOver(err) {
-		reason := unkept
+	if err != nil && !isGone(err) {
+		reason := msgNotStored
 		if full := (*state.FullError)(nil); errors.As(err, &full) {
-			reason = noRoom
+			reason = msgNoRoom
 		}
-		t.options.Logger.Error("a task cannot be kept", slog.String("tool", task.Tool),
+		t.options.Logger.Error("store task", slog.String("tool", task.Tool),
 			slog.String("request_id", leg.Caller.Agent.RequestID), slog.String("error", err.Error()))
-		now, err = t.giveUp(store, task.Owner, task.ID, reason)
+		now, err = t.abandon(store, task.Owner, task.ID, reason)
 	}
 	if err == nil && now.Status == state.InputRequired {
-		t.await(store, now)
+		t.startTimer(store, now)
 	}
 	t.mu.Unlock()
 	if err == nil {
-		t.tell(task.ID)
+		t.notify(task.ID)
 	}
 }
 
-// isOver reports whether a task could not be changed because it is no more, or
-// has ended, or because the store has.
-func isOver(err error) bool {
+// isGone reports whether a task could not be changed because it was deleted or
+// has ended, or because the store is closed.
+func isGone(err error) bool {
 	return errors.Is(err, state.ErrEnded) || errors.Is(err, state.ErrNotFound) || errors.Is(err, state.ErrClosed)
 }
 
-// giveUp ends a task without a result; mu is held. When not even that can be
-// stored, it is tried again whenever somebody asks for the task.
-func (t *Tasks) giveUp(store Store, owner state.Owner, id, reason string) (state.Task, error) {
+// abandon ends a task without a result. If the store fails, abandon runs again
+// whenever a client reads the task. The caller holds mu.
+func (t *Tasks) abandon(store Store, owner state.Owner, id, reason string) (state.Task, error) {
 	now, err := store.UpdateTask(owner, id, func(s *state.Task) error {
 		s.Status, s.Message, s.Result = state.Failed, reason, nil
 		return nil
 	})
-	if err == nil || isOver(err) {
+	if err == nil || isGone(err) {
 		delete(t.unsaved, id)
 	} else {
 		t.unsaved[id] = reason
@@ -131,8 +132,8 @@ func (t *Tasks) giveUp(store Store, owner state.Owner, id, reason string) (state
 	return now, err
 }
 
-// Drain refuses what is new, and waits for the legs that run. It returns the
-// error of ctx when that is done first.
+// Drain rejects new tasks, and waits for running legs. It returns the error of
+// ctx if that ends first.
 func (t *Tasks) Drain(ctx context.Context) error {
 	t.mu.Lock()
 	t.running.StartDrain()
@@ -142,15 +143,14 @@ func (t *Tasks) Drain(ctx context.Context) error {
 
 func (t *Tasks) wait(ctx context.Context) error {
 	if err := t.running.Drain(ctx); err != nil {
-		return fmt.Errorf("drain: tasks still run: %w", err)
+		return fmt.Errorf("drain: tasks are still running: %w", err)
 	}
 	return nil
 }
 
-// Close refuses what is new, ends the legs that still run, and waits for them
-// until ctx is done; their tasks have failed then. The store may be closed
-// afterwards. Tasks that wait for their clients go on when there are Tasks of
-// the same store again.
+// Close rejects new tasks, cancels running legs, and waits for them until ctx
+// is done; their tasks fail. The store may be closed afterwards. Suspended
+// tasks continue with the next Tasks of the same store.
 func (t *Tasks) Close(ctx context.Context) error {
 	t.mu.Lock()
 	t.running.StartDrain()
@@ -162,18 +162,18 @@ func (t *Tasks) Close(ctx context.Context) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.closed = true
-	for id := range t.waits {
-		t.answered(id)
+	for id := range t.timers {
+		t.stopTimer(id)
 	}
 	return err
 }
 
-// suspend has a task wait for what its leg has asked.
+// suspend makes a task wait for the input requests of its leg.
 func (t *Tasks) suspend(s *state.Task, leg call.Request, used []string, a *call.Ask) error {
-	w := waiting{Call: keptCall{leg.Arguments, leg.Can}, State: a.State, Until: t.options.Now().Add(a.Wait), Wait: a.Wait, Keys: map[string]string{}, Used: slices.Clone(used)}
+	w := suspended{Call: storedCall{leg.Arguments, leg.Can}, State: a.State, Until: t.options.Now().Add(a.Wait), Wait: a.Wait, Keys: map[string]string{}, Used: slices.Clone(used)}
 	open := slices.Clone(a.Requests)
 	for i := range open {
-		key := w.unused(open[i].Key)
+		key := w.freshKey(open[i].Key)
 		w.Keys[key], w.Used = open[i].Key, append(w.Used, key)
 		open[i].Key = key
 	}
@@ -181,52 +181,52 @@ func (t *Tasks) suspend(s *state.Task, leg call.Request, used []string, a *call.
 	return w.store(s, open)
 }
 
-// await sees to it that a task waits no longer than it may; mu is held.
-func (t *Tasks) await(store Store, s state.Task) {
-	w, err := waitingOf(s)
-	if err != nil || t.closed || t.waits[s.ID] != nil {
+// startTimer starts the timeout of a suspended task. The caller holds mu.
+func (t *Tasks) startTimer(store Store, s state.Task) {
+	w, err := decodeSuspended(s)
+	if err != nil || t.closed || t.timers[s.ID] != nil {
 		return
 	}
 	var timer *time.Timer
 	timer = time.AfterFunc(w.Until.Sub(t.options.Now()), func() {
 		t.mu.Lock()
-		current := !t.closed && t.waits[s.ID] == timer
+		current := !t.closed && t.timers[s.ID] == timer
 		changed := false
 		if current {
-			delete(t.waits, s.ID)
+			delete(t.timers, s.ID)
 			_, changed, _ = t.expire(store, s)
 		}
 		t.mu.Unlock()
 		if changed {
-			t.tell(s.ID)
+			t.notify(s.ID)
 		}
 	})
-	t.waits[s.ID] = timer
+	t.timers[s.ID] = timer
 }
 
-// answered says that a task waits no longer; mu is held.
-func (t *Tasks) answered(id string) {
-	if timer := t.waits[id]; timer != nil {
+// stopTimer stops the timeout of a task. The caller holds mu.
+func (t *Tasks) stopTimer(id string) {
+	if timer := t.timers[id]; timer != nil {
 		timer.Stop()
-		delete(t.waits, id)
+		delete(t.timers, id)
 	}
 }
 
-// errUnchanged leaves a task as it is.
-var errUnchanged = errors.New("the task is as it should be")
+// errUnchanged leaves a task unchanged.
+var errUnchanged = errors.New("the task is unchanged")
 
-// expire ends a task that waits when its client should have answered by now,
-// and returns what the task is then; mu is held.
+// expire ends a suspended task after its deadline, and returns its present
+// state. The caller holds mu.
 func (t *Tasks) expire(store Store, s state.Task) (now state.Task, changed bool, err error) {
 	now, err = store.UpdateTask(s.Owner, s.ID, func(s *state.Task) error {
-		w, err := waitingOf(*s)
+		w, err := decodeSuspended(*s)
 		switch {
 		case s.Status != state.InputRequired || err == nil && t.options.Now().Before(w.Until):
 			return errUnchanged
 		case err != nil:
 			return err
 		}
-		s.Status, s.Result = state.Failed, encodeEnd(call.Result{Err: &call.Error{
+		s.Status, s.Result = state.Failed, encodeResult(call.Result{Err: &call.Error{
 			Code: call.Timeout, Message: fmt.Sprintf("the client did not answer within %v", w.Wait),
 		}})
 		return nil
@@ -237,6 +237,6 @@ func (t *Tasks) expire(store Store, s state.Task) (now state.Task, changed bool,
 	if err != nil {
 		return now, false, err
 	}
-	t.answered(s.ID)
+	t.stopTimer(s.ID)
 	return now, true, nil
 }

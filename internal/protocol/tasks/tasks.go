@@ -1,15 +1,18 @@
-// Package tasks keeps calls going while their clients do not wait.
+// Package tasks runs calls as tasks, for clients that do not wait for the
+// result.
 //
-// [Tasks.Start] answers at once with a task, and runs the first leg of the call in the
-// background. A leg ends the call, or asks: then nothing runs until the client has answered
-// everything by [Tasks.UpdateTask], and the next leg goes on with the answers. All that is
-// known of a task is in a [Store], so that a task that waits for its client outlives the
-// process; a task that was running does not, and has failed.
+// [Tasks.Start] returns a task at once, and runs the first leg of the call in
+// the background. A leg is one execution of the call: it ends the call or asks
+// for client input. In the second case nothing runs until the client has
+// answered all requests with [Tasks.UpdateTask]; then the next leg continues
+// with the responses. The complete state of a task is in a [Store], so that a
+// suspended task survives the process; a running task does not survive, and has
+// failed.
 //
-// A task belongs to its principal: for everyone else there is none.
+// A task belongs to its principal; for all others it does not exist.
 //
-// Start at [Tasks.Start]: run.go runs legs, methods.go has what clients do with a task, and
-// encode.go has what the store keeps.
+// Start reading at [Tasks.Start]: run.go runs legs, methods.go has the
+// operations of clients, and encode.go the stored form.
 package tasks
 
 import (
@@ -28,49 +31,50 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/mcp"
 )
 
-// Store is what tasks need of a state store.
+// Store is the part of a state store that tasks use.
 type Store interface {
 	CreateTask(state.Task) (state.Task, error)
 	Task(state.Owner, string) (state.Task, error)
 	UpdateTask(state.Owner, string, func(*state.Task) error) (state.Task, error)
 }
 
-// Options are what tasks are made of. All but Store and Run may be left out.
+// Options configure [Tasks]. Only Store and Run are required.
 type Options struct {
-	// Store opens the store, or returns the one that is open.
+	// Store opens the store, or returns the open one.
 	Store func() (Store, error)
-	// Run runs one leg of a call, and returns soon after ctx has ended. It is called from
-	// many goroutines.
+	// Run runs one leg of a call, and returns soon after ctx ends. It is called
+	// concurrently.
 	Run func(ctx context.Context, r call.Request) call.Result
-	// Logger gets what the operator should know; nil drops it.
+	// Logger receives log records; nil discards them.
 	Logger *slog.Logger
-	// Now tells the time; nil means [time.Now].
+	// Now is the clock; nil means [time.Now].
 	Now func() time.Time
 }
 
-// Tasks are the tasks of a server, with the methods of an [mcp.TaskBackend] that are about
-// tasks. They are safe for concurrent use. [Tasks.Close] must come last.
+// Tasks holds the tasks of a server. It has the task methods of an
+// [mcp.TaskBackend]. It is safe for concurrent use. [Tasks.Close] must be the
+// last call.
 type Tasks struct {
 	// fixed at creation
 	options Options
 
-	// running counts legs.
+	// running counts running legs.
 	running workqueue.Calls
 
-	// mu is held while a task changes, so that what is in the store, legs and
-	// waits agree.
+	// mu is held while a task changes, so that the store, legs and timers stay
+	// consistent.
 	mu sync.Mutex
-	// legs end the leg that runs of a task.
+	// legs cancel the running leg of a task.
 	legs map[string]context.CancelCauseFunc
-	// bytes is what these legs hold of their calls.
+	// bytes is the total size of their calls.
 	bytes int
-	// waits fire when a task has waited for too long.
-	waits map[string]*time.Timer
-	// unsaved are tasks whose end could not be stored, with its reason.
+	// timers end suspended tasks at their deadline.
+	timers map[string]*time.Timer
+	// unsaved holds the reasons of failed tasks whose end could not be stored.
 	unsaved map[string]string
 	closed  bool
 
-	watching sync.Mutex
+	watchMu  sync.Mutex
 	watchers map[int]func(id string)
 	nextID   int
 }
@@ -84,16 +88,16 @@ func New(o Options) *Tasks {
 		o.Now = time.Now
 	}
 	return &Tasks{
-		options: o, legs: map[string]context.CancelCauseFunc{}, waits: map[string]*time.Timer{},
+		options: o, legs: map[string]context.CancelCauseFunc{}, timers: map[string]*time.Timer{},
 		unsaved: map[string]string{}, watchers: map[int]func(string){},
 	}
 }
 
-// poll is how often clients are told to ask how a task is.
+// poll is the poll interval for clients.
 const poll = time.Second
 
-// Start has the call of a tool go on as a task, which is kept for ttl and does not end with
-// ctx.
+// Start runs the call of a tool as a task, which is stored for ttl and does not
+// end with ctx.
 func (t *Tasks) Start(ctx context.Context, r call.Request, ttl time.Duration) (*mcp.Task, *call.Error) {
 	task, err := t.start(ctx, r, ttl)
 	return task, t.failure(r.Caller, err)
@@ -106,7 +110,7 @@ func (t *Tasks) start(ctx context.Context, r call.Request, ttl time.Duration) (*
 	}
 	leg := call.Request{Name: r.Name, Can: r.Can, Caller: r.Caller, Resume: r.Resume}
 	if len(r.Arguments) > 0 {
-		// A copy: the message that the arguments came in is not kept.
+		// A copy, so that the inbound message can be freed.
 		if leg.Arguments, err = json.Marshal(r.Arguments); err != nil {
 			return nil, fmt.Errorf("encode a call: %w", err)
 		}
@@ -116,49 +120,49 @@ func (t *Tasks) start(ctx context.Context, r call.Request, ttl time.Duration) (*
 	if t.running.Draining() {
 		return nil, errDraining
 	}
-	if err := t.mayBegin(&leg); err != nil {
+	if err := t.checkRoom(&leg); err != nil {
 		return nil, err
 	}
 	made, err := store.CreateTask(state.Task{Owner: state.OwnerOf(r.Caller.Principal), Tool: r.Name, TTL: ttl, Poll: poll})
 	if err != nil {
 		return nil, err
 	}
-	t.begin(ctx, store, made, leg, nil)
-	return shownTask(made)
+	t.runLeg(ctx, store, made, leg, nil)
+	return toTask(made)
 }
 
-// WatchTasks calls fn with the id of each task that has changed, until stop is
-// called. fn must not block.
+// WatchTasks calls fn with the id of each changed task, until stop is called.
+// fn must not block.
 func (t *Tasks) WatchTasks(fn func(id string)) (stop func()) {
-	t.watching.Lock()
-	defer t.watching.Unlock()
+	t.watchMu.Lock()
+	defer t.watchMu.Unlock()
 	id := t.nextID
 	t.nextID++
 	t.watchers[id] = fn
 	return func() {
-		t.watching.Lock()
-		defer t.watching.Unlock()
+		t.watchMu.Lock()
+		defer t.watchMu.Unlock()
 		delete(t.watchers, id)
 	}
 }
 
-// tell tells the watchers of a change. mu is not held.
-func (t *Tasks) tell(id string) {
-	t.watching.Lock()
-	defer t.watching.Unlock()
+// notify calls the watchers. The caller must not hold mu.
+func (t *Tasks) notify(id string) {
+	t.watchMu.Lock()
+	defer t.watchMu.Unlock()
 	for _, fn := range t.watchers {
 		fn(id)
 	}
 }
 
-// errDraining is the error of what would run while the server shuts down.
+// errDraining is the error of new work during a shutdown.
 var errDraining = errors.New("the server is shutting down")
 
-// answerError says what is wrong with an answer of the client.
+// answerError is the error of an invalid input response.
 type answerError struct{ error }
 
-// failure returns what a client is told of an error; nil for none. The error of a store may
-// hold what a disk said: it is for the operator alone.
+// failure returns the error for a client; nil for none. The error of a store
+// may contain paths and is only logged.
 func (t *Tasks) failure(caller identity.Caller, err error) *call.Error {
 	var full *state.FullError
 	var answer answerError
@@ -177,6 +181,6 @@ func (t *Tasks) failure(caller identity.Caller, err error) *call.Error {
 			Message: fmt.Sprintf("the server has no room for more %s; try again in %s", full.What, full.Wait),
 		}
 	}
-	t.options.Logger.Error("a task cannot be kept", slog.String("request_id", caller.Agent.RequestID), slog.String("error", err.Error()))
+	t.options.Logger.Error("access task", slog.String("request_id", caller.Agent.RequestID), slog.String("error", err.Error()))
 	return &call.Error{Code: call.ExecutionError, Message: "the server cannot keep its tasks"}
 }

@@ -9,38 +9,40 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/mcp"
 )
 
-// show encodes what a snapshot offers, each thing once: the same [engine.Tool]
-// or [engine.Offer] serves all snapshots in which its definition is unchanged.
-type show struct {
+// encodeCache encodes each tool and offer of a snapshot once: an [engine.Tool]
+// or [engine.Offer] is shared by all snapshots with the same definition.
+type encodeCache struct {
 	logger *slog.Logger
 
 	mu sync.Mutex
-	// snapshot is what all that follows belongs to.
+	// snapshot is the snapshot of the lists.
 	snapshot *engine.Snapshot
-	// entries are encoded, by their [engine.Tool] or [engine.Offer].
+	// entries are the encoded entries by [engine.Tool] or [engine.Offer].
 	entries map[any]*mcp.Entry
-	lists   map[shownKey][]*mcp.Entry
+	lists   map[listKey][]*mcp.Entry
 }
 
-func newShow(logger *slog.Logger) show { return show{logger: logger, entries: map[any]*mcp.Entry{}} }
+func newEncodeCache(logger *slog.Logger) encodeCache {
+	return encodeCache{logger: logger, entries: map[any]*mcp.Entry{}}
+}
 
-// shownKey is a kind and the content hash of a list.
-type shownKey struct {
+// listKey identifies a list by its kind and content hash.
+type listKey struct {
 	kind call.Kind
 	hash string
 }
 
-// maxLists bounds how many lists of a snapshot are remembered: one for each set
-// that some caller may see of a kind.
-const maxLists = 256
+// maxCachedLists bounds the cached lists of a snapshot: one for each kind and
+// each set that callers may see.
+const maxCachedLists = 256
 
-func (s *show) list(k call.Kind, visible *engine.Visible) (list []*mcp.Entry) {
+func (s *encodeCache) list(k call.Kind, visible *engine.Visible) (list []*mcp.Entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.snapshot != visible.Snapshot {
-		s.renew(visible.Snapshot)
+		s.reset(visible.Snapshot)
 	}
-	key := shownKey{k, visible.Hash}
+	key := listKey{k, visible.Hash}
 	if known, ok := s.lists[key]; ok {
 		return known
 	}
@@ -54,14 +56,15 @@ func (s *show) list(k call.Kind, visible *engine.Visible) (list []*mcp.Entry) {
 			list = append(list, encoded)
 		}
 	}
-	if len(s.lists) < maxLists {
+	if len(s.lists) < maxCachedLists {
 		s.lists[key] = list
 	}
 	return list
 }
 
-// renew forgets what the new snapshot does not hold; mu is held.
-func (s *show) renew(snap *engine.Snapshot) {
+// reset drops the entries that the new snapshot does not contain. The caller
+// holds mu.
+func (s *encodeCache) reset(snap *engine.Snapshot) {
 	entries := map[any]*mcp.Entry{}
 	keep := func(of any) {
 		if encoded := s.entries[of]; encoded != nil {
@@ -76,39 +79,39 @@ func (s *show) renew(snap *engine.Snapshot) {
 			keep(offer)
 		}
 	}
-	s.snapshot, s.entries, s.lists = snap, entries, map[shownKey][]*mcp.Entry{}
+	s.snapshot, s.entries, s.lists = snap, entries, map[listKey][]*mcp.Entry{}
 }
 
-func (s *show) tool(tool *engine.Tool) *mcp.Entry {
+func (s *encodeCache) tool(tool *engine.Tool) *mcp.Entry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.encodeTool(tool)
 }
 
-// encodeTool is tool for a caller that holds mu.
-func (s *show) encodeTool(tool *engine.Tool) *mcp.Entry {
+// encodeTool is tool for callers that hold mu.
+func (s *encodeCache) encodeTool(tool *engine.Tool) *mcp.Entry {
 	if encoded := s.entries[tool]; encoded != nil {
 		return encoded
 	}
 	encoded, err := mcp.NewTool(toolInfo(tool.Metadata()))
-	return s.keep(tool, call.Tools, tool.Name(), encoded, err)
+	return s.store(tool, call.Tools, tool.Name(), encoded, err)
 }
 
-// encodeOffer encodes a resource, a template or a prompt; mu is held.
-func (s *show) encodeOffer(offer *engine.Offer) *mcp.Entry {
+// encodeOffer encodes a resource, a template or a prompt. The caller holds mu.
+func (s *encodeCache) encodeOffer(offer *engine.Offer) *mcp.Entry {
 	if encoded := s.entries[offer]; encoded != nil {
 		return encoded
 	}
 	m := offer.Metadata()
 	encoded, err := entryOf(m)
-	return s.keep(offer, m.Kind, m.Name, encoded, err)
+	return s.store(offer, m.Kind, m.Name, encoded, err)
 }
 
-// keep keeps what was encoded of a tool or an offer. One that cannot be put on the wire is
-// left out, and the log says why: [Checks] would have found it at load. mu is held.
-func (s *show) keep(of any, k call.Kind, name string, encoded *mcp.Entry, err error) *mcp.Entry {
+// store stores the encoded tool or offer. It omits and logs an entry that
+// cannot be encoded: [Checks] finds such an error at load. The caller holds mu.
+func (s *encodeCache) store(of any, k call.Kind, name string, encoded *mcp.Entry, err error) *mcp.Entry {
 	if err != nil {
-		s.logger.Error("a "+k.String()+" cannot be listed", slog.String("name", name), slog.String("error", err.Error()))
+		s.logger.Error("encode "+k.String(), slog.String("name", name), slog.String("error", err.Error()))
 		return nil
 	}
 	s.entries[of] = encoded
