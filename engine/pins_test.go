@@ -147,7 +147,7 @@ func TestAToolThatItsUpstreamChangesIsInQuarantineUntilItIsAccepted(t *testing.T
 		"upstream.quarantined lab more added a5e8",
 		"upstream.accepted lab more added a5e8",
 		"upstream.accepted lab write changed 2d54 cddc")
-	if n := strings.Count(said.String(), "is in quarantine"); n != 2 {
+	if n := strings.Count(said.String(), "quarantine upstream tool, see"); n != 2 {
 		t.Errorf("the log tells of it %d times:\n%s", n, said.String())
 	}
 }
@@ -322,7 +322,7 @@ func TestWhatCannotBeWrittenIsPinnedInMemory(t *testing.T) {
 	if _, err := s.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if n := strings.Count(said.String(), "pinned in memory only"); n != 1 {
+	if n := strings.Count(said.String(), `msg="write lock file"`); n != 1 {
 		t.Errorf("the log tells of it %d times:\n%s", n, said.String())
 	}
 	up.add("read", other)

@@ -71,7 +71,7 @@ func TestASecretIsReadAgainWhereACallGoesOn(t *testing.T) {
 	if got.Err != nil || string(got.Value) != `["battery-staple","battery-staple"]` {
 		t.Errorf("got %s and %v", got.Value, got.Err)
 	}
-	if n := strings.Count(log.String(), `msg="a script read a secret" tool=deploy`); n != 2 {
+	if n := strings.Count(log.String(), `msg="script read secret" tool=deploy`); n != 2 {
 		t.Errorf("%d readings are recorded, want 2:\n%s", n, log)
 	}
 	if strings.Contains(log.String(), "correct-horse") || strings.Contains(log.String(), "battery-staple") {

@@ -189,7 +189,7 @@ func TestToken_errorHidden(t *testing.T) {
 					t.Errorf("the log holds %q:\n%s", value, l.log.String())
 				}
 			}
-			if !strings.Contains(l.log.String(), "a secret of a grant could not be read") {
+			if !strings.Contains(l.log.String(), "read secret of grant") {
 				t.Errorf("the log says nothing of it:\n%s", l.log.String())
 			}
 		})

@@ -40,7 +40,7 @@ func (o Options) tokenLost(client, user string, why oauth.LossReason) {
 	attributes := tokenAttributes(client, user)
 	attributes["why"] = string(why)
 	if err := o.Audit(EventTokenLost, attributes); err != nil {
-		o.Logger.Error("that the token of a user is lost cannot be written down", slog.String("error", err.Error()))
+		o.Logger.Error("write audit event", slog.String("event", EventTokenLost), slog.String("error", err.Error()))
 	}
 }
 

@@ -171,7 +171,7 @@ func (f *Federation) logNotReady(names []string) {
 	defer f.mu.Unlock()
 	f.notReady = names
 	for _, name := range names {
-		f.lock.Logger.Warn("an upstream server has not told yet what it offers", slog.String("upstream", name), slog.Duration("after", readyTimeout))
+		f.lock.Logger.Warn("upstream server not ready yet", slog.String("upstream", name), slog.Duration("after", readyTimeout))
 	}
 }
 

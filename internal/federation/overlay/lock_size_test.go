@@ -72,9 +72,9 @@ func TestLockState_fileFull(t *testing.T) {
 	if p.commit(nil); p.effective != before {
 		t.Error("the lock is another with each load")
 	}
-	if want := "level=WARN msg=\"what upstreams offer is pinned in memory only, and anew at the next start\" upstreams=[greedy] error=\"the lock file would be too long with it\"\n" +
-		"level=INFO msg=\"the tools of an upstream are pinned as it lists them now\" upstream=greedy tools=263\n" +
-		"level=INFO msg=\"the tools of an upstream are pinned as it lists them now\" upstream=harmless tools=1\n"; said.String() != want {
+	if want := "level=WARN msg=\"write lock file\" upstreams=[greedy] error=\"the lock file would be too long with it\"\n" +
+		"level=INFO msg=\"pin upstream tools on first use\" upstream=greedy tools=263\n" +
+		"level=INFO msg=\"pin upstream tools on first use\" upstream=harmless tools=1\n"; said.String() != want {
 		t.Errorf("the log (-want +got)\n%s", cmp.Diff(want, said.String()))
 	}
 	if diff := cmp.Diff([]string{"greedy 0", "harmless 64"}, recorded); diff != "" {
@@ -128,7 +128,7 @@ func TestLogQuarantined_limit(t *testing.T) {
 	if !slices.ContainsFunc(recorded, func(r map[string]string) bool { return cmp.Equal(r, rest) }) {
 		t.Errorf("no record counts the rest, the last is %v", recorded[len(recorded)-1])
 	}
-	line := `level=WARN msg="more tools of an upstream are in quarantine until they are accepted; mcpd lock diff shows them" upstream=many tools=1980` + "\n"
+	line := `level=WARN msg="quarantine more upstream tools, see mcpd lock diff" upstream=many tools=1980` + "\n"
 	if n := strings.Count(said.String(), "\n"); n != 42 || !strings.Contains(said.String(), line) {
 		t.Errorf("the log has %d lines:\n%s", n, said)
 	}

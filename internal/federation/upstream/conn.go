@@ -334,7 +334,7 @@ func (l *Conn) setLogLevel(ctx context.Context, debug bool) error {
 	//lint:ignore SA1019 as above
 	err := l.session.SetLoggingLevel(ctx, &mcp.SetLoggingLevelParams{Level: logLevel(debug)})
 	if err != nil {
-		l.options.Logger.Debug("an upstream server does not log", slog.String("upstream", l.target.Name), logText("error", err.Error()))
+		l.options.Logger.Debug("set log level of upstream server", slog.String("upstream", l.target.Name), logText("error", err.Error()))
 	}
 	return err
 }

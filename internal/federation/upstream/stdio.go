@@ -87,7 +87,7 @@ func (p *stdioServer) logStderr() {
 		if words := bytes.TrimSpace(line); !within && len(words) > 0 {
 			said := truncate.Text(string(words), maxLogText)
 			p.lastLine.Store(&said) // for stderrTail
-			p.logLine("an upstream server says", line)
+			p.logLine("stderr of upstream server", line)
 		}
 		within = long
 	}
@@ -122,7 +122,7 @@ func (p *stdioServer) message(line []byte) ([]byte, error) {
 		return nil, nil
 	}
 	if line[0] != '{' {
-		p.logLine("an upstream server writes what is no message", line)
+		p.logLine("ignore output of upstream server", line)
 		return nil, nil
 	}
 	text, err := p.filter.incoming(line, &stream{})

@@ -190,7 +190,7 @@ func (b *Broker) Do(ctx context.Context, call CallInfo, module, function string,
 		err = errors.New("the answer is no JSON")
 	}
 	if err != nil {
-		b.logger.LogAttrs(ctx, slog.LevelError, "a function of a module failed", slog.String("function", module+"."+function),
+		b.logger.LogAttrs(ctx, slog.LevelError, "module function failed", slog.String("function", module+"."+function),
 			slog.String(call.Kind, call.Name), slog.String("call_id", call.ID), slog.String("error", err.Error()))
 		return nil, &scripting.HostError{Code: scripting.Unavailable, Message: "modules." + module + "." + function + " failed"}
 	}
