@@ -29,7 +29,7 @@ func TestAnUpstreamThatListsMuchHasThePinsOfNoOtherLast(t *testing.T) {
 		t.Errorf("the lock file (-want +got)\n%s", diff)
 	}
 	status := s.Status().Upstreams[1]
-	if want := "tool greedy_t0: nobody can accept it: read definition: it would take more than 256 KiB of mcpd.lock"; status.Left != 3 || status.LeftOut[0] != want || status.Unkept != nil {
+	if want := "tool greedy_t0: it cannot be accepted: read definition: it would take more than 256 KiB of mcpd.lock"; status.Left != 3 || status.LeftOut[0] != want || status.Unkept != nil {
 		t.Errorf("%d are left out, %q, %v", status.Left, status.LeftOut, status.Unkept)
 	}
 	up.add("read", other)

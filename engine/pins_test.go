@@ -247,8 +247,8 @@ func TestAMistakeInTheLockFileChangesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, row := range []struct{ name, file, want string }{
-		{"a conflict", strings.Replace(string(good), "tool ", "<<<<<<< HEAD\ntool ", 1), lock + ":8:1: error: a conflict of a merge is not resolved [bad-lock]"},
-		{"an edit", strings.Replace(string(good), "number", "string", 1), lock + `:8:1: error: tool "lab" "read": the definition does not fit its sha256: it was edited by hand, or mixed by a merge [bad-lock]`},
+		{"a conflict", strings.Replace(string(good), "tool ", "<<<<<<< HEAD\ntool ", 1), lock + ":8:1: error: merge conflict is not resolved [bad-lock]"},
+		{"an edit", strings.Replace(string(good), "number", "string", 1), lock + `:8:1: error: tool "lab" "read": the definition does not match its sha256: it was edited by hand, or mixed by a merge [bad-lock]`},
 		{"no version", "", lock + `: error: the file has no line "mcpd.lock 1" [bad-lock]`},
 		{"nothing of the upstream", "mcpd.lock 1\n", lock + `: error: the file no longer knows the upstream "lab", and what was accepted of it still holds [lock-gone]`},
 	} {

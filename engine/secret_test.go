@@ -81,7 +81,7 @@ func TestASecretIsReadAgainWhereACallGoesOn(t *testing.T) {
 
 func TestACallThatCannotReadItsSecretAgainEnds(t *testing.T) {
 	got, log := goesOn(t, "")
-	if got.Err == nil || got.Err.Code != call.ExecutionError || !strings.Contains(log.String(), "read a secret again") {
+	if got.Err == nil || got.Err.Code != call.ExecutionError || !strings.Contains(log.String(), "restore secret") {
 		t.Errorf("got %v; the log:\n%s", got.Err, log)
 	}
 }

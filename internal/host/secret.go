@@ -60,7 +60,7 @@ func StripSecrets(j *scripting.Journal) error {
 	return j.Replace(scripting.OpSecret, func(answer []byte) ([]byte, error) {
 		var read secretPayload
 		if err := json.Unmarshal(answer, &read); err != nil {
-			return nil, fmt.Errorf("withhold a secret: %w", err)
+			return nil, fmt.Errorf("strip secret: %w", err)
 		}
 		return json.Marshal(secretPayload{Name: read.Name})
 	})
@@ -75,7 +75,7 @@ func (h *RunHost) RestoreSecrets(ctx context.Context, j *scripting.Journal) erro
 	return j.Replace(scripting.OpSecret, func(kept []byte) ([]byte, error) {
 		answer, err := h.secret(ctx, kept)
 		if err != nil {
-			return nil, fmt.Errorf("read a secret again: %w", err)
+			return nil, fmt.Errorf("restore secret: %w", err)
 		}
 		return answer, nil
 	})

@@ -101,7 +101,7 @@ func TestItemBuilder_hiddenAddress(t *testing.T) {
 		Prompts:   []json.RawMessage{json.RawMessage(`{"name":"argue","arguments":[{"name":"a\u200bb"}]}`)},
 	})
 	seen, left := offeredBy(m)
-	want := []string{"resource: its URI holds invisible characters", "resource: its URI holds invisible characters", "prompt: the name of an argument of it holds invisible characters"}
+	want := []string{"resource: its URI holds invisible characters", "resource: its URI holds invisible characters", "prompt: an argument name holds invisible characters"}
 	if diff := cmp.Diff(want, left); diff != "" || len(m.items) != 1 {
 		t.Errorf("offered %s; left out (-want +got)\n%s", seen, diff)
 	}
@@ -161,7 +161,7 @@ func TestItemBuilder_hiddenToolNotPinned(t *testing.T) {
 	want := map[string]string{
 		"lab_hidden": "it holds invisible characters, and nobody has accepted it: mcpd lock diff lab",
 		"lab_twice":  "it is listed several times, with different definitions",
-		"lab_long":   "nobody can accept it: read definition: it would take more than 256 KiB of mcpd.lock",
+		"lab_long":   "it cannot be accepted: read definition: it would take more than 256 KiB of mcpd.lock",
 	}
 	if diff := cmp.Diff(want, quarantined); diff != "" {
 		t.Errorf("left out (-want +got)\n%s", diff)

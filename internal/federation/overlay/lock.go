@@ -20,7 +20,7 @@ import (
 )
 
 // errReadOnlyLock is the save error of a process that does not write the lock file.
-var errReadOnlyLock = errors.New("mcpd serve writes the lock file, and this does not")
+var errReadOnlyLock = errors.New("only mcpd serve writes the lock file")
 
 // lockState is the lock file and the changes to it that are not saved.
 type lockState struct {
@@ -298,7 +298,7 @@ func definitionHash(t lockfile.Tool) string {
 }
 
 // errLockFull says that the lock file has no room for the tools of an upstream.
-var errLockFull = errors.New("the lock file would be too long with it")
+var errLockFull = errors.New("the lock file would be too long")
 
 // save writes the unsaved tools to the file, and keeps them in memory if that fails. It does
 // not overwrite a file that was changed in the meantime: the file is loaded again, and save is
@@ -329,7 +329,7 @@ func (p *lockState) write() error {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return err
 	case err == nil && onDisk.Hash() != p.fromFile.Hash() || err != nil && p.fileText != nil:
-		return errors.New("the file has changed meanwhile")
+		return errors.New("the file has changed in the meantime")
 	}
 	if err := lockfile.Write(p.Path, full); err != nil {
 		return err

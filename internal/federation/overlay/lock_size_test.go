@@ -44,7 +44,7 @@ func TestReadTools_upstreamQuota(t *testing.T) {
 		t.Fatalf("%d tools are taken in, with %d entries, and %d are not", len(l.tools), len(l.entries), len(l.rejected))
 	}
 	for _, why := range l.reasons {
-		if want := "nobody can accept it: the tools before it in the list take 8 MiB of mcpd.lock, which is all that those of one upstream may"; why.Error() != want {
+		if want := "it cannot be accepted: the tools before it take 8 MiB of mcpd.lock, the limit of one upstream"; why.Error() != want {
 			t.Errorf("one is not since %v", why)
 		}
 	}
@@ -72,7 +72,7 @@ func TestLockState_fileFull(t *testing.T) {
 	if p.commit(nil); p.effective != before {
 		t.Error("the lock is another with each load")
 	}
-	if want := "level=WARN msg=\"write lock file\" upstreams=[greedy] error=\"the lock file would be too long with it\"\n" +
+	if want := "level=WARN msg=\"write lock file\" upstreams=[greedy] error=\"the lock file would be too long\"\n" +
 		"level=INFO msg=\"pin upstream tools on first use\" upstream=greedy tools=263\n" +
 		"level=INFO msg=\"pin upstream tools on first use\" upstream=harmless tools=1\n"; said.String() != want {
 		t.Errorf("the log (-want +got)\n%s", cmp.Diff(want, said.String()))

@@ -72,7 +72,7 @@ func TestMessageFilter_allocations(t *testing.T) {
 // blanks, and over HTTP with SSE whatever its name is.
 func TestSSEFilter_eventNames(t *testing.T) {
 	const twice = `{"a":1,"a":1}` // which may not pass
-	const refused, none = "the server sends what may not pass", "<nil>"
+	const refused, none = "the server sent a message that is rejected", "<nil>"
 	for _, row := range []struct {
 		name, stream string
 		streamable   bool

@@ -79,7 +79,7 @@ func TestFilterTransport_cancelWithoutSession(t *testing.T) {
 			t.Errorf("%d streams are open, and another call has ended (%t): %v", n, other.Ended(), l.Err())
 		}
 		if diff := cmp.Diff([]string(nil), s.refusals()); diff != "" {
-			t.Errorf("what the server refuses (-want +got)\n%s", diff)
+			t.Errorf("what the server rejects the request (-want +got)\n%s", diff)
 		}
 	})
 }

@@ -91,7 +91,7 @@ func TestList_tooLarge(t *testing.T) {
 	}
 	defer l.Close()
 	_, err = l.List(t.Context())
-	if want := "tools/list: what the server lists has more than 16777216 bytes"; err == nil || err.Error() != want || pages != 6 {
+	if want := "tools/list: the lists of the server are longer than 16777216 bytes"; err == nil || err.Error() != want || pages != 6 {
 		t.Errorf("after %d pages: %v; want %s", pages, err, want)
 	}
 }

@@ -78,11 +78,11 @@ var faults = map[string]struct {
 			_ = conn.Close()
 		}
 	}},
-	"garbage":      {"may not pass", whole("<html>")},
-	"nothing":      {"with nothing", whole("")},
-	"deep nesting": {"may not pass", whole(strings.Repeat("[", 1000) + strings.Repeat("]", 1000))},
-	"a name twice": {"may not pass", whole(`{"jsonrpc":"2.0","id":1,"id":2,"result":{}}`)},
-	"no message":   {"no message", whole(`{"jsonrpc":"2.0"}`)},
+	"garbage":      {"is rejected", whole("<html>")},
+	"nothing":      {"an empty response", whole("")},
+	"deep nesting": {"is rejected", whole(strings.Repeat("[", 1000) + strings.Repeat("]", 1000))},
+	"a name twice": {"is rejected", whole(`{"jsonrpc":"2.0","id":1,"id":2,"result":{}}`)},
+	"invalid JSON-RPC message":   {"invalid JSON-RPC message", whole(`{"jsonrpc":"2.0"}`)},
 	"a long answer": {"longer than", func(w http.ResponseWriter, _ *http.Request, _ string) {
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprintf(w, `{"text":%q}`, strings.Repeat("x", 100<<10))
@@ -107,7 +107,7 @@ var faults = map[string]struct {
 			}
 		}
 	}},
-	"an event that may not pass": {"may not pass", func(w http.ResponseWriter, r *http.Request, _ string) {
+	"an event that may not pass": {"is rejected", func(w http.ResponseWriter, r *http.Request, _ string) {
 		stream(w)
 		fmt.Fprint(w, "data: {\"a\":1e999}\n\n")
 		w.(http.Flusher).Flush()

@@ -228,7 +228,7 @@ func (s *server) serve(ctx context.Context) error {
 		if err := s.waitStale(ctx, link, listing.TTL); err != nil {
 			return err
 		}
-		again, cancel := context.WithTimeoutCause(ctx, start, fmt.Errorf("the server has not told within %s (start_timeout) what it offers", start))
+		again, cancel := context.WithTimeoutCause(ctx, start, fmt.Errorf("the server did not list its tools within %s (start_timeout)", start))
 		listing, err = s.list(again, link)
 		cancel()
 		if err != nil {

@@ -97,7 +97,7 @@ func TestRead_device(t *testing.T) {
 			continue
 		}
 		opened.device = deviceOf(info) // as if it lay in the root
-		if got, want := l.outcome(nil, opened.checkRegular(q, info)), "DENIED: zero: it is no regular file"; got != want {
+		if got, want := l.outcome(nil, opened.checkRegular(q, info)), "DENIED: zero: it is not a regular file"; got != want {
 			t.Errorf("%s: got %s, want %s", device, got, want)
 		}
 		if got, want := l.outcome(nil, opened.checkDir(q, info)), "NOT_FOUND: zero: there is no such folder"; got != want {

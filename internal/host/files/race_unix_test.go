@@ -87,7 +87,7 @@ func TestRace_fileReplaced(t *testing.T) {
 		{"a link within", func(l *lab, file string) { l.must(os.Symlink("sub/deep.txt", file)) }, "UNAVAILABLE: app.log: another file has taken its name; try again"},
 		{"another file", func(l *lab, _ string) { l.put("logs/app.log", "other") }, "UNAVAILABLE: app.log: another file has taken its name; try again"},
 		{"a hard link", func(l *lab, file string) { l.must(os.Link(filepath.Join(l.top, "secret.txt"), file)) }, "DENIED: app.log: the file has another name, too (a hard link)"},
-		{"a pipe", func(l *lab, file string) { l.must(syscall.Mkfifo(file, 0o600)) }, "DENIED: app.log: it is no regular file"},
+		{"a pipe", func(l *lab, file string) { l.must(syscall.Mkfifo(file, 0o600)) }, "DENIED: app.log: it is not a regular file"},
 		{"a folder", func(l *lab, file string) { l.must(os.Mkdir(file, 0o700)) }, "DENIED: app.log: it is a folder"},
 		{"nothing", func(*lab, string) {}, "NOT_FOUND: app.log: there is no such file or folder"},
 	} {
@@ -152,7 +152,7 @@ func TestRead_pipe(t *testing.T) {
 func refusedAtOnce(l *lab, name string) {
 	l.Helper()
 	for method, rest := range operations {
-		want := "DENIED: " + name + ": it is no regular file"
+		want := "DENIED: " + name + ": it is not a regular file"
 		switch method {
 		case "list":
 			want = "NOT_FOUND: " + name + ": there is no such folder"

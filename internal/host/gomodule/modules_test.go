@@ -114,7 +114,7 @@ func TestDo_failures(t *testing.T) {
 			t.Errorf("%s: %s, %v", arguments, got, err)
 		}
 	}
-	for _, want := range []string{"pw hunter2", "panic: hunter2", "ended its goroutine", "no JSON"} {
+	for _, want := range []string{"pw hunter2", "panic: hunter2", "called runtime.Goexit", "not JSON"} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("the log lacks %q:\n%s", want, log.String())
 		}
