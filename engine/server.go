@@ -346,7 +346,7 @@ func (s *Snapshot) Inside() insideSnapshot { return insideSnapshot{s} }
 type insideSnapshot struct{ snapshot *Snapshot }
 
 // Said returns what the files say.
-func (i insideSnapshot) Said() privdiff.Side { return i.snapshot.catalog.Said }
+func (i insideSnapshot) Said() privdiff.Snapshot { return i.snapshot.catalog.Said }
 
 // Upstreams returns the upstream blocks with paths as the process opens them.
 func (i insideSnapshot) Upstreams() []definition.Upstream { return i.snapshot.catalog.Upstreams }

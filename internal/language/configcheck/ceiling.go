@@ -11,7 +11,7 @@ import (
 
 // ceiling checks the grants of a definition in a tool file against what the
 // operator allows at most.
-func (c *checker) ceiling(kind, name string, granted grant.Set, ranges map[string]diag.Range) {
+func (c *checker) checkCeiling(kind, name string, granted grant.Set, ranges map[string]diag.Range) {
 	ceiling := c.config.Ceiling
 	if ceiling == nil {
 		return
@@ -19,17 +19,17 @@ func (c *checker) ceiling(kind, name string, granted grant.Set, ranges map[strin
 	// A value without a place has an error already, from the decoder of the file.
 	bound := func(place string, list []definition.Name, value, grants, detail string) {
 		if where, written := ranges[place]; written {
-			c.within(list, value, where, fmt.Sprintf("%s %q %s %q", kind, name, grants, value), detail)
+			c.checkWithin(list, value, where, fmt.Sprintf("%s %q %s %q", kind, name, grants, value), detail)
 		}
 	}
 	for _, http := range granted.HTTP {
 		private, reaches := ranges["http."+http.Name+".private_networks"]
 		for i, host := range http.Hosts {
 			grants := fmt.Sprintf("%s %q grants the host %q", kind, name, host)
-			c.within(ceiling.HTTPHosts, host, ranges[fmt.Sprintf("http.%s.hosts.%d", http.Name, i)], grants,
+			c.checkWithin(ceiling.HTTPHosts, host, ranges[fmt.Sprintf("http.%s.hosts.%d", http.Name, i)], grants,
 				"use a host of ceiling.http_hosts, or ask the operator to add this one")
 			if reaches {
-				c.within(ceiling.PrivateNetworks, host, private, grants+" in private networks",
+				c.checkWithin(ceiling.PrivateNetworks, host, private, grants+" in private networks",
 					"remove private_networks, or ask the operator to add the host to ceiling.private_networks")
 			}
 		}
@@ -55,7 +55,7 @@ func (c *checker) ceiling(kind, name string, granted grant.Set, ranges map[strin
 
 // bounds checks what a definition in a tool file writes of its calls against what
 // the operator allows at most. What is not written is never more than that.
-func (c *checker) bounds(kind, name string, b definition.Bounds) {
+func (c *checker) checkBounds(kind, name string, b definition.Bounds) {
 	ceiling := c.config.Ceiling
 	if ceiling == nil {
 		return
@@ -78,15 +78,15 @@ func (c *checker) bounds(kind, name string, b definition.Bounds) {
 
 // hookCeiling checks a hook in a tool file.
 func (c *checker) hookCeiling(h *definition.Hook) {
-	c.ceiling("hook", h.Name, h.Grant, h.GrantRanges)
+	c.checkCeiling("hook", h.Name, h.Grant, h.GrantRanges)
 	if h.TimeoutRange != (diag.Range{}) {
-		c.bounds("hook", h.Name, definition.Bounds{Timeout: h.Timeout, Ranges: map[string]diag.Range{"timeout": h.TimeoutRange}})
+		c.checkBounds("hook", h.Name, definition.Bounds{Timeout: h.Timeout, Ranges: map[string]diag.Range{"timeout": h.TimeoutRange}})
 	}
 }
 
 // within reports what no name of a list covers. A ceiling without the list
 // bounds nothing; one whose list is empty allows nothing.
-func (c *checker) within(list []definition.Name, granted string, where diag.Range, summary, detail string) {
+func (c *checker) checkWithin(list []definition.Name, granted string, where diag.Range, summary, detail string) {
 	if list == nil || slices.ContainsFunc(list, func(n definition.Name) bool { return n.Matches(granted) }) {
 		return
 	}

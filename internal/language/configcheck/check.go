@@ -16,13 +16,13 @@ import (
 
 // Check returns every mistake between the operator's file and the tool files. When
 // either is incomplete, no name and no policy is reported as missing.
-func Check(config *definition.Config, files []*definition.Definitions, elsewhere Elsewhere) diag.List {
+func Check(config *definition.Config, files []*definition.Definitions, elsewhere External) diag.List {
 	c := &checker{
 		config: config, incomplete: elsewhere.Incomplete || config.Incomplete, uris: map[string]diag.Range{}, prefixes: map[string]diag.Range{}, grants: map[string]grant.Set{}, arguments: map[string][]string{},
 		tools: newNamespace("tool"), resources: newNamespace("resource"), prompts: newNamespace("prompt"),
 		policies: newNamespace("policy"), limits: newNamespace("limit"), hooks: newNamespace("hook"),
 	}
-	builtin := c.elsewhere(elsewhere)
+	builtin := c.addExternal(elsewhere)
 	for _, f := range files {
 		c.defineAll(f)
 	}
@@ -31,7 +31,7 @@ func Check(config *definition.Config, files []*definition.Definitions, elsewhere
 	c.checkLimits(config.RateLimits)
 	c.checkHooks(config.Hooks)
 	if config.Codeact != nil {
-		c.existIn(c.tools, "the codeact block", config.Codeact.Tools)
+		c.checkNames(c.tools, "the codeact block", config.Codeact.Tools)
 	}
 	for _, f := range files {
 		c.checkPolicies(f.Policies)
@@ -94,16 +94,16 @@ func (c *checker) defineAll(f *definition.Definitions) {
 	for i := range f.Tools {
 		tool := &f.Tools[i]
 		c.define(c.tools, tool.Name, tool.NameRange)
-		c.ceiling("tool", tool.Name, tool.Grant, tool.GrantRanges)
-		c.bounds("tool", tool.Name, tool.Bounds)
+		c.checkCeiling("tool", tool.Name, tool.Grant, tool.GrantRanges)
+		c.checkBounds("tool", tool.Name, tool.Bounds)
 		c.grants["tool "+tool.Name] = tool.Grant
 	}
 	c.defineResources(f)
 	for i := range f.Prompts {
 		prompt := &f.Prompts[i]
 		c.define(c.prompts, prompt.Name, prompt.NameRange)
-		c.ceiling("prompt", prompt.Name, prompt.Grant, prompt.GrantRanges)
-		c.bounds("prompt", prompt.Name, prompt.Bounds)
+		c.checkCeiling("prompt", prompt.Name, prompt.Grant, prompt.GrantRanges)
+		c.checkBounds("prompt", prompt.Name, prompt.Bounds)
 		c.grants["prompt "+prompt.Name] = prompt.Grant
 		c.arguments["prompt "+prompt.Name] = []string{}
 		for _, a := range prompt.Arguments {
@@ -116,7 +116,7 @@ func (c *checker) checkPolicies(policies []definition.Policy) {
 	for i := range policies {
 		p := &policies[i]
 		c.define(c.policies, p.Name, p.NameRange)
-		c.exist(fmt.Sprintf("policy %q", p.Name), p.Targets)
+		c.checkTargets(fmt.Sprintf("policy %q", p.Name), p.Targets)
 		if p.Approval != nil {
 			c.approvals = append(c.approvals, p.Targets)
 		}
@@ -127,7 +127,7 @@ func (c *checker) checkLimits(limits []definition.Limit) {
 	for i := range limits {
 		l := &limits[i]
 		c.define(c.limits, l.Name, l.NameRange)
-		c.exist(fmt.Sprintf("limit %q", l.Name), l.Targets)
+		c.checkTargets(fmt.Sprintf("limit %q", l.Name), l.Targets)
 	}
 }
 
@@ -135,7 +135,7 @@ func (c *checker) checkHooks(hooks []definition.Hook) {
 	for i := range hooks {
 		h := &hooks[i]
 		c.define(c.hooks, h.Name, h.NameRange)
-		c.exist(fmt.Sprintf("hook %q", h.Name), h.Targets)
+		c.checkTargets(fmt.Sprintf("hook %q", h.Name), h.Targets)
 	}
 }
 
@@ -148,7 +148,7 @@ func (c *checker) checkTests(tests []definition.Test) {
 		}
 		c.checkMocks(test)
 		if by := test.Expect.DeniedBy; by != "" {
-			c.known(c.policies, by, test.Expect.DeniedByRange)
+			c.checkDefined(c.policies, by, test.Expect.DeniedByRange)
 		}
 	}
 }
@@ -160,21 +160,21 @@ func (c *checker) checkTarget(test *definition.Test) {
 	case test.Resource != "":
 		c.checkURI(test.Resource, test.TargetRange)
 	case test.Prompt != "":
-		c.known(c.prompts, test.Prompt, test.TargetRange)
+		c.checkDefined(c.prompts, test.Prompt, test.TargetRange)
 	case test.Tool != "":
-		c.known(c.tools, test.Tool, test.TargetRange)
+		c.checkDefined(c.tools, test.Tool, test.TargetRange)
 	}
 }
 
 // checkProduction refuses what production mode demands and the files lack. Builtin
 // tools have an output schema without a block: that of their type.
 func (c *checker) checkProduction(files []*definition.Definitions, builtin []definition.Name) {
-	policies := c.beforeCalls(files)
+	policies := c.callPolicies(files)
 	if c.config.Audit == nil && !c.config.Incomplete {
 		c.fail("production-no-audit", c.config.Server.Range, "no audit block says where calls are written down, and production mode demands one", "add audit { path = \"…\" }")
 	}
-	var open lacking
-	served(files, builtin, func(kind, name string, where diag.Range, names func(*definition.Policy) []definition.Name) {
+	var open uncoveredList
+	eachServed(files, builtin, func(kind, name string, where diag.Range, names func(*definition.Policy) []definition.Name) {
 		if !c.incomplete && !slices.ContainsFunc(policies, func(p definition.Policy) bool { return definition.MatchesAny(names(&p), name) }) {
 			open.add(kind, name, where)
 		}
@@ -194,10 +194,10 @@ func (c *checker) checkProduction(files []*definition.Definitions, builtin []def
 // warnOfDenied warns of what no call of can be allowed, where the default is to deny. In
 // production mode, what no policy covers at all is an error already.
 func (c *checker) warnOfDenied(files []*definition.Definitions, builtin []definition.Name) {
-	policies := c.beforeCalls(files)
+	policies := c.callPolicies(files)
 	production := c.config.Server.Mode == definition.Production
-	var denied lacking
-	served(files, builtin, func(kind, name string, where diag.Range, names func(*definition.Policy) []definition.Name) {
+	var denied uncoveredList
+	eachServed(files, builtin, func(kind, name string, where diag.Range, names func(*definition.Policy) []definition.Name) {
 		covered, allowed := false, false
 		for i := range policies {
 			if definition.MatchesAny(names(&policies[i]), name) {
@@ -216,24 +216,24 @@ func (c *checker) warnOfDenied(files []*definition.Definitions, builtin []defini
 }
 
 // lacking is what lacks a policy. Things that one block brings are told together.
-type lacking []lack
+type uncoveredList []uncovered
 
-type lack struct {
+type uncovered struct {
 	kind  string
 	where diag.Range
 	names []string
 }
 
-func (l *lacking) add(kind, name string, where diag.Range) {
+func (l *uncoveredList) add(kind, name string, where diag.Range) {
 	if last := len(*l) - 1; last >= 0 && (*l)[last].where == where && (*l)[last].kind == kind {
 		(*l)[last].names = append((*l)[last].names, name)
 		return
 	}
-	*l = append(*l, lack{kind, where, []string{name}})
+	*l = append(*l, uncovered{kind, where, []string{name}})
 }
 
 // words returns what they are, and their pronoun.
-func (l lack) words() (what, them string) {
+func (l uncovered) words() (what, them string) {
 	if len(l.names) == 1 {
 		return fmt.Sprintf("%s %q", l.kind, l.names[0]), "it"
 	}
@@ -246,7 +246,7 @@ func (l lack) words() (what, them string) {
 }
 
 // beforeCalls returns the policies but those over results, which let any call be made.
-func (c *checker) beforeCalls(files []*definition.Definitions) []definition.Policy {
+func (c *checker) callPolicies(files []*definition.Definitions) []definition.Policy {
 	policies := slices.Clone(c.config.Policies)
 	for _, f := range files {
 		policies = append(policies, f.Policies...)
@@ -256,7 +256,7 @@ func (c *checker) beforeCalls(files []*definition.Definitions) []definition.Poli
 
 // served calls see with each tool, resource and prompt, and with what names those of its
 // kind in a policy.
-func served(files []*definition.Definitions, builtin []definition.Name, see func(kind, name string, where diag.Range, names func(*definition.Policy) []definition.Name)) {
+func eachServed(files []*definition.Definitions, builtin []definition.Name, see func(kind, name string, where diag.Range, names func(*definition.Policy) []definition.Name)) {
 	inTools := func(p *definition.Policy) []definition.Name { return p.Tools }
 	inResources := func(p *definition.Policy) []definition.Name { return p.Resources }
 	inPrompts := func(p *definition.Policy) []definition.Name { return p.Prompts }

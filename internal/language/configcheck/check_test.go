@@ -65,7 +65,7 @@ func TestDefinitionsThatFitTogetherHaveNoProblems(t *testing.T) {
 			tools(t, "a.hcl", "tool \"a\" { run = \"return 1;\" }\nhook \"h\" {\n  on = [\"end\"]\n  tools = [\"built_in\", \"a*\"]\n  run = \"log.info('x');\"\n}\n"),
 			tools(t, "b.hcl", "policy \"p\" {\n  tools = [\"a\"]\n  deny = \"false\"\n  reason = \"no\"\n}\ntest \"t\" {\n  tool = \"a\"\n  expect { denied_by = \"p\" }\n}\n"),
 		},
-		configcheck.Elsewhere{Offered: []configcheck.Offered{{Kind: "tool", Name: "built_in", Range: at("(go)", 0)}}},
+		configcheck.External{Names: []configcheck.ExternalName{{Kind: "tool", Name: "built_in", Range: at("(go)", 0)}}},
 	)
 	if len(got) != 0 {
 		t.Errorf("got %v", said(got))
@@ -78,7 +78,7 @@ func TestANameIsDefinedOnceInAllFiles(t *testing.T) {
 	const tool = "tool \"a\" { run = \"return 1;\" }\ntool \"go\" { run = \"return 1;\" }\n"
 	got := configcheck.Check(config(t, policy+hook),
 		[]*definition.Definitions{tools(t, "a.hcl", tool), tools(t, "b.hcl", tool+policy+hook)},
-		configcheck.Elsewhere{Offered: []configcheck.Offered{{Kind: "tool", Name: "go", Range: at("(go)", 0)}}},
+		configcheck.External{Names: []configcheck.ExternalName{{Kind: "tool", Name: "go", Range: at("(go)", 0)}}},
 	)
 	want := []string{
 		`a.hcl:2:6: error: tool "go" is defined twice; rename one of them or remove it`, "  note (go): it is first defined here",
@@ -109,7 +109,7 @@ test "t" {
   tool = "get_customr"
   expect { denied_by = "pp" }
 }
-`)}, configcheck.Elsewhere{})
+`)}, configcheck.External{})
 	want := []string{
 		`a.hcl:4:13: error: there is no tool named "get_custmer"; did you mean "get_customer"?`,
 		`a.hcl:10:12: error: there is no tool named "nothing_like_it"; define it, or correct the name`,
@@ -128,7 +128,7 @@ policy "p" {
   deny   = "false"
   reason = "no"
 }
-`)}, configcheck.Elsewhere{})
+`)}, configcheck.External{})
 	want := []string{`a.hcl:3:13: warning: no tool matches the pattern "get_*" of policy "p"; the pattern covers tools that are added later; remove it if none will be`}
 	if diff := cmp.Diff(want, said(got)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
@@ -141,7 +141,7 @@ test "it is gone" {
   tool = "old"
   expect { error = "TOOL_NOT_FOUND" }
 }
-`)}, configcheck.Elsewhere{})
+`)}, configcheck.External{})
 	if len(got) != 0 {
 		t.Errorf("got %v", said(got))
 	}
@@ -164,7 +164,7 @@ hook "report" {
 `
 
 func TestNoToolFileGrantsMoreThanTheCeiling(t *testing.T) {
-	got := configcheck.Check(config(t, "ceiling { http_hosts = [\"*.example.com:443\"] }\n"), []*definition.Definitions{tools(t, "a.hcl", granting)}, configcheck.Elsewhere{})
+	got := configcheck.Check(config(t, "ceiling { http_hosts = [\"*.example.com:443\"] }\n"), []*definition.Definitions{tools(t, "a.hcl", granting)}, configcheck.External{})
 	var summaries []string
 	for _, p := range got.Sort() {
 		summaries = append(summaries, p.Code+" "+p.Summary)
@@ -210,7 +210,7 @@ tool "t" {
 		`ceiling { private_networks = ["build.internal:443"] }`:            {internal, note, local, note},
 		`ceiling { private_networks = ["localhost:80", "*.internal:80"] }`: nil,
 	} {
-		got := said(configcheck.Check(config(t, ceiling), []*definition.Definitions{tools(t, "a.hcl", reaching)}, configcheck.Elsewhere{}))
+		got := said(configcheck.Check(config(t, ceiling), []*definition.Definitions{tools(t, "a.hcl", reaching)}, configcheck.External{}))
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", ceiling, diff)
 		}
@@ -218,7 +218,7 @@ tool "t" {
 }
 
 func TestAnEmptyCeilingAllowsNoHost(t *testing.T) {
-	got := configcheck.Check(config(t, "ceiling { http_hosts = [] }\n"), []*definition.Definitions{tools(t, "a.hcl", granting)}, configcheck.Elsewhere{})
+	got := configcheck.Check(config(t, "ceiling { http_hosts = [] }\n"), []*definition.Definitions{tools(t, "a.hcl", granting)}, configcheck.External{})
 	if len(got) != 3 {
 		t.Errorf("of 3 hosts that are granted, these are over the ceiling: %v", said(got))
 	}
@@ -232,7 +232,7 @@ func TestAnEmptyCeilingAllowsNoHost(t *testing.T) {
 func TestWithoutACeilingAToolFileMayGrantAnyHost(t *testing.T) {
 	files := []*definition.Definitions{tools(t, "a.hcl", granting)}
 	for _, operator := range []string{"", "ceiling { }\n"} {
-		if got := configcheck.Check(config(t, operator), files, configcheck.Elsewhere{}); len(got) != 0 {
+		if got := configcheck.Check(config(t, operator), files, configcheck.External{}); len(got) != 0 {
 			t.Errorf("with %q: %v", operator, said(got))
 		}
 	}
@@ -248,7 +248,7 @@ hook "report" {
   }
   run = "http.log;"
 }
-`), nil, configcheck.Elsewhere{})
+`), nil, configcheck.External{})
 	if len(got) != 0 {
 		t.Errorf("got %v", said(got))
 	}
@@ -258,7 +258,7 @@ func TestProductionDemandsAPolicyAndAnOutputForEveryTool(t *testing.T) {
 	got := configcheck.Check(config(t, "server { mode = \"production\" }\n"), []*definition.Definitions{
 		tools(t, "a.hcl", "tool \"bare\" { run = \"return 1;\" }\ntool \"good\" {\n  output \"n\" { type = integer }\n  run = \"return { n: 1 };\"\n}\n"),
 		tools(t, "b.hcl", "policy \"p\" {\n  tools = [\"goo*\"]\n  deny = \"false\"\n  reason = \"no\"\n}\n"),
-	}, configcheck.Elsewhere{Offered: []configcheck.Offered{{Kind: "tool", Name: "in_go", Range: at("(go) in_go", 0)}, {Kind: "tool", Name: "good_in_go", Range: at("(go) good_in_go", 0)}}})
+	}, configcheck.External{Names: []configcheck.ExternalName{{Kind: "tool", Name: "in_go", Range: at("(go) in_go", 0)}, {Kind: "tool", Name: "good_in_go", Range: at("(go) good_in_go", 0)}}})
 	want := []string{
 		`(go) good_in_go: warning: no allow policy covers tool "good_in_go": every call of it is denied; add a policy block whose tools match it, with allow = "…"; a call that no such policy allows is denied here`,
 		`(go) in_go: error: no policy covers tool "in_go", and production mode demands one; add a policy block whose tools match it`,
@@ -288,7 +288,7 @@ test "u" {
   resource = "page://two"
   expect { text = "2" }
 }
-`)}, configcheck.Elsewhere{Incomplete: true})
+`)}, configcheck.External{Incomplete: true})
 	if len(got) > 0 {
 		t.Error(said(got))
 	}
@@ -297,7 +297,7 @@ test "u" {
 func TestALimitOfTheOperatorIsNotReplacedByAToolFile(t *testing.T) {
 	got := configcheck.Check(
 		config(t, "limit \"all\" { rate = \"1/s\" }\n"),
-		[]*definition.Definitions{tools(t, "a.hcl", "limit \"all\" { rate = \"1000/s\" }\n")}, configcheck.Elsewhere{},
+		[]*definition.Definitions{tools(t, "a.hcl", "limit \"all\" { rate = \"1000/s\" }\n")}, configcheck.External{},
 	)
 	want := []string{`a.hcl:1:7: error: limit "all" is defined twice; rename one of them or remove it`, "  note mcpd.hcl:1:7: it is first defined here"}
 	if diff := cmp.Diff(want, said(got)); diff != "" {
@@ -337,7 +337,7 @@ hook "over" {
   timeout = "1s"
   run     = "log.info('x')"
 }
-`)}, configcheck.Elsewhere{})
+`)}, configcheck.External{})
 	const detail = "; write at most what the ceiling says, or ask the operator to raise it"
 	want := []string{
 		`a.hcl:4:19: error: tool "over" has more timeout than the operator's ceiling allows` + detail, "  note mcpd.hcl:2:13: the ceiling",
@@ -372,7 +372,7 @@ test "mocks" {
   expect { output = 1 }
 }
 `
-	got := said(configcheck.Check(config(t, ``), []*definition.Definitions{tools(t, "a.hcl", file)}, configcheck.Elsewhere{Offered: []configcheck.Offered{{Kind: "tool", Name: "in_go", Range: at("(go) in_go", 0)}}}))
+	got := said(configcheck.Check(config(t, ``), []*definition.Definitions{tools(t, "a.hcl", file)}, configcheck.External{Names: []configcheck.ExternalName{{Kind: "tool", Name: "in_go", Range: at("(go) in_go", 0)}}}))
 	want := []string{
 		`a.hcl:5:32: error: there is no tool named "crm_gte"; did you mean "crm_get"?`,
 		`a.hcl:5:52: warning: no tool matches the pattern "erp_*" of tool "report"; the pattern covers tools that are added later; remove it if none will be`,
@@ -404,7 +404,7 @@ test "of none" {
   expect { output = 1 }
 }
 `
-	got := said(configcheck.Check(config(t, ``), []*definition.Definitions{tools(t, "a.hcl", file)}, configcheck.Elsewhere{}))
+	got := said(configcheck.Check(config(t, ``), []*definition.Definitions{tools(t, "a.hcl", file)}, configcheck.External{}))
 	want := []string{
 		`a.hcl:12:3: error: tool "report" may not call tool "crm_gte", so nothing asks this mock; did you mean "crm_get"?`,
 		`a.hcl:17:3: error: tool "crm_get" is not granted tools, so nothing asks this mock; add an allow block with call { tools = [...] } to it, or remove the mock`,
@@ -421,7 +421,7 @@ func TestCodeCallsToolsThatThereAre(t *testing.T) {
 		`mcpd.hcl:3:22: error: there is no tool named "lokup"; did you mean "lookup"?`,
 		`mcpd.hcl:3:31: warning: no tool matches the pattern "sub_*" of the codeact block; the pattern covers tools that are added later; remove it if none will be`,
 	}
-	if diff := cmp.Diff(want, said(configcheck.Check(operator, files, configcheck.Elsewhere{}))); diff != "" {
+	if diff := cmp.Diff(want, said(configcheck.Check(operator, files, configcheck.External{}))); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
@@ -431,7 +431,7 @@ func TestToolsOfUpstreamsAreNamedWhole(t *testing.T) {
 	operator := config(t, "codeact {\n  tools = [\"read_file\"]\n}\n")
 	files := []*definition.Definitions{tools(t, "a.hcl", "tool \"files_read_file\" { run = \"return 1\" }\n")}
 	want := []string{`mcpd.hcl:2:12: error: there is no tool named "read_file"; did you mean "files_read_file"?`}
-	if diff := cmp.Diff(want, said(configcheck.Check(operator, files, configcheck.Elsewhere{}))); diff != "" {
+	if diff := cmp.Diff(want, said(configcheck.Check(operator, files, configcheck.External{}))); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
@@ -471,7 +471,7 @@ policy "results" {
 		"server { default_decision = \"allow\" }\n": nil,
 		"": nil,
 	} {
-		got := said(configcheck.Check(config(t, operator), []*definition.Definitions{tools(t, "a.hcl", file)}, configcheck.Elsewhere{}))
+		got := said(configcheck.Check(config(t, operator), []*definition.Definitions{tools(t, "a.hcl", file)}, configcheck.External{}))
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s(-want +got)\n%s", operator, diff)
 		}
@@ -480,13 +480,13 @@ policy "results" {
 
 func TestToolsThatOneBlockBringsAreWarnedOfOnce(t *testing.T) {
 	operator := config(t, "server { default_decision = \"deny\" }\ncodeact {}\n")
-	var offers []configcheck.Offered
+	var offers []configcheck.ExternalName
 	for _, name := range []string{"call_tool", "describe_tool", "run_code"} {
-		offers = append(offers, configcheck.Offered{Kind: "tool", Name: name, Range: operator.Codeact.Range})
+		offers = append(offers, configcheck.ExternalName{Kind: "tool", Name: name, Range: operator.Codeact.Range})
 	}
 	want := []string{`mcpd.hcl:2:1: warning: no allow policy covers tools "call_tool", "describe_tool" and "run_code": every call of them is denied; ` +
 		`add a policy block whose tools match them, with allow = "…"; a call that no such policy allows is denied here`}
-	if diff := cmp.Diff(want, said(configcheck.Check(operator, nil, configcheck.Elsewhere{Offered: offers}))); diff != "" {
+	if diff := cmp.Diff(want, said(configcheck.Check(operator, nil, configcheck.External{Names: offers}))); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
@@ -506,7 +506,7 @@ upstream "crm" {
 		"development": `mcpd.hcl:5:9: warning: the header "Authorization" brings a secret to this server unencrypted; ` + detail,
 		"production":  `mcpd.hcl:5:9: error: the header "Authorization" brings a secret to this server unencrypted, and production mode demands https; ` + detail,
 	} {
-		if diff := cmp.Diff([]string{want}, said(configcheck.Check(config(t, fmt.Sprintf(file, mode)), nil, configcheck.Elsewhere{}))); diff != "" {
+		if diff := cmp.Diff([]string{want}, said(configcheck.Check(config(t, fmt.Sprintf(file, mode)), nil, configcheck.External{}))); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", mode, diff)
 		}
 	}
@@ -539,7 +539,7 @@ func TestASecretMayGoUnencryptedWhereNobodyElseIs(t *testing.T) {
 		url("http://crm.corp.internal/mcp") + header:                                            false,
 		"  container {\n    image = \"crm:1\"\n    port  = 8001\n  }\n" + header:                false,
 	} {
-		got := configcheck.Check(config(t, "secret \"k\" { env = \"K\" }\nupstream \"crm\" {\n"+says+"}\n"), nil, configcheck.Elsewhere{})
+		got := configcheck.Check(config(t, "secret \"k\" { env = \"K\" }\nupstream \"crm\" {\n"+says+"}\n"), nil, configcheck.External{})
 		if strings.Contains(strings.Join(said(got), "\n"), "unencrypted") != told || len(got) > 1 {
 			t.Errorf("%s\nsays %v, want it told: %t", says, said(got), told)
 		}

@@ -13,7 +13,7 @@ import (
 )
 
 // Places are what grants of files are judged by.
-type Places struct {
+type HostPaths struct {
 	// Tools, Config and State are the folders of the tool files, of the operator's
 	// file and of what is kept, absolute; empty when they are not on the disk.
 	Tools, Config, State string
@@ -35,36 +35,36 @@ type Places struct {
 // CheckPlaces returns every mistake in what definitions are granted of the
 // machine that the server runs on, of its files and its environment, and every
 // grant that is absurd unless the ceiling names it.
-func CheckPlaces(config *definition.Config, files []*definition.Definitions, places Places) diag.List {
-	c := &machine{checker: checker{config: config}, places: places}
-	c.gather()
+func CheckHost(config *definition.Config, files []*definition.Definitions, places HostPaths) diag.List {
+	c := &hostChecker{checker: checker{config: config}, paths: places}
+	c.gatherReserved()
 	c.gatherWritten(files)
 	eachHookGrant(config.Hooks, func(kind, name string, granted grant.Set, ranges map[string]diag.Range) {
-		c.judge(kind, name, granted, ranges, false)
+		c.checkGrants(kind, name, granted, ranges, false)
 	})
-	c.ofUpstreams()
+	c.checkUpstreamTokens()
 	for _, f := range files {
-		c.judgeAll(f)
+		c.checkFile(f)
 	}
 	return c.problems
 }
 
 // machine judges grants by the machine that the server runs on.
-type machine struct {
+type hostChecker struct {
 	checker
-	places Places
+	paths HostPaths
 	// reserved are the folders that no root may hold unless the ceiling names it.
 	reserved []reserved
 	// written are the folders that scripts may write to.
 	written []string
 }
 
-func (c *machine) judgeAll(f *definition.Definitions) {
+func (c *hostChecker) checkFile(f *definition.Definitions) {
 	eachGrant(f, func(kind, name string, granted grant.Set, ranges map[string]diag.Range) {
-		c.judge(kind, name, granted, ranges, true)
+		c.checkGrants(kind, name, granted, ranges, true)
 	})
 	for i := range f.Tools {
-		c.shared(&f.Tools[i])
+		c.checkSharedCache(&f.Tools[i])
 	}
 }
 
@@ -93,35 +93,35 @@ func eachHookGrant(hooks []definition.Hook, do func(kind, name string, granted g
 
 // judge judges what one definition is granted. The operator's own are bounded
 // by no ceiling.
-func (c *machine) judge(kind, name string, granted grant.Set, ranges map[string]diag.Range, bounded bool) {
+func (c *hostChecker) checkGrants(kind, name string, granted grant.Set, ranges map[string]diag.Range, bounded bool) {
 	what := fmt.Sprintf("%s %q", kind, name)
 	for _, g := range granted.FS {
 		where, written := ranges["fs."+g.Name+".root"]
 		if written && g.Root != "" {
-			c.root(what, place{path: g.Root, write: g.Write, named: c.ceilingOf(fsRoots), list: fsRoots, where: where, bounded: bounded})
+			c.checkRoot(what, place{path: g.Root, write: g.Write, named: c.ceilingOf(fsRoots), list: fsRoots, where: where, bounded: bounded})
 		}
 	}
 	for _, g := range granted.SQL {
-		if where, written := ranges["sql."+g.Name+".driver"]; written && c.places.NoDriver[g.Driver] != "" {
+		if where, written := ranges["sql."+g.Name+".driver"]; written && c.paths.NoDriver[g.Driver] != "" {
 			c.fail("missing-extension", where, fmt.Sprintf("this program has no driver for %s databases", g.Driver),
-				"import github.com/mcpd/mcpd/"+c.places.NoDriver[g.Driver]+" into the program, and put its New() into engine.Options.Extensions")
+				"import github.com/mcpd/mcpd/"+c.paths.NoDriver[g.Driver]+" into the program, and put its New() into engine.Options.Extensions")
 		}
 		where, written := ranges["sql."+g.Name+".path"]
 		if written && g.Path != "" {
-			c.root(what, place{path: g.Path, write: g.Write, file: !g.PathFromCall, named: c.ceilingOf(sqlRoots), list: sqlRoots, where: where, bounded: bounded})
+			c.checkRoot(what, place{path: g.Path, write: g.Write, file: !g.PathFromCall, named: c.ceilingOf(sqlRoots), list: sqlRoots, where: where, bounded: bounded})
 		}
 	}
 	for _, g := range granted.Exec {
 		if where, written := ranges["exec."+g.Name+".path"]; written && g.Path != "" {
-			c.program(what, g, where, ranges, bounded)
+			c.checkProgram(what, g, where, ranges, bounded)
 		}
 	}
-	c.domains(what, granted, ranges)
-	c.revealed(what, granted, ranges)
-	c.ofUsers(kind, what, granted, ranges)
+	c.checkDomains(what, granted, ranges)
+	c.checkSecrets(what, granted, ranges)
+	c.checkUserTokens(kind, what, granted, ranges)
 	for _, variable := range granted.Env {
 		if where, written := ranges["env."+variable]; written {
-			c.variable(what, variable, where, bounded)
+			c.checkVariable(what, variable, where, bounded)
 		}
 	}
 }
@@ -144,7 +144,7 @@ const (
 )
 
 // ceilingOf returns such a list.
-func (c *machine) ceilingOf(list string) []definition.Name {
+func (c *hostChecker) ceilingOf(list string) []definition.Name {
 	switch {
 	case c.config.Ceiling == nil:
 		return nil
@@ -155,10 +155,10 @@ func (c *machine) ceilingOf(list string) []definition.Name {
 }
 
 // root judges the place of one grant.
-func (c *machine) root(what string, p place) {
+func (c *hostChecker) checkRoot(what string, p place) {
 	where := p.where
-	real, err := c.places.Find(p.path)
-	if why := c.absurd(p, real); why != "" && !c.noCeiling() && !p.isNamed(real) {
+	real, err := c.paths.Find(p.path)
+	if why := c.unsafeRoot(p, real); why != "" && !c.ceilingUnknown() && !p.isNamed(real) {
 		c.fail("bad-grant", where, fmt.Sprintf("%s gives a script %s", what, why),
 			"name a folder that holds nothing else than what the script needs; what is meant as it is, the operator names in ceiling."+p.list)
 		return
@@ -169,7 +169,7 @@ func (c *machine) root(what string, p place) {
 		return
 	}
 	if p.file {
-		c.databaseFile(where, err)
+		c.checkDatabaseFile(where, err)
 		return
 	}
 	switch {
@@ -182,7 +182,7 @@ func (c *machine) root(what string, p place) {
 }
 
 // databaseFile warns of a file that is not there. What is no folder may be a file.
-func (c *machine) databaseFile(where diag.Range, err error) {
+func (c *hostChecker) checkDatabaseFile(where diag.Range, err error) {
 	switch {
 	case err == nil:
 		c.warn("missing-root", where, "the dsn is a folder", "write the path of a file, or root and glob for files that calls choose")
@@ -199,15 +199,15 @@ func (p place) isNamed(real string) bool {
 
 // isCovered reports whether a place lies within a folder of the ceiling, however
 // both are reached. What cannot be found is covered by nothing.
-func (c *machine) isCovered(p place, real string) bool {
+func (c *hostChecker) isCovered(p place, real string) bool {
 	return real != "" && slices.ContainsFunc(p.named, func(n definition.Name) bool {
-		bound, _ := c.places.Find(n.Text)
+		bound, _ := c.paths.Find(n.Text)
 		return bound != "" && within(real, bound)
 	})
 }
 
 // variable judges one variable of the environment.
-func (c *machine) variable(what, name string, where diag.Range, bounded bool) {
+func (c *hostChecker) checkVariable(what, name string, where diag.Range, bounded bool) {
 	for _, secret := range c.config.Secrets {
 		if strings.EqualFold(secret.Env, name) { // some systems know no case here
 			c.fail("bad-grant", where, fmt.Sprintf("%s is granted env.%s, which holds the secret %q", what, name, secret.Name),
@@ -216,12 +216,12 @@ func (c *machine) variable(what, name string, where diag.Range, bounded bool) {
 		}
 	}
 	if bounded && c.config.Ceiling != nil {
-		c.within(c.config.Ceiling.Env, name, where, fmt.Sprintf("%s is granted env.%s", what, name), "use a variable of ceiling.env, or ask the operator to add this one")
+		c.checkWithin(c.config.Ceiling.Env, name, where, fmt.Sprintf("%s is granted env.%s", what, name), "use a variable of ceiling.env, or ask the operator to add this one")
 	}
 }
 
 // domains judges the patterns of hosts that one definition is granted.
-func (c *machine) domains(what string, granted grant.Set, ranges map[string]diag.Range) {
+func (c *hostChecker) checkDomains(what string, granted grant.Set, ranges map[string]diag.Range) {
 	for _, g := range granted.HTTP {
 		for i, host := range g.Hosts {
 			where, written := ranges[fmt.Sprintf("http.%s.hosts.%d", g.Name, i)]
@@ -237,16 +237,16 @@ func (c *machine) domains(what string, granted grant.Set, ranges map[string]diag
 
 // noCeiling reports whether the ceiling is not known, since the config could not
 // be parsed as a whole. It may name anything then.
-func (c *machine) noCeiling() bool { return c.config.Ceiling == nil && c.config.Incomplete }
+func (c *hostChecker) ceilingUnknown() bool { return c.config.Ceiling == nil && c.config.Incomplete }
 
 // isNamedHost reports whether the ceiling names just these hosts.
-func (c *machine) isNamedHost(host string) bool {
-	return c.noCeiling() || c.config.Ceiling != nil && slices.ContainsFunc(c.config.Ceiling.HTTPHosts, func(n definition.Name) bool { return n.Text == host })
+func (c *hostChecker) isNamedHost(host string) bool {
+	return c.ceilingUnknown() || c.config.Ceiling != nil && slices.ContainsFunc(c.config.Ceiling.HTTPHosts, func(n definition.Name) bool { return n.Text == host })
 }
 
 // revealed judges the secrets that one definition may read: the operator must
 // have said of each that it may be read at all.
-func (c *machine) revealed(what string, granted grant.Set, ranges map[string]diag.Range) {
+func (c *hostChecker) checkSecrets(what string, granted grant.Set, ranges map[string]diag.Range) {
 	for _, name := range granted.Secrets {
 		where, written := ranges["secrets."+name]
 		i := slices.IndexFunc(c.config.Secrets, func(s definition.Secret) bool { return s.Name == name })
@@ -260,10 +260,10 @@ func (c *machine) revealed(what string, granted grant.Set, ranges map[string]dia
 
 // ofUsers judges where tokens of users go that one definition is granted: into
 // the headers of requests, and only where a call has a user.
-func (c *machine) ofUsers(kind, what string, granted grant.Set, ranges map[string]diag.Range) {
+func (c *hostChecker) checkUserTokens(kind, what string, granted grant.Set, ranges map[string]diag.Range) {
 	judge := func(v grant.Value, object, problem, detail string) {
 		v.EachSecret(func(name string) {
-			secret := c.ofUser(name)
+			secret := c.userTokenSecret(name)
 			if where, written := ranges[object]; written && secret != nil {
 				c.fail("bad-grant", where, fmt.Sprintf("%s %s, %q", what, problem, name), detail, diag.Note{Range: secret.Range, Message: "the secret"})
 			}
@@ -289,12 +289,12 @@ func (c *machine) ofUsers(kind, what string, granted grant.Set, ranges map[strin
 
 // ofUpstreams reports tokens of users by which a server behind this one is reached, whose
 // connection is of no user.
-func (c *machine) ofUpstreams() {
+func (c *hostChecker) checkUpstreamTokens() {
 	for i := range c.config.Upstreams {
 		u := &c.config.Upstreams[i]
 		judge := func(v grant.Value) {
 			v.EachSecret(func(name string) {
-				if secret := c.ofUser(name); secret != nil {
+				if secret := c.userTokenSecret(name); secret != nil {
 					c.fail("bad-grant", u.NameRange, fmt.Sprintf("the upstream %q gets the token of a user, %q", u.Name, name),
 						"a server is reached as mcpd itself: use a secret of a client_id with its client_secret, or one that is the server's own", diag.Note{Range: secret.Range, Message: "the secret"})
 				}
@@ -310,7 +310,7 @@ func (c *machine) ofUpstreams() {
 }
 
 // ofUser returns a secret of which every user has a token, nil when it is none.
-func (c *machine) ofUser(name string) *definition.Secret {
+func (c *hostChecker) userTokenSecret(name string) *definition.Secret {
 	i := slices.IndexFunc(c.config.Secrets, func(s definition.Secret) bool {
 		return s.Name == name && s.OAuth != nil && s.OAuth.AuthorizeURL != ""
 	})
@@ -322,12 +322,12 @@ func (c *machine) ofUser(name string) *definition.Secret {
 
 // shared reports a tool that would give to everybody what it was told with the
 // token of one user.
-func (c *machine) shared(t *definition.Tool) {
+func (c *hostChecker) checkSharedCache(t *definition.Tool) {
 	if t.Cache == nil || t.Cache.Scope != definition.CacheServer {
 		return
 	}
 	for _, name := range t.Grant.SecretNames() {
-		if secret := c.ofUser(name); secret != nil {
+		if secret := c.userTokenSecret(name); secret != nil {
 			c.fail("contradiction", t.Cache.Range, fmt.Sprintf("the results of tool %q are given to every caller, and come by the token of a user, %q", t.Name, name),
 				"write scope = \"principal\"", diag.Note{Range: secret.Range, Message: "the secret"})
 		}

@@ -15,8 +15,8 @@ import (
 
 // machine is a machine on which every folder is there, but for links, which lead
 // elsewhere, and what is missing.
-func machine(links map[string]string) configcheck.Places {
-	return configcheck.Places{
+func machine(links map[string]string) configcheck.HostPaths {
+	return configcheck.HostPaths{
 		Tools: "/srv/mcpd/tools.d", Config: "/srv/mcpd", State: "/var/lib/mcpd", Home: "/home/ann",
 		Find: func(path string) (string, error) {
 			for link, to := range links {
@@ -41,9 +41,9 @@ func rooted(root, mode string) string {
 }
 
 // judged is what is said of a root.
-func judged(t *testing.T, config *definition.Config, places configcheck.Places, root, mode string) string {
+func judged(t *testing.T, config *definition.Config, places configcheck.HostPaths, root, mode string) string {
 	t.Helper()
-	problems := configcheck.CheckPlaces(config, []*definition.Definitions{tools(t, "a.hcl", rooted(root, mode))}, places)
+	problems := configcheck.CheckHost(config, []*definition.Definitions{tools(t, "a.hcl", rooted(root, mode))}, places)
 	if len(problems) == 0 {
 		return ""
 	}
@@ -200,7 +200,7 @@ func TestTheCeilingBoundsRoots(t *testing.T) {
 
 func TestWhatIsGrantedOfTheMachineIsJudgedEverywhere(t *testing.T) {
 	const allow = "  allow {\n    fs \"f\" { root = \"/etc\" }\n    env { names = [\"TOKEN\", \"LANG\", \"APP_A\"] }\n  }\n  run = \"return fs.f && env.LANG;\"\n}\n"
-	got := configcheck.CheckPlaces(
+	got := configcheck.CheckHost(
 		config(t, "ceiling { env = [\"APP_*\"] }\nsecret \"token\" { env = \"TOKEN\" }\nhook \"h\" {\n  on = [\"end\"]\n"+allow),
 		[]*definition.Definitions{
 			tools(t, "tool.hcl", "tool \"t\" {\n"+allow), tools(t, "hook.hcl", "hook \"h\" {\n  on = [\"end\"]\n"+allow),
@@ -244,7 +244,7 @@ func TestCheckPlaces_incomplete(t *testing.T) {
 	for _, incomplete := range []bool{true, false} {
 		operator := config(t, "")
 		operator.Incomplete = incomplete
-		if got := configcheck.CheckPlaces(operator, []*definition.Definitions{defs}, machine(nil)); got.HasErrors() == incomplete {
+		if got := configcheck.CheckHost(operator, []*definition.Definitions{defs}, machine(nil)); got.HasErrors() == incomplete {
 			t.Errorf("incomplete %t: %v", incomplete, said(got))
 		}
 	}
@@ -267,7 +267,7 @@ func TestASecretThatIsNotRevealedIsReadByNobody(t *testing.T) {
 		`tool.hcl:3:31: error: tool "t" is granted to read the secret "token", which the operator does not reveal; use it in the header of a grant, or ask the operator to write reveal = true in its block`,
 		`  note mcpd.hcl:5:1: the secret`,
 	}
-	if diff := cmp.Diff(want, said(configcheck.CheckPlaces(operator, []*definition.Definitions{&defs}, machine(nil)))); diff != "" {
+	if diff := cmp.Diff(want, said(configcheck.CheckHost(operator, []*definition.Definitions{&defs}, machine(nil)))); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
@@ -289,7 +289,7 @@ func TestATokenOfAUserGoesIntoRequestsOfCallsAlone(t *testing.T) {
 	places := machine(nil)
 	places.Program = func(path string) (string, error) { return path, nil }
 	var got []string
-	for _, line := range said(configcheck.CheckPlaces(operator, []*definition.Definitions{&defs}, places)) {
+	for _, line := range said(configcheck.CheckHost(operator, []*definition.Definitions{&defs}, places)) {
 		if strings.Contains(line, "token of a user") {
 			got = append(got, line)
 		}
@@ -315,7 +315,7 @@ func TestAServerBehindThisOneGetsNoTokenOfAUser(t *testing.T) {
 		`mcpd.hcl:9:10: error: the upstream "crm" gets the token of a user, "mine"; ` + detail, `  note mcpd.hcl:1:1: the secret`,
 		`mcpd.hcl:13:10: error: the upstream "lab" gets the token of a user, "mine"; ` + detail, `  note mcpd.hcl:1:1: the secret`,
 	}
-	if diff := cmp.Diff(want, said(configcheck.CheckPlaces(operator, nil, machine(nil)))); diff != "" {
+	if diff := cmp.Diff(want, said(configcheck.CheckHost(operator, nil, machine(nil)))); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
@@ -358,7 +358,7 @@ func TestADatabaseFileThatGivesTooMuchIsRefused(t *testing.T) {
 		{own, "root = \"/srv/data-evil\"\nglob = [\"*.db\"]", `over-ceiling: tool "t" has a root that the operator's ceiling does not allow`},
 	} {
 		got := ""
-		for _, p := range configcheck.CheckPlaces(c.config, []*definition.Definitions{tools(t, "a.hcl", databases(c.where))}, places) {
+		for _, p := range configcheck.CheckHost(c.config, []*definition.Definitions{tools(t, "a.hcl", databases(c.where))}, places) {
 			got += p.Code + ": " + p.Summary
 		}
 		if got != c.want {
@@ -367,7 +367,7 @@ func TestADatabaseFileThatGivesTooMuchIsRefused(t *testing.T) {
 	}
 	file := strings.ReplaceAll(databases(`dsn = "postgres://app@evil.example/shop?sslmode=require"`), `"sqlite"`, `"postgres"`)
 	var codes []string
-	for _, p := range configcheck.Check(own, []*definition.Definitions{tools(t, "a.hcl", file)}, configcheck.Elsewhere{}) {
+	for _, p := range configcheck.Check(own, []*definition.Definitions{tools(t, "a.hcl", file)}, configcheck.External{}) {
 		codes = append(codes, p.Code+" "+p.Range.String())
 	}
 	if got := strings.Join(codes, ", "); got != "over-ceiling a.hcl:4:16, over-ceiling a.hcl:5:7" {
@@ -404,7 +404,7 @@ func TestNoGrantIsOfADomainWhereAnyoneCanHaveAHost(t *testing.T) {
 		"ceiling { http_hosts = [\"*.com:443\", \"*.GitHub.io:443\"] }\n": nil,
 		operators: {com, github, country},
 	} {
-		got := said(configcheck.CheckPlaces(config(t, operator), []*definition.Definitions{tools(t, "a.hcl", granting)}, machine(nil)))
+		got := said(configcheck.CheckHost(config(t, operator), []*definition.Definitions{tools(t, "a.hcl", granting)}, machine(nil)))
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s(-want +got)\n%s", operator, diff)
 		}
@@ -454,7 +454,7 @@ func TestNoToolFileSharesMoreThanTheCeiling(t *testing.T) {
 		}},
 	} {
 		var got []string
-		for _, p := range configcheck.Check(config(t, c.ceiling+"\n"), files, configcheck.Elsewhere{}).Sort() {
+		for _, p := range configcheck.Check(config(t, c.ceiling+"\n"), files, configcheck.External{}).Sort() {
 			got = append(got, p.Summary)
 		}
 		if diff := cmp.Diff(c.want, got); diff != "" {

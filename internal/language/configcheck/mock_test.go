@@ -74,7 +74,7 @@ test "a prompt" {
   expect { text = "x" }
 }
 `
-	got := configcheck.Check(config(t, ""), []*definition.Definitions{tools(t, "a.hcl", file)}, configcheck.Elsewhere{Offered: []configcheck.Offered{{Kind: "tool", Name: "go", Range: at("(go)", 0)}}})
+	got := configcheck.Check(config(t, ""), []*definition.Definitions{tools(t, "a.hcl", file)}, configcheck.External{Names: []configcheck.ExternalName{{Kind: "tool", Name: "go", Range: at("(go)", 0)}}})
 	want := []string{
 		`a.hcl:45:3: error: tool "crm" is not granted http.cmr, so nothing asks this mock; did you mean "http.crm"?`,
 		`a.hcl:46:3: error: tool "crm" is not granted sample, so nothing asks this mock; granted is http.crm, elicit; add ask { sample = true } to its allow block, or remove the mock`,
@@ -113,7 +113,7 @@ test "not asked" {
   expect { text = "1" }
 }
 `
-	got := configcheck.Check(config(t, ""), []*definition.Definitions{tools(t, "a.hcl", file)}, configcheck.Elsewhere{})
+	got := configcheck.Check(config(t, ""), []*definition.Definitions{tools(t, "a.hcl", file)}, configcheck.External{})
 	want := []string{
 		`a.hcl:16:3: error: tool "wipe" is not granted elicit, so nothing asks this mock; add an allow block with ask { elicit = true } to it, or remove the mock`,
 		`a.hcl:21:3: error: tool "look" is not granted elicit, so nothing asks this mock; add an allow block with ask { elicit = true } to it, or remove the mock`,
@@ -165,7 +165,7 @@ test "no such variable" {
   expect { values = [] }
 }
 `
-	got := configcheck.Check(config(t, ""), []*definition.Definitions{tools(t, "a.hcl", file)}, configcheck.Elsewhere{})
+	got := configcheck.Check(config(t, ""), []*definition.Definitions{tools(t, "a.hcl", file)}, configcheck.External{})
 	want := []string{
 		`a.hcl:21:14: error: there is no prompt named "plann"; did you mean "plan"?`,
 		`a.hcl:27:14: error: the prompt "plan" has no argument "dy"; there is day`,

@@ -54,31 +54,31 @@ func (c *checker) define(n *namespace, name string, where diag.Range) {
 }
 
 // exist checks the names and patterns that a definition is about.
-func (c *checker) exist(of string, about definition.Targets) {
-	c.existIn(c.tools, of, about.Tools)
-	c.existIn(c.resources, of, about.Resources)
-	c.existIn(c.prompts, of, about.Prompts)
+func (c *checker) checkTargets(of string, about definition.Targets) {
+	c.checkNames(c.tools, of, about.Tools)
+	c.checkNames(c.resources, of, about.Resources)
+	c.checkNames(c.prompts, of, about.Prompts)
 }
 
-func (c *checker) existIn(n *namespace, of string, names []definition.Name) {
+func (c *checker) checkNames(n *namespace, of string, names []definition.Name) {
 	for _, name := range names {
 		switch {
 		case name.Text == "*":
 		case !strings.Contains(name.Text, "*"):
-			c.known(n, name.Text, name.Range)
+			c.checkDefined(n, name.Text, name.Range)
 		case c.incomplete || slices.ContainsFunc(n.names(), name.Matches):
 		default:
-			if may := c.mayOffer(n.kind, name.Text); may != nil {
+			if may := c.upstreamsMatching(n.kind, name.Text); may != nil {
 				c.refer(Reference{Name: name, Kind: n.kind, Of: of, Upstreams: may})
 				continue
 			}
-			c.report(idlePattern(n.kind, name, of))
+			c.report(unmatchedPattern(n.kind, name, of))
 		}
 	}
 }
 
 // idlePattern warns of a pattern that matches nothing.
-func idlePattern(kind string, pattern definition.Name, of string) diag.Diagnostic {
+func unmatchedPattern(kind string, pattern definition.Name, of string) diag.Diagnostic {
 	return diag.Diagnostic{
 		Severity: diag.Warning, Code: "pattern-matches-nothing", Range: pattern.Range,
 		Summary: fmt.Sprintf("no %s matches the pattern %q of %s", kind, pattern.Text, of),
@@ -87,12 +87,12 @@ func idlePattern(kind string, pattern definition.Name, of string) diag.Diagnosti
 }
 
 // known reports a name that does not exist.
-func (c *checker) known(n *namespace, name string, where diag.Range) {
+func (c *checker) checkDefined(n *namespace, name string, where diag.Range) {
 	if _, ok := n.places[name]; ok || c.incomplete {
 		return
 	}
-	if offerers := c.offerers(name); len(offerers) > 0 && (n == c.tools || n == c.resources || n == c.prompts) {
-		c.offeredName(n, name, where, offerers)
+	if offerers := c.upstreamsOf(name); len(offerers) > 0 && (n == c.tools || n == c.resources || n == c.prompts) {
+		c.checkUpstreamName(n, name, where, offerers)
 		return
 	}
 	c.fail("unknown-"+n.kind, where, fmt.Sprintf("there is no %s named %q", n.kind, name),
@@ -103,12 +103,12 @@ func (c *checker) known(n *namespace, name string, where diag.Range) {
 // a file may call.
 func (c *checker) checkCalls(f *definition.Definitions) {
 	eachGrant(f, func(kind, name string, granted grant.Set, ranges map[string]diag.Range) {
-		c.existIn(c.tools, fmt.Sprintf("%s %q", kind, name), callable(granted, ranges))
+		c.checkNames(c.tools, fmt.Sprintf("%s %q", kind, name), callableNames(granted, ranges))
 	})
 }
 
 // callable returns what a grant lets be called. What has no place nobody has written.
-func callable(granted grant.Set, ranges map[string]diag.Range) []definition.Name {
+func callableNames(granted grant.Set, ranges map[string]diag.Range) []definition.Name {
 	var names []definition.Name
 	for _, text := range granted.Call {
 		if where, written := ranges["tools."+text]; written {
@@ -135,22 +135,22 @@ func (c *checker) defineResources(f *definition.Definitions) {
 	for i := range f.Resources {
 		r := &f.Resources[i]
 		c.define(c.resources, r.Name, r.NameRange)
-		c.ceiling("resource", r.Name, r.Grant, r.GrantRanges)
-		c.bounds("resource", r.Name, r.Bounds)
-		c.claim(c.uris, r.URI, r.URIRange, "a second resource has the URI")
+		c.checkCeiling("resource", r.Name, r.Grant, r.GrantRanges)
+		c.checkBounds("resource", r.Name, r.Bounds)
+		c.claimURI(c.uris, r.URI, r.URIRange, "a second resource has the URI")
 		c.grants["resource "+r.URI] = r.Grant
 	}
 	for i := range f.Folders {
 		folder := &f.Folders[i]
 		c.folders = append(c.folders, folder)
 		c.define(c.resources, folder.Name, folder.NameRange)
-		c.claim(c.prefixes, folder.URIPrefix, folder.PrefixRange, "a second folder has the URI prefix")
+		c.claimURI(c.prefixes, folder.URIPrefix, folder.PrefixRange, "a second folder has the URI prefix")
 	}
 	for i := range f.Templates {
 		t := &f.Templates[i]
 		c.define(c.resources, t.Name, t.NameRange)
-		c.ceiling("template", t.Name, t.Grant, t.GrantRanges)
-		c.bounds("template", t.Name, t.Bounds)
+		c.checkCeiling("template", t.Name, t.Grant, t.GrantRanges)
+		c.checkBounds("template", t.Name, t.Bounds)
 		if t.URITemplate != nil {
 			c.templates = append(c.templates, t)
 			c.grants["template "+t.URITemplate.String()] = t.Grant
@@ -160,7 +160,7 @@ func (c *checker) defineResources(f *definition.Definitions) {
 }
 
 // claim remembers a URI, and reports that it was taken.
-func (c *checker) claim(taken map[string]diag.Range, uri string, where diag.Range, summary string) {
+func (c *checker) claimURI(taken map[string]diag.Range, uri string, where diag.Range, summary string) {
 	if uri == "" {
 		return // whoever decoded the file has told
 	}
@@ -220,7 +220,7 @@ func (c *checker) grantOf(uri string) (granted grant.Set, known bool) {
 }
 
 // Modules are the objects that the program which embeds mcpd gives to scripts.
-type Modules interface {
+type ModuleRegistry interface {
 	// Names returns their names, in order.
 	Names() []string
 	// Check says what is wrong with the arguments of a grant of one of them.
@@ -228,7 +228,7 @@ type Modules interface {
 }
 
 // CheckModules returns every mistake in grants of modules.
-func CheckModules(config *definition.Config, files []*definition.Definitions, modules Modules) diag.List {
+func CheckModules(config *definition.Config, files []*definition.Definitions, modules ModuleRegistry) diag.List {
 	var problems diag.List
 	look := func(kind, name string, granted grant.Set, ranges map[string]diag.Range) {
 		for _, g := range granted.Modules {
@@ -244,7 +244,7 @@ func CheckModules(config *definition.Config, files []*definition.Definitions, mo
 	return problems
 }
 
-func checkModule(what string, g grant.Module, where diag.Range, modules Modules) diag.List {
+func checkModule(what string, g grant.Module, where diag.Range, modules ModuleRegistry) diag.List {
 	known := modules.Names()
 	if !slices.Contains(known, g.Name) {
 		return diag.List{{Code: "unknown-module", Range: where, Summary: fmt.Sprintf("there is no module %q", g.Name), Detail: moduleAdvice(g.Name, known)}}

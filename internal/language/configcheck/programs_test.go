@@ -12,7 +12,7 @@ import (
 
 // installed is a machine on which every program is there, but for those whose
 // names say something else.
-func installed(links map[string]string) configcheck.Places {
+func installed(links map[string]string) configcheck.HostPaths {
 	places := machine(links)
 	places.Program = func(path string) (string, error) {
 		real, err := places.Find(path)
@@ -50,9 +50,9 @@ func running(path, argv string) string {
 }
 
 // ran is what is said of a program.
-func ran(t *testing.T, config *definition.Config, places configcheck.Places, path, argv string) string {
+func ran(t *testing.T, config *definition.Config, places configcheck.HostPaths, path, argv string) string {
 	t.Helper()
-	problems := configcheck.CheckPlaces(config, []*definition.Definitions{tools(t, "a.hcl", running(path, argv))}, places)
+	problems := configcheck.CheckHost(config, []*definition.Definitions{tools(t, "a.hcl", running(path, argv))}, places)
 	if len(problems) == 0 {
 		return ""
 	}

@@ -62,7 +62,7 @@ prompt "p" {
 			"  note mcpd.hcl:1:1: the ceiling",
 		},
 	} {
-		got := configcheck.Check(config(t, ceiling), []*definition.Definitions{tools(t, "a.hcl", file)}, configcheck.Elsewhere{})
+		got := configcheck.Check(config(t, ceiling), []*definition.Definitions{tools(t, "a.hcl", file)}, configcheck.External{})
 		if diff := cmp.Diff(want, said(got)); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", ceiling, diff)
 		}
@@ -92,7 +92,7 @@ prompt "r" {
   message "user" { text = "x" }
 }
 `
-	got := configcheck.Check(config(t, ""), []*definition.Definitions{tools(t, "a.hcl", file), tools(t, "b.hcl", same)}, configcheck.Elsewhere{})
+	got := configcheck.Check(config(t, ""), []*definition.Definitions{tools(t, "a.hcl", file), tools(t, "b.hcl", same)}, configcheck.External{})
 	want := []string{
 		`b.hcl:2:19: error: resource "r" is defined twice; rename one of them or remove it`, "  note a.hcl:1:10: it is first defined here",
 		`b.hcl:7:9: error: a second resource has the URI "x:r"; change one of the two`, "  note a.hcl:2:9: the first one is here",
@@ -123,7 +123,7 @@ resource_template "anything" {
   text         = "x"
 }
 `
-	got := configcheck.Check(config(t, ""), []*definition.Definitions{tools(t, "a.hcl", file)}, configcheck.Elsewhere{})
+	got := configcheck.Check(config(t, ""), []*definition.Definitions{tools(t, "a.hcl", file)}, configcheck.External{})
 	want := []string{
 		`a.hcl:15:18: warning: some URIs match template "anything" and template "customer"; the first of the two is read then; change one, or join them`,
 		`  note a.hcl:7:18: template "customer"`,
@@ -158,7 +158,7 @@ hook "h" {
 }
 `
 	const policy = "policy \"p\" {\n  resources = [\"handbok\", \"x*\"]\n  prompts = [\"reviw\", \"*\"]\n  deny = \"true\"\n  reason = \"no\"\n}\n"
-	got := configcheck.Check(config(t, policy), []*definition.Definitions{tools(t, "a.hcl", file)}, configcheck.Elsewhere{})
+	got := configcheck.Check(config(t, policy), []*definition.Definitions{tools(t, "a.hcl", file)}, configcheck.External{})
 	want := []string{
 		`a.hcl:19:59: error: there is no resource named "review"; define it, or correct the name`,
 		`a.hcl:20:24: error: there is no prompt named "handbook"; define it, or correct the name`,
@@ -197,7 +197,7 @@ prompt "p" {
 	of := func(lists string) []string {
 		policy := "server { mode = \"production\" }\naudit { path = \"a.jsonl\" }\npolicy \"one\" {\n" + lists + "  allow = \"true\"\n  reason = \"no\"\n}\n"
 		var names []string
-		for _, p := range configcheck.Check(config(t, policy), []*definition.Definitions{tools(t, "a.hcl", file)}, configcheck.Elsewhere{}) {
+		for _, p := range configcheck.Check(config(t, policy), []*definition.Definitions{tools(t, "a.hcl", file)}, configcheck.External{}) {
 			names = append(names, p.Summary)
 		}
 		return names
@@ -274,7 +274,7 @@ test "another" {
 `
 
 func TestTestsCallWhatExists(t *testing.T) {
-	got := configcheck.Check(config(t, ""), []*definition.Definitions{tools(t, "a.hcl", testsOfEachKind)}, configcheck.Elsewhere{})
+	got := configcheck.Check(config(t, ""), []*definition.Definitions{tools(t, "a.hcl", testsOfEachKind)}, configcheck.External{})
 	want := []string{
 		`a.hcl:31:14: error: there is no resource with the URI "docs://handbok"; did you mean "docs://handbook"?`,
 		`a.hcl:35:14: error: there is no resource with the URI "f:/a.txt"; define it, or correct the URI`,
@@ -343,7 +343,7 @@ tool "t" {
   run = "return modules;"
 }
 `
-	got := said(configcheck.Check(config(t, `ceiling { modules = ["ledger"] }`), []*definition.Definitions{tools(t, "a.hcl", file)}, configcheck.Elsewhere{}))
+	got := said(configcheck.Check(config(t, `ceiling { modules = ["ledger"] }`), []*definition.Definitions{tools(t, "a.hcl", file)}, configcheck.External{}))
 	want := []string{`a.hcl:5:5: error: tool "t" grants the module "ledger_admin", which the operator's ceiling does not allow; remove it, or ask the operator to add it to ceiling.modules`, "  note mcpd.hcl:1:1: the ceiling"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got\n%s", diff)

@@ -38,24 +38,24 @@ var systemFolders = []reserved{
 }
 
 // homes are the folders in which systems keep the home folders of users.
-var homes = []string{"/home", "/Users"}
+var homeParents = []string{"/home", "/Users"}
 
 // keyFolders are folders in which programs keep keys, whosever they are.
 var keyFolders = []string{".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker"}
 
 // gather notes what is reserved, by the paths as they are written and by those
 // that they lead to.
-func (c *machine) gather() {
+func (c *hostChecker) gatherReserved() {
 	for _, r := range systemFolders {
 		r.what = "the system's folder " + r.path
 		c.reserve(r)
 	}
-	c.reserve(reserved{path: c.places.Tools, what: "the folder of the tools"})
-	c.reserve(reserved{path: c.places.Tools, what: "the folder of the tools to write to", below: true, written: true})
-	c.reserve(reserved{path: c.places.Config, what: "the folder of the operator's file"})
-	c.reserve(reserved{path: c.places.State, what: "the folder of mcpd's state"})
-	c.reserve(reserved{path: c.places.State, what: "a file of mcpd's state", below: true, files: true})
-	c.reserve(reserved{path: c.places.Home, what: "the home folder"})
+	c.reserve(reserved{path: c.paths.Tools, what: "the folder of the tools"})
+	c.reserve(reserved{path: c.paths.Tools, what: "the folder of the tools to write to", below: true, written: true})
+	c.reserve(reserved{path: c.paths.Config, what: "the folder of the operator's file"})
+	c.reserve(reserved{path: c.paths.State, what: "the folder of mcpd's state"})
+	c.reserve(reserved{path: c.paths.State, what: "a file of mcpd's state", below: true, files: true})
+	c.reserve(reserved{path: c.paths.Home, what: "the home folder"})
 	for _, secret := range c.config.Secrets {
 		c.reserve(reserved{path: secret.File, what: "the folder of a file that holds a secret"})
 	}
@@ -63,7 +63,7 @@ func (c *machine) gather() {
 }
 
 // gatherAccess notes the files by which callers are let in, and those of what they did.
-func (c *machine) gatherAccess() {
+func (c *hostChecker) gatherAccess() {
 	const door = "the folder of a file that lets callers in"
 	for _, auth := range c.config.Auths {
 		if auth.APIKeys != nil {
@@ -82,21 +82,21 @@ func (c *machine) gatherAccess() {
 
 // besideConfig returns a path that is relative to the folder of the operator's file as an
 // absolute one; "" for none, and where that folder is not on the disk.
-func (c *machine) besideConfig(path string) string {
+func (c *hostChecker) besideConfig(path string) string {
 	path = filepath.FromSlash(path)
-	if path == "" || filepath.IsAbs(path) || c.places.Config == "" {
+	if path == "" || filepath.IsAbs(path) || c.paths.Config == "" {
 		return path
 	}
-	return filepath.Join(c.places.Config, path)
+	return filepath.Join(c.paths.Config, path)
 }
 
-func (c *machine) reserve(r reserved) {
+func (c *hostChecker) reserve(r reserved) {
 	if !filepath.IsAbs(r.path) {
 		return
 	}
 	r.path = filepath.Clean(r.path)
 	c.reserved = append(c.reserved, r)
-	if real, _ := c.places.Find(r.path); real != "" && real != r.path {
+	if real, _ := c.paths.Find(r.path); real != "" && real != r.path {
 		r.path = real
 		c.reserved = append(c.reserved, r)
 	}
@@ -104,7 +104,7 @@ func (c *machine) reserve(r reserved) {
 
 // absurd says what a root gives that none should, as it is written or where it
 // leads; "" when there is nothing to say.
-func (c *machine) absurd(p place, real string) string {
+func (c *hostChecker) unsafeRoot(p place, real string) string {
 	for _, path := range []string{p.path, real} {
 		if !filepath.IsAbs(path) {
 			continue
@@ -120,7 +120,7 @@ func (c *machine) absurd(p place, real string) string {
 		if c.isHidden(path) {
 			return "a hidden folder of the home folder"
 		}
-		if why := cmp.Or(c.ofPeople(path), ofKeys(path)); why != "" {
+		if why := cmp.Or(c.homeReason(path), keyReason(path)); why != "" {
 			return why
 		}
 	}
@@ -129,11 +129,11 @@ func (c *machine) absurd(p place, real string) string {
 
 // isHidden reports folders in which programs keep what is the user's alone,
 // such as ~/.ssh.
-func (c *machine) isHidden(path string) bool {
-	if !filepath.IsAbs(c.places.Home) || len(c.places.Home) < 2 {
+func (c *hostChecker) isHidden(path string) bool {
+	if !filepath.IsAbs(c.paths.Home) || len(c.paths.Home) < 2 {
 		return false
 	}
-	for _, home := range []string{filepath.Clean(c.places.Home), c.found(c.places.Home)} {
+	for _, home := range []string{filepath.Clean(c.paths.Home), c.resolved(c.paths.Home)} {
 		if home != "" && strings.HasPrefix(path, home+string(filepath.Separator)+".") {
 			return true
 		}
@@ -143,9 +143,9 @@ func (c *machine) isHidden(path string) bool {
 
 // ofPeople says what a root gives of the home folders of users, whoever runs the
 // server; "" when there is nothing to say.
-func (c *machine) ofPeople(path string) string {
-	for _, written := range homes {
-		for _, folder := range []string{written, c.found(written)} {
+func (c *hostChecker) homeReason(path string) string {
+	for _, written := range homeParents {
+		for _, folder := range []string{written, c.resolved(written)} {
 			switch {
 			case folder == "":
 			case within(folder, path):
@@ -166,7 +166,7 @@ func (c *machine) ofPeople(path string) string {
 
 // ofKeys says what a root gives of the folders in which programs keep keys, wherever
 // these are; "" when there is nothing to say.
-func ofKeys(path string) string {
+func keyReason(path string) string {
 	for element := range strings.SplitSeq(path, string(filepath.Separator)) {
 		if slices.Contains(keyFolders, element) {
 			return "a folder of keys, " + element
@@ -175,8 +175,8 @@ func ofKeys(path string) string {
 	return ""
 }
 
-func (c *machine) found(path string) string {
-	real, _ := c.places.Find(path)
+func (c *hostChecker) resolved(path string) string {
+	real, _ := c.paths.Find(path)
 	return real
 }
 
@@ -187,10 +187,10 @@ func within(path, folder string) bool {
 }
 
 // program judges the program of one grant.
-func (c *machine) program(what string, g grant.Exec, where diag.Range, ranges map[string]diag.Range, bounded bool) {
-	real, err := c.places.Program(g.Path)
+func (c *hostChecker) checkProgram(what string, g grant.Exec, where diag.Range, ranges map[string]diag.Range, bounded bool) {
+	real, err := c.paths.Program(g.Path)
 	if !c.isNamedProgram(g.Path) {
-		if why := c.changeable(g.Path, real); why != "" {
+		if why := c.writableFolder(g.Path, real); why != "" {
 			c.fail("bad-grant", where, fmt.Sprintf("%s runs a program in %s", what, why),
 				"whoever may write there decides what is run: use a program of another folder, or ask the operator to name this one in ceiling.exec_paths")
 			return
@@ -200,7 +200,7 @@ func (c *machine) program(what string, g grant.Exec, where diag.Range, ranges ma
 				"use a program of ceiling.exec_paths, or ask the operator to add this one", diag.Note{Range: ceiling.Range, Message: "the ceiling"})
 			return
 		}
-		if i, why := coded(g, real); i >= 0 {
+		if i, why := codeFromScript(g, real); i >= 0 {
 			c.fail("bad-grant", ranges[fmt.Sprintf("exec.%s.argv.%d", g.Name, i)], why,
 				"run the program itself that does the work, or write the code out before what a script passes; what is meant as it is, the operator names in ceiling.exec_paths")
 			return
@@ -217,13 +217,13 @@ func (c *machine) program(what string, g grant.Exec, where diag.Range, ranges ma
 }
 
 // isNamedProgram reports whether the ceiling names just this program.
-func (c *machine) isNamedProgram(path string) bool {
-	return c.noCeiling() || c.config.Ceiling != nil && slices.ContainsFunc(c.config.Ceiling.ExecPaths, func(n definition.Name) bool { return n.Text == path })
+func (c *hostChecker) isNamedProgram(path string) bool {
+	return c.ceilingUnknown() || c.config.Ceiling != nil && slices.ContainsFunc(c.config.Ceiling.ExecPaths, func(n definition.Name) bool { return n.Text == path })
 }
 
 // coversProgram reports whether the ceiling covers a program, by its path as it
 // is written and by the one that it leads to.
-func (c *machine) coversProgram(path, real string) bool {
+func (c *hostChecker) coversProgram(path, real string) bool {
 	covered := func(path string) bool {
 		return slices.ContainsFunc(c.config.Ceiling.ExecPaths, func(n definition.Name) bool { return n.Matches(path) })
 	}
@@ -231,10 +231,10 @@ func (c *machine) coversProgram(path, real string) bool {
 }
 
 // gatherWritten notes the folders that scripts may write to.
-func (c *machine) gatherWritten(files []*definition.Definitions) {
+func (c *hostChecker) gatherWritten(files []*definition.Definitions) {
 	add := func(_, _ string, granted grant.Set, _ map[string]diag.Range) {
 		for _, g := range granted.FS {
-			if real, _ := c.places.Find(g.Root); g.Write && real != "" {
+			if real, _ := c.paths.Find(g.Root); g.Write && real != "" {
 				c.written = append(c.written, g.Root, real)
 			}
 		}
@@ -247,17 +247,17 @@ func (c *machine) gatherWritten(files []*definition.Definitions) {
 
 // changeable says in which folder a program lies where a script, or an author of
 // tools, may put another one; "" when there is none.
-func (c *machine) changeable(path, real string) string {
+func (c *hostChecker) writableFolder(path, real string) string {
 	for _, path := range []string{path, real} {
 		if path == "" {
 			continue
 		}
-		for _, folder := range []string{c.places.Tools, c.found(c.places.Tools)} {
+		for _, folder := range []string{c.paths.Tools, c.resolved(c.paths.Tools)} {
 			if folder != "" && within(path, folder) {
 				return "the folder of the tools"
 			}
 		}
-		if c.places.State != "" && within(path, c.places.State) {
+		if c.paths.State != "" && within(path, c.paths.State) {
 			return "the folder of mcpd's state"
 		}
 		if slices.ContainsFunc(c.written, func(root string) bool { return within(path, root) }) {
@@ -301,13 +301,13 @@ var codeOptions = []string{"-c", "-e", "-E", "-r", "-p", "-x", "-ne", "-pe", "-f
 
 // coded returns the first argument of a program by which a script could say what
 // code is run, and why; -1 when there is none.
-func coded(g grant.Exec, real string) (argument int, why string) {
+func codeFromScript(g grant.Exec, real string) (argument int, why string) {
 	for _, path := range []string{g.Path, real} {
 		name := programName(path)
 		i := -1
 		switch {
 		case slices.Contains(launchers, name) || strings.HasPrefix(name, "ld-linux"):
-			i = slices.IndexFunc(g.Argv, passes)
+			i = slices.IndexFunc(g.Argv, hasParam)
 		case slices.Contains(interpreters, name):
 			i = codeArgument(g.Argv, valueOptions[name])
 		}
@@ -327,7 +327,7 @@ func codeArgument(argv, valued []string) int {
 	for i, argument := range argv {
 		behind := i > 0 && slices.Contains(codeOptions, argv[i-1])
 		switch {
-		case passes(argument) && (!written || behind || strings.HasPrefix(argument, "-")):
+		case hasParam(argument) && (!written || behind || strings.HasPrefix(argument, "-")):
 			return i
 		case !strings.HasPrefix(argument, "-") && (i == 0 || !slices.Contains(valued, argv[i-1])) && !slices.Contains(valued, argument):
 			written = true
@@ -337,7 +337,7 @@ func codeArgument(argv, valued []string) int {
 }
 
 // passes reports whether a script has a say in an argument.
-func passes(argument string) bool {
+func hasParam(argument string) bool {
 	return slices.ContainsFunc(grant.ParseArgument(argument), func(p grant.ArgumentPart) bool { return p.Param != "" })
 }
 

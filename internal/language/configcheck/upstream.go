@@ -14,7 +14,7 @@ import (
 )
 
 // Offered is one thing that no file defines.
-type Offered struct {
+type ExternalName struct {
 	// Kind is "tool", "resource" or "prompt", and Name what it is called here. The embedding
 	// program has no resources.
 	Kind, Name string
@@ -24,10 +24,10 @@ type Offered struct {
 }
 
 // Elsewhere is what no file defines.
-type Elsewhere struct {
+type External struct {
 	// Offered are the items of the embedding program, and the tools of upstream servers that
 	// mcpd.lock accepts.
-	Offered []Offered
+	Names []ExternalName
 	// Locked are the upstreams whose tools mcpd.lock has: what is not among Offered does not
 	// exist. Of other upstreams, and of other kinds, nothing is known.
 	Locked []string
@@ -49,15 +49,15 @@ type Reference struct {
 }
 
 // Offers is what upstream servers offer now.
-type Offers struct {
+type Listings struct {
 	// Names are all names of a kind that are in use, in order.
 	Names map[string][]string
 	// Told reports whether a server has listed what it offers of a kind.
-	Told func(upstream, kind string) bool
+	Listed func(upstream, kind string) bool
 }
 
 // CheckReferences warns of references to things that no server offers now.
-func CheckReferences(references []Reference, offers Offers) (problems diag.List) {
+func CheckReferences(references []Reference, offers Listings) (problems diag.List) {
 	for i := range references {
 		if d := references[i].check(offers); d != nil {
 			problems = append(problems, *d)
@@ -66,18 +66,18 @@ func CheckReferences(references []Reference, offers Offers) (problems diag.List)
 	return problems
 }
 
-func (r *Reference) check(offers Offers) *diag.Diagnostic {
+func (r *Reference) check(offers Listings) *diag.Diagnostic {
 	names := offers.Names[r.Kind]
 	if slices.ContainsFunc(names, r.Matches) {
 		return nil
 	}
-	silent := slices.IndexFunc(r.Upstreams, func(u *definition.Upstream) bool { return !offers.Told(u.Name, r.Kind) })
+	silent := slices.IndexFunc(r.Upstreams, func(u *definition.Upstream) bool { return !offers.Listed(u.Name, r.Kind) })
 	first := r.Upstreams[max(silent, 0)]
 	if r.IsPattern() {
 		if silent >= 0 {
 			return nil
 		}
-		d := idlePattern(r.Kind, r.Name, r.Of)
+		d := unmatchedPattern(r.Kind, r.Name, r.Of)
 		return &d
 	}
 	d := &diag.Diagnostic{Severity: diag.Warning, Code: "unknown-" + r.Kind, Range: r.Range, Detail: diag.DidYouMeanLonger(r.Text, names)}
@@ -98,14 +98,14 @@ func (r *Reference) check(offers Offers) *diag.Diagnostic {
 func (r *Reference) IsPattern() bool { return strings.Contains(r.Text, "*") }
 
 // elsewhere remembers what no file defines, and returns what is the embedding program's.
-func (c *checker) elsewhere(e Elsewhere) (builtin []definition.Name) {
+func (c *checker) addExternal(e External) (builtin []definition.Name) {
 	c.refer = e.Refer
 	if c.refer == nil {
 		c.refer = func(Reference) {}
 	}
 	c.locked = e.Locked
 	spaces := map[string]*namespace{"tool": c.tools, "resource": c.resources, "prompt": c.prompts}
-	for _, o := range e.Offered {
+	for _, o := range e.Names {
 		if o.Upstream != "" {
 			spaces[o.Kind].accepted[o.Name] = true
 			continue
@@ -127,7 +127,7 @@ func (c *checker) isLocked(u *definition.Upstream, kind string) bool {
 // blocks give one of theirs that name, or else those whose prefix it begins with and is the
 // longest. None but the last have a prefix that says nothing: what is of them may be meant
 // for a file.
-func (c *checker) offerers(name string) (offerers []*definition.Upstream) {
+func (c *checker) upstreamsOf(name string) (offerers []*definition.Upstream) {
 	longest := 0
 	for i := range c.config.Upstreams {
 		u := &c.config.Upstreams[i]
@@ -146,7 +146,7 @@ func (c *checker) offerers(name string) (offerers []*definition.Upstream) {
 
 // offeredName checks a name that belongs to upstreams. One that mcpd.lock lacks is a mistake
 // where the lock has all their tools; everything else is for the servers to say.
-func (c *checker) offeredName(n *namespace, name string, where diag.Range, offerers []*definition.Upstream) {
+func (c *checker) checkUpstreamName(n *namespace, name string, where diag.Range, offerers []*definition.Upstream) {
 	if n.accepted[name] || slices.ContainsFunc(offerers, func(u *definition.Upstream) bool { return !c.isLocked(u, n.kind) }) {
 		c.refer(Reference{Name: definition.Name{Text: name, Range: where}, Kind: n.kind, Upstreams: offerers})
 		return
@@ -164,7 +164,7 @@ func (c *checker) offeredName(n *namespace, name string, where diag.Range, offer
 
 // mayOffer returns the upstreams that may offer something which a pattern covers, and of
 // which mcpd.lock does not have all.
-func (c *checker) mayOffer(kind, pattern string) (may []*definition.Upstream) {
+func (c *checker) upstreamsMatching(kind, pattern string) (may []*definition.Upstream) {
 	head, _, _ := strings.Cut(pattern, "*")
 	for i := range c.config.Upstreams {
 		u := &c.config.Upstreams[i]
@@ -189,7 +189,7 @@ func (c *checker) checkMocks(test *definition.Test) {
 				cmp.Or(diag.DidYouMean(m.Request, granted.Call), "add it to the tools of its call block, or remove the mock"))
 			continue
 		}
-		if m.Object == "" || slices.Contains(objects, m.Object) || m.Object == "elicit" && m.Request == suspend.ConsentKey && (c.incomplete || c.approves(test)) {
+		if m.Object == "" || slices.Contains(objects, m.Object) || m.Object == "elicit" && m.Request == suspend.ConsentKey && (c.incomplete || c.mayRequireApproval(test)) {
 			continue // whoever decoded the file has told what is no object
 		}
 		c.fail("unknown-grant", m.Range, fmt.Sprintf("%s is not granted %s, so nothing asks this mock", what, m.Object), mockAdvice(m.Object, objects))
@@ -198,7 +198,7 @@ func (c *checker) checkMocks(test *definition.Test) {
 
 // approves reports whether the user may be asked to approve the call of a test. Which
 // resource a URI is of is known later: any policy of resources may be of that.
-func (c *checker) approves(test *definition.Test) bool {
+func (c *checker) mayRequireApproval(test *definition.Test) bool {
 	return test.Complete == "" && slices.ContainsFunc(c.approvals, func(t definition.Targets) bool {
 		switch {
 		case test.Resource != "":
@@ -291,7 +291,7 @@ func (c *checker) checkCompletion(test *definition.Test) {
 	arguments, known := c.arguments[kind+" "+name]
 	switch {
 	case !known && kind == "prompt":
-		c.known(c.prompts, name, test.TargetRange)
+		c.checkDefined(c.prompts, name, test.TargetRange)
 	case !known && c.incomplete:
 	case !known:
 		c.fail("unknown-resource", test.TargetRange, fmt.Sprintf("there is no template %q", name), "write the uri_template of a resource_template, as it stands there")

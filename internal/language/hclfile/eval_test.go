@@ -21,7 +21,7 @@ func evaluate(t *testing.T, expr string) (string, diag.List) {
 		"token": {Value: json.RawMessage(`"hunter2"`), Sensitive: true},
 	}
 	source := "locals {\n  n = 3\n  names = [\"x\", \"y\"]\n}\ntest \"t\" {\n  tool = \"a\"\n  input = { v = " + expr + " }\n  expect { error = \"TIMEOUT\" }\n}\n"
-	file, problems := Parse(Source{Path: "x.hcl", Dir: "crm", Bytes: []byte(source)}, ToolsKind)
+	file, problems := Parse(Source{Path: "x.hcl", RelDir: "crm", Bytes: []byte(source)}, ToolsKind)
 	if file == nil {
 		return "", problems
 	}

@@ -32,9 +32,9 @@ type Config struct {
 	Config   *definition.Config
 	Problems diag.List
 	// foreign are the files that are another user's, and the folder that they are in.
-	foreign []string
+	ownedByOthers []string
 	// open says that every user may replace what is in the folder.
-	open bool
+	replaceable bool
 }
 
 // ReadConfig reads the operator's file, which fsys holds under the last element
@@ -44,10 +44,10 @@ func ReadConfig(fsys fs.FS, name string, values definition.VarValues) *Config {
 	c := &Config{Sources: map[string][]byte{}, name: name}
 	all := definition.VarValues{}
 	if fsys != nil {
-		c.look(fsys)
+		c.checkDirectory(fsys)
 		c.readVars(fsys, path.Dir(name), all)
 		text, info, err := content(fsys, path.Base(name), maxToolFile)
-		c.note(name, info)
+		c.noteOwner(name, info)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			c.Problems = append(c.Problems, unreadable(name, "the operator's file cannot be read", "", err))
 		}
@@ -63,7 +63,7 @@ func ReadConfig(fsys fs.FS, name string, values definition.VarValues) *Config {
 
 // decode evaluates the text with the values.
 func (c *Config) decode() {
-	file, problems := hclfile.Parse(hclfile.Source{Path: c.name, Folder: c.folder, Bytes: c.Bytes}, hclfile.ConfigKind)
+	file, problems := hclfile.Parse(hclfile.Source{Path: c.name, AbsDir: c.folder, Bytes: c.Bytes}, hclfile.ConfigKind)
 	c.Problems = append(c.Problems, problems...)
 	if file != nil {
 		c.Config, problems = file.DecodeConfig(c.values)
@@ -88,23 +88,23 @@ func (c *Config) With(vars map[string]json.RawMessage, origin string) *Config {
 // look takes down who may replace what is in the folder. A volume that is mounted for
 // mcpd alone is open as the files in it are, and in a sticky folder nobody replaces the
 // files of others.
-func (c *Config) look(fsys fs.FS) {
+func (c *Config) checkDirectory(fsys fs.FS) {
 	info, err := fs.Stat(fsys, ".")
 	if err != nil {
 		return // what it holds is missing, too
 	}
-	c.note(path.Dir(c.name), info)
-	c.open = writableByOthers(info) && info.Mode()&fs.ModeSticky == 0 && !mounted(fsys, path.Base(c.name))
+	c.noteOwner(path.Dir(c.name), info)
+	c.replaceable = writableByOthers(info) && info.Mode()&fs.ModeSticky == 0 && !isVolume(fsys, path.Base(c.name))
 }
 
 // mounted reports whether a file stands in a volume as Kubernetes mounts one, which it
 // writes itself: a link through ..data, of no other user, as that is. Whoever may write in
 // a folder can give what is there another name, and make links, but none that are ours.
-func mounted(fsys fs.FS, name string) bool {
+func isVolume(fsys fs.FS, name string) bool {
 	const data = "..data"
 	for _, link := range []string{data, name} {
 		info, err := fs.Lstat(fsys, link)
-		if err != nil || info.Mode()&fs.ModeSymlink == 0 || foreign(info) {
+		if err != nil || info.Mode()&fs.ModeSymlink == 0 || isOwnedByOther(info) {
 			return false
 		}
 	}
@@ -113,9 +113,9 @@ func mounted(fsys fs.FS, name string) bool {
 }
 
 // note takes down a file, or a folder, that is another user's.
-func (c *Config) note(name string, info fs.FileInfo) {
-	if foreign(info) {
-		c.foreign = append(c.foreign, name)
+func (c *Config) noteOwner(name string, info fs.FileInfo) {
+	if isOwnedByOther(info) {
+		c.ownedByOthers = append(c.ownedByOthers, name)
 	}
 }
 
@@ -131,7 +131,7 @@ func (c *Config) readVars(fsys fs.FS, folder string, values definition.VarValues
 	for _, base := range names {
 		name := path.Join(folder, base)
 		text, info, err := content(fsys, base, maxToolFile)
-		c.note(name, info)
+		c.noteOwner(name, info)
 		if err != nil {
 			c.Problems = append(c.Problems, unreadable(name, "these values of variables cannot be read", "", err))
 			continue
@@ -146,7 +146,7 @@ func (c *Config) readVars(fsys fs.FS, folder string, values definition.VarValues
 // Guard reports the operator's file as missing when an earlier read found one:
 // a file that is gone, or empty, for the moment in which somebody replaces it
 // must not take its policies with it.
-func (c *Config) Guard(before *Config) {
+func (c *Config) CheckMissing(before *Config) {
 	if before == nil || len(bytes.TrimSpace(before.Bytes)) == 0 || len(bytes.TrimSpace(c.Bytes)) > 0 || c.Problems.HasErrors() {
 		return
 	}
@@ -161,9 +161,9 @@ type Lock struct {
 	// Name is how diagnostics call the file.
 	Name string
 	// Bytes are nil where there is no file, or where Problems tell why it cannot be read.
-	Bytes    []byte
-	Problems diag.List
-	foreign  bool
+	Bytes        []byte
+	Problems     diag.List
+	ownedByOther bool
 }
 
 // maxLock bounds the file, in bytes: what reads it refuses as much.
@@ -176,7 +176,7 @@ func ReadLock(path string) *Lock {
 	}
 	l := &Lock{Name: filepath.ToSlash(filepath.Clean(path))}
 	text, info, err := content(Dir(filepath.Dir(path)), filepath.Base(path), maxLock)
-	l.foreign = foreign(info)
+	l.ownedByOther = isOwnedByOther(info)
 	switch {
 	case err == nil:
 		l.Bytes = append([]byte{}, text...)
@@ -187,9 +187,9 @@ func ReadLock(path string) *Lock {
 }
 
 // Foreign is [Tree.Foreign] for the file.
-func (l *Lock) Foreign() diag.List {
-	if !l.foreign {
+func (l *Lock) CheckOwner() diag.List {
+	if !l.ownedByOther {
 		return nil
 	}
-	return ofOthers([]string{l.Name})
+	return ownerProblems([]string{l.Name})
 }

@@ -28,13 +28,13 @@ type decoded struct {
 // changed, and returns what all files define, in bytewise order of their paths,
 // with all mistakes of the folder and its files.
 func (t *Tree) Definitions(config *definition.Config) ([]*definition.Definitions, diag.List) {
-	return t.definitions(config, func(u *unit) **decoded { return &u.decoded })
+	return t.definitions(config, func(u *toolFile) **decoded { return &u.decoded })
 }
 
 // Stage is like [Tree.Definitions] for a config with other values of variables, which
 // name tells apart from others. What the files define without them stays as it is.
 func (t *Tree) Stage(name string, config *definition.Config) ([]*definition.Definitions, diag.List) {
-	for _, u := range t.units {
+	for _, u := range t.files {
 		if u.staged == nil {
 			u.staged = map[string]**decoded{}
 		}
@@ -42,28 +42,28 @@ func (t *Tree) Stage(name string, config *definition.Config) ([]*definition.Defi
 			u.staged[name] = new(*decoded)
 		}
 	}
-	return t.definitions(config, func(u *unit) **decoded { return u.staged[name] })
+	return t.definitions(config, func(u *toolFile) **decoded { return u.staged[name] })
 }
 
 // KeepStages forgets what files define in all stages but those of these names.
 func (t *Tree) KeepStages(wanted func(name string) bool) {
-	for _, u := range t.units {
+	for _, u := range t.files {
 		maps.DeleteFunc(u.staged, func(name string, _ **decoded) bool { return !wanted(name) })
 	}
 }
 
 // definitions is Definitions; slot returns where what a unit defines is kept.
-func (t *Tree) definitions(config *definition.Config, slot func(*unit) **decoded) ([]*definition.Definitions, diag.List) {
+func (t *Tree) definitions(config *definition.Config, slot func(*toolFile) **decoded) ([]*definition.Definitions, diag.List) {
 	units := t.sorted()
 	t.parse(units)
 	incomplete := incompleteFolders(units, config)
 	locals, problems := joinLocals(units, config, incomplete)
-	problems = append(t.found(), problems...)
+	problems = append(t.folderProblems(), problems...)
 	secrets := make([]string, len(config.Secrets))
 	for i, secret := range config.Secrets {
 		secrets[i] = secret.Name
 	}
-	vars := declared(config)
+	vars := variablesKey(config)
 	Parallel(len(units), func(i int) {
 		u := units[i]
 		if u.file == nil {
@@ -90,7 +90,7 @@ func (t *Tree) definitions(config *definition.Config, slot func(*unit) **decoded
 // Incomplete reports whether a file may define more than [Tree.Definitions]
 // returns, since it could not be parsed as a whole.
 func (t *Tree) Incomplete() bool {
-	for _, u := range t.units {
+	for _, u := range t.files {
 		if u.incomplete() {
 			return true
 		}
@@ -99,13 +99,13 @@ func (t *Tree) Incomplete() bool {
 }
 
 // parse parses the files that are new.
-func (t *Tree) parse(units []*unit) {
+func (t *Tree) parse(units []*toolFile) {
 	Parallel(len(units), func(i int) {
 		u := units[i]
 		if u.file != nil || u.parsed.HasErrors() {
 			return
 		}
-		u.file, u.parsed = hclfile.Parse(hclfile.Source{Path: t.display(u.path), Dir: folderOf(u.path), Folder: t.folder(u.path), Bytes: u.bytes}, hclfile.ToolsKind)
+		u.file, u.parsed = hclfile.Parse(hclfile.Source{Path: t.display(u.path), RelDir: folderOf(u.path), AbsDir: t.folder(u.path), Bytes: u.bytes}, hclfile.ToolsKind)
 	})
 }
 
@@ -128,7 +128,7 @@ func (t *Tree) Unchanged(reads map[string]Hash) bool {
 			return false
 		}
 	}
-	t.use(slices.Collect(maps.Keys(reads))...)
+	t.markUsed(slices.Collect(maps.Keys(reads))...)
 	return true
 }
 
@@ -140,7 +140,7 @@ func (t *Tree) Hash() Hash {
 		h.Write([]byte(u.path + "\x00"))
 		h.Write(u.hash[:])
 	}
-	for _, name := range t.used() {
+	for _, name := range t.usedNames() {
 		h.Write([]byte(name + "\x00"))
 		h.Write(t.refs[name].hash[:])
 	}
@@ -149,9 +149,9 @@ func (t *Tree) Hash() Hash {
 
 // Used returns the hashes of the files that definitions and bodies have read in
 // this load, by their paths relative to the folder.
-func (t *Tree) Used() map[string]Hash {
+func (t *Tree) ReferencedFiles() map[string]Hash {
 	hashes := map[string]Hash{}
-	for _, name := range t.used() {
+	for _, name := range t.usedNames() {
 		hashes[name] = t.refs[name].hash
 	}
 	return hashes
@@ -159,10 +159,10 @@ func (t *Tree) Used() map[string]Hash {
 
 // AddSources adds the files to sources, by the names that diagnostics use.
 func (t *Tree) AddSources(sources map[string][]byte) {
-	for _, u := range t.units {
+	for _, u := range t.files {
 		sources[t.display(u.path)] = u.bytes
 	}
-	for _, name := range t.used() {
+	for _, name := range t.usedNames() {
 		if r := t.refs[name]; r.err == nil {
 			sources[t.display(name)] = r.bytes
 		}
@@ -171,7 +171,7 @@ func (t *Tree) AddSources(sources map[string][]byte) {
 
 // incompleteFolders returns the folders whose files may refer to variables,
 // secrets or locals that are not known, since a file could not be parsed.
-func incompleteFolders(units []*unit, config *definition.Config) map[string]bool {
+func incompleteFolders(units []*toolFile, config *definition.Config) map[string]bool {
 	folders := map[string]bool{}
 	for _, u := range units {
 		if config.Incomplete || u.incomplete() {
@@ -182,7 +182,7 @@ func incompleteFolders(units []*unit, config *definition.Config) map[string]bool
 }
 
 // joinLocals evaluates the locals of each folder that declares some.
-func joinLocals(units []*unit, config *definition.Config, incomplete map[string]bool) (map[string]*hclfile.Locals, diag.List) {
+func joinLocals(units []*toolFile, config *definition.Config, incomplete map[string]bool) (map[string]*hclfile.Locals, diag.List) {
 	folders := map[string][]*hclfile.File{}
 	for _, u := range units {
 		if folder := folderOf(u.path); u.file != nil {
@@ -204,7 +204,7 @@ func joinLocals(units []*unit, config *definition.Config, incomplete map[string]
 
 // declared tells everything that files depend on of the variables: their values, their
 // types and which of them are sensitive.
-func declared(config *definition.Config) []byte {
+func variablesKey(config *definition.Config) []byte {
 	told := append(config.VarsJSON(), config.VarsSchema()...)
 	for _, name := range slices.Sorted(maps.Keys(config.Variables)) {
 		if config.Variables[name].Sensitive {

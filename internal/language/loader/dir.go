@@ -98,40 +98,40 @@ func Path(fsys fs.FS) string {
 
 // Roots finds folders on the disk that files name, each once: all who ask hear
 // the same. It is safe for concurrent use.
-type Roots struct {
+type Resolver struct {
 	mu    sync.Mutex
-	known map[string]root
+	known map[string]resolved
 }
 
-type root struct {
+type resolved struct {
 	real string
 	err  error
 }
 
 // What [Roots.Find] says beside what the system does.
 var (
-	errNoFolder = errors.New("it is not a folder")
-	errRelative = errors.New("it is relative to a file that is not on the disk")
+	errNotDirectory = errors.New("it is not a folder")
+	errRelative     = errors.New("it is relative to a file that is not on the disk")
 )
 
 // Find returns a path without the links that it passes. An error says what
 // keeps the path from being a folder: [fs.ErrNotExist] when nothing is there. The
 // path is then where a folder would be, and empty when that cannot be known.
-func (r *Roots) Find(path string) (string, error) {
+func (r *Resolver) Resolve(path string) (string, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	found, ok := r.known[path]
 	if !ok {
-		found.real, found.err = find(path)
+		found.real, found.err = resolve(path)
 		if r.known == nil {
-			r.known = map[string]root{}
+			r.known = map[string]resolved{}
 		}
 		r.known[path] = found
 	}
 	return found.real, found.err
 }
 
-func find(path string) (string, error) {
+func resolve(path string) (string, error) {
 	if !filepath.IsAbs(path) {
 		return "", errRelative
 	}
@@ -156,7 +156,7 @@ func isFolder(path string) error {
 	case err != nil:
 		return errors.New(reason(err))
 	case !info.IsDir():
-		return errNoFolder
+		return errNotDirectory
 	}
 	return nil
 }
@@ -165,18 +165,18 @@ func isFolder(path string) error {
 // keeps it from being a program that its owner and group alone can change:
 // [fs.ErrNotExist] when nothing is there. The path is then where it would be, and
 // empty when that cannot be known.
-func (r *Roots) Program(path string) (string, error) {
-	real, err := r.Find(path)
+func (r *Resolver) ResolveProgram(path string) (string, error) {
+	real, err := r.Resolve(path)
 	switch {
 	case err == nil:
 		return real, errors.New("it is a folder")
 	case errors.Is(err, fs.ErrNotExist):
 		// Whoever may put a file there decides what is run.
-		if err := guarded(real, 0); err != nil {
+		if err := checkFolders(real, 0); err != nil {
 			return real, err
 		}
 		return real, fs.ErrNotExist
-	case !errors.Is(err, errNoFolder):
+	case !errors.Is(err, errNotDirectory):
 		return real, err
 	}
 	info, err := os.Stat(real)
@@ -191,16 +191,16 @@ func (r *Roots) Program(path string) (string, error) {
 		return real, errors.New("everyone may write it")
 	}
 	// In a sticky folder nobody else takes the file's place.
-	if err := guarded(path, fs.ModeSticky); err != nil {
+	if err := checkFolders(path, fs.ModeSticky); err != nil {
 		return real, err
 	}
-	return real, guarded(real, fs.ModeSticky)
+	return real, checkFolders(real, fs.ModeSticky)
 }
 
 // guarded returns an error that names a folder above a file which everyone may
 // write. The lowest that exists may be so if it has one of the modes, and those
 // above it if they are sticky.
-func guarded(file string, but fs.FileMode) error {
+func checkFolders(file string, but fs.FileMode) error {
 	for at := filepath.Dir(file); ; at = filepath.Dir(at) {
 		info, err := os.Stat(at)
 		switch {

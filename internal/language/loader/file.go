@@ -17,7 +17,7 @@ import (
 type Hash = [sha256.Size]byte
 
 // unit is one tool file and what it was parsed and decoded into.
-type unit struct {
+type toolFile struct {
 	path    string
 	hash    Hash
 	bytes   []byte
@@ -30,7 +30,7 @@ type unit struct {
 }
 
 // incomplete reports whether the file may define more than is known of it.
-func (u *unit) incomplete() bool {
+func (u *toolFile) incomplete() bool {
 	if u.file == nil {
 		return u.parsed.HasErrors()
 	}
@@ -38,7 +38,7 @@ func (u *unit) incomplete() bool {
 }
 
 // ref is a file that a definition reads. A missing one is remembered as such.
-type ref struct {
+type referencedFile struct {
 	hash  Hash
 	bytes []byte
 	err   error
@@ -49,23 +49,23 @@ type ref struct {
 
 // read reads a tool file. It keeps before when the content is unchanged, and
 // forgets the file when it is gone.
-func (t *Tree) read(name string, before *unit) {
+func (t *Tree) read(name string, before *toolFile) {
 	content, info, err := content(t.fsys, name, maxToolFile)
 	if errors.Is(err, fs.ErrNotExist) {
-		delete(t.units, name)
+		delete(t.files, name)
 		return
 	}
-	u := &unit{path: name, bytes: content, hash: sha256.Sum256(content), ownership: ownershipOf(info)}
+	u := &toolFile{path: name, bytes: content, hash: sha256.Sum256(content), ownership: ownershipOf(info)}
 	if err != nil {
 		u.hash = sha256.Sum256([]byte(err.Error()))
 		u.parsed = diag.List{unreadable(t.display(name), "this file cannot be used", " of at most 1 MiB", err)}
 	}
 	if before != nil && before.hash == u.hash {
 		before.ownership = u.ownership
-		t.units[name] = before
+		t.files[name] = before
 		return
 	}
-	t.units[name] = u
+	t.files[name] = u
 }
 
 // Open returns the content of a file that a definition refers to, by its path
@@ -73,12 +73,12 @@ func (t *Tree) read(name string, before *unit) {
 // cannot be read has a hash too. It is safe for concurrent use.
 func (t *Tree) Open(name string) ([]byte, Hash, error) {
 	r := t.open(name)
-	t.use(name)
+	t.markUsed(name)
 	return r.bytes, r.hash, r.err
 }
 
 // use marks files that are known as read by this load.
-func (t *Tree) use(names ...string) {
+func (t *Tree) markUsed(names ...string) {
 	t.opening.Lock()
 	defer t.opening.Unlock()
 	for _, name := range names {
@@ -87,7 +87,7 @@ func (t *Tree) use(names ...string) {
 }
 
 // used returns the paths of all that this load has read, in bytewise order.
-func (t *Tree) used() []string {
+func (t *Tree) usedNames() []string {
 	var names []string
 	for name, r := range t.refs {
 		if r.used == t.loads {
@@ -99,26 +99,26 @@ func (t *Tree) used() []string {
 }
 
 // open returns what is known of a file, which it reads when nothing is.
-func (t *Tree) open(name string) *ref {
+func (t *Tree) open(name string) *referencedFile {
 	t.opening.Lock()
 	defer t.opening.Unlock()
 	if known := t.refs[name]; known != nil {
 		return known
 	}
-	r := &ref{}
+	r := &referencedFile{}
 	switch {
 	case !fs.ValidPath(name):
 		r.err = errors.New("the path leaves the tools folder")
-	case slices.ContainsFunc(strings.Split(name, "/"), Hidden):
+	case slices.ContainsFunc(strings.Split(name, "/"), IsHidden):
 		r.err = errors.New("hidden files are never read")
 	default:
 		var info fs.FileInfo
 		r.bytes, info, r.err = content(t.fsys, name, maxReferenced)
 		r.ownership = ownershipOf(info)
 	}
-	if t.held += len(r.bytes); t.held > maxHeld {
-		t.held -= len(r.bytes)
-		r.bytes, r.err = nil, fmt.Errorf("the files that definitions name hold more than %d MiB together", maxHeld>>20)
+	if t.referencedBytes += len(r.bytes); t.referencedBytes > maxReferencedTotal {
+		t.referencedBytes -= len(r.bytes)
+		r.bytes, r.err = nil, fmt.Errorf("the files that definitions name hold more than %d MiB together", maxReferencedTotal>>20)
 	}
 	switch {
 	case errors.Is(r.err, fs.ErrNotExist):
@@ -139,7 +139,7 @@ func (t *Tree) drop(name string) {
 	t.opening.Lock()
 	defer t.opening.Unlock()
 	if r := t.refs[name]; r != nil {
-		t.held -= len(r.bytes)
+		t.referencedBytes -= len(r.bytes)
 		delete(t.refs, name)
 	}
 	t.forget(name)
@@ -164,7 +164,7 @@ func content(fsys fs.FS, name string, limit int64) (content []byte, info fs.File
 	if info, err = file.Stat(); err != nil {
 		return nil, nil, err
 	}
-	if err := usable(info, limit); err != nil {
+	if err := checkInfo(info, limit); err != nil {
 		return nil, info, err
 	}
 	content, err = io.ReadAll(io.LimitReader(file, limit+1))
@@ -177,7 +177,7 @@ func content(fsys fs.FS, name string, limit int64) (content []byte, info fs.File
 var errNotRegular = errors.New("it is not a regular file")
 
 // usable says what keeps a file from being read.
-func usable(info fs.FileInfo, limit int64) error {
+func checkInfo(info fs.FileInfo, limit int64) error {
 	switch {
 	case !info.Mode().IsRegular():
 		return errNotRegular
@@ -196,7 +196,7 @@ func isToolFile(name string) bool {
 // Hidden reports the base names of what editors, mounts and version control
 // make for themselves. Such files and folders are never read under these names,
 // though a link of another name may lead there.
-func Hidden(base string) bool {
+func IsHidden(base string) bool {
 	return strings.HasPrefix(base, ".") || strings.HasSuffix(base, "~") || strings.HasPrefix(base, "#")
 }
 

@@ -11,25 +11,27 @@ import (
 
 // Foreign reports the folders and files that this load has read and that belong to another
 // user than the one that runs mcpd, and not to root. It is asked once everything is read.
-func (t *Tree) Foreign() diag.List {
-	return ofOthers(t.displayed(t.foreign, func(o ownership) bool { return o.foreign }))
+func (t *Tree) CheckOwner() diag.List {
+	return ownerProblems(t.displayNames(t.ownedByOthers, func(o ownership) bool { return o.ownedByOther }))
 }
 
 // ownership says that a file is another user's, or that its group may write it.
-type ownership struct{ foreign, shared bool }
+type ownership struct{ ownedByOther, groupWritable bool }
 
-func ownershipOf(info fs.FileInfo) ownership { return ownership{foreign(info), writableByGroup(info)} }
+func ownershipOf(info fs.FileInfo) ownership {
+	return ownership{isOwnedByOther(info), writableByGroup(info)}
+}
 
 // displayed returns how diagnostics call these folders and the files that this load has read
 // of which is holds, each once, in bytewise order.
-func (t *Tree) displayed(folders []string, is func(ownership) bool) []string {
+func (t *Tree) displayNames(folders []string, is func(ownership) bool) []string {
 	names := slices.Clone(folders)
-	for name, u := range t.units {
+	for name, u := range t.files {
 		if is(u.ownership) {
 			names = append(names, name)
 		}
 	}
-	for _, name := range t.used() {
+	for _, name := range t.usedNames() {
 		if is(t.refs[name].ownership) {
 			names = append(names, name)
 		}
@@ -43,8 +45,8 @@ func (t *Tree) displayed(folders []string, is func(ownership) bool) []string {
 
 // Shared warns of the folders and files that this load has read and that their group may
 // write: its members decide what mcpd runs. One warning is about all of them.
-func (t *Tree) Shared() diag.List {
-	names := t.displayed(t.shared, func(o ownership) bool { return o.shared })
+func (t *Tree) CheckGroup() diag.List {
+	names := t.displayNames(t.groupWritable, func(o ownership) bool { return o.groupWritable })
 	if len(names) == 0 {
 		return nil
 	}
@@ -60,9 +62,9 @@ func (t *Tree) Shared() diag.List {
 
 // Foreign is [Tree.Foreign] for the operator's file, the values beside it and their
 // folder. It also reports that every user may write in that.
-func (c *Config) Foreign() diag.List {
-	problems := ofOthers(c.foreign)
-	if c.open {
+func (c *Config) CheckOwner() diag.List {
+	problems := ownerProblems(c.ownedByOthers)
+	if c.replaceable {
 		problems = append(problems, diag.Diagnostic{
 			Code: "writable-by-others", Range: diag.Range{File: path.Dir(c.name)},
 			Summary: "this folder is writable by every user, and production mode demands that nobody else can replace the operator's file",
@@ -73,7 +75,7 @@ func (c *Config) Foreign() diag.List {
 }
 
 // ofOthers reports that files are those of other users.
-func ofOthers(names []string) diag.List {
+func ownerProblems(names []string) diag.List {
 	slices.Sort(names)
 	var problems diag.List
 	for _, name := range slices.Compact(names) {

@@ -35,7 +35,7 @@ func TestWhatIsAnothersIsTold(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got []string
-		for _, p := range tree.Foreign() {
+		for _, p := range tree.CheckOwner() {
 			got = append(got, p.Range.File)
 		}
 		if !slices.Equal(got, want) {
@@ -56,7 +56,7 @@ func TestWhatIsAnothersIsTold(t *testing.T) {
 func wantForeign(t *testing.T, config fstest.MapFS, want ...string) {
 	t.Helper()
 	var got []string
-	for _, p := range loader.ReadConfig(config, "etc/mcpd.hcl", nil).Foreign() {
+	for _, p := range loader.ReadConfig(config, "etc/mcpd.hcl", nil).CheckOwner() {
 		got = append(got, p.Range.File+" "+p.Code)
 	}
 	if !slices.Equal(got, want) {
@@ -121,7 +121,7 @@ func TestALinkIsAsItsTargetIs(t *testing.T) {
 		if tools, codes := names(t, tree); !slices.Equal(tools, []string{"a"}) {
 			t.Fatalf("tools %v, %v", tools, codes)
 		}
-		return len(tree.Foreign())
+		return len(tree.CheckOwner())
 	}
 	if n := told(); n > 0 {
 		t.Errorf("of one's own, %d are another's", n)
@@ -167,7 +167,7 @@ func TestTreeShared_groupWritable(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got []string
-		for _, p := range tree.Shared() {
+		for _, p := range tree.CheckGroup() {
 			got = append(got, p.Severity.String()+" "+p.Code+" "+p.Range.File+": "+p.Summary)
 		}
 		if !slices.Equal(got, want) {

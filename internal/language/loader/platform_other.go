@@ -6,8 +6,8 @@ import (
 	"io/fs"
 )
 
-// foreign reports false: nothing tells here whose a file is.
-func foreign(fs.FileInfo) bool { return false }
+// isOwnedByOther reports false: nothing tells here whose a file is.
+func isOwnedByOther(fs.FileInfo) bool { return false }
 
 // writableByGroup reports false: nothing tells here which group may write a file.
 func writableByGroup(fs.FileInfo) bool { return false }

@@ -11,7 +11,7 @@ import (
 // foreign reports whether a file belongs to somebody who is neither the user that runs
 // mcpd nor root: its owner may write it, whatever its mode says. What is on no disk
 // belongs to the program, and what could not be opened, of which info is nil, to nobody.
-func foreign(info fs.FileInfo) bool {
+func isOwnedByOther(info fs.FileInfo) bool {
 	if info == nil {
 		return false
 	}

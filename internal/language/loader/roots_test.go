@@ -25,14 +25,14 @@ func TestARootIsFoundBehindItsLinks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var roots loader.Roots
+	var roots loader.Resolver
 	for name, want := range map[string]string{
 		"real": at("real"), "link": at("real"), "link/sub": at("real/sub"),
 		"link/new": at("real/new") + " (file does not exist)", "real/a/b": at("real/a/b") + " (file does not exist)",
 		"dangling": at("dangling") + " (file does not exist)",
 		"file":     at("file") + " (it is not a folder)", "loop": " (EvalSymlinks: too many links)", "file/x": " (not a directory)",
 	} {
-		real, err := roots.Find(at(name))
+		real, err := roots.Resolve(at(name))
 		if err != nil {
 			real += " (" + err.Error() + ")"
 		}
@@ -40,13 +40,13 @@ func TestARootIsFoundBehindItsLinks(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", name, real, want)
 		}
 	}
-	if real, err := roots.Find("relative"); real != "" || err == nil || errors.Is(err, fs.ErrNotExist) {
+	if real, err := roots.Resolve("relative"); real != "" || err == nil || errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a relative path: got %q, %v", real, err)
 	}
 	if err := errors.Join(os.Remove(at("link")), os.Symlink("real/sub", at("link"))); err != nil {
 		t.Fatal(err)
 	}
-	if real, _ := roots.Find(at("link")); real != at("real") {
+	if real, _ := roots.Resolve(at("link")); real != at("real") {
 		t.Errorf("who asks again hears something else: %s", real)
 	}
 }
@@ -102,8 +102,8 @@ func TestAProgramIsAFileThatOthersCannotChange(t *testing.T) {
 		"sticky/none":  "sticky/none (everyone may write its folder TOP/sticky)",
 		"bin/good/sub": " (not a directory)",
 	} {
-		var roots loader.Roots
-		real, err := roots.Program(at(name))
+		var roots loader.Resolver
+		real, err := roots.ResolveProgram(at(name))
 		got := strings.TrimPrefix(real, top+"/")
 		if err != nil {
 			got += " (" + strings.ReplaceAll(err.Error(), top, "TOP") + ")"

@@ -36,7 +36,7 @@ const (
 	maxLinks = 2
 	// maxDeep is how many folders may be too deep until no more are looked for:
 	// a few links in a circle make millions.
-	maxDeep = 20
+	maxTooDeep = 20
 )
 
 // Tree is the tools folder as it was last read. Its methods are called by one
@@ -47,29 +47,29 @@ type Tree struct {
 	// the disk, empty when it is not there.
 	root, path string
 	// units are the tool files by path, relative to the folder.
-	units map[string]*unit
+	files map[string]*toolFile
 	// linked says that files were reached through links, so that only a rescan
 	// tells what the change of another file means for them.
 	linked bool
 	// full says that the folder holds more files than are read. looked counts
 	// the entries that were looked at, deep the folders that are too deep.
-	full         bool
-	looked, deep int
+	full             bool
+	entries, tooDeep int
 	// problems are those of the folder itself: of names, links and rights.
 	problems diag.List
 	// foreign are the folders that are another user's, shared those that their group may write.
-	foreign, shared []string
+	ownedByOthers, groupWritable []string
 	// warnings are those of hidden files, by path.
 	warnings map[string]diag.Diagnostic
 
 	// opening guards refs, the other files that definitions have read, by path,
 	// held, their bytes together, listings, the folders that were listed, and
 	// loads, which counts updates.
-	opening  sync.Mutex
-	refs     map[string]*ref
-	held     int
-	listings map[string]listing
-	loads    uint64
+	opening         sync.Mutex
+	refs            map[string]*referencedFile
+	referencedBytes int
+	listings        map[string]listing
+	loads           uint64
 }
 
 // New returns the tree of a folder that diagnostics call root. Nothing is read
@@ -77,7 +77,7 @@ type Tree struct {
 func New(fsys fs.FS, root string) *Tree {
 	return &Tree{
 		fsys: fsys, root: root, path: Path(fsys), loads: 1,
-		units: map[string]*unit{}, refs: map[string]*ref{}, listings: map[string]listing{}, warnings: map[string]diag.Diagnostic{},
+		files: map[string]*toolFile{}, refs: map[string]*referencedFile{}, listings: map[string]listing{}, warnings: map[string]diag.Diagnostic{},
 	}
 }
 
@@ -86,10 +86,10 @@ func New(fsys fs.FS, root string) *Tree {
 // What the load before did not use is forgotten.
 func (t *Tree) Update(paths []string, all bool) {
 	t.opening.Lock()
-	maps.DeleteFunc(t.refs, func(_ string, r *ref) bool { return r.used != t.loads })
-	t.held = 0
+	maps.DeleteFunc(t.refs, func(_ string, r *referencedFile) bool { return r.used != t.loads })
+	t.referencedBytes = 0
 	for _, r := range t.refs {
-		t.held += len(r.bytes)
+		t.referencedBytes += len(r.bytes)
 	}
 	t.loads++
 	t.opening.Unlock()
@@ -100,40 +100,40 @@ func (t *Tree) Update(paths []string, all bool) {
 
 // rescan reads everything anew. Files whose content is unchanged keep their unit.
 func (t *Tree) rescan() {
-	old := t.units
-	t.units, t.problems, t.warnings = make(map[string]*unit, len(old)), nil, map[string]diag.Diagnostic{}
-	t.refs, t.held, t.listings = map[string]*ref{}, 0, map[string]listing{}
-	t.foreign, t.shared = nil, nil
-	t.full, t.linked, t.looked, t.deep = false, false, 0, 0
+	old := t.files
+	t.files, t.problems, t.warnings = make(map[string]*toolFile, len(old)), nil, map[string]diag.Diagnostic{}
+	t.refs, t.referencedBytes, t.listings = map[string]*referencedFile{}, 0, map[string]listing{}
+	t.ownedByOthers, t.groupWritable = nil, nil
+	t.full, t.linked, t.entries, t.tooDeep = false, false, 0, 0
 	if t.fsys == nil {
 		return
 	}
 	t.scan(".", 0, 0, old)
 }
 
-func (t *Tree) scan(folder string, depth, links int, old map[string]*unit) {
+func (t *Tree) scan(folder string, depth, links int, old map[string]*toolFile) {
 	if depth > maxDepth || links > maxLinks {
-		t.refuse(folder, "folder-too-deep", fmt.Sprintf("folders nest deeper than %d, or pass more than %d links", maxDepth, maxLinks),
+		t.reject(folder, "folder-too-deep", fmt.Sprintf("folders nest deeper than %d, or pass more than %d links", maxDepth, maxLinks),
 			"look for a link that points at a folder above it")
-		t.deep++
-		t.full = t.deep == maxDeep
+		t.tooDeep++
+		t.full = t.tooDeep == maxTooDeep
 		return
 	}
 	entries, err := fs.ReadDir(t.fsys, folder)
 	if err != nil {
-		t.refuse(folder, "unreadable-folder", "this folder cannot be read: "+reason(err), "put it there, readable for the user that runs mcpd")
+		t.reject(folder, "unreadable-folder", "this folder cannot be read: "+reason(err), "put it there, readable for the user that runs mcpd")
 		return
 	}
 	mounted := slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == "..data" })
 	if info, err := fs.Stat(t.fsys, folder); err == nil {
 		if writableByOthers(info) && !mounted {
-			t.refuse(folder, "writable-by-others", "this folder is writable by every user", "run chmod o-w on it: who may write here decides what mcpd runs")
+			t.reject(folder, "writable-by-others", "this folder is writable by every user", "run chmod o-w on it: who may write here decides what mcpd runs")
 		}
-		if foreign(info) {
-			t.foreign = append(t.foreign, folder)
+		if isOwnedByOther(info) {
+			t.ownedByOthers = append(t.ownedByOthers, folder)
 		}
 		if writableByGroup(info) && !mounted {
-			t.shared = append(t.shared, folder)
+			t.groupWritable = append(t.groupWritable, folder)
 		}
 	}
 	for _, entry := range entries {
@@ -141,8 +141,8 @@ func (t *Tree) scan(folder string, depth, links int, old map[string]*unit) {
 	}
 }
 
-func (t *Tree) visit(name string, entry fs.DirEntry, depth, links int, old map[string]*unit) {
-	if Hidden(entry.Name()) {
+func (t *Tree) visit(name string, entry fs.DirEntry, depth, links int, old map[string]*toolFile) {
+	if IsHidden(entry.Name()) {
 		t.warnHidden(name)
 		return
 	}
@@ -153,7 +153,7 @@ func (t *Tree) visit(name string, entry fs.DirEntry, depth, links int, old map[s
 	if entry.Type()&fs.ModeSymlink != 0 {
 		info, err := fs.Stat(t.fsys, name)
 		if err != nil {
-			t.refuse(name, "bad-link", "this link leads out of the folder, or nowhere", "copy the file into the folder instead")
+			t.reject(name, "bad-link", "this link leads out of the folder, or nowhere", "copy the file into the folder instead")
 			return
 		}
 		isDir = info.IsDir()
@@ -170,15 +170,15 @@ func (t *Tree) visit(name string, entry fs.DirEntry, depth, links int, old map[s
 
 // isFull reports whether nothing more is read, and says why, once.
 func (t *Tree) isFull() bool {
-	t.looked++
+	t.entries++
 	switch {
 	case t.full:
-	case len(t.units) == maxFiles:
+	case len(t.files) == maxFiles:
 		t.full = true
-		t.refuse(".", "too-many-files", fmt.Sprintf("the folder holds more than %d tool files", maxFiles), "split it over several servers")
-	case t.looked > maxEntries:
+		t.reject(".", "too-many-files", fmt.Sprintf("the folder holds more than %d tool files", maxFiles), "split it over several servers")
+	case t.entries > maxEntries:
 		t.full = true
-		t.refuse(".", "too-many-files", fmt.Sprintf("the folder holds more than %d entries", maxEntries), "look for links to folders that hold many others")
+		t.reject(".", "too-many-files", fmt.Sprintf("the folder holds more than %d entries", maxEntries), "look for links to folders that hold many others")
 	}
 	return t.full
 }
@@ -197,7 +197,7 @@ func (t *Tree) apply(paths []string) bool {
 		if !fs.ValidPath(name) || name == "." {
 			return false
 		}
-		if slices.ContainsFunc(strings.Split(name, "/"), Hidden) {
+		if slices.ContainsFunc(strings.Split(name, "/"), IsHidden) {
 			t.refreshWarning(name)
 			continue
 		}
@@ -210,23 +210,23 @@ func (t *Tree) apply(paths []string) bool {
 		case err == nil && info.IsDir():
 			return false
 		case err != nil && !isToolFile(name):
-			if t.holds(name) {
+			if t.knowsBelow(name) {
 				return false
 			}
 		case isToolFile(name):
-			t.read(name, t.units[name])
+			t.read(name, t.files[name])
 		}
 	}
 	return len(t.problems) == 0
 }
 
 // holds reports whether something was known below a path that is gone.
-func (t *Tree) holds(name string) bool {
-	known := slices.Concat(slices.Collect(maps.Keys(t.units)), slices.Collect(maps.Keys(t.warnings)), slices.Collect(maps.Keys(t.refs)))
+func (t *Tree) knowsBelow(name string) bool {
+	known := slices.Concat(slices.Collect(maps.Keys(t.files)), slices.Collect(maps.Keys(t.warnings)), slices.Collect(maps.Keys(t.refs)))
 	return slices.ContainsFunc(known, func(known string) bool { return isBelow(known, name) })
 }
 
-func (t *Tree) refuse(name, code, summary, detail string) {
+func (t *Tree) reject(name, code, summary, detail string) {
 	t.problems = append(t.problems, diag.Diagnostic{
 		Code: code, Summary: summary, Detail: detail, Range: diag.Range{File: t.display(name)},
 	})
@@ -245,7 +245,7 @@ func (t *Tree) warnHidden(name string) {
 
 // refreshWarning warns of a path with a hidden part when a rescan would.
 func (t *Tree) refreshWarning(name string) {
-	if slices.ContainsFunc(strings.Split(path.Dir(name), "/"), func(part string) bool { return part != "." && Hidden(part) }) {
+	if slices.ContainsFunc(strings.Split(path.Dir(name), "/"), func(part string) bool { return part != "." && IsHidden(part) }) {
 		return
 	}
 	delete(t.warnings, name)
@@ -255,7 +255,7 @@ func (t *Tree) refreshWarning(name string) {
 }
 
 // found returns what is wrong with the folder itself, in a steady order.
-func (t *Tree) found() diag.List {
+func (t *Tree) folderProblems() diag.List {
 	problems := slices.Clone(t.problems)
 	for _, name := range slices.Sorted(maps.Keys(t.warnings)) {
 		problems = append(problems, t.warnings[name])
@@ -264,12 +264,12 @@ func (t *Tree) found() diag.List {
 }
 
 // sorted returns the units in bytewise order of their paths.
-func (t *Tree) sorted() []*unit {
-	units := make([]*unit, 0, len(t.units))
-	for _, u := range t.units {
+func (t *Tree) sorted() []*toolFile {
+	units := make([]*toolFile, 0, len(t.files))
+	for _, u := range t.files {
 		units = append(units, u)
 	}
-	slices.SortFunc(units, func(a, b *unit) int { return strings.Compare(a.path, b.path) })
+	slices.SortFunc(units, func(a, b *toolFile) int { return strings.Compare(a.path, b.path) })
 	return units
 }
 
@@ -294,11 +294,11 @@ const (
 	// maxListed bounds the files below one folder, offered or not.
 	maxListed = 20_000
 	// maxHeld bounds the bytes of all files that definitions refer to.
-	maxHeld = 256 << 20
+	maxReferencedTotal = 256 << 20
 )
 
 // Listed is a file of a folder below the tools folder.
-type Listed struct {
+type ListedFile struct {
 	// Name is the path below the folder, with slashes.
 	Name string
 	Size int64
@@ -306,16 +306,16 @@ type Listed struct {
 
 // listing is what a folder held when it was last looked at.
 type listing struct {
-	files []Listed
+	files []ListedFile
 	err   error
 	// looked counts the entries that were looked at.
-	looked int
+	entries int
 }
 
 // List returns the regular files at any depth below a folder, in bytewise order
 // of their paths. Hidden files, links that lead to no file, and files whose name
 // is no UTF-8 are left out. It is safe for concurrent use.
-func (t *Tree) List(root string) ([]Listed, error) {
+func (t *Tree) List(root string) ([]ListedFile, error) {
 	t.opening.Lock()
 	defer t.opening.Unlock()
 	known, ok := t.listings[root]
@@ -327,7 +327,7 @@ func (t *Tree) List(root string) ([]Listed, error) {
 		case known.err != nil:
 			known.err = errors.New(reason(known.err))
 		}
-		slices.SortFunc(known.files, func(a, b Listed) int { return strings.Compare(a.Name, b.Name) })
+		slices.SortFunc(known.files, func(a, b ListedFile) int { return strings.Compare(a.Name, b.Name) })
 		t.listings[root] = known
 	}
 	return known.files, known.err
@@ -357,10 +357,10 @@ func (t *Tree) walk(root, below string, depth, links int, l *listing) error {
 
 // list adds an entry of a folder to a listing, or what is below it.
 func (t *Tree) list(root, name string, entry fs.DirEntry, depth, links int, l *listing) error {
-	if l.looked++; l.looked > maxEntries {
+	if l.entries++; l.entries > maxEntries {
 		return fmt.Errorf("it holds more than %d entries, of which links make many", maxEntries)
 	}
-	if Hidden(entry.Name()) {
+	if IsHidden(entry.Name()) {
 		return nil
 	}
 	if entry.IsDir() {
@@ -381,7 +381,7 @@ func (t *Tree) list(root, name string, entry fs.DirEntry, depth, links int, l *l
 	case len(l.files) == maxListed:
 		return fmt.Errorf("it holds more than %d files", maxListed)
 	}
-	l.files = append(l.files, Listed{Name: name, Size: info.Size()})
+	l.files = append(l.files, ListedFile{Name: name, Size: info.Size()})
 	return nil
 }
 

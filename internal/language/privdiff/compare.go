@@ -29,19 +29,19 @@ import (
 // first, then what takes some away, then the rest, each by the kinds and the
 // names of the definitions. Neither the order nor the places of definitions,
 // nor in which file they stand, is a change.
-func Compare(before, after Side) []Change {
+func Compare(before, after Snapshot) []Change {
 	c := comparison{}
-	was, is := before.accounts(), after.accounts()
+	was, is := before.subjects(), after.subjects()
 	for len(was) > 0 || len(is) > 0 {
 		switch order := firstOf(was, is); {
 		case order < 0:
-			c.gone(&was[0])
+			c.removed(&was[0])
 			was = was[1:]
 		case order > 0:
-			c.came(&is[0])
+			c.added(&is[0])
 			is = is[1:]
 		default:
-			c.both(&was[0], &is[0])
+			c.common(&was[0], &is[0])
 			was, is = was[1:], is[1:]
 		}
 	}
@@ -49,7 +49,7 @@ func Compare(before, after Side) []Change {
 }
 
 // firstOf returns which of two sorted lists goes on first.
-func firstOf(was, is []account) int {
+func firstOf(was, is []subject) int {
 	switch {
 	case len(was) == 0:
 		return 1
@@ -63,7 +63,7 @@ func firstOf(was, is []account) int {
 type comparison struct{ changes []Change }
 
 // effectOf returns what it does that something of a sense comes.
-func effectOf(s grant.Direction) Effect {
+func additionEffect(s grant.Direction) Effect {
 	switch s {
 	case grant.Restricts:
 		return Removes
@@ -75,7 +75,7 @@ func effectOf(s grant.Direction) Effect {
 }
 
 // lost returns what it does that something of a sense goes.
-func lost(s grant.Direction) Effect {
+func removalEffect(s grant.Direction) Effect {
 	switch s {
 	case grant.Increases:
 		return Removes
@@ -86,19 +86,21 @@ func lost(s grant.Direction) Effect {
 	}
 }
 
-func (c *comparison) tell(e Effect, a *account, what, text string, f *fact, old bool) {
-	change := Change{Effect: e, Kind: a.kind, Name: a.name, What: what, Text: text, Where: a.where, Old: old}
+func (c *comparison) add(e Effect, a *subject, what, text string, f *fact, old bool) {
+	change := Change{Effect: e, Kind: a.kind, Name: a.name, Part: what, Text: text, Range: a.where, Old: old}
 	if f != nil {
-		change.Where = f.where
+		change.Range = f.where
 	}
 	c.changes = append(c.changes, change)
 }
 
-func (c *comparison) gone(a *account) { c.tell(lost(a.sense), a, "", "is removed", nil, true) }
+func (c *comparison) removed(a *subject) {
+	c.add(removalEffect(a.direction), a, "", "is removed", nil, true)
+}
 
 // came tells of a definition that is new, and of the objects that it is granted.
-func (c *comparison) came(a *account) {
-	c.tell(effectOf(a.sense), a, "", "is new", nil, false)
+func (c *comparison) added(a *subject) {
+	c.add(additionEffect(a.direction), a, "", "is new", nil, false)
 	groups := groupsOf(a.facts)
 	for i := range groups.list {
 		if g := &groups.list[i]; g.of != "" {
@@ -109,7 +111,7 @@ func (c *comparison) came(a *account) {
 
 // both compares two definitions of the same name. Of an object or a part that
 // is gone, nothing else is told; nor of the parts of a schema that is new.
-func (c *comparison) both(was, is *account) {
+func (c *comparison) common(was, is *subject) {
 	old, new := groupsOf(was.facts), groupsOf(is.facts)
 	for i := range new.list {
 		if g := &new.list[i]; g.of != "" || !new.within(old, g.key) {
@@ -124,13 +126,13 @@ func (c *comparison) both(was, is *account) {
 }
 
 // group compares the facts of one object or part; nil is none.
-func (c *comparison) group(was, is *account, old, new *group) {
+func (c *comparison) group(was, is *subject, old, new *group) {
 	switch {
-	case old == nil && new.there != nil:
-		c.tell(effectOf(new.there.Direction), is, new.what(""), "is new"+new.gives(), new.there, false)
+	case old == nil && new.present != nil:
+		c.add(additionEffect(new.present.Direction), is, new.path(""), "is new"+new.describe(), new.present, false)
 		return
-	case new == nil && old.there != nil:
-		c.tell(lost(old.there.Direction), was, old.what(""), "is removed", old.there, true)
+	case new == nil && old.present != nil:
+		c.add(removalEffect(old.present.Direction), was, old.path(""), "is removed", old.present, true)
 		return
 	}
 	var before, after []fact
@@ -141,12 +143,12 @@ func (c *comparison) group(was, is *account, old, new *group) {
 		after = new.facts
 	}
 	for _, option := range options(before, after) {
-		c.option(was, is, of(before, option), of(after, option))
+		c.option(was, is, withOption(before, option), withOption(after, option))
 	}
 }
 
 // gives says in brackets what a new object gives, list by list.
-func (g *group) gives() string {
+func (g *group) describe() string {
 	var said []string
 	for i, f := range g.facts {
 		switch {
@@ -166,17 +168,17 @@ func (g *group) gives() string {
 }
 
 // named is what tells the options of a group apart.
-type named struct {
-	option string
-	told   bool
+type optionKey struct {
+	option  string
+	neutral bool
 }
 
 // options returns those of two lists of facts, each once, in their order.
-func options(before, after []fact) []named {
-	var all []named
-	seen := map[named]bool{}
+func options(before, after []fact) []optionKey {
+	var all []optionKey
+	seen := map[optionKey]bool{}
 	for _, f := range slices.Concat(after, before) {
-		if n := (named{f.Option, f.Direction == grant.Neutral}); !seen[n] {
+		if n := (optionKey{f.Option, f.Direction == grant.Neutral}); !seen[n] {
 			seen[n] = true
 			all = append(all, n)
 		}
@@ -184,10 +186,10 @@ func options(before, after []fact) []named {
 	return all
 }
 
-func of(facts []fact, n named) []fact {
+func withOption(facts []fact, n optionKey) []fact {
 	var all []fact
 	for _, f := range facts {
-		if f.Option == n.option && (f.Direction == grant.Neutral) == n.told {
+		if f.Option == n.option && (f.Direction == grant.Neutral) == n.neutral {
 			all = append(all, f)
 		}
 	}
@@ -195,7 +197,7 @@ func of(facts []fact, n named) []fact {
 }
 
 // option compares what two groups say of one option.
-func (c *comparison) option(was, is *account, before, after []fact) {
+func (c *comparison) option(was, is *subject, before, after []fact) {
 	sense := grant.Increases
 	for _, f := range slices.Concat(before, after) {
 		if sense = f.Direction; sense == grant.Opaque {
@@ -215,15 +217,15 @@ func (c *comparison) option(was, is *account, before, after []fact) {
 }
 
 // changed tells that what has to be read is not what it was.
-func (c *comparison) changed(was, is *account, before, after []fact, e Effect, text string) {
+func (c *comparison) changed(was, is *subject, before, after []fact, e Effect, text string) {
 	if slices.Equal(values(before), values(after)) {
 		return
 	}
 	if len(after) == 0 {
-		c.tell(e, was, keyOf(before).what(before[0].Option), text, &before[0], true)
+		c.add(e, was, keyOf(before).path(before[0].Option), text, &before[0], true)
 		return
 	}
-	c.tell(e, is, keyOf(after).what(after[0].Option), text, &after[0], false)
+	c.add(e, is, keyOf(after).path(after[0].Option), text, &after[0], false)
 }
 
 func keyOf(facts []fact) key { return key{facts[0].Object, facts[0].Part} }
@@ -238,22 +240,22 @@ func values(facts []fact) []string {
 }
 
 // members compares two lists of which every member gives power, or holds it back.
-func (c *comparison) members(was, is *account, before, after []fact, sense grant.Direction) {
-	added, removed := beyond(after, before), beyond(before, after)
+func (c *comparison) members(was, is *subject, before, after []fact, sense grant.Direction) {
+	added, removed := notCovered(after, before), notCovered(before, after)
 	if sense == grant.Restricts && len(before) == 1 && len(after) == 1 && len(added) == 1 && len(removed) == 1 {
-		c.tell(Adds, is, keyOf(after).what(after[0].Option), fmt.Sprintf("is %q and was %q: read it", after[0].Value, before[0].Value), &after[0], false)
+		c.add(Adds, is, keyOf(after).path(after[0].Option), fmt.Sprintf("is %q and was %q: read it", after[0].Value, before[0].Value), &after[0], false)
 		return
 	}
 	for _, f := range added {
-		c.tell(effectOf(sense), is, keyOf(after).what(f.Option), said(f, "is new"), &f, false)
+		c.add(additionEffect(sense), is, keyOf(after).path(f.Option), memberChange(f, "is new"), &f, false)
 	}
 	for _, f := range removed {
-		c.tell(lost(sense), was, keyOf(before).what(f.Option), said(f, "is removed"), &f, true)
+		c.add(removalEffect(sense), was, keyOf(before).path(f.Option), memberChange(f, "is removed"), &f, true)
 	}
 }
 
 // said returns what has become of a member.
-func said(f fact, became string) string {
+func memberChange(f fact, became string) string {
 	switch {
 	case f.Value == "":
 		return became
@@ -264,7 +266,7 @@ func said(f fact, became string) string {
 }
 
 // beyond returns the members of a list, each once, that no member of another one covers.
-func beyond(list, other []fact) []fact {
+func notCovered(list, other []fact) []fact {
 	type written struct {
 		value   string
 		pattern bool
@@ -296,21 +298,21 @@ func covers(pattern, other fact) bool {
 }
 
 // amount compares two bounds.
-func (c *comparison) amount(was, is *account, before, after []fact) {
+func (c *comparison) amount(was, is *subject, before, after []fact) {
 	if len(before) == 0 || len(after) == 0 {
 		c.changed(was, is, before, after, Adds, "changed: read it")
 		return
 	}
 	old, new := before[0], after[0]
-	what := keyOf(after).what(new.Option)
+	what := keyOf(after).path(new.Option)
 	switch {
 	case old.Amount == new.Amount || math.IsNaN(old.Amount) && math.IsNaN(new.Amount):
 	case math.IsNaN(old.Amount) || math.IsNaN(new.Amount):
-		c.tell(Adds, is, what, fmt.Sprintf("is %s and was %s: read it", new.Value, old.Value), &new, false)
+		c.add(Adds, is, what, fmt.Sprintf("is %s and was %s: read it", new.Value, old.Value), &new, false)
 	case new.Amount > old.Amount:
-		c.tell(Adds, is, what, fmt.Sprintf("is %s and was %s", new.Value, old.Value), &new, false)
+		c.add(Adds, is, what, fmt.Sprintf("is %s and was %s", new.Value, old.Value), &new, false)
 	default:
-		c.tell(Removes, is, what, fmt.Sprintf("is %s and was %s", new.Value, old.Value), &new, false)
+		c.add(Removes, is, what, fmt.Sprintf("is %s and was %s", new.Value, old.Value), &new, false)
 	}
 }
 
@@ -327,7 +329,7 @@ const (
 )
 
 // Mark returns the sign of an effect: "+", "-" or "~".
-func (e Effect) Mark() string {
+func (e Effect) Symbol() string {
 	switch e {
 	case Adds:
 		return "+"
@@ -344,11 +346,11 @@ type Change struct {
 	// Kind and Name are those of the definition; a block that stands once has no name.
 	Kind, Name string
 	// What is the part of the definition, such as "http.crm hosts"; "" for all of it.
-	What string
+	Part string
 	// Text says in one line what has changed.
 	Text string
 	// Where is the place in the new files, or, when Old is set, in the old ones.
-	Where diag.Range
+	Range diag.Range
 	Old   bool
 }
 
@@ -358,10 +360,10 @@ func (c Change) String() string {
 	if c.Name != "" {
 		said += ` "` + c.Name + `"`
 	}
-	if c.What != "" {
-		said += ": " + c.What
+	if c.Part != "" {
+		said += ": " + c.Part
 	}
-	if where := c.Where.String(); where != "" {
+	if where := c.Range.String(); where != "" {
 		said = where + ": " + said
 	}
 	return said + ": " + c.Text
@@ -383,7 +385,7 @@ func (c Change) MarshalJSON() ([]byte, error) {
 		File   string `json:"file"`
 		Line   int    `json:"line"`
 		Column int    `json:"column"`
-	}{c.Effect, c.Kind, c.Name, c.What, c.Text, side, c.Where.File, c.Where.Start.Line, c.Where.Start.Column})
+	}{c.Effect, c.Kind, c.Name, c.Part, c.Text, side, c.Range.File, c.Range.Start.Line, c.Range.Start.Column})
 }
 
 // Count returns how many changes have an effect.
@@ -432,8 +434,8 @@ func (k key) parent() (key, bool) {
 type group struct {
 	key
 	// there says that the group is something that comes and goes; nil otherwise.
-	there *fact
-	facts []fact
+	present *fact
+	facts   []fact
 }
 
 // groups are those of one definition, in the order of their first facts.
@@ -454,7 +456,7 @@ func groupsOf(facts []fact) *groups {
 		}
 		g := &all.list[n]
 		if f.Option == "" && k != (key{}) {
-			g.there = &f
+			g.present = &f
 			continue
 		}
 		g.facts = append(g.facts, f)
@@ -474,7 +476,7 @@ func (all *groups) find(k key) *group {
 // within reports whether a group belongs to one that is here and not among others.
 func (all *groups) within(others *groups, k key) bool {
 	for k, ok := k.parent(); ok; k, ok = k.parent() {
-		if g := all.find(k); g != nil && g.there != nil && others.find(k) == nil {
+		if g := all.find(k); g != nil && g.present != nil && others.find(k) == nil {
 			return true
 		}
 	}
@@ -482,6 +484,6 @@ func (all *groups) within(others *groups, k key) bool {
 }
 
 // what names a group, and an option of it.
-func (k key) what(option string) string {
+func (k key) path(option string) string {
 	return strings.Join(slices.DeleteFunc([]string{k.of, k.part, option}, func(s string) bool { return s == "" }), " ")
 }

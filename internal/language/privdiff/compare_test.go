@@ -56,15 +56,15 @@ func TestEdits(t *testing.T) {
 func told(changes []Change) string {
 	var b strings.Builder
 	for _, c := range changes {
-		fmt.Fprintf(&b, "%s %s\n", c.Effect.Mark(), c)
+		fmt.Fprintf(&b, "%s %s\n", c.Effect.Symbol(), c)
 	}
 	return b.String()
 }
 
 // sideOf reads the files of one side, which may have no mistakes.
-func sideOf(t testing.TB, archive *txtar.Archive, side string) Side {
+func sideOf(t testing.TB, archive *txtar.Archive, side string) Snapshot {
 	t.Helper()
-	s := Side{Tools: "/" + side + "/tools.d", Operator: "/" + side, Config: configOf(t, nil, side)}
+	s := Snapshot{ToolsDir: "/" + side + "/tools.d", ConfigDir: "/" + side, Config: configOf(t, nil, side)}
 	for _, f := range archive.Files {
 		if f.Name == side+"/mcpd.hcl" {
 			s.Config = configOf(t, f.Data, side)
@@ -79,7 +79,7 @@ func sideOf(t testing.TB, archive *txtar.Archive, side string) Side {
 		if !ok {
 			continue
 		}
-		src := hclfile.Source{Path: "tools.d/" + name, Dir: strings.Trim(path.Dir(name), "."), Folder: path.Join(s.Tools, path.Dir(name)), Bytes: f.Data}
+		src := hclfile.Source{Path: "tools.d/" + name, RelDir: strings.Trim(path.Dir(name), "."), AbsDir: path.Join(s.ToolsDir, path.Dir(name)), Bytes: f.Data}
 		file, problems := hclfile.Parse(src, hclfile.ToolsKind)
 		if problems.HasErrors() {
 			t.Fatal(problems)
@@ -95,7 +95,7 @@ func sideOf(t testing.TB, archive *txtar.Archive, side string) Side {
 
 func configOf(t testing.TB, text []byte, side string) *definition.Config {
 	t.Helper()
-	file, problems := hclfile.Parse(hclfile.Source{Path: "mcpd.hcl", Folder: "/" + side, Bytes: text}, hclfile.ConfigKind)
+	file, problems := hclfile.Parse(hclfile.Source{Path: "mcpd.hcl", AbsDir: "/" + side, Bytes: text}, hclfile.ConfigKind)
 	if problems.HasErrors() {
 		t.Fatal(problems)
 	}
@@ -130,7 +130,7 @@ func TestLinksThatLeadElsewhereAreTold(t *testing.T) {
 		{"the root is a link now", nil, map[string]string{"/new/tools.d/data": "/srv/secrets"},
 			"+ tools.d/a.hcl:3:21: tool \"t\": fs.f links of its path: changed: read it\n"},
 	} {
-		old.Find, new.Find = leads(c.old), leads(c.new)
+		old.ResolvePath, new.ResolvePath = leads(c.old), leads(c.new)
 		if diff := cmp.Diff(c.want, told(Compare(old, new))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)
 		}
@@ -139,8 +139,8 @@ func TestLinksThatLeadElsewhereAreTold(t *testing.T) {
 
 // TestTheOrderOfWhatIsToldIsSteady compares the same sides again and again.
 func TestTheOrderOfWhatIsToldIsSteady(t *testing.T) {
-	old, new := Side{Config: configOf(t, nil, "old")}, manyTools(t, 30, "b.internal:443")
-	new.Read = map[string][32]byte{"a.js": {}, "b.js": {}, "c.js": {}, "d.js": {}}
+	old, new := Snapshot{Config: configOf(t, nil, "old")}, manyTools(t, 30, "b.internal:443")
+	new.FileHashes = map[string][32]byte{"a.js": {}, "b.js": {}, "c.js": {}, "d.js": {}}
 	first := told(Compare(old, new))
 	for range 20 {
 		if again := told(Compare(old, new)); again != first {
@@ -150,7 +150,7 @@ func TestTheOrderOfWhatIsToldIsSteady(t *testing.T) {
 }
 
 // manyTools returns a side of n tools with a host.
-func manyTools(t testing.TB, n int, host string) Side {
+func manyTools(t testing.TB, n int, host string) Snapshot {
 	t.Helper()
 	var archive txtar.Archive
 	for i := range n {
@@ -238,7 +238,7 @@ func FuzzSchemas(f *testing.F) {
 }
 
 // withInput returns a side of one tool whose input has a schema.
-func withInput(schema string) Side {
+func withInput(schema string) Snapshot {
 	tool := definition.Tool{Name: "t", Input: json.RawMessage(schema), Call: definition.Call{Grant: grant.Set{}}}
-	return Side{Config: &definition.Config{}, Files: []*definition.Definitions{{Tools: []definition.Tool{tool}}}}
+	return Snapshot{Config: &definition.Config{}, Files: []*definition.Definitions{{Tools: []definition.Tool{tool}}}}
 }

@@ -19,9 +19,9 @@ var silent = regexp.MustCompile(strings.Join([]string{
 	`\.Tests\b`,              // tests check what a definition does, and let it do nothing
 	`\.Hash$`, `\.Semantic$`, // hashes of the text, of which order and layout are part
 	`Ranges$`, `Origin$`, // places
-	`\.ResolvedPath$`,            // of grants that were judged, which definitions are not
-	`^Side\.Config\.Incomplete$`, // only files with mistakes have it
-	`^Side\.Operator$`,           // a folder that places are told from
+	`\.ResolvedPath$`,                // of grants that were judged, which definitions are not
+	`^Snapshot\.Config\.Incomplete$`, // only files with mistakes have it
+	`^Snapshot\.ConfigDir$`,          // a folder that places are told from
 	`\.(Run|DryRun|Complete\.Run|ReasonExpr|When|Allow|Deny|Approval|Key|Expr)\.Path$`, // a body that moves says the same
 	`\.Expr\.Language$`, // always CEL
 	`\.Argument.*\.Complete$`,
@@ -41,7 +41,7 @@ func TestNothingThatADefinitionSaysIsLeftOut(t *testing.T) {
 	}
 	members := 0
 	side := reflect.ValueOf(&after).Elem()
-	walk(side, "Side", func(path string, v reflect.Value, change func()) {
+	walk(side, "Snapshot", func(path string, v reflect.Value, change func()) {
 		members++
 		was := reflect.New(v.Type()).Elem()
 		was.Set(v)
@@ -57,13 +57,15 @@ func TestNothingThatADefinitionSaysIsLeftOut(t *testing.T) {
 	}
 }
 
-func filledSide() Side { return *filled(reflect.TypeFor[Side](), "Side").Interface().(*Side) }
+func filledSide() Snapshot {
+	return *filled(reflect.TypeFor[Snapshot](), "Snapshot").Interface().(*Snapshot)
+}
 
 // words are the values of members whose text is one of several words.
 var words = map[string][2]string{
-	"Side.Config.Audit.Mode":             {definition.AuditRelaxed, definition.AuditStrict},
-	"Side.Config.Server.Mode":            {definition.Development, definition.Production},
-	"Side.Config.Server.DefaultDecision": {definition.DecideAllow, definition.DecideDeny},
+	"Snapshot.Config.Audit.Mode":             {definition.AuditRelaxed, definition.AuditStrict},
+	"Snapshot.Config.Server.Mode":            {definition.Development, definition.Production},
+	"Snapshot.Config.Server.DefaultDecision": {definition.DecideAllow, definition.DecideDeny},
 }
 
 // filled returns a pointer to a value of a type of which no member is zero.
@@ -172,7 +174,7 @@ func walk(v reflect.Value, path string, visit func(path string, v reflect.Value,
 	case reflect.Pointer:
 		if !v.IsNil() {
 			walk(v.Elem(), path, visit)
-			if path != "Side.Config" && path != "Side.Files[]" { // which no side lacks
+			if path != "Snapshot.Config" && path != "Snapshot.Files[]" { // which no side lacks
 				visit(path+"=nil", v, func() { v.SetZero() })
 			}
 		}

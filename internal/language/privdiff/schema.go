@@ -14,15 +14,15 @@ import (
 )
 
 // schemaOf is a JSON Schema on the way into an account.
-type schemaOf struct {
-	*account
+type schemaWriter struct {
+	*subject
 	// what is "input" or "output".
 	what   string
 	origin map[string]diag.Range
 }
 
 // schema adds what a JSON Schema lets through. nil adds nothing.
-func (a *account) schema(what string, raw json.RawMessage, origin map[string]diag.Range) {
+func (a *subject) schema(what string, raw json.RawMessage, origin map[string]diag.Range) {
 	if raw == nil {
 		return
 	}
@@ -30,14 +30,14 @@ func (a *account) schema(what string, raw json.RawMessage, origin map[string]dia
 	decoder.UseNumber()
 	var node any
 	if err := decoder.Decode(&node); err != nil {
-		a.say(grant.Opaque, what+" schema", string(raw))
+		a.addOption(grant.Opaque, what+" schema", string(raw))
 		return
 	}
-	(&schemaOf{a, what, origin}).node(node, "", "")
+	(&schemaWriter{a, what, origin}).node(node, "", "")
 }
 
 // node adds the keywords of a schema, which stands for the value at path.
-func (s *schemaOf) node(node any, path, pointer string) {
+func (s *schemaWriter) node(node any, path, pointer string) {
 	schema, ok := node.(map[string]any)
 	if !ok {
 		s.at(path, pointer, grant.Fact{Option: "schema", Direction: grant.Opaque, Value: encode(node)})
@@ -66,7 +66,7 @@ var amounts = map[string]float64{
 
 // keyword adds one keyword. open says that members which the schema does not
 // name may stand beside those that it names.
-func (s *schemaOf) keyword(keyword string, value any, path, pointer string, open bool) {
+func (s *schemaWriter) keyword(keyword string, value any, path, pointer string, open bool) {
 	fact := grant.Fact{Option: keyword, Value: plain(value)}
 	if sign := amounts[keyword]; sign != 0 {
 		number, _ := value.(json.Number)
@@ -103,7 +103,7 @@ func (s *schemaOf) keyword(keyword string, value any, path, pointer string, open
 }
 
 // others adds what is said of members that the schema does not name.
-func (s *schemaOf) others(value any, path, pointer string) {
+func (s *schemaWriter) others(value any, path, pointer string) {
 	switch value {
 	case true:
 	case false:
@@ -116,7 +116,7 @@ func (s *schemaOf) others(value any, path, pointer string) {
 // properties adds the members of an object. Where others are refused, a new
 // member of an output tells more, and one of an input is for the body alone;
 // where they are not, naming one only says how it must be.
-func (s *schemaOf) properties(value any, path, pointer string, open bool) {
+func (s *schemaWriter) properties(value any, path, pointer string, open bool) {
 	members, _ := value.(map[string]any)
 	sense := grant.Neutral
 	switch {
@@ -134,7 +134,7 @@ func (s *schemaOf) properties(value any, path, pointer string, open bool) {
 }
 
 // required adds which members there must be, to what is said of these.
-func (s *schemaOf) required(value any, path, pointer string) {
+func (s *schemaWriter) required(value any, path, pointer string) {
 	names, _ := value.([]any)
 	for _, name := range names {
 		text, _ := name.(string)
@@ -143,7 +143,7 @@ func (s *schemaOf) required(value any, path, pointer string) {
 }
 
 // enum adds the values that there are.
-func (s *schemaOf) enum(value any, path, pointer string) {
+func (s *schemaWriter) enum(value any, path, pointer string) {
 	elements, _ := value.([]any)
 	for _, element := range elements {
 		s.at(path, pointer, grant.Fact{Option: "enum", Value: plain(element)})
@@ -160,7 +160,7 @@ func member(path, name string) string {
 var inPath = strings.NewReplacer("~", "~0", ".", "~1", "[", "~2", `"`, "~3")
 
 // at adds a fact of the value at a path.
-func (s *schemaOf) at(path, pointer string, f grant.Fact) {
+func (s *schemaWriter) at(path, pointer string, f grant.Fact) {
 	f.Part = s.what
 	if path != "" {
 		f.Part += ` "` + path + `"`
