@@ -26,7 +26,7 @@ func machine(links map[string]string) configcheck.HostPaths {
 			}
 			switch {
 			case !strings.HasPrefix(path, "/"):
-				return "", errors.New("it is relative to a file that is not on the disk")
+				return "", errors.New("it is relative to a file that is not on disk")
 			case strings.Contains(path, "missing"):
 				return path, fs.ErrNotExist
 			}
@@ -123,7 +123,7 @@ listen {
 		"/srv/mcpd/tools.d/data": "",
 		"/usr/share/dict":        "",
 		"/srv/missing":           "missing-root: the root does not exist yet",
-		"relative":               "missing-root: the root is no folder that can be used: it is relative to a file that is not on the disk",
+		"relative":               "missing-root: the root is no folder that can be used: it is relative to a file that is not on disk",
 	} {
 		if got := judged(t, secret, places, root, "ro"); got != want {
 			t.Errorf("%s: got %q, want %q", root, got, want)
@@ -330,7 +330,7 @@ func TestADatabaseFileThatGivesTooMuchIsRefused(t *testing.T) {
 	find := places.Find
 	places.Find = func(path string) (string, error) {
 		if strings.HasSuffix(path, ".db") && !strings.Contains(path, "missing") {
-			return path, errors.New("it is not a folder")
+			return path, errors.New("it is not a directory")
 		}
 		if strings.Contains(path, "missing") {
 			return path, fs.ErrNotExist

@@ -17,7 +17,7 @@ func installed(links map[string]string) configcheck.HostPaths {
 	places.Program = func(path string) (string, error) {
 		real, err := places.Find(path)
 		if strings.Contains(path, "plain") {
-			err = errors.New("it may not be executed")
+			err = errors.New("it is not executable")
 		}
 		return real, err
 	}
@@ -71,7 +71,7 @@ func TestAProgramThatOthersMayReplaceIsRefused(t *testing.T) {
 		"/var/lib/mcpd/x":          `bad-grant: tool "t" runs a program in the folder of mcpd's state`,
 		"/srv/out/git":             `bad-grant: tool "t" runs a program in a folder that scripts may write to`,
 		"/opt/link/bin/git":        `bad-grant: tool "t" runs a program in a folder that scripts may write to`,
-		"/opt/plain":               "bad-grant: this is no program that can be granted: it may not be executed",
+		"/opt/plain":               "bad-grant: this is no program that can be granted: it is not executable",
 		"/opt/missing":             "missing-program: the program does not exist yet",
 	} {
 		if got := ran(t, config(t, ""), places, path, ""); got != want {

@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// TestWhatContainersHaveIsToldFromWhatTheyCannotHave has of each rule what just
-// passes, and what just does not.
+// Each rule has a text that just passes, and one that just fails.
 func TestWhatContainersHaveIsToldFromWhatTheyCannotHave(t *testing.T) {
 	long, digest := strings.Repeat("a", 63), "@sha256:"+strings.Repeat("0a", 32)
 	for _, c := range []struct {
@@ -32,12 +31,12 @@ func TestWhatContainersHaveIsToldFromWhatTheyCannotHave(t *testing.T) {
 	} {
 		for _, text := range c.good {
 			if !c.is(text) {
-				t.Errorf("%.80q is no %s", text, c.rule)
+				t.Errorf("%.80q is not a valid %s", text, c.rule)
 			}
 		}
 		for _, text := range c.bad {
 			if c.is(text) {
-				t.Errorf("%.80q is a %s", text, c.rule)
+				t.Errorf("%.80q is a valid %s", text, c.rule)
 			}
 		}
 	}
@@ -51,7 +50,7 @@ func TestAnUpstreamIsReachedByItsHostName(t *testing.T) {
 
 func TestPortsOfRootAndNamesOfOthersAreNotHad(t *testing.T) {
 	if IsPort(MinPort-1) || !IsPort(MinPort) || !IsPort(MaxPort) || IsPort(MaxPort+1) {
-		t.Error("the ports are others")
+		t.Error("IsPort accepts other ports")
 	}
 	for host, taken := range map[string]bool{"mcpd": true, "front": true, "localhost": true, "search": false} {
 		if (ReservedBy(host) != "") != taken {

@@ -54,7 +54,7 @@ func TestPatternsCoverTheWholeOfAValue(t *testing.T) {
 	}
 	for _, pattern := range []string{"a)|(?:b", "(", "[", `\A(?:`, `)(`, `\C`, `(?=a)`} {
 		if _, err := (Param{Pattern: pattern}).Compile(); err == nil {
-			t.Errorf("%s is a pattern", pattern)
+			t.Errorf("%s compiles", pattern)
 		}
 	}
 }
@@ -81,8 +81,7 @@ func TestAnOptionBeginsWhereNothingStandsBefore(t *testing.T) {
 	}
 }
 
-// FuzzArguments puts values into arguments, and compares with what a reader would
-// do who replaces each place by hand.
+// FuzzArguments compares Arguments with a replacement by hand.
 func FuzzArguments(f *testing.F) {
 	f.Add("--name={a}{b}", "x", "{a}")
 	f.Add("{{a}}{", "$(id)", "\xff")
@@ -94,7 +93,7 @@ func FuzzArguments(f *testing.F) {
 		for _, piece := range ParseArgument(written) {
 			switch {
 			case (piece.Literal == "") == (piece.Param == ""):
-				t.Fatalf("%q has the piece %+v", written, piece)
+				t.Fatalf("%q has the part %+v", written, piece)
 			case piece.Param != "":
 				plain.WriteString("{" + piece.Param + "}")
 				want.WriteString(map[string]string{"a": a, "b": b}[piece.Param])
@@ -104,7 +103,7 @@ func FuzzArguments(f *testing.F) {
 			}
 		}
 		if plain.String() != written {
-			t.Errorf("%q is read as %q", written, plain.String())
+			t.Errorf("%q is parsed as %q", written, plain.String())
 		}
 		if len(got) != 2 || got[0] != want.String() || got[1] != "fixed" {
 			t.Errorf("%q with %q and %q is %q", written, a, b, got)

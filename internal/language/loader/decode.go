@@ -16,7 +16,7 @@ import (
 	"github.com/mcpd/mcpd/internal/language/hclfile"
 )
 
-// decoded is what a unit defines, and all that it depends on beside its text.
+// decoded is the definitions of a tool file, and the inputs they depend on besides its text.
 type decoded struct {
 	scope    Hash
 	reads    map[string]Hash
@@ -24,15 +24,15 @@ type decoded struct {
 	problems diag.List
 }
 
-// Definitions parses and evaluates every file whose text or surroundings have
-// changed, and returns what all files define, in bytewise order of their paths,
-// with all mistakes of the folder and its files.
+// Definitions parses and evaluates every changed tool file, and those with changed inputs. It
+// returns the definitions of all files in bytewise order of their paths, and all diagnostics of
+// the directory and its files.
 func (t *Tree) Definitions(config *definition.Config) ([]*definition.Definitions, diag.List) {
 	return t.definitions(config, func(u *toolFile) **decoded { return &u.decoded })
 }
 
-// Stage is like [Tree.Definitions] for a config with other values of variables, which
-// name tells apart from others. What the files define without them stays as it is.
+// Stage is like [Tree.Definitions] for a config with other values of variables, identified by
+// name. It does not change the result of Definitions.
 func (t *Tree) Stage(name string, config *definition.Config) ([]*definition.Definitions, diag.List) {
 	for _, u := range t.files {
 		if u.staged == nil {
@@ -45,14 +45,14 @@ func (t *Tree) Stage(name string, config *definition.Config) ([]*definition.Defi
 	return t.definitions(config, func(u *toolFile) **decoded { return u.staged[name] })
 }
 
-// KeepStages forgets what files define in all stages but those of these names.
+// KeepStages removes all stages except the wanted ones.
 func (t *Tree) KeepStages(wanted func(name string) bool) {
 	for _, u := range t.files {
 		maps.DeleteFunc(u.staged, func(name string, _ **decoded) bool { return !wanted(name) })
 	}
 }
 
-// definitions is Definitions; slot returns where what a unit defines is kept.
+// definitions implements Definitions; slot returns where to store the result of a file.
 func (t *Tree) definitions(config *definition.Config, slot func(*toolFile) **decoded) ([]*definition.Definitions, diag.List) {
 	units := t.sorted()
 	t.parse(units)
@@ -87,8 +87,8 @@ func (t *Tree) definitions(config *definition.Config, slot func(*toolFile) **dec
 	return defined, problems
 }
 
-// Incomplete reports whether a file may define more than [Tree.Definitions]
-// returns, since it could not be parsed as a whole.
+// Incomplete reports whether a file may define more than [Tree.Definitions] returns, because a
+// part of it could not be parsed.
 func (t *Tree) Incomplete() bool {
 	for _, u := range t.files {
 		if u.incomplete() {
@@ -98,7 +98,7 @@ func (t *Tree) Incomplete() bool {
 	return false
 }
 
-// parse parses the files that are new.
+// parse parses the new files.
 func (t *Tree) parse(units []*toolFile) {
 	Parallel(len(units), func(i int) {
 		u := units[i]
@@ -120,8 +120,8 @@ func (t *Tree) evaluate(file *hclfile.File, scope hclfile.Scope, key Hash) *deco
 	return d
 }
 
-// Unchanged reports whether files that were read still have the hashes they
-// had. If so they count as read by this load. It is safe for concurrent use.
+// Unchanged reports whether the files still have these hashes. If so, it marks them as read by
+// this load. It is safe for concurrent use.
 func (t *Tree) Unchanged(reads map[string]Hash) bool {
 	for name, hash := range reads {
 		if t.open(name).hash != hash {
@@ -132,8 +132,8 @@ func (t *Tree) Unchanged(reads map[string]Hash) bool {
 	return true
 }
 
-// Hash is a hash of all files of the folder, and of all that this load has
-// read for them: it is the same for the same files, whatever was read before.
+// Hash is a hash of all tool files and of all files that this load has read for them. It
+// depends only on these files, not on earlier loads.
 func (t *Tree) Hash() Hash {
 	h := sha256.New()
 	for _, u := range t.sorted() {
@@ -147,8 +147,8 @@ func (t *Tree) Hash() Hash {
 	return Hash(h.Sum(nil))
 }
 
-// Used returns the hashes of the files that definitions and bodies have read in
-// this load, by their paths relative to the folder.
+// ReferencedFiles returns the hashes of the files that definitions and scripts have read in
+// this load, by path relative to the directory.
 func (t *Tree) ReferencedFiles() map[string]Hash {
 	hashes := map[string]Hash{}
 	for _, name := range t.usedNames() {
@@ -157,7 +157,7 @@ func (t *Tree) ReferencedFiles() map[string]Hash {
 	return hashes
 }
 
-// AddSources adds the files to sources, by the names that diagnostics use.
+// AddSources adds the files to sources, by the names in diagnostics.
 func (t *Tree) AddSources(sources map[string][]byte) {
 	for _, u := range t.files {
 		sources[t.display(u.path)] = u.bytes
@@ -169,8 +169,8 @@ func (t *Tree) AddSources(sources map[string][]byte) {
 	}
 }
 
-// incompleteFolders returns the folders whose files may refer to variables,
-// secrets or locals that are not known, since a file could not be parsed.
+// incompleteFolders returns the directories with files that may refer to unknown variables,
+// secrets or locals, because a file could not be parsed.
 func incompleteFolders(units []*toolFile, config *definition.Config) map[string]bool {
 	folders := map[string]bool{}
 	for _, u := range units {
@@ -181,7 +181,7 @@ func incompleteFolders(units []*toolFile, config *definition.Config) map[string]
 	return folders
 }
 
-// joinLocals evaluates the locals of each folder that declares some.
+// joinLocals evaluates the locals of each directory that declares any.
 func joinLocals(units []*toolFile, config *definition.Config, incomplete map[string]bool) (map[string]*hclfile.Locals, diag.List) {
 	folders := map[string][]*hclfile.File{}
 	for _, u := range units {
@@ -202,8 +202,8 @@ func joinLocals(units []*toolFile, config *definition.Config, incomplete map[str
 	return locals, problems
 }
 
-// declared tells everything that files depend on of the variables: their values, their
-// types and which of them are sensitive.
+// variablesKey encodes everything about the variables that files depend on: values, types and
+// sensitivity.
 func variablesKey(config *definition.Config) []byte {
 	told := append(config.VarsJSON(), config.VarsSchema()...)
 	for _, name := range slices.Sorted(maps.Keys(config.Variables)) {
@@ -225,7 +225,7 @@ func scopeKey(scope hclfile.Scope, vars []byte) Hash {
 	return Hash(h.Sum(nil))
 }
 
-// folderOf returns the folder of a path, empty for the tools folder itself.
+// folderOf returns the directory of a path. It is empty for the tools directory.
 func folderOf(name string) string {
 	if folder := path.Dir(name); folder != "." {
 		return folder
@@ -233,7 +233,7 @@ func folderOf(name string) string {
 	return ""
 }
 
-// Parallel runs do for 0 up to n-1 on all cores and waits for all of them.
+// Parallel calls do for 0 to n-1 on all cores and waits for all calls.
 func Parallel(n int, do func(i int)) {
 	workers := min(n, runtime.GOMAXPROCS(0))
 	if workers <= 1 {

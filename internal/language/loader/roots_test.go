@@ -30,7 +30,7 @@ func TestARootIsFoundBehindItsLinks(t *testing.T) {
 		"real": at("real"), "link": at("real"), "link/sub": at("real/sub"),
 		"link/new": at("real/new") + " (file does not exist)", "real/a/b": at("real/a/b") + " (file does not exist)",
 		"dangling": at("dangling") + " (file does not exist)",
-		"file":     at("file") + " (it is not a folder)", "loop": " (EvalSymlinks: too many links)", "file/x": " (not a directory)",
+		"file":     at("file") + " (it is not a directory)", "loop": " (EvalSymlinks: too many links)", "file/x": " (not a directory)",
 	} {
 		real, err := roots.Resolve(at(name))
 		if err != nil {
@@ -41,13 +41,13 @@ func TestARootIsFoundBehindItsLinks(t *testing.T) {
 		}
 	}
 	if real, err := roots.Resolve("relative"); real != "" || err == nil || errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a relative path: got %q, %v", real, err)
+		t.Errorf("relative path: got %q, %v", real, err)
 	}
 	if err := errors.Join(os.Remove(at("link")), os.Symlink("real/sub", at("link"))); err != nil {
 		t.Fatal(err)
 	}
 	if real, _ := roots.Resolve(at("link")); real != at("real") {
-		t.Errorf("who asks again hears something else: %s", real)
+		t.Errorf("the second result differs: %s", real)
 	}
 }
 
@@ -60,10 +60,10 @@ func TestOnlyAFolderOfTheDiskHasAPath(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 	if got := loader.Path(fstest.MapFS{}); got != "" {
-		t.Errorf("a folder in memory is at %s", got)
+		t.Errorf("directory in memory: path %s", got)
 	}
 	if got := loader.Path(nil); got != "" {
-		t.Errorf("no folder is at %s", got)
+		t.Errorf("nil: path %s", got)
 	}
 }
 
@@ -85,21 +85,21 @@ func TestAProgramIsAFileThatOthersCannotChange(t *testing.T) {
 		t.Fatal(err)
 	}
 	if info, err := os.Stat(at("open")); err != nil || info.Mode().Perm() != 0o777 {
-		t.Skip("this system has no such modes")
+		t.Skip("SKIPPED: this system has no such modes")
 	}
 	for name, want := range map[string]string{
 		"bin/good": "bin/good", "link": "bin/good", "sticky/good": "sticky/good",
-		"bin":          "bin (it is a folder)",
-		"bin/plain":    "bin/plain (it may not be executed)",
-		"bin/written":  "bin/written (everyone may write it)",
-		"open/good":    "open/good (everyone may write its folder TOP/open)",
-		"open/link":    "bin/good (everyone may write its folder TOP/open)",
-		"away":         "open/good (everyone may write its folder TOP/open)",
+		"bin":          "bin (it is a directory)",
+		"bin/plain":    "bin/plain (it is not executable)",
+		"bin/written":  "bin/written (it is writable by every user)",
+		"open/good":    "open/good (its directory TOP/open is writable by every user)",
+		"open/link":    "bin/good (its directory TOP/open is writable by every user)",
+		"away":         "open/good (its directory TOP/open is writable by every user)",
 		"bin/none":     "bin/none (file does not exist)",
 		"none/none":    "none/none (file does not exist)",
 		"dangling":     "dangling (file does not exist)",
-		"open/none":    "open/none (everyone may write its folder TOP/open)",
-		"sticky/none":  "sticky/none (everyone may write its folder TOP/sticky)",
+		"open/none":    "open/none (its directory TOP/open is writable by every user)",
+		"sticky/none":  "sticky/none (its directory TOP/sticky is writable by every user)",
 		"bin/good/sub": " (not a directory)",
 	} {
 		var roots loader.Resolver

@@ -23,7 +23,7 @@ func toolText(name string) string {
 	return fmt.Sprintf("tool %q {\n  run = <<JS\n    return 1;\n  JS\n}\n", name)
 }
 
-// config is the operator's file when there is none.
+// config returns the config of a missing file.
 func config(t *testing.T) *definition.Config {
 	t.Helper()
 	c := loader.ReadConfig(nil, "mcpd.hcl", nil)
@@ -33,7 +33,7 @@ func config(t *testing.T) *definition.Config {
 	return c.Config
 }
 
-// names returns the names of all tools, and the codes of all problems.
+// names returns the names of all tools and the codes of all diagnostics.
 func names(t *testing.T, tree *loader.Tree) (tools, codes []string) {
 	t.Helper()
 	defined, problems := tree.Definitions(config(t))
@@ -126,7 +126,7 @@ func TestWhatIsNotRegisteredExplicitlyIsRefused(t *testing.T) {
 		"escape.hcl": filepath.Join(outside, "evil.hcl"), "dangling.hcl": "nowhere.hcl", "linked.hcl": "..data/k8s.hcl", "loop": ".",
 	} {
 		if err := os.Symlink(target, filepath.Join(folder, name)); err != nil {
-			t.Skipf("SKIPPED: this system makes no links: %v", err)
+			t.Skipf("SKIPPED: this system has no links: %v", err)
 		}
 	}
 	if err := os.Chmod(filepath.Join(folder, "open.hcl"), 0o666); err != nil {
@@ -149,7 +149,7 @@ func TestWhatIsNotRegisteredExplicitlyIsRefused(t *testing.T) {
 		}
 	}
 	if !slices.ContainsFunc(codes, func(code string) bool { return strings.HasPrefix(code, "error folder-too-deep") }) {
-		t.Error("a link in a circle was followed to no end")
+		t.Error("the cyclic link was not reported")
 	}
 }
 
@@ -193,10 +193,10 @@ func TestAFileThatIsMissingIsToldFromOneThatCannotBeRead(t *testing.T) {
 	write(t, filepath.Join(folder, "sub", "a.js"), "")
 	tree := loader.New(loader.Dir(folder), "tools.d")
 	if _, _, err := tree.Open("gone.js"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a missing file: %v", err)
+		t.Errorf("missing file: %v", err)
 	}
 	if _, _, err := tree.Open("sub"); err == nil || errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a folder: %v", err)
+		t.Errorf("directory: %v", err)
 	}
 }
 
@@ -247,7 +247,7 @@ func TestValuesOfVariablesAreReadBesideTheOperatorsFile(t *testing.T) {
 	}
 	folder["c.mcpdvars"] = &fstest.MapFile{Data: []byte("stgae = 1\n"), Mode: 0o644}
 	if c := loader.ReadConfig(folder, "mcpd.hcl", nil); !c.Problems.HasErrors() {
-		t.Error("a value for a variable that nobody declares was taken")
+		t.Error("a value for an undeclared variable was accepted")
 	}
 }
 
@@ -272,14 +272,14 @@ func TestTheHashOfAFolderDoesNotDependOnWhatWasReadBefore(t *testing.T) {
 
 	tree.Update(nil, false)
 	if !tree.Unchanged(map[string]loader.Hash{"lib.js": old}) || load(tree) != withBoth {
-		t.Error("the same files have another hash when they need not be read again")
+		t.Error("the hash changed although the files are cached and unchanged")
 	}
 	tree.Update(nil, false)
 	if tree.Unchanged(map[string]loader.Hash{"lib.js": old, "a.js": {}}) {
-		t.Error("a file has changed unseen")
+		t.Error("a changed file was not noticed")
 	}
 	if load(tree) == withBoth {
-		t.Error("a file counts that what has changed need not read any more")
+		t.Error("the hash includes a file that is no longer read")
 	}
 
 	folder["a.hcl"] = &fstest.MapFile{Data: []byte(inline), Mode: 0o644}
@@ -287,7 +287,7 @@ func TestTheHashOfAFolderDoesNotDependOnWhatWasReadBefore(t *testing.T) {
 	fresh := loader.New(folder, "tools.d")
 	fresh.Update(nil, true)
 	if load(tree) != load(fresh) {
-		t.Error("a tree that has read a.js has another hash than one that never did")
+		t.Error("the hash depends on a file read earlier")
 	}
 	sources := map[string][]byte{}
 	if tree.AddSources(sources); len(sources) != 1 {
@@ -295,7 +295,7 @@ func TestTheHashOfAFolderDoesNotDependOnWhatWasReadBefore(t *testing.T) {
 	}
 }
 
-// counting counts how often a folder is listed.
+// counting counts the listings of directories.
 type counting struct {
 	fstest.MapFS
 	listed int
@@ -330,16 +330,16 @@ func TestABackupFileIsWarnedOfWithoutAScan(t *testing.T) {
 		}
 	}
 	if folder.listed != scans {
-		t.Errorf("folders were listed %d times more", folder.listed-scans)
+		t.Errorf("directories were listed %d more times", folder.listed-scans)
 	}
 	delete(folder.MapFS, "sub/b.hcl~")
 	tree.Update([]string{"sub"}, false)
 	if _, codes := names(t, tree); codes != nil {
-		t.Errorf("after the folder went: %v", codes)
+		t.Errorf("after the directory was removed: %v", codes)
 	}
 }
 
-// growing is a folder whose files are longer than they say.
+// growing is a directory of files that are longer than their info says.
 type growing struct{ fstest.MapFS }
 
 func (g growing) Open(name string) (fs.File, error) {
@@ -368,7 +368,7 @@ func TestAnEditBehindALinkIsRead(t *testing.T) {
 	folder := t.TempDir()
 	write(t, filepath.Join(folder, "real.txt"), toolText("first"))
 	if err := os.Symlink("real.txt", filepath.Join(folder, "a.hcl")); err != nil {
-		t.Skipf("SKIPPED: this system makes no links: %v", err)
+		t.Skipf("SKIPPED: this system has no links: %v", err)
 	}
 	tree := loader.New(loader.Dir(folder), "tools.d")
 	tree.Update(nil, true)
@@ -385,7 +385,7 @@ func TestALinkThatComesIsAsGoodAsOneThatWasThere(t *testing.T) {
 	tree := loader.New(loader.Dir(folder), "tools.d")
 	tree.Update(nil, true)
 	if err := os.Symlink("docs/real.txt", filepath.Join(folder, "a.hcl")); err != nil {
-		t.Skipf("SKIPPED: this system makes no links: %v", err)
+		t.Skipf("SKIPPED: this system has no links: %v", err)
 	}
 	tree.Update([]string{"a.hcl"}, false)
 	write(t, filepath.Join(folder, "docs", "real.txt"), toolText("second"))
@@ -398,7 +398,7 @@ func TestALinkThatComesIsAsGoodAsOneThatWasThere(t *testing.T) {
 	}
 	tree.Update([]string{"docs/out.txt"}, false)
 	if _, codes := names(t, tree); !slices.Equal(codes, []string{"error bad-link tools.d/docs/out.txt"}) {
-		t.Errorf("a link that leads out is told as %v", codes)
+		t.Errorf("outside link: %v", codes)
 	}
 }
 
@@ -406,7 +406,7 @@ func TestManyLinksInACircleComeToAnEndSoon(t *testing.T) {
 	folder := t.TempDir()
 	for n := range 25 {
 		if err := os.Symlink(".", filepath.Join(folder, fmt.Sprint("link", n))); err != nil {
-			t.Skipf("SKIPPED: this system makes no links: %v", err)
+			t.Skipf("SKIPPED: this system has no links: %v", err)
 		}
 	}
 	tree := loader.New(loader.Dir(folder), "tools.d")

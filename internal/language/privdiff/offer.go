@@ -12,7 +12,7 @@ import (
 	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
-// noRange is the place of what is compared wherever it stands.
+// noRange replaces ranges, which are not compared.
 var noRange diag.Range
 
 func (s *Snapshot) resource(r *definition.Resource) subject {
@@ -30,8 +30,7 @@ func (s *Snapshot) resource(r *definition.Resource) subject {
 	return a
 }
 
-// content adds what stays the same until the files change. Who wants to know
-// what it holds reads it.
+// content adds static content. Only the fact that it changed is reported.
 func (a *subject) content(c *definition.Content) {
 	if c == nil {
 		return
@@ -40,7 +39,7 @@ func (a *subject) content(c *definition.Content) {
 	a.encoded(grant.Neutral, "content", []string{hex.EncodeToString(hash[:]), c.MIMEType, c.Path, strconv.FormatBool(c.Binary)})
 }
 
-// folder returns what a folder of resources says: every file of it is offered.
+// folder returns the facts of a resource folder. It provides all its files.
 func folder(f *definition.Folder) subject {
 	a := subject{kind: "resource_folder", name: f.Name, where: f.NameRange}
 	a.add(grant.Fact{Option: "root", Value: f.Root}, f.RootRange)
@@ -98,7 +97,7 @@ func (s *Snapshot) prompt(p *definition.Prompt) subject {
 	return a
 }
 
-// placeless returns messages without where they stand.
+// withoutRanges returns messages without their ranges.
 func withoutRanges(list []definition.Message) []definition.Message {
 	plain := make([]definition.Message, len(list))
 	for i, m := range list {
@@ -108,7 +107,7 @@ func withoutRanges(list []definition.Message) []definition.Message {
 	return plain
 }
 
-// complete adds what a value is completed by.
+// complete adds the completion of a value.
 func (a *subject) complete(part string, c *definition.Complete) {
 	if c == nil {
 		return
@@ -117,13 +116,13 @@ func (a *subject) complete(part string, c *definition.Complete) {
 	a.body(grant.Neutral, part+" completion", c.Run)
 }
 
-// upstream returns what an upstream block says: which server is run or reached, with
-// what, and what of it is offered.
+// upstream returns the facts of an upstream block: the server, its settings, and the provided
+// items.
 func (s *Snapshot) upstream(u *definition.Upstream) subject {
 	a := subject{kind: "upstream", name: u.Name, where: u.NameRange}
 	a.encoded(grant.Opaque, "command", append([]string{u.Dir}, u.Command...))
 	a.encoded(grant.Opaque, "url", []string{u.URL, u.Transport})
-	a.addIf(u.Private && !strings.HasPrefix(u.URL, "https:"), grant.Increases, "private_networks") // else the grant says it
+	a.addIf(u.Private && !strings.HasPrefix(u.URL, "https:"), grant.Increases, "private_networks") // otherwise the grant has it
 	a.encoded(grant.Opaque, "pin", u.Pin)
 	a.encoded(grant.Neutral, "lazy", u.Lazy)
 	for _, v := range u.Env {
@@ -163,8 +162,7 @@ func (s *Snapshot) upstream(u *definition.Upstream) subject {
 	return a
 }
 
-// override adds what is said of a tool in the place of what its server says, of which
-// policies know the half.
+// override adds replaced metadata of a tool. Policies read some of it.
 func (a *subject) override(o definition.Override) {
 	part := `override "` + o.Tool + `"`
 	b := o.Bounds
@@ -185,7 +183,7 @@ func (a *subject) override(o definition.Override) {
 	}
 }
 
-// plainContainer returns a container without where it stands.
+// plainContainer returns a container without its ranges.
 func plainContainer(c definition.Container) definition.Container {
 	c.Range = noRange
 	c.Volumes = slices.Clone(c.Volumes)
@@ -195,8 +193,7 @@ func plainContainer(c definition.Container) definition.Container {
 	return c
 }
 
-// codeact returns what the codeact block says: which tools the code of agents may call,
-// and how much.
+// codeact returns the facts of the codeact block: the callable tools and the limits.
 func codeact(c *definition.Codeact) subject {
 	a := subject{kind: "codeact", where: c.Range}
 	a.names(grant.Increases, "tools", c.Tools)

@@ -12,23 +12,22 @@ import (
 	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
-// Side is one state of all files, which have been found to be sound.
+// Snapshot is one version of all files. It must be free of errors.
 type Snapshot struct {
 	Config *definition.Config
 	Files  []*definition.Definitions
-	// Tools and Operator are the folders of the tool files and of the operator's
-	// file, absolute; empty when they are not on the disk.
+	// ToolsDir and ConfigDir are the absolute paths of the tools directory and of the directory
+	// of the config file. They are empty if not on disk.
 	ToolsDir, ConfigDir string
-	// Read are the hashes of the other files that definitions and bodies have read,
-	// by their paths relative to the folder of the tools.
+	// FileHashes are the hashes of the other files that definitions and scripts have read, by
+	// path relative to the tools directory.
 	FileHashes map[string][32]byte
-	// Find returns a path without the links that it passes, "" when that cannot be known.
+	// ResolvePath resolves the symbolic links of a path. The result is empty if unknown.
 	ResolvePath func(path string) (string, error)
 }
 
-// led returns where links lead a path to, "" when it passes none. What is written
-// as a relative path is told from the folder of the tools, so that two copies of
-// that folder compare.
+// resolveLinks returns the resolved path, or "" if the path has no links. A relative path stays
+// relative to the tools directory, so that two copies of the directory compare equal.
 func (s *Snapshot) resolveLinks(path string, relative bool) string {
 	if !filepath.IsAbs(path) || s.ResolvePath == nil {
 		return ""
@@ -49,7 +48,7 @@ func (s *Snapshot) resolveLinks(path string, relative bool) string {
 	return emptyIfEqual(to, written)
 }
 
-// unless returns s when it is not other.
+// emptyIfEqual returns s, or "" if it equals other.
 func emptyIfEqual(s, other string) string {
 	if s == other {
 		return ""
@@ -57,7 +56,7 @@ func emptyIfEqual(s, other string) string {
 	return s
 }
 
-// below returns a path from a folder when it lies in it, and as it is otherwise.
+// relativeTo returns a path relative to a directory that contains it, or else the path itself.
 func relativeTo(path, folder string) string {
 	if rest, ok := strings.CutPrefix(path, folder+string(filepath.Separator)); ok && folder != "" {
 		return "./" + filepath.ToSlash(rest)
@@ -65,7 +64,7 @@ func relativeTo(path, folder string) string {
 	return filepath.ToSlash(path)
 }
 
-// accounts returns what all definitions say, by their kinds and names.
+// subjects returns the facts of all definitions, by kind and name.
 func (s *Snapshot) subjects() []subject {
 	all := append(s.configured(), s.rules(s.Config.Policies, s.Config.RateLimits, s.Config.Hooks, true)...)
 	for _, f := range s.Files {
@@ -84,7 +83,7 @@ func byName(a, b subject) int {
 	return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.name, b.name))
 }
 
-// defined returns what the definitions of a tool file say.
+// defined returns the facts of the definitions of a tool file.
 func (s *Snapshot) defined(f *definition.Definitions) []subject {
 	return slices.Concat(
 		each(f.Tools, s.tool), each(f.Resources, s.resource), each(f.Folders, folder), each(f.Templates, s.template), each(f.Prompts, s.prompt),
@@ -92,8 +91,7 @@ func (s *Snapshot) defined(f *definition.Definitions) []subject {
 	)
 }
 
-// rules returns what policies, limits and hooks say: those of the operator's file or of a
-// tool file.
+// rules returns the facts of policies, limits and hooks, of the config file or of a tool file.
 func (s *Snapshot) rules(policies []definition.Policy, limits []definition.Limit, hooks []definition.Hook, operators bool) []subject {
 	return slices.Concat(
 		each(policies, func(p *definition.Policy) subject { return s.policy(p, operators) }),
@@ -102,7 +100,7 @@ func (s *Snapshot) rules(policies []definition.Policy, limits []definition.Limit
 	)
 }
 
-// each returns what each definition of a list says.
+// each returns the facts of each definition in a list.
 func each[T any](list []T, of func(*T) subject) []subject {
 	all := make([]subject, len(list))
 	for i := range list {
@@ -111,7 +109,7 @@ func each[T any](list []T, of func(*T) subject) []subject {
 	return all
 }
 
-// call adds what a definition says of every call of it.
+// call adds the facts about each call of a definition.
 func (s *Snapshot) call(a *subject, c *definition.Call) {
 	a.encoded(grant.Opaque, "labels", c.Labels)
 	a.bounds(c.Bounds, unknown)
@@ -119,7 +117,7 @@ func (s *Snapshot) call(a *subject, c *definition.Call) {
 	a.grants(s, c.Grant, c.GrantRanges)
 }
 
-// configured returns what the operator's file says beside its rules.
+// configured returns the facts of the config file, except for its rules.
 func (s *Snapshot) configured() []subject {
 	c := s.Config
 	all := []subject{s.server(), s.listen(), s.reload(), s.limits(), s.ceiling(), s.audit()}
@@ -133,8 +131,8 @@ func (s *Snapshot) configured() []subject {
 	return all
 }
 
-// authOf returns what an auth block says of who may call. One that goes may let
-// everybody in, as one that comes lets somebody in: each has to be read.
+// authOf returns the facts of an auth block. Removing one may admit everyone, and adding one
+// admits more callers, so both must be reviewed.
 func authOf(a *definition.Auth) subject {
 	said := subject{kind: "auth", name: a.Name, where: a.Range, direction: grant.Opaque}
 	said.addOption(grant.Opaque, "kind", a.Kind)
@@ -145,8 +143,7 @@ func authOf(a *definition.Auth) subject {
 	return said
 }
 
-// secretOf returns what a secret says: from where its value comes, and who may
-// read it.
+// secretOf returns the facts of a secret: the source of its value, and who may read it.
 func secretOf(s *definition.Secret) subject {
 	a := subject{kind: "secret", name: s.Name, where: s.Range}
 	a.encoded(grant.Opaque, "source", []any{s.Env, s.File, s.Command})
@@ -163,7 +160,7 @@ func secretOf(s *definition.Secret) subject {
 	return a
 }
 
-// block begins the account of a block that stands at most once.
+// block starts the facts of a block that occurs at most once.
 func (s *Snapshot) block(kind string, where diag.Range) subject {
 	if where == noRange {
 		where = diag.Range{File: s.Config.Range.File}
@@ -183,7 +180,7 @@ func (s *Snapshot) server() subject {
 	a.addIf(said.ExposeTraces, grant.Increases, "expose_traces")
 	a.addIf(said.LenientLifecycle, grant.Increases, "strict_lifecycle = false")
 	a.addIf(said.Mode == definition.Production, grant.Restricts, "mode production")
-	a.addIf(s.deniesByDefault(), grant.Restricts, "denying what no policy covers")
+	a.addIf(s.deniesByDefault(), grant.Restricts, "denying calls without a policy")
 	return a
 }
 
@@ -219,9 +216,8 @@ func (s *Snapshot) limits() subject {
 	return a
 }
 
-// ceiling returns what tool files can be granted at most. Places that it names
-// may be granted even where mcpd refuses them otherwise, so that to name one is
-// power too.
+// ceiling returns the maximum grants of tool files. A named place may be granted even if mcpd
+// otherwise rejects it, so naming one gives privilege too.
 func (s *Snapshot) ceiling() subject {
 	c := s.Config.Ceiling
 	if c == nil {
@@ -230,7 +226,7 @@ func (s *Snapshot) ceiling() subject {
 	a := s.block("ceiling", c.Range)
 	a.names(grant.Increases, "http_hosts", c.HTTPHosts)
 	for _, n := range c.HTTPHosts {
-		if grant.SharedDomain(n.Text) != "" { // it is refused unless it is named
+		if grant.SharedDomain(n.Text) != "" { // it is rejected unless it is named
 			a.add(grant.Fact{Option: "http_hosts by name", Value: n.Text}, n.Range)
 		}
 	}
@@ -240,7 +236,7 @@ func (s *Snapshot) ceiling() subject {
 	a.names(grant.Increases, "ask", c.Ask)
 	a.names(grant.Increases, "sql_drivers", c.SQLDrivers)
 	a.names(grant.Increases, "sql_hosts", c.SQLHosts)
-	a.places("exec_paths", c.ExecPaths, "", false) // a name may run what a pattern does not let run
+	a.places("exec_paths", c.ExecPaths, "", false) // a name may permit a program that a pattern does not
 	a.places("modules", c.Modules, "", true)
 	a.places("fs_roots", c.FSRoots, s.ConfigDir, false)
 	a.places("sql_roots", c.SQLRoots, s.ConfigDir, false)
@@ -248,18 +244,18 @@ func (s *Snapshot) ceiling() subject {
 	return a
 }
 
-// named adds names, those of places below the folder told from there. Patterns
-// says that one which a pattern covers gives nothing more.
+// places adds names. Paths below folder become relative to it. patterns means that names
+// covered by a pattern add nothing.
 func (a *subject) places(option string, list []definition.Name, folder string, patterns bool) {
 	if list == nil {
-		a.addOption(grant.Increases, option, "what is refused nowhere")
+		a.addOption(grant.Increases, option, "everything that is not rejected elsewhere")
 	}
 	for _, n := range list {
 		a.add(grant.Fact{Option: option, Value: relativeTo(n.Text, folder), Pattern: patterns}, n.Range)
 	}
 }
 
-// variable returns what a variable says. Its value is never told.
+// variable returns the facts of a variable. Its value is never shown.
 func variable(v definition.Variable) subject {
 	a := subject{kind: "variable", name: v.Name, where: v.Range, direction: grant.Neutral}
 	a.encoded(grant.Neutral, "description", v.Description)
@@ -269,8 +265,8 @@ func variable(v definition.Variable) subject {
 	return a
 }
 
-// audit returns what is written down of calls. Nobody is seen where that goes, so
-// an audit that goes, or is strict no longer, adds power; the rest is to be read.
+// audit returns the facts of the audit block. Unrecorded calls are not seen, so removing the
+// audit, or strict mode, adds privilege. Other changes must be reviewed.
 func (s *Snapshot) audit() subject {
 	said := s.Config.Audit
 	if said == nil {
