@@ -6,7 +6,7 @@ import (
 )
 
 // Each rule has a text that just passes, and one that just fails.
-func TestWhatContainersHaveIsToldFromWhatTheyCannotHave(t *testing.T) {
+func TestRules(t *testing.T) {
 	long, digest := strings.Repeat("a", 63), "@sha256:"+strings.Repeat("0a", 32)
 	for _, c := range []struct {
 		rule string
@@ -42,13 +42,13 @@ func TestWhatContainersHaveIsToldFromWhatTheyCannotHave(t *testing.T) {
 	}
 }
 
-func TestAnUpstreamIsReachedByItsHostName(t *testing.T) {
+func TestURL(t *testing.T) {
 	if got := URL("Git_Hub", 8082, "/mcp/x"); got != "http://git-hub:8082/mcp/x" {
 		t.Errorf("got %s", got)
 	}
 }
 
-func TestPortsOfRootAndNamesOfOthersAreNotHad(t *testing.T) {
+func TestIsPort_privileged(t *testing.T) {
 	if IsPort(MinPort-1) || !IsPort(MinPort) || !IsPort(MaxPort) || IsPort(MaxPort+1) {
 		t.Error("IsPort accepts other ports")
 	}

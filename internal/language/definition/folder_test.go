@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestTheURIOfAFileLeadsBackToIt(t *testing.T) {
+func TestFolder_uriRoundTrip(t *testing.T) {
 	f := Folder{URIPrefix: "docs://h/", Glob: []string{"**"}}
 	for name, uri := range map[string]string{
 		"a.md": "docs://h/a.md", "x/ä b+%.md": "docs://h/x/%C3%A4%20b%2B%25.md", "q?#.md": "docs://h/q%3F%23.md",
@@ -24,7 +24,7 @@ func TestTheURIOfAFileLeadsBackToIt(t *testing.T) {
 	}
 }
 
-func TestPatternsOfPathsAreMatchedInTheWorkTheySay(t *testing.T) {
+func TestMatchGlob_bounded(t *testing.T) {
 	asked := 0
 	stars, name := strings.Repeat("*a", 200)+"b", strings.Repeat("a", 400)
 	if matchRun(len(stars), len(name), func(i int) bool { return stars[i] == '*' }, func(i, j int) bool { asked++; return stars[i] == name[j] }) {

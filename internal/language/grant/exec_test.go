@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestOnlyNamesInBracesAreParameters(t *testing.T) {
+func TestParseArgument(t *testing.T) {
 	for written, want := range map[string][]ArgumentPart{
 		"":             nil,
 		"plain":        {{Literal: "plain"}},
@@ -30,7 +30,7 @@ func TestOnlyNamesInBracesAreParameters(t *testing.T) {
 	}
 }
 
-func TestAValueIsNotReadAgain(t *testing.T) {
+func TestExecArguments_valuesAreVerbatim(t *testing.T) {
 	g := Exec{Argv: []string{"{a}", "x{b}y", "z"}}
 	got := g.Arguments(map[string]string{"a": "{b} {a}", "b": "$(id) * ' \""})
 	if want := []string{"{b} {a}", "x$(id) * ' \"y", "z"}; !slices.Equal(got, want) {
@@ -38,7 +38,7 @@ func TestAValueIsNotReadAgain(t *testing.T) {
 	}
 }
 
-func TestPatternsCoverTheWholeOfAValue(t *testing.T) {
+func TestParamCompile_matchesWholeValue(t *testing.T) {
 	for _, c := range []struct {
 		pattern, value string
 		want           bool
@@ -59,7 +59,7 @@ func TestPatternsCoverTheWholeOfAValue(t *testing.T) {
 	}
 }
 
-func TestADashIsWrittenOrImplied(t *testing.T) {
+func TestParamDash(t *testing.T) {
 	for pattern, want := range map[string]Dash{
 		"[a-z]+": DashNever, "a-": DashNever, "^a": DashNever, "[^-].*": DashNever, "(?:a|b)-": DashNever, `\w+`: DashNever, "[0-9a-z]{2}": DashNever,
 		"-v": DashExplicit, "-v|--verbose": DashExplicit, "-?[0-9]+": DashExplicit, "[-+]?[0-9]+": DashExplicit, "(x?)-": DashExplicit, "^-": DashExplicit,
@@ -72,7 +72,7 @@ func TestADashIsWrittenOrImplied(t *testing.T) {
 	}
 }
 
-func TestAnOptionBeginsWhereNothingStandsBefore(t *testing.T) {
+func TestExecMayBeOption(t *testing.T) {
 	g := Exec{Argv: []string{"log", "--since={since}", "{branch}", "--", "{path}", "{branch}"}}
 	for param, want := range map[string]bool{"since": false, "branch": true, "path": false, "none": false} {
 		if got := g.MayBeOption(param); got != want {
@@ -111,7 +111,7 @@ func FuzzArguments(f *testing.F) {
 	})
 }
 
-func TestADomainIsOpenWhereAnyoneCanHaveAName(t *testing.T) {
+func TestSharedDomain(t *testing.T) {
 	for host, want := range map[string]string{
 		"*.com:443": "com", "*.dev:443": "dev", "*.de:80": "de", "*.lan:80": "lan", "*.xn--p1ai:443": "xn--p1ai",
 		"*.co.uk:443": "co.uk", "*.com.au:443": "com.au", "*.or.jp:443": "or.jp", "*.ac.nz:443": "ac.nz",

@@ -29,7 +29,7 @@ func listed(t *testing.T, tree *loader.Tree) []string {
 	return names
 }
 
-func TestAFolderListsItsRegularFilesInOrder(t *testing.T) {
+func TestTreeList_regularFilesInOrder(t *testing.T) {
 	folder := t.TempDir()
 	for _, name := range []string{"docs/b.md", "docs/a/z.md", "docs/a.md", "docs/.hidden.md", "docs/.git/x.md", "docs/c.md~", "other/x.md"} {
 		write(t, filepath.Join(folder, name), name)
@@ -51,7 +51,7 @@ func TestAFolderListsItsRegularFilesInOrder(t *testing.T) {
 }
 
 // Kubernetes mounts a ConfigMap with slashes in its keys like this.
-func TestAFolderListsWhatIsBehindLinkedFolders(t *testing.T) {
+func TestTreeList_linkedDirectories(t *testing.T) {
 	folder := t.TempDir()
 	write(t, filepath.Join(folder, "docs", "..1", "de", "a.md"), "a")
 	for link, to := range map[string]string{"..data": "..1", "de": "..data/de"} {
@@ -72,7 +72,7 @@ func TestAFolderListsWhatIsBehindLinkedFolders(t *testing.T) {
 	}
 }
 
-func TestAListFollowsTheFilesThatComeAndGo(t *testing.T) {
+func TestTreeList_afterUpdate(t *testing.T) {
 	folder := t.TempDir()
 	write(t, filepath.Join(folder, "docs", "a.md"), "1")
 	tree := loader.New(loader.Dir(folder), "tools.d")
@@ -94,7 +94,7 @@ func TestAListFollowsTheFilesThatComeAndGo(t *testing.T) {
 	}
 }
 
-func TestAFolderOfTooManyFilesIsRefused(t *testing.T) {
+func TestTreeList_tooManyFiles(t *testing.T) {
 	files := fstest.MapFS{}
 	for i := range 20_001 {
 		files[fmt.Sprintf("docs/%d.md", i)] = &fstest.MapFile{Mode: 0o644}
@@ -110,7 +110,7 @@ func TestAFolderOfTooManyFilesIsRefused(t *testing.T) {
 	}
 }
 
-func TestWhatDefinitionsNameIsBoundedTogether(t *testing.T) {
+func TestTreeOpen_totalSize(t *testing.T) {
 	files := fstest.MapFS{}
 	content := make([]byte, 4<<20)
 	for i := range 65 {
@@ -141,7 +141,7 @@ func (w wide) ReadDir(name string) ([]fs.DirEntry, error) {
 }
 
 // The directories of wide contain a million entries, but no file to count.
-func TestAFolderOfTooManyEntriesIsRefused(t *testing.T) {
+func TestTreeList_tooManyEntries(t *testing.T) {
 	pipe := &fstest.MapFile{Mode: fs.ModeNamedPipe}
 	tree := loader.New(wide{fstest.MapFS{"docs/a/b/pipe": pipe}}, "tools.d")
 	tree.Update(nil, true)

@@ -15,7 +15,7 @@ import (
 
 // Files, directories and referenced files of other users are reported. Those of root and this
 // user, and files not on disk, are not.
-func TestWhatIsAnothersIsTold(t *testing.T) {
+func TestCheckOwner_otherUsers(t *testing.T) {
 	of := func(uid int, data string) *fstest.MapFile {
 		return &fstest.MapFile{Data: []byte(data), Mode: 0o644, Sys: &syscall.Stat_t{Uid: uint32(uid)}}
 	}
@@ -66,7 +66,7 @@ func wantForeign(t *testing.T, config fstest.MapFS, want ...string) {
 
 // A directory of another user, or writable by every user, is reported, unless it is sticky or a
 // mounted volume.
-func TestWhoMayReplaceTheOperatorsFileIsTold(t *testing.T) {
+func TestConfigCheckOwner_directory(t *testing.T) {
 	folder := func(uid int, mode os.FileMode) fstest.MapFS {
 		return fstest.MapFS{".": {Mode: os.ModeDir | mode, Sys: &syscall.Stat_t{Uid: uint32(uid)}}, "mcpd.hcl": {Mode: 0o644}}
 	}
@@ -106,7 +106,7 @@ func TestWhoMayReplaceTheOperatorsFileIsTold(t *testing.T) {
 }
 
 // The owner of the target decides, not the owner of the link.
-func TestALinkIsAsItsTargetIs(t *testing.T) {
+func TestCheckOwner_links(t *testing.T) {
 	folder := t.TempDir()
 	write(t, filepath.Join(folder, "..2026_07_28", "a.hcl"), toolText("a"))
 	for name, target := range map[string]string{"..data": "..2026_07_28", "a.hcl": "..data/a.hcl"} {
@@ -143,7 +143,7 @@ func TestALinkIsAsItsTargetIs(t *testing.T) {
 }
 
 // Real files, directories and referenced files with these modes are checked.
-func TestTreeShared_groupWritable(t *testing.T) {
+func TestTreeCheckGroup(t *testing.T) {
 	folder := t.TempDir()
 	write := func(name string, mode os.FileMode) {
 		t.Helper()

@@ -12,7 +12,7 @@ import (
 	"github.com/mcpd/mcpd/internal/language/loader"
 )
 
-func TestARootIsFoundBehindItsLinks(t *testing.T) {
+func TestResolver_links(t *testing.T) {
 	top, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +51,7 @@ func TestARootIsFoundBehindItsLinks(t *testing.T) {
 	}
 }
 
-func TestOnlyAFolderOfTheDiskHasAPath(t *testing.T) {
+func TestPath_onlyOnDisk(t *testing.T) {
 	wd, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)
@@ -67,7 +67,7 @@ func TestOnlyAFolderOfTheDiskHasAPath(t *testing.T) {
 	}
 }
 
-func TestAProgramIsAFileThatOthersCannotChange(t *testing.T) {
+func TestResolveProgram_permissions(t *testing.T) {
 	top, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)

@@ -59,7 +59,7 @@ func write(t *testing.T, name, text string) {
 	}
 }
 
-func TestFilesAreReadInBytewiseOrderOfTheirPaths(t *testing.T) {
+func TestTreeDefinitions_bytewiseOrder(t *testing.T) {
 	tree := loader.New(fstest.MapFS{
 		"b.hcl":     {Data: []byte(toolText("b")), Mode: 0o644},
 		"a/z.hcl":   {Data: []byte(toolText("az")), Mode: 0o644},
@@ -73,7 +73,7 @@ func TestFilesAreReadInBytewiseOrderOfTheirPaths(t *testing.T) {
 	}
 }
 
-func TestOneChangedFileIsReadAlone(t *testing.T) {
+func TestTreeUpdate_readsOnlyChangedFile(t *testing.T) {
 	folder := t.TempDir()
 	write(t, filepath.Join(folder, "a.hcl"), toolText("a"))
 	write(t, filepath.Join(folder, "b.hcl"), toolText("b"))
@@ -91,7 +91,7 @@ func TestOneChangedFileIsReadAlone(t *testing.T) {
 	}
 }
 
-func TestGoneAndNewFilesAndFoldersAreNoticed(t *testing.T) {
+func TestTreeUpdate_addedAndRemoved(t *testing.T) {
 	folder := t.TempDir()
 	write(t, filepath.Join(folder, "a.hcl"), toolText("a"))
 	write(t, filepath.Join(folder, "sub", "b.hcl"), toolText("b"))
@@ -115,7 +115,7 @@ func TestGoneAndNewFilesAndFoldersAreNoticed(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotRegisteredExplicitlyIsRefused(t *testing.T) {
+func TestTreeUpdate_rejectedFiles(t *testing.T) {
 	folder, outside := t.TempDir(), t.TempDir()
 	write(t, filepath.Join(outside, "evil.hcl"), toolText("evil"))
 	write(t, filepath.Join(folder, ".hidden.hcl"), toolText("hidden"))
@@ -153,7 +153,7 @@ func TestWhatIsNotRegisteredExplicitlyIsRefused(t *testing.T) {
 	}
 }
 
-func TestAReferencedFileIsPartOfTheRevision(t *testing.T) {
+func TestTreeHash_referencedFile(t *testing.T) {
 	folder := fstest.MapFS{
 		"a.hcl": {Data: []byte("tool \"a\" {\n  run = file(\"a.js\")\n}\n"), Mode: 0o644},
 		"a.js":  {Data: []byte("return 1;"), Mode: 0o644},
@@ -181,14 +181,14 @@ func TestAReferencedFileIsPartOfTheRevision(t *testing.T) {
 	}
 }
 
-func TestAFileThatIsTooLargeForAnyUseIsNotRead(t *testing.T) {
+func TestTreeOpen_tooLarge(t *testing.T) {
 	tree := loader.New(fstest.MapFS{"a.json": {Data: make([]byte, 4<<20+1), Mode: 0o644}}, "tools.d")
 	if content, _, err := tree.Open("a.json"); err == nil || len(content) > 0 {
 		t.Errorf("read %d bytes, %v", len(content), err)
 	}
 }
 
-func TestAFileThatIsMissingIsToldFromOneThatCannotBeRead(t *testing.T) {
+func TestTreeOpen_missingAndUnreadable(t *testing.T) {
 	folder := t.TempDir()
 	write(t, filepath.Join(folder, "sub", "a.js"), "")
 	tree := loader.New(loader.Dir(folder), "tools.d")
@@ -200,7 +200,7 @@ func TestAFileThatIsMissingIsToldFromOneThatCannotBeRead(t *testing.T) {
 	}
 }
 
-func TestNoReferenceLeavesTheFolder(t *testing.T) {
+func TestTreeOpen_outsideDirectory(t *testing.T) {
 	parent := t.TempDir()
 	write(t, filepath.Join(parent, "secret.js"), "return 'secret';")
 	write(t, filepath.Join(parent, "tools", ".env"), "secret")
@@ -215,7 +215,7 @@ func TestNoReferenceLeavesTheFolder(t *testing.T) {
 	}
 }
 
-func TestABrokenConfigIsNeverNil(t *testing.T) {
+func TestReadConfig_neverNil(t *testing.T) {
 	for _, text := range []string{"", "server {", "\xff\xfe", "nonsense { }"} {
 		c := loader.ReadConfig(fstest.MapFS{"mcpd.hcl": {Data: []byte(text), Mode: 0o644}}, "etc/mcpd.hcl", nil)
 		if c.Config == nil {
@@ -232,7 +232,7 @@ func TestABrokenConfigIsNeverNil(t *testing.T) {
 	}
 }
 
-func TestValuesOfVariablesAreReadBesideTheOperatorsFile(t *testing.T) {
+func TestReadConfig_variableFiles(t *testing.T) {
 	folder := fstest.MapFS{
 		"mcpd.hcl":   {Data: []byte("variable \"stage\" { type = string }\nvariable \"size\" { type = integer }\n"), Mode: 0o644},
 		"a.mcpdvars": {Data: []byte("stage = \"dev\"\nsize = 1\n"), Mode: 0o644},
@@ -251,7 +251,7 @@ func TestValuesOfVariablesAreReadBesideTheOperatorsFile(t *testing.T) {
 	}
 }
 
-func TestTheHashOfAFolderDoesNotDependOnWhatWasReadBefore(t *testing.T) {
+func TestTreeHash_independentOfHistory(t *testing.T) {
 	const inline, byFile = "tool \"a\" {\n  run = \"return 1;\"\n}\n", "tool \"a\" {\n  run = file(\"a.js\")\n}\n"
 	folder := fstest.MapFS{
 		"a.hcl": {Data: []byte(byFile), Mode: 0o644}, "a.js": {Data: []byte("return 1;"), Mode: 0o644}, "lib.js": {Data: []byte("1"), Mode: 0o644},
@@ -306,7 +306,7 @@ func (c *counting) ReadDir(name string) ([]fs.DirEntry, error) {
 	return c.MapFS.ReadDir(name)
 }
 
-func TestABackupFileIsWarnedOfWithoutAScan(t *testing.T) {
+func TestTreeUpdate_backupFileWarning(t *testing.T) {
 	folder := &counting{MapFS: fstest.MapFS{
 		"a.hcl": {Data: []byte(toolText("a")), Mode: 0o644}, "sub/b.hcl~": {Data: []byte("old"), Mode: 0o644},
 	}}
@@ -356,7 +356,7 @@ func (endless) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func TestAFileThatGrowsWhileItIsReadIsRefused(t *testing.T) {
+func TestTreeOpen_growingFile(t *testing.T) {
 	tree := loader.New(growing{fstest.MapFS{"sub/a.hcl": {Data: []byte("x"), Mode: 0o644}}}, "tools.d")
 	tree.Update([]string{"sub/a.hcl"}, false)
 	if _, codes := names(t, tree); !slices.Equal(codes, []string{"error unreadable-file tools.d/sub/a.hcl"}) {
@@ -364,7 +364,7 @@ func TestAFileThatGrowsWhileItIsReadIsRefused(t *testing.T) {
 	}
 }
 
-func TestAnEditBehindALinkIsRead(t *testing.T) {
+func TestTreeUpdate_linkedFile(t *testing.T) {
 	folder := t.TempDir()
 	write(t, filepath.Join(folder, "real.txt"), toolText("first"))
 	if err := os.Symlink("real.txt", filepath.Join(folder, "a.hcl")); err != nil {
@@ -379,7 +379,7 @@ func TestAnEditBehindALinkIsRead(t *testing.T) {
 	}
 }
 
-func TestALinkThatComesIsAsGoodAsOneThatWasThere(t *testing.T) {
+func TestTreeUpdate_newLink(t *testing.T) {
 	folder := t.TempDir()
 	write(t, filepath.Join(folder, "docs", "real.txt"), toolText("first"))
 	tree := loader.New(loader.Dir(folder), "tools.d")
@@ -402,7 +402,7 @@ func TestALinkThatComesIsAsGoodAsOneThatWasThere(t *testing.T) {
 	}
 }
 
-func TestManyLinksInACircleComeToAnEndSoon(t *testing.T) {
+func TestTreeUpdate_cyclicLinks(t *testing.T) {
 	folder := t.TempDir()
 	for n := range 25 {
 		if err := os.Symlink(".", filepath.Join(folder, fmt.Sprint("link", n))); err != nil {

@@ -23,7 +23,7 @@ var update = flag.Bool("update", false, "write what is told into the golden file
 
 // Each archive of testdata/diff holds two versions, below old/ and new/, and the expected
 // changes.
-func TestEdits(t *testing.T) {
+func TestCompare_edits(t *testing.T) {
 	archives, err := filepath.Glob("../../../testdata/diff/*.txtar")
 	if err != nil || len(archives) == 0 {
 		t.Fatal("no archives", err)
@@ -107,7 +107,7 @@ func configOf(t testing.TB, text []byte, side string) *definition.Config {
 }
 
 // The link of a root changes without a change to the tool files.
-func TestLinksThatLeadElsewhereAreTold(t *testing.T) {
+func TestCompare_changedLinks(t *testing.T) {
 	const tool = "tool \"t\" {\n  allow {\n    fs \"f\" { root = \"data\" }\n  }\n  run = \"return 1;\"\n}\n"
 	archive := &txtar.Archive{Files: []txtar.File{{Name: "old/tools.d/a.hcl", Data: []byte(tool)}, {Name: "new/tools.d/a.hcl", Data: []byte(tool)}}}
 	leads := func(to map[string]string) func(string) (string, error) {
@@ -137,7 +137,7 @@ func TestLinksThatLeadElsewhereAreTold(t *testing.T) {
 }
 
 // Repeated comparisons return the same order.
-func TestTheOrderOfWhatIsToldIsSteady(t *testing.T) {
+func TestCompare_stableOrder(t *testing.T) {
 	old, new := Snapshot{Config: configOf(t, nil, "old")}, manyTools(t, 30, "b.internal:443")
 	new.FileHashes = map[string][32]byte{"a.js": {}, "b.js": {}, "c.js": {}, "d.js": {}}
 	first := told(Compare(old, new))
@@ -183,7 +183,7 @@ func BenchmarkCompare(b *testing.B) {
 
 // Random patterns and names: if one pattern covers another, it matches everything that the
 // other matches.
-func TestAPatternCoversWhatItCoversByEveryName(t *testing.T) {
+func TestCovers_allNames(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 3))
 	word := func(letters string) string {
 		b := make([]byte, random.IntN(6))

@@ -30,7 +30,7 @@ var silent = regexp.MustCompile(strings.Join([]string{
 // Every member of every definition is filled and changed, one at a time, and each change must
 // be reported. A new member in a grant or block fails here until it has a fact or is listed as
 // silent.
-func TestNothingThatADefinitionSaysIsLeftOut(t *testing.T) {
+func TestCompare_everyMember(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED with -short: one goroutine works here alone")
 	}

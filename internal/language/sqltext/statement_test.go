@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestParametersAreFoundWhereverTheyAre(t *testing.T) {
+func TestParse_parameters(t *testing.T) {
 	for _, c := range []struct {
 		dialect    Dialect
 		text, want string
@@ -33,7 +33,7 @@ func TestParametersAreFoundWhereverTheyAre(t *testing.T) {
 	}
 }
 
-func TestATextThatIsNotOneStatementIsRefusedWhereItIsNot(t *testing.T) {
+func TestParse_errors(t *testing.T) {
 	for _, c := range []struct {
 		dialect Dialect
 		text    string
@@ -61,7 +61,7 @@ func pieces(d Dialect) []string {
 }
 
 // Parameters are found between any other tokens.
-func TestWhatIsPutTogetherIsTakenApartAgain(t *testing.T) {
+func TestParse_combinedTokens(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 20_000 {
 		d := Dialect(random.IntN(2))
@@ -89,7 +89,7 @@ func TestWhatIsPutTogetherIsTakenApartAgain(t *testing.T) {
 	}
 }
 
-func FuzzParseTellsTheSameAgain(f *testing.F) {
+func FuzzParse(f *testing.F) {
 	for _, seed := range []string{"SELECT :a::text", "SELECT $$ $$", "SELECT E'\\''", "WITH a AS (SELECT 1) SELECT /* */ [a] -- b", "\v;:"} {
 		f.Add(seed, false)
 		f.Add(seed, true)

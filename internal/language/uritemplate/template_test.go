@@ -61,7 +61,7 @@ var expansions = []struct{ template, values, uri string }{
 	{"x:y", "", "x:y"},
 }
 
-func TestMatchingIsTheInverseOfExpanding(t *testing.T) {
+func TestMatch_inverseOfExpand(t *testing.T) {
 	for _, c := range expansions {
 		template := parse(t, c.template)
 		uri, err := template.Expand(values(c.values))
@@ -75,7 +75,7 @@ func TestMatchingIsTheInverseOfExpanding(t *testing.T) {
 	}
 }
 
-func TestURIsThatATemplateDoesNotMatch(t *testing.T) {
+func TestMatch_noMatch(t *testing.T) {
 	for _, c := range []struct{ template, uri string }{
 		{"x:{id}", "x:"}, {"x:{id}", "x:a/b"}, {"x:{id}", "x:a?b"}, {"x:{id}", "y:a"}, {"x:{id}", "x:%zz"}, {"x:{id}", "x:%ff"},
 		{"x:{id}", "x:%4"}, {"x:{id}", "x:é"}, {"x:{id}", "x:" + strings.Repeat("a", uritemplate.MaxURI)},
@@ -96,7 +96,7 @@ func TestURIsThatATemplateDoesNotMatch(t *testing.T) {
 }
 
 // A server may have thousands of templates of one kind.
-func TestATemplateThatDoesNotFitCostsNoMemory(t *testing.T) {
+func TestMatch_noAllocationsWithoutMatch(t *testing.T) {
 	template := parse(t, "x:{a}/{b}/y{?c}")
 	uri := uritemplate.NewURI("x:" + strings.Repeat("%41", 1000) + "/b/z")
 	allocations := testing.AllocsPerRun(10, func() {
@@ -109,7 +109,7 @@ func TestATemplateThatDoesNotFitCostsNoMemory(t *testing.T) {
 	}
 }
 
-func TestValuesThatCannotBeMatchedBackAreNotExpanded(t *testing.T) {
+func TestExpand_errors(t *testing.T) {
 	for _, c := range []struct{ template, value string }{
 		{"x:{a}", ""}, {"x:{+a}", ""}, {"x:{/a}", ""}, {"x:{a}", "\xff"}, {"x:{?a}", "\xff"}, {"x:{a}", strings.Repeat("é", uritemplate.MaxURI)},
 	} {
@@ -119,7 +119,7 @@ func TestValuesThatCannotBeMatchedBackAreNotExpanded(t *testing.T) {
 	}
 }
 
-func TestTemplatesThatCannotBeMatchedBackAreRefused(t *testing.T) {
+func TestParse_ambiguous(t *testing.T) {
 	for text, want := range map[string]string{
 		"x:{a}{b}":         "{a}",
 		"x:{a}-{b}":        "{a}",
@@ -156,7 +156,7 @@ func TestTemplatesThatCannotBeMatchedBackAreRefused(t *testing.T) {
 	}
 }
 
-func TestTextsThatAreNoTemplates(t *testing.T) {
+func TestParse_malformed(t *testing.T) {
 	many := "x:"
 	for c := range uritemplate.MaxVariables + 1 {
 		many += "/{a" + strings.Repeat("a", c) + "}"
@@ -178,7 +178,7 @@ func TestTextsThatAreNoTemplates(t *testing.T) {
 	}
 }
 
-func TestOverlap(t *testing.T) {
+func TestOverlaps(t *testing.T) {
 	for _, c := range []struct {
 		a, b string
 		want bool
@@ -208,7 +208,7 @@ func TestOverlap(t *testing.T) {
 	}
 }
 
-func TestWhatATemplateSays(t *testing.T) {
+func TestTemplate_accessors(t *testing.T) {
 	template := parse(t, "crm://{a,b}{?c}")
 	if template.String() != "crm://{a,b}{?c}" || template.Prefix() != "crm://" || parse(t, "{a}").Prefix() != "" {
 		t.Errorf("got %s", template)
@@ -222,7 +222,7 @@ func TestWhatATemplateSays(t *testing.T) {
 }
 
 // It tries all combinations of four pieces.
-func TestEveryTemplateThatIsTakenIsUnambiguous(t *testing.T) {
+func TestParse_acceptedIsUnambiguous(t *testing.T) {
 	pieces := []string{"", "-", "/", ".a=", "?", ";", "{x}", "{+x}", "{#x}", "{.x}", "{/x,y}", "{x,y}", "{;x,y}", "{?x}", "{&x}"}
 	samples := []string{"v", "-v", "a=.", "/?#", ";x0=&y1=", "%2F", "é"}
 	taken := 0
@@ -328,7 +328,7 @@ func overlap(a, b *uritemplate.Template) bool {
 	return a.Overlaps(b, &steps)
 }
 
-func TestAComparisonEndsWhenItIsOutOfSteps(t *testing.T) {
+func TestOverlaps_outOfSteps(t *testing.T) {
 	a, err := uritemplate.Parse("x:{a}/{b}")
 	if err != nil {
 		t.Fatal(err)
