@@ -88,7 +88,7 @@ func filled(typ reflect.Type, path string) reflect.Value {
 	switch v.Kind() {
 	case reflect.String:
 		v.SetString("s")
-		if strings.HasSuffix(path, ".Root") || strings.HasSuffix(path, ".Path") || strings.HasSuffix(path, "Tools") {
+		if strings.HasSuffix(path, ".Root") || strings.HasSuffix(path, ".Path") || strings.HasSuffix(path, "ToolsDir") {
 			v.SetString("/tools/s")
 		}
 		if w, ok := words[path]; ok {
