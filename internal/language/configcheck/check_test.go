@@ -58,7 +58,7 @@ func said(problems diag.List) []string {
 	return lines
 }
 
-func TestDefinitionsThatFitTogetherHaveNoProblems(t *testing.T) {
+func TestCheck_valid(t *testing.T) {
 	got := configcheck.Check(
 		config(t, "policy \"everything\" {\n  deny   = \"false\"\n  reason = \"no\"\n}\n"),
 		[]*definition.Definitions{
@@ -72,7 +72,7 @@ func TestDefinitionsThatFitTogetherHaveNoProblems(t *testing.T) {
 	}
 }
 
-func TestANameIsDefinedOnceInAllFiles(t *testing.T) {
+func TestCheck_duplicateNames(t *testing.T) {
 	const policy = "policy \"p\" {\n  deny = \"false\"\n  reason = \"no\"\n}\n"
 	const hook = "hook \"h\" {\n  on = [\"end\"]\n  run = \"log.info('x');\"\n}\n"
 	const tool = "tool \"a\" { run = \"return 1;\" }\ntool \"go\" { run = \"return 1;\" }\n"
@@ -92,7 +92,7 @@ func TestANameIsDefinedOnceInAllFiles(t *testing.T) {
 	}
 }
 
-func TestWhatIsNamedMustExist(t *testing.T) {
+func TestCheck_unknownNames(t *testing.T) {
 	got := configcheck.Check(config(t, ""), []*definition.Definitions{tools(t, "a.hcl", `
 tool "get_customer" { run = "return 1;" }
 policy "p" {
@@ -121,7 +121,7 @@ test "t" {
 	}
 }
 
-func TestAPatternThatMatchesNothingIsAWarning(t *testing.T) {
+func TestCheck_unmatchedPattern(t *testing.T) {
 	got := configcheck.Check(config(t, ""), []*definition.Definitions{tools(t, "a.hcl", `
 policy "p" {
   tools  = ["get_*", "*"]
@@ -135,7 +135,7 @@ policy "p" {
 	}
 }
 
-func TestATestMayShowThatAToolIsGone(t *testing.T) {
+func TestCheck_testOfMissingTool(t *testing.T) {
 	got := configcheck.Check(config(t, ""), []*definition.Definitions{tools(t, "a.hcl", `
 test "it is gone" {
   tool = "old"
@@ -163,7 +163,7 @@ hook "report" {
 }
 `
 
-func TestNoToolFileGrantsMoreThanTheCeiling(t *testing.T) {
+func TestCeiling_grants(t *testing.T) {
 	got := configcheck.Check(config(t, "ceiling { http_hosts = [\"*.example.com:443\"] }\n"), []*definition.Definitions{tools(t, "a.hcl", granting)}, configcheck.External{})
 	var summaries []string
 	for _, p := range got.Sort() {
@@ -181,7 +181,7 @@ func TestNoToolFileGrantsMoreThanTheCeiling(t *testing.T) {
 	}
 }
 
-func TestTheCeilingBoundsPrivateNetworks(t *testing.T) {
+func TestCeiling_privateNetworks(t *testing.T) {
 	const reaching = `
 tool "t" {
   allow {
@@ -217,7 +217,7 @@ tool "t" {
 	}
 }
 
-func TestAnEmptyCeilingAllowsNoHost(t *testing.T) {
+func TestCeiling_emptyHosts(t *testing.T) {
 	got := configcheck.Check(config(t, "ceiling { http_hosts = [] }\n"), []*definition.Definitions{tools(t, "a.hcl", granting)}, configcheck.External{})
 	if len(got) != 3 {
 		t.Errorf("3 hosts are granted; over the ceiling: %v", said(got))
@@ -229,7 +229,7 @@ func TestAnEmptyCeilingAllowsNoHost(t *testing.T) {
 	}
 }
 
-func TestWithoutACeilingAToolFileMayGrantAnyHost(t *testing.T) {
+func TestCeiling_none(t *testing.T) {
 	files := []*definition.Definitions{tools(t, "a.hcl", granting)}
 	for _, operator := range []string{"", "ceiling { }\n"} {
 		if got := configcheck.Check(config(t, operator), files, configcheck.External{}); len(got) != 0 {
@@ -238,7 +238,7 @@ func TestWithoutACeilingAToolFileMayGrantAnyHost(t *testing.T) {
 	}
 }
 
-func TestTheCeilingDoesNotBindTheOperator(t *testing.T) {
+func TestCeiling_configFileIsExempt(t *testing.T) {
 	got := configcheck.Check(config(t, `
 ceiling { http_hosts = ["*.example.net:443"] }
 hook "report" {
@@ -254,7 +254,7 @@ hook "report" {
 	}
 }
 
-func TestProductionDemandsAPolicyAndAnOutputForEveryTool(t *testing.T) {
+func TestProduction_policyAndOutput(t *testing.T) {
 	got := configcheck.Check(config(t, "server { mode = \"production\" }\n"), []*definition.Definitions{
 		tools(t, "a.hcl", "tool \"bare\" { run = \"return 1;\" }\ntool \"good\" {\n  output \"n\" { type = integer }\n  run = \"return { n: 1 };\"\n}\n"),
 		tools(t, "b.hcl", "policy \"p\" {\n  tools = [\"goo*\"]\n  deny = \"false\"\n  reason = \"no\"\n}\n"),
@@ -294,7 +294,7 @@ test "u" {
 	}
 }
 
-func TestALimitOfTheOperatorIsNotReplacedByAToolFile(t *testing.T) {
+func TestCheck_duplicateLimit(t *testing.T) {
 	got := configcheck.Check(
 		config(t, "limit \"all\" { rate = \"1/s\" }\n"),
 		[]*definition.Definitions{tools(t, "a.hcl", "limit \"all\" { rate = \"1000/s\" }\n")}, configcheck.External{},
@@ -306,7 +306,7 @@ func TestALimitOfTheOperatorIsNotReplacedByAToolFile(t *testing.T) {
 }
 
 // Only written limits can exceed the ceiling.
-func TestWhatIsOverTheCeilingIsTold(t *testing.T) {
+func TestCeiling_bounds(t *testing.T) {
 	ceiling := "ceiling {\n  timeout = \"900ms\"\n  memory = \"64MiB\"\n  output = \"1MiB\"\n  concurrency = 8\n}\n"
 	got := configcheck.Check(config(t, ceiling), []*definition.Definitions{tools(t, "a.hcl", `
 tool "over" {
@@ -351,7 +351,7 @@ hook "over" {
 	}
 }
 
-func TestToolsThatMayBeCalledExist(t *testing.T) {
+func TestCheck_callableTools(t *testing.T) {
 	const file = `
 tool "crm_get" { run = "return 1;" }
 tool "report" {
@@ -383,7 +383,7 @@ test "mocks" {
 	}
 }
 
-func TestAMockOfAToolIsOfOneThatMayBeCalled(t *testing.T) {
+func TestCheckMocks_tools(t *testing.T) {
 	const file = `
 tool "crm_get" { run = "return 1;" }
 tool "report" {
@@ -414,7 +414,7 @@ test "of none" {
 	}
 }
 
-func TestCodeCallsToolsThatThereAre(t *testing.T) {
+func TestCheck_codeactTools(t *testing.T) {
 	operator := config(t, "upstream \"crm\" { url = \"https://crm.example/mcp\" }\ncodeact {\n  tools = [\"lookup\", \"lokup\", \"sub_*\", \"crm_get\", \"crm_*\", \"*\"]\n}\n")
 	files := []*definition.Definitions{tools(t, "a.hcl", "tool \"lookup\" { run = \"return 1\" }\n")}
 	want := []string{
@@ -427,7 +427,7 @@ func TestCodeCallsToolsThatThereAre(t *testing.T) {
 }
 
 // Code uses tool names without the prefix of the upstream, but the block uses the full names.
-func TestToolsOfUpstreamsAreNamedWhole(t *testing.T) {
+func TestCheck_codeactUpstreamTools(t *testing.T) {
 	operator := config(t, "codeact {\n  tools = [\"read_file\"]\n}\n")
 	files := []*definition.Definitions{tools(t, "a.hcl", "tool \"files_read_file\" { run = \"return 1\" }\n")}
 	want := []string{`mcpd.hcl:2:12: error: there is no tool named "read_file"; did you mean "files_read_file"?`}
@@ -436,7 +436,7 @@ func TestToolsOfUpstreamsAreNamedWhole(t *testing.T) {
 	}
 }
 
-func TestWhatNoAllowPolicyCoversIsWarnedOfWhereTheDefaultIsToDeny(t *testing.T) {
+func TestCheck_deniedByDefault(t *testing.T) {
 	const file = `tool "open" { run = "return 1" }
 tool "asked" { run = "return 1" }
 tool "bare" { run = "return 1" }
@@ -478,7 +478,7 @@ policy "results" {
 	}
 }
 
-func TestToolsThatOneBlockBringsAreWarnedOfOnce(t *testing.T) {
+func TestCheck_deniedToolsOfOneBlock(t *testing.T) {
 	operator := config(t, "server { default_decision = \"deny\" }\ncodeact {}\n")
 	var offers []configcheck.ExternalName
 	for _, name := range []string{"call_tool", "describe_tool", "run_code"} {
@@ -491,7 +491,7 @@ func TestToolsThatOneBlockBringsAreWarnedOfOnce(t *testing.T) {
 	}
 }
 
-func TestSecretsThatGoUnencryptedToOthersAreToldOf(t *testing.T) {
+func TestCheckEncryption_public(t *testing.T) {
 	const file = `server { mode = %q }
 audit { path = "/a.jsonl" }
 secret "k" { env = "K" }
@@ -512,7 +512,7 @@ upstream "crm" {
 	}
 }
 
-func TestASecretMayGoUnencryptedWhereNobodyElseIs(t *testing.T) {
+func TestCheckEncryption_private(t *testing.T) {
 	const header = "  header \"X-Key\" { value = secret.k }\n"
 	url := func(url string) string { return fmt.Sprintf("  url = %q\n", url) }
 	for says, told := range map[string]bool{

@@ -53,7 +53,7 @@ func judged(t *testing.T, config *definition.Config, places configcheck.HostPath
 	return problems[0].Code + ": " + strings.TrimPrefix(problems[0].Summary, `tool "t" gives scripts `)
 }
 
-func TestARootThatGivesTooMuchIsRefused(t *testing.T) {
+func TestCheckHost_unsafeRoots(t *testing.T) {
 	places := machine(map[string]string{"/srv/to-etc": "/etc", "/bin": "/usr/bin", "/home": "/data/home", "/srv/alias": "/srv/mcpd"})
 	secret := config(t, `
 secret "s" { file = "/srv/keys/token" }
@@ -149,7 +149,7 @@ listen {
 	}
 }
 
-func TestWhoRunsTheServerDoesNotOpenTheHomesOfOthers(t *testing.T) {
+func TestCheckHost_homesOfOtherUsers(t *testing.T) {
 	places := machine(nil)
 	places.Home = "/root"
 	for root, want := range map[string]string{
@@ -168,7 +168,7 @@ func TestWhoRunsTheServerDoesNotOpenTheHomesOfOthers(t *testing.T) {
 	}
 }
 
-func TestTheCeilingBoundsRoots(t *testing.T) {
+func TestCeiling_roots(t *testing.T) {
 	places := machine(map[string]string{"/srv/app/out": "/data/out", "/mnt/app": "/srv/app"})
 	ceiling := config(t, "ceiling { fs_roots = [\"/srv/app\", \"/etc/app\", \"/tmp/missing\"] }\n")
 	const over = `over-ceiling: tool "t" has a root that the ceiling does not allow`
@@ -198,7 +198,7 @@ func TestTheCeilingBoundsRoots(t *testing.T) {
 	}
 }
 
-func TestWhatIsGrantedOfTheMachineIsJudgedEverywhere(t *testing.T) {
+func TestCheckHost_everyDefinition(t *testing.T) {
 	const allow = "  allow {\n    fs \"f\" { root = \"/etc\" }\n    env { names = [\"TOKEN\", \"LANG\", \"APP_A\"] }\n  }\n  run = \"return fs.f && env.LANG;\"\n}\n"
 	got := configcheck.CheckHost(
 		config(t, "ceiling { env = [\"APP_*\"] }\nsecret \"token\" { env = \"TOKEN\" }\nhook \"h\" {\n  on = [\"end\"]\n"+allow),
@@ -232,7 +232,7 @@ func TestWhatIsGrantedOfTheMachineIsJudgedEverywhere(t *testing.T) {
 }
 
 // If the config could not be parsed, the ceiling is unknown.
-func TestCheckPlaces_incomplete(t *testing.T) {
+func TestCheckHost_incomplete(t *testing.T) {
 	defs := tools(t, "a.hcl", `tool "t" {
   allow {
     http "h" { hosts = ["*.com:443"] }
@@ -250,7 +250,7 @@ func TestCheckPlaces_incomplete(t *testing.T) {
 	}
 }
 
-func TestASecretThatIsNotRevealedIsReadByNobody(t *testing.T) {
+func TestCheckHost_unrevealedSecret(t *testing.T) {
 	const allow = "  allow {\n    secrets { names = [\"key\", \"token\"] }\n  }\n  run = \"return secrets.key + secrets.token;\"\n}\n"
 	file, problems := hclfile.Parse(hclfile.Source{Path: "tool.hcl", Bytes: []byte("tool \"t\" {\n" + allow)}, hclfile.ToolsKind)
 	if problems.HasErrors() {
@@ -272,7 +272,7 @@ func TestASecretThatIsNotRevealedIsReadByNobody(t *testing.T) {
 	}
 }
 
-func TestATokenOfAUserGoesIntoRequestsOfCallsAlone(t *testing.T) {
+func TestCheckHost_userTokens(t *testing.T) {
 	const allow = "  allow {\n    http \"x\" {\n      hosts = [\"a.example:443\"]\n      header \"A\" { value = \"Bearer ${secret.mine}\" }\n    }\n" +
 		"    exec \"e\" {\n      path = \"/bin/true\"\n      env = { A = base64encode(secret.mine) }\n    }\n" +
 		"    sql \"s\" {\n      driver = \"postgres\"\n      dsn = secret.mine\n      statement \"one\" { query = \"SELECT 1\" }\n    }\n  }\n  run = \"return http.x && exec.e && sql.s;\"\n}\n"
@@ -306,7 +306,7 @@ func TestATokenOfAUserGoesIntoRequestsOfCallsAlone(t *testing.T) {
 	}
 }
 
-func TestAServerBehindThisOneGetsNoTokenOfAUser(t *testing.T) {
+func TestCheckHost_userTokenForUpstream(t *testing.T) {
 	const block = "secret \"mine\" {\n  oauth {\n    authorize_url = \"https://a.example/a\"\n    redirect_url = \"http://127.0.0.1:8976/b\"\n    token_url = \"https://a.example/t\"\n    client_id = \"c\"\n  }\n}\n"
 	operator := config(t, block+"upstream \"crm\" {\n  url = \"https://crm.example/mcp\"\n  header \"A\" { value = \"Bearer ${secret.mine}\" }\n}\n"+
 		"upstream \"lab\" {\n  command = [\"lab\"]\n  env = { A = secret.mine }\n}\n")
@@ -325,7 +325,7 @@ func databases(where string) string {
 	return "tool \"t\" {\n  allow {\n    sql \"d\" {\n      driver = \"sqlite\"\n" + where + "\n      statement \"s\" { query = \"SELECT 1\" }\n    }\n  }\n  run = \"return sql.d;\"\n}\n"
 }
 
-func TestADatabaseFileThatGivesTooMuchIsRefused(t *testing.T) {
+func TestCheckHost_unsafeDatabases(t *testing.T) {
 	places := machine(nil)
 	find := places.Find
 	places.Find = func(path string) (string, error) {
@@ -375,7 +375,7 @@ func TestADatabaseFileThatGivesTooMuchIsRefused(t *testing.T) {
 	}
 }
 
-func TestNoGrantIsOfADomainWhereAnyoneCanHaveAHost(t *testing.T) {
+func TestCheckHost_sharedDomains(t *testing.T) {
 	const (
 		granting = `tool "t" {
   allow {
@@ -434,7 +434,7 @@ test "own" {
 }
 `
 
-func TestNoToolFileSharesMoreThanTheCeiling(t *testing.T) {
+func TestCeiling_kvScopes(t *testing.T) {
 	files := []*definition.Definitions{tools(t, "a.hcl", keeping)}
 	const unknown = `tool "own" is not granted kv.c, so this mock is never used`
 	for _, c := range []struct {

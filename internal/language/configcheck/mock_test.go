@@ -9,7 +9,7 @@ import (
 	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
-func TestAMockIsOfWhatIsGranted(t *testing.T) {
+func TestCheckMocks_grants(t *testing.T) {
 	const file = `
 tool "crm" {
   allow {
@@ -88,7 +88,7 @@ test "a prompt" {
 }
 
 // The approval mock needs no grant.
-func TestAnApprovalIsMockedWhereAPolicyMayAskForIt(t *testing.T) {
+func TestCheckMocks_approval(t *testing.T) {
 	file := `
 tool "wipe" {
   run = "return 1"
@@ -123,7 +123,7 @@ test "not asked" {
 	}
 }
 
-func TestWhatATestCompletesExists(t *testing.T) {
+func TestCheckCompletion(t *testing.T) {
 	const file = `
 prompt "plan" {
   argument "day" {}

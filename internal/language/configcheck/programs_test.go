@@ -61,7 +61,7 @@ func ran(t *testing.T, config *definition.Config, places configcheck.HostPaths, 
 	return problems[0].Code + ": " + problems[0].Summary
 }
 
-func TestAProgramThatOthersMayReplaceIsRefused(t *testing.T) {
+func TestCheckHost_replaceablePrograms(t *testing.T) {
 	places := installed(map[string]string{"/opt/link": "/srv/out", "/opt/tools": "/srv/mcpd/tools.d"})
 	for path, want := range map[string]string{
 		"/usr/bin/git": "", "/srv/in/git": "", "/srv/outside/git": "",
@@ -79,7 +79,7 @@ func TestAProgramThatOthersMayReplaceIsRefused(t *testing.T) {
 	}
 }
 
-func TestTheCeilingBoundsProgramsAndNamesWhatIsMeant(t *testing.T) {
+func TestCeiling_programs(t *testing.T) {
 	places := installed(map[string]string{"/opt/sh": "/bin/sh", "/srv/out/x": "/srv/out/x"})
 	for _, c := range []struct{ ceiling, path, want string }{
 		{`["/usr/bin/git"]`, "/usr/bin/git", ""},
@@ -98,7 +98,7 @@ func TestTheCeilingBoundsProgramsAndNamesWhatIsMeant(t *testing.T) {
 	}
 }
 
-func TestNoScriptSaysWhatCodeIsRun(t *testing.T) {
+func TestCheckHost_codeFromScript(t *testing.T) {
 	const told = "runs code from its arguments, and a script could choose it"
 	places := installed(map[string]string{"/usr/bin/awk": "/usr/bin/mawk", "/opt/tool": "/bin/busybox", "/bin/vi": "/usr/bin/vim.basic"})
 	for _, c := range []struct{ path, argv, want string }{

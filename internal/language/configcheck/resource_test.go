@@ -11,7 +11,7 @@ import (
 	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
-func TestWhatIsAskedStaysUnderTheCeiling(t *testing.T) {
+func TestCeiling_inputRequests(t *testing.T) {
 	const file = `
 tool "t" {
   allow {
@@ -69,7 +69,7 @@ prompt "p" {
 	}
 }
 
-func TestNamesOfEachKindAreDefinedOnce(t *testing.T) {
+func TestCheck_duplicatesOfEachKind(t *testing.T) {
 	const file = "resource \"r\" {\n  uri = \"x:r\"\n  text = \"x\"\n}\nprompt \"r\" {\n  message \"user\" { text = \"x\" }\n}\ntool \"r\" { run = \"return 1;\" }\n"
 	const same = `
 resource_template "r" {
@@ -104,7 +104,7 @@ prompt "r" {
 	}
 }
 
-func TestTemplatesThatMatchTheSameURIsAreOdd(t *testing.T) {
+func TestCheck_overlappingTemplates(t *testing.T) {
 	const file = `
 resource "exact" {
   uri  = "crm://customers/C-1"
@@ -133,7 +133,7 @@ resource_template "anything" {
 	}
 }
 
-func TestListsNameWhatExists(t *testing.T) {
+func TestCheck_targets(t *testing.T) {
 	const file = `
 resource "handbook" {
   uri = "x:r"
@@ -172,7 +172,7 @@ hook "h" {
 	}
 }
 
-func TestProductionModeDemandsPoliciesForEverything(t *testing.T) {
+func TestProduction_policiesOfEachKind(t *testing.T) {
 	const file = `
 tool "t" {
   output "a" { type = string }
@@ -273,7 +273,7 @@ test "another" {
 }
 `
 
-func TestTestsCallWhatExists(t *testing.T) {
+func TestCheck_testTargets(t *testing.T) {
 	got := configcheck.Check(config(t, ""), []*definition.Definitions{tools(t, "a.hcl", testsOfEachKind)}, configcheck.External{})
 	want := []string{
 		`a.hcl:31:14: error: there is no resource with the URI "docs://handbok"; did you mean "docs://handbook"?`,
@@ -297,7 +297,7 @@ func (l library) Check(_ string, options json.RawMessage) error {
 	return nil
 }
 
-func TestModulesThatAreGrantedExistAndTakeTheirArguments(t *testing.T) {
+func TestCheckModules(t *testing.T) {
 	const file = `
 tool "t" {
   allow {
@@ -333,7 +333,7 @@ hook "h" {
 	}
 }
 
-func TestACeilingBoundsModules(t *testing.T) {
+func TestCeiling_modules(t *testing.T) {
 	const file = `
 tool "t" {
   allow {
