@@ -217,7 +217,7 @@ tool "t" {
 	}
 	want := []string{
 		`tools.d/t.hcl:4:5: error: there is no module "ledgr"; did you mean "ledger"?`,
-		`tools.d/t.hcl:5:5: error: tool "t" grants the module "ledger" with arguments that it does not take: accounts must be a list of names; write what the module takes; its program tells`,
+		`tools.d/t.hcl:5:5: error: tool "t" grants the module "ledger" with invalid arguments: accounts must be a list of names; write the arguments in the documentation of the module`,
 	}
 	if diff := cmp.Diff(want, got[:2]); diff != "" {
 		t.Errorf("-want +got\n%s", diff)

@@ -164,7 +164,7 @@ func (s Sources) Shown(problems diag.List) map[string][]byte {
 	for _, p := range problems {
 		name := p.Range.File
 		if content, read := s[name]; read && shown[name] == nil {
-			shown[name] = hclfile.Shown(name, content)
+			shown[name] = hclfile.RedactSecrets(name, content)
 		}
 	}
 	return shown
@@ -175,7 +175,7 @@ type build struct {
 	config *definition.Config
 	env    *policylang.Env
 	vars   []byte
-	roots  *loader.Roots
+	roots  *loader.Resolver
 	// authors and operators are what stands for what says no bounds.
 	authors, operators callDefaults
 	blocks
@@ -258,7 +258,7 @@ func (b *Builder) Build(change Change, registered []*Item) Result {
 	change.All = change.All || b.readAll
 	if b.config == nil || change.All || change.Config {
 		read := loader.ReadConfig(b.options.Config, b.options.ConfigPath, b.options.Values)
-		read.Guard(b.served)
+		read.CheckMissing(b.served)
 		b.config = read
 	}
 	b.tree.Update(change.Paths, change.All)
@@ -271,17 +271,17 @@ func (b *Builder) Build(change Change, registered []*Item) Result {
 	defined, problems := b.tree.Definitions(found.config)
 	found.report(problems)
 	result := Result{Base: b.assemble(found, defined, registered), Sources: Sources{}}
-	found.report(configcheck.CheckPlaces(found.config, defined, b.places(found.roots)))
+	found.report(configcheck.CheckHost(found.config, defined, b.places(found.roots)))
 	if result.Base != nil {
-		result.Base.Definitions = privdiff.Side{
-			Config: found.config, Files: defined, Tools: loader.Path(b.options.Tools), Operator: loader.Path(b.options.Config), Find: found.roots.Find, Read: b.tree.Used(),
+		result.Base.Definitions = privdiff.Snapshot{
+			Config: found.config, Files: defined, ToolsDir: loader.Path(b.options.Tools), ConfigDir: loader.Path(b.options.Config), ResolvePath: found.roots.Resolve, FileHashes: b.tree.ReferencedFiles(),
 		}
 	}
-	found.report(b.tree.Shared())
+	found.report(b.tree.CheckGroup())
 	if found.config.Server.Mode == definition.Production {
-		found.report(b.config.Foreign())
-		found.report(b.tree.Foreign())
-		found.report(found.lock.Foreign())
+		found.report(b.config.CheckOwner())
+		found.report(b.tree.CheckOwner())
+		found.report(found.lock.CheckOwner())
 	}
 	maps.Copy(result.Sources, b.config.Sources)
 	if found.lock.Bytes != nil {
@@ -305,7 +305,7 @@ func (b *Builder) newBuild(lock *loader.Lock) *build {
 	}
 	config, twice := b.addUpstreams(config)
 	found := &build{
-		config: config, vars: b.config.Config.VarsJSON(), roots: &loader.Roots{}, authors: authorDefaults(b.config.Config), operators: operatorDefaults(b.config.Config),
+		config: config, vars: b.config.Config.VarsJSON(), roots: &loader.Resolver{}, authors: authorDefaults(b.config.Config), operators: operatorDefaults(b.config.Config),
 		federated: federated{upstreams: b.resolveUpstreams(config.Upstreams), lock: lock},
 	}
 	found.names = newNames(found.upstreams)
@@ -335,13 +335,13 @@ func (b *Builder) assemble(found *build, defined []*definition.Definitions, regi
 }
 
 // elsewhere returns what no file defines.
-func (b *Builder) externalItems(f *build, registered []*Item) configcheck.Elsewhere {
-	e := configcheck.Elsewhere{Incomplete: b.tree.Incomplete(), Locked: f.accepted.Upstreams, Refer: func(r configcheck.Reference) { f.references = append(f.references, r) }}
+func (b *Builder) externalItems(f *build, registered []*Item) configcheck.External {
+	e := configcheck.External{Incomplete: b.tree.Incomplete(), Locked: f.accepted.Upstreams, Refer: func(r configcheck.Reference) { f.references = append(f.references, r) }}
 	for _, item := range registered {
-		e.Offered = append(e.Offered, configcheck.Offered{Kind: item.Kind.String(), Name: item.Name, Range: item.Where})
+		e.Names = append(e.Names, configcheck.ExternalName{Kind: item.Kind.String(), Name: item.Name, Range: item.Where})
 	}
 	for name, upstream := range f.names.accepted(f.accepted.Known) {
-		e.Offered = append(e.Offered, configcheck.Offered{Kind: Tools.String(), Name: name, Upstream: upstream})
+		e.Names = append(e.Names, configcheck.ExternalName{Kind: Tools.String(), Name: name, Upstream: upstream})
 	}
 	return e
 }

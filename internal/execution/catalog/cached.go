@@ -116,12 +116,12 @@ func (b *cachedHandler) isCacheable(o scripting.Outcome) bool {
 	if o.Result == nil || o.Failure != nil || o.Suspended != nil {
 		return false
 	}
-	if output := b.item.Output; output != nil && !output.Sure() {
+	if output := b.item.Output; output != nil && !output.Trusted() {
 		value := o.Result.JSON
 		if len(value) == 0 {
 			value = []byte("null")
 		}
-		return len(output.Value(value)) == 0
+		return len(output.Validate(value)) == 0
 	}
 	return true
 }

@@ -32,7 +32,7 @@ type Catalog struct {
 	// stages are those of its tests, by their names; see [Builder.Stage].
 	stages map[string]*Stage
 	// Said is what the files say, to be compared with what others do.
-	Definitions privdiff.Side
+	Definitions privdiff.Snapshot
 	// gone is what earlier catalogs held.
 	removed map[removedKey]removedItem
 }

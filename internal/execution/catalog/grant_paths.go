@@ -10,8 +10,8 @@ import (
 )
 
 // places returns what grants of files and programs are judged by.
-func (b *Builder) places(roots *loader.Roots) configcheck.Places {
-	p := configcheck.Places{Tools: loader.Path(b.options.Tools), Config: loader.Path(b.options.Config), Find: roots.Find, Program: roots.Program, NoDriver: b.options.NoDriver}
+func (b *Builder) places(roots *loader.Resolver) configcheck.HostPaths {
+	p := configcheck.HostPaths{Tools: loader.Path(b.options.Tools), Config: loader.Path(b.options.Config), Find: roots.Resolve, Program: roots.ResolveProgram, NoDriver: b.options.NoDriver}
 	if state, err := filepath.Abs(b.options.StatePath); err == nil && b.options.StatePath != "" {
 		p.State = filepath.Dir(state)
 	}
@@ -26,15 +26,15 @@ func (b *Builder) places(roots *loader.Roots) configcheck.Places {
 func (f *build) resolveGrants(granted grant.Set) grant.Set {
 	granted.FS, granted.Exec, granted.SQL = slices.Clone(granted.FS), slices.Clone(granted.Exec), slices.Clone(granted.SQL)
 	for i := range granted.FS {
-		granted.FS[i].ResolvedPath, _ = f.roots.Find(granted.FS[i].Root)
+		granted.FS[i].ResolvedPath, _ = f.roots.Resolve(granted.FS[i].Root)
 	}
 	for i := range granted.SQL {
 		if granted.SQL[i].Path != "" {
-			granted.SQL[i].ResolvedPath, _ = f.roots.Find(granted.SQL[i].Path)
+			granted.SQL[i].ResolvedPath, _ = f.roots.Resolve(granted.SQL[i].Path)
 		}
 	}
 	for i := range granted.Exec {
-		granted.Exec[i].ResolvedPath, _ = f.roots.Find(granted.Exec[i].Path)
+		granted.Exec[i].ResolvedPath, _ = f.roots.Resolve(granted.Exec[i].Path)
 	}
 	return granted
 }
@@ -61,7 +61,7 @@ func eachResolvedPath(granted []grant.Set, yield func(path, real string)) {
 func (f *build) pathsMoved(granted ...grant.Set) (moved bool) {
 	eachResolvedPath(granted, func(path, real string) {
 		if path != "" && !moved {
-			now, _ := f.roots.Find(path)
+			now, _ := f.roots.Resolve(path)
 			moved = now != real
 		}
 	})

@@ -358,7 +358,7 @@ func (i *Item) ComputeFrom(ctx context.Context, facts policylang.Input) (values 
 	for _, input := range i.From {
 		value, err := input.Expr.Eval(ctx, facts)
 		if err == nil {
-			err = input.Schema.Fits(value)
+			err = input.Schema.ValidateValue(value)
 		}
 		if err != nil {
 			return nil, input.Name, err

@@ -183,7 +183,7 @@ func (o *overlay) checkReferences(entries []*Entry) {
 	for kind := range names {
 		slices.Sort(names[kind])
 	}
-	o.report(configcheck.CheckReferences(o.base.references, configcheck.Offers{Names: names, Told: o.hasListed}))
+	o.report(configcheck.CheckReferences(o.base.references, configcheck.Listings{Names: names, Listed: o.hasListed}))
 	for i := range o.base.references {
 		if r := &o.base.references[i]; r.Kind == Tools.String() && !r.IsPattern() && o.lacksTool(r) {
 			for _, u := range r.Upstreams {

@@ -87,5 +87,5 @@ func NewFunction[In, Out any](name string, fn Func[gomodule.CallInfo, In, Out]) 
 }
 
 func invalidArguments(violations ...schema.Violation) error {
-	return &scripting.HostError{Code: scripting.Invalid, Message: "the arguments do not fit: " + schema.Sentence(violations)}
+	return &scripting.HostError{Code: scripting.Invalid, Message: "the arguments do not fit: " + schema.FormatViolations(violations)}
 }

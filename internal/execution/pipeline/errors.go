@@ -40,7 +40,7 @@ func (x *execution) notFound(ctx context.Context) *call.Error {
 
 func invalidInput(item *catalog.Item, violations []schema.Violation) *call.Error {
 	err := &call.Error{
-		Code: call.InvalidInput, Message: fmt.Sprintf("the arguments do not fit the %s's input schema: %s", item.Kind, schema.Sentence(violations)),
+		Code: call.InvalidInput, Message: fmt.Sprintf("the arguments do not fit the %s's input schema: %s", item.Kind, schema.FormatViolations(violations)),
 		Schema: bytes.Clone(item.Input.Raw()),
 	}
 	for _, v := range violations {

@@ -42,8 +42,8 @@ func (x *execution) result(r *scripting.Result) (call.Result, *call.Error) {
 // structured is result for a tool that declares its output: the value must fit.
 func (x *execution) structured(r *scripting.Result) (call.Result, *call.Error) {
 	value := orNull(r.JSON)
-	if !x.entry.Output.Sure() {
-		if violations := x.entry.Output.Value(value); len(violations) > 0 {
+	if !x.entry.Output.Trusted() {
+		if violations := x.entry.Output.Validate(value); len(violations) > 0 {
 			broken := x.outputError(r, violations)
 			if blocks := r.Kind == scripting.Content && r.JSON == nil || reply.PlainBlocks(r.JSON) != nil; blocks && x.entry.Upstream == "" {
 				broken.Message += "; a tool with outputs returns content beside its value: content.structured(value, blocks)"
@@ -63,7 +63,7 @@ func (x *execution) structured(r *scripting.Result) (call.Result, *call.Error) {
 func (x *execution) outputError(r *scripting.Result, violations []schema.Violation) *call.Error {
 	x.errorFromScript = true // by the names of members
 	at := []scripting.Frame{{Function: x.entry.Name, Range: x.entry.Where}}
-	wrong := schema.Sentence(violations)
+	wrong := schema.FormatViolations(violations)
 	if r.Kind == scripting.Nothing && x.entry.Upstream == "" {
 		wrong = "the body returned nothing; its last line must return an object with the declared outputs"
 	}

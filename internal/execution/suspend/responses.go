@@ -130,7 +130,7 @@ func checkContent(r *call.AskRequest, content json.RawMessage) error {
 	if content == nil {
 		content = json.RawMessage("{}")
 	}
-	if violations := form.Value(content); len(violations) > 0 {
+	if violations := form.Validate(content); len(violations) > 0 {
 		return fmt.Errorf("the answer to %s does not fit its schema: %s %s", r.Key, violations[0].Path, violations[0].Message)
 	}
 	return nil

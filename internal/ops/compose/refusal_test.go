@@ -49,7 +49,7 @@ func TestFiles_errors(t *testing.T) {
 		{func(d *compose.Deployment) { d.Secrets[4].Environment = "A B" }, `secret "unused": environment: "A B" is no name of a variable`},
 		{func(d *compose.Deployment) { d.Secrets[4] = compose.Secret{Name: "s", File: "a\nb"} }, `secret "s": file: "a\nb" is no path in its shortest form`},
 		{func(d *compose.Deployment) { d.Upstreams[0].Name = "git.hub" }, `upstream "git.hub": its name makes no host name: letters, digits, _ and -, 63 of them at most, of which the first is a letter and the last no - or _`},
-		{func(d *compose.Deployment) { d.Upstreams[0].Name = "MCPD" }, `upstream "MCPD": it cannot be called so: that is the host name of mcpd itself`},
+		{func(d *compose.Deployment) { d.Upstreams[0].Name = "MCPD" }, `upstream "MCPD": it cannot be called so: it is the host name of mcpd`},
 		{func(d *compose.Deployment) { d.Upstreams[1].Name = "git-hub" }, `upstream "git-hub": its host name, git-hub, is that of "Git_Hub" too`},
 		{func(d *compose.Deployment) { d.Upstreams[1].Image = "Memory" }, `upstream "memory": image: "Memory" is no name of an image`},
 		{func(d *compose.Deployment) { d.Upstreams[1].Port = 0 }, `upstream "memory": port: 0 is not between 1024 and 65535`},

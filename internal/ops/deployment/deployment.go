@@ -45,7 +45,7 @@ type reading struct {
 // Complete adds to a deployment what the files of its server say. secrets is the
 // folder, as docker-compose.yml has it, in which each secret is that is read as a
 // file. What the files say and cannot be had in a deployment is in the list.
-func Complete(d compose.Deployment, said privdiff.Side, secrets string) (compose.Deployment, diag.List) {
+func Complete(d compose.Deployment, said privdiff.Snapshot, secrets string) (compose.Deployment, diag.List) {
 	config := said.Config
 	r := reading{d: &d, config: config, folder: secrets}
 	r.door()
@@ -226,7 +226,7 @@ func Tools(fsys fs.FS) (map[string][]byte, error) {
 
 // Unaccepted warns of upstreams that are pinned and that a lock does not know. What is
 // deployed cannot write the file: what it takes in there lasts until it ends.
-func Unaccepted(said privdiff.Side, lock *lockfile.Lock) (warnings diag.List) {
+func Unaccepted(said privdiff.Snapshot, lock *lockfile.Lock) (warnings diag.List) {
 	known := lock.Upstreams()
 	for i := range said.Config.Upstreams {
 		u := &said.Config.Upstreams[i]
@@ -249,7 +249,7 @@ func Unaccepted(said privdiff.Side, lock *lockfile.Lock) (warnings diag.List) {
 // used returns the names of the secrets that the server has a use for: those of
 // grants, of how upstreams are reached, and of OAuth clients. What only a container
 // has is not among them.
-func used(said privdiff.Side) map[string]bool {
+func used(said privdiff.Snapshot) map[string]bool {
 	names := map[string]bool{}
 	use := func(name string) { names[name] = true }
 	for _, g := range grants(said) {
@@ -272,7 +272,7 @@ func used(said privdiff.Side) map[string]bool {
 }
 
 // grants returns what is granted anywhere in the files.
-func grants(said privdiff.Side) []grant.Set {
+func grants(said privdiff.Snapshot) []grant.Set {
 	var all []grant.Set
 	hooks := func(list []definition.Hook) {
 		for i := range list {

@@ -17,7 +17,7 @@ import (
 )
 
 // said decodes an operator's file, which has to be without mistakes.
-func said(t *testing.T, source string, values definition.VarValues, files ...*definition.Definitions) privdiff.Side {
+func said(t *testing.T, source string, values definition.VarValues, files ...*definition.Definitions) privdiff.Snapshot {
 	t.Helper()
 	file, problems := hclfile.Parse(hclfile.Source{Path: "mcpd.hcl", Bytes: []byte(source)}, hclfile.ConfigKind)
 	if problems.HasErrors() {
@@ -27,7 +27,7 @@ func said(t *testing.T, source string, values definition.VarValues, files ...*de
 	if problems.HasErrors() {
 		t.Fatal(problems)
 	}
-	return privdiff.Side{Config: config, Files: files}
+	return privdiff.Snapshot{Config: config, Files: files}
 }
 
 // needing returns a grant that needs a secret.
