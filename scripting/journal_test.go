@@ -202,8 +202,8 @@ func TestErrorsOfAHostAreShownWithoutTheirText(t *testing.T) {
 	}{
 		{&HostError{Code: NotFound, Message: "no file a"}, `["NOT_FOUND","no file a"]`},
 		{fmt.Errorf("open: %w", &HostError{Code: Denied, Message: "x"}), `["DENIED","x"]`},
-		{errors.New("dial 10.0.0.1: secret"), `["UNAVAILABLE","the host could not answer"]`},
-		{context.DeadlineExceeded, `["TIMEOUT","the host did not answer in time"]`},
+		{errors.New("dial 10.0.0.1: secret"), `["UNAVAILABLE","the host could not respond"]`},
+		{context.DeadlineExceeded, `["TIMEOUT","the host did not respond in time"]`},
 	} {
 		host := &fakeHost{answer: func(context.Context, string, []byte) ([]byte, error) { return nil, c.err }}
 		body := `try { await http.crm.get("1") } catch (e) { return [e.code, e.message].concat(e instanceof HostError ? [] : ["?"]) }`

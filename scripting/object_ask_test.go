@@ -167,7 +167,7 @@ func TestAnAnswerIsWhatTheClientAnswered(t *testing.T) {
 }
 
 func TestAnAnswerThatFitsNoRequestIsARefusal(t *testing.T) {
-	const refused = `failure Thrown: the answer under X does not fit the request`
+	const refused = `failure Thrown: the response for X does not match the request`
 	for _, c := range []struct{ answer, body, want string }{
 		{`{"responses":{"elicit":12345}}`, `await elicit(` + form + `)`, strings.Replace(refused, "X", "elicit", 1)},
 		{`{"responses":{"elicit":{"content":{}}}}`, `await elicit(` + form + `)`, strings.Replace(refused, "X", "elicit", 1)},
@@ -179,8 +179,8 @@ func TestAnAnswerThatFitsNoRequestIsARefusal(t *testing.T) {
 		{`{"responses":{"roots":{"roots":[{"name":"a"}]}}}`, `await roots()`, strings.Replace(refused, "X", "roots", 1)},
 		{`{"responses":{"roots":{"roots":{}}}}`, `await roots()`, strings.Replace(refused, "X", "roots", 1)},
 		{`{"responses":{"roots":{}}}`, `try { await roots() } catch (e) { return [e instanceof HostError, e.code] }`, `[true,"INVALID"]`},
-		{`nonsense`, `await roots()`, `failure Thrown: the host's answer cannot be read`},
-		{`{"responses":[]}`, `await roots()`, `failure Thrown: the host's answer cannot be read`},
+		{`nonsense`, `await roots()`, `failure Thrown: the response of the host cannot be decoded`},
+		{`{"responses":[]}`, `await roots()`, `failure Thrown: the response of the host cannot be decoded`},
 	} {
 		host := &fakeHost{answer: func(context.Context, string, []byte) ([]byte, error) { return []byte(c.answer), nil }}
 		if got := shown(runWith(t, call(compiled(t, asker(c.body)), `{}`), host)); got != c.want {

@@ -150,7 +150,7 @@ func TestWhatIsNoParameterIsATypeErrorAndRunsNothing(t *testing.T) {
 }
 
 func TestAProgramThatHasEndedIsWhatTheHostSaid(t *testing.T) {
-	const unread = `failure Thrown: the host's answer cannot be read`
+	const unread = `failure Thrown: the response of the host cannot be decoded`
 	for _, c := range []struct{ expression, answer, want string }{
 		{`exec.git()`, `{"code":3,"stdout":"\ufeffhé","stderr":"e"}`, `{"code":3,"stdout":"hé","stderr":"e"}`},
 		{`exec.git().then(r => [r.stdout, Array.from(r.bytes())])`, `{"code":0,"stdout64":"Yf8="}`, `["a�",[97,255]]`},

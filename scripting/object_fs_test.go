@@ -40,7 +40,7 @@ func TestAFileOperationIsWhatTheScriptAskedFor(t *testing.T) {
 }
 
 func TestAnAnswerOfFilesIsWhatTheHostSaid(t *testing.T) {
-	const unread = `failure Thrown: the host's answer cannot be read`
+	const unread = `failure Thrown: the response of the host cannot be decoded`
 	for _, c := range []struct{ expression, answer, want string }{
 		{`fs.logs.readText("a")`, `{"text":"\ufeffhé"}`, `"hé"`},
 		{`fs.logs.readText("a")`, `{}`, unread},

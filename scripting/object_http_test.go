@@ -38,8 +38,8 @@ func TestAResponseIsWhatTheHostAnswered(t *testing.T) {
 		{`{"status":204,"headers":{}}`, `[r.text(), r.bytes().length]`, `["",0]`},
 		{`{"status":200,"headers":{"__proto__":"x"},"body":""}`, `Object.keys(r.headers)`, `["__proto__"]`},
 		{`{"status":200,"headers":{},"body":"<html>"}`, `r.json()`, `failure Thrown: the response is not JSON: unexpected character at byte 0 of the JSON text`},
-		{`not JSON`, `r.status`, `failure Thrown: the host's answer cannot be read`},
-		{`{"status":200,"headers":{},"body64":"*"}`, `r.status`, `failure Thrown: the host's answer cannot be read`},
+		{`not JSON`, `r.status`, `failure Thrown: the response of the host cannot be decoded`},
+		{`{"status":200,"headers":{},"body64":"*"}`, `r.status`, `failure Thrown: the response of the host cannot be decoded`},
 	} {
 		host := &fakeHost{answer: func(context.Context, string, []byte) ([]byte, error) { return []byte(c.answer), nil }}
 		body := `const r = await http.crm.get("u"); return ` + c.expression
@@ -82,7 +82,7 @@ func TestARequestThatIsTooLargeNeverReachesTheHost(t *testing.T) {
 	host := &fakeHost{answer: echo}
 	body := `const at = 'x'.repeat(1 << 20); try { await http.crm.post("u", { body: at.repeat(24) }) } catch (e) { return [e.code, e.message] }`
 	got := shown(runWith(t, call(compiled(t, tool(body)), `{}`), host))
-	if want := `["TOO_LARGE","what is passed is more than 23 MiB as JSON"]`; got != want || len(host.calls()) > 0 {
+	if want := `["TOO_LARGE","the arguments exceed 23 MiB of JSON"]`; got != want || len(host.calls()) > 0 {
 		t.Errorf("got %s with %d host calls, want %s", got, len(host.calls()), want)
 	}
 }

@@ -52,7 +52,7 @@ func TestAnAnswerOfKeptValuesIsWhatTheHostAnswered(t *testing.T) {
 		{`kv.notes.incr("a")`, `{"value":-7}`, `-7`},
 		{`kv.notes.list()`, `{"keys":["a","__proto__"]}`, `["a","__proto__"]`},
 		{`kv.notes.list()`, `{"keys":[]}`, `[]`},
-		{`kv.notes.get("a")`, `no JSON`, `failure Thrown: the host's answer cannot be read`},
+		{`kv.notes.get("a")`, `no JSON`, `failure Thrown: the response of the host cannot be decoded`},
 	} {
 		host := &fakeHost{answer: func(context.Context, string, []byte) ([]byte, error) { return []byte(c.answer), nil }}
 		if got := shown(runWith(t, call(compiled(t, keeper("return await "+c.expression)), `{}`), host)); got != c.want {

@@ -42,8 +42,8 @@ func TestRowsAreObjectsOfTheirColumns(t *testing.T) {
 		{`sql.shop.query("s").then((rows) => [rows[0].b instanceof Uint8Array, Array.from(rows[0].b)])`, `{"columns":["b"],"rows":[[{"base64":"AP8="}]]}`, `[true,[0,255]]`},
 		{`sql.shop.query("s")`, `{"columns":["a"],"rows":[]}`, `[]`},
 		{`sql.shop.exec("s")`, `{"changes":3}`, `{"changes":3}`},
-		{`sql.shop.query("s")`, `{"columns":["a"],"rows":[[]]}`, `failure Thrown: the host's answer cannot be read`},
-		{`sql.shop.query("s")`, `no JSON`, `failure Thrown: the host's answer cannot be read`},
+		{`sql.shop.query("s")`, `{"columns":["a"],"rows":[[]]}`, `failure Thrown: the response of the host cannot be decoded`},
+		{`sql.shop.query("s")`, `no JSON`, `failure Thrown: the response of the host cannot be decoded`},
 	} {
 		host := &fakeHost{answer: func(context.Context, string, []byte) ([]byte, error) { return []byte(c.answer), nil }}
 		if got := shown(runWith(t, call(compiled(t, querier("return await "+c.expression)), `{}`), host)); got != c.want {

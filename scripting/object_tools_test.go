@@ -41,8 +41,8 @@ func TestWhatAToolReturnsIsPlainData(t *testing.T) {
 		{`"text"`, `"text"`},
 		{`null`, `null`},
 		{`[{"type":"text","text":"a"}]`, `[{"type":"text","text":"a"}]`},
-		{`no JSON`, `failure Thrown: the host's answer cannot be read`},
-		{``, `failure Thrown: the host's answer cannot be read`},
+		{`no JSON`, `failure Thrown: the response of the host cannot be decoded`},
+		{``, `failure Thrown: the response of the host cannot be decoded`},
 	} {
 		host := &fakeHost{answer: func(context.Context, string, []byte) ([]byte, error) { return []byte(c.answer), nil }}
 		if got := shown(runWith(t, call(compiled(t, calling("return await tools.get()", "get")), `{}`), host)); got != c.want {

@@ -57,7 +57,7 @@ func TestObjectsThatOtherHostsHaveToo(t *testing.T) {
 		{"globals by two names", `[globalThis.input === input, globalThis.log === log, globalThis.RegExp === RegExp, globalThis.JSON === JSON, Object.isFrozen(globalThis.vars)]`, `[true,true,true,true,true]`},
 		{"globals that are replaced", `(() => { globalThis.log = 1; globalThis.mine = 2; return [globalThis.log, globalThis.mine] })()`, `[1,2]`},
 		{"an engine's class that is replaced", `(() => { globalThis.Error = 1; try { new globalThis.ToolError("x") } catch (e) { return e.message } })()`, `"Error was replaced"`},
-		{"an engine's class that is replaced before a refusal", `await (async () => { globalThis.Error = 1; await http.crm.get("x") })()`, `failure Thrown: an exception whose message cannot be read`},
+		{"an engine's class that is replaced before a refusal", `await (async () => { globalThis.Error = 1; await http.crm.get("x") })()`, `failure Thrown: an exception with an unreadable message`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			host := &fakeHost{answer: func(context.Context, string, []byte) ([]byte, error) {
@@ -163,8 +163,8 @@ func TestFailuresSayWhatWasThrown(t *testing.T) {
 		{`throw null`, "null", "", Thrown, 0},
 		{`throw { message: "m" }`, "m", "", Thrown, 0},
 		{`throw { a: 1 }`, `{"a":1}`, "", Thrown, 0},
-		{`const o = {}; o.o = o; throw o`, `an object that is no error`, "", Thrown, 0},
-		{`throw { get message() { throw 1 } }`, `an exception whose message cannot be read`, "", Thrown, 0},
+		{`const o = {}; o.o = o; throw o`, `an object that is not an Error`, "", Thrown, 0},
+		{`throw { get message() { throw 1 } }`, `an exception with an unreadable message`, "", Thrown, 0},
 		{`throw new ToolError("t", { details: { a: [1] } })`, "t", `{"a":[1]}`, ToolError, 0},
 		{`throw new ToolError("t")`, "t", "", ToolError, 0},
 		{`await null; throw new ToolError("t", { details: 0 })`, "t", "0", ToolError, 0},
@@ -210,7 +210,7 @@ func TestUncaughtErrorsOfAsksHaveDetails(t *testing.T) {
 		{`throw new CapabilityError("no model", { required: { sampling: {} } })`, "failure CapabilityError: no model", `{"requiredCapabilities":{"sampling":{}}}`},
 		{`throw new CapabilityError("no model")`, "failure CapabilityError: no model", `{"requiredCapabilities":{}}`},
 		{`const e = new CapabilityError("x", { required: {} }); e.required = 5; throw e`, "failure CapabilityError: x", `{"requiredCapabilities":{}}`},
-		{`const e = new CapabilityError("x"); e.required = { toJSON() { throw 1 } }; throw e`, "failure Thrown: an exception whose message cannot be read", ``},
+		{`const e = new CapabilityError("x"); e.required = { toJSON() { throw 1 } }; throw e`, "failure Thrown: an exception with an unreadable message", ``},
 		{`throw new AskDenied("no", { reason: "declined" })`, "failure AskDenied: no", `{"reason":"declined"}`},
 		{`throw new AskDenied("no")`, "failure AskDenied: no", ``},
 		{`await Promise.reject(new AskDenied("late", { reason: "cancelled" }))`, "failure AskDenied: late", `{"reason":"cancelled"}`},
@@ -242,7 +242,7 @@ func TestAFunctionOfAModuleIsAskedOfTheHost(t *testing.T) {
 	for _, c := range []struct{ body, answer, call, want string }{
 		{`return await modules.ledger.balance({ account: "ä", n: [1] })`, `{"cents":7}`, `module {"module":"ledger","function":"balance","arguments":{"account":"ä","n":[1]}}`, `{"cents":7}`},
 		{`return await modules["ledger"]["po" + "st"]()`, `null`, `module {"module":"ledger","function":"post"}`, `null`},
-		{`return await modules.ledger.balance()`, `no JSON`, `module {"module":"ledger","function":"balance"}`, `failure Thrown: the host's answer cannot be read`},
+		{`return await modules.ledger.balance()`, `no JSON`, `module {"module":"ledger","function":"balance"}`, `failure Thrown: the response of the host cannot be decoded`},
 		{`const { balance } = modules.ledger; return await balance({})`, `1`, `module {"module":"ledger","function":"balance","arguments":{}}`, `1`},
 	} {
 		host := &fakeHost{answer: func(context.Context, string, []byte) ([]byte, error) { return []byte(c.answer), nil }}

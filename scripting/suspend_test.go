@@ -217,7 +217,7 @@ func TestOneHostMayAnswerSomeAsksAndSuspendOthers(t *testing.T) {
 func TestOnlyAsksCanBeSuspended(t *testing.T) {
 	host := &fakeHost{answer: func(context.Context, string, []byte) ([]byte, error) { return nil, ErrSuspended }}
 	body := `log.info("x"); progress(1); try { await http.crm.get("u") } catch (e) { return [e.code, e.message] }`
-	if got := shown(runWith(t, call(compiled(t, asker(body)), `{}`), host)); got != `["UNAVAILABLE","the host could not answer"]` {
+	if got := shown(runWith(t, call(compiled(t, asker(body)), `{}`), host)); got != `["UNAVAILABLE","the host could not respond"]` {
 		t.Errorf("got %s", got)
 	}
 }
