@@ -7,18 +7,17 @@ import (
 	"github.com/mcpd/mcpd/internal/js/syntax"
 )
 
-// setting is what stands around a mistake.
+// errorContext is the text around a syntax error.
 type errorContext struct {
 	message string
-	// before, this and after are three words or signs, the middle one of which
-	// is where the mistake was found.
+	// before, this and after are three words or characters; the error is at this.
 	before, this, after string
-	// first is the word or sign that the line begins with, line the line, and
-	// prior the one in front of it.
+	// first is the first word or character of the line; line is the line, and prior the line
+	// before.
 	first, line, prior string
-	// newline says that a line ends in front of this.
+	// newline is set if a line ends before this.
 	newline bool
-	// glued says that nothing stands between before and this.
+	// adjacent is set if nothing separates before and this.
 	adjacent bool
 }
 
@@ -38,7 +37,7 @@ func errorContextAt(text string, at int, message string) errorContext {
 	return s
 }
 
-// lastWord returns the word that a text ends with, or the character.
+// lastWord returns the last word of a text, or its last character.
 func lastWord(text string) string {
 	start := wordStartBefore(text, len(text))
 	if start == len(text) {
@@ -48,8 +47,8 @@ func lastWord(text string) string {
 	return text[start:]
 }
 
-// likely returns what to do about mistakes that people make who know another
-// language better, or who write in haste. Nothing is said when it is neither.
+// syntaxHint returns advice for typical errors of people who know another language better, or who
+// write in haste; empty for other errors.
 func syntaxHint(text string, at int, message string) string {
 	s := errorContextAt(text, at, message)
 	for _, look := range []func(errorContext) string{foreignWord, foreignSign, misnamed, unlisted, unfinished} {
@@ -60,7 +59,7 @@ func syntaxHint(text string, at int, message string) string {
 	return ""
 }
 
-// foreignWords is what to write instead of words of other languages.
+// foreignWords is advice for words of other languages.
 var foreignWords = byName([]hint{
 	{"and", "write && instead of and"},
 	{"or", "write || instead of or"},
@@ -104,7 +103,7 @@ func foreignWord(s errorContext) string {
 	return ""
 }
 
-// foreignSign is of signs of other languages, and of signs that look alike.
+// foreignSign returns advice for operators of other languages, and for similar-looking characters.
 func foreignSign(s errorContext) string {
 	quote := quotes(s.this)
 	switch {
@@ -134,7 +133,7 @@ func foreignSign(s errorContext) string {
 	return ""
 }
 
-// misnamed is of names that are missing, or cannot be names.
+// misnamed returns advice for names that are missing or invalid.
 func misnamed(s errorContext) string {
 	switch {
 	case s.before == "class" && s.this == "{":
@@ -160,7 +159,7 @@ func misnamed(s errorContext) string {
 	return ""
 }
 
-// naming reports whether a name stands behind the word.
+// naming reports whether a name follows the word.
 func naming(word string) bool {
 	switch word {
 	case "const", "let", "var", "class", "function", "enum":
@@ -169,7 +168,7 @@ func naming(word string) bool {
 	return false
 }
 
-// unlisted is of members and elements that nothing separates.
+// unlisted returns advice for members and elements without a separator.
 func unlisted(s errorContext) string {
 	switch {
 	case s.this == "=" && s.first != "const" && syntax.WordStart(s.before+" ") && (strings.Contains(s.line, ", "+s.before+" =") || strings.Contains(s.line, "{ "+s.before+" =")):
@@ -202,7 +201,7 @@ func opensOrJoins(sign string) bool {
 	return sign == "" || strings.Contains("([{,;:?=+-*/%&|^!<>~.", sign)
 }
 
-// unfinished is of operators that lack an operand.
+// unfinished returns advice for operators without an operand.
 func unfinished(s errorContext) string {
 	ends := s.this == ";" || s.this == ")" || s.this == "]" || s.this == "}" || s.this == ","
 	switch {
@@ -222,8 +221,8 @@ func unfinished(s errorContext) string {
 	return ""
 }
 
-// ofPython returns what to write in JavaScript instead of what only Python has, and
-// what [likely] says nothing of; nothing where it is not that.
+// pythonSyntaxHint returns advice for Python syntax that [syntaxHint] does not cover; empty for
+// other errors.
 func pythonSyntaxHint(s errorContext) string {
 	switch {
 	case strings.Contains(s.line, "__name__"):
@@ -250,8 +249,8 @@ func pythonSyntaxHint(s errorContext) string {
 	return ""
 }
 
-// plain turns an engine's message into the style of diagnostics: lower case,
-// without a name of the error in front.
+// plain converts a message of the engine to the style of diagnostics: lower case, without the name
+// of the error.
 func plain(message string) string {
 	message = strings.TrimPrefix(message, "SyntaxError: ")
 	message = strings.TrimRight(message, ".: ")
@@ -261,16 +260,16 @@ func plain(message string) string {
 	return message
 }
 
-// missingToken is asked about where one expression ends and another begins.
+// missingToken is the advice for two adjacent expressions.
 const missingToken = "is an operator, a comma or a bracket missing in front of it?"
 
-// correctIt is what to do where a message says all that is known.
+// correctIt is the advice if only the message is known.
 const correctIt = "correct it, or what stands just in front of it"
 
-// meaning is what to do about a message that holds a text.
+// hint is advice for messages or names that contain a text.
 type hint struct{ part, advice string }
 
-// generic is what to do where nothing more is known of a message.
+// generic is advice for messages without specific advice.
 var generic = []hint{
 	{"reserved word", "such a word cannot be a name"},
 	{"Unexpected identifier", missingToken},
@@ -279,8 +278,7 @@ var generic = []hint{
 	{"Unexpected end of", "something before it is not finished"},
 }
 
-// advice is what to do about the messages of both compilers that hold a text.
-// The first that fits is taken.
+// advice is advice for messages of both compilers. The first match counts.
 var advice = []hint{
 	{"matching export", "export it there, or correct the name"},
 	{"there is no file", "correct the path, which is relative to the folder of the file that imports it, or make the file"},
@@ -314,7 +312,7 @@ var advice = []hint{
 	{`only be used inside an "async" function`, "write async in front of the function around it"},
 }
 
-// lookUp returns what to do about a message of a compiler, or nothing.
+// lookUp returns the advice for a message; empty if there is none.
 func lookUp(meanings []hint, message string) string {
 	for _, m := range meanings {
 		if strings.Contains(message, m.part) {
@@ -324,8 +322,8 @@ func lookUp(meanings []hint, message string) string {
 	return ""
 }
 
-// unread reports whether a message is of text that could not be read, so that
-// what stands around the place matters more than the message.
+// isParseError reports whether a message is about text that could not be parsed: then the text
+// around the position matters more than the message.
 func isParseError(message string) bool {
 	for _, part := range []string{"nexpected", "xpected", "ssignment", "left-hand", "horthand", "reserved", "yntax error"} {
 		if strings.Contains(message, part) {
