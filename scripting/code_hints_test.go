@@ -44,7 +44,7 @@ func hinted(t *testing.T, text string) string {
 }
 
 func TestHintsAreWhatCanBeWritten(t *testing.T) {
-	const brackets = `? a name with other signs than letters, digits and _ stands in brackets and quotes`
+	const brackets = `? a name with characters other than letters, digits and _ needs brackets and quotes`
 	for _, c := range []struct{ code, want string }{
 		{"await get_sum({})", `get_sum is not defined; did you mean ev["get-sum"] or two["get-sum"]?`},
 		{"await get_annotated_message({})", `did you mean ev["get-annotated-message"]?`},
@@ -62,7 +62,7 @@ func TestHintsAreWhatCanBeWritten(t *testing.T) {
 		{"await tools.my-tool({})", `did you mean tools["my-tool"]` + brackets},
 		{"await tools.my_tool({})", `did you mean tools["my-tool"]?`},
 		{"await tools['ev_get_sun']({})", `did you mean tools["ev_get-sum"]?`},
-		{"await fetch({ url: 'x' })", "fetch is a group of tools, and none of them\n  1 | await fetch({ url: 'x' })\n    |       ^^^^^\n  write await fetch.fetch({ … })"},
+		{"await fetch({ url: 'x' })", "fetch is a group of tools, not a tool\n  1 | await fetch({ url: 'x' })\n    |       ^^^^^\n  write await fetch.fetch({ … })"},
 		{"await ev({})", "write await ev.NAME({ … })"},
 		{"await tools({ name: 'x' })", "write await tools.NAME({ … })"},
 		{"const fetch = async () => { throw new Error('mine') }\nawait fetch()", "mine"},
@@ -84,7 +84,7 @@ func TestHintsOfOtherNamesFitCode(t *testing.T) {
 		{"kv.get('x')", "code reaches nothing but its tools"},
 		{"json.loads('[]')", "write JSON.parse(text) and JSON.stringify(value)"},
 		{"import json\njson.dumps([])", "write JSON.parse(text) and JSON.stringify(value)"},
-		{"await asyncio.gather(1)", "write await in front of a call, and await parallel([…]) for several at once"},
+		{"await asyncio.gather(1)", "write await before a call, and await parallel([…]) for several at once"},
 		{"if __name__ == '__main__':\n    main()", "leave the condition out"},
 		{"if (__name__ == '__main__') { print(1) }", "leave the condition out"},
 		{"raise ValueError('x')", "write throw new Error(…)"},

@@ -241,7 +241,7 @@ func (r *execution) makeObject(name string) *goja.Object {
 		}
 		covered := func(name string) (string, bool) { return name, compiler.CoversTool(patterns, name) }
 		names := func() []string { return slices.DeleteFunc(slices.Clone(patterns), wildcard.Is) }
-		return r.bareObject(toolsObject{r, covered, names}, "tools is no text; write tools.NAME(args)")
+		return r.bareObject(toolsObject{r, covered, names}, "tools cannot be converted to text; write tools.NAME(args)")
 	case "modules":
 		return r.grants("modules", (*execution).makeModule)
 	case "secrets":

@@ -25,7 +25,7 @@ func (r *execution) makeOfCode(name string) *goja.Object {
 		return r.makeParallel()
 	case name == "tools" || r.Program.Names.Members[name] != nil:
 		names := r.Program.Names
-		return r.bareObject(toolsObject{r, func(member string) (string, bool) { tool := names.Of(name, member); return tool, tool != "" }, func() []string { return names.In(name) }}, name+" is no text; write "+name+".NAME({ … })")
+		return r.bareObject(toolsObject{r, func(member string) (string, bool) { tool := names.Of(name, member); return tool, tool != "" }, func() []string { return names.In(name) }}, name+" cannot be converted to text; write "+name+".NAME({ … })")
 	case slices.Contains(r.Program.Names.Bare, name):
 		return r.toolFunction(r.Program.Names.Tool(name))
 	}
@@ -141,7 +141,7 @@ func (r *execution) guardPromises() {
 	}
 	refuse := func(wrong string) *goja.Object {
 		return r.Function("", func(goja.FunctionCall) goja.Value {
-			panic(r.TypeError(wrong + "; write await in front of what returns it"))
+			panic(r.TypeError(wrong + "; write await before the call that returns it"))
 		})
 	}
 	_ = prototype.DefineDataPropertySymbol(goja.SymToPrimitive, refuse(compiler.PromiseAsText), goja.FLAG_FALSE, goja.FLAG_TRUE, goja.FLAG_FALSE)

@@ -94,7 +94,7 @@ func TestTheLanguageItselfCallsNoTool(t *testing.T) {
 		{`return tools`, `{}`},
 		{`return { tools }`, `{"tools":{}}`},
 		{"try { return `${tools}` } catch (e) { return e.name }", `"TypeError"`},
-		{`return [tools == 1, tools + ""]`, `failure Thrown: tools is no text; write tools.NAME(args)`},
+		{`return [tools == 1, tools + ""]`, `failure Thrown: tools cannot be converted to text; write tools.NAME(args)`},
 	} {
 		got := shown(runWith(t, call(compiled(t, calling(c.body, "*")), `{}`), host))
 		if got != c.want {

@@ -9,7 +9,7 @@ import (
 // TestNoObjectIsPutBehindItself: the engine does not find that out where a proxy or an object
 // of the host is between, and overflows the stack of the process when it looks for a member.
 func TestNoObjectIsPutBehindItself(t *testing.T) {
-	const itself = "throws TypeError: an object cannot be behind itself"
+	const itself = "throws TypeError: an object cannot be its own prototype"
 	for _, c := range []struct{ code, want string }{
 		{"const x = Object.create(crm)\nObject.setPrototypeOf(crm, x)\ncrm['fo' + 'o']", itself},
 		{"const x = Object.create(tools)\nObject.setPrototypeOf(tools, x)\ntools['fo' + 'o']", itself},
@@ -17,7 +17,7 @@ func TestNoObjectIsPutBehindItself(t *testing.T) {
 		{"const p = new Proxy({}, {})\nObject.setPrototypeOf(p, Object.create(p))\np.foo", itself},
 		{"const t = {}\nconst p = new Proxy(t, {})\nt.__proto__ = Object.create(p)\np.foo", itself},
 		{"const t = {}\nlet p = t\nfor (let i = 0; i < 300; i++) p = new Proxy(p, {})\nObject.setPrototypeOf(t, Object.create(p))\np.foo", itself},
-		{"const t = {}\nlet p = t\nfor (let i = 0; i < 20000; i++) p = new Proxy(p, {})\nObject.setPrototypeOf(t, Object.create(p))\np.foo", "throws TypeError: too many objects are behind this one"},
+		{"const t = {}\nlet p = t\nfor (let i = 0; i < 20000; i++) p = new Proxy(p, {})\nObject.setPrototypeOf(t, Object.create(p))\np.foo", "throws TypeError: the chain of prototypes is too long"},
 		{"const p = new Proxy({}, {})\nconst set = Object['setProto' + 'typeOf']\nset(p, Object.create(p))\np.foo", itself},
 		{"const p = new Proxy({}, {})\nconst { setPrototypeOf: set } = Object\nset(p, Object.create(p))\np.foo", itself},
 		{"const p = new Proxy({}, {})\nconst set = Object.getOwnPropertyDescriptor(Object.prototype, '__proto__').set\nset.call(p, Object.create(p))\np.foo", itself},
@@ -81,7 +81,7 @@ func TestABodyIsGuardedWhereANameIsBoundElsewhere(t *testing.T) {
 // TestProxiesDoNotAskThemselvesWithoutEnd: no instruction of the script is between, and the
 // stack of the process overflowed.
 func TestProxiesDoNotAskThemselvesWithoutEnd(t *testing.T) {
-	const without = "throws RangeError: proxies ask each other without end"
+	const without = "throws RangeError: proxies call each other without end"
 	for _, code := range []string{
 		"const h = {}, p = new Proxy({}, h)\nh.get = Reflect.get.bind(null, p, 'x')\np.foo",
 		"const h = {}, p = new Proxy({}, h)\nh.getPrototypeOf = Reflect.getPrototypeOf.bind(null, p)\np instanceof Array",

@@ -179,7 +179,7 @@ func (p *csvPrinter) row(v goja.Value) {
 
 func (p *csvPrinter) line(n int, cell func(int) string) {
 	if n == 0 {
-		panic(p.r.TypeError(fmt.Sprintf("csv.print: row %d has no fields, which CSV cannot tell from no row", p.rows)))
+		panic(p.r.TypeError(fmt.Sprintf("csv.print: row %d has no fields, which CSV cannot represent", p.rows)))
 	}
 	for i := range n {
 		p.r.Proceed()
@@ -270,7 +270,7 @@ func (c *csvReader) field() (text string, last bool, err error) {
 		c.at += len(c.separator)
 		return text, false, nil
 	}
-	return "", false, &csvError{c.line, "has text behind a field in quotes; a quote in a field is written twice"}
+	return "", false, &csvError{c.line, "has text after a quoted field; double a quote inside of a field"}
 }
 
 func (c *csvReader) plain() string {

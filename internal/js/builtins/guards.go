@@ -33,7 +33,7 @@ func (r *Realm) GuardPrototypes() {
 		if ok {
 			r.mustSetPrototype(o, proto)
 		} else if IsNothing(c.Argument(0)) {
-			panic(r.TypeError("nothing has a prototype"))
+			panic(r.TypeError("undefined and null have no prototype"))
 		}
 		return c.Argument(0)
 	}), kept, kept, hidden)
@@ -87,7 +87,7 @@ func (r *Realm) mustSetPrototype(o, proto *goja.Object) {
 	switch {
 	case r.setPrototype(o, proto):
 	case r.reaches(o, proto):
-		panic(r.TypeError("an object cannot be behind itself"))
+		panic(r.TypeError("an object cannot be its own prototype"))
 	default:
 		panic(r.TypeError("this object takes no other prototype"))
 	}
@@ -115,7 +115,7 @@ type chainWalker struct {
 
 func (w *chainWalker) step() {
 	if w.steps++; w.steps > maxPrototypes {
-		panic(w.r.TypeError("too many objects are behind this one"))
+		panic(w.r.TypeError("the chain of prototypes is too long"))
 	}
 }
 
@@ -220,7 +220,7 @@ func (*proxyHandler) Keys() []string              { return nil }
 // enterTrap counts the nesting of traps. It returns the function that leaves the trap.
 func (r *Realm) enterTrap() (back func()) {
 	if r.traps == maxTraps {
-		panic(r.Construct("RangeError", r.Runtime.ToValue("proxies ask each other without end")))
+		panic(r.Construct("RangeError", r.Runtime.ToValue("proxies call each other without end")))
 	}
 	r.traps++
 	return r.leaveTrap

@@ -217,11 +217,11 @@ func (c *compilation) checkPromise(m member, detail string) {
 // Messages for promises that are used as results.
 const (
 	PromiseAsText    = "as text a promise is [object Promise]"
-	PromiseAsList    = "a promise is no list"
+	PromiseAsList    = "a promise is not a list"
 	promiseAsJSON    = "as JSON a promise is {}"
-	promiseAsObject  = "a promise has no members of its own"
-	promiseUnfolded  = "there is nothing in a promise to unfold"
-	promiseInConsole = "what is printed of a promise is not its value"
+	promiseAsObject  = "a promise has no members"
+	promiseUnfolded  = "a promise cannot be spread"
+	promiseInConsole = "a printed promise does not show its value"
 )
 
 // argument is an argument of a function that cannot use promises.

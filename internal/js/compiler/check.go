@@ -223,7 +223,7 @@ func (c *compilation) checkLocales(found *analysis) {
 	for _, method := range found.locales {
 		name := method.Name.String()
 		c.report(diag.Diagnostic{
-			Severity: diag.Warning, Code: "script-locale", Summary: name + " knows no locales in this JavaScript engine",
+			Severity: diag.Warning, Code: "script-locale", Summary: name + " ignores locales in this JavaScript engine",
 			Detail: "write numbers.format(n, { decimals, group, point }) for a number, dates.format(date, pattern, { zone }) for a date",
 		}, method.Idx, method.Idx1())
 	}

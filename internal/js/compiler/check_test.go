@@ -77,7 +77,7 @@ func TestMembersThatDoNotExistAreTold(t *testing.T) {
 }
 
 func TestTypeScriptInAJavaScriptBodyIsRecognised(t *testing.T) {
-	const advice = "it looks like TypeScript: begin the body with <<TS instead of <<JS"
+	const advice = "it looks like TypeScript: start the body with <<TS instead of <<JS"
 	padding := make([]byte, maxUnproven)
 	for i := range padding {
 		padding[i] = ' '

@@ -51,7 +51,7 @@ func (c *compilation) checkKeywords(found *analysis) {
 			written = "await " + written
 		}
 		c.report(diag.Diagnostic{
-			Severity: diag.Error, Code: "script-keywords", Summary: callee + "(name=value) is no call in JavaScript",
+			Severity: diag.Error, Code: "script-keywords", Summary: callee + "(name=value) is not valid JavaScript",
 			Detail: "write " + written,
 		}, call.Idx0(), call.Idx1())
 	}
@@ -253,7 +253,7 @@ func (c *compilation) checkGroups(found *analysis) {
 			written = c.names().callExpr(group, in[max(0, slices.Index(in, group))])
 		}
 		c.report(diag.Diagnostic{
-			Severity: diag.Error, Code: "unknown-tool", Summary: group + " is a group of tools, and none of them", Detail: "write await " + written + "({ … })",
+			Severity: diag.Error, Code: "unknown-tool", Summary: group + " is a group of tools, not a tool", Detail: "write await " + written + "({ … })",
 		}, call.Callee.Idx0(), call.Callee.Idx1())
 	}
 }

@@ -64,6 +64,6 @@ func (f *fence) warnings(text diag.Text) diag.List {
 	}
 	return diag.List{{
 		Severity: diag.Warning, Code: source.FenceRemoved, Range: text.Range(f.opens.start, f.opens.end),
-		Summary: "code needs no fence of Markdown: removed the one around it", Detail: "send the program alone",
+		Summary: "code needs no Markdown fence: removed the fence around it", Detail: "send the program alone",
 	}}
 }

@@ -160,7 +160,7 @@ func FuzzImports(f *testing.F) {
 }
 
 func TestAnObjectAtTheEndOfCodeThatIsABlockIsTold(t *testing.T) {
-	const why = "this is a block of statements, and no object; " + asObject
+	const why = "this is a block of statements, not an object; " + asObject
 	for _, c := range []struct {
 		code string
 		want []string
@@ -194,7 +194,7 @@ func TestAFenceThatIsLeftOutIsReported(t *testing.T) {
 	for _, d := range list {
 		got.WriteString(d.Code + " " + d.String() + "\n")
 	}
-	want := "fence-removed code:2:1: warning: code needs no fence of Markdown: removed the one around it; send the program alone\n" +
+	want := "fence-removed code:2:1: warning: code needs no Markdown fence: removed the fence around it; send the program alone\n" +
 		"import-removed code:3:1: warning: import statements are not needed: removed line 3: import x from 'y'; the tools are there already, and nothing else can be imported\n"
 	if got.String() != want {
 		t.Errorf("got\n%swant\n%s", got.String(), want)

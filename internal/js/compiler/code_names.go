@@ -218,7 +218,7 @@ func (n *ToolNames) suggestHyphenated(text string, at int) string {
 	}
 	stands := text[start : at+end]
 	ask := func(group, member string) string {
-		return "did you mean " + n.callExpr(group, member) + "? a name with other signs than letters, digits and _ stands in brackets and quotes"
+		return "did you mean " + n.callExpr(group, member) + "? a name with characters other than letters, digits and _ needs brackets and quotes"
 	}
 	for _, group := range n.groups {
 		for _, m := range n.Members[group] {

@@ -84,7 +84,7 @@ func (c *compilation) checkObject(block *ast.BlockStatement) {
 	if !ok || !found || c.src.Text.Pos(begins).Byte != at.Start.Byte {
 		return
 	}
-	c.fail(c.src.Text.Range(begins, ends), "code-block", "this is a block of statements, and no object", asObject)
+	c.fail(c.src.Text.Range(begins, ends), "code-block", "this is a block of statements, not an object", asObject)
 }
 
 // objectAtEnd returns the range of the braces at the end of a text, if their content could be an

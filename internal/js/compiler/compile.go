@@ -236,7 +236,7 @@ func (c *compilation) syntaxError(err error) {
 	where := callee(text, at).Range()
 	detail := c.advise(message, text.Body(), at)
 	if strings.HasSuffix(strings.TrimSpace(c.origin.src[:min(offset, len(c.origin.src))]), "await") {
-		detail = "write async in front of the function around it, which is what await stands in"
+		detail = "await needs an async function: write async before the function around it"
 	}
 	c.reject(diag.Diagnostic{Code: "script-syntax", Summary: plain(message), Detail: cmp.Or(c.adviseObject(where), detail), Range: where})
 }
@@ -246,7 +246,7 @@ func (c *compilation) endsEarly() diag.Diagnostic {
 	end := len(strings.TrimRightFunc(c.text, unicode.IsSpace))
 	return diag.Diagnostic{
 		Code: "script-syntax", Range: c.src.Text.Range(max(0, end-1), end),
-		Summary: "the " + c.kindName() + " ends where more is expected", Detail: "something in front of its end is not finished",
+		Summary: "the " + c.kindName() + " ends unexpectedly", Detail: "something before its end is not finished",
 	}
 }
 
@@ -275,7 +275,7 @@ func (c *compilation) suggestTypeScript() {
 		return
 	}
 	first := &c.list[0]
-	first.Detail = "it looks like TypeScript: begin the body with <<TS instead of <<JS"
+	first.Detail = "it looks like TypeScript: start the body with <<TS instead of <<JS"
 	if ext := path.Ext(c.src.Path); ext == ".js" || ext == ".mjs" {
 		first.Detail = "it looks like TypeScript: call the file .ts instead of " + ext
 	}

@@ -23,7 +23,7 @@ func TestMistakesAreToldWhereTheyAre(t *testing.T) {
 	}{
 		{"a missing operand", "const a = 1;\nreturn a +;", []string{`tools.d/t.hcl:6:11 ";": error: unexpected token ;`}},
 		{"behind characters of several bytes", "const ä = '€😀'; return 1 +* 2", []string{`tools.d/t.hcl:5:27 "*": error: unexpected token *`}},
-		{"an unfinished body", "return 1 +", []string{`tools.d/t.hcl:5:10 "+": error: the body ends where more is expected`}},
+		{"an unfinished body", "return 1 +", []string{`tools.d/t.hcl:5:10 "+": error: the body ends unexpectedly`}},
 		{"declared twice", "let a = 1;\nlet a = 2;", []string{`tools.d/t.hcl:6:5 "a": error: identifier 'a' has already been declared`}},
 		{"an open bracket", "if (x) {\n  y()\n", []string{`tools.d/t.hcl:5:8 "{": error: this { is never closed`}},
 		{"a wrong bracket", "foo(]", []string{`tools.d/t.hcl:5:5 "]": error: this ] does not match the ( before it`}},
@@ -53,7 +53,7 @@ func TestMistakesAreToldWhereTheyAre(t *testing.T) {
 		{"unicode classes of a constructor", `return [new RegExp("^\\P{Lu}", "iu"), RegExp('\\p{L}', "g")]`, []string{`tools.d/t.hcl:5:9 "new RegExp(\"^\\\\P{Lu}\", \"iu\")": warning: \p{…} never matches in this JavaScript engine`}},
 		{"a constructor of its own", `class RegExp {} return new RegExp("\\p{L}", "u")`, nil},
 		{"dynamic import", "return import('./a.js')", []string{`tools.d/t.hcl:5:8 "import": error: import() and import.meta do not exist here`}},
-		{"import in a bracket", "if (1) { import a from './a.js' }", []string{`tools.d/t.hcl:5:10 "import": error: import may not stand here`}},
+		{"import in a bracket", "if (1) { import a from './a.js' }", []string{`tools.d/t.hcl:5:10 "import": error: import is not allowed here`}},
 		{"import of nothing", "import a", []string{`tools.d/t.hcl:5:1 "import": error: this import names no file`}},
 		{"import of a package", "import a from 'lodash'; a()", []string{`tools.d/t.hcl:5:15 "'lodash'": error: packages cannot be imported`}},
 		{"import of a missing file", "import a from './no.js'; a()", []string{`tools.d/t.hcl:5:15 "'./no.js'": error: there is no file no.js in the tools folder`}},

@@ -52,7 +52,7 @@ func (c *compilation) checkGrowth(body ast.Node, found *analysis) {
 		c.report(diag.Diagnostic{
 			Severity: diag.Warning, Code: "script-slow",
 			Summary: a.name + " grows in a loop, which copies all of it each time",
-			Detail:  "collect the parts in an array, parts.push(…), and join them behind the loop: parts.join(\"\")",
+			Detail:  "collect the parts in an array, parts.push(…), and join them after the loop: parts.join(\"\")",
 		}, a.start, a.end)
 	}
 }

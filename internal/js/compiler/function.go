@@ -65,7 +65,7 @@ func (c *compilation) parse() (*ast.FunctionLiteral, *ast.Program) {
 	if function == nil {
 		c.reject(diag.Diagnostic{
 			Code: "script-syntax", Range: c.src.Text.Range(0, 0),
-			Summary: "the " + c.kindName() + " ends before its end", Detail: "remove the bracket that closes more than was opened",
+			Summary: "the " + c.kindName() + " is closed before its end", Detail: "remove the extra closing bracket",
 		})
 		return nil, nil
 	}

@@ -88,7 +88,7 @@ func foreignWord(s errorContext) string {
 	case "def", "func", "fn", "sub", "fun":
 		return "write function name(…) { … } instead of " + first
 	case "except", "rescue":
-		return "write catch (error) { … } behind try { … }"
+		return "write catch (error) { … } after try { … }"
 	case "foreach", "unless", "until", "repeat", "loop":
 		return "write for (const x of list) { … }, or if (…) and while (…), instead of " + first
 	case "string", "int", "bool", "boolean", "float", "double", "number", "auto", "dim", "my", "local", "val", "final", "object":
@@ -98,7 +98,7 @@ func foreignWord(s errorContext) string {
 	case "from":
 		return `write import { name } from "./file.js"`
 	case "#":
-		return "a comment begins with //"
+		return "a comment starts with //"
 	}
 	return ""
 }
@@ -112,7 +112,7 @@ func foreignSign(s errorContext) string {
 	case strings.ContainsAny(s.this, "“”„‟"), strings.ContainsAny(s.this, "‘’‚‛"):
 		return `write straight quotes, " or ', instead of ` + s.this
 	case s.this == "#" || s.before == "#" && !s.newline:
-		return "a comment begins with //"
+		return "a comment starts with //"
 	case quote && s.adjacent && (s.before == "f" || s.before == "F"):
 		return "write `text ${name}` between backticks instead of f\"text {name}\""
 	case quote && s.adjacent && s.before == s.this:
@@ -128,7 +128,7 @@ func foreignSign(s errorContext) string {
 	case s.before == "-" && s.this == ">" && s.adjacent, s.before == ">" && strings.Contains(s.line, "->"):
 		return "write => instead of ->"
 	case s.before == "$" && s.this == "{":
-		return "${…} stands in text between backticks"
+		return "write ${…} only in text between backticks"
 	}
 	return ""
 }
@@ -140,11 +140,11 @@ func misnamed(s errorContext) string {
 		return "give it a name: class Name { … }"
 	case strings.HasPrefix(s.message, "Syntax error") && s.adjacent && s.before != "" && s.before[0] >= '0' && s.before[0] <= '9',
 		s.this != "" && s.this[0] >= '0' && s.this[0] <= '9' && strings.Trim(s.this, "0123456789_n") != "":
-		return "a name cannot begin with a digit, and letters cannot follow a number"
+		return "a name cannot start with a digit, and letters cannot follow a number"
 	case s.this == "-" && (strings.Contains(s.line, "const "+s.before) || strings.Contains(s.line, "let "+s.before)):
 		return "a name cannot contain -; write _ or a capital letter instead"
 	case s.before == "function" && s.this == "{":
-		return "write the parameters in front of it: function name() { … }"
+		return "write the parameters before it: function name() { … }"
 	case s.before == "function" || s.this == "function" && s.after == "(":
 		return "give it a name: function name(…) { … }"
 	case (syntax.IsReserved(s.this) || strings.Contains(s.message, "reserved word")) && naming(s.before):
@@ -154,7 +154,7 @@ func misnamed(s errorContext) string {
 	case (s.first == "if" || s.first == "while" || s.first == "for" || s.first == "switch") && s.before == s.first && s.this != "(":
 		return "put what follows " + s.first + " in parentheses: " + s.first + " (…) { … }"
 	case strings.Contains(strings.ToLower(s.message), "assign") && strings.Contains(s.line, "?."):
-		return "nothing can be assigned behind ?.; write if (a) { a.b = … }"
+		return "nothing can be assigned after ?.; write if (a) { a.b = … }"
 	}
 	return ""
 }
@@ -176,15 +176,15 @@ func unlisted(s errorContext) string {
 	case strings.Contains(s.message, "horthand property") || strings.Contains(s.message, "nvalid destructuring assignment target"):
 		return "members of an object are written name: value, with a colon"
 	case s.this == "else":
-		return "else stands right behind the if: is there a ; or a } too many, or a { missing, in front of it?"
+		return "else must directly follow the if: look for an extra ; or }, or a missing {, before it"
 	case s.this == "catch" || s.this == "finally":
-		return s.this + " stands right behind the } of try { … }"
+		return s.this + " must directly follow the } of try { … }"
 	case s.after == ":" && s.newline && !opensOrJoins(s.before):
-		return "write a comma at the end of the line in front of it"
+		return "write a comma at the end of the line before it"
 	case s.after == ":" && !opensOrJoins(s.before) && s.first != "case" && s.first != "default":
-		return "write a comma in front of it"
+		return "write a comma before it"
 	case strings.Contains(s.line, "case "+s.before) && !s.newline, s.newline && strings.HasPrefix(s.prior, "case "), s.before == "default":
-		return "write a colon behind the case"
+		return "write a colon after the case"
 	case s.this == "return" && s.before == ">":
 		return "put statements in braces: (x) => { return … }, or leave out return"
 	case s.this == "return" && s.before == ")":
@@ -210,13 +210,13 @@ func unfinished(s errorContext) string {
 	case s.this == ":" && (strings.Contains(s.line, "=> {") || strings.HasSuffix(s.prior, "=> {")):
 		return "an arrow function that returns an object has it in parentheses: (…) => ({ … })"
 	case s.before == "." && !syntax.WordStart(s.this+" "):
-		return "the name of a member is missing behind the dot"
+		return "the name of a member is missing after the dot"
 	case s.this == ";" && strings.Contains(s.line, "?"):
 		return "a ? b : c needs its : and what follows it"
 	case s.this == ";":
 		return "a ; ends a statement; members, arguments and elements are separated by commas"
 	case s.newline && s.before != "" && strings.Contains("=+-*/%&|^<?", s.before):
-		return "a value is missing behind the " + s.before + " at the end of the line in front of it"
+		return "a value is missing after the " + s.before + " at the end of the line before it"
 	}
 	return ""
 }
@@ -261,10 +261,10 @@ func plain(message string) string {
 }
 
 // missingToken is the advice for two adjacent expressions.
-const missingToken = "is an operator, a comma or a bracket missing in front of it?"
+const missingToken = "add the missing operator, comma or bracket before it"
 
 // correctIt is the advice if only the message is known.
-const correctIt = "correct it, or what stands just in front of it"
+const correctIt = "correct it, or the text just before it"
 
 // hint is advice for messages or names that contain a text.
 type hint struct{ part, advice string }
@@ -290,26 +290,26 @@ var advice = []hint{
 	{"already been declared", "give one of the two another name, or assign to the first"},
 	{"already exists", "give one of the two another name"},
 	{"Duplicate", "keep one of the two"},
-	{"with statement", "write the object in front of each of its members"},
+	{"with statement", "write the object before each of its members"},
 	{"Private field", "declare it in the class, as in class A { #x; }"},
 	{"Private name", "declare it in the class, as in class A { #x; }"},
-	{"Undefined label", "write the label in front of a loop around it, or leave it out"},
+	{"Undefined label", "write the label before a loop around it, or remove it"},
 	{"Illegal break", "break leaves a loop or a switch around it; to end the body write return"},
-	{"Illegal continue", "continue stands in a loop; to end the body write return"},
+	{"Illegal continue", "write continue only in a loop; to end the body write return"},
 	{"Missing initializer", "give it a value, or declare it with let"},
-	{"Missing catch or finally", "add catch (error) { … } behind it"},
+	{"Missing catch or finally", "add catch (error) { … } after it"},
 	{"newline after throw", "write what is thrown on the line of throw"},
 	{"coalesce expressions", "put one of the two in parentheses"},
 	{"before exponentiation", "put one of the two in parentheses"},
 	{"Lexical declaration", "put it in braces"},
-	{"left-hand side", "what is assigned to is a variable or a member; to compare, write ==="},
-	{"left-value", "what is assigned to is a variable or a member; to compare, write ==="},
-	{"Invalid assignment target", "what is assigned to is a variable or a member; to compare, write ==="},
-	{"must be last", "move it behind the others"},
-	{"nvalid regular expression", "write a backslash in front of a sign to match it as it is"},
-	{"Unterminated", "close it, or write a backslash in front of the sign to match it as it is"},
-	{"Unmatched", "remove it, or write a backslash in front of it to match it as it is"},
-	{`only be used inside an "async" function`, "write async in front of the function around it"},
+	{"left-hand side", "assign to a variable or a member; to compare, write ==="},
+	{"left-value", "assign to a variable or a member; to compare, write ==="},
+	{"Invalid assignment target", "assign to a variable or a member; to compare, write ==="},
+	{"must be last", "move it after the others"},
+	{"nvalid regular expression", "write a backslash before a character to match it literally"},
+	{"Unterminated", "close it, or write a backslash before the character to match it literally"},
+	{"Unmatched", "remove it, or write a backslash before it to match it literally"},
+	{`only be used inside an "async" function`, "write async before the function around it"},
 }
 
 // lookUp returns the advice for a message; empty if there is none.

@@ -79,7 +79,7 @@ func (c *compilation) lower(f syntax.Features) bool {
 		return false
 	}
 	if _, refused := syntax.Check(string(out.Code), false); refused != nil {
-		c.fail(c.src.Text.Range(0, 0), "script-syntax", refused.Summary, "this is said of the JavaScript that the body is compiled to; "+refused.Detail)
+		c.fail(c.src.Text.Range(0, 0), "script-syntax", refused.Summary, "this is about the JavaScript that the body is compiled to; "+refused.Detail)
 		return false
 	}
 	return c.lowered(string(out.Code), out.Map, files)

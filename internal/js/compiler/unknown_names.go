@@ -127,7 +127,7 @@ var otherLanguageHints = byName([]hint{
 var pythonHints = byName([]hint{
 	{"echo println printf", "write console.log(…)"},
 	{"json", "write JSON.parse(text) and JSON.stringify(value)"},
-	{"asyncio", "write await in front of a call, and await parallel([…]) for several at once"},
+	{"asyncio", "write await before a call, and await parallel([…]) for several at once"},
 	{"__name__", "leave the condition out, and write its statements alone: the program is run as it stands"},
 	{"raise", "write throw new Error(…)"},
 	{"Exception ValueError KeyError RuntimeError", "write new Error(…)"},

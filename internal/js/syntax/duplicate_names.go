@@ -167,14 +167,14 @@ func (g *checker) checkErrors(t Token) {
 	case t.Text == "(" && g.before.Text == "get" && !g.before.Member && g.last.Kind != Operator && !g.last.Newline:
 		g.getter = t.Start
 	case g.mixesCoalesce(t):
-		g.countError(t, "?? stands beside || or && in parentheses only")
+		g.countError(t, "?? beside || or && needs parentheses")
 	case len(g.levels) == 0 && g.before.Kind == Semicolon && isLiteral(g.last) && Assigns(t.Text):
 		g.countError(t, "nothing can be assigned to a number or a string")
 	}
 }
 
 func (g *checker) countError(t Token, detail string) {
-	g.count(t, &g.errors, maxErrors, "too many mistakes", detail)
+	g.count(t, &g.errors, maxErrors, "too many errors", detail)
 }
 
 // mixesCoalesce reports whether t and an earlier operator in the same expression must not be mixed

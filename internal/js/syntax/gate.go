@@ -289,7 +289,7 @@ func (g *checker) imports(t Token) {
 	switch {
 	case t.Kind == Keyword && t.Text == "import":
 		if !top {
-			g.fail(t.Start, t.End, "import may not stand here", "imports stand at the top level of a body, outside of all brackets")
+			g.fail(t.Start, t.End, "import is not allowed here", "write imports at the top level of a body, outside of all brackets")
 			return
 		}
 		if g.checkUnnamed(); g.Err != nil {

@@ -225,7 +225,7 @@ func (l *Lexer) quoted(quote byte) {
 			}
 			l.At++
 			if l.digitAt(l.At) && (l.Src[l.At] != '0' || l.digitAt(l.At+1)) {
-				l.fail(l.At-1, l.At+1, "this is no escape", `write \xNN for the character with the hexadecimal number NN`)
+				l.fail(l.At-1, l.At+1, "this is not an escape sequence", `write \xNN for the character with the hexadecimal number NN`)
 			}
 		case '\n', '\r':
 			l.unclosed(start, l.At, "add the "+string(quote)+" that ends it, or use a `template` for text of several lines")
@@ -345,7 +345,7 @@ const maxLegal = 200
 func (l *Lexer) comment(text string) {
 	if text[2] == '!' || strings.Contains(text, "@license") || strings.Contains(text, "@preserve") {
 		if l.legal++; l.legal > maxLegal {
-			l.fail(l.At, l.At+len(text), "too many comments with licenses", "a body may have 200 of them; remove the ! behind /*")
+			l.fail(l.At, l.At+len(text), "too many comments with licenses", "a body may have 200 of them; remove the ! after /*")
 		}
 	}
 }

@@ -89,7 +89,7 @@ func (l *Lexer) flags() string {
 	flags := l.Src[from:min(l.At, len(l.Src))]
 	for i := range len(flags) {
 		if strings.IndexByte(flags[i+1:], flags[i]) >= 0 {
-			l.fail(from, l.At, "a flag of this regular expression stands twice", "remove one of the two")
+			l.fail(from, l.At, "a flag of this regular expression is repeated", "remove one of the two")
 			break
 		}
 	}
