@@ -7,7 +7,7 @@ import (
 )
 
 // What can be known of a promise that is used as its value is told before a call is made.
-func TestWhatParallelReturnsIsAwaitedOrNothingIsCalled(t *testing.T) {
+func TestParallel_missingAwait(t *testing.T) {
 	const all = "parallel([search_web({}), crm.list()])"
 	for _, c := range []struct{ code, want string }{
 		{"const [a] = " + all, "1:13: error: a promise is not a list; did you forget await? write await parallel([…])"},
@@ -33,7 +33,7 @@ func TestWhatParallelReturnsIsAwaitedOrNothingIsCalled(t *testing.T) {
 }
 
 // What cannot be known then is told where it happens.
-func TestAPromiseThatIsUsedAsItsValueIsTold(t *testing.T) {
+func TestPromiseGuard_misuse(t *testing.T) {
 	const write = "; write await before the call that returns it"
 	for _, c := range []struct{ code, want string }{
 		{"[1, 2].map(async (n) => n).join()", "as text a promise is [object Promise]" + write},
@@ -52,7 +52,7 @@ func TestAPromiseThatIsUsedAsItsValueIsTold(t *testing.T) {
 	}
 }
 
-func TestPromisesDoWhatPromisesDo(t *testing.T) {
+func TestPromiseGuard_validUse(t *testing.T) {
 	const all = "parallel([search_web({}), search_web({})])"
 	for _, c := range []struct{ code, want string }{
 		{"const [a, b] = await " + all + "\na.length + b.length", "10"},
@@ -90,7 +90,7 @@ done`, "[5,5,5]"},
 	}
 }
 
-func TestPromisesOfBodiesAreThoseOfTheLanguage(t *testing.T) {
+func TestPromiseGuard_notInBodies(t *testing.T) {
 	if got := shown(runBody(t, "const f = async () => 5; return JSON.stringify(f()) + f()", `{}`)); got != `"{}[object Promise]"` {
 		t.Errorf("got %s", got)
 	}

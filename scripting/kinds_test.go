@@ -14,7 +14,7 @@ func ofKind(kind Kind, body string) Source {
 	return src
 }
 
-func TestBodiesSeeWhatTheirKindIsGiven(t *testing.T) {
+func TestKinds_globals(t *testing.T) {
 	for _, c := range []struct {
 		name        string
 		kind        Kind
@@ -40,7 +40,7 @@ func TestBodiesSeeWhatTheirKindIsGiven(t *testing.T) {
 	}
 }
 
-func TestBodiesAreToldWhatTheirKindLacks(t *testing.T) {
+func TestKinds_missingGlobals(t *testing.T) {
 	for _, c := range []struct {
 		name, body string
 		kind       Kind
@@ -80,7 +80,7 @@ func TestBodiesAreToldWhatTheirKindLacks(t *testing.T) {
 	}
 }
 
-func TestTheSameTextIsAnotherProgramAsAnotherKind(t *testing.T) {
+func TestKinds_differentHash(t *testing.T) {
 	seen := map[[32]byte]Kind{}
 	for _, kind := range allKinds() {
 		p := compiled(t, ofKind(kind, `return 1`))

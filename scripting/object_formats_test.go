@@ -53,7 +53,7 @@ func TestTOML(t *testing.T) {
 }
 
 // No text costs more processor time than its size explains.
-func TestNoTOMLStallsItsReader(t *testing.T) {
+func TestTOML_linearTime(t *testing.T) {
 	key := strings.Repeat("a.", 15)
 	for _, unit := range []string{
 		"[", "{", "[[", "a=", "a.", "'", "\"", "\"\"\"", "'''", "\\", "#\n", "\n", "[a]\n", "[[a]]\n", "a=1\n", "[NUM]\n", "[[NUM.a]]\n", "NUM=1\n",
@@ -162,7 +162,7 @@ func textBudget(size int) time.Duration {
 }
 
 // No text costs more processor time than its size explains.
-func TestNoYAMLStallsItsReader(t *testing.T) {
+func TestYAML_linearTime(t *testing.T) {
 	sizes := textSizes(yaml.MaxText)
 	for _, unit := range []string{
 		"[", "{", "- ", "a: ", "? ", "[a, ", "{a: ", "#\n", "# a\n- b\n", "&a ", "*a ", "!!str ", "'", "\"", "\\", "|\n ", ">\n\n", "---\n", "...\n", "%YAML 1.2\n",

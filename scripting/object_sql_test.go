@@ -14,7 +14,7 @@ func querier(body string) Source {
 	return src
 }
 
-func TestAnOperationOnADatabaseIsWhatTheScriptAskedFor(t *testing.T) {
+func TestSQL_payload(t *testing.T) {
 	for _, c := range []struct {
 		body string
 		want []string
@@ -35,7 +35,7 @@ func TestAnOperationOnADatabaseIsWhatTheScriptAskedFor(t *testing.T) {
 	}
 }
 
-func TestRowsAreObjectsOfTheirColumns(t *testing.T) {
+func TestSQL_rows(t *testing.T) {
 	for _, c := range []struct{ expression, answer, want string }{
 		{`sql.shop.query("s")`, `{"columns":["id","name","__proto__"],"rows":[[1,"ä",null],["9007199254740993",true,1.5]]}`,
 			`[{"id":1,"name":"ä","__proto__":null},{"id":"9007199254740993","name":true,"__proto__":1.5}]`},
@@ -52,7 +52,7 @@ func TestRowsAreObjectsOfTheirColumns(t *testing.T) {
 	}
 }
 
-func TestMistakesInAnOperationOnADatabaseAreToldAtOnce(t *testing.T) {
+func TestSQL_invalidArguments(t *testing.T) {
 	const value = `failure Thrown: sql.shop.query: the parameter a must be a string, a number, a boolean, null or bytes; write JSON.stringify(x) for objects and lists, and toISOString() for dates`
 	for _, c := range []struct{ body, want string }{
 		{`sql.shop.query()`, `failure Thrown: sql.shop.query(statement, params): the statement must be the name of a statement block`},
@@ -76,7 +76,7 @@ func TestMistakesInAnOperationOnADatabaseAreToldAtOnce(t *testing.T) {
 	}
 }
 
-func TestADatabaseThatIsNotGrantedIsTold(t *testing.T) {
+func TestSQL_notGranted(t *testing.T) {
 	for body, want := range map[string]string{
 		`return sql.shp.query("s")`:         `sql.shp is not granted: did you mean "shop"? add sql "shp" { driver = "sqlite" … } to the allow block`,
 		`return sql.query("s")`:             `sql.query is not granted: statements are run through a grant: write sql.shop.query(...); granted is shop, files, ro`,

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// TestNoObjectIsPutBehindItself: the engine does not find that out where a proxy or an object
+// TestPrototypeGuard_cycles: the engine does not find that out where a proxy or an object
 // of the host is between, and overflows the stack of the process when it looks for a member.
-func TestNoObjectIsPutBehindItself(t *testing.T) {
+func TestPrototypeGuard_cycles(t *testing.T) {
 	const itself = "throws TypeError: an object cannot be its own prototype"
 	for _, c := range []struct{ code, want string }{
 		{"const x = Object.create(crm)\nObject.setPrototypeOf(crm, x)\ncrm['fo' + 'o']", itself},
@@ -56,9 +56,9 @@ func TestNoObjectIsPutBehindItself(t *testing.T) {
 	}
 }
 
-// TestABodyIsGuardedWhereANameIsBoundElsewhere is about what keeps the guard away: a name that
+// TestPrototypeGuard_shadowedName is about what keeps the guard away: a name that
 // is never read.
-func TestABodyIsGuardedWhereANameIsBoundElsewhere(t *testing.T) {
+func TestPrototypeGuard_shadowedName(t *testing.T) {
 	for _, c := range []struct {
 		body                        string
 		everything, proxies, hosted bool
@@ -78,9 +78,9 @@ func TestABodyIsGuardedWhereANameIsBoundElsewhere(t *testing.T) {
 	}
 }
 
-// TestProxiesDoNotAskThemselvesWithoutEnd: no instruction of the script is between, and the
+// TestProxyGuard_recursion: no instruction of the script is between, and the
 // stack of the process overflowed.
-func TestProxiesDoNotAskThemselvesWithoutEnd(t *testing.T) {
+func TestProxyGuard_recursion(t *testing.T) {
 	const without = "throws RangeError: proxies call each other without end"
 	for _, code := range []string{
 		"const h = {}, p = new Proxy({}, h)\nh.get = Reflect.get.bind(null, p, 'x')\np.foo",
@@ -95,8 +95,8 @@ func TestProxiesDoNotAskThemselvesWithoutEnd(t *testing.T) {
 	}
 }
 
-// TestLoopsOverWhatTrapsReturnEndWithTheCall: the trap is native, and answers with its proxy.
-func TestLoopsOverWhatTrapsReturnEndWithTheCall(t *testing.T) {
+// TestProxyGuard_interrupt: the trap is native, and answers with its proxy.
+func TestProxyGuard_interrupt(t *testing.T) {
 	for _, look := range []string{
 		"Array.prototype.isPrototypeOf(p)", "p instanceof Array", "Array[Symbol.hasInstance](p)", "Array.bind()[Symbol.hasInstance](p)", "for (const k in p);",
 	} {
@@ -112,8 +112,8 @@ func TestLoopsOverWhatTrapsReturnEndWithTheCall(t *testing.T) {
 	}
 }
 
-// TestProxiesDoWhatTheLanguageSays has a handler between that no script may notice.
-func TestProxiesDoWhatTheLanguageSays(t *testing.T) {
+// TestProxyGuard_semantics has a handler between that no script may notice.
+func TestProxyGuard_semantics(t *testing.T) {
 	for _, c := range []struct{ code, want string }{
 		{"new Proxy({}, { get: (t, name, self) => name + (self === undefined) }).foo", `"foofalse"`},
 		{"const h = { n: 3, get() { return this === h && this.n } }\nnew Proxy({}, h).foo", "3"},

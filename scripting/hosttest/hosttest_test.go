@@ -76,10 +76,10 @@ func askSuite(breaks string) Suite {
 	}
 }
 
-func TestAHostThatSuspendsAsksPasses(t *testing.T) { askSuite("").Run(t) }
+func TestSuite_suspendingHost(t *testing.T) { askSuite("").Run(t) }
 
-// TestAHostThatBreaksTheContractFails runs the suite in another process, where it must fail.
-func TestAHostThatBreaksTheContractFails(t *testing.T) {
+// TestSuite_brokenHost runs the suite in another process, where it must fail.
+func TestSuite_brokenHost(t *testing.T) {
 	const variable = "HOSTTEST_BREAKS"
 	if breaks := os.Getenv(variable); breaks != "" {
 		askSuite(breaks).Run(t)
@@ -92,7 +92,7 @@ func TestAHostThatBreaksTheContractFails(t *testing.T) {
 		"emptiness":  "a suspended operation has a response",
 		"payload":    "the host changed the payload",
 	} {
-		suite := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestAHostThatBreaksTheContractFails$")
+		suite := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestSuite_brokenHost$")
 		suite.Env = append(os.Environ(), variable+"="+breaks)
 		if out, err := suite.CombinedOutput(); err == nil || !strings.Contains(string(out), want) {
 			t.Errorf("a host that breaks %s: %v\n%s", breaks, err, out)
@@ -100,7 +100,7 @@ func TestAHostThatBreaksTheContractFails(t *testing.T) {
 	}
 }
 
-func TestAHostThatKeepsTheContractPasses(t *testing.T) {
+func TestSuite_validHost(t *testing.T) {
 	Suite{
 		New: func(*testing.T) scripting.Host { return greeter{secret: "s3cret"} },
 		Operations: []Operation{

@@ -8,9 +8,9 @@ import (
 	"github.com/mcpd/mcpd/scripting/source"
 )
 
-// TestLikelyMistakesComeWithWhatToDo holds what is said of the mistakes that
+// TestSyntaxHints holds what is said of the mistakes that
 // people make who write in haste, or know another language better.
-func TestLikelyMistakesComeWithWhatToDo(t *testing.T) {
+func TestSyntaxHints(t *testing.T) {
 	for _, c := range []struct{ body, part string }{
 		{"return {\n  a: 1\n  b: 2,\n}", "comma at the end of the line before it"},
 		{"return { a: 1 b: 2 }", "a comma before it"},
@@ -74,7 +74,7 @@ func TestLikelyMistakesComeWithWhatToDo(t *testing.T) {
 	}
 }
 
-func TestNamesOfOtherLanguagesAreKnown(t *testing.T) {
+func TestUndefinedName_otherLanguages(t *testing.T) {
 	for name, part := range map[string]string{
 		"None": "null", "nil": "null", "True": "true", "False": "false", "print": "log.info", "len": "x.length", "self": "this", "str": "String", "int": "Number",
 	} {
@@ -84,7 +84,7 @@ func TestNamesOfOtherLanguagesAreKnown(t *testing.T) {
 	}
 }
 
-func TestEveryMistakeOfSyntaxComesWithAdvice(t *testing.T) {
+func TestSyntaxError_advice(t *testing.T) {
 	for body, part := range map[string]string{
 		`const x = ;`:                                   "a value is missing",
 		`let a = 1; let a = 2;`:                         "another name",
@@ -129,7 +129,7 @@ func TestEveryMistakeOfSyntaxComesWithAdvice(t *testing.T) {
 	}
 }
 
-func TestMistakesOfImportsComeWithAdvice(t *testing.T) {
+func TestImportError_advice(t *testing.T) {
 	for path, part := range map[string]string{
 		"lodash": "./file.js", "./no.js": "make the file", "../no.js": "into the tools folder", "./a": "whole name", "./a.js": "export it there",
 	} {

@@ -19,7 +19,7 @@ func lexed(src string, ts bool) (tokens []string, err *Error) {
 	}
 }
 
-func TestTextsAreCutAsTheParsersCutThem(t *testing.T) {
+func TestLexer_likeParsers(t *testing.T) {
 	for _, c := range []struct{ src, want string }{
 		{"a / b / c", "a|/|b|/|c"},
 		{"a = /b / c", "a|=|/b /|c"},
@@ -66,7 +66,7 @@ func TestTextsAreCutAsTheParsersCutThem(t *testing.T) {
 	}
 }
 
-func TestTypeScriptIsCutItsOwnWay(t *testing.T) {
+func TestLexer_typeScript(t *testing.T) {
 	for _, c := range []struct{ src, want string }{
 		{"a! / 2", "a|!|/|2"},
 		{"x = !/y/", "x|=|!|/y/"},
@@ -79,7 +79,7 @@ func TestTypeScriptIsCutItsOwnWay(t *testing.T) {
 	}
 }
 
-func TestWhatOnlyAParserCouldTellIsRefused(t *testing.T) {
+func TestLexer_ambiguousSlash(t *testing.T) {
 	for _, src := range []string{"if (a) /x/.y()", "a = {} / 2", "function f() {} /x/", "await /x/", "yield /x/", "for (a of /x/)"} {
 		if _, err := lexed(src, false); err == nil || err.Summary != "it is not clear whether this / begins a regular expression" {
 			t.Errorf("%q: %v", src, err)
@@ -89,7 +89,7 @@ func TestWhatOnlyAParserCouldTellIsRefused(t *testing.T) {
 
 // The compilers walk back through the body for every mistake of these, which
 // is quadratic.
-func TestMistakesThatAddUpAreCounted(t *testing.T) {
+func TestCheck_repeatedErrors(t *testing.T) {
 	each := func(before, part, after string) string { return before + strings.Repeat(part, 300) + after }
 	for _, c := range []struct{ name, body, want string }{
 		{"constants", each("", "const a=1;", ""), "too many declarations of one name"},
@@ -140,7 +140,7 @@ func TestMistakesThatAddUpAreCounted(t *testing.T) {
 	}
 }
 
-func TestNamesThatComeAgainAreNotRefused(t *testing.T) {
+func TestCheck_repeatedNames(t *testing.T) {
 	each := func(before, part, after string) string { return before + strings.Repeat(part, 300) + after }
 	for name, body := range map[string]string{
 		"in functions":            each("", "{ const a = 1; let [b, c] = a; class D {} }", ""),
@@ -184,9 +184,9 @@ func TestNamesThatComeAgainAreNotRefused(t *testing.T) {
 	}
 }
 
-// TestFunctionsBesideEachOtherAreCountedInTypeScript: of those in a block its
+// TestCheck_siblingFunctions: of those in a block its
 // compiler makes one statement.
-func TestFunctionsBesideEachOtherAreCountedInTypeScript(t *testing.T) {
+func TestCheck_siblingFunctions(t *testing.T) {
 	body := strings.Repeat("function f() { return [function () {}] }\n", maxCommas)
 	for _, c := range []struct {
 		body string
