@@ -97,7 +97,7 @@ func TestWhatCodeDoesIsTold(t *testing.T) {
 		"what return returns":       {`return { a: [1] };`, `{"result":{"a":[1]},"stdout":"","calls":[]}`},
 		"nothing":                   {`const x = 1;`, `{"stdout":"","calls":[]}`},
 		"imports that are left out": {"import fs from \"fs\"\nfrom tools import search_web\n1", `{"result":1,"stdout":"","calls":[],"notes":["import statements are not needed: removed line 1: import fs from \"fs\"","import statements are not needed: removed line 2: from tools import search_web"]}`},
-		"a fence of Markdown":       {"```js\nawait search_web({ query: \"x\", max_results: 1 })\n```", `{"result":["x 0"],"stdout":"","calls":[{"tool":"search_web","outcome":"ok"}],"notes":["code needs no fence of Markdown: removed the one around it"]}`},
+		"a fence of Markdown":       {"```js\nawait search_web({ query: \"x\", max_results: 1 })\n```", `{"result":["x 0"],"stdout":"","calls":[{"tool":"search_web","outcome":"ok"}],"notes":["code needs no Markdown fence: removed the fence around it"]}`},
 		"calls at once":             {`await parallel([search_web({ query: "x", max_results: 1 }), read_file({ path: "/workspace/config.json" })])`, `{"result":[["x 0"],{"debug":true}],"stdout":"","calls":[{"tool":"search_web","outcome":"ok"},{"tool":"read_file","outcome":"ok"}]}`},
 		"a failure that is caught":  {`try { await read_file({ path: "x" }) } catch (e) { e.code + " " + e.message }; 2`, `{"result":2,"stdout":"","calls":[{"tool":"read_file","outcome":"EXECUTION_ERROR"}]}`},
 		"a name with a dash":        {`await tools["erase-file"]({ path: "x" })`, `{"result":"erased x","stdout":"","calls":[{"tool":"erase-file","outcome":"ok"}]}`},
@@ -127,7 +127,7 @@ func TestCodeThatFailsTellsHowFarItCame(t *testing.T) {
 		"a mistake in it": {"const r = await serch_web({ query: 'x' });",
 			"EXECUTION_ERROR: ReferenceError: serch_web is not defined; did you mean search_web?"},
 		"arguments of Python": {`search_web(query="x")`,
-			"EXECUTION_ERROR: script-keywords at 1:1: search_web(name=value) is no call in JavaScript\n  1 | search_web(query=\"x\")\n    | ^^^^^^^^^^^^^^^^^^^^^\n  write await search_web({ query: \"x\" })"},
+			"EXECUTION_ERROR: script-keywords at 1:1: search_web(name=value) is not valid JavaScript\n  1 | search_web(query=\"x\")\n    | ^^^^^^^^^^^^^^^^^^^^^\n  write await search_web({ query: \"x\" })"},
 		"no code": {"", "INVALID_INPUT: "},
 	} {
 		if got := ended(called(t, s, code(c.code))); !strings.HasPrefix(got, c.want) {
