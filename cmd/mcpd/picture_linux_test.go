@@ -39,7 +39,7 @@ var pictureSession = []string{
 	pictureServe,
 	"mcpd call refund order=O-7 euros=20 --url http://127.0.0.1:8080",
 	"mcpd call refund order=O-7 euros=80 --url http://127.0.0.1:8080",
-	"sed -i 's/args.euros/args.euro/' tools.d/refund.hcl   # save a mistake",
+	"sed -i 's/args.euros/args.euro/' tools.d/refund.hcl   # save a typo",
 	"mcpd check",
 	"mcpd call refund order=O-7 euros=20 --url http://127.0.0.1:8080   # the last good version still serves",
 }
