@@ -110,7 +110,7 @@ func atTerminal(t *testing.T, r *reader, command string) string {
 	_, _ = io.Copy(&out, terminal) // ends with an error once no process has the screen
 	_ = shell.Wait()               // a check with findings exits with 1
 	if strings.HasPrefix(command, "sed") {
-		if _, err := r.daemon.waitFor(regexp.MustCompile("nothing was changed")); err != nil {
+		if _, err := r.daemon.waitFor(regexp.MustCompile("reload failed")); err != nil {
 			t.Fatal(err)
 		}
 	}
