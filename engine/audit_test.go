@@ -206,7 +206,7 @@ func TestALogThatCannotBeOpenedKeepsTheServerFromServing(t *testing.T) {
 	folder := t.TempDir()
 	o := engine.Options{Files: engine.Files{Tools: files("pay.hcl", ledgered), Config: files("mcpd.hcl", auditBlock(folder, ""))}}
 	s := unloaded(t, o)
-	if report, err := s.Load(t.Context()); err == nil || !strings.Contains(report.Problems.Error(), "calls cannot be written down") {
+	if report, err := s.Load(t.Context()); err == nil || !strings.Contains(report.Problems.Error(), "calls cannot be audited") {
 		t.Errorf("got %v", err)
 	}
 	o.Mode = engine.ReadOnly
@@ -257,7 +257,7 @@ func TestTheValuesInAURIAreWrittenDownAsOtherArguments(t *testing.T) {
 		if err := s.Close(context.Background()); err != nil {
 			t.Fatal(err)
 		}
-		if log := said.String(); strings.Contains(log, "CANARY") || !strings.Contains(log, "a call failed") {
+		if log := said.String(); strings.Contains(log, "CANARY") || !strings.Contains(log, "call failed") {
 			t.Errorf("%sthe log of the server says %s", block, log)
 		}
 		lines, text := linesOf(t, path)

@@ -52,7 +52,7 @@ policy "shut" {
 		l.Request, l.Principal, l.Issuer = "r-1", "ada", "https://id.example.com"
 		return l
 	}
-	const failed, succeeded = "a call failed", "a call succeeded"
+	const failed, succeeded = "call failed", "call succeeded"
 	for name, want := range map[string][]line{
 		"good":    {said(line{Message: succeeded, Level: "DEBUG", Tool: "good"})},
 		"outer":   {said(line{Message: succeeded, Level: "DEBUG", Tool: "good"}), said(line{Message: succeeded, Level: "DEBUG", Tool: "outer"})},

@@ -26,7 +26,7 @@ func TestTwoUpstreamsThatListTheSameThingsFloodNeitherTheLogNorTheStatus(t *test
 	}
 	url := web(t, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return up }, nil))
 	s := federated(t, upstreamAt(url)+upstreamNamed("twin", url))
-	if told := warnings(s); len(told) != 21 || !slices.Contains(told, `1980 things more of the upstream "twin" are left out`) {
+	if told := warnings(s); len(told) != 21 || !slices.Contains(told, `1980 more items of the upstream "twin" are left out`) {
 		t.Errorf("the operator is told %d times, first %q", len(told), told[:min(len(told), 30)])
 	}
 	if n := len(s.Snapshot().Offers(call.Resources)); n != many {

@@ -177,7 +177,7 @@ func TestRules_atFirstUse(t *testing.T) {
 			if got := s.Status().Health(); got != "left out as rules do not fit: 2 of lab" || !s.Status().Ready() {
 				t.Errorf("%s: the status is %q", what, got)
 			}
-			if told := warnings(s); len(told) != 2 || !slices.Contains(told, `no tool of the upstream "lab" is accepted, and served, as long as rules do not fit what it offers`) {
+			if told := warnings(s); len(told) != 2 || !slices.Contains(told, `no tool of the upstream "lab" is accepted and served until policies and limits match its tools`) {
 				t.Errorf("%s: the operator is told %q", what, told)
 			}
 			if _, err := os.Stat(lock); err == nil {

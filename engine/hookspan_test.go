@@ -94,7 +94,7 @@ func TestARunOfAHookIsAPartOfItsCall(t *testing.T) {
 	if runsFor.Principal.ID != "" || runsFor.Agent.AgentID != "" {
 		t.Errorf("the hook runs for %+v", runsFor)
 	}
-	for said, by := range map[string]string{"a hook tells": "hook tells", "a hook failed": "hook fails"} {
+	for said, by := range map[string]string{"a hook tells": "hook tells", "hook failed": "hook fails"} {
 		line := lineOf(log.String(), said)
 		for _, id := range []string{"call_id=" + answer.CallID, "request_id=r-7", "trace_id=" + call.Trace, "span_id=" + spans[by].ID} {
 			if !strings.Contains(line, id) {

@@ -263,9 +263,9 @@ func TestAReloadGivesNothingBackInASharedStore(t *testing.T) {
 
 func TestASharedStoreWantsASecret(t *testing.T) {
 	for want, limits := range map[string]*call.SharedLimits{
-		"new server: the store of the limits is nil":                                         {Secret: []byte(limitSecret)},
-		"new server: the secret of the limits has 15 bytes; give it 16 random ones at least": {Store: newTally(), Secret: []byte(limitSecret[:15])},
-		"new server: the timeout of the limits is negative":                                  {Store: newTally(), Secret: []byte(limitSecret), Timeout: -1},
+		"new server: the limit store is nil":                                         {Secret: []byte(limitSecret)},
+		"new server: the limit secret has 15 bytes; use at least 16 random bytes": {Store: newTally(), Secret: []byte(limitSecret[:15])},
+		"new server: the limit timeout is negative":                                  {Store: newTally(), Secret: []byte(limitSecret), Timeout: -1},
 	} {
 		if _, err := engine.New(engine.Options{Name: "test", Limits: limits}); err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)

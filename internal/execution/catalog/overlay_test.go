@@ -133,13 +133,13 @@ func TestOverlay_foreignPrefix(t *testing.T) {
 		t.Errorf("served (-want +got)\n%s", diff)
 	}
 	want := []string{
-		`lab crm_get: names that begin with "crm_" are those of the upstream "crm"`,
-		`lab crm_plan: names that begin with "crm_" are those of the upstream "crm"`,
-		`lab crm_note: names that begin with "crm_" are those of the upstream "crm"`,
-		`lab erase: the upstream "crm" gives one of its own that name`,
-		`lab erase: the upstream "crm" gives one of its own that name`,
-		`lab crm_ours: names that begin with "crm_" are those of the upstream "crm"`,
-		`crm crm_eu_list: names that begin with "crm_eu_" are those of the upstream "crm_eu"`,
+		`lab crm_get: names with the prefix "crm_" are reserved for the upstream "crm"`,
+		`lab crm_plan: names with the prefix "crm_" are reserved for the upstream "crm"`,
+		`lab crm_note: names with the prefix "crm_" are reserved for the upstream "crm"`,
+		`lab erase: the upstream "crm" renames one of its items to that name`,
+		`lab erase: the upstream "crm" renames one of its items to that name`,
+		`lab crm_ours: names with the prefix "crm_" are reserved for the upstream "crm"`,
+		`crm crm_eu_list: names with the prefix "crm_eu_" are reserved for the upstream "crm_eu"`,
 	}
 	if diff := cmp.Diff(want, left); diff != "" {
 		t.Errorf("left out (-want +got)\n%s", diff)
@@ -151,7 +151,7 @@ func TestOverlay_foreignPrefix(t *testing.T) {
 func TestOverlay_renameTakesName(t *testing.T) {
 	config := files(map[string]string{"mcpd.hcl": "upstream \"lab\" { url = \"https://lab.test/mcp\" }\nupstream \"crm\" {\n  url = \"https://crm.test/mcp\"\n  rename = { find = \"lab_get\" }\n}\n"})
 	c := overlaid(t, New(Options{Config: config, ConfigPath: "mcpd.hcl"}), Change{All: true}, Offers{Items: []*Item{offering("lab_get", `{"type":"object"}`)}, Known: []ToolName{{"lab", "lab_get"}}})
-	if len(c.LeftOut) != 1 || !c.LeftOut[0].NameConflict || c.LeftOut[0].Reason != `the upstream "crm" gives one of its own that name` {
+	if len(c.LeftOut) != 1 || !c.LeftOut[0].NameConflict || c.LeftOut[0].Reason != `the upstream "crm" renames one of its items to that name` {
 		t.Errorf("left out are %+v", c.LeftOut)
 	}
 }

@@ -172,7 +172,7 @@ func TestAHookThatHangsForEverLosesNoRunAndDelaysItsCallsAMoment(t *testing.T) {
 		if r.Waits() != further || r.Failures() != fill+further {
 			t.Errorf("%d waits, %d failures, want %d, %d", r.Waits(), r.Failures(), further, fill+further)
 		}
-		if told := strings.Count(logged.String(), "its runs are cut to 10ms"); told != 1 {
+		if told := strings.Count(logged.String(), "runs are limited to 10ms"); told != 1 {
 			t.Errorf("the log was told %d times that runs are cut short", told)
 		}
 	})
@@ -210,7 +210,7 @@ func TestRunsAreCutShortOnlyWhileTheirQueueIsCrowded(t *testing.T) {
 			if cut != 8 || whole != 9 {
 				t.Errorf("%d runs were cut short and %d ran to their end, want 8 and 9", cut, whole)
 			}
-			if told := strings.Count(logged.String(), "its runs are cut to 10ms"); told != crowding+1 {
+			if told := strings.Count(logged.String(), "runs are limited to 10ms"); told != crowding+1 {
 				t.Errorf("the log was told %d times, want %d", told, crowding+1)
 			}
 		}
