@@ -39,7 +39,7 @@ func codeOf(t *testing.T, err error) *call.Error {
 	return failed
 }
 
-func TestMoreCallsThanTheLimitAreRefusedWithAHookAndAHint(t *testing.T) {
+func TestConcurrency_rejectsExcessCalls(t *testing.T) {
 	var seen recorder
 	s := server(t, engine.Options{
 		Files: engine.Files{Config: files("mcpd.hcl", "limits { concurrency = 1 }\n"), Tools: files("add.hcl", addTool)}, Hooks: []engine.Hook{seen.hook},
@@ -69,7 +69,7 @@ func TestMoreCallsThanTheLimitAreRefusedWithAHookAndAHint(t *testing.T) {
 	}
 }
 
-func TestDrainingRefusesNewCallsAndWaitsForThoseThatRun(t *testing.T) {
+func TestDrain_waitsForRunningCalls(t *testing.T) {
 	s := server(t, engine.Options{Files: engine.Files{Tools: files("add.hcl", addTool)}})
 	begun, release := gated(t, s)
 	ended, drained := make(chan error), make(chan error)
@@ -100,7 +100,7 @@ func TestDrainingRefusesNewCallsAndWaitsForThoseThatRun(t *testing.T) {
 	}
 }
 
-func TestHooksOfFilesRunBeforeTheServerIsClosed(t *testing.T) {
+func TestClose_waitsForHooks(t *testing.T) {
 	log := &logBuffer{}
 	s := server(t, engine.Options{Logger: log.logger(), Files: engine.Files{Tools: files("add.hcl", addTool, "hook.hcl", `
 hook "slow" {
@@ -125,7 +125,7 @@ hook "slow" {
 	}
 }
 
-func TestACallEndsWithItsCaller(t *testing.T) {
+func TestExecute_callerGone(t *testing.T) {
 	s := server(t, engine.Options{Files: engine.Files{Tools: files("loop.hcl", `
 tool "loops" {
   timeout = "1h"

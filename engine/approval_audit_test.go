@@ -117,10 +117,10 @@ func wantLines(t *testing.T, lines []approvalLine, want ...string) {
 
 func paid(context.Context) (string, error) { return "paid", nil }
 
-// TestTheLogTellsWhatBecameOfAnApproval: all legs of a call have one root, one principal,
+// TestApproval_auditStates: all legs of a call have one root, one principal,
 // one digest of arguments and one of the question; and what was given is on the disk
 // before anything is done.
-func TestTheLogTellsWhatBecameOfAnApproval(t *testing.T) {
+func TestApproval_auditStates(t *testing.T) {
 	var before string
 	var a *approvals
 	a = askingServer(t, "strict", refund, func(context.Context) (string, error) {
@@ -160,9 +160,9 @@ func TestTheLogTellsWhatBecameOfAnApproval(t *testing.T) {
 	}
 }
 
-// TestAnApprovalThatIsNotGivenIsWrittenDown as refused, as unasked with why, or as asked
+// TestApproval_auditDeclined as refused, as unasked with why, or as asked
 // and never answered.
-func TestAnApprovalThatIsNotGivenIsWrittenDown(t *testing.T) {
+func TestApproval_auditDeclined(t *testing.T) {
 	a := askingServer(t, "relaxed", refund+`
 tool "outer" {
   allow {
@@ -207,9 +207,9 @@ tool "outer" {
 	}
 }
 
-// TestTheLogTellsOfAnApprovalWhosePolicyHasChanged: what nobody wants any more, what is
+// TestApproval_auditChangedPolicy: what nobody wants any more, what is
 // asked anew, and what is another one each time.
-func TestTheLogTellsOfAnApprovalWhosePolicyHasChanged(t *testing.T) {
+func TestApproval_auditChangedPolicy(t *testing.T) {
 	tool, policy, _ := strings.Cut(refund, "policy \"large\"")
 	policy = "policy \"large\"" + policy
 	a := askingServer(t, "relaxed", refund, paid)
@@ -249,8 +249,8 @@ func TestTheLogTellsOfAnApprovalWhosePolicyHasChanged(t *testing.T) {
 	}
 }
 
-// TestACallThatAsksForItselfHasNoApproval, and its log says so, in each leg.
-func TestACallThatAsksForItselfHasNoApproval(t *testing.T) {
+// TestApproval_auditElicitationOnly, and its log says so, in each leg.
+func TestApproval_auditElicitationOnly(t *testing.T) {
 	const body = `
 tool "refund" {
   input "amount" { type = number }
@@ -280,8 +280,8 @@ policy "large" {
 		"outcome 1 input_required anonymous: asked [large]", "outcome 2 input_required anonymous: given [large]", "outcome 3 ok anonymous: given [large]")
 }
 
-// TestNoSensitiveArgumentIsWrittenDownByAReason, of an approval or of a denial.
-func TestNoSensitiveArgumentIsWrittenDownByAReason(t *testing.T) {
+// TestApproval_auditRedactsReason, of an approval or of a denial.
+func TestApproval_auditRedactsReason(t *testing.T) {
 	a := askingServer(t, "strict", strings.Replace(refund, `"A refund of " + string(args.amount)`, `"With " + args.token`, 1)+`
 tool "outer" {
   allow {

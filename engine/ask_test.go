@@ -94,7 +94,7 @@ func mustAsk(t *testing.T, r call.Result) *call.Ask {
 
 const deployed = `"plan#1 deploy#2 true finish#3 false"`
 
-func TestABodyThatAsksTwiceActsThreeTimesAcrossARestart(t *testing.T) {
+func TestResume_acrossRestart(t *testing.T) {
 	e := startEffects(t)
 	path := filepath.Join(t.TempDir(), "state", "mcpd.db")
 	s := deployServer(t, e, path)
@@ -121,7 +121,7 @@ func TestABodyThatAsksTwiceActsThreeTimesAcrossARestart(t *testing.T) {
 	}
 }
 
-func TestAStateThatComesTenTimesAtOnceIsUsedOnce(t *testing.T) {
+func TestResume_concurrentStates(t *testing.T) {
 	e := startEffects(t)
 	s := deployServer(t, e, "")
 	ask := mustAsk(t, s.Execute(t.Context(), asked("web", nil)))
@@ -151,7 +151,7 @@ func TestAStateThatComesTenTimesAtOnceIsUsedOnce(t *testing.T) {
 	}
 }
 
-func TestAStateStandsForItsCallAlone(t *testing.T) {
+func TestResume_stateBoundToCall(t *testing.T) {
 	e := startEffects(t)
 	s := deployServer(t, e, "")
 	ask := mustAsk(t, s.Execute(t.Context(), asked("web", nil)))
@@ -179,7 +179,7 @@ func TestAStateStandsForItsCallAlone(t *testing.T) {
 	}
 }
 
-func TestAnswersThatDoNotFitAreAskedForAgainOrRefused(t *testing.T) {
+func TestResume_invalidResponses(t *testing.T) {
 	e := startEffects(t)
 	s := deployServer(t, e, "")
 	ask := mustAsk(t, s.Execute(t.Context(), asked("web", nil)))
@@ -205,9 +205,9 @@ func TestAnswersThatDoNotFitAreAskedForAgainOrRefused(t *testing.T) {
 	}
 }
 
-// TestAskingAgainMakesNoSecondCallOfOne sends a state without answers, before
+// TestResume_incompleteResponses sends a state without answers, before
 // and after it is used, and uses everything that comes of it.
-func TestAskingAgainMakesNoSecondCallOfOne(t *testing.T) {
+func TestResume_incompleteResponses(t *testing.T) {
 	e := startEffects(t)
 	s := deployServer(t, e, "")
 	ask := mustAsk(t, s.Execute(t.Context(), asked("web", nil)))
@@ -225,7 +225,7 @@ func TestAskingAgainMakesNoSecondCallOfOne(t *testing.T) {
 	}
 }
 
-func TestAClientThatCannotBeAskedIsSaidWhatItLacks(t *testing.T) {
+func TestAsk_missingCapability(t *testing.T) {
 	e := startEffects(t)
 	s := deployServer(t, e, "")
 	request := asked("web", nil)
@@ -236,7 +236,7 @@ func TestAClientThatCannotBeAskedIsSaidWhatItLacks(t *testing.T) {
 	}
 }
 
-func TestEveryLegFiresItsPairOfHooks(t *testing.T) {
+func TestHook_firesPerLeg(t *testing.T) {
 	e := startEffects(t)
 	var events, roots []string
 	s := server(t, engine.Options{
@@ -257,7 +257,7 @@ func TestEveryLegFiresItsPairOfHooks(t *testing.T) {
 	}
 }
 
-func TestAnswersThatComeBeforeTheyAreAskedForAreUsed(t *testing.T) {
+func TestAsk_responsesInAdvance(t *testing.T) {
 	e := startEffects(t)
 	s := deployServer(t, e, "")
 	yes := json.RawMessage(`{"action":"accept","content":{"ok":true}}`)
@@ -270,7 +270,7 @@ func TestAnswersThatComeBeforeTheyAreAskedForAreUsed(t *testing.T) {
 	}
 }
 
-func TestASampleWithoutABoundIsToldItsDefaultWhereTheGrantIsSmaller(t *testing.T) {
+func TestSample_defaultMaxTokens(t *testing.T) {
 	s := server(t, engine.Options{Files: engine.Files{Tools: files("sample.hcl", `
 tool "a" {
   allow {
@@ -290,7 +290,7 @@ tool "a" {
 	}
 }
 
-func TestMocksAnswerWhatABodyAsksInItsTests(t *testing.T) {
+func TestTestBlock_mocksInputRequests(t *testing.T) {
 	s := server(t, engine.Options{Files: engine.Files{Tools: files("ask.hcl", `
 tool "a" {
   allow {

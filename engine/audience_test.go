@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestWhoHasJoinedIsToldUntilItLeaves(t *testing.T) {
+func TestSubscribers_addAndLeave(t *testing.T) {
 	var a subscribers
 	a.notify([]string{"nobody listens"})
 	var first, second []string

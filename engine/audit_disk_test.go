@@ -91,10 +91,10 @@ prompt "completed" {
 }
 `
 
-// TestAFullDiskHasAStrictLogRefuseEveryAnswer, whatever the call came to: a denial that
+// TestAudit_strictFullDisk, whatever the call came to: a denial that
 // nobody wrote down is told no more than a result; and nothing is done of which no intent
 // is on the disk. A relaxed log keeps its lines in memory.
-func TestAFullDiskHasAStrictLogRefuseEveryAnswer(t *testing.T) {
+func TestAudit_strictFullDisk(t *testing.T) {
 	const refusal = "the server cannot write down the call; try again in a second"
 	for _, mode := range []string{"strict", "relaxed"} {
 		path := filepath.Join(t.TempDir(), "audit.jsonl")

@@ -10,9 +10,9 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-// TestTheOperatorBoundsHowMuchOfTheLogIsKept: by the size of its files and their number,
+// TestAudit_retention: by the size of its files and their number,
 // and by their age.
-func TestTheOperatorBoundsHowMuchOfTheLogIsKept(t *testing.T) {
+func TestAudit_retention(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED with -short: one goroutine works here alone")
 	}

@@ -99,9 +99,9 @@ func outcomesOf(t *testing.T, s *engine.Server, path string) []line {
 	return slices.DeleteFunc(lines, func(l line) bool { return l.Kind != "outcome" })
 }
 
-// TestEveryCallIsWrittenDown with what became of it, nested ones too, and nothing of an
+// TestAudit_recordsEveryCall with what became of it, nested ones too, and nothing of an
 // argument but its shape.
-func TestEveryCallIsWrittenDown(t *testing.T) {
+func TestAudit_recordsEveryCall(t *testing.T) {
 	s, path := auditedServer(t, "")
 	for _, r := range []call.Request{
 		calls("pay", `{"amount":7,"card":"VISA-1111"}`), calls("pay", `{"amount":-7}`), calls("pay", `{"amount":700}`), calls("pay", `{"amount":"seven"}`),
@@ -134,8 +134,8 @@ func TestEveryCallIsWrittenDown(t *testing.T) {
 	}
 }
 
-// TestARecordSaysThatALimitWasAgainstTheCall, and which.
-func TestARecordSaysThatALimitWasAgainstTheCall(t *testing.T) {
+// TestAudit_recordsLimit, and which.
+func TestAudit_recordsLimit(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	s := server(t, engine.Options{
 		Files: engine.Files{
@@ -155,8 +155,8 @@ func TestARecordSaysThatALimitWasAgainstTheCall(t *testing.T) {
 	}
 }
 
-// TestArgumentsAreCapturedWhereTheOperatorWantsThem, but for those that are sensitive.
-func TestArgumentsAreCapturedWhereTheOperatorWantsThem(t *testing.T) {
+// TestAudit_capturesArguments, but for those that are sensitive.
+func TestAudit_capturesArguments(t *testing.T) {
 	s, path := auditedServer(t, "  capture = [\"p*\"]\n")
 	s.Execute(t.Context(), calls("pay", `{"amount":7654321,"card":"VISA-1111"}`))
 	if err := s.Close(context.Background()); err != nil {
@@ -167,9 +167,9 @@ func TestArgumentsAreCapturedWhereTheOperatorWantsThem(t *testing.T) {
 	}
 }
 
-// TestAStrictLogHoldsTheIntentBeforeTheCall, and a call that cannot be written down does
+// TestAudit_strictIntent, and a call that cannot be written down does
 // nothing.
-func TestAStrictLogHoldsTheIntentBeforeTheCall(t *testing.T) {
+func TestAudit_strictIntent(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	config := files("mcpd.hcl", auditBlock(path, "  mode = \"strict\"\n"))
 	s := unloaded(t, engine.Options{Files: engine.Files{Tools: files("a.hcl", "tool \"file\" {\n  run = \"return 1\"\n}\n"), Config: config}})
@@ -201,8 +201,8 @@ func TestAStrictLogHoldsTheIntentBeforeTheCall(t *testing.T) {
 	}
 }
 
-// TestALogThatCannotBeOpenedKeepsTheServerFromServing.
-func TestALogThatCannotBeOpenedKeepsTheServerFromServing(t *testing.T) {
+// TestAudit_openFails.
+func TestAudit_openFails(t *testing.T) {
 	folder := t.TempDir()
 	o := engine.Options{Files: engine.Files{Tools: files("pay.hcl", ledgered), Config: files("mcpd.hcl", auditBlock(folder, ""))}}
 	s := unloaded(t, o)
@@ -234,9 +234,9 @@ policy "closed" {
 }
 `
 
-// TestTheValuesInAURIAreWrittenDownAsOtherArguments: by their shape alone, whatever becomes
+// TestAudit_uriVariables: by their shape alone, whatever becomes
 // of the read, unless they are captured. A URI that nothing fits may hold such values, too. The log of the server has none of them.
-func TestTheValuesInAURIAreWrittenDownAsOtherArguments(t *testing.T) {
+func TestAudit_uriVariables(t *testing.T) {
 	uris := []string{
 		"note://CANARY-1", "note://CANARY-2?of=CANARY-3", "note://CANARY-2?of=CANARY-fails", "note://CANARY-hidden", "note://CANARY-closed", "note://CANARY/beyond", "CANARY://x",
 	}

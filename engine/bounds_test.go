@@ -36,7 +36,7 @@ tool "wide" {
 }
 `
 
-func TestAResultIsNoLargerThanItsTool(t *testing.T) {
+func TestBounds_output(t *testing.T) {
 	s := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", boundedTools)}})
 	for n, want := range map[int]call.Code{1000: "", 2000: call.ExecutionError} {
 		_, err := s.Call(t.Context(), "narrow", map[string]any{"n": n})
@@ -46,19 +46,19 @@ func TestAResultIsNoLargerThanItsTool(t *testing.T) {
 	}
 }
 
-func TestTheCeilingBoundsWhatToolsDoNotSay(t *testing.T) {
+func TestBounds_ceilingDefaults(t *testing.T) {
 	s := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", boundedTools), Config: files("mcpd.hcl", "ceiling { output = \"10KiB\" }\n")}})
 	if _, err := s.Call(t.Context(), "wide", nil); failedWith(err) != call.ExecutionError {
 		t.Errorf("got %v", err)
 	}
 }
 
-// TestAToolRunsAsOftenAtOnceAsItSays refuses more, and is free again afterwards.
-func TestAToolRunsAsOftenAtOnceAsItSays(t *testing.T) {
+// TestBounds_toolConcurrency refuses more, and is free again afterwards.
+func TestBounds_toolConcurrency(t *testing.T) {
 	crowd(t, server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", boundedTools)}}), "narrow")
 }
 
-func TestAToolThatSaysNothingRunsAsOftenAtOnceAsTheCeilingLets(t *testing.T) {
+func TestBounds_ceilingConcurrency(t *testing.T) {
 	crowd(t, server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", boundedTools), Config: files("mcpd.hcl", "ceiling { concurrency = 1 }\n")}}), "silent")
 }
 

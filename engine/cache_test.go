@@ -62,7 +62,7 @@ func local(id string) identity.Principal {
 	return identity.Principal{ID: id, Kind: identity.KindLocal}
 }
 
-func TestAResultIsGivenAgainToItsPrincipalAlone(t *testing.T) {
+func TestCache_perPrincipal(t *testing.T) {
 	clock := &hand{}
 	s := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", fmt.Sprintf(counting, "principal"))}, Now: clock.now})
 	ada := local("ada")
@@ -87,8 +87,8 @@ func TestAResultIsGivenAgainToItsPrincipalAlone(t *testing.T) {
 	wantValue(t, s, countedBy(local("ada"), "1", `{}`), `"run 11"`)
 }
 
-// TestEqualCallsAtOnceRunOnce: the first runs the body, and the others wait for it.
-func TestEqualCallsAtOnceRunOnce(t *testing.T) {
+// TestCache_coalescesCalls: the first runs the body, and the others wait for it.
+func TestCache_coalescesCalls(t *testing.T) {
 	s := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", fmt.Sprintf(counting, "server"))}})
 	var calls sync.WaitGroup
 	begin := make(chan struct{})
@@ -110,7 +110,7 @@ func anonymousOf(tenant string) identity.Principal {
 	return p
 }
 
-func TestAResultForTheServerIsForAllThatSayTheSame(t *testing.T) {
+func TestCache_serverScope(t *testing.T) {
 	s := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", fmt.Sprintf(counting, "server"))}})
 	wantValue(t, s, countedBy(local("ada"), "1", `{"tags": {"a": 1, "b": [2.0]}}`), `"run 1"`)
 	wantValue(t, s, countedBy(anonymousOf("t"), "", `{"tags":{"b":[2],"a":1e0},"id":"\u0061"}`), `"run 1"`)
@@ -118,7 +118,7 @@ func TestAResultForTheServerIsForAllThatSayTheSame(t *testing.T) {
 	wantValue(t, s, countedBy(local("ada"), "1", `{"tags": {"a": "1", "b": [2]}}`), `"run 3"`)
 }
 
-func TestPoliciesLimitsAndHooksHoldForResultsThatAreGivenAgain(t *testing.T) {
+func TestCache_runsPipeline(t *testing.T) {
 	var mu sync.Mutex
 	var ended []string
 	hook := func(_ context.Context, e call.Event) {
@@ -156,7 +156,7 @@ limit "three" {
 	}
 }
 
-func TestErrorsAndResultsThatDoNotFitAreNeverGivenAgain(t *testing.T) {
+func TestCache_skipsFailures(t *testing.T) {
 	s := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", strings.NewReplacer("%s", "server").Replace(counting), "u.hcl", `
 tool "unfit" {
   read_only = true
@@ -187,7 +187,7 @@ tool "unfit" {
 	}
 }
 
-func TestAToolThatIsAnotherOneGivesNothingAgain(t *testing.T) {
+func TestCache_changedTool(t *testing.T) {
 	tools := files("t.hcl", fmt.Sprintf(counting, "server"))
 	s := server(t, engine.Options{Files: engine.Files{Tools: tools}})
 	wantValue(t, s, countedBy(local("ada"), "", `{}`), `"run 1"`)
@@ -239,9 +239,9 @@ tool "pure" {
 }
 `
 
-// TestACacheChangesNoOutcome makes the same random calls of a server with a cache
+// TestCache_sameOutcomes makes the same random calls of a server with a cache
 // and of one without, at random times.
-func TestACacheChangesNoOutcome(t *testing.T) {
+func TestCache_sameOutcomes(t *testing.T) {
 	clock := &hand{}
 	with := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", fmt.Sprintf(pure, `cache { ttl = "10s" }`))}, Now: clock.now})
 	without := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", fmt.Sprintf(pure, ""))}, Now: clock.now})
@@ -266,8 +266,8 @@ func outcome(s *engine.Server, r call.Request) string {
 	return fmt.Sprintf("%s %s %s %v", got.Value, got.Content, got.Structured, got.Rich)
 }
 
-// TestCallersNeverGetTheResultOfAnotherRevision calls while the tool changes.
-func TestCallersNeverGetTheResultOfAnotherRevision(t *testing.T) {
+// TestCache_perRevision calls while the tool changes.
+func TestCache_perRevision(t *testing.T) {
 	const text = "tool \"pure\" {\n  read_only = true\n  timeout   = \"1m\"\n  cache {\n    ttl = \"1h\"\n    scope = \"server\"\n  }\n  run = \"return 'text %d';\"\n}"
 	source := func(n int) fstest.MapFS { return files("t.hcl", fmt.Sprintf(text, n)) }
 	tools := &swapped{now: source(0)}
@@ -315,7 +315,7 @@ func TestCallersNeverGetTheResultOfAnotherRevision(t *testing.T) {
 	}
 }
 
-func TestABodyThatKnowsItsCallerIsNotForEverybody(t *testing.T) {
+func TestCache_rejectsCallerDependentScript(t *testing.T) {
 	for body, codes := range map[string][2]string{
 		"return agent.agent_id;": {"warning cached-caller", "error cached-caller"},
 		"return call.id;":        {"warning cached-caller", "error cached-caller"},
@@ -335,8 +335,8 @@ func TestABodyThatKnowsItsCallerIsNotForEverybody(t *testing.T) {
 	}
 }
 
-// TestAResultThatIsGivenAgainCostsLittle bounds what a hit allocates.
-func TestAResultThatIsGivenAgainCostsLittle(t *testing.T) {
+// TestCache_hitAllocations bounds what a hit allocates.
+func TestCache_hitAllocations(t *testing.T) {
 	s := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", fmt.Sprintf(pure, `cache { ttl = "1h" }`))}})
 	request := countedBy(local("ada"), "", `{"n": 4}`)
 	request.Name = "pure"

@@ -51,9 +51,9 @@ func askingCode(t *testing.T, e *effects) *engine.Server {
 	return server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", "codeact {\n  max_calls = 10\n}\n"), Tools: files("a.hcl", askingTools(e.host))}})
 }
 
-// TestAToolThatCodeCallsAsksItsClient: the tool asks twice, and what both bodies have done
+// TestCodeAsk_toolElicits: the tool asks twice, and what both bodies have done
 // before is not done again.
-func TestAToolThatCodeCallsAsksItsClient(t *testing.T) {
+func TestCodeAsk_toolElicits(t *testing.T) {
 	e := startEffects(t)
 	s := askingCode(t, e)
 	const program = `print("begun"); const first = await note({ text: "a" }); [first, await deploy({ service: "x" }), await note({ text: "b" })]`
@@ -73,9 +73,9 @@ func TestAToolThatCodeCallsAsksItsClient(t *testing.T) {
 	}
 }
 
-// TestABudgetOfCallsIsThatOfAllLegs: a call that has asked is one call, however often it
+// TestCodeAsk_callBudget: a call that has asked is one call, however often it
 // goes on, and is none that the next leg may make again.
-func TestABudgetOfCallsIsThatOfAllLegs(t *testing.T) {
+func TestCodeAsk_callBudget(t *testing.T) {
 	e := startEffects(t)
 	s := server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", "codeact {\n  max_calls = 3\n}\n"), Tools: files("a.hcl", askingTools(e.host))}})
 	const program = `
@@ -96,7 +96,7 @@ told`
 	}
 }
 
-func TestTwoToolsThatCodeCallsAtOnceAskTogether(t *testing.T) {
+func TestCodeAsk_parallelRequests(t *testing.T) {
 	e := startEffects(t)
 	s := askingCode(t, e)
 	const program = `await parallel([deploy({ service: "x" }), deploy({ service: "y" })])`
@@ -113,7 +113,7 @@ func TestTwoToolsThatCodeCallsAtOnceAskTogether(t *testing.T) {
 	}
 }
 
-func TestAnApprovalThatAToolOfCodeWantsIsAskedFor(t *testing.T) {
+func TestCodeAsk_toolApproval(t *testing.T) {
 	s := askingCode(t, startEffects(t))
 	const program = `await note({ text: "danger" })`
 	result := called(t, s, askable(program, nil))
@@ -130,7 +130,7 @@ func TestAnApprovalThatAToolOfCodeWantsIsAskedFor(t *testing.T) {
 	}
 }
 
-func TestCodeOfAClientThatCannotBeAskedIsToldSo(t *testing.T) {
+func TestCodeAsk_missingCapability(t *testing.T) {
 	s := askingCode(t, startEffects(t))
 	var got []string
 	for _, program := range []string{`await deploy({ service: "x" })`, `await note({ text: "danger" })`} {
@@ -157,7 +157,7 @@ func approvable(text string, resume *call.Resume) call.Request {
 	return r
 }
 
-func TestThePlanOfAProgramIsApprovedOnceAndHoldsForItsCallsAlone(t *testing.T) {
+func TestPlan_approvedOnce(t *testing.T) {
 	s := askingCode(t, startEffects(t))
 	const program = `const n = await bump() ?? 1; const all = []; for (let i = 0; i < n; i++) all.push(await note({ text: "danger" })); all`
 	result := called(t, s, approvable(program, nil))
@@ -176,7 +176,7 @@ func TestThePlanOfAProgramIsApprovedOnceAndHoldsForItsCallsAlone(t *testing.T) {
 	}
 }
 
-func TestAPlannedCallIsApprovedForItsArgumentsAlone(t *testing.T) {
+func TestPlan_approvalBoundToArguments(t *testing.T) {
 	s := server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", "codeact {}\n"), Tools: files("a.hcl", askingTools(startEffects(t).host)+`
 policy "all" {
   tools             = ["note"]
@@ -195,7 +195,7 @@ policy "all" {
 	}
 }
 
-func TestAPlanShowsNoSensitiveInput(t *testing.T) {
+func TestPlan_redactsSensitiveInputs(t *testing.T) {
 	s := server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", "codeact {}\n"), Tools: files("a.hcl", `
 tool "pay" {
   input "card" {
@@ -224,14 +224,14 @@ policy "sure" {
 	}
 }
 
-func TestAPlanThatNeedsNoApprovalIsRunAtOnce(t *testing.T) {
+func TestPlan_withoutApproval(t *testing.T) {
 	s := askingCode(t, startEffects(t))
 	if got := string(called(t, s, approvable(`await note({ text: "a" })`, nil)).Structured); !strings.HasPrefix(got, `{"result":"noted a",`) {
 		t.Errorf("got %s", got)
 	}
 }
 
-func TestAPlanThatIsNotApprovedChangesNothing(t *testing.T) {
+func TestPlan_declined(t *testing.T) {
 	s := askingCode(t, startEffects(t))
 	const program = `await note({ text: "danger" })`
 	asked := called(t, s, approvable(program, nil))

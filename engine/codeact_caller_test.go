@@ -44,9 +44,9 @@ func sentBy(id string, r call.Request, scopes ...string) call.Request {
 	return r
 }
 
-// TestCodeIsThatOfItsCaller: its calls are decided by who has sent it, and so is what its
+// TestCode_boundToCaller: its calls are decided by who has sent it, and so is what its
 // author is told of.
-func TestCodeIsThatOfItsCaller(t *testing.T) {
+func TestCode_boundToCaller(t *testing.T) {
 	s := server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", "codeact {}\n"), Tools: files("a.hcl", orderly)}})
 	const program = `const ends = [];
 for (const what of ["it", "hers"]) {
@@ -80,9 +80,9 @@ ends`
 	}
 }
 
-// TestCodeMakesAsManyCallsAtOnceAsItsBlockSays has calls wait for each other where several
+// TestCode_maxParallel has calls wait for each other where several
 // may be open, and counts them where one may.
-func TestCodeMakesAsManyCallsAtOnceAsItsBlockSays(t *testing.T) {
+func TestCode_maxParallel(t *testing.T) {
 	for block, most := range map[string]int32{"": 2, "  max_parallel = 1\n": 1} {
 		var open, peak atomic.Int32
 		both := make(chan struct{})
@@ -121,7 +121,7 @@ func TestCodeMakesAsManyCallsAtOnceAsItsBlockSays(t *testing.T) {
 	}
 }
 
-func TestCodeReturnsNoMoreThanItsBlockSays(t *testing.T) {
+func TestCode_maxOutput(t *testing.T) {
 	s := coding(t, "  limits {\n    output = \"4KiB\"\n  }")
 	if got := ended(called(t, s, code("'x'.repeat(8192)"))); got != "EXECUTION_ERROR: the result is too large: the value is larger than 4096 bytes of JSON" {
 		t.Errorf("a long result: %.300s", got)

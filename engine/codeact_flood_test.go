@@ -11,7 +11,7 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-func TestNoMoreThanAFewProgramsOfAgentsAreTriedAtOnce(t *testing.T) {
+func TestCode_maxCompiles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var running, ran atomic.Int32
 		goOn := make(chan struct{})

@@ -192,7 +192,7 @@ func promptNames(t *testing.T, s *engine.Server, want map[string]string) {
 	}
 }
 
-func TestABareNameThatTwoServersHaveIsNone(t *testing.T) {
+func TestCodeNames_ambiguous(t *testing.T) {
 	s := server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", "codeact {}\n"+
 		fmt.Sprintf("upstream \"crm\" {\n  url = %q\n}\nupstream \"erp\" {\n  url = %q\n}\n", namesake(t, "crm", "find", "sell"), namesake(t, "erp", "find", "buy")))}})
 	for text, want := range map[string]string{

@@ -24,7 +24,7 @@ func planned(text string) call.Request {
 	return tool("run_code", string(arguments))
 }
 
-func TestNoToolThatAPlanRunsCallsWhatThePlanWouldNot(t *testing.T) {
+func TestPlan_nestedWrite(t *testing.T) {
 	var mu sync.Mutex
 	var made []string
 	s := server(t, engine.Options{
@@ -103,7 +103,7 @@ policy "sure" {
 }
 `
 
-func TestAPlanAsksNobody(t *testing.T) {
+func TestPlan_cannotElicit(t *testing.T) {
 	s := server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", "codeact {}\n"), Tools: files("a.hcl", asksFirst)}})
 	const program = `
 await writes();
@@ -127,7 +127,7 @@ return told;`
 	}
 }
 
-func TestAPlanLeavesNoCallOfAnUpstreamWaiting(t *testing.T) {
+func TestPlan_upstreamCall(t *testing.T) {
 	behind, canceled := &legacy{}, make(chan struct{})
 	url := web(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		text, _ := io.ReadAll(r.Body)
@@ -155,7 +155,7 @@ func TestAPlanLeavesNoCallOfAnUpstreamWaiting(t *testing.T) {
 	}
 }
 
-func TestAPlanThatFailsSaysThatNothingWasChanged(t *testing.T) {
+func TestPlan_failureMessage(t *testing.T) {
 	s := coding(t, "  max_calls = 2")
 	const program = `await search_web({ query: "x" }); await tools["erase-file"]({ path: "a" }); await tools["erase-file"]({ path: "b" })`
 	want := "It had planned these calls, of which only those that read were made:\n- search_web: ok\n- erase-file: planned\n- erase-file: DENIED"
@@ -166,9 +166,9 @@ func TestAPlanThatFailsSaysThatNothingWasChanged(t *testing.T) {
 	}
 }
 
-// TestAPlanThatFailsForWantOfAResultSaysThatItHasNone: what a plan does not make has null for
+// TestPlan_missingResult: what a plan does not make has null for
 // a result, of which no program knows that it is not what the tool returns.
-func TestAPlanThatFailsForWantOfAResultSaysThatItHasNone(t *testing.T) {
+func TestPlan_missingResult(t *testing.T) {
 	s := coding(t, "")
 	const why = "In a plan, calls that would change something are not made, and their result is null: erase-file. " +
 		"Write the program so that it does without these results, as in result?.id, or run it in mode \"run\"; a tool that has a dry_run body has a result in a plan, too."
@@ -195,7 +195,7 @@ func TestAPlanThatFailsForWantOfAResultSaysThatItHasNone(t *testing.T) {
 	}
 }
 
-func TestCodeInATestBlockCallsMocksAndNoTool(t *testing.T) {
+func TestCode_testBlockMocks(t *testing.T) {
 	ran := false
 	s := unloaded(t, engine.Options{
 		Files: engine.Files{

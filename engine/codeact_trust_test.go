@@ -33,9 +33,9 @@ type processes struct{ *overseen }
 
 func (processes) Workers() scripting.Workers { return scripting.Workers{} }
 
-// TestNoAgentIsTrustedWithAProcessThatNobodyHasNamed: a program runs where there are
+// TestCode_requiresExecutor: a program runs where there are
 // processes for it, or in what the embedding program says.
-func TestNoAgentIsTrustedWithAProcessThatNobodyHasNamed(t *testing.T) {
+func TestCode_requiresExecutor(t *testing.T) {
 	for name, c := range map[string]struct {
 		executor, programs func(*overseen) scripting.Executor
 		inBodies, inOwn    int // how much runs in each

@@ -9,9 +9,9 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-// TestEveryKindIsApproved: what the user is shown names what is called, nothing is given
+// TestApproval_allKinds: what the user is shown names what is called, nothing is given
 // before, and an approval holds for what it was asked for alone.
-func TestEveryKindIsApproved(t *testing.T) {
+func TestApproval_allKinds(t *testing.T) {
 	s := server(t, engine.Options{
 		Files: engine.Files{
 			Config: files("mcpd.hcl", "policy \"signed\" {\n  requires_approval = \"true\"\n  reason = \"It is kept\"\n}\n"),

@@ -89,7 +89,7 @@ func wantSaid(t *testing.T, r call.Result, want string) {
 	}
 }
 
-func TestACallThatNeedsApprovalRunsOnceItIsGiven(t *testing.T) {
+func TestApproval_given(t *testing.T) {
 	s, paid, _ := till(t, refund)
 	wantSaid(t, s.Execute(t.Context(), refunds(`{"amount":5}`, nil)), `"paid"`)
 	arguments := `{"amount":70,"note":"x","token":"t0ps3cret"}`
@@ -110,7 +110,7 @@ func TestACallThatNeedsApprovalRunsOnceItIsGiven(t *testing.T) {
 	}
 }
 
-func TestAnApprovalThatIsRefusedDenies(t *testing.T) {
+func TestApproval_declined(t *testing.T) {
 	s, paid, _ := till(t, refund)
 	for _, action := range []string{"decline", "cancel"} {
 		ask := mustAsk(t, s.Execute(t.Context(), refunds(`{"amount":70}`, nil)))
@@ -125,7 +125,7 @@ func TestAnApprovalThatIsRefusedDenies(t *testing.T) {
 	}
 }
 
-func TestAnApprovalIsForOneCallOfOneCallerAlone(t *testing.T) {
+func TestApproval_boundToCall(t *testing.T) {
 	s, paid, tools := till(t, refund)
 	ask := mustAsk(t, s.Execute(t.Context(), refunds(`{"amount":70}`, nil)))
 	wantSaid(t, s.Execute(t.Context(), refunds(`{"amount":7000}`, acts(ask, "accept"))), "INVALID_INPUT: the arguments are not those of the call that the request state was made for")
@@ -142,7 +142,7 @@ func TestAnApprovalIsForOneCallOfOneCallerAlone(t *testing.T) {
 	}
 }
 
-func TestAnApprovalIsOfTheMemberThatIsChecked(t *testing.T) {
+func TestApproval_actionMember(t *testing.T) {
 	s, paid, _ := till(t, refund)
 	ask := mustAsk(t, s.Execute(t.Context(), refunds(`{"amount":70}`, nil)))
 	both := &call.Resume{State: ask.State, Responses: map[string]json.RawMessage{"approval": json.RawMessage(`{"action":"decline","ACTION":"accept"}`)}}
@@ -152,8 +152,8 @@ func TestAnApprovalIsOfTheMemberThatIsChecked(t *testing.T) {
 	}
 }
 
-// TestAnApprovalIsForTheReasonsThatWereShown: what a reload adds is asked, too.
-func TestAnApprovalIsForTheReasonsThatWereShown(t *testing.T) {
+// TestApproval_boundToReasons: what a reload adds is asked, too.
+func TestApproval_boundToReasons(t *testing.T) {
 	s, paid, tools := till(t, refund)
 	first := mustAsk(t, s.Execute(t.Context(), refunds(`{"amount":70}`, nil)))
 	more := "policy \"audit\" {\n  requires_approval = \"tool.name == 'refund'\"\n  reason = \"The auditors will see it\"\n}\n"
@@ -168,9 +168,9 @@ func TestAnApprovalIsForTheReasonsThatWereShown(t *testing.T) {
 	wantSaid(t, s.Execute(t.Context(), refunds(`{"amount":70}`, acts(second, "accept"))), `"paid"`)
 }
 
-// TestWhoCannotBeAskedIsDenied: a client without forms, and a call of another tool.
+// TestApproval_unavailable: a client without forms, and a call of another tool.
 // Answers to what was not asked are none.
-func TestWhoCannotBeAskedIsDenied(t *testing.T) {
+func TestApproval_unavailable(t *testing.T) {
 	s, paid, _ := till(t, refund+`
 tool "outer" {
   allow {
@@ -192,9 +192,9 @@ tool "outer" {
 	}
 }
 
-// TestWhatIsShownForApprovalCannotPassForAnotherPart: no argument begins a line, turns
+// TestApproval_messageEscaping: no argument begins a line, turns
 // the text around or hides what follows it.
-func TestWhatIsShownForApprovalCannotPassForAnotherPart(t *testing.T) {
+func TestApproval_messageEscaping(t *testing.T) {
 	s, _, _ := till(t, strings.Replace(refund, `"A refund of " + string(args.amount)`, `"For " + args.note`, 1))
 	note := "x\nTool: harmless\r\u202egnp.exe\u200b\u00a0\u2028" + strings.Repeat("z", 2_000)
 	arguments, err := json.Marshal(map[string]any{"amount": 70, "note": note})
@@ -251,8 +251,8 @@ func TestApproval_cutText(t *testing.T) {
 	}
 }
 
-// TestApprovalsDoNotCountAsQuestionsOfTheBody, which has one of its own here.
-func TestApprovalsDoNotCountAsQuestionsOfTheBody(t *testing.T) {
+// TestApproval_notCountedAsAsk, which has one of its own here.
+func TestApproval_notCountedAsAsk(t *testing.T) {
 	s, _, _ := till(t, `
 tool "refund" {
   input "amount" { type = number }
@@ -275,19 +275,19 @@ policy "all" {
 	wantSaid(t, s.Execute(t.Context(), refunds(`{"amount":1}`, acts(second.Ask, "accept"))), `"accept"`)
 }
 
-func TestADenialComesBeforeAnyApproval(t *testing.T) {
+func TestApproval_denialFirst(t *testing.T) {
 	s, _, _ := till(t, refund+"policy \"last\" {\n  tools = [\"refund\"]\n  deny = \"args.amount > 1000.0\"\n  reason = \"Too much\"\n}\n")
 	wantSaid(t, s.Execute(t.Context(), refunds(`{"amount":7000}`, nil)), "POLICY_DENIED: Too much")
 }
 
-// TestAnApprovalThatCannotBeDecidedDenies: errors deny.
-func TestAnApprovalThatCannotBeDecidedDenies(t *testing.T) {
+// TestApproval_policyError: errors deny.
+func TestApproval_policyError(t *testing.T) {
 	s, _, _ := till(t, strings.Replace(refund, `"args.amount > 50.0"`, `"args.amount > 50.0 && principal.claims.level > 3"`, 1))
 	wantSaid(t, s.Execute(t.Context(), refunds(`{"amount":70}`, nil)), "POLICY_DENIED: denied by policy")
 }
 
-// TestAToolInGoIsApprovedLikeAnyOther.
-func TestAToolInGoIsApprovedLikeAnyOther(t *testing.T) {
+// TestApproval_goTool.
+func TestApproval_goTool(t *testing.T) {
 	s, paid, _ := till(t, "policy \"all\" {\n  tools = [\"pay\"]\n  requires_approval = \"true\"\n  reason = \"Money leaves\"\n}\n")
 	pay := refunds(`{}`, nil)
 	pay.Name = "pay"
@@ -299,9 +299,9 @@ func TestAToolInGoIsApprovedLikeAnyOther(t *testing.T) {
 	}
 }
 
-// TestAnApprovedCallIsAnsweredThoughItsAnswerCannotBeKept: what was done is told to who
+// TestApproval_outcomeNotStored: what was done is told to who
 // did it, and is never done again.
-func TestAnApprovedCallIsAnsweredThoughItsAnswerCannotBeKept(t *testing.T) {
+func TestApproval_outcomeNotStored(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED with -short: one goroutine works here alone")
 	}

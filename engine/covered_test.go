@@ -37,9 +37,9 @@ hook "logs" {
 }
 `
 
-// TestWhatACallerChoosesCoversNoPartOfASecret in a message, in its details, in the log and
+// TestRedact_overlappingValues in a message, in its details, in the log and
 // where a hook fails: a caller who knows how a secret begins is shown nothing of the rest.
-func TestWhatACallerChoosesCoversNoPartOfASecret(t *testing.T) {
+func TestRedact_overlappingValues(t *testing.T) {
 	const value = "sk_live_Correct4HorseBattery9Staple77Q"
 	var log bytes.Buffer
 	s := server(t, engine.Options{

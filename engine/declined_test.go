@@ -25,9 +25,9 @@ func endsIn(t *testing.T, s *engine.Server, path string) []string {
 	return outcomes
 }
 
-// TestACallThatIsNotMadeHasHooksAndARecord, whoever declines it, unless a policy denies it
+// TestReject_hooksAndAudit, whoever declines it, unless a policy denies it
 // before; and nothing runs.
-func TestACallThatIsNotMadeHasHooksAndARecord(t *testing.T) {
+func TestReject_hooksAndAudit(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	var phases []call.Phase
 	s := unloaded(t, engine.Options{
@@ -65,8 +65,8 @@ policy "closed" {
 	}
 }
 
-// TestANestedCallThatIsTooDeepHasARecord.
-func TestANestedCallThatIsTooDeepHasARecord(t *testing.T) {
+// TestNested_auditTooDeep.
+func TestNested_auditTooDeep(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	s := server(t, engine.Options{
 		Files: engine.Files{
@@ -86,9 +86,9 @@ func TestANestedCallThatIsTooDeepHasARecord(t *testing.T) {
 	}
 }
 
-// TestEachNestedCallOfACancelledOneHasARecord: those that run, and the one whose turn has
+// TestNested_auditCancelled: those that run, and the one whose turn has
 // not come, which is declined unless it begins just then.
-func TestEachNestedCallOfACancelledOneHasARecord(t *testing.T) {
+func TestNested_auditCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "audit.jsonl")
 		s := unloaded(t, engine.Options{

@@ -17,7 +17,7 @@ import (
 // Where the operator denies by default, a tool that no allow rule covers is not
 // listed, and its calls end before their arguments are looked at. A Go policy
 // that allows does not cover it.
-func TestWhatNoPolicyCoversIsNeitherListedNorLookedAt(t *testing.T) {
+func TestDefaultDeny_hidesUncovered(t *testing.T) {
 	s := server(t, engine.Options{
 		Files: engine.Files{
 			Config: files("mcpd.hcl", "server {\n  default_decision = \"deny\"\n}\n"),
@@ -92,7 +92,7 @@ policy "small" {
 
 // What no policy in a file denies has a name for the operator all the same, in metrics, in
 // the log and in the audit log, and callers are told what they were.
-func TestTheOperatorSeesWhatDeniesBesideThePoliciesInFiles(t *testing.T) {
+func TestDeniedBy_otherCauses(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	log := &logBuffer{}
 	s := server(t, engine.Options{

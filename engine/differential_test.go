@@ -93,9 +93,9 @@ func look(t *testing.T, s *engine.Server) seen {
 	return out
 }
 
-// TestAReloadEndsAsAFirstLoadOfTheSameFilesWould changes files at random, one
+// TestReload_sameAsFirstLoad changes files at random, one
 // reload after the other, and compares with a server that knows no history.
-func TestAReloadEndsAsAFirstLoadOfTheSameFilesWould(t *testing.T) {
+func TestReload_sameAsFirstLoad(t *testing.T) {
 	tools, config := fstest.MapFS{}, fstest.MapFS{}
 	random := rand.New(rand.NewPCG(1, 2))
 	names := slices.Sorted(maps.Keys(variants))

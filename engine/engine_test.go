@@ -95,7 +95,7 @@ tool "add" {
 }
 `
 
-func TestAToolInAFileIsCalled(t *testing.T) {
+func TestExecute_fileTool(t *testing.T) {
 	s := server(t, engine.Options{Files: engine.Files{Tools: files("add.hcl", addTool)}})
 	got, err := s.Call(t.Context(), "add", map[string]any{"a": 2, "b": 3})
 	if err != nil {
@@ -109,7 +109,7 @@ func TestAToolInAFileIsCalled(t *testing.T) {
 	}
 }
 
-func TestTheFiveErrorCodes(t *testing.T) {
+func TestExecute_errorCodes(t *testing.T) {
 	s := server(t, engine.Options{Files: engine.Files{Tools: files("a.hcl", addTool, "b.hcl", `
 tool "closed" {
   run = <<JS
@@ -178,7 +178,7 @@ func (r *recorder) hook(_ context.Context, e call.Event) {
 	r.events = append(r.events, line)
 }
 
-func TestEveryCallFiresStartAndExactlyOneTerminalHook(t *testing.T) {
+func TestHook_startAndOneTerminal(t *testing.T) {
 	var seen recorder
 	panicking := func(context.Context, identity.Agent, struct{}) (struct{}, error) { panic("boom") }
 	waiting := func(ctx context.Context, _ identity.Agent, _ struct{}) (struct{}, error) {
@@ -225,7 +225,7 @@ func TestEveryCallFiresStartAndExactlyOneTerminalHook(t *testing.T) {
 	}
 }
 
-func TestABrokenFileKeepsTheOldSnapshotServing(t *testing.T) {
+func TestReload_keepsSnapshotOnError(t *testing.T) {
 	folder := files("add.hcl", addTool)
 	var kinds []engine.EventKind
 	s := server(t, engine.Options{Files: engine.Files{Tools: folder}, OnEvent: func(e engine.Event) { kinds = append(kinds, e.Kind) }})
@@ -254,7 +254,7 @@ func TestABrokenFileKeepsTheOldSnapshotServing(t *testing.T) {
 	}
 }
 
-func TestUnchangedToolsAreReusedByAReload(t *testing.T) {
+func TestReload_reusesTools(t *testing.T) {
 	folder := files("add.hcl", addTool, "b.hcl", strings.ReplaceAll(addTool, `"add"`, `"plus"`))
 	s := server(t, engine.Options{Files: engine.Files{Tools: folder}})
 	add, plus := s.Snapshot().Tool("add"), s.Snapshot().Tool("plus")
@@ -271,7 +271,7 @@ func TestUnchangedToolsAreReusedByAReload(t *testing.T) {
 	}
 }
 
-func TestTwoServersLiveInOneProcess(t *testing.T) {
+func TestNew_twoServers(t *testing.T) {
 	var group sync.WaitGroup
 	for i := range 2 {
 		name := fmt.Sprintf("tool%d", i)
@@ -288,7 +288,7 @@ func TestTwoServersLiveInOneProcess(t *testing.T) {
 	group.Wait()
 }
 
-func TestGoToolsGetTheAgentAndTheirSchemas(t *testing.T) {
+func TestGoTool_agentAndSchemas(t *testing.T) {
 	type in struct {
 		Name string `json:"name" jsonschema:"who to greet"`
 	}
@@ -331,7 +331,7 @@ func TestGoToolsGetTheAgentAndTheirSchemas(t *testing.T) {
 	}
 }
 
-func TestPoliciesAreAskedInOrderAndTheFirstDenialWins(t *testing.T) {
+func TestPolicy_order(t *testing.T) {
 	operator := files("mcpd.hcl", `
 server { name = "ordered" }
 policy "operator" {
@@ -376,7 +376,7 @@ policy "file" {
 	}
 }
 
-func TestADenialWithoutArgumentsComesBeforeValidation(t *testing.T) {
+func TestPolicy_beforeValidation(t *testing.T) {
 	s := server(t, engine.Options{Files: engine.Files{Tools: files("add.hcl", addTool+`
 policy "readers" {
   allow  = "principal.scopes.exists(s, s == 'write') && args.a > 0"

@@ -84,9 +84,9 @@ func (c court) request() call.Request {
 	}
 }
 
-// TestExplainAgreesWithTheCall holds explanations, of calls of which all is known and of
+// TestExplain_matchesExecute holds explanations, of calls of which all is known and of
 // such of which parts are not, against what becomes of the calls.
-func TestExplainAgreesWithTheCall(t *testing.T) {
+func TestExplain_matchesExecute(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED with -short: one goroutine works here alone")
 	}
@@ -201,8 +201,8 @@ func explain(t *testing.T, s *engine.Server, of pipeline.HypotheticalCall) pipel
 	return x
 }
 
-// TestExplainMakesNoCall, counts none, and tells nobody.
-func TestExplainMakesNoCall(t *testing.T) {
+// TestExplain_runsNothing, counts none, and tells nobody.
+func TestExplain_runsNothing(t *testing.T) {
 	told := 0
 	s := server(t, engine.Options{
 		Files: engine.Files{Tools: files("a.hcl", `
@@ -228,7 +228,7 @@ limit "once" {
 	}
 }
 
-func TestNothingIsExplainedBeforeTheFilesAreLoaded(t *testing.T) {
+func TestExplain_notLoaded(t *testing.T) {
 	s := unloaded(t, engine.Options{Files: engine.Files{Tools: files("a.hcl", `tool "broken" {}`)}})
 	if _, err := s.Inside().Explain(t.Context(), pipeline.HypotheticalCall{Request: call.Request{Name: "broken"}}); err == nil {
 		t.Error("there is an explanation of what is not served")

@@ -13,7 +13,7 @@ import (
 	"github.com/mcpd/mcpd/call"
 )
 
-func TestAToolOfAnUpstreamIsHeldToTheBoundsOfItsBlockOrItsOwn(t *testing.T) {
+func TestUpstream_bounds(t *testing.T) {
 	up := newShifting(t)
 	cancelled := up.waiting()
 	for _, name := range []string{"long", "longer"} {
@@ -35,7 +35,7 @@ func TestAToolOfAnUpstreamIsHeldToTheBoundsOfItsBlockOrItsOwn(t *testing.T) {
 	}
 }
 
-func TestWhatAnUpstreamAsksIsCountedAndWrittenDown(t *testing.T) {
+func TestUpstream_auditInputRequests(t *testing.T) {
 	up := newShifting(t)
 	up.AddTool(&mcp.Tool{Name: "asks", InputSchema: anything}, func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		var last error
@@ -69,7 +69,7 @@ func TestWhatAnUpstreamAsksIsCountedAndWrittenDown(t *testing.T) {
 	}
 }
 
-func TestAToolOfAnUpstreamRunsAsOftenAtOnceAsItsBlockSays(t *testing.T) {
+func TestUpstream_concurrency(t *testing.T) {
 	up := newShifting(t)
 	up.AddTool(&mcp.Tool{Name: "add", InputSchema: anything}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		return &mcp.CallToolResult{Content: []mcp.Content{}}, nil
@@ -77,7 +77,7 @@ func TestAToolOfAnUpstreamRunsAsOftenAtOnceAsItsBlockSays(t *testing.T) {
 	crowd(t, federated(t, upstreamAt(up.url, "limits {\n    concurrency = 1\n  }")), "lab_add")
 }
 
-func TestArgumentsThatDoNotFitNeverReachTheUpstream(t *testing.T) {
+func TestUpstream_invalidArguments(t *testing.T) {
 	up := newShifting(t)
 	var reached atomic.Int32
 	up.AddTool(&mcp.Tool{Name: "add", InputSchema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"],"additionalProperties":false}`)},

@@ -13,7 +13,7 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-func TestFilesWithMistakesKeepNothingThatAnUpstreamHasChanged(t *testing.T) {
+func TestUpstream_changeDespiteInvalidFiles(t *testing.T) {
 	up, lock, log := newShifting(t, "read", "write"), newLock(t), filepath.Join(t.TempDir(), "audit.jsonl")
 	tools := files("add.hcl", addTool)
 	s := server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", upstreamAt(up.url)+auditBlock(log, "")), Tools: tools, LockPath: lock}})
@@ -94,7 +94,7 @@ func TestOverlay_readsNoFile(t *testing.T) {
 	}
 }
 
-func TestFilesWithMistakesKeepNothingOfAnUpstreamThatIsGone(t *testing.T) {
+func TestUpstream_removalDespiteInvalidFiles(t *testing.T) {
 	up := newShifting(t, "read")
 	tools := files("add.hcl", addTool)
 	s := server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", upstreamAt(up.url)), Tools: tools}})
@@ -106,9 +106,9 @@ func TestFilesWithMistakesKeepNothingOfAnUpstreamThatIsGone(t *testing.T) {
 	until(t, s, func() bool { return slices.Equal(names(s), []string{"add"}) })
 }
 
-// TestARuleThatWasRefusedIsNotTakenInWithWhatAServerChanges: it names no tool, and would hold
+// TestUpstream_invalidRuleNotApplied: it names no tool, and would hold
 // for nothing.
-func TestARuleThatWasRefusedIsNotTakenInWithWhatAServerChanges(t *testing.T) {
+func TestUpstream_invalidRuleNotApplied(t *testing.T) {
 	up := newShifting(t, "drop", "gone")
 	const rule = "policy \"p\" {\n  tools = [%q]\n  deny = \"true\"\n  reason = \"never\"\n}\n"
 	config := files("mcpd.hcl", upstreamAt(up.url)+fmt.Sprintf(rule, "lab_drop"))
@@ -127,9 +127,9 @@ func TestARuleThatWasRefusedIsNotTakenInWithWhatAServerChanges(t *testing.T) {
 	}
 }
 
-// TestAnAuditBlockThatCannotBeKeepsNothingThatAnUpstreamHasChanged: that it cannot be is known
+// TestUpstream_changeDespiteInvalidAudit: that it cannot be is known
 // of the engine alone, behind all that the files say.
-func TestAnAuditBlockThatCannotBeKeepsNothingThatAnUpstreamHasChanged(t *testing.T) {
+func TestUpstream_changeDespiteInvalidAudit(t *testing.T) {
 	up, folder := newShifting(t, "read", "write"), t.TempDir()
 	config := files("mcpd.hcl", upstreamAt(up.url)+auditBlock(filepath.Join(folder, "audit.jsonl"), ""))
 	s := server(t, engine.Options{Files: engine.Files{Config: config, LockPath: newLock(t)}})
@@ -144,7 +144,7 @@ func TestAnAuditBlockThatCannotBeKeepsNothingThatAnUpstreamHasChanged(t *testing
 	}
 }
 
-func TestFilesWithMistakesLeaveToldWhatRulesDoNotFit(t *testing.T) {
+func TestUpstream_warningsDespiteInvalidFiles(t *testing.T) {
 	up := newShifting(t, "read", "write")
 	tools := files("p.hcl", typo, "own.hcl", `tool "own" { run = "return 1;" }`)
 	s := server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", upstreamAt(up.url)), Tools: tools}})

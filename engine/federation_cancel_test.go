@@ -24,7 +24,7 @@ func attentive() (s *mcp.Server, begun, cancelled <-chan struct{}) {
 	return s, first, last
 }
 
-func TestAServerSeesThatTheCallerOfItsToolHasGone(t *testing.T) {
+func TestUpstream_callerGone(t *testing.T) {
 	for way, handler := range map[string]func(func(*http.Request) *mcp.Server) http.Handler{
 		"sessions": func(of func(*http.Request) *mcp.Server) http.Handler { return mcp.NewStreamableHTTPHandler(of, nil) },
 		"newest": func(of func(*http.Request) *mcp.Server) http.Handler {

@@ -30,7 +30,7 @@ func listened() (s *mcp.Server, told <-chan struct{}) {
 	return s, listens
 }
 
-func TestWhatAServerOfTheNewestRevisionChangesIsServed(t *testing.T) {
+func TestUpstream_modernListChange(t *testing.T) {
 	up, told := listened()
 	s := federated(t, upstreamAt(web(t, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return up }, &mcp.StreamableHTTPOptions{Stateless: true}))))
 	<-told

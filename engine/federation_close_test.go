@@ -8,9 +8,9 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-// TestAServerThatIsClosedWhileItsUpstreamsConnectEnds, and leaves no goroutine behind, as
+// TestUpstream_closeWhileConnecting, and leaves no goroutine behind, as
 // TestMain sees.
-func TestAServerThatIsClosedWhileItsUpstreamsConnectEnds(t *testing.T) {
+func TestUpstream_closeWhileConnecting(t *testing.T) {
 	connected := make(chan struct{}, 8)
 	hangs := web(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		connected <- struct{}{}

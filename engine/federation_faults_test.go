@@ -158,11 +158,11 @@ func children(t *testing.T) (n int) {
 	return n
 }
 
-// TestUpstreamsThatFailCostOthersNothing has 2 upstreams fail in each of 13 ways, or 50 with
+// TestUpstream_faultIsolation has 2 upstreams fail in each of 13 ways, or 50 with
 // MCPD_LONG, which also judges how long calls of the others take: as long as beside the same
 // upstreams, called as often, while these do well. The two take turns, so that whatever else
 // the machine does happens to both.
-func TestUpstreamsThatFailCostOthersNothing(t *testing.T) {
+func TestUpstream_faultIsolation(t *testing.T) {
 	each, n, turns := 2, 200, 1
 	long := os.Getenv("MCPD_LONG") != ""
 	if long {

@@ -16,7 +16,7 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-func TestTwoUpstreamsThatListTheSameThingsFloodNeitherTheLogNorTheStatus(t *testing.T) {
+func TestUpstream_duplicateListsBounded(t *testing.T) {
 	const many = 2000
 	up := mcp.NewServer(&mcp.Implementation{Name: "many", Version: "1"}, nil)
 	for i := range many {
@@ -48,7 +48,7 @@ func thousands(t *testing.T) (url string) {
 	return web(t, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return up }, nil))
 }
 
-func TestOfThousandsOfToolsOfAnUpstreamTheFirstAreOffered(t *testing.T) {
+func TestUpstream_maxTools(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED with -short: much text, and no more goroutines than a small list has")
 	}
@@ -67,7 +67,7 @@ func TestOfThousandsOfToolsOfAnUpstreamTheFirstAreOffered(t *testing.T) {
 	}
 }
 
-func TestToolsThatABlockDoesNotIncludeTakeNoPlaceOfThoseThatItDoes(t *testing.T) {
+func TestUpstream_maxToolsAfterFilter(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED with -short: much text, and no more goroutines than a small list has")
 	}
@@ -81,7 +81,7 @@ func TestToolsThatABlockDoesNotIncludeTakeNoPlaceOfThoseThatItDoes(t *testing.T)
 }
 
 // Every entry that is left out is counted, whatever is wrong with it.
-func TestTheStatusCountsAllThatIsLeftOut(t *testing.T) {
+func TestStatus_countsLeftOut(t *testing.T) {
 	url := raw(t, `{"name":"good","inputSchema":{"type":"object"}}, 7, {"name":"good","inputSchema":{"type":"object"},"description":"Another"},
 		{"name":"no good","inputSchema":{"type":"object"}}, {"name":"bad","inputSchema":7}`)
 	lab := federated(t, upstreamAt(url, `pin = "off"`)).Status().Upstreams[0]
@@ -94,7 +94,7 @@ func TestTheStatusCountsAllThatIsLeftOut(t *testing.T) {
 	}
 }
 
-func TestAResourceWhoseURIControlsATerminalIsNotOffered(t *testing.T) {
+func TestUpstream_controlCharactersInURI(t *testing.T) {
 	up := mcp.NewServer(&mcp.Implementation{Name: "veiled", Version: "1"}, nil)
 	read := func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) { return nil, nil }
 	for i, uri := range []string{"lab://\u009b31mred", "lab://\u202etxt.exe", "lab://übung"} {
@@ -111,7 +111,7 @@ func TestAResourceWhoseURIControlsATerminalIsNotOffered(t *testing.T) {
 }
 
 // What is short enough is told still, and how far the call is.
-func TestWhatAnUpstreamTellsOfOneCallIsBounded(t *testing.T) {
+func TestUpstream_notificationsBounded(t *testing.T) {
 	up := mcp.NewServer(&mcp.Implementation{Name: "talks", Version: "1"}, nil)
 	up.AddTool(&mcp.Tool{Name: "talks", InputSchema: anything}, func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		for range 20 {

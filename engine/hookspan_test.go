@@ -44,7 +44,7 @@ hook "fails" {
 // A run of a hook is a part of the call that it is told of, though the call is over: so are
 // its host calls, and the log names the call, the request and the trace. It runs for
 // nobody: no module takes it for the caller.
-func TestARunOfAHookIsAPartOfItsCall(t *testing.T) {
+func TestHook_span(t *testing.T) {
 	carried := make(chan string, 1)
 	api := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { carried <- r.Header.Get("Traceparent") }))
 	defer api.Close()

@@ -36,7 +36,7 @@ func (b *broken) Release(context.Context, []call.LimitCharge) error {
 
 const uncounted = "POLICY_DENIED: the server cannot count the call; try again in a second"
 
-func TestACallThatCannotBeCountedIsDenied(t *testing.T) {
+func TestLimitStore_errorDenies(t *testing.T) {
 	hang := make(chan struct{})
 	for _, c := range []struct {
 		name    string
@@ -99,8 +99,8 @@ func TestACallThatCannotBeCountedIsDenied(t *testing.T) {
 	}
 }
 
-// TestAStoreThatRefusesSaysWhenToComeBack, or a second where it does not say so.
-func TestAStoreThatRefusesSaysWhenToComeBack(t *testing.T) {
+// TestLimitStore_retryAfter, or a second where it does not say so.
+func TestLimitStore_retryAfter(t *testing.T) {
 	for _, c := range []struct {
 		verdict call.LimitVerdict
 		want    string
@@ -123,7 +123,7 @@ func TestAStoreThatRefusesSaysWhenToComeBack(t *testing.T) {
 	}
 }
 
-func TestACallWhoseCallerLeavesIsNotSaidToBeUncounted(t *testing.T) {
+func TestLimitStore_callerGone(t *testing.T) {
 	asked := make(chan struct{})
 	store := &broken{take: func(ctx context.Context) (call.LimitVerdict, error) {
 		close(asked)
@@ -138,8 +138,8 @@ func TestACallWhoseCallerLeavesIsNotSaidToBeUncounted(t *testing.T) {
 	}
 }
 
-// TestAStoreThatNeverAnswersKeepsNoServerFromClosing, though whoever closes it would wait.
-func TestAStoreThatNeverAnswersKeepsNoServerFromClosing(t *testing.T) {
+// TestLimitStore_closeWithHangingStore, though whoever closes it would wait.
+func TestLimitStore_closeWithHangingStore(t *testing.T) {
 	hang := make(chan struct{})
 	store := &broken{take: func(context.Context) (call.LimitVerdict, error) { <-hang; return call.LimitVerdict{}, nil }}
 	limits := shared(store)

@@ -254,9 +254,9 @@ var ways = map[string]struct {
 	"an empty file":                           {files: map[string]string{"tools.hcl": " "}, mistake: `there is no tool named "pay"`},
 }
 
-// TestNoToolFileGetsPastTheOperator tries each way by a reload of sound files, and as the
+// TestOperator_cannotBypass tries each way by a reload of sound files, and as the
 // first load.
-func TestNoToolFileGetsPastTheOperator(t *testing.T) {
+func TestOperator_cannotBypass(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED with -short: one goroutine works here alone")
 	}
@@ -342,8 +342,8 @@ func wantHeld(t *testing.T, s *engine.Server, log *logBuffer, otherwise map[stri
 	}
 }
 
-// TestReasonsOfToolFilesTakeNothingFromTheOperators, whose user is shown only so much.
-func TestReasonsOfToolFilesTakeNothingFromTheOperators(t *testing.T) {
+// TestOperator_approvalReasons, whose user is shown only so much.
+func TestOperator_approvalReasons(t *testing.T) {
 	const reason = "All that is on the disk is lost, of this team and of all others that share it, and nobody can bring it back"
 	asked := func(policies int) call.Result {
 		var more strings.Builder
@@ -369,8 +369,8 @@ func TestReasonsOfToolFilesTakeNothingFromTheOperators(t *testing.T) {
 	wantSaid(t, asked(300), "POLICY_DENIED: the call needs the approval of a user, and what they would have to read is too long to be shown whole")
 }
 
-// TestWhatIsHiddenCompletesNothing, and does not tell which arguments it has.
-func TestWhatIsHiddenCompletesNothing(t *testing.T) {
+// TestOperator_hiddenCompletion, and does not tell which arguments it has.
+func TestOperator_hiddenCompletion(t *testing.T) {
 	s := server(t, engine.Options{
 		Files: engine.Files{
 			Config: files("mcpd.hcl", "policy \"hides\" {\n  prompts = [\"draft\"]\n  deny = \"principal.id != 'root'\"\n  reason = \"no\"\n  disclose = \"hide\"\n}\n"),

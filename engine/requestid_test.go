@@ -111,10 +111,10 @@ secret "unset" {
 secret "lacks" { env = "UNSET" }
 `
 
-// TestAllThatTheLogSaysOfACallNamesItsRequest: by the id that the caller has given it, and
+// TestLog_requestID: by the id that the caller has given it, and
 // by the id of the call, whoever writes the line. What is said before and after calls names
 // none.
-func TestAllThatTheLogSaysOfACallNamesItsRequest(t *testing.T) {
+func TestLog_requestID(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the paths in the tools are those of other systems")
 	}

@@ -32,7 +32,7 @@ func refused(t *testing.T, err error) {
 	}
 }
 
-func TestAPlaceKnowsWhatItIsNestedIn(t *testing.T) {
+func TestPosition_ancestors(t *testing.T) {
 	var client, first, second calltree.Position
 	enter(t, &first, &client, "outer", "c-1")
 	enter(t, &second, &first, "inner", "c-2")
@@ -44,7 +44,7 @@ func TestAPlaceKnowsWhatItIsNestedIn(t *testing.T) {
 	}
 }
 
-func TestATreeIsBoundedInDepth(t *testing.T) {
+func TestJoin_maxDepth(t *testing.T) {
 	places := make([]calltree.Position, calltree.MaxDepth+2)
 	for i := range calltree.MaxDepth {
 		enter(t, &places[i+1], &places[i], "t", "c")
@@ -56,7 +56,7 @@ func TestATreeIsBoundedInDepth(t *testing.T) {
 	}
 }
 
-func TestATreeThatGrowsTooLargeIsEnded(t *testing.T) {
+func TestJoin_maxCalls(t *testing.T) {
 	var client calltree.Position
 	var ends atomic.Int64
 	client.SetCancel(func(cause error) {
@@ -81,9 +81,9 @@ func TestATreeThatGrowsTooLargeIsEnded(t *testing.T) {
 	}
 }
 
-// TestATreeEndsTheRunInWhichItGrowsTooLarge has the body run twice, as one does
+// TestJoin_cancelsCurrentRun has the body run twice, as one does
 // whose client answers what it is asked.
-func TestATreeEndsTheRunInWhichItGrowsTooLarge(t *testing.T) {
+func TestJoin_cancelsCurrentRun(t *testing.T) {
 	var client, first calltree.Position
 	client.SetCancel(func(error) { t.Error("a run is ended that is over") })
 	enter(t, &first, &client, "t", "c")
@@ -100,7 +100,7 @@ func TestATreeEndsTheRunInWhichItGrowsTooLarge(t *testing.T) {
 	}
 }
 
-func TestSoManyCallsRunAtOnceAtEachDepth(t *testing.T) {
+func TestJoin_maxParallel(t *testing.T) {
 	var client calltree.Position
 	running := make([]calltree.Position, calltree.MaxParallel)
 	for i := range running {

@@ -74,9 +74,9 @@ func boundsOf(t *testing.T, b *Builder) map[string]string {
 	return found
 }
 
-// TestWhatSaysNoBoundsHasItsDefaultsOrTheCeiling of each the lesser, and what
+// TestBounds_defaults of each the lesser, and what
 // says its own has these. Nothing bounds the operator's hook but limits.
-func TestWhatSaysNoBoundsHasItsDefaultsOrTheCeiling(t *testing.T) {
+func TestBounds_defaults(t *testing.T) {
 	same := func(bounds, hook, first string) map[string]string {
 		return map[string]string{"t": bounds, "r": bounds, "v": bounds, "p": bounds, "h": hook, "first": first}
 	}
@@ -117,7 +117,7 @@ func TestWhatSaysNoBoundsHasItsDefaultsOrTheCeiling(t *testing.T) {
 	}
 }
 
-func TestAnotherCeilingBoundsWhatIsCompiledAlready(t *testing.T) {
+func TestBounds_changedCeiling(t *testing.T) {
 	config := files(map[string]string{"mcpd.hcl": operatorsHook})
 	b := New(Options{Tools: files(map[string]string{"t.hcl": silent}), Config: config, ConfigPath: "mcpd.hcl", Runner: hooks.New(hooks.Options{})})
 	shown := func() [32]byte { return b.base.Entry(Tools, "t").ListHash }

@@ -12,9 +12,9 @@ import (
 	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
-// TestResultsAreToldApartByTheSecretsBehindThem changes one thing after the other
+// TestCachedHandler_secretsInKey changes one thing after the other
 // of all that a result may depend on.
-func TestResultsAreToldApartByTheSecretsBehindThem(t *testing.T) {
+func TestCachedHandler_secretsInKey(t *testing.T) {
 	store := secrets.New(secrets.Options{})
 	invoke := func(keys map[string]string, output int) *Invocation {
 		i := &Invocation{Args: map[string]any{"a": 1.0}, Leg: Leg{StartTime: time.Unix(9, 0)}}

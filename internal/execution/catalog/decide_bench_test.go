@@ -54,9 +54,9 @@ func manyRules(tb testing.TB) (e *Entry, facts, whole policylang.Input) {
 	return e, facts, whole
 }
 
-// TestACallAsksThePoliciesOfItsToolAlone keeps the cost of a decision from growing
+// TestPolicies_perTool keeps the cost of a decision from growing
 // with the policies of other tools.
-func TestACallAsksThePoliciesOfItsToolAlone(t *testing.T) {
+func TestPolicies_perTool(t *testing.T) {
 	e, facts, whole := manyRules(t)
 	if len(e.Rules) != 10 {
 		t.Fatalf("%d of 1000 policies are asked", len(e.Rules))
@@ -66,9 +66,9 @@ func TestACallAsksThePoliciesOfItsToolAlone(t *testing.T) {
 	}
 }
 
-// TestAThousandPoliciesCostTenMicroseconds a call, over 100 tools. Only the long run judges
+// TestPolicies_thousandAllocations a call, over 100 tools. Only the long run judges
 // times.
-func TestAThousandPoliciesCostTenMicroseconds(t *testing.T) {
+func TestPolicies_thousandAllocations(t *testing.T) {
 	if os.Getenv("MCPD_LONG") == "" {
 		t.Skip("SKIPPED: set MCPD_LONG")
 	}
@@ -87,7 +87,7 @@ func TestAThousandPoliciesCostTenMicroseconds(t *testing.T) {
 	}
 }
 
-func BenchmarkDecideAmongAThousandPolicies(b *testing.B) {
+func BenchmarkDecide_thousandPolicies(b *testing.B) {
 	e, facts, whole := manyRules(b)
 	b.ReportAllocs()
 	for b.Loop() {

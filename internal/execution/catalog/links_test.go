@@ -89,7 +89,7 @@ func (l *turning) check(leads func(tool *Item) []string) {
 	}
 }
 
-func TestARootThatIsALinkIsFoundAnewByEachBuild(t *testing.T) {
+func TestLinks_root(t *testing.T) {
 	makeFolder := func(path string) error { return os.Mkdir(path, 0o755) }
 	l := newTurning(t, makeFolder, `tool "t" {
   allow {
@@ -110,7 +110,7 @@ hook "h" {
 	})
 }
 
-func TestAProgramThatIsALinkIsFoundAnewByEachBuild(t *testing.T) {
+func TestLinks_program(t *testing.T) {
 	makeProgram := func(path string) error { return os.WriteFile(path, []byte("#!/bin/sh\n"), 0o755) }
 	l := newTurning(t, makeProgram, `tool "t" {
   allow {
@@ -131,7 +131,7 @@ hook "h" {
 	})
 }
 
-func TestADatabaseBehindALinkIsFoundAnewByEachBuild(t *testing.T) {
+func TestLinks_database(t *testing.T) {
 	makeDatabase := func(path string) error { return os.WriteFile(path, nil, 0o644) }
 	l := newTurning(t, makeDatabase, `tool "t" {
   allow {

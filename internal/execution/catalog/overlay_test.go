@@ -301,7 +301,7 @@ func told(problems diag.List) (lines []string) {
 	return lines
 }
 
-func TestAProgramBesideTheFileOfTheOperatorIsNoneOfThePath(t *testing.T) {
+func TestUpstream_relativeProgram(t *testing.T) {
 	for config, want := range map[string]string{"mcpd.hcl": "./srv", "etc/mcpd.hcl": "etc/srv"} {
 		placed := New(Options{ConfigPath: config}).resolveUpstreams([]definition.Upstream{{Command: []string{"./srv"}}})
 		if got := filepath.ToSlash(placed[0].Command[0]); got != want {
@@ -310,7 +310,7 @@ func TestAProgramBesideTheFileOfTheOperatorIsNoneOfThePath(t *testing.T) {
 	}
 }
 
-func TestALongNameOfWhatIsLeftOutBreaksNoCharacter(t *testing.T) {
+func TestTruncateName_characters(t *testing.T) {
 	left := NewLeftOut(Resources, "lab:"+strings.Repeat("€", 100), "lab", "no")
 	if !utf8.ValidString(left.Address) || !strings.HasSuffix(left.Address, "€…") || len(left.Address) > 140 {
 		t.Errorf("it is called %q", left.Address)

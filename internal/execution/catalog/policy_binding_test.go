@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestPoliciesThatCoverTooManyInputsAreRefused(t *testing.T) {
+func TestBinding_maxPolicies(t *testing.T) {
 	var text strings.Builder
 	for i := range 4 {
 		fmt.Fprintf(&text, "tool \"t%d\" {\n  input \"n\" { type = integer }\n  input \"i%[1]d\" { type = integer }\n  run = \"return 1\"\n}\n", i)
@@ -28,7 +28,7 @@ func TestPoliciesThatCoverTooManyInputsAreRefused(t *testing.T) {
 	}
 }
 
-func TestToolsWithTheSameInputsShareTheirPolicies(t *testing.T) {
+func TestBinding_sharesPolicies(t *testing.T) {
 	tools := fstest.MapFS{"t.hcl": {Mode: 0o644, Data: []byte(`
 tool "a" {
   input "n" { type = integer }

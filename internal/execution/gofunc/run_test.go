@@ -36,7 +36,7 @@ func (l *told) all() []error {
 
 type function = gofunc.Func[string, int, int]
 
-func TestAFunctionThatReturnsInTimeIsNotLeft(t *testing.T) {
+func TestRun_returnsInTime(t *testing.T) {
 	for name, takes := range map[string]time.Duration{"at once": 0, "within a tick": 3 * time.Millisecond, "after some": 900 * time.Millisecond} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -61,9 +61,9 @@ func TestAFunctionThatReturnsInTimeIsNotLeft(t *testing.T) {
 	}
 }
 
-// TestAFunctionThatGoesOnPastItsEndIsLeft: its call ends within two ticks of
+// TestRun_detaches: its call ends within two ticks of
 // its context, and what it returns is dropped.
-func TestAFunctionThatGoesOnPastItsEndIsLeft(t *testing.T) {
+func TestRun_detaches(t *testing.T) {
 	for name, test := range map[string]struct {
 		after  time.Duration
 		cancel bool
@@ -115,9 +115,9 @@ func (l *slow) CallEnded(ctx context.Context, reason error) {
 	close(l.answered)
 }
 
-// TestWhoRunsAFunctionWaitsUntilItsCallIsAnswered: what the answer is written
+// TestRun_waitsForNotifier: what the answer is written
 // to may be gone otherwise.
-func TestWhoRunsAFunctionWaitsUntilItsCallIsAnswered(t *testing.T) {
+func TestRun_waitsForNotifier(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -139,7 +139,7 @@ func TestWhoRunsAFunctionWaitsUntilItsCallIsAnswered(t *testing.T) {
 	})
 }
 
-func TestAFunctionThatEndsItsGoroutineIsTold(t *testing.T) {
+func TestRun_goexit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var w gofunc.Watchdog
 		var late told
@@ -159,9 +159,9 @@ func TestAFunctionThatEndsItsGoroutineIsTold(t *testing.T) {
 	})
 }
 
-// TestManyFunctionsAtOnceEndEachByItself runs functions of all lengths against
+// TestRun_parallel runs functions of all lengths against
 // one deadline, beside each other, many times.
-func TestManyFunctionsAtOnceEndEachByItself(t *testing.T) {
+func TestRun_parallel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var w gofunc.Watchdog
 		var all sync.WaitGroup
@@ -185,7 +185,7 @@ func TestManyFunctionsAtOnceEndEachByItself(t *testing.T) {
 	})
 }
 
-func TestAPanicCostsItsOwnCall(t *testing.T) {
+func TestRun_panic(t *testing.T) {
 	var w gofunc.Watchdog
 	panics := function(func(context.Context, string, int) (int, error) { panic("boom") })
 	for name, run := range map[string]func() (scripting.Outcome, error){
@@ -199,8 +199,8 @@ func TestAPanicCostsItsOwnCall(t *testing.T) {
 	}
 }
 
-// TestAFunctionTakesNoGoroutine counts them from within.
-func TestAFunctionTakesNoGoroutine(t *testing.T) {
+// TestRun_noGoroutine counts them from within.
+func TestRun_noGoroutine(t *testing.T) {
 	var w gofunc.Watchdog
 	here := runtime.NumGoroutine()
 	counts := function(func(context.Context, string, int) (int, error) { return runtime.NumGoroutine(), nil })
@@ -215,9 +215,9 @@ func TestAFunctionTakesNoGoroutine(t *testing.T) {
 	}
 }
 
-// TestAFunctionThatIsStuckHoldsOnToNoOther looks for what was given to calls
+// TestWatchdog_stuckFunction looks for what was given to calls
 // that overlapped, each the next, since one function got stuck.
-func TestAFunctionThatIsStuckHoldsOnToNoOther(t *testing.T) {
+func TestWatchdog_stuckFunction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var w gofunc.Watchdog
 		var late told

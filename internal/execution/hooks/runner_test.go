@@ -49,7 +49,7 @@ func flush(t *testing.T, r *hooks.Runner) {
 	}
 }
 
-func TestRunsOfOneCallKeepTheirOrderAndNoneIsLost(t *testing.T) {
+func TestRunner_order(t *testing.T) {
 	var mu sync.Mutex
 	ran := map[int][]int{}
 	r := runner(func(_ context.Context, event string) (scripting.Outcome, error) {
@@ -80,7 +80,7 @@ func TestRunsOfOneCallKeepTheirOrderAndNoneIsLost(t *testing.T) {
 	}
 }
 
-func TestASlowHookDelaysNoOther(t *testing.T) {
+func TestRunner_slowHook(t *testing.T) {
 	release := make(chan struct{})
 	ran := make(chan struct{}, 1)
 	r := runner(func(_ context.Context, event string) (scripting.Outcome, error) {
@@ -130,7 +130,7 @@ func padded(call int, phase string, size int) hooks.Run {
 
 // A hook that hangs holds up its calls by no more than the places in front of
 // them take, ten milliseconds each, eight at a time. None of its runs is lost.
-func TestAHookThatHangsForEverLosesNoRunAndDelaysItsCallsAMoment(t *testing.T) {
+func TestRunner_hangingHook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const clients, each, size = 64, 32, 8 << 10
 		const fill = 16<<20/(size+256) + 1
@@ -179,7 +179,7 @@ func TestAHookThatHangsForEverLosesNoRunAndDelaysItsCallsAMoment(t *testing.T) {
 }
 
 // One crowding ends when the hook has caught up; the next is told again.
-func TestRunsAreCutShortOnlyWhileTheirQueueIsCrowded(t *testing.T) {
+func TestRunner_congestion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var logged bytes.Buffer
 		var mu sync.Mutex
@@ -220,7 +220,7 @@ func TestRunsAreCutShortOnlyWhileTheirQueueIsCrowded(t *testing.T) {
 	})
 }
 
-func TestWhateverHappensToARunCostsItAlone(t *testing.T) {
+func TestRunner_failures(t *testing.T) {
 	r := runner(func(_ context.Context, event string) (scripting.Outcome, error) {
 		switch event {
 		case "panics":

@@ -22,8 +22,8 @@ var judges = map[string][]catalog.Policy{
 	"result":  {{Compiled: new(policylang.Policy)}},
 }
 
-// TestContentThatNoPolicyReadsIsNotDecoded, and costs nothing.
-func TestContentThatNoPolicyReadsIsNotDecoded(t *testing.T) {
+// TestExposeResult_unreadContent, and costs nothing.
+func TestExposeResult_unreadContent(t *testing.T) {
 	for name, most := range map[string]float64{"result": 10, "content": 10_000} {
 		rules, result, facts := judges[name], blocks(), policylang.Input{}
 		allocations := testing.AllocsPerRun(10, func() {
@@ -37,7 +37,7 @@ func TestContentThatNoPolicyReadsIsNotDecoded(t *testing.T) {
 	}
 }
 
-func BenchmarkShow(b *testing.B) {
+func BenchmarkExposeResult(b *testing.B) {
 	for name, rules := range judges {
 		b.Run(name, func(b *testing.B) {
 			result := blocks()

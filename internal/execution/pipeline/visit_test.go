@@ -141,9 +141,9 @@ func (i *inn) rehearsed(asked *call.Ask, answer string) *execution {
 	return x
 }
 
-// TestATestAnswersNoQuestionOfTheServer: the caller of a test block may be anyone, and
+// TestServerRequest_test: the caller of a test block may be anyone, and
 // the visits are those of the process that serves.
-func TestATestAnswersNoQuestionOfTheServer(t *testing.T) {
+func TestServerRequest_test(t *testing.T) {
 	i := newInn(t)
 	asked := i.asks(nil, "")
 	payload, err := json.Marshal(map[string]any{"requests": asked.Requests})
@@ -164,9 +164,9 @@ func TestATestAnswersNoQuestionOfTheServer(t *testing.T) {
 	}
 }
 
-// TestWhatTheServerAskedIsNotForTheBody: the journal, with which the body goes on, has
+// TestServerRequest_hiddenFromScript: the journal, with which the body goes on, has
 // that its user answered, and not what.
-func TestWhatTheServerAskedIsNotForTheBody(t *testing.T) {
+func TestServerRequest_hiddenFromScript(t *testing.T) {
 	i := newInn(t)
 	page := i.asks(nil, "")
 	i.open(page)

@@ -34,7 +34,7 @@ func take(m *Memory, key string, limits ...*Limit) (*Rejection, []Charge) {
 	return refusal, charges
 }
 
-func TestABurstIsLetThroughAndThenTheRate(t *testing.T) {
+func TestMemory_burst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, l := NewMemory(time.Now), limit("l", 60, time.Minute, 3, 0)
 		for i := range 3 {
@@ -70,7 +70,7 @@ func TestABurstIsLetThroughAndThenTheRate(t *testing.T) {
 	})
 }
 
-func TestWhatRunsAtOnceIsBounded(t *testing.T) {
+func TestMemory_concurrency(t *testing.T) {
 	m, l := NewMemory(newClock().now), limit("l", 0, 0, 0, 2)
 	_, first := take(m, "a", l)
 	take(m, "a", l)
@@ -90,7 +90,7 @@ func TestWhatRunsAtOnceIsBounded(t *testing.T) {
 	}
 }
 
-func TestACallIsChargedToAllLimitsOrToNone(t *testing.T) {
+func TestMemory_allOrNone(t *testing.T) {
 	m, wide, narrow := NewMemory(newClock().now), limit("wide", 1, time.Hour, 5, 0), limit("narrow", 1, time.Minute, 1, 0)
 	take(m, "a", wide, narrow)
 	for range 10 {
@@ -109,9 +109,9 @@ func TestACallIsChargedToAllLimitsOrToNone(t *testing.T) {
 	}
 }
 
-// TestCountersOutliveTheLimit: those of a reload are the ones of before where
+// TestMemory_changedLimit: those of a reload are the ones of before where
 // name, file and rate are, whatever else has changed.
-func TestCountersOutliveTheLimit(t *testing.T) {
+func TestMemory_changedLimit(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		next Limit
@@ -139,7 +139,7 @@ func TestCountersOutliveTheLimit(t *testing.T) {
 	}
 }
 
-func TestACallThatEndsAfterItsLimitWentIsNotMissed(t *testing.T) {
+func TestMemory_releaseAfterRemoval(t *testing.T) {
 	m, l := NewMemory(newClock().now), limit("l", 0, 0, 0, 1)
 	_, running := take(m, "a", l)
 	m.SetLimits(nil)
@@ -150,9 +150,9 @@ func TestACallThatEndsAfterItsLimitWentIsNotMissed(t *testing.T) {
 	}
 }
 
-// TestAFloodOfKeysIsBounded: a million keys neither outgrow the store nor make
+// TestMemory_keyFlood: a million keys neither outgrow the store nor make
 // a caller new who is over the limit.
-func TestAFloodOfKeysIsBounded(t *testing.T) {
+func TestMemory_keyFlood(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED with -short: one goroutine works here alone")
 	}
@@ -192,9 +192,9 @@ func TestAFloodOfKeysIsBounded(t *testing.T) {
 	}
 }
 
-// TestWhoFindsNoRoomGivesBackWhatItTook: places in the shared bucket return to it,
+// TestMemory_sharedSlotRelease: places in the shared bucket return to it,
 // though the key may have found room meanwhile.
-func TestWhoFindsNoRoomGivesBackWhatItTook(t *testing.T) {
+func TestMemory_sharedSlotRelease(t *testing.T) {
 	m, l := NewMemory(newClock().now), limit("l", 0, 0, 0, 1)
 	held := make([][]Charge, maxKeys)
 	for i := range held {
@@ -219,9 +219,9 @@ func TestWhoFindsNoRoomGivesBackWhatItTook(t *testing.T) {
 	}
 }
 
-// TestManyCallersGetWhatTheLimitGives counts what callers at once are let
+// TestMemory_manyCallers counts what callers at once are let
 // through, each of several limits in an order of its own.
-func TestManyCallersGetWhatTheLimitGives(t *testing.T) {
+func TestMemory_manyCallers(t *testing.T) {
 	m := NewMemory(newClock().now)
 	limits := []*Limit{limit("a", 1, time.Hour, 100, 0), limit("b", 1, time.Hour, 1000, 8), limit("c", 1, time.Hour, 1000, 0)}
 	var let, running atomic.Int64
@@ -256,7 +256,7 @@ func TestManyCallersGetWhatTheLimitGives(t *testing.T) {
 	}
 }
 
-func TestAChargeCostsNoAllocation(t *testing.T) {
+func TestMemory_allocations(t *testing.T) {
 	m, l := NewMemory(newClock().now), limit("l", 1_000_000, time.Second, 1_000_000, 4)
 	charges := []Charge{{Limit: l, Key: "a"}}
 	if got := testing.AllocsPerRun(1000, func() {
@@ -268,7 +268,7 @@ func TestAChargeCostsNoAllocation(t *testing.T) {
 	}
 }
 
-func TestARefusalSaysWhatToDo(t *testing.T) {
+func TestRejection_Message(t *testing.T) {
 	rated := limit("l", 60, time.Minute, 1, 3)
 	said := *rated
 	said.Reason = "Ask less often"
@@ -289,7 +289,7 @@ func TestARefusalSaysWhatToDo(t *testing.T) {
 	}
 }
 
-func TestLongKeysAreShortened(t *testing.T) {
+func TestKey_long(t *testing.T) {
 	long := strings.Repeat("k", 1<<20)
 	if got := Key(long); len(got) > maxKey || got == Key(long+"x") {
 		t.Errorf("a key of %d bytes", len(got))
@@ -299,7 +299,7 @@ func TestLongKeysAreShortened(t *testing.T) {
 	}
 }
 
-func TestNoMoreThanTheRate(t *testing.T) {
+func TestMemory_rate(t *testing.T) {
 	for _, r := range []Rate{{7, time.Second}, {1_000_000, time.Second}, {999_999, time.Minute}, {1, time.Hour}} {
 		if got := r.interval() * time.Duration(r.Calls); got < r.Per {
 			t.Errorf("%s lets them through in %s", r, got)

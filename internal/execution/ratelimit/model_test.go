@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// TestMemoryCountsLikeTokenBuckets compares the store with a model that
+// TestMemory_model compares the store with a model that
 // fills the token buckets of all keys step by step.
-func TestMemoryCountsLikeTokenBuckets(t *testing.T) {
+func TestMemory_model(t *testing.T) {
 	for seed := range uint64(200) {
 		if message := compare(rand.New(rand.NewPCG(seed, 1))); message != "" {
 			t.Fatalf("seed %d: %s", seed, message)
@@ -17,7 +17,7 @@ func TestMemoryCountsLikeTokenBuckets(t *testing.T) {
 	}
 }
 
-func FuzzMemoryCountsLikeTokenBuckets(f *testing.F) {
+func FuzzMemory(f *testing.F) {
 	f.Add(uint64(1), uint64(2))
 	f.Fuzz(func(t *testing.T, a, b uint64) {
 		if message := compare(rand.New(rand.NewPCG(a, b))); message != "" {
