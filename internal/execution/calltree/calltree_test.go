@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// enter nests a call in another one, and lets it run until the test ends.
+// enter joins p to a position, and leaves when the test ends.
 func enter(t *testing.T, p, by *calltree.Position, name, parent string) {
 	t.Helper()
 	leave, err := p.Join(t.Context(), by, name, parent)
@@ -37,7 +37,7 @@ func TestPosition_ancestors(t *testing.T) {
 	enter(t, &first, &client, "outer", "c-1")
 	enter(t, &second, &first, "inner", "c-2")
 	if client.Depth() != 0 || client.ParentName() != "" || client.ParentID() != "" || client.CallTree() != nil {
-		t.Errorf("the call of a client is at depth %d, in %q", client.Depth(), client.ParentID())
+		t.Errorf("a client call is at depth %d, in %q", client.Depth(), client.ParentID())
 	}
 	if second.Depth() != 2 || second.ParentName() != "inner" || second.ParentID() != "c-2" || second.CallTree() == nil || second.CallTree() != first.CallTree() {
 		t.Errorf("at depth %d, by %s of %s", second.Depth(), second.ParentName(), second.ParentID())
@@ -52,7 +52,7 @@ func TestJoin_maxDepth(t *testing.T) {
 	_, err := places[calltree.MaxDepth+1].Join(t.Context(), &places[calltree.MaxDepth], "t", "c")
 	refused(t, err)
 	if places[0].Exhausted() {
-		t.Error("a tree that is too deep has ended")
+		t.Error("a tree that is too deep is cancelled")
 	}
 }
 
@@ -77,15 +77,14 @@ func TestJoin_maxCalls(t *testing.T) {
 	}
 	all.Wait()
 	if let.Load() != calltree.MaxCalls || ends.Load() != calltree.MaxCalls || !client.Exhausted() {
-		t.Errorf("%d calls were let in, and the tree was ended %d times", let.Load(), ends.Load())
+		t.Errorf("%d calls joined, and the tree was cancelled %d times", let.Load(), ends.Load())
 	}
 }
 
-// TestJoin_cancelsCurrentRun has the body run twice, as one does
-// whose client answers what it is asked.
+// The handler runs twice, as it does after the client has responded to an input request.
 func TestJoin_cancelsCurrentRun(t *testing.T) {
 	var client, first calltree.Position
-	client.SetCancel(func(error) { t.Error("a run is ended that is over") })
+	client.SetCancel(func(error) { t.Error("a run that has ended is cancelled") })
 	enter(t, &first, &client, "t", "c")
 	ended := false
 	client.SetCancel(func(error) { ended = true })
@@ -96,7 +95,7 @@ func TestJoin_cancelsCurrentRun(t *testing.T) {
 		}
 	}
 	if !ended {
-		t.Error("the run goes on")
+		t.Error("the run is not cancelled")
 	}
 }
 
@@ -107,7 +106,7 @@ func TestJoin_maxParallel(t *testing.T) {
 		enter(t, &running[i], &client, "t", "c")
 	}
 	var deeper calltree.Position
-	enter(t, &deeper, &running[0], "t", "c") // waits for none of its own depth
+	enter(t, &deeper, &running[0], "t", "c") // waits for no call of its own depth
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	var late calltree.Position

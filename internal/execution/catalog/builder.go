@@ -357,7 +357,7 @@ func (b *Builder) codeItems(found *build) []*Item {
 	return b.codeactItems.items
 }
 
-// Commit tells the builder that a catalog is now serving. Cached results of removed or changed
+// Commit notes that a catalog is now serving. Cached results of removed or changed
 // tools are discarded.
 func (b *Builder) Commit(c *Catalog) {
 	b.served = c.base.config

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// found returns what is wrong with a folder block of these arguments.
+// found returns the diagnostics of a folder block with these arguments.
 func found(t *testing.T, arguments string) (told []string) {
 	t.Helper()
 	tools := fstest.MapFS{
@@ -62,7 +62,7 @@ resource "own" {
 	}
 }
 
-// shifting is a folder that has changed when its files are opened.
+// shifting is a directory that changes before its files are opened.
 type shifting struct {
 	fstest.MapFS
 	later fstest.MapFS

@@ -30,6 +30,6 @@ func TestRememberRemoved_bounded(t *testing.T) {
 		}
 	}
 	if known != maxRemoved {
-		t.Errorf("%d are remembered", known)
+		t.Errorf("%d items are remembered", known)
 	}
 }

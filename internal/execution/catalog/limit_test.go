@@ -10,7 +10,7 @@ import (
 	"github.com/mcpd/mcpd/policylang"
 )
 
-// files are tool files and, as mcpd.hcl, the operator's.
+// files are tool files, and mcpd.hcl.
 func files(contents map[string]string) fstest.MapFS {
 	out := fstest.MapFS{}
 	for name, text := range contents {
@@ -130,7 +130,7 @@ func TestLimits_revision(t *testing.T) {
 	}
 	first, again, other := revision("1/s"), revision("1/s"), revision("2/s")
 	if first != again || first == other {
-		t.Error("equal limits must make equal revisions, and others not")
+		t.Error("equal limits must have equal revisions, and other limits other ones")
 	}
 }
 
@@ -193,8 +193,7 @@ limit "apart" {
 	}
 }
 
-// TestLimitKey_principalsOfOneID counts callers of other kinds and issuers apart, where the
-// key reads their id.
+// Callers with the same id but other kinds or issuers are counted separately.
 func TestLimitKey_principalsOfOneID(t *testing.T) {
 	tools := files(map[string]string{"t.hcl": limited + `
 limit "caller" {

@@ -7,7 +7,7 @@ import (
 	"testing/fstest"
 )
 
-// run builds the file and runs the body of one of its items.
+// run builds the file and runs the handler of an item.
 func run(t *testing.T, file string, k Kind, address string, args map[string]any) (reply, failure string) {
 	t.Helper()
 	built := New(Options{Tools: fstest.MapFS{"t.hcl": {Mode: 0o644, Data: []byte(file)}}}).Build(Change{All: true}, nil)

@@ -46,13 +46,13 @@ type quoted struct {
 	N int `json:"n,string"`
 }
 
-// unnamed has a tag that encoding/json takes for no name.
+// unnamed has a tag that encoding/json ignores.
 type unnamed struct {
-	//lint:ignore SA5008 that it is no name is the point
+	//lint:ignore SA5008 the invalid name is intended
 	Quote string `json:"it's\\"`
 }
 
-// decodes holds what the decoder makes of arguments against encoding/json.
+// decodes compares the decoder with encoding/json.
 func decodes[In any](t *testing.T, text string) {
 	t.Helper()
 	var want In
@@ -87,7 +87,7 @@ func TestDecode_likeEncodingJSON(t *testing.T) {
 	decodes[map[string]any](t, `{"a":{"b":1}}`)
 }
 
-// An integer is one however it is written, which encoding/json does not know.
+// 1.0 is an integer, unlike in encoding/json.
 func TestDecode_integerWithFraction(t *testing.T) {
 	in, err := gofunc.NewDecoder[plain]().Decode(map[string]any{"small": int64(-3), "Large": int64(1)}, []byte(`{"small":-3.0,"Large":1e0}`))
 	if diff := cmp.Diff(plain{Small: -3, Large: 1}, in, cmp.AllowUnexported(plain{})); err != nil || diff != "" {
@@ -118,7 +118,7 @@ func TestDecode_errorPath(t *testing.T) {
 		}
 	}
 	if _, err := gofunc.NewDecoder[time.Time]().Decode(map[string]any{}, []byte(`{}`)); err == nil || strings.HasPrefix(err.Error(), "/") {
-		t.Errorf("a type that decodes itself: got %v", err)
+		t.Errorf("a type with UnmarshalText: got %v", err)
 	}
 }
 

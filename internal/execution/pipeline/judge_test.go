@@ -16,13 +16,13 @@ func blocks() call.Result {
 	return call.Result{Value: json.RawMessage(`1`), Content: json.RawMessage("[" + strings.Repeat(block+",", 999) + block + "]")}
 }
 
-// judges are a policy that looks at the content of results, and one that does not.
+// judges are result policies, with and without access to content.
 var judges = map[string][]catalog.Policy{
 	"content": {{Compiled: new(policylang.Policy), ReadsContent: true}},
 	"result":  {{Compiled: new(policylang.Policy)}},
 }
 
-// TestExposeResult_unreadContent, and costs nothing.
+// Content that no policy reads must not cost anything.
 func TestExposeResult_unreadContent(t *testing.T) {
 	for name, most := range map[string]float64{"result": 10, "content": 10_000} {
 		rules, result, facts := judges[name], blocks(), policylang.Input{}

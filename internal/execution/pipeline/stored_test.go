@@ -16,7 +16,7 @@ import (
 
 func raw(text string) json.RawMessage { return json.RawMessage(text) }
 
-// outcomes are all that a leg can come to.
+// outcomes are all kinds of outcomes of a leg.
 var outcomes = map[string]struct {
 	result call.Result
 	err    *call.Error

@@ -9,7 +9,7 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// told returns a reply, or the error in its place.
+// told returns a reply, or else the error.
 func told(made json.RawMessage, err error) string {
 	if err != nil {
 		return err.Error()

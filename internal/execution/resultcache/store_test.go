@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// call returns a call of the tool of, made in the way that how says.
+// call returns a lookup of an item with arguments.
 func call(of, how int, began time.Time) Lookup {
 	c := Lookup{StartTime: began, TTL: time.Minute}
 	binary.BigEndian.PutUint64(c.Item[:], uint64(of))
@@ -30,7 +30,7 @@ func makes(value string) func() (Computed[string], error) {
 	}
 }
 
-// do wants a value of a call, and that it was made before or not.
+// do checks the value of a call, and whether it was cached.
 func do(t *testing.T, s *Cache[string], c Lookup, run func() (Computed[string], error), want string, wantBefore bool) {
 	t.Helper()
 	if got, before, err := s.Do(t.Context(), c, run); got != want || before != wantBefore || err != nil {
@@ -84,7 +84,7 @@ func TestCache_coalesces(t *testing.T) {
 				var v string
 				v, before[i], _ = s.Do(t.Context(), call(1, 1, at), func() (Computed[string], error) {
 					runs++
-					time.Sleep(time.Second) // of the bubble's own clock
+					time.Sleep(time.Second) // on the fake clock
 					return makes("a")()
 				})
 				if v != "a" {
@@ -124,7 +124,7 @@ func TestCache_callerGone(t *testing.T) {
 		defer stop()
 		wait.Go(func() {
 			if _, _, err := s.Do(impatient, call(1, 1, at), makes("never")); !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("who waits no longer has %v", err)
+				t.Errorf("a cancelled waiter got %v", err)
 			}
 		})
 		got := make(chan string, 3)
@@ -137,10 +137,10 @@ func TestCache_callerGone(t *testing.T) {
 				got <- v
 			})
 		}
-		time.Sleep(2 * time.Second) // of the bubble's own clock
+		time.Sleep(2 * time.Second) // on the fake clock
 		synctest.Wait()
 		if len(got) != 0 {
-			t.Error("somebody has a result that nobody made")
+			t.Error("a waiter got a result that was not computed")
 		}
 		leave()
 		wait.Wait()
@@ -204,8 +204,7 @@ func TestCache_Retain(t *testing.T) {
 	do(t, s, call(2, 1, at), makes("d"), "b", true)
 }
 
-// TestCache_manyCallers makes calls of all kinds at once, while
-// everything is forgotten again and again.
+// Calls of all kinds run concurrently, while the cache is cleared repeatedly.
 func TestCache_manyCallers(t *testing.T) {
 	s := New[string]()
 	var wait sync.WaitGroup
