@@ -15,7 +15,7 @@ import (
 	"github.com/mcpd/mcpd/identity"
 )
 
-// gated adds a Go tool that tells when it has begun, and ends when it may.
+// gated adds a Go tool that signals its start, and blocks until it is released.
 func gated(t *testing.T, s *engine.Server) (begun, release chan struct{}) {
 	t.Helper()
 	begun, release = make(chan struct{}), make(chan struct{})
@@ -34,7 +34,7 @@ func codeOf(t *testing.T, err error) *call.Error {
 	t.Helper()
 	var failed *call.Error
 	if !errors.As(err, &failed) {
-		t.Fatalf("%v is no CallError", err)
+		t.Fatalf("%v is not a call.Error", err)
 	}
 	return failed
 }
@@ -58,10 +58,10 @@ func TestConcurrency_rejectsExcessCalls(t *testing.T) {
 	}
 	close(release)
 	if err := <-ended; err != nil {
-		t.Errorf("the call that was first: %v", err)
+		t.Errorf("the first call: %v", err)
 	}
 	if _, err := s.Call(t.Context(), "add", map[string]any{"a": 1, "b": 2}); err != nil {
-		t.Errorf("once there is room again: %v", err)
+		t.Errorf("after the release: %v", err)
 	}
 	want := []string{"start gated", "start add", "error add EXECUTION_ERROR", "end gated", "start add", "end add"}
 	if diff := cmp.Diff(want, seen.events); diff != "" {

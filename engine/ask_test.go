@@ -20,7 +20,7 @@ import (
 	"github.com/mcpd/mcpd/identity"
 )
 
-// deploy posts, asks, posts, asks and posts.
+// deploy posts, elicits, posts, elicits and posts.
 const deploy = `
 tool "deploy" {
   input "service" { type = string }
@@ -47,7 +47,7 @@ tool "deploy" {
 }
 `
 
-// effects is a server that counts what it is asked to do.
+// effects is a server that counts its requests.
 type effects struct {
 	host string
 	n    atomic.Int64
@@ -63,7 +63,7 @@ func startEffects(t *testing.T) *effects {
 	return e
 }
 
-// asked is a call of a client that can be asked.
+// asked is a call by a client with all input capabilities.
 func asked(service string, resume *call.Resume) call.Request {
 	return call.Request{
 		Name: "deploy", Arguments: json.RawMessage(fmt.Sprintf(`{"service":%q}`, service)), Resume: resume,
@@ -117,7 +117,7 @@ func TestResume_acrossRestart(t *testing.T) {
 	}
 	again := s.Execute(t.Context(), asked("web", answers(second, `{"ok":true}`)))
 	if again.Err != nil || string(again.Value) != deployed || e.n.Load() != 3 {
-		t.Errorf("the same state again: got %s, %v after %d effects", again.Value, again.Err, e.n.Load())
+		t.Errorf("a repeated state: got %s, %v after %d effects", again.Value, again.Err, e.n.Load())
 	}
 }
 
@@ -139,7 +139,7 @@ func TestResume_concurrentStates(t *testing.T) {
 			case r.Err != nil:
 				t.Fatalf("leg %d, client %d: %v", leg, i, r.Err)
 			case leg == 0 && (r.Ask == nil || r.Ask.State != results[0].Ask.State):
-				t.Fatalf("client %d was given another state", i)
+				t.Fatalf("client %d got another state", i)
 			case leg == 1 && string(r.Value) != deployed:
 				t.Fatalf("client %d got %s", i, r.Value)
 			}
@@ -190,11 +190,11 @@ func TestResume_invalidResponses(t *testing.T) {
 	}
 	wrong := &call.Resume{State: again.State, Responses: map[string]json.RawMessage{"first": json.RawMessage(`12345`)}}
 	if r := s.Execute(t.Context(), asked("web", wrong)); r.Err == nil || r.Err.RPC == nil {
-		t.Errorf("a number as an answer: %+v", r)
+		t.Errorf("a number as a response: %+v", r)
 	}
 	unfit := &call.Resume{State: again.State, Responses: map[string]json.RawMessage{"first": json.RawMessage(`{"action":"accept","content":{"ok":"yes"}}`)}}
 	if r := s.Execute(t.Context(), asked("web", unfit)); r.Err == nil || r.Err.RPC == nil || !strings.Contains(r.Err.Message, "/ok") || strings.Contains(r.Err.Message, "yes") {
-		t.Errorf("an answer that does not fit its form: %+v", r)
+		t.Errorf("a response that violates its form: %+v", r)
 	}
 	declined := &call.Resume{State: again.State, Refused: map[string]call.RPCError{"first": {}}}
 	if r := s.Execute(t.Context(), asked("web", declined)); r.Err == nil || r.Err.Code != call.ExecutionError || !strings.Contains(r.Err.Message, "declined") {
@@ -205,8 +205,7 @@ func TestResume_invalidResponses(t *testing.T) {
 	}
 }
 
-// TestResume_incompleteResponses sends a state without answers, before
-// and after it is used, and uses everything that comes of it.
+// The test sends a state without responses, before and after it is used.
 func TestResume_incompleteResponses(t *testing.T) {
 	e := startEffects(t)
 	s := deployServer(t, e, "")

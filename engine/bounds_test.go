@@ -53,7 +53,7 @@ func TestBounds_ceilingDefaults(t *testing.T) {
 	}
 }
 
-// TestBounds_toolConcurrency refuses more, and is free again afterwards.
+// Excess calls are rejected, and later calls pass.
 func TestBounds_toolConcurrency(t *testing.T) {
 	crowd(t, server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", boundedTools)}}), "narrow")
 }
@@ -62,7 +62,7 @@ func TestBounds_ceilingConcurrency(t *testing.T) {
 	crowd(t, server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", boundedTools), Config: files("mcpd.hcl", "ceiling { concurrency = 1 }\n")}}), "silent")
 }
 
-// crowd calls a tool that runs once at a time many times at once.
+// crowd makes many parallel calls of a tool with a concurrency of one.
 func crowd(t *testing.T, s *engine.Server, tool string) {
 	t.Helper()
 	var all sync.WaitGroup
@@ -85,14 +85,14 @@ func crowd(t *testing.T, s *engine.Server, tool string) {
 	}
 	all.Wait()
 	if ran == 0 || refused == 0 || ran+refused != 50 {
-		t.Errorf("%d ran, %d were refused", ran, refused)
+		t.Errorf("%d ran, %d were rejected", ran, refused)
 	}
 	if _, err := s.Call(t.Context(), tool, map[string]any{"n": 1}); err != nil {
 		t.Errorf("afterwards: %v", err)
 	}
 }
 
-// failedWith returns the code of a call's error; empty when there is none.
+// failedWith returns the code of an error; empty for nil.
 func failedWith(err error) call.Code {
 	var failed *call.Error
 	if errors.As(err, &failed) {

@@ -79,8 +79,7 @@ policy "shut" {
 	}
 }
 
-// TestCallLog_debugOffCostsNothing compares calls with a log of errors alone with calls
-// that have no log at all.
+// A log at level error must cost no more than no log.
 func TestCallLog_debugOffCostsNothing(t *testing.T) {
 	allocations := func(logger *slog.Logger) float64 {
 		s := server(t, engine.Options{Logger: logger, Files: engine.Files{Tools: files("t.hcl", `tool "good" { run = "return 1;" }`)}})

@@ -31,12 +31,12 @@ func TestCode_maxCompiles(t *testing.T) {
 		}
 		synctest.Wait()
 		if n := running.Load(); n != 4 {
-			t.Errorf("%d are tried at once", n)
+			t.Errorf("%d are compiled at once", n)
 		}
 		close(goOn)
 		calls.Wait()
 		if n := ran.Load(); n != 12 {
-			t.Errorf("%d were tried", n)
+			t.Errorf("%d were compiled", n)
 		}
 	})
 }

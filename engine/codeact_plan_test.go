@@ -18,7 +18,7 @@ import (
 	"github.com/mcpd/mcpd/identity"
 )
 
-// planned is a call of run_code that plans.
+// planned is a call of run_code in mode plan.
 func planned(text string) call.Request {
 	arguments, _ := json.Marshal(map[string]string{"code": text, "mode": "plan"})
 	return tool("run_code", string(arguments))
@@ -69,12 +69,12 @@ return [refused, await rehearses()];`))
 	mu.Lock()
 	defer mu.Unlock()
 	if diff := cmp.Diff([]string{"rehearsed"}, made); diff != "" {
-		t.Errorf("hooks hear of calls that ended so (-want +got)\n%s", diff)
+		t.Errorf("outcomes in hook events (-want +got)\n%s", diff)
 	}
 }
 
-// asksFirst are a tool that reads and asks its user, one whose body for rehearsals asks, and
-// one that writes.
+// asksFirst are a read-only tool that elicits, a tool with a dry_run that elicits, and one that
+// writes.
 const asksFirst = `
 tool "choose" {
   read_only = true
@@ -146,7 +146,7 @@ func TestPlan_upstreamCall(t *testing.T) {
 	select {
 	case <-canceled:
 	case <-time.After(time.Minute):
-		t.Error("the server is not told that nobody answers")
+		t.Error("the upstream request is not cancelled")
 	}
 	behind.mu.Lock()
 	defer behind.mu.Unlock()
@@ -166,8 +166,7 @@ func TestPlan_failureMessage(t *testing.T) {
 	}
 }
 
-// TestPlan_missingResult: what a plan does not make has null for
-// a result, of which no program knows that it is not what the tool returns.
+// A skipped call returns null, which the program may not expect.
 func TestPlan_missingResult(t *testing.T) {
 	s := coding(t, "")
 	const why = "In a plan, calls that would change something are not made, and their result is null: erase-file. " +
@@ -191,7 +190,7 @@ func TestPlan_missingResult(t *testing.T) {
 		}
 	}
 	if got := ended(called(t, s, code("null.x"))); strings.Contains(got, "In a plan") {
-		t.Errorf("a run that is none: %s", got)
+		t.Errorf("a normal run: %s", got)
 	}
 }
 
@@ -264,7 +263,7 @@ test "what has no mock is not called" {
 		}
 	}
 	if results[2].Passed() {
-		t.Error("a tool without a mock has answered")
+		t.Error("a tool without a mock returned a result")
 	}
 	if ran {
 		t.Error("a test has called a tool")

@@ -14,7 +14,7 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-// workshop are tools for code to call.
+// workshop has the tools for agent code.
 const workshop = `
 tool "search_web" {
   read_only = true
@@ -62,7 +62,7 @@ policy "no_secrets" {
 }
 `
 
-// coding is a server whose agents write code.
+// coding returns a server with code mode.
 func coding(t *testing.T, block string, more ...string) *engine.Server {
 	t.Helper()
 	return server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", "codeact {\n"+block+"\n}\n"+strings.Join(more, "\n")), Tools: files("a.hcl", workshop)}})
@@ -136,8 +136,7 @@ func TestCode_failureReport(t *testing.T) {
 	}
 }
 
-// TestCode_interruptedCall, whether it waits or has no place yet: it
-// may have done what it was to do.
+// A call that is interrupted, or still queued, may have had effects.
 func TestCode_interruptedCall(t *testing.T) {
 	s := server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", "codeact {\n  timeout      = \"300ms\"\n  max_parallel = 1\n}\n"), Tools: files("a.hcl", workshop+`
 tool "sleep" {
@@ -173,7 +172,7 @@ func TestCode_failurePosition(t *testing.T) {
 			t.Errorf("%s (-want +got)\n%s", text, diff)
 		}
 		if got.Err == nil || got.Err.Code == call.ExecutionError && got.Err.Trace != "" {
-			t.Errorf("%s: a trace tells it again: %+v", text, got.Err)
+			t.Errorf("%s: a trace repeats it: %+v", text, got.Err)
 		}
 	}
 }
@@ -226,7 +225,7 @@ codes`))
 	mu.Lock()
 	defer mu.Unlock()
 	if len(heard) < 6 || heard[0].Tool != "write_file" || heard[0].Via != call.ViaCode || heard[0].ParentID != got.CallID || heard[0].Depth != 1 {
-		t.Errorf("hooks hear of %d ends, first of %+v", len(heard), heard)
+		t.Errorf("%d end events, the first is %+v", len(heard), heard)
 	}
 }
 
@@ -296,7 +295,7 @@ func TestCode_listsTools(t *testing.T) {
 	described := ended(called(t, s, tool("describe_tool", `{"name":"secret_tool"}`)))
 	for name, text := range map[string]string{"the prompt": prompt, "a search": found} {
 		if strings.Contains(text, "secret_tool") || strings.Contains(text, "run_code") {
-			t.Errorf("%s tells of what nobody may call: %s", name, text)
+			t.Errorf("%s shows a denied tool: %s", name, text)
 		}
 	}
 	if !strings.Contains(found, `"name":"read_file","call":"read_file"`) || described != `EXECUTION_ERROR: there is no tool "secret_tool"` {

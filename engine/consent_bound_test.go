@@ -18,7 +18,7 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-// wipe asks for approval with a reason that is the given one.
+// wipe needs an approval with the given reason.
 func wipe(reason string) string {
 	return `
 tool "wipe" {
@@ -42,7 +42,7 @@ test "it is approved" {
 
 const changing = "POLICY_DENIED: the call needs the approval of a user, and the reason that its policy gives changes each time: "
 
-// TestApproval_changingReason, and then denied.
+// After three rounds the call is denied.
 func TestApproval_changingReason(t *testing.T) {
 	s := server(t, engine.Options{Files: engine.Files{Tools: files("w.hcl", wipe(`"Call " + call.id`))}})
 	r := calls("wipe", `{}`)
@@ -72,7 +72,7 @@ func TestApproval_testChangingReason(t *testing.T) {
 	}
 }
 
-// TestTestBlock_ownStateStore, which is not even opened for them.
+// The server's store is not even opened.
 func TestTestBlock_ownStateStore(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state", "mcpd.db")
 	s := server(t, engine.Options{Files: engine.Files{Tools: files("w.hcl", wipe(`"Always"`))}, StatePath: path})
@@ -98,7 +98,7 @@ func TestTestBlock_cancelled(t *testing.T) {
 	}
 }
 
-// TestApproval_deadline, however long that took.
+// The time of the user does not count.
 func TestApproval_deadline(t *testing.T) {
 	clock := &hand{}
 	s := server(t, engine.Options{Now: clock.now, Files: engine.Files{Tools: files("w.hcl", strings.Replace(wipe(`"Always"`), `"return 1"`, `"return call.deadline"`+"\n  timeout = \"500ms\"", 1))}})
@@ -108,7 +108,7 @@ func TestApproval_deadline(t *testing.T) {
 	wantSaid(t, s.Execute(t.Context(), r), strconv.FormatInt(clock.now().Add(500*time.Millisecond).UnixMilli(), 10))
 }
 
-// TestApproval_disclosure, of several the least.
+// If several policies apply, the most restrictive one counts.
 func TestApproval_disclosure(t *testing.T) {
 	const second = "policy \"also\" {\n  tools = [\"refund\"]\n  requires_approval = \"true\"\n  reason = \"It is logged\"\n}\n"
 	for disclose, want := range map[string][2]string{
@@ -121,7 +121,7 @@ func TestApproval_disclosure(t *testing.T) {
 		mute.Can = call.Capabilities{}
 		wantSaid(t, s.Execute(t.Context(), mute), want[0])
 		ask := mustAsk(t, s.Execute(t.Context(), refunds(`{"amount":70}`, nil)))
-		for range 2 { // who comes again is told the same
+		for range 2 { // a repeated request gets the same result
 			wantSaid(t, s.Execute(t.Context(), refunds(`{"amount":70}`, acts(ask, "decline"))), want[1])
 		}
 		if paid.Load() != 0 {
@@ -130,7 +130,7 @@ func TestApproval_disclosure(t *testing.T) {
 	}
 }
 
-// TestApproval_repeatedDenial to those who watch.
+// The denial names its policy for the operator.
 func TestApproval_repeatedDenial(t *testing.T) {
 	var by []string
 	s := server(t, engine.Options{Files: engine.Files{Tools: files("w.hcl", wipe(`"Always"`))}, Hooks: []engine.Hook{func(_ context.Context, e call.Event) {

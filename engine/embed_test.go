@@ -54,8 +54,7 @@ func TestAddTool_invalid(t *testing.T) {
 	}
 }
 
-// TestAddTool_concurrentCalls adds tools and calls all that there are
-// at the same time: a tool that was added is there for every later call.
+// Tools are added and called concurrently. An added tool is available to every later call.
 func TestAddTool_concurrentCalls(t *testing.T) {
 	s := server(t, engine.Options{Files: engine.Files{Tools: files("add.hcl", addTool)}})
 	var adders, callers sync.WaitGroup
@@ -111,7 +110,7 @@ func TestAddTool_afterLoad(t *testing.T) {
 		t.Fatal(err)
 	}
 	if told != 1 {
-		t.Error("a watcher was told after it stopped")
+		t.Error("a watcher was called after it stopped")
 	}
 }
 
@@ -124,7 +123,7 @@ func TestWatch_newSnapshotsOnly(t *testing.T) {
 		t.Helper()
 		_, _ = s.Reload(t.Context(), engine.Change{All: true})
 		if told != want {
-			t.Errorf("%s: told %d times, want %d", what, told, want)
+			t.Errorf("%s: called %d times, want %d", what, told, want)
 		}
 	}
 	reload(0, "nothing changed")
@@ -175,7 +174,7 @@ func TestInfo_serverBlock(t *testing.T) {
 func TestExecute_loadsFiles(t *testing.T) {
 	s := unloaded(t, engine.Options{Files: engine.Files{Tools: files("add.hcl", addTool)}})
 	if s.Snapshot() != nil {
-		t.Fatal("something is loaded already")
+		t.Fatal("a snapshot is loaded already")
 	}
 	if got, err := s.Call(t.Context(), "add", map[string]any{"a": 2, "b": 3}); err != nil || string(got.Value) != `{"sum":5}` {
 		t.Errorf("%s, %v", got.Value, err)

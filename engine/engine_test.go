@@ -29,7 +29,7 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// TestMain makes the test's own binary a program that crashes.
+// TestMain makes the test binary a crashing program on demand.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
 		if be := map[string]func(){crashing: crash, steady: func() { answerLines(false) }, hostsFail: failAll, hostsDo: doAll, hostOfLabs: labAlone}[os.Args[1]]; be != nil {
@@ -37,11 +37,11 @@ func TestMain(m *testing.M) {
 			return
 		}
 	}
-	debug.SetGCPercent(400) // the heaps are small, and their collection is a quarter of the processor time
+	debug.SetGCPercent(400) // the heaps are small, and garbage collection takes a quarter of the time
 	goleak.VerifyTestMain(m)
 }
 
-// files makes a tools folder of name, text pairs.
+// files returns a tools directory from pairs of names and texts.
 func files(pairs ...string) fstest.MapFS {
 	folder := fstest.MapFS{}
 	for i := 0; i < len(pairs); i += 2 {
@@ -50,7 +50,7 @@ func files(pairs ...string) fstest.MapFS {
 	return folder
 }
 
-// server makes a loaded server that is closed when the test ends.
+// server returns a loaded server that is closed at the end of the test.
 func server(t *testing.T, o engine.Options) *engine.Server {
 	t.Helper()
 	s := unloaded(t, o)
@@ -66,7 +66,7 @@ func unloaded(t *testing.T, o engine.Options) *engine.Server {
 		o.Name = "test"
 	}
 	if o.Scripts.Programs == nil {
-		o.Scripts.Programs = scripting.Inline() // which trusts the agents of tests
+		o.Scripts.Programs = scripting.Inline() // the tests trust their agents
 	}
 	o.Extensions = append(o.Extensions, codemode.New(), federation.New(), typescript.New(), oidc.New(), postgres.New(), sqlite.New())
 	s, err := engine.New(o)
@@ -162,7 +162,7 @@ tool "broken_output" {
 	}
 }
 
-// recorder is a Go hook that remembers what it is told.
+// recorder is a Go hook that records events.
 type recorder struct {
 	mu     sync.Mutex
 	events []string
@@ -372,7 +372,7 @@ policy "file" {
 		}
 	}
 	if len(asked) != 3 {
-		t.Errorf("the Go policy was asked %d times, want 3", len(asked))
+		t.Errorf("the Go policy was called %d times, want 3", len(asked))
 	}
 }
 
@@ -389,7 +389,7 @@ policy "readers" {
 		t.Errorf("got %v", err)
 	}
 	if visible := s.Visible(t.Context(), call.Tools, identity.Caller{Principal: identity.Anonymous()}); len(visible.Tools) != 0 || !visible.Private {
-		t.Errorf("a tool that is surely denied is listed: %+v", visible)
+		t.Errorf("a denied tool is listed: %+v", visible)
 	}
 	writer := identity.Anonymous()
 	writer.Scopes = []string{"write"}
@@ -398,8 +398,7 @@ policy "readers" {
 	}
 }
 
-// TestReturn_forgotten names return: when the file is loaded and, where it is reached all
-// the same, when the tool is called.
+// A missing return is reported while loading, and at run time if the end of the script is reached.
 func TestReturn_forgotten(t *testing.T) {
 	const text = `
 tool "sum" {

@@ -9,10 +9,10 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-// hostileEnvironment is an environment in which every name is set, whatever it is.
+// hostileEnvironment is an environment in which every name is set.
 func hostileEnvironment(name string) (string, bool) { return "value of " + name, true }
 
-// reading is a tool that is granted one variable and runs a body.
+// reading returns a tool with a granted variable and a script.
 func reading(name, body string) string {
 	return fmt.Sprintf("tool \"t\" {\n  allow {\n    env { names = [%q] }\n  }\n  run = <<JS\n    %s\n  JS\n}\n", name, body)
 }

@@ -52,13 +52,13 @@ func TestUpstream_auditInputRequests(t *testing.T) {
 	for range 2 {
 		got := called(t, s, r)
 		if got.Ask == nil {
-			t.Fatalf("nothing is asked: %s", ended(got))
+			t.Fatalf("no input request: %s", ended(got))
 		}
 		r = asking("lab_asks")
 		r.Resume = answers(got.Ask, `{}`)
 	}
 	if got := ended(called(t, s, r)); !strings.Contains(got, "the call has asked 2 times, which is all that its grant allows") {
-		t.Errorf("a question more than there may be: %s", got)
+		t.Errorf("an excess input request: %s", got)
 	}
 	var outcomes []string
 	for _, l := range outcomesOf(t, s, path) {
@@ -92,7 +92,7 @@ func TestUpstream_invalidArguments(t *testing.T) {
 		}
 	}
 	if n := reached.Load(); n != 0 {
-		t.Errorf("%d calls have reached it", n)
+		t.Errorf("%d calls reached the upstream", n)
 	}
 	if got := called(t, s, tool("lab_add", `{"n":1}`)); got.Err != nil || reached.Load() != 1 {
 		t.Errorf("one that fits ends with %s, the %dth", ended(got), reached.Load())

@@ -10,8 +10,7 @@ import (
 	"github.com/mcpd/mcpd/call"
 )
 
-// attentive is a server whose tool waits until it is cancelled, and what is told of its one
-// call.
+// attentive is a server with a tool that blocks until it is cancelled.
 func attentive() (s *mcp.Server, begun, cancelled <-chan struct{}) {
 	first, last := make(chan struct{}), make(chan struct{})
 	s = mcp.NewServer(&mcp.Implementation{Name: "attentive", Version: "1"}, nil)

@@ -27,17 +27,17 @@ func TestUpstream_duplicateListsBounded(t *testing.T) {
 	url := web(t, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return up }, nil))
 	s := federated(t, upstreamAt(url)+upstreamNamed("twin", url))
 	if told := warnings(s); len(told) != 21 || !slices.Contains(told, `1980 more items of the upstream "twin" are left out`) {
-		t.Errorf("the operator is told %d times, first %q", len(told), told[:min(len(told), 30)])
+		t.Errorf("%d warnings, the first ones are %q", len(told), told[:min(len(told), 30)])
 	}
 	if n := len(s.Snapshot().Offers(call.Resources)); n != many {
 		t.Errorf("%d resources are served", n)
 	}
 	if twin := s.Status().Upstreams[1]; twin.Left != many || len(twin.LeftOut) != 100 {
-		t.Errorf("the status tells of %d, and names %d", twin.Left, len(twin.LeftOut))
+		t.Errorf("the status counts %d, and names %d", twin.Left, len(twin.LeftOut))
 	}
 }
 
-// thousands is a server with three tools more than are offered of one.
+// thousands is a server with three tools more than the limit.
 func thousands(t *testing.T) (url string) {
 	up := mcp.NewServer(&mcp.Implementation{Name: "many", Version: "1"}, &mcp.ServerOptions{PageSize: 1000})
 	for i := range 2003 {
@@ -57,13 +57,13 @@ func TestUpstream_maxTools(t *testing.T) {
 		t.Errorf("%d tools are offered, at last %q", len(all), all[len(all)-1])
 	}
 	if told := warnings(s); !slices.Contains(told, `of the upstream "lab": 3 tools more than 2000 are left out`) {
-		t.Errorf("the operator is told %q", told)
+		t.Errorf("the warnings are %q", told)
 	}
 	if lab := s.Status().Upstreams[0]; lab.Left != 3 || !slices.Contains(lab.LeftOut, "tool lab_t2002: no more than 2000 are offered of one upstream") {
-		t.Errorf("the status tells of %d: %q", lab.Left, lab.LeftOut)
+		t.Errorf("the status counts %d: %q", lab.Left, lab.LeftOut)
 	}
 	if drifts := s.Inside().Drifts(); len(drifts[0].Changes) > 0 {
-		t.Errorf("what is not offered differs from the lock: %v", drifts[0].Changes)
+		t.Errorf("tools beyond the limit differ from the lock file: %v", drifts[0].Changes)
 	}
 }
 
@@ -80,7 +80,7 @@ func TestUpstream_maxToolsAfterFilter(t *testing.T) {
 	}
 }
 
-// Every entry that is left out is counted, whatever is wrong with it.
+// Every entry that is left out is counted, whatever the reason.
 func TestStatus_countsLeftOut(t *testing.T) {
 	url := raw(t, `{"name":"good","inputSchema":{"type":"object"}}, 7, {"name":"good","inputSchema":{"type":"object"},"description":"Another"},
 		{"name":"no good","inputSchema":{"type":"object"}}, {"name":"bad","inputSchema":7}`)
@@ -110,7 +110,7 @@ func TestUpstream_controlCharactersInURI(t *testing.T) {
 	}
 }
 
-// What is short enough is told still, and how far the call is.
+// Short notifications still pass, and so does progress.
 func TestUpstream_notificationsBounded(t *testing.T) {
 	up := mcp.NewServer(&mcp.Implementation{Name: "talks", Version: "1"}, nil)
 	up.AddTool(&mcp.Tool{Name: "talks", InputSchema: anything}, func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
@@ -140,6 +140,6 @@ func TestUpstream_notificationsBounded(t *testing.T) {
 	}
 	want := []string{"warning the server behind this tells more of the call than is passed on: some of it is left out", "info short", "progress half"}
 	if got := heard.lines[10:]; !slices.Equal(got, want) {
-		t.Errorf("behind what is long the caller hears %q", got)
+		t.Errorf("after the long record the caller gets %q", got)
 	}
 }

@@ -263,9 +263,9 @@ func TestLimitStore_reload(t *testing.T) {
 
 func TestLimitStore_options(t *testing.T) {
 	for want, limits := range map[string]*call.SharedLimits{
-		"new server: the limit store is nil":                                         {Secret: []byte(limitSecret)},
+		"new server: the limit store is nil":                                      {Secret: []byte(limitSecret)},
 		"new server: the limit secret has 15 bytes; use at least 16 random bytes": {Store: newTally(), Secret: []byte(limitSecret[:15])},
-		"new server: the limit timeout is negative":                                  {Store: newTally(), Secret: []byte(limitSecret), Timeout: -1},
+		"new server: the limit timeout is negative":                               {Store: newTally(), Secret: []byte(limitSecret), Timeout: -1},
 	} {
 		if _, err := engine.New(engine.Options{Name: "test", Limits: limits}); err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
