@@ -111,10 +111,10 @@ secret "unset" {
 secret "lacks" { env = "UNSET" }
 `
 
-// TestAllThatTheLogSaysOfACallNamesItsRequest: by the id that the caller has given it, and
+// TestLog_requestID: by the id that the caller has given it, and
 // by the id of the call, whoever writes the line. What is said before and after calls names
 // none.
-func TestAllThatTheLogSaysOfACallNamesItsRequest(t *testing.T) {
+func TestLog_requestID(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the paths in the tools are those of other systems")
 	}
@@ -167,8 +167,8 @@ func TestAllThatTheLogSaysOfACallNamesItsRequest(t *testing.T) {
 		t.Errorf("a line before all calls names a request: %s", log.String()[:began])
 	}
 	want := []string{
-		"a body speaks", "a call failed", "a file operation failed", "a function of a module failed", "a hook failed", "a hook speaks", "a script could not read a secret",
-		"a script read a secret", "a script's HTTP request failed", "a secret of a grant could not be read", "a statement failed", "a value cannot be kept",
+		"a body speaks", "a file operation failed", "a function of a module failed", "a hook speaks", "a script could not read a secret",
+		"a script read a secret", "a script's HTTP request failed", "a secret of a grant could not be read", "a statement failed", "a value cannot be kept", "call failed", "hook failed",
 	}
 	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(said))); diff != "" {
 		t.Errorf("the log says (-want +got)\n%s", diff)

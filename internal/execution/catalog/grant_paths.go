@@ -9,7 +9,7 @@ import (
 	"github.com/mcpd/mcpd/internal/language/loader"
 )
 
-// places returns what grants of files and programs are judged by.
+// places returns the paths that grants are checked against.
 func (b *Builder) places(roots *loader.Resolver) configcheck.HostPaths {
 	p := configcheck.HostPaths{Tools: loader.Path(b.options.Tools), Config: loader.Path(b.options.Config), Find: roots.Resolve, Program: roots.ResolveProgram, NoDriver: b.options.NoDriver}
 	if state, err := filepath.Abs(b.options.StatePath); err == nil && b.options.StatePath != "" {
@@ -21,8 +21,7 @@ func (b *Builder) places(roots *loader.Resolver) configcheck.HostPaths {
 	return p
 }
 
-// led returns grants with the files, folders and programs that their paths lead to now: the
-// brokers open and run nothing else.
+// resolveGrants returns grants with resolved paths. The brokers access only these paths.
 func (f *build) resolveGrants(granted grant.Set) grant.Set {
 	granted.FS, granted.Exec, granted.SQL = slices.Clone(granted.FS), slices.Clone(granted.Exec), slices.Clone(granted.SQL)
 	for i := range granted.FS {
@@ -39,14 +38,14 @@ func (f *build) resolveGrants(granted grant.Set) grant.Set {
 	return granted
 }
 
-// ledFrom calls yield with each path in grants, and with the place that it led to.
+// eachResolvedPath calls yield with each path in grants and its resolved path.
 func eachResolvedPath(granted []grant.Set, yield func(path, real string)) {
 	for i := range granted {
 		for _, g := range granted[i].FS {
 			yield(g.Root, g.ResolvedPath)
 		}
 		for _, g := range granted[i].SQL {
-			yield(g.Path, g.ResolvedPath) // both are empty of one that is no file
+			yield(g.Path, g.ResolvedPath) // both are empty unless the grant names a file
 		}
 	}
 	for i := range granted {
@@ -56,8 +55,8 @@ func eachResolvedPath(granted []grant.Set, yield func(path, real string)) {
 	}
 }
 
-// moved reports whether a path leads elsewhere than when its grant was compiled: what was
-// compiled with it is compiled again.
+// pathsMoved reports whether a path resolves differently than at compile time, so that the
+// definition must be compiled again.
 func (f *build) pathsMoved(granted ...grant.Set) (moved bool) {
 	eachResolvedPath(granted, func(path, real string) {
 		if path != "" && !moved {
@@ -68,8 +67,7 @@ func (f *build) pathsMoved(granted ...grant.Set) (moved bool) {
 	return moved
 }
 
-// linkedRoots tells where paths in grants lead that pass links: a snapshot that differs in
-// that alone is another.
+// resolvedRoots returns the granted paths that resolve to another path, for the revision.
 func (f *build) resolvedRoots() (told []byte) {
 	eachResolvedPath(f.granted, func(path, real string) {
 		if path != real {
