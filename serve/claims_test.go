@@ -152,10 +152,10 @@ func (m *matrix) stdio() (write func(string), read func() []byte) {
 		}
 }
 
-// TestNothingThatIsSaidChangesWhoCalls: whatever a client says of itself in any place of
+// TestPrincipal_ignoresClaims: whatever a client says of itself in any place of
 // any message, on any transport, its calls are those of who it has proved to be, and
 // over stdio of the user there, whom auth blocks ask nothing.
-func TestNothingThatIsSaidChangesWhoCalls(t *testing.T) {
+func TestPrincipal_ignoresClaims(t *testing.T) {
 	m := newMatrix(t, usersOf(0))
 	bob := m.corp.token(map[string]any{"sub": "bob", "scope": "read", "groups": []string{"staff"}})
 	proved := identity.Principal{ID: "bob", Kind: identity.KindToken, Issuer: m.corp.Issuer(), Scopes: []string{"read"}, Groups: []string{"staff"}}
@@ -216,8 +216,8 @@ func (m *matrix) lies(l link) {
 	}
 }
 
-// TestTheRESTWireTakesNobodysWord either.
-func TestTheRESTWireTakesNobodysWord(t *testing.T) {
+// TestPrincipal_ignoresClaimsREST either.
+func TestPrincipal_ignoresClaimsREST(t *testing.T) {
 	m := newMatrix(t, usersOf(0))
 	bob := joined(m.corp.token(map[string]any{"sub": "bob"}), claimedHeaders)
 	const agent = `"agent":{"agent_id":"admin","model":"admin","metadata":{"scopes":"admin","principal":"admin"}}`
@@ -267,9 +267,9 @@ type claim struct {
 	told map[string]string
 }
 
-// TestWhoClaimsAnotherAgentIsRefusedAndWrittenDownOnEveryWire: once for each request, with
+// TestAgentMismatch_claim: once for each request, with
 // the agent that is claimed and what the request is known by.
-func TestWhoClaimsAnotherAgentIsRefusedAndWrittenDownOnEveryWire(t *testing.T) {
+func TestAgentMismatch_claim(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	local := serve.LocalPrincipal("1000", "grace")
 	local.Agent = "bot"
@@ -408,9 +408,9 @@ func lineWith(log, said string) string {
 	return ""
 }
 
-// TestWhoComesByTheConnectionOfAnotherAgentIsWrittenDown, and the caller and the log know
+// TestAgentMismatch_connection, and the caller and the log know
 // the request by one id.
-func TestWhoComesByTheConnectionOfAnotherAgentIsWrittenDown(t *testing.T) {
+func TestAgentMismatch_connection(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	m := newMatrix(t, fmt.Sprintf(`
 listen {

@@ -385,10 +385,10 @@ func (v *evidence) until(t *testing.T, want func(events []string) bool) {
 	}
 }
 
-// TestOneScriptAsksClientsOfBothEras counts what a body does that posts, asks,
+// TestAsk_sideEffectsOnce counts what a body does that posts, asks,
 // posts, asks and posts, for clients of the official SDK: three, on the era that
 // carries its state and on that which is asked on its connection.
-func TestOneScriptAsksClientsOfBothEras(t *testing.T) {
+func TestAsk_sideEffectsOnce(t *testing.T) {
 	for _, version := range []string{"2026-07-28", "2025-11-25"} {
 		t.Run(version, func(t *testing.T) {
 			var posts atomic.Int64
@@ -440,9 +440,9 @@ tool "deploy" {
 	}
 }
 
-// TestUsersOfAllErasApproveCalls with the official SDK, or refuse to; a client that
+// TestApproval_goSDK with the official SDK, or refuse to; a client that
 // cannot ask its user has the call denied.
-func TestUsersOfAllErasApproveCalls(t *testing.T) {
+func TestApproval_goSDK(t *testing.T) {
 	url := listen(t, frontOf(t, `
 tool "wipe" {
   input "disk" { type = string }

@@ -214,9 +214,9 @@ func sortedNames(object map[string]any) []string {
 	return names
 }
 
-// TestACallThatIsNotMadeIsWrittenDownOnEveryWire: with who sent it, as one who
+// TestDeclinedCall_audited: with who sent it, as one who
 // claims nothing, and no body runs.
-func TestACallThatIsNotMadeIsWrittenDownOnEveryWire(t *testing.T) {
+func TestDeclinedCall_audited(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	m := newMatrixOf(t, usersOf(0)+fmt.Sprintf("audit {\n  path = %q\n  mode = \"strict\"\n}\n", path), identity.Anonymous())
 	const bad = `{"agent_id":7}`

@@ -39,9 +39,9 @@ func welcome() string { return "auth \"anonymous\" \"all\" {}\n" + usersOf(os.Ge
 
 const pingText = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
 
-// TestNoMethodReachesTheSessionOfAnother: to all others a session does not exist, nor
+// TestSession_otherPrincipal: to all others a session does not exist, nor
 // the stream of HTTP+SSE, whatever is sent on it.
-func TestNoMethodReachesTheSessionOfAnother(t *testing.T) {
+func TestSession_otherPrincipal(t *testing.T) {
 	m := newMatrix(t, welcome())
 	ada := m.corp.token(nil)
 	texts := map[string]string{
@@ -90,9 +90,9 @@ func TestNoMethodReachesTheSessionOfAnother(t *testing.T) {
 	}
 }
 
-// TestNobodyAnswersForAnother: a call that waits for its client is neither answered nor
+// TestAsk_otherPrincipal: a call that waits for its client is neither answered nor
 // cancelled nor read on the sessions of others, who know all of its ids.
-func TestNobodyAnswersForAnother(t *testing.T) {
+func TestAsk_otherPrincipal(t *testing.T) {
 	m := newMatrix(t, welcome())
 	ada := m.corp.token(nil)
 	const call = `{"jsonrpc":"2.0","id":"call","method":"tools/call","params":{"name":"asks","arguments":{}}}`
@@ -124,9 +124,9 @@ func TestNobodyAnswersForAnother(t *testing.T) {
 	}
 }
 
-// TestNobodyResumesTheStreamOfAnother: who knows the id of an event reads what followed
+// TestResume_otherPrincipal: who knows the id of an event reads what followed
 // it neither on their own session nor on that of its owner.
-func TestNobodyResumesTheStreamOfAnother(t *testing.T) {
+func TestResume_otherPrincipal(t *testing.T) {
 	m := newMatrix(t, welcome())
 	ada := m.corp.token(nil)
 	const call = `{"jsonrpc":"2.0","id":"call","method":"tools/call","params":{"name":"asks","arguments":{}}}`
@@ -164,9 +164,9 @@ func (m *matrix) lose(at site, call string, header http.Header) (last string) {
 	return last
 }
 
-// TestALesserCredentialDoesNoMoreOnASessionOfAGreater: both are of one principal, who has
+// TestSession_credentialScopes: both are of one principal, who has
 // opened the session and the stream with either, and each call is judged by its own.
-func TestALesserCredentialDoesNoMoreOnASessionOfAGreater(t *testing.T) {
+func TestSession_credentialScopes(t *testing.T) {
 	m := newMatrix(t, usersOf(0))
 	lesser, greater := m.corp.token(nil), m.corp.token(map[string]any{"scope": "admin"})
 	const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"admin","arguments":{}}}`
@@ -232,10 +232,10 @@ func (s *synced) String() string {
 	return s.b.String()
 }
 
-// TestASecretThatChangesUnderACallStaysHidden changes a secret while a request
+// TestSecrets_changedDuringCall changes a secret while a request
 // that carries the old value is under way; the next one carries the new value.
 // The site repeats both, and nobody sees either.
-func TestASecretThatChangesUnderACallStaysHidden(t *testing.T) {
+func TestSecrets_changedDuringCall(t *testing.T) {
 	const before, after = "correct-horse-battery", "wrong-zebra-capacitor"
 	var value atomic.Pointer[string]
 	var seen []string

@@ -16,9 +16,9 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/mcp/mcptest"
 )
 
-// TestAnHTTPConnectionEndsWithACallThatIsLeft: the function holds its
+// TestGoTool_detachedHTTP1: the function holds its
 // goroutine, which nobody can have answer anything else.
-func TestAnHTTPConnectionEndsWithACallThatIsLeft(t *testing.T) {
+func TestGoTool_detachedHTTP1(t *testing.T) {
 	url := listen(t, newFront(t, &hookLog{}))
 	for tool, closes := range map[string]bool{"go_stuck": true, "go_add": false} {
 		args := `{"a":1,"b":2}`
@@ -32,9 +32,9 @@ func TestAnHTTPConnectionEndsWithACallThatIsLeft(t *testing.T) {
 	}
 }
 
-// TestACallOverHTTP2EndsInTime: a stream of it would end with the function, as
+// TestGoTool_http2: a stream of it would end with the function, as
 // its connection is that of others too.
-func TestACallOverHTTP2EndsInTime(t *testing.T) {
+func TestGoTool_http2(t *testing.T) {
 	handler, err := newFront(t, &hookLog{}).Handler()
 	if err != nil {
 		t.Fatal(err)
@@ -151,9 +151,9 @@ func reaches(h hers) map[string][]mcptest.Request {
 	return all
 }
 
-// TestNobodyReachesWhatIsOfAnother: neither tasks nor calls that wait, nor what policies
+// TestState_otherPrincipal: neither tasks nor calls that wait, nor what policies
 // keep from all others; and whether it is there they do not learn.
-func TestNobodyReachesWhatIsOfAnother(t *testing.T) {
+func TestState_otherPrincipal(t *testing.T) {
 	m := newMatrix(t, welcome())
 	ada := m.corp.token(nil)
 	for _, at := range m.sites() {

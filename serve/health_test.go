@@ -17,8 +17,8 @@ import (
 	"github.com/mcpd/mcpd/serve"
 )
 
-// TestAServerIsReadyWhileItTakesCalls, and not while it ends.
-func TestAServerIsReadyWhileItTakesCalls(t *testing.T) {
+// TestReadyz_lifecycle, and not while it ends.
+func TestReadyz_lifecycle(t *testing.T) {
 	s, err := engine.New(engine.Options{Name: "test", Front: serve.Checks{}, Files: engine.Files{Tools: fstest.MapFS{"t.hcl": {Data: []byte(`tool "a" { run = "return 1" }`), Mode: 0o644}}}})
 	if err != nil {
 		t.Fatal(err)
@@ -47,8 +47,8 @@ func TestAServerIsReadyWhileItTakesCalls(t *testing.T) {
 	want("shut down", http.StatusServiceUnavailable, false)
 }
 
-// TestReadyz_countsProblemsForEverybody: their texts are for callers with a credential.
-func TestReadyz_countsProblemsForEverybody(t *testing.T) {
+// TestReadyz_problems: their texts are for callers with a credential.
+func TestReadyz_problems(t *testing.T) {
 	keys, path := keytest.Valid(t, "ci")
 	tools := fstest.MapFS{"t.hcl": {Data: []byte(`tool "a" { run = "return 1;" }`), Mode: 0o644}}
 	config := fstest.MapFS{"mcpd.hcl": {Data: fmt.Appendf(nil, "auth \"api_key\" \"people\" {\n  file = %q\n}\n", path), Mode: 0o600}}
@@ -90,7 +90,7 @@ func TestReadyz_countsProblemsForEverybody(t *testing.T) {
 	want("ci", keys["ci"], len(mistakes), len(mistakes))
 }
 
-func TestFrontPage_answersPeopleAlone(t *testing.T) {
+func TestFrontPage(t *testing.T) {
 	tools := fstest.MapFS{"t.hcl": {Data: []byte(`tool "secret_tool" { run = "return 1;" }`), Mode: 0o644}}
 	s, err := engine.New(engine.Options{Name: "test", Front: serve.Checks{}, Files: engine.Files{Tools: tools}})
 	if err != nil {

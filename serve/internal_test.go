@@ -61,9 +61,9 @@ auth "unix" "admins" {
 auth "anonymous" "public" {}
 `
 
-// TestEverySettingOfAnAuthBlockIsApplied: a setting that is lost on the way lets in whom
+// TestAuthnOptions_allSettings: a setting that is lost on the way lets in whom
 // the operator keeps out.
-func TestEverySettingOfAnAuthBlockIsApplied(t *testing.T) {
+func TestAuthnOptions_allSettings(t *testing.T) {
 	s, err := engine.New(engine.Options{Name: "test", Extensions: []engine.Extension{oidc.New()}, Files: engine.Files{ConfigPath: "/etc/mcpd/mcpd.hcl", Config: fstest.MapFS{"mcpd.hcl": {Data: []byte(everySetting), Mode: 0o644}}}})
 	if err != nil {
 		t.Fatal(err)
@@ -96,9 +96,9 @@ func TestEverySettingOfAnAuthBlockIsApplied(t *testing.T) {
 	}
 }
 
-// TestBlocksThatAreNotAppliedAreToldOf serves for a program that has no blocks checked
+// TestStatus_authNotApplied serves for a program that has no blocks checked
 // before they are loaded.
-func TestBlocksThatAreNotAppliedAreToldOf(t *testing.T) {
+func TestStatus_authNotApplied(t *testing.T) {
 	config := fstest.MapFS{"mcpd.hcl": {Mode: 0o600}}
 	e, err := engine.New(engine.Options{Name: "test", Files: engine.Files{Tools: fstest.MapFS{}, Config: config, ConfigPath: "mcpd.hcl"}, Extensions: []engine.Extension{telemetry.New(telemetry.Options{})}})
 	if err != nil {
@@ -149,9 +149,9 @@ func TestBlocksThatAreNotAppliedAreToldOf(t *testing.T) {
 	}
 }
 
-// TestAProviderReachesNoOtherHostOfThisNetwork: what a provider names as the place of its
+// TestIDPTransport_privateHosts: what a provider names as the place of its
 // keys is no way to what only this machine can reach.
-func TestAProviderReachesNoOtherHostOfThisNetwork(t *testing.T) {
+func TestIDPTransport_privateHosts(t *testing.T) {
 	var asked atomic.Int64
 	inside := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
 	defer inside.Close()
@@ -183,7 +183,7 @@ func TestAProviderReachesNoOtherHostOfThisNetwork(t *testing.T) {
 	}
 }
 
-func TestTheEndOfALifeCancelsWhatLivesAndWhatComesLater(t *testing.T) {
+func TestCallGroup_cancelAll(t *testing.T) {
 	var l callGroup
 	enter := func() (context.Context, uint64) {
 		call := lazyctx.WithCancel(t.Context())

@@ -136,8 +136,8 @@ func TestLifecycle_pipelined(t *testing.T) {
 	}
 }
 
-// TestSessionsAreCountedByTransport opens a session on each transport.
-func TestSessionsAreCountedByTransport(t *testing.T) {
+// TestSessions opens a session on each transport.
+func TestSessions(t *testing.T) {
 	s, err := engine.New(engine.Options{Name: "test", Extensions: []engine.Extension{telemetry.New(telemetry.Options{})}})
 	if err != nil {
 		t.Fatal(err)
@@ -283,9 +283,9 @@ func (b bell) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestACallThatOutlivesTheGracePeriodIsCancelled: its hook is told, its client
+// TestShutdown_gracePeriod: its hook is told, its client
 // is answered, and the server ends.
-func TestACallThatOutlivesTheGracePeriodIsCancelled(t *testing.T) {
+func TestShutdown_gracePeriod(t *testing.T) {
 	for name, test := range map[string]struct{ path, body, want string }{
 		"REST": {"/mcp/execute", `{"tool":"stuck"}`, `"error":"EXECUTION_ERROR","message":"the call was canceled"`},
 		"MCP": {"/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"stuck",` + metaModern + `}}`,
@@ -324,9 +324,9 @@ func TestACallThatOutlivesTheGracePeriodIsCancelled(t *testing.T) {
 	}
 }
 
-// TestOpenStreamsAreClosedAtShutdown holds one stream of each kind open: the
+// TestShutdown_openStreams holds one stream of each kind open: the
 // server says farewell on each, and ends without an error.
-func TestOpenStreamsAreClosedAtShutdown(t *testing.T) {
+func TestShutdown_openStreams(t *testing.T) {
 	d := run(t, stuckTool, time.Minute, io.Discard)
 	header, _ := post(t, d.url+"/mcp", initialize, nil)
 	request, err := http.NewRequest(http.MethodGet, d.url+"/mcp", nil)

@@ -24,7 +24,7 @@ import (
 	"github.com/mcpd/mcpd/serve"
 )
 
-func TestAnAddressThatIsTakenIsToldOnce(t *testing.T) {
+func TestRun_addressInUse(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -41,7 +41,7 @@ func TestAnAddressThatIsTakenIsToldOnce(t *testing.T) {
 	}
 }
 
-func TestTheOperatorsFileMayNameASocket(t *testing.T) {
+func TestRun_configuredSocket(t *testing.T) {
 	folder, err := os.MkdirTemp("", "mcpd") // whose path is short enough for a socket
 	if err != nil {
 		t.Fatal(err)
@@ -79,8 +79,8 @@ type withoutTLS struct{ serve.Checks }
 
 func (withoutTLS) CheckTLS(engine.ListenTLS) error { return nil }
 
-// TestAnEditThatOpensTheAddressIsRefused, be it of the address or of what guards it.
-func TestAnEditThatOpensTheAddressIsRefused(t *testing.T) {
+// TestReload_insecureListen, be it of the address or of what guards it.
+func TestReload_insecureListen(t *testing.T) {
 	const guarded = "listen {\n  address = \"0.0.0.0:8443\"\n  tls {\n    cert_file = \"c\"\n    key_file  = \"k\"\n  }\n}\n"
 	const keys = "auth \"api_key\" \"people\" {}\n"
 	config := fstest.MapFS{"mcpd.hcl": {Data: []byte(guarded + keys), Mode: 0o644}}
@@ -236,9 +236,9 @@ func encrypted(t *testing.T, folder string, by *certtest.Authority) string {
 	return ""
 }
 
-// TestAnAuthorityThatIsTakenOutTakesItsConnectionsAlong: a client that is connected is
+// TestTLS_removedAuthority: a client that is connected is
 // judged by the authorities of now, and not by those of its handshake.
-func TestAnAuthorityThatIsTakenOutTakesItsConnectionsAlong(t *testing.T) {
+func TestTLS_removedAuthority(t *testing.T) {
 	folder, before, after := t.TempDir(), certtest.New(t), certtest.New(t)
 	url := encrypted(t, folder, before)
 	ask := func(c *http.Client) (status int, reused bool) {

@@ -21,8 +21,8 @@ import (
 	"github.com/mcpd/mcpd/serve"
 )
 
-// TestAClientHearsEveryLevelThatABodyLogs has a client of the official SDK ask for all.
-func TestAClientHearsEveryLevelThatABodyLogs(t *testing.T) {
+// TestLogging_levels has a client of the official SDK ask for all.
+func TestLogging_levels(t *testing.T) {
 	s, err := engine.New(engine.Options{Name: "test", Files: engine.Files{Tools: fstest.MapFS{"t.hcl": {Mode: 0o644, Data: []byte(
 		`tool "tells" { run = "log.debug('a'); log.info('b'); log.warn('c'); log.error('d'); return 1;" }`)}}}})
 	if err != nil {
@@ -74,9 +74,9 @@ func talker() *mcp.Server {
 	return s
 }
 
-// TestTheLevelOfAClientIsThatOfTheServersBehind has clients of both eras hear servers of both,
+// TestLogging_upstreamLevel has clients of both eras hear servers of both,
 // from each level on.
-func TestTheLevelOfAClientIsThatOfTheServersBehind(t *testing.T) {
+func TestLogging_upstreamLevel(t *testing.T) {
 	one := talker()
 	for server, stateless := range map[string]bool{"sessions": false, "stateless": true} {
 		behind := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return one }, &mcp.StreamableHTTPOptions{Stateless: stateless}))
@@ -158,8 +158,8 @@ tool "fine" {
 }
 `
 
-// TestTracesForOtherMachinesAreWarnedOf listens on all addresses and on loopback.
-func TestTracesForOtherMachinesAreWarnedOf(t *testing.T) {
+// TestExposeTraces_warning listens on all addresses and on loopback.
+func TestExposeTraces_warning(t *testing.T) {
 	for address, warned := range map[string]bool{"0.0.0.0:0": true, "127.0.0.1:0": false} {
 		log := &synced{}
 		s, err := engine.New(engine.Options{
@@ -178,9 +178,9 @@ func TestTracesForOtherMachinesAreWarnedOf(t *testing.T) {
 	}
 }
 
-// TestTracesReachCallersOnEveryTransportWhereTheyAreExposed makes the same calls
+// TestExposeTraces_allTransports makes the same calls
 // with traces and without.
-func TestTracesReachCallersOnEveryTransportWhereTheyAreExposed(t *testing.T) {
+func TestExposeTraces_allTransports(t *testing.T) {
 	// The caller's own sensitive value stands in a line of the file.
 	const thrown = "at inner (tools.d/t.hcl:9:13)\n  9 |       throw new Error(\"not today\"); // [sensitive]\n    |             ^^^\nat body (tools.d/t.hcl:11:5)"
 	want := map[bool][]outcome{

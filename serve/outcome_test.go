@@ -168,11 +168,11 @@ func (l *hookLog) take() []string {
 	return events
 }
 
-// TestTheSameCallHasTheSameOutcomeOnEveryTransport makes 240 calls of every
+// TestOutcomes_sameOnEveryTransport makes 240 calls of every
 // kind over each transport: code, message, value, hook events, audit records and
 // spans are the same but for [mayDiffer], and nothing that a script can see tells
 // which transport carried it.
-func TestTheSameCallHasTheSameOutcomeOnEveryTransport(t *testing.T) {
+func TestOutcomes_sameOnEveryTransport(t *testing.T) {
 	calls := outcomeCalls()
 	if len(calls) < 240 {
 		t.Fatalf("only %d calls", len(calls))
@@ -314,9 +314,9 @@ func valueOf(structured json.RawMessage, content []contentBlock) string {
 
 type contentBlock struct{ Type, Text string }
 
-// TestAScriptsOwnErrorReachesItsClient: with its code and data where there is
+// TestRPCError_allTransports: with its code and data where there is
 // JSON-RPC, and as EXECUTION_ERROR where there is none.
-func TestAScriptsOwnErrorReachesItsClient(t *testing.T) {
+func TestRPCError_allTransports(t *testing.T) {
 	front := frontOf(t, `
 tool "teapot" {
   run = <<JS
@@ -345,9 +345,9 @@ tool "teapot" {
 	}
 }
 
-// TestAPanicInAMethodShowsNoSecret has the clock panic below a method, with a secret
+// TestPanic_redacted has the clock panic below a method, with a secret
 // that a body has read.
-func TestAPanicInAMethodShowsNoSecret(t *testing.T) {
+func TestPanic_redacted(t *testing.T) {
 	const value = "correct-horse-battery"
 	shown := []string{value, base64.StdEncoding.EncodeToString([]byte("key:" + value)), hex.EncodeToString([]byte(value))}
 	var log synced

@@ -48,9 +48,9 @@ policy "covers" {
 }
 `
 
-// TestOnlyWhatStandsInFilesIsKeptAndSharedWhereNoPolicyDecides reads resources
+// TestResources_cacheHints reads resources
 // as a modern client, whose intermediaries may keep what they are told that they may.
-func TestOnlyWhatStandsInFilesIsKeptAndSharedWhereNoPolicyDecides(t *testing.T) {
+func TestResources_cacheHints(t *testing.T) {
 	allow := func(engine.PolicyInput) engine.Decision { return engine.Allow() }
 	const shared, private, anew = `60000 "public"`, `60000 "private"`, `0 "private"`
 	for _, server := range []struct {
@@ -112,9 +112,9 @@ func inFrontOf(t *testing.T, behind *mcp.Server, options *mcp.StreamableHTTPOpti
 	return listen(t, frontFor(t, s))
 }
 
-// TestWhoSubscribesToAResourceOfAnUpstreamHearsThatItHasChanged has clients of the official
+// TestSubscribe_upstreamResource has clients of the official
 // SDK of both eras subscribe, and upstream servers of both eras tell.
-func TestWhoSubscribesToAResourceOfAnUpstreamHearsThatItHasChanged(t *testing.T) {
+func TestSubscribe_upstreamResource(t *testing.T) {
 	for era, options := range map[string]*mcp.StreamableHTTPOptions{"2026-07-28": {Stateless: true}, "2025-11-25": nil} {
 		for _, version := range []string{"2026-07-28", "2025-11-25"} {
 			t.Run("a client of "+version+" at an upstream of "+era, func(t *testing.T) {
@@ -164,7 +164,7 @@ func TestWhoSubscribesToAResourceOfAnUpstreamHearsThatItHasChanged(t *testing.T)
 	}
 }
 
-func TestWhatIsReadOfAnUpstreamMayBeKeptAsLongAsItSaysAndAMinuteAtMost(t *testing.T) {
+func TestResources_upstreamTTL(t *testing.T) {
 	notes := mcp.NewServer(&mcp.Implementation{Name: "notes", Version: "1"}, nil)
 	for uri, ms := range map[string]int{"lab://not": 0, "lab://some": 1500, "lab://long": 3_600_000} {
 		notes.AddResource(&mcp.Resource{URI: uri, Name: uri[6:]}, func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {

@@ -85,9 +85,9 @@ func serveOn(t *testing.T, front *serve.Front, l net.Listener) {
 	})
 }
 
-// TestACallEndsAtItsDeadlineThoughItsClientDoesNotRead asks for progress and
+// TestTimeout_slowClient asks for progress and
 // reads none of it, on every transport that carries progress.
-func TestACallEndsAtItsDeadlineThoughItsClientDoesNotRead(t *testing.T) {
+func TestTimeout_slowClient(t *testing.T) {
 	for name, send := range map[string]func(*testing.T, *serve.Front){
 		"HTTP": func(t *testing.T, front *serve.Front) {
 			l := newPipeListener()

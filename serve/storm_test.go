@@ -37,10 +37,10 @@ func assembled(version int) fstest.MapFS {
 	}
 }
 
-// TestNoCallEverSeesHalfAReload calls a tool from 32 connections while its
+// TestReload_atomic calls a tool from 32 connections while its
 // files are replaced, 1,000 times with MCPD_LONG: no call fails, every result is of one
 // version, and it is the version of the revision that the answer names.
-func TestNoCallEverSeesHalfAReload(t *testing.T) {
+func TestReload_atomic(t *testing.T) {
 	connections, reloads := 32, 150
 	switch {
 	case os.Getenv("MCPD_LONG") != "":

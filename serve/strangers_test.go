@@ -156,9 +156,9 @@ func (m *matrix) ways(at site, r mcptest.Request, credential http.Header) (all [
 	return append(all, way{"HTTP+SSE", endpoint, messageOf(3, r, ""), nil, next})
 }
 
-// TestNoMethodIsServedToStrangers: what they send is refused before anything is done,
+// TestUnauthenticated_methods: what they send is refused before anything is done,
 // also on the sessions and streams of others. Who has a credential is served.
-func TestNoMethodIsServedToStrangers(t *testing.T) {
+func TestUnauthenticated_methods(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED with -short: it makes one request at a time")
 	}
@@ -226,9 +226,9 @@ func toStrangers() map[string]string {
 	}
 }
 
-// TestNoRouteIsOpenThatIsNotMeantToBe: what strangers get on each route by each method
+// TestUnauthenticated_routes: what strangers get on each route by each method
 // of HTTP, with the session and the stream of somebody else.
-func TestNoRouteIsOpenThatIsNotMeantToBe(t *testing.T) {
+func TestUnauthenticated_routes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED with -short: it makes one request at a time")
 	}
@@ -292,9 +292,9 @@ func (m *matrix) routesTo(s stranger, session http.Header, endpoint string) map[
 	return got
 }
 
-// TestEveryRouteIsBehindTheGate asks as a page of another site would: by a name
+// TestRoutes_hostAndOrigin asks as a page of another site would: by a name
 // that is not ours, and from an origin that is not ours.
-func TestEveryRouteIsBehindTheGate(t *testing.T) {
+func TestRoutes_hostAndOrigin(t *testing.T) {
 	url := listen(t, frontOf(t, outcomeTools))
 	for _, route := range []string{"/mcp", "/mcp/sse", "/sse", "/messages", "/ws", "/mcp/capabilities", "/mcp/execute", "/healthz", "/readyz", "/nowhere"} {
 		for _, method := range []string{http.MethodGet, http.MethodPost} {
@@ -320,9 +320,9 @@ func TestEveryRouteIsBehindTheGate(t *testing.T) {
 	}
 }
 
-// TestARefusalIsAnErrorOfItsWire sends what is no JSON to each route that
+// TestRoutes_errorFormat sends what is no JSON to each route that
 // takes messages, from a page of another site and from none.
-func TestARefusalIsAnErrorOfItsWire(t *testing.T) {
+func TestRoutes_errorFormat(t *testing.T) {
 	url := listen(t, frontOf(t, outcomeTools))
 	const rpc, rest = `{"jsonrpc":"2.0","error":{"code":-32600,"message":"`, `{"error":"`
 	for route, begins := range map[string]string{

@@ -23,9 +23,9 @@ import (
 	"github.com/mcpd/mcpd/serve"
 )
 
-// TestATaskGoesOnAfterARestart counts what a body does that posts, asks, posts,
+// TestTask_restart counts what a body does that posts, asks, posts,
 // asks and posts, as a task whose server is shut down while it waits, twice.
-func TestATaskGoesOnAfterARestart(t *testing.T) {
+func TestTask_restart(t *testing.T) {
 	var posts atomic.Int64
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "%s#%d", strings.TrimPrefix(r.URL.Path, "/"), posts.Add(1))
@@ -115,7 +115,7 @@ func running() (hook engine.Hook, began chan bool, ended chan string) {
 	}, began, ended
 }
 
-func TestATaskThatRunsAtTheShutdownHasFailed(t *testing.T) {
+func TestTask_shutdown(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state", "state.db")
 	hook, began, ended := running()
 	c, stop := durable(t, path, endlessTask, hook)
@@ -133,7 +133,7 @@ func TestATaskThatRunsAtTheShutdownHasFailed(t *testing.T) {
 	}
 }
 
-func TestACancelledTaskStopsItsScript(t *testing.T) {
+func TestTask_cancelled(t *testing.T) {
 	hook, began, ended := running()
 	c := taskClient{t, listen(t, frontOf(t, endlessTask, hook))}
 	made := c.call("stuck", "{}")
@@ -149,9 +149,9 @@ func TestACancelledTaskStopsItsScript(t *testing.T) {
 	}
 }
 
-// TestAToolThatRunsAsATaskOnlyTellsOtherClientsWhatTheyLack, and one that may
+// TestTask_clientWithoutTasks, and one that may
 // run as a task runs in line for them.
-func TestAToolThatRunsAsATaskOnlyTellsOtherClientsWhatTheyLack(t *testing.T) {
+func TestTask_clientWithoutTasks(t *testing.T) {
 	front := frontOf(t, `
 tool "may" {
   task = "optional"
@@ -201,8 +201,8 @@ tool "hidden" {
 
 func callOf(tool string) oneCall { return oneCall{tool, "{}"} }
 
-// TestACallHasTheSameOutcomeAsATask: the value, the code and the message.
-func TestACallHasTheSameOutcomeAsATask(t *testing.T) {
+// TestTask_sameOutcome: the value, the code and the message.
+func TestTask_sameOutcome(t *testing.T) {
 	tools := regexp.MustCompile(`(?m)^tool "[a-z]+" \{$`).ReplaceAllString(outcomeTools, "$0\n  task = \"optional\"")
 	front := frontOf(t, tools)
 	inLine, c := overModern(t, front), taskClient{t, listen(t, front)}
@@ -238,7 +238,7 @@ func distinct(calls []oneCall) (some []oneCall) {
 	return some
 }
 
-func TestErrorsOfTheProtocolFailATask(t *testing.T) {
+func TestTask_rpcError(t *testing.T) {
 	c := taskClient{t, listen(t, frontOf(t, `
 tool "teapot" {
   task = "optional"
@@ -261,8 +261,8 @@ tool "bare" {
 	}
 }
 
-// TestNobodyKeepsTooManyTasks starts one more than a principal may have.
-func TestNobodyKeepsTooManyTasks(t *testing.T) {
+// TestTask_limit starts one more than a principal may have.
+func TestTask_limit(t *testing.T) {
 	c := taskClient{t, listen(t, frontOf(t, `
 tool "asks" {
   timeout = "1m"
@@ -421,9 +421,9 @@ func durable(t *testing.T, path, tools string, hooks ...engine.Hook) (c taskClie
 	return taskClient{t, server.URL}, stop
 }
 
-// TestAToolThatAsksFirstBecomesATaskWithTheAnswer: its first question is that
+// TestTask_askFirst: its first question is that
 // of the call, its second that of the task.
-func TestAToolThatAsksFirstBecomesATaskWithTheAnswer(t *testing.T) {
+func TestTask_askFirst(t *testing.T) {
 	c := taskClient{t, listen(t, frontOf(t, `
 tool "asks" {
   task      = "required"

@@ -77,7 +77,7 @@ func usually(t *testing.T) {
 	}
 }
 
-func TestAProgramBeginsAnewOnceAsTheSameProcess(t *testing.T) {
+func TestReexec(t *testing.T) {
 	usually(t)
 	pid, s := begun(t, "A=b")
 	if s.Slack != TimerSlack || s.Pid != pid {
@@ -94,15 +94,15 @@ func TestAProgramBeginsAnewOnceAsTheSameProcess(t *testing.T) {
 	}
 }
 
-// TestAMarkedProgramDoesNotBeginAnew: where a system forgets the slack, it would forever.
-func TestAMarkedProgramDoesNotBeginAnew(t *testing.T) {
+// TestReexec_marked: where a system forgets the slack, it would forever.
+func TestReexec_marked(t *testing.T) {
 	usually(t)
 	if _, s := begun(t, mark+"=1"); s.Slack != defaultTimerSlack || len(s.Environ) != 1 {
 		t.Errorf("it may be late by %v with the environment %q, want %v and the mark alone", s.Slack, s.Environ, defaultTimerSlack)
 	}
 }
 
-func TestASlackThatSomebodyChoseIsLeft(t *testing.T) {
+func TestReexec_customSlack(t *testing.T) {
 	usually(t)
 	const chosen = 70 * time.Microsecond
 	var s state
@@ -119,7 +119,7 @@ func TestASlackThatSomebodyChoseIsLeft(t *testing.T) {
 	}
 }
 
-func TestStartLeavesTheThreadAsItWas(t *testing.T) {
+func TestStart(t *testing.T) {
 	before := getSlack()
 	cmd := exec.Command("cat", "/proc/self/timerslack_ns")
 	var out bytes.Buffer
@@ -138,8 +138,8 @@ func TestStartLeavesTheThreadAsItWas(t *testing.T) {
 	}
 }
 
-// TestAProgramWhoseFileIsGoneBeginsAnew, as one does that was replaced since.
-func TestAProgramWhoseFileIsGoneBeginsAnew(t *testing.T) {
+// TestReexec_deletedFile, as one does that was replaced since.
+func TestReexec_deletedFile(t *testing.T) {
 	usually(t)
 	path := filepath.Join(t.TempDir(), "gone")
 	text, err := os.ReadFile("/proc/self/exe")

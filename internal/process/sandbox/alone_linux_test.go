@@ -124,7 +124,7 @@ func init() {
 	}
 }
 
-func TestLandlockAloneDeniesAllItCanOnAllThreads(t *testing.T) {
+func TestLandlock(t *testing.T) {
 	tcp, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -157,7 +157,7 @@ func TestLandlockAloneDeniesAllItCanOnAllThreads(t *testing.T) {
 	}
 }
 
-func TestLimitsAloneKeepAProcessFromFilesAndMemory(t *testing.T) {
+func TestSetRlimits(t *testing.T) {
 	read, write, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -186,8 +186,8 @@ func init() {
 	}
 }
 
-// TestAProcessThatComputesOnIsEndedByTheSystem, whatever handlers the runtime of Go has.
-func TestAProcessThatComputesOnIsEndedByTheSystem(t *testing.T) {
+// TestLimitCPU, whatever handlers the runtime of Go has.
+func TestLimitCPU(t *testing.T) {
 	cmd := command(t, "computes on")
 	err := cmd.Run()
 	if cmd.ProcessState == nil {

@@ -77,7 +77,7 @@ func init() {
 	}
 }
 
-func TestAllThatTheKernelOffersIsOn(t *testing.T) {
+func TestEnter_report(t *testing.T) {
 	names := []string{nameRlimits, nameDescriptors, nameNoNewPrivs, nameUndumpable, nameSeccomp, nameLandlock}
 	report := found(t, command(t, "is confined")).Report
 	if len(report) != len(names) {
@@ -91,8 +91,8 @@ func TestAllThatTheKernelOffersIsOn(t *testing.T) {
 	}
 }
 
-// TestTheKernelSaysThatAProcessIsConfined looks at one from outside.
-func TestTheKernelSaysThatAProcessIsConfined(t *testing.T) {
+// TestEnter_procStatus looks at one from outside.
+func TestEnter_procStatus(t *testing.T) {
 	cmd := command(t, "is confined")
 	if os.Geteuid() == 0 {
 		asNobody(t, cmd)

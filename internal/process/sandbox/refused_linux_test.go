@@ -150,7 +150,7 @@ func init() {
 	}
 }
 
-func TestWhatIsNotNeededIsRefused(t *testing.T) {
+func TestSeccomp_deniedCalls(t *testing.T) {
 	confined := found(t, command(t, "is refused"))
 	t.Log(confined.Report)
 	needs(t, confined.Report, nameSeccomp)
@@ -169,7 +169,7 @@ func TestWhatIsNotNeededIsRefused(t *testing.T) {
 	}
 }
 
-func TestAStrictSandboxEndsAProcessThatGoesTooFar(t *testing.T) {
+func TestSeccomp_strict(t *testing.T) {
 	confined := found(t, command(t, "is refused"))
 	needs(t, confined.Report, nameSeccomp)
 	cmd := command(t, "goes too far")

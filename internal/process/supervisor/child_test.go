@@ -27,7 +27,7 @@ func child(t *testing.T, command []string, argv ...string) *Child {
 	return c
 }
 
-func TestAChildIsSpokenTo(t *testing.T) {
+func TestChild_streams(t *testing.T) {
 	for name, command := range ways(t) {
 		t.Run(name, func(t *testing.T) {
 			c := child(t, command, "parrot")
@@ -49,7 +49,7 @@ func TestAChildIsSpokenTo(t *testing.T) {
 	}
 }
 
-func TestAChildIsEnded(t *testing.T) {
+func TestChild_kill(t *testing.T) {
 	for name, command := range ways(t) {
 		t.Run(name, func(t *testing.T) {
 			c := child(t, command, "parrot")
@@ -63,7 +63,7 @@ func TestAChildIsEnded(t *testing.T) {
 	}
 }
 
-func TestAChildThatCannotBeStartedIsToldOf(t *testing.T) {
+func TestStart_missingProgram(t *testing.T) {
 	for name, command := range ways(t) {
 		t.Run(name, func(t *testing.T) {
 			c, err := Start(command, Program{Path: "/no/such/program", Argv: []string{"x"}})

@@ -60,7 +60,7 @@ func ways(t *testing.T) map[string][]string {
 	return all
 }
 
-func TestAProgramIsToldWhatTheCallerSaysAndNothingElse(t *testing.T) {
+func TestRun_environment(t *testing.T) {
 	t.Setenv("OF_THE_CALLER", "x")
 	for way, command := range ways(t) {
 		p := program(t, "tell")
@@ -82,7 +82,7 @@ func TestAProgramIsToldWhatTheCallerSaysAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestAProgramThatFailsIsTold(t *testing.T) {
+func TestRun_exitCode(t *testing.T) {
 	for way, command := range ways(t) {
 		got, err := Run(t.Context(), command, program(t, "fail"))
 		if diff := cmp.Diff(Result{Code: 7, Stdout: []byte("out"), Stderr: []byte("err")}, got); err != nil || diff != "" {
@@ -91,7 +91,7 @@ func TestAProgramThatFailsIsTold(t *testing.T) {
 	}
 }
 
-func TestAProgramThatDoesNotExistIsAnError(t *testing.T) {
+func TestRun_missingProgram(t *testing.T) {
 	for way, command := range ways(t) {
 		p := program(t, "tell")
 		p.Path = "/does/not/exist"
@@ -101,7 +101,7 @@ func TestAProgramThatDoesNotExistIsAnError(t *testing.T) {
 	}
 }
 
-func TestAProgramThatWritesTooMuchIsEnded(t *testing.T) {
+func TestRun_outputLimit(t *testing.T) {
 	for way, command := range ways(t) {
 		if _, err := Run(t.Context(), command, program(t, "flood")); !errors.Is(err, ErrOutputLimit) {
 			t.Errorf("%s: %v", way, err)
@@ -109,7 +109,7 @@ func TestAProgramThatWritesTooMuchIsEnded(t *testing.T) {
 	}
 }
 
-func TestNothingRunsForWhoHasGone(t *testing.T) {
+func TestRun_contextDone(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for way, command := range ways(t) {
@@ -119,7 +119,7 @@ func TestNothingRunsForWhoHasGone(t *testing.T) {
 	}
 }
 
-func TestASupervisorThatIsNoneIsAnError(t *testing.T) {
+func TestRun_invalidSupervisor(t *testing.T) {
 	if !supervising {
 		t.Skip("there are no supervisors here")
 	}

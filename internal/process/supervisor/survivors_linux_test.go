@@ -183,7 +183,7 @@ func start(t *testing.T, ctx context.Context, line string, processes int) (pids 
 	return members(t, open(t, folder, "alive", os.O_RDONLY), processes), folder, func() error { return <-done }
 }
 
-func TestNothingOutlivesItsProgram(t *testing.T) {
+func TestRun_killsDescendants(t *testing.T) {
 	pids, folder, end := start(t, t.Context(), "family", 7)
 	_ = open(t, folder, "gate", os.O_WRONLY).Close()
 	if err := end(); err != nil {
@@ -192,7 +192,7 @@ func TestNothingOutlivesItsProgram(t *testing.T) {
 	dead(t, pids)
 }
 
-func TestNothingOutlivesACallThatIsCancelled(t *testing.T) {
+func TestRun_cancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	pids, _, end := start(t, ctx, "family", 7)
 	cancel()
@@ -202,7 +202,7 @@ func TestNothingOutlivesACallThatIsCancelled(t *testing.T) {
 	dead(t, pids)
 }
 
-func TestWhoNeverIsTheSameProcessIsCaught(t *testing.T) {
+func TestRun_forkingProcess(t *testing.T) {
 	pids, folder, end := start(t, t.Context(), "hop", 1)
 	_ = open(t, folder, "gate", os.O_WRONLY).Close()
 	if err := end(); err != nil {
@@ -211,7 +211,7 @@ func TestWhoNeverIsTheSameProcessIsCaught(t *testing.T) {
 	dead(t, pids)
 }
 
-func TestNothingOutlivesTheServer(t *testing.T) {
+func TestRun_callerDies(t *testing.T) {
 	folder := meeting(t)
 	caller := exec.Cmd{Path: self(t), Args: []string{"caller", folder}}
 	if err := caller.Start(); err != nil {
@@ -227,7 +227,7 @@ func TestNothingOutlivesTheServer(t *testing.T) {
 	}
 }
 
-func TestAProgramThatIsKilledIsToldAsShellsDo(t *testing.T) {
+func TestRun_signalCode(t *testing.T) {
 	folder := meeting(t)
 	done := make(chan Result, 1)
 	go func() {
@@ -246,7 +246,7 @@ func TestAProgramThatIsKilledIsToldAsShellsDo(t *testing.T) {
 	}
 }
 
-func TestAProgramHasNoRightsAndNoFilesOfTheServer(t *testing.T) {
+func TestRun_noRights(t *testing.T) {
 	inherited := open(t, t.TempDir(), ".", os.O_RDONLY)
 	if _, _, errno := syscall.Syscall(syscall.SYS_FCNTL, inherited.Fd(), syscall.F_SETFD, 0); errno != 0 {
 		t.Fatal(errno)
@@ -258,7 +258,7 @@ func TestAProgramHasNoRightsAndNoFilesOfTheServer(t *testing.T) {
 	}
 }
 
-func TestDescendantsAreFoundAcrossGenerations(t *testing.T) {
+func TestDescendants(t *testing.T) {
 	pids, folder, end := start(t, t.Context(), "family", 7)
 	found := descendants()
 	for _, pid := range pids {

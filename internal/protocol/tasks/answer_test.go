@@ -28,7 +28,7 @@ func once(keys ...string) run {
 	}
 }
 
-func TestATaskWaitsUntilEverythingIsAnswered(t *testing.T) {
+func TestUpdateTask_partialResponses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		of := fresh(t, once("a", "b"))
 		task := settled(t, of, start(t, of).ID)
@@ -49,7 +49,7 @@ func TestATaskWaitsUntilEverythingIsAnswered(t *testing.T) {
 	})
 }
 
-func TestAnswersThatNobodyAskedForChangeNothing(t *testing.T) {
+func TestUpdateTask_unknownKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		legs := 0
 		of := fresh(t, func(ctx context.Context, leg call.Request) call.Result {
@@ -71,7 +71,7 @@ func TestAnswersThatNobodyAskedForChangeNothing(t *testing.T) {
 	})
 }
 
-func TestAnAnswerThatDoesNotFitIsRefusedAndTheTaskWaitsOn(t *testing.T) {
+func TestUpdateTask_invalidResponse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		of := fresh(t, once("a", "b"))
 		task := settled(t, of, start(t, of).ID)
@@ -85,7 +85,7 @@ func TestAnAnswerThatDoesNotFitIsRefusedAndTheTaskWaitsOn(t *testing.T) {
 	})
 }
 
-func TestNoKeyIsUsedTwice(t *testing.T) {
+func TestSuspend_freshKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		leg := 0
 		of := fresh(t, func(_ context.Context, l call.Request) call.Result {
@@ -107,7 +107,7 @@ func TestNoKeyIsUsedTwice(t *testing.T) {
 	})
 }
 
-func TestATaskThatWaitsIsCancelled(t *testing.T) {
+func TestCancelTask_suspended(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		of := fresh(t, once("a"))
 		task := settled(t, of, start(t, of).ID)
@@ -119,7 +119,7 @@ func TestATaskThatWaitsIsCancelled(t *testing.T) {
 	})
 }
 
-func TestATaskDoesNotWaitForEver(t *testing.T) {
+func TestSuspend_timeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := state.NewMemory(state.Options{})
 		of := over(t, store, once("a"))
@@ -138,7 +138,7 @@ func TestATaskDoesNotWaitForEver(t *testing.T) {
 	})
 }
 
-func TestATaskOfAnEarlierServerDoesNotWaitForEverEither(t *testing.T) {
+func TestSuspend_timeoutAfterRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := state.NewMemory(state.Options{})
 		earlier := over(t, store, once("a"))

@@ -24,7 +24,7 @@ func isDraining(err *call.Error) bool {
 	return isFull(err) && err.Message == "the server is shutting down"
 }
 
-func TestDrainingWaitsForLegsAndRefusesWhatIsNew(t *testing.T) {
+func TestDrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		of := fresh(t, func(context.Context, call.Request) call.Result {
 			time.Sleep(time.Second)
@@ -47,7 +47,7 @@ func TestDrainingWaitsForLegsAndRefusesWhatIsNew(t *testing.T) {
 	})
 }
 
-func TestALegThatIsCutOffByTheShutdownHasFailedWithAReason(t *testing.T) {
+func TestClose_runningLeg(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		of := fresh(t, untilCut)
 		task := start(t, of)
@@ -64,7 +64,7 @@ func TestALegThatIsCutOffByTheShutdownHasFailedWithAReason(t *testing.T) {
 	})
 }
 
-func TestALegThatDoesNotEndIsNotWaitedForForEver(t *testing.T) {
+func TestClose_stuckLeg(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		goOn := make(chan struct{})
 		store := state.NewMemory(state.Options{})
@@ -83,7 +83,7 @@ func TestALegThatDoesNotEndIsNotWaitedForForEver(t *testing.T) {
 	})
 }
 
-func TestAFullStoreRefusesTasksAndSaysWhen(t *testing.T) {
+func TestStart_fullStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		of := over(t, state.NewMemory(state.Options{Tasks: state.Limits{OwnerCount: 1}}), once("a"))
 		start(t, of)
@@ -99,7 +99,7 @@ func TestAFullStoreRefusesTasksAndSaysWhen(t *testing.T) {
 	})
 }
 
-func TestAResultThatHasNoRoomEndsItsTaskWithAReason(t *testing.T) {
+func TestFinish_noRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		of := over(t, state.NewMemory(state.Options{Tasks: state.Limits{OwnerBytes: 4 << 10}}), func(context.Context, call.Request) call.Result {
 			return result(strings.Repeat("x", 8<<10))
@@ -124,7 +124,7 @@ func (b broken) UpdateTask(owner state.Owner, id string, change func(*state.Task
 	return b.Store.UpdateTask(owner, id, change)
 }
 
-func TestAnEndThatCouldNotBeKeptIsToldWhenTheStoreIsWellAgain(t *testing.T) {
+func TestFinish_brokenStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		isBroken := true
 		of := over(t, broken{state.NewMemory(state.Options{}), &isBroken}, func(context.Context, call.Request) call.Result { return result("lost") })
@@ -142,7 +142,7 @@ func TestAnEndThatCouldNotBeKeptIsToldWhenTheStoreIsWellAgain(t *testing.T) {
 
 // This test closes the file and opens it again. It runs in no bubble, since
 // the file is no part of one.
-func TestAfterARestartWhatWaitedGoesOnAndWhatRanHasFailed(t *testing.T) {
+func TestRestart(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state", "tasks.db")
 	open := func() state.Store {
 		t.Helper()

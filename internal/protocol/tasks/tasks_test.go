@@ -125,7 +125,7 @@ func keys(t *mcp.Task) (all []string) {
 	return all
 }
 
-func TestATaskIsThereAtOnceAndEndsWithTheResultOfItsCall(t *testing.T) {
+func TestStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		goOn := make(chan struct{})
 		of := fresh(t, func(_ context.Context, leg call.Request) call.Result {
@@ -146,7 +146,7 @@ func TestATaskIsThereAtOnceAndEndsWithTheResultOfItsCall(t *testing.T) {
 	})
 }
 
-func TestATaskOutlivesTheRequestThatMadeIt(t *testing.T) {
+func TestStart_outlivesRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		of := fresh(t, func(ctx context.Context, _ call.Request) call.Result {
 			time.Sleep(time.Minute)
@@ -166,7 +166,7 @@ func TestATaskOutlivesTheRequestThatMadeIt(t *testing.T) {
 	})
 }
 
-func TestATaskIsItsPrincipals(t *testing.T) {
+func TestTask_otherPrincipal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		of := fresh(t, func(context.Context, call.Request) call.Result { return asks("name") })
 		task := settled(t, of, start(t, of).ID)
@@ -187,8 +187,8 @@ func TestATaskIsItsPrincipals(t *testing.T) {
 	})
 }
 
-// TestNobodyGuessesTheIDOfATask wants chance in each place of the ids.
-func TestNobodyGuessesTheIDOfATask(t *testing.T) {
+// TestStart_randomID wants chance in each place of the ids.
+func TestStart_randomID(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		of := fresh(t, func(context.Context, call.Request) call.Result { return result("done") })
 		var places [26]map[byte]bool // of 5 bits each
@@ -212,7 +212,7 @@ func TestNobodyGuessesTheIDOfATask(t *testing.T) {
 	})
 }
 
-func TestACancelledTaskStopsItsLeg(t *testing.T) {
+func TestCancelTask_stopsLeg(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ended := false
 		of := fresh(t, func(ctx context.Context, leg call.Request) call.Result {
@@ -228,7 +228,7 @@ func TestACancelledTaskStopsItsLeg(t *testing.T) {
 	})
 }
 
-func TestWhatEndedIsNotCancelled(t *testing.T) {
+func TestCancelTask_ended(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		of := fresh(t, func(context.Context, call.Request) call.Result { return result("done") })
 		task := settled(t, of, start(t, of).ID)
@@ -239,7 +239,7 @@ func TestWhatEndedIsNotCancelled(t *testing.T) {
 	})
 }
 
-func TestALegEndsWithTheTimeToLiveOfItsTask(t *testing.T) {
+func TestStart_ttlEndsLeg(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var took time.Duration
 		of := fresh(t, func(ctx context.Context, leg call.Request) call.Result {
@@ -255,7 +255,7 @@ func TestALegEndsWithTheTimeToLiveOfItsTask(t *testing.T) {
 	})
 }
 
-func TestWatchersAreToldOfEachChange(t *testing.T) {
+func TestWatchTasks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		of := fresh(t, func(_ context.Context, leg call.Request) call.Result {
 			if leg.Resume == nil {
@@ -282,9 +282,9 @@ func TestWatchersAreToldOfEachChange(t *testing.T) {
 	})
 }
 
-// TestNoLegOutlivesACancelledTask answers and cancels at the same moment: whoever
+// TestCancelTask_concurrentUpdate answers and cancels at the same moment: whoever
 // is first, the task is cancelled in the end and nothing runs.
-func TestNoLegOutlivesACancelledTask(t *testing.T) {
+func TestCancelTask_concurrentUpdate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var runs atomic.Int64
 		of := fresh(t, func(ctx context.Context, leg call.Request) call.Result {
@@ -338,7 +338,7 @@ var large = text(30 << 20)
 
 func isFull(err *call.Error) bool { return err != nil && err.Overloaded && err.RetryAfter > 0 }
 
-func TestCallsThatRunAsTasksHaveOneBoundTogether(t *testing.T) {
+func TestStart_maxRunningBytes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		of := fresh(t, untilCut)
 		first, err := of.Start(t.Context(), large, time.Hour)
@@ -356,7 +356,7 @@ func TestCallsThatRunAsTasksHaveOneBoundTogether(t *testing.T) {
 	})
 }
 
-func TestATaskIsAnsweredAgainWhenThereIsRoomToGoOn(t *testing.T) {
+func TestUpdateTask_noRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		goOn := make(chan struct{})
 		of := fresh(t, func(ctx context.Context, leg call.Request) call.Result {
