@@ -48,8 +48,8 @@ policy "covers" {
 }
 `
 
-// TestResources_cacheHints reads resources
-// as a modern client, whose intermediaries may keep what they are told that they may.
+// TestResources_cacheHints reads resources as a modern client: only content
+// from files without policies may be shared by intermediaries.
 func TestResources_cacheHints(t *testing.T) {
 	allow := func(engine.PolicyInput) engine.Decision { return engine.Allow() }
 	const shared, private, anew = `60000 "public"`, `60000 "private"`, `0 "private"`
@@ -96,7 +96,7 @@ func TestResources_cacheHints(t *testing.T) {
 	}
 }
 
-// inFrontOf returns the URL of a server of whose upstreams one is another server.
+// inFrontOf returns the URL of a server with another server as its upstream.
 func inFrontOf(t *testing.T, behind *mcp.Server, options *mcp.StreamableHTTPOptions) (url string) {
 	t.Helper()
 	host := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return behind }, options))
@@ -112,8 +112,8 @@ func inFrontOf(t *testing.T, behind *mcp.Server, options *mcp.StreamableHTTPOpti
 	return listen(t, frontFor(t, s))
 }
 
-// TestSubscribe_upstreamResource has clients of the official
-// SDK of both eras subscribe, and upstream servers of both eras tell.
+// TestSubscribe_upstreamResource runs clients and upstream servers of both
+// eras, with the official SDK.
 func TestSubscribe_upstreamResource(t *testing.T) {
 	for era, options := range map[string]*mcp.StreamableHTTPOptions{"2026-07-28": {Stateless: true}, "2025-11-25": nil} {
 		for _, version := range []string{"2026-07-28", "2025-11-25"} {
@@ -141,7 +141,7 @@ func TestSubscribe_upstreamResource(t *testing.T) {
 				}
 				<-subscribed
 				heard := ""
-				for heard == "" { // the upstream tells that it agrees before it does
+				for heard == "" { // the upstream server agrees before it notifies
 					if err := notes.ResourceUpdated(t.Context(), &mcp.ResourceUpdatedNotificationParams{URI: "lab://note"}); err != nil {
 						t.Fatal(err)
 					}
@@ -151,13 +151,13 @@ func TestSubscribe_upstreamResource(t *testing.T) {
 					}
 				}
 				if heard != "lab://note" {
-					t.Errorf("the client hears of %q", heard)
+					t.Errorf("the client was notified of %q", heard)
 				}
 				if err := session.Close(); err != nil {
 					t.Fatal(err)
 				}
 				if uri := <-left; uri != "lab://note" {
-					t.Errorf("the upstream is left for %q", uri)
+					t.Errorf("the upstream was unsubscribed from %q", uri)
 				}
 			})
 		}
@@ -183,7 +183,7 @@ func TestResources_upstreamTTL(t *testing.T) {
 			t.Fatal(err)
 		}
 		if read.Cacheable != want {
-			t.Errorf("%s may be kept as %+v, want %+v", uri, read.Cacheable, want)
+			t.Errorf("%s has cache hints %+v, want %+v", uri, read.Cacheable, want)
 		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// told is what the program tell prints of itself.
+// told is the output of the program tell: its own environment.
 type told struct {
 	Argv, Env []string
 	Dir       string
@@ -50,8 +50,7 @@ func init() {
 	}
 }
 
-// ways are the commands by which programs are run here: without another process,
-// and by one.
+// ways are the commands that run programs: directly, and through a supervisor.
 func ways(t *testing.T) map[string][]string {
 	all := map[string][]string{"directly": nil}
 	if supervising {
@@ -75,7 +74,7 @@ func TestRun_environment(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := told{Argv: slices.Clone(p.Argv), Env: []string{"LANG=C", "TOKEN=a=b\n�"}, Dir: p.Dir}
-		want.Argv[6] = "�" // as JSON tells it
+		want.Argv[6] = "�" // as JSON encodes it
 		if diff := cmp.Diff(want, found); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", way, diff)
 		}
@@ -121,7 +120,7 @@ func TestRun_contextDone(t *testing.T) {
 
 func TestRun_invalidSupervisor(t *testing.T) {
 	if !supervising {
-		t.Skip("there are no supervisors here")
+		t.Skip("SKIPPED: no supervisors on this system")
 	}
 	if _, err := Run(t.Context(), []string{self(t), "fail"}, program(t, "tell")); !errors.Is(err, ErrLost) {
 		t.Errorf("got %v", err)

@@ -14,7 +14,7 @@ import (
 	"github.com/mcpd/mcpd/internal/base/state"
 )
 
-// once asks for the keys and then returns what it was answered.
+// once asks with the keys, and then returns the responses.
 func once(keys ...string) run {
 	return func(_ context.Context, leg call.Request) call.Result {
 		if leg.Resume == nil {
@@ -129,11 +129,11 @@ func TestSuspend_timeout(t *testing.T) {
 		of.WatchTasks(func(id string) { told += id })
 		time.Sleep(time.Minute - 1)
 		if got := settled(t, of, task.ID); isOver(got) {
-			t.Fatalf("it has ended too early: %+v", got)
+			t.Fatalf("the task ended too early: %+v", got)
 		}
 		time.Sleep(time.Nanosecond)
 		if got := settled(t, of, task.ID); failureOf(got) != "the client did not answer within 1m0s" || told != task.ID {
-			t.Errorf("told of %q, got %+v", told, got)
+			t.Errorf("notified of %q, got %+v", told, got)
 		}
 	})
 }
@@ -146,7 +146,7 @@ func TestSuspend_timeoutAfterRestart(t *testing.T) {
 		synctest.Wait()
 		check(t, earlier.Close(t.Context()))
 
-		// One is asked for in time, and watched from then on; the other is not.
+		// The first is read in time, which starts its timer; the other is not.
 		later := over(t, store, once("a"))
 		settled(t, later, first.ID)
 		told := ""
@@ -154,7 +154,7 @@ func TestSuspend_timeoutAfterRestart(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if told != first.ID {
-			t.Errorf("told of %q, want %q", told, first.ID)
+			t.Errorf("notified of %q, want %q", told, first.ID)
 		}
 		for _, id := range []string{first.ID, second.ID} {
 			if got := settled(t, later, id); failureOf(got) != "the client did not answer within 1m0s" {

@@ -93,7 +93,7 @@ func TestStart_fullStore(t *testing.T) {
 		another := report
 		another.Caller = caller("bob")
 		if _, err := of.Start(t.Context(), another, time.Hour); err != nil {
-			t.Errorf("one's tasks take the room of another's: %v", err)
+			t.Errorf("tasks of one principal use the limit of another: %v", err)
 		}
 		synctest.Wait()
 	})
@@ -111,7 +111,7 @@ func TestFinish_noRoom(t *testing.T) {
 	})
 }
 
-// broken is a store that cannot change tasks for a while.
+// broken is a store that fails to change tasks for a while.
 type broken struct {
 	state.Store
 	is *bool
@@ -119,7 +119,7 @@ type broken struct {
 
 func (b broken) UpdateTask(owner state.Owner, id string, change func(*state.Task) error) (state.Task, error) {
 	if *b.is {
-		return state.Task{}, errors.New("the disk is gone")
+		return state.Task{}, errors.New("disk failure")
 	}
 	return b.Store.UpdateTask(owner, id, change)
 }
@@ -131,7 +131,7 @@ func TestFinish_brokenStore(t *testing.T) {
 		task := start(t, of)
 		synctest.Wait()
 		if _, err := of.Task(t.Context(), ann, task.ID); err == nil {
-			t.Error("a task is told of whose end is not known")
+			t.Error("a task with an unknown outcome was reported")
 		}
 		isBroken = false
 		if got := settled(t, of, task.ID); failureOf(got) != got.Message || got.Message != "the server could not store the result of the task" {
@@ -140,8 +140,8 @@ func TestFinish_brokenStore(t *testing.T) {
 	})
 }
 
-// This test closes the file and opens it again. It runs in no bubble, since
-// the file is no part of one.
+// This test closes the file and opens it again. It does not run in a bubble,
+// because file I/O is not part of one.
 func TestRestart(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state", "tasks.db")
 	open := func() state.Store {
@@ -156,7 +156,7 @@ func TestRestart(t *testing.T) {
 	earlier := over(t, store, func(ctx context.Context, leg call.Request) call.Result {
 		if leg.Name == "runs" {
 			<-goOn
-			return result("never kept")
+			return result("never stored")
 		}
 		return once("a")(ctx, leg)
 	})
@@ -178,16 +178,16 @@ func TestRestart(t *testing.T) {
 	got, err := later.Task(t.Context(), ann, runs.ID)
 	check(t, err)
 	if failureOf(got) != got.Message || !strings.HasPrefix(got.Message, "the server was restarted while the task ran") {
-		t.Errorf("what ran is %+v", got)
+		t.Errorf("running task: %+v", got)
 	}
 	check(t, later.UpdateTask(t.Context(), ann, waits.ID, answers{"a": named("A")}))
-	for range 2 { // the answer, and the end
+	for range 2 { // the response, and the end
 		<-changed
 	}
 	got, err = later.Task(t.Context(), ann, waits.ID)
 	check(t, err)
 	if want := " sealed a=" + string(named("A")); textOf(got) != want {
-		t.Errorf("what waited is %+v, want %s", got, want)
+		t.Errorf("suspended task: %+v, want %s", got, want)
 	}
 }
 
