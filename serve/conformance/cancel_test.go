@@ -102,7 +102,7 @@ type giveUp struct {
 }
 
 // On stdio nothing tells a connection that is lost from a client that has said
-// all: TestAScriptOutlivesTheInputOfStdioByTheGracePeriod.
+// all: TestCancel_stdioGracePeriod.
 var waysToGiveUp = []giveUp{
 	{"the official client cancels", func(line) bool { return true }, clientCancels},
 	{"the client cancels by a notification", func(l line) bool { return l.name != "Streamable HTTP" || l.era == legacy }, notifies},
@@ -111,11 +111,11 @@ var waysToGiveUp = []giveUp{
 	{"the client ends its session", func(l line) bool { return l.name == "Streamable HTTP" && l.era == legacy }, endsSession},
 }
 
-// TestAScriptStopsWhenItsClientGivesItUp gives up calls of scripts that do not
+// TestCancel_stopsScript gives up calls of scripts that do not
 // end by themselves, in each way that there is on each transport. What shows
 // that the script has stopped is its hook, which is told once nothing of the
 // body runs any more, and the host that it waited for.
-func TestAScriptStopsWhenItsClientGivesItUp(t *testing.T) {
+func TestCancel_stopsScript(t *testing.T) {
 	for _, l := range lines {
 		s := serveStuck(t)
 		for _, way := range waysToGiveUp {
@@ -192,9 +192,9 @@ func endsSession(v *visit, s *stuck, tool string) {
 	}
 }
 
-// TestAScriptOutlivesTheInputOfStdioByTheGracePeriod: the client may be gone, or
+// TestCancel_stdioGracePeriod: the client may be gone, or
 // wait for the answer to the last thing that it has said.
-func TestAScriptOutlivesTheInputOfStdioByTheGracePeriod(t *testing.T) {
+func TestCancel_stdioGracePeriod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ended := make(chan call.Event, 1)
 		e, err := engine.New(engine.Options{

@@ -182,9 +182,9 @@ func promptsWithArguments(v *visit) {
 	}
 }
 
-// TestListsComeInPages has more tools than one page holds, on every transport.
+// TestList_pagination has more tools than one page holds, on every transport.
 // The suite has no scenario for that.
-func TestListsComeInPages(t *testing.T) {
+func TestList_pagination(t *testing.T) {
 	const tools, page = 1100, 1000
 	var text strings.Builder
 	for i := range tools {

@@ -51,9 +51,9 @@ var elsewhere = map[string]string{
 
 const noSkills = "about an extension that mcpd does not have"
 
-// TestTheWholeSuiteIsAccountedFor has each scenario of the suite either run or
+// TestSuite_complete has each scenario of the suite either run or
 // left out for a reason.
-func TestTheWholeSuiteIsAccountedFor(t *testing.T) {
+func TestSuite_complete(t *testing.T) {
 	known := map[string]bool{}
 	for name, reason := range elsewhere {
 		if known[name] = true; reason == "" {
@@ -71,9 +71,9 @@ func TestTheWholeSuiteIsAccountedFor(t *testing.T) {
 	}
 }
 
-// TestEveryScenarioOnEveryTransport runs each scenario of the suite on each
+// TestSuite runs each scenario of the suite on each
 // line of its era.
-func TestEveryScenarioOnEveryTransport(t *testing.T) {
+func TestSuite(t *testing.T) {
 	for _, l := range lines {
 		t.Run(l.name+" "+string(l.era), func(t *testing.T) {
 			t.Parallel()
