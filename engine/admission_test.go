@@ -15,7 +15,7 @@ import (
 	"github.com/mcpd/mcpd/identity"
 )
 
-// gated adds a Go tool that tells when it has begun, and ends when it may.
+// gated adds a Go tool that signals its start, and blocks until it is released.
 func gated(t *testing.T, s *engine.Server) (begun, release chan struct{}) {
 	t.Helper()
 	begun, release = make(chan struct{}), make(chan struct{})
@@ -34,12 +34,12 @@ func codeOf(t *testing.T, err error) *call.Error {
 	t.Helper()
 	var failed *call.Error
 	if !errors.As(err, &failed) {
-		t.Fatalf("%v is no CallError", err)
+		t.Fatalf("%v is not a call.Error", err)
 	}
 	return failed
 }
 
-func TestMoreCallsThanTheLimitAreRefusedWithAHookAndAHint(t *testing.T) {
+func TestConcurrency_rejectsExcessCalls(t *testing.T) {
 	var seen recorder
 	s := server(t, engine.Options{
 		Files: engine.Files{Config: files("mcpd.hcl", "limits { concurrency = 1 }\n"), Tools: files("add.hcl", addTool)}, Hooks: []engine.Hook{seen.hook},
@@ -58,10 +58,10 @@ func TestMoreCallsThanTheLimitAreRefusedWithAHookAndAHint(t *testing.T) {
 	}
 	close(release)
 	if err := <-ended; err != nil {
-		t.Errorf("the call that was first: %v", err)
+		t.Errorf("the first call: %v", err)
 	}
 	if _, err := s.Call(t.Context(), "add", map[string]any{"a": 1, "b": 2}); err != nil {
-		t.Errorf("once there is room again: %v", err)
+		t.Errorf("after the release: %v", err)
 	}
 	want := []string{"start gated", "start add", "error add EXECUTION_ERROR", "end gated", "start add", "end add"}
 	if diff := cmp.Diff(want, seen.events); diff != "" {
@@ -69,7 +69,7 @@ func TestMoreCallsThanTheLimitAreRefusedWithAHookAndAHint(t *testing.T) {
 	}
 }
 
-func TestDrainingRefusesNewCallsAndWaitsForThoseThatRun(t *testing.T) {
+func TestDrain_waitsForRunningCalls(t *testing.T) {
 	s := server(t, engine.Options{Files: engine.Files{Tools: files("add.hcl", addTool)}})
 	begun, release := gated(t, s)
 	ended, drained := make(chan error), make(chan error)
@@ -100,7 +100,7 @@ func TestDrainingRefusesNewCallsAndWaitsForThoseThatRun(t *testing.T) {
 	}
 }
 
-func TestHooksOfFilesRunBeforeTheServerIsClosed(t *testing.T) {
+func TestClose_waitsForHooks(t *testing.T) {
 	log := &logBuffer{}
 	s := server(t, engine.Options{Logger: log.logger(), Files: engine.Files{Tools: files("add.hcl", addTool, "hook.hcl", `
 hook "slow" {
@@ -125,7 +125,7 @@ hook "slow" {
 	}
 }
 
-func TestACallEndsWithItsCaller(t *testing.T) {
+func TestExecute_callerGone(t *testing.T) {
 	s := server(t, engine.Options{Files: engine.Files{Tools: files("loop.hcl", `
 tool "loops" {
   timeout = "1h"

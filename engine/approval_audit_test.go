@@ -18,7 +18,7 @@ import (
 	"github.com/mcpd/mcpd/internal/ops/audit"
 )
 
-// approvalLine is what the test reads of a line that tells of an approval.
+// approvalLine is an audit record with an approval.
 type approvalLine struct {
 	Kind      string                  `json:"kind"`
 	Root      string                  `json:"root_id"`
@@ -34,13 +34,13 @@ type approvalLine struct {
 	} `json:"approval"`
 }
 
-// String is the line without what is random.
+// String returns the line without random values.
 func (l approvalLine) String() string {
 	a := l.Approval
 	return strings.Join(strings.Fields(fmt.Sprintf("%s %d %s %s: %s %s %v", l.Kind, l.Leg, l.Outcome, l.Principal.ID, a.State, a.Why, a.Policies)), " ")
 }
 
-// approvals are a server that asks for them, and its log.
+// approvals is a server with an approval policy, and its audit log.
 type approvals struct {
 	t     *testing.T
 	s     *engine.Server
@@ -48,7 +48,7 @@ type approvals struct {
 	path  string
 }
 
-// askingServer writes its calls to a log of a mode.
+// askingServer returns a server that audits its calls in a mode.
 func askingServer(t *testing.T, mode, text string, pay func(context.Context) (string, error)) *approvals {
 	t.Helper()
 	a := &approvals{t: t, tools: files("refund.hcl", text), path: filepath.Join(t.TempDir(), "audit.jsonl")}
@@ -60,7 +60,7 @@ func askingServer(t *testing.T, mode, text string, pay func(context.Context) (st
 	return a
 }
 
-// reload changes the policy that wants approval.
+// reload changes the approval policy.
 func (a *approvals) reload(text string) {
 	a.t.Helper()
 	a.tools["refund.hcl"] = files("refund.hcl", text)["refund.hcl"]
@@ -69,7 +69,7 @@ func (a *approvals) reload(text string) {
 	}
 }
 
-// closed closes the server, and returns the lines of refund and what is in all of the log.
+// closed closes the server, and returns the lines of refund and the whole log.
 func (a *approvals) closed() (lines []approvalLine, text string) {
 	a.t.Helper()
 	if err := a.s.Close(context.Background()); err != nil {
@@ -89,7 +89,7 @@ func (a *approvals) closed() (lines []approvalLine, text string) {
 	return lines, text
 }
 
-// unanswered returns the root ids of approvals that nobody has answered.
+// unanswered returns the root ids of approvals without a response.
 func (a *approvals) unanswered() (roots []string) {
 	a.t.Helper()
 	err := audit.Unanswered(a.path, 99, func(l *audit.Line) error {
@@ -117,10 +117,9 @@ func wantLines(t *testing.T, lines []approvalLine, want ...string) {
 
 func paid(context.Context) (string, error) { return "paid", nil }
 
-// TestTheLogTellsWhatBecameOfAnApproval: all legs of a call have one root, one principal,
-// one digest of arguments and one of the question; and what was given is on the disk
-// before anything is done.
-func TestTheLogTellsWhatBecameOfAnApproval(t *testing.T) {
+// All legs of a call have the same root, principal, arguments digest and question digest. The
+// approval is on disk before the tool runs.
+func TestApproval_auditStates(t *testing.T) {
 	var before string
 	var a *approvals
 	a = askingServer(t, "strict", refund, func(context.Context) (string, error) {
@@ -129,13 +128,13 @@ func TestTheLogTellsWhatBecameOfAnApproval(t *testing.T) {
 	})
 	ask := mustAsk(t, a.s.Execute(t.Context(), refunds(`{"amount":70}`, nil)))
 	approved := refunds(`{"amount":70}`, acts(ask, "accept"))
-	wantSaid(t, a.s.Execute(t.Context(), refunds(`{"amount":70}`, &call.Resume{State: ask.State})), "asks approval") // without an answer
+	wantSaid(t, a.s.Execute(t.Context(), refunds(`{"amount":70}`, &call.Resume{State: ask.State})), "asks approval") // without a response
 	wantSaid(t, a.s.Execute(t.Context(), approved), `"paid"`)
-	wantSaid(t, a.s.Execute(t.Context(), approved), `"paid"`) // the same once more
-	// What is answered remains so, whatever is brought with its state later.
+	wantSaid(t, a.s.Execute(t.Context(), approved), `"paid"`) // the same request again
+	// A later response to an answered question has no effect.
 	wantSaid(t, a.s.Execute(t.Context(), refunds(`{"amount":70}`, &call.Resume{State: ask.State})), "asks approval")
 	if r := a.s.Execute(t.Context(), refunds(`{"amount":70}`, acts(ask, "perhaps"))); r.Err == nil || r.Err.Code != call.InvalidInput {
-		t.Errorf("an answer that is none gets %s, %v", r.Value, r.Err)
+		t.Errorf("an invalid response gets %s, %v", r.Value, r.Err)
 	}
 	lines, text := a.closed()
 	const by = " [large]"
@@ -146,23 +145,22 @@ func TestTheLogTellsWhatBecameOfAnApproval(t *testing.T) {
 	for _, l := range lines {
 		first := lines[0]
 		if l.Root != first.Root || l.Root == "" || l.Arguments != first.Arguments || l.Approval.Asked != first.Approval.Asked || !strings.HasPrefix(l.Approval.Asked, "hmac-sha256:") {
-			t.Errorf("%+v is not of the call %+v", l, first)
+			t.Errorf("%+v does not belong to the call %+v", l, first)
 		}
 	}
 	if !strings.Contains(before, `"approval":{"state":"given"`) || strings.Contains(before, `"outcome":"ok"`) {
-		t.Errorf("while it ran, the log was %s", before)
+		t.Errorf("during the call, the log was %s", before)
 	}
 	if strings.Contains(text, "A refund of") {
-		t.Errorf("the log holds what was asked: %s", text)
+		t.Errorf("the log contains the question: %s", text)
 	}
 	if roots := a.unanswered(); len(roots) > 0 {
 		t.Errorf("not answered are %v", roots)
 	}
 }
 
-// TestAnApprovalThatIsNotGivenIsWrittenDown as refused, as unasked with why, or as asked
-// and never answered.
-func TestAnApprovalThatIsNotGivenIsWrittenDown(t *testing.T) {
+// The state is refused, unasked with a reason, or asked without a response.
+func TestApproval_auditDeclined(t *testing.T) {
 	a := askingServer(t, "relaxed", refund+`
 tool "outer" {
   allow {
@@ -173,7 +171,7 @@ tool "outer" {
 `, paid)
 	declined := mustAsk(t, a.s.Execute(t.Context(), refunds(`{"amount":70}`, nil)))
 	left := mustAsk(t, a.s.Execute(t.Context(), refunds(`{"amount":80}`, nil)))
-	for range 2 { // who comes again is told the same
+	for range 2 { // a repeated request gets the same result
 		wantSaid(t, a.s.Execute(t.Context(), refunds(`{"amount":70}`, acts(declined, "decline"))), "POLICY_DENIED: the user did not approve the call")
 	}
 	mute := refunds(`{"amount":70}`, nil)
@@ -183,7 +181,7 @@ tool "outer" {
 	outer.Name, outer.Arguments = "outer", nil
 	wantSaid(t, a.s.Execute(t.Context(), outer), "0")
 	a.s.Execute(t.Context(), refunds(`{"amount":7}`, nil))
-	// Somebody else brings the state, and somebody other arguments: it remains open.
+	// Another principal or other arguments with the state leave it open.
 	other := refunds(`{"amount":80}`, acts(left, "accept"))
 	other.Caller.Principal = identity.Principal{ID: "eve", Kind: identity.KindLocal}
 	wantSaid(t, a.s.Execute(t.Context(), other), "INVALID_INPUT: the request state was made for somebody else")
@@ -197,19 +195,18 @@ tool "outer" {
 		"outcome 1 ok anonymous: []",
 		"outcome 0 INVALID_INPUT eve: void foreign"+by, "outcome 0 INVALID_INPUT anonymous: void arguments"+by)
 	if lines[0].Approval.Asked == lines[1].Approval.Asked || lines[2].Approval.Asked != lines[0].Approval.Asked || lines[2].Root != lines[0].Root {
-		t.Errorf("the refusal of %+v is %+v", lines[0], lines[2])
+		t.Errorf("the response to %+v is %+v", lines[0], lines[2])
 	}
 	if strings.Contains(text, "A refund of") {
-		t.Errorf("the log holds what was asked: %s", text)
+		t.Errorf("the log contains the question: %s", text)
 	}
 	if diff := cmp.Diff([]string{lines[1].Root}, a.unanswered()); diff != "" {
 		t.Errorf("not answered (-want +got)\n%s", diff)
 	}
 }
 
-// TestTheLogTellsOfAnApprovalWhosePolicyHasChanged: what nobody wants any more, what is
-// asked anew, and what is another one each time.
-func TestTheLogTellsOfAnApprovalWhosePolicyHasChanged(t *testing.T) {
+// The policies are removed, changed, or have a different reason each time.
+func TestApproval_auditChangedPolicy(t *testing.T) {
 	tool, policy, _ := strings.Cut(refund, "policy \"large\"")
 	policy = "policy \"large\"" + policy
 	a := askingServer(t, "relaxed", refund, paid)
@@ -224,17 +221,17 @@ func TestTheLogTellsOfAnApprovalWhosePolicyHasChanged(t *testing.T) {
 	for range 2 {
 		r.Resume = acts(mustAsk(t, a.s.Execute(t.Context(), r)), "accept")
 	}
-	for range 2 { // who comes again is told the same
+	for range 2 { // a repeated request gets the same result
 		a.s.Execute(t.Context(), r)
 	}
-	// Who comes with the first state again is asked what was answered meanwhile.
+	// A repeated request with the first state is asked the question of the current policy.
 	wantSaid(t, a.s.Execute(t.Context(), refunds(`{"amount":70}`, acts(third, "accept"))), "asks approval")
 	lines, text := a.closed()
 	const asked, by = "outcome 1 input_required anonymous: asked [large]", " [large]"
 	wantLines(t, lines, asked, asked, asked, "outcome 2 ok anonymous: given []", "outcome 2 POLICY_DENIED anonymous: refused []",
 		"outcome 2 input_required anonymous: asked"+by, "outcome 3 input_required anonymous: asked"+by, "outcome 4 POLICY_DENIED anonymous: unasked changing"+by,
 		"outcome 4 POLICY_DENIED anonymous: unasked changing"+by, "outcome 2 input_required anonymous: []")
-	// What denies has a name, also where it is gone.
+	// A denial has a policy name even if the policy is removed.
 	if lines[4].DeniedBy != "(approval)" || lines[7].DeniedBy != "large" {
 		t.Errorf("denied by %q and %q", lines[4].DeniedBy, lines[7].DeniedBy)
 	}
@@ -242,15 +239,15 @@ func TestTheLogTellsOfAnApprovalWhosePolicyHasChanged(t *testing.T) {
 		t.Errorf("the questions are %+v", lines)
 	}
 	if strings.Contains(text, ": Call ") || strings.Contains(text, "A refund of") {
-		t.Errorf("the log holds what was asked: %s", text)
+		t.Errorf("the log contains the question: %s", text)
 	}
 	if roots := a.unanswered(); len(roots) > 0 {
 		t.Errorf("not answered are %v", roots)
 	}
 }
 
-// TestACallThatAsksForItselfHasNoApproval, and its log says so, in each leg.
-func TestACallThatAsksForItselfHasNoApproval(t *testing.T) {
+// The log has the state none in each leg.
+func TestApproval_auditElicitationOnly(t *testing.T) {
 	const body = `
 tool "refund" {
   input "amount" { type = number }
@@ -280,8 +277,8 @@ policy "large" {
 		"outcome 1 input_required anonymous: asked [large]", "outcome 2 input_required anonymous: given [large]", "outcome 3 ok anonymous: given [large]")
 }
 
-// TestNoSensitiveArgumentIsWrittenDownByAReason, of an approval or of a denial.
-func TestNoSensitiveArgumentIsWrittenDownByAReason(t *testing.T) {
+// Neither an approval nor a denial records its reason.
+func TestApproval_auditRedactsReason(t *testing.T) {
 	a := askingServer(t, "strict", strings.Replace(refund, `"A refund of " + string(args.amount)`, `"With " + args.token`, 1)+`
 tool "outer" {
   allow {

@@ -20,7 +20,7 @@ import (
 	"github.com/mcpd/mcpd/identity"
 )
 
-// deploy posts, asks, posts, asks and posts.
+// deploy posts, elicits, posts, elicits and posts.
 const deploy = `
 tool "deploy" {
   input "service" { type = string }
@@ -47,7 +47,7 @@ tool "deploy" {
 }
 `
 
-// effects is a server that counts what it is asked to do.
+// effects is a server that counts its requests.
 type effects struct {
 	host string
 	n    atomic.Int64
@@ -63,7 +63,7 @@ func startEffects(t *testing.T) *effects {
 	return e
 }
 
-// asked is a call of a client that can be asked.
+// asked is a call by a client with all input capabilities.
 func asked(service string, resume *call.Resume) call.Request {
 	return call.Request{
 		Name: "deploy", Arguments: json.RawMessage(fmt.Sprintf(`{"service":%q}`, service)), Resume: resume,
@@ -94,7 +94,7 @@ func mustAsk(t *testing.T, r call.Result) *call.Ask {
 
 const deployed = `"plan#1 deploy#2 true finish#3 false"`
 
-func TestABodyThatAsksTwiceActsThreeTimesAcrossARestart(t *testing.T) {
+func TestResume_acrossRestart(t *testing.T) {
 	e := startEffects(t)
 	path := filepath.Join(t.TempDir(), "state", "mcpd.db")
 	s := deployServer(t, e, path)
@@ -117,11 +117,11 @@ func TestABodyThatAsksTwiceActsThreeTimesAcrossARestart(t *testing.T) {
 	}
 	again := s.Execute(t.Context(), asked("web", answers(second, `{"ok":true}`)))
 	if again.Err != nil || string(again.Value) != deployed || e.n.Load() != 3 {
-		t.Errorf("the same state again: got %s, %v after %d effects", again.Value, again.Err, e.n.Load())
+		t.Errorf("a repeated state: got %s, %v after %d effects", again.Value, again.Err, e.n.Load())
 	}
 }
 
-func TestAStateThatComesTenTimesAtOnceIsUsedOnce(t *testing.T) {
+func TestResume_concurrentStates(t *testing.T) {
 	e := startEffects(t)
 	s := deployServer(t, e, "")
 	ask := mustAsk(t, s.Execute(t.Context(), asked("web", nil)))
@@ -139,7 +139,7 @@ func TestAStateThatComesTenTimesAtOnceIsUsedOnce(t *testing.T) {
 			case r.Err != nil:
 				t.Fatalf("leg %d, client %d: %v", leg, i, r.Err)
 			case leg == 0 && (r.Ask == nil || r.Ask.State != results[0].Ask.State):
-				t.Fatalf("client %d was given another state", i)
+				t.Fatalf("client %d got another state", i)
 			case leg == 1 && string(r.Value) != deployed:
 				t.Fatalf("client %d got %s", i, r.Value)
 			}
@@ -151,7 +151,7 @@ func TestAStateThatComesTenTimesAtOnceIsUsedOnce(t *testing.T) {
 	}
 }
 
-func TestAStateStandsForItsCallAlone(t *testing.T) {
+func TestResume_stateBoundToCall(t *testing.T) {
 	e := startEffects(t)
 	s := deployServer(t, e, "")
 	ask := mustAsk(t, s.Execute(t.Context(), asked("web", nil)))
@@ -179,7 +179,7 @@ func TestAStateStandsForItsCallAlone(t *testing.T) {
 	}
 }
 
-func TestAnswersThatDoNotFitAreAskedForAgainOrRefused(t *testing.T) {
+func TestResume_invalidResponses(t *testing.T) {
 	e := startEffects(t)
 	s := deployServer(t, e, "")
 	ask := mustAsk(t, s.Execute(t.Context(), asked("web", nil)))
@@ -190,11 +190,11 @@ func TestAnswersThatDoNotFitAreAskedForAgainOrRefused(t *testing.T) {
 	}
 	wrong := &call.Resume{State: again.State, Responses: map[string]json.RawMessage{"first": json.RawMessage(`12345`)}}
 	if r := s.Execute(t.Context(), asked("web", wrong)); r.Err == nil || r.Err.RPC == nil {
-		t.Errorf("a number as an answer: %+v", r)
+		t.Errorf("a number as a response: %+v", r)
 	}
 	unfit := &call.Resume{State: again.State, Responses: map[string]json.RawMessage{"first": json.RawMessage(`{"action":"accept","content":{"ok":"yes"}}`)}}
 	if r := s.Execute(t.Context(), asked("web", unfit)); r.Err == nil || r.Err.RPC == nil || !strings.Contains(r.Err.Message, "/ok") || strings.Contains(r.Err.Message, "yes") {
-		t.Errorf("an answer that does not fit its form: %+v", r)
+		t.Errorf("a response that violates its form: %+v", r)
 	}
 	declined := &call.Resume{State: again.State, Refused: map[string]call.RPCError{"first": {}}}
 	if r := s.Execute(t.Context(), asked("web", declined)); r.Err == nil || r.Err.Code != call.ExecutionError || !strings.Contains(r.Err.Message, "declined") {
@@ -205,9 +205,8 @@ func TestAnswersThatDoNotFitAreAskedForAgainOrRefused(t *testing.T) {
 	}
 }
 
-// TestAskingAgainMakesNoSecondCallOfOne sends a state without answers, before
-// and after it is used, and uses everything that comes of it.
-func TestAskingAgainMakesNoSecondCallOfOne(t *testing.T) {
+// The test sends a state without responses, before and after it is used.
+func TestResume_incompleteResponses(t *testing.T) {
 	e := startEffects(t)
 	s := deployServer(t, e, "")
 	ask := mustAsk(t, s.Execute(t.Context(), asked("web", nil)))
@@ -225,7 +224,7 @@ func TestAskingAgainMakesNoSecondCallOfOne(t *testing.T) {
 	}
 }
 
-func TestAClientThatCannotBeAskedIsSaidWhatItLacks(t *testing.T) {
+func TestAsk_missingCapability(t *testing.T) {
 	e := startEffects(t)
 	s := deployServer(t, e, "")
 	request := asked("web", nil)
@@ -236,7 +235,7 @@ func TestAClientThatCannotBeAskedIsSaidWhatItLacks(t *testing.T) {
 	}
 }
 
-func TestEveryLegFiresItsPairOfHooks(t *testing.T) {
+func TestHook_firesPerLeg(t *testing.T) {
 	e := startEffects(t)
 	var events, roots []string
 	s := server(t, engine.Options{
@@ -257,7 +256,7 @@ func TestEveryLegFiresItsPairOfHooks(t *testing.T) {
 	}
 }
 
-func TestAnswersThatComeBeforeTheyAreAskedForAreUsed(t *testing.T) {
+func TestAsk_responsesInAdvance(t *testing.T) {
 	e := startEffects(t)
 	s := deployServer(t, e, "")
 	yes := json.RawMessage(`{"action":"accept","content":{"ok":true}}`)
@@ -270,7 +269,7 @@ func TestAnswersThatComeBeforeTheyAreAskedForAreUsed(t *testing.T) {
 	}
 }
 
-func TestASampleWithoutABoundIsToldItsDefaultWhereTheGrantIsSmaller(t *testing.T) {
+func TestSample_defaultMaxTokens(t *testing.T) {
 	s := server(t, engine.Options{Files: engine.Files{Tools: files("sample.hcl", `
 tool "a" {
   allow {
@@ -290,7 +289,7 @@ tool "a" {
 	}
 }
 
-func TestMocksAnswerWhatABodyAsksInItsTests(t *testing.T) {
+func TestTestBlock_mocksInputRequests(t *testing.T) {
 	s := server(t, engine.Options{Files: engine.Files{Tools: files("ask.hcl", `
 tool "a" {
   allow {

@@ -5,19 +5,19 @@ import (
 	"testing"
 )
 
-func TestWhoHasJoinedIsToldUntilItLeaves(t *testing.T) {
+func TestSubscribers_addAndLeave(t *testing.T) {
 	var a subscribers
 	a.notify([]string{"nobody listens"})
 	var first, second []string
 	leave := a.add(func(changed []string) { first = append(first, changed...) })
 	a.add(func(changed []string) {
 		second = append(second, changed...)
-		leave() // who is told may leave, and others
+		leave() // a function may remove itself and others
 	})
 	a.notify([]string{"a", "b"})
 	a.notify([]string{"c"})
 	if !slices.Equal(second, []string{"a", "b", "c"}) || slices.Contains(first, "c") || len(first) != 2 && len(first) != 0 {
-		t.Errorf("told were %v and %v", first, second)
+		t.Errorf("the functions got %v and %v", first, second)
 	}
 	leave()
 }

@@ -16,9 +16,9 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-// fullDisk has the system refuse what would make a file of this process larger than a log
-// is now, as a disk does that is full, until the function is called or the test ends. The
-// log has to be the largest by far of the files that the process writes.
+// fullDisk simulates a full disk: the process cannot write a file that is larger than the log is
+// now, until the returned function is called or the test ends. The log must be the largest file
+// that the process writes.
 func fullDisk(t *testing.T, path string) (room func()) {
 	t.Helper()
 	info, err := os.Stat(path)
@@ -36,11 +36,11 @@ func fullDisk(t *testing.T, path string) (room func()) {
 	}
 	limit(syscall.Rlimit{Cur: uint64(info.Size()), Max: before.Max})
 	room = func() { limit(before) }
-	t.Cleanup(room) // the limit holds for all tests of the process
+	t.Cleanup(room) // the limit applies to all tests of the process
 	return room
 }
 
-// endings is one call of each way that calls end.
+// endings has one call per outcome.
 var endings = []struct {
 	request call.Request
 	code    call.Code
@@ -91,10 +91,9 @@ prompt "completed" {
 }
 `
 
-// TestAFullDiskHasAStrictLogRefuseEveryAnswer, whatever the call came to: a denial that
-// nobody wrote down is told no more than a result; and nothing is done of which no intent
-// is on the disk. A relaxed log keeps its lines in memory.
-func TestAFullDiskHasAStrictLogRefuseEveryAnswer(t *testing.T) {
+// In strict mode no result and no denial is returned without an outcome record, and nothing is done
+// without an intent record. In relaxed mode the lines stay in memory.
+func TestAudit_strictFullDisk(t *testing.T) {
 	const refusal = "the server cannot write down the call; try again in a second"
 	for _, mode := range []string{"strict", "relaxed"} {
 		path := filepath.Join(t.TempDir(), "audit.jsonl")
@@ -134,12 +133,12 @@ func TestAFullDiskHasAStrictLogRefuseEveryAnswer(t *testing.T) {
 		gone, cancel := context.WithCancel(t.Context())
 		cancel()
 		if err := s.Execute(gone, calls("pay", `{"amount":-7}`)).Err; endedBy(err) != call.PolicyDenied {
-			t.Errorf("%s: a caller who is gone gets %v", mode, err)
+			t.Errorf("%s: a cancelled caller gets %v", mode, err)
 		}
 		room()
 		for _, end := range endings {
 			if err := s.Execute(t.Context(), end.request).Err; endedBy(err) != end.code {
-				t.Errorf("%s %s, once there is room: %v", mode, end.request.Name, err)
+				t.Errorf("%s %s, with free space: %v", mode, end.request.Name, err)
 			}
 		}
 		if err := s.Close(context.Background()); err != nil {

@@ -10,13 +10,12 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-// TestTheOperatorBoundsHowMuchOfTheLogIsKept: by the size of its files and their number,
-// and by their age.
-func TestTheOperatorBoundsHowMuchOfTheLogIsKept(t *testing.T) {
+// Files are removed by size, number and age.
+func TestAudit_retention(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED with -short: one goroutine works here alone")
 	}
-	now := time.Now() // which the system writes beside files, too
+	now := time.Now() // the system sets file times, too
 	folder := t.TempDir()
 	path := filepath.Join(folder, "audit.jsonl")
 	run := func(block string) (kept int) {
@@ -44,9 +43,9 @@ func TestTheOperatorBoundsHowMuchOfTheLogIsKept(t *testing.T) {
 	}
 	now = now.Add(48 * time.Hour)
 	if kept := run("  max_size = \"64MiB\"\n  max_age = \"1d\"\n"); kept != 0 {
-		t.Errorf("%d files are kept that are too old", kept)
+		t.Errorf("%d expired files are kept", kept)
 	}
 	if kept := run("  max_size = \"1MiB\"\n"); kept < 3 {
-		t.Errorf("%d files are kept where nothing is said of them", kept)
+		t.Errorf("%d files are kept without a setting", kept)
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/mcpd/mcpd/internal/ops/audit"
 )
 
-// line is what the test reads of a line of the log.
+// line is an audit record.
 type line struct {
 	Kind      string          `json:"kind"`
 	Name      string          `json:"name"`
@@ -57,18 +57,18 @@ policy "no_negatives" {
 }
 `
 
-// auditedServer writes its calls to a file in a folder of its own.
+// auditedServer returns a server with an audit log in its own directory.
 func auditedServer(t *testing.T, block string) (*engine.Server, string) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	return server(t, engine.Options{Files: engine.Files{Tools: files("pay.hcl", ledgered), Config: files("mcpd.hcl", auditBlock(path, block))}}), path
 }
 
-// auditBlock is the block of a log at a path, with more lines.
+// auditBlock returns an audit block with a path and more lines.
 func auditBlock(path, more string) string {
 	return fmt.Sprintf("audit {\n  path = %q\n%s}\n", path, more)
 }
 
-// linesOf returns the lines of a log, which must be whole.
+// linesOf returns the lines of a valid log.
 func linesOf(t *testing.T, path string) (lines []line, text string) {
 	t.Helper()
 	report, err := audit.Verify(path)
@@ -89,7 +89,7 @@ func linesOf(t *testing.T, path string) (lines []line, text string) {
 	return lines, string(raw)
 }
 
-// outcomesOf closes a server and returns the outcomes in its log.
+// outcomesOf closes a server and returns its outcome records.
 func outcomesOf(t *testing.T, s *engine.Server, path string) []line {
 	t.Helper()
 	if err := s.Close(context.Background()); err != nil {
@@ -99,9 +99,8 @@ func outcomesOf(t *testing.T, s *engine.Server, path string) []line {
 	return slices.DeleteFunc(lines, func(l line) bool { return l.Kind != "outcome" })
 }
 
-// TestEveryCallIsWrittenDown with what became of it, nested ones too, and nothing of an
-// argument but its shape.
-func TestEveryCallIsWrittenDown(t *testing.T) {
+// Nested calls are recorded, too, and arguments only by their shape.
+func TestAudit_recordsEveryCall(t *testing.T) {
 	s, path := auditedServer(t, "")
 	for _, r := range []call.Request{
 		calls("pay", `{"amount":7,"card":"VISA-1111"}`), calls("pay", `{"amount":-7}`), calls("pay", `{"amount":700}`), calls("pay", `{"amount":"seven"}`),
@@ -123,19 +122,19 @@ func TestEveryCallIsWrittenDown(t *testing.T) {
 		t.Errorf("got %v, want %s", got, want)
 	}
 	if inner, outer := lines[len(lines)-4], lines[len(lines)-3]; inner.Parent != outer.Call || inner.Parent == "" {
-		t.Errorf("the nested call %+v is not that of %+v", inner, outer)
+		t.Errorf("the nested call %+v does not belong to %+v", inner, outer)
 	}
-	// What is looked for is in no digest, which are random.
+	// Digests are random, so they cannot contain these texts by chance.
 	if strings.Contains(text, "VISA") || strings.Contains(text, "-1111") || strings.Contains(text, "seven") {
-		t.Errorf("the log holds arguments: %s", text)
+		t.Errorf("the log contains arguments: %s", text)
 	}
 	if first, last := lines[0], lines[len(lines)-1]; first.Kind != "event" || last.Kind != "event" {
-		t.Errorf("the log begins with %+v and ends with %+v", first, last)
+		t.Errorf("the first record is %+v, the last %+v", first, last)
 	}
 }
 
-// TestARecordSaysThatALimitWasAgainstTheCall, and which.
-func TestARecordSaysThatALimitWasAgainstTheCall(t *testing.T) {
+// The record names the limit.
+func TestAudit_recordsLimit(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	s := server(t, engine.Options{
 		Files: engine.Files{
@@ -155,8 +154,8 @@ func TestARecordSaysThatALimitWasAgainstTheCall(t *testing.T) {
 	}
 }
 
-// TestArgumentsAreCapturedWhereTheOperatorWantsThem, but for those that are sensitive.
-func TestArgumentsAreCapturedWhereTheOperatorWantsThem(t *testing.T) {
+// Sensitive arguments are not captured.
+func TestAudit_capturesArguments(t *testing.T) {
 	s, path := auditedServer(t, "  capture = [\"p*\"]\n")
 	s.Execute(t.Context(), calls("pay", `{"amount":7654321,"card":"VISA-1111"}`))
 	if err := s.Close(context.Background()); err != nil {
@@ -167,9 +166,8 @@ func TestArgumentsAreCapturedWhereTheOperatorWantsThem(t *testing.T) {
 	}
 }
 
-// TestAStrictLogHoldsTheIntentBeforeTheCall, and a call that cannot be written down does
-// nothing.
-func TestAStrictLogHoldsTheIntentBeforeTheCall(t *testing.T) {
+// A call that cannot be audited does nothing.
+func TestAudit_strictIntent(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	config := files("mcpd.hcl", auditBlock(path, "  mode = \"strict\"\n"))
 	s := unloaded(t, engine.Options{Files: engine.Files{Tools: files("a.hcl", "tool \"file\" {\n  run = \"return 1\"\n}\n"), Config: config}})
@@ -184,7 +182,7 @@ func TestAStrictLogHoldsTheIntentBeforeTheCall(t *testing.T) {
 	}
 	wantSaid(t, s.Execute(t.Context(), calls("act", `{}`)), `"done"`)
 	if !bytes.Contains(seen, []byte(`"kind":"intent"`)) || bytes.Contains(seen, []byte(`"kind":"outcome"`)) {
-		t.Errorf("while it ran, the log was %s", seen)
+		t.Errorf("during the call, the log was %s", seen)
 	}
 	if err := s.Close(context.Background()); err != nil {
 		t.Fatal(err)
@@ -201,21 +199,21 @@ func TestAStrictLogHoldsTheIntentBeforeTheCall(t *testing.T) {
 	}
 }
 
-// TestALogThatCannotBeOpenedKeepsTheServerFromServing.
-func TestALogThatCannotBeOpenedKeepsTheServerFromServing(t *testing.T) {
+// A server does not start without its audit log.
+func TestAudit_openFails(t *testing.T) {
 	folder := t.TempDir()
 	o := engine.Options{Files: engine.Files{Tools: files("pay.hcl", ledgered), Config: files("mcpd.hcl", auditBlock(folder, ""))}}
 	s := unloaded(t, o)
-	if report, err := s.Load(t.Context()); err == nil || !strings.Contains(report.Problems.Error(), "calls cannot be written down") {
+	if report, err := s.Load(t.Context()); err == nil || !strings.Contains(report.Problems.Error(), "calls cannot be audited") {
 		t.Errorf("got %v", err)
 	}
 	o.Mode = engine.ReadOnly
 	if _, err := unloaded(t, o).Load(t.Context()); err != nil {
-		t.Errorf("beside the server: %v", err)
+		t.Errorf("with mode ReadOnly: %v", err)
 	}
 }
 
-// readable is a template of which every read is denied, hidden, failed or answered.
+// readable is a template with reads that are denied, hidden, failed and answered.
 const readable = `
 resource_template "note" {
   uri_template = "note://{owner}{?of}"
@@ -234,9 +232,9 @@ policy "closed" {
 }
 `
 
-// TestTheValuesInAURIAreWrittenDownAsOtherArguments: by their shape alone, whatever becomes
-// of the read, unless they are captured. A URI that nothing fits may hold such values, too. The log of the server has none of them.
-func TestTheValuesInAURIAreWrittenDownAsOtherArguments(t *testing.T) {
+// Values in the URI of a template are recorded by their shape, unless they are captured, whatever
+// the outcome is. An unknown URI may contain such values, too. The server's log has none of them.
+func TestAudit_uriVariables(t *testing.T) {
 	uris := []string{
 		"note://CANARY-1", "note://CANARY-2?of=CANARY-3", "note://CANARY-2?of=CANARY-fails", "note://CANARY-hidden", "note://CANARY-closed", "note://CANARY/beyond", "CANARY://x",
 	}
@@ -257,7 +255,7 @@ func TestTheValuesInAURIAreWrittenDownAsOtherArguments(t *testing.T) {
 		if err := s.Close(context.Background()); err != nil {
 			t.Fatal(err)
 		}
-		if log := said.String(); strings.Contains(log, "CANARY") || !strings.Contains(log, "a call failed") {
+		if log := said.String(); strings.Contains(log, "CANARY") || !strings.Contains(log, "call failed") {
 			t.Errorf("%sthe log of the server says %s", block, log)
 		}
 		lines, text := linesOf(t, path)

@@ -36,7 +36,7 @@ tool "wide" {
 }
 `
 
-func TestAResultIsNoLargerThanItsTool(t *testing.T) {
+func TestBounds_output(t *testing.T) {
 	s := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", boundedTools)}})
 	for n, want := range map[int]call.Code{1000: "", 2000: call.ExecutionError} {
 		_, err := s.Call(t.Context(), "narrow", map[string]any{"n": n})
@@ -46,23 +46,23 @@ func TestAResultIsNoLargerThanItsTool(t *testing.T) {
 	}
 }
 
-func TestTheCeilingBoundsWhatToolsDoNotSay(t *testing.T) {
+func TestBounds_ceilingDefaults(t *testing.T) {
 	s := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", boundedTools), Config: files("mcpd.hcl", "ceiling { output = \"10KiB\" }\n")}})
 	if _, err := s.Call(t.Context(), "wide", nil); failedWith(err) != call.ExecutionError {
 		t.Errorf("got %v", err)
 	}
 }
 
-// TestAToolRunsAsOftenAtOnceAsItSays refuses more, and is free again afterwards.
-func TestAToolRunsAsOftenAtOnceAsItSays(t *testing.T) {
+// Excess calls are rejected, and later calls pass.
+func TestBounds_toolConcurrency(t *testing.T) {
 	crowd(t, server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", boundedTools)}}), "narrow")
 }
 
-func TestAToolThatSaysNothingRunsAsOftenAtOnceAsTheCeilingLets(t *testing.T) {
+func TestBounds_ceilingConcurrency(t *testing.T) {
 	crowd(t, server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", boundedTools), Config: files("mcpd.hcl", "ceiling { concurrency = 1 }\n")}}), "silent")
 }
 
-// crowd calls a tool that runs once at a time many times at once.
+// crowd makes many parallel calls of a tool with a concurrency of one.
 func crowd(t *testing.T, s *engine.Server, tool string) {
 	t.Helper()
 	var all sync.WaitGroup
@@ -85,14 +85,14 @@ func crowd(t *testing.T, s *engine.Server, tool string) {
 	}
 	all.Wait()
 	if ran == 0 || refused == 0 || ran+refused != 50 {
-		t.Errorf("%d ran, %d were refused", ran, refused)
+		t.Errorf("%d ran, %d were rejected", ran, refused)
 	}
 	if _, err := s.Call(t.Context(), tool, map[string]any{"n": 1}); err != nil {
 		t.Errorf("afterwards: %v", err)
 	}
 }
 
-// failedWith returns the code of a call's error; empty when there is none.
+// failedWith returns the code of an error; empty for nil.
 func failedWith(err error) call.Code {
 	var failed *call.Error
 	if errors.As(err, &failed) {

@@ -19,7 +19,7 @@ import (
 	"github.com/mcpd/mcpd/identity"
 )
 
-// counting is a tool that tells how often its body has run.
+// counting is a tool that returns how often its script has run.
 const counting = `
 tool "count" {
   read_only = true
@@ -50,7 +50,7 @@ tool "count" {
 }
 `
 
-// countedBy is a call of that tool.
+// countedBy returns a call of that tool.
 func countedBy(p identity.Principal, session, arguments string) call.Request {
 	if p.Claims == nil {
 		p.Claims = map[string]any{"tenant": "t"}
@@ -62,7 +62,7 @@ func local(id string) identity.Principal {
 	return identity.Principal{ID: id, Kind: identity.KindLocal}
 }
 
-func TestAResultIsGivenAgainToItsPrincipalAlone(t *testing.T) {
+func TestCache_perPrincipal(t *testing.T) {
 	clock := &hand{}
 	s := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", fmt.Sprintf(counting, "principal"))}, Now: clock.now})
 	ada := local("ada")
@@ -72,10 +72,10 @@ func TestAResultIsGivenAgainToItsPrincipalAlone(t *testing.T) {
 	wantValue(t, s, countedBy(local("bob"), "1", `{}`), `"run 3"`)
 	wantValue(t, s, countedBy(identity.Principal{ID: "ada", Kind: "jwt"}, "1", `{}`), `"run 4"`)
 	wantValue(t, s, countedBy(identity.Principal{ID: "ada", Kind: identity.KindLocal, Issuer: "x"}, "1", `{}`), `"run 5"`)
-	// What the server fills in is an argument too.
+	// A computed input is part of the arguments.
 	ada.Claims = map[string]any{"tenant": "other"}
 	wantValue(t, s, countedBy(ada, "1", `{}`), `"run 6"`)
-	// Everybody is anonymous alike: only those of one session are one.
+	// Anonymous callers are only the same within a session.
 	wantValue(t, s, countedBy(anonymousOf("t"), "", `{}`), `"run 7"`)
 	wantValue(t, s, countedBy(anonymousOf("t"), "", `{}`), `"run 8"`)
 	wantValue(t, s, countedBy(anonymousOf("t"), "1", `{}`), `"run 9"`)
@@ -87,8 +87,8 @@ func TestAResultIsGivenAgainToItsPrincipalAlone(t *testing.T) {
 	wantValue(t, s, countedBy(local("ada"), "1", `{}`), `"run 11"`)
 }
 
-// TestEqualCallsAtOnceRunOnce: the first runs the body, and the others wait for it.
-func TestEqualCallsAtOnceRunOnce(t *testing.T) {
+// The first call runs the script, and the others wait for it.
+func TestCache_coalescesCalls(t *testing.T) {
 	s := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", fmt.Sprintf(counting, "server"))}})
 	var calls sync.WaitGroup
 	begin := make(chan struct{})
@@ -110,7 +110,7 @@ func anonymousOf(tenant string) identity.Principal {
 	return p
 }
 
-func TestAResultForTheServerIsForAllThatSayTheSame(t *testing.T) {
+func TestCache_serverScope(t *testing.T) {
 	s := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", fmt.Sprintf(counting, "server"))}})
 	wantValue(t, s, countedBy(local("ada"), "1", `{"tags": {"a": 1, "b": [2.0]}}`), `"run 1"`)
 	wantValue(t, s, countedBy(anonymousOf("t"), "", `{"tags":{"b":[2],"a":1e0},"id":"\u0061"}`), `"run 1"`)
@@ -118,7 +118,7 @@ func TestAResultForTheServerIsForAllThatSayTheSame(t *testing.T) {
 	wantValue(t, s, countedBy(local("ada"), "1", `{"tags": {"a": "1", "b": [2]}}`), `"run 3"`)
 }
 
-func TestPoliciesLimitsAndHooksHoldForResultsThatAreGivenAgain(t *testing.T) {
+func TestCache_runsPipeline(t *testing.T) {
 	var mu sync.Mutex
 	var ended []string
 	hook := func(_ context.Context, e call.Event) {
@@ -156,7 +156,7 @@ limit "three" {
 	}
 }
 
-func TestErrorsAndResultsThatDoNotFitAreNeverGivenAgain(t *testing.T) {
+func TestCache_skipsFailures(t *testing.T) {
 	s := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", strings.NewReplacer("%s", "server").Replace(counting), "u.hcl", `
 tool "unfit" {
   read_only = true
@@ -187,11 +187,11 @@ tool "unfit" {
 	}
 }
 
-func TestAToolThatIsAnotherOneGivesNothingAgain(t *testing.T) {
+func TestCache_changedTool(t *testing.T) {
 	tools := files("t.hcl", fmt.Sprintf(counting, "server"))
 	s := server(t, engine.Options{Files: engine.Files{Tools: tools}})
 	wantValue(t, s, countedBy(local("ada"), "", `{}`), `"run 1"`)
-	// An edit elsewhere is none of its business.
+	// A change of another file has no effect.
 	tools["o.hcl"] = &fstest.MapFile{Data: []byte(addTool), Mode: 0o644}
 	reloadAll(t, s)
 	wantValue(t, s, countedBy(local("ada"), "", `{}`), `"run 1"`)
@@ -215,7 +215,7 @@ func reloadAll(t *testing.T, s *engine.Server) {
 	}
 }
 
-// pure is a tool whose outcome depends on its arguments alone.
+// pure is a tool with outcomes that depend on its arguments only.
 const pure = `
 tool "pure" {
   read_only = true
@@ -239,9 +239,8 @@ tool "pure" {
 }
 `
 
-// TestACacheChangesNoOutcome makes the same random calls of a server with a cache
-// and of one without, at random times.
-func TestACacheChangesNoOutcome(t *testing.T) {
+// The same random calls are made, at random times, with and without a cache.
+func TestCache_sameOutcomes(t *testing.T) {
 	clock := &hand{}
 	with := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", fmt.Sprintf(pure, `cache { ttl = "10s" }`))}, Now: clock.now})
 	without := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", fmt.Sprintf(pure, ""))}, Now: clock.now})
@@ -257,7 +256,7 @@ func TestACacheChangesNoOutcome(t *testing.T) {
 	}
 }
 
-// outcome is all that a caller learns of a call.
+// outcome returns everything that a caller sees of a call.
 func outcome(s *engine.Server, r call.Request) string {
 	got := s.Execute(context.Background(), r)
 	if got.Err != nil {
@@ -266,8 +265,8 @@ func outcome(s *engine.Server, r call.Request) string {
 	return fmt.Sprintf("%s %s %s %v", got.Value, got.Content, got.Structured, got.Rich)
 }
 
-// TestCallersNeverGetTheResultOfAnotherRevision calls while the tool changes.
-func TestCallersNeverGetTheResultOfAnotherRevision(t *testing.T) {
+// Calls run while the tool changes.
+func TestCache_perRevision(t *testing.T) {
 	const text = "tool \"pure\" {\n  read_only = true\n  timeout   = \"1m\"\n  cache {\n    ttl = \"1h\"\n    scope = \"server\"\n  }\n  run = \"return 'text %d';\"\n}"
 	source := func(n int) fstest.MapFS { return files("t.hcl", fmt.Sprintf(text, n)) }
 	tools := &swapped{now: source(0)}
@@ -315,7 +314,8 @@ func TestCallersNeverGetTheResultOfAnotherRevision(t *testing.T) {
 	}
 }
 
-func TestABodyThatKnowsItsCallerIsNotForEverybody(t *testing.T) {
+// The script must not depend on the caller if results are shared.
+func TestCache_rejectsCallerDependentScript(t *testing.T) {
 	for body, codes := range map[string][2]string{
 		"return agent.agent_id;": {"warning cached-caller", "error cached-caller"},
 		"return call.id;":        {"warning cached-caller", "error cached-caller"},
@@ -335,8 +335,8 @@ func TestABodyThatKnowsItsCallerIsNotForEverybody(t *testing.T) {
 	}
 }
 
-// TestAResultThatIsGivenAgainCostsLittle bounds what a hit allocates.
-func TestAResultThatIsGivenAgainCostsLittle(t *testing.T) {
+// The test bounds the allocations of a cache hit.
+func TestCache_hitAllocations(t *testing.T) {
 	s := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", fmt.Sprintf(pure, `cache { ttl = "1h" }`))}})
 	request := countedBy(local("ada"), "", `{"n": 4}`)
 	request.Name = "pure"
@@ -349,7 +349,7 @@ func TestAResultThatIsGivenAgainCostsLittle(t *testing.T) {
 	}
 }
 
-// swapped is a folder that is replaced as a whole.
+// swapped is a directory that is replaced as a whole.
 type swapped struct {
 	mu  sync.Mutex
 	now fstest.MapFS
@@ -361,7 +361,7 @@ func (s *swapped) swap(to fstest.MapFS) {
 	s.now = to
 }
 
-// Open opens a file of the folder as it is now.
+// Open opens a file of the current directory.
 func (s *swapped) Open(name string) (fs.File, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

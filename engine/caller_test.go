@@ -11,7 +11,7 @@ import (
 	"github.com/mcpd/mcpd/identity"
 )
 
-// callers are those that requests give, and as Go code sees them.
+// callers maps names to callers as sent, and as Go code sees them.
 var callers = map[string]struct{ given, seen identity.Caller }{
 	"a principal": {
 		given: identity.Caller{Principal: identity.Principal{ID: "ada", Kind: identity.KindToken, Issuer: "https://corp", Scopes: []string{"x"}, Claims: map[string]any{"team": "a"}}, Agent: identity.Agent{AgentID: "bot"}},
@@ -38,7 +38,7 @@ func TestCallerFromContext(t *testing.T) {
 				caller, ok := engine.CallerFromContext(ctx)
 				seen = caller
 				if caller.Principal.ID == "ada" {
-					caller.Principal.Claims["team"] = "changed" // in a copy
+					caller.Principal.Claims["team"] = "changed" // a copy
 				}
 				return ok, nil
 			}
@@ -79,7 +79,7 @@ func TestCallerFromContext_outsideOfCall(t *testing.T) {
 	}
 }
 
-// TestCallerFromContext_nested: a Go tool that a body calls has the caller of the client.
+// A Go tool that a script calls sees the caller of the client.
 func TestCallerFromContext_nested(t *testing.T) {
 	s := unloaded(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", `
 tool "outer" {
@@ -112,7 +112,7 @@ func TestPolicy_caller(t *testing.T) {
 			Files: engine.Files{Tools: files("add.hcl", addTool)},
 			Policies: []engine.Policy{
 				func(in engine.PolicyInput) engine.Decision {
-					in.Args["a"] = 40.0 // in a copy
+					in.Args["a"] = 40.0 // a copy
 					if in.Caller.Principal.ID == "ada" {
 						in.Caller.Principal.Claims["team"] = "changed"
 					}

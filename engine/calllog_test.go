@@ -52,7 +52,7 @@ policy "shut" {
 		l.Request, l.Principal, l.Issuer = "r-1", "ada", "https://id.example.com"
 		return l
 	}
-	const failed, succeeded = "a call failed", "a call succeeded"
+	const failed, succeeded = "call failed", "call succeeded"
 	for name, want := range map[string][]line{
 		"good":    {said(line{Message: succeeded, Level: "DEBUG", Tool: "good"})},
 		"outer":   {said(line{Message: succeeded, Level: "DEBUG", Tool: "good"}), said(line{Message: succeeded, Level: "DEBUG", Tool: "outer"})},
@@ -79,8 +79,7 @@ policy "shut" {
 	}
 }
 
-// TestCallLog_debugOffCostsNothing compares calls with a log of errors alone with calls
-// that have no log at all.
+// A log at level error must cost no more than no log.
 func TestCallLog_debugOffCostsNothing(t *testing.T) {
 	allocations := func(logger *slog.Logger) float64 {
 		s := server(t, engine.Options{Logger: logger, Files: engine.Files{Tools: files("t.hcl", `tool "good" { run = "return 1;" }`)}})

@@ -12,7 +12,7 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-// askingTools are tools that have effects and ask.
+// askingTools are tools with effects that request input.
 func askingTools(host string) string {
 	return fmt.Sprintf(deploy, host, host) + `
 tool "note" {
@@ -39,7 +39,7 @@ tool "outer" {
 `
 }
 
-// askable is a call of run_code by a client that can be asked.
+// askable is a call of run_code by a client with all input capabilities.
 func askable(text string, resume *call.Resume) call.Request {
 	r := code(text)
 	r.Can, r.Resume = call.Capabilities{Form: true}, resume
@@ -51,16 +51,15 @@ func askingCode(t *testing.T, e *effects) *engine.Server {
 	return server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", "codeact {\n  max_calls = 10\n}\n"), Tools: files("a.hcl", askingTools(e.host))}})
 }
 
-// TestAToolThatCodeCallsAsksItsClient: the tool asks twice, and what both bodies have done
-// before is not done again.
-func TestAToolThatCodeCallsAsksItsClient(t *testing.T) {
+// The tool asks twice, and no effect is repeated.
+func TestCodeAsk_toolElicits(t *testing.T) {
 	e := startEffects(t)
 	s := askingCode(t, e)
 	const program = `print("begun"); const first = await note({ text: "a" }); [first, await deploy({ service: "x" }), await note({ text: "b" })]`
 	result := called(t, s, askable(program, nil))
 	for _, want := range []string{"Deploy x?", "Keep it?"} {
 		if result.Ask == nil || len(result.Ask.Requests) != 1 || !strings.Contains(string(result.Ask.Requests[0].Params), want) {
-			t.Fatalf("%s is not asked: %s", want, ended(result))
+			t.Fatalf("no request %s: %s", want, ended(result))
 		}
 		result = called(t, s, askable(program, answers(result.Ask, `{"ok":true}`)))
 	}
@@ -73,9 +72,8 @@ func TestAToolThatCodeCallsAsksItsClient(t *testing.T) {
 	}
 }
 
-// TestABudgetOfCallsIsThatOfAllLegs: a call that has asked is one call, however often it
-// goes on, and is none that the next leg may make again.
-func TestABudgetOfCallsIsThatOfAllLegs(t *testing.T) {
+// A resumed call counts once for the budget, across all legs.
+func TestCodeAsk_callBudget(t *testing.T) {
 	e := startEffects(t)
 	s := server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", "codeact {\n  max_calls = 3\n}\n"), Tools: files("a.hcl", askingTools(e.host))}})
 	const program = `
@@ -87,7 +85,7 @@ told`
 	result := called(t, s, askable(program, nil))
 	for range 2 {
 		if result.Ask == nil {
-			t.Fatalf("it does not ask: %s", ended(result))
+			t.Fatalf("no input request: %s", ended(result))
 		}
 		result = called(t, s, askable(program, answers(result.Ask, `{"ok":true}`)))
 	}
@@ -96,14 +94,14 @@ told`
 	}
 }
 
-func TestTwoToolsThatCodeCallsAtOnceAskTogether(t *testing.T) {
+func TestCodeAsk_parallelRequests(t *testing.T) {
 	e := startEffects(t)
 	s := askingCode(t, e)
 	const program = `await parallel([deploy({ service: "x" }), deploy({ service: "y" })])`
 	result := called(t, s, askable(program, nil))
 	for range 2 {
 		if result.Ask == nil || len(result.Ask.Requests) != 2 {
-			t.Fatalf("not both ask: %+v, %s", result.Ask, ended(result))
+			t.Fatalf("not two input requests: %+v, %s", result.Ask, ended(result))
 		}
 		result = called(t, s, askable(program, answers(result.Ask, `{"ok":true}`)))
 	}
@@ -113,12 +111,12 @@ func TestTwoToolsThatCodeCallsAtOnceAskTogether(t *testing.T) {
 	}
 }
 
-func TestAnApprovalThatAToolOfCodeWantsIsAskedFor(t *testing.T) {
+func TestCodeAsk_toolApproval(t *testing.T) {
 	s := askingCode(t, startEffects(t))
 	const program = `await note({ text: "danger" })`
 	result := called(t, s, askable(program, nil))
 	if result.Ask == nil || !strings.Contains(string(result.Ask.Requests[0].Params), `Notes of danger\n\nTool: note\nArguments: {\"text\":\"danger\"}`) {
-		t.Fatalf("nobody is asked: %s", ended(result))
+		t.Fatalf("no input request: %s", ended(result))
 	}
 	if got := string(called(t, s, askable(program, answers(result.Ask, `{}`))).Structured); got != `{"result":"noted danger","stdout":"","calls":[{"tool":"note","outcome":"ok"}]}` {
 		t.Errorf("an approval: %s", got)
@@ -130,7 +128,7 @@ func TestAnApprovalThatAToolOfCodeWantsIsAskedFor(t *testing.T) {
 	}
 }
 
-func TestCodeOfAClientThatCannotBeAskedIsToldSo(t *testing.T) {
+func TestCodeAsk_missingCapability(t *testing.T) {
 	s := askingCode(t, startEffects(t))
 	var got []string
 	for _, program := range []string{`await deploy({ service: "x" })`, `await note({ text: "danger" })`} {
@@ -146,18 +144,18 @@ func TestCodeOfAClientThatCannotBeAskedIsToldSo(t *testing.T) {
 	outer := tool("outer", `{}`)
 	outer.Can = call.Capabilities{Form: true}
 	if got := ended(called(t, s, outer)); !strings.Contains(got, "this tool may not be called by another") {
-		t.Errorf("code that a tool wants to run: %s", got)
+		t.Errorf("code that a tool runs: %s", got)
 	}
 }
 
-// approvable is a call of run_code whose user approves its plan.
+// approvable is a call of run_code in mode approve.
 func approvable(text string, resume *call.Resume) call.Request {
 	r := askable(text, resume)
 	r.Arguments, _ = json.Marshal(map[string]string{"code": text, "mode": "approve"})
 	return r
 }
 
-func TestThePlanOfAProgramIsApprovedOnceAndHoldsForItsCallsAlone(t *testing.T) {
+func TestPlan_approvedOnce(t *testing.T) {
 	s := askingCode(t, startEffects(t))
 	const program = `const n = await bump() ?? 1; const all = []; for (let i = 0; i < n; i++) all.push(await note({ text: "danger" })); all`
 	result := called(t, s, approvable(program, nil))
@@ -165,10 +163,10 @@ func TestThePlanOfAProgramIsApprovedOnceAndHoldsForItsCallsAlone(t *testing.T) {
 	if result.Ask == nil || len(result.Ask.Requests) != 1 || !strings.Contains(string(result.Ask.Requests[0].Params), want) {
 		t.Fatalf("the plan is not shown: %s", ended(result))
 	}
-	// The program makes one call more than it had planned.
+	// The program makes one call more than planned.
 	result = called(t, s, approvable(program, answers(result.Ask, `{}`)))
 	if result.Ask == nil || !strings.Contains(string(result.Ask.Requests[0].Params), `Notes of danger\n\nTool: note`) {
-		t.Fatalf("a call that was not planned is not asked for: %s", ended(result))
+		t.Fatalf("an unplanned call needs no approval: %s", ended(result))
 	}
 	result = called(t, s, approvable(program, answers(result.Ask, `{}`)))
 	if got := string(result.Structured); !strings.HasPrefix(got, `{"result":["noted danger","noted danger"],`) {
@@ -176,7 +174,7 @@ func TestThePlanOfAProgramIsApprovedOnceAndHoldsForItsCallsAlone(t *testing.T) {
 	}
 }
 
-func TestAPlannedCallIsApprovedForItsArgumentsAlone(t *testing.T) {
+func TestPlan_approvalBoundToArguments(t *testing.T) {
 	s := server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", "codeact {}\n"), Tools: files("a.hcl", askingTools(startEffects(t).host)+`
 policy "all" {
   tools             = ["note"]
@@ -184,18 +182,18 @@ policy "all" {
   reason            = "A note"
 }
 `)}})
-	const program = `const n = await bump() ?? 1; await note({ text: "a " + n })` // a plan does not bump
+	const program = `const n = await bump() ?? 1; await note({ text: "a " + n })` // a plan does not run bump
 	result := called(t, s, approvable(program, nil))
 	if result.Ask == nil || !strings.Contains(string(result.Ask.Requests[0].Params), `bump({}); note({\"text\":\"a 1\"})`) {
 		t.Fatalf("the plan is not shown: %s", ended(result))
 	}
 	result = called(t, s, approvable(program, answers(result.Ask, `{}`)))
 	if result.Ask == nil || !strings.Contains(string(result.Ask.Requests[0].Params), `\"a 2\"`) {
-		t.Errorf("other arguments than those of the plan are not asked for: %+v %s", result.Ask, ended(result))
+		t.Errorf("arguments that differ from the plan need no approval: %+v %s", result.Ask, ended(result))
 	}
 }
 
-func TestAPlanShowsNoSensitiveInput(t *testing.T) {
+func TestPlan_redactsSensitiveInputs(t *testing.T) {
 	s := server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", "codeact {}\n"), Tools: files("a.hcl", `
 tool "pay" {
   input "card" {
@@ -213,7 +211,7 @@ policy "sure" {
 `)}})
 	const program = `await pay({ card: ["VI", "SA"].join(""), cents: 7 })`
 	if got := string(called(t, s, planned(program)).Structured); !strings.Contains(got, `"arguments":{"card":"[sensitive]","cents":7}`) {
-		t.Errorf("a plan tells %s", got)
+		t.Errorf("a plan shows %s", got)
 	}
 	result := called(t, s, approvable(program, nil))
 	if result.Ask == nil || !strings.Contains(string(result.Ask.Requests[0].Params), `pay({\"card\":\"[sensitive]\",\"cents\":7})`) {
@@ -224,14 +222,14 @@ policy "sure" {
 	}
 }
 
-func TestAPlanThatNeedsNoApprovalIsRunAtOnce(t *testing.T) {
+func TestPlan_withoutApproval(t *testing.T) {
 	s := askingCode(t, startEffects(t))
 	if got := string(called(t, s, approvable(`await note({ text: "a" })`, nil)).Structured); !strings.HasPrefix(got, `{"result":"noted a",`) {
 		t.Errorf("got %s", got)
 	}
 }
 
-func TestAPlanThatIsNotApprovedChangesNothing(t *testing.T) {
+func TestPlan_declined(t *testing.T) {
 	s := askingCode(t, startEffects(t))
 	const program = `await note({ text: "danger" })`
 	asked := called(t, s, approvable(program, nil))
@@ -241,11 +239,11 @@ func TestAPlanThatIsNotApprovedChangesNothing(t *testing.T) {
 	}
 	other := called(t, s, approvable(`await note({ text: "danger" }); 1`, answers(called(t, s, approvable(program, nil)).Ask, `{}`)))
 	if other.Err == nil || other.Err.Code != call.InvalidInput {
-		t.Errorf("another program goes on from the approval: %s", ended(other))
+		t.Errorf("another program resumes from the approval: %s", ended(other))
 	}
 	deaf := approvable(program, nil)
 	deaf.Can = call.Capabilities{}
 	if got := ended(called(t, s, deaf)); !strings.HasPrefix(got, "POLICY_DENIED: the call needs the approval of a user, and the client cannot be asked for it: The program is going to") {
-		t.Errorf("a client that cannot be asked: %s", got)
+		t.Errorf("a client without capabilities: %s", got)
 	}
 }

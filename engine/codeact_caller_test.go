@@ -12,7 +12,7 @@ import (
 	"github.com/mcpd/mcpd/identity"
 )
 
-// orderly is a tool for those with a scope alone, and one for all.
+// orderly is one tool that needs a scope, and one for all callers.
 const orderly = `
 tool "order" {
   description = "Orders a thing"
@@ -38,15 +38,14 @@ policy "hers" {
 }
 `
 
-// sentBy has a request be that of a local user with scopes.
+// sentBy sets a local user with scopes as the caller.
 func sentBy(id string, r call.Request, scopes ...string) call.Request {
 	r.Caller = identity.Caller{Principal: identity.Principal{ID: id, Kind: identity.KindLocal, Scopes: scopes, Groups: []string{}, Claims: map[string]any{}}}
 	return r
 }
 
-// TestCodeIsThatOfItsCaller: its calls are decided by who has sent it, and so is what its
-// author is told of.
-func TestCodeIsThatOfItsCaller(t *testing.T) {
+// The caller decides which calls are allowed, and which tools the author sees.
+func TestCode_boundToCaller(t *testing.T) {
 	s := server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", "codeact {}\n"), Tools: files("a.hcl", orderly)}})
 	const program = `const ends = [];
 for (const what of ["it", "hers"]) {
@@ -62,11 +61,11 @@ ends`
 		{"ada", []string{"orders"}, true, `{"result":["ordered it","ordered hers"],`},
 		{"bob", []string{"orders"}, true, `{"result":["ordered it","HostError POLICY_DENIED"],`},
 		{"eve", []string{"other"}, false, `EXECUTION_ERROR: unknown-tool at 3:31: tools has no tool "order"`},
-		{"ada", []string{"orders"}, true, `{"result":["ordered it","ordered hers"],`}, // nothing is kept of another
+		{"ada", []string{"orders"}, true, `{"result":["ordered it","ordered hers"],`}, // nothing is kept from other callers
 	} {
 		ask := func(r call.Request) call.Result { return called(t, s, sentBy(c.who, r, c.scopes...)) }
 		if got := ended(ask(code(program))); !strings.Contains(got, c.want) {
-			t.Errorf("code of %s ends with %s\nwant %s", c.who, got, c.want)
+			t.Errorf("code by %s returns %s\nwant %s", c.who, got, c.want)
 		}
 		for what, r := range map[string]call.Request{
 			"the prompt":    {Kind: call.Prompts, Name: "code_mode"},
@@ -74,15 +73,14 @@ ends`
 			"a description": tool("describe_tool", `{"name":"order"}`),
 		} {
 			if told := strings.Contains(ended(ask(r)), "Orders a thing"); told != c.sees {
-				t.Errorf("%s tells %s of the tool: %v", what, c.who, told)
+				t.Errorf("%s shows the tool to %s: %v", what, c.who, told)
 			}
 		}
 	}
 }
 
-// TestCodeMakesAsManyCallsAtOnceAsItsBlockSays has calls wait for each other where several
-// may be open, and counts them where one may.
-func TestCodeMakesAsManyCallsAtOnceAsItsBlockSays(t *testing.T) {
+// Calls wait for each other if several may run, and are counted if only one may.
+func TestCode_maxParallel(t *testing.T) {
 	for block, most := range map[string]int32{"": 2, "  max_parallel = 1\n": 1} {
 		var open, peak atomic.Int32
 		both := make(chan struct{})
@@ -94,7 +92,7 @@ func TestCodeMakesAsManyCallsAtOnceAsItsBlockSays(t *testing.T) {
 			}
 			if most == 1 {
 				for range 100 {
-					runtime.Gosched() // for others, who are not to come
+					runtime.Gosched() // for others, which must not start
 				}
 				return "", nil
 			}
@@ -121,7 +119,7 @@ func TestCodeMakesAsManyCallsAtOnceAsItsBlockSays(t *testing.T) {
 	}
 }
 
-func TestCodeReturnsNoMoreThanItsBlockSays(t *testing.T) {
+func TestCode_maxOutput(t *testing.T) {
 	s := coding(t, "  limits {\n    output = \"4KiB\"\n  }")
 	if got := ended(called(t, s, code("'x'.repeat(8192)"))); got != "EXECUTION_ERROR: the result is too large: the value is larger than 4096 bytes of JSON" {
 		t.Errorf("a long result: %.300s", got)

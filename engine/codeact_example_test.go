@@ -12,10 +12,10 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-// exampleLine is a line of the example of the prompt code_mode.
+// exampleLine matches a line of the example in the prompt code_mode.
 var exampleLine = regexp.MustCompile(`^const \w+ = await (.*);$`)
 
-// exampleOf returns the calls in the example of the prompt of a server.
+// exampleOf returns the calls in the example of a server's prompt.
 func exampleOf(t *testing.T, s *engine.Server) (calls []string) {
 	t.Helper()
 	var reply struct {
@@ -35,8 +35,7 @@ func exampleOf(t *testing.T, s *engine.Server) (calls []string) {
 	return calls
 }
 
-// TestCodeExample_isAccepted makes an example of each shipped tool alone: it is a program
-// that runs, with arguments that the tool takes.
+// The example of each shipped tool is a valid program with valid arguments.
 func TestCodeExample_isAccepted(t *testing.T) {
 	config := files("mcpd.hcl", "codeact {}\n")
 	s := server(t, engine.Options{Files: engine.Files{Config: config, Tools: os.DirFS(filepath.Join("..", "tools.d"))}})
@@ -71,11 +70,11 @@ func TestCodeExample_hasToolsOfItsCaller(t *testing.T) {
 	}
 	secret := coding(t, "  tools = [\"secret_tool\"]")
 	if calls := exampleOf(t, secret); calls != nil {
-		t.Errorf("of a tool that nobody may call: %q", calls)
+		t.Errorf("for a denied tool: %q", calls)
 	}
 	for _, call := range exampleOf(t, coding(t, "")) {
 		if !strings.HasPrefix(call, "read_file(") && !strings.HasPrefix(call, "search_web(") {
-			t.Errorf("%s does more than to read", call)
+			t.Errorf("%s is not read-only", call)
 		}
 	}
 }

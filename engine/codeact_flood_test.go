@@ -11,7 +11,7 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-func TestNoMoreThanAFewProgramsOfAgentsAreTriedAtOnce(t *testing.T) {
+func TestCode_maxCompiles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var running, ran atomic.Int32
 		goOn := make(chan struct{})
@@ -31,12 +31,12 @@ func TestNoMoreThanAFewProgramsOfAgentsAreTriedAtOnce(t *testing.T) {
 		}
 		synctest.Wait()
 		if n := running.Load(); n != 4 {
-			t.Errorf("%d are tried at once", n)
+			t.Errorf("%d are compiled at once", n)
 		}
 		close(goOn)
 		calls.Wait()
 		if n := ran.Load(); n != 12 {
-			t.Errorf("%d were tried", n)
+			t.Errorf("%d were compiled", n)
 		}
 	})
 }

@@ -18,14 +18,13 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-// nasty are names of tools that are words of the language, are there already, or are no
-// identifiers.
+// nasty are tool names that are keywords, existing globals, or no identifiers.
 var nasty = []string{
 	"crm", "get", "get_customer", "class", "await", "async", "let", "eval", "new", "print", "parallel", "console", "tools", "then", "toString", "constructor",
 	"__proto__", "hasOwnProperty", "prototype", "arguments", "URL", "JSON", "undefined", "input", "call", "log", "2nd", "42", "a-b", "a.b", "_", "x_", "Iterator", "require", "GoError",
 }
 
-// namesake serves a tool by each name, which answers with who it is.
+// namesake serves tools that return their names.
 func namesake(t *testing.T, server string, names ...string) (url string) {
 	s := mcp.NewServer(&mcp.Implementation{Name: server, Version: "1"}, nil)
 	for _, name := range names {
@@ -36,8 +35,8 @@ func namesake(t *testing.T, server string, names ...string) (url string) {
 	return web(t, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, &mcp.StreamableHTTPOptions{Stateless: true}))
 }
 
-// babel is a server whose tools, and the prefixes of whose servers, take names from each
-// other. It returns what each tool answers, by its name.
+// babel returns a server with upstreams whose tools and prefixes collide, and the result of each
+// tool by name.
 func babel(t *testing.T) (*engine.Server, map[string]string) {
 	var config, tools strings.Builder
 	config.WriteString("codeact {\n  max_calls = 256\n}\n")
@@ -52,7 +51,7 @@ func babel(t *testing.T) (*engine.Server, map[string]string) {
 			want[prefix+own] = name + " " + own
 		}
 	}
-	delete(want, "crm_x_") // names that begin so are those of seven
+	delete(want, "crm_x_") // names with this prefix belong to seven upstreams
 	for _, name := range slices.Concat(nasty, []string{"sole"}) {
 		if !regexp.MustCompile(`^[a-zA-Z]`).MatchString(name) {
 			continue
@@ -63,7 +62,7 @@ func babel(t *testing.T) (*engine.Server, map[string]string) {
 	return server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", config.String()), Tools: files("a.hcl", tools.String())}}), want
 }
 
-// ran returns what code returns.
+// ran returns the result of code.
 func ran(t *testing.T, s *engine.Server, text string) (result string) {
 	t.Helper()
 	got := called(t, s, code(text))
@@ -74,10 +73,10 @@ func ran(t *testing.T, s *engine.Server, text string) (result string) {
 	return fmt.Sprint(of.Result)
 }
 
-// toldCall is how code is told to call a tool.
+// toldCall is a tool, and the call that code is told to use.
 type toldCall struct{ name, call string }
 
-// wantReached wants each call to reach its tool.
+// wantReached checks that each call reaches its tool.
 func wantReached(t *testing.T, s *engine.Server, told []toldCall, want map[string]string) {
 	t.Helper()
 	var calls []string
@@ -86,12 +85,12 @@ func wantReached(t *testing.T, s *engine.Server, told []toldCall, want map[strin
 	}
 	for i, got := range outcomesOfCalls(t, s, calls) {
 		if c := told[i]; got != want[c.name] {
-			t.Errorf("%s is said to be %s, which is %s", c.name, c.call, got)
+			t.Errorf("%s is listed as %s, which returns %s", c.name, c.call, got)
 		}
 	}
 }
 
-// outcomesOfCalls returns what calls return or fail with, made by few programs of many calls each.
+// outcomesOfCalls returns the results or errors of calls, in few programs with many calls each.
 func outcomesOfCalls(t *testing.T, s *engine.Server, calls []string) (all []string) {
 	t.Helper()
 	for some := range slices.Chunk(calls, 50) {
@@ -109,7 +108,7 @@ func outcomesOfCalls(t *testing.T, s *engine.Server, calls []string) (all []stri
 	return all
 }
 
-// TestCodeNames_reachTheirTools calls each tool as a search, its declaration and the prompt name it.
+// Search results, declarations and the prompt name calls that reach their tools.
 func TestCodeNames_reachTheirTools(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED with -short: one goroutine works here alone")
@@ -141,7 +140,7 @@ func searchNames(t *testing.T, s *engine.Server, want map[string]string) {
 	wantReached(t, s, told, want)
 }
 
-// declared are the ways in which a declaration begins: a function, and an object with one.
+// declared matches the start of a declaration: a function, or an object with one.
 var declared = regexp.MustCompile(`declare (?:function (\w+)|const (\w+): \{\n(?:  /\*.*\*/\n)?  ("[^"]+"|[\w$]+))\(`)
 
 func declaredNames(t *testing.T, s *engine.Server, want map[string]string) {
@@ -183,7 +182,7 @@ func promptNames(t *testing.T, s *engine.Server, want map[string]string) {
 	}
 	for answer := range maps.Values(want) {
 		if !reached[answer] {
-			t.Errorf("the prompt has no name for %s", answer)
+			t.Errorf("the prompt has no call for %s", answer)
 		}
 		delete(reached, answer)
 	}
@@ -192,7 +191,7 @@ func promptNames(t *testing.T, s *engine.Server, want map[string]string) {
 	}
 }
 
-func TestABareNameThatTwoServersHaveIsNone(t *testing.T) {
+func TestCodeNames_ambiguous(t *testing.T) {
 	s := server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", "codeact {}\n"+
 		fmt.Sprintf("upstream \"crm\" {\n  url = %q\n}\nupstream \"erp\" {\n  url = %q\n}\n", namesake(t, "crm", "find", "sell"), namesake(t, "erp", "find", "buy")))}})
 	for text, want := range map[string]string{

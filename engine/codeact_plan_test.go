@@ -18,13 +18,13 @@ import (
 	"github.com/mcpd/mcpd/identity"
 )
 
-// planned is a call of run_code that plans.
+// planned is a call of run_code in mode plan.
 func planned(text string) call.Request {
 	arguments, _ := json.Marshal(map[string]string{"code": text, "mode": "plan"})
 	return tool("run_code", string(arguments))
 }
 
-func TestNoToolThatAPlanRunsCallsWhatThePlanWouldNot(t *testing.T) {
+func TestPlan_nestedWrite(t *testing.T) {
 	var mu sync.Mutex
 	var made []string
 	s := server(t, engine.Options{
@@ -69,12 +69,12 @@ return [refused, await rehearses()];`))
 	mu.Lock()
 	defer mu.Unlock()
 	if diff := cmp.Diff([]string{"rehearsed"}, made); diff != "" {
-		t.Errorf("hooks hear of calls that ended so (-want +got)\n%s", diff)
+		t.Errorf("outcomes in hook events (-want +got)\n%s", diff)
 	}
 }
 
-// asksFirst are a tool that reads and asks its user, one whose body for rehearsals asks, and
-// one that writes.
+// asksFirst are a read-only tool that elicits, a tool with a dry_run that elicits, and one that
+// writes.
 const asksFirst = `
 tool "choose" {
   read_only = true
@@ -103,7 +103,7 @@ policy "sure" {
 }
 `
 
-func TestAPlanAsksNobody(t *testing.T) {
+func TestPlan_cannotElicit(t *testing.T) {
 	s := server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", "codeact {}\n"), Tools: files("a.hcl", asksFirst)}})
 	const program = `
 await writes();
@@ -127,7 +127,7 @@ return told;`
 	}
 }
 
-func TestAPlanLeavesNoCallOfAnUpstreamWaiting(t *testing.T) {
+func TestPlan_upstreamCall(t *testing.T) {
 	behind, canceled := &legacy{}, make(chan struct{})
 	url := web(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		text, _ := io.ReadAll(r.Body)
@@ -146,7 +146,7 @@ func TestAPlanLeavesNoCallOfAnUpstreamWaiting(t *testing.T) {
 	select {
 	case <-canceled:
 	case <-time.After(time.Minute):
-		t.Error("the server is not told that nobody answers")
+		t.Error("the upstream request is not cancelled")
 	}
 	behind.mu.Lock()
 	defer behind.mu.Unlock()
@@ -155,7 +155,7 @@ func TestAPlanLeavesNoCallOfAnUpstreamWaiting(t *testing.T) {
 	}
 }
 
-func TestAPlanThatFailsSaysThatNothingWasChanged(t *testing.T) {
+func TestPlan_failureMessage(t *testing.T) {
 	s := coding(t, "  max_calls = 2")
 	const program = `await search_web({ query: "x" }); await tools["erase-file"]({ path: "a" }); await tools["erase-file"]({ path: "b" })`
 	want := "It had planned these calls, of which only those that read were made:\n- search_web: ok\n- erase-file: planned\n- erase-file: DENIED"
@@ -166,9 +166,8 @@ func TestAPlanThatFailsSaysThatNothingWasChanged(t *testing.T) {
 	}
 }
 
-// TestAPlanThatFailsForWantOfAResultSaysThatItHasNone: what a plan does not make has null for
-// a result, of which no program knows that it is not what the tool returns.
-func TestAPlanThatFailsForWantOfAResultSaysThatItHasNone(t *testing.T) {
+// A skipped call returns null, which the program may not expect.
+func TestPlan_missingResult(t *testing.T) {
 	s := coding(t, "")
 	const why = "In a plan, calls that would change something are not made, and their result is null: erase-file. " +
 		"Write the program so that it does without these results, as in result?.id, or run it in mode \"run\"; a tool that has a dry_run body has a result in a plan, too."
@@ -191,11 +190,11 @@ func TestAPlanThatFailsForWantOfAResultSaysThatItHasNone(t *testing.T) {
 		}
 	}
 	if got := ended(called(t, s, code("null.x"))); strings.Contains(got, "In a plan") {
-		t.Errorf("a run that is none: %s", got)
+		t.Errorf("a normal run: %s", got)
 	}
 }
 
-func TestCodeInATestBlockCallsMocksAndNoTool(t *testing.T) {
+func TestCode_testBlockMocks(t *testing.T) {
 	ran := false
 	s := unloaded(t, engine.Options{
 		Files: engine.Files{
@@ -264,7 +263,7 @@ test "what has no mock is not called" {
 		}
 	}
 	if results[2].Passed() {
-		t.Error("a tool without a mock has answered")
+		t.Error("a tool without a mock returned a result")
 	}
 	if ran {
 		t.Error("a test has called a tool")

@@ -14,7 +14,7 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-// workshop are tools for code to call.
+// workshop has the tools for agent code.
 const workshop = `
 tool "search_web" {
   read_only = true
@@ -62,7 +62,7 @@ policy "no_secrets" {
 }
 `
 
-// coding is a server whose agents write code.
+// coding returns a server with code mode.
 func coding(t *testing.T, block string, more ...string) *engine.Server {
 	t.Helper()
 	return server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", "codeact {\n"+block+"\n}\n"+strings.Join(more, "\n")), Tools: files("a.hcl", workshop)}})
@@ -74,7 +74,7 @@ func code(text string) call.Request {
 	return tool("run_code", string(arguments))
 }
 
-func TestTheExampleOfTheRFCPrintsWhatItStates(t *testing.T) {
+func TestCode_rfcExample(t *testing.T) {
 	result := called(t, coding(t, ""), code(`
 // Tools are already available, just use them directly
 results = await search_web({ query: "JavaScript async patterns", max_results: 5 })
@@ -90,14 +90,14 @@ print(`+"`Config: ${JSON.stringify(config)}`"+`)
 	}
 }
 
-func TestWhatCodeDoesIsTold(t *testing.T) {
+func TestCode_report(t *testing.T) {
 	s := coding(t, "")
 	for name, c := range map[string]struct{ code, want string }{
 		"the last expression":       {`const r = await search_web({ query: "x" }); r.length`, `{"result":3,"stdout":"","calls":[{"tool":"search_web","outcome":"ok"}]}`},
 		"what return returns":       {`return { a: [1] };`, `{"result":{"a":[1]},"stdout":"","calls":[]}`},
 		"nothing":                   {`const x = 1;`, `{"stdout":"","calls":[]}`},
 		"imports that are left out": {"import fs from \"fs\"\nfrom tools import search_web\n1", `{"result":1,"stdout":"","calls":[],"notes":["import statements are not needed: removed line 1: import fs from \"fs\"","import statements are not needed: removed line 2: from tools import search_web"]}`},
-		"a fence of Markdown":       {"```js\nawait search_web({ query: \"x\", max_results: 1 })\n```", `{"result":["x 0"],"stdout":"","calls":[{"tool":"search_web","outcome":"ok"}],"notes":["code needs no fence of Markdown: removed the one around it"]}`},
+		"a fence of Markdown":       {"```js\nawait search_web({ query: \"x\", max_results: 1 })\n```", `{"result":["x 0"],"stdout":"","calls":[{"tool":"search_web","outcome":"ok"}],"notes":["code needs no Markdown fence: removed the fence around it"]}`},
 		"calls at once":             {`await parallel([search_web({ query: "x", max_results: 1 }), read_file({ path: "/workspace/config.json" })])`, `{"result":[["x 0"],{"debug":true}],"stdout":"","calls":[{"tool":"search_web","outcome":"ok"},{"tool":"read_file","outcome":"ok"}]}`},
 		"a failure that is caught":  {`try { await read_file({ path: "x" }) } catch (e) { e.code + " " + e.message }; 2`, `{"result":2,"stdout":"","calls":[{"tool":"read_file","outcome":"EXECUTION_ERROR"}]}`},
 		"a name with a dash":        {`await tools["erase-file"]({ path: "x" })`, `{"result":"erased x","stdout":"","calls":[{"tool":"erase-file","outcome":"ok"}]}`},
@@ -109,7 +109,7 @@ func TestWhatCodeDoesIsTold(t *testing.T) {
 	}
 }
 
-func TestContentThatToolsReturnPassesThroughCode(t *testing.T) {
+func TestCode_content(t *testing.T) {
 	got := called(t, coding(t, ""), code(`await picture()`))
 	var blocks []struct{ Type string }
 	if err := json.Unmarshal(got.Content, &blocks); err != nil || len(blocks) != 3 || blocks[0].Type != "text" || blocks[2].Type != "image" {
@@ -117,7 +117,7 @@ func TestContentThatToolsReturnPassesThroughCode(t *testing.T) {
 	}
 }
 
-func TestCodeThatFailsTellsHowFarItCame(t *testing.T) {
+func TestCode_failureReport(t *testing.T) {
 	s := coding(t, `  timeout = "1s"`)
 	for name, c := range map[string]struct{ code, want string }{
 		"what it throws": {"console.log('begun');\nawait write_file({ path: 'a' });\nawait read_file({ path: 'b' });",
@@ -127,7 +127,7 @@ func TestCodeThatFailsTellsHowFarItCame(t *testing.T) {
 		"a mistake in it": {"const r = await serch_web({ query: 'x' });",
 			"EXECUTION_ERROR: ReferenceError: serch_web is not defined; did you mean search_web?"},
 		"arguments of Python": {`search_web(query="x")`,
-			"EXECUTION_ERROR: script-keywords at 1:1: search_web(name=value) is no call in JavaScript\n  1 | search_web(query=\"x\")\n    | ^^^^^^^^^^^^^^^^^^^^^\n  write await search_web({ query: \"x\" })"},
+			"EXECUTION_ERROR: script-keywords at 1:1: search_web(name=value) is not valid JavaScript\n  1 | search_web(query=\"x\")\n    | ^^^^^^^^^^^^^^^^^^^^^\n  write await search_web({ query: \"x\" })"},
 		"no code": {"", "INVALID_INPUT: "},
 	} {
 		if got := ended(called(t, s, code(c.code))); !strings.HasPrefix(got, c.want) {
@@ -136,9 +136,8 @@ func TestCodeThatFailsTellsHowFarItCame(t *testing.T) {
 	}
 }
 
-// TestOfACallThatTheEndOfTheRunCutsOffNothingIsKnown, whether it waits or has no place yet: it
-// may have done what it was to do.
-func TestOfACallThatTheEndOfTheRunCutsOffNothingIsKnown(t *testing.T) {
+// A call that is interrupted, or still queued, may have had effects.
+func TestCode_interruptedCall(t *testing.T) {
 	s := server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", "codeact {\n  timeout      = \"300ms\"\n  max_parallel = 1\n}\n"), Tools: files("a.hcl", workshop+`
 tool "sleep" {
   timeout = "1m"
@@ -151,7 +150,7 @@ tool "sleep" {
 	}
 }
 
-func TestWhatCodePrintsReachesTheModelAsItIs(t *testing.T) {
+func TestCode_print(t *testing.T) {
 	got := called(t, coding(t, ""), code("console.log('a < b && c > d'); ({ tag: '<b>' })"))
 	var blocks []struct{ Text string }
 	if err := json.Unmarshal(got.Content, &blocks); err != nil {
@@ -162,7 +161,7 @@ func TestWhatCodePrintsReachesTheModelAsItIs(t *testing.T) {
 	}
 }
 
-func TestThePlaceWhereCodeFailedIsToldOnce(t *testing.T) {
+func TestCode_failurePosition(t *testing.T) {
 	s := coding(t, `  timeout = "200ms"`, "server {\n  expose_traces = true\n}")
 	for text, want := range map[string]string{
 		"await read_file({ path: 'b' });": "EXECUTION_ERROR: HostError: no file b (EXECUTION_ERROR of read_file)\n  at 1:7\n    1 | await read_file({ path: 'b' });\n      |       ^^^^^^^^^\nIt had made these calls, which are not undone:\n- read_file: EXECUTION_ERROR",
@@ -173,12 +172,12 @@ func TestThePlaceWhereCodeFailedIsToldOnce(t *testing.T) {
 			t.Errorf("%s (-want +got)\n%s", text, diff)
 		}
 		if got.Err == nil || got.Err.Code == call.ExecutionError && got.Err.Trace != "" {
-			t.Errorf("%s: a trace tells it again: %+v", text, got.Err)
+			t.Errorf("%s: a trace repeats it: %+v", text, got.Err)
 		}
 	}
 }
 
-func TestWhatCodeCallsPassesTheWholePipeline(t *testing.T) {
+func TestCode_callsPipeline(t *testing.T) {
 	var mu sync.Mutex
 	var heard []call.Event
 	s := server(t, engine.Options{
@@ -226,11 +225,11 @@ codes`))
 	mu.Lock()
 	defer mu.Unlock()
 	if len(heard) < 6 || heard[0].Tool != "write_file" || heard[0].Via != call.ViaCode || heard[0].ParentID != got.CallID || heard[0].Depth != 1 {
-		t.Errorf("hooks hear of %d ends, first of %+v", len(heard), heard)
+		t.Errorf("%d end events, the first is %+v", len(heard), heard)
 	}
 }
 
-func TestCodeHasABudget(t *testing.T) {
+func TestCode_callBudget(t *testing.T) {
 	s := coding(t, "  max_calls  = 3\n  max_stdout = \"20B\"")
 	got := called(t, s, code(`
 const codes = [];
@@ -253,7 +252,7 @@ codes`))
 	}
 }
 
-func TestAPlanReadsAndChangesNothing(t *testing.T) {
+func TestPlan_readsOnly(t *testing.T) {
 	s := coding(t, "", `
 policy "ask" {
   tools             = ["erase-file"]
@@ -284,7 +283,7 @@ return [seen, wrote, erased, denied];`)
 	}
 }
 
-func TestAgentsAreToldOfTheToolsThatTheyMayCall(t *testing.T) {
+func TestCode_listsTools(t *testing.T) {
 	s := coding(t, "")
 	prompt := ended(called(t, s, call.Request{Kind: call.Prompts, Name: "code_mode"}))
 	for _, want := range []string{`declare function search_web(args: {\n  query: string;`, "Do NOT write import statements"} {
@@ -296,7 +295,7 @@ func TestAgentsAreToldOfTheToolsThatTheyMayCall(t *testing.T) {
 	described := ended(called(t, s, tool("describe_tool", `{"name":"secret_tool"}`)))
 	for name, text := range map[string]string{"the prompt": prompt, "a search": found} {
 		if strings.Contains(text, "secret_tool") || strings.Contains(text, "run_code") {
-			t.Errorf("%s tells of what nobody may call: %s", name, text)
+			t.Errorf("%s shows a denied tool: %s", name, text)
 		}
 	}
 	if !strings.Contains(found, `"name":"read_file","call":"read_file"`) || described != `EXECUTION_ERROR: there is no tool "secret_tool"` {
@@ -314,7 +313,7 @@ func TestAgentsAreToldOfTheToolsThatTheyMayCall(t *testing.T) {
 	}
 }
 
-func TestACallByTheNameOfAToolIsACallOfThatTool(t *testing.T) {
+func TestAlias_redirectsCall(t *testing.T) {
 	s := coding(t, "", `
 policy "direct" {
   tools  = ["call_tool"]
@@ -342,7 +341,7 @@ policy "reads" {
 	}
 }
 
-func TestTheAuditLogTellsByWhatACallCame(t *testing.T) {
+func TestAlias_audit(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	s := coding(t, "", auditBlock(path, ""))
 	called(t, s, tool("picture", `{}`))
@@ -359,7 +358,7 @@ func TestTheAuditLogTellsByWhatACallCame(t *testing.T) {
 	}
 }
 
-func TestACallByTheNameOfNoToolIsRefusedAsThatOfAnyTool(t *testing.T) {
+func TestAlias_invalidName(t *testing.T) {
 	s := coding(t, "")
 	for arguments, want := range map[string]string{
 		`{}`:                   `INVALID_INPUT: the arguments do not fit the tool's input schema: /name is required`,
@@ -374,7 +373,7 @@ func TestACallByTheNameOfNoToolIsRefusedAsThatOfAnyTool(t *testing.T) {
 	}
 }
 
-func TestNoToolReachesOthersThanThoseOfItsGrantsByWayOfCode(t *testing.T) {
+func TestCode_notCallableByTools(t *testing.T) {
 	s := server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", "codeact {}\n"), Tools: files("a.hcl", `
 tool "other" { run = "return 'reached';" }
 tool "sly" {

@@ -12,7 +12,7 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// overseen counts what an executor runs, and says whether it has processes.
+// overseen is an executor that counts its runs.
 type overseen struct {
 	scripting.Executor
 	ran, closed int
@@ -28,14 +28,13 @@ func (c *overseen) Close() error {
 	return c.Executor.Close()
 }
 
-// processes is one that has some.
+// processes is an executor with worker processes.
 type processes struct{ *overseen }
 
 func (processes) Workers() scripting.Workers { return scripting.Workers{} }
 
-// TestNoAgentIsTrustedWithAProcessThatNobodyHasNamed: a program runs where there are
-// processes for it, or in what the embedding program says.
-func TestNoAgentIsTrustedWithAProcessThatNobodyHasNamed(t *testing.T) {
+// A program runs only in an executor with processes, or in the one that the embedding program sets.
+func TestCode_requiresExecutor(t *testing.T) {
 	for name, c := range map[string]struct {
 		executor, programs func(*overseen) scripting.Executor
 		inBodies, inOwn    int // how much runs in each
@@ -70,10 +69,10 @@ func TestNoAgentIsTrustedWithAProcessThatNobodyHasNamed(t *testing.T) {
 			if runs := c.inBodies == 2 || c.inOwn == 1; runs != (got.Err == nil) {
 				t.Errorf("the program ends with %v", got.Err)
 			} else if !runs && !strings.Contains(got.Err.Error(), "no program can be run here") {
-				t.Errorf("the program is refused with %v", got.Err)
+				t.Errorf("the program is rejected with %v", got.Err)
 			}
 			if bodies.ran != c.inBodies || own.ran != c.inOwn {
-				t.Errorf("%d ran in the executor of bodies and %d in that of programs, want %d and %d", bodies.ran, own.ran, c.inBodies, c.inOwn)
+				t.Errorf("%d runs in Executor and %d in Programs, want %d and %d", bodies.ran, own.ran, c.inBodies, c.inOwn)
 			}
 			if err := s.Close(t.Context()); err != nil {
 				t.Error(err)

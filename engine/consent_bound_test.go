@@ -18,7 +18,7 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-// wipe asks for approval with a reason that is the given one.
+// wipe needs an approval with the given reason.
 func wipe(reason string) string {
 	return `
 tool "wipe" {
@@ -42,8 +42,8 @@ test "it is approved" {
 
 const changing = "POLICY_DENIED: the call needs the approval of a user, and the reason that its policy gives changes each time: "
 
-// TestAReasonThatChangesEachTimeIsAskedThrice, and then denied.
-func TestAReasonThatChangesEachTimeIsAskedThrice(t *testing.T) {
+// After three rounds the call is denied.
+func TestApproval_changingReason(t *testing.T) {
 	s := server(t, engine.Options{Files: engine.Files{Tools: files("w.hcl", wipe(`"Call " + call.id`))}})
 	r := calls("wipe", `{}`)
 	for range 3 {
@@ -54,7 +54,7 @@ func TestAReasonThatChangesEachTimeIsAskedThrice(t *testing.T) {
 	}
 }
 
-func TestATestOfAnApprovalThatNothingAnswersSaysHowToAnswer(t *testing.T) {
+func TestApproval_testWithoutMock(t *testing.T) {
 	unanswered, _, _ := strings.Cut(wipe(`"gone"`), "test ")
 	s := server(t, engine.Options{Files: engine.Files{Tools: files("w.hcl", unanswered+"test \"t\" {\n  tool = \"wipe\"\n  expect { text = \"1\" }\n}\n")}})
 	results, err := s.RunTests(t.Context(), "")
@@ -64,7 +64,7 @@ func TestATestOfAnApprovalThatNothingAnswersSaysHowToAnswer(t *testing.T) {
 	}
 }
 
-func TestATestOfAReasonThatChangesEachTimeFails(t *testing.T) {
+func TestApproval_testChangingReason(t *testing.T) {
 	s := server(t, engine.Options{Files: engine.Files{Tools: files("w.hcl", wipe(`"Call " + call.id`))}})
 	results, err := s.RunTests(t.Context(), "")
 	if err != nil || len(results) != 1 || results[0].Passed() || !strings.Contains(results[0].Failures[0], "changes each time") {
@@ -72,8 +72,8 @@ func TestATestOfAReasonThatChangesEachTimeFails(t *testing.T) {
 	}
 }
 
-// TestTestsTakeNoRoomInTheStateOfTheServer, which is not even opened for them.
-func TestTestsTakeNoRoomInTheStateOfTheServer(t *testing.T) {
+// The server's store is not even opened.
+func TestTestBlock_ownStateStore(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state", "mcpd.db")
 	s := server(t, engine.Options{Files: engine.Files{Tools: files("w.hcl", wipe(`"Always"`))}, StatePath: path})
 	if results, err := s.RunTests(t.Context(), ""); err != nil || len(results) != 1 || !results[0].Passed() {
@@ -84,7 +84,7 @@ func TestTestsTakeNoRoomInTheStateOfTheServer(t *testing.T) {
 	}
 }
 
-func TestATestThatIsCanceledIsNotResumed(t *testing.T) {
+func TestTestBlock_cancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	legs := 0
 	s := server(t, engine.Options{Files: engine.Files{Tools: files("w.hcl", wipe(`"Always"`))}, Policies: []engine.Policy{func(engine.PolicyInput) engine.Decision {
@@ -98,8 +98,8 @@ func TestATestThatIsCanceledIsNotResumed(t *testing.T) {
 	}
 }
 
-// TestTheDeadlineOfABodyBeginsWithItsApproval, however long that took.
-func TestTheDeadlineOfABodyBeginsWithItsApproval(t *testing.T) {
+// The time of the user does not count.
+func TestApproval_deadline(t *testing.T) {
 	clock := &hand{}
 	s := server(t, engine.Options{Now: clock.now, Files: engine.Files{Tools: files("w.hcl", strings.Replace(wipe(`"Always"`), `"return 1"`, `"return call.deadline"`+"\n  timeout = \"500ms\"", 1))}})
 	r := calls("wipe", `{}`)
@@ -108,8 +108,8 @@ func TestTheDeadlineOfABodyBeginsWithItsApproval(t *testing.T) {
 	wantSaid(t, s.Execute(t.Context(), r), strconv.FormatInt(clock.now().Add(500*time.Millisecond).UnixMilli(), 10))
 }
 
-// TestWhatAnApprovalDisclosesIsWhatItsPoliciesDo, of several the least.
-func TestWhatAnApprovalDisclosesIsWhatItsPoliciesDo(t *testing.T) {
+// If several policies apply, the most restrictive one counts.
+func TestApproval_disclosure(t *testing.T) {
 	const second = "policy \"also\" {\n  tools = [\"refund\"]\n  requires_approval = \"true\"\n  reason = \"It is logged\"\n}\n"
 	for disclose, want := range map[string][2]string{
 		"reason":  {"POLICY_DENIED: the call needs the approval of a user, and the client cannot be asked for it: A refund of 70; It is logged", "POLICY_DENIED: the user did not approve the call"},
@@ -121,7 +121,7 @@ func TestWhatAnApprovalDisclosesIsWhatItsPoliciesDo(t *testing.T) {
 		mute.Can = call.Capabilities{}
 		wantSaid(t, s.Execute(t.Context(), mute), want[0])
 		ask := mustAsk(t, s.Execute(t.Context(), refunds(`{"amount":70}`, nil)))
-		for range 2 { // who comes again is told the same
+		for range 2 { // a repeated request gets the same result
 			wantSaid(t, s.Execute(t.Context(), refunds(`{"amount":70}`, acts(ask, "decline"))), want[1])
 		}
 		if paid.Load() != 0 {
@@ -130,8 +130,8 @@ func TestWhatAnApprovalDisclosesIsWhatItsPoliciesDo(t *testing.T) {
 	}
 }
 
-// TestARefusalThatIsGivenAgainNamesItsPolicy to those who watch.
-func TestARefusalThatIsGivenAgainNamesItsPolicy(t *testing.T) {
+// The denial names its policy for the operator.
+func TestApproval_repeatedDenial(t *testing.T) {
 	var by []string
 	s := server(t, engine.Options{Files: engine.Files{Tools: files("w.hcl", wipe(`"Always"`))}, Hooks: []engine.Hook{func(_ context.Context, e call.Event) {
 		if e.Err != nil {

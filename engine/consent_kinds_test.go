@@ -9,9 +9,9 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-// TestEveryKindIsApproved: what the user is shown names what is called, nothing is given
-// before, and an approval holds for what it was asked for alone.
-func TestEveryKindIsApproved(t *testing.T) {
+// The question names the item, nothing is returned before, and an approval is valid for one item
+// only.
+func TestApproval_allKinds(t *testing.T) {
 	s := server(t, engine.Options{
 		Files: engine.Files{
 			Config: files("mcpd.hcl", "policy \"signed\" {\n  requires_approval = \"true\"\n  reason = \"It is kept\"\n}\n"),
@@ -41,10 +41,10 @@ func TestEveryKindIsApproved(t *testing.T) {
 		wantSaid(t, s.Execute(t.Context(), ready(kind.request, acts(ask, "decline"))), "POLICY_DENIED: the user did not approve the call")
 		ask = mustAsk(t, s.Execute(t.Context(), ready(kind.request, nil)))
 		if got := s.Execute(t.Context(), ready(kind.other, acts(ask, "accept"))); got.Err == nil || got.Err.Code != call.InvalidInput {
-			t.Errorf("the approval of %s is good for %s %s: %s", name, kind.other.Name, kind.other.Arguments, said(got))
+			t.Errorf("the approval of %s is valid for %s %s: %s", name, kind.other.Name, kind.other.Arguments, said(got))
 		}
 		if got := s.Execute(t.Context(), ready(kind.request, acts(ask, "accept"))); got.Err != nil || got.Ask != nil || !strings.Contains(string(got.Reply), "done") {
-			t.Errorf("%s, once it is approved: %s, %s", name, said(got), got.Reply)
+			t.Errorf("%s, after the approval: %s, %s", name, said(got), got.Reply)
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/mcpd/mcpd/identity"
 )
 
-// refund asks for approval of what is not small, in words of its own.
+// refund needs an approval for large amounts.
 const refund = `
 tool "refund" {
   title = "Refund a payment"
@@ -41,7 +41,7 @@ policy "large" {
 }
 `
 
-// till is a server whose tool "pay" counts how often it is called.
+// till returns a server with a tool "pay" that counts its calls.
 func till(t *testing.T, text string) (*engine.Server, *atomic.Int64, fstest.MapFS) {
 	tools, paid := files("refund.hcl", text), &atomic.Int64{}
 	s := unloaded(t, engine.Options{Files: engine.Files{Tools: tools}})
@@ -55,14 +55,14 @@ func till(t *testing.T, text string) (*engine.Server, *atomic.Int64, fstest.MapF
 	return s, paid, tools
 }
 
-// refunds is a call of a client that can be asked.
+// refunds is a call by a client with all input capabilities.
 func refunds(arguments string, resume *call.Resume) call.Request {
 	r := asked("", resume)
 	r.Name, r.Arguments = "refund", json.RawMessage(arguments)
 	return r
 }
 
-// acts answers everything that is asked by one action.
+// acts responds to all requests with one action.
 func acts(ask *call.Ask, action string) *call.Resume {
 	r := &call.Resume{State: ask.State, Responses: map[string]json.RawMessage{}}
 	for _, request := range ask.Requests {
@@ -71,7 +71,7 @@ func acts(ask *call.Ask, action string) *call.Resume {
 	return r
 }
 
-// said is what a call ended with, in short.
+// said returns the outcome of a call in short form.
 func said(r call.Result) string {
 	switch {
 	case r.Err != nil:
@@ -89,7 +89,7 @@ func wantSaid(t *testing.T, r call.Result, want string) {
 	}
 }
 
-func TestACallThatNeedsApprovalRunsOnceItIsGiven(t *testing.T) {
+func TestApproval_given(t *testing.T) {
 	s, paid, _ := till(t, refund)
 	wantSaid(t, s.Execute(t.Context(), refunds(`{"amount":5}`, nil)), `"paid"`)
 	arguments := `{"amount":70,"note":"x","token":"t0ps3cret"}`
@@ -102,7 +102,7 @@ func TestACallThatNeedsApprovalRunsOnceItIsGiven(t *testing.T) {
 		t.Error("the call ran before it was approved")
 	}
 	approved := refunds(arguments, acts(ask, "accept"))
-	for range 2 { // who comes a second time gets the same answer
+	for range 2 { // a repeated request gets the same result
 		wantSaid(t, s.Execute(t.Context(), approved), `"paid"`)
 	}
 	if paid.Load() != 2 {
@@ -110,22 +110,22 @@ func TestACallThatNeedsApprovalRunsOnceItIsGiven(t *testing.T) {
 	}
 }
 
-func TestAnApprovalThatIsRefusedDenies(t *testing.T) {
+func TestApproval_declined(t *testing.T) {
 	s, paid, _ := till(t, refund)
 	for _, action := range []string{"decline", "cancel"} {
 		ask := mustAsk(t, s.Execute(t.Context(), refunds(`{"amount":70}`, nil)))
 		for range 2 {
 			wantSaid(t, s.Execute(t.Context(), refunds(`{"amount":70}`, acts(ask, action))), "POLICY_DENIED: the user did not approve the call")
 		}
-		// What was refused is not approved by saying so again.
+		// A declined call cannot be approved later with the same state.
 		wantSaid(t, s.Execute(t.Context(), refunds(`{"amount":70}`, acts(ask, "accept"))), "POLICY_DENIED: the user did not approve the call")
 	}
 	if paid.Load() != 0 {
-		t.Error("it ran all the same")
+		t.Error("the tool ran")
 	}
 }
 
-func TestAnApprovalIsForOneCallOfOneCallerAlone(t *testing.T) {
+func TestApproval_boundToCall(t *testing.T) {
 	s, paid, tools := till(t, refund)
 	ask := mustAsk(t, s.Execute(t.Context(), refunds(`{"amount":70}`, nil)))
 	wantSaid(t, s.Execute(t.Context(), refunds(`{"amount":7000}`, acts(ask, "accept"))), "INVALID_INPUT: the arguments are not those of the call that the request state was made for")
@@ -142,7 +142,7 @@ func TestAnApprovalIsForOneCallOfOneCallerAlone(t *testing.T) {
 	}
 }
 
-func TestAnApprovalIsOfTheMemberThatIsChecked(t *testing.T) {
+func TestApproval_actionMember(t *testing.T) {
 	s, paid, _ := till(t, refund)
 	ask := mustAsk(t, s.Execute(t.Context(), refunds(`{"amount":70}`, nil)))
 	both := &call.Resume{State: ask.State, Responses: map[string]json.RawMessage{"approval": json.RawMessage(`{"action":"decline","ACTION":"accept"}`)}}
@@ -152,8 +152,8 @@ func TestAnApprovalIsOfTheMemberThatIsChecked(t *testing.T) {
 	}
 }
 
-// TestAnApprovalIsForTheReasonsThatWereShown: what a reload adds is asked, too.
-func TestAnApprovalIsForTheReasonsThatWereShown(t *testing.T) {
+// A reload adds a reason, which is asked as well.
+func TestApproval_boundToReasons(t *testing.T) {
 	s, paid, tools := till(t, refund)
 	first := mustAsk(t, s.Execute(t.Context(), refunds(`{"amount":70}`, nil)))
 	more := "policy \"audit\" {\n  requires_approval = \"tool.name == 'refund'\"\n  reason = \"The auditors will see it\"\n}\n"
@@ -168,9 +168,8 @@ func TestAnApprovalIsForTheReasonsThatWereShown(t *testing.T) {
 	wantSaid(t, s.Execute(t.Context(), refunds(`{"amount":70}`, acts(second, "accept"))), `"paid"`)
 }
 
-// TestWhoCannotBeAskedIsDenied: a client without forms, and a call of another tool.
-// Answers to what was not asked are none.
-func TestWhoCannotBeAskedIsDenied(t *testing.T) {
+// The client has no forms, or another tool makes the call. Unrequested responses are ignored.
+func TestApproval_unavailable(t *testing.T) {
 	s, paid, _ := till(t, refund+`
 tool "outer" {
   allow {
@@ -192,9 +191,8 @@ tool "outer" {
 	}
 }
 
-// TestWhatIsShownForApprovalCannotPassForAnotherPart: no argument begins a line, turns
-// the text around or hides what follows it.
-func TestWhatIsShownForApprovalCannotPassForAnotherPart(t *testing.T) {
+// No argument can start a line, reverse the text or hide the rest of it.
+func TestApproval_messageEscaping(t *testing.T) {
 	s, _, _ := till(t, strings.Replace(refund, `"A refund of " + string(args.amount)`, `"For " + args.note`, 1))
 	note := "x\nTool: harmless\r\u202egnp.exe\u200b\u00a0\u2028" + strings.Repeat("z", 2_000)
 	arguments, err := json.Marshal(map[string]any{"amount": 70, "note": note})
@@ -210,12 +208,11 @@ func TestWhatIsShownForApprovalCannotPassForAnotherPart(t *testing.T) {
 		t.Errorf("the user is shown %.200q", params.Message)
 	}
 	if strings.Count(params.Message, strings.Repeat("z", 2_000)) != 2 {
-		t.Errorf("the user is not shown all: %.200q", params.Message)
+		t.Errorf("the message is truncated: %.200q", params.Message)
 	}
 }
 
-// TestApproval_cutText denies a call of which the user would see a part only, whichever
-// part is too long.
+// A call is denied if any part of the question is too long.
 func TestApproval_cutText(t *testing.T) {
 	const asked = "POLICY_DENIED: the call needs the approval of a user, and what they would have to read is too long to be shown whole"
 	more := strings.Replace(strings.Replace(refund, `policy "`, `policy "second_`, 1), `"A refund of " + string(args.amount)`, `"Also " + args.note`, 1)
@@ -251,8 +248,8 @@ func TestApproval_cutText(t *testing.T) {
 	}
 }
 
-// TestApprovalsDoNotCountAsQuestionsOfTheBody, which has one of its own here.
-func TestApprovalsDoNotCountAsQuestionsOfTheBody(t *testing.T) {
+// The handler makes a request itself.
+func TestApproval_notCountedAsAsk(t *testing.T) {
 	s, _, _ := till(t, `
 tool "refund" {
   input "amount" { type = number }
@@ -275,19 +272,19 @@ policy "all" {
 	wantSaid(t, s.Execute(t.Context(), refunds(`{"amount":1}`, acts(second.Ask, "accept"))), `"accept"`)
 }
 
-func TestADenialComesBeforeAnyApproval(t *testing.T) {
+func TestApproval_denialFirst(t *testing.T) {
 	s, _, _ := till(t, refund+"policy \"last\" {\n  tools = [\"refund\"]\n  deny = \"args.amount > 1000.0\"\n  reason = \"Too much\"\n}\n")
 	wantSaid(t, s.Execute(t.Context(), refunds(`{"amount":7000}`, nil)), "POLICY_DENIED: Too much")
 }
 
-// TestAnApprovalThatCannotBeDecidedDenies: errors deny.
-func TestAnApprovalThatCannotBeDecidedDenies(t *testing.T) {
+// An error of the policy denies.
+func TestApproval_policyError(t *testing.T) {
 	s, _, _ := till(t, strings.Replace(refund, `"args.amount > 50.0"`, `"args.amount > 50.0 && principal.claims.level > 3"`, 1))
 	wantSaid(t, s.Execute(t.Context(), refunds(`{"amount":70}`, nil)), "POLICY_DENIED: denied by policy")
 }
 
-// TestAToolInGoIsApprovedLikeAnyOther.
-func TestAToolInGoIsApprovedLikeAnyOther(t *testing.T) {
+// A Go tool can need an approval.
+func TestApproval_goTool(t *testing.T) {
 	s, paid, _ := till(t, "policy \"all\" {\n  tools = [\"pay\"]\n  requires_approval = \"true\"\n  reason = \"Money leaves\"\n}\n")
 	pay := refunds(`{}`, nil)
 	pay.Name = "pay"
@@ -299,9 +296,8 @@ func TestAToolInGoIsApprovedLikeAnyOther(t *testing.T) {
 	}
 }
 
-// TestAnApprovedCallIsAnsweredThoughItsAnswerCannotBeKept: what was done is told to who
-// did it, and is never done again.
-func TestAnApprovedCallIsAnsweredThoughItsAnswerCannotBeKept(t *testing.T) {
+// The caller gets the result even if it cannot be stored, and it is never computed again.
+func TestApproval_outcomeNotStored(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED with -short: one goroutine works here alone")
 	}
@@ -319,7 +315,7 @@ func TestAnApprovedCallIsAnsweredThoughItsAnswerCannotBeKept(t *testing.T) {
 		r := calls("large", `{}`)
 		r.Resume = acts(mustAsk(t, s.Execute(t.Context(), r)), "accept")
 		if got := s.Execute(t.Context(), r); got.Err != nil || len(got.Value) != 3<<20+2 {
-			t.Errorf("who approved a call that was made gets %d bytes, %v", len(got.Value), got.Err)
+			t.Errorf("the approved call returned %d bytes, %v", len(got.Value), got.Err)
 		}
 		again := s.Execute(t.Context(), r)
 		if again.Err == nil {
@@ -329,6 +325,6 @@ func TestAnApprovedCallIsAnsweredThoughItsAnswerCannotBeKept(t *testing.T) {
 		wantSaid(t, again, "INVALID_INPUT: the call was made, and its answer is not kept any more")
 	}
 	if kept != 5 || done.Load() != 8 {
-		t.Errorf("%d of 8 answers of 3 MiB are kept in 16 MiB after %d runs", kept, done.Load())
+		t.Errorf("%d of 8 results of 3 MiB are stored in 16 MiB after %d runs", kept, done.Load())
 	}
 }

@@ -46,8 +46,7 @@ policy "no" {
 }
 `
 
-// TestToolResult_plainBlocks checks which returned values are content: blocks that have
-// the members of MCP and no others, in a tool without outputs.
+// Returned values are content if they are valid MCP blocks, in a tool without outputs.
 func TestToolResult_plainBlocks(t *testing.T) {
 	s := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", blockTools)}})
 	const a, b = `{"type":"text","text":"a"}`, `{"type":"text","text":"b"}`
@@ -72,7 +71,7 @@ func TestToolResult_plainBlocks(t *testing.T) {
 	}
 }
 
-// TestToolResult_blocksInPlaceOfOutputs checks that a tool with outputs says what to return.
+// A tool with outputs returns an error with advice.
 func TestToolResult_blocksInPlaceOfOutputs(t *testing.T) {
 	s := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", blockTools)}})
 	for _, tool := range []string{"unfit", "built"} {
@@ -83,7 +82,7 @@ func TestToolResult_blocksInPlaceOfOutputs(t *testing.T) {
 	}
 }
 
-// asText is content of one text block.
+// asText returns content with one text block.
 func asText(text string) string {
 	quoted, _ := json.Marshal(text)
 	return `[{"type":"text","text":` + string(quoted) + `}]`

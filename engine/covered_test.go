@@ -9,8 +9,7 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-// leaker has a body that says a secret beside what its caller chooses, with a policy and a
-// hook that do.
+// leaker is a script, a policy and a hook that output a secret together with a value of the caller.
 const leaker = `
 tool "leak" {
   input "note" {
@@ -37,9 +36,9 @@ hook "logs" {
 }
 `
 
-// TestWhatACallerChoosesCoversNoPartOfASecret in a message, in its details, in the log and
-// where a hook fails: a caller who knows how a secret begins is shown nothing of the rest.
-func TestWhatACallerChoosesCoversNoPartOfASecret(t *testing.T) {
+// A caller who knows the start of a secret must not learn the rest of it from messages, details,
+// logs or hook errors.
+func TestRedact_overlappingValues(t *testing.T) {
 	const value = "sk_live_Correct4HorseBattery9Staple77Q"
 	var log bytes.Buffer
 	s := server(t, engine.Options{
@@ -67,7 +66,7 @@ func TestWhatACallerChoosesCoversNoPartOfASecret(t *testing.T) {
 	}
 }
 
-// wantNoPart wants no four bytes of a value in a text, of those that no caller sends.
+// wantNoPart checks that a text contains no four bytes of a value, except those that callers send.
 func wantNoPart(t *testing.T, what, text, value string) {
 	t.Helper()
 	for at := len("sk_live_"); at+4 <= len(value)-len("Staple77Q"); at++ {

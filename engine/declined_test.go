@@ -14,8 +14,7 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-// endsIn returns what the outcomes in a log say, the parts of one line apart by spaces,
-// once the server is closed.
+// endsIn closes the server and returns the outcomes in its log, with parts separated by spaces.
 func endsIn(t *testing.T, s *engine.Server, path string) []string {
 	t.Helper()
 	var outcomes []string
@@ -25,9 +24,9 @@ func endsIn(t *testing.T, s *engine.Server, path string) []string {
 	return outcomes
 }
 
-// TestACallThatIsNotMadeHasHooksAndARecord, whoever declines it, unless a policy denies it
-// before; and nothing runs.
-func TestACallThatIsNotMadeHasHooksAndARecord(t *testing.T) {
+// A rejected call has hook events and an audit record, unless a policy denies it first. Nothing
+// runs.
+func TestReject_hooksAndAudit(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	var phases []call.Phase
 	s := unloaded(t, engine.Options{
@@ -65,8 +64,8 @@ policy "closed" {
 	}
 }
 
-// TestANestedCallThatIsTooDeepHasARecord.
-func TestANestedCallThatIsTooDeepHasARecord(t *testing.T) {
+// The rejected call is audited.
+func TestNested_auditTooDeep(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	s := server(t, engine.Options{
 		Files: engine.Files{
@@ -86,9 +85,9 @@ func TestANestedCallThatIsTooDeepHasARecord(t *testing.T) {
 	}
 }
 
-// TestEachNestedCallOfACancelledOneHasARecord: those that run, and the one whose turn has
-// not come, which is declined unless it begins just then.
-func TestEachNestedCallOfACancelledOneHasARecord(t *testing.T) {
+// Running calls and the queued call are audited. The queued call is rejected, unless it starts just
+// then.
+func TestNested_auditCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "audit.jsonl")
 		s := unloaded(t, engine.Options{
@@ -106,11 +105,11 @@ func TestEachNestedCallOfACancelledOneHasARecord(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() {
-			synctest.Wait() // until eight run, and the ninth waits for one of them
+			synctest.Wait() // eight calls run, and the ninth waits
 			cancel()
 		}()
 		s.Execute(ctx, calls("outer", `{}`))
-		synctest.Wait() // the call does not wait for what is nested in it
+		synctest.Wait() // the call does not wait for nested calls
 		nested := 0
 		all := endsIn(t, s, path)
 		for _, outcome := range all {

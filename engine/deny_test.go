@@ -14,10 +14,9 @@ import (
 	"github.com/mcpd/mcpd/identity"
 )
 
-// Where the operator denies by default, a tool that no allow rule covers is not
-// listed, and its calls end before their arguments are looked at. A Go policy
-// that allows does not cover it.
-func TestWhatNoPolicyCoversIsNeitherListedNorLookedAt(t *testing.T) {
+// If calls are denied by default, a tool without an allow rule is not listed, and its calls end
+// before their arguments are read. A Go policy that allows does not count as an allow rule.
+func TestDefaultDeny_hidesUncovered(t *testing.T) {
 	s := server(t, engine.Options{
 		Files: engine.Files{
 			Config: files("mcpd.hcl", "server {\n  default_decision = \"deny\"\n}\n"),
@@ -50,7 +49,7 @@ policy "open" {
 	}
 }
 
-// fewTools are allowed where n is below ten.
+// fewTools are allowed if n is below ten.
 const fewTools = `
 tool "few" {
   input "n" { type = number }
@@ -90,9 +89,9 @@ policy "small" {
 }
 `
 
-// What no policy in a file denies has a name for the operator all the same, in metrics, in
-// the log and in the audit log, and callers are told what they were.
-func TestTheOperatorSeesWhatDeniesBesideThePoliciesInFiles(t *testing.T) {
+// Denials by other causes than policies in files have names in metrics, logs and audit records.
+// Callers get the messages.
+func TestDeniedBy_otherCauses(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	log := &logBuffer{}
 	s := server(t, engine.Options{
@@ -123,7 +122,7 @@ func TestTheOperatorSeesWhatDeniesBesideThePoliciesInFiles(t *testing.T) {
 		"POLICY_DENIED: no policy allows this call", "POLICY_DENIED: no policy allows this call", "ok", "POLICY_DENIED: Closed", "POLICY_DENIED: denied: a policy failed",
 		"POLICY_DENIED: the server cannot tell \"tenant\" for this caller", "POLICY_DENIED: denied by policy",
 	}, told); diff != "" {
-		t.Errorf("callers are told (-want +got)\n%s", diff)
+		t.Errorf("messages for callers (-want +got)\n%s", diff)
 	}
 	metrics := metricsOf(s)
 	for _, series := range []string{`mcpd_denials_total{policy="(default)"} 2`, `mcpd_denials_total{policy="(go)"} 2`, `mcpd_denials_total{policy="(from)"} 1`,
@@ -140,6 +139,6 @@ func TestTheOperatorSeesWhatDeniesBesideThePoliciesInFiles(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff([]string{"(default)", "(default)", "", "(go)", "(go)", "(from)", "(result)"}, by); diff != "" {
-		t.Errorf("the audit log says denied by (-want +got)\n%s", diff)
+		t.Errorf("denied_by in the audit log (-want +got)\n%s", diff)
 	}
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// variants are what each file of the folder may hold, the usual first; empty is
-// no file. Everything that one definition can depend on changes in some step.
+// variants are the contents of each file, the usual one first; empty means no file. Each step
+// changes some dependency of a definition.
 var variants = map[string][]string{
 	"a.hcl": {`tool "a" { run = file("a.js") }`, "\n\n" + `tool "a" { run = file("a.js") }`,
 		`tool "a" { run = "return local.x" }`, `tool "a" {
@@ -64,7 +64,7 @@ var variants = map[string][]string{
 		"variable \"w\" {\n  default = \"one\"\n}", "variable"},
 }
 
-// seen is all that a user can tell of a server.
+// seen is the observable state of a server.
 type seen struct {
 	Revision string
 	Tools    []string
@@ -93,9 +93,8 @@ func look(t *testing.T, s *engine.Server) seen {
 	return out
 }
 
-// TestAReloadEndsAsAFirstLoadOfTheSameFilesWould changes files at random, one
-// reload after the other, and compares with a server that knows no history.
-func TestAReloadEndsAsAFirstLoadOfTheSameFilesWould(t *testing.T) {
+// Files change at random. After each reload the server must equal a new server with the same files.
+func TestReload_sameAsFirstLoad(t *testing.T) {
 	tools, config := fstest.MapFS{}, fstest.MapFS{}
 	random := rand.New(rand.NewPCG(1, 2))
 	names := slices.Sorted(maps.Keys(variants))
@@ -146,6 +145,6 @@ func TestAReloadEndsAsAFirstLoadOfTheSameFilesWould(t *testing.T) {
 		}
 	}
 	if good < steps/3 {
-		t.Errorf("only %d sets of files were sound", good)
+		t.Errorf("only %d sets of files were valid", good)
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/mcpd/mcpd/identity"
 )
 
-func TestBadOptionsAreErrorsAndNotPanics(t *testing.T) {
+func TestNew_invalidOptions(t *testing.T) {
 	for want, o := range map[string]engine.Options{
 		"name":      {},
 		"transport": {Name: "x", Transport: "carrier pigeon"},
@@ -30,7 +30,7 @@ func TestBadOptionsAreErrorsAndNotPanics(t *testing.T) {
 	}
 }
 
-func TestTheTransportIsHTTPUnlessTheOptionsSay(t *testing.T) {
+func TestNew_defaultTransport(t *testing.T) {
 	for given, want := range map[string]string{"": "http", "http": "http", "stdio": "stdio"} {
 		if got := unloaded(t, engine.Options{Transport: given}).Transport(); got != want {
 			t.Errorf("%q: got %q", given, got)
@@ -40,7 +40,7 @@ func TestTheTransportIsHTTPUnlessTheOptionsSay(t *testing.T) {
 
 type recursive struct{ Next *recursive }
 
-func TestABadGoToolIsAnErrorAndNotAPanic(t *testing.T) {
+func TestAddTool_invalid(t *testing.T) {
 	s := unloaded(t, engine.Options{})
 	for name, err := range map[string]error{
 		"channel":   engine.AddTool(s, engine.ToolOptions{Name: "channel"}, func(context.Context, identity.Agent, struct{ C chan int }) (int, error) { return 0, nil }),
@@ -54,9 +54,8 @@ func TestABadGoToolIsAnErrorAndNotAPanic(t *testing.T) {
 	}
 }
 
-// TestToolsAreAddedWhileOthersAreCalled adds tools and calls all that there are
-// at the same time: a tool that was added is there for every later call.
-func TestToolsAreAddedWhileOthersAreCalled(t *testing.T) {
+// Tools are added and called concurrently. An added tool is available to every later call.
+func TestAddTool_concurrentCalls(t *testing.T) {
 	s := server(t, engine.Options{Files: engine.Files{Tools: files("add.hcl", addTool)}})
 	var adders, callers sync.WaitGroup
 	added := make(chan string, 64)
@@ -92,7 +91,7 @@ func TestToolsAreAddedWhileOthersAreCalled(t *testing.T) {
 	}
 }
 
-func TestAToolThatIsAddedLateIsServedAndTold(t *testing.T) {
+func TestAddTool_afterLoad(t *testing.T) {
 	told := 0
 	s := server(t, engine.Options{Files: engine.Files{Tools: files("add.hcl", addTool)}})
 	stop := s.Watch(func([]string) { told++ })
@@ -111,11 +110,11 @@ func TestAToolThatIsAddedLateIsServedAndTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	if told != 1 {
-		t.Error("a watcher was told after it stopped")
+		t.Error("a watcher was called after it stopped")
 	}
 }
 
-func TestWatchersAreToldOfEachNewSnapshotAndOfNothingElse(t *testing.T) {
+func TestWatch_newSnapshotsOnly(t *testing.T) {
 	folder := files("add.hcl", addTool)
 	s := server(t, engine.Options{Files: engine.Files{Tools: folder}})
 	told := 0
@@ -124,7 +123,7 @@ func TestWatchersAreToldOfEachNewSnapshotAndOfNothingElse(t *testing.T) {
 		t.Helper()
 		_, _ = s.Reload(t.Context(), engine.Change{All: true})
 		if told != want {
-			t.Errorf("%s: told %d times, want %d", what, told, want)
+			t.Errorf("%s: called %d times, want %d", what, told, want)
 		}
 	}
 	reload(0, "nothing changed")
@@ -134,7 +133,7 @@ func TestWatchersAreToldOfEachNewSnapshotAndOfNothingElse(t *testing.T) {
 	reload(1, "a new tool")
 }
 
-func TestEventsTellTheLifeOfAServer(t *testing.T) {
+func TestOnEvent_lifecycle(t *testing.T) {
 	var kinds []engine.EventKind
 	var last engine.Event
 	folder := files("add.hcl", addTool)
@@ -161,7 +160,7 @@ func TestEventsTellTheLifeOfAServer(t *testing.T) {
 	}
 }
 
-func TestTheOperatorsFileSaysWhoTheServerIs(t *testing.T) {
+func TestInfo_serverBlock(t *testing.T) {
 	s := server(t, engine.Options{
 		Name: "embedded", Version: "1.2.3", Description: "from Go",
 		Files: engine.Files{Config: files("mcpd.hcl", "server {\n  name = \"customer-mcp\"\n  instructions = \"Ask first.\"\n}\n")},
@@ -172,17 +171,17 @@ func TestTheOperatorsFileSaysWhoTheServerIs(t *testing.T) {
 	}
 }
 
-func TestACallLoadsWhatNothingHasLoaded(t *testing.T) {
+func TestExecute_loadsFiles(t *testing.T) {
 	s := unloaded(t, engine.Options{Files: engine.Files{Tools: files("add.hcl", addTool)}})
 	if s.Snapshot() != nil {
-		t.Fatal("something is loaded already")
+		t.Fatal("a snapshot is loaded already")
 	}
 	if got, err := s.Call(t.Context(), "add", map[string]any{"a": 2, "b": 3}); err != nil || string(got.Value) != `{"sum":5}` {
 		t.Errorf("%s, %v", got.Value, err)
 	}
 }
 
-func TestNoResultOfABrokenSchemaReachesTheCaller(t *testing.T) {
+func TestGoTool_invalidResult(t *testing.T) {
 	s := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", `
 tool "typed" {
   output "n" { type = integer }
@@ -197,7 +196,7 @@ tool "typed" {
 	}
 }
 
-func TestAnArgumentThatAGoToolCannotReadIsTheCallersMistake(t *testing.T) {
+func TestGoTool_undecodableArgument(t *testing.T) {
 	log := &logBuffer{}
 	s := server(t, engine.Options{Files: engine.Files{Tools: files()}, Logger: log.logger()})
 	type in struct {

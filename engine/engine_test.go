@@ -29,7 +29,7 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// TestMain makes the test's own binary a program that crashes.
+// TestMain makes the test binary a crashing program on demand.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
 		if be := map[string]func(){crashing: crash, steady: func() { answerLines(false) }, hostsFail: failAll, hostsDo: doAll, hostOfLabs: labAlone}[os.Args[1]]; be != nil {
@@ -37,11 +37,11 @@ func TestMain(m *testing.M) {
 			return
 		}
 	}
-	debug.SetGCPercent(400) // the heaps are small, and their collection is a quarter of the processor time
+	debug.SetGCPercent(400) // the heaps are small, and garbage collection takes a quarter of the time
 	goleak.VerifyTestMain(m)
 }
 
-// files makes a tools folder of name, text pairs.
+// files returns a tools directory from pairs of names and texts.
 func files(pairs ...string) fstest.MapFS {
 	folder := fstest.MapFS{}
 	for i := 0; i < len(pairs); i += 2 {
@@ -50,7 +50,7 @@ func files(pairs ...string) fstest.MapFS {
 	return folder
 }
 
-// server makes a loaded server that is closed when the test ends.
+// server returns a loaded server that is closed at the end of the test.
 func server(t *testing.T, o engine.Options) *engine.Server {
 	t.Helper()
 	s := unloaded(t, o)
@@ -66,7 +66,7 @@ func unloaded(t *testing.T, o engine.Options) *engine.Server {
 		o.Name = "test"
 	}
 	if o.Scripts.Programs == nil {
-		o.Scripts.Programs = scripting.Inline() // which trusts the agents of tests
+		o.Scripts.Programs = scripting.Inline() // the tests trust their agents
 	}
 	o.Extensions = append(o.Extensions, codemode.New(), federation.New(), typescript.New(), oidc.New(), postgres.New(), sqlite.New())
 	s, err := engine.New(o)
@@ -95,7 +95,7 @@ tool "add" {
 }
 `
 
-func TestAToolInAFileIsCalled(t *testing.T) {
+func TestExecute_fileTool(t *testing.T) {
 	s := server(t, engine.Options{Files: engine.Files{Tools: files("add.hcl", addTool)}})
 	got, err := s.Call(t.Context(), "add", map[string]any{"a": 2, "b": 3})
 	if err != nil {
@@ -109,7 +109,7 @@ func TestAToolInAFileIsCalled(t *testing.T) {
 	}
 }
 
-func TestTheFiveErrorCodes(t *testing.T) {
+func TestExecute_errorCodes(t *testing.T) {
 	s := server(t, engine.Options{Files: engine.Files{Tools: files("a.hcl", addTool, "b.hcl", `
 tool "closed" {
   run = <<JS
@@ -162,7 +162,7 @@ tool "broken_output" {
 	}
 }
 
-// recorder is a Go hook that remembers what it is told.
+// recorder is a Go hook that records events.
 type recorder struct {
 	mu     sync.Mutex
 	events []string
@@ -178,7 +178,7 @@ func (r *recorder) hook(_ context.Context, e call.Event) {
 	r.events = append(r.events, line)
 }
 
-func TestEveryCallFiresStartAndExactlyOneTerminalHook(t *testing.T) {
+func TestHook_startAndOneTerminal(t *testing.T) {
 	var seen recorder
 	panicking := func(context.Context, identity.Agent, struct{}) (struct{}, error) { panic("boom") }
 	waiting := func(ctx context.Context, _ identity.Agent, _ struct{}) (struct{}, error) {
@@ -225,7 +225,7 @@ func TestEveryCallFiresStartAndExactlyOneTerminalHook(t *testing.T) {
 	}
 }
 
-func TestABrokenFileKeepsTheOldSnapshotServing(t *testing.T) {
+func TestReload_keepsSnapshotOnError(t *testing.T) {
 	folder := files("add.hcl", addTool)
 	var kinds []engine.EventKind
 	s := server(t, engine.Options{Files: engine.Files{Tools: folder}, OnEvent: func(e engine.Event) { kinds = append(kinds, e.Kind) }})
@@ -254,7 +254,7 @@ func TestABrokenFileKeepsTheOldSnapshotServing(t *testing.T) {
 	}
 }
 
-func TestUnchangedToolsAreReusedByAReload(t *testing.T) {
+func TestReload_reusesTools(t *testing.T) {
 	folder := files("add.hcl", addTool, "b.hcl", strings.ReplaceAll(addTool, `"add"`, `"plus"`))
 	s := server(t, engine.Options{Files: engine.Files{Tools: folder}})
 	add, plus := s.Snapshot().Tool("add"), s.Snapshot().Tool("plus")
@@ -271,7 +271,7 @@ func TestUnchangedToolsAreReusedByAReload(t *testing.T) {
 	}
 }
 
-func TestTwoServersLiveInOneProcess(t *testing.T) {
+func TestNew_twoServers(t *testing.T) {
 	var group sync.WaitGroup
 	for i := range 2 {
 		name := fmt.Sprintf("tool%d", i)
@@ -288,7 +288,7 @@ func TestTwoServersLiveInOneProcess(t *testing.T) {
 	group.Wait()
 }
 
-func TestGoToolsGetTheAgentAndTheirSchemas(t *testing.T) {
+func TestGoTool_agentAndSchemas(t *testing.T) {
 	type in struct {
 		Name string `json:"name" jsonschema:"who to greet"`
 	}
@@ -331,7 +331,7 @@ func TestGoToolsGetTheAgentAndTheirSchemas(t *testing.T) {
 	}
 }
 
-func TestPoliciesAreAskedInOrderAndTheFirstDenialWins(t *testing.T) {
+func TestPolicy_order(t *testing.T) {
 	operator := files("mcpd.hcl", `
 server { name = "ordered" }
 policy "operator" {
@@ -372,11 +372,11 @@ policy "file" {
 		}
 	}
 	if len(asked) != 3 {
-		t.Errorf("the Go policy was asked %d times, want 3", len(asked))
+		t.Errorf("the Go policy was called %d times, want 3", len(asked))
 	}
 }
 
-func TestADenialWithoutArgumentsComesBeforeValidation(t *testing.T) {
+func TestPolicy_beforeValidation(t *testing.T) {
 	s := server(t, engine.Options{Files: engine.Files{Tools: files("add.hcl", addTool+`
 policy "readers" {
   allow  = "principal.scopes.exists(s, s == 'write') && args.a > 0"
@@ -389,7 +389,7 @@ policy "readers" {
 		t.Errorf("got %v", err)
 	}
 	if visible := s.Visible(t.Context(), call.Tools, identity.Caller{Principal: identity.Anonymous()}); len(visible.Tools) != 0 || !visible.Private {
-		t.Errorf("a tool that is surely denied is listed: %+v", visible)
+		t.Errorf("a denied tool is listed: %+v", visible)
 	}
 	writer := identity.Anonymous()
 	writer.Scopes = []string{"write"}
@@ -398,8 +398,7 @@ policy "readers" {
 	}
 }
 
-// TestReturn_forgotten names return: when the file is loaded and, where it is reached all
-// the same, when the tool is called.
+// A missing return is reported while loading, and at run time if the end of the script is reached.
 func TestReturn_forgotten(t *testing.T) {
 	const text = `
 tool "sum" {

@@ -9,15 +9,15 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-// hostileEnvironment is an environment in which every name is set, whatever it is.
+// hostileEnvironment is an environment in which every name is set.
 func hostileEnvironment(name string) (string, bool) { return "value of " + name, true }
 
-// reading is a tool that is granted one variable and runs a body.
+// reading returns a tool with a granted variable and a script.
 func reading(name, body string) string {
 	return fmt.Sprintf("tool \"t\" {\n  allow {\n    env { names = [%q] }\n  }\n  run = <<JS\n    %s\n  JS\n}\n", name, body)
 }
 
-func TestNoNameOfAVariableIsMoreThanAName(t *testing.T) {
+func TestVariable_names(t *testing.T) {
 	for name, want := range map[string]string{
 		"":              `"" is not the name of a variable`,
 		"*":             "a grant names each variable",
@@ -53,7 +53,7 @@ func TestNoNameOfAVariableIsMoreThanAName(t *testing.T) {
 	}
 }
 
-func TestAVariableWithANameOfJavaScriptIsAVariable(t *testing.T) {
+func TestVariable_javaScriptNames(t *testing.T) {
 	const body = `const other = "PA" + "TH";
     return [env.%[1]s, Object.keys(env).join(), Object.isFrozen(env), typeof {}.toString, [].concat(1).length, env[other] ?? null];`
 	for _, name := range []string{"__proto__", "constructor", "prototype", "toString", "valueOf", "hasOwnProperty", "then", "toJSON", "LANG", "lang"} {

@@ -10,7 +10,7 @@ import (
 	"github.com/mcpd/mcpd/identity"
 )
 
-// giveBack is a tool that knows who calls it.
+// giveBack is a tool that uses its caller.
 func giveBack(ctx context.Context, _ identity.Agent, in struct{ Order string }) (string, error) {
 	caller, _ := engine.CallerFromContext(ctx)
 	who := caller.Principal
@@ -20,7 +20,7 @@ func giveBack(ctx context.Context, _ identity.Agent, in struct{ Order string }) 
 	return in.Order + " is refunded by " + who.ID, nil
 }
 
-// staffOnly lets the principals of one issuer in.
+// staffOnly allows the principals of one issuer.
 func staffOnly(in engine.PolicyInput) engine.Decision {
 	if in.Caller.Principal.Issuer != "https://login.example.com" {
 		return engine.Deny("staff only")

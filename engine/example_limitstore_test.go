@@ -11,9 +11,9 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-// window is a store that counts the calls of each window of time, and who holds places.
-// It stands for one that several machines reach: there both methods would be a script,
-// which runs in one step on the clock of the store.
+// window is a store that counts the calls of each time window, and the holders of places. It
+// simulates a shared store: there each method would be an atomic script with the clock of the
+// store.
 type window struct {
 	began  time.Time
 	mu     sync.Mutex
@@ -71,7 +71,7 @@ func (w *window) name(c call.LimitCharge, now time.Time) string {
 	return fmt.Sprint(c.Key, " ", now.Sub(w.began)/c.Per)
 }
 
-// Two servers that count by one store give together what a limit says.
+// Two servers with a shared store enforce one limit together.
 func ExampleOptions_limits() {
 	tools := fstest.MapFS{"hello.hcl": {Data: []byte(`
 tool "hello" { run = "return 'hello'" }

@@ -18,7 +18,7 @@ import (
 	"github.com/mcpd/mcpd/scripting/worker"
 )
 
-// newExample returns a server of an example, whose files are trusted.
+// newExample returns a server of an example, with trusted files.
 func newExample(o engine.Options) *engine.Server {
 	o.Name, o.Scripts.Executor = "shop", scripting.Inline()
 	server, err := engine.New(o)
@@ -36,8 +36,7 @@ tool "double" {
 }
 `), Mode: 0o644}}
 
-// Isolation: bodies of files run in processes of their own, for which the program starts
-// itself again.
+// Isolation: scripts run in worker processes, which the program starts from its own binary.
 func Example_isolation() {
 	main := func() {
 		if len(os.Args) == 2 && os.Args[1] == "worker" {
@@ -63,7 +62,7 @@ func Example_isolation() {
 	_ = main
 }
 
-// A tool written in Go: its schemas are made from the types of the function.
+// A Go tool gets its schemas from the types of its function.
 func ExampleAddTool() {
 	server := newExample(engine.Options{})
 	defer server.Close(context.Background())
@@ -81,19 +80,19 @@ func ExampleAddTool() {
 	// Output: "O-7 is on its way" <nil>
 }
 
-// Tool files beside tools in Go: Tools is an embed.FS, engine.Dir or any other fs.FS.
+// Tool files and Go tools work together: Tools is an embed.FS, engine.Dir or any other fs.FS.
 func ExampleServer_Load() {
 	server := newExample(engine.Options{Files: engine.Files{Tools: double}})
 	defer server.Close(context.Background())
 	if _, err := server.Load(context.Background()); err != nil {
-		log.Fatal(err) // a diag.List: every mistake in the files, with its place
+		log.Fatal(err) // a diag.List with all errors and their positions
 	}
 	result, err := server.Call(context.Background(), "double", map[string]int{"n": 21})
 	fmt.Println(string(result.Value), err)
 	// Output: 42 <nil>
 }
 
-// A policy in Go decides by the caller, the tool and its arguments.
+// A Go policy decides by the caller, the tool and its arguments.
 func ExamplePolicy() {
 	small := func(in engine.PolicyInput) engine.Decision {
 		if in.Args["n"].(int64) > 100 {
@@ -108,7 +107,7 @@ func ExamplePolicy() {
 	// Output: POLICY_DENIED: at most 100
 }
 
-// A hook in Go runs at the start and at the end of each call.
+// A Go hook runs at the start and at the end of each call.
 func ExampleHook() {
 	seen := func(_ context.Context, event call.Event) { fmt.Println(event.Phase, event.Tool) }
 	server := newExample(engine.Options{Files: engine.Files{Tools: double}, Hooks: []engine.Hook{seen}})
@@ -121,7 +120,7 @@ func ExampleHook() {
 	// end double
 }
 
-// A module gives scripts functions of the program; a file grants it by name.
+// A module offers Go functions to scripts; a file grants it by name.
 func ExampleNewHostFunc() {
 	type article struct{ Name string }
 	count := func(_ context.Context, _ engine.HostCall, in article) (int, error) { return len(in.Name), nil }
@@ -142,8 +141,7 @@ tool "lamps" {
 	// Output: 4 <nil>
 }
 
-// State: what a script keeps by its kv grants is there for the next call. It is in memory
-// unless StatePath names a file.
+// State: a script stores values with kv grants. They are in memory unless StatePath is set.
 func ExampleOptions_state() {
 	server := newExample(engine.Options{Files: engine.Files{Tools: fstest.MapFS{"visit.hcl": {Data: []byte(`
 tool "visit" {
@@ -163,7 +161,7 @@ tool "visit" {
 	// 2 <nil>
 }
 
-// Another MCP server, whose tools are offered as crm_NAME once it can be reached.
+// The tools of another MCP server are offered as crm_NAME while it is reachable.
 func ExampleNewUpstream() {
 	crm, err := engine.NewUpstream("crm", "http://127.0.0.1:9/mcp", "the command line")
 	if err != nil {
@@ -178,7 +176,7 @@ func ExampleNewUpstream() {
 	// Output: crm
 }
 
-// Metrics and traces: the variables OTEL_* say where spans are sent, and Metrics serves
+// Metrics and traces: the OTEL_* variables configure the span exporter, and Metrics serves
 // Prometheus.
 func ExampleServer_Metrics() {
 	server := newExample(engine.Options{

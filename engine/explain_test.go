@@ -17,7 +17,7 @@ import (
 	"github.com/mcpd/mcpd/policylang"
 )
 
-// court writes random policies for the tools of courtTools, and random calls of them.
+// court generates random policies for courtTools, and random calls.
 type court struct{ *rand.Rand }
 
 const courtTools = `
@@ -52,7 +52,7 @@ func (c court) condition(depth int, onResult bool) string {
 		"principal.claims.nope == 1", "tool.read_only", "now.getHours() < 12", "true", "false")
 }
 
-// policies writes a file of policies.
+// policies returns a file with random policies.
 func (c court) policies(prefix string) string {
 	var b strings.Builder
 	for i := range c.IntN(4) {
@@ -72,7 +72,7 @@ func (c court) policies(prefix string) string {
 	return b.String()
 }
 
-// request makes a call, now and then of what there is none, or with arguments that do not fit.
+// request returns a random call, sometimes of a missing tool or with invalid arguments.
 func (c court) request() call.Request {
 	caller := identity.Caller{Principal: identity.Anonymous(), Agent: identity.Agent{AgentID: c.pick("bot", "anonymous")}, Source: identity.Source{IP: c.pick("10.0.0.1", "")}}
 	if c.IntN(2) == 0 {
@@ -84,9 +84,8 @@ func (c court) request() call.Request {
 	}
 }
 
-// TestExplainAgreesWithTheCall holds explanations, of calls of which all is known and of
-// such of which parts are not, against what becomes of the calls.
-func TestExplainAgreesWithTheCall(t *testing.T) {
+// Explanations of fully and partially known calls must match the results of the calls.
+func TestExplain_matchesExecute(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED with -short: one goroutine works here alone")
 	}
@@ -126,20 +125,20 @@ func TestExplainAgreesWithTheCall(t *testing.T) {
 	}
 }
 
-// agree holds the explanation of a call against its result.
+// agree compares the explanation of a call with its result.
 func agree(t *testing.T, s *engine.Server, request call.Request, result call.Result, seen map[pipeline.Verdict]int) {
 	t.Helper()
 	x := explain(t, s, pipeline.HypotheticalCall{Request: request, Result: json.RawMessage(fmt.Sprintf(`{"total":%d}`, amountOf(request)))})
 	seen[x.Verdict]++
 	switch {
 	case x.Verdict == pipeline.VerdictUnknown || x.ResultVerdict == pipeline.VerdictUnknown:
-		t.Errorf("%s: all is known, and the verdict is not", request.Arguments)
+		t.Errorf("%s: all parts are known, but the verdict is unknown", request.Arguments)
 	case x.Verdict == pipeline.VerdictNeedsApproval:
 		asks := slices.ContainsFunc(x.Rulings, func(r pipeline.Ruling) bool {
 			return result.Err != nil && r.Policy.Name == result.Err.DeniedBy && r.Decision.Outcome == policylang.Consent
 		})
 		if !asks {
-			t.Errorf("%s: held for approval, and the call ends with %v", request.Arguments, result.Err)
+			t.Errorf("%s: needs approval, but the call ends with %v", request.Arguments, result.Err)
 		}
 	case x.Verdict == pipeline.VerdictAllowed && (x.ResultVerdict == "" || x.ResultVerdict == pipeline.VerdictAllowed):
 		if result.Err != nil || x.Error != nil {
@@ -154,8 +153,8 @@ func agree(t *testing.T, s *engine.Server, request call.Request, result call.Res
 	}
 }
 
-// soundWithout holds the explanation of a call of which parts are not known, and are
-// something else, against its result: it says the same or nothing.
+// soundWithout compares the explanation of a call with unknown parts with its result: it must agree
+// or be unknown.
 func soundWithout(t *testing.T, s *engine.Server, request call.Request, result call.Result, lacking policylang.Parts, seen map[pipeline.Verdict]int) {
 	t.Helper()
 	of := pipeline.HypotheticalCall{Request: request, Unknown: lacking}
@@ -180,15 +179,15 @@ func soundWithout(t *testing.T, s *engine.Server, request call.Request, result c
 	case x.Verdict == pipeline.VerdictAllowed && x.ResultVerdict != pipeline.VerdictUnknown && x.ResultVerdict != pipeline.VerdictDenied && denied:
 		t.Errorf("%s without %s: allowed, and the call is denied by %s", request.Arguments, lacking, result.Err.DeniedBy)
 	case x.Verdict == pipeline.VerdictAllowed && x.ResultVerdict == pipeline.VerdictDenied && !denied && fits:
-		t.Errorf("%s without %s: what it returns is denied, and the call ends with %v", request.Arguments, lacking, result.Err)
+		t.Errorf("%s without %s: its result is denied, and the call ends with %v", request.Arguments, lacking, result.Err)
 	case x.Verdict == pipeline.VerdictNeedsApproval && !denied && fits:
-		t.Errorf("%s without %s: held for approval, and the call ends with %v", request.Arguments, lacking, result.Err)
+		t.Errorf("%s without %s: needs approval, and the call ends with %v", request.Arguments, lacking, result.Err)
 	}
 }
 
 func amountOf(r call.Request) (amount int) {
 	var args struct{ Amount int }
-	_ = json.Unmarshal(r.Arguments, &args) // what does not fit is refused before it is looked at
+	_ = json.Unmarshal(r.Arguments, &args) // invalid arguments are rejected earlier
 	return args.Amount
 }
 
@@ -201,8 +200,8 @@ func explain(t *testing.T, s *engine.Server, of pipeline.HypotheticalCall) pipel
 	return x
 }
 
-// TestExplainMakesNoCall, counts none, and tells nobody.
-func TestExplainMakesNoCall(t *testing.T) {
+// No limit is charged, and no hook fires.
+func TestExplain_runsNothing(t *testing.T) {
 	told := 0
 	s := server(t, engine.Options{
 		Files: engine.Files{Tools: files("a.hcl", `
@@ -221,16 +220,16 @@ limit "once" {
 		}
 	}
 	if status := s.Status(); told != 0 || status.Calls != 0 {
-		t.Errorf("hooks were told %d times, and %d calls counted", told, status.Calls)
+		t.Errorf("%d hook events, and %d calls counted", told, status.Calls)
 	}
 	if r := s.Execute(t.Context(), call.Request{Name: "once", Caller: anonymous()}); r.Err != nil {
-		t.Errorf("the limit has counted: %v", r.Err)
+		t.Errorf("the limit was charged: %v", r.Err)
 	}
 }
 
-func TestNothingIsExplainedBeforeTheFilesAreLoaded(t *testing.T) {
+func TestExplain_notLoaded(t *testing.T) {
 	s := unloaded(t, engine.Options{Files: engine.Files{Tools: files("a.hcl", `tool "broken" {}`)}})
 	if _, err := s.Inside().Explain(t.Context(), pipeline.HypotheticalCall{Request: call.Request{Name: "broken"}}); err == nil {
-		t.Error("there is an explanation of what is not served")
+		t.Error("an explanation without a snapshot")
 	}
 }

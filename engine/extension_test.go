@@ -19,7 +19,7 @@ func TestNew_stateWithoutExtension(t *testing.T) {
 
 func TestNew_sqliteTwice(t *testing.T) {
 	_, err := engine.New(engine.Options{Name: "test", Extensions: []engine.Extension{sqlite.New(), sqlite.New()}})
-	if want := `new server: Options.Extensions[1] "extensions/sqlite" is there twice`; err == nil || err.Error() != want {
+	if want := `new server: Options.Extensions[1] "extensions/sqlite" is listed twice`; err == nil || err.Error() != want {
 		t.Errorf("got %v", err)
 	}
 }

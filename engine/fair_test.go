@@ -12,8 +12,8 @@ import (
 	"github.com/mcpd/mcpd/identity"
 )
 
-// TestConcurrency_isShared: of 16 calls at once one principal, or one address or network of
-// nobody's, may have 14, whatever it sends; the others are for those that come then.
+// Of 16 parallel calls, one principal, address or network may have 14. The rest is for other
+// clients.
 func TestConcurrency_isShared(t *testing.T) {
 	key := func(issuer, id string) identity.Caller {
 		return identity.Caller{Principal: identity.Principal{ID: id, Issuer: issuer, Kind: identity.KindToken}}
@@ -65,12 +65,12 @@ func TestConcurrency_isShared(t *testing.T) {
 				call(test.attacker[n%len(test.attacker)])
 			}
 			if got := refused.Load(); got != 6 {
-				t.Errorf("of 20 calls %d were refused, want 6", got)
+				t.Errorf("%d of 20 calls were rejected, want 6", got)
 			}
 			call(test.other)
 			call(test.other)
 			if got := refused.Load(); got != 6 {
-				t.Error("calls of another are refused")
+				t.Error("calls of another client are rejected")
 			}
 			call(test.other)
 			if got := refused.Load(); got != 7 {
@@ -78,7 +78,7 @@ func TestConcurrency_isShared(t *testing.T) {
 			}
 			close(over)
 			all.Wait()
-			call(test.attacker[0]) // all places were given back
+			call(test.attacker[0]) // all slots were released
 			all.Wait()
 			if got := fmt.Sprint(refused.Load(), s.Status().Running); got != "7 0" {
 				t.Errorf("in the end: %s", got)

@@ -13,7 +13,7 @@ import (
 	"github.com/mcpd/mcpd/call"
 )
 
-func TestAToolOfAnUpstreamIsHeldToTheBoundsOfItsBlockOrItsOwn(t *testing.T) {
+func TestUpstream_bounds(t *testing.T) {
 	up := newShifting(t)
 	cancelled := up.waiting()
 	for _, name := range []string{"long", "longer"} {
@@ -35,7 +35,7 @@ func TestAToolOfAnUpstreamIsHeldToTheBoundsOfItsBlockOrItsOwn(t *testing.T) {
 	}
 }
 
-func TestWhatAnUpstreamAsksIsCountedAndWrittenDown(t *testing.T) {
+func TestUpstream_auditInputRequests(t *testing.T) {
 	up := newShifting(t)
 	up.AddTool(&mcp.Tool{Name: "asks", InputSchema: anything}, func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		var last error
@@ -52,13 +52,13 @@ func TestWhatAnUpstreamAsksIsCountedAndWrittenDown(t *testing.T) {
 	for range 2 {
 		got := called(t, s, r)
 		if got.Ask == nil {
-			t.Fatalf("nothing is asked: %s", ended(got))
+			t.Fatalf("no input request: %s", ended(got))
 		}
 		r = asking("lab_asks")
 		r.Resume = answers(got.Ask, `{}`)
 	}
 	if got := ended(called(t, s, r)); !strings.Contains(got, "the call has asked 2 times, which is all that its grant allows") {
-		t.Errorf("a question more than there may be: %s", got)
+		t.Errorf("an excess input request: %s", got)
 	}
 	var outcomes []string
 	for _, l := range outcomesOf(t, s, path) {
@@ -69,7 +69,7 @@ func TestWhatAnUpstreamAsksIsCountedAndWrittenDown(t *testing.T) {
 	}
 }
 
-func TestAToolOfAnUpstreamRunsAsOftenAtOnceAsItsBlockSays(t *testing.T) {
+func TestUpstream_concurrency(t *testing.T) {
 	up := newShifting(t)
 	up.AddTool(&mcp.Tool{Name: "add", InputSchema: anything}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		return &mcp.CallToolResult{Content: []mcp.Content{}}, nil
@@ -77,7 +77,7 @@ func TestAToolOfAnUpstreamRunsAsOftenAtOnceAsItsBlockSays(t *testing.T) {
 	crowd(t, federated(t, upstreamAt(up.url, "limits {\n    concurrency = 1\n  }")), "lab_add")
 }
 
-func TestArgumentsThatDoNotFitNeverReachTheUpstream(t *testing.T) {
+func TestUpstream_invalidArguments(t *testing.T) {
 	up := newShifting(t)
 	var reached atomic.Int32
 	up.AddTool(&mcp.Tool{Name: "add", InputSchema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"],"additionalProperties":false}`)},
@@ -92,7 +92,7 @@ func TestArgumentsThatDoNotFitNeverReachTheUpstream(t *testing.T) {
 		}
 	}
 	if n := reached.Load(); n != 0 {
-		t.Errorf("%d calls have reached it", n)
+		t.Errorf("%d calls reached the upstream", n)
 	}
 	if got := called(t, s, tool("lab_add", `{"n":1}`)); got.Err != nil || reached.Load() != 1 {
 		t.Errorf("one that fits ends with %s, the %dth", ended(got), reached.Load())

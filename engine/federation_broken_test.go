@@ -13,7 +13,7 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-func TestFilesWithMistakesKeepNothingThatAnUpstreamHasChanged(t *testing.T) {
+func TestUpstream_changeDespiteInvalidFiles(t *testing.T) {
 	up, lock, log := newShifting(t, "read", "write"), newLock(t), filepath.Join(t.TempDir(), "audit.jsonl")
 	tools := files("add.hcl", addTool)
 	s := server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", upstreamAt(up.url)+auditBlock(log, "")), Tools: tools, LockPath: lock}})
@@ -25,7 +25,7 @@ func TestFilesWithMistakesKeepNothingThatAnUpstreamHasChanged(t *testing.T) {
 
 	tools["add.hcl"].Data = []byte("tool \"add\" {")
 	if _, err := s.Load(t.Context()); err == nil {
-		t.Fatal("the file is no mistake")
+		t.Fatal("the file has no error")
 	}
 	up.add("write", other)
 	until(t, s, func() bool { return slices.Equal(names(s), []string{"add", "lab_read"}) })
@@ -42,10 +42,10 @@ func TestFilesWithMistakesKeepNothingThatAnUpstreamHasChanged(t *testing.T) {
 		t.Errorf("the tool of the file ends with %s", ended(got))
 	}
 
-	up.add("write", anything) // as it was accepted
+	up.add("write", anything) // the accepted version
 	until(t, s, func() bool { return slices.Equal(names(s), whole) })
 	if got := s.Snapshot().Revision(); got != first {
-		t.Errorf("the revision is %s, and was %s of the same", got, first)
+		t.Errorf("the revision is %s, want %s", got, first)
 	}
 	up.add("more", anything)
 	up.RemoveTools("read")
@@ -53,7 +53,7 @@ func TestFilesWithMistakesKeepNothingThatAnUpstreamHasChanged(t *testing.T) {
 
 	accept(t, s, lock)
 	if _, err := s.Load(t.Context()); err == nil {
-		t.Fatal("the file is no mistake any more")
+		t.Fatal("the file has no error")
 	}
 	accepted := []string{"add", "lab_more", "lab_write"}
 	if diff := cmp.Diff(accepted, names(s)); diff != "" {
@@ -64,7 +64,7 @@ func TestFilesWithMistakesKeepNothingThatAnUpstreamHasChanged(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(accepted, names(s)); diff != "" || !s.Status().Healthy() {
-		t.Errorf("mended, the status is %q (-want +got)\n%s", s.Status().Health(), diff)
+		t.Errorf("after the fix, the status is %q (-want +got)\n%s", s.Status().Health(), diff)
 	}
 	closed(t, s, log,
 		"upstream.pinned lab 2",
@@ -74,8 +74,7 @@ func TestFilesWithMistakesKeepNothingThatAnUpstreamHasChanged(t *testing.T) {
 		"upstream.accepted lab read removed cfff")
 }
 
-// TestOverlay_readsNoFile: a file that a body imports, and that is broken by now, is not read
-// again when an upstream changes.
+// An imported file that is now invalid is not read again when an upstream changes.
 func TestOverlay_readsNoFile(t *testing.T) {
 	up := newShifting(t, "read")
 	tools := files("own.hcl", "tool \"own\" {\n  run = file(\"own.js\")\n}\n", "own.js", "import { n } from './n.js';\nreturn n;\n", "n.js", "export const n = 1;\n")
@@ -89,33 +88,32 @@ func TestOverlay_readsNoFile(t *testing.T) {
 		}
 		tools["n.js"].Data = []byte("export const n = ;\n")
 		if _, err := s.Load(t.Context()); err == nil {
-			t.Fatal("the import is no mistake")
+			t.Fatal("the import has no error")
 		}
 	}
 }
 
-func TestFilesWithMistakesKeepNothingOfAnUpstreamThatIsGone(t *testing.T) {
+func TestUpstream_removalDespiteInvalidFiles(t *testing.T) {
 	up := newShifting(t, "read")
 	tools := files("add.hcl", addTool)
 	s := server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", upstreamAt(up.url)), Tools: tools}})
 	tools["add.hcl"].Data = []byte("tool \"add\" {")
 	if _, err := s.Load(t.Context()); err == nil {
-		t.Fatal("the file is no mistake")
+		t.Fatal("the file has no error")
 	}
 	up.RemoveTools("read")
 	until(t, s, func() bool { return slices.Equal(names(s), []string{"add"}) })
 }
 
-// TestARuleThatWasRefusedIsNotTakenInWithWhatAServerChanges: it names no tool, and would hold
-// for nothing.
-func TestARuleThatWasRefusedIsNotTakenInWithWhatAServerChanges(t *testing.T) {
+// The policy names no tool, and would have no effect.
+func TestUpstream_invalidRuleNotApplied(t *testing.T) {
 	up := newShifting(t, "drop", "gone")
 	const rule = "policy \"p\" {\n  tools = [%q]\n  deny = \"true\"\n  reason = \"never\"\n}\n"
 	config := files("mcpd.hcl", upstreamAt(up.url)+fmt.Sprintf(rule, "lab_drop"))
 	s := server(t, engine.Options{Files: engine.Files{Config: config, LockPath: newLock(t)}})
 	config["mcpd.hcl"].Data = []byte(upstreamAt(up.url) + fmt.Sprintf(rule, "lab_dorp"))
 	if _, err := s.Load(t.Context()); err == nil {
-		t.Fatal("the rule is no mistake")
+		t.Fatal("the policy has no error")
 	}
 	up.RemoveTools("gone")
 	until(t, s, func() bool { return slices.Equal(names(s), []string{"lab_drop"}) })
@@ -127,15 +125,14 @@ func TestARuleThatWasRefusedIsNotTakenInWithWhatAServerChanges(t *testing.T) {
 	}
 }
 
-// TestAnAuditBlockThatCannotBeKeepsNothingThatAnUpstreamHasChanged: that it cannot be is known
-// of the engine alone, behind all that the files say.
-func TestAnAuditBlockThatCannotBeKeepsNothingThatAnUpstreamHasChanged(t *testing.T) {
+// Only the engine finds the error, after all files were checked.
+func TestUpstream_changeDespiteInvalidAudit(t *testing.T) {
 	up, folder := newShifting(t, "read", "write"), t.TempDir()
 	config := files("mcpd.hcl", upstreamAt(up.url)+auditBlock(filepath.Join(folder, "audit.jsonl"), ""))
 	s := server(t, engine.Options{Files: engine.Files{Config: config, LockPath: newLock(t)}})
 	config["mcpd.hcl"].Data = []byte(upstreamAt(up.url) + auditBlock(folder, ""))
 	if _, err := s.Load(t.Context()); err == nil {
-		t.Fatal("the block is no mistake")
+		t.Fatal("the block has no error")
 	}
 	up.add("write", other)
 	until(t, s, func() bool { return slices.Equal(names(s), []string{"lab_read"}) })
@@ -144,14 +141,14 @@ func TestAnAuditBlockThatCannotBeKeepsNothingThatAnUpstreamHasChanged(t *testing
 	}
 }
 
-func TestFilesWithMistakesLeaveToldWhatRulesDoNotFit(t *testing.T) {
+func TestUpstream_warningsDespiteInvalidFiles(t *testing.T) {
 	up := newShifting(t, "read", "write")
 	tools := files("p.hcl", typo, "own.hcl", `tool "own" { run = "return 1;" }`)
 	s := server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", upstreamAt(up.url)), Tools: tools}})
 	told := s.Status().Upstreams[0].LeftOut
 	tools["own.hcl"].Data = []byte("tool \"own\" {")
 	if _, err := s.Load(t.Context()); err == nil {
-		t.Fatal("the file is no mistake")
+		t.Fatal("the file has no error")
 	}
 	up.RemoveTools("read")
 	until(t, s, func() bool { return slices.Equal(names(s), []string{"own"}) })

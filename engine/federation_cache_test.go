@@ -19,7 +19,7 @@ import (
 	"github.com/mcpd/mcpd/identity"
 )
 
-// counter is an upstream server whose tool "count" tells how often it was called.
+// counter is an upstream with a tool "count" that counts its calls.
 type counter struct {
 	*mcp.Server
 	url string
@@ -47,14 +47,14 @@ func (c *counter) describe(description string) {
 	})
 }
 
-// countBy is a call of that tool.
+// countBy returns a call of that tool.
 func countBy(p identity.Principal, arguments string) call.Request {
 	r := tool("lab_count", arguments)
 	r.Caller.Principal = p
 	return r
 }
 
-// wantEnded makes a call, and wants it to end so.
+// wantEnded makes a call and checks its outcome.
 func wantEnded(t *testing.T, s *engine.Server, r call.Request, want string) {
 	t.Helper()
 	if got := ended(called(t, s, r)); got != want {
@@ -62,7 +62,7 @@ func wantEnded(t *testing.T, s *engine.Server, r call.Request, want string) {
 	}
 }
 
-// upstreamCount is the result of the nth call.
+// upstreamCount returns the result of the nth call.
 func upstreamCount(n int) string { return fmt.Sprintf(`[{"type":"text","text":"call %d"}]`, n) }
 
 const cachedCount = `override "count" {
@@ -89,7 +89,7 @@ func TestUpstreamCache_scopes(t *testing.T) {
 	wantEnded(t, s, countBy(local("bob"), `{}`), upstreamCount(2))
 	wantEnded(t, s, countBy(local("ada"), `{"a":1,"b":[2]}`), upstreamCount(3))
 	wantEnded(t, s, countBy(local("ada"), ` {"b":[2], "a":1}`), upstreamCount(3))
-	// Numbers keep all their digits: the server behind sees them.
+	// Numbers keep all digits, as the upstream sees them.
 	wantEnded(t, s, countBy(local("ada"), `{"a":9007199254740993}`), upstreamCount(4))
 	wantEnded(t, s, countBy(local("ada"), `{"a":9007199254740992}`), upstreamCount(5))
 	wantEnded(t, s, countBy(identity.Anonymous(), `{}`), upstreamCount(6))
@@ -97,7 +97,7 @@ func TestUpstreamCache_scopes(t *testing.T) {
 	clock.advance(30 * time.Second)
 	wantEnded(t, s, countBy(local("ada"), `{}`), upstreamCount(8))
 	if diff := cmp.Diff([]bool{false, true, false, false, true, false, false, false, false, false}, cached); diff != "" {
-		t.Errorf("hooks hear of results that are given again (-want +got)\n%s", diff)
+		t.Errorf("cached results in hook events (-want +got)\n%s", diff)
 	}
 
 	s = server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", upstreamAt(up.url, fmt.Sprintf(cachedCount, "30s", "server")))}, Now: clock.now})

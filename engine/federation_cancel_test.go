@@ -10,8 +10,7 @@ import (
 	"github.com/mcpd/mcpd/call"
 )
 
-// attentive is a server whose tool waits until it is cancelled, and what is told of its one
-// call.
+// attentive is a server with a tool that blocks until it is cancelled.
 func attentive() (s *mcp.Server, begun, cancelled <-chan struct{}) {
 	first, last := make(chan struct{}), make(chan struct{})
 	s = mcp.NewServer(&mcp.Implementation{Name: "attentive", Version: "1"}, nil)
@@ -24,7 +23,7 @@ func attentive() (s *mcp.Server, begun, cancelled <-chan struct{}) {
 	return s, first, last
 }
 
-func TestAServerSeesThatTheCallerOfItsToolHasGone(t *testing.T) {
+func TestUpstream_callerGone(t *testing.T) {
 	for way, handler := range map[string]func(func(*http.Request) *mcp.Server) http.Handler{
 		"sessions": func(of func(*http.Request) *mcp.Server) http.Handler { return mcp.NewStreamableHTTPHandler(of, nil) },
 		"newest": func(of func(*http.Request) *mcp.Server) http.Handler {

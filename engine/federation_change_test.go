@@ -11,8 +11,8 @@ import (
 	"github.com/mcpd/mcpd/call"
 )
 
-// listened is a server of 2026-07-28, and what is closed once there is a client that it tells
-// of what changes.
+// listened is a server of 2026-07-28, and a channel that is closed when a client has subscribed to
+// changes.
 func listened() (s *mcp.Server, told <-chan struct{}) {
 	listens := make(chan struct{})
 	once := sync.OnceFunc(func() { close(listens) })
@@ -30,7 +30,7 @@ func listened() (s *mcp.Server, told <-chan struct{}) {
 	return s, listens
 }
 
-func TestWhatAServerOfTheNewestRevisionChangesIsServed(t *testing.T) {
+func TestUpstream_modernListChange(t *testing.T) {
 	up, told := listened()
 	s := federated(t, upstreamAt(web(t, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return up }, &mcp.StreamableHTTPOptions{Stateless: true}))))
 	<-told
@@ -44,7 +44,7 @@ func TestWhatAServerOfTheNewestRevisionChangesIsServed(t *testing.T) {
 		{"a resource comes", func() { up.AddResource(&mcp.Resource{URI: "lab://more", Name: "more"}, nil) }, func() bool { return len(s.Snapshot().Offers(call.Resources)) == 1 }},
 	} {
 		if change.served() {
-			t.Fatalf("it is served before %s", change.name)
+			t.Fatalf("it is served before the change: %s", change.name)
 		}
 		change.make()
 		until(t, s, change.served)

@@ -8,13 +8,12 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-// TestAServerThatIsClosedWhileItsUpstreamsConnectEnds, and leaves no goroutine behind, as
-// TestMain sees.
-func TestAServerThatIsClosedWhileItsUpstreamsConnectEnds(t *testing.T) {
+// No goroutine may remain; TestMain checks that.
+func TestUpstream_closeWhileConnecting(t *testing.T) {
 	connected := make(chan struct{}, 8)
 	hangs := web(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		connected <- struct{}{}
-		_, _ = io.Copy(io.Discard, r.Body) // the end of a connection is noticed behind it
+		_, _ = io.Copy(io.Discard, r.Body) // the server notices the end of the connection by reading
 		<-r.Context().Done()
 	}))
 	s := unloaded(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", upstreamAt(hangs)+"upstream \"deaf\" {\n  command = [\"sleep\", \"3600\"]\n}\n")}})

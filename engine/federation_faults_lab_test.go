@@ -27,14 +27,14 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// faulty are servers that fail in the same way, each at a path of its own. Those of even
-// numbers fail from the first request on, the others do well until a tool is called.
+// faulty is a set of servers with the same fault, each at its own path. Even ones fail at the first
+// request, odd ones at the first tool call.
 type faulty struct {
 	answer func(w http.ResponseWriter, r *http.Request, id string)
 
 	mu    sync.Mutex
-	tries map[string]int // how often a conversation has begun, by path
-	tried *sync.Cond     // there is one more
+	tries map[string]int // number of sessions, by path
+	tried *sync.Cond     // signals a new session
 }
 
 func newFaulty(answer func(w http.ResponseWriter, r *http.Request, id string)) *faulty {
@@ -43,7 +43,7 @@ func newFaulty(answer func(w http.ResponseWriter, r *http.Request, id string)) *
 	return f
 }
 
-// await waits until so many of them were tried so often.
+// await waits until many servers have had often sessions each.
 func (f *faulty) await(often, many int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -77,7 +77,7 @@ func (f *faulty) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	well(w, m, `[{"name":"work","inputSchema":{"type":"object"}}]`)
 }
 
-// message is what a client sends.
+// message is a request of a client.
 type message struct {
 	ID     json.RawMessage
 	Method string
@@ -89,7 +89,7 @@ func read(r *http.Request) (m message) {
 	return m
 }
 
-// well answers as a server of revision 2025-11-25 does that offers tools.
+// well responds like a server of revision 2025-11-25 with tools.
 func well(w http.ResponseWriter, m message, tools string) {
 	result := ""
 	switch {
@@ -112,14 +112,14 @@ func well(w http.ResponseWriter, m message, tools string) {
 
 func hangs(r *http.Request) { <-r.Context().Done() }
 
-// streams begins an answer that is a stream.
+// streams starts a streamed response.
 func streams(w http.ResponseWriter, kind string) {
 	w.Header().Set("Content-Type", kind)
 	w.WriteHeader(http.StatusOK)
 	_ = http.NewResponseController(w).Flush()
 }
 
-// every writes something over and over, until the client has gone.
+// every writes a text repeatedly, until the client disconnects.
 func every(w http.ResponseWriter, r *http.Request, pause time.Duration, text string) {
 	for tick := time.NewTicker(pause); ; {
 		select {
@@ -133,7 +133,7 @@ func every(w http.ResponseWriter, r *http.Request, pause time.Duration, text str
 	}
 }
 
-// answers are the ways in which servers fail that answer at all.
+// answers are the faults of servers that respond.
 var answersThatFail = map[string]func(w http.ResponseWriter, r *http.Request, id string){
 	"hang at headers": func(_ http.ResponseWriter, r *http.Request, _ string) { hangs(r) },
 	"hang at body": func(w http.ResponseWriter, r *http.Request, _ string) {
@@ -166,8 +166,8 @@ var answersThatFail = map[string]func(w http.ResponseWriter, r *http.Request, id
 	},
 }
 
-// restless are servers, each at a path of its own, that list another tool each time and
-// always say so.
+// restless is a set of servers, each at its own path, that list another tool each time and always
+// send a change notification.
 type restless struct {
 	mu    sync.Mutex
 	lists map[string]int
@@ -190,8 +190,8 @@ func (c *restless) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	well(w, m, tools)
 }
 
-// The first arguments by which the test's own binary is a server on its standard streams:
-// one that ends when a tool is called, and one that does not.
+// Arguments that make the test binary a server on stdio: one that crashes at a tool call, and one
+// that does not.
 const (
 	crashing = "crash at a call"
 	steady   = "answer a call"
@@ -217,21 +217,21 @@ func answerLines(fragile bool) {
 	}
 }
 
-// The first arguments by which the test's own binary is hosts. They are processes of their
-// own, as servers are: what it costs to be them is not what it costs to speak to them.
+// Arguments that make the test binary a set of hosts. They are separate processes, so that their
+// cost is not measured.
 const (
 	hostsFail  = "hosts that fail"
 	hostsDo    = "the same hosts, doing well"
 	hostOfLabs = "a host of the official SDK"
 )
 
-// everyMode is the host that tells of all that fail.
+// everyMode is the host that reports on all faulty hosts.
 const everyMode = "all"
 
-// failing are the hosts that fail, by how they do it.
+// failing are the faulty hosts, by fault.
 type failing map[string]*faulty
 
-// failAll serves until nobody reads any longer, and prints the URL of each host.
+// failAll serves until stdin is closed, and prints the URL of each host.
 func failAll() {
 	modes := failing{}
 	hosts := map[string]string{
@@ -242,11 +242,11 @@ func failAll() {
 		modes[mode] = newFaulty(answer)
 		hosts[mode] = served(modes[mode])
 	}
-	hosts["refuse"] = refusing() // the last: another would get its port
+	hosts["refuse"] = refusing() // last, as another host would get its port
 	tell(hosts)
 }
 
-// doAll is failAll for hosts none of which fails.
+// doAll is failAll with healthy hosts.
 func doAll() {
 	url := served(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		well(w, read(r), `[{"name":"work","inputSchema":{"type":"object"}}]`)
@@ -269,7 +269,7 @@ func tell(hosts map[string]string) {
 	_, _ = io.Copy(io.Discard, os.Stdin)
 }
 
-// ServeHTTP answers how often each has been tried, once many of each mode have been so often.
+// ServeHTTP returns the sessions of each host, after many of each mode have had enough sessions.
 func (f failing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var often, many int
 	_, _ = fmt.Sscanf(r.URL.Path, "/%d/%d", &often, &many)
@@ -283,8 +283,7 @@ func (f failing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(tries)
 }
 
-// tried returns how often each host of each mode has been tried, once many of each have
-// been so often.
+// tried returns the sessions of each host of each mode, after many of each have had often sessions.
 func tried(t *testing.T, hosts map[string]string, often, many int) (tries map[string]map[string]int) {
 	t.Helper()
 	r, err := http.Get(fmt.Sprintf("%s/%d/%d", hosts[everyMode], often, many))
@@ -299,7 +298,7 @@ func tried(t *testing.T, hosts map[string]string, often, many int) (tries map[st
 	return tries
 }
 
-// apart has the test's own binary be hosts until the test ends, and returns their URLs.
+// apart runs the test binary as hosts until the test ends, and returns their URLs.
 func apart(t *testing.T, kind string) (hosts map[string]string) {
 	t.Helper()
 	self, err := os.Executable()
@@ -325,10 +324,10 @@ func apart(t *testing.T, kind string) (hosts map[string]string) {
 	return hosts
 }
 
-// served returns the URL of a host that serves so, until the process ends.
+// served returns the URL of a host, which runs until the process ends.
 func served(h http.Handler) (url string) { return httptest.NewServer(h).URL }
 
-// listening returns a listener, which closes with the process.
+// listening returns a listener, which is open until the process ends.
 func listening() net.Listener {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -344,10 +343,10 @@ func refusing() string {
 	return "http://" + l.Addr().String()
 }
 
-// deaf returns the URL of a host that takes connections and shakes no hands.
+// deaf returns the URL of a host that accepts connections without a handshake.
 func deaf() string {
 	l := listening()
-	go func() { // a listener or a connection that nobody holds is closed
+	go func() { // unreferenced listeners and connections are closed
 		for conn, err := l.Accept(); err == nil; conn, err = l.Accept() {
 			go func() { _, _ = io.Copy(io.Discard, conn) }()
 		}
@@ -355,7 +354,7 @@ func deaf() string {
 	return "https://" + l.Addr().String()
 }
 
-// expired returns a host whose certificate has expired.
+// expired returns a host with an expired certificate.
 func expired() *httptest.Server {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-func TestTwoUpstreamsThatListTheSameThingsFloodNeitherTheLogNorTheStatus(t *testing.T) {
+func TestUpstream_duplicateListsBounded(t *testing.T) {
 	const many = 2000
 	up := mcp.NewServer(&mcp.Implementation{Name: "many", Version: "1"}, nil)
 	for i := range many {
@@ -26,18 +26,18 @@ func TestTwoUpstreamsThatListTheSameThingsFloodNeitherTheLogNorTheStatus(t *test
 	}
 	url := web(t, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return up }, nil))
 	s := federated(t, upstreamAt(url)+upstreamNamed("twin", url))
-	if told := warnings(s); len(told) != 21 || !slices.Contains(told, `1980 things more of the upstream "twin" are left out`) {
-		t.Errorf("the operator is told %d times, first %q", len(told), told[:min(len(told), 30)])
+	if told := warnings(s); len(told) != 21 || !slices.Contains(told, `1980 more items of the upstream "twin" are left out`) {
+		t.Errorf("%d warnings, the first ones are %q", len(told), told[:min(len(told), 30)])
 	}
 	if n := len(s.Snapshot().Offers(call.Resources)); n != many {
 		t.Errorf("%d resources are served", n)
 	}
 	if twin := s.Status().Upstreams[1]; twin.Left != many || len(twin.LeftOut) != 100 {
-		t.Errorf("the status tells of %d, and names %d", twin.Left, len(twin.LeftOut))
+		t.Errorf("the status counts %d, and names %d", twin.Left, len(twin.LeftOut))
 	}
 }
 
-// thousands is a server with three tools more than are offered of one.
+// thousands is a server with three tools more than the limit.
 func thousands(t *testing.T) (url string) {
 	up := mcp.NewServer(&mcp.Implementation{Name: "many", Version: "1"}, &mcp.ServerOptions{PageSize: 1000})
 	for i := range 2003 {
@@ -48,7 +48,7 @@ func thousands(t *testing.T) (url string) {
 	return web(t, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return up }, nil))
 }
 
-func TestOfThousandsOfToolsOfAnUpstreamTheFirstAreOffered(t *testing.T) {
+func TestUpstream_maxTools(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED with -short: much text, and no more goroutines than a small list has")
 	}
@@ -57,17 +57,17 @@ func TestOfThousandsOfToolsOfAnUpstreamTheFirstAreOffered(t *testing.T) {
 		t.Errorf("%d tools are offered, at last %q", len(all), all[len(all)-1])
 	}
 	if told := warnings(s); !slices.Contains(told, `of the upstream "lab": 3 tools more than 2000 are left out`) {
-		t.Errorf("the operator is told %q", told)
+		t.Errorf("the warnings are %q", told)
 	}
 	if lab := s.Status().Upstreams[0]; lab.Left != 3 || !slices.Contains(lab.LeftOut, "tool lab_t2002: no more than 2000 are offered of one upstream") {
-		t.Errorf("the status tells of %d: %q", lab.Left, lab.LeftOut)
+		t.Errorf("the status counts %d: %q", lab.Left, lab.LeftOut)
 	}
 	if drifts := s.Inside().Drifts(); len(drifts[0].Changes) > 0 {
-		t.Errorf("what is not offered differs from the lock: %v", drifts[0].Changes)
+		t.Errorf("tools beyond the limit differ from the lock file: %v", drifts[0].Changes)
 	}
 }
 
-func TestToolsThatABlockDoesNotIncludeTakeNoPlaceOfThoseThatItDoes(t *testing.T) {
+func TestUpstream_maxToolsAfterFilter(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED with -short: much text, and no more goroutines than a small list has")
 	}
@@ -80,8 +80,8 @@ func TestToolsThatABlockDoesNotIncludeTakeNoPlaceOfThoseThatItDoes(t *testing.T)
 	}
 }
 
-// Every entry that is left out is counted, whatever is wrong with it.
-func TestTheStatusCountsAllThatIsLeftOut(t *testing.T) {
+// Every entry that is left out is counted, whatever the reason.
+func TestStatus_countsLeftOut(t *testing.T) {
 	url := raw(t, `{"name":"good","inputSchema":{"type":"object"}}, 7, {"name":"good","inputSchema":{"type":"object"},"description":"Another"},
 		{"name":"no good","inputSchema":{"type":"object"}}, {"name":"bad","inputSchema":7}`)
 	lab := federated(t, upstreamAt(url, `pin = "off"`)).Status().Upstreams[0]
@@ -94,7 +94,7 @@ func TestTheStatusCountsAllThatIsLeftOut(t *testing.T) {
 	}
 }
 
-func TestAResourceWhoseURIControlsATerminalIsNotOffered(t *testing.T) {
+func TestUpstream_controlCharactersInURI(t *testing.T) {
 	up := mcp.NewServer(&mcp.Implementation{Name: "veiled", Version: "1"}, nil)
 	read := func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) { return nil, nil }
 	for i, uri := range []string{"lab://\u009b31mred", "lab://\u202etxt.exe", "lab://übung"} {
@@ -110,8 +110,8 @@ func TestAResourceWhoseURIControlsATerminalIsNotOffered(t *testing.T) {
 	}
 }
 
-// What is short enough is told still, and how far the call is.
-func TestWhatAnUpstreamTellsOfOneCallIsBounded(t *testing.T) {
+// Short notifications still pass, and so does progress.
+func TestUpstream_notificationsBounded(t *testing.T) {
 	up := mcp.NewServer(&mcp.Implementation{Name: "talks", Version: "1"}, nil)
 	up.AddTool(&mcp.Tool{Name: "talks", InputSchema: anything}, func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		for range 20 {
@@ -140,6 +140,6 @@ func TestWhatAnUpstreamTellsOfOneCallIsBounded(t *testing.T) {
 	}
 	want := []string{"warning the server behind this tells more of the call than is passed on: some of it is left out", "info short", "progress half"}
 	if got := heard.lines[10:]; !slices.Equal(got, want) {
-		t.Errorf("behind what is long the caller hears %q", got)
+		t.Errorf("after the long record the caller gets %q", got)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-func TestAResourceOfAnUpstreamIsFollowed(t *testing.T) {
+func TestFollow_upstreamResource(t *testing.T) {
 	subscribed, left := make(chan string, 10), make(chan string, 10)
 	notes := mcp.NewServer(&mcp.Implementation{Name: "notes", Version: "1"}, &mcp.ServerOptions{
 		SubscribeHandler:   func(_ context.Context, r *mcp.SubscribeRequest) error { subscribed <- r.Params.URI; return nil },

@@ -28,7 +28,7 @@ func tallied(t *testing.T, s *mcp.Server) (url string, requests *atomic.Int32) {
 	})), requests
 }
 
-func TestALazyUpstreamIsReachedWhenItIsCalledFirst(t *testing.T) {
+func TestLazyUpstream_connectsOnCall(t *testing.T) {
 	url, requests := tallied(t, lab())
 	lock, block := newLock(t), upstreamAt(url, "lazy = true")
 	first := pinned(t, lock, block) // nothing was accepted of it yet
@@ -61,7 +61,7 @@ func TestALazyUpstreamIsReachedWhenItIsCalledFirst(t *testing.T) {
 	}
 }
 
-func TestAToolThatALazyUpstreamHasChangedIsNotCalledOnce(t *testing.T) {
+func TestLazyUpstream_changedTool(t *testing.T) {
 	inner, calls := mcp.NewServer(&mcp.Implementation{Name: "shy", Version: "1"}, nil), &atomic.Int32{}
 	add := func(input json.RawMessage) {
 		inner.AddTool(&mcp.Tool{Name: "write", InputSchema: input}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
@@ -89,7 +89,7 @@ func TestAToolThatALazyUpstreamHasChangedIsNotCalledOnce(t *testing.T) {
 	until(t, s, func() bool { return slices.Equal(s.Status().Upstreams[0].Quarantined, []string{"lab_write"}) })
 }
 
-func TestALazyUpstreamThatCannotBeReachedSaysSoAtTheFirstCall(t *testing.T) {
+func TestLazyUpstream_unreachable(t *testing.T) {
 	up, lock := newShifting(t, "read"), newLock(t)
 	pin(t, lock, upstreamAt(up.url))
 	s := pinned(t, lock, upstreamAt("http://127.0.0.1:1/mcp", "lazy = true"))
@@ -105,7 +105,7 @@ func TestALazyUpstreamThatCannotBeReachedSaysSoAtTheFirstCall(t *testing.T) {
 	}
 }
 
-func TestALazyUpstreamBeginsWhenItsBlockIsLazyNoMore(t *testing.T) {
+func TestLazyUpstream_blockChanged(t *testing.T) {
 	up, lock := newShifting(t, "read", "write"), newLock(t)
 	pin(t, lock, upstreamAt(up.url))
 	config := files("mcpd.hcl", upstreamAt(up.url, "lazy = true"))
@@ -124,7 +124,7 @@ func TestALazyUpstreamBeginsWhenItsBlockIsLazyNoMore(t *testing.T) {
 	}
 }
 
-func TestAToolOfALazyUpstreamIsTheSameOnceThatIsReached(t *testing.T) {
+func TestLazyUpstream_sameTool(t *testing.T) {
 	up, lock := newShifting(t, "read"), newLock(t)
 	pin(t, lock, upstreamAt(up.url))
 	s := pinned(t, lock, upstreamAt(up.url, "lazy = true"))
@@ -140,9 +140,9 @@ func TestAToolOfALazyUpstreamIsTheSameOnceThatIsReached(t *testing.T) {
 	}
 }
 
-// TestAProgramGoesOnWithNoToolThatHasChangedMeanwhile, though it goes on with the tools that
+// TestCode_changedUpstreamTool, though it goes on with the tools that
 // were served when it began.
-func TestAProgramGoesOnWithNoToolThatHasChangedMeanwhile(t *testing.T) {
+func TestCode_changedUpstreamTool(t *testing.T) {
 	up := newShifting(t, "read", "write")
 	s := pinned(t, newLock(t), upstreamAt(up.url)+"codeact {}\n")
 	err := engine.AddTool(s, engine.ToolOptions{Name: "change", Timeout: time.Minute}, func(context.Context, identity.Agent, struct{}) (string, error) {

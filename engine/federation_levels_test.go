@@ -50,9 +50,9 @@ func (h *hearing) Progress(float64, *float64, string) {}
 
 func (h *hearing) CloseStream() {}
 
-// TestACallHearsOfAServerWhatItAsksFor has one session with a server carry calls that want
+// TestUpstream_logLevel has one session with a server carry calls that want
 // its records of the level debug, and calls that do not, at once.
-func TestACallHearsOfAServerWhatItAsksFor(t *testing.T) {
+func TestUpstream_logLevel(t *testing.T) {
 	few := []string{"info of info", "notice of notice", "warning of warning", "emergency of emergency"}
 	for way, url := range talkers(t) {
 		t.Run(way, func(t *testing.T) {

@@ -36,7 +36,7 @@ func curious(t *testing.T) (url string, told *[]string) {
 	return web(t, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return up }, &mcp.StreamableHTTPOptions{Stateless: true})), told
 }
 
-func TestAServerOfTheNewestRevisionAsksNothingThatItsBlockDoesNotAllow(t *testing.T) {
+func TestUpstream_modernAskNotAllowed(t *testing.T) {
 	url, told := curious(t)
 	for name, c := range map[string]struct {
 		block string
@@ -63,7 +63,7 @@ func TestAServerOfTheNewestRevisionAsksNothingThatItsBlockDoesNotAllow(t *testin
 	}
 }
 
-func TestWhatAServerOfTheNewestRevisionAsksReachesTheClientOfItsCall(t *testing.T) {
+func TestUpstream_modernAsk(t *testing.T) {
 	url, told := curious(t)
 	s := federated(t, upstreamAt(url, `ask = ["elicit", "sample", "roots"]`, `max_tokens = 100`))
 	for name, c := range map[string]struct{ can, question, answer, want string }{

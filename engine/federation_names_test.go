@@ -30,7 +30,7 @@ func prompting(what string) mcp.PromptHandler {
 	}
 }
 
-func TestATemplateOfAnEarlierUpstreamIsReadBeforeAResourceOfALaterOne(t *testing.T) {
+func TestUpstream_readOrder(t *testing.T) {
 	page := func(s *mcp.Server, read mcp.ResourceHandler, _ mcp.PromptHandler) {
 		s.AddResourceTemplate(&mcp.ResourceTemplate{URITemplate: "docs://page/{id}", Name: "page"}, read)
 	}

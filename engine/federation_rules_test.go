@@ -93,7 +93,7 @@ func warnings(s *engine.Server) (told []string) {
 	return told
 }
 
-func TestRulesHoldForTheToolsOfUpstreams(t *testing.T) {
+func TestUpstream_policies(t *testing.T) {
 	up := newShifting(t, "read", "write")
 	var hooked []call.Event
 	s := server(t, engine.Options{
@@ -177,7 +177,7 @@ func TestRules_atFirstUse(t *testing.T) {
 			if got := s.Status().Health(); got != "left out as rules do not fit: 2 of lab" || !s.Status().Ready() {
 				t.Errorf("%s: the status is %q", what, got)
 			}
-			if told := warnings(s); len(told) != 2 || !slices.Contains(told, `no tool of the upstream "lab" is accepted, and served, as long as rules do not fit what it offers`) {
+			if told := warnings(s); len(told) != 2 || !slices.Contains(told, `no tool of the upstream "lab" is accepted and served until policies and limits match its tools`) {
 				t.Errorf("%s: the operator is told %q", what, told)
 			}
 			if _, err := os.Stat(lock); err == nil {
@@ -212,7 +212,7 @@ policy "typo" {
 }
 `
 
-func TestAServerStartsWithoutTheToolsThatARuleDoesNotFitAnyMore(t *testing.T) {
+func TestUpstream_mismatchAtStart(t *testing.T) {
 	up := newShifting(t, "read", "write")
 	s := server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", upstreamAt(up.url)), Tools: files("p.hcl", typo)}})
 	if diff := cmp.Diff([]string{"lab_read"}, names(s)); diff != "" {
@@ -233,7 +233,7 @@ func TestAServerStartsWithoutTheToolsThatARuleDoesNotFitAnyMore(t *testing.T) {
 	}
 }
 
-func TestWhatAnUpstreamChangesIsServedWithoutAReloadOfTheFiles(t *testing.T) {
+func TestUpstream_listChange(t *testing.T) {
 	up := newShifting(t, "read")
 	s := federated(t, upstreamAt(up.url))
 	before := s.Snapshot().Tool("lab_read")
@@ -246,7 +246,7 @@ func TestWhatAnUpstreamChangesIsServedWithoutAReloadOfTheFiles(t *testing.T) {
 	until(t, s, func() bool { return slices.Equal(names(s), []string{"lab_more"}) })
 }
 
-func TestAnUpstreamThatNoRuleFitsAnyMoreKeepsNothingElseFromServing(t *testing.T) {
+func TestUpstream_mismatchIsolated(t *testing.T) {
 	up := newShifting(t, "read", "write")
 	config := upstreamAt(up.url) + `
 policy "small" {
@@ -282,7 +282,7 @@ policy "small" {
 	until(t, s, func() bool { return slices.Equal(names(s), []string{"lab_read", "lab_write", "mine"}) })
 }
 
-func TestNamesInABlockThatItsServerDoesNotListAreWarnedOf(t *testing.T) {
+func TestUpstream_warnsUnknownNames(t *testing.T) {
 	up, lock := newShifting(t, "read", "write", "drop"), newLock(t)
 	block := upstreamAt(up.url, `include = ["read", "wirte", "d*", "x*"]`, `exclude = ["dropp", "drop*"]`, `rename = { raed = "look", write = "put" }`, `override "drpo" {
   description = "No"
@@ -313,7 +313,7 @@ func TestNamesInABlockThatItsServerDoesNotListAreWarnedOf(t *testing.T) {
 	}
 }
 
-func TestAToolThatRunsAsATaskAloneIsLeftOut(t *testing.T) {
+func TestUpstream_taskOnlyTool(t *testing.T) {
 	block := upstreamAt(labs(t)["legacy"])
 	for _, s := range []*engine.Server{federated(t, block), pinned(t, newLock(t), block)} {
 		if diff := cmp.Diff([]string{"lab_asks", "lab_may", "lab_samples"}, names(s)); diff != "" {
@@ -325,7 +325,7 @@ func TestAToolThatRunsAsATaskAloneIsLeftOut(t *testing.T) {
 	}
 }
 
-func TestADeadUpstreamHidesItsOwnToolsAlone(t *testing.T) {
+func TestUpstream_deadHidesOwnTools(t *testing.T) {
 	up := newShifting(t, "read")
 	s := federated(t, upstreamNamed("gone", "http://127.0.0.1:1/mcp")+upstreamAt(up.url), "a.hcl", `tool "own" { run = "return 1;" }`)
 	if diff := cmp.Diff([]string{"lab_read", "own"}, names(s)); diff != "" {
@@ -337,7 +337,7 @@ func TestADeadUpstreamHidesItsOwnToolsAlone(t *testing.T) {
 	}
 }
 
-func TestWhoCallsAToolOfAServerThatIsGoneLearnsThatItMayComeBack(t *testing.T) {
+func TestUpstream_retryMessage(t *testing.T) {
 	one := lab()
 	well := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return one }, &mcp.StreamableHTTPOptions{Stateless: true})
 	var gone atomic.Bool
@@ -361,7 +361,7 @@ func TestWhoCallsAToolOfAServerThatIsGoneLearnsThatItMayComeBack(t *testing.T) {
 	until(t, s, func() bool { return s.Snapshot().Tool("lab_sum") != nil })
 }
 
-func TestACallThatNobodyWaitsForIsCancelledAtItsUpstream(t *testing.T) {
+func TestUpstream_cancelCall(t *testing.T) {
 	up := newShifting(t)
 	cancelled := up.waiting()
 	s := federated(t, upstreamAt(up.url, `timeout = "50ms"`))
@@ -371,7 +371,7 @@ func TestACallThatNobodyWaitsForIsCancelledAtItsUpstream(t *testing.T) {
 	<-cancelled
 }
 
-func TestAServerBehindThisOneSeesNoCredentialOfACaller(t *testing.T) {
+func TestUpstream_noCallerCredentials(t *testing.T) {
 	var seen []http.Header
 	inner := lab()
 	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return inner }, &mcp.StreamableHTTPOptions{Stateless: true})

@@ -83,7 +83,7 @@ func parrot(t *testing.T, deaf bool) (url string) {
 	}))
 }
 
-func TestAnUpstreamThatRepeatsItsKeyTellsItNobody(t *testing.T) {
+func TestUpstream_redactsEchoedKey(t *testing.T) {
 	const key = "correct-horse-battery"
 	var log guarded
 	lock := filepath.Join(t.TempDir(), "mcpd.lock")
@@ -154,7 +154,7 @@ func encoded(t *testing.T, v any) string {
 }
 
 // A question is bounded, and so that no half of a secret is left of it.
-func TestAnUpstreamAsksNobodyWhatHoldsItsKey(t *testing.T) {
+func TestUpstream_rejectsAskWithKey(t *testing.T) {
 	const key = "correct-horse-battery"
 	up := mcp.NewServer(&mcp.Implementation{Name: "asks", Version: "1"}, nil)
 	up.AddTool(&mcp.Tool{Name: "asks", InputSchema: anything}, func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {

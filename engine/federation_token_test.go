@@ -29,9 +29,9 @@ func (d *tokenDesk) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = fmt.Fprintf(w, `{"access_token":"token-%d","token_type":"Bearer","expires_in":3600}`, d.given.Add(1))
 }
 
-// TestAnUpstreamIsReachedWithTokensOfAClient has servers of every kind demand a token that a
+// TestUpstream_clientCredentials has servers of every kind demand a token that a
 // token server gives, and another one later.
-func TestAnUpstreamIsReachedWithTokensOfAClient(t *testing.T) {
+func TestUpstream_clientCredentials(t *testing.T) {
 	t.Parallel() // it waits for upstreams to be tried again
 	withSessions := lab()
 	t.Cleanup(func() { // whose end is refused, too

@@ -39,7 +39,7 @@ var ofTheProtocol = []string{
 // A server is told of the trace of a call, in _meta, which is that of its caller, and of the
 // span that it is called in. It is told nothing more of the caller, and nothing at all
 // where nobody asks for traces.
-func TestAnUpstreamIsToldTheTraceOfItsCall(t *testing.T) {
+func TestUpstream_traceparent(t *testing.T) {
 	const trace = "0af7651916cd43dd8448eb211c80319c"
 	for way, url := range metas(t) {
 		t.Run(way, func(t *testing.T) {

@@ -23,7 +23,7 @@ func answering(t *testing.T, status int, kind, body string) (url string) {
 }
 
 // Why a server is not reached is told in a sentence. What it says itself is not shown.
-func TestTheOperatorIsToldWhatToDoAboutAnUpstreamThatIsNotReached(t *testing.T) {
+func TestUpstream_unreachableAdvice(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

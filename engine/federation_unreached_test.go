@@ -8,9 +8,9 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-// TestAServerThatRefusesOneThatHangsAndOneWithAnExpiredCertificateAreToldApart: the operator
+// TestUpstream_dialErrors: the operator
 // learns which it is, whoever calls that it cannot be reached now, and nobody a secret.
-func TestAServerThatRefusesOneThatHangsAndOneWithAnExpiredCertificateAreToldApart(t *testing.T) {
+func TestUpstream_dialErrors(t *testing.T) {
 	up, lock := newShifting(t, "read"), newLock(t)
 	pin(t, lock, upstreamAt(up.url)) // as what was accepted may be called of a server that is not there
 	silent, outdated := listening(), expired()

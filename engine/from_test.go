@@ -9,7 +9,7 @@ import (
 	"github.com/mcpd/mcpd/identity"
 )
 
-func TestAFromInputIsHeldToItsType(t *testing.T) {
+func TestFrom_type(t *testing.T) {
 	s := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", `
 tool "whose" {
   input "tenant" {
@@ -46,7 +46,7 @@ tool "whose" {
 	}
 }
 
-func TestAHiddenToolIsNotToldByBadArguments(t *testing.T) {
+func TestHide_invalidArguments(t *testing.T) {
 	s := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", `
 tool "hidden" {
   input "k" { type = string }

@@ -17,7 +17,7 @@ import (
 
 // What a body is told at load of the members of event, agent and call is what
 // it finds there when it runs.
-func TestTheMembersOfGlobalsAreThoseThatAreTold(t *testing.T) {
+func TestGlobals_members(t *testing.T) {
 	log := &logBuffer{}
 	s, err := engine.New(engine.Options{Name: "test", Logger: log.logger(), Files: engine.Files{Tools: files("t.hcl", `
 tool "keys" {

@@ -12,7 +12,7 @@ import (
 	"github.com/mcpd/mcpd/identity"
 )
 
-func TestAGoPolicyThatDoesNotAllowDenies(t *testing.T) {
+func TestGoPolicy_denies(t *testing.T) {
 	for _, test := range []struct {
 		name, message string
 		policy        engine.Policy
@@ -32,7 +32,7 @@ func TestAGoPolicyThatDoesNotAllowDenies(t *testing.T) {
 	}
 }
 
-func TestAGoPolicySeesTheCompleteArgumentsAndCannotChangeThem(t *testing.T) {
+func TestGoPolicy_arguments(t *testing.T) {
 	var saw map[string]any
 	s := server(t, engine.Options{
 		Files: engine.Files{Tools: files("t.hcl", `
@@ -70,7 +70,7 @@ tool "echo" {
 	}
 }
 
-func TestAGoPolicyIsToldTheAgent(t *testing.T) {
+func TestGoPolicy_agent(t *testing.T) {
 	s := server(t, engine.Options{Files: engine.Files{Tools: files("add.hcl", addTool)}, Policies: []engine.Policy{
 		func(in engine.PolicyInput) engine.Decision {
 			if in.Caller.Agent.AgentID == "bot" && in.Caller.Agent.Metadata["team"] == "qa" && in.Caller.Agent.RequestID != "" {

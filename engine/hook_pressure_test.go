@@ -50,7 +50,7 @@ func (x *hangingHooks) Run(ctx context.Context, c scripting.Call, h scripting.Ho
 }
 
 // Sixty calls whose events have 30 MiB fill the 16 MiB that may wait for a hook.
-func TestAHookThatHangsIsToldOfTheStartAndTheEndOfEveryCall(t *testing.T) {
+func TestHook_hanging(t *testing.T) {
 	x := &hangingHooks{Executor: scripting.Inline(), release: make(chan struct{}), told: map[string][]string{}}
 	s := server(t, engine.Options{Scripts: engine.Scripts{Executor: x}, Extensions: []engine.Extension{telemetry.New(telemetry.Options{})}, Files: engine.Files{Tools: files("t.hcl", `
 tool "size" {

@@ -31,7 +31,7 @@ tool "login" {
 }
 `
 
-func TestHooksNeverSeeWhatIsSensitive(t *testing.T) {
+func TestHook_redactsSensitive(t *testing.T) {
 	var events []string
 	log := &logBuffer{}
 	s := server(t, engine.Options{
@@ -72,7 +72,7 @@ hook "write" {
 	}
 }
 
-func TestAHookIsToldAllOfTheCall(t *testing.T) {
+func TestHook_event(t *testing.T) {
 	var last call.Event
 	s := server(t, engine.Options{Files: engine.Files{Tools: files("add.hcl", addTool)}, Hooks: []engine.Hook{func(_ context.Context, e call.Event) { last = e }}})
 	caller := identity.Caller{
@@ -93,7 +93,7 @@ func TestAHookIsToldAllOfTheCall(t *testing.T) {
 	}
 }
 
-func TestHooksOfFilesWithNamedToolsRunForThoseAlone(t *testing.T) {
+func TestHook_targets(t *testing.T) {
 	log := &logBuffer{}
 	s := server(t, engine.Options{Logger: log.logger(), Files: engine.Files{Tools: files("add.hcl", addTool+`
 tool "other" { run = "return 1;" }
@@ -115,7 +115,7 @@ hook "adds" {
 	}
 }
 
-func TestAFailingHookIsCountedAndNotFelt(t *testing.T) {
+func TestHook_failure(t *testing.T) {
 	s := server(t, engine.Options{
 		Files: engine.Files{Tools: files("add.hcl", addTool+"hook \"bad\" {\n  on = [\"start\"]\n  run = \"throw new Error('no');\"\n}\n")},
 		Hooks: []engine.Hook{func(_ context.Context, e call.Event) {

@@ -44,7 +44,7 @@ hook "fails" {
 // A run of a hook is a part of the call that it is told of, though the call is over: so are
 // its host calls, and the log names the call, the request and the trace. It runs for
 // nobody: no module takes it for the caller.
-func TestARunOfAHookIsAPartOfItsCall(t *testing.T) {
+func TestHook_span(t *testing.T) {
 	carried := make(chan string, 1)
 	api := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { carried <- r.Header.Get("Traceparent") }))
 	defer api.Close()
@@ -94,7 +94,7 @@ func TestARunOfAHookIsAPartOfItsCall(t *testing.T) {
 	if runsFor.Principal.ID != "" || runsFor.Agent.AgentID != "" {
 		t.Errorf("the hook runs for %+v", runsFor)
 	}
-	for said, by := range map[string]string{"a hook tells": "hook tells", "a hook failed": "hook fails"} {
+	for said, by := range map[string]string{"a hook tells": "hook tells", "hook failed": "hook fails"} {
 		line := lineOf(log.String(), said)
 		for _, id := range []string{"call_id=" + answer.CallID, "request_id=r-7", "trace_id=" + call.Trace, "span_id=" + spans[by].ID} {
 			if !strings.Contains(line, id) {

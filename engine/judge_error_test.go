@@ -35,8 +35,8 @@ policy "nobody" {
 
 const hidden = "the tool failed, and what it said is not shown, as policies judge what it returns"
 
-// TestAnErrorIsNotSeenWhereResultsAreJudged: neither are records and progress.
-func TestAnErrorIsNotSeenWhereResultsAreJudged(t *testing.T) {
+// TestResultPolicy_masksErrors: neither are records and progress.
+func TestResultPolicy_masksErrors(t *testing.T) {
 	s := unloaded(t, engine.Options{Files: engine.Files{Tools: files("leak.hcl", leak)}})
 	goTool(t, s, "plain", func(context.Context) (string, error) { return "", errors.New("secret") })
 	if _, err := s.Load(t.Context()); err != nil {
@@ -62,8 +62,8 @@ func TestAnErrorIsNotSeenWhereResultsAreJudged(t *testing.T) {
 	}
 }
 
-// TestAnErrorThatIsGivenAgainIsNotSeenEither, though it was made before there was a policy.
-func TestAnErrorThatIsGivenAgainIsNotSeenEither(t *testing.T) {
+// TestResultPolicy_masksStoredErrors, though it was made before there was a policy.
+func TestResultPolicy_masksStoredErrors(t *testing.T) {
 	const text = `
 tool "leak" {
   run = "throw new ToolError('secret')"

@@ -72,8 +72,8 @@ func calls(name, arguments string) call.Request {
 	return r
 }
 
-// TestWhatACallReturnsIsJudged: of every kind, by its shape, once the call is done.
-func TestWhatACallReturnsIsJudged(t *testing.T) {
+// TestResultPolicy_denies: of every kind, by its shape, once the call is done.
+func TestResultPolicy_denies(t *testing.T) {
 	s, _ := judged(t, strings.Replace(lookup, "string(result).contains", "tool.name == 'draw' ? result[0].text.contains('secret') : result.contains", 1))
 	admin := calls("lookup", `{"level":4}`)
 	admin.Caller.Principal.Scopes = []string{"admin"}
@@ -100,8 +100,8 @@ func TestWhatACallReturnsIsJudged(t *testing.T) {
 	}
 }
 
-// TestResultsAreTypedByTheirSchema, when the files are loaded.
-func TestResultsAreTypedByTheirSchema(t *testing.T) {
+// TestResultPolicy_schema, when the files are loaded.
+func TestResultPolicy_schema(t *testing.T) {
 	for change, want := range map[string]string{
 		"result.levle > 3":   `the result of tool "lookup" has no "levle"`,
 		"result.level > '3'": "cannot compare an integer with a string",
@@ -119,14 +119,14 @@ func TestResultsAreTypedByTheirSchema(t *testing.T) {
 	}
 }
 
-// TestAResultThatCannotBeJudgedIsDenied: errors deny.
-func TestAResultThatCannotBeJudgedIsDenied(t *testing.T) {
+// TestResultPolicy_unreadable: errors deny.
+func TestResultPolicy_unreadable(t *testing.T) {
 	s, _ := judged(t, strings.Replace(lookup, "result.level > 3", "result.level / 0 > 3", 1))
 	wantSaid(t, s.Execute(t.Context(), calls("lookup", `{"level":1}`)), "POLICY_DENIED: denied by policy")
 }
 
-// TestAResultIsNamedWhereItIsJudgedAlone.
-func TestAResultIsNamedWhereItIsJudgedAlone(t *testing.T) {
+// TestResultPolicy_resultVariable.
+func TestResultPolicy_resultVariable(t *testing.T) {
 	s := unloaded(t, engine.Options{Files: engine.Files{Tools: files("lookup.hcl", strings.Replace(lookup, `  on     = "result"
   tools  = ["lookup"]`, `  tools  = ["lookup"]`, 1))}})
 	if report, _ := s.Load(t.Context()); !strings.Contains(report.Problems.Error(), `a policy with on = "result" judges what a call returns`) {
@@ -134,8 +134,8 @@ func TestAResultIsNamedWhereItIsJudgedAlone(t *testing.T) {
 	}
 }
 
-// TestAllFilesOfAFolderAreJudged, and what is judged is not for everybody's cache.
-func TestAllFilesOfAFolderAreJudged(t *testing.T) {
+// TestResultPolicy_folder, and what is judged is not for everybody's cache.
+func TestResultPolicy_folder(t *testing.T) {
 	tools := files("docs.hcl", `
 resource_folder "docs" {
   root       = "docs"
@@ -157,9 +157,9 @@ policy "words" {
 	}
 }
 
-// TestContentBesideAValueIsJudgedOrDenied: no tool shows a client in one part of its
+// TestResultPolicy_content: no tool shows a client in one part of its
 // result what a policy over the other does not see.
-func TestContentBesideAValueIsJudgedOrDenied(t *testing.T) {
+func TestResultPolicy_content(t *testing.T) {
 	const both = `
 tool "both" {
   input "part" { type = string }

@@ -100,7 +100,7 @@ func libraryServer(t *testing.T, events *[]string) *engine.Server {
 	})
 }
 
-func TestEveryKindPassesThePipeline(t *testing.T) {
+func TestExecute_allKinds(t *testing.T) {
 	var events []string
 	s := libraryServer(t, &events)
 	for _, c := range []struct {
@@ -162,7 +162,7 @@ func addresses(v engine.Visible) (list []string) {
 	return list
 }
 
-func TestWhatPoliciesCloseIsLeftOutOfEveryList(t *testing.T) {
+func TestVisible_policies(t *testing.T) {
 	var events []string
 	s := libraryServer(t, &events)
 	caller := func(agent string) identity.Caller {
@@ -190,7 +190,7 @@ func TestWhatPoliciesCloseIsLeftOutOfEveryList(t *testing.T) {
 	}
 }
 
-func TestAReloadTellsWhichResourcesAreOthersAndChangesNoListWithoutNeed(t *testing.T) {
+func TestReload_changedResources(t *testing.T) {
 	tools := files("library.hcl", library, "docs/a.md", "# A", "docs/b.md", "# B")
 	s := server(t, engine.Options{Files: engine.Files{Tools: tools}})
 	var changed []string
@@ -228,7 +228,7 @@ func TestAReloadTellsWhichResourcesAreOthersAndChangesNoListWithoutNeed(t *testi
 	}
 }
 
-func TestWhatAURIGivesATemplateIsNotLogged(t *testing.T) {
+func TestLog_omitsURIVariables(t *testing.T) {
 	log := &logBuffer{}
 	s := server(t, engine.Options{Logger: log.logger(), Files: engine.Files{Tools: files("t.hcl", `
 resource_template "patient" {
@@ -245,7 +245,7 @@ resource_template "patient" {
 	}
 }
 
-func TestAURIThatOnlyThePatternOfATemplateRefusesIsToldTheTemplate(t *testing.T) {
+func TestRead_suggestsTemplate(t *testing.T) {
 	s := server(t, engine.Options{Files: engine.Files{Tools: files("crm.hcl", `
 resource_template "secret" {
   uri_template = "crm://{+any}"
@@ -275,7 +275,7 @@ policy "hidden" {
 	}
 }
 
-func TestWhatCanBeReadCanBeSubscribedTo(t *testing.T) {
+func TestCanRead_readableResources(t *testing.T) {
 	s := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", `
 resource_template "t" {
   uri_template = "x:{id}"

@@ -64,7 +64,7 @@ func wantValue(t *testing.T, s *engine.Server, r call.Request, want string) {
 	}
 }
 
-func TestValuesAreSharedByTheirScopeAndOutliveARestart(t *testing.T) {
+func TestKV_scopes(t *testing.T) {
 	log := &logBuffer{}
 	path := filepath.Join(t.TempDir(), "state", "mcpd.db")
 	start := func() *engine.Server {
@@ -88,7 +88,7 @@ func TestValuesAreSharedByTheirScopeAndOutliveARestart(t *testing.T) {
 	wantValue(t, start(), counted("ada", "1"), `"5 6 3 2"`)
 }
 
-func TestCallsAtOnceLoseNoCount(t *testing.T) {
+func TestKV_concurrentIncr(t *testing.T) {
 	s := server(t, engine.Options{Files: engine.Files{Tools: files("count.hcl", counters)}})
 	const together = 20
 	var all sync.WaitGroup
@@ -117,7 +117,7 @@ tool "deploy" {
 `
 
 // The second leg runs the body again from the top.
-func TestABodyThatGoesOnKeepsNothingTwice(t *testing.T) {
+func TestKV_resume(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state", "mcpd.db")
 	o := engine.Options{Files: engine.Files{Tools: files("deploy.hcl", pausing)}, StatePath: path}
 	s := server(t, o)
@@ -164,7 +164,7 @@ test "no notes again" {
 }
 `
 
-func TestTestsKeepNothingForEachOther(t *testing.T) {
+func TestKV_testBlocks(t *testing.T) {
 	s := server(t, engine.Options{Files: engine.Files{Tools: files("notes.hcl", testedNotes)}})
 	results, err := s.RunTests(t.Context(), "")
 	if err != nil || len(results) != 3 {

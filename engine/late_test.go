@@ -15,9 +15,9 @@ type lateResults chan call.Result
 
 func (a lateResults) Answer(r call.Result) { a <- r }
 
-// TestTheHooksOfACallThatIsLeftHaveTime: those that store what they are told
+// TestDetached_hookDeadline: those that store what they are told
 // could not do so in a context that has ended with the function.
-func TestTheHooksOfACallThatIsLeftHaveTime(t *testing.T) {
+func TestDetached_hookDeadline(t *testing.T) {
 	type none struct{}
 	type key struct{}
 	var told context.Context

@@ -9,8 +9,8 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-// TestConcurrencyBoundsWhatGoesOnWithAnAnswer, which no rate counts again.
-func TestConcurrencyBoundsWhatGoesOnWithAnAnswer(t *testing.T) {
+// TestLimit_concurrencyPerLeg, which no rate counts again.
+func TestLimit_concurrencyPerLeg(t *testing.T) {
 	s := unloaded(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", `
 policy "all" {
   requires_approval = "true"

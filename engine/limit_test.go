@@ -67,7 +67,7 @@ limit "per_caller" {
 
 const tooMany = "POLICY_DENIED: over the limit of 60 calls a minute; try again in 1 s"
 
-func TestACallThatIsDeniedSpendsNothing(t *testing.T) {
+func TestLimit_deniedCall(t *testing.T) {
 	clock := &hand{}
 	s := server(t, engine.Options{
 		Files: engine.Files{
@@ -96,7 +96,7 @@ func TestACallThatIsDeniedSpendsNothing(t *testing.T) {
 	}
 }
 
-func TestWhoIsOverALimitIsToldWhenToComeBack(t *testing.T) {
+func TestLimit_retryAfter(t *testing.T) {
 	clock := &hand{}
 	s := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", echo), Config: files("mcpd.hcl", perCaller)}, Now: clock.now})
 	call := func(id string) call.Result { return s.Execute(t.Context(), by(id, "echo", `{"n":1}`)) }
@@ -121,7 +121,7 @@ func TestWhoIsOverALimitIsToldWhenToComeBack(t *testing.T) {
 	}
 }
 
-func TestALimitCoversEveryKindAndWhatIsCompletedOfIt(t *testing.T) {
+func TestLimit_allKinds(t *testing.T) {
 	plan := call.Request{Kind: call.Prompts, Name: "plan", Arguments: json.RawMessage(`{"day":"monday"}`)}
 	completes := call.Request{Kind: call.Prompts, Name: "plan", Argument: "day", Arguments: json.RawMessage(`{"value":"m","params":{}}`)}
 	note := call.Request{Kind: call.Resources, Name: "note://n/17"}
@@ -161,7 +161,7 @@ func TestALimitCoversEveryKindAndWhatIsCompletedOfIt(t *testing.T) {
 	}
 }
 
-func TestCountersSurviveAReload(t *testing.T) {
+func TestLimit_reload(t *testing.T) {
 	for _, c := range []struct{ name, next, want string }{
 		{"of another tool", perCaller + "limit \"other\" { rate = \"1000/s\" }\n", tooMany},
 		{"of its burst", strings.Replace(perCaller, "burst = 2", "burst = 1", 1), strings.Replace(tooMany, "1 s", "2 s", 1)},
@@ -190,7 +190,7 @@ func TestCountersSurviveAReload(t *testing.T) {
 	}
 }
 
-func TestAnOperatorsLimitCannotBeWeakenedByAToolFile(t *testing.T) {
+func TestLimit_operatorFirst(t *testing.T) {
 	tools := files("t.hcl", echo)
 	s := server(t, engine.Options{Files: engine.Files{Tools: tools, Config: files("mcpd.hcl", perCaller)}, Now: (&hand{}).now})
 	tools["l.hcl"] = files("l.hcl", `limit "per_caller" { rate = "1000/s" }`)["l.hcl"]
@@ -210,7 +210,7 @@ func TestAnOperatorsLimitCannotBeWeakenedByAToolFile(t *testing.T) {
 	}
 }
 
-func TestAKeyThatCannotBeEvaluatedDenies(t *testing.T) {
+func TestLimit_keyError(t *testing.T) {
 	var log strings.Builder
 	s := server(t, engine.Options{
 		Files:  engine.Files{Tools: files("t.hcl", echo), Config: files("mcpd.hcl", "limit \"l\" {\n  key = \"principal.claims.tenant\"\n  rate = \"1/s\"\n}\n")},
@@ -224,7 +224,7 @@ func TestAKeyThatCannotBeEvaluatedDenies(t *testing.T) {
 	}
 }
 
-func TestACallThatAsksIsCountedOnce(t *testing.T) {
+func TestLimit_ratePerCall(t *testing.T) {
 	e := startEffects(t)
 	s := server(t, engine.Options{
 		Files: engine.Files{
@@ -246,7 +246,7 @@ func TestACallThatAsksIsCountedOnce(t *testing.T) {
 	}
 }
 
-func TestTestsSpendNothing(t *testing.T) {
+func TestLimit_testBlocks(t *testing.T) {
 	s := server(t, engine.Options{
 		Files: engine.Files{
 			Tools:  files("t.hcl", echo+"test \"one\" {\n  tool = \"echo\"\n  input = { n = 1 }\n  expect { output = 1 }\n}\n"),
@@ -266,7 +266,7 @@ func TestTestsSpendNothing(t *testing.T) {
 	}
 }
 
-func TestListsShowWhatALimitIsAgainst(t *testing.T) {
+func TestLimit_listed(t *testing.T) {
 	s := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", echo), Config: files("mcpd.hcl", "limit \"l\" { rate = \"1/h\" }\n")}})
 	request := by("ada", "echo", `{"n":1}`)
 	before := s.Visible(t.Context(), call.Tools, request.Caller)
@@ -277,7 +277,7 @@ func TestListsShowWhatALimitIsAgainst(t *testing.T) {
 	}
 }
 
-func TestWhatRunsAtOnceIsBoundedForEachKey(t *testing.T) {
+func TestLimit_concurrencyPerKey(t *testing.T) {
 	type none struct{}
 	s := unloaded(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", "limit \"l\" {\n  key = \"principal.id\"\n  concurrency = 2\n}\n")}})
 	began, end := make(chan none), make(chan none)
@@ -316,9 +316,9 @@ func TestWhatRunsAtOnceIsBoundedForEachKey(t *testing.T) {
 	calls.Wait()
 }
 
-// TestManyCallersAreLetThroughAsOftenAsTheLimitSays, while reloads change the
+// TestLimit_manyCallers, while reloads change the
 // order of the limits under them.
-func TestManyCallersAreLetThroughAsOftenAsTheLimitSays(t *testing.T) {
+func TestLimit_manyCallers(t *testing.T) {
 	first, second := "limit \"a\" {\n  rate = \"1/h\"\n  burst = 50\n}\n", "limit \"b\" {\n  rate = \"2/h\"\n  burst = 70\n  concurrency = 100\n}\n"
 	config := files("mcpd.hcl", first+second)
 	s := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", echo), Config: config}, Now: (&hand{}).now})
@@ -345,9 +345,9 @@ func TestManyCallersAreLetThroughAsOftenAsTheLimitSays(t *testing.T) {
 	}
 }
 
-// TestACallGivesItsPlaceBackWhenItEnds, however that is, and whether or not its
+// TestLimit_releases, however that is, and whether or not its
 // function has returned.
-func TestACallGivesItsPlaceBackWhenItEnds(t *testing.T) {
+func TestLimit_releases(t *testing.T) {
 	type none struct{}
 	s := unloaded(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", "limit \"l\" { concurrency = 1 }\n")}})
 	end := make(chan struct{})

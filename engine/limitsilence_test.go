@@ -36,7 +36,7 @@ func (b *broken) Release(context.Context, []call.LimitCharge) error {
 
 const uncounted = "POLICY_DENIED: the server cannot count the call; try again in a second"
 
-func TestACallThatCannotBeCountedIsDenied(t *testing.T) {
+func TestLimitStore_errorDenies(t *testing.T) {
 	hang := make(chan struct{})
 	for _, c := range []struct {
 		name    string
@@ -48,18 +48,18 @@ func TestACallThatCannotBeCountedIsDenied(t *testing.T) {
 		{"by a store that fails", func(context.Context) (call.LimitVerdict, error) {
 			return call.LimitVerdict{Taken: true}, errors.New("no route to host")
 		}, time.Minute, "1m", "limit store: no route to host"},
-		{"by a store that panics", func(context.Context) (call.LimitVerdict, error) { panic("oh") }, time.Minute, "1m", "limit store: it panicked: oh"},
+		{"by a store that panics", func(context.Context) (call.LimitVerdict, error) { panic("oh") }, time.Minute, "1m", "limit store: panic: oh"},
 		{"by a store that hangs", func(context.Context) (call.LimitVerdict, error) {
 			<-hang
 			return call.LimitVerdict{Taken: true}, nil
-		}, 10 * time.Millisecond, "1m", "limit store: the store has not answered in time"},
+		}, 10 * time.Millisecond, "1m", "limit store: the store did not respond in time"},
 		{"by a store that has longer than the call", func(ctx context.Context) (call.LimitVerdict, error) {
 			<-ctx.Done()
 			return call.LimitVerdict{Taken: true}, ctx.Err()
-		}, time.Hour, "20ms", "limit store: the store has not answered in time"},
+		}, time.Hour, "20ms", "limit store: the store did not respond in time"},
 		{"by a store that refuses what was not asked", func(context.Context) (call.LimitVerdict, error) {
 			return call.LimitVerdict{Over: 1}, nil
-		}, time.Minute, "1m", "limit store: it refuses charge 1 of 1"},
+		}, time.Minute, "1m", "limit store: invalid charge index 1 of 1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var log strings.Builder
@@ -99,8 +99,8 @@ func TestACallThatCannotBeCountedIsDenied(t *testing.T) {
 	}
 }
 
-// TestAStoreThatRefusesSaysWhenToComeBack, or a second where it does not say so.
-func TestAStoreThatRefusesSaysWhenToComeBack(t *testing.T) {
+// TestLimitStore_retryAfter, or a second where it does not say so.
+func TestLimitStore_retryAfter(t *testing.T) {
 	for _, c := range []struct {
 		verdict call.LimitVerdict
 		want    string
@@ -123,7 +123,7 @@ func TestAStoreThatRefusesSaysWhenToComeBack(t *testing.T) {
 	}
 }
 
-func TestACallWhoseCallerLeavesIsNotSaidToBeUncounted(t *testing.T) {
+func TestLimitStore_callerGone(t *testing.T) {
 	asked := make(chan struct{})
 	store := &broken{take: func(ctx context.Context) (call.LimitVerdict, error) {
 		close(asked)
@@ -138,8 +138,8 @@ func TestACallWhoseCallerLeavesIsNotSaidToBeUncounted(t *testing.T) {
 	}
 }
 
-// TestAStoreThatNeverAnswersKeepsNoServerFromClosing, though whoever closes it would wait.
-func TestAStoreThatNeverAnswersKeepsNoServerFromClosing(t *testing.T) {
+// TestLimitStore_closeWithHangingStore, though whoever closes it would wait.
+func TestLimitStore_closeWithHangingStore(t *testing.T) {
 	hang := make(chan struct{})
 	store := &broken{take: func(context.Context) (call.LimitVerdict, error) { <-hang; return call.LimitVerdict{}, nil }}
 	limits := shared(store)
@@ -151,7 +151,7 @@ func TestAStoreThatNeverAnswersKeepsNoServerFromClosing(t *testing.T) {
 	if got := came(s.Execute(t.Context(), call.Request{Name: "echo", Arguments: []byte(`{"n":1}`), Caller: identity.Caller{Principal: identity.Anonymous()}})); got != uncounted {
 		t.Error(got)
 	}
-	if err := s.Close(context.Background()); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "the store of the limits has not answered") {
+	if err := s.Close(context.Background()); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "close limit store") {
 		t.Errorf("close: %v", err)
 	}
 	close(hang)

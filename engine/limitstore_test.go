@@ -83,7 +83,7 @@ func shared(store call.LimitStore) *call.SharedLimits {
 
 const fiftyAnHour = "limit \"fifty\" {\n  key   = \"principal.id\"\n  rate  = \"60/h\"\n  burst = 50\n}\n"
 
-func TestTwoServersGiveTogetherWhatALimitSays(t *testing.T) {
+func TestLimitStore_twoServers(t *testing.T) {
 	store := newTally()
 	var servers []*engine.Server
 	for range 2 {
@@ -114,7 +114,7 @@ func TestTwoServersGiveTogetherWhatALimitSays(t *testing.T) {
 	}
 }
 
-func TestWhatASharedStoreIsToldHoldsNoArgumentAndNoCaller(t *testing.T) {
+func TestLimitStore_opaqueKeys(t *testing.T) {
 	const config = "limit \"by_number\" {\n  key = \"principal.id + string(args.n)\"\n  rate = \"10/m\"\n  concurrency = 3\n}\n"
 	told := func(config, who, n string, secret string) call.LimitCharge {
 		store := newTally()
@@ -159,9 +159,9 @@ func TestWhatASharedStoreIsToldHoldsNoArgumentAndNoCaller(t *testing.T) {
 	}
 }
 
-// TestPlacesOfASharedStoreAreGivenBack when the call has ended, or when nobody waited for
+// TestLimitStore_releases when the call has ended, or when nobody waited for
 // the answer that gave them; and what bounds one process is counted there.
-func TestPlacesOfASharedStoreAreGivenBack(t *testing.T) {
+func TestLimitStore_releases(t *testing.T) {
 	store := newTally()
 	s := unloaded(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", "limit \"two\" {\n  concurrency = 2\n}\n")}, Limits: shared(store)})
 	entered, leave := make(chan struct{}), make(chan struct{})
@@ -189,7 +189,7 @@ func TestPlacesOfASharedStoreAreGivenBack(t *testing.T) {
 	}
 }
 
-func TestTheBoundOfOneToolIsCountedWhereItRuns(t *testing.T) {
+func TestLimitStore_localConcurrency(t *testing.T) {
 	store := newTally()
 	s := server(t, engine.Options{
 		Files: engine.Files{
@@ -213,7 +213,7 @@ func TestTheBoundOfOneToolIsCountedWhereItRuns(t *testing.T) {
 	}
 }
 
-func TestALaterLegAsksASharedStoreForItsPlaceAlone(t *testing.T) {
+func TestLimitStore_laterLeg(t *testing.T) {
 	store := newTally()
 	s := unloaded(t, engine.Options{Limits: shared(store), Files: engine.Files{Tools: files("t.hcl", `
 policy "all" {
@@ -245,7 +245,7 @@ limit "both" {
 	}
 }
 
-func TestAReloadGivesNothingBackInASharedStore(t *testing.T) {
+func TestLimitStore_reload(t *testing.T) {
 	store, config := newTally(), files("mcpd.hcl", fiftyAnHour)
 	s := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", echo), Config: config}, Limits: shared(store)})
 	for i := range 51 {
@@ -261,11 +261,11 @@ func TestAReloadGivesNothingBackInASharedStore(t *testing.T) {
 	}
 }
 
-func TestASharedStoreWantsASecret(t *testing.T) {
+func TestLimitStore_options(t *testing.T) {
 	for want, limits := range map[string]*call.SharedLimits{
-		"new server: the store of the limits is nil":                                         {Secret: []byte(limitSecret)},
-		"new server: the secret of the limits has 15 bytes; give it 16 random ones at least": {Store: newTally(), Secret: []byte(limitSecret[:15])},
-		"new server: the timeout of the limits is negative":                                  {Store: newTally(), Secret: []byte(limitSecret), Timeout: -1},
+		"new server: the limit store is nil":                                      {Secret: []byte(limitSecret)},
+		"new server: the limit secret has 15 bytes; use at least 16 random bytes": {Store: newTally(), Secret: []byte(limitSecret[:15])},
+		"new server: the limit timeout is negative":                               {Store: newTally(), Secret: []byte(limitSecret), Timeout: -1},
 	} {
 		if _, err := engine.New(engine.Options{Name: "test", Limits: limits}); err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)

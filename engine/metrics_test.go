@@ -41,9 +41,9 @@ func wantSeries(t *testing.T, s *engine.Server, when string, want map[string]str
 	}
 }
 
-// TestMetricsTellWhichSnapshotServesHowOldItIsAndWhetherTheFilesAreOfIt while they are
+// TestMetrics_snapshot while they are
 // broken and mended.
-func TestMetricsTellWhichSnapshotServesHowOldItIsAndWhetherTheFilesAreOfIt(t *testing.T) {
+func TestMetrics_snapshot(t *testing.T) {
 	var now atomic.Int64
 	now.Store(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).UnixNano())
 	tools := files("t.hcl", `tool "one" { run = "return 1" }`)
@@ -97,8 +97,8 @@ limit "slow" { rate = "1/h" }`)
 	wantSeries(t, s, "once it is mended", want, names...)
 }
 
-// TestMetricsTellWhichCallsRunAndThatTheServerIsDraining.
-func TestMetricsTellWhichCallsRunAndThatTheServerIsDraining(t *testing.T) {
+// TestMetrics_running.
+func TestMetrics_running(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := unloaded(t, engine.Options{Extensions: []engine.Extension{telemetry.New(telemetry.Options{})}})
 		release := make(chan struct{})
@@ -127,8 +127,8 @@ func TestMetricsTellWhichCallsRunAndThatTheServerIsDraining(t *testing.T) {
 	})
 }
 
-// TestMetricsTellWhatALimitRefuses by its name, apart from what policies deny.
-func TestMetricsTellWhatALimitRefuses(t *testing.T) {
+// TestMetrics_limit by its name, apart from what policies deny.
+func TestMetrics_limit(t *testing.T) {
 	s := server(t, engine.Options{Extensions: []engine.Extension{telemetry.New(telemetry.Options{})}, Files: engine.Files{Tools: files("t.hcl", `
 tool "one" { run = "return 1" }
 tool "two" { run = "return 2" }
@@ -160,8 +160,8 @@ type staffed struct {
 
 func (s staffed) Workers() scripting.Workers { return s.workers }
 
-// TestMetricsTellOfTheProcessesOfTheExecutor and of the calls that wait for them.
-func TestMetricsTellOfTheProcessesOfTheExecutor(t *testing.T) {
+// TestMetrics_workers and of the calls that wait for them.
+func TestMetrics_workers(t *testing.T) {
 	s := server(t, engine.Options{Extensions: []engine.Extension{telemetry.New(telemetry.Options{})}, Scripts: engine.Scripts{Executor: staffed{scripting.Inline(), scripting.Workers{
 		Processes: 1, Calls: 2, Computing: 3, Lost: 26, Overdue: 5, Memory: 6, Protocol: 7, Crashed: 8, Started: 9, Waiting: 10, Refused: 11,
 	}}}})

@@ -84,7 +84,7 @@ tool "books" {
 }
 `
 
-func TestAScriptCallsTheModuleThatItIsGranted(t *testing.T) {
+func TestModule_call(t *testing.T) {
 	var posted atomic.Int64
 	log := &logBuffer{}
 	s := server(t, engine.Options{Scripts: engine.Scripts{Modules: []engine.HostModule{ledger(&posted)}}, Logger: log.logger(), Files: engine.Files{Tools: files("books.hcl", ledgerTool)}})
@@ -111,7 +111,7 @@ func TestAScriptCallsTheModuleThatItIsGranted(t *testing.T) {
 	}
 }
 
-func TestAFunctionOfAModuleEndsWithItsCall(t *testing.T) {
+func TestModule_deadline(t *testing.T) {
 	s := server(t, engine.Options{Scripts: engine.Scripts{Modules: []engine.HostModule{ledger(nil)}}, Files: engine.Files{Tools: files("t.hcl", `
 tool "waits" {
   timeout = "20ms"
@@ -125,7 +125,7 @@ tool "waits" {
 	}
 }
 
-func TestAFunctionIsRunOnceThoughItsCallRunsAgain(t *testing.T) {
+func TestModule_replay(t *testing.T) {
 	var posted atomic.Int64
 	s := server(t, engine.Options{Scripts: engine.Scripts{Modules: []engine.HostModule{ledger(&posted)}}, Files: engine.Files{Tools: files("t.hcl", `
 tool "asks" {
@@ -145,7 +145,7 @@ tool "asks" {
 	wantValue(t, s, request, `[1,2]`)
 }
 
-func TestAHookHasModulesToo(t *testing.T) {
+func TestModule_hook(t *testing.T) {
 	var posted atomic.Int64
 	s := server(t, engine.Options{Scripts: engine.Scripts{Modules: []engine.HostModule{ledger(&posted)}}, Files: engine.Files{Tools: files("t.hcl", `
 tool "t" { run = "return 1;" }
@@ -162,7 +162,7 @@ hook "h" {
 	}
 }
 
-func TestATestMocksAModule(t *testing.T) {
+func TestModule_mock(t *testing.T) {
 	var posted atomic.Int64
 	s := server(t, engine.Options{Scripts: engine.Scripts{Modules: []engine.HostModule{ledger(&posted)}}, Files: engine.Files{Tools: files("books.hcl", ledgerTool+`
 test "with a mock" {
@@ -197,7 +197,7 @@ test "without" {
 	}
 }
 
-func TestAModuleThatIsNotThereIsAMistakeOfTheFile(t *testing.T) {
+func TestModule_unknown(t *testing.T) {
 	s := unloaded(t, engine.Options{Scripts: engine.Scripts{Modules: []engine.HostModule{ledger(nil)}}, Files: engine.Files{Tools: files("t.hcl", `
 tool "t" {
   allow {
@@ -217,14 +217,14 @@ tool "t" {
 	}
 	want := []string{
 		`tools.d/t.hcl:4:5: error: there is no module "ledgr"; did you mean "ledger"?`,
-		`tools.d/t.hcl:5:5: error: tool "t" grants the module "ledger" with arguments that it does not take: accounts must be a list of names; write what the module takes; its program tells`,
+		`tools.d/t.hcl:5:5: error: tool "t" grants the module "ledger" with invalid arguments: accounts must be a list of names; write the arguments in the documentation of the module`,
 	}
 	if diff := cmp.Diff(want, got[:2]); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
 }
 
-func TestABadModuleIsAnErrorAndNotAPanic(t *testing.T) {
+func TestModule_invalid(t *testing.T) {
 	for want, m := range map[string]engine.HostModule{
 		`module "a b"`:            {Name: "a b"},
 		`it has no functions`:     {Name: "m"},

@@ -43,9 +43,9 @@ policy "known" {
 }
 `
 
-// TestACallOfAToolIsMadeByTheCallerOfTheFirst, however deep it is: its policies,
+// TestNested_caller, however deep it is: its policies,
 // limits, inputs and values are those of the original principal.
-func TestACallOfAToolIsMadeByTheCallerOfTheFirst(t *testing.T) {
+func TestNested_caller(t *testing.T) {
 	s := server(t, engine.Options{
 		Files: engine.Files{
 			Tools:  files("tower.hcl", tower),

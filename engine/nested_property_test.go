@@ -14,9 +14,9 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-// TestHooksFireTwiceForEveryCallOfATree makes trees of calls of which some fail,
+// TestNested_hooks makes trees of calls of which some fail,
 // are denied, are no tools or run out of time, and looks at what hooks are told.
-func TestHooksFireTwiceForEveryCallOfATree(t *testing.T) {
+func TestNested_hooks(t *testing.T) {
 	var mu sync.Mutex
 	starts, ends, parents := map[string]int{}, map[string]int{}, map[string]call.Event{}
 	s := server(t, engine.Options{
@@ -72,7 +72,7 @@ tool "tree" {
 	}
 }
 
-func TestNothingThatACallHoldsEndsTheProcess(t *testing.T) {
+func TestNested_hostileArguments(t *testing.T) {
 	s := server(t, engine.Options{Files: engine.Files{Tools: files("desk.hcl", desk, "lab.hcl", caller(`
     const cyclic = {};
     cyclic.self = cyclic;

@@ -79,7 +79,7 @@ tool "run" {
 }
 `
 
-func TestACallOfAToolIsWhatItsCallerWouldHaveMade(t *testing.T) {
+func TestNested_pipeline(t *testing.T) {
 	s := server(t, engine.Options{Files: engine.Files{Tools: files("desk.hcl", desk)}})
 	for _, test := range []struct{ name, args, want string }{
 		{"object", `{"id":"a"}`, `{"value":{"id":"a"}}`},
@@ -145,7 +145,7 @@ tool "outer" {
 `
 }
 
-func TestAToolInGoIsCalledByATool(t *testing.T) {
+func TestNested_goTool(t *testing.T) {
 	s := unloaded(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", caller(`
     const panicked = await tools.panics().catch((e) => e.code + ": " + e.message);
     const failed = await tools.fails().catch((e) => e.code + ": " + e.message);
@@ -156,7 +156,7 @@ func TestAToolInGoIsCalledByATool(t *testing.T) {
 	wantValue(t, s, call.Request{Name: "outer"}, `["42","EXECUTION_ERROR: the tool failed inside the server","EXECUTION_ERROR: no paper"]`)
 }
 
-func TestAReloadNeverComesBetweenACallAndItsCalls(t *testing.T) {
+func TestNested_sameSnapshot(t *testing.T) {
 	folder := files("outer.hcl", caller(`
     const before = await tools.version();
     await tools.reload();
@@ -171,7 +171,7 @@ func TestAReloadNeverComesBetweenACallAndItsCalls(t *testing.T) {
 	wantValue(t, s, call.Request{Name: "outer"}, `"twotwo"`)
 }
 
-func TestCallsNestEightDeepAndNoDeeper(t *testing.T) {
+func TestNested_maxDepth(t *testing.T) {
 	s := server(t, engine.Options{Files: engine.Files{Tools: files("outer.hcl", caller(`
     try {
       return await tools.outer();
@@ -181,7 +181,7 @@ func TestCallsNestEightDeepAndNoDeeper(t *testing.T) {
 	wantValue(t, s, call.Request{Name: "outer"}, `"8 outer tool DENIED calls of tools nest at most 8 deep"`)
 }
 
-func TestACallThatMakesAFloodOfCallsIsEnded(t *testing.T) {
+func TestNested_maxCalls(t *testing.T) {
 	var began, ended, running, most atomic.Int64
 	s := server(t, engine.Options{
 		Hooks: []engine.Hook{func(_ context.Context, e call.Event) {
@@ -212,7 +212,7 @@ func TestACallThatMakesAFloodOfCallsIsEnded(t *testing.T) {
 	}
 }
 
-func TestAsManyCallsAsOneMayMakeAreMade(t *testing.T) {
+func TestNested_exactlyMaxCalls(t *testing.T) {
 	s := server(t, engine.Options{Files: engine.Files{Tools: files("outer.hcl", caller(`
     let sum = 0;
     for (let i = 0; i < 4; i++) for (const n of await Promise.all(Array.from({ length: 64 }, () => tools.one()))) sum += n;
@@ -220,7 +220,7 @@ func TestAsManyCallsAsOneMayMakeAreMade(t *testing.T) {
 	wantValue(t, s, call.Request{Name: "outer"}, `256`)
 }
 
-func TestANestedCallHasAPlaceWhereTheServerHasNone(t *testing.T) {
+func TestNested_fullServer(t *testing.T) {
 	s := server(t, engine.Options{
 		Files: engine.Files{
 			Config: files("mcpd.hcl", `limits { concurrency = 1 }`),
@@ -230,7 +230,7 @@ func TestANestedCallHasAPlaceWhereTheServerHasNone(t *testing.T) {
 	wantValue(t, s, call.Request{Name: "outer"}, `"deep"`)
 }
 
-func TestANestedCallGoesOnWhileTheServerDrains(t *testing.T) {
+func TestNested_draining(t *testing.T) {
 	s := unloaded(t, engine.Options{Files: engine.Files{Tools: files("outer.hcl", caller(`
     await tools.drain();
     return tools.inner();`), "inner.hcl", `tool "inner" { run = "return 'served';" }`)}})
@@ -248,7 +248,7 @@ func TestANestedCallGoesOnWhileTheServerDrains(t *testing.T) {
 	}
 }
 
-func TestANestedCallEndsWithTheCallThatMakesIt(t *testing.T) {
+func TestNested_cancelled(t *testing.T) {
 	s := unloaded(t, engine.Options{Files: engine.Files{Tools: files("outer.hcl", caller(`return tools.waits();`))}})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended, left := make(chan error, 1), time.Duration(0)
@@ -274,7 +274,7 @@ func TestANestedCallEndsWithTheCallThatMakesIt(t *testing.T) {
 
 // Were the name of a prompt that of a tool, a prompt could be what a policy lets
 // through.
-func TestNothingElseGoesByTheNameOfATool(t *testing.T) {
+func TestNested_ambiguousNames(t *testing.T) {
 	s := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", `
 tool "inner" { run = "return call.parent;" }
 tool "total" {
@@ -302,7 +302,7 @@ policy "total_alone" {
 	}
 }
 
-func TestANestedCallKnowsWhenItEnds(t *testing.T) {
+func TestNested_deadline(t *testing.T) {
 	s := server(t, engine.Options{Files: engine.Files{Tools: files("outer.hcl", caller(`return Math.abs((await tools.inner()) - call.deadline) < 5000 && (await tools.brief()) < call.deadline;`), "inner.hcl", `
 tool "inner" {
   timeout = "5m"
@@ -313,7 +313,7 @@ tool "brief" { run = "return call.deadline;" }
 	wantValue(t, s, call.Request{Name: "outer"}, `true`)
 }
 
-func TestANestedCallIsMadeOnceThoughItsCallRunsAgain(t *testing.T) {
+func TestNested_replay(t *testing.T) {
 	var calls atomic.Int64
 	s := unloaded(t, engine.Options{Files: engine.Files{Tools: files("outer.hcl", `
 tool "outer" {
@@ -340,7 +340,7 @@ tool "outer" {
 	}
 }
 
-func TestALimitCountsNestedCalls(t *testing.T) {
+func TestNested_limits(t *testing.T) {
 	s := server(t, engine.Options{Files: engine.Files{Tools: files("outer.hcl", caller(`
     await tools.inner();
     return tools.inner().catch((e) => e.code);`), "inner.hcl", `
@@ -353,7 +353,7 @@ limit "one" {
 	wantValue(t, s, call.Request{Name: "outer"}, `"POLICY_DENIED"`)
 }
 
-func TestALogOfANestedCallIsTheOperatorsAlone(t *testing.T) {
+func TestNested_logs(t *testing.T) {
 	log := &logBuffer{}
 	s := server(t, engine.Options{Logger: log.logger(), Files: engine.Files{Tools: files("outer.hcl", caller(`return tools.inner();`), "inner.hcl", `
 tool "inner" {

@@ -230,17 +230,17 @@ var ways = map[string]struct {
 	"a second prompt of the name":            {files: map[string]string{"a.hcl": "prompt \"draft\" {\n  message \"user\" { text = \"done\" }\n}"}, mistake: `prompt "draft" is defined twice`},
 	"a second resource of the address":       {files: map[string]string{"a.hcl": "resource \"other\" {\n  uri = \"x://ledger\"\n  text = \"done\"\n}"}, mistake: "x://ledger"},
 	"a resource in the place of one of a template": {files: map[string]string{"a.hcl": "resource \"other\" {\n  uri = \"x://rows/7\"\n  text = \"mine\"\n}"},
-		mistake: `resource "other" is read in the place of resource "row", which the operator's policy "closed" is about`},
+		mistake: `resource "other" is read instead of resource "row", which the operator's policy "closed" covers`},
 	"a template before the one that is meant": {files: map[string]string{"0.hcl": "resource_template \"other\" {\n  uri_template = \"x://rows/{x}\"\n  text = \"mine\"\n}"},
-		mistake: `resource "other" is read in the place of resource "row", which the operator's policy "closed" is about`},
+		mistake: `resource "other" is read instead of resource "row", which the operator's policy "closed" covers`},
 	"a template of everything": {files: map[string]string{"0.hcl": "resource_template \"other\" {\n  uri_template = \"x://{+x}\"\n  text = \"mine\"\n}"},
-		mistake: `resource "other" is read in the place of resource "row", which the operator's policy "closed" is about`},
+		mistake: `resource "other" is read instead of resource "row", which the operator's policy "closed" covers`},
 	"a template before one that is limited": {files: map[string]string{"0.hcl": "resource_template \"other\" {\n  uri_template = \"x://story/{x}\"\n  text = \"mine\"\n}"},
-		mistake: `which the operator's limit "scarce" is about`},
+		mistake: `which the operator's limit "scarce" covers`},
 	"a resource in the place of a file": {files: map[string]string{"a.hcl": "resource \"other\" {\n  uri = \"x://papers/a.txt\"\n  text = \"mine\"\n}"},
-		mistake: `resource "other" is read in the place of resource "papers", which the operator's policy "closed" is about`},
+		mistake: `resource "other" is read instead of resource "papers", which the operator's policy "closed" covers`},
 	"a folder in the place of another": {files: map[string]string{"0.hcl": "resource_folder \"other\" {\n  root = \"papers\"\n  uri_prefix = \"x://pap\"\n}", "papers/ers/a.txt": "mine"},
-		mistake: `is read in the place of resource "papers"`},
+		mistake: `is read instead of resource "papers"`},
 	"a template behind the one that is meant": {files: map[string]string{"z.hcl": "resource_template \"other\" {\n  uri_template = \"x://rows/{x}\"\n  text = \"mine\"\n}"}},
 	"an argument of another name":             {files: map[string]string{"tools.hcl": strings.ReplaceAll(ours["tools.hcl"], `"amount"`, `"money"`)}, mistake: `has no argument "amount"`},
 	"an argument of another type":             {files: map[string]string{"tools.hcl": strings.ReplaceAll(ours["tools.hcl"], `type = number`, `type = string`)}, mistake: "cannot compare"},
@@ -254,9 +254,9 @@ var ways = map[string]struct {
 	"an empty file":                           {files: map[string]string{"tools.hcl": " "}, mistake: `there is no tool named "pay"`},
 }
 
-// TestNoToolFileGetsPastTheOperator tries each way by a reload of sound files, and as the
+// TestOperator_cannotBypass tries each way by a reload of sound files, and as the
 // first load.
-func TestNoToolFileGetsPastTheOperator(t *testing.T) {
+func TestOperator_cannotBypass(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED with -short: one goroutine works here alone")
 	}
@@ -342,8 +342,8 @@ func wantHeld(t *testing.T, s *engine.Server, log *logBuffer, otherwise map[stri
 	}
 }
 
-// TestReasonsOfToolFilesTakeNothingFromTheOperators, whose user is shown only so much.
-func TestReasonsOfToolFilesTakeNothingFromTheOperators(t *testing.T) {
+// TestOperator_approvalReasons, whose user is shown only so much.
+func TestOperator_approvalReasons(t *testing.T) {
 	const reason = "All that is on the disk is lost, of this team and of all others that share it, and nobody can bring it back"
 	asked := func(policies int) call.Result {
 		var more strings.Builder
@@ -369,8 +369,8 @@ func TestReasonsOfToolFilesTakeNothingFromTheOperators(t *testing.T) {
 	wantSaid(t, asked(300), "POLICY_DENIED: the call needs the approval of a user, and what they would have to read is too long to be shown whole")
 }
 
-// TestWhatIsHiddenCompletesNothing, and does not tell which arguments it has.
-func TestWhatIsHiddenCompletesNothing(t *testing.T) {
+// TestOperator_hiddenCompletion, and does not tell which arguments it has.
+func TestOperator_hiddenCompletion(t *testing.T) {
 	s := server(t, engine.Options{
 		Files: engine.Files{
 			Config: files("mcpd.hcl", "policy \"hides\" {\n  prompts = [\"draft\"]\n  deny = \"principal.id != 'root'\"\n  reason = \"no\"\n  disclose = \"hide\"\n}\n"),

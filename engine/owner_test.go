@@ -12,9 +12,9 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-// TestProductionModeTakesNoFilesOfOthers, in what the operator writes or in tool files, and
+// TestProduction_foreignFiles, in what the operator writes or in tool files, and
 // neither does a reload; any other mode takes them.
-func TestProductionModeTakesNoFilesOfOthers(t *testing.T) {
+func TestProduction_foreignFiles(t *testing.T) {
 	other := &syscall.Stat_t{Uid: uint32(os.Geteuid() + 1)}
 	const open, closed = "server {\n  name = \"t\"\n}\n", "server {\n  name = \"t\"\n  mode = \"production\"\n}\naudit { path = \"audit.jsonl\" }\n"
 	tools := files("a.hcl", "tool \"a\" {\n  read_only = true\n  output \"n\" { type = integer }\n  run = \"return { n: 1 }\"\n}\npolicy \"p\" {\n  tools = [\"a\"]\n  allow = \"tool.read_only\"\n  reason = \"r\"\n}\n")

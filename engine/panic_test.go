@@ -24,7 +24,7 @@ func (bugged) Run(context.Context, scripting.Call, scripting.Host) (scripting.Ou
 	panic("hunter2")
 }
 
-func TestAPanicBelowABodyEndsItsCallWithOneTerminalHook(t *testing.T) {
+func TestExecute_panic(t *testing.T) {
 	const tools = `
 tool "tells" {
   run = <<JS

@@ -14,9 +14,9 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-// TestWithoutItsLockFileAServerGoesOnWithWhatWasAccepted: of what a server changes meanwhile
+// TestPins_lockFileRemoved: of what a server changes meanwhile
 // the same is told as ever, and a lazy one is left alone.
-func TestWithoutItsLockFileAServerGoesOnWithWhatWasAccepted(t *testing.T) {
+func TestPins_lockFileRemoved(t *testing.T) {
 	up, shy, lock := newShifting(t, "read", "write"), newShifting(t, "read"), newLock(t)
 	lazy := upstreamNamed("shy", shy.url, "lazy = true")
 	pin(t, lock, upstreamAt(up.url)+lazy)

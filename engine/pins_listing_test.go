@@ -36,7 +36,7 @@ func raw(t *testing.T, tools string) (url string) {
 	}))
 }
 
-func TestWhatCannotBePinnedIsLeftOut(t *testing.T) {
+func TestPins_invalidTools(t *testing.T) {
 	lock := newLock(t)
 	s := pinned(t, lock, upstreamAt(raw(t, `
 		{"name":"good","inputSchema":{"type":"object"}},
@@ -62,7 +62,7 @@ func TestWhatCannotBePinnedIsLeftOut(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoPartOfAPinIsNotPassedOn(t *testing.T) {
+func TestPins_unknownMembers(t *testing.T) {
 	url := raw(t, `{"name":"a","icons":[{"src":"https://example.com/a.png"}],"execution":{"taskSupport":"optional"},"title":null,
 		"inputSchema":{"type":"object","properties":{"z":{"type":"string"},"a":{"type":"number","maximum":90071992547409931}}},"_meta":{"x":1}}`)
 	icons := map[string]int{}
@@ -78,7 +78,7 @@ func TestWhatIsNoPartOfAPinIsNotPassedOn(t *testing.T) {
 	}
 }
 
-func TestAToolWhoseSchemaTheLintRefusesIsLeftOut(t *testing.T) {
+func TestPins_schemaLint(t *testing.T) {
 	s := federated(t, upstreamAt(raw(t, `
 		{"name":"good","inputSchema":{"type":"object"}},
 		{"name":"far","inputSchema":{"type":"object","properties":{"a":{"$ref":"https://schemas.test/a.json"}}}},

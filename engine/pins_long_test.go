@@ -10,9 +10,9 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-// TestAnUpstreamThatListsMuchHasThePinsOfNoOtherLast: a deep schema of many items is short
+// TestPins_manyTools: a deep schema of many items is short
 // in a list, and would be long in the lock file.
-func TestAnUpstreamThatListsMuchHasThePinsOfNoOtherLast(t *testing.T) {
+func TestPins_manyTools(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED with -short: much text, and no more goroutines than a small list has")
 	}
@@ -38,8 +38,8 @@ func TestAnUpstreamThatListsMuchHasThePinsOfNoOtherLast(t *testing.T) {
 	}
 }
 
-// TestAProgramBesideTheServerSaysNothingOfPins that it does not write.
-func TestAProgramBesideTheServerSaysNothingOfPins(t *testing.T) {
+// TestPins_readOnlyNotAudited that it does not write.
+func TestPins_readOnlyNotAudited(t *testing.T) {
 	var said logBuffer
 	server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", upstreamAt(newShifting(t, "read").url)), LockPath: newLock(t)}, Mode: engine.ReadOnly, Logger: said.logger()})
 	if log := said.String(); strings.Contains(log, "pin upstream tools") || strings.Contains(log, "write lock file") {

@@ -100,7 +100,7 @@ func closed(t *testing.T, s *engine.Server, log string, want ...string) {
 	}
 }
 
-func TestAToolThatItsUpstreamChangesIsInQuarantineUntilItIsAccepted(t *testing.T) {
+func TestPins_changedTool(t *testing.T) {
 	up, lock, log := newShifting(t, "read", "write"), newLock(t), filepath.Join(t.TempDir(), "audit.jsonl")
 	var said logBuffer
 	s := server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", upstreamAt(up.url)+auditBlock(log, "")), LockPath: lock}, Logger: said.logger()})
@@ -152,7 +152,7 @@ func TestAToolThatItsUpstreamChangesIsInQuarantineUntilItIsAccepted(t *testing.T
 	}
 }
 
-func TestAToolThatIsAnotherAtTheNextStartIsInQuarantineFromTheFirst(t *testing.T) {
+func TestPins_changedAtStart(t *testing.T) {
 	up, lock := newShifting(t, "read", "write"), newLock(t)
 	pin(t, lock, upstreamAt(up.url))
 	before := accepted(t, lock)
@@ -177,7 +177,7 @@ func TestAToolThatIsAnotherAtTheNextStartIsInQuarantineFromTheFirst(t *testing.T
 	}
 }
 
-func TestABlockSaysWhetherItsToolsArePinned(t *testing.T) {
+func TestPins_modes(t *testing.T) {
 	for _, row := range []struct {
 		block         string
 		first, second []string
@@ -205,7 +205,7 @@ func TestABlockSaysWhetherItsToolsArePinned(t *testing.T) {
 	}
 }
 
-func TestToolsThatTheBlockLeavesOutAreNotPinned(t *testing.T) {
+func TestPins_excludedTools(t *testing.T) {
 	up, lock := newShifting(t, "read", "write"), newLock(t)
 	s := pinned(t, lock, upstreamAt(up.url, `include = ["read"]`))
 	if diff := cmp.Diff([]string{"lab read cfff"}, accepted(t, lock)); diff != "" {
@@ -219,7 +219,7 @@ func TestToolsThatTheBlockLeavesOutAreNotPinned(t *testing.T) {
 	}
 }
 
-func TestACallOfAToolThatComesIntoQuarantineEndsAsIfNothingWere(t *testing.T) {
+func TestPins_runningCall(t *testing.T) {
 	up := newShifting(t)
 	begun, ends := make(chan struct{}), make(chan struct{})
 	up.AddTool(&mcp.Tool{Name: "slow", InputSchema: anything}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
@@ -239,7 +239,7 @@ func TestACallOfAToolThatComesIntoQuarantineEndsAsIfNothingWere(t *testing.T) {
 	}
 }
 
-func TestAMistakeInTheLockFileChangesNothing(t *testing.T) {
+func TestPins_invalidLockFileOnReload(t *testing.T) {
 	up, lock := newShifting(t, "read"), newLock(t)
 	s := pinned(t, lock, upstreamAt(up.url))
 	good, err := os.ReadFile(lock)
@@ -287,7 +287,7 @@ func TestAMistakeInTheLockFileChangesNothing(t *testing.T) {
 	}
 }
 
-func TestALockFileWithAMistakeKeepsAServerFromBeginning(t *testing.T) {
+func TestPins_invalidLockFileAtStart(t *testing.T) {
 	lock := newLock(t)
 	if err := os.WriteFile(lock, []byte("mcpd.lock 2\n"), 0o644); err != nil {
 		t.Fatal(err)
@@ -306,7 +306,7 @@ func TestALockFileWithAMistakeKeepsAServerFromBeginning(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeWrittenIsPinnedInMemory(t *testing.T) {
+func TestPins_unwritableLockFile(t *testing.T) {
 	up, lock := newShifting(t, "read"), newLock(t)
 	if err := os.Symlink("nothing", lock); err != nil {
 		t.Skip("there are no links here:", err)
@@ -339,7 +339,7 @@ func TestWhatCannotBeWrittenIsPinnedInMemory(t *testing.T) {
 	}
 }
 
-func TestAProgramBesideTheServerChecksAgainstTheLockFileAndWritesNothing(t *testing.T) {
+func TestPins_readOnly(t *testing.T) {
 	up, lock := newShifting(t, "read"), newLock(t)
 	o := engine.Options{Files: engine.Files{Config: files("mcpd.hcl", upstreamAt(up.url)), LockPath: lock}, Mode: engine.ReadOnly}
 	s := server(t, o)
@@ -356,7 +356,7 @@ func TestAProgramBesideTheServerChecksAgainstTheLockFileAndWritesNothing(t *test
 	}
 }
 
-func TestTheLockFileIsPartOfTheRevision(t *testing.T) {
+func TestPins_revision(t *testing.T) {
 	up, lock := newShifting(t, "read"), newLock(t)
 	s := pinned(t, lock, upstreamAt(up.url))
 	before := s.Snapshot().Revision()

@@ -28,7 +28,7 @@ func (o obstructed) Run(ctx context.Context, c scripting.Call, h scripting.Host)
 
 const probedTool = `tool "one" { run = "return 1;" }`
 
-func TestAServerThatAnswersIsNotStuck(t *testing.T) {
+func TestProbe_alive(t *testing.T) {
 	s := unloaded(t, engine.Options{Files: engine.Files{Tools: files("a.hcl", probedTool)}})
 	if err := s.Probe(t.Context()); err == nil || err.Error() != "probe: nothing is served" {
 		t.Errorf("before it is loaded: %v", err)
@@ -50,7 +50,7 @@ func TestAServerThatAnswersIsNotStuck(t *testing.T) {
 	}
 }
 
-func TestAServerIsStuckThatNeitherRefusesNorEndsAnything(t *testing.T) {
+func TestProbe_stuck(t *testing.T) {
 	var s *engine.Server
 	hangs := func(ctx context.Context) (scripting.Outcome, error) {
 		<-ctx.Done()

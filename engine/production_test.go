@@ -10,9 +10,9 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-// TestAToolInGoNeedsAPolicyInProduction like one in a file: what none covers is not served,
+// TestProduction_goTool like one in a file: what none covers is not served,
 // whether it is added before the server loads or while it serves, and what serves goes on.
-func TestAToolInGoNeedsAPolicyInProduction(t *testing.T) {
+func TestProduction_goTool(t *testing.T) {
 	config := files("mcpd.hcl", "server {\n  name = \"t\"\n  mode = \"production\"\n}\n"+auditBlock(filepath.Join(t.TempDir(), "audit.jsonl"), ""))
 	s := unloaded(t, engine.Options{Files: engine.Files{Config: config, ConfigPath: "mcpd.hcl"}})
 	one := func(context.Context) (string, error) { return "1", nil }

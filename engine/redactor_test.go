@@ -13,7 +13,7 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-func TestRedactor_hidesSecretsInOtherLogs(t *testing.T) {
+func TestLogRedactor_otherLoggers(t *testing.T) {
 	const value = "correct/horse battery"
 	var log bytes.Buffer
 	var redactor engine.LogRedactor

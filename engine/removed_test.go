@@ -11,7 +11,7 @@ import (
 	"github.com/mcpd/mcpd/identity"
 )
 
-func TestWhoCouldSeeAToolIsToldWhichRevisionRemovedIt(t *testing.T) {
+func TestRemovedIn_visibleTools(t *testing.T) {
 	const tool = "tool %q {\n  run = \"return 1;\"\n}\n"
 	const policy = "policy \"staff\" {\n  tools  = [\"ledger\"]\n  deny   = \"principal.kind == 'anonymous'\"\n  reason = \"staff only\"\n  disclose = \"hide\"\n}\n"
 	tools := files("greet.hcl", fmt.Sprintf(tool, "greet"), "ledger.hcl", fmt.Sprintf(tool, "ledger")+policy, "other.hcl", fmt.Sprintf(tool, "other"))

@@ -111,10 +111,10 @@ secret "unset" {
 secret "lacks" { env = "UNSET" }
 `
 
-// TestAllThatTheLogSaysOfACallNamesItsRequest: by the id that the caller has given it, and
+// TestLog_requestID: by the id that the caller has given it, and
 // by the id of the call, whoever writes the line. What is said before and after calls names
 // none.
-func TestAllThatTheLogSaysOfACallNamesItsRequest(t *testing.T) {
+func TestLog_requestID(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the paths in the tools are those of other systems")
 	}
@@ -167,7 +167,7 @@ func TestAllThatTheLogSaysOfACallNamesItsRequest(t *testing.T) {
 		t.Errorf("a line before all calls names a request: %s", log.String()[:began])
 	}
 	want := []string{
-		"HTTP request of script failed", "a body speaks", "a call failed", "a hook failed", "a hook speaks", "file operation failed", "kv operation failed",
+		"HTTP request of script failed", "a body speaks", "a hook speaks", "call failed", "file operation failed", "hook failed", "kv operation failed",
 		"module function failed", "read secret for script", "read secret of grant", "script read secret", "statement failed",
 	}
 	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(said))); diff != "" {

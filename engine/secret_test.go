@@ -66,7 +66,7 @@ func goesOn(t *testing.T, later string) (call.Result, *bytes.Buffer) {
 	return vaultServer(t, &value, log, path).Execute(t.Context(), asked("a", answers(ask, `{}`))), log
 }
 
-func TestASecretIsReadAgainWhereACallGoesOn(t *testing.T) {
+func TestSecret_resume(t *testing.T) {
 	got, log := goesOn(t, "battery-staple")
 	if got.Err != nil || string(got.Value) != `["battery-staple","battery-staple"]` {
 		t.Errorf("got %s and %v", got.Value, got.Err)
@@ -79,14 +79,14 @@ func TestASecretIsReadAgainWhereACallGoesOn(t *testing.T) {
 	}
 }
 
-func TestACallThatCannotReadItsSecretAgainEnds(t *testing.T) {
+func TestSecret_resumeFails(t *testing.T) {
 	got, log := goesOn(t, "")
 	if got.Err == nil || got.Err.Code != call.ExecutionError || !strings.Contains(log.String(), "restore secret") {
 		t.Errorf("got %v; the log:\n%s", got.Err, log)
 	}
 }
 
-func TestWhatABodySaysBesideItsResultHoldsNoSecret(t *testing.T) {
+func TestSecret_redactsMessages(t *testing.T) {
 	var log bytes.Buffer
 	value := "correct-horse"
 	s := vaultServer(t, &value, &log, "")
@@ -108,8 +108,8 @@ func TestWhatABodySaysBesideItsResultHoldsNoSecret(t *testing.T) {
 	}
 }
 
-// TestNoPartOfASecretIsLeftWhereAMessageIsCut, wherever the cut is.
-func TestNoPartOfASecretIsLeftWhereAMessageIsCut(t *testing.T) {
+// TestSecret_truncatedMessage, wherever the cut is.
+func TestSecret_truncatedMessage(t *testing.T) {
 	const most, value = 64 << 10, "correct-horse"
 	var log bytes.Buffer
 	secret := value
@@ -133,7 +133,7 @@ func TestNoPartOfASecretIsLeftWhereAMessageIsCut(t *testing.T) {
 }
 
 // What panics below a call may hold anything.
-func TestAPanicShowsNoSecret(t *testing.T) {
+func TestSecret_panic(t *testing.T) {
 	var log bytes.Buffer
 	value := "correct-horse"
 	s := server(t, engine.Options{

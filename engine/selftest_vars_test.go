@@ -182,7 +182,7 @@ test "cannot be" {
 		t.Errorf("a load and RunTests disagree (-load +RunTests)\n%s", diff)
 	}
 	told := fmt.Sprint(failuresOf(results), report.Problems)
-	for _, want := range []string{`want`, "with the vars of the test the files have mistakes:\n" + `tools.d/t.hcl:`, "pattern"} {
+	for _, want := range []string{`want`, "with the vars of the test the files have errors:\n" + `tools.d/t.hcl:`, "pattern"} {
 		if !strings.Contains(told, want) {
 			t.Errorf("%q is missing in %s", want, told)
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-func TestSensitiveVariablesStayOutOfMessagesAndLogs(t *testing.T) {
+func TestSensitive_variables(t *testing.T) {
 	log := &logBuffer{}
 	s := server(t, engine.Options{
 		Logger: log.logger(),
@@ -133,9 +133,9 @@ hook "tells" {
 }
 `
 
-// TestSensitiveArgumentsStayOutOfWhatPoliciesSay, to whomever they say it: the caller, the
+// TestSensitive_policyReasons, to whomever they say it: the caller, the
 // user who is asked, hooks, the log and the audit log.
-func TestSensitiveArgumentsStayOutOfWhatPoliciesSay(t *testing.T) {
+func TestSensitive_policyReasons(t *testing.T) {
 	for _, test := range sayings {
 		seen := openedUnder(t, test.policy, "hunter2")
 		if !strings.Contains(seen["the caller"], test.want) {
@@ -151,9 +151,9 @@ func TestSensitiveArgumentsStayOutOfWhatPoliciesSay(t *testing.T) {
 	}
 }
 
-// TestASensitiveArgumentIsHiddenBeforeAReasonIsCut: what is left of a long one is no value
+// TestSensitive_truncatedReason: what is left of a long one is no value
 // that anybody knows.
-func TestASensitiveArgumentIsHiddenBeforeAReasonIsCut(t *testing.T) {
+func TestSensitive_truncatedReason(t *testing.T) {
 	for i, want := range map[int]string{0: "the password [sensitive] with the pin [sensitive] is known", 4: "there is [sensitive] inside, and [sensitive]"} {
 		for where, text := range openedUnder(t, sayings[i].policy, strings.Repeat("hunter2", 1000)) {
 			if strings.Contains(text, "hunter2") || !strings.Contains(text, want) {

@@ -338,7 +338,7 @@ func (s *Snapshot) Inside() insideSnapshot { return insideSnapshot{s} }
 type insideSnapshot struct{ snapshot *Snapshot }
 
 // Said returns the definitions in the files.
-func (i insideSnapshot) Definitions() privdiff.Side { return i.snapshot.catalog.Definitions }
+func (i insideSnapshot) Definitions() privdiff.Snapshot { return i.snapshot.catalog.Definitions }
 
 // Upstreams returns the upstream blocks, with resolved paths.
 func (i insideSnapshot) Upstreams() []definition.Upstream { return i.snapshot.catalog.Upstreams }

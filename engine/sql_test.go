@@ -34,7 +34,7 @@ tool "buy" {
 `
 
 // The second leg runs the body again from the top.
-func TestABodyThatGoesOnChangesNoRowTwice(t *testing.T) {
+func TestSQL_resume(t *testing.T) {
 	folder, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)

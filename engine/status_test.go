@@ -7,7 +7,7 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-func TestHealthIsSaidInAFewWords(t *testing.T) {
+func TestStatus_health(t *testing.T) {
 	in := func(severity diag.Severity, files ...string) diag.List {
 		var list diag.List
 		for _, file := range files {
@@ -39,9 +39,9 @@ func TestHealthIsSaidInAFewWords(t *testing.T) {
 	}
 }
 
-// TestStatusShowsTheLinesOfMistakes prints what a load has found, later, and with
+// TestStatus_shown prints what a load has found, later, and with
 // what is secret masked.
-func TestStatusShowsTheLinesOfMistakes(t *testing.T) {
+func TestStatus_shown(t *testing.T) {
 	folder := files("a.hcl", probedTool)
 	s := server(t, engine.Options{Files: engine.Files{Tools: folder}})
 	folder["b.hcl"] = files("b.hcl", `tool "b" { rum = 1 }`)["b.hcl"]

@@ -77,10 +77,10 @@ func sizes(largest int) []int {
 	return []int{10, 1_000, largest}
 }
 
-// TestNoToolFileOfAnySizeEndsTheProcess loads every construct in every
+// TestLoad_hugeFiles loads every construct in every
 // language of a tool file, nested or repeated up to a million times: a snapshot
 // or diagnostics inside the file, never anything else.
-func TestNoToolFileOfAnySizeEndsTheProcess(t *testing.T) {
+func TestLoad_hugeFiles(t *testing.T) {
 	const body, file = 60_000, 250_000 // bytes, which are about as many as there may be
 	kinds := []struct {
 		name    string
@@ -182,7 +182,7 @@ func judge(t *testing.T, name string, do func() (refused bool)) {
 	}
 }
 
-func TestNoRequestOfAnySizeEndsTheProcess(t *testing.T) {
+func TestExecute_hugeRequests(t *testing.T) {
 	s := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", `
 tool "echo" {
   input "value" {

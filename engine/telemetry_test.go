@@ -89,9 +89,9 @@ policy "words" {
   reason = "no"
 }`
 
-// TestTheSpanOfPoliciesTellsWhatTheyCameTo for a call that they allow, and one that one of
+// TestTelemetry_policySpan for a call that they allow, and one that one of
 // them denies, and the same for what a call returns.
-func TestTheSpanOfPoliciesTellsWhatTheyCameTo(t *testing.T) {
+func TestTelemetry_policySpan(t *testing.T) {
 	var console bytes.Buffer
 	s := server(t, engine.Options{
 		Files: engine.Files{Tools: files("t.hcl", judgedTools), Config: files("mcpd.hcl", judgedBy), LookupEnv: onConsole}, Extensions: []engine.Extension{telemetry.New(telemetry.Options{Console: &console})},
@@ -124,9 +124,9 @@ func TestTheSpanOfPoliciesTellsWhatTheyCameTo(t *testing.T) {
 	}
 }
 
-// TestARecordOfTheAuditLogNamesTheSpanOfItsCall, and the method of MCP, so that one is
+// TestTelemetry_auditSpan, and the method of MCP, so that one is
 // found from the other.
-func TestARecordOfTheAuditLogNamesTheSpanOfItsCall(t *testing.T) {
+func TestTelemetry_auditSpan(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	var console bytes.Buffer
 	s := server(t, engine.Options{

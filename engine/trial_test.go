@@ -11,7 +11,7 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-func TestLargeBodiesAndThoseThatImportAreTriedFirst(t *testing.T) {
+func TestTrial_largeScripts(t *testing.T) {
 	var mu sync.Mutex
 	var tried []string
 	tools := files("t.hcl", `
@@ -35,7 +35,7 @@ tool "imports" { run = file("imports.js") }
 	}
 }
 
-func TestABodyThatFailsItsTrialIsNeverCompiledHere(t *testing.T) {
+func TestTrial_failure(t *testing.T) {
 	s, err := engine.New(engine.Options{
 		Name: "t", Files: engine.Files{Tools: files("t.hcl", "tool \"t\" {\n  run = <<JS\n    "+strings.Repeat("f();\n", 1000)+"\n  JS\n}\n")},
 		Scripts: engine.Scripts{Trial: func(scripting.Source) error { return errors.New("it went over its limits") }},

@@ -12,8 +12,8 @@ import (
 	"github.com/mcpd/mcpd/internal/base/state"
 )
 
-// TestADroppedTokenIsWrittenDown in the log and in the audit log, once each.
-func TestADroppedTokenIsWrittenDown(t *testing.T) {
+// TestDropUserTokens_audit in the log and in the audit log, once each.
+func TestDropUserTokens_audit(t *testing.T) {
 	var log strings.Builder
 	dir := t.TempDir()
 	path := filepath.Join(dir, "audit.jsonl")

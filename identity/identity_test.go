@@ -10,7 +10,7 @@ import (
 	"github.com/mcpd/mcpd/identity"
 )
 
-func TestAnAgentEncodesAsTheRFCsAgentContext(t *testing.T) {
+func TestAgent_MarshalJSON(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		agent identity.Agent
@@ -43,7 +43,7 @@ func TestAnAgentEncodesAsTheRFCsAgentContext(t *testing.T) {
 	}
 }
 
-func TestTheAnonymousPrincipalHasEmptyListsAndNoRights(t *testing.T) {
+func TestAnonymous_emptyLists(t *testing.T) {
 	got, err := json.Marshal(identity.Anonymous())
 	if err != nil {
 		t.Fatal(err)
@@ -54,7 +54,7 @@ func TestTheAnonymousPrincipalHasEmptyListsAndNoRights(t *testing.T) {
 	}
 }
 
-func TestAnonymousPrincipalsShareNothing(t *testing.T) {
+func TestAnonymous_copies(t *testing.T) {
 	one := identity.Anonymous()
 	one.Claims["admin"] = true
 	one.Scopes = append(one.Scopes, "write")
@@ -65,7 +65,7 @@ func TestAnonymousPrincipalsShareNothing(t *testing.T) {
 	}
 }
 
-func TestOnlyABoundCredentialVerifiesAnAgent(t *testing.T) {
+func TestPrincipal_Bind(t *testing.T) {
 	for _, row := range []struct {
 		name, bound string
 		claimed     identity.Agent

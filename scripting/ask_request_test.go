@@ -10,7 +10,7 @@ import (
 	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
 
-func TestMistakesInAnAskAreToldAtOnce(t *testing.T) {
+func TestInputRequest_errors(t *testing.T) {
 	for _, c := range []struct{ body, want string }{
 		{`elicit()`, `elicit: an object is needed, with message, schema, url and elicitationId`},
 		{`elicit("k")`, `elicit: a string is the key of a question; the question itself is missing: write elicit({ message, schema })`},
@@ -87,7 +87,7 @@ func mustJSONText(text string) []byte {
 	return e.Out
 }
 
-func TestAMistakeInAnAskAsksNothing(t *testing.T) {
+func TestInputRequest_errorSendsNothing(t *testing.T) {
 	host := askingHost(t, willing)
 	body := `try { elicit({}) } catch {} try { ask({ a: roots.list(), b: 1 }) } catch {} try { roots("a b") } catch {} return (await roots()).length`
 	if out := runWith(t, call(compiled(t, asker(body)), `{}`), host); shown(out) != "1" || len(host.calls()) != 1 {
@@ -95,7 +95,7 @@ func TestAMistakeInAnAskAsksNothing(t *testing.T) {
 	}
 }
 
-func TestKeysAreNumberedInTheOrderOfAsking(t *testing.T) {
+func TestInputRequest_defaultKeys(t *testing.T) {
 	for _, c := range []struct{ name, body, want string }{
 		{"one after another", `await roots(); await roots(); await sample({ prompt: "p" }); await roots()`, "roots roots_2 sample roots_3"},
 		{"several at once", `await Promise.all([roots(), roots(undefined), roots(null)])`, "roots roots_2 roots_3"},
@@ -129,7 +129,7 @@ func TestKeysAreNumberedInTheOrderOfAsking(t *testing.T) {
 	}
 }
 
-func TestAPageThatTheScriptGivesNoIDGetsOne(t *testing.T) {
+func TestElicitURL_defaultID(t *testing.T) {
 	body := `await elicit({ message: "m", url: "https://a" }); return crypto.randomUUID()`
 	var first []string
 	for range 2 {
@@ -147,7 +147,7 @@ func TestAPageThatTheScriptGivesNoIDGetsOne(t *testing.T) {
 	}
 }
 
-func TestAMemberOfAnAnswerThatIsNotAwaitedIsTold(t *testing.T) {
+func TestInputRequest_missingAwait(t *testing.T) {
 	for body, want := range map[string]string{
 		`return elicit({}).content`:                `did you forget await? write (await elicit(…)).content`,
 		`return roots().length`:                    `did you forget await? write (await roots(…)).length`,
@@ -168,7 +168,7 @@ func TestAMemberOfAnAnswerThatIsNotAwaitedIsTold(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotGrantedDoesNotExist(t *testing.T) {
+func TestInputRequest_notGranted(t *testing.T) {
 	for _, c := range []struct {
 		body    string
 		objects []Object
@@ -198,9 +198,9 @@ func TestWhatIsNotGrantedDoesNotExist(t *testing.T) {
 	}
 }
 
-// TestEveryUseOfAToolHasItsResult: what a client's model is told of tools is
+// TestSample_toolResults: what a client's model is told of tools is
 // whole, or the script hears what is missing.
-func TestEveryUseOfAToolHasItsResult(t *testing.T) {
+func TestSample_toolResults(t *testing.T) {
 	const (
 		ask     = `{ role: "user", content: "a" }`
 		use     = `{ role: "assistant", content: [{ type: "text", text: "b" }, { type: "tool_use", id: "1", name: "t", input: {} }, { type: "tool_use", id: "2", name: "t", input: {} }] }`

@@ -43,8 +43,8 @@ func hinted(t *testing.T, text string) string {
 	return ran.Ended
 }
 
-func TestHintsAreWhatCanBeWritten(t *testing.T) {
-	const brackets = `? a name with other signs than letters, digits and _ stands in brackets and quotes`
+func TestCodeHints_compile(t *testing.T) {
+	const brackets = `? a name with characters other than letters, digits and _ needs brackets and quotes`
 	for _, c := range []struct{ code, want string }{
 		{"await get_sum({})", `get_sum is not defined; did you mean ev["get-sum"] or two["get-sum"]?`},
 		{"await get_annotated_message({})", `did you mean ev["get-annotated-message"]?`},
@@ -62,7 +62,7 @@ func TestHintsAreWhatCanBeWritten(t *testing.T) {
 		{"await tools.my-tool({})", `did you mean tools["my-tool"]` + brackets},
 		{"await tools.my_tool({})", `did you mean tools["my-tool"]?`},
 		{"await tools['ev_get_sun']({})", `did you mean tools["ev_get-sum"]?`},
-		{"await fetch({ url: 'x' })", "fetch is a group of tools, and none of them\n  1 | await fetch({ url: 'x' })\n    |       ^^^^^\n  write await fetch.fetch({ … })"},
+		{"await fetch({ url: 'x' })", "fetch is a group of tools, not a tool\n  1 | await fetch({ url: 'x' })\n    |       ^^^^^\n  write await fetch.fetch({ … })"},
 		{"await ev({})", "write await ev.NAME({ … })"},
 		{"await tools({ name: 'x' })", "write await tools.NAME({ … })"},
 		{"const fetch = async () => { throw new Error('mine') }\nawait fetch()", "mine"},
@@ -76,7 +76,7 @@ func TestHintsAreWhatCanBeWritten(t *testing.T) {
 
 // What code of other hosts and languages has is told as what code has here, unless a tool is
 // called so.
-func TestHintsOfOtherNamesFitCode(t *testing.T) {
+func TestCodeHints_existInCode(t *testing.T) {
 	for _, c := range []struct{ code, want string }{
 		{"echo({ message: 'x' })", "echo is not defined; did you mean ev.echo?"},
 		{"log('x')", "log is not defined; did you mean ev.log?"},
@@ -84,7 +84,7 @@ func TestHintsOfOtherNamesFitCode(t *testing.T) {
 		{"kv.get('x')", "code reaches nothing but its tools"},
 		{"json.loads('[]')", "write JSON.parse(text) and JSON.stringify(value)"},
 		{"import json\njson.dumps([])", "write JSON.parse(text) and JSON.stringify(value)"},
-		{"await asyncio.gather(1)", "write await in front of a call, and await parallel([…]) for several at once"},
+		{"await asyncio.gather(1)", "write await before a call, and await parallel([…]) for several at once"},
 		{"if __name__ == '__main__':\n    main()", "leave the condition out"},
 		{"if (__name__ == '__main__') { print(1) }", "leave the condition out"},
 		{"raise ValueError('x')", "write throw new Error(…)"},
@@ -108,7 +108,7 @@ func TestHintsOfOtherNamesFitCode(t *testing.T) {
 	}
 }
 
-func TestTheToolsBesideRunCodeAreNoneOfCode(t *testing.T) {
+func TestCodeHints_metaTools(t *testing.T) {
 	for _, name := range []string{"run_code", "search_tools", "describe_tool", "call_tool"} {
 		for _, code := range []string{"await " + name + "({ name: 'x' })", "await tools." + name + "({})", `await tools["` + name + `"]({})`, "await ev." + name + "({})"} {
 			if got := hinted(t, code); !strings.Contains(got, "code cannot call it: where it is offered, it is called as a tool of its own") {
@@ -150,7 +150,7 @@ func goldens(t *testing.T, path string, made func(text string) string) {
 	}
 }
 
-func TestWhatAgentsAreToldOfTheirMistakes(t *testing.T) {
+func TestExplain_agentErrors(t *testing.T) {
 	goldens(t, "testdata/explained.txtar", func(code string) string {
 		p, list := Compile(codeOf(code))
 		if p == nil {
@@ -164,7 +164,7 @@ func TestWhatAgentsAreToldOfTheirMistakes(t *testing.T) {
 	})
 }
 
-func TestExplanationsAreBounded(t *testing.T) {
+func TestExplain_limits(t *testing.T) {
 	code := strings.Repeat("True\n", 30)
 	_, list := Compile(codeOf(code))
 	text := Explain(codeOf(code).Text, list)
@@ -191,7 +191,7 @@ const canary = "const a = await crm.list({ a: 1 });\n" +
 // to break who reads what it makes, and behind => how each ends, what it printed and
 // which tools it called. The host is never asked for anything but calls and lines,
 // and the next call never sees anything of it.
-func TestCodeReachesNothingButItsTools(t *testing.T) {
+func TestCode_escapes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED with -short: one goroutine works here alone")
 	}

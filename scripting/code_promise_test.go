@@ -7,12 +7,12 @@ import (
 )
 
 // What can be known of a promise that is used as its value is told before a call is made.
-func TestWhatParallelReturnsIsAwaitedOrNothingIsCalled(t *testing.T) {
+func TestParallel_missingAwait(t *testing.T) {
 	const all = "parallel([search_web({}), crm.list()])"
 	for _, c := range []struct{ code, want string }{
-		{"const [a] = " + all, "1:13: error: a promise is no list; did you forget await? write await parallel([…])"},
-		{"let a\n;[a] = " + all, "2:8: error: a promise is no list; did you forget await? write await parallel([…])"},
-		{"for (const x of " + all + ") print(x)", "1:17: error: a promise is no list; did you forget await? write await parallel([…])"},
+		{"const [a] = " + all, "1:13: error: a promise is not a list; did you forget await? write await parallel([…])"},
+		{"let a\n;[a] = " + all, "2:8: error: a promise is not a list; did you forget await? write await parallel([…])"},
+		{"for (const x of " + all + ") print(x)", "1:17: error: a promise is not a list; did you forget await? write await parallel([…])"},
 		{all + ".length", `1:40: error: a promise has no member "length"; did you forget await? write (await parallel([…])).length`},
 		{all + ".map((x) => x)", `1:40: error: a promise has no member "map"; did you forget await? write (await parallel([…])).map`},
 		{"const r = " + all + "\nr[0]", "2:1: error: a promise has no elements; did you forget await? write await parallel([…])"},
@@ -21,7 +21,7 @@ func TestWhatParallelReturnsIsAwaitedOrNothingIsCalled(t *testing.T) {
 		{"JSON.stringify(" + all + ")", "1:16: error: as JSON a promise is {}; did you forget await? write await parallel([…])"},
 		{"JSON.stringify(search_web({}), null, 2)", "1:16: error: as JSON a promise is {}; did you forget await? write await search_web({ … })"},
 		{`"found " + crm.list()`, "1:12: error: as text a promise is [object Promise]; did you forget await? write await crm.NAME({ … })"},
-		{"print('it is', search_web({}))", "1:16: error: what is printed of a promise is not its value; did you forget await? write await search_web({ … })"},
+		{"print('it is', search_web({}))", "1:16: error: a printed promise does not show its value; did you forget await? write await search_web({ … })"},
 		{`tools["any-name"]({}).title`, `1:23: error: a promise has no member "title"; did you forget await? write (await tools.NAME({ … })).title`},
 		{`search_web({})["length"]`, `1:16: error: a promise has no member "length"; did you forget await? write (await search_web({ … })).length`},
 	} {
@@ -33,15 +33,15 @@ func TestWhatParallelReturnsIsAwaitedOrNothingIsCalled(t *testing.T) {
 }
 
 // What cannot be known then is told where it happens.
-func TestAPromiseThatIsUsedAsItsValueIsTold(t *testing.T) {
-	const write = "; write await in front of what returns it"
+func TestPromiseGuard_misuse(t *testing.T) {
+	const write = "; write await before the call that returns it"
 	for _, c := range []struct{ code, want string }{
 		{"[1, 2].map(async (n) => n).join()", "as text a promise is [object Promise]" + write},
 		{"const f = async () => 5;\n`${f()}`", "as text a promise is [object Promise]" + write},
 		{"const f = async () => 5\nf().toString()", `a promise has no member "toString"` + write},
-		{"const f = async () => [5]\nfor (const x of f()) print(x)", "a promise is no list" + write},
-		{"const f = async () => [5]\nconst [a] = f()", "a promise is no list" + write},
-		{"const f = async () => [5]\nconst r = f()\nr[0]", "a promise is no list" + write},
+		{"const f = async () => [5]\nfor (const x of f()) print(x)", "a promise is not a list" + write},
+		{"const f = async () => [5]\nconst [a] = f()", "a promise is not a list" + write},
+		{"const f = async () => [5]\nconst r = f()\nr[0]", "a promise is not a list" + write},
 		{"const f = async () => [5]\nlet r = f()\nfor (let i = 0; i < r.length; i++) print(r[i])", `a promise has no member "length"` + write},
 		{"const f = async () => [5]\nf().map((n) => n)", `a promise has no member "map"` + write},
 		{"const f = async () => 5\nJSON.stringify({ f: f() })", "there is a promise in it: write await before the call, or await Promise.all([…]) for several"},
@@ -52,7 +52,7 @@ func TestAPromiseThatIsUsedAsItsValueIsTold(t *testing.T) {
 	}
 }
 
-func TestPromisesDoWhatPromisesDo(t *testing.T) {
+func TestPromiseGuard_validUse(t *testing.T) {
 	const all = "parallel([search_web({}), search_web({})])"
 	for _, c := range []struct{ code, want string }{
 		{"const [a, b] = await " + all + "\na.length + b.length", "10"},
@@ -90,7 +90,7 @@ done`, "[5,5,5]"},
 	}
 }
 
-func TestPromisesOfBodiesAreThoseOfTheLanguage(t *testing.T) {
+func TestPromiseGuard_notInBodies(t *testing.T) {
 	if got := shown(runBody(t, "const f = async () => 5; return JSON.stringify(f()) + f()", `{}`)); got != `"{}[object Promise]"` {
 		t.Errorf("got %s", got)
 	}

@@ -115,7 +115,7 @@ const ofTheRFC = "// Tools are already available, just use them directly\n" +
 	"config = await read_file({ path: \"/workspace/config.json\" })\n" +
 	"print(`Config: ${config}`)\n"
 
-func TestTheExampleOfTheRFCPrintsWhatItSays(t *testing.T) {
+func TestCode_designExample(t *testing.T) {
 	want := ranCode{"nothing", "Found 5 results\nConfig: {...}\n", []string{
 		`"read_file","arguments":{"path":"/workspace/config.json"}}`, `"search_web","arguments":{"query":"Python async patterns","max_results":5}}`,
 	}}
@@ -124,7 +124,7 @@ func TestTheExampleOfTheRFCPrintsWhatItSays(t *testing.T) {
 	}
 }
 
-func TestTheResultOfCodeIsThatOfItsLastExpression(t *testing.T) {
+func TestCode_implicitResult(t *testing.T) {
 	for _, c := range []struct{ code, want string }{
 		{"1 + 1", "2"},
 		{"const a = 1\na", "1"},
@@ -163,7 +163,7 @@ func TestTheResultOfCodeIsThatOfItsLastExpression(t *testing.T) {
 	}
 }
 
-func TestToolsAreReachedByTheirNamesAndInTheirGroups(t *testing.T) {
+func TestCode_toolNames(t *testing.T) {
 	for _, c := range []struct{ code, want string }{
 		{"search_web({ q: 1 })", `"search_web","arguments":{"q":1}}`},
 		{"tools.search_web({ q: 1 })", `"search_web","arguments":{"q":1}}`},
@@ -197,7 +197,7 @@ func TestToolsAreReachedByTheirNamesAndInTheirGroups(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatShadowsNothingIsACodeName(t *testing.T) {
+func TestIsCodeName(t *testing.T) {
 	for name, want := range map[string]bool{
 		"search_web": true, "$x": true, "a1": true, "fetch": true, "type": true, "of": true,
 		"": false, "1a": false, "any-name": false, "a.b": false, "ä": false, "JSON": false, "tools": false, "print": false, "parallel": false,
@@ -210,7 +210,7 @@ func TestOnlyWhatShadowsNothingIsACodeName(t *testing.T) {
 	}
 }
 
-func TestACallThatFailsTellsCodeItsCodeAndItsTool(t *testing.T) {
+func TestCode_toolError(t *testing.T) {
 	ran := runCode(t, "try { await fail() } catch (e) { return [e.name, e.code, e.tool, e.message, e instanceof HostError, e instanceof Error] }")
 	if want := `["HostError","POLICY_DENIED","fail","not today",true,true]`; ran.Ended != want {
 		t.Errorf("got %s, want %s", ran.Ended, want)
@@ -229,7 +229,7 @@ func TestACallThatFailsTellsCodeItsCodeAndItsTool(t *testing.T) {
 	}
 }
 
-func TestANameThatNothingHasAsksForTheToolThatWasMeant(t *testing.T) {
+func TestCode_undefinedNameSuggestsTool(t *testing.T) {
 	for _, c := range []struct{ code, want string }{
 		{"serch_web({})", "throws ReferenceError: serch_web is not defined; did you mean search_web?"},
 		{"get_customer({})", "throws ReferenceError: get_customer is not defined; did you mean crm.get_customer?"},
@@ -249,7 +249,7 @@ func TestANameThatNothingHasAsksForTheToolThatWasMeant(t *testing.T) {
 	}
 }
 
-func TestCodeMayAssignToNamesThatItDoesNotDeclare(t *testing.T) {
+func TestCode_undeclaredAssignment(t *testing.T) {
 	for _, c := range []struct{ code, want string }{
 		{"x = 1\nx", "1"},
 		{"x = 1\nx += 1\nx", "2"},
@@ -272,7 +272,7 @@ func TestCodeMayAssignToNamesThatItDoesNotDeclare(t *testing.T) {
 	}
 }
 
-func TestBodiesThatAreNoCodeHaveWhatTheyHad(t *testing.T) {
+func TestBody_noCodeFeatures(t *testing.T) {
 	if out := runBody(t, "return typeof print + typeof parallel", `{}`); out.Stdout != "" {
 		t.Errorf("printed %q", out.Stdout)
 	}
@@ -286,7 +286,7 @@ func TestBodiesThatAreNoCodeHaveWhatTheyHad(t *testing.T) {
 	}
 }
 
-func TestParallelKeepsTheOrderOfWhatItIsGiven(t *testing.T) {
+func TestParallel_order(t *testing.T) {
 	for _, c := range []struct{ code, want string }{
 		{"parallel([])", "[]"},
 		{"parallel([1, Promise.resolve(2), () => 3, async () => 4, () => Promise.resolve(5)])", "[1,2,3,4,5]"},
@@ -304,7 +304,7 @@ func TestParallelKeepsTheOrderOfWhatItIsGiven(t *testing.T) {
 
 // The first failure counts, but what runs beside it is awaited, so that nothing goes
 // on behind.
-func TestParallelFailsOnceEverythingHasEnded(t *testing.T) {
+func TestParallel_failsLast(t *testing.T) {
 	const code = `let n = 0
 const slow = () => new Promise((r) => setTimeout(() => { n++; r() }, 2))
 try {
@@ -317,7 +317,7 @@ try {
 	}
 }
 
-func TestCallsInParallelRunAtOnce(t *testing.T) {
+func TestParallel_concurrent(t *testing.T) {
 	var open atomic.Int32
 	together := make(chan struct{})
 	host := &fakeHost{answer: func(ctx context.Context, _ string, _ []byte) ([]byte, error) {
@@ -336,7 +336,7 @@ func TestCallsInParallelRunAtOnce(t *testing.T) {
 	}
 }
 
-func TestContentOfToolsPassesThroughCode(t *testing.T) {
+func TestCode_toolContent(t *testing.T) {
 	const text, image = `{"type":"text","text":"a page"}`, `{"type":"image","data":"AAAA","mimeType":"image/png"}`
 	for _, c := range []struct{ code, want string }{
 		{"await screenshot()", "content [" + text + "," + image + "] "},
@@ -361,7 +361,7 @@ func TestContentOfToolsPassesThroughCode(t *testing.T) {
 	}
 }
 
-func TestOnlyBlocksOfMCPAreContent(t *testing.T) {
+func TestCode_contentBlocks(t *testing.T) {
 	for _, c := range []struct {
 		answer string
 		want   bool
@@ -473,7 +473,7 @@ func FuzzCode(f *testing.F) {
 	})
 }
 
-func TestTheFenceAroundAProgramIsLeftOut(t *testing.T) {
+func TestCode_fence(t *testing.T) {
 	for _, c := range []struct{ code, want string }{
 		{"```js\n1 + 1\n```", "2"},
 		{"\n ```javascript \r\n1 + 1\r\n```\r\n\n", "2"},

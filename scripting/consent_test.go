@@ -50,7 +50,7 @@ func granted(t *testing.T, host *fakeHost, answer string) (result string, calls 
 	return shown(runWith(t, c, host)), host.calls()
 }
 
-func TestARequestWaitsForTheConsentOfItsUser(t *testing.T) {
+func TestConsent_accepted(t *testing.T) {
 	allowed := true
 	got, calls := granted(t, guarded(&allowed), `{"action":"accept"}`)
 	if got != `[200,"welcome"]` {
@@ -65,7 +65,7 @@ func TestARequestWaitsForTheConsentOfItsUser(t *testing.T) {
 	}
 }
 
-func TestARequestWithoutConsentIsRefused(t *testing.T) {
+func TestConsent_refused(t *testing.T) {
 	allowed := false
 	if got, _ := granted(t, guarded(&allowed), `{"action":"accept"}`); got != `["HostError","DENIED","the user did not allow it"]` {
 		t.Errorf("got %s", got)
@@ -75,9 +75,9 @@ func TestARequestWithoutConsentIsRefused(t *testing.T) {
 	}
 }
 
-// TestAHostMayAskTheUserOfARequestMoreThanOnce, though not for ever: the answer to a
+// TestConsent_severalRounds, though not for ever: the answer to a
 // form is the host's, and no body sees it.
-func TestAHostMayAskTheUserOfARequestMoreThanOnce(t *testing.T) {
+func TestConsent_severalRounds(t *testing.T) {
 	for name, test := range map[string]struct {
 		questions int
 		want      string

@@ -14,7 +14,7 @@ const declarations = "../examples/typescript/tools.d/mcpd.d.ts"
 
 func allKinds() []Kind { return []Kind{Tool, Hook, Resource, Prompt, Complete} }
 
-func TestEditorsAreToldOfTheMembersOfClasses(t *testing.T) {
+func TestDeclarations_classMembers(t *testing.T) {
 	data, err := os.ReadFile(declarations)
 	if err != nil {
 		t.Fatal(err)

@@ -1,102 +1,94 @@
-// Package scripting runs the JavaScript and TypeScript bodies of tools and
-// hooks.
+// Package scripting runs the JavaScript and TypeScript bodies of tools and hooks.
 //
-// A [Source] is a body and all that it is compiled against. [Compile] checks
-// it and makes a [Program], which is immutable and shared. An [Executor] runs
-// a program as a [Call] in a runtime that nothing else has used and nothing
-// will use again. What the script may not do itself it asks a [Host] for:
-// only bytes cross, so an executor in another process is the same to everyone.
-// The answers are kept in a [Journal], by which the call can be run again
-// without doing anything twice. The [Outcome] is a result, a failure, or that
-// the call is suspended.
+// A [Source] is a body with everything it is compiled against. [Compile] checks it and returns a
+// [Program], which is immutable and may be shared. An [Executor] runs a program as a [Call], in a
+// JavaScript runtime that is used for this call only. A script reaches the outside through a
+// [Host]. Only bytes cross this boundary, so an executor in another process behaves the same. The
+// responses are recorded in a [Journal], from which the call can be replayed without repeating any
+// effect. The [Outcome] is a result, a failure, or a suspension.
 //
-// The package knows neither tools nor agents nor MCP, and does no I/O but
-// through the host that it is handed.
+// The package does not depend on tools, agents or MCP. It does no I/O except through its host.
 //
 // # Where to start reading
 //
 // The model is in program.go, executor.go, host.go, outcome.go, failure.go and journal.go. A call
-// begins in executor.go (Inline), runs its body in run.go, makes its globals in globals.go, and waits
-// in loop.go; host_call.go asks the host, and result.go reads what the body returned. The files
-// object_*.go make the objects that need the call: its host, its loop, or its kinds of failure.
-// input_*.go make what asks the client, and remote.go and recorder.go serve package worker.
-// What needs no call is below: package compiler of internal/js makes a program of a source,
-// and package builtins makes all other objects.
+// starts in executor.go (Inline), runs its body in run.go, creates its globals in globals.go, and
+// waits in loop.go. host_call.go calls the host, and result.go reads the value that the body
+// returned. The files object_*.go have the objects that depend on the call: on its host, its loop,
+// or its kinds of failure. The files input_*.go build and read requests to the client. remote.go
+// and recorder.go serve package worker. The layers below need no call: package compiler of
+// internal/js compiles a source to a program, and package builtins creates all other objects.
 //
 // # Agent code
 //
-// [Code] is what an agent wrote: it may do nothing but call tools, and what it
-// prints is kept in the journal.
+// [Code] is code that an agent wrote. It can only call tools, and its output is recorded in the
+// journal.
 //
-// # What a body sees
+// # Globals of a body
 //
-// A body is the inside of a strict function. It returns its result and may
-// await; what it started and did not await is awaited before the result, and
-// its failure is the call's. docs/reference/scripts.md lists what there is beside ES2022: the subject
-// of the body (input, uri, value or event), agent, call and vars, objects that are granted
-// (http, fs, kv, sql, exec, env, secrets, tools, modules), what asks the client (elicit, sample,
-// roots, ask), and helpers such as dates, csv and crypto. An object that is not granted does
-// not exist. All data but input is frozen.
+// A body is the inside of a strict function. It returns its result and may await. Promises that it
+// did not await are awaited before the result, and their failure is the failure of the call.
+// docs/reference lists the globals besides ES2022: the input of the body (input, uri, value or
+// event), agent, call and vars, granted objects (http, fs, kv, sql, exec, env, secrets, tools,
+// modules), requests to the client (elicit, sample, roots, ask), and helpers such as dates, csv and
+// crypto. An object that is not granted does not exist. All data except input is frozen.
 //
-// Globals are parameters of the body's function, made only when the body
-// mentions them, so what is not used costs nothing. A body that names
-// globalThis gets them all.
+// Globals are parameters of the function of the body. They are created only if the body mentions
+// them, so that unused ones cost nothing. A body that mentions globalThis gets all of them.
 //
-// eval and Function do not exist: text is never run as code. Files are
-// imported from the tools folder, by name and at the top level only.
+// eval and Function do not exist: text is never run as code. Files are imported from the tools
+// directory, by name and at the top level only.
 //
-// # What code sees
+// # Globals of agent code
 //
-// Code that an agent wrote stands in such a function, too, and in no folder. It sees its
-// tools, as members of tools and of their groups and by names that shadow nothing
-// ([IsCodeName]), parallel, print and console, HostError, helpers that reach nothing (docs/reference/code-mode.md),
-// and nothing else of what bodies see. Arguments are one object, and {} where there
-// are none. The result is the value of the last statement where that is an
-// expression, or ends in one by if or try, or what return returned. Arrays of content blocks that tools answer,
-// and blocks of them, are content as those of content.text are; of an object or an
-// array that holds some, the blocks are the content and the value refers to them by
-// {"type", "block"}, where block is the place in the content. A name to which code
-// gives a value and that it does not declare is declared around it. Text that is no
-// JavaScript is tried as TypeScript, if the source has a transpiler.
+// Agent code is the inside of such a function too, but in no directory. It has its tools, as
+// members of tools and of their groups, and by names that shadow nothing ([IsCodeName]). It also
+// has parallel, print and console, HostError, and helpers without effects (docs/reference). It has
+// no other global of bodies. Arguments are one object, and {} by default. The result is the value
+// of the last statement, if that is an expression or ends in one through if or try, or the returned
+// value. Content blocks that tools return are content, like those of content.text. If an object or
+// an array contains blocks, these become the content, and the value refers to them by {"type",
+// "block"}, where block is the index in the content. A name that the code assigns without declaring
+// it is declared around the code. Text that is not JavaScript is compiled as TypeScript, if the
+// source has a transpiler.
 //
-// Import statements, of Python too, are left out, each with a warning of the code
-// [ImportRemoved]. Calls that are written as in Python are refused, with how to write
-// them. [Explain] and [Failure.Explain] tell agents what is wrong. Reading a name that
-// nothing has throws a ReferenceError that asks for the tool that may have been meant.
+// Import statements, also of Python, are removed, each with a warning of code [ImportRemoved].
+// Calls with keyword arguments, as in Python, are errors that show how to write them. [Explain] and
+// [Failure.Explain] format errors for agents. Reading an undefined name throws a ReferenceError
+// that suggests a tool.
 //
-// What code prints goes to the host, line by line, as console does, and to the journal
-// up to [Limits.Stdout] bytes: [Outcome.Stdout] has it however the call ended, with its
-// process too, and the run that goes on from a journal has the lines of those before.
+// The output of code goes to the host, line by line, like that of console, and to the journal up to
+// [Limits.Stdout] bytes. [Outcome.Stdout] has it however the call ended, even if its process
+// exited. A run that continues from a journal has the lines of earlier runs too.
 //
-// # Asking
+// # Requests to the client
 //
-// elicit asks the user, and is answered with {action: "accept", content}; sample
-// asks the client's model, and is answered with {role, content, model,
-// stopReason}; roots is answered with [{uri, name}]. Who is asked may refuse:
-// that throws an AskDenied, whose reason is "declined" or "cancelled". What no
-// client of the call can answer throws a CapabilityError. ask asks several
-// things at once, and is answered with an object of the same keys, in which
-// what was refused is {action: "decline"} or {action: "cancel"}.
+// elicit asks the user, and resolves to {action: "accept", content}. sample asks the model of the
+// client, and resolves to {role, content, model, stopReason}. roots resolves to [{uri, name}]. If
+// the user declines, an AskDenied is thrown, with the reason "declined" or "cancelled". If no
+// client of the call has the capability, a CapabilityError is thrown. ask sends several requests at
+// once, and resolves to an object with the same keys; declined requests are {action: "decline"} or
+// {action: "cancel"} there.
 //
-// Every request has a key, under which it is answered. Where the script gives
-// none it is the name of the global, with a number from the second on: elicit,
-// elicit_2. Two requests that wait at once cannot have one key.
+// Every request has a key for its response. The default key is the name of the global, with a
+// number from the second request on: elicit, elicit_2. Two pending requests cannot have the same
+// key.
 //
-// # What a host is asked
+// # Operations of the host
 //
-//	log           {"level","message","fields"}    the answer is ignored
-//	console       {"level","message"}             the answer is ignored
-//	progress      {"done","total","message"}      the answer is ignored
-//	disconnect    {}                              the answer is ignored
+//	log           {"level","message","fields"}    the response is ignored
+//	console       {"level","message"}             the response is ignored
+//	progress      {"done","total","message"}      the response is ignored
+//	disconnect    {}                              the response is ignored
 //	http.request  {"grant","method","url","headers","body"|"body64","timeout_ms","consented"}
 //	              → {"status","headers","body"|"body64","url"}
 //	fs.METHOD     {"grant","path","from","max","tail","text"|"data64"}
 //	              → {"text"}, {"data64"}, {"lines"}, {"entries":[{"name","type"}]},
-//	              {"type","size","modified"}, or {} where nothing is told
+//	              {"type","size","modified"}, or {} without a result
 //	env           {}
-//	              → {NAME: value}, before the body begins
+//	              → {NAME: value}, before the body starts
 //	secret        {"name"} → {"name","value"}, while the body waits
-//	kv.get        {"grant","key"} → {"value"}, which is absent of no value
+//	kv.get        {"grant","key"} → {"value"}, absent if there is no value
 //	kv.put        {"grant","key","value","ttl_ms","if_absent"} → {"done"}
 //	kv.cas        {"grant","key","expected","value"} → {"done"}
 //	kv.delete     {"grant","key"} → {"done"}
@@ -107,65 +99,57 @@
 //	sql.query     {"grant","path","statement","params"} → {"columns","rows"}, lists of lists
 //	sql.exec      {"grant","path","statement","params"} → {"changes"}
 //	sql.open      {"grant","path"} → {}
-//	module        {"module","function","arguments"} → what the function answers
-//	call          {"tool","arguments"} → the value that the tool returned; null of none
+//	module        {"module","function","arguments"} → the result of the function
+//	call          {"tool","arguments"} → the value that the tool returned; null if none
 //	resume        {"tool","arguments","resume":{"state","responses"}} → as call
 //
 //	ask           {"requests":[{"key","method","params"}]}
 //	              → {"responses":{key: result}}
 //
-// Code asks for call and console alone, and once a call was refused with [Asks] for ask
-// and resume.
+// Agent code uses only call and console, and ask and resume after a call was refused with [Asks].
 //
-// The names of headers are in lower case both ways. The methods of an ask are
-// elicitation/create, sampling/createMessage and roots/list, and params and
-// results are those of MCP. {"action": "decline"} and {"action": "cancel"}
-// refuse each of them. A refusal of the whole ask with the code CAPABILITY is
-// told as a CapabilityError.
+// Header names are in lower case in both directions. The methods of ask are elicitation/create,
+// sampling/createMessage and roots/list; params and results are those of MCP. {"action": "decline"}
+// and {"action": "cancel"} decline any of them. If the host refuses the whole ask with the code
+// CAPABILITY, the script gets a CapabilityError.
 //
 // # Diagnostics
 //
-// A body with a syntax error is reported with that error alone: the first one,
-// with nothing about the meaning of the rest. So is each file that it imports.
-// Without syntax errors, all that is wrong is reported at once.
+// For a body with syntax errors, only the first one is reported, and no other error. The same holds
+// for each imported file. Without syntax errors, all other errors are reported at once.
 //
-// # Time and chance
+// # Time and randomness
 //
-// Everything that could differ between two runs comes from the call or is in
-// its journal: randomness from [Call.Seed], the clock from [Call.Start] on,
-// the order in which answers come and timers fire. Timers are not waited for
-// again in a replay, and messages are not sent again.
+// Everything that could differ between two runs comes from the call or its journal: randomness from
+// [Call.Seed], the clock from [Call.Start], and the order of responses and timers from the journal.
+// A replay does not wait for timers, and does not send notifications again.
 //
 // # Suspension
 //
-// A person may take minutes to answer, and nothing waits meanwhile: a host says
-// [ErrSuspended] of an ask, and the run goes on with everything else. When only
-// such asks are left it ends, suspended; an interval that is not cleared keeps
-// it from that. [Journal.Answer] gives the journal the answers, some or all of
-// them, and a Run with it goes through the body again from the top, without any
-// effect, up to where it was, and on from there. What two runs do together is
-// what one would have done whose host answered the asks as late.
+// A user may take minutes to respond, and no process waits meanwhile. The host returns
+// [ErrSuspended] for an ask, and the run continues with everything else. When only such asks are
+// pending, the run ends and is suspended; an interval that is not cleared prevents this.
+// [Journal.Answer] adds the responses to the journal, some or all of them. A Run with this journal
+// executes the body from the top again, without effects up to the suspension, and continues from
+// there. The two runs together do the same as one run with a host that is as slow to respond.
 //
-// # Bounds
+// # Limits
 //
-// Before any parser sees a body, one iterative pass bounds what parsers
-// recurse on or take more than linear time for: brackets 128 deep, 1,000
-// operators that depend on each other, 64 KiB in all, and so on. Results are
-// read by a walker with a budget of bytes and depth ([Limits]); JSON enters
-// through a decoder that is bounded too, JSON.parse included. The deadline and
-// the cancellation of a call's context interrupt the script.
+// Before any parser reads a body, one iterative pass limits what parsers recurse on or take more
+// than linear time for: brackets nest at most 128 deep, 1,000 operators depend on each other, a
+// body has 64 KiB, and so on. Results are encoded with a budget of bytes and depth ([Limits]). JSON
+// is decoded with limits too, also by JSON.parse. The deadline and the cancellation of the context
+// of a call interrupt the script.
 //
 // # What the inline executor cannot stop
 //
-// [Inline] runs the script in this process, and some of what a hostile script
-// does there can neither be interrupted nor bounded: memory (large strings,
-// arrays, buffers and BigInts); regular expressions with lookaround or
-// backreferences that backtrack without end; and single operations on huge
-// values, such as Array(1e9).fill, joining or sorting sparse arrays,
-// normalizing long strings and powers of BigInts. Deep recursion inside the
-// engine's own functions, such as converting deeply nested arrays to text, or an
-// object whose toString is String bound to that object, can overflow the stack and
-// end the process. It is for bodies whose authors are
-// trusted not to attack the daemon, and for data whose size is bounded; others
-// belong into a process of their own, by the executor of package worker.
+// [Inline] runs the script in this process. Some actions of a hostile script can be neither
+// interrupted nor limited there: memory (large strings, arrays, buffers and BigInts), regular
+// expressions with lookaround or backreferences that backtrack forever, and single operations on
+// huge values, such as Array(1e9).fill, joining or sorting sparse arrays, normalizing long strings
+// and powers of BigInts. Deep recursion inside the functions of the engine can overflow the stack
+// and end the process. Examples are the conversion of deeply nested arrays to text, and an object
+// with a toString that is String bound to that object. Use it for scripts by trusted authors, and
+// for data of limited size. Run other scripts in worker processes, with the executor of package
+// worker.
 package scripting

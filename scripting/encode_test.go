@@ -13,7 +13,7 @@ import (
 	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
 
-func TestResultsMeanWhatJSONStringifyMeans(t *testing.T) {
+func TestResult_likeStringify(t *testing.T) {
 	for _, body := range []string{
 		`[undefined, () => 1, Symbol("x"), NaN, Infinity, -0, 1e21, 0.1, null]`,
 		`({ a: undefined, f() {}, s: Symbol("x"), [Symbol("k")]: 1, n: null })`,
@@ -43,7 +43,7 @@ func TestResultsMeanWhatJSONStringifyMeans(t *testing.T) {
 	}
 }
 
-func TestHostileResultsEndInABoundedFailure(t *testing.T) {
+func TestResult_hostile(t *testing.T) {
 	for _, c := range []struct{ name, body, want string }{
 		{"a cycle", `const a = []; a.push({ a }); return a`, `failure Thrown: the result cannot be returned: the value contains itself, which JSON cannot hold`},
 		{"a proxy of itself", `const a = {}; a.p = new Proxy(a, {}); return a`, `failure Thrown: the result cannot be returned: the value contains itself, which JSON cannot hold`},
@@ -78,7 +78,7 @@ func TestHostileResultsEndInABoundedFailure(t *testing.T) {
 	}
 }
 
-func TestTheOutputLimitIsExact(t *testing.T) {
+func TestResult_exactLimit(t *testing.T) {
 	p := compiled(t, tool(`return "x".repeat(input.n)`))
 	for _, c := range []struct {
 		n    string
@@ -177,7 +177,7 @@ func roundTrip(t testing.TB, text string) (string, error) {
 	return string(e.Out), nil
 }
 
-func TestJSONGoesThroughARuntimeUnchanged(t *testing.T) {
+func TestJSON_roundTrip(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{` null `, `null`},
 		{`true`, `true`},
@@ -212,7 +212,7 @@ func TestJSONGoesThroughARuntimeUnchanged(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotJSONIsRefused(t *testing.T) {
+func TestDecode_invalidJSON(t *testing.T) {
 	for _, text := range []string{
 		``, ` `, `nul`, `nullx`, `tru`, `falsE`, `NaN`, `undefined`, `[`, `]`, `{`, `}`, `[1`, `[1,`, `[1,]`, `[,]`, `[1 2]`,
 		`{"a"}`, `{"a":}`, `{"a":1,}`, `{a:1}`, `{'a':1}`, `{"a" 1}`, `{,}`, `1 2`, `[] x`, `01`, `-`, `+1`, `1.`, `.5`, `1e`, `1e+`,
@@ -228,7 +228,7 @@ func TestWhatIsNotJSONIsRefused(t *testing.T) {
 	}
 }
 
-func TestFrozenDataIsFrozenAllTheWayDown(t *testing.T) {
+func TestData_deepFrozen(t *testing.T) {
 	body := `const tries = [
 			() => { vars.stage = 1 }, () => { vars["x" + 1] = 1 }, () => { delete vars.stage },
 			() => { vars.nested.list[0] = 2 }, () => { vars.nested.list.push(1) }, () => { agent.agent_id = "root" }, () => { call.via = "x" },
@@ -240,13 +240,13 @@ func TestFrozenDataIsFrozenAllTheWayDown(t *testing.T) {
 	}
 }
 
-func TestArgumentsMayBeChanged(t *testing.T) {
+func TestInput_mutable(t *testing.T) {
 	if got := shown(runBody(t, `input.list.push(2); input.x = 1; return input`, `{"list":[1]}`)); got != `{"list":[1,2],"x":1}` {
 		t.Errorf("got %s", got)
 	}
 }
 
-func TestArgumentsThatAreNoJSONFailTheCall(t *testing.T) {
+func TestInput_invalidJSON(t *testing.T) {
 	got := shown(runBody(t, `return input`, `{"a":`))
 	if got != `failure Thrown: the arguments cannot be read: unexpected end at byte 5 of the JSON text` {
 		t.Errorf("got %s", got)
@@ -279,7 +279,7 @@ func FuzzArguments(f *testing.F) {
 // Members named by array indexes come in ascending order, whichever order they
 // were sent in. They are also defined in it: goja takes time quadratic in their
 // number otherwise, in a loop that nothing interrupts.
-func TestIndexNamesAreShownInAscendingOrder(t *testing.T) {
+func TestDecode_indexOrder(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(`{"z":0,"01":1,"4294967295":2`)
 	for i := 20_000; i >= 0; i-- {

@@ -12,74 +12,71 @@ import (
 	"github.com/mcpd/mcpd/internal/base/watchdog"
 )
 
-// ErrOverloaded is the error of a call that an [Executor] has no room for: calls
-// before it have waited too long already. Nothing of it was done.
+// ErrOverloaded is the error of a call that an [Executor] refuses because earlier calls have waited
+// too long. The call has had no effect.
 var ErrOverloaded = errors.New("too many calls compute")
 
 // Executor runs programs. It is safe for concurrent use.
 type Executor interface {
-	// Run runs c until it has a result, fails, or ctx is done: the deadline of
-	// ctx is the call's. It returns after everything that it started has
-	// ended. The error is the executor's own; whatever a body does is an Outcome.
+	// Run runs c until it has a result, fails, or ctx is done. The deadline of ctx is the deadline
+	// of the call. Run returns after everything that it started has ended. The error is an error of
+	// the executor; all effects of the script are in the Outcome.
 	Run(ctx context.Context, c Call, h Host) (Outcome, error)
-	// Close releases what the executor holds. No Run may follow.
+	// Close releases the resources of the executor. No Run may follow.
 	Close() error
 }
 
 // Call is one execution of a program.
 type Call struct {
 	Program *Program
-	// Input is the JSON behind input, or event for a hook. For a resource it is
-	// {"uri", "params"} and for a completion {"value", "params"}, the JSON
-	// behind the globals of these names. Agent and Info are the JSON behind
-	// agent and call. They are read only when the program uses them (see
-	// [Program.Uses]). Empty ones are empty objects.
+	// Input is the JSON of the global input, or event for a hook. For a resource it is {"uri",
+	// "params"} and for a completion {"value", "params"}, with the JSON of the globals of these
+	// names. Agent and Info are the JSON of agent and call. They are read only if the program uses
+	// them (see [Program.Uses]). Empty ones are empty objects.
 	Input, Agent, Info []byte
-	// Seed is one of [NewSeed] wherever what crypto makes must be unpredictable; a
-	// journal with entries has its own. Start is
-	// what the call's clock shows first, or shows on when a journal with
-	// entries is at its end; the zero time means now.
+	// Seed must come from [NewSeed] if the values of crypto must be unpredictable. A journal with
+	// entries has its own seed. Start is the first time that the clock of the call shows, or the
+	// next time at the end of a journal with entries; the zero time means now.
 	Seed  Seed
 	Start time.Time
-	// Limits bound the call. A zero member means its default.
+	// Limits limit the call. A zero field means its default.
 	Limits Limits
-	// Journal records the call or, when it already holds entries, answers it.
-	// Nil means that a private one is kept.
+	// Journal records the call. If it has entries, the call is replayed from them. If nil, the call
+	// uses a private journal.
 	Journal *Journal
-	// Owner tells for whom the call is made: an executor shares its room between owners, so
-	// that the calls of one cost those of another no more than their share. It is any number
-	// that tells owners apart; 0 is an owner as others are.
+	// Owner identifies the owner of the call. An executor shares its capacity between owners, so
+	// that the calls of one owner slow down those of another at most by their share. Any number may
+	// be an owner, 0 too.
 	Owner uint64
-	// Patient says that the call waits for room as long as ctx lets it, and is
-	// not refused with [ErrOverloaded].
+	// NoShedding lets the call wait for capacity until ctx is done. Otherwise the executor may
+	// refuse it with [ErrOverloaded].
 	NoShedding bool
-	// Kin are those of a call that another one waits for; nil of any other. An
-	// executor does not refuse such a call for want of room, lets one of its kin at a
-	// time wait for that, and keeps it waiting for nothing that its kin may hold.
+	// Tree is set if another call waits for this one. The executor does not refuse such a call when
+	// it is overloaded, lets one call of the tree at a time wait for capacity, and never makes it
+	// wait for resources that its tree may hold.
 	Tree *CallTree
-	// Depth is how many calls wait for this one, each for the next.
+	// Depth is the number of calls that wait for this one, directly or indirectly.
 	Depth int
 }
 
-// Limits bound one call.
+// Limits limit one call.
 type Limits struct {
-	// Output is the most bytes of JSON that a result may have. Default 4 MiB.
+	// Output is the maximum size of a result, in bytes of JSON. Default 4 MiB.
 	Output int
-	// Depth is how deep a result may nest. Default 64.
+	// Depth is the maximum nesting of a result. Default 64.
 	Depth int
-	// CallStack is how deep calls may nest. Default 1,000.
+	// CallStack is the maximum depth of function calls. Default 1,000.
 	CallStack int
-	// HostCalls is how many host calls, messages, timers and clock reads a
-	// call may make. Default 10,000.
+	// HostCalls is the maximum number of host calls, notifications, timers and clock reads of a
+	// call. Default 10,000.
 	HostCalls int
-	// Memory is the most bytes of memory that the process of a body may have, for
-	// an executor that runs bodies in processes of their own. Default is that of
-	// the executor.
+	// Memory is the maximum memory of the worker process, in bytes, for an executor that has worker
+	// processes. The default is that of the executor.
 	Memory int64
-	// Stdout is the most bytes that code prints; what is more is left out, and a mark
-	// behind them says so. Default 64 KiB.
+	// Stdout is the maximum output of agent code, in bytes. Longer output is truncated, and a mark
+	// says so. Default 64 KiB.
 	Stdout int
-	// JournalBytes is the most bytes that a call's journal may hold. Default 64 MiB.
+	// JournalBytes is the maximum size of the journal of a call, in bytes. Default 64 MiB.
 	JournalBytes int
 }
 
@@ -98,7 +95,7 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// limits returns the bounds of the call. Bodies that are no code print nothing.
+// limits returns the limits of the call. Only agent code prints.
 func (c Call) limits() Limits {
 	l := c.Limits.withDefaults()
 	if c.Program == nil || c.Program.compiled.Kind != Code {
@@ -107,16 +104,16 @@ func (c Call) limits() Limits {
 	return l
 }
 
-// Kin are the calls that come of one call: those that it makes, and that these
-// make. Whoever of them waits for another may hold what that one needs, so that an
-// executor has room for them beside its bounds. It is safe for concurrent use.
+// CallTree identifies a call and all calls nested in it. A parent holds resources while its
+// children run, so an executor admits nested calls beyond its normal limits. It is safe for
+// concurrent use.
 type CallTree struct{ slot chan struct{} }
 
-// NewKin returns kin that are none yet.
+// NewCallTree returns a tree without calls.
 func NewCallTree() *CallTree { return &CallTree{make(chan struct{}, 1)} }
 
-// Turn waits until no other of the kin waits for room, so that a call which makes
-// many stands in line with one. done ends the turn. An error is that of ctx.
+// Acquire waits until no other call of the tree waits for capacity, so that a call with many
+// children occupies one place in the queue. done releases the place. The error is that of ctx.
 func (k *CallTree) Acquire(ctx context.Context) (done func(), err error) {
 	select {
 	case k.slot <- struct{}{}:
@@ -126,56 +123,53 @@ func (k *CallTree) Acquire(ctx context.Context) (done func(), err error) {
 	}
 }
 
-// Workers are the processes of an executor at one moment.
+// Workers is the state of the worker processes of an executor.
 type Workers struct {
-	// Processes run calls. One that waits for the next call to need it is not counted.
+	// Processes is the number of running processes, without the spare.
 	Processes int
-	// Calls are under way in them; of these Computing do not wait for their host.
+	// Calls is the number of calls in the processes. Computing is the number of these that do not
+	// wait for their host.
 	Calls, Computing int
-	// Lost counts processes that have ended before they were let go, by these causes:
-	// killed for a call that did not end, for the memory they had, or for what they said,
-	// and ended by themselves.
+	// Lost counts processes that exited unexpectedly, by cause: killed for a call that did not end,
+	// for their memory, or for a violation of the protocol, and exited by themselves.
 	Lost, Overdue, Memory, Protocol, Crashed uint64
-	// Started counts the processes that were ever started.
+	// Started counts the processes that were started.
 	Started uint64
-	// Waiting are the calls that wait to begin; Refused counts those that would have begun
-	// too late.
+	// Waiting is the number of calls in the queue. Refused counts calls that would have started too
+	// late.
 	Waiting int
 	Refused uint64
 }
 
-// Staffed is an [Executor] that runs bodies in processes of their own.
+// StatsExecutor is an [Executor] with worker processes.
 type StatsExecutor interface {
 	Executor
 	Workers() Workers
 }
 
-// Seed is what all randomness of a call comes from, so that a replay repeats it.
+// Seed is the source of all randomness of a call, so that a replay repeats it.
 type Seed [32]byte
 
-// NewSeed returns a seed that nobody can foretell.
+// NewSeed returns an unpredictable seed.
 func NewSeed() (s Seed) {
-	_, _ = rand.Read(s[:]) // which never fails
+	_, _ = rand.Read(s[:]) // never fails
 	return s
 }
 
-// crypto returns the stream of what crypto makes. What others show of a call
-// tells nothing about it.
+// crypto returns the random stream of crypto. Other output of a call does not reveal it.
 func (s Seed) crypto() *mathrand.ChaCha8 { return mathrand.NewChaCha8(s.derive("mcpd crypto ")) }
 
-// math returns the stream of Math.random, which may be foretold by who knows
-// some of it.
+// math returns the random stream of Math.random. It is predictable from some of its output.
 func (s Seed) math() *mathrand.PCG {
 	d := s.derive("mcpd math ")
 	return mathrand.NewPCG(binary.LittleEndian.Uint64(d[:8]), binary.LittleEndian.Uint64(d[8:16]))
 }
 
-// derive returns a seed from which s cannot be found.
+// derive returns a seed that does not reveal s.
 func (s Seed) derive(purpose string) [32]byte { return sha256.Sum256(append([]byte(purpose), s[:]...)) }
 
-// Inline returns the executor that runs bodies in this process. It is the
-// fastest, and for bodies that are trusted not to attack it: the package
-// documentation says what it cannot stop.
+// Inline returns the executor that runs scripts in this process. It is the fastest one, for trusted
+// scripts: the package documentation lists what it cannot stop.
 func Inline() Executor { return &inline{} }
 
 type inline struct{ watchdog watchdog.Watchdog }
@@ -184,7 +178,7 @@ func (*inline) Close() error { return nil }
 
 func (x *inline) Run(ctx context.Context, c Call, h Host) (out Outcome, err error) {
 	if c.Program == nil {
-		return Outcome{}, errors.New("run a call: no program")
+		return Outcome{}, errors.New("run call: no program")
 	}
 	if failure := ContextFailure(ctx); failure != nil {
 		return Outcome{Failure: failure}, nil
@@ -202,7 +196,7 @@ func (x *inline) Run(ctx context.Context, c Call, h Host) (out Outcome, err erro
 	return r.outcome(), nil
 }
 
-// Over says why a call whose context is done has no result; nil when it is not done.
+// ContextFailure returns the failure of a call with a context that is done; nil if it is not.
 func ContextFailure(ctx context.Context) *Failure {
 	switch err := ctx.Err(); {
 	case err == nil:

@@ -8,12 +8,12 @@ import (
 	"github.com/mcpd/mcpd/diag"
 )
 
-// maxExplained bounds the mistakes that an agent is told at once.
+// maxExplained limits the errors that are shown to an agent at once.
 const maxExplained = 10
 
-// Explain returns the errors in a list as text for the agent that wrote the code:
-// of each its kind and place, what is wrong, the line with the place underlined, and
-// what to do. It names no file. Ten are told at most.
+// Explain formats the errors in a list for the agent that wrote the code: the code and position of
+// each, the message, the line with the range underlined, and the advice. It names no file and shows
+// at most ten errors.
 func Explain(code diag.Text, list diag.List) string {
 	var b strings.Builder
 	told, more := 0, 0
@@ -45,9 +45,9 @@ func Explain(code diag.Text, list diag.List) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// Explain returns the failure as text for the agent whose code has failed: the name
-// of the error and its message, the line with the place underlined, and through
-// which lines it came there. It names no file.
+// Explain formats the failure for the agent that wrote the code: the name of the error and its
+// message, the line with the range underlined, and the positions of the call stack. It names no
+// file.
 func (f *Failure) Explain() string {
 	var b strings.Builder
 	if f.Name != "" {
@@ -71,8 +71,8 @@ func (f *Failure) Explain() string {
 	return b.String()
 }
 
-// ofMember says what to write instead of a method that is not there: of another language, of
-// objects, or of a list that text of a tool holds.
+// ofMember returns advice for a missing method: of another language, of objects, or of a list in
+// the text that a tool returned.
 func (f *Failure) ofMember() string {
 	_, member, _ := strings.Cut(f.Message, "has no member '")
 	member, _, found := strings.Cut(member, "'")
@@ -89,10 +89,10 @@ func (f *Failure) ofMember() string {
 	return ""
 }
 
-// ofLists are members that lists have and texts do not.
+// ofLists are members of lists that strings lack.
 var ofLists = []string{"entries", "every", "filter", "find", "findIndex", "flat", "flatMap", "forEach", "join", "keys", "map", "push", "reduce", "reverse", "some", "sort", "values"}
 
-// methodsElsewhere are methods that other languages have, and what is written instead.
+// methodsElsewhere maps methods of other languages to JavaScript.
 var methodsElsewhere = map[string]string{
 	"append": "push(x)", "extend": "push(...list)", "format": "a template, `text ${x}`", "items": "Object.entries(x)", "get": "x[name]",
 	"upper": "toUpperCase()", "lower": "toLowerCase()", "strip": "trim()", "startswith": "startsWith(x)", "endswith": "endsWith(x)",

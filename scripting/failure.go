@@ -15,7 +15,7 @@ import (
 	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
 
-// FailureKind says why a call has no result.
+// FailureKind is the reason why a call has no result.
 type FailureKind int
 
 const (
@@ -25,21 +25,21 @@ const (
 	ToolError
 	// RPCError is an uncaught RpcError; RPCCode is set and Details may be.
 	RPCError
-	// Timeout is a deadline that passed.
+	// Timeout is an exceeded deadline.
 	Timeout
-	// Canceled is a call that nobody waits for any more.
+	// Canceled is a canceled call.
 	Canceled
-	// Limit is a bound of [Limits] that was met; Limit names it.
+	// Limit is an exceeded limit of [Limits]. Failure.Limit names it.
 	Limit
 	// HostPanic is a Host.Do that panicked.
 	HostPanic
-	// Nondeterministic is a replay that asked for something else than its journal holds.
+	// Nondeterministic is a replay that deviated from its journal.
 	Nondeterministic
-	// CapabilityError is an uncaught CapabilityError: the body asked what no
-	// client of the call can answer. Details is {"requiredCapabilities": {…}}.
+	// CapabilityError is an uncaught CapabilityError: no client of the call has a capability that
+	// the script requires. Details is {"requiredCapabilities": {…}}.
 	CapabilityError
-	// AskDenied is an uncaught AskDenied: who was asked declined or dismissed
-	// the question. Details is {"reason": "declined"} or {"reason": "cancelled"}.
+	// AskDenied is an uncaught AskDenied: the user declined or dismissed the request. Details is
+	// {"reason": "declined"} or {"reason": "cancelled"}.
 	AskDenied
 )
 
@@ -52,24 +52,23 @@ func (k FailureKind) String() string {
 	return names[k]
 }
 
-// Failure is why a call has no result. As an error it is the operator's: it
-// tells the places of the stack.
+// Failure describes why a call has no result. Its Error is for operators: it has the positions of
+// the stack.
 type Failure struct {
 	Kind FailureKind
-	// Message is, for what was thrown, exactly its message; otherwise a sentence that names the limit or the reason.
+	// Message is exactly the message of a thrown error. For other kinds it is a sentence with the
+	// limit or the reason.
 	Message string
 	// Details is JSON, or nil.
 	Details []byte
 	// RPCCode is the JSON-RPC code of an RpcError.
 	RPCCode int
-	// Stack is where the error was made, innermost frame first, in places of
-	// the author's files.
+	// Stack is the call stack of the error, innermost frame first, in the files of the author.
 	Stack []Frame
-	// Limit names the bound that was met, such as "output".
+	// Limit names the exceeded limit, such as "output".
 	Limit string
-	// Name is what the error calls itself that code threw, such as TypeError. Tool is
-	// the tool whose call has failed, and Code why, when that is what was thrown.
-	// Failures of others have none of them.
+	// Name is the name of an error that agent code threw, such as TypeError. If a call of a tool
+	// failed, Tool is the tool and Code the error code. Other failures have none of them.
 	Name, Tool, Code string
 }
 
@@ -83,8 +82,8 @@ func (f *Failure) Error() string {
 	return b.String()
 }
 
-// RequiredCapabilities returns those that the details of a CapabilityError name,
-// as a JSON object.
+// RequiredCapabilities returns the capabilities in the details of a CapabilityError, as a JSON
+// object.
 func (f *Failure) RequiredCapabilities() json.RawMessage {
 	var details struct{ RequiredCapabilities json.RawMessage }
 	if json.Unmarshal(f.Details, &details) != nil || details.RequiredCapabilities == nil {
@@ -98,12 +97,12 @@ type Frame struct {
 	// Function is empty for the body itself.
 	Function string
 	Range    diag.Range
-	// Excerpt is the line that the author wrote and one that underlines the
-	// place in it, for the innermost frame of a body, and else empty.
+	// Excerpt is the source line and a line that underlines the range, for the innermost frame of a
+	// body; otherwise empty.
 	Excerpt string
 }
 
-// Trace returns the frame as people read it, each line behind the indent.
+// Format returns the frame as text, each line indented.
 func (f Frame) Format(indent string) string {
 	function := f.Function
 	if function == "" {
@@ -117,7 +116,7 @@ func (f Frame) Format(indent string) string {
 	return text + "\n" + indent + strings.ReplaceAll(f.Excerpt, "\n", "\n"+indent)
 }
 
-// Traces returns frames as people read them, one behind the other.
+// FormatStack returns frames as text, one after the other.
 func FormatStack(frames []Frame, indent string) string {
 	lines := make([]string, len(frames))
 	for i, frame := range frames {
@@ -135,20 +134,20 @@ func StackOf(err error) []Frame {
 	return nil
 }
 
-// maxFrames bounds the stack of a failure.
+// maxFrames limits the stack of a failure.
 const maxFrames = 32
 
-// maxName bounds the bytes of the name of an error.
+// maxName limits the name of an error, in bytes.
 const maxName = 100
 
-// maxMessage bounds the bytes of a thrown message.
+// maxMessage limits a thrown message, in bytes.
 const maxMessage = 64 << 10
 
 func limitFailure(name, message string) *Failure {
 	return &Failure{Kind: Limit, Limit: name, Message: message}
 }
 
-// failed makes a failure of an error that the engine returned.
+// failureOfError returns the failure for an error of the engine.
 func (r *execution) failureOfError(err error) *Failure {
 	if failure := r.uncatchable(err); failure != nil {
 		return failure
@@ -160,7 +159,7 @@ func (r *execution) failureOfError(err error) *Failure {
 	return &Failure{Kind: Thrown, Message: err.Error()}
 }
 
-// uncatchable makes a failure of an error that no script can catch; nil for others.
+// uncatchable returns the failure for an error that no script can catch; nil for others.
 func (r *execution) uncatchable(err error) *Failure {
 	var interrupted *goja.InterruptedError
 	var overflow *goja.StackOverflowError
@@ -180,15 +179,15 @@ func (r *execution) uncatchable(err error) *Failure {
 	return failure
 }
 
-// thrown makes a failure of what a promise was rejected with.
+// failureOf returns the failure for the reason of a rejected promise.
 func (r *execution) failureOf(value goja.Value) *Failure { return r.failureAt(value, r.stackOf(value)) }
 
-// stackOf returns where an error was made: thrown again, it shows the stack that it has.
+// stackOf returns the stack of an error. Throwing it again reveals its stack.
 func (r *execution) stackOf(value goja.Value) []goja.StackFrame {
 	return r.Runtime.Try(func() { panic(value) }).Stack()
 }
 
-// causedAt returns the frames of an error, which its author wrote.
+// causeFrames returns the frames of an error in the files of the author.
 func (r *execution) causeFrames(o *goja.Object) []Frame {
 	if frames := r.frames(r.stackOf(o)); len(frames) > 0 {
 		return frames
@@ -196,8 +195,8 @@ func (r *execution) causeFrames(o *goja.Object) []Frame {
 	return r.frames(r.stacks[o])
 }
 
-// thrownAt makes a failure of what was thrown. Of a call that is over it is that: loops of the
-// engine end by throwing then.
+// failureAt returns the failure for a thrown value. If the call has ended, it returns the failure
+// of the context: loops of the engine end by throwing then.
 func (r *execution) failureAt(value goja.Value, stack []goja.StackFrame) *Failure {
 	if r.failure == nil && r.Stopped() {
 		if over := ContextFailure(r.ctx); over != nil {
@@ -214,7 +213,7 @@ func (r *execution) failureAt(value goja.Value, stack []goja.StackFrame) *Failur
 	return failure
 }
 
-// safely runs f, which may run user code. What that throws becomes the failure.
+// catchThrow runs f, which may run user code. It returns the failure for an exception.
 func (r *execution) catchThrow(f func()) (failure *Failure) {
 	defer func() {
 		bug := recover()
@@ -230,7 +229,7 @@ func (r *execution) catchThrow(f func()) (failure *Failure) {
 		}
 	}()
 	if exception := r.Runtime.Try(f); exception != nil {
-		return &Failure{Kind: Thrown, Message: "an exception whose message cannot be read", Stack: r.frames(exception.Stack())}
+		return &Failure{Kind: Thrown, Message: "an exception with an unreadable message", Stack: r.frames(exception.Stack())}
 	}
 	return nil
 }
@@ -264,11 +263,11 @@ func (r *execution) describe(failure *Failure, value goja.Value) {
 	}
 }
 
-// nullish mends the engine's message about a member of nothing, which says
-// undefined also where the value is null, and the one that shows its own structures.
+// fixNullMessage corrects two messages of the engine: one says undefined even if the value is null,
+// and one shows internal structures of the engine.
 func fixNullMessage(message string) string {
 	if strings.HasPrefix(message, "Could not convert ") && strings.HasSuffix(message, " to primitive") {
-		return "an object cannot be converted to text or a number" // without where it is in memory
+		return "an object cannot be converted to text or a number" // without the memory address
 	}
 	if strings.HasPrefix(message, "Cannot read property '") && strings.HasSuffix(message, "' of undefined") {
 		return message + " or null"
@@ -276,7 +275,7 @@ func fixNullMessage(message string) string {
 	return message
 }
 
-// details returns the JSON of the details of an error, nil when it has none.
+// details returns the details of an error as JSON; nil if there are none.
 func (r *execution) details(o *goja.Object, made *scriptError) []byte {
 	if !made.details {
 		return nil
@@ -288,7 +287,7 @@ func (r *execution) details(o *goja.Object, made *scriptError) []byte {
 		details = nil
 	}
 	if made.kind == CapabilityError && (len(details) == 0 || details[0] != '{') {
-		details = []byte("{}") // clients are promised an object
+		details = []byte("{}") // the contract with clients requires an object
 	}
 	if made.nestedIn == "" || details == nil {
 		return details
@@ -296,20 +295,20 @@ func (r *execution) details(o *goja.Object, made *scriptError) []byte {
 	return []byte(`{"` + made.nestedIn + `":` + string(details) + `}`)
 }
 
-// brief returns a thrown value that is no error as text: its message if it
-// has one, or else its JSON.
+// thrownText returns the text for a thrown value that is not an Error: its message if it has one,
+// or its JSON.
 func (r *execution) thrownText(o *goja.Object) string {
 	if message, ok := o.Get("message").(goja.String); ok {
 		return message.String()
 	}
 	e := jsvalue.NewEncoder(maxMessage, 16, r.Stopped)
 	if wrote, err := e.Encode(o); err != nil || !wrote {
-		return "an object that is no error"
+		return "an object that is not an Error"
 	}
 	return string(e.Out)
 }
 
-// frames returns the frames that the author wrote, innermost first.
+// frames returns the frames in the files of the author, innermost first.
 func (r *execution) frames(stack []goja.StackFrame) []Frame {
 	var frames []Frame
 	from := &r.Program.Origin
@@ -338,5 +337,5 @@ func functionName(name string) string {
 	return name
 }
 
-// at returns the place in the author's files where the script is now.
+// callStack returns the current call stack of the script.
 func (r *execution) callStack() []goja.StackFrame { return r.Runtime.CaptureCallStack(maxFrames, nil) }

@@ -13,10 +13,10 @@ import (
 	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
 
-// noSource keeps scripts from compiling text: eval, Function and their kin all
-// hand their options to the parser, and the option refuses. Text that nests
-// deep would otherwise overflow the stack of the process. What is thrown is a
-// string, because options know no runtime.
+// disableEval prevents scripts from compiling text. eval, Function and similar functions pass their
+// options to the parser, and this option panics. Deeply nested text could otherwise overflow the
+// stack of the process. The thrown value is a string, because options have no access to the
+// runtime.
 var disableEval = []parser.Option{refuseSource()}
 
 func refuseSource() parser.Option {
@@ -30,7 +30,8 @@ func refuse[T any](*T) {
 	panic(goja.Value(b.String()))
 }
 
-// arguments returns the values of the globals that the body's function takes.
+// arguments returns the values of the globals, which are the parameters of the function of the
+// body.
 func (r *execution) arguments() (values []goja.Value, failure *Failure) {
 	values = make([]goja.Value, len(r.Program.Parameters))
 	failure = r.guarded("the arguments cannot be read", func() (err error) {
@@ -44,9 +45,8 @@ func (r *execution) arguments() (values []goja.Value, failure *Failure) {
 	return values, failure
 }
 
-// secure puts the bounded forms of engine functions in place that the body may
-// reach without naming a global, and defines all globals for a body that
-// names globalThis.
+// installGuards replaces functions of the engine that the body may reach without naming a global,
+// and defines all globals for a body that mentions globalThis.
 func (r *execution) installGuards() error {
 	for name, message := range r.Program.MissingNames {
 		get := r.Runtime.ToValue(func(goja.FunctionCall) goja.Value { panic(r.Construct("ReferenceError", r.Runtime.ToValue(message))) })
@@ -63,7 +63,7 @@ func (r *execution) installGuards() error {
 	if !r.Program.UsesGlobalThis {
 		return nil
 	}
-	// What is made of the engine's own global of that name is made first.
+	// Globals that wrap the global of the engine with the same name come first.
 	global := r.Runtime.GlobalObject()
 	for _, name := range []string{"JSON", "RegExp"} {
 		if err := global.Set(name, r.Needed(name)); err != nil {
@@ -81,7 +81,7 @@ func (r *execution) installGuards() error {
 	return nil
 }
 
-// lazily defines a property of globalThis that is made when it is first read.
+// defineLazyGlobal defines a property of globalThis that is created on first read.
 func (r *execution) defineLazyGlobal(name string) error {
 	become := func(v goja.Value) {
 		_ = r.Runtime.GlobalObject().DefineDataProperty(name, v, goja.FLAG_TRUE, goja.FLAG_TRUE, goja.FLAG_FALSE)
@@ -101,7 +101,7 @@ func (r *execution) defineLazyGlobal(name string) error {
 	return r.Runtime.GlobalObject().DefineAccessorProperty(name, get, set, goja.FLAG_TRUE, goja.FLAG_FALSE)
 }
 
-// global returns the value of a global, which is made once.
+// global returns the value of a global. Objects are created once.
 func (r *execution) global(name string) (goja.Value, error) {
 	if o, ok := r.globals[name]; ok {
 		return o, nil
@@ -135,7 +135,7 @@ func (r *execution) makeGlobal(name string) (goja.Value, error) {
 	case "uri", "value", "params":
 		return r.inputMember(name)
 	case "env":
-		// It is asked for when the body begins, and is the same in every replay.
+		// The host is called before the body starts; every replay gets the same value.
 		a, failure := r.callHostSync(OpEnv, []byte("{}"))
 		switch {
 		case failure != nil:
@@ -151,7 +151,7 @@ func (r *execution) makeGlobal(name string) (goja.Value, error) {
 	return r.makeObject(name), nil
 }
 
-// given returns a member of what the call was given, which is read once.
+// inputMember returns a member of the input of the call, which is decoded once.
 func (r *execution) inputMember(name string) (goja.Value, error) {
 	if r.input == nil {
 		v, err := r.Data(r.call.Input, true)
@@ -160,15 +160,15 @@ func (r *execution) inputMember(name string) (goja.Value, error) {
 		}
 		o, ok := v.(*goja.Object)
 		if !ok {
-			return nil, errors.New("the input of the call is no object")
+			return nil, errors.New("the input of the call is not an object")
 		}
 		r.input = o
 	}
 	return builtins.Option(r.input, name), nil
 }
 
-// isData reports whether a global is made of data, which no other global
-// needs: only a body that can reach it by two ways must find one object.
+// isData reports whether a global is data, which no other global needs. Its identity matters only
+// to a body that can reach it in two ways.
 func isData(name string) bool {
 	switch name {
 	case "input", "event", "agent", "call", "vars", "uri", "value", "params", "env":
@@ -177,9 +177,9 @@ func isData(name string) bool {
 	return false
 }
 
-// Needed returns a global that other globals are made of.
+// Needed returns a global that other globals need.
 func (r *execution) Needed(name string) *goja.Object {
-	v, _ := r.global(name) // none of them is made of data
+	v, _ := r.global(name) // none of them is data
 	return v.(*goja.Object)
 }
 
@@ -241,7 +241,7 @@ func (r *execution) makeObject(name string) *goja.Object {
 		}
 		covered := func(name string) (string, bool) { return name, compiler.CoversTool(patterns, name) }
 		names := func() []string { return slices.DeleteFunc(slices.Clone(patterns), wildcard.Is) }
-		return r.bareObject(toolsObject{r, covered, names}, "tools is no text; write tools.NAME(args)")
+		return r.bareObject(toolsObject{r, covered, names}, "tools cannot be converted to text; write tools.NAME(args)")
 	case "modules":
 		return r.grants("modules", (*execution).makeModule)
 	case "secrets":
@@ -274,8 +274,8 @@ func (r *execution) makeObject(name string) *goja.Object {
 	return r.Standard(name)
 }
 
-// grants returns an object with one member for each grant of a kind, unless the
-// body cannot reach it.
+// grants returns an object with one member for each grant of a kind. Members that the body cannot
+// reach are omitted.
 func (r *execution) grants(kind string, make func(r *execution, name string) *goja.Object) *goja.Object {
 	o := r.Runtime.NewObject()
 	for _, granted := range r.Program.Objects {

@@ -10,15 +10,14 @@ import (
 	"github.com/dop251/goja"
 )
 
-// hostCall is a host call whose answer settles a promise.
+// pendingCall is a host call with a promise that its response settles.
 type pendingCall struct {
 	read            func(hostResponse) (v, thrown goja.Value)
 	resolve, reject func(any) error
-	// ask is the payload of an ask, and nil for other operations.
+	// ask is the payload of an ask; nil for other operations.
 	ask []byte
-	// started says that this run has asked the host, and cancel ends that; nil
-	// when nothing is to end it before the call does, or it is on the other side
-	// of a pipe.
+	// started is set if this run has called the host. cancel cancels the call; it is nil if only
+	// the end of the run cancels it, or if the host is in another process.
 	started bool
 	cancel  context.CancelFunc
 }
@@ -31,13 +30,13 @@ func (c pendingCall) settle(a hostResponse) error {
 	return c.resolve(v)
 }
 
-// answer is how a host call ended.
+// hostResponse is the result of a host call.
 type hostResponse struct {
 	seq      int
 	data     []byte
 	refusal  *HostError
 	panicked bool
-	// suspended says that the answer comes in another run.
+	// suspended is set if the response comes in a later run.
 	suspended bool
 }
 
@@ -49,17 +48,17 @@ func (e *journalEntry) response() hostResponse {
 	return hostResponse{seq: e.seq, data: e.answer, refusal: e.refusal, panicked: e.panicked}
 }
 
-// ask starts a host call and returns the promise of what read makes of its
-// answer, or of what read says is thrown.
+// callHost starts a host call, and returns the promise of the value that read returns for the
+// response. If read returns a thrown value, the promise is rejected with it.
 func (r *execution) callHost(op string, payload []byte, read func(hostResponse) (v, thrown goja.Value)) goja.Value {
 	return r.callHostUntil(nil, op, payload, read)
 }
 
-// errUnreadable is an answer of a host that is not what its operation answers.
-var errUnreadable = errors.New("the host's answer cannot be read")
+// errUnreadable is the error for a response that does not match its operation.
+var errUnreadable = errors.New("the response of the host cannot be decoded")
 
-// askAndRead starts a host call and returns the promise of what read makes of
-// its answer.
+// callAndRead starts a host call, and returns the promise of the value that read returns for its
+// data.
 func (r *execution) callAndRead(op string, payload []byte, read func(r *execution, data []byte) (goja.Value, error)) goja.Value {
 	stack := r.callStack()
 	return r.callHost(op, payload, func(a hostResponse) (v, thrown goja.Value) {
@@ -74,8 +73,8 @@ func (r *execution) callAndRead(op string, payload []byte, read func(r *executio
 	})
 }
 
-// askUntil is ask of what is let go of when the signal is aborted: the promise
-// is rejected with the reason then. A nil signal never is.
+// callHostUntil is callHost with a signal. When the signal is aborted, the call is abandoned and
+// the promise rejected with the reason. The signal may be nil.
 func (r *execution) callHostUntil(signal *abortSignal, op string, payload []byte, read func(hostResponse) (v, thrown goja.Value)) goja.Value {
 	promise, resolve, reject := r.Runtime.NewPromise()
 	if signal != nil && signal.reason != nil {
@@ -116,9 +115,8 @@ func (r *execution) callHostUntil(signal *abortSignal, op string, payload []byte
 	return r.Runtime.ToValue(promise)
 }
 
-// drop lets go of a host call: it is cancelled, its promise is rejected with the
-// reason, and its answer goes nowhere. The call does not wait for it. The journal
-// does not tell of it, as the body does it again at a replay.
+// abandonCall cancels a host call, rejects its promise with the reason, and drops its response. The
+// call does not wait for it. The journal does not record it, because a replay repeats it.
 func (r *execution) abandonCall(seq int, reason goja.Value) {
 	l := &r.loop
 	call, ok := l.pending[seq]
@@ -140,8 +138,8 @@ func (r *execution) abandonCall(seq int, reason goja.Value) {
 	}
 }
 
-// start asks the host in a goroutine, which always sends an answer. It returns
-// what cancels the host call, if that may be dropped, and nil otherwise.
+// startCall calls the host in a goroutine, which always sends a response. It returns the function
+// that cancels the host call, if droppable is set; otherwise nil.
 func (r *execution) startCall(seq int, op string, payload []byte, droppable bool) (cancel context.CancelFunc) {
 	l := &r.loop
 	if l.cancel == nil {
@@ -161,7 +159,7 @@ func (r *execution) startCall(seq int, op string, payload []byte, droppable bool
 	return cancel
 }
 
-// do asks the host. A panic becomes an answer too.
+// callSafely calls the host. A panic becomes a response too.
 func callSafely(ctx context.Context, h Host, seq int, op string, payload []byte) (a hostResponse) {
 	a.seq = seq
 	defer func() {
@@ -183,26 +181,25 @@ func callSafely(ctx context.Context, h Host, seq int, op string, payload []byte)
 	return a
 }
 
-// refusal makes what a script may see of an error.
+// toHostError returns the part of an error that a script may see.
 func toHostError(err error) *HostError {
 	var refused *HostError
 	switch {
 	case errors.As(err, &refused):
 		return refused
 	case errors.Is(err, context.DeadlineExceeded):
-		return &HostError{Code: TimedOut, Message: "the host did not answer in time"}
+		return &HostError{Code: TimedOut, Message: "the host did not respond in time"}
 	default:
-		return &HostError{Code: Unavailable, Message: "the host could not answer"}
+		return &HostError{Code: Unavailable, Message: "the host could not respond"}
 	}
 }
 
-// tell sends the host a message whose answer is ignored. A message that was
-// sent before the replay is not sent again.
+// notifyHost sends a notification. A replay does not send it again.
 func (r *execution) notifyHost(op string, payload []byte) {
 	r.recordNotification(journalEntry{op: op, digest: digestOf(payload)}, payload)
 }
 
-// tellPrinted sends what code prints, which the journal keeps.
+// notifyPrinted sends a line of output, which the journal stores.
 func (r *execution) notifyPrinted(payload []byte, line string) {
 	r.recordNotification(journalEntry{op: OpConsole, digest: digestOf(payload), answer: []byte(line)}, payload)
 }
@@ -234,7 +231,7 @@ func hostPanic(op string) *Failure {
 	return &Failure{Kind: HostPanic, Message: fmt.Sprintf("the host failed at %s", op)}
 }
 
-// demand asks the host and waits for the answer, while the body does nothing else.
+// callHostSync calls the host and waits for the response, while the script is blocked.
 func (r *execution) callHostSync(op string, payload []byte) (hostResponse, *Failure) {
 	r.loop.seq++
 	question := journalEntry{kind: entryCall, seq: r.loop.seq, op: op, digest: digestOf(payload)}
@@ -248,8 +245,8 @@ func (r *execution) callHostSync(op string, payload []byte) (hostResponse, *Fail
 	return given, failure
 }
 
-// awaited returns the answer to the last host call: from the journal, where it
-// follows the call at once, or else from the host.
+// awaitResponse returns the response to the last host call: from the journal, where it follows the
+// call immediately, or from the host.
 func (r *execution) awaitResponse(op string, payload []byte) (given hostResponse, failure *Failure) {
 	before, ok, failure := r.journal.replayEvent()
 	switch {
@@ -269,7 +266,7 @@ func (r *execution) awaitResponse(op string, payload []byte) (given hostResponse
 	return given, r.journal.write(given.toEntry())
 }
 
-// mustJSON encodes a payload, which is made of strings and finite numbers.
+// mustJSON encodes a payload of strings and finite numbers.
 func mustJSON(v any) []byte {
 	out, err := json.Marshal(v)
 	if err != nil {
@@ -278,7 +275,7 @@ func mustJSON(v any) []byte {
 	return out
 }
 
-// textOrBase64 returns what an answer of a host has as text, or as base64 where it is no text.
+// textOrBase64 returns a text from a response, which is base64 if it is not valid text.
 func textOrBase64(text, encoded string) (string, error) {
 	if encoded == "" {
 		return text, nil

@@ -12,14 +12,14 @@ import (
 	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
 
-// The methods of MCP that a body can ask with.
+// The MCP methods of requests to the client.
 const (
 	methodElicit = "elicitation/create"
 	methodSample = "sampling/createMessage"
 	methodRoots  = "roots/list"
 )
 
-// The bounds of an ask.
+// Limits of requests to the client.
 const (
 	maxAskBytes    = 1 << 20
 	maxAskDepth    = 32
@@ -27,19 +27,19 @@ const (
 	maxAskMessages = 1000
 )
 
-// defaultMaxTokens is what a body asks a model for that does not say.
+// defaultMaxTokens is the default of maxTokens.
 const defaultMaxTokens = 1000
 
-// askRequest is one thing that is asked: the Go half of what elicit.form and
-// its like return.
+// askRequest is one request to the client: the Go state of the object that elicit.form and similar
+// functions return.
 type askRequest struct {
 	method string
 	params []byte
-	// form says that whoever accepts fills a form in.
+	// form is set if the response has the content of a form.
 	form bool
 }
 
-// elicitShape is what elicit, elicit.form and elicit.url take.
+// elicitShape is the shape of the argument of elicit, elicit.form and elicit.url.
 func elicitShape() builtins.Shape {
 	return builtins.Shape{
 		What:        "elicit",
@@ -70,8 +70,8 @@ func (r *execution) elicitation(s builtins.Shape, v goja.Value) *askRequest {
 	return &askRequest{method: methodElicit, params: p.end(), form: true}
 }
 
-// page makes the request to open a page. Its id is made up unless the script
-// knows it, because older clients insist on one.
+// urlElicitation returns the request to open a page. Older clients require an id, so a random one
+// is the default.
 func (r *execution) urlElicitation(s builtins.Shape, found map[string]goja.Value) *askRequest {
 	link, _ := r.Link(found["url"])
 	id := found["elicitationId"]
@@ -86,8 +86,8 @@ func (r *execution) urlElicitation(s builtins.Shape, found map[string]goja.Value
 	return &askRequest{method: methodElicit, params: p.end()}
 }
 
-// formProblem says what keeps a schema from being that of a form: an object of
-// members that are no objects.
+// formProblem returns why a schema is not valid for a form; empty if it is valid. A form is an
+// object with members that are not objects.
 func formProblem(schema []byte) string {
 	var form map[string]json.RawMessage
 	var properties map[string]map[string]json.RawMessage
@@ -107,7 +107,7 @@ func formProblem(schema []byte) string {
 	return ""
 }
 
-// sampleShape is what sample and sample.message take.
+// sampleShape is the shape of the argument of sample and sample.message.
 func sampleShape(what string) builtins.Shape {
 	return builtins.Shape{
 		What: what,
@@ -134,7 +134,7 @@ func preferencesShape(what string) builtins.Shape {
 		What:        what + ": modelPreferences",
 		Members:     []builtins.ShapeMember{{Name: "hints", Kind: builtins.IsList}, {Name: "costPriority", Kind: builtins.IsFraction}, {Name: "speedPriority", Kind: builtins.IsFraction}, {Name: "intelligencePriority", Kind: builtins.IsFraction}},
 		Suggestions: map[string]string{"speedLevel": "modelPreferences.speedPriority"},
-		// These are of texts about MCP that were written before the specification.
+		// From texts about MCP that are older than the specification.
 		Deprecated: map[string]string{"intelligenceLevel": "intelligencePriority", "costLevel": "costPriority"},
 	}
 }
@@ -172,7 +172,7 @@ func (r *execution) sampling(what string, v goja.Value) *askRequest {
 	return &askRequest{method: methodSample, params: params}
 }
 
-// messages writes the messages to a model. Content that is a string becomes text.
+// messages writes the messages to a model. A string as content becomes a text block.
 func (r *execution) messages(p *params, list *goja.Object) {
 	length := jsvalue.LengthOf(list)
 	if length > maxAskMessages {
@@ -189,13 +189,13 @@ func (r *execution) messages(p *params, list *goja.Object) {
 	})
 }
 
-// params writes the params of a request as JSON, within the bounds of an ask.
-// What cannot be written is the script's mistake.
+// params encodes the params of a request, within the limits of a request. Values that JSON cannot
+// hold are errors of the script.
 type params struct {
 	r    *execution
 	what string
 	e    *jsvalue.Encoder
-	// last is what the last value was written as.
+	// last is the JSON of the last value.
 	last []byte
 }
 
@@ -248,7 +248,7 @@ func (p *params) object(name string, s builtins.Shape, v goja.Value) {
 	p.e.Out = append(p.e.Out, '}')
 }
 
-// list writes a member that is an array, each item of which item writes.
+// list writes a member that is an array. item writes one element.
 func (p *params) list(name string, length int, item func(i int)) {
 	p.name(name)
 	p.e.Out = append(p.e.Out, '[')

@@ -17,7 +17,7 @@ const (
 	cancelled = "cancelled"
 )
 
-// reply is the answer to one request: a value, or why there is none.
+// inputResponse is the response to one request: a value, or the reason of a denial.
 type inputResponse struct {
 	value  *goja.Object
 	denied string
@@ -33,7 +33,7 @@ func declinedMessage(method, denied string) string {
 	return "the question to the user was " + denied
 }
 
-// replyObject returns what ask answers under one key.
+// responseObject returns the member of the result of ask for one request.
 func (r *execution) responseObject(a inputResponse) *goja.Object {
 	if a.denied == "" {
 		return a.value
@@ -47,13 +47,13 @@ func (r *execution) responseObject(a inputResponse) *goja.Object {
 	return o
 }
 
-// askRefused makes the error that a script sees of a refusal to ask.
+// inputError returns the error object for a refused request.
 func (r *execution) inputError(refused *HostError, stack []goja.StackFrame) *goja.Object {
 	if refused.Code != Capability {
 		return r.hostError(refused, stack)
 	}
 	var details map[string]json.RawMessage
-	_ = json.Unmarshal(refused.Details, &details) // without details nothing is known to be required
+	_ = json.Unmarshal(refused.Details, &details) // without details no capability is known
 	required, err := r.Decode(string(details[requiredCapabilities]))
 	if _, ok := required.(*goja.Object); err != nil || !ok {
 		required = r.Runtime.NewObject()
@@ -61,8 +61,8 @@ func (r *execution) inputError(refused *HostError, stack []goja.StackFrame) *goj
 	return r.newCallError("CapabilityError", refused.Message, required, stack)
 }
 
-// replies reads {"responses": {key: result}}. What a client sent that does not
-// answer the request is a refusal too.
+// readResponses reads {"responses": {key: result}}. A result that does not match its request is an
+// error.
 func (r *execution) readResponses(data []byte, requests []keyedRequest) ([]inputResponse, *HostError) {
 	var answer struct {
 		Responses map[string]json.RawMessage `json:"responses"`
@@ -77,7 +77,7 @@ func (r *execution) readResponses(data []byte, requests []keyedRequest) ([]input
 			replies[i], ok = r.readResponse(request.askRequest, result)
 		}
 		if !ok {
-			return nil, &HostError{Code: Invalid, Message: "the answer under " + request.key + " does not fit the request"}
+			return nil, &HostError{Code: Invalid, Message: "the response for " + request.key + " does not match the request"}
 		}
 	}
 	return replies, nil
@@ -110,8 +110,8 @@ func (r *execution) readResponse(request *askRequest, result *goja.Object) (inpu
 	}
 }
 
-// acceptance reads the acceptance of a question. Of a form whose members are
-// all optional a client may leave the content out.
+// acceptance reads an accepted elicitation. A client may omit the content of a form with only
+// optional members.
 func (r *execution) acceptance(request *askRequest, result *goja.Object) (inputResponse, bool) {
 	if builtins.TextOf(result.Get("action")) != "accept" {
 		return inputResponse{}, false
@@ -148,20 +148,20 @@ func (r *execution) onlyRoots(list *goja.Object) bool {
 	return true
 }
 
-// sampleMessage is a message to a model, as far as it tells of tools.
+// sampleMessage is a message to a model, as far as it concerns tools.
 type sampleMessage struct {
 	Role    string
 	Content toolBlocks
 }
 
-// toolBlocks are the blocks of a message: one, or a list.
+// toolBlocks are the blocks of a message: one block, or a list.
 type toolBlocks []struct {
 	Type      string
 	ID        string
 	ToolUseID string `json:"toolUseId"`
 }
 
-// UnmarshalJSON reads blocks.
+// UnmarshalJSON decodes one block or a list of blocks.
 func (b *toolBlocks) UnmarshalJSON(text []byte) error {
 	if text[0] != '[' {
 		text = append(append([]byte{'['}, text...), ']')
@@ -170,7 +170,7 @@ func (b *toolBlocks) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*list)(b))
 }
 
-// ids returns the ids of the blocks of a kind, each with how often it is there.
+// ids returns the ids of the blocks of a kind, with the number of their occurrences.
 func (b toolBlocks) ids(kind string) map[string]int {
 	ids := map[string]int{}
 	for _, block := range b {
@@ -185,10 +185,9 @@ func (b toolBlocks) ids(kind string) map[string]int {
 	return ids
 }
 
-// toolProblem says what keeps the messages in the params of a sampling from
-// being a talk with tools: each use of a tool is followed by the message with
-// its result, which holds results alone (2025-11-25 client/sampling, Message
-// Content Constraints).
+// toolProblem returns the error in the sequence of tool messages in the params of a sampling; empty
+// if there is none. Each use of a tool must be followed by the message with its result, which has
+// only results (2025-11-25 client/sampling, Message Content Constraints).
 func toolProblem(params []byte) string {
 	if !bytes.Contains(params, []byte(`"tool_`)) {
 		return ""
@@ -210,7 +209,7 @@ func toolProblem(params []byte) string {
 	return ""
 }
 
-// problem says what is wrong with a message behind one that uses tools.
+// problem returns the error in a message after a message that uses tools; empty if there is none.
 func (m *sampleMessage) problem(used map[string]int) string {
 	results, uses := m.Content.ids("tool_result"), m.Content.ids("tool_use")
 	for id, n := range results {

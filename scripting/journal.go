@@ -9,17 +9,14 @@ import (
 	"strings"
 )
 
-// Journal is the record of one call: what it asked its host, what was
-// answered, and in which order, when timers fired, what the clock showed, and what
-// code printed.
-// A Run that is given a journal with entries answers from it instead of asking
-// again, and goes on recording where the journal ends. It must be given the
-// same program, input, agent and info, or what the body does with them
-// differs. A Journal serves one Run at a time.
+// Journal is the record of one call: the host calls and their responses in order, the timers that
+// fired, the clock reads, and the output of agent code. A Run with a journal that has entries is
+// replayed from it, and continues to record at its end. It must have the same program, input, agent
+// and info as before; otherwise the script behaves differently. A Journal serves one Run at a time.
 type Journal struct {
 	entries []journalEntry
 	bytes   int
-	// seed is that of the run that began the journal.
+	// seed is the seed of the run that started the journal.
 	seed Seed
 }
 
@@ -29,27 +26,27 @@ func NewJournal() *Journal { return &Journal{} }
 // Len returns the number of entries.
 func (j *Journal) Len() int { return len(j.entries) }
 
-// Bytes returns about how many bytes the entries hold.
+// Bytes returns the approximate size of the entries in bytes.
 func (j *Journal) Bytes() int { return j.bytes }
 
-// errNotOpen says that an answer has no question.
-var errNotPending = errors.New("the journal holds no such ask, or its answer already")
+// errNotPending is the error for a response without a pending request.
+var errNotPending = errors.New("no pending request with this number in the journal")
 
-// Answer answers an ask of a suspended call, as its host would have: with
-// {"responses": {key: result}}. The next Run with the journal goes on with it;
-// asks that are left open are suspended again. The journal keeps data.
+// Answer records the response to an ask of a suspended call, in the form that the host returns:
+// {"responses": {key: result}}. The next Run with the journal continues with it; asks without a
+// response are suspended again. The journal keeps data.
 func (j *Journal) Answer(seq int, data []byte) error {
 	return j.close(journalEntry{kind: entryResponse, seq: seq, answer: data})
 }
 
-// Refuse ends an ask of a suspended call with a refusal.
+// Refuse records a refusal of an ask of a suspended call.
 func (j *Journal) Refuse(seq int, refused *HostError) error {
 	return j.close(journalEntry{kind: entryResponse, seq: seq, refusal: refused})
 }
 
-// Replace puts others in the place of the answers to an operation: what with
-// makes of each. Its first error ends it. It is for answers that must not leave
-// the process with the journal, and are asked for anew before the next run.
+// Replace replaces the responses to an operation by the results of with. It stops at the first
+// error of with. It serves responses that must not leave the process with the journal, and are
+// requested again before the next run.
 func (j *Journal) Replace(op string, with func(answer []byte) ([]byte, error)) error {
 	asked := map[int]bool{}
 	for i := range j.entries {
@@ -70,8 +67,8 @@ func (j *Journal) Replace(op string, with func(answer []byte) ([]byte, error)) e
 	return nil
 }
 
-// Stdout returns what the code of the call has printed, which is bounded by
-// [Limits.Stdout]: lines that end with a newline.
+// Stdout returns the output of the code of the call, limited by [Limits.Stdout]. Each line ends
+// with a newline.
 func (j *Journal) Stdout() string {
 	var b strings.Builder
 	for i := range j.entries {
@@ -90,7 +87,7 @@ func (j *Journal) close(e journalEntry) error {
 		}
 	}
 	if !open {
-		return fmt.Errorf("answer host call %d: %w", e.seq, errNotPending)
+		return fmt.Errorf("record the response to host call %d: %w", e.seq, errNotPending)
 	}
 	j.add(e)
 	return nil
@@ -104,37 +101,37 @@ func (j *Journal) add(e journalEntry) {
 type entryKind int
 
 const (
-	entryCall         entryKind = iota // the body asked its host; an answer follows some time
-	entryNotification                  // the body told its host something, such as a log message
-	entryResponse                      // the answer was given to the body
+	entryCall         entryKind = iota // a host call; an entryResponse follows
+	entryNotification                  // a notification of the host, such as a log message
+	entryResponse                      // the script received a response
 	entryTimer                         // a timer fired
 	entryClock                         // the clock was read
 )
 
 func (k entryKind) String() string {
-	return [...]string{"a host call", "a message", "an answer", "a timer", "a look at the clock"}[k]
+	return [...]string{"a host call", "a notification", "a response", "a timer", "a clock read"}[k]
 }
 
 type journalEntry struct {
 	kind entryKind
-	// seq is the number of the host call or message, or of the timer.
+	// seq is the number of the host call or notification, or of the timer.
 	seq    int
 	op     string
 	digest [16]byte // of the payload
-	// answer, refusal and panicked are how an answered call ended. Of a message, answer
-	// is what code has printed by it, and of a call of code the name of its tool.
+	// answer, refusal and panicked are the response to a host call. In a notification, answer is
+	// the output of agent code; in a call of agent code, the name of the tool.
 	answer   []byte
 	refusal  *HostError
 	panicked bool
-	// millis is what the clock showed, to reads times in a row.
+	// millis is the time of the clock, for reads consecutive reads.
 	millis int64
 	reads  int
 }
 
-// entryBytes is what an entry counts beside its answer.
+// entryBytes is the size of an entry without its texts.
 const entryBytes = 64
 
-// size returns about how many bytes an entry holds.
+// size returns the approximate size of an entry in bytes.
 func (e *journalEntry) size() int {
 	size := entryBytes + len(e.op) + len(e.answer)
 	if e.refusal != nil {
@@ -148,20 +145,19 @@ func digestOf(payload []byte) [16]byte {
 	return [16]byte(sum[:16])
 }
 
-// book reads a journal up to its end, and writes it from there on.
+// journalCursor replays a journal to its end, and then appends to it.
 type journalCursor struct {
 	journal *Journal
-	// past is how many entries the journal had when the run began, but for the
-	// answers at its end: nothing says that the body went on with them already,
-	// so they are given to it like answers that come now.
+	// recorded is the number of entries at the start of the run, without the responses at the end:
+	// the script may not have continued with them, so they are delivered like new responses.
 	recorded, cursor int
-	// passed is how many entries [book.tail] has told of. They do not change any
-	// more.
+	// reported is the number of entries that [journalCursor.tail] has returned. They do not change
+	// any more.
 	reported int
 	buffered []journalEntry
-	// reads is how often the clock entry at the cursor was read again.
+	// reads is the number of replayed reads of the clock entry at the cursor.
 	reads int
-	// latest is what the clock showed last.
+	// lastClock is the last time of the clock.
 	lastClock int64
 	limits    Limits
 }
@@ -183,7 +179,7 @@ func newCursor(j *Journal, limits Limits) journalCursor {
 	return b
 }
 
-// arrival returns the next answer that had come before the run began.
+// nextBuffered returns the next response that arrived before the run started.
 func (b *journalCursor) nextBuffered() (e journalEntry, ok bool) {
 	if len(b.buffered) == 0 {
 		return e, false
@@ -192,8 +188,8 @@ func (b *journalCursor) nextBuffered() (e journalEntry, ok bool) {
 	return e, true
 }
 
-// arrivalOf returns the answer to one host call that had come before the run
-// began. Those of others stay where they are.
+// bufferedFor returns the response to one host call, if it arrived before the run started. Other
+// responses keep their order.
 func (b *journalCursor) bufferedFor(seq int) (e journalEntry, ok bool) {
 	i := slices.IndexFunc(b.buffered, func(e journalEntry) bool { return e.seq == seq })
 	if i < 0 {
@@ -211,14 +207,14 @@ func (b *journalCursor) stdout() string {
 	return b.journal.Stdout()
 }
 
-// keep puts the answers back that the body did not come to.
+// restoreBuffered puts the unused responses back.
 func (b *journalCursor) restoreBuffered() {
 	for _, e := range b.buffered {
 		b.journal.add(e)
 	}
 }
 
-// seed returns the seed of the call: the one that its journal began with.
+// seed returns the seed of the call: the seed of its journal, if it has entries.
 func (b *journalCursor) seed(given Seed) Seed {
 	switch {
 	case b.journal == nil:
@@ -234,7 +230,7 @@ func (b *journalCursor) replaying() bool { return b.cursor < b.recorded }
 func (b *journalCursor) nondeterministic(what string) *Failure {
 	return &Failure{
 		Kind:    Nondeterministic,
-		Message: fmt.Sprintf("the body did not repeat what it did before: at entry %d of its journal %s", b.cursor+1, what),
+		Message: fmt.Sprintf("the body is not deterministic: at entry %d of its journal %s", b.cursor+1, what),
 	}
 }
 
@@ -248,14 +244,13 @@ func (b *journalCursor) write(e journalEntry) *Failure {
 	}
 	j.add(e)
 	if j.bytes > b.limits.JournalBytes {
-		return limitFailure("journal_bytes", "the answers to the body's host calls have more than "+strconv.Itoa(b.limits.JournalBytes)+" bytes")
+		return limitFailure("journal_bytes", "the responses to the host calls of the body exceed "+strconv.Itoa(b.limits.JournalBytes)+" bytes")
 	}
 	return nil
 }
 
-// note takes in an entry that the body comes upon: the one at the cursor, which is past, or a
-// new one at the end of the journal. A failure says that the body did something else than it
-// did before, or too much.
+// record compares an entry with the one at the cursor during a replay, or appends it. past reports
+// a replay. A failure means that the script deviated from the journal, or exceeded a limit.
 func (b *journalCursor) record(now journalEntry) (past bool, failure *Failure) {
 	if !b.replaying() {
 		return false, b.write(now)
@@ -268,7 +263,7 @@ func (b *journalCursor) record(now journalEntry) (past bool, failure *Failure) {
 	return true, nil
 }
 
-// event returns the next answer or timer of the past.
+// replayEvent returns the next response or timer during a replay.
 func (b *journalCursor) replayEvent() (past *journalEntry, ok bool, failure *Failure) {
 	if !b.replaying() {
 		return nil, false, nil
@@ -281,8 +276,7 @@ func (b *journalCursor) replayEvent() (past *journalEntry, ok bool, failure *Fai
 	return past, true, nil
 }
 
-// clock returns what the clock shows, which never goes back. Reads that show
-// the same share an entry.
+// clock returns the time, which never decreases. Consecutive reads of the same time share an entry.
 func (b *journalCursor) clock(millis func() int64) (int64, *Failure) {
 	if b.replaying() {
 		past := &b.journal.entries[b.cursor]
@@ -307,7 +301,7 @@ func (b *journalCursor) clock(millis func() int64) (int64, *Failure) {
 	return now, b.write(journalEntry{kind: entryClock, millis: now, reads: 1})
 }
 
-// unfinished says that the body ended before it did all that it did before.
+// unfinished returns the failure for a script that ended before the end of its replay.
 func (b *journalCursor) unfinished() *Failure {
 	if !b.replaying() {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestARefusalEndsASuspendedAsk(t *testing.T) {
+func TestJournalRefuse(t *testing.T) {
 	c := call(compiled(t, asker(`try { await sample({ prompt: "p" }) } catch (e) { return [e.name, e.code, e.message] }`)), `{}`)
 	c.Journal = NewJournal()
 	out := runWith(t, c, suspendingHost())
@@ -20,7 +20,7 @@ func TestARefusalEndsASuspendedAsk(t *testing.T) {
 	}
 }
 
-func TestOnlyAnOpenAskCanBeAnswered(t *testing.T) {
+func TestJournalAnswer_notPending(t *testing.T) {
 	c := call(compiled(t, asker(`log.info("x"); await http.crm.get("1"); setTimeout(() => {}, 0); await roots()`)), `{}`)
 	c.Journal = NewJournal()
 	out := runWith(t, c, suspendingHost())
@@ -42,7 +42,7 @@ func TestOnlyAnOpenAskCanBeAnswered(t *testing.T) {
 	}
 }
 
-func TestAnAskThatDiffersInAReplayIsNondeterministic(t *testing.T) {
+func TestReplay_differentAsk(t *testing.T) {
 	first := call(compiled(t, asker(`await roots("a")`)), `{}`)
 	first.Journal = NewJournal()
 	runWith(t, first, suspendingHost())
@@ -54,7 +54,7 @@ func TestAnAskThatDiffersInAReplayIsNondeterministic(t *testing.T) {
 	}
 }
 
-func TestAJournalThatLacksAnAnswerEndsTheCall(t *testing.T) {
+func TestReplay_missingResponse(t *testing.T) {
 	c := call(compiled(t, asker(`await Promise.all([roots(), http.crm.get("1")])`)), `{}`)
 	c.Journal = NewJournal()
 	runWith(t, c, suspendingHost())
@@ -64,7 +64,7 @@ func TestAJournalThatLacksAnAnswerEndsTheCall(t *testing.T) {
 	}
 }
 
-func TestAnswersThatARunDidNotComeToAreKept(t *testing.T) {
+func TestReplay_unusedResponses(t *testing.T) {
 	c := call(compiled(t, asker(`const both = await Promise.all([roots("a").then(r => { log.info("x"); return r }), roots("b")]); return both.map(r => r[0].name)`)), `{}`)
 	c.Journal = NewJournal()
 	for _, ask := range runWith(t, c, suspendingHost()).Suspended {
@@ -83,7 +83,7 @@ func TestAnswersThatARunDidNotComeToAreKept(t *testing.T) {
 	}
 }
 
-func TestAnAnswerCountsAgainstTheBytesOfTheJournal(t *testing.T) {
+func TestJournalAnswer_sizeLimit(t *testing.T) {
 	c := call(compiled(t, asker(`await roots()`)), `{}`)
 	c.Journal, c.Limits = NewJournal(), Limits{JournalBytes: 4096}
 	ask := runWith(t, c, suspendingHost()).Suspended[0]

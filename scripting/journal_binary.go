@@ -8,22 +8,21 @@ import (
 	"slices"
 )
 
-// The binary form of a journal is a version, the seed, and the entries up to
-// the end. An entry is a tag and:
+// The binary form of a journal is a version, the seed, and the entries up to the end. An entry is a
+// tag and:
 //
 //	asked, told  the operation, 16 bytes of digest
-//	printed      what was printed, and then like told
+//	printed      the output, and then like told
 //	called       the name of a tool, and then like asked
-//	answered     the number of the host call, the answer
+//	answered     the number of the host call, the response
 //	refused      the number of the host call, code, message, details
 //	panicked     the number of the host call
 //	fired        the number of the timer
-//	clock        milliseconds since those before, zigzag; how often they were read
+//	clock        milliseconds since the entry before, zigzag; number of reads
 //
-// Numbers are varints without superfluous bytes, texts have their length in
-// front. An operation is 0 and its name where it comes up first, and then the
-// position of its name among those. Calls and messages are numbered by their
-// order. Every journal has one form.
+// Numbers are varints without superfluous bytes. Texts have a length prefix. An operation is 0 and
+// its name at its first occurrence, and later the index of its name. Calls and notifications are
+// numbered in their order. Every journal has exactly one form.
 const (
 	tagAsked = iota
 	tagTold
@@ -39,7 +38,7 @@ const (
 // journalVersion changes with the form.
 const journalVersion = 2
 
-// The bounds of a journal in binary form.
+// Limits of a journal in binary form.
 const (
 	maxJournalBytes   = 64 << 20
 	maxJournalEntries = 1 << 16
@@ -47,13 +46,12 @@ const (
 	maxOps            = 64
 )
 
-// errJournal says that bytes are no journal. It repeats none of them.
+// errJournal is the error for bytes that are not a journal. It repeats none of them.
 var errJournal = errors.New("not a journal")
 
-// MarshalBinary returns the journal as bytes, with all answers in it and the
-// seed of the call. Who holds them must be kept from reading and changing them:
-// what a body was answered is not for its caller, and a changed answer is
-// believed.
+// MarshalBinary returns the journal as bytes, with all responses and the seed of the call. The
+// bytes must be protected from reading and modification: responses are confidential for the caller
+// of the tool, and a modified response is trusted.
 func (j *Journal) MarshalBinary() ([]byte, error) {
 	if len(j.entries) > maxJournalEntries || j.bytes > maxJournalBytes {
 		return nil, fmt.Errorf("encode journal: more than %d entries or %d bytes", maxJournalEntries, maxJournalBytes)
@@ -132,9 +130,8 @@ func (w *journalWriter) text(s string) {
 	w.out = append(w.out, s...)
 }
 
-// UnmarshalBinary makes the journal what [Journal.MarshalBinary] returned.
-// Other bytes are refused, and leave the journal as it is. What it allocates
-// is bounded by their number.
+// UnmarshalBinary decodes the output of [Journal.MarshalBinary]. Other bytes are an error, and
+// leave the journal unchanged. Its allocations are proportional to the size of data.
 func (j *Journal) UnmarshalBinary(data []byte) error {
 	if len(data) > maxJournalBytes {
 		return fmt.Errorf("decode journal: more than %d bytes: %w", maxJournalBytes, errJournal)
@@ -158,12 +155,12 @@ func (j *Journal) UnmarshalBinary(data []byte) error {
 type journalReader struct {
 	rest []byte
 	ops  []string
-	// open says of each host call and message whether an answer may follow.
+	// pending has, for each host call and notification, whether a response may follow.
 	pending []bool
 	millis  int64
 }
 
-// entry reads an entry. ok is false when there is none.
+// entry reads an entry. ok is false if there is none.
 func (r *journalReader) entry() (e journalEntry, ok bool) {
 	tag, ok := r.number(math.MaxInt8)
 	if !ok {
@@ -188,8 +185,7 @@ func (r *journalReader) entry() (e journalEntry, ok bool) {
 	return e, false
 }
 
-// labelled reads a message and what code has printed by it, or a call and the name of its
-// tool.
+// labeled reads a notification with its output, or a call with the name of its tool.
 func (r *journalReader) labeled(want int, ops ...string) (e journalEntry, ok bool) {
 	text, ok := r.text(maxJournalBytes)
 	if tag, known := r.number(want); !ok || len(text) == 0 || !known || tag != want {

@@ -84,7 +84,7 @@ func variedJournal(t testing.TB) (*Program, *Journal) {
 	return program, c.Journal
 }
 
-func TestAJournalThatWasWrittenAndReadGoesOn(t *testing.T) {
+func TestJournal_binaryRoundTrip(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		program, journal := variedJournal(t)
 		c := call(program, `{}`)
@@ -107,7 +107,7 @@ func TestAJournalThatWasWrittenAndReadGoesOn(t *testing.T) {
 	})
 }
 
-func TestAPanicIsWrittenToo(t *testing.T) {
+func TestJournal_binaryPanic(t *testing.T) {
 	c := call(compiled(t, tool(`await http.crm.get("1")`)), `{}`)
 	c.Journal = NewJournal()
 	runWith(t, c, &fakeHost{answer: func(context.Context, string, []byte) ([]byte, error) { panic("bug") }})
@@ -118,7 +118,7 @@ func TestAPanicIsWrittenToo(t *testing.T) {
 }
 
 // The form is what suspended calls are kept in: another one needs another version.
-func TestTheFormOfAJournalIsStable(t *testing.T) {
+func TestJournal_binaryStable(t *testing.T) {
 	const golden = "testdata/journal.hex"
 	synctest.Test(t, func(t *testing.T) {
 		_, journal := variedJournal(t)
@@ -138,7 +138,7 @@ func TestTheFormOfAJournalIsStable(t *testing.T) {
 	})
 }
 
-func TestAJournalOfAFewCallsIsSmall(t *testing.T) {
+func TestJournal_binarySize(t *testing.T) {
 	host := &fakeHost{answer: func(_ context.Context, op string, _ []byte) ([]byte, error) {
 		if op == OpAsk {
 			return nil, ErrSuspended
@@ -165,7 +165,7 @@ func TestAJournalOfAFewCallsIsSmall(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoJournalIsRefused(t *testing.T) {
+func TestJournal_binaryInvalid(t *testing.T) {
 	head := "\x02" + strings.Repeat("\x00", len(Seed{}))
 	const digest = "0123456789abcdef"
 	const asked = "\x00\x00\x01x" + digest

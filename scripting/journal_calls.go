@@ -2,19 +2,19 @@ package scripting
 
 import "encoding/json"
 
-// Called is a call of a tool that code has made.
+// ToolCall is a call of a tool by agent code.
 type ToolCall struct {
 	// Seq is the number of the host call, and Tool the name of the tool.
 	Seq  int
 	Tool string
-	// Code is that by which the call has failed, "" of one that has not; Ended is false
-	// while nothing is known of it.
+	// Code is the error code of a failed call, otherwise empty. Done is false until the call has a
+	// response.
 	Code string
 	Done bool
 }
 
-// Calls returns the calls that the code of the call has made, in this run and those before
-// it, in the order of asking. One that has waited for the client is told of once.
+// ToolCalls returns the tool calls of the code, in this run and earlier runs, in the order of the
+// calls. A call that waited for the client is listed once.
 func (j *Journal) ToolCalls() []ToolCall {
 	var calls []ToolCall
 	at := map[int]int{}
@@ -41,8 +41,8 @@ func (j *Journal) ToolCalls() []ToolCall {
 	return kept
 }
 
-// Begun returns how many calls of tools the body of the call has begun, in this run and those
-// before it. One that goes on is no other.
+// ToolCallCount returns the number of tool calls that the code started, in this run and earlier
+// runs. A resumed call counts once.
 func (j *Journal) ToolCallCount() (calls int) {
 	for i := range j.entries {
 		if e := &j.entries[i]; e.kind == entryCall && e.op == OpCall {
@@ -52,13 +52,12 @@ func (j *Journal) ToolCallCount() (calls int) {
 	return calls
 }
 
-// CallDigest tells a call that code makes apart from others: by its tool, and by the text
-// of its arguments.
+// CallDigest returns a digest that identifies a tool call by its tool and its encoded arguments.
 func CallDigest(tool string, arguments json.RawMessage) [16]byte {
 	return digestOf(mustJSON(toolRequest{Tool: tool, Arguments: arguments}))
 }
 
-// Made returns how often the code of the call has made a call of that digest.
+// CountByDigest returns how often the code has made a tool call with this digest.
 func (j *Journal) CountByDigest(call [16]byte) (times int) {
 	for i := range j.entries {
 		if e := &j.entries[i]; e.kind == entryCall && e.op == OpCall && e.digest == call {
@@ -68,15 +67,15 @@ func (j *Journal) CountByDigest(call [16]byte) (times int) {
 	return times
 }
 
-// Answered is what a call of code has asked its client, which has answered.
+// AnsweredInput is an input request of a tool call, with the responses of the client.
 type AnsweredInput struct {
-	// Details are those of the refusal by which the host has had the call ask (see [Asks]),
-	// and Responses the answers of the client to them, by their keys.
+	// Details are the details of the refusal with the requests (see [Asks]). Responses are the
+	// responses of the client, by key.
 	Details, Responses json.RawMessage
 }
 
-// Answered returns what calls of code have asked and their client has answered, in the runs
-// before this one.
+// AnsweredInputs returns the input requests of tool calls that the client has answered in earlier
+// runs.
 func (j *Journal) AnsweredInputs() (all []AnsweredInput) {
 	asks, responses := map[int][16]byte{}, map[[16]byte]json.RawMessage{}
 	for i := range j.entries {
@@ -108,10 +107,10 @@ func (j *Journal) AnsweredInputs() (all []AnsweredInput) {
 	return all
 }
 
-// maxCalled bounds the name of a tool that a journal keeps, in bytes.
+// maxToolName limits the name of a tool in a journal, in bytes.
 const maxToolName = 256
 
-// toolCalled returns the name of the tool that a host call of code calls; nil of any other.
+// calledTool returns the name of the tool of a host call of agent code; nil for other host calls.
 func calledTool(kind Kind, op string, payload []byte) []byte {
 	if op != OpCall && op != OpResume || kind != Code {
 		return nil
@@ -123,12 +122,12 @@ func calledTool(kind Kind, op string, payload []byte) []byte {
 	return []byte(request.Tool[:min(len(request.Tool), maxToolName)])
 }
 
-// opPause is what a body that is no program notes in its journal when it asks.
+// opSavedState is the operation that records the state of a call without a program.
 const opSavedState = "pause"
 
-// Pause has a call wait whose body is no program: kept is what the next run of the body
-// goes on from, and payload what is asked, that of the operation ask. What the journal
-// held before it holds no longer. [Journal.Answer] takes the answers.
+// SaveState suspends a call without a program. kept is the state for the next run, and payload the
+// payload of the operation ask. Earlier entries of the journal are dropped. [Journal.Answer] takes
+// the responses.
 func (j *Journal) SaveState(kept, payload []byte) Outcome {
 	*j = Journal{seed: j.seed}
 	j.add(journalEntry{kind: entryCall, seq: 1, op: opSavedState})
@@ -137,8 +136,8 @@ func (j *Journal) SaveState(kept, payload []byte) Outcome {
 	return Outcome{Suspended: []Ask{{Seq: 2, Payload: payload}}}
 }
 
-// Paused returns what [Journal.Pause] kept, and the answers to what was asked then; false
-// where the call was not suspended so, or nothing has answered.
+// SavedState returns the state from [Journal.SaveState] and the responses to its requests. ok is
+// false if the call was not suspended by SaveState, or has no response.
 func (j *Journal) SavedState() (kept, answers []byte, ok bool) {
 	if j == nil || len(j.entries) != 4 || j.entries[0].op != opSavedState || j.entries[3].kind != entryResponse || j.entries[3].refusal != nil {
 		return nil, nil, false

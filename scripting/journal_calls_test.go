@@ -9,9 +9,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestAJournalTellsWhatTheClientHasAnsweredToCallsOfCode: of several questions each has its
+// TestJournal_answeredInputs: of several questions each has its
 // own answer, and one that is open has none.
-func TestAJournalTellsWhatTheClientHasAnsweredToCallsOfCode(t *testing.T) {
+func TestJournal_answeredInputs(t *testing.T) {
 	details := func(tool string) string {
 		return `{"requests":[{"key":"` + tool + `_<1>","method":"elicitation/create","params":{}}],"state":{"state":"` + tool + `","keys":{}}}`
 	}

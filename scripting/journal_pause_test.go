@@ -6,7 +6,7 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-func TestABodyThatIsNoProgramGoesOnFromWhatItKept(t *testing.T) {
+func TestJournal_savedState(t *testing.T) {
 	j := scripting.NewJournal()
 	for _, round := range []string{"first", "second"} {
 		outcome := j.SaveState([]byte("kept "+round), []byte(`{"requests":[]}`))
@@ -34,7 +34,7 @@ func TestABodyThatIsNoProgramGoesOnFromWhatItKept(t *testing.T) {
 	}
 }
 
-func TestACallThatBeginsHasKeptNothing(t *testing.T) {
+func TestJournal_noSavedState(t *testing.T) {
 	for name, j := range map[string]*scripting.Journal{"none": nil, "an empty one": scripting.NewJournal()} {
 		if _, _, ok := j.SavedState(); ok {
 			t.Errorf("%s has kept something", name)

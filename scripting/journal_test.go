@@ -51,7 +51,7 @@ func busyHost() *fakeHost {
 	}}
 }
 
-func TestAReplayRepeatsTheResultWithoutAnyEffect(t *testing.T) {
+func TestReplay_noEffects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := call(compiled(t, tool(busyBody)), `{}`)
 		c.Journal = NewJournal()
@@ -81,7 +81,7 @@ func TestAReplayRepeatsTheResultWithoutAnyEffect(t *testing.T) {
 	})
 }
 
-func TestAReplayGoesOnWhereTheJournalEnds(t *testing.T) {
+func TestReplay_continues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		body := `const a = (await http.crm.get("1")).text(); log.info(a); const b = (await http.crm.get("2")).text(); return a + b`
 		p := compiled(t, tool(body))
@@ -113,7 +113,7 @@ func TestAReplayGoesOnWhereTheJournalEnds(t *testing.T) {
 	})
 }
 
-func TestAReplayThatDiffersIsNeverASecondEffect(t *testing.T) {
+func TestReplay_nondeterministic(t *testing.T) {
 	for _, c := range []struct{ name, first, second string }{
 		{"another request", `await http.crm.get("1"); return 1`, `await http.crm.get("2"); return 1`},
 		{"another operation", `await http.crm.get("1"); return 1`, `log.info("1"); return 1`},
@@ -145,7 +145,7 @@ func TestAReplayThatDiffersIsNeverASecondEffect(t *testing.T) {
 	}
 }
 
-func TestAPanickingHostIsRememberedByTheJournal(t *testing.T) {
+func TestReplay_hostPanic(t *testing.T) {
 	c := call(compiled(t, tool(`return (await http.crm.get("1")).text()`)), `{}`)
 	c.Journal = NewJournal()
 	for range 2 {
@@ -156,7 +156,7 @@ func TestAPanickingHostIsRememberedByTheJournal(t *testing.T) {
 	}
 }
 
-func TestJournalsAreBounded(t *testing.T) {
+func TestJournal_limits(t *testing.T) {
 	for _, c := range []struct {
 		name, body, want string
 		limits           Limits
@@ -178,7 +178,7 @@ func TestJournalsAreBounded(t *testing.T) {
 	}
 }
 
-func TestReadingTheClockInALoopSharesEntries(t *testing.T) {
+func TestJournal_clockReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := call(compiled(t, tool(`let n = 0; for (let i = 0; i < 100000; i++) n = Date.now(); return n`)), `{}`)
 		c.Journal = NewJournal()
@@ -195,15 +195,15 @@ func TestReadingTheClockInALoopSharesEntries(t *testing.T) {
 	})
 }
 
-func TestErrorsOfAHostAreShownWithoutTheirText(t *testing.T) {
+func TestHostError_hiddenText(t *testing.T) {
 	for _, c := range []struct {
 		err  error
 		want string
 	}{
 		{&HostError{Code: NotFound, Message: "no file a"}, `["NOT_FOUND","no file a"]`},
 		{fmt.Errorf("open: %w", &HostError{Code: Denied, Message: "x"}), `["DENIED","x"]`},
-		{errors.New("dial 10.0.0.1: secret"), `["UNAVAILABLE","the host could not answer"]`},
-		{context.DeadlineExceeded, `["TIMEOUT","the host did not answer in time"]`},
+		{errors.New("dial 10.0.0.1: secret"), `["UNAVAILABLE","the host could not respond"]`},
+		{context.DeadlineExceeded, `["TIMEOUT","the host did not respond in time"]`},
 	} {
 		host := &fakeHost{answer: func(context.Context, string, []byte) ([]byte, error) { return nil, c.err }}
 		body := `try { await http.crm.get("1") } catch (e) { return [e.code, e.message].concat(e instanceof HostError ? [] : ["?"]) }`

@@ -14,7 +14,7 @@ func ofKind(kind Kind, body string) Source {
 	return src
 }
 
-func TestBodiesSeeWhatTheirKindIsGiven(t *testing.T) {
+func TestKinds_globals(t *testing.T) {
 	for _, c := range []struct {
 		name        string
 		kind        Kind
@@ -31,7 +31,7 @@ func TestBodiesSeeWhatTheirKindIsGiven(t *testing.T) {
 		{"a prompt", Prompt, `{"id":"7"}`, `input.id += "8"; return [{ role: "user", content: content.text(input.id) }]`,
 			`[{"role":"user","content":{"type":"text","text":"78"}}]`},
 		{"a completion", Complete, `{"value":"C-1","params":{"team":"a"}}`, `return ["C-10", "D-1"].filter(x => x.startsWith(value)).concat(params.team)`, `["C-10","a"]`},
-		{"a completion that is given nonsense", Complete, `1`, `return value`, `failure Thrown: the arguments cannot be read: the input of the call is no object`},
+		{"a completion that is given nonsense", Complete, `1`, `return value`, `failure Thrown: the arguments cannot be read: the input of the call is not an object`},
 	} {
 		got := shown(runWith(t, call(compiled(t, ofKind(c.kind, c.body)), c.input), &fakeHost{}))
 		if got != c.want {
@@ -40,7 +40,7 @@ func TestBodiesSeeWhatTheirKindIsGiven(t *testing.T) {
 	}
 }
 
-func TestBodiesAreToldWhatTheirKindLacks(t *testing.T) {
+func TestKinds_missingGlobals(t *testing.T) {
 	for _, c := range []struct {
 		name, body string
 		kind       Kind
@@ -80,7 +80,7 @@ func TestBodiesAreToldWhatTheirKindLacks(t *testing.T) {
 	}
 }
 
-func TestTheSameTextIsAnotherProgramAsAnotherKind(t *testing.T) {
+func TestKinds_differentHash(t *testing.T) {
 	seen := map[[32]byte]Kind{}
 	for _, kind := range allKinds() {
 		p := compiled(t, ofKind(kind, `return 1`))

@@ -12,23 +12,23 @@ import (
 )
 
 type loop struct {
-	// seq is the number of the last host call or message.
+	// seq is the number of the last host call or notification.
 	seq int
-	// asked are the host calls that the script has no answer to yet.
+	// pending has the host calls without a response.
 	pending map[int]pendingCall
-	// dropped are the host calls that the script let go of, and that have not
-	// ended yet. It is true of those that this run has started.
+	// abandoned has the host calls that the script abandoned and that have not ended. The value is
+	// true if this run has started the call.
 	abandoned map[int]bool
-	// running is how many goroutines have not yet sent their answer.
+	// running is the number of goroutines that have not sent their response.
 	running   int
 	responses chan hostResponse
-	// hostContext ends when the call does.
+	// hostContext ends when the call ends.
 	hostContext context.Context
 	cancel      context.CancelFunc
 	timers      timers
 }
 
-// held is how many host calls run that the script did not let go of.
+// activeCalls returns the number of running host calls that are not abandoned.
 func (l *loop) activeCalls() int {
 	held := l.running
 	for _, started := range l.abandoned {
@@ -39,9 +39,8 @@ func (l *loop) activeCalls() int {
 	return held
 }
 
-// settle waits until nothing is left that the body started, and returns the
-// value of the promise that the body returned, or the value that it returned.
-// There is none when the run is suspended.
+// runUntilSettled waits until everything that the script started has ended. It returns the returned
+// value, or the value of the returned promise; nil if the run is suspended.
 func (r *execution) runUntilSettled(value goja.Value) (goja.Value, *Failure) {
 	promise := jsvalue.PromiseOf(value)
 	for r.failure == nil {
@@ -71,11 +70,11 @@ func (r *execution) runUntilSettled(value goja.Value) (goja.Value, *Failure) {
 	return value, nil
 }
 
-// pending reports whether an answer or a timer is still to come.
+// hasPending reports whether a response or a timer is still to come.
 func (r *execution) hasPending() bool { return len(r.loop.pending) > 0 || r.loop.timers.pending() }
 
-// step waits for the next answer or timer, or takes it from the journal, and
-// lets the script go on with it.
+// step waits for the next response or timer, or takes it from the journal, and runs the script with
+// it.
 func (r *execution) step() *Failure {
 	past, ok, failure := r.journal.replayEvent()
 	switch {
@@ -106,7 +105,7 @@ func (r *execution) wait() *Failure {
 	case a := <-r.loop.responses:
 		r.loop.running--
 		if over := ContextFailure(r.ctx); over != nil {
-			return over // the answer may say no more than that
+			return over // the response may only repeat this
 		}
 		if a.suspended {
 			return nil
@@ -137,7 +136,7 @@ func (r *execution) deliver(a hostResponse) *Failure {
 	}
 	call, ok := r.loop.pending[a.seq]
 	if !ok {
-		return r.journal.nondeterministic("the answer is to no open host call")
+		return r.journal.nondeterministic("the response is for no pending host call")
 	}
 	delete(r.loop.pending, a.seq)
 	if a.panicked {
@@ -153,8 +152,8 @@ func (r *execution) deliver(a hostResponse) *Failure {
 	return r.failure
 }
 
-// drain cancels the host calls that nobody waits for any more, and records
-// how they ended. What is suspended has not ended.
+// cancelPending cancels the running host calls and records their responses. Suspended calls have no
+// response.
 func (r *execution) cancelPending() {
 	l := &r.loop
 	if l.cancel == nil {
@@ -163,13 +162,12 @@ func (r *execution) cancelPending() {
 	l.cancel()
 	for ; l.running > 0; l.running-- {
 		if a := <-l.responses; !a.suspended {
-			_ = r.journal.write(a.toEntry()) // the call is over whatever its journal holds
+			_ = r.journal.write(a.toEntry()) // the call is over, whatever its journal holds
 		}
 	}
 }
 
-// suspended reports whether only answers that come in another run can let the
-// script go on.
+// suspended reports whether the script can continue only after a response in a later run.
 func (r *execution) suspended() bool {
 	l := &r.loop
 	return len(l.pending) > 0 && l.activeCalls() == 0 && !l.timers.pending() && !r.journal.replaying() && len(r.journal.buffered) == 0
@@ -178,17 +176,17 @@ func (r *execution) suspended() bool {
 type timer struct {
 	id    int
 	due   time.Time
-	every time.Duration // 0: it fires once
+	every time.Duration // 0: fires once
 	call  goja.Callable
 	args  []goja.Value
-	// weak says that nothing waits for the timer that could do without it.
+	// background timers do not keep the call from ending.
 	background bool
 }
 
-// timers are all timers of a call, soonest first.
+// timers has the timers of a call, soonest first.
 type timers struct {
 	list []*timer
-	last int // the id of the last timer
+	last int // id of the last timer
 }
 
 func (t *timers) pending() bool {
@@ -202,7 +200,7 @@ func (t *timers) next() (*timer, bool) {
 	return t.list[0], true
 }
 
-// add puts a timer behind those that fire at the same time.
+// add inserts a timer after those that fire at the same time.
 func (t *timers) add(new *timer) {
 	i := len(t.list)
 	for i > 0 && t.list[i-1].due.After(new.due) {
@@ -221,10 +219,10 @@ func (t *timers) remove(id int) *timer {
 	return found
 }
 
-// longestTimer is the longest delay; longer ones wait for the deadline in any case.
+// maxDelay is the longest delay. Longer delays exceed the deadline anyway.
 const maxDelay = 24 * time.Hour
 
-// setTimer is setTimeout and, when it repeats, setInterval.
+// setTimer is setTimeout and, if repeat is set, setInterval.
 func (r *execution) setTimer(call goja.FunctionCall, repeat bool) goja.Value {
 	function, ok := goja.AssertFunction(call.Argument(0))
 	if !ok {
@@ -241,7 +239,7 @@ func (r *execution) setTimer(call goja.FunctionCall, repeat bool) goja.Value {
 	return r.schedule(new, delay)
 }
 
-// schedule gives a timer its number, which it returns, and its time.
+// schedule sets the number and the time of a timer, and returns the number.
 func (r *execution) schedule(new *timer, delay time.Duration) goja.Value {
 	t := &r.loop.timers
 	if t.last++; t.last > r.journal.limits.HostCalls {

@@ -20,7 +20,7 @@ func hung(ctx context.Context, _ string, _ []byte) ([]byte, error) {
 	return nil, ctx.Err()
 }
 
-func TestACallEndsAtItsDeadlineWhateverItDoes(t *testing.T) {
+func TestRun_deadline(t *testing.T) {
 	for _, c := range []struct{ name, body string }{
 		{"loops", `for (;;);`},
 		{"loops in a promise", `await null; for (;;);`},
@@ -48,7 +48,7 @@ func TestACallEndsAtItsDeadlineWhateverItDoes(t *testing.T) {
 	}
 }
 
-func TestACanceledCallIsCanceled(t *testing.T) {
+func TestRun_canceled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
@@ -63,7 +63,7 @@ func TestACanceledCallIsCanceled(t *testing.T) {
 	})
 }
 
-func TestRunReturnsAfterItsHostCallsHave(t *testing.T) {
+func TestRun_waitsForHostCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		returned := false
 		host := &fakeHost{answer: func(ctx context.Context, _ string, _ []byte) ([]byte, error) {
@@ -79,7 +79,7 @@ func TestRunReturnsAfterItsHostCallsHave(t *testing.T) {
 	})
 }
 
-func TestWhatIsNotAwaitedIsAwaited(t *testing.T) {
+func TestRun_unawaitedPromises(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, c := range []struct{ body, want string }{
 			{`const seen = []; http.crm.get("5").then(r => seen.push(r.text())); return seen`, `["5"]`},
@@ -96,7 +96,7 @@ func TestWhatIsNotAwaitedIsAwaited(t *testing.T) {
 	})
 }
 
-func TestTimersFireInOrder(t *testing.T) {
+func TestTimers_order(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		body := `const seen = [];
 			const push = (x) => seen.push(x);
@@ -113,7 +113,7 @@ func TestTimersFireInOrder(t *testing.T) {
 	})
 }
 
-func TestAPanickingHostEndsTheCallAlone(t *testing.T) {
+func TestRun_hostPanic(t *testing.T) {
 	panics := func(context.Context, string, []byte) ([]byte, error) { panic(errors.New("bug")) }
 	for _, body := range []string{`await http.crm.get("x")`, `log.info("x")`, `try { progress(1) } catch {} return 1`} {
 		out := runWith(t, call(compiled(t, tool(body)), `{}`), &fakeHost{answer: panics})
@@ -123,7 +123,7 @@ func TestAPanickingHostEndsTheCallAlone(t *testing.T) {
 	}
 }
 
-func TestHostCallsAreNumberedInTheOrderOfAsking(t *testing.T) {
+func TestHostCalls_numbers(t *testing.T) {
 	var numbers []int
 	body := `log.info("a"); const p = http.crm.get("x"); await p; console.log("b"); progress(1)`
 	if out := runWith(t, call(compiled(t, tool(body)), `{}`), numbering{&numbers}); out.Failure != nil {
@@ -144,7 +144,7 @@ func (h numbering) Do(_ context.Context, seq int, _ string, _ []byte) ([]byte, e
 	return []byte(`{"status":200,"headers":{}}`), nil
 }
 
-func TestManyCallsOfOneProgramRunAtOnce(t *testing.T) {
+func TestRun_concurrentCalls(t *testing.T) {
 	p := compiled(t, tool(`const r = await http.crm.get(String(input.n)); return Number(r.text()) + vars.nested.list[0]`))
 	done := make(chan string)
 	for n := range 20 {
@@ -188,7 +188,7 @@ func openRun(t *testing.T) *execution {
 	return newExecution(t.Context(), call(compiled(t, tool("return globalThis[input]")), `{}`), &fakeHost{})
 }
 
-func TestNativeLoopsOverArraysEndWithTheCall(t *testing.T) {
+func TestInterrupt_arrayLoops(t *testing.T) {
 	for name, loop := range map[string]func(r *execution, array goja.Value){
 		"URLSearchParams": func(r *execution, a goja.Value) { _, _ = r.Runtime.New(r.Needed("URLSearchParams"), a) },
 		"JSON.stringify":  func(r *execution, a goja.Value) { callNative(r.Needed("JSON").Get("stringify"), a) },
@@ -214,7 +214,7 @@ func TestNativeLoopsOverArraysEndWithTheCall(t *testing.T) {
 	}
 }
 
-func TestNativeLoopsOverTextEndWithTheCall(t *testing.T) {
+func TestInterrupt_textLoops(t *testing.T) {
 	for _, c := range []struct{ class, made, method string }{
 		{"URLSearchParams", "a=1&b=2", "get"}, {"URLSearchParams", "a=1&b=2", "getAll"}, {"URLSearchParams", "a=1&b=2", "has"},
 		{"URLSearchParams", "a=1&b=2", "toString"}, {"URLSearchParams", "a=1&b=2", "delete"}, {"URLSearchParams", "a=1&b=2", "set"},
@@ -269,7 +269,7 @@ func methodOf(t *testing.T, r *execution, class, made, method string) func() {
 	return func() { f(goja.FunctionCall{This: this, Arguments: arguments}) }
 }
 
-func TestTextThatNothingInterruptsIsBounded(t *testing.T) {
+func TestTextLimit(t *testing.T) {
 	if raceDetector {
 		t.Skip("texts of 16 MiB take half a minute under the race detector, and one goroutine")
 	}
@@ -284,7 +284,7 @@ func TestTextThatNothingInterruptsIsBounded(t *testing.T) {
 	}
 }
 
-func TestARunIsInterruptedOnceItsContextHasEnded(t *testing.T) {
+func TestInterrupt_context(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	r := &execution{ctx: ctx, Realm: builtins.Realm{Runtime: openRun(t).Runtime}}
 	if !r.Look() || r.interrupted.Load() {
@@ -297,7 +297,7 @@ func TestARunIsInterruptedOnceItsContextHasEnded(t *testing.T) {
 }
 
 // The budgets are allocations, which are steady where times are not.
-func TestCallsStayWithinTheirBudget(t *testing.T) {
+func TestRun_allocations(t *testing.T) {
 	if raceDetector {
 		t.Skip("the race detector allocates too")
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/mcpd/mcpd/internal/js/esbuild"
 )
 
-func TestTypeScriptRuns(t *testing.T) {
+func TestTypeScript_runs(t *testing.T) {
 	for _, c := range []struct{ name, body, want string }{
 		{"types", `type A = { a: number }; const f = <T>(v: T): T => v; return f<number>((input as A).a)`, `2`},
 		{"enums and parameter properties", `enum E { A, B } class Q { constructor(private x: number) {} get() { return this.x } } return [E.B, new Q(3).get()]`, `[1,3]`},
@@ -34,7 +34,7 @@ func TestTypeScriptRuns(t *testing.T) {
 	}
 }
 
-func TestWhatTheEngineLacksIsLowered(t *testing.T) {
+func TestLowering(t *testing.T) {
 	for _, c := range []struct{ name, body, want string }{
 		{"for await", `let s = 0; for await (const v of [Promise.resolve(1), 2]) s += v; return s`, `3`},
 		{"async generators", `async function* g() { yield 1; yield 2 } let s = 0; for await (const v of g()) s += v; return s`, `3`},
@@ -48,7 +48,7 @@ func TestWhatTheEngineLacksIsLowered(t *testing.T) {
 	}
 }
 
-func TestAnImportThatIsNotExportedNamesTheFileAsItsAuthorDoes(t *testing.T) {
+func TestImport_missingExport(t *testing.T) {
 	src := tool("import { twise } from './math.js';\nreturn twise(1)")
 	src.Import = importing(map[string]string{"math.js": "export const twice = (n) => 2 * n"})
 	_, list := Compile(src)
@@ -57,7 +57,7 @@ func TestAnImportThatIsNotExportedNamesTheFileAsItsAuthorDoes(t *testing.T) {
 	}
 }
 
-func TestImportsAreReadThroughImportAlone(t *testing.T) {
+func TestImport_readsOnlySourceImport(t *testing.T) {
 	var read []string
 	src := tool("import { twice } from \"./lib/math.ts\";\nimport data from \"./data.json\" with { type: \"json\" };\nimport \"./effect.js\"\nreturn twice(data.n) + effect;")
 	src.Path = "sub/t.js"
@@ -81,7 +81,7 @@ func TestImportsAreReadThroughImportAlone(t *testing.T) {
 	}
 }
 
-func TestNothingMoreIsReadForABodyThatImportsTooMuch(t *testing.T) {
+func TestImport_sizeLimit(t *testing.T) {
 	src := tool("import a from './a.json'; import b from './b.json'; import c from './c.json'; return [a, b, c]")
 	var read int
 	src.Import = func(string) ([]byte, error) {
@@ -93,7 +93,7 @@ func TestNothingMoreIsReadForABodyThatImportsTooMuch(t *testing.T) {
 	}
 }
 
-func TestStacksLeadToTheAuthorsFiles(t *testing.T) {
+func TestStack_authorFiles(t *testing.T) {
 	files := importing(map[string]string{
 		"lib/deep.ts": "type N = number;\nexport function deep(n: N): N {\n  if (n > 1) throw new Error('too big');\n  return n }",
 		"mid.js":      "import { deep } from './lib/deep.ts';\nexport const mid = (n) => deep(n)",
@@ -158,9 +158,9 @@ func escaped(pieces ...string) diag.Text {
 	return b.Text()
 }
 
-// TestScriptsSeeNoPlacesInStacks but numbers of the engine's own, however the
+// TestStack_hiddenFromScripts but numbers of the engine's own, however the
 // error was made and its stack is come by.
-func TestScriptsSeeNoPlacesInStacks(t *testing.T) {
+func TestStack_hiddenFromScripts(t *testing.T) {
 	files := importing(map[string]string{"lib/x.ts": "export function x(n: any): string {\n  try { return n.a.b } catch (e) { return e.stack }\n}"})
 	for _, c := range []struct {
 		language   Language
@@ -187,8 +187,8 @@ func TestScriptsSeeNoPlacesInStacks(t *testing.T) {
 	}
 }
 
-// TestAnErrorThatIsLoggedHasItsPlace for the operator, wherever it stands in the record.
-func TestAnErrorThatIsLoggedHasItsPlace(t *testing.T) {
+// TestStack_loggedError for the operator, wherever it stands in the record.
+func TestStack_loggedError(t *testing.T) {
 	src := tool(`
 const e = Error('a');
 log.warn(e); log.info('m', e);
@@ -226,14 +226,14 @@ console.log(1, 2, 3, 4, e);`)
 	}
 }
 
-func TestASourceMapCommentReadsNoFile(t *testing.T) {
+func TestSourceMapComment_ignored(t *testing.T) {
 	out := runBody(t, "return new Error('q').stack;\n//# sourceMappingURL=/etc/hostname", `{}`)
 	if out.Failure != nil {
 		t.Error(shown(out))
 	}
 }
 
-func TestPlacesAreExactBehindLongTextsOfWideCharacters(t *testing.T) {
+func TestStack_wideCharacters(t *testing.T) {
 	body := "const s: string[] = [\n"
 	for range 200 {
 		body += "  '€😀ä', // €€\n"

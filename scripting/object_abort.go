@@ -15,13 +15,13 @@ type abortSignal struct {
 	object *goja.Object
 	// reason is nil until the signal is aborted.
 	reason goja.Value
-	// listeners are what the script wants called, in the order of addEventListener.
+	// listeners are the listeners of the script, in the order of addEventListener.
 	listeners []abortListener
-	// follows is what is done first: requests are let go of, and signals that
-	// were made of this one are aborted.
+	// follows run before the listeners: they abandon requests, and abort signals that depend on
+	// this one.
 	follows []func(reason goja.Value)
-	// sources are the signals that this one was made of, none of which was made
-	// of others, so that nothing recurses along them.
+	// sources are the signals that this one depends on. None of them depends on others, so that
+	// nothing recurses.
 	sources []*abortSignal
 }
 
@@ -30,7 +30,7 @@ type abortListener struct {
 	once     bool
 }
 
-// makeAbortSignal makes AbortSignal, of which scripts make none themselves.
+// makeAbortSignal returns the class AbortSignal. Scripts cannot construct it.
 func (r *execution) makeAbortSignal() *goja.Object {
 	class, prototype := r.Class("AbortSignal", func(*goja.Object, goja.ConstructorCall) {
 		panic(r.TypeError("write new AbortController().signal, or AbortSignal.timeout(milliseconds)"))
@@ -75,7 +75,7 @@ func (r *execution) signalOf(v goja.Value) (*abortSignal, bool) {
 	return controller, ok && controller.object == o
 }
 
-// abortReason is the reason that a script gives, or else an AbortError.
+// abortReason returns the reason of a script, or an AbortError by default.
 func (r *execution) abortReason(given goja.Value) goja.Value {
 	if goja.IsUndefined(given) {
 		return r.namedError("AbortError", "the operation was aborted")
@@ -89,8 +89,8 @@ func (r *execution) namedError(name, message string) *goja.Object {
 	return o
 }
 
-// abortSignal aborts a signal. What the first listener throws that throws is
-// thrown when all of them were called.
+// abortSignal aborts a signal and calls all listeners. Then it throws the first exception of a
+// listener, if there is one.
 func (r *execution) abortSignal(s *abortSignal, reason goja.Value) {
 	if s.reason != nil {
 		return
@@ -146,7 +146,7 @@ func (r *execution) listen(c goja.FunctionCall) goja.Value {
 	return goja.Undefined()
 }
 
-// maxListeners bounds the listeners of a signal, which are compared pairwise.
+// maxListeners limits the listeners of a signal, which are compared pairwise.
 const maxListeners = 1_000
 
 func (r *execution) unlisten(c goja.FunctionCall) goja.Value {
@@ -155,8 +155,7 @@ func (r *execution) unlisten(c goja.FunctionCall) goja.Value {
 	return goja.Undefined()
 }
 
-// signalTimeout is AbortSignal.timeout(milliseconds). The call does not wait
-// for the timer alone.
+// signalTimeout is AbortSignal.timeout(milliseconds). The timer does not keep the call from ending.
 func (r *execution) signalTimeout(c goja.FunctionCall) goja.Value {
 	ms, ok := jsvalue.Finite(c.Argument(0))
 	if !ok || ms < 0 {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestSignals(t *testing.T) {
+func TestAbortSignal(t *testing.T) {
 	for _, c := range []struct{ name, body, want string }{
 		{"a controller", `const c = new AbortController(); const before = c.signal.aborted; c.abort(); c.abort("late");
 			return [before, c.signal.aborted, c.signal.reason.name, c.signal.reason.message, c.signal instanceof AbortSignal]`,
@@ -39,7 +39,7 @@ func TestSignals(t *testing.T) {
 }
 
 // A host that never answers shows that nobody waits for it.
-func TestAnAbortedRequestIsLetGoOf(t *testing.T) {
+func TestAbortSignal_cancelsRequest(t *testing.T) {
 	for _, c := range []struct {
 		name, body, want string
 		asked            int
@@ -70,7 +70,7 @@ func TestAnAbortedRequestIsLetGoOf(t *testing.T) {
 }
 
 // A request that is too large is never made, and its signal is nobody else's.
-func TestTheSignalOfOneRequestLeavesOthersAlone(t *testing.T) {
+func TestAbortSignal_otherRequests(t *testing.T) {
 	host := &fakeHost{answer: func(context.Context, string, []byte) ([]byte, error) {
 		return []byte(`{"status":200,"headers":{},"body":"","url":"u"}`), nil
 	}}

@@ -13,19 +13,19 @@ import (
 )
 
 type inputState struct {
-	// used counts, for each global, the asks whose key the script left out.
+	// used counts, for each global, the requests without a key.
 	used map[string]int
-	// open are the keys that have no answer yet.
+	// open are the keys without a response.
 	open map[string]bool
 }
 
-// keyed is a request under the key of its answer.
+// keyedRequest is a request with the key of its response.
 type keyedRequest struct {
 	key string
 	*askRequest
 }
 
-// makeElicit makes elicit(key?, { message, schema | url }), elicit.form and elicit.url.
+// makeElicit returns elicit(key?, { message, schema | url }), elicit.form and elicit.url.
 func (r *execution) makeElicit() *goja.Object {
 	o := r.Function("elicit", func(c goja.FunctionCall) goja.Value {
 		key, what := r.askKey("elicit", c)
@@ -40,7 +40,7 @@ func (r *execution) makeElicit() *goja.Object {
 	return o
 }
 
-// makeSample makes sample(key?, { messages | prompt, … }) and sample.message.
+// makeSample returns sample(key?, { messages | prompt, … }) and sample.message.
 func (r *execution) makeSample() *goja.Object {
 	o := r.Function("sample", func(c goja.FunctionCall) goja.Value {
 		key, what := r.askKey("sample", c)
@@ -65,15 +65,14 @@ func (r *execution) makeRoots() *goja.Object {
 	return o
 }
 
-// requestObject returns the object that stands for a request in a script.
+// requestObject returns the object for a request in a script.
 func (r *execution) requestObject(request *askRequest) goja.Value {
 	o := r.Runtime.NewObject()
 	r.Bind(o, request)
 	return o
 }
 
-// askForms are calls that ask, by the names of the globals whose last argument
-// is a question.
+// askForms maps globals to the form of a call. Their last argument is a request.
 var askForms = map[string]string{"elicit": "elicit({ message, schema })", "sample": "sample({ prompt })"}
 
 // askKey splits the arguments (key?, what).
@@ -103,8 +102,8 @@ func (r *execution) checkKey(what, key string) {
 	}
 }
 
-// nextKey returns the key of an ask to which the script gave none: the name of
-// the global, with the number of the ask from the second on.
+// nextKey returns the default key of a request: the name of the global, with a number from the
+// second request on.
 func (r *execution) nextKey(name string) string {
 	if r.inputs.used == nil {
 		r.inputs.used = map[string]int{}
@@ -121,7 +120,7 @@ func (r *execution) nextKey(name string) string {
 	}
 }
 
-// askAlone asks one thing. A refusal is thrown.
+// requestOne sends one request. A denial is thrown.
 func (r *execution) requestOne(name, key string, request *askRequest) goja.Value {
 	if key == "" {
 		key = r.nextKey(name)
@@ -134,7 +133,7 @@ func (r *execution) requestOne(name, key string, request *askRequest) goja.Value
 	})
 }
 
-// askTogether is ask({ key: request, … }), whose answer has the same keys.
+// requestMany is ask({ key: request, … }). Its result has the same keys.
 func (r *execution) requestMany(c goja.FunctionCall) goja.Value {
 	from, ok := c.Argument(0).(*goja.Object)
 	if !ok || jsvalue.KindOf(from) != jsvalue.Plain {
@@ -165,7 +164,8 @@ func (r *execution) requestMany(c goja.FunctionCall) goja.Value {
 	})
 }
 
-// send asks the host, and returns the promise of what read makes of the replies.
+// send sends requests to the client. It returns the promise of the value that read returns for the
+// responses.
 func (r *execution) send(what string, requests []keyedRequest, read func([]inputResponse, []goja.StackFrame) (v, thrown goja.Value)) goja.Value {
 	payload, stack := r.askPayload(what, requests), r.callStack()
 	r.open(what, requests)
@@ -184,7 +184,7 @@ func (r *execution) send(what string, requests []keyedRequest, read func([]input
 	})
 }
 
-// open takes the keys of requests until they are answered.
+// open reserves the keys of requests until their responses.
 func (r *execution) open(what string, requests []keyedRequest) {
 	if i := slices.IndexFunc(requests, func(request keyedRequest) bool { return r.inputs.open[request.key] }); i >= 0 {
 		panic(r.TypeError(what + ": " + requests[i].key + " is asked already and has no answer yet; give each ask a key of its own"))

@@ -84,7 +84,7 @@ func TestSample_deprecatedPreferences(t *testing.T) {
 	}
 }
 
-func TestAnAskIsWhatTheScriptAskedFor(t *testing.T) {
+func TestInputRequest_payload(t *testing.T) {
 	const sampled = `{"requests":[{"key":"sample","method":"sampling/createMessage","params":`
 	for _, c := range []struct{ body, want string }{
 		{`await elicit(` + form + `)`,
@@ -114,7 +114,7 @@ func TestAnAskIsWhatTheScriptAskedFor(t *testing.T) {
 }
 
 // The schemas are those that the conformance suite of MCP looks at.
-func TestSchemasOfFormsPassThroughAsTheyAre(t *testing.T) {
+func TestElicitForm_schema(t *testing.T) {
 	for _, schema := range []string{
 		`{"type":"object","properties":{"name":{"type":"string","default":"John Doe"},"age":{"type":"integer","default":30},"score":{"type":"number","default":95.5},"status":{"type":"string","enum":["active","inactive","pending"],"default":"active"},"verified":{"type":"boolean","default":true}}}`,
 		`{"type":"object","properties":{"untitledSingle":{"type":"string","enum":["option1","option2","option3"]},"titledSingle":{"type":"string","oneOf":[{"const":"value1","title":"First Option"}]},"legacyEnum":{"type":"string","enum":["opt1"],"enumNames":["Option One"]},"untitledMulti":{"type":"array","items":{"type":"string","enum":["option1"]}},"titledMulti":{"type":"array","items":{"anyOf":[{"const":"value1","title":"First Choice"}]}}}}`,
@@ -136,7 +136,7 @@ func TestSchemasOfFormsPassThroughAsTheyAre(t *testing.T) {
 	}
 }
 
-func TestAnAnswerIsWhatTheClientAnswered(t *testing.T) {
+func TestInputResponse_value(t *testing.T) {
 	const denial = `try { await X } catch (e) { return [e instanceof AskDenied, e.reason, e.message] }`
 	const two = `return await ask({ a: elicit.form(` + form + `), b: sample.message({ prompt: "p" }), c: roots.list(), d: elicit.url({ message: "m", url: "https://a" }) })`
 	for _, c := range []struct{ name, result, body, want string }{
@@ -166,8 +166,8 @@ func TestAnAnswerIsWhatTheClientAnswered(t *testing.T) {
 	}
 }
 
-func TestAnAnswerThatFitsNoRequestIsARefusal(t *testing.T) {
-	const refused = `failure Thrown: the answer under X does not fit the request`
+func TestInputResponse_invalid(t *testing.T) {
+	const refused = `failure Thrown: the response for X does not match the request`
 	for _, c := range []struct{ answer, body, want string }{
 		{`{"responses":{"elicit":12345}}`, `await elicit(` + form + `)`, strings.Replace(refused, "X", "elicit", 1)},
 		{`{"responses":{"elicit":{"content":{}}}}`, `await elicit(` + form + `)`, strings.Replace(refused, "X", "elicit", 1)},
@@ -179,8 +179,8 @@ func TestAnAnswerThatFitsNoRequestIsARefusal(t *testing.T) {
 		{`{"responses":{"roots":{"roots":[{"name":"a"}]}}}`, `await roots()`, strings.Replace(refused, "X", "roots", 1)},
 		{`{"responses":{"roots":{"roots":{}}}}`, `await roots()`, strings.Replace(refused, "X", "roots", 1)},
 		{`{"responses":{"roots":{}}}`, `try { await roots() } catch (e) { return [e instanceof HostError, e.code] }`, `[true,"INVALID"]`},
-		{`nonsense`, `await roots()`, `failure Thrown: the host's answer cannot be read`},
-		{`{"responses":[]}`, `await roots()`, `failure Thrown: the host's answer cannot be read`},
+		{`nonsense`, `await roots()`, `failure Thrown: the response of the host cannot be decoded`},
+		{`{"responses":[]}`, `await roots()`, `failure Thrown: the response of the host cannot be decoded`},
 	} {
 		host := &fakeHost{answer: func(context.Context, string, []byte) ([]byte, error) { return []byte(c.answer), nil }}
 		if got := shown(runWith(t, call(compiled(t, asker(c.body)), `{}`), host)); got != c.want {
@@ -189,7 +189,7 @@ func TestAnAnswerThatFitsNoRequestIsARefusal(t *testing.T) {
 	}
 }
 
-func TestWhatNoClientCanAnswerIsACapabilityError(t *testing.T) {
+func TestCapabilityError(t *testing.T) {
 	for _, c := range []struct {
 		name, body   string
 		refusal      HostError

@@ -10,7 +10,7 @@ import (
 	"github.com/mcpd/mcpd/internal/js/compiler"
 )
 
-// makeOfCode makes a global that code alone has, nil for others.
+// makeOfCode returns a global that only agent code has; nil for others.
 func (r *execution) makeOfCode(name string) *goja.Object {
 	switch {
 	case name == "console":
@@ -25,15 +25,15 @@ func (r *execution) makeOfCode(name string) *goja.Object {
 		return r.makeParallel()
 	case name == "tools" || r.Program.Names.Members[name] != nil:
 		names := r.Program.Names
-		return r.bareObject(toolsObject{r, func(member string) (string, bool) { tool := names.Of(name, member); return tool, tool != "" }, func() []string { return names.In(name) }}, name+" is no text; write "+name+".NAME({ … })")
+		return r.bareObject(toolsObject{r, func(member string) (string, bool) { tool := names.Of(name, member); return tool, tool != "" }, func() []string { return names.In(name) }}, name+" cannot be converted to text; write "+name+".NAME({ … })")
 	case slices.Contains(r.Program.Names.Bare, name):
 		return r.toolFunction(r.Program.Names.Tool(name))
 	}
 	return nil
 }
 
-// toolFunction returns the function that calls a tool, which is one object by
-// whichever name it is reached.
+// toolFunction returns the function that calls a tool. It is the same object for all names of the
+// tool.
 func (r *execution) toolFunction(tool string) *goja.Object {
 	if f := r.toolFunctions[tool]; f != nil {
 		return f
@@ -58,11 +58,11 @@ func (r *execution) toolFunction(tool string) *goja.Object {
 	return f
 }
 
-// maxResumed is how often one call of code waits for the client.
+// maxResumes is how often one tool call may wait for the client.
 const maxResumes = 32
 
-// sendCall makes a call, and goes on with it when the client has answered what its tool
-// asks.
+// sendCall calls a tool. It resumes the call when the client has responded to the requests of the
+// tool.
 func (r *execution) sendCall(request toolRequest, resumed int, stack []goja.StackFrame) goja.Value {
 	op := OpCall
 	if request.Resume != nil {
@@ -77,26 +77,26 @@ func (r *execution) sendCall(request toolRequest, resumed int, stack []goja.Stac
 		}
 		v, err := r.Decode(string(a.data))
 		if err != nil {
-			return nil, r.toolError(request.Tool, &HostError{Code: Unavailable, Message: "what the tool answered cannot be read"}, stack)
+			return nil, r.toolError(request.Tool, &HostError{Code: Unavailable, Message: "the result of the tool cannot be decoded"}, stack)
 		}
 		r.markContentBlocks(v)
 		return v, nil
 	})
 }
 
-// toolAsks are the details of the refusal by which a host has code ask its client.
+// inputRequired are the details of a refusal by which a host requests input from the client.
 type inputRequired struct {
 	Requests json.RawMessage `json:"requests"`
 	State    json.RawMessage `json:"state"`
 }
 
-// payload is that of the operation ask.
+// payload returns the payload of the operation ask.
 func (a *inputRequired) payload() []byte {
 	return mustJSON(map[string]json.RawMessage{"requests": a.Requests})
 }
 
-// askFor asks the client what a tool asks, and returns the promise of what its call comes
-// to then.
+// requestInput sends the requests of a tool to the client, and returns the promise of the resumed
+// call.
 func (r *execution) requestInput(request toolRequest, resumed int, details []byte, stack []goja.StackFrame) (v, thrown goja.Value) {
 	var asks inputRequired
 	if json.Unmarshal(details, &asks) != nil || asks.Requests == nil || resumed == maxResumes {
@@ -110,15 +110,14 @@ func (r *execution) requestInput(request toolRequest, resumed int, details []byt
 			Responses json.RawMessage `json:"responses"`
 		}
 		if json.Unmarshal(a.data, &answered) != nil {
-			return nil, r.toolError(request.Tool, &HostError{Code: Unavailable, Message: "the answer of the client cannot be read"}, stack)
+			return nil, r.toolError(request.Tool, &HostError{Code: Unavailable, Message: "the response of the client cannot be decoded"}, stack)
 		}
 		request.Resume = &toolResume{State: asks.State, Responses: answered.Responses}
 		return r.sendCall(request, resumed+1, stack), nil
 	}), nil
 }
 
-// toolError makes the error that code sees of a call that failed: a HostError
-// that names its tool, too.
+// toolError returns the error object for a failed tool call: a HostError with the name of the tool.
 func (r *execution) toolError(tool string, refused *HostError, stack []goja.StackFrame) *goja.Object {
 	o := r.hostError(refused, stack)
 	_ = o.Set("tool", tool)
@@ -129,10 +128,9 @@ func (r *execution) toolError(tool string, refused *HostError, stack []goja.Stac
 	return o
 }
 
-// guardPromises has promises of code say that they are none of what their values are, where
-// one becomes text, is gone through as a list, or is asked for a member that lists have: all
-// of that is a forgotten await, and would go on with nothing. Members that code gives a
-// promise itself are there.
+// guardPromises makes promises of agent code throw when they are converted to text, iterated, or
+// asked for a member of lists. These are forgotten awaits, which would otherwise go unnoticed.
+// Members that the code sets itself remain accessible.
 func (r *execution) guardPromises() {
 	if r.Program.Kind != Code {
 		return
@@ -143,7 +141,7 @@ func (r *execution) guardPromises() {
 	}
 	refuse := func(wrong string) *goja.Object {
 		return r.Function("", func(goja.FunctionCall) goja.Value {
-			panic(r.TypeError(wrong + "; write await in front of what returns it"))
+			panic(r.TypeError(wrong + "; write await before the call that returns it"))
 		})
 	}
 	_ = prototype.DefineDataPropertySymbol(goja.SymToPrimitive, refuse(compiler.PromiseAsText), goja.FLAG_FALSE, goja.FLAG_TRUE, goja.FLAG_FALSE)
@@ -158,11 +156,11 @@ func (r *execution) guardPromises() {
 	}
 }
 
-// firstElements is how many elements of a promise are missed by name: who goes through a
-// list begins with one of them.
+// firstElements is the number of elements that are guarded by index: a loop over a list starts with
+// one of them.
 const firstElements = 4
 
-// guardMember has reading a member of a promise call a function, unless code has set it.
+// guardMember makes reading a member of a promise throw, unless the code has set it.
 func (r *execution) guardMember(prototype *goja.Object, name string, refuse *goja.Object) {
 	set := r.Function("", func(c goja.FunctionCall) goja.Value {
 		if o, ok := c.This.(*goja.Object); ok {

@@ -9,7 +9,7 @@ import (
 	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
 
-// makeContent makes content, whose functions return MCP content blocks:
+// makeContent returns content. Its functions return MCP content blocks:
 //
 //	content.text(text, extra)                anything but a string becomes JSON
 //	content.image(data, mimeType, extra)     data is base64 text or bytes
@@ -18,7 +18,7 @@ import (
 //	content.link({ uri, name, title, description, mimeType, size }, extra)
 //	content.structured(value, blocks)
 //
-// extra holds further members of the block, such as annotations.
+// extra has more members for the block, such as annotations.
 func (r *execution) makeContent() *goja.Object {
 	o := r.Runtime.NewObject()
 	r.Method(o, "text", func(c goja.FunctionCall) goja.Value {
@@ -82,7 +82,7 @@ func (r *execution) copyMembers(to *goja.Object, from goja.Value) {
 	}
 }
 
-// checkedBlocks refuses what is neither a block nor an array of blocks.
+// checkedBlocks throws unless v is a block or an array of blocks.
 func (r *execution) checkedBlocks(v goja.Value) goja.Value {
 	if builtins.IsNothing(v) {
 		return r.Runtime.NewArray()
@@ -139,8 +139,7 @@ func (r *execution) required(v goja.Value, what string) goja.Value {
 	panic(r.TypeError(what + " must be a string that is not empty"))
 }
 
-// base64 returns binary data as base64 text: text is taken to be base64
-// already, and checked; bytes are encoded.
+// base64 returns binary data as base64 text. Text must be base64 already; bytes are encoded.
 func (r *execution) base64(v goja.Value) goja.Value {
 	if s, ok := v.(goja.String); ok {
 		text := s.String()
@@ -156,8 +155,8 @@ func (r *execution) base64(v goja.Value) goja.Value {
 	return r.Runtime.ToValue(base64.StdEncoding.EncodeToString(data))
 }
 
-// markBlocks takes what a tool has answered for content where it is an array of
-// content blocks of MCP, so that code can return them as what they are.
+// markContentBlocks marks the elements of a tool result as content if it is an array of MCP content
+// blocks, so that the code can return them as content.
 func (r *execution) markContentBlocks(answer goja.Value) {
 	list, ok := answer.(*goja.Object)
 	if !ok || jsvalue.KindOf(list) != jsvalue.Array {
@@ -179,7 +178,7 @@ func (r *execution) markContentBlocks(answer goja.Value) {
 	}
 }
 
-// isBlock reports whether an object has the members that MCP asks of a block.
+// isBlock reports whether an object has the required members of an MCP content block.
 func isBlock(o *goja.Object) bool {
 	has := func(o *goja.Object, names ...string) bool {
 		for _, name := range names {
@@ -205,9 +204,9 @@ func isBlock(o *goja.Object) bool {
 	return false
 }
 
-// lift makes content of a value of code that has blocks in it, one level deep: the
-// blocks, and the value with {"type", "block"} in the place of each, of which block
-// is its place among them. Text stays where it is.
+// extractContent extracts the content blocks of a value of agent code, one level deep. It returns
+// the blocks, and the value with {"type", "block"} instead of each, where block is the index of the
+// block. Text blocks stay in the value.
 func (r *execution) extractContent(value goja.Value) (structuredContent, bool) {
 	o, ok := value.(*goja.Object)
 	if !ok || r.Program.Kind != Code || len(r.blocks) == 0 {
@@ -240,8 +239,8 @@ type contentExtractor struct {
 	count  int64
 }
 
-// member returns what stands for a member: itself, unless it is a block or an array
-// of them.
+// member returns the replacement of a member: the member itself, unless it is a block or an array
+// of blocks.
 func (l *contentExtractor) member(v goja.Value) goja.Value {
 	if o, ok := v.(*goja.Object); ok && !l.r.isOwnBlock(o) && l.r.onlyBlocks(o) {
 		return l.array(o, l.element)
@@ -249,7 +248,7 @@ func (l *contentExtractor) member(v goja.Value) goja.Value {
 	return l.element(v)
 }
 
-// element returns what stands for an element of such an array: itself, unless it is a block.
+// element returns the replacement of an array element: the element itself, unless it is a block.
 func (l *contentExtractor) element(v goja.Value) goja.Value {
 	if o, ok := v.(*goja.Object); ok && l.r.isOwnBlock(o) {
 		return l.block(o)
@@ -260,8 +259,7 @@ func (l *contentExtractor) element(v goja.Value) goja.Value {
 	return v
 }
 
-// array returns an array of what stands for the elements of another. The elements
-// are bounded by the size of a result.
+// array returns a copy of an array with replaced elements. The size of a result limits the length.
 func (l *contentExtractor) array(o *goja.Object, of func(goja.Value) goja.Value) *goja.Object {
 	copied := l.r.Runtime.NewArray()
 	length := jsvalue.LengthOf(o)
@@ -275,7 +273,7 @@ func (l *contentExtractor) array(o *goja.Object, of func(goja.Value) goja.Value)
 	return copied
 }
 
-// block lifts a block, unless it is text.
+// block extracts a block, unless it is text.
 func (l *contentExtractor) block(o *goja.Object) goja.Value {
 	kind := o.Get("type")
 	if s, ok := kind.(goja.String); !ok || s.String() == "text" {

@@ -22,7 +22,7 @@ func environment(values string) *fakeHost {
 	}}
 }
 
-func TestTheEnvironmentIsReadOnceBeforeTheBody(t *testing.T) {
+func TestEnv_readOnce(t *testing.T) {
 	for body, want := range map[string]string{
 		`return [env.LANG, env.TZ]`:                                          `["C",null]`,
 		`return [typeof env.TZ, Object.isFrozen(env), "LANG" in env]`:        `["undefined",true,true]`,
@@ -45,7 +45,7 @@ func TestTheEnvironmentIsReadOnceBeforeTheBody(t *testing.T) {
 	}
 }
 
-func TestTheEnvironmentIsTheSameInEveryLeg(t *testing.T) {
+func TestEnv_sameAfterResume(t *testing.T) {
 	src := files(`const text = await fs.logs.readText(env.LANG); await roots(); return [text, env.LANG]`)
 	src.Objects = append(src.Objects, Object{Kind: "ask", Name: "roots"})
 	program := compiled(t, src)
@@ -69,7 +69,7 @@ func TestTheEnvironmentIsTheSameInEveryLeg(t *testing.T) {
 	}
 }
 
-func TestARunGoesOnBehindTheEnvironment(t *testing.T) {
+func TestEnv_replay(t *testing.T) {
 	program := compiled(t, files(`const a = fs.logs.readText("a"); return [env.LANG, await a]`))
 	whole := call(program, `{}`)
 	whole.Journal = NewJournal()
@@ -84,7 +84,7 @@ func TestARunGoesOnBehindTheEnvironment(t *testing.T) {
 	}
 }
 
-func TestAnEnvironmentThatCannotBeHadEndsTheCall(t *testing.T) {
+func TestEnv_unavailable(t *testing.T) {
 	host := &fakeHost{answer: func(context.Context, string, []byte) ([]byte, error) {
 		return nil, &HostError{Code: NotGranted, Message: "nothing is granted"}
 	}}
@@ -110,7 +110,7 @@ func programs(body string) Source {
 	return src
 }
 
-func TestAProgramIsRunWithWhatTheScriptPasses(t *testing.T) {
+func TestExec_payload(t *testing.T) {
 	for _, c := range []struct{ body, want string }{
 		{`await exec.git()`, `exec.run {"grant":"git","params":{}}`},
 		{`await exec.git({})`, `exec.run {"grant":"git","params":{}}`},
@@ -126,7 +126,7 @@ func TestAProgramIsRunWithWhatTheScriptPasses(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoParameterIsATypeErrorAndRunsNothing(t *testing.T) {
+func TestExec_invalidParams(t *testing.T) {
 	const prefix = "failure Thrown: exec.git: "
 	for body, want := range map[string]string{
 		`await exec.git("main")`:            "the parameters must be an object, such as { name: value }",
@@ -149,8 +149,8 @@ func TestWhatIsNoParameterIsATypeErrorAndRunsNothing(t *testing.T) {
 	}
 }
 
-func TestAProgramThatHasEndedIsWhatTheHostSaid(t *testing.T) {
-	const unread = `failure Thrown: the host's answer cannot be read`
+func TestExec_result(t *testing.T) {
+	const unread = `failure Thrown: the response of the host cannot be decoded`
 	for _, c := range []struct{ expression, answer, want string }{
 		{`exec.git()`, `{"code":3,"stdout":"\ufeffhé","stderr":"e"}`, `{"code":3,"stdout":"hé","stderr":"e"}`},
 		{`exec.git().then(r => [r.stdout, Array.from(r.bytes())])`, `{"code":0,"stdout64":"Yf8="}`, `["a�",[97,255]]`},
@@ -167,7 +167,7 @@ func TestAProgramThatHasEndedIsWhatTheHostSaid(t *testing.T) {
 	}
 }
 
-func TestMistakesAroundProgramsAreToldWhenTheyAreCompiled(t *testing.T) {
+func TestExec_diagnostics(t *testing.T) {
 	for body, want := range map[string]string{
 		`return await exec.gti({})`:                                       `exec.gti is not granted`,
 		`const r = exec.git({}); return r.stdout`:                         `a promise has no member "stdout"`,

@@ -7,17 +7,17 @@ import (
 	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
 
-// scriptError says what an error object is to the caller.
+// scriptError describes the failure that an error object causes.
 type scriptError struct {
 	kind FailureKind
 	code int
-	// member is what the constructor's options hold.
+	// member is the member that the constructor reads from its options.
 	member string
-	// details says that the member is the details of the failure, and within,
-	// unless empty, as which member of them.
+	// details is set if the member becomes the details of the failure. nestedIn is the name of the
+	// member of the details; if empty, the member is the details.
 	details  bool
 	nestedIn string
-	// tool is whose call failed by the error, and refusal the code of that.
+	// tool is the tool of the failed call, and refusal its error code.
 	tool, refusal string
 }
 
@@ -36,11 +36,11 @@ func errorOf(name string) *scriptError {
 	}
 }
 
-// requiredCapabilities is what MCP calls the capabilities that a client lacks.
+// requiredCapabilities is the MCP name for the capabilities that a client lacks.
 const requiredCapabilities = "requiredCapabilities"
 
-// makeError makes the class of errors of that name. Their objects are made by
-// the engine's own Error, so that they have a stack.
+// makeError returns a class of errors. Its objects are created by the Error of the engine, so that
+// they have a stack.
 func (r *execution) makeError(name string) *goja.Object {
 	base := r.Builtin("Error")
 	class := r.Runtime.ToValue(func(c goja.ConstructorCall) *goja.Object {
@@ -55,8 +55,8 @@ func (r *execution) makeError(name string) *goja.Object {
 	return class
 }
 
-// newError makes an error: RpcError(code, message, data), or of the others
-// NAME(message, options), where options hold the one member that it has.
+// newError creates an error: RpcError(code, message, data), or NAME(message, options) with the one
+// member in options.
 func (r *execution) newError(name string, base *goja.Object, c goja.ConstructorCall) *goja.Object {
 	made := errorOf(name)
 	message, value := c.Argument(0), builtins.Option(c.Argument(1), made.member)
@@ -82,8 +82,8 @@ func (r *execution) newError(name string, base *goja.Object, c goja.ConstructorC
 	return o
 }
 
-// failing makes the error of that name that a host call ended with, caused at
-// stack. value is the one member that it has.
+// newCallError returns the error object for a failed host call that was made at stack. value is its
+// member.
 func (r *execution) newCallError(name, message string, value any, stack []goja.StackFrame) *goja.Object {
 	class, made := r.Needed(name), errorOf(name)
 	o := r.Construct("Error", r.Runtime.ToValue(message))
@@ -97,7 +97,7 @@ func (r *execution) newCallError(name, message string, value any, stack []goja.S
 	return o
 }
 
-// hostError makes the error that a script sees of a refusal, caused at stack.
+// hostError returns the error object for an error of the host.
 func (r *execution) hostError(refused *HostError, stack []goja.StackFrame) *goja.Object {
 	return r.newCallError("HostError", refused.Message, refused.Code, stack)
 }

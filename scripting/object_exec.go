@@ -16,7 +16,7 @@ type execRequest struct {
 	Params map[string]string `json:"params"`
 }
 
-// execAnswer is the answer. Of each output there is one of the two forms.
+// execAnswer is the response. Each output has one of the two forms.
 type execAnswer struct {
 	Code     *int   `json:"code"`
 	Stdout   string `json:"stdout"`
@@ -25,13 +25,13 @@ type execAnswer struct {
 	Stderr64 string `json:"stderr64"`
 }
 
-// execute starts a program and returns the promise of how it ends.
+// execute runs a program, and returns the promise of its result.
 func (r *execution) execute(grant string, params goja.Value) goja.Value {
 	request := execRequest{Grant: grant, Params: r.execParams(grant, params)}
 	return r.callAndRead("exec.run", mustJSON(request), (*execution).execEnded)
 }
 
-// execParams reads the values of parameters: texts and whole numbers.
+// execParams reads the values of parameters: strings and whole numbers.
 func (r *execution) execParams(grant string, v goja.Value) map[string]string {
 	params := map[string]string{}
 	if builtins.IsNothing(v) {
@@ -62,8 +62,8 @@ func (r *execution) execParam(grant, name string, v goja.Value) string {
 	return builtins.Index(n)
 }
 
-// execEnded makes what a script sees of a program that has ended: code, stdout,
-// stderr, and bytes(), which are those of stdout.
+// execEnded returns the result object for an exited program: code, stdout, stderr, and bytes(),
+// which returns stdout.
 func (r *execution) execEnded(data []byte) (goja.Value, error) {
 	var told execAnswer
 	if json.Unmarshal(data, &told) != nil || told.Code == nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
 
-// makeFolder makes fs.NAME, without what writes where the grant does not let it.
+// makeFolder returns fs.NAME. Methods that write exist only if the grant permits them.
 func (r *execution) makeFolder(grant string) *goja.Object {
 	o := r.Runtime.NewObject()
 	r.fileMethod(o, grant, "readText", (*execution).readText, "tail", "max")
@@ -56,8 +56,7 @@ type fileEntry struct {
 	Type string `json:"type"`
 }
 
-// fileMethod adds a method that is answered with what read makes of an answer;
-// false is one that it cannot read.
+// fileMethod adds a method. read converts the response; it returns false for an invalid one.
 func (r *execution) fileMethod(o *goja.Object, grant, name string, read func(*execution, *fileAnswer) (goja.Value, bool), options ...string) {
 	readAnswer := func(r *execution, data []byte) (goja.Value, error) {
 		var told fileAnswer
@@ -81,7 +80,7 @@ func (r *execution) fileMethod(o *goja.Object, grant, name string, read func(*ex
 	})
 }
 
-// filePath reads a path. The folder that is listed is the root unless it is given.
+// filePath reads a path. The default for list is the root directory.
 func (r *execution) filePath(what, method string, v goja.Value) string {
 	if builtins.IsNothing(v) && method == "list" {
 		return "."
@@ -103,8 +102,8 @@ func (r *execution) fileContent(request *fileRequest, what, method string, v goj
 	request.Text = &text
 }
 
-// fileOptions reads { from, max, tail }, of which the method has those that are
-// named, all whole numbers from 1 on.
+// fileOptions reads { from, max, tail }. names are the options of the method, all whole numbers
+// from 1 on.
 func (r *execution) fileOptions(request *fileRequest, what string, v goja.Value, names []string) {
 	if builtins.IsNothing(v) {
 		return

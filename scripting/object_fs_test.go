@@ -14,7 +14,7 @@ func files(body string) Source {
 	return src
 }
 
-func TestAFileOperationIsWhatTheScriptAskedFor(t *testing.T) {
+func TestFS_payload(t *testing.T) {
 	for _, c := range []struct{ body, want string }{
 		{`await fs.logs.readText("a.log")`, `fs.readText {"grant":"logs","path":"a.log"}`},
 		{`await fs.logs.readText("a\n\u0000é", { tail: 10, max: undefined })`, `fs.readText {"grant":"logs","path":"a\n\u0000é","tail":10}`},
@@ -39,8 +39,8 @@ func TestAFileOperationIsWhatTheScriptAskedFor(t *testing.T) {
 	}
 }
 
-func TestAnAnswerOfFilesIsWhatTheHostSaid(t *testing.T) {
-	const unread = `failure Thrown: the host's answer cannot be read`
+func TestFS_result(t *testing.T) {
+	const unread = `failure Thrown: the response of the host cannot be decoded`
 	for _, c := range []struct{ expression, answer, want string }{
 		{`fs.logs.readText("a")`, `{"text":"\ufeffhé"}`, `"hé"`},
 		{`fs.logs.readText("a")`, `{}`, unread},
@@ -63,7 +63,7 @@ func TestAnAnswerOfFilesIsWhatTheHostSaid(t *testing.T) {
 	}
 }
 
-func TestMistakesInAFileOperationAreToldAtOnce(t *testing.T) {
+func TestFS_invalidArguments(t *testing.T) {
 	for body, want := range map[string]string{
 		`fs.logs.readText()`:                         `fs.logs.readText(path): the path must be a string`,
 		`fs.logs.list({})`:                           `fs.logs.list(path): the path must be a string`,
@@ -83,7 +83,7 @@ func TestMistakesInAFileOperationAreToldAtOnce(t *testing.T) {
 	}
 }
 
-func TestARefusalOfFilesIsAHostError(t *testing.T) {
+func TestFS_hostError(t *testing.T) {
 	host := &fakeHost{answer: func(context.Context, string, []byte) ([]byte, error) {
 		return nil, &HostError{Code: OutsideRoot, Message: "../a: outside"}
 	}}
@@ -93,7 +93,7 @@ func TestARefusalOfFilesIsAHostError(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotGrantedOfTheMachineIsALoadError(t *testing.T) {
+func TestGrants_diagnostics(t *testing.T) {
 	for body, want := range map[string]string{
 		`return fs.lgos.list()`:                     `error unknown-grant: fs.lgos is not granted; did you mean "logs"? add fs "lgos" { root = "…" } to the allow block`,
 		`return fs.readText("a")`:                   `error unknown-grant: fs.readText is not granted; files are reached through a grant: write fs.logs.readText(...); granted is logs, out`,

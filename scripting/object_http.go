@@ -15,8 +15,8 @@ import (
 	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
 
-// makeClient makes http.NAME: get, post, put, patch and delete(url, options),
-// and request(method, url, options).
+// makeClient returns http.NAME: get, post, put, patch and delete(url, options), and request(method,
+// url, options).
 func (r *execution) makeClient(grant string) *goja.Object {
 	o := r.Runtime.NewObject()
 	for _, name := range compiler.HTTPMethods() {
@@ -40,16 +40,16 @@ type httpRequest struct {
 	Body      *string           `json:"body,omitempty"`
 	Body64    *string           `json:"body64,omitempty"`
 	TimeoutMS int64             `json:"timeout_ms,omitempty"`
-	// Consented says that the user was asked already to allow it.
+	// Consented is set after the user has approved the request.
 	Consented bool `json:"consented,omitempty"`
-	// signal lets go of the request, unless it is nil.
+	// signal abandons the request; may be nil.
 	signal *abortSignal
-	// asked counts what the user was asked for it.
+	// consentRounds counts the questions to the user about this request.
 	consentRounds int
 }
 
-// mostAsked is what the user of one request is asked at most: to allow it, and a few
-// times for what proves that they did.
+// maxConsentRounds limits the questions to the user about one request: for the approval, and a few
+// for proofs of it.
 const maxConsentRounds = 6
 
 type httpResponse struct {
@@ -60,7 +60,7 @@ type httpResponse struct {
 	URL     string            `json:"url"`
 }
 
-// fetch starts a request and returns the promise of its response.
+// fetch sends a request, and returns the promise of its response.
 func (r *execution) fetch(grant, method string, url, options goja.Value) goja.Value {
 	if builtins.IsNothing(url) {
 		panic(r.TypeError("http." + grant + ": the url is missing"))
@@ -70,8 +70,8 @@ func (r *execution) fetch(grant, method string, url, options goja.Value) goja.Va
 	return r.sendRequest(request, r.callStack())
 }
 
-// sendRequest sends a request, and sends it again when its user has answered what
-// the host has them asked.
+// sendRequest sends a request, and sends it again after the user has responded to the questions of
+// the host.
 func (r *execution) sendRequest(request httpRequest, stack []goja.StackFrame) goja.Value {
 	return r.callHostUntil(request.signal, "http.request", mustJSON(request), func(a hostResponse) (v, thrown goja.Value) {
 		switch {
@@ -90,8 +90,8 @@ func (r *execution) sendRequest(request httpRequest, stack []goja.StackFrame) go
 	})
 }
 
-// consent asks the user what the host says, and returns the promise of the
-// response to a request that is then sent again.
+// consent asks the user for the approval that the host requires. It returns the promise of the
+// response to the repeated request.
 func (r *execution) consent(request httpRequest, refused *HostError, stack []goja.StackFrame) goja.Value {
 	question := keyedRequest{r.nextKey("consent"), &askRequest{method: methodElicit, params: refused.Details}}
 	return r.send("http."+request.Grant, []keyedRequest{question}, func(replies []inputResponse, _ []goja.StackFrame) (v, thrown goja.Value) {
@@ -104,8 +104,7 @@ func (r *execution) consent(request httpRequest, refused *HostError, stack []goj
 	})
 }
 
-// readOptions reads { headers, body, json, timeout, signal }; timeout is in
-// milliseconds.
+// readOptions reads { headers, body, json, timeout, signal }. timeout is in milliseconds.
 func (r *execution) readOptions(request *httpRequest, v goja.Value) {
 	what := "http." + request.Grant
 	r.EachOption(what, v, []string{"headers", "json", "body", "timeout", "signal"}, func(name string, value goja.Value) {
@@ -176,8 +175,8 @@ func (r *execution) setBody(request *httpRequest, v goja.Value) {
 	request.Body = &body
 }
 
-// response makes the script's object of an answer: status, ok, url, headers
-// (with lower-case names), text(), json() and bytes().
+// response returns the response object of a script: status, ok, url, headers (with lower-case
+// names), text(), json() and bytes().
 func (r *execution) response(data []byte) (*goja.Object, *HostError) {
 	var answer httpResponse
 	if err := json.Unmarshal(data, &answer); err != nil {
@@ -207,7 +206,7 @@ func (r *execution) response(data []byte) (*goja.Object, *HostError) {
 	return o, nil
 }
 
-// bodyText decodes a body as UTF-8, whatever it says that it is.
+// bodyText decodes a body as UTF-8, regardless of its declared charset.
 func bodyText(body string) string {
 	return strings.TrimPrefix(builtins.ValidUTF8(body), builtins.ByteOrderMark)
 }

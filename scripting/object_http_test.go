@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestARequestIsWhatTheScriptAskedFor(t *testing.T) {
+func TestHTTP_payload(t *testing.T) {
 	for _, c := range []struct{ body, want string }{
 		{`await http.crm.get("https://a/b")`, `{"grant":"crm","method":"GET","url":"https://a/b"}`},
 		{`await http.crm.delete(new URL("https://a/b"))`, `{"grant":"crm","method":"DELETE","url":"https://a/b"}`},
@@ -29,7 +29,7 @@ func TestARequestIsWhatTheScriptAskedFor(t *testing.T) {
 	}
 }
 
-func TestAResponseIsWhatTheHostAnswered(t *testing.T) {
+func TestHTTP_response(t *testing.T) {
 	for _, c := range []struct{ answer, expression, want string }{
 		{`{"status":200,"headers":{"etag":"x","a":"1, 2"},"body":"hi","url":"https://a/"}`, `[r.status, r.ok, r.url, r.headers, r.text()]`, `[200,true,"https://a/",{"a":"1, 2","etag":"x"},"hi"]`},
 		{`{"status":404,"headers":{},"body":"{\"a\":[1]}"}`, `[r.ok, r.json().a[0]]`, `[false,1]`},
@@ -38,8 +38,8 @@ func TestAResponseIsWhatTheHostAnswered(t *testing.T) {
 		{`{"status":204,"headers":{}}`, `[r.text(), r.bytes().length]`, `["",0]`},
 		{`{"status":200,"headers":{"__proto__":"x"},"body":""}`, `Object.keys(r.headers)`, `["__proto__"]`},
 		{`{"status":200,"headers":{},"body":"<html>"}`, `r.json()`, `failure Thrown: the response is not JSON: unexpected character at byte 0 of the JSON text`},
-		{`not JSON`, `r.status`, `failure Thrown: the host's answer cannot be read`},
-		{`{"status":200,"headers":{},"body64":"*"}`, `r.status`, `failure Thrown: the host's answer cannot be read`},
+		{`not JSON`, `r.status`, `failure Thrown: the response of the host cannot be decoded`},
+		{`{"status":200,"headers":{},"body64":"*"}`, `r.status`, `failure Thrown: the response of the host cannot be decoded`},
 	} {
 		host := &fakeHost{answer: func(context.Context, string, []byte) ([]byte, error) { return []byte(c.answer), nil }}
 		body := `const r = await http.crm.get("u"); return ` + c.expression
@@ -49,7 +49,7 @@ func TestAResponseIsWhatTheHostAnswered(t *testing.T) {
 	}
 }
 
-func TestMistakesInARequestAreToldAtOnce(t *testing.T) {
+func TestHTTP_invalidArguments(t *testing.T) {
 	for _, c := range []struct{ body, want string }{
 		{`http.crm.get()`, `failure Thrown: http.crm: the url is missing`},
 		{`http.crm.get("u", 1)`, `failure Thrown: http.crm: the options must be an object`},
@@ -65,7 +65,7 @@ func TestMistakesInARequestAreToldAtOnce(t *testing.T) {
 	}
 }
 
-func TestARefusalLeadsToTheCallThatItIsOf(t *testing.T) {
+func TestHTTP_errorStack(t *testing.T) {
 	host := &fakeHost{answer: func(context.Context, string, []byte) ([]byte, error) {
 		return nil, &HostError{Code: NotGranted, Message: "no such host"}
 	}}
@@ -78,16 +78,16 @@ func TestARefusalLeadsToTheCallThatItIsOf(t *testing.T) {
 	}
 }
 
-func TestARequestThatIsTooLargeNeverReachesTheHost(t *testing.T) {
+func TestHTTP_tooLarge(t *testing.T) {
 	host := &fakeHost{answer: echo}
 	body := `const at = 'x'.repeat(1 << 20); try { await http.crm.post("u", { body: at.repeat(24) }) } catch (e) { return [e.code, e.message] }`
 	got := shown(runWith(t, call(compiled(t, tool(body)), `{}`), host))
-	if want := `["TOO_LARGE","what is passed is more than 23 MiB as JSON"]`; got != want || len(host.calls()) > 0 {
+	if want := `["TOO_LARGE","the arguments exceed 23 MiB of JSON"]`; got != want || len(host.calls()) > 0 {
 		t.Errorf("got %s with %d host calls, want %s", got, len(host.calls()), want)
 	}
 }
 
-func TestMessagesReachTheHostInOrder(t *testing.T) {
+func TestNotifications_order(t *testing.T) {
 	body := `
 		log.debug("a"); log.info("b", { n: 1, u: undefined }); log.error({ d: 1 });
 		console.log("x", 1, { a: [1] }, undefined, null, Symbol("s")); console.error(); console.trace("t");

@@ -11,7 +11,7 @@ import (
 	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
 
-// kvRequest is the payload of the operations kv.*; each uses some of its members.
+// kvRequest is the payload of the operations kv.*; each uses some of its fields.
 type kvRequest struct {
 	Grant    string          `json:"grant"`
 	Key      *string         `json:"key,omitempty"`
@@ -25,7 +25,7 @@ type kvRequest struct {
 	By       *int64          `json:"by,omitempty"`
 }
 
-// kvAnswer is the answer; each operation uses one of its members.
+// kvAnswer is the response; each operation uses one of its fields.
 type kvAnswer struct {
 	Value json.RawMessage `json:"value"`
 	Done  bool            `json:"done"`
@@ -34,7 +34,7 @@ type kvAnswer struct {
 
 func (r *execution) makeKVStore(grant string) *goja.Object {
 	o, object := r.Runtime.NewObject(), "kv."+grant
-	// Text is taken as it is: nothing is made a key that only looks like one.
+	// Keys must be strings: other values are not converted.
 	text := func(what string, v goja.Value) string {
 		text, ok := v.(goja.String)
 		if !ok || jsvalue.HasLoneSurrogate(text) {
@@ -77,7 +77,7 @@ func (r *execution) makeKVStore(grant string) *goja.Object {
 		})
 	}, (*execution).kvDone)
 	keyed("cas", func(request *kvRequest, c goja.FunctionCall) {
-		if !goja.IsUndefined(c.Argument(1)) { // undefined stands for no value
+		if !goja.IsUndefined(c.Argument(1)) { // undefined means no value
 			request.Expected = r.kvEncode(object, "what is expected", c.Argument(1))
 		}
 		request.Value = r.kvEncode(object, "the value", c.Argument(2))
@@ -105,8 +105,7 @@ func (r *execution) makeKVStore(grant string) *goja.Object {
 	return o
 }
 
-// kept returns a value as JSON. Half of a character is none of it: hosts take
-// no text that is not UTF-8.
+// kvEncode returns a value as JSON. Lone surrogates are an error: hosts accept only UTF-8.
 func (r *execution) kvEncode(object, what string, v goja.Value) json.RawMessage {
 	out, err := r.JSON(v)
 	if err != nil {
@@ -121,8 +120,8 @@ func (r *execution) kvEncode(object, what string, v goja.Value) json.RawMessage 
 	return out
 }
 
-// escapesHalf reports whether JSON of an encoder, which escapes no other letter,
-// holds half of a surrogate pair.
+// hasSurrogateEscape reports whether JSON of an encoder contains a lone surrogate. The encoder
+// escapes no other letter.
 func hasSurrogateEscape(text []byte) bool {
 	for i := 0; i+2 < len(text); i++ {
 		if text[i] != '\\' {
@@ -135,13 +134,13 @@ func hasSurrogateEscape(text []byte) bool {
 	return false
 }
 
-// encoded returns the payload. Values take the bytes that their own JSON has.
+// encoded returns the payload. Values keep their own JSON.
 func (k kvRequest) encoded() []byte {
-	out, _ := jsontext.Marshal(k) // what was encoded before encodes again
+	out, _ := jsontext.Marshal(k) // was encoded before, so there is no error
 	return out
 }
 
-// keptValue returns what a key holds, undefined when that is nothing.
+// kvValue returns the value of a key; undefined if there is none.
 func (r *execution) kvValue(data []byte) (goja.Value, error) {
 	var a kvAnswer
 	if err := json.Unmarshal(data, &a); err != nil {

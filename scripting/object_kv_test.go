@@ -14,7 +14,7 @@ func keeper(body string) Source {
 	return src
 }
 
-func TestAnOperationOnKeptValuesIsWhatTheScriptAskedFor(t *testing.T) {
+func TestKV_payload(t *testing.T) {
 	for _, c := range []struct{ body, want string }{
 		{`kv.notes.get("a")`, `kv.get {"grant":"notes","key":"a"}`},
 		{`kv.notes.get("")`, `kv.get {"grant":"notes","key":""}`},
@@ -41,7 +41,7 @@ func TestAnOperationOnKeptValuesIsWhatTheScriptAskedFor(t *testing.T) {
 	}
 }
 
-func TestAnAnswerOfKeptValuesIsWhatTheHostAnswered(t *testing.T) {
+func TestKV_result(t *testing.T) {
 	for _, c := range []struct{ expression, answer, want string }{
 		{`kv.notes.get("a")`, `{"value":{"b":[1,"ä"]}}`, `{"b":[1,"ä"]}`},
 		{`kv.notes.get("a") === undefined`, `{}`, `true`},
@@ -52,7 +52,7 @@ func TestAnAnswerOfKeptValuesIsWhatTheHostAnswered(t *testing.T) {
 		{`kv.notes.incr("a")`, `{"value":-7}`, `-7`},
 		{`kv.notes.list()`, `{"keys":["a","__proto__"]}`, `["a","__proto__"]`},
 		{`kv.notes.list()`, `{"keys":[]}`, `[]`},
-		{`kv.notes.get("a")`, `no JSON`, `failure Thrown: the host's answer cannot be read`},
+		{`kv.notes.get("a")`, `no JSON`, `failure Thrown: the response of the host cannot be decoded`},
 	} {
 		host := &fakeHost{answer: func(context.Context, string, []byte) ([]byte, error) { return []byte(c.answer), nil }}
 		if got := shown(runWith(t, call(compiled(t, keeper("return await "+c.expression)), `{}`), host)); got != c.want {
@@ -61,7 +61,7 @@ func TestAnAnswerOfKeptValuesIsWhatTheHostAnswered(t *testing.T) {
 	}
 }
 
-func TestMistakesInAnOperationOnKeptValuesAreToldAtOnce(t *testing.T) {
+func TestKV_invalidArguments(t *testing.T) {
 	const key = `failure Thrown: kv.notes: the key must be a string of whole characters`
 	for _, c := range []struct{ body, want string }{
 		{`kv.notes.get()`, key},
@@ -95,7 +95,7 @@ func TestMistakesInAnOperationOnKeptValuesAreToldAtOnce(t *testing.T) {
 	}
 }
 
-func TestKeptValuesAreNamedAsTheyAreGranted(t *testing.T) {
+func TestKV_grantNames(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		src  Source
@@ -124,7 +124,7 @@ func TestKeptValuesAreNamedAsTheyAreGranted(t *testing.T) {
 }
 
 // A body that runs again from its journal keeps nothing twice.
-func TestNothingIsKeptTwiceFromAJournal(t *testing.T) {
+func TestKV_replay(t *testing.T) {
 	host := &fakeHost{answer: func(_ context.Context, op string, _ []byte) ([]byte, error) {
 		if op == "kv.incr" {
 			return []byte(`{"value":1}`), nil

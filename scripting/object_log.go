@@ -12,13 +12,13 @@ import (
 	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
 
-// maxLogMessage bounds the message and the fields of one log record, in bytes each.
+// maxLogMessage limits the message and the fields of one log record, in bytes each.
 const maxLogMessage = 64 << 10
 
-// maxTraces bounds the errors of one record whose places are told.
+// maxTraces limits the number of errors with stacks in one record.
 const maxTraces = 4
 
-// Warn tells the operator of something that the script should do otherwise.
+// Warn logs a warning for the operator.
 func (r *execution) Warn(message string) {
 	r.notifyHost(OpConsole, mustJSON(printed{Level: "warn", Message: message}))
 }
@@ -36,7 +36,7 @@ func (r *execution) logRecord(level string, c goja.FunctionCall) []byte {
 	return mustJSON(record)
 }
 
-// traces returns where the errors among values were made, for the operator alone.
+// errorTraces returns the stacks of the errors among values, for the operator only.
 func (r *execution) errorTraces(values []goja.Value) string {
 	var told []string
 	for _, v := range values {
@@ -47,8 +47,8 @@ func (r *execution) errorTraces(values []goja.Value) string {
 	return truncate.Text(strings.Join(told, "\n"), maxLogMessage)
 }
 
-// payload returns the JSON of a value that a script hands to its host, within
-// the bounds of a log record. What JSON cannot hold is the script's mistake.
+// encodePayload returns the JSON of a value for the host, within the limits of a log record. Values
+// that JSON cannot hold are errors of the script.
 func (r *execution) encodePayload(v goja.Value) []byte {
 	e := jsvalue.NewEncoder(maxLogMessage, 16, r.Stopped)
 	e.BigInts = true
@@ -72,7 +72,7 @@ func consoleLevel(name string) string {
 	return name
 }
 
-// line joins values as console does.
+// consoleLine joins values like console.
 func (r *execution) consoleLine(values []goja.Value) string {
 	var b strings.Builder
 	for i, v := range values {
@@ -88,7 +88,7 @@ func (r *execution) consoleLine(values []goja.Value) string {
 	return truncate.Text(b.String(), maxLogMessage)
 }
 
-// shown returns a value as a person wants to read it.
+// displayText returns a value as text for people.
 func (r *execution) displayText(v goja.Value) string {
 	o, ok := v.(*goja.Object)
 	if !ok {
@@ -131,15 +131,15 @@ func (r *execution) disconnect(goja.FunctionCall) goja.Value {
 	return goja.Undefined()
 }
 
-// printed is the payload of [OpConsole]. Trace is for the operator alone.
+// printed is the payload of [OpConsole]. Trace is for the operator only.
 type printed struct {
 	Level   string `json:"level"`
 	Message string `json:"message"`
 	Trace   string `json:"trace,omitempty"`
 }
 
-// print adds a line to what the call has printed. The line that is beyond its bound
-// is cut, and says so; what comes behind it goes nowhere.
+// print adds a line to the output of the call. A line that exceeds the limit is truncated and
+// marked; later lines are dropped.
 func (r *execution) print(method string, values []goja.Value) goja.Value {
 	r.Proceed()
 	left := r.journal.limits.Stdout - r.stdout
@@ -158,7 +158,7 @@ func (r *execution) print(method string, values []goja.Value) goja.Value {
 	return goja.Undefined()
 }
 
-// cutMark is what the last line ends with when there is no room for more.
+// truncationMark is the end of the last line if the output exceeds its limit.
 func truncationMark(most int) string {
 	return fmt.Sprintf(" … [cut: what code prints may have %d bytes]", most)
 }

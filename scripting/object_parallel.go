@@ -9,17 +9,17 @@ import (
 	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
 
-// joint is what parallel([…]) waits for.
+// parallelState is the state of one parallel([…]).
 type parallelState struct {
-	// promised makes a promise of a value, and then is the method of promises: both
-	// are those that the engine began with.
+	// promised converts a value to a promise, and then is the method of promises: both are the
+	// original functions of the engine.
 	class          *goja.Object
 	promised, then func(this goja.Value, args ...goja.Value) goja.Value
 
-	values          *goja.Object // the array of results, in the order of what they are of
+	values          *goja.Object // the array of results, in the order of the elements
 	open            int
 	failed          bool
-	reason          goja.Value // what failed first
+	reason          goja.Value // the first failure
 	resolve, reject func(any) error
 }
 
@@ -35,10 +35,9 @@ func (r *execution) makeParallel() *goja.Object {
 	})
 }
 
-// parallel is parallel([promises and functions]): it calls the functions, one
-// behind the other, and waits for all that they return, and for the promises.
-// Its promise is fulfilled with the results in order, or rejected with what failed
-// first, but not before everything has ended.
+// parallel is parallel([promises and functions]). It calls the functions one after the other, and
+// waits for their results and for the promises. Its promise is fulfilled with the results in order,
+// or rejected with the first failure, after all elements have ended.
 func (r *execution) parallel(c goja.FunctionCall, j *parallelState) goja.Value {
 	list, ok := c.Argument(0).(*goja.Object)
 	if !ok || len(c.Arguments) != 1 || jsvalue.KindOf(list) != jsvalue.Array {
@@ -79,7 +78,7 @@ func (r *execution) join(j *parallelState, i int, item goja.Value) {
 		r.Runtime.ToValue(func(c goja.FunctionCall) goja.Value { j.ended(i, nil, c.Argument(0)); return goja.Undefined() }))
 }
 
-// ended takes in how an element has ended: with a value, or with why it failed.
+// ended records the end of an element: its value, or its failure.
 func (j *parallelState) ended(i int, value, reason goja.Value) {
 	if reason != nil && !j.failed {
 		j.failed, j.reason = true, reason

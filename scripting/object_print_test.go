@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestCodePrintsValuesAsConsolesDo(t *testing.T) {
+func TestPrint_values(t *testing.T) {
 	for _, c := range []struct{ code, want string }{
 		{`print("a", 'b "c"', "")`, "a b \"c\" \n"},
 		{`print()`, "\n"},
@@ -35,7 +35,7 @@ func TestCodePrintsValuesAsConsolesDo(t *testing.T) {
 	}
 }
 
-func TestTheHostIsToldOfEveryLine(t *testing.T) {
+func TestPrint_notifiesHost(t *testing.T) {
 	host := toolHost()
 	runWith(t, call(compiled(t, codeOf(`console.warn("a", { b: 1 }); print("c")`)), ``), host)
 	want := []string{`console {"level":"warn","message":"a {\"b\":1}"}`, `console {"level":"info","message":"c"}`}
@@ -52,7 +52,7 @@ func printing(t *testing.T, code string, most int) Outcome {
 	return runWith(t, c, toolHost())
 }
 
-func TestWhatIsPrintedIsCutAtItsBound(t *testing.T) {
+func TestPrint_limit(t *testing.T) {
 	const mark = " … [cut: what code prints may have 20 bytes]\n"
 	for _, c := range []struct{ code, want string }{
 		{`print("0123456789"); print("01234567")`, "0123456789\n01234567\n"},
@@ -70,7 +70,7 @@ func TestWhatIsPrintedIsCutAtItsBound(t *testing.T) {
 	}
 }
 
-func TestWhateverEndsCodeItsLinesAreKept(t *testing.T) {
+func TestPrint_keptAfterFailure(t *testing.T) {
 	for _, c := range []struct{ code, want string }{
 		{`print("a"); throw new Error("x")`, "failure Thrown: x"},
 		{`print("a"); const f = () => f(); f()`, "failure Limit: calls nest deeper than 1000"},
@@ -91,7 +91,7 @@ func TestWhateverEndsCodeItsLinesAreKept(t *testing.T) {
 	}
 }
 
-func TestACallThatIsCanceledReturnsWhatItPrinted(t *testing.T) {
+func TestPrint_canceledCall(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	host := &fakeHost{answer: func(ctx context.Context, op string, _ []byte) ([]byte, error) {
 		if op == "call" {
@@ -108,7 +108,7 @@ func TestACallThatIsCanceledReturnsWhatItPrinted(t *testing.T) {
 
 // What was printed is in the journal, so that a run which goes on from it has all
 // lines, and sends none a second time.
-func TestARunThatGoesOnHasTheLinesOfTheOneBefore(t *testing.T) {
+func TestPrint_resumedCall(t *testing.T) {
 	c := call(compiled(t, codeOf(`print("before"); const r = await search_web({}); print("after", r.length)`)), ``)
 	c.Journal = NewJournal()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -146,7 +146,7 @@ func TestARunThatGoesOnHasTheLinesOfTheOneBefore(t *testing.T) {
 }
 
 // Who keeps the journal of another process keeps no more of it than code may print.
-func TestARecorderKeepsNoMoreThanMayBePrinted(t *testing.T) {
+func TestRecorder_printLimit(t *testing.T) {
 	record := func(p *Program) *Recorder {
 		return NewRecorder(Call{Program: p, Journal: NewJournal(), Limits: Limits{Stdout: 100}})
 	}

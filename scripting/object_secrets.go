@@ -8,9 +8,9 @@ import (
 	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
 
-// makeSecrets makes secrets: a member for every grant, which asks for its value
-// when the body first looks at it. No loop over the members and no JSON finds
-// them, so that nothing is read or shown that the body does not name.
+// makeSecrets returns secrets, with an accessor for every grant. The value is read from the host on
+// first access. The members are not enumerable, so that no loop and no JSON reads or shows a secret
+// that the body does not name.
 func (r *execution) makeSecrets() *goja.Object {
 	o := r.Runtime.NewObject()
 	for _, granted := range r.Program.Objects {
@@ -31,7 +31,7 @@ func (r *execution) makeSecrets() *goja.Object {
 	return o
 }
 
-// readSecret asks for the value of a secret, and throws what refuses it.
+// readSecret returns the value of a secret, or throws the error of the host.
 func (r *execution) readSecret(name string) goja.Value {
 	given, failure := r.callHostSync(OpSecret, mustJSON(struct {
 		Name string `json:"name"`

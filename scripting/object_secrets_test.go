@@ -30,7 +30,7 @@ func revealing(body string) Source {
 	return src
 }
 
-func TestASecretIsReadWhenABodyLooksAtIt(t *testing.T) {
+func TestSecret_readOnAccess(t *testing.T) {
 	read := []string{`secret {"name":"key"}`}
 	for body, want := range map[string]struct {
 		result string
@@ -64,7 +64,7 @@ func TestASecretIsReadWhenABodyLooksAtIt(t *testing.T) {
 	}
 }
 
-func TestASecretThatCannotBeReadIsARefusalThatABodyCatches(t *testing.T) {
+func TestSecret_unavailable(t *testing.T) {
 	program := compiled(t, revealing(`try { return secrets.key } catch (e) { return [e instanceof HostError, e.code] }`))
 	refusing := &fakeHost{answer: func(context.Context, string, []byte) ([]byte, error) {
 		return nil, &HostError{Code: Unavailable, Message: "no"}
@@ -78,7 +78,7 @@ func TestASecretThatCannotBeReadIsARefusalThatABodyCatches(t *testing.T) {
 
 // A run that goes on behind its journal must not take the answer to another
 // host call, which came while the secret was read, for the secret.
-func TestASecretIsNotMistakenForWhatCameMeanwhile(t *testing.T) {
+func TestSecret_concurrentResponses(t *testing.T) {
 	program := compiled(t, revealing(`const a = fs.logs.readText("a"); const k = secrets.key; return [k, await a]`))
 	whole := call(program, `{}`)
 	whole.Journal = NewJournal()
@@ -104,7 +104,7 @@ func TestASecretIsNotMistakenForWhatCameMeanwhile(t *testing.T) {
 	}
 }
 
-func TestAJournalLeavesWithoutItsSecrets(t *testing.T) {
+func TestSecret_replacedInJournal(t *testing.T) {
 	program := compiled(t, func() Source {
 		src := revealing(`const k = secrets.key; await roots(); return [k, secrets.key]`)
 		src.Objects = append(src.Objects, Object{Kind: "ask", Name: "roots"})

@@ -14,8 +14,8 @@ import (
 	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
 
-// makeDatabase makes sql.NAME: open(path) where each call chooses a file, and
-// what runs statements elsewhere.
+// makeDatabase returns sql.NAME: open(path) if each call chooses a file, otherwise the methods that
+// run statements.
 func (r *execution) makeDatabase(grant string) *goja.Object {
 	o := r.Runtime.NewObject()
 	if !slices.Contains(r.Program.Objects, Object{Kind: "sql.open", Name: grant}) {
@@ -33,8 +33,8 @@ func (r *execution) makeDatabase(grant string) *goja.Object {
 	return o
 }
 
-// statements adds query(statement, params) and, where the grant lets rows be
-// changed, exec(statement, params).
+// statements adds query(statement, params) and, if the grant permits changes, exec(statement,
+// params).
 func (r *execution) statements(o *goja.Object, grant string, path *string) {
 	add := func(name string, read func(*execution, []byte) (goja.Value, error)) {
 		r.Method(o, name, func(c goja.FunctionCall) goja.Value {
@@ -58,7 +58,7 @@ type sqlRequest struct {
 	Params    map[string]any `json:"params,omitempty"`
 }
 
-// sqlParams reads the values of parameters by their names.
+// sqlParams reads the values of named parameters.
 func (r *execution) sqlParams(what string, v goja.Value) map[string]any {
 	if builtins.IsNothing(v) {
 		return nil
@@ -75,8 +75,7 @@ func (r *execution) sqlParams(what string, v goja.Value) map[string]any {
 	return params
 }
 
-// sqlParam reads the value of a parameter. undefined is null, as optional inputs
-// are that were left out.
+// sqlParam reads the value of a parameter. undefined becomes null, as for omitted optional inputs.
 func (r *execution) sqlParam(what string, v goja.Value) any {
 	if builtins.IsNothing(v) {
 		return nil
@@ -106,7 +105,7 @@ func (r *execution) sqlParam(what string, v goja.Value) any {
 	panic(r.TypeError(what + " must be a string, a number, a boolean, null or bytes; write JSON.stringify(x) for objects and lists, and toISOString() for dates"))
 }
 
-// readRows makes a list of objects, whose members are the columns.
+// readRows returns a list of objects with the columns as members.
 func (r *execution) readRows(data []byte) (goja.Value, error) {
 	var told struct {
 		Columns []string            `json:"columns"`
@@ -134,7 +133,7 @@ func (r *execution) readRows(data []byte) (goja.Value, error) {
 	return r.Runtime.NewArray(rows...), nil
 }
 
-// readCell makes a value: bytes come as {"base64": text}.
+// readCell returns a value. Bytes are encoded as {"base64": text}.
 func (r *execution) readCell(data json.RawMessage) (goja.Value, error) {
 	if len(data) > 0 && data[0] == '{' {
 		var bytes struct {

@@ -14,7 +14,7 @@ func querier(body string) Source {
 	return src
 }
 
-func TestAnOperationOnADatabaseIsWhatTheScriptAskedFor(t *testing.T) {
+func TestSQL_payload(t *testing.T) {
 	for _, c := range []struct {
 		body string
 		want []string
@@ -35,15 +35,15 @@ func TestAnOperationOnADatabaseIsWhatTheScriptAskedFor(t *testing.T) {
 	}
 }
 
-func TestRowsAreObjectsOfTheirColumns(t *testing.T) {
+func TestSQL_rows(t *testing.T) {
 	for _, c := range []struct{ expression, answer, want string }{
 		{`sql.shop.query("s")`, `{"columns":["id","name","__proto__"],"rows":[[1,"ä",null],["9007199254740993",true,1.5]]}`,
 			`[{"id":1,"name":"ä","__proto__":null},{"id":"9007199254740993","name":true,"__proto__":1.5}]`},
 		{`sql.shop.query("s").then((rows) => [rows[0].b instanceof Uint8Array, Array.from(rows[0].b)])`, `{"columns":["b"],"rows":[[{"base64":"AP8="}]]}`, `[true,[0,255]]`},
 		{`sql.shop.query("s")`, `{"columns":["a"],"rows":[]}`, `[]`},
 		{`sql.shop.exec("s")`, `{"changes":3}`, `{"changes":3}`},
-		{`sql.shop.query("s")`, `{"columns":["a"],"rows":[[]]}`, `failure Thrown: the host's answer cannot be read`},
-		{`sql.shop.query("s")`, `no JSON`, `failure Thrown: the host's answer cannot be read`},
+		{`sql.shop.query("s")`, `{"columns":["a"],"rows":[[]]}`, `failure Thrown: the response of the host cannot be decoded`},
+		{`sql.shop.query("s")`, `no JSON`, `failure Thrown: the response of the host cannot be decoded`},
 	} {
 		host := &fakeHost{answer: func(context.Context, string, []byte) ([]byte, error) { return []byte(c.answer), nil }}
 		if got := shown(runWith(t, call(compiled(t, querier("return await "+c.expression)), `{}`), host)); got != c.want {
@@ -52,7 +52,7 @@ func TestRowsAreObjectsOfTheirColumns(t *testing.T) {
 	}
 }
 
-func TestMistakesInAnOperationOnADatabaseAreToldAtOnce(t *testing.T) {
+func TestSQL_invalidArguments(t *testing.T) {
 	const value = `failure Thrown: sql.shop.query: the parameter a must be a string, a number, a boolean, null or bytes; write JSON.stringify(x) for objects and lists, and toISOString() for dates`
 	for _, c := range []struct{ body, want string }{
 		{`sql.shop.query()`, `failure Thrown: sql.shop.query(statement, params): the statement must be the name of a statement block`},
@@ -76,7 +76,7 @@ func TestMistakesInAnOperationOnADatabaseAreToldAtOnce(t *testing.T) {
 	}
 }
 
-func TestADatabaseThatIsNotGrantedIsTold(t *testing.T) {
+func TestSQL_notGranted(t *testing.T) {
 	for body, want := range map[string]string{
 		`return sql.shp.query("s")`:         `sql.shp is not granted: did you mean "shop"? add sql "shp" { driver = "sqlite" … } to the allow block`,
 		`return sql.query("s")`:             `sql.query is not granted: statements are run through a grant: write sql.shop.query(...); granted is shop, files, ro`,

@@ -7,17 +7,17 @@ import (
 	"github.com/dop251/goja"
 )
 
-// toolSet is tools, or a group of tools in code: a function for each member, made when a
-// script looks for it. A tool that a pattern of the grant covers has a function whether or
-// not there is such a tool: the host decides that at the call.
+// toolsObject is tools, or a group of tools in agent code. It has a function for each member,
+// created on first access. For a tool that a pattern of the grant covers, there is a function
+// whether or not the tool exists: the host decides at the call.
 type toolsObject struct {
 	r *execution
-	// tool returns the tool of a member, and false if there is none.
+	// tool returns the tool of a member; ok is false if there is none.
 	tool  func(member string) (tool string, ok bool)
 	names func() []string
 }
 
-// nameless returns an object that has no members but its own. As text it throws.
+// bareObject returns an object without inherited members. Its conversion to text throws.
 func (r *execution) bareObject(members goja.DynamicObject, asText string) *goja.Object {
 	prototype := r.Runtime.CreateObject(nil)
 	noText := r.Function("", func(goja.FunctionCall) goja.Value { panic(r.TypeError(asText)) })
@@ -41,36 +41,35 @@ func (s toolsObject) Has(name string) bool {
 	return ok
 }
 
-// Set refuses: a script may not change which tools there are.
+// Set returns false: scripts cannot change the tools.
 func (s toolsObject) Set(string, goja.Value) bool { return false }
 
-// Delete removes no member.
+// Delete reports whether there is no such member; it removes none.
 func (s toolsObject) Delete(name string) bool { return !s.Has(name) }
 
-// Keys returns the names of the members, without those that patterns cover.
+// Keys returns the names of the members, without tools that patterns cover.
 func (s toolsObject) Keys() []string { return slices.Clone(s.names()) }
 
-// toolRequest is the payload of [OpCall] and [OpResume]. Arguments are an object, or absent; Resume is there
-// in a call that goes on.
+// toolRequest is the payload of [OpCall] and [OpResume]. Arguments is an object, or absent. Resume
+// is set for a resumed call.
 type toolRequest struct {
 	Tool      string          `json:"tool"`
 	Arguments json.RawMessage `json:"arguments,omitempty"`
 	Resume    *toolResume     `json:"resume,omitempty"`
 }
 
-// toolResume goes on with a call that has asked (see [Asks]).
+// toolResume is the state of a call that requested input (see [Asks]).
 type toolResume struct {
 	State     json.RawMessage `json:"state"`
 	Responses json.RawMessage `json:"responses"`
 }
 
-// askValue starts an operation whose answer is a value, and returns the promise of it.
+// callForValue starts an operation with a JSON value as result, and returns its promise.
 func (r *execution) callForValue(op string, request any) goja.Value {
 	return r.callAndRead(op, mustJSON(request), func(r *execution, data []byte) (goja.Value, error) { return r.Decode(string(data)) })
 }
 
-// namedArguments returns the arguments of a function as JSON, nil where there are
-// none.
+// namedArguments returns the arguments of a function as JSON; nil if there are none.
 func (r *execution) namedArguments(function string, v goja.Value) json.RawMessage {
 	if goja.IsUndefined(v) {
 		return nil
@@ -88,8 +87,7 @@ func (r *execution) namedArguments(function string, v goja.Value) json.RawMessag
 	return out
 }
 
-// moduleRequest is the payload of the operation module. Arguments are an object,
-// or absent.
+// moduleRequest is the payload of the operation module. Arguments is an object, or absent.
 type moduleRequest struct {
 	Module    string          `json:"module"`
 	Function  string          `json:"function"`

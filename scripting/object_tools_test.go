@@ -16,7 +16,7 @@ func calling(body string, granted ...string) Source {
 	return src
 }
 
-func TestACallOfAToolIsWhatTheScriptAskedFor(t *testing.T) {
+func TestTools_payload(t *testing.T) {
 	for _, c := range []struct{ body, want string }{
 		{`tools.get({ id: "ä<&>", n: [1, null], gone: undefined })`, `call {"tool":"get","arguments":{"id":"ä\u003c\u0026\u003e","n":[1,null]}}`},
 		{`tools.get()`, `call {"tool":"get"}`},
@@ -35,14 +35,14 @@ func TestACallOfAToolIsWhatTheScriptAskedFor(t *testing.T) {
 	}
 }
 
-func TestWhatAToolReturnsIsPlainData(t *testing.T) {
+func TestTools_result(t *testing.T) {
 	for _, c := range []struct{ answer, want string }{
 		{`{"a":[1,"ä",null],"__proto__":{"b":1}}`, `{"a":[1,"ä",null],"__proto__":{"b":1}}`},
 		{`"text"`, `"text"`},
 		{`null`, `null`},
 		{`[{"type":"text","text":"a"}]`, `[{"type":"text","text":"a"}]`},
-		{`no JSON`, `failure Thrown: the host's answer cannot be read`},
-		{``, `failure Thrown: the host's answer cannot be read`},
+		{`no JSON`, `failure Thrown: the response of the host cannot be decoded`},
+		{``, `failure Thrown: the response of the host cannot be decoded`},
 	} {
 		host := &fakeHost{answer: func(context.Context, string, []byte) ([]byte, error) { return []byte(c.answer), nil }}
 		if got := shown(runWith(t, call(compiled(t, calling("return await tools.get()", "get")), `{}`), host)); got != c.want {
@@ -51,7 +51,7 @@ func TestWhatAToolReturnsIsPlainData(t *testing.T) {
 	}
 }
 
-func TestACallThatFailsThrowsItsCode(t *testing.T) {
+func TestTools_error(t *testing.T) {
 	host := &fakeHost{answer: func(context.Context, string, []byte) ([]byte, error) {
 		return nil, &HostError{Code: "POLICY_DENIED", Message: "not today"}
 	}}
@@ -64,7 +64,7 @@ func TestACallThatFailsThrowsItsCode(t *testing.T) {
 	}
 }
 
-func TestNothingIsAToolThatIsNotGranted(t *testing.T) {
+func TestTools_notGranted(t *testing.T) {
 	for _, c := range []struct{ expression, want string }{
 		{`Object.keys(tools)`, `["get","then"]`},
 		{`Object.getOwnPropertyNames(tools)`, `["get","then"]`},
@@ -87,14 +87,14 @@ func TestNothingIsAToolThatIsNotGranted(t *testing.T) {
 	}
 }
 
-func TestTheLanguageItselfCallsNoTool(t *testing.T) {
+func TestTools_implicitNames(t *testing.T) {
 	host := &fakeHost{answer: func(context.Context, string, []byte) ([]byte, error) { return []byte(`1`), nil }}
 	for _, c := range []struct{ body, want string }{
 		{`const t = await tools; return typeof t.get`, `"function"`},
 		{`return tools`, `{}`},
 		{`return { tools }`, `{"tools":{}}`},
 		{"try { return `${tools}` } catch (e) { return e.name }", `"TypeError"`},
-		{`return [tools == 1, tools + ""]`, `failure Thrown: tools is no text; write tools.NAME(args)`},
+		{`return [tools == 1, tools + ""]`, `failure Thrown: tools cannot be converted to text; write tools.NAME(args)`},
 	} {
 		got := shown(runWith(t, call(compiled(t, calling(c.body, "*")), `{}`), host))
 		if got != c.want {
@@ -106,7 +106,7 @@ func TestTheLanguageItselfCallsNoTool(t *testing.T) {
 	}
 }
 
-func TestUncalledToolsAndUnknownOnesAreTold(t *testing.T) {
+func TestTools_diagnostics(t *testing.T) {
 	for _, c := range []struct {
 		body    string
 		granted []string
@@ -129,7 +129,7 @@ func TestUncalledToolsAndUnknownOnesAreTold(t *testing.T) {
 	}
 }
 
-func TestAProgramReachesTheToolsThatItMayName(t *testing.T) {
+func TestProgram_reaches(t *testing.T) {
 	for _, c := range []struct {
 		body, pattern string
 		reached       bool

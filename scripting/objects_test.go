@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestObjectsThatOtherHostsHaveToo(t *testing.T) {
+func TestBuiltins_webObjects(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, expression, want string }{
 		{"URL parts", `(u => [u.protocol, u.username, u.password, u.host, u.hostname, u.port, u.pathname, u.search, u.hash, u.origin])(new URL("HTTPS://us%20er:p:w@EXAMPLE.com:8443/a/../b c?q='1'#h i"))`,
@@ -57,7 +57,7 @@ func TestObjectsThatOtherHostsHaveToo(t *testing.T) {
 		{"globals by two names", `[globalThis.input === input, globalThis.log === log, globalThis.RegExp === RegExp, globalThis.JSON === JSON, Object.isFrozen(globalThis.vars)]`, `[true,true,true,true,true]`},
 		{"globals that are replaced", `(() => { globalThis.log = 1; globalThis.mine = 2; return [globalThis.log, globalThis.mine] })()`, `[1,2]`},
 		{"an engine's class that is replaced", `(() => { globalThis.Error = 1; try { new globalThis.ToolError("x") } catch (e) { return e.message } })()`, `"Error was replaced"`},
-		{"an engine's class that is replaced before a refusal", `await (async () => { globalThis.Error = 1; await http.crm.get("x") })()`, `failure Thrown: an exception whose message cannot be read`},
+		{"an engine's class that is replaced before a refusal", `await (async () => { globalThis.Error = 1; await http.crm.get("x") })()`, `failure Thrown: an exception with an unreadable message`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			host := &fakeHost{answer: func(context.Context, string, []byte) ([]byte, error) {
@@ -71,7 +71,7 @@ func TestObjectsThatOtherHostsHaveToo(t *testing.T) {
 }
 
 // The vectors are those of FIPS 180-4, RFC 2202 and RFC 4231.
-func TestDigestsAndSignatures(t *testing.T) {
+func TestCrypto_digestAndHMAC(t *testing.T) {
 	const prelude = `const bytes = (s) => new TextEncoder().encode(s);
 		const hex = (b) => Array.from(new Uint8Array(b), x => x.toString(16).padStart(2, "0")).join("");
 		const key = (hash) => crypto.subtle.importKey("raw", bytes("Jefe"), { name: "HMAC", hash }, false, ["sign", "verify"]);
@@ -95,7 +95,7 @@ func TestDigestsAndSignatures(t *testing.T) {
 	}
 }
 
-func TestRandomnessComesFromTheSeed(t *testing.T) {
+func TestSeed_deterministic(t *testing.T) {
 	p := compiled(t, tool(`return [Math.random(), crypto.randomUUID(), crypto.getRandomValues(new Uint8Array(4))[0], Math.random()]`))
 	c := call(p, `{}`)
 	first := shown(runWith(t, c, &fakeHost{}))
@@ -116,7 +116,7 @@ func TestRandomnessComesFromTheSeed(t *testing.T) {
 	}
 }
 
-func TestAUUIDIsOfVersionFour(t *testing.T) {
+func TestUUID_version(t *testing.T) {
 	got := shown(runBody(t, `return Array.from({ length: 64 }, () => crypto.randomUUID()).every(id => /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/.test(id))`, `{}`))
 	if got != "true" {
 		t.Errorf("got %s", got)
@@ -150,7 +150,7 @@ func TestContentBlocks(t *testing.T) {
 	}
 }
 
-func TestFailuresSayWhatWasThrown(t *testing.T) {
+func TestFailure_message(t *testing.T) {
 	for _, c := range []struct {
 		body, message, details string
 		kind                   FailureKind
@@ -163,8 +163,8 @@ func TestFailuresSayWhatWasThrown(t *testing.T) {
 		{`throw null`, "null", "", Thrown, 0},
 		{`throw { message: "m" }`, "m", "", Thrown, 0},
 		{`throw { a: 1 }`, `{"a":1}`, "", Thrown, 0},
-		{`const o = {}; o.o = o; throw o`, `an object that is no error`, "", Thrown, 0},
-		{`throw { get message() { throw 1 } }`, `an exception whose message cannot be read`, "", Thrown, 0},
+		{`const o = {}; o.o = o; throw o`, `an object that is not an Error`, "", Thrown, 0},
+		{`throw { get message() { throw 1 } }`, `an exception with an unreadable message`, "", Thrown, 0},
 		{`throw new ToolError("t", { details: { a: [1] } })`, "t", `{"a":[1]}`, ToolError, 0},
 		{`throw new ToolError("t")`, "t", "", ToolError, 0},
 		{`await null; throw new ToolError("t", { details: 0 })`, "t", "0", ToolError, 0},
@@ -192,7 +192,7 @@ func TestFailuresSayWhatWasThrown(t *testing.T) {
 	}
 }
 
-func TestAMemberOfNothingIsToldAsOne(t *testing.T) {
+func TestFailure_memberOfNull(t *testing.T) {
 	for body, want := range map[string]string{
 		`const x = null; return x.foo`:        `Cannot read property 'foo' of undefined or null`,
 		`let x; return x.foo.bar`:             `Cannot read property 'foo' of undefined or null`,
@@ -205,12 +205,12 @@ func TestAMemberOfNothingIsToldAsOne(t *testing.T) {
 	}
 }
 
-func TestUncaughtErrorsOfAsksHaveDetails(t *testing.T) {
+func TestFailure_inputErrorDetails(t *testing.T) {
 	for _, c := range []struct{ body, want, details string }{
 		{`throw new CapabilityError("no model", { required: { sampling: {} } })`, "failure CapabilityError: no model", `{"requiredCapabilities":{"sampling":{}}}`},
 		{`throw new CapabilityError("no model")`, "failure CapabilityError: no model", `{"requiredCapabilities":{}}`},
 		{`const e = new CapabilityError("x", { required: {} }); e.required = 5; throw e`, "failure CapabilityError: x", `{"requiredCapabilities":{}}`},
-		{`const e = new CapabilityError("x"); e.required = { toJSON() { throw 1 } }; throw e`, "failure Thrown: an exception whose message cannot be read", ``},
+		{`const e = new CapabilityError("x"); e.required = { toJSON() { throw 1 } }; throw e`, "failure Thrown: an exception with an unreadable message", ``},
 		{`throw new AskDenied("no", { reason: "declined" })`, "failure AskDenied: no", `{"reason":"declined"}`},
 		{`throw new AskDenied("no")`, "failure AskDenied: no", ``},
 		{`await Promise.reject(new AskDenied("late", { reason: "cancelled" }))`, "failure AskDenied: late", `{"reason":"cancelled"}`},
@@ -222,7 +222,7 @@ func TestUncaughtErrorsOfAsksHaveDetails(t *testing.T) {
 	}
 }
 
-func TestErrorsOfAsksAreErrors(t *testing.T) {
+func TestInputErrors_areErrors(t *testing.T) {
 	body := `const a = new AskDenied("a", { reason: "declined" }), c = new CapabilityError("c", { required: { roots: {} } });
 		return [a, c].map(e => [e instanceof Error, e.name, String(e), Object.keys(e)]).concat(a instanceof CapabilityError, a instanceof AskDenied)`
 	want := `[[true,"AskDenied","AskDenied: a",["reason"]],[true,"CapabilityError","CapabilityError: c",["required"]],false,true]`
@@ -238,11 +238,11 @@ func modular(body string) Source {
 	return src
 }
 
-func TestAFunctionOfAModuleIsAskedOfTheHost(t *testing.T) {
+func TestModules_call(t *testing.T) {
 	for _, c := range []struct{ body, answer, call, want string }{
 		{`return await modules.ledger.balance({ account: "ä", n: [1] })`, `{"cents":7}`, `module {"module":"ledger","function":"balance","arguments":{"account":"ä","n":[1]}}`, `{"cents":7}`},
 		{`return await modules["ledger"]["po" + "st"]()`, `null`, `module {"module":"ledger","function":"post"}`, `null`},
-		{`return await modules.ledger.balance()`, `no JSON`, `module {"module":"ledger","function":"balance"}`, `failure Thrown: the host's answer cannot be read`},
+		{`return await modules.ledger.balance()`, `no JSON`, `module {"module":"ledger","function":"balance"}`, `failure Thrown: the response of the host cannot be decoded`},
 		{`const { balance } = modules.ledger; return await balance({})`, `1`, `module {"module":"ledger","function":"balance","arguments":{}}`, `1`},
 	} {
 		host := &fakeHost{answer: func(context.Context, string, []byte) ([]byte, error) { return []byte(c.answer), nil }}
@@ -253,7 +253,7 @@ func TestAFunctionOfAModuleIsAskedOfTheHost(t *testing.T) {
 	}
 }
 
-func TestWhatAModuleHasIsWhatWasRegistered(t *testing.T) {
+func TestModules_members(t *testing.T) {
 	for _, c := range []struct{ body, want string }{
 		{`const m = modules, k = "led" + (input.no ?? "ger"); return [Object.keys(m), Object.getOwnPropertyNames(m[k]).sort(), Object.getOwnPropertyNames(m.bare), typeof m.other]`, `[["ledger","bare"],["balance","post"],[],"undefined"]`},
 		{`try { modules["led" + (input.no ?? "ger")] = 1 } catch (e) { return e.name }`, `"TypeError"`},
@@ -265,7 +265,7 @@ func TestWhatAModuleHasIsWhatWasRegistered(t *testing.T) {
 	}
 }
 
-func TestModulesAndFunctionsThatAreNotThereAreTold(t *testing.T) {
+func TestModules_diagnostics(t *testing.T) {
 	for _, c := range []struct {
 		body string
 		want []string

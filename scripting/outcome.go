@@ -2,22 +2,20 @@ package scripting
 
 import "time"
 
-// Outcome is how a call ended: exactly one of Result, Failure and Suspended is set.
+// Outcome is the end of a call: exactly one of Result, Failure and Suspended is set.
 type Outcome struct {
 	Result  *Result
 	Failure *Failure
-	// Suspended are the asks without whose answers the body cannot go on, in the
-	// order of asking. Everything else that the body started has ended, and the
-	// journal of the call holds it. [Journal.Answer] takes the answers; a Run
-	// with that journal goes on from there.
+	// Suspended are the asks without which the script cannot continue, in order. Everything else
+	// that the script started has ended, and is recorded in the journal. [Journal.Answer] takes the
+	// responses; a Run with this journal continues the call.
 	Suspended []Ask
-	// Stdout is what code has printed in this run and those before it, however the
-	// call ended: lines that end with a newline, within [Limits.Stdout]. Others print
-	// nothing.
+	// Stdout is the output of agent code in this run and earlier runs, however the call ended. Each
+	// line ends with a newline; [Limits.Stdout] limits the total. Other kinds have no output.
 	Stdout string
 }
 
-// ResultKind tells the results that callers treat differently apart.
+// ResultKind is the kind of a result, for callers that treat kinds differently.
 type ResultKind int
 
 const (
@@ -27,27 +25,27 @@ const (
 	Text
 	// Value is any other JSON value.
 	Value
-	// Content is rich content, with or without a structured value.
+	// Content is content blocks, with or without a structured value.
 	Content
 )
 
-// Result is what a body returned.
+// Result is the result of a body.
 type Result struct {
 	Kind ResultKind
-	// JSON is the value: a JSON string for Text, any other JSON for Value, the
-	// structured value or nil for Content, nil for Nothing.
+	// JSON is the value: a JSON string for Text, any other JSON for Value, the structured value or
+	// nil for Content, nil for Nothing.
 	JSON []byte
 	// Content is a JSON array of MCP content blocks; only for Content.
 	Content []byte
-	// TTL is how long whoever made the result says that it stays so; 0 where nobody does.
-	// Bodies in JavaScript do not.
+	// TTL is how long the result stays valid, as declared by its producer; 0 if undeclared. Scripts
+	// do not set it.
 	TTL time.Duration
 }
 
-// Ask is an ask that waits for its answer.
+// Ask is an ask without a response.
 type Ask struct {
-	// Seq is the number of the host call, which [Journal.Answer] takes.
+	// Seq is the number of the host call, for [Journal.Answer].
 	Seq int
-	// Payload is that of the operation ask (see the package documentation).
+	// Payload is the payload of the operation ask (see the package documentation).
 	Payload []byte
 }

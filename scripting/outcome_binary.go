@@ -7,18 +7,18 @@ import (
 	"math"
 )
 
-// The binary form of an outcome is a tag, and for a result its kind, the value,
-// and the content with their lengths in front; for what is rarer, JSON.
+// The binary form of an outcome is a tag, and for a result its kind, the value with a length
+// prefix, and the content. Other outcomes are JSON.
 const (
 	outcomeResult = iota
 	outcomeFailure
 	outcomeSuspended
 )
 
-// errOutcome says that bytes are no outcome. It repeats none of them.
+// errOutcome is the error for bytes that are not an outcome. It repeats none of them.
 var errOutcome = errors.New("not an outcome")
 
-// AppendBinary appends the outcome as bytes.
+// AppendBinary appends the encoded outcome to dst.
 func (o Outcome) AppendBinary(dst []byte) ([]byte, error) {
 	if r := o.Result; r != nil {
 		w := journalWriter{out: append(dst, outcomeResult)}
@@ -32,13 +32,13 @@ func (o Outcome) AppendBinary(dst []byte) ([]byte, error) {
 	}
 	text, err := json.Marshal(value)
 	if err != nil {
-		return nil, fmt.Errorf("encode an outcome: %w", err)
+		return nil, fmt.Errorf("encode outcome: %w", err)
 	}
 	return append(append(dst, tag), text...), nil
 }
 
-// OutcomeJSON returns the JSON that [Outcome.UnmarshalBinary] would decode, which who
-// does not trust data lets through a gate before: nil where there is none.
+// RawOutcomeJSON returns the JSON that [Outcome.UnmarshalBinary] would decode, so that callers can
+// check untrusted data first. It returns nil if there is none.
 func RawOutcomeJSON(data []byte) []byte {
 	if len(data) > 0 && (data[0] == outcomeFailure || data[0] == outcomeSuspended) {
 		return data[1:]
@@ -46,8 +46,8 @@ func RawOutcomeJSON(data []byte) []byte {
 	return nil
 }
 
-// UnmarshalBinary makes the outcome what [Outcome.AppendBinary] has appended.
-// That what is JSON is JSON is for others to check. The outcome keeps data.
+// UnmarshalBinary decodes the output of [Outcome.AppendBinary]. It does not check that fields are
+// valid JSON. The outcome keeps data.
 func (o *Outcome) UnmarshalBinary(data []byte) error {
 	if len(data) == 0 {
 		return errOutcome

@@ -11,16 +11,14 @@ import (
 	"github.com/mcpd/mcpd/scripting/source"
 )
 
-// Program is a compiled body. It is immutable and may run any number of times
-// at once.
+// Program is a compiled body. It is immutable and may run any number of times concurrently.
 type Program struct {
 	compiled compiler.Program
 }
 
-// Compile checks and compiles src. It returns a program unless the list holds
-// an error. Of a body with a syntax error the list holds the first one and
-// nothing about the meaning of the rest. All ranges are in the file of src.Text,
-// or in an imported file.
+// Compile checks and compiles src. It returns a program unless the list has an error. For a body
+// with a syntax error, the list has only the first one. All ranges are in the file of src.Text or
+// in an imported file.
 func Compile(src Source) (*Program, diag.List) {
 	compiled, list := compiler.Compile(src)
 	if compiled == nil {
@@ -29,37 +27,35 @@ func Compile(src Source) (*Program, diag.List) {
 	return &Program{*compiled}, list
 }
 
-// IsCodeName reports whether code can reach a tool, or a group of tools, by that
-// name alone: it is an identifier of ASCII letters, no word of the language, and
-// the name of no global. A tool that shares its name with a group is reached as a
-// member of tools all the same, as is one of any other name.
+// IsCodeName reports whether agent code can reach a tool, or a group of tools, by name alone: the
+// name must be an identifier of ASCII letters, not a reserved word, and not the name of a global.
+// Tools with other names, or with the name of a group, are reached as members of tools.
 func IsCodeName(name string) bool { return compiler.IsCodeName(name) }
 
-// Name returns what the definition is called in messages.
+// Name returns the name of the definition in messages.
 func (p *Program) Name() string { return p.compiled.Name }
 
-// Kind returns what the program is for.
+// Kind returns the kind of the program.
 func (p *Program) Kind() Kind { return p.compiled.Kind }
 
-// Uses reports whether the body can reach the global name, so that callers
-// need not encode what no body reads.
+// Uses reports whether the body can reach the global name, so that callers need not encode unused
+// values.
 func (p *Program) Uses(name string) bool { return p.compiled.CanUse(name) }
 
 // Reaches reports whether the body can reach a granted object.
 func (p *Program) Reaches(o Object) bool { return p.compiled.Reaches(o) }
 
-// Hash returns a hash of everything that Compile was given, imported files included.
+// Hash returns a hash of all inputs of Compile, including imported files.
 func (p *Program) Hash() [32]byte { return p.compiled.Hash }
 
-// Meaning returns a hash of what the program does: of everything that Compile
-// was given but for where the body stands.
+// SemanticHash returns a hash of all inputs of Compile except positions: programs with the same
+// SemanticHash behave alike.
 func (p *Program) SemanticHash() [32]byte { return p.compiled.SemanticHash }
 
-// Size returns how many bytes the program is made of: the body, what it imports,
-// and its variables.
+// Size returns the size of the source in bytes: the body, its imports, and its variables.
 func (p *Program) Size() int { return p.compiled.Size }
 
-// wireProgram is what another process needs to compile a program once more.
+// wireProgram is the encoding of a program for another process.
 type wireProgram struct {
 	Hash     [32]byte
 	Name     string
@@ -72,12 +68,12 @@ type wireProgram struct {
 	Vars     json.RawMessage `json:",omitempty"`
 	Inputs   []string
 	BigInts  []string `json:",omitempty"`
-	// BigIntResult is that of [Source].
+	// BigIntResult is [Source.BigIntResult].
 	BigIntResult bool              `json:",omitempty"`
-	Files        map[string]string // what it imports
+	Files        map[string]string // the imported files
 }
 
-// MarshalBinary returns the program as bytes, for another process.
+// MarshalBinary encodes the program for another process.
 func (p *Program) MarshalBinary() ([]byte, error) {
 	s := p.compiled.Source
 	w := wireProgram{p.compiled.Hash, s.Name, s.Kind, s.Language, s.Text, s.Path, s.Objects, s.Members, s.Vars, s.Inputs, s.BigInts, s.BigIntResult, map[string]string{}}
@@ -86,17 +82,16 @@ func (p *Program) MarshalBinary() ([]byte, error) {
 	}
 	data, err := json.Marshal(w)
 	if err != nil {
-		return nil, fmt.Errorf("encode the program %q: %w", s.Name, err)
+		return nil, fmt.Errorf("encode program %q: %w", s.Name, err)
 	}
 	return data, nil
 }
 
-// UnmarshalProgram returns the program that [Program.MarshalBinary] has encoded, by compiling
-// it. t is that of [Source].
+// UnmarshalProgram decodes the output of [Program.MarshalBinary], and compiles the program with t.
 func UnmarshalProgram(data []byte, t Transpiler) (*Program, error) {
 	var w wireProgram
 	if err := json.Unmarshal(data, &w); err != nil {
-		return nil, fmt.Errorf("decode a program: %w", err)
+		return nil, fmt.Errorf("decode program: %w", err)
 	}
 	src := Source{
 		Name: w.Name, Kind: w.Kind, Language: w.Language, Text: w.Text, Path: w.Path, Objects: w.Objects, Members: w.Members, Vars: w.Vars, Inputs: w.Inputs, BigInts: w.BigInts, BigIntResult: w.BigIntResult,
@@ -112,17 +107,16 @@ func UnmarshalProgram(data []byte, t Transpiler) (*Program, error) {
 	compiled, problems := Compile(src)
 	switch {
 	case compiled == nil:
-		return nil, fmt.Errorf("compile the program %q: %w", w.Name, problems)
+		return nil, fmt.Errorf("compile program %q: %w", w.Name, problems)
 	case compiled.Hash() != w.Hash:
-		return nil, fmt.Errorf("compile the program %q: %w", w.Name, errOtherProgram)
+		return nil, fmt.Errorf("compile program %q: %w", w.Name, errOtherProgram)
 	}
 	return compiled, nil
 }
 
-var errOtherProgram = errors.New("it is another than it was")
+var errOtherProgram = errors.New("its hash has changed")
 
-// A body and all that it is compiled against. The types stand in package source because the
-// compiler, which is below this package, takes them too.
+// The inputs of Compile. The types are in package source because the compiler needs them too.
 type (
 	Source     = source.Source
 	Kind       = source.Kind
@@ -132,7 +126,7 @@ type (
 	Transpiler = source.Transpiler
 )
 
-// What bodies are for; see [source.Kind].
+// Kinds of bodies; see [source.Kind].
 const (
 	Tool     = source.Tool
 	Hook     = source.Hook
@@ -142,13 +136,13 @@ const (
 	Code     = source.Code
 )
 
-// What bodies are written in; see [source.Language].
+// Languages of bodies; see [source.Language].
 const (
 	JS = source.JS
 	TS = source.TS
 )
 
-// Codes of diagnostics that callers act on.
+// Codes of diagnostics that callers react to.
 const (
 	MissingExtension = source.MissingExtension
 	FenceRemoved     = source.FenceRemoved

@@ -32,7 +32,7 @@ func importing(files map[string]string) func(string) ([]byte, error) {
 	}
 }
 
-func TestHooksSeeAnEventAndNoInput(t *testing.T) {
+func TestHook_event(t *testing.T) {
 	src := tool(`return [event.tool, typeof input, Object.isFrozen(event.error)]`)
 	src.Kind = Hook
 	p := compiled(t, src)
@@ -47,7 +47,7 @@ func TestHooksSeeAnEventAndNoInput(t *testing.T) {
 
 // Each of these takes the engine exponential time, or for ever, when it may
 // compute constants before the body runs.
-func TestNothingIsComputedBeforeTheBodyRuns(t *testing.T) {
+func TestCompile_noConstantFolding(t *testing.T) {
 	for _, c := range []struct{ body, want string }{
 		{"return " + strings.Repeat("1 && ", 300) + "2", `2`},
 		{"return " + strings.Repeat("null ?? ", 300) + "2", `2`},
@@ -63,8 +63,8 @@ func TestNothingIsComputedBeforeTheBodyRuns(t *testing.T) {
 	}
 }
 
-// TestBuiltins_noneIsUnknown makes sure that every name which a body sees may be read.
-func TestBuiltins_noneIsUnknown(t *testing.T) {
+// TestBuiltins_allKnown makes sure that every name which a body sees may be read.
+func TestBuiltins_allKnown(t *testing.T) {
 	list := func(kind Kind) string {
 		src := tool("return Object.getOwnPropertyNames(globalThis).join()")
 		src.Kind = kind

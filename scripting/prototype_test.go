@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// TestNoObjectIsPutBehindItself: the engine does not find that out where a proxy or an object
+// TestPrototypeGuard_cycles: the engine does not find that out where a proxy or an object
 // of the host is between, and overflows the stack of the process when it looks for a member.
-func TestNoObjectIsPutBehindItself(t *testing.T) {
-	const itself = "throws TypeError: an object cannot be behind itself"
+func TestPrototypeGuard_cycles(t *testing.T) {
+	const itself = "throws TypeError: an object cannot be its own prototype"
 	for _, c := range []struct{ code, want string }{
 		{"const x = Object.create(crm)\nObject.setPrototypeOf(crm, x)\ncrm['fo' + 'o']", itself},
 		{"const x = Object.create(tools)\nObject.setPrototypeOf(tools, x)\ntools['fo' + 'o']", itself},
@@ -17,7 +17,7 @@ func TestNoObjectIsPutBehindItself(t *testing.T) {
 		{"const p = new Proxy({}, {})\nObject.setPrototypeOf(p, Object.create(p))\np.foo", itself},
 		{"const t = {}\nconst p = new Proxy(t, {})\nt.__proto__ = Object.create(p)\np.foo", itself},
 		{"const t = {}\nlet p = t\nfor (let i = 0; i < 300; i++) p = new Proxy(p, {})\nObject.setPrototypeOf(t, Object.create(p))\np.foo", itself},
-		{"const t = {}\nlet p = t\nfor (let i = 0; i < 20000; i++) p = new Proxy(p, {})\nObject.setPrototypeOf(t, Object.create(p))\np.foo", "throws TypeError: too many objects are behind this one"},
+		{"const t = {}\nlet p = t\nfor (let i = 0; i < 20000; i++) p = new Proxy(p, {})\nObject.setPrototypeOf(t, Object.create(p))\np.foo", "throws TypeError: the chain of prototypes is too long"},
 		{"const p = new Proxy({}, {})\nconst set = Object['setProto' + 'typeOf']\nset(p, Object.create(p))\np.foo", itself},
 		{"const p = new Proxy({}, {})\nconst { setPrototypeOf: set } = Object\nset(p, Object.create(p))\np.foo", itself},
 		{"const p = new Proxy({}, {})\nconst set = Object.getOwnPropertyDescriptor(Object.prototype, '__proto__').set\nset.call(p, Object.create(p))\np.foo", itself},
@@ -56,9 +56,9 @@ func TestNoObjectIsPutBehindItself(t *testing.T) {
 	}
 }
 
-// TestABodyIsGuardedWhereANameIsBoundElsewhere is about what keeps the guard away: a name that
+// TestPrototypeGuard_shadowedName is about what keeps the guard away: a name that
 // is never read.
-func TestABodyIsGuardedWhereANameIsBoundElsewhere(t *testing.T) {
+func TestPrototypeGuard_shadowedName(t *testing.T) {
 	for _, c := range []struct {
 		body                        string
 		everything, proxies, hosted bool
@@ -78,10 +78,10 @@ func TestABodyIsGuardedWhereANameIsBoundElsewhere(t *testing.T) {
 	}
 }
 
-// TestProxiesDoNotAskThemselvesWithoutEnd: no instruction of the script is between, and the
+// TestProxyGuard_recursion: no instruction of the script is between, and the
 // stack of the process overflowed.
-func TestProxiesDoNotAskThemselvesWithoutEnd(t *testing.T) {
-	const without = "throws RangeError: proxies ask each other without end"
+func TestProxyGuard_recursion(t *testing.T) {
+	const without = "throws RangeError: proxies call each other without end"
 	for _, code := range []string{
 		"const h = {}, p = new Proxy({}, h)\nh.get = Reflect.get.bind(null, p, 'x')\np.foo",
 		"const h = {}, p = new Proxy({}, h)\nh.getPrototypeOf = Reflect.getPrototypeOf.bind(null, p)\np instanceof Array",
@@ -95,8 +95,8 @@ func TestProxiesDoNotAskThemselvesWithoutEnd(t *testing.T) {
 	}
 }
 
-// TestLoopsOverWhatTrapsReturnEndWithTheCall: the trap is native, and answers with its proxy.
-func TestLoopsOverWhatTrapsReturnEndWithTheCall(t *testing.T) {
+// TestProxyGuard_interrupt: the trap is native, and answers with its proxy.
+func TestProxyGuard_interrupt(t *testing.T) {
 	for _, look := range []string{
 		"Array.prototype.isPrototypeOf(p)", "p instanceof Array", "Array[Symbol.hasInstance](p)", "Array.bind()[Symbol.hasInstance](p)", "for (const k in p);",
 	} {
@@ -112,8 +112,8 @@ func TestLoopsOverWhatTrapsReturnEndWithTheCall(t *testing.T) {
 	}
 }
 
-// TestProxiesDoWhatTheLanguageSays has a handler between that no script may notice.
-func TestProxiesDoWhatTheLanguageSays(t *testing.T) {
+// TestProxyGuard_semantics has a handler between that no script may notice.
+func TestProxyGuard_semantics(t *testing.T) {
 	for _, c := range []struct{ code, want string }{
 		{"new Proxy({}, { get: (t, name, self) => name + (self === undefined) }).foo", `"foofalse"`},
 		{"const h = { n: 3, get() { return this === h && this.n } }\nnew Proxy({}, h).foo", "3"},

@@ -11,30 +11,29 @@ import (
 	"strconv"
 )
 
-// Recorder keeps the journal of a call that runs in another process, and what
-// that has not come to yet. It believes the other process nothing that could
-// change what another call does. It is not safe for concurrent use.
+// Recorder records the journal of a call in another process, and the responses that the process has
+// not used yet. It does not trust the other process with anything that could affect other calls. It
+// is not safe for concurrent use.
 type Recorder struct {
-	kind Kind // of the program
+	kind Kind // kind of the program
 	book journalCursor
-	// given are the answers that the other process has not come to, by the
-	// numbers of their host calls, and held is how many bytes they have.
+	// buffered has the responses that the other process has not used, by number of the host call.
+	// bufferedBytes is their size.
 	buffered      map[int]hostResponse
 	bufferedBytes int
-	// later are the asks that the host answers in another run.
+	// deferred has the asks with a response in a later run.
 	deferred map[int]bool
-	last     int // the number of the last host call or message
-	// printed is how many bytes of what code prints there are.
+	last     int // number of the last host call or notification
+	// printed is the size of the output in bytes.
 	printed int
 }
 
-// NewRecorder returns the recorder of a call, which has a journal. That takes in
-// what the other process does from its end on. What [Recorder.Seed] returns is the
-// seed to run with.
+// NewRecorder returns the recorder of a call with a journal. It appends the actions of the other
+// process to the journal. The call must run with [Recorder.Seed].
 func NewRecorder(c Call) *Recorder {
 	j := c.Journal
 	r := &Recorder{book: newCursor(j, c.limits())}
-	if c.Program != nil { // nil in tests of the recorder alone
+	if c.Program != nil { // nil in tests of the recorder
 		r.kind = c.Program.Kind()
 	}
 	j.seed = r.book.seed(c.Seed)
@@ -53,7 +52,7 @@ func NewRecorder(c Call) *Recorder {
 // Seed returns the seed of the call.
 func (r *Recorder) Seed() Seed { return r.book.journal.seed }
 
-// Stdout returns what the code of the call has printed so far.
+// Stdout returns the output of the code so far.
 func (r *Recorder) Stdout() string { return r.book.stdout() }
 
 func (r *Recorder) isBuffered(seq int) bool {
@@ -61,7 +60,7 @@ func (r *Recorder) isBuffered(seq int) bool {
 	return given
 }
 
-// rewind takes the answers at the end of the journal as given.
+// rewind buffers the responses at the end of the journal.
 func (r *Recorder) rewind() {
 	for _, e := range r.book.buffered {
 		r.buffer(e.response())
@@ -75,7 +74,7 @@ func (r *Recorder) rewind() {
 	}
 }
 
-// hold keeps an answer until the other process comes to it.
+// buffer stores a response until the other process uses it.
 func (r *Recorder) buffer(a hostResponse) {
 	if r.buffered == nil {
 		r.buffered = map[int]hostResponse{}
@@ -92,7 +91,7 @@ func (r *Recorder) deferRequest(seq int) {
 	r.deferred[seq] = true
 }
 
-// release takes out an answer that the other process has come to.
+// takeBuffered removes a response that the other process uses.
 func (r *Recorder) takeBuffered(seq int) (e journalEntry, ok bool) {
 	a, ok := r.buffered[seq]
 	if !ok {
@@ -104,11 +103,10 @@ func (r *Recorder) takeBuffered(seq int) (e journalEntry, ok bool) {
 	return e, true
 }
 
-// errOrder says that the other process does not keep to the order of a run.
-var errOutOfOrder = errors.New("the run is out of order")
+// errOutOfOrder is the error for a violation of the order of a run.
+var errOutOfOrder = errors.New("run is out of order")
 
-// Began takes in a host call or a message that the other process has sent. A
-// failure ends the call.
+// RecordCall records a host call or a notification from the other process. A failure ends the call.
 func (r *Recorder) RecordCall(seq int, op string, payload []byte) (*Failure, error) {
 	if seq != r.last+1 || len(op) > maxOpName {
 		return nil, fmt.Errorf("host call %d: %w", seq, errOutOfOrder)
@@ -121,8 +119,7 @@ func (r *Recorder) RecordCall(seq int, op string, payload []byte) (*Failure, err
 	return r.book.write(e), nil
 }
 
-// kept returns what the journal keeps of a message: what code prints by it, as
-// long as there is room for that.
+// printedLine returns the output in a notification, as long as it fits into the limit.
 func (r *Recorder) printedLine(op string, payload []byte) []byte {
 	most := r.book.limits.Stdout
 	if op != OpConsole || most == 0 || len(payload) > maxPrinted {
@@ -130,7 +127,7 @@ func (r *Recorder) printedLine(op string, payload []byte) []byte {
 	}
 	var p printed
 	if json.Unmarshal(payload, &p) != nil {
-		return nil // the other process is ended for it
+		return nil // the process is killed for it
 	}
 	line := p.Message + "\n"
 	if r.printed += len(line); r.printed > most+len(truncationMark(most)) {
@@ -139,13 +136,11 @@ func (r *Recorder) printedLine(op string, payload []byte) []byte {
 	return []byte(line)
 }
 
-// maxPrinted bounds the payload of one line that code prints: each byte of it may
-// be written as an escape of six.
+// maxPrinted limits the payload of one line of output: each byte may be an escape of six bytes.
 const maxPrinted = 6*maxLogMessage + 1<<10
 
-// Given takes in an answer that is sent to the other process. A failure ends the
-// call: whether that process ever comes to its answers is for it to say, and
-// they are held until then.
+// RecordResponse records a response that is sent to the other process. A failure ends the call. The
+// response is buffered until the other process reports its use, which it may never do.
 func (r *Recorder) RecordResponse(a HostResponse) *Failure {
 	if a.suspended {
 		r.deferRequest(a.seq)
@@ -153,17 +148,16 @@ func (r *Recorder) RecordResponse(a HostResponse) *Failure {
 	}
 	r.buffer(a.hostResponse)
 	if most := r.book.limits.JournalBytes; r.bufferedBytes > most-r.book.journal.bytes {
-		return limitFailure("journal_bytes", "the answers to the body's host calls have more than "+strconv.Itoa(most)+" bytes")
+		return limitFailure("journal_bytes", "the responses to the host calls of the body exceed "+strconv.Itoa(most)+" bytes")
 	}
 	return nil
 }
 
-// around is what a lone content block has around it, which does not count.
+// around is the size of the brackets around a single content block, which do not count.
 const around = len("[]")
 
-// Ended checks that an outcome which the other process sends is one that the
-// call may have: a result within its bounds, or asks that its
-// host has put off.
+// CheckOutcome checks that the call may have the outcome from the other process: a result within
+// the limits, or asks that the host has deferred.
 func (r *Recorder) CheckOutcome(out Outcome) error {
 	most := r.book.limits.Output
 	if result := out.Result; result != nil && (len(result.JSON) > most || len(result.Content) > most+around) {
@@ -172,8 +166,8 @@ func (r *Recorder) CheckOutcome(out Outcome) error {
 	return r.checkSuspended(out.Suspended)
 }
 
-// suspended checks that asks are open, are as they were asked, and wait by the
-// word of the host, which alone knows what may be asked.
+// checkSuspended checks that suspended asks are pending, unchanged, and deferred by the host. Only
+// the host decides which requests are permitted.
 func (r *Recorder) checkSuspended(asks []Ask) error {
 	if len(asks) == 0 {
 		return nil
@@ -194,9 +188,8 @@ func (r *Recorder) checkSuspended(asks []Ask) error {
 	return nil
 }
 
-// Follow takes in the tail that a [Remote] was given in the other process. At its
-// end a run may have given answers to itself, which count for nobody. A failure
-// ends the call.
+// ApplyTail records the tail that a [Remote] received in the other process. At the end of a run,
+// the script may have received responses that do not count. A failure ends the call.
 func (r *Recorder) ApplyTail(tail []byte, end bool) (*Failure, error) {
 	reader := journalReader{rest: tail}
 	for len(reader.rest) > 0 {
@@ -214,7 +207,7 @@ func (r *Recorder) ApplyTail(tail []byte, end bool) (*Failure, error) {
 	return nil, nil
 }
 
-// next reads one entry; nil is one that counts for nobody.
+// nextEntry reads one entry; nil for one that does not count.
 func (r *Recorder) nextEntry(reader *journalReader, end bool) (*journalEntry, bool) {
 	tag, ok := reader.number(tagClock)
 	if !ok {
@@ -242,9 +235,8 @@ func (r *Recorder) nextEntry(reader *journalReader, end bool) (*journalEntry, bo
 	return nil, false
 }
 
-// Journal returns the journal, for another run that goes on where the call is:
-// the answers that its body did not come to are at its end. Every host call
-// that has begun must have been answered.
+// Journal returns the journal for another run that continues the call: unused responses are at its
+// end. Every started host call must have a response.
 func (r *Recorder) Journal() *Journal {
 	j := r.book.journal
 	for _, seq := range slices.Sorted(maps.Keys(r.buffered)) {
@@ -254,8 +246,8 @@ func (r *Recorder) Journal() *Journal {
 	return j
 }
 
-// Rerun goes back to where [Recorder.Journal] was called: the run that was given
-// the journal has the answers at its end still before it.
+// Rewind resets the recorder for a run with the journal that [Recorder.Journal] returned: it starts
+// with the responses at the end of the journal.
 func (r *Recorder) Rewind() {
 	r.book = newCursor(r.book.journal, r.book.limits)
 	r.rewind()

@@ -7,29 +7,26 @@ import (
 	"math"
 )
 
-// What is in this file, and the [Recorder], is for executors that run a call in another process.
-// Package worker is the only one.
+// This file and [Recorder] serve executors that run a call in another process, like package worker.
 
-// Remote is a [Host] on the other side of a pipe, where the journal of the call
-// is kept too. Do then waits for the answer to what Begin has sent.
+// Remote is a [Host] in another process, which keeps the journal of the call too. Do waits for the
+// response to the call that StartCall has sent.
 type Remote interface {
 	Host
-	// Begin sends a host call, or a message that has no answer, and in front of
-	// it what the journal has taken in since the last time (see
-	// [Recorder.Follow]). It is called in the order of the run.
+	// StartCall sends a host call, or a notification without a response. tail has the journal
+	// entries since the last call (see [Recorder.ApplyTail]). It is called in the order of the run.
 	StartCall(seq int, op string, payload, tail []byte)
-	// Drop says that nobody waits for a host call any more that has begun, with the
-	// tail as in Begin: it is to be cancelled. Do waits on, for however it ends.
+	// CancelCall reports that the script no longer waits for a host call, with the tail as in
+	// StartCall: the host cancels the call. Do still waits for its end.
 	CancelCall(seq int, tail []byte)
-	// End is called at the end of the run, when all that it started has ended.
+	// Finish is called at the end of the run, when everything that it started has ended.
 	Finish(tail []byte)
 }
 
-// Answer is how a host call ended: with data, with a refusal, with a panic, or
-// not yet.
+// HostResponse is the result of a host call: data, a refusal, a panic, or a suspension.
 type HostResponse struct{ hostResponse }
 
-// AskHost asks a host. A panic becomes an answer too.
+// CallHost calls a host. A panic becomes a response too.
 func CallHost(ctx context.Context, h Host, seq int, op string, payload []byte) HostResponse {
 	return HostResponse{callSafely(ctx, h, seq, op, payload)}
 }
@@ -37,10 +34,10 @@ func CallHost(ctx context.Context, h Host, seq int, op string, payload []byte) H
 // Seq returns the number of the host call.
 func (a HostResponse) Seq() int { return a.seq }
 
-// Panicked reports whether the host has panicked.
+// Panicked reports whether the host panicked.
 func (a HostResponse) Panicked() bool { return a.panicked }
 
-// Result returns what [Host.Do] returns for the answer.
+// Result returns the results of [Host.Do].
 func (a HostResponse) Result() ([]byte, error) {
 	switch {
 	case a.suspended:
@@ -53,8 +50,8 @@ func (a HostResponse) Result() ([]byte, error) {
 	return a.data, nil
 }
 
-// errPanicked is what a host on the other side of a pipe says of a panic there.
-var errPanicked = errors.New("the host has panicked")
+// errPanicked is the error of a remote host after a panic.
+var errPanicked = errors.New("host panicked")
 
 const (
 	answerData = iota
@@ -63,7 +60,7 @@ const (
 	answerLater
 )
 
-// Append appends the binary form of the answer.
+// Append appends the binary form of the response to dst.
 func (a HostResponse) Append(dst []byte) []byte {
 	dst = binary.AppendUvarint(dst, uint64(a.seq))
 	switch {
@@ -81,10 +78,10 @@ func (a HostResponse) Append(dst []byte) []byte {
 	return append(append(dst, answerData), a.data...)
 }
 
-// errAnswer says that bytes are no answer. It repeats none of them.
-var errAnswer = errors.New("not an answer")
+// errAnswer is the error for bytes that are not a response. It repeats none of them.
+var errAnswer = errors.New("not a response")
 
-// ReadAnswer reads what [Answer.Append] has made. The answer keeps data.
+// DecodeHostResponse decodes the output of [HostResponse.Append]. The response keeps data.
 func DecodeHostResponse(data []byte) (seq int, a HostResponse, err error) {
 	r := journalReader{rest: data}
 	seq, ok := r.number(math.MaxInt32)
@@ -112,8 +109,8 @@ func DecodeHostResponse(data []byte) (seq int, a HostResponse, err error) {
 	return seq, a, nil
 }
 
-// tail returns what the journal has taken in since the last time, but for the
-// host calls and messages themselves and for the data of answers.
+// tail returns the journal entries since the last call, without host calls, notifications, and the
+// data of responses.
 func (b *journalCursor) tail() []byte {
 	if b.journal == nil {
 		return nil

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// FuzzAnswer holds that no bytes crash who reads an answer to a host call, and that
+// FuzzHostResponse holds that no bytes crash who reads an answer to a host call, and that
 // what is one is written as it was read.
-func FuzzAnswer(f *testing.F) {
+func FuzzHostResponse(f *testing.F) {
 	for _, a := range []hostResponse{
 		{seq: 1, data: []byte(`{"a":1}`)}, {seq: 2, suspended: true}, {seq: 3, panicked: true},
 		{seq: 4, refusal: &HostError{Code: Denied, Message: "no", Details: []byte(`{}`)}},
@@ -41,10 +41,10 @@ func followed(t *testing.T) *Recorder {
 	return r
 }
 
-// FuzzFollow holds that no tail crashes who keeps the journal of a process that may
+// FuzzApplyTail holds that no tail crashes who keeps the journal of a process that may
 // lie, that the journal can be read by the next, and that it is what the tail of that
 // one would make of it.
-func FuzzFollow(f *testing.F) {
+func FuzzApplyTail(f *testing.F) {
 	f.Add([]byte{tagAnswered, 2, tagFired, 1, tagClock, 200, 1, 3, tagAnswered, 1}, false)
 	f.Add([]byte{tagAnswered, 9}, true)
 	f.Add([]byte{tagFired, 0}, false)
@@ -80,9 +80,9 @@ func begun(t *testing.T, limits Limits, asks ...string) *Recorder {
 	return r
 }
 
-// TestOnlyWhatTheHostPutOffSuspendsACall: what another process says to wait for
+// TestRecorder_suspension: what another process says to wait for
 // reaches the client.
-func TestOnlyWhatTheHostPutOffSuspendsACall(t *testing.T) {
+func TestRecorder_suspension(t *testing.T) {
 	r := begun(t, Limits{}, "first", "second", "third")
 	for seq, a := range map[int]hostResponse{1: {suspended: true}, 2: {refusal: &HostError{Code: NotGranted}}} {
 		a.seq = seq
@@ -107,9 +107,9 @@ func TestOnlyWhatTheHostPutOffSuspendsACall(t *testing.T) {
 	}
 }
 
-// TestAnswersThatNobodyComesToAreBounded: the other process may never say that
+// TestRecorder_bufferLimit: the other process may never say that
 // it has come to one.
-func TestAnswersThatNobodyComesToAreBounded(t *testing.T) {
+func TestRecorder_bufferLimit(t *testing.T) {
 	r := begun(t, Limits{JournalBytes: 1000}, "a", "b")
 	big := []byte(strings.Repeat("x", 500))
 	if failure := r.RecordResponse(HostResponse{hostResponse{seq: 1, data: big}}); failure != nil {
@@ -120,9 +120,9 @@ func TestAnswersThatNobodyComesToAreBounded(t *testing.T) {
 	}
 }
 
-// TestAnswersAreTakenOnceInAnyOrder: what a process has come to it cannot come to
+// TestRecorder_responseOrder: what a process has come to it cannot come to
 // again.
-func TestAnswersAreTakenOnceInAnyOrder(t *testing.T) {
+func TestRecorder_responseOrder(t *testing.T) {
 	const calls = 1000
 	r := begun(t, Limits{}, make([]string, calls)...)
 	var w journalWriter

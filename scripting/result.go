@@ -11,7 +11,7 @@ import (
 	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
 
-// structured is what content.structured returned: a value beside its blocks.
+// structuredContent is the result of content.structured: a value with content blocks.
 type structuredContent struct {
 	value  goja.Value
 	blocks goja.Value
@@ -21,7 +21,7 @@ var errBlocks = errors.New("its blocks change while they are read")
 
 var errBytes = errors.New("it is bytes; return content.image, content.audio or content.resource of them, or Array.from(bytes)")
 
-// result makes the call's result of what the body returned.
+// result returns the result of the call for the returned value.
 func (r *execution) result(value goja.Value) (result *Result, failure *Failure) {
 	problem := r.guarded("the result cannot be returned", func() (err error) {
 		result, err = r.readResult(value)
@@ -33,8 +33,8 @@ func (r *execution) result(value goja.Value) (result *Result, failure *Failure) 
 	return result, nil
 }
 
-// guarded runs f, which may run user code, and makes a failure of what it
-// throws and of what it returns; what says what cannot be done then.
+// guarded runs f, which may run user code. It returns the failure for an exception or an error;
+// what is the prefix of its message.
 func (r *execution) guarded(what string, f func() error) *Failure {
 	var err error
 	var thrown *goja.Exception
@@ -104,8 +104,7 @@ func (r *execution) encodeContent(rich structuredContent) (*Result, error) {
 	return result, err
 }
 
-// AreBlocks reports whether JSON is an array of objects that name their types, as content
-// blocks of MCP do.
+// AreBlocks reports whether JSON is an array of objects with types, like MCP content blocks.
 func AreBlocks(content []byte) bool {
 	var blocks []struct{ Type string }
 	if len(content) == 0 || content[0] != '[' || json.Unmarshal(content, &blocks) != nil {
@@ -114,8 +113,8 @@ func AreBlocks(content []byte) bool {
 	return !slices.ContainsFunc(blocks, func(b struct{ Type string }) bool { return b.Type == "" })
 }
 
-// richOf returns the content that the value is: what content.structured
-// returned, one block, or an array of blocks.
+// contentOf returns the content of a value: the result of content.structured, one block, or an
+// array of blocks.
 func (r *execution) contentOf(value goja.Value) (structuredContent, bool) {
 	o, ok := value.(*goja.Object)
 	if !ok || r.blocks == nil && r.contents == nil {
@@ -130,7 +129,7 @@ func (r *execution) contentOf(value goja.Value) (structuredContent, bool) {
 	return structuredContent{}, false
 }
 
-// onlyBlocks reports whether o is an array of blocks, and not empty.
+// onlyBlocks reports whether o is a non-empty array of blocks.
 func (r *execution) onlyBlocks(o *goja.Object) bool {
 	if jsvalue.KindOf(o) != jsvalue.Array {
 		return false
@@ -149,8 +148,8 @@ func (r *execution) onlyBlocks(o *goja.Object) bool {
 	return true
 }
 
-// isOwnBlock reports whether an object is a block that the body made, or that a tool
-// has answered and code has left one.
+// isOwnBlock reports whether an object is a block of the script, or a block from a tool that the
+// code has not invalidated.
 func (r *execution) isOwnBlock(o *goja.Object) bool {
 	return r.blocks[o] && (r.Program.Kind != Code || isBlock(o))
 }

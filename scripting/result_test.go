@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestABodyReturns(t *testing.T) {
+func TestResult_kinds(t *testing.T) {
 	for _, c := range []struct{ name, body, input, want string }{
 		{"a sum", `return input.a + input.b`, `{"a":2,"b":3}`, `5`},
 		{"an object", `return { sum: input.a + input.b }`, `{"a":2,"b":3}`, `{"sum":5}`},

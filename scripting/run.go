@@ -15,8 +15,8 @@ import (
 	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
 
-// run is one call in the making. Everything in it belongs to the goroutine
-// that called Run, but for the channels and what Interrupt touches.
+// execution is the state of one call. It belongs to the goroutine of Run, except for channels and
+// the state that interrupt sets.
 type execution struct {
 	// fixed at creation
 	builtins.Realm
@@ -28,25 +28,24 @@ type execution struct {
 	journal journalCursor
 	loop    loop
 	inputs  inputState
-	// failure ends the call, once the engine has noticed its interrupt.
+	// failure ends the call, once the engine has noticed the interrupt.
 	failure *Failure
-	// ended says that the script was interrupted.
+	// interrupted is set when the script is interrupted.
 	interrupted atomic.Bool
-	// rejected are the promises that were rejected and nobody looks at.
+	// rejected are the rejected promises without a handler.
 	rejected []*goja.Promise
-	// blocks are the content blocks that the body made, and rich what
-	// content.structured returned.
+	// blocks has the content blocks of the script, and contents the results of content.structured.
 	blocks   map[*goja.Object]bool
 	contents map[*goja.Object]structuredContent
-	// toolFunctions are by the names of their tools.
+	// toolFunctions has the functions of tools, by tool.
 	toolFunctions map[string]*goja.Object
-	// stdout is how many bytes of what code prints there are.
+	// stdout is the size of the output in bytes.
 	stdout int
-	// stacks are where errors that have no stack of their own were caused.
+	// stacks has the call stacks of errors that were created by host calls.
 	stacks map[*goja.Object][]goja.StackFrame
-	// input is what the call was given, once a part of it is needed.
+	// input is the decoded input of the call, once a part of it is needed.
 	input *goja.Object
-	// made are the globals that exist once and are needed by others.
+	// globals has the globals that exist once and are needed by others.
 	globals map[string]*goja.Object
 }
 
@@ -72,7 +71,7 @@ func newExecution(ctx context.Context, c Call, h Host) *execution {
 	return r
 }
 
-// end waits for everything that the call started.
+// finish waits for everything that the call started.
 func (r *execution) finish() {
 	r.journal.restoreBuffered()
 	r.cancelPending()
@@ -81,8 +80,7 @@ func (r *execution) finish() {
 	}
 }
 
-// Look interrupts the script when the context has ended: it is called by a
-// watchdog.
+// Look interrupts the script when the context has ended. A watchdog calls it.
 func (r *execution) Look() bool {
 	if r.ctx.Err() == nil {
 		return true
@@ -91,19 +89,18 @@ func (r *execution) Look() bool {
 	return false
 }
 
-// interrupt ends the script at its next instruction, and the loops of native
-// functions at their next step.
+// interrupt ends the script at its next instruction, and loops of native functions at their next
+// step.
 func (r *execution) interrupt() {
 	r.interrupted.Store(true)
 	r.Runtime.Interrupt(jsvalue.ErrStopped)
 }
 
-// Stopped reports whether the call is over, for long work outside the engine.
-// It costs next to nothing.
+// Stopped reports whether the call is over. Long work outside the engine checks it often; it is
+// cheap.
 func (r *execution) Stopped() bool { return r.interrupted.Load() || r.failure != nil }
 
-// abort ends the call with a failure at the next instruction of the script,
-// which cannot catch it.
+// abort ends the call with a failure at the next instruction of the script, which cannot catch it.
 func (r *execution) abort(failure *Failure) {
 	if r.failure == nil {
 		r.failure = failure
@@ -111,8 +108,8 @@ func (r *execution) abort(failure *Failure) {
 	r.interrupt()
 }
 
-// now is the call's clock, in whole milliseconds. It runs with the wall clock,
-// and shows at a replay what it showed before.
+// now returns the time of the call, in whole milliseconds. It advances with the wall clock; a
+// replay shows the recorded times.
 func (r *execution) now() time.Time {
 	millis, failure := r.journal.clock(func() int64 { return r.call.Start.Add(time.Since(r.started)).UnixMilli() })
 	if failure != nil {
@@ -134,10 +131,10 @@ func (r *execution) trackRejection(p *goja.Promise, operation goja.PromiseReject
 	}
 }
 
-// CryptoRand returns the randomness of the object crypto.
+// CryptoRand returns the random stream of crypto.
 func (r *execution) CryptoRand() *rand.ChaCha8 { return r.call.Seed.crypto() }
 
-// outcome runs the body up to its result, or up to where it is suspended.
+// outcome runs the script to its result or its suspension.
 func (r *execution) outcome() Outcome {
 	value, failure := r.body()
 	if failure == nil {
@@ -148,7 +145,7 @@ func (r *execution) outcome() Outcome {
 		for _, seq := range slices.Sorted(maps.Keys(r.loop.pending)) {
 			payload := r.loop.pending[seq].ask
 			if payload == nil {
-				return Outcome{Failure: r.journal.nondeterministic("there is no answer to a host call")}
+				return Outcome{Failure: r.journal.nondeterministic("a host call has no response")}
 			}
 			asks = append(asks, Ask{seq, payload})
 		}
@@ -167,7 +164,7 @@ func (r *execution) outcome() Outcome {
 	return Outcome{Result: result}
 }
 
-// body calls the body's function and returns what it returns.
+// body calls the function of the body and returns its value.
 func (r *execution) body() (goja.Value, *Failure) {
 	compiled, err := r.Runtime.RunProgram(r.Program.Code)
 	if err != nil {
@@ -191,8 +188,8 @@ func (r *execution) body() (goja.Value, *Failure) {
 	return value, nil
 }
 
-// recovered makes an outcome of a panic: of the one that an interrupted script
-// ends with, or else of a bug in the engine, which is the executor's failure.
+// recovered returns the outcome for a panic: of an interrupted script, or of a bug in the engine,
+// which is an error of the executor.
 func (r *execution) recovered(bug any) (Outcome, error) {
 	if e, ok := bug.(error); ok {
 		if failure := r.uncatchable(e); failure != nil {

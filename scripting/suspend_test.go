@@ -91,7 +91,7 @@ func reversed(asks []Ask) []Ask {
 	return asks
 }
 
-func TestACallGoesOnWhenItsAsksAreAnswered(t *testing.T) {
+func TestSuspend_resumes(t *testing.T) {
 	const prelude = `
 		const seen = [];
 		const get = async (url) => { seen.push((await http.crm.get(url)).text()) };
@@ -168,7 +168,7 @@ func TestACallGoesOnWhenItsAsksAreAnswered(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotAnsweredIsSuspendedAgainWithoutAskingAgain(t *testing.T) {
+func TestSuspend_again(t *testing.T) {
 	host := suspendingHost()
 	c := call(compiled(t, asker(`log.info("x"); return (await roots("a"))[0].name`)), `{}`)
 	c.Journal = NewJournal()
@@ -187,7 +187,7 @@ func TestWhatIsNotAnsweredIsSuspendedAgainWithoutAskingAgain(t *testing.T) {
 	}
 }
 
-func TestAFailureDoesNotWaitForAsks(t *testing.T) {
+func TestSuspend_failureFirst(t *testing.T) {
 	for _, body := range []string{
 		`roots("a"); throw new Error("x")`,
 		`roots("a"); await null; throw new Error("x")`,
@@ -200,7 +200,7 @@ func TestAFailureDoesNotWaitForAsks(t *testing.T) {
 	}
 }
 
-func TestOneHostMayAnswerSomeAsksAndSuspendOthers(t *testing.T) {
+func TestSuspend_someAsks(t *testing.T) {
 	host := &fakeHost{answer: func(_ context.Context, _ string, payload []byte) ([]byte, error) {
 		if strings.Contains(string(payload), "later") {
 			return nil, ErrSuspended
@@ -214,15 +214,15 @@ func TestOneHostMayAnswerSomeAsksAndSuspendOthers(t *testing.T) {
 	}
 }
 
-func TestOnlyAsksCanBeSuspended(t *testing.T) {
+func TestSuspend_otherOperations(t *testing.T) {
 	host := &fakeHost{answer: func(context.Context, string, []byte) ([]byte, error) { return nil, ErrSuspended }}
 	body := `log.info("x"); progress(1); try { await http.crm.get("u") } catch (e) { return [e.code, e.message] }`
-	if got := shown(runWith(t, call(compiled(t, asker(body)), `{}`), host)); got != `["UNAVAILABLE","the host could not answer"]` {
+	if got := shown(runWith(t, call(compiled(t, asker(body)), `{}`), host)); got != `["UNAVAILABLE","the host could not respond"]` {
 		t.Errorf("got %s", got)
 	}
 }
 
-func TestTimeAndChanceGoOnAfterAnAsk(t *testing.T) {
+func TestSuspend_clockAndRandom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		body := `const before = [Date.now(), Math.random(), crypto.randomUUID()];
 			await roots();
@@ -247,7 +247,7 @@ func TestTimeAndChanceGoOnAfterAnAsk(t *testing.T) {
 	})
 }
 
-func TestAnAskThatIsUnderWayEndsWithItsCall(t *testing.T) {
+func TestSuspend_canceledCall(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		end  func(context.Context) (context.Context, context.CancelFunc)
@@ -284,7 +284,7 @@ func TestAnAskThatIsUnderWayEndsWithItsCall(t *testing.T) {
 	}
 }
 
-func TestASuspendedCallWaitsForItsTimers(t *testing.T) {
+func TestSuspend_timers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		out := runWith(t, call(compiled(t, asker(`setTimeout(() => {}, 3000); await roots()`)), `{}`), suspendingHost())
@@ -364,11 +364,11 @@ func (a *author) nested(depth int) string {
 	}
 }
 
-// TestSuspendedOrNotACallDoesTheSame runs random bodies in one go, where the
+// TestSuspend_equivalence runs random bodies in one go, where the
 // host answers every ask at once, and in legs: every ask is suspended, some of
 // those that are open are answered in any order, and the journal is written and
 // read in between.
-func TestSuspendedOrNotACallDoesTheSame(t *testing.T) {
+func TestSuspend_equivalence(t *testing.T) {
 	t.Parallel()
 	reply := func(q question) string {
 		if strings.HasPrefix(q.Key, "refused") {

@@ -199,11 +199,11 @@ const scopeMetrics = "mcpd:metrics"
 // requireMetricsScope restricts a handler that shows data of all callers: if
 // credentials are required, to the local user and to principals with the scope.
 func (a *authManager) requireMetricsScope(h http.Handler) http.Handler {
-	door := a.middleware()
+	middleware := a.middleware()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		p, _, _, err := door.Authenticate(r)
+		p, _, _, err := middleware.Authenticate(r)
 		if err != nil {
-			status, message := door.Reject(w.Header(), r, err)
+			status, message := middleware.Reject(w.Header(), r, err)
 			http.Error(w, message, status)
 			return
 		}
@@ -300,11 +300,11 @@ const eventAgentMismatch = "agent.contradicted"
 // onClaimMismatch logs and audits a claim of another agent than the credential
 // is bound to.
 func (a *authManager) onClaimMismatch(c mcp.AgentMismatch) {
-	about := map[string]string{
+	fields := map[string]string{
 		"claimed": c.Caller.Agent.AgentID, "by": "claim",
 		"method": c.Method, "name": truncateName(c.Name), "trace_id": traceOf(c.Trace),
 	}
-	a.reportAgentMismatch(c.Caller.Principal, c.Caller.Source, c.Caller.Agent.RequestID, about)
+	a.reportAgentMismatch(c.Caller.Principal, c.Caller.Source, c.Caller.Agent.RequestID, fields)
 }
 
 // onConnectionMismatch is onClaimMismatch for the agent of a connection.
@@ -315,20 +315,20 @@ func (a *authManager) onConnectionMismatch(r *http.Request, c authn.AgentConflic
 }
 
 // reportAgentMismatch audits a rejected request, and logs it within the limit.
-func (a *authManager) reportAgentMismatch(p identity.Principal, from identity.Source, request string, about map[string]string) {
-	maps.Copy(about, map[string]string{"principal": p.ID, "kind": string(p.Kind), "issuer": p.Issuer, "agent": p.Agent, "ip": from.IP, "listener": from.Listener, "request_id": request})
-	maps.DeleteFunc(about, func(_, value string) bool { return value == "" })
-	a.engine.Audit(eventAgentMismatch, about)
-	withheld, tell := a.mismatchLog.Allow(time.Now())
-	if !tell {
+func (a *authManager) reportAgentMismatch(p identity.Principal, from identity.Source, request string, fields map[string]string) {
+	maps.Copy(fields, map[string]string{"principal": p.ID, "kind": string(p.Kind), "issuer": p.Issuer, "agent": p.Agent, "ip": from.IP, "listener": from.Listener, "request_id": request})
+	maps.DeleteFunc(fields, func(_, value string) bool { return value == "" })
+	a.engine.Audit(eventAgentMismatch, fields)
+	suppressed, ok := a.mismatchLog.Allow(time.Now())
+	if !ok {
 		return
 	}
 	var attributes []slog.Attr
-	for _, name := range slices.Sorted(maps.Keys(about)) {
-		attributes = append(attributes, slog.String(name, about[name]))
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		attributes = append(attributes, slog.String(name, fields[name]))
 	}
-	if withheld > 0 {
-		attributes = append(attributes, slog.Int("not_logged_before", withheld))
+	if suppressed > 0 {
+		attributes = append(attributes, slog.Int("not_logged_before", suppressed))
 	}
 	a.engine.Logger().LogAttrs(context.Background(), slog.LevelWarn, "reject request of mismatched agent", attributes...)
 }
@@ -342,12 +342,12 @@ func traceOf(t call.Trace) string {
 // rejected request may be as long as a message, and the log, unlike the audit
 // log, has no limit.
 func truncateName(name string) string {
-	left := 256 // characters
+	remaining := 256 // characters
 	for i := range name {
-		if left == 0 {
+		if remaining == 0 {
 			return name[:i] + "…"
 		}
-		left--
+		remaining--
 	}
 	return name
 }

@@ -37,17 +37,17 @@ func (b *backend) Info() mcp.Info {
 	if snap == nil {
 		return mcp.Info{}
 	}
-	if known := b.info.Load(); known != nil && known.snapshot == snap {
-		return known.info
+	if cached := b.info.Load(); cached != nil && cached.snapshot == snap {
+		return cached.info
 	}
-	said := snap.Info()
-	known := &cachedInfo{snapshot: snap, info: mcp.Info{
-		Name: said.Name, Title: said.Title, Version: said.Version, Description: said.Description,
-		Instructions: said.Instructions, Revision: snap.Revision(), Icons: wireIcons(said.Icons),
-		LenientLifecycle: said.LenientLifecycle,
+	info := snap.Info()
+	cached := &cachedInfo{snapshot: snap, info: mcp.Info{
+		Name: info.Name, Title: info.Title, Version: info.Version, Description: info.Description,
+		Instructions: info.Instructions, Revision: snap.Revision(), Icons: wireIcons(info.Icons),
+		LenientLifecycle: info.LenientLifecycle,
 	}}
-	b.info.Store(known)
-	return known.info
+	b.info.Store(cached)
+	return cached.info
 }
 
 // cachedInfo is the info of a snapshot.

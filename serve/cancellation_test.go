@@ -22,7 +22,7 @@ import (
 	"github.com/mcpd/mcpd/serve"
 )
 
-// waitTools are a tool that waits for its end, and one whose body waits in it.
+// waitTools are a tool that waits for its end, and a tool that calls it.
 const waitTools = `
 tool "wait" {
   task    = "optional"
@@ -50,7 +50,7 @@ tool "outer" {
 }
 `
 
-// cancelScene is a server with an audit log whose calls are cancelled.
+// cancelScene is a server with an audit log for cancelled calls.
 type cancelScene struct {
 	t     *testing.T
 	front *serve.Front
@@ -60,7 +60,7 @@ type cancelScene struct {
 	ended chan call.Event
 }
 
-// newCancelScene returns a server that gives calls some time at its shutdown.
+// newCancelScene returns a server with a grace period.
 func newCancelScene(t *testing.T, grace time.Duration) *cancelScene {
 	t.Helper()
 	s := &cancelScene{t: t, path: filepath.Join(t.TempDir(), "audit.jsonl"), began: make(chan bool, 100), ended: make(chan call.Event, 100)}
@@ -86,26 +86,26 @@ func newCancelScene(t *testing.T, grace time.Duration) *cancelScene {
 		t.Fatal(err)
 	}
 	s.front = serve.New(e, serve.Options{Grace: grace})
-	t.Cleanup(func() { _ = s.front.Shutdown(context.Background()) }) // calls may be cut off
+	t.Cleanup(func() { _ = s.front.Shutdown(context.Background()) }) // calls may be cancelled
 	return s
 }
 
-// cancellation is what is told of one.
+// cancellation is the reported source and reason.
 type cancellation struct{ By, Reason string }
 
-// check waits for the end of one call, and holds what its hook, the audit log and
-// the log say of it to what is wanted.
+// check waits for the end of one call, and checks the cancellation in its hook,
+// the audit log and the log.
 func (s *cancelScene) check(want cancellation) {
 	s.t.Helper()
 	var e call.Event
 	select {
 	case e = <-s.ended:
 	case <-time.After(patience):
-		s.t.Fatal("the call does not end")
+		s.t.Fatal("the call did not end")
 	}
 	got := map[string]cancellation{"hook": {e.CancelledBy, e.CancelReason}}
 	if e.Phase != call.Failed || e.Err.Code != call.ExecutionError || e.Err.Message != "the call was canceled" {
-		s.t.Errorf("the call has ended with %s, %v", e.Phase, e.Err)
+		s.t.Errorf("the call ended with %s, %v", e.Phase, e.Err)
 	}
 	lines, err := os.ReadFile(s.path)
 	if err != nil {
@@ -138,11 +138,11 @@ func (s *cancelScene) check(want cancellation) {
 		}
 	}
 	if diff := cmp.Diff(map[string]cancellation{"hook": want, "audit": want, "log": want}, got); diff != "" {
-		s.t.Errorf("the cancellation (-want +got)\n%s", diff)
+		s.t.Errorf("cancellation (-want +got)\n%s", diff)
 	}
 }
 
-// callWait is a call of a tool in the session eras, or else the modern one.
+// callWait returns a call of a tool in the session era or the modern era.
 func callWait(id int, tool, arguments string, modern bool) string {
 	meta := ""
 	if modern {
@@ -151,8 +151,8 @@ func callWait(id int, tool, arguments string, modern bool) string {
 	return messageOf(id, mcptest.Request{Method: "tools/call", Params: fmt.Sprintf(`"name":%q,"arguments":%s`, tool, arguments)}, meta)
 }
 
-// TestCancellation_reason cancels calls by notifications/cancelled on every wire
-// that has it.
+// TestCancellation_reason cancels calls by notifications/cancelled on every
+// transport that supports it.
 func TestCancellation_reason(t *testing.T) {
 	text := func(s string) string {
 		b, err := json.Marshal(s)
@@ -165,7 +165,7 @@ func TestCancellation_reason(t *testing.T) {
 	for _, w := range wires {
 		for _, modern := range []bool{false, true} {
 			if modern && w.name == "HTTP" {
-				continue // its clients close the stream
+				continue // clients close the stream instead
 			}
 			t.Run(fmt.Sprintf("%s/modern=%t", w.name, modern), func(t *testing.T) {
 				t.Parallel()
@@ -200,7 +200,7 @@ func TestCancellation_reason(t *testing.T) {
 				wire.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":21}}`)
 				s.check(cancellation{"client", ""})
 				if text := s.log.String(); strings.Contains(text, "4711-0815") {
-					t.Errorf("the log holds a sensitive value:\n%s", text)
+					t.Errorf("the log contains a sensitive value:\n%s", text)
 				}
 			})
 		}
@@ -208,7 +208,7 @@ func TestCancellation_reason(t *testing.T) {
 }
 
 // TestCancellation_whileAsked cancels calls, and closes their connection, while
-// their clients have been asked something.
+// their clients have input requests.
 func TestCancellation_whileAsked(t *testing.T) {
 	able := strings.Replace(initialize, `"capabilities":{}`, `"capabilities":{"elicitation":{}}`, 1)
 	for _, w := range wires {
@@ -225,14 +225,14 @@ func TestCancellation_whileAsked(t *testing.T) {
 				func() { wire.close() },
 			} {
 				if w.name == "HTTP" && id > 0 {
-					continue // a client that has a stream may come back to it for a minute
+					continue // a client with a stream may reconnect within a minute
 				}
 				wire.send(callWait(id+1, "asks", `{}`, false))
 				for asked := false; !asked; {
 					asked = strings.Contains(string(wire.next()), "elicitation/create")
 				}
 				if e := <-s.ended; e.Outcome != "input_required" {
-					t.Errorf("the first leg ends with %+v", e)
+					t.Errorf("the first leg ended with %+v", e)
 				}
 				end()
 				s.check([]cancellation{{"client", "never mind"}, {"connection", "the connection was closed"}}[id])
@@ -241,7 +241,7 @@ func TestCancellation_whileAsked(t *testing.T) {
 	}
 }
 
-// TestCancellation_connection closes the connection under a call.
+// TestCancellation_connection closes the connection of a call.
 func TestCancellation_connection(t *testing.T) {
 	for _, w := range wires {
 		for _, modern := range []bool{false, true} {
@@ -278,13 +278,13 @@ func TestCancellation_connection(t *testing.T) {
 		<-s.began
 		cancel()
 		if err := <-gone; err == nil {
-			t.Error("the call was answered")
+			t.Error("the call got a response")
 		}
 		s.check(cancellation{"connection", "the connection was closed"})
 	})
 }
 
-// TestCancellation_session ends the session under a call.
+// TestCancellation_session ends the session of a call.
 func TestCancellation_session(t *testing.T) {
 	s := newCancelScene(t, patience)
 	wire := openHTTPWire(t, s.front)
@@ -305,7 +305,8 @@ func TestCancellation_session(t *testing.T) {
 	s.check(cancellation{"session", "the session has ended"})
 }
 
-// TestCancellation_task cancels a task, and shuts the server down under another.
+// TestCancellation_task cancels a task, and shuts the server down during
+// another.
 func TestCancellation_task(t *testing.T) {
 	s := newCancelScene(t, time.Nanosecond)
 	c := taskClient{t, listen(t, s.front)}
@@ -315,6 +316,6 @@ func TestCancellation_task(t *testing.T) {
 	s.check(cancellation{"client", ""})
 	c.call("wait", "{}")
 	<-s.began
-	_ = s.front.Shutdown(context.Background()) // which says that a call was cut
+	_ = s.front.Shutdown(context.Background()) // reports a cancelled call
 	s.check(cancellation{"server", "the server is shutting down"})
 }

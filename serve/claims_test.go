@@ -27,7 +27,7 @@ import (
 	"github.com/mcpd/mcpd/serve"
 )
 
-// What a message may say of who sends it, beside what is proved. None of it counts.
+// Claims in a message about its sender. None has an effect.
 const (
 	claimedMembers = `"principal":{"id":"admin","kind":"local","scopes":["admin"],"groups":["admin"],"claims":{"role":"admin"}},"scopes":["admin"],"groups":["admin"],` +
 		`"user":"admin","Authorization":"Bearer admin","authorization":"Bearer admin","access_token":"admin","X-API-Key":"admin","headers":{"Authorization":"Bearer admin"}`
@@ -43,7 +43,7 @@ const (
 		`,"clientInfo":` + claimedInfo + `,` + lyingLegacy + `}}`
 )
 
-// claimedHeaders are what proxies and others say in headers. None of it counts either.
+// claimedHeaders are headers that proxies and others send. None has an effect.
 var claimedHeaders = http.Header{
 	"X-Agent-Meta-Scopes": {"admin"}, "X-Forwarded-User": {"admin"}, "X-Remote-User": {"admin"}, "Remote-User": {"admin"}, "X-Scopes": {"admin"},
 	"X-Forwarded-For": {"10.9.8.7"}, "X-Real-Ip": {"10.9.8.7"}, "Forwarded": {"for=10.9.8.7"}, "X-Forwarded-Client-Cert": {"Subject=\"CN=admin\""},
@@ -51,15 +51,15 @@ var claimedHeaders = http.Header{
 	"Baggage": {"scopes=admin"},
 }
 
-// link carries messages of one client; send returns the answer.
+// link carries messages of one client; send returns the response.
 type link struct {
 	name string
-	// modern says which requests are sent on it.
+	// modern reports which requests are sent on it.
 	modern bool
 	send   func(r mcptest.Request, id int, text string) string
 }
 
-// pipe returns a link of messages and answers that come in some order.
+// pipe returns a link of messages and responses in any order.
 func pipe(write func(string), read func() []byte) func(mcptest.Request, int, string) string {
 	return func(_ mcptest.Request, id int, text string) string {
 		write(text)
@@ -72,8 +72,8 @@ func pipe(write func(string), read func() []byte) func(mcptest.Request, int, str
 	}
 }
 
-// links returns a client of each transport and era that lies from its first message on.
-// All but stdio prove who they are by a credential.
+// links returns a client of each transport and era that sends false claims from
+// its first message on. All but stdio authenticate with a credential.
 func (m *matrix) links(at site, credential http.Header) []link {
 	header := joined(credential, claimedHeaders)
 	session := http.Header{}
@@ -140,7 +140,7 @@ func (m *matrix) stdio() (write func(string), read func() []byte) {
 	m.t.Cleanup(func() {
 		typed.Close()
 		printed.Close()
-		<-ended // that nobody reads any more is no matter here
+		<-ended // a stopped reader does not matter here
 	})
 	lines := bufio.NewReader(printed)
 	return func(text string) {
@@ -152,10 +152,10 @@ func (m *matrix) stdio() (write func(string), read func() []byte) {
 		}
 }
 
-// TestNothingThatIsSaidChangesWhoCalls: whatever a client says of itself in any place of
-// any message, on any transport, its calls are those of who it has proved to be, and
-// over stdio of the user there, whom auth blocks ask nothing.
-func TestNothingThatIsSaidChangesWhoCalls(t *testing.T) {
+// TestPrincipal_ignoresClaims: on every transport, no claim in a message
+// changes the principal of its calls. Over stdio the principal is the local
+// user, without auth blocks.
+func TestPrincipal_ignoresClaims(t *testing.T) {
 	m := newMatrix(t, usersOf(0))
 	bob := m.corp.token(map[string]any{"sub": "bob", "scope": "read", "groups": []string{"staff"}})
 	proved := identity.Principal{ID: "bob", Kind: identity.KindToken, Issuer: m.corp.Issuer(), Scopes: []string{"read"}, Groups: []string{"staff"}}
@@ -172,21 +172,21 @@ func TestNothingThatIsSaidChangesWhoCalls(t *testing.T) {
 			for _, call := range calls {
 				who := call.Principal
 				if who.Claims["role"] != nil || call.Agent.Verified || call.Source.IP == "10.9.8.7" {
-					t.Errorf("%s over %s is of %+v, %+v, from %+v", call.Tool, l.name, who, call.Agent, call.Source)
+					t.Errorf("%s over %s: %+v, %+v, from %+v", call.Tool, l.name, who, call.Agent, call.Source)
 				}
 				who.Claims = nil
 				if diff := cmp.Diff(want, who); diff != "" {
-					t.Errorf("%s over %s is of another (-want +got)\n%s", call.Tool, l.name, diff)
+					t.Errorf("%s over %s has another principal (-want +got)\n%s", call.Tool, l.name, diff)
 				}
 			}
 			if len(calls) != 5 {
-				t.Errorf("over %s there were %d calls, want one for each of the five methods that make one", l.name, len(calls))
+				t.Errorf("%s: %d calls, want one for each of the five calling methods", l.name, len(calls))
 			}
 		}
 	}
 }
 
-// lies sends a request of every method, and the call of what admins may use.
+// lies sends a request of every method, and a call of a tool for admins.
 func (m *matrix) lies(l link) {
 	m.t.Helper()
 	meta := lyingLegacy
@@ -205,10 +205,10 @@ func (m *matrix) lies(l link) {
 		}
 		answer := l.send(r, 100+id, messageOf(100+id, r, meta))
 		if answer == "" || strings.Contains(answer, `"code":-32601`) {
-			m.t.Errorf("%s over %s is answered with %q", r.Method, l.name, answer)
+			m.t.Errorf("%s over %s: response %q", r.Method, l.name, answer)
 		}
 		if r.Name == "admin" && !strings.Contains(answer, "POLICY_DENIED") || strings.HasSuffix(r.Method, "/list") && strings.Contains(answer, `"name":"admin"`) {
-			m.t.Errorf("%s over %s has %s", r.Method, l.name, answer)
+			m.t.Errorf("%s over %s: %s", r.Method, l.name, answer)
 		}
 	}
 	if !l.modern {
@@ -216,8 +216,8 @@ func (m *matrix) lies(l link) {
 	}
 }
 
-// TestTheRESTWireTakesNobodysWord either.
-func TestTheRESTWireTakesNobodysWord(t *testing.T) {
+// TestPrincipal_ignoresClaimsREST is the same for REST.
+func TestPrincipal_ignoresClaimsREST(t *testing.T) {
 	m := newMatrix(t, usersOf(0))
 	bob := joined(m.corp.token(map[string]any{"sub": "bob"}), claimedHeaders)
 	const agent = `"agent":{"agent_id":"admin","model":"admin","metadata":{"scopes":"admin","principal":"admin"}}`
@@ -231,22 +231,22 @@ func TestTheRESTWireTakesNobodysWord(t *testing.T) {
 			`{"tool":"open","arguments":{"principal":{"id":"admin"}},` + agent + `}`: http.StatusBadRequest,
 		} {
 			if got := m.send(at, http.MethodPost, "/mcp/execute", body, bob); got.status != status {
-				t.Errorf("%s by %s got %d %s, want %d", body, at.name, got.status, got.text, status)
+				t.Errorf("%s by %s: %d %s, want %d", body, at.name, got.status, got.text, status)
 			}
 		}
 		if got := m.send(at, http.MethodGet, "/mcp/capabilities", "", bob); got.status != http.StatusOK || strings.Contains(got.text, `"admin"`) {
-			t.Errorf("by %s the list is %d %s", at.name, got.status, got.text)
+			t.Errorf("list by %s: %d %s", at.name, got.status, got.text)
 		}
 	}
 	for _, call := range m.calls(0) {
 		if call.Principal.ID != "bob" || len(call.Principal.Scopes) > 0 || call.Agent.Verified {
-			t.Errorf("%s is of %+v", call.Tool, call.Caller)
+			t.Errorf("%s: %+v", call.Tool, call.Caller)
 		}
 	}
 }
 
-// What a request claims that comes from bot and says that it is evil, in its body and in
-// its headers.
+// Claims of a request from bot that claims to be evil, in its body and in its
+// headers.
 const (
 	evilTrace  = "0af7651916cd43dd8448eb211c80319c"
 	evilAgent  = `{"agent_id":"evil","request_id":"r-7"}`
@@ -258,18 +258,19 @@ const (
 
 var evilHeaders = http.Header{"X-Agent-Id": {"evil"}, "X-Request-Id": {"r-7"}, "Traceparent": {"00-" + evilTrace + "-b7ad6b7169203331-01"}}
 
-// claim is one way to claim an agent, and what the event says of it beside who does.
+// claim is one way to claim an agent, and the expected event.
 type claim struct {
 	name string
-	// send returns the status, 0 where the wire has none for a request, and the answer.
+	// send returns the status, 0 for a transport without statuses, and the
+	// response.
 	send func() (int, string)
-	// told are members of the event; those of a whole request where nil.
+	// told are members of the event; for nil, those of a complete request.
 	told map[string]string
 }
 
-// TestWhoClaimsAnotherAgentIsRefusedAndWrittenDownOnEveryWire: once for each request, with
-// the agent that is claimed and what the request is known by.
-func TestWhoClaimsAnotherAgentIsRefusedAndWrittenDownOnEveryWire(t *testing.T) {
+// TestAgentMismatch_claim: each request is audited once, with the claimed agent
+// and the request id.
+func TestAgentMismatch_claim(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	local := serve.LocalPrincipal("1000", "grace")
 	local.Agent = "bot"
@@ -288,14 +289,14 @@ func TestWhoClaimsAnotherAgentIsRefusedAndWrittenDownOnEveryWire(t *testing.T) {
 		m.wantContradicted(path, c.name, c, map[string]string{"principal": "grace", "kind": "local", "listener": "stdio"})
 	}
 	if calls := m.calls(0); len(calls) > 0 {
-		t.Errorf("%d calls are made: %+v", len(calls), calls[0])
+		t.Errorf("%d calls were made: %+v", len(calls), calls[0])
 	}
 	if line := lineWith(m.log.String(), "reject request of mismatched agent"); !strings.Contains(line, "claimed=evil") || !strings.Contains(line, "request_id=r-7") {
-		t.Errorf("the log says %s", line)
+		t.Errorf("log: %s", line)
 	}
 }
 
-// wantContradicted checks that a claim is refused and makes one event.
+// wantContradicted checks that a claim is rejected with one event.
 func (m *matrix) wantContradicted(path, name string, c claim, who map[string]string) {
 	m.t.Helper()
 	before := len(contradictions(m.t, path))
@@ -308,11 +309,11 @@ func (m *matrix) wantContradicted(path, name string, c claim, who map[string]str
 	maps.Copy(want, c.told)
 	maps.DeleteFunc(want, func(_, value string) bool { return value == "" })
 	if diff := cmp.Diff([]map[string]string{want}, contradictions(m.t, path)[before:]); diff != "" {
-		m.t.Errorf("%s is written down (-want +got)\n%s", name, diff)
+		m.t.Errorf("event of %s (-want +got)\n%s", name, diff)
 	}
 }
 
-// claims are the ways to claim an agent by HTTP.
+// claims returns the ways to claim an agent over HTTP.
 func (m *matrix) claims(at site, credential http.Header) []claim {
 	post := func(path, body string, header http.Header) func() (int, string) {
 		return func() (int, string) {
@@ -321,10 +322,10 @@ func (m *matrix) claims(at site, credential http.Header) []claim {
 		}
 	}
 	open, list := mcptest.Request{Method: "tools/call", Name: "open", Params: `"name":"open","arguments":{}`}, mcptest.Request{Method: "tools/list"}
-	// The URI of a template holds arguments, and no more of those is written down than of others.
+	// The URI of a template holds arguments, so it is not audited.
 	page := mcptest.Request{Method: "resources/read", Name: "page:t0ps3cret", Params: `"uri":"page:t0ps3cret"`}
 	session := m.begin(at, "2025-11-25", credential)
-	unread := map[string]string{"name": ""} // the request is refused before its body is read
+	unread := map[string]string{"name": ""} // the request is rejected before its body is read
 	claims := []claim{
 		{"REST, header", post("/mcp/execute", `{"tool":"open","arguments":{}}`, evilHeaders), unread},
 		{"REST, member", post("/mcp/execute", `{"tool":"open","arguments":{},"agent":`+evilAgent+`}`, http.Header{"Traceparent": evilHeaders["Traceparent"]}), nil},
@@ -342,7 +343,7 @@ func (m *matrix) claims(at site, credential http.Header) []claim {
 	}
 	claims = append(claims, m.linked("WebSocket", func() (func(string), func() []byte) { return m.dial(at, credential) }, nil)...)
 	claims = append(claims, m.linked("HTTP+SSE", func() (func(string), func() []byte) { return m.stream(at, credential, credential) }, nil)...)
-	// The headers of a connection are of no trace of the requests on it.
+	// The headers of a connection belong to no trace of its requests.
 	write, read := m.dial(at, joined(credential, evilHeaders))
 	claims = append(claims, claim{"WebSocket, header", spoken(pipe(write, read), messageOf(1, open, metaMatrix)), map[string]string{"trace_id": ""}})
 	write, read = m.stream(at, joined(credential, evilHeaders), credential)
@@ -351,13 +352,14 @@ func (m *matrix) claims(at site, credential http.Header) []claim {
 	return append(claims, claim{"HTTP+SSE, header of the message", spoken(pipe(write, read), messageOf(1, open, metaMatrix)), nil})
 }
 
-// stream opens a stream of HTTP+SSE with a header, and sends messages with another one.
+// stream opens an HTTP+SSE stream with one header, and sends messages with
+// another.
 func (m *matrix) stream(at site, opened, sent http.Header) (write func(string), read func() []byte) {
 	endpoint, next := m.listen(at, opened)
 	return func(text string) { m.send(at, http.MethodPost, endpoint, text, sent) }, next
 }
 
-// linked are the ways to claim an agent on a wire that carries messages.
+// linked returns the ways to claim an agent on a transport with messages.
 func (m *matrix) linked(name string, connect func() (func(string), func() []byte), told map[string]string) []claim {
 	open := mcptest.Request{Method: "tools/call", Name: "open", Params: `"name":"open","arguments":{}`}
 	modern, read := connect()
@@ -371,12 +373,12 @@ func (m *matrix) linked(name string, connect func() (func(string), func() []byte
 	}
 }
 
-// spoken sends a message on a wire whose answers have no status.
+// spoken sends a message on a transport whose responses have no status.
 func spoken(send func(mcptest.Request, int, string) string, text string) func() (int, string) {
 	return func() (int, string) { return 0, send(mcptest.Request{}, 1, text) }
 }
 
-// contradictions returns what the events of a log say of contradicted agents.
+// contradictions returns the agent mismatch events of an audit log.
 func contradictions(t *testing.T, path string) (all []map[string]string) {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -398,7 +400,7 @@ func contradictions(t *testing.T, path string) (all []map[string]string) {
 	return all
 }
 
-// lineWith returns the first line of a log that says something.
+// lineWith returns the first line of a log with a text.
 func lineWith(log, said string) string {
 	for line := range strings.Lines(log) {
 		if strings.Contains(line, said) {
@@ -408,9 +410,9 @@ func lineWith(log, said string) string {
 	return ""
 }
 
-// TestWhoComesByTheConnectionOfAnotherAgentIsWrittenDown, and the caller and the log know
-// the request by one id.
-func TestWhoComesByTheConnectionOfAnotherAgentIsWrittenDown(t *testing.T) {
+// TestAgentMismatch_connection: the response and the log have the same request
+// id.
+func TestAgentMismatch_connection(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	m := newMatrix(t, fmt.Sprintf(`
 listen {
@@ -444,7 +446,7 @@ audit {
 		handler.ServeHTTP(w, r)
 		id := w.Header().Get("X-Request-Id")
 		if w.Code != http.StatusForbidden || id == "" || chosen != "" && id != chosen {
-			t.Errorf("%d %s, known as %q, want %q", w.Code, w.Body, id, chosen)
+			t.Errorf("%d %s, request id %q, want %q", w.Code, w.Body, id, chosen)
 		}
 		want := map[string]string{
 			"agent": "bot", "claimed": "evil", "by": "connection", "request_id": id, "path": "/mcp", "trace_id": evilTrace,
@@ -454,7 +456,7 @@ audit {
 			t.Errorf("(-want +got)\n%s", diff)
 		}
 		if line := lineWith(m.log.String(), "request_id="+id); line == "" {
-			t.Errorf("the log does not name the request %s", id)
+			t.Errorf("the log lacks the request id %s", id)
 		}
 	}
 }

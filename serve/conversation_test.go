@@ -64,11 +64,11 @@ tool "wait" {
 }
 `
 
-// conversation is a call and what its client answers to what it is asked.
+// conversation is a call with the client's answers to its input requests.
 type conversation struct {
 	name string
 	oneCall
-	// refuses has the client decline, or cancel, what it is asked; "" accepts.
+	// refuses is the client's action, "decline" or "cancel"; "" accepts.
 	refuses string
 }
 
@@ -85,7 +85,7 @@ var conversations = []conversation{
 	{"no approval needed", oneCall{"wipe", `{"disk":"scratch"}`}, ""},
 }
 
-// answerTo is what the client of a conversation answers to a request of the server.
+// answerTo returns the client's response to a request of the server.
 func (c conversation) answerTo(method string, params json.RawMessage) string {
 	switch {
 	case method == "sampling/createMessage":
@@ -112,11 +112,11 @@ func (c conversation) answerTo(method string, params json.RawMessage) string {
 	return `{"action":"accept","content":` + content + `}`
 }
 
-// talk makes a call and answers what it is asked. asked is what that was, in order by the
-// rounds, each of which may come in any order.
+// talk makes a call and answers its input requests. asked are the requests,
+// ordered within each round.
 type talk func(c conversation) (asked []string, o outcome)
 
-// speaker is a client that talks, and cancels the call that it has under way.
+// speaker is a client that talks, and cancels its running call.
 type speaker struct {
 	talk   talk
 	start  func(c oneCall)
@@ -135,7 +135,7 @@ var speakers = []struct {
 	{"legacy stdio", legacySpeaker(openStdioWire)}, {"modern stdio", modernSpeaker(openStdioWire, false)},
 }
 
-// question returns a request of the server as it is compared.
+// question returns a request of the server in a comparable form.
 func question(t *testing.T, method string, params json.RawMessage) string {
 	if len(params) == 0 {
 		params = json.RawMessage(`{}`)
@@ -152,7 +152,7 @@ func cancelledBy(id int, reason string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d,"reason":%q}}`, id, reason)
 }
 
-// legacySpeaker is asked by requests in the midst of its calls.
+// legacySpeaker receives requests during its calls.
 func legacySpeaker(open func(*testing.T, *serve.Front) *wire) func(*testing.T, *serve.Front) speaker {
 	return func(t *testing.T, front *serve.Front) speaker {
 		w, id := open(t, front), 0
@@ -184,8 +184,8 @@ func legacySpeaker(open func(*testing.T, *serve.Front) *wire) func(*testing.T, *
 	}
 }
 
-// modernSpeaker is asked by the results of its calls, and makes them again. It cancels by
-// closing the connection where nothing else does.
+// modernSpeaker receives input requests in results, and repeats its calls. It
+// cancels by closing the connection if there is no other way.
 func modernSpeaker(open func(*testing.T, *serve.Front) *wire, closes bool) func(*testing.T, *serve.Front) speaker {
 	meta := strings.Replace(metaModern, `Capabilities":{}`, `Capabilities":{"elicitation":{},"sampling":{},"roots":{}}`, 1)
 	return func(t *testing.T, front *serve.Front) speaker {
@@ -231,7 +231,7 @@ func modernSpeaker(open func(*testing.T, *serve.Front) *wire, closes bool) func(
 	}
 }
 
-// restSpeaker is asked by answers, as a modern client is.
+// restSpeaker receives input requests in responses, as a modern client does.
 func restSpeaker(t *testing.T, front *serve.Front) speaker {
 	url := listen(t, front)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -278,7 +278,7 @@ func restSpeaker(t *testing.T, front *serve.Front) speaker {
 				defer close(done)
 				if response, err := http.DefaultClient.Do(r); err == nil {
 					response.Body.Close()
-					t.Error("the call was answered")
+					t.Error("the call got a response")
 				}
 			}()
 			t.Cleanup(func() { <-done })
@@ -287,10 +287,10 @@ func restSpeaker(t *testing.T, front *serve.Front) speaker {
 	}
 }
 
-// TestConversations_sameOnEveryTransport has clients of all transports and eras asked for
-// forms, samples, roots and approvals, and cancel a call: what they are asked, what comes of
-// it, and what hooks, the audit log and spans tell are the same, but for [mayDiffer] and for
-// how a client cancels.
+// TestConversations_sameOnEveryTransport runs clients of all transports and
+// eras with forms, sampling, roots, approvals and a cancelled call. Input
+// requests, outcomes, hook events, audit records and spans are the same, except
+// for [mayDiffer] and the way to cancel.
 func TestConversations_sameOnEveryTransport(t *testing.T) {
 	type record struct {
 		Name    string
@@ -307,7 +307,7 @@ func TestConversations_sameOnEveryTransport(t *testing.T) {
 		t.Run(open.name, func(t *testing.T) {
 			v := newEvidence(t, conversationTools)
 			var got all
-			t.Run("calls", func(t *testing.T) { // whose client goes before the server does
+			t.Run("calls", func(t *testing.T) { // the client ends before the server
 				client := open.open(t, v.serve())
 				for _, c := range conversations {
 					asked, outcome := client.talk(c)
@@ -351,8 +351,8 @@ func checkConversations(t *testing.T, first outcome, records, spans int) {
 	}
 }
 
-// cancelledAlike checks what is said of a call that was cancelled, and takes out how: by a
-// notification with a reason where the wire has one, and else by closing the connection.
+// cancelledAlike checks the record of a cancelled call, and removes the source:
+// a notification with a reason, or else a closed connection.
 func cancelledAlike(t *testing.T, line string, closes bool) string {
 	t.Helper()
 	said := `"cancel_reason":"no more","cancelled_by":"client",`
@@ -366,7 +366,7 @@ func cancelledAlike(t *testing.T, line string, closes bool) string {
 	return before + after
 }
 
-// until waits until the events since they were taken last are as wanted.
+// until waits until the events since the last take are as wanted.
 func (v *evidence) until(t *testing.T, want func(events []string) bool) {
 	t.Helper()
 	timeout := time.After(patience)
@@ -380,15 +380,15 @@ func (v *evidence) until(t *testing.T, want func(events []string) bool) {
 		select {
 		case <-told:
 		case <-timeout:
-			t.Fatal("the calls do not end")
+			t.Fatal("the calls did not end")
 		}
 	}
 }
 
-// TestOneScriptAsksClientsOfBothEras counts what a body does that posts, asks,
-// posts, asks and posts, for clients of the official SDK: three, on the era that
-// carries its state and on that which is asked on its connection.
-func TestOneScriptAsksClientsOfBothEras(t *testing.T) {
+// TestAsk_sideEffectsOnce counts the side effects of a script that posts and
+// asks in turn, for clients of the official SDK: three, in the era that carries
+// the state and in the era with requests on the connection.
+func TestAsk_sideEffectsOnce(t *testing.T) {
 	for _, version := range []string{"2026-07-28", "2025-11-25"} {
 		t.Run(version, func(t *testing.T) {
 			var posts atomic.Int64
@@ -440,9 +440,9 @@ tool "deploy" {
 	}
 }
 
-// TestUsersOfAllErasApproveCalls with the official SDK, or refuse to; a client that
-// cannot ask its user has the call denied.
-func TestUsersOfAllErasApproveCalls(t *testing.T) {
+// TestApproval_goSDK: users approve or decline with the official SDK. If a
+// client cannot ask its user, the call is denied.
+func TestApproval_goSDK(t *testing.T) {
 	url := listen(t, frontOf(t, `
 tool "wipe" {
   input "disk" { type = string }
@@ -464,7 +464,7 @@ policy "ask" {
 			if test.action != "" {
 				options.ElicitationHandler = func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 					if r.Params.Message != shown {
-						t.Errorf("%s: the user is shown %q", version, r.Params.Message)
+						t.Errorf("%s: message to the user: %q", version, r.Params.Message)
 					}
 					return &mcp.ElicitResult{Action: test.action}, nil
 				}

@@ -43,8 +43,8 @@ func (s *encodeCache) list(k call.Kind, visible *engine.Visible) (list []*mcp.En
 		s.reset(visible.Snapshot)
 	}
 	key := listKey{k, visible.Hash}
-	if known, ok := s.lists[key]; ok {
-		return known
+	if cached, ok := s.lists[key]; ok {
+		return cached
 	}
 	for _, tool := range visible.Tools {
 		if encoded := s.encodeTool(tool); encoded != nil {

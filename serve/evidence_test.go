@@ -22,8 +22,9 @@ import (
 	"github.com/mcpd/mcpd/serve"
 )
 
-// mayDiffer are the members of hook events, audit records and spans that may differ
-// between two transports that carry the same call. All other members are compared.
+// mayDiffer are the members of hook events, audit records and spans that may
+// differ between two transports with the same call. All other members are
+// compared.
 var mayDiffer = map[string]string{
 	"time": "when", "duration_ms": "how long it took",
 	"seq": "the chain of the log", "prev": "the chain of the log", "mac": "the chain of the log",
@@ -31,11 +32,11 @@ var mayDiffer = map[string]string{
 	"request_id": "each HTTP request, and each leg of a modern call, is a request of its own", "mcpd.request.id": "as request_id",
 }
 
-// areIDs are members whose values are made up anew for each call, or with a key of the
-// log. Which of them are equal is compared.
+// areIDs are members with values that are generated for each call, or with a
+// key of the log. Only their equality is compared.
 var areIDs = []string{"call_id", "root_id", "parent_id", "trace_id", "span_id", "digest", "asked"}
 
-// evidence is what calls leave behind on one server: hook events, audit records and spans.
+// evidence collects the hook events, audit records and spans of a server.
 type evidence struct {
 	t       *testing.T
 	server  *engine.Server
@@ -45,11 +46,11 @@ type evidence struct {
 
 	mu     sync.Mutex
 	events []string
-	told   chan bool         // closed, and made anew, with each event
+	told   chan bool         // closed and replaced at each event
 	names  map[string]string // of ids in events
 }
 
-// newEvidence returns a server of a file of tools that writes down all there is.
+// newEvidence returns a server of a tool file that records everything.
 func newEvidence(t *testing.T, tools string) *evidence {
 	t.Helper()
 	v := &evidence{t: t, path: filepath.Join(t.TempDir(), "audit.jsonl"), told: make(chan bool), names: map[string]string{}}
@@ -62,7 +63,7 @@ func newEvidence(t *testing.T, tools string) *evidence {
 			Config:     fstest.MapFS{"mcpd.hcl": {Data: []byte("audit {\n  path    = \"audit.jsonl\"\n  capture = [\"*\"]\n}\n"), Mode: 0o644}},
 			ConfigPath: filepath.Join(filepath.Dir(v.path), "mcpd.hcl"),
 		},
-		// The files are the same for all transports, and so is their revision.
+		// The files and their revision are the same for all transports.
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -101,7 +102,7 @@ func (v *evidence) hook(_ context.Context, e call.Event) {
 	v.told = make(chan bool)
 }
 
-// take returns the events since it was called last.
+// take returns the events since the last call.
 func (v *evidence) take() []string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -110,7 +111,7 @@ func (v *evidence) take() []string {
 	return events
 }
 
-// records returns the outcomes in the audit log of a server that was closed.
+// records returns the outcomes in the audit log of a closed server.
 func (v *evidence) records() (all []string) {
 	text, err := os.ReadFile(v.path)
 	if err != nil {
@@ -125,10 +126,10 @@ func (v *evidence) records() (all []string) {
 	return all
 }
 
-// spans returns the spans of a server that was closed, each with its attributes and the
-// names of those around it, in alphabetical order.
+// spans returns the spans of a closed server with their attributes and the
+// names of their ancestors, in alphabetical order.
 func (v *evidence) spans() (all []string) {
-	type span struct { // as the console exporter of OpenTelemetry writes it
+	type span struct { // format of OpenTelemetry's console exporter
 		Name                string
 		SpanContext, Parent struct{ SpanID string }
 		SpanKind            int
@@ -166,8 +167,8 @@ func (v *evidence) spans() (all []string) {
 	return all
 }
 
-// normal returns a JSON object without what may differ, with its members in order, and with
-// ids by the order in which they came.
+// normal returns a JSON object without the members that may differ, with sorted
+// members, and with ids numbered in order of appearance.
 func normal(t *testing.T, text []byte, names map[string]string) string {
 	var value map[string]any
 	if err := json.Unmarshal(text, &value); err != nil {
@@ -214,9 +215,9 @@ func sortedNames(object map[string]any) []string {
 	return names
 }
 
-// TestACallThatIsNotMadeIsWrittenDownOnEveryWire: with who sent it, as one who
-// claims nothing, and no body runs.
-func TestACallThatIsNotMadeIsWrittenDownOnEveryWire(t *testing.T) {
+// TestDeclinedCall_audited: the record has the sender without a claim, and no
+// script runs.
+func TestDeclinedCall_audited(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	m := newMatrixOf(t, usersOf(0)+fmt.Sprintf("audit {\n  path = %q\n  mode = \"strict\"\n}\n", path), identity.Anonymous())
 	const bad = `{"agent_id":7}`
@@ -247,16 +248,16 @@ func TestACallThatIsNotMadeIsWrittenDownOnEveryWire(t *testing.T) {
 				continue
 			}
 			if r := got[0]; r.Principal.ID != "ada" || r.Agent.Claimed.ID != "anonymous" && r.Agent.Claimed.ID != "t/1" || !r.Declined || !strings.Contains(answer, r.Outcome) {
-				t.Errorf("%s, %s: %+v, and the caller is told %s", at.name, name, r, answer)
+				t.Errorf("%s, %s: %+v, response %s", at.name, name, r, answer)
 			}
 		}
 	}
 	if strings.Contains(m.log.String(), "a body ran") {
-		t.Error("a body ran")
+		t.Error("a script ran")
 	}
 }
 
-// ended is what the log says of a call that has ended.
+// ended is the record of an ended call.
 type ended struct {
 	Kind, Outcome string
 	Declined      bool

@@ -26,10 +26,10 @@ import (
 	"github.com/mcpd/mcpd/serve"
 )
 
-// largeResult is how long the result of the tool "large" is, in bytes.
+// largeResult is the size of the result of the tool "large", in bytes.
 const largeResult = 3 << 20
 
-// victims is how many calls the client makes that an attack must not harm.
+// victims is the number of the client's calls during an attack.
 func victims() int {
 	if testing.Short() {
 		return 30
@@ -37,7 +37,7 @@ func victims() int {
 	return 113
 }
 
-// attackers is how many connections an attack opens: as in the report, or 10,000 with
+// attackers is the number of an attack's connections: few, or 10,000 with
 // MCPD_LONG.
 func attackers(few int) int {
 	if os.Getenv("MCPD_LONG") != "" {
@@ -56,7 +56,7 @@ type flooded struct {
 	open []net.Conn // of the attack
 }
 
-// floodSite runs a server with two tools, and with auth blocks.
+// floodSite runs a server with two tools and auth blocks.
 func floodSite(t *testing.T, auths string) *flooded {
 	t.Helper()
 	tools := fmt.Sprintf("tool \"small\" {\n  timeout = \"1m\"\n  run = \"return 1\"\n}\n\ntool \"large\" {\n  timeout = \"1m\"\n  run = \"return 'x'.repeat(1024).repeat(%d)\"\n}\n", largeResult/1024)
@@ -89,12 +89,13 @@ func floodSite(t *testing.T, auths string) *flooded {
 	return f
 }
 
-// dial opens a connection of the attack, from an address of the loopback network.
+// dial opens a connection of the attack, from an address of the loopback
+// network.
 func (f *flooded) dial(from string) net.Conn {
 	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}, Timeout: time.Minute}
 	c, err := d.Dial("tcp", f.address)
 	if err != nil {
-		return nil // what the server does not take is no harm
+		return nil // a rejected connection does no harm
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -130,7 +131,7 @@ func (f *flooded) attack(n int, one func(i int)) {
 	group.Wait()
 }
 
-// begin sends a request with what of its body is sent at once, and reads nothing.
+// begin sends a request with the first part of its body, and reads nothing.
 func (f *flooded) begin(from, path, key string, length int, body []byte) {
 	if c := f.dial(from); c != nil {
 		_ = c.SetDeadline(time.Now().Add(time.Minute))
@@ -140,7 +141,7 @@ func (f *flooded) begin(from, path, key string, length int, body []byte) {
 	}
 }
 
-// ask sends requests on one connection, one behind the other, and reads nothing.
+// ask pipelines requests on one connection, and reads nothing.
 func (f *flooded) ask(from, path, key, body string) {
 	if c := f.dial(from); c != nil {
 		_ = c.SetDeadline(time.Now().Add(time.Minute))
@@ -159,8 +160,9 @@ func (f *flooded) head(path, key string, length int) string {
 	return head + "\r\n"
 }
 
-// judge has a client call the tool, over connections of its own, and fails unless 99 % of
-// the calls succeed. With MCPD_LONG it also compares how long they take with quiet.
+// judge has a client call the tool over its own connections, and fails unless
+// 99 % of the calls succeed. With MCPD_LONG it also compares their time with
+// quiet.
 func (f *flooded) judge(tool, key string, quiet time.Duration) time.Duration {
 	f.t.Helper()
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1}}
@@ -189,13 +191,13 @@ func (f *flooded) judge(tool, key string, quiet time.Duration) time.Duration {
 	if quiet > 0 {
 		f.t.Logf("p99 of %s: %s quiet, %s under attack", tool, quiet, p99)
 		if os.Getenv("MCPD_LONG") != "" && p99 > 2*quiet+5*time.Millisecond {
-			f.t.Errorf("the p99 is %s, and %s without the attack", p99, quiet)
+			f.t.Errorf("p99 %s, without the attack %s", p99, quiet)
 		}
 	}
 	return p99
 }
 
-// call calls the tool, and returns what went wrong.
+// call calls the tool, and returns its error.
 func (f *flooded) call(client *http.Client, tool, key string) string {
 	r, err := http.NewRequest(http.MethodPost, f.url+"/mcp/execute", strings.NewReader(`{"tool":"`+tool+`"}`))
 	if err != nil {
@@ -220,17 +222,17 @@ func (f *flooded) call(client *http.Client, tool, key string) string {
 	return ""
 }
 
-// scene is who attacks whom.
+// scene is an attacker and a victim.
 type scene struct {
 	name     string
 	auths    string
 	from     []string // the addresses of the attack; the victim is at 127.0.0.1
 	attacker string   // the key of the attack
 	victim   string   // the key of the victim
-	usual    bool     // it is tried without MCPD_LONG
+	usual    bool     // also without MCPD_LONG
 }
 
-// scenes are all that must not matter to the victim.
+// scenes returns all scenes in which the victim must not be affected.
 func scenes(t *testing.T) []scene {
 	keys, path := keytest.Valid(t, "ann", "mallory")
 	demanded := fmt.Sprintf("auth \"api_key\" \"people\" {\n  file = %q\n}\n", path)
@@ -240,21 +242,21 @@ func scenes(t *testing.T) []scene {
 	}
 	here, there := []string{"127.0.0.1"}, []string{"127.0.0.2"}
 	all := []scene{
-		{name: "another principal behind the same address", auths: demanded, from: here, attacker: keys["mallory"], victim: keys["ann"], usual: true},
-		{name: "an unknown key behind the same address", auths: demanded, from: here, attacker: keytest.Unknown(), victim: keys["ann"]},
-		{name: "strangers behind the same address", auths: demanded + "auth \"anonymous\" \"all\" {}\n", from: here, victim: keys["ann"]},
+		{name: "other principal at the same address", auths: demanded, from: here, attacker: keys["mallory"], victim: keys["ann"], usual: true},
+		{name: "unknown key at the same address", auths: demanded, from: here, attacker: keytest.Unknown(), victim: keys["ann"]},
+		{name: "no credential at the same address", auths: demanded + "auth \"anonymous\" \"all\" {}\n", from: here, victim: keys["ann"]},
 	}
 	if runtime.GOOS == "linux" { // elsewhere the loopback network has one address
 		all = append(all,
-			scene{name: "another address", from: there, usual: true},
+			scene{name: "other address", from: there, usual: true},
 			scene{name: "64 other addresses", from: many, usual: true},
-			scene{name: "a principal at another address", auths: demanded, from: there, attacker: keys["mallory"], victim: keys["ann"]},
+			scene{name: "principal at another address", auths: demanded, from: there, attacker: keys["mallory"], victim: keys["ann"]},
 		)
 	}
 	return all
 }
 
-// usual returns the scenes that are tried: all with MCPD_LONG, and one with -short.
+// usual returns the scenes to run: all with MCPD_LONG, one with -short.
 func usual(t *testing.T) []scene {
 	all := scenes(t)
 	if os.Getenv("MCPD_LONG") == "" {
@@ -266,12 +268,12 @@ func usual(t *testing.T) []scene {
 	return all
 }
 
-// TestFlood_unfinishedBodies has an attacker hold bodies of 4 MiB open, all but their last
-// byte sent, and then ever smaller ones.
+// TestFlood_unfinishedBodies holds bodies of 4 MiB open without their last
+// byte, and then ever smaller ones.
 func TestFlood_unfinishedBodies(t *testing.T) {
 	for _, s := range usual(t) {
 		t.Run(s.name, func(t *testing.T) {
-			t.Parallel() // most of the time it waits for the attackers
+			t.Parallel() // mostly waits for the attackers
 			f := floodSite(t, s.auths)
 			quiet := f.judge("small", s.victim, 0)
 			body := bytes.Repeat([]byte(" "), 4<<20)
@@ -279,7 +281,7 @@ func TestFlood_unfinishedBodies(t *testing.T) {
 				f.begin(s.from[i%len(s.from)], "/mcp/execute", s.attacker, length, body[:length-1])
 			}
 			f.attack(attackers(63), func(i int) { send(i, len(body)) })
-			for i := range 3 * 20 { // one after the other, so that they fill what is left
+			for i := range 3 * 20 { // one after another, to fill the remaining budget
 				send(i, len(body)>>(i/3))
 			}
 			f.judge("small", s.victim, quiet)
@@ -288,8 +290,8 @@ func TestFlood_unfinishedBodies(t *testing.T) {
 	}
 }
 
-// TestFlood_idleConnections has an attacker hold connections on which nothing, or half a
-// header, was sent.
+// TestFlood_idleConnections holds connections open with nothing or half a
+// header.
 func TestFlood_idleConnections(t *testing.T) {
 	for _, s := range usual(t) {
 		t.Run(s.name, func(t *testing.T) {
@@ -305,7 +307,7 @@ func TestFlood_idleConnections(t *testing.T) {
 	}
 }
 
-// TestFlood_openStreams has an attacker open streams over HTTP+SSE, which are in use.
+// TestFlood_openStreams opens HTTP+SSE streams, which count as in use.
 func TestFlood_openStreams(t *testing.T) {
 	for _, s := range usual(t) {
 		t.Run(s.name, func(t *testing.T) {
@@ -329,8 +331,9 @@ func TestFlood_openStreams(t *testing.T) {
 	}
 }
 
-// unread are the ways to ask for large results and not to read them. Each connection asks
-// for several, as the first may fit into the buffers of the system.
+// unread are the ways to request large results without reading them. Each
+// connection requests several, because the first may fit into the buffers of
+// the system.
 var unread = map[string]func(f *flooded, from, key string){
 	"rest": func(f *flooded, from, key string) {
 		f.ask(from, "/mcp/execute", key, `{"tool":"large"}`)
@@ -384,11 +387,12 @@ var unread = map[string]func(f *flooded, from, key string){
 	},
 }
 
-// asked is how many large results a connection asks for.
+// asked is the number of large results per connection.
 const asked = 3
 
-// TestFlood_unreadAnswers has an attacker ask for large results and read none. The victim
-// reads as large ones, and what the server holds stays within its bound.
+// TestFlood_unreadAnswers requests large results and reads none. The victim
+// reads equally large ones, and the memory of the server stays within its
+// limit.
 func TestFlood_unreadAnswers(t *testing.T) {
 	all, few := usual(t), 40
 	if os.Getenv("MCPD_LONG") == "" {
@@ -409,10 +413,11 @@ func TestFlood_unreadAnswers(t *testing.T) {
 					f.judge("small", s.victim, 0)
 					rounds = append(rounds, heldBytes())
 				}
-				// Calls under way hold more for a moment. The heap is also that of the attacker.
+				// Running calls hold more for a moment. The heap includes the
+				// attacker's.
 				held := max(slices.Min(rounds[1:]), before) - before
-				if t.Logf("%d MiB are held", held>>20); held > httpguard.DefaultBudget {
-					t.Errorf("%d MiB are held", held>>20)
+				if t.Logf("%d MiB in use", held>>20); held > httpguard.DefaultBudget {
+					t.Errorf("%d MiB in use", held>>20)
 				}
 				f.judge("large", s.victim, 0)
 			})
@@ -420,7 +425,7 @@ func TestFlood_unreadAnswers(t *testing.T) {
 	}
 }
 
-// heldBytes returns how much memory is in use that is no garbage.
+// heldBytes returns the size of live memory.
 func heldBytes() uint64 {
 	var m runtime.MemStats
 	runtime.GC()

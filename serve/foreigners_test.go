@@ -23,31 +23,31 @@ import (
 	"github.com/mcpd/mcpd/serve"
 )
 
-// foreigners are those who may enter and are not "ada" of the first provider, or not
-// for the same agent.
+// foreigners are callers with access that are not "ada" of the first provider,
+// or not with the same agent.
 func (m *matrix) foreigners() map[string]http.Header {
 	return map[string]http.Header{
-		"another of her provider":      m.corp.token(map[string]any{"sub": "bob"}),
-		"her namesake of another":      m.other.token(nil),
-		"an agent of hers":             m.corp.token(map[string]any{"agent": "bot-7"}),
-		"who has no credential at all": {}, // anonymous, and on a socket the user of this machine
+		"other user of her provider":    m.corp.token(map[string]any{"sub": "bob"}),
+		"same name at another provider": m.other.token(nil),
+		"her credential for an agent":   m.corp.token(map[string]any{"agent": "bot-7"}),
+		"no credential":                 {}, // anonymous, and on a socket the local user
 	}
 }
 
-// welcome are the blocks that let all foreigners in.
+// welcome are the auth blocks that accept all foreigners.
 func welcome() string { return "auth \"anonymous\" \"all\" {}\n" + usersOf(os.Getuid()) }
 
 const pingText = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
 
-// TestNoMethodReachesTheSessionOfAnother: to all others a session does not exist, nor
-// the stream of HTTP+SSE, whatever is sent on it.
-func TestNoMethodReachesTheSessionOfAnother(t *testing.T) {
+// TestSession_otherPrincipal: for others a session does not exist, nor its
+// HTTP+SSE stream, whatever they send.
+func TestSession_otherPrincipal(t *testing.T) {
 	m := newMatrix(t, welcome())
 	ada := m.corp.token(nil)
 	texts := map[string]string{
 		"a notification": `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`,
 		"a response":     `{"jsonrpc":"2.0","id":"1","result":{}}`,
-		"a batch":        `[` + pingText + `]`,
+		"batch":          `[` + pingText + `]`,
 	}
 	for _, r := range mcptest.Requests() {
 		if r.Legacy {
@@ -77,22 +77,22 @@ func TestNoMethodReachesTheSessionOfAnother(t *testing.T) {
 				}
 			}
 			if diff := m.left(before); diff != "" {
-				t.Errorf("by %s: foreigners leave traces on a session of %s (-before +after)\n%s", at.name, version, diff)
+				t.Errorf("by %s: others affected a session of %s (-before +after)\n%s", at.name, version, diff)
 			}
 			if still := m.send(at, http.MethodPost, "/mcp", pingText, joined(session, ada)); still.status != http.StatusOK {
-				t.Errorf("by %s the session of %s is gone: %d", at.name, version, still.status)
+				t.Errorf("by %s: the session of %s ended: %d", at.name, version, still.status)
 			}
 		}
 		m.send(at, http.MethodPost, endpoint, pingText, ada)
 		if answer := string(next()); !strings.Contains(answer, `"id":1,"result"`) {
-			t.Errorf("by %s the stream says %s", at.name, answer)
+			t.Errorf("by %s: stream: %s", at.name, answer)
 		}
 	}
 }
 
-// TestNobodyAnswersForAnother: a call that waits for its client is neither answered nor
-// cancelled nor read on the sessions of others, who know all of its ids.
-func TestNobodyAnswersForAnother(t *testing.T) {
+// TestAsk_otherPrincipal: others who know all ids cannot answer, cancel or read
+// a call that waits for its client on their own sessions.
+func TestAsk_otherPrincipal(t *testing.T) {
 	m := newMatrix(t, welcome())
 	ada := m.corp.token(nil)
 	const call = `{"jsonrpc":"2.0","id":"call","method":"tools/call","params":{"name":"asks","arguments":{}}}`
@@ -105,7 +105,7 @@ func TestNobodyAnswersForAnother(t *testing.T) {
 		defer response.Body.Close()
 		asked := decoded[struct{ ID, Method string }](t, string(events()))
 		if asked.Method != "elicitation/create" {
-			t.Fatalf("the call asks %+v", asked)
+			t.Fatalf("input request: %+v", asked)
 		}
 		for name, credential := range m.foreigners() {
 			own := m.begin(at, "2025-11-25", credential)
@@ -116,17 +116,17 @@ func TestNobodyAnswersForAnother(t *testing.T) {
 			}
 		}
 		if got := m.send(at, http.MethodPost, "/mcp", fmt.Sprintf(answer, asked.ID, "Ann"), joined(hers, ada)); got.status != http.StatusAccepted {
-			t.Fatalf("the answer got %d %s", got.status, got.text)
+			t.Fatalf("response: %d %s", got.status, got.text)
 		}
 		if got := string(events()); !strings.Contains(got, "told Ann") {
-			t.Errorf("by %s the call ends with %s", at.name, got)
+			t.Errorf("by %s: the call ended with %s", at.name, got)
 		}
 	}
 }
 
-// TestNobodyResumesTheStreamOfAnother: who knows the id of an event reads what followed
-// it neither on their own session nor on that of its owner.
-func TestNobodyResumesTheStreamOfAnother(t *testing.T) {
+// TestResume_otherPrincipal: others who know the id of an event cannot resume
+// its stream, on their own session or on the owner's.
+func TestResume_otherPrincipal(t *testing.T) {
 	m := newMatrix(t, welcome())
 	ada := m.corp.token(nil)
 	const call = `{"jsonrpc":"2.0","id":"call","method":"tools/call","params":{"name":"asks","arguments":{}}}`
@@ -143,13 +143,13 @@ func TestNobodyResumesTheStreamOfAnother(t *testing.T) {
 			}
 		}
 		if got := m.send(at, http.MethodGet, "/mcp", "", joined(hers, http.Header{"Last-Event-Id": {last}}, ada)); !strings.Contains(got.text, "elicitation/create") {
-			t.Errorf("by %s its owner reads %d %s", at.name, got.status, got.text)
+			t.Errorf("by %s: owner: %d %s", at.name, got.status, got.text)
 		}
 	}
 }
 
-// lose makes a call that asks, leaves its stream, and returns the id of its first event,
-// which says nothing.
+// lose makes a call that asks, disconnects, and returns the id of the first
+// event, which has no data.
 func (m *matrix) lose(at site, call string, header http.Header) (last string) {
 	m.t.Helper()
 	ctx, cancel := context.WithCancel(m.t.Context())
@@ -159,14 +159,14 @@ func (m *matrix) lose(at site, call string, header http.Header) (last string) {
 	line, err := bufio.NewReader(response.Body).ReadString('\n')
 	last, ok := strings.CutPrefix(strings.TrimSpace(line), "id: ")
 	if err != nil || !ok {
-		m.t.Fatalf("the stream begins with %q, %v", line, err)
+		m.t.Fatalf("first event: %q, %v", line, err)
 	}
 	return last
 }
 
-// TestALesserCredentialDoesNoMoreOnASessionOfAGreater: both are of one principal, who has
-// opened the session and the stream with either, and each call is judged by its own.
-func TestALesserCredentialDoesNoMoreOnASessionOfAGreater(t *testing.T) {
+// TestSession_credentialScopes: two credentials of one principal share a
+// session and a stream, and each call has only the scopes of its own.
+func TestSession_credentialScopes(t *testing.T) {
 	m := newMatrix(t, usersOf(0))
 	lesser, greater := m.corp.token(nil), m.corp.token(map[string]any{"scope": "admin"})
 	const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"admin","arguments":{}}}`
@@ -179,11 +179,11 @@ func TestALesserCredentialDoesNoMoreOnASessionOfAGreater(t *testing.T) {
 			m.send(at, http.MethodPost, endpoint, ready, opener)
 			for want, sender := range map[string]http.Header{"POLICY_DENIED": lesser, `"text":"admin"`: greater} {
 				if got := m.send(at, http.MethodPost, "/mcp", call, joined(session, sender)).text; !strings.Contains(got, want) {
-					t.Errorf("by %s the call on a session is answered with %s, want %s", at.name, got, want)
+					t.Errorf("by %s: call on a session: %s, want %s", at.name, got, want)
 				}
 				m.send(at, http.MethodPost, endpoint, call, sender)
 				if got := string(next()); !strings.Contains(got, want) {
-					t.Errorf("by %s the call over HTTP+SSE is answered with %s, want %s", at.name, got, want)
+					t.Errorf("by %s: call over HTTP+SSE: %s, want %s", at.name, got, want)
 				}
 			}
 		}
@@ -214,7 +214,7 @@ tool "echo" {
 }
 `
 
-// synced is a buffer that many may write to.
+// synced is a buffer for concurrent writers.
 type synced struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -232,10 +232,10 @@ func (s *synced) String() string {
 	return s.b.String()
 }
 
-// TestASecretThatChangesUnderACallStaysHidden changes a secret while a request
-// that carries the old value is under way; the next one carries the new value.
-// The site repeats both, and nobody sees either.
-func TestASecretThatChangesUnderACallStaysHidden(t *testing.T) {
+// TestSecrets_changedDuringCall changes a secret during a request with the old
+// value; the next request has the new value. The site returns both, and both
+// are redacted.
+func TestSecrets_changedDuringCall(t *testing.T) {
 	const before, after = "correct-horse-battery", "wrong-zebra-capacitor"
 	var value atomic.Pointer[string]
 	var seen []string
@@ -293,15 +293,15 @@ func TestASecretThatChangesUnderACallStaysHidden(t *testing.T) {
 		body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"fail":%t},%s}}`, fail, meta)
 		_, answer := post(t, url+"/mcp", body, map[string]string{"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "echo"})
 		if n := strings.Count(string(answer), "you are Bearer [secret:token]"); n < 8 {
-			t.Errorf("the log messages, progress and outcome repeat the site only %d times:\n%s", n, answer)
+			t.Errorf("the log messages, progress and outcome contain the redacted secret only %d times:\n%s", n, answer)
 		}
 		for what, text := range map[string]string{"answer": string(answer), "log": log.String(), "hooks": told.String()} {
 			if strings.Contains(text, "horse") || strings.Contains(text, "zebra") {
-				t.Errorf("the %s holds a secret:\n%s", what, text)
+				t.Errorf("the %s contains a secret:\n%s", what, text)
 			}
 		}
 	}
 	if diff := cmp.Diff([]string{"Bearer " + before, "Bearer " + after, "Bearer " + before, "Bearer " + after}, seen); diff != "" {
-		t.Errorf("the site saw (-want +got)\n%s", diff)
+		t.Errorf("received by the site (-want +got)\n%s", diff)
 	}
 }

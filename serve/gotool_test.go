@@ -16,9 +16,9 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/mcp/mcptest"
 )
 
-// TestAnHTTPConnectionEndsWithACallThatIsLeft: the function holds its
-// goroutine, which nobody can have answer anything else.
-func TestAnHTTPConnectionEndsWithACallThatIsLeft(t *testing.T) {
+// TestGoTool_detachedHTTP1: the function blocks its goroutine, so the
+// connection cannot serve another request.
+func TestGoTool_detachedHTTP1(t *testing.T) {
 	url := listen(t, newFront(t, &hookLog{}))
 	for tool, closes := range map[string]bool{"go_stuck": true, "go_add": false} {
 		args := `{"a":1,"b":2}`
@@ -32,9 +32,9 @@ func TestAnHTTPConnectionEndsWithACallThatIsLeft(t *testing.T) {
 	}
 }
 
-// TestACallOverHTTP2EndsInTime: a stream of it would end with the function, as
-// its connection is that of others too.
-func TestACallOverHTTP2EndsInTime(t *testing.T) {
+// TestGoTool_http2: a stream would only end with the function, and its
+// connection serves other requests too.
+func TestGoTool_http2(t *testing.T) {
 	handler, err := newFront(t, &hookLog{}).Handler()
 	if err != nil {
 		t.Fatal(err)
@@ -72,15 +72,16 @@ func toMCP(t *testing.T, client *http.Client, url string, c oneCall) (*http.Resp
 	return response, text
 }
 
-// hers are things of "ada": a task that waits for her, and the state of a call that does.
+// hers are objects of "ada": a suspended task, and the state of a suspended
+// call.
 type hers struct{ task, state string }
 
 const askCall = `"name":"asks","arguments":{}`
 
-// ownIDs are members that no two answers have the same of.
+// ownIDs match members that differ in all responses.
 var ownIDs = regexp.MustCompile(`"(call_id|request_id|mcpd/call)":"[^"]*"`)
 
-// asked has "ada" make a call that asks, in its place and as a task.
+// asked has "ada" make a call that asks, inline and as a task.
 func (m *matrix) asked(at site, ada http.Header) hers {
 	m.t.Helper()
 	call := mcptest.Request{Method: "tools/call", Name: "asks", Params: askCall}
@@ -88,13 +89,14 @@ func (m *matrix) asked(at site, ada http.Header) hers {
 	state := decoded[struct{ Result struct{ RequestState string } }](m.t, inPlace).Result.RequestState
 	made := decoded[struct{ Result task }](m.t, m.modern(at, call, ada).text).Result.ID
 	if state == "" || made == "" {
-		m.t.Fatalf("the call is answered with %s, and made the task %q", inPlace, made)
+		m.t.Fatalf("response %s, task %q", inPlace, made)
 	}
 	m.until(at, made, "input_required", ada)
 	return hers{made, state}
 }
 
-// until waits until a task has a status, as it is told of it, and returns the notification.
+// until waits until a task is notified with a status, and returns the
+// notification.
 func (m *matrix) until(at site, id, status string, credential http.Header) string {
 	m.t.Helper()
 	r := mcptest.Request{Method: "subscriptions/listen", Params: fmt.Sprintf(`"notifications":{"taskIds":[%q]}`, id)}
@@ -105,7 +107,7 @@ func (m *matrix) until(at site, id, status string, credential http.Header) strin
 	for {
 		told := events()
 		if told == nil {
-			m.t.Fatalf("the stream ends before the task is %s", status)
+			m.t.Fatalf("the stream ended before the task is %s", status)
 		}
 		if strings.Contains(string(told), `"status":"`+status+`"`) {
 			return string(told)
@@ -113,14 +115,14 @@ func (m *matrix) until(at site, id, status string, credential http.Header) strin
 	}
 }
 
-// answersTo is what a state and a task are answered with.
+// answersTo returns the responses for a state and a task.
 func answersTo(name string) string {
 	return fmt.Sprintf(`"inputResponses":{"who":{"action":"accept","content":{"name":%q}}}`, name)
 }
 
-// reaches are, by method, requests for a thing of hers and for one that never was: who is
-// not her gets the same answer to both. A method that names nothing of anybody shows
-// nothing of hers: it has one request.
+// reaches returns, by method, requests for one of her objects and for an
+// unknown one: other principals get the same response to both. A method without
+// an object has one request, and its response shows nothing of hers.
 func reaches(h hers) map[string][]mcptest.Request {
 	const ref = `"ref":{"type":"ref/prompt","name":%q},"argument":{"name":"a","value":""}`
 	pair := func(method, real, never string, params string) []mcptest.Request {
@@ -151,9 +153,9 @@ func reaches(h hers) map[string][]mcptest.Request {
 	return all
 }
 
-// TestNobodyReachesWhatIsOfAnother: neither tasks nor calls that wait, nor what policies
-// keep from all others; and whether it is there they do not learn.
-func TestNobodyReachesWhatIsOfAnother(t *testing.T) {
+// TestState_otherPrincipal: others cannot access tasks, suspended calls, or
+// what policies hide, and cannot learn whether they exist.
+func TestState_otherPrincipal(t *testing.T) {
 	m := newMatrix(t, welcome())
 	ada := m.corp.token(nil)
 	for _, at := range m.sites() {
@@ -162,7 +164,7 @@ func TestNobodyReachesWhatIsOfAnother(t *testing.T) {
 		known := reaches(h)
 		for _, r := range mcptest.Requests() {
 			if r.Modern && len(known[r.Method]) == 0 {
-				t.Errorf("nobody says what %s reaches", r.Method)
+				t.Errorf("no requests for %s", r.Method)
 			}
 		}
 		for name, credential := range m.foreigners() {
@@ -171,61 +173,61 @@ func TestNobodyReachesWhatIsOfAnother(t *testing.T) {
 				for _, r := range requests {
 					text := m.modern(at, r, credential).text
 					if r.Params == "" && (strings.Contains(text, `"name":"private"`) || strings.Contains(text, "told")) {
-						t.Errorf("%s by %s shows %s what is private: %s", method, at.name, name, text)
+						t.Errorf("%s by %s shows private data to %s: %s", method, at.name, name, text)
 					}
 					answers = append(answers, anonymized(text, h.task))
 				}
 				if diff := cmp.Diff(answers[0], answers[len(answers)-1]); diff != "" {
-					t.Errorf("%s by %s tells %s what is there (-hers +what never was)\n%s", method, at.name, name, diff)
+					t.Errorf("%s by %s shows existence to %s (-hers +unknown)\n%s", method, at.name, name, diff)
 				}
 			}
 			m.goesNot(at, h.state, name, credential)
 		}
 		if got := m.traces().Bodies; got != bodies {
-			t.Errorf("by %s foreigners had %d bodies run", at.name, got-bodies)
+			t.Errorf("by %s: others ran %d scripts", at.name, got-bodies)
 		}
 		m.goesOn(at, h, ada)
 	}
 }
 
-// anonymized returns an answer without the names of what was asked for, and without the ids
-// that all answers have of their own.
+// anonymized returns a response without the requested names, and without
+// generated ids.
 func anonymized(text, task string) string {
 	text = strings.NewReplacer(task, "X", "test://private", "X", "test://never-was", "X", "private", "X", "never-was", "X").Replace(text)
 	return ownIDs.ReplaceAllString(text, `"$1":"-"`)
 }
 
-// goesNot sends the state of a call with its answer as somebody else does, in place and
-// for a task, which fails.
+// goesNot sends the state of a call with a response as another principal,
+// inline and as a task, which must fail.
 func (m *matrix) goesNot(at site, state, name string, credential http.Header) {
 	m.t.Helper()
 	r := mcptest.Request{Method: "tools/call", Name: "asks", Params: fmt.Sprintf(`%s,"requestState":%q,%s`, askCall, state, answersTo("nobody"))}
 	if got := m.inPlace(at, r, credential); !strings.Contains(got, "made for somebody else") {
-		m.t.Errorf("by %s %s goes on with the call of another: %s", at.name, name, got)
+		m.t.Errorf("by %s: %s continued the call of another: %s", at.name, name, got)
 	}
 	made := decoded[struct{ Result task }](m.t, m.modern(at, r, credential).text).Result.ID
 	if told := m.until(at, made, "failed", credential); strings.Contains(told, "told") {
-		m.t.Errorf("by %s a task of %s goes on with the call of another: %s", at.name, name, told)
+		m.t.Errorf("by %s: a task of %s continued the call of another: %s", at.name, name, told)
 	}
 }
 
-// inPlace makes a call that does not go on as a task, and returns the answer.
+// inPlace makes an inline call, and returns the response.
 func (m *matrix) inPlace(at site, r mcptest.Request, credential http.Header) string {
 	m.t.Helper()
 	plain := strings.Replace(metaMatrix, `,"extensions":{"io.modelcontextprotocol/tasks":{}}`, "", 1)
 	return m.send(at, http.MethodPost, "/mcp", messageOf(1, r, plain), joined(modernHeaders(r), credential)).text
 }
 
-// goesOn makes sure that nothing has become of what is hers.
+// goesOn checks that her objects are unaffected.
 func (m *matrix) goesOn(at site, h hers, ada http.Header) {
 	m.t.Helper()
 	r := mcptest.Request{Method: "tools/call", Name: "asks", Params: fmt.Sprintf(`%s,"requestState":%q,%s`, askCall, h.state, answersTo("Ann"))}
 	if got := m.inPlace(at, r, ada); !strings.Contains(got, "told Ann") {
-		m.t.Errorf("by %s her call ends with %s", at.name, got)
+		m.t.Errorf("by %s: her call ended with %s", at.name, got)
 	}
 	update := mcptest.Request{Method: "tasks/update", Name: h.task, Params: fmt.Sprintf(`"taskId":%q,%s`, h.task, answersTo("Ann"))}
 	m.modern(at, update, ada)
 	if told := m.until(at, h.task, "completed", ada); !strings.Contains(told, "told Ann") {
-		m.t.Errorf("by %s her task ends with %s", at.name, told)
+		m.t.Errorf("by %s: her task ended with %s", at.name, told)
 	}
 }

@@ -28,15 +28,15 @@ type route struct {
 // budget of bodies, and all responses share one. Each handler authenticates its
 // callers, except for the public ones: health checks, metadata, and OAuth
 // callback pages.
-func (f *Front) routes(bodies, answers *httpguard.Budget) []route {
-	who, log, returns := f.auth.middleware(), f.engine.Logger(), f.engine.OAuthCallbacks()
-	bounds := httpstream.Bounds{Unread: answers, Logger: log}
+func (f *Front) routes(bodies, unread *httpguard.Budget) []route {
+	who, log, callback := f.auth.middleware(), f.engine.Logger(), f.engine.OAuthCallbacks()
+	bounds := httpstream.Bounds{Unread: unread, Logger: log}
 	streams, messages := sse.New(f.mcp, sse.Options{Middleware: who, Bounds: bounds})
-	wire := rest.New(f.backend, rest.Options{Middleware: who, OnAgentMismatch: f.auth.onClaimMismatch, Unread: answers})
+	wire := rest.New(f.backend, rest.Options{Middleware: who, OnAgentMismatch: f.auth.onClaimMismatch, Unread: unread})
 	metadata := http.HandlerFunc(f.auth.metadata)
 	all := []route{
 		{mcpPath, streamable.New(f.mcp, streamable.Options{Middleware: who, Bounds: bounds})},
-		{"/ws", websocket.New(f.mcp, websocket.Options{Middleware: who, Messages: bodies, Unread: answers, Logger: log})},
+		{"/ws", websocket.New(f.mcp, websocket.Options{Middleware: who, Messages: bodies, Unread: unread, Logger: log})},
 		{"/sse", streams},
 		{"/mcp/sse", streams},
 		{"/messages", messages},
@@ -47,7 +47,7 @@ func (f *Front) routes(bodies, answers *httpguard.Budget) []route {
 		{authn.MetadataPath, metadata},
 		{authn.MetadataPath + "/", metadata},
 		{"/oauth/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if page := returns(r); page != nil {
+			if page := callback(r); page != nil {
 				page.ServeHTTP(w, r)
 			} else {
 				notFound(w, r)

@@ -46,22 +46,22 @@ func (f *Front) readyz(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	status := f.Status()
-	answer := readiness{
+	body := readiness{
 		Ready: status.Ready(), Status: status.Health(), Revision: status.Revision,
 		Tools: status.Tools, Resources: status.Resources, Templates: status.Templates, Prompts: status.Prompts,
 		Synchronized: status.Synchronized, ProblemCount: len(status.Problems), Problems: status.Problems, RestartNeeded: status.RestartNeeded,
 	}
-	if answer.Problems == nil || !f.auth.isAuthenticated(r) {
-		answer.Problems = diag.List{} // source lines are for authenticated callers
+	if body.Problems == nil || !f.auth.isAuthenticated(r) {
+		body.Problems = diag.List{} // source lines are for authenticated callers
 	}
 	if !status.Since.IsZero() {
-		answer.AgeSeconds = time.Since(status.Since).Seconds()
+		body.AgeSeconds = time.Since(status.Since).Seconds()
 	}
 	code := http.StatusOK
-	if !answer.Ready {
+	if !body.Ready {
 		code = http.StatusServiceUnavailable
 	}
-	writeJSON(w, code, answer)
+	writeJSON(w, code, body)
 }
 
 func notFound(w http.ResponseWriter, _ *http.Request) {
@@ -114,8 +114,8 @@ func (a *authManager) withAuthDiagnostics(status engine.Status) engine.Status {
 	}
 	status.Synchronized = false
 	for _, b := range barred {
-		told := func(p diag.Diagnostic) bool { return p.Code == b.Code && p.Range == b.Range }
-		if !slices.ContainsFunc(status.Problems, told) {
+		reported := func(p diag.Diagnostic) bool { return p.Code == b.Code && p.Range == b.Range }
+		if !slices.ContainsFunc(status.Problems, reported) {
 			status.Problems = append(status.Problems, b)
 		}
 	}
@@ -126,10 +126,10 @@ func (a *authManager) withAuthDiagnostics(status engine.Status) engine.Status {
 // keyFileDiagnostics returns a diagnostic for each block with an unreadable key
 // file.
 func (a *authManager) keyFileDiagnostics(blocks []engine.Auth) (found diag.List) {
-	wrong := a.registry.KeyFileErrors()
+	errs := a.registry.KeyFileErrors()
 	for _, b := range blocks {
-		if b.Keys != nil && wrong[b.Keys.File] != nil {
-			found = append(found, authDiagnostic(b, wrong[b.Keys.File].Error()))
+		if b.Keys != nil && errs[b.Keys.File] != nil {
+			found = append(found, authDiagnostic(b, errs[b.Keys.File].Error()))
 		}
 	}
 	return found

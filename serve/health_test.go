@@ -17,8 +17,9 @@ import (
 	"github.com/mcpd/mcpd/serve"
 )
 
-// TestAServerIsReadyWhileItTakesCalls, and not while it ends.
-func TestAServerIsReadyWhileItTakesCalls(t *testing.T) {
+// TestReadyz_lifecycle: the server is ready while it serves calls, not during
+// shutdown.
+func TestReadyz_lifecycle(t *testing.T) {
 	s, err := engine.New(engine.Options{Name: "test", Front: serve.Checks{}, Files: engine.Files{Tools: fstest.MapFS{"t.hcl": {Data: []byte(`tool "a" { run = "return 1" }`), Mode: 0o644}}}})
 	if err != nil {
 		t.Fatal(err)
@@ -47,8 +48,8 @@ func TestAServerIsReadyWhileItTakesCalls(t *testing.T) {
 	want("shut down", http.StatusServiceUnavailable, false)
 }
 
-// TestReadyz_countsProblemsForEverybody: their texts are for callers with a credential.
-func TestReadyz_countsProblemsForEverybody(t *testing.T) {
+// TestReadyz_problems: texts of problems are for authenticated callers.
+func TestReadyz_problems(t *testing.T) {
 	keys, path := keytest.Valid(t, "ci")
 	tools := fstest.MapFS{"t.hcl": {Data: []byte(`tool "a" { run = "return 1;" }`), Mode: 0o644}}
 	config := fstest.MapFS{"mcpd.hcl": {Data: fmt.Appendf(nil, "auth \"api_key\" \"people\" {\n  file = %q\n}\n", path), Mode: 0o600}}
@@ -78,19 +79,19 @@ func TestReadyz_countsProblemsForEverybody(t *testing.T) {
 			t.Errorf("%s: %v %s", when, err, w.Body)
 		}
 	}
-	want("in order", "", 0, 0)
+	want("valid", "", 0, 0)
 	tools["t.hcl"] = &fstest.MapFile{Data: []byte("tool \"a\" {\n  rum = 1\n  desciption = 2\n}"), Mode: 0o644}
 	_, err = s.Reload(t.Context(), engine.Change{Paths: []string{"t.hcl"}})
 	mistakes, isList := err.(diag.List)
 	if !isList {
 		t.Fatal(err)
 	}
-	want("a stranger", "", len(mistakes), 0)
-	want("a wrong key", keytest.Unknown(), len(mistakes), 0)
+	want("no credential", "", len(mistakes), 0)
+	want("unknown key", keytest.Unknown(), len(mistakes), 0)
 	want("ci", keys["ci"], len(mistakes), len(mistakes))
 }
 
-func TestFrontPage_answersPeopleAlone(t *testing.T) {
+func TestFrontPage(t *testing.T) {
 	tools := fstest.MapFS{"t.hcl": {Data: []byte(`tool "secret_tool" { run = "return 1;" }`), Mode: 0o644}}
 	s, err := engine.New(engine.Options{Name: "test", Front: serve.Checks{}, Files: engine.Files{Tools: tools}})
 	if err != nil {
@@ -107,16 +108,16 @@ func TestFrontPage_answersPeopleAlone(t *testing.T) {
 		header       http.Header
 		status       int
 	}{
-		"no accept":        {"GET", "/", nil, 200},
-		"a browser":        {"GET", "/", http.Header{"Accept": {"text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}}, 200},
-		"the head":         {"HEAD", "/", http.Header{"Accept": {"application/json;q=0.1", "text/html;q=0.5"}}, 200},
-		"json":             {"GET", "/", http.Header{"Accept": {"application/json, text/event-stream"}}, 404},
-		"anything":         {"GET", "/", http.Header{"Accept": {"*/*"}}, 404},
-		"no html":          {"GET", "/", http.Header{"Accept": {"text/html;q=0, application/json"}}, 404},
-		"another method":   {"DELETE", "/", http.Header{"Accept": {"text/html"}}, 404},
-		"another path":     {"GET", "/index.html", http.Header{"Accept": {"text/html"}}, 404},
-		"a foreign host":   {"GET", "/", http.Header{"Host": {"evil.example.com"}, "Accept": {"text/html"}}, 403},
-		"a foreign origin": {"GET", "/", http.Header{"Origin": {"https://evil.example.com"}, "Accept": {"text/html"}}, 403},
+		"no accept":      {"GET", "/", nil, 200},
+		"browser":        {"GET", "/", http.Header{"Accept": {"text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}}, 200},
+		"HEAD":           {"HEAD", "/", http.Header{"Accept": {"application/json;q=0.1", "text/html;q=0.5"}}, 200},
+		"json":           {"GET", "/", http.Header{"Accept": {"application/json, text/event-stream"}}, 404},
+		"anything":       {"GET", "/", http.Header{"Accept": {"*/*"}}, 404},
+		"no html":        {"GET", "/", http.Header{"Accept": {"text/html;q=0, application/json"}}, 404},
+		"other method":   {"DELETE", "/", http.Header{"Accept": {"text/html"}}, 404},
+		"other path":     {"GET", "/index.html", http.Header{"Accept": {"text/html"}}, 404},
+		"foreign host":   {"GET", "/", http.Header{"Host": {"evil.example.com"}, "Accept": {"text/html"}}, 403},
+		"foreign origin": {"GET", "/", http.Header{"Origin": {"https://evil.example.com"}, "Accept": {"text/html"}}, 403},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, err := http.NewRequestWithContext(t.Context(), c.method, site.URL+c.path, nil)
@@ -137,16 +138,16 @@ func TestFrontPage_answersPeopleAlone(t *testing.T) {
 			}
 			page := c.status == 200
 			if isHTML := strings.HasPrefix(got.Header.Get("Content-Type"), "text/html"); isHTML != page {
-				t.Errorf("the type is %q", got.Header.Get("Content-Type"))
+				t.Errorf("type = %q", got.Header.Get("Content-Type"))
 			}
 			if !page {
 				return
 			}
 			if policy := got.Header.Get("Content-Security-Policy"); !strings.Contains(policy, "default-src 'none'") {
-				t.Errorf("the policy is %q", policy)
+				t.Errorf("policy = %q", policy)
 			}
 			if c.method == "GET" && (!strings.Contains(string(body), "/mcp") || strings.Contains(string(body), "<script") || strings.Contains(string(body), "secret_tool")) {
-				t.Errorf("the page is %s", body)
+				t.Errorf("page = %s", body)
 			}
 		})
 	}

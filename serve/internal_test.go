@@ -25,7 +25,8 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/transport/httpguard"
 )
 
-// everySetting has every argument of auth blocks, with another value than without it.
+// everySetting sets every argument of auth blocks to a value other than the
+// default.
 const everySetting = `
 listen {
   tls {
@@ -61,9 +62,9 @@ auth "unix" "admins" {
 auth "anonymous" "public" {}
 `
 
-// TestEverySettingOfAnAuthBlockIsApplied: a setting that is lost on the way lets in whom
-// the operator keeps out.
-func TestEverySettingOfAnAuthBlockIsApplied(t *testing.T) {
+// TestAuthnOptions_allSettings: a lost setting would accept callers that the
+// operator excludes.
+func TestAuthnOptions_allSettings(t *testing.T) {
 	s, err := engine.New(engine.Options{Name: "test", Extensions: []engine.Extension{oidc.New()}, Files: engine.Files{ConfigPath: "/etc/mcpd/mcpd.hcl", Config: fstest.MapFS{"mcpd.hcl": {Data: []byte(everySetting), Mode: 0o644}}}})
 	if err != nil {
 		t.Fatal(err)
@@ -96,9 +97,9 @@ func TestEverySettingOfAnAuthBlockIsApplied(t *testing.T) {
 	}
 }
 
-// TestBlocksThatAreNotAppliedAreToldOf serves for a program that has no blocks checked
-// before they are loaded.
-func TestBlocksThatAreNotAppliedAreToldOf(t *testing.T) {
+// TestStatus_authNotApplied serves a program that does not check its auth
+// blocks at load.
+func TestStatus_authNotApplied(t *testing.T) {
 	config := fstest.MapFS{"mcpd.hcl": {Mode: 0o600}}
 	e, err := engine.New(engine.Options{Name: "test", Files: engine.Files{Tools: fstest.MapFS{}, Config: config, ConfigPath: "mcpd.hcl"}, Extensions: []engine.Extension{telemetry.New(telemetry.Options{})}})
 	if err != nil {
@@ -121,10 +122,10 @@ func TestBlocksThatAreNotAppliedAreToldOf(t *testing.T) {
 		return "absent"
 	}
 	if got := synchronized(); got != "1" {
-		t.Errorf("at first the metric is %s", got)
+		t.Errorf("first metric: %s", got)
 	}
 	if status := f.Status(); !status.Synchronized || len(status.Problems) > 0 {
-		t.Errorf("at first: %+v", status)
+		t.Errorf("first status: %+v", status)
 	}
 	block := fmt.Sprintf("auth \"api_key\" \"people\" {\n  file = %q\n}\n", filepath.Join(t.TempDir(), "keys.json"))
 	config["mcpd.hcl"] = &fstest.MapFile{Data: []byte(block), Mode: 0o600}
@@ -135,23 +136,23 @@ func TestBlocksThatAreNotAppliedAreToldOf(t *testing.T) {
 	answer := httptest.NewRecorder()
 	handler.ServeHTTP(answer, r)
 	if answer.Code != http.StatusUnauthorized {
-		t.Errorf("a caller got %d", answer.Code)
+		t.Errorf("response: %d", answer.Code)
 	}
 	status := f.Status()
 	if status.Synchronized || len(status.Problems) != 1 || status.Healthy() {
-		t.Fatalf("status is %q: %+v", status.Health(), status)
+		t.Fatalf("status %q: %+v", status.Health(), status)
 	}
 	if got := synchronized(); got != "0" {
-		t.Errorf("the metric is %s", got)
+		t.Errorf("metric: %s", got)
 	}
 	if got := status.Problems[0].String(); !strings.HasPrefix(got, `mcpd.hcl:1:1: error: auth "api_key" "people" cannot be applied: `) {
-		t.Errorf("the problem is %s", got)
+		t.Errorf("problem: %s", got)
 	}
 }
 
-// TestAProviderReachesNoOtherHostOfThisNetwork: what a provider names as the place of its
-// keys is no way to what only this machine can reach.
-func TestAProviderReachesNoOtherHostOfThisNetwork(t *testing.T) {
+// TestIDPTransport_privateHosts: the key URL of a provider cannot reach private
+// addresses.
+func TestIDPTransport_privateHosts(t *testing.T) {
 	var asked atomic.Int64
 	inside := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
 	defer inside.Close()
@@ -175,15 +176,15 @@ func TestAProviderReachesNoOtherHostOfThisNetwork(t *testing.T) {
 			_ = response.Body.Close()
 		}
 		if got := err == nil && response.StatusCode == http.StatusOK; got != want {
-			t.Errorf("%s is read: %v, want %v; %v", url, got, want, err)
+			t.Errorf("%s read: %v, want %v; %v", url, got, want, err)
 		}
 	}
 	if asked.Load() != 0 {
-		t.Error("a host that the operator does not name was asked")
+		t.Error("an unconfigured host received a request")
 	}
 }
 
-func TestTheEndOfALifeCancelsWhatLivesAndWhatComesLater(t *testing.T) {
+func TestCallGroup_cancelAll(t *testing.T) {
 	var l callGroup
 	enter := func() (context.Context, uint64) {
 		call := lazyctx.WithCancel(t.Context())
@@ -201,7 +202,7 @@ func TestTheEndOfALifeCancelsWhatLivesAndWhatComesLater(t *testing.T) {
 		want error
 	}{{"left", gone, nil}, {"living", living, over}, {"late", late, over}} {
 		if got := context.Cause(test.ctx); !errors.Is(got, test.want) {
-			t.Errorf("the call that is %s ended with %v, want %v", test.name, got, test.want)
+			t.Errorf("the %s call ended with %v, want %v", test.name, got, test.want)
 		}
 	}
 }

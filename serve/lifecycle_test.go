@@ -43,8 +43,8 @@ func lifecycleFront(t *testing.T, log *hookLog, server string) (*serve.Front, *e
 
 const handshakeOpen = `"error":{"code":-32600,"message":"the handshake is not complete: send the notification notifications/initialized (without an id) before any request except ping"}`
 
-// TestLifecycle_requestsBeforeInitialized sends every method of the session eras
-// between initialize and notifications/initialized.
+// TestLifecycle_requestsBeforeInitialized sends every method of the session
+// eras between initialize and notifications/initialized.
 func TestLifecycle_requestsBeforeInitialized(t *testing.T) {
 	for _, w := range wires {
 		for _, version := range []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"} {
@@ -64,24 +64,25 @@ func TestLifecycle_requestsBeforeInitialized(t *testing.T) {
 						want = `"error":{"code":-32600,"message":"the session is initialized already"}`
 					}
 					if got := wire.answer(i+1, messageOf(i+1, r, "")); !strings.Contains(string(got), want) {
-						t.Errorf("%s before the end of the handshake is answered with %s", r.Method, got)
+						t.Errorf("response to %s during the handshake: %s", r.Method, got)
 					}
 				}
 				modern := mcptest.Request{Method: "tools/call", Name: "open", Params: `"name":"open"`}
 				if got := wire.answer(98, messageOf(98, modern, metaMatrix)); !strings.Contains(string(got), `"text":"1"`) {
-					t.Errorf("a modern call is answered with %s", got)
+					t.Errorf("response to a modern call: %s", got)
 				}
 				log.take()
 				wire.send(ready)
 				if got := wire.answer(99, messageOf(99, modern, "")); !strings.Contains(string(got), `"text":"1"`) || len(log.take()) != 2 {
-					t.Errorf("after the handshake a call is answered with %s", got)
+					t.Errorf("response after the handshake: %s", got)
 				}
 			})
 		}
 	}
 }
 
-// TestLifecycle_lenient turns the handshake's end into a courtesy, by a reload too.
+// TestLifecycle_lenient makes notifications/initialized optional, by a reload
+// too.
 func TestLifecycle_lenient(t *testing.T) {
 	const lenient = "server {\n  strict_lifecycle = false\n}\n"
 	list := mcptest.Request{Method: "tools/list"}
@@ -100,29 +101,29 @@ func TestLifecycle_lenient(t *testing.T) {
 					}
 				}
 				if got := wire.answer(i+1, messageOf(i+1, list, "")); !strings.Contains(string(got), now.want) {
-					t.Errorf("with %q the answer is %s", now.config, got)
+					t.Errorf("with %q: response %s", now.config, got)
 				}
 			}
 		})
 	}
 }
 
-// TestLifecycle_pipelined sends the whole handshake and a call in one go, as a
-// client may on a connection, and as it may in a batch.
+// TestLifecycle_pipelined sends the whole handshake and a call at once, on a
+// connection and in a batch.
 func TestLifecycle_pipelined(t *testing.T) {
 	var log hookLog
 	front, _, _ := lifecycleFront(t, &log, "")
 	callText := func(id int) string {
 		return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"open"}}`, id)
 	}
-	for _, w := range wires[1:] { // HTTP needs the id of the session first
+	for _, w := range wires[1:] { // HTTP needs the session id first
 		wire := w.open(t, front)
 		for _, text := range []string{initialize, ready, callText(1)} {
 			wire.send(text)
 		}
 		wire.next()
 		if got := wire.next(); !strings.Contains(string(got), `"text":"1"`) {
-			t.Errorf("%s: the call is answered with %s", w.name, got)
+			t.Errorf("%s: response %s", w.name, got)
 		}
 	}
 	for _, w := range wires {
@@ -131,13 +132,13 @@ func TestLifecycle_pipelined(t *testing.T) {
 		wire.send("[" + callText(1) + "," + ready + "," + callText(2) + "]")
 		got := string(wire.next())
 		if before, after, _ := strings.Cut(got, `},{`); !strings.Contains(before, handshakeOpen[:len(handshakeOpen)-1]) || !strings.Contains(after, `"text":"1"`) {
-			t.Errorf("%s: the batch is answered with %s", w.name, got)
+			t.Errorf("%s: batch response %s", w.name, got)
 		}
 	}
 }
 
-// TestSessionsAreCountedByTransport opens a session on each transport.
-func TestSessionsAreCountedByTransport(t *testing.T) {
+// TestSessions opens a session on each transport.
+func TestSessions(t *testing.T) {
 	s, err := engine.New(engine.Options{Name: "test", Extensions: []engine.Extension{telemetry.New(telemetry.Options{})}})
 	if err != nil {
 		t.Fatal(err)
@@ -145,7 +146,7 @@ func TestSessionsAreCountedByTransport(t *testing.T) {
 	front := serve.New(s, serve.Options{})
 	want := map[string]int{"streamable": 0, "sse": 0, "websocket": 0, "stdio": 0}
 	if diff := cmp.Diff(want, front.Sessions()); diff != "" {
-		t.Errorf("at first (-want +got)\n%s", diff)
+		t.Errorf("before (-want +got)\n%s", diff)
 	}
 	url := listen(t, front)
 	post(t, url+"/mcp", initialize, nil)
@@ -157,7 +158,7 @@ func TestSessionsAreCountedByTransport(t *testing.T) {
 	if diff := cmp.Diff(want, front.Sessions()); diff != "" {
 		t.Errorf("with one on each transport (-want +got)\n%s", diff)
 	}
-	// The metrics say the same, with streams and sockets as connections.
+	// The metrics have the same values, with streams and sockets as connections.
 	told := httptest.NewRecorder()
 	s.Metrics().ServeHTTP(told, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	for _, series := range []string{
@@ -169,7 +170,7 @@ func TestSessionsAreCountedByTransport(t *testing.T) {
 	}
 	hangUp()
 	if got := front.Sessions()["stdio"]; got != 0 {
-		t.Errorf("%d clients are on a stream that has ended", got)
+		t.Errorf("%d clients on an ended stream", got)
 	}
 }
 
@@ -190,7 +191,7 @@ func openSocket(t *testing.T, url string) {
 	}
 }
 
-// openStream opens a session of HTTP+SSE, until the test ends.
+// openStream opens an HTTP+SSE session, until the test ends.
 func openStream(t *testing.T, url string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/sse", nil)
@@ -232,14 +233,14 @@ func openStdio(t *testing.T, front *serve.Front) (hangUp func()) {
 	}
 }
 
-// daemon is a front that runs on a port of its own.
+// daemon is a front that runs on a free port.
 type daemon struct {
 	url   string
 	stop  context.CancelFunc
 	ended chan error
 }
 
-// run runs a front for one file of tools.
+// run runs a front for one tool file.
 func run(t *testing.T, tools string, grace time.Duration, log io.Writer, hooks ...engine.Hook) *daemon {
 	t.Helper()
 	s, err := engine.New(engine.Options{
@@ -273,7 +274,7 @@ tool "stuck" {
 }
 `
 
-// bell rings when the body runs that says so in the log.
+// bell signals when a script has logged that it runs.
 type bell chan struct{}
 
 func (b bell) Write(p []byte) (int, error) {
@@ -283,9 +284,9 @@ func (b bell) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestACallThatOutlivesTheGracePeriodIsCancelled: its hook is told, its client
-// is answered, and the server ends.
-func TestACallThatOutlivesTheGracePeriodIsCancelled(t *testing.T) {
+// TestShutdown_gracePeriod: a call over the grace period is cancelled, its hook
+// is called, its client gets a response, and the server ends.
+func TestShutdown_gracePeriod(t *testing.T) {
 	for name, test := range map[string]struct{ path, body, want string }{
 		"REST": {"/mcp/execute", `{"tool":"stuck"}`, `"error":"EXECUTION_ERROR","message":"the call was canceled"`},
 		"MCP": {"/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"stuck",` + metaModern + `}}`,
@@ -312,21 +313,21 @@ func TestACallThatOutlivesTheGracePeriodIsCancelled(t *testing.T) {
 			select {
 			case e := <-events:
 				if e.Phase != call.Failed || e.Err.Message != "the call was canceled" {
-					t.Errorf("the last event is %s, %v", e.Phase, e.Err)
+					t.Errorf("last event: %s, %v", e.Phase, e.Err)
 				}
 			default:
-				t.Error("the server ended before the hook was told")
+				t.Error("the server ended before the hook was called")
 			}
 			if answer := string(<-answers); !strings.Contains(answer, test.want) {
-				t.Errorf("the client got %s", answer)
+				t.Errorf("response: %s", answer)
 			}
 		})
 	}
 }
 
-// TestOpenStreamsAreClosedAtShutdown holds one stream of each kind open: the
-// server says farewell on each, and ends without an error.
-func TestOpenStreamsAreClosedAtShutdown(t *testing.T) {
+// TestShutdown_openStreams: the server closes streams of each kind properly,
+// and ends without an error.
+func TestShutdown_openStreams(t *testing.T) {
 	d := run(t, stuckTool, time.Minute, io.Discard)
 	header, _ := post(t, d.url+"/mcp", initialize, nil)
 	request, err := http.NewRequest(http.MethodGet, d.url+"/mcp", nil)
@@ -372,7 +373,7 @@ func TestOpenStreamsAreClosedAtShutdown(t *testing.T) {
 		t.Errorf("the socket ended with %v", err)
 	}
 	if event := events(); event != nil {
-		t.Errorf("the stream of HTTP+SSE ended with %s", event)
+		t.Errorf("the HTTP+SSE stream ended with %s", event)
 	}
 	if err := <-d.ended; err != nil {
 		t.Error(err)

@@ -62,15 +62,15 @@ func tlsOptions(t engine.ListenTLS) authn.TLSOptions {
 // differs from the bound one, because a change needs a restart.
 func (f *Front) watchListenConfig(bound engine.Listen) (stop func()) {
 	var mu sync.Mutex
-	told := bound
-	look := func() {
+	logged := bound
+	check := func() {
 		mu.Lock()
 		defer mu.Unlock()
 		now := f.listen()
-		if equalListen(now, told) {
+		if equalListen(now, logged) {
 			return
 		}
-		told = now
+		logged = now
 		f.listenConfigChanged.Store(!equalListen(now, bound))
 		if f.listenConfigChanged.Load() {
 			f.engine.Logger().Warn("listen block changed, restart needed")
@@ -78,8 +78,8 @@ func (f *Front) watchListenConfig(bound engine.Listen) (stop func()) {
 		}
 		f.engine.Logger().Info("listen block restored, no restart needed")
 	}
-	stop = f.engine.Watch(func([]string) { look() })
-	look()
+	stop = f.engine.Watch(func([]string) { check() })
+	check()
 	return stop
 }
 

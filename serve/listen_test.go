@@ -24,7 +24,7 @@ import (
 	"github.com/mcpd/mcpd/serve"
 )
 
-func TestAnAddressThatIsTakenIsToldOnce(t *testing.T) {
+func TestRun_addressInUse(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -41,8 +41,8 @@ func TestAnAddressThatIsTakenIsToldOnce(t *testing.T) {
 	}
 }
 
-func TestTheOperatorsFileMayNameASocket(t *testing.T) {
-	folder, err := os.MkdirTemp("", "mcpd") // whose path is short enough for a socket
+func TestRun_configuredSocket(t *testing.T) {
+	folder, err := os.MkdirTemp("", "mcpd") // a path that is short enough for a socket
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,22 +65,22 @@ func TestTheOperatorsFileMayNameASocket(t *testing.T) {
 		stop()
 	}}).Run(ctx)
 	if err != nil || at == nil || at.String() != path || at.Network() != "unix" {
-		t.Errorf("it listens at %v, %v", at, err)
+		t.Errorf("listening at %v, %v", at, err)
 	}
 }
 
-// addressChecks looks at the address, and not at the files of the auth blocks.
+// addressChecks checks the address but not the files of auth blocks.
 type addressChecks struct{ withoutTLS }
 
 func (addressChecks) CheckAuth([]engine.Auth) error { return nil }
 
-// withoutTLS does not look at the files of a tls block.
+// withoutTLS does not check the files of a tls block.
 type withoutTLS struct{ serve.Checks }
 
 func (withoutTLS) CheckTLS(engine.ListenTLS) error { return nil }
 
-// TestAnEditThatOpensTheAddressIsRefused, be it of the address or of what guards it.
-func TestAnEditThatOpensTheAddressIsRefused(t *testing.T) {
+// TestReload_insecureListen edits the address or its authentication.
+func TestReload_insecureListen(t *testing.T) {
 	const guarded = "listen {\n  address = \"0.0.0.0:8443\"\n  tls {\n    cert_file = \"c\"\n    key_file  = \"k\"\n  }\n}\n"
 	const keys = "auth \"api_key\" \"people\" {}\n"
 	config := fstest.MapFS{"mcpd.hcl": {Data: []byte(guarded + keys), Mode: 0o644}}
@@ -105,7 +105,7 @@ func TestAnEditThatOpensTheAddressIsRefused(t *testing.T) {
 			t.Errorf("%s: got %v", edit.text, err)
 		}
 		if s.Snapshot().Revision() != revision {
-			t.Fatalf("%s is served", edit.text)
+			t.Fatalf("%s was accepted", edit.text)
 		}
 	}
 	for _, text := range []string{"listen { address = \"localhost:80\" }\n", "listen { address = \"[::1]:80\" }\n", "listen { hosts = [\"x.example\"] }\n", "listen { unix = \"/tmp/s\" }\n"} {
@@ -116,7 +116,7 @@ func TestAnEditThatOpensTheAddressIsRefused(t *testing.T) {
 	}
 }
 
-// encryption is what a listener with TLS has, and who signs for its clients.
+// encryption is a TLS listener's certificate with the authority of its clients.
 type encryption struct {
 	authority *certtest.Authority
 	files     authn.TLSOptions
@@ -138,7 +138,7 @@ func (e encryption) block() string {
 	return fmt.Sprintf("listen {\n  tls {\n    cert_file      = %q\n    key_file       = %q\n    client_ca_file = %q\n  }\n}\n", e.files.CertFile, e.files.KeyFile, e.files.ClientCAFile)
 }
 
-// site returns a site as somebody with a certificate reaches it, or with none.
+// site returns a site as reached with or without a client certificate.
 func (e encryption) site(t *testing.T, at site, own ...tls.Certificate) site {
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true, GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 		if len(own) == 0 {
@@ -150,7 +150,7 @@ func (e encryption) site(t *testing.T, at site, own ...tls.Certificate) site {
 	return site{at.name, at.url, &http.Client{Transport: transport}}
 }
 
-// encrypted returns the server on an address with TLS, as ada reaches it with her
+// encrypted returns the server on an address with TLS, as reached with ada's
 // certificate.
 func (m *matrix) encrypted(e encryption) site {
 	m.t.Helper()
@@ -178,8 +178,8 @@ func (m *matrix) encrypted(e encryption) site {
 	return e.site(m.t, site{name: "tls", url: "https://" + listener.Addr().String()}, e.authority.Issue(m.t, "ada.example"))
 }
 
-// unconnected returns what is wrong where somebody gets an answer who is not to have a
-// connection.
+// unconnected returns an error if a client gets a response that must not
+// connect.
 func (m *matrix) unconnected(at site, method, path string) string {
 	m.t.Helper()
 	r, err := http.NewRequestWithContext(m.t.Context(), method, at.url+path, http.NoBody)
@@ -194,7 +194,7 @@ func (m *matrix) unconnected(at site, method, path string) string {
 	return answer.Status
 }
 
-// client is somebody with a certificate of a name, on one connection.
+// client returns an HTTP client with a certificate, on one connection.
 func client(t *testing.T, by *certtest.Authority, name string) *http.Client {
 	own := by.Issue(t, name)
 	transport := &http.Transport{MaxConnsPerHost: 1, TLSClientConfig: &tls.Config{InsecureSkipVerify: true, GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &own, nil }}}
@@ -202,7 +202,7 @@ func client(t *testing.T, by *certtest.Authority, name string) *http.Client {
 	return &http.Client{Transport: transport}
 }
 
-// encrypted runs a server that knows its callers by certificates, and returns its URL.
+// encrypted runs a server with client certificates, and returns its URL.
 func encrypted(t *testing.T, folder string, by *certtest.Authority) string {
 	t.Helper()
 	certtest.WritePair(t, filepath.Join(folder, "cert.pem"), filepath.Join(folder, "key.pem"), by.Issue(t, "127.0.0.1"))
@@ -236,9 +236,9 @@ func encrypted(t *testing.T, folder string, by *certtest.Authority) string {
 	return ""
 }
 
-// TestAnAuthorityThatIsTakenOutTakesItsConnectionsAlong: a client that is connected is
-// judged by the authorities of now, and not by those of its handshake.
-func TestAnAuthorityThatIsTakenOutTakesItsConnectionsAlong(t *testing.T) {
+// TestTLS_removedAuthority: open connections are checked with the present
+// authorities, not those of their handshake.
+func TestTLS_removedAuthority(t *testing.T) {
 	folder, before, after := t.TempDir(), certtest.New(t), certtest.New(t)
 	url := encrypted(t, folder, before)
 	ask := func(c *http.Client) (status int, reused bool) {
@@ -260,18 +260,18 @@ func TestAnAuthorityThatIsTakenOutTakesItsConnectionsAlong(t *testing.T) {
 	old := client(t, before, "ada.example")
 	for round := range 2 {
 		if status, reused := ask(old); status != http.StatusOK || reused != (round > 0) {
-			t.Fatalf("the status is %d, on the same connection: %v", status, reused)
+			t.Fatalf("status %d, on the same connection: %v", status, reused)
 		}
 	}
 	certtest.Write(t, filepath.Join(folder, "ca.pem"), after.Cert)
-	// Whoever connects has the server look at the file.
+	// A new connection makes the server check the file.
 	if status, _ := ask(client(t, after, "bob.example")); status != http.StatusOK {
-		t.Errorf("a client of the new authority gets %d", status)
+		t.Errorf("client of the new authority: %d", status)
 	}
 	if status, reused := ask(old); status != http.StatusUnauthorized || !reused {
-		t.Errorf("the old connection gets %d, and is the same: %v", status, reused)
+		t.Errorf("old connection: %d, reused: %v", status, reused)
 	}
 	if status, _ := ask(client(t, before, "ada.example")); status == http.StatusOK {
-		t.Error("a client of the old authority gets in")
+		t.Error("a client of the old authority was accepted")
 	}
 }

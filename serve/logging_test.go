@@ -21,8 +21,8 @@ import (
 	"github.com/mcpd/mcpd/serve"
 )
 
-// TestAClientHearsEveryLevelThatABodyLogs has a client of the official SDK ask for all.
-func TestAClientHearsEveryLevelThatABodyLogs(t *testing.T) {
+// TestLogging_levels has a client of the official SDK request all levels.
+func TestLogging_levels(t *testing.T) {
 	s, err := engine.New(engine.Options{Name: "test", Files: engine.Files{Tools: fstest.MapFS{"t.hcl": {Mode: 0o644, Data: []byte(
 		`tool "tells" { run = "log.debug('a'); log.info('b'); log.warn('c'); log.error('d'); return 1;" }`)}}}})
 	if err != nil {
@@ -59,7 +59,7 @@ func TestAClientHearsEveryLevelThatABodyLogs(t *testing.T) {
 	}
 }
 
-// talker is a server with a tool that says a word of each level.
+// talker is a server with a tool that logs at each level.
 func talker() *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "talker", Version: "1"}, nil)
 	s.AddTool(&mcp.Tool{Name: "talks", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
@@ -74,9 +74,9 @@ func talker() *mcp.Server {
 	return s
 }
 
-// TestTheLevelOfAClientIsThatOfTheServersBehind has clients of both eras hear servers of both,
-// from each level on.
-func TestTheLevelOfAClientIsThatOfTheServersBehind(t *testing.T) {
+// TestLogging_upstreamLevel has clients of both eras receive logs of servers of
+// both, at each level.
+func TestLogging_upstreamLevel(t *testing.T) {
 	one := talker()
 	for server, stateless := range map[string]bool{"sessions": false, "stateless": true} {
 		behind := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return one }, &mcp.StreamableHTTPOptions{Stateless: stateless}))
@@ -102,7 +102,8 @@ func TestTheLevelOfAClientIsThatOfTheServersBehind(t *testing.T) {
 	}
 }
 
-// hears returns what a client of an era hears of the talker's tool, from a level on.
+// hears returns what a client of an era receives from the talker's tool, at a
+// level.
 func hears(t *testing.T, endpoint, era, level string) []string {
 	heard := make(chan string, 100)
 	client := mcp.NewClient(&mcp.Implementation{Name: "sdk", Version: "1"}, &mcp.ClientOptions{
@@ -158,8 +159,8 @@ tool "fine" {
 }
 `
 
-// TestTracesForOtherMachinesAreWarnedOf listens on all addresses and on loopback.
-func TestTracesForOtherMachinesAreWarnedOf(t *testing.T) {
+// TestExposeTraces_warning listens on all addresses and on loopback.
+func TestExposeTraces_warning(t *testing.T) {
 	for address, warned := range map[string]bool{"0.0.0.0:0": true, "127.0.0.1:0": false} {
 		log := &synced{}
 		s, err := engine.New(engine.Options{
@@ -178,10 +179,9 @@ func TestTracesForOtherMachinesAreWarnedOf(t *testing.T) {
 	}
 }
 
-// TestTracesReachCallersOnEveryTransportWhereTheyAreExposed makes the same calls
-// with traces and without.
-func TestTracesReachCallersOnEveryTransportWhereTheyAreExposed(t *testing.T) {
-	// The caller's own sensitive value stands in a line of the file.
+// TestExposeTraces_allTransports makes the same calls with and without traces.
+func TestExposeTraces_allTransports(t *testing.T) {
+	// A line of the file contains the caller's sensitive value.
 	const thrown = "at inner (tools.d/t.hcl:9:13)\n  9 |       throw new Error(\"not today\"); // [sensitive]\n    |             ^^^\nat body (tools.d/t.hcl:11:5)"
 	want := map[bool][]outcome{
 		false: {{Code: "EXECUTION_ERROR", Message: "not today"}, {Code: "EXECUTION_ERROR", Message: "the tool's result does not fit its output schema: /n must be an integer, not a string"}, {Value: "1"}, {Code: "INVALID_INPUT"}},
@@ -210,7 +210,7 @@ func TestTracesReachCallersOnEveryTransportWhereTheyAreExposed(t *testing.T) {
 				}
 				client := open.connect(t, frontFor(t, s))
 				got := []outcome{client(oneCall{"throws", `{"pin":"4711"}`}), client(oneCall{"unfit", `{}`}), client(oneCall{"fine", `{}`}), client(oneCall{"throws", `{"pin":1}`})}
-				got[3].Message = "" // which says what is wrong with the arguments
+				got[3].Message = "" // the message about the arguments
 				if diff := cmp.Diff(wanted, got); diff != "" {
 					t.Errorf("exposed %v (-want +got)\n%s", exposed, diff)
 				}

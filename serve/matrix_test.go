@@ -32,8 +32,8 @@ import (
 	"github.com/mcpd/mcpd/serve"
 )
 
-// matrix is a server that takes the tokens of two providers. All that is done on it is
-// counted.
+// matrix is a server with two identity providers. It counts all effects of
+// requests.
 type matrix struct {
 	t           *testing.T
 	front       *serve.Front
@@ -44,13 +44,13 @@ type matrix struct {
 	events []call.Event // the starts of calls
 }
 
-// site is a way to reach the server by HTTP.
+// site is a way to reach the server over HTTP.
 type site struct {
 	name, url string
 	client    *http.Client
 }
 
-// issuer is a provider and the key that it signs with.
+// issuer is a provider with its signing key.
 type issuer struct {
 	*idptest.Provider
 	key *idptest.Key
@@ -58,8 +58,9 @@ type issuer struct {
 
 const matrixAudience = "https://mcp.example.com/mcp"
 
-// matrixTools are what all may use, what "ada" of the first provider alone may, and what
-// scopes, groups, roles and verified agents would open, which nobody has. Two of them ask.
+// matrixTools are tools for all, for "ada" of the first provider, and for
+// scopes, groups, roles and verified agents that no caller has. Two of them
+// ask.
 const matrixTools = `
 tool "open" {
   run = "log.info('a body ran'); return 'open';"
@@ -119,7 +120,7 @@ policy "of_admins" {
 }
 `
 
-// newMatrix returns a server with more auth blocks beside those of the providers.
+// newMatrix returns a server with the blocks in addition to the providers.
 func newMatrix(t *testing.T, blocks string) *matrix {
 	t.Helper()
 	return newMatrixOf(t, blocks, serve.LocalPrincipal("1000", "grace"))
@@ -166,14 +167,14 @@ func (m *matrix) hook(_ context.Context, e call.Event) {
 	}
 }
 
-// calls returns the starts of the calls so far, from one on.
+// calls returns the starts of calls from an index on.
 func (m *matrix) calls(from int) []call.Event {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return append([]call.Event(nil), m.events[from:]...)
 }
 
-// traces are what requests have left behind on a server.
+// traces are the effects of requests on a server.
 type traces struct {
 	Calls, Bodies int
 	Sessions      map[string]int
@@ -183,8 +184,8 @@ func (m *matrix) traces() traces {
 	return traces{len(m.calls(0)), strings.Count(m.log.String(), "a body ran"), m.front.Sessions()}
 }
 
-// left returns what requests have left behind since. A stream that has ended meanwhile is no
-// trace: the server may notice late that one is gone, of somebody who was served.
+// left returns the new effects since before. Streams that have ended do not
+// count, because the server may notice the end of a served client late.
 func (m *matrix) left(before traces) string {
 	now := m.traces()
 	for transport, n := range now.Sessions {
@@ -193,14 +194,14 @@ func (m *matrix) left(before traces) string {
 	return cmp.Diff(before, now)
 }
 
-// sites returns the server on an address and, where the system tells who is there, on a socket.
+// sites returns the server on an address and, if supported, on a socket.
 func (m *matrix) sites() []site {
 	m.t.Helper()
 	handler, err := m.front.Handler()
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	folder, err := os.MkdirTemp("", "mcpd") // whose path is short enough for a socket
+	folder, err := os.MkdirTemp("", "mcpd") // a path that is short enough for a socket
 	if err != nil {
 		m.t.Fatal(err)
 	}
@@ -243,7 +244,7 @@ func (i issuer) token(changed map[string]any) http.Header {
 	return http.Header{"Authorization": {"Bearer " + idptest.Sign(i.key, nil, claims)}}
 }
 
-// joined returns headers with others beside them.
+// joined returns merged headers.
 func joined(all ...http.Header) http.Header {
 	h := http.Header{}
 	for _, one := range all {
@@ -254,16 +255,16 @@ func joined(all ...http.Header) http.Header {
 	return h
 }
 
-// said is the answer to a request.
+// said is the response to a request.
 type said struct {
 	status int
 	header http.Header
-	// text is all of a plain answer, and what the first event says of a stream, which
-	// the client leaves then.
+	// text is a plain body, or the first event of a stream, which the client then
+	// leaves.
 	text string
 }
 
-// send sends a request and reads the answer.
+// send sends a request and reads the response.
 func (m *matrix) send(at site, method, path, body string, header http.Header) said {
 	m.t.Helper()
 	ctx, cancel := context.WithTimeout(m.t.Context(), time.Minute)
@@ -283,8 +284,8 @@ func (m *matrix) send(at site, method, path, body string, header http.Header) sa
 	return s
 }
 
-// open sends a request. events reads what the events of the answer say, and is nil where
-// that is no stream.
+// open sends a request. events reads the events of the response; it is nil if
+// that is not a stream.
 func (m *matrix) open(ctx context.Context, at site, method, path, body string, header http.Header) (response *http.Response, events func() []byte) {
 	m.t.Helper()
 	request, err := http.NewRequestWithContext(ctx, method, at.url+path, strings.NewReader(body))
@@ -315,7 +316,7 @@ func (m *matrix) open(ctx context.Context, at site, method, path, body string, h
 const metaMatrix = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},` +
 	`"io.modelcontextprotocol/clientCapabilities":{"elicitation":{},"extensions":{"io.modelcontextprotocol/tasks":{}}}}`
 
-// messageOf returns the message that a request is, with more members of its params.
+// messageOf returns a request as a message, with more members of its params.
 func messageOf(id int, r mcptest.Request, more string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":{%s}}`, id, r.Method, strings.Trim(more+","+r.Params, ","))
 }
@@ -335,14 +336,14 @@ func (m *matrix) modern(at site, r mcptest.Request, header http.Header) said {
 	return m.send(at, http.MethodPost, "/mcp", messageOf(1, r, metaMatrix), joined(modernHeaders(r), header))
 }
 
-// begin opens a session of a revision, and returns the headers of what is sent on it.
+// begin opens a session of a revision, and returns the headers of its messages.
 func (m *matrix) begin(at site, version string, header http.Header) http.Header {
 	m.t.Helper()
 	text := fmt.Sprintf(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":%q,"capabilities":{"elicitation":{}},"clientInfo":{"name":"t","version":"1"}}}`, version)
 	opened := m.send(at, http.MethodPost, "/mcp", text, header)
 	id := opened.header.Get("Mcp-Session-Id")
 	if id == "" {
-		m.t.Fatalf("no session is opened: %d %s", opened.status, opened.text)
+		m.t.Fatalf("no session: %d %s", opened.status, opened.text)
 	}
 	session := http.Header{"Mcp-Session-Id": {id}}
 	if version >= "2025-06-18" {
@@ -352,18 +353,18 @@ func (m *matrix) begin(at site, version string, header http.Header) http.Header 
 	return session
 }
 
-// listen opens a stream of HTTP+SSE until the test ends. next reads what comes on it.
+// listen opens an HTTP+SSE stream until the test ends. next reads its events.
 func (m *matrix) listen(at site, header http.Header) (endpoint string, next func() []byte) {
 	m.t.Helper()
 	response, events := m.open(m.t.Context(), at, http.MethodGet, "/sse", "", header)
 	if events == nil {
-		m.t.Fatalf("no stream is opened: %s", response.Status)
+		m.t.Fatalf("no stream: %s", response.Status)
 	}
 	m.t.Cleanup(func() { response.Body.Close() })
 	return string(events()), events
 }
 
-// decoded returns what a part of an answer says.
+// decoded returns the decoded JSON.
 func decoded[T any](t *testing.T, text string) (value T) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(text), &value); err != nil {

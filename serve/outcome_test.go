@@ -104,15 +104,14 @@ tool "visible" {
 }
 `
 
-// oneCall is one call and what came of it, as a client of any transport sees it.
+// oneCall is one call.
 type oneCall struct{ tool, args string }
 
-// outcome is what came of a call, without what differs between two calls of
-// the same kind: ids and times.
+// outcome is the outcome of a call as a client sees it, without ids and times.
 type outcome struct {
 	Code, Message, Value string
-	// Trace is where a body failed, and NamesFile that anything in the answer
-	// tells the file of the tools.
+	// Trace is the location of a script error; NamesFile is true if the response
+	// contains the name of the tool file.
 	Trace     string
 	NamesFile bool
 }
@@ -144,7 +143,7 @@ func outcomeCalls() []oneCall {
 	return append(calls, oneCall{"add", `{}`}, oneCall{"nothing_like_it", `{}`}, oneCall{"shout", `{"text":null}`}, oneCall{"visible", `{"x":1}`}, oneCall{"add", `{"a":1.5,"b":2}`}, oneCall{"add", `{"a":1e300,"b":2}`}, oneCall{"closed", `{"x":1}`}, oneCall{"polite", `{"x":1}`})
 }
 
-// hookLog remembers the hook events of each call, in order.
+// hookLog records the hook events of each call, in order.
 type hookLog struct {
 	mu     sync.Mutex
 	events []string
@@ -168,11 +167,10 @@ func (l *hookLog) take() []string {
 	return events
 }
 
-// TestTheSameCallHasTheSameOutcomeOnEveryTransport makes 240 calls of every
-// kind over each transport: code, message, value, hook events, audit records and
-// spans are the same but for [mayDiffer], and nothing that a script can see tells
-// which transport carried it.
-func TestTheSameCallHasTheSameOutcomeOnEveryTransport(t *testing.T) {
+// TestOutcomes_sameOnEveryTransport makes 240 calls of every kind over each
+// transport: code, message, value, hook events, audit records and spans are the
+// same except for [mayDiffer], and scripts cannot detect the transport.
+func TestOutcomes_sameOnEveryTransport(t *testing.T) {
 	calls := outcomeCalls()
 	if len(calls) < 240 {
 		t.Fatalf("only %d calls", len(calls))
@@ -186,12 +184,12 @@ func TestTheSameCallHasTheSameOutcomeOnEveryTransport(t *testing.T) {
 	for i, open := range transports {
 		t.Run(open.name, func(t *testing.T) {
 			if i > 0 {
-				t.Parallel() // after the first, with which they compare theirs
+				t.Parallel() // after the first, which is the reference
 			}
 			v := newEvidence(t, outcomeTools)
 			addGoTools(t, v.server)
 			var got []record
-			t.Run("calls", func(t *testing.T) { // whose client goes before the server does
+			t.Run("calls", func(t *testing.T) { // the client ends before the server
 				client := open.connect(t, v.serve())
 				for _, c := range calls {
 					got = append(got, record{client(c), v.take()})
@@ -222,19 +220,19 @@ func TestTheSameCallHasTheSameOutcomeOnEveryTransport(t *testing.T) {
 	}
 }
 
-// checkSpread makes sure that the calls do what they are there for.
+// checkSpread checks that the calls have the intended variety.
 func checkSpread(t *testing.T, calls []oneCall, at func(int) outcome) {
 	t.Helper()
 	codes := map[string]int{}
 	for i := range calls {
 		codes[at(i).Code]++
 		if at(i).NamesFile || at(i).Trace != "" {
-			t.Errorf("the caller of %s learns where it failed: %+v", calls[i].tool, at(i))
+			t.Errorf("the response of %s has a location: %+v", calls[i].tool, at(i))
 		}
 	}
 	for _, code := range []string{"", "INVALID_INPUT", "TOOL_NOT_FOUND", "POLICY_DENIED", "EXECUTION_ERROR", "TIMEOUT"} {
 		if codes[code] < 8 {
-			t.Errorf("only %d calls end with %q: %v", codes[code], code, codes)
+			t.Errorf("only %d calls ended with %q: %v", codes[code], code, codes)
 		}
 	}
 }
@@ -252,8 +250,8 @@ func newFront(t *testing.T, log *hookLog) *serve.Front {
 	return frontFor(t, s)
 }
 
-// addGoTools adds tools in Go that end in all ways. The one that is stuck stays
-// so until all else has ended: nothing may wait for it.
+// addGoTools adds Go tools with all kinds of outcomes. The stuck one blocks
+// until everything else has ended: nothing may wait for it.
 func addGoTools(t *testing.T, s *engine.Server) {
 	t.Helper()
 	end := make(chan struct{})
@@ -282,7 +280,7 @@ func addGoTools(t *testing.T, s *engine.Server) {
 	}
 }
 
-// canonical returns JSON with sorted keys, so that encodings compare.
+// canonical returns JSON with sorted keys.
 func canonical(raw json.RawMessage) string {
 	var value any
 	if err := json.Unmarshal(raw, &value); err != nil {
@@ -300,7 +298,8 @@ func canonical(raw json.RawMessage) string {
 	return string(encoded)
 }
 
-// valueOf returns the value behind MCP content: structured if there is any.
+// valueOf returns the value of MCP content: the structured content if it
+// exists.
 func valueOf(structured json.RawMessage, content []contentBlock) string {
 	if structured != nil {
 		return canonical(structured)
@@ -314,9 +313,9 @@ func valueOf(structured json.RawMessage, content []contentBlock) string {
 
 type contentBlock struct{ Type, Text string }
 
-// TestAScriptsOwnErrorReachesItsClient: with its code and data where there is
-// JSON-RPC, and as EXECUTION_ERROR where there is none.
-func TestAScriptsOwnErrorReachesItsClient(t *testing.T) {
+// TestRPCError_allTransports: the error keeps its code and data over JSON-RPC,
+// and is EXECUTION_ERROR elsewhere.
+func TestRPCError_allTransports(t *testing.T) {
 	front := frontOf(t, `
 tool "teapot" {
   run = <<JS
@@ -345,9 +344,9 @@ tool "teapot" {
 	}
 }
 
-// TestAPanicInAMethodShowsNoSecret has the clock panic below a method, with a secret
-// that a body has read.
-func TestAPanicInAMethodShowsNoSecret(t *testing.T) {
+// TestPanic_redacted makes the clock panic in a method, with a secret that a
+// script has read.
+func TestPanic_redacted(t *testing.T) {
 	const value = "correct-horse-battery"
 	shown := []string{value, base64.StdEncoding.EncodeToString([]byte("key:" + value)), hex.EncodeToString([]byte(value))}
 	var log synced
@@ -384,16 +383,16 @@ func TestAPanicInAMethodShowsNoSecret(t *testing.T) {
 		t.Errorf("the log lacks the panic: %s", said)
 	}
 	if line := lineWith(said, "panic in an MCP method"); !regexp.MustCompile(` request_id=[0-9a-v]{20,} `).MatchString(line) {
-		t.Errorf("the panic names no request: %s", line)
+		t.Errorf("the panic has no request id: %s", line)
 	}
 	for _, form := range shown {
 		if strings.Contains(said+answer, form) {
-			t.Errorf("%s is shown: %s\n%s", form, answer, said)
+			t.Errorf("%s was not redacted: %s\n%s", form, answer, said)
 		}
 	}
 }
 
-// ask makes a request of 2026-07-28, and returns the answer.
+// ask makes a request of 2026-07-28, and returns the response.
 func ask(t *testing.T, url, method, name string) string {
 	t.Helper()
 	body := strings.NewReplacer("tools/call", method, "chatty", name).Replace(callChatty)

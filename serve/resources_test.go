@@ -48,9 +48,9 @@ policy "covers" {
 }
 `
 
-// TestOnlyWhatStandsInFilesIsKeptAndSharedWhereNoPolicyDecides reads resources
-// as a modern client, whose intermediaries may keep what they are told that they may.
-func TestOnlyWhatStandsInFilesIsKeptAndSharedWhereNoPolicyDecides(t *testing.T) {
+// TestResources_cacheHints reads resources as a modern client: only content
+// from files without policies may be shared by intermediaries.
+func TestResources_cacheHints(t *testing.T) {
 	allow := func(engine.PolicyInput) engine.Decision { return engine.Allow() }
 	const shared, private, anew = `60000 "public"`, `60000 "private"`, `0 "private"`
 	for _, server := range []struct {
@@ -96,7 +96,7 @@ func TestOnlyWhatStandsInFilesIsKeptAndSharedWhereNoPolicyDecides(t *testing.T) 
 	}
 }
 
-// inFrontOf returns the URL of a server of whose upstreams one is another server.
+// inFrontOf returns the URL of a server with another server as its upstream.
 func inFrontOf(t *testing.T, behind *mcp.Server, options *mcp.StreamableHTTPOptions) (url string) {
 	t.Helper()
 	host := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return behind }, options))
@@ -112,9 +112,9 @@ func inFrontOf(t *testing.T, behind *mcp.Server, options *mcp.StreamableHTTPOpti
 	return listen(t, frontFor(t, s))
 }
 
-// TestWhoSubscribesToAResourceOfAnUpstreamHearsThatItHasChanged has clients of the official
-// SDK of both eras subscribe, and upstream servers of both eras tell.
-func TestWhoSubscribesToAResourceOfAnUpstreamHearsThatItHasChanged(t *testing.T) {
+// TestSubscribe_upstreamResource runs clients and upstream servers of both
+// eras, with the official SDK.
+func TestSubscribe_upstreamResource(t *testing.T) {
 	for era, options := range map[string]*mcp.StreamableHTTPOptions{"2026-07-28": {Stateless: true}, "2025-11-25": nil} {
 		for _, version := range []string{"2026-07-28", "2025-11-25"} {
 			t.Run("a client of "+version+" at an upstream of "+era, func(t *testing.T) {
@@ -141,7 +141,7 @@ func TestWhoSubscribesToAResourceOfAnUpstreamHearsThatItHasChanged(t *testing.T)
 				}
 				<-subscribed
 				heard := ""
-				for heard == "" { // the upstream tells that it agrees before it does
+				for heard == "" { // the upstream server agrees before it notifies
 					if err := notes.ResourceUpdated(t.Context(), &mcp.ResourceUpdatedNotificationParams{URI: "lab://note"}); err != nil {
 						t.Fatal(err)
 					}
@@ -151,20 +151,20 @@ func TestWhoSubscribesToAResourceOfAnUpstreamHearsThatItHasChanged(t *testing.T)
 					}
 				}
 				if heard != "lab://note" {
-					t.Errorf("the client hears of %q", heard)
+					t.Errorf("the client was notified of %q", heard)
 				}
 				if err := session.Close(); err != nil {
 					t.Fatal(err)
 				}
 				if uri := <-left; uri != "lab://note" {
-					t.Errorf("the upstream is left for %q", uri)
+					t.Errorf("the upstream was unsubscribed from %q", uri)
 				}
 			})
 		}
 	}
 }
 
-func TestWhatIsReadOfAnUpstreamMayBeKeptAsLongAsItSaysAndAMinuteAtMost(t *testing.T) {
+func TestResources_upstreamTTL(t *testing.T) {
 	notes := mcp.NewServer(&mcp.Implementation{Name: "notes", Version: "1"}, nil)
 	for uri, ms := range map[string]int{"lab://not": 0, "lab://some": 1500, "lab://long": 3_600_000} {
 		notes.AddResource(&mcp.Resource{URI: uri, Name: uri[6:]}, func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
@@ -183,7 +183,7 @@ func TestWhatIsReadOfAnUpstreamMayBeKeptAsLongAsItSaysAndAMinuteAtMost(t *testin
 			t.Fatal(err)
 		}
 		if read.Cacheable != want {
-			t.Errorf("%s may be kept as %+v, want %+v", uri, read.Cacheable, want)
+			t.Errorf("%s has cache hints %+v, want %+v", uri, read.Cacheable, want)
 		}
 	}
 }

@@ -112,10 +112,10 @@ func (f *Front) Handler() (http.Handler, error) {
 }
 
 func (f *Front) handler(l engine.Listen) (http.Handler, error) {
-	returns := f.engine.OAuthCallbacks()
-	door, err := httpguard.New(httpguard.Options{
+	callback := f.engine.OAuthCallbacks()
+	guard, err := httpguard.New(httpguard.Options{
 		Hosts: l.Hosts, Origins: l.Origins, JSONRPCPaths: []string{"/mcp", "/ws", "/sse", "/mcp/sse", "/messages"},
-		IsCallback: func(r *http.Request) bool { return returns(r) != nil },
+		IsCallback: func(r *http.Request) bool { return callback(r) != nil },
 	})
 	if err != nil {
 		return nil, fmt.Errorf("configure hosts and origins: %w", err)
@@ -124,12 +124,12 @@ func (f *Front) handler(l engine.Listen) (http.Handler, error) {
 		return nil, err
 	}
 	mux, endpoint := http.NewServeMux(), http.Handler(nil)
-	for _, r := range f.routes(door.Bodies(), httpguard.NewBudget(0)) {
+	for _, r := range f.routes(guard.Bodies(), httpguard.NewBudget(0)) {
 		if mux.Handle(r.pattern, r.handler); r.pattern == mcpPath {
 			endpoint = r.handler
 		}
 	}
-	return door.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return guard.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == mcpPath { // the most frequent path, without the cost of a mux
 			endpoint.ServeHTTP(w, r)
 			return
@@ -288,14 +288,14 @@ func (f *Front) Shutdown(ctx context.Context) error {
 			f.closeErr = fmt.Errorf("the grace period of %s is over: %w", f.options.Grace, err)
 		}
 		f.backend.inflight.cancelAll(errShutdown)
-		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTimeout)
+		final, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTimeout)
 		defer cancel()
-		cut := f.backend.Tasks.Close(late)
+		cut := f.backend.Tasks.Close(final)
 		if f.closeErr != nil {
 			// Wait for the cancelled calls; the error is already set.
-			_ = f.drain(late)
+			_ = f.drain(final)
 		}
-		f.closeErr = errors.Join(f.closeErr, cut, f.engine.Close(late), f.auth.close())
+		f.closeErr = errors.Join(f.closeErr, cut, f.engine.Close(final), f.auth.close())
 	})
 	return f.closeErr
 }

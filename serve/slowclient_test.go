@@ -35,8 +35,8 @@ tool "chatty" {
 const callChatty = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"chatty","_meta":{"progressToken":1,` +
 	`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`
 
-// pipeListener is a network without buffers: what one end writes waits until
-// the other end reads it.
+// pipeListener is a network without buffers: a write blocks until the other end
+// reads.
 type pipeListener struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -85,9 +85,9 @@ func serveOn(t *testing.T, front *serve.Front, l net.Listener) {
 	})
 }
 
-// TestACallEndsAtItsDeadlineThoughItsClientDoesNotRead asks for progress and
-// reads none of it, on every transport that carries progress.
-func TestACallEndsAtItsDeadlineThoughItsClientDoesNotRead(t *testing.T) {
+// TestTimeout_slowClient requests progress and does not read it, on every
+// transport with progress.
+func TestTimeout_slowClient(t *testing.T) {
 	for name, send := range map[string]func(*testing.T, *serve.Front){
 		"HTTP": func(t *testing.T, front *serve.Front) {
 			l := newPipeListener()
@@ -178,7 +178,8 @@ func TestACallEndsAtItsDeadlineThoughItsClientDoesNotRead(t *testing.T) {
 	}
 }
 
-// frontOf returns a front for one file of tools. It is shut down when the test ends.
+// frontOf returns a front for one tool file. It is shut down when the test
+// ends.
 func frontOf(t *testing.T, tools string, hooks ...engine.Hook) *serve.Front {
 	t.Helper()
 	s, err := engine.New(engine.Options{

@@ -17,8 +17,7 @@ import (
 	"github.com/mcpd/mcpd/serve"
 )
 
-// assembled is a tool whose parts stand in four files, each of which knows the
-// version it belongs to.
+// assembled is a tool with parts in four files, each with the version.
 func assembled(version int) fstest.MapFS {
 	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text), Mode: 0o644} }
 	return fstest.MapFS{
@@ -37,10 +36,10 @@ func assembled(version int) fstest.MapFS {
 	}
 }
 
-// TestNoCallEverSeesHalfAReload calls a tool from 32 connections while its
-// files are replaced, 1,000 times with MCPD_LONG: no call fails, every result is of one
-// version, and it is the version of the revision that the answer names.
-func TestNoCallEverSeesHalfAReload(t *testing.T) {
+// TestReload_atomic calls a tool from 32 connections while its files are
+// replaced, 1,000 times with MCPD_LONG: no call fails, and every result has one
+// version, the version of the revision in the response.
+func TestReload_atomic(t *testing.T) {
 	connections, reloads := 32, 150
 	switch {
 	case os.Getenv("MCPD_LONG") != "":
@@ -112,7 +111,7 @@ func TestNoCallEverSeesHalfAReload(t *testing.T) {
 		}
 	}
 	if mixed > 0 {
-		t.Errorf("%d of %d calls saw a mixture", mixed, calls.Load())
+		t.Errorf("%d of %d calls mixed versions", mixed, calls.Load())
 	}
 	if calls.Load() < int64(connections) {
 		t.Errorf("only %d calls were made", calls.Load())

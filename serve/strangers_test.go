@@ -18,11 +18,10 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/mcp/mcptest"
 )
 
-// knowsPeers says that this system tells who holds the other end of a socket.
+// knowsPeers is true if this system authenticates socket peers.
 const knowsPeers = runtime.GOOS == "linux"
 
-// usersOf returns the auth block that lets in a user of this machine; nothing where
-// the system tells of none.
+// usersOf returns the auth block for a local user; empty on other systems.
 func usersOf(uid int) string {
 	if !knowsPeers {
 		return ""
@@ -30,24 +29,25 @@ func usersOf(uid int) string {
 	return fmt.Sprintf("auth \"unix\" \"users\" {\n  uids = [%d]\n}\n", uid)
 }
 
-// entrance is a way into the server: how ada comes in there, and who else tries to.
+// entrance is a way into the server, with ada's credential and the strangers
+// there.
 type entrance struct {
 	site
 	ada       http.Header
 	strangers []stranger
 }
 
-// stranger is somebody who proves nothing.
+// stranger is a client without valid authentication.
 type stranger struct {
 	name string
 	site
 	header http.Header
-	// status is what all requests of the stranger get; 0 where there is no connection.
+	// status is the status of all its requests; 0 without a connection.
 	status int
 }
 
-// guardedBlocks are auth blocks of each kind, but for the providers. revoked is a key that
-// proves nothing any more, and by is whose certificates do.
+// guardedBlocks are auth blocks of each kind except providers. revoked is a
+// revoked key, and by has the client certificates.
 func guardedBlocks(t *testing.T) (blocks string, revoked string, by encryption) {
 	t.Helper()
 	revoked, path := keytest.Revoked(t)
@@ -55,45 +55,45 @@ func guardedBlocks(t *testing.T) (blocks string, revoked string, by encryption) 
 	return usersOf(os.Getuid()+1) + by.block() + fmt.Sprintf("auth \"mtls\" \"fleet\" {\n  allow = [\"ada.*\"]\n}\nauth \"api_key\" \"ops\" {\n  file = %q\n}\n", path), revoked, by
 }
 
-// strangers are those who prove nothing by what they send.
+// strangers are clients with invalid credentials.
 func (m *matrix) strangers(at site, revoked string) []stranger {
 	of := func(key *idptest.Key) http.Header { return issuer{m.corp.Provider, key}.token(nil) }
 	ada, key := m.corp.token(nil), http.Header{"X-Api-Key": {revoked}}
 	return []stranger{
 		{"nothing", at, nil, 401},
-		{"what it claims", at, http.Header{"X-Agent-Id": {"ada"}, "X-Agent-Meta-Scopes": {"admin"}, "X-Forwarded-User": {"ada"}}, 401},
-		{"a password", at, http.Header{"Authorization": {"Basic YWRhOmFkYQ=="}}, 401},
-		{"an unknown key", at, http.Header{"X-Api-Key": {keytest.Unknown()}}, 401},
-		{"a revoked key", at, key, 401},
-		{"an expired token", at, m.corp.token(map[string]any{"exp": time.Now().Add(-time.Hour).Unix()}), 401},
-		{"a token for others", at, m.corp.token(map[string]any{"aud": "https://other.example.com"}), 401},
-		{"a token of nobody's issuer", at, m.corp.token(map[string]any{"iss": "https://evil.example.com"}), 401},
-		{"a token of another issuer", at, issuer{m.other.Provider, m.corp.key}.token(nil), 401},
-		{"a token of a stranger", at, of(idptest.NewKey("k1", "ES256")), 401},
-		{"a token of an unknown key", at, of(idptest.NewKey("k9", "ES256")), 401},
-		{"a token that nobody signed", at, of(m.corp.key.None()), 401},
-		{"a token with the public key as its secret", at, of(m.corp.key.Confused()), 401},
-		{"a token and a key", at, joined(ada, key), 400},
+		{"claims only", at, http.Header{"X-Agent-Id": {"ada"}, "X-Agent-Meta-Scopes": {"admin"}, "X-Forwarded-User": {"ada"}}, 401},
+		{"password", at, http.Header{"Authorization": {"Basic YWRhOmFkYQ=="}}, 401},
+		{"unknown key", at, http.Header{"X-Api-Key": {keytest.Unknown()}}, 401},
+		{"revoked key", at, key, 401},
+		{"expired token", at, m.corp.token(map[string]any{"exp": time.Now().Add(-time.Hour).Unix()}), 401},
+		{"token for another audience", at, m.corp.token(map[string]any{"aud": "https://other.example.com"}), 401},
+		{"token of an unknown issuer", at, m.corp.token(map[string]any{"iss": "https://evil.example.com"}), 401},
+		{"token of another issuer", at, issuer{m.other.Provider, m.corp.key}.token(nil), 401},
+		{"token with a foreign key", at, of(idptest.NewKey("k1", "ES256")), 401},
+		{"token with an unknown key", at, of(idptest.NewKey("k9", "ES256")), 401},
+		{"unsigned token", at, of(m.corp.key.None()), 401},
+		{"token with the public key as secret", at, of(m.corp.key.Confused()), 401},
+		{"token and key", at, joined(ada, key), 400},
 		{"two tokens", at, http.Header{"Authorization": {ada.Get("Authorization"), ada.Get("Authorization")}}, 400},
 	}
 }
 
-// strangersWith are those who prove nothing by their certificates.
+// strangersWith are clients with invalid certificates.
 func (m *matrix) strangersWith(at site, by encryption) []stranger {
 	expired := m.corp.token(map[string]any{"exp": time.Now().Add(-time.Hour).Unix()})
 	ada := m.corp.token(nil).Get("Authorization")
 	return []stranger{
 		{"no certificate", by.site(m.t, at), nil, 401},
-		{"a certificate of a name that may not enter", by.site(m.t, at, by.authority.Issue(m.t, "bob.example")), nil, 401},
-		{"a certificate of another authority", by.site(m.t, at, certtest.New(m.t).Issue(m.t, "ada.example")), nil, 0},
-		{"an expired certificate", by.site(m.t, at, by.authority.IssueExpired(m.t, "ada.example")), nil, 0},
-		{"a good certificate with an expired token", at, expired, 401},
-		{"a good certificate with two tokens", at, http.Header{"Authorization": {ada, ada}}, 400},
-		{"a good token with a certificate that may not enter", by.site(m.t, at, by.authority.Issue(m.t, "bob.example")), m.corp.token(nil), 401},
+		{"certificate with another name", by.site(m.t, at, by.authority.Issue(m.t, "bob.example")), nil, 401},
+		{"certificate of another authority", by.site(m.t, at, certtest.New(m.t).Issue(m.t, "ada.example")), nil, 0},
+		{"expired certificate", by.site(m.t, at, by.authority.IssueExpired(m.t, "ada.example")), nil, 0},
+		{"valid certificate with expired token", at, expired, 401},
+		{"valid certificate with two tokens", at, http.Header{"Authorization": {ada, ada}}, 400},
+		{"valid token with rejected certificate", by.site(m.t, at, by.authority.Issue(m.t, "bob.example")), m.corp.token(nil), 401},
 	}
 }
 
-// entrances returns all of them: with tokens and keys, and with certificates.
+// entrances returns all entrances: with tokens and keys, and with certificates.
 func (m *matrix) entrances(revoked string, by encryption) (all []entrance) {
 	m.t.Helper()
 	for _, at := range m.sites() {
@@ -103,7 +103,7 @@ func (m *matrix) entrances(revoked string, by encryption) (all []entrance) {
 	return append(all, entrance{at, nil, m.strangersWith(at, by)})
 }
 
-// try sends a request of a stranger, and returns what is wrong with the answer.
+// try sends a stranger's request, and returns an error of the response.
 func (m *matrix) try(s stranger, method, path, body string, header http.Header) (status int, wrong string) {
 	m.t.Helper()
 	if s.status == 0 {
@@ -122,12 +122,12 @@ type way struct {
 	path   string
 	text   string
 	header http.Header
-	// next reads the answer where another stream carries it; nil where none does.
+	// next reads the response from another stream; nil if there is none.
 	next func() []byte
 }
 
-// ways returns all ways to send a request. The sessions and streams in them belong to who
-// has the credential.
+// ways returns all ways to send a request. Their sessions and streams belong to
+// the holder of the credential.
 func (m *matrix) ways(at site, r mcptest.Request, credential http.Header) (all []way) {
 	if r.Modern {
 		all = append(all, way{"modern", "/mcp", messageOf(1, r, metaMatrix), modernHeaders(r), nil})
@@ -156,9 +156,10 @@ func (m *matrix) ways(at site, r mcptest.Request, credential http.Header) (all [
 	return append(all, way{"HTTP+SSE", endpoint, messageOf(3, r, ""), nil, next})
 }
 
-// TestNoMethodIsServedToStrangers: what they send is refused before anything is done,
-// also on the sessions and streams of others. Who has a credential is served.
-func TestNoMethodIsServedToStrangers(t *testing.T) {
+// TestUnauthenticated_methods: requests of strangers are rejected before
+// anything happens, also on sessions and streams of others. The holder of a
+// credential is served.
+func TestUnauthenticated_methods(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED with -short: it makes one request at a time")
 	}
@@ -176,18 +177,18 @@ func TestNoMethodIsServedToStrangers(t *testing.T) {
 					}
 				}
 				if diff := m.left(before); diff != "" {
-					t.Errorf("%s by %s, %s: strangers leave traces (-before +after)\n%s", r.Method, at.name, w.name, diff)
+					t.Errorf("%s by %s, %s: strangers had effects (-before +after)\n%s", r.Method, at.name, w.name, diff)
 				}
 				m.serves(at.site, r, w, at.ada)
 			}
 		}
 		if cells < 40*len(at.strangers) {
-			t.Errorf("only %d requests of strangers were tried by %s", cells, at.name)
+			t.Errorf("only %d requests of strangers by %s", cells, at.name)
 		}
 	}
 }
 
-// serves makes sure that a request is served to who has the credential.
+// serves checks that the request of the credential's holder is served.
 func (m *matrix) serves(at site, r mcptest.Request, w way, credential http.Header) {
 	m.t.Helper()
 	got := m.send(at, http.MethodPost, w.path, w.text, joined(w.header, credential))
@@ -195,18 +196,18 @@ func (m *matrix) serves(at site, r mcptest.Request, w way, credential http.Heade
 	if w.next != nil {
 		text = string(w.next())
 	}
-	missing := strings.HasPrefix(r.Method, "tasks/") && strings.Contains(text, `"code":-32602`) // there is no such task
+	missing := strings.HasPrefix(r.Method, "tasks/") && strings.Contains(text, `"code":-32602`) // unknown task
 	if got.status/100 != 2 || !missing && !strings.Contains(text, `"result"`) && !strings.Contains(text, "/acknowledged") {
 		m.t.Errorf("%s by %s, %s: %d %s", r.Method, at.name, w.name, got.status, text)
 	}
 }
 
-// httpMethods are the columns of what routes answer.
+// httpMethods are the columns of the expected responses.
 var httpMethods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"}
 
 const wellKnown = "/.well-known/oauth-protected-resource"
 
-// toStrangers is what routes answer to them, by httpMethods.
+// toStrangers are the expected responses for strangers, by httpMethods.
 func toStrangers() map[string]string {
 	return map[string]string{
 		"/mcp":              "401 405 401 405 405 401 405 405",
@@ -226,9 +227,9 @@ func toStrangers() map[string]string {
 	}
 }
 
-// TestNoRouteIsOpenThatIsNotMeantToBe: what strangers get on each route by each method
-// of HTTP, with the session and the stream of somebody else.
-func TestNoRouteIsOpenThatIsNotMeantToBe(t *testing.T) {
+// TestUnauthenticated_routes checks the responses for strangers on each route
+// and HTTP method, with the session and the stream of another client.
+func TestUnauthenticated_routes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED with -short: it makes one request at a time")
 	}
@@ -246,24 +247,24 @@ func TestNoRouteIsOpenThatIsNotMeantToBe(t *testing.T) {
 				}
 			}
 			if diff := cmp.Diff(want, m.routesTo(s, session, endpoint)); diff != "" {
-				t.Errorf("by %s, with %s, strangers get, by %v (-want +got)\n%s", at.name, s.name, httpMethods, diff)
+				t.Errorf("by %s, with %s, by %v (-want +got)\n%s", at.name, s.name, httpMethods, diff)
 			}
 		}
 		if diff := m.left(before); diff != "" {
-			t.Errorf("by %s strangers leave traces (-before +after)\n%s", at.name, diff)
+			t.Errorf("by %s: strangers had effects (-before +after)\n%s", at.name, diff)
 		}
 		const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
 		if still := m.send(at.site, http.MethodPost, "/mcp", ping, joined(session, at.ada)); still.status != http.StatusOK {
-			t.Errorf("by %s the session of another is gone: %d", at.name, still.status)
+			t.Errorf("by %s: the session of another client ended: %d", at.name, still.status)
 		}
 		m.send(at.site, http.MethodPost, endpoint, ping, at.ada)
 		if answer := string(next()); !strings.Contains(answer, `"id":1,"result"`) {
-			t.Errorf("by %s the stream of another says %s", at.name, answer)
+			t.Errorf("by %s: stream of another client: %s", at.name, answer)
 		}
 	}
 }
 
-// routesTo returns what a stranger gets, as [toStrangers] has it.
+// routesTo returns the responses for a stranger, in the form of [toStrangers].
 func (m *matrix) routesTo(s stranger, session http.Header, endpoint string) map[string]string {
 	m.t.Helper()
 	socket := http.Header{"Sec-Websocket-Version": {"13"}, "Sec-Websocket-Key": {"dGhlIHNhbXBsZSBub25jZQ=="}, "Sec-Websocket-Protocol": {"mcp"}}
@@ -292,15 +293,15 @@ func (m *matrix) routesTo(s stranger, session http.Header, endpoint string) map[
 	return got
 }
 
-// TestEveryRouteIsBehindTheGate asks as a page of another site would: by a name
-// that is not ours, and from an origin that is not ours.
-func TestEveryRouteIsBehindTheGate(t *testing.T) {
+// TestRoutes_hostAndOrigin sends requests as a page of another site: with a
+// foreign host, and from a foreign origin.
+func TestRoutes_hostAndOrigin(t *testing.T) {
 	url := listen(t, frontOf(t, outcomeTools))
 	for _, route := range []string{"/mcp", "/mcp/sse", "/sse", "/messages", "/ws", "/mcp/capabilities", "/mcp/execute", "/healthz", "/readyz", "/nowhere"} {
 		for _, method := range []string{http.MethodGet, http.MethodPost} {
 			for name, spoil := range map[string]func(*http.Request){
-				"a foreign host":   func(r *http.Request) { r.Host = "evil.example" },
-				"a foreign origin": func(r *http.Request) { r.Header.Set("Origin", "https://evil.example") },
+				"foreign host":   func(r *http.Request) { r.Host = "evil.example" },
+				"foreign origin": func(r *http.Request) { r.Header.Set("Origin", "https://evil.example") },
 			} {
 				r, err := http.NewRequest(method, url+route, nil)
 				if err != nil {
@@ -313,16 +314,16 @@ func TestEveryRouteIsBehindTheGate(t *testing.T) {
 				}
 				response.Body.Close()
 				if response.StatusCode != http.StatusForbidden {
-					t.Errorf("%s %s with %s got %s", method, route, name, response.Status)
+					t.Errorf("%s %s with %s: %s", method, route, name, response.Status)
 				}
 			}
 		}
 	}
 }
 
-// TestARefusalIsAnErrorOfItsWire sends what is no JSON to each route that
-// takes messages, from a page of another site and from none.
-func TestARefusalIsAnErrorOfItsWire(t *testing.T) {
+// TestRoutes_errorFormat sends invalid JSON to each route with messages, from a
+// page of another site and without an origin.
+func TestRoutes_errorFormat(t *testing.T) {
 	url := listen(t, frontOf(t, outcomeTools))
 	const rpc, rest = `{"jsonrpc":"2.0","error":{"code":-32600,"message":"`, `{"error":"`
 	for route, begins := range map[string]string{
@@ -344,7 +345,7 @@ func TestARefusalIsAnErrorOfItsWire(t *testing.T) {
 			body, err := io.ReadAll(response.Body)
 			response.Body.Close()
 			if err != nil || response.StatusCode != status || !strings.HasPrefix(string(body), begins) {
-				t.Errorf("%s from %q got %s: %s, %v", route, origin, response.Status, body, err)
+				t.Errorf("%s from %q: %s: %s, %v", route, origin, response.Status, body, err)
 			}
 		}
 	}

@@ -23,9 +23,9 @@ import (
 	"github.com/mcpd/mcpd/serve"
 )
 
-// TestATaskGoesOnAfterARestart counts what a body does that posts, asks, posts,
-// asks and posts, as a task whose server is shut down while it waits, twice.
-func TestATaskGoesOnAfterARestart(t *testing.T) {
+// TestTask_restart counts the side effects of a script that posts and asks in
+// turn, as a task, while its server is restarted twice.
+func TestTask_restart(t *testing.T) {
 	var posts atomic.Int64
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "%s#%d", strings.TrimPrefix(r.URL.Path, "/"), posts.Add(1))
@@ -58,7 +58,7 @@ tool "deploy" {
 	c, stop := durable(t, path, tools, legs.hook)
 	made := c.call("deploy", "{}")
 	if made.TTL != 3*60*60*1000 {
-		t.Errorf("it is kept for %d ms", made.TTL)
+		t.Errorf("TTL = %d ms", made.TTL)
 	}
 	for i, name := range []string{"Ann", "Bob"} {
 		asked := c.until(made.ID, "input_required")
@@ -68,10 +68,10 @@ tool "deploy" {
 			t.Fatalf("the restart changed the task (-before +after)\n%s", diff)
 		}
 		if refused := c.answer(asked, `{"name":7}`); !strings.Contains(string(refused), `"code":-32602,"message":"the answer to `) {
-			t.Errorf("an answer that does not fit: %s", refused)
+			t.Errorf("invalid response: %s", refused)
 		}
 		if i > 0 && len(asked.InputRequests["name-2"]) == 0 {
-			t.Errorf("the second question stands under a key that was used: %v", asked.InputRequests)
+			t.Errorf("the second request reuses a key: %v", asked.InputRequests)
 		}
 		c.answer(asked, fmt.Sprintf(`{"name":%q}`, name))
 	}
@@ -86,7 +86,7 @@ tool "deploy" {
 	}
 	leg := []string{"start deploy client tester", "end deploy client tester"}
 	if diff := cmp.Diff(append(append(append([]string(nil), leg...), leg...), leg...), legs.take()); diff != "" {
-		t.Errorf("the hooks of the legs (-want +got)\n%s", diff)
+		t.Errorf("hook events of the legs (-want +got)\n%s", diff)
 	}
 }
 
@@ -100,7 +100,7 @@ tool "stuck" {
 }
 `
 
-// running returns a hook that tells when a call begins and how it ended.
+// running returns a hook that signals the start of a call and its end.
 func running() (hook engine.Hook, began chan bool, ended chan string) {
 	began, ended = make(chan bool, 10), make(chan string, 10)
 	return func(_ context.Context, e call.Event) {
@@ -115,7 +115,7 @@ func running() (hook engine.Hook, began chan bool, ended chan string) {
 	}, began, ended
 }
 
-func TestATaskThatRunsAtTheShutdownHasFailed(t *testing.T) {
+func TestTask_shutdown(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state", "state.db")
 	hook, began, ended := running()
 	c, stop := durable(t, path, endlessTask, hook)
@@ -133,13 +133,13 @@ func TestATaskThatRunsAtTheShutdownHasFailed(t *testing.T) {
 	}
 }
 
-func TestACancelledTaskStopsItsScript(t *testing.T) {
+func TestTask_cancelled(t *testing.T) {
 	hook, began, ended := running()
 	c := taskClient{t, listen(t, frontOf(t, endlessTask, hook))}
 	made := c.call("stuck", "{}")
 	<-began
 	if ack := c.send("tasks/cancel", made.ID, fmt.Sprintf(`"taskId":%q`, made.ID)); !strings.Contains(string(ack), `"result":{"resultType":"complete"`) {
-		t.Errorf("the cancellation is answered with %s", ack)
+		t.Errorf("response to the cancellation: %s", ack)
 	}
 	if message := <-ended; message != "the call was canceled" {
 		t.Errorf("the leg ended with %q", message)
@@ -149,9 +149,9 @@ func TestACancelledTaskStopsItsScript(t *testing.T) {
 	}
 }
 
-// TestAToolThatRunsAsATaskOnlyTellsOtherClientsWhatTheyLack, and one that may
-// run as a task runs in line for them.
-func TestAToolThatRunsAsATaskOnlyTellsOtherClientsWhatTheyLack(t *testing.T) {
+// TestTask_clientWithoutTasks: a tool that requires tasks fails with the
+// missing capability, and a tool with optional tasks runs inline.
+func TestTask_clientWithoutTasks(t *testing.T) {
 	front := frontOf(t, `
 tool "may" {
   task = "optional"
@@ -182,7 +182,7 @@ tool "hidden" {
 				"must":   {Code: "EXECUTION_ERROR", Message: message},
 			} {
 				if strings.HasPrefix(transport.name, "modern") && args == "must" {
-					want = outcome{} // an error of the protocol, with other data
+					want = outcome{} // a protocol error, with other data
 				}
 				if got := call(callOf(args)); got != want {
 					t.Errorf("%s: got %+v, want %+v", args, got, want)
@@ -201,8 +201,8 @@ tool "hidden" {
 
 func callOf(tool string) oneCall { return oneCall{tool, "{}"} }
 
-// TestACallHasTheSameOutcomeAsATask: the value, the code and the message.
-func TestACallHasTheSameOutcomeAsATask(t *testing.T) {
+// TestTask_sameOutcome compares the value, the code and the message.
+func TestTask_sameOutcome(t *testing.T) {
 	tools := regexp.MustCompile(`(?m)^tool "[a-z]+" \{$`).ReplaceAllString(outcomeTools, "$0\n  task = \"optional\"")
 	front := frontOf(t, tools)
 	inLine, c := overModern(t, front), taskClient{t, listen(t, front)}
@@ -225,7 +225,7 @@ func TestACallHasTheSameOutcomeAsATask(t *testing.T) {
 		}
 	}
 	if asTasks < 20 {
-		t.Errorf("only %d calls went on as tasks", asTasks)
+		t.Errorf("only %d calls ran as tasks", asTasks)
 	}
 }
 
@@ -238,7 +238,7 @@ func distinct(calls []oneCall) (some []oneCall) {
 	return some
 }
 
-func TestErrorsOfTheProtocolFailATask(t *testing.T) {
+func TestTask_rpcError(t *testing.T) {
 	c := taskClient{t, listen(t, frontOf(t, `
 tool "teapot" {
   task = "optional"
@@ -261,8 +261,8 @@ tool "bare" {
 	}
 }
 
-// TestNobodyKeepsTooManyTasks starts one more than a principal may have.
-func TestNobodyKeepsTooManyTasks(t *testing.T) {
+// TestTask_limit starts one task over the limit of a principal.
+func TestTask_limit(t *testing.T) {
 	c := taskClient{t, listen(t, frontOf(t, `
 tool "asks" {
   timeout = "1m"
@@ -284,7 +284,7 @@ tool "asks" {
 	}
 }
 
-// metaTasks is that of a modern client which knows tasks and can be asked.
+// metaTasks is the _meta of a modern client with tasks and elicitation.
 var metaTasks = strings.Replace(metaModern, `Capabilities":{}`, `Capabilities":{"elicitation":{},"extensions":{"io.modelcontextprotocol/tasks":{}}}`, 1)
 
 // task is a task on the wire.
@@ -302,13 +302,13 @@ type task struct {
 	}
 }
 
-// taskClient is a client that knows tasks.
+// taskClient is a client with tasks.
 type taskClient struct {
 	*testing.T
 	url string
 }
 
-// send makes a request and returns the whole answer.
+// send makes a request and returns the whole response.
 func (c taskClient) send(method, name, params string) []byte {
 	c.Helper()
 	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":{%s,%s}}`, method, metaTasks, params)
@@ -316,7 +316,7 @@ func (c taskClient) send(method, name, params string) []byte {
 	return answer
 }
 
-// call makes a call that is to be answered with a task.
+// call makes a call whose response must be a task.
 func (c taskClient) call(tool, args string) task {
 	c.Helper()
 	return c.callWith(tool, args, "")
@@ -333,12 +333,12 @@ func (c taskClient) callWith(tool, args, more string) task {
 	}
 	answer := c.send("tools/call", tool, fmt.Sprintf(`"name":%q,"arguments":%s`, tool, args)+more)
 	if decode(c.T, answer, &wire); wire.Result.ResultType != "task" || wire.Result.Status != "working" {
-		c.Fatalf("%s is no task: %s", tool, answer)
+		c.Fatalf("%s returned no task: %s", tool, answer)
 	}
 	return wire.Result.task
 }
 
-// get returns a task as it is now.
+// get returns the present state of a task.
 func (c taskClient) get(id string) task {
 	c.Helper()
 	var wire struct{ Result task }
@@ -346,7 +346,7 @@ func (c taskClient) get(id string) task {
 	return wire.Result
 }
 
-// answer gives all that is asked the same answer.
+// answer answers all input requests with the same content.
 func (c taskClient) answer(of task, content string) []byte {
 	c.Helper()
 	responses := map[string]json.RawMessage{}
@@ -360,7 +360,7 @@ func (c taskClient) answer(of task, content string) []byte {
 	return c.send("tasks/update", of.ID, fmt.Sprintf(`"taskId":%q,"inputResponses":%s`, of.ID, encoded))
 }
 
-// until subscribes to a task and returns it when it has one of some statuses.
+// until subscribes to a task and returns it when it has one of the statuses.
 func (c taskClient) until(id string, statuses ...string) task {
 	c.Helper()
 	ctx, cancel := context.WithCancel(c.Context())
@@ -397,7 +397,7 @@ func (c taskClient) until(id string, statuses ...string) task {
 	return task{}
 }
 
-// durable returns a front whose state stands in a file, and how to shut it down.
+// durable returns a front with its state in a file, and its shutdown function.
 func durable(t *testing.T, path, tools string, hooks ...engine.Hook) (c taskClient, stop func()) {
 	t.Helper()
 	s, err := engine.New(engine.Options{
@@ -414,16 +414,16 @@ func durable(t *testing.T, path, tools string, hooks ...engine.Hook) (c taskClie
 	}
 	server := httptest.NewServer(handler)
 	stop = func() {
-		_ = front.Shutdown(context.Background()) // calls may be cut off
+		_ = front.Shutdown(context.Background()) // calls may be cancelled
 		server.Close()
 	}
 	t.Cleanup(stop)
 	return taskClient{t, server.URL}, stop
 }
 
-// TestAToolThatAsksFirstBecomesATaskWithTheAnswer: its first question is that
-// of the call, its second that of the task.
-func TestAToolThatAsksFirstBecomesATaskWithTheAnswer(t *testing.T) {
+// TestTask_askFirst: the first input request belongs to the call, the second to
+// the task.
+func TestTask_askFirst(t *testing.T) {
 	c := taskClient{t, listen(t, frontOf(t, `
 tool "asks" {
   task      = "required"

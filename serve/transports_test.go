@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 }
 
 // transports are the ways to make a call. Each connect returns a function that
-// makes one call and says what came of it.
+// makes one call and returns its outcome.
 var transports = []struct {
 	name    string
 	connect func(*testing.T, *serve.Front) func(oneCall) outcome
@@ -56,7 +56,7 @@ func overREST(t *testing.T, front *serve.Front) func(oneCall) outcome {
 	}
 }
 
-// readREST reads the answer to POST /mcp/execute.
+// readREST reads the response to POST /mcp/execute.
 func readREST(t *testing.T, answer []byte) outcome {
 	t.Helper()
 	var wire struct {
@@ -71,7 +71,7 @@ func readREST(t *testing.T, answer []byte) outcome {
 	return outcome{Value: textual(wire.Result), NamesFile: namesFile(answer)}
 }
 
-// textual returns a value as MCP would show it: a string is its own text.
+// textual returns a value in the text form of MCP: a string is its own text.
 func textual(value json.RawMessage) string {
 	var text string
 	if json.Unmarshal(value, &text) == nil {
@@ -156,7 +156,7 @@ func overSSE(t *testing.T, front *serve.Front) func(oneCall) outcome {
 	}
 }
 
-// openSSE opens a stream. next returns what its events say, nil at its end.
+// openSSE opens a stream. next returns the data of its events; nil at its end.
 func openSSE(t *testing.T, url string) (next func() []byte, endpoint string) {
 	t.Helper()
 	return openSSEWith(context.Background(), t, url)
@@ -232,7 +232,7 @@ func pipes(t *testing.T, front *serve.Front, meta string, legacy bool) func(oneC
 	}
 }
 
-// read reads the answer to tools/call, of either era.
+// read reads the response to tools/call, of either era.
 func read(t *testing.T, answer []byte) outcome {
 	t.Helper()
 	type mcpError struct{ Code, Message, Trace string }
@@ -257,7 +257,7 @@ func read(t *testing.T, answer []byte) outcome {
 	return outcome{Value: valueOf(wire.Result.StructuredContent, wire.Result.Content), NamesFile: namesFile(answer)}
 }
 
-// namesFile reports whether an answer names the file of the tools anywhere.
+// namesFile reports whether a response contains the name of the tool file.
 func namesFile(answer []byte) bool { return bytes.Contains(answer, []byte("t.hcl")) }
 
 func listen(t *testing.T, front *serve.Front) string {

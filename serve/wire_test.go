@@ -19,23 +19,24 @@ import (
 	"github.com/mcpd/mcpd/serve"
 )
 
-// wire is a client's end of a transport that carries MCP: it sends messages and
-// receives every message of the server, in the order in which they arrive.
+// wire is a client's end of an MCP transport: it sends messages and receives
+// every message of the server in order.
 type wire struct {
 	t *testing.T
-	// send sends one message. Over HTTP it returns when the response has begun; that
-	// of a call is not waited for.
+	// send sends one message. Over HTTP it returns when the response has started,
+	// and does not wait for the result of a call.
 	send func(text string)
-	// close closes the connection, and over HTTP those of the requests under way.
+	// close closes the connection, and over HTTP the connections of running
+	// requests.
 	close func()
-	// session is the id of the session over HTTP; empty elsewhere.
+	// session is the session id over HTTP; empty elsewhere.
 	session string
 	url     string
-	// messages are those of the server. It is closed when the transport ends.
+	// messages are the server's messages. It is closed when the transport ends.
 	messages chan []byte
 }
 
-// wires are the transports that carry MCP messages.
+// wires are the transports for MCP messages.
 var wires = []struct {
 	name string
 	open func(*testing.T, *serve.Front) *wire
@@ -46,7 +47,7 @@ var wires = []struct {
 	{"stdio", openStdioWire},
 }
 
-// patience is how long a test waits for what must come, however busy the machine is.
+// patience is the timeout of tests, for a busy machine.
 const patience = 2 * time.Minute
 
 // next returns the next message of the server.
@@ -55,17 +56,17 @@ func (w *wire) next() []byte {
 	select {
 	case message, ok := <-w.messages:
 		if !ok {
-			w.t.Fatal("the transport has ended")
+			w.t.Fatal("the transport ended")
 		}
 		return message
 	case <-time.After(patience):
-		w.t.Fatal("the server sends nothing")
+		w.t.Fatal("no message from the server")
 	}
 	return nil
 }
 
-// answer sends a request and returns the response with its id; notifications
-// before it are skipped.
+// answer sends a request and returns the response with its id; it skips earlier
+// notifications.
 func (w *wire) answer(id int, text string) []byte {
 	w.t.Helper()
 	w.send(text)
@@ -82,12 +83,12 @@ func (w *wire) answer(id int, text string) []byte {
 	}
 }
 
-// deliver hands a message to the test that reads the wire.
+// deliver passes a message to the test that reads the wire.
 func (w *wire) deliver(message []byte) { w.messages <- bytes.Clone(bytes.TrimSpace(message)) }
 
 func newWire(t *testing.T) *wire { return &wire{t: t, messages: make(chan []byte, 1000)} }
 
-// openHTTPWire speaks Streamable HTTP: it repeats the id of its session, and
+// openHTTPWire uses Streamable HTTP: it sends the id of its session, and
 // mirrors modern requests in headers.
 func openHTTPWire(t *testing.T, front *serve.Front) *wire {
 	url, w := listen(t, front), newWire(t)
@@ -146,7 +147,7 @@ func mirrored(text string) http.Header {
 	return modernHeaders(mcptest.Request{Method: m.Method, Name: m.Params.Name + m.Params.URI + m.Params.TaskID})
 }
 
-// events delivers what the events of a stream say.
+// events delivers the data of a stream's events.
 func (w *wire) events(body io.Reader) {
 	lines := bufio.NewReader(body)
 	for {
@@ -212,7 +213,7 @@ func openStdioWire(t *testing.T, front *serve.Front) *wire {
 		ended <- front.Stdio(context.Background(), in, out)
 		out.Close()
 	}()
-	// A client that is gone reads nothing any more either.
+	// A client that is gone reads nothing either.
 	gone := false
 	w.close = func() {
 		gone = true

@@ -196,7 +196,7 @@ func TestSocket_peerPrincipals(t *testing.T) {
 			t.Errorf("uid %d: %d %s, %v", uid, status, body, err)
 		}
 		if info, err := os.Stat(filepath.Join(dir, "s")); err != nil || info.Mode().Perm() != 0o666 {
-			t.Errorf("the socket is %v: %v", info.Mode(), err)
+			t.Errorf("socket %v: %v", info.Mode(), err)
 		}
 		if err := d.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 			t.Error(err)

@@ -128,7 +128,7 @@ func (c *composition) print(e env, d compose.Deployment, problems diag.List) err
 		return nil
 	}
 	path := filepath.ToSlash(filepath.Clean(c.config))
-	printer := diag.Printer{Sources: map[string][]byte{path: hclfile.Shown(path, d.ConfigText)}, Color: e.color}
+	printer := diag.Printer{Sources: map[string][]byte{path: hclfile.RedactSecrets(path, d.ConfigText)}, Color: e.color}
 	return printer.Print(e.stderr, problems)
 }
 

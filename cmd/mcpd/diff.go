@@ -118,7 +118,7 @@ func (d *difference) print(e env, changes []privdiff.Change) error {
 	}
 	var b strings.Builder
 	for _, c := range changes {
-		fmt.Fprintf(&b, "%s %s\n", c.Effect.Mark(), printable(c.String()))
+		fmt.Fprintf(&b, "%s %s\n", c.Effect.Symbol(), printable(c.String()))
 	}
 	summary := "no changes"
 	if len(changes) > 0 {

@@ -82,7 +82,7 @@ func formatFile(e env, name string, onlyCheck bool) (int, error) {
 	path := filepath.ToSlash(name)
 	formatted, problems := hclfile.Format(hclfile.Source{Path: path, Bytes: source})
 	if problems.HasErrors() {
-		printer := diag.Printer{Sources: map[string][]byte{path: hclfile.Shown(path, source)}, Color: e.color}
+		printer := diag.Printer{Sources: map[string][]byte{path: hclfile.RedactSecrets(path, source)}, Color: e.color}
 		return -1, printer.Print(e.stderr, problems)
 	}
 	if bytes.Equal(formatted, source) {

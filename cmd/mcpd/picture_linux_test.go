@@ -39,7 +39,7 @@ var pictureSession = []string{
 	pictureServe,
 	"mcpd call refund order=O-7 euros=20 --url http://127.0.0.1:8080",
 	"mcpd call refund order=O-7 euros=80 --url http://127.0.0.1:8080",
-	"sed -i 's/args.euros/args.euro/' tools.d/refund.hcl   # save a mistake",
+	"sed -i 's/args.euros/args.euro/' tools.d/refund.hcl   # save a typo",
 	"mcpd check",
 	"mcpd call refund order=O-7 euros=20 --url http://127.0.0.1:8080   # the last good version still serves",
 }
@@ -110,7 +110,7 @@ func atTerminal(t *testing.T, r *reader, command string) string {
 	_, _ = io.Copy(&out, terminal) // ends with an error once no process has the screen
 	_ = shell.Wait()               // a check with findings exits with 1
 	if strings.HasPrefix(command, "sed") {
-		if _, err := r.daemon.waitFor(regexp.MustCompile("nothing was changed")); err != nil {
+		if _, err := r.daemon.waitFor(regexp.MustCompile("reload failed")); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -51,7 +51,7 @@ func TestLoad_namesMissingExtension(t *testing.T) {
 
 func TestNew_refusesAnExtensionTwice(t *testing.T) {
 	_, err := engine.New(engine.Options{Name: "test", Extensions: []engine.Extension{codemode.New(), codemode.New()}})
-	if want := `new server: Options.Extensions[1] "extensions/codemode" is there twice`; err == nil || err.Error() != want {
+	if want := `new server: Options.Extensions[1] "extensions/codemode" is listed twice`; err == nil || err.Error() != want {
 		t.Errorf("the error is %v, want %s", err, want)
 	}
 }

@@ -1,9 +1,9 @@
-// Package hosttest checks that an implementation of [scripting.Host] keeps the
-// contract that executors rely on, in the manner of testing/slogtest.
+// Package hosttest tests that an implementation of [scripting.Host] fulfills the contract of
+// executors, like testing/slogtest.
 //
-// Describe the host as a [Suite], with one [Operation] for each operation that
-// it answers, and call [Suite.Run] from a test. Run the test with the race
-// detector: operations come from several goroutines at once.
+// Describe the host as a [Suite], with one [Operation] for each operation of the host, and call
+// [Suite.Run] from a test. Run the test with the race detector: operations are called from several
+// goroutines at once.
 package hosttest
 
 import (
@@ -19,55 +19,55 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// Suite is a host and what it can do.
+// Suite describes a host.
 type Suite struct {
-	// New returns a host that no other test uses.
+	// New returns a fresh host.
 	New func(t *testing.T) scripting.Host
-	// Operations are answered by the host without a refusal.
+	// Operations are the operations of the host.
 	Operations []Operation
-	// Secrets must appear in no answer and no refusal.
+	// Secrets must not appear in any response or error.
 	Secrets []string
 }
 
-// Operation is one thing that a script may ask.
+// Operation is one operation of a host.
 type Operation struct {
 	// Op is the name of the operation, such as "http.request".
 	Op string
-	// Payload is JSON that the host answers. Empty means that it answers none
-	// at once.
+	// Payload is JSON that the host accepts. Empty means that no payload gets an immediate
+	// response.
 	Payload string
-	// Told says that the answer is ignored, so that it may be anything.
+	// Told is set if the response is ignored, so that it may be anything.
 	Told bool
-	// Suspended is a payload that the host cannot answer at once: it returns
-	// [scripting.ErrSuspended], soon. Only the operation ask may have one.
-	// Empty means that there is none.
+	// Suspended is a payload without an immediate response: the host soon returns
+	// [scripting.ErrSuspended]. Only the operation ask may have one. Empty means that there is
+	// none.
 	Suspended string
-	// Incapable is a payload that no client of the call can answer: it is
-	// refused with the code [scripting.Capability]. Empty means that there is none.
+	// Incapable is a payload that requires a capability that no client of the call has: the host
+	// returns an error with the code [scripting.Capability]. Empty means that there is none.
 	Incapable string
-	// Hung is a payload whose answer does not come before its context ends.
-	// Empty means that there is none.
+	// Hung is a payload with a response that does not come before the context ends. Empty means
+	// that there is none.
 	Hung string
 }
 
-// Run checks the host.
+// Run tests the host.
 func (s Suite) Run(t *testing.T) {
 	for _, o := range s.Operations {
 		t.Run(o.Op, func(t *testing.T) {
 			t.Run("answers", func(t *testing.T) { s.answers(t, o) })
 			t.Run("answers many at once", func(t *testing.T) { s.answersMany(t, o) })
-			t.Run("refuses what is malformed", func(t *testing.T) { s.refusesMalformed(t, o) })
-			t.Run("refuses what nobody can answer", func(t *testing.T) { s.refusesIncapable(t, o) })
-			t.Run("suspends what is answered later", func(t *testing.T) { s.suspends(t, o) })
+			t.Run("rejects malformed payloads", func(t *testing.T) { s.refusesMalformed(t, o) })
+			t.Run("rejects missing capabilities", func(t *testing.T) { s.refusesIncapable(t, o) })
+			t.Run("suspends", func(t *testing.T) { s.suspends(t, o) })
 			t.Run("ends with its context", func(t *testing.T) { s.endsWithContext(t, o) })
 		})
 	}
-	t.Run("refuses what it does not know", s.refusesUnknown)
+	t.Run("rejects unknown operations", s.refusesUnknown)
 }
 
 func (s Suite) answers(t *testing.T, o Operation) {
 	if o.Payload == "" {
-		t.Skip("the operation has no payload that is answered at once")
+		t.Skip("the operation has no payload with an immediate response")
 	}
 	s.checkAnswer(t, s.New(t), 1, o)
 }
@@ -80,18 +80,18 @@ func (s Suite) checkAnswer(t *testing.T, h scripting.Host, seq int, o Operation)
 		t.Errorf("refused: %v", err)
 	}
 	if !o.Told && !json.Valid(answer) {
-		t.Errorf("the answer is not JSON: %.200q", answer)
+		t.Errorf("the response is not JSON: %.200q", answer)
 	}
 	if string(payload) != o.Payload {
-		t.Error("the host changed the payload, which is not its own")
+		t.Error("the host changed the payload")
 	}
 	s.checkSecrets(t, string(answer))
 }
 
-// answersMany asks from several goroutines, for the race detector to see.
+// answersMany calls the host from several goroutines, for the race detector.
 func (s Suite) answersMany(t *testing.T, o Operation) {
 	if o.Payload == "" {
-		t.Skip("the operation has no payload that is answered at once")
+		t.Skip("the operation has no payload with an immediate response")
 	}
 	h := s.New(t)
 	var all sync.WaitGroup
@@ -101,8 +101,8 @@ func (s Suite) answersMany(t *testing.T, o Operation) {
 	all.Wait()
 }
 
-// refusesMalformed sends what no executor sends. A host must not panic on it,
-// whatever it answers where the answer is ignored.
+// refusesMalformed sends invalid payloads. The host must not panic, even if the response is
+// ignored.
 func (s Suite) refusesMalformed(t *testing.T, o Operation) {
 	h := s.New(t)
 	for _, payload := range []string{
@@ -111,7 +111,7 @@ func (s Suite) refusesMalformed(t *testing.T, o Operation) {
 	} {
 		_, err := h.Do(t.Context(), 1, o.Op, []byte(payload))
 		if err == nil && !o.Told {
-			t.Errorf("%.40q was answered", payload)
+			t.Errorf("%.40q was accepted", payload)
 		}
 		s.checkRefusal(t, err)
 	}
@@ -119,7 +119,7 @@ func (s Suite) refusesMalformed(t *testing.T, o Operation) {
 
 func (s Suite) refusesIncapable(t *testing.T, o Operation) {
 	if o.Incapable == "" {
-		t.Skip("the operation has no payload that needs what clients lack")
+		t.Skip("the operation has no payload that requires a missing capability")
 	}
 	_, err := s.New(t).Do(t.Context(), 1, o.Op, []byte(o.Incapable))
 	var refused *scripting.HostError
@@ -129,8 +129,8 @@ func (s Suite) refusesIncapable(t *testing.T, o Operation) {
 	s.checkRefusal(t, err)
 }
 
-// suspends asks what is answered later, from several goroutines. The host must
-// not wait for the answer: the context does not end.
+// suspends sends a payload that is suspended, from several goroutines. The host must not wait for
+// the response: the context does not end.
 func (s Suite) suspends(t *testing.T, o Operation) {
 	if o.Suspended == "" {
 		t.Skip("the operation has no payload that is suspended")
@@ -148,10 +148,10 @@ func (s Suite) suspends(t *testing.T, o Operation) {
 				t.Errorf("not suspended: %v", err)
 			}
 			if answer != nil {
-				t.Error("there is an answer to what is suspended")
+				t.Error("a suspended operation has a response")
 			}
 			if string(payload) != o.Suspended {
-				t.Error("the host changed the payload, which the call keeps until the answer comes")
+				t.Error("the host changed the payload")
 			}
 		})
 	}
@@ -180,38 +180,38 @@ func (s Suite) refusesUnknown(t *testing.T) {
 	for _, op := range []string{"", "no.such.operation", "http", "../http.request", "HTTP.REQUEST"} {
 		answer, err := h.Do(t.Context(), 1, op, []byte("{}"))
 		if err == nil {
-			t.Errorf("the unknown operation %q was answered: %.200q", op, answer)
+			t.Errorf("the unknown operation %q was accepted: %.200q", op, answer)
 		}
 		s.checkRefusal(t, err)
 	}
 }
 
-// checkRefusal checks what a script would see of an error.
+// checkRefusal checks the error that a script would see.
 func (s Suite) checkRefusal(t *testing.T, err error) {
 	t.Helper()
 	if errors.Is(err, scripting.ErrSuspended) {
-		t.Error("what should be refused was suspended")
+		t.Error("suspended instead of an error")
 	}
 	var refused *scripting.HostError
 	if err == nil || !errors.As(err, &refused) {
-		return // a script sees nothing of it
+		return // the script sees UNAVAILABLE
 	}
 	if !slices.Contains(scripting.HostErrorCodes(), refused.Code) {
-		t.Errorf("the code %q is none of those that scripts know", refused.Code)
+		t.Errorf("unknown error code %q", refused.Code)
 	}
 	if refused.Message == "" {
-		t.Error("the refusal says nothing")
+		t.Error("the error has no message")
 	}
 	s.checkSecrets(t, refused.Message+string(refused.Details))
 	s.checkDetails(t, refused)
 }
 
-// checkDetails checks what only a refusal for want of a capability has.
+// checkDetails checks the details of an error. Only a missing capability has some.
 func (s Suite) checkDetails(t *testing.T, refused *scripting.HostError) {
 	t.Helper()
 	if refused.Code != scripting.Capability {
 		if refused.Details != nil {
-			t.Errorf("a refusal with the code %s has details", refused.Code)
+			t.Errorf("an error with the code %s has details", refused.Code)
 		}
 		return
 	}
@@ -227,7 +227,7 @@ func (s Suite) checkSecrets(t *testing.T, text string) {
 	t.Helper()
 	for _, secret := range s.Secrets {
 		if secret != "" && bytes.Contains([]byte(text), []byte(secret)) {
-			t.Error("a secret appears in what a script can see")
+			t.Error("a secret is visible to scripts")
 		}
 	}
 }

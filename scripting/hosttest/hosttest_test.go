@@ -12,7 +12,7 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// greeter is a small host that keeps the contract.
+// greeter is a small valid host.
 type greeter struct{ secret string }
 
 func (g greeter) Do(ctx context.Context, _ int, op string, payload []byte) ([]byte, error) {
@@ -33,8 +33,8 @@ func (g greeter) Do(ctx context.Context, _ int, op string, payload []byte) ([]by
 	return json.Marshal("hello " + *question.Name)
 }
 
-// asker is a host whose client can be asked for anything but its roots, and
-// answers later. What breaks says which part of the contract it does not keep.
+// asker is a host with a client that has all capabilities but roots, and responds later. breaks
+// names the violated part of the contract.
 type asker struct{ breaks string }
 
 func (a asker) Do(_ context.Context, _ int, op string, payload []byte) ([]byte, error) {
@@ -76,24 +76,23 @@ func askSuite(breaks string) Suite {
 	}
 }
 
-func TestAHostThatSuspendsAsksPasses(t *testing.T) { askSuite("").Run(t) }
+func TestSuite_suspendingHost(t *testing.T) { askSuite("").Run(t) }
 
-// TestAHostThatBreaksTheContractFails runs the suite in a process of its own,
-// in which it must fail.
-func TestAHostThatBreaksTheContractFails(t *testing.T) {
+// TestSuite_brokenHost runs the suite in another process, where it must fail.
+func TestSuite_brokenHost(t *testing.T) {
 	const variable = "HOSTTEST_BREAKS"
 	if breaks := os.Getenv(variable); breaks != "" {
 		askSuite(breaks).Run(t)
 		return
 	}
 	for breaks, want := range map[string]string{
-		"refusals":   "what should be refused was suspended",
+		"refusals":   "suspended instead of an error",
 		"details":    "the details are not",
 		"suspension": "not suspended: UNAVAILABLE",
-		"emptiness":  "there is an answer to what is suspended",
+		"emptiness":  "a suspended operation has a response",
 		"payload":    "the host changed the payload",
 	} {
-		suite := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestAHostThatBreaksTheContractFails$")
+		suite := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestSuite_brokenHost$")
 		suite.Env = append(os.Environ(), variable+"="+breaks)
 		if out, err := suite.CombinedOutput(); err == nil || !strings.Contains(string(out), want) {
 			t.Errorf("a host that breaks %s: %v\n%s", breaks, err, out)
@@ -101,7 +100,7 @@ func TestAHostThatBreaksTheContractFails(t *testing.T) {
 	}
 }
 
-func TestAHostThatKeepsTheContractPasses(t *testing.T) {
+func TestSuite_validHost(t *testing.T) {
 	Suite{
 		New: func(*testing.T) scripting.Host { return greeter{secret: "s3cret"} },
 		Operations: []Operation{

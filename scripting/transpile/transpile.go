@@ -1,12 +1,12 @@
-// Package transpile is what package scripting and a compiler of TypeScript have in common, so
-// that neither needs the other: a [Transpiler] makes JavaScript that the engine runs of
-// TypeScript, of import declarations and of syntax that the engine lacks.
+// Package transpile has the interface between package scripting and a TypeScript compiler, so that
+// neither depends on the other. A [Transpiler] compiles TypeScript, import declarations and missing
+// syntax to JavaScript for the engine.
 package transpile
 
 import "github.com/mcpd/mcpd/diag"
 
-// Transpiler compiles sources to ES2022 without async generators and for await. It is safe
-// for concurrent use, and reads no file but through [Input.Files].
+// Transpiler compiles sources to ES2022 without async generators and for await. It is safe for
+// concurrent use, and reads files only through [Input.Files].
 type Transpiler interface {
 	Transpile(Input) Output
 }
@@ -15,19 +15,19 @@ type Transpiler interface {
 type Input struct {
 	Source     string
 	TypeScript bool
-	// Files has what the source imports, which is bundled with it. Nil means that it has no
-	// import declarations.
+	// Files has the imported files, which are bundled with the source. Nil means that the source
+	// has no import declarations.
 	Files Files
-	// Check leaves out the source map, for a caller that needs the errors alone.
+	// Check omits the source map, for callers that only need the errors.
 	Check bool
-	// MaxErrors bounds the errors of the output.
+	// MaxErrors limits the errors of the output.
 	MaxErrors int
 }
 
-// Files are the files that a source may import. Their methods are called from several
-// goroutines at once.
+// Files are the files that a source may import. Their methods are called from several goroutines at
+// once.
 type Files interface {
-	// Resolve returns the path of the file that an import in the file importer names, which is
+	// Resolve returns the path of an imported file. importer is the path of the importing file, or
 	// [Entry] for the source itself. declaration is false for anything but an import declaration.
 	Resolve(importer, name string, declaration bool) (path string, err error)
 	// Load returns a file. If the error is a [*Refused], the output has its diagnostic.
@@ -44,18 +44,18 @@ const (
 	JSON
 )
 
-// Namespace is what the paths of imported files begin with in a source map, with a colon.
+// Namespace is the prefix of the paths of imported files in a source map, before a colon.
 const Namespace = "tools"
 
 // Entry is the path of the source itself.
 const Entry = "<body>"
 
-// Refused is the error for a file that has a mistake.
+// Refused is the error for an invalid file.
 type Refused struct{ Diagnostic diag.Diagnostic }
 
 func (r *Refused) Error() string { return r.Diagnostic.Summary }
 
-// Output is what a source is compiled to. Unless it has errors, it has code.
+// Output is the result of a compilation: code, or errors.
 type Output struct {
 	Code []byte
 	// Map is the source map of the code (ECMA-426), unless the input has Check.
@@ -66,11 +66,11 @@ type Output struct {
 // Error is an error in the source or in an imported file.
 type Error struct {
 	Text string
-	// Syntax means that the parser reports it, and not what resolves imports.
+	// Syntax is set for errors of the parser, not of the resolution of imports.
 	Syntax   bool
 	Location *Location
 	Notes    []Note
-	// Refused is the diagnostic that [Files] has returned.
+	// Refused is the diagnostic that [Files] returned.
 	Refused *diag.Diagnostic
 }
 
@@ -80,8 +80,8 @@ type Note struct {
 	Location *Location
 }
 
-// Location is a part of a line: the line counted from 1, the column and the length in bytes
-// from 0.
+// Location is a part of a line. Lines count from 1; columns and lengths are bytes, and columns
+// count from 0.
 type Location struct {
 	File                 string
 	Line, Column, Length int

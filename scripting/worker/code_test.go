@@ -35,7 +35,7 @@ func codeCall(t testing.TB, text string) scripting.Call {
 	return scripting.Call{Program: p, NoShedding: true}
 }
 
-func TestCodeRunsInAProcess(t *testing.T) {
+func TestCode_runs(t *testing.T) {
 	e := executor(t, Options{})
 	host := hostFunc(func(_ context.Context, _ int, op string, payload []byte) ([]byte, error) { return payload, nil })
 	for _, c := range []struct{ text, result, stdout string }{
@@ -64,9 +64,9 @@ func TestCodeRunsInAProcess(t *testing.T) {
 	}
 }
 
-// TestCodeThatTriesToEscapeEndsAsItDoesInline runs what the package above has of it:
+// TestCode_escapes runs what the package above has of it:
 // whatever it does to what it returns, no process ends for it.
-func TestCodeThatTriesToEscapeEndsAsItDoesInline(t *testing.T) {
+func TestCode_escapes(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("SKIPPED with -short: calls come one after the other")
@@ -130,7 +130,7 @@ func TestCodeThatTriesToEscapeEndsAsItDoesInline(t *testing.T) {
 
 // Each text that an agent writes is another, and most of them run once: nothing of
 // them stays, on neither side.
-func TestNothingOfCodeIsKept(t *testing.T) {
+func TestCode_notRetained(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
 	var together sync.WaitGroup
 	for n := range 60 {
@@ -156,7 +156,7 @@ func TestNothingOfCodeIsKept(t *testing.T) {
 }
 
 // A process forgets the program when its call comes.
-func TestAProcessForgetsAProgramThatIsForOneCall(t *testing.T) {
+func TestProcess_dropsOneShotProgram(t *testing.T) {
 	quiet, end := io.Pipe() // nothing more comes in
 	s := newServer(io.Discard, esbuild.New())
 	s.reader.in = bufio.NewReader(quiet)
@@ -181,7 +181,7 @@ func TestAProcessForgetsAProgramThatIsForOneCall(t *testing.T) {
 }
 
 // A process that is lost costs no line, and no line is told twice.
-func TestLinesOutliveTheProcessThatPrintedThem(t *testing.T) {
+func TestStdout_afterProcessExit(t *testing.T) {
 	e := executor(t, Options{})
 	var lines atomic.Int64
 	died := false
@@ -208,7 +208,7 @@ func TestLinesOutliveTheProcessThatPrintedThem(t *testing.T) {
 
 // What neither an interrupt nor a limit within the process stops returns what it
 // has printed, when its process is killed.
-func TestABombReturnsWhatItPrinted(t *testing.T) {
+func TestStdout_killedProcess(t *testing.T) {
 	e := executor(t, Options{})
 	ctx := &expiring{Context: t.Context(), done: make(chan struct{})}
 	host := hostFunc(func(_ context.Context, _ int, op string, payload []byte) ([]byte, error) {

@@ -71,7 +71,7 @@ func source(body string) scripting.Source {
 	return scripting.Source{Name: "t", Text: diag.WholeFile("t.js", body), Path: "t.js", Transpiler: esbuild.New()}
 }
 
-func TestWhatIsSoundOrMerelyWrongSurvives(t *testing.T) {
+func TestPool_survivors(t *testing.T) {
 	p := pool(t, "worker")
 	for _, body := range []string{"return 1", "return (", strings.Repeat("a();\n", 2000)} {
 		if err := p.Try(source(body)); err != nil {
@@ -102,7 +102,7 @@ func TestPool_withoutTranspiler(t *testing.T) {
 	}
 }
 
-func TestFilesAreAskedForAndNothingElseIs(t *testing.T) {
+func TestPool_imports(t *testing.T) {
 	src := source("import { a } from './lib/a.js'; import b from './gone.js'; return a + b")
 	var asked []string
 	src.Import = func(name string) ([]byte, error) {
@@ -121,7 +121,7 @@ func TestFilesAreAskedForAndNothingElseIs(t *testing.T) {
 	}
 }
 
-func TestAProcessThatDiesOrLiesIsLost(t *testing.T) {
+func TestPool_fatalSource(t *testing.T) {
 	for _, program := range []string{"dies", "lies"} {
 		src := source("return 1")
 		src.Import = func(name string) ([]byte, error) { t.Errorf("%s: asked for %q", program, name); return nil, nil }
@@ -131,7 +131,7 @@ func TestAProcessThatDiesOrLiesIsLost(t *testing.T) {
 	}
 }
 
-func TestAProcessThatDiedWhileIdleIsNotTheBodysFault(t *testing.T) {
+func TestPool_idleProcessDied(t *testing.T) {
 	p := pool(t, "worker")
 	if err := p.Try(source("return 1")); err != nil {
 		t.Fatal(err)
@@ -143,7 +143,7 @@ func TestAProcessThatDiedWhileIdleIsNotTheBodysFault(t *testing.T) {
 	}
 }
 
-func TestAPoolThatCannotStartItsProgramSaysSo(t *testing.T) {
+func TestPool_startError(t *testing.T) {
 	p := NewPool("/does/not/exist", "worker")
 	if err := p.Try(source("return 1")); err == nil || errors.Is(err, ErrProcessDied) || !strings.Contains(err.Error(), "start a worker") {
 		t.Errorf("got %v", err)
@@ -156,7 +156,7 @@ func TestAPoolThatCannotStartItsProgramSaysSo(t *testing.T) {
 	}
 }
 
-func TestATrialThatSpendsItsTimeIsNoLongerWaitedFor(t *testing.T) {
+func TestTrial_cpuLimit(t *testing.T) {
 	var stop atomic.Bool
 	ended := make(chan struct{})
 	err := withCPULimit(0, func() error {
@@ -172,7 +172,7 @@ func TestATrialThatSpendsItsTimeIsNoLongerWaitedFor(t *testing.T) {
 	}
 }
 
-func TestWhatWasLostIsNotTriedAgain(t *testing.T) {
+func TestPool_fatalRemembered(t *testing.T) {
 	p := pool(t, "dies")
 	for range 2 {
 		if err := p.Try(source("return 1")); !errors.Is(err, ErrProcessDied) {
@@ -213,7 +213,7 @@ func probe(ctx context.Context, t *testing.T, program string) (Report, error) {
 	return e.Report(ctx)
 }
 
-func TestAWorkerSaysWhatConfinesIt(t *testing.T) {
+func TestReport_facilities(t *testing.T) {
 	report, err := probe(t.Context(), t, "worker")
 	if err != nil {
 		t.Fatal(err)
@@ -253,7 +253,7 @@ func TestReport_failsLater(t *testing.T) {
 	}
 }
 
-func TestAProbeFailsWithWhatItProbes(t *testing.T) {
+func TestReport_processDied(t *testing.T) {
 	t.Parallel()
 	for _, program := range []string{"lies", "dies"} {
 		if report, err := probe(t.Context(), t, program); err == nil {
@@ -267,10 +267,10 @@ func TestAProbeFailsWithWhatItProbes(t *testing.T) {
 	}
 }
 
-// TestABusyWorkerMakesNoCallThatIsRefused has processes collect garbage, start
+// TestConfinement_allowedCalls has processes collect garbage, start
 // threads, wait and compile, where a system call that the sandbox refuses ends
 // them. With a C library it shows that none that they need is refused.
-func TestABusyWorkerMakesNoCallThatIsRefused(t *testing.T) {
+func TestConfinement_allowedCalls(t *testing.T) {
 	report, err := probe(t.Context(), t, "strict")
 	if err != nil {
 		t.Fatal(err)

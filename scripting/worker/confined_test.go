@@ -50,8 +50,8 @@ func deeper(b []byte) int {
 	return deeper(frame[:]) + int(frame[len(b)%len(frame)])
 }
 
-// TestAProcessHasNoEnvironment, which is where secrets come from.
-func TestAProcessHasNoEnvironment(t *testing.T) {
+// TestProcess_noEnvironment, which is where secrets come from.
+func TestProcess_noEnvironment(t *testing.T) {
 	t.Setenv("MCPD_SECRET_OF_TEST", "secret")
 	if err := pool(t, "has no environment").Try(source("return 1")); err != nil {
 		t.Errorf("for a trial: %v", err)
@@ -61,8 +61,8 @@ func TestAProcessHasNoEnvironment(t *testing.T) {
 	}
 }
 
-// TestDeepRecursionInAProcessEndsItByItsStack, long before it would by its memory.
-func TestDeepRecursionInAProcessEndsItByItsStack(t *testing.T) {
+// TestProcess_stackLimit, long before it would by its memory.
+func TestProcess_stackLimit(t *testing.T) {
 	path, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -88,9 +88,9 @@ func TestDeepRecursionInAProcessEndsItByItsStack(t *testing.T) {
 	}
 }
 
-// TestAProcessWithMoreMemoryThanItMayHaveIsKilled when it is looked at, and not one
+// TestProcess_memoryLimit when it is looked at, and not one
 // with as much as it may have.
-func TestAProcessWithMoreMemoryThanItMayHaveIsKilled(t *testing.T) {
+func TestProcess_memoryLimit(t *testing.T) {
 	p := program(t, "return (await http.api.get('https://x/')).status")
 	for beyond, want := range map[int64]string{0: "", 1: "the body needs more memory than its limit of 1024 MiB"} {
 		e := executor(t, Options{Memory: 1 << 30})
@@ -112,9 +112,9 @@ func TestAProcessWithMoreMemoryThanItMayHaveIsKilled(t *testing.T) {
 	}
 }
 
-// TestACallIsNotBlamedForWhatOthersHaveLeftInItsProcess: it runs again, in one
+// TestProcess_memoryOfOtherCalls: it runs again, in one
 // where there was none.
-func TestACallIsNotBlamedForWhatOthersHaveLeftInItsProcess(t *testing.T) {
+func TestProcess_memoryOfOtherCalls(t *testing.T) {
 	e := executor(t, Options{Memory: 1 << 30})
 	p := program(t, "return (await http.api.get('https://x/')).status")
 	asked := 0
@@ -141,8 +141,8 @@ func TestACallIsNotBlamedForWhatOthersHaveLeftInItsProcess(t *testing.T) {
 	}
 }
 
-// TestAToolIsHeldToItsOwnMemory, where bodies may usually have more.
-func TestAToolIsHeldToItsOwnMemory(t *testing.T) {
+// TestProcess_toolMemoryLimit, where bodies may usually have more.
+func TestProcess_toolMemoryLimit(t *testing.T) {
 	t.Parallel()
 	if resident(os.Getpid(), 0) == 0 {
 		t.Skip("NOT TESTED on this machine: it does not tell what memory a process has")
@@ -165,8 +165,8 @@ func TestAToolIsHeldToItsOwnMemory(t *testing.T) {
 	}
 }
 
-// TestACallSeesNothingOfTheOneBefore in the same process.
-func TestACallSeesNothingOfTheOneBefore(t *testing.T) {
+// TestProcess_callsAreIsolated in the same process.
+func TestProcess_callsAreIsolated(t *testing.T) {
 	e := executor(t, Options{Processes: 1, Memory: 1 << 30})
 	unwatched(e)
 	p := program(t, `

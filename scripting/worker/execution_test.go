@@ -14,10 +14,10 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// TestACallIsTakenOutOnceOfThoseThatCompute has a process ask its host behind the
+// TestExecution_countedOnce has a process ask its host behind the
 // end of the call: were the call taken out twice, its process would seem to have
 // less to do than it has, and get the calls of all others.
-func TestACallIsTakenOutOnceOfThoseThatCompute(t *testing.T) {
+func TestExecution_countedOnce(t *testing.T) {
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
 	room := newAdmission(1, time.Second).of(unrated)
@@ -43,9 +43,9 @@ func TestACallIsTakenOutOnceOfThoseThatCompute(t *testing.T) {
 	}
 }
 
-// TestAllCallsTogetherPassAsMuchAsThereIsRoomFor has others pass nearly all that
+// TestHostCalls_totalBytesLimit has others pass nearly all that
 // may be passed: a call that passes little goes on.
-func TestAllCallsTogetherPassAsMuchAsThereIsRoomFor(t *testing.T) {
+func TestHostCalls_totalBytesLimit(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
 	const others = maxTotalBytes - 1<<20
 	e.pendingBytes.Store(others)
@@ -103,11 +103,11 @@ for (let i = 0; i < 8; i++) {
 return seen.length;
 `
 
-// TestBystandersOfAKilledProcessDoNothingTwice kills a process at every
+// TestRetry_noRepeatedEffects kills a process at every
 // twentieth request, whichever call that is of and whichever process that hits:
 // every call has its result, and has made every request and sent every message
 // once.
-func TestBystandersOfAKilledProcessDoNothingTwice(t *testing.T) {
+func TestRetry_noRepeatedEffects(t *testing.T) {
 	t.Parallel()
 	const calls, requests, between = 30, 24, 20
 	e := executor(t, Options{Processes: 3})
@@ -171,9 +171,9 @@ func replayed(t *testing.T, p *scripting.Program, journal *scripting.Journal) {
 	}
 }
 
-// TestAProcessThatDiesOfItselfCostsTheGuiltyCallAlone: the others are run again,
+// TestRetry_onlyCulpritFails: the others are run again,
 // each by itself.
-func TestAProcessThatDiesOfItselfCostsTheGuiltyCallAlone(t *testing.T) {
+func TestRetry_onlyCulpritFails(t *testing.T) {
 	t.Parallel()
 	e := executor(t, Options{Processes: 2, Memory: 64 << 20})
 	e.resident = func(int) int64 { return 0 } // so that the system ends it
@@ -198,9 +198,9 @@ func TestAProcessThatDiesOfItselfCostsTheGuiltyCallAlone(t *testing.T) {
 	all.Wait()
 }
 
-// TestCallsThatDoNotEndKeepNoProvenProgramFromItsTurn has endless calls of another
+// TestQueue_endlessCallsBesideTrusted has endless calls of another
 // program take all the turns that they get.
-func TestCallsThatDoNotEndKeepNoProvenProgramFromItsTurn(t *testing.T) {
+func TestQueue_endlessCallsBesideTrusted(t *testing.T) {
 	const endless = 6
 	e := executor(t, Options{Processes: 1, MaxRunning: 4})
 	good, bad := program(t, "return 2"), program(t, "for (;;) {}")

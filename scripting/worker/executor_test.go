@@ -104,7 +104,7 @@ var everyEnd = []string{
 	"return dates.format(0, 'HH:mm', { zone: 'Asia/Kathmandu' })",
 }
 
-func TestACallEndsAsItDoesInline(t *testing.T) {
+func TestRun_likeInline(t *testing.T) {
 	t.Parallel()
 	// A process that is slow today, or large with the detector of races, must not
 	// be killed for it.
@@ -175,9 +175,9 @@ var bombs = []string{
 	"let a = []; for (let i = 0; i < 1e6; i++) a = [a]; return String(a)",
 }
 
-// TestABombCostsItsOwnCall sets off what neither Interrupt nor a limit in the
+// TestRun_bombs sets off what neither Interrupt nor a limit in the
 // process can stop, beside calls that wait for their host.
-func TestABombCostsItsOwnCall(t *testing.T) {
+func TestRun_bombs(t *testing.T) {
 	t.Parallel()
 	e := executor(t, Options{Processes: 2, MaxRunning: 2 * (20 + len(bombs))}) // none is refused on a busy machine
 	var posts atomic.Int64
@@ -221,8 +221,8 @@ func TestABombCostsItsOwnCall(t *testing.T) {
 	}
 }
 
-// TestAProgramOfManyFilesRunsAsItDoesHere tells its failures in the author's places.
-func TestAProgramOfManyFilesRunsAsItDoesHere(t *testing.T) {
+// TestRun_imports tells its failures in the author's places.
+func TestRun_imports(t *testing.T) {
 	src := source("import { half } from './lib/half.ts';\nimport data from './data.json';\nreturn half(data.n) + vars.add")
 	src.Language, src.Vars = scripting.TS, []byte(`{"add":1}`)
 	src.Import = func(path string) ([]byte, error) {
@@ -260,7 +260,7 @@ func TestAProgramOfManyFilesRunsAsItDoesHere(t *testing.T) {
 	}
 }
 
-func TestAClosedExecutorRunsNothing(t *testing.T) {
+func TestExecutor_closed(t *testing.T) {
 	e := executor(t, Options{})
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
@@ -284,7 +284,7 @@ func BenchmarkCall(b *testing.B) {
 	}
 }
 
-func TestWorkersAreCounted(t *testing.T) {
+func TestWorkers_counts(t *testing.T) {
 	e := executor(t, Options{})
 	staffed := untimed{e}
 	if diff := cmp.Diff(scripting.Workers{}, staffed.Workers()); diff != "" {
@@ -315,7 +315,7 @@ func (u untimed) Workers() scripting.Workers {
 	return now
 }
 
-func TestDeathsAreCountedByTheirCause(t *testing.T) {
+func TestWorkers_exitCauses(t *testing.T) {
 	t.Parallel()
 	for why, want := range map[exitCause]scripting.Workers{
 		exitTimeout: {Lost: 1, Overdue: 1}, exitMemory: {Lost: 1, Memory: 1}, exitProtocol: {Lost: 1, Protocol: 1}, exitUnknown: {Lost: 1, Crashed: 1},

@@ -10,9 +10,9 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// TestProvenProgramsShareNoProcessWithOthers, also where those have all processes that
+// TestRating_separateProcesses, also where those have all processes that
 // there may be.
-func TestProvenProgramsShareNoProcessWithOthers(t *testing.T) {
+func TestRating_separateProcesses(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
 	of := func(program byte) requirements {
 		return requirements{memory: e.options.Memory, program: [32]byte{program}}
@@ -62,8 +62,8 @@ func TestProvenProgramsShareNoProcessWithOthers(t *testing.T) {
 	}
 }
 
-// TestNewProgramsFindAProcessThoughProvenOnesHaveAll that they may have.
-func TestNewProgramsFindAProcessThoughProvenOnesHaveAll(t *testing.T) {
+// TestRating_processForNewPrograms that they may have.
+func TestRating_processForNewPrograms(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
 	known := requirements{memory: e.options.Memory, program: [32]byte{1}}
 	e.history.update(known.program, trusted)
@@ -82,9 +82,9 @@ func TestNewProgramsFindAProcessThoughProvenOnesHaveAll(t *testing.T) {
 	}
 }
 
-// TestProvenProgramsOfEachMemoryFindAProcess, though unruly ones have all that they may
+// TestRating_processForEachMemory, though unruly ones have all that they may
 // have, and others the one beside.
-func TestProvenProgramsOfEachMemoryFindAProcess(t *testing.T) {
+func TestRating_processForEachMemory(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
 	choose := func(n requirements) *process {
 		p, err := e.choose(n)
@@ -117,8 +117,8 @@ func TestProvenProgramsOfEachMemoryFindAProcess(t *testing.T) {
 	}
 }
 
-// TestCallsGoWhereOthersHaveLeftNothingBehind, if there is such a process.
-func TestCallsGoWhereOthersHaveLeftNothingBehind(t *testing.T) {
+// TestScheduler_prefersSameClass, if there is such a process.
+func TestScheduler_prefersSameClass(t *testing.T) {
 	e := executor(t, Options{Processes: 2})
 	known, other := requirements{memory: e.options.Memory, program: [32]byte{1}}, requirements{memory: e.options.Memory, program: [32]byte{2}}
 	e.history.update(known.program, fast)
@@ -135,8 +135,8 @@ func TestCallsGoWhereOthersHaveLeftNothingBehind(t *testing.T) {
 	}
 }
 
-// TestWhatACallSaysOfItsProgram is that it is unruly only where it may be to blame.
-func TestWhatACallSaysOfItsProgram(t *testing.T) {
+// TestRating_byOutcome is that it is unruly only where it may be to blame.
+func TestRating_byOutcome(t *testing.T) {
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
 	failed := func(kind scripting.FailureKind) scripting.Outcome {
@@ -188,8 +188,8 @@ func TestWhatACallSaysOfItsProgram(t *testing.T) {
 	}
 }
 
-// TestHistory_isBounded, and keeps the programs that are called.
-func TestHistory_isBounded(t *testing.T) {
+// TestHistory_limit, and keeps the programs that are called.
+func TestHistory_limit(t *testing.T) {
 	var h history
 	hash := func(n int) (program [32]byte) {
 		binary.LittleEndian.PutUint64(program[:], uint64(n))
@@ -213,9 +213,9 @@ func TestHistory_isBounded(t *testing.T) {
 	}
 }
 
-// TestOffence_countsForItsOwner: after an offence the program is not proven for the owner
+// TestOffences_perOwner: after an offence the program is not proven for the owner
 // of the call, and is again after a while.
-func TestOffence_countsForItsOwner(t *testing.T) {
+func TestOffences_perOwner(t *testing.T) {
 	e := executor(t, Options{})
 	unwatched(e)
 	p := program(t, "if (input.ends) return 1; return 'x'.repeat(1e7)")

@@ -14,7 +14,7 @@ const (
 	// maxNotification limits a notification, far beyond what a script can produce.
 	maxNotification = 1 << 20
 	// maxPendingBytes limits the arguments of the pending host calls of one call. The worker
-	// process has the same limit.
+	// process no longer stores them.
 	maxPendingBytes = 64 << 20
 	// maxTotalBytes limits the arguments of the pending host calls of all calls. A call with more
 	// than fairBytes that would exceed the limit ends.

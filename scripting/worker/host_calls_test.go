@@ -10,9 +10,9 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// TestOfAThousandHostCallsSomeRunAtOnceAndAllAreAnswered, also when the process
+// TestHostCalls_concurrencyLimit, also when the process
 // ends among them: none is made twice.
-func TestOfAThousandHostCallsSomeRunAtOnceAndAllAreAnswered(t *testing.T) {
+func TestHostCalls_concurrencyLimit(t *testing.T) {
 	e := executor(t, Options{Processes: 1, Memory: 1 << 30}) // the race detector takes much of it
 	p := program(t, `
 const rs = await Promise.all(Array.from({ length: 1000 }, (_, n) => http.api.get("https://x/" + n)));
@@ -41,8 +41,8 @@ return rs.filter((r) => r.status === 200).length;
 	}
 }
 
-// TestNoAnswerOfAHostReachesAProcessUngated: the body is told, and goes on.
-func TestNoAnswerOfAHostReachesAProcessUngated(t *testing.T) {
+// TestHostCalls_invalidResponse: the body is told, and goes on.
+func TestHostCalls_invalidResponse(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
 	p := program(t, `
 try {
@@ -70,9 +70,9 @@ try {
 	}
 }
 
-// TestWhatAScriptLetsGoOfIsCancelledAtTheHost runs a call that goes on once its
+// TestHostCalls_abortCancels runs a call that goes on once its
 // host has seen the aborted request end.
-func TestWhatAScriptLetsGoOfIsCancelledAtTheHost(t *testing.T) {
+func TestHostCalls_abortCancels(t *testing.T) {
 	p := program(t, `
 const c = new AbortController();
 const slow = http.api.get("https://x/slow", { signal: c.signal }).catch((e) => e.name);
@@ -112,9 +112,9 @@ return await slow;
 	}
 }
 
-// TestWhatIsLetGoOfBeforeItsTurnIsNotAsked lets more requests begin than run at
+// TestHostCalls_abortQueued lets more requests begin than run at
 // once, all of which end when the script has let go of them.
-func TestWhatIsLetGoOfBeforeItsTurnIsNotAsked(t *testing.T) {
+func TestHostCalls_abortQueued(t *testing.T) {
 	e := executor(t, Options{Processes: 1, Memory: 1 << 30})
 	p := program(t, `
 const c = new AbortController();
@@ -145,9 +145,9 @@ return names.filter((name) => name === "AbortError").length;
 	}
 }
 
-// TestARunThatIsBegunAnewDropsWhatTheFirstHasDropped, for the same reason: it does
+// TestHostCalls_abortReplayed, for the same reason: it does
 // not see how the host call ended that was cancelled.
-func TestARunThatIsBegunAnewDropsWhatTheFirstHasDropped(t *testing.T) {
+func TestHostCalls_abortReplayed(t *testing.T) {
 	e := executor(t, Options{Processes: 1, Memory: 1 << 30})
 	p := program(t, `
 return await http.api.get("https://x/", { signal: AbortSignal.timeout(1) }).catch((e) => {

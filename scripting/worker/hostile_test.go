@@ -167,7 +167,7 @@ func limited(out scripting.Outcome, name string) bool {
 	return out.Failure != nil && out.Failure.Kind == scripting.Limit && out.Failure.Limit == name
 }
 
-func TestAnOutcomeThatNoBodyHasIsNotBelieved(t *testing.T) {
+func TestHostile_invalidOutcome(t *testing.T) {
 	t.Parallel()
 	for name := range forged() {
 		t.Run(name, func(t *testing.T) {
@@ -178,23 +178,23 @@ func TestAnOutcomeThatNoBodyHasIsNotBelieved(t *testing.T) {
 	}
 }
 
-// TestTheClientIsAskedOnlyWhatTheHostHasSeen: grants are checked there.
-func TestTheClientIsAskedOnlyWhatTheHostHasSeen(t *testing.T) {
+// TestHostile_suspendedAsks: grants are checked there.
+func TestHostile_suspendedAsks(t *testing.T) {
 	later := hostFunc(func(context.Context, int, string, []byte) ([]byte, error) { return nil, scripting.ErrSuspended })
 	if _, out := run(t, "asks otherwise", later); !limited(out, "process") {
 		t.Errorf("got %+v", out)
 	}
 }
 
-// TestTheLogHearsTheBeginningOfAFault: it is told why a call could not be run.
-func TestTheLogHearsTheBeginningOfAFault(t *testing.T) {
+// TestHostile_longFault: it is told why a call could not be run.
+func TestHostile_longFault(t *testing.T) {
 	_, _, err := runHostile(t, "finds much fault", silent)
 	if err == nil || len(err.Error()) > 2*maxStderr {
 		t.Errorf("%d bytes", len(fmt.Sprint(err)))
 	}
 }
 
-func TestAMessageLargerThanBodiesSendReachesNobody(t *testing.T) {
+func TestHostile_largeNotification(t *testing.T) {
 	heard := hostFunc(func(_ context.Context, _ int, op string, payload []byte) ([]byte, error) {
 		t.Errorf("heard %s of %d bytes", op, len(payload))
 		return nil, nil
@@ -204,9 +204,9 @@ func TestAMessageLargerThanBodiesSendReachesNobody(t *testing.T) {
 	}
 }
 
-// TestWhatOpenHostCallsPassIsBounded: this process holds it, whatever memory the
+// TestHostile_pendingBytes: this process holds it, whatever memory the
 // other one may have.
-func TestWhatOpenHostCallsPassIsBounded(t *testing.T) {
+func TestHostile_pendingBytes(t *testing.T) {
 	waits := hostFunc(func(ctx context.Context, _ int, _ string, _ []byte) ([]byte, error) {
 		<-ctx.Done()
 		return nil, ctx.Err()
@@ -216,7 +216,7 @@ func TestWhatOpenHostCallsPassIsBounded(t *testing.T) {
 	}
 }
 
-func TestAHostCallIsDroppedByItsNumber(t *testing.T) {
+func TestHostile_cancelByNumber(t *testing.T) {
 	if _, out := run(t, "drops what never was", silent); out.Result == nil {
 		t.Errorf("got %+v", out)
 	}
@@ -227,7 +227,7 @@ func TestAHostCallIsDroppedByItsNumber(t *testing.T) {
 	}
 }
 
-func TestNothingComesOfACallThatIsOver(t *testing.T) {
+func TestHostile_frameAfterOutcome(t *testing.T) {
 	heard := hostFunc(func(_ context.Context, _ int, op string, _ []byte) ([]byte, error) {
 		t.Errorf("heard %s", op)
 		return nil, nil
@@ -248,8 +248,8 @@ func TestNothingComesOfACallThatIsOver(t *testing.T) {
 	}
 }
 
-// TestACallThatFailedHereDoesNotRunOnThere, where nobody would look after it.
-func TestACallThatFailedHereDoesNotRunOnThere(t *testing.T) {
+// TestHostile_failedCallStops, where nobody would look after it.
+func TestHostile_failedCallStops(t *testing.T) {
 	panics := hostFunc(func(context.Context, int, string, []byte) ([]byte, error) { panic("at a message") })
 	e, out := run(t, "clings", panics)
 	if out.Failure == nil || out.Failure.Kind != scripting.HostPanic {
@@ -268,9 +268,9 @@ func awaitDeaths(e *Executor) {
 	}
 }
 
-// TestAProcessThatLeavesAnotherBehindIsOver when the executor ends it: nothing
+// TestHostile_childProcess when the executor ends it: nothing
 // keeps it from that where there is no seccomp.
-func TestAProcessThatLeavesAnotherBehindIsOver(t *testing.T) {
+func TestHostile_childProcess(t *testing.T) {
 	t.Parallel()
 	path, err := os.Executable()
 	if err != nil {
@@ -379,8 +379,8 @@ func init() {
 	})
 }
 
-// TestAMalformedFrameEndsItsProcessAndReachesNobody, however deep or long it is.
-func TestAMalformedFrameEndsItsProcessAndReachesNobody(t *testing.T) {
+// TestHostile_malformedFrames, however deep or long it is.
+func TestHostile_malformedFrames(t *testing.T) {
 	t.Parallel()
 	heard := hostFunc(func(_ context.Context, _ int, op string, payload []byte) ([]byte, error) {
 		t.Errorf("heard %.100s with %d bytes", op, len(payload))

@@ -36,9 +36,9 @@ func (n nest) Do(ctx context.Context, _ int, _ string, _ []byte) ([]byte, error)
 	return []byte(answered), nil
 }
 
-// TestCallsThatWaitForEachOtherNeverWaitForRoom nests calls eight deep where one
+// TestNested_noDeadlock nests calls eight deep where one
 // may compute and one process may run, and each needs a process of its own.
-func TestCallsThatWaitForEachOtherNeverWaitForRoom(t *testing.T) {
+func TestNested_noDeadlock(t *testing.T) {
 	e := executor(t, Options{Processes: 1, MaxRunning: 1})
 	p := program(t, "return (await http.api.get('https://x/')).status")
 	var all sync.WaitGroup
@@ -53,9 +53,9 @@ func TestCallsThatWaitForEachOtherNeverWaitForRoom(t *testing.T) {
 	all.Wait()
 }
 
-// TestACallThatANestedOneKillsGoesOn has a call make one that ends the process of
+// TestNested_killedProcess has a call make one that ends the process of
 // both: the first is run again, and what it had asked before is not asked again.
-func TestACallThatANestedOneKillsGoesOn(t *testing.T) {
+func TestNested_killedProcess(t *testing.T) {
 	t.Parallel()
 	e := executor(t, Options{Processes: 1, Memory: 64 << 20})
 	e.resident = func(int) int64 { return 0 } // so that the system ends it
@@ -93,9 +93,9 @@ func TestACallThatANestedOneKillsGoesOn(t *testing.T) {
 	}
 }
 
-// TestACallThatMakesManyStandsInLineWithOne has kin come by the dozen where one
+// TestNested_oneQueuedPerTree has kin come by the dozen where one
 // call may compute: a stranger that comes behind them waits for the first alone.
-func TestACallThatMakesManyStandsInLineWithOne(t *testing.T) {
+func TestNested_oneQueuedPerTree(t *testing.T) {
 	room := newAdmission(1, time.Hour).of(unrated)
 	if err := room.admit(t.Context(), scripting.Call{}); err != nil {
 		t.Fatal(err)
@@ -132,7 +132,7 @@ func inLine(l *queue, many int) {
 	}
 }
 
-func TestACallThatHasEndedLeavesItsPlaceInLine(t *testing.T) {
+func TestNested_canceledCall(t *testing.T) {
 	room := newAdmission(1, time.Hour).of(unrated)
 	kin := scripting.NewCallTree()
 	done, err := kin.Acquire(t.Context())
@@ -150,9 +150,9 @@ func TestACallThatHasEndedLeavesItsPlaceInLine(t *testing.T) {
 	}
 }
 
-// TestOneCallOfEachDepthHasAProcessBeyondTheBound: however many wait for each other,
+// TestNested_processBeyondLimit: however many wait for each other,
 // no more processes run than that.
-func TestOneCallOfEachDepthHasAProcessBeyondTheBound(t *testing.T) {
+func TestNested_processBeyondLimit(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
 	unwatched(e)
 	kin := scripting.NewCallTree()

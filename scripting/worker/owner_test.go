@@ -141,8 +141,8 @@ func (q *queued) finish() {
 	}
 }
 
-// TestOwner_belowShareBeginsAtOnce: one owner has all the room, and more that wait.
-func TestOwner_belowShareBeginsAtOnce(t *testing.T) {
+// TestOwner_belowShareStartsAtOnce: one owner has all the room, and more that wait.
+func TestOwner_belowShareStartsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueued(t, 16) // 12 of a program that is not proven
 		q.fill(1, "a", 100)
@@ -161,8 +161,8 @@ func TestOwner_belowShareBeginsAtOnce(t *testing.T) {
 	})
 }
 
-// TestOwner_turnGoesToLeastComputing, and between equals in turn, whatever waits before.
-func TestOwner_turnGoesToLeastComputing(t *testing.T) {
+// TestOwner_turnToFewestRunning, and between equals in turn, whatever waits before.
+func TestOwner_turnToFewestRunning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueued(t, 1) // and one more beside other owners
 		q.fill(1, "a", 50)
@@ -180,9 +180,9 @@ func TestOwner_turnGoesToLeastComputing(t *testing.T) {
 	})
 }
 
-// TestOwner_longCallsDelayNoOther: of calls that take ten seconds and have one until their
+// TestOwner_longCalls: of calls that take ten seconds and have one until their
 // deadline, those that come later are refused; calls of another owner all begin at once.
-func TestOwner_longCallsDelayNoOther(t *testing.T) {
+func TestOwner_longCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAdmission(16, 500*time.Millisecond)
 		run := func(owner uint64, has, takes time.Duration) error {
@@ -225,8 +225,8 @@ func TestOwner_longCallsDelayNoOther(t *testing.T) {
 	})
 }
 
-// TestOwner_queueBounds: 128 calls of one owner may wait, and 256 in all.
-func TestOwner_queueBounds(t *testing.T) {
+// TestOwner_queueLimits: 128 calls of one owner may wait, and 256 in all.
+func TestOwner_queueLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueued(t, 1)
 		lost := func(want string) {
@@ -259,7 +259,7 @@ func TestOwner_queueBounds(t *testing.T) {
 	})
 }
 
-func TestOwner_canceledCallTakesNoTurn(t *testing.T) {
+func TestOwner_canceledCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueued(t, 1)
 		q.fill(1, "a", 2)
@@ -279,9 +279,9 @@ func TestOwner_canceledCallTakesNoTurn(t *testing.T) {
 	})
 }
 
-// TestOwner_noTurnIsLost has calls of many owners come, go, wait for their hosts and give
+// TestOwner_allTurnsUsed has calls of many owners come, go, wait for their hosts and give
 // up at random: whenever nothing moves, no call waits for which there is room.
-func TestOwner_noTurnIsLost(t *testing.T) {
+func TestOwner_allTurnsUsed(t *testing.T) {
 	for seed := range uint64(20) {
 		synctest.Test(t, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 1))
@@ -325,8 +325,8 @@ func TestOwner_noTurnIsLost(t *testing.T) {
 	}
 }
 
-// TestOwner_idleOnesAreForgotten, and those that have a call or a recent offence are not.
-func TestOwner_idleOnesAreForgotten(t *testing.T) {
+// TestOwner_idleDropped, and those that have a call or a recent offence are not.
+func TestOwner_idleDropped(t *testing.T) {
 	a := newAdmission(4, time.Hour)
 	admit := func(owner uint64) *queue {
 		l, err := a.admit(t.Context(), scripting.Call{Program: &scripting.Program{}, Owner: owner}, trusted, 1)
@@ -353,8 +353,8 @@ func TestOwner_idleOnesAreForgotten(t *testing.T) {
 	first.finish()
 }
 
-// TestOwner_processGoesToFewest: of those that wait for a process of their own.
-func TestOwner_processGoesToFewest(t *testing.T) {
+// TestOwner_processToFewest: of those that wait for a process of their own.
+func TestOwner_processToFewest(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
 	unwatched(e)
 	e.admission.mu.Lock()
@@ -406,9 +406,9 @@ func TestOwner_processGoesToFewest(t *testing.T) {
 	}
 }
 
-// TestOwner_offenderRunsApart: once a call of an owner has cost a process, its programs that
+// TestOwner_offenderIsolated: once a call of an owner has cost a process, its programs that
 // are not proven share none with those of others, and leave some processes to these.
-func TestOwner_offenderRunsApart(t *testing.T) {
+func TestOwner_offenderIsolated(t *testing.T) {
 	e := executor(t, Options{Processes: 2})
 	unwatched(e)
 	e.admission.mu.Lock()

@@ -34,8 +34,8 @@ func words(t *testing.T, name string) string {
 	return strings.Join(strings.Fields(string(text)), " ")
 }
 
-// TestTheKernelSaysThatTheProcessOfACallIsConfined looks at one that runs calls.
-func TestTheKernelSaysThatTheProcessOfACallIsConfined(t *testing.T) {
+// TestConfinement_kernelStatus looks at one that runs calls.
+func TestConfinement_kernelStatus(t *testing.T) {
 	e := executor(t, Options{Processes: 1, Memory: 1 << 30})
 	out, err := e.Run(t.Context(), scripting.Call{Program: program(t, "return 1")}, silent)
 	if err != nil || out.Result == nil {
@@ -55,9 +55,9 @@ func TestTheKernelSaysThatTheProcessOfACallIsConfined(t *testing.T) {
 	}
 }
 
-// TestAProcessIsGivenMoreTimeAsItSpendsIt, and none before: without its parent it
+// TestCPULimit_extended, and none before: without its parent it
 // would end.
-func TestAProcessIsGivenMoreTimeAsItSpendsIt(t *testing.T) {
+func TestCPULimit_extended(t *testing.T) {
 	e := executor(t, Options{Processes: 1, Memory: 1 << 30})
 	e.cpuAllowance = 100 * time.Second
 	if out, err := e.Run(t.Context(), scripting.Call{Program: program(t, "return 1")}, silent); err != nil || out.Result == nil {
@@ -82,8 +82,8 @@ func TestAProcessIsGivenMoreTimeAsItSpendsIt(t *testing.T) {
 	}
 }
 
-// TestAProcessThatCannotBeGivenTimeIsReplaced once its calls have ended.
-func TestAProcessThatCannotBeGivenTimeIsReplaced(t *testing.T) {
+// TestCPULimit_notExtendable once its calls have ended.
+func TestCPULimit_notExtendable(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
 	first := taken(t, e, false)
 	e.mu.Lock()
@@ -97,9 +97,9 @@ func TestAProcessThatCannotBeGivenTimeIsReplaced(t *testing.T) {
 	release(e, other, requirements{}, unrated)
 }
 
-// TestTheProgramIsNoMemoryOfItsProcess, though the system counts what is resident of it
+// TestResident_withoutExecutable, though the system counts what is resident of it
 // with what else the process may share with others, which is its own.
-func TestTheProgramIsNoMemoryOfItsProcess(t *testing.T) {
+func TestResident_withoutExecutable(t *testing.T) {
 	page := int64(os.Getpagesize())
 	for statm, want := range map[string]int64{
 		"900 50 20 7 0 60 0": 30, "900 50 25 7 0 60 0": 25, "900 50 45 7 0 60 0": 25, "900 50 0 7 0 60 0": 50,
@@ -135,8 +135,8 @@ func slackOf(t *testing.T, id int) int64 {
 	return got
 }
 
-// TestProcessesOfBodiesWakeSeldom starts one, and leaves the threads of this process as they were.
-func TestProcessesOfBodiesWakeSeldom(t *testing.T) {
+// TestProcess_wakeups starts one, and leaves the threads of this process as they were.
+func TestProcess_wakeups(t *testing.T) {
 	usual := slackOf(t, os.Getpid())
 	e := executor(t, Options{Processes: 1})
 	p := taken(t, e, true)
@@ -170,8 +170,8 @@ func threadsOf(t *testing.T, pid int) (ids []int) {
 	return ids
 }
 
-// TestWhoReadsIsWokenWithoutWaiting, however much there is to read already.
-func TestWhoReadsIsWokenWithoutWaiting(t *testing.T) {
+// TestStream_wake, however much there is to read already.
+func TestStream_wake(t *testing.T) {
 	for _, full := range []int{0, 1, 4096, 64 << 10} {
 		ours, theirs, err := connect(&exec.Cmd{})
 		if err != nil {

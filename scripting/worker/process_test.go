@@ -20,9 +20,9 @@ func dense(t testing.TB, n int) *scripting.Program {
 	return program(t, fmt.Sprintf("const id = %d;\n", n)+strings.Repeat("(class{a(){}b(){}c(){}});\n", 1000)+"return id")
 }
 
-// TestLargeProgramsCostNoCallItsProcess has more of them than there is room for in
+// TestProcess_largePrograms has more of them than there is room for in
 // one process, whatever its calls do, one after the other and then all at once.
-func TestLargeProgramsCostNoCallItsProcess(t *testing.T) {
+func TestProcess_largePrograms(t *testing.T) {
 	t.Parallel()
 	ends := make(endings, 64)
 	e := executor(t, Options{Processes: 2, Memory: 64 << 20, Logger: slog.New(ends)})
@@ -53,9 +53,9 @@ func TestLargeProgramsCostNoCallItsProcess(t *testing.T) {
 	}
 }
 
-// TestAProcessWithNothingToDoMakesRoomForOneOfOtherMemory, that which has had nothing
+// TestScheduler_evictsIdleProcess, that which has had nothing
 // to do for longest, once there are as many as may be.
-func TestAProcessWithNothingToDoMakesRoomForOneOfOtherMemory(t *testing.T) {
+func TestScheduler_evictsIdleProcess(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
 	unwatched(e)
 	of := func(program byte) requirements {
@@ -96,9 +96,9 @@ func (c *counted) Write(frame []byte) (int, error) {
 	return c.Writer.Write(frame)
 }
 
-// TestAProcessIsTaughtAProgramOnce, and compiles it then: another revision of its
+// TestProcess_programSentOnce, and compiles it then: another revision of its
 // tool is another program.
-func TestAProcessIsTaughtAProgramOnce(t *testing.T) {
+func TestProcess_programSentOnce(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
 	first, second := program(t, "return 1"), program(t, "return 2")
 	run := func(p *scripting.Program) {
@@ -124,8 +124,8 @@ func TestAProcessIsTaughtAProgramOnce(t *testing.T) {
 	}
 }
 
-// TestProcess_forgetsOldestProgram has a process run more programs than it may keep.
-func TestProcess_forgetsOldestProgram(t *testing.T) {
+// TestProcess_dropsOldestProgram has a process run more programs than it may keep.
+func TestProcess_dropsOldestProgram(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
 	run := func(n int) {
 		t.Helper()
@@ -159,9 +159,9 @@ func TestProcess_forgetsOldestProgram(t *testing.T) {
 	}
 }
 
-// TestAProcessThatHasEndedIsReadOutUpToTheLastOutcome: who reads stops with that,
+// TestProcess_drain: who reads stops with that,
 // and nobody waits for more.
-func TestAProcessThatHasEndedIsReadOutUpToTheLastOutcome(t *testing.T) {
+func TestProcess_drain(t *testing.T) {
 	t.Parallel()
 	ours, theirs, err := connect(&exec.Cmd{})
 	if err != nil {

@@ -18,7 +18,7 @@ func init() {
 }
 
 // A signal to the daemon's group, as Ctrl-C is, says nothing about a body.
-func TestAProcessIsInNoGroupThatOthersSignal(t *testing.T) {
+func TestProcess_ownGroup(t *testing.T) {
 	if err := pool(t, "leads").Try(source("return 1")); err != nil {
 		t.Error(err)
 	}

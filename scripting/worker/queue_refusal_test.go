@@ -19,9 +19,9 @@ func lasting(t *testing.T, has time.Duration) context.Context {
 	return ctx
 }
 
-// TestAQuarterOfTheRoomIsLeftForProgramsThatAreProven, however many calls of
+// TestQueue_reservedForTrusted, however many calls of
 // others there are that do not end. These may have the rest.
-func TestAQuarterOfTheRoomIsLeftForProgramsThatAreProven(t *testing.T) {
+func TestQueue_reservedForTrusted(t *testing.T) {
 	for most, others := range map[int]int{1: 1, 2: 1, 4: 3, 8: 6, 16: 12} {
 		synctest.Test(t, func(t *testing.T) {
 			a := newAdmission(most, time.Hour)
@@ -46,9 +46,9 @@ func TestAQuarterOfTheRoomIsLeftForProgramsThatAreProven(t *testing.T) {
 	}
 }
 
-// TestWhoHasWaitedLongestBeginsFirst of those that there is room for, in either lane: four
+// TestQueue_oldestFirst of those that there is room for, in either lane: four
 // may compute, three of them in that of others.
-func TestWhoHasWaitedLongestBeginsFirst(t *testing.T) {
+func TestQueue_oldestFirst(t *testing.T) {
 	for name, test := range map[string]struct {
 		computing, leave []rating
 		begin            []int // of an unruly, a proven and an unknown one, which; -1 for none
@@ -81,9 +81,9 @@ func TestWhoHasWaitedLongestBeginsFirst(t *testing.T) {
 	}
 }
 
-// TestWhoCannotBeginIsToldInTime: while endless calls have all the room, a call is refused
+// TestQueue_refusedInTime: while endless calls have all the room, a call is refused
 // after two thirds of its time, and one that comes when it has waited for a third at once.
-func TestWhoCannotBeginIsToldInTime(t *testing.T) {
+func TestQueue_refusedInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newAdmission(1, 500*time.Millisecond).of(unrated)
 		_ = l.enter(t.Context(), false)
@@ -111,9 +111,9 @@ func TestWhoCannotBeginIsToldInTime(t *testing.T) {
 	})
 }
 
-// TestThatOneWaitsKeepsOthersFromNothing: behind calls that cannot begin in time and are
+// TestQueue_waitingCallBlocksNoOther: behind calls that cannot begin in time and are
 // refused after two thirds of it there may be one that is patient, or has more time.
-func TestThatOneWaitsKeepsOthersFromNothing(t *testing.T) {
+func TestQueue_waitingCallBlocksNoOther(t *testing.T) {
 	for name, last := range map[string]struct {
 		has     time.Duration
 		patient bool
@@ -146,8 +146,8 @@ func TestThatOneWaitsKeepsOthersFromNothing(t *testing.T) {
 	}
 }
 
-// TestOnlyTurnsMakeAPace: calls that go on, and wait for their hosts again, make no room.
-func TestOnlyTurnsMakeAPace(t *testing.T) {
+// TestQueue_intervalByStarts: calls that go on, and wait for their hosts again, make no room.
+func TestQueue_intervalByStarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newAdmission(1, 500*time.Millisecond).of(trusted)
 		_ = l.enter(t.Context(), false)
@@ -176,9 +176,9 @@ func TestOnlyTurnsMakeAPace(t *testing.T) {
 	})
 }
 
-// TestManyCallsOfANewProgramMayAllBegin, though nothing is known of it: such that compute
+// TestQueue_newProgram, though nothing is known of it: such that compute
 // for 20 ms, of which two go on at once, and such that wait for their host.
-func TestManyCallsOfANewProgramMayAllBegin(t *testing.T) {
+func TestQueue_newProgram(t *testing.T) {
 	for name, test := range map[string]struct {
 		calls           int
 		computes, waits time.Duration
@@ -213,10 +213,10 @@ func TestManyCallsOfANewProgramMayAllBegin(t *testing.T) {
 	}
 }
 
-// TestQueue_underTenTimesTheLoad offers ten times as many calls of 20 ms as two processors
+// TestQueue_overload offers ten times as many calls of 20 ms as two processors
 // can do, for ten seconds. Nearly all of what they can do ends in time, and nearly all of
 // the rest is refused at once.
-func TestQueue_underTenTimesTheLoad(t *testing.T) {
+func TestQueue_overload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const span, each, capacity = 10 * time.Second, 20, 100
 		l := newAdmission(16, 500*time.Millisecond).of(trusted)

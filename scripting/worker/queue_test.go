@@ -36,7 +36,7 @@ func came(told <-chan error) (error, bool) {
 	}
 }
 
-func TestCallsBeginInTheirOrderOnceThereIsRoom(t *testing.T) {
+func TestQueue_order(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAdmission(1, time.Second).of(trusted)
 		if err := a.enter(t.Context(), false); err != nil {
@@ -61,8 +61,8 @@ func TestCallsBeginInTheirOrderOnceThereIsRoom(t *testing.T) {
 	})
 }
 
-// TestWhoComesWhenOthersHaveWaitedTooLongIsRefusedAtOnce, until the queue moves.
-func TestWhoComesWhenOthersHaveWaitedTooLongIsRefusedAtOnce(t *testing.T) {
+// TestQueue_refusedByAge, until the queue moves.
+func TestQueue_refusedByAge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAdmission(1, time.Second).of(trusted)
 		_ = a.enter(t.Context(), false)
@@ -98,9 +98,9 @@ func TestWhoComesWhenOthersHaveWaitedTooLongIsRefusedAtOnce(t *testing.T) {
 	})
 }
 
-// TestWhoWouldComeLateIsRefusedAtOnce: with ten turns a second, and half a second
+// TestQueue_refusedByInterval: with ten turns a second, and half a second
 // of patience, five may wait.
-func TestWhoWouldComeLateIsRefusedAtOnce(t *testing.T) {
+func TestQueue_refusedByInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAdmission(8, 500*time.Millisecond).of(trusted)
 		var refused, late atomic.Int64
@@ -133,10 +133,10 @@ func TestWhoWouldComeLateIsRefusedAtOnce(t *testing.T) {
 	})
 }
 
-// TestWhoCannotEndInTimeIsRefusedOnceThatIsKnown: a hundred come at once, and
+// TestQueue_refusedByDeadline: a hundred come at once, and
 // end one each 100 ms. Those that have ten seconds wait for their turn; those that have one
 // are told once it shows that their turn would come too late, but for one or two.
-func TestWhoCannotEndInTimeIsRefusedOnceThatIsKnown(t *testing.T) {
+func TestQueue_refusedByDeadline(t *testing.T) {
 	for _, c := range []struct{ has, longest time.Duration }{{20 * time.Second, 0}, {time.Second, 900 * time.Millisecond}} {
 		synctest.Test(t, func(t *testing.T) { judgeBurst(t, c.has, c.longest) })
 	}
@@ -169,7 +169,7 @@ func judgeBurst(t *testing.T, has, longest time.Duration) {
 	}
 }
 
-func TestWhoGivesUpTakesNoTurn(t *testing.T) {
+func TestQueue_canceledCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAdmission(1, time.Second).of(trusted)
 		_ = a.enter(t.Context(), false)
@@ -190,7 +190,7 @@ func TestWhoGivesUpTakesNoTurn(t *testing.T) {
 	})
 }
 
-func TestACallThatGoesOnNeedsNoRoom(t *testing.T) {
+func TestQueue_reacquire(t *testing.T) {
 	a := newAdmission(1, time.Second).of(trusted)
 	_ = a.enter(t.Context(), false)
 	a.release()
@@ -201,10 +201,10 @@ func TestACallThatGoesOnNeedsNoRoom(t *testing.T) {
 	}
 }
 
-// TestAPaceIsKnownBeforeOthersCrowd: after a crowd of calls of 100 ms that came one by one
+// TestQueue_intervalReused: after a crowd of calls of 100 ms that came one by one
 // while others waited, a thousand come at once, with ten seconds each. Who could not begin
 // in a third of that is refused at once.
-func TestAPaceIsKnownBeforeOthersCrowd(t *testing.T) {
+func TestQueue_intervalReused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAdmission(1, 500*time.Millisecond).of(trusted)
 		var begun, refused, late atomic.Int64
@@ -237,9 +237,9 @@ func TestAPaceIsKnownBeforeOthersCrowd(t *testing.T) {
 	})
 }
 
-// TestTheFirstCallsDoNotSayWhatOthersCost: they wait for processes and compilers, and
+// TestQueue_firstStartsIgnored: they wait for processes and compilers, and
 // hundreds may come behind them that wait for their hosts.
-func TestTheFirstCallsDoNotSayWhatOthersCost(t *testing.T) {
+func TestQueue_firstStartsIgnored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAdmission(16, 500*time.Millisecond).of(trusted)
 		for range 16 {
@@ -272,8 +272,8 @@ func TestTheFirstCallsDoNotSayWhatOthersCost(t *testing.T) {
 	})
 }
 
-// TestAFewThatComeAfterLongCallsAreLetIn: they may be short.
-func TestAFewThatComeAfterLongCallsAreLetIn(t *testing.T) {
+// TestQueue_fewAfterLongCalls: they may be short.
+func TestQueue_fewAfterLongCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAdmission(4, 500*time.Millisecond).of(trusted)
 		for range 20 {

@@ -28,9 +28,9 @@ func taken(t *testing.T, e *Executor, alone bool) *process {
 // today. No call may have been made yet.
 func unwatched(e *Executor) { e.timer = time.AfterFunc(time.Hour, func() {}) }
 
-// TestAProcessThatDoesNotReadHoldsUpItsOwnCallsAlone: sending it a program takes
+// TestScheduler_blockedProcess: sending it a program takes
 // until it is killed.
-func TestAProcessThatDoesNotReadHoldsUpItsOwnCallsAlone(t *testing.T) {
+func TestScheduler_blockedProcess(t *testing.T) {
 	e := executor(t, Options{Processes: 2})
 	stuck := taken(t, e, false)
 	stuck.running.Add(1)
@@ -60,9 +60,9 @@ func awaitSpare(t *testing.T, e *Executor, before *process) *process {
 	return nil
 }
 
-// TestThereIsASpareBesideAllProcesses, for the place of one that is killed, once the
+// TestSpare_besideAllProcesses, for the place of one that is killed, once the
 // one before is taken and once it has died.
-func TestThereIsASpareBesideAllProcesses(t *testing.T) {
+func TestSpare_besideAllProcesses(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
 	first := awaitSpare(t, e, nil)
 	if p := taken(t, e, false); p != first {
@@ -78,8 +78,8 @@ func TestThereIsASpareBesideAllProcesses(t *testing.T) {
 	}
 }
 
-// TestTheSpareDoesForCallsOfAnyMemory: it is given that when it is taken.
-func TestTheSpareDoesForCallsOfAnyMemory(t *testing.T) {
+// TestSpare_anyMemory: it is given that when it is taken.
+func TestSpare_anyMemory(t *testing.T) {
 	e := executor(t, Options{})
 	spare := awaitSpare(t, e, nil)
 	p, err := e.choose(requirements{memory: e.options.Memory / 2})
@@ -89,9 +89,9 @@ func TestTheSpareDoesForCallsOfAnyMemory(t *testing.T) {
 	release(e, p, requirements{}, unrated)
 }
 
-// TestCallsShareAProcessWhereNoOtherCanBeStarted: the system may be out of
+// TestScheduler_startFails: the system may be out of
 // processes, or the program gone.
-func TestCallsShareAProcessWhereNoOtherCanBeStarted(t *testing.T) {
+func TestScheduler_startFails(t *testing.T) {
 	e := executor(t, Options{Processes: 2})
 	e.mu.Lock()
 	e.command.path = "/nowhere/mcpd"
@@ -109,7 +109,7 @@ func TestCallsShareAProcessWhereNoOtherCanBeStarted(t *testing.T) {
 	}
 }
 
-func TestACallFailsWhereThereIsNoProcessAtAll(t *testing.T) {
+func TestScheduler_noProcess(t *testing.T) {
 	e := executor(t, Options{Processes: 2})
 	e.mu.Lock()
 	e.command.path = "/nowhere/mcpd"
@@ -122,9 +122,9 @@ func TestACallFailsWhereThereIsNoProcessAtAll(t *testing.T) {
 	}
 }
 
-// TestACallThatMustBeAloneNeedNotWaitForAllOthersToEnd: where there is always
+// TestScheduler_exclusiveCall: where there is always
 // work they never do.
-func TestACallThatMustBeAloneNeedNotWaitForAllOthersToEnd(t *testing.T) {
+func TestScheduler_exclusiveCall(t *testing.T) {
 	t.Parallel()
 	e := executor(t, Options{Processes: 1})
 	shared := taken(t, e, false)
@@ -142,8 +142,8 @@ func TestACallThatMustBeAloneNeedNotWaitForAllOthersToEnd(t *testing.T) {
 	}
 }
 
-// TestACallOfOtherMemoryNeedNotWaitForAllOthersToEnd, either.
-func TestACallOfOtherMemoryNeedNotWaitForAllOthersToEnd(t *testing.T) {
+// TestScheduler_otherMemory, either.
+func TestScheduler_otherMemory(t *testing.T) {
 	t.Parallel()
 	e := executor(t, Options{Processes: 1})
 	usual := taken(t, e, false)
@@ -155,8 +155,8 @@ func TestACallOfOtherMemoryNeedNotWaitForAllOthersToEnd(t *testing.T) {
 	<-large.exited
 }
 
-// TestACallThatMissedItsProcessIsNotWhatThatDiedOf.
-func TestACallThatMissedItsProcessIsNotWhatThatDiedOf(t *testing.T) {
+// TestExitError_notStarted.
+func TestExitError_notStarted(t *testing.T) {
 	e := executor(t, Options{})
 	p := taken(t, e, false)
 	p.kill(exitMemory)
@@ -172,9 +172,9 @@ func TestACallThatMissedItsProcessIsNotWhatThatDiedOf(t *testing.T) {
 	}
 }
 
-// TestACallThatLosesItsProcessesToOthersGetsItsOwn: its neighbours may be such
+// TestRetry_exclusiveProcess: its neighbours may be such
 // that kill every process.
-func TestACallThatLosesItsProcessesToOthersGetsItsOwn(t *testing.T) {
+func TestRetry_exclusiveProcess(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
 	var alone []bool
 	kills := hostFunc(func(context.Context, int, string, []byte) ([]byte, error) {
@@ -195,17 +195,17 @@ func TestACallThatLosesItsProcessesToOthersGetsItsOwn(t *testing.T) {
 	}
 }
 
-// TestWhoIsOutOfThreadsIsToldSo: that is nothing that a body has done.
-func TestWhoIsOutOfThreadsIsToldSo(t *testing.T) {
+// TestExitError_threads: that is nothing that a body has done.
+func TestExitError_threads(t *testing.T) {
 	dead := exitError{exit: exit{cause: exitUnknown, calls: 1}, stderr: "runtime: failed to create new OS thread (have 2 already; errno=11)"}
 	if f := dead.failure(0); !dead.isResponsible(true) || !strings.Contains(f.Message, "no threads") {
 		t.Errorf("got %v", f)
 	}
 }
 
-// TestCallsGoElsewhereThanWhereOneComputesForLong, though there be as many
+// TestScheduler_stuckProcess, though there be as many
 // processes as usual.
-func TestCallsGoElsewhereThanWhereOneComputesForLong(t *testing.T) {
+func TestScheduler_stuckProcess(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
 	unwatched(e)
 	first := taken(t, e, false)
@@ -232,8 +232,8 @@ func TestCallsGoElsewhereThanWhereOneComputesForLong(t *testing.T) {
 	}
 }
 
-// TestAProcessIsStuckNoLongerThanItsCalls: what comes next need not go elsewhere.
-func TestAProcessIsStuckNoLongerThanItsCalls(t *testing.T) {
+// TestScheduler_stuckReset: what comes next need not go elsewhere.
+func TestScheduler_stuckReset(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
 	unwatched(e)
 	fast := requirements{memory: e.options.Memory, program: [32]byte{1}}
@@ -254,8 +254,8 @@ func TestAProcessIsStuckNoLongerThanItsCalls(t *testing.T) {
 	release(e, p, fast, unrated)
 }
 
-// TestCallsThatAllComputeForLongDoNotPileUp in the process that is not stuck yet.
-func TestCallsThatAllComputeForLongDoNotPileUp(t *testing.T) {
+// TestScheduler_longCallsSpread in the process that is not stuck yet.
+func TestScheduler_longCallsSpread(t *testing.T) {
 	stuck, other := &process{placement: placement{stuck: true}}, &process{}
 	stuck.running.Store(1)
 	for busy, elsewhere := range map[int64]bool{0: false, 3: false, 5: true, 16: true} {
@@ -266,9 +266,9 @@ func TestCallsThatAllComputeForLongDoNotPileUp(t *testing.T) {
 	}
 }
 
-// TestHundredsOfCallsThatWaitHaveEightProcessesAtMost, the spare among them, however
+// TestScheduler_processLimit, the spare among them, however
 // many processors there are.
-func TestHundredsOfCallsThatWaitHaveEightProcessesAtMost(t *testing.T) {
+func TestScheduler_processLimit(t *testing.T) {
 	for processors, want := range map[int]int{1: 2, 2: 4, 3: 6, 4: 7, 64: 7} {
 		if got := defaultProcesses(processors); got != want {
 			t.Errorf("%d processes for %d processors, want %d", got, processors, want)
@@ -307,8 +307,8 @@ func TestHundredsOfCallsThatWaitHaveEightProcessesAtMost(t *testing.T) {
 	all.Wait()
 }
 
-// TestAProcessThatWasKilledGetsNoCalls, though it may be long until it is gone.
-func TestAProcessThatWasKilledGetsNoCalls(t *testing.T) {
+// TestScheduler_killedProcess, though it may be long until it is gone.
+func TestScheduler_killedProcess(t *testing.T) {
 	e := executor(t, Options{Processes: 2})
 	killed := taken(t, e, false)
 	e.mu.Lock()

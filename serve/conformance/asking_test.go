@@ -10,8 +10,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// The suite has these for legacy clients alone, who are asked by requests of
-// the server. The client of the go-sdk answers the same in the modern era.
+// The suite has these only for legacy clients, which receive requests of the
+// server. The client of the go-sdk gives the same responses in the modern era.
 var askingScenarios = []scenario{
 	{"tools-call-sampling", both, samples},
 	{"tools-call-elicitation", both, elicits("test_elicitation", object{"message": "Please provide your information"},
@@ -42,7 +42,8 @@ const enums = `{"type": "object", "required": [], "properties": {
 	"titledMulti": {"type": "array", "items": {"anyOf": [
 		{"const": "value1", "title": "First Choice"}, {"const": "value2", "title": "Second Choice"}, {"const": "value3", "title": "Third Choice"}]}}}}`
 
-// samples has a tool ask the model of its client, and that of one without.
+// samples has a tool ask for sampling, of a client with the capability and of
+// one without.
 func samples(v *visit) {
 	asked := make(chan *mcp.CreateMessageParams, 1)
 	session := v.session(&mcp.ClientOptions{
@@ -59,42 +60,42 @@ func samples(v *visit) {
 	if err != nil || result.IsError {
 		v.Fatalf("%+v, %v", result, err)
 	}
-	v.same("the content", result.Content, `[{"type": "text", "text": "LLM response: This is a test response from the client"}]`)
+	v.same("content", result.Content, `[{"type": "text", "text": "LLM response: This is a test response from the client"}]`)
 	request := one(v, asked)
-	v.same("the messages", request.Messages, `[{"role": "user", "content": {"type": "text", "text": "Test prompt for sampling"}}]`)
+	v.same("messages", request.Messages, `[{"role": "user", "content": {"type": "text", "text": "Test prompt for sampling"}}]`)
 	if request.MaxTokens != 100 {
-		v.Errorf("the model may use %d tokens", request.MaxTokens)
+		v.Errorf("maxTokens = %d", request.MaxTokens)
 	}
 	if result, err := v.session(nil).CallTool(v.ctx, params); err == nil && !result.IsError {
-		v.Errorf("a client without a model gets %+v", result)
+		v.Errorf("result for a client without sampling: %+v", result)
 	}
 }
 
-// elicits has a tool ask the user, by a form of that schema.
+// elicits has a tool ask the user with a form of the schema.
 func elicits(tool string, arguments, answer object, schema, text string) func(*visit) {
 	return func(v *visit) {
 		asked := make(chan *mcp.ElicitParams, 1)
 		session := v.session(&mcp.ClientOptions{
 			ElicitationHandler: func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 				asked <- r.Params
-				return &mcp.ElicitResult{Action: "accept", Content: maps.Clone(answer)}, nil // the SDK fills in defaults
+				return &mcp.ElicitResult{Action: "accept", Content: maps.Clone(answer)}, nil // the SDK sets defaults
 			},
 		})
 		result, err := session.CallTool(v.ctx, &mcp.CallToolParams{Name: tool, Arguments: arguments})
 		if err != nil || result.IsError {
 			v.Fatalf("%+v, %v", result, err)
 		}
-		v.same("the schema", one(v, asked).RequestedSchema, schema)
+		v.same("schema", one(v, asked).RequestedSchema, schema)
 		said := result.Content[0].(*mcp.TextContent).Text
 		if !strings.HasPrefix(said, text) {
-			v.Errorf("the tool says %s", said)
+			v.Errorf("result: %s", said)
 		}
 		_, content, _ := strings.Cut(said, "{")
 		content = "{" + content
 		if tool == "test_elicitation" {
-			v.same("the answer", object{"action": "accept", "content": answer}, content)
+			v.same("response", object{"action": "accept", "content": answer}, content)
 			return
 		}
-		v.same("the answer", answer, content)
+		v.same("response", answer, content)
 	}
 }

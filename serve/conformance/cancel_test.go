@@ -19,8 +19,8 @@ import (
 	"github.com/mcpd/mcpd/serve"
 )
 
-// stuckTools each tell the host that they run, and then do not end: one waits
-// for the host, one for a timer, and one computes.
+// stuckTools call the host when they run, and then do not end: one waits for
+// the host, one for a timer, and one computes.
 const stuckTools = `
 tool "waits" {
   timeout = "5m"
@@ -65,11 +65,11 @@ tool "computes" {
 }
 `
 
-// stuck is a site with the stuck tools, and all that is known of their calls.
+// stuck is a site with the stuck tools, and the state of their calls.
 type stuck struct {
 	*site
-	runs  chan struct{}   // a body runs
-	left  chan struct{}   // a body has given up what it asked the host for
+	runs  chan struct{}   // a script runs
+	left  chan struct{}   // a script has stopped waiting for the host
 	ended chan call.Event // a call has ended
 }
 
@@ -94,28 +94,28 @@ func serveStuck(t *testing.T) *stuck {
 	return s
 }
 
-// giveUp is a way in which a client gives up a call.
+// giveUp is a way in which a client cancels a call.
 type giveUp struct {
 	name string
 	on   func(line) bool
 	run  func(v *visit, s *stuck, tool string)
 }
 
-// On stdio nothing tells a connection that is lost from a client that has said
-// all: TestAScriptOutlivesTheInputOfStdioByTheGracePeriod.
+// On stdio, a lost connection cannot be distinguished from the end of the
+// input; see TestCancel_stdioGracePeriod.
 var waysToGiveUp = []giveUp{
-	{"the official client cancels", func(line) bool { return true }, clientCancels},
-	{"the client cancels by a notification", func(l line) bool { return l.name != "Streamable HTTP" || l.era == legacy }, notifies},
-	{"the client closes the stream of the call", func(l line) bool { return l.name == "Streamable HTTP" }, closesStream},
-	{"the connection is lost", func(l line) bool { return l.name != "stdio" }, hangsUp},
-	{"the client ends its session", func(l line) bool { return l.name == "Streamable HTTP" && l.era == legacy }, endsSession},
+	{"go-sdk cancels", func(line) bool { return true }, clientCancels},
+	{"notification", func(l line) bool { return l.name != "Streamable HTTP" || l.era == legacy }, notifies},
+	{"stream closed", func(l line) bool { return l.name == "Streamable HTTP" }, closesStream},
+	{"connection lost", func(l line) bool { return l.name != "stdio" }, hangsUp},
+	{"session ended", func(l line) bool { return l.name == "Streamable HTTP" && l.era == legacy }, endsSession},
 }
 
-// TestAScriptStopsWhenItsClientGivesItUp gives up calls of scripts that do not
-// end by themselves, in each way that there is on each transport. What shows
-// that the script has stopped is its hook, which is told once nothing of the
-// body runs any more, and the host that it waited for.
-func TestAScriptStopsWhenItsClientGivesItUp(t *testing.T) {
+// TestCancel_stopsScript cancels calls of scripts that do not end by
+// themselves, in each way on each transport. A stopped script is detected by
+// its hook, which runs when no part of the script runs, and by the host that it
+// waited for.
+func TestCancel_stopsScript(t *testing.T) {
 	for _, l := range lines {
 		s := serveStuck(t)
 		for _, way := range waysToGiveUp {
@@ -153,7 +153,7 @@ func clientCancels(v *visit, s *stuck, tool string) {
 	}
 }
 
-// begin begins a call, and returns when its body runs.
+// begin starts a call, and returns when its script runs.
 func begin(v *visit, c *conn, s *stuck, tool string) (id int) {
 	v.Helper()
 	id = c.start("tools/call", object{"name": tool, "arguments": object{}})
@@ -161,7 +161,8 @@ func begin(v *visit, c *conn, s *stuck, tool string) (id int) {
 	return id
 }
 
-// notifies has its next request answered, and not the one that it cancelled.
+// notifies checks that the next request gets a response, and the cancelled one
+// does not.
 func notifies(v *visit, s *stuck, tool string) {
 	c := v.connect()
 	id := begin(v, c, s, tool)
@@ -169,7 +170,7 @@ func notifies(v *visit, s *stuck, tool string) {
 	s.ended <- one(v, s.ended)
 	c.get("tools/list", nil)
 	if m, answered := c.answers[id]; answered {
-		v.Errorf("the cancelled call is answered: %s %v", m.Result, m.Error)
+		v.Errorf("response to the cancelled call: %s %v", m.Result, m.Error)
 	}
 }
 
@@ -192,9 +193,9 @@ func endsSession(v *visit, s *stuck, tool string) {
 	}
 }
 
-// TestAScriptOutlivesTheInputOfStdioByTheGracePeriod: the client may be gone, or
-// wait for the answer to the last thing that it has said.
-func TestAScriptOutlivesTheInputOfStdioByTheGracePeriod(t *testing.T) {
+// TestCancel_stdioGracePeriod: the client may be gone, or wait for the response
+// to its last message.
+func TestCancel_stdioGracePeriod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ended := make(chan call.Event, 1)
 		e, err := engine.New(engine.Options{
@@ -224,7 +225,7 @@ tool "sleeps" {
 		text := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"sleeps","_meta":{%q:%q,%q:{}}}}`,
 			metaVersion, modern, metaCapabilities)
 		if err := front.Stdio(t.Context(), strings.NewReader(text), io.Discard); err == nil {
-			t.Error("nothing says that a call was cut off")
+			t.Error("no error for the cancelled call")
 		}
 		if e := <-ended; e.Phase != call.Failed || time.Since(began) != time.Minute+time.Millisecond {
 			t.Errorf("after %s the call ended with %s", time.Since(began), e.Phase)

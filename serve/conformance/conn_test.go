@@ -13,8 +13,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// patience is how long a test waits for what should take milliseconds. It is a
-// failsafe: nothing is judged by it.
+// patience is the timeout for operations that take milliseconds. No result
+// depends on it.
 const patience = 2 * time.Minute
 
 type object = map[string]any
@@ -28,7 +28,7 @@ const (
 	metaSubscription = "io.modelcontextprotocol/subscriptionId"
 )
 
-// conn is a client that sees all that goes over its wire, in its order.
+// conn is a client that sees all messages of its wire, in order.
 type conn struct {
 	*testing.T
 	*wire
@@ -37,17 +37,18 @@ type conn struct {
 	next int
 
 	answers map[int]message
-	heard   []message // the notifications that no hear has returned yet
+	heard   []message // notifications that hear has not returned yet
 }
 
-// connect returns a client that has sent nothing yet. It hangs up when the test ends.
+// connect returns a client that has sent nothing yet. It disconnects when the
+// test ends.
 func connect(t *testing.T, w *wire, e era) *conn {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(func() { cancel(); w.hang() })
 	return &conn{T: t, wire: w, ctx: ctx, era: e, answers: map[int]message{}}
 }
 
-// everything is what the client can do, unless a request says otherwise.
+// everything is the client's default set of capabilities.
 var everything = object{"sampling": object{}, "elicitation": object{}, "roots": object{}}
 
 // initialize opens a legacy session.
@@ -60,7 +61,7 @@ func (c *conn) initialize(version string) object {
 	return c.result(m)
 }
 
-// post sends a request as it is, and returns its id.
+// post sends a request unchanged, and returns its id.
 func (c *conn) post(method string, params object) int {
 	c.Helper()
 	c.next++
@@ -68,7 +69,7 @@ func (c *conn) post(method string, params object) int {
 	return c.next
 }
 
-// start sends a request, with what the era wants to stand in every one.
+// start sends a request, with the params that its era requires.
 func (c *conn) start(method string, params object) int {
 	c.Helper()
 	params = maps.Clone(params)
@@ -106,19 +107,19 @@ func (c *conn) write(m object) {
 	}
 }
 
-// ask sends a request and waits for its answer.
+// ask sends a request and waits for its response.
 func (c *conn) ask(method string, params object) message {
 	c.Helper()
 	return c.await(c.start(method, params))
 }
 
-// get is ask for what is not refused; it returns the result.
+// get is ask for a successful request; it returns the result.
 func (c *conn) get(method string, params object) object {
 	c.Helper()
 	return c.result(c.ask(method, params))
 }
 
-// call calls a tool that has a result.
+// call calls a tool and returns its result.
 func (c *conn) call(tool string, more object) object {
 	c.Helper()
 	params := object{"name": tool, "arguments": object{}}
@@ -126,12 +127,12 @@ func (c *conn) call(tool string, more object) object {
 	return c.get("tools/call", params)
 }
 
-// refused is ask for what must be refused; it returns the error.
+// refused is ask for a request that must fail; it returns the error.
 func (c *conn) refused(method string, params object) *fault {
 	c.Helper()
 	m := c.ask(method, params)
 	if m.Error == nil {
-		c.Fatalf("%s was not refused: %s", method, m.Result)
+		c.Fatalf("%s did not fail: %s", method, m.Result)
 	}
 	return m.Error
 }
@@ -139,16 +140,16 @@ func (c *conn) refused(method string, params object) *fault {
 func (c *conn) result(m message) object {
 	c.Helper()
 	if m.Error != nil {
-		c.Fatalf("the error is %d %s %s", m.Error.Code, m.Error.Message, m.Error.Data)
+		c.Fatalf("error %d %s %s", m.Error.Code, m.Error.Message, m.Error.Data)
 	}
 	var result object
 	if err := json.Unmarshal(m.Result, &result); err != nil || result == nil {
-		c.Fatalf("the result is %s, %v", m.Result, err)
+		c.Fatalf("result: %s, %v", m.Result, err)
 	}
 	return result
 }
 
-// await waits for the answer to a request, and keeps what is told meanwhile.
+// await waits for the response to a request, and stores notifications.
 func (c *conn) await(id int) message {
 	c.Helper()
 	for {
@@ -160,7 +161,7 @@ func (c *conn) await(id int) message {
 	}
 }
 
-// hear waits for the next notification of a method, and forgets all before it.
+// hear waits for the next notification of a method, and drops earlier ones.
 func (c *conn) hear(method string) object {
 	c.Helper()
 	for i := 0; ; i++ {
@@ -174,7 +175,7 @@ func (c *conn) hear(method string) object {
 	}
 }
 
-// told returns the params of the notifications of a method that were told so far.
+// told returns the params of the received notifications of a method.
 func (c *conn) told(method string) (params []object) {
 	c.Helper()
 	for _, m := range c.heard {
@@ -196,18 +197,18 @@ func (c *conn) params(m message) object {
 	return params
 }
 
-// read takes in the next message, which must be one of its era.
+// read reads the next message, which must be valid in its era.
 func (c *conn) read() {
 	c.Helper()
 	var text []byte
 	select {
 	case said, ok := <-c.inbox:
 		if !ok {
-			c.Fatal("the server has hung up")
+			c.Fatal("the server closed the connection")
 		}
 		text = said
 	case <-c.ctx.Done():
-		c.Fatalf("the server says nothing more; it has told %d notifications", len(c.heard))
+		c.Fatalf("timeout after %d notifications", len(c.heard))
 	}
 	var m message
 	if err := json.Unmarshal(text, &m); err != nil {
@@ -222,12 +223,12 @@ func (c *conn) read() {
 	}
 	var id int
 	if err := json.Unmarshal(m.ID, &id); err != nil {
-		c.Fatalf("the answer is for nobody: %s", text)
+		c.Fatalf("unexpected response: %s", text)
 	}
 	c.answers[id] = m
 }
 
-// judge says what is wrong with a message of the server, whatever it is about.
+// judge returns an error for an invalid message of the server.
 func (c *conn) judge(m message) error {
 	var result map[string]json.RawMessage
 	_ = json.Unmarshal(m.Result, &result)
@@ -236,15 +237,15 @@ func (c *conn) judge(m message) error {
 	_, scoped := result["cacheScope"]
 	switch {
 	case m.JSONRPC != "2.0":
-		return fmt.Errorf("the version of JSON-RPC is %q", m.JSONRPC)
+		return fmt.Errorf("JSON-RPC version %q", m.JSONRPC)
 	case m.Method != "" && m.ID != nil && c.era == modern:
-		return fmt.Errorf("a server sends no requests")
+		return fmt.Errorf("a server must not send requests")
 	case m.Method != "" && (m.Result != nil || m.Error != nil), m.Method == "" && (m.Result != nil) == (m.Error != nil):
-		return fmt.Errorf("a message is one thing")
+		return fmt.Errorf("ambiguous message")
 	case m.Result != nil && typed != (c.era == modern):
-		return fmt.Errorf("the era of the result is the other one")
+		return fmt.Errorf("result of the other era")
 	case m.Result != nil && c.era == legacy && (timed || scoped):
-		return fmt.Errorf("a legacy result is not to be kept")
+		return fmt.Errorf("legacy result with cache hints")
 	}
 	return nil
 }
@@ -261,7 +262,7 @@ const (
 type line struct {
 	name string
 	era  era
-	// transport is for the client of the go-sdk, dial for JSON-RPC as it is.
+	// transport connects the client of the go-sdk, dial sends raw JSON-RPC.
 	transport func(*testing.T, *site) mcp.Transport
 	dial      func(*testing.T, *site, era) *wire
 }
@@ -294,7 +295,8 @@ func overWebSocket(t *testing.T, s *site) mcp.Transport {
 	return socket{dialWebSocket(t, s, legacy)}
 }
 
-// socket has the client of the go-sdk, which knows no WebSockets, use a wire.
+// socket connects the client of the go-sdk, which does not support WebSocket,
+// to a wire.
 type socket struct{ *wire }
 
 func (s socket) Connect(context.Context) (mcp.Connection, error) { return s, nil }
@@ -322,13 +324,13 @@ func (s socket) Write(_ context.Context, m jsonrpc.Message) error {
 }
 
 var listenScenarios = []scenario{
-	{"a legacy client hears of lists that change", legacyOnly, hearsOfLists},
-	{"the official client hears of lists that change", both, clientHearsOfLists},
-	{"a subscription hears of a resource that changes", modernOnly, hearsOfResource},
+	{"legacy client: list changes", legacyOnly, hearsOfLists},
+	{"go-sdk: list changes", both, clientHearsOfLists},
+	{"subscription: resource change", modernOnly, hearsOfResource},
 }
 
-// listens is the part of the scenario server-stateless that is about
-// subscriptions: two of one client, each of which is told of what it asked for.
+// listens is the subscription part of the scenario server-stateless: two
+// subscriptions of one client receive only their own notifications.
 func listens(v *visit) {
 	c := v.connect()
 	tools, prompts := c.subscribe(object{"toolsListChanged": true}, nil), c.subscribe(object{"promptsListChanged": true}, nil)
@@ -338,15 +340,15 @@ func listens(v *visit) {
 		c.read()
 	}
 	for _, told := range c.told("notifications/tools/list_changed") {
-		v.same("the subscription that hears of tools", told["_meta"], tools)
+		v.same("subscription to tools", told["_meta"], tools)
 	}
 	for _, told := range c.told("notifications/prompts/list_changed") {
-		v.same("the subscription that hears of prompts", told["_meta"], prompts)
+		v.same("subscription to prompts", told["_meta"], prompts)
 	}
 }
 
-// subscribe opens a subscription, which is acknowledged before all else, and
-// returns what stands in _meta of all that is told on it.
+// subscribe opens a subscription, which must be acknowledged first, and returns
+// the _meta of its notifications.
 func (c *conn) subscribe(to, meta object) string {
 	c.Helper()
 	id := c.start("subscriptions/listen", object{"notifications": to, "_meta": meta})
@@ -355,7 +357,7 @@ func (c *conn) subscribe(to, meta object) string {
 	acknowledged := c.params(last)
 	tag, _ := acknowledged["_meta"].(object)
 	if last.Method != "notifications/subscriptions/acknowledged" || tag[metaSubscription] != float64(id) {
-		c.Fatalf("at first the client is told %s %s", last.Method, last.Params)
+		c.Fatalf("first notification: %s %s", last.Method, last.Params)
 	}
 	return fmt.Sprintf(`{%q: %d}`, metaSubscription, id)
 }
@@ -363,13 +365,13 @@ func (c *conn) subscribe(to, meta object) string {
 func hearsOfLists(v *visit) {
 	c := v.connect()
 	v.connect().call("test_trigger_tool_change", nil)
-	v.same("the params", c.hear("notifications/tools/list_changed"), `{}`)
+	v.same("params", c.hear("notifications/tools/list_changed"), `{}`)
 	v.connect().call("test_trigger_prompt_change", nil)
-	v.same("the params", c.hear("notifications/prompts/list_changed"), `{}`)
+	v.same("params", c.hear("notifications/prompts/list_changed"), `{}`)
 }
 
-// clientHearsOfLists changes the lists until the client hears of it: in the
-// modern era it subscribes in its own time.
+// clientHearsOfLists changes the lists until the client is notified: a modern
+// client subscribes at some time after it has connected.
 func clientHearsOfLists(v *visit) {
 	tools, prompts := make(chan struct{}, 1), make(chan struct{}, 1)
 	ring := func(bell chan struct{}) {
@@ -401,5 +403,5 @@ func hearsOfResource(v *visit) {
 	meta := c.subscribe(object{"resourceSubscriptions": []string{watched}}, nil)
 	touch(v, "Watch this.", "Watch that.")
 	defer touch(v, "Watch that.", "Watch this.")
-	v.same("the notification", c.hear("notifications/resources/updated"), `{"uri": "`+watched+`", "_meta": `+meta+`}`)
+	v.same("notification", c.hear("notifications/resources/updated"), `{"uri": "`+watched+`", "_meta": `+meta+`}`)
 }

@@ -39,7 +39,7 @@ func sampled(text string) object {
 
 var rooted = object{"roots": []object{{"uri": "file:///test/root", "name": "Test Root"}}}
 
-// form is an input request for one member of a form.
+// form returns an input request for one field of a form.
 func form(message, name, kind string) string {
 	return `{"method": "elicitation/create", "params": {"message": "` + message + `", "requestedSchema": {
 		"type": "object", "properties": {"` + name + `": {"type": "` + kind + `"}}, "required": ["` + name + `"]}}}`
@@ -50,29 +50,29 @@ func sampling(text, tokens string) string {
 		"role": "user", "content": {"type": "text", "text": "` + text + `"}}]}}`
 }
 
-// asks looks at a result that asks for input, and returns its state.
+// asks checks an input-required result, and returns its state.
 func (v *visit) asks(result object, requests string) any {
 	v.Helper()
 	if result["resultType"] != "input_required" {
-		v.Fatalf("the result asks for nothing: %v", result)
+		v.Fatalf("the result has no input requests: %v", result)
 	}
-	v.same("what it asks for", result["inputRequests"], requests)
+	v.same("input requests", result["inputRequests"], requests)
 	if state, ok := result["requestState"].(string); !ok || state == "" {
-		v.Errorf("the state is %v", result["requestState"])
+		v.Errorf("requestState = %v", result["requestState"])
 	}
 	return result["requestState"]
 }
 
-// says looks at a result that is complete.
+// says checks a complete result.
 func (v *visit) says(result object, text string) {
 	v.Helper()
 	if result["resultType"] != "complete" {
 		v.Fatalf("the result is not complete: %v", result)
 	}
-	v.same("the content", result["content"], `[{"type": "text", "text": "`+text+`"}]`)
+	v.same("content", result["content"], `[{"type": "text", "text": "`+text+`"}]`)
 }
 
-// round has a tool ask once, on one connection, and answers on another.
+// round has a tool ask once on one connection, and answers on another.
 func round(tool string, answers object, requests, text string) func(*visit) {
 	return func(v *visit) {
 		state := v.asks(v.connect().call(tool, nil), requests)
@@ -87,7 +87,7 @@ func twoRounds(v *visit) {
 	second := v.asks(c.call(tool, object{"inputResponses": object{"step1": accepted("name", "Alice")}, "requestState": first}),
 		`{"step2": `+form("Step 2: What is your favorite color?", "color", "string")+`}`)
 	if first == second {
-		v.Error("the state stays the same")
+		v.Error("the state did not change")
 	}
 	v.says(c.call(tool, object{"inputResponses": object{"step2": accepted("color", "blue")}, "requestState": second}), "Alice likes blue")
 }
@@ -105,18 +105,18 @@ func promptAsks(v *visit) {
 	state := v.asks(c.get("prompts/get", params), `{"user_context": `+form("What context should the prompt use?", "context", "string")+`}`)
 	maps.Copy(params, object{"inputResponses": object{"user_context": accepted("context", "test context")}, "requestState": state})
 	result := c.get("prompts/get", params)
-	v.same("the type", result["resultType"], `"complete"`)
-	v.same("the messages", result["messages"], `[{"role": "user", "content": {"type": "text", "text": "Use this context: test context"}}]`)
+	v.same("type", result["resultType"], `"complete"`)
+	v.same("messages", result["messages"], `[{"role": "user", "content": {"type": "text", "text": "Use this context: test context"}}]`)
 }
 
 func saysThatItAsks(v *visit) {
-	v.same("the type", v.connect().call(greets, nil)["resultType"], `"input_required"`)
+	v.same("type", v.connect().call(greets, nil)["resultType"], `"input_required"`)
 }
 
 func listsAskNothing(v *visit) {
 	c := v.connect()
 	for _, method := range []string{"tools/list", "prompts/list"} {
-		v.same("the type of "+method, c.get(method, nil)["resultType"], `"complete"`)
+		v.same("type of "+method, c.get(method, nil)["resultType"], `"complete"`)
 	}
 }
 
@@ -128,7 +128,7 @@ func refusesTamperedState(v *visit) {
 		"name": tool, "arguments": object{}, "inputResponses": object{"confirm": accepted("ok", true)}, "requestState": state.(string) + "-TAMPERED",
 	})
 	if f.Code != -32602 || strings.Contains(f.Message, state.(string)) {
-		v.Errorf("the error is %d %s", f.Code, f.Message)
+		v.Errorf("error %d %s", f.Code, f.Message)
 	}
 }
 
@@ -153,7 +153,7 @@ func refusesWhatIsNoAnswer(v *visit) {
 	for _, responses := range []any{object{"user_name": 12345}, nil} {
 		m := c.ask("tools/call", object{"name": greets, "arguments": object{}, "inputResponses": responses})
 		if m.Error == nil && c.result(m)["resultType"] != "input_required" {
-			v.Errorf("%v got %s", responses, m.Result)
+			v.Errorf("%v: result %s", responses, m.Result)
 		}
 	}
 }

@@ -11,47 +11,47 @@ var lifecycleScenarios = []scenario{
 	{"server-initialize", legacyOnly, initializes},
 	{"server-stateless", modernOnly, stateless},
 	{"server-sse-multiple-streams", both, severalAtOnce},
-	{"ping", legacyOnly, func(v *visit) { v.same("the result", v.connect().get("ping", nil), `{}`) }},
+	{"ping", legacyOnly, func(v *visit) { v.same("result", v.connect().get("ping", nil), `{}`) }},
 	{"logging-set-level", legacyOnly, func(v *visit) {
-		v.same("the result", v.connect().get("logging/setLevel", object{"level": "info"}), `{}`)
+		v.same("result", v.connect().get("logging/setLevel", object{"level": "info"}), `{}`)
 	}},
 	{"caching", modernOnly, caching},
 	{"completion-complete", both, completes},
 }
 
-// initializes has every revision negotiated, and one that there never was.
+// initializes negotiates every revision, and an unknown one.
 func initializes(v *visit) {
 	for asked, want := range map[string]string{
 		"2025-11-25": "2025-11-25", "2025-06-18": "2025-06-18", "2025-03-26": "2025-03-26", "2024-11-05": "2024-11-05", "1999-12-31": "2025-11-25",
 	} {
 		result := v.bare().initialize(asked)
 		if result["protocolVersion"] != want {
-			v.Errorf("who asks for %s gets %s", asked, result["protocolVersion"])
+			v.Errorf("protocol version for %s: %s", asked, result["protocolVersion"])
 		}
 	}
 	said := v.session(nil).InitializeResult()
 	if said.ServerInfo.Name != "mcpd-conformance" || said.ServerInfo.Version == "" || said.Instructions == "" {
-		v.Errorf("the server is %+v", said)
+		v.Errorf("server info: %+v", said)
 	}
-	v.same("what the server can do", said.Capabilities, `{
+	v.same("capabilities", said.Capabilities, `{
 		"completions": {}, "logging": {}, "prompts": {"listChanged": true},
 		"resources": {"listChanged": true, "subscribe": true}, "tools": {"listChanged": true}
 	}`)
 }
 
-// severalAtOnce sends three requests before it looks at any answer.
+// severalAtOnce sends three requests before it reads a response.
 func severalAtOnce(v *visit) {
 	c := v.connect()
 	ids := []int{c.start("tools/list", nil), c.start("tools/list", nil), c.start("tools/list", nil)}
 	slices.Reverse(ids)
 	for _, id := range ids {
 		if tools, _ := c.result(c.await(id))["tools"].([]any); len(tools) == 0 {
-			v.Error("there are no tools")
+			v.Error("no tools")
 		}
 	}
 }
 
-// caching looks at how long each kind of result may be kept, and by whom.
+// caching checks how long each kind of result may be cached, and by whom.
 func caching(v *visit) {
 	c := v.connect()
 	first := c.get("resources/list", nil)["resources"].([]any)[0].(object)["uri"]
@@ -60,10 +60,10 @@ func caching(v *visit) {
 	} {
 		result := c.get(method, params)
 		if ms, ok := result["ttlMs"].(float64); !ok || ms < 0 || ms != float64(int64(ms)) {
-			v.Errorf("%s may be kept for %v ms", method, result["ttlMs"])
+			v.Errorf("%s: ttlMs = %v", method, result["ttlMs"])
 		}
 		if scope := result["cacheScope"]; scope != "public" && scope != "private" {
-			v.Errorf("%s may be kept by %v", method, scope)
+			v.Errorf("%s: cacheScope = %v", method, scope)
 		}
 	}
 }
@@ -85,11 +85,11 @@ func completes(v *visit) {
 		if err != nil {
 			v.Fatal(err)
 		}
-		v.same("the completion of "+test.argument, got.Completion.Values, test.want)
+		v.same("completion of "+test.argument, got.Completion.Values, test.want)
 	}
 }
 
-// stateless is the scenario of that name, as far as it is not about HTTP.
+// stateless is the scenario of that name, without its HTTP part.
 func stateless(v *visit) {
 	c := v.connect()
 	metaIsNeeded(v, c)
@@ -102,7 +102,7 @@ func stateless(v *visit) {
 	listens(v)
 }
 
-// metaIsNeeded leaves out what must stand in each request, and what need not.
+// metaIsNeeded omits each required and optional member of _meta.
 func metaIsNeeded(v *visit, c *conn) {
 	whole := object{metaVersion: modern, metaClient: object{"name": "wire", "version": "1"}, metaCapabilities: object{}}
 	without := func(name string) object {
@@ -111,81 +111,81 @@ func metaIsNeeded(v *visit, c *conn) {
 		return object{"_meta": meta}
 	}
 	for what, params := range map[string]object{
-		"_meta": {}, "the version": without(metaVersion), "the capabilities": without(metaCapabilities),
+		"_meta": {}, "version": without(metaVersion), "capabilities": without(metaCapabilities),
 	} {
 		if m := c.await(c.post("server/discover", params)); m.Error == nil || m.Error.Code != -32602 {
-			v.Errorf("without %s the answer is %s, %v", what, m.Result, m.Error)
+			v.Errorf("without %s: %s, %v", what, m.Result, m.Error)
 		}
 	}
 	c.result(c.await(c.post("server/discover", without(metaClient))))
 }
 
-// discovers has the server say what it is, and do what it says.
+// discovers checks the server's description of itself.
 func discovers(v *visit, c *conn, result object) {
 	if versions, _ := result["supportedVersions"].([]any); !slices.Contains(versions, any(string(modern))) {
-		v.Errorf("the versions are %v", result["supportedVersions"])
+		v.Errorf("supported versions: %v", result["supportedVersions"])
 	}
-	v.same("what the server can do", result["capabilities"], `{
+	v.same("capabilities", result["capabilities"], `{
 		"completions": {}, "logging": {}, "prompts": {"listChanged": true},
 		"resources": {"listChanged": true, "subscribe": true}, "tools": {"listChanged": true},
 		"extensions": {"io.modelcontextprotocol/tasks": {}}
 	}`)
 	meta, _ := result["_meta"].(object)
 	if server, _ := meta[metaServer].(object); server["name"] != "mcpd-conformance" || server["version"] == "" {
-		v.Errorf("the server is %v", meta)
+		v.Errorf("server info: %v", meta)
 	}
 	for _, method := range []string{"tools/list", "prompts/list", "resources/list"} {
 		c.get(method, nil)
 	}
 }
 
-// versionsAreTold asks for a version that there is not.
+// versionsAreTold requests an unknown version.
 func versionsAreTold(v *visit, c *conn, discovered object) {
 	f := c.refused("server/discover", object{"_meta": object{metaVersion: "v999.0.0"}})
 	data := decoded(v.T, string(f.Data)).(object)
 	supported, _ := data["supported"].([]any)
 	for _, version := range supported {
 		if !slices.Contains(discovered["supportedVersions"].([]any), version) {
-			v.Errorf("%v is supported, and was not discovered", version)
+			v.Errorf("%v is supported but not discovered", version)
 		}
 	}
 	if f.Code != -32022 || len(supported) == 0 || data["requested"] != "v999.0.0" {
-		v.Errorf("the error is %d %s", f.Code, f.Data)
+		v.Errorf("error %d %s", f.Code, f.Data)
 	}
 }
 
-// capabilitiesAreNeeded calls a tool that needs what the client cannot do.
+// capabilitiesAreNeeded calls a tool that needs a missing client capability.
 func capabilitiesAreNeeded(v *visit, c *conn) {
 	f := c.refused("tools/call", object{"name": "test_missing_capability", "_meta": object{metaCapabilities: object{}}})
 	if f.Code != -32021 {
-		v.Errorf("the code is %d", f.Code)
+		v.Errorf("code %d", f.Code)
 	}
-	v.same("the data", f.Data, `{"requiredCapabilities": {"sampling": {}}}`)
+	v.same("data", f.Data, `{"requiredCapabilities": {"sampling": {}}}`)
 }
 
-// oldMethodsAreGone asks for what the revision has not any more, and for what
-// there never was.
+// oldMethodsAreGone calls methods that the revision has removed, and an unknown
+// one.
 func oldMethodsAreGone(v *visit, c *conn) {
 	for _, method := range []string{
 		"initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe", "unknown/method",
 	} {
 		if f := c.refused(method, nil); f.Code != -32601 {
-			v.Errorf("%s is refused with %d %s", method, f.Code, f.Message)
+			v.Errorf("%s: error %d %s", method, f.Code, f.Message)
 		}
 	}
 }
 
-// nothingIsAskedFor calls a tool of a client that could be asked, and one that
-// logs for a client that wants no log. That no request was sent to the client
-// is what read looks at.
+// nothingIsAskedFor calls a tool that does not use the client's capabilities,
+// and one that logs for a client that wants no log. read checks that the server
+// sends no request.
 func nothingIsAskedFor(v *visit, c *conn) {
 	result := c.call("test_streaming_elicitation", object{"_meta": object{metaCapabilities: object{"elicitation": object{}}, "progressToken": "p"}})
-	v.same("the content", result["content"], `[{"type": "text", "text": "nothing to ask"}]`)
+	v.same("content", result["content"], `[{"type": "text", "text": "nothing to ask"}]`)
 	if told := c.told("notifications/progress"); len(told) != 1 {
-		v.Errorf("the progress is %v", told)
+		v.Errorf("progress: %v", told)
 	}
 	c.call("test_logging_tool", nil)
 	if told := c.told("notifications/message"); told != nil {
-		v.Errorf("the client was told %v", told)
+		v.Errorf("notifications: %v", told)
 	}
 }

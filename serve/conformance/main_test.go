@@ -1,5 +1,5 @@
 // Package conformance_test runs the scenarios of the official conformance
-// suite, which knows Streamable HTTP alone, over every transport.
+// suite, which supports only Streamable HTTP, over every transport.
 package conformance_test
 
 import (

@@ -38,17 +38,17 @@ func listsResources(v *visit) {
 	uris := map[string]bool{}
 	for _, r := range resources.Resources {
 		if uris[r.URI] = true; r.URI == "" || r.Name == "" || r.Description == "" || r.MIMEType == "" {
-			v.Errorf("a resource is %+v", r)
+			v.Errorf("resource %+v", r)
 		}
 	}
 	if !uris["test://static-text"] || !uris["test://static-binary"] || !uris["test://watched-resource"] || len(uris) != 3 {
-		v.Errorf("the resources are %v", uris)
+		v.Errorf("resources: %v", uris)
 	}
 	templates, err := session.ListResourceTemplates(v.ctx, nil)
 	if err != nil {
 		v.Fatal(err)
 	}
-	v.same("the templates", templates.ResourceTemplates, `[{
+	v.same("templates", templates.ResourceTemplates, `[{
 		"name": "template", "uriTemplate": "test://template/{id}/data", "description": "A resource for each id", "mimeType": "application/json"}]`)
 }
 
@@ -58,13 +58,13 @@ func reads(uri, contents string) func(*visit) {
 		if err != nil {
 			v.Fatal(err)
 		}
-		v.same("the contents", result.Contents, contents)
+		v.same("contents", result.Contents, contents)
 	}
 }
 
 const watched = "test://watched-resource"
 
-// touch gives the watched resource another text.
+// touch changes the text of the watched resource.
 func touch(v *visit, from, to string) {
 	v.Helper()
 	v.site.rewrite(v.T, "resources.hcl", from, to)
@@ -73,10 +73,10 @@ func touch(v *visit, from, to string) {
 	}
 }
 
-// subscribes has both clients hear of a change of the resource.
+// subscribes checks that both clients are notified of a change of the resource.
 func subscribes(v *visit) {
 	c := v.connect()
-	v.same("the result", c.get("resources/subscribe", object{"uri": watched}), `{}`)
+	v.same("result", c.get("resources/subscribe", object{"uri": watched}), `{}`)
 	heard := make(chan string, 1)
 	session := v.session(&mcp.ClientOptions{
 		ResourceUpdatedHandler: func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) { heard <- r.Params.URI },
@@ -86,18 +86,19 @@ func subscribes(v *visit) {
 	}
 	touch(v, "Watch this.", "Watch that.")
 	defer touch(v, "Watch that.", "Watch this.")
-	v.same("the notification", c.hear("notifications/resources/updated"), `{"uri": "`+watched+`"}`)
+	v.same("notification", c.hear("notifications/resources/updated"), `{"uri": "`+watched+`"}`)
 	if uri := one(v, heard); uri != watched {
-		v.Errorf("%s has changed", uri)
+		v.Errorf("unexpected update of %s", uri)
 	}
 }
 
-// unsubscribes hears of other changes, and not of that of the resource. The
-// news of the second edit of the tools comes after all that is said of the first.
+// unsubscribes checks that a client is notified of other changes, but not of
+// the resource. The notification of the second edit of the tools follows all
+// notifications of the first.
 func unsubscribes(v *visit) {
 	c := v.connect()
 	c.get("resources/subscribe", object{"uri": watched})
-	v.same("the result", c.get("resources/unsubscribe", object{"uri": watched}), `{}`)
+	v.same("result", c.get("resources/unsubscribe", object{"uri": watched}), `{}`)
 	touch(v, "Watch this.", "Watch that.")
 	defer touch(v, "Watch that.", "Watch this.")
 	c.call("test_trigger_tool_change", nil)
@@ -110,21 +111,21 @@ func unsubscribes(v *visit) {
 		c.read()
 	}
 	if told := c.told("notifications/resources/updated"); told != nil {
-		v.Errorf("the client is told %v", told)
+		v.Errorf("notifications: %v", told)
 	}
 }
 
-// findsNothing reads what there is not. The code is that of the era.
+// findsNothing reads an unknown resource. The code depends on the era.
 func findsNothing(v *visit) {
 	const uri = "test://nonexistent-resource-for-conformance-testing"
 	want := map[era]int64{legacy: -32002, modern: -32602}[v.era]
 	_, err := v.session(nil).ReadResource(v.ctx, &mcp.ReadResourceParams{URI: uri})
 	var refused *jsonrpc.Error
 	if !errors.As(err, &refused) || refused.Code != want {
-		v.Fatalf("the error is %v", err)
+		v.Fatalf("error: %v", err)
 	}
 	if data := decoded(v.T, string(refused.Data)).(object); data["uri"] != uri {
-		v.Errorf("the data are %v", data)
+		v.Errorf("data: %v", data)
 	}
 }
 
@@ -150,10 +151,10 @@ func listsPrompts(v *visit) {
 	arguments := map[string]int{}
 	for _, p := range list.Prompts {
 		if arguments[p.Name] = len(p.Arguments); p.Name == "" || p.Description == "" {
-			v.Errorf("a prompt is %+v", p)
+			v.Errorf("prompt %+v", p)
 		}
 	}
-	v.same("how many arguments each prompt takes", arguments, `{
+	v.same("number of arguments of each prompt", arguments, `{
 		"test_simple_prompt": 0, "test_prompt_with_arguments": 2, "test_prompt_with_embedded_resource": 1,
 		"test_prompt_with_image": 0, "test_input_required_result_prompt": 0, "changing_prompt": 0}`)
 }
@@ -164,11 +165,11 @@ func prompts(name string, arguments map[string]string, messages string) func(*vi
 		if err != nil {
 			v.Fatal(err)
 		}
-		v.same("the messages", result.Messages, messages)
+		v.same("messages", result.Messages, messages)
 	}
 }
 
-// promptsWithArguments gives both arguments, and then one of them.
+// promptsWithArguments passes both arguments, and then one of them.
 func promptsWithArguments(v *visit) {
 	given := map[string]string{"arg1": "testValue1", "arg2": "testValue2"}
 	prompts("test_prompt_with_arguments", given, `[
@@ -178,13 +179,13 @@ func promptsWithArguments(v *visit) {
 	})
 	var refused *jsonrpc.Error
 	if !errors.As(err, &refused) || refused.Code != -32602 {
-		v.Errorf("without arg2 the error is %v", err)
+		v.Errorf("error without arg2: %v", err)
 	}
 }
 
-// TestListsComeInPages has more tools than one page holds, on every transport.
-// The suite has no scenario for that.
-func TestListsComeInPages(t *testing.T) {
+// TestList_pagination has more tools than one page holds, on every transport.
+// The suite has no scenario for it.
+func TestList_pagination(t *testing.T) {
 	const tools, page = 1100, 1000
 	var text strings.Builder
 	for i := range tools {
@@ -205,13 +206,13 @@ func TestListsComeInPages(t *testing.T) {
 				names[tool.Name] = true
 			}
 			if len(names) != tools {
-				t.Errorf("%d of %d tools are listed", len(names), tools)
+				t.Errorf("%d of %d tools listed", len(names), tools)
 			}
 			c := v.connect()
 			first := c.get("tools/list", nil)
 			last := c.get("tools/list", object{"cursor": first["nextCursor"]})
 			if n, m := len(first["tools"].([]any)), len(last["tools"].([]any)); n != page || m != tools-page {
-				t.Errorf("the pages hold %d and %d tools", n, m)
+				t.Errorf("pages of %d and %d tools", n, m)
 			}
 			v.lacks(last, "nextCursor")
 		})
@@ -219,9 +220,9 @@ func TestListsComeInPages(t *testing.T) {
 }
 
 var moreScenarios = []scenario{
-	{"a client asks for its log with each request", modernOnly, logsByRequest},
-	{"what cannot be served is refused", both, refuses},
-	{"arguments that are wrong are told to the model", both, tellsTheModel},
+	{"log level per request", modernOnly, logsByRequest},
+	{"invalid requests", both, refuses},
+	{"invalid arguments", both, tellsTheModel},
 }
 
 func logsByRequest(v *visit) {
@@ -229,10 +230,10 @@ func logsByRequest(v *visit) {
 	c.call("test_tool_with_logging", object{"_meta": object{metaLogLevel: "info"}})
 	told := c.told("notifications/message")
 	if len(told) != len(steps) {
-		v.Fatalf("before the result the client was told %v", told)
+		v.Fatalf("notifications before the result: %v", told)
 	}
 	for i, step := range steps {
-		v.same("the data", told[i]["data"], `"`+step+`"`)
+		v.same("data", told[i]["data"], `"`+step+`"`)
 	}
 }
 
@@ -252,7 +253,7 @@ func refuses(v *visit) {
 		{"completion/complete", object{"ref": object{"type": "ref/prompt"}}, -32602},
 	} {
 		if f := c.refused(test.method, test.params); f.Code != test.code || f.Message == "" {
-			v.Errorf("%s %v: the error is %d %q", test.method, test.params, f.Code, f.Message)
+			v.Errorf("%s %v: error %d %q", test.method, test.params, f.Code, f.Message)
 		}
 	}
 }
@@ -261,6 +262,6 @@ func tellsTheModel(v *visit) {
 	c := v.connect()
 	result := c.call("test_sampling", object{"arguments": object{"prompts": "Hello"}})
 	if content, _ := result["content"].([]any); result["isError"] != true || len(content) == 0 {
-		v.Errorf("the result is %v", result)
+		v.Errorf("result: %v", result)
 	}
 }

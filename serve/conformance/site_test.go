@@ -16,7 +16,7 @@ import (
 	"github.com/mcpd/mcpd/serve"
 )
 
-// site is an engine behind every transport at once.
+// site is an engine served over every transport.
 type site struct {
 	engine *engine.Server
 	front  *serve.Front
@@ -24,8 +24,8 @@ type site struct {
 	client *http.Client
 }
 
-// open serves what the options say, until the test ends. Nothing may be left
-// under way by then.
+// open serves an engine with the options until the test ends. No call may be
+// running then.
 func open(t *testing.T, o engine.Options) *site {
 	t.Helper()
 	o.Front, o.Extensions = serve.Checks{}, []engine.Extension{typescript.New()}
@@ -53,11 +53,11 @@ func open(t *testing.T, o engine.Options) *site {
 	return s
 }
 
-// fixtures is where the files lie that the official suite is run against.
+// fixtures is the directory of the official suite's fixtures.
 const fixtures = "../../testdata/conformance"
 
-// copies is a site that serves a copy of the fixtures, and the helper that
-// edits it when a fixture tool asks for that.
+// copies is a site with a copy of the fixtures, and the helper that edits it
+// for a fixture tool.
 type copies struct {
 	*site
 	folder string
@@ -66,8 +66,8 @@ type copies struct {
 	edits int
 }
 
-// serveFixtures serves a copy of the fixtures. The address of the helper stands
-// in the place of port 1 there.
+// serveFixtures serves a copy of the fixtures, with the address of the helper
+// instead of port 1.
 func serveFixtures(t *testing.T) *copies {
 	t.Helper()
 	c := &copies{folder: t.TempDir()}
@@ -98,21 +98,21 @@ func (c *copies) rewrite(t *testing.T, name, old, replacement string) {
 	}
 	after := bytes.ReplaceAll(before, []byte(old), []byte(replacement))
 	if bytes.Equal(before, after) {
-		t.Fatalf("%s does not hold %s", name, old)
+		t.Fatalf("%s does not contain %s", name, old)
 	}
 	if err := os.WriteFile(c.file(name), after, 0o600); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// reload loads a tool file that has changed.
+// reload loads a changed tool file.
 func (c *copies) reload(ctx context.Context, name string) error {
 	_, err := c.engine.Reload(ctx, engine.Change{Paths: []string{name}})
 	return err
 }
 
-// editor saves another version of a tool file at each request, and has answered
-// once that is served.
+// editor saves a new version of a tool file at each request, and responds when
+// it is served.
 func (c *copies) editor(name, text string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		c.mu.Lock()

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// streams is a client of Streamable HTTP: a request for each message, and a
-// stream for each answer.
+// streams is a client of Streamable HTTP: one request per message, and one
+// stream per response.
 type streams struct {
 	*wire
 	site *site
@@ -45,7 +45,7 @@ func dialStreamable(t *testing.T, s *site, e era) *wire {
 	return c.wire
 }
 
-// post sends a message. What is answered is answered in its own time.
+// post sends a message. Its response is read concurrently.
 func (c *streams) post(text []byte) error {
 	var m message
 	if err := json.Unmarshal(text, &m); err != nil {
@@ -76,7 +76,7 @@ func (c *streams) post(text []byte) error {
 	return c.listen()
 }
 
-// describe sets the headers that the era of the client wants.
+// describe sets the headers for the era of the client.
 func (c *streams) describe(h http.Header, m message) {
 	h.Set("Content-Type", "application/json")
 	h.Set("Accept", "application/json, text/event-stream")
@@ -91,7 +91,7 @@ func (c *streams) describe(h http.Header, m message) {
 		Name, URI, TaskID string
 		Meta              map[string]any `json:"_meta"`
 	}
-	// Params that are none are for the server to refuse.
+	// The server must reject invalid params.
 	_ = json.Unmarshal(m.Params, &said)
 	version, _ := said.Meta[metaVersion].(string)
 	h.Set("Mcp-Protocol-Version", cmp.Or(version, string(modern)))
@@ -101,7 +101,7 @@ func (c *streams) describe(h http.Header, m message) {
 	}
 }
 
-// answer takes in what a request is answered with.
+// answer reads the response to a request.
 func (c *streams) answer(r *http.Request) {
 	response, err := c.site.client.Do(r)
 	if err != nil {
@@ -114,13 +114,13 @@ func (c *streams) answer(r *http.Request) {
 	}
 	text, err := io.ReadAll(response.Body)
 	if err != nil || len(text) == 0 {
-		return // given up before there was an answer
+		return // cancelled before the response
 	}
 	c.opened(response.Header.Get("Mcp-Session-Id"), text)
 	c.inbox <- text
 }
 
-// opened remembers the session that the answer to initialize opens.
+// opened stores the session of the response to initialize.
 func (c *streams) opened(session string, text []byte) {
 	var m struct {
 		Result struct{ ProtocolVersion string }
@@ -133,7 +133,7 @@ func (c *streams) opened(session string, text []byte) {
 	c.session, c.version = session, m.Result.ProtocolVersion
 }
 
-// take takes in all events of a stream.
+// take reads all events of a stream.
 func (c *streams) take(stream io.Reader) {
 	next := events(stream)
 	for text, err := next(); err == nil; text, err = next() {
@@ -141,7 +141,7 @@ func (c *streams) take(stream io.Reader) {
 	}
 }
 
-// onSession asks for something that is about the session itself.
+// onSession sends a request about the session itself.
 func (c *streams) onSession(method string) (*http.Response, error) {
 	r, err := http.NewRequestWithContext(c.life, method, c.site.url+"/mcp", nil)
 	if err != nil {
@@ -156,7 +156,7 @@ func (c *streams) onSession(method string) (*http.Response, error) {
 	}
 	if response.StatusCode >= http.StatusMultipleChoices {
 		response.Body.Close()
-		return nil, fmt.Errorf("%s got %s", method, response.Status)
+		return nil, fmt.Errorf("%s: %s", method, response.Status)
 	}
 	return response, nil
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// scenario is one of the official suite, or one of ours.
+// scenario is a scenario of the official suite, or an additional one.
 type scenario struct {
 	name string
-	// eras are those whose clients it is about.
+	// eras are the eras of the clients that it applies to.
 	eras []era
 	run  func(*visit)
 }
@@ -26,14 +26,14 @@ var (
 	modernOnly = []era{modern}
 )
 
-// official are the scenarios of the suite that are about servers, by its names.
-// What the suite judges in the headers and status codes of HTTP it alone judges.
+// official are the server scenarios of the suite, by name. Only the suite
+// itself checks HTTP headers and status codes.
 var official = slices.Concat(lifecycleScenarios, toolScenarios, resourceScenarios, promptScenarios, askingScenarios, inputScenarios, taskScenarios)
 
-// ours are about what the suite has no scenario for.
+// ours are scenarios that the suite lacks.
 var ours = slices.Concat(listenScenarios, moreScenarios)
 
-// suiteSize is how many scenarios for servers version 0.2.0-alpha.12 has.
+// suiteSize is the number of server scenarios in version 0.2.0-alpha.12.
 const suiteSize = 65
 
 // elsewhere are the scenarios of the suite that are not run here, and why.
@@ -49,31 +49,30 @@ var elsewhere = map[string]string{
 	"sep-2640-skills-manifest":             noSkills,
 }
 
-const noSkills = "about an extension that mcpd does not have"
+const noSkills = "extension not supported by mcpd"
 
-// TestTheWholeSuiteIsAccountedFor has each scenario of the suite either run or
-// left out for a reason.
-func TestTheWholeSuiteIsAccountedFor(t *testing.T) {
+// TestSuite_complete checks that each scenario of the suite is either run or
+// excluded with a reason.
+func TestSuite_complete(t *testing.T) {
 	known := map[string]bool{}
 	for name, reason := range elsewhere {
 		if known[name] = true; reason == "" {
-			t.Errorf("%s is left out for no reason", name)
+			t.Errorf("%s is excluded without a reason", name)
 		}
 	}
 	for _, s := range official {
 		if known[s.name] {
-			t.Errorf("%s is there twice", s.name)
+			t.Errorf("duplicate scenario %s", s.name)
 		}
 		known[s.name] = true
 	}
 	if len(known) != suiteSize {
-		t.Errorf("%d scenarios are known, and %d left out; the suite has %d", len(official), len(elsewhere), suiteSize)
+		t.Errorf("%d scenarios run, %d excluded; the suite has %d", len(official), len(elsewhere), suiteSize)
 	}
 }
 
-// TestEveryScenarioOnEveryTransport runs each scenario of the suite on each
-// line of its era.
-func TestEveryScenarioOnEveryTransport(t *testing.T) {
+// TestSuite runs each scenario of the suite on each transport of its eras.
+func TestSuite(t *testing.T) {
 	for _, l := range lines {
 		t.Run(l.name+" "+string(l.era), func(t *testing.T) {
 			t.Parallel()
@@ -112,13 +111,13 @@ func (v *visit) session(o *mcp.ClientOptions) *mcp.ClientSession {
 	}
 	v.Cleanup(func() { session.Close() })
 	if got := session.InitializeResult().ProtocolVersion; got != string(v.era) {
-		v.Fatalf("the client and the server speak %s", got)
+		v.Fatalf("protocol version %s", got)
 	}
 	return session
 }
 
-// connect connects a client that sees its wire, and opens its session where
-// the era has one.
+// connect connects a client that sees its wire, and opens a session in the
+// legacy era.
 func (v *visit) connect() *conn {
 	v.Helper()
 	c := v.bare()
@@ -134,7 +133,7 @@ func (v *visit) bare() *conn {
 	return connect(v.T, v.dial(v.T, v.site.site, v.era), v.era)
 }
 
-// same compares what is the same as JSON. want is JSON.
+// same compares values as JSON. want is JSON.
 func (v *visit) same(what string, got any, want string) {
 	v.Helper()
 	text, err := json.Marshal(got)
@@ -142,7 +141,7 @@ func (v *visit) same(what string, got any, want string) {
 		v.Fatal(err)
 	}
 	if diff := cmp.Diff(decoded(v.T, want), decoded(v.T, string(text))); diff != "" {
-		v.Errorf("%s is another (-want +got):\n%s", what, diff)
+		v.Errorf("%s (-want +got):\n%s", what, diff)
 	}
 }
 
@@ -154,13 +153,13 @@ func decoded(t *testing.T, text string) (value any) {
 	return value
 }
 
-// one waits for what a handler of a client is told.
+// one waits for a value from a handler of a client.
 func one[T any](v *visit, told <-chan T) (value T) {
 	v.Helper()
 	select {
 	case value = <-told:
 	case <-v.ctx.Done():
-		v.Fatal("the client is told nothing")
+		v.Fatal("no message for the client")
 	}
 	return value
 }

@@ -6,7 +6,8 @@ import (
 	"slices"
 )
 
-// The suite has these for who declares the extension, which legacy clients cannot.
+// The suite has these for clients with the extension, which legacy clients
+// cannot declare.
 var taskScenarios = []scenario{
 	{"tasks-lifecycle", modernOnly, tasksLive},
 	{"tasks-capability-negotiation", modernOnly, tasksAreNegotiated},
@@ -21,10 +22,10 @@ var taskScenarios = []scenario{
 
 const extension = "io.modelcontextprotocol/tasks"
 
-// knowsTasks stands in the requests of a client that declares the extension.
+// knowsTasks is the _meta of a client that declares the extension.
 var knowsTasks = object{metaCapabilities: object{"elicitation": object{}, "extensions": object{extension: object{}}}}
 
-// tasked is a request of such a client.
+// tasked sends a request of such a client.
 func (c *conn) tasked(method string, params object) object {
 	c.Helper()
 	return c.get(method, with(params))
@@ -36,37 +37,37 @@ func with(params object) object {
 	return params
 }
 
-// begin calls a tool that becomes a task, and returns the task.
+// begin calls a tool that returns a task, and returns the task.
 func (v *visit) begin(c *conn, tool string, arguments object) (id string, task object) {
 	v.Helper()
 	task = c.tasked("tools/call", object{"name": tool, "arguments": arguments})
 	id, _ = task["taskId"].(string)
 	if task["resultType"] != "task" || id == "" || task["status"] == "" {
-		v.Fatalf("%s is no task: %v", tool, task)
+		v.Fatalf("%s returned no task: %v", tool, task)
 	}
 	v.lacks(task, "task", "result", "error", "inputRequests", "requestState", "ttl", "pollInterval")
 	return id, task
 }
 
-// lacks looks for members that belong elsewhere.
+// lacks checks that members of other results are absent.
 func (v *visit) lacks(result object, members ...string) {
 	v.Helper()
 	for _, name := range members {
 		if _, ok := result[name]; ok {
-			v.Errorf("%s stands in %v", name, result)
+			v.Errorf("unexpected member %s in %v", name, result)
 		}
 	}
 }
 
-// acknowledged looks at an answer that only says that there is one.
+// acknowledged checks an empty result.
 func (v *visit) acknowledged(result object) {
 	v.Helper()
-	v.same("the type", result["resultType"], `"complete"`)
+	v.same("type", result["resultType"], `"complete"`)
 	v.lacks(result, "taskId", "status", "result", "error", "inputRequests")
 }
 
-// until waits until a task has a status, and returns what is told of it then:
-// the same as who asks is told.
+// until waits until a task has a status, and returns its notification, which
+// must equal the result of tasks/get.
 func (v *visit) until(id, status string) object {
 	v.Helper()
 	c := v.connect()
@@ -74,15 +75,15 @@ func (v *visit) until(id, status string) object {
 	for {
 		told := c.hear("notifications/tasks")
 		if told["taskId"] != id {
-			v.Fatalf("the client is told of %v", told)
+			v.Fatalf("notification: %v", told)
 		}
 		if told["status"] == status {
 			break
 		}
 	}
 	task := c.tasked("tasks/get", object{"taskId": id})
-	v.same("the type", task["resultType"], `"complete"`)
-	v.same("the task", []any{task["taskId"], task["status"]}, `["`+id+`", "`+status+`"]`)
+	v.same("type", task["resultType"], `"complete"`)
+	v.same("task", []any{task["taskId"], task["status"]}, `["`+id+`", "`+status+`"]`)
 	v.lacks(task, "requestState")
 	return task
 }
@@ -95,18 +96,18 @@ func tasksLive(v *visit) {
 
 	id, _ := v.begin(c, "slow_compute", object{"seconds": 0, "label": "it"})
 	done := v.until(id, "completed")
-	v.same("the result", done["result"].(object)["content"], `[{"type": "text", "text": "computed it"}]`)
+	v.same("result", done["result"].(object)["content"], `[{"type": "text", "text": "computed it"}]`)
 	meta, _ := done["result"].(object)["_meta"].(object)
 	v.lacks(meta, "io.modelcontextprotocol/related-task")
 	v.acknowledged(c.tasked("tasks/cancel", object{"taskId": id}))
 
 	id, _ = v.begin(c, "failing_job", object{})
 	failed := v.until(id, "completed")
-	v.same("whether the job failed", failed["result"].(object)["isError"], `true`)
+	v.same("isError of the failed job", failed["result"].(object)["isError"], `true`)
 
 	id, _ = v.begin(c, "protocol_error_job", object{})
 	broken := v.until(id, "failed")
-	v.same("the error", broken["error"], `{"code": -32603, "message": "the job broke"}`)
+	v.same("error", broken["error"], `{"code": -32603, "message": "the job broke"}`)
 	v.lacks(broken, "result")
 
 	id, _ = v.begin(c, "slow_compute", object{"seconds": 60})
@@ -117,13 +118,13 @@ func tasksLive(v *visit) {
 func tasksAreNegotiated(v *visit) {
 	c := v.connect()
 	can := c.get("server/discover", nil)["capabilities"].(object)
-	v.same("the extensions", can["extensions"], `{"`+extension+`": {}}`)
+	v.same("extensions", can["extensions"], `{"`+extension+`": {}}`)
 	v.lacks(can, "tasks")
 	for method, params := range map[string]object{
 		"tasks/get": {"taskId": "gate"}, "tasks/update": {"taskId": "gate", "inputResponses": object{}}, "tasks/cancel": {"taskId": "gate"},
 	} {
 		if f := c.refused(method, params); f.Code != -32021 {
-			v.Errorf("%s is refused with %d %s", method, f.Code, f.Message)
+			v.Errorf("%s: error %d %s", method, f.Code, f.Message)
 		}
 	}
 	waited := c.call("slow_compute", object{"arguments": object{"seconds": 0, "label": "it"}})
@@ -140,12 +141,12 @@ func tasksHaveTheirFields(v *visit) {
 	id, task := v.begin(c, "slow_compute", object{"seconds": 0})
 	for _, name := range []string{"ttlMs", "pollIntervalMs"} {
 		if ms, ok := task[name].(float64); !ok || ms <= 0 || ms != float64(int64(ms)) {
-			v.Errorf("%s is %v", name, task[name])
+			v.Errorf("%s = %v", name, task[name])
 		}
 	}
 	for _, name := range []string{"createdAt", "lastUpdatedAt"} {
 		if at, _ := task[name].(string); !moment.MatchString(at) {
-			v.Errorf("%s is %v", name, task[name])
+			v.Errorf("%s = %v", name, task[name])
 		}
 	}
 	v.until(id, "completed")
@@ -159,44 +160,45 @@ func tasksHaveNoState(v *visit) {
 	v.until(id, "cancelled")
 }
 
-// tasksAsk answers the one question of a task, and two of another one by one.
+// tasksAsk answers the one request of a task, and the two of another task one
+// after the other.
 func tasksAsk(v *visit) {
 	c := v.connect()
 	id, _ := v.begin(c, "confirm_delete", object{"filename": "it.txt"})
 	asks := v.until(id, "input_required")
-	v.same("what the task asks for", asks["inputRequests"], `{"confirm": `+form("Delete it.txt?", "confirm", "boolean")+`}`)
+	v.same("input requests", asks["inputRequests"], `{"confirm": `+form("Delete it.txt?", "confirm", "boolean")+`}`)
 	v.acknowledged(c.tasked("tasks/update", object{"taskId": id, "inputResponses": object{"confirm": accepted("confirm", true)}}))
-	v.same("the result", v.until(id, "completed")["result"].(object)["content"], `[{"type": "text", "text": "deleted"}]`)
+	v.same("result", v.until(id, "completed")["result"].(object)["content"], `[{"type": "text", "text": "deleted"}]`)
 
 	id, _ = v.begin(c, "multi_input", object{})
 	if asks := v.until(id, "input_required")["inputRequests"].(object); len(asks) != 2 {
-		v.Fatalf("the task asks for %v", asks)
+		v.Fatalf("input requests: %v", asks)
 	}
 	v.acknowledged(c.tasked("tasks/update", object{"taskId": id, "inputResponses": object{"first": accepted("name", "Ada")}}))
 	asks = c.tasked("tasks/get", object{"taskId": id})
-	v.same("the status", asks["status"], `"input_required"`)
-	v.same("what is left", asks["inputRequests"], `{"second": `+form("The second name?", "name", "string")+`}`)
+	v.same("status", asks["status"], `"input_required"`)
+	v.same("remaining input requests", asks["inputRequests"], `{"second": `+form("The second name?", "name", "string")+`}`)
 	c.tasked("tasks/update", object{"taskId": id, "inputResponses": object{"second": accepted("name", "Bob")}})
-	v.same("the result", v.until(id, "completed")["result"].(object)["content"], `[{"type": "text", "text": "Ada and Bob"}]`)
+	v.same("result", v.until(id, "completed")["result"].(object)["content"], `[{"type": "text", "text": "Ada and Bob"}]`)
 }
 
 func tasksAreDispatched(v *visit) {
 	c := v.connect()
 	for method, code := range map[string]int{"tasks/result": -32601, "tasks/list": -32601, "tasks/get": -32602} {
 		if f := c.refused(method, with(object{"taskId": "tasks-conformance-nonexistent-12345"})); f.Code != code {
-			v.Errorf("%s is refused with %d %s", method, f.Code, f.Message)
+			v.Errorf("%s: error %d %s", method, f.Code, f.Message)
 		}
 	}
 	hinted := c.tasked("tools/call", object{"name": "greet", "arguments": object{"name": "legacy-hint"}, "task": object{"ttl": 60000}})
 	v.says(hinted, "Hello, legacy-hint!")
 	v.lacks(hinted, "taskId")
 	id, _ := v.begin(c, "slow_compute", object{"seconds": 60})
-	v.same("the task", c.tasked("tasks/get", object{"taskId": id})["taskId"], `"`+id+`"`)
+	v.same("task", c.tasked("tasks/get", object{"taskId": id})["taskId"], `"`+id+`"`)
 	c.tasked("tasks/cancel", object{"taskId": id})
 }
 
-// tasksAreTold is what the suite does not look at yet: who subscribes is told
-// of a status as who asks.
+// tasksAreTold checks what the suite does not check yet: notifications have the
+// same status as tasks/get.
 func tasksAreTold(v *visit) {
 	c := v.connect()
 	id, _ := v.begin(c, "confirm_delete", object{"filename": "it.txt"})
@@ -204,7 +206,7 @@ func tasksAreTold(v *visit) {
 	var seen []any
 	for answered := false; !slices.Contains(seen, any("completed")); {
 		told := c.hear("notifications/tasks")
-		v.same("the subscription", told["_meta"], meta)
+		v.same("subscription", told["_meta"], meta)
 		if told["status"] == "input_required" && !answered {
 			answered = true
 			c.tasked("tasks/update", object{"taskId": id, "inputResponses": object{"confirm": accepted("confirm", false)}})
@@ -212,16 +214,16 @@ func tasksAreTold(v *visit) {
 		seen = append(seen, told["status"])
 	}
 	if first := slices.Index(seen, any("input_required")); first < 0 {
-		v.Errorf("the client is told %v", seen)
+		v.Errorf("notifications: %v", seen)
 	}
 }
 
 func tasksAreRequired(v *visit) {
 	f := v.connect().refused("tools/call", object{"name": "failing_job", "arguments": object{}})
 	if f.Code != -32021 {
-		v.Errorf("the error is %d %s", f.Code, f.Message)
+		v.Errorf("error %d %s", f.Code, f.Message)
 	}
-	v.same("the data", f.Data, `{"requiredCapabilities": {"extensions": {"`+extension+`": {}}}}`)
+	v.same("data", f.Data, `{"requiredCapabilities": {"extensions": {"`+extension+`": {}}}}`)
 }
 
 // tasksComeAfterQuestions answers a call before it becomes a task.
@@ -234,7 +236,7 @@ func tasksComeAfterQuestions(v *visit) {
 	maps.Copy(params, object{"inputResponses": object{"user_name": accepted("name", "Alice")}, "requestState": state})
 	task := c.tasked("tools/call", params)
 	id, _ := task["taskId"].(string)
-	v.same("the type", task["resultType"], `"task"`)
+	v.same("type", task["resultType"], `"task"`)
 	v.lacks(task, "requestState", "inputRequests")
-	v.same("the result", v.until(id, "completed")["result"].(object)["content"], `[{"type": "text", "text": "Hello, Alice!"}]`)
+	v.same("result", v.until(id, "completed")["result"].(object)["content"], `[{"type": "text", "text": "Hello, Alice!"}]`)
 }

@@ -29,7 +29,7 @@ var toolScenarios = []scenario{
 	{"json-schema-2020-12", both, schemasArrive},
 }
 
-// A red pixel, and eight samples of silence, as media.json has them.
+// A red pixel, and eight samples of silence, from media.json.
 const (
 	png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4z8AAAAMBAQDJ/pLvAAAAAElFTkSuQmCC"
 	wav = "UklGRjQAAABXQVZFZm10IBAAAAABAAEAQB8AAIA+AAACABAAZGF0YRAAAAAAAAAAAAAAAAAAAAAAAAAA"
@@ -45,11 +45,11 @@ func listsTools(v *visit) {
 	for _, tool := range list.Tools {
 		schema, _ := tool.InputSchema.(object)
 		if !toolName.MatchString(tool.Name) || tool.Description == "" || schema["type"] != "object" {
-			v.Errorf("%q is described as %q, and takes %v", tool.Name, tool.Description, schema)
+			v.Errorf("tool %q has the description %q and the schema %v", tool.Name, tool.Description, schema)
 		}
 	}
 	if want := v.site.engine.Status().Tools; len(list.Tools) != want {
-		v.Errorf("%d of %d tools are listed", len(list.Tools), want)
+		v.Errorf("%d of %d tools listed", len(list.Tools), want)
 	}
 }
 
@@ -60,7 +60,7 @@ func returns(tool, content string) func(*visit) {
 		if err != nil || result.IsError {
 			v.Fatalf("%+v, %v", result, err)
 		}
-		v.same("the content", result.Content, content)
+		v.same("content", result.Content, content)
 	}
 }
 
@@ -69,13 +69,13 @@ func fails(v *visit) {
 	if err != nil || !result.IsError {
 		v.Fatalf("%+v, %v", result, err)
 	}
-	v.same("the content", result.Content, `[{"type": "text", "text": "This tool intentionally returns an error for testing"}]`)
+	v.same("content", result.Content, `[{"type": "text", "text": "This tool intentionally returns an error for testing"}]`)
 }
 
-// steps are what the tool says that logs, in its order.
+// steps are the messages of the logging tool, in order.
 var steps = []string{"Tool execution started", "Tool processing data", "Tool execution completed"}
 
-// logs has a tool log for a client that sees its wire, before the result, and
+// logs has a tool log before its result, for a client that sees its wire and
 // for the client of the go-sdk.
 func logs(v *visit) {
 	c := v.connect()
@@ -83,11 +83,11 @@ func logs(v *visit) {
 	c.call("test_tool_with_logging", nil)
 	told := c.told("notifications/message")
 	if len(told) != len(steps) {
-		v.Fatalf("before the result the client was told %v", told)
+		v.Fatalf("notifications before the result: %v", told)
 	}
 	for i, step := range steps {
-		v.same("the level of "+step, told[i]["level"], `"info"`)
-		v.same("the data", told[i]["data"], `"`+step+`"`)
+		v.same("level of "+step, told[i]["level"], `"info"`)
+		v.same("data", told[i]["data"], `"`+step+`"`)
 	}
 
 	heard := make(chan *mcp.LoggingMessageParams, len(steps))
@@ -102,7 +102,7 @@ func logs(v *visit) {
 	}
 	for _, step := range steps {
 		if got := one(v, heard); got.Level != "info" || got.Data != step {
-			v.Errorf("the client is told %+v", got)
+			v.Errorf("notification: %+v", got)
 		}
 	}
 }
@@ -113,11 +113,11 @@ func progresses(v *visit) {
 	c.call("test_tool_with_progress", object{"_meta": object{"progressToken": "progress-test-1"}})
 	told := c.told("notifications/progress")
 	if len(told) != 3 {
-		v.Fatalf("before the result the client was told %v", told)
+		v.Fatalf("notifications before the result: %v", told)
 	}
 	for i, done := range []float64{0, 50, 100} {
 		if p := told[i]; p["progress"] != done || p["total"] != 100.0 || p["progressToken"] != "progress-test-1" {
-			v.Errorf("the client is told %v", p)
+			v.Errorf("notification: %v", p)
 		}
 	}
 
@@ -132,12 +132,12 @@ func progresses(v *visit) {
 	}
 	for _, done := range []float64{0, 50, 100} {
 		if got := one(v, heard); got.Progress != done || got.Total != 100 || got.ProgressToken != "progress-test-2" {
-			v.Errorf("the client is told %+v", got)
+			v.Errorf("notification: %+v", got)
 		}
 	}
 }
 
-// schemasArrive compares a schema with the file that it was written in.
+// schemasArrive compares a schema with the file in which it was written.
 func schemasArrive(v *visit) {
 	want, err := os.ReadFile(fixtures + "/tools.d/contact.json")
 	if err != nil {
@@ -148,7 +148,7 @@ func schemasArrive(v *visit) {
 			v.Fatal(err)
 		}
 		if tool.Name == "json_schema_2020_12_tool" {
-			v.same("the schema", tool.InputSchema, string(json.RawMessage(want)))
+			v.same("schema", tool.InputSchema, string(json.RawMessage(want)))
 			return
 		}
 	}

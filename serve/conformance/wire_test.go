@@ -16,23 +16,23 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// wire carries the texts of JSON-RPC messages of one client as they are.
+// wire carries raw JSON-RPC messages of one client.
 type wire struct {
 	send  func(text []byte) error
-	inbox chan []byte // what the server says; closed once it can say nothing more
-	// hang hangs up, whatever is under way, and waits until nothing is read any more.
+	inbox chan []byte // messages of the server; closed at the end
+	// hang closes the connection at once, and waits until reading has stopped.
 	hang func()
-	// drop closes the stream that the answer to a request would come on; nil
-	// where all share one.
+	// drop closes the stream of the response to a request; nil if all responses
+	// share one stream.
 	drop func(id string)
-	// end ends the session; nil where it is the connection that does.
+	// end ends the session; nil if the session is the connection.
 	end func() error
 }
 
-// newInbox has room for all that a scenario is told.
+// newInbox has capacity for all messages of a scenario.
 func newInbox() chan []byte { return make(chan []byte, 1<<10) }
 
-// pump takes texts in until there are no more.
+// pump reads texts until the end.
 func (w *wire) pump(next func() ([]byte, error)) {
 	defer close(w.inbox)
 	for {
@@ -44,7 +44,7 @@ func (w *wire) pump(next func() ([]byte, error)) {
 	}
 }
 
-// pipes starts the server on a pair of pipes. It has to end once the client has
+// pipes starts the server on a pair of pipes. It must end when the client has
 // closed its end; the client of the go-sdk closes both at once.
 func pipes(t *testing.T, s *site) (io.ReadCloser, io.WriteCloser) {
 	t.Helper()
@@ -130,8 +130,8 @@ func dialSSE(t *testing.T, s *site, _ era) *wire {
 	return w
 }
 
-// events returns what the events of a stream say, one after the other, without
-// those that say nothing.
+// events returns the data of the events of a stream, one after another, without
+// empty ones.
 func events(stream io.Reader) func() ([]byte, error) {
 	lines := bufio.NewReader(stream)
 	return func() ([]byte, error) {
@@ -147,11 +147,11 @@ func events(stream io.Reader) func() ([]byte, error) {
 	}
 }
 
-// taken says why a message was not taken in that no answer is for.
+// taken returns an error if a message was not accepted.
 func taken(response *http.Response) error {
 	defer response.Body.Close()
 	if text, err := io.ReadAll(response.Body); err != nil || response.StatusCode != http.StatusAccepted || len(text) > 0 {
-		return fmt.Errorf("the message got %s and %q, %w", response.Status, text, err)
+		return fmt.Errorf("response to the message: %s, %q, %w", response.Status, text, err)
 	}
 	return nil
 }

@@ -66,7 +66,7 @@ func openLock(path string) (*os.File, error) {
 // at path, or of its directory if there is none: the server that reads it
 // seldom runs as root. Only new files may change their owner, because an
 // existing one may be a hard link to any file.
-func chownLikeTarget(made *os.File, path string) error {
+func chownLikeTarget(created *os.File, path string) error {
 	if os.Geteuid() != 0 {
 		return nil
 	}
@@ -78,7 +78,7 @@ func chownLikeTarget(made *os.File, path string) error {
 		return err
 	}
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
-		return made.Chown(int(stat.Uid), int(stat.Gid))
+		return created.Chown(int(stat.Uid), int(stat.Gid))
 	}
 	return nil
 }

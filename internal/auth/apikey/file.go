@@ -46,11 +46,11 @@ func Load(path string) (*KeySet, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read keys: %w", err)
 	}
-	ring, err := Decode(text)
+	keys, err := Decode(text)
 	if err != nil {
 		return nil, fmt.Errorf("read keys: %s: %w", path, err)
 	}
-	return ring, nil
+	return keys, nil
 }
 
 // fileFlag returns the flag with which mcpd key writes to path; empty for the
@@ -209,14 +209,14 @@ func editFile(path string, edit func([]Record) ([]Record, error)) error {
 		return err
 	}
 	defer unlock()
-	ring, err := Load(path)
+	keys, err := Load(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		ring = &KeySet{}
+		keys = &KeySet{}
 	case err != nil:
 		return err
 	}
-	records, err := edit(ring.Records())
+	records, err := edit(keys.Records())
 	if err != nil {
 		return err
 	}

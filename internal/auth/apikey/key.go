@@ -95,17 +95,17 @@ func Parse(text string) (Key, error) {
 // decode decodes a text of the right length into b. Unlike encoding/base32, it
 // does not allocate, and rejects line breaks.
 func decode(b []byte, text string) bool {
-	bits, held := uint(0), 0
+	bits, pending := uint(0), 0
 	b = b[:0]
 	for i := range len(text) {
 		value := strings.IndexByte(alphabet, text[i])
 		if value < 0 {
 			return false
 		}
-		bits, held = bits<<5|uint(value), held+5
-		if held >= 8 {
-			held -= 8
-			b = append(b, byte(bits>>held))
+		bits, pending = bits<<5|uint(value), pending+5
+		if pending >= 8 {
+			pending -= 8
+			b = append(b, byte(bits>>pending))
 		}
 	}
 	return true

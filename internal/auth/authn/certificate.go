@@ -135,8 +135,8 @@ func parseName(entry string) (namePattern, error) {
 func networkOf(text string) (namePattern, error) {
 	network, err := netip.ParsePrefix(text)
 	if err != nil {
-		address, wrong := netip.ParseAddr(text)
-		if wrong != nil || address.Zone() != "" {
+		address, addrErr := netip.ParseAddr(text)
+		if addrErr != nil || address.Zone() != "" {
 			return namePattern{}, fmt.Errorf("%q is neither an IP address nor a network such as 10.0.0.0/8", text)
 		}
 		address = address.Unmap()
@@ -165,12 +165,12 @@ type certificateMethod struct {
 
 func certificateMethodOf(o CertificateOptions) (certificateMethod, error) {
 	m := certificateMethod{agent: o.Agent}
-	var wrong []error
+	var errs []error
 	for _, entry := range o.Allow {
 		p, err := parseName(entry)
-		m.allow, wrong = append(m.allow, p), append(wrong, err)
+		m.allow, errs = append(m.allow, p), append(errs, err)
 	}
-	return m, errors.Join(wrong...)
+	return m, errors.Join(errs...)
 }
 
 // allows reports whether the name of a certificate is accepted. An address is
@@ -223,12 +223,12 @@ func verifyClientCert(r *http.Request) error {
 		return nil
 	}
 	pool := c.files.clientCAs()
-	known := c.result.Load()
-	if known == nil || known.pool != pool || known.err == nil && c.files.Now().After(known.until) {
-		known = c.verify(r.TLS, pool)
-		c.result.Store(known)
+	result := c.result.Load()
+	if result == nil || result.pool != pool || result.err == nil && c.files.Now().After(result.until) {
+		result = c.verify(r.TLS, pool)
+		c.result.Store(result)
 	}
-	return known.err
+	return result.err
 }
 
 // verify verifies the chain as a handshake would do now.
@@ -242,9 +242,9 @@ func (c *certChain) verify(state *tls.ConnectionState, pool *x509.CertPool) *cha
 		return &chainResult{pool: pool, err: fmt.Errorf("the client certificate is no longer valid: %w", err)}
 	}
 	until := chains[0][0].NotAfter
-	for _, above := range chains[0] { // another chain may be valid longer, and is found then
-		if above.NotAfter.Before(until) {
-			until = above.NotAfter
+	for _, issuer := range chains[0] { // another chain may be valid longer, and is found then
+		if issuer.NotAfter.Before(until) {
+			until = issuer.NotAfter
 		}
 	}
 	return &chainResult{pool: pool, until: until}

@@ -296,10 +296,10 @@ func (d jsonTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !jsonguard.IsObject(text) {
 		return nil, errors.New("read response: it is not a JSON object")
 	}
-	whole := *resp
-	whole.Body = io.NopCloser(bytes.NewReader(text))
-	whole.ContentLength = int64(len(text))
-	return &whole, nil
+	buffered := *resp
+	buffered.Body = io.NopCloser(bytes.NewReader(text))
+	buffered.ContentLength = int64(len(text))
+	return &buffered, nil
 }
 
 // jsonClient returns a client that accepts only responses with status 200 and a

@@ -51,17 +51,17 @@ const (
 	KeyRevoked = "key.revoked"
 )
 
-// newKeyFile reads a key file. It calls tell for each later change of a key,
+// newKeyFile reads a key file. It calls onEvent for each later change of a key,
 // after the change has taken effect.
-func newKeyFile(path string, now func() time.Time, log *slog.Logger, tell func(KeyEvent)) (*keyFile, error) {
-	f := &keyFile{path: path, now: now, log: log, onEvent: tell}
+func newKeyFile(path string, now func() time.Time, log *slog.Logger, onEvent func(KeyEvent)) (*keyFile, error) {
+	f := &keyFile{path: path, now: now, log: log, onEvent: onEvent}
 	seen, _ := os.Stat(path)
-	ring, err := apikey.Load(path)
+	keys, err := apikey.Load(path)
 	if err != nil {
 		return nil, err
 	}
-	f.seen, f.current = seen, ring
-	f.keys.Store(ring)
+	f.seen, f.current = seen, keys
+	f.keys.Store(keys)
 	f.checkedAt.Store(now().UnixNano())
 	return f, nil
 }
@@ -118,17 +118,17 @@ func (f *keyFile) read(now time.Time) {
 	if err == nil && sameFile(f.seen, info, now) {
 		return
 	}
-	ring, err := apikey.Load(f.path)
+	keys, err := apikey.Load(f.path)
 	f.seen = info
-	f.publish(ring, err, now)
+	f.publish(keys, err, now)
 }
 
 // publish publishes what was read, or the revocations of an invalid file. The
 // caller holds mu.
-func (f *keyFile) publish(ring *apikey.KeySet, err error, now time.Time) {
+func (f *keyFile) publish(keys *apikey.KeySet, err error, now time.Time) {
 	if err == nil {
-		f.current = ring
-		f.keys.Store(ring)
+		f.current = keys
+		f.keys.Store(keys)
 		if f.lastErr != nil {
 			f.log.Info("key file recovered", slog.String("file", f.path))
 		}

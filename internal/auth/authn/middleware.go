@@ -130,7 +130,7 @@ const logsPerSecond = 20
 
 // Allow reports whether a message may be logged now, and how many were
 // suppressed since the last one.
-func (s *LogLimiter) Allow(now time.Time) (withheld int, tell bool) {
+func (s *LogLimiter) Allow(now time.Time) (suppressed int, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if age := now.Sub(s.start); age >= time.Second || age < 0 {
@@ -141,8 +141,8 @@ func (s *LogLimiter) Allow(now time.Time) (withheld int, tell bool) {
 		return 0, false
 	}
 	s.logged++
-	withheld, s.suppressed = s.suppressed, 0
-	return withheld, true
+	suppressed, s.suppressed = s.suppressed, 0
+	return suppressed, true
 }
 
 // Middleware authenticates the requests of an HTTP transport. The zero
@@ -178,9 +178,9 @@ func (d Middleware) Authenticate(r *http.Request) (identity.Principal, identity.
 		stripCredentials(r)
 		return identity.Principal{}, identity.Source{}, nil, err
 	}
-	pass := newAccess(d, r, &p)
+	access := newAccess(d, r, &p)
 	stripCredentials(r)
-	return p, d.source(r), pass, nil
+	return p, d.source(r), access, nil
 }
 
 func (d Middleware) source(r *http.Request) identity.Source {
@@ -224,26 +224,26 @@ func (d Middleware) Reject(h http.Header, r *http.Request, err error) (status in
 func (d Middleware) logRejection(r *http.Request, id string, refusal *AuthError) {
 	attributes := []slog.Attr{slog.Int("status", refusal.Status), slog.String("reason", refusal.Error())}
 	if d.LogLimiter != nil {
-		withheld, tell := d.LogLimiter.Allow(time.Now())
-		if !tell {
+		suppressed, ok := d.LogLimiter.Allow(time.Now())
+		if !ok {
 			return
 		}
-		if withheld > 0 {
-			attributes = append(attributes, slog.Int("not_logged_before", withheld))
+		if suppressed > 0 {
+			attributes = append(attributes, slog.Int("not_logged_before", suppressed))
 		}
 	}
 	d.log(r, id, "reject request", attributes...)
 }
 
 // log logs a message about a request. id may be empty.
-func (d Middleware) log(r *http.Request, id, what string, attributes ...slog.Attr) {
+func (d Middleware) log(r *http.Request, id, message string, attributes ...slog.Attr) {
 	if d.Logger == nil {
 		return
 	}
 	if id != "" {
 		attributes = append(attributes, slog.String("request_id", id))
 	}
-	d.Logger.LogAttrs(r.Context(), slog.LevelWarn, what, append(attributes, slog.String("ip", RemoteSource(r).IP))...)
+	d.Logger.LogAttrs(r.Context(), slog.LevelWarn, message, append(attributes, slog.String("ip", RemoteSource(r).IP))...)
 }
 
 // RemoteSource returns the remote address of a request; empty for a socket.

@@ -42,13 +42,13 @@ func ConnContext(ctx context.Context, c net.Conn) context.Context {
 // peerContext returns a new context with only the peer information of ctx: the
 // peer of a socket and the state of a client certificate.
 func peerContext(ctx context.Context) context.Context {
-	kept := context.Background()
+	fresh := context.Background()
 	for _, key := range []any{peerKey{}, chainKey{}} {
-		if known := ctx.Value(key); known != nil {
-			kept = context.WithValue(kept, key, known)
+		if value := ctx.Value(key); value != nil {
+			fresh = context.WithValue(fresh, key, value)
 		}
 	}
-	return kept
+	return fresh
 }
 
 // peerPrincipal returns the principal of a socket peer that one of the methods
@@ -93,13 +93,13 @@ type Access struct {
 
 // newAccess returns the access of a request that was just accepted.
 func newAccess(d Middleware, r *http.Request, p *identity.Principal) *Access {
-	pass := &Access{middleware: d}
+	access := &Access{middleware: d}
 	if p.Kind != identity.KindAnonymous {
 		who := *p
-		pass.principal, pass.request = &who, credentialRequest(r)
+		access.principal, access.request = &who, credentialRequest(r)
 	}
-	pass.checkedAt.Store(time.Now().UnixNano())
-	return pass
+	access.checkedAt.Store(time.Now().UnixNano())
+	return access
 }
 
 // credentialRequest returns a request with only the credential and the
@@ -111,8 +111,8 @@ func credentialRequest(r *http.Request) *http.Request {
 			h[name] = values
 		}
 	}
-	asked := &http.Request{Header: h, TLS: r.TLS, RemoteAddr: r.RemoteAddr}
-	return asked.WithContext(peerContext(r.Context()))
+	stripped := &http.Request{Header: h, TLS: r.TLS, RemoteAddr: r.RemoteAddr}
+	return stripped.WithContext(peerContext(r.Context()))
 }
 
 // Check returns [ErrAccessRevoked] if the request would now be rejected, or
@@ -134,25 +134,25 @@ func (p *Access) Check() error {
 
 // recheck authenticates the request again. It logs a revocation once.
 func (p *Access) recheck() {
-	asked := p.request
-	if asked == nil {
-		asked = &http.Request{Header: http.Header{}}
+	request := p.request
+	if request == nil {
+		request = &http.Request{Header: http.Header{}}
 	}
-	err := p.authenticate(asked)
+	err := p.authenticate(request)
 	if !p.revoked.Swap(err != nil) && err != nil {
-		p.middleware.log(asked, httpheader.RequestIDOf(asked.Header), "close connection after access was revoked", slog.String("reason", err.Error()))
+		p.middleware.log(request, httpheader.RequestIDOf(request.Header), "close connection after access was revoked", slog.String("reason", err.Error()))
 	}
 }
 
 // authenticate returns an error if the request would now be rejected or have
 // another principal. A panic in the calling goroutine becomes an error.
-func (p *Access) authenticate(asked *http.Request) (err error) {
+func (p *Access) authenticate(request *http.Request) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			err = fmt.Errorf("panic: %v", cause)
 		}
 	}()
-	who, err := p.middleware.Authenticator(asked)
+	who, err := p.middleware.Authenticator(request)
 	if err == nil && !p.isSame(&who) {
 		err = errors.New("the principal has changed")
 	}

@@ -100,14 +100,14 @@ func (r *Registry) Apply(o Options) error {
 		return fmt.Errorf("apply methods of authentication: %w", err)
 	}
 	r.set.Store(s)
-	for key, gone := range r.issuers {
-		if next.issuers[key] != gone {
-			gone.close()
+	for key, old := range r.issuers {
+		if next.issuers[key] != old {
+			old.close()
 		}
 	}
-	for key, made := range next.issuers {
-		if r.issuers[key] != made {
-			made.fetch(r.now()) // before the first request needs the keys
+	for key, created := range next.issuers {
+		if r.issuers[key] != created {
+			created.fetch(r.now()) // before the first request needs the keys
 		}
 	}
 	r.files, r.issuers = next.files, next.issuers
@@ -119,13 +119,13 @@ func (r *Registry) Apply(o Options) error {
 func (r *Registry) KeyFileErrors() map[string]error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	wrong := map[string]error{}
+	errs := map[string]error{}
 	for path, file := range r.files {
 		if err := file.err(); err != nil {
-			wrong[path] = err
+			errs[path] = err
 		}
 	}
-	return wrong
+	return errs
 }
 
 // Close ends running fetches, and rejects all later requests.
@@ -155,11 +155,11 @@ type setBuilder struct {
 
 func (b *setBuilder) build(o Options) (*methodSet, error) {
 	s := &methodSet{peers: slices.Clone(o.Peers), anonymous: o.Anonymous, allowAll: o.AllowAll, now: b.registry.now}
-	var wrong []error
+	var errs []error
 	for _, k := range o.Keys {
 		file, err := b.file(k.File)
 		if err != nil {
-			wrong = append(wrong, err)
+			errs = append(errs, err)
 			continue
 		}
 		s.keys = append(s.keys, file)
@@ -167,7 +167,7 @@ func (b *setBuilder) build(o Options) (*methodSet, error) {
 	for _, c := range o.Certificates {
 		method, err := certificateMethodOf(c)
 		if err != nil {
-			wrong = append(wrong, fmt.Errorf("names of client certificates: %w", err))
+			errs = append(errs, fmt.Errorf("names of client certificates: %w", err))
 		}
 		s.certificates = append(s.certificates, method)
 	}
@@ -177,36 +177,36 @@ func (b *setBuilder) build(o Options) (*methodSet, error) {
 			err = errNoProtocol
 		}
 		if err != nil {
-			wrong = append(wrong, fmt.Errorf("tokens of %q: %w", t.Issuer, err))
+			errs = append(errs, fmt.Errorf("tokens of %q: %w", t.Issuer, err))
 			continue
 		}
 		s.tokens = append(s.tokens, &tokenMethod{TokenOptions: t, issuer: b.issuer(t)})
 	}
 	if len(o.Peers) > 0 && !peercred.Supported {
-		wrong = append(wrong, errors.New("the users of a socket are not known on this system; remove the methods that name them"))
+		errs = append(errs, errors.New("the users of a socket are not known on this system; remove the methods that name them"))
 	}
 	if o.AllowAll && (o.Anonymous || len(o.Keys)+len(o.Tokens)+len(o.Certificates)+len(o.Peers) > 0) {
-		wrong = append(wrong, errors.New("a server that is open has no methods"))
+		errs = append(errs, errors.New("a server that is open has no methods"))
 	}
-	wrong = append(wrong, s.setMetadata())
+	errs = append(errs, s.setMetadata())
 	s.setChallenges()
-	return s, errors.Join(wrong...)
+	return s, errors.Join(errs...)
 }
 
 // file returns the present state of a key file, or reads it.
 func (b *setBuilder) file(path string) (*keyFile, error) {
-	if known := b.files[path]; known != nil {
-		return known, nil
+	if file := b.files[path]; file != nil {
+		return file, nil
 	}
-	known := b.registry.files[path]
-	if known == nil {
+	file := b.registry.files[path]
+	if file == nil {
 		var err error
-		if known, err = newKeyFile(path, b.registry.now, b.registry.log, b.registry.onKeyEvent); err != nil {
+		if file, err = newKeyFile(path, b.registry.now, b.registry.log, b.registry.onKeyEvent); err != nil {
 			return nil, err
 		}
 	}
-	b.files[path] = known
-	return known, nil
+	b.files[path] = file
+	return file, nil
 }
 
 // issuer returns the present state of a provider, or a new one.

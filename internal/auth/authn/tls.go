@@ -65,9 +65,9 @@ func NewTLS(o TLSOptions) (*TLS, error) {
 	}
 	f.current.Store(c)
 	f.checkedAt.Store(o.Now().UnixNano())
-	outer := c.Clone()
-	outer.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return f.config() }
-	return &TLS{f, outer}, nil
+	config := c.Clone()
+	config.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return f.config() }
+	return &TLS{f, config}, nil
 }
 
 // tlsFiles are the files of a listener as last read.

@@ -214,14 +214,14 @@ func (m *tokenMethod) withImplied(scopes []string) []string {
 	if len(m.ImpliedScopes) == 0 {
 		return scopes
 	}
-	all, known := scopes, make(map[string]bool, len(scopes))
+	all, seen := scopes, make(map[string]bool, len(scopes))
 	for _, scope := range scopes {
-		known[scope] = true
+		seen[scope] = true
 	}
 	for i := 0; i < len(all); i++ {
 		for _, implied := range m.ImpliedScopes[all[i]] {
-			if !known[implied] {
-				known[implied] = true
+			if !seen[implied] {
+				seen[implied] = true
 				all = append(all, implied)
 			}
 		}

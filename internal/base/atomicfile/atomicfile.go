@@ -1,8 +1,8 @@
-// Package atomicfile replaces a file as a whole: a reader sees the old content or the
-// new, also after a crash.
+// Package atomicfile replaces a file atomically: a reader sees the old or the new
+// content, even after a crash.
 //
-// Package os has the steps, and the usual modules leave one of them out: they neither
-// sync the folder nor can they change the owner before the file has its name.
+// Package os provides the steps. The usual modules lack one of them: they do not sync
+// the directory, or cannot change the owner before the rename.
 package atomicfile
 
 import (
@@ -14,9 +14,9 @@ import (
 	"syscall"
 )
 
-// Write replaces the file at path, or makes it. It writes a hidden file beside it,
-// calls prepare for that one if it is not nil, and renames it once it is on the disk.
-// The content is durable when Write returns. A link at path is replaced, not followed.
+// Write replaces or creates the file at path. It writes a hidden file in the same
+// directory, calls prepare for it if prepare is not nil, syncs and renames it. The
+// content is durable when Write returns. A link at path is replaced, not followed.
 func Write(path string, content []byte, mode fs.FileMode, prepare func(*os.File) error) (err error) {
 	folder := filepath.Dir(path)
 	f, err := os.CreateTemp(folder, "."+filepath.Base(path)+".*") // mode 0600
@@ -41,17 +41,17 @@ func Write(path string, content []byte, mode fs.FileMode, prepare func(*os.File)
 	return SyncDir(folder)
 }
 
-// OpenRegular opens a file for reading. It returns at once if path is a pipe that has no
-// writer: the caller must check the mode of the file that it opened.
+// OpenRegular opens a file for reading. It does not block if path is a pipe without a
+// writer; the caller must check the mode of the opened file.
 func OpenRegular(path string) (*os.File, error) {
 	flag := os.O_RDONLY
-	if runtime.GOOS != "windows" { // where no pipe can be opened by its path
+	if runtime.GOOS != "windows" { // pipes cannot be opened by path
 		flag |= syscall.O_NONBLOCK
 	}
 	return os.OpenFile(path, flag, 0)
 }
 
-// SyncDir makes the names in a folder durable. On Windows they are durable without it.
+// SyncDir makes the names in a directory durable. On Windows they always are.
 func SyncDir(path string) error {
 	if runtime.GOOS == "windows" {
 		return nil

@@ -1,8 +1,8 @@
 // Package httpheader reads and writes the HTTP headers that several transports share:
 // the id of a request and Retry-After.
 //
-// Logs, answers and callers know a request by its id. Ids prove nothing, and are no
-// secret.
+// Logs, responses and callers identify a request by its id. Ids are neither secret nor
+// proof of anything.
 package httpheader
 
 import (
@@ -16,16 +16,16 @@ import (
 // RequestID is the name of the header with the id of a request, in canonical form.
 const RequestID = "X-Request-Id"
 
-// MaxRequestID is how long an id that a caller chooses may be, in bytes.
+// MaxRequestID is the maximum length of an id that a caller chooses, in bytes.
 const MaxRequestID = 256
 
-// NewRequestID returns an id that no other request has.
+// NewRequestID returns a unique id.
 func NewRequestID() string {
 	var id [32]byte
 	return string(strconv.AppendUint(strconv.AppendUint(id[:0], rand.Uint64(), 32), rand.Uint64(), 32))
 }
 
-// RequestIDOf returns the id that headers give; "" if they give none, or no valid one.
+// RequestIDOf returns the id in the headers, or "" if it is missing or invalid.
 func RequestIDOf(h http.Header) string {
 	if ids := h[RequestID]; len(ids) == 1 && len(ids[0]) <= MaxRequestID && IsVisible(ids[0]) {
 		return ids[0]

@@ -1,17 +1,16 @@
-// Package jsonguard looks at JSON text from outside before anything else does.
+// Package jsonguard validates untrusted JSON text before any decoder sees it.
 //
-// [Check] reads the text once, from front to back, without recursion and
-// without building a value, and refuses with an [Error] whatever a decoder
-// might choke on or read differently from another decoder: text over the
-// [Limits], text that is not exactly one JSON value of RFC 8259, text that is
-// not UTF-8, an object that names a member twice, and a number outside the
-// range of a float64.
+// [Check] scans the text once, without recursion and without building a value. It
+// rejects, with an [Error], everything that a decoder might fail on or interpret
+// differently from another decoder: text above the [Limits], text that is not exactly
+// one JSON value of RFC 8259, invalid UTF-8, duplicate member names, and numbers
+// outside the range of a float64.
 //
-// The package does not decode, knows nothing of schemas, and never puts a
-// piece of the text into an error.
+// The package does not decode, knows no schemas, and never includes the text in an
+// error.
 //
-// It is written by hand: encoding/json takes the last of two members of a name, replaces
-// what is not UTF-8, and has no bound for depth or tokens.
+// It is written by hand because encoding/json accepts duplicate names, replaces invalid
+// UTF-8, and has no limit for depth or tokens.
 package jsonguard
 
 import (
@@ -20,14 +19,14 @@ import (
 	"unicode/utf8"
 )
 
-// Check returns nil when data is exactly one JSON value within the limits, and
-// an [*Error] for the first mistake otherwise. It takes time linear in the
-// length of data, and no memory for objects of up to 16 plainly written names.
+// Check returns nil if data is exactly one JSON value within the limits, and otherwise
+// an [*Error] for the first problem. It takes time linear in the length of data, and
+// does not allocate for objects with up to 16 names without escapes.
 //
-// What passes is JSON to every decoder, and the same JSON to each of them: it
-// is UTF-8 throughout, has no lone surrogates, no member named twice (names
-// are compared after unescaping), and no number that overflows a float64. A
-// number too small for a float64 passes: every decoder reads zero.
+// All decoders read accepted text in the same way: it is valid UTF-8 without lone
+// surrogates, no member name occurs twice (compared after unescaping), and no number
+// overflows a float64. A number too small for a float64 is accepted: every decoder
+// reads zero.
 func Check(data []byte, l Limits) error {
 	l = l.withDefaults()
 	if len(data) > l.Bytes {
@@ -43,7 +42,7 @@ func Check(data []byte, l Limits) error {
 	return nil
 }
 
-// invalidAt returns the offset of the first byte that is not UTF-8.
+// invalidAt returns the offset of the first invalid UTF-8 byte.
 func invalidAt(data []byte) int {
 	at := 0
 	for at < len(data) {
@@ -56,28 +55,27 @@ func invalidAt(data []byte) int {
 	return at
 }
 
-// IsObject reports whether JSON is that of an object.
+// IsObject reports whether raw is a JSON object.
 func IsObject(raw []byte) bool { return bytes.HasPrefix(bytes.TrimLeft(raw, " \t\r\n"), []byte("{")) }
 
-// Limits bound the text that [Check] lets through. A field that is zero or
-// negative stands for the same field of [Client]: there is no way to switch a
-// limit off.
+// Limits bound the text that [Check] accepts. A zero or negative field means the value
+// of [Client]; a limit cannot be disabled.
 type Limits struct {
-	// Bytes is the greatest length of the text.
+	// Bytes is the maximum length of the text.
 	Bytes int
-	// Depth is how many arrays and objects may be open at once.
+	// Depth is the maximum nesting of arrays and objects.
 	Depth int
-	// Tokens is how many structural tokens, the six characters []{}:, of
-	// RFC 8259 section 2 outside strings, the text may hold.
+	// Tokens is the maximum number of structural characters []{}:, outside of strings
+	// (RFC 8259 section 2).
 	Tokens int
-	// Halves lets strings escape half of a surrogate pair, as those of a script may.
+	// Halves permits escapes of lone surrogates, which scripts can produce.
 	Halves bool
 }
 
-// Client returns the limits for what clients send: 4 MiB, 32 levels, 50,000 tokens.
+// Client returns the limits for client input: 4 MiB, 32 levels, 50,000 tokens.
 func Client() Limits { return Limits{Bytes: 4 << 20, Depth: 32, Tokens: 50_000} }
 
-// withDefaults returns the limits with every absent one filled in.
+// withDefaults returns the limits with defaults for unset fields.
 func (l Limits) withDefaults() Limits {
 	d := Client()
 	d.Halves = l.Halves
@@ -93,43 +91,43 @@ func (l Limits) withDefaults() Limits {
 	return d
 }
 
-// Kind says what [Check] refused a text for.
+// Kind is the reason for a rejection by [Check].
 type Kind int
 
-// The kinds of refusal.
+// Kinds of errors.
 const (
-	// Syntax: the text breaks the grammar of RFC 8259, or holds no value at all.
+	// Syntax: the text violates the grammar of RFC 8259, or has no value.
 	Syntax Kind = iota + 1
 	// TooLarge: the text is longer than [Limits].Bytes.
 	TooLarge
-	// TooDeep: more arrays and objects are open at once than [Limits].Depth.
+	// TooDeep: arrays and objects are nested deeper than [Limits].Depth.
 	TooDeep
-	// TooMany: the text holds more structural tokens than [Limits].Tokens.
+	// TooMany: the text has more structural characters than [Limits].Tokens.
 	TooMany
-	// BadUTF8: the text is not UTF-8 (RFC 3629), or an escape names half of a
-	// surrogate pair (RFC 8259 section 8.2).
+	// BadUTF8: the text is not UTF-8 (RFC 3629), or an escape is a lone surrogate (RFC
+	// 8259 section 8.2).
 	BadUTF8
-	// DuplicateKey: an object names a member twice (RFC 8259 section 4).
+	// DuplicateKey: an object has two members with one name (RFC 8259 section 4).
 	DuplicateKey
-	// Trailing: something other than white space follows the value.
+	// Trailing: the value is followed by something other than white space.
 	Trailing
 	// BadNumber: a number is outside the range of a float64 (RFC 8259 section 6).
 	BadNumber
 )
 
-// Error is a refusal by [Check].
+// Error is an error of [Check].
 type Error struct {
-	// Kind says what was refused.
+	// Kind is the reason.
 	Kind Kind
-	// Offset counts the bytes before the place where the mistake was seen.
+	// Offset is the number of bytes before the problem.
 	Offset int
-	// Limit is the limit that was passed, and 0 for kinds that have none.
+	// Limit is the exceeded limit, or 0 for kinds without one.
 	Limit int
-	// Message says what is wrong. It never holds a piece of the text.
+	// Message describes the problem. It never contains the text.
 	Message string
 }
 
-// Error returns the message and the place.
+// Error returns the message and the offset.
 func (e *Error) Error() string { return fmt.Sprintf("%s (at byte %d)", e.Message, e.Offset) }
 
 func syntax(at int, message string) *Error {

@@ -9,8 +9,8 @@ import (
 	"github.com/mcpd/mcpd/internal/base/jsontext"
 )
 
-// quoted reads the rest of a string, after its opening quote up to and with
-// its closing one. It reports whether the string holds an escape.
+// quoted reads the rest of a string after its opening quote, including the closing one.
+// It reports whether the string contains an escape.
 func (s *scanner) quoted() (escaped bool, err *Error) {
 	for {
 		s.plain()
@@ -37,15 +37,15 @@ const (
 	highs = 0x80 * ones
 )
 
-// plain skips bytes that stand for themselves in a string, eight at a time.
-// What begins with a byte of 0x80 or above is known to be UTF-8.
+// plain skips unescaped bytes of a string, eight at a time. Bytes of 0x80 and above
+// were already checked to be UTF-8.
 func (s *scanner) plain() {
 	data, at := s.data, s.at
 	for at+8 <= len(data) {
 		word := binary.LittleEndian.Uint64(data[at:])
 		quote, back := word^('"'*ones), word^('\\'*ones)
-		// The lowest high bit set marks the first byte that is below a space, a
-		// quote or a backslash; borrows can only add bits above it.
+		// The lowest set high bit marks the first byte that is below a space, a quote
+		// or a backslash; borrows can only set bits above it.
 		special := ((word-' '*ones)&^word | (quote-ones)&^quote | (back-ones)&^back) & highs
 		if special != 0 {
 			s.at = at + bits.TrailingZeros64(special)/8
@@ -59,7 +59,7 @@ func (s *scanner) plain() {
 	s.at = at
 }
 
-// escape reads an escape, with both halves of a surrogate pair.
+// escape reads an escape, including both halves of a surrogate pair.
 func (s *scanner) escape() *Error {
 	r, length := jsontext.Escape(s.data[s.at:])
 	switch {
@@ -76,26 +76,25 @@ func (s *scanner) escape() *Error {
 	return syntax(s.at, "a string holds an escape that JSON does not have")
 }
 
-// unescape returns the name with its escapes resolved. It has been read by
-// quoted, so they are well formed.
+// unescape returns the name with its escapes resolved. quoted has validated them.
 func (s *scanner) unescape(n name) name {
 	start := len(s.unescaped)
 	s.unescaped, _ = jsontext.AppendUnescaped(s.unescaped, s.data[n.start:n.end])
 	return name{start: start, end: len(s.unescaped), escaped: true}
 }
 
-// overflow is 2^1024 - 2^970, the smallest number that rounds to infinity as a
-// float64, in decimal.
+// overflow is 2^1024 - 2^970 in decimal, the smallest number that rounds to infinity as
+// a float64.
 const overflow = "" +
 	"1797693134862315807937289714053034150799341327100378269361737789804449682927647509466490179775872070963" +
 	"3028641669288791094655554785194040263065748867150582068190890200070838367627385484581771153176447573027" +
 	"0069855571366959622842914819860834936475292719074168444365510704342711559699508093042880177904174497792"
 
-// maxExponent is the greatest exponent, either way, that a number may be
-// written with. Beyond it decoders stop counting and read something else.
+// maxExponent is the largest absolute exponent. Beyond it, decoders stop counting and
+// return something else.
 const maxExponent = 9999
 
-// A decimal is a number as it is written.
+// A decimal is a number in decimal notation.
 type decimal struct {
 	whole, fraction []byte // digits before and after the point
 	exponent        int
@@ -143,7 +142,7 @@ func outOfRange(at int) *Error {
 	return &Error{Kind: BadNumber, Offset: at, Message: "a number is outside the range of a 64-bit float"}
 }
 
-// skip reads the byte c if it is the next one.
+// skip consumes the byte c if it is next.
 func (s *scanner) skip(c byte) bool {
 	if s.at < len(s.data) && s.data[s.at] == c {
 		s.at++
@@ -160,7 +159,7 @@ func (s *scanner) digits() []byte {
 	return s.data[start:s.at]
 }
 
-// small returns the value of the digits, or more than maxExponent.
+// small returns the value of the digits, or a value above maxExponent.
 func small(digits []byte) int {
 	n := 0
 	for _, c := range digits {
@@ -176,7 +175,7 @@ func (d decimal) overflows() bool {
 	if len(d.whole)+d.exponent < len(overflow) {
 		return false
 	}
-	// The number is 0.digits × 10^magnitude, with the first digit not zero.
+	// The number is 0.digits × 10^magnitude, and the first digit is not zero.
 	digits := bytes.TrimLeft(d.whole, "0")
 	magnitude := len(digits) + d.exponent
 	rest := d.fraction

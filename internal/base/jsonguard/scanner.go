@@ -4,17 +4,17 @@ import (
 	"bytes"
 )
 
-// A scanner reads one text. What it keeps of the text it has read are the
-// arrays and objects still open and the names of the objects among them.
+// A scanner reads one text. It stores only the open arrays and objects, and the names
+// in open objects.
 type scanner struct {
 	data   []byte
 	limits Limits
-	at     int // the next byte to read
+	at     int // next byte to read
 	tokens int // structural characters read
 	frames stack[frame]
-	names  stack[name]           // of all open objects that have few, outermost first
-	sets   []map[string]struct{} // of all open objects that have many, outermost first
-	// unescaped holds the names that were written with an escape.
+	names  stack[name]           // of open objects with few names, outermost first
+	sets   []map[string]struct{} // of open objects with many names, outermost first
+	// unescaped holds the names that contained escapes.
 	unescaped []byte
 }
 
@@ -34,7 +34,7 @@ func (s *scanner) text() *Error {
 	}
 }
 
-// end reads what follows the value, which must be white space.
+// end reads the rest after the value, which must be white space.
 func (s *scanner) end() *Error {
 	if s.peek() != 0 || s.at < len(s.data) {
 		return &Error{Kind: Trailing, Offset: s.at, Message: "something follows the JSON value; exactly one value is wanted"}
@@ -42,8 +42,8 @@ func (s *scanner) end() *Error {
 	return nil
 }
 
-// value reads a scalar, or the beginning of an array or object. It reports
-// whether the value is complete: if not, the next thing to read is a value too.
+// value reads a scalar, or the start of an array or object. If the value is not
+// complete, another value follows.
 func (s *scanner) value() (complete bool, err *Error) {
 	switch c := s.peek(); c {
 	case '{', '[':
@@ -65,8 +65,8 @@ func (s *scanner) value() (complete bool, err *Error) {
 	}
 }
 
-// open reads the beginning of an array or object, up to its first value or to
-// its end when it is empty.
+// open reads the start of an array or object, up to its first value, or up to its end
+// if it is empty.
 func (s *scanner) open(bracket byte) (complete bool, err *Error) {
 	if s.frames.n >= s.limits.Depth {
 		return false, limited(TooDeep, s.at, s.limits.Depth, "arrays and objects are nested deeper than the limit of %d levels")
@@ -75,7 +75,7 @@ func (s *scanner) open(bracket byte) (complete bool, err *Error) {
 		return false, err
 	}
 	s.frames.push(frame{object: bracket == '{', first: s.names.n})
-	if s.peek() == bracket+2 { // '[' and '{' stand two before ']' and '}'
+	if s.peek() == bracket+2 { // '[' and '{' are two before ']' and '}'
 		return true, s.shut()
 	}
 	if bracket == '{' {
@@ -84,8 +84,8 @@ func (s *scanner) open(bracket byte) (complete bool, err *Error) {
 	return false, nil
 }
 
-// follow reads what follows a value inside an array or object: a comma, with
-// the next name in an object, or the closing bracket.
+// follow reads the text after a value in an array or object: a comma, plus the next
+// name in an object, or the closing bracket.
 func (s *scanner) follow() (complete bool, err *Error) {
 	object := s.frames.top().object
 	switch c := s.peek(); {
@@ -120,7 +120,7 @@ func (s *scanner) shut() *Error {
 	return nil
 }
 
-// member reads the name of a member and the colon after it.
+// member reads a member name and the colon after it.
 func (s *scanner) member() *Error {
 	if s.peek() != '"' {
 		return s.missing("a name in double quotes")
@@ -164,8 +164,8 @@ func (s *scanner) structural() *Error {
 	return nil
 }
 
-// peek skips white space and returns the byte after it without reading it, or
-// 0 at the end. A byte 0 in the text is no part of JSON either.
+// peek skips white space and returns the next byte without reading it, or 0 at the end.
+// A zero byte in the text is not valid JSON either.
 func (s *scanner) peek() byte {
 	for s.at < len(s.data) {
 		switch c := s.data[s.at]; c {
@@ -178,7 +178,7 @@ func (s *scanner) peek() byte {
 	return 0
 }
 
-// missing returns the error for something else, or nothing, in the place of what.
+// missing returns the error for text where what is required.
 func (s *scanner) missing(what string) *Error {
 	if s.at == len(s.data) {
 		return syntax(s.at, "the JSON text ends where "+what+" should be")
@@ -186,22 +186,22 @@ func (s *scanner) missing(what string) *Error {
 	return syntax(s.at, "the JSON text has something else where "+what+" should be")
 }
 
-// few is how many names of an object are compared one by one; from there on a
-// set takes over, so that an object costs linear time however many it has.
+// few is the number of names in an object that are compared one by one. Above it a set
+// is used, so that an object costs linear time.
 const few = 16
 
-// A frame is an array or object that is open.
+// A frame is an open array or object.
 type frame struct {
 	object bool
-	// many says that the object has more than a few names and has the last of
-	// scanner.sets for them when it is the innermost one that has.
+	// many means that the names of the object are in a set. The innermost such object
+	// uses the last element of scanner.sets.
 	many bool
-	// first is where the names of an object with few of them begin in scanner.names.
+	// first is the index of the first name of the object in scanner.names.
 	first int
 }
 
-// A name is the place of an object's member name: in scanner.unescaped when it
-// was written with an escape, in the text otherwise.
+// A name is the location of a member name: in scanner.unescaped if it contained
+// escapes, otherwise in the text.
 type name struct {
 	start, end int
 	escaped    bool
@@ -214,8 +214,7 @@ func (s *scanner) spell(n name) []byte {
 	return s.data[n.start:n.end]
 }
 
-// enter adds the name to the innermost object. It reports false when the
-// object has it already.
+// enter adds the name to the innermost object, and returns false if it is a duplicate.
 func (s *scanner) enter(n name) bool {
 	f := s.frames.top()
 	if f.many {
@@ -232,7 +231,7 @@ func (s *scanner) enter(n name) bool {
 		return true
 	}
 	f.many = true
-	// Go seeds the hash of each map at random, so that names cannot be made to collide.
+	// Go seeds the hash of each map randomly, so that collisions cannot be forced.
 	s.sets = append(s.sets, make(map[string]struct{}, 4*few))
 	for i := f.first; i < s.names.n; i++ {
 		s.enterMany(*s.names.at(i))
@@ -251,11 +250,10 @@ func (s *scanner) enterMany(n name) bool {
 	return true
 }
 
-// near is how many elements a stack keeps within itself.
+// near is the number of inline elements of a stack.
 const near = 32
 
-// A stack keeps its first elements within itself, so that a scanner that
-// needs no more of them lives without the heap.
+// A stack stores its first elements inline, so that a small scanner needs no heap.
 type stack[T any] struct {
 	n     int
 	first [near]T
@@ -281,7 +279,7 @@ func (s *stack[T]) push(e T) {
 	s.n++
 }
 
-// cut takes elements off until n are left.
+// cut truncates the stack to n elements.
 func (s *stack[T]) cut(n int) {
 	s.n = n
 	s.rest = s.rest[:max(0, n-near)]

@@ -1,9 +1,9 @@
 // Package jsontext reads parts of JSON text without decoding or copying the rest, and
-// writes JSON that is not escaped for HTML.
+// writes JSON without HTML escapes.
 //
-// The text has passed package jsonguard, so that a [Cursor] need not check it; on other
-// text it stops early. The decoder of encoding/json copies what it skips, and its
-// jsontext is an experiment.
+// The text must have passed package jsonguard, so that a [Cursor] need not validate it;
+// on other text it stops early. The decoder of encoding/json copies what it skips, and
+// its package jsontext is experimental.
 package jsontext
 
 import (
@@ -13,16 +13,16 @@ import (
 	"unicode/utf8"
 )
 
-// Cursor walks over the members of a JSON object, or the elements of an array.
+// Cursor iterates over the members of a JSON object, or the elements of an array.
 type Cursor struct {
 	data []byte
 	pos  int
 }
 
-// Members returns a cursor over the object that data is.
+// Members returns a cursor over the object data.
 func Members(data []byte) (Cursor, bool) { return opened(data, '{') }
 
-// Elements returns a cursor over the array that data is.
+// Elements returns a cursor over the array data.
 func Elements(data []byte) (Cursor, bool) { return opened(data, '[') }
 
 func opened(data []byte, bracket byte) (Cursor, bool) {
@@ -35,7 +35,7 @@ func opened(data []byte, bracket byte) (Cursor, bool) {
 	return c, true
 }
 
-// Member returns the next member of an object: its name, and the text of its value.
+// Member returns the name and the value of the next member.
 func (c *Cursor) Member() (name, value []byte, ok bool) {
 	if name, ok = c.Name(); !ok {
 		return nil, nil, false
@@ -44,7 +44,7 @@ func (c *Cursor) Member() (name, value []byte, ok bool) {
 	return name, value, len(value) > 0
 }
 
-// Name returns the name of the next member of an object, and moves to its value.
+// Name returns the name of the next member, and moves to its value.
 func (c *Cursor) Name() (name []byte, ok bool) {
 	c.separators()
 	if c.peek() != '"' {
@@ -55,8 +55,8 @@ func (c *Cursor) Name() (name []byte, ok bool) {
 	return Unquote(name), c.pos < len(c.data)
 }
 
-// Enter moves into the object that is the next value, if it is one. Its members
-// follow; [Cursor.Leave] moves behind it.
+// Enter moves into the next value if it is an object. Its members follow;
+// [Cursor.Leave] moves after it.
 func (c *Cursor) Enter() bool {
 	if c.peek() != '{' {
 		return false
@@ -65,14 +65,14 @@ func (c *Cursor) Enter() bool {
 	return true
 }
 
-// Leave moves behind the object whose members were read, all of them.
+// Leave moves after an object after all its members were read.
 func (c *Cursor) Leave() {
 	if c.peek() == '}' {
 		c.pos++
 	}
 }
 
-// Element returns the text of the next element of an array.
+// Element returns the next element of an array.
 func (c *Cursor) Element() (value []byte, ok bool) {
 	c.separators()
 	if c.peek() == ']' {
@@ -82,8 +82,8 @@ func (c *Cursor) Element() (value []byte, ok bool) {
 	return value, len(value) > 0
 }
 
-// Get returns the value of the named member of an object; nil when the
-// object has none, or is none.
+// Get returns the value of a member of an object, or nil if it is missing or object is
+// not an object.
 func Get(object []byte, name string) []byte {
 	c, ok := Members(object)
 	for ok {
@@ -95,25 +95,25 @@ func Get(object []byte, name string) []byte {
 	return nil
 }
 
-// At returns a cursor before the value that data is.
+// At returns a cursor before the value data.
 func At(data []byte) Cursor { return Cursor{data: data} }
 
-// Next moves to the next name, value or closing bracket, and returns the byte that it
-// begins with; 0 at the end.
+// Next moves to the next name, value or closing bracket, and returns its first byte, or
+// 0 at the end.
 func (c *Cursor) Next() byte {
 	c.separators()
 	return c.peek()
 }
 
-// Skip moves behind a bracket if it comes next.
+// Skip consumes a bracket if it is next.
 func (c *Cursor) Skip(bracket byte) {
 	if c.Next() == bracket {
 		c.pos++
 	}
 }
 
-// More moves to the next member or element of an object or array, and reports whether
-// there is one. It moves behind the closing bracket otherwise.
+// More moves to the next member or element, and reports whether there is one. Otherwise
+// it moves after the closing bracket.
 func (c *Cursor) More(closing byte) bool {
 	next := c.Next()
 	if next == closing {
@@ -122,13 +122,13 @@ func (c *Cursor) More(closing byte) bool {
 	return next != closing && next != 0
 }
 
-// Offset returns where the cursor is in its text.
+// Offset returns the position of the cursor.
 func (c *Cursor) Offset() int { return c.pos }
 
 // From returns the text from an offset to the cursor.
 func (c *Cursor) From(offset int) []byte { return c.data[offset:c.pos] }
 
-// peek returns the next byte, and 0 at the end.
+// peek returns the next byte, or 0 at the end.
 func (c *Cursor) peek() byte {
 	if c.pos < len(c.data) {
 		return c.data[c.pos]
@@ -154,7 +154,7 @@ func (c *Cursor) separators() {
 	}
 }
 
-// Value returns the text of the value that begins here and moves behind it.
+// Value returns the value at the cursor and moves after it.
 func (c *Cursor) Value() []byte {
 	start := c.pos
 	switch c.peek() {
@@ -168,7 +168,7 @@ func (c *Cursor) Value() []byte {
 	return c.data[start:c.pos]
 }
 
-// text moves behind the string that begins here.
+// text moves after the string at the cursor.
 func (c *Cursor) text() {
 	c.pos++
 	for {
@@ -184,8 +184,8 @@ func (c *Cursor) text() {
 	}
 }
 
-// escaped reports whether the byte that follows head is escaped: whether head
-// ends in an odd number of backslashes.
+// escaped reports whether the byte after head is escaped: head ends in an odd number of
+// backslashes.
 func escaped(head []byte) bool {
 	odd := false
 	for i := len(head) - 1; i >= 0 && head[i] == '\\'; i-- {
@@ -194,7 +194,7 @@ func escaped(head []byte) bool {
 	return odd
 }
 
-// container moves behind the object or array that begins here.
+// container moves after the object or array at the cursor.
 func (c *Cursor) container() {
 	for depth := 0; c.pos < len(c.data); {
 		switch c.data[c.pos] {
@@ -213,7 +213,7 @@ func (c *Cursor) container() {
 	}
 }
 
-// scalar moves behind the number or literal that begins here.
+// scalar moves after the number or literal at the cursor.
 func (c *Cursor) scalar() {
 	for c.pos < len(c.data) {
 		switch c.data[c.pos] {
@@ -224,7 +224,7 @@ func (c *Cursor) scalar() {
 	}
 }
 
-// Unquote returns what a JSON string says, and nil for any other value.
+// Unquote returns the content of a JSON string, or nil for any other value.
 func Unquote(text []byte) []byte {
 	if len(text) < 2 || text[0] != '"' {
 		return nil
@@ -239,8 +239,8 @@ func Unquote(text []byte) []byte {
 	return s
 }
 
-// AppendUnescaped appends what a string says of which inside stands between the quotes. Half
-// of a surrogate pair becomes U+FFFD. It reports false for an escape that JSON does not have.
+// AppendUnescaped appends the content of a string, given the text between its quotes. A
+// lone surrogate becomes U+FFFD. ok is false for an invalid escape.
 func AppendUnescaped(out, inside []byte) ([]byte, bool) {
 	for {
 		at := bytes.IndexByte(inside, '\\')
@@ -256,9 +256,9 @@ func AppendUnescaped(out, inside []byte) ([]byte, bool) {
 	}
 }
 
-// Escape returns the character that the escape at the start of text stands for, and the
-// length of the escape, with both halves of a surrogate pair; a half without its other half
-// is returned as it is. The length is 0 for an escape that JSON does not have.
+// Escape returns the character and the length of the escape at the start of text,
+// including both halves of a surrogate pair. A lone surrogate is returned as it is. The
+// length is 0 for an invalid escape.
 func Escape(text []byte) (r rune, length int) {
 	if len(text) > 1 && plainEscapes[text[1]] != 0 {
 		return rune(plainEscapes[text[1]]), 2
@@ -266,7 +266,7 @@ func Escape(text []byte) (r rune, length int) {
 	return escapedUTF16(text)
 }
 
-// plainEscapes maps what follows a backslash to the character that the two stand for.
+// plainEscapes maps the character after a backslash to the escaped character.
 var plainEscapes = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
 // escapedUTF16 is [Escape] for \u and four digits.
@@ -285,7 +285,7 @@ func escapedUTF16(text []byte) (r rune, length int) {
 	return r, 6
 }
 
-// escaped4 returns the value of the \uXXXX that text begins with.
+// escaped4 returns the value of the \uXXXX at the start of text.
 func escaped4(text []byte) (r rune, ok bool) {
 	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
 		return 0, false
@@ -304,7 +304,7 @@ func escaped4(text []byte) (r rune, ok bool) {
 	return r, true
 }
 
-// Text returns the string that a JSON value is; ok is false when it is no string.
+// Text returns the content of a JSON string; ok is false for another value.
 func Text(value []byte) (s string, ok bool) {
 	if len(value) < 2 || value[0] != '"' {
 		return "", false
@@ -318,7 +318,7 @@ func IsObject(value []byte) bool { return len(value) > 0 && value[0] == '{' }
 // IsNull reports whether a value is null or absent.
 func IsNull(value []byte) bool { return len(value) == 0 || string(value) == "null" }
 
-// IsInteger reports whether a JSON value is a number written as an integer.
+// IsInteger reports whether a JSON value is a number in integer notation.
 func IsInteger(value []byte) bool {
 	digits := bytes.TrimPrefix(value, []byte("-"))
 	for _, b := range digits {
@@ -329,8 +329,8 @@ func IsInteger(value []byte) bool {
 	return len(digits) > 0
 }
 
-// Marshal is [json.Marshal], but <, > and & stand as they are: text for models and
-// people does not grow.
+// Marshal is [json.Marshal] without escapes for <, > and &, which would make text for
+// models and people longer.
 func Marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -341,8 +341,8 @@ func Marshal(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// AppendString appends s as a JSON string. Bytes that are not UTF-8 become
-// U+FFFD. It escapes quotes, backslashes and control characters alone.
+// AppendString appends s as a JSON string. Invalid UTF-8 becomes U+FFFD. It escapes
+// only quotes, backslashes and control characters.
 func AppendString(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	start := 0

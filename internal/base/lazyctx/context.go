@@ -1,9 +1,9 @@
-// Package lazyctx bounds work that mostly ends at once: a [WithTimeout] has a
-// timer, and a [WithCancel] is known to its parent, only when somebody waits for
-// the end of the context.
+// Package lazyctx provides contexts for work that usually ends quickly. A [WithTimeout]
+// starts its timer, and a [WithCancel] registers with its parent, only when something
+// waits for the end of the context.
 //
-// It is written by hand: a context of the standard library starts its timer at once,
-// which a call that ends in microseconds would pay for.
+// It is written by hand because a context of the standard library starts its timer
+// immediately, which is too expensive for calls that take microseconds.
 package lazyctx
 
 import (
@@ -12,33 +12,31 @@ import (
 	"time"
 )
 
-// WithTimeout is [context.WithTimeout], but that it costs next to nothing as
-// long as nobody asks for what needs a timer: Done, Value, or a context made of
-// this one.
+// WithTimeout is [context.WithTimeout], but nearly free until something needs the
+// timer: Done, Value, or a derived context.
 func WithTimeout(parent context.Context, timeout time.Duration) *Context {
 	return &Context{parent: parent, at: time.Now().Add(timeout)}
 }
 
-// WithCancel is [context.WithCancelCause], but that it costs next to nothing as
-// long as nobody asks for its Done, its Value, its cause, or a context made of
-// it.
+// WithCancel is [context.WithCancelCause], but nearly free until something uses Done,
+// Value, the cause, or a derived context.
 func WithCancel(parent context.Context) *Context { return &Context{parent: parent} }
 
-// Context is a context that becomes one of the standard library when it must.
-// [Context.Cancel] must be called in the end.
+// Context is a context that creates a standard context on demand. [Context.Cancel] must
+// be called.
 type Context struct {
 	// fixed at creation
 	parent context.Context
-	at     time.Time // zero: there is no deadline but that of the parent
+	at     time.Time // zero means only the deadline of the parent
 
 	mu    sync.Mutex
 	over  bool // it was cancelled
 	cause error
-	real  context.Context // nil while nobody needs it
+	real  context.Context // nil until it is needed
 	end   context.CancelCauseFunc
 }
 
-// Deadline returns when the context ends at the latest.
+// Deadline returns the deadline of the context.
 func (c *Context) Deadline() (time.Time, bool) {
 	if at, ok := c.parent.Deadline(); ok && (c.at.IsZero() || at.Before(c.at)) {
 		return at, true
@@ -49,11 +47,11 @@ func (c *Context) Deadline() (time.Time, bool) {
 // Done returns a channel that is closed when the context ends.
 func (c *Context) Done() <-chan struct{} { return c.become().Done() }
 
-// Value returns a value of the parent. It makes the context real, as contexts
-// that are made of this one look for their parent by it.
+// Value returns a value of the parent. It creates the standard context, because derived
+// contexts use Value to find their parent.
 func (c *Context) Value(key any) any { return c.become().Value(key) }
 
-// Err returns why the context has ended, and nil before.
+// Err returns the reason for the end of the context, or nil before.
 func (c *Context) Err() error {
 	if c.lasts() {
 		return nil
@@ -61,7 +59,7 @@ func (c *Context) Err() error {
 	return c.become().Err()
 }
 
-// lasts reports whether the context surely has not ended.
+// lasts reports whether the context has certainly not ended.
 func (c *Context) lasts() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -88,8 +86,8 @@ func (c *Context) become() context.Context {
 	return c.real
 }
 
-// Cancel ends the context, unless it has ended. The cause of one that has a
-// timeout is always its error.
+// Cancel ends the context, unless it has ended. The cause of a context that timed out
+// is its error.
 func (c *Context) Cancel(cause error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// LogHandler returns a handler that adds call_id and request_id of the [Request] of the
-// context, and trace_id and span_id, to the records that lack them, and passes them on. They
-// stand outside of all groups. Where a context has none of them nothing is allocated.
-// spanOf returns the last two, as [Telemetry.IDs] does; nil adds neither.
+// LogHandler returns a handler that adds call_id and request_id of the [Request] in the
+// context, and trace_id and span_id, to records without them. The attributes are
+// outside of all groups. Without any id in the context it does not allocate. spanOf
+// returns the trace id and the span id, like [Telemetry.IDs]; nil adds neither.
 func LogHandler(next slog.Handler, spanOf func(context.Context) (trace, span string)) slog.Handler {
 	if spanOf == nil {
 		spanOf = func(context.Context) (trace, span string) { return "", "" }
@@ -18,26 +18,26 @@ func LogHandler(next slog.Handler, spanOf func(context.Context) (trace, span str
 }
 
 type logHandler struct {
-	root slog.Handler // without what WithAttrs and WithGroup have added since the first group
-	next slog.Handler // with all of it
-	// spanOf returns the ids of the trace and of the span of a context.
+	root slog.Handler // without the attributes and groups since the first group
+	next slog.Handler // with all attributes and groups
+	// spanOf returns the trace id and the span id of a context.
 	spanOf func(context.Context) (trace, span string)
-	// steps are what was added since the first group, in order.
+	// steps are the attributes and groups since the first group, in order.
 	steps []step
-	// has are the ids that attributes outside of groups give already.
+	// has marks the ids that top-level attributes already set.
 	has [len(ids)]bool
 }
 
-// ids are the names of what a context may add to a record.
+// ids are the names of the attributes from the context.
 var ids = [...]string{"call_id", "request_id", "trace_id", "span_id"}
 
-// step is a group, or attributes when it has no name.
+// step is a group, or attributes if it has no name.
 type step struct {
 	group string
 	attrs []slog.Attr
 }
 
-// note takes note of an attribute that gives one of the ids.
+// note marks the id that an attribute sets.
 func note(has *[len(ids)]bool, a slog.Attr) {
 	if i := slices.Index(ids[:], a.Key); i >= 0 {
 		has[i] = true
@@ -48,7 +48,7 @@ func (h logHandler) Enabled(ctx context.Context, level slog.Level) bool {
 	return h.next.Enabled(ctx, level)
 }
 
-// Handle adds what the record lacks.
+// Handle adds the missing ids.
 func (h logHandler) Handle(ctx context.Context, r slog.Record) error {
 	trace, span := h.spanOf(ctx)
 	request, _ := ctx.Value(requestKey{}).(Request)
@@ -67,7 +67,7 @@ func (h logHandler) Handle(ctx context.Context, r slog.Record) error {
 	return h.grouped(missing).Handle(ctx, r)
 }
 
-// missing returns the ids that a record is to get.
+// missing returns the ids to add to a record.
 func (h logHandler) missing(r slog.Record, values [len(ids)]string) []slog.Attr {
 	has := h.has
 	if len(h.steps) == 0 {
@@ -85,7 +85,7 @@ func (h logHandler) missing(r slog.Record, values [len(ids)]string) []slog.Attr 
 	return missing
 }
 
-// grouped returns the next handler with attributes in front of the first group.
+// grouped returns the next handler with attributes before the first group.
 func (h logHandler) grouped(attrs []slog.Attr) slog.Handler {
 	next := h.root.WithAttrs(attrs)
 	for _, s := range h.steps {
@@ -123,16 +123,16 @@ func (h logHandler) WithGroup(name string) slog.Handler {
 	return h
 }
 
-// Request names what the server does something for, as the log does. The zero Request is
-// for what nobody asked for, such as a reload.
+// Request identifies the request that the server works on, for the log. The zero
+// Request is for work without a request, such as a reload.
 type Request struct {
-	// ID is the request_id, which callers choose or are told, and Call the call_id.
+	// ID is the request_id, which callers may choose, and Call the call_id.
 	ID, Call string
 }
 
 type requestKey struct{}
 
-// In returns a context whose records in the log name the request, by [LogHandler].
+// In returns a context with the request. [LogHandler] adds its ids to records.
 func (r Request) In(ctx context.Context) context.Context {
 	return context.WithValue(ctx, requestKey{}, r)
 }

@@ -4,21 +4,21 @@ import (
 	"encoding/hex"
 )
 
-// SpanContext is the ids of a span, maybe of another process. The zero SpanContext is none.
+// SpanContext identifies a local or remote span. The zero SpanContext is none.
 type SpanContext struct {
 	TraceID [16]byte
 	SpanID  [8]byte
 	Flags   byte
-	// State is a tracestate. It is untrusted, and has 512 bytes at most.
+	// State is a tracestate. It is untrusted, and at most 512 bytes long.
 	State string
-	// Remote says that the span is of another process.
+	// Remote means that the span belongs to another process.
 	Remote bool
 }
 
-// Valid reports whether there is a span.
+// Valid reports whether c identifies a span.
 func (c SpanContext) Valid() bool { return c.TraceID != [16]byte{} && c.SpanID != [8]byte{} }
 
-// Trace returns the id of its trace in hexadecimal, "" for none.
+// Trace returns the trace id in hexadecimal, or "".
 func (c SpanContext) Trace() string {
 	if !c.Valid() {
 		return ""
@@ -26,7 +26,7 @@ func (c SpanContext) Trace() string {
 	return hex.EncodeToString(c.TraceID[:])
 }
 
-// Traceparent returns the field traceparent of a request that comes from the span.
+// Traceparent returns the traceparent field for a request from the span.
 func (c SpanContext) Traceparent() string {
 	text := make([]byte, 0, parentBytes)
 	text = append(text, "00-"...)
@@ -36,28 +36,29 @@ func (c SpanContext) Traceparent() string {
 	return string(text)
 }
 
-// stateBytes is the most of a tracestate that is carried on: what W3C Trace Context
-// section 3.3.1.5 has everybody carry at least.
+// stateBytes is the maximum length of a propagated tracestate, the minimum that W3C
+// Trace Context section 3.3.1.5 requires.
 const stateBytes = 512
 
-// knownFlags are the flags sampled, and that the trace id is random (Trace Context Level 2).
+// knownFlags are the flags for sampled and for a random trace id (Trace Context Level
+// 2).
 const knownFlags = 0x01 | 0x02
 
-// Parent reads the fields traceparent and tracestate, of a header or of _meta, which are
-// untrusted. By W3C Trace Context (section 3.2.2) there is no span if the first has any
-// mistake; if the second has one, or is longer than 512 bytes, it alone is left out.
+// Parent parses the untrusted fields traceparent and tracestate of a header or of
+// _meta. According to W3C Trace Context (section 3.2.2), an invalid traceparent yields
+// no span; a tracestate that is invalid or longer than 512 bytes is dropped.
 func Parent(traceparent, tracestate string) SpanContext {
 	c, ok := parseParent(traceparent)
 	if !ok {
 		return SpanContext{}
 	}
 	if len(tracestate) <= stateBytes {
-		c.State = tracestate // the recorder drops one with a mistake, as section 4.3 has it
+		c.State = tracestate // the recorder drops an invalid one, as in section 4.3
 	}
 	return c
 }
 
-// The places of the members of a traceparent: "00-<32>-<16>-<2>".
+// Offsets in a traceparent: "00-<32>-<16>-<2>".
 const (
 	traceAt     = 3
 	spanAt      = traceAt + 32 + 1
@@ -65,8 +66,8 @@ const (
 	parentBytes = flagsAt + 2
 )
 
-// parseParent reads a traceparent. One of a later version may have more behind
-// another dash, up to as much again.
+// parseParent parses a traceparent. A later version may have more after another dash,
+// up to the same length again.
 func parseParent(s string) (c SpanContext, ok bool) {
 	if len(s) < parentBytes || len(s) > 2*parentBytes || s[traceAt-1] != '-' || s[spanAt-1] != '-' || s[flagsAt-1] != '-' {
 		return c, false
@@ -85,7 +86,7 @@ func parseParent(s string) (c SpanContext, ok bool) {
 	return c, c.Valid()
 }
 
-// lowerHex decodes hexadecimal digits, which must be in lower case.
+// lowerHex decodes lower-case hexadecimal digits.
 func lowerHex(into []byte, s string) bool {
 	for i := range len(s) {
 		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {

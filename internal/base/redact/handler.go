@@ -10,18 +10,18 @@ import (
 
 // Redactor replaces sensitive values. It is safe for concurrent use.
 type Redactor interface {
-	// Redact returns a text with marks in the place of values, and the text itself
-	// when it holds none.
+	// Redact returns the text with placeholders for values. Without values it returns
+	// text itself.
 	Redact(text string) string
-	// RedactJSON does so with JSON, of which JSON comes out, or nil.
+	// RedactJSON redacts JSON. The result is JSON, or nil.
 	RedactJSON(raw json.RawMessage) json.RawMessage
 }
 
-// NewHandler returns a handler that redacts the message and
-// the attributes of each record, their keys too, and passes it on. What is no text,
-// number, time or group is passed on as the text or the JSON that it shows. Numbers
-// stay: they count things. The attributes of [slog.Logger.With] are looked at when a
-// record is written, so that values are hidden that were not known before.
+// NewHandler returns a handler that redacts the message and the attributes of each
+// record, including their keys. Values other than strings, numbers, times
+// and groups become their text or JSON. Numbers are not redacted: they are counts.
+// Attributes of [slog.Logger.With] are redacted when a record is written, so that later
+// values are covered too.
 func NewHandler(next slog.Handler, redactor Redactor) slog.Handler {
 	return handler{next: next, redactor: redactor}
 }
@@ -29,18 +29,17 @@ func NewHandler(next slog.Handler, redactor Redactor) slog.Handler {
 type handler struct {
 	next     slog.Handler
 	redactor Redactor
-	// steps are what was added by WithAttrs and WithGroup, in order.
+	// steps are the attributes and groups of WithAttrs and WithGroup, in order.
 	steps []step
 }
 
-// step is a group, or attributes when it has no name.
+// step is a group, or attributes if it has no name.
 type step struct {
 	group string
 	attrs []slog.Attr
 }
 
-// Enabled reports what the next handler does: a record that nobody writes is not
-// looked at.
+// Enabled returns the result of the next handler: disabled records are not redacted.
 func (h handler) Enabled(ctx context.Context, level slog.Level) bool {
 	return h.next.Enabled(ctx, level)
 }
@@ -59,10 +58,10 @@ func (h handler) WithGroup(name string) slog.Handler {
 	return h
 }
 
-// most is how many attributes records have, mostly: so many are no garbage.
+// most is the usual maximum number of attributes, which need no allocation.
 const most = 10
 
-// Handle passes on what may be seen of a record.
+// Handle passes on the redacted record.
 func (h handler) Handle(ctx context.Context, r slog.Record) error {
 	var room [most]slog.Attr
 	attrs := room[:0]
@@ -79,8 +78,8 @@ func (h handler) Handle(ctx context.Context, r slog.Record) error {
 	return h.next.Handle(ctx, shown)
 }
 
-// within returns the attributes of a record in the groups, and behind the attributes,
-// that the handler was given.
+// within returns the attributes of a record inside the groups and after the attributes
+// of the handler.
 func (h handler) within(attrs []slog.Attr) []slog.Attr {
 	for _, s := range slices.Backward(h.steps) {
 		if s.group != "" {
@@ -117,8 +116,8 @@ func (h handler) value(v slog.Value) slog.Value {
 	}
 }
 
-// any returns what is shown of a value of any type: the text of what has one, and else
-// its JSON. Package fmt survives methods that panic.
+// any returns the redacted form of any value: its text if it has one, otherwise its
+// JSON. Package fmt recovers from methods that panic.
 func (h handler) any(v any) slog.Value {
 	switch v := v.(type) {
 	case nil:
@@ -139,7 +138,7 @@ func (h handler) any(v any) slog.Value {
 	return slog.AnyValue(h.redactor.RedactJSON(raw))
 }
 
-// encode returns a value as JSON, and nil for what has none or panics.
+// encode returns a value as JSON, or nil if it cannot be encoded or panics.
 func encode(v any) (raw json.RawMessage) {
 	defer func() {
 		if recover() != nil {

@@ -10,15 +10,15 @@ import (
 	"github.com/mcpd/mcpd/internal/base/jsontext"
 )
 
-// Mark stands where a sensitive value stood.
+// Mark is the placeholder for a sensitive value.
 const Mark = "[sensitive]"
 
 const quotedMark = `"` + Mark + `"`
 
-// Pointers returns a JSON value in which everything that the JSON pointers
-// point at is replaced by [Mark]; the step * stands for every member, and any
-// step for every item of an array. All other bytes stay as they are. Without
-// pointers the value is returned as it is, and nil when it is not JSON.
+// Pointers returns a JSON value in which the values at the JSON pointers are replaced
+// by [Mark]. The step * matches every member, and any step matches every item of an
+// array. All other bytes are unchanged. Without pointers it returns raw, and nil if raw
+// is not JSON.
 func Pointers(raw json.RawMessage, pointers []string) json.RawMessage {
 	if len(pointers) == 0 || len(raw) == 0 {
 		return raw
@@ -35,8 +35,8 @@ func Pointers(raw json.RawMessage, pointers []string) json.RawMessage {
 	return slices.Concat(before, appendHidden(nil, value, paths), after)
 }
 
-// appendHidden appends a value with marks where paths lead, which are what is left of the
-// pointers. It goes no deeper than they do.
+// appendHidden appends a value with placeholders at paths, the remaining steps of the
+// pointers. Its recursion is bounded by their length.
 func appendHidden(out, value []byte, paths [][]string) []byte {
 	if slices.ContainsFunc(paths, func(path []string) bool { return len(path) == 0 }) {
 		return append(out, quotedMark...)
@@ -55,8 +55,9 @@ func appendHidden(out, value []byte, paths [][]string) []byte {
 	})
 }
 
-// edit appends an object or an array in which each value is what replace appends for it; all
-// other bytes stay. Items have no name. It appends any other value as it is.
+// edit appends an object or array with each value replaced by the output of replace;
+// all other bytes are unchanged. Array items have no name. Any other value is appended
+// unchanged.
 func edit(out, value []byte, replace func(out []byte, name string, inner []byte) []byte) []byte {
 	c, object := jsontext.Members(value)
 	array := false
@@ -80,10 +81,10 @@ func edit(out, value []byte, replace func(out []byte, name string, inner []byte)
 	return append(out, value[copied:]...)
 }
 
-// Arguments returns the arguments of a call for others to see: by [Pointers] when they are
-// valid. In others, a value may stand elsewhere than it should: members that hold anything
-// sensitive are replaced whole, and so is every member that is not one of names. It returns
-// nil for what is no object.
+// Arguments returns redacted arguments of a call. Valid arguments are redacted by
+// [Pointers]. In invalid ones a value may be at a wrong position, so members that
+// contain anything sensitive, and members not in names, are replaced completely. It
+// returns nil if raw is not an object.
 func Arguments(raw json.RawMessage, valid bool, pointers, names []string) json.RawMessage {
 	if !jsonguard.IsObject(raw) || !json.Valid(raw) {
 		return nil
@@ -116,9 +117,9 @@ func steps(pointer string) []string {
 	return steps
 }
 
-// HideJSON is [Text.Hide] for a JSON value: texts, names and numbers are looked
-// at one by one, so that what comes out is JSON again. It is nil for what is
-// not JSON. The others find nothing where there is no sensitive value.
+// HideJSON is [Text.Hide] for a JSON value. It redacts strings, names and numbers one
+// by one, so that the result is JSON. It returns nil if raw is not JSON. Without
+// sensitive values, others is not used.
 func (t Text) HideJSON(raw json.RawMessage, others ...Net) json.RawMessage {
 	if !t.Hides() || len(raw) == 0 {
 		return raw

@@ -1,10 +1,8 @@
-// Package redact takes values that nobody may see out of what somebody is
-// about to see.
+// Package redact removes sensitive values from output.
 //
-// [Pointers] and [Text.HideJSON] take them out of JSON, of which they change no
-// other byte; a [Text] takes them out of what a script writes, and [NewHandler]
-// out of every record of a log, by what a [Redactor] knows. Which values are sensitive
-// is for the caller to say: nothing is guessed here.
+// [Pointers] and [Text.HideJSON] redact JSON and change no other byte. A [Text] redacts
+// the output of scripts, and [NewHandler] redacts log records with a [Redactor]. The caller
+// decides which values are sensitive; the package does not guess.
 package redact
 
 import (
@@ -18,19 +16,19 @@ import (
 	"github.com/mcpd/mcpd/internal/base/truncate"
 )
 
-// shortest is the length in bytes of the shortest value that is looked for in
-// text: shorter ones would be found everywhere.
+// shortest is the minimum length in bytes of a value to search for in text: shorter
+// ones would match everywhere.
 const shortest = 4
 
-// mostWork bounds what is looked for in one text, in bytes times values: what is hidden is
-// hidden for callers who choose both, and nothing interrupts it.
+// mostWork bounds the work for one text, in bytes times values. Callers can choose
+// both, and the search cannot be interrupted.
 const mostWork = 16 << 20
 
-// Text hides sensitive values in text that a script writes, such as the
-// message of an error. The zero Text hides nothing.
+// Text redacts sensitive values in the output of a script, such as an error message.
+// The zero Text redacts nothing.
 type Text struct{ values []string }
 
-// NewText returns a Text that hides what the JSON pointers point at in a value.
+// NewText returns a Text that redacts the values at the JSON pointers of raw.
 func NewText(raw json.RawMessage, pointers []string) Text {
 	var t Text
 	if len(pointers) == 0 {
@@ -48,10 +46,10 @@ func NewText(raw json.RawMessage, pointers []string) Text {
 	return t.sorted()
 }
 
-// Hides reports whether there is any value to hide.
+// Hides reports whether there are values to redact.
 func (t Text) Hides() bool { return len(t.values) > 0 }
 
-// And returns a Text that hides what either of the two hides.
+// And returns a Text that redacts the values of both.
 func (t Text) And(other Text) Text {
 	switch {
 	case len(other.values) == 0:
@@ -62,14 +60,15 @@ func (t Text) And(other Text) Text {
 	return Text{slices.Concat(t.values, other.values)}.sorted()
 }
 
-// sorted puts the longest first, so that no part of a value is left over, and each once.
+// sorted sorts the values, longest first, without duplicates. So no part of a value
+// remains.
 func (t Text) sorted() Text {
 	slices.SortFunc(t.values, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
 	t.values = slices.Compact(t.values)
 	return t
 }
 
-// collect adds the scalars at and below the place that steps lead to.
+// collect adds the scalars at and below the position of steps.
 func (t *Text) collect(value any, steps []string) {
 	switch value := value.(type) {
 	case map[string]any:
@@ -100,23 +99,24 @@ func (t *Text) add(value any) {
 		return
 	}
 	t.values = append(t.values, text)
-	// Scripts write values into texts as JSON too.
+	// Scripts also write values into strings as JSON.
 	quoted, _ := jsontext.Marshal(text) // a string always encodes
 	inner := string(quoted[1 : len(quoted)-1])
 	t.values = append(t.values, inner, Stringified(inner))
 }
 
-// separators are what Go escapes in JSON and JavaScript does not (ECMA-262 section 25.5.2.3).
+// separators replaces escapes that Go writes in JSON and JavaScript does not (ECMA-262
+// section 25.5.2.3).
 var separators = strings.NewReplacer(`\u2028`, "\u2028", `\u2029`, "\u2029")
 
-// Stringified returns what stands between the quotes of a JSON text, as Go writes it, in the
-// way of JSON.stringify.
+// Stringified converts the content of a JSON string from Go's escapes to those of
+// JSON.stringify.
 func Stringified(inner string) string { return separators.Replace(inner) }
 
-// Hide replaces every sensitive value in text by [Mark], and what the other nets find by
-// theirs, as [Over] does. It does not look into marks: callers choose values, and each that
-// is a part of one would make more of them. A long text is hidden whole where there are very
-// many values.
+// Hide replaces every sensitive value in text by [Mark], and the matches of the other
+// nets by their placeholders, like [Over]. It does not search in placeholders: callers
+// could choose values that are part of one. A long text is replaced completely if there
+// are very many values.
 func (t Text) Hide(text string, others ...Net) string {
 	if !t.Hides() {
 		return Over(text, others...)
@@ -150,11 +150,10 @@ func (t Text) Longest() int {
 	return len(t.values[0])
 }
 
-// isTooMuch reports whether so many bytes are not looked through for all values.
+// isTooMuch reports whether the work for a text of this length exceeds the bound.
 func (t Text) isTooMuch(bytes int) bool { return len(t.values) > 1 && bytes > mostWork/len(t.values) }
 
-// Span is a part of a text that is hidden, from one byte up to another, and what is shown
-// in its place.
+// Span is a redacted range of bytes in a text, with its placeholder.
 type Span struct {
 	From, To int
 	Mark     string
@@ -162,17 +161,17 @@ type Span struct {
 
 // Net finds values in texts.
 type Net interface {
-	// Find appends a span for each place of a text where a value stands. Spans may overlap.
+	// Find appends a span for each match in the text. Spans may overlap.
 	Find(spans []Span, text string) []Span
-	// Longest is the length in bytes of the longest value that is found; 0 where none is.
+	// Longest is the length in bytes of the longest value, 0 without values.
 	Longest() int
 }
 
-// Over returns a text with marks in the place of all that the nets find in it. All look at
-// the text as it was: what one hides, which a caller may have chosen, is no cover for a part
-// of what another one finds. Of values that overlap the first has its mark there. The end of
-// a text that was cut goes, as it may be the first part of a value. A text in which nothing
-// is found is returned as it is.
+// Over returns the text with placeholders for all matches of the nets. All nets search
+// the original text, so that a match of one, which a caller may have chosen, does not
+// cover part of another. Overlapping matches get the placeholder of the first. The end
+// of a truncated text is removed, because it may be the start of a value. A text
+// without matches is returned unchanged.
 func Over(text string, nets ...Net) string {
 	longest := 0
 	for _, net := range nets {
@@ -185,7 +184,7 @@ func Over(text string, nets ...Net) string {
 	for _, net := range nets {
 		spans = net.Find(spans, text)
 	}
-	from := 0 // where what was cut begins
+	from := 0 // start of the removed end
 	for begins, ends, cut := truncate.Next(text, 0); cut; begins, ends, cut = truncate.Next(text, ends) {
 		torn := truncate.Start(text[:begins], max(from, begins-longest+1))
 		spans = append(spans, Span{From: len(torn), To: begins})
@@ -197,7 +196,7 @@ func Over(text string, nets ...Net) string {
 	return cover(text, spans)
 }
 
-// cover returns a text with marks in the place of spans, which it puts in order.
+// cover returns a text with placeholders for spans. It sorts spans.
 func cover(text string, spans []Span) string {
 	var shown strings.Builder
 	slices.SortStableFunc(spans, func(a, b Span) int { return cmp.Or(a.From-b.From, b.To-a.To) })

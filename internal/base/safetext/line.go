@@ -1,9 +1,9 @@
-// Package safetext writes text of others so that it shows what it holds, and nothing of it
-// passes for what somebody else says: no character that is not seen, turns others around or
-// covers them, and no line that looks as if it were ours.
+// Package safetext prints untrusted text so that all its content is visible and none of
+// it can pass for the output of another author: no invisible, reversing or covering
+// characters, and no line that looks like our own.
 //
-// [Line] is for one line among others of ours, [Words] for what people read of somebody
-// whose label it bears, and [Prompt] for what models read of them.
+// [Line] is for a line among our own output, [Words] for labeled text for people, and
+// [Prompt] for labeled text for models.
 package safetext
 
 import (
@@ -16,14 +16,14 @@ import (
 	"github.com/mcpd/mcpd/internal/base/truncate"
 )
 
-// Line returns text as one line that shows what it holds, cut to at most most bytes.
-// What would begin another line, show nothing, move other text or cover it is escaped.
+// Line returns text as one visible line of at most most bytes. It escapes line ends,
+// and invisible, moving and covering characters.
 func Line(text string, most int) string {
 	shown, _ := Whole(text, most)
 	return shown
 }
 
-// Whole is [Line], and reports whether nothing of the text was cut.
+// Whole is [Line], and reports whether the text was not truncated.
 func Whole(text string, most int) (shown string, whole bool) {
 	l := line{marks: maxMarks}
 	for i, r := range text {
@@ -38,19 +38,20 @@ func Whole(text string, most int) (shown string, whole bool) {
 	return l.String(), true
 }
 
-// maxMarks is how many marks may stand on one letter: as many as Hebrew and Arabic need.
+// maxMarks is the maximum number of marks on a letter: Hebrew and Arabic need that
+// many.
 const maxMarks = 3
 
-// toTheRight (U+200E) has what follows letters that are written to the left stand to the
-// right of them: numbers and signs would else change places with them (UAX 9).
+// toTheRight (U+200E) keeps text after right-to-left letters to the right of them:
+// numbers and signs would otherwise change places with them (UAX 9).
 const toTheRight = '\u200e'
 
-// line is text that is written as [Line] says.
+// line is text in the format of [Line].
 type line struct {
 	strings.Builder
-	blank  bool // it ends in a space, or in white space that is escaped
-	marks  int  // how many marks stand on the last letter, or maxMarks without one
-	turned bool // its last letters are written to the left
+	blank  bool // it ends in a space or escaped white space
+	marks  int  // marks on the last letter, or maxMarks without one
+	turned bool // its last letters are right-to-left
 }
 
 func (l *line) add(r rune) {
@@ -74,7 +75,7 @@ func (l *line) add(r rune) {
 	}
 }
 
-// forward ends text that is written to the left.
+// forward ends right-to-left text.
 func (l *line) forward() {
 	if l.turned {
 		l.WriteRune(toTheRight)
@@ -90,27 +91,27 @@ func (l *line) escape(r rune) {
 	l.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
 }
 
-// unseen reports whether a character shows nothing of its own, or encloses others.
+// unseen reports whether a character is invisible or encloses others.
 func unseen(r rune) bool {
 	return !unicode.IsGraphic(r) || r != ' ' && unicode.Is(unicode.Zs, r) || r == brailleBlank ||
 		unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector, unicode.Me)
 }
 
-// toTheLeft reports whether a character is in a block whose letters are written to the
-// left (UAX 44, the defaults of Bidi_Class).
+// toTheLeft reports whether a character is in a right-to-left block (UAX 44, the
+// defaults of Bidi_Class).
 func toTheLeft(r rune) bool {
 	return r >= 0x590 && r <= 0x8ff || r >= 0xfb1d && r <= 0xfdff || r >= 0xfe70 && r <= 0xfeff || r >= 0x10800 && r <= 0x10fff || r >= 0x1e800 && r <= 0x1efff
 }
 
-// Words returns text of somebody for people, in at most most bytes, or little more: each of
-// its lines is a [Line] that begins with the label of who says it, so that none looks like
-// one of another. White space within a line is one space.
+// Words returns untrusted text for people, in about most bytes. Each of its lines is a
+// [Line] with the label of its author, so that none looks like a line of another
+// author. White space within a line becomes one space.
 func Words(label, text string, most int) string {
 	return labelled(label, text, most, func(line string, left int) string { return Line(spaced(line), left) })
 }
 
-// Prompt returns text of somebody for models as [Words] does, with white space within lines
-// as it is.
+// Prompt returns untrusted text for models, like [Words], but keeps white space within
+// lines.
 func Prompt(label, text string, most int) string {
 	return labelled(label, text, most, func(line string, left int) string {
 		if line = visible(line); len(line) > left {
@@ -120,22 +121,22 @@ func Prompt(label, text string, most int) string {
 	})
 }
 
-// Title returns text as a [Line] in which white space is one space.
+// Title returns text as a [Line] with white space collapsed.
 func Title(text string, most int) string { return Line(spaced(styled.Replace(text)), most) }
 
-// Shows reports whether text is one line that shows what it holds as it is. Two spaces may
-// follow each other, as after a sentence; more would move what comes behind them out of sight.
+// Shows reports whether text is already one visible line. Two spaces in a row are
+// accepted, as after a sentence; more could move the rest out of sight.
 func Shows(text string) bool {
-	const most = 8 // bytes, of what stands for one of them
+	const most = 8 // bytes of a placeholder
 	text = strings.ReplaceAll(withoutJoins(text), "  ", " ")
 	return strings.ReplaceAll(Line(text, most*len(text)), string(toTheRight), "") == text
 }
 
-// styled leaves out what has signs be drawn as text or in colour, which says nothing.
+// styled removes text and color presentation selectors, which carry no meaning.
 var styled = strings.NewReplacer("\ufe0e", "", "\ufe0f", "")
 
-// labelled writes each line behind the label. Of blank lines between others one is left, as
-// it is: nobody is taken to say it.
+// labelled writes each line after the label. Blank lines are collapsed to one, without
+// a label.
 func labelled(label, text string, most int, write func(line string, left int) string) string {
 	var b strings.Builder
 	b.WriteString(label)
@@ -163,10 +164,10 @@ func labelled(label, text string, most int, write func(line string, left int) st
 	return b.String()
 }
 
-// spaced makes one space of white space.
+// spaced collapses white space.
 func spaced(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// visible escapes what is not seen.
+// visible escapes invisible characters.
 func visible(text string) string {
 	var l line
 	for _, r := range text {

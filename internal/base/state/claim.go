@@ -6,35 +6,35 @@ import (
 	"time"
 )
 
-// Nonce is a number used once: it tells one request state from all others.
+// Nonce is a number used once, which identifies a request state.
 type Nonce [16]byte
 
-// Claim is what becomes of the wish to use a nonce.
+// Claim is the result of claiming a nonce.
 type Claim struct {
-	// Won says that the caller is the first, and is to do the work.
+	// Won means that the caller is the first and must do the work.
 	Won bool
-	// Answer is what the first was given. Nobody may change it.
+	// Answer is the answer of the first caller. It must not be changed.
 	Answer []byte
 }
 
-// The phases of a claim. One that is claimed while no flight of this process
-// has its nonce is lost. One that is unkept had an answer that had no room.
+// Phases of a claim. A claimed nonce without a flight in this process is lost. For an
+// unkept claim the answer did not fit into the store.
 const (
 	claimed = iota
 	answered
 	unkept
 )
 
-// A flight is a claim that was won and not yet finished.
+// A flight is a won claim that is not finished.
 type flight struct {
 	entry Entry
 	done  chan struct{}
-	// claim and err are what those who wait get; they are set when done is closed.
+	// claim and err are the result for waiters; they are set before done is closed.
 	claim Claim
 	err   error
 }
 
-// end gives all who wait what they get.
+// end returns the result to all waiters.
 func (f *flight) end(c Claim, err error) {
 	f.claim, f.err = c, err
 	close(f.done)
@@ -57,7 +57,7 @@ func (s *store) Claim(ctx context.Context, owner Owner, nonce Nonce, expires tim
 	return c, err
 }
 
-// claim returns the flight to wait for, or else the claim.
+// claim returns the flight to wait for, or the claim.
 func (s *store) claim(owner Owner, id string, expires int64) (*flight, Claim, error) {
 	unlock, err := s.open()
 	if err != nil {
@@ -82,7 +82,7 @@ func (s *store) claim(owner Owner, id string, expires int64) (*flight, Claim, er
 	return nil, Claim{Won: true}, nil
 }
 
-// past returns a claim that is no longer running; mu is held.
+// past returns a claim that is not running; mu is held.
 func (s *store) past(e Entry) (Claim, error) {
 	switch e.Phase {
 	case answered:
@@ -122,10 +122,10 @@ func (s *store) Lose(nonce Nonce) error {
 	return nil
 }
 
-// errNotClaimed is the error of a claim that is ended twice, or was never won.
+// errNotClaimed is the error for a claim that was not won or has already ended.
 var errNotClaimed = errors.New("the claim is not running")
 
-// land locks the store and takes a flight out of those that are running.
+// land locks the store and removes a flight from the running ones.
 func (s *store) land(nonce Nonce) (unlock func(), f *flight, err error) {
 	unlock, err = s.open()
 	if err != nil {

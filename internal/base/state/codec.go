@@ -9,10 +9,10 @@ import (
 	"github.com/mcpd/mcpd/identity"
 )
 
-// errMalformed is the error of bytes that no encoder wrote.
+// errMalformed is the error for bytes that the encoder did not write.
 var errMalformed = errors.New("malformed bytes")
 
-// An encoder appends values in the form that a decoder reads.
+// An encoder appends values in the format of the decoder.
 type encoder []byte
 
 func (e *encoder) uint(n uint64)        { *e = binary.AppendUvarint(*e, n) }
@@ -39,8 +39,8 @@ func (e *encoder) owner(o Owner) {
 	e.string(o.Agent)
 }
 
-// A decoder reads what an encoder wrote. After the first mistake it returns
-// zero values; end tells.
+// A decoder reads the output of an encoder. After the first error it returns zero
+// values; end returns the error.
 type decoder struct {
 	data   []byte
 	failed bool
@@ -56,7 +56,7 @@ func (d *decoder) int() int64 {
 	return advance(d, n, size)
 }
 
-// advance takes a number of some size off the front.
+// advance consumes a number of a given size.
 func advance[N int64 | uint64](d *decoder, n N, size int) N {
 	if d.failed || size <= 0 {
 		d.failed = true
@@ -66,7 +66,7 @@ func advance[N int64 | uint64](d *decoder, n N, size int) N {
 	return n
 }
 
-// small reads a number that fits into an int anywhere.
+// small reads a number that fits into an int on every platform.
 func (d *decoder) small() int {
 	n := d.uint()
 	if n > math.MaxInt32 {
@@ -76,7 +76,7 @@ func (d *decoder) small() int {
 	return int(n)
 }
 
-// take returns the next n bytes, which still belong to the data.
+// take returns the next n bytes, which share memory with the data.
 func (d *decoder) take(n uint64) []byte {
 	if d.failed || n > uint64(len(d.data)) {
 		d.failed = true
@@ -100,7 +100,7 @@ func (d *decoder) bool() bool {
 	return n == 1 && !d.failed
 }
 
-// bytes returns nil for none.
+// bytes returns nil for an empty value.
 func (d *decoder) bytes() []byte {
 	if data := d.take(d.uint()); len(data) > 0 {
 		return data
@@ -121,7 +121,7 @@ func (d *decoder) owner() Owner {
 	return Owner{ID: d.string(), Kind: identity.Kind(d.string()), Issuer: d.string(), Agent: d.string()}
 }
 
-// end returns errMalformed unless everything was read, and read well.
+// end returns errMalformed unless everything was read without errors.
 func (d *decoder) end() error {
 	if d.failed || len(d.data) > 0 {
 		return errMalformed

@@ -10,23 +10,23 @@ import (
 	"time"
 )
 
-// Key is what request states are sealed with. It prints as nothing but a name.
+// Key seals request states. It prints only its id.
 type Key struct {
-	// ID is in the clear in everything that the key has sealed.
+	// ID is in clear text in everything that the key has sealed.
 	ID     uint32   `json:"-"`
 	Secret [32]byte `json:"-"`
 }
 
-// Format prints no secret, whatever the verb.
+// Format never prints the secret.
 func (k Key) Format(out fmt.State, _ rune) { fmt.Fprintf(out, "[sealing key %d]", k.ID) }
 
-// A storedKey is a key with the time at which it was made.
+// A storedKey is a key with its creation time.
 type storedKey struct {
 	Key
 	made time.Time
 }
 
-// keyLife is how long a key seals.
+// keyLife is the time that a key seals.
 const keyLife = 24 * time.Hour
 
 func (s *store) SealingKey() (Key, error) {
@@ -45,7 +45,7 @@ func (s *store) SealingKey() (Key, error) {
 	return s.makeKey(newest.ID + 1)
 }
 
-// makeKey makes the key to seal with from now on; mu is held.
+// makeKey creates the key to seal with from now on; mu is held.
 func (s *store) makeKey(id uint32) (Key, error) {
 	k := storedKey{Key: Key{ID: id}, made: s.now()}
 	rand.Read(k.Secret[:])
@@ -97,8 +97,8 @@ func (s *store) loadKeys() error {
 	return nil
 }
 
-// dropKeys removes the keys that everything has expired of: those whose
-// successor has sealed for longer than a request state lives; mu is held.
+// dropKeys removes expired keys: those with a successor that has sealed for longer than
+// the life of a request state; mu is held.
 func (s *store) dropKeys() error {
 	old := 0
 	for old+1 < len(s.keys) && s.now().Sub(s.keys[old+1].made) > MaxLife {

@@ -9,31 +9,32 @@ import (
 	"time"
 )
 
-// sweepEvery is how often a store that nobody writes to is swept.
+// sweepEvery is the interval of sweeps in an idle store.
 const sweepEvery = time.Minute
 
-// How long a store waits for another process to give up its file. For a file that one can do
-// without it is less than a call takes that needs the store first.
+// Time to wait for another process to release the file. For an optional file it is
+// shorter than the timeout of the first call that needs the store.
 const (
 	patience         = 5 * time.Second
 	optionalPatience = 250 * time.Millisecond
 )
 
-// Opener opens the store in a file, which it makes when it is missing, together with its
-// folder. One process at a time has the file: patience is how long Opener waits for another.
+// Opener opens the store in a file, and creates the file and its directory if they are
+// missing. Only one process can use the file: patience is the time to wait for another
+// one.
 type Opener func(path string, o Options, patience time.Duration) (Store, error)
 
-// Lazy is a store that is opened when it is first needed, and swept while it is
-// open. It is safe for concurrent use.
+// Lazy is a store that is opened on first use, and swept while it is open. It is safe
+// for concurrent use.
 type Lazy struct {
-	// Path is the file, which File opens; empty for a store in memory.
+	// Path is the file that File opens, or "" for a store in memory.
 	Path string
 	File Opener
-	// Optional says that a file that cannot be had is no error: then the store
-	// is in memory, and the log says so.
+	// Optional means that a file that cannot be opened is not an error: the store is
+	// then in memory, and a warning is logged.
 	Optional bool
 	Options  Options
-	// Logger gets what the operator should know. Nil discards it.
+	// Logger logs for the operator. Nil discards.
 	Logger *slog.Logger
 
 	mu     sync.Mutex
@@ -74,11 +75,11 @@ func (l *Lazy) make() (Store, error) {
 			return store, nil
 		}
 	}
-	l.log().Warn("calls that wait, tasks and what tools keep are kept in memory, and a restart ends them", slog.String("error", err.Error()))
+	l.log().Warn("open state file", slog.String("fallback", "memory"), slog.String("error", err.Error()))
 	return NewMemory(l.Options), nil
 }
 
-// sweep removes what has expired, and comes again.
+// sweep removes expired items, and reschedules itself.
 func (l *Lazy) sweep() {
 	l.mu.Lock()
 	store := l.store
@@ -87,7 +88,7 @@ func (l *Lazy) sweep() {
 		return
 	}
 	if err := store.Sweep(); err != nil && !errors.Is(err, ErrClosed) {
-		l.log().Warn("the state store cannot be swept", slog.String("error", err.Error()))
+		l.log().Warn("sweep state store", slog.String("error", err.Error()))
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -103,7 +104,7 @@ func (l *Lazy) log() *slog.Logger {
 	return l.Logger
 }
 
-// Close closes the store, if it was opened. Nothing is opened afterwards.
+// Close closes the store if it was opened. It cannot be opened afterwards.
 func (l *Lazy) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// memoryRows are rows that end with the process.
+// memoryRows are rows in memory.
 type memoryRows struct {
 	records [kinds]map[string]Record
 	memoryPairs
@@ -49,7 +49,7 @@ func (m *memoryRows) IsFull(error) bool { return false }
 
 func (m *memoryRows) Close() error { return nil }
 
-// memoryPairs are pairs that end with the process, by their spaces and keys.
+// memoryPairs are pairs in memory, by space and key.
 type memoryPairs map[string]map[string]StoredPair
 
 func (m memoryPairs) Pair(space, key string) (StoredPair, error) { return m[space][key], nil }

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// Pair is a value that is kept under a key.
+// Pair is a stored value of a key.
 type Pair struct {
-	// Value is nil for no pair, and never empty otherwise.
+	// Value is nil for no pair; otherwise it is not empty.
 	Value []byte
-	// Expires is when the pair is gone, in whole milliseconds; the zero time is never.
+	// Expires is the expiry in whole milliseconds; the zero time means never.
 	Expires time.Time
 }
 
@@ -22,30 +22,28 @@ type Room struct {
 	Bytes int64
 }
 
-// ErrRoom is the error of a pair that does not fit into the room of its space.
+// ErrRoom is the error for a pair that does not fit into its space.
 var ErrRoom = errors.New("the space has no room for the pair")
 
-// Pairs keep values under keys. Every pair stands in a space: no method reaches
-// another one than that which it is given. Spaces and keys are compared byte by
-// byte and are never joined. A space has a name that is not empty, and keys are
-// valid UTF-8.
+// Pairs store values by key. Every pair belongs to a space, and each method accesses
+// only its space. Spaces and keys are compared bytewise and never joined. The name of a
+// space is not empty, and keys are valid UTF-8.
 type Pairs interface {
-	// Pair returns what a key holds, which nobody may change.
+	// Pair returns the value of a key, which must not be changed.
 	Pair(space, key string) (Pair, error)
-	// ChangePair puts in the place of what a key holds what change makes of it.
-	// Nobody else changes the store meanwhile, and change must not use it. When
-	// change fails, so does ChangePair, and nothing has changed. A pair that
-	// takes up more than it did must fit into the room: [ErrRoom].
+	// ChangePair replaces the value of a key by the result of change. The change is
+	// atomic, and change must not use the store. If change fails, ChangePair returns
+	// its error and nothing has changed. A growing pair must fit into room: [ErrRoom].
 	ChangePair(space, key string, room Room, change func(old Pair, now time.Time) (Pair, error)) error
-	// PairKeys returns keys that begin with prefix and come behind after, in the
-	// order of their bytes: the first of them, at most so many, which is not 0.
+	// PairKeys returns the keys with a prefix that are after after, in bytewise order:
+	// at most most of them, which is positive.
 	PairKeys(space, prefix, after string, most int) ([]string, error)
 }
 
-// never is the expiry of a pair that has none.
+// never is the expiry of a pair without one.
 const never = math.MaxInt64
 
-// StoredPair is a pair as [Rows] know it. A nil value is none.
+// StoredPair is a pair in [Rows]. A nil value means none.
 type StoredPair struct {
 	Value   []byte
 	Expires int64
@@ -53,7 +51,7 @@ type StoredPair struct {
 
 func (p StoredPair) Size(key string) int64 { return int64(len(key) + len(p.Value)) }
 
-// public returns the pair, or none when it has expired.
+// public returns the pair, or none if it has expired.
 func (p StoredPair) public(now int64) Pair {
 	switch {
 	case p.Value == nil || p.Expires <= now:
@@ -114,7 +112,7 @@ func (s *store) ChangePair(space, key string, room Room, change func(old Pair, n
 	return s.putPair(space, key, room, old, made.stored())
 }
 
-// dropPair removes a pair, if there is one; mu is held.
+// dropPair removes a pair, if it exists; mu is held.
 func (s *store) dropPair(space, key string, old StoredPair) error {
 	if old.Value == nil {
 		return nil
@@ -126,7 +124,7 @@ func (s *store) dropPair(space, key string, old StoredPair) error {
 	return nil
 }
 
-// putPair stores a pair if there is room; mu is held. The old one has not expired.
+// putPair stores a pair if it fits; mu is held. The old pair has not expired.
 func (s *store) putPair(space, key string, room Room, old, made StoredPair) error {
 	grown := Usage{1, made.Size(key)}
 	if old.Value != nil {
@@ -156,7 +154,7 @@ func (s *store) PairKeys(space, prefix, after string, most int) ([]string, error
 	if after >= prefix {
 		from = after + "\x00"
 	}
-	// No text in UTF-8 has the byte 0xff.
+	// UTF-8 never contains the byte 0xff.
 	keys, err := s.rows.PairKeys(space, from, prefix+"\xff", s.millis(), most)
 	if err != nil {
 		return nil, fmt.Errorf("read keys: %w", err)
@@ -164,15 +162,16 @@ func (s *store) PairKeys(space, prefix, after string, most int) ([]string, error
 	return keys, nil
 }
 
-// sweepBatch is how many pairs are removed at once, so that nobody waits for long.
+// sweepBatch is the number of pairs to remove at once, so that other calls do not wait
+// long.
 const sweepBatch = 1 << 10
 
-// spaces know what the pairs of all spaces take up.
+// spaces tracks the usage of all spaces.
 type spaces struct {
 	limits Limits
 	all    Usage
 	of     map[string]Usage
-	// soonest is no later than the first expiry of a pair.
+	// soonest is not after the first expiry of a pair.
 	soonest int64
 }
 
@@ -185,8 +184,8 @@ func (s *spaces) count(space string, grown Usage) {
 	}
 }
 
-// fits returns why a space cannot grow: [ErrRoom], a [*FullError], or nil. What
-// does not grow always fits.
+// fits returns the reason why a space cannot grow: [ErrRoom], a [*FullError], or nil.
+// Shrinking always fits.
 func (s *spaces) fits(space string, room Room, grown Usage) error {
 	u := s.of[space]
 	switch {
@@ -198,7 +197,7 @@ func (s *spaces) fits(space string, room Room, grown Usage) error {
 	return nil
 }
 
-// makeSpace removes what has expired when that is needed; mu is held.
+// makeSpace removes expired pairs if capacity is needed; mu is held.
 func (s *store) makeSpace(space string, room Room, grown Usage) error {
 	err := s.spaces.fits(space, room, grown)
 	if err == nil {
@@ -215,9 +214,9 @@ func (s *store) makeSpace(space string, room Room, grown Usage) error {
 	return err
 }
 
-// sweepSpaces removes a batch of pairs that have expired, of one space or, when
-// its name is empty, of all. It returns how many; mu is held. Where nothing can
-// have expired it looks at nothing: a full store may be asked often.
+// sweepSpaces removes a batch of expired pairs of one space, or of all spaces if space
+// is empty, and returns their number; mu is held. If nothing can have expired it does
+// nothing, since a full store may be called often.
 func (s *store) sweepSpaces(space string) (removed int, err error) {
 	if s.millis() < s.spaces.soonest {
 		return 0, nil

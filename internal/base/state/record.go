@@ -22,28 +22,28 @@ func (k Kind) plural() string {
 	return [...]string{"sealing keys", "request states", "journals", "tasks"}[k]
 }
 
-// Entry is what the store always knows of a record.
+// Entry is the part of a record that is always in memory.
 type Entry struct {
 	Kind Kind
 	ID   string
-	// Owner is the [Owner.key] of whom it belongs to.
+	// Owner is the [Owner.key] of the owner.
 	Owner string
 	// Phase is a claimPhase or a Status.
 	Phase int
 	// Expires is in milliseconds since 1970.
 	Expires int64
-	// Size is how many bytes the record counts.
+	// Size is the counted size of the record in bytes.
 	Size int64
 }
 
-// Record is an entry together with what it stands for.
+// Record is an entry with its data.
 type Record struct {
 	Entry
 	Data []byte
 }
 
-// recordBytes is what a record counts at least, so that the message which ends
-// a task has room even when nothing else has.
+// recordBytes is the minimum counted size of a record, so that the final message of a
+// task always fits.
 const recordBytes = 1 << 10
 
 func newRecord(e Entry, data []byte) Record {
@@ -51,51 +51,51 @@ func newRecord(e Entry, data []byte) Record {
 	return Record{e, data}
 }
 
-// Rows keep records and pairs. One goroutine at a time uses them. What a change
-// has returned from without an error outlives the process, where rows promise that
-// at all; with an error, nothing or all of it has happened.
+// Rows store records and pairs. They are not safe for concurrent use. A change that
+// returned without an error is durable, if the rows are persistent. After an error, the
+// change has happened completely or not at all.
 type Rows interface {
 	Each(yield func(Entry)) error
-	// Get returns the data of a record, which nobody may change. The record exists.
+	// Get returns the data of an existing record, which must not be changed.
 	Get(k Kind, id string) ([]byte, error)
 	// Put adds records, or replaces those with the same kind and id.
 	Put(records ...Record) error
-	// Drop removes records. Those that do not exist are ignored.
+	// Drop removes records. Missing ones are ignored.
 	Drop(k Kind, ids []string) error
 
-	// Pair returns the pair under a key, expired or not.
+	// Pair returns the pair of a key, even if it has expired.
 	Pair(space, key string) (StoredPair, error)
-	// PutPair adds a pair or replaces the one under the same key.
+	// PutPair adds or replaces a pair.
 	PutPair(space, key string, p StoredPair) error
-	// DropPair removes a pair, if there is one.
+	// DropPair removes a pair, if it exists.
 	DropPair(space, key string) error
-	// PairKeys returns keys from the first on that is not before from and is
-	// before end, in order, of pairs that have not expired.
+	// PairKeys returns the keys from from up to but excluding end, in order, of pairs
+	// that have not expired.
 	PairKeys(space, from, end string, now int64, most int) ([]string, error)
-	// DropExpired removes pairs that have expired, at most so many, of one space
-	// or, when it is empty, of all. It returns what they took up in each.
+	// DropExpired removes at most most expired pairs of one space, or of all spaces if
+	// space is empty. It returns the freed usage by space.
 	DropExpired(space string, now int64, most int) (freed map[string]Usage, err error)
-	// Soonest returns the first expiry of all pairs, [math.MaxInt64] for none.
+	// Soonest returns the first expiry of all pairs, or [math.MaxInt64].
 	Soonest() (int64, error)
-	// EachSpace calls yield with what each space takes up.
+	// EachSpace calls yield with the usage of each space.
 	EachSpace(yield func(space string, u Usage)) error
 
-	// IsFull reports whether an error of the rows means that the disk has no room.
+	// IsFull reports whether an error means that the disk is full.
 	IsFull(err error) bool
 	Close() error
 }
 
-// Limits bound the records of one kind. A zero member means its default.
+// Limits bound the records of one kind. A zero field means its default.
 type Limits struct {
-	// Count and Bytes bound all of them. Every record counts at least 1 KiB.
+	// Count and Bytes bound all records. Each record counts at least 1 KiB.
 	Count int
 	Bytes int64
-	// OwnerCount and OwnerBytes bound those of one owner.
+	// OwnerCount and OwnerBytes bound the records of one owner.
 	OwnerCount int
 	OwnerBytes int64
 }
 
-// or returns the limits with the zero members replaced.
+// or returns the limits with zero fields replaced.
 func (l Limits) or(standard Limits) Limits {
 	return Limits{
 		cmp.Or(l.Count, standard.Count), cmp.Or(l.Bytes, standard.Bytes),
@@ -108,13 +108,13 @@ type Usage struct {
 	Bytes int64
 }
 
-// A ledger knows the entries of one kind, and what they take up.
+// A ledger tracks the entries of one kind and their usage.
 type ledger struct {
 	limits  Limits
 	entries map[string]Entry
 	all     Usage
 	owners  map[string]Usage
-	// soonest is no later than the first expiry of an entry that may go.
+	// soonest is not after the first expiry of a removable entry.
 	soonest int64
 }
 
@@ -122,8 +122,8 @@ func newLedger(limits Limits) *ledger {
 	return &ledger{limits: limits, entries: map[string]Entry{}, owners: map[string]Usage{}, soonest: math.MaxInt64}
 }
 
-// fits reports whether the limits admit an entry, in place of one with the same
-// id. One that takes up no more than it did always fits.
+// fits reports whether the limits allow an entry, possibly replacing one with the same
+// id. An entry that does not grow always fits.
 func (l *ledger) fits(e Entry) bool {
 	old, known := l.entries[e.ID]
 	if known && e.Size <= old.Size {
@@ -153,7 +153,7 @@ func (l *ledger) remove(id string) {
 	}
 }
 
-// count adds an entry, or with -1 takes it away.
+// count adds an entry, or removes it if sign is -1.
 func (l *ledger) count(e Entry, sign int) {
 	owner := l.owners[e.Owner]
 	for _, u := range []*Usage{&l.all, &owner} {
@@ -166,8 +166,7 @@ func (l *ledger) count(e Entry, sign int) {
 	}
 }
 
-// expired returns the ids of all entries whose time is over, but for those
-// that must be kept.
+// expired returns the ids of all expired entries, except those that must be kept.
 func (l *ledger) expired(now int64, kept func(id string) bool) []string {
 	if now < l.soonest {
 		return nil
@@ -186,8 +185,7 @@ func (l *ledger) expired(now int64, kept func(id string) bool) []string {
 	return ids
 }
 
-// wait returns how long it takes until the first entry expires, in whole
-// seconds and at least one.
+// wait returns the time until the first entry expires, in whole seconds, at least one.
 func (l *ledger) wait(now int64) time.Duration {
 	seconds := int64(1)
 	if l.soonest != math.MaxInt64 {

@@ -15,25 +15,25 @@ import (
 )
 
 const (
-	// maxInline is how many bytes of asks and journal travel in a sealed state.
+	// maxInline is the maximum size of asks and journal inside of a sealed state, in
+	// bytes.
 	maxInline = 8 << 10
-	// maxSealed bounds the text of a sealed state.
+	// maxSealed is the maximum length of a sealed state.
 	maxSealed = 32 << 10
 )
 
-// sealVersion is the first byte of what is sealed, before the id of the key.
-// Both are authenticated with the rest.
+// sealVersion is the first byte of sealed text, before the id of the key. Both are
+// authenticated.
 const sealVersion = 1
 
-// sealHead is the length of what is in the clear.
+// sealHead is the length of the clear-text part.
 const sealHead = 1 + 4
 
-// alphabet is base64 in its URL form, without padding and with one text for
-// the same bytes.
+// alphabet is unpadded base64url with exactly one encoding of the same bytes.
 var alphabet = base64.RawURLEncoding.Strict()
 
-// Sealer seals states with the keys of a store, which also keeps what is too
-// large to travel. It is safe for concurrent use.
+// Sealer seals states with the keys of a store. The store also holds parts that are too
+// large. It is safe for concurrent use.
 type Sealer struct {
 	store Store
 	now   func() time.Time
@@ -47,15 +47,15 @@ func NewSealer(s Store, now func() time.Time) *Sealer {
 	return &Sealer{s, now}
 }
 
-// Want is what a sealed state must have been made for.
+// Want holds the required properties of a sealed state.
 type Want struct {
 	Owner                 Owner
 	Definition, Arguments [32]byte
 }
 
-// Seal returns the state as text that only [Sealer.Open] can read. The text has
-// a nonce of its own, and expires when the state does, or after [MaxLife] when
-// that is later or not said. The error may be a [*FullError].
+// Seal returns the state as text that only [Sealer.Open] can read. The text has its own
+// nonce. It expires with the state, but after [MaxLife] at the latest. The error may be
+// a [*FullError].
 func (s *Sealer) Seal(state State) (string, error) {
 	latest := s.now().Add(MaxLife)
 	if state.Expires.IsZero() || state.Expires.After(latest) {
@@ -79,8 +79,7 @@ func (s *Sealer) Seal(state State) (string, error) {
 	return sealed, nil
 }
 
-// addBulk appends the asks and the journal, or leaves them in the store and
-// appends their digest.
+// addBulk appends the asks and the journal, or stores them and appends their digest.
 func (s *Sealer) addBulk(plain *encoder, state *State) error {
 	var bulk encoder
 	state.encodeBulk(&bulk)
@@ -94,10 +93,9 @@ func (s *Sealer) addBulk(plain *encoder, state *State) error {
 	return s.store.PutJournal(state.Owner, state.Nonce, state.Expires, bulk)
 }
 
-// Open returns the state that text was sealed from, when it is what the caller
-// wants and has not expired. Otherwise the error is [ErrTampered], [ErrForeign],
-// [ErrExpired], [ErrChanged], [ErrArguments] or, when the store has no more what
-// did not travel, [ErrLost].
+// Open returns the state in a sealed text if it is what the caller wants and has not
+// expired. Otherwise the error is [ErrTampered], [ErrForeign], [ErrExpired],
+// [ErrChanged], [ErrArguments] or, if the stored part is missing, [ErrLost].
 func (s *Sealer) Open(text string, want Want) (State, error) {
 	plain, err := s.unseal(text)
 	if err != nil {
@@ -130,7 +128,7 @@ func (s *Sealer) Open(text string, want Want) (State, error) {
 }
 
 func (s *Sealer) unseal(text string) ([]byte, error) {
-	// The decoder skips line ends, which would make one text of many.
+	// The decoder ignores line ends, which would allow several encodings.
 	if len(text) > maxSealed || strings.ContainsAny(text, "\r\n") {
 		return nil, ErrTampered
 	}
@@ -150,8 +148,7 @@ func (s *Sealer) unseal(text string) ([]byte, error) {
 	return plain, nil
 }
 
-// check compares in constant time, so that nobody learns from the time it takes
-// how near a guess is.
+// check compares in constant time, so that timing reveals nothing about a guess.
 func (s *Sealer) check(state *State, want Want) error {
 	owner := subtle.ConstantTimeCompare([]byte(state.Owner.key()), []byte(want.Owner.key()))
 	definition := subtle.ConstantTimeCompare(state.Definition[:], want.Definition[:])
@@ -180,8 +177,8 @@ func (s *Sealer) fetch(nonce Nonce, digest [32]byte) ([]byte, error) {
 	return bytes.Clone(bulk), nil
 }
 
-// aead returns the cipher of the key, which makes its own random nonces: few
-// enough of them in the life of a key never to meet.
+// aead returns the cipher of the key. It uses random nonces; a key seals too few states
+// for a collision.
 func (k Key) aead() cipher.AEAD {
 	block, err := aes.NewCipher(k.Secret[:])
 	if err != nil {

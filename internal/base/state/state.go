@@ -8,57 +8,57 @@ import (
 	"github.com/mcpd/mcpd/identity"
 )
 
-// MaxLife is how long a sealed state can be opened at most.
+// MaxLife is the maximum life of a sealed state.
 const MaxLife = 10 * time.Minute
 
-// State is a call that waits for its client: whose it is, what it may be
-// answered with, and all that is needed to run it again from the top.
+// State is a call that waits for its client: its owner, the valid responses, and
+// everything that is needed to run it again from the start.
 type State struct {
 	Owner Owner
-	// Definition is the hash of what was called, Arguments the digest of what
-	// it was called with.
+	// Definition is the hash of the called item, and Arguments the digest of the
+	// arguments.
 	Definition, Arguments [32]byte
-	// Expires is the end of the state, in whole milliseconds.
+	// Expires is the expiry in whole milliseconds.
 	Expires time.Time
-	// Nonce is what [Store.Claim] is asked for. [Sealer.Seal] sets it.
+	// Nonce is the argument of [Store.Claim]. [Sealer.Seal] sets it.
 	Nonce Nonce
 
 	// Root is the id that all legs of the call share, and Leg the number of the
-	// one that has ended.
+	// completed one.
 	Root string
 	Leg  int
-	// Start is that of the first leg, or of the first that the user consented to.
+	// Start is the start of the first leg, or of the first leg after the user's
+	// approval.
 	Start time.Time
-	// Used is how long the legs have run.
+	// Used is the total run time of the legs.
 	Used time.Duration
-	// Consent is that of the user to the call.
+	// Consent is the user's approval of the call.
 	Consent Consent
-	// Asks are open, and Journal is the journal, as bytes.
+	// Asks are the open input requests, and Journal is the encoded journal.
 	Asks    []Ask
 	Journal []byte
 }
 
-// Consent is what the user of a call was asked before it ran, because policies want it.
+// Consent is the approval of a call by its user, which policies require before it runs.
 type Consent struct {
-	// To is a digest of what the user is asked to consent to; zero when nothing is.
+	// To is a digest of the approval request; zero without one.
 	To [32]byte
-	// Given says that the user consents. Asked counts the legs that asked.
+	// Given means that the user approved. Asked counts the legs that asked.
 	Given bool
 	Asked int
 }
 
-// Ask is something asked of the client and not yet answered.
+// Ask is an open input request.
 type Ask struct {
-	// Seq is the place of the ask in the journal.
+	// Seq is the position of the request in the journal.
 	Seq     int
 	Payload []byte
 }
 
-// stateVersion is the form of a state in bytes.
+// stateVersion is the version of the binary format.
 const stateVersion = 3
 
-// MarshalBinary returns the state as bytes, for a place that nobody else reads
-// or writes, such as [Task.Held].
+// MarshalBinary returns the state as bytes for a private place, such as [Task.Held].
 func (s State) MarshalBinary() ([]byte, error) {
 	var e encoder
 	s.encodeHead(&e)
@@ -66,8 +66,8 @@ func (s State) MarshalBinary() ([]byte, error) {
 	return e, nil
 }
 
-// UnmarshalBinary reads what MarshalBinary wrote. The state shares no memory
-// with data.
+// UnmarshalBinary decodes the output of MarshalBinary. The state shares no memory with
+// data.
 func (s *State) UnmarshalBinary(data []byte) error {
 	d := decoder{data: bytes.Clone(data)}
 	var read State
@@ -80,7 +80,7 @@ func (s *State) UnmarshalBinary(data []byte) error {
 	return nil
 }
 
-// encodeHead appends what always travels with a sealed state.
+// encodeHead appends the part that is always inside of a sealed state.
 func (s *State) encodeHead(e *encoder) {
 	e.uint(stateVersion)
 	e.owner(s.Owner)
@@ -115,7 +115,7 @@ func (s *State) decodeHead(d *decoder) {
 	s.Consent.Asked = d.small()
 }
 
-// encodeBulk appends what may be too large to travel.
+// encodeBulk appends the part that may be too large for a sealed state.
 func (s *State) encodeBulk(e *encoder) {
 	e.uint(uint64(len(s.Asks)))
 	for _, ask := range s.Asks {
@@ -135,8 +135,8 @@ func (s *State) decodeBulk(d *decoder) {
 	s.Journal = d.bytes()
 }
 
-// Owner is whom a record belongs to: the parts of a principal that tell it from
-// all others, and the agent that its credential is bound to, empty for none.
+// Owner is the owner of a record: the identifying parts of a principal, and the agent
+// that its credential is bound to, if any.
 type Owner struct {
 	ID     string
 	Kind   identity.Kind
@@ -144,12 +144,12 @@ type Owner struct {
 	Agent  string
 }
 
-// OwnerOf returns the owner that a principal is.
+// OwnerOf returns the owner for a principal.
 func OwnerOf(p identity.Principal) Owner {
 	return Owner{ID: p.ID, Kind: p.Kind, Issuer: p.Issuer, Agent: p.Agent}
 }
 
-// key returns text that no other owner has.
+// key returns a unique string for the owner.
 func (o Owner) key() string {
 	var e encoder
 	e.owner(o)

@@ -1,17 +1,16 @@
-// Package state keeps what must outlive a call and a restart.
+// Package state stores data that must outlive a call or a restart.
 //
-// A [Store] holds five things: the keys that request states are sealed with,
-// the claims of request states that were used together with what they were
-// answered, journals too large to travel, tasks, and pairs of keys and values.
-// Package sqlite keeps them in a file, [NewMemory] in memory; both follow the same
-// rules, which contract_test.go checks. A [Sealer] turns the [State] of a call that waits for its
-// client into text which the client hands back, and which it can neither read,
-// change, use for another call, nor use twice.
+// A [Store] holds five things: keys that seal request states, claims of used request
+// states with their answers, large journals, tasks, and key-value pairs. Package sqlite
+// stores them in a file, [NewMemory] in memory; contract_test.go checks that both
+// behave alike. A [Sealer] turns the [State] of a waiting call into text for the
+// client. The client cannot read or change the text, nor use it for another call or
+// twice.
 //
-// Everything but keys and pairs has an owner, an expiry and a bound, and pairs
-// have a space and a bound: a store that is full
-// refuses and says when to come back ([FullError]), and what has expired is
-// gone. The package runs no call and knows no protocol.
+// Everything except keys and pairs has an owner, an expiry and a bound; pairs have a
+// space and a bound. A full store rejects new items and returns the time to wait
+// ([FullError]). Expired items are removed. The package runs no calls and knows no
+// protocol.
 package state
 
 import (
@@ -22,83 +21,79 @@ import (
 	"time"
 )
 
-// Store keeps sealing keys, claims, journals, tasks and pairs. It is safe for
-// concurrent use. What a method has returned from without an error outlives the
-// process, where the store promises that at all.
+// Store stores sealing keys, claims, journals, tasks and pairs. It is safe for
+// concurrent use. A change that returned without an error is durable, if the store is
+// persistent.
 //
-// Besides the errors that each method names, all return [ErrClosed] after Close
-// and an error that wraps what the disk said when it failed. A method that
-// needs more room than there is returns a [*FullError].
+// In addition to the errors that each method names, all return [ErrClosed] after Close,
+// and an error that wraps a disk error. A method without enough capacity returns a
+// [*FullError].
 type Store interface {
-	// SealingKey returns the key to seal with now. It makes one at first use,
-	// and another one every 24 hours.
+	// SealingKey returns the current sealing key. It creates one on first use, and a
+	// new one every 24 hours.
 	SealingKey() (Key, error)
-	// KeyByID returns a key that something may still be sealed with, and
-	// [ErrTampered] for all others.
+	// KeyByID returns a key that may still be in use, or [ErrTampered].
 	KeyByID(id uint32) (Key, error)
 
-	// PutJournal keeps a journal until it expires.
+	// PutJournal stores a journal until it expires.
 	PutJournal(owner Owner, nonce Nonce, expires time.Time, journal []byte) error
-	// Journal returns the journal kept under a nonce, which nobody may change,
-	// or [ErrLost].
+	// Journal returns the journal of a nonce, which must not be changed, or [ErrLost].
 	Journal(nonce Nonce) ([]byte, error)
 
-	// Claim asks for the right to use a nonce, which only the first who asks
-	// gets: its claim is Won, and it must call Finish or Lose once. Whoever asks
-	// later waits for that, unless ctx is done before, and gets the answer, or
-	// [ErrLost] when there is none, or [ErrUnkept]. After expires the error is [ErrExpired].
-	// A claim that was won before a restart and not finished is lost.
+	// Claim claims a nonce. The first caller wins: its claim is Won, and it must call
+	// Finish or Lose once. Later callers wait for that, or until ctx is done, and get
+	// the answer, [ErrLost] without an answer, or [ErrUnkept]. After expires the error
+	// is [ErrExpired]. A claim that was won before a restart and not finished is lost.
 	Claim(ctx context.Context, owner Owner, nonce Nonce, expires time.Time) (Claim, error)
-	// Finish stores the answer of a claim that was won, and gives it to all who
-	// wait. When it cannot be stored, those get it all the same, and who comes
-	// later gets [ErrUnkept], or [ErrLost] where not even that could be stored.
-	// The claim has ended in any case. Nobody may change the answer from then on.
+	// Finish stores the answer of a won claim, and returns it to all waiters. If it
+	// cannot be stored, the waiters get it anyway; later callers get [ErrUnkept], or
+	// [ErrLost] if not even that could be stored. The claim ends in any case. The
+	// answer must not be changed afterwards.
 	Finish(nonce Nonce, answer []byte) error
-	// Lose ends a claim that was won and has no answer.
+	// Lose ends a won claim without an answer.
 	Lose(nonce Nonce) error
 
-	// CreateTask stores a new task and returns it. Of t it takes the owner, the
-	// tool, the message, the TTL, which must be positive, and the poll interval.
+	// CreateTask stores a new task and returns it. It uses the owner, the tool, the
+	// message, the TTL, which must be positive, and the poll interval of t.
 	CreateTask(t Task) (Task, error)
 	// Task returns a task of an owner, or [ErrNotFound].
 	Task(owner Owner, id string) (Task, error)
-	// UpdateTask changes a task of an owner and returns what it is then. Nobody
-	// else changes the task meanwhile, and change must not use the store. When
-	// it fails, so does UpdateTask, and nothing has changed. A task that has
-	// ended is returned with [ErrEnded]; there may be no task: [ErrNotFound].
+	// UpdateTask changes a task of an owner and returns the new task. The change is
+	// atomic, and change must not use the store. If change fails, UpdateTask returns
+	// its error and nothing has changed. For an ended task it returns the task and
+	// [ErrEnded]; for a missing one [ErrNotFound].
 	UpdateTask(owner Owner, id string, change func(*Task) error) (Task, error)
-	// WatchTask returns a channel that has something to receive after one or
-	// more changes of a task, and that is closed when the task is swept away or
-	// the store closed. Call stop, once or more, when it is of no more use.
-	// Without such a task the error is [ErrNotFound].
+	// WatchTask returns a channel that receives a value after one or more changes of a
+	// task. It is closed when the task is removed or the store is closed. Call stop,
+	// once or more, to end the subscription. For a missing task the error is
+	// [ErrNotFound].
 	WatchTask(owner Owner, id string) (changes <-chan struct{}, stop func(), err error)
 
 	Pairs
 
-	// Sweep removes what has expired. The other methods see nothing that has
-	// expired, and sweep while they write; call it now and then for a store that
-	// nobody writes to.
+	// Sweep removes expired items. The other methods ignore expired items, and sweep
+	// while they write; call Sweep periodically for an idle store.
 	Sweep() error
-	// Close ends all that waits with [ErrClosed] and gives up the file. More
-	// than one Close is one.
+	// Close ends all waiting calls with [ErrClosed] and releases the file. Further
+	// calls do nothing.
 	Close() error
 }
 
-// Options say how a store is kept. The zero value is ready for use.
+// Options configure a store. The zero value is ready for use.
 type Options struct {
-	// Now tells the time. The default is [time.Now].
+	// Now is the clock. The default is [time.Now].
 	Now func() time.Time
-	// Claims bound the request states that were used: 65,536 and 64 MiB of
-	// answers, a quarter of each for one owner.
+	// Claims bound the used request states. Default: 65,536 and 64 MiB of answers, a
+	// quarter of each per owner.
 	Claims Limits
-	// Journals bound what is kept for request states: 4,096 and 64 MiB, a quarter
-	// of each for one owner.
+	// Journals bound the journals of request states. Default: 4,096 and 64 MiB, a
+	// quarter of each per owner.
 	Journals Limits
-	// Tasks bound the tasks: 10,000 and 256 MiB, of which one owner has 1,000
-	// and 64 MiB.
+	// Tasks bound the tasks. Default: 10,000 and 256 MiB, with 1,000 and 64 MiB per
+	// owner.
 	Tasks Limits
-	// Pairs bound the pairs of all spaces: 1,000,000 and 256 MiB. What one space
-	// has is bounded by its [Room].
+	// Pairs bound the pairs of all spaces. Default: 1,000,000 and 256 MiB. Each space
+	// is bounded by its [Room].
 	Pairs Limits
 }
 
@@ -111,13 +106,13 @@ type store struct {
 	closed  bool
 	ledgers [kinds]*ledger
 	spaces  *spaces
-	keys    []storedKey // the oldest first
+	keys    []storedKey // oldest first
 	flights map[string]*flight
 	watches map[string]map[chan struct{}]bool
 	swept   time.Time
 }
 
-// NewMemory returns a store that ends with the process.
+// NewMemory returns a store in memory.
 func NewMemory(o Options) Store {
 	s, err := NewStore(newMemoryRows(), o)
 	if err != nil {
@@ -126,8 +121,8 @@ func NewMemory(o Options) Store {
 	return s
 }
 
-// NewStore returns a store over what rows hold from an earlier time. It ends the
-// tasks that an earlier process was at work on.
+// NewStore returns a store over existing rows. It fails the tasks that an earlier
+// process was running.
 func NewStore(r Rows, o Options) (Store, error) {
 	s := &store{now: o.Now, rows: r, flights: map[string]*flight{}, watches: map[string]map[chan struct{}]bool{}}
 	if s.now == nil {
@@ -162,8 +157,8 @@ func NewStore(r Rows, o Options) (Store, error) {
 	return s, nil
 }
 
-// open locks the store and returns the function that unlocks it, unless the
-// store is closed.
+// open locks the store and returns the function to unlock it, unless the store is
+// closed.
 func (s *store) open() (unlock func(), err error) {
 	s.mu.Lock()
 	if s.closed {
@@ -190,7 +185,7 @@ func (s *store) read(e Entry) ([]byte, error) {
 	return data, nil
 }
 
-// write stores a record if there is room; mu is held.
+// write stores a record if it fits; mu is held.
 func (s *store) write(e Entry, data []byte) error {
 	r := newRecord(e, data)
 	if err := s.makeRoom(r.Entry); err != nil {
@@ -203,7 +198,7 @@ func (s *store) write(e Entry, data []byte) error {
 	return nil
 }
 
-// failed returns the error of a write that the disk refused; mu is held.
+// failed returns the error of a failed write; mu is held.
 func (s *store) failed(k Kind, err error) error {
 	if s.rows.IsFull(err) {
 		return &FullError{What: k.plural(), Wait: s.ledgers[k].wait(s.millis()), Err: err}
@@ -211,8 +206,8 @@ func (s *store) failed(k Kind, err error) error {
 	return fmt.Errorf("write a %s: %w", k, err)
 }
 
-// makeRoom removes what has expired when that is needed for an entry, or has
-// not been done for a minute; mu is held.
+// makeRoom removes expired records if an entry needs capacity, or if a minute has
+// passed; mu is held.
 func (s *store) makeRoom(e Entry) error {
 	l := s.ledgers[e.Kind]
 	if err := s.sweepNowAndThen(); err != nil {
@@ -229,7 +224,7 @@ func (s *store) makeRoom(e Entry) error {
 	return nil
 }
 
-// sweepNowAndThen sweeps when that has not been done for a minute; mu is held.
+// sweepNowAndThen sweeps if a minute has passed; mu is held.
 func (s *store) sweepNowAndThen() error {
 	if s.now().Sub(s.swept) < time.Minute {
 		return nil
@@ -246,7 +241,7 @@ func (s *store) Sweep() error {
 	}
 }
 
-// sweepOnce removes what has expired, and returns how many pairs that were.
+// sweepOnce removes expired items, and returns the number of removed pairs.
 func (s *store) sweepOnce() (removed int, err error) {
 	unlock, err := s.open()
 	if err != nil {
@@ -259,7 +254,7 @@ func (s *store) sweepOnce() (removed int, err error) {
 	return s.sweepSpaces("")
 }
 
-// sweep removes what has expired, but for pairs beyond a batch; mu is held.
+// sweep removes expired items, but only one batch of pairs; mu is held.
 func (s *store) sweep() error {
 	if err := s.dropKeys(); err != nil {
 		return err

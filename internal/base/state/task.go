@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// Status is how far a task is.
+// Status is the status of a task.
 type Status string
 
-// A task begins as Working, and Completed, Failed and Cancelled are its ends.
+// A task starts as Working, and ends as Completed, Failed or Cancelled.
 const (
 	Working       Status = "working"
 	InputRequired Status = "input_required"
@@ -21,14 +21,14 @@ const (
 	Cancelled     Status = "cancelled"
 )
 
-// statuses are all statuses, in the order of their numbers in files.
+// statuses lists all statuses, in the order of their numbers in files.
 var statuses = [...]Status{Working, InputRequired, Completed, Failed, Cancelled}
 
-// Ended reports whether a task with this status changes no more.
+// Ended reports whether the status is final.
 func (s Status) Ended() bool { return s == Completed || s == Failed || s == Cancelled }
 
-// Task is a call whose result is fetched later. The store sets the members up
-// to Created, and Updated; they stay whatever a change makes of them.
+// Task is a call with a result to be fetched later. The store sets the fields up to
+// Created, and Updated; changes of them are ignored.
 type Task struct {
 	// ID cannot be guessed.
 	ID      string
@@ -38,16 +38,16 @@ type Task struct {
 	Updated time.Time
 
 	Status Status
-	// Message says more about the status.
+	// Message is a text about the status.
 	Message string
-	// TTL is how long the task is kept, from its creation.
+	// TTL is the lifetime of the task from its creation.
 	TTL time.Duration
-	// Poll is how often its client should ask.
+	// Poll is the recommended polling interval for the client.
 	Poll time.Duration
-	// Requests is what the task asks of its client, and Held what is needed to
-	// go on with it. Both are empty once it has ended.
+	// Requests are the open input requests, and Held is the state to continue with.
+	// Both are empty once the task has ended.
 	Requests, Held []byte
-	// Result is the result of a task that is completed, or the error of one that failed.
+	// Result is the result of a completed task, or the error of a failed one.
 	Result []byte
 }
 
@@ -133,7 +133,7 @@ func (s *store) UpdateTask(owner Owner, id string, change func(*Task) error) (Ta
 	return t, nil
 }
 
-// keep sets the members that are the store's own, and those that an end empties.
+// keep sets the fields that the store owns, and clears those of an ended task.
 func (t *Task) keep(old Task, now time.Time) {
 	t.ID, t.Owner, t.Tool, t.Created, t.Updated = old.ID, old.Owner, old.Tool, old.Created, now
 	if t.Status.Ended() {
@@ -141,8 +141,8 @@ func (t *Task) keep(old Task, now time.Time) {
 	}
 }
 
-// failTasks ends the tasks that an earlier process was at work on, and those
-// that wait for their client but could not go on.
+// failTasks fails the tasks that an earlier process was running, and waiting tasks that
+// cannot continue.
 func (s *store) failTasks() error {
 	var failed []Record
 	for _, e := range s.ledgers[taskKind].entries {
@@ -172,8 +172,8 @@ func (s *store) failTasks() error {
 	return nil
 }
 
-// cutOff returns what a task is that a restart has ended; ok is false when the
-// task can go on.
+// cutOff returns the record of a task that a restart has ended; ok is false if the task
+// can continue.
 func (s *store) cutOff(e Entry) (r Record, ok bool, err error) {
 	old, err := s.readTask(e)
 	if err != nil || old.Status == InputRequired && len(old.Held) > 0 {
@@ -186,7 +186,7 @@ func (s *store) cutOff(e Entry) (r Record, ok bool, err error) {
 	return r, err == nil, err
 }
 
-// record returns the task as it is kept.
+// record returns the stored form of the task.
 func (t Task) record() (Record, error) {
 	status := slices.Index(statuses[:], t.Status)
 	if status < 0 {
@@ -201,7 +201,7 @@ func (t Task) record() (Record, error) {
 	return newRecord(e, data), nil
 }
 
-// taskVersion is the form of a task in files.
+// taskVersion is the version of the format in files.
 const taskVersion = 1
 
 func (t Task) encode(e *encoder) {
@@ -219,7 +219,7 @@ func (t Task) encode(e *encoder) {
 	e.bytes(t.Result)
 }
 
-// decode reads all members but ID.
+// decode decodes all fields except ID.
 func (t *Task) decode(data []byte) error {
 	d := decoder{data: bytes.Clone(data)}
 	version := d.uint()
@@ -259,17 +259,17 @@ func (s *store) WatchTask(owner Owner, id string) (changes <-chan struct{}, stop
 	}, nil
 }
 
-// notify tells all who watch a task that it has changed; mu is held.
+// notify notifies all watchers of a task; mu is held.
 func (s *store) notify(id string) {
 	for watch := range s.watches[id] {
 		select {
 		case watch <- struct{}{}:
-		default: // what is there to receive tells of this change too
+		default: // the pending notification covers this change
 		}
 	}
 }
 
-// unwatch tells all who watch a task that it is gone; mu is held.
+// unwatch closes the channels of all watchers of a removed task; mu is held.
 func (s *store) unwatch(id string) {
 	for watch := range s.watches[id] {
 		close(watch)

@@ -12,21 +12,21 @@ import (
 	"unicode"
 )
 
-// maxPrinted is the most bytes that a printed text may have. Headers, which hold
-// the names of all tables around theirs, make it many times what it is printed of.
+// maxPrinted is the maximum length of printed text in bytes. Headers repeat the names
+// of all parent tables, so that the output can be many times longer than the input.
 const maxPrinted = 16 << 20
 
-// ErrLong says that a text would have more than [maxPrinted].
+// ErrLong is the error for output longer than [maxPrinted].
 var ErrLong = errors.New("the text is longer than 16 MiB")
 
-// The reasons why a value is no TOML.
+// Reasons why a value has no TOML form.
 var (
 	errNull  = errors.New("TOML has no null; leave the member out")
 	errTable = errors.New("a TOML text is a table: an object is needed")
 )
 
-// Print returns a JSON object as TOML, its members in the order of their names.
-// No text is no object. The error says what is no TOML, or is [ErrLong].
+// Print returns a JSON object as TOML, with members sorted by name. Empty text counts
+// as an empty object. The error names what TOML cannot express, or is [ErrLong].
 func Print(text []byte) (string, error) {
 	if len(text) == 0 {
 		return "", errTable
@@ -53,8 +53,8 @@ func Print(text []byte) (string, error) {
 
 type printer struct{ out []byte }
 
-// table writes the members of a table: first those on lines of their own, then
-// tables and lists of tables.
+// table writes the members of a table: first those on their own lines, then tables and
+// lists of tables.
 func (p *printer) table(table map[string]any, path string) error {
 	names := slices.Sorted(maps.Keys(table))
 	for _, name := range names {
@@ -94,7 +94,7 @@ func (p *printer) headed(line, path string, table map[string]any) error {
 	return p.table(table, path+".")
 }
 
-// tables returns the tables of a list of nothing else, and else nil.
+// tables returns the tables of a list that contains only tables, otherwise nil.
 func tables(v any) []map[string]any {
 	list, _ := v.([]any)
 	var found []map[string]any
@@ -145,7 +145,7 @@ func (p *printer) list(open, end string, n int, item func(int) error) error {
 	return nil
 }
 
-// number writes whole numbers that are no integers of 64 bits as floats.
+// number writes whole numbers beyond 64-bit integers as floats.
 func number(text string) string {
 	if len(text) > 18 && !strings.ContainsAny(text, ".eE") {
 		return text + ".0"

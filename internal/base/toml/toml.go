@@ -1,9 +1,9 @@
-// Package toml reads TOML from strangers as what JSON can hold, and writes it.
-// It is the one door to the TOML library, in front of which a gate bounds what
-// that recurses on and walks again for every key.
+// Package toml converts untrusted TOML to JSON values and back. It is the only user of
+// the TOML library. A check before the library bounds its recursion and its work per
+// key.
 //
-// Tables are printed by hand: the encoder of the library copies the names of all tables
-// around each value, which is quadratic, and drops null without an error.
+// Tables are printed by hand: the encoder of the library copies the names of all parent
+// tables for each value, which is quadratic, and silently drops null.
 package toml
 
 import (
@@ -16,11 +16,11 @@ import (
 	"github.com/BurntSushi/toml"
 )
 
-// MaxText is the most bytes that a text may have.
+// MaxText is the maximum length of a text in bytes.
 const MaxText = 1 << 20
 
-// Parse returns the table that a text is: of bool, float64, string, []any and
-// map[string]any. Its errors say why and in which line, and repeat none of the text.
+// Parse returns the table in a text, made of bool, float64, string, []any and
+// map[string]any. Errors state the reason and the line, and contain none of the text.
 func Parse(text string) (table map[string]any, err error) {
 	if err := gate(text); err != nil {
 		return nil, err
@@ -41,8 +41,8 @@ func Parse(text string) (table map[string]any, err error) {
 	return v.(map[string]any), nil
 }
 
-// told makes an error of the library's, which may quote the text: the line is
-// what is sure.
+// told converts an error of the library, which may quote the text: only the line is
+// used.
 func told(err error) error {
 	if parse, ok := err.(toml.ParseError); ok {
 		return fmt.Errorf("line %d: the text is not TOML", parse.Position.Line)
@@ -50,7 +50,7 @@ func told(err error) error {
 	return errors.New("the text is not TOML")
 }
 
-// value returns what JSON holds of what the library has read.
+// value converts a value of the library to a JSON value.
 func value(v any) (any, error) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -90,7 +90,7 @@ func value(v any) (any, error) {
 	return v, nil
 }
 
-// date returns a date as its text, with no more in it than was written.
+// date returns a date as text, with the precision of the input.
 func date(t time.Time) string {
 	switch t.Location().String() {
 	case "datetime-local":
@@ -103,16 +103,15 @@ func date(t time.Time) string {
 	return t.Format(time.RFC3339Nano)
 }
 
-// The bounds of the gate: brackets inside each other, and the parts of a key,
-// along all of which the library goes for each of them.
+// Bounds of the check: nested brackets, and parts of a key, since the library traverses
+// all parts for each of them.
 const (
 	maxDepth = 100
 	maxParts = 16
 )
 
-// gate refuses text that is too long, or nests too deep. Behind the first
-// mistake of syntax it may see another structure than the library, which reads
-// nothing there.
+// gate rejects text that is too long or nested too deeply. After the first syntax error
+// it may see another structure than the library, which stops there.
 func gate(text string) error {
 	if len(text) > MaxText {
 		return errors.New("the text is longer than 1 MiB")
@@ -157,7 +156,7 @@ func lineLength(text string) int {
 	return len(text)
 }
 
-// stringLength returns the length of the string that the text begins with.
+// stringLength returns the length of the string at the start of the text.
 func stringLength(text string) int {
 	quote := text[:1]
 	end, lines := quote, false

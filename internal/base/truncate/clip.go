@@ -1,7 +1,7 @@
-// Package truncate shortens texts and marks those that it has shortened.
+// Package truncate truncates texts and marks the cut.
 //
-// The end of a shortened text may stand within a value that nobody may see, of which the
-// rest is gone: who hides values in texts sees by the mark that the end is to go, too.
+// The end of a truncated text may be the start of a sensitive value. A redactor
+// recognizes the mark and removes that end too.
 package truncate
 
 import (
@@ -9,18 +9,18 @@ import (
 	"unicode/utf8"
 )
 
-// mark ends a text that was shortened.
+// mark is the end of a truncated text.
 const mark = " … [cut]"
 
-// Least is the length in bytes of the shortest text that is shortened so. The mark means
-// nothing before: who ends a name in it is to lose none of the name.
+// Least is the minimum length in bytes of a truncated text. In a shorter text the mark has
+// no meaning, so that a name that ends in it is not shortened.
 const Least = 4 << 10
 
-// earliest is where the mark stands in a text of [Least] bytes, or behind.
+// earliest is the first possible offset of the mark in a truncated text.
 const earliest = Least - len(mark) - utf8.UTFMax
 
-// Text returns a text of most bytes at most, which ends in the mark where it is shortened.
-// It breaks no character. Less than [Least] are taken for that.
+// Text returns a text of at most most bytes, with the mark at its end if it was
+// truncated. It does not split characters. most is at least [Least].
 func Text(text string, most int) string {
 	most = max(most, Least)
 	if len(text) <= most {
@@ -29,7 +29,7 @@ func Text(text string, most int) string {
 	return Start(text, most-len(mark)) + mark
 }
 
-// Start returns the first bytes of a text, most of them at most. It breaks no character.
+// Start returns the start of a text, at most most bytes. It does not split characters.
 func Start(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -40,9 +40,8 @@ func Start(text string, most int) string {
 	return text[:most]
 }
 
-// Next returns where the first mark begins in a text, and where it ends, from a place on;
-// false where there is none that means anything. Texts that were shortened may have others
-// behind them, such as where a body failed.
+// Next returns the start and the end of the first valid mark at or after from; ok is
+// false without one. A truncated text may be followed by other text, such as a stack.
 func Next(text string, from int) (begins, ends int, ok bool) {
 	from = max(from, earliest)
 	if from >= len(text) {

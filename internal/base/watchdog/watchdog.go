@@ -1,8 +1,8 @@
-// Package watchdog looks, now and then, at what is under way.
+// Package watchdog checks running work periodically.
 //
-// To wait for the end of each of many short calls would take a timer for each,
-// and to set one wakes a thread, which costs more than most calls do. A
-// [Watchdog] has one timer for all of them, and rests while there are none.
+// A timer for each of many short calls would be expensive: setting a timer wakes a
+// thread, which costs more than most calls. A [Watchdog] has one timer for all of them,
+// which is stopped while there are none.
 package watchdog
 
 import (
@@ -10,29 +10,28 @@ import (
 	"time"
 )
 
-// Tick is how often a [Watchdog] looks: what it is to notice, it notices that
-// much late at most.
+// Tick is the interval of checks, and so the maximum delay of a check.
 const Tick = 5 * time.Millisecond
 
-// Watched is what a [Watchdog] looks at. It must be comparable.
+// Watched is work that a [Watchdog] checks. It must be comparable.
 type Watched interface {
-	// Look is called at each tick, one at a time, and reports whether it is to be
-	// called again. It must neither block nor call the watchdog.
+	// Look is called at each tick, one call at a time, and reports whether to call it
+	// again. It must not block or call the watchdog.
 	Look() bool
 }
 
-// Watchdog looks after what is under way, from any goroutine. The zero Watchdog
-// is ready for use.
+// Watchdog checks running work. It is safe for concurrent use, and the zero Watchdog is
+// ready for use.
 type Watchdog struct {
 	mu      sync.Mutex
 	timer   *time.Timer
 	armed   bool // the timer will fire
-	busy    bool // something began since it last did
+	busy    bool // work was added since the last tick
 	watched map[Watched]struct{}
 }
 
-// Watch has x looked at from the next tick on, until [Watchdog.Unwatch] is
-// called or its Look reports that this is enough.
+// Watch checks x from the next tick on, until [Watchdog.Unwatch] is called or Look
+// returns false.
 func (w *Watchdog) Watch(x Watched) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -45,8 +44,8 @@ func (w *Watchdog) Watch(x Watched) {
 	}
 }
 
-// arm has the timer fire at the next tick, which is the same for all watchdogs:
-// several then wake one thread. The caller holds mu.
+// arm sets the timer to the next tick, which is the same for all watchdogs, so that
+// several wake one thread. The caller holds mu.
 func (w *Watchdog) arm() {
 	rest := Tick - time.Duration(time.Now().UnixNano())%Tick
 	if w.timer == nil {
@@ -57,7 +56,7 @@ func (w *Watchdog) arm() {
 	w.armed = true
 }
 
-// Unwatch has x looked at no more, not even by a look that is under way.
+// Unwatch stops checking x, even during a running tick.
 func (w *Watchdog) Unwatch(x Watched) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

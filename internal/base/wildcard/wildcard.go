@@ -1,14 +1,14 @@
-// Package wildcard is the patterns by which names are written together: * stands
-// for any run of characters, and nothing else has a meaning.
+// Package wildcard matches names with patterns in which * matches any run of characters
+// and nothing else is special.
 package wildcard
 
 import "strings"
 
-// Is reports whether a text is a pattern, and not one name.
+// Is reports whether a text is a pattern instead of a name.
 func Is(text string) bool { return strings.Contains(text, "*") }
 
-// Matches reports whether a name, or a pattern, fits a name. It takes time linear
-// in name for each star.
+// Matches reports whether a name or a pattern matches a name. It takes time linear in
+// name for each star.
 func Matches(pattern, name string) bool {
 	prefix, rest, star := strings.Cut(pattern, "*")
 	if !star {

@@ -1,12 +1,11 @@
-// Package workqueue keeps account of work that runs beside other work.
+// Package workqueue manages work that runs in the background.
 //
-// A [Queue] runs jobs off the path of those who order them: a few at once,
-// those of one key in order, with goroutines only while there is something to
-// do. Who orders more than the queue holds waits until there is room. [Calls]
-// counts what is under way and waits for the last to end. Neither drops a job,
-// starts again what has failed, or ends one.
+// A [Queue] runs jobs asynchronously: a few at once, jobs with the same key in order,
+// with goroutines only while there is work. A caller that adds more than the queue
+// holds waits for capacity. [Calls] counts running calls and waits for the last one.
+// Neither drops, retries or cancels a job.
 //
-// The queue is written by hand: errgroup and worker pools have no order by key.
+// The queue is written by hand because errgroup and worker pools have no order by key.
 package workqueue
 
 import (
@@ -19,8 +18,8 @@ import (
 	"github.com/mcpd/mcpd/identity"
 )
 
-// Queue runs jobs of one kind. It is safe for concurrent use, and needs no
-// closing: it has goroutines only while it has something to do.
+// Queue runs jobs of one kind. It is safe for concurrent use, and needs no closing: it
+// has goroutines only while it has work.
 type Queue[Job any] struct {
 	run         func(Job)
 	width, most int
@@ -28,15 +27,15 @@ type Queue[Job any] struct {
 	// guarded by mu
 	mu     sync.Mutex
 	weight int
-	// lines are the jobs of each key that has any, that of the front under way
-	// or next; ready are the keys of those lines that nobody works on.
+	// lines holds the jobs of each key; the first one is running or next. ready holds
+	// the keys of lines that no goroutine works on.
 	lines   map[uint64][]ordered[Job]
 	ready   []uint64
 	working int
-	// waiting are the jobs that found no room, in order.
+	// waiting holds the jobs without capacity, in order.
 	waiting []ordered[Job]
-	// crowded says that a crowding lasts. begun is closed when the present or
-	// next one begins, and number counts them.
+	// crowded means that the queue is congested. begun is closed at the start of the
+	// current or next congestion, and number counts congestions.
 	crowded bool
 	begun   chan struct{}
 	number  uint64
@@ -46,19 +45,18 @@ type ordered[Job any] struct {
 	key    uint64
 	weight int
 	job    Job
-	taken  chan struct{} // closed when there is room, for who waits
+	taken  chan struct{} // closed when there is capacity, for a waiter
 }
 
-// New returns a queue that runs as many jobs at once as it is wide, each with
-// run, which must not panic. It holds jobs until their weights reach most.
+// New returns a queue that runs width jobs at once with run, which must not panic. It
+// holds jobs until their weights reach most.
 func New[Job any](width, most int, run func(Job)) *Queue[Job] {
 	return &Queue[Job]{run: run, width: width, most: most, begun: make(chan struct{}), number: 1}
 }
 
-// Add orders a job of some weight, such as its bytes. Jobs with the same key
-// run one after the other, in the order in which they were added. While the
-// queue is full Add waits, however long that takes, behind all who waited
-// before; it reports whether it did.
+// Add adds a job with a weight, such as its size in bytes. Jobs with the same key run
+// in the order of their addition. While the queue is full, Add waits behind earlier
+// waiters without a timeout; it reports whether it waited.
 func (q *Queue[Job]) Add(key uint64, weight int, job Job) (waited bool) {
 	next := ordered[Job]{key: key, weight: weight, job: job}
 	q.mu.Lock()
@@ -78,19 +76,19 @@ func (q *Queue[Job]) Add(key uint64, weight int, job Job) (waited bool) {
 	return true
 }
 
-// Crowding returns a channel that is closed once the queue is crowded, and the
-// number of that crowding, counted from 1. A crowding begins when somebody has
-// to wait, and ends when the queue is half empty.
+// Crowding returns a channel that is closed once the queue is congested, and the number
+// of that congestion, from 1. A congestion starts when a caller has to wait, and ends
+// when the queue is half empty.
 func (q *Queue[Job]) Crowding() (begun <-chan struct{}, number uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.begun, q.number
 }
 
-// full reports whether there is no room; mu is held.
+// full reports whether the queue has no capacity; mu is held.
 func (q *Queue[Job]) full() bool { return q.weight >= q.most }
 
-// take puts a job into its line; mu is held.
+// take adds a job to its line; mu is held.
 func (q *Queue[Job]) take(o ordered[Job]) {
 	if q.lines == nil {
 		q.lines = map[uint64][]ordered[Job]{}
@@ -128,7 +126,7 @@ func (q *Queue[Job]) work() {
 	}
 }
 
-// leave makes room of a job that has run, for those who wait; mu is held.
+// leave frees the capacity of a completed job for waiters; mu is held.
 func (q *Queue[Job]) leave(o ordered[Job]) {
 	q.lines[o.key][0] = ordered[Job]{}
 	q.lines[o.key] = q.lines[o.key][1:]
@@ -146,11 +144,11 @@ func (q *Queue[Job]) leave(o ordered[Job]) {
 	}
 }
 
-// Shares counts the places that owners hold: those that they began and those that joined
-// them, such as nested calls, which are never refused. The last eighth of the places is for
-// owners that hold less than their share, so that one which takes all it can get leaves some
-// to others. Places that joined count against their own owner and against owners with a full
-// share, and so cannot take the reserve from others. The zero value is ready for use.
+// Shares counts the slots that owners hold: started ones, and joined ones such as
+// nested calls, which are never rejected. The last eighth of the slots is reserved for
+// owners below their share, so that one owner cannot take all. Joined slots count
+// against their owner and against owners with a full share, so that they cannot use up
+// the reserve for others. The zero value is ready for use.
 type Shares struct {
 	mu     sync.Mutex
 	held   map[uint64]int
@@ -158,11 +156,11 @@ type Shares struct {
 	joined int
 }
 
-// reserved is the part of the places that is left for owners below their share.
+// reserved is the fraction of slots reserved for owners below their share.
 const reserved = 8
 
-// Begin takes a place of so many for an owner, and reports whether there was one. Each that
-// was taken needs its [Shares.End].
+// Begin takes one of most slots for an owner, and reports whether one was available.
+// Each taken slot needs its [Shares.End].
 func (s *Shares) Begin(owner uint64, most int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -177,8 +175,8 @@ func (s *Shares) Begin(owner uint64, most int) bool {
 	return true
 }
 
-// share returns how many places are due to an owner, one more counted who may come. The
-// caller holds mu.
+// share returns the number of slots due to an owner, counting one more potential owner.
+// The caller holds mu.
 func (s *Shares) share(held, most int) int {
 	owners := len(s.held) + 1
 	if held == 0 {
@@ -187,8 +185,8 @@ func (s *Shares) share(held, most int) int {
 	return max(most/owners, 1)
 }
 
-// Join takes a place for what an owner that has one needs beside, whether there is one left
-// or not. Each needs its [Shares.Leave].
+// Join takes an additional slot for an owner, even if none is left. Each needs its
+// [Shares.Leave].
 func (s *Shares) Join(owner uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -196,7 +194,7 @@ func (s *Shares) Join(owner uint64) {
 	s.take(owner)
 }
 
-// take takes a place. The caller holds mu.
+// take takes a slot. The caller holds mu.
 func (s *Shares) take(owner uint64) {
 	if s.held == nil {
 		s.held = map[uint64]int{}
@@ -204,7 +202,7 @@ func (s *Shares) take(owner uint64) {
 	s.held[owner]++
 }
 
-// End gives back a place that was begun.
+// End releases a slot of Begin.
 func (s *Shares) End(owner uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -212,7 +210,7 @@ func (s *Shares) End(owner uint64) {
 	s.give(owner)
 }
 
-// Leave gives back a place that joined.
+// Leave releases a slot of Join.
 func (s *Shares) Leave(owner uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -220,15 +218,15 @@ func (s *Shares) Leave(owner uint64) {
 	s.give(owner)
 }
 
-// give gives a place back. The caller holds mu.
+// give releases a slot. The caller holds mu.
 func (s *Shares) give(owner uint64) {
 	if s.held[owner]--; s.held[owner] == 0 {
 		delete(s.held, owner)
 	}
 }
 
-// Calls counts what is under way, and waits for it when no more shall begin.
-// The zero value is ready for use.
+// Calls counts running calls, and waits for them when no more may start. The zero value
+// is ready for use.
 type Calls struct {
 	running  atomic.Int64
 	draining atomic.Bool
@@ -237,28 +235,28 @@ type Calls struct {
 	idle chan struct{}
 }
 
-// Begin counts one more and returns how many are under way. Every Begin needs
-// its End, also while draining.
+// Begin counts a new call and returns the number of running ones. Every Begin needs its
+// End, even while draining.
 func (c *Calls) Begin() int64 { return c.running.Add(1) }
 
-// End counts one less.
+// End counts the end of a call.
 func (c *Calls) End() {
 	if c.running.Add(-1) == 0 && c.draining.Load() {
 		c.wake()
 	}
 }
 
-// Running returns how many are under way.
+// Running returns the number of running calls.
 func (c *Calls) Running() int64 { return c.running.Load() }
 
-// Draining reports whether [Calls.StartDrain] has been called.
+// Draining reports whether [Calls.StartDrain] was called.
 func (c *Calls) Draining() bool { return c.draining.Load() }
 
-// StartDrain marks that no more shall begin, and reports whether that is new.
+// StartDrain marks that no more calls may start, and reports whether this is new.
 func (c *Calls) StartDrain() bool { return !c.draining.Swap(true) }
 
-// Drain waits until nothing is under way, or until ctx is done; then it
-// returns the error of ctx. [Calls.StartDrain] comes first.
+// Drain waits until no call is running, or until ctx is done; then it returns the error
+// of ctx. Call [Calls.StartDrain] first.
 func (c *Calls) Drain(ctx context.Context) error {
 	for {
 		idle := c.waiter()
@@ -292,20 +290,20 @@ func (c *Calls) wake() {
 	}
 }
 
-// Client is whom room is shared out to: a principal that has proved who it is, or else the
-// address of a caller. Clients can be compared, and are keys of maps. The zero Client
-// stands for callers without a credential and without an address.
+// Client is the unit of fair sharing: an authenticated principal, or the address of an
+// anonymous caller. Clients are comparable. The zero Client stands for callers without
+// a credential and without an address.
 type Client struct {
 	kind       identity.Kind
 	issuer, id string
-	address    netip.Addr // an IPv4 address, or an IPv6 network of 64 bits
-	listener   string     // where callers without an address came in
+	address    netip.Addr // an IPv4 address, or a 64-bit IPv6 network
+	listener   string     // listener of callers without an address
 }
 
-// ClientOf returns the client that a principal is, by its kind, issuer and id. A caller of
-// which nothing is proved is its address: an IPv4 address counts as itself, also where it
-// is mapped to IPv6, and an IPv6 address as its network of 64 bits, which one host may have
-// to itself. Without an address it is the listener.
+// ClientOf returns the client of a principal, by its kind, issuer and id. For an
+// anonymous caller it is the address: an IPv4 address, also if it is mapped to IPv6, or
+// the 64-bit network of an IPv6 address, which one host may own completely. Without an
+// address it is the listener.
 func ClientOf(p *identity.Principal, address netip.Addr, listener string) Client {
 	if p != nil && p.Kind != identity.KindAnonymous && p.ID != "" {
 		return Client{kind: p.Kind, issuer: p.Issuer, id: p.ID}
@@ -320,11 +318,12 @@ func ClientOf(p *identity.Principal, address netip.Addr, listener string) Client
 	return Client{address: address}
 }
 
-// Proved reports whether the client has proved who it is.
+// Proved reports whether the client is authenticated.
 func (c Client) Proved() bool { return c.id != "" }
 
-// Number returns a number for the client, the same for the same seed. Callers who do not
-// know the seed cannot choose whom they share a number with. It allocates nothing.
+// Number returns a number for the client, the same for the same seed. Without knowing
+// the seed, callers cannot choose to share a number with another client. It does not
+// allocate.
 func (c Client) Number(seed maphash.Seed) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)
@@ -332,7 +331,7 @@ func (c Client) Number(seed maphash.Seed) uint64 {
 		maphash.WriteComparable(&h, len(text))
 		_, _ = h.WriteString(text) // never fails
 	}
-	address := c.address.As16() // that of no address is all zeros
+	address := c.address.As16() // all zeros without an address
 	_, _ = h.Write(address[:])  // never fails
 	return h.Sum64()
 }

@@ -13,22 +13,21 @@ import (
 	"github.com/mcpd/mcpd/internal/base/jsontext"
 )
 
-// safe are words that nobody who reads YAML takes for anything but text.
+// safe matches words that every YAML reader takes as text.
 var safe = regexp.MustCompile(`^[A-Za-z_/][A-Za-z0-9_./@%+=-]*( [A-Za-z0-9_./@%+=(-][A-Za-z0-9_./@%+=()-]*)*$`)
 
-// maxImplicitKey is how long a key may be whose colon stands behind it: 1024
-// characters (YAML 1.2.2, 7.4.2), which are as many bytes or more.
+// maxImplicitKey is the maximum length of a key on one line: 1024 characters (YAML
+// 1.2.2, 7.4.2), which are at least as many bytes.
 const maxImplicitKey = 1024
 
-// Append appends a value as a document in block style: nil, bool, [encoding/json.Number],
-// string, []any and *[Map]. It ends soon behind [MaxPrinted], wherever that is.
+// Append appends a value as a document in block style: nil, bool,
+// [encoding/json.Number], string, []any and *[Map]. It stops soon after [MaxPrinted].
 func Append(out []byte, v any) []byte {
 	out = appendValue(out, v, 0, false)
 	return append(out, '\n')
 }
 
-// appendValue writes a value in lines behind an indent. key says that a key
-// or a dash stands in front of it.
+// appendValue writes a value with an indent. key means that it follows a key or a dash.
 func appendValue(out []byte, v any, indent int, key bool) []byte {
 	switch v := v.(type) {
 	case *Map:
@@ -70,8 +69,8 @@ func appendValue(out []byte, v any, indent int, key bool) []byte {
 	return fmt.Append(space(out, key), v)
 }
 
-// appendKey writes a key and its colon: on one line or, where readers would
-// not take it for a key any more, as an explicit one (YAML 1.2.2, 8.2.2).
+// appendKey writes a key and its colon: on one line, or as an explicit key if readers
+// would not recognize it (YAML 1.2.2, 8.2.2).
 func appendKey(out []byte, name string, indent int) []byte {
 	start := len(out)
 	out = appendText(out, name, -1)
@@ -82,9 +81,8 @@ func appendKey(out []byte, name string, indent int) []byte {
 	return append(out, ':')
 }
 
-// appendNote writes the note of a member, if it has one, and begins the line
-// behind it. Nothing in a note can end its comment but its own lines, which
-// are commented like the first.
+// appendNote writes the comment of a member, if any, and starts the next line. Line
+// ends in a comment start another comment line, so that nothing can end the comment.
 func appendNote(out []byte, m *Map, i, indent int) []byte {
 	if i >= len(m.Notes) || m.Notes[i] == "" {
 		return out
@@ -113,7 +111,7 @@ func newLine(out []byte, indent int) []byte {
 	return append(append(out, '\n'), strings.Repeat(" ", indent)...)
 }
 
-// appendMember writes what stands behind a key. Lists are not indented.
+// appendMember writes the value after a key. Lists are not indented.
 func appendMember(out []byte, v any, indent int) []byte {
 	if _, list := v.([]any); list {
 		return appendValue(out, v, indent, true)
@@ -121,7 +119,7 @@ func appendMember(out []byte, v any, indent int) []byte {
 	return appendValue(out, v, indent+2, true)
 }
 
-// appendItem writes what stands behind a dash, on the same line.
+// appendItem writes the value after a dash, on the same line.
 func appendItem(out []byte, v any, indent int) []byte {
 	switch v := v.(type) {
 	case *Map:
@@ -136,8 +134,8 @@ func appendItem(out []byte, v any, indent int) []byte {
 	return appendValue(out, v, indent+2, true)
 }
 
-// appendText writes text so that all who read YAML read the same: as it is, as
-// lines of a block behind an indent unless that is negative, or in quotes.
+// appendText writes text so that every YAML reader reads the same: plain, as a block
+// with an indent unless that is negative, or quoted.
 func appendText(out []byte, text string, indent int) []byte {
 	switch {
 	case safe.MatchString(text) && !meant(text):
@@ -160,7 +158,7 @@ func appendText(out []byte, text string, indent int) []byte {
 	return appendQuoted(out, text)
 }
 
-// meant reports whether a word is more than text to some version of YAML.
+// meant reports whether some YAML version gives a word a special meaning.
 func meant(text string) bool {
 	switch strings.ToLower(text) {
 	case "null", "true", "false", "yes", "no", "on", "off", "y", "n", "nan", "inf":
@@ -169,7 +167,7 @@ func meant(text string) bool {
 	return false
 }
 
-// blocky reports whether text can stand as lines of a block.
+// blocky reports whether text can be written as a block.
 func blocky(text string) bool {
 	body := strings.TrimSuffix(text, "\n")
 	if !strings.Contains(body, "\n") || strings.HasSuffix(body, "\n") || strings.HasPrefix(text, " ") || strings.HasPrefix(text, "\n") {
@@ -178,7 +176,7 @@ func blocky(text string) bool {
 	return !strings.ContainsFunc(text, func(c rune) bool { return c != '\n' && !printable(c) })
 }
 
-// printable reports whether a character may stand in YAML as it is.
+// printable reports whether a character may be unescaped in YAML.
 func printable(c rune) bool { return unicode.IsPrint(c) }
 
 func appendQuoted(out []byte, text string) []byte {
@@ -196,15 +194,15 @@ func appendQuoted(out []byte, text string) []byte {
 	return out
 }
 
-// MaxPrinted is the most bytes that a printed document may have. Indents make it
-// many times what it is printed of.
+// MaxPrinted is the maximum length of a printed document in bytes. Indents can make it
+// many times longer than its input.
 const MaxPrinted = 16 << 20
 
-// ErrLong says that a document would have more than [MaxPrinted].
+// ErrLong is the error for a document longer than [MaxPrinted].
 var ErrLong = errors.New("the document is longer than 16 MiB")
 
-// Print returns JSON as a YAML document in block style. step is called for
-// every value. The error is that of step, or [ErrLong].
+// Print returns JSON as a YAML document in block style. It calls step for every value.
+// The error is the one of step, or [ErrLong].
 func Print(text []byte, step func() error) (string, error) {
 	tokens := json.NewDecoder(bytes.NewReader(text))
 	tokens.UseNumber()
@@ -219,7 +217,7 @@ func Print(text []byte, step func() error) (string, error) {
 	return string(out), nil
 }
 
-// ordered reads one value with its members in their order.
+// ordered reads one value and keeps the order of members.
 func ordered(tokens *json.Decoder, step func() error) (any, error) {
 	if err := step(); err != nil {
 		return nil, err

@@ -1,11 +1,11 @@
-// Package yaml reads YAML from strangers as what JSON can hold. It is the one
-// door to the YAML library, which finds the structure of a text; what plain
-// words mean is decided here, by the core schema of YAML 1.2. It bounds what a
-// text can become: aliases are written out, within a budget. And it writes YAML
-// which every version reads as what it was, with comments for people.
+// Package yaml converts untrusted YAML to JSON values. It is the only user of the YAML
+// library, which parses the structure of a text; the meaning of plain words is decided
+// here, by the core schema of YAML 1.2. It bounds the result: aliases are expanded
+// within a budget. It also writes YAML that every version reads in the same way, with
+// comments.
 //
-// Documents are printed by hand: the encoder of the library needs a tree of nodes, which
-// takes several times the memory of the value, and cannot be ended early.
+// Documents are printed by hand: the encoder of the library needs a tree of nodes,
+// which takes several times the memory of the value, and cannot be stopped early.
 package yaml
 
 import (
@@ -20,7 +20,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// The bounds of a text and of what it becomes.
+// Bounds of a text and of its value.
 const (
 	MaxText   = 1 << 20 // bytes
 	maxDepth  = 500
@@ -28,20 +28,19 @@ const (
 	maxBytes  = 64 << 20
 )
 
-// Map is a mapping in the order of its text. Names are different.
+// Map is a mapping in the order of the text. Names are unique.
 type Map struct {
 	Names  []string
 	Values []any
-	// Notes are comments for people, which [Append] writes above members: above
-	// that of the same index, in as many lines as the text has. What stands behind
-	// the last note has none, nor has what an empty one belongs to. [Parse] leaves
-	// out the comments of a text.
+	// Notes are comments that [Append] writes above the members with the same index,
+	// one line for each line of the note. Members beyond the last note, and those with
+	// an empty note, have none. [Parse] ignores comments.
 	Notes []string
 }
 
-// Error says where a text is not what can be read. It repeats none of the text.
+// Error is a syntax or content error with its line. It contains none of the text.
 type Error struct {
-	Line    int // 0 where it is not known
+	Line    int // 0 if it is unknown
 	Message string
 }
 
@@ -52,9 +51,8 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("line %d: %s", e.Line, e.Message)
 }
 
-// Parse returns the documents of a text: nil, bool, float64, string, []any and
-// *[Map]. Its errors are of the type [*Error], or those of step, which is
-// called for every value.
+// Parse returns the documents in a text: nil, bool, float64, string, []any and *[Map].
+// It calls step for every value. Errors are of type [*Error], or come from step.
 func Parse(text string, step func() error) (documents []any, err error) {
 	if len(text) > MaxText {
 		return nil, &Error{0, "the text is longer than 1 MiB"}
@@ -77,7 +75,7 @@ func Parse(text string, step func() error) (documents []any, err error) {
 	}
 }
 
-// next reads one document. What the library panics with is an error too.
+// next reads one document. It turns a panic of the library into an error.
 func next(decoder *yaml.Decoder, root *yaml.Node) (err error) {
 	defer func() {
 		if recover() != nil {
@@ -91,8 +89,8 @@ func next(decoder *yaml.Decoder, root *yaml.Node) (err error) {
 	return told(err)
 }
 
-// told makes an error of the library's, which may quote the text: the line is
-// what is sure.
+// told converts an error of the library, which may quote the text: only the line is
+// used.
 func told(err error) error {
 	var line int
 	if _, after, found := strings.Cut(err.Error(), "line "); found {
@@ -101,7 +99,7 @@ func told(err error) error {
 	return &Error{line, "the text is not YAML"}
 }
 
-// reader makes values of nodes.
+// reader converts nodes to values.
 type reader struct {
 	step                 func() error
 	depth, values, bytes int
@@ -149,7 +147,7 @@ func (r *reader) list(n *yaml.Node) (any, error) {
 	return list, nil
 }
 
-// known refuses tags that JSON has nothing for.
+// known rejects tags without a JSON counterpart.
 func known(n *yaml.Node, tag string) error {
 	if n.Style&yaml.TaggedStyle != 0 && n.ShortTag() != tag {
 		return &Error{n.Line, "a tag that JSON has nothing for"}
@@ -157,8 +155,8 @@ func known(n *yaml.Node, tag string) error {
 	return nil
 }
 
-// mapping reads a mapping. What << merges comes behind what it says itself, and
-// does not replace it.
+// mapping reads a mapping. Members merged by << come after its own members, and do not
+// replace them.
 func (r *reader) mapping(n *yaml.Node) (any, error) {
 	if err := known(n, "!!map"); err != nil {
 		return nil, err
@@ -205,7 +203,7 @@ func (r *reader) member(m *Map, seen map[string]bool, key, value *yaml.Node) err
 	return nil
 }
 
-// merge adds the members of a mapping, or of each in a list, that are not there yet.
+// merge adds the missing members of a mapping, or of each mapping in a list.
 func (r *reader) merge(m *Map, seen map[string]bool, n *yaml.Node, lists bool) error {
 	if n.Kind == yaml.SequenceNode && lists {
 		for _, item := range n.Content {
@@ -232,20 +230,20 @@ func (r *reader) merge(m *Map, seen map[string]bool, n *yaml.Node, lists bool) e
 	return nil
 }
 
-// The numbers of the core schema (YAML 1.2.2, section 10.3.2).
+// Numbers of the core schema (YAML 1.2.2, section 10.3.2).
 var (
 	decimal = regexp.MustCompile(`^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$`)
 	based   = regexp.MustCompile(`^0(o[0-7]+|x[0-9a-fA-F]+)$`)
 	endless = regexp.MustCompile(`^([-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))$`)
 )
 
-// plain reports whether a scalar stands without quotes and without a tag.
+// plain reports whether a scalar has no quotes and no tag.
 func plain(n *yaml.Node) bool {
 	return n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle|yaml.TaggedStyle) == 0
 }
 
-// scalar returns what a scalar stands for. Dates are text, and so are the
-// words that only older YAML took for yes and no.
+// scalar returns the value of a scalar. Dates are strings, and so are the words that
+// only older YAML versions read as booleans.
 func scalar(n *yaml.Node) (any, error) {
 	if n.Style&yaml.TaggedStyle == 0 {
 		if !plain(n) {
@@ -269,8 +267,7 @@ func scalar(n *yaml.Node) (any, error) {
 	return nil, &Error{n.Line, "a tag that JSON has nothing for, or that does not fit its value"}
 }
 
-// word returns what a plain word stands for, and false when JSON has nothing
-// for it.
+// word returns the value of a plain word, or false if JSON has no such value.
 func word(text string) (any, bool) {
 	switch text {
 	case "", "~", "null", "Null", "NULL":

@@ -184,7 +184,7 @@ func (n aliases) promptTool(e *catalog.Entry) toolprompt.Tool {
 	if e.Declared != nil {
 		t.Input = e.Declared
 	}
-	t.Fits = func(arguments json.RawMessage) bool { return len(e.Input.Value(arguments)) == 0 }
+	t.Fits = func(arguments json.RawMessage) bool { return len(e.Input.Validate(arguments)) == 0 }
 	if e.Description != nil {
 		t.Description = *e.Description
 	}

@@ -36,11 +36,13 @@ func (r *runCodeHandler) Run(ctx context.Context, i catalog.Invocation) (scripti
 	return outcome, err
 }
 
-// Rehearses reports whether the user needs to approve the plan of the program.
-func (r *runCodeHandler) Rehearses(args map[string]any) bool { return args["mode"] == modeApprove }
+var _ catalog.DryRunner = (*runCodeHandler)(nil)
 
-// Rehearse runs the program as in mode plan.
-func (r *runCodeHandler) Rehearse(ctx context.Context, i catalog.Invocation) ([]catalog.PlannedCall, scripting.Outcome, error) {
+// WantsDryRun reports whether the user needs to approve the plan of the program.
+func (r *runCodeHandler) WantsDryRun(args map[string]any) bool { return args["mode"] == modeApprove }
+
+// DryRun runs the program as in mode plan.
+func (r *runCodeHandler) DryRun(ctx context.Context, i catalog.Invocation) ([]catalog.PlannedCall, scripting.Outcome, error) {
 	outcome, asked, err := r.run(ctx, i, true)
 	if err != nil || outcome.Failure != nil {
 		return nil, outcome, err

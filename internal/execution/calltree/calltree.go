@@ -1,7 +1,6 @@
-// Package calltree bounds the calls that bodies make of tools. The calls that come
-// of one call by a client are a tree: it is bounded in its depth, in how many calls
-// it has in all, and in how many of them run at once, so that no tool makes a flood
-// of one call.
+// Package calltree limits nested calls. The calls that originate from one client call form a tree.
+// Its depth, its total number of calls and its parallel calls are limited, so that a tool cannot
+// turn one call into a flood.
 package calltree
 
 import (
@@ -14,52 +13,51 @@ import (
 )
 
 const (
-	// MaxDepth is how many calls a call may be nested in.
+	// MaxDepth is the maximum depth of a nested call.
 	MaxDepth = 8
-	// MaxCalls is how many calls may be nested in the one of a client, at any depth.
+	// MaxCalls is the maximum number of calls nested in one client call, at any depth.
 	MaxCalls = 256
-	// MaxRunning is how many calls of a tree run at once at each depth; others wait.
-	// A call waits for those of its own depth alone, and these for deeper ones: so
-	// that none waits for itself.
+	// MaxParallel is the maximum number of parallel calls of a tree per depth; others wait. A call
+	// waits only for calls of its own depth, and these only for deeper ones, so there is no
+	// deadlock.
 	MaxParallel = 8
 )
 
-// ErrSpent is why a tree that has grown too large is ended.
+// ErrTooManyCalls is the cancellation cause of a tree with too many calls.
 var ErrTooManyCalls = fmt.Errorf("one call makes at most %d calls of tools, those that these make counted too", MaxCalls)
 
-// Place is where a call stands in its tree. The zero Place is that of a client's
-// call. It must not be copied once a call is nested in it.
+// Position is the position of a call in its call tree. The zero Position is a client call. It must
+// not be copied after a call is nested in it.
 type Position struct {
 	depth                int
 	parentName, parentID string
 	cancel               func(error)
-	// tree is made, in the place of a client's call, for the first that is nested.
+	// tree is created at the root, for the first nested call.
 	treeOnce sync.Once
 	tree     *tree
 }
 
-// tree is what the calls share that come of one.
+// tree is the state that the calls of a tree share.
 type tree struct {
-	root      *Position // that of the client's call
+	root      *Position // the client call
 	count     atomic.Int64
 	exhausted atomic.Bool
 	callTree  *scripting.CallTree
 	levels    [MaxDepth]chan struct{}
 }
 
-// Ends says what ends the call, for one of a client that makes too many. It is
-// said anew for each run of the body, while nothing that is nested in it runs.
+// SetCancel sets the function that cancels a client call with too many nested calls. It is called
+// before each run of the handler, while no nested call is running.
 func (p *Position) SetCancel(stop func(error)) { p.cancel = stop }
 
-// Spent reports whether the tree has grown too large, and the call has ended for
-// that. It is asked once nothing that is nested in the call runs.
+// Exhausted reports whether the tree has too many calls, which cancels the client call. No nested
+// call may be running.
 func (p *Position) Exhausted() bool { return p.tree != nil && p.tree.exhausted.Load() }
 
-// Enter makes p, which is zero, the place of a call that a body makes at the place
-// by: caller is the name of what the body is of, and parent the id of its call. It
-// waits until the new call may run; leave says that it has ended. An error is that of ctx, or a
-// [*scripting.HostError]: the tree may not grow there. The place then says where the call
-// would have stood, and the tree counts it.
+// Join makes p, which must be zero, the position of a call that is nested in by. caller is the name
+// of the calling item, and parent the id of its call. Join waits until the call may run; leave
+// frees its slot. The error is the error of ctx, or a [*scripting.HostError] if a limit is reached.
+// Even then the position is set and the call is counted.
 func (p *Position) Join(ctx context.Context, by *Position, caller, parent string) (leave func(), err error) {
 	if by.depth == 0 {
 		by.treeOnce.Do(func() { by.tree = newTree(by) })
@@ -97,13 +95,13 @@ func newTree(root *Position) *tree {
 	return t
 }
 
-// Depth counts the calls that the call is nested in: 0 for a client's own.
+// Depth returns the number of enclosing calls: 0 for a client call.
 func (p *Position) Depth() int { return p.depth }
 
-// Caller is the name of what makes the call; empty for a client's own.
+// ParentName returns the name of the calling item; empty for a client call.
 func (p *Position) ParentName() string { return p.parentName }
 
-// Kin are the calls of the tree, the client's own left out, which has none.
+// CallTree returns the calls that share workers with this one; nil for a client call.
 func (p *Position) CallTree() *scripting.CallTree {
 	if p.depth == 0 {
 		return nil
@@ -111,5 +109,5 @@ func (p *Position) CallTree() *scripting.CallTree {
 	return p.tree.callTree
 }
 
-// Parent is the id of the call that the call is nested in; empty for a client's own.
+// ParentID returns the id of the enclosing call; empty for a client call.
 func (p *Position) ParentID() string { return p.parentID }

@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// enter nests a call in another one, and lets it run until the test ends.
+// enter joins p to a position, and leaves when the test ends.
 func enter(t *testing.T, p, by *calltree.Position, name, parent string) {
 	t.Helper()
 	leave, err := p.Join(t.Context(), by, name, parent)
@@ -32,19 +32,19 @@ func refused(t *testing.T, err error) {
 	}
 }
 
-func TestAPlaceKnowsWhatItIsNestedIn(t *testing.T) {
+func TestPosition_ancestors(t *testing.T) {
 	var client, first, second calltree.Position
 	enter(t, &first, &client, "outer", "c-1")
 	enter(t, &second, &first, "inner", "c-2")
 	if client.Depth() != 0 || client.ParentName() != "" || client.ParentID() != "" || client.CallTree() != nil {
-		t.Errorf("the call of a client is at depth %d, in %q", client.Depth(), client.ParentID())
+		t.Errorf("a client call is at depth %d, in %q", client.Depth(), client.ParentID())
 	}
 	if second.Depth() != 2 || second.ParentName() != "inner" || second.ParentID() != "c-2" || second.CallTree() == nil || second.CallTree() != first.CallTree() {
 		t.Errorf("at depth %d, by %s of %s", second.Depth(), second.ParentName(), second.ParentID())
 	}
 }
 
-func TestATreeIsBoundedInDepth(t *testing.T) {
+func TestJoin_maxDepth(t *testing.T) {
 	places := make([]calltree.Position, calltree.MaxDepth+2)
 	for i := range calltree.MaxDepth {
 		enter(t, &places[i+1], &places[i], "t", "c")
@@ -52,11 +52,11 @@ func TestATreeIsBoundedInDepth(t *testing.T) {
 	_, err := places[calltree.MaxDepth+1].Join(t.Context(), &places[calltree.MaxDepth], "t", "c")
 	refused(t, err)
 	if places[0].Exhausted() {
-		t.Error("a tree that is too deep has ended")
+		t.Error("a tree that is too deep is cancelled")
 	}
 }
 
-func TestATreeThatGrowsTooLargeIsEnded(t *testing.T) {
+func TestJoin_maxCalls(t *testing.T) {
 	var client calltree.Position
 	var ends atomic.Int64
 	client.SetCancel(func(cause error) {
@@ -77,15 +77,14 @@ func TestATreeThatGrowsTooLargeIsEnded(t *testing.T) {
 	}
 	all.Wait()
 	if let.Load() != calltree.MaxCalls || ends.Load() != calltree.MaxCalls || !client.Exhausted() {
-		t.Errorf("%d calls were let in, and the tree was ended %d times", let.Load(), ends.Load())
+		t.Errorf("%d calls joined, and the tree was cancelled %d times", let.Load(), ends.Load())
 	}
 }
 
-// TestATreeEndsTheRunInWhichItGrowsTooLarge has the body run twice, as one does
-// whose client answers what it is asked.
-func TestATreeEndsTheRunInWhichItGrowsTooLarge(t *testing.T) {
+// The handler runs twice, as it does after the client has responded to an input request.
+func TestJoin_cancelsCurrentRun(t *testing.T) {
 	var client, first calltree.Position
-	client.SetCancel(func(error) { t.Error("a run is ended that is over") })
+	client.SetCancel(func(error) { t.Error("a run that has ended is cancelled") })
 	enter(t, &first, &client, "t", "c")
 	ended := false
 	client.SetCancel(func(error) { ended = true })
@@ -96,18 +95,18 @@ func TestATreeEndsTheRunInWhichItGrowsTooLarge(t *testing.T) {
 		}
 	}
 	if !ended {
-		t.Error("the run goes on")
+		t.Error("the run is not cancelled")
 	}
 }
 
-func TestSoManyCallsRunAtOnceAtEachDepth(t *testing.T) {
+func TestJoin_maxParallel(t *testing.T) {
 	var client calltree.Position
 	running := make([]calltree.Position, calltree.MaxParallel)
 	for i := range running {
 		enter(t, &running[i], &client, "t", "c")
 	}
 	var deeper calltree.Position
-	enter(t, &deeper, &running[0], "t", "c") // waits for none of its own depth
+	enter(t, &deeper, &running[0], "t", "c") // waits for no call of its own depth
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	var late calltree.Position

@@ -19,8 +19,7 @@ import (
 	"github.com/mcpd/mcpd/policylang"
 )
 
-// addAccess takes in who may enter and what is written down of them, with paths that
-// are relative to the operator's file made those that the process opens.
+// addAccess adds the auth, listen and audit settings of mcpd.hcl, with resolved paths.
 func (k *linker) addAccess(config *definition.Config) {
 	folder := filepath.Dir(filepath.FromSlash(k.options.ConfigPath))
 	if config.Listen.TLS != nil {
@@ -43,7 +42,7 @@ func (k *linker) addAccess(config *definition.Config) {
 		audit := *config.Audit
 		audit.Path = resolvePath(folder, audit.Path)
 		k.catalog.Audit = &audit
-		if k.options.Checks.Audit != nil && audit.Path != "" { // one without a path is told where it stands
+		if k.options.Checks.Audit != nil && audit.Path != "" { // a missing path is already reported
 			if err := k.options.Checks.Audit(audit); err != nil {
 				k.found.report(diag.List{BadAudit(&audit, err)})
 			}
@@ -51,7 +50,7 @@ func (k *linker) addAccess(config *definition.Config) {
 	}
 }
 
-// checkListen reports an address that strangers reach who need not prove anything.
+// checkListen reports an address that unauthenticated clients could reach.
 func (k *linker) checkListen(listen definition.Listen) {
 	if k.options.Checks.Listen == nil || listen.Address == "" || k.found.config.Incomplete { // an auth block may be missing
 		return
@@ -59,51 +58,50 @@ func (k *linker) checkListen(listen definition.Listen) {
 	if err := k.options.Checks.Listen(listen, k.catalog.Auths); err != nil {
 		k.found.report(diag.List{{
 			Code: "open-listen", Range: listen.AddressRange, Summary: err.Error(),
-			Detail: "listen on 127.0.0.1, demand credentials by an auth block and encrypt by a tls block, or override with --insecure-listen",
+			Detail: "listen on 127.0.0.1, or add an auth block and a tls block, or override with --insecure-listen",
 		}})
 	}
 }
 
-// BadAudit says of an audit block that calls cannot be written to its log.
+// BadAudit returns the diagnostic for an audit block with a log that cannot be written.
 func BadAudit(audit *definition.Audit, why error) diag.Diagnostic {
 	return diag.Diagnostic{
-		Code: "bad-audit", Range: audit.Range, Summary: fmt.Sprintf("calls cannot be written down: %v", why), Detail: "correct the path, or what stands there",
+		Code: "bad-audit", Range: audit.Range, Summary: fmt.Sprintf("calls cannot be audited: %v", why), Detail: "fix the path, or the file that it names",
 	}
 }
 
-// AuditInUse says of an audit block that another process has its log.
+// AuditInUse returns the diagnostic for an audit log that another process has open.
 func AuditInUse(audit *definition.Audit, why error) diag.Diagnostic {
 	d := BadAudit(audit, why)
-	d.Detail = "stop that process, or give this block a path of its own"
+	d.Detail = "stop that process, or set another path"
 	return d
 }
 
-// checkTLS reports a tls block whose files do not do.
+// checkTLS reports a tls block with files that cannot be used.
 func (k *linker) checkTLS(tls definition.ListenTLS) {
 	if k.options.Checks.TLS == nil {
 		return
 	}
 	if err := k.options.Checks.TLS(tls); err != nil {
 		k.found.report(diag.List{{
-			Code: "bad-tls", Range: tls.Range, Summary: fmt.Sprintf("the tls block cannot be applied: %v", err), Detail: "correct the block or the files that it names",
+			Code: "bad-tls", Range: tls.Range, Summary: fmt.Sprintf("the tls block cannot be applied: %v", err), Detail: "fix the block or the files that it names",
 		}})
 	}
 }
 
-// checkAuths reports auth blocks that cannot be applied: nobody would be let in by them,
-// and the operator would learn so from who is not. What is wrong with one block is told
-// there, and what is wrong with all of them together at the last.
+// checkAuths reports auth blocks that cannot be applied, as they would reject every caller. An
+// error of one block is reported at that block, and an error of the combination at the last block.
 func (k *linker) checkAuths() {
 	found := len(k.catalog.Auths) == 0
 	for i, block := range k.catalog.Auths {
 		switch {
 		case block.JWT != nil && block.JWT.Issuer == "":
-			found = true // told where it stands
+			found = true // already reported
 		case block.JWT != nil && k.options.NoTokens:
 			found = true
 			k.found.report(diag.List{{
 				Code: "missing-extension", Range: block.Range, Summary: "this program cannot check tokens",
-				Detail: "import github.com/mcpd/mcpd/extensions/oidc into the program, and put its New() into engine.Options.Extensions",
+				Detail: "import github.com/mcpd/mcpd/extensions/oidc into the program, and add oidc.New() to engine.Options.Extensions",
 			}})
 		default:
 			found = k.checkAuth(k.catalog.Auths[i:i+1], block) || found
@@ -114,7 +112,7 @@ func (k *linker) checkAuths() {
 	}
 }
 
-// checkAuth reports what is wrong with blocks at one of them, if anything is.
+// checkAuth reports an error of the blocks at one of them. It returns whether there is one.
 func (k *linker) checkAuth(blocks []definition.Auth, at definition.Auth) bool {
 	if k.options.Checks.Auth == nil {
 		return false
@@ -124,14 +122,13 @@ func (k *linker) checkAuth(blocks []definition.Auth, at definition.Auth) bool {
 		k.found.failedAuth = append(k.found.failedAuth, blocks...)
 		k.found.report(diag.List{{
 			Code: "bad-auth", Range: at.Range, Summary: fmt.Sprintf("auth %q %q cannot be applied: %v", at.Kind, at.Name, err),
-			Detail: "correct the block or what it names",
+			Detail: "fix the block or the file that it names",
 		}})
 	}
 	return err != nil
 }
 
-// within returns a path that is relative to a folder as one of the process; an empty
-// one names nothing.
+// resolvePath resolves a path relative to a directory; an empty path stays empty.
 func resolvePath(folder, path string) string {
 	if path == "" || filepath.IsAbs(path) {
 		return path
@@ -139,8 +136,8 @@ func resolvePath(folder, path string) string {
 	return filepath.Join(folder, filepath.FromSlash(path))
 }
 
-// checkIDs warns of rules and inputs that tell callers apart by principal.id alone where
-// several auth blocks may give the same id to different callers.
+// checkIDs warns of policies and inputs that identify callers by principal.id alone, if several
+// auth blocks may assign the same id to different callers.
 func (k *linker) checkIDs(config *definition.Config) {
 	var names []string
 	taken := map[string]bool{}
@@ -178,8 +175,8 @@ func (k *linker) checkIDs(config *definition.Config) {
 		if reads {
 			k.found.report(diag.List{{
 				Severity: diag.Warning, Code: "ambiguous-principal", Range: id,
-				Summary: fmt.Sprintf("%s tells callers apart by principal.id alone, and the auth blocks %s may give two callers the same id", what, blocks),
-				Detail:  "compare principal.issuer too: the URL of the identity provider, the issuer of the certificate, or '' for API keys and local users",
+				Summary: fmt.Sprintf("%s identifies callers by principal.id alone, but the auth blocks %s may give two callers the same id", what, blocks),
+				Detail:  "compare principal.issuer, too: the URL of the identity provider, the issuer of the certificate, or '' for API keys and local users",
 			}})
 		}
 	}
@@ -196,17 +193,17 @@ func (k *linker) checkIDs(config *definition.Config) {
 	}
 }
 
-// Looking is what policies know of a caller who looks at what there is.
+// ListInput returns the policy input for a caller that lists items.
 func ListInput(caller identity.Caller, now time.Time) policylang.Input {
 	return policylang.Input{Caller: caller, Call: policylang.CallFacts{Via: string(call.ViaClient)}, Now: now}
 }
 
-// Hearer is told what a policy has said, by its place among those of its entry.
+// DecisionFunc receives the decision of a policy, with the index of the policy in its entry.
 type DecisionFunc func(place int, decision policylang.Decision)
 
-// Surely asks every policy of an item what can be said without the arguments, and tells
-// heard, unless it is nil. It returns the first that denies whatever they are; covered says
-// that a policy may still allow the call.
+// DecideStatic evaluates all policies of an item without arguments, and calls heard for each,
+// unless heard is nil. It returns the first policy that denies the call whatever the arguments are.
+// covered reports that an allow rule may still allow the call.
 func (e *Entry) DecideStatic(ctx context.Context, facts policylang.Input, heard DecisionFunc) (denier *Policy, decision policylang.Decision, covered bool) {
 	for i := range e.Rules {
 		p := &e.Rules[i]
@@ -225,16 +222,16 @@ func (e *Entry) DecideStatic(ctx context.Context, facts policylang.Input, heard 
 	return nil, policylang.Decision{}, covered
 }
 
-// Hides reports whether a call of an item is surely denied to a caller, so that
-// nothing shows the item to it. facts are those of the caller and its call.
+// IsHidden reports whether policies deny every call of an item to a caller, so that the item is not
+// listed. facts describe the caller and its call.
 func (c *Catalog) IsHidden(ctx context.Context, e *Entry, facts policylang.Input) bool {
 	facts.Tool = e.Facts
 	denier, _, covered := e.DecideStatic(ctx, facts, nil)
 	return denier != nil || c.DenyByDefault && !covered
 }
 
-// Hidden marks with a one each entry of a kind that is hidden from a caller, in
-// their order; nil when none can be.
+// HiddenMask returns a byte per entry of a kind, in order: 1 if the entry is hidden from the
+// caller. It returns nil if nothing can be hidden.
 func (c *Catalog) HiddenMask(ctx context.Context, k Kind, facts policylang.Input) []byte {
 	if c.Policies == 0 && !c.DenyByDefault {
 		return nil
@@ -252,10 +249,10 @@ func (c *Catalog) HiddenMask(ctx context.Context, k Kind, facts policylang.Input
 	return hidden
 }
 
-// Nearest returns the address of what a caller who looks may see and may have meant by
-// a name that is none: the resource of that name, what an upstream server itself calls so,
-// one whose address is much the same, one that ends in the name, or a template of its shape;
-// empty when there is nothing.
+// Nearest returns the address of a visible item that the caller may have intended: the resource of
+// that name, the upstream item that its own server calls so, an item with a similar address, one
+// with an address that ends in the name, or a template of its shape. It returns "" if there is
+// none.
 func (c *Catalog) Nearest(ctx context.Context, k Kind, name string, looking policylang.Input) string {
 	hidden := c.HiddenMask(ctx, k, looking)
 	addresses, prefixed := make([]string, 0, len(c.Entries[k])), map[string]string{}
@@ -285,8 +282,8 @@ func (c *Catalog) Nearest(ctx context.Context, k Kind, name string, looking poli
 	return cmp.Or(near, longer, c.firstTemplate(k, name, func(e *Entry) bool { return c.IsHidden(ctx, e, looking) }))
 }
 
-// withoutPrefix returns the name of a tool or a prompt of an upstream without the prefix that
-// the upstream gives it; "" where there is none.
+// withoutPrefix returns the name of an upstream tool or prompt without the prefix of the upstream;
+// "" if it has no prefix.
 func (c *Catalog) withoutPrefix(k Kind, e *Entry) string {
 	if e.Upstream == "" || k != Tools && k != Prompts {
 		return ""
@@ -302,9 +299,8 @@ func (c *Catalog) withoutPrefix(k Kind, e *Entry) string {
 	return ""
 }
 
-// firstTemplate returns the address of the first template that a URI would fit if its
-// values were others, of those that are not hidden; "" when there is none, or
-// the kind is not that of resources.
+// firstTemplate returns the address of the first visible template that the URI would match with
+// other values; "" if there is none, or if the kind is not Resources.
 func (c *Catalog) firstTemplate(k Kind, uri string, hidden func(*Entry) bool) string {
 	if k != Resources {
 		return ""

@@ -9,21 +9,20 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// standing are the bounds of calls whose definitions say none. Zero members but
-// those of time bound nothing, or leave it to the executor.
+// callDefaults are the limits of definitions that set none. A zero memory, output or concurrency
+// means no limit, or the default of the executor.
 type callDefaults struct {
 	call, hook     time.Duration
 	memory, output int64
 	concurrency    int
 }
 
-// operators returns what stands for what the operator's file defines.
+// operatorDefaults returns the defaults for definitions in mcpd.hcl.
 func operatorDefaults(c *definition.Config) callDefaults {
 	return callDefaults{call: definition.DefaultTimeout, hook: definition.DefaultHookTimeout, memory: c.Limits.Memory}
 }
 
-// authors returns what stands for what tool files define: of each bound the
-// default, or the ceiling where that is less.
+// authorDefaults returns the defaults for tool files: the smaller of each default and the ceiling.
 func authorDefaults(c *definition.Config) callDefaults {
 	s := operatorDefaults(c)
 	if c.Ceiling == nil {
@@ -43,8 +42,7 @@ func authorDefaults(c *definition.Config) callDefaults {
 	return s
 }
 
-// bound takes over what a definition says of its calls, and what stands where it
-// says nothing.
+// applyTo sets the limits of an item from its definition, or from the defaults.
 func (s callDefaults) applyTo(i *Item, b definition.Bounds) {
 	i.Timeout = b.Timeout
 	if _, written := b.Ranges["timeout"]; !written {
@@ -54,7 +52,7 @@ func (s callDefaults) applyTo(i *Item, b definition.Bounds) {
 	i.Concurrency = cmp.Or(b.Concurrency, s.concurrency)
 }
 
-// run returns the bounds of a run of a hook.
+// hookLimits returns the limits of a hook run.
 func (s callDefaults) hookLimits(h *definition.Hook) (time.Duration, scripting.Limits) {
 	timeout := h.Timeout
 	if h.TimeoutRange == (diag.Range{}) {

@@ -10,7 +10,7 @@ import (
 	"github.com/mcpd/mcpd/internal/execution/hooks"
 )
 
-// silent says no bounds, and written says all.
+// silent sets no bounds, and written sets all.
 const (
 	silent = `
 tool "t" { run = "return 1" }
@@ -49,7 +49,7 @@ hook "h" {
 	operatorsHook = "hook \"first\" {\n  on  = [\"end\"]\n  run = \"log.info('first')\"\n}\n"
 )
 
-// boundsOf returns the bounds of each thing that a catalog holds, by its name.
+// boundsOf returns the bounds of each item, by name.
 func boundsOf(t *testing.T, b *Builder) map[string]string {
 	t.Helper()
 	built := b.Build(Change{All: true}, nil)
@@ -74,9 +74,9 @@ func boundsOf(t *testing.T, b *Builder) map[string]string {
 	return found
 }
 
-// TestWhatSaysNoBoundsHasItsDefaultsOrTheCeiling of each the lesser, and what
-// says its own has these. Nothing bounds the operator's hook but limits.
-func TestWhatSaysNoBoundsHasItsDefaultsOrTheCeiling(t *testing.T) {
+// The smaller of default and ceiling applies, unless a definition sets its own. Hooks in mcpd.hcl
+// are bounded by the limits block only.
+func TestBounds_defaults(t *testing.T) {
 	same := func(bounds, hook, first string) map[string]string {
 		return map[string]string{"t": bounds, "r": bounds, "v": bounds, "p": bounds, "h": hook, "first": first}
 	}
@@ -117,7 +117,7 @@ func TestWhatSaysNoBoundsHasItsDefaultsOrTheCeiling(t *testing.T) {
 	}
 }
 
-func TestAnotherCeilingBoundsWhatIsCompiledAlready(t *testing.T) {
+func TestBounds_changedCeiling(t *testing.T) {
 	config := files(map[string]string{"mcpd.hcl": operatorsHook})
 	b := New(Options{Tools: files(map[string]string{"t.hcl": silent}), Config: config, ConfigPath: "mcpd.hcl", Runner: hooks.New(hooks.Options{})})
 	shown := func() [32]byte { return b.base.Entry(Tools, "t").ListHash }
@@ -131,6 +131,6 @@ func TestAnotherCeilingBoundsWhatIsCompiledAlready(t *testing.T) {
 	compiled := b.base.Entry(Tools, "t").Item
 	boundsOf(t, b)
 	if b.base.Entry(Tools, "t").Item != compiled {
-		t.Error("an unchanged ceiling has a tool compiled again")
+		t.Error("an unchanged ceiling recompiles a tool")
 	}
 }

@@ -1,15 +1,13 @@
-// Package catalog makes of files what a server offers.
+// Package catalog builds the catalog of a server from files.
 //
-// A [Builder] reads the tools folder and the operator's file, compiles every
-// definition that is new, and links all of them together. What comes out is a
-// [Catalog]: immutable, and complete with the policies and hooks that concern
-// each [Item]. Everything that is wrong in any file comes out with it, at once;
-// whether such a catalog is served is decided elsewhere, and so is everything
-// about a call.
+// A [Builder] reads the tools directory and mcpd.hcl, compiles new definitions, and links all of
+// them. The result is a [Catalog]. It is immutable, and holds the policies, limits and hooks of
+// each [Item]. Build returns all diagnostics at once. Whether a catalog is served, and how calls
+// run, is decided elsewhere.
 //
 // Start at [Builder.Build] in builder.go: item_compile.go compiles, link.go links,
-// policy_binding.go binds rules, and overlay.go lays the offers of upstream servers over the
-// [Base]. What a call needs is in item.go and script.go.
+// policy_binding.go binds policies to items, and overlay.go adds the offers of upstream servers to
+// the [Base]. The parts for calls are in item.go and script.go.
 package catalog
 
 import (
@@ -34,149 +32,145 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// Options say what catalogs are made of.
+// Options configure a [Builder].
 type Options struct {
-	// Server is what the server says of itself where the operator's file does not.
+	// Server has the metadata that mcpd.hcl does not set.
 	Server definition.Server
-	// Tools holds the tool files, or is nil; ToolsPath is how the folder is
-	// called in diagnostics.
+	// Tools has the tool files, or is nil. ToolsPath names the directory in diagnostics.
 	Tools     fs.FS
 	ToolsPath string
-	// Config holds the operator's file at ConfigPath, or is nil.
+	// Config has mcpd.hcl at ConfigPath, or is nil.
 	Config     fs.FS
 	ConfigPath string
 	Values     definition.VarValues
-	// Trial is that of [scripting.Source].
+	// Trial is passed to [scripting.Source].
 	Trial func(scripting.Source) error
-	// Transpiler is that of [scripting.Source]. Nil refuses what needs it.
+	// Transpiler is passed to [scripting.Source]. If it is nil, scripts that need it are rejected.
 	Transpiler scripting.Transpiler
 	Checks     Checks
-	// Modules are the objects of the embedding program that scripts may be granted.
+	// Modules are the Go functions that the embedding program offers to scripts.
 	Modules *gomodule.Broker
-	// Production demands what production mode does, whatever the operator's file says.
+	// Production enforces the rules of production mode, whatever mcpd.hcl declares.
 	Production bool
-	// Accepted returns what the lock file accepts of upstream servers, as the blocks would
-	// have it offered here. Nil accepts nothing.
+	// Accepted returns the upstream tools that the lock file accepts, under the names that the
+	// blocks give them. Nil accepts nothing.
 	Accepted func(blocks []definition.Upstream, lock LockFile) Accepted
-	// LockPath is the file of what was accepted of upstream servers, as the process opens
-	// it; "" for none.
+	// LockPath is the resolved path of the lock file; "" for none.
 	LockPath string
-	// Codeact returns what lets agents write code, as the block would have it. Nil refuses
-	// the block.
+	// Codeact returns the items of a codeact block. If it is nil, the block is rejected.
 	Codeact func(*definition.Codeact) []*Item
-	// Upstreams are those that the program names, beside the blocks of the operator's file.
+	// Upstreams are servers that the program adds to the upstream blocks.
 	Upstreams  []definition.Upstream
 	GoPolicies int
 	Runner     *hooks.Runner
-	// StatePath is the file that keeps state, empty when none does.
+	// StatePath is the state file; empty if the state is in memory.
 	StatePath string
-	// NoTokens says that the program cannot check tokens of identity providers.
+	// NoTokens reports that the program cannot check tokens of identity providers.
 	NoTokens bool
-	// NoDriver has the drivers of sql grants that the program lacks, with the package to
-	// import for each.
+	// NoDriver maps the drivers of sql grants that the program lacks to the packages to import.
 	NoDriver map[string]string
-	// LookupEnv reads the environment of the process; nil means an empty one.
+	// LookupEnv reads the environment; nil means an empty environment.
 	LookupEnv func(name string) (string, bool)
 }
 
-// Checks refuse what the program could not show or apply; a check that is nil refuses nothing.
+// Checks validate definitions for the frontend. A nil check accepts everything.
 type Checks struct {
-	// Item refuses items that cannot be shown to clients.
+	// Item rejects items that clients cannot display.
 	Item func(*Item) error
-	// Auth refuses auth blocks that cannot be applied together, and TLS a tls block by which
-	// nobody could listen now.
+	// Auth rejects auth blocks that cannot be applied together. TLS rejects a tls block with
+	// unusable files.
 	Auth func([]definition.Auth) error
 	TLS  func(definition.ListenTLS) error
-	// Listen refuses a listen block by which strangers would come in, as the auth blocks are.
+	// Listen rejects an address that unauthenticated clients could reach, given the auth blocks.
 	Listen func(definition.Listen, []definition.Auth) error
-	// Audit refuses an audit block whose log cannot be opened.
+	// Audit rejects an audit block with a log that cannot be opened.
 	Audit func(definition.Audit) error
 }
 
-// Builder makes catalogs. It remembers what it read and compiled, so that the
-// next build repeats only what has changed. Builds run one at a time.
+// Builder builds catalogs. It caches files and compiled results, so that a build repeats only the
+// changed parts. Builds run one at a time.
 type Builder struct {
 	options Options
 	// maxPolicies bounds the policies that a build compiles.
 	maxPolicies int
 	tree        *loader.Tree
 	config      *loader.Config
-	// served is the operator's file of the catalog that serves.
+	// served is the configuration of the serving catalog.
 	served *loader.Config
 	cache  buildCache
-	// base was built last; results are those of the tools of what serves.
+	// base was built last; results are the cached tool results of the serving catalog.
 	base    *Base
 	results *results
-	// lock is the lock file that base is of, and accepted what it says.
+	// lock is the lock file that base was built with, and accepted its content.
 	lock     *loader.Lock
 	accepted Accepted
-	// reread: the next build reads all files.
+	// readAll makes the next build read all files.
 	readAll bool
-	// stages is what was compiled for the stages of tests, by their names.
+	// stages are the compile caches of the test stages, by name.
 	stages map[string]buildCache
-	// coded are the items that let agents write code, of the block of a hash.
+	// codeactItems are the items of the codeact block with a hash.
 	codeactItems struct {
 		of    definition.Hash
 		items []*Item
 	}
 }
 
+// New returns a builder. It reads no files until [Builder.Build].
 func New(o Options) *Builder {
 	return &Builder{options: o, maxPolicies: maxPolicies, tree: loader.New(o.Tools, o.ToolsPath), results: resultcache.New[scripting.Result]()}
 }
 
-// Reset forgets what earlier builds have read and compiled. The next build reads everything.
+// Reset discards all caches. The next build reads all files.
 func (b *Builder) Reset() {
 	b.tree, b.config, b.cache, b.stages = loader.New(b.options.Tools, b.options.ToolsPath), nil, buildCache{}, nil
 	b.base, b.lock, b.accepted, b.readAll = nil, nil, Accepted{}, true
 	b.codeactItems.of, b.codeactItems.items = definition.Hash{}, nil
 }
 
-// Change says what a build has to look at again.
+// Change says which files a build must read again.
 type Change struct {
-	// Paths are files of the tools folder, relative to it, that may have
-	// changed, come or gone.
+	// Paths are files, relative to the tools directory, that may have been changed, added or
+	// removed.
 	Paths []string
-	// Config says that the operator's file may have changed.
+	// Config reports that mcpd.hcl may have changed.
 	Config bool
-	// All says that anything may have changed.
+	// All reports that anything may have changed.
 	All bool
 }
 
-// Result is what a build found.
+// Result is the result of a build.
 type Result struct {
-	// Base is nil when not even the variables are sound. When Problems hold
-	// an error, it must not be served.
+	// Base is nil if the variables are invalid. If Problems has an error, Base must not be served.
 	Base     *Base
 	Problems diag.List
 	Sources  Sources
-	// Refused are the auth blocks that cannot be applied as what they name is now.
+	// FailedAuth are the auth blocks that cannot be applied now.
 	FailedAuth []definition.Auth
 }
 
-// Sources are the files that a build has read, by the names that problems use.
+// Sources are the files that a build has read, by the names that diagnostics use.
 type Sources map[string][]byte
 
-// Shown returns the files that have problems as they may be shown ([hclfile.Shown]),
-// which costs more than to find the problems of a large one.
+// Shown returns the files with diagnostics, with secrets masked by [hclfile.Shown]. For a large
+// file this takes longer than the diagnostics themselves.
 func (s Sources) Shown(problems diag.List) map[string][]byte {
 	shown := map[string][]byte{}
 	for _, p := range problems {
 		name := p.Range.File
 		if content, read := s[name]; read && shown[name] == nil {
-			shown[name] = hclfile.Shown(name, content)
+			shown[name] = hclfile.RedactSecrets(name, content)
 		}
 	}
 	return shown
 }
 
-// build is one build on its way: what it has read and compiled, and what is wrong with it.
+// build is the state of one build.
 type build struct {
 	config *definition.Config
 	env    *policylang.Env
 	vars   []byte
-	roots  *loader.Roots
-	// authors and operators are what stands for what says no bounds.
+	roots  *loader.Resolver
+	// authors and operators are the defaults for definitions without limits.
 	authors, operators callDefaults
 	blocks
 	builtItems
@@ -184,7 +178,7 @@ type build struct {
 	diagnostics
 }
 
-// blocks are those of tool files that define no item, in the order of the files.
+// blocks are the blocks of tool files that define no item, in the order of the files.
 type blocks struct {
 	policies []definition.Policy
 	limits   []definition.Limit
@@ -196,23 +190,22 @@ type blocks struct {
 type builtItems struct {
 	items   []*Item
 	hooks   []*Hook
-	granted []grant.Set // to bodies, with the places that their paths lead to
+	granted []grant.Set // to scripts, with resolved paths
 }
 
-// federated is what is known of upstream servers without asking them.
+// federated is the static information about upstream servers.
 type federated struct {
-	// upstreams are the upstream blocks, with paths as the process opens them, and names what
-	// they may call things.
+	// upstreams are the upstream blocks with resolved paths. names assigns item names to upstreams.
 	upstreams []definition.Upstream
 	names     *names
-	// lock is the file of what was accepted of those, and accepted what it says.
+	// lock is the lock file, and accepted its content.
 	lock     *loader.Lock
 	accepted Accepted
-	// references are names and patterns that only upstream servers can say something about.
+	// references are names and patterns that only an upstream server can resolve.
 	references []configcheck.Reference
 }
 
-// mistakes are what is wrong with the files. They are safe for concurrent use.
+// diagnostics collects the diagnostics of a build. It is safe for concurrent use.
 type diagnostics struct {
 	failedAuth []definition.Auth // auth blocks that cannot be applied
 
@@ -229,36 +222,36 @@ func (m *diagnostics) report(problems diag.List) {
 	m.problems = append(m.problems, problems...)
 }
 
-// Accepted is what the lock file accepts of upstream servers.
+// Accepted is the content of the lock file.
 type Accepted struct {
-	// Items are the tools as they were accepted, and Known are the names of all of them, also
-	// of those that are no item.
+	// Items are the accepted tools. Known has the names of all tools in the file, including those
+	// that are no valid item.
 	Items []*Item
 	Known []ToolName
-	// Upstreams are those of which it knows all tools.
+	// Upstreams are the upstreams with complete tool lists in the file.
 	Upstreams []string
 	Problems  diag.List
 }
 
-// ToolName is how callers call a tool of an upstream server.
+// ToolName is the name of an upstream tool for callers.
 type ToolName struct{ Upstream, Name string }
 
-// LockFile is the file of what was accepted of upstream servers.
+// LockFile is the lock file of accepted upstream tools.
 type LockFile struct {
-	// Name is how diagnostics call it; "" where none is kept.
+	// Name is the name in diagnostics; "" if there is no lock file.
 	Name string
-	// Text is nil where there is no file. Unreadable says that it cannot be read.
+	// Text is nil if the file does not exist. Unreadable reports that it could not be read.
 	Text       []byte
 	Unreadable bool
 }
 
-// Build reads what the change names, parses and compiles all that is new, and
-// links it together with the items that are registered from elsewhere.
+// Build reads the changed files, parses and compiles new definitions, and links them with the
+// registered items.
 func (b *Builder) Build(change Change, registered []*Item) Result {
 	change.All = change.All || b.readAll
 	if b.config == nil || change.All || change.Config {
 		read := loader.ReadConfig(b.options.Config, b.options.ConfigPath, b.options.Values)
-		read.Guard(b.served)
+		read.CheckMissing(b.served)
 		b.config = read
 	}
 	b.tree.Update(change.Paths, change.All)
@@ -271,24 +264,24 @@ func (b *Builder) Build(change Change, registered []*Item) Result {
 	defined, problems := b.tree.Definitions(found.config)
 	found.report(problems)
 	result := Result{Base: b.assemble(found, defined, registered), Sources: Sources{}}
-	found.report(configcheck.CheckPlaces(found.config, defined, b.places(found.roots)))
+	found.report(configcheck.CheckHost(found.config, defined, b.places(found.roots)))
 	if result.Base != nil {
-		result.Base.Definitions = privdiff.Side{
-			Config: found.config, Files: defined, Tools: loader.Path(b.options.Tools), Operator: loader.Path(b.options.Config), Find: found.roots.Find, Read: b.tree.Used(),
+		result.Base.Definitions = privdiff.Snapshot{
+			Config: found.config, Files: defined, ToolsDir: loader.Path(b.options.Tools), ConfigDir: loader.Path(b.options.Config), ResolvePath: found.roots.Resolve, FileHashes: b.tree.ReferencedFiles(),
 		}
 	}
-	found.report(b.tree.Shared())
+	found.report(b.tree.CheckGroup())
 	if found.config.Server.Mode == definition.Production {
-		found.report(b.config.Foreign())
-		found.report(b.tree.Foreign())
-		found.report(found.lock.Foreign())
+		found.report(b.config.CheckOwner())
+		found.report(b.tree.CheckOwner())
+		found.report(found.lock.CheckOwner())
 	}
 	maps.Copy(result.Sources, b.config.Sources)
 	if found.lock.Bytes != nil {
 		result.Sources[found.lock.Name] = found.lock.Bytes
 	}
 	b.tree.AddSources(result.Sources)
-	if found.config.Incomplete { // scripts may refer to variables whose blocks could not be parsed
+	if found.config.Incomplete { // scripts may refer to variables in blocks that could not be parsed
 		found.problems = slices.DeleteFunc(found.problems, func(d diag.Diagnostic) bool { return d.Code == "unknown-variable" })
 	}
 	result.Problems, result.FailedAuth, b.base = found.problems.Sort(), found.failedAuth, result.Base
@@ -305,7 +298,7 @@ func (b *Builder) newBuild(lock *loader.Lock) *build {
 	}
 	config, twice := b.addUpstreams(config)
 	found := &build{
-		config: config, vars: b.config.Config.VarsJSON(), roots: &loader.Roots{}, authors: authorDefaults(b.config.Config), operators: operatorDefaults(b.config.Config),
+		config: config, vars: b.config.Config.VarsJSON(), roots: &loader.Resolver{}, authors: authorDefaults(b.config.Config), operators: operatorDefaults(b.config.Config),
 		federated: federated{upstreams: b.resolveUpstreams(config.Upstreams), lock: lock},
 	}
 	found.names = newNames(found.upstreams)
@@ -314,8 +307,7 @@ func (b *Builder) newBuild(lock *loader.Lock) *build {
 	return found
 }
 
-// join checks, compiles and links what the files define. It returns nil when not even the
-// variables are sound.
+// assemble checks, compiles and links the definitions. It returns nil if the variables are invalid.
 func (b *Builder) assemble(found *build, defined []*definition.Definitions, registered []*Item) *Base {
 	registered = slices.Concat(registered, b.codeItems(found))
 	found.report(configcheck.Check(found.config, defined, b.externalItems(found, registered)))
@@ -334,19 +326,19 @@ func (b *Builder) assemble(found *build, defined []*definition.Definitions, regi
 	return b.link(found, registered)
 }
 
-// elsewhere returns what no file defines.
-func (b *Builder) externalItems(f *build, registered []*Item) configcheck.Elsewhere {
-	e := configcheck.Elsewhere{Incomplete: b.tree.Incomplete(), Locked: f.accepted.Upstreams, Refer: func(r configcheck.Reference) { f.references = append(f.references, r) }}
+// externalItems returns the items that no file defines.
+func (b *Builder) externalItems(f *build, registered []*Item) configcheck.External {
+	e := configcheck.External{Incomplete: b.tree.Incomplete(), Locked: f.accepted.Upstreams, Refer: func(r configcheck.Reference) { f.references = append(f.references, r) }}
 	for _, item := range registered {
-		e.Offered = append(e.Offered, configcheck.Offered{Kind: item.Kind.String(), Name: item.Name, Range: item.Where})
+		e.Names = append(e.Names, configcheck.ExternalName{Kind: item.Kind.String(), Name: item.Name, Range: item.Where})
 	}
 	for name, upstream := range f.names.accepted(f.accepted.Known) {
-		e.Offered = append(e.Offered, configcheck.Offered{Kind: Tools.String(), Name: name, Upstream: upstream})
+		e.Names = append(e.Names, configcheck.ExternalName{Kind: Tools.String(), Name: name, Upstream: upstream})
 	}
 	return e
 }
 
-// code returns the items that let agents write code.
+// codeItems returns the items of the codeact block.
 func (b *Builder) codeItems(found *build) []*Item {
 	block := found.config.Codeact
 	switch {
@@ -365,15 +357,15 @@ func (b *Builder) codeItems(found *build) []*Item {
 	return b.codeactItems.items
 }
 
-// Served tells the builder that a catalog serves now. The results of tools that are gone, or
-// others, are forgotten.
+// Commit notes that a catalog is now serving. Cached results of removed or changed
+// tools are discarded.
 func (b *Builder) Commit(c *Catalog) {
 	b.served = c.base.config
 	b.results.Retain(keysOf(c))
 }
 
-// renew forgets everything that was compiled when the variables have changed,
-// since scripts and policies are compiled against their values.
+// prepareEnv resets the cache if the variables have changed, as scripts and policies are compiled
+// against their values.
 func (b *Builder) prepareEnv(found *build) error {
 	types := found.config.VarsSchema()
 	vars := string(found.vars) + string(types)
@@ -388,7 +380,7 @@ func (b *Builder) prepareEnv(found *build) error {
 	return err
 }
 
-// revision hashes all that a catalog is made of: items are those that no file defines.
+// revision hashes all parts of a catalog. items are the items that no file defines.
 func (b *Builder) revision(found *build, items []*Item) string {
 	h := sha256.New()
 	files := b.tree.Hash()

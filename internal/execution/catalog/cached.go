@@ -18,7 +18,7 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// results keeps the results of bodies. They are shared, and never changed.
+// results is the cache of tool results. They are shared, and must not be modified.
 type results = resultcache.Cache[scripting.Result]
 
 type cachedHandler struct {
@@ -26,17 +26,17 @@ type cachedHandler struct {
 	item  *Item
 	store *results
 	cache definition.Cache
-	// granted is a hash of what the body is granted, with the places that it led
-	// to, and secrets are the names of those among it.
+	// granted is a hash of the grants with resolved paths, and secrets are the names of granted
+	// secrets.
 	granted [sha256.Size]byte
 	secrets []string
-	// exact tells calls apart by what is sent, in which numbers keep all their digits, and not
-	// by what policies see of it.
+	// exact distinguishes calls by the arguments as sent, with all digits of numbers, instead of
+	// the arguments as policies see them.
 	exact bool
 }
 
-// cacheOffered gives bodies of tools of upstreams the caches that their blocks want. An item
-// that has served has its own already.
+// cacheOffers adds the caches of upstream blocks to upstream tools. An item that has served already
+// has one.
 func (b *Builder) cacheOffers(upstreams []definition.Upstream, items []*Item) {
 	for _, item := range items {
 		_, done := item.Handler.(*cachedHandler)
@@ -50,8 +50,8 @@ func (b *Builder) cacheOffers(upstreams []definition.Upstream, items []*Item) {
 	}
 }
 
-// cached returns the body of a tool that has a cache; nil when the results
-// would tell one caller what another one said.
+// withCache returns the handler of a tool with a cache; nil if the results depend on the caller and
+// must not be shared.
 func (k *itemCompiler) withCache(def *definition.Tool, body Handler) Handler {
 	s, ok := body.(*scriptHandler)
 	if !ok || !k.ignoresCaller(def, s.program) {
@@ -61,21 +61,21 @@ func (k *itemCompiler) withCache(def *definition.Tool, body Handler) Handler {
 	return &cachedHandler{Handler: body, item: k.item, store: k.results, cache: *def.Cache, granted: granted.Hash(), secrets: granted.SecretNames()}
 }
 
-// knowsNobody reports a body whose result depends on who calls, and is given to
-// others. What it is told of one principal's agents is for that principal.
+// ignoresCaller reports an error if the script depends on the caller while its results are shared,
+// and a warning if they are shared by the agents of one principal.
 func (k *itemCompiler) ignoresCaller(def *definition.Tool, program *scripting.Program) bool {
 	for _, name := range []string{"agent", "call"} {
 		if !program.Uses(name) {
 			continue
 		}
 		found := diag.Diagnostic{
-			Code: "cached-caller", Range: def.Cache.Range, Summary: "the body reads " + name + ", and its results are given to every caller",
-			Detail: "write scope = \"principal\", or take what it needs as an input with from, which results are told apart by",
+			Code: "cached-caller", Range: def.Cache.Range, Summary: "the script reads " + name + ", but its results are shared by all callers",
+			Detail: "set scope = \"principal\", or pass the value as an input with from, which is part of the cache key",
 		}
 		if def.Cache.Scope == definition.CachePrincipal {
 			found.Severity = diag.Warning
-			found.Summary = "the body reads " + name + ", which is another in each call, and its results are given again"
-			found.Detail = "take what it needs as an input, which results are told apart by, or remove the cache"
+			found.Summary = "the script reads " + name + ", which differs in each call, but its results are reused"
+			found.Detail = "pass the value as an input, which is part of the cache key, or remove the cache"
 		}
 		k.problems = append(k.problems, found)
 		if found.Severity == diag.Error {
@@ -85,9 +85,8 @@ func (k *itemCompiler) ignoresCaller(def *definition.Tool, program *scripting.Pr
 	return true
 }
 
-// Run gives the result of the same call before, or runs the body. Calls of tests,
-// and those of nobody in particular where results are for one principal, always
-// run it.
+// Run returns the cached result of an equal call, or runs the handler. Test calls bypass the cache,
+// and so do calls without a session by anonymous callers if results are cached per principal.
 func (b *cachedHandler) Run(ctx context.Context, i Invocation) (scripting.Outcome, error) {
 	call, ok := b.key(&i)
 	if !ok || i.Host.Mocks != nil {
@@ -111,37 +110,36 @@ func (b *cachedHandler) Run(ctx context.Context, i Invocation) (scripting.Outcom
 	return scripting.Outcome{Result: &result}, nil
 }
 
-// keeps reports whether an outcome is one that its caller is given as a result.
+// isCacheable reports whether an outcome is a valid result.
 func (b *cachedHandler) isCacheable(o scripting.Outcome) bool {
 	if o.Result == nil || o.Failure != nil || o.Suspended != nil {
 		return false
 	}
-	if output := b.item.Output; output != nil && !output.Sure() {
+	if output := b.item.Output; output != nil && !output.Trusted() {
 		value := o.Result.JSON
 		if len(value) == 0 {
 			value = []byte("null")
 		}
-		return len(output.Value(value)) == 0
+		return len(output.Validate(value)) == 0
 	}
 	return true
 }
 
-// copyOf returns a result that is its owner's alone.
+// copyOf returns a deep copy of a result.
 func copyOf(r scripting.Result) scripting.Result {
 	r.JSON, r.Content = bytes.Clone(r.JSON), bytes.Clone(r.Content)
 	return r
 }
 
-// key returns what tells the results of a call from those of others: everything
-// that the body may depend on. It reports false for a call that nobody can
-// tell from another one.
+// key returns the cache key of a call: a hash of everything that the result may depend on. It
+// returns false if the caller cannot be identified.
 func (b *cachedHandler) key(i *Invocation) (resultcache.Lookup, bool) {
 	c := resultcache.Lookup{StartTime: i.StartTime, TTL: b.cache.TTL}
 	c.Item = b.item.Key
 	h := sha256.New()
 	h.Write(b.granted[:])
 	if len(b.secrets) > 0 {
-		// All values are read again with the next generation.
+		// All secrets are read again in the next generation.
 		field(h, strconv.AppendUint(nil, i.Host.Brokers.Secrets.Generation(), 10))
 	}
 	for _, name := range b.secrets {
@@ -152,7 +150,7 @@ func (b *cachedHandler) key(i *Invocation) (resultcache.Lookup, bool) {
 		p := i.Caller.Principal
 		session := ""
 		if p.Kind == identity.KindAnonymous || p.ID == "" {
-			// Everybody is anonymous alike; those of one session are one.
+			// Anonymous callers are only the same within a session.
 			if session = i.Caller.Source.Session; session == "" {
 				return c, false
 			}
@@ -163,14 +161,14 @@ func (b *cachedHandler) key(i *Invocation) (resultcache.Lookup, bool) {
 	}
 	args, err := b.arguments(i)
 	if err != nil {
-		return c, false // something that is no JSON, which the server has filled in
+		return c, false // the server has added a value that is not JSON
 	}
 	field(h, args)
 	h.Sum(c.Arguments[:0])
 	return c, true
 }
 
-// arguments returns those of a call, with the members of objects in order.
+// arguments returns the arguments as canonical JSON.
 func (b *cachedHandler) arguments(i *Invocation) ([]byte, error) {
 	if !b.exact {
 		return json.Marshal(i.Args)

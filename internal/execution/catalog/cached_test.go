@@ -12,9 +12,8 @@ import (
 	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
-// TestResultsAreToldApartByTheSecretsBehindThem changes one thing after the other
-// of all that a result may depend on.
-func TestResultsAreToldApartByTheSecretsBehindThem(t *testing.T) {
+// The test changes the inputs of the cache key one by one.
+func TestCachedHandler_secretsInKey(t *testing.T) {
 	store := secrets.New(secrets.Options{})
 	invoke := func(keys map[string]string, output int) *Invocation {
 		i := &Invocation{Args: map[string]any{"a": 1.0}, Leg: Leg{StartTime: time.Unix(9, 0)}}
@@ -35,13 +34,13 @@ func TestResultsAreToldApartByTheSecretsBehindThem(t *testing.T) {
 	one, other := map[string]string{"crm": "1", "x": "1"}, map[string]string{"crm": "2", "x": "1"}
 	first, same := key(secret, one, 0), key(plain, one, 0)
 	if key(secret, one, 0) != first || key(secret, map[string]string{"crm": "1"}, 0) != first || key(plain, other, 0) != same {
-		t.Error("equal calls have other keys")
+		t.Error("equal calls have different keys")
 	}
 	if key(secret, other, 0) == first {
-		t.Error("a secret of another source has the same key")
+		t.Error("a secret from another source has the same key")
 	}
 	if key(plain, one, 9) == same {
-		t.Error("a result under another bound has the same key")
+		t.Error("a result with another output limit has the same key")
 	}
 	store.Set(nil)
 	if key(secret, one, 0) == first {
@@ -53,10 +52,10 @@ func TestResultsAreToldApartByTheSecretsBehindThem(t *testing.T) {
 	unheard := invoke(one, 0)
 	unheard.Args["a"] = math.Inf(1)
 	if _, ok := plain.key(unheard); ok {
-		t.Error("arguments that cannot be told apart have a key")
+		t.Error("indistinguishable arguments have a key")
 	}
 	plain.granted[0]++
 	if key(plain, one, 0) == same {
-		t.Error("a grant that leads elsewhere has the same key")
+		t.Error("a grant that resolves elsewhere has the same key")
 	}
 }

@@ -19,103 +19,101 @@ import (
 	"github.com/mcpd/mcpd/internal/language/uritemplate"
 )
 
-// Catalog is everything that a server offers at one moment. It is immutable.
+// Catalog is the complete set of items that a server offers at one moment. It is immutable.
 type Catalog struct {
-	// Revision is a hash of everything that the catalog is made of. The values
-	// of secrets are not part of it.
+	// Revision is a hash of all parts of the catalog, without the values of secrets.
 	Revision string
 	Settings
 	Rules
 	index
 	upstreamOffers
 	Tests []definition.Test
-	// stages are those of its tests, by their names; see [Builder.Stage].
+	// stages are the stages of its tests, by name; see [Builder.Stage].
 	stages map[string]*Stage
-	// Said is what the files say, to be compared with what others do.
-	Definitions privdiff.Side
-	// gone is what earlier catalogs held.
+	// Definitions are the definitions in the files, for comparison with other files.
+	Definitions privdiff.Snapshot
+	// removed has the items of earlier catalogs.
 	removed map[removedKey]removedItem
 }
 
-// Settings are what the operator's file says of the server. Their paths are as the process
-// opens them.
+// Settings are the server settings of mcpd.hcl, with resolved paths.
 type Settings struct {
 	Server definition.Server
 	Listen definition.Listen
 	Reload definition.Reload
 	Limits definition.Limits
-	// Auths are the auth blocks; none lets everybody in. Audit is nil when nothing is
-	// written down.
+	// Auths are the auth blocks; without any, callers are not authenticated. Audit is nil if calls
+	// are not audited.
 	Auths   []definition.Auth
 	Audit   *definition.Audit
 	Secrets []secrets.Definition
-	// SecretKeys name the definitions of secrets, by the names of these.
+	// SecretKeys maps secret names to the keys of their definitions.
 	SecretKeys map[string]string
 	Upstreams  []definition.Upstream
-	// Sensitive takes the values of sensitive variables out of what is written.
+	// Sensitive redacts the values of sensitive variables.
 	Sensitive redact.Text
 }
 
-// Rules are what holds for several items. Each entry has those that cover it.
+// Rules are the hooks, policies and limits. Each entry has those that cover it.
 type Rules struct {
-	// Hooks are all hooks, the operator's first.
+	// Hooks are all hooks, those of mcpd.hcl first.
 	Hooks []*Hook
 	// Policies counts the policies.
 	Policies int
-	// RateLimits are the limit blocks, the operator's first, and OwnLimits those of the
-	// limits blocks of what is called.
+	// RateLimits are the limit blocks, those of mcpd.hcl first. OwnLimits are the concurrency
+	// limits of items.
 	RateLimits, OwnLimits []*ratelimit.Limit
-	// DenyByDefault says that a call is denied unless a policy allows it.
+	// DenyByDefault reports that a call is denied unless a policy allows it.
 	DenyByDefault bool
 }
 
 // index finds entries.
 type index struct {
-	// Entries are those of each kind, in bytewise order of their addresses.
+	// Entries has the entries of each kind, in bytewise order of their addresses.
 	Entries   [kinds][]*Entry
 	byAddress [kinds]map[string]*Entry
 	// templates are in the order of the files: the first that matches is read.
 	templates []*Entry
-	// places are those of the blocks of upstreams, from 1 on, by their names.
+	// upstreamOrder has the positions of the upstream blocks, from 1, by name.
 	upstreamOrder map[string]int
 }
 
-// laid is what upstream servers offer, laid over what files define.
+// upstreamOffers are the offers of upstream servers that were added to the base.
 type upstreamOffers struct {
 	base   *Base
 	offers Offers
-	// LeftOut is what upstream servers offer and is not served, in order.
+	// LeftOut are the offers that are not served, in order.
 	LeftOut []LeftOut
-	// Known are the tools that were accepted of upstream servers, whether these can be
-	// reached or not.
+	// Known are the accepted upstream tools, whether their server is reachable or not.
 	Known []ToolName
-	// withheld are the upstreams whose tools are not taken in though they are seen first.
+	// withheld are the upstreams with tools that are not accepted on first use.
 	withheld map[string]bool
 }
 
-// Entry is an item with the policies, limits and hooks that this catalog gives it.
+// Entry is an item with its policies, limits and hooks in this catalog.
 type Entry struct {
 	*Item
 	Rules []Policy
-	// ResultRules judge what a call returned, in their order.
+	// ResultRules are the policies that are evaluated on results, in order.
 	ResultRules []Policy
 	Limits      []Limit
 	Hooks       []*Hook
 }
 
-// Base returns what the files define of what the catalog serves.
+// Base returns the part of the catalog that files define.
 func (c *Catalog) Base() *Base { return c.base }
 
-// Withheld reports whether the tools of an upstream that is seen first are not to be written
-// to mcpd.lock, as rules of the files do not fit them.
+// Withheld reports whether the tools of a new upstream must not be written to mcpd.lock, as
+// policies in the files do not match them.
 func (c *Catalog) Withheld(upstream string) bool { return c.withheld[upstream] }
 
-// defaultConcurrency is how many calls run at once unless limits says otherwise.
+// defaultConcurrency is the default number of concurrent calls.
 const defaultConcurrency = 1024
 
+// Concurrency returns how many calls may run at once.
 func (c *Catalog) Concurrency() int { return cmp.Or(c.Limits.Concurrency, defaultConcurrency) }
 
-// Entry returns the entry of an address, or nil. A nil catalog has none.
+// Entry returns the entry with an address, or nil. A nil catalog has none.
 func (c *Catalog) Entry(k Kind, address string) *Entry {
 	if c == nil {
 		return nil
@@ -123,10 +121,9 @@ func (c *Catalog) Entry(k Kind, address string) *Entry {
 	return c.byAddress[k][address]
 }
 
-// Read returns the entry that answers for a URI, with the variables of its
-// template, or nil: a resource of that URI, or else the first template that
-// matches it. What an upstream server offers comes behind all that is our own,
-// and behind what those offer whose blocks stand before its own.
+// Read returns the entry that serves a URI, with the variables of its template, or nil. A resource
+// with that URI comes first, then the first template that matches. Local items come before upstream
+// items, and upstream items in the order of their blocks.
 func (c *Catalog) Read(uri string) (e *Entry, variables map[string]string) {
 	e = c.Entry(Resources, uri)
 	if c == nil || e != nil && e.Upstream == "" {
@@ -135,7 +132,7 @@ func (c *Catalog) Read(uri string) (e *Entry, variables map[string]string) {
 	read := uritemplate.NewURI(uri)
 	for _, t := range c.templates {
 		if e != nil && !c.precedes(t.Upstream, e.Upstream) {
-			break // they are in the order of their upstreams, behind our own
+			break // templates are in the order of their upstreams, after local ones
 		}
 		if variables, ok := t.Offer.match(read); ok {
 			return t, variables
@@ -144,14 +141,13 @@ func (c *Catalog) Read(uri string) (e *Entry, variables map[string]string) {
 	return e, nil
 }
 
-// before reports whether the block of an upstream stands before that of another; "" stands
-// for what is our own.
+// precedes reports whether the block of one upstream precedes that of another; "" means local.
 func (c *Catalog) precedes(upstream, other string) bool {
 	return c.upstreamOrder[upstream] < c.upstreamOrder[other]
 }
 
-// Changed returns the URIs of the resources that are others than in an earlier
-// catalog, or are in one of the two alone, in order.
+// Changed returns the URIs of resources that were added, removed or changed since an earlier
+// catalog, in order.
 func (c *Catalog) Changed(earlier *Catalog) []string {
 	var changed []string
 	now, before := c.byAddress[Resources], earlier.byAddress[Resources]
@@ -169,7 +165,7 @@ func (c *Catalog) Changed(earlier *Catalog) []string {
 	return changed
 }
 
-// Wanting returns the hooks that want to know of a phase of the calls of an item.
+// HooksFor returns the hooks for a phase of the calls of an item.
 func HooksFor(hooks []*Hook, phase string, k Kind, name string) (wanted []*Hook) {
 	for _, h := range hooks {
 		if slices.Contains(h.Phases, phase) && covers(h.targets, k, name) {
@@ -192,7 +188,7 @@ func covers(t definition.Targets, k Kind, name string) bool {
 
 type Kind = call.Kind
 
-// The kinds. A template stands for the resources whose URIs match it.
+// A template has the kind Templates and covers the resources with matching URIs.
 const (
 	Tools     = call.Tools
 	Resources = call.Resources
@@ -202,11 +198,11 @@ const (
 	kinds = 4
 )
 
-// maxName is how long the name of a tool may be, with the prefix of its upstream (2026-07-28
-// server/tools, Tool Names). Files give shorter ones.
+// maxName bounds the name of a tool, including the prefix of its upstream (2026-07-28 server/tools,
+// Tool Names). Names in files are shorter.
 const maxName = 128
 
-// MaxAddress is how long what anything of a kind is called by can be, in bytes.
+// MaxAddress returns the maximum length of an address of a kind, in bytes.
 func MaxAddress(k Kind) int {
 	if k == Tools || k == Prompts {
 		return maxName
@@ -214,11 +210,11 @@ func MaxAddress(k Kind) int {
 	return uritemplate.MaxURI
 }
 
-// names says which upstreams may use which names. It follows from their blocks alone, so
-// that a name stays reserved while its server cannot be reached.
+// names assigns item names to upstreams. It depends on the blocks alone, so that a name stays
+// reserved while its server is unreachable.
 type names struct {
 	upstreams []definition.Upstream
-	// given are the upstreams whose blocks give a tool or a prompt a name, by the name.
+	// given maps a name to the upstreams with blocks that assign it to a tool or prompt.
 	given map[string][]*definition.Upstream
 }
 
@@ -235,34 +231,34 @@ func newNames(upstreams []definition.Upstream) *names {
 type conflict struct {
 	reason string
 	at     diag.Range
-	// taken says that the block has to be mended: give one of the two another name.
+	// nameConflict reports that the operator must rename one of the two items.
 	nameConflict bool
 }
 
-// conflict returns why the upstream of an item may not use its name, nil where it may.
+// conflict returns why an upstream item cannot have its name; nil if it can.
 func (n *names) conflict(item *Item) *conflict {
 	if given := n.given[item.Name]; given != nil && (item.Kind == Tools || item.Kind == Prompts) {
 		if slices.ContainsFunc(given, func(u *definition.Upstream) bool { return u.Name == item.Upstream }) {
 			return nil
 		}
-		return &conflict{fmt.Sprintf("the upstream %q gives one of its own that name", given[0].Name), given[0].AliasRange(item.Name), true}
+		return &conflict{fmt.Sprintf("the upstream %q renames one of its items to that name", given[0].Name), given[0].AliasRange(item.Name), true}
 	}
 	u := n.byPrefix(item)
 	if u == nil || u.Name == item.Upstream {
 		return nil
 	}
-	return &conflict{fmt.Sprintf("names that begin with %q are those of the upstream %q", u.Prefix, u.Name), u.NameRange, false}
+	return &conflict{fmt.Sprintf("names with the prefix %q are reserved for the upstream %q", u.Prefix, u.Name), u.NameRange, false}
 }
 
 func inUse(item *Item, at diag.Range) *conflict {
 	if item.Kind == Tools || item.Kind == Prompts {
-		return &conflict{"there is one of that name already", at, true}
+		return &conflict{"the name is in use", at, true}
 	}
-	return &conflict{"there is one of that address already", at, false}
+	return &conflict{"the address is in use", at, false}
 }
 
-// byPrefix returns the upstream whose names begin as that of an item does: of several that
-// of the longest prefix, and the item's own before others.
+// byPrefix returns the upstream with the longest prefix of the item's name. If several have the
+// same prefix, it prefers the upstream of the item.
 func (n *names) byPrefix(item *Item) (owner *definition.Upstream) {
 	for i := range n.upstreams {
 		u := &n.upstreams[i]
@@ -281,8 +277,7 @@ func (n *names) block(upstream string) *definition.Upstream {
 	return &n.upstreams[at]
 }
 
-// accepted returns who may use the names of tools that mcpd.lock accepts: of several
-// upstreams the first.
+// accepted returns the upstreams that own the names of tools in mcpd.lock. The first upstream wins.
 func (n *names) accepted(known []ToolName) map[string]string {
 	holders := map[string]string{}
 	for _, t := range known {
@@ -294,9 +289,8 @@ func (n *names) accepted(known []ToolName) map[string]string {
 	return holders
 }
 
-// Lists remembers what is made of the lists of a catalog, so that callers who
-// see the same share one V. It is safe for concurrent use, and the zero Lists is
-// ready for it.
+// ListCache caches a value per visible list of a catalog, so that callers who see the same items
+// share one V. It is safe for concurrent use, and the zero value is ready to use.
 type ListCache[V any] struct {
 	mu    sync.Mutex
 	byKey map[listKey]*V
@@ -307,13 +301,12 @@ type listKey struct {
 	hidden [sha256.Size]byte
 }
 
-// maxLists bounds what is remembered; a flood of callers who each see something
-// else costs time, not memory.
+// maxLists bounds the cache. More distinct lists cost time, not memory.
 const maxLists = 256
 
-// Of returns what show makes of a list of entries without those that are hidden,
-// each marked by a one; hidden is nil where none are. Show is given the indices of
-// the others and a content hash of what they show: equal hashes mean equal lists.
+// Get returns the value for the entries that are not hidden; hidden has a 1 for each hidden entry,
+// or is nil. On a miss it calls show with the indices of the visible entries and a content hash:
+// equal hashes mean equal lists.
 func (l *ListCache[V]) Get(k Kind, entries []*Entry, hidden []byte, show func(seen []int, hash string) *V) *V {
 	key := listKey{k, sha256.Sum256(hidden)}
 	l.mu.Lock()
@@ -338,7 +331,8 @@ func (l *ListCache[V]) Get(k Kind, entries []*Entry, hidden []byte, show func(se
 	return v
 }
 
-// Faces returns what shows each entry: what showed its item before, or new.
+// ReuseViews returns a view of each entry. It reuses the view of the same item in before, or calls
+// show.
 func ReuseViews[T any](entries []*Entry, before []*T, itemOf func(*T) *Item, show func(*Item) *T) []*T {
 	known := make(map[*Item]*T, len(before))
 	for _, face := range before {

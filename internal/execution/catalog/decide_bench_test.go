@@ -12,7 +12,7 @@ import (
 	"github.com/mcpd/mcpd/policylang"
 )
 
-// manyPolicies is a folder of tools and policies, of which each covers one tool.
+// manyPolicies returns a directory of tools and policies that cover one tool each.
 func manyPolicies(tools, policies int) fstest.MapFS {
 	var text strings.Builder
 	for i := range tools {
@@ -28,8 +28,8 @@ func manyPolicies(tools, policies int) fstest.MapFS {
 	return fstest.MapFS{"t.hcl": {Mode: 0o644, Data: []byte(text.String())}}
 }
 
-// decideAll asks the policies of an item as a call does: without its arguments, and
-// those that read them once more.
+// decideAll evaluates the policies of an item like a call: without arguments, then those that read
+// them.
 func decideAll(tb testing.TB, e *Entry, facts, whole policylang.Input) {
 	if denier, _, _ := e.DecideStatic(tb.Context(), facts, nil); denier != nil {
 		tb.Fatalf("%s denies", denier.Name)
@@ -54,27 +54,25 @@ func manyRules(tb testing.TB) (e *Entry, facts, whole policylang.Input) {
 	return e, facts, whole
 }
 
-// TestACallAsksThePoliciesOfItsToolAlone keeps the cost of a decision from growing
-// with the policies of other tools.
-func TestACallAsksThePoliciesOfItsToolAlone(t *testing.T) {
+// The cost of a decision must not depend on the policies of other tools.
+func TestPolicies_perTool(t *testing.T) {
 	e, facts, whole := manyRules(t)
 	if len(e.Rules) != 10 {
-		t.Fatalf("%d of 1000 policies are asked", len(e.Rules))
+		t.Fatalf("%d of 1000 policies are evaluated", len(e.Rules))
 	}
 	if got := testing.AllocsPerRun(100, func() { decideAll(t, e, facts, whole) }); got > 30 {
 		t.Errorf("deciding allocates %v times", got)
 	}
 }
 
-// TestAThousandPoliciesCostTenMicroseconds a call, over 100 tools. Only the long run judges
-// times.
-func TestAThousandPoliciesCostTenMicroseconds(t *testing.T) {
+// 1000 policies cover 100 tools. Only the long run checks times.
+func TestPolicies_thousandAllocations(t *testing.T) {
 	if os.Getenv("MCPD_LONG") == "" {
 		t.Skip("SKIPPED: set MCPD_LONG")
 	}
 	e, facts, whole := manyRules(t)
 	const calls = 1000
-	fastest := time.Hour // of turns that something else may have held up
+	fastest := time.Hour // of the rounds, as others may be delayed by the machine
 	for range 50 {
 		began := time.Now()
 		for range calls {
@@ -87,7 +85,7 @@ func TestAThousandPoliciesCostTenMicroseconds(t *testing.T) {
 	}
 }
 
-func BenchmarkDecideAmongAThousandPolicies(b *testing.B) {
+func BenchmarkDecide_thousandPolicies(b *testing.B) {
 	e, facts, whole := manyRules(b)
 	b.ReportAllocs()
 	for b.Loop() {

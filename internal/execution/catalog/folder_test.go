@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// found returns what is wrong with a folder block of these arguments.
+// found returns the diagnostics of a folder block with these arguments.
 func found(t *testing.T, arguments string) (told []string) {
 	t.Helper()
 	tools := fstest.MapFS{
@@ -22,13 +22,13 @@ func found(t *testing.T, arguments string) (told []string) {
 	return told
 }
 
-func TestAFolderThatOffersNothingGetsAWarning(t *testing.T) {
+func TestFolder_noMatch(t *testing.T) {
 	for arguments, want := range map[string][]string{
 		"  root = \"docs\"\n":                       nil,
 		"  root = \"docs\"\n  glob = [\"*.txt\"]\n": {`warning t.hcl:3:10 no file of the folder "docs" is a resource`},
 		"  root = \"docs\"\n  exclude = [\"**\"]\n": {`warning t.hcl:3:10 no file of the folder "docs" is a resource`},
 		"  root = \"docs\"\n  max_file = \"1B\"\n":  {`warning t.hcl:3:10 no file of the folder "docs" is a resource`},
-		"  root = \"gone\"\n":                       {`error t.hcl:3:10 the folder "gone" cannot be read: there is no such folder`},
+		"  root = \"gone\"\n":                       {`error t.hcl:3:10 the folder "gone" cannot be read: the directory does not exist`},
 		"  root = \".\"\n":                          {`error t.hcl:3:10 the path is no folder within the tools folder`},
 		"":                                          {`error t.hcl:1:1 a resource_folder block needs the argument "root"`},
 	} {
@@ -38,7 +38,7 @@ func TestAFolderThatOffersNothingGetsAWarning(t *testing.T) {
 	}
 }
 
-func TestFoldersWhoseFilesHaveTheSameURIAreAMistake(t *testing.T) {
+func TestFolder_duplicateURI(t *testing.T) {
 	const file = `resource_folder "all" {
   root       = "all"
   uri_prefix = "x://"
@@ -62,7 +62,7 @@ resource "own" {
 	}
 }
 
-// shifting is a folder that has changed when its files are opened.
+// shifting is a directory that changes before its files are opened.
 type shifting struct {
 	fstest.MapFS
 	later fstest.MapFS
@@ -70,7 +70,7 @@ type shifting struct {
 
 func (s shifting) Open(name string) (fs.File, error) { return s.later.Open(name) }
 
-func TestFilesThatGoOrGrowWhileTheyAreReadAreLeftOut(t *testing.T) {
+func TestFolder_changedWhileReading(t *testing.T) {
 	const file = `resource_folder "docs" {
   root       = "docs"
   uri_prefix = "x://"
@@ -92,7 +92,7 @@ func TestFilesThatGoOrGrowWhileTheyAreReadAreLeftOut(t *testing.T) {
 	}
 }
 
-func TestPoliciesSpeakOfWhatTheyAreOf(t *testing.T) {
+func TestPolicies_itemAttributes(t *testing.T) {
 	const file = `resource_template "note" {
   uri_template = "x://{id}"
   text         = "{{id}}"

@@ -9,7 +9,7 @@ import (
 	"github.com/mcpd/mcpd/policylang"
 )
 
-func TestACatalogRemembersABoundedNumberOfWhatIsGone(t *testing.T) {
+func TestRememberRemoved_bounded(t *testing.T) {
 	var text strings.Builder
 	for i := range 1500 {
 		fmt.Fprintf(&text, "resource \"r%d\" {\n  uri  = \"x:%[1]d\"\n  text = \"\"\n}\n", i)
@@ -30,6 +30,6 @@ func TestACatalogRemembersABoundedNumberOfWhatIsGone(t *testing.T) {
 		}
 	}
 	if known != maxRemoved {
-		t.Errorf("%d are remembered", known)
+		t.Errorf("%d items are remembered", known)
 	}
 }

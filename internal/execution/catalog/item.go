@@ -18,19 +18,18 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// Item is one thing that can be called: a tool, a resource, a template of
-// resources, or a prompt. It is immutable, and the same Item stands in all
-// catalogs in which its definition is unchanged.
+// Item is a tool, a resource, a resource template or a prompt. It is immutable, and is shared by
+// all catalogs with the same definition.
 type Item struct {
 	Kind Kind
-	// Name is that of the definition, by which policies and hooks name it.
+	// Name is the name of the definition. Policies and hooks use it.
 	Name string
-	// Address is what callers call it by: the name of a tool or a prompt, the
-	// URI of a resource, the text of a template.
+	// Address identifies the item for callers: the name of a tool or prompt, the URI of a resource,
+	// or the text of a template.
 	Address string
-	// Upstream is the name of the server that offers it; "" for what is our own.
+	// Upstream is the name of the upstream server; "" for a local item.
 	Upstream string
-	// Where is its name in the file, or that of the block of its upstream.
+	// Where is the range of its name in the file, or of the name of the upstream block.
 	Where diag.Range
 	About
 	// Offer is nil for a tool.
@@ -38,91 +37,87 @@ type Item struct {
 	Schemas
 	Allowance
 	Behavior
-	// Facts are what policies know of the item.
+	// Facts are the attributes of the item for policies.
 	Facts policylang.ToolFacts
-	// Key is a hash of everything that the item depends on, wherever it stands.
+	// Key is a hash of everything that the item depends on, independent of its position.
 	Key [32]byte
-	// Shown is a hash of what lists show of the item.
+	// ListHash is a hash of the fields that lists show.
 	ListHash [32]byte
-	// folder is the definition that the item shares with the other files of a
-	// folder; nil for any other.
+	// folder is the folder block that the item shares with other files; nil for other items.
 	folder *definition.Folder
 }
 
-// About is what the author of an item says of it to people, models and policies.
+// About is the metadata of an item for people, models and policies.
 type About struct {
 	Title string
-	// Description is nil when the author gives none.
+	// Description is nil if the author sets none.
 	Description *string
 	Icons       []definition.Icon
 	Labels      map[string]string
 	Idempotent  bool
-	// ReadOnly, Destructive and OpenWorld are nil when the author says nothing.
+	// ReadOnly, Destructive and OpenWorld are nil if the author does not set them.
 	ReadOnly, Destructive, OpenWorld *bool
 }
 
-// Schemas say what an item takes and returns.
+// Schemas are the schemas of arguments and results.
 type Schemas struct {
-	Input  *schema.Schema // of tools and prompts; nil when it has mistakes
-	Output *schema.Schema // nil when no output is declared, or when it has mistakes
+	Input  *schema.Schema // of tools and prompts; nil if it has errors
+	Output *schema.Schema // nil if no output is declared, or if it has errors
 	From   []FromInput
-	// Declared is the schema of the arguments with the types that JSON Schema has no name
-	// for; nil where Input says everything.
+	// Declared is the argument schema with types that JSON Schema cannot express; nil if Input is
+	// complete.
 	Declared   json.RawMessage
 	InputNames []string
-	// PolicySchema is the schema of the arguments as policies see them: with
-	// the inputs that the server fills in.
+	// PolicySchema is the schema of the arguments for policies. It includes the inputs that the
+	// server computes.
 	PolicySchema json.RawMessage
-	// Sensitive and SensitiveOutput are JSON pointers to arguments and results
-	// that are shown to nobody else.
+	// Sensitive and SensitiveOutput are JSON pointers to sensitive arguments and results.
 	Sensitive, SensitiveOutput []string
 }
 
-// Allowance bounds the calls of an item.
+// Allowance limits the calls of an item.
 type Allowance struct {
 	Timeout    time.Duration
 	AskTimeout time.Duration
-	// Bounds are those of a run of the body, zero members of which leave it to the
-	// executor, and Concurrency is how many calls run at once; 0 is any number.
+	// Bounds limit one run of the handler; zero fields mean the defaults of the executor.
+	// Concurrency is the number of calls that may run at once; 0 means no limit.
 	Bounds      scripting.Limits
 	Concurrency int
 	Task        Task
 }
 
-// Behavior is what a call of an item does.
+// Behavior is the handler of an item and how it is used.
 type Behavior struct {
-	// Body is nil when the item has mistakes.
+	// Handler is nil if the item has errors.
 	Handler Handler
-	// DryRun answers in the place of the body in a rehearsal; nil where nothing does.
+	// DryRun replaces the handler in a dry run; nil if the tool has no dry_run.
 	DryRun Handler
-	// Cache is that of a tool of an upstream, nil for none. Body is given one once the item is
-	// built into a catalog.
+	// Cache is the cache of an upstream tool, or nil. The handler gets it when the item is added to
+	// a catalog.
 	Cache *definition.Cache
-	// Surveys says that the body looks at what else its caller may call, and calls that as
-	// code of the agent does. What surveys is no part of what is looked at.
+	// CallsAllTools reports that the handler may call every tool that its caller may call, as agent
+	// code. Such an item is not among these tools.
 	CallsAllTools bool
-	// Alias says that a call is one of the tool that its arguments name, with the arguments
-	// that they hold: the item has no part in it.
+	// Alias reports that a call is redirected to the tool that its arguments name, with the
+	// arguments that they contain.
 	Alias bool
-	// Steady says that every call has the same result until the files change.
+	// Static reports that every call has the same result until the files change.
 	Static bool
 }
 
+// Task says whether calls of a tool may run as tasks.
 type Task struct {
-	// TTL is how long a task is kept from its beginning on; 0 means that no
-	// call of the tool is one.
+	// TTL is the lifetime of a task from its creation; 0 means that calls do not run as tasks.
 	TTL time.Duration
-	// Required says that the tool runs in no other way, as far as its client
-	// has a choice.
+	// Required reports that every call of a client that supports tasks runs as one.
 	Required bool
-	// AskFirst says that a call becomes a task when it comes back with the
-	// answers to what it asked first, and not before.
+	// AskFirst reports that a call becomes a task only after the client has responded to its first
+	// input requests.
 	AskFirst bool
 }
 
-// Settle makes what follows from what the item says of itself: its facts, with
-// MCP's defaults for the annotations that its author leaves out, and the hash
-// of what lists show.
+// Finalize sets the derived fields of the item: the attributes for policies, with MCP's defaults
+// for missing annotations, and the hash of the list fields.
 func (i *Item) Finalize() {
 	i.Facts = policylang.ToolFacts{
 		Kind: i.Kind.String(), Name: i.Name, Title: i.Title, Labels: i.Labels,
@@ -168,134 +163,131 @@ func valueOr(value *bool, otherwise bool) bool {
 	return *value
 }
 
-// Body is what an item does when it is called. An error of the second kind is
-// the server's own.
+// Handler executes the calls of an item. The error is a fault of the server, not of the script.
 type Handler interface {
 	Run(ctx context.Context, i Invocation) (scripting.Outcome, error)
 }
 
-// Invocation is one run of a body.
+// Invocation is one run of a handler.
 type Invocation struct {
 	Address string
-	// Input is the valid arguments as JSON, and Args are the same, decoded: the
-	// arguments of a tool or a prompt. What is read of a template has its
-	// variables as Args.
+	// Input is the valid arguments as JSON, and Args are the same, decoded. For a template, Args
+	// are its variables.
 	Input []byte
 	Args  map[string]any
 	Origin
 	Leg
 	Executor scripting.Executor
 	Bounds   scripting.Limits
-	// Cached is set when the result is that of another call; nil when nobody asks.
+	// Cached is set to true if the result comes from the cache; it may be nil.
 	Cached *bool
-	// Host serves the body; the body adds its own grants.
+	// Host serves host calls. The handler adds its own grants.
 	Host host.RunHost
-	// Survey is what else the caller may call; nil unless the item [Behavior.Surveys].
+	// ToolAccess gives access to the tools of the caller; nil unless [Behavior].CallsAllTools is
+	// set.
 	ToolAccess ToolAccess
-	// Approved are the calls that the user has approved in the plan of the body.
+	// Approved are the calls that the user has approved in the plan.
 	Approved []PlannedCall
-	// Late is told of the end of the call when a body in Go goes on past it, and
-	// holds the goroutine that it was given: the error is then [ErrLeft]. Nil has
-	// such bodies run in goroutines of their own.
+	// DetachNotifier is called at the end of the call if a Go handler still blocks the calling
+	// goroutine; Run then returns [ErrDetached]. If it is nil, Go handlers run in goroutines of
+	// their own.
 	DetachNotifier DetachNotifier
 }
 
-// Origin says who makes a call, and where it stands among the calls that come of one.
+// Origin identifies the caller, and the position of the call in its call tree.
 type Origin struct {
 	Caller identity.Caller
 	Via    string
-	// Depth is how many calls the call is nested in, and Parent the name of what
-	// made it, empty at depth 0, where it has no Kin.
+	// Depth is the number of enclosing calls, and Parent the name of the item that made the call.
+	// At depth 0, Parent is empty and CallTree nil.
 	Depth    int
 	Parent   string
 	CallTree *scripting.CallTree
-	// Owner is the [scripting.Call.Owner] of the call.
+	// Owner is passed to [scripting.Call].
 	Owner uint64
 }
 
-// Leg is one part of a call, up to where it asks its client or ends.
+// Leg is one segment of a call, up to an input request or its end.
 type Leg struct {
-	// Began is when the leg began, and what its clock shows first.
+	// StartTime is the start time of the leg, and the first value of the script's clock.
 	StartTime time.Time
-	// Root names all legs of the call, and Deadline is that of the first: what
-	// the body sees of both is the same in every leg.
+	// RootID and Deadline belong to the first leg, so that the script sees the same values in every
+	// leg.
 	RootID   string
 	Deadline time.Time
-	// Agent is the JSON behind agent when the call is resumed; nil at first.
+	// Agent is the JSON of agent from the first leg; nil in the first leg.
 	Agent []byte
-	// Journal records the run, or answers it up to where it was suspended.
+	// Journal records the run, and replays it up to the suspension.
 	Journal *scripting.Journal
 }
 
-// Survey is what the caller of a body may call.
+// ToolAccess gives access to the tools that a caller may call.
 type ToolAccess interface {
-	// Tools are those that may be called with code, in bytewise order of their names.
+	// Tools returns the tools for agent code, in bytewise order of their names.
 	Tools(ctx context.Context) []*Entry
-	// Catalog is what serves the call.
+	// Catalog returns the catalog that serves the call.
 	Catalog() *Catalog
-	// Call makes a call of a tool for the same caller, whose client may be asked in the
-	// midst of it, and goes on with one that has asked. Its error is as that of
-	// [host.Tools].CallTool.
+	// Call calls a tool for the same caller, or resumes such a call. The client may be asked for
+	// input. The error is like that of [host.Tools].CallTool.
 	Call(ctx context.Context, r CodeCall) (CodeReply, error)
 }
 
-// Rehearser is a body that may be rehearsed before it is run, so that a user approves at
-// once what it is going to do.
+// DryRunner is a handler that can list its calls in advance, so that a user approves all of them at
+// once.
 type DryRunner interface {
 	Handler
-	// Rehearses reports whether a call with these arguments wants that.
+	// WantsDryRun reports whether a call with these arguments needs a dry run.
 	WantsDryRun(args map[string]any) bool
-	// Rehearse runs the body without changing anything. The outcome is that of a rehearsal
-	// which fails; it is zero of one that does not.
+	// DryRun runs the handler without side effects. The outcome is set if it failed, and zero
+	// otherwise.
 	DryRun(ctx context.Context, i Invocation) (writes []PlannedCall, outcome scripting.Outcome, err error)
 }
 
-// Write is a call that a rehearsal has not made.
+// PlannedCall is a call that a dry run did not make.
 type PlannedCall struct {
 	Tool      string          `json:"tool"`
 	Arguments json.RawMessage `json:"arguments"`
-	// Shown are the arguments without those that are sensitive.
+	// RedactedArguments are the arguments without sensitive ones.
 	RedactedArguments json.RawMessage `json:"shown"`
 	Approval          bool            `json:"approval"`
 }
 
-// CodeCall is a call that code makes.
+// CodeCall is a call by agent code.
 type CodeCall struct {
 	Name      string
 	Arguments json.RawMessage
-	// Resume goes on with a call that has asked; nil when it begins.
+	// Resume continues a suspended call; nil for a new call.
 	Resume *call.Resume
-	// Approved says that a user has approved the call in the plan of the program.
+	// Approved reports that a user has approved the call in the plan.
 	Approved bool
-	// Rehearse makes the call only where it reads: otherwise the tool's body for rehearsals
-	// answers where there is one, and all else is judged and not made.
+	// DryRun makes the call only if the tool is read-only. Otherwise it runs the tool's dry_run
+	// handler, if any, or only evaluates policies.
 	DryRun bool
 }
 
-// CodeReply is what a call that code makes came to.
+// CodeReply is the result of a call by agent code.
 type CodeReply struct {
-	// Value is what the tool, or its body for rehearsals, returned; null of neither.
+	// Value is the value of the tool or of its dry_run handler, or null.
 	Value json.RawMessage
-	// Ask is what the client is to be asked first; nil where the call has ended.
+	// Ask is set if the call waits for its client; nil if it has ended.
 	Ask *call.Ask
-	// How is, of a rehearsal, "ran", "dry_run" or "planned".
+	// Mode is "ran", "dry_run" or "planned" in a dry run.
 	Mode string
-	// Shown are, of a rehearsal, the arguments without those that are sensitive.
+	// RedactedArguments are the arguments without sensitive ones, in a dry run.
 	RedactedArguments json.RawMessage
-	// Approval says of a rehearsal that a user has to approve the call.
+	// Approval reports, in a dry run, that a user must approve the call.
 	Approval bool
 }
 
-// ErrLeft says that a body went on past the end of its call, of which somebody
-// else was told.
-var ErrDetached = errors.New("the body went on past the end of its call")
+// ErrDetached means that the handler still runs after its call has ended.
+var ErrDetached = errors.New("the handler is still running after the end of its call")
 
-// UnavailableError says that what is behind an item cannot be reached. Nothing is known
-// of what became of the call there.
+// UnavailableError reports that the server behind an item is unreachable. The state of the call
+// there is unknown.
 type UnavailableError struct {
 	// Message is for the caller.
 	Message string
-	// Wait is how long to wait before trying again; 0 where that is not known.
+	// RetryAfter is the time to wait before a retry; 0 if unknown.
 	RetryAfter time.Duration
 	// Err is for the operator.
 	Err error
@@ -303,20 +295,20 @@ type UnavailableError struct {
 
 func (e *UnavailableError) Error() string { return e.Message }
 
-// Unwrap returns what the operator learns beside the message.
+// Unwrap returns the error for the operator.
 func (e *UnavailableError) Unwrap() error { return e.Err }
 
-// ErrExited is what a body ends with that ends its goroutine (runtime.Goexit).
-var ErrGoexit = errors.New("the body ended its goroutine")
+// ErrGoexit means that a handler ended its goroutine (runtime.Goexit).
+var ErrGoexit = errors.New("the handler ended its goroutine")
 
-// Late is told, at most once, that a call has ended while its body holds its
-// goroutine: for the reason that ctx gives, or with [ErrExited]. It must not wait
-// for the body.
+// DetachNotifier is called, at most once, if a call has ended while its handler still blocks the
+// calling goroutine. The reason is the error of ctx, or [ErrGoexit]. It must not wait for the
+// handler.
 type DetachNotifier interface {
 	CallEnded(ctx context.Context, reason error)
 }
 
-// Hook is a hook block with what it wants to know of.
+// Hook is a hook block with its phases and targets.
 type Hook struct {
 	*hooks.Hook
 	// Phases are "start", "end" and "error", each at most once.
@@ -324,23 +316,23 @@ type Hook struct {
 	targets definition.Targets
 }
 
-// Policy is a policy of an item, in the order in which it is asked. Without
-// Compiled it stands for all policies that the embedding program wrote in Go.
+// Policy is a policy of an item. Without Compiled it stands for all Go policies of the embedding
+// program.
 type Policy struct {
 	Name     string
 	Compiled *policylang.Policy
 	Disclose string
-	// Where is its name in the file, and Operator says that the file is the operator's.
+	// Where is the range of its name, and Operator reports that it is in mcpd.hcl.
 	Where    diag.Range
 	Operator bool
-	// Allows says that the policy is an allow rule, so that it covers a call that it
-	// allows, and Asks that it may want the consent of the user.
+	// Allows reports that the policy is an allow rule, and Asks that it may require approval by the
+	// user.
 	Allows, Asks bool
-	// ReadsContent says that the policy looks at the content blocks of results.
+	// ReadsContent reports that the policy reads the content blocks of results.
 	ReadsContent bool
 }
 
-// From is an input whose value the server takes from what it knows of the caller.
+// FromInput is an input that the server computes from the caller's identity.
 type FromInput struct {
 	Name   string
 	Expr   *policylang.Expr
@@ -348,8 +340,8 @@ type FromInput struct {
 	Text   diag.Text
 }
 
-// Told returns the values of the inputs that the server tells, and no caller. An
-// error comes with the name of the input that has none.
+// ComputeFrom returns the values of the computed inputs. With an error, name is the input that has
+// no value.
 func (i *Item) ComputeFrom(ctx context.Context, facts policylang.Input) (values map[string]any, name string, err error) {
 	if len(i.From) == 0 {
 		return nil, "", nil
@@ -358,7 +350,7 @@ func (i *Item) ComputeFrom(ctx context.Context, facts policylang.Input) (values 
 	for _, input := range i.From {
 		value, err := input.Expr.Eval(ctx, facts)
 		if err == nil {
-			err = input.Schema.Fits(value)
+			err = input.Schema.ValidateValue(value)
 		}
 		if err != nil {
 			return nil, input.Name, err

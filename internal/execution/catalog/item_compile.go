@@ -18,8 +18,8 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// compile compiles the definitions of all files, or takes them from the cache,
-// and leaves them in the order of the files.
+// compile compiles the definitions of all files, or takes them from the cache, and adds them in the
+// order of the files.
 func (b *Builder) compile(defined []*definition.Definitions, found *build) {
 	if b.cache.authors != found.authors || b.cache.operators != found.operators {
 		b.cache.items, b.cache.hooks = nil, nil
@@ -43,7 +43,7 @@ func (b *Builder) compile(defined []*definition.Definitions, found *build) {
 	})
 	hooks := make([]*compiledHook, len(hookDefs))
 	loader.Parallel(len(hookDefs), func(i int) {
-		bounds := found.authors // the operator's own come first
+		bounds := found.authors // the hooks of mcpd.hcl come first
 		if i < len(found.config.Hooks) {
 			bounds = found.operators
 		}
@@ -73,8 +73,8 @@ type job struct {
 	compile func() *compiledItem
 }
 
-// jobs returns what there is to compile, in the order of the files. Files of
-// folders are read here, and compiled each for itself.
+// jobs returns the definitions to compile, in the order of the files. It reads the files of folder
+// blocks; each file is a job.
 func (c *compiler) jobs(defined []*definition.Definitions) (jobs []job) {
 	add := func(hash definition.Hash, compile func() *compiledItem) { jobs = append(jobs, job{hash, compile}) }
 	for _, d := range defined {
@@ -97,18 +97,18 @@ func (c *compiler) jobs(defined []*definition.Definitions) (jobs []job) {
 	return jobs
 }
 
-// compiler compiles definitions, many at once.
+// compiler compiles definitions in parallel.
 type compiler struct {
 	*Builder
 	found *build
 }
 
-// itemInProgress is an item whose definition is being compiled.
+// itemCompiler compiles the definition of one item.
 type itemCompiler struct {
 	*compiler
 	*compiledItem
 	key hash.Hash
-	// bodies are the programs so far, nil for those with mistakes.
+	// programs are the compiled scripts so far; nil for a script with errors.
 	programs []*scripting.Program
 }
 
@@ -118,8 +118,8 @@ func (c *compiler) newItem(item *Item, meaning definition.Hash) *itemCompiler {
 	return k
 }
 
-// body compiles code that the definition carries. It returns nil for code with
-// mistakes, which it reports, and for code whose decoder has reported one.
+// handler compiles a script of the definition. It returns nil for a script with errors, which it
+// reports unless the decoder has.
 func (k *itemCompiler) handler(src scripting.Source, body definition.Body, granted grant.Set) Handler {
 	if body.Text.Body() == "" {
 		k.programs = append(k.programs, nil)
@@ -138,7 +138,7 @@ func (k *itemCompiler) handler(src scripting.Source, body definition.Body, grant
 	return &scriptHandler{program: program, grants: host.NewGrants(granted), ask: granted.Ask}
 }
 
-// done returns the item of a definition with such grants, complete.
+// finish returns the completed item.
 func (k *itemCompiler) finish(granted grant.Set, ranges map[string]diag.Range) *compiledItem {
 	k.problems = append(k.problems, unusedGrants(granted, ranges, k.programs)...)
 	k.item.Key = [32]byte(k.key.Sum(nil))
@@ -171,7 +171,7 @@ func (c *compiler) tool(def *definition.Tool) *compiledItem {
 	return k.finish(def.Grant, def.GrantRanges)
 }
 
-// itemOf returns what a tool block says, before anything in it is compiled.
+// itemOf returns the item of a tool block, before its parts are compiled.
 func itemOf(def *definition.Tool) *Item {
 	item := &Item{
 		Kind: Tools, Name: def.Name, Address: def.Name, Where: def.NameRange,
@@ -206,7 +206,7 @@ func (c *compiler) schemas(def *definition.Tool, item *Item) (problems diag.List
 	return problems
 }
 
-// inMember returns those of the pointers that lead into a member, from there.
+// inMember returns the pointers that lead into a member, relative to it.
 func inMember(pointers []string, member string) (inner []string) {
 	for _, pointer := range pointers {
 		if rest, ok := strings.CutPrefix(pointer, "/"+member); ok && (rest == "" || rest[0] == '/') {
@@ -222,7 +222,7 @@ func (c *compiler) hook(def *definition.Hook, bounds callDefaults) *compiledHook
 		return known
 	}
 	if def.Run.Text.Body() == "" {
-		return nil // whoever decoded it has reported why
+		return nil // the decoder has reported it
 	}
 	program, imports, problems := c.program(scripting.Source{Name: def.Name, Kind: scripting.Hook}, def.Run, def.Grant)
 	if problems.HasErrors() {
@@ -277,8 +277,7 @@ func pointers[T any](list []T) []*T {
 	return out
 }
 
-// TargetOf returns what a test is of: the name of a tool or a prompt, a URI, or
-// the template of one.
+// TestTarget returns the kind and address of the item that a test covers.
 func TestTarget(test *definition.Test) (k Kind, target string) {
 	switch {
 	case test.Resource != "" && test.Complete != "":
@@ -291,9 +290,8 @@ func TestTarget(test *definition.Test) (k Kind, target string) {
 	return Tools, test.Tool
 }
 
-// Tested reports whether the catalog, which may be nil, has been served with the test i of
-// next, and with the same item and policies under it: nothing that the test could tell has
-// changed.
+// Tested reports whether test i of next has already passed in the serving catalog c, which may be
+// nil, with the same item and policies.
 func (c *Catalog) Tested(next *Catalog, i int) bool {
 	if c == nil || !c.Reload.RequireTests {
 		return false
@@ -312,7 +310,7 @@ func (c *Catalog) Tested(next *Catalog, i int) bool {
 		same(old.Rules, now.Rules) && same(old.ResultRules, now.ResultRules)
 }
 
-// entryOf returns what a test is of, nil when it is not there.
+// entryOf returns the entry that a test covers; nil if it does not exist.
 func (c *Catalog) entryOf(test *definition.Test) *Entry {
 	k, target := TestTarget(test)
 	if k != Resources {

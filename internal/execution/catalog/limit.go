@@ -10,15 +10,14 @@ import (
 	"github.com/mcpd/mcpd/policylang"
 )
 
-// Limit is a limit of an item, with what tells apart the calls of that item
-// which are counted apart: nil counts all together.
+// Limit is a limit of an item, with the expression of its key; a nil key counts all calls together.
 type Limit struct {
 	*ratelimit.Limit
 	key *policylang.Key
 }
 
-// Charges returns what a call counts for. The error, of a key that cannot be
-// evaluated, is for the operator, and name is that of its limit.
+// Charges returns the charges of a call. An error is for the operator; name is the limit with the
+// key that failed.
 func (e *Entry) Charges(ctx context.Context, facts policylang.Input) (charges []ratelimit.Charge, name string, err error) {
 	charges = make([]ratelimit.Charge, len(e.Limits))
 	for i, l := range e.Limits {
@@ -31,7 +30,7 @@ func (e *Entry) Charges(ctx context.Context, facts policylang.Input) (charges []
 			return nil, l.Name, err
 		}
 		if l.key.OfCaller() {
-			// Another kind of credential, or another issuer, may have the same id.
+			// Principals of other kinds or issuers may have the same id.
 			p := &facts.Caller.Principal
 			text = string(p.Kind) + "\x00" + p.Issuer + "\x00" + text
 		}
@@ -47,7 +46,7 @@ func limitOf(def *definition.Limit, operator bool) *ratelimit.Limit {
 	}
 }
 
-// idleKeys compiles the keys of limits that cover no item, so that their mistakes show.
+// compileUnusedKeys compiles the keys of limits that cover no item, to report their errors.
 func (k *linker) compileUnusedKeys(defs []*definition.Limit, entries []*Entry) (problems diag.List) {
 	for _, def := range defs {
 		if def.Key != nil && !slices.ContainsFunc(entries, func(e *Entry) bool { return covers(def.Targets, e.Kind, e.Name) }) {
@@ -58,8 +57,8 @@ func (k *linker) compileUnusedKeys(defs []*definition.Limit, entries []*Entry) (
 	return problems
 }
 
-// bindLimits gives an entry its limits: the operator's, those of tool files. It returns what
-// is wrong with their keys.
+// bindLimits adds the limits of an entry: those of mcpd.hcl, then those of tool files. It returns
+// the diagnostics of their keys.
 func (r *ruleSet) bindLimits(e *Entry) (found diag.List) {
 	for i, def := range r.limits {
 		if covers(def.Targets, e.Kind, e.Name) {
@@ -98,15 +97,14 @@ func keyOf(def *definition.Limit) policylang.KeySource {
 	return policylang.KeySource{Limit: def.Name, Text: def.Key.Text, Range: def.NameRange}
 }
 
-// addOwnLimits gives every entry that bounds how many of its calls run at once a
-// limit of its own, which is asked last of all.
+// addOwnLimits adds a limit to every entry that restricts its concurrency. It is checked last.
 func (c *Catalog) addOwnLimits(entries []*Entry) {
 	for _, e := range entries {
 		if e.Concurrency == 0 {
 			continue
 		}
 		own := &ratelimit.Limit{
-			// The blank keeps it apart from limit blocks, whose names have none.
+			// The space keeps it distinct from limit blocks.
 			ID:          ratelimit.ID{Name: e.Kind.String() + " " + e.Name},
 			Concurrency: e.Concurrency, Local: true,
 		}

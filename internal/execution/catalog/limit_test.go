@@ -10,7 +10,7 @@ import (
 	"github.com/mcpd/mcpd/policylang"
 )
 
-// files are tool files and, as mcpd.hcl, the operator's.
+// files are tool files, and mcpd.hcl.
 func files(contents map[string]string) fstest.MapFS {
 	out := fstest.MapFS{}
 	for name, text := range contents {
@@ -54,7 +54,7 @@ func limitsOf(c *Catalog, k Kind, address string) string {
 	return strings.Join(names, " ")
 }
 
-func TestLimitsCoverWhatTheyNameTheOperatorsFirst(t *testing.T) {
+func TestLimits_targetsAndOrder(t *testing.T) {
 	tools := files(map[string]string{
 		"t.hcl": limited + `
 limit "everything" { rate = "1/s" }
@@ -92,7 +92,7 @@ limit "prompts" {
 	}
 }
 
-func TestAKeyIsCompiledOnceForEqualInputsAndKeptOverReloads(t *testing.T) {
+func TestLimits_keyCache(t *testing.T) {
 	tools := files(map[string]string{"t.hcl": limited + `
 tool "c" {
   input "n" { type = integer }
@@ -123,18 +123,18 @@ limit "args" {
 	}
 }
 
-func TestALimitIsPartOfTheRevision(t *testing.T) {
+func TestLimits_revision(t *testing.T) {
 	revision := func(rate string) string {
 		tools := files(map[string]string{"t.hcl": limited + fmt.Sprintf("limit \"l\" { rate = %q }\n", rate)})
 		return New(Options{Tools: tools}).Build(Change{All: true}, nil).Base.Revision
 	}
 	first, again, other := revision("1/s"), revision("1/s"), revision("2/s")
 	if first != again || first == other {
-		t.Error("equal limits must make equal revisions, and others not")
+		t.Error("equal limits must have equal revisions, and other limits other ones")
 	}
 }
 
-func TestMistakesInKeysAreTold(t *testing.T) {
+func TestLimits_keyErrors(t *testing.T) {
 	for _, test := range []struct{ name, limit, want string }{
 		{"of an input that no tool has", `tools = ["a"]` + "\n" + `key = "args.m"`, `tool "a" has no argument "m"`},
 		{"of a limit that covers nothing", `tools = ["x*"]` + "\n" + `key = "principal.name"`, `principal has no "name"`},
@@ -156,7 +156,7 @@ func TestMistakesInKeysAreTold(t *testing.T) {
 	}
 }
 
-func TestKeysThatReadTooManyInputsAreRefused(t *testing.T) {
+func TestLimits_maxKeys(t *testing.T) {
 	var text strings.Builder
 	for i := range 4 {
 		fmt.Fprintf(&text, "tool \"t%d\" {\n  input \"n\" { type = integer }\n  input \"i%[1]d\" { type = integer }\n  run = \"return 1\"\n}\n", i)
@@ -173,7 +173,7 @@ func TestKeysThatReadTooManyInputsAreRefused(t *testing.T) {
 	}
 }
 
-func TestACallIsChargedUnderTheKeyOfEachLimit(t *testing.T) {
+func TestCharges_keys(t *testing.T) {
 	built := New(Options{Tools: files(map[string]string{"t.hcl": limited + `
 limit "together" { rate = "1/s" }
 limit "apart" {
@@ -193,8 +193,7 @@ limit "apart" {
 	}
 }
 
-// TestLimitKey_principalsOfOneID counts callers of other kinds and issuers apart, where the
-// key reads their id.
+// Callers with the same id but other kinds or issuers are counted separately.
 func TestLimitKey_principalsOfOneID(t *testing.T) {
 	tools := files(map[string]string{"t.hcl": limited + `
 limit "caller" {

@@ -19,37 +19,37 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// Base is what the files, the embedding program and mcpd.lock define, with all that is
-// compiled of it: [Builder.Overlay] reads no file. It is immutable, but for a memory of
-// what was compiled for the offers that were laid over it last.
+// Base is the compiled part of a catalog that files, the embedding program and mcpd.lock define, so
+// that [Builder.Overlay] reads no file. It is immutable, except for a cache of the policies that
+// were compiled for the last offers.
 type Base struct {
-	// Catalog is what serves where no upstream server offers anything.
+	// Catalog is the catalog without upstream offers.
 	*Catalog
 	config *loader.Config
 	rules  *ruleSet
-	// resourceRules are the rules about some resources, and references what only upstream
-	// servers can say something about.
+	// resourceRules are the policies, limits and hooks for specific resources. references are names
+	// that only upstream servers can resolve.
 	resourceRules []resourceRule
 	references    []configcheck.Reference
 	names         *names
-	// locked are the upstreams whose tools mcpd.lock has.
+	// locked are the upstreams with tools in mcpd.lock.
 	locked []string
 }
 
-// linker joins items, policies, limits and hooks into a catalog.
+// linker links items, policies, limits and hooks into a catalog.
 type linker struct {
 	*Builder
 	found   *build
 	catalog *Catalog
 	rules   *ruleSet
-	// shadowed are the folders that files of others were found to be hidden by.
+	// reportedFolders are the pairs of folder blocks with a reported URI conflict.
 	reportedFolders map[[2]*definition.Folder]bool
-	// hidden are pairs of items of one address: the one that is read, and one that is not.
+	// hidden are pairs of items with the same address: the one that is read, and one that is not.
 	hidden [][2]*Item
 }
 
-// link checks everything that concerns more than one definition. It returns a
-// base even when it has found mistakes; found tells.
+// link runs the checks that involve several definitions. It returns a base even if it reports
+// errors.
 func (b *Builder) link(found *build, registered []*Item) *Base {
 	config := found.config
 	k := &linker{Builder: b, found: found, catalog: &Catalog{
@@ -85,8 +85,8 @@ func (b *Builder) link(found *build, registered []*Item) *Base {
 	return base
 }
 
-// bind gives entries their policies and limits, and reports what is wrong with these, also
-// for the tools that mcpd.lock accepts.
+// bind adds policies and limits to entries, and reports their diagnostics. It also checks the
+// accepted tools in mcpd.lock.
 func (k *linker) bind(entries []*Entry) {
 	k.catalog.RateLimits = k.rules.counted
 	found := bindParallel(k, k.rules.policies, entries, k.rules.bindPolicies,
@@ -105,7 +105,7 @@ func (k *linker) bind(entries []*Entry) {
 	k.compileUnused(slices.Concat(k.rules.operators, k.rules.authors), all)
 }
 
-// acceptedEntries are the tools that mcpd.lock accepts, to which rules are held.
+// acceptedEntries returns the tools in mcpd.lock, to check policies and limits against them.
 func (k *linker) acceptedEntries() (entries []*Entry) {
 	holders := k.found.names.accepted(k.found.accepted.Known)
 	for _, item := range k.found.accepted.Items {
@@ -116,7 +116,7 @@ func (k *linker) acceptedEntries() (entries []*Entry) {
 	return entries
 }
 
-// said fills what the operator's file does not say from what the program says.
+// mergeServer fills the fields of first that are empty from second.
 func mergeServer(first, second definition.Server) definition.Server {
 	first.Name, first.Version = cmp.Or(first.Name, second.Name), cmp.Or(first.Version, second.Version)
 	first.Title = cmp.Or(first.Title, second.Title)
@@ -146,12 +146,12 @@ func (k *linker) addItems(items []*Item) {
 	for kind := range k.catalog.byAddress {
 		k.catalog.byAddress[kind] = map[string]*Entry{}
 	}
-	// What a file names itself goes before what a folder happens to hold.
+	// Items that a file names come before files of folder blocks.
 	slices.SortStableFunc(items, func(a, b *Item) int { return cmp.Compare(itemPriority(a), itemPriority(b)) })
 	for _, item := range items {
 		if first := k.catalog.byAddress[item.Kind][item.Address]; first != nil {
 			k.hidden = append(k.hidden, [2]*Item{first.Item, item})
-			k.duplicateFile(first.Item, item) // other addresses that are taken configcheck has reported
+			k.duplicateFile(first.Item, item) // configcheck reports other duplicate addresses
 			continue
 		}
 		if !k.checkListable(item) {
@@ -167,7 +167,7 @@ func (k *linker) addItems(items []*Item) {
 	}
 }
 
-// order is 1 for a file of a folder, and 0 for all other items.
+// itemPriority returns 1 for a file of a folder block, and 0 for any other item.
 func itemPriority(i *Item) int {
 	if i.folder != nil {
 		return 1
@@ -175,8 +175,7 @@ func itemPriority(i *Item) int {
 	return 0
 }
 
-// presentable reports whether clients can be shown a tool; it tells the author
-// why not.
+// checkListable reports an error if clients cannot display a tool.
 func (k *linker) checkListable(item *Item) bool {
 	err := k.listError(item)
 	if err != nil {
@@ -196,8 +195,8 @@ func (b *Builder) listError(item *Item) error {
 	return b.options.Checks.Item(item)
 }
 
-// distinct returns the entries without those that have the rules of another
-// one; share gives them these.
+// groupByFolder returns one entry per folder block, and all other entries. share copies the
+// policies, limits and hooks to the remaining entries of each folder.
 func (k *linker) groupByFolder() (entries []*Entry, share func()) {
 	leaders := map[*definition.Folder]*Entry{}
 	var followers []*Entry
@@ -229,7 +228,7 @@ func (c *Catalog) addHooks(entries []*Entry) {
 	}
 }
 
-// maxGone bounds how many items a catalog remembers that earlier ones held.
+// maxRemoved bounds the removed items that a catalog remembers.
 const maxRemoved = 1000
 
 type removedKey struct {
@@ -237,16 +236,16 @@ type removedKey struct {
 	address string
 }
 
-// gone is an item that an earlier catalog held: when it went, and all that
-// tells who may know of it.
+// removedItem is an item of an earlier catalog: the revision that removed it, and the data to
+// decide who may know of it.
 type removedItem struct {
 	revision      string
 	entry         *Entry
 	denyByDefault bool
 }
 
-// Follow makes the catalog remember what an earlier one held and it does not.
-// It is called before the catalog serves, if ever.
+// RememberRemoved adds the items that an earlier catalog has and this one lacks. It must be called
+// before the catalog serves.
 func (c *Catalog) RememberRemoved(earlier *Catalog) {
 	c.removed = make(map[removedKey]removedItem, len(earlier.removed))
 	for k := range earlier.Entries {
@@ -264,15 +263,14 @@ func (c *Catalog) RememberRemoved(earlier *Catalog) {
 	}
 }
 
-// Silenced reports whether what earlier catalogs held is gone because its server cannot be
-// reached.
+// IsUnreachable reports whether an item was removed because its upstream server is unreachable.
 func (c *Catalog) IsUnreachable(k Kind, address string) bool {
 	was, ok := c.removed[removedKey{k, address}]
 	return ok && slices.Contains(c.offers.Silent, was.entry.Upstream)
 }
 
-// Removed returns the revision that removed an item, and false when there was
-// none that the caller could see. facts are as in [Catalog.Hides].
+// Removed returns the revision that removed an item, and false if the caller could not see the
+// item. facts are as in [Catalog.IsHidden].
 func (c *Catalog) Removed(ctx context.Context, k Kind, address string, facts policylang.Input) (revision string, ok bool) {
 	was, ok := c.removed[removedKey{k, address}]
 	if !ok || (&Catalog{Rules: Rules{DenyByDefault: was.denyByDefault}}).IsHidden(ctx, was.entry, facts) {
@@ -281,9 +279,8 @@ func (c *Catalog) Removed(ctx context.Context, k Kind, address string, facts pol
 	return was.revision, true
 }
 
-// unusedGrants returns a warning for each object that is granted to bodies none
-// of which can reach it. ranges are where grants are written. Nothing is said
-// where a body could not be compiled, which is nil.
+// unusedGrants returns a warning for each granted object that no script can reach. ranges are the
+// positions of the grants. A script with errors, which is nil, suppresses the warnings.
 func unusedGrants(granted grant.Set, ranges map[string]diag.Range, bodies []*scripting.Program) (list diag.List) {
 	for _, object := range objectsOf(granted) {
 		where, written := ranges[object.Kind+"."+object.Name]
@@ -297,13 +294,13 @@ func unusedGrants(granted grant.Set, ranges map[string]diag.Range, bodies []*scr
 		}
 		list = append(list, diag.Diagnostic{
 			Severity: diag.Warning, Code: "unused-grant", Range: where,
-			Summary: fmt.Sprintf("%s is granted, and no body uses it", name), Detail: "remove it: what is not granted cannot be misused",
+			Summary: fmt.Sprintf("%s is granted, but no script uses it", name), Detail: "remove the grant",
 		})
 	}
 	return list
 }
 
-// objectsOf returns the objects that grants give to scripts.
+// objectsOf returns the script objects of grants.
 func objectsOf(granted grant.Set) (objects []scripting.Object) {
 	add := func(kind, name string, given bool) {
 		if given {
@@ -348,8 +345,8 @@ func objectsOf(granted grant.Set) (objects []scripting.Object) {
 	return objects
 }
 
-// secretsOf returns the definitions of secrets, and their keys by their names. Those of
-// clients come last, as they name the definitions that prove them.
+// secretsOf returns the definitions of secrets, and their keys by name. OAuth clients come last, as
+// they refer to other secrets.
 func secretsOf(blocks []definition.Secret) (defs []secrets.Definition, keys map[string]string) {
 	keys = map[string]string{}
 	add := func(def secrets.Definition) { defs, keys[def.Name] = append(defs, def), def.Key() }

@@ -10,16 +10,14 @@ import (
 	"github.com/mcpd/mcpd/internal/language/loader"
 )
 
-// turning has places of one name take turns behind a link, while no file of the
-// tools changes.
+// turning is a link that alternates between two targets, while no tool file changes.
 type turning struct {
 	*testing.T
 	top, link string
 	builder   *Builder
 }
 
-// newTurning makes the places "one" and "two", and tools in which LINK is the path
-// of the link.
+// newTurning creates the targets "one" and "two", and tools where LINK is the path of the link.
 func newTurning(t *testing.T, makePlace func(path string) error, tools string) *turning {
 	t.Helper()
 	top, err := filepath.EvalSymlinks(t.TempDir())
@@ -45,7 +43,7 @@ func (l *turning) must(err error) {
 
 func (l *turning) place(name string) string { return filepath.Join(l.top, name) }
 
-// build turns the link, and returns the tool of the next build and its revision.
+// build retargets the link, and returns the tool and the revision of the next build.
 func (l *turning) build(to string) (tool *Item, revision string) {
 	l.Helper()
 	l.must(os.RemoveAll(l.link))
@@ -69,27 +67,27 @@ func (l *turning) hook() *Hook {
 	return nil
 }
 
-// check has the places take turns, and looks at what leads where after each turn.
+// check alternates the target, and verifies the resolved paths after each change.
 func (l *turning) check(leads func(tool *Item) []string) {
 	l.Helper()
 	for _, to := range []string{"one", "two", "two", "one"} {
 		tool, _ := l.build(to)
 		for _, got := range leads(tool) {
 			if got != l.place(to) {
-				l.Errorf("a grant leads to %s, want %s", got, l.place(to))
+				l.Errorf("a grant resolves to %s, want %s", got, l.place(to))
 			}
 		}
 	}
 	kept, before := l.build("one")
 	if again, same := l.build("one"); again != kept || same != before {
-		l.Errorf("nothing has changed, and the revision %s was %s; compiled anew: %v", same, before, again != kept)
+		l.Errorf("without a change, the revision is %s, want %s; recompiled: %v", same, before, again != kept)
 	}
 	if _, after := l.build("two"); after == before {
-		l.Errorf("the link has turned, and the revision is %s yet", after)
+		l.Errorf("the link has changed, and the revision is still %s", after)
 	}
 }
 
-func TestARootThatIsALinkIsFoundAnewByEachBuild(t *testing.T) {
+func TestLinks_root(t *testing.T) {
 	makeFolder := func(path string) error { return os.Mkdir(path, 0o755) }
 	l := newTurning(t, makeFolder, `tool "t" {
   allow {
@@ -110,7 +108,7 @@ hook "h" {
 	})
 }
 
-func TestAProgramThatIsALinkIsFoundAnewByEachBuild(t *testing.T) {
+func TestLinks_program(t *testing.T) {
 	makeProgram := func(path string) error { return os.WriteFile(path, []byte("#!/bin/sh\n"), 0o755) }
 	l := newTurning(t, makeProgram, `tool "t" {
   allow {
@@ -131,7 +129,7 @@ hook "h" {
 	})
 }
 
-func TestADatabaseBehindALinkIsFoundAnewByEachBuild(t *testing.T) {
+func TestLinks_database(t *testing.T) {
 	makeDatabase := func(path string) error { return os.WriteFile(path, nil, 0o644) }
 	l := newTurning(t, makeDatabase, `tool "t" {
   allow {

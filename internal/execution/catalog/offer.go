@@ -9,39 +9,39 @@ import (
 	"github.com/mcpd/mcpd/internal/language/uritemplate"
 )
 
-// Offer is what an item that is no tool says of itself beside its name.
+// Offer is the metadata of a resource, template or prompt.
 type Offer struct {
-	// ListedAs is the name that clients see: that of the item, but for a file
-	// of a folder its path.
+	// ListedAs is the name for clients: the name of the item, or the path of a file of a folder
+	// block.
 	ListedAs string
-	// Template is that of a template; nil otherwise.
+	// Template is set for a template only.
 	Template *uritemplate.Template
-	// MIMEType is "" when the body decides.
+	// MIMEType is "" if the handler sets it.
 	MIMEType string
-	// Size is in bytes; negative when the body decides.
+	// Size is in bytes; negative if unknown.
 	Size int64
 	// Annotations is a JSON object; nil for none.
 	Annotations json.RawMessage
-	// Arguments are those of a prompt, and the variables of a template.
+	// Arguments are the arguments of a prompt, or the variables of a template.
 	Arguments []Argument
 }
 
+// Argument is an argument of a prompt or a variable of a template.
 type Argument struct {
 	Name, Title, Description string
 	Required                 bool
-	// matches reports whether a value may be that of the variable; nil allows any.
+	// matches reports whether a value is allowed; nil allows any.
 	matches func(string) bool
-	// completion is nil when nothing completes the value.
+	// completion completes the value; it may be nil.
 	completion Handler
 }
 
-// NewArgument returns an argument whose value is completed by a body; nil for nothing that
-// completes it.
+// NewArgument returns an argument. completion may be nil.
 func NewArgument(name, title, description string, required bool, completion Handler) Argument {
 	return Argument{Name: name, Title: title, Description: description, Required: required, completion: completion}
 }
 
-// Schema returns the schema of the arguments, all of which are strings.
+// Schema returns the schema of the arguments, which are strings.
 func (o *Offer) Schema() json.RawMessage {
 	properties := make(map[string]any, len(o.Arguments))
 	required := []string{}
@@ -59,8 +59,8 @@ func (o *Offer) Schema() json.RawMessage {
 	return encoded
 }
 
-// Completion returns what completes an argument, nil when nothing does, and
-// whether there is such an argument.
+// Completion returns the handler that completes an argument, which may be nil, and whether the
+// argument exists.
 func (o *Offer) Completion(argument string) (body Handler, known bool) {
 	for i := range o.Arguments {
 		if o.Arguments[i].Name == argument {
@@ -70,9 +70,8 @@ func (o *Offer) Completion(argument string) (body Handler, known bool) {
 	return nil, false
 }
 
-// Typed returns what is known while an argument is completed: as args what is
-// filled in and what was typed, and as input both as the body takes them. The
-// error is for the caller.
+// CompletionInput returns the input of a completion: as args the typed value and the other
+// arguments, and as input both in the form for the handler. The error is for the caller.
 func (o *Offer) CompletionInput(argument string, request json.RawMessage) (args map[string]any, input json.RawMessage, err error) {
 	var typed struct {
 		Value  string            `json:"value"`
@@ -94,8 +93,8 @@ func (o *Offer) CompletionInput(argument string, request json.RawMessage) (args 
 	return args, input, nil
 }
 
-// later returns the required arguments that stand behind one that is completed:
-// who completes that one has not filled them in yet.
+// remainingArguments returns the required arguments after the first one with a completion. They
+// have no value yet while that one is completed.
 func (o *Offer) remainingArguments() []string {
 	if o == nil {
 		return nil
@@ -111,8 +110,7 @@ func (o *Offer) remainingArguments() []string {
 	return names
 }
 
-// match returns the variables of the template in a URI, and false when there
-// are none.
+// match returns the variables of the template in a URI, and false if the URI does not match.
 func (o *Offer) match(uri *uritemplate.URI) (map[string]string, bool) {
 	values, ok := o.Template.Match(uri)
 	if !ok {
@@ -127,7 +125,7 @@ func (o *Offer) match(uri *uritemplate.URI) (map[string]string, bool) {
 	return values, true
 }
 
-// annotationsOf returns annotations as MCP has them, nil for none.
+// annotationsOf returns annotations as JSON, or nil.
 func annotationsOf(a *definition.Annotations) json.RawMessage {
 	if a == nil {
 		return nil

@@ -15,32 +15,31 @@ import (
 	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
-// Offers is what upstream servers offer now, in the order of their blocks.
+// Offers are the current offers of upstream servers, in the order of their blocks.
 type Offers struct {
 	Items []*Item
-	// LeftOut is what they offer and is no item, for a reason that the operator is to know.
+	// LeftOut are offers that are no valid item, with reasons for the operator.
 	LeftOut []LeftOut
-	// Problems are warnings of what cannot be offered.
+	// Problems are warnings about invalid offers.
 	Problems diag.List
-	// Instructions are those of servers whose blocks want them added to our own, each behind
-	// the name of its server.
+	// Instructions are the instructions of servers whose blocks add them, each after the server
+	// name.
 	Instructions []string
-	// Known are the tools that were accepted of them, also of those that cannot be reached.
+	// Known are the accepted tools, including those of unreachable servers.
 	Known []ToolName
-	// Silent are the names of those of which nothing is known, as they cannot be reached, and
-	// Unasked of those that were not asked: what is known of them are tools alone.
+	// Silent are the names of unreachable servers. Unasked are the servers that were not connected:
+	// only their tools are known.
 	Silent, Unasked []string
-	// First are those that are seen first, with the names of the tools that are accepted once
-	// they are served.
+	// First are the new servers, with the names of the tools that will be accepted when they are
+	// served.
 	First map[string][]string
-	// Accepted hashes what was accepted of them, and what was not; it is zero as long as
-	// there is nothing of either.
+	// Accepted is a hash of the accepted and rejected tools; zero if there are none.
 	Accepted [32]byte
 }
 
-// Overlay returns a catalog of what a base defines and, beside that, of what upstream
-// servers offer, with the warnings for the operator. It never fails: what does not fit is
-// left out. It reads no file, and compiles nothing of the base again.
+// Overlay returns a catalog of a base and the offers of upstream servers, with warnings for the
+// operator. It never fails: an invalid offer is left out. It reads no file, and reuses the compiled
+// base.
 func (b *Builder) Overlay(base *Base, offers Offers) (*Catalog, diag.List) {
 	b.cacheOffers(base.Upstreams, offers.Items)
 	o := &overlay{base: base, offers: &offers, rules: base.rules.fork(), isExcluded: map[*Item]bool{}, excludedCount: map[string]int{}, withheld: map[string]bool{}}
@@ -63,7 +62,8 @@ type overlay struct {
 	base   *Base
 	offers *Offers
 	rules  *ruleSet
-	// left is what is left out, isOut the same as a set, and leftOf counts it by upstreams.
+	// excluded are the offers that are left out, isExcluded is the same as a set, and excludedCount
+	// counts them by upstream.
 	excluded      []LeftOut
 	isExcluded    map[*Item]bool
 	excludedCount map[string]int
@@ -73,9 +73,8 @@ type overlay struct {
 
 func (o *overlay) report(problems diag.List) { o.problems = append(o.problems, problems...) }
 
-// candidates returns entries of the items whose names are free. Local names win. Of several
-// upstreams, the one whose tool mcpd.lock accepts has the name, and else the first that
-// offers something by it.
+// candidates returns entries for the items with free names. Local names win. Among upstreams, the
+// one with an accepted tool in mcpd.lock wins, then the first one.
 func (o *overlay) candidates(unlistable func(*Item) error) (entries []*Entry) {
 	taken, holders := map[offerKey]diag.Range{}, o.base.names.accepted(o.offers.Known)
 	for _, item := range o.offers.Items {
@@ -85,13 +84,13 @@ func (o *overlay) candidates(unlistable func(*Item) error) (entries []*Entry) {
 			c = inUse(item, local.Where)
 		}
 		if holder := holders[item.Name]; c == nil && item.Kind == Tools && holder != "" && holder != item.Upstream {
-			c = &conflict{fmt.Sprintf("mcpd.lock has a tool of that name of the upstream %q", holder), o.base.names.block(holder).NameRange, true}
+			c = &conflict{fmt.Sprintf("mcpd.lock has a tool with that name from the upstream %q", holder), o.base.names.block(holder).NameRange, true}
 		}
 		if at, is := taken[key]; c == nil && is {
 			c = inUse(item, at)
 		}
 		if c != nil {
-			o.excludeWithWarning(item, LeftOut{Reason: c.reason, NameConflict: c.nameConflict}, item.Where, diag.Note{Range: c.at, Message: "it is this"})
+			o.excludeWithWarning(item, LeftOut{Reason: c.reason, NameConflict: c.nameConflict}, item.Where, diag.Note{Range: c.at, Message: "the other one"})
 			continue
 		}
 		if err := unlistable(item); err != nil {
@@ -103,8 +102,8 @@ func (o *overlay) candidates(unlistable func(*Item) error) (entries []*Entry) {
 	return entries
 }
 
-// leaveOutShadows leaves out what would be read in the place of a resource that a rule is
-// about, without that rule.
+// excludeURIConflicts leaves out items that would be read instead of a resource with a policy,
+// limit or hook, and so bypass it.
 func (o *overlay) excludeURIConflicts(entries []*Entry) {
 	templates, resources := slices.Clip(o.base.templates), slices.Clip(o.base.Entries[Resources])
 	for _, e := range entries {
@@ -119,9 +118,9 @@ func (o *overlay) excludeURIConflicts(entries []*Entry) {
 	s.checkAll(templates, resources, o.base.precedes)
 }
 
-// bind gives entries their policies and limits, and returns those that all of these fit.
-// Tools that were accepted come first where there is no room for all: a server that comes to
-// offer more than that takes the room of nobody else.
+// bind adds policies and limits to entries, and returns the entries that match all of them. If
+// there is no capacity for all, accepted tools come first, so that new offers of a server cannot
+// displace them.
 func (o *overlay) bind(entries []*Entry) []*Entry {
 	rank := make(map[ToolName]int, len(o.offers.Known))
 	for _, t := range o.offers.Known {
@@ -155,9 +154,8 @@ func (o *overlay) keepMatching(entries []*Entry, found []diag.List, full int) []
 	return o.without(entries)
 }
 
-// checkReferences warns of names and patterns in files that no server offers anything by. A
-// server that is seen first is not taken in without a tool that a file names: mcpd.lock
-// would not fit the files then.
+// checkReferences warns of names and patterns in files that no server offers. A new server is not
+// accepted if it lacks a tool that a file names, as mcpd.lock would not match the files.
 func (o *overlay) checkReferences(entries []*Entry) {
 	if len(o.base.references) == 0 {
 		return
@@ -165,7 +163,7 @@ func (o *overlay) checkReferences(entries []*Entry) {
 	names := map[string][]string{}
 	add := func(k Kind, name string) {
 		if k == Templates {
-			k = Resources // which share their names
+			k = Resources // which shares names with Resources
 		}
 		names[k.String()] = append(names[k.String()], name)
 	}
@@ -183,7 +181,7 @@ func (o *overlay) checkReferences(entries []*Entry) {
 	for kind := range names {
 		slices.Sort(names[kind])
 	}
-	o.report(configcheck.CheckReferences(o.base.references, configcheck.Offers{Names: names, Told: o.hasListed}))
+	o.report(configcheck.CheckReferences(o.base.references, configcheck.Listings{Names: names, Listed: o.hasListed}))
 	for i := range o.base.references {
 		if r := &o.base.references[i]; r.Kind == Tools.String() && !r.IsPattern() && o.lacksTool(r) {
 			for _, u := range r.Upstreams {
@@ -194,8 +192,8 @@ func (o *overlay) checkReferences(entries []*Entry) {
 	}
 }
 
-// lacks reports whether mcpd.lock would have no tool that a file names, once all that is seen
-// first is taken in.
+// lacksTool reports whether mcpd.lock would lack a tool that a file names after all new servers are
+// accepted.
 func (o *overlay) lacksTool(r *configcheck.Reference) bool {
 	if slices.ContainsFunc(o.offers.Known, func(t ToolName) bool { return t.Name == r.Text }) {
 		return false
@@ -206,60 +204,59 @@ func (o *overlay) lacksTool(r *configcheck.Reference) bool {
 	})
 }
 
-// told reports whether a server has listed what it offers of a kind.
+// hasListed reports whether a server has listed its items of a kind.
 func (o *overlay) hasListed(upstream, kind string) bool {
 	return !slices.Contains(o.offers.Silent, upstream) && (kind == Tools.String() || !slices.Contains(o.offers.Unasked, upstream))
 }
 
-// withhold leaves out the tools of upstreams that are seen first and not taken in: nothing
-// is served that is not accepted.
+// withhold leaves out the tools of new upstreams that are not accepted, as only accepted tools are
+// served.
 func (o *overlay) withhold(entries []*Entry) []*Entry {
 	for _, e := range entries {
 		if e.Kind == Tools && o.withheld[e.Upstream] {
-			o.exclude(e.Item, LeftOut{Reason: "no tool of this server is accepted yet, as rules do not fit what it offers", PolicyMismatch: true})
+			o.exclude(e.Item, LeftOut{Reason: "no tool of this server is accepted yet, as policies or limits do not match its tools", PolicyMismatch: true})
 		}
 	}
 	for i := range o.base.Upstreams {
 		if u := &o.base.Upstreams[i]; o.withheld[u.Name] {
 			o.report(diag.List{{
 				Severity: diag.Warning, Code: "left-out", Range: u.NameRange,
-				Summary: fmt.Sprintf("no tool of the upstream %q is accepted, and served, as long as rules do not fit what it offers", u.Name),
-				Detail:  "mend the rules that other warnings name; mcpd.lock has the tools then",
+				Summary: fmt.Sprintf("no tool of the upstream %q is accepted and served until policies and limits match its tools", u.Name),
+				Detail:  "fix the policies and limits that other warnings name; the tools are then added to mcpd.lock",
 			}})
 		}
 	}
 	return o.without(entries)
 }
 
-// LeftOut is one thing that an upstream server offers and that is not served.
+// LeftOut is an offer of an upstream server that is not served.
 type LeftOut struct {
 	offerKey
-	// Upstream is the name of the server, and Why says why, for the operator.
+	// Upstream is the name of the server, and Reason the reason for the operator.
 	Upstream, Reason string
-	// Quarantined says that it is a tool that nobody has accepted as it is.
+	// Quarantined reports a tool that is not accepted in its current form.
 	Quarantined bool
-	// Unruled says that a rule which covers it does not fit it, and Taken that it would be
-	// called as something that is served.
+	// PolicyMismatch reports that a policy or limit does not match it, and NameConflict that
+	// another item has its name.
 	PolicyMismatch, NameConflict bool
 }
 
-// Quarantined is the code of warnings of tools that nobody has accepted as they are. The log
-// has each of them with what has become of it.
+// CodeQuarantined is the diagnostic code for a tool that is not accepted in its current form. The
+// federation logs each of them.
 const CodeQuarantined = "quarantined"
 
-// NewLeftOut returns what is left out before it is an item: address is what callers would
-// call it by.
+// NewLeftOut returns a left-out offer that is no item yet. address is its address for callers.
 func NewLeftOut(kind Kind, address, upstream, why string) LeftOut {
 	return LeftOut{offerKey: offerKey{kind, truncateName(address)}, Upstream: upstream, Reason: why}
 }
 
-// leftKey is what callers would call it by.
+// offerKey is the kind and the address for callers.
 type offerKey struct {
 	Kind    Kind
 	Address string
 }
 
-// clipped bounds a name that a server gives, in bytes. It breaks no character.
+// truncateName bounds an upstream name in bytes, at a character boundary.
 func truncateName(name string) string {
 	if len(name) > maxName {
 		return truncate.Start(name, maxName) + "…"
@@ -267,8 +264,8 @@ func truncateName(name string) string {
 	return name
 }
 
-// maxLeftTold bounds the warnings of what is left out of one upstream: it lists thousands
-// of things as easily, and again and again.
+// maxExcludedWarnings bounds the warnings per upstream, which may list thousands of items
+// repeatedly.
 const maxExcludedWarnings = 20
 
 func (o *overlay) excludeWithWarning(item *Item, left LeftOut, at diag.Range, notes ...diag.Note) {
@@ -284,7 +281,7 @@ func (o *overlay) excludeWithWarning(item *Item, left LeftOut, at diag.Range, no
 	}})
 }
 
-// exclude has an item not served, and reports whether it was not left out before.
+// exclude marks an item as not served. It reports whether the item was not marked before.
 func (o *overlay) exclude(item *Item, left LeftOut) bool {
 	if o.isExcluded[item] {
 		return false
@@ -299,13 +296,13 @@ func (o *overlay) without(entries []*Entry) []*Entry {
 	return slices.DeleteFunc(entries, func(e *Entry) bool { return o.isExcluded[e.Item] })
 }
 
-// tellMore says how much is left out of which nothing was told.
+// reportMore reports the number of left-out items without a warning.
 func (o *overlay) reportMore() {
 	for i := range o.base.Upstreams {
 		u := &o.base.Upstreams[i]
 		if more := o.excludedCount[u.Name] - maxExcludedWarnings; more > 0 {
 			o.report(diag.List{{
-				Severity: diag.Warning, Code: "left-out", Range: u.NameRange, Summary: fmt.Sprintf("%d things more of the upstream %q are left out", more, u.Name),
+				Severity: diag.Warning, Code: "left-out", Range: u.NameRange, Summary: fmt.Sprintf("%d more items of the upstream %q are left out", more, u.Name),
 			}})
 		}
 	}
@@ -335,8 +332,8 @@ func (o *overlay) catalog(entries []*Entry) *Catalog {
 	return &c
 }
 
-// revision is that of the base where nothing is laid over it. What is left out is part of
-// it, so that the status tells of what has come to be left out.
+// revision is the revision of the base if there are no offers. It includes left-out items, so that
+// a change of them changes the status.
 func (o *overlay) revision(entries []*Entry) string {
 	if len(entries) == 0 && len(o.excluded) == 0 && len(o.offers.Instructions) == 0 && o.offers.Accepted == ([32]byte{}) {
 		return o.base.Revision
@@ -355,8 +352,7 @@ func (o *overlay) revision(entries []*Entry) string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// addUpstreams returns what the operator's file says, with the upstreams that the program
-// names beside those of the file.
+// addUpstreams returns the configuration with the upstreams that the program adds.
 func (b *Builder) addUpstreams(config *definition.Config) (with *definition.Config, problems diag.List) {
 	if len(b.options.Upstreams) == 0 {
 		return config, nil
@@ -367,7 +363,7 @@ func (b *Builder) addUpstreams(config *definition.Config) (with *definition.Conf
 		if i := slices.IndexFunc(config.Upstreams, func(other definition.Upstream) bool { return other.Name == u.Name }); i >= 0 {
 			problems = append(problems, diag.Diagnostic{
 				Code: "duplicate-upstream", Range: config.Upstreams[i].NameRange,
-				Summary: fmt.Sprintf("the upstream %q is named by %s, too", u.Name, u.NameRange.File), Detail: "remove the block, or give one of the two another name",
+				Summary: fmt.Sprintf("the upstream %q is also defined by %s", u.Name, u.NameRange.File), Detail: "remove the block, or rename one of the two",
 			})
 			continue
 		}
@@ -376,8 +372,7 @@ func (b *Builder) addUpstreams(config *definition.Config) (with *definition.Conf
 	return &more, problems
 }
 
-// placed returns upstreams with paths that are relative to the operator's file made those
-// that the process opens.
+// resolveUpstreams returns upstream blocks with resolved paths.
 func (b *Builder) resolveUpstreams(blocks []definition.Upstream) []definition.Upstream {
 	folder := filepath.Dir(filepath.FromSlash(b.options.ConfigPath))
 	blocks = slices.Clone(blocks)
@@ -387,7 +382,7 @@ func (b *Builder) resolveUpstreams(blocks []definition.Upstream) []definition.Up
 		if len(u.Command) > 0 && strings.ContainsAny(u.Command[0], `/\`) {
 			u.Command = slices.Clone(u.Command)
 			if u.Command[0] = resolvePath(folder, u.Command[0]); !strings.ContainsAny(u.Command[0], `/\`) {
-				u.Command[0] = "." + string(filepath.Separator) + u.Command[0] // and not one of PATH
+				u.Command[0] = "." + string(filepath.Separator) + u.Command[0] // otherwise PATH would be searched
 			}
 		}
 	}

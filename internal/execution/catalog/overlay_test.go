@@ -16,7 +16,7 @@ import (
 	"github.com/mcpd/mcpd/internal/language/schema"
 )
 
-// offering is a tool of the upstream "lab" whose schema is this.
+// offering returns a tool of the upstream "lab" with this schema.
 func offering(name, input string) *Item {
 	i := &Item{Kind: Tools, Name: name, Address: name, Upstream: "lab", Schemas: Schemas{PolicySchema: json.RawMessage(input)}, Key: sha256.Sum256([]byte(name + input))}
 	i.Input, _ = schema.Compile(json.RawMessage(input), diag.Range{}, nil)
@@ -24,7 +24,7 @@ func offering(name, input string) *Item {
 	return i
 }
 
-// overlaid builds files without mistakes, and lays offers over them.
+// overlaid builds valid files, and adds offers.
 func overlaid(t *testing.T, b *Builder, change Change, offers Offers) *Catalog {
 	t.Helper()
 	built := b.Build(change, nil)
@@ -38,7 +38,7 @@ func overlaid(t *testing.T, b *Builder, change Change, offers Offers) *Catalog {
 	return c
 }
 
-// accepting has a lock file accept tools.
+// accepting returns a lock file that accepts tools.
 func accepting(accepted *Accepted) func([]definition.Upstream, LockFile) Accepted {
 	return func([]definition.Upstream, LockFile) Accepted { return *accepted }
 }
@@ -50,8 +50,7 @@ const (
 
 const small = "policy \"small\" {\n  tools  = [\"read\"]\n  deny   = \"args.n > 5\"\n  reason = \"no\"\n}\n"
 
-// TestOverlay_localNamesWin: whatever a server offers, files are loaded, and no item that a
-// rule covers is served without that.
+// Files are always loaded, whatever a server offers, and no item is served without its policies.
 func TestOverlay_localNamesWin(t *testing.T) {
 	config := files(map[string]string{"mcpd.hcl": "upstream \"lab\" {\n  url = \"https://lab.test/mcp\"\n  prefix = \"\"\n}\n" + small})
 	tools := files(map[string]string{"t.hcl": "tool \"own\" { run = \"return 1;\" }"})
@@ -84,13 +83,12 @@ func TestOverlay_localNamesWin(t *testing.T) {
 			t.Errorf("%s (-want +got)\n%s", step.what, diff)
 		}
 		if e := c.Entry(Tools, step.own); e == nil || e.Upstream != "" {
-			t.Errorf("%s: the tool of the file is not served", step.what)
+			t.Errorf("%s: the file's tool is not served", step.what)
 		}
 	}
 }
 
-// TestOverlay_revision is that of the base without offers, and another one with what is
-// served and what is left out; the same of the same.
+// The revision equals that of the base without offers, and depends on served and left-out items.
 func TestOverlay_revision(t *testing.T) {
 	b := New(Options{Config: files(map[string]string{"mcpd.hcl": "upstream \"lab\" { url = \"https://lab.test/mcp\" }\n"}), ConfigPath: "mcpd.hcl"})
 	base := b.Build(Change{All: true}, nil).Base
@@ -133,31 +131,30 @@ func TestOverlay_foreignPrefix(t *testing.T) {
 		t.Errorf("served (-want +got)\n%s", diff)
 	}
 	want := []string{
-		`lab crm_get: names that begin with "crm_" are those of the upstream "crm"`,
-		`lab crm_plan: names that begin with "crm_" are those of the upstream "crm"`,
-		`lab crm_note: names that begin with "crm_" are those of the upstream "crm"`,
-		`lab erase: the upstream "crm" gives one of its own that name`,
-		`lab erase: the upstream "crm" gives one of its own that name`,
-		`lab crm_ours: names that begin with "crm_" are those of the upstream "crm"`,
-		`crm crm_eu_list: names that begin with "crm_eu_" are those of the upstream "crm_eu"`,
+		`lab crm_get: names with the prefix "crm_" are reserved for the upstream "crm"`,
+		`lab crm_plan: names with the prefix "crm_" are reserved for the upstream "crm"`,
+		`lab crm_note: names with the prefix "crm_" are reserved for the upstream "crm"`,
+		`lab erase: the upstream "crm" renames one of its items to that name`,
+		`lab erase: the upstream "crm" renames one of its items to that name`,
+		`lab crm_ours: names with the prefix "crm_" are reserved for the upstream "crm"`,
+		`crm crm_eu_list: names with the prefix "crm_eu_" are reserved for the upstream "crm_eu"`,
 	}
 	if diff := cmp.Diff(want, left); diff != "" {
 		t.Errorf("left out (-want +got)\n%s", diff)
 	}
 }
 
-// TestOverlay_renameTakesName leaves out what another server offers by a name that a rename
-// gives, whatever came first.
+// An item with a name that another block assigns by a rename is left out, in any order.
 func TestOverlay_renameTakesName(t *testing.T) {
 	config := files(map[string]string{"mcpd.hcl": "upstream \"lab\" { url = \"https://lab.test/mcp\" }\nupstream \"crm\" {\n  url = \"https://crm.test/mcp\"\n  rename = { find = \"lab_get\" }\n}\n"})
 	c := overlaid(t, New(Options{Config: config, ConfigPath: "mcpd.hcl"}), Change{All: true}, Offers{Items: []*Item{offering("lab_get", `{"type":"object"}`)}, Known: []ToolName{{"lab", "lab_get"}}})
-	if len(c.LeftOut) != 1 || !c.LeftOut[0].NameConflict || c.LeftOut[0].Reason != `the upstream "crm" gives one of its own that name` {
+	if len(c.LeftOut) != 1 || !c.LeftOut[0].NameConflict || c.LeftOut[0].Reason != `the upstream "crm" renames one of its items to that name` {
 		t.Errorf("left out are %+v", c.LeftOut)
 	}
 }
 
-// TestOverlay_oneNameOfTwoUpstreams gives it to the one whose tool mcpd.lock accepts, also
-// while that cannot be served, and else to the first block.
+// The upstream with the accepted tool owns the name, even while its tool is not served; otherwise
+// the first block does.
 func TestOverlay_oneNameOfTwoUpstreams(t *testing.T) {
 	config := files(map[string]string{"mcpd.hcl": "upstream \"evil\" {\n  url = \"https://evil.test/mcp\"\n  prefix = \"\"\n}\nupstream \"lab\" {\n  url = \"https://lab.test/mcp\"\n  prefix = \"\"\n}\n"})
 	good, evil := offering("x", `{"type":"object"}`), offering("x", `{"type":"object"}`)
@@ -189,8 +186,7 @@ func TestOverlay_oneNameOfTwoUpstreams(t *testing.T) {
 	}
 }
 
-// TestBuild_namesOfUpstreams: of an upstream that mcpd.lock knows a name that it lacks is a
-// mistake; of others the overlay warns.
+// A missing name is an error if mcpd.lock has the tools of its upstream, and a warning otherwise.
 func TestBuild_namesOfUpstreams(t *testing.T) {
 	const upstreams = "upstream \"lab\" { url = \"https://lab.test/mcp\" }\nupstream \"crm\" {\n  url    = \"https://crm.test/mcp\"\n  prefix = \"\"\n}\n"
 	config := files(map[string]string{"mcpd.hcl": ""})
@@ -206,17 +202,17 @@ func TestBuild_namesOfUpstreams(t *testing.T) {
 		want       []string
 	}{
 		{"nothing is known", "lab_dorp", Accepted{}, Offers{Silent: []string{"lab", "crm"}}, nil},
-		{"nothing is accepted", "lab_dorp", Accepted{}, all, []string{`mcpd.hcl:7:13: warning: the upstream "lab" offers no tool "lab_dorp" now; did you mean "lab_drop"?`}},
-		{"nothing is accepted of a server without a prefix", "wipe_dsik", Accepted{Upstreams: []string{"lab"}}, Offers{Silent: []string{"crm"}}, []string{`mcpd.hcl:7:13: warning: there is no tool named "wipe_dsik", unless the upstream "crm" offers it, which has not told yet; did you mean "wipe_disk"?`}},
-		{"it offers none", "wipe_dsik", Accepted{Upstreams: []string{"lab"}}, all, []string{`mcpd.hcl:7:13: warning: there is no tool named "wipe_dsik", and the upstream "crm" offers none now; did you mean "wipe_disk"?`}},
+		{"nothing is accepted", "lab_dorp", Accepted{}, all, []string{`mcpd.hcl:7:13: warning: the upstream "lab" provides no tool "lab_dorp"; did you mean "lab_drop"?`}},
+		{"nothing is accepted of a server without a prefix", "wipe_dsik", Accepted{Upstreams: []string{"lab"}}, Offers{Silent: []string{"crm"}}, []string{`mcpd.hcl:7:13: warning: there is no tool named "wipe_dsik"; the upstream "crm" has not listed its items yet; did you mean "wipe_disk"?`}},
+		{"it offers none", "wipe_dsik", Accepted{Upstreams: []string{"lab"}}, all, []string{`mcpd.hcl:7:13: warning: there is no tool named "wipe_dsik", and the upstream "crm" provides none; did you mean "wipe_disk"?`}},
 		{"accepted", "lab_drop", both, all, nil},
 		{"not accepted", "lab_dorp", both, all, []string{`mcpd.hcl:7:13: error: mcpd.lock has no tool "lab_dorp" of the upstream "lab"; did you mean "lab_drop"?`}},
 		{"not accepted of a server that is not reached", "lab_other", both, Offers{Silent: []string{"lab"}}, []string{`mcpd.hcl:7:13: error: mcpd.lock has no tool "lab_other" of the upstream "lab"; correct the name, or accept the tool: mcpd lock accept lab`}},
 		{"not accepted without a prefix", "wipe_dsik", both, all, []string{`mcpd.hcl:7:13: error: there is no tool named "wipe_dsik", and mcpd.lock has none of the upstream "crm"; did you mean "wipe_disk"?`}},
-		{"accepted, and gone", "lab_drop", both, Offers{Items: []*Item{get, bare}}, []string{`mcpd.hcl:7:13: warning: the upstream "lab" offers no tool "lab_drop" now`}},
+		{"accepted, and gone", "lab_drop", both, Offers{Items: []*Item{get, bare}}, []string{`mcpd.hcl:7:13: warning: the upstream "lab" provides no tool "lab_drop"`}},
 		{"accepted, and not reached", "lab_drop", both, Offers{Silent: []string{"lab"}}, nil},
-		{"a pattern for which nothing is accepted", "lab_x*", both, all, []string{`mcpd.hcl:7:13: warning: no tool matches the pattern "lab_x*" of policy "no"; the pattern covers tools that are added later; remove it if none will be`}},
-		{"a pattern for which nothing is offered", "lab_x*", Accepted{}, all, []string{`mcpd.hcl:7:13: warning: no tool matches the pattern "lab_x*" of policy "no"; the pattern covers tools that are added later; remove it if none will be`}},
+		{"a pattern for which nothing is accepted", "lab_x*", both, all, []string{`mcpd.hcl:7:13: warning: no tool matches the pattern "lab_x*" of policy "no"; it may match tools that are added later; remove it if there will be none`}},
+		{"a pattern for which nothing is offered", "lab_x*", Accepted{}, all, []string{`mcpd.hcl:7:13: warning: no tool matches the pattern "lab_x*" of policy "no"; it may match tools that are added later; remove it if there will be none`}},
 		{"a pattern of a server that is not reached", "lab_x*", Accepted{}, Offers{Silent: []string{"lab"}}, nil},
 		{"a pattern for what is offered", "lab_d*", Accepted{}, all, nil},
 	} {
@@ -234,8 +230,7 @@ func TestBuild_namesOfUpstreams(t *testing.T) {
 	}
 }
 
-// TestBuild_rulesFitTheLock holds policies and keys of limits to the tools that mcpd.lock
-// accepts, whatever their server offers.
+// Policies and limit keys are checked against the tools in mcpd.lock, whatever their server offers.
 func TestBuild_rulesFitTheLock(t *testing.T) {
 	const upstream = "upstream \"lab\" { url = \"https://lab.test/mcp\" }\n"
 	accepted := Accepted{Items: []*Item{offering("lab_read", lettered)}, Known: []ToolName{{"lab", "lab_read"}}, Upstreams: []string{"lab"}}
@@ -253,12 +248,12 @@ func TestBuild_rulesFitTheLock(t *testing.T) {
 	c := overlaid(t, b, Change{All: true}, Offers{Items: []*Item{offering("lab_read", lettered)}})
 	compiled := c.Entry(Tools, "lab_read").Rules[0].Compiled
 	if again := overlaid(t, b, Change{All: true}, Offers{Items: []*Item{offering("lab_read", lettered)}}); again.Entry(Tools, "lab_read").Rules[0].Compiled != compiled {
-		t.Error("a policy is compiled twice")
+		t.Error("a policy was compiled twice")
 	}
 }
 
-// TestOverlay_firstUse takes in nothing of a server as long as rules do not fit what it
-// offers: the files would not fit the lock file that mcpd writes.
+// A new server is not accepted while policies do not match its tools, as mcpd.lock would then not
+// match the files.
 func TestOverlay_firstUse(t *testing.T) {
 	const upstream = "upstream \"lab\" { url = \"https://lab.test/mcp\" }\n"
 	rule := func(tools, deny string) string {
@@ -293,7 +288,7 @@ func TestOverlay_firstUse(t *testing.T) {
 	}
 }
 
-// told returns diagnostics in order.
+// told returns the diagnostics as lines.
 func told(problems diag.List) (lines []string) {
 	for _, p := range problems.Sort() {
 		lines = append(lines, p.String())
@@ -301,18 +296,18 @@ func told(problems diag.List) (lines []string) {
 	return lines
 }
 
-func TestAProgramBesideTheFileOfTheOperatorIsNoneOfThePath(t *testing.T) {
+func TestUpstream_relativeProgram(t *testing.T) {
 	for config, want := range map[string]string{"mcpd.hcl": "./srv", "etc/mcpd.hcl": "etc/srv"} {
 		placed := New(Options{ConfigPath: config}).resolveUpstreams([]definition.Upstream{{Command: []string{"./srv"}}})
 		if got := filepath.ToSlash(placed[0].Command[0]); got != want {
-			t.Errorf("of %s it is %s", config, got)
+			t.Errorf("%s resolves to %s", config, got)
 		}
 	}
 }
 
-func TestALongNameOfWhatIsLeftOutBreaksNoCharacter(t *testing.T) {
+func TestTruncateName_characters(t *testing.T) {
 	left := NewLeftOut(Resources, "lab:"+strings.Repeat("€", 100), "lab", "no")
 	if !utf8.ValidString(left.Address) || !strings.HasSuffix(left.Address, "€…") || len(left.Address) > 140 {
-		t.Errorf("it is called %q", left.Address)
+		t.Errorf("the name is %q", left.Address)
 	}
 }

@@ -14,20 +14,20 @@ import (
 	"github.com/mcpd/mcpd/policylang"
 )
 
-// InGo is the name by which the operator knows what the embedding program has in Go: all of
-// its policies together, and each of its hooks. Nothing in a file can have it.
+// GoName is the name of the Go policies and Go hooks of the embedding program. No definition in a
+// file can have it.
 const GoName = "(go)"
 
-// ruleSet is the policies and limits of the files, and what is compiled of them: once for
-// all items with the same inputs.
+// ruleSet has the policies and limits of the files in compiled form: once for all items with the
+// same inputs.
 type ruleSet struct {
 	env *policylang.Env
-	// operators are the policies of the operator's file, and authors those of tool files;
-	// goPolicies counts those of the embedding program.
+	// operators are the policies of mcpd.hcl, and authors those of tool files. goPolicies counts
+	// the Go policies.
 	operators, authors []definition.Policy
 	goPolicies         int
-	// limits are the limit blocks, the operator's first, and counted the same as they are
-	// counted.
+	// limits are the limit blocks, those of mcpd.hcl first. counted are the same limits for the
+	// store.
 	limits   []*definition.Limit
 	counted  []*ratelimit.Limit
 	known    compiledRules
@@ -47,7 +47,7 @@ func (b *Builder) rulesOf(found *build) *ruleSet {
 	return r
 }
 
-// fork returns the same rules, for more items: what is compiled for these leaves r as it is.
+// fork returns a copy for more items; compiling for these does not affect r.
 func (r *ruleSet) fork() *ruleSet {
 	more := *r
 	more.policies, more.keys = r.policies.fork(), r.keys.fork()
@@ -56,9 +56,8 @@ func (r *ruleSet) fork() *ruleSet {
 
 func (r *ruleSet) compiled() compiledRules { return compiledRules{r.policies.all(), r.keys.all()} }
 
-// bindAll binds entries, many at once, and returns what is wrong with each. From the entry
-// full on there is no room for more rules; full is the number of entries where there is.
-// Which entries that are is the same each time.
+// bindAll binds entries in parallel, and returns the diagnostics of each. full is the number of
+// entries that fit into the limit of compiled rules; it is deterministic.
 func bindAll[T any](s *ruleTable[T], entries []*Entry, rules int, bind func(*Entry) diag.List) (found []diag.List, full int) {
 	found = make([]diag.List, len(entries))
 	if s.remaining() >= len(entries)*rules {
@@ -74,8 +73,8 @@ func bindAll[T any](s *ruleTable[T], entries []*Entry, rules int, bind func(*Ent
 	return found, len(entries)
 }
 
-// each binds entries, many at once, and returns what is wrong; tooMany is what there is no
-// room for more of, and advice what to do then.
+// bindParallel binds entries in parallel, and returns the diagnostics. If the limit is exceeded, it
+// reports tooMany with advice.
 func bindParallel[T any](k *linker, s *ruleTable[T], entries []*Entry, bind func(*Entry) diag.List, tooMany, advice string) diag.List {
 	found := make([]diag.List, len(entries))
 	loader.Parallel(len(entries), func(i int) { found[i] = bind(entries[i]) })
@@ -86,15 +85,15 @@ func bindParallel[T any](k *linker, s *ruleTable[T], entries []*Entry, bind func
 	return slices.Concat(found...)
 }
 
-// misfits returns what keeps the rules from tools that mcpd.lock accepts, as far as there is
-// room for more of them.
+// lockedErrors returns the errors of policies and limits for accepted tools in mcpd.lock, within
+// the limit of compiled rules.
 func (r *ruleSet) lockedErrors(accepted []*Entry) diag.List {
 	policies, _ := bindAll(r.policies, accepted, len(r.operators)+len(r.authors), r.bindPolicies)
 	keys, _ := bindAll(r.keys, accepted, len(r.limits), r.bindLimits)
 	return errorsOf(slices.Concat(append(policies, keys...)...))
 }
 
-// checkIdle compiles policies that cover no item, so that their mistakes show.
+// compileUnused compiles policies that cover no item, to report their errors.
 func (k *linker) compileUnused(policies []definition.Policy, entries []*Entry) {
 	for i := range policies {
 		p := &policies[i]
@@ -104,8 +103,8 @@ func (k *linker) compileUnused(policies []definition.Policy, entries []*Entry) {
 	}
 }
 
-// bindPolicies gives an entry its policies, in the order in which they are asked: the
-// operator's, those in Go, those of tool files. It returns what is wrong with them.
+// bindPolicies adds the policies of an entry in evaluation order: those of mcpd.hcl, Go policies,
+// and those of tool files. It returns their diagnostics.
 func (r *ruleSet) bindPolicies(e *Entry) (found diag.List) {
 	schemaHash := schemaHashOf(e)
 	for i := range r.operators {
@@ -147,12 +146,12 @@ func (r *ruleSet) bind(e *Entry, p *definition.Policy, operator bool, schemaHash
 	return problems
 }
 
-// toolOf is what policies and keys of an item are compiled against.
+// toolOf returns the schema that policies and limit keys are compiled against.
 func toolOf(e *Entry) policylang.Tool {
 	return policylang.Tool{Kind: e.Kind.String(), Name: e.Name, Schema: e.PolicySchema, Result: rawOf(e.Output), Later: e.Offer.remainingArguments(), Range: e.Where}
 }
 
-// schemaHashOf tells items apart that policies and keys are compiled for apart.
+// schemaHashOf returns a hash that is equal for items which share compiled policies and limit keys.
 func schemaHashOf(e *Entry) loader.Hash {
 	return sha256.Sum256(fmt.Appendf(nil, "%s%q", e.PolicySchema, e.Offer.remainingArguments()))
 }
@@ -171,25 +170,23 @@ func textOf(body *definition.Body) *diag.Text {
 	return &body.Text
 }
 
-// soundRules are the compiled policies of one build, or the keys of its limits,
-// each of which serves all items with the same inputs. It is safe for concurrent
-// use. What has mistakes or warnings is not kept: these speak of one item, and
-// are told again by the next build.
+// ruleTable has the compiled policies, or limit keys, of one build. Each one serves all items with
+// the same inputs. It is safe for concurrent use. A rule with diagnostics is not cached: they
+// belong to one item, and the next build reports them again.
 type ruleTable[T any] struct {
 	max int // fixed at creation
 
 	mu    sync.Mutex
 	byKey map[ruleKey]*ruleSlot[T]
-	// distinct are all that were compiled. One that does not read args is the
-	// same for all items.
+	// distinct has all compiled rules. A rule that reads no args is the same for all items.
 	distinct map[*T]struct{}
-	// mistaken counts what could not be compiled.
+	// failed counts the rules that could not be compiled.
 	failed int
 }
 
-// maxPolicies bounds the compiled policies of one build, and the compiled keys of
-// limits, and with them its time and memory: files that are small define two
-// thousand tools and as many policies, each of which reads the args of each.
+// maxPolicies bounds the compiled policies of one build, and the compiled limit keys, and so its
+// time and memory. Small files can define two thousand tools and as many policies that read the
+// args of each.
 const maxPolicies = 50_000
 
 type ruleSlot[T any] struct {
@@ -201,14 +198,14 @@ func newRuleTable[T any](most int) *ruleTable[T] {
 	return &ruleTable[T]{max: most, byKey: map[ruleKey]*ruleSlot[T]{}, distinct: map[*T]struct{}{}}
 }
 
-// fork returns rules that share what is compiled so far.
+// fork returns a table that shares the rules compiled so far.
 func (s *ruleTable[T]) fork() *ruleTable[T] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return &ruleTable[T]{max: s.max, byKey: maps.Clone(s.byKey), distinct: maps.Clone(s.distinct), failed: s.failed}
 }
 
-// room is how many more may be compiled; below zero more were than the bound allows.
+// remaining returns how many more rules may be compiled; below zero if the limit was exceeded.
 func (s *ruleTable[T]) remaining() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -256,7 +253,7 @@ func (s *ruleTable[T]) slot(key ruleKey) *ruleSlot[T] {
 	return known
 }
 
-// all returns what is kept, once nothing is compiled any more.
+// all returns the cached rules, after compiling has ended.
 func (s *ruleTable[T]) all() map[ruleKey]*T {
 	all := make(map[ruleKey]*T, len(s.byKey))
 	for key, known := range s.byKey {

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestPoliciesThatCoverTooManyInputsAreRefused(t *testing.T) {
+func TestBinding_maxPolicies(t *testing.T) {
 	var text strings.Builder
 	for i := range 4 {
 		fmt.Fprintf(&text, "tool \"t%d\" {\n  input \"n\" { type = integer }\n  input \"i%[1]d\" { type = integer }\n  run = \"return 1\"\n}\n", i)
@@ -28,7 +28,7 @@ func TestPoliciesThatCoverTooManyInputsAreRefused(t *testing.T) {
 	}
 }
 
-func TestToolsWithTheSameInputsShareTheirPolicies(t *testing.T) {
+func TestBinding_sharesPolicies(t *testing.T) {
 	tools := fstest.MapFS{"t.hcl": {Mode: 0o644, Data: []byte(`
 tool "a" {
   input "n" { type = integer }
@@ -57,8 +57,7 @@ policy "p" {
 	}
 }
 
-// TestOverlay_boundOfRules leaves out what has no room, of whoever has not been accepted
-// first.
+// Without capacity for all policies, tools that are not accepted are left out first.
 func TestOverlay_boundOfRules(t *testing.T) {
 	config := files(map[string]string{"mcpd.hcl": "upstream \"lab\" { url = \"https://lab.test/mcp\" }\n"})
 	tools := fstest.MapFS{"t.hcl": {Mode: 0o644, Data: []byte("tool \"own\" {\n  input \"n\" { type = integer }\n  run = \"return 1\"\n}\n" +
@@ -69,7 +68,7 @@ func TestOverlay_boundOfRules(t *testing.T) {
 	b := New(Options{Tools: tools, Config: config, ConfigPath: "mcpd.hcl"})
 	b.maxPolicies = 3
 	offers := Offers{Items: []*Item{with(1), with(2), with(3), with(5)}, Known: []ToolName{{"lab", "lab_5"}}}
-	for range 2 { // and again, with what was compiled before
+	for range 2 { // the second time with compiled policies
 		c := overlaid(t, b, Change{All: true}, offers)
 		var served, left []string
 		for _, e := range c.Entries[Tools] {

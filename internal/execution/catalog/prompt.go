@@ -18,7 +18,7 @@ func (c *compiler) prompt(def *definition.Prompt) *compiledItem {
 	k := c.newItem(item, def.Semantic)
 	k.arguments(def.Arguments, def.Call)
 	item.PolicySchema = item.Offer.Schema()
-	item.Input, _ = schema.Compile(item.PolicySchema, def.NameRange, nil) // it is ours, and sound
+	item.Input, _ = schema.Compile(item.PolicySchema, def.NameRange, nil) // the schema is generated, and valid
 	for _, a := range def.Arguments {
 		item.InputNames = append(item.InputNames, a.Name)
 	}
@@ -36,7 +36,7 @@ func (c *compiler) prompt(def *definition.Prompt) *compiledItem {
 	return k.finish(def.Grant, def.GrantRanges)
 }
 
-// conversation is the body of a prompt whose messages stand in the file.
+// staticPrompt is the handler of a prompt with messages in the file.
 type staticPrompt struct {
 	description string
 	messages    []definition.Message
@@ -61,8 +61,7 @@ func (c staticPrompt) Run(_ context.Context, i Invocation) (scripting.Outcome, e
 	return replyOutcome(reply.StaticMessages(c.description, filled)), nil
 }
 
-// fill returns a message with the arguments in their places, and false when
-// they make no URI of what should be one.
+// fill returns a message with the arguments inserted, and false if a URI is invalid with them.
 func fill(m *definition.Message, values map[string]string) (out reply.Message, sound bool) {
 	out = reply.Message{Role: m.Role, Annotations: annotationsOf(m.Annotations), Size: -1}
 	sound = true

@@ -7,7 +7,7 @@ import (
 	"testing/fstest"
 )
 
-// run builds the file and runs the body of one of its items.
+// run builds the file and runs the handler of an item.
 func run(t *testing.T, file string, k Kind, address string, args map[string]any) (reply, failure string) {
 	t.Helper()
 	built := New(Options{Tools: fstest.MapFS{"t.hcl": {Mode: 0o644, Data: []byte(file)}}}).Build(Change{All: true}, nil)
@@ -24,7 +24,7 @@ func run(t *testing.T, file string, k Kind, address string, args map[string]any)
 	return string(outcome.Result.JSON), ""
 }
 
-func TestWhatArgumentsAreInsertedIntoIsBounded(t *testing.T) {
+func TestPrompt_maxSize(t *testing.T) {
 	prompt := "prompt \"p\" {\n  argument \"a\" {}\n  message \"user\" { text = \"" + strings.Repeat("{{a}}", 1000) + "\" }\n}\n"
 	template := "resource_template \"t\" {\n  uri_template = \"x:{a}\"\n  text = \"" + strings.Repeat("{{a}}", 1000) + "\"\n}\n"
 	for _, c := range []struct {
@@ -42,7 +42,7 @@ func TestWhatArgumentsAreInsertedIntoIsBounded(t *testing.T) {
 	}
 }
 
-func TestArgumentsInAURIAreEncodedWhereTheyMustBe(t *testing.T) {
+func TestPrompt_uriEncoding(t *testing.T) {
 	const file = `prompt "p" {
   argument "a" {}
   message "user" {
@@ -60,7 +60,7 @@ func TestArgumentsInAURIAreEncodedWhereTheyMustBe(t *testing.T) {
 	}
 }
 
-func TestArgumentsThatMakeNoURIAreAFailure(t *testing.T) {
+func TestPrompt_invalidURI(t *testing.T) {
 	const file = `prompt "p" {
   argument "a" {}
   message "user" { text = "Look at this" }
@@ -78,7 +78,7 @@ func TestArgumentsThatMakeNoURIAreAFailure(t *testing.T) {
 	}
 }
 
-func TestARuleOnAnArgumentThatIsFilledInLaterIsAWarning(t *testing.T) {
+func TestPolicies_argumentFilledLater(t *testing.T) {
 	const file = `prompt "p" {
   argument "first" { required = true }
   argument "team" { values = ["red", "blue"] }

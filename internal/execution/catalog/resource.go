@@ -20,10 +20,10 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// noArguments is the schema of the arguments of a resource, for policies.
+// emptyArgsSchema is the argument schema of a resource, for policies.
 const emptyArgsSchema = `{"type":"object","properties":{},"additionalProperties":false}`
 
-// resourceItem returns what all items that are no tools have in common.
+// resourceItem returns the common parts of resources, templates and prompts.
 func resourceItem(kind Kind, name, address, title, description string, call definition.Call) *Item {
 	yes, no := true, false
 	item := &Item{
@@ -63,7 +63,7 @@ func (k *itemCompiler) resourceHandler(src scripting.Source, run definition.Body
 	})
 }
 
-// stored is the body of a resource whose content stands in the files.
+// staticResource is the handler of a resource with content in the files.
 type staticResource struct {
 	uri     string
 	content definition.Content
@@ -71,27 +71,27 @@ type staticResource struct {
 	reply   json.RawMessage
 }
 
-// Run returns the content, which is encoded when it is first read.
+// Run returns the content, which is encoded at the first read.
 func (s *staticResource) Run(context.Context, Invocation) (scripting.Outcome, error) {
 	s.once.Do(func() { s.reply = reply.StaticContents(s.uri, s.content.MIMEType, s.content.Bytes, s.content.Binary) })
 	return replyOutcome(s.reply), nil
 }
 
-// replied is the outcome of a body that has made its reply.
+// replyOutcome returns the outcome with a reply.
 func replyOutcome(r json.RawMessage) scripting.Outcome {
 	return scripting.Outcome{Result: &scripting.Result{Kind: scripting.Value, JSON: r}}
 }
 
-// shape makes a reply of what a body returned.
+// replyFunc converts the result of a script to a reply.
 type replyFunc func(i *Invocation, r *scripting.Result) (json.RawMessage, error)
 
-// shapedBody is a body whose result becomes a reply.
+// replyHandler is a handler with a result that is converted to a reply.
 type replyHandler struct {
 	Handler
 	reply replyFunc
 }
 
-// shaped returns a body whose results are shaped; nil for none.
+// withReply returns a handler that converts its results; nil if b is nil.
 func withReply(b Handler, s replyFunc) Handler {
 	if b == nil {
 		return nil
@@ -99,7 +99,7 @@ func withReply(b Handler, s replyFunc) Handler {
 	return &replyHandler{b, s}
 }
 
-// Run runs the body; a result that no reply can be made of is its failure.
+// Run runs the handler. A result that cannot be converted is a failure.
 func (b *replyHandler) Run(ctx context.Context, i Invocation) (scripting.Outcome, error) {
 	outcome, err := b.Handler.Run(ctx, i)
 	if err != nil || outcome.Result == nil {
@@ -118,7 +118,7 @@ func (c *compiler) template(def *definition.Template) *compiledItem {
 	item.Offer.MIMEType, item.Offer.Annotations = def.MIMEType, annotationsOf(def.Annotations)
 	c.found.authors.applyTo(item, def.Bounds)
 	k := c.newItem(item, def.Semantic)
-	if def.URITemplate == nil { // whoever decoded the file has told
+	if def.URITemplate == nil { // the decoder has reported it
 		item.PolicySchema = json.RawMessage(`{"type":"object"}`)
 		return k.finish(def.Grant, def.GrantRanges)
 	}
@@ -133,7 +133,7 @@ func (c *compiler) template(def *definition.Template) *compiledItem {
 	k.arguments(arguments, def.Call)
 	for i, p := range def.Params {
 		if p.Pattern != "" {
-			// Whoever decoded the file has compiled it already.
+			// The decoder has compiled the pattern before.
 			if pattern, err := regexp.Compile(p.Pattern); err == nil {
 				item.Offer.Arguments[i].matches = pattern.MatchString
 			}
@@ -149,8 +149,7 @@ func (c *compiler) template(def *definition.Template) *compiledItem {
 	return k.finish(def.Grant, def.GrantRanges)
 }
 
-// arguments adds the arguments of a prompt or the variables of a template, with
-// what completes them.
+// arguments adds the arguments of a prompt, or the variables of a template, with their completions.
 func (k *itemCompiler) arguments(list []definition.Argument, call definition.Call) {
 	names := make([]string, len(list))
 	for i := range list {
@@ -164,8 +163,8 @@ func (k *itemCompiler) arguments(list []definition.Argument, call definition.Cal
 	}
 }
 
-// completion returns what completes a value; nil when nothing does. It asks
-// nobody, since no client can be asked while its user types.
+// completion returns the handler that completes a value, or nil. It cannot request input, as the
+// user is typing.
 func (k *itemCompiler) completion(def *definition.Complete, names []string, call definition.Call) Handler {
 	switch {
 	case def == nil:
@@ -181,7 +180,7 @@ func (k *itemCompiler) completion(def *definition.Complete, names []string, call
 	})
 }
 
-// suggested is a completion whose values stand in the file.
+// staticCompletion is a completion with values in the file.
 type staticCompletion []string
 
 func (s staticCompletion) Run(_ context.Context, i Invocation) (scripting.Outcome, error) {
@@ -192,7 +191,7 @@ func (s staticCompletion) Run(_ context.Context, i Invocation) (scripting.Outcom
 	return replyOutcome(reply.CompletionByPrefix(s, input.Value)), nil
 }
 
-// phrase is the body of a template whose text stands in the file.
+// staticTemplate is the handler of a template with text in the file.
 type staticTemplate struct {
 	text     definition.TextTemplate
 	mimeType string
@@ -206,13 +205,13 @@ func (p staticTemplate) Run(_ context.Context, i Invocation) (scripting.Outcome,
 	return replyOutcome(reply.StaticContents(i.Address, cmp.Or(p.mimeType, "text/plain"), []byte(p.text.Render(values)), false)), nil
 }
 
-// tooLong is the outcome of a body whose reply would have too many bytes.
+// tooLong returns the outcome of a reply that exceeds the size limit.
 func tooLong(size int) scripting.Outcome {
 	message := fmt.Sprintf("with these values the text has %d bytes, more than %d", size, definition.MaxRendered)
 	return scripting.Outcome{Failure: &scripting.Failure{Kind: scripting.Limit, Limit: "output", Message: message}}
 }
 
-// texts returns the arguments that are strings, as all of these are.
+// stringValues returns the arguments, which are strings.
 func stringValues(args map[string]any) map[string]string {
 	values := make(map[string]string, len(args))
 	for name, value := range args {
@@ -223,13 +222,13 @@ func stringValues(args map[string]any) map[string]string {
 
 func (c *compiler) folder(def *definition.Folder) (jobs []job) {
 	if def.Root == "" {
-		return nil // whoever decoded the file has told
+		return nil // the decoder has reported it
 	}
 	files, err := c.tree.List(def.Root)
 	if err != nil {
 		c.found.report(diag.List{{
 			Code: "unreadable-folder", Range: def.RootRange,
-			Summary: fmt.Sprintf("the folder %q cannot be read: %v", def.Root, err), Detail: "correct the path, or make the folder",
+			Summary: fmt.Sprintf("the folder %q cannot be read: %v", def.Root, err), Detail: "fix the path, or create the folder",
 		}})
 		return nil
 	}
@@ -243,7 +242,7 @@ func (c *compiler) folder(def *definition.Folder) (jobs []job) {
 		content, hash, err := c.tree.Open(name)
 		switch {
 		case errors.Is(err, fs.ErrNotExist) || int64(len(content)) > def.MaxFile:
-			continue // it has gone, or grown, since the folder was listed
+			continue // removed, or grown, since the folder was listed
 		case err != nil:
 			c.found.report(diag.List{{
 				Code: "unreadable-file", Range: def.RootRange,
@@ -258,7 +257,7 @@ func (c *compiler) folder(def *definition.Folder) (jobs []job) {
 		c.found.report(diag.List{{
 			Severity: diag.Warning, Code: "pattern-matches-nothing", Range: def.RootRange,
 			Summary: fmt.Sprintf("no file of the folder %q is a resource", def.Root),
-			Detail:  "look at glob, exclude and max_file: ** stands for any folders, as in \"**/*.md\"",
+			Detail:  "check glob, exclude and max_file; ** matches any folders, as in \"**/*.md\"",
 		}})
 	}
 	return jobs

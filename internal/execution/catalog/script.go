@@ -10,15 +10,14 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// script is a body in JavaScript or TypeScript, with what it may use and whom it may ask.
+// scriptHandler is a script in JavaScript or TypeScript, with its grants.
 type scriptHandler struct {
 	program *scripting.Program
 	grants  *host.Grants
 	ask     *grant.Ask
 }
 
-// Run runs the body once. Agent and call are encoded only for bodies that look
-// at them.
+// Run runs the script. The agent and call objects are encoded only for scripts that use them.
 func (b *scriptHandler) Run(ctx context.Context, i Invocation) (scripting.Outcome, error) {
 	call := scripting.Call{
 		Program: b.program, Input: i.Input, Seed: scripting.NewSeed(), Start: i.StartTime, Journal: i.Journal, Agent: i.Agent,
@@ -29,7 +28,7 @@ func (b *scriptHandler) Run(ctx context.Context, i Invocation) (scripting.Outcom
 	}
 	i.Host.Deadline, _ = ctx.Deadline()
 	if i.Depth > 0 && i.Host.Deadline.Before(i.Deadline) {
-		i.Deadline = i.Host.Deadline // that of the call which waits for this one
+		i.Deadline = i.Host.Deadline // the deadline of the enclosing call
 	}
 	if b.program.Uses("call") {
 		call.Info = i.json()
@@ -49,14 +48,14 @@ func (b *scriptHandler) Run(ctx context.Context, i Invocation) (scripting.Outcom
 	return outcome, err
 }
 
-// AgentJSON is `agent` as scripts see it.
+// AgentJSON returns the JSON of `agent` for scripts.
 func (i *Invocation) AgentJSON() []byte {
 	// Plain data always encodes.
 	agent, _ := json.Marshal(i.Caller.Agent)
 	return agent
 }
 
-// json is `call` as scripts see it: nothing in it tells the transport.
+// json returns the JSON of `call` for scripts. It does not reveal the transport.
 func (i *Invocation) json() []byte {
 	info := append([]byte(`{"id":"`), i.RootID...)
 	info = append(info, `","tool":`...)

@@ -9,22 +9,21 @@ import (
 	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
-// maxStages bounds how many different sets of values tests give to variables: for each
-// of them everything is compiled once more.
+// maxStages bounds the distinct sets of variable values in tests. Everything is compiled once per
+// set.
 const maxStages = 32
 
-// Stage is what the files define with the values that a test gives to variables.
+// Stage is the catalog with the variable values of a test.
 type Stage struct {
-	// catalog is never served. It is not looked at when problems hold an error.
+	// catalog is never served. It is unused if problems has an error.
 	catalog  *Catalog
 	problems diag.List
 }
 
-// Stage makes the stages of the tests of a catalog, whose base is the one that was built
-// last. A test with values of its own runs on the catalog that a server would have which was
-// started with them, so that they hold wherever a variable is read. The disk of the machine
-// is not looked at again: whether the places of the other values exist here does not matter
-// to a test, which touches none of them.
+// Stage builds the stages for the tests of a catalog, which must have the base that was built last.
+// A test with its own variable values runs on the catalog that a server started with these values
+// would have. The disk is not accessed again: a test uses no paths, so it does not matter whether
+// the paths of other values exist here.
 func (b *Builder) Stage(c *Catalog, registered []*Item) {
 	kept := b.stages
 	b.stages = map[string]buildCache{}
@@ -43,25 +42,24 @@ func (b *Builder) Stage(c *Catalog, registered []*Item) {
 	b.tree.KeepStages(func(name string) bool { return c.stages[name] != nil })
 }
 
-// Staged has a catalog that serves have the stages of its tests. They are made of the files
-// as they were read last: when these are no longer those of the catalog, its tests with
-// values of their own have no stage.
+// EnsureStages builds the stages of a serving catalog. They use the files as last read. If these no
+// longer match the catalog, tests with their own values have no stage.
 func (b *Builder) EnsureStages(c *Catalog, registered []*Item) {
 	if c.stages == nil && b.base != nil && b.base.Revision == c.base.Revision {
 		b.Stage(c, registered)
 	}
 }
 
-// stageOf names the stage of a test, "" when it runs on the catalog itself.
+// stageOf returns the stage name of a test, "" if it runs on the catalog itself.
 func stageOf(test *definition.Test) string {
 	if len(test.Vars) == 0 {
 		return ""
 	}
-	name, _ := json.Marshal(test.Vars) // what was decoded encodes, in the order of the names
+	name, _ := json.Marshal(test.Vars) // decoded JSON encodes, in the order of the names
 	return string(name)
 }
 
-// stage builds the catalog of a stage of c, with what was compiled for it before.
+// stage builds the catalog of a stage of c. compiled is its compile cache.
 func (b *Builder) stage(c *Catalog, name string, vars map[string]json.RawMessage, compiled buildCache, registered []*Item) *Stage {
 	s := *b
 	s.options.Checks = Checks{Item: b.options.Checks.Item}
@@ -83,7 +81,7 @@ func errorsOf(l diag.List) diag.List {
 	return slices.DeleteFunc(slices.Clone(l), func(d diag.Diagnostic) bool { return d.Severity != diag.Error })
 }
 
-// Staged returns the catalog that a test of c runs on, and the test as it reads there. An
+// TestCatalog returns the catalog for a test of c, and the test with the values of its stage. The
 // error says why there is none.
 func (c *Catalog) TestCatalog(i int) (on *Catalog, test *definition.Test, err error) {
 	test = &c.Tests[i]
@@ -94,11 +92,11 @@ func (c *Catalog) TestCatalog(i int) (on *Catalog, test *definition.Test, err er
 	s := c.stages[name]
 	switch {
 	case s == nil && len(c.stages) == maxStages:
-		return nil, test, fmt.Errorf("the tests give variables more than %d different sets of values; let tests share them", maxStages)
+		return nil, test, fmt.Errorf("the tests use more than %d different sets of variable values; use the same set in several tests", maxStages)
 	case s == nil:
 		return nil, test, fmt.Errorf("the files have changed since they were loaded; load them again")
 	case s.problems.HasErrors():
-		return nil, test, fmt.Errorf("with the vars of the test the files have mistakes:\n%w", errorsOf(s.problems))
+		return nil, test, fmt.Errorf("with the vars of the test the files have errors:\n%w", errorsOf(s.problems))
 	}
 	return s.catalog, &s.catalog.Tests[i], nil
 }

@@ -10,9 +10,8 @@ import (
 	"github.com/mcpd/mcpd/internal/language/uritemplate"
 )
 
-// checkShadows reports what is read in the place of another resource that a rule of the
-// operator is about, and is not under that rule itself: what stands at an address would
-// get past the operator by standing before what was meant.
+// checkURIConflicts reports items that are read instead of a resource which a rule of mcpd.hcl
+// covers, without being covered themselves. They would bypass the operator's rules.
 func (k *linker) checkURIConflicts() {
 	s := &uriConflicts{rules: resourceRules(k.found), reported: map[[2]diag.Range]bool{}}
 	for _, pair := range k.hidden {
@@ -22,18 +21,18 @@ func (k *linker) checkURIConflicts() {
 	k.found.report(s.found)
 }
 
-// shadows are the resources that are in the place of others.
+// uriConflicts finds items that are read instead of others.
 type uriConflicts struct {
 	rules []resourceRule
-	// leaveOut excludes what an upstream offers: that gets past no rule of an author either.
-	// It is nil where there are no upstreams, and else only what they offer is looked at.
+	// exclude leaves out an upstream item, which may bypass no rule of an author either. It is nil
+	// without upstreams; otherwise only upstream items are checked.
 	exclude  func(item *Item, why string)
 	reported map[[2]diag.Range]bool
 	found    diag.List
 }
 
-// lookAll looks at all pairs of which one may be read in the place of the other. The
-// templates are in the order in which they are tried.
+// checkAll checks all pairs of items that may match the same URI. The templates are in matching
+// order.
 func (s *uriConflicts) checkAll(templates, resources []*Entry, before func(upstream, other string) bool) {
 	if len(s.rules) == 0 {
 		return
@@ -59,7 +58,7 @@ func (s *uriConflicts) checkAll(templates, resources []*Entry, before func(upstr
 	}
 }
 
-// look reports that first is read in the place of second, if it is: inPlace tells.
+// check reports that first is read instead of second, if inPlace returns true.
 func (s *uriConflicts) check(first, second *Item, inPlace func() bool) {
 	if s.exclude != nil && first.Upstream == "" && second.Upstream == "" {
 		return
@@ -73,25 +72,25 @@ func (s *uriConflicts) check(first, second *Item, inPlace func() bool) {
 	rule := &s.rules[at]
 	for _, offered := range []*Item{first, second} {
 		if offered.Upstream != "" {
-			s.exclude(offered, fmt.Sprintf("with it one would be read in the place of another resource that the %s %q is about", rule.kind, rule.name))
+			s.exclude(offered, fmt.Sprintf("it would be read instead of another resource that the %s %q covers", rule.kind, rule.name))
 			return
 		}
 	}
 	pair := [2]diag.Range{first.Where, second.Where}
 	if s.reported[pair] {
-		return // of another file of a folder
+		return // another file of the same folder block
 	}
 	s.reported[pair] = true
 	s.found = append(s.found, diag.Diagnostic{
 		Code: "shadowed-rule", Range: first.Where,
-		Summary: fmt.Sprintf("%s %q is read in the place of %s %q, which the operator's %s %q is about", first.Kind, first.Name, second.Kind, second.Name, rule.kind, rule.name),
-		Detail:  fmt.Sprintf("choose another URI, or ask the operator to name %q in the %s, too", first.Name, rule.kind),
+		Summary: fmt.Sprintf("%s %q is read instead of %s %q, which the operator's %s %q covers", first.Kind, first.Name, second.Kind, second.Name, rule.kind, rule.name),
+		Detail:  fmt.Sprintf("choose another URI, or ask the operator to add %q to the %s", first.Name, rule.kind),
 		Notes:   []diag.Note{{Range: second.Where, Message: fmt.Sprintf("%s %q", second.Kind, second.Name)}},
 	})
 }
 
-// overlapSteps is how long it may take to learn which templates have no URI in common:
-// those of which it is not known then are taken to have one.
+// overlapSteps bounds the search for templates with disjoint URIs. Beyond it, templates are assumed
+// to overlap.
 const overlapSteps = 2_000_000
 
 func mayOverlap(a, b *uritemplate.Template, steps *int) bool {
@@ -101,8 +100,8 @@ func mayOverlap(a, b *uritemplate.Template, steps *int) bool {
 	return a.Overlaps(b, steps) || *steps <= 0
 }
 
-// resourceRule is a policy, a limit or a hook, as it is called, and the resources that it is
-// about. Author says that it is no rule of the operator's file.
+// resourceRule is a policy, limit or hook with its resource targets. author reports that it is in a
+// tool file.
 type resourceRule struct {
 	kind, name string
 	targets    definition.Targets
@@ -111,7 +110,7 @@ type resourceRule struct {
 
 func (r *resourceRule) covers(i *Item) bool { return covers(r.targets, i.Kind, i.Name) }
 
-// resourceRules returns those that are about some resources and not about others.
+// resourceRules returns the policies, limits and hooks for specific resources.
 func resourceRules(found *build) (rules []resourceRule) {
 	author := false
 	add := func(what, name string, targets definition.Targets) {
@@ -136,9 +135,8 @@ func resourceRules(found *build) (rules []resourceRule) {
 	return rules
 }
 
-// duplicateFile reports a file of a folder whose URI a file of another folder has,
-// once for each two folders. That of a resource block is meant to win, and two
-// folders of one prefix configcheck has reported.
+// duplicateFile reports files of two folder blocks with the same URI, once per pair of blocks. A
+// resource block intentionally wins over a file, and configcheck reports equal prefixes.
 func (k *linker) duplicateFile(first, second *Item) {
 	if first.folder == nil || second.folder == nil || first.folder.URIPrefix == second.folder.URIPrefix {
 		return

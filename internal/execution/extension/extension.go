@@ -1,6 +1,6 @@
-// Package extension says what an engine can be extended with. The packages below extensions/
-// implement its interfaces; engine and the packages below it use them, so that a program
-// links a part, with the libraries that it needs, only if it imports its package.
+// Package extension defines the extension points of the engine. The packages below extensions/
+// implement them, so that a program links a feature, with its libraries, only if it imports its
+// package.
 package extension
 
 import (
@@ -19,10 +19,10 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// Extension is what the packages below extensions/ return: a value that also has one of the
-// interfaces of this package.
+// Extension is the value that a package below extensions/ returns. It also implements one of the
+// other interfaces of this package.
 type Extension interface {
-	// Name returns the package that the extension comes from, as in "extensions/sqlite".
+	// Name returns the package of the extension, such as "extensions/sqlite".
 	Name() string
 }
 
@@ -32,35 +32,35 @@ type Telemetry interface {
 	OpenTelemetry(o observe.Options) (observe.Telemetry, error)
 }
 
-// CodeMode returns what a codeact block offers: programs run in x, and none does if x is
-// nil. trial and t are those of [scripting.Source].
+// CodeMode returns the items of a codeact block. Programs run in x; if x is nil, they are rejected.
+// trial and t are passed to [scripting.Source].
 type CodeMode interface {
 	Extension
 	CodeItems(block *definition.Codeact, x scripting.Executor, trial func(scripting.Source) error, t scripting.Transpiler) []*catalog.Item
 }
 
-// Federation makes the connections to upstream servers.
+// Federation creates the connections to upstream servers.
 type Federation interface {
 	Extension
 	Federate(federation.Options) federation.Federation
 }
 
-// TypeScript compiles bodies that are TypeScript or import files.
+// TypeScript compiles scripts that are TypeScript or that import files.
 type TypeScript interface {
 	Extension
 	Transpiler() scripting.Transpiler
 }
 
-// SQLite keeps the state of a server in a SQLite file, and runs statements on SQLite files.
+// SQLite stores the state of a server in a SQLite file, and runs statements on SQLite files.
 type SQLite interface {
 	Extension
 	// OpenState is a [state.Opener].
 	OpenState(path string, o state.Options, patience time.Duration) (state.Store, error)
-	// SQLiteDriver returns a driver for one server, which closes it.
+	// SQLiteDriver returns a driver for one server. The server closes it.
 	SQLiteDriver() sqldb.Driver
 }
 
-// OIDC reads what identity providers publish.
+// OIDC fetches the metadata and keys of identity providers.
 type OIDC interface {
 	Extension
 	idp.Protocol
@@ -69,12 +69,11 @@ type OIDC interface {
 // PostgreSQL runs statements in PostgreSQL.
 type PostgreSQL interface {
 	Extension
-	// PostgreSQLDriver returns a driver for one server, which closes it.
+	// PostgreSQLDriver returns a driver for one server. The server closes it.
 	PostgreSQLDriver() sqldb.Driver
 }
 
-// Set holds the parts that a program has given to its engine; a part that it has not given
-// is nil.
+// Set has the extensions of an engine; a missing extension is nil.
 type Set struct {
 	CodeMode   CodeMode
 	OIDC       OIDC
@@ -85,8 +84,8 @@ type Set struct {
 	TypeScript TypeScript
 }
 
-// Drivers returns the drivers for the sql grants of one server, by their kinds, and for each
-// kind without a driver the package to import.
+// Drivers returns the drivers for sql grants by kind, and for each missing driver the package to
+// import.
 func (s *Set) Drivers() (drivers map[string]sqldb.Driver, missing map[string]string) {
 	drivers, missing = map[string]sqldb.Driver{}, map[string]string{}
 	if s.SQLite != nil {
@@ -102,7 +101,7 @@ func (s *Set) Drivers() (drivers map[string]sqldb.Driver, missing map[string]str
 	return drivers, missing
 }
 
-// Of returns the set of the extensions in an engine's Options.
+// Of returns the set of the extensions in engine.Options.
 func Of[E Extension](extensions []E) (Set, error) {
 	var set Set
 	for i, e := range extensions {
@@ -113,8 +112,8 @@ func Of[E Extension](extensions []E) (Set, error) {
 	return set, nil
 }
 
-// Add puts an extension into the set. It returns an error for a value that no package of
-// mcpd has made, and for a part that the set has.
+// Add adds an extension to the set. It returns an error for a value that is not from a package of
+// mcpd, and for a duplicate.
 func (s *Set) Add(e Extension) error {
 	switch e := e.(type) {
 	case nil:
@@ -134,18 +133,18 @@ func (s *Set) Add(e Extension) error {
 	case TypeScript:
 		return add(&s.TypeScript, e)
 	default:
-		return fmt.Errorf("%q is not of mcpd", e.Name())
+		return fmt.Errorf("%q is not an extension of mcpd", e.Name())
 	}
 }
 
-// add puts an extension into its field.
+// add sets the field of an extension.
 func add[E interface {
 	comparable
 	Extension
 }](field *E, e E) error {
 	var none E
 	if *field != none {
-		return fmt.Errorf("%q is there twice", e.Name())
+		return fmt.Errorf("%q is listed twice", e.Name())
 	}
 	*field = e
 	return nil

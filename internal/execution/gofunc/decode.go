@@ -10,9 +10,8 @@ import (
 	"unicode"
 )
 
-// Decoder makes an In of the arguments of a call, the way encoding/json does.
-// Arguments that are valid have been decoded by then: where In is a struct of
-// plain fields alone, they need not be once more.
+// Decoder decodes the arguments of a call into an In, like encoding/json. If In is a struct with
+// plain fields only, it uses the arguments that validation has already decoded.
 type Decoder[In any] struct{ plain []field }
 
 type field struct {
@@ -20,6 +19,7 @@ type field struct {
 	index int
 }
 
+// NewDecoder returns a decoder for In.
 func NewDecoder[In any]() Decoder[In] {
 	t := reflect.TypeFor[In]()
 	if t.Kind() != reflect.Struct || decodesItself(t) {
@@ -43,8 +43,8 @@ func NewDecoder[In any]() Decoder[In] {
 	return Decoder[In]{plain: fields}
 }
 
-// Decode returns the arguments, which are valid. args and text are the same, decoded and
-// as JSON. The error is an [*InputError].
+// Decode returns valid arguments as an In. args and text are the same value, decoded and as JSON.
+// The error is a [*DecodeError].
 func (d Decoder[In]) Decode(args map[string]any, text []byte) (in In, err error) {
 	if d.plain != nil && d.fill(reflect.ValueOf(&in).Elem(), args) {
 		return in, nil
@@ -53,7 +53,7 @@ func (d Decoder[In]) Decode(args map[string]any, text []byte) (in In, err error)
 	if json.Unmarshal(text, &in) == nil {
 		return in, nil
 	}
-	// encoding/json takes no 1.0 for an integer; args have it as 1.
+	// encoding/json rejects 1.0 for an integer; args have 1.
 	in = *new(In)
 	if !decode(args, &in) {
 		return in, &DecodeError{Path: undecodablePath[In](args)}
@@ -61,7 +61,7 @@ func (d Decoder[In]) Decode(args map[string]any, text []byte) (in In, err error)
 	return in, nil
 }
 
-// decode reports whether encoding/json makes what to points at of the arguments.
+// decode reports whether encoding/json can decode the arguments into to.
 func decode(args map[string]any, to any) bool {
 	text, err := json.Marshal(args)
 	return err == nil && json.Unmarshal(text, to) == nil
@@ -104,16 +104,15 @@ func set(field reflect.Value, value any) bool {
 	return true
 }
 
-// isName reports whether encoding/json surely takes a name that a tag gives:
-// others, such as those with quotes, it ignores.
+// isName reports whether encoding/json accepts the name in a tag. It ignores others, such as those
+// with quotes.
 func isName(name string) bool {
 	return !strings.ContainsFunc(name, func(r rune) bool {
 		return r != '_' && r != '-' && r != '.' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
 	})
 }
 
-// isPlain reports whether encoding/json has no choice of what a value of the
-// type is.
+// isPlain reports whether values of the type have one decoding only.
 func isPlain(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.String, reflect.Bool, reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Float64:
@@ -127,21 +126,22 @@ func decodesItself(t reflect.Type) bool {
 	return t.Implements(reflect.TypeFor[json.Unmarshaler]()) || t.Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
 }
 
-// InputError says that valid arguments are not what a Go type can hold. It
-// repeats no value.
+// DecodeError reports that valid arguments do not fit a Go type. It contains no value.
 type DecodeError struct {
-	// Path is the JSON pointer of the argument; empty when it is not known.
+	// Path is the JSON pointer of the argument; empty if unknown.
 	Path string
 }
 
+// Error returns the path and the reason.
 func (e *DecodeError) Error() string { return strings.TrimPrefix(e.Path+" "+e.Reason(), " ") }
 
+// Reason returns the message without the path.
 func (e *DecodeError) Reason() string { return "is not of the form that the tool can read" }
 
-// pointing escapes a name as a part of a JSON pointer (RFC 6901).
+// pointerEscaper escapes a name in a JSON pointer (RFC 6901).
 var pointerEscaper = strings.NewReplacer("~", "~0", "/", "~1")
 
-// unread returns the JSON pointer of the argument that cannot be decoded.
+// undecodablePath returns the JSON pointer of the argument that cannot be decoded.
 func undecodablePath[In any](args map[string]any) string {
 	if decodesItself(reflect.TypeFor[In]()) {
 		return ""

@@ -46,13 +46,13 @@ type quoted struct {
 	N int `json:"n,string"`
 }
 
-// unnamed has a tag that encoding/json takes for no name.
+// unnamed has a tag that encoding/json ignores.
 type unnamed struct {
-	//lint:ignore SA5008 that it is no name is the point
+	//lint:ignore SA5008 the invalid name is intended
 	Quote string `json:"it's\\"`
 }
 
-// decodes holds what the decoder makes of arguments against encoding/json.
+// decodes compares the decoder with encoding/json.
 func decodes[In any](t *testing.T, text string) {
 	t.Helper()
 	var want In
@@ -74,7 +74,7 @@ func decoded(t *testing.T, text string) (args map[string]any) {
 	return args
 }
 
-func TestArgumentsAreDecodedAsByEncodingJSON(t *testing.T) {
+func TestDecode_likeEncodingJSON(t *testing.T) {
 	for _, text := range []string{
 		`{}`, `{"text":"a\u00e9\n","yes":true,"real":1.5}`, `{"text":null}`, `{"text":1}`, `{"yes":"no"}`, `{"real":"1"}`, `{"Left":"x","own":1}`,
 	} {
@@ -87,8 +87,8 @@ func TestArgumentsAreDecodedAsByEncodingJSON(t *testing.T) {
 	decodes[map[string]any](t, `{"a":{"b":1}}`)
 }
 
-// An integer is one however it is written, which encoding/json does not know.
-func TestAnIntegerMayBeWrittenWithAFraction(t *testing.T) {
+// 1.0 is an integer, unlike in encoding/json.
+func TestDecode_integerWithFraction(t *testing.T) {
 	in, err := gofunc.NewDecoder[plain]().Decode(map[string]any{"small": int64(-3), "Large": int64(1)}, []byte(`{"small":-3.0,"Large":1e0}`))
 	if diff := cmp.Diff(plain{Small: -3, Large: 1}, in, cmp.AllowUnexported(plain{})); err != nil || diff != "" {
 		t.Errorf("%v (-want +got)\n%s", err, diff)
@@ -103,14 +103,14 @@ type mixed struct {
 	When time.Time `json:"when,omitzero"`
 }
 
-func TestAnIntegerAmongOthersMayBeWrittenWithAFraction(t *testing.T) {
+func TestDecode_integerWithFractionAmongOthers(t *testing.T) {
 	in, err := gofunc.NewDecoder[mixed]().Decode(map[string]any{"a/list": []any{int64(1), int64(20)}}, []byte(`{"a/list":[1.0,2e1]}`))
 	if diff := cmp.Diff(mixed{List: []int{1, 20}}, in); err != nil || diff != "" {
 		t.Errorf("%v (-want +got)\n%s", err, diff)
 	}
 }
 
-func TestAnArgumentThatATypeCannotHoldIsNamedAndNotRepeated(t *testing.T) {
+func TestDecode_errorPath(t *testing.T) {
 	for text, path := range map[string]string{`{"a/list":[1],"when":"soon"}`: "/when", `{"a/list":[1e300]}`: "/a~1list"} {
 		_, err := gofunc.NewDecoder[mixed]().Decode(decoded(t, text), []byte(text))
 		if want := path + " is not of the form that the tool can read"; err == nil || err.Error() != want {
@@ -118,11 +118,11 @@ func TestAnArgumentThatATypeCannotHoldIsNamedAndNotRepeated(t *testing.T) {
 		}
 	}
 	if _, err := gofunc.NewDecoder[time.Time]().Decode(map[string]any{}, []byte(`{}`)); err == nil || strings.HasPrefix(err.Error(), "/") {
-		t.Errorf("a type that decodes itself: got %v", err)
+		t.Errorf("a type with UnmarshalText: got %v", err)
 	}
 }
 
-func TestPlainArgumentsAreNotDecodedTwice(t *testing.T) {
+func TestDecode_plainAllocations(t *testing.T) {
 	d, args := gofunc.NewDecoder[plain](), map[string]any{"text": "a", "real": 1.5}
 	if got := testing.AllocsPerRun(100, func() { _, _ = d.Decode(args, nil) }); got > 1 {
 		t.Errorf("%v allocations", got)

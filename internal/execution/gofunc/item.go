@@ -18,11 +18,11 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// defaultTimeout bounds the running time of a function whose tool does not.
+// defaultTimeout is the timeout of a tool that sets none.
 const defaultTimeout = time.Second
 
-// Complete makes item, which says of itself what its author says, a tool that
-// runs fn: with the schemas of In and Out, its body, its place and its hashes.
+// DefineTool completes item, which has the metadata, as a tool that runs fn: it sets the schemas of
+// In and Out, the handler, the address and the hashes.
 func DefineTool[In, Out any](item *catalog.Item, fn Func[identity.Agent, In, Out], w *Watchdog) error {
 	if !definition.IsName(item.Name) {
 		return fmt.Errorf("a name is 1 to %d letters, digits, dots, dashes and underscores", catalog.MaxAddress(catalog.Tools))
@@ -42,16 +42,15 @@ func DefineTool[In, Out any](item *catalog.Item, fn Func[identity.Agent, In, Out
 	return nil
 }
 
-// keyOf hashes what lists show of an item, and what policies alone see of it.
+// keyOf hashes the fields that lists show, and the labels.
 func keyOf(item *catalog.Item) [sha256.Size]byte {
 	// Plain data always encodes.
 	labels, _ := json.Marshal(item.Labels)
 	return sha256.Sum256(append(item.ListHash[:], labels...))
 }
 
-// NewFunction returns a function of a module that runs fn. What a script passes
-// must fit the schema of In, which must be a struct; what does not is refused, and
-// fn not run.
+// NewFunction returns a function of a module that runs fn. The arguments of a script must match the
+// schema of In, which must be a struct; otherwise the call is rejected and fn does not run.
 func NewFunction[In, Out any](name string, fn Func[gomodule.CallInfo, In, Out]) gomodule.Function {
 	f := gomodule.Function{Name: name}
 	input, _, err := schema.ForFunc[In, Out]()
@@ -87,5 +86,5 @@ func NewFunction[In, Out any](name string, fn Func[gomodule.CallInfo, In, Out]) 
 }
 
 func invalidArguments(violations ...schema.Violation) error {
-	return &scripting.HostError{Code: scripting.Invalid, Message: "the arguments do not fit: " + schema.Sentence(violations)}
+	return &scripting.HostError{Code: scripting.Invalid, Message: "the arguments do not fit: " + schema.FormatViolations(violations)}
 }

@@ -1,6 +1,5 @@
-// Package gofunc runs the Go function behind a tool so that nothing it does
-// costs more than its own call: its panic is recovered, and one that ignores its
-// deadline is left behind.
+// Package gofunc runs Go functions as tools. A failure affects only its own call: a panic is
+// recovered, and a function that ignores its deadline is detached.
 package gofunc
 
 import (
@@ -17,12 +16,12 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// Func is a function behind a tool. Agent says who calls it.
+// Func is the function of a tool. agent identifies the caller.
 type Func[Agent, In, Out any] func(ctx context.Context, agent Agent, in In) (Out, error)
 
-// RunApart runs the function in a goroutine of its own until it returns or ctx is
-// done, and tells what came of it in the terms of a script. An error of the
-// second kind is that of ctx: the function then runs on, and nobody waits for it.
+// RunDetached runs the function in its own goroutine until it returns or ctx ends. The outcome has
+// the form of a script outcome. An error is the error of ctx: the function then continues in the
+// background.
 func (fn Func[Agent, In, Out]) RunDetached(ctx context.Context, agent Agent, in In) (scripting.Outcome, error) {
 	r := &run[Agent, In, Out]{fn: fn, agent: agent, in: in}
 	ended := make(chan struct{})
@@ -30,8 +29,8 @@ func (fn Func[Agent, In, Out]) RunDetached(ctx context.Context, agent Agent, in 
 		defer close(ended)
 		r.run(ctx)
 	}()
-	// Most functions end at once: who gives way to them need not wait for ctx,
-	// which may take a timer.
+	// Most functions end at once. Yielding to them avoids the wait for ctx, which may start a
+	// timer.
 	runtime.Gosched()
 	select {
 	case <-ended:
@@ -46,10 +45,9 @@ func (fn Func[Agent, In, Out]) RunDetached(ctx context.Context, agent Agent, in 
 	}
 }
 
-// Run is like [Func.RunApart], but runs the function in the goroutine of the
-// caller, which it holds until it returns. The watchdog tells late when ctx ends
-// before that: then the error is [catalog.ErrLeft], and the call is nobody's concern any
-// more. A function that ends its goroutine has late told of that, there.
+// Run is like [Func.RunDetached], but runs the function in the calling goroutine. If ctx ends
+// before the function, the watchdog calls late, and Run returns [catalog.ErrDetached] once the
+// function returns. If the function ends its goroutine, late is called as well.
 func (fn Func[Agent, In, Out]) Run(ctx context.Context, w *Watchdog, late catalog.DetachNotifier, agent Agent, in In) (scripting.Outcome, error) {
 	r := &run[Agent, In, Out]{fn: fn, agent: agent, in: in, occupancy: occupancy{ctx: ctx, late: late}}
 	w.begin(&r.occupancy)
@@ -74,7 +72,7 @@ type run[Agent, In, Out any] struct {
 	fn        Func[Agent, In, Out]
 	agent     Agent
 	in        In
-	occupancy occupancy // of a function that holds the goroutine of its call
+	occupancy occupancy // of a function in the calling goroutine
 
 	outcome scripting.Outcome
 	result  scripting.Result
@@ -116,14 +114,14 @@ func (r *run[Agent, In, Out]) fail(kind scripting.FailureKind, err error) {
 
 type callerKey struct{}
 
-// called is the context of a function, which knows who calls it. It is one of its own as
-// contexts of the standard library would make that of the call start a timer.
+// callContext is the context of a function, with its caller. It is a separate type, as a context of
+// the standard library would make the lazy context of the call start a timer.
 type callContext struct {
 	context.Context
 	caller identity.Caller
 }
 
-// Value returns the caller, or a value of the context of the call.
+// Value returns the caller, or a value of the parent context.
 func (c *callContext) Value(key any) any {
 	if key == (callerKey{}) {
 		return &c.caller
@@ -131,8 +129,8 @@ func (c *callContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// CallerFromContext returns who calls the function that has been given ctx, or a context
-// made of it: a copy. Where there is none it is anonymous, and ok is false.
+// CallerFromContext returns a copy of the caller of the function with this context. Without a
+// caller it is anonymous, and ok is false.
 func CallerFromContext(ctx context.Context) (caller identity.Caller, ok bool) {
 	if c, found := ctx.Value(callerKey{}).(*identity.Caller); found {
 		return c.Explicit().Clone(), true
@@ -140,18 +138,19 @@ func CallerFromContext(ctx context.Context) (caller identity.Caller, ok bool) {
 	return identity.Caller{}.Explicit(), false
 }
 
+// Handler is the handler of a Go tool.
 type Handler[In, Out any] struct {
 	fn       Func[identity.Agent, In, Out]
 	decoder  Decoder[In]
 	watchdog *Watchdog
 }
 
-// NewBody returns a body that runs fn. The watchdog looks after it where it holds
-// the goroutine of its call.
+// NewHandler returns a handler that runs fn. The watchdog monitors runs in the calling goroutine.
 func NewHandler[In, Out any](fn Func[identity.Agent, In, Out], w *Watchdog) Handler[In, Out] {
 	return Handler[In, Out]{fn, NewDecoder[In](), w}
 }
 
+// Run decodes the arguments and runs the function.
 func (b Handler[In, Out]) Run(ctx context.Context, i catalog.Invocation) (scripting.Outcome, error) {
 	in, err := b.decoder.Decode(i.Args, i.Input)
 	if err != nil {
@@ -164,43 +163,42 @@ func (b Handler[In, Out]) Run(ctx context.Context, i catalog.Invocation) (script
 	return b.fn.Run(ctx, b.watchdog, i.DetachNotifier, i.Caller.Agent.Clone(), in)
 }
 
-// Watchdog looks after functions that run on the goroutine of their call. To
-// start another goroutine for each would wake a thread, which costs more than
-// most functions do; only those that are under way for two ticks get one, which
-// waits for their end: a function that goes on past the end of its context is
-// left at most two ticks late. The zero Watchdog is ready for use.
+// Watchdog monitors functions that run in the goroutine of their call. Starting another goroutine
+// per call would wake a thread, which costs more than most functions. Only a function that runs for
+// two ticks gets a goroutine, which waits for its end. So a function that ignores its ctx is
+// detached at most two ticks late. The zero Watchdog is ready to use.
 type Watchdog struct{ watchdog watchdog.Watchdog }
 
-// stay is the time that a function holds the goroutine of its call.
+// occupancy is the time during which a function blocks the goroutine of its call.
 type occupancy struct {
-	// fixed at creation
+	// Fixed at creation.
 	ctx  context.Context
 	late catalog.DetachNotifier
 
 	mu     sync.Mutex
 	state  state
-	waiter *waiter // nil while nobody waits
+	waiter *waiter // nil while nothing waits
 }
 
 type state uint8
 
 const (
 	stateRunning  state = iota
-	stateObserved       // it was under way at a tick
+	stateObserved       // the function was running at a tick
 	stateDone           // the function has returned
-	stateDetached       // the context has ended before
+	stateDetached       // the context ended first
 )
 
-// waiter is who waits for the end of a stay.
+// waiter waits for the end of an occupancy.
 type waiter struct {
-	done     chan struct{} // closed once the function has returned
-	notified chan struct{} // closed once late has
+	done     chan struct{} // closed after the function has returned
+	notified chan struct{} // closed after late has been called
 }
 
 func (w *Watchdog) begin(s *occupancy) { w.watchdog.Watch(s) }
 
-// end ends a stay, and reports whether what came of the function still counts.
-// It does not when late was told, which then has returned.
+// end ends an occupancy. It reports whether the result counts: it does not if late was called. It
+// waits until late has returned.
 func (w *Watchdog) end(s *occupancy) bool {
 	w.watchdog.Unwatch(s)
 	s.mu.Lock()
@@ -218,8 +216,8 @@ func (w *Watchdog) end(s *occupancy) bool {
 	return !late
 }
 
-// Look has somebody wait for a function that was under way at the tick before,
-// too. The watchdog then holds on to it no more: it may go on for ever.
+// Look starts a waiter for a function that was running at the previous tick, too. The watchdog then
+// stops monitoring it, as it may run forever.
 func (s *occupancy) Look() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -243,7 +241,7 @@ func (s *occupancy) await(waiter *waiter) {
 	}
 }
 
-// expire reports whether the context has ended before the function.
+// detach reports whether the context ended before the function.
 func (s *occupancy) detach() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// told is what a call was told of its late end.
+// told records the calls of CallEnded.
 type told struct {
 	mu      sync.Mutex
 	reasons []error
@@ -36,7 +36,7 @@ func (l *told) all() []error {
 
 type function = gofunc.Func[string, int, int]
 
-func TestAFunctionThatReturnsInTimeIsNotLeft(t *testing.T) {
+func TestRun_returnsInTime(t *testing.T) {
 	for name, takes := range map[string]time.Duration{"at once": 0, "within a tick": 3 * time.Millisecond, "after some": 900 * time.Millisecond} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -54,16 +54,15 @@ func TestAFunctionThatReturnsInTimeIsNotLeft(t *testing.T) {
 				}
 				time.Sleep(time.Minute)
 				if reasons := late.all(); reasons != nil {
-					t.Errorf("late was told of %v", reasons)
+					t.Errorf("CallEnded got %v", reasons)
 				}
 			})
 		})
 	}
 }
 
-// TestAFunctionThatGoesOnPastItsEndIsLeft: its call ends within two ticks of
-// its context, and what it returns is dropped.
-func TestAFunctionThatGoesOnPastItsEndIsLeft(t *testing.T) {
+// The call ends within two ticks of its context, and the result is dropped.
+func TestRun_detaches(t *testing.T) {
 	for name, test := range map[string]struct {
 		after  time.Duration
 		cancel bool
@@ -93,17 +92,17 @@ func TestAFunctionThatGoesOnPastItsEndIsLeft(t *testing.T) {
 					t.Errorf("%v, %+v", err, outcome)
 				}
 				if reasons := late.all(); len(reasons) != 1 || !errors.Is(reasons[0], test.want) {
-					t.Errorf("late was told of %v, want %v", reasons, test.want)
+					t.Errorf("CallEnded got %v, want %v", reasons, test.want)
 				}
 				if took := late.at.Sub(began); took < test.after || took > test.after+10*time.Millisecond {
-					t.Errorf("late was told after %s", took)
+					t.Errorf("CallEnded was called after %s", took)
 				}
 			})
 		})
 	}
 }
 
-// slow takes its time to answer the client.
+// slow delays the response to the client.
 type slow struct {
 	told
 	answered chan struct{}
@@ -115,9 +114,8 @@ func (l *slow) CallEnded(ctx context.Context, reason error) {
 	close(l.answered)
 }
 
-// TestWhoRunsAFunctionWaitsUntilItsCallIsAnswered: what the answer is written
-// to may be gone otherwise.
-func TestWhoRunsAFunctionWaitsUntilItsCallIsAnswered(t *testing.T) {
+// Otherwise the writer of the response may be gone.
+func TestRun_waitsForNotifier(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -139,7 +137,7 @@ func TestWhoRunsAFunctionWaitsUntilItsCallIsAnswered(t *testing.T) {
 	})
 }
 
-func TestAFunctionThatEndsItsGoroutineIsTold(t *testing.T) {
+func TestRun_goexit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var w gofunc.Watchdog
 		var late told
@@ -150,18 +148,17 @@ func TestAFunctionThatEndsItsGoroutineIsTold(t *testing.T) {
 		go func() { _, _ = exits.Run(t.Context(), &w, &late, "", 1) }()
 		synctest.Wait()
 		if reasons := late.all(); len(reasons) != 1 || !errors.Is(reasons[0], catalog.ErrGoexit) {
-			t.Errorf("late was told of %v", reasons)
+			t.Errorf("CallEnded got %v", reasons)
 		}
 		outcome, err := exits.RunDetached(t.Context(), "", 1)
 		if err != nil || outcome.Failure == nil || outcome.Failure.Kind != scripting.HostPanic {
-			t.Errorf("in a goroutine of its own: %v, %+v", err, outcome)
+			t.Errorf("detached: %v, %+v", err, outcome)
 		}
 	})
 }
 
-// TestManyFunctionsAtOnceEndEachByItself runs functions of all lengths against
-// one deadline, beside each other, many times.
-func TestManyFunctionsAtOnceEndEachByItself(t *testing.T) {
+// Functions of all durations run in parallel against one deadline, many times.
+func TestRun_parallel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var w gofunc.Watchdog
 		var all sync.WaitGroup
@@ -177,7 +174,7 @@ func TestManyFunctionsAtOnceEndEachByItself(t *testing.T) {
 				})
 				_, err := waits.Run(ctx, &w, &late, "", 1)
 				if left := takes > 250*time.Millisecond; errors.Is(err, catalog.ErrDetached) != left || len(late.all()) == 1 != left {
-					t.Errorf("after %s: %v, late was told of %v", takes, err, late.all())
+					t.Errorf("after %s: %v, CallEnded got %v", takes, err, late.all())
 				}
 			})
 		}
@@ -185,7 +182,7 @@ func TestManyFunctionsAtOnceEndEachByItself(t *testing.T) {
 	})
 }
 
-func TestAPanicCostsItsOwnCall(t *testing.T) {
+func TestRun_panic(t *testing.T) {
 	var w gofunc.Watchdog
 	panics := function(func(context.Context, string, int) (int, error) { panic("boom") })
 	for name, run := range map[string]func() (scripting.Outcome, error){
@@ -199,8 +196,8 @@ func TestAPanicCostsItsOwnCall(t *testing.T) {
 	}
 }
 
-// TestAFunctionTakesNoGoroutine counts them from within.
-func TestAFunctionTakesNoGoroutine(t *testing.T) {
+// The function counts the goroutines.
+func TestRun_noGoroutine(t *testing.T) {
 	var w gofunc.Watchdog
 	here := runtime.NumGoroutine()
 	counts := function(func(context.Context, string, int) (int, error) { return runtime.NumGoroutine(), nil })
@@ -210,14 +207,13 @@ func TestAFunctionTakesNoGoroutine(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if now := runtime.NumGoroutine(); now > here+1 { // the timer of the watchdog may be at it
+	if now := runtime.NumGoroutine(); now > here+1 { // the timer of the watchdog may be running
 		t.Errorf("%d goroutines, %d before", now, here)
 	}
 }
 
-// TestAFunctionThatIsStuckHoldsOnToNoOther looks for what was given to calls
-// that overlapped, each the next, since one function got stuck.
-func TestAFunctionThatIsStuckHoldsOnToNoOther(t *testing.T) {
+// Arguments of overlapping calls must not be retained while one function is stuck.
+func TestWatchdog_stuckFunction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var w gofunc.Watchdog
 		var late told
@@ -247,7 +243,7 @@ func TestAFunctionThatIsStuckHoldsOnToNoOther(t *testing.T) {
 			}
 		}
 		if held > 0 {
-			t.Errorf("what %d of %d calls were given is held", held, len(given))
+			t.Errorf("the arguments of %d of %d calls are retained", held, len(given))
 		}
 	})
 }

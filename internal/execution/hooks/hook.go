@@ -1,18 +1,14 @@
-// Package hooks runs the hooks in files, off the path of the calls that they
-// watch.
+// Package hooks runs the hooks in files, asynchronously to the calls that trigger them.
 //
-// A [Hook] is a compiled hook block. A [Runner] queues a [Run] of it with what
-// happened, and runs it a moment later, in order for each call. Every hook has
-// a queue of its own, so that one that is slow delays no other. A run that fails
-// is logged and counted, and never felt by the call. Every run is begun: when a
-// hook lags so far behind that its queue is full, calls wait for room, and its
-// runs are cut short so that there is some soon.
+// A [Hook] is a compiled hook block. A [Runner] queues a [Run] of it with the event, and runs it
+// soon after, in order for each call. Every hook has its own queue, so that a slow hook delays no
+// other. A failed run is logged and counted, and does not affect the call. No run is dropped: when
+// the queue of a hook is full, calls wait, and its runs are cut short until there is capacity.
 //
-// A run is a part of the trace of its call, which may be over, and the log knows it by the
-// ids of the call. It runs for nobody: it has neither the values nor the tokens of the
-// principal whose call it is told of.
+// A run belongs to the trace of its call, which may have ended, and is logged with the ids of the
+// call. It has no principal: it has neither the values nor the tokens of the caller in its event.
 //
-// What the events say, and which hooks want them, is decided elsewhere.
+// The caller of this package builds the events and selects the hooks.
 package hooks
 
 import (
@@ -28,48 +24,46 @@ import (
 )
 
 const (
-	// width is how many runs of one hook go on at once; those of one call run
-	// in order.
+	// maxParallel is the number of parallel runs per hook; those of one call run in order.
 	maxParallel = 8
-	// maxWaiting bounds the bytes of the runs of one hook that wait: some
-	// ten thousand.
+	// maxWaiting bounds the bytes of the queued runs of one hook, about ten thousand runs.
 	maxWaiting = 16 << 20
-	// overhead is what a run weighs beside its event.
+	// runOverhead is the weight of a run in addition to its event.
 	runOverhead = 256
-	// hurried is the most that a run may take while the queue is crowded.
+	// congestedTimeout is the timeout of a run while the queue is congested.
 	congestedTimeout = 10 * time.Millisecond
 )
 
-// Definition is what a hook consists of. It is not changed after [Runner.Hook].
+// Spec is the definition of a hook. It must not be modified after [Runner.Hook].
 type Spec struct {
 	Name    string
 	Timeout time.Duration
-	// Limits bound a run. A zero member means its default.
+	// Limits are the limits of a run. A zero field means the default.
 	Limits  scripting.Limits
 	Program *scripting.Program
 	Grants  *host.Grants
 }
 
-// Hook is a hook that can run. It belongs to the runner that made it, and
-// needs no closing.
+// Hook is a hook that can run. It belongs to the runner that created it, and needs no Close.
 type Hook struct {
 	Spec
 	queue *workqueue.Queue[Run]
-	// told is the last crowding in which the log was told of a run cut short.
+	// lastLogged is the last congestion with a logged run.
 	lastLogged atomic.Uint64
 }
 
+// Run is one run of a hook.
 type Run struct {
 	Event json.RawMessage
-	// CallID names the call that the event is of, RequestID its request, and Origin its
-	// span. Runs of the same Lane keep their order.
+	// CallID, RequestID and Origin identify the call of the event, its request and its span. Runs
+	// with the same OrderKey keep their order.
 	CallID, RequestID string
 	Origin            observe.Origin
 	OrderKey          uint64
-	// Owner is that of the call (see [scripting.Call.Owner]).
+	// Owner is the owner of the call (see [scripting.Call]).
 	Owner uint64
-	// SecretKeys name the definitions of secrets that hold for the call.
+	// SecretKeys maps secret names to the keys of their definitions.
 	SecretKeys map[string]string
-	// Hide takes sensitive variables out of what the run writes.
+	// Hide redacts sensitive variables in the output of the run.
 	Hide redact.Text
 }

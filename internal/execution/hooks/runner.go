@@ -15,15 +15,16 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
+// Options configure a [Runner].
 type Options struct {
 	Executor scripting.Executor
 	Brokers  host.Brokers
-	// Metrics count the host calls of runs; nil for nothing.
+	// Metrics counts the host calls of runs; it may be nil.
 	Metrics observe.Metrics
 	Now     func() time.Time
 }
 
-// Runner runs hooks and keeps account of them. It is safe for concurrent use.
+// Runner runs hooks and counts failures. It is safe for concurrent use.
 type Runner struct {
 	options Options
 	pending workqueue.Calls
@@ -31,16 +32,18 @@ type Runner struct {
 	failures, waits atomic.Uint64
 }
 
+// New returns a runner without hooks.
 func New(o Options) *Runner { return &Runner{options: o} }
 
+// Hook returns a hook that the runner can run.
 func (r *Runner) Hook(d Spec) *Hook {
 	h := &Hook{Spec: d}
 	h.queue = workqueue.New(maxParallel, maxWaiting, func(run Run) { r.run(h, run) })
 	return h
 }
 
-// Add queues a run of a hook. While the queue is full it waits, and the runs
-// of the hook are cut short, so that there is room soon.
+// Add queues a run of a hook. If the queue is full, Add waits, and runs of the hook are cut short
+// until there is capacity.
 func (r *Runner) Add(h *Hook, run Run) {
 	r.pending.Begin()
 	if h.queue.Add(run.OrderKey, len(run.Event)+runOverhead, run) {
@@ -48,29 +51,31 @@ func (r *Runner) Add(h *Hook, run Run) {
 	}
 }
 
-// Failed logs and counts a run that failed. The context is that of the run.
+// RecordFailure logs and counts a failed run. The context belongs to the run.
 func (r *Runner) RecordFailure(ctx context.Context, hook string, run Run, err error) {
 	r.failures.Add(1)
-	r.options.Brokers.Logger.LogAttrs(ctx, slog.LevelWarn, "a hook failed", slog.String("hook", hook),
+	r.options.Brokers.Logger.LogAttrs(ctx, slog.LevelWarn, "hook failed", slog.String("hook", hook),
 		slog.String("call_id", run.CallID), slog.String("request_id", run.RequestID), slog.String("error", err.Error()))
 }
 
+// Failures counts failed runs.
 func (r *Runner) Failures() uint64 { return r.failures.Load() }
 
-// Waits counts the times that a call had to wait for a hook that lags behind.
+// Waits counts how often a call had to wait for a congested hook.
 func (r *Runner) Waits() uint64 { return r.waits.Load() }
 
+// Queued counts the runs that have not ended.
 func (r *Runner) Queued() int { return int(r.pending.Running()) }
 
-// Flush waits until all that was added before has run, or until ctx is done;
-// then it returns the error of ctx.
+// Flush waits until all runs added before have ended. If ctx ends first, it returns the error of
+// ctx.
 func (r *Runner) Flush(ctx context.Context) error {
 	r.pending.StartDrain()
 	return r.pending.Drain(ctx)
 }
 
-// run runs a hook once; what panics below it costs that run alone. It is a part of the
-// span of its call, which may be over.
+// run runs a hook once and recovers panics. Its span belongs to the span of the call, which may
+// have ended.
 func (r *Runner) run(h *Hook, run Run) {
 	defer r.pending.End()
 	ctx, span := run.Origin.Start(context.Background(), "hook "+h.Name)
@@ -98,10 +103,9 @@ func (r *Runner) run(h *Hook, run Run) {
 	}
 }
 
-// host is the host of one run. There is no Caller: a hook runs for nobody, whoever made the
-// call. With one, whoever writes a hook would have the tokens and the values of every
-// principal whose calls it is told of, and modules would take it for them. The event says
-// who called, and the request is named in the log.
+// host returns the host of one run. It has no Caller, whoever made the call: otherwise the author
+// of a hook could use the tokens and values of every principal, and modules would trust it as the
+// principal. The event contains the caller, and the log the request.
 func (r *Runner) host(ctx context.Context, h *Hook, run Run, span observe.Span) *host.RunHost {
 	c := &host.RunHost{
 		Brokers: r.options.Brokers, SecretKeys: run.SecretKeys, CallerKind: "hook", Name: h.Name, ID: run.CallID, RequestID: run.RequestID,
@@ -112,7 +116,7 @@ func (r *Runner) host(ctx context.Context, h *Hook, run Run, span observe.Span) 
 	return c
 }
 
-// codeOf returns the code of a run that failed, in its span: that of a call which ends so.
+// codeOf returns the error code of a failed run for its span.
 func codeOf(ctx context.Context) call.Code {
 	if ctx.Err() != nil {
 		return call.Timeout
@@ -120,8 +124,8 @@ func codeOf(ctx context.Context) call.Code {
 	return call.ExecutionError
 }
 
-// ended tells of a run that failed. Of those that were cut short in one
-// crowding, only the first is logged.
+// logFailure logs a failed run. Of the runs that are cut short in one congestion, only the first is
+// logged.
 func (r *Runner) logFailure(ctx context.Context, h *Hook, run Run, err error) {
 	var cut congestionError
 	if !errors.As(context.Cause(ctx), &cut) {
@@ -135,17 +139,17 @@ func (r *Runner) logFailure(ctx context.Context, h *Hook, run Run, err error) {
 	r.failures.Add(1)
 }
 
-// crowded is why a run was cut short: the number of the crowding of the
-// hook's queue that it was in.
+// congestionError is the cause of a run that was cut short: the number of the congestion of the
+// queue.
 type congestionError uint64
 
 func (congestionError) Error() string {
-	return fmt.Sprintf("the hook lags so far behind its calls that they wait for it: its runs are cut to %s until half of the %d MiB that wait have run; "+
-		"those cut after this one are counted only", congestedTimeout, maxWaiting>>20)
+	return fmt.Sprintf("the hook queue is full, and calls wait for it: runs are limited to %s until half of the queued %d MiB have run; "+
+		"further runs that are cut short are only counted", congestedTimeout, maxWaiting>>20)
 }
 
-// hurry cuts the run of ctx short when it has taken [hurried] and the queue is
-// crowded, or gets so before ctx is done. The timer is for a run that ends soon.
+// limitWhenCongested cancels a run that has taken [congestedTimeout] if the queue is congested
+// then, or later. The timer must be stopped when the run ends.
 func (h *Hook) limitWhenCongested(ctx context.Context, cut context.CancelCauseFunc) *time.Timer {
 	return time.AfterFunc(congestedTimeout, func() {
 		begun, number := h.queue.Crowding()

@@ -25,7 +25,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// executor runs a function for each call.
+// executor runs a function per call.
 type executor func(ctx context.Context, event string) (scripting.Outcome, error)
 
 func (f executor) Run(ctx context.Context, c scripting.Call, _ scripting.Host) (scripting.Outcome, error) {
@@ -49,7 +49,7 @@ func flush(t *testing.T, r *hooks.Runner) {
 	}
 }
 
-func TestRunsOfOneCallKeepTheirOrderAndNoneIsLost(t *testing.T) {
+func TestRunner_order(t *testing.T) {
 	var mu sync.Mutex
 	ran := map[int][]int{}
 	r := runner(func(_ context.Context, event string) (scripting.Outcome, error) {
@@ -80,7 +80,7 @@ func TestRunsOfOneCallKeepTheirOrderAndNoneIsLost(t *testing.T) {
 	}
 }
 
-func TestASlowHookDelaysNoOther(t *testing.T) {
+func TestRunner_slowHook(t *testing.T) {
 	release := make(chan struct{})
 	ran := make(chan struct{}, 1)
 	r := runner(func(_ context.Context, event string) (scripting.Outcome, error) {
@@ -101,8 +101,7 @@ func TestASlowHookDelaysNoOther(t *testing.T) {
 	flush(t, r)
 }
 
-// hanging is a hook that hangs until its run is cut short, and keeps the phases
-// of each call that it was told.
+// hanging is a hook that hangs until it is cut short, and records the phases of each call.
 type hanging struct {
 	mu    sync.Mutex
 	begun map[int]string
@@ -121,16 +120,16 @@ func (h *hanging) run(ctx context.Context, event string) (scripting.Outcome, err
 	return scripting.Outcome{Failure: &scripting.Failure{Kind: scripting.Canceled, Message: "the call was canceled"}}, nil
 }
 
-// padded returns a run of one phase of a call, whose event has a size.
+// padded returns a run of one phase of a call, with an event of a given size.
 func padded(call int, phase string, size int) hooks.Run {
 	event := bytes.Repeat([]byte(" "), size)
 	copy(event, fmt.Sprint(call, " ", phase))
 	return hooks.Run{Event: event, OrderKey: uint64(call), CallID: fmt.Sprint(call)}
 }
 
-// A hook that hangs holds up its calls by no more than the places in front of
-// them take, ten milliseconds each, eight at a time. None of its runs is lost.
-func TestAHookThatHangsForEverLosesNoRunAndDelaysItsCallsAMoment(t *testing.T) {
+// A hanging hook delays a call at most by the runs before it, eight at a time for ten milliseconds
+// each. No run is lost.
+func TestRunner_hangingHook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const clients, each, size = 64, 32, 8 << 10
 		const fill = 16<<20/(size+256) + 1
@@ -172,14 +171,14 @@ func TestAHookThatHangsForEverLosesNoRunAndDelaysItsCallsAMoment(t *testing.T) {
 		if r.Waits() != further || r.Failures() != fill+further {
 			t.Errorf("%d waits, %d failures, want %d, %d", r.Waits(), r.Failures(), further, fill+further)
 		}
-		if told := strings.Count(logged.String(), "its runs are cut to 10ms"); told != 1 {
-			t.Errorf("the log was told %d times that runs are cut short", told)
+		if told := strings.Count(logged.String(), "runs are limited to 10ms"); told != 1 {
+			t.Errorf("%d lines report runs that are cut short", told)
 		}
 	})
 }
 
-// One crowding ends when the hook has caught up; the next is told again.
-func TestRunsAreCutShortOnlyWhileTheirQueueIsCrowded(t *testing.T) {
+// A congestion ends when the hook has caught up; the next one is logged again.
+func TestRunner_congestion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var logged bytes.Buffer
 		var mu sync.Mutex
@@ -201,8 +200,7 @@ func TestRunsAreCutShortOnlyWhileTheirQueueIsCrowded(t *testing.T) {
 		h := r.Hook(hooks.Spec{Name: "pager", Timeout: time.Hour})
 		for crowding := range 2 {
 			cut, whole = 0, 0
-			// Eight runs are under way when the queue fills; without them it
-			// is half empty.
+			// Eight runs are executing when the queue is full; without them it is half empty.
 			for lane, size := range slices.Concat(slices.Repeat([]int{1<<20 + 64}, 8), slices.Repeat([]int{1<<20 - 64}, 8), []int{256}) {
 				r.Add(h, hooks.Run{Event: make(json.RawMessage, size-256), OrderKey: uint64(lane)})
 			}
@@ -210,8 +208,8 @@ func TestRunsAreCutShortOnlyWhileTheirQueueIsCrowded(t *testing.T) {
 			if cut != 8 || whole != 9 {
 				t.Errorf("%d runs were cut short and %d ran to their end, want 8 and 9", cut, whole)
 			}
-			if told := strings.Count(logged.String(), "its runs are cut to 10ms"); told != crowding+1 {
-				t.Errorf("the log was told %d times, want %d", told, crowding+1)
+			if told := strings.Count(logged.String(), "runs are limited to 10ms"); told != crowding+1 {
+				t.Errorf("%d log lines, want %d", told, crowding+1)
 			}
 		}
 		if r.Failures() != 16 || r.Waits() != 2 {
@@ -220,7 +218,7 @@ func TestRunsAreCutShortOnlyWhileTheirQueueIsCrowded(t *testing.T) {
 	})
 }
 
-func TestWhateverHappensToARunCostsItAlone(t *testing.T) {
+func TestRunner_failures(t *testing.T) {
 	r := runner(func(_ context.Context, event string) (scripting.Outcome, error) {
 		switch event {
 		case "panics":

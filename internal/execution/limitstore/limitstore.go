@@ -1,9 +1,9 @@
-// Package limitstore counts the limits of a server by a store of the program that embeds
-// it, which several servers may share.
+// Package limitstore charges rate limits to a store of the embedding program, which several servers
+// may share.
 //
-// [New] returns the [ratelimit.Store] that a server counts by. It asks the [call.LimitStore] of the
-// program, which may be slow, fail, panic or not answer at all, in goroutines of their own,
-// and denies what could not be counted. What is for one process alone is counted in memory.
+// [New] returns the [ratelimit.Store] of a server. It calls the [call.LimitStore] of the program in
+// separate goroutines, as the store may be slow, fail, panic or hang, and denies calls that cannot
+// be charged. Limits of one process are charged in memory.
 package limitstore
 
 import (
@@ -25,20 +25,19 @@ import (
 )
 
 const (
-	// limitPatience is the default of [call.SharedLimits].Timeout.
+	// defaultTimeout is the default of [call.SharedLimits].Timeout.
 	defaultTimeout = time.Second
-	// limitSecret is how many bytes a secret has at least.
+	// minSecret is the minimum length of a secret in bytes.
 	minSecret = 16
-	// limitQuestions bounds what a store is asked at the same time.
+	// maxInFlight bounds the parallel calls of a store.
 	maxInFlight = 1 << 10
-	// holdMargin is for what a call does beside running its body.
+	// holdMargin is the time of a call beyond its timeout, for example for hooks.
 	holdMargin = 5 * time.Second
-	// maxLimitWait bounds what a store may have callers wait.
+	// maxLimitWait bounds the retry delay that a store may return.
 	maxLimitWait = 365 * 24 * time.Hour
 )
 
-// New returns what counts the limits of a server: in memory, and by a store of the program
-// unless shared is nil.
+// New returns the limit store of a server. If shared is nil, it counts in memory only.
 func New(shared *call.SharedLimits, now func() time.Time, logger *slog.Logger) (ratelimit.Store, error) {
 	memory := ratelimit.NewMemory(now)
 	if shared == nil {
@@ -47,11 +46,11 @@ func New(shared *call.SharedLimits, now func() time.Time, logger *slog.Logger) (
 	own := *shared
 	switch {
 	case own.Store == nil:
-		return nil, errors.New("the store of the limits is nil")
+		return nil, errors.New("the limit store is nil")
 	case len(own.Secret) < minSecret:
-		return nil, fmt.Errorf("the secret of the limits has %d bytes; give it %d random ones at least", len(own.Secret), minSecret)
+		return nil, fmt.Errorf("the limit secret has %d bytes; use at least %d random bytes", len(own.Secret), minSecret)
 	case own.Timeout < 0:
-		return nil, errors.New("the timeout of the limits is negative")
+		return nil, errors.New("the limit timeout is negative")
 	case own.Timeout == 0:
 		own.Timeout = defaultTimeout
 	}
@@ -59,8 +58,8 @@ func New(shared *call.SharedLimits, now func() time.Time, logger *slog.Logger) (
 	return &externalStore{SharedLimits: own, memory: memory, prefix: rand.Text() + "-", slots: make(chan struct{}, maxInFlight), logger: logger}, nil
 }
 
-// Close waits until a store is asked nothing any more, for as long as a question
-// and what gives its places back may take, and has it asked nothing again.
+// Close waits until all calls of the external store have ended, at most for the time of one call
+// and one release, and prevents further calls.
 func Close(ctx context.Context, limits ratelimit.Store) error {
 	count, ok := limits.(*externalStore)
 	if !ok {
@@ -71,33 +70,33 @@ func Close(ctx context.Context, limits ratelimit.Store) error {
 	for range maxInFlight {
 		select {
 		case count.slots <- struct{}{}:
-			continue // also where ctx has ended: a store that is asked nothing is not slow
+			continue // even if ctx has ended: an idle store is not slow
 		default:
 		}
 		select {
 		case count.slots <- struct{}{}:
 		case <-ctx.Done():
-			return fmt.Errorf("the store of the limits has not answered: %w", ctx.Err())
+			return fmt.Errorf("close limit store: %w", ctx.Err())
 		}
 	}
 	return nil
 }
 
-// counter counts by a store of the program, and in memory what is local.
+// externalStore charges limits to the store of the program, and local limits to memory.
 type externalStore struct {
 	// Fixed at creation.
 	call.SharedLimits
 	memory *ratelimit.Memory
-	prefix string // what the names of places begin with
+	prefix string // prefix of lease names
 	logger *slog.Logger
 
-	// room is held by what the store is asked.
+	// slots is filled by calls of the store in flight.
 	slots chan struct{}
 	calls atomic.Uint64
 }
 
-// Take implements [ratelimit.Store]. The store is asked last: what is refused here
-// costs it nothing, and what it refuses can be given back here.
+// Take implements [ratelimit.Store]. The external store comes last: a local rejection costs it
+// nothing, and local charges can be released after its rejection.
 func (c *externalStore) Take(ctx context.Context, charges []ratelimit.Charge) (*ratelimit.Rejection, error) {
 	shared, local := splitLocal(charges)
 	if refusal, err := c.memory.Take(ctx, local); refusal != nil || err != nil {
@@ -114,8 +113,8 @@ func (c *externalStore) Take(ctx context.Context, charges []ratelimit.Charge) (*
 	return refusal, err
 }
 
-// Release implements [ratelimit.Store]. It waits for the store, so that who calls again
-// finds the place that it had.
+// Release implements [ratelimit.Store]. It waits for the store, so that the next call finds the
+// freed place.
 func (c *externalStore) Release(charges []ratelimit.Charge) {
 	shared, local := splitLocal(charges)
 	c.memory.Release(local)
@@ -125,12 +124,12 @@ func (c *externalStore) Release(charges []ratelimit.Charge) {
 	}
 }
 
-// Keep implements [ratelimit.Store]. What the store of the program holds ends by itself.
+// SetLimits implements [ratelimit.Store]. The external store expires its own counters.
 func (c *externalStore) SetLimits(limits []*ratelimit.Limit) {
 	c.memory.SetLimits(slices.DeleteFunc(slices.Clone(limits), func(l *ratelimit.Limit) bool { return !l.Local }))
 }
 
-// apart puts what is local behind what is shared.
+// splitLocal moves the local charges to the end.
 func splitLocal(charges []ratelimit.Charge) (shared, local []ratelimit.Charge) {
 	n := 0
 	for i := range charges {
@@ -161,7 +160,7 @@ func (c *externalStore) takeShared(ctx context.Context, shared []ratelimit.Charg
 	case verdict.Taken:
 		return nil, nil
 	case verdict.Over < 0 || verdict.Over >= len(limits):
-		return nil, fmt.Errorf("limit store: it refuses charge %d of %d", verdict.Over, len(limits))
+		return nil, fmt.Errorf("limit store: invalid charge index %d of %d", verdict.Over, len(limits))
 	}
 	refusal := &ratelimit.Rejection{Limit: limits[verdict.Over], ConcurrencyExceeded: verdict.Busy, RetryAfter: min(verdict.Wait, maxLimitWait)}
 	if refusal.RetryAfter <= 0 {
@@ -170,8 +169,8 @@ func (c *externalStore) takeShared(ctx context.Context, shared []ratelimit.Charg
 	return refusal, nil
 }
 
-// asked returns charges as a store knows them, and their limits. A call that has paid
-// is nothing to those that count a rate alone.
+// storeCharges returns the charges for the external store, and their limits. A charge without a
+// rate and a concurrency is omitted.
 func (c *externalStore) storeCharges(shared []ratelimit.Charge) (asked []call.LimitCharge, limits []*ratelimit.Limit) {
 	for i := range shared {
 		charge := &shared[i]
@@ -203,18 +202,17 @@ func leases(asked []call.LimitCharge) []call.LimitCharge {
 	return slices.DeleteFunc(slices.Clone(asked), func(a call.LimitCharge) bool { return a.Place == "" })
 }
 
-var errStoreTimeout = errors.New("the store has not answered in time")
+var errStoreTimeout = errors.New("the store did not respond in time")
 
-// ask asks the store of the program in a goroutine of its own, since a store may not
-// heed its ctx, and waits for the answer until ctx ends. Where there was none, or an
-// error, unsure runs before the goroutine ends.
+// callStore calls the external store in a separate goroutine, as it may ignore its ctx, and waits
+// until ctx ends. After an error or a timeout, unsure runs before the goroutine ends.
 func (c *externalStore) callStore(ctx context.Context, question func(context.Context) error, unsure func()) error {
 	select {
 	case c.slots <- struct{}{}:
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	answer := make(chan error) // an answer that nobody takes is none
+	answer := make(chan error) // unbuffered: a result without a receiver is dropped
 	go func() {
 		defer func() { <-c.slots }()
 		err := recoverPanic(ctx, question)
@@ -235,11 +233,11 @@ func (c *externalStore) callStore(ctx context.Context, question func(context.Con
 	}
 }
 
-// guarded runs a function of the program.
+// recoverPanic runs a function of the program, and converts a panic to an error.
 func recoverPanic(ctx context.Context, question func(context.Context) error) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			err = fmt.Errorf("it panicked: %v", cause)
+			err = fmt.Errorf("panic: %v", cause)
 		}
 	}()
 	return question(ctx)
@@ -253,8 +251,8 @@ func (c *externalStore) releaseLeases(held []call.LimitCharge) {
 	}
 }
 
-// drop has the store take places back that it may have given, on the goroutine that
-// asked for them.
+// releaseUncertain releases places that the store may have taken, in the goroutine that called
+// Take.
 func (c *externalStore) releaseUncertain(held []call.LimitCharge) {
 	if len(held) == 0 {
 		return
@@ -267,5 +265,5 @@ func (c *externalStore) releaseUncertain(held []call.LimitCharge) {
 }
 
 func (c *externalStore) logReleaseFailure(err error) {
-	c.logger.Warn("the store of the limits has not taken a place back, which ends by itself", slog.String("error", err.Error()))
+	c.logger.Warn("release rate limit place", slog.String("error", err.Error()))
 }

@@ -19,28 +19,26 @@ import (
 	"github.com/mcpd/mcpd/policylang"
 )
 
-// consent is what one policy wants the user to consent to: its reason, and whether that was
-// cut.
+// approvalReason is the reason of one policy that requires approval, and whether it was truncated.
 type approvalReason struct {
 	policy *catalog.Policy
 	reason string
 	cut    bool
 }
 
-// maxShown bounds, in bytes, the arguments that a user is shown, and maxReasons the
-// reasons. A call of which more would have to be shown is denied: nobody approves what they
-// have not seen.
+// maxShown bounds the arguments in an approval message in bytes, and maxReasons the reasons. A call
+// that exceeds them is denied, as nobody can approve arguments that they have not seen.
 const (
 	maxShown   = 6 << 10
 	maxReasons = 6 << 10
 )
 
-// maxConsents bounds how often the user is asked in one call: a reason that reads the
-// time is another one in each leg, and could never be consented to.
+// maxApprovalRounds bounds how often the user is asked in one call. A reason that contains the time
+// differs in each leg, and could never be approved.
 const maxApprovalRounds = 3
 
-// digest is that of what the user is asked to consent to, beside what every
-// pause is bound to: the principal, the definition and the arguments.
+// digest returns the hash of the question. The suspension is also bound to the principal, the
+// definition and the arguments.
 func (a *approval) digest() [sha256.Size]byte {
 	var told []byte
 	for _, c := range a.reasons {
@@ -49,7 +47,7 @@ func (a *approval) digest() [sha256.Size]byte {
 	return sha256.Sum256(told)
 }
 
-// askConsent asks the user to consent to the call. What cannot be asked is denied.
+// requestApproval asks the user to approve the call. It denies the call if it cannot ask.
 func (x *execution) requestApproval(ctx context.Context, pause suspend.Suspension) (call.Result, *call.Error) {
 	switch {
 	case x.cannotRequestInput():
@@ -78,15 +76,15 @@ func (x *execution) requestApproval(ctx context.Context, pause suspend.Suspensio
 	return result, failure
 }
 
-// unasked denies a call whose user cannot be asked, for the reason why not, which is why
-// in one word.
+// approvalUnavailable denies a call that no user can approve. why is the audit value, because the
+// text.
 func (x *execution) approvalUnavailable(ctx context.Context, why, because string) *call.Error {
 	x.approval.set(audit.ApprovalUnasked, why, [sha256.Size]byte{})
 	x.approval.auditMessage = "the call needs the approval of a user, and " + because
 	return x.approvalError(ctx, x.approval.auditMessage+": "+x.approval.joinReasons("; "))
 }
 
-// unapproved tells the caller as much as all policies that want consent disclose.
+// approvalError discloses only what all policies that require approval disclose.
 func (x *execution) approvalError(ctx context.Context, reason string) *call.Error {
 	if len(x.approval.reasons) == 0 { // a reload has removed them since the user was asked
 		return &call.Error{Code: call.PolicyDenied, Message: reason, DeniedBy: DeniedByApproval}
@@ -95,7 +93,7 @@ func (x *execution) approvalError(ctx context.Context, reason string) *call.Erro
 	return x.denied(ctx, least.policy, policylang.Decision{Reason: reason})
 }
 
-// discretion is the higher the less a policy discloses.
+// disclosureRank is higher if a policy discloses less.
 func disclosureRank(p *catalog.Policy) int {
 	return slices.Index([]string{definition.DiscloseReason, definition.DiscloseGeneric, definition.DiscloseHide}, p.Disclose)
 }
@@ -108,9 +106,9 @@ func (a *approval) joinReasons(between string) string {
 	return strings.Join(reasons, between)
 }
 
-// consentMessage is what the user is shown: why, what is called, and with which
-// arguments, without those that are sensitive. None of it can pass for another part:
-// what could move text or begin a line is escaped. It is not whole where any of it does not fit.
+// approvalMessage returns the text for the user: the reasons, the item, and the arguments without
+// sensitive ones. Line breaks and invisible characters are escaped, so that no part can imitate
+// another. whole is false if any part was truncated.
 func (x *execution) approvalMessage() (message string, whole bool) {
 	var b strings.Builder
 	whole = true
@@ -145,23 +143,23 @@ func (x *execution) approvalMessage() (message string, whole bool) {
 	return b.String(), whole
 }
 
-// What becomes of a call that code plans.
+// The modes of a call in a dry run.
 const (
 	dryRunExecuted = "ran"     // it only reads, and was made
-	dryRunHandled  = "dry_run" // its body for rehearsals has answered
-	dryRunSkipped  = "planned" // it was judged and not made
+	dryRunHandled  = "dry_run" // its dry_run handler was run
+	dryRunSkipped  = "planned" // policies were evaluated, and nothing was run
 )
 
 type dryRun struct {
 	mode     string
 	approval bool
-	// reading says that the call is one of a body that is said to read and is run as in
-	// any call: what it returns may be kept, and must not be made of answers that are none.
+	// reading reports that the handler of a read-only tool makes this call. The handler runs
+	// normally, so its result may be cached, and must not contain simulated results.
 	reading bool
 }
 
-// within returns the plan of what the body of a planned call calls, nil of one that is
-// made.
+// nested returns the dry run of the calls that the handler makes; nil if the call itself is no dry
+// run.
 func (p *dryRun) nested() *dryRun {
 	if p == nil {
 		return nil
@@ -169,8 +167,7 @@ func (p *dryRun) nested() *dryRun {
 	return &dryRun{reading: p.mode == dryRunExecuted}
 }
 
-// runs reports whether a call is made as any other: one that only reads, and that no user
-// has to approve first.
+// executes reports whether a call is made normally: it only reads, and needs no approval.
 func (p *dryRun) executes(x *execution) bool {
 	p.approval = len(x.approval.reasons) > 0
 	if x.entry.Facts.ReadOnly && !p.approval {
@@ -180,12 +177,12 @@ func (p *dryRun) executes(x *execution) bool {
 	return false
 }
 
-// rehearsed reports whether the call was planned and not made.
+// isDryRun reports whether the call was planned but not made.
 func (x *execution) isDryRun() bool {
 	return x.dryRun != nil && x.dryRun.mode != dryRunExecuted && x.dryRun.mode != ""
 }
 
-// planned answers for a call that is not made. It counts for no limit.
+// runDry returns the result of a call that is not made. No limit is charged.
 func (x *execution) runDry(ctx context.Context, _ policylang.Input) (call.Result, *call.Error) {
 	if x.dryRun.reading {
 		return call.Result{}, newError(call.ExecutionError, nil, "in a plan, a tool that reads cannot call %q, which does more than that", x.entry.Name)
@@ -198,7 +195,7 @@ func (x *execution) runDry(ctx context.Context, _ policylang.Input) (call.Result
 	return x.runHandler(ctx)
 }
 
-// survey is what else the caller of a call may call.
+// toolAccess gives agent code the tools that its caller may call.
 type toolAccess struct{ x *execution }
 
 func (s toolAccess) Tools(ctx context.Context) []*catalog.Entry {
@@ -238,7 +235,7 @@ func (s toolAccess) Call(ctx context.Context, r catalog.CodeCall) (catalog.CodeR
 	return reply, nil
 }
 
-// shown returns the arguments of a call, which are valid, for others to see.
+// redactedArguments returns valid arguments for display.
 func (s toolAccess) redactedArguments(r catalog.CodeCall) json.RawMessage {
 	if entry := s.x.catalog.Entry(call.Tools, r.Name); entry != nil {
 		return redact.Arguments(r.Arguments, true, entry.Sensitive, entry.InputNames)
@@ -246,7 +243,7 @@ func (s toolAccess) redactedArguments(r catalog.CodeCall) json.RawMessage {
 	return nil
 }
 
-// mocked answers for a tool in a test: neither its body nor its rules have a part in that.
+// mockedReply returns the mocked result of a tool in a test, without its handler and policies.
 func (s toolAccess) mockedReply(r catalog.CodeCall) (catalog.CodeReply, error) {
 	reply := catalog.CodeReply{RedactedArguments: s.redactedArguments(r)}
 	entry := s.x.catalog.Entry(call.Tools, r.Name)

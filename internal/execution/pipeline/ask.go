@@ -14,11 +14,11 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// maxAskWait bounds how long a state can be opened, whatever ask_timeout says.
+// maxAskWait bounds the lifetime of a sealed state, whatever ask_timeout is.
 const maxAskWait = state.MaxLife
 
-// resumed runs the body of a call that its client has answered. Of all who come
-// with the same state the first runs it; the others get the same result.
+// resume continues a call with the responses of its client. If several requests have the same
+// state, the first one runs the handler, and the others get the same result.
 func (x *execution) resume(ctx context.Context) (call.Result, *call.Error) {
 	store, err := x.states.Open()
 	if err != nil {
@@ -36,14 +36,14 @@ func (x *execution) resume(ctx context.Context) (call.Result, *call.Error) {
 	open := pause.Asks
 	pause.IsServerRequest = x.isServerRequest
 	if pause.AwaitsApproval() {
-		x.approval.set(audit.ApprovalAsked, audit.AskedAgain, pause.Consent.To) // until it is answered
+		x.approval.set(audit.ApprovalAsked, audit.AskedAgain, pause.Consent.To) // until the user has responded
 	}
 	complete, err := pause.ApplyResponses(x.req.Resume.Responses, x.req.Resume.Refused)
 	if err != nil {
 		return call.Result{}, invalidParams(err.Error())
 	}
 	if !complete {
-		// Another state would be another right to go on from here.
+		// A new state could be used to continue from here a second time.
 		return inputRequired(pause.Asks, x.req.Resume.State, pause.Expires.Sub(x.pipeline.options.Now()))
 	}
 	claim, err := store.Claim(ctx, pause.Owner, pause.Nonce, pause.Expires)
@@ -60,17 +60,17 @@ func (x *execution) resume(ctx context.Context) (call.Result, *call.Error) {
 	return x.runClaimed(ctx, store, pause)
 }
 
-// first runs the leg that a claim was won for, and ends the claim. What was done is
-// done: the first gets its answer also where that cannot be kept for the others.
+// runClaimed runs the leg that a claim was won for, and completes the claim. The caller gets the
+// result even if it cannot be stored for others.
 func (x *execution) runClaimed(ctx context.Context, store state.Store, pause *suspend.Suspension) (call.Result, *call.Error) {
 	ended := false
 	defer func() {
 		if !ended {
-			// The store is closed, or has lost the claim by itself.
+			// The store is closed, or has dropped the claim.
 			_ = store.Lose(pause.Nonce)
 		}
 	}()
-	x.req.Late = nil // the answer is kept for who comes again, and so is waited for
+	x.req.Late = nil // the result is stored for repeated requests, so the caller must wait for it
 	result, failure := x.resumeWith(ctx, pause)
 	answer, err := x.encodeOutcome(result, failure)
 	if err == nil {
@@ -78,7 +78,7 @@ func (x *execution) runClaimed(ctx context.Context, store state.Store, pause *su
 		err = store.Finish(pause.Nonce, answer)
 	}
 	if err != nil && x.mocks == nil {
-		x.pipeline.options.Logger.LogAttrs(ctx, slog.LevelWarn, "the answer of a call is not kept",
+		x.pipeline.options.Logger.LogAttrs(ctx, slog.LevelWarn, "store call outcome",
 			slog.String(x.req.Kind.String(), x.entry.Address), slog.String("call_id", x.id),
 			slog.String("request_id", x.req.Caller.Agent.RequestID), slog.String("cause", err.Error()))
 	}
@@ -102,10 +102,9 @@ func (x *execution) newSuspension() suspend.Suspension {
 	return suspend.Suspension{Journal: scripting.NewJournal(), IsServerRequest: x.isServerRequest, State: state.State{Root: x.id, Start: x.startTime}}
 }
 
-// suspended makes what the body asks the result of this leg. A client that sent
-// the answers before it was asked is not asked, and neither is that of a call which code
-// plans: the program is told of it, and not the body, which could go on as if its user had
-// refused.
+// suspend ends the leg with the input requests of the handler. A client that has sent the responses
+// in advance is not asked. A dry run cannot ask: the agent code gets an error, and not the handler,
+// which could otherwise continue as if the user had declined.
 func (x *execution) suspend(ctx context.Context, pause suspend.Suspension, asks []scripting.Ask, took time.Duration) (call.Result, *call.Error) {
 	if x.dryRun != nil {
 		return call.Result{}, newError(call.ExecutionError, nil, "the tool wants to ask its user, and a plan asks nobody")
@@ -124,18 +123,18 @@ func (x *execution) suspend(ctx context.Context, pause suspend.Suspension, asks 
 	return x.requestInput(&pause, open)
 }
 
-// own reports whether a request is a question of the server itself.
+// isServerRequest reports whether the server itself has made an input request.
 func (x *execution) isServerRequest(r call.AskRequest) bool {
 	return x.mocks == nil && x.pipeline.options.Brokers.IsConsentRequest(x.req.Caller.Principal, r)
 }
 
-// tell has the server hear what its client answered to questions that are the
-// server's own. The answers of a test are nobody's, whoever it says that its caller is.
+// deliverServerResponses passes responses to the server's own input requests. The responses of a
+// test belong to no user, whatever caller it simulates.
 func (x *execution) deliverServerResponses(asked []state.Ask) {
 	if x.mocks != nil {
 		return
 	}
-	if requests, err := suspend.Requests(asked); err == nil { // they were read before
+	if requests, err := suspend.Requests(asked); err == nil { // they were parsed before
 		x.pipeline.options.Brokers.HandleConsentResponses(x.req.Caller.Principal, requests, x.req.Resume.Responses, x.req.Resume.Refused)
 	}
 }
@@ -172,24 +171,23 @@ func stateError(err error) *call.Error {
 	return e
 }
 
-// invalidParams is the error of a request that its client wrote wrongly (2026-07-28
-// basic/patterns/mrtr).
+// invalidParams returns the error for an invalid request (2026-07-28 basic/patterns/mrtr).
 func invalidParams(message string) *call.Error {
 	const code = -32602
 	return &call.Error{Code: call.InvalidInput, Message: message, RPC: &call.RPCError{Code: code, Message: message}}
 }
 
-// Why nobody can be asked to approve a call, in the words of the audit log.
+// The reasons why no user can approve a call, as audit values.
 const (
-	reasonNested   = "nested"   // another call makes it
+	reasonNested   = "nested"   // the call is nested
 	reasonClient   = "client"   // the client has no forms
-	reasonChanging = "changing" // the reasons are others each time
-	reasonLong     = "long"     // what the user would have to read does not fit
-	reasonServer   = "server"   // the server cannot keep the call meanwhile
+	reasonChanging = "changing" // the reasons differ each time
+	reasonLong     = "long"     // the message is too long
+	reasonServer   = "server"   // the server cannot store the call
 )
 
-// set has the log say what became of the approval that policies want. to stands
-// for the question, zero for none.
+// set sets the state of the approval in the audit record. to is the digest of the question; zero
+// for none.
 func (a *approval) set(became, why string, to [32]byte) {
 	a.record = &audit.Approval{State: became, Why: why}
 	for _, c := range a.reasons {
@@ -200,7 +198,7 @@ func (a *approval) set(became, why string, to [32]byte) {
 	}
 }
 
-// voids are the words of the audit log for why nothing goes on from a state.
+// invalidStateReasons maps the errors of an invalid state to audit values.
 var invalidStateReasons = []struct {
 	err  error
 	word string
@@ -209,8 +207,8 @@ var invalidStateReasons = []struct {
 	{state.ErrArguments, "arguments"}, {state.ErrLost, "lost"}, {state.ErrUnkept, "unkept"},
 }
 
-// voided has the log say that a call which wants an approval has come with a state that
-// gives it none. What question that was about is told where the state was opened.
+// auditInvalidState records that a call which needs an approval has an invalid state. If the state
+// could be opened, the record has the digest of its question.
 func (x *execution) auditInvalidState(err error, pause *suspend.Suspension) {
 	var to [32]byte
 	if pause != nil {
@@ -229,9 +227,8 @@ func (x *execution) auditInvalidState(err error, pause *suspend.Suspension) {
 	x.approval.set(audit.ApprovalVoid, why, to)
 }
 
-// approvalOf returns what the log is to say of the approval of a call that has ended. Of
-// one that asks its user something else, or goes on from that, it says that policies
-// wanted none.
+// approvalOf returns the approval for the audit record of a call that has ended. If the call
+// requests other input from its user, the record says that policies required no approval.
 func (x *execution) approvalOf(result call.Result) *audit.Approval {
 	if x.approval.record == nil && len(x.approval.reasons) == 0 && (result.Ask != nil || x.number > 1) {
 		return &audit.Approval{State: audit.ApprovalNone}

@@ -17,16 +17,16 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// ByPlan is the name by which the operator knows what wants the user of a program to
-// approve its plan: the policies of the calls in it.
+// DeniedByPlan is the DeniedBy value for the plan of a program. It stands for the policies of its
+// calls.
 const DeniedByPlan = "(plan)"
 
-// planPolicy stands for the policies of the calls in a plan.
+// planPolicy is the policy that requires the approval of a plan.
 var planPolicy = catalog.Policy{Name: DeniedByPlan, Disclose: definition.DiscloseReason, Asks: true}
 
-// rehearse has a body rehearsed that wants to be, once in all legs of its call. What its
-// user has to approve of the plan is a consent like those that policies want: it holds for
-// these calls of this program alone.
+// requestPlanApproval runs a dry run of a handler that wants one, once per call. If calls of the
+// plan need approval, it adds a reason to approve them. The approval is valid for these calls of
+// this program only.
 func (x *execution) requestPlanApproval(ctx context.Context, pause *suspend.Suspension) *call.Error {
 	r, ok := x.handler.(catalog.DryRunner)
 	if !ok || x.dryRun != nil || !r.WantsDryRun(x.args) {
@@ -61,7 +61,7 @@ func (x *execution) requestPlanApproval(ctx context.Context, pause *suspend.Susp
 	return nil
 }
 
-// rehearsal runs a body without changing anything, and returns what it has not done.
+// planCalls runs a dry run, and returns the calls that it did not make.
 func (x *execution) planCalls(ctx context.Context, r catalog.DryRunner, pause suspend.Suspension) ([]catalog.PlannedCall, *call.Error) {
 	bounded := lazyctx.WithTimeout(ctx, x.entry.Timeout)
 	defer bounded.Cancel(nil)
@@ -76,7 +76,7 @@ func (x *execution) planCalls(ctx context.Context, r catalog.DryRunner, pause su
 	case errors.Is(err, scripting.ErrOverloaded):
 		return nil, overloaded()
 	case err != nil:
-		return nil, newError(call.ExecutionError, fmt.Errorf("rehearsal: %w", err), "the %s could not be rehearsed", x.entry.Kind)
+		return nil, newError(call.ExecutionError, fmt.Errorf("dry run: %w", err), "the %s could not be rehearsed", x.entry.Kind)
 	case outcome.Failure != nil:
 		return nil, x.withTrace(x.failure(ctx, outcome.Failure))
 	case writes == nil:
@@ -85,9 +85,9 @@ func (x *execution) planCalls(ctx context.Context, r catalog.DryRunner, pause su
 	return writes, nil
 }
 
-// Rehearse runs one leg of a call for a test block, on a catalog that need not serve.
-// Mocks answer its host calls, and states keeps it between its legs; no hook hears of
-// it, no limit counts it, and the log does not tell of it.
+// ExecuteTest runs one leg of a call for a test block, on any catalog. Mocks replace host calls,
+// and states stores the call between its legs. No hook fires, no limit is charged, and nothing is
+// logged.
 func (p *Pipeline) ExecuteTest(ctx context.Context, on *catalog.Catalog, req call.Request, mocks *host.Mocks, states *state.Lazy) call.Result {
 	x := p.newExecution(on, req)
 	x.mocks, x.states = mocks, states

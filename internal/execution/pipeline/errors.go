@@ -40,7 +40,7 @@ func (x *execution) notFound(ctx context.Context) *call.Error {
 
 func invalidInput(item *catalog.Item, violations []schema.Violation) *call.Error {
 	err := &call.Error{
-		Code: call.InvalidInput, Message: fmt.Sprintf("the arguments do not fit the %s's input schema: %s", item.Kind, schema.Sentence(violations)),
+		Code: call.InvalidInput, Message: fmt.Sprintf("the arguments do not fit the %s's input schema: %s", item.Kind, schema.FormatViolations(violations)),
 		Schema: bytes.Clone(item.Input.Raw()),
 	}
 	for _, v := range violations {
@@ -72,7 +72,7 @@ func canceled(ctx context.Context) *call.Error {
 	return newError(call.ExecutionError, context.Cause(ctx), "the call was canceled")
 }
 
-// timedOut is for a body that was interrupted where f says, or nobody knows where.
+// timedOut is the error of a script that was interrupted at f, if the position is known.
 func (x *execution) timedOut(f *scripting.Failure) *call.Error {
 	err := newError(call.Timeout, nil, "the %s did not end within its timeout of %s", x.entry.Kind, x.entry.Timeout)
 	if f != nil && len(f.Stack) > 0 {

@@ -21,8 +21,7 @@ import (
 	"github.com/mcpd/mcpd/internal/ops/audit"
 )
 
-// execution is one call on its way through the pipeline. It belongs to the
-// goroutine of the call.
+// execution is one call in the pipeline. It belongs to the goroutine of the call.
 type execution struct {
 	pipeline *Pipeline
 	catalog  *catalog.Catalog
@@ -35,103 +34,101 @@ type execution struct {
 	telemetry
 	outcome
 	approval approval
-	// place is where the call stands among those that come of one client's call.
+	// position is the node of the call in its call tree.
 	position calltree.Position
-	// states keeps the call while it waits for its client.
+	// states stores the call while it waits for its client.
 	states *state.Lazy
 }
 
-// leg names the call, and says which of its legs this is.
+// leg identifies the call, and the leg. A call that requests input from its client consists of
+// several legs, which end with an input request, a result or an error.
 type leg struct {
 	id        string
 	startTime time.Time
-	// lane is a number of its own, by which runs of hooks keep their order.
+	// orderKey is unique to the call. Hook runs with the same key keep their order.
 	orderKey uint64
-	// root is the id of the first leg; it is empty, and number 0, while that is not known.
+	// root is the id of the first leg. It is empty, and number is 0, until the state is opened.
 	root   string
 	number int32
 }
 
-// seat is the room that the call takes in the server, and gives back when it leaves.
+// capacity is the server capacity that the call occupies until it is released.
 type capacity struct {
-	// owner tells for whom the call takes room (see [Pipeline.ownerOf]).
+	// owner identifies the client for fair sharing (see [Pipeline.ownerOf]).
 	owner uint64
-	// charges are what limits have counted, to be given back; nil when none have.
+	// charges are the rate limit charges to release; nil if there are none.
 	charges  []ratelimit.Charge
-	placed   bool // it has a place among those that may run at once
-	joined   bool // the place is one beside that of the call which made it
-	released bool // the call has left the server
+	placed   bool // it occupies one of the slots for concurrent calls
+	joined   bool // it shares the slot of the enclosing call
+	released bool // everything has been released
 }
 
-// target is what the call found by the name that it asked for.
+// target is the item that the requested name resolves to.
 type target struct {
-	// entry is nil while nothing is found, and body is what runs of it: nil
-	// when it has mistakes, or completes nothing.
+	// entry is nil if nothing was found. handler is nil if the item has errors, or nothing
+	// completes the argument.
 	entry   *catalog.Entry
 	handler catalog.Handler
-	// alias is the tool that was to call the entry; "" where that was called by itself.
+	// alias is the tool that was called in place of entry; "" if entry was called directly.
 	alias string
 }
 
-// arguments are those of the call, once they are valid.
+// arguments are the validated arguments.
 type arguments struct {
-	// args and input are the same, decoded and as JSON.
+	// args and input are the same value, decoded and as JSON.
 	args  map[string]any
 	input []byte
-	// hide takes sensitive arguments out of what the body writes.
+	// hide redacts sensitive arguments in the output of the script.
 	hide redact.Text
 }
 
-// approval is what the user has to approve before the call runs, and what became of that.
+// approval is the approval that the call needs, and its state.
 type approval struct {
 	reasons []approvalReason
-	// became is nil before it is known.
+	// record is nil until the state is known.
 	record *audit.Approval
-	// recorded is what the audit log has of the message of a refusal where that tells why an
-	// approval was wanted, in words that may hold arguments; "" elsewhere.
+	// auditMessage replaces the error message in the audit log if the message has the reasons of
+	// policies, which may contain arguments; "" otherwise.
 	auditMessage string
-	// given says that a user has approved the call in the plan of the program that makes
-	// it, and writes are the calls of a program that its user is asked to approve.
+	// given reports that a user approved the call in the plan of the program that makes it. writes
+	// are the calls of a program that need approval.
 	given  bool
 	writes []catalog.PlannedCall
 }
 
-// special is how the call differs from one that a client makes.
+// overrides make the call differ from a call by a client.
 type overrides struct {
-	// mocks answer host calls instead of the network. Nil outside of tests,
-	// which fire no hooks and are not logged.
+	// mocks replace host calls in a test; nil otherwise. Tests fire no hooks and log nothing.
 	mocks *host.Mocks
-	// hearing hears what policies say of a call that is judged and not made; nil in all
-	// that are made.
+	// explainer records policy decisions of an explained call; nil for a real call.
 	explainer *explainer
-	// plan is what becomes of a call that code plans; nil of one that is made.
+	// dryRun is set for a call in a dry run of agent code; nil for a real call.
 	dryRun *dryRun
-	// cannotAsk says that the call is nested in one that cannot wait for its client.
+	// cannotAsk: an enclosing call cannot be suspended, so this one cannot request input.
 	cannotAsk bool
 }
 
-// observed is where the call is written down.
+// telemetry is the audit log and the trace spans of the call.
 type telemetry struct {
-	// audit is nil for no log.
+	// audit is nil if there is no log.
 	audit *audit.Log
-	// span is that of the call, which does nothing where nothing is traced, and script that
-	// of the body, once it runs.
+	// span is the span of the call; it does nothing without a tracer. script is the span of the
+	// handler while it runs.
 	span, script observe.Span
 }
 
-// outcome is how the call ended, beside its result.
+// outcome says how the call ended, in addition to its result.
 type outcome struct {
-	// cancelled says who had the call end, and why; it is empty while nobody had.
+	// cancelled says who cancelled the call, and why; empty if it was not cancelled.
 	cancelled       call.Cancellation
-	cached          bool // the result is that of another call
-	errorFromScript bool // the error is in the words of the body
-	// declined says that the call is not made, and that its policies have no part in it.
+	cached          bool // the result comes from the cache
+	errorFromScript bool // the error message comes from the script
+	// rejected reports that the call was refused for a reason other than policy.
 	rejected bool
 }
 
-// Execute runs one call to its end. It never panics, and the call ends soon
-// after ctx does. Hooks fire exactly twice: at the start, and at the end or for
-// the error.
+// Execute runs one call. It never panics, and the call ends soon after ctx. Hooks fire exactly
+// twice: at the start, and at the end or for the error.
 func (p *Pipeline) Execute(ctx context.Context, req call.Request) call.Result {
 	p.inFlight.Begin()
 	serving, loadErr := p.options.Catalog(ctx)
@@ -140,8 +137,8 @@ func (p *Pipeline) Execute(ctx context.Context, req call.Request) call.Result {
 	return x.runWithHooks(ctx, x.admit(loadErr))
 }
 
-// through takes the call through the pipeline between its hooks; refused is why it
-// has no place there.
+// runWithHooks runs the pipeline between the start and the end hook. If refused is not nil, the
+// call fails with it.
 func (x *execution) runWithHooks(ctx context.Context, refused *call.Error) call.Result {
 	defer x.release()
 	ctx = x.trace(ctx)
@@ -178,7 +175,7 @@ func (x *execution) finish(ctx context.Context, result call.Result, err *call.Er
 	return result
 }
 
-// leave gives back what the call has taken, once.
+// release releases the capacity of the call, once.
 func (x *execution) release() {
 	if x.released {
 		return
@@ -196,8 +193,8 @@ func (x *execution) release() {
 	x.pipeline.inFlight.End()
 }
 
-// Late ends the call in the place of the goroutine that its function holds. Its
-// hooks have time, as ctx is that of the function alone.
+// CallEnded ends the call if its Go function still blocks the calling goroutine. ctx belongs to the
+// function alone, so the hooks are not bound by it.
 func (x *execution) CallEnded(ctx context.Context, reason error) {
 	err := x.timedOut(nil)
 	switch {
@@ -207,7 +204,7 @@ func (x *execution) CallEnded(ctx context.Context, reason error) {
 		err = canceled(ctx)
 		x.noteCancellation(ctx, err)
 	}
-	x.script.End() // the function may go on for ever
+	x.script.End() // the function may run forever
 	result := x.finish(context.WithoutCancel(ctx), call.Result{}, err)
 	x.release()
 	x.req.Late.Answer(result)
@@ -228,9 +225,8 @@ func (p *Pipeline) newExecution(serving *catalog.Catalog, req call.Request) *exe
 	return x
 }
 
-// CheckArguments reports what keeps bytes from being the arguments of a call:
-// they must be a JSON object within the bounds of the JSON gate. Arguments from
-// outside pass it before [Pipeline.Execute].
+// CheckArguments reports whether bytes are valid arguments of a call: a JSON object within the
+// limits of package jsonguard. Check arguments from outside before [Pipeline.Execute].
 func CheckArguments(raw []byte) error {
 	if err := jsonguard.Check(raw, jsonguard.Client()); err != nil || jsonguard.IsObject(raw) {
 		return err
@@ -238,8 +234,7 @@ func CheckArguments(raw []byte) error {
 	return errors.New("the arguments must be a JSON object")
 }
 
-// intend writes down what the call is about to do. A call that cannot be written down
-// is not made.
+// auditIntent writes the intent record. A call that cannot be audited is not made.
 func (x *execution) auditIntent() *call.Error {
 	if x.audit == nil {
 		return nil
@@ -250,9 +245,8 @@ func (x *execution) auditIntent() *call.Error {
 	return nil
 }
 
-// account writes down what became of the call. An error takes the place of a result that
-// nobody would know of. In strict mode that is also so for one that is an error itself,
-// unless the caller is gone and hears neither.
+// auditOutcome writes the outcome record. If that fails, an error replaces the result, so that no
+// result goes unaudited. In strict mode it also replaces an error, unless the caller is gone.
 func (x *execution) auditOutcome(ctx context.Context, result call.Result) *call.Error {
 	if x.audit == nil {
 		return nil
@@ -271,7 +265,7 @@ func (x *execution) auditOutcome(ctx context.Context, result call.Result) *call.
 	return auditError(err)
 }
 
-// outcomeOf says for the audit log, metrics and hooks how the call has ended.
+// outcomeOf returns the outcome for the audit log, metrics and hooks.
 func (x *execution) outcomeOf(result call.Result) string {
 	switch {
 	case result.Err != nil:
@@ -284,7 +278,7 @@ func (x *execution) outcomeOf(result call.Result) string {
 	return audit.OutcomeOK
 }
 
-// record is what is written down of the call whatever becomes of it.
+// auditRecord returns the fields that do not depend on the outcome.
 func (x *execution) auditRecord() *audit.Record {
 	r := &audit.Record{
 		Call: x.id, Root: x.root, Parent: x.position.ParentID(), Leg: int(x.number), Depth: x.position.Depth(), Via: string(x.req.Via), Alias: x.alias,
@@ -305,9 +299,8 @@ func (x *execution) auditRecord() *audit.Record {
 	return r
 }
 
-// recordRead says what was read. The values in the URI of a template are arguments, and
-// those of a URI that fits nothing may be, for all that anybody knows: of neither is more
-// written down than of other arguments.
+// auditURI sets the URI of a read. The values in the URI of a template are arguments, and an
+// unknown URI may contain some. They are recorded like other arguments.
 func (x *execution) auditURI(r *audit.Record) {
 	switch {
 	case x.entry == nil:
@@ -319,9 +312,9 @@ func (x *execution) auditURI(r *audit.Record) {
 	}
 }
 
-// recordedMessage is what the caller is told, as the log may have it: without the URI that
-// [execution.recordRead] leaves out, without the reasons for which an approval was wanted,
-// as those may hold arguments, and without what is sensitive.
+// auditErrorMessage returns the error message for the audit log. It omits the URI that
+// [execution.auditURI] omits, the reasons for an approval, as they may contain arguments, and
+// sensitive values.
 func (x *execution) auditErrorMessage(err *call.Error) string {
 	if x.req.Kind == call.Resources && err.Code == call.ToolNotFound && (x.entry == nil || x.entry.Kind == call.Templates) {
 		return "no such resource"

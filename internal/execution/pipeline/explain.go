@@ -14,9 +14,9 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// Explain judges a call as [Pipeline.Execute] does, on a catalog that need not serve, and
-// runs no body. Policies in Go are asked. No hook hears of it, no limit counts it, and
-// nothing is written down of it. What is sensitive is hidden.
+// Explain evaluates the policies for a call like [Pipeline.Execute], without running its handler,
+// on any catalog. Go policies are called. No hook fires, no limit is charged, and nothing is
+// audited. Sensitive values are redacted.
 func (p *Pipeline) Explain(ctx context.Context, on *catalog.Catalog, of HypotheticalCall) Explanation {
 	of.Request.Caller.Agent.RequestID = cmp.Or(of.Request.Caller.Agent.RequestID, of.ID)
 	x := p.newExecution(on, of.Request)
@@ -66,87 +66,83 @@ func (x *execution) redactExplanation(e *Explanation) {
 	}
 }
 
-// Case is a call that is judged and not made.
+// HypotheticalCall is a call to explain.
 type HypotheticalCall struct {
 	Request call.Request
-	// Began is when the call is supposed to begin; zero means now.
+	// Time is the start time of the call; zero means now.
 	Time time.Time
-	// ID is that of the call; empty means a new one. Depth and Parent are what policies
-	// know of the call that makes it.
+	// ID is the call id; empty means a new one. Depth and Parent describe the enclosing call.
 	ID     string
 	Depth  int
 	Parent string
-	// Unknown are the parts of the call of which not all is known.
+	// Unknown are the parts of the call that are not fully known.
 	Unknown policylang.Parts
-	// Returned is what the body is supposed to return: the value of a tool, or the reply of
-	// anything else. Nil when that is not known.
+	// Result is the hypothetical result of the handler: the value of a tool, or the reply of any
+	// other item. Nil if unknown.
 	Result json.RawMessage
 }
 
-// Verdict is what policies say of a call, all of them together.
+// Verdict is the combined decision of all policies.
 type Verdict string
 
 const (
 	VerdictAllowed       Verdict = "allowed"
 	VerdictDenied        Verdict = "denied"
 	VerdictNeedsApproval Verdict = "needs_approval"
-	// Refused is a call that ends for another reason than a policy: there is nothing of its
-	// name, or its arguments do not fit.
+	// VerdictRejected is a call that fails for a reason other than policy: the item does not exist,
+	// or the arguments are invalid.
 	VerdictRejected Verdict = "refused"
-	// Undecided depends on what is not known.
+	// VerdictUnknown depends on unknown parts of the call.
 	VerdictUnknown Verdict = "unknown"
 )
 
-// Explanation is how a call is judged.
+// Explanation is the result of explaining a call.
 type Explanation struct {
-	// Kind and Name are those of what is called, and Found says that there is such a thing.
+	// Kind and Name identify the item, and Found reports that it exists.
 	Kind  call.Kind
 	Name  string
 	Found bool
-	// Verdict says whether the call may be made, and Shown whether what it returns may be
-	// seen; Shown is empty when the call is not made, or nobody judges that.
+	// Verdict says whether the call is allowed, and ResultVerdict whether its result may be
+	// returned. ResultVerdict is empty if the call is not made, or has no result policies.
 	Verdict, ResultVerdict Verdict
-	// Decider is the place in Rulings of the policy that has ended the call, or -1.
+	// DecidingRuling is the index in Rulings of the policy that ended the call, or -1.
 	DecidingRuling int
-	// Error is what the caller is told when the call ends so; nil when it is made.
+	// Error is the error for the caller; nil if the call is made.
 	Error *call.Error
-	// DenyByDefault says that calls are denied that no policy allows, and ByDefault that
-	// this one is.
+	// DenyByDefault reports that calls are denied unless a policy allows them, and DeniedByDefault
+	// that this call is.
 	DenyByDefault, DeniedByDefault bool
-	// Rulings are those of all policies that cover what is called, in the order in which
-	// they are asked, those that judge results last.
+	// Rulings has all policies that cover the item, in evaluation order; result policies come last.
 	Rulings []Ruling
-	// Limits are the names of those that the call would be counted against.
+	// Limits are the names of the limits that the call would be charged to.
 	Limits []string
-	// Unknown are the parts of the call of which not all is known.
+	// Unknown are the parts of the call that are not fully known.
 	Unknown policylang.Parts
 }
 
-// Ruling is what one policy says of a call.
+// Ruling is the decision of one policy.
 type Ruling struct {
-	// Policy is that of the snapshot which serves, and is not to be changed.
+	// Policy belongs to the serving snapshot and must not be modified.
 	Policy *catalog.Policy
-	// OnResult says that the policy judges what the call returns.
+	// OnResult reports that the policy is evaluated on the result.
 	OnResult bool
-	// Asked says that the call came to this policy. Of one that was not asked, Decision is
-	// what it would have said.
+	// Evaluated reports that the call reached this policy. If not, Decision is hypothetical.
 	Evaluated bool
-	// Early says that the policy decided before the arguments were looked at.
+	// BeforeArguments reports that the policy decided before the arguments were read.
 	BeforeArguments bool
 	Decision        policylang.Decision
 }
 
-// Open reports whether a decision depends on what is not known.
+// IsUnknown reports whether the decision depends on unknown parts of the call.
 func (r Ruling) IsUnknown() bool { return r.Decision.Outcome == policylang.Unknown }
 
-// Decides reports whether the ruling at a place decides: it has ended the call, or holds
-// it until the user approves.
+// Decides reports whether the ruling at an index decides: it ended the call, or requires approval.
 func (e *Explanation) Decides(place int) bool {
 	r := e.Rulings[place]
 	return place == e.DecidingRuling || e.Verdict == VerdictNeedsApproval && r.Evaluated && r.Decision.Outcome == policylang.Consent
 }
 
-// verdicts sums up what was heard of a call that has ended with err.
+// summarize sets the verdicts of a call that ended with err.
 func (h *explainer) summarize(e *Explanation, consents int, err *call.Error) {
 	isOpen := func(onResult bool) bool {
 		return slices.ContainsFunc(h.rulings, func(r Ruling) bool { return r.OnResult == onResult && r.Evaluated && r.IsUnknown() })
@@ -179,20 +175,20 @@ func verdictOf(err *call.Error) Verdict {
 	return VerdictRejected
 }
 
-// hearing is what policies have said of a call that is judged and not made. A nil hearing,
-// which calls have that are made, hears nothing.
+// explainer records the decisions of policies for an explained call. A nil explainer, as in a real
+// call, records nothing.
 type explainer struct {
 	call HypotheticalCall
-	// rulings are those of the policies of the entry, and then of those that judge results.
+	// rulings has the policies of the entry, followed by its result policies.
 	rulings []Ruling
-	// denied is the place of the ruling that has ended the call, or -1.
+	// denied is the index of the ruling that ended the call, or -1.
 	denied int
-	// let says that the call may be made, and result is what it is supposed to return.
+	// mayRun reports that the call is allowed; result is its hypothetical result.
 	mayRun bool
 	result call.Result
 }
 
-// newHearing returns the hearing of a call of an entry, which may be nil.
+// newExplainer returns the explainer of a call; e may be nil.
 func newExplainer(of HypotheticalCall, e *catalog.Entry) *explainer {
 	h := &explainer{call: of, denied: -1}
 	if e == nil {
@@ -200,7 +196,7 @@ func newExplainer(of HypotheticalCall, e *catalog.Entry) *explainer {
 	}
 	const callers = policylang.PartPrincipal | policylang.PartAgent | policylang.PartSource | policylang.PartParent
 	if len(e.From) > 0 && of.Unknown&callers != 0 {
-		h.call.Unknown |= policylang.PartArgs // the server tells some of them
+		h.call.Unknown |= policylang.PartArgs // the server computes some of them
 	}
 	for i := range e.Rules {
 		h.rulings = append(h.rulings, Ruling{Policy: &e.Rules[i]})
@@ -222,7 +218,7 @@ func (h *explainer) record(place int, decision policylang.Decision) {
 	}
 }
 
-// early returns what hears policies before the arguments are looked at.
+// recordStatic returns a function that records decisions made before the arguments are read.
 func (h *explainer) recordStatic() catalog.DecisionFunc {
 	if h == nil {
 		return nil
@@ -233,7 +229,7 @@ func (h *explainer) recordStatic() catalog.DecisionFunc {
 	}
 }
 
-// suppose makes facts those of the call that is supposed.
+// applyTo sets the hypothetical parts of the policy input.
 func (h *explainer) applyTo(facts *policylang.Input) {
 	if h == nil {
 		return
@@ -241,13 +237,13 @@ func (h *explainer) applyTo(facts *policylang.Input) {
 	facts.Call.Depth, facts.Call.Parent, facts.Unknown = h.call.Depth, h.call.Parent, h.call.Unknown
 }
 
-// may reports whether a policy whose decision is open may allow the call. It is asked of
-// calls that are judged alone: in all others no decision is.
+// mayAllow reports whether an unknown decision may allow the call. Real calls have no unknown
+// decisions.
 func (h *explainer) mayAllow(decision policylang.Decision) bool {
 	return h != nil && decision.Outcome == policylang.Unknown
 }
 
-// supposed judges, in the place of running the body, what the call is supposed to return.
+// evaluateHypothetical evaluates the hypothetical result instead of running the handler.
 func (x *execution) evaluateHypothetical(ctx context.Context, facts policylang.Input) (call.Result, *call.Error) {
 	x.explainer.mayRun = true
 	if x.explainer.call.Result == nil {
@@ -262,7 +258,7 @@ func (x *execution) evaluateHypothetical(ctx context.Context, facts policylang.I
 	return result, x.evaluateResult(ctx, facts, result)
 }
 
-// returning is the result of a body that returns a value.
+// hypotheticalResult converts a value to the result of a call.
 func (x *execution) hypotheticalResult(value json.RawMessage) (call.Result, *call.Error) {
 	if x.entry.Kind != call.Tools {
 		return call.Result{Reply: value}, nil
@@ -275,8 +271,7 @@ func (x *execution) hypotheticalResult(value json.RawMessage) (call.Result, *cal
 	return x.result(&scripting.Result{Kind: kind, JSON: value})
 }
 
-// hearOut asks the policies that were not asked what they would say, now that the call
-// has ended.
+// evaluateRemaining evaluates the policies that the call did not reach.
 func (x *execution) evaluateRemaining(ctx context.Context) {
 	facts := x.policyInput()
 	if x.input == nil && (x.handler == nil && !x.hasArgument() || x.prepareArguments(ctx, facts) != nil) {

@@ -16,14 +16,14 @@ func blocks() call.Result {
 	return call.Result{Value: json.RawMessage(`1`), Content: json.RawMessage("[" + strings.Repeat(block+",", 999) + block + "]")}
 }
 
-// judges are a policy that looks at the content of results, and one that does not.
+// judges are result policies, with and without access to content.
 var judges = map[string][]catalog.Policy{
 	"content": {{Compiled: new(policylang.Policy), ReadsContent: true}},
 	"result":  {{Compiled: new(policylang.Policy)}},
 }
 
-// TestContentThatNoPolicyReadsIsNotDecoded, and costs nothing.
-func TestContentThatNoPolicyReadsIsNotDecoded(t *testing.T) {
+// Content that no policy reads must not cost anything.
+func TestExposeResult_unreadContent(t *testing.T) {
 	for name, most := range map[string]float64{"result": 10, "content": 10_000} {
 		rules, result, facts := judges[name], blocks(), policylang.Input{}
 		allocations := testing.AllocsPerRun(10, func() {
@@ -37,7 +37,7 @@ func TestContentThatNoPolicyReadsIsNotDecoded(t *testing.T) {
 	}
 }
 
-func BenchmarkShow(b *testing.B) {
+func BenchmarkExposeResult(b *testing.B) {
 	for name, rules := range judges {
 		b.Run(name, func(b *testing.B) {
 			result := blocks()

@@ -8,10 +8,9 @@ import (
 	"github.com/mcpd/mcpd/policylang"
 )
 
-// limited runs the body of a call that no limit is against. Limits are asked
-// last, so that a call that is denied is not counted. A call that asks its client is
-// counted by rates once, when it begins, and by what runs at once in each of its legs.
-// Tests count nowhere.
+// runWithinLimits charges the limits and runs the handler. Limits come last, so that denied calls
+// are not charged. In a call with several legs, only the first is charged to a rate, but each leg
+// to the concurrency. Tests are not charged.
 func (x *execution) runWithinLimits(ctx context.Context, facts policylang.Input) (call.Result, *call.Error) {
 	if len(x.entry.Limits) == 0 || x.mocks != nil {
 		return x.runHandler(ctx)
@@ -38,11 +37,10 @@ func (x *execution) runWithinLimits(ctx context.Context, facts policylang.Input)
 	return x.runHandler(ctx)
 }
 
-// uncountedWait is when to come back where calls could not be counted.
+// limitStoreRetryAfter is the retry delay after an error of the limit store.
 const limitStoreRetryAfter = time.Second
 
-// uncounted is the error of a call that cannot be counted. No policy is against it,
-// and it may go through when it is made again.
+// limitStoreError is the error of a call that cannot be charged. A retry may succeed.
 func limitStoreError(cause error) *call.Error {
 	err := newError(call.PolicyDenied, cause, "the server cannot count the call; try again in a second")
 	err.Limited, err.RetryAfter = true, limitStoreRetryAfter

@@ -13,8 +13,8 @@ import (
 	"github.com/mcpd/mcpd/internal/execution/hooks"
 )
 
-// methods are those of MCP by which calls of a kind are made (Semantic conventions for
-// MCP): what traces and the audit log call them, whatever brought them.
+// methods are the MCP methods of the kinds, for traces (Semantic conventions for MCP) and the audit
+// log. They do not depend on the transport.
 var methods = [...]string{call.Tools: "tools/call", call.Resources: "resources/read", call.Templates: "resources/read", call.Prompts: "prompts/get"}
 
 func (x *execution) method() string {
@@ -24,7 +24,7 @@ func (x *execution) method() string {
 	return methods[x.req.Kind]
 }
 
-// trace begins the span of the call. The context is for what the call does.
+// trace starts the span of the call. The returned context carries the span.
 func (x *execution) trace(ctx context.Context) context.Context {
 	tracer := x.pipeline.options.Tracer
 	if !tracer.Traces() {
@@ -53,7 +53,7 @@ func endSpan(part observe.Span, err *call.Error) {
 	part.End()
 }
 
-// decided ends the span of the policies, and tells what they came to.
+// endPolicySpan ends the span of the policies with their decision.
 func endPolicySpan(policies observe.Span, err *call.Error) {
 	decision := observe.Allowed
 	if err != nil {
@@ -95,8 +95,8 @@ func (x *execution) observe(result call.Result) {
 	metrics.CallEnded(x.eventKind(), name, string(x.req.Via), outcome, x.pipeline.options.Now().Sub(x.startTime))
 }
 
-// fire tells the Go hooks, in line, and queues the hooks in files, in order.
-// The event is encoded only when a hook in a file wants it.
+// fire calls the Go hooks and queues the hooks in files, in order. It encodes the event only if a
+// hook in a file needs it.
 func (x *execution) fire(ctx context.Context, event call.Event) {
 	inFiles := x.fileHooks(event.Phase)
 	if len(x.pipeline.options.Hooks) == 0 && len(inFiles) == 0 {
@@ -128,7 +128,7 @@ func (x *execution) fire(ctx context.Context, event call.Event) {
 	}
 }
 
-// fireLast fires the one terminal event of the call.
+// fireLast fires the terminal event of the call.
 func (x *execution) fireLast(ctx context.Context, result call.Result) {
 	switch {
 	case result.Err != nil:
@@ -142,8 +142,8 @@ func (x *execution) fireLast(ctx context.Context, result call.Result) {
 	}
 }
 
-// fileHooks returns the hooks in files that want to know of a phase of this
-// call. What does not exist is matched by the name that was asked for.
+// fileHooks returns the hooks in files for a phase of the call. For a missing item, the requested
+// name is matched.
 func (x *execution) fileHooks(phase call.Phase) []*catalog.Hook {
 	candidates := x.catalog.Hooks
 	if x.entry != nil {
@@ -152,9 +152,8 @@ func (x *execution) fileHooks(phase call.Phase) []*catalog.Hook {
 	return catalog.HooksFor(candidates, string(phase), x.kind(), x.name())
 }
 
-// visibleArguments returns the arguments without those that are sensitive. For
-// what does not exist, nothing is known to be harmless. Those of a resource are
-// the variables of its template.
+// visibleArguments returns the arguments without sensitive ones; nil for a missing item. The
+// arguments of a resource are the variables of its template.
 func (x *execution) visibleArguments() json.RawMessage {
 	if x.entry != nil && x.req.Kind == call.Resources {
 		return encode(x.args)
@@ -178,7 +177,7 @@ func encodeEvent(e call.Event) json.RawMessage {
 	return encode(event)
 }
 
-// runGoHook runs a Go hook; what it panics with is the operator's to know.
+// runGoHook runs a Go hook. A panic is logged.
 func (p *Pipeline) runGoHook(ctx context.Context, hook Hook, event call.Event) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -188,9 +187,8 @@ func (p *Pipeline) runGoHook(ctx context.Context, hook Hook, event call.Event) {
 	hook(ctx, event)
 }
 
-// logEnd is one line for each call that has ended: for one that failed what its caller is
-// not told, for one that has a result at the level debug. It costs nothing where the
-// operator reads no such lines.
+// logEnd logs the end of a call: an error with its cause, or a success at level debug. It does no
+// work if the level is disabled.
 func (x *execution) logEnd(ctx context.Context, err *call.Error) {
 	logger, level := x.pipeline.options.Logger, slog.LevelDebug
 	switch {
@@ -205,9 +203,9 @@ func (x *execution) logEnd(ctx context.Context, err *call.Error) {
 	called := x.req.Name
 	switch {
 	case x.entry != nil:
-		called = x.entry.Address // without what a URI gives a template
+		called = x.entry.Address // without the values in the URI of a template
 	case x.req.Kind == call.Resources:
-		called = "" // what nothing has may be made of such values, too
+		called = "" // an unknown URI may contain such values, too
 	}
 	caller := &x.req.Caller
 	attrs := make([]slog.Attr, 0, 9)
@@ -230,18 +228,18 @@ func (x *execution) logEnd(ctx context.Context, err *call.Error) {
 	}
 	if err == nil {
 		attrs = append(attrs, slog.Duration("took", x.pipeline.options.Now().Sub(x.startTime)))
-		logger.LogAttrs(ctx, level, "a call succeeded", attrs...)
+		logger.LogAttrs(ctx, level, "call succeeded", attrs...)
 		return
 	}
-	logger.LogAttrs(ctx, level, "a call failed", attrs...)
+	logger.LogAttrs(ctx, level, "call failed", attrs...)
 }
 
-// secrets finds those that the server knows. What a caller has chosen is hidden together
-// with them, and not before: it would cover a part of one, and the rest would be shown.
+// secretMatcher finds the server's secrets. Values of the caller are redacted in the same pass: in
+// an earlier one they could cover a part of a secret, and expose the rest.
 func (x *execution) secretMatcher() redact.Net { return x.pipeline.options.Brokers.Secrets.Matcher() }
 
-// hidden returns what a policy, a limit or a failure of theirs says of the call, without
-// secrets, the values of sensitive variables and those of sensitive arguments of the call.
+// redact removes secrets, sensitive variables and sensitive arguments from a text by a policy or a
+// limit.
 func (x *execution) redact(text string) string { return x.redactWith(redact.Text{}, text) }
 
 func (x *execution) redactWith(hide redact.Text, text string) string {
@@ -255,8 +253,8 @@ func (x *execution) redactWith(hide redact.Text, text string) string {
 	return hide.Hide(text, x.secretMatcher())
 }
 
-// sensitive hides the sensitive arguments, of which policies see what is filled in, and in
-// the numbers of CEL.
+// sensitiveArguments redacts the sensitive arguments, both as sent and as policies see them, with
+// defaults and CEL numbers.
 func (x *execution) sensitiveArguments() redact.Text {
 	hide := redact.NewText(x.req.Arguments, x.entry.Sensitive)
 	if x.args == nil {
@@ -265,8 +263,8 @@ func (x *execution) sensitiveArguments() redact.Text {
 	return hide.And(redact.NewText(encode(x.args), x.entry.Sensitive))
 }
 
-// hiddenResult is [execution.hidden] for a policy that has seen the result, too. What a
-// policy fails with holds no values.
+// redactResult is redact for a policy that has seen the result. Errors of policies contain no
+// values.
 func (x *execution) redactResult(text string, result call.Result) string {
 	var hide redact.Text
 	if len(x.entry.SensitiveOutput) > 0 && text != "" {

@@ -26,7 +26,7 @@ func (x *execution) result(r *scripting.Result) (call.Result, *call.Error) {
 	case scripting.Content:
 		result := call.Result{Value: orNull(r.JSON), Content: r.Content, Rich: true}
 		if x.entry.Upstream != "" && r.JSON != nil {
-			result.Structured = r.JSON // a server may return it without a schema
+			result.Structured = r.JSON // an upstream server may return it without a schema
 		}
 		return result, nil
 	case scripting.Text:
@@ -39,11 +39,11 @@ func (x *execution) result(r *scripting.Result) (call.Result, *call.Error) {
 	}
 }
 
-// structured is result for a tool that declares its output: the value must fit.
+// structured is result for a tool that declares its output: the value must match.
 func (x *execution) structured(r *scripting.Result) (call.Result, *call.Error) {
 	value := orNull(r.JSON)
-	if !x.entry.Output.Sure() {
-		if violations := x.entry.Output.Value(value); len(violations) > 0 {
+	if !x.entry.Output.Trusted() {
+		if violations := x.entry.Output.Validate(value); len(violations) > 0 {
 			broken := x.outputError(r, violations)
 			if blocks := r.Kind == scripting.Content && r.JSON == nil || reply.PlainBlocks(r.JSON) != nil; blocks && x.entry.Upstream == "" {
 				broken.Message += "; a tool with outputs returns content beside its value: content.structured(value, blocks)"
@@ -61,9 +61,9 @@ func (x *execution) structured(r *scripting.Result) (call.Result, *call.Error) {
 }
 
 func (x *execution) outputError(r *scripting.Result, violations []schema.Violation) *call.Error {
-	x.errorFromScript = true // by the names of members
+	x.errorFromScript = true // it names members of the result
 	at := []scripting.Frame{{Function: x.entry.Name, Range: x.entry.Where}}
-	wrong := schema.Sentence(violations)
+	wrong := schema.FormatViolations(violations)
 	if r.Kind == scripting.Nothing && x.entry.Upstream == "" {
 		wrong = "the body returned nothing; its last line must return an object with the declared outputs"
 	}
@@ -83,7 +83,7 @@ func (x *execution) failure(ctx context.Context, f *scripting.Failure) *call.Err
 			return canceled(ctx)
 		}
 		err := x.timedOut(f)
-		if f.Details != nil { // how far a body in Go came
+		if f.Details != nil { // the progress of a Go handler
 			err.Details = f.Details
 			if f.Message != "" {
 				err.Message += "\n" + f.Message
@@ -115,7 +115,7 @@ func (x *execution) thrownError(f *scripting.Failure) *call.Error {
 	return err
 }
 
-// traced adds to an error where the body failed, for a caller who may know.
+// withTrace adds the source position of a script error, if the operator exposes traces.
 func (x *execution) withTrace(err *call.Error) *call.Error {
 	if x.catalog.Server.ExposeTraces {
 		err.Trace = x.hide.Hide(scripting.FormatStack(scripting.StackOf(err), ""), x.secretMatcher())
@@ -139,12 +139,12 @@ func encode(value any) json.RawMessage {
 	return encoded
 }
 
-// errUnseen is why a policy denies a result that has content beside its value, which the
-// policy does not look at.
+// errContentNotVisible is the error of a result with content blocks in addition to its value, if
+// the policy does not read content.
 var errContentNotVisible = errors.New("the result has content blocks of its own, and the policy does not read content")
 
-// judge asks the policies that judge what a call returned. What was done stays done;
-// the first denial keeps the result from the caller.
+// evaluateResult evaluates the result policies. The first denial withholds the result; the effects
+// of the call remain.
 func (x *execution) evaluateResult(ctx context.Context, facts policylang.Input, result call.Result) *call.Error {
 	if len(x.entry.ResultRules) == 0 || result.Ask != nil || result.Detached {
 		return nil
@@ -156,8 +156,8 @@ func (x *execution) evaluateResult(ctx context.Context, facts policylang.Input, 
 	return err
 }
 
-// judgeBy is judge where there are policies. It is apart from it since what it is told
-// does not stay on the stack.
+// evaluateResultPolicies is the slow path of evaluateResult. It is a separate function as its
+// variables escape to the heap.
 func (x *execution) evaluateResultPolicies(ctx context.Context, rules []catalog.Policy, facts policylang.Input, result call.Result) *call.Error {
 	if err := exposeResult(&facts, rules, result); err != nil {
 		denied := newError(call.PolicyDenied, err, policylang.GenericReason)
@@ -182,8 +182,8 @@ func (x *execution) evaluateResultPolicies(ctx context.Context, rules []catalog.
 	return nil
 }
 
-// unjudged is the error of a call that failed. Policies judge results and not errors, so
-// that where there are any, the caller is told nothing in the words of the body.
+// maskedError replaces an error message from the script if there are result policies, as policies
+// do not evaluate errors.
 func (x *execution) maskedError(err *call.Error) *call.Error {
 	if !x.errorFromScript || len(x.entry.ResultRules) == 0 {
 		return err
@@ -194,7 +194,7 @@ func (x *execution) maskedError(err *call.Error) *call.Error {
 func (mutedEmitter) Progress(float64, *float64, string)  {}
 func (mutedEmitter) Log(string, string, json.RawMessage) {}
 
-// show has policies see a result, and its content blocks where one of them looks at those.
+// exposeResult adds a result to the policy input, with its content blocks if a policy reads them.
 func exposeResult(facts *policylang.Input, rules []catalog.Policy, result call.Result) (err error) {
 	if facts.Unknown&policylang.PartResult != 0 {
 		return nil
@@ -209,8 +209,8 @@ func exposeResult(facts *policylang.Input, rules []catalog.Policy, result call.R
 	return err
 }
 
-// returned is what policies see as the result: the value of a tool, or the content
-// blocks of one that has none, and the reply of anything else.
+// resultForPolicies returns the result as policies see it: the value of a tool, its content blocks
+// if it has no value, or the reply of another item.
 func resultForPolicies(r call.Result) json.RawMessage {
 	switch {
 	case r.Reply != nil:

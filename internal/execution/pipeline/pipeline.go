@@ -1,18 +1,17 @@
-// Package pipeline takes a call from its beginning to its end: it finds what is
-// called, asks policies, fills in and validates arguments, counts limits, runs the
-// body, checks what that returned, writes down what became of it, and fires the hooks
-// around all of it.
+// Package pipeline executes calls. It resolves the item, evaluates policies, computes and validates
+// arguments, charges limits, runs the handler, validates the result, writes the audit records, and
+// fires the hooks.
 //
-// A [Pipeline] runs every call of a server on the one catalog that it loads for it.
-// What a call goes through is the same for tools, resources, prompts and completions,
-// whatever carried it and whether a client, a body or a test made it.
+// A [Pipeline] runs each call on one catalog, which it loads once per call. Tools, resources,
+// prompts and completions take the same path, whatever the transport, and whether a client, a
+// script or a test makes the call.
 //
-// It reads no files and keeps nothing of a call that has ended: a call that waits for
-// its client is in the state store, and goes on from there.
+// It reads no files, and keeps no state of a call that has ended. A suspended call is in the state
+// store.
 //
-// Start at [Pipeline.Execute] in execution.go: resolve.go finds the item, stages.go decides and
-// validates, limits.go charges the limits, run.go runs the body, and outcome.go checks the
-// result. The errors are in errors.go.
+// Start at [Pipeline.Execute] in execution.go: resolve.go finds the item, stages.go evaluates and
+// validates, limits.go charges the limits, run.go runs the handler, and outcome.go checks the
+// result. errors.go has the errors.
 package pipeline
 
 import (
@@ -43,56 +42,55 @@ import (
 type Pipeline struct {
 	// Fixed at creation.
 	options Options
-	prefix  string // what call ids begin with
+	prefix  string // prefix of call ids
 	seed    maphash.Seed
 
 	sequence atomic.Uint64
 	inFlight workqueue.Calls
-	// places are those of the calls that were not refused for want of one.
+	// capacity has the slots for concurrent calls.
 	capacity           workqueue.Shares
 	calls, failedCalls atomic.Uint64
 }
 
-// Options are what calls run with. All of them are required but Policies, Hooks, Metrics and Tracer.
+// Options configure a [Pipeline]. All fields but Policies, Hooks, Metrics and Tracer are required.
 type Options struct {
-	// Catalog returns what serves now; every call asks once. The error says why
-	// nothing does: the catalog is empty then, and never nil.
+	// Catalog returns the serving catalog; every call uses it once. With an error, the catalog is
+	// empty but not nil.
 	Catalog  func(ctx context.Context) (*catalog.Catalog, error)
 	Executor scripting.Executor
 	Brokers  host.Brokers
 	States   *state.Lazy
 	Limits   ratelimit.Store
-	// Audit returns the log that calls are written to; nil for none.
+	// Audit returns the audit log; nil for none.
 	Audit     func() *audit.Log
 	FileHooks *hooks.Runner
-	// Policies and Hooks are those that are written in Go, in their order.
+	// Policies and Hooks are written in Go; they run in order.
 	Policies []Policy
 	Hooks    []Hook
-	// Metrics and Tracer observe calls. They are nil and zero together; with Metrics alone
-	// nothing is traced.
+	// Metrics and Tracer are nil and zero together. With Metrics alone, nothing is traced.
 	Metrics observe.Metrics
 	Tracer  observe.Tracer
 	Logger  *slog.Logger
 	Now     func() time.Time
 }
 
-// Policy is a policy that is written in Go. It changes nothing of what it is given. Unless it
-// allows, the caller is told the reason; an error, which denies, is the operator's to know.
+// Policy is a Go policy. It must not modify its arguments. If it denies, the caller gets the
+// reason. An error denies, too, and is only logged.
 type Policy func(caller *identity.Caller, name string, args map[string]any) (allowed bool, reason string, err error)
 
-// Hook is a hook that is written in Go: it runs in line, on a copy of the event.
+// Hook is a Go hook. It runs synchronously, on a copy of the event.
 type Hook func(ctx context.Context, event call.Event)
 
 func New(o Options) *Pipeline {
 	return &Pipeline{options: o, prefix: strconv.FormatUint(rand.Uint64()>>24, 36) + "-", seed: maphash.MakeSeed()}
 }
 
-// Stats counts calls, nested ones too.
+// Stats counts calls, including nested calls.
 type Stats struct {
 	// Calls and Failed have ended; Running have not.
 	Calls, Failed uint64
 	Running       int
-	// Draining says that no new calls are taken.
+	// Draining reports that new calls are rejected.
 	Draining bool
 }
 
@@ -100,11 +98,11 @@ func (p *Pipeline) Stats() Stats {
 	return Stats{Calls: p.calls.Load(), Failed: p.failedCalls.Load(), Running: int(p.inFlight.Running()), Draining: p.inFlight.Draining()}
 }
 
-// Refuse has no new calls taken, and reports whether this is the first to say so.
+// StopAccepting rejects new calls from now on. It reports whether this is the first time.
 func (p *Pipeline) StopAccepting() bool { return p.inFlight.StartDrain() }
 
-// Drain waits for the calls that run, and then for their hooks. It returns the error
-// of ctx when that is done first.
+// Drain waits for running calls, and then for their hooks. It returns the error of ctx if ctx ends
+// first.
 func (p *Pipeline) Drain(ctx context.Context) error {
 	if err := p.inFlight.Drain(ctx); err != nil {
 		return fmt.Errorf("calls still run: %w", err)
@@ -115,8 +113,8 @@ func (p *Pipeline) Drain(ctx context.Context) error {
 	return nil
 }
 
-// ownerOf returns a number for the client for which a call takes room (see
-// [workqueue.ClientOf]). The seed keeps callers from choosing whom they share a number with.
+// ownerOf returns a number that identifies the client of a call (see [workqueue.ClientOf]). The
+// seed prevents callers from choosing a number.
 func (p *Pipeline) ownerOf(c *identity.Caller) uint64 {
 	address, _ := netip.ParseAddr(c.Source.IP)
 	return workqueue.ClientOf(&c.Principal, address, c.Source.Listener).Number(p.seed)

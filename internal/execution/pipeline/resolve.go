@@ -7,8 +7,8 @@ import (
 	"github.com/mcpd/mcpd/internal/execution/catalog"
 )
 
-// find looks up what the request names, and what of it is to run. The
-// variables of a template become the arguments of the call.
+// resolve looks up the requested item and its handler. The variables of a template become the
+// arguments of the call.
 func (x *execution) resolve() {
 	if x.req.Kind == call.Resources {
 		var variables map[string]string
@@ -32,8 +32,8 @@ func (x *execution) resolve() {
 	}
 }
 
-// findNamed has the call be one of the tool that its arguments name. Arguments that name
-// none are for the alias to refuse.
+// resolveAlias replaces an alias by the tool that its arguments name. If they name none, the alias
+// rejects them.
 func (x *execution) resolveAlias() {
 	var named map[string]json.RawMessage
 	var name string
@@ -49,7 +49,7 @@ func (x *execution) resolveAlias() {
 	x.entry = x.catalog.Entry(call.Tools, name)
 }
 
-// known reports whether what is to be completed is an argument of the item.
+// hasArgument reports whether the argument to complete exists.
 func (x *execution) hasArgument() bool {
 	if x.entry.Offer == nil {
 		return false
@@ -58,10 +58,8 @@ func (x *execution) hasArgument() bool {
 	return known
 }
 
-// fillOther makes the input of what takes no arguments of its caller's choice:
-// of a resource its URI and the variables of its template, of a completion what
-// was typed and what is filled in. Policies see as args what is filled in, with
-// what was typed.
+// buildInput builds the input of a resource or a completion: the URI and the variables of its
+// template, or the typed text and the other arguments. Policies see all of these as args.
 func (x *execution) buildInput() *call.Error {
 	if x.req.Argument == "" {
 		if x.handler != nil && !x.entry.Static {
@@ -76,7 +74,7 @@ func (x *execution) buildInput() *call.Error {
 	return nil
 }
 
-// kind returns the kind of the item that was found, or else of what was asked for.
+// kind returns the kind of the item, or the requested kind.
 func (x *execution) kind() catalog.Kind {
 	if x.entry != nil {
 		return x.entry.Kind
@@ -84,7 +82,7 @@ func (x *execution) kind() catalog.Kind {
 	return x.req.Kind
 }
 
-// name returns the name of the item, or else what was asked for.
+// name returns the name of the item, or the requested name.
 func (x *execution) name() string {
 	if x.entry != nil {
 		return x.entry.Name
@@ -99,8 +97,7 @@ func (x *execution) eventKind() string {
 	return x.kind().String()
 }
 
-// bounded returns a name that nothing has where one is too long: logs and hooks need not
-// carry all of it.
+// truncateName shortens a name that is too long for any item, for logs and hooks.
 func truncateName(k call.Kind, name string) string {
 	if most := catalog.MaxAddress(k); len(name) > most {
 		return name[:most] + "…"

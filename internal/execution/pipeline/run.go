@@ -23,7 +23,7 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// runBody runs the tool from its beginning, or from where it was suspended.
+// runHandler runs the handler from the start, or resumes it.
 func (x *execution) runHandler(ctx context.Context) (call.Result, *call.Error) {
 	x.hide = redact.NewText(x.input, x.entry.Sensitive).And(x.catalog.Sensitive)
 	if x.req.Resume != nil && x.req.Resume.State != "" {
@@ -32,7 +32,7 @@ func (x *execution) runHandler(ctx context.Context) (call.Result, *call.Error) {
 	return x.continueCall(ctx, x.newSuspension())
 }
 
-// goOn runs the body, once the user has consented to what policies want that for.
+// continueCall runs the handler after the user has approved the call, if policies require that.
 func (x *execution) continueCall(ctx context.Context, pause suspend.Suspension) (call.Result, *call.Error) {
 	if err := x.requestPlanApproval(ctx, &pause); err != nil {
 		return call.Result{}, err
@@ -51,13 +51,12 @@ func (x *execution) continueCall(ctx context.Context, pause suspend.Suspension) 
 		return call.Result{Reply: json.RawMessage(`{"completion":{"values":[],"total":0,"hasMore":false}}`)}, nil
 	}
 	if pause.Leg == pause.Consent.Asked {
-		pause.Start = x.startTime // no leg has run the body: the time of the user is not its own
+		pause.Start = x.startTime // no leg has run the handler yet, and the user's time does not count
 	}
 	return x.runLeg(ctx, pause)
 }
 
-// run runs one leg of the call under what is left of its deadline, and checks
-// what it returned.
+// runLeg runs one leg within the remaining timeout, and checks its result.
 func (x *execution) runLeg(ctx context.Context, pause suspend.Suspension) (call.Result, *call.Error) {
 	if err := x.auditIntent(); err != nil {
 		return call.Result{}, err
@@ -85,7 +84,7 @@ func (x *execution) runLeg(ctx context.Context, pause suspend.Suspension) (call.
 		return call.Result{Detached: true}, nil
 	case err != nil && ctx.Err() != nil:
 		return call.Result{}, canceled(ctx)
-	case isGone: // for whatever reason, such as that its own time to start was over
+	case isGone: // for any reason, including its own start timeout
 		return call.Result{}, unavailableError(gone)
 	case errors.Is(err, context.DeadlineExceeded):
 		return call.Result{}, x.timedOut(nil)
@@ -130,11 +129,10 @@ func (x *execution) invocation(pause suspend.Suspension) catalog.Invocation {
 	return invocation
 }
 
-// CallTool calls a tool for the body of x: for the same caller, and on the same
-// snapshot. The bounds of the server count the call and do not refuse it, as x
-// holds a place until it ends. What the body of a planned call calls is planned, too. What
-// reaches all tools that the caller may call is for callers alone: the grants of a body,
-// and the ceiling of these, name the tools that it may call. See [host.Tools].
+// CallTool calls a tool for the handler of x, with the same caller and on the same snapshot. The
+// call counts for the limit of concurrent calls but is never rejected by it, as x holds a slot
+// until it ends. In a dry run the call is a dry run, too. Aliases and code tools cannot be called:
+// the grants and the ceiling of a script name the tools that it may call. See [host.Tools].
 func (x *execution) CallTool(ctx context.Context, name string, arguments json.RawMessage) (json.RawMessage, error) {
 	if e := x.catalog.Entry(call.Tools, name); e != nil && (e.Alias || e.CallsAllTools) {
 		return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "this tool may not be called by another"}
@@ -146,7 +144,7 @@ func (x *execution) CallTool(ctx context.Context, name string, arguments json.Ra
 	return valueOf(result), nil
 }
 
-// valueOf returns what a body is told that a tool returned.
+// valueOf returns the result of a tool as a script sees it.
 func valueOf(result call.Result) json.RawMessage {
 	if result.Rich && result.Structured == nil {
 		return result.Content
@@ -154,7 +152,7 @@ func valueOf(result call.Result) json.RawMessage {
 	return result.Value
 }
 
-// nest makes a call for the body of x, or plans to. A call that fails is an error.
+// callNested makes a call for the handler of x, or a dry run of it. A failed call is an error.
 func (x *execution) callNested(ctx context.Context, request call.Request, p *dryRun, approved bool) (call.Result, error) {
 	if err := CheckArguments(request.Arguments); request.Arguments != nil && err != nil {
 		request.ArgumentsErr = &call.Error{Code: call.InvalidInput, Message: err.Error()}
@@ -178,14 +176,14 @@ func (x *execution) callNested(ctx context.Context, request call.Request, p *dry
 	return result, nil
 }
 
-// asksNobody reports whether the call is made by a body that cannot wait for the client:
-// code can, unless what runs it cannot.
+// cannotRequestInput reports whether the handler that makes the call cannot be suspended. Agent
+// code can, unless it is nested itself in a call that cannot.
 func (x *execution) cannotRequestInput() bool {
 	return x.cannotAsk || x.position.Depth() > 0 && x.req.Via != call.ViaCode
 }
 
-// turnAway ends a nested call that may not run where it stands, as if it had been made. Of
-// one that has its whole tree end nothing is said beside the end of that.
+// rejectNested ends a nested call that exceeds the limits of its call tree. If the whole tree is
+// ended, the root call reports it.
 func (x *execution) rejectNested(ctx context.Context, why error) {
 	if x.position.Exhausted() {
 		return
@@ -198,10 +196,10 @@ func (x *execution) rejectNested(ctx context.Context, why error) {
 	x.runWithHooks(ctx, refused)
 }
 
-// maxCancelReason is how much is told of the reason of a cancellation, in bytes.
+// maxCancelReason bounds a cancellation reason in bytes.
 const maxCancelReason = 1 << 10
 
-// shownReason returns a reason as one line that shows what it holds, cut where it is long.
+// shownReason returns a reason as one printable line, truncated.
 func shownReason(text string) string {
 	line := safetext.Line(text, math.MaxInt)
 	if len(line) > maxCancelReason {
@@ -210,9 +208,9 @@ func shownReason(text string) string {
 	return line
 }
 
-// noteCancellation finds out who had the call end, and why, where it failed since its
-// context has ended. The reason is in the words of a client: secrets and sensitive values
-// are taken out of it, and what is not seen is escaped.
+// noteCancellation records who cancelled a call that failed as its context ended. The reason comes
+// from a client, so secrets and sensitive values are redacted, and invisible characters are
+// escaped.
 func (x *execution) noteCancellation(ctx context.Context, err *call.Error) {
 	if x.req.Cancelled == nil || x.cancelled.By != "" || err.Code != call.ExecutionError || ctx.Err() == nil {
 		return
@@ -227,7 +225,7 @@ func (x *execution) noteCancellation(ctx context.Context, err *call.Error) {
 		slog.String("cancelled_by", x.cancelled.By), slog.String("cancel_reason", x.cancelled.Reason))
 }
 
-// quiet passes on nothing that a body says before its result, which policies judge.
+// mutedEmitter drops progress and log records of a call with result policies.
 type mutedEmitter struct{ call.Emitter }
 
 func (x *execution) emitter() call.Emitter {

@@ -11,8 +11,8 @@ import (
 	"github.com/mcpd/mcpd/policylang"
 )
 
-// attempt is the pipeline between the two hooks. The recover is the only one
-// on the path of a call: what panics below it costs that call alone.
+// runStages is the pipeline between the two hooks. It recovers panics, so that a panic fails only
+// its own call.
 func (x *execution) runStages(ctx context.Context) (result call.Result, err *call.Error) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -24,7 +24,7 @@ func (x *execution) runStages(ctx context.Context) (result call.Result, err *cal
 	}
 	if x.req.RejectErr != nil && ctx.Err() != nil {
 		x.rejected = true
-		return call.Result{}, canceled(ctx) // while its client was asked
+		return call.Result{}, canceled(ctx) // while the client was asked
 	}
 	facts := x.policyInput()
 	if err := x.evaluateStatic(ctx, facts); err != nil {
@@ -70,8 +70,7 @@ func (x *execution) runStages(ctx context.Context) (result call.Result, err *cal
 	return result, x.evaluateResult(ctx, facts, result)
 }
 
-// facts returns what policies and `from` expressions may know before the
-// arguments are looked at.
+// policyInput returns the input of policies and `from` expressions before the arguments are read.
 func (x *execution) policyInput() policylang.Input {
 	facts := policylang.Input{
 		Caller: x.req.Caller,
@@ -105,7 +104,7 @@ func (x *execution) prepareArguments(ctx context.Context, facts policylang.Input
 	}
 	x.args, x.input = args.Value, args.Text
 	if args.Sent != nil {
-		x.req.Arguments = args.Sent // for the audit log and hooks, which must see the same numbers
+		x.req.Arguments = args.Sent // audit log and hooks must see the same numbers
 	}
 	return nil
 }
@@ -121,15 +120,13 @@ func (x *execution) evaluateStatic(ctx context.Context, facts policylang.Input) 
 	return nil
 }
 
-// Uncovered is what the caller is told of a call that no policy allows, where calls are
-// denied by default.
+// NoAllowRule is the message for a call that no policy allows, if calls are denied by default.
 const NoAllowRule = "no policy allows this call"
 
-// The names by which the operator knows what denies calls beside the policies in files,
-// none of which can have them: ByDefault of what no policy allows, InGo of the policies of
-// the embedding program together, ByFrom of an input that the server cannot tell, ByResult
-// of a result that cannot be shown to those that judge it, ByApproval of a user who did
-// not approve a call whose policy a reload has removed meanwhile.
+// Values of [call.Error].DeniedBy that are not names of policies in files. Those cannot have
+// parentheses. DeniedByDefault: no policy allows the call. DeniedByGo: a policy of the embedding
+// program. DeniedByFrom: the server cannot compute an input. DeniedByResult: policies cannot read
+// the result. DeniedByApproval: a user declined, and a reload has removed the policy meanwhile.
 const (
 	DeniedByDefault  = "(default)"
 	DeniedByGo       = catalog.GoName
@@ -142,9 +139,9 @@ func uncovered() *call.Error {
 	return &call.Error{Code: call.PolicyDenied, Message: NoAllowRule, DeniedBy: DeniedByDefault}
 }
 
-// decide asks the policies that depend on the arguments, those in Go, and those that
-// may want the consent of the user. The first denial wins. A call that no policy covers
-// is denied when the operator wants it so.
+// evaluatePolicies evaluates the policies that read arguments, the Go policies, and those that may
+// require approval. The first denial wins. If calls are denied by default, an allow rule must allow
+// the call.
 func (x *execution) evaluatePolicies(ctx context.Context, facts policylang.Input) *call.Error {
 	covered := false
 	for i := range x.entry.Rules {
@@ -174,8 +171,8 @@ func (x *execution) evaluatePolicies(ctx context.Context, facts policylang.Input
 	return nil
 }
 
-// askGo asks the policies in Go, which stand at a place among those of the entry. They
-// cannot be asked about arguments that nobody knows.
+// evaluateGoPolicies evaluates the Go policies, which have one place among those of the entry. It
+// needs known arguments.
 func (x *execution) evaluateGoPolicies(place int, facts policylang.Input) *call.Error {
 	if facts.Unknown&policylang.PartArgs != 0 {
 		x.explainer.record(place, policylang.Decision{Outcome: policylang.Unknown})
@@ -205,8 +202,7 @@ func (x *execution) runGoPolicies() *call.Error {
 	return nil
 }
 
-// policyName is what policies know the item by beside others: no tool has the name
-// of what is none.
+// policyName returns a name for the item that no tool has unless the item is that tool.
 func (x *execution) policyName() string {
 	if x.entry.Kind == call.Tools {
 		return x.entry.Name

@@ -11,29 +11,28 @@ import (
 	"github.com/mcpd/mcpd/internal/ops/audit"
 )
 
-// storedOutcome is the outcome of a leg as the state store keeps it, for those
-// who come with the same state again. Equal parts are stored once.
+// storedOutcome is the outcome of a leg in the state store, for repeated requests with the same
+// state. Equal parts are stored once.
 type storedOutcome struct {
 	Value json.RawMessage `json:",omitempty"`
-	// Content is missing where the value says it, in the form that Shown is.
+	// Content is omitted if it can be derived from the value, in the form that Shown names.
 	Content json.RawMessage `json:",omitempty"`
 	Shown   contentForm     `json:",omitempty"`
-	// Structured says that the value is the structured content.
+	// Structured reports that the value is the structured content.
 	Structured bool            `json:",omitempty"`
 	Rich       bool            `json:",omitempty"`
 	Reply      json.RawMessage `json:",omitempty"`
 	Ask        *call.Ask       `json:",omitempty"`
 	Err        *storedError    `json:",omitempty"`
-	// Spoke says that the error is in the words of the body.
+	// Spoke reports that the error message comes from the script.
 	Spoke bool `json:",omitempty"`
-	// Approval is what became of the one that policies wanted. A question that is given
-	// again is none of its own. Recorded is what the audit log
-	// has for the message of the error.
+	// Approval is the state of the approval; nil for an input request. Recorded is the error
+	// message for the audit log.
 	Approval *storedApproval `json:",omitempty"`
 	Recorded string          `json:",omitempty"`
 }
 
-// shown is how the content of a result is made of its value.
+// contentForm says how the content of a result is derived from its value.
 type contentForm int
 
 const (
@@ -42,8 +41,7 @@ const (
 	contentIsText
 )
 
-// storedError is a [call.Error] with all but its cause. The fields are the same, so
-// that none can be left out.
+// storedError is a [call.Error] without its cause. The types convert, so no field can be forgotten.
 type storedError struct {
 	Code       call.Code
 	Message    string
@@ -62,7 +60,7 @@ type storedError struct {
 	Cause      error            `json:"-"`
 }
 
-// storedApproval is an [audit.Approval] by names that do not change with it.
+// storedApproval is an [audit.Approval] with stable names.
 type storedApproval struct {
 	State    string
 	Why      string
@@ -70,7 +68,7 @@ type storedApproval struct {
 	Asked    []byte
 }
 
-// encodeOutcome returns the outcome of a leg of x for the state store.
+// encodeOutcome encodes the outcome of a leg for the state store.
 func (x *execution) encodeOutcome(r call.Result, e *call.Error) ([]byte, error) {
 	stored := storedOutcome{
 		Value: r.Value, Content: r.Content, Shown: contentFormOf(r), Structured: r.Structured != nil, Rich: r.Rich, Reply: r.Reply, Ask: r.Ask,
@@ -84,14 +82,14 @@ func (x *execution) encodeOutcome(r call.Result, e *call.Error) ([]byte, error) 
 	}
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false) // content that is made of the value shows it as it is written
+	encoder.SetEscapeHTML(false) // so that derived content compares equal
 	if err := encoder.Encode(stored); err != nil {
 		return nil, fmt.Errorf("encode the outcome of a call: %w", err)
 	}
 	return b.Bytes(), nil
 }
 
-// decodeOutcome makes what was stored the outcome of x.
+// decodeOutcome restores a stored outcome.
 func (x *execution) decodeOutcome(encoded []byte) (call.Result, *call.Error) {
 	var stored storedOutcome
 	if err := json.Unmarshal(encoded, &stored); err != nil {
@@ -114,7 +112,7 @@ func (x *execution) decodeOutcome(encoded []byte) (call.Result, *call.Error) {
 	return r, nil
 }
 
-// shownAs returns how the content of a result is made of its value.
+// contentFormOf returns how the content of a result is derived from its value.
 func contentFormOf(r call.Result) contentForm {
 	switch {
 	case r.Rich || r.Value == nil:

@@ -16,7 +16,7 @@ import (
 
 func raw(text string) json.RawMessage { return json.RawMessage(text) }
 
-// outcomes are all that a leg can come to.
+// outcomes are all kinds of outcomes of a leg.
 var outcomes = map[string]struct {
 	result call.Result
 	err    *call.Error
@@ -36,7 +36,7 @@ var outcomes = map[string]struct {
 	}},
 }
 
-func TestWhoComesAgainGetsTheSameOutcome(t *testing.T) {
+func TestStoredOutcome_roundTrip(t *testing.T) {
 	for name, want := range outcomes {
 		encoded, err := new(execution).encodeOutcome(want.result, want.err)
 		if err != nil {
@@ -52,7 +52,7 @@ func TestWhoComesAgainGetsTheSameOutcome(t *testing.T) {
 	}
 }
 
-func TestWhatIsInAResultTwiceIsStoredOnce(t *testing.T) {
+func TestStoredOutcome_size(t *testing.T) {
 	value := raw(`"` + strings.Repeat("x", 1<<20) + `"`)
 	encoded, err := new(execution).encodeOutcome(call.Result{Value: value, Content: reply.ValueContent(value), Structured: value}, nil)
 	if err != nil || len(encoded) > len(value)+1<<10 {

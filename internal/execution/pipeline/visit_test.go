@@ -25,8 +25,7 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// inn is a pipeline of which a tool needs a token of its caller, and where they come
-// back to.
+// inn is a pipeline with a tool that needs an OAuth token of its caller, and the redirect handler.
 type inn struct {
 	t *testing.T
 	*Pipeline
@@ -92,7 +91,7 @@ func newInn(t *testing.T) *inn {
 	return &inn{t, p, brokers.OAuthCallbacks()}
 }
 
-// request is a call of ada, which goes on from an ask with one answer to all.
+// request is a call by ada, which may resume from an ask with one response for all requests.
 func request(from *call.Ask, answer string) call.Request {
 	r := call.Request{
 		Kind: call.Tools, Name: "mine", Arguments: json.RawMessage(`{}`), Can: call.Capabilities{URL: true, Form: true},
@@ -107,17 +106,17 @@ func request(from *call.Ask, answer string) call.Request {
 	return r
 }
 
-// asks returns what a call of ada asks her.
+// asks returns the input requests of a call by ada.
 func (i *inn) asks(from *call.Ask, answer string) *call.Ask {
 	i.t.Helper()
 	result := i.Execute(i.t.Context(), request(from, answer))
 	if result.Ask == nil {
-		i.t.Fatalf("ada is asked nothing: %+v", result.Err)
+		i.t.Fatalf("no input request: %+v", result.Err)
 	}
 	return result.Ask
 }
 
-// open has ada open the page to which she is sent, and come back.
+// open opens the authorization page as ada, and follows the redirect.
 func (i *inn) open(asked *call.Ask) {
 	i.t.Helper()
 	var params struct{ URL string }
@@ -133,7 +132,7 @@ func (i *inn) open(asked *call.Ask) {
 	i.returns(r).ServeHTTP(httptest.NewRecorder(), r)
 }
 
-// rehearsed is a test block in which ada answers what a call of hers was asked.
+// rehearsed returns the execution of a test block with a response of ada.
 func (i *inn) rehearsed(asked *call.Ask, answer string) *execution {
 	serving, _ := i.options.Catalog(i.t.Context())
 	x := i.newExecution(serving, request(asked, answer))
@@ -141,9 +140,8 @@ func (i *inn) rehearsed(asked *call.Ask, answer string) *execution {
 	return x
 }
 
-// TestATestAnswersNoQuestionOfTheServer: the caller of a test block may be anyone, and
-// the visits are those of the process that serves.
-func TestATestAnswersNoQuestionOfTheServer(t *testing.T) {
+// A test block may simulate any caller, but the authorizations belong to real users.
+func TestServerRequest_test(t *testing.T) {
 	i := newInn(t)
 	asked := i.asks(nil, "")
 	payload, err := json.Marshal(map[string]any{"requests": asked.Requests})
@@ -153,20 +151,19 @@ func TestATestAnswersNoQuestionOfTheServer(t *testing.T) {
 	x := i.rehearsed(asked, `{"action":"decline"}`)
 	x.deliverServerResponses([]state.Ask{{Payload: payload}})
 	if again := i.asks(nil, ""); string(again.Requests[0].Params) != string(asked.Requests[0].Params) {
-		t.Errorf("a test has ended the visit of ada, who is asked %s", again.Requests[0].Params)
+		t.Errorf("a test has ended ada's authorization; she is asked %s", again.Requests[0].Params)
 	}
 	if x.newSuspension().IsServerRequest(asked.Requests[0]) {
-		t.Error("a test poses a question of the server")
+		t.Error("a test makes a request of the server itself")
 	}
 	x.mocks = nil
 	if !x.newSuspension().IsServerRequest(asked.Requests[0]) {
-		t.Error("a call does not")
+		t.Error("a call makes no request of the server itself")
 	}
 }
 
-// TestWhatTheServerAskedIsNotForTheBody: the journal, with which the body goes on, has
-// that its user answered, and not what.
-func TestWhatTheServerAskedIsNotForTheBody(t *testing.T) {
+// The journal has only the action of the response.
+func TestServerRequest_hiddenFromScript(t *testing.T) {
 	i := newInn(t)
 	page := i.asks(nil, "")
 	i.open(page)
@@ -191,6 +188,6 @@ func TestWhatTheServerAskedIsNotForTheBody(t *testing.T) {
 		t.Fatal(err)
 	}
 	if told := string(journal); strings.Contains(told, "AAAA-AAAA") || strings.Count(told, `"action":"accept"`) != 2 {
-		t.Errorf("the body goes on with %q", told)
+		t.Errorf("the script continues with %q", told)
 	}
 }

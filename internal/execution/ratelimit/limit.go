@@ -1,21 +1,17 @@
 // Package ratelimit counts calls against limits.
 //
-// A [Limit] says how many calls may be made in a time, how many of them in a
-// burst, and how many may run at once. A [Store] counts a [Charge], which is a
-// call under one key of one limit. [Memory] is the store of one process; that of
-// a program which has several processes count together is asked by package engine.
+// A [Limit] restricts the rate of calls, their burst, and how many may run at once. A [Store] takes
+// a [Charge], which is one call for one key of one limit. [Memory] is the store of one process;
+// package limitstore shares limits between processes.
 //
-// A call that several limits are about is charged to all of them or to none.
-// What is counted under a key is forgotten only when that changes nothing: when
-// its burst is whole again and none of its calls runs. So a flood of keys can
-// neither outgrow the store nor wash away the counters of a caller who is over
-// its limit.
+// A call with several limits is charged to all of them or to none. A counter is removed only if
+// that has no effect: its burst is full, and none of its calls is running. So a flood of keys can
+// neither exceed the memory bound nor reset the counters of a caller who is over the limit.
 //
-// Which limits are about a call, and what its keys are, is decided elsewhere.
+// The caller of this package selects the limits of a call, and their keys.
 //
-// The algorithm (GCRA) is written by hand: x/time/rate has one bucket an object. It
-// cannot charge several limits or none, count concurrent calls, or drop idle keys
-// safely.
+// The algorithm (GCRA) is implemented here, as x/time/rate needs one object per bucket. It cannot
+// charge several limits atomically, count concurrent calls, or remove idle keys safely.
 package ratelimit
 
 import (
@@ -25,14 +21,14 @@ import (
 	"time"
 )
 
-// Rate is how many calls may be made in a time. The zero Rate is no bound.
+// Rate is a number of calls per time. The zero Rate means no limit.
 type Rate struct {
 	Calls int
 	Per   time.Duration
 }
 
-// interval is the time in which one call becomes possible again, rounded up, so
-// that no more than the rate ever are.
+// interval is the time until one more call is possible, rounded up so that the rate is never
+// exceeded.
 func (r Rate) interval() time.Duration {
 	if r.Calls <= 0 {
 		return 0
@@ -61,11 +57,11 @@ func calls(n int) string {
 	return fmt.Sprintf("%d calls", n)
 }
 
-// ID tells limits apart. Limits of equal ID share their counters, so that these
-// outlive the files that a limit was read from.
+// ID identifies a limit. Limits with equal IDs share their counters, so that counters survive a
+// reload.
 type ID struct {
 	Name string
-	// Operator says that the limit stands in the operator's file.
+	// Operator reports that the limit is in mcpd.hcl.
 	Operator bool
 	Rate     Rate
 }
@@ -73,33 +69,29 @@ type ID struct {
 // Limit is one limit. It is immutable.
 type Limit struct {
 	ID
-	// Burst is how many calls may be made in no time, at least one where there
-	// is a rate.
+	// Burst is the number of calls that may come at once, at least one if there is a rate.
 	Burst int
-	// Concurrency is how many calls may run at once; 0 is no bound.
+	// Concurrency is the number of calls that may run at once; 0 means no limit.
 	Concurrency int
-	// Reason is what a refused caller is told; empty for words that are made of
-	// the limit.
+	// Reason is the message for a rejected caller; empty for a generated one.
 	Reason string
-	// Local says that the limit is about what this process runs, and no other
-	// process counts for it.
+	// Local reports that the limit applies to this process only.
 	Local bool
 }
 
-// Charge is one call under one key of a limit.
+// Charge is one call for one key of a limit.
 type Charge struct {
 	Limit *Limit
 	// Key is short; see [Key].
 	Key string
-	// Paid says that the rate has counted the call already, which goes on: only how
-	// many calls run is asked.
+	// RateCharged reports that an earlier leg of the call was charged to the rate. Only the
+	// concurrency is charged.
 	RateCharged bool
 	MaxDuration time.Duration
-	// Place is for stores beside Memory: what Take leaves here, Release finds.
+	// Lease is for other stores than Memory: Take sets it, and Release reads it.
 	Lease uint64
 
-	// counters are where Memory has found the key at slot, or in the bucket for
-	// what there is no room for.
+	// counters and slot are the location of the key in Memory; slot may be the shared slot.
 	counters *counters
 	slot     int
 }
@@ -114,7 +106,7 @@ func (c *Charge) interval() time.Duration {
 // maxKey bounds a key in bytes.
 const maxKey = 128
 
-// Key returns a text as a key: itself when it is short, and otherwise its hash.
+// Key returns a text as a key: unchanged if it is short, else its hash.
 func Key(text string) string {
 	if len(text) <= maxKey {
 		return text
@@ -123,15 +115,16 @@ func Key(text string) string {
 	return string(sum[:])
 }
 
-// Refusal is why a call may not be made now.
+// Rejection is the limit that rejects a call.
 type Rejection struct {
 	Limit *Limit
-	// Busy says that too many calls run at once, rather than that too many were made.
+	// ConcurrencyExceeded reports that too many calls run at once, not that the rate is exceeded.
 	ConcurrencyExceeded bool
-	// Wait is when to come back. For a busy limit it is a guess.
+	// RetryAfter is the time until a retry may succeed, an estimate if ConcurrencyExceeded is set.
 	RetryAfter time.Duration
 }
 
+// Message returns the message for the caller.
 func (r *Rejection) Message() string {
 	said := r.Limit.Reason
 	switch {
@@ -146,15 +139,13 @@ func (r *Rejection) Message() string {
 
 // Store counts calls. It is safe for concurrent use.
 type Store interface {
-	// Take makes all charges, which are of different limits, or none. A refusal
-	// names, of the limits that are against the call, the one with the longest
-	// wait. After an error, of a store that cannot be asked, the call must not be
-	// made, and Release is not called. The store may reorder the charges.
+	// Take makes all charges, which have different limits, or none. A rejection names the limit
+	// with the longest wait. After an error, the call must not be made, and Release is not called.
+	// The store may reorder the charges.
 	Take(ctx context.Context, charges []Charge) (*Rejection, error)
-	// Release says that a call for which Take made the charges has ended. It is
-	// called once for each.
+	// Release ends a call with the charges of a successful Take. It is called once per call.
 	Release(charges []Charge)
-	// Keep forgets the counters of all other limits. Calls that are charged to
-	// them may still run.
+	// SetLimits removes the counters of all other limits. Calls that are charged to them may still
+	// run.
 	SetLimits(limits []*Limit)
 }

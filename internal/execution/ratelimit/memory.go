@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// busyWait is how long a caller is told to wait for a call of its own to end.
+// concurrencyRetryAfter is the retry delay if too many calls run at once.
 const concurrencyRetryAfter = time.Second
 
 // Memory is the [Store] of one process.
@@ -20,15 +20,15 @@ type Memory struct {
 	now   func() time.Time
 	epoch time.Time
 
-	// counters are by the ID of their limit; the map is replaced, never changed.
+	// counters are by the ID of their limit. The map is replaced, never modified.
 	counters atomic.Pointer[map[ID]*counters]
 
-	// Guarded by mu, which whoever replaces the map holds.
+	// Guarded by mu, which must be held to replace the map.
 	mu         sync.Mutex
 	lastNumber uint64
 }
 
-// NewMemory returns a store that has counted nothing yet and reads the time from now.
+// NewMemory returns an empty store with the clock now.
 func NewMemory(now func() time.Time) *Memory {
 	m := &Memory{now: now, epoch: now()}
 	m.counters.Store(&map[ID]*counters{})
@@ -39,7 +39,7 @@ func NewMemory(now func() time.Time) *Memory {
 func (m *Memory) Take(_ context.Context, charges []Charge) (*Rejection, error) {
 	m.lock(charges)
 	defer unlock(charges)
-	// Read behind the locks, the time never runs backwards for a counter.
+	// Read while holding the locks, the time never decreases for a counter.
 	now := m.now().Sub(m.epoch)
 	var refusal *Rejection
 	for i := range charges {
@@ -59,8 +59,7 @@ func (m *Memory) Take(_ context.Context, charges []Charge) (*Rejection, error) {
 	return nil, nil
 }
 
-// lock finds the counters of all charges and locks them, in an order that is
-// the same for everybody.
+// lock finds and locks the counters of all charges, in a global order to prevent deadlocks.
 func (m *Memory) lock(charges []Charge) {
 	for i := range charges {
 		charges[i].counters = m.countersFor(charges[i].Limit)
@@ -94,7 +93,7 @@ func (m *Memory) countersFor(l *Limit) *counters {
 	return all[l.ID]
 }
 
-// create returns new counters. mu is held.
+// create returns new counters; mu is held.
 func (m *Memory) create() *counters {
 	m.lastNumber++
 	return &counters{number: m.lastNumber, slots: map[string]int{}}
@@ -123,38 +122,37 @@ func (m *Memory) SetLimits(limits []*Limit) {
 	m.counters.Store(&kept)
 }
 
-// maxKeys bounds how many keys of one limit are counted apart. What comes when
-// there are so many, and none can be forgotten, shares one bucket.
+// maxKeys bounds the separate keys of one limit. Beyond it, if none can be removed, new keys share
+// one bucket.
 const maxKeys = 1 << 16
 
-// overflow is the slot of the bucket that keys share for which there is no room.
+// sharedSlot is the slot of the bucket that keys beyond maxKeys share.
 const sharedSlot = -1
 
-// sweepSteps is how many buckets are looked at for each key that is new: more
-// than one, so that what can be forgotten is found while keys keep coming.
+// sweepSteps is the number of buckets to check per new key: more than one, so that sweeping is
+// faster than new keys arrive.
 const sweepSteps = 4
 
-// counters are those of one limit, by key.
+// counters are the counters of one limit, by key.
 type counters struct {
-	// number is the place in the order in which locks are taken.
+	// number is the position in the lock order.
 	number uint64
 
 	mu sync.Mutex
-	// buckets are in no order; slots says where each key is.
+	// buckets are unordered; slots has the index of each key.
 	buckets []bucket
 	slots   map[string]int
-	// hand is where the next sweep goes on.
+	// sweepIndex is the start of the next sweep.
 	sweepIndex int
 	shared     bucket
 }
 
 type bucket struct {
 	key string
-	// due is when the calls that were made would have been made at the rate, on
-	// the clock of the store: the bucket is whole again then. Times before now
-	// are alike (GCRA, the generic cell rate algorithm).
+	// tat is the theoretical arrival time (GCRA, generic cell rate algorithm) on the clock of the
+	// store: the bucket is full again then. All times before now are equivalent.
 	tat time.Duration
-	// running is how many calls run, where the limit counts that.
+	// running counts the running calls, if the limit has a concurrency.
 	running int
 }
 
@@ -165,7 +163,7 @@ func (c *counters) bucket(slot int) *bucket {
 	return &c.buckets[slot]
 }
 
-// find returns the slot of a key, which holds until the next find.
+// find returns the slot of a key, which is valid until the next find.
 func (c *counters) find(key string, now time.Duration) int {
 	if slot, known := c.slots[key]; known {
 		return slot
@@ -174,13 +172,13 @@ func (c *counters) find(key string, now time.Duration) int {
 	if len(c.buckets) >= maxKeys {
 		return sharedSlot
 	}
-	key = strings.Clone(key) // it may be a part of a long request
+	key = strings.Clone(key) // the key may be a part of a long request
 	c.slots[key] = len(c.buckets)
 	c.buckets = append(c.buckets, bucket{key: key, tat: now})
 	return len(c.buckets) - 1
 }
 
-// sweep forgets, of the next few buckets, those that are as good as new.
+// sweep removes the next few buckets that are in their initial state.
 func (c *counters) sweep(now time.Duration) {
 	for range min(sweepSteps, len(c.buckets)) {
 		if c.sweepIndex >= len(c.buckets) {
@@ -194,7 +192,7 @@ func (c *counters) sweep(now time.Duration) {
 	}
 }
 
-// forget takes a bucket out, and puts the last one in its place.
+// remove removes a bucket, and moves the last one to its slot.
 func (c *counters) remove(slot int) {
 	last := len(c.buckets) - 1
 	delete(c.slots, c.buckets[slot].key)
@@ -206,18 +204,18 @@ func (c *counters) remove(slot int) {
 	c.buckets = c.buckets[:last]
 }
 
-// release says that a call under a key has ended, which was charged at a slot.
+// release ends a call for a key that was charged at a slot.
 func (c *counters) release(key string, slot int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if slot != sharedSlot {
-		slot = c.slots[key] // a bucket with a running call is not forgotten, but may have moved
+		slot = c.slots[key] // a bucket with a running call is not removed, but may have moved
 	}
 	c.bucket(slot).running--
 }
 
-// refuses returns how long a call has to wait, 0 when it may be made, and
-// whether it waits for another one to end.
+// check returns how long a call has to wait, 0 if it may be made, and whether the concurrency is
+// the reason.
 func (b *bucket) check(c *Charge, now time.Duration) (wait time.Duration, busy bool) {
 	l := c.Limit
 	if l.Concurrency > 0 && b.running >= l.Concurrency {

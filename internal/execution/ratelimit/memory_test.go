@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// clock is a time that tests move.
+// clock is a manual clock.
 type clock struct{ at time.Time }
 
 func (c *clock) now() time.Time          { return c.at }
@@ -34,12 +34,12 @@ func take(m *Memory, key string, limits ...*Limit) (*Rejection, []Charge) {
 	return refusal, charges
 }
 
-func TestABurstIsLetThroughAndThenTheRate(t *testing.T) {
+func TestMemory_burst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, l := NewMemory(time.Now), limit("l", 60, time.Minute, 3, 0)
 		for i := range 3 {
 			if refusal, _ := take(m, "a", l); refusal != nil {
-				t.Fatalf("call %d of the burst is refused: %s", i, refusal.Message())
+				t.Fatalf("call %d of the burst is rejected: %s", i, refusal.Message())
 			}
 		}
 		refusal, _ := take(m, "a", l)
@@ -52,25 +52,25 @@ func TestABurstIsLetThroughAndThenTheRate(t *testing.T) {
 		}
 		time.Sleep(time.Nanosecond)
 		if refusal, _ := take(m, "a", l); refusal != nil {
-			t.Errorf("who waited as long as told is refused: %s", refusal.Message())
+			t.Errorf("a call after the wait is rejected: %s", refusal.Message())
 		}
 		if refusal, _ := take(m, "a", l); refusal == nil {
-			t.Error("one call became possible in a second, and two are let through")
+			t.Error("one call is possible per second, but two passed")
 		}
 		if refusal, _ := take(m, "b", l); refusal != nil {
-			t.Error("another key pays for the first")
+			t.Error("another key is charged for the first")
 		}
 		time.Sleep(time.Hour)
 		for range 3 {
 			take(m, "a", l)
 		}
 		if refusal, _ := take(m, "a", l); refusal == nil {
-			t.Error("an hour of silence makes the burst larger")
+			t.Error("an idle hour increases the burst")
 		}
 	})
 }
 
-func TestWhatRunsAtOnceIsBounded(t *testing.T) {
+func TestMemory_concurrency(t *testing.T) {
 	m, l := NewMemory(newClock().now), limit("l", 0, 0, 0, 2)
 	_, first := take(m, "a", l)
 	take(m, "a", l)
@@ -90,28 +90,27 @@ func TestWhatRunsAtOnceIsBounded(t *testing.T) {
 	}
 }
 
-func TestACallIsChargedToAllLimitsOrToNone(t *testing.T) {
+func TestMemory_allOrNone(t *testing.T) {
 	m, wide, narrow := NewMemory(newClock().now), limit("wide", 1, time.Hour, 5, 0), limit("narrow", 1, time.Minute, 1, 0)
 	take(m, "a", wide, narrow)
 	for range 10 {
 		if refusal, _ := take(m, "a", wide, narrow); refusal == nil || refusal.Limit != narrow {
-			t.Fatalf("refused by %+v, want narrow", refusal)
+			t.Fatalf("rejected by %+v, want narrow", refusal)
 		}
 	}
 	for i := range 4 {
 		if refusal, _ := take(m, "a", wide); refusal != nil {
-			t.Fatalf("calls that narrow refused were charged to wide: %d are left of 4", i)
+			t.Fatalf("calls that narrow rejected were charged to wide: %d remain of 4", i)
 		}
 	}
 	refusal, _ := take(m, "a", narrow, wide)
 	if refusal == nil || refusal.Limit != wide || refusal.RetryAfter != time.Hour {
-		t.Errorf("both are against the call, and it is told %+v, not the longer wait", refusal)
+		t.Errorf("both limits reject the call, which gets %+v instead of the longer wait", refusal)
 	}
 }
 
-// TestCountersOutliveTheLimit: those of a reload are the ones of before where
-// name, file and rate are, whatever else has changed.
-func TestCountersOutliveTheLimit(t *testing.T) {
+// Counters survive a reload if name, file and rate are equal, whatever else has changed.
+func TestMemory_changedLimit(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		next Limit
@@ -139,20 +138,19 @@ func TestCountersOutliveTheLimit(t *testing.T) {
 	}
 }
 
-func TestACallThatEndsAfterItsLimitWentIsNotMissed(t *testing.T) {
+func TestMemory_releaseAfterRemoval(t *testing.T) {
 	m, l := NewMemory(newClock().now), limit("l", 0, 0, 0, 1)
 	_, running := take(m, "a", l)
 	m.SetLimits(nil)
 	take(m, "a", l)
 	m.Release(running)
 	if refusal, _ := take(m, "a", l); refusal == nil {
-		t.Error("a call gave back a place among counters that are not its own")
+		t.Error("a call released a slot of other counters")
 	}
 }
 
-// TestAFloodOfKeysIsBounded: a million keys neither outgrow the store nor make
-// a caller new who is over the limit.
-func TestAFloodOfKeysIsBounded(t *testing.T) {
+// A million keys must neither exceed the memory bound nor reset a caller over the limit.
+func TestMemory_keyFlood(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED with -short: one goroutine works here alone")
 	}
@@ -168,18 +166,18 @@ func TestAFloodOfKeysIsBounded(t *testing.T) {
 	}
 	counters := m.countersFor(l)
 	if got := len(counters.buckets); got != maxKeys || len(counters.slots) != maxKeys {
-		t.Errorf("%d keys are counted apart in %d buckets, want %d", len(counters.slots), got, maxKeys)
+		t.Errorf("%d keys have %d buckets, want %d", len(counters.slots), got, maxKeys)
 	}
 	if want := maxKeys - 1 + l.Burst; let != want {
-		t.Errorf("%d calls are let through, want %d: a burst of all for whom there is no room", let, want)
+		t.Errorf("%d calls passed, want %d: one burst for all keys without a bucket", let, want)
 	}
 	if refusal, _ := take(m, "over", l); refusal == nil {
-		t.Error("the flood made a caller new who is over the limit")
+		t.Error("the flood reset a caller over the limit")
 	}
 	c.advance(2 * time.Hour)
 	for i := range maxKeys {
 		if refusal, _ := take(m, fmt.Sprint("later", i), l); refusal != nil {
-			t.Fatal("what is as good as new makes no room")
+			t.Fatal("full buckets are not removed")
 		}
 	}
 	c.advance(2 * time.Hour)
@@ -188,13 +186,12 @@ func TestAFloodOfKeysIsBounded(t *testing.T) {
 		c.advance(time.Hour)
 	}
 	if got := len(counters.buckets); got > 16 {
-		t.Errorf("%d keys are still counted, and all but a few are as good as new", got)
+		t.Errorf("%d keys are still counted, but nearly all buckets are full", got)
 	}
 }
 
-// TestWhoFindsNoRoomGivesBackWhatItTook: places in the shared bucket return to it,
-// though the key may have found room meanwhile.
-func TestWhoFindsNoRoomGivesBackWhatItTook(t *testing.T) {
+// Slots of the shared bucket return to it, even if the key has its own bucket meanwhile.
+func TestMemory_sharedSlotRelease(t *testing.T) {
 	m, l := NewMemory(newClock().now), limit("l", 0, 0, 0, 1)
 	held := make([][]Charge, maxKeys)
 	for i := range held {
@@ -208,20 +205,19 @@ func TestWhoFindsNoRoomGivesBackWhatItTook(t *testing.T) {
 	_, own := take(m, "late", l)
 	m.Release(crowded)
 	if refusal, _ := take(m, "later", l); refusal != nil {
-		t.Error("the shared bucket is not given back")
+		t.Error("the shared bucket is not released")
 	}
 	if refusal, _ := take(m, "late", l); refusal == nil {
-		t.Error("the place in the shared bucket was given back for another one")
+		t.Error("the slot of the shared bucket was released in another bucket")
 	}
 	m.Release(own)
 	if refusal, _ := take(m, "late", l); refusal != nil {
-		t.Error("the key's own place is not given back")
+		t.Error("the key's own slot is not released")
 	}
 }
 
-// TestManyCallersGetWhatTheLimitGives counts what callers at once are let
-// through, each of several limits in an order of its own.
-func TestManyCallersGetWhatTheLimitGives(t *testing.T) {
+// Concurrent callers charge several limits in different orders.
+func TestMemory_manyCallers(t *testing.T) {
 	m := NewMemory(newClock().now)
 	limits := []*Limit{limit("a", 1, time.Hour, 100, 0), limit("b", 1, time.Hour, 1000, 8), limit("c", 1, time.Hour, 1000, 0)}
 	var let, running atomic.Int64
@@ -249,14 +245,14 @@ func TestManyCallersGetWhatTheLimitGives(t *testing.T) {
 	}
 	callers.Wait()
 	if let.Load() != 100 {
-		t.Errorf("%d calls are let through, want 100", let.Load())
+		t.Errorf("%d calls passed, want 100", let.Load())
 	}
 	if got := m.countersFor(limits[1]).find("k", 0); m.countersFor(limits[1]).bucket(got).running != 0 {
 		t.Error("calls that have ended still count")
 	}
 }
 
-func TestAChargeCostsNoAllocation(t *testing.T) {
+func TestMemory_allocations(t *testing.T) {
 	m, l := NewMemory(newClock().now), limit("l", 1_000_000, time.Second, 1_000_000, 4)
 	charges := []Charge{{Limit: l, Key: "a"}}
 	if got := testing.AllocsPerRun(1000, func() {
@@ -268,7 +264,7 @@ func TestAChargeCostsNoAllocation(t *testing.T) {
 	}
 }
 
-func TestARefusalSaysWhatToDo(t *testing.T) {
+func TestRejection_Message(t *testing.T) {
 	rated := limit("l", 60, time.Minute, 1, 3)
 	said := *rated
 	said.Reason = "Ask less often"
@@ -284,12 +280,12 @@ func TestARefusalSaysWhatToDo(t *testing.T) {
 		{Rejection{Limit: &said, RetryAfter: time.Hour}, "Ask less often; try again in 3600 s"},
 	} {
 		if got := test.refusal.Message(); got != test.want {
-			t.Errorf("told %q, want %q", got, test.want)
+			t.Errorf("got %q, want %q", got, test.want)
 		}
 	}
 }
 
-func TestLongKeysAreShortened(t *testing.T) {
+func TestKey_long(t *testing.T) {
 	long := strings.Repeat("k", 1<<20)
 	if got := Key(long); len(got) > maxKey || got == Key(long+"x") {
 		t.Errorf("a key of %d bytes", len(got))
@@ -299,10 +295,10 @@ func TestLongKeysAreShortened(t *testing.T) {
 	}
 }
 
-func TestNoMoreThanTheRate(t *testing.T) {
+func TestMemory_rate(t *testing.T) {
 	for _, r := range []Rate{{7, time.Second}, {1_000_000, time.Second}, {999_999, time.Minute}, {1, time.Hour}} {
 		if got := r.interval() * time.Duration(r.Calls); got < r.Per {
-			t.Errorf("%s lets them through in %s", r, got)
+			t.Errorf("%s allows one call per %s", r, got)
 		}
 	}
 }

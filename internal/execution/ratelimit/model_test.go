@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// TestMemoryCountsLikeTokenBuckets compares the store with a model that
-// fills the token buckets of all keys step by step.
-func TestMemoryCountsLikeTokenBuckets(t *testing.T) {
+// The test compares Memory with a model that fills all token buckets step by step.
+func TestMemory_model(t *testing.T) {
 	for seed := range uint64(200) {
 		if message := compare(rand.New(rand.NewPCG(seed, 1))); message != "" {
 			t.Fatalf("seed %d: %s", seed, message)
@@ -17,7 +16,7 @@ func TestMemoryCountsLikeTokenBuckets(t *testing.T) {
 	}
 }
 
-func FuzzMemoryCountsLikeTokenBuckets(f *testing.F) {
+func FuzzMemory(f *testing.F) {
 	f.Add(uint64(1), uint64(2))
 	f.Fuzz(func(t *testing.T, a, b uint64) {
 		if message := compare(rand.New(rand.NewPCG(a, b))); message != "" {
@@ -26,15 +25,15 @@ func FuzzMemoryCountsLikeTokenBuckets(f *testing.F) {
 	})
 }
 
-// modelBucket is a token bucket as it is usually told: a token comes back in
-// each interval, the first one counted from when the bucket was last whole.
+// modelBucket is a textbook token bucket: one token returns per interval, counted from the time
+// when the bucket was last full.
 type modelBucket struct {
 	tokens  int
-	since   time.Time // when the token that comes back next began to
+	since   time.Time // start of the interval of the next token
 	running int
 }
 
-// trial is one history of calls, on the store and on the model.
+// trial is one history of calls, in the store and in the model.
 type trial struct {
 	random  *rand.Rand
 	clock   *clock
@@ -44,13 +43,13 @@ type trial struct {
 	running []modelCall
 }
 
-// modelCall is a call that runs.
+// modelCall is a running call.
 type modelCall struct {
 	charges []Charge
 	buckets []*modelBucket
 }
 
-// compare makes random calls and returns where the store and the model differ.
+// compare makes random calls and returns the first difference between the store and the model.
 func compare(random *rand.Rand) string {
 	c := newClock()
 	x := &trial{random: random, clock: c, store: NewMemory(c.now), model: map[string]*modelBucket{}}
@@ -68,7 +67,7 @@ func compare(random *rand.Rand) string {
 	return ""
 }
 
-// end ends a call that runs.
+// end ends a running call.
 func (x *trial) end(i int) {
 	x.store.Release(x.running[i].charges)
 	for _, b := range x.running[i].buckets {
@@ -105,7 +104,7 @@ func (x *trial) begin() string {
 	return ""
 }
 
-// take takes a token, and begins to fill a bucket that was whole.
+// take takes a token, and starts the interval of a full bucket.
 func (b *modelBucket) take(l *Limit, now time.Time) {
 	if b.tokens == l.Burst {
 		b.since = now
@@ -114,7 +113,7 @@ func (b *modelBucket) take(l *Limit, now time.Time) {
 	b.running++
 }
 
-// fill gives back the tokens that have come back by now.
+// fill adds the tokens that have returned by now.
 func (b *modelBucket) fill(l *Limit, now time.Time) {
 	if l.Rate.Calls == 0 {
 		b.tokens = l.Burst

@@ -1,9 +1,8 @@
-// Package reply makes the results of MCP's calls that call no tool: the
-// contents of a resource, the messages of a prompt, the values of a completion.
+// Package reply builds the MCP results of resources, prompts and completions.
 //
-// What a body returned comes in as JSON and is checked here, since it may be
-// anything; what stands in the files is only encoded. The errors are for the
-// author of the body, and hold nothing that it has not written itself.
+// The result of a script is untrusted JSON and is validated here; content from files is only
+// encoded. Errors are for the author of the script, and quote only text that the script has
+// returned.
 package reply
 
 import (
@@ -22,7 +21,7 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// The types of what an author gives none.
+// Default media types.
 const (
 	plainType = "text/plain"
 	jsonType  = "application/json"
@@ -30,11 +29,10 @@ const (
 
 var errNoContents = errors.New("the resource returned nothing; return a string, a value or content")
 
-// Contents returns {"contents": […]} of what the body of a resource returned
-// (2026-07-28 server/resources, Resource Contents): a string is text, rich
-// content becomes one entry a block, and any other value is its JSON. Blocks that are
-// plain values are content too, unless the author declares a JSON type. An empty
-// mimeType leaves the type to what was returned.
+// Contents returns {"contents": […]} for the result of a resource script (2026-07-28
+// server/resources, Resource Contents). A string becomes text, each content block becomes an entry,
+// and any other value becomes JSON text. Content blocks that are plain values count as content
+// unless the author declares a JSON type. An empty mimeType is replaced by the type of the result.
 func Contents(uri, mimeType string, r *scripting.Result) (json.RawMessage, error) {
 	switch r.Kind {
 	case scripting.Nothing:
@@ -57,7 +55,7 @@ func isJSONType(mimeType string) bool {
 	return err == nil && (base == jsonType || strings.HasSuffix(base, "+json"))
 }
 
-// Stored returns {"contents": […]} of what stands in a file.
+// StaticContents returns {"contents": […]} for content from a file.
 func StaticContents(uri, mimeType string, content []byte, binary bool) json.RawMessage {
 	if !binary {
 		return text(uri, mimeType, quote(string(content)))
@@ -65,7 +63,7 @@ func StaticContents(uri, mimeType string, content []byte, binary bool) json.RawM
 	return contents(appendBytes(entry(uri, mimeType), "blob", content))
 }
 
-// text returns contents of one text, given as a JSON string.
+// text returns contents with one text; quoted is a JSON string.
 func text(uri, mimeType string, quoted []byte) json.RawMessage {
 	return contents(appendMember(entry(uri, mimeType), "text", quoted))
 }
@@ -74,13 +72,13 @@ func entry(uri, mimeType string) []byte {
 	return appendOptional(appendText([]byte{'{'}, "uri", uri), "mimeType", mimeType)
 }
 
-// contents closes an entry and the list that it is all of.
+// contents closes an entry, and the list with this single entry.
 func contents(open []byte) json.RawMessage {
 	b := make([]byte, 0, len(open)+len(`{"contents":[}]}`))
 	return append(append(append(b, `{"contents":[`...), open...), "}]}"...)
 }
 
-// ofBlocks returns one entry for each content block.
+// blockContents returns one entry per content block.
 func blockContents(uri, mimeType string, content []byte) (json.RawMessage, error) {
 	blocks, err := decodeBlocks(content)
 	switch {
@@ -101,7 +99,7 @@ func blockContents(uri, mimeType string, content []byte) (json.RawMessage, error
 	return append(b, "]}"...), nil
 }
 
-// appendEntry appends the block as an entry of the contents of a resource.
+// appendEntry appends the block as an entry of resource contents.
 func (b *block) appendEntry(dst []byte, uri, mimeType string) ([]byte, error) {
 	dst = append(dst, '{')
 	switch b.Type {
@@ -124,7 +122,7 @@ func (b *block) appendEntry(dst []byte, uri, mimeType string) ([]byte, error) {
 	return append(dst, '}'), nil
 }
 
-// block is a content block as bodies make it (2026-07-28 schema, ContentBlock).
+// block is a content block (2026-07-28 schema, ContentBlock).
 type block struct {
 	Type     string
 	Text     *string
@@ -133,21 +131,21 @@ type block struct {
 	URI      string `json:"uri"`
 	Name     string
 	Resource *embedded
-	// Annotations are decoded for their types alone.
+	// Annotations are decoded only to check their types.
 	Annotations *struct {
 		Audience []string
 		Priority *float64
 	}
 }
 
-// embedded is the resource that a block embeds.
+// embedded is the resource in a block.
 type embedded struct {
 	URI        string `json:"uri"`
 	MIMEType   string `json:"mimeType"`
 	Text, Blob *string
 }
 
-// decodeBlocks decodes and checks an array of blocks.
+// decodeBlocks decodes and validates an array of blocks.
 func decodeBlocks(content []byte) ([]block, error) {
 	var blocks []block
 	if err := json.Unmarshal(content, &blocks); err != nil {
@@ -161,13 +159,13 @@ func decodeBlocks(content []byte) ([]block, error) {
 	return blocks, nil
 }
 
-// CheckBlocks returns what keeps JSON from being an array of content blocks.
+// CheckBlocks reports whether JSON is a valid array of content blocks.
 func CheckBlocks(content []byte) error {
 	_, err := decodeBlocks(content)
 	return err
 }
 
-// check returns what the block lacks.
+// check reports whether the block is valid.
 func (b *block) check() error {
 	switch b.Type {
 	case "text":
@@ -198,14 +196,13 @@ func isMIMEType(s string) bool {
 	return err == nil && strings.Contains(base, "/")
 }
 
-// isURI reports whether clients take s for an absolute URI.
+// isURI reports whether s is an absolute URI for clients.
 func isURI(s string) bool {
 	parsed, err := url.Parse(s)
 	return err == nil && parsed.Scheme != ""
 }
 
-// isBase64 reports whether s is bytes in standard base64, without decoding them
-// into memory.
+// isBase64 reports whether s is standard base64, without storing the decoded bytes.
 func isBase64(s *string) bool {
 	if s == nil || strings.ContainsAny(*s, "\r\n") {
 		return false
@@ -214,8 +211,7 @@ func isBase64(s *string) bool {
 	return err == nil
 }
 
-// appendMember appends a name and a JSON value, behind a comma unless the
-// object is still empty.
+// appendMember appends a name and a JSON value, with a comma if the object is not empty.
 func appendMember(dst []byte, name string, value []byte) []byte {
 	if dst[len(dst)-1] != '{' {
 		dst = append(dst, ',')
@@ -228,7 +224,7 @@ func appendText(dst []byte, name, value string) []byte {
 	return appendMember(dst, name, quote(value))
 }
 
-// appendOptional is appendText for a value that may be empty and is left out then.
+// appendOptional is appendText unless the value is empty.
 func appendOptional(dst []byte, name, value string) []byte {
 	if value == "" {
 		return dst
@@ -247,8 +243,8 @@ func appendBytes(dst []byte, name string, content []byte) []byte {
 	return appendMember(dst, name, value)
 }
 
-// quote returns text as a JSON string, in which < and & stand as they are, so
-// that pages of HTML do not grow. A string always encodes.
+// quote returns text as a JSON string, without escaping < and &, so that HTML does not grow. A
+// string always encodes.
 func quote(s string) []byte {
 	quoted, _ := jsontext.Marshal(s)
 	return quoted
@@ -265,7 +261,7 @@ func TextContent(text []byte) json.RawMessage {
 	return append(append(append(block, beforeText...), text...), afterText...)
 }
 
-// ValueContent returns content with one text block that holds the JSON of a value.
+// ValueContent returns content with one text block that has the JSON of a value.
 func ValueContent(value []byte) json.RawMessage {
 	block := make([]byte, 0, len(beforeText)+len(value)+len(value)/8+16+len(afterText))
 	block = append(append(block, beforeText...), '"')

@@ -22,13 +22,13 @@ func decode(t *testing.T, raw json.RawMessage) []block {
 	return blocks
 }
 
-func TestNoContentIsAnEmptyListAndNotNull(t *testing.T) {
+func TestNoContent(t *testing.T) {
 	if got := string(reply.NoContent()); got != "[]" {
 		t.Errorf("got %s", got)
 	}
 }
 
-func TestTextIsOneBlockThatHoldsTheString(t *testing.T) {
+func TestTextContent(t *testing.T) {
 	for _, text := range []string{"", "hello", "a \"quoted\" word\nand a line", "λ 🎉 \u2028"} {
 		quoted, err := json.Marshal(text)
 		if err != nil {
@@ -40,7 +40,7 @@ func TestTextIsOneBlockThatHoldsTheString(t *testing.T) {
 	}
 }
 
-func TestAValueIsOneBlockThatHoldsItsJSONByteForByte(t *testing.T) {
+func TestValueContent(t *testing.T) {
 	for _, value := range []string{
 		`null`, `{"sum":5}`, `"text"`, `"back\\slash and \"quote\""`, `"escaped \u0007 \n"`, `[1.50, 1e3]`,
 		"{\n\t\"spaced\": true\r\n}", `"λ 🎉"`, "\"\u2028\"", "\"\x7f\"",
@@ -51,7 +51,7 @@ func TestAValueIsOneBlockThatHoldsItsJSONByteForByte(t *testing.T) {
 	}
 }
 
-func FuzzAValueComesBackOutOfItsBlock(f *testing.F) {
+func FuzzValueContent(f *testing.F) {
 	f.Add(`{"a":"b"}`)
 	f.Add("\"\\u0000\\\"\"")
 	f.Fuzz(func(t *testing.T, value string) {

@@ -9,11 +9,10 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// Messages returns {"description", "messages": […]} of what the body of a
-// prompt returned (2026-07-28 server/prompts, PromptMessage): a string or
-// content is of the user, a message has a role and content, which is a string,
-// a block, or several, and there may be an array of messages. An empty
-// description is left out.
+// Messages returns {"description", "messages": […]} for the result of a prompt script (2026-07-28
+// server/prompts, PromptMessage). A string or content gets the role user. A message has a role and
+// content: a string, a block or several blocks. The result may be an array of messages. An empty
+// description is omitted.
 func Messages(description string, r *scripting.Result) (json.RawMessage, error) {
 	b := openMessages(description)
 	switch r.Kind {
@@ -40,7 +39,7 @@ func Messages(description string, r *scripting.Result) (json.RawMessage, error) 
 	return append(b, "]}"...), nil
 }
 
-// openMessages begins the result, and the list of the messages in it.
+// openMessages returns the start of the result, up to the list of messages.
 func openMessages(description string) []byte {
 	return append(appendOptional([]byte{'{'}, "description", description), messagesPrefix(description)...)
 }
@@ -52,13 +51,13 @@ func messagesPrefix(description string) string {
 	return `,"messages":[`
 }
 
-// message is a message as bodies return it.
+// message is a message that a script returns.
 type message struct {
 	Role    string
 	Content json.RawMessage
 }
 
-// appendReturned appends the messages that a body returned as plain values.
+// appendReturned appends messages that a script returns as plain values.
 func appendReturned(dst, value []byte) ([]byte, error) {
 	if value[0] != '[' {
 		value = append(append([]byte{'['}, value...), ']')
@@ -98,7 +97,7 @@ func appendMessage(dst []byte, m message) ([]byte, error) {
 	}
 }
 
-// appendBlocks appends one message for each block of an array.
+// appendBlocks appends one message per block of an array.
 func appendBlocks(dst []byte, role string, content []byte) ([]byte, error) {
 	checked, err := decodeBlocks(content)
 	if err != nil {
@@ -117,7 +116,7 @@ func appendBlocks(dst []byte, role string, content []byte) ([]byte, error) {
 	return dst, nil
 }
 
-// appendBlock appends a message of one block.
+// appendBlock appends a message with one block.
 func appendBlock(dst []byte, role string, block []byte) []byte {
 	if dst[len(dst)-1] == '}' {
 		dst = append(dst, ',')
@@ -126,32 +125,31 @@ func appendBlock(dst []byte, role string, block []byte) []byte {
 	return append(appendMember(dst, "content", block), '}')
 }
 
-// Message is a message of a prompt as it stands in a file, with its arguments
-// filled in. Exactly one of its kinds is given.
+// Message is a prompt message from a file, with its arguments inserted. Exactly one kind of content
+// is set.
 type Message struct {
 	Role string
 	// Text is the text of a text block.
 	Text *string
-	// Kind is "image" or "audio" for one of these.
+	// Kind is "image" or "audio" for these blocks.
 	Kind string
-	// MIMEType and Content are those of an image, of a sound, or of a resource
-	// that is no text.
+	// MIMEType and Content belong to an image, to audio, or to a binary resource.
 	MIMEType string
 	Content  []byte
 	// Resource and Link are the URI of an embedded resource, or of a link.
 	Resource, Link string
-	// ResourceText is the text of a resource; nil when Content holds it.
+	// ResourceText is the text of a resource; nil if Content has it.
 	ResourceText *string
-	// Name, Title, Description and Size are those of a link; all but the name
-	// may be empty, and the size negative.
+	// Name, Title, Description and Size belong to a link. All but Name may be empty, and Size
+	// negative.
 	Name, Title, Description string
 	Size                     int64
 	// Annotations is a JSON object, or nil.
 	Annotations json.RawMessage
 }
 
-// Written returns {"description", "messages": […]} of messages that stand in
-// a file. An empty description is left out.
+// StaticMessages returns {"description", "messages": […]} for messages from a file. An empty
+// description is omitted.
 func StaticMessages(description string, messages []Message) json.RawMessage {
 	b := openMessages(description)
 	for i := range messages {
@@ -160,7 +158,7 @@ func StaticMessages(description string, messages []Message) json.RawMessage {
 	return append(b, "]}"...)
 }
 
-// block encodes what the message holds.
+// block encodes the content of the message.
 func (m *Message) block() []byte {
 	b := []byte{'{'}
 	switch {

@@ -10,14 +10,12 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// PlainBlocks returns the content blocks that a body wrote as plain values, as a JSON
-// array: value is one block, or an array of at least one block and nothing else. It
-// returns nil for every other value.
+// PlainBlocks returns the content blocks that a script returns as plain values, as a JSON array.
+// value is one block, or a non-empty array of blocks only. It returns nil for every other value.
 //
-// A block has the members that MCP requires of its type, valid, and no member that MCP
-// does not define for it (2025-11-25 schema, ContentBlock). The rule is strict because
-// bodies also return data: a row {"type": "text", "text": "…", "author": "…"} stays a
-// value.
+// A block has the members that MCP requires for its type, valid, and no member that MCP does not
+// define for it (2025-11-25 schema, ContentBlock). The rule is strict as scripts also return data:
+// a row {"type": "text", "text": "…", "author": "…"} stays a value.
 func PlainBlocks(value []byte) json.RawMessage {
 	value = bytes.TrimSpace(value)
 	if !bytes.Contains(value, []byte(`"type"`)) { // most values end here, unparsed
@@ -39,7 +37,7 @@ func PlainBlocks(value []byte) json.RawMessage {
 	return value
 }
 
-// blockMembers are the members of each type of block, the required ones first.
+// blockMembers are the members of each block type, the required ones first.
 var blockMembers = map[string][]string{
 	"text":          {"text", "type", "annotations", "_meta"},
 	"image":         {"data", "mimeType", "type", "annotations", "_meta"},
@@ -53,7 +51,7 @@ var (
 	annotationMembers = []string{"audience", "priority", "lastModified"}
 )
 
-// isPlainBlock reports whether the members are those of a valid block, and no others.
+// isPlainBlock reports whether the members form a valid block without other members.
 func isPlainBlock(members map[string]json.RawMessage) bool {
 	kind, _ := stringOf(members["type"])
 	known, ok := blockMembers[kind]
@@ -77,7 +75,7 @@ func isPlainBlock(members map[string]json.RawMessage) bool {
 	return b.check() == nil
 }
 
-// onlyMembers reports whether an object has no member beside the known ones.
+// onlyMembers reports whether an object has known members only.
 func onlyMembers(members map[string]json.RawMessage, known []string) bool {
 	for name := range members {
 		if !slices.Contains(known, name) {
@@ -87,7 +85,7 @@ func onlyMembers(members map[string]json.RawMessage, known []string) bool {
 	return true
 }
 
-// areTyped reports whether every member of a block that is there has its type.
+// areTyped reports whether every member of a block has the correct type.
 func areTyped(members map[string]json.RawMessage) bool {
 	for name, value := range members {
 		ok := true
@@ -112,7 +110,7 @@ func areTyped(members map[string]json.RawMessage) bool {
 	return true
 }
 
-// areAnnotations reports whether a value is annotations (2025-11-25 schema, Annotations).
+// areAnnotations reports whether a value is valid annotations (2025-11-25 schema, Annotations).
 func areAnnotations(value json.RawMessage) bool {
 	var members map[string]json.RawMessage
 	if value[0] != '{' || json.Unmarshal(value, &members) != nil || !onlyMembers(members, annotationMembers) {
@@ -130,13 +128,13 @@ func areAnnotations(value json.RawMessage) bool {
 	return !slices.ContainsFunc(said.Audience, foreign) && (said.Priority == nil || *said.Priority >= 0 && *said.Priority <= 1)
 }
 
-// stringOf returns the string that a JSON value is; ok is false for any other value.
+// stringOf returns the string in a JSON value; ok is false for any other value.
 func stringOf(value json.RawMessage) (s string, ok bool) {
 	ok = len(value) > 0 && value[0] == '"' && json.Unmarshal(value, &s) == nil
 	return s, ok
 }
 
-// optionalString returns the string that a JSON value is; nil for any other value.
+// optionalString returns the string in a JSON value; nil for any other value.
 func optionalString(value json.RawMessage) *string {
 	if s, ok := stringOf(value); ok {
 		return &s
@@ -144,12 +142,12 @@ func optionalString(value json.RawMessage) *string {
 	return nil
 }
 
-// maxValues is how many values a completion may hold (2026-07-28
+// maxValues is the maximum number of values of a completion (2026-07-28
 // server/utilities/completion, Completion Results).
 const maxValues = 100
 
-// Suggestions returns {"completion": …} of what the body of a completion
-// returned: an array of strings, of which the first 100 are sent.
+// Completion returns {"completion": …} for the result of a completion script: an array of strings.
+// Only the first 100 are sent.
 func Completion(r *scripting.Result) (json.RawMessage, error) {
 	wrong := errors.New("the completion must return an array of strings")
 	var returned []*string
@@ -168,8 +166,7 @@ func Completion(r *scripting.Result) (json.RawMessage, error) {
 	return completion(values), nil
 }
 
-// Beginning returns {"completion": …} of the values that begin with what was
-// typed, whatever its case.
+// CompletionByPrefix returns {"completion": …} for the values with the typed prefix, ignoring case.
 func CompletionByPrefix(values []string, typed string) json.RawMessage {
 	var fit []string
 	for _, v := range values {

@@ -9,7 +9,7 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// told returns a reply, or the error in its place.
+// told returns a reply, or else the error.
 func told(made json.RawMessage, err error) string {
 	if err != nil {
 		return err.Error()
@@ -17,7 +17,7 @@ func told(made json.RawMessage, err error) string {
 	return string(made)
 }
 
-func TestBlocksThatClientsWouldRefuseAreRefused(t *testing.T) {
+func TestCheckBlocks_invalid(t *testing.T) {
 	const image = "block 1: an image block needs data in base64, and a mimeType, a type and a subtype"
 	const resource = "block 1: a resource block needs a resource with an absolute uri, and with text, or with a blob in base64"
 	for _, c := range []struct{ block, contents string }{
@@ -50,7 +50,7 @@ func TestBlocksThatClientsWouldRefuseAreRefused(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoMessageIsToldAsSuch(t *testing.T) {
+func TestMessages_invalid(t *testing.T) {
 	const wrong = "the prompt must return messages: [{ role, content }]"
 	const untyped = "message 1: block 1: a resource in a prompt needs a mimeType, a type and a subtype"
 	for value, want := range map[string]string{
@@ -73,7 +73,7 @@ func TestWhatIsNoMessageIsToldAsSuch(t *testing.T) {
 	}
 }
 
-func TestACompletionIsAnArrayOfStrings(t *testing.T) {
+func TestCompletion(t *testing.T) {
 	const wrong = "the completion must return an array of strings"
 	for value, want := range map[string]string{
 		`null`:       `{"completion":{"values":[],"total":0,"hasMore":false}}`,

@@ -1,16 +1,15 @@
-// Package resultcache keeps the results of calls for those who make the same
-// call again.
+// Package resultcache caches the results of calls.
 //
-// A [Store] holds results by a [Key]: what was called, and how. Of those who make
-// the same call at once, one runs and the others wait, each as long as it will;
-// when the one that runs fails, or goes, another of them runs. What is kept is
-// bounded for each thing that is called, and in bytes for all of them.
+// A [Cache] stores results by [Key]. If several callers make the same call at once, one of them
+// runs it and the others wait, each until its own ctx ends. If the running call fails or is
+// abandoned, another caller runs it. The cache is bounded in results per item, and in bytes in
+// total.
 //
-// It never looks into a result, and does not decide what may be kept, or for
-// whom: keys do.
+// It does not inspect results. The key decides who may share a result, and the caller what is
+// cacheable.
 //
-// It is written by hand: singleflight with an LRU has no bound in bytes or for each
-// thing, and one failure fails every waiter.
+// It is implemented here, as singleflight with an LRU has no bound in bytes or per item, and one
+// failure fails every waiter.
 package resultcache
 
 import (
@@ -21,49 +20,47 @@ import (
 )
 
 const (
-	// MaxBytes is that of all results and keys together, MaxResult that of one.
+	// MaxBytes bounds all results and keys together, and MaxResult one result.
 	MaxBytes  = 64 << 20
 	MaxResult = 1 << 20
-	// MaxEach is how many results of one thing that is called are kept.
+	// MaxPerItem bounds the results per item.
 	MaxPerItem = 1024
-	// overhead is what an entry counts beside its result.
+	// overhead is the size of an entry in addition to its result.
 	overhead = 512
 )
 
-// Key tells results apart. Equal keys must mean that either of two callers may
-// have the result of the other.
+// Key identifies results. Equal keys must mean that the callers may share the result.
 type Key struct {
-	// Of is what was called, with everything that its results depend on.
+	// Item is a hash of the called item, including everything that its results depend on.
 	Item [32]byte
-	// Call is how, and for whom.
+	// Arguments is a hash of the arguments, and of the caller if results depend on it.
 	Arguments [32]byte
 }
 
-// Call is one call under a key.
+// Lookup is one call with a key.
 type Lookup struct {
 	Key
-	// Began is when the call began, and TTL how long its result may be given
-	// again, counted from there.
+	// StartTime is the start time of the call, and TTL the lifetime of its result from then on.
 	StartTime time.Time
 	TTL       time.Duration
 }
 
+// Computed is the result of a call, its size, and whether it may be cached.
 type Computed[V any] struct {
 	Value V
 	Size  int
-	// Keep says that the value may be given again. What is not kept is given to
-	// nobody but the call that made it.
+	// Cacheable reports that the value may be reused. Any other value is returned to its own caller
+	// only.
 	Cacheable bool
 }
 
-// Store keeps results. It is safe for concurrent use.
+// Cache stores results. It is safe for concurrent use.
 type Cache[V any] struct {
 	// Guarded by mu.
 	mu       sync.Mutex
 	entries  map[Key]*entry[V]
 	inFlight map[Key]*inFlightCall[V]
-	// recent are all entries and of those of each thing that is called, the
-	// ones that were asked for last in front.
+	// lru has all entries, and byItem the entries of each item; the most recently used come first.
 	lru    *list.List
 	byItem map[[32]byte]*list.List
 	bytes  int
@@ -77,7 +74,7 @@ type entry[V any] struct {
 	lruElem, itemElem *list.Element
 }
 
-// flight is a call that runs. ok and value are set before done is closed.
+// inFlightCall is a running call. ok and value are set before done is closed.
 type inFlightCall[V any] struct {
 	began time.Time
 	done  chan struct{}
@@ -85,14 +82,14 @@ type inFlightCall[V any] struct {
 	value V
 }
 
+// New returns an empty cache.
 func New[V any]() *Cache[V] {
 	return &Cache[V]{entries: map[Key]*entry[V]{}, inFlight: map[Key]*inFlightCall[V]{}, lru: list.New(), byItem: map[[32]byte]*list.List{}}
 }
 
-// Do returns the result that is kept for a call, or that of the same call which
-// runs already, and reports that it was made before. Otherwise it returns what
-// run makes. A value that was made before is shared, and must not be changed.
-// It waits no longer than ctx lasts, and then returns its error.
+// Do returns the cached result of a call, or waits for the same call if it is running; then before
+// is true, and the value is shared and must not be modified. Otherwise it returns the result of
+// run. If ctx ends while Do waits, it returns the error of ctx.
 func (s *Cache[V]) Do(ctx context.Context, c Lookup, run func() (Computed[V], error)) (v V, before bool, err error) {
 	for {
 		value, running, found := s.lookup(c)
@@ -114,8 +111,8 @@ func (s *Cache[V]) Do(ctx context.Context, c Lookup, run func() (Computed[V], er
 	}
 }
 
-// look returns the value that is kept, or the call that runs already. With
-// neither, the caller is the one that runs.
+// lookup returns the cached value, or the running call. If there is neither, it registers the
+// caller as the running call.
 func (s *Cache[V]) lookup(c Lookup) (value V, running *inFlightCall[V], found bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,20 +131,20 @@ func (s *Cache[V]) lookup(c Lookup) (value V, running *inFlightCall[V], found bo
 	return value, nil, false
 }
 
-// fresh reports whether a result of a call that began at a time is for another
-// one. A clock that was set back makes nothing last longer.
+// isFresh reports whether the result of a call that started at began is valid for c. A clock that
+// is set back extends no lifetime.
 func isFresh(began time.Time, c Lookup) bool {
 	age := c.StartTime.Sub(began)
 	return age < c.TTL && age > -c.TTL
 }
 
-// lead runs a call that others may wait for.
+// execute runs a call that others may wait for.
 func (s *Cache[V]) execute(c Lookup, run func() (Computed[V], error)) (V, error) {
 	s.mu.Lock()
 	own := s.inFlight[c.Key]
 	s.mu.Unlock()
 	var made Computed[V]
-	defer func() { s.complete(c, own, made) }() // also when run panics
+	defer func() { s.complete(c, own, made) }() // also if run panics
 	result, err := run()
 	if err == nil {
 		made = result
@@ -155,7 +152,7 @@ func (s *Cache[V]) execute(c Lookup, run func() (Computed[V], error)) (V, error)
 	return result.Value, err
 }
 
-// land ends a call that has run, and keeps its result when it is one to keep.
+// complete ends a running call, and caches its result if possible.
 func (s *Cache[V]) complete(c Lookup, own *inFlightCall[V], made Computed[V]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -169,11 +166,11 @@ func (s *Cache[V]) complete(c Lookup, own *inFlightCall[V], made Computed[V]) {
 	}
 }
 
-// keep adds an entry, and removes those for which there is no room; mu is held.
+// add adds an entry, and removes entries beyond the bounds; mu is held.
 func (s *Cache[V]) add(c Lookup, made Computed[V]) {
 	if old := s.entries[c.Key]; old != nil {
 		if old.began.After(c.StartTime) {
-			return // a slow call comes late
+			return // this call was slower
 		}
 		s.remove(old)
 	}
@@ -193,7 +190,7 @@ func (s *Cache[V]) add(c Lookup, made Computed[V]) {
 	}
 }
 
-// remove takes an entry out; mu is held.
+// remove removes an entry; mu is held.
 func (s *Cache[V]) remove(e *entry[V]) {
 	delete(s.entries, e.key)
 	s.lru.Remove(e.lruElem)
@@ -204,7 +201,7 @@ func (s *Cache[V]) remove(e *entry[V]) {
 	s.bytes -= e.size
 }
 
-// Keep forgets the results of everything that is not among those that are named.
+// Retain removes the results of all items that are not listed.
 func (s *Cache[V]) Retain(of map[[32]byte]bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -217,6 +214,7 @@ func (s *Cache[V]) Retain(of map[[32]byte]bool) {
 	}
 }
 
+// Len returns the number of cached results, and their bytes.
 func (s *Cache[V]) Len() (results, bytes int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

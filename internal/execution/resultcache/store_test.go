@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// call returns a call of the tool of, made in the way that how says.
+// call returns a lookup of an item with arguments.
 func call(of, how int, began time.Time) Lookup {
 	c := Lookup{StartTime: began, TTL: time.Minute}
 	binary.BigEndian.PutUint64(c.Item[:], uint64(of))
@@ -30,7 +30,7 @@ func makes(value string) func() (Computed[string], error) {
 	}
 }
 
-// do wants a value of a call, and that it was made before or not.
+// do checks the value of a call, and whether it was cached.
 func do(t *testing.T, s *Cache[string], c Lookup, run func() (Computed[string], error), want string, wantBefore bool) {
 	t.Helper()
 	if got, before, err := s.Do(t.Context(), c, run); got != want || before != wantBefore || err != nil {
@@ -38,7 +38,7 @@ func do(t *testing.T, s *Cache[string], c Lookup, run func() (Computed[string], 
 	}
 }
 
-func TestAResultIsGivenAgainUntilItsTimeIsOver(t *testing.T) {
+func TestCache_ttl(t *testing.T) {
 	s, at := New[string](), time.Unix(1_800_000_000, 0)
 	do(t, s, call(1, 1, at), makes("a"), "a", false)
 	do(t, s, call(1, 1, at.Add(time.Minute-1)), makes("b"), "a", true)
@@ -48,14 +48,14 @@ func TestAResultIsGivenAgainUntilItsTimeIsOver(t *testing.T) {
 	do(t, s, call(1, 1, at.Add(time.Minute+1)), makes("d"), "c", true)
 }
 
-func TestAClockThatIsSetBackMakesNothingLastLonger(t *testing.T) {
+func TestCache_clockSetBack(t *testing.T) {
 	s, at := New[string](), time.Unix(1_800_000_000, 0)
 	do(t, s, call(1, 1, at), makes("a"), "a", false)
 	do(t, s, call(1, 1, at.Add(-time.Hour)), makes("b"), "b", false)
 	do(t, s, call(1, 1, at), makes("c"), "c", false)
 }
 
-func TestFailuresAreNeverKept(t *testing.T) {
+func TestCache_failures(t *testing.T) {
 	s, at, broken := New[string](), time.Now(), errors.New("broken")
 	if _, before, err := s.Do(t.Context(), call(1, 1, at), func() (Computed[string], error) { return Computed[string]{Value: "x", Cacheable: true}, broken }); !errors.Is(err, broken) || before {
 		t.Errorf("before %v, %v", before, err)
@@ -65,7 +65,7 @@ func TestFailuresAreNeverKept(t *testing.T) {
 	do(t, s, call(1, 1, at), makes("c"), "b", true)
 }
 
-func TestAPanicLeavesNobodyWaiting(t *testing.T) {
+func TestCache_panic(t *testing.T) {
 	s, at := New[string](), time.Now()
 	func() {
 		defer func() { _ = recover() }()
@@ -74,7 +74,7 @@ func TestAPanicLeavesNobodyWaiting(t *testing.T) {
 	do(t, s, call(1, 1, at), makes("b"), "b", false)
 }
 
-func TestOfEqualCallsAtOnceOneRuns(t *testing.T) {
+func TestCache_coalesces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, at, runs := New[string](), time.Now(), 0
 		var wait sync.WaitGroup
@@ -84,7 +84,7 @@ func TestOfEqualCallsAtOnceOneRuns(t *testing.T) {
 				var v string
 				v, before[i], _ = s.Do(t.Context(), call(1, 1, at), func() (Computed[string], error) {
 					runs++
-					time.Sleep(time.Second) // of the bubble's own clock
+					time.Sleep(time.Second) // on the fake clock
 					return makes("a")()
 				})
 				if v != "a" {
@@ -105,7 +105,7 @@ func TestOfEqualCallsAtOnceOneRuns(t *testing.T) {
 	})
 }
 
-func TestWhoeverGoesTakesNobodyAlong(t *testing.T) {
+func TestCache_callerGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, at := New[string](), time.Now()
 		leading, leave := context.WithCancel(t.Context())
@@ -124,7 +124,7 @@ func TestWhoeverGoesTakesNobodyAlong(t *testing.T) {
 		defer stop()
 		wait.Go(func() {
 			if _, _, err := s.Do(impatient, call(1, 1, at), makes("never")); !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("who waits no longer has %v", err)
+				t.Errorf("a cancelled waiter got %v", err)
 			}
 		})
 		got := make(chan string, 3)
@@ -137,10 +137,10 @@ func TestWhoeverGoesTakesNobodyAlong(t *testing.T) {
 				got <- v
 			})
 		}
-		time.Sleep(2 * time.Second) // of the bubble's own clock
+		time.Sleep(2 * time.Second) // on the fake clock
 		synctest.Wait()
 		if len(got) != 0 {
-			t.Error("somebody has a result that nobody made")
+			t.Error("a waiter got a result that was not computed")
 		}
 		leave()
 		wait.Wait()
@@ -152,7 +152,7 @@ func TestWhoeverGoesTakesNobodyAlong(t *testing.T) {
 	})
 }
 
-func TestACallThatRunsForLongerThanItsResultLastsIsNotWaitedForByLaterOnes(t *testing.T) {
+func TestCache_slowCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, at := New[string](), time.Now()
 		slow := make(chan struct{})
@@ -168,7 +168,7 @@ func TestACallThatRunsForLongerThanItsResultLastsIsNotWaitedForByLaterOnes(t *te
 	})
 }
 
-func TestWhatIsKeptIsBounded(t *testing.T) {
+func TestCache_bounds(t *testing.T) {
 	s, at := New[string](), time.Now()
 	for i := range 3 * MaxPerItem {
 		do(t, s, call(1, i, at), makes("x"), "x", false)
@@ -195,7 +195,7 @@ func TestWhatIsKeptIsBounded(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatIsThereStillIsKept(t *testing.T) {
+func TestCache_Retain(t *testing.T) {
 	s, at := New[string](), time.Now()
 	do(t, s, call(1, 1, at), makes("a"), "a", false)
 	do(t, s, call(2, 1, at), makes("b"), "b", false)
@@ -204,9 +204,8 @@ func TestOnlyWhatIsThereStillIsKept(t *testing.T) {
 	do(t, s, call(2, 1, at), makes("d"), "b", true)
 }
 
-// TestManyCallersNeverSeeAnothersResult makes calls of all kinds at once, while
-// everything is forgotten again and again.
-func TestManyCallersNeverSeeAnothersResult(t *testing.T) {
+// Calls of all kinds run concurrently, while the cache is cleared repeatedly.
+func TestCache_manyCallers(t *testing.T) {
 	s := New[string]()
 	var wait sync.WaitGroup
 	for worker := range 8 {

@@ -10,10 +10,9 @@ import (
 	"github.com/mcpd/mcpd/internal/language/schema"
 )
 
-// Resume gives the journal the answers to everything that is open. complete is
-// false when some is missing: then nothing was answered, and the client is to be
-// asked again. refused are the keys that the client answered with an error. An
-// error says that an answer is not of the form that its request wants.
+// ApplyResponses adds the responses for all open requests to the journal. complete is false if one
+// is missing: then nothing was added, and the client must be asked again. refused are the keys with
+// an error response. An error means that a response does not have the required form.
 func (p *Suspension) ApplyResponses(responses map[string]json.RawMessage, refused map[string]call.RPCError) (complete bool, err error) {
 	answers := make([]map[string]json.RawMessage, len(p.Asks))
 	for i, ask := range p.Asks {
@@ -34,7 +33,7 @@ func (p *Suspension) ApplyResponses(responses map[string]json.RawMessage, refuse
 	return true, nil
 }
 
-// answersTo returns the answers to an ask by their keys; nil when one is missing.
+// responsesFor returns the responses to an ask by key; nil if one is missing.
 func responsesFor(ask state.Ask, responses map[string]json.RawMessage, refused map[string]call.RPCError) (map[string]json.RawMessage, error) {
 	requests, err := ParsePayload(ask.Payload)
 	if err != nil {
@@ -75,24 +74,24 @@ func (p *Suspension) recordResponses(ask state.Ask, answers map[string]json.RawM
 	return p.Journal.Answer(ask.Seq, answer)
 }
 
-// actionOf returns an answer without what was filled in.
+// actionOnly returns a response without its content.
 func actionOnly(answer json.RawMessage) json.RawMessage {
 	var members map[string]json.RawMessage
-	_ = json.Unmarshal(answer, &members) // it was checked before
-	// An action that was read always encodes.
+	_ = json.Unmarshal(answer, &members) // it was validated before
+	// A parsed action always encodes.
 	action, _ := json.Marshal(map[string]json.RawMessage{"action": members["action"]})
 	return action
 }
 
-// The methods of requests, and the member that each answer has.
+// The methods of requests.
 const (
 	MethodElicit = "elicitation/create"
 	MethodSample = "sampling/createMessage"
 	MethodRoots  = "roots/list"
 )
 
-// Check finds answers that are not of the form of their method, and contents
-// that do not fit the schema of their form. The error is for the client.
+// ValidateResponse checks the form of a response for its method, and its content against the form
+// schema. The error is for the client.
 func ValidateResponse(r *call.AskRequest, answer json.RawMessage) error {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(answer, &members) != nil || members == nil {
@@ -113,8 +112,8 @@ func ValidateResponse(r *call.AskRequest, answer json.RawMessage) error {
 	return checkContent(r, members["content"])
 }
 
-// checkContent holds the content of a form to its schema. Of one whose members
-// are all optional a client may leave the content out.
+// checkContent validates the content of a form. A client may omit the content if all members are
+// optional.
 func checkContent(r *call.AskRequest, content json.RawMessage) error {
 	var params struct {
 		Schema json.RawMessage `json:"requestedSchema"`
@@ -124,13 +123,13 @@ func checkContent(r *call.AskRequest, content json.RawMessage) error {
 	}
 	form, problems := schema.Compile(params.Schema, diag.Range{}, nil)
 	if problems.HasErrors() {
-		// What the body wrote is no schema; the client could not hold to it either.
+		// The script has set an invalid schema, which the client could not follow either.
 		return nil
 	}
 	if content == nil {
 		content = json.RawMessage("{}")
 	}
-	if violations := form.Value(content); len(violations) > 0 {
+	if violations := form.Validate(content); len(violations) > 0 {
 		return fmt.Errorf("the answer to %s does not fit its schema: %s %s", r.Key, violations[0].Path, violations[0].Message)
 	}
 	return nil

@@ -1,10 +1,9 @@
-// Package suspend is what a call that asks its client leaves behind, and what it
-// goes on with.
+// Package suspend suspends calls that request input from their client, and resumes them.
 //
-// A body that asks is suspended: its journal holds everything that it has done,
-// and [Requests] are what its client is to answer. [Pause] is the call meanwhile,
-// as a state that can be sealed. [Resume] gives the answers to the journal, so
-// that the body can be run again from the top without doing anything twice.
+// A script that requests input is suspended: its journal records everything that it has done, and
+// [Requests] returns its open input requests. A [Suspension] is the state of the call meanwhile,
+// which can be sealed. [Suspension.ApplyResponses] adds the responses to the journal, so that the
+// script can run again from the start without repeating its effects.
 package suspend
 
 import (
@@ -20,24 +19,23 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// Pause is a call between two legs. What of it the body can see is the same in
-// every leg, or the body would not repeat itself.
+// Suspension is a call between two legs. The parts that the script can see are the same in every
+// leg, as the replay must be deterministic.
 type Suspension struct {
-	// Agent is the JSON behind agent, as it was in the first leg.
+	// Agent is the JSON of agent from the first leg.
 	Agent   []byte
 	Journal *scripting.Journal
-	// Plan is what the user has been asked to approve of a program, in the form of who
-	// rehearsed it; nil of what is not rehearsed.
+	// Plan is the plan that the user was asked to approve; nil if there was no dry run.
 	Plan []byte
-	// Own reports whether a request is a question of the server itself: of its answer
-	// the body learns the action alone. Nil means that none is.
+	// IsServerRequest reports whether the server itself made an input request. The script then gets
+	// only the action of the response. Nil means that there are no such requests.
 	IsServerRequest func(call.AskRequest) bool
 	state.State
 }
 
 var errDamaged = errors.New("the state of a call is damaged")
 
-// Seal returns the pause as text for its client.
+// Seal returns the sealed suspension as text for the client.
 func (p *Suspension) Seal(sealer *state.Sealer, asks []state.Ask, wait time.Duration, now time.Time) (string, error) {
 	journal, err := p.Journal.MarshalBinary()
 	if err != nil {
@@ -51,6 +49,7 @@ func (p *Suspension) Seal(sealer *state.Sealer, asks []state.Ask, wait time.Dura
 	return sealer.Seal(sealed)
 }
 
+// Open opens a sealed suspension. It must match want.
 func Open(sealer *state.Sealer, text string, want state.Want) (*Suspension, error) {
 	opened, err := sealer.Open(text, want)
 	if err != nil {
@@ -71,7 +70,7 @@ func Open(sealer *state.Sealer, text string, want state.Want) (*Suspension, erro
 	return p, nil
 }
 
-// part cuts off bytes that have their length in front.
+// cutPrefixed splits off bytes with a length prefix.
 func cutPrefixed(text []byte) (first, rest []byte, ok bool) {
 	length, n := binary.Uvarint(text)
 	if n <= 0 || length > uint64(len(text)-n) {
@@ -80,16 +79,15 @@ func cutPrefixed(text []byte) (first, rest []byte, ok bool) {
 	return text[n : n+int(length)], text[n+int(length):], true
 }
 
-// Digest is that of arguments which are decoded JSON: the same for every way to
-// write them.
+// ArgumentsDigest returns the hash of arguments. It is the same for every JSON notation of them.
 func ArgumentsDigest(args map[string]any) [sha256.Size]byte {
-	// Decoded JSON always encodes, with the members of objects in order.
+	// Decoded JSON always encodes, with sorted object members.
 	text, _ := json.Marshal(args)
 	return sha256.Sum256(text)
 }
 
-// Refusal says why nothing goes on from a state, in words that are fit for its
-// client: what a disk says is not.
+// ErrorMessage returns the message for a state that cannot be used. It contains no details of the
+// disk.
 func ErrorMessage(err error) string {
 	for _, known := range []error{state.ErrTampered, state.ErrForeign, state.ErrExpired, state.ErrChanged, state.ErrArguments, state.ErrLost, state.ErrUnkept} {
 		if errors.Is(err, known) {
@@ -99,7 +97,7 @@ func ErrorMessage(err error) string {
 	return "the request state cannot be used"
 }
 
-// Requests returns what the open asks of a call want to know, in order.
+// Requests returns the input requests of the open asks, in order.
 func Requests(asks []state.Ask) ([]call.AskRequest, error) {
 	var all []call.AskRequest
 	for _, ask := range asks {
@@ -112,6 +110,7 @@ func Requests(asks []state.Ask) ([]call.AskRequest, error) {
 	return all, nil
 }
 
+// ParsePayload returns the input requests in the payload of an ask.
 func ParsePayload(payload []byte) ([]call.AskRequest, error) {
 	var p struct {
 		Requests []call.AskRequest `json:"requests"`
@@ -122,14 +121,14 @@ func ParsePayload(payload []byte) ([]call.AskRequest, error) {
 	return p.Requests, nil
 }
 
-// ConsentKey is the key of the request by which a user is asked to consent to a call.
+// ApprovalKey is the key of the request for an approval.
 const ApprovalKey = "approval"
 
-// AskConsent has the pause wait for the consent of the user to what the digest stands
-// for, in the words of the message.
+// RequestApproval suspends the call until the user approves the question with the digest to. The
+// message is the text for the user.
 func (p *Suspension) RequestApproval(message string, to [32]byte) (open []state.Ask, err error) {
-	// MCP wants the schema of a form to be that of an object with properties that are
-	// flat; a consent has none, and is the action of the answer.
+	// MCP requires a form schema with an object of flat properties. An approval has none: the
+	// response is its action.
 	params, err := json.Marshal(map[string]any{
 		"message":         message,
 		"requestedSchema": map[string]any{"type": "object", "properties": map[string]any{}},
@@ -146,12 +145,11 @@ func (p *Suspension) RequestApproval(message string, to [32]byte) (open []state.
 	return []state.Ask{{Payload: payload}}, nil
 }
 
-// AsksConsent reports whether the pause waits for the consent of the user, and for
-// nothing else.
+// AwaitsApproval reports whether the call waits for an approval, and nothing else.
 func (p *Suspension) AwaitsApproval() bool { return p.Consent.To != [32]byte{} && !p.Consent.Given }
 
 func (p *Suspension) recordApproval(_ state.Ask, answers map[string]json.RawMessage) error {
-	// A struct would take a member of another case for the one that was checked.
+	// A struct would also match members with different case, which were not validated.
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(answers[ApprovalKey], &members); err != nil {
 		return fmt.Errorf("read the consent: %w", err)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestDigest_staysTheSame: digests are stored, and compared by later versions.
+// Digests are stored, and compared by later versions.
 func TestDigest_staysTheSame(t *testing.T) {
 	var args map[string]any
 	if err := json.Unmarshal([]byte(`{"b": "<\u00e9>", "a": 1.50, "c": [true, null, {"d": 1e21}]}`), &args); err != nil {

@@ -38,7 +38,7 @@ func (r *Realm) BytesOf(v goja.Value) ([]byte, bool) {
 	return all[from : from+length], true
 }
 
-// NewBytes returns a Uint8Array of the data, which then belongs to the script.
+// NewBytes returns a Uint8Array of data. The script owns data afterwards.
 func (r *Realm) NewBytes(data []byte) goja.Value {
 	return r.Construct("Uint8Array", r.newBuffer(data))
 }
@@ -47,7 +47,7 @@ func (r *Realm) newBuffer(data []byte) goja.Value {
 	return r.Runtime.ToValue(r.Runtime.NewArrayBuffer(data))
 }
 
-// Construct makes an object of one of the classes of the engine.
+// Construct returns a new object of a class of the engine.
 func (r *Realm) Construct(class string, args ...goja.Value) *goja.Object {
 	o, err := r.Runtime.New(r.Builtin(class), args...)
 	if err != nil {
@@ -56,13 +56,13 @@ func (r *Realm) Construct(class string, args ...goja.Value) *goja.Object {
 	return o
 }
 
-// maxText bounds the text that one native function reads, in bytes or UTF-16
-// units: nothing can interrupt it before it has read all.
+// maxText limits the text that one native function reads, in bytes or UTF-16 units: it cannot be
+// interrupted while it reads.
 const maxText = 16 << 20
 
 func (r *Realm) bounded(v goja.Value) goja.String {
 	text, ok := v.ToString().(goja.String)
-	if !ok { // numbers and booleans are their own text to the engine
+	if !ok { // the engine does not convert numbers and booleans
 		text = r.Runtime.ToValue(v.String()).(goja.String)
 	}
 	if text.Length() > maxText {
@@ -75,7 +75,7 @@ func (r *Realm) tooLong() *goja.Object {
 	return r.RangeError("the text is longer than 16 MiB")
 }
 
-// atob decodes base64 to a string of one character a byte.
+// atob decodes base64 to a string with one character per byte.
 func (r *Realm) atob(c goja.FunctionCall) goja.Value {
 	text := strings.Map(func(c rune) rune {
 		if strings.ContainsRune(" \t\n\f\r", c) {
@@ -97,7 +97,7 @@ func (r *Realm) atob(c goja.FunctionCall) goja.Value {
 	return goja.StringFromUTF16(units)
 }
 
-// btoa encodes a string of one character a byte as base64.
+// btoa encodes a string with one character per byte as base64.
 func (r *Realm) btoa(c goja.FunctionCall) goja.Value {
 	text := r.bounded(c.Argument(0))
 	data := make([]byte, text.Length())
@@ -111,7 +111,7 @@ func (r *Realm) btoa(c goja.FunctionCall) goja.Value {
 	return r.Runtime.ToValue(base64.StdEncoding.EncodeToString(data))
 }
 
-// makeTextEncoder makes TextEncoder, with encode alone.
+// makeTextEncoder returns TextEncoder, with encode only.
 func (r *Realm) makeTextEncoder() *goja.Object {
 	class, prototype := r.Class("TextEncoder", func(*goja.Object, goja.ConstructorCall) {})
 	r.Accessor(prototype, "encoding", func(goja.FunctionCall) goja.Value { return r.Runtime.ToValue("utf-8") }, nil)
@@ -127,7 +127,7 @@ func (r *Realm) makeTextEncoder() *goja.Object {
 
 type textDecoder struct{ fatal, keepBOM bool }
 
-// makeTextDecoder makes TextDecoder for UTF-8, without streaming.
+// makeTextDecoder returns TextDecoder for UTF-8, without streaming.
 func (r *Realm) makeTextDecoder() *goja.Object {
 	class, prototype := r.Class("TextDecoder", func(this *goja.Object, c goja.ConstructorCall) {
 		if label := c.Argument(0); !goja.IsUndefined(label) {
@@ -172,8 +172,8 @@ func (r *Realm) decodeText(d *textDecoder, v goja.Value) goja.Value {
 
 const ByteOrderMark = "\ufeff"
 
-// ValidUTF8 replaces what is not UTF-8 as the WHATWG Encoding standard does:
-// one U+FFFD for each longest beginning of a character.
+// ValidUTF8 replaces invalid UTF-8 like the WHATWG Encoding standard: one U+FFFD for each maximal
+// prefix of a character.
 func ValidUTF8(text string) string {
 	if utf8.ValidString(text) {
 		return text
@@ -190,8 +190,8 @@ func ValidUTF8(text string) string {
 	return b.String()
 }
 
-// truncated returns the length of the longest beginning of a character that
-// the text, which does not begin with a whole one, begins with; at least 1.
+// truncated returns the length of the longest prefix of a character at the start of text, which
+// does not start with a complete character; at least 1.
 func truncated(text string) int {
 	for n := min(3, len(text)); n > 1; n-- {
 		if !utf8.FullRuneInString(text[:n]) {

@@ -13,8 +13,8 @@ import (
 	"github.com/dop251/goja"
 )
 
-// makeCrypto makes crypto: randomUUID, getRandomValues and subtle. All
-// randomness comes from the call's seed, so that a replay repeats it.
+// makeCrypto returns crypto: randomUUID, getRandomValues and subtle. All randomness comes from the
+// seed of the call, so that a replay repeats it.
 func (r *Realm) makeCrypto() *goja.Object {
 	o := r.Runtime.NewObject()
 	r.Method(o, "randomUUID", func(goja.FunctionCall) goja.Value { return r.Runtime.ToValue(r.UUID()) })
@@ -49,7 +49,7 @@ func (r *Realm) UUID() string {
 	return text[:8] + "-" + text[8:12] + "-" + text[12:16] + "-" + text[16:20] + "-" + text[20:]
 }
 
-// makeSubtle makes crypto.subtle: digest, and importKey, sign and verify for HMAC.
+// makeSubtle returns crypto.subtle: digest, and importKey, sign and verify for HMAC.
 func (r *Realm) makeSubtle() *goja.Object {
 	o := r.Runtime.NewObject()
 	r.promising(o, "digest", r.digest)
@@ -67,7 +67,7 @@ func (r *Realm) makeSubtle() *goja.Object {
 	return o
 }
 
-// promising adds a method that returns a promise of what f returns or throws.
+// promising adds a method that returns a promise of the value or exception of f.
 func (r *Realm) promising(o *goja.Object, name string, f native) {
 	r.Method(o, name, func(c goja.FunctionCall) goja.Value {
 		promise, resolve, reject := r.Runtime.NewPromise()
@@ -102,7 +102,7 @@ func (r *Realm) feed(h hash.Hash, data []byte) {
 	}
 }
 
-// hash returns the hash that an algorithm names: "SHA-256" or { name: "SHA-256" }.
+// hash returns the hash function of an algorithm: "SHA-256" or { name: "SHA-256" }.
 func (r *Realm) hash(algorithm goja.Value) func() hash.Hash {
 	if o, ok := algorithm.(*goja.Object); ok {
 		algorithm = Option(o, "name")

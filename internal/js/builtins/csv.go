@@ -28,7 +28,7 @@ func (r *Realm) parseCSV(c goja.FunctionCall) goja.Value {
 	return r.Runtime.NewArray(rows...)
 }
 
-// separator returns the character that stands between fields.
+// separator returns the character between fields.
 func (r *Realm) separator(what string, options goja.Value) string {
 	v := Option(options, "separator")
 	if goja.IsUndefined(v) {
@@ -45,8 +45,8 @@ func (r *Realm) separator(what string, options goja.Value) string {
 type csvTable struct {
 	r      *Realm
 	reader *csvReader
-	// names are those of the columns, and order is how their members are
-	// defined: in that of the columns, behind array indexes in ascending order.
+	// names are the names of the columns. order is the order in which their members are defined:
+	// array indexes first, ascending, then the others in the order of the columns.
 	names  []string
 	order  []int
 	fields int
@@ -83,7 +83,7 @@ func (t *csvTable) head() {
 	slices.SortStableFunc(t.order, func(a, b int) int { return cmp.Compare(indexOrder(t.names[a]), indexOrder(t.names[b])) })
 }
 
-// rank puts array indexes in ascending order in front of all other names.
+// indexOrder sorts array indexes in ascending order before all other names.
 func indexOrder(name string) uint64 {
 	if index, ok := jsvalue.ArrayIndex(name); ok {
 		return uint64(index)
@@ -136,13 +136,13 @@ func (r *Realm) listOf(what string, v goja.Value) *goja.Object {
 type csvPrinter struct {
 	r         *Realm
 	separator string
-	names     []string // nil where rows are arrays
+	names     []string // nil if rows are arrays
 	out       []byte
 	rows      int
 }
 
-// columns finds the columns of rows that are objects: those that header lists,
-// or the members of the first row. It writes them unless header is false.
+// columns determines the columns of rows that are objects: those that header lists, or the members
+// of the first row. It writes them unless header is false.
 func (p *csvPrinter) columns(header goja.Value, rows *goja.Object) {
 	_, listed := header.(*goja.Object)
 	first, _ := rows.Get("0").(*goja.Object)
@@ -179,7 +179,7 @@ func (p *csvPrinter) row(v goja.Value) {
 
 func (p *csvPrinter) line(n int, cell func(int) string) {
 	if n == 0 {
-		panic(p.r.TypeError(fmt.Sprintf("csv.print: row %d has no fields, which CSV cannot tell from no row", p.rows)))
+		panic(p.r.TypeError(fmt.Sprintf("csv.print: row %d has no fields, which CSV cannot represent", p.rows)))
 	}
 	for i := range n {
 		p.r.Proceed()
@@ -204,19 +204,18 @@ func (p *csvPrinter) cell(v goja.Value) string {
 	return p.r.bounded(v).String()
 }
 
-// csvReader cuts CSV into fields, as RFC 4180 has it: a field may stand in
-// quotes, in which two stand for one. A line may end with any of \r\n, \n and
-// \r; one that is empty counts for nothing. It reads each byte once.
+// csvReader splits CSV into fields according to RFC 4180: a field may be quoted, with two quotes
+// for one. Lines end with \r\n, \n or \r; empty lines are ignored. It reads each byte once.
 //
-// It is written by hand because encoding/csv makes \n of \r\n in a field in quotes,
-// refuses a quote in a field that begins with none, and ends no line at a lone \r.
+// encoding/csv is not used because it changes \r\n to \n in a quoted field, refuses a quote in an
+// unquoted field, and does not end a line at a lone \r.
 type csvReader struct {
 	src       string
 	separator string
 	at, line  int
 }
 
-// csvError says where text is no CSV. It repeats none of the text.
+// csvError has the position of a syntax error. It repeats none of the text.
 type csvError struct {
 	line    int
 	message string
@@ -228,8 +227,7 @@ func newCSVReader(text, separator string) *csvReader {
 	return &csvReader{src: strings.TrimPrefix(text, ByteOrderMark), separator: separator, line: 1}
 }
 
-// more goes to the next line that holds something, and reports whether there
-// is one.
+// more skips empty lines, and reports whether there is another line.
 func (c *csvReader) more() bool {
 	for c.at < len(c.src) && c.ended() {
 		c.end()
@@ -272,7 +270,7 @@ func (c *csvReader) field() (text string, last bool, err error) {
 		c.at += len(c.separator)
 		return text, false, nil
 	}
-	return "", false, &csvError{c.line, "has text behind a field in quotes; a quote in a field is written twice"}
+	return "", false, &csvError{c.line, "has text after a quoted field; double a quote inside of a field"}
 }
 
 func (c *csvReader) plain() string {
@@ -307,7 +305,7 @@ func (c *csvReader) quoted() (string, error) {
 	}
 }
 
-// appendCSV appends a field, in quotes where it needs them.
+// appendCSV appends a field, quoted if necessary.
 func appendCSV(out []byte, text, separator string, alone bool) []byte {
 	switch {
 	case alone && text == "", strings.ContainsAny(text, "\"\r\n"), strings.Contains(text, separator), strings.HasPrefix(text, ByteOrderMark):

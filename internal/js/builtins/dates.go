@@ -11,7 +11,7 @@ import (
 	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
 
-// makeDates makes dates. They read no clock.
+// makeDates returns dates. Its functions do not read the clock.
 func (r *Realm) makeDates() *goja.Object {
 	o := r.Runtime.NewObject()
 	r.Method(o, "parse", r.parseDate)
@@ -31,11 +31,11 @@ func (r *Realm) makeDates() *goja.Object {
 	return o
 }
 
-// longestDate is how far a Date reaches from 1970, in milliseconds.
+// longestDate is the limit of a Date, in milliseconds from 1970.
 const longestDate = 8.64e15
 
 func (r *Realm) newDate(what string, t time.Time) goja.Value {
-	// A year is looked at first: milliseconds of far ones overflow.
+	// Check the year first: the milliseconds of distant years overflow.
 	if t.Year() < -271_821 || t.Year() > 275_760 || math.Abs(float64(t.UnixMilli())) > longestDate {
 		panic(r.RangeError(what + ": the date is farther away than a Date can be"))
 	}
@@ -51,7 +51,7 @@ func (r *Realm) zone(what string, options goja.Value) *time.Location {
 	if zone, ok := r.zones[name]; ok {
 		return zone
 	}
-	// Local is that of the machine, and nothing a zone.
+	// Local is the zone of the machine, and not a name of a zone.
 	zone, err := time.LoadLocation(name)
 	if err != nil || name == "" || name == "Local" || len(name) > 64 {
 		panic(r.TypeError(what + `: there is no such time zone; write a name such as "Europe/Berlin"`))
@@ -147,12 +147,12 @@ func (r *Realm) dateParts(c goja.FunctionCall) goja.Value {
 	return o
 }
 
-// dateUnit returns a unit as it is called, of one or of many.
+// dateUnit returns a unit without its plural s.
 func (r *Realm) dateUnit(v goja.Value) string { return strings.TrimSuffix(TextOf(v), "s") }
 
 const maxAmount = 1e9
 
-// addToDate is dates.add(date, amounts, { zone }). Larger units come first.
+// addToDate is dates.add(date, amounts, { zone }). Larger units are added first.
 func (r *Realm) addToDate(c goja.FunctionCall) goja.Value {
 	const what = "dates.add"
 	t := r.dateOf(what, c.Argument(0), c.Argument(2))

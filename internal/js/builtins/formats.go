@@ -30,7 +30,7 @@ func (r *Realm) parseYAML(c goja.FunctionCall) goja.Value {
 	return r.toScriptValue(documents[0])
 }
 
-// printYAML is yaml.print(value), of what JSON.stringify would write.
+// printYAML is yaml.print(value). It prints the same members as JSON.stringify.
 func (r *Realm) printYAML(c goja.FunctionCall) goja.Value {
 	const what = "yaml.print"
 	return r.printedText(c.Argument(0), func(text []byte) string {
@@ -46,7 +46,7 @@ func (r *Realm) printYAML(c goja.FunctionCall) goja.Value {
 	})
 }
 
-// refused throws why a text cannot be read or written.
+// refused throws the error for a text that cannot be parsed or printed.
 func (r *Realm) refused(what string, err error) {
 	var mistake *yaml.Error
 	switch {
@@ -58,7 +58,7 @@ func (r *Realm) refused(what string, err error) {
 	}
 }
 
-// makeTOML makes toml: parse(text) and print(value).
+// makeTOML returns toml: parse(text) and print(value).
 func (r *Realm) makeTOML() *goja.Object {
 	parse := func(c goja.FunctionCall) goja.Value {
 		const what = "toml.parse"
@@ -83,7 +83,7 @@ func (r *Realm) makeTOML() *goja.Object {
 	})
 }
 
-// format returns the global of a text format: parse, and what writes a value.
+// format returns the global of a text format, with parse and a printer.
 func (r *Realm) format(parse native, printer string, print native) *goja.Object {
 	o := r.Runtime.NewObject()
 	r.Method(o, "parse", parse)
@@ -91,7 +91,7 @@ func (r *Realm) format(parse native, printer string, print native) *goja.Object 
 	return o
 }
 
-// going ends the work of other packages on what a script made when the call is over.
+// stopErr returns an error when the call is over. Parsers and printers call it.
 func (r *Realm) stopErr() error {
 	if r.Caller.Stopped() {
 		return jsvalue.ErrStopped
@@ -99,8 +99,8 @@ func (r *Realm) stopErr() error {
 	return nil
 }
 
-// printed returns the text that a printer makes of what JSON.stringify would write
-// of a value, which is nil for what it leaves out.
+// printedText returns the text of a printer for the JSON of a value. The JSON is nil if
+// JSON.stringify would omit the value.
 func (r *Realm) printedText(value goja.Value, print func(text []byte) string) goja.Value {
 	text, err := r.JSON(value)
 	if err != nil {
@@ -148,7 +148,7 @@ func (r *Realm) object(names []string, values []any) goja.Value {
 	return o
 }
 
-// sorted returns the members of a table in the order of their names.
+// sorted returns the members of a table, sorted by name.
 func sorted(table map[string]any) (names []string, values []any) {
 	names = slices.Sorted(maps.Keys(table))
 	for _, name := range names {

@@ -6,22 +6,21 @@ import (
 	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
 
-// setter is the name of the functions and traps that set prototypes, and protoName that of the
+// setter is the name of the functions and traps that set prototypes, and protoName the name of the
 // accessor.
 const (
 	setter    = "setPrototypeOf"
 	protoName = "__proto__"
 )
 
-// maxPrototypes bounds how many prototypes and proxies are behind each other where one is set.
+// maxPrototypes limits the length of a chain of prototypes and proxies when a prototype is set.
 const maxPrototypes = 10_000
 
-// GuardPrototypes has nobody make an object its own prototype by way of a proxy, or of an
-// object of the host: the engine looks for members through the prototypes of those without an
-// end, which no interrupt stops, and which the stack of the process may not survive. Of all
-// other objects it finds out itself. Whatever sets a prototype is guarded, by whichever name
-// it is reached, and it costs nothing where the body has no such object. Chains that are long
-// and have an end are not bounded, but where a prototype is set.
+// GuardPrototypes prevents cycles of prototypes through a proxy or an object of the host. The
+// engine follows such a cycle forever: no interrupt stops it, and it may overflow the stack of the
+// process. The engine itself detects cycles of other objects. All functions that set prototypes are
+// guarded, by whichever name a script reaches them. Nothing is guarded if the body has no such
+// object. Long chains without a cycle are limited only when a prototype is set.
 func (r *Realm) GuardPrototypes() {
 	if !r.Program.Proxies && !r.Program.Hosted {
 		return
@@ -34,11 +33,11 @@ func (r *Realm) GuardPrototypes() {
 		if ok {
 			r.mustSetPrototype(o, proto)
 		} else if IsNothing(c.Argument(0)) {
-			panic(r.TypeError("nothing has a prototype"))
+			panic(r.TypeError("undefined and null have no prototype"))
 		}
 		return c.Argument(0)
 	}), kept, kept, hidden)
-	// The getter stays that of the engine.
+	// The getter of the engine stays.
 	_ = object.Get("prototype").(*goja.Object).DefineAccessorProperty(protoName, nil, r.Function("set "+protoName, func(c goja.FunctionCall) goja.Value {
 		o, ok := c.This.(*goja.Object)
 		_, some := c.Argument(0).(*goja.Object)
@@ -47,7 +46,7 @@ func (r *Realm) GuardPrototypes() {
 		}
 		return goja.Undefined()
 	}), kept, hidden)
-	// Reflect is dear, and nothing but its name leads to it.
+	// Reflect is expensive to create, and only reachable by its name.
 	if p := r.Program; p.Proxies || p.Mentioned["Reflect"] {
 		reflect := r.Builtin("Reflect")
 		r.engineSets, _ = jsvalue.Callable(reflect.Get(setter))
@@ -61,7 +60,7 @@ func (r *Realm) GuardPrototypes() {
 	}
 }
 
-// prototypeOf returns what a value is as a prototype, nil for null.
+// prototypeOf returns a value as a prototype; nil for null.
 func (r *Realm) prototypeOf(v goja.Value) *goja.Object {
 	o, ok := v.(*goja.Object)
 	if !ok && !goja.IsNull(v) {
@@ -70,9 +69,9 @@ func (r *Realm) prototypeOf(v goja.Value) *goja.Object {
 	return o
 }
 
-// setPrototype sets the prototype of an object, and reports whether it could: an object that is
-// behind the other, or takes no other prototype, keeps its own. What traps throw is thrown. Of
-// a proxy without a trap it is its [handler] that sets the one of the target.
+// setPrototype sets the prototype of an object, and reports whether it could. An object that is in
+// the chain of proto, or that is not extensible, keeps its prototype. Exceptions of traps are
+// thrown. For a proxy without a trap, its [proxyHandler] sets the prototype of the target.
 func (r *Realm) setPrototype(o, proto *goja.Object) bool {
 	if o.ExportType() != jsvalue.ProxyType {
 		return !r.reaches(o, proto) && o.SetPrototype(proto) == nil
@@ -88,14 +87,14 @@ func (r *Realm) mustSetPrototype(o, proto *goja.Object) {
 	switch {
 	case r.setPrototype(o, proto):
 	case r.reaches(o, proto):
-		panic(r.TypeError("an object cannot be behind itself"))
+		panic(r.TypeError("an object cannot be its own prototype"))
 	default:
 		panic(r.TypeError("this object takes no other prototype"))
 	}
 }
 
-// isBehind reports whether an object is another one, or among what is behind that. It runs no
-// user code, so that nothing changes meanwhile.
+// reaches reports whether o is other, or in its chain of prototypes and proxies. It runs no user
+// code, so that nothing changes meanwhile.
 func (r *Realm) reaches(o, other *goja.Object) bool {
 	w := &chainWalker{r: r}
 	o = w.target(o)
@@ -108,7 +107,7 @@ func (r *Realm) reaches(o, other *goja.Object) bool {
 	return false
 }
 
-// walk goes from object to object, which takes a bounded number of steps.
+// chainWalker follows prototypes and proxies for a limited number of steps.
 type chainWalker struct {
 	r     *Realm
 	steps int
@@ -116,12 +115,12 @@ type chainWalker struct {
 
 func (w *chainWalker) step() {
 	if w.steps++; w.steps > maxPrototypes {
-		panic(w.r.TypeError("too many objects are behind this one"))
+		panic(w.r.TypeError("the chain of prototypes is too long"))
 	}
 }
 
-// behind returns the object behind proxies, without running user code; of one that is
-// revoked it is the proxy.
+// target returns the object behind proxies, without running user code; the proxy itself if it is
+// revoked.
 func (w *chainWalker) target(o *goja.Object) *goja.Object {
 	for o.ExportType() == jsvalue.ProxyType {
 		target := o.Export().(goja.Proxy).Target()
@@ -134,13 +133,13 @@ func (w *chainWalker) target(o *goja.Object) *goja.Object {
 	return o
 }
 
-// maxTraps bounds how deep proxies ask each other, or themselves, for what their handlers say.
+// maxTraps limits the nesting of calls of proxy traps.
 const maxTraps = 1000
 
-// GuardProxies has every proxy ask its handler by way of a [handler]: the engine would ask one
-// whose traps are native functions, or that is behind its own proxy, without any instruction
-// between, so that no interrupt ends a loop over what such traps return, and nothing bounds
-// how deep they call each other. It costs nothing where the body cannot make a proxy.
+// GuardProxies makes every proxy call its traps through a [proxyHandler]. The engine runs no
+// instruction between native traps, or in a proxy that is its own handler: no interrupt ends a loop
+// over the results of such traps, and their recursion is not limited. Nothing is guarded if the
+// body cannot create a proxy.
 func (r *Realm) GuardProxies() {
 	if !r.Program.Proxies {
 		return
@@ -164,7 +163,7 @@ func (r *Realm) GuardProxies() {
 	_ = r.Runtime.GlobalObject().DefineDataProperty("Proxy", r.Runtime.ToValue(guarded), kept, kept, hidden)
 }
 
-// handled returns the arguments that make a proxy, with a handler of ours.
+// guardArguments returns the arguments of a proxy constructor, with a guarded handler.
 func (r *Realm) guardArguments(args []goja.Value) []goja.Value {
 	if len(args) < 2 {
 		return args
@@ -176,14 +175,14 @@ func (r *Realm) guardArguments(args []goja.Value) []goja.Value {
 	return []goja.Value{args[0], r.Runtime.NewDynamicObject(&proxyHandler{r, its})}
 }
 
-// handler stands between a proxy and the object that the script gave it as its handler. No
-// script ever sees it: traps are called as methods of that object.
+// proxyHandler wraps the handler of a proxy. Scripts never see it: traps are called as methods of
+// the wrapped object.
 type proxyHandler struct {
 	r      *Realm
 	target *goja.Object
 }
 
-// Get returns a trap, which is looked up each time, since it may come later.
+// Get returns a trap. It looks the trap up each time, because it may be added later.
 func (h *proxyHandler) Get(name string) goja.Value {
 	defer h.r.enterTrap()()
 	h.r.Proceed()
@@ -196,7 +195,7 @@ func (h *proxyHandler) Get(name string) goja.Value {
 	}
 	call, ok := jsvalue.Callable(trap)
 	if !ok {
-		return trap // which the engine throws for
+		return trap // the engine throws for it
 	}
 	return h.r.Runtime.ToValue(func(c goja.FunctionCall) goja.Value {
 		defer h.r.enterTrap()()
@@ -204,25 +203,24 @@ func (h *proxyHandler) Get(name string) goja.Value {
 	})
 }
 
-// setPrototype is the trap of handlers that have none: the target is judged at the moment at
-// which its prototype is set, and not before the handler was asked.
+// setPrototype is the trap of handlers without one: it checks the target when its prototype is set,
+// not before the handler is asked.
 func (h *proxyHandler) setPrototype(c goja.FunctionCall) goja.Value {
 	defer h.r.enterTrap()()
 	target, _ := c.Argument(0).(*goja.Object)
 	return h.r.Runtime.ToValue(h.r.setPrototype(target, h.r.prototypeOf(c.Argument(1))))
 }
 
-// Set, Has, Delete and Keys are those of an object without members: of handlers the engine
-// only gets traps.
+// Set, Has, Delete and Keys are never used: the engine only reads traps from handlers.
 func (*proxyHandler) Set(string, goja.Value) bool { return false }
 func (*proxyHandler) Has(string) bool             { return false }
 func (*proxyHandler) Delete(string) bool          { return true }
 func (*proxyHandler) Keys() []string              { return nil }
 
-// deeper goes one step deeper into proxies, and returns what goes back.
+// enterTrap counts the nesting of traps. It returns the function that leaves the trap.
 func (r *Realm) enterTrap() (back func()) {
 	if r.traps == maxTraps {
-		panic(r.Construct("RangeError", r.Runtime.ToValue("proxies ask each other without end")))
+		panic(r.Construct("RangeError", r.Runtime.ToValue("proxies call each other without end")))
 	}
 	r.traps++
 	return r.leaveTrap

@@ -11,11 +11,10 @@ import (
 	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
 
-// maxShownDepth bounds how deep the objects in an object are shown.
+// maxShownDepth limits the depth at which nested objects are shown.
 const maxShownDepth = 10
 
-// InspectLine returns values as console shows them, side by side, in a little more
-// than so many bytes.
+// InspectLine returns values as console shows them, side by side, in about most bytes.
 func (r *Realm) InspectLine(values []goja.Value, most int) string {
 	in := inspector{r: r, limit: most}
 	for i, v := range values {
@@ -35,21 +34,20 @@ func (r *Realm) InspectLine(values []goja.Value, most int) string {
 	return truncate.Text(strings.ToValidUTF8(string(in.out), "\uFFFD"), max(most+1, truncate.Least))
 }
 
-// inspector shows values as people read them: what JSON can hold as JSON on one
-// line, and the rest as consoles show it. It reads no more of a value than there
-// is room for.
+// inspector shows values for people: as JSON on one line where possible, and otherwise as consoles
+// show them. It reads no more of a value than fits.
 type inspector struct {
 	r     *Realm
-	limit int // about the most bytes that out may have
+	limit int // approximate limit of out in bytes
 	out   []byte
-	outer []*goja.Object // around the present value
+	outer []*goja.Object // objects around the current value
 }
 
 func (in *inspector) full() bool { return len(in.out) > in.limit }
 
 func (in *inspector) add(text string) { in.out = append(in.out, text...) }
 
-// fitting returns as much of a string as there is room for.
+// truncateTo returns as much of a string as fits.
 func (in *inspector) truncateTo(s goja.String) goja.String {
 	if room := max(in.limit-len(in.out), 0) + 1; s.Length() > room {
 		return s.Substring(0, room)
@@ -66,7 +64,7 @@ func (in *inspector) value(v goja.Value) {
 		in.object(v)
 	case goja.String:
 		e := jsvalue.Encoder{Out: in.out, MaxBytes: math.MaxInt}
-		_ = e.Text(in.truncateTo(v)) // which cannot be too large
+		_ = e.Text(in.truncateTo(v)) // there is no limit to exceed
 		in.out = e.Out
 	case *goja.Symbol:
 		in.add("Symbol(" + v.String() + ")")
@@ -75,7 +73,7 @@ func (in *inspector) value(v goja.Value) {
 	}
 }
 
-// primitive shows a number, a boolean and their like as JavaScript writes them.
+// primitive shows a number, a boolean or a similar value in JavaScript syntax.
 func (in *inspector) primitive(v goja.Value) {
 	switch x := v.Export().(type) {
 	case *big.Int:
@@ -121,8 +119,7 @@ func (in *inspector) object(o *goja.Object) {
 	in.outer = in.outer[:len(in.outer)-1]
 }
 
-// named shows an object that is no collection of values, and reports whether it is
-// one.
+// named shows an object that is not a collection of values, and reports whether o is one.
 func (in *inspector) named(o *goja.Object, kind jsvalue.Kind) bool {
 	switch kind {
 	case jsvalue.Function:

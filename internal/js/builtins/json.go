@@ -10,7 +10,7 @@ import (
 	"github.com/mcpd/mcpd/scripting/source"
 )
 
-// The bounds of JSON.stringify within a script.
+// Limits of JSON.stringify in a script.
 const (
 	maxStringifyDepth = 500
 	maxStringifyBytes = 64 << 20
@@ -31,8 +31,8 @@ func (r *Realm) parse(c goja.FunctionCall) goja.Value {
 	return r.revive(root, "", 0, reviver)
 }
 
-// revive is InternalizeJSONProperty of ECMA-262. A reviver may nest the value
-// deeper than the decoder allows; the depth is bounded here too.
+// revive is InternalizeJSONProperty of ECMA-262. A reviver may nest the value deeper than the
+// decoder allows, so the depth is limited here too.
 func (r *Realm) revive(holder *goja.Object, key string, depth int, reviver func(goja.Value, ...goja.Value) goja.Value) goja.Value {
 	if depth > 2*jsvalue.MaxDecodeDepth {
 		panic(r.Construct("RangeError", r.Runtime.ToValue("JSON.parse: the reviver nests the value too deep")))
@@ -95,7 +95,7 @@ func (r *Realm) layout(replacer, space goja.Value) jsvalue.Layout {
 	return l
 }
 
-// gap returns the indent that the third argument of JSON.stringify means.
+// gap returns the indent for the third argument of JSON.stringify.
 func gap(space goja.Value) string {
 	if n, ok := jsvalue.Finite(space); ok {
 		return strings.Repeat(" ", int(max(0, min(10, n))))

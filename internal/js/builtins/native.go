@@ -8,30 +8,30 @@ import (
 	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
 
-// native is a function of a script that is written in Go.
+// native is a function for scripts that is written in Go.
 type native = func(goja.FunctionCall) goja.Value
 
-// Function returns a function of that name that is written in Go.
+// Function returns a native function with a name.
 func (r *Realm) Function(name string, f native) *goja.Object {
 	o := r.Runtime.ToValue(f).(*goja.Object)
 	_ = o.DefineDataProperty("name", r.Runtime.ToValue(name), goja.FLAG_FALSE, goja.FLAG_TRUE, goja.FLAG_FALSE)
 	return o
 }
 
-// Method adds a function to an object, unless the body cannot reach it: a
-// function that nobody calls would cost as much as one that somebody does.
+// Method adds a function to an object, unless the body cannot reach it: an unused function would
+// cost as much as a used one.
 func (r *Realm) Method(o *goja.Object, name string, f native) {
 	if r.Program.Mentions(name) {
 		r.defineMethod(o, name, f)
 	}
 }
 
-// implicit adds a function that the language calls without naming it, such as toString.
+// defineMethod adds a function that the language calls implicitly, such as toString.
 func (r *Realm) defineMethod(o *goja.Object, name string, f native) {
 	_ = o.DefineDataProperty(name, r.Function(name, f), goja.FLAG_TRUE, goja.FLAG_TRUE, goja.FLAG_FALSE)
 }
 
-// Accessor adds an accessor to an object. A nil set makes it read-only.
+// Accessor adds an accessor to an object. If set is nil, it is read-only.
 func (r *Realm) Accessor(o *goja.Object, name string, get native, set native) {
 	if !r.Program.Mentions(name) {
 		return
@@ -43,8 +43,8 @@ func (r *Realm) Accessor(o *goja.Object, name string, get native, set native) {
 	_ = o.DefineAccessorProperty(name, r.Runtime.ToValue(get), setter, goja.FLAG_TRUE, goja.FLAG_FALSE)
 }
 
-// Class returns a constructor and its prototype. construct gets the new
-// object; the engine makes one also where new was forgotten.
+// Class returns a constructor and its prototype. construct receives the new object. The engine
+// creates one even if new is missing.
 func (r *Realm) Class(name string, construct func(self *goja.Object, args goja.ConstructorCall)) (constructor, prototype *goja.Object) {
 	constructor = r.Runtime.ToValue(func(c goja.ConstructorCall) *goja.Object {
 		construct(c.This, c)
@@ -54,7 +54,7 @@ func (r *Realm) Class(name string, construct func(self *goja.Object, args goja.C
 	return constructor, constructor.Get("prototype").(*goja.Object)
 }
 
-// Bind keeps the Go half of an object.
+// Bind stores the Go state of an object.
 func (r *Realm) Bind(o *goja.Object, state any) {
 	if r.States == nil {
 		r.States = map[*goja.Object]any{}
@@ -62,7 +62,7 @@ func (r *Realm) Bind(o *goja.Object, state any) {
 	r.States[o] = state
 }
 
-// Self returns the Go half of the object that a method was called on.
+// Self returns the Go state of the object that a method was called on.
 func Self[T any](r *Realm, this goja.Value) T {
 	o, _ := this.(*goja.Object)
 	state, ok := r.States[o].(T)
@@ -72,10 +72,10 @@ func Self[T any](r *Realm, this goja.Value) T {
 	return state
 }
 
-// TypeError returns an error to panic with for a wrong argument.
+// TypeError returns an error to panic with for an invalid argument.
 func (r *Realm) TypeError(message string) *goja.Object { return r.Runtime.NewTypeError("%s", message) }
 
-// SyntaxError returns an error to panic with for text that cannot be read.
+// SyntaxError returns an error to panic with for invalid text.
 func (r *Realm) SyntaxError(message string) *goja.Object {
 	return r.Construct("SyntaxError", r.Runtime.ToValue(message))
 }
@@ -85,10 +85,10 @@ func (r *Realm) RangeError(message string) *goja.Object {
 	return r.Construct("RangeError", r.Runtime.ToValue(message))
 }
 
-// Throwable returns an error to panic with for an error of Go.
+// Throwable returns an error to panic with for a Go error.
 func (r *Realm) Throwable(err error) *goja.Object { return r.TypeError(err.Error()) }
 
-// Data returns the value that JSON stands for. Frozen data never changes.
+// Data returns the value of JSON text, frozen on request.
 func (r *Realm) Data(json []byte, frozen bool) (goja.Value, error) {
 	if len(json) == 0 {
 		return r.Runtime.NewObject(), nil
@@ -106,8 +106,7 @@ func (r *Realm) Freeze() goja.Callable {
 	return call
 }
 
-// Builtin returns one of the engine's own objects, unless the script has put
-// something else in its place.
+// Builtin returns a global object of the engine. It panics if the script has replaced it.
 func (r *Realm) Builtin(name string) *goja.Object {
 	o, ok := r.Runtime.GlobalObject().Get(name).(*goja.Object)
 	if !ok {
@@ -122,7 +121,7 @@ func Index(i int64) string { return strconv.FormatInt(i, 10) }
 // IsNothing reports whether a value is undefined or null.
 func IsNothing(v goja.Value) bool { return v == nil || goja.IsUndefined(v) || goja.IsNull(v) }
 
-// queueMicrotask calls a function after the present one.
+// queueMicrotask calls a function after the current one.
 func (r *Realm) queueMicrotask(c goja.FunctionCall) goja.Value {
 	function, ok := jsvalue.Callable(c.Argument(0))
 	if !ok {

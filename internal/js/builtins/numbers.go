@@ -36,7 +36,7 @@ func (r *Realm) finite(what string, v goja.Value) float64 {
 	return f
 }
 
-// signs returns what stands between groups of digits and in front of decimals.
+// signs returns the separator of digit groups and the decimal point.
 func (r *Realm) separators(what string, options goja.Value) (group, point string) {
 	group, point = ",", "."
 	if v := Option(options, "group"); !goja.IsUndefined(v) {
@@ -106,9 +106,8 @@ func (r *Realm) formatBytes(c goja.FunctionCall) goja.Value {
 	return r.Runtime.ToValue(sizeText(f, units, r.decimals(what, options, 1)))
 }
 
-// rounded writes a number with so many digits behind the point, rounding halves
-// of its shortest decimal form away from zero; with as many as it takes where
-// decimals is negative.
+// rounded formats a number with a number of decimals. It rounds halves of the shortest decimal form
+// away from zero. If decimals is negative, all decimals are written.
 func rounded(f float64, decimals int) string {
 	text := strconv.FormatFloat(math.Abs(f), 'f', -1, 64)
 	if decimals >= 0 {
@@ -141,7 +140,7 @@ func roundDigits(text string, decimals int) string {
 	return whole + "." + string(digits[len(digits)-decimals:])
 }
 
-// grouped puts signs of one's own into a number that rounded has written.
+// grouped inserts separators into the output of rounded.
 func grouped(text, group, point string) string {
 	sign, text := cutSign(text)
 	whole, fraction, _ := strings.Cut(text, ".")
@@ -166,8 +165,7 @@ func cutSign(text string) (sign, rest string) {
 	return "", strings.TrimPrefix(text, "+")
 }
 
-// ungrouped reads what grouped has written. Groups have three digits each, or
-// there are none.
+// ungrouped parses the output of grouped. Groups have three digits, or there are none.
 func ungrouped(text, group, point string) (float64, bool) {
 	sign, text := cutSign(strings.TrimSpace(text))
 	whole, fraction, pointed := strings.Cut(text, point)
@@ -189,7 +187,7 @@ func ungrouped(text, group, point string) (float64, bool) {
 
 func digitsOnly(text string) bool { return text != "" && strings.Trim(text, "0123456789") == "" }
 
-// unit is what a number counts, and how much of the smallest unit it is.
+// unit is the name of a unit, and its size in the smallest unit.
 type unit struct {
 	name string
 	size float64
@@ -203,12 +201,12 @@ func decimalUnits() []unit {
 	return []unit{{"B", 1}, {"kB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}, {"PB", 1e15}}
 }
 
-// durationUnits are in milliseconds, the largest first.
+// durationUnits are in milliseconds, largest first.
 func durationUnits() []unit {
 	return []unit{{"w", 604_800_000}, {"d", 86_400_000}, {"h", 3_600_000}, {"m", 60_000}, {"s", 1_000}, {"ms", 1}}
 }
 
-// sizeText writes a number of bytes in the largest unit that it fills.
+// sizeText formats a number of bytes in the largest unit that fits.
 func sizeText(bytes float64, units []unit, decimals int) string {
 	i := 0
 	for i+1 < len(units) && math.Abs(bytes) >= units[i+1].size {

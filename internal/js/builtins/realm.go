@@ -1,12 +1,12 @@
-// Package builtins makes objects of a script that ask no host: JSON, URL, TextEncoder, crypto,
-// structuredClone, RegExp, csv, dates, numbers, toml and yaml.
+// Package builtins creates the objects of scripts that need no host: JSON, URL, TextEncoder,
+// crypto, structuredClone, RegExp, csv, dates, numbers, toml and yaml.
 //
-// A [Realm] is the runtime of one call with what such objects need: [Realm.Standard] makes an object
-// by its name. The realm also has the tools by which package scripting makes the objects that need the
-// call: its host, its loop, or its kinds of failure. Functions, classes and errors are in native.go,
-// options and shapes of arguments in shape.go, and the guards of prototypes and proxies in guards.go.
-// What a realm needs of its call it asks a [Caller]. The package knows no journal and no host.
-// Most of its tests run bodies, and stand in package scripting.
+// A [Realm] is the runtime of one call with the state of such objects. [Realm.Standard] creates an
+// object by name. Package scripting uses the realm to create the objects that need the call: its
+// host, its loop, or its kinds of failure. Functions, classes and errors are in native.go, options
+// and shapes of arguments in shape.go, and the guards of prototypes and proxies in guards.go. A
+// realm accesses its call through a [Caller]. The package does not depend on journals and hosts.
+// Most of its tests run bodies, and are in package scripting.
 package builtins
 
 import (
@@ -19,41 +19,40 @@ import (
 	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
 
-// Realm is the runtime of one call, with what objects that are made in Go need. It belongs to
-// the goroutine of the call.
+// Realm is the runtime of one call, with the state of native objects. It belongs to the goroutine
+// of the call.
 type Realm struct {
 	// fixed at creation
 	Runtime *goja.Runtime
 	Program *compiler.Program
 	Caller  Caller
-	// MaxOutput and MaxDepth bound the JSON of a value.
+	// MaxOutput and MaxDepth limit the JSON of a value.
 	MaxOutput, MaxDepth int
 
-	// engineSets is Reflect.setPrototypeOf of the engine, where the body may have proxies, and
-	// traps how deep it is in them.
+	// engineSets is the original Reflect.setPrototypeOf, if the body may have proxies. traps is the
+	// current nesting of proxy traps.
 	engineSets func(this goja.Value, args ...goja.Value) goja.Value
 	traps      int
-	// States are the Go halves of objects such as URLs.
+	// States has the Go state of objects such as URLs.
 	States map[*goja.Object]any
 	random *rand.ChaCha8
-	// zones are the time zones that were asked for.
+	// zones caches time zones.
 	zones map[string]*time.Location
 }
 
-// Caller is the call that a realm belongs to.
+// Caller is the call of a realm.
 type Caller interface {
-	// Stopped reports whether the call is over. It costs next to nothing.
+	// Stopped reports whether the call is over. It is cheap.
 	Stopped() bool
-	// Needed returns a global that other globals are made of.
+	// Needed returns a global that other globals need.
 	Needed(name string) *goja.Object
-	// Warn tells the author of the body something.
+	// Warn logs a warning for the author of the body.
 	Warn(message string)
-	// CryptoRand returns the randomness of the object crypto.
+	// CryptoRand returns the random stream of crypto.
 	CryptoRand() *rand.ChaCha8
 }
 
-// Proceed ends a native function of a call that is over. Every loop over what
-// a script made asks it at each step.
+// Proceed panics when the call is over. Every loop over values of a script calls it at each step.
 func (r *Realm) Proceed() {
 	if r.Caller.Stopped() {
 		panic(r.Throwable(jsvalue.ErrStopped))
@@ -66,10 +65,10 @@ func (r *Realm) Decode(text string) (goja.Value, error) {
 	return d.Document()
 }
 
-// JSON returns the value as JSON, nil for undefined.
+// JSON returns the value as JSON; nil for undefined.
 func (r *Realm) JSON(value goja.Value) ([]byte, error) { return r.Encode(value, false) }
 
-// Encode is [Realm.JSON] where a BigInt may be an integer.
+// Encode is [Realm.JSON] with an option to write a BigInt as an integer.
 func (r *Realm) Encode(value goja.Value, bigints bool) ([]byte, error) {
 	e := jsvalue.NewEncoder(r.MaxOutput, r.MaxDepth, r.Caller.Stopped)
 	e.Awaited, e.BigInts = true, bigints
@@ -80,7 +79,7 @@ func (r *Realm) Encode(value goja.Value, bigints bool) ([]byte, error) {
 	return e.Out, nil
 }
 
-// Standard makes an object that asks no host, by its name; nil for other names.
+// Standard returns an object that needs no host, by name; nil for other names.
 func (r *Realm) Standard(name string) *goja.Object {
 	switch name {
 	case "JSON":
@@ -125,7 +124,7 @@ func (r *Realm) Standard(name string) *goja.Object {
 	return nil
 }
 
-// TextOf returns a value as text. Symbols, which refuse to become text, are described.
+// TextOf returns a value as text. Symbols, which cannot be converted, are described.
 func TextOf(v goja.Value) string {
 	if v == nil {
 		return ""

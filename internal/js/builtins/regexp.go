@@ -9,9 +9,9 @@ import (
 	"github.com/mcpd/mcpd/internal/js/syntax"
 )
 
-// makeRegExp makes RegExp for a body that names it: the engine's class behind
-// a check of the pattern, because compiling a hostile one can overflow the
-// stack of the process. Matching is as slow as the pattern makes it.
+// makeRegExp returns RegExp for a body that names it: the class of the engine with a check of the
+// pattern, because a hostile pattern can overflow the stack of the process. The time for matching
+// depends on the pattern.
 func (r *Realm) makeRegExp() *goja.Object {
 	original := r.Builtin("RegExp")
 	prototype := original.Get("prototype").(*goja.Object)
@@ -37,8 +37,7 @@ func (r *Realm) makeRegExp() *goja.Object {
 	return class
 }
 
-// checkedPattern returns what a regular expression may be made of, as text
-// unless it is a RegExp already.
+// checkedPattern returns the argument for RegExp: as text, unless it is a RegExp.
 func (r *Realm) checkedPattern(v goja.Value) goja.Value {
 	if o, ok := v.(*goja.Object); ok && o.ClassName() == "RegExp" || goja.IsUndefined(v) {
 		return v
@@ -50,8 +49,7 @@ func (r *Realm) checkedPattern(v goja.Value) goja.Value {
 	return text
 }
 
-// BoundPatterns checks the text that match, matchAll and search compile to a
-// regular expression.
+// BoundPatterns guards match, matchAll and search, which compile text to a regular expression.
 func (r *Realm) BoundPatterns() error {
 	prototype := r.Builtin("String").Get("prototype").(*goja.Object)
 	for _, name := range []string{"match", "matchAll", "search"} {

@@ -12,25 +12,25 @@ import (
 	"github.com/mcpd/mcpd/internal/js/weburl"
 )
 
-// Shape is what an object may hold that a script hands over.
+// Shape describes the members of an object argument.
 type Shape struct {
-	// What is how messages call the object.
+	// What is the name of the object in messages.
 	What     string
 	Members  []ShapeMember
 	Required []string
-	// Meant is what to write for names that are likely to be tried.
+	// Suggestions maps likely wrong names to correct ones.
 	Suggestions map[string]string
-	// Deprecated are other names of members, which still do.
+	// Deprecated maps deprecated names of members to current ones. They still work.
 	Deprecated map[string]string
 }
 
-// ShapeMember is one member, and what it must be.
+// ShapeMember is one member and its kind.
 type ShapeMember struct {
 	Name string
 	Kind MemberKind
 }
 
-// MemberKind says what a member must be, and reads so in a message.
+// MemberKind is the kind of a member, as a phrase for messages.
 type MemberKind string
 
 const (
@@ -42,22 +42,21 @@ const (
 	IsObject   MemberKind = "an object"
 	IsList     MemberKind = "an array that is not empty"
 	IsStrings  MemberKind = "an array of strings"
-	// These are of messages to a model.
+	// for messages to a model
 	IsRole    MemberKind = `"user" or "assistant"`
 	IsContent MemberKind = "text, a block, or an array of blocks"
 	IsContext MemberKind = `"none", "thisServer" or "allServers"`
 )
 
-// Only returns a shape with some of the members, all of them required but for
-// the last ones.
+// Only returns a shape with some of the members. The first required ones of names are required.
 func (s Shape) Only(what string, required int, names ...string) Shape {
 	s.What, s.Required = what, names[:required]
 	s.Members = slices.DeleteFunc(slices.Clone(s.Members), func(m ShapeMember) bool { return !slices.Contains(names, m.Name) })
 	return s
 }
 
-// Members reads each member of an object once, and checks it. What does not
-// fit is the script's mistake. Members that are undefined or null are left out.
+// Members reads each member of an object once, and checks it. A wrong member throws. Members that
+// are undefined or null are omitted.
 func (r *Realm) Members(s Shape, v goja.Value) map[string]goja.Value {
 	o, ok := v.(*goja.Object)
 	if !ok || jsvalue.KindOf(o) != jsvalue.Plain {
@@ -97,8 +96,8 @@ func (r *Realm) Members(s Shape, v goja.Value) map[string]goja.Value {
 	return found
 }
 
-// maxSpelled bounds the names of members that a message repeats, in bytes. Of longer ones it
-// repeats nothing: a part of a value that is hidden would not be known.
+// maxSpelled limits the names of members that a message repeats, in bytes. Longer names are not
+// repeated: part of a redacted value would not be recognized.
 const maxSpelled = 64
 
 func Spelled(member string) string {
@@ -108,7 +107,7 @@ func Spelled(member string) string {
 	return member
 }
 
-// unknown says what to write instead of a name that is none of the members.
+// unknown returns the message for an unknown member.
 func (s Shape) unknown(name string) string {
 	message := s.What + ": there is no member " + Spelled(name)
 	if meant, ok := s.Suggestions[name]; ok {
@@ -140,7 +139,7 @@ func enumerated(names []string) string {
 	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
 
-// fits reports whether a member is what it must be.
+// matchesKind reports whether a member has its kind.
 func (r *Realm) matchesKind(v goja.Value, kind MemberKind) bool {
 	f, numeric := jsvalue.Finite(v)
 	o, object := v.(*goja.Object)
@@ -179,7 +178,7 @@ func isOneOf(v goja.Value, texts ...string) bool {
 	return ok && slices.Contains(texts, s.String())
 }
 
-// Link returns the address of a page, which is text or a URL, in its normal form.
+// Link returns the URL of a page in normalized form. v is text or a URL.
 func (r *Realm) Link(v goja.Value) (string, bool) {
 	o, object := v.(*goja.Object)
 	if _, ok := r.States[o].(*urlObject); object && !ok {
@@ -202,8 +201,7 @@ func (r *Realm) onlyTexts(o *goja.Object) bool {
 	return true
 }
 
-// options checks the options of a function: an object with no members but the
-// names, or nothing.
+// options checks the options of a function: an object with members from names only, or nothing.
 func (r *Realm) options(what string, v goja.Value, names ...string) goja.Value {
 	if IsNothing(v) {
 		return goja.Undefined()
@@ -221,8 +219,7 @@ func (r *Realm) options(what string, v goja.Value, names ...string) goja.Value {
 	return o
 }
 
-// EachOption calls read with each member of an options object that is neither undefined nor
-// null.
+// EachOption calls read for each member of an options object that is neither undefined nor null.
 func (r *Realm) EachOption(what string, v goja.Value, known []string, read func(name string, v goja.Value)) {
 	if IsNothing(v) {
 		return
@@ -244,7 +241,7 @@ func (r *Realm) EachOption(what string, v goja.Value, known []string, read func(
 	}
 }
 
-// StringArgument returns an argument that must be a string, or throws the message.
+// StringArgument returns an argument that must be a string, or throws message.
 func (r *Realm) StringArgument(v goja.Value, message string) string {
 	if _, ok := v.(goja.String); !ok {
 		panic(r.TypeError(message))
@@ -260,7 +257,7 @@ func (r *Realm) textArgument(what string, v goja.Value) string {
 	return r.bounded(v).String()
 }
 
-// Option returns a member of an options object, undefined when there is none.
+// Option returns a member of an options object; undefined if there is none.
 func Option(options goja.Value, name string) goja.Value {
 	o, ok := options.(*goja.Object)
 	if !ok {

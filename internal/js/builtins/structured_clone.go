@@ -8,13 +8,13 @@ import (
 	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
 
-// The bounds of structuredClone.
+// Limits of structuredClone.
 const (
 	maxCloneDepth  = 500
 	maxCloneValues = 1_000_000
 )
 
-// cloner copies a value within one runtime, with cycles and shared parts.
+// cloner copies a value within one runtime. It supports cycles and shared parts.
 type cloner struct {
 	r      *Realm
 	copies map[*goja.Object]*goja.Object
@@ -22,9 +22,8 @@ type cloner struct {
 	depth  int
 }
 
-// structuredClone copies plain objects, arrays, Date, Map, Set, RegExp, errors,
-// ArrayBuffer, typed arrays and boxed primitives. Functions, symbols and other
-// objects are refused, as everywhere.
+// structuredClone copies plain objects, arrays, Date, Map, Set, RegExp, errors, ArrayBuffer, typed
+// arrays and boxed primitives. Functions, symbols and other objects throw, as on other platforms.
 func (r *Realm) structuredClone(c goja.FunctionCall) goja.Value {
 	copying := cloner{r: r, copies: map[*goja.Object]*goja.Object{}}
 	return copying.value(c.Argument(0))
@@ -83,7 +82,7 @@ func (c *cloner) object(o *goja.Object) goja.Value {
 	return c.members(o, c.keep(o, c.r.Runtime.NewObject()))
 }
 
-// keep remembers a copy, before its members are copied, which may lead back to it.
+// keep records a copy before its members are copied, because they may refer to it.
 func (c *cloner) keep(o, made *goja.Object) *goja.Object {
 	c.copies[o] = made
 	return made

@@ -13,7 +13,7 @@ import (
 
 type urlObject struct {
 	url *weburl.URL
-	// params is the object behind searchParams, made when it is asked for.
+	// params is the object of searchParams, created on demand.
 	params *goja.Object
 }
 
@@ -52,8 +52,8 @@ func (r *Realm) parseArguments(text, base goja.Value) (*weburl.URL, error) {
 	return weburl.Parse(r.bounded(text).String(), from)
 }
 
-// urlPart is a part of a URL that scripts read and, if set is there, write.
-// What cannot be set is left as it was.
+// urlPart is a part of a URL. Scripts can read it and, if set is not nil, write it. An invalid
+// value leaves the part unchanged.
 type urlPart struct {
 	name string
 	get  func(*weburl.URL) string
@@ -142,7 +142,7 @@ func (r *Realm) urlPart(prototype *goja.Object, part urlPart) {
 	r.Accessor(prototype, part.name, get, set)
 }
 
-// urlSearchParams returns the URLSearchParams that shows and changes the query.
+// urlSearchParams returns the URLSearchParams of the query.
 func (r *Realm) urlSearchParams(c goja.FunctionCall) goja.Value {
 	o := Self[*urlObject](r, c.This)
 	if o.params == nil {
@@ -171,9 +171,9 @@ func (r *Realm) refreshParams(o *urlObject) {
 
 type searchParams struct {
 	pairs [][2]string
-	// proceed is asked at every step of a loop over the pairs.
+	// proceed is called at every step of a loop over the pairs.
 	proceed func()
-	// changed tells the URL that the parameters belong to, if there is one.
+	// changed updates the URL of the parameters; may be nil.
 	changed func(query string)
 }
 
@@ -197,8 +197,7 @@ func (p *searchParams) String() string {
 	return b.String()
 }
 
-// formSigns are the signs that WHATWG encodes and Go does not, and the other way
-// round.
+// formSigns are the characters that WHATWG and Go encode differently.
 var formSigns = strings.NewReplacer("~", "%7E", "%2A", "*")
 
 func formEncoded(s string) string { return formSigns.Replace(url.QueryEscape(s)) }
@@ -249,8 +248,7 @@ func (r *Realm) IsSearchParams(v goja.Value) bool {
 	return ok
 }
 
-// pairs reads what a URLSearchParams is made of: text, another one, an array
-// of pairs, or an object.
+// pairs reads the argument of URLSearchParams: text, another one, an array of pairs, or an object.
 func (r *Realm) pairs(v goja.Value) [][2]string {
 	o, ok := v.(*goja.Object)
 	switch {

@@ -28,11 +28,11 @@ type analysis struct {
 type references struct {
 	// refs has the identifiers that are read or called, with the position of the first use.
 	refs map[string]file.Idx
-	// probed has the operands of typeof, which may be undefined.
+	// typeofTested has the operands of typeof, which may be undefined.
 	typeofTested map[string]bool
 	// names has all identifiers, property names and strings of the script.
 	names map[string]bool
-	// computed reports whether the script may access a property that is not in names.
+	// hasComputedAccess is set if the script may access a property that is not in names.
 	hasComputedAccess bool
 	members           []member
 	// mentions counts the uses of each name as a value, and read the uses that only read a
@@ -45,7 +45,7 @@ type declarations struct {
 	// bound has the names that are declared anywhere in the script. A name that is in refs
 	// too may mean either, so the checks report nothing about it.
 	bound map[string]bool
-	// again has the names in bound that are declared more than once.
+	// redeclared has the names in bound that are declared more than once.
 	redeclared map[string]bool
 	// aliases maps variables that are declared with the object of another name to that name.
 	aliases map[string]string
@@ -59,8 +59,8 @@ type declarations struct {
 type sharing struct {
 	// assigned has the members that the script sets, as in log.trace = f.
 	assigned map[string]bool
-	// handed has the names of objects that other code may change: they are passed to
-	// functions of the script, or assigned to a variable.
+	// shared has the names of objects that other code may change: they are passed to functions of
+	// the script, or assigned to a variable.
 	shared map[string]bool
 	// written has the names of objects with a member that is assigned or deleted.
 	written map[string]bool
@@ -68,22 +68,23 @@ type sharing struct {
 
 // promises are the uses of the promises that granted objects return, and of their results.
 type promises struct {
-	// promised has members of promises: http.crm.get(url).text, elicit(form).content.
+	// promiseMembers has members of promises: http.crm.get(url).text, elicit(form).content.
 	promiseMembers []member
-	// unpacked has members that a pattern takes from promises: const { text } = http.crm.get(url).
+	// promiseDestructured has members that a pattern takes from promises: const { text } =
+	// http.crm.get(url).
 	promiseDestructured []member
-	// whole has promises, and holding variables, that are used as text or as a list. The
+	// promiseUses has promises, and variableUses variables, that are used as text or as a list. The
 	// name of each member is the error message.
 	promiseUses, variableUses []member
-	// passed has arguments of functions that use their arguments in this way.
+	// promiseArguments has arguments of functions that use their arguments in this way.
 	promiseArguments []argument
-	// held maps variables that are declared with a promise to the object that returns it:
+	// promiseVars maps variables that are declared with a promise to the object that returns it:
 	// const r = http.crm.get(url).
 	promiseVars map[string]string
-	// answered has members of results: (await elicit(form)).content,
-	// const { text } = await http.crm.get(url).
+	// resultMembers has members of results: (await elicit(form)).content, const { text } = await
+	// http.crm.get(url).
 	resultMembers []member
-	// settled maps variables that are declared with a result to the object that returns it.
+	// resultVars maps variables that are declared with a result to the object that returns it.
 	resultVars map[string]string
 }
 
@@ -92,7 +93,7 @@ type agentCode struct {
 	// groups has the globals with methods that return promises, as in
 	// crm.get_customer(args).
 	groups map[string]bool
-	// grouped has the calls of groups themselves, as in crm(args).
+	// groupCalls has the calls of groups themselves, as in crm(args).
 	groupCalls []*ast.CallExpression
 	// keywords has the calls with an assignment among the arguments, as in find(name=value).
 	keywords []*ast.CallExpression
@@ -102,7 +103,7 @@ type agentCode struct {
 
 // engineLimits are the uses of features that the JavaScript engine lacks.
 type engineLimits struct {
-	// patterns reports whether a method may compile a string as a regular expression.
+	// patterns is set if a method may compile a string as a regular expression.
 	patterns bool
 	// unicode has the regular expressions with \p{…}.
 	unicode []ast.Expression
@@ -110,8 +111,8 @@ type engineLimits struct {
 	locales []*ast.Identifier
 }
 
-// member is the use of a property of a global: vars.stage, vars["stage"], or
-// const { stage } = vars. Of crypto.subtle.sign the object is crypto.subtle.
+// member is a use of a property of a global: vars.stage, vars["stage"], or const { stage } = vars.
+// The object of crypto.subtle.sign is crypto.subtle.
 type member struct {
 	object, name string
 	start, end   file.Idx
@@ -140,8 +141,8 @@ func newAnalysis() *analysis {
 	}
 }
 
-// analyse returns the analysis of a body. Names to which agent code gives values without
-// declaring them count as declared.
+// analyze returns the analysis of a body. Names that agent code assigns without declaring them
+// count as declared.
 func (c *compilation) analyze(function *ast.FunctionLiteral) *analysis {
 	if c.src.Kind != source.Code {
 		return analysisOf(function.Body)
@@ -163,13 +164,13 @@ func (c *compilation) analyze(function *ast.FunctionLiteral) *analysis {
 	return a
 }
 
-// free returns the place of a name that means a global, and whether there is one.
+// globalRef returns the position of a reference to a global, and whether there is one.
 func (a *analysis) globalRef(name string) (file.Idx, bool) {
 	at, ok := a.refs[name]
 	return at, ok && !a.bound[name]
 }
 
-// reads reports whether a name stands anywhere in place of a value, which may mean a global.
+// isReferenced reports whether a name is used as a value, which may be the global.
 func (a *analysis) isReferenced(name string) bool {
 	_, ok := a.refs[name]
 	return ok
@@ -301,7 +302,7 @@ func (a *analysis) bracket(n *ast.BracketExpression) {
 	a.hasComputedAccess = a.hasComputedAccess || !isLiteralKey(n.Member)
 }
 
-// handOn notices the names among expressions that others get to know.
+// noteShared records the names among expressions that other code may access.
 func (a *analysis) noteShared(expressions ...ast.Expression) {
 	for _, e := range expressions {
 		if id, ok := e.(*ast.Identifier); ok {
@@ -310,7 +311,7 @@ func (a *analysis) noteShared(expressions ...ast.Expression) {
 	}
 }
 
-// keeps reports whether a function surely leaves the objects that it is given as they are.
+// leavesUnchanged reports whether a function certainly does not change its arguments.
 func leavesUnchanged(callee ast.Expression) bool {
 	switch n := callee.(type) {
 	case *ast.Identifier:
@@ -333,7 +334,7 @@ func leavesUnchanged(callee ast.Expression) bool {
 	return false
 }
 
-// named reports whether a key is a literal, whose name is known.
+// isLiteralKey reports whether a key is a literal.
 func isLiteralKey(key ast.Expression) bool {
 	switch key.(type) {
 	case *ast.StringLiteral, *ast.NumberLiteral:
@@ -348,8 +349,7 @@ func (a *analysis) member(object ast.Expression, name string, start, end file.Id
 	}
 }
 
-// staticPath returns a name, or two with a dot between them, as which the
-// expression is written; otherwise nothing.
+// staticPath returns the text of a name, or of two names with a dot; empty for other expressions.
 func staticPath(n ast.Expression) string {
 	switch n := n.(type) {
 	case *ast.Optional:
@@ -364,8 +364,8 @@ func staticPath(n ast.Expression) string {
 	return ""
 }
 
-// call notices text.match(pattern) and its like, which compile a string, and methods
-// that format by locale.
+// call records text.match(pattern) and similar calls, which compile a string, and methods that
+// format by locale.
 func (a *analysis) call(n *ast.CallExpression) {
 	method, ok := n.Callee.(*ast.DotExpression)
 	if !ok {
@@ -387,8 +387,8 @@ func (a *analysis) call(n *ast.CallExpression) {
 	}
 }
 
-// contains reports whether is holds of a node or of one below it; skip keeps it from looking
-// into a node.
+// contains reports whether is returns true for n or a node below it. Nodes for which skip returns
+// true are skipped.
 func contains(n ast.Node, is, skip func(ast.Node) bool) bool {
 	if skip(n) {
 		return false
@@ -400,19 +400,19 @@ func contains(n ast.Node, is, skip func(ast.Node) bool) bool {
 	return found
 }
 
-// awaits reports whether the function's own level uses await.
+// awaits reports whether the function itself uses await.
 func awaits(function *ast.FunctionLiteral) bool {
 	return contains(function.Body, func(n ast.Node) bool { _, is := n.(*ast.AwaitExpression); return is }, isFunction)
 }
 
-// pattern notices a regular expression that the engine takes for another.
+// pattern records a regular expression that the engine misinterprets.
 func (a *analysis) pattern(at ast.Expression, pattern, flags string) {
 	if strings.ContainsAny(flags, "uv") && strings.Contains(strings.ToLower(pattern), `\p{`) {
 		a.unicode = append(a.unicode, at)
 	}
 }
 
-// constructed notices RegExp("…", "u") and new RegExp("…", "u").
+// constructed records RegExp("…", "u") and new RegExp("…", "u").
 func (a *analysis) constructed(at, callee ast.Expression, arguments []ast.Expression) {
 	if id, ok := callee.(*ast.Identifier); !ok || id.Name != "RegExp" || len(arguments) != 2 {
 		return

@@ -13,8 +13,7 @@ import (
 	"github.com/mcpd/mcpd/scripting/source"
 )
 
-// unawaited notices a member of a promise that a host object answers with, or
-// of the answer itself.
+// unawaited records a member of a promise of a host object, or of its result.
 func (a *analysis) unawaited(of ast.Expression, name string, start, end file.Idx) {
 	if root := a.promiseCall(of); root != "" {
 		a.promiseMembers = append(a.promiseMembers, member{root, name, start, end})
@@ -24,7 +23,7 @@ func (a *analysis) unawaited(of ast.Expression, name string, start, end file.Idx
 	}
 }
 
-// answer notices what is declared with the promise of an answer, or with an answer.
+// noteResult records a variable that is declared with a promise or with its result.
 func (a *analysis) noteResult(n *ast.Binding) {
 	switch target := n.Target.(type) {
 	case *ast.Identifier:
@@ -41,8 +40,8 @@ func (a *analysis) noteResult(n *ast.Binding) {
 	}
 }
 
-// awaited returns the name root of await root.NAME.METHOD(...) or await
-// root(...), or nothing.
+// awaitedCall returns the name root of await root.NAME.METHOD(...) or await root(...); empty for
+// other expressions.
 func (a *analysis) awaitedCall(n ast.Expression) string {
 	if await, ok := n.(*ast.AwaitExpression); ok {
 		return a.promiseCall(await.Argument)
@@ -50,9 +49,9 @@ func (a *analysis) awaitedCall(n ast.Expression) string {
 	return ""
 }
 
-// answering returns the name root of an expression root.NAME.METHOD(...),
-// root(...), exec.NAME(...), tools.NAME(...), GROUP.NAME(...) or GROUP["NAME"](...), or
-// nothing.
+// promiseCall returns the name root of an expression root.NAME.METHOD(...), root(...),
+// exec.NAME(...), tools.NAME(...), GROUP.NAME(...) or GROUP["NAME"](...); empty for other
+// expressions.
 func (a *analysis) promiseCall(n ast.Expression) string {
 	call, _ := n.(*ast.CallExpression)
 	if call == nil {
@@ -79,7 +78,7 @@ func (a *analysis) promiseCall(n ast.Expression) string {
 	return ""
 }
 
-// checkPromises tells members that are asked of a promise where its value was meant.
+// checkPromises reports uses of promises as if they were results.
 func (c *compilation) checkPromises(found *analysis) {
 	found.checkArguments()
 	for _, m := range found.promiseMembers {
@@ -110,17 +109,17 @@ func (c *compilation) checkPromises(found *analysis) {
 	}
 }
 
-// checkUse tells a promise of what answers to a name that is used as what it is not.
+// checkUse reports a promise that is used as text or as a list.
 func (c *compilation) checkUse(found *analysis, m member, root string) {
 	if call, ok := c.promisingCall(found, root); ok {
 		c.report(diag.Diagnostic{Severity: c.severityOfUnawaited(), Code: "missing-await", Summary: m.name, Detail: "did you forget await? write await " + call}, m.start, m.end)
 	}
 }
 
-// checkAnswers tells members that no answer of a granted object has.
+// checkAnswers reports members that no result of a granted object has.
 func (c *compilation) checkAnswers(found *analysis) {
 	if c.src.Kind == source.Code {
-		return // what tools answer is not known
+		return // the results of tools are unknown
 	}
 	for _, m := range found.resultMembers {
 		c.checkAnswer(found, m.object, m)
@@ -152,8 +151,8 @@ func (c *compilation) checkAnswer(found *analysis, object string, m member) {
 	c.checkMember(m, names, diag.Warning, "undefined-name", what+" has no member %q", "there is "+strings.Join(names, ", "))
 }
 
-// answerMembers returns the members of what a granted object answers, and
-// nothing where they differ. What a model writes comes as the client sends it.
+// answerMembers returns the members of the results of a granted object; nil if results differ.
+// Results of a model are passed on as the client sends them.
 func answerMembers(object string) []string {
 	switch object {
 	case "http":
@@ -168,7 +167,7 @@ func answerMembers(object string) []string {
 	return nil
 }
 
-// promising returns how a granted object is called that answers with a promise.
+// promisingCall returns the form of a call of a granted object that returns a promise.
 func (c *compilation) promisingCall(found *analysis, object string) (call string, ok bool) {
 	if _, free := found.globalRef(object); !free {
 		return "", false
@@ -196,7 +195,8 @@ func (c *compilation) promisingCall(found *analysis, object string) (call string
 	return "", false
 }
 
-// severityOfUnawaited is how bad a forgotten await is: agent code gets an error before it runs.
+// severityOfUnawaited returns the severity of a missing await. For agent code it is an error before
+// the code runs.
 func (c *compilation) severityOfUnawaited() diag.Severity {
 	if c.src.Kind == source.Code {
 		return diag.Error
@@ -214,24 +214,24 @@ func (c *compilation) checkPromise(m member, detail string) {
 	}
 }
 
-// What is wrong with a promise where its value was meant.
+// Messages for promises that are used as results.
 const (
 	PromiseAsText    = "as text a promise is [object Promise]"
-	PromiseAsList    = "a promise is no list"
+	PromiseAsList    = "a promise is not a list"
 	promiseAsJSON    = "as JSON a promise is {}"
-	promiseAsObject  = "a promise has no members of its own"
-	promiseUnfolded  = "there is nothing in a promise to unfold"
-	promiseInConsole = "what is printed of a promise is not its value"
+	promiseAsObject  = "a promise has no members"
+	promiseUnfolded  = "a promise cannot be spread"
+	promiseInConsole = "a printed promise does not show its value"
 )
 
-// argument is what a function is given that can do nothing with a promise.
+// argument is an argument of a function that cannot use promises.
 type argument struct {
 	function string // or the object that the function is a member of
 	value    ast.Expression
 	wrong    string
 }
 
-// used notices the promise of an answer, or a variable, that is used as what it is not.
+// noteUse records a promise, or a variable, that is used in a wrong way.
 func (a *analysis) noteUse(n ast.Expression, wrong string) {
 	if id, ok := n.(*ast.Identifier); ok {
 		a.variableUses = append(a.variableUses, member{id.Name.String(), wrong, n.Idx0(), n.Idx1()})
@@ -240,7 +240,7 @@ func (a *analysis) noteUse(n ast.Expression, wrong string) {
 	}
 }
 
-// use notices what becomes text, or is gone through.
+// visitUse records values that are converted to text, or iterated.
 func (a *analysis) visitUse(n ast.Node) {
 	switch n := n.(type) {
 	case *ast.TemplateLiteral:
@@ -261,7 +261,7 @@ func (a *analysis) visitUse(n ast.Node) {
 	}
 }
 
-// unpack notices what [a, b] = x and { a, b } = x take of an answer.
+// visitDestructuring records what [a, b] = x and { a, b } = x take from a promise.
 func (a *analysis) visitDestructuring(target, source ast.Node) {
 	value, _ := source.(ast.Expression)
 	switch target := target.(type) {
@@ -274,8 +274,8 @@ func (a *analysis) visitDestructuring(target, source ast.Node) {
 	}
 }
 
-// pass notices the arguments of functions of the language that use them as text, as a list
-// or as an object.
+// visitArguments records arguments of built-in functions that use them as text, as a list or as an
+// object.
 func (a *analysis) visitArguments(n *ast.CallExpression) {
 	function := staticPath(n.Callee)
 	wrong, most := "", 1
@@ -302,7 +302,7 @@ func (a *analysis) visitArguments(n *ast.CallExpression) {
 	}
 }
 
-// take notices the arguments of functions that are what their names say.
+// checkArguments records uses of the arguments of functions that are not redefined.
 func (a *analysis) checkArguments() {
 	for _, p := range a.promiseArguments {
 		if _, free := a.globalRef(p.function); free {

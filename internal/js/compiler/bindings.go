@@ -20,7 +20,7 @@ func (a *analysis) name(id *ast.Identifier) {
 	}
 }
 
-// declare declares every name of a pattern; defaults and computed keys in it are read.
+// declare declares every name of a pattern. Defaults and computed keys in it are references.
 func (a *analysis) declare(target ast.Node) {
 	switch n := target.(type) {
 	case *ast.Identifier:
@@ -52,7 +52,7 @@ func (a *analysis) declare(target ast.Node) {
 	}
 }
 
-// destructured notices the members that { a, b: c } = vars reads.
+// destructured records the members that { a, b: c } = vars reads.
 func (a *analysis) destructured(target, source ast.Node) {
 	pattern, ok := target.(*ast.ObjectPattern)
 	id, named := source.(*ast.Identifier)
@@ -61,7 +61,7 @@ func (a *analysis) destructured(target, source ast.Node) {
 	}
 }
 
-// taken returns the members of an object that a pattern names.
+// destructuredMembers returns the members of an object that a pattern names.
 func destructuredMembers(object string, pattern *ast.ObjectPattern) []member {
 	var members []member
 	for _, property := range pattern.Properties {
@@ -77,7 +77,7 @@ func destructuredMembers(object string, pattern *ast.ObjectPattern) []member {
 	return members
 }
 
-// eachTarget calls f for each name that a target gives a value to.
+// eachTarget calls f for each name that an assignment target changes.
 func eachTarget(target ast.Node, f func(name string)) {
 	switch n := target.(type) {
 	case *ast.Identifier:
@@ -106,7 +106,7 @@ func (a *analysis) reassign(target ast.Node) {
 	eachTarget(target, func(name string) { a.reassigned[name]++ })
 }
 
-// alias notices const alias = object, and what else becomes known by another name.
+// alias records const alias = object, and values that are otherwise shared.
 func (a *analysis) alias(alias string, value ast.Expression) {
 	id, ok := value.(*ast.Identifier)
 	if _, again := a.aliases[alias]; !ok || again {
@@ -116,7 +116,7 @@ func (a *analysis) alias(alias string, value ast.Expression) {
 	a.aliases[alias] = id.Name.String()
 }
 
-// readOf counts the names among expressions that are only read here.
+// countReads counts the names among expressions that are only read.
 func (a *analysis) countReads(expressions ...ast.Expression) {
 	for _, e := range expressions {
 		if optional, ok := e.(*ast.Optional); ok {
@@ -128,7 +128,7 @@ func (a *analysis) countReads(expressions ...ast.Expression) {
 	}
 }
 
-// write notices the names of whose members any may be a target.
+// noteWrites records the names with members that the target may change.
 func (a *analysis) noteWrites(target ast.Node) {
 	var look func(ast.Node)
 	look = func(n ast.Node) {
@@ -140,8 +140,8 @@ func (a *analysis) noteWrites(target ast.Node) {
 	look(target)
 }
 
-// leaks reports whether a member of an object may be made where the object has another
-// name: by an alias of which more is done than to read members.
+// isLeaked reports whether a member of an object may be set through another name: through an alias
+// that is used for more than reading members.
 func (a *analysis) isLeaked(object string) bool {
 	for alias, of := range a.aliases {
 		if of == object && (a.written[alias] || a.shared[alias] || a.reassigned[alias] > 0 || a.mentions[alias] != a.read[alias]) {
@@ -151,9 +151,8 @@ func (a *analysis) isLeaked(object string) bool {
 	return a.shared[object]
 }
 
-// nearName asks for the name that an undefined name at a place was most likely meant to
-// be: one that the body declares and that is in scope there, else an input, else a
-// global. It returns "" if none is near.
+// nearName suggests a name for an undefined name at a position: one that the body declares and that
+// is in scope, or an input, or a global. It returns "" if none is similar.
 func (c *compilation) nearName(found *analysis, name string, at file.Idx, globals []string) string {
 	if guess := diag.DidYouMean(name, c.inScope(found, at)); guess != "" {
 		return guess
@@ -164,7 +163,7 @@ func (c *compilation) nearName(found *analysis, name string, at file.Idx, global
 	return diag.DidYouMean(name, globals)
 }
 
-// inScope returns the names that the author declares and that are in scope at a place.
+// inScope returns the names that the author declares and that are in scope at a position.
 func (c *compilation) inScope(found *analysis, at file.Idx) []string {
 	if found.root == nil {
 		return nil // the body was not parsed
@@ -172,11 +171,11 @@ func (c *compilation) inScope(found *analysis, at file.Idx) []string {
 	s := scope{at: at}
 	s.node(found.root)
 	text := c.text
-	// Lowering makes up names, which the author cannot write.
+	// The author cannot use names that lowering creates.
 	return slices.DeleteFunc(s.names, func(name string) bool { return !strings.Contains(text, name) })
 }
 
-// scope collects the names that are in scope at a place of a tree.
+// scope collects the names that are in scope at a position.
 type scope struct {
 	at    file.Idx
 	names []string

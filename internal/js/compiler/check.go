@@ -15,10 +15,10 @@ import (
 	"github.com/mcpd/mcpd/scripting/source"
 )
 
-// maxReports bounds what is told about one body.
+// maxReports limits the diagnostics of one body.
 const maxReports = 50
 
-// check tells what is certain to fail, or never to match, when the body runs.
+// check reports what certainly fails, or never matches, when the body runs.
 func (c *compilation) check(found *analysis) {
 	c.checkKeywords(found)
 	c.checkGroups(found)
@@ -39,7 +39,7 @@ func (c *compilation) check(found *analysis) {
 	}
 }
 
-// subject is the global that holds what the body works on.
+// inputGlobal returns the global with the input of the body.
 func (c *compilation) inputGlobal() string {
 	switch c.src.Kind {
 	case source.Hook:
@@ -50,7 +50,7 @@ func (c *compilation) inputGlobal() string {
 	return "input"
 }
 
-// what is how messages call the text.
+// kindName returns the name for the text in messages.
 func (c *compilation) kindName() string {
 	if c.src.Kind == source.Code {
 		return "code"
@@ -58,7 +58,7 @@ func (c *compilation) kindName() string {
 	return "body"
 }
 
-// argumentsAre says, behind other advice, where the arguments of a body are.
+// inputHint returns advice about the arguments of a body, to append to other advice.
 func (c *compilation) inputHint() string {
 	if c.src.Kind == source.Code {
 		return ""
@@ -66,7 +66,7 @@ func (c *compilation) inputHint() string {
 	return "; arguments are members of " + c.inputGlobal()
 }
 
-// sees reports whether bodies of this kind have a global that others may lack.
+// hasGlobal reports whether bodies of this kind have a global that others may lack.
 func (c *compilation) hasGlobal(name string) bool {
 	return slices.Contains(kindGlobals(c.src.Kind), name)
 }
@@ -92,7 +92,7 @@ func (c *compilation) checkShape(function *ast.FunctionLiteral) (wrong bool) {
 	return true
 }
 
-// uncalled tells that the body is a function, which begins at start.
+// reportUncalled reports that the body is a function, which starts at start.
 func (c *compilation) reportUncalled(start file.Idx) {
 	detail := "a body is the inside of a function: write its statements alone, without the function around them" + c.inputHint()
 	if c.src.Kind == source.Code {
@@ -104,9 +104,8 @@ func (c *compilation) reportUncalled(start file.Idx) {
 	}, start, start+1)
 }
 
-// written returns the statements of the author in the function that the engine
-// gets: those in its block or, of a lowered body, in the function that the
-// block calls at its end.
+// userStatements returns the statements of the author in the compiled function: those in its block
+// or, for a lowered body, those in the function that the block calls at its end.
 func userStatements(function *ast.FunctionLiteral) []ast.Statement {
 	block, _ := function.Body.List[0].(*ast.BlockStatement)
 	if block == nil || len(block.List) == 0 {
@@ -128,7 +127,7 @@ func userStatements(function *ast.FunctionLiteral) []ast.Statement {
 	return block.List
 }
 
-// report adds a diagnostic at a place of the tree, unless the author did not write it.
+// report adds a diagnostic for a range of the tree, unless the author did not write it.
 func (c *compilation) report(d diag.Diagnostic, start, end file.Idx) {
 	if len(c.list) >= maxReports {
 		return
@@ -141,7 +140,7 @@ func (c *compilation) report(d diag.Diagnostic, start, end file.Idx) {
 	c.list = append(c.list, d)
 }
 
-// checkMembers tells members of vars, input and the host objects that do not exist.
+// checkMembers reports members of vars, input and the host objects that do not exist.
 func (c *compilation) checkMembers(found *analysis) {
 	vars, known := memberNames(c.src.Vars)
 	for _, m := range found.members {
@@ -181,7 +180,7 @@ func (c *compilation) checkMembers(found *analysis) {
 	}
 }
 
-// declares says what the members of the subject are, and how one is declared.
+// declares returns the name for members of the input, and advice on how to declare one.
 func (c *compilation) declares() (what, advice string) {
 	switch c.src.Kind {
 	case source.Resource:
@@ -216,7 +215,7 @@ func (c *compilation) granted(kind string) []string {
 	return names
 }
 
-// checkLocales warns of methods that format by locale, which the engine has not.
+// checkLocales warns of methods that format by locale, which the engine does not support.
 func (c *compilation) checkLocales(found *analysis) {
 	if c.src.Kind == source.Code {
 		return
@@ -224,14 +223,13 @@ func (c *compilation) checkLocales(found *analysis) {
 	for _, method := range found.locales {
 		name := method.Name.String()
 		c.report(diag.Diagnostic{
-			Severity: diag.Warning, Code: "script-locale", Summary: name + " knows no locales in this JavaScript engine",
+			Severity: diag.Warning, Code: "script-locale", Summary: name + " ignores locales in this JavaScript engine",
 			Detail: "write numbers.format(n, { decimals, group, point }) for a number, dates.format(date, pattern, { zone }) for a date",
 		}, method.Idx, method.Idx1())
 	}
 }
 
-// memberNames returns the sorted names of the members of a JSON object. An
-// absent object has none.
+// memberNames returns the sorted names of the members of a JSON object; none for an absent object.
 func memberNames(object json.RawMessage) (names []string, ok bool) {
 	if len(object) == 0 {
 		return nil, true
@@ -257,9 +255,9 @@ func (c *compilation) checkTool(m member) {
 	}, m.start, m.end)
 }
 
-// CoversTool reports whether one of the names and patterns of a grant covers a
-// tool. What the language itself looks for on every object is covered by its
-// name alone: await tools, or `${tools}`, must not call a tool by accident.
+// CoversTool reports whether one of the names and patterns of a grant covers a tool. Names that the
+// language looks up on every object are covered only by an exact name: await tools, or `${tools}`,
+// must not call a tool by accident.
 func CoversTool(patterns []string, name string) bool {
 	if slices.Contains(patterns, name) && !wildcard.Is(name) {
 		return true

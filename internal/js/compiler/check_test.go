@@ -12,7 +12,7 @@ import (
 	"github.com/mcpd/mcpd/scripting/source"
 )
 
-func TestMembersThatDoNotExistAreTold(t *testing.T) {
+func TestMembers_unknown(t *testing.T) {
 	for _, c := range []struct {
 		name, body string
 		kind       source.Kind
@@ -76,8 +76,8 @@ func TestMembersThatDoNotExistAreTold(t *testing.T) {
 	}
 }
 
-func TestTypeScriptInAJavaScriptBodyIsRecognised(t *testing.T) {
-	const advice = "it looks like TypeScript: begin the body with <<TS instead of <<JS"
+func TestTypeScript_inJavaScript(t *testing.T) {
+	const advice = "it looks like TypeScript: start the body with <<TS instead of <<JS"
 	padding := make([]byte, maxUnproven)
 	for i := range padding {
 		padding[i] = ' '
@@ -112,7 +112,7 @@ func TestTypeScriptInAJavaScriptBodyIsRecognised(t *testing.T) {
 	}
 }
 
-func TestTextThatGrowsInALoopIsTold(t *testing.T) {
+func TestConcatLoop_warns(t *testing.T) {
 	for _, body := range []string{
 		`let s = ""; for (const x of input.list) s += x; return s`,
 		`let s = ''; for (let i = 0; i < input.n; i++) { if (i > 0) s += ","; s += i } return s`,
@@ -173,7 +173,7 @@ func early(body string, language source.Language) []string {
 	return mistakes(c.src, c.list.Sort())
 }
 
-func TestTheTokensTellWhatTheTreeTells(t *testing.T) {
+func TestTokens_likeTree(t *testing.T) {
 	for _, body := range []string{
 		"vars.nope", "1;vars.nope", "{vars.nope}", "if (1) {} vars.nope", "call.id()\nvars.nope", "const a = vars.nope", "log.info(vars.nope)",
 		"return vars?.nope", "fetch('x')", "const a = await fetch('x'), b = 1", "log.info(require('x'))", "return eval('x')", "return elicit('x')",
@@ -192,7 +192,7 @@ func TestTheTokensTellWhatTheTreeTells(t *testing.T) {
 	}
 }
 
-func TestTheTokensTellPrivateNamesThatNoClassDeclares(t *testing.T) {
+func TestTokens_privateNames(t *testing.T) {
 	for _, body := range []string{
 		"class A { #a = 1; b() { return this.#c } } return new A().b()", "class A { b(o) { return #a in o && o } } return new A()",
 		"class A { b(o) { return o?.#a + o.#b } } return new A()",
@@ -206,7 +206,7 @@ func TestTheTokensTellPrivateNamesThatNoClassDeclares(t *testing.T) {
 	}
 }
 
-func TestTheTokensTellNothingThatMayBeRight(t *testing.T) {
+func TestTokens_noFalseErrors(t *testing.T) {
 	for _, body := range []string{
 		"class A { #a = 1; static #b() { return #a in A && A.#c } static get #c() { return 1 } static d() { return A?.#b() } } return A.d()",
 		"return vars.stage", "vars.nope = 1; return vars.nope", "return vars.toString()", "return http.crm.get('x')",
@@ -228,10 +228,10 @@ func TestTheTokensTellNothingThatMayBeRight(t *testing.T) {
 	}
 }
 
-// TestTheAnalysisReachesEveryPlaceThatCodeCanStandIn puts a misspelled variable
+// TestAnalysis_allNodes puts a misspelled variable
 // everywhere: what the analysis does not reach, it neither checks nor provides
 // with globals.
-func TestTheAnalysisReachesEveryPlaceThatCodeCanStandIn(t *testing.T) {
+func TestAnalysis_allNodes(t *testing.T) {
 	for _, body := range []string{
 		"switch (1) { case X: break; }", "switch (1) { case 1: return X; }", "switch (1) { default: return X; }", "switch (X) {}",
 		"try { X } catch { }", "try { } catch (e) { X }", "try { } catch ({ a = X }) { }", "try { } finally { X }",

@@ -16,7 +16,7 @@ import (
 	"github.com/mcpd/mcpd/scripting/source"
 )
 
-// isKeyword reports whether an argument is written as name=value.
+// isKeyword reports whether an argument has the form name=value.
 func isKeyword(argument ast.Expression) bool {
 	assign, ok := argument.(*ast.AssignExpression)
 	if !ok || assign.Operator != token.ASSIGN {
@@ -26,11 +26,10 @@ func isKeyword(argument ast.Expression) bool {
 	return ok
 }
 
-// maxCallShown bounds the bytes of the call that a message shows how to write.
+// maxCallShown limits the suggested call in a message, in bytes.
 const maxCallShown = 400
 
-// checkKeywords tells calls of code with arguments as Python writes them, and
-// shows how to write them.
+// checkKeywords reports calls with Python keyword arguments, and suggests the call in JavaScript.
 func (c *compilation) checkKeywords(found *analysis) {
 	if c.src.Kind != source.Code {
 		return
@@ -52,7 +51,7 @@ func (c *compilation) checkKeywords(found *analysis) {
 			written = "await " + written
 		}
 		c.report(diag.Diagnostic{
-			Severity: diag.Error, Code: "script-keywords", Summary: callee + "(name=value) is no call in JavaScript",
+			Severity: diag.Error, Code: "script-keywords", Summary: callee + "(name=value) is not valid JavaScript",
 			Detail: "write " + written,
 		}, call.Idx0(), call.Idx1())
 	}
@@ -77,8 +76,8 @@ func (c *compilation) isToolCall(found *analysis, callee ast.Expression) bool {
 	return free && c.isGroup(id.Name.String())
 }
 
-// argumentsOf returns the arguments of a call with one object for those that have
-// names. A tool takes nothing else.
+// argumentsOf returns the arguments of a call, with one object for the named ones. A tool takes
+// nothing else.
 func (c *compilation) argumentsOf(call *ast.CallExpression, tool bool) string {
 	var plain, named []string
 	for _, argument := range call.ArgumentList {
@@ -94,7 +93,7 @@ func (c *compilation) argumentsOf(call *ast.CallExpression, tool bool) string {
 		named = append(named, c.sourceOf(assign.Left)+": "+c.sourceOf(assign.Right))
 	}
 	if c.sourceOf(call.Callee) == "print" {
-		return strings.Join(plain, ", ") // what Python calls end and sep, it does not have
+		return strings.Join(plain, ", ") // the arguments end and sep of Python do not exist
 	}
 	if tool {
 		return "{ " + strings.Join(slices.Concat(plain, named), ", ") + " }"
@@ -102,8 +101,8 @@ func (c *compilation) argumentsOf(call *ast.CallExpression, tool bool) string {
 	return strings.Join(append(plain, "{ "+strings.Join(named, ", ")+" }"), ", ")
 }
 
-// sourceOf returns how an expression is written, with the constants of JavaScript
-// for those of Python.
+// sourceOf returns the source of an expression, with JavaScript constants instead of those of
+// Python.
 func (c *compilation) sourceOf(n ast.Expression) string {
 	text := truncate.Start(c.origin.src[max(0, int(n.Idx0())-1):min(int(n.Idx1())-1, len(c.origin.src))], maxCallShown)
 	switch text {
@@ -117,7 +116,7 @@ func (c *compilation) sourceOf(n ast.Expression) string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// isGroup reports whether a name is tools, or a group of them.
+// isGroup reports whether a name is tools, or a group of tools.
 func (c *compilation) isGroup(name string) bool {
 	return name == "tools" || c.names().Members[name] != nil
 }
@@ -132,7 +131,7 @@ func (c *compilation) checkToolOfCode(m member) {
 	}, m.start, m.end)
 }
 
-// instead says what to write instead of a member that a group, or tools, does not have.
+// memberAdvice returns advice for a member that a group, or tools, does not have.
 func (c *compilation) memberAdvice(m member) string {
 	names := c.names()
 	if text, at, ok := c.origin.original(int(m.start) - 1); ok {
@@ -156,8 +155,7 @@ func (c *compilation) memberAdvice(m member) string {
 	return "did you mean " + names.callExpr(m.object, guess) + "?"
 }
 
-// ownTool asks whether a name that nothing has, and that stands at a place, is the name of a
-// tool that is written otherwise.
+// toolAdvice suggests a tool for an unknown name at a position, if a tool has a similar name.
 func (c *compilation) toolAdvice(name string, at file.Idx) string {
 	if c.src.Kind != source.Code {
 		return ""
@@ -170,8 +168,8 @@ func (c *compilation) toolAdvice(name string, at file.Idx) string {
 	return c.names().suggestUnprefixed(name)
 }
 
-// calling returns how what answers with a promise is called that is known by a name: a tool,
-// a group of them, or parallel.
+// promiseCall returns the form of a call that returns a promise: of a tool, a group of tools, or
+// parallel.
 func (c *compilation) promiseCall(name string) (call string, ok bool) {
 	switch {
 	case name == "parallel":
@@ -184,8 +182,8 @@ func (c *compilation) promiseCall(name string) (call string, ok bool) {
 	return "", false
 }
 
-// missing returns what is thrown where code reads names that nothing has, as many
-// as are worth it: what a ReferenceError says, and which tool may have been meant.
+// missingNames returns the messages of the ReferenceErrors for unknown names in agent code, up to a
+// limit. The messages suggest tools.
 func (c *compilation) missingNames(found *analysis) map[string]string {
 	missing := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(found.refs)) {
@@ -208,7 +206,7 @@ func (c *compilation) missingNames(found *analysis) map[string]string {
 	return missing
 }
 
-// absentOfCode returns what to say of names that other JavaScript hosts have.
+// unknownCodeNameAdvice returns advice for names of other JavaScript hosts.
 func unknownCodeNameAdvice(name string) (advice string, ok bool) {
 	if advice, ok = codeHints[name]; ok {
 		return advice, true
@@ -220,7 +218,7 @@ func unknownCodeNameAdvice(name string) (advice string, ok bool) {
 	return advice, advice != ""
 }
 
-// ofCode is what to say of what bodies have and code does not.
+// codeHints is advice for names that bodies have and agent code lacks.
 var codeHints = byName([]hint{
 	{"eval", "text cannot be run as code here"},
 	{"require", "nothing can be imported: the tools are there already"},
@@ -231,7 +229,7 @@ var codeHints = byName([]hint{
 	{"self http fs env exec kv sql secrets vars input", "code reaches nothing but its tools"},
 })
 
-// ofKin says why the tools beside run_code are none of code.
+// metaToolHint explains why agent code cannot call the tools next to run_code.
 func metaToolHint(name string) string {
 	switch name {
 	case "run_code", "search_tools", "describe_tool", "call_tool":
@@ -240,7 +238,7 @@ func metaToolHint(name string) string {
 	return ""
 }
 
-// checkGroups tells calls of a group of tools as if it were one.
+// checkGroups reports calls of a group of tools as if it were a tool.
 func (c *compilation) checkGroups(found *analysis) {
 	if c.src.Kind != source.Code {
 		return
@@ -255,7 +253,7 @@ func (c *compilation) checkGroups(found *analysis) {
 			written = c.names().callExpr(group, in[max(0, slices.Index(in, group))])
 		}
 		c.report(diag.Diagnostic{
-			Severity: diag.Error, Code: "unknown-tool", Summary: group + " is a group of tools, and none of them", Detail: "write await " + written + "({ … })",
+			Severity: diag.Error, Code: "unknown-tool", Summary: group + " is a group of tools, not a tool", Detail: "write await " + written + "({ … })",
 		}, call.Callee.Idx0(), call.Callee.Idx1())
 	}
 }

@@ -7,17 +7,17 @@ import (
 	"github.com/mcpd/mcpd/scripting/source"
 )
 
-// blanks is what may stand around a fence and its tag: other spaces of Unicode are text.
+// blanks are the characters that may surround a fence and its tag. Other Unicode spaces are text.
 const blanks = " \t\r\n"
 
 type span struct{ start, end int }
 
-// fence is that of Markdown around the whole of a text: the lines that open and close it.
+// fence is a Markdown fence around a whole text: the lines that open and close it.
 type fence struct{ opens, closes span }
 
-// fenced returns the fence around a text, nil where there is none. No program begins so: a
-// line of three backticks is an empty text that is called with another, and one of three
-// tildes ends in none that could end a program.
+// fenced returns the fence around a text; nil if there is none. No valid program starts like a
+// fence: a line of three backticks is an empty template that is called with another, and three
+// tildes cannot end a program.
 func fenced(text string) *fence {
 	start, end := len(text)-len(strings.TrimLeft(text, blanks)), len(strings.TrimRight(text, blanks))
 	if start >= end {
@@ -40,7 +40,7 @@ func fenced(text string) *fence {
 	return f
 }
 
-// isLanguageTag reports whether a fence may name a program's language so, or name none.
+// isLanguageTag reports whether the tag of a fence is empty or names a language of agent code.
 func isLanguageTag(tag string) bool {
 	switch strings.ToLower(tag) {
 	case "", "js", "javascript", "jsx", "mjs", "ts", "typescript", "tsx", "py", "python", "python3":
@@ -49,7 +49,7 @@ func isLanguageTag(tag string) bool {
 	return false
 }
 
-// without returns the text with space for the two lines.
+// without returns the text with spaces instead of the two lines.
 func (f *fence) without(text string) string {
 	if f == nil {
 		return text
@@ -64,6 +64,6 @@ func (f *fence) warnings(text diag.Text) diag.List {
 	}
 	return diag.List{{
 		Severity: diag.Warning, Code: source.FenceRemoved, Range: text.Range(f.opens.start, f.opens.end),
-		Summary: "code needs no fence of Markdown: removed the one around it", Detail: "send the program alone",
+		Summary: "code needs no Markdown fence: removed the fence around it", Detail: "send the program alone",
 	}}
 }

@@ -10,49 +10,47 @@ import (
 	"github.com/mcpd/mcpd/scripting/source"
 )
 
-// maxRequired bounds the names of one declaration that call require.
+// maxRequired limits the names in one declaration that calls require.
 const maxRequired = 100
 
-// maxShownImport bounds the bytes of an import that a message repeats.
+// maxShownImport limits an import in a message, in bytes.
 const maxShownImport = 200
 
-// leftOut is the search for the imports of code: statements of JavaScript and of Python,
-// declarations that are nothing but calls of require and import(), and import() and
-// import.meta elsewhere. It works on tokens, so that it finds none in strings, templates,
-// comments and regular expressions.
+// importRemover finds the imports of agent code: import statements of JavaScript and Python,
+// declarations that only call require and import(), and import() and import.meta elsewhere. It
+// works on tokens, so that strings, templates, comments and regular expressions are ignored.
 type importRemover struct {
 	tokens []syntax.Token
-	// comments are those of Python behind and within import statements.
+	// comments are Python comments after and within import statements.
 	comments []syntax.Span
 	at       int
-	// removed are what was found, in order.
+	// removed are the imports, in order.
 	removed []removedImport
-	// fence is the one around all of the code, nil where there is none.
+	// fence is the fence around all of the code; nil if there is none.
 	fence *fence
-	// owns says that the code has a require of its own; nil before anybody asked.
+	// owns is set if the code has its own require; nil until it is determined.
 	owns *bool
-	// names are the words in them, among which are the names that they declare.
+	// names are the words in the imports, including the names that they declare.
 	names map[string]bool
 }
 
-// leftOutPart is a part of code, and what stands in its place.
+// removedImport is a part of the code with its replacement.
 type removedImport struct {
 	syntax.Span
 	instead string
 }
 
-// What stands in the place of an import. An expression is [nothing] where that fits, which is
-// also a type. Arguments that call something go on to be called, by [anything], which is as
-// long as the word import.
+// Replacements of imports. An expression is replaced by [nothing] if it fits, which is also a type.
+// Arguments with calls are still evaluated, by [anything], which is as long as the word import.
 const (
 	emptyStatement = ";"
 	nothing        = "undefined"
 	anything       = "Object"
 )
 
-// withoutImports returns a text in which import statements are empty ones, and import() and
-// import.meta are values that nothing is known of, and what was found. No other byte changes
-// its place. What cannot be cut into tokens is left to others to tell.
+// removeImports returns the text with empty statements instead of import statements, and unknown
+// values instead of import() and import.meta, and the removed imports. Other bytes keep their
+// positions. Text that cannot be split into tokens is left to the parser.
 func removeImports(text string) (string, *importRemover) {
 	found := &importRemover{names: map[string]bool{}}
 	if len(text) > source.MaxBody || !strings.Contains(text, "import") && !strings.Contains(text, "require") {
@@ -80,8 +78,7 @@ func removeImports(text string) (string, *importRemover) {
 	return b.String(), found
 }
 
-// emptied returns what stands instead of a text, in as many bytes and with the same ends of
-// lines.
+// emptied returns the replacement of a text, padded to the same length and with the same line ends.
 func emptied(s, instead string) string {
 	out := []byte(s)
 	copy(out, instead)
@@ -93,7 +90,7 @@ func emptied(s, instead string) string {
 	return string(out)
 }
 
-// token returns the token so many behind the first, an empty one behind the last.
+// token returns token n; an empty one after the last.
 func (i *importRemover) token(n int) syntax.Token {
 	if n >= len(i.tokens) {
 		return syntax.Token{Kind: syntax.End, Newline: true}
@@ -101,8 +98,8 @@ func (i *importRemover) token(n int) syntax.Token {
 	return i.tokens[n]
 }
 
-// statement returns where the import statement ends that begins at the present
-// token: the position behind its last, or that of the token where none begins.
+// statement returns the end of the import statement at the current token: the index after its last
+// token, or the current index if there is none.
 func (i *importRemover) statement() int {
 	t, before := i.token(i.at), syntax.Token{Kind: syntax.Semicolon}
 	if i.at > 0 {
@@ -133,7 +130,7 @@ func (i *importRemover) statement() int {
 	return i.at
 }
 
-// wantsValue reports whether an expression, or a value, has to follow a token.
+// wantsValue reports whether an expression, or a value, must follow a token.
 func wantsValue(t syntax.Token) bool {
 	switch t.Kind {
 	case syntax.Operator, syntax.Comma:
@@ -146,8 +143,8 @@ func wantsValue(t syntax.Token) bool {
 	return t.Text == "await"
 }
 
-// ended returns the end of a statement, with its semicolon, if it ends there: on its line, or
-// with that, or with the block around it. 0 stands for none.
+// ended returns the end of a statement, with its semicolon, if it ends there: with its line, a
+// semicolon, or the block around it. An end of 0 means that there is no statement.
 func (i *importRemover) ended(end int) int {
 	t := i.token(end)
 	switch {
@@ -163,15 +160,15 @@ func (i *importRemover) ended(end int) int {
 	return i.at
 }
 
-// takes reports whether a token on the next line takes what stands before it as its own: a
-// value is called, or read from, or compared.
+// takes reports whether a token on the next line continues the expression: the value is called,
+// read from, or compared.
 func (i *importRemover) takes(t syntax.Token) bool {
 	value := i.tokens[i.at].Text != "import" || i.token(i.at+1).Text == "("
 	return value && (t.Text == "(" || t.Text == "[" || t.Text[0] == '`' || t.Text == "in" || t.Text == "instanceof")
 }
 
-// lineOf returns where the line of an import ends, as in Python: no other statement begins
-// with that word. 0 where a bracket opens there, or where the word is a value.
+// lineOf returns the end of the line of an import, as in Python: no other statement starts with
+// that word. It returns 0 if a bracket opens there, or if the word is a value.
 func (i *importRemover) lineOf(at int) int {
 	if t := i.token(at); t.Text == "." || t.Text == "(" || t.Text == ":" || t.Text == "=" {
 		return 0
@@ -186,8 +183,8 @@ func (i *importRemover) lineOf(at int) int {
 	}
 }
 
-// fromOfPython returns where from x import a, b ends: with its line, or the bracket that
-// closes the list. 0 where it is no such statement.
+// fromOfPython returns the end of from x import a, b: the end of its line, or the bracket that
+// closes the list. It returns 0 for anything else.
 func (i *importRemover) fromOfPython(at int) int {
 	for ; i.token(at).Text != "import"; at++ {
 		if t := i.token(at); t.Newline || t.Kind != syntax.Word && (t.Kind != syntax.Operator || strings.Trim(t.Text, ".") != "") {
@@ -210,7 +207,7 @@ func (i *importRemover) fromOfPython(at int) int {
 	return at + 1
 }
 
-// renamed returns the position behind as name, which may be missing.
+// renamed returns the index after as name, which is optional.
 func (i *importRemover) renamed(at int) int {
 	if t := i.token(at); t.Text == "as" && !t.Newline && i.token(at+1).Kind == syntax.Word {
 		return at + 2
@@ -218,8 +215,7 @@ func (i *importRemover) renamed(at int) int {
 	return at
 }
 
-// ofJavaScript returns where "y", x from "y", or x = require("y") ends; 0 where
-// there is none of them.
+// ofJavaScript returns the end of "y", x from "y", or x = require("y"); 0 for anything else.
 func (i *importRemover) ofJavaScript(at int) int {
 	if isString(i.token(at)) {
 		return i.renamed(i.attributes(at + 1))
@@ -244,7 +240,7 @@ func (i *importRemover) ofJavaScript(at int) int {
 	}
 }
 
-// attributes returns the position behind with { … }, which may be missing.
+// attributes returns the index after with { … }, which is optional.
 func (i *importRemover) attributes(at int) int {
 	if t := i.token(at); t.Newline || t.Text != "with" && t.Text != "assert" || i.token(at+1).Text != "{" {
 		return at
@@ -257,7 +253,7 @@ func (i *importRemover) attributes(at int) int {
 	return 0
 }
 
-// requires returns where declarations end that call require, or import(), and nothing else.
+// requires returns the end of declarations that only call require or import(); 0 for anything else.
 func (i *importRemover) requires(at int) int {
 	for n := 0; n < maxRequired; n++ {
 		if at = i.target(at); at == 0 || i.token(at).Text != "=" {
@@ -275,7 +271,7 @@ func (i *importRemover) requires(at int) int {
 	return 0
 }
 
-// required returns the position behind require("y"); 0 where there is none.
+// required returns the index after require("y"); 0 for anything else.
 func (i *importRemover) required(at int) int {
 	if i.token(at).Text == "require" && i.token(at+1).Text == "(" && isString(i.token(at+2)) && i.token(at+3).Text == ")" {
 		return at + 4
@@ -283,8 +279,8 @@ func (i *importRemover) required(at int) int {
 	return 0
 }
 
-// loads returns the position behind import(x), or await import(x); 0 where there is none, or
-// where x calls something, which is to be called.
+// loads returns the index after import(x), or await import(x); 0 for anything else, or if x has a
+// call, which must be evaluated.
 func (i *importRemover) loads(at int) int {
 	if t := i.token(at); t.Text == "await" && !t.Member {
 		at++
@@ -304,8 +300,8 @@ func (i *importRemover) isImportCall(at int) bool {
 	return t.Kind == syntax.Keyword && t.Text == "import" && !t.Member && i.token(at+1).Text == "("
 }
 
-// closed returns the position behind the bracket that closes the one at a token, 0 for none,
-// and whether something is called within.
+// closed returns the index after the closing bracket for the bracket at a token, 0 if there is
+// none, and whether there is a call between them.
 func (i *importRemover) closed(at int) (end int, calls bool) {
 	for depth := 0; i.token(at).Kind != syntax.End; at++ {
 		t := i.token(at)
@@ -326,13 +322,13 @@ func (i *importRemover) closed(at int) (end int, calls bool) {
 	return 0, calls
 }
 
-// tagged reports whether a template behind a token is an argument of it.
+// tagged reports whether a template after a token is a tagged template.
 func tagged(before syntax.Token) bool {
 	return before.Kind == syntax.Word || before.Kind == syntax.Operand || before.Kind == syntax.Close
 }
 
-// isRequireCall reports whether require(x) stands at a token, of code that has no function
-// of that name itself. A list of arguments, or parameters, is none.
+// isRequireCall reports whether require(x) is at a token, in code without its own require. A list
+// of arguments, or of parameters, does not count.
 func (i *importRemover) isRequireCall(at int) bool {
 	t := i.token(at)
 	if t.Text != "require" || t.Member || i.token(at+1).Text != "(" || i.ownsRequire() {
@@ -370,8 +366,7 @@ func (i *importRemover) ownsRequire() bool {
 	return *i.owns
 }
 
-// expression leaves import(), import.meta and require() out where they are a part of a
-// statement.
+// expression removes import(), import.meta and require() that are part of a statement.
 func (i *importRemover) expression(text string) {
 	t := i.token(i.at)
 	if (t.Kind != syntax.Keyword || t.Text != "import" || t.Member) && !i.isRequireCall(i.at) {
@@ -394,18 +389,18 @@ func (i *importRemover) expression(text string) {
 	}
 }
 
-// canHold reports whether a text has room for another one in its first line.
+// canHold reports whether a text can be replaced by other without crossing a line end.
 func canHold(text, other string) bool {
 	end := strings.IndexAny(text, "\r\n")
 	return len(text) >= len(other) && (end < 0 || end >= len(other))
 }
 
-// replace notes that something stands in the place of the tokens up to one.
+// replace records the replacement of the tokens up to end.
 func (i *importRemover) replace(end int, instead string) {
 	i.removed = append(i.removed, removedImport{syntax.Span{Start: i.tokens[i.at].Start, End: i.tokens[end-1].End}, instead})
 }
 
-// target returns the position behind a name or a pattern in braces.
+// target returns the index after a name or a pattern in braces.
 func (i *importRemover) target(at int) int {
 	if i.token(at).Kind == syntax.Word {
 		return at + 1

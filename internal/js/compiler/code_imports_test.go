@@ -9,7 +9,7 @@ import (
 	"github.com/mcpd/mcpd/diag"
 )
 
-func TestImportStatementsAreLeftOutOfCode(t *testing.T) {
+func TestImports_removed(t *testing.T) {
 	for _, c := range []struct {
 		code string
 		want []string // what is left out
@@ -112,7 +112,7 @@ func TestImportStatementsAreLeftOutOfCode(t *testing.T) {
 	}
 }
 
-func TestAnImportThatIsLeftOutIsReported(t *testing.T) {
+func TestImports_warning(t *testing.T) {
 	text := diag.WholeFile("code", "let a = 1\n  from tools import (search_web,\n    read_file)\nawait search_web({})\nconst b = ;")
 	src := codeOf("")
 	src.Text = text
@@ -159,8 +159,8 @@ func FuzzImports(f *testing.F) {
 	})
 }
 
-func TestAnObjectAtTheEndOfCodeThatIsABlockIsTold(t *testing.T) {
-	const why = "this is a block of statements, and no object; " + asObject
+func TestCode_blockInsteadOfObject(t *testing.T) {
+	const why = "this is a block of statements, not an object; " + asObject
 	for _, c := range []struct {
 		code string
 		want []string
@@ -188,20 +188,20 @@ func TestAnObjectAtTheEndOfCodeThatIsABlockIsTold(t *testing.T) {
 	}
 }
 
-func TestAFenceThatIsLeftOutIsReported(t *testing.T) {
+func TestFence_warning(t *testing.T) {
 	_, list := Compile(codeOf("\n```js\nimport x from 'y'\n1\n```"))
 	var got strings.Builder
 	for _, d := range list {
 		got.WriteString(d.Code + " " + d.String() + "\n")
 	}
-	want := "fence-removed code:2:1: warning: code needs no fence of Markdown: removed the one around it; send the program alone\n" +
+	want := "fence-removed code:2:1: warning: code needs no Markdown fence: removed the fence around it; send the program alone\n" +
 		"import-removed code:3:1: warning: import statements are not needed: removed line 3: import x from 'y'; the tools are there already, and nothing else can be imported\n"
 	if got.String() != want {
 		t.Errorf("got\n%swant\n%s", got.String(), want)
 	}
 }
 
-func TestAFenceThatIsNotAroundTheWholeProgramStays(t *testing.T) {
+func TestFence_notAroundProgram(t *testing.T) {
 	for _, code := range []string{
 		"```js\n1 + 1", "1 + 1\n```", "Here it is:\n```js\n1\n```", "```js\n1\n```\nThat is all.", "```sql\nselect 1\n```", "~~~js\n1", "~~~~\n1\n~~~", "```js\n1\n~~~",
 		"", "```", "``````", "```js```", "\n\n", "~~~", "`", "`\n`", "~~~\n",

@@ -6,33 +6,33 @@ import (
 	"github.com/mcpd/mcpd/internal/js/syntax"
 )
 
-// importLexer cuts code into tokens, and knows what of Python stands in import statements:
-// comments, and lines that a backslash joins.
+// importLexer splits code into tokens. It knows the Python syntax in import statements: comments,
+// and lines joined by a backslash.
 type importLexer struct {
 	syntax.Lexer
 	tokens   []syntax.Token
 	comments []syntax.Span
 	state    importLine
-	// from says that the statement begins with that word.
+	// from is set if the statement starts with from.
 	from bool
-	// open is how many brackets of the statement are open, and joined says that the next
-	// token is on the same line as the one before.
+	// open is the number of open brackets in the statement. joined is set if the next token
+	// continues the line of the last token.
 	open   int
 	joined bool
 }
 
-// importLine is where in a line of Python a token stands.
+// importLine is the position in a line of Python.
 type importLine int
 
 const (
 	noImport   importLine = iota
-	fromModule            // behind from
-	ofImport              // behind import
-	pastImport            // behind the semicolon
+	fromModule            // after from
+	ofImport              // after import
+	pastImport            // after the semicolon
 )
 
-// importTokens cuts a text into tokens, as far as that goes, but for comments of Python in
-// import statements.
+// importTokens splits a text into tokens, up to an error, without Python comments in import
+// statements.
 func importTokens(text string) (tokens []syntax.Token, comments []syntax.Span) {
 	l := importLexer{Lexer: syntax.Lexer{Src: text}}
 	for {
@@ -82,7 +82,7 @@ func (l *importLexer) place(t syntax.Token) {
 	}
 }
 
-// opens notes a bracket in an import statement: in from x import (…) it may hold comments.
+// opens records a bracket in an import statement. In from x import (…) it may contain comments.
 func (l *importLexer) opens(before syntax.Token) {
 	if l.open == 0 && (!l.from || before.Text != "import") {
 		l.state = noImport
@@ -91,8 +91,8 @@ func (l *importLexer) opens(before syntax.Token) {
 	l.open++
 }
 
-// python cuts what begins a comment, or joins lines, off the end of a word. It reports
-// whether anything of the word is left.
+// python removes the start of a comment, or a line continuation, from the end of a word. It reports
+// whether anything of the word remains.
 func (l *importLexer) python(t *syntax.Token) bool {
 	at := strings.IndexAny(t.Text, `#\`)
 	if at < 0 {

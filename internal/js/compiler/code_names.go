@@ -11,10 +11,9 @@ import (
 	"github.com/mcpd/mcpd/scripting/source"
 )
 
-// IsCodeName reports whether code can reach a tool, or a group of tools, by that
-// name alone: it is an identifier of ASCII letters, no word of the language, and
-// the name of no global. A tool that shares its name with a group is reached as a
-// member of tools all the same, as is one of any other name.
+// IsCodeName reports whether agent code can reach a tool, or a group of tools, by name alone: the
+// name must be an identifier of ASCII letters, not a reserved word, and not the name of a global.
+// Tools with other names, or with the name of a group, are reached as members of tools.
 func IsCodeName(name string) bool {
 	return isIdentifier(name) && !syntax.IsReserved(name) && !restricted(name) && !slices.Contains(codeGlobals(), name) && !slices.Contains(builtins(), name)
 }
@@ -28,8 +27,8 @@ func isIdentifier(name string) bool {
 	}) < 0
 }
 
-// restricted reports whether a name means something to the language, or to who
-// reads code, in some of the places where it may stand.
+// restricted reports whether a name has a meaning in some contexts, for the language or for
+// readers.
 func restricted(name string) bool {
 	switch name {
 	case "async", "await", "eval", "implements", "interface", "let", "package", "private", "protected", "public",
@@ -39,24 +38,24 @@ func restricted(name string) bool {
 	return false
 }
 
-// ToolNames are the names by which code reaches its tools. They are immutable.
+// ToolNames are the names by which agent code reaches its tools. They are immutable.
 type ToolNames struct {
-	// tools are those that it may call, in the order of the source.
+	// tools are the granted tools, in the order of the source.
 	tools   []string
 	granted map[string]bool
-	// groups are the groups that it can reach, and members what each has: the name of
-	// each member, and of its tool.
+	// groups are the names of the groups. Members has the members of each: the name of the member,
+	// and its tool.
 	groups  []string
 	Members map[string][]source.Member
-	// Bare are the names by which it can call tools alone: their own, and those that the
-	// source gives them, which aliases maps to their tools.
+	// Bare are the names by which tools can be called directly: their names, and the aliases of the
+	// source. aliases maps aliases to tools.
 	Bare    []string
 	aliases map[string]string
-	// spelled is spellings, made once.
+	// allSpellings returns spellings, computed once.
 	allSpellings func() []spelling
 }
 
-// newToolNames returns the names of a source, which are none unless it is code.
+// newToolNames returns the names of a source; none unless it is agent code.
 func newToolNames(s *source.Source) *ToolNames {
 	n := &ToolNames{granted: map[string]bool{}, Members: map[string][]source.Member{}, aliases: map[string]string{}}
 	n.allSpellings = sync.OnceValue(n.spellings)
@@ -91,7 +90,7 @@ func newToolNames(s *source.Source) *ToolNames {
 	return n
 }
 
-// Tool returns the tool that code calls by a name alone.
+// Tool returns the tool for a bare name.
 func (n *ToolNames) Tool(bare string) string {
 	if tool := n.aliases[bare]; tool != "" {
 		return tool
@@ -99,8 +98,7 @@ func (n *ToolNames) Tool(bare string) string {
 	return bare
 }
 
-// Of returns the tool that is a member of a group, or of tools when the group is
-// that; nothing where none is.
+// Of returns the tool that is a member of a group, or of tools; empty if there is none.
 func (n *ToolNames) Of(group, member string) string {
 	if group == "tools" {
 		if n.granted[member] {
@@ -130,8 +128,7 @@ func (n *ToolNames) In(group string) []string {
 	return names
 }
 
-// spelling is how a tool is written in code, and a name that who means it may
-// write instead.
+// spelling is a name that the author may write instead of a tool, and the correct text.
 type spelling struct{ name, text string }
 
 func (n *ToolNames) spellings() []spelling {
@@ -154,7 +151,7 @@ func (n *ToolNames) spellings() []spelling {
 	return all
 }
 
-// asIdentifier returns a name with _ for what cannot stand in one.
+// asIdentifier replaces characters that an identifier cannot contain by _.
 func asIdentifier(name string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '_' || r == '$' || r < 0x80 && syntax.IsAlnum(byte(r)) {
@@ -164,7 +161,7 @@ func asIdentifier(name string) string {
 	}, name)
 }
 
-// written returns how code writes a member of a group, or of tools.
+// callExpr returns the expression for a member of a group, or of tools.
 func (n *ToolNames) callExpr(group, member string) string {
 	if group != "tools" && isIdentifier(member) {
 		return group + "." + member
@@ -172,11 +169,11 @@ func (n *ToolNames) callExpr(group, member string) string {
 	return group + "[" + strconv.Quote(member) + "]"
 }
 
-// maxNamesakes bounds how many tools are asked for by one name.
+// maxNamesakes limits the tools in one suggestion.
 const maxNamesakes = 3
 
-// own asks whether a tool was meant whose name alone that is, without its group or with
-// _ for other signs; nothing where none is.
+// suggestUnprefixed suggests tools with this name without their group, or with _ for other
+// characters; empty if there is none.
 func (n *ToolNames) suggestUnprefixed(name string) string {
 	var written []string
 	identifier := asIdentifier(name)
@@ -191,8 +188,7 @@ func (n *ToolNames) suggestUnprefixed(name string) string {
 	return "did you mean " + strings.Join(written, " or ") + "?"
 }
 
-// meant asks whether a tool was meant by a name that is none; nothing where none
-// is alike.
+// suggest suggests a tool with a similar name; empty if there is none.
 func (n *ToolNames) suggest(name string) string {
 	if own := n.suggestUnprefixed(name); own != "" {
 		return own
@@ -208,8 +204,8 @@ func (n *ToolNames) suggest(name string) string {
 	return ""
 }
 
-// signed asks whether a tool was meant whose name stands at a place of a text as none can be
-// written in JavaScript, as in crm.get-customer(…), which subtracts; nothing where none does.
+// suggestHyphenated suggests a tool with a name at a position that is not an identifier, as in
+// crm.get-customer(…), which is a subtraction; empty if there is none.
 func (n *ToolNames) suggestHyphenated(text string, at int) string {
 	part := func(r rune) bool {
 		return r == '_' || r == '$' || r == '.' || r == '-' || r == '/' || r < 0x80 && syntax.IsAlnum(byte(r))
@@ -222,7 +218,7 @@ func (n *ToolNames) suggestHyphenated(text string, at int) string {
 	}
 	stands := text[start : at+end]
 	ask := func(group, member string) string {
-		return "did you mean " + n.callExpr(group, member) + "? a name with other signs than letters, digits and _ stands in brackets and quotes"
+		return "did you mean " + n.callExpr(group, member) + "? a name with characters other than letters, digits and _ needs brackets and quotes"
 	}
 	for _, group := range n.groups {
 		for _, m := range n.Members[group] {

@@ -15,9 +15,9 @@ import (
 	"github.com/mcpd/mcpd/scripting/source"
 )
 
-// complete has code return the value of its last statement, if that is an expression, or
-// ends in one whichever way it takes: if, else, try and catch. One that is nothing but a
-// function is left to be told.
+// addImplicitReturn makes agent code return the value of its last statement, if that is an
+// expression, or ends in one through if, else, try or catch. Code that is only a function is
+// reported elsewhere.
 func (c *compilation) addImplicitReturn(function *ast.FunctionLiteral) {
 	statements := c.statements(function)
 	if len(statements) == 1 {
@@ -41,7 +41,7 @@ func isFunction(e ast.Node) bool {
 	return false
 }
 
-// lastOf returns the index of the last statement that is not empty, -1 where there is none.
+// lastOf returns the index of the last statement that is not empty; -1 if there is none.
 func lastOf(statements []ast.Statement) int {
 	for last := len(statements) - 1; last >= 0; last-- {
 		if _, empty := statements[last].(*ast.EmptyStatement); !empty {
@@ -51,8 +51,8 @@ func lastOf(statements []ast.Statement) int {
 	return -1
 }
 
-// returning returns a statement behind which nothing comes, with the value of the last
-// expression returned. Those of loops and of switch are not: they go on.
+// returnLast returns a statement that returns the value of its last expression. Loops and switch
+// statements are not changed.
 func returnLast(statement ast.Statement) ast.Statement {
 	switch s := statement.(type) {
 	case *ast.ExpressionStatement:
@@ -74,21 +74,21 @@ func returnLast(statement ast.Statement) ast.Statement {
 	return statement
 }
 
-// asObject is what is told of an object that stands where a block does.
+// asObject is the advice for an object that is parsed as a block.
 const asObject = "an object that is the result is written in parentheses: ({ … }), or return { … }"
 
-// checkObject tells of a block at the end of code that is meant to be an object.
+// checkObject reports a block at the end of the code that looks like an object.
 func (c *compilation) checkObject(block *ast.BlockStatement) {
 	at, ok := c.origin.rangeAt(int(block.LeftBrace) - 1)
 	begins, ends, found := objectAtEnd(c.text)
 	if !ok || !found || c.src.Text.Pos(begins).Byte != at.Start.Byte {
 		return
 	}
-	c.fail(c.src.Text.Range(begins, ends), "code-block", "this is a block of statements, and no object", asObject)
+	c.fail(c.src.Text.Range(begins, ends), "code-block", "this is a block of statements, not an object", asObject)
 }
 
-// objectAtEnd returns where the braces at the end of a text begin and end, if what is
-// between them could be an object. Of more than [maxUnproven] bytes nothing is said.
+// objectAtEnd returns the range of the braces at the end of a text, if their content could be an
+// object. Texts of more than [maxUnproven] bytes are not checked.
 func objectAtEnd(text string) (begins, ends int, found bool) {
 	l := syntax.Lexer{Src: text}
 	var open []int
@@ -111,8 +111,8 @@ func objectAtEnd(text string) (begins, ends int, found bool) {
 	return begins, ends, err == nil && len(tree.Body) == 1
 }
 
-// adviseObject returns what is told of a mistake of syntax within what is meant to be an
-// object; "" of any other.
+// adviseObject returns the advice for a syntax error within what looks like an object; "" for other
+// errors.
 func (c *compilation) adviseObject(at diag.Range) string {
 	if c.src.Kind != source.Code {
 		return ""
@@ -124,8 +124,8 @@ func (c *compilation) adviseObject(at diag.Range) string {
 	return asObject
 }
 
-// undeclared returns the names that are given values and declared nowhere that all
-// of the code could see.
+// undeclared returns the names that are assigned and not declared in a scope that all of the code
+// can access.
 func (c *compilation) undeclared(function *ast.FunctionLiteral, a *analysis) map[string]bool {
 	declared := map[string]bool{}
 	declare := func(name string) { declared[name] = true }
@@ -155,7 +155,7 @@ func (c *compilation) undeclared(function *ast.FunctionLiteral, a *analysis) map
 	return undeclared
 }
 
-// declaredByValue notices what x = search(…) gives the one value to that x has.
+// declaredByValue records the value of x = search(…), if it is the only assignment to x.
 func (a *analysis) declaredByValue(statement ast.Statement) {
 	s, ok := statement.(*ast.ExpressionStatement)
 	if !ok {
@@ -171,7 +171,7 @@ func (a *analysis) declaredByValue(statement ast.Statement) {
 	}
 }
 
-// statements returns those that the author wrote in a function that is complete.
+// statements returns the statements of the author in a function with an implicit return.
 func (c *compilation) statements(function *ast.FunctionLiteral) []ast.Statement {
 	if c.origin.lowered {
 		return userStatements(function)
@@ -179,8 +179,7 @@ func (c *compilation) statements(function *ast.FunctionLiteral) []ast.Statement 
 	return function.Body.List[0].(*ast.BlockStatement).List
 }
 
-// declareAssigned declares, around the code, the names that it gives values to
-// and does not declare.
+// declareAssigned declares, around the code, names that it assigns and does not declare.
 func (c *compilation) declareAssigned(function *ast.FunctionLiteral, names map[string]bool) {
 	if len(names) == 0 {
 		return

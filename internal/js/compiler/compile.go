@@ -1,11 +1,11 @@
-// Package compiler checks the body of a tool, a hook or agent code, and makes a program of it.
+// Package compiler checks the body of a tool, a hook or agent code, and compiles it to a program.
 //
-// [Compile] takes a source and returns a [Program] for goja, or what is wrong with the source. Package
-// syntax bounds the text first; transpile.go lowers TypeScript and imports; function.go wraps and
-// parses the body; check.go and the files beside it check names, members, promises and results.
-// The files code_*.go hold what agent code needs beyond that: tool names, fences, imports and an
-// implicit result. The package runs nothing and asks no host. Tests that run what it compiles
-// stand in package scripting.
+// [Compile] takes a source and returns a [Program] for goja, or diagnostics. Package syntax checks
+// the text first; transpile.go lowers TypeScript and imports; function.go wraps and parses the
+// body; check.go and related files check names, members, promises and results. The files code_*.go
+// have the additional parts for agent code: tool names, fences, imports and an implicit result. The
+// package runs nothing and calls no host. Tests that run compiled programs are in package
+// scripting.
 package compiler
 
 import (
@@ -28,10 +28,9 @@ import (
 	"github.com/mcpd/mcpd/scripting/transpile"
 )
 
-// Compile checks and compiles src. It returns a program unless the list holds
-// an error. Of a body with a syntax error the list holds the first one and
-// nothing about the meaning of the rest. All ranges are in the file of src.Text,
-// or in an imported file.
+// Compile checks and compiles src. It returns a program unless the list has an error. For a body
+// with a syntax error, the list has only the first one. All ranges are in the file of src.Text or
+// in an imported file.
 func Compile(src source.Source) (*Program, diag.List) {
 	src = trialOnce(src)
 	text := src.Text.Body()
@@ -44,7 +43,7 @@ func Compile(src source.Source) (*Program, diag.List) {
 	c := newCompilation(src, text, removed)
 	program := c.compile()
 	switch {
-	case !c.broken || program != nil || src.Language != source.JS: // what can be parsed is JavaScript
+	case !c.broken || program != nil || src.Language != source.JS: // text that parses is JavaScript
 	case src.Kind == source.Code && src.Transpiler != nil:
 		c, program = c.compileAsTypeScript()
 	default:
@@ -60,8 +59,7 @@ func Compile(src source.Source) (*Program, diag.List) {
 	return program, list
 }
 
-// tryingOnce returns the source with a trial that runs once, however often the
-// body is compiled.
+// trialOnce returns the source with a trial that runs once, however often the body is compiled.
 func trialOnce(src source.Source) source.Source {
 	if src.Trial == nil {
 		return src
@@ -75,19 +73,18 @@ func trialOnce(src source.Source) source.Source {
 type compilation struct {
 	src  source.Source
 	list diag.List
-	// broken says that list holds a syntax error and nothing else.
+	// broken is set if list has only syntax errors.
 	broken bool
-	// text is the body. In agent code, white space replaces what was removed.
+	// text is the body. In agent code, white space replaces removed imports.
 	text        string
-	removed     *importRemover    // of agent code
+	removed     *importRemover    // of agent code; otherwise nil
 	tools       *ToolNames        // see [compilation.names]
 	defined     map[string]bool   // see [compilation.isDefined]
-	suggestions map[string]string // see [compilation.guess]
-	// digest and meant become the hashes of the program.
+	suggestions map[string]string // see [compilation.suggestTool]
+	// digest and semantic become the hashes of the program.
 	digest, semantic hash.Hash
 	origin           Origin
-	// files are the imported files that were read; read is their size and that
-	// of the body.
+	// files are the imported files; read is the size of these files and the body.
 	files map[string]diag.Text
 	read  int
 }
@@ -96,8 +93,8 @@ func newCompilation(src source.Source, text string, removed *importRemover) *com
 	return &compilation{src: src, text: text, removed: removed, digest: sha256.New(), semantic: sha256.New()}
 }
 
-// typed compiles agent code that is not JavaScript as TypeScript: the agent does
-// not say which it writes. If it is neither, it is what can be read for more lines.
+// compileAsTypeScript compiles agent code that is not JavaScript as TypeScript: the agent does not
+// declare the language. If it is neither, the language with the later error counts.
 func (c *compilation) compileAsTypeScript() (*compilation, *Program) {
 	src := c.src
 	src.Language = source.TS
@@ -147,8 +144,7 @@ func (c *compilation) compile() *Program {
 	return c.parseAndBuild()
 }
 
-// reject reports syntax errors, and drops what was reported before: it may be
-// their consequence.
+// reject reports syntax errors, and drops earlier diagnostics: they may be consequences.
 func (c *compilation) reject(errors ...diag.Diagnostic) {
 	c.list, c.broken = errors, true
 }
@@ -160,7 +156,7 @@ func (c *compilation) names() *ToolNames {
 	return c.tools
 }
 
-// guess is [ToolNames.meant], which looks at every tool, once for each name.
+// suggestTool is [ToolNames.suggest], cached for each name because it compares all tools.
 func (c *compilation) suggestTool(name string) string {
 	guess, known := c.suggestions[name]
 	if !known {
@@ -173,7 +169,7 @@ func (c *compilation) suggestTool(name string) string {
 	return guess
 }
 
-// isDefined reports whether a name is that of a global of the body.
+// isDefined reports whether a name is a global of the body.
 func (c *compilation) isDefined(name string) bool {
 	if c.defined == nil {
 		c.defined = map[string]bool{}
@@ -186,7 +182,7 @@ func (c *compilation) isDefined(name string) bool {
 	return c.defined[name]
 }
 
-// exporting reports the first word export, with which nothing can be exported.
+// reportExports reports the first export.
 func (c *compilation) reportExports(word syntax.Span) {
 	detail := "it is the inside of a function: drop export and the function around the statements, and return the result" + c.inputHint()
 	summary := "a body exports nothing"
@@ -196,8 +192,8 @@ func (c *compilation) reportExports(word syntax.Span) {
 	c.reject(diag.Diagnostic{Code: "script-syntax", Range: c.src.Text.Range(word.Start, word.End), Summary: summary, Detail: detail})
 }
 
-// tried reports whether the body may be compiled in this process, and tells why
-// not.
+// trialCompile reports whether the body may be compiled in this process. If not, it adds a
+// diagnostic.
 func (c *compilation) trialCompile(found syntax.Features) bool {
 	if c.src.Trial == nil || len(c.src.Text.Body()) <= maxUnproven && len(found.Modules) == 0 {
 		return true
@@ -210,15 +206,14 @@ func (c *compilation) trialCompile(found syntax.Features) bool {
 	return err == nil
 }
 
-// maxUnproven is the size of a body that is compiled without a trial.
+// maxUnproven is the maximum size of a body that is compiled without a trial.
 const maxUnproven = 4 << 10
 
 func (c *compilation) fail(at diag.Range, code, summary, detail string) {
 	c.list = append(c.list, diag.Diagnostic{Code: code, Summary: summary, Detail: detail, Range: at})
 }
 
-// syntaxError reports the first error that the engine found; the others are
-// mostly its consequences.
+// syntaxError reports the first error of the engine; the others are usually consequences.
 func (c *compilation) syntaxError(err error) {
 	var found parser.ErrorList
 	var late *goja.CompilerSyntaxError
@@ -241,21 +236,21 @@ func (c *compilation) syntaxError(err error) {
 	where := callee(text, at).Range()
 	detail := c.advise(message, text.Body(), at)
 	if strings.HasSuffix(strings.TrimSpace(c.origin.src[:min(offset, len(c.origin.src))]), "await") {
-		detail = "write async in front of the function around it, which is what await stands in"
+		detail = "await needs an async function: write async before the function around it"
 	}
 	c.reject(diag.Diagnostic{Code: "script-syntax", Summary: plain(message), Detail: cmp.Or(c.adviseObject(where), detail), Range: where})
 }
 
-// endsEarly returns a syntax error that shows only after the end of the body.
+// endsEarly returns a syntax error at the end of the body.
 func (c *compilation) endsEarly() diag.Diagnostic {
 	end := len(strings.TrimRightFunc(c.text, unicode.IsSpace))
 	return diag.Diagnostic{
 		Code: "script-syntax", Range: c.src.Text.Range(max(0, end-1), end),
-		Summary: "the " + c.kindName() + " ends where more is expected", Detail: "something in front of its end is not finished",
+		Summary: "the " + c.kindName() + " ends unexpectedly", Detail: "something before its end is not finished",
 	}
 }
 
-// advise says what to do about a compiler's message about an offset in a text.
+// advise returns advice for a message of a compiler at an offset of a text.
 func (c *compilation) advise(message, text string, at int) string {
 	if isParseError(message) && c.src.Kind == source.Code {
 		if advice := pythonSyntaxHint(errorContextAt(text, at, message)); advice != "" {
@@ -270,18 +265,17 @@ func (c *compilation) advise(message, text string, at int) string {
 	return cmp.Or(lookUp(advice, message), lookUp(generic, message), correctIt)
 }
 
-// maxGuess is the size of a body that is parsed twice more to say of a mistake
-// what it means.
+// maxGuess is the maximum size of a body that is parsed twice more for advice on a syntax error.
 const maxGuess = 8 << 10
 
-// suggestTypeScript makes the hint of a syntax error in a JavaScript body that
-// the body is TypeScript, if it is that and not JavaScript.
+// suggestTypeScript changes the advice for a syntax error in a JavaScript body if the body is valid
+// TypeScript.
 func (c *compilation) suggestTypeScript() {
 	if !c.broken || c.src.Language != source.JS || c.src.Transpiler == nil || len(c.text) > maxGuess || !c.parses(source.TS) || c.parses(source.JS) {
 		return
 	}
 	first := &c.list[0]
-	first.Detail = "it looks like TypeScript: begin the body with <<TS instead of <<JS"
+	first.Detail = "it looks like TypeScript: start the body with <<TS instead of <<JS"
 	if ext := path.Ext(c.src.Path); ext == ".js" || ext == ".mjs" {
 		first.Detail = "it looks like TypeScript: call the file .ts instead of " + ext
 	}

@@ -16,14 +16,14 @@ import (
 	"github.com/mcpd/mcpd/scripting/source"
 )
 
-func TestMistakesAreToldWhereTheyAre(t *testing.T) {
+func TestCompile_ranges(t *testing.T) {
 	for _, c := range []struct {
 		name, body string
 		want       []string
 	}{
 		{"a missing operand", "const a = 1;\nreturn a +;", []string{`tools.d/t.hcl:6:11 ";": error: unexpected token ;`}},
 		{"behind characters of several bytes", "const ä = '€😀'; return 1 +* 2", []string{`tools.d/t.hcl:5:27 "*": error: unexpected token *`}},
-		{"an unfinished body", "return 1 +", []string{`tools.d/t.hcl:5:10 "+": error: the body ends where more is expected`}},
+		{"an unfinished body", "return 1 +", []string{`tools.d/t.hcl:5:10 "+": error: the body ends unexpectedly`}},
 		{"declared twice", "let a = 1;\nlet a = 2;", []string{`tools.d/t.hcl:6:5 "a": error: identifier 'a' has already been declared`}},
 		{"an open bracket", "if (x) {\n  y()\n", []string{`tools.d/t.hcl:5:8 "{": error: this { is never closed`}},
 		{"a wrong bracket", "foo(]", []string{`tools.d/t.hcl:5:5 "]": error: this ] does not match the ( before it`}},
@@ -53,7 +53,7 @@ func TestMistakesAreToldWhereTheyAre(t *testing.T) {
 		{"unicode classes of a constructor", `return [new RegExp("^\\P{Lu}", "iu"), RegExp('\\p{L}', "g")]`, []string{`tools.d/t.hcl:5:9 "new RegExp(\"^\\\\P{Lu}\", \"iu\")": warning: \p{…} never matches in this JavaScript engine`}},
 		{"a constructor of its own", `class RegExp {} return new RegExp("\\p{L}", "u")`, nil},
 		{"dynamic import", "return import('./a.js')", []string{`tools.d/t.hcl:5:8 "import": error: import() and import.meta do not exist here`}},
-		{"import in a bracket", "if (1) { import a from './a.js' }", []string{`tools.d/t.hcl:5:10 "import": error: import may not stand here`}},
+		{"import in a bracket", "if (1) { import a from './a.js' }", []string{`tools.d/t.hcl:5:10 "import": error: import is not allowed here`}},
 		{"import of nothing", "import a", []string{`tools.d/t.hcl:5:1 "import": error: this import names no file`}},
 		{"import of a package", "import a from 'lodash'; a()", []string{`tools.d/t.hcl:5:15 "'lodash'": error: packages cannot be imported`}},
 		{"import of a missing file", "import a from './no.js'; a()", []string{`tools.d/t.hcl:5:15 "'./no.js'": error: there is no file no.js in the tools folder`}},
@@ -94,7 +94,7 @@ func TestMistakesAreToldWhereTheyAre(t *testing.T) {
 	}
 }
 
-func TestDetailsSayWhatToDo(t *testing.T) {
+func TestCompile_details(t *testing.T) {
 	for _, c := range []struct{ body, want string }{
 		{"return vars.stgae", `did you mean "stage"? variables are declared by variable blocks in mcpd.hcl`},
 		{"return http.crn.get('x')", `did you mean "crm"? add http "crn" { hosts = [...] } to the allow block`},
@@ -114,7 +114,7 @@ func TestDetailsSayWhatToDo(t *testing.T) {
 	}
 }
 
-func TestAPromiseInAVariableMayBeAwaitedLater(t *testing.T) {
+func TestMissingAwait_variable(t *testing.T) {
 	for _, body := range []string{
 		"const r = http.crm.get('/x');\nreturn (await r).json()",
 		"const r = http.crm.get('/x');\nreturn r.then((answer) => answer.json())",
@@ -128,7 +128,7 @@ func TestAPromiseInAVariableMayBeAwaitedLater(t *testing.T) {
 	}
 }
 
-func TestHTTPWithoutAGrantNamesTheMissingBlock(t *testing.T) {
+func TestHTTP_notGranted(t *testing.T) {
 	src := tool(`return http.crm.get("x")`)
 	src.Objects = nil
 	_, list := Compile(src)
@@ -137,14 +137,14 @@ func TestHTTPWithoutAGrantNamesTheMissingBlock(t *testing.T) {
 	}
 }
 
-func TestBodiesAreBoundedInSize(t *testing.T) {
+func TestCompile_sizeLimit(t *testing.T) {
 	_, list := Compile(tool("return 1" + strings.Repeat(" ", source.MaxBody)))
 	if len(list) != 1 || list[0].Code != "script-size" {
 		t.Errorf("got %v", list)
 	}
 }
 
-func TestABodyKnowsWhatItUses(t *testing.T) {
+func TestProgram_canUse(t *testing.T) {
 	for _, c := range []struct {
 		body string
 		want []string
@@ -168,7 +168,7 @@ func TestABodyKnowsWhatItUses(t *testing.T) {
 	}
 }
 
-func TestTheHashCoversAllThatWasGiven(t *testing.T) {
+func TestProgram_hash(t *testing.T) {
 	base := func() source.Source {
 		src := tool(`import a from "./a.js"; return a`)
 		src.Import = importing(map[string]string{"a.js": "export default 1"})
@@ -199,7 +199,7 @@ func TestTheHashCoversAllThatWasGiven(t *testing.T) {
 	}
 }
 
-func TestEnumsCannotGrowTheProgram(t *testing.T) {
+func TestEnum_limits(t *testing.T) {
 	for _, body := range []string{
 		"enum E { A = 'x', B = A + A }",
 		"enum E { A = 'x', B = `${A}${A}` }",
@@ -340,7 +340,7 @@ func TestCompile_everyWrongImport(t *testing.T) {
 }
 
 // ordinary is text of the kind that people write, which no bound may refuse.
-func TestOrdinaryCodeIsNotRefused(t *testing.T) {
+func TestCheck_ordinaryCode(t *testing.T) {
 	t.Parallel()
 	for name, body := range map[string]string{
 		"a long concatenation":         "return " + strings.Repeat("'line' +\n", 500) + "''",

@@ -9,22 +9,22 @@ import (
 	"github.com/mcpd/mcpd/internal/js/syntax"
 )
 
-// manyRounds is how often a loop goes round that matters.
+// minIterations is the number of iterations that is worth a warning.
 const minIterations = 1_000
 
-// growth looks for text that grows at its end in a loop, which copies all of it
-// each time.
+// concatCheck finds text that grows in a loop by concatenation, which copies all of it each time.
 type concatCheck struct {
-	// function counts functions, and tells the one that is walked from others.
+	// function is the number of the current function, and functions the number of functions so far.
 	function, functions int
-	// loops is how many loops of that function are walked that may go round often.
+	// loops is the number of loops around the current position, in the current function, that may
+	// iterate often.
 	loops int
-	// texts are where variables are declared that begin as text.
+	// texts has the declarations of variables with text as initial value.
 	texts   map[string]nesting
 	appends []concatenation
 }
 
-// nesting is how deep something stands in the loops of a function.
+// nesting is a position: the function, and the number of loops around it.
 type nesting struct{ function, loops int }
 
 type concatenation struct {
@@ -33,8 +33,8 @@ type concatenation struct {
 	start, end file.Idx
 }
 
-// checkGrowth tells variables that begin as text outside of a loop and grow in
-// it. A loop that shows that it ends soon is none.
+// checkGrowth reports variables that are declared with a text outside of a loop and grow in it.
+// Loops with few iterations do not count.
 func (c *compilation) checkGrowth(body ast.Node, found *analysis) {
 	g := concatCheck{texts: map[string]nesting{}}
 	g.node(body)
@@ -52,7 +52,7 @@ func (c *compilation) checkGrowth(body ast.Node, found *analysis) {
 		c.report(diag.Diagnostic{
 			Severity: diag.Warning, Code: "script-slow",
 			Summary: a.name + " grows in a loop, which copies all of it each time",
-			Detail:  "collect the parts in an array, parts.push(…), and join them behind the loop: parts.join(\"\")",
+			Detail:  "collect the parts in an array, parts.push(…), and join them after the loop: parts.join(\"\")",
 		}, a.start, a.end)
 	}
 }
@@ -91,7 +91,7 @@ func (g *concatCheck) node(n ast.Node) {
 	syntax.Children(n, g.node)
 }
 
-// called walks a function that is called in so many loops of its own.
+// called walks a function that is called in loops.
 func (g *concatCheck) called(function ast.Node, loops int) {
 	outer, before := g.function, g.loops
 	g.functions++
@@ -100,8 +100,7 @@ func (g *concatCheck) called(function ast.Node, loops int) {
 	g.function, g.loops = outer, before
 }
 
-// each reports whether a call is list.forEach(function), of a list that is not
-// written out.
+// isForEach reports whether a call is list.forEach(function), with a list that is not a literal.
 func isForEach(n *ast.CallExpression) bool {
 	method, _ := n.Callee.(*ast.DotExpression)
 	if method == nil || method.Identifier.Name != "forEach" || len(n.ArgumentList) != 1 {
@@ -115,7 +114,7 @@ func isForEach(n *ast.CallExpression) bool {
 	return false
 }
 
-// loop walks a loop, whose body alone is in it.
+// loop walks a loop. Only its body is in the loop.
 func (g *concatCheck) loop(loop ast.Node, body ast.Statement, short bool) {
 	syntax.Children(loop, func(n ast.Node) {
 		if n == ast.Node(body) && !short {
@@ -151,7 +150,7 @@ func (g *concatCheck) declared(n *ast.Binding) {
 	}
 }
 
-// assigned notices s += x and s = s + x.
+// assigned records s += x and s = s + x.
 func (g *concatCheck) assigned(n *ast.AssignExpression) {
 	id, _ := n.Left.(*ast.Identifier)
 	if id == nil {

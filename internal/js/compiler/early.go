@@ -11,14 +11,13 @@ import (
 	"github.com/mcpd/mcpd/scripting/source"
 )
 
-// maxThorough is the size of a body of which everything is told at once,
-// whatever its tokens show: compiling it costs little more than they do.
+// maxThorough is the maximum size of a body that is always compiled, so that all errors are
+// reported at once. Compiling it costs little more than splitting it into tokens.
 const maxThorough = 16 << 10
 
-// early reports errors in the names and the shape of a large body that its
-// tokens prove, before the body is compiled: compiling takes many times as long
-// as cutting into tokens. It returns true if there are any; other errors are
-// reported once these are fixed.
+// checkTokens reports errors in the names and the shape of a large body that its tokens prove.
+// Splitting into tokens is many times faster than compiling. It returns true if there are errors;
+// others are reported once these are fixed.
 func (c *compilation) checkTokens(f syntax.Features) (refused bool) {
 	text := c.src.Text
 	if len(text.Body()) <= maxThorough || len(f.Modules) > 0 {
@@ -43,8 +42,8 @@ func (c *compilation) checkTokens(f syntax.Features) (refused bool) {
 	return false
 }
 
-// scan returns what the tokens of the body say about names, or nil if it cannot
-// be read. Positions are those in the body itself.
+// scanTokens returns the uses of names in the tokens of the body; nil if it cannot be tokenized.
+// Positions are offsets in the body.
 func (c *compilation) scanTokens() *tokenScan {
 	s := &tokenScan{Lexer: syntax.Lexer{Src: c.text, TypeScript: c.src.Language == source.TS}, isChecked: c.isChecked, found: analysisOf(nil), ambiguous: map[string]bool{}, private: map[string]syntax.Token{}, declaredPrivate: map[string]bool{}}
 	if !s.run() {
@@ -54,7 +53,7 @@ func (c *compilation) scanTokens() *tokenScan {
 	return s
 }
 
-// watched reports whether a body may be refused because of how it uses a name.
+// isChecked reports whether the use of a name may be an error.
 func (c *compilation) isChecked(name string) bool {
 	if name == "vars" || isGranting(name) {
 		return true
@@ -63,31 +62,29 @@ func (c *compilation) isChecked(name string) bool {
 	return absent
 }
 
-// scan finds the uses of watched names in the tokens of a body. A name that
-// stands anywhere where it may be declared, asked for with typeof, or a part of
-// a type, is doubtful, and nothing is said of it.
+// tokenScan finds the uses of checked names in the tokens of a body. A name is ambiguous, and not
+// reported, if it may be declared, is an operand of typeof, or is part of a type.
 type tokenScan struct {
 	syntax.Lexer
 	isChecked func(string) bool
 	found     *analysis
 	ambiguous map[string]bool
-	// private are the first uses of names like #a, and owned those that some
-	// class declares.
+	// private are the first uses of names like #a, and declaredPrivate the names that a class
+	// declares.
 	private         map[string]syntax.Token
 	declaredPrivate map[string]bool
-	// past are the tokens before the present one, the last of them first.
+	// previous are the tokens before the current one, last first.
 	previous [3]syntax.Token
-	// outer are the tokens outside of all brackets, at most one more than a
-	// function has, and start is where the first token of all begins.
+	// outer are the tokens outside of all brackets, up to one more than a function has. start is
+	// the offset of the first token.
 	outer []syntax.Token
 	start int
 }
 
-// maxOuter is how many tokens of async function* f(…) {…} stand outside of its brackets.
+// maxOuter is the number of tokens of async function* f(…) {…} outside of its brackets.
 const maxOuter = 6
 
-// run reports whether the body could be read, with names that are what they
-// look like.
+// run reports whether the body could be tokenized, without escapes in names.
 func (s *tokenScan) run() bool {
 	t := s.Next()
 	for s.start = t.Start; t.Kind != syntax.End; {
@@ -108,7 +105,7 @@ func (s *tokenScan) run() bool {
 	return s.Err == nil
 }
 
-// token notices a token that has another behind it and so many brackets around it.
+// token handles a token, given the next one and the number of brackets around it.
 func (s *tokenScan) token(t, next syntax.Token, depth int) {
 	switch {
 	case t.Kind == syntax.Word && t.Text[0] == '#':
@@ -138,7 +135,7 @@ func (s *tokenScan) member(t, next syntax.Token) {
 	}
 }
 
-// hidden notices the private name of a member, behind a dot or in a class.
+// privateName records the private name of a member, after a dot or in a class.
 func (s *tokenScan) privateName(t, next syntax.Token) {
 	_, again := s.private[t.Text]
 	switch {
@@ -149,8 +146,8 @@ func (s *tokenScan) privateName(t, next syntax.Token) {
 	}
 }
 
-// expression reports whether a name in front of a dot or, where it is called, a
-// parenthesis can be nothing but the beginning of an expression.
+// expression reports whether a name before a dot or, if called, a parenthesis can only be the start
+// of an expression.
 func (s *tokenScan) expression(t syntax.Token, called bool, depth int) bool {
 	last, before := s.previous[0], s.previous[1]
 	switch {
@@ -172,8 +169,8 @@ func (s *tokenScan) expression(t syntax.Token, called bool, depth int) bool {
 	return false
 }
 
-// uncalled reports whether the body is one function, and nothing else. Plain
-// functions are left to the tree, which knows what lowering makes of them.
+// isFunctionOnly reports whether the body is one function and nothing else. Plain functions are
+// checked in the tree, which is correct for lowered bodies.
 func (s *tokenScan) isFunctionOnly() bool {
 	tokens := s.outer
 	async := len(tokens) > 1 && tokens[0].Text == "async" && !tokens[1].Newline

@@ -21,11 +21,10 @@ import (
 	"github.com/mcpd/mcpd/scripting/source"
 )
 
-// wrapperEnd follows a body whose front is [syntax.WrapperStart].
+// wrapperEnd is the end of a body that starts with [syntax.WrapperStart].
 const wrapperEnd = "\n}})"
 
-// verbatim makes source in which the body stands as it is, on the lines that
-// it has in its file.
+// wrapScript creates the source with the unchanged body, on the same lines as in its file.
 func (c *compilation) wrapScript(async bool) {
 	text := c.src.Text
 	start := syntax.WrapperStart
@@ -41,8 +40,7 @@ func (c *compilation) wrapScript(async bool) {
 	}
 }
 
-// finish hands the source to the engine. A bug of the engine becomes a
-// diagnostic.
+// parseAndBuild passes the source to the engine. A panic of the engine becomes a diagnostic.
 func (c *compilation) parseAndBuild() (p *Program) {
 	defer func() {
 		if bug := recover(); bug != nil {
@@ -56,7 +54,7 @@ func (c *compilation) parseAndBuild() (p *Program) {
 	return c.program(function, tree)
 }
 
-// parse returns the function that the source is, and the whole tree.
+// parse returns the function of the source, and the tree.
 func (c *compilation) parse() (*ast.FunctionLiteral, *ast.Program) {
 	tree, err := parser.ParseFile(nil, compiledName, c.origin.src, 0, parser.WithDisableSourceMaps)
 	if err != nil {
@@ -67,15 +65,15 @@ func (c *compilation) parse() (*ast.FunctionLiteral, *ast.Program) {
 	if function == nil {
 		c.reject(diag.Diagnostic{
 			Code: "script-syntax", Range: c.src.Text.Range(0, 0),
-			Summary: "the " + c.kindName() + " ends before its end", Detail: "remove the bracket that closes more than was opened",
+			Summary: "the " + c.kindName() + " is closed before its end", Detail: "remove the extra closing bracket",
 		})
 		return nil, nil
 	}
 	return function, tree
 }
 
-// onlyFunction returns the function literal that a tree consists of. A body
-// that closes the function around it makes more than one.
+// onlyFunction returns the function literal of a tree. A body that closes the function around it
+// creates more than one.
 func onlyFunction(tree *ast.Program) *ast.FunctionLiteral {
 	if len(tree.Body) != 1 {
 		return nil
@@ -94,7 +92,7 @@ func onlyFunction(tree *ast.Program) *ast.FunctionLiteral {
 	return function
 }
 
-// program finishes a tree that is known to be sound.
+// program returns the program for a valid tree.
 func (c *compilation) program(function *ast.FunctionLiteral, tree *ast.Program) *Program {
 	if c.origin.lowered && !unwrapModule(function) {
 		c.fail(c.src.Text.All(), "script-internal", "the body could not be compiled", "its lowered form has an unexpected shape")
@@ -115,7 +113,7 @@ func (c *compilation) program(function *ast.FunctionLiteral, tree *ast.Program) 
 		Names: c.names(), uses: map[string]bool{}, Mentioned: found.names, computed: found.hasComputedAccess,
 		Patterns: found.patterns, Origin: c.origin, Source: c.src, Imported: c.files, Size: c.read + len(c.src.Vars),
 	}
-	// A name that is bound somewhere may mean the global elsewhere.
+	// A name that is declared somewhere may mean the global elsewhere.
 	p.UsesGlobalThis = found.isReferenced("globalThis")
 	p.Proxies = p.UsesGlobalThis || found.isReferenced("Proxy")
 	p.Hosted = p.UsesGlobalThis || found.isReferenced("tools") || slices.ContainsFunc(c.names().groups, found.isReferenced)
@@ -146,7 +144,7 @@ func setParameters(function *ast.FunctionLiteral, names []string) {
 }
 
 func (c *compilation) code(tree *ast.Program) *goja.Program {
-	tree.File = file.NewFile(compiledName, "", 1) // no text to count lines in: a stack that a script reads shows neither a file nor a line
+	tree.File = file.NewFile(compiledName, "", 1) // without text to count lines in, so that stacks in scripts show neither a file nor a line
 	code, err := goja.CompileAST(tree, true)
 	if err != nil {
 		c.syntaxError(err)
@@ -154,10 +152,10 @@ func (c *compilation) code(tree *ast.Program) *goja.Program {
 	return code
 }
 
-// unfold keeps the engine from computing constant expressions when it
-// compiles: it takes exponential time for 1 && 1 && …, and nothing could
-// interrupt 9n ** 9n ** 9n. A constant operand in a sequence of one is no
-// constant to it, and means the same. Literals with one sign stay constants.
+// disableFolding prevents the engine from evaluating constant expressions when it compiles: this
+// takes exponential time for 1 && 1 && …, and 9n ** 9n ** 9n cannot be interrupted. A constant in
+// a sequence expression of one element is not constant for the engine, and has the same value.
+// Literals with one sign stay constants.
 func disableFolding(n ast.Node) {
 	syntax.Children(n, disableFolding)
 	switch n := n.(type) {
@@ -172,8 +170,7 @@ func disableFolding(n ast.Node) {
 	}
 }
 
-// constant reports whether the engine takes an expression to be a constant,
-// given that the expressions in it were unfolded.
+// constant reports whether the engine treats an expression as a constant, after disableFolding.
 func constant(n ast.Expression) bool {
 	switch n := n.(type) {
 	case *ast.NumberLiteral, *ast.StringLiteral, *ast.BooleanLiteral, *ast.NullLiteral:

@@ -13,8 +13,8 @@ func globalsOf(s *source.Source, tools *ToolNames) []string {
 	return globals(s.Kind, s.Objects)
 }
 
-// globals returns the names that a body of this kind may use beside what the
-// engine defines. JSON, RegExp and String are the engine's own, with bounds.
+// globals returns the names that a body of this kind may use besides those of the engine. JSON,
+// RegExp and String are those of the engine with limits.
 func globals(kind source.Kind, objects []source.Object) []string {
 	names := []string{
 		"AbortController", "AbortSignal", "JSON", "RegExp", "TextDecoder", "TextEncoder", "URL", "URLSearchParams",
@@ -32,7 +32,7 @@ func globals(kind source.Kind, objects []source.Object) []string {
 	return names
 }
 
-// subjects returns the globals that bodies of this kind see and others may not.
+// kindGlobals returns the globals of this kind that other kinds may lack.
 func kindGlobals(kind source.Kind) []string {
 	switch kind {
 	case source.Hook:
@@ -48,8 +48,8 @@ func kindGlobals(kind source.Kind) []string {
 	}
 }
 
-// codeGlobals are the names that code sees beside its tools: its own, and what
-// other JavaScript hosts have too. None of them reaches anything.
+// codeGlobals returns the globals of agent code besides its tools: its own ones, and those of other
+// JavaScript hosts. None of them has external effects.
 func codeGlobals() []string {
 	return []string{
 		"console", "parallel", "print", "tools", "HostError",
@@ -58,7 +58,7 @@ func codeGlobals() []string {
 	}
 }
 
-// builtins are the names that the engine itself defines.
+// builtins returns the names that the engine defines.
 func builtins() []string {
 	return []string{
 		"AggregateError", "Array", "ArrayBuffer", "BigInt", "BigInt64Array", "BigUint64Array", "Boolean", "DataView",
@@ -71,14 +71,14 @@ func builtins() []string {
 	}
 }
 
-// kvMethods are the methods of kv.NAME.
+// kvMethods returns the methods of kv.NAME.
 func kvMethods() []string { return []string{"get", "put", "delete", "cas", "list", "incr"} }
 
-// LogLevels are the methods of log.
+// LogLevels returns the methods of log.
 func LogLevels() []string { return []string{"debug", "info", "warn", "error"} }
 
-// ConsoleMethods are the methods of console.
+// ConsoleMethods returns the methods of console.
 func ConsoleMethods() []string { return []string{"debug", "error", "info", "log", "trace", "warn"} }
 
-// HTTPMethods are the methods of http.NAME, but for request.
+// HTTPMethods returns the methods of http.NAME, without request.
 func HTTPMethods() []string { return []string{"get", "post", "put", "patch", "delete"} }

@@ -51,7 +51,7 @@ func TestBuiltins_complete(t *testing.T) {
 }
 
 // The engine's own JSON and RegExp only have bounds here.
-func TestEditorsAreToldOfEveryGlobalAndOfNoOther(t *testing.T) {
+func TestDeclarations_globals(t *testing.T) {
 	text, err := os.ReadFile(declarationFile)
 	if err != nil {
 		t.Fatal(err)
@@ -78,7 +78,7 @@ func TestEditorsAreToldOfEveryGlobalAndOfNoOther(t *testing.T) {
 	}
 }
 
-func TestEditorsAreToldOfTheMembersOfGlobals(t *testing.T) {
+func TestDeclarations_members(t *testing.T) {
 	data, err := os.ReadFile(declarationFile)
 	if err != nil {
 		t.Fatal(err)

@@ -8,12 +8,12 @@ import (
 	"github.com/mcpd/mcpd/scripting/source"
 )
 
-// TestLikelyMistakesComeWithWhatToDo holds what is said of the mistakes that
+// TestSyntaxHints holds what is said of the mistakes that
 // people make who write in haste, or know another language better.
-func TestLikelyMistakesComeWithWhatToDo(t *testing.T) {
+func TestSyntaxHints(t *testing.T) {
 	for _, c := range []struct{ body, part string }{
-		{"return {\n  a: 1\n  b: 2,\n}", "comma at the end of the line in front of it"},
-		{"return { a: 1 b: 2 }", "a comma in front of it"},
+		{"return {\n  a: 1\n  b: 2,\n}", "comma at the end of the line before it"},
+		{"return { a: 1 b: 2 }", "a comma before it"},
 		{"return { a: 1, b = 2 }", "name: value"},
 		{"return { a: 1; b: 2 }", "separated by commas"},
 		{"return [1].map(n => { a: n, b: 2 })", "(…) => ({ … })"},
@@ -24,21 +24,21 @@ func TestLikelyMistakesComeWithWhatToDo(t *testing.T) {
 		{"const f = function { return 1 }", "function name() { … }"},
 		{"function (a) { return a }", "give it a name"},
 		{"class { a() {} }", "class Name"},
-		{"if (1) { log.info('a') };\nelse { log.info('b') }", "else stands right behind the if"},
+		{"if (1) { log.info('a') };\nelse { log.info('b') }", "else must directly follow the if"},
 		{"log.info((1)", "add the ) that closes it"},
 		{"log.info(1))", "remove it"},
-		{"[1].map((x) => { const y = await http.crm.get('/'); return y })", "write async in front of the function"},
+		{"[1].map((x) => { const y = await http.crm.get('/'); return y })", "write async before the function"},
 		{"const class = 1", "choose another name"},
 		{"let new = 2", "choose another name"},
 		{"const a-b = 1", "cannot contain -"},
-		{"const 1a = 1", "begin with a digit"},
+		{"const 1a = 1", "start with a digit"},
 		{"input?.a = 1", "write if (a) { a.b = … }"},
 		{"for (const x input.list) {}", "write of between"},
 		{"if (1) {} elif (2) { log.info('a') }", "else if"},
 		{"if (input.a and input.b) {}", "&& instead of and"},
 		{"if (not input.a) {}", "! instead of not"},
 		{"return input.a or 2", "|| instead of or"},
-		{"# a comment\nreturn 1", "begins with //"},
+		{"# a comment\nreturn 1", "starts with //"},
 		{"return f\"a {x}\"", "`text ${name}`"},
 		{"return “abc”", "straight quotes"},
 		{"return ‘abc’", "straight quotes"},
@@ -54,13 +54,13 @@ func TestLikelyMistakesComeWithWhatToDo(t *testing.T) {
 		{"const x =\nconst y = 2;", "a value is missing"},
 		{"const f = (x) => return x", "leave out return"},
 		{"function f() return 1", "in braces"},
-		{"switch (input.a) { case 1 { log.info('a') } }", "a colon behind the case"},
+		{"switch (input.a) { case 1 { log.info('a') } }", "a colon after the case"},
 		{"return 'a' 'b'", "join texts with +"},
 		{"return 'a' input.b", "join texts with +"},
 		{"return ${input.a}", "backticks"},
 		{"return input.a ? 1;", "needs its :"},
 		{"try { log.info('a') } except (e) { }", "catch (error)"},
-		{"input.a. = 1", "behind the dot"},
+		{"input.a. = 1", "after the dot"},
 		{"<<<<<<< HEAD\nlog.info(1)", "a merge left a conflict"},
 	} {
 		for _, language := range []source.Language{source.JS, source.TS} {
@@ -74,7 +74,7 @@ func TestLikelyMistakesComeWithWhatToDo(t *testing.T) {
 	}
 }
 
-func TestNamesOfOtherLanguagesAreKnown(t *testing.T) {
+func TestUndefinedName_otherLanguages(t *testing.T) {
 	for name, part := range map[string]string{
 		"None": "null", "nil": "null", "True": "true", "False": "false", "print": "log.info", "len": "x.length", "self": "this", "str": "String", "int": "Number",
 	} {
@@ -84,14 +84,14 @@ func TestNamesOfOtherLanguagesAreKnown(t *testing.T) {
 	}
 }
 
-func TestEveryMistakeOfSyntaxComesWithAdvice(t *testing.T) {
+func TestSyntaxError_advice(t *testing.T) {
 	for body, part := range map[string]string{
 		`const x = ;`:                                   "a value is missing",
 		`let a = 1; let a = 2;`:                         "another name",
 		`const r = /(/;`:                                "backslash",
 		`const r = /a**/;`:                              "backslash",
 		`const r = /)/;`:                                "",
-		`with (input) {}`:                               "in front of each",
+		`with (input) {}`:                               "before each",
 		`class A { #x; } new A().#y;`:                   "in the class",
 		`for (;;) { continue far; }`:                    "label",
 		`break;`:                                        "a loop",
@@ -129,7 +129,7 @@ func TestEveryMistakeOfSyntaxComesWithAdvice(t *testing.T) {
 	}
 }
 
-func TestMistakesOfImportsComeWithAdvice(t *testing.T) {
+func TestImportError_advice(t *testing.T) {
 	for path, part := range map[string]string{
 		"lodash": "./file.js", "./no.js": "make the file", "../no.js": "into the tools folder", "./a": "whole name", "./a.js": "export it there",
 	} {
@@ -220,9 +220,9 @@ func TestUndefinedName_otherHosts(t *testing.T) {
 
 func TestToLocaleString_warns(t *testing.T) {
 	for body, want := range map[string]string{
-		"return input.total.toLocaleString('de-DE')":           "toLocaleString knows no locales",
-		"return new Date().toLocaleDateString('en-US')":        "toLocaleDateString knows no locales",
-		"return new Date().toLocaleTimeString()":               "toLocaleTimeString knows no locales",
+		"return input.total.toLocaleString('de-DE')":           "toLocaleString ignores locales",
+		"return new Date().toLocaleDateString('en-US')":        "toLocaleDateString ignores locales",
+		"return new Date().toLocaleTimeString()":               "toLocaleTimeString ignores locales",
 		"const f = { toLocaleString: () => 1 }; return [f, 1]": "",
 		"return numbers.format(1234.5)":                        "",
 	} {

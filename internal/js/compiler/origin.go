@@ -15,31 +15,30 @@ import (
 	"github.com/mcpd/mcpd/scripting/transpile"
 )
 
-// Origin leads from places in compiled source back to the author's files.
+// Origin maps positions in compiled source to the files of the author.
 type Origin struct {
-	src string // the compiled source
-	// body is where the author's text stands in src, when it stands there verbatim.
+	src string // compiled source
+	// body is the position of the body in src, if it is unchanged.
 	body segment
 	text diag.Text
-	// lowered says that src was made by a compiler; mappings then lead back.
+	// lowered is set if src is the output of a compiler. Then mappings apply.
 	lowered  bool
 	mappings []mapping
-	texts    []diag.Text // what the mappings point into
+	texts    []diag.Text // texts of the mappings
 }
 
-// segment says that length bytes of one text are those of another.
+// segment maps length bytes of one text to another.
 type segment struct{ to, from, length int }
 
-// mapping says that what begins at a place of compiled source was made of what
-// begins at an offset of a text.
+// mapping maps the text from a position of the compiled source to an offset in a text.
 type mapping struct {
 	at     int
 	text   int
 	offset int
 }
 
-// at returns the range of the token that the byte at offset of the compiled
-// source came from, and false when the author did not write it.
+// rangeAt returns the range of the token at an offset of the compiled source; ok is false if the
+// author did not write it.
 func (o *Origin) rangeAt(offset int) (diag.Range, bool) {
 	text, from, ok := o.original(offset)
 	if !ok {
@@ -53,10 +52,10 @@ type sourceRange struct {
 	Start, End int
 }
 
-// Range returns the range of the place in its file.
+// Range returns the range in the file.
 func (p sourceRange) Range() diag.Range { return p.Text.Range(p.Start, p.End) }
 
-// callee returns the word at offset or, of a parenthesis, the word in front of it.
+// callee returns the word at offset, or the word before it for a parenthesis.
 func callee(text diag.Text, offset int) sourceRange {
 	body := text.Body()
 	start := offset
@@ -66,8 +65,8 @@ func callee(text diag.Text, offset int) sourceRange {
 	return sourceRange{text, start, wordEnd(body, start)}
 }
 
-// between returns the range that the bytes from start up to end of the
-// compiled source came from, at least one token.
+// between returns the range for the bytes from start to end of the compiled source, at least one
+// token.
 func (o *Origin) between(start, end int) (diag.Range, bool) {
 	text, from, ok := o.original(start)
 	if !ok {
@@ -80,7 +79,7 @@ func (o *Origin) between(start, end int) (diag.Range, bool) {
 	return text.Range(from, to), true
 }
 
-// trace returns the text and the offset in it that a byte of the compiled source came from.
+// original returns the text and the offset for a byte of the compiled source.
 func (o *Origin) original(at int) (text diag.Text, offset int, ok bool) {
 	if !o.lowered {
 		from := at - o.body.to
@@ -94,11 +93,11 @@ func (o *Origin) original(at int) (text diag.Text, offset int, ok bool) {
 	return o.texts[m.text], m.offset, true
 }
 
-// compiledName is what the engine calls every compiled source.
+// compiledName is the file name of all compiled sources.
 const compiledName = "body"
 
-// Located returns what the author wrote at a place of compiled source, which is
-// one line to the engine.
+// Locate returns the range of the author for a position in compiled source, which is one line for
+// the engine.
 func (o *Origin) Locate(at file.Position) (sourceRange, bool) {
 	if at.Filename != compiledName {
 		return sourceRange{}, false
@@ -110,8 +109,8 @@ func (o *Origin) Locate(at file.Position) (sourceRange, bool) {
 	return callee(text, from), true
 }
 
-// wordStartBefore returns where the word begins that ends at offset, or offset
-// itself when no word ends there.
+// wordStartBefore returns the start of the word that ends at offset; offset itself if there is
+// none.
 func wordStartBefore(body string, offset int) int {
 	start := offset
 	for start > 0 {
@@ -124,7 +123,7 @@ func wordStartBefore(body string, offset int) int {
 	return start
 }
 
-// wordEnd returns the end of the word that begins at offset, or of the one character there.
+// wordEnd returns the end of the word, or of the character, at offset.
 func wordEnd(body string, offset int) int {
 	offset = min(offset, len(body))
 	end := offset
@@ -141,8 +140,8 @@ func wordEnd(body string, offset int) int {
 	return end
 }
 
-// offset returns the place of a line and a column as goja counts them: lines
-// from 1, ended by any line terminator of the language, columns in bytes from 1.
+// offset returns the offset of a line and a column of goja: lines count from 1 and end at any line
+// terminator of the language; columns are bytes from 1.
 func (o *Origin) offset(line, column int) int {
 	at := 0
 	for ; line > 1; line-- {
@@ -164,11 +163,10 @@ func terminatorLength(s string) int {
 	return size
 }
 
-// The reader is written by hand because go-sourcemap, which the engine uses, has
-// no place for what was made of nothing, drops what points to the beginning of a
-// source, and panics for a source that is not listed.
+// The reader is hand-written because go-sourcemap, which the engine uses, has no positions for
+// generated text, drops mappings to the start of a source, and panics for unlisted sources.
 
-// sourceMap is the part of a source map (ECMA-426) that is read.
+// sourceMap has the fields of a source map (ECMA-426) that are used.
 type sourceMap struct {
 	Sources  []string `json:"sources"`
 	Mappings string   `json:"mappings"`
@@ -177,15 +175,14 @@ type sourceMap struct {
 	code    lineIndex
 }
 
-// rawMapping is one mapping as the format has it: lines and columns from 0,
-// columns in UTF-16 units.
+// rawMapping is one mapping of the format: lines and columns from 0, columns in UTF-16 units.
 type rawMapping struct {
 	line, column             int
-	source                   int // -1: made of nothing
+	source                   int // -1: generated text
 	sourceLine, sourceColumn int
 }
 
-// decodeSourceMap reads the map of generated code.
+// decodeSourceMap decodes the source map of generated code.
 func decodeSourceMap(data []byte, code string) (*sourceMap, error) {
 	m := &sourceMap{code: newLineIndex(code)}
 	if err := json.Unmarshal(data, m); err != nil {
@@ -243,12 +240,12 @@ func decodeVLQ(field string) ([]int, error) {
 	return numbers, nil
 }
 
-// resolve turns the mappings of a source map into offsets, those of the
-// compiled source shift bytes further on, and returns the texts that they point into.
+// resolve converts the mappings of a source map to offsets. The offsets in the compiled source are
+// shifted by shift. It also returns the texts of the mappings.
 func (m *bundler) resolve(raw *sourceMap, shift int) ([]diag.Text, []mapping) {
 	texts := make([]diag.Text, len(raw.Sources))
 	sources := make([]lineIndex, len(raw.Sources))
-	own := make([]bool, len(raw.Sources)) // made of the body itself
+	own := make([]bool, len(raw.Sources)) // the body itself
 	for i, source := range raw.Sources {
 		text, imported := m.files[strings.TrimPrefix(source, transpile.Namespace+":")]
 		if imported {
@@ -275,12 +272,12 @@ func (m *bundler) resolve(raw *sourceMap, shift int) ([]diag.Text, []mapping) {
 	return texts, mappings
 }
 
-// places finds the byte at a line and a column of a text.
+// lineIndex converts lines and columns of a text to offsets.
 type lineIndex struct {
 	text   string
-	starts []int // the offsets of the lines
-	// units are the offsets of all UTF-16 units, and first the unit that each
-	// line begins with. Both are nil when every unit is a byte.
+	starts []int // offsets of the lines
+	// units has the offsets of all UTF-16 units, and first the first unit of each line. Both are
+	// nil if every unit is a byte.
 	units []int32
 	first []int
 }
@@ -304,8 +301,8 @@ func newLineIndex(text string) lineIndex {
 	return p
 }
 
-// offset returns the offset of a line and a column, both from 0, the column in
-// UTF-16 units. Places outside the text are moved to its end.
+// offset returns the offset of a line and a column, both from 0, the column in UTF-16 units.
+// Positions outside of the text become its end.
 func (p lineIndex) offset(line, column int) int {
 	switch {
 	case line < 0 || line >= len(p.starts):

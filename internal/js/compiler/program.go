@@ -10,29 +10,29 @@ import (
 	"github.com/mcpd/mcpd/scripting/source"
 )
 
-// Program is a compiled body, and what running it takes. It is immutable.
+// Program is a compiled body with everything that running it requires. It is immutable.
 type Program struct {
 	Name string
 	Kind source.Kind
-	// Hash is of everything that the compiler was given, imported files included, and Meaning
-	// of all of that but for where the body stands.
+	// Hash is a hash of all inputs of the compiler, including imported files; SemanticHash of all
+	// inputs except positions.
 	Hash, SemanticHash [32]byte
 	Code               *goja.Program
-	// Parameters are the globals that the body mentions, in the order in which
-	// its function takes them.
+	// Parameters are the globals that the body mentions, in the order of the parameters of its
+	// function.
 	Parameters []string
-	// Everything says that the body can reach its globals by computed names.
+	// UsesGlobalThis is set if the body can reach its globals by computed names.
 	UsesGlobalThis bool
-	// Proxies says that the body may make proxies, and Hosted that it may have objects of the
-	// host whose prototypes can be set.
+	// Proxies is set if the body may create proxies, and Hosted if it may have host objects with
+	// mutable prototypes.
 	Proxies, Hosted bool
 	uses            map[string]bool
 	Mentioned       map[string]bool
 	computed        bool
 	Patterns        bool
 	Objects         []source.Object
-	// Names are the tools of code, and Missing what is thrown where it reads a name
-	// that nothing has.
+	// Names are the tools of agent code. MissingNames has the messages that are thrown for unknown
+	// names.
 	Names        *ToolNames
 	MissingNames map[string]string
 	BigInts      *jsvalue.BigInts
@@ -43,8 +43,8 @@ type Program struct {
 	Size         int
 }
 
-// CanUse reports whether the body can reach the global name, so that callers
-// need not encode what no body reads.
+// CanUse reports whether the body can reach the global name, so that callers need not encode unused
+// values.
 func (p *Program) CanUse(name string) bool { return p.UsesGlobalThis || p.uses[name] }
 
 // Reaches reports whether the body can reach a granted object.
@@ -73,5 +73,5 @@ func (p *Program) Reaches(o source.Object) bool {
 // Mentions reports whether the body can reach a property of this name.
 func (p *Program) Mentions(name string) bool { return p.computed || p.Mentioned[name] }
 
-// Globals returns the names that the body may use beside what the engine defines.
+// Globals returns the names that the body may use besides those of the engine.
 func (p *Program) Globals() []string { return globalsOf(&p.Source, p.Names) }

@@ -11,11 +11,11 @@ import (
 	"github.com/mcpd/mcpd/scripting/source"
 )
 
-// noReturn is the code of the warning about a body that returns nothing.
+// noReturn is the code of the warning for a body that returns nothing.
 const noReturn = "no-return"
 
-// checkReturns warns of a body that returns no value although it must, or whose last
-// statement is a value that nothing takes. A body that has an effect may return nothing.
+// checkReturns warns of a body that must return a value and does not, or with an unused value as
+// last statement. A body with an effect may return nothing.
 func (c *compilation) checkReturns(function *ast.FunctionLiteral, found *analysis) {
 	if c.src.Kind == source.Hook || c.src.Kind == source.Code || c.list.HasErrors() {
 		return
@@ -47,8 +47,8 @@ func (c *compilation) checkReturns(function *ast.FunctionLiteral, found *analysi
 	}
 }
 
-// begin returns the place of a statement. The parser sets none for an if statement, whose
-// condition stands for it.
+// startOf returns the position of a statement. The parser sets none for an if statement; its
+// condition is used instead.
 func startOf(s ast.Statement) file.Idx {
 	if s, ok := s.(*ast.IfStatement); ok {
 		return s.Test.Idx0()
@@ -56,7 +56,7 @@ func startOf(s ast.Statement) file.Idx {
 	return s.Idx0()
 }
 
-// waits reports whether anything within a node waits, in what lowering makes of it too.
+// hasAwait reports whether a node contains await, or yield, which lowering uses for await.
 func hasAwait(n ast.Node) bool {
 	return contains(n, func(n ast.Node) bool {
 		switch n.(type) {
@@ -67,7 +67,7 @@ func hasAwait(n ast.Node) bool {
 	}, func(ast.Node) bool { return false })
 }
 
-// declaresValue reports whether a statement declares variables and gives one a value.
+// declaresValue reports whether a statement declares a variable with a value.
 func declaresValue(s ast.Statement) bool {
 	var list []*ast.Binding
 	switch s := s.(type) {
@@ -91,7 +91,7 @@ func (c *compilation) resultHint() string {
 	return "an object with the declared outputs"
 }
 
-// leaves reports whether the statements return a value, or whether anything in them throws.
+// returnsOrThrows reports whether the statements return a value, or contain a throw.
 func returnsOrThrows(statements []ast.Statement) bool {
 	found, inner := false, 0
 	var look func(ast.Node)
@@ -117,7 +117,7 @@ func returnsOrThrows(statements []ast.Statement) bool {
 	return found
 }
 
-// isValue reports whether an expression does nothing but have a value.
+// isValue reports whether an expression only computes a value.
 func isValue(n ast.Expression) bool {
 	switch n := n.(type) {
 	case *ast.StringLiteral, *ast.NumberLiteral, *ast.BooleanLiteral, *ast.NullLiteral, *ast.RegExpLiteral, *ast.Identifier, *ast.TemplateLiteral,
@@ -131,8 +131,8 @@ func isValue(n ast.Expression) bool {
 	return false
 }
 
-// acts reports whether a body that ends with an expression may have an effect: whether it
-// reaches an object of the host that has any, or waits.
+// hasEffect reports whether a body that ends with an expression may have an effect: it uses a host
+// object with effects, or awaits.
 func (c *compilation) hasEffect(last ast.Expression, found *analysis) bool {
 	switch last.(type) {
 	case *ast.AwaitExpression, *ast.AssignExpression:
@@ -151,7 +151,7 @@ func (c *compilation) hasEffect(last ast.Expression, found *analysis) bool {
 	return found.isReferenced("globalThis")
 }
 
-// ownText reports whether a place is in the body itself, not in a file that it imports.
+// ownText reports whether a range is in the body itself, not in an imported file.
 func (c *compilation) ownText(start, end file.Idx) bool {
 	at, ok := c.origin.between(int(start)-1, int(end)-1)
 	return ok && at.File == c.src.Text.File()

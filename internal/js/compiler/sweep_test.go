@@ -30,7 +30,7 @@ const (
 // long reports whether the machine does nothing else, and has time.
 func long() bool { return os.Getenv("MCPD_LONG") != "" }
 
-func TestNoConstructStallsTheCompiler(t *testing.T) {
+func TestSweep_constructs(t *testing.T) {
 	sizes := []int{10, 1_000, 10_000, 60_000} // the last is longer than a body may be
 	if long() {
 		sizes = []int{10, 30, 100, 300, 600, 1_000, 2_000, 4_000, 8_000, 15_000, 30_000, 60_000, 1_000_000}
@@ -113,9 +113,9 @@ func budgetOf(refusal string) time.Duration {
 	return refuseBudget
 }
 
-// TestNoCombinationStallsTheCompiler repeats and nests random pieces, in the
+// TestSweep_combinations repeats and nests random pieces, in the
 // way that found the exponential corners of both parsers.
-func TestNoCombinationStallsTheCompiler(t *testing.T) {
+func TestSweep_combinations(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	rounds := 500
 	switch {

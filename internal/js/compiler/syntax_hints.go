@@ -7,18 +7,17 @@ import (
 	"github.com/mcpd/mcpd/internal/js/syntax"
 )
 
-// setting is what stands around a mistake.
+// errorContext is the text around a syntax error.
 type errorContext struct {
 	message string
-	// before, this and after are three words or signs, the middle one of which
-	// is where the mistake was found.
+	// before, this and after are three words or characters; the error is at this.
 	before, this, after string
-	// first is the word or sign that the line begins with, line the line, and
-	// prior the one in front of it.
+	// first is the first word or character of the line; line is the line, and prior the line
+	// before.
 	first, line, prior string
-	// newline says that a line ends in front of this.
+	// newline is set if a line ends before this.
 	newline bool
-	// glued says that nothing stands between before and this.
+	// adjacent is set if nothing separates before and this.
 	adjacent bool
 }
 
@@ -38,7 +37,7 @@ func errorContextAt(text string, at int, message string) errorContext {
 	return s
 }
 
-// lastWord returns the word that a text ends with, or the character.
+// lastWord returns the last word of a text, or its last character.
 func lastWord(text string) string {
 	start := wordStartBefore(text, len(text))
 	if start == len(text) {
@@ -48,8 +47,8 @@ func lastWord(text string) string {
 	return text[start:]
 }
 
-// likely returns what to do about mistakes that people make who know another
-// language better, or who write in haste. Nothing is said when it is neither.
+// syntaxHint returns advice for typical errors of people who know another language better, or who
+// write in haste; empty for other errors.
 func syntaxHint(text string, at int, message string) string {
 	s := errorContextAt(text, at, message)
 	for _, look := range []func(errorContext) string{foreignWord, foreignSign, misnamed, unlisted, unfinished} {
@@ -60,7 +59,7 @@ func syntaxHint(text string, at int, message string) string {
 	return ""
 }
 
-// foreignWords is what to write instead of words of other languages.
+// foreignWords is advice for words of other languages.
 var foreignWords = byName([]hint{
 	{"and", "write && instead of and"},
 	{"or", "write || instead of or"},
@@ -89,7 +88,7 @@ func foreignWord(s errorContext) string {
 	case "def", "func", "fn", "sub", "fun":
 		return "write function name(…) { … } instead of " + first
 	case "except", "rescue":
-		return "write catch (error) { … } behind try { … }"
+		return "write catch (error) { … } after try { … }"
 	case "foreach", "unless", "until", "repeat", "loop":
 		return "write for (const x of list) { … }, or if (…) and while (…), instead of " + first
 	case "string", "int", "bool", "boolean", "float", "double", "number", "auto", "dim", "my", "local", "val", "final", "object":
@@ -99,12 +98,12 @@ func foreignWord(s errorContext) string {
 	case "from":
 		return `write import { name } from "./file.js"`
 	case "#":
-		return "a comment begins with //"
+		return "a comment starts with //"
 	}
 	return ""
 }
 
-// foreignSign is of signs of other languages, and of signs that look alike.
+// foreignSign returns advice for operators of other languages, and for similar-looking characters.
 func foreignSign(s errorContext) string {
 	quote := quotes(s.this)
 	switch {
@@ -113,7 +112,7 @@ func foreignSign(s errorContext) string {
 	case strings.ContainsAny(s.this, "“”„‟"), strings.ContainsAny(s.this, "‘’‚‛"):
 		return `write straight quotes, " or ', instead of ` + s.this
 	case s.this == "#" || s.before == "#" && !s.newline:
-		return "a comment begins with //"
+		return "a comment starts with //"
 	case quote && s.adjacent && (s.before == "f" || s.before == "F"):
 		return "write `text ${name}` between backticks instead of f\"text {name}\""
 	case quote && s.adjacent && s.before == s.this:
@@ -129,23 +128,23 @@ func foreignSign(s errorContext) string {
 	case s.before == "-" && s.this == ">" && s.adjacent, s.before == ">" && strings.Contains(s.line, "->"):
 		return "write => instead of ->"
 	case s.before == "$" && s.this == "{":
-		return "${…} stands in text between backticks"
+		return "write ${…} only in text between backticks"
 	}
 	return ""
 }
 
-// misnamed is of names that are missing, or cannot be names.
+// misnamed returns advice for names that are missing or invalid.
 func misnamed(s errorContext) string {
 	switch {
 	case s.before == "class" && s.this == "{":
 		return "give it a name: class Name { … }"
 	case strings.HasPrefix(s.message, "Syntax error") && s.adjacent && s.before != "" && s.before[0] >= '0' && s.before[0] <= '9',
 		s.this != "" && s.this[0] >= '0' && s.this[0] <= '9' && strings.Trim(s.this, "0123456789_n") != "":
-		return "a name cannot begin with a digit, and letters cannot follow a number"
+		return "a name cannot start with a digit, and letters cannot follow a number"
 	case s.this == "-" && (strings.Contains(s.line, "const "+s.before) || strings.Contains(s.line, "let "+s.before)):
 		return "a name cannot contain -; write _ or a capital letter instead"
 	case s.before == "function" && s.this == "{":
-		return "write the parameters in front of it: function name() { … }"
+		return "write the parameters before it: function name() { … }"
 	case s.before == "function" || s.this == "function" && s.after == "(":
 		return "give it a name: function name(…) { … }"
 	case (syntax.IsReserved(s.this) || strings.Contains(s.message, "reserved word")) && naming(s.before):
@@ -155,12 +154,12 @@ func misnamed(s errorContext) string {
 	case (s.first == "if" || s.first == "while" || s.first == "for" || s.first == "switch") && s.before == s.first && s.this != "(":
 		return "put what follows " + s.first + " in parentheses: " + s.first + " (…) { … }"
 	case strings.Contains(strings.ToLower(s.message), "assign") && strings.Contains(s.line, "?."):
-		return "nothing can be assigned behind ?.; write if (a) { a.b = … }"
+		return "nothing can be assigned after ?.; write if (a) { a.b = … }"
 	}
 	return ""
 }
 
-// naming reports whether a name stands behind the word.
+// naming reports whether a name follows the word.
 func naming(word string) bool {
 	switch word {
 	case "const", "let", "var", "class", "function", "enum":
@@ -169,7 +168,7 @@ func naming(word string) bool {
 	return false
 }
 
-// unlisted is of members and elements that nothing separates.
+// unlisted returns advice for members and elements without a separator.
 func unlisted(s errorContext) string {
 	switch {
 	case s.this == "=" && s.first != "const" && syntax.WordStart(s.before+" ") && (strings.Contains(s.line, ", "+s.before+" =") || strings.Contains(s.line, "{ "+s.before+" =")):
@@ -177,15 +176,15 @@ func unlisted(s errorContext) string {
 	case strings.Contains(s.message, "horthand property") || strings.Contains(s.message, "nvalid destructuring assignment target"):
 		return "members of an object are written name: value, with a colon"
 	case s.this == "else":
-		return "else stands right behind the if: is there a ; or a } too many, or a { missing, in front of it?"
+		return "else must directly follow the if: look for an extra ; or }, or a missing {, before it"
 	case s.this == "catch" || s.this == "finally":
-		return s.this + " stands right behind the } of try { … }"
+		return s.this + " must directly follow the } of try { … }"
 	case s.after == ":" && s.newline && !opensOrJoins(s.before):
-		return "write a comma at the end of the line in front of it"
+		return "write a comma at the end of the line before it"
 	case s.after == ":" && !opensOrJoins(s.before) && s.first != "case" && s.first != "default":
-		return "write a comma in front of it"
+		return "write a comma before it"
 	case strings.Contains(s.line, "case "+s.before) && !s.newline, s.newline && strings.HasPrefix(s.prior, "case "), s.before == "default":
-		return "write a colon behind the case"
+		return "write a colon after the case"
 	case s.this == "return" && s.before == ">":
 		return "put statements in braces: (x) => { return … }, or leave out return"
 	case s.this == "return" && s.before == ")":
@@ -202,7 +201,7 @@ func opensOrJoins(sign string) bool {
 	return sign == "" || strings.Contains("([{,;:?=+-*/%&|^!<>~.", sign)
 }
 
-// unfinished is of operators that lack an operand.
+// unfinished returns advice for operators without an operand.
 func unfinished(s errorContext) string {
 	ends := s.this == ";" || s.this == ")" || s.this == "]" || s.this == "}" || s.this == ","
 	switch {
@@ -211,19 +210,19 @@ func unfinished(s errorContext) string {
 	case s.this == ":" && (strings.Contains(s.line, "=> {") || strings.HasSuffix(s.prior, "=> {")):
 		return "an arrow function that returns an object has it in parentheses: (…) => ({ … })"
 	case s.before == "." && !syntax.WordStart(s.this+" "):
-		return "the name of a member is missing behind the dot"
+		return "the name of a member is missing after the dot"
 	case s.this == ";" && strings.Contains(s.line, "?"):
 		return "a ? b : c needs its : and what follows it"
 	case s.this == ";":
 		return "a ; ends a statement; members, arguments and elements are separated by commas"
 	case s.newline && s.before != "" && strings.Contains("=+-*/%&|^<?", s.before):
-		return "a value is missing behind the " + s.before + " at the end of the line in front of it"
+		return "a value is missing after the " + s.before + " at the end of the line before it"
 	}
 	return ""
 }
 
-// ofPython returns what to write in JavaScript instead of what only Python has, and
-// what [likely] says nothing of; nothing where it is not that.
+// pythonSyntaxHint returns advice for Python syntax that [syntaxHint] does not cover; empty for
+// other errors.
 func pythonSyntaxHint(s errorContext) string {
 	switch {
 	case strings.Contains(s.line, "__name__"):
@@ -250,8 +249,8 @@ func pythonSyntaxHint(s errorContext) string {
 	return ""
 }
 
-// plain turns an engine's message into the style of diagnostics: lower case,
-// without a name of the error in front.
+// plain converts a message of the engine to the style of diagnostics: lower case, without the name
+// of the error.
 func plain(message string) string {
 	message = strings.TrimPrefix(message, "SyntaxError: ")
 	message = strings.TrimRight(message, ".: ")
@@ -261,16 +260,16 @@ func plain(message string) string {
 	return message
 }
 
-// missingToken is asked about where one expression ends and another begins.
-const missingToken = "is an operator, a comma or a bracket missing in front of it?"
+// missingToken is the advice for two adjacent expressions.
+const missingToken = "add the missing operator, comma or bracket before it"
 
-// correctIt is what to do where a message says all that is known.
-const correctIt = "correct it, or what stands just in front of it"
+// correctIt is the advice if only the message is known.
+const correctIt = "correct it, or the text just before it"
 
-// meaning is what to do about a message that holds a text.
+// hint is advice for messages or names that contain a text.
 type hint struct{ part, advice string }
 
-// generic is what to do where nothing more is known of a message.
+// generic is advice for messages without specific advice.
 var generic = []hint{
 	{"reserved word", "such a word cannot be a name"},
 	{"Unexpected identifier", missingToken},
@@ -279,8 +278,7 @@ var generic = []hint{
 	{"Unexpected end of", "something before it is not finished"},
 }
 
-// advice is what to do about the messages of both compilers that hold a text.
-// The first that fits is taken.
+// advice is advice for messages of both compilers. The first match counts.
 var advice = []hint{
 	{"matching export", "export it there, or correct the name"},
 	{"there is no file", "correct the path, which is relative to the folder of the file that imports it, or make the file"},
@@ -292,29 +290,29 @@ var advice = []hint{
 	{"already been declared", "give one of the two another name, or assign to the first"},
 	{"already exists", "give one of the two another name"},
 	{"Duplicate", "keep one of the two"},
-	{"with statement", "write the object in front of each of its members"},
+	{"with statement", "write the object before each of its members"},
 	{"Private field", "declare it in the class, as in class A { #x; }"},
 	{"Private name", "declare it in the class, as in class A { #x; }"},
-	{"Undefined label", "write the label in front of a loop around it, or leave it out"},
+	{"Undefined label", "write the label before a loop around it, or remove it"},
 	{"Illegal break", "break leaves a loop or a switch around it; to end the body write return"},
-	{"Illegal continue", "continue stands in a loop; to end the body write return"},
+	{"Illegal continue", "write continue only in a loop; to end the body write return"},
 	{"Missing initializer", "give it a value, or declare it with let"},
-	{"Missing catch or finally", "add catch (error) { … } behind it"},
+	{"Missing catch or finally", "add catch (error) { … } after it"},
 	{"newline after throw", "write what is thrown on the line of throw"},
 	{"coalesce expressions", "put one of the two in parentheses"},
 	{"before exponentiation", "put one of the two in parentheses"},
 	{"Lexical declaration", "put it in braces"},
-	{"left-hand side", "what is assigned to is a variable or a member; to compare, write ==="},
-	{"left-value", "what is assigned to is a variable or a member; to compare, write ==="},
-	{"Invalid assignment target", "what is assigned to is a variable or a member; to compare, write ==="},
-	{"must be last", "move it behind the others"},
-	{"nvalid regular expression", "write a backslash in front of a sign to match it as it is"},
-	{"Unterminated", "close it, or write a backslash in front of the sign to match it as it is"},
-	{"Unmatched", "remove it, or write a backslash in front of it to match it as it is"},
-	{`only be used inside an "async" function`, "write async in front of the function around it"},
+	{"left-hand side", "assign to a variable or a member; to compare, write ==="},
+	{"left-value", "assign to a variable or a member; to compare, write ==="},
+	{"Invalid assignment target", "assign to a variable or a member; to compare, write ==="},
+	{"must be last", "move it after the others"},
+	{"nvalid regular expression", "write a backslash before a character to match it literally"},
+	{"Unterminated", "close it, or write a backslash before the character to match it literally"},
+	{"Unmatched", "remove it, or write a backslash before it to match it literally"},
+	{`only be used inside an "async" function`, "write async before the function around it"},
 }
 
-// lookUp returns what to do about a message of a compiler, or nothing.
+// lookUp returns the advice for a message; empty if there is none.
 func lookUp(meanings []hint, message string) string {
 	for _, m := range meanings {
 		if strings.Contains(message, m.part) {
@@ -324,8 +322,8 @@ func lookUp(meanings []hint, message string) string {
 	return ""
 }
 
-// unread reports whether a message is of text that could not be read, so that
-// what stands around the place matters more than the message.
+// isParseError reports whether a message is about text that could not be parsed: then the text
+// around the position matters more than the message.
 func isParseError(message string) bool {
 	for _, part := range []string{"nexpected", "xpected", "ssignment", "left-hand", "horthand", "reserved", "yntax error"} {
 		if strings.Contains(message, part) {

@@ -19,8 +19,8 @@ import (
 	"github.com/mcpd/mcpd/scripting/transpile"
 )
 
-// bodyMarker is the function that a lowered body is handed to, so that it can
-// be found again behind what lowering puts in front of it.
+// bodyMarker is the function that receives a lowered body, so that it can be found after the output
+// of lowering.
 const bodyMarker = "$mcpd$body$"
 
 const (
@@ -28,11 +28,11 @@ const (
 	loweredEnd   = "\n}});\n"
 )
 
-// maxLowered bounds what lowering and bundling may make of a body.
+// maxLowered limits the output of lowering and bundling, in bytes.
 const maxLowered = 1 << 20
 
-// transpiled reports whether a text needs a [Transpiler], and says so at the place in it if
-// the program has none.
+// transpiled reports whether a text needs a [Transpiler]. If the program has none, it adds a
+// diagnostic.
 func (c *compilation) transpiled(f syntax.Features) (needs, ok bool) {
 	var at diag.Range
 	var what string
@@ -53,8 +53,8 @@ func (c *compilation) transpiled(f syntax.Features) (needs, ok bool) {
 	return true, c.src.Transpiler != nil
 }
 
-// lower makes source that the engine speaks of TypeScript, imports and what
-// the engine lacks. It reports whether it could.
+// lower compiles TypeScript, imports and syntax that the engine lacks. It reports whether it
+// succeeded.
 func (c *compilation) lower(f syntax.Features) bool {
 	if f.Indents > maxLowered {
 		c.tooLarge()
@@ -79,7 +79,7 @@ func (c *compilation) lower(f syntax.Features) bool {
 		return false
 	}
 	if _, refused := syntax.Check(string(out.Code), false); refused != nil {
-		c.fail(c.src.Text.Range(0, 0), "script-syntax", refused.Summary, "this is said of the JavaScript that the body is compiled to; "+refused.Detail)
+		c.fail(c.src.Text.Range(0, 0), "script-syntax", refused.Summary, "this is about the JavaScript that the body is compiled to; "+refused.Detail)
 		return false
 	}
 	return c.lowered(string(out.Code), out.Map, files)
@@ -100,8 +100,8 @@ func (c *compilation) lowered(code string, sourceMap []byte, files *bundler) boo
 	return true
 }
 
-// unwrapModule makes the body that a lowered module hands to [bodyMarker] what
-// the module returns. It reports false when the module does no such thing.
+// unwrapModule changes a lowered module so that it returns the result of the body that it passes to
+// [bodyMarker]. It returns false for other modules.
 func unwrapModule(function *ast.FunctionLiteral) bool {
 	block := function.Body.List[0].(*ast.BlockStatement)
 	if len(block.List) == 0 {
@@ -128,14 +128,14 @@ func unwrapModule(function *ast.FunctionLiteral) bool {
 	return true
 }
 
-// entry is the source that a compiler gets: the body inside its function, and
-// behind it the import declarations, which may stand at the top level only.
+// wrappedSource is the input of a compiler: the body inside its function, followed by its import
+// declarations, which must be at the top level.
 type wrappedSource struct {
 	src      string
 	text     diag.Text
 	body     string
 	segments []segment
-	// imports is where the import declarations begin in src.
+	// imports is the offset of the import declarations in src.
 	imports int
 }
 
@@ -165,8 +165,8 @@ func (e *wrappedSource) copy(b *strings.Builder, from, to int) {
 	b.WriteString(e.body[from:to])
 }
 
-// importsAlone returns src with white space for the body. The import
-// declarations keep their places.
+// importsAlone returns src with white space for the body. The import declarations keep their
+// positions.
 func (e *wrappedSource) importsAlone() string {
 	end := e.imports - len(loweredEnd)
 	return loweredStart + blank(e.src[len(loweredStart):end]) + e.src[end:]
@@ -182,8 +182,7 @@ func blank(s string) string {
 	}, s)
 }
 
-// offset returns the place in the body of a place in the entry, and false when
-// the author did not write it.
+// offset converts an offset in src to one in the body; ok is false if the author did not write it.
 func (e *wrappedSource) offset(at int) (int, bool) {
 	for _, s := range e.segments {
 		if at >= s.to && at <= s.to+s.length {
@@ -193,12 +192,12 @@ func (e *wrappedSource) offset(at int) (int, bool) {
 	return 0, false
 }
 
-// maxImports bounds the bytes of all files that a body imports.
+// maxImports limits the total size of all imported files, in bytes.
 const maxImports = 256 << 10
 
 var errTooMuch = errors.New("the imported files have more than 256 KiB together")
 
-// modules are the files that a body imports.
+// bundler loads the files that a body imports.
 type bundler struct {
 	compilation *compilation
 	entry       *wrappedSource
@@ -209,8 +208,8 @@ type bundler struct {
 	bytes int
 }
 
-// bundle joins the body and all that it imports into one source. Behind a syntax
-// error in the body the imported files are checked alone.
+// bundle joins the body and all its imports into one source. After a syntax error in the body, the
+// imported files are checked alone.
 func (m *bundler) bundle(in transpile.Input) transpile.Output {
 	in.Files = m
 	transpiler := m.compilation.src.Transpiler
@@ -222,7 +221,7 @@ func (m *bundler) bundle(in transpile.Input) transpile.Output {
 	return out
 }
 
-// Resolve finds the file that an import names, from the file that it stands in.
+// Resolve returns the path of an imported file. name is relative to the importing file.
 func (m *bundler) Resolve(importer, name string, declaration bool) (string, error) {
 	if !declaration {
 		return "", errors.New("only import declarations can load a file")
@@ -240,7 +239,7 @@ func (m *bundler) Resolve(importer, name string, declaration bool) (string, erro
 	return target, nil
 }
 
-// Load returns a file that is imported.
+// Load returns an imported file.
 func (m *bundler) Load(name string) (string, transpile.Format, error) {
 	format, language, err := formatOf(name)
 	if err != nil {
@@ -256,7 +255,7 @@ func (m *bundler) Load(name string) (string, transpile.Format, error) {
 	return text.Body(), format, nil
 }
 
-// formatOf returns how a file is compiled, by the end of its name.
+// formatOf returns the format and the language of a file, by its extension.
 func formatOf(name string) (transpile.Format, source.Language, error) {
 	switch path.Ext(name) {
 	case ".js", ".mjs":
@@ -269,7 +268,7 @@ func formatOf(name string) (transpile.Format, source.Language, error) {
 	return 0, 0, errors.New("only .js, .mjs, .ts, .mts and .json files can be imported, with their full name")
 }
 
-// read returns the text of an imported file and keeps it for positions and the hash.
+// read returns the text of an imported file. It stores the text for positions and the hash.
 func (m *bundler) read(name string) (diag.Text, error) {
 	load := m.compilation.src.Import
 	if load == nil {
@@ -301,8 +300,8 @@ func (m *bundler) read(name string) (diag.Text, error) {
 	return text, nil
 }
 
-// shown returns the path of an imported file as the reader names it: with the
-// same folder in front that the body's own file has.
+// displayPath returns the path of an imported file for messages, with the same directory as the
+// file of the body.
 func (m *bundler) displayPath(name string) string {
 	src := m.compilation.src
 	if src.Path == "" || !strings.HasSuffix(src.Text.File(), src.Path) {
@@ -318,9 +317,8 @@ func (m *bundler) hash() {
 	}
 }
 
-// report rejects the body for the compiler's errors, at the places where the
-// author wrote them: the first syntax error of each file, and every import that
-// is wrong.
+// report rejects the body with the errors of the compiler, at the positions of the author: the
+// first syntax error of each file, and every wrong import.
 func (m *bundler) report(problems []transpile.Error) {
 	c := m.compilation
 	var list diag.List
@@ -355,8 +353,8 @@ func (m *bundler) report(problems []transpile.Error) {
 	c.reject(list...)
 }
 
-// place returns where the author wrote what a location of the compiler means,
-// and false if the author did not write it.
+// sourceRange returns the range of the author for a location of the compiler; ok is false if the
+// author did not write it.
 func (m *bundler) sourceRange(at *transpile.Location) (sourceRange, bool) {
 	if at == nil {
 		return sourceRange{Text: m.compilation.src.Text}, false
@@ -369,8 +367,7 @@ func (m *bundler) sourceRange(at *transpile.Location) (sourceRange, bool) {
 	return sourceRange{m.entry.text, offset, offset + max(1, at.Length)}, ok && offset < len(m.entry.body)
 }
 
-// byteOffset returns the offset of a place that is told as a line from 1 and a
-// column in bytes from 0.
+// byteOffset returns the offset of a location: the line from 1, the column in bytes from 0.
 func byteOffset(s string, at *transpile.Location) int {
 	starts := lineStarts(s)
 	if at.Line < 1 || at.Line > len(starts) {

@@ -12,9 +12,8 @@ import (
 	"github.com/mcpd/mcpd/scripting/source"
 )
 
-// checkNames tells names that mean nothing: a body can never read one. A body that asks
-// for a name with typeof knows that it may be absent, one that knows globalThis may
-// define it there, and code runs up to the name.
+// checkNames reports undefined names. A body that uses typeof for a name expects that it may be
+// absent, one that uses globalThis may define it there, and agent code runs up to the name.
 func (c *compilation) checkNames(found *analysis) {
 	known := append(globalsOf(&c.src, c.names()), builtins()...)
 	severity := diag.Error
@@ -31,7 +30,7 @@ func (c *compilation) checkNames(found *analysis) {
 		}
 		d := diag.Diagnostic{Severity: severity, Code: "undefined-name", Summary: name + " is not defined", Detail: "declare it"}
 		if tool := c.toolAdvice(name, at); tool != "" {
-			d.Detail = tool // told where it is called
+			d.Detail = tool // reported where it is called
 		} else if found.targets[name] && c.src.Kind != source.Code {
 			d.Detail = "declare it with let or const"
 			if guess := diag.DidYouMean(name, c.inScope(found, at)); guess != "" {
@@ -44,7 +43,7 @@ func (c *compilation) checkNames(found *analysis) {
 		} else if meant := c.otherLanguageAdvice(name); meant != "" {
 			d.Detail = meant
 			if c.src.Kind == source.Code {
-				d.Severity = diag.Error // before anything is done
+				d.Severity = diag.Error // before the code has any effect
 			}
 		} else if guess := c.suggestTool(name); guess != "" {
 			d.Detail = guess
@@ -55,8 +54,8 @@ func (c *compilation) checkNames(found *analysis) {
 	}
 }
 
-// absent returns what to do about a name that other JavaScript hosts have, or
-// that exists only when it is granted.
+// unknownNameAdvice returns advice for a name of other JavaScript hosts, or one that must be
+// granted.
 func (c *compilation) unknownNameAdvice(name string) (advice string, ok bool) {
 	if c.src.Kind == source.Code {
 		return unknownCodeNameAdvice(name)
@@ -85,7 +84,7 @@ func (c *compilation) unknownNameAdvice(name string) (advice string, ok bool) {
 	return advice, ok
 }
 
-// ofBodies is what to do about a name that exists when it is granted, or elsewhere in mcpd.
+// scriptHints is advice for names that must be granted, or exist elsewhere in mcpd.
 var scriptHints = byName([]hint{
 	{"http", `grant it: allow { http "name" { hosts = ["host:443"] } } makes http.name`},
 	{"fs", `grant it: allow { fs "name" { root = "folder" } } makes fs.name`},
@@ -104,7 +103,7 @@ var scriptHints = byName([]hint{
 	{"local", "locals belong to the .hcl files; import a file, or use vars.NAME, declared by a variable block in mcpd.hcl"},
 })
 
-// elsewhere says what to write for what other languages have, or nothing.
+// otherLanguageAdvice returns advice for names of other languages; empty if there is none.
 func (c *compilation) otherLanguageAdvice(name string) string {
 	if c.src.Kind == source.Code && pythonHints[name] != "" {
 		return pythonHints[name]
@@ -112,7 +111,7 @@ func (c *compilation) otherLanguageAdvice(name string) string {
 	return otherLanguageHints[name]
 }
 
-// ofOtherLanguages is what bodies and code write instead of what other languages have.
+// otherLanguageHints is advice for names of other languages, in bodies and agent code.
 var otherLanguageHints = byName([]hint{
 	{"None nil NULL", "write null"},
 	{"True TRUE", "write true"},
@@ -124,11 +123,11 @@ var otherLanguageHints = byName([]hint{
 	{"int float", "write Number(x)"},
 })
 
-// ofPythonNames is what code writes instead of what Python and shells have by a name.
+// pythonHints is advice for names of Python and shells, in agent code.
 var pythonHints = byName([]hint{
 	{"echo println printf", "write console.log(…)"},
 	{"json", "write JSON.parse(text) and JSON.stringify(value)"},
-	{"asyncio", "write await in front of a call, and await parallel([…]) for several at once"},
+	{"asyncio", "write await before a call, and await parallel([…]) for several at once"},
 	{"__name__", "leave the condition out, and write its statements alone: the program is run as it stands"},
 	{"raise", "write throw new Error(…)"},
 	{"Exception ValueError KeyError RuntimeError", "write new Error(…)"},
@@ -140,7 +139,7 @@ var pythonHints = byName([]hint{
 	{"pass", "leave it out: braces may be empty"},
 })
 
-// inherited reports whether every object has such a member.
+// isObjectPrototypeMember reports whether every object has such a member.
 func isObjectPrototypeMember(name string) bool {
 	switch name {
 	case "toString", "valueOf", "hasOwnProperty", "constructor", "toLocaleString",
@@ -150,8 +149,7 @@ func isObjectPrototypeMember(name string) bool {
 	return false
 }
 
-// ofOtherHosts is what to write in a body for what Node, browsers and well-known
-// packages have and bodies do not.
+// otherHostHints is advice for names of Node, browsers and well-known packages.
 var otherHostHints = byName([]hint{
 	{"fetch XMLHttpRequest axios", `use http.NAME.get(url), granted by allow { http "NAME" { hosts = ["host:443"] } }`},
 	{"WebSocket EventSource", `a body cannot hold a connection open; use http.NAME.get(url), granted by allow { http "NAME" { hosts = ["host:443"] } }`},
@@ -175,7 +173,7 @@ var otherHostHints = byName([]hint{
 	{"WebAssembly", `run a program: exec.NAME, granted by allow { exec "NAME" { path = "/usr/bin/program" } }`},
 })
 
-// byName makes a table of hints, each of which is for several names.
+// byName returns a map of hints, each for several names.
 func byName(hints []hint) map[string]string {
 	table := map[string]string{}
 	for _, hint := range hints {
@@ -186,8 +184,8 @@ func byName(hints []hint) map[string]string {
 	return table
 }
 
-// fixedMembers returns the names of the members of a global that has the same
-// ones in every body of its kind, and false for other globals.
+// fixedMembers returns the members of a global that has the same members in every body of its kind;
+// ok is false for other globals.
 func (c *compilation) fixedMembers(object string) (names []string, ok bool) {
 	switch object {
 	case "log":
@@ -223,15 +221,15 @@ func (c *compilation) fixedMembers(object string) (names []string, ok bool) {
 	return names, names != nil
 }
 
-// eventMembers are what a hook sees of a call, in each of its phases.
+// eventMembers returns the members of event, in all phases.
 func eventMembers() []string {
 	return []string{
 		"kind", "phase", "tool", "uri", "call_id", "root_id", "leg", "outcome", "cached", "via", "depth", "parent", "parent_id", "principal", "agent", "arguments", "result", "error", "cancelled_by", "cancel_reason", "duration_ms", "revision",
 	}
 }
 
-// DidYouMean asks for the name that is alike, or else for the one that the
-// author shortened or lengthened: log.err, log.warning.
+// DidYouMean suggests a similar name, or one that the author shortened or lengthened: log.err,
+// log.warning.
 func DidYouMean(name string, names []string) string {
 	if guess := closest(name, names); guess != "" {
 		return fmt.Sprintf("did you mean %q?", guess)
@@ -239,7 +237,7 @@ func DidYouMean(name string, names []string) string {
 	return ""
 }
 
-// closest returns the name that [DidYouMean] asks for, or nothing.
+// closest returns the name that [DidYouMean] suggests; empty if there is none.
 func closest(name string, names []string) string {
 	if guess := diag.Suggest(name, names); guess != "" {
 		return guess
@@ -252,17 +250,17 @@ func closest(name string, names []string) string {
 	return ""
 }
 
-// grantingGlobals are the globals whose members are what is granted.
+// grantingGlobals returns the globals with grants as members.
 func grantingGlobals() []string {
 	return []string{"http", "fs", "env", "secrets", "kv", "exec", "sql", "tools", "modules"}
 }
 
-// isGranting reports whether the members of a global are what is granted.
+// isGranting reports whether a global has grants as members.
 func isGranting(global string) bool {
 	return slices.Contains(grantingGlobals(), global)
 }
 
-// grantsOf returns the globals of this sort that objects make.
+// grantsOf returns the granting globals for objects.
 func grantsOf(objects []source.Object) []string {
 	var names []string
 	for _, global := range grantingGlobals() {
@@ -273,7 +271,7 @@ func grantsOf(objects []source.Object) []string {
 	return names
 }
 
-// grantMembers returns the members of what is granted, such as kv.NAME; nil for every other object.
+// grantMembers returns the members of a grant, such as kv.NAME; nil for other objects.
 func (c *compilation) grantMembers(object string) []string {
 	global, name, _ := strings.Cut(object, ".")
 	if global == "modules" {
@@ -292,7 +290,7 @@ func (c *compilation) grantMembers(object string) []string {
 		return slices.Concat(fileReaders(), fileWriters())
 	case global == "fs":
 		return fileReaders()
-	case global == "sql" && opens && writes: // a grant with a mistake, which is reported elsewhere
+	case global == "sql" && opens && writes: // an invalid grant, which is reported elsewhere
 		return []string{"query", "exec", "open"}
 	case global == "sql" && opens:
 		return []string{"open"}
@@ -304,8 +302,8 @@ func (c *compilation) grantMembers(object string) []string {
 	return nil
 }
 
-// grantAdvice says how to make a member of such a global work. A name that is a
-// method shows that the grant was left out.
+// grantAdvice returns advice for an unknown member of a granting global. If name is a method, the
+// author omitted the name of the grant.
 func (c *compilation) grantAdvice(global, name string) string {
 	advice, methods, through := `add http %q { hosts = [...] } to the allow block`, HTTPMethods(), "requests are made"
 	switch global {
@@ -330,14 +328,14 @@ func (c *compilation) grantAdvice(global, name string) string {
 	return fmt.Sprintf(advice, name)
 }
 
-// fileReaders are the methods of fs.NAME, and fileWriters those that there are
-// where the grant lets files be written.
+// fileReaders returns the methods of fs.NAME that read; fileWriters those that exist if the grant
+// permits writing.
 func fileReaders() []string { return []string{"readText", "lines", "readBytes", "list", "stat"} }
 
 func fileWriters() []string { return []string{"writeText", "writeBytes", "remove"} }
 
-// checkWithheld reports a method that a folder or a database lacks because of what is
-// granted, and reports whether it is one.
+// checkWithheld reports a method that does not exist because the grant does not permit it, and
+// reports whether it is one.
 func (c *compilation) checkWithheld(m member) bool {
 	names := c.grantMembers(m.object)
 	if names == nil || slices.Contains(names, m.name) {

@@ -1,5 +1,5 @@
-// Package dates reads, writes and counts with dates, for the object dates of scripts. It knows
-// nothing of scripts. Start at [Format] and [Parse]; [Add], [Diff] and [StartOf] are the arithmetic.
+// Package dates parses, formats and computes dates, for the object dates of scripts. It does not
+// depend on scripts. Start at [Format] and [Parse]; [Add], [Diff] and [StartOf] are the arithmetic.
 package dates
 
 import (
@@ -8,20 +8,20 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	_ "time/tzdata" // processes that run bodies can open no file
+	_ "time/tzdata" // worker processes cannot open files
 )
 
-// The reasons why a text is no date, for those who wrote the pattern.
+// Errors for the author of a pattern.
 var (
 	ErrPattern = errors.New("a pattern is made of YYYY MM DD HH mm ss SSS and Z, M D H m s hh h A, MMM MMMM ddd dddd, and text in [brackets]")
-	errNoDate  = errors.New("the text is no date of this pattern")
-	ErrISO     = errors.New("the text is no date of ISO 8601, such as 2026-03-29 or 2026-03-29T12:00:00Z; other forms need a pattern")
+	errNoDate  = errors.New("the text does not match this pattern")
+	ErrISO     = errors.New("the text is not an ISO 8601 date, such as 2026-03-29 or 2026-03-29T12:00:00Z; other forms need a pattern")
 )
 
-// dateTokens are the words of patterns, the longest of each letter first.
+// dateTokens are the tokens of patterns, the longest of each letter first.
 var dateTokens = []string{"YYYY", "MMMM", "MMM", "MM", "M", "DD", "D", "dddd", "ddd", "HH", "H", "hh", "h", "mm", "m", "ss", "s", "SSS", "A", "Z"}
 
-// dateToken returns the token or the text that a pattern begins with, and the rest.
+// dateToken returns the token or the literal at the start of a pattern, and the rest.
 func dateToken(pattern string) (token, text, rest string, err error) {
 	for _, token := range dateTokens {
 		if strings.HasPrefix(pattern, token) {
@@ -71,14 +71,14 @@ func appendDate(out []byte, t time.Time, token string) []byte {
 	return fmt.Appendf(out, "%0*d", len(token), values[token[0]])
 }
 
-// dateFields are what a text says of a date.
+// dateFields are the parsed fields of a date.
 type dateFields struct {
 	year, month, day, hour, minute, second, millis int
 	afternoon, hour12                              bool
 	zone                                           *time.Location
 }
 
-// Parse reads a date by a pattern, in a zone unless the text names another.
+// Parse parses a date with a pattern. zone is the default zone.
 func Parse(text, pattern string, zone *time.Location) (time.Time, error) {
 	f := dateFields{year: 1970, month: 1, day: 1, zone: zone}
 	for pattern != "" {
@@ -103,7 +103,7 @@ func Parse(text, pattern string, zone *time.Location) (time.Time, error) {
 	return f.time()
 }
 
-// read takes what a token stands for off the text.
+// read parses the value of a token at the start of text.
 func (f *dateFields) read(token, text string) (rest string, ok bool) {
 	switch token {
 	case "MMMM", "MMM":
@@ -137,8 +137,8 @@ func (f *dateFields) read(token, text string) (rest string, ok bool) {
 	return text[n:], true
 }
 
-// named12 returns which of some names the text begins with, in any case, -1 for
-// none; of short ones the first three letters stand there.
+// named12 returns the index of the name at the start of text, in any case; -1 if there is none.
+// Short names have three letters.
 func named12(text string, short bool, count int, name func(int) string) (found int, rest string) {
 	for i := range count {
 		word := name(i)
@@ -184,7 +184,7 @@ func (f *dateFields) time() (time.Time, error) {
 	return time.Date(f.year, time.Month(f.month), f.day, f.hour, f.minute, f.second, f.millis*1e6, f.zone), nil
 }
 
-// ParseISO reads a date as ISO 8601 and RFC 3339 have it.
+// ParseISO parses a date in the form of ISO 8601 and RFC 3339.
 func ParseISO(text string, zone *time.Location) (time.Time, error) {
 	if len(text) > 10 && text[10] == ' ' {
 		text = text[:10] + "T" + text[11:]
@@ -201,14 +201,14 @@ func daysIn(year int, month time.Month) int {
 	return time.Date(year, month+1, 0, 0, 0, 0, 0, time.UTC).Day()
 }
 
-// addMonths adds months on the calendar; a day that a month lacks becomes its last.
+// addMonths adds calendar months. A day that the month lacks becomes its last day.
 func addMonths(t time.Time, months int) time.Time {
 	first := time.Date(t.Year(), t.Month()+time.Month(months), 1, 0, 0, 0, 0, time.UTC)
 	day := min(t.Day(), daysIn(first.Year(), first.Month()))
 	return time.Date(first.Year(), first.Month(), day, t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), t.Location())
 }
 
-// Add adds calendar units, of days and more, or exact ones below.
+// Add adds n units. Days and larger units follow the calendar; smaller units are exact.
 func Add(t time.Time, unit string, n int) (time.Time, bool) {
 	switch unit {
 	case "year":
@@ -224,11 +224,10 @@ func Add(t time.Time, unit string, n int) (time.Time, bool) {
 	return time.UnixMilli(t.UnixMilli() + int64(n)*exact.Milliseconds()).In(t.Location()), ok
 }
 
-// exactUnits are always as long.
+// exactUnits have a fixed length.
 var exactUnits = map[string]time.Duration{"hour": time.Hour, "minute": time.Minute, "second": time.Second, "millisecond": time.Millisecond}
 
-// Diff returns how many whole units lie between two dates, by which later
-// ones come behind earlier ones.
+// Diff returns the number of complete units between two dates; negative if to is before from.
 func Diff(from, to time.Time, unit string) (int, bool) {
 	apart := to.UnixMilli() - from.UnixMilli()
 	if exact, ok := exactUnits[unit]; ok {
@@ -242,7 +241,7 @@ func Diff(from, to time.Time, unit string) (int, bool) {
 	if days == 0 {
 		return 0, false
 	}
-	// Years and months differ in length, and days by an hour.
+	// Years, months and days have different lengths.
 	n := int(float64(apart) / (days * 86_400_000))
 	n -= min(n, 2)
 	for {
@@ -254,7 +253,7 @@ func Diff(from, to time.Time, unit string) (int, bool) {
 	}
 }
 
-// StartOf returns when the unit began that the date is in. Weeks begin on Monday.
+// StartOf returns the start of the unit of t. Weeks start on Monday.
 func StartOf(t time.Time, unit string) (time.Time, bool) {
 	year, month, day := t.Date()
 	midnight := func(month time.Month, day int) time.Time {

@@ -15,7 +15,7 @@ func New() transpile.Transpiler { return compiler{} }
 
 type compiler struct{}
 
-// lacking is the syntax of ES2022 that the engine lacks.
+// lacking has the syntax of ES2022 that the engine lacks.
 func lacking() map[string]bool {
 	return map[string]bool{
 		"async-generator": false, "for-await": false, "class-private-brand-check": false,
@@ -62,8 +62,7 @@ func (compiler) Transpile(in transpile.Input) transpile.Output {
 	return out
 }
 
-// plugin makes the bundler read nothing but files: the namespace keeps it from looking at a
-// disk.
+// plugin makes the bundler read only files: the namespace prevents access to the disk.
 func plugin(files transpile.Files) api.Plugin {
 	resolve := func(args api.OnResolveArgs) (api.OnResolveResult, error) {
 		path, err := files.Resolve(args.Importer, args.Path, args.Kind == api.ResolveJSImportStatement)

@@ -13,30 +13,30 @@ import (
 	"github.com/dop251/goja"
 )
 
-// The bounds of JSON that enters a runtime.
+// Limits of JSON that enters a runtime.
 const (
 	MaxDecodeDepth  = 512
 	MaxDecodeValues = 1_000_000
 )
 
-// Decoder turns JSON text into values of one runtime, without running any
-// script. It is strict JSON, reads each byte once, and recurses no deeper than
-// its bound.
+// Decoder decodes JSON text to values of one runtime, without running any script. It accepts strict
+// JSON only, reads each byte once, and limits its recursion.
 type Decoder struct {
 	Runtime *goja.Runtime
 	Src     string
 	at      int
 	depth   int
 	values  int
-	// Freeze makes every object and array immutable; nil leaves them as they are.
+	// Freeze makes every object and array immutable; may be nil.
 	Freeze goja.Callable
-	// Big says where a number is a BigInt, of the value that is being read.
+	// Big has the positions of BigInts in the value that is being decoded.
 	Big *BigInts
-	// Stopped reports whether the call is over; nil means that there is none.
+	// Stopped reports whether the call is over; may be nil.
 	Stopped func() bool
 }
 
-// decodeError says why text is not JSON, or exceeds a bound. It repeats none of the text.
+// decodeError is the error for text that is not JSON, or exceeds a limit. It repeats none of the
+// text.
 type decodeError struct {
 	at      int
 	message string
@@ -60,7 +60,7 @@ func (d *Decoder) Document() (goja.Value, error) {
 
 func (d *Decoder) fail(message string) error { return &decodeError{d.at, message} }
 
-// unexpected tells the end of the text and a wrong byte apart.
+// unexpected returns the error for the end of the text, or for a wrong byte.
 func (d *Decoder) unexpected() error {
 	if d.at >= len(d.Src) {
 		return d.fail("unexpected end")
@@ -147,9 +147,9 @@ func (d *Decoder) nested(read func() (*goja.Object, error)) (goja.Value, error) 
 	return o, nil
 }
 
-// object parses the members of an object. Those whose names are array indexes
-// are defined first and in ascending order, which is how JavaScript shows them
-// anyway: goja moves all of them for each that comes out of order.
+// object decodes the members of an object. Members with array indexes as names are defined first,
+// in ascending order. JavaScript enumerates them in this order anyway, and goja moves all of them
+// for each that comes out of order.
 func (d *Decoder) object() (*goja.Object, error) {
 	o := d.Runtime.NewObject()
 	if d.peek() == '}' {
@@ -198,14 +198,14 @@ func (d *Decoder) member() (string, goja.Value, error) {
 	return name, v, err
 }
 
-// IndexedMember is a member whose name is an array index.
+// IndexedMember is a member with an array index as name.
 type IndexedMember struct {
 	Index uint32
 	Name  string
 	Value goja.Value
 }
 
-// DefineIndexed defines members in the order of their indexes, as the engine lists them.
+// DefineIndexed defines members in ascending order of their indexes, as the engine lists them.
 func DefineIndexed(o *goja.Object, members []IndexedMember) error {
 	slices.SortFunc(members, func(a, b IndexedMember) int { return cmp.Compare(a.Index, b.Index) })
 	for _, m := range members {
@@ -226,8 +226,7 @@ func ArrayIndex(name string) (uint32, bool) {
 	return uint32(n), err == nil && n < 1<<32-1
 }
 
-// Define sets a member of a plain object. The one name that would change the
-// object itself becomes a member like any other.
+// Define sets a member of a plain object. __proto__ becomes a member like any other.
 func Define(o *goja.Object, name string, v goja.Value) error {
 	if name == "__proto__" {
 		return o.DefineDataProperty(name, v, goja.FLAG_TRUE, goja.FLAG_TRUE, goja.FLAG_TRUE)
@@ -286,7 +285,7 @@ func (d *Decoder) number() (goja.Value, error) {
 	return d.Runtime.ToValue(f), nil
 }
 
-// scanNumber moves behind a number as RFC 8259 writes it, and reports whether there is one.
+// scanNumber skips a number in the syntax of RFC 8259, and reports whether there is one.
 func (d *Decoder) scanNumber() bool {
 	if d.byteIs("-") {
 		d.at++
@@ -323,7 +322,7 @@ func (d *Decoder) digits() bool {
 	return d.at > start
 }
 
-// text reads a string that becomes a name. A lone surrogate becomes U+FFFD in it.
+// text decodes a string that becomes a name. Lone surrogates become U+FFFD.
 func (d *Decoder) text() (string, error) {
 	start, escaped, err := d.scanString()
 	if err != nil {
@@ -336,8 +335,7 @@ func (d *Decoder) text() (string, error) {
 	return string(utf16.Decode(unescape(raw))), nil
 }
 
-// scanString moves behind a string, checking its escapes, and returns where
-// its inside begins.
+// scanString skips a string, checks its escapes, and returns the start of its content.
 func (d *Decoder) scanString() (start int, escaped bool, err error) {
 	d.at++
 	start = d.at
@@ -366,7 +364,7 @@ func (d *Decoder) scanString() (start int, escaped bool, err error) {
 	return 0, false, d.fail("unexpected end")
 }
 
-// escape moves behind the escape that begins here.
+// escape skips an escape sequence.
 func (d *Decoder) escape() bool {
 	rest := d.Src[d.at+1:]
 	if rest == "" {
@@ -384,8 +382,8 @@ func (d *Decoder) escape() bool {
 	return err == nil
 }
 
-// unescape returns the inside of a JSON string, whose escapes are known to be
-// valid, as UTF-16. Lone surrogates stay what they are.
+// unescape returns the content of a JSON string with valid escapes as UTF-16. Lone surrogates are
+// preserved.
 func unescape(raw string) []uint16 {
 	out := make([]uint16, 0, len(raw))
 	for i := 0; i < len(raw); {
@@ -410,7 +408,7 @@ func unescape(raw string) []uint16 {
 	return out
 }
 
-// unescaped returns the byte that a one-letter escape stands for.
+// unescaped returns the byte for a one-letter escape.
 func unescaped(letter byte) byte {
 	if i := strings.IndexByte("bfnrt", letter); i >= 0 {
 		return "\b\f\n\r\t"[i]
@@ -418,10 +416,10 @@ func unescaped(letter byte) byte {
 	return letter
 }
 
-// maxBigInt is how many digits of a BigInt are read and written.
+// maxBigInt is the maximum number of digits of a BigInt.
 const maxBigInt = 308
 
-// maxBigIntBits is how many bits no BigInt of so many digits exceeds.
+// maxBigIntBits is the maximum size of a BigInt with maxBigInt digits.
 const maxBigIntBits = 1024
 
 func (d *Decoder) bigint(text string) (goja.Value, bool) {

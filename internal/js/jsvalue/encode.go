@@ -12,47 +12,46 @@ import (
 	"github.com/dop251/goja"
 )
 
-// Encoder writes values of a runtime as JSON, with the meaning of
-// JSON.stringify, within a budget of bytes, of depth and of steps. It runs
-// user code only as getters, proxy traps and toJSON, which can be interrupted,
-// and never keeps a list that is longer than what it walks.
+// Encoder writes values of a runtime as JSON, like JSON.stringify, within limits of bytes, depth
+// and steps. It runs user code only as getters, proxy traps and toJSON, which can be interrupted.
+// It never stores a list that is longer than the value.
 type Encoder struct {
 	Out      []byte
-	MaxBytes int // the most that out may have
-	depth    int // the most that stack may have
+	MaxBytes int // limit of Out in bytes
+	depth    int // limit of stack
 	steps    int
 	stack    []*goja.Object
-	// stopped reports whether the call is over; it is asked at every step, which
-	// may be a long one: a member is looked for along all prototypes.
+	// stopped reports whether the call is over. It is called at every step, which may take long: a
+	// member is looked up along all prototypes.
 	stopped func() bool
 	Layout  Layout
-	// BigInts writes a BigInt as the integer that it is.
+	// BigInts writes a BigInt as an integer.
 	BigInts bool
-	// Awaited refuses promises, of which JSON has no more than {}.
+	// Awaited makes promises an error; otherwise their JSON is {}.
 	Awaited bool
 }
 
-// EncodeError says which bound a value exceeded.
+// EncodeError is the error for a value that exceeds a limit or cannot be JSON.
 type EncodeError struct {
-	Limit   string // the name of the bound; empty for a value that JSON cannot hold
+	Limit   string // name of the limit; empty for a value that JSON cannot hold
 	Message string
 }
 
 func (e *EncodeError) Error() string { return e.Message }
 
-// errPromise refuses a promise within a result.
+// errPromise is the error for a promise in a result.
 var errPromise = &EncodeError{Message: "there is a promise in it: write await before the call, or await Promise.all([…]) for several"}
 
-// ErrStopped ends the walk of a call that is over.
+// ErrStopped ends the walk when the call is over.
 var ErrStopped = errors.New("the call is over")
 
-// NewEncoder returns an encoder that writes at most so many bytes, nested so deep.
+// NewEncoder returns an encoder with limits of bytes and depth.
 func NewEncoder(bytes, depth int, stopped func() bool) *Encoder {
 	return &Encoder{MaxBytes: bytes, depth: depth, stopped: stopped}
 }
 
-// Encode appends v to out. It reports false when v is undefined, a function or
-// a symbol, which JSON leaves out.
+// Encode appends v to Out. It returns false if v is undefined, a function or a symbol, which JSON
+// omits.
 func (e *Encoder) Encode(v goja.Value) (bool, error) {
 	wrote, err := e.value("", nil, v)
 	if err == nil && len(e.Out) > e.MaxBytes {
@@ -65,8 +64,7 @@ func (e *Encoder) tooLarge() error {
 	return &EncodeError{"output", "the value is larger than " + strconv.Itoa(e.MaxBytes) + " bytes of JSON"}
 }
 
-// step counts one visited value, and ends a walk that visits more values than
-// its output may have bytes.
+// step counts one visited value. It returns an error for more values than MaxBytes.
 func (e *Encoder) step() error {
 	e.steps++
 	if e.steps > e.MaxBytes || len(e.Out) > e.MaxBytes {
@@ -114,7 +112,7 @@ func (e *Encoder) primitive(v goja.Value) (bool, error) {
 	return true, nil
 }
 
-// bigint writes a BigInt where integers of any size are read.
+// bigint writes a BigInt, if the reader accepts integers of any size.
 func (e *Encoder) bigint(b *big.Int) error {
 	switch {
 	case !e.BigInts:
@@ -134,7 +132,7 @@ func (e *Encoder) number(v goja.Value, f float64) {
 	e.Out = append(e.Out, v.String()...)
 }
 
-// ToJSON returns what v.toJSON(key) returns, or v when it has no such method.
+// ToJSON returns the result of v.toJSON(key), or v if it has no such method.
 func ToJSON(key string, v goja.Value) goja.Value {
 	o, ok := v.(*goja.Object)
 	if !ok {
@@ -235,8 +233,8 @@ func (e *Encoder) members(o *goja.Object, kind Kind) error {
 	return nil
 }
 
-// keys returns the names of the members to write. The elements of a typed
-// array are counted before they are listed.
+// keys returns the names of the members to write. It counts the elements of a typed array before it
+// lists them.
 func (e *Encoder) keys(o *goja.Object, kind Kind) ([]string, error) {
 	if e.Layout.Only != nil {
 		return e.Layout.Only, nil
@@ -249,7 +247,7 @@ func (e *Encoder) keys(o *goja.Object, kind Kind) ([]string, error) {
 	return o.Keys(), nil
 }
 
-// Text writes a string. Lone surrogates, which UTF-8 cannot hold, are escaped.
+// Text writes a string. Lone surrogates are escaped, because UTF-8 cannot hold them.
 func (e *Encoder) Text(s goja.String) error {
 	if len(e.Out)+s.Length() > e.MaxBytes {
 		return e.tooLarge()
@@ -264,7 +262,7 @@ func (e *Encoder) Text(s goja.String) error {
 
 const HexDigits = "0123456789abcdef"
 
-// Quote writes a string as JSON does: only what must be escaped is.
+// Quote writes a string as JSON. It escapes only what must be escaped.
 func (e *Encoder) Quote(s string) {
 	e.Out = append(e.Out, '"')
 	from := 0
@@ -299,7 +297,7 @@ func appendEscape(out []byte, c byte) []byte {
 	return append(out, '\\', 'u', '0', '0', HexDigits[c>>4], HexDigits[c&15])
 }
 
-// quoteUTF16 writes a string that has lone surrogates, with these escaped.
+// quoteUTF16 writes a string with lone surrogates, which it escapes.
 func (e *Encoder) quoteUTF16(s goja.String) {
 	e.Out = append(e.Out, '"')
 	for i := 0; i < s.Length(); i++ {
@@ -324,20 +322,20 @@ func (e *Encoder) quoteUTF16(s goja.String) {
 	e.Out = append(e.Out, '"')
 }
 
-// HasLoneSurrogate reports whether the string may hold a lone surrogate, which shows as
-// U+FFFD once it is converted.
+// HasLoneSurrogate reports whether the string may hold a lone surrogate, which is U+FFFD after the
+// conversion.
 func HasLoneSurrogate(s goja.String) bool {
 	return strings.ContainsRune(s.String(), utf8.RuneError)
 }
 
-// Layout is what JSON.stringify takes beside the value.
+// Layout has the options of JSON.stringify.
 type Layout struct {
-	Gap      string   // the indent of one level
-	Only     []string // the names of the members to write; nil means all
+	Gap      string   // indent of one level
+	Only     []string // names of the members to write; nil means all
 	Replacer func(this goja.Value, args ...goja.Value) goja.Value
 }
 
-// replace asks the replacer, if there is one. The outermost value has no holder.
+// replace calls the replacer, if there is one. The outermost value has no holder.
 func (l Layout) replace(holder *goja.Object, key string, v goja.Value) goja.Value {
 	if l.Replacer == nil {
 		return v
@@ -352,7 +350,7 @@ func (l Layout) replace(holder *goja.Object, key string, v goja.Value) goja.Valu
 	return l.Replacer(this, goja.StringFromUTF16(utf16Of(key)), v)
 }
 
-// separate begins a new member or element.
+// separate starts a member or an element.
 func (e *Encoder) separate(first bool) {
 	if !first {
 		e.Out = append(e.Out, ',')
@@ -360,7 +358,7 @@ func (e *Encoder) separate(first bool) {
 	e.indent(len(e.stack))
 }
 
-// finish goes to the line of the closing bracket.
+// finish starts the line of the closing bracket.
 func (e *Encoder) finish(empty bool) {
 	if !empty {
 		e.indent(len(e.stack) - 1)

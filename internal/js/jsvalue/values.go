@@ -1,8 +1,9 @@
-// Package jsvalue tells values of a JavaScript runtime apart, and reads and writes them as JSON.
+// Package jsvalue classifies the values of a JavaScript runtime, and decodes and encodes them as
+// JSON.
 //
-// [KindOf] says what an object is without running user code. [Decoder] makes values of JSON text,
-// and [Encoder] writes values as JSON.stringify does; both have bounds. The package knows no
-// globals, no calls and no hosts. Its tests run bodies, and stand in package scripting.
+// [KindOf] classifies an object without running user code. [Decoder] decodes JSON text to values,
+// and [Encoder] encodes values like JSON.stringify; both have limits. The package does not depend
+// on globals, calls and hosts. Its tests run bodies, and are in package scripting.
 package jsvalue
 
 import (
@@ -14,7 +15,7 @@ import (
 	"github.com/dop251/goja"
 )
 
-// Kind sorts objects by how they are written and copied.
+// Kind classifies objects by how they are encoded and copied.
 type Kind int
 
 const (
@@ -33,8 +34,8 @@ const (
 	Set
 )
 
-// The types that goja exports objects as. Telling the type of an object runs
-// no user code; exporting most objects does.
+// Types to which goja exports objects. Reading the type of an object runs no user code; exporting
+// most objects does.
 var (
 	ProxyType   = reflect.TypeFor[goja.Proxy]()
 	promiseType = reflect.TypeFor[*goja.Promise]()
@@ -45,11 +46,11 @@ var (
 	setType     = reflect.TypeFor[[]any]()
 )
 
-// maxProxies bounds how many proxies of proxies are looked through.
+// maxProxies limits the length of a chain of proxies.
 const maxProxies = 100
 
-// KindOf sorts an object without running user code. Of a proxy it looks at the
-// target, as Array.isArray does; a revoked one panics with a TypeError.
+// KindOf classifies an object without running user code. For a proxy it classifies the target, like
+// Array.isArray; a revoked proxy panics with a TypeError.
 func KindOf(o *goja.Object) Kind {
 	for range maxProxies {
 		t := o.ExportType()
@@ -102,8 +103,7 @@ func kindOfClass(class string, t reflect.Type) Kind {
 	return Plain
 }
 
-// TypedLength returns the number of elements of a typed array, whatever its
-// length property says.
+// TypedLength returns the number of elements of a typed array, regardless of its length property.
 func TypedLength(o *goja.Object) int {
 	v := reflect.ValueOf(o.Export())
 	if v.Kind() != reflect.Slice {
@@ -112,7 +112,7 @@ func TypedLength(o *goja.Object) int {
 	return v.Len()
 }
 
-// LengthOf returns the length of an array or of what behaves like one.
+// LengthOf returns the length of an array or an array-like object.
 func LengthOf(o *goja.Object) int64 {
 	v := o.Get("length")
 	if v == nil {
@@ -122,8 +122,8 @@ func LengthOf(o *goja.Object) int64 {
 	return max(0, min(n, 1<<53-1))
 }
 
-// Callable returns v as a function that panics with what it throws, as
-// functions in the midst of a script must. It allocates nothing else.
+// Callable returns v as a function that panics with exceptions, as required in native functions of
+// a script. It allocates nothing else.
 func Callable(v goja.Value) (func(this goja.Value, args ...goja.Value) goja.Value, bool) {
 	call, ok := goja.AssertFunction(v)
 	if !ok {
@@ -138,7 +138,7 @@ func Callable(v goja.Value) (func(this goja.Value, args ...goja.Value) goja.Valu
 	}, true
 }
 
-// Finite returns v as a finite number, or ok false.
+// Finite returns v as a finite number; ok is false if it is none.
 func Finite(v goja.Value) (f float64, ok bool) {
 	switch x := v.Export().(type) {
 	case int64:
@@ -149,21 +149,21 @@ func Finite(v goja.Value) (f float64, ok bool) {
 	return 0, false
 }
 
-// Whole returns v as an integer of which a number holds all digits, or ok false.
+// Whole returns v as an integer that a number represents exactly; ok is false if it is none.
 func Whole(v goja.Value) (n int64, ok bool) {
 	f, ok := Finite(v)
 	return int64(f), ok && f == math.Trunc(f) && math.Abs(f) <= 1<<53-1
 }
 
-// BigInts says where in decoded JSON a number is a BigInt. Nil is nowhere.
+// BigInts has the positions of BigInts in decoded JSON. Nil has none.
 type BigInts struct {
 	here bool
-	// members are those within members of an object; "*" is for those of every other
-	// member, and for the items of an array.
+	// members has the positions within members of an object. "*" is for all other members, and for
+	// the items of an array.
 	members map[string]*BigInts
 }
 
-// BigIntsAt returns the places that pointers name (see BigInts of source.Source).
+// BigIntsAt returns the positions of JSON pointers (see source.Source.BigInts).
 func BigIntsAt(pointers []string) *BigInts {
 	if len(pointers) == 0 {
 		return nil
@@ -204,7 +204,7 @@ func (b *BigInts) item() *BigInts {
 	return b.members["*"]
 }
 
-// PromiseOf returns the promise that v is, nil when it is none.
+// PromiseOf returns v as a promise; nil if it is none.
 func PromiseOf(v goja.Value) *goja.Promise {
 	o, ok := v.(*goja.Object)
 	if !ok || o.ExportType() != promiseType {

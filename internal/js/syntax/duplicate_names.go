@@ -1,15 +1,14 @@
 package syntax
 
-// The bounds of names that are declared again. All declarations but the first
-// are mistakes, and for each of them the compiler walks back through the whole
-// body to the first.
+// Limits of repeated declarations. All declarations but the first are errors, and for each of them
+// the compiler scans the whole body for the first.
 const (
 	maxDuplicates = 50  // declarations of one name between two brackets, and assignments to a constant
-	maxParameters = 100 // places of one name in the parameters of a function
+	maxParameters = 100 // occurrences of one name in the parameters of a function
 	maxLabels     = 50  // labels of one statement, which are compared pairwise
 )
 
-// declared counts the token when it declares a name, or might.
+// declared counts a token that declares a name, or might.
 func (g *checker) declared(t Token) {
 	switch {
 	case t.Member || t.Kind != Word && t.Text != `"__proto__"` && t.Text != "'__proto__'":
@@ -28,8 +27,7 @@ func (g *checker) declared(t Token) {
 	}
 }
 
-// listed reports whether what comes next may be the name of a parameter, or
-// one in a pattern.
+// inNameList reports whether the next token may be the name of a parameter, or a name in a pattern.
 func (g *checker) inNameList() bool {
 	switch g.last.Text {
 	case "...", ":", "as", "type", "public", "private", "protected", "readonly", "override":
@@ -38,8 +36,7 @@ func (g *checker) inNameList() bool {
 	return g.last.Kind == Comma || g.last.Kind == Open
 }
 
-// introduces reports whether the name of something that can be declared only
-// once stands behind the two tokens.
+// introduces reports whether a name follows the two tokens that can be declared only once.
 func introduces(before, last Token) bool {
 	if last.Member {
 		return false
@@ -62,7 +59,7 @@ func (g *checker) declare(t Token) {
 	g.now.names.bind(t.Text, g.last.Text == "const" || g.last.Text == "import")
 }
 
-// hoist counts a var, which may stand anywhere below what it conflicts with.
+// declareVar counts a var, which may be anywhere below a conflicting declaration.
 func (g *checker) declareVar(t Token) {
 	if g.vars == nil {
 		g.vars = map[string]int{}
@@ -75,7 +72,7 @@ func (g *checker) declareVar(t Token) {
 	}
 }
 
-// assigned counts assignments to names that are constants.
+// assigned counts assignments to constants.
 func (g *checker) assigned(t Token) {
 	name := g.last
 	if step(g.last.Text) {
@@ -92,8 +89,8 @@ func (g *checker) assigned(t Token) {
 	g.count(name, &g.constants, maxDuplicates, "too many assignments to constants", "declare what is assigned to with let")
 }
 
-// bound reports whether a name is surely declared here or further out, and
-// whether the innermost such declaration makes it a constant.
+// bound reports whether a name is certainly declared here or in an outer scope, and whether the
+// innermost such declaration makes it a constant.
 func (g *checker) bound(name string) (constant, ok bool) {
 	if constant, ok = g.now.names.bound[name]; ok {
 		return constant, ok
@@ -108,7 +105,7 @@ func (g *checker) bound(name string) (constant, ok bool) {
 
 func step(operator string) bool { return operator == "++" || operator == "--" }
 
-// Assigns reports whether an operator is =, += or their like.
+// Assigns reports whether an operator is = or an assignment operator like +=.
 func Assigns(operator string) bool {
 	switch operator {
 	case "==", "===", "!=", "!==", "<=", ">=":
@@ -121,13 +118,13 @@ func (g *checker) failDuplicates(t Token) {
 	g.fail(t.Start, t.End, "too many declarations of one name", "a name can be declared once; rename or remove the others")
 }
 
-// names are the names that are declared, or might be, on one level.
+// declaredNames are the names that are declared, or might be, on one level.
 type declaredNames struct {
 	counts  map[string]int
-	bound   map[string]bool // what is surely declared; true: as a constant
-	max     int             // the largest count here, and in all brackets that closed here
-	pattern bool            // the bracket belongs to a pattern that declares, or to an import
-	list    bool            // the statement is one of let, const or var
+	bound   map[string]bool // certain declarations; true for constants
+	max     int             // largest count here, and in all brackets that closed here
+	pattern bool            // the bracket belongs to a declaring pattern, or to an import
+	list    bool            // the statement is a let, const or var
 }
 
 func (n *declaredNames) count(name string, times int) int {
@@ -146,22 +143,22 @@ func (n *declaredNames) bind(name string, constant bool) {
 	n.bound[name] = constant
 }
 
-// Declares reports whether the token is followed by a list of names.
+// Declares reports whether a list of names follows the token.
 func Declares(t Token) bool {
 	return !t.Member && (t.Text == "let" || t.Text == "const" || t.Text == "var")
 }
 
-// slips are what the gate keeps to count mistakes that two tokens do not show.
+// errorCounts counts errors that involve more than two tokens.
 type errorCounts struct {
-	// getter is where the parenthesis of a getter begins, and written where
-	// the member of a namespace ends that may be assigned to.
+	// getter is the position of the parenthesis of a getter. written is the end of the member of a
+	// namespace that may be assigned to.
 	getter, written int
-	// namespaces are the names of import * as name that stand for nothing else.
+	// namespaces are the names of import * as name that are used for nothing else.
 	namespaces map[string]bool
 }
 
-// mistaken counts mistakes that both compilers go on behind, and for each of
-// which one walks back through the body.
+// checkErrors counts errors after which both compilers continue, and for each of which one of them
+// scans the body backwards.
 func (g *checker) checkErrors(t Token) {
 	g.namespace(t)
 	switch {
@@ -170,18 +167,18 @@ func (g *checker) checkErrors(t Token) {
 	case t.Text == "(" && g.before.Text == "get" && !g.before.Member && g.last.Kind != Operator && !g.last.Newline:
 		g.getter = t.Start
 	case g.mixesCoalesce(t):
-		g.countError(t, "?? stands beside || or && in parentheses only")
+		g.countError(t, "?? beside || or && needs parentheses")
 	case len(g.levels) == 0 && g.before.Kind == Semicolon && isLiteral(g.last) && Assigns(t.Text):
 		g.countError(t, "nothing can be assigned to a number or a string")
 	}
 }
 
 func (g *checker) countError(t Token, detail string) {
-	g.count(t, &g.errors, maxErrors, "too many mistakes", detail)
+	g.count(t, &g.errors, maxErrors, "too many errors", detail)
 }
 
-// mixes reports whether the operator and one before it in the same expression
-// may not stand side by side.
+// mixesCoalesce reports whether t and an earlier operator in the same expression must not be mixed
+// without parentheses.
 func (g *checker) mixesCoalesce(t Token) bool {
 	switch {
 	case t.Newline || t.Text == "?" || t.Text == ":" || t.Text == "=>":
@@ -202,8 +199,8 @@ func isLiteral(t Token) bool {
 	return t.Kind == Operand && (t.Text[0] == '"' || t.Text[0] == '\'' || t.Text[0] >= '0' && t.Text[0] <= '9')
 }
 
-// namespace counts assignments to members of import * as name. A name that
-// stands anywhere without a member behind it may be declared there again.
+// namespace counts assignments to members of import * as name. A name that is used without a member
+// may be declared again.
 func (g *checker) namespace(t Token) {
 	switch {
 	case g.importing == importOpen && t.Kind == Word && g.last.Text == "as" && g.before.Text == "*":
@@ -222,11 +219,11 @@ func (g *checker) namespace(t Token) {
 	}
 }
 
-// maxMistakes bounds how often a body may break a rule that is cheap to see.
-// For each breach one compiler walks back through the body.
+// maxErrors limits violations of rules that are cheap to check. For each of them one compiler scans
+// the body backwards.
 const maxErrors = 50
 
-// strict counts what strict mode forbids where it is cheap to see.
+// strict counts violations of strict mode that are cheap to check.
 func (g *checker) strict(t Token) {
 	switch {
 	case g.last.Member || g.before.Member:
@@ -239,7 +236,7 @@ func (g *checker) strict(t Token) {
 	}
 }
 
-// selects reports whether the token goes on with a member of what is before it.
+// selects reports whether the token continues with a member of the token before.
 func selects(t Token) bool {
 	switch t.Text {
 	case ".", "?.", "[", "(", "!":

@@ -1,11 +1,11 @@
-// Package syntax reads JavaScript and TypeScript without parsing them.
+// Package syntax checks JavaScript and TypeScript without parsing it.
 //
-// [Check] bounds a text before any parser sees it, in one pass and without recursion: nesting,
-// operators, repeated names, regular expressions and mistakes that a compiler would take more
-// than linear time for. It also finds what the text needs of a compiler ([Features]). [Lexer] cuts
-// a text into tokens, and [Children] walks the tree that goja's parser makes. The package knows no
-// globals and no kinds of bodies: package compiler does. Start at [Check], which is the gate; it
-// embeds the [Lexer]. Tests that compile bodies hold its bounds: they stand in package compiler.
+// [Check] limits a text before any parser reads it, in one pass and without recursion: nesting,
+// operators, repeated names, regular expressions, and errors for which a compiler would take more
+// than linear time. It also determines what the text requires of a compiler ([Features]). [Lexer]
+// splits a text into tokens, and [Children] walks the syntax tree of goja. The package does not
+// depend on globals and kinds of bodies. Start at [Check], which uses a checker that embeds the
+// [Lexer]. Tests that compile bodies verify its limits; they are in package compiler.
 package syntax
 
 import (
@@ -14,65 +14,62 @@ import (
 	"github.com/mcpd/mcpd/diag"
 )
 
-// maxNesting bounds how deep the tree of a body may be: brackets that are
-// open plus operators, calls and unfinished statements around one token. Both
-// parsers recurse on it, and one walks each expression once per level of it.
+// maxNesting limits the depth of the syntax tree of a body: open brackets plus operators, calls and
+// unfinished statements around one token. Both parsers recurse on it, and one of them walks each
+// expression once per level.
 const maxNesting = 1000
 
-// maxWork bounds the sum over all tokens of the nesting around each, which is
-// what compiling costs in the worst case.
+// maxWork limits the sum of the nesting of all tokens, which is the worst-case cost of compiling.
 const maxWork = 2_000_000
 
-// maxFunctions bounds how deep arrow functions nest without brackets, and
-// maxDefined other functions: the compiler compares the names in each with
-// those in all around it.
+// maxFunctions limits the nesting of arrow functions without brackets, and maxDefined the nesting
+// of other functions: the compiler compares the names in each function with those in all functions
+// around it.
 const (
 	maxFunctions = 50
 	maxDefined   = 60
 )
 
-// The bounds of what is compared pairwise, or parsed again and again.
+// Limits of constructs that are compared pairwise, or parsed repeatedly.
 const (
 	maxCases      = 1000 // cases of all switch statements
 	maxUsings     = 200  // using declarations
 	maxDecorators = 100  // decorators
-	maxLowered    = 200  // async generators and for await, which become long
-	maxLoops      = 20   // for await in each other without brackets
+	maxLowered    = 200  // async generators and for await, which compile to long code
+	maxLoops      = 20   // nested for await without brackets
 	maxFiles      = 200  // imports
 	maxCommas     = 1000 // expressions in a row, and arguments of one call
 	maxAngles     = 50   // < in one TypeScript statement, which may begin type arguments
 )
 
-// maxArrows bounds how deep arrow functions nest in the parameters of arrow
-// functions, because such parameters are parsed twice at every level.
+// maxArrows limits the nesting of arrow functions in the parameters of arrow functions: such
+// parameters are parsed twice at every level.
 const maxArrows = 3
 
-// maxDoubts bounds how deep constructs nest of which TypeScript's grammar
-// tells only at their end whether they are arrow functions, as in a ? (b) : c
-// => d. They are parsed twice at every level.
+// maxAmbiguous limits the nesting of constructs that may be arrow functions in TypeScript until
+// their end, as in a ? (b) : c => d. They are parsed twice at every level.
 const maxAmbiguous = 2
 
-// WrapperStart is the front of the function around a body. The body stands in a block of the
-// function, so that its declarations may take the names of globals, which are the function's
-// parameters.
+// WrapperStart is the start of the function around a body. The body is a block in the function, so
+// that its declarations may reuse the names of globals, which are the parameters.
 const WrapperStart = "(async function(){{"
 
-// Features are the constructs of a text that decide how it is compiled.
+// Features are the constructs of a text that determine how it is compiled.
 type Features struct {
-	Await    bool // the word await stands somewhere
-	Lowering bool // for await or an async generator stands somewhere
+	Await    bool // has the word await
+	Lowering bool // has for await or an async generator
 	Lowered  Span // the first of them
-	// Indents are the bytes of white space in front of statements that lowering makes.
+	// Indents is the size of the white space that lowering inserts before statements.
 	Indents int
 	Modules []Span
 	Exports []Span // the words export outside of all brackets
 }
 
-// Span is the place of an import declaration, or of the word export.
+// Span is the range of an import declaration, or of the word export.
 type Span struct{ Start, End int }
 
-// gate bounds a text before any parser sees it, without recursion and in one
-// pass, and finds out what its compilation needs.
+// checker checks a text before any parser reads it, without recursion and in one pass, and
+// determines its features.
 type checker struct {
 	Lexer
 	Features
@@ -80,26 +77,26 @@ type checker struct {
 	levels []level
 	now    level
 	work   int
-	// last and before are the token before the present one and the one before that.
+	// last and before are the previous token and the one before it.
 	last, before Token
-	// parameters is how deep arrow functions nest in the parentheses that
-	// closed last; questioned says that these followed a question mark.
+	// parameters is the nesting of arrow functions in the parentheses that closed last. questioned
+	// is set if they followed a question mark.
 	parameters int
 	questioned bool
 	cases      int
 	usings     int
 	decorators int
 	lowered    int
-	// closed is how often one name stands in the brackets that closed last.
+	// closed is the maximum count of one name in the brackets that closed last.
 	closed    int
 	vars      map[string]int
 	constants int // assignments to constants
 	errors    int
-	// importing is the declaration that is being read, when open says so.
+	// importing is the state of the import declaration that is being read.
 	importing importState
 }
 
-// Check returns the features of text, or why it is refused.
+// Check returns the features of text, or an error.
 func Check(text string, ts bool) (Features, *Error) {
 	g := checker{Lexer: Lexer{Src: text, TypeScript: ts}}
 	if at := invalidUTF8(text); at >= 0 {
@@ -167,7 +164,7 @@ func (g *checker) nest(t Token) {
 	}
 }
 
-// indent counts the white space in front of the statement that ends.
+// indent counts the white space before the statement that ends.
 func (g *checker) indent(t Token) {
 	n := len(g.Brackets)
 	if t.Kind == Semicolon && g.last.Kind != Semicolon && n > 0 && g.Brackets[n-1].kind == '{' {
@@ -175,8 +172,7 @@ func (g *checker) indent(t Token) {
 	}
 }
 
-// boundary reports whether a new statement surely begins at t, also where no
-// semicolon says so.
+// boundary reports whether a statement certainly starts at t, even without a semicolon.
 func (g *checker) boundary(t Token) bool {
 	switch {
 	case infix(t.Text):
@@ -193,14 +189,14 @@ func (g *checker) boundary(t Token) bool {
 	return t.Newline && g.last.endsOperand() && !prefixes(g.last)
 }
 
-// count counts one more of what a body may have only so many of.
+// count increments n, and fails if it exceeds most.
 func (g *checker) count(t Token, n *int, most int, summary, detail string) {
 	if *n++; *n > most {
 		g.fail(t.Start, t.End, summary, detail)
 	}
 }
 
-// infix reports whether the word goes on with what stands before it.
+// infix reports whether the word continues an expression.
 func infix(word string) bool {
 	switch word {
 	case "else", "in", "instanceof", "as", "is", "satisfies", "extends":
@@ -209,7 +205,7 @@ func infix(word string) bool {
 	return false
 }
 
-// prefixes reports whether the token is a word that takes an operand behind it.
+// prefixes reports whether the token is a word with an operand after it.
 func prefixes(t Token) bool {
 	if t.Member {
 		return false
@@ -222,7 +218,7 @@ func prefixes(t Token) bool {
 	return false
 }
 
-// nests reports whether the token begins a statement that holds another one.
+// nests reports whether the token starts a statement that contains another one.
 func nests(t Token) bool {
 	if t.Kind != Keyword {
 		return false
@@ -230,7 +226,7 @@ func nests(t Token) bool {
 	return controls(t.Text) || t.Text == "else" || t.Text == "do"
 }
 
-// notice keeps what decides how the text is compiled.
+// notice records the features of the text.
 func (g *checker) notice(t Token) {
 	switch {
 	case t.Member:
@@ -260,8 +256,7 @@ func (g *checker) notice(t Token) {
 	g.imports(t)
 }
 
-// lower counts a construct that the engine does not know, and of which the
-// compiler makes a long one.
+// lower counts a construct that the engine lacks and that compiles to long code.
 func (g *checker) lower(t Token) {
 	if !g.Lowering {
 		g.Lowering, g.Lowered = true, Span{t.Start, t.End}
@@ -277,24 +272,24 @@ func (e *Error) Diagnostic(text diag.Text) diag.Diagnostic {
 	}
 }
 
-// importState says how much of an import declaration was read.
+// importState is the progress of reading an import declaration.
 type importState int
 
 const (
 	importNone  importState = iota
-	importOpen              // up to the name of the file
-	importNamed             // the name of the file, so that attributes may follow
-	importWith              // the word with, so that their brackets follow
+	importOpen              // before the name of the file
+	importNamed             // after the name of the file; attributes may follow
+	importWith              // after the word with; brackets follow
 )
 
-// imports finds the import declarations of a text, which may stand at its top
-// level only, and refuses import(), which could load what no revision knows.
+// imports finds the import declarations of a text, which must be at its top level. import() is an
+// error, because it could load files that no revision includes.
 func (g *checker) imports(t Token) {
 	top := len(g.levels) == 0
 	switch {
 	case t.Kind == Keyword && t.Text == "import":
 		if !top {
-			g.fail(t.Start, t.End, "import may not stand here", "imports stand at the top level of a body, outside of all brackets")
+			g.fail(t.Start, t.End, "import is not allowed here", "write imports at the top level of a body, outside of all brackets")
 			return
 		}
 		if g.checkUnnamed(); g.Err != nil {
@@ -321,7 +316,7 @@ func (g *checker) imports(t Token) {
 	}
 }
 
-// unnamed refuses a declaration that ended without the name of a file.
+// checkUnnamed fails for a declaration without the name of a file.
 func (g *checker) checkUnnamed() {
 	if g.importing == importOpen {
 		start := g.Modules[len(g.Modules)-1].Start
@@ -334,7 +329,7 @@ func (g *checker) extend(t Token, state importState) {
 	g.importing = state
 }
 
-// invalidUTF8 returns the place of the first byte that is not UTF-8, or -1.
+// invalidUTF8 returns the offset of the first byte that is not UTF-8, or -1.
 func invalidUTF8(s string) int {
 	if utf8.ValidString(s) {
 		return -1

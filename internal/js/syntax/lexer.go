@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// tokenKind sorts tokens by what the gate needs to know about them.
+// tokenKind classifies tokens for the checker.
 type tokenKind int
 
 const (
@@ -14,8 +14,8 @@ const (
 	Word                // an identifier or a contextual keyword
 	Keyword             // a reserved word
 	Operand             // a number, a string, a regular expression, or a template without holes
-	Open                // ( [ { and the beginning of a template's hole
-	Close               // ) ] } and the end of a template's hole
+	Open                // ( [ { and the start of a hole in a template
+	Close               // ) ] } and the end of a hole in a template
 	Operator            // every other punctuation
 	Comma               // ,
 	Semicolon           // ;
@@ -26,33 +26,32 @@ type Token struct {
 	Kind       tokenKind
 	Start, End int
 	Text       string
-	// Newline says that a line ends between the token before and this one.
+	// Newline is set if a line ends between the previous token and this one.
 	Newline bool
-	// Member says that the word follows a dot, so that it is a name and nothing else.
+	// Member is set if the word follows a dot: then it is only a name.
 	Member bool
 }
 
-// Error says where a text is refused, and why.
+// Error is the error for a text that is not accepted.
 type Error struct {
 	start, end      int
 	Summary, Detail string
-	// unmatched says that a closing bracket does not match the open one.
+	// unmatched is set if a closing bracket does not match the open one.
 	unmatched bool
 }
 
-// Lexer cuts JavaScript or TypeScript into tokens without parsing it. It is
-// exact on every valid text: where only a parser could tell a division from a
-// regular expression, it refuses the text instead of guessing.
+// Lexer splits JavaScript or TypeScript into tokens without parsing it. It is exact for every valid
+// text. Where only a parser could distinguish a division from a regular expression, it fails.
 type Lexer struct {
 	Src        string
 	At         int
 	TypeScript bool
 	Prev       Token
-	// Brackets are the open brackets; a template's hole is a '$'.
+	// Brackets are the open brackets; '$' is the hole of a template.
 	Brackets []bracket
 	// patterns is the size of all regular expressions so far.
 	patterns int
-	// folded are the characters in the ranges of those that may ignore case.
+	// folded is the size of the ranges in regular expressions that may ignore case.
 	folded int
 	legal  int
 	Err    *Error
@@ -61,18 +60,18 @@ type Lexer struct {
 type bracket struct {
 	kind  byte
 	start int
-	// control says that the parenthesis belongs to if, for, while or with, so
-	// that a statement follows it.
+	// control is set if the parenthesis belongs to if, for, while or with, so that a statement
+	// follows.
 	control bool
 }
 
-// controlEnd is the text of the token that closes if (…), for (…), while (…)
-// or with (…), behind which a statement follows.
+// controlEnd is the text of the token that closes if (…), for (…), while (…) or with (…). A
+// statement follows it.
 const controlEnd = "control)"
 
 const maxBrackets = 128
 
-// Next returns the next token. After an error it returns an [End].
+// Next returns the next token. After an error it returns [End].
 func (l *Lexer) Next() Token {
 	newline := l.skipSpace()
 	if l.Err != nil || l.At >= len(l.Src) {
@@ -152,7 +151,7 @@ func (l *Lexer) open(c byte) {
 	l.Brackets = append(l.Brackets, bracket{kind: c, start: l.At, control: control})
 }
 
-// close ends a bracket or, for the end of a template's hole, goes on with the template.
+// close closes a bracket. At the end of a hole it continues with the template.
 func (l *Lexer) close(t *Token, c byte) {
 	t.Kind = Close
 	if len(l.Brackets) == 0 {
@@ -177,7 +176,7 @@ func (l *Lexer) close(t *Token, c byte) {
 	}
 }
 
-// template reads characters of a template up to its end or its next hole.
+// template reads a template up to its end or its next hole.
 func (l *Lexer) template(t *Token) {
 	resumed := t.Kind == Close
 	for l.At < len(l.Src) {
@@ -226,7 +225,7 @@ func (l *Lexer) quoted(quote byte) {
 			}
 			l.At++
 			if l.digitAt(l.At) && (l.Src[l.At] != '0' || l.digitAt(l.At+1)) {
-				l.fail(l.At-1, l.At+1, "this is no escape", `write \xNN for the character with the hexadecimal number NN`)
+				l.fail(l.At-1, l.At+1, "this is not an escape sequence", `write \xNN for the character with the hexadecimal number NN`)
 			}
 		case '\n', '\r':
 			l.unclosed(start, l.At, "add the "+string(quote)+" that ends it, or use a `template` for text of several lines")
@@ -236,7 +235,7 @@ func (l *Lexer) quoted(quote byte) {
 	l.unclosed(start, len(l.Src), "add the "+string(quote)+" that ends it")
 }
 
-// unclosed refuses a string that does not end on its line.
+// unclosed fails for a string that does not end on its line.
 func (l *Lexer) unclosed(start, end int, detail string) {
 	quote := l.Src[start : start+1]
 	switch front := l.Src[:start]; {
@@ -248,7 +247,7 @@ func (l *Lexer) unclosed(start, end int, detail string) {
 	l.fail(start, end, "this string is never closed", detail)
 }
 
-// number reads what may follow a digit; whether it is a number is for the parser to say.
+// number reads the characters after a digit. The parser checks the number.
 func (l *Lexer) number() {
 	if l.Src[l.At] == '0' && l.digitAt(l.At+1) {
 		l.fail(l.At, l.At+2, "a number may not begin with 0", "write octal numbers like 0o17, and others without the 0")
@@ -266,8 +265,8 @@ func (l *Lexer) number() {
 	}
 }
 
-// decimalBefore reports whether the number that the byte at i belongs to is
-// not hexadecimal, in which an e is a digit.
+// decimalBefore reports whether the number that includes byte i is not hexadecimal; e is a digit in
+// hexadecimal numbers.
 func (l *Lexer) decimalBefore(i int) bool {
 	for i > 0 && (IsAlnum(l.Src[i-1]) || l.Src[i-1] == '_' || l.Src[i-1] == '.') {
 		i--
@@ -338,15 +337,15 @@ func (l *Lexer) skipSpace() (newline bool) {
 	return newline
 }
 
-// maxLegal bounds the comments with licenses, from each of which the compiler
-// walks back to the beginning of its line.
+// maxLegal limits license comments. For each of them the compiler scans back to the start of its
+// line.
 const maxLegal = 200
 
-// comment counts a comment that ought to be kept.
+// comment counts license comments.
 func (l *Lexer) comment(text string) {
 	if text[2] == '!' || strings.Contains(text, "@license") || strings.Contains(text, "@preserve") {
 		if l.legal++; l.legal > maxLegal {
-			l.fail(l.At, l.At+len(text), "too many comments with licenses", "a body may have 200 of them; remove the ! behind /*")
+			l.fail(l.At, l.At+len(text), "too many comments with licenses", "a body may have 200 of them; remove the ! after /*")
 		}
 	}
 }
@@ -360,7 +359,7 @@ func IsAlnum(c byte) bool {
 	return c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z'
 }
 
-// WordStart reports whether a word begins with the first character of s, which is not empty.
+// WordStart reports whether s, which is not empty, starts with a letter of a word.
 func WordStart(s string) bool {
 	return s[0] == '_' || s[0] == '$' || IsAlnum(s[0]) || s[0] >= utf8.RuneSelf && wordRune(s)
 }
@@ -371,7 +370,7 @@ func wordRune(s string) bool {
 		unicode.Is(unicode.Nl, r) || unicode.Is(unicode.Pc, r) || r == '\u200c' || r == '\u200d'
 }
 
-// LineLength returns the length of the first line of s, without its end.
+// LineLength returns the length of the first line of s, without its terminator.
 func LineLength(s string) int {
 	for i, r := range s {
 		if r == '\n' || r == '\r' || r == '\u2028' || r == '\u2029' {
@@ -398,7 +397,7 @@ func opening(kind byte) string {
 	return string(kind)
 }
 
-// controls reports whether a parenthesis after the keyword is followed by a statement.
+// controls reports whether a statement follows the parenthesis after the keyword.
 func controls(keyword string) bool {
 	switch keyword {
 	case "if", "for", "while", "with":
@@ -407,7 +406,7 @@ func controls(keyword string) bool {
 	return false
 }
 
-// IsReserved reports whether a word can never be an identifier.
+// IsReserved reports whether a word is never an identifier.
 func IsReserved(word string) bool {
 	switch word {
 	case "break", "case", "catch", "class", "const", "continue", "debugger", "default", "delete", "do", "else",

@@ -15,8 +15,8 @@ const (
 	unclear
 )
 
-// slashAfter says what a / after the token prev is. It never guesses: behind
-// a } or a word such as yield only a parser knows.
+// slashAfter returns the meaning of a / after the token prev. It never guesses: after a } or a word
+// such as yield only a parser can decide.
 func (l *Lexer) slashAfter(prev Token) slashKind {
 	switch prev.Kind {
 	case Word:
@@ -63,7 +63,7 @@ func (l *Lexer) regexp() {
 			class = false
 		case c == '/' && !class:
 			l.At++
-			// Both engines behind this parse patterns recursively.
+			// Both engines parse patterns recursively.
 			pattern := l.Src[start+1 : l.At-1]
 			size, why := PatternSize(pattern)
 			l.patterns += size
@@ -82,22 +82,22 @@ func (l *Lexer) regexp() {
 	l.fail(start, len(l.Src), "this regular expression is never closed", "add the / that ends it")
 }
 
-// flags reads the flags of a regular expression, none of which stands twice.
+// flags reads the flags of a regular expression. A flag must not occur twice.
 func (l *Lexer) flags() string {
 	from := l.At
 	l.word()
 	flags := l.Src[from:min(l.At, len(l.Src))]
 	for i := range len(flags) {
 		if strings.IndexByte(flags[i+1:], flags[i]) >= 0 {
-			l.fail(from, l.At, "a flag of this regular expression stands twice", "remove one of the two")
+			l.fail(from, l.At, "a flag of this regular expression is repeated", "remove one of the two")
 			break
 		}
 	}
 	return flags
 }
 
-// checkFolded bounds what all regular expressions that may ignore case have in ranges: groups
-// with (? may say so themselves.
+// checkFolded limits the ranges of all regular expressions that may ignore case; groups with (? may
+// set this flag.
 func (l *Lexer) checkFolded(start int, pattern string) {
 	if l.folded += rangeSizes(pattern); l.folded > maxRanges {
 		l.fail(start, l.At, "this regular expression is too large", whyRanges)
@@ -146,14 +146,14 @@ func (l *Lexer) operator(t *Token) {
 	}
 }
 
-// postfix makes x++, x-- and TypeScript's x! operands, which they are for what follows.
+// postfix makes x++, x-- and x! of TypeScript operands, as they are for the next token.
 func (l *Lexer) postfix(t *Token, op string) {
 	if (op == "++" || op == "--") && !t.Newline && l.Prev.endsOperand() {
 		t.Kind = Operand
 	}
 }
 
-// endsOperand reports whether the token surely ends an operand.
+// endsOperand reports whether the token certainly ends an operand.
 func (t Token) endsOperand() bool {
 	switch t.Kind {
 	case Word, Operand:
@@ -166,29 +166,28 @@ func (t Token) endsOperand() bool {
 	return false
 }
 
-// The bounds of a regular expression. Both engines behind it parse
-// recursively, and one writes repetitions out.
+// Limits of a regular expression. Both engines parse it recursively, and one expands repetitions.
 const (
 	maxPattern  = 8 << 10 // bytes
-	maxGroups   = 100     // groups inside each other
-	maxExpanded = 50_000  // atoms with all repetitions written out
-	maxPatterns = 100_000 // the same, for all literals of a body
-	// maxRanges bounds the characters in all ranges of classes: an engine looks for the
-	// lower case of each where case is ignored, which takes some 25 ns.
+	maxGroups   = 100     // nested groups
+	maxExpanded = 50_000  // atoms with all repetitions expanded
+	maxPatterns = 100_000 // the same for all literals of a body
+	// maxRanges limits the characters in all ranges of classes: if case is ignored, an engine looks
+	// up the lower case of each, which takes about 25 ns.
 	maxRanges = 4 << 20
 )
 
 const whyRanges = "the ranges in classes of regular expressions, such as [a-z], may add up to 4,194,304 characters"
 
-// PatternSize estimates the atoms of a regular expression with its repetitions
-// written out, and says why it is refused, "" when it is not. It may count too
-// much, because it knows neither escapes nor classes, but never too little.
+// PatternSize estimates the number of atoms of a regular expression with expanded repetitions. If
+// it is too large, refused is the reason. It ignores escapes and classes, and so may return too
+// much, but never too little.
 func PatternSize(pattern string) (size int, refused string) {
 	if len(pattern) > maxPattern {
 		return 0, "a regular expression may have at most 8 KiB"
 	}
-	var outer []int // the sizes in front of the open groups
-	atom := 0       // the size of what a repetition would repeat
+	var outer []int // sizes before the open groups
+	atom := 0       // size of the operand of a repetition
 	for i := 0; i < len(pattern); i++ {
 		switch pattern[i] {
 		case '(':
@@ -218,8 +217,8 @@ func PatternSize(pattern string) (size int, refused string) {
 	return size, ""
 }
 
-// rangeSizes returns how many characters the ranges in a pattern have. It also counts what
-// would be a range in a class.
+// rangeSizes returns the number of characters in the ranges of a pattern. It also counts text that
+// would be a range inside a class.
 func rangeSizes(pattern string) (size int) {
 	var first, last rune
 	for i, dash := 0, false; i < len(pattern); {
@@ -227,7 +226,7 @@ func rangeSizes(pattern string) (size int) {
 		switch {
 		case dash && c >= first:
 			size += int(c - first)
-		case dash && c > 0xD800: // the first may be half of a pair
+		case dash && c > 0xD800: // the first may be half of a surrogate pair
 			size += int(c - 0xD800)
 		}
 		if dash = pattern[i] == '-'; dash {
@@ -239,8 +238,8 @@ func rangeSizes(pattern string) (size int) {
 	return size
 }
 
-// patternRune returns the first character of a pattern, and its length there. Escapes that
-// are no numbers stand for 0.
+// patternRune returns the first character of a pattern, and its length. Non-numeric escapes return
+// 0.
 func patternRune(s string) (c rune, width int) {
 	if s[0] != '\\' || len(s) == 1 {
 		return utf8.DecodeRuneInString(s)
@@ -256,8 +255,8 @@ func patternRune(s string) (c rune, width int) {
 	return 0, 1 + width
 }
 
-// numberedRune returns the character of the escape by a number that s begins with, and the
-// length of the escape; 0 for none.
+// numberedRune returns the character of the numeric escape at the start of s, and the length of the
+// escape; 0 if there is none.
 func numberedRune(s string) (c rune, width int) {
 	digits := ""
 	switch {
@@ -269,7 +268,7 @@ func numberedRune(s string) (c rune, width int) {
 	case strings.HasPrefix(s, `\x`):
 		digits, width = s[2:min(4, len(s))], 4
 	}
-	if digits = strings.TrimLeft(digits, "0"); len(digits) > 6 { // an error would copy it
+	if digits = strings.TrimLeft(digits, "0"); len(digits) > 6 { // errors would copy it
 		return 0, 0
 	}
 	n, err := strconv.ParseUint("0"+digits, 16, 32)
@@ -279,8 +278,7 @@ func numberedRune(s string) (c rune, width int) {
 	return rune(n), width
 }
 
-// repetitions returns the greatest number in the braces that s begins in, at
-// least 1 and at most 10,000.
+// repetitions returns the largest number in the braces at the start of s, from 1 to 10,000.
 func repetitions(s string) int {
 	most, n := 1, 0
 	for i := range len(s) {

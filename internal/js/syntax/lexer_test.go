@@ -19,7 +19,7 @@ func lexed(src string, ts bool) (tokens []string, err *Error) {
 	}
 }
 
-func TestTextsAreCutAsTheParsersCutThem(t *testing.T) {
+func TestLexer_likeParsers(t *testing.T) {
 	for _, c := range []struct{ src, want string }{
 		{"a / b / c", "a|/|b|/|c"},
 		{"a = /b / c", "a|=|/b /|c"},
@@ -66,7 +66,7 @@ func TestTextsAreCutAsTheParsersCutThem(t *testing.T) {
 	}
 }
 
-func TestTypeScriptIsCutItsOwnWay(t *testing.T) {
+func TestLexer_typeScript(t *testing.T) {
 	for _, c := range []struct{ src, want string }{
 		{"a! / 2", "a|!|/|2"},
 		{"x = !/y/", "x|=|!|/y/"},
@@ -79,7 +79,7 @@ func TestTypeScriptIsCutItsOwnWay(t *testing.T) {
 	}
 }
 
-func TestWhatOnlyAParserCouldTellIsRefused(t *testing.T) {
+func TestLexer_ambiguousSlash(t *testing.T) {
 	for _, src := range []string{"if (a) /x/.y()", "a = {} / 2", "function f() {} /x/", "await /x/", "yield /x/", "for (a of /x/)"} {
 		if _, err := lexed(src, false); err == nil || err.Summary != "it is not clear whether this / begins a regular expression" {
 			t.Errorf("%q: %v", src, err)
@@ -89,7 +89,7 @@ func TestWhatOnlyAParserCouldTellIsRefused(t *testing.T) {
 
 // The compilers walk back through the body for every mistake of these, which
 // is quadratic.
-func TestMistakesThatAddUpAreCounted(t *testing.T) {
+func TestCheck_repeatedErrors(t *testing.T) {
 	each := func(before, part, after string) string { return before + strings.Repeat(part, 300) + after }
 	for _, c := range []struct{ name, body, want string }{
 		{"constants", each("", "const a=1;", ""), "too many declarations of one name"},
@@ -110,18 +110,18 @@ func TestMistakesThatAddUpAreCounted(t *testing.T) {
 		{"increments", each("const a=1;", "{++a}", ""), "too many assignments to constants"},
 		{"labels", each("", "a:", ";"), "too many labels"},
 		{"octal numbers", "return 010", "a number may not begin with 0"},
-		{"octal escapes", `return '\01'`, "this is no escape"},
+		{"octal escapes", `return '\01'`, "this is not an escape sequence"},
 		{"with", each("", "with(a);", ""), "too much here breaks the rules of strict mode"},
 		{"delete", each("", "delete a;", ""), "too much here breaks the rules of strict mode"},
 		{"functions in if", each("", "if(a)function f(){}", ""), "too much here breaks the rules of strict mode"},
 		{"eval", each("", "eval=1;", ""), "too much here breaks the rules of strict mode"},
 		{"decorators", each("class A{", "@a b;", "}"), "too many decorators"},
 		{"import declarations", each("", "import './a.js';", ""), "too many imports"},
-		{"getters with parameters", each("", "({get a(b){}});", ""), "too many mistakes"},
-		{"getters of classes", each("class A{", "get 'a'(b){}", "}"), "too many mistakes"},
-		{"?? beside ||", each("", "a??b||c;", ""), "too many mistakes"},
-		{"&& beside ??", each("", "f(a&&b??c);", ""), "too many mistakes"},
-		{"numbers assigned to", each("", "1=1;", ""), "too many mistakes"},
+		{"getters with parameters", each("", "({get a(b){}});", ""), "too many errors"},
+		{"getters of classes", each("class A{", "get 'a'(b){}", "}"), "too many errors"},
+		{"?? beside ||", each("", "a??b||c;", ""), "too many errors"},
+		{"&& beside ??", each("", "f(a&&b??c);", ""), "too many errors"},
+		{"numbers assigned to", each("", "1=1;", ""), "too many errors"},
 		{"members of a namespace", each("import * as a from './a.js';", "a.b=2;", ""), "too many assignments to constants"},
 		{"members of a namespace counted up", each("import * as a from './a.js';", "{a.b++}", ""), "too many assignments to constants"},
 		{"a namespace", each("import * as a from './a.js';", "a=2;", ""), "too many assignments to constants"},
@@ -130,7 +130,7 @@ func TestMistakesThatAddUpAreCounted(t *testing.T) {
 		{"for await in each other", strings.Repeat("for await(const a of b)", 25) + ";", "for await loops nest too deep"},
 		{"functions in each other", strings.Repeat("function f(){", 61) + strings.Repeat("}", 61), "functions nest too deep"},
 		{"licenses", each("", "/*! */", ""), "too many comments with licenses"},
-		{"flags", "return /a/gg", "a flag of this regular expression stands twice"},
+		{"flags", "return /a/gg", "a flag of this regular expression is repeated"},
 	} {
 		for _, ts := range []bool{false, true} {
 			if _, refused := Check(c.body, ts); refused == nil || refused.Summary != c.want {
@@ -140,7 +140,7 @@ func TestMistakesThatAddUpAreCounted(t *testing.T) {
 	}
 }
 
-func TestNamesThatComeAgainAreNotRefused(t *testing.T) {
+func TestCheck_repeatedNames(t *testing.T) {
 	each := func(before, part, after string) string { return before + strings.Repeat(part, 300) + after }
 	for name, body := range map[string]string{
 		"in functions":            each("", "{ const a = 1; let [b, c] = a; class D {} }", ""),
@@ -184,9 +184,9 @@ func TestNamesThatComeAgainAreNotRefused(t *testing.T) {
 	}
 }
 
-// TestFunctionsBesideEachOtherAreCountedInTypeScript: of those in a block its
+// TestCheck_siblingFunctions: of those in a block its
 // compiler makes one statement.
-func TestFunctionsBesideEachOtherAreCountedInTypeScript(t *testing.T) {
+func TestCheck_siblingFunctions(t *testing.T) {
 	body := strings.Repeat("function f() { return [function () {}] }\n", maxCommas)
 	for _, c := range []struct {
 		body string

@@ -4,37 +4,36 @@ import (
 	"strings"
 )
 
-// level is what the gate knows of the inside of one bracket.
+// level is the state of the checker inside one bracket.
 type level struct {
-	outer  int // the nesting where the bracket opened
+	outer  int // nesting at the opening bracket
 	chain  int // operators since the last boundary
-	arrows int // how deep arrow functions nest in parameters here
+	arrows int // nesting of arrow functions in parameters here
 
-	commas    int  // commas here that separate no members of a literal
-	pending   int  // question marks whose colon has not come
-	angles    int  // < around this place that may begin type arguments
-	enum      bool // this is the body of an enum
-	functions int  // arrow functions around this place that no bracket ends
-	ambiguous int  // arrow functions around this place that may be none
+	commas    int  // commas that do not separate members of a literal
+	pending   int  // question marks without their colon
+	angles    int  // < around this position that may start type arguments
+	enum      bool // body of an enum
+	functions int  // arrow functions around this position that no bracket ends
+	ambiguous int  // possible arrow functions around this position
 	question  bool // the bracket follows a question mark
-	doubt     bool // what follows may be the result type of an arrow function
-	labels    int  // colons since the last boundary that no question mark precedes
+	doubt     bool // the result type of an arrow function may follow
+	labels    int  // colons since the last boundary without a question mark
 	names     declaredNames
 
-	// coalesces and connects say that ?? and that || or && stand in this expression.
+	// coalesces and connects are set if ?? and || or && occur in this expression.
 	coalesces, connects bool
-	// making says that the body of a function follows that becomes a long one,
-	// and made how many such functions are around this place.
+	// making is set if the body of a function follows that compiles to long code. lowered is the
+	// number of such functions around this position.
 	making  bool
 	lowered int
-	// defining says that the body of a function follows, defined is how many
-	// such functions are around this place, and loops how many for await of
-	// this statement are in each other.
+	// defining is set if the body of a function follows. defined is the number of such functions
+	// around this position, and loops the nesting of for await in this statement.
 	defining bool
 	defined  int
 	loops    int
-	// siblings are the functions beside each other here, of which a compiler
-	// makes expressions in a row.
+	// siblings is the number of functions next to each other, which a compiler turns into
+	// expressions in a row.
 	siblings int
 }
 
@@ -65,8 +64,8 @@ func (g *checker) enter(t Token) {
 	}
 }
 
-// leave goes back to the level outside a bracket. The bracket counts there as
-// one more operator, and its arrow functions as being in parameters if => follows.
+// leave returns to the level outside a bracket. The bracket counts there as one more operator, and
+// its arrow functions as functions in parameters if => follows.
 func (g *checker) leave(t Token) {
 	if len(g.levels) == 0 {
 		return
@@ -88,7 +87,7 @@ func (g *checker) leave(t Token) {
 	}
 }
 
-// step begins a new expression of the same statement.
+// step starts a new expression of the same statement.
 func (g *checker) step() {
 	around := g.around()
 	g.now.chain, g.now.labels, g.now.doubt = 0, 0, false
@@ -103,8 +102,8 @@ func (g *checker) around() level {
 	return level{}
 }
 
-// comma counts what one parser walks again for every comma: sequences, but
-// not the elements of an array nor the members of an object, which have colons.
+// comma counts sequences, which one parser walks again for every comma. Elements of arrays and
+// members of objects, which have colons, do not count.
 func (g *checker) comma(t Token) {
 	g.step()
 	array := len(g.Brackets) > 0 && g.Brackets[len(g.Brackets)-1].kind == '['
@@ -113,7 +112,7 @@ func (g *checker) comma(t Token) {
 	}
 }
 
-// operator counts the operators that mean more than one level of nesting.
+// operator counts operators that add more than one level of nesting.
 func (g *checker) operator(t Token) {
 	switch t.Text {
 	case "?":
@@ -136,7 +135,7 @@ func (g *checker) operator(t Token) {
 	}
 }
 
-// arrow counts the arrow function that => belongs to.
+// arrow counts the arrow function of a =>.
 func (g *checker) arrow(t Token) {
 	if g.now.functions++; g.now.functions > maxFunctions {
 		g.fail(t.Start, t.End, "arrow functions nest too deep", "give one of the functions a name")
@@ -157,15 +156,14 @@ func (g *checker) arrow(t Token) {
 	}
 }
 
-// enumText refuses what may build text in an enum: the compiler computes it,
-// and a member that doubles the one before doubles the program.
+// enumText fails for text expressions in an enum: the compiler evaluates them, and a member that
+// doubles the previous one doubles the program.
 func (g *checker) enumText(t Token) {
 	g.fail(t.Start, t.End, "members of an enum cannot be added up or made of templates", "use a const for values that are computed")
 }
 
-// blame finds the bracket that is wrong where brackets do not match at the end
-// of the text, or where a line begins with one that closes another than it
-// should: the outermost of those that are left open.
+// locateBracket finds the wrong bracket if brackets do not match at the end of the text, or if a
+// line starts with a closing bracket of the wrong kind: the outermost bracket that is left open.
 func (g *checker) locateBracket() {
 	wrong := 0
 	switch {
@@ -186,8 +184,8 @@ func (g *checker) locateBracket() {
 	g.neverClosed(g.Brackets[wrong])
 }
 
-// adrift refuses a semicolon inside of ( or [, and a statement there at the
-// beginning of a line: the bracket was never closed.
+// checkUnclosed fails for a semicolon inside of ( or [, and for a statement there at the start of a
+// line: the bracket was not closed.
 func (g *checker) checkUnclosed(t Token) {
 	n := len(g.Brackets)
 	if n == 0 || g.Brackets[n-1].kind != '(' && g.Brackets[n-1].kind != '[' {
@@ -217,7 +215,7 @@ func beginsLine(text string, offset int) bool {
 	return strings.TrimSpace(text[start:offset]) == ""
 }
 
-// commands reports whether a word at the start of a line can only begin a statement.
+// startsStatement reports whether a word at the start of a line can only start a statement.
 func startsStatement(word string) bool {
 	switch word {
 	case "const", "let", "var", "if", "for", "while", "do", "switch", "try", "return", "throw", "break", "continue", "import", "export", "debugger":

@@ -2,7 +2,7 @@ package syntax
 
 import "github.com/dop251/goja/ast"
 
-// eachNode visits nodes, any of which may be absent.
+// eachNode visits the nodes that are not nil.
 func eachNode[N interface {
 	ast.Node
 	comparable
@@ -15,8 +15,8 @@ func eachNode[N interface {
 	}
 }
 
-// Children calls visit for each node directly below n, in source order. The
-// names of plain properties and labels are not nodes; keys are.
+// Children calls visit for each child of n, in source order. Names of plain properties and labels
+// are not nodes; keys are.
 func Children(n ast.Node, visit func(ast.Node)) {
 	switch n := n.(type) {
 	case *ast.BlockStatement:

@@ -1,5 +1,5 @@
-// Package weburl parses, changes and writes URLs as the WHATWG URL standard says, which is what
-// the class URL of scripts is made of. It knows nothing of scripts. Start at [Parse].
+// Package weburl parses, modifies and formats URLs according to the WHATWG URL standard, for the
+// class URL of scripts. It does not depend on scripts. Start at [Parse].
 package weburl
 
 import (
@@ -10,19 +10,19 @@ import (
 	"strings"
 )
 
-// URL is a URL as the WHATWG URL standard has it. Hosts beyond ASCII are refused.
+// URL is a URL of the WHATWG URL standard. Hosts beyond ASCII are not supported.
 type URL struct {
 	Scheme, Username, Password string
 	Host, Port                 string
 	hasHost                    bool
 	Path                       string
-	Opaque                     bool // the path is no list of segments, as in mailto:
+	Opaque                     bool // the path is not a list of segments, as in mailto:
 	Query, Fragment            *string
 }
 
 var errInvalidURL = errors.New("invalid URL")
 
-// IsSpecial returns the default port of the schemes that the standard treats specially.
+// IsSpecial returns the default port of a special scheme.
 func IsSpecial(scheme string) (port string, ok bool) {
 	switch scheme {
 	case "http", "ws":
@@ -48,7 +48,7 @@ func Parse(text string, base *URL) (*URL, error) {
 	text = strings.NewReplacer("\t", "", "\n", "", "\r", "").Replace(text)
 	rest, fragment, hasFragment := strings.Cut(text, "#")
 	if rest == "" && !hasFragment && base != nil && base.Opaque {
-		return nil, errInvalidURL // such a base takes a fragment alone
+		return nil, errInvalidURL // such a base accepts only a fragment
 	}
 	u, err := parseReference(rest, base)
 	if err != nil {
@@ -60,7 +60,7 @@ func Parse(text string, base *URL) (*URL, error) {
 	return u, nil
 }
 
-// parseReference parses what stands in front of the fragment.
+// parseReference parses the text before the fragment.
 func parseReference(text string, base *URL) (*URL, error) {
 	scheme, rest, ok := cutScheme(text)
 	if ok {
@@ -89,7 +89,7 @@ func cutScheme(text string) (scheme, rest string, ok bool) {
 	return strings.ToLower(text[:i]), text[i+1:], true
 }
 
-// parseRest parses what follows the scheme.
+// parseRest parses the text after the scheme.
 func (u *URL) parseRest(rest string) error {
 	rest, query, hasQuery := strings.Cut(rest, "?")
 	if hasQuery {
@@ -116,7 +116,7 @@ func (u *URL) parseRest(rest string) error {
 	return nil
 }
 
-// resolve changes the base that u is a copy of by a relative reference.
+// resolve resolves a relative reference; u is a copy of the base.
 func (u *URL) resolve(text string) error {
 	path, query, hasQuery := strings.Cut(text, "?")
 	slashes := len(path) - len(strings.TrimLeft(path, u.slashes()))
@@ -244,7 +244,7 @@ func (u *URL) HostPort() string {
 	return u.Host + ":" + u.Port
 }
 
-// Search returns the query with its question mark; an empty one only when asked for.
+// Search returns the query with its question mark. If empty is set, an empty query is included.
 func (u *URL) Search(empty bool) string {
 	if u.Query == nil || *u.Query == "" && !empty {
 		return ""
@@ -252,7 +252,7 @@ func (u *URL) Search(empty bool) string {
 	return "?" + *u.Query
 }
 
-// Hash returns the fragment with its number sign; an empty one only when asked for.
+// Hash returns the fragment with its number sign. If empty is set, an empty fragment is included.
 func (u *URL) Hash(empty bool) string {
 	if u.Fragment == nil || *u.Fragment == "" && !empty {
 		return ""
@@ -260,7 +260,7 @@ func (u *URL) Hash(empty bool) string {
 	return "#" + *u.Fragment
 }
 
-// Origin returns the origin, "null" for schemes that have none.
+// Origin returns the origin; "null" for schemes without one.
 func (u *URL) Origin() string {
 	if u.special() && u.Scheme != "file" {
 		return u.Scheme + "://" + u.HostPort()
@@ -333,8 +333,8 @@ func numeric(label string) bool {
 	return strings.Trim(label, "0123456789") == ""
 }
 
-// parseIPv4 reads the forms that browsers take: decimal, octal and
-// hexadecimal parts, the last of which may stand for several bytes.
+// parseIPv4 parses all forms of browsers: decimal, octal and hexadecimal parts; the last part may
+// have several bytes.
 func parseIPv4(labels []string) (string, error) {
 	if len(labels) > 4 {
 		return "", errInvalidURL
@@ -374,7 +374,7 @@ func parsePart(label string) (uint64, error) {
 	return strconv.ParseUint(label, 10, 64)
 }
 
-// SetPort sets the port, none for the scheme's default.
+// SetPort sets the port. The default port of the scheme is omitted.
 func (u *URL) SetPort(port string) error {
 	u.Port = ""
 	if port == "" {
@@ -391,8 +391,7 @@ func (u *URL) SetPort(port string) error {
 	return nil
 }
 
-// The characters beside controls and those beyond ASCII that the parts of a
-// URL percent-encode.
+// Characters that are percent-encoded in the parts of a URL, besides controls and non-ASCII.
 const (
 	inControl      = ""
 	InFragment     = " \"<>`"
@@ -402,7 +401,7 @@ const (
 	InUserinfo     = inPath + "/:;=@[\\]|"
 )
 
-// Escape returns text with what must be percent-encoded encoded.
+// Escape percent-encodes the characters of set in text.
 func Escape(text, set string) *string {
 	var b strings.Builder
 	for i := range len(text) {

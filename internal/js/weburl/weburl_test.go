@@ -3,7 +3,7 @@ package weburl
 import "testing"
 
 // The rows follow the examples of the WHATWG URL standard and its tests.
-func TestURLsAreParsedAsBrowsersDo(t *testing.T) {
+func TestParse_likeBrowsers(t *testing.T) {
 	for _, c := range []struct{ text, base, want string }{
 		{"http://example.com", "", "http://example.com/"},
 		{"  http://EXAMPLE.com:80/a\tb ", "", "http://example.com/ab"},

@@ -9,27 +9,26 @@ import (
 	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
-// ceiling checks the grants of a definition in a tool file against what the
-// operator allows at most.
-func (c *checker) ceiling(kind, name string, granted grant.Set, ranges map[string]diag.Range) {
+// checkCeiling checks the grants of a definition in a tool file against the ceiling.
+func (c *checker) checkCeiling(kind, name string, granted grant.Set, ranges map[string]diag.Range) {
 	ceiling := c.config.Ceiling
 	if ceiling == nil {
 		return
 	}
-	// A value without a place has an error already, from the decoder of the file.
+	// A value without a range already has an error of the decoder.
 	bound := func(place string, list []definition.Name, value, grants, detail string) {
 		if where, written := ranges[place]; written {
-			c.within(list, value, where, fmt.Sprintf("%s %q %s %q", kind, name, grants, value), detail)
+			c.checkWithin(list, value, where, fmt.Sprintf("%s %q %s %q", kind, name, grants, value), detail)
 		}
 	}
 	for _, http := range granted.HTTP {
 		private, reaches := ranges["http."+http.Name+".private_networks"]
 		for i, host := range http.Hosts {
 			grants := fmt.Sprintf("%s %q grants the host %q", kind, name, host)
-			c.within(ceiling.HTTPHosts, host, ranges[fmt.Sprintf("http.%s.hosts.%d", http.Name, i)], grants,
+			c.checkWithin(ceiling.HTTPHosts, host, ranges[fmt.Sprintf("http.%s.hosts.%d", http.Name, i)], grants,
 				"use a host of ceiling.http_hosts, or ask the operator to add this one")
 			if reaches {
-				c.within(ceiling.PrivateNetworks, host, private, grants+" in private networks",
+				c.checkWithin(ceiling.PrivateNetworks, host, private, grants+" in private networks",
 					"remove private_networks, or ask the operator to add the host to ceiling.private_networks")
 			}
 		}
@@ -38,7 +37,7 @@ func (c *checker) ceiling(kind, name string, granted grant.Set, ranges map[strin
 		bound("modules."+module.Name, ceiling.Modules, module.Name, "grants the module", "remove it, or ask the operator to add it to ceiling.modules")
 	}
 	for _, kv := range granted.KV {
-		bound("kv."+kv.Name+".scope", ceiling.KV, kv.Scope, "keeps values in the scope", "use a scope of ceiling.kv, or ask the operator to add this one")
+		bound("kv."+kv.Name+".scope", ceiling.KV, kv.Scope, "stores values in the scope", "use a scope of ceiling.kv, or ask the operator to add this one")
 	}
 	for _, g := range granted.SQL {
 		bound("sql."+g.Name+".driver", ceiling.SQLDrivers, g.Driver, "grants a database of the driver",
@@ -53,9 +52,9 @@ func (c *checker) ceiling(kind, name string, granted grant.Set, ranges map[strin
 	}
 }
 
-// bounds checks what a definition in a tool file writes of its calls against what
-// the operator allows at most. What is not written is never more than that.
-func (c *checker) bounds(kind, name string, b definition.Bounds) {
+// checkBounds checks the limits of a definition in a tool file against the ceiling. The default
+// limits never exceed it.
+func (c *checker) checkBounds(kind, name string, b definition.Bounds) {
 	ceiling := c.config.Ceiling
 	if ceiling == nil {
 		return
@@ -71,24 +70,24 @@ func (c *checker) bounds(kind, name string, b definition.Bounds) {
 		if !written || bound.max == 0 || bound.given <= bound.max {
 			continue
 		}
-		c.fail("over-ceiling", where, fmt.Sprintf("%s %q has more %s than the operator's ceiling allows", kind, name, bound.name),
-			"write at most what the ceiling says, or ask the operator to raise it", diag.Note{Range: ceiling.Ranges[bound.name], Message: "the ceiling"})
+		c.fail("over-ceiling", where, fmt.Sprintf("%s %q has more %s than the ceiling allows", kind, name, bound.name),
+			"lower it to the ceiling, or ask the operator to raise the ceiling", diag.Note{Range: ceiling.Ranges[bound.name], Message: "the ceiling"})
 	}
 }
 
 // hookCeiling checks a hook in a tool file.
 func (c *checker) hookCeiling(h *definition.Hook) {
-	c.ceiling("hook", h.Name, h.Grant, h.GrantRanges)
+	c.checkCeiling("hook", h.Name, h.Grant, h.GrantRanges)
 	if h.TimeoutRange != (diag.Range{}) {
-		c.bounds("hook", h.Name, definition.Bounds{Timeout: h.Timeout, Ranges: map[string]diag.Range{"timeout": h.TimeoutRange}})
+		c.checkBounds("hook", h.Name, definition.Bounds{Timeout: h.Timeout, Ranges: map[string]diag.Range{"timeout": h.TimeoutRange}})
 	}
 }
 
-// within reports what no name of a list covers. A ceiling without the list
-// bounds nothing; one whose list is empty allows nothing.
-func (c *checker) within(list []definition.Name, granted string, where diag.Range, summary, detail string) {
+// checkWithin reports a value that no name of a list covers. A nil list means no limit; an
+// empty list allows nothing.
+func (c *checker) checkWithin(list []definition.Name, granted string, where diag.Range, summary, detail string) {
 	if list == nil || slices.ContainsFunc(list, func(n definition.Name) bool { return n.Matches(granted) }) {
 		return
 	}
-	c.fail("over-ceiling", where, summary+", which the operator's ceiling does not allow", detail, diag.Note{Range: c.config.Ceiling.Range, Message: "the ceiling"})
+	c.fail("over-ceiling", where, summary+", which the ceiling does not allow", detail, diag.Note{Range: c.config.Ceiling.Range, Message: "the ceiling"})
 }

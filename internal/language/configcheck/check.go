@@ -1,6 +1,6 @@
-// Package configcheck checks what the definitions of several files say of each
-// other: that names are defined once, that what is named exists, and that no
-// tool file grants more than the operator's ceiling. It compiles nothing.
+// Package configcheck checks the definitions of several files against each other: names are
+// unique, referenced names exist, and no tool file grants more than the ceiling. It compiles no
+// scripts.
 package configcheck
 
 import (
@@ -14,15 +14,15 @@ import (
 	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
-// Check returns every mistake between the operator's file and the tool files. When
-// either is incomplete, no name and no policy is reported as missing.
-func Check(config *definition.Config, files []*definition.Definitions, elsewhere Elsewhere) diag.List {
+// Check returns all errors between the config file and the tool files. If either is incomplete,
+// it does not report missing names and policies.
+func Check(config *definition.Config, files []*definition.Definitions, elsewhere External) diag.List {
 	c := &checker{
 		config: config, incomplete: elsewhere.Incomplete || config.Incomplete, uris: map[string]diag.Range{}, prefixes: map[string]diag.Range{}, grants: map[string]grant.Set{}, arguments: map[string][]string{},
 		tools: newNamespace("tool"), resources: newNamespace("resource"), prompts: newNamespace("prompt"),
 		policies: newNamespace("policy"), limits: newNamespace("limit"), hooks: newNamespace("hook"),
 	}
-	builtin := c.elsewhere(elsewhere)
+	builtin := c.addExternal(elsewhere)
 	for _, f := range files {
 		c.defineAll(f)
 	}
@@ -31,7 +31,7 @@ func Check(config *definition.Config, files []*definition.Definitions, elsewhere
 	c.checkLimits(config.RateLimits)
 	c.checkHooks(config.Hooks)
 	if config.Codeact != nil {
-		c.existIn(c.tools, "the codeact block", config.Codeact.Tools)
+		c.checkNames(c.tools, "the codeact block", config.Codeact.Tools)
 	}
 	for _, f := range files {
 		c.checkPolicies(f.Policies)
@@ -57,25 +57,25 @@ func Check(config *definition.Config, files []*definition.Definitions, elsewhere
 
 type checker struct {
 	config *definition.Config
-	// resources are resources, folders and templates, which share their names.
+	// resources, resource folders and resource templates share the namespace resources.
 	tools, resources, prompts, policies, limits, hooks *namespace
-	// uris are those of resources, prefixes those of folders.
+	// uris are the URIs of resources; prefixes are the URI prefixes of folders.
 	uris, prefixes map[string]diag.Range
 	folders        []*definition.Folder
 	templates      []*definition.Template
-	// grants are those of tools and prompts by their kind and name, and of
-	// resources by their URI. What is written in Go has none here.
+	// grants are the grants of tools and prompts by kind and name, and of resources by URI.
+	// Items of the embedding program have none.
 	grants map[string]grant.Set
-	// arguments are those of prompts by "prompt " and their name, and of
-	// templates by "template " and their text.
+	// arguments are the arguments of prompts by "prompt " and name, and the variables of
+	// templates by "template " and text.
 	arguments map[string][]string
-	// approvals are what policies that may ask the user cover.
+	// approvals are the targets of policies that may require approval.
 	approvals []definition.Targets
-	// locked and refer are those of [Elsewhere].
+	// locked and refer are from [External].
 	locked   []string
 	refer    func(Reference)
 	problems diag.List
-	// incomplete says that more may be defined than is known.
+	// incomplete means that there may be unknown definitions.
 	incomplete bool
 }
 
@@ -89,21 +89,21 @@ func (c *checker) warn(code string, where diag.Range, summary, detail string, no
 	c.report(diag.Diagnostic{Severity: diag.Warning, Code: code, Range: where, Summary: summary, Detail: detail, Notes: notes})
 }
 
-// defineAll remembers what a file defines.
+// defineAll adds the definitions of a file.
 func (c *checker) defineAll(f *definition.Definitions) {
 	for i := range f.Tools {
 		tool := &f.Tools[i]
 		c.define(c.tools, tool.Name, tool.NameRange)
-		c.ceiling("tool", tool.Name, tool.Grant, tool.GrantRanges)
-		c.bounds("tool", tool.Name, tool.Bounds)
+		c.checkCeiling("tool", tool.Name, tool.Grant, tool.GrantRanges)
+		c.checkBounds("tool", tool.Name, tool.Bounds)
 		c.grants["tool "+tool.Name] = tool.Grant
 	}
 	c.defineResources(f)
 	for i := range f.Prompts {
 		prompt := &f.Prompts[i]
 		c.define(c.prompts, prompt.Name, prompt.NameRange)
-		c.ceiling("prompt", prompt.Name, prompt.Grant, prompt.GrantRanges)
-		c.bounds("prompt", prompt.Name, prompt.Bounds)
+		c.checkCeiling("prompt", prompt.Name, prompt.Grant, prompt.GrantRanges)
+		c.checkBounds("prompt", prompt.Name, prompt.Bounds)
 		c.grants["prompt "+prompt.Name] = prompt.Grant
 		c.arguments["prompt "+prompt.Name] = []string{}
 		for _, a := range prompt.Arguments {
@@ -116,7 +116,7 @@ func (c *checker) checkPolicies(policies []definition.Policy) {
 	for i := range policies {
 		p := &policies[i]
 		c.define(c.policies, p.Name, p.NameRange)
-		c.exist(fmt.Sprintf("policy %q", p.Name), p.Targets)
+		c.checkTargets(fmt.Sprintf("policy %q", p.Name), p.Targets)
 		if p.Approval != nil {
 			c.approvals = append(c.approvals, p.Targets)
 		}
@@ -127,7 +127,7 @@ func (c *checker) checkLimits(limits []definition.Limit) {
 	for i := range limits {
 		l := &limits[i]
 		c.define(c.limits, l.Name, l.NameRange)
-		c.exist(fmt.Sprintf("limit %q", l.Name), l.Targets)
+		c.checkTargets(fmt.Sprintf("limit %q", l.Name), l.Targets)
 	}
 }
 
@@ -135,20 +135,20 @@ func (c *checker) checkHooks(hooks []definition.Hook) {
 	for i := range hooks {
 		h := &hooks[i]
 		c.define(c.hooks, h.Name, h.NameRange)
-		c.exist(fmt.Sprintf("hook %q", h.Name), h.Targets)
+		c.checkTargets(fmt.Sprintf("hook %q", h.Name), h.Targets)
 	}
 }
 
 func (c *checker) checkTests(tests []definition.Test) {
 	for i := range tests {
 		test := &tests[i]
-		// A test may call what is not there, in order to show that it is not.
+		// A test may call a missing tool to show that it is missing.
 		if test.Expect.Error != "TOOL_NOT_FOUND" {
 			c.checkTarget(test)
 		}
 		c.checkMocks(test)
 		if by := test.Expect.DeniedBy; by != "" {
-			c.known(c.policies, by, test.Expect.DeniedByRange)
+			c.checkDefined(c.policies, by, test.Expect.DeniedByRange)
 		}
 	}
 }
@@ -160,28 +160,28 @@ func (c *checker) checkTarget(test *definition.Test) {
 	case test.Resource != "":
 		c.checkURI(test.Resource, test.TargetRange)
 	case test.Prompt != "":
-		c.known(c.prompts, test.Prompt, test.TargetRange)
+		c.checkDefined(c.prompts, test.Prompt, test.TargetRange)
 	case test.Tool != "":
-		c.known(c.tools, test.Tool, test.TargetRange)
+		c.checkDefined(c.tools, test.Tool, test.TargetRange)
 	}
 }
 
-// checkProduction refuses what production mode demands and the files lack. Builtin
-// tools have an output schema without a block: that of their type.
+// checkProduction reports missing definitions that production mode requires. Builtin tools have
+// the output schema of their type.
 func (c *checker) checkProduction(files []*definition.Definitions, builtin []definition.Name) {
-	policies := c.beforeCalls(files)
+	policies := c.callPolicies(files)
 	if c.config.Audit == nil && !c.config.Incomplete {
-		c.fail("production-no-audit", c.config.Server.Range, "no audit block says where calls are written down, and production mode demands one", "add audit { path = \"…\" }")
+		c.fail("production-no-audit", c.config.Server.Range, "there is no audit block, which production mode requires", "add audit { path = \"…\" }")
 	}
-	var open lacking
-	served(files, builtin, func(kind, name string, where diag.Range, names func(*definition.Policy) []definition.Name) {
+	var open uncoveredList
+	eachServed(files, builtin, func(kind, name string, where diag.Range, names func(*definition.Policy) []definition.Name) {
 		if !c.incomplete && !slices.ContainsFunc(policies, func(p definition.Policy) bool { return definition.MatchesAny(names(&p), name) }) {
 			open.add(kind, name, where)
 		}
 	})
 	for _, l := range open {
 		what, them := l.words()
-		c.fail("production-no-policy", l.where, fmt.Sprintf("no policy covers %s, and production mode demands one", what),
+		c.fail("production-no-policy", l.where, fmt.Sprintf("no policy covers %s, which production mode requires", what),
 			fmt.Sprintf("add a policy block whose %ss match %s", l.kind, them))
 	}
 	for _, f := range files {
@@ -191,13 +191,13 @@ func (c *checker) checkProduction(files []*definition.Definitions, builtin []def
 	}
 }
 
-// warnOfDenied warns of what no call of can be allowed, where the default is to deny. In
-// production mode, what no policy covers at all is an error already.
+// warnOfDenied warns of items whose calls are always denied, if the default is to deny. In
+// production mode, an item without any policy is already an error.
 func (c *checker) warnOfDenied(files []*definition.Definitions, builtin []definition.Name) {
-	policies := c.beforeCalls(files)
+	policies := c.callPolicies(files)
 	production := c.config.Server.Mode == definition.Production
-	var denied lacking
-	served(files, builtin, func(kind, name string, where diag.Range, names func(*definition.Policy) []definition.Name) {
+	var denied uncoveredList
+	eachServed(files, builtin, func(kind, name string, where diag.Range, names func(*definition.Policy) []definition.Name) {
 		covered, allowed := false, false
 		for i := range policies {
 			if definition.MatchesAny(names(&policies[i]), name) {
@@ -211,29 +211,29 @@ func (c *checker) warnOfDenied(files []*definition.Definitions, builtin []defini
 	for _, l := range denied {
 		what, them := l.words()
 		c.warn("production-no-allow", l.where, fmt.Sprintf("no allow policy covers %s: every call of %s is denied", what, them),
-			fmt.Sprintf("add a policy block whose %ss match %s, with allow = \"…\"; a call that no such policy allows is denied here", l.kind, them))
+			fmt.Sprintf("add a policy block whose %ss match %s, with allow = \"…\"", l.kind, them))
 	}
 }
 
-// lacking is what lacks a policy. Things that one block brings are told together.
-type lacking []lack
+// uncoveredList lists items without a policy. Items of one block form one entry.
+type uncoveredList []uncovered
 
-type lack struct {
+type uncovered struct {
 	kind  string
 	where diag.Range
 	names []string
 }
 
-func (l *lacking) add(kind, name string, where diag.Range) {
+func (l *uncoveredList) add(kind, name string, where diag.Range) {
 	if last := len(*l) - 1; last >= 0 && (*l)[last].where == where && (*l)[last].kind == kind {
 		(*l)[last].names = append((*l)[last].names, name)
 		return
 	}
-	*l = append(*l, lack{kind, where, []string{name}})
+	*l = append(*l, uncovered{kind, where, []string{name}})
 }
 
-// words returns what they are, and their pronoun.
-func (l lack) words() (what, them string) {
+// words returns the names of the items and their pronoun.
+func (l uncovered) words() (what, them string) {
 	if len(l.names) == 1 {
 		return fmt.Sprintf("%s %q", l.kind, l.names[0]), "it"
 	}
@@ -245,8 +245,9 @@ func (l lack) words() (what, them string) {
 	return fmt.Sprintf("%ss %s and %s", l.kind, strings.Join(quoted[:last], ", "), quoted[last]), "them"
 }
 
-// beforeCalls returns the policies but those over results, which let any call be made.
-func (c *checker) beforeCalls(files []*definition.Definitions) []definition.Policy {
+// callPolicies returns the policies that decide before a call. Policies on results are not
+// included.
+func (c *checker) callPolicies(files []*definition.Definitions) []definition.Policy {
 	policies := slices.Clone(c.config.Policies)
 	for _, f := range files {
 		policies = append(policies, f.Policies...)
@@ -254,9 +255,9 @@ func (c *checker) beforeCalls(files []*definition.Definitions) []definition.Poli
 	return slices.DeleteFunc(policies, func(p definition.Policy) bool { return p.OnResult })
 }
 
-// served calls see with each tool, resource and prompt, and with what names those of its
-// kind in a policy.
-func served(files []*definition.Definitions, builtin []definition.Name, see func(kind, name string, where diag.Range, names func(*definition.Policy) []definition.Name)) {
+// eachServed calls see with each tool, resource and prompt, and a function that returns the
+// names of its kind in a policy.
+func eachServed(files []*definition.Definitions, builtin []definition.Name, see func(kind, name string, where diag.Range, names func(*definition.Policy) []definition.Name)) {
 	inTools := func(p *definition.Policy) []definition.Name { return p.Tools }
 	inResources := func(p *definition.Policy) []definition.Name { return p.Resources }
 	inPrompts := func(p *definition.Policy) []definition.Name { return p.Prompts }
@@ -284,23 +285,23 @@ func served(files []*definition.Definitions, builtin []definition.Name, see func
 
 func (c *checker) checkOutput(tool *definition.Tool) {
 	if tool.Output == nil && tool.OutputOrigin == nil {
-		c.fail("production-no-output", tool.NameRange, fmt.Sprintf("tool %q declares no output, and production mode demands one", tool.Name),
-			"add output blocks for what it returns")
+		c.fail("production-no-output", tool.NameRange, fmt.Sprintf("tool %q declares no output, which production mode requires", tool.Name),
+			"add output blocks for its result")
 	}
 }
 
-// checkEncryption tells of upstreams whose headers bring a secret to where others can read
-// it, which production mode does not allow.
+// checkEncryption reports upstreams with a header that sends a secret over an unencrypted
+// connection. In production mode, this is an error.
 func (c *checker) checkEncryption() {
-	d := diag.Diagnostic{Severity: diag.Warning, Code: "unencrypted-secret", Detail: "write https://; where its host is one of your own network, say so with private_networks = true"}
+	d := diag.Diagnostic{Severity: diag.Warning, Code: "unencrypted-secret", Detail: "write https://, or set private_networks = true if the host is in your own network"}
 	demanded := ""
 	if c.config.Server.Mode == definition.Production {
-		d.Severity, demanded = diag.Error, ", and production mode demands https"
+		d.Severity, demanded = diag.Error, ", which production mode forbids"
 	}
 	for i := range c.config.Upstreams {
 		u := &c.config.Upstreams[i]
 		if header := u.PlaintextSecretHeader(); header != "" {
-			d.Range, d.Summary = u.AddressRange, fmt.Sprintf("the header %q brings a secret to this server unencrypted%s", header, demanded)
+			d.Range, d.Summary = u.AddressRange, fmt.Sprintf("the header %q sends a secret to this server unencrypted%s", header, demanded)
 			c.report(d)
 		}
 	}

@@ -13,12 +13,12 @@ import (
 	"github.com/mcpd/mcpd/internal/language/hclfile"
 )
 
-// at is a place that tests can tell from others.
+// at returns a distinct range.
 func at(file string, line int) diag.Range {
 	return diag.Range{File: file, Start: diag.Pos{Line: line, Column: 1}}
 }
 
-// config decodes an operator's file.
+// config decodes a config file.
 func config(t *testing.T, text string) *definition.Config {
 	t.Helper()
 	file, problems := hclfile.Parse(hclfile.Source{Path: "mcpd.hcl", Bytes: []byte(text)}, hclfile.ConfigKind)
@@ -46,7 +46,7 @@ func tools(t *testing.T, name, text string) *definition.Definitions {
 	return &defined
 }
 
-// said is a diagnostic as tests compare it.
+// said returns the diagnostics in a comparable form.
 func said(problems diag.List) []string {
 	var lines []string
 	for _, p := range problems.Sort() {
@@ -58,27 +58,27 @@ func said(problems diag.List) []string {
 	return lines
 }
 
-func TestDefinitionsThatFitTogetherHaveNoProblems(t *testing.T) {
+func TestCheck_valid(t *testing.T) {
 	got := configcheck.Check(
 		config(t, "policy \"everything\" {\n  deny   = \"false\"\n  reason = \"no\"\n}\n"),
 		[]*definition.Definitions{
 			tools(t, "a.hcl", "tool \"a\" { run = \"return 1;\" }\nhook \"h\" {\n  on = [\"end\"]\n  tools = [\"built_in\", \"a*\"]\n  run = \"log.info('x');\"\n}\n"),
 			tools(t, "b.hcl", "policy \"p\" {\n  tools = [\"a\"]\n  deny = \"false\"\n  reason = \"no\"\n}\ntest \"t\" {\n  tool = \"a\"\n  expect { denied_by = \"p\" }\n}\n"),
 		},
-		configcheck.Elsewhere{Offered: []configcheck.Offered{{Kind: "tool", Name: "built_in", Range: at("(go)", 0)}}},
+		configcheck.External{Names: []configcheck.ExternalName{{Kind: "tool", Name: "built_in", Range: at("(go)", 0)}}},
 	)
 	if len(got) != 0 {
 		t.Errorf("got %v", said(got))
 	}
 }
 
-func TestANameIsDefinedOnceInAllFiles(t *testing.T) {
+func TestCheck_duplicateNames(t *testing.T) {
 	const policy = "policy \"p\" {\n  deny = \"false\"\n  reason = \"no\"\n}\n"
 	const hook = "hook \"h\" {\n  on = [\"end\"]\n  run = \"log.info('x');\"\n}\n"
 	const tool = "tool \"a\" { run = \"return 1;\" }\ntool \"go\" { run = \"return 1;\" }\n"
 	got := configcheck.Check(config(t, policy+hook),
 		[]*definition.Definitions{tools(t, "a.hcl", tool), tools(t, "b.hcl", tool+policy+hook)},
-		configcheck.Elsewhere{Offered: []configcheck.Offered{{Kind: "tool", Name: "go", Range: at("(go)", 0)}}},
+		configcheck.External{Names: []configcheck.ExternalName{{Kind: "tool", Name: "go", Range: at("(go)", 0)}}},
 	)
 	want := []string{
 		`a.hcl:2:6: error: tool "go" is defined twice; rename one of them or remove it`, "  note (go): it is first defined here",
@@ -92,7 +92,7 @@ func TestANameIsDefinedOnceInAllFiles(t *testing.T) {
 	}
 }
 
-func TestWhatIsNamedMustExist(t *testing.T) {
+func TestCheck_unknownNames(t *testing.T) {
 	got := configcheck.Check(config(t, ""), []*definition.Definitions{tools(t, "a.hcl", `
 tool "get_customer" { run = "return 1;" }
 policy "p" {
@@ -109,7 +109,7 @@ test "t" {
   tool = "get_customr"
   expect { denied_by = "pp" }
 }
-`)}, configcheck.Elsewhere{})
+`)}, configcheck.External{})
 	want := []string{
 		`a.hcl:4:13: error: there is no tool named "get_custmer"; did you mean "get_customer"?`,
 		`a.hcl:10:12: error: there is no tool named "nothing_like_it"; define it, or correct the name`,
@@ -121,27 +121,27 @@ test "t" {
 	}
 }
 
-func TestAPatternThatMatchesNothingIsAWarning(t *testing.T) {
+func TestCheck_unmatchedPattern(t *testing.T) {
 	got := configcheck.Check(config(t, ""), []*definition.Definitions{tools(t, "a.hcl", `
 policy "p" {
   tools  = ["get_*", "*"]
   deny   = "false"
   reason = "no"
 }
-`)}, configcheck.Elsewhere{})
-	want := []string{`a.hcl:3:13: warning: no tool matches the pattern "get_*" of policy "p"; the pattern covers tools that are added later; remove it if none will be`}
+`)}, configcheck.External{})
+	want := []string{`a.hcl:3:13: warning: no tool matches the pattern "get_*" of policy "p"; it may match tools that are added later; remove it if there will be none`}
 	if diff := cmp.Diff(want, said(got)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
 
-func TestATestMayShowThatAToolIsGone(t *testing.T) {
+func TestCheck_testOfMissingTool(t *testing.T) {
 	got := configcheck.Check(config(t, ""), []*definition.Definitions{tools(t, "a.hcl", `
 test "it is gone" {
   tool = "old"
   expect { error = "TOOL_NOT_FOUND" }
 }
-`)}, configcheck.Elsewhere{})
+`)}, configcheck.External{})
 	if len(got) != 0 {
 		t.Errorf("got %v", said(got))
 	}
@@ -163,25 +163,25 @@ hook "report" {
 }
 `
 
-func TestNoToolFileGrantsMoreThanTheCeiling(t *testing.T) {
-	got := configcheck.Check(config(t, "ceiling { http_hosts = [\"*.example.com:443\"] }\n"), []*definition.Definitions{tools(t, "a.hcl", granting)}, configcheck.Elsewhere{})
+func TestCeiling_grants(t *testing.T) {
+	got := configcheck.Check(config(t, "ceiling { http_hosts = [\"*.example.com:443\"] }\n"), []*definition.Definitions{tools(t, "a.hcl", granting)}, configcheck.External{})
 	var summaries []string
 	for _, p := range got.Sort() {
 		summaries = append(summaries, p.Code+" "+p.Summary)
 		if p.Range.File != "a.hcl" || len(p.Notes) != 1 || p.Notes[0].Range.File != "mcpd.hcl" {
-			t.Errorf("%s points at %s, with notes %v", p.Summary, p.Range, p.Notes)
+			t.Errorf("%s has the range %s and the notes %v", p.Summary, p.Range, p.Notes)
 		}
 	}
 	want := []string{
-		`over-ceiling tool "crm" grants the host "crm.example.net:443", which the operator's ceiling does not allow`,
-		`over-ceiling hook "report" grants the host "*.net:443", which the operator's ceiling does not allow`,
+		`over-ceiling tool "crm" grants the host "crm.example.net:443", which the ceiling does not allow`,
+		`over-ceiling hook "report" grants the host "*.net:443", which the ceiling does not allow`,
 	}
 	if diff := cmp.Diff(want, summaries); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
 
-func TestTheCeilingBoundsPrivateNetworks(t *testing.T) {
+func TestCeiling_privateNetworks(t *testing.T) {
 	const reaching = `
 tool "t" {
   allow {
@@ -198,8 +198,8 @@ tool "t" {
 }
 `
 	const (
-		local    = `a.hcl:6:26: error: tool "t" grants the host "localhost:80" in private networks, which the operator's ceiling does not allow; remove private_networks, or ask the operator to add the host to ceiling.private_networks`
-		internal = `a.hcl:6:26: error: tool "t" grants the host "build.internal:80" in private networks, which the operator's ceiling does not allow; remove private_networks, or ask the operator to add the host to ceiling.private_networks`
+		local    = `a.hcl:6:26: error: tool "t" grants the host "localhost:80" in private networks, which the ceiling does not allow; remove private_networks, or ask the operator to add the host to ceiling.private_networks`
+		internal = `a.hcl:6:26: error: tool "t" grants the host "build.internal:80" in private networks, which the ceiling does not allow; remove private_networks, or ask the operator to add the host to ceiling.private_networks`
 		note     = `  note mcpd.hcl:1:1: the ceiling`
 	)
 	for ceiling, want := range map[string][]string{
@@ -210,17 +210,17 @@ tool "t" {
 		`ceiling { private_networks = ["build.internal:443"] }`:            {internal, note, local, note},
 		`ceiling { private_networks = ["localhost:80", "*.internal:80"] }`: nil,
 	} {
-		got := said(configcheck.Check(config(t, ceiling), []*definition.Definitions{tools(t, "a.hcl", reaching)}, configcheck.Elsewhere{}))
+		got := said(configcheck.Check(config(t, ceiling), []*definition.Definitions{tools(t, "a.hcl", reaching)}, configcheck.External{}))
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", ceiling, diff)
 		}
 	}
 }
 
-func TestAnEmptyCeilingAllowsNoHost(t *testing.T) {
-	got := configcheck.Check(config(t, "ceiling { http_hosts = [] }\n"), []*definition.Definitions{tools(t, "a.hcl", granting)}, configcheck.Elsewhere{})
+func TestCeiling_emptyHosts(t *testing.T) {
+	got := configcheck.Check(config(t, "ceiling { http_hosts = [] }\n"), []*definition.Definitions{tools(t, "a.hcl", granting)}, configcheck.External{})
 	if len(got) != 3 {
-		t.Errorf("of 3 hosts that are granted, these are over the ceiling: %v", said(got))
+		t.Errorf("3 hosts are granted; over the ceiling: %v", said(got))
 	}
 	for _, p := range got {
 		if p.Code != "over-ceiling" {
@@ -229,16 +229,16 @@ func TestAnEmptyCeilingAllowsNoHost(t *testing.T) {
 	}
 }
 
-func TestWithoutACeilingAToolFileMayGrantAnyHost(t *testing.T) {
+func TestCeiling_none(t *testing.T) {
 	files := []*definition.Definitions{tools(t, "a.hcl", granting)}
 	for _, operator := range []string{"", "ceiling { }\n"} {
-		if got := configcheck.Check(config(t, operator), files, configcheck.Elsewhere{}); len(got) != 0 {
+		if got := configcheck.Check(config(t, operator), files, configcheck.External{}); len(got) != 0 {
 			t.Errorf("with %q: %v", operator, said(got))
 		}
 	}
 }
 
-func TestTheCeilingDoesNotBindTheOperator(t *testing.T) {
+func TestCeiling_configFileIsExempt(t *testing.T) {
 	got := configcheck.Check(config(t, `
 ceiling { http_hosts = ["*.example.net:443"] }
 hook "report" {
@@ -248,24 +248,24 @@ hook "report" {
   }
   run = "http.log;"
 }
-`), nil, configcheck.Elsewhere{})
+`), nil, configcheck.External{})
 	if len(got) != 0 {
 		t.Errorf("got %v", said(got))
 	}
 }
 
-func TestProductionDemandsAPolicyAndAnOutputForEveryTool(t *testing.T) {
+func TestProduction_policyAndOutput(t *testing.T) {
 	got := configcheck.Check(config(t, "server { mode = \"production\" }\n"), []*definition.Definitions{
 		tools(t, "a.hcl", "tool \"bare\" { run = \"return 1;\" }\ntool \"good\" {\n  output \"n\" { type = integer }\n  run = \"return { n: 1 };\"\n}\n"),
 		tools(t, "b.hcl", "policy \"p\" {\n  tools = [\"goo*\"]\n  deny = \"false\"\n  reason = \"no\"\n}\n"),
-	}, configcheck.Elsewhere{Offered: []configcheck.Offered{{Kind: "tool", Name: "in_go", Range: at("(go) in_go", 0)}, {Kind: "tool", Name: "good_in_go", Range: at("(go) good_in_go", 0)}}})
+	}, configcheck.External{Names: []configcheck.ExternalName{{Kind: "tool", Name: "in_go", Range: at("(go) in_go", 0)}, {Kind: "tool", Name: "good_in_go", Range: at("(go) good_in_go", 0)}}})
 	want := []string{
-		`(go) good_in_go: warning: no allow policy covers tool "good_in_go": every call of it is denied; add a policy block whose tools match it, with allow = "…"; a call that no such policy allows is denied here`,
-		`(go) in_go: error: no policy covers tool "in_go", and production mode demands one; add a policy block whose tools match it`,
-		`a.hcl:1:6: error: no policy covers tool "bare", and production mode demands one; add a policy block whose tools match it`,
-		`a.hcl:1:6: error: tool "bare" declares no output, and production mode demands one; add output blocks for what it returns`,
-		`a.hcl:2:6: warning: no allow policy covers tool "good": every call of it is denied; add a policy block whose tools match it, with allow = "…"; a call that no such policy allows is denied here`,
-		`mcpd.hcl:1:1: error: no audit block says where calls are written down, and production mode demands one; add audit { path = "…" }`,
+		`(go) good_in_go: warning: no allow policy covers tool "good_in_go": every call of it is denied; add a policy block whose tools match it, with allow = "…"`,
+		`(go) in_go: error: no policy covers tool "in_go", which production mode requires; add a policy block whose tools match it`,
+		`a.hcl:1:6: error: no policy covers tool "bare", which production mode requires; add a policy block whose tools match it`,
+		`a.hcl:1:6: error: tool "bare" declares no output, which production mode requires; add output blocks for its result`,
+		`a.hcl:2:6: warning: no allow policy covers tool "good": every call of it is denied; add a policy block whose tools match it, with allow = "…"`,
+		`mcpd.hcl:1:1: error: there is no audit block, which production mode requires; add audit { path = "…" }`,
 	}
 	if diff := cmp.Diff(want, said(got)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
@@ -288,16 +288,16 @@ test "u" {
   resource = "page://two"
   expect { text = "2" }
 }
-`)}, configcheck.Elsewhere{Incomplete: true})
+`)}, configcheck.External{Incomplete: true})
 	if len(got) > 0 {
 		t.Error(said(got))
 	}
 }
 
-func TestALimitOfTheOperatorIsNotReplacedByAToolFile(t *testing.T) {
+func TestCheck_duplicateLimit(t *testing.T) {
 	got := configcheck.Check(
 		config(t, "limit \"all\" { rate = \"1/s\" }\n"),
-		[]*definition.Definitions{tools(t, "a.hcl", "limit \"all\" { rate = \"1000/s\" }\n")}, configcheck.Elsewhere{},
+		[]*definition.Definitions{tools(t, "a.hcl", "limit \"all\" { rate = \"1000/s\" }\n")}, configcheck.External{},
 	)
 	want := []string{`a.hcl:1:7: error: limit "all" is defined twice; rename one of them or remove it`, "  note mcpd.hcl:1:7: it is first defined here"}
 	if diff := cmp.Diff(want, said(got)); diff != "" {
@@ -305,8 +305,8 @@ func TestALimitOfTheOperatorIsNotReplacedByAToolFile(t *testing.T) {
 	}
 }
 
-// TestWhatIsOverTheCeilingIsTold of bounds that are written: what says none has no more than the ceiling.
-func TestWhatIsOverTheCeilingIsTold(t *testing.T) {
+// Only written limits can exceed the ceiling.
+func TestCeiling_bounds(t *testing.T) {
 	ceiling := "ceiling {\n  timeout = \"900ms\"\n  memory = \"64MiB\"\n  output = \"1MiB\"\n  concurrency = 8\n}\n"
 	got := configcheck.Check(config(t, ceiling), []*definition.Definitions{tools(t, "a.hcl", `
 tool "over" {
@@ -337,21 +337,21 @@ hook "over" {
   timeout = "1s"
   run     = "log.info('x')"
 }
-`)}, configcheck.Elsewhere{})
-	const detail = "; write at most what the ceiling says, or ask the operator to raise it"
+`)}, configcheck.External{})
+	const detail = "; lower it to the ceiling, or ask the operator to raise the ceiling"
 	want := []string{
-		`a.hcl:4:19: error: tool "over" has more timeout than the operator's ceiling allows` + detail, "  note mcpd.hcl:2:13: the ceiling",
-		`a.hcl:5:19: error: tool "over" has more memory than the operator's ceiling allows` + detail, "  note mcpd.hcl:3:12: the ceiling",
-		`a.hcl:6:19: error: tool "over" has more output than the operator's ceiling allows` + detail, "  note mcpd.hcl:4:12: the ceiling",
-		`a.hcl:7:19: error: tool "over" has more concurrency than the operator's ceiling allows` + detail, "  note mcpd.hcl:5:17: the ceiling",
-		`a.hcl:27:13: error: hook "over" has more timeout than the operator's ceiling allows` + detail, "  note mcpd.hcl:2:13: the ceiling",
+		`a.hcl:4:19: error: tool "over" has more timeout than the ceiling allows` + detail, "  note mcpd.hcl:2:13: the ceiling",
+		`a.hcl:5:19: error: tool "over" has more memory than the ceiling allows` + detail, "  note mcpd.hcl:3:12: the ceiling",
+		`a.hcl:6:19: error: tool "over" has more output than the ceiling allows` + detail, "  note mcpd.hcl:4:12: the ceiling",
+		`a.hcl:7:19: error: tool "over" has more concurrency than the ceiling allows` + detail, "  note mcpd.hcl:5:17: the ceiling",
+		`a.hcl:27:13: error: hook "over" has more timeout than the ceiling allows` + detail, "  note mcpd.hcl:2:13: the ceiling",
 	}
 	if diff := cmp.Diff(want, said(got)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
 
-func TestToolsThatMayBeCalledExist(t *testing.T) {
+func TestCheck_callableTools(t *testing.T) {
 	const file = `
 tool "crm_get" { run = "return 1;" }
 tool "report" {
@@ -372,10 +372,10 @@ test "mocks" {
   expect { output = 1 }
 }
 `
-	got := said(configcheck.Check(config(t, ``), []*definition.Definitions{tools(t, "a.hcl", file)}, configcheck.Elsewhere{Offered: []configcheck.Offered{{Kind: "tool", Name: "in_go", Range: at("(go) in_go", 0)}}}))
+	got := said(configcheck.Check(config(t, ``), []*definition.Definitions{tools(t, "a.hcl", file)}, configcheck.External{Names: []configcheck.ExternalName{{Kind: "tool", Name: "in_go", Range: at("(go) in_go", 0)}}}))
 	want := []string{
 		`a.hcl:5:32: error: there is no tool named "crm_gte"; did you mean "crm_get"?`,
-		`a.hcl:5:52: warning: no tool matches the pattern "erp_*" of tool "report"; the pattern covers tools that are added later; remove it if none will be`,
+		`a.hcl:5:52: warning: no tool matches the pattern "erp_*" of tool "report"; it may match tools that are added later; remove it if there will be none`,
 		`a.hcl:11:21: error: there is no tool named "nowhere"; define it, or correct the name`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -383,7 +383,7 @@ test "mocks" {
 	}
 }
 
-func TestAMockOfAToolIsOfOneThatMayBeCalled(t *testing.T) {
+func TestCheckMocks_tools(t *testing.T) {
 	const file = `
 tool "crm_get" { run = "return 1;" }
 tool "report" {
@@ -404,39 +404,39 @@ test "of none" {
   expect { output = 1 }
 }
 `
-	got := said(configcheck.Check(config(t, ``), []*definition.Definitions{tools(t, "a.hcl", file)}, configcheck.Elsewhere{}))
+	got := said(configcheck.Check(config(t, ``), []*definition.Definitions{tools(t, "a.hcl", file)}, configcheck.External{}))
 	want := []string{
-		`a.hcl:12:3: error: tool "report" may not call tool "crm_gte", so nothing asks this mock; did you mean "crm_get"?`,
-		`a.hcl:17:3: error: tool "crm_get" is not granted tools, so nothing asks this mock; add an allow block with call { tools = [...] } to it, or remove the mock`,
+		`a.hcl:12:3: error: tool "report" may not call tool "crm_gte", so this mock is never used; did you mean "crm_get"?`,
+		`a.hcl:17:3: error: tool "crm_get" is not granted tools, so this mock is never used; add an allow block with call { tools = [...] } to it, or remove the mock`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
 }
 
-func TestCodeCallsToolsThatThereAre(t *testing.T) {
+func TestCheck_codeactTools(t *testing.T) {
 	operator := config(t, "upstream \"crm\" { url = \"https://crm.example/mcp\" }\ncodeact {\n  tools = [\"lookup\", \"lokup\", \"sub_*\", \"crm_get\", \"crm_*\", \"*\"]\n}\n")
 	files := []*definition.Definitions{tools(t, "a.hcl", "tool \"lookup\" { run = \"return 1\" }\n")}
 	want := []string{
 		`mcpd.hcl:3:22: error: there is no tool named "lokup"; did you mean "lookup"?`,
-		`mcpd.hcl:3:31: warning: no tool matches the pattern "sub_*" of the codeact block; the pattern covers tools that are added later; remove it if none will be`,
+		`mcpd.hcl:3:31: warning: no tool matches the pattern "sub_*" of the codeact block; it may match tools that are added later; remove it if there will be none`,
 	}
-	if diff := cmp.Diff(want, said(configcheck.Check(operator, files, configcheck.Elsewhere{}))); diff != "" {
+	if diff := cmp.Diff(want, said(configcheck.Check(operator, files, configcheck.External{}))); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
 
-// Code calls a tool by the name without the prefix of its upstream; the block names it whole.
-func TestToolsOfUpstreamsAreNamedWhole(t *testing.T) {
+// Code uses tool names without the prefix of the upstream, but the block uses the full names.
+func TestCheck_codeactUpstreamTools(t *testing.T) {
 	operator := config(t, "codeact {\n  tools = [\"read_file\"]\n}\n")
 	files := []*definition.Definitions{tools(t, "a.hcl", "tool \"files_read_file\" { run = \"return 1\" }\n")}
 	want := []string{`mcpd.hcl:2:12: error: there is no tool named "read_file"; did you mean "files_read_file"?`}
-	if diff := cmp.Diff(want, said(configcheck.Check(operator, files, configcheck.Elsewhere{}))); diff != "" {
+	if diff := cmp.Diff(want, said(configcheck.Check(operator, files, configcheck.External{}))); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
 
-func TestWhatNoAllowPolicyCoversIsWarnedOfWhereTheDefaultIsToDeny(t *testing.T) {
+func TestCheck_deniedByDefault(t *testing.T) {
 	const file = `tool "open" { run = "return 1" }
 tool "asked" { run = "return 1" }
 tool "bare" { run = "return 1" }
@@ -462,7 +462,7 @@ policy "results" {
 `
 	warning := func(place, what, kind string) string {
 		return place + ": warning: no allow policy covers " + what + ": every call of it is denied; add a policy block whose " + kind +
-			`s match it, with allow = "…"; a call that no such policy allows is denied here`
+			`s match it, with allow = "…"`
 	}
 	for operator, want := range map[string][]string{
 		"server { default_decision = \"deny\" }\n": {
@@ -471,27 +471,27 @@ policy "results" {
 		"server { default_decision = \"allow\" }\n": nil,
 		"": nil,
 	} {
-		got := said(configcheck.Check(config(t, operator), []*definition.Definitions{tools(t, "a.hcl", file)}, configcheck.Elsewhere{}))
+		got := said(configcheck.Check(config(t, operator), []*definition.Definitions{tools(t, "a.hcl", file)}, configcheck.External{}))
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s(-want +got)\n%s", operator, diff)
 		}
 	}
 }
 
-func TestToolsThatOneBlockBringsAreWarnedOfOnce(t *testing.T) {
+func TestCheck_deniedToolsOfOneBlock(t *testing.T) {
 	operator := config(t, "server { default_decision = \"deny\" }\ncodeact {}\n")
-	var offers []configcheck.Offered
+	var offers []configcheck.ExternalName
 	for _, name := range []string{"call_tool", "describe_tool", "run_code"} {
-		offers = append(offers, configcheck.Offered{Kind: "tool", Name: name, Range: operator.Codeact.Range})
+		offers = append(offers, configcheck.ExternalName{Kind: "tool", Name: name, Range: operator.Codeact.Range})
 	}
 	want := []string{`mcpd.hcl:2:1: warning: no allow policy covers tools "call_tool", "describe_tool" and "run_code": every call of them is denied; ` +
-		`add a policy block whose tools match them, with allow = "…"; a call that no such policy allows is denied here`}
-	if diff := cmp.Diff(want, said(configcheck.Check(operator, nil, configcheck.Elsewhere{Offered: offers}))); diff != "" {
+		`add a policy block whose tools match them, with allow = "…"`}
+	if diff := cmp.Diff(want, said(configcheck.Check(operator, nil, configcheck.External{Names: offers}))); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
 
-func TestSecretsThatGoUnencryptedToOthersAreToldOf(t *testing.T) {
+func TestCheckEncryption_public(t *testing.T) {
 	const file = `server { mode = %q }
 audit { path = "/a.jsonl" }
 secret "k" { env = "K" }
@@ -501,18 +501,18 @@ upstream "crm" {
   header "Authorization" { value = "Basic ${base64encode("u:${secret.k}")}" }
 }
 `
-	const detail = "write https://; where its host is one of your own network, say so with private_networks = true"
+	const detail = "write https://, or set private_networks = true if the host is in your own network"
 	for mode, want := range map[string]string{
-		"development": `mcpd.hcl:5:9: warning: the header "Authorization" brings a secret to this server unencrypted; ` + detail,
-		"production":  `mcpd.hcl:5:9: error: the header "Authorization" brings a secret to this server unencrypted, and production mode demands https; ` + detail,
+		"development": `mcpd.hcl:5:9: warning: the header "Authorization" sends a secret to this server unencrypted; ` + detail,
+		"production":  `mcpd.hcl:5:9: error: the header "Authorization" sends a secret to this server unencrypted, which production mode forbids; ` + detail,
 	} {
-		if diff := cmp.Diff([]string{want}, said(configcheck.Check(config(t, fmt.Sprintf(file, mode)), nil, configcheck.Elsewhere{}))); diff != "" {
+		if diff := cmp.Diff([]string{want}, said(configcheck.Check(config(t, fmt.Sprintf(file, mode)), nil, configcheck.External{}))); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", mode, diff)
 		}
 	}
 }
 
-func TestASecretMayGoUnencryptedWhereNobodyElseIs(t *testing.T) {
+func TestCheckEncryption_private(t *testing.T) {
 	const header = "  header \"X-Key\" { value = secret.k }\n"
 	url := func(url string) string { return fmt.Sprintf("  url = %q\n", url) }
 	for says, told := range map[string]bool{
@@ -539,9 +539,9 @@ func TestASecretMayGoUnencryptedWhereNobodyElseIs(t *testing.T) {
 		url("http://crm.corp.internal/mcp") + header:                                            false,
 		"  container {\n    image = \"crm:1\"\n    port  = 8001\n  }\n" + header:                false,
 	} {
-		got := configcheck.Check(config(t, "secret \"k\" { env = \"K\" }\nupstream \"crm\" {\n"+says+"}\n"), nil, configcheck.Elsewhere{})
+		got := configcheck.Check(config(t, "secret \"k\" { env = \"K\" }\nupstream \"crm\" {\n"+says+"}\n"), nil, configcheck.External{})
 		if strings.Contains(strings.Join(said(got), "\n"), "unencrypted") != told || len(got) > 1 {
-			t.Errorf("%s\nsays %v, want it told: %t", says, said(got), told)
+			t.Errorf("%s\ngot %v, want a report: %t", says, said(got), told)
 		}
 	}
 }

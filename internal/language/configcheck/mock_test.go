@@ -9,7 +9,7 @@ import (
 	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
-func TestAMockIsOfWhatIsGranted(t *testing.T) {
+func TestCheckMocks_grants(t *testing.T) {
 	const file = `
 tool "crm" {
   allow {
@@ -74,21 +74,21 @@ test "a prompt" {
   expect { text = "x" }
 }
 `
-	got := configcheck.Check(config(t, ""), []*definition.Definitions{tools(t, "a.hcl", file)}, configcheck.Elsewhere{Offered: []configcheck.Offered{{Kind: "tool", Name: "go", Range: at("(go)", 0)}}})
+	got := configcheck.Check(config(t, ""), []*definition.Definitions{tools(t, "a.hcl", file)}, configcheck.External{Names: []configcheck.ExternalName{{Kind: "tool", Name: "go", Range: at("(go)", 0)}}})
 	want := []string{
-		`a.hcl:45:3: error: tool "crm" is not granted http.cmr, so nothing asks this mock; did you mean "http.crm"?`,
-		`a.hcl:46:3: error: tool "crm" is not granted sample, so nothing asks this mock; granted is http.crm, elicit; add ask { sample = true } to its allow block, or remove the mock`,
-		`a.hcl:51:3: error: tool "plain" is not granted http.crm, so nothing asks this mock; add an allow block with http "crm" { hosts = [...] } to it, or remove the mock`,
-		`a.hcl:56:3: error: the resource is not granted roots, so nothing asks this mock; add an allow block with ask { roots = true } to it, or remove the mock`,
-		`a.hcl:61:3: error: prompt "plan" is not granted http.crm, so nothing asks this mock; add an allow block with http "crm" { hosts = [...] } to it, or remove the mock`,
+		`a.hcl:45:3: error: tool "crm" is not granted http.cmr, so this mock is never used; did you mean "http.crm"?`,
+		`a.hcl:46:3: error: tool "crm" is not granted sample, so this mock is never used; it is granted http.crm, elicit; add ask { sample = true } to its allow block, or remove the mock`,
+		`a.hcl:51:3: error: tool "plain" is not granted http.crm, so this mock is never used; add an allow block with http "crm" { hosts = [...] } to it, or remove the mock`,
+		`a.hcl:56:3: error: the resource is not granted roots, so this mock is never used; add an allow block with ask { roots = true } to it, or remove the mock`,
+		`a.hcl:61:3: error: prompt "plan" is not granted http.crm, so this mock is never used; add an allow block with http "crm" { hosts = [...] } to it, or remove the mock`,
 	}
 	if diff := cmp.Diff(want, said(got)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
 
-// TestAnApprovalIsMockedWhereAPolicyMayAskForIt, which needs no grant.
-func TestAnApprovalIsMockedWhereAPolicyMayAskForIt(t *testing.T) {
+// The approval mock needs no grant.
+func TestCheckMocks_approval(t *testing.T) {
 	file := `
 tool "wipe" {
   run = "return 1"
@@ -113,17 +113,17 @@ test "not asked" {
   expect { text = "1" }
 }
 `
-	got := configcheck.Check(config(t, ""), []*definition.Definitions{tools(t, "a.hcl", file)}, configcheck.Elsewhere{})
+	got := configcheck.Check(config(t, ""), []*definition.Definitions{tools(t, "a.hcl", file)}, configcheck.External{})
 	want := []string{
-		`a.hcl:16:3: error: tool "wipe" is not granted elicit, so nothing asks this mock; add an allow block with ask { elicit = true } to it, or remove the mock`,
-		`a.hcl:21:3: error: tool "look" is not granted elicit, so nothing asks this mock; add an allow block with ask { elicit = true } to it, or remove the mock`,
+		`a.hcl:16:3: error: tool "wipe" is not granted elicit, so this mock is never used; add an allow block with ask { elicit = true } to it, or remove the mock`,
+		`a.hcl:21:3: error: tool "look" is not granted elicit, so this mock is never used; add an allow block with ask { elicit = true } to it, or remove the mock`,
 	}
 	if diff := cmp.Diff(want, said(got)); diff != "" {
 		t.Error(diff)
 	}
 }
 
-func TestWhatATestCompletesExists(t *testing.T) {
+func TestCheckCompletion(t *testing.T) {
 	const file = `
 prompt "plan" {
   argument "day" {}
@@ -165,13 +165,13 @@ test "no such variable" {
   expect { values = [] }
 }
 `
-	got := configcheck.Check(config(t, ""), []*definition.Definitions{tools(t, "a.hcl", file)}, configcheck.Elsewhere{})
+	got := configcheck.Check(config(t, ""), []*definition.Definitions{tools(t, "a.hcl", file)}, configcheck.External{})
 	want := []string{
 		`a.hcl:21:14: error: there is no prompt named "plann"; did you mean "plan"?`,
 		`a.hcl:27:14: error: the prompt "plan" has no argument "dy"; there is day`,
-		`a.hcl:31:14: error: there is no template "crm://C-1"; write the uri_template of a resource_template, as it stands there`,
+		`a.hcl:31:14: error: there is no template "crm://C-1"; write the uri_template of a resource_template exactly`,
 		`a.hcl:37:14: error: the template "crm://{id}{?view}" has no argument "customer"; there is id, view`,
-		`a.hcl:38:3: error: the template is not granted http.crm, so nothing asks this mock; add an allow block with http "crm" { hosts = [...] } to it, or remove the mock`,
+		`a.hcl:38:3: error: the template is not granted http.crm, so this mock is never used; add an allow block with http "crm" { hosts = [...] } to it, or remove the mock`,
 	}
 	if diff := cmp.Diff(want, said(got)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)

@@ -14,13 +14,13 @@ import (
 	"github.com/mcpd/mcpd/internal/language/uritemplate"
 )
 
-// namespace is the names of one kind of definition.
+// namespace holds the names of one kind of definition.
 type namespace struct {
 	kind   string
 	places map[string]diag.Range
-	// accepted are the names of the tools of upstreams that mcpd.lock accepts.
+	// accepted are the names of upstream tools that mcpd.lock accepts.
 	accepted map[string]bool
-	// sorted are the names in order, when there were so many in both.
+	// sorted caches the sorted names. It is valid if known equals their number.
 	sorted []string
 	known  int
 }
@@ -38,8 +38,7 @@ func (n *namespace) names() []string {
 	return n.sorted
 }
 
-// define remembers where a name is defined, and reports a second definition in
-// another file.
+// define adds a name, and reports a second definition in another file.
 func (c *checker) define(n *namespace, name string, where diag.Range) {
 	first, twice := n.places[name]
 	if !twice {
@@ -47,68 +46,68 @@ func (c *checker) define(n *namespace, name string, where diag.Range) {
 		return
 	}
 	if first.File == where.File && where.File != "" {
-		return // whoever decoded the file has told
+		return // the decoder has reported it
 	}
 	c.fail("duplicate-"+n.kind, where, fmt.Sprintf("%s %q is defined twice", n.kind, name),
 		"rename one of them or remove it", diag.Note{Range: first, Message: "it is first defined here"})
 }
 
-// exist checks the names and patterns that a definition is about.
-func (c *checker) exist(of string, about definition.Targets) {
-	c.existIn(c.tools, of, about.Tools)
-	c.existIn(c.resources, of, about.Resources)
-	c.existIn(c.prompts, of, about.Prompts)
+// checkTargets checks the names and patterns of targets.
+func (c *checker) checkTargets(of string, about definition.Targets) {
+	c.checkNames(c.tools, of, about.Tools)
+	c.checkNames(c.resources, of, about.Resources)
+	c.checkNames(c.prompts, of, about.Prompts)
 }
 
-func (c *checker) existIn(n *namespace, of string, names []definition.Name) {
+func (c *checker) checkNames(n *namespace, of string, names []definition.Name) {
 	for _, name := range names {
 		switch {
 		case name.Text == "*":
 		case !strings.Contains(name.Text, "*"):
-			c.known(n, name.Text, name.Range)
+			c.checkDefined(n, name.Text, name.Range)
 		case c.incomplete || slices.ContainsFunc(n.names(), name.Matches):
 		default:
-			if may := c.mayOffer(n.kind, name.Text); may != nil {
+			if may := c.upstreamsMatching(n.kind, name.Text); may != nil {
 				c.refer(Reference{Name: name, Kind: n.kind, Of: of, Upstreams: may})
 				continue
 			}
-			c.report(idlePattern(n.kind, name, of))
+			c.report(unmatchedPattern(n.kind, name, of))
 		}
 	}
 }
 
-// idlePattern warns of a pattern that matches nothing.
-func idlePattern(kind string, pattern definition.Name, of string) diag.Diagnostic {
+// unmatchedPattern warns of a pattern that matches nothing.
+func unmatchedPattern(kind string, pattern definition.Name, of string) diag.Diagnostic {
 	return diag.Diagnostic{
 		Severity: diag.Warning, Code: "pattern-matches-nothing", Range: pattern.Range,
 		Summary: fmt.Sprintf("no %s matches the pattern %q of %s", kind, pattern.Text, of),
-		Detail:  fmt.Sprintf("the pattern covers %ss that are added later; remove it if none will be", kind),
+		Detail:  fmt.Sprintf("it may match %ss that are added later; remove it if there will be none", kind),
 	}
 }
 
-// known reports a name that does not exist.
-func (c *checker) known(n *namespace, name string, where diag.Range) {
+// checkDefined reports a name that does not exist.
+func (c *checker) checkDefined(n *namespace, name string, where diag.Range) {
 	if _, ok := n.places[name]; ok || c.incomplete {
 		return
 	}
-	if offerers := c.offerers(name); len(offerers) > 0 && (n == c.tools || n == c.resources || n == c.prompts) {
-		c.offeredName(n, name, where, offerers)
+	if offerers := c.upstreamsOf(name); len(offerers) > 0 && (n == c.tools || n == c.resources || n == c.prompts) {
+		c.checkUpstreamName(n, name, where, offerers)
 		return
 	}
 	c.fail("unknown-"+n.kind, where, fmt.Sprintf("there is no %s named %q", n.kind, name),
 		cmp.Or(diag.DidYouMeanLonger(name, n.names()), "define it, or correct the name"))
 }
 
-// checkCalls checks the names and patterns of the tools that the definitions of
-// a file may call.
+// checkCalls checks the names and patterns of tools that the definitions of a file may call.
 func (c *checker) checkCalls(f *definition.Definitions) {
 	eachGrant(f, func(kind, name string, granted grant.Set, ranges map[string]diag.Range) {
-		c.existIn(c.tools, fmt.Sprintf("%s %q", kind, name), callable(granted, ranges))
+		c.checkNames(c.tools, fmt.Sprintf("%s %q", kind, name), callableNames(granted, ranges))
 	})
 }
 
-// callable returns what a grant lets be called. What has no place nobody has written.
-func callable(granted grant.Set, ranges map[string]diag.Range) []definition.Name {
+// callableNames returns the callable tools of a grant that have a range, so an author has
+// written them.
+func callableNames(granted grant.Set, ranges map[string]diag.Range) []definition.Name {
 	var names []definition.Name
 	for _, text := range granted.Call {
 		if where, written := ranges["tools."+text]; written {
@@ -118,39 +117,39 @@ func callable(granted grant.Set, ranges map[string]diag.Range) []definition.Name
 	return names
 }
 
-// mayCall reports whether a grant lets a tool be called.
+// mayCall reports whether a grant permits calls of a tool.
 func mayCall(granted grant.Set, tool string) bool {
 	return slices.ContainsFunc(granted.Call, func(text string) bool { return definition.Name{Text: text}.Matches(tool) })
 }
 
-// maxCompared is how many pairs of templates are compared, and maxSteps how many
-// steps that may take in all. Beyond them a warning may be missing.
+// maxCompared bounds the compared pairs of templates; maxSteps bounds the total steps. Beyond
+// them, warnings may be missing.
 const (
 	maxCompared = 100_000
 	maxSteps    = 2_000_000
 )
 
-// defineResources remembers the resources, folders and templates of a file.
+// defineResources adds the resources, folders and templates of a file.
 func (c *checker) defineResources(f *definition.Definitions) {
 	for i := range f.Resources {
 		r := &f.Resources[i]
 		c.define(c.resources, r.Name, r.NameRange)
-		c.ceiling("resource", r.Name, r.Grant, r.GrantRanges)
-		c.bounds("resource", r.Name, r.Bounds)
-		c.claim(c.uris, r.URI, r.URIRange, "a second resource has the URI")
+		c.checkCeiling("resource", r.Name, r.Grant, r.GrantRanges)
+		c.checkBounds("resource", r.Name, r.Bounds)
+		c.claimURI(c.uris, r.URI, r.URIRange, "a second resource has the URI")
 		c.grants["resource "+r.URI] = r.Grant
 	}
 	for i := range f.Folders {
 		folder := &f.Folders[i]
 		c.folders = append(c.folders, folder)
 		c.define(c.resources, folder.Name, folder.NameRange)
-		c.claim(c.prefixes, folder.URIPrefix, folder.PrefixRange, "a second folder has the URI prefix")
+		c.claimURI(c.prefixes, folder.URIPrefix, folder.PrefixRange, "a second folder has the URI prefix")
 	}
 	for i := range f.Templates {
 		t := &f.Templates[i]
 		c.define(c.resources, t.Name, t.NameRange)
-		c.ceiling("template", t.Name, t.Grant, t.GrantRanges)
-		c.bounds("template", t.Name, t.Bounds)
+		c.checkCeiling("template", t.Name, t.Grant, t.GrantRanges)
+		c.checkBounds("template", t.Name, t.Bounds)
 		if t.URITemplate != nil {
 			c.templates = append(c.templates, t)
 			c.grants["template "+t.URITemplate.String()] = t.Grant
@@ -159,17 +158,17 @@ func (c *checker) defineResources(f *definition.Definitions) {
 	}
 }
 
-// claim remembers a URI, and reports that it was taken.
-func (c *checker) claim(taken map[string]diag.Range, uri string, where diag.Range, summary string) {
+// claimURI adds a URI, and reports a duplicate.
+func (c *checker) claimURI(taken map[string]diag.Range, uri string, where diag.Range, summary string) {
 	if uri == "" {
-		return // whoever decoded the file has told
+		return // the decoder has reported it
 	}
 	first, twice := taken[uri]
 	if !twice {
 		taken[uri] = where
 		return
 	}
-	c.fail("duplicate-uri", where, fmt.Sprintf("%s %q", summary, uri), "change one of the two", diag.Note{Range: first, Message: "the first one is here"})
+	c.fail("duplicate-uri", where, fmt.Sprintf("%s %q", summary, uri), "change one of them", diag.Note{Range: first, Message: "it is first used here"})
 }
 
 // checkTemplates warns of templates that match the same URIs.
@@ -184,7 +183,7 @@ func (c *checker) checkTemplates() {
 				continue
 			}
 			c.warn("overlapping-templates", t.URIRange, fmt.Sprintf("some URIs match template %q and template %q", t.Name, earlier.Name),
-				"the first of the two is read then; change one, or join them", diag.Note{Range: earlier.URIRange, Message: fmt.Sprintf("template %q", earlier.Name)})
+				"the first one is used; change one of them, or merge them", diag.Note{Range: earlier.URIRange, Message: fmt.Sprintf("template %q", earlier.Name)})
 			break
 		}
 	}
@@ -199,8 +198,8 @@ func (c *checker) checkURI(uri string, where diag.Range) {
 		cmp.Or(diag.DidYouMean(uri, slices.Collect(maps.Keys(c.uris))), "define it, or correct the URI"))
 }
 
-// grantOf returns what the resource with a URI is granted, and false when no
-// resource, folder or template can have it.
+// grantOf returns the grants of the resource with a URI, and false if no resource, folder or
+// template can have the URI.
 func (c *checker) grantOf(uri string) (granted grant.Set, known bool) {
 	if granted, known = c.grants["resource "+uri]; known {
 		return granted, true
@@ -219,16 +218,16 @@ func (c *checker) grantOf(uri string) (granted grant.Set, known bool) {
 	return grant.Set{}, false
 }
 
-// Modules are the objects that the program which embeds mcpd gives to scripts.
-type Modules interface {
-	// Names returns their names, in order.
+// ModuleRegistry provides the modules of the embedding program.
+type ModuleRegistry interface {
+	// Names returns the names of all modules, sorted.
 	Names() []string
-	// Check says what is wrong with the arguments of a grant of one of them.
+	// Check returns an error if a grant passes invalid arguments to a module.
 	Check(module string, options json.RawMessage) error
 }
 
-// CheckModules returns every mistake in grants of modules.
-func CheckModules(config *definition.Config, files []*definition.Definitions, modules Modules) diag.List {
+// CheckModules returns all errors in grants of modules.
+func CheckModules(config *definition.Config, files []*definition.Definitions, modules ModuleRegistry) diag.List {
 	var problems diag.List
 	look := func(kind, name string, granted grant.Set, ranges map[string]diag.Range) {
 		for _, g := range granted.Modules {
@@ -244,27 +243,27 @@ func CheckModules(config *definition.Config, files []*definition.Definitions, mo
 	return problems
 }
 
-func checkModule(what string, g grant.Module, where diag.Range, modules Modules) diag.List {
+func checkModule(what string, g grant.Module, where diag.Range, modules ModuleRegistry) diag.List {
 	known := modules.Names()
 	if !slices.Contains(known, g.Name) {
 		return diag.List{{Code: "unknown-module", Range: where, Summary: fmt.Sprintf("there is no module %q", g.Name), Detail: moduleAdvice(g.Name, known)}}
 	}
 	if err := modules.Check(g.Name, g.Options); err != nil {
 		return diag.List{{
-			Code: "bad-grant", Range: where, Summary: fmt.Sprintf("%s grants the module %q with arguments that it does not take: %v", what, g.Name, err),
-			Detail: "write what the module takes; its program tells",
+			Code: "bad-grant", Range: where, Summary: fmt.Sprintf("%s grants the module %q with invalid arguments: %v", what, g.Name, err),
+			Detail: "write the arguments in the documentation of the module",
 		}}
 	}
 	return nil
 }
 
-// moduleAdvice says what to write for a module that there is not.
+// moduleAdvice returns what to write for an unknown module.
 func moduleAdvice(name string, known []string) string {
 	if guess := diag.DidYouMean(name, known); guess != "" {
 		return guess
 	}
 	if len(known) == 0 {
-		return "modules are objects of Go programs that embed mcpd, and this program has none; mcpd itself has http, fs, env, secrets, kv, exec, sql, call and ask"
+		return "only Go programs that embed mcpd have modules; use http, fs, env, secrets, kv, exec, sql, call or ask"
 	}
 	return "there is " + strings.Join(known, ", ")
 }

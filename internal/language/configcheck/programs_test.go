@@ -10,22 +10,21 @@ import (
 	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
-// installed is a machine on which every program is there, but for those whose
-// names say something else.
-func installed(links map[string]string) configcheck.Places {
+// installed returns a host on which every program exists, unless its name says otherwise.
+func installed(links map[string]string) configcheck.HostPaths {
 	places := machine(links)
 	places.Program = func(path string) (string, error) {
 		real, err := places.Find(path)
 		if strings.Contains(path, "plain") {
-			err = errors.New("it may not be executed")
+			err = errors.New("it is not executable")
 		}
 		return real, err
 	}
 	return places
 }
 
-// running is a tool file that grants a program, with arguments in which {p} stands
-// for a parameter, and a folder that is written to.
+// running returns a tool file that grants a program with arguments, where {p} is a parameter,
+// and a writable directory.
 func running(path, argv string) string {
 	param := ""
 	if strings.Contains(argv, "{p}") {
@@ -49,10 +48,10 @@ func running(path, argv string) string {
 `, path, argv, param)
 }
 
-// ran is what is said of a program.
-func ran(t *testing.T, config *definition.Config, places configcheck.Places, path, argv string) string {
+// ran returns the diagnostics of a program.
+func ran(t *testing.T, config *definition.Config, places configcheck.HostPaths, path, argv string) string {
 	t.Helper()
-	problems := configcheck.CheckPlaces(config, []*definition.Definitions{tools(t, "a.hcl", running(path, argv))}, places)
+	problems := configcheck.CheckHost(config, []*definition.Definitions{tools(t, "a.hcl", running(path, argv))}, places)
 	if len(problems) == 0 {
 		return ""
 	}
@@ -62,16 +61,16 @@ func ran(t *testing.T, config *definition.Config, places configcheck.Places, pat
 	return problems[0].Code + ": " + problems[0].Summary
 }
 
-func TestAProgramThatOthersMayReplaceIsRefused(t *testing.T) {
+func TestCheckHost_replaceablePrograms(t *testing.T) {
 	places := installed(map[string]string{"/opt/link": "/srv/out", "/opt/tools": "/srv/mcpd/tools.d"})
 	for path, want := range map[string]string{
 		"/usr/bin/git": "", "/srv/in/git": "", "/srv/outside/git": "",
-		"/srv/mcpd/tools.d/run.sh": `bad-grant: tool "t" runs a program in the folder of the tools`,
-		"/opt/tools/run.sh":        `bad-grant: tool "t" runs a program in the folder of the tools`,
-		"/var/lib/mcpd/x":          `bad-grant: tool "t" runs a program in the folder of mcpd's state`,
-		"/srv/out/git":             `bad-grant: tool "t" runs a program in a folder that scripts may write to`,
-		"/opt/link/bin/git":        `bad-grant: tool "t" runs a program in a folder that scripts may write to`,
-		"/opt/plain":               "bad-grant: this is no program that can be granted: it may not be executed",
+		"/srv/mcpd/tools.d/run.sh": `bad-grant: tool "t" runs a program in the tools directory`,
+		"/opt/tools/run.sh":        `bad-grant: tool "t" runs a program in the tools directory`,
+		"/var/lib/mcpd/x":          `bad-grant: tool "t" runs a program in the state directory of mcpd`,
+		"/srv/out/git":             `bad-grant: tool "t" runs a program in a directory that scripts may write to`,
+		"/opt/link/bin/git":        `bad-grant: tool "t" runs a program in a directory that scripts may write to`,
+		"/opt/plain":               "bad-grant: this program cannot be granted: it is not executable",
 		"/opt/missing":             "missing-program: the program does not exist yet",
 	} {
 		if got := ran(t, config(t, ""), places, path, ""); got != want {
@@ -80,17 +79,17 @@ func TestAProgramThatOthersMayReplaceIsRefused(t *testing.T) {
 	}
 }
 
-func TestTheCeilingBoundsProgramsAndNamesWhatIsMeant(t *testing.T) {
+func TestCeiling_programs(t *testing.T) {
 	places := installed(map[string]string{"/opt/sh": "/bin/sh", "/srv/out/x": "/srv/out/x"})
 	for _, c := range []struct{ ceiling, path, want string }{
 		{`["/usr/bin/git"]`, "/usr/bin/git", ""},
-		{`["/usr/bin/git"]`, "/usr/bin/gitk", `over-ceiling: tool "t" runs a program that the operator's ceiling does not allow`},
+		{`["/usr/bin/git"]`, "/usr/bin/gitk", `over-ceiling: tool "t" runs a program that the ceiling does not allow`},
 		{`["/opt/*"]`, "/opt/deploy", ""},
-		{`["/opt/*"]`, "/opt/sh", `over-ceiling: tool "t" runs a program that the operator's ceiling does not allow`},
+		{`["/opt/*"]`, "/opt/sh", `over-ceiling: tool "t" runs a program that the ceiling does not allow`},
 		{`["/opt/sh"]`, "/opt/sh", ""},
-		{`[]`, "/usr/bin/git", `over-ceiling: tool "t" runs a program that the operator's ceiling does not allow`},
+		{`[]`, "/usr/bin/git", `over-ceiling: tool "t" runs a program that the ceiling does not allow`},
 		{`["/srv/out/git"]`, "/srv/out/git", ""},
-		{`["/srv/*"]`, "/srv/out/git", `bad-grant: tool "t" runs a program in a folder that scripts may write to`},
+		{`["/srv/*"]`, "/srv/out/git", `bad-grant: tool "t" runs a program in a directory that scripts may write to`},
 	} {
 		ceiling := config(t, "ceiling { exec_paths = "+c.ceiling+" }\n")
 		if got := ran(t, ceiling, places, c.path, ""); got != c.want {
@@ -99,8 +98,8 @@ func TestTheCeilingBoundsProgramsAndNamesWhatIsMeant(t *testing.T) {
 	}
 }
 
-func TestNoScriptSaysWhatCodeIsRun(t *testing.T) {
-	const told = "runs what it is told, and here a script would have a say in it"
+func TestCheckHost_codeFromScript(t *testing.T) {
+	const told = "runs code from its arguments, and a script could choose it"
 	places := installed(map[string]string{"/usr/bin/awk": "/usr/bin/mawk", "/opt/tool": "/bin/busybox", "/bin/vi": "/usr/bin/vim.basic"})
 	for _, c := range []struct{ path, argv, want string }{
 		{"/bin/sh", `"-c", "ls"`, ""},
@@ -153,7 +152,7 @@ func TestNoScriptSaysWhatCodeIsRun(t *testing.T) {
 		}
 		named := config(t, fmt.Sprintf("ceiling { exec_paths = [%q] }\n", c.path))
 		if got := ran(t, named, places, c.path, c.argv); got != "" {
-			t.Errorf("%s, which the operator names: %s", c.path, got)
+			t.Errorf("%s, named by the ceiling: %s", c.path, got)
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
-func TestWhatIsAskedStaysUnderTheCeiling(t *testing.T) {
+func TestCeiling_inputRequests(t *testing.T) {
 	const file = `
 tool "t" {
   allow {
@@ -46,30 +46,30 @@ prompt "p" {
 	for ceiling, want := range map[string][]string{
 		"": nil,
 		`ceiling { ask = ["elicit", "sample"] }`: {
-			`a.hcl:14:11: error: resource "r" grants "roots", which the operator's ceiling does not allow; remove it, or ask the operator to add it to ceiling.ask`,
+			`a.hcl:14:11: error: resource "r" grants "roots", which the ceiling does not allow; remove it, or ask the operator to add it to ceiling.ask`,
 			"  note mcpd.hcl:1:1: the ceiling",
 		},
 		"ceiling {\n  http_hosts = []\n  ask = [\"sample\", \"roots\", \"elicit\"]\n}": {
-			`a.hcl:21:27: error: template "u" grants the host "crm.example:443", which the operator's ceiling does not allow; use a host of ceiling.http_hosts, or ask the operator to add this one`,
+			`a.hcl:21:27: error: template "u" grants the host "crm.example:443", which the ceiling does not allow; use a host of ceiling.http_hosts, or ask the operator to add this one`,
 			"  note mcpd.hcl:1:1: the ceiling",
 		},
 		`ceiling { ask = ["roots"] }`: {
-			`a.hcl:5:7: error: tool "t" grants "elicit", which the operator's ceiling does not allow; remove it, or ask the operator to add it to ceiling.ask`,
+			`a.hcl:5:7: error: tool "t" grants "elicit", which the ceiling does not allow; remove it, or ask the operator to add it to ceiling.ask`,
 			"  note mcpd.hcl:1:1: the ceiling",
-			`a.hcl:6:7: error: tool "t" grants "sample", which the operator's ceiling does not allow; remove it, or ask the operator to add it to ceiling.ask`,
+			`a.hcl:6:7: error: tool "t" grants "sample", which the ceiling does not allow; remove it, or ask the operator to add it to ceiling.ask`,
 			"  note mcpd.hcl:1:1: the ceiling",
-			`a.hcl:27:11: error: prompt "p" grants "sample", which the operator's ceiling does not allow; remove it, or ask the operator to add it to ceiling.ask`,
+			`a.hcl:27:11: error: prompt "p" grants "sample", which the ceiling does not allow; remove it, or ask the operator to add it to ceiling.ask`,
 			"  note mcpd.hcl:1:1: the ceiling",
 		},
 	} {
-		got := configcheck.Check(config(t, ceiling), []*definition.Definitions{tools(t, "a.hcl", file)}, configcheck.Elsewhere{})
+		got := configcheck.Check(config(t, ceiling), []*definition.Definitions{tools(t, "a.hcl", file)}, configcheck.External{})
 		if diff := cmp.Diff(want, said(got)); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", ceiling, diff)
 		}
 	}
 }
 
-func TestNamesOfEachKindAreDefinedOnce(t *testing.T) {
+func TestCheck_duplicatesOfEachKind(t *testing.T) {
 	const file = "resource \"r\" {\n  uri = \"x:r\"\n  text = \"x\"\n}\nprompt \"r\" {\n  message \"user\" { text = \"x\" }\n}\ntool \"r\" { run = \"return 1;\" }\n"
 	const same = `
 resource_template "r" {
@@ -92,11 +92,11 @@ prompt "r" {
   message "user" { text = "x" }
 }
 `
-	got := configcheck.Check(config(t, ""), []*definition.Definitions{tools(t, "a.hcl", file), tools(t, "b.hcl", same)}, configcheck.Elsewhere{})
+	got := configcheck.Check(config(t, ""), []*definition.Definitions{tools(t, "a.hcl", file), tools(t, "b.hcl", same)}, configcheck.External{})
 	want := []string{
 		`b.hcl:2:19: error: resource "r" is defined twice; rename one of them or remove it`, "  note a.hcl:1:10: it is first defined here",
-		`b.hcl:7:9: error: a second resource has the URI "x:r"; change one of the two`, "  note a.hcl:2:9: the first one is here",
-		`b.hcl:16:16: error: a second folder has the URI prefix "f:/"; change one of the two`, "  note b.hcl:12:16: the first one is here",
+		`b.hcl:7:9: error: a second resource has the URI "x:r"; change one of them`, "  note a.hcl:2:9: it is first used here",
+		`b.hcl:16:16: error: a second folder has the URI prefix "f:/"; change one of them`, "  note b.hcl:12:16: it is first used here",
 		`b.hcl:18:8: error: prompt "r" is defined twice; rename one of them or remove it`, "  note a.hcl:5:8: it is first defined here",
 	}
 	if diff := cmp.Diff(want, said(got)); diff != "" {
@@ -104,7 +104,7 @@ prompt "r" {
 	}
 }
 
-func TestTemplatesThatMatchTheSameURIsAreOdd(t *testing.T) {
+func TestCheck_overlappingTemplates(t *testing.T) {
 	const file = `
 resource "exact" {
   uri  = "crm://customers/C-1"
@@ -123,9 +123,9 @@ resource_template "anything" {
   text         = "x"
 }
 `
-	got := configcheck.Check(config(t, ""), []*definition.Definitions{tools(t, "a.hcl", file)}, configcheck.Elsewhere{})
+	got := configcheck.Check(config(t, ""), []*definition.Definitions{tools(t, "a.hcl", file)}, configcheck.External{})
 	want := []string{
-		`a.hcl:15:18: warning: some URIs match template "anything" and template "customer"; the first of the two is read then; change one, or join them`,
+		`a.hcl:15:18: warning: some URIs match template "anything" and template "customer"; the first one is used; change one of them, or merge them`,
 		`  note a.hcl:7:18: template "customer"`,
 	}
 	if diff := cmp.Diff(want, said(got)); diff != "" {
@@ -133,7 +133,7 @@ resource_template "anything" {
 	}
 }
 
-func TestListsNameWhatExists(t *testing.T) {
+func TestCheck_targets(t *testing.T) {
 	const file = `
 resource "handbook" {
   uri = "x:r"
@@ -158,13 +158,13 @@ hook "h" {
 }
 `
 	const policy = "policy \"p\" {\n  resources = [\"handbok\", \"x*\"]\n  prompts = [\"reviw\", \"*\"]\n  deny = \"true\"\n  reason = \"no\"\n}\n"
-	got := configcheck.Check(config(t, policy), []*definition.Definitions{tools(t, "a.hcl", file)}, configcheck.Elsewhere{})
+	got := configcheck.Check(config(t, policy), []*definition.Definitions{tools(t, "a.hcl", file)}, configcheck.External{})
 	want := []string{
 		`a.hcl:19:59: error: there is no resource named "review"; define it, or correct the name`,
 		`a.hcl:20:24: error: there is no prompt named "handbook"; define it, or correct the name`,
-		`a.hcl:20:36: warning: no prompt matches the pattern "x*" of hook "h"; the pattern covers prompts that are added later; remove it if none will be`,
+		`a.hcl:20:36: warning: no prompt matches the pattern "x*" of hook "h"; it may match prompts that are added later; remove it if there will be none`,
 		`mcpd.hcl:2:16: error: there is no resource named "handbok"; did you mean "handbook"?`,
-		`mcpd.hcl:2:27: warning: no resource matches the pattern "x*" of policy "p"; the pattern covers resources that are added later; remove it if none will be`,
+		`mcpd.hcl:2:27: warning: no resource matches the pattern "x*" of policy "p"; it may match resources that are added later; remove it if there will be none`,
 		`mcpd.hcl:3:14: error: there is no prompt named "reviw"; did you mean "review"?`,
 	}
 	if diff := cmp.Diff(want, said(got)); diff != "" {
@@ -172,7 +172,7 @@ hook "h" {
 	}
 }
 
-func TestProductionModeDemandsPoliciesForEverything(t *testing.T) {
+func TestProduction_policiesOfEachKind(t *testing.T) {
 	const file = `
 tool "t" {
   output "a" { type = string }
@@ -197,14 +197,14 @@ prompt "p" {
 	of := func(lists string) []string {
 		policy := "server { mode = \"production\" }\naudit { path = \"a.jsonl\" }\npolicy \"one\" {\n" + lists + "  allow = \"true\"\n  reason = \"no\"\n}\n"
 		var names []string
-		for _, p := range configcheck.Check(config(t, policy), []*definition.Definitions{tools(t, "a.hcl", file)}, configcheck.Elsewhere{}) {
+		for _, p := range configcheck.Check(config(t, policy), []*definition.Definitions{tools(t, "a.hcl", file)}, configcheck.External{}) {
 			names = append(names, p.Summary)
 		}
 		return names
 	}
 	lacks := func(names ...string) (summaries []string) {
 		for _, name := range names {
-			summaries = append(summaries, "no policy covers "+name+", and production mode demands one")
+			summaries = append(summaries, "no policy covers "+name+", which production mode requires")
 		}
 		return summaries
 	}
@@ -221,7 +221,7 @@ prompt "p" {
 	}
 }
 
-// testsOfEachKind are tests of what exists, and of what does not.
+// testsOfEachKind are tests of existing and missing items.
 const testsOfEachKind = `
 resource "r" {
   uri = "docs://handbook"
@@ -273,8 +273,8 @@ test "another" {
 }
 `
 
-func TestTestsCallWhatExists(t *testing.T) {
-	got := configcheck.Check(config(t, ""), []*definition.Definitions{tools(t, "a.hcl", testsOfEachKind)}, configcheck.Elsewhere{})
+func TestCheck_testTargets(t *testing.T) {
+	got := configcheck.Check(config(t, ""), []*definition.Definitions{tools(t, "a.hcl", testsOfEachKind)}, configcheck.External{})
 	want := []string{
 		`a.hcl:31:14: error: there is no resource with the URI "docs://handbok"; did you mean "docs://handbook"?`,
 		`a.hcl:35:14: error: there is no resource with the URI "f:/a.txt"; define it, or correct the URI`,
@@ -285,7 +285,7 @@ func TestTestsCallWhatExists(t *testing.T) {
 	}
 }
 
-// library has modules that take {} and nothing else.
+// library is a registry of modules that accept only {}.
 type library []string
 
 func (l library) Names() []string { return l }
@@ -297,7 +297,7 @@ func (l library) Check(_ string, options json.RawMessage) error {
 	return nil
 }
 
-func TestModulesThatAreGrantedExistAndTakeTheirArguments(t *testing.T) {
+func TestCheckModules(t *testing.T) {
 	const file = `
 tool "t" {
   allow {
@@ -320,7 +320,7 @@ hook "h" {
 	got := said(configcheck.CheckModules(config(t, ``), definitions, library{"clock", "ledger"}))
 	want := []string{
 		`a.hcl:5:5: error: there is no module "ledgr"; did you mean "ledger"?`,
-		`a.hcl:6:5: error: tool "t" grants the module "clock" with arguments that it does not take: no {"zones":["UTC",{"a":1.5}]}; write what the module takes; its program tells`,
+		`a.hcl:6:5: error: tool "t" grants the module "clock" with invalid arguments: no {"zones":["UTC",{"a":1.5}]}; write the arguments in the documentation of the module`,
 		`a.hcl:7:5: error: there is no module "zebra"; there is clock, ledger`,
 		`a.hcl:14:5: error: there is no module "phone"; there is clock, ledger`,
 	}
@@ -328,12 +328,12 @@ hook "h" {
 		t.Errorf("-want +got\n%s", diff)
 	}
 	got = said(configcheck.CheckModules(config(t, ``), definitions, library(nil)))
-	if len(got) != 5 || got[0] != `a.hcl:4:5: error: there is no module "ledger"; modules are objects of Go programs that embed mcpd, and this program has none; mcpd itself has http, fs, env, secrets, kv, exec, sql, call and ask` {
+	if len(got) != 5 || got[0] != `a.hcl:4:5: error: there is no module "ledger"; only Go programs that embed mcpd have modules; use http, fs, env, secrets, kv, exec, sql, call or ask` {
 		t.Errorf("got %q", got)
 	}
 }
 
-func TestACeilingBoundsModules(t *testing.T) {
+func TestCeiling_modules(t *testing.T) {
 	const file = `
 tool "t" {
   allow {
@@ -343,8 +343,8 @@ tool "t" {
   run = "return modules;"
 }
 `
-	got := said(configcheck.Check(config(t, `ceiling { modules = ["ledger"] }`), []*definition.Definitions{tools(t, "a.hcl", file)}, configcheck.Elsewhere{}))
-	want := []string{`a.hcl:5:5: error: tool "t" grants the module "ledger_admin", which the operator's ceiling does not allow; remove it, or ask the operator to add it to ceiling.modules`, "  note mcpd.hcl:1:1: the ceiling"}
+	got := said(configcheck.Check(config(t, `ceiling { modules = ["ledger"] }`), []*definition.Definitions{tools(t, "a.hcl", file)}, configcheck.External{}))
+	want := []string{`a.hcl:5:5: error: tool "t" grants the module "ledger_admin", which the ceiling does not allow; remove it, or ask the operator to add it to ceiling.modules`, "  note mcpd.hcl:1:1: the ceiling"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}

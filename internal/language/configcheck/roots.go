@@ -14,19 +14,19 @@ import (
 	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
-// reserved is a folder, or a file, that no root may hold.
+// reserved is a directory or file that no root may contain.
 type reserved struct {
 	path, what string
-	// below: nor may a root lie in it.
+	// below: a root must not be inside of it, either.
 	below bool
-	// written: that is so only for roots that may be written to.
+	// written: this applies only to writable roots.
 	written bool
-	// files: that is so only for a file, which a folder would not give by itself.
+	// files: this applies only to a file, because a root that contains it may be safe.
 	files bool
 }
 
-// systemFolders are the folders of Unix that scripts have no business in. What
-// programs are made of may be read.
+// systemFolders are the directories of Unix that scripts must not use. Directories of installed
+// programs may be read.
 var systemFolders = []reserved{
 	{path: "/etc", below: true}, {path: "/proc", below: true}, {path: "/sys", below: true}, {path: "/dev", below: true},
 	{path: "/root", below: true}, {path: "/boot", below: true}, {path: "/run", below: true},
@@ -37,34 +37,33 @@ var systemFolders = []reserved{
 	{path: "/var/log", written: true},
 }
 
-// homes are the folders in which systems keep the home folders of users.
-var homes = []string{"/home", "/Users"}
+// homeParents are the directories that contain the home directories of users.
+var homeParents = []string{"/home", "/Users"}
 
-// keyFolders are folders in which programs keep keys, whosever they are.
+// keyFolders are directories of private keys of any user.
 var keyFolders = []string{".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker"}
 
-// gather notes what is reserved, by the paths as they are written and by those
-// that they lead to.
-func (c *machine) gather() {
+// gatherReserved collects the reserved paths, as written and with links resolved.
+func (c *hostChecker) gatherReserved() {
 	for _, r := range systemFolders {
-		r.what = "the system's folder " + r.path
+		r.what = "the system directory " + r.path
 		c.reserve(r)
 	}
-	c.reserve(reserved{path: c.places.Tools, what: "the folder of the tools"})
-	c.reserve(reserved{path: c.places.Tools, what: "the folder of the tools to write to", below: true, written: true})
-	c.reserve(reserved{path: c.places.Config, what: "the folder of the operator's file"})
-	c.reserve(reserved{path: c.places.State, what: "the folder of mcpd's state"})
-	c.reserve(reserved{path: c.places.State, what: "a file of mcpd's state", below: true, files: true})
-	c.reserve(reserved{path: c.places.Home, what: "the home folder"})
+	c.reserve(reserved{path: c.paths.Tools, what: "the tools directory"})
+	c.reserve(reserved{path: c.paths.Tools, what: "write access to the tools directory", below: true, written: true})
+	c.reserve(reserved{path: c.paths.Config, what: "the directory of the config file"})
+	c.reserve(reserved{path: c.paths.State, what: "the state directory of mcpd"})
+	c.reserve(reserved{path: c.paths.State, what: "a state file of mcpd", below: true, files: true})
+	c.reserve(reserved{path: c.paths.Home, what: "the home directory"})
 	for _, secret := range c.config.Secrets {
-		c.reserve(reserved{path: secret.File, what: "the folder of a file that holds a secret"})
+		c.reserve(reserved{path: secret.File, what: "the directory of a secret file"})
 	}
 	c.gatherAccess()
 }
 
-// gatherAccess notes the files by which callers are let in, and those of what they did.
-func (c *machine) gatherAccess() {
-	const door = "the folder of a file that lets callers in"
+// gatherAccess collects the files of authentication and of the audit.
+func (c *hostChecker) gatherAccess() {
+	const door = "the directory of an authentication file"
 	for _, auth := range c.config.Auths {
 		if auth.APIKeys != nil {
 			c.reserve(reserved{path: c.besideConfig(auth.APIKeys.File), what: door})
@@ -76,41 +75,41 @@ func (c *machine) gatherAccess() {
 		}
 	}
 	if audit := c.config.Audit; audit != nil {
-		c.reserve(reserved{path: c.besideConfig(audit.Path), what: "the folder of the audit log"})
+		c.reserve(reserved{path: c.besideConfig(audit.Path), what: "the directory of the audit log"})
 	}
 }
 
-// besideConfig returns a path that is relative to the folder of the operator's file as an
-// absolute one; "" for none, and where that folder is not on the disk.
-func (c *machine) besideConfig(path string) string {
+// besideConfig makes a path absolute that is relative to the directory of the config file. It
+// returns "" for an empty path, or if that directory is not on disk.
+func (c *hostChecker) besideConfig(path string) string {
 	path = filepath.FromSlash(path)
-	if path == "" || filepath.IsAbs(path) || c.places.Config == "" {
+	if path == "" || filepath.IsAbs(path) || c.paths.Config == "" {
 		return path
 	}
-	return filepath.Join(c.places.Config, path)
+	return filepath.Join(c.paths.Config, path)
 }
 
-func (c *machine) reserve(r reserved) {
+func (c *hostChecker) reserve(r reserved) {
 	if !filepath.IsAbs(r.path) {
 		return
 	}
 	r.path = filepath.Clean(r.path)
 	c.reserved = append(c.reserved, r)
-	if real, _ := c.places.Find(r.path); real != "" && real != r.path {
+	if real, _ := c.paths.Find(r.path); real != "" && real != r.path {
 		r.path = real
 		c.reserved = append(c.reserved, r)
 	}
 }
 
-// absurd says what a root gives that none should, as it is written or where it
-// leads; "" when there is nothing to say.
-func (c *machine) absurd(p place, real string) string {
+// unsafeRoot returns what an unsafe root gives access to, by its written and its resolved path,
+// or "".
+func (c *hostChecker) unsafeRoot(p place, real string) string {
 	for _, path := range []string{p.path, real} {
 		if !filepath.IsAbs(path) {
 			continue
 		}
 		if path == filepath.Dir(path) {
-			return "all files of the machine"
+			return "all files of the host"
 		}
 		for _, r := range c.reserved {
 			if (p.write || !r.written) && (p.file || !r.files) && (within(r.path, path) || r.below && within(path, r.path)) {
@@ -118,22 +117,22 @@ func (c *machine) absurd(p place, real string) string {
 			}
 		}
 		if c.isHidden(path) {
-			return "a hidden folder of the home folder"
+			return "a hidden directory of the home directory"
 		}
-		if why := cmp.Or(c.ofPeople(path), ofKeys(path)); why != "" {
+		if why := cmp.Or(c.homeReason(path), keyReason(path)); why != "" {
 			return why
 		}
 	}
 	return ""
 }
 
-// isHidden reports folders in which programs keep what is the user's alone,
-// such as ~/.ssh.
-func (c *machine) isHidden(path string) bool {
-	if !filepath.IsAbs(c.places.Home) || len(c.places.Home) < 2 {
+// isHidden reports hidden directories of the home directory, such as ~/.ssh, where programs
+// store private data.
+func (c *hostChecker) isHidden(path string) bool {
+	if !filepath.IsAbs(c.paths.Home) || len(c.paths.Home) < 2 {
 		return false
 	}
-	for _, home := range []string{filepath.Clean(c.places.Home), c.found(c.places.Home)} {
+	for _, home := range []string{filepath.Clean(c.paths.Home), c.resolved(c.paths.Home)} {
 		if home != "" && strings.HasPrefix(path, home+string(filepath.Separator)+".") {
 			return true
 		}
@@ -141,22 +140,22 @@ func (c *machine) isHidden(path string) bool {
 	return false
 }
 
-// ofPeople says what a root gives of the home folders of users, whoever runs the
-// server; "" when there is nothing to say.
-func (c *machine) ofPeople(path string) string {
-	for _, written := range homes {
-		for _, folder := range []string{written, c.found(written)} {
+// homeReason returns which home directories of users a root gives access to, or "". It does not
+// depend on the user of mcpd.
+func (c *hostChecker) homeReason(path string) string {
+	for _, written := range homeParents {
+		for _, folder := range []string{written, c.resolved(written)} {
 			switch {
 			case folder == "":
 			case within(folder, path):
-				return "the home folders of all users"
+				return "the home directories of all users"
 			case within(path, folder):
 				user, rest, _ := strings.Cut(strings.TrimPrefix(path[len(folder):], string(filepath.Separator)), string(filepath.Separator))
 				if rest == "" {
-					return "the home folder of " + user
+					return "the home directory of " + user
 				}
 				if rest[0] == '.' {
-					return "a hidden folder of the home folder of " + user
+					return "a hidden directory of the home directory of " + user
 				}
 			}
 		}
@@ -164,77 +163,76 @@ func (c *machine) ofPeople(path string) string {
 	return ""
 }
 
-// ofKeys says what a root gives of the folders in which programs keep keys, wherever
-// these are; "" when there is nothing to say.
-func ofKeys(path string) string {
+// keyReason returns which directory of private keys a path is in, at any place, or "".
+func keyReason(path string) string {
 	for element := range strings.SplitSeq(path, string(filepath.Separator)) {
 		if slices.Contains(keyFolders, element) {
-			return "a folder of keys, " + element
+			return "a directory of keys, " + element
 		}
 	}
 	return ""
 }
 
-func (c *machine) found(path string) string {
-	real, _ := c.places.Find(path)
+func (c *hostChecker) resolved(path string) string {
+	real, _ := c.paths.Find(path)
 	return real
 }
 
-// within reports whether a path is a folder or lies below it, by its elements.
+// within reports whether a path is a directory or below it, by path elements.
 func within(path, folder string) bool {
 	separator := string(filepath.Separator)
 	return path == folder || strings.HasPrefix(path, strings.TrimSuffix(folder, separator)+separator)
 }
 
-// program judges the program of one grant.
-func (c *machine) program(what string, g grant.Exec, where diag.Range, ranges map[string]diag.Range, bounded bool) {
-	real, err := c.places.Program(g.Path)
+// checkProgram checks the program of one grant.
+func (c *hostChecker) checkProgram(what string, g grant.Exec, where diag.Range, ranges map[string]diag.Range, bounded bool) {
+	real, err := c.paths.Program(g.Path)
 	if !c.isNamedProgram(g.Path) {
-		if why := c.changeable(g.Path, real); why != "" {
+		if why := c.writableFolder(g.Path, real); why != "" {
 			c.fail("bad-grant", where, fmt.Sprintf("%s runs a program in %s", what, why),
-				"whoever may write there decides what is run: use a program of another folder, or ask the operator to name this one in ceiling.exec_paths")
+				"users who may write there decide what runs; use another directory, or ask the operator to add it to ceiling.exec_paths")
 			return
 		}
 		if ceiling := c.config.Ceiling; bounded && ceiling != nil && ceiling.ExecPaths != nil && !c.coversProgram(g.Path, real) {
-			c.fail("over-ceiling", where, what+" runs a program that the operator's ceiling does not allow",
+			c.fail("over-ceiling", where, what+" runs a program that the ceiling does not allow",
 				"use a program of ceiling.exec_paths, or ask the operator to add this one", diag.Note{Range: ceiling.Range, Message: "the ceiling"})
 			return
 		}
-		if i, why := coded(g, real); i >= 0 {
+		if i, why := codeFromScript(g, real); i >= 0 {
 			c.fail("bad-grant", ranges[fmt.Sprintf("exec.%s.argv.%d", g.Name, i)], why,
-				"run the program itself that does the work, or write the code out before what a script passes; what is meant as it is, the operator names in ceiling.exec_paths")
+				"run another program, write the code before the parameters, or ask the operator to add it to ceiling.exec_paths")
 			return
 		}
 	}
 	switch {
 	case err == nil:
 	case errors.Is(err, fs.ErrNotExist):
-		c.warn("missing-program", where, "the program does not exist yet", "install it, or correct the path; until then scripts cannot run it")
+		c.warn("missing-program", where, "the program does not exist yet", "install it, or correct the path")
 	default:
-		c.fail("bad-grant", where, "this is no program that can be granted: "+err.Error(),
-			"name a file that may be executed, and that nobody else than its owner and group may write")
+		c.fail("bad-grant", where, "this program cannot be granted: "+err.Error(),
+			"name an executable file that only its owner and group can write")
 	}
 }
 
-// isNamedProgram reports whether the ceiling names just this program.
-func (c *machine) isNamedProgram(path string) bool {
-	return c.noCeiling() || c.config.Ceiling != nil && slices.ContainsFunc(c.config.Ceiling.ExecPaths, func(n definition.Name) bool { return n.Text == path })
+// isNamedProgram reports whether the ceiling names exactly this program.
+func (c *hostChecker) isNamedProgram(path string) bool {
+	return c.ceilingUnknown() || c.config.Ceiling != nil && slices.ContainsFunc(c.config.Ceiling.ExecPaths, func(n definition.Name) bool { return n.Text == path })
 }
 
-// coversProgram reports whether the ceiling covers a program, by its path as it
-// is written and by the one that it leads to.
-func (c *machine) coversProgram(path, real string) bool {
+// coversProgram reports whether the ceiling covers a program, by its written and its resolved
+// path.
+func (c *hostChecker) coversProgram(path, real string) bool {
 	covered := func(path string) bool {
 		return slices.ContainsFunc(c.config.Ceiling.ExecPaths, func(n definition.Name) bool { return n.Matches(path) })
 	}
 	return real != "" && covered(path) && covered(real)
 }
 
-// gatherWritten notes the folders that scripts may write to.
-func (c *machine) gatherWritten(files []*definition.Definitions) {
+// gatherWritten collects the directories that scripts may write to.
+func (c *hostChecker) gatherWritten(files []*definition.Definitions) {
 	add := func(_, _ string, granted grant.Set, _ map[string]diag.Range) {
 		for _, g := range granted.FS {
-			if real, _ := c.places.Find(g.Root); g.Write && real != "" {
+			if real, _ := c.paths.Find(g.Root); g.Write && real != "" {
 				c.written = append(c.written, g.Root, real)
 			}
 		}
@@ -245,37 +243,37 @@ func (c *machine) gatherWritten(files []*definition.Definitions) {
 	}
 }
 
-// changeable says in which folder a program lies where a script, or an author of
-// tools, may put another one; "" when there is none.
-func (c *machine) changeable(path, real string) string {
+// writableFolder returns the directory of a program in which a script or a tool author could
+// replace it, or "".
+func (c *hostChecker) writableFolder(path, real string) string {
 	for _, path := range []string{path, real} {
 		if path == "" {
 			continue
 		}
-		for _, folder := range []string{c.places.Tools, c.found(c.places.Tools)} {
+		for _, folder := range []string{c.paths.Tools, c.resolved(c.paths.Tools)} {
 			if folder != "" && within(path, folder) {
-				return "the folder of the tools"
+				return "the tools directory"
 			}
 		}
-		if c.places.State != "" && within(path, c.places.State) {
-			return "the folder of mcpd's state"
+		if c.paths.State != "" && within(path, c.paths.State) {
+			return "the state directory of mcpd"
 		}
 		if slices.ContainsFunc(c.written, func(root string) bool { return within(path, root) }) {
-			return "a folder that scripts may write to"
+			return "a directory that scripts may write to"
 		}
 	}
 	return ""
 }
 
-// interpreters are programs that run code which they are told, and pass what
-// stands behind it on to that, by their names without a version.
+// interpreters are programs that run code from their arguments and pass further arguments to
+// it, by name without version.
 var interpreters = []string{
 	"sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "fish", "csh", "tcsh", "rc", "nu", "pwsh", "powershell", "cmd", "python", "pypy", "perl", "ruby",
 	"irb", "node", "nodejs", "php", "lua", "luajit", "tclsh", "wish", "expect", "awk", "gawk", "mawk", "nawk", "sed", "osascript",
 	"java", "groovy", "scala", "erl", "elixir", "guile", "sbcl", "racket", "R", "Rscript", "julia", "jq", "xsltproc",
 }
 
-// launchers are programs of which any argument may be another program, or code.
+// launchers are programs that may run any argument as a program or code.
 var launchers = []string{
 	"env", "xargs", "find", "sudo", "doas", "su", "runuser", "setpriv", "pkexec", "nohup", "nice", "ionice", "timeout", "time", "setsid", "stdbuf", "script",
 	"strace", "ltrace", "watch", "parallel", "busybox", "toybox", "chroot", "unshare", "nsenter", "systemd-run", "at", "batch", "ssh", "rsh", "flock",
@@ -285,8 +283,8 @@ var launchers = []string{
 	"pip", "pipx", "uv", "uvx", "crontab", "run-parts",
 }
 
-// valueOptions are options of interpreters behind which something else stands than
-// their code, which is still to come.
+// valueOptions are options of interpreters with a value that is not code. The code follows
+// them.
 var valueOptions = map[string][]string{
 	"awk": {"-F", "-v"}, "gawk": {"-F", "-v", "-i", "-l"}, "mawk": {"-F", "-v"}, "nawk": {"-F", "-v"},
 	"python": {"-W", "-X"}, "pypy": {"-W", "-X"}, "perl": {"-I"}, "ruby": {"-I", "-C", "-r"}, "lua": {"-l"}, "luajit": {"-l"}, "php": {"-c", "-d", "-z"},
@@ -296,38 +294,37 @@ var valueOptions = map[string][]string{
 	"java": {"-cp", "-classpath", "--class-path", "-p", "--module-path"}, "osascript": {"-l"}, "jq": {"-L", "--indent"},
 }
 
-// codeOptions are options of interpreters behind which code stands.
+// codeOptions are options of interpreters with code as value.
 var codeOptions = []string{"-c", "-e", "-E", "-r", "-p", "-x", "-ne", "-pe", "-f", "--eval", "--exec", "--execute", "--command", "--expression", "--print", "--require", "--file", "-Command", "/c", "/C"}
 
-// coded returns the first argument of a program by which a script could say what
-// code is run, and why; -1 when there is none.
-func coded(g grant.Exec, real string) (argument int, why string) {
+// codeFromScript returns the first argument by which a script could choose the code that runs,
+// and why; -1 if there is none.
+func codeFromScript(g grant.Exec, real string) (argument int, why string) {
 	for _, path := range []string{g.Path, real} {
 		name := programName(path)
 		i := -1
 		switch {
 		case slices.Contains(launchers, name) || strings.HasPrefix(name, "ld-linux"):
-			i = slices.IndexFunc(g.Argv, passes)
+			i = slices.IndexFunc(g.Argv, hasParam)
 		case slices.Contains(interpreters, name):
 			i = codeArgument(g.Argv, valueOptions[name])
 		}
 		if i >= 0 {
-			return i, fmt.Sprintf("%s runs what it is told, and here a script would have a say in it", name)
+			return i, fmt.Sprintf("%s runs code from its arguments, and a script could choose it", name)
 		}
 	}
 	return -1, ""
 }
 
-// codeArgument returns the first argument that a script has a say in and that an
-// interpreter may take for code, for the name of a file with code, or for an
-// option. What stands behind code that is written out is data; what stands behind
-// one of the options that take a value is no code.
+// codeArgument returns the first argument with a parameter that an interpreter may take for
+// code, for a file with code, or for an option. Arguments after literal code are data; values
+// of the options in valued are not code.
 func codeArgument(argv, valued []string) int {
 	written := false
 	for i, argument := range argv {
 		behind := i > 0 && slices.Contains(codeOptions, argv[i-1])
 		switch {
-		case passes(argument) && (!written || behind || strings.HasPrefix(argument, "-")):
+		case hasParam(argument) && (!written || behind || strings.HasPrefix(argument, "-")):
 			return i
 		case !strings.HasPrefix(argument, "-") && (i == 0 || !slices.Contains(valued, argv[i-1])) && !slices.Contains(valued, argument):
 			written = true
@@ -336,13 +333,13 @@ func codeArgument(argv, valued []string) int {
 	return -1
 }
 
-// passes reports whether a script has a say in an argument.
-func passes(argument string) bool {
+// hasParam reports whether an argument contains a parameter.
+func hasParam(argument string) bool {
 	return slices.ContainsFunc(grant.ParseArgument(argument), func(p grant.ArgumentPart) bool { return p.Param != "" })
 }
 
-// programName returns the name of a program without its version and its
-// extension, as in python for python3.12.
+// programName returns the name of a program without version and extension, such as python for
+// python3.12.
 func programName(path string) string {
 	if path == "" {
 		return ""

@@ -13,51 +13,52 @@ import (
 	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
-// Offered is one thing that no file defines.
-type Offered struct {
-	// Kind is "tool", "resource" or "prompt", and Name what it is called here. The embedding
-	// program has no resources.
+// ExternalName is an item that no file defines.
+type ExternalName struct {
+	// Kind is "tool", "resource" or "prompt", and Name the local name. The embedding program
+	// has no resources.
 	Kind, Name string
-	// Upstream is the server whose tool mcpd.lock accepts, "" for the embedding program.
+	// Upstream is the upstream of a tool that mcpd.lock accepts. It is empty for items of the
+	// embedding program.
 	Upstream string
 	Range    diag.Range
 }
 
-// Elsewhere is what no file defines.
-type Elsewhere struct {
-	// Offered are the items of the embedding program, and the tools of upstream servers that
-	// mcpd.lock accepts.
-	Offered []Offered
-	// Locked are the upstreams whose tools mcpd.lock has: what is not among Offered does not
-	// exist. Of other upstreams, and of other kinds, nothing is known.
+// External holds the items that no file defines.
+type External struct {
+	// Names are the items of the embedding program, and the upstream tools that mcpd.lock
+	// accepts.
+	Names []ExternalName
+	// Locked are the upstreams with tools in mcpd.lock: other tools of them do not exist. Other
+	// upstreams, and other kinds, are unknown.
 	Locked []string
-	// Refer receives the names and patterns that only upstream servers can say something
-	// about; nil ignores them.
+	// Refer receives the names and patterns that only upstreams can resolve. If nil, they are
+	// ignored.
 	Refer func(Reference)
-	// Incomplete says that files may define more, since one could not be parsed as a whole.
+	// Incomplete means that files may define more, because a file could not be parsed.
 	Incomplete bool
 }
 
-// Reference is a name or a pattern in a file by which upstream servers may offer something.
+// Reference is a name or pattern in a file that may refer to items of upstreams.
 type Reference struct {
 	definition.Name
 	Kind string
 	// Of is the definition with the pattern, for messages.
 	Of string
-	// Upstreams are the servers that may offer it, in the order of their blocks.
+	// Upstreams are the upstreams that may provide it, in the order of their blocks.
 	Upstreams []*definition.Upstream
 }
 
-// Offers is what upstream servers offer now.
-type Offers struct {
-	// Names are all names of a kind that are in use, in order.
+// Listings are the current items of upstreams.
+type Listings struct {
+	// Names are all used names of a kind, sorted.
 	Names map[string][]string
-	// Told reports whether a server has listed what it offers of a kind.
-	Told func(upstream, kind string) bool
+	// Listed reports whether an upstream has listed its items of a kind.
+	Listed func(upstream, kind string) bool
 }
 
-// CheckReferences warns of references to things that no server offers now.
-func CheckReferences(references []Reference, offers Offers) (problems diag.List) {
+// CheckReferences warns of references to items that no upstream provides now.
+func CheckReferences(references []Reference, offers Listings) (problems diag.List) {
 	for i := range references {
 		if d := references[i].check(offers); d != nil {
 			problems = append(problems, *d)
@@ -66,18 +67,18 @@ func CheckReferences(references []Reference, offers Offers) (problems diag.List)
 	return problems
 }
 
-func (r *Reference) check(offers Offers) *diag.Diagnostic {
+func (r *Reference) check(offers Listings) *diag.Diagnostic {
 	names := offers.Names[r.Kind]
 	if slices.ContainsFunc(names, r.Matches) {
 		return nil
 	}
-	silent := slices.IndexFunc(r.Upstreams, func(u *definition.Upstream) bool { return !offers.Told(u.Name, r.Kind) })
+	silent := slices.IndexFunc(r.Upstreams, func(u *definition.Upstream) bool { return !offers.Listed(u.Name, r.Kind) })
 	first := r.Upstreams[max(silent, 0)]
 	if r.IsPattern() {
 		if silent >= 0 {
 			return nil
 		}
-		d := idlePattern(r.Kind, r.Name, r.Of)
+		d := unmatchedPattern(r.Kind, r.Name, r.Of)
 		return &d
 	}
 	d := &diag.Diagnostic{Severity: diag.Warning, Code: "unknown-" + r.Kind, Range: r.Range, Detail: diag.DidYouMeanLonger(r.Text, names)}
@@ -85,11 +86,11 @@ func (r *Reference) check(offers Offers) *diag.Diagnostic {
 	case silent >= 0 && first.Prefix != "":
 		return nil
 	case silent >= 0:
-		d.Summary = fmt.Sprintf("there is no %s named %q, unless the upstream %q offers it, which has not told yet", r.Kind, r.Text, first.Name)
+		d.Summary = fmt.Sprintf("there is no %s named %q; the upstream %q has not listed its items yet", r.Kind, r.Text, first.Name)
 	case first.Prefix == "" && !first.HasAlias(r.Text):
-		d.Summary = fmt.Sprintf("there is no %s named %q, and the upstream %q offers none now", r.Kind, r.Text, first.Name)
+		d.Summary = fmt.Sprintf("there is no %s named %q, and the upstream %q provides none", r.Kind, r.Text, first.Name)
 	default:
-		d.Summary = fmt.Sprintf("the upstream %q offers no %s %q now", first.Name, r.Kind, r.Text)
+		d.Summary = fmt.Sprintf("the upstream %q provides no %s %q", first.Name, r.Kind, r.Text)
 	}
 	return d
 }
@@ -97,15 +98,15 @@ func (r *Reference) check(offers Offers) *diag.Diagnostic {
 // IsPattern reports whether it is a pattern.
 func (r *Reference) IsPattern() bool { return strings.Contains(r.Text, "*") }
 
-// elsewhere remembers what no file defines, and returns what is the embedding program's.
-func (c *checker) elsewhere(e Elsewhere) (builtin []definition.Name) {
+// addExternal adds the external items. It returns those of the embedding program.
+func (c *checker) addExternal(e External) (builtin []definition.Name) {
 	c.refer = e.Refer
 	if c.refer == nil {
 		c.refer = func(Reference) {}
 	}
 	c.locked = e.Locked
 	spaces := map[string]*namespace{"tool": c.tools, "resource": c.resources, "prompt": c.prompts}
-	for _, o := range e.Offered {
+	for _, o := range e.Names {
 		if o.Upstream != "" {
 			spaces[o.Kind].accepted[o.Name] = true
 			continue
@@ -118,16 +119,15 @@ func (c *checker) elsewhere(e Elsewhere) (builtin []definition.Name) {
 	return builtin
 }
 
-// isLocked reports whether mcpd.lock has all that an upstream may offer of a kind.
+// isLocked reports whether mcpd.lock lists all items of a kind of an upstream.
 func (c *checker) isLocked(u *definition.Upstream, kind string) bool {
 	return kind == "tool" && slices.Contains(c.locked, u.Name)
 }
 
-// offerers returns the upstreams that a name is of, if there is anything of it: those whose
-// blocks give one of theirs that name, or else those whose prefix it begins with and is the
-// longest. None but the last have a prefix that says nothing: what is of them may be meant
-// for a file.
-func (c *checker) offerers(name string) (offerers []*definition.Upstream) {
+// upstreamsOf returns the upstreams that a name belongs to: those that rename an item to it, or
+// else those with the longest matching prefix. Upstreams with an empty prefix are not included,
+// because the name may belong to a file.
+func (c *checker) upstreamsOf(name string) (offerers []*definition.Upstream) {
 	longest := 0
 	for i := range c.config.Upstreams {
 		u := &c.config.Upstreams[i]
@@ -144,9 +144,9 @@ func (c *checker) offerers(name string) (offerers []*definition.Upstream) {
 	return offerers
 }
 
-// offeredName checks a name that belongs to upstreams. One that mcpd.lock lacks is a mistake
-// where the lock has all their tools; everything else is for the servers to say.
-func (c *checker) offeredName(n *namespace, name string, where diag.Range, offerers []*definition.Upstream) {
+// checkUpstreamName checks a name that belongs to upstreams. A name that mcpd.lock lacks is an
+// error if the lock lists all their tools; otherwise, only the upstreams know.
+func (c *checker) checkUpstreamName(n *namespace, name string, where diag.Range, offerers []*definition.Upstream) {
 	if n.accepted[name] || slices.ContainsFunc(offerers, func(u *definition.Upstream) bool { return !c.isLocked(u, n.kind) }) {
 		c.refer(Reference{Name: definition.Name{Text: name, Range: where}, Kind: n.kind, Upstreams: offerers})
 		return
@@ -162,9 +162,9 @@ func (c *checker) offeredName(n *namespace, name string, where diag.Range, offer
 	c.report(d)
 }
 
-// mayOffer returns the upstreams that may offer something which a pattern covers, and of
-// which mcpd.lock does not have all.
-func (c *checker) mayOffer(kind, pattern string) (may []*definition.Upstream) {
+// upstreamsMatching returns the upstreams with items that a pattern may match and that
+// mcpd.lock does not list.
+func (c *checker) upstreamsMatching(kind, pattern string) (may []*definition.Upstream) {
 	head, _, _ := strings.Cut(pattern, "*")
 	for i := range c.config.Upstreams {
 		u := &c.config.Upstreams[i]
@@ -175,8 +175,8 @@ func (c *checker) mayOffer(kind, pattern string) (may []*definition.Upstream) {
 	return may
 }
 
-// checkMocks reports mocks of what the subject of a test is not granted, which
-// could never answer.
+// checkMocks reports mocks that can never be used, because the subject of the test lacks the
+// grant.
 func (c *checker) checkMocks(test *definition.Test) {
 	what, granted, known := c.subject(test)
 	if !known {
@@ -185,20 +185,20 @@ func (c *checker) checkMocks(test *definition.Test) {
 	objects := objectsOf(granted)
 	for _, m := range test.Mocks {
 		if m.Object == "tools" && len(granted.Call) > 0 && !mayCall(granted, m.Request) {
-			c.fail("unknown-grant", m.Range, fmt.Sprintf("%s may not call tool %q, so nothing asks this mock", what, m.Request),
+			c.fail("unknown-grant", m.Range, fmt.Sprintf("%s may not call tool %q, so this mock is never used", what, m.Request),
 				cmp.Or(diag.DidYouMean(m.Request, granted.Call), "add it to the tools of its call block, or remove the mock"))
 			continue
 		}
-		if m.Object == "" || slices.Contains(objects, m.Object) || m.Object == "elicit" && m.Request == suspend.ApprovalKey && (c.incomplete || c.approves(test)) {
-			continue // whoever decoded the file has told what is no object
+		if m.Object == "" || slices.Contains(objects, m.Object) || m.Object == "elicit" && m.Request == suspend.ApprovalKey && (c.incomplete || c.mayRequireApproval(test)) {
+			continue // the decoder has reported invalid objects
 		}
-		c.fail("unknown-grant", m.Range, fmt.Sprintf("%s is not granted %s, so nothing asks this mock", what, m.Object), mockAdvice(m.Object, objects))
+		c.fail("unknown-grant", m.Range, fmt.Sprintf("%s is not granted %s, so this mock is never used", what, m.Object), mockAdvice(m.Object, objects))
 	}
 }
 
-// approves reports whether the user may be asked to approve the call of a test. Which
-// resource a URI is of is known later: any policy of resources may be of that.
-func (c *checker) approves(test *definition.Test) bool {
+// mayRequireApproval reports whether a policy may require approval for the call of a test. The
+// resource of a URI is not known yet, so any policy on resources may match.
+func (c *checker) mayRequireApproval(test *definition.Test) bool {
 	return test.Complete == "" && slices.ContainsFunc(c.approvals, func(t definition.Targets) bool {
 		switch {
 		case test.Resource != "":
@@ -210,13 +210,13 @@ func (c *checker) approves(test *definition.Test) bool {
 	})
 }
 
-// blocksOfObjects are the blocks that grant objects, by what the names of these begin with.
+// blocksOfObjects maps the first part of object names to the blocks that grant them.
 var blocksOfObjects = map[string]string{
 	"http": "http NAME { hosts = [...] }", "fs": "fs NAME { root = \"…\" }", "exec": "exec NAME { path = \"/…\" }", "sql": "sql NAME { … }",
 	"kv": "kv NAME {}", "modules": "module NAME {}", "env": "env { names = [...] }", "secrets": "secrets { names = [...] }", "tools": "call { tools = [...] }",
 }
 
-// mockAdvice says what to do about a mock of an object that is none of the granted.
+// mockAdvice returns what to do about a mock of an object without a grant.
 func mockAdvice(object string, granted []string) string {
 	kind, name, _ := strings.Cut(object, ".")
 	block := cmp.Or(blocksOfObjects[kind], "ask { "+object+" = true }")
@@ -225,13 +225,12 @@ func mockAdvice(object string, granted []string) string {
 		return guess
 	}
 	if len(granted) > 0 {
-		return fmt.Sprintf("granted is %s; add %s to its allow block, or remove the mock", strings.Join(granted, ", "), grants)
+		return fmt.Sprintf("it is granted %s; add %s to its allow block, or remove the mock", strings.Join(granted, ", "), grants)
 	}
 	return fmt.Sprintf("add an allow block with %s to it, or remove the mock", grants)
 }
 
-// subject returns what a test is of and what that is granted, and false when
-// no file defines it.
+// subject returns the subject of a test and its grants, and false if no file defines it.
 func (c *checker) subject(test *definition.Test) (what string, granted grant.Set, known bool) {
 	if test.Resource != "" && test.Complete != "" {
 		granted, known = c.grants["template "+test.Resource]
@@ -249,7 +248,7 @@ func (c *checker) subject(test *definition.Test) (what string, granted grant.Set
 	return fmt.Sprintf("%s %q", kind, name), granted, known
 }
 
-// objectsOf returns what mocks call the objects that are granted.
+// objectsOf returns the names of the granted objects for mocks.
 func objectsOf(granted grant.Set) []string {
 	var objects []string
 	for _, http := range granted.HTTP {
@@ -282,7 +281,7 @@ func objectsOf(granted grant.Set) []string {
 	return append(objects, granted.Ask.Names()...)
 }
 
-// checkCompletion reports a completion of what does not exist.
+// checkCompletion reports a completion of an unknown prompt or template.
 func (c *checker) checkCompletion(test *definition.Test) {
 	kind, name := "template", test.Resource
 	if test.Prompt != "" {
@@ -291,10 +290,10 @@ func (c *checker) checkCompletion(test *definition.Test) {
 	arguments, known := c.arguments[kind+" "+name]
 	switch {
 	case !known && kind == "prompt":
-		c.known(c.prompts, name, test.TargetRange)
+		c.checkDefined(c.prompts, name, test.TargetRange)
 	case !known && c.incomplete:
 	case !known:
-		c.fail("unknown-resource", test.TargetRange, fmt.Sprintf("there is no template %q", name), "write the uri_template of a resource_template, as it stands there")
+		c.fail("unknown-resource", test.TargetRange, fmt.Sprintf("there is no template %q", name), "write the uri_template of a resource_template exactly")
 	case !slices.Contains(arguments, test.Complete):
 		detail := diag.DidYouMean(test.Complete, arguments)
 		if detail == "" && len(arguments) > 0 {

@@ -5,9 +5,8 @@ import (
 	"testing"
 )
 
-// TestWhatContainersHaveIsToldFromWhatTheyCannotHave has of each rule what just
-// passes, and what just does not.
-func TestWhatContainersHaveIsToldFromWhatTheyCannotHave(t *testing.T) {
+// Each rule has a text that just passes, and one that just fails.
+func TestRules(t *testing.T) {
 	long, digest := strings.Repeat("a", 63), "@sha256:"+strings.Repeat("0a", 32)
 	for _, c := range []struct {
 		rule string
@@ -32,26 +31,26 @@ func TestWhatContainersHaveIsToldFromWhatTheyCannotHave(t *testing.T) {
 	} {
 		for _, text := range c.good {
 			if !c.is(text) {
-				t.Errorf("%.80q is no %s", text, c.rule)
+				t.Errorf("%.80q is not a valid %s", text, c.rule)
 			}
 		}
 		for _, text := range c.bad {
 			if c.is(text) {
-				t.Errorf("%.80q is a %s", text, c.rule)
+				t.Errorf("%.80q is a valid %s", text, c.rule)
 			}
 		}
 	}
 }
 
-func TestAnUpstreamIsReachedByItsHostName(t *testing.T) {
+func TestURL(t *testing.T) {
 	if got := URL("Git_Hub", 8082, "/mcp/x"); got != "http://git-hub:8082/mcp/x" {
 		t.Errorf("got %s", got)
 	}
 }
 
-func TestPortsOfRootAndNamesOfOthersAreNotHad(t *testing.T) {
+func TestIsPort_privileged(t *testing.T) {
 	if IsPort(MinPort-1) || !IsPort(MinPort) || !IsPort(MaxPort) || IsPort(MaxPort+1) {
-		t.Error("the ports are others")
+		t.Error("IsPort accepts other ports")
 	}
 	for host, taken := range map[string]bool{"mcpd": true, "front": true, "localhost": true, "search": false} {
 		if (ReservedBy(host) != "") != taken {

@@ -6,9 +6,8 @@ import (
 	"github.com/mcpd/mcpd/diag"
 )
 
-// Auth is an auth block: a way in which callers prove who they are. It holds the
-// one of Keys, Tokens, Certificates and Peers that its kind says; none of them
-// lets in callers without a credential.
+// Auth is an auth block, which configures one authentication method. Its kind decides which of
+// APIKeys, JWT, MTLS and UnixPeers is set. None of them admits callers without a credential.
 type Auth struct {
 	// Kind is "api_key", "oidc", "mtls", "unix" or "anonymous".
 	Kind, Name string
@@ -19,39 +18,39 @@ type Auth struct {
 	Range      diag.Range
 }
 
-// AuthKeys lets the holders of API keys in.
+// AuthAPIKeys authenticates callers by API keys.
 type AuthAPIKeys struct {
-	// File is a path, relative to the folder of the operator's file.
+	// File is a path, relative to the directory of the config file.
 	File string
 }
 
-// AuthTokens lets in whom an identity provider has issued a token to.
+// AuthJWT authenticates callers by tokens of an identity provider.
 type AuthJWT struct {
-	// Issuer is an https URL, or an http one of this machine.
+	// Issuer is an https URL, or an http URL of this machine.
 	Issuer   string
 	Audience string
-	// Resource is the URL of this server, "" for the audience.
+	// Resource is the URL of this server; if empty, the audience is used.
 	Resource string
-	// Algorithms is nil for the usual ones.
+	// Algorithms is nil for the default algorithms.
 	Algorithms []string
-	// ID, Scopes, Groups and Agent name claims, "" for the usual ones.
+	// ID, Scopes, Groups and Agent are the names of claims; empty means the default name.
 	ID, Scopes, Groups, Agent string
 	RequiredScopes            []string
-	// ImpliedScopes are the scopes that a broader one implies.
+	// ImpliedScopes maps a broad scope to the scopes that it implies.
 	ImpliedScopes map[string][]string
-	// Skew is how far the clocks may differ.
+	// Skew is the tolerated difference between clocks.
 	Skew time.Duration
 }
 
-// AuthCertificates lets the holders of client certificates in.
+// AuthMTLS authenticates callers by client certificates.
 type AuthMTLS struct {
-	// Allow are patterns of names; nil is every name.
+	// Allow are patterns of names; nil allows every name.
 	Allow []string
-	// Agent binds a certificate to the agent of its name.
+	// Agent means that a certificate also proves the agent of its name.
 	Agent bool
 }
 
-// AuthPeers lets users of this machine in.
+// AuthUnixPeers authenticates users of this machine.
 type AuthUnixPeers struct{ UIDs, GIDs []uint32 }
 
 // Secret is a secret block. Exactly one of Env, File, Command and OAuth is set.
@@ -61,38 +60,36 @@ type Secret struct {
 	File    string
 	Command []string
 	OAuth   *OAuth
-	// Reveal lets scripts read the value that are granted it.
+	// Reveal permits scripts with a grant to read the value.
 	Reveal bool
 	Range  diag.Range
 }
 
-// Unsaid reports whether the block does not say where the secret comes from.
+// HasNoSource reports whether the block lacks a source for the value.
 func (s *Secret) HasNoSource() bool {
 	return s.Env == "" && s.File == "" && s.Command == nil && s.OAuth == nil
 }
 
-// OAuth is an oauth block: how this server gets tokens for itself, by the grant
-// of client credentials (RFC 6749 section 4.4), or for single users, by that of
-// an authorization code (section 4.1).
+// OAuth is an oauth block: it obtains tokens for this server by the client credentials grant
+// (RFC 6749 section 4.4), or for users by the authorization code grant (section 4.1).
 type OAuth struct {
-	// AuthorizeURL is where users let the server have tokens of theirs, and
-	// RedirectURL the place to which they come back: an http URL of this machine, or
-	// an https one of this server, below /oauth/. Both are empty when the server asks
-	// for itself.
+	// AuthorizeURL is the page where users authorize the server. RedirectURL is the page to
+	// which they return: an http URL of this machine, or an https URL of this server below
+	// /oauth/. Both are empty if the server obtains tokens for itself.
 	AuthorizeURL, RedirectURL string
-	// TokenURL is an https URL, or an http one of this machine.
+	// TokenURL is an https URL, or an http URL of this machine.
 	TokenURL string
 	ClientID string
-	// ClientSecret is the name of the secret that proves the client, "" of one that
-	// is proved by nothing, as it may be where users are asked.
+	// ClientSecret is the name of the secret that authenticates the client. It is empty for a
+	// public client, which is possible only with AuthorizeURL.
 	ClientSecret string
 	Scopes       []string
-	// Params are sent beside what the grant sends; the audience is one of them.
+	// Params are additional request parameters, including the audience.
 	Params map[string]string
-	// InBody sends id and secret in the body of the request, and not in its
+	// CredentialsInBody sends the id and secret in the request body instead of the
 	// Authorization header.
 	CredentialsInBody bool
-	// PrivateNetworks lets the host be at a private, loopback or link-local address.
+	// PrivateNetworks permits private, loopback and link-local addresses.
 	PrivateNetworks bool
 
 	SecretRange, RedirectRange diag.Range

@@ -10,17 +10,16 @@ import (
 	"github.com/mcpd/mcpd/diag"
 )
 
-// Config is what the operator's file says, defaults filled in.
+// Config is the content of the config file, with defaults filled in.
 type Config struct {
 	Server Server
 	Listen Listen
-	// Auths are the auth blocks, nil where there are none: then nobody has to prove
-	// anything.
+	// Auths are the auth blocks. If nil, callers are not authenticated.
 	Auths   []Auth
 	Reload  Reload
 	Limits  Limits
 	Ceiling *Ceiling
-	// Audit is nil when nothing is written down.
+	// Audit is nil if calls are not audited.
 	Audit     *Audit
 	Variables map[string]Variable
 	Secrets   []Secret
@@ -29,11 +28,11 @@ type Config struct {
 	RateLimits []Limit
 	Hooks      []Hook
 	Upstreams  []Upstream
-	// Codeact is nil where agents may write no code.
+	// Codeact is nil if agents may not run code.
 	Codeact *Codeact
 	Range   diag.Range
-	// Incomplete says that the file may say more: a block could not be parsed, or
-	// the whole file.
+	// Incomplete means that a block or the whole file could not be parsed, so the file may
+	// contain more.
 	Incomplete bool
 }
 
@@ -54,14 +53,14 @@ type Server struct {
 	Name, Title, Version, Description, Instructions string
 	// Mode is [Development] or [Production].
 	Mode string
-	// DefaultDecision is what becomes of a call that no policy covers:
-	// [DecideAllow] or [DecideDeny]; deny is implied by production mode.
+	// DefaultDecision applies to a call that no policy matches: [DecideAllow] or [DecideDeny].
+	// Production mode implies deny.
 	DefaultDecision string
-	// ExposeTraces tells callers where in the files a body failed. Never in
+	// ExposeTraces includes script positions in the errors for callers. It is never set in
 	// production mode.
 	ExposeTraces bool
-	// LenientLifecycle is set by strict_lifecycle = false: sessions are served
-	// before their clients have sent notifications/initialized.
+	// LenientLifecycle is set by strict_lifecycle = false: it serves sessions before their
+	// clients send notifications/initialized.
 	LenientLifecycle bool
 	Icons            []Icon
 	Range            diag.Range
@@ -69,31 +68,31 @@ type Server struct {
 
 // Listen is the listen block.
 type Listen struct {
-	// Address is host:port, or "unix:" and an absolute path, "" when the file
-	// does not say.
+	// Address is host:port, or "unix:" and an absolute path. It is empty if the file does not
+	// set it.
 	Address      string
 	AddressRange diag.Range
-	// Hosts are names that requests may carry beside the loopback ones.
+	// Hosts are accepted host names of requests in addition to loopback names.
 	Hosts []string
-	// Origins are the browser origins that may send requests.
+	// Origins are the accepted browser origins.
 	Origins []string
-	// TLS is nil where connections are not encrypted.
+	// TLS is nil if connections are not encrypted.
 	TLS   *ListenTLS
 	Range diag.Range
 }
 
-// ListenTLS is the tls block of a listen block. Paths are relative to the folder
-// of the operator's file.
+// ListenTLS is the tls block of a listen block. Paths are relative to the directory of the
+// config file.
 type ListenTLS struct {
 	CertFile, KeyFile string
-	// ClientCAFile is empty where clients show no certificates.
+	// ClientCAFile is empty if clients present no certificates.
 	ClientCAFile string
 	Range        diag.Range
 }
 
 // Reload is the reload block.
 type Reload struct {
-	// Watch is true unless the file says otherwise.
+	// Watch is true by default.
 	Watch        bool
 	RequireTests bool
 	Range        diag.Range
@@ -101,64 +100,61 @@ type Reload struct {
 
 // Limits is the limits block.
 type Limits struct {
-	// Concurrency is how many calls run at once; 0 means the default.
+	// Concurrency is the maximum number of concurrent calls; 0 means the default.
 	Concurrency int
-	// Memory is what a process that runs bodies may have, in bytes; 0 means the
-	// default.
+	// Memory is the memory limit of a worker process, in bytes; 0 means the default.
 	Memory int64
 	Range  diag.Range
 }
 
-// Ceiling is the ceiling block: nothing a tool file grants can exceed it.
+// Ceiling is the ceiling block. It limits the grants of all tool files.
 type Ceiling struct {
-	// HTTPHosts are "host:port", in which * matches any run of characters. Nil
-	// is no bound; an empty list allows no host.
+	// HTTPHosts are "host:port" with * as wildcard. Nil means no limit; an empty list allows no
+	// host.
 	HTTPHosts []Name
-	// PrivateNetworks are "host:port" as in HTTPHosts: the hosts of grants that
-	// reach private networks. Nil is no bound; an empty list allows no such grant.
+	// PrivateNetworks are the "host:port" of grants that reach private networks. Nil means no
+	// limit; an empty list allows no such grant.
 	PrivateNetworks []Name
-	// FSRoots are absolute paths, within which roots lie. Nil is no bound; an
-	// empty list allows no root.
+	// FSRoots are absolute paths that must contain the roots. Nil means no limit; an empty list
+	// allows no root.
 	FSRoots []Name
-	// Env are names of variables, in which * matches any run of characters. Nil
-	// is no bound; an empty list allows none.
+	// Env are names of variables, with * as wildcard. Nil means no limit; an empty list allows
+	// none.
 	Env []Name
-	// Ask is what grants may ask of clients. Nil is no bound; an empty list
-	// allows nothing.
+	// Ask lists the client requests that grants may allow. Nil means no limit; an empty list
+	// allows none.
 	Ask []Name
-	// KV is which scopes grants of kept values may have. Nil is no bound; an
-	// empty list allows none.
+	// KV lists the allowed scopes of kv grants. Nil means no limit; an empty list allows none.
 	KV []Name
-	// ExecPaths are absolute paths of programs, in which * matches any run of
-	// characters. Nil is no bound; an empty list allows no program.
-	ExecPaths []Name
-	// SQLDrivers are the databases that grants may be of, SQLRoots absolute paths
-	// within which SQLite files and their roots lie, and SQLHosts "host:port" of
-	// PostgreSQL, in which * matches any run of characters. Nil is no bound; an
+	// ExecPaths are absolute paths of programs, with * as wildcard. Nil means no limit; an
 	// empty list allows none.
+	ExecPaths []Name
+	// SQLDrivers are the allowed databases. SQLRoots are absolute paths that must contain
+	// SQLite files and their roots. SQLHosts are "host:port" of PostgreSQL, with * as wildcard.
+	// For each, nil means no limit, and an empty list allows none.
 	SQLDrivers, SQLRoots, SQLHosts []Name
-	// Modules are those of the embedding program, in whose names * matches any run
-	// of characters. Nil is no bound; an empty list allows none.
+	// Modules are names of modules of the embedding program, with * as wildcard. Nil means no
+	// limit; an empty list allows none.
 	Modules []Name
 	Bounds
 	Range diag.Range
 }
 
-// Audit is the audit block: calls are written down in a file.
+// Audit is the audit block: calls are recorded in a file.
 type Audit struct {
-	// Path is the file as it is written, relative to the folder of the operator's file.
+	// Path is relative to the directory of the config file.
 	Path      string
 	PathRange diag.Range
 	// Mode is [AuditRelaxed] or [AuditStrict].
 	Mode string
-	// MaxSize is the size in bytes from which on a file is put aside, Keep how
-	// many of those are kept and MaxAge for how long; 0 means the default, which
-	// for MaxAge is for ever.
+	// MaxSize is the size in bytes at which a file is rotated, MaxFiles the number of rotated
+	// files, and MaxAge their maximum age. 0 means the default; for MaxAge, the default is no
+	// limit.
 	MaxSize  int64
 	MaxFiles int
 	MaxAge   time.Duration
-	// Capture are names and patterns of the tools, resources and prompts whose
-	// arguments are kept with their values.
+	// Capture are names and patterns of tools, resources and prompts. Their arguments are
+	// recorded with values.
 	Capture []Name
 	Range   diag.Range
 }
@@ -169,18 +165,17 @@ const (
 	AuditStrict  = "strict"
 )
 
-// Codeact is the codeact block: agents may write code that calls tools.
+// Codeact is the codeact block: agents may run code that calls tools.
 type Codeact struct {
-	// Tools are names and patterns of the tools that code may call; nil is all.
+	// Tools are names and patterns of the callable tools; nil means all.
 	Tools []Name
-	// MaxCalls is how many calls one run makes, and MaxParallel how many of them at once.
+	// MaxCalls bounds the calls of one run, and MaxParallel its concurrent calls.
 	MaxCalls, MaxParallel int
-	// MaxStdout is how much a run prints, in bytes.
+	// MaxStdout bounds the output of a run, in bytes.
 	MaxStdout int
-	// Search says that agents are offered tools that search the others, describe one and
-	// call one by its name.
+	// Search adds tools that search the other tools, describe one, and call one by name.
 	Search bool
-	// Bounds are those of a run.
+	// Bounds are the limits of a run.
 	Bounds
 	AskTimeout time.Duration
 	Labels     map[string]string
@@ -189,7 +184,7 @@ type Codeact struct {
 	Hashes
 }
 
-// What a run of code has where the block does not say, and at most.
+// Defaults and maximums of the codeact block.
 const (
 	DefaultCodeTimeout  = 30 * time.Second
 	DefaultCodeCalls    = 50
@@ -206,19 +201,19 @@ type Variable struct {
 	Description string
 	// Type is the JSON Schema of the values.
 	Type json.RawMessage
-	// Value is the JSON value: the one given from outside, else the default.
+	// Value is the JSON value: the supplied value, or else the default.
 	Value json.RawMessage
-	// Given is the value as it was given from outside, nil for the default.
+	// Given is the supplied value, or nil if the default applies.
 	Given *string
-	// Sensitive keeps the value out of messages and logs.
+	// Sensitive excludes the value from messages and logs.
 	Sensitive bool
 	Range     diag.Range
-	// decoded is what the reader of files made of the type.
+	// decoded is the type in the representation of the decoder.
 	decoded any
 }
 
-// VarsSchema returns the JSON Schema of the object of all variables. That of an
-// incomplete config allows any, since more may be declared.
+// VarsSchema returns the JSON Schema of the object of all variables. If the config is
+// incomplete, the schema accepts anything, because there may be more variables.
 func (c *Config) VarsSchema() json.RawMessage {
 	if c.Incomplete {
 		return json.RawMessage("{}")
@@ -251,7 +246,7 @@ func (c *Config) VarsJSON() json.RawMessage {
 	return append(out, '}')
 }
 
-// appendMember appends the name of a member of an object.
+// appendMember appends the name of an object member.
 func appendMember(out []byte, name string) []byte {
 	quoted, _ := json.Marshal(name) // strings always encode
 	return append(append(out, quoted...), ':')
@@ -264,23 +259,22 @@ func orDefault(raw json.RawMessage, otherwise string) []byte {
 	return raw
 }
 
-// Decoded returns what the reader of files made of the type, nil when it cannot be read.
+// Decoded returns the type in the representation of the decoder, or nil if it is invalid.
 func (v Variable) Decoded() any { return v.decoded }
 
-// SetDecoded keeps what the reader of files made of the type.
+// SetDecoded stores the type in the representation of the decoder.
 func (v *Variable) SetDecoded(t any) { v.decoded = t }
 
-// VarValues are values for variables that come from outside, by name.
+// VarValues are supplied values of variables, by name.
 type VarValues map[string]VarValue
 
-// VarValue is one value for a variable.
+// VarValue is the supplied value of a variable.
 type VarValue struct {
-	// Text is the value as it was given: the string itself for a variable of
-	// type string or any, else a literal in the notation of HCL or JSON.
+	// Text is the value as supplied: the string itself for a variable of type string or any,
+	// else a literal in HCL or JSON.
 	Text string
-	// JSON is a value that is known to be of the type of its variable. Text is not
-	// looked at then.
+	// JSON is a value that has the type of its variable. If set, Text is ignored.
 	JSON json.RawMessage
-	// Origin names where it came from, for messages: "--var", "MCPD_VAR_stage".
+	// Origin is the source of the value, for messages: "--var", "MCPD_VAR_stage".
 	Origin string
 }

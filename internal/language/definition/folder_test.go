@@ -5,33 +5,33 @@ import (
 	"testing"
 )
 
-func TestTheURIOfAFileLeadsBackToIt(t *testing.T) {
+func TestFolder_uriRoundTrip(t *testing.T) {
 	f := Folder{URIPrefix: "docs://h/", Glob: []string{"**"}}
 	for name, uri := range map[string]string{
 		"a.md": "docs://h/a.md", "x/ä b+%.md": "docs://h/x/%C3%A4%20b%2B%25.md", "q?#.md": "docs://h/q%3F%23.md",
 	} {
 		if got := f.URI(name); got != uri {
-			t.Errorf("the URI of %s is %s", name, got)
+			t.Errorf("URI(%q) = %s", name, got)
 		}
 		if got, ok := f.PathOf(uri); got != name || !ok {
-			t.Errorf("%s leads to %q", uri, got)
+			t.Errorf("PathOf(%q) = %q", uri, got)
 		}
 	}
 	for _, uri := range []string{"docs://h/../a.md", "docs://h/%2e%2e/a.md", "docs://h/", "docs://h//a.md", "docs://h/a%2", "docs://i/a.md", "docs://h/./a.md", "docs://h/%2Fetc/passwd", "docs://h/a%00b"} {
 		if name, ok := f.PathOf(uri); ok {
-			t.Errorf("%s leads to %q", uri, name)
+			t.Errorf("PathOf(%q) = %q", uri, name)
 		}
 	}
 }
 
-func TestPatternsOfPathsAreMatchedInTheWorkTheySay(t *testing.T) {
+func TestMatchGlob_bounded(t *testing.T) {
 	asked := 0
 	stars, name := strings.Repeat("*a", 200)+"b", strings.Repeat("a", 400)
 	if matchRun(len(stars), len(name), func(i int) bool { return stars[i] == '*' }, func(i, j int) bool { asked++; return stars[i] == name[j] }) {
 		t.Error("matched")
 	}
 	if asked > len(stars)*len(name) {
-		t.Errorf("asked %d times", asked)
+		t.Errorf("fits was called %d times", asked)
 	}
 	for pattern, names := range map[string][]string{
 		"**":      {"a", "a/b", "a/b/c"},

@@ -10,14 +10,13 @@ import (
 	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
-// Policy is a policy block. Exactly one of Allow and Deny is set, and exactly
-// one of Reason and ReasonExpr.
+// Policy is a policy block. Exactly one of Reason and ReasonExpr is set.
 type Policy struct {
 	Name string
 	Targets
-	// OnResult says that the policy judges what calls return.
+	// OnResult means that the policy judges the results of calls.
 	OnResult bool
-	// Exactly one of Allow, Deny and Approval decides; When may be nil.
+	// Exactly one of Allow, Deny and Approval is set; When may be nil.
 	When, Allow, Deny, Approval *Body
 	Reason                      string
 	ReasonExpr                  *Body
@@ -35,17 +34,17 @@ const (
 	DiscloseHide    = "hide"
 )
 
-// Limit is a limit block. It has a rate, a concurrency or both.
+// Limit is a limit block. It has a rate, a concurrency limit, or both.
 type Limit struct {
 	Name string
 	Targets
-	// Key tells calls apart that are counted apart; nil counts all together.
+	// Key groups the calls that are counted together; nil counts all calls together.
 	Key *Body
-	// Calls are how many may be made in Per, and Burst how many in no time; all
-	// are 0 when there is no rate.
+	// Calls is the number of calls allowed per Per, and Burst the number allowed at once. All
+	// are 0 if there is no rate.
 	Calls, Burst int
 	Per          time.Duration
-	// Concurrency is how many calls may run at once; 0 is no bound.
+	// Concurrency is the maximum number of concurrent calls; 0 means no limit.
 	Concurrency int
 	// Reason may be empty.
 	Reason string
@@ -61,7 +60,7 @@ type Hook struct {
 	On []string
 	Targets
 	Timeout time.Duration
-	// TimeoutRange is empty when no timeout is written.
+	// TimeoutRange is zero if the block has no timeout.
 	TimeoutRange diag.Range
 	Grant        grant.Set
 	// GrantRanges maps an object such as "http.crm" to its block.
@@ -79,52 +78,49 @@ const (
 	OnError = "error"
 )
 
-// Targets are what a policy, a limit or a hook is about. A list that is nil names
-// everything of its kind, an empty one nothing: a block that has none of the
-// lists is about everything, and one that has some about what they name. See
-// [Covers].
+// Targets are the tools, resources and prompts that a policy, a limit or a hook applies to. A
+// nil list matches everything of its kind, an empty list nothing. A block without lists applies
+// to everything; a block with lists applies only to the listed names. See [MatchesAny].
 type Targets struct {
 	Tools []Name
-	// Resources are names of resources, folders and templates.
+	// Resources are names of resources, resource folders and resource templates.
 	Resources []Name
 	Prompts   []Name
 }
 
-// Name is a name, or a pattern in which * matches any run of characters, and
-// where it stands.
+// Name is a name or a pattern with * as wildcard, and its position.
 type Name struct {
 	Text  string
 	Range diag.Range
 }
 
-// Matches reports whether the name, or the pattern in which * stands for any
-// run of characters, fits a name.
+// Matches reports whether name matches the name or pattern.
 func (n Name) Matches(name string) bool { return wildcard.Matches(n.Text, name) }
 
-// Covers reports whether a list of names and patterns covers a name; a nil
-// list covers all.
+// MatchesAny reports whether name matches any of the names and patterns. A nil list matches
+// every name.
 func MatchesAny(names []Name, name string) bool {
 	return names == nil || slices.ContainsFunc(names, func(n Name) bool { return n.Matches(name) })
 }
 
-// IsName reports whether a definition may have the name: 1 to 64 letters,
-// digits, dots, dashes and underscores.
+// IsName reports whether s is a valid name of a definition: 1 to 64 letters, digits, dots,
+// dashes and underscores.
 func IsName(s string) bool {
 	return s != "" && len(s) <= MaxName && strings.Trim(s, WordCharacters+".-") == ""
 }
 
-// MaxName is the length of a name in bytes.
+// MaxName is the maximum length of a name in bytes.
 const MaxName = 64
 
-// IsToolName reports whether a tool or a prompt may have the name here that a server
-// offers: 1 to 128 letters, digits, dots, dashes, underscores and slashes.
+// IsToolName reports whether s is a valid name for a tool or prompt of an upstream: 1 to 128
+// letters, digits, dots, dashes, underscores and slashes.
 func IsToolName(s string) bool { return IsPattern(s) && !wildcard.Is(s) }
 
-// MaxPatternName bounds a name with patterns and an upstream's prefix.
+// MaxPatternName bounds a pattern, and a name with the prefix of an upstream.
 const MaxPatternName = 2 * MaxName
 
-// IsPattern reports whether s may be a tool's name, also one that an upstream
-// gives, in which * matches any run of characters.
+// IsPattern reports whether s is a valid pattern of tool names, including names of upstream
+// tools, with * as wildcard.
 func IsPattern(s string) bool {
 	return s != "" && len(s) <= MaxPatternName && strings.Trim(s, WordCharacters+".-/*") == ""
 }

@@ -20,16 +20,16 @@ type Prompt struct {
 	Hashes
 }
 
-// Argument is an argument of a [Prompt], which is always a string.
+// Argument is an argument of a [Prompt]. Its value is a string.
 type Argument struct {
 	Name, Title, Description string
 	Required                 bool
-	// Complete is nil when nothing completes the value.
+	// Complete is nil if the value has no completion.
 	Complete *Complete
 }
 
-// Message is a message of a [Prompt]. Exactly one of Text, Media, Resource and
-// Link is set. A [Phrase] in it holds names of arguments.
+// Message is a message of a [Prompt]. Exactly one of Text, Media, Resource and Link is set. The
+// names in a [TextTemplate] are arguments.
 type Message struct {
 	// Role is [User] or [Assistant].
 	Role        string
@@ -47,15 +47,14 @@ const (
 	Audio = "audio"
 )
 
-// Media is an image or a sound.
+// Media is an image or audio content.
 type Media struct {
 	// Kind is [Image] or [Audio].
 	Kind string
 	Content
 }
 
-// Embedded is a resource that a message holds. Exactly one of Text and Content
-// is set.
+// Embedded is a resource embedded in a message. Exactly one of Text and Content is set.
 type Embedded struct {
 	URI TextTemplate
 	// MIMEType is never empty.
@@ -68,22 +67,22 @@ type Embedded struct {
 type Link struct {
 	URI, Name, Title, Description TextTemplate
 	MIMEType                      string
-	// Size is in bytes; nil means that the file does not say.
+	// Size is in bytes; nil means unknown.
 	Size *int64
 }
 
-// MaxFilled is how many bytes of text and of files a reply that stands in the
-// files holds, with its values filled in.
+// MaxRendered bounds a reply from files, in bytes of text and content after templates are
+// rendered.
 const MaxRendered = 4 << 20
 
-// Phrase is text in which {{name}} stands for a value.
+// TextTemplate is text with placeholders of the form {{name}}.
 type TextTemplate []TemplatePart
 
-// Piece is a part of a [Phrase]: text, or the name of a value when that is not "".
+// TemplatePart is literal text, or a placeholder if Name is not empty.
 type TemplatePart struct{ Text, Name string }
 
-// Fill returns the text with the values inserted as they are. A name without a
-// value leaves nothing.
+// Render returns the text with the values inserted verbatim. A placeholder without a value is
+// empty.
 func (p TextTemplate) Render(values map[string]string) string {
 	var b strings.Builder
 	for _, piece := range p {
@@ -95,8 +94,8 @@ func (p TextTemplate) Render(values map[string]string) string {
 	return b.String()
 }
 
-// FillURI is Fill for a URI: what of the values no URI can hold is
-// percent-encoded. It reports false when the URI is not absolute.
+// RenderURI is Render for a URI: it percent-encodes the characters of values that a URI cannot
+// contain. It returns false if the URI is not absolute.
 func (p TextTemplate) RenderURI(values map[string]string) (uri string, absolute bool) {
 	const hex = "0123456789ABCDEF"
 	var b strings.Builder
@@ -117,7 +116,7 @@ func (p TextTemplate) RenderURI(values map[string]string) (uri string, absolute 
 	return uri, HasScheme(uri)
 }
 
-// Len returns how long the text is with the values inserted.
+// Len returns the length of the rendered text.
 func (p TextTemplate) Len(values map[string]string) int {
 	n := 0
 	for _, piece := range p {
@@ -126,8 +125,7 @@ func (p TextTemplate) Len(values map[string]string) int {
 	return n
 }
 
-// Len returns how many bytes of text and of files the message holds with the
-// values inserted.
+// Len returns the size of the rendered message, in bytes of text and content.
 func (m *Message) Len(values map[string]string) int {
 	n := m.Text.Len(values)
 	if m.Media != nil {

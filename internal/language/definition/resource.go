@@ -11,32 +11,32 @@ import (
 	"github.com/mcpd/mcpd/internal/language/uritemplate"
 )
 
-// Annotations tell clients what content is good for.
+// Annotations describe the use of content to clients.
 type Annotations struct {
 	// Audience holds [User] and [Assistant], each at most once.
 	Audience []string
-	// Priority lies from 0 to 1; nil means that the file does not say.
+	// Priority is between 0 and 1; nil means unknown.
 	Priority *float64
 }
 
-// Content is what stays the same until the files change.
+// Content is content that is constant until the files change.
 type Content struct {
 	Bytes []byte
-	// Binary content is sent in base64. What is not binary is UTF-8.
+	// Binary content is sent in base64. Other content is UTF-8.
 	Binary bool
 	// MIMEType is never empty.
 	MIMEType string
-	// Path is the file that the content was read from, relative to the tools
-	// root, and "" for content that stands in the definition itself.
+	// Path is the source file of the content, relative to the tools root. It is empty for
+	// inline content.
 	Path string
 }
 
 // Resource is a resource block. Exactly one of Content and Run is set.
 type Resource struct {
 	Name, URI, Title, Description string
-	// MIMEType is "" only when the body decides.
+	// MIMEType is empty only if the script decides.
 	MIMEType string
-	// Size is in bytes, nil when the body decides.
+	// Size is in bytes, and nil if the script decides.
 	Size        *int64
 	Annotations *Annotations
 	Icons       []Icon
@@ -49,19 +49,19 @@ type Resource struct {
 	Hashes
 }
 
-// Folder is a resource_folder block: the files of a folder as resources.
+// Folder is a resource_folder block: the files of a directory as resources.
 type Folder struct {
 	Name, Description string
-	// Root is relative to the tools root; empty when it was reported.
+	// Root is relative to the tools root. It is empty if it was invalid.
 	Root string
-	// Glob and Exclude are patterns of paths below Root; see [Folder.Offers].
+	// Glob and Exclude are patterns of paths below Root; see [Folder.Includes].
 	Glob, Exclude []string
-	// URIPrefix stands before the path in the URI of each file.
+	// URIPrefix precedes the path in the URI of each file.
 	URIPrefix string
-	// MIMETypes are types by extension, in lower case with the dot, that win
-	// over those that are known.
+	// MIMETypes maps extensions to types, in lower case with the dot. They override the
+	// built-in types.
 	MIMETypes map[string]string
-	// MaxFile is in bytes. Larger files are not offered.
+	// MaxFile is in bytes. Larger files are excluded.
 	MaxFile     int64
 	Labels      map[string]string
 	Annotations *Annotations
@@ -75,15 +75,15 @@ type Folder struct {
 type Template struct {
 	Name, Title, Description string
 	URITemplate              *uritemplate.Template
-	// Params are the variables of URITemplate in its order.
+	// Params are the variables of URITemplate, in order.
 	Params []Param
-	// MIMEType is "" only when the body decides.
+	// MIMEType is empty only if the script decides.
 	MIMEType    string
 	Annotations *Annotations
 	Icons       []Icon
 	Call
 
-	// Text holds the names of Params.
+	// The placeholders of Text are Params.
 	Text TextTemplate
 	Run  *Body
 
@@ -94,15 +94,15 @@ type Template struct {
 // Param is a variable of a [Template].
 type Param struct {
 	Name, Description string
-	// Pattern is an RE2 pattern that the value must match, "" for any value.
+	// Pattern is an RE2 pattern for the value; empty accepts any value.
 	Pattern string
-	// Complete is nil when nothing completes the value.
+	// Complete is nil if the value has no completion.
 	Complete *Complete
-	// Range is that of the param block, or else of the template.
+	// Range is the param block, or the template if there is none.
 	Range diag.Range
 }
 
-// Settle says what the content of a file is sent as.
+// DetectType sets the missing MIME type of a file and whether it is binary.
 func (c *Content) DetectType() {
 	if c.MIMEType == "" {
 		c.MIMEType = TypeOfFile(c.Path, c.Bytes)
@@ -110,14 +110,14 @@ func (c *Content) DetectType() {
 	c.Binary = !IsText(c.Bytes) || !IsTextual(c.MIMEType)
 }
 
-// The types of content whose file says nothing else.
+// The default types of content.
 const (
 	PlainType  = "text/plain"
 	BinaryType = "application/octet-stream"
 )
 
-// mimeTypes are the types of files by their extension. The table is our own, so
-// that a folder means the same on every machine.
+// mimeTypes maps extensions to types. The table is built in, so that a folder has the same
+// types on every machine.
 var mimeTypes = map[string]string{
 	".txt": PlainType, ".log": PlainType, ".md": "text/markdown", ".html": "text/html", ".htm": "text/html",
 	".css": "text/css", ".csv": "text/csv", ".tsv": "text/tab-separated-values", ".xml": "application/xml",
@@ -132,7 +132,7 @@ var mimeTypes = map[string]string{
 	".wasm": "application/wasm", ".woff2": "font/woff2",
 }
 
-// TypeOfFile returns the type of a file by its name, or else by its content.
+// TypeOfFile returns the type of a file by its extension, or else by its content.
 func TypeOfFile(name string, content []byte) string {
 	if known := mimeTypes[strings.ToLower(path.Ext(name))]; known != "" {
 		return known
@@ -145,7 +145,7 @@ func TypeOfFile(name string, content []byte) string {
 
 func IsText(content []byte) bool { return utf8.Valid(content) && bytes.IndexByte(content, 0) < 0 }
 
-// IsTextual reports whether content of a type is for reading.
+// IsTextual reports whether content of a type is text.
 func IsTextual(mimeType string) bool {
 	base, _, _ := strings.Cut(mimeType, ";")
 	base = strings.ToLower(strings.TrimSpace(base))
@@ -160,8 +160,8 @@ func IsTextual(mimeType string) bool {
 	return false
 }
 
-// Offers reports whether a file of the folder is a resource, by its path below
-// Root. Tool files never are, nor is one whose URI would be too long to read.
+// Includes reports whether a file is a resource, by its path below Root. Tool files and files
+// with too long URIs are not.
 func (f *Folder) Includes(name string) bool {
 	if strings.HasSuffix(name, ".hcl") || strings.HasSuffix(name, ".hcl.json") {
 		return false
@@ -191,7 +191,7 @@ func (f *Folder) URI(name string) string {
 	return string(uri)
 }
 
-// File returns the path below Root that a URI stands for, if it stands for one.
+// PathOf returns the path below Root for a URI, and false if the URI is not in the folder.
 func (f *Folder) PathOf(uri string) (string, bool) {
 	rest, ok := strings.CutPrefix(uri, f.URIPrefix)
 	if !ok {
@@ -204,15 +204,15 @@ func (f *Folder) PathOf(uri string) (string, bool) {
 	return name, true
 }
 
-// Content returns what a file of the folder is served as.
+// Content returns the content of a file in the folder.
 func (f *Folder) Content(name string, content []byte) Content {
 	c := Content{Bytes: content, Path: path.Join(f.Root, name), MIMEType: f.MIMETypes[strings.ToLower(path.Ext(name))]}
 	c.DetectType()
 	return c
 }
 
-// IsGlob reports whether s is a pattern of paths: relative, with * for a run
-// of characters and ? for one within a name, and ** alone for any folders.
+// IsGlob reports whether s is a pattern of relative paths. In a name, * matches any characters
+// and ? one character. As a whole name, ** matches any directories.
 func IsGlob(s string) bool {
 	if s == "" || len(s) > MaxPatternName || strings.ContainsAny(s, "\\\x00") {
 		return false
@@ -225,7 +225,7 @@ func IsGlob(s string) bool {
 	return true
 }
 
-// matchGlob reports whether a path matches a pattern of [IsGlob].
+// matchGlob reports whether a path matches a pattern.
 func matchGlob(pattern, path string) bool {
 	parts, names := strings.Split(pattern, "/"), strings.Split(path, "/")
 	return matchRun(len(parts), len(names),
@@ -240,8 +240,8 @@ func matchName(pattern, name string) bool {
 		func(i, j int) bool { return p[i] == '?' || p[i] == n[j] })
 }
 
-// matchRun reports whether n items match a pattern of m, of which those that
-// are stars stand for any run of items. It asks fits at most m times n times.
+// matchRun reports whether n items match a pattern of m elements. A star matches any number of
+// items. It calls fits at most m*n times.
 func matchRun(m, n int, star func(i int) bool, fits func(i, j int) bool) bool {
 	i, j, behind, from := 0, 0, -1, 0
 	for j < n {
@@ -264,8 +264,7 @@ func matchRun(m, n int, star func(i int) bool, fits func(i, j int) bool) bool {
 	return i == m
 }
 
-// Complete says how a value that is being typed is completed. Exactly one of
-// Values and Run is set.
+// Complete is the completion of a value. Exactly one of Values and Run is set.
 type Complete struct {
 	Values []string
 	Run    *Body
@@ -277,8 +276,8 @@ const (
 	Assistant = "assistant"
 )
 
-// IsInside reports whether a path stays in the tools folder once it is joined
-// to the folder it is relative to.
+// IsInside reports whether a path is in the tools directory. joined is the path joined to its
+// base directory.
 func IsInside(written, joined string) bool {
 	return written != "" && !path.IsAbs(written) && !strings.ContainsAny(written, "\\\x00") &&
 		joined != ".." && !strings.HasPrefix(joined, "../") && joined != "."

@@ -1,9 +1,8 @@
-// Package definition is what files say once they are read: plain data without HCL. A tools
-// folder makes [Definitions], the operator's file makes a [Config]. Each thing knows where
-// it is written, and its [Hashes]; code in it stays text, a [Body] that knows the place of
-// each of its bytes.
+// Package definition holds the decoded content of files as plain data, without HCL. The tool
+// files define [Definitions]; the config file defines a [Config]. Each definition has its range
+// and its [Hashes]. Its code is text: a [Body] that maps each byte to its position.
 //
-// Package hclfile decodes the files; package configcheck checks what no file shows alone.
+// Package hclfile decodes the files. Package configcheck checks rules across files.
 package definition
 
 import (
@@ -23,42 +22,40 @@ type Tool struct {
 	Description    string
 	HasDescription bool
 	Idempotent     bool
-	// The MCP annotations; nil means that the file does not say.
+	// The MCP annotations; nil means not set.
 	ReadOnly, Destructive, OpenWorld *bool
 	Icons                            []Icon
 	Call
-	// Task is [TaskOptional], [TaskRequired], or "" for a tool that never runs
-	// as a task. TaskTTL is how long the result of a task is kept.
+	// Task is [TaskOptional], [TaskRequired], or empty for a tool that never runs as a task.
+	// TaskTTL is how long the result of a task is stored.
 	Task    string
 	TaskTTL time.Duration
-	// AskFirst says that a call becomes a task only when what it asked first
-	// is answered.
+	// AskFirst delays the start of the task until the client has answered the first input
+	// requests.
 	AskFirst bool
-	// Cache is nil when every call runs the body.
+	// Cache is nil if results are not cached.
 	Cache *Cache
 
-	// Input and Output are JSON Schemas 2020-12, their properties in declared
-	// order. Input is always the schema of an object. Output is nil when the
-	// tool declares none. Inputs with `from` are not part of Input.
+	// Input and Output are JSON Schemas 2020-12 with their properties in declared order. Input
+	// is always the schema of an object. Output is nil if the tool declares no output. Inputs
+	// with `from` are not part of Input.
 	Input, Output json.RawMessage
-	// InputOrigin and OutputOrigin say where the value behind each JSON
-	// pointer into the schema was written.
+	// InputOrigin and OutputOrigin map JSON pointers into the schemas to positions.
 	InputOrigin, OutputOrigin map[string]diag.Range
 	InputRange, OutputRange   diag.Range
 
 	From []From
-	// Sensitive and SensitiveOutput are JSON pointers into the arguments and
-	// the result.
+	// Sensitive and SensitiveOutput are JSON pointers into the arguments and the result.
 	Sensitive, SensitiveOutput []string
-	// BigInts and BigIntOutput are where integers may have any size: JSON pointers into
-	// the arguments, computed ones too, and the result, with * for every item of a list and
-	// every value of a map. Declared is Input with the type bigint named there, for those
-	// who declare it in a language that has one; nil when there is none.
+	// BigInts and BigIntOutput are the locations of unbounded integers: JSON pointers into the
+	// arguments, including computed ones, and the result, with * for every item of a list and
+	// every value of a map. Declared is Input with the type bigint at these locations, for
+	// languages with such a type. It is nil if there are none.
 	BigInts, BigIntOutput []string
 	Declared              json.RawMessage
 
 	Run Body
-	// DryRun answers in the place of Run in a rehearsal; nil where nothing does.
+	// DryRun replaces Run in a dry run; nil if the tool has no dry run.
 	DryRun *Body
 
 	NameRange diag.Range
@@ -73,17 +70,17 @@ const (
 	SQL        = "sql"
 )
 
-// Body is code that a definition carries, not yet compiled.
+// Body is uncompiled code of a definition.
 type Body struct {
 	// Language is [JavaScript], [TypeScript], [CEL] or [SQL].
 	Language string
 	Text     diag.Text
-	// Path is the file that the code was read from, relative to the tools
-	// root, and "" for code that stands in the definition itself.
+	// Path is the source file of the code, relative to the tools root. It is empty for inline
+	// code.
 	Path string
 }
 
-// From is an input whose value is computed, never taken from the caller.
+// From is an input with a computed value. Callers cannot set it.
 type From struct {
 	Name   string
 	Expr   Body
@@ -91,46 +88,43 @@ type From struct {
 	Range  diag.Range
 }
 
-// Hashes tell definitions apart.
+// Hashes identify versions of a definition.
 type Hashes struct {
-	// Hash identifies everything that defines a tool, policy or hook, or another
-	// thing of its kind: its evaluated values, the files that it names, the text
-	// of its bodies and where they stand.
+	// Hash identifies everything that defines a tool, policy, hook or other definition: its
+	// evaluated values, the files that it reads, its source text, and its position.
 	Hash Hash
-	// Meaning is the same but for where things stand: an edit elsewhere in the
-	// file leaves it as it was.
+	// Semantic is like Hash without the position, so an edit elsewhere in the file does not
+	// change it.
 	Semantic Hash
 }
 
 // Hash is a hash of a definition.
 type Hash [32]byte
 
-// Call is what a definition says of every call of it.
+// Call holds the settings for every call of a definition.
 type Call struct {
 	// Labels are for policies; clients never see them.
 	Labels map[string]string
 	Bounds
-	// AskTimeout is the time in which the client must have answered what it was
-	// asked.
+	// AskTimeout is how long a call waits for the response of the client to an input request.
 	AskTimeout time.Duration
 	Grant      grant.Set
 	// GrantRanges maps an object such as "http.crm" to its block.
 	GrantRanges map[string]diag.Range
 }
 
-// Default times of a [Tool] and a [Hook].
+// Default timeouts of a [Tool] and a [Hook].
 const (
 	DefaultTimeout     = time.Second
 	DefaultHookTimeout = 5 * time.Second
 	DefaultTaskTTL     = time.Hour
 )
 
-// DefaultAskTimeout is how long a call waits for a person when its definition
-// does not say.
+// DefaultAskTimeout is the default time to wait for a person.
 const DefaultAskTimeout = 5 * time.Minute
 
-// MaxAskTimeout is how long a call can wait for its client at most, which is
-// how long the seal of what it waits for holds.
+// MaxAskTimeout is the maximum time to wait for a client. It is also the lifetime of the sealed
+// state of a suspended call.
 const MaxAskTimeout = 10 * time.Minute
 
 // The values of [Tool.Task].
@@ -139,7 +133,7 @@ const (
 	TaskRequired = "required"
 )
 
-// Cache is the cache block of a tool: its results are given again for a while.
+// Cache is the cache block of a tool.
 type Cache struct {
 	TTL time.Duration
 	// Scope is [CachePrincipal] or [CacheServer].
@@ -147,22 +141,22 @@ type Cache struct {
 	Range diag.Range
 }
 
-// The values of [Cache.Scope]: who is given the results of whose calls.
+// The values of [Cache.Scope]: the callers that share a cached result.
 const (
 	CachePrincipal = "principal"
 	CacheServer    = "server"
 )
 
-// Bounds are those of a call. A zero member is not said.
+// Bounds are the limits of a call. Zero means not set.
 type Bounds struct {
 	Timeout time.Duration
-	// Memory is what the process of a call may have, in bytes.
+	// Memory is the memory limit of the process, in bytes.
 	Memory int64
-	// Output is how much JSON a result may be, in bytes.
+	// Output bounds the JSON of a result, in bytes.
 	Output int64
-	// Concurrency is how many calls may run at once.
+	// Concurrency is the maximum number of concurrent calls.
 	Concurrency int
-	// Ranges are those of the arguments that are written, by their names.
+	// Ranges are the positions of the written arguments, by name.
 	Ranges map[string]diag.Range
 }
 
@@ -173,12 +167,12 @@ func (b *Bounds) Locate(name string, where diag.Range) {
 	b.Ranges[name] = where
 }
 
-// What bounds may be.
+// Limits and defaults of [Bounds].
 const (
 	// MaxMemory and MaxOutput are in bytes.
 	MaxMemory = 4 << 30
 	MaxOutput = 16 << 20
-	// DefaultMemory and DefaultOutput hold where nothing is said.
+	// DefaultMemory and DefaultOutput apply if the file sets no limit.
 	DefaultMemory = 256 << 20
 	DefaultOutput = 4 << 20
 )
@@ -190,8 +184,7 @@ type Icon struct {
 	MIMEType string
 	// Sizes are such as "48x48", or "any".
 	Sizes []string
-	// Theme is the background that the icon is for: [LightTheme], [DarkTheme]
-	// or "".
+	// Theme is the background for the icon: [LightTheme], [DarkTheme] or empty.
 	Theme string
 }
 
@@ -201,7 +194,7 @@ const (
 	DarkTheme  = "dark"
 )
 
-// Definitions is what one tool file defines, in the order of the file.
+// Definitions holds the definitions of one tool file, in the order of the file.
 type Definitions struct {
 	Tools     []Tool
 	Resources []Resource
@@ -214,8 +207,8 @@ type Definitions struct {
 	Tests     []Test
 }
 
-// PolicyInput is the schema of the arguments as policies and bodies see them:
-// with the inputs that are computed.
+// PolicyInput is the schema of the arguments for policies and scripts. It includes computed
+// inputs.
 func (t *Tool) PolicyInput() json.RawMessage {
 	if len(t.From) == 0 {
 		return t.Input
@@ -250,8 +243,8 @@ func (t *Tool) PolicyInput() json.RawMessage {
 	return whole
 }
 
-// InputNames returns the names of all inputs, computed ones too, sorted; closed
-// says that the tool accepts no others.
+// InputNames returns the sorted names of all inputs, including computed ones. closed means that
+// the tool accepts no other arguments.
 func (t *Tool) InputNames() (names []string, closed bool) {
 	var keywords map[string]json.RawMessage
 	var properties map[string]json.RawMessage
@@ -271,7 +264,7 @@ func (t *Tool) InputNames() (names []string, closed bool) {
 	return names, string(keywords["additionalProperties"]) == "false"
 }
 
-// WriteField adds s to a hash so that no two sequences of fields collide.
+// WriteField adds s to a hash so that different sequences of fields cannot collide.
 func WriteField(h io.Writer, s string) {
 	var n [8]byte
 	binary.BigEndian.PutUint64(n[:], uint64(len(s)))

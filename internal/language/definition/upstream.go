@@ -15,78 +15,77 @@ import (
 	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
-// Upstream is an upstream block: another MCP server, whose tools, resources and prompts
-// this server offers as its own. Exactly one of Command and URL is set; that of a Container
-// is where it can be reached beside this server.
+// Upstream is an upstream block: another MCP server. This server provides its tools, resources
+// and prompts. Exactly one of Command and URL is set. The URL of a Container is its address on
+// the network of this server.
 type Upstream struct {
 	Name string
-	// Command is a program and its arguments. A program with a slash in its path is
-	// relative to the folder of the operator's file, as Dir is, and any other one is
-	// looked for in PATH. Env are its variables, beside the few that every program gets.
+	// Command is a program and its arguments. A program with a slash, and Dir, are relative to
+	// the directory of the config file; any other program is found in PATH. Env are additional
+	// environment variables.
 	Command []string
 	Dir     string
 	Env     []grant.Variable
-	// Container is nil where others see to it that the server runs.
+	// Container is nil if the server is not run in a container of mcpd.
 	Container *Container
-	// URL is that of a server over HTTP, and Grant what it is reached under. Private says
-	// that the file itself calls its host one of a private network.
+	// URL is the address of a server over HTTP, and Grant the grant to reach it. Private means
+	// that the file declares the host private.
 	URL     string
 	Grant   grant.HTTP
 	Private bool
-	// PlaceRange is where the program of Command is written, or URL.
+	// AddressRange is the range of the program in Command, or of URL.
 	AddressRange diag.Range
-	// Transport is [UpstreamStreamable] or [UpstreamSSE], "" where it is found out.
+	// Transport is [UpstreamStreamable] or [UpstreamSSE]; empty means detect it.
 	Transport string
-	// Prefix is what the names of its tools and prompts begin with here.
+	// Prefix is added to the names of its tools and prompts.
 	Prefix string
-	// Offer are the kinds of what is offered: [OfferTools] and the like, each once.
+	// Offer are the provided kinds: [OfferTools] and the like, each at most once.
 	Offer []string
-	// Instructions adds those of the server to our own, behind its name.
+	// Instructions appends the instructions of the server to ours, under its name.
 	Instructions bool
-	// Escape are names, URIs and patterns of its resources, templates and prompts that are
-	// offered although they hold invisible characters, with these as escapes;
-	// "instructions" stands for its instructions.
+	// Escape are names, URIs and patterns of items that are provided although they contain
+	// invisible characters, which are then escaped. "instructions" matches the instructions of
+	// the server.
 	Escape []string
-	// Include and Exclude are names and patterns of its tools, as it calls them itself. A
-	// nil Include is all of them.
+	// Include and Exclude are names and patterns of its tools, by the names of the server. A
+	// nil Include matches all.
 	Include, Exclude []Name
-	// Rename maps names of its tools and prompts, as it calls them itself, to those that
-	// they have here, to which no prefix is added.
+	// Rename maps the server's names of tools and prompts to local names. Renamed items get no
+	// prefix.
 	Rename map[string]string
-	// RenameRanges are the places of the entries of Rename, by their names here.
+	// RenameRanges are the positions of the entries of Rename, by local name.
 	RenameRanges map[string]diag.Range
 	Overrides    []Override
-	// Pin is [PinFirst], [PinStrict] or [PinOff]: which of its tools are served, as what was
-	// accepted of them says.
+	// Pin is [PinOnFirstUse], [PinStrict] or [PinOff]. It decides whether tools must be
+	// accepted before they are served.
 	Pin string
-	// Lazy has it reached when it is called first, and not before: until then its tools are
-	// those that were accepted.
+	// Lazy delays the connection until the first call. Before it, the accepted tools are
+	// served.
 	Lazy bool
-	// Ask is what it may ask of the clients of its calls.
+	// Ask limits the input requests of the server to the clients of its calls.
 	Ask grant.Ask
-	// Bounds are those of its calls.
+	// Bounds are the limits of its calls.
 	Bounds
 	AskTimeout time.Duration
-	// Start is how long it may take until it is ready, 0 for the default. MaxMessage is
-	// what it may send at once, in bytes, 0 for the default.
+	// Start is the start timeout, 0 for the default. MaxMessage bounds one message of the
+	// server in bytes, 0 for the default.
 	Start      time.Duration
 	MaxMessage int64
-	// Labels are those of all that it offers.
+	// Labels are added to all its items.
 	Labels map[string]string
 
 	Range, NameRange diag.Range
 	Hashes
 }
 
-// Override is an override block: what is said of a tool in the place of what its server
-// says. Nil members leave that as it is.
+// Override is an override block: it replaces metadata of a tool. Nil members change nothing.
 type Override struct {
-	// Tool is its name, as the server calls it.
+	// Tool is the name of the tool at the server.
 	Tool                                         string
 	Title, Description                           *string
 	ReadOnly, Destructive, Idempotent, OpenWorld *bool
 	Labels                                       map[string]string
-	// Cache is nil where each call reaches the server.
+	// Cache is nil if results are not cached.
 	Cache *Cache
 	Bounds
 	Range diag.Range
@@ -100,9 +99,10 @@ const (
 
 // The values of [Upstream.Pin].
 const (
-	// PinFirst accepts all that is there when the server is first seen, and nothing later.
+	// PinOnFirstUse accepts all tools on the first connection, and later changes only by an
+	// operator.
 	PinOnFirstUse = "first"
-	// PinStrict accepts nothing that nobody has accepted.
+	// PinStrict serves only tools that an operator has accepted.
 	PinStrict = "strict"
 	// PinOff accepts everything.
 	PinOff = "off"
@@ -117,7 +117,7 @@ const (
 
 var OfferKinds = []string{OfferTools, OfferResources, OfferPrompts}
 
-// Gives reports whether the block gives something of the server a name.
+// HasAlias reports whether Rename maps an item to this local name.
 func (u *Upstream) HasAlias(name string) bool {
 	for _, given := range u.Rename {
 		if given == name {
@@ -127,8 +127,7 @@ func (u *Upstream) HasAlias(name string) bool {
 	return false
 }
 
-// RenamedAt returns where the block gives something of the server a name: the entry of
-// Rename, as far as that has a place.
+// AliasRange returns the range of the Rename entry for a local name, or the range of the block.
 func (u *Upstream) AliasRange(name string) diag.Range {
 	if at, written := u.RenameRanges[name]; written {
 		return at
@@ -136,7 +135,7 @@ func (u *Upstream) AliasRange(name string) diag.Range {
 	return u.NameRange
 }
 
-// Renamed returns what a tool or a prompt is called here that the server calls name.
+// LocalName returns the local name of a tool or prompt.
 func (u *Upstream) LocalName(name string) string {
 	if renamed, ok := u.Rename[name]; ok {
 		return renamed
@@ -144,22 +143,21 @@ func (u *Upstream) LocalName(name string) string {
 	return u.Prefix + name
 }
 
-// Includes reports whether a tool is offered that the server calls name.
+// Includes reports whether a tool is provided, by its name at the server.
 func (u *Upstream) Includes(name string) bool {
 	return u.Offers(OfferTools) && MatchesAny(u.Include, name) && (u.Exclude == nil || !MatchesAny(u.Exclude, name))
 }
 
-// Offers reports whether what is of a kind is offered.
+// Offers reports whether a kind of items is provided.
 func (u *Upstream) Offers(kind string) bool { return slices.Contains(u.Offer, kind) }
 
-// Escapes reports whether something is offered with its invisible characters as escapes
-// that the server calls name.
+// Escapes reports whether an item may be provided with escaped invisible characters, by its
+// name at the server.
 func (u *Upstream) Escapes(name string) bool {
 	return slices.ContainsFunc(u.Escape, func(pattern string) bool { return wildcard.Matches(pattern, name) })
 }
 
-// Override returns what the file says of a tool that the server calls name; nil for
-// nothing.
+// Override returns the override block of a tool, by its name at the server, or nil.
 func (u *Upstream) Override(name string) *Override {
 	for i := range u.Overrides {
 		if u.Overrides[i].Tool == name {
@@ -169,21 +167,20 @@ func (u *Upstream) Override(name string) *Override {
 	return nil
 }
 
-// Reach has the upstream be at a URL, or says what is wrong with that. Whoever writes
-// http:// means a host of a private network or of this machine: such a name is believed
-// to lead there.
+// SetURL sets the URL, or returns what is wrong with it. If the URL starts with http://, the
+// operator declares the host private or local.
 func (u *Upstream) SetURL(text string, private bool) (problem, detail string) {
 	const form = `write it as in "https://mcp.example.com/mcp"`
 	at, err := url.Parse(text)
 	switch {
 	case err != nil || at.Host == "" || at.Opaque != "" || at.Scheme != "https" && at.Scheme != "http" || !IsHostName(HostOf(at)) || strings.Contains(at.Host, "*"):
-		return "this is not the URL of a server", form
+		return "this is not a server URL", form
 	case !isPort(at.Port()):
-		return "the URL has a port that no server has", "a port is a number from 1 to 65535"
+		return "the port of the URL is invalid", "write a port from 1 to 65535"
 	case at.User != nil:
-		return "the URL holds a user or a password", `what is secret stands in a header block, as in header "Authorization" { value = "Bearer ${secret.NAME}" }`
+		return "the URL contains a user or password", `put it in a header block, as in header "Authorization" { value = "Bearer ${secret.NAME}" }`
 	case at.Fragment != "" || strings.Contains(text, "#"):
-		return "the URL has a part behind #, which no server sees", "remove that part"
+		return "servers do not receive the fragment of a URL", "remove # and the text after it"
 	}
 	addr, _ := netip.ParseAddr(at.Hostname())
 	u.URL = text
@@ -194,14 +191,14 @@ func (u *Upstream) SetURL(text string, private bool) (problem, detail string) {
 	return "", ""
 }
 
-// isPort reports whether a server may have the port of a URL, "" being that of its scheme.
+// isPort reports whether port is a valid port of a URL. Empty means the default of the scheme.
 func isPort(port string) bool {
 	n, err := strconv.ParseUint(port, 10, 16)
 	return port == "" || err == nil && n > 0
 }
 
-// NewUpstream returns the upstream of a URL without a block, such as one that the command
-// line names. origin is where it is named, for diagnostics.
+// NewUpstream returns the upstream for a URL without a block, such as a URL on the command
+// line. origin is its source, for diagnostics.
 func NewUpstream(name, address, origin string) (Upstream, error) {
 	u := Upstream{
 		Name: name, Prefix: name + "_", Offer: OfferKinds, Pin: PinOnFirstUse, Bounds: Bounds{Timeout: DefaultUpstreamTimeout}, AskTimeout: DefaultAskTimeout,
@@ -222,8 +219,7 @@ func NewUpstream(name, address, origin string) (Upstream, error) {
 	return u, nil
 }
 
-// WithoutPrefix returns an upstream of [NewUpstream] whose tools and prompts have the names
-// here that it gives them itself.
+// WithoutPrefix returns a copy of an upstream of [NewUpstream] without a name prefix.
 func (u Upstream) WithoutPrefix() Upstream {
 	h := sha256.New()
 	h.Write(u.Hash[:])
@@ -233,12 +229,12 @@ func (u Upstream) WithoutPrefix() Upstream {
 	return u
 }
 
-// Here reports whether the URL is of the machine that asks for it, which for a server in a
-// container is the container itself.
+// IsSelf reports whether the host of the URL is the machine of the client. For a server in a
+// container, that is the container.
 func (u *Upstream) IsSelf() bool { return isSelfHost(u.host()) }
 
-// Unencrypted returns a header with a secret in it that is sent over plain HTTP, to a host
-// that nothing says is of a private network: "" for none. A container is where nobody else is.
+// PlaintextSecretHeader returns the name of a header with a secret that is sent over plain HTTP
+// to a host not known to be private, or "". The network of a container is private.
 func (u *Upstream) PlaintextSecretHeader() (header string) {
 	if u.Container != nil || u.Private || !strings.HasPrefix(strings.ToLower(u.URL), "http:") || isPrivateHost(u.host()) {
 		return ""
@@ -253,7 +249,7 @@ func (u *Upstream) PlaintextSecretHeader() (header string) {
 	return u.Grant.Headers[i].Name
 }
 
-// host returns that of the URL, in lower case; "" of none.
+// host returns the host of the URL in lower case, or "".
 func (u *Upstream) host() string {
 	at, err := url.Parse(u.URL)
 	if err != nil {
@@ -262,18 +258,17 @@ func (u *Upstream) host() string {
 	return strings.TrimSuffix(strings.ToLower(at.Hostname()), ".")
 }
 
-// isSelf reports whether a host is that of whoever asks for it.
+// isSelfHost reports whether a host is the machine of the client.
 func isSelfHost(host string) bool {
 	addr, _ := netip.ParseAddr(host)
 	return IsLoopback(host) || strings.HasSuffix(host, ".localhost") || addr.Unmap().IsLoopback() || addr.Unmap().IsUnspecified()
 }
 
-// privateDomains are those in which the Internet has no names: RFC 6762 and RFC 8375, what
-// ICANN has set aside in 2024, and the short names of services of Kubernetes.
+// privateDomains are reserved for private networks: RFC 6762, RFC 8375, the ICANN resolution of
+// 2024, and service names of Kubernetes.
 var privateDomains = []string{".local", ".home.arpa", ".internal", ".svc"}
 
-// isPrivate reports whether nobody else than somebody of a private network, or of this
-// machine, can have a host.
+// isPrivateHost reports whether a host can only exist in a private network or on this machine.
 func isPrivateHost(host string) bool {
 	addr, err := netip.ParseAddr(host)
 	if err == nil {
@@ -284,42 +279,41 @@ func isPrivateHost(host string) bool {
 		slices.ContainsFunc(privateDomains, func(domain string) bool { return strings.HasSuffix(host, domain) })
 }
 
-// Container is a container block: how the server of an upstream is run beside this
-// one, which reaches it by its host name. Zero members are not said.
+// Container is a container block: how to run the server of an upstream next to this one, which
+// reaches it by host name. Zero means not set.
 type Container struct {
 	Image string
 	Port  int
-	// Path is that of its MCP endpoint, with [container.DefaultPath] filled in.
+	// Path is the path of the MCP endpoint, with [container.DefaultPath] filled in.
 	Path string
-	// Command takes the place of the command of the image, behind its entry point.
+	// Command replaces the command of the image, after its entry point.
 	Command []string
-	// Env are its variables. The value of each is one literal, or one secret that comes
-	// from the environment.
+	// Env are its variables. Each value is a literal, or a secret from the environment.
 	Env []grant.Variable
 	// Reads are the names of secrets that it reads as files.
 	Reads    []string
 	User     int
 	Internet bool
-	// Health is a program of the image, with its arguments.
+	// Health is a program of the image with its arguments.
 	Health []string
 	Memory int64 // bytes
 	CPU    int   // thousandths of a processor
-	// Writable are folders that are empty when it starts.
+	// Writable are directories that are empty at the start.
 	Writable []string
 	Volumes  []ContainerVolume
 	Range    diag.Range
 }
 
-// ContainerVolume is a volume block: a folder that outlives its container. Those of one
-// name are one volume, of one Host and Size.
+// ContainerVolume is a volume block: a directory that outlives the container. Blocks with the
+// same name are the same volume and have the same Host and Size.
 type ContainerVolume struct {
 	Name, Target string
-	// Host is a path of the machine on which Compose runs, "" for a volume of its own.
+	// Host is a path on the machine of Compose; empty means a named volume.
 	Host      string
 	ReadOnly  bool
 	Size      int64 // bytes
 	NameRange diag.Range
 }
 
-// DefaultUpstreamTimeout is the timeout of calls of an upstream that does not say.
+// DefaultUpstreamTimeout is the default timeout of upstream calls.
 const DefaultUpstreamTimeout = 30 * time.Second

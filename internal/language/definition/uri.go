@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// HasScheme reports whether s begins with a scheme, and goes on behind it.
+// HasScheme reports whether s starts with a scheme followed by more text.
 func HasScheme(s string) bool {
 	scheme, rest, _ := strings.Cut(s, ":")
 	return scheme != "" && rest != "" && strings.Trim(scheme, letters+digits+"+-.") == "" && strings.Contains(letters, scheme[:1])
 }
 
-// BadURIByte returns the offset of the first byte that cannot stand where it
-// does in a URI (RFC 3986 section 2), or -1.
+// BadURIByte returns the offset of the first byte that is invalid in a URI (RFC 3986 section
+// 2), or -1.
 func BadURIByte(s string) int {
 	for i := range len(s) {
 		c := s[i]
@@ -29,7 +29,7 @@ func BadURIByte(s string) int {
 	return -1
 }
 
-// HostOf returns the host of a URL, an IPv6 address in brackets.
+// HostOf returns the host of a URL, with an IPv6 address in brackets.
 func HostOf(u *url.URL) string {
 	if strings.Contains(u.Hostname(), ":") {
 		return "[" + u.Hostname() + "]"
@@ -37,13 +37,13 @@ func HostOf(u *url.URL) string {
 	return u.Hostname()
 }
 
-// IsLoopback reports whether a host is this machine by its very name.
+// IsLoopback reports whether a host name or address is loopback by itself, without DNS.
 func IsLoopback(host string) bool {
 	addr, _ := netip.ParseAddr(host)
 	return strings.EqualFold(host, "localhost") || addr.IsLoopback()
 }
 
-// maxHost is the length of a DNS name (RFC 1035 section 2.3.4).
+// maxHost is the maximum length of a DNS name (RFC 1035 section 2.3.4).
 const maxHost = 253
 
 func IsHostName(name string) bool {

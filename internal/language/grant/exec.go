@@ -9,35 +9,35 @@ import (
 	"time"
 )
 
-// Exec lets a script run one program, as the function exec.NAME.
+// Exec permits a script to run one program, as the function exec.NAME.
 type Exec struct {
 	Name string `json:"name"`
-	// Path is the absolute path of the program, as it is written.
+	// Path is the absolute path of the program, as written.
 	Path string `json:"path"`
-	// Real is the path without links, as it was when the grant was judged. Empty
-	// means that there is no program.
+	// ResolvedPath is the path without symbolic links, when the grant was checked. It is empty
+	// if there is no program.
 	ResolvedPath string `json:"real,omitempty"`
-	// Argv are the arguments, without the program itself. {NAME} in one of them
-	// stands for the value of that parameter.
+	// Argv are the arguments without the program. {NAME} is replaced by the value of the
+	// parameter.
 	Argv   []string `json:"argv,omitempty"`
 	Params []Param  `json:"params,omitempty"`
-	// Env is the whole environment of the program.
+	// Env is the complete environment of the program.
 	Env []Variable `json:"env,omitempty"`
-	// Timeout is for one run; 0 means the deadline of the call alone.
+	// Timeout bounds one run; 0 means only the deadline of the call.
 	Timeout time.Duration `json:"timeout,omitempty"`
-	// MaxOutput bounds each of the two outputs, in bytes.
+	// MaxOutput bounds stdout and stderr each, in bytes.
 	MaxOutput int64 `json:"max_output"`
-	// Concurrency is how many run at once.
+	// Concurrency is the maximum number of concurrent runs.
 	Concurrency int `json:"concurrency"`
 }
 
-// Variable is a variable of the environment of a program.
+// Variable is an environment variable of a program.
 type Variable struct {
 	Name  string `json:"name"`
 	Value Value  `json:"value"`
 }
 
-// Param returns the parameter of that name, and false when there is none.
+// Param returns the parameter of that name, and false if there is none.
 func (g Exec) Param(name string) (Param, bool) {
 	i := slices.IndexFunc(g.Params, func(p Param) bool { return p.Name == name })
 	if i < 0 {
@@ -46,9 +46,8 @@ func (g Exec) Param(name string) (Param, bool) {
 	return g.Params[i], true
 }
 
-// Arguments returns what the program is told: for each of Argv one, in which
-// values stand in the places of parameters as they are. Nothing in a value means
-// anything.
+// Arguments returns the arguments of the program: Argv with the parameters replaced by values.
+// Values are inserted verbatim and not interpreted.
 func (g Exec) Arguments(values map[string]string) []string {
 	arguments := make([]string, len(g.Argv))
 	for i, written := range g.Argv {
@@ -64,9 +63,8 @@ func (g Exec) Arguments(values map[string]string) []string {
 	return arguments
 }
 
-// BeginsOption reports whether a value of a parameter could begin an argument
-// that the program may take for an option: one that stands first in its
-// argument, with no argument "--" before.
+// MayBeOption reports whether a value of a parameter may be taken for an option: it starts an
+// argument, and no argument "--" precedes it.
 func (g Exec) MayBeOption(param string) bool {
 	for _, written := range g.Argv {
 		if written == "--" {
@@ -79,11 +77,11 @@ func (g Exec) MayBeOption(param string) bool {
 	return false
 }
 
-// Piece is a part of an argument: exactly one of its members is set.
+// ArgumentPart is a part of an argument: exactly one of its fields is set.
 type ArgumentPart struct{ Literal, Param string }
 
-// Pieces returns the parts of an argument. Braces around anything else than a
-// name, as in "@{0}" or "{}", stand for themselves.
+// ParseArgument returns the parts of an argument. Braces around anything but a name, as in
+// "@{0}" or "{}", are literal.
 func ParseArgument(argument string) (pieces []ArgumentPart) {
 	literal := 0
 	for at := 0; at < len(argument); at++ {
@@ -112,8 +110,8 @@ func isParamName(s string) bool {
 	return s != "" && (s[0] < '0' || s[0] > '9') && strings.Trim(s, word) == ""
 }
 
-// WithSecrets returns the grant with the secrets that it names replaced by those
-// that keys names for them. It returns g itself when it names none.
+// WithSecrets returns the grant with the names of secrets replaced by keys. It returns g itself
+// if there are none.
 func (g Exec) WithSecrets(keys map[string]string) Exec {
 	for i := range g.Env {
 		value, changed := g.Env[i].Value.withSecrets(keys)
@@ -126,43 +124,43 @@ func (g Exec) WithSecrets(keys map[string]string) Exec {
 	return g
 }
 
-// Hash returns a hash of everything that the value says.
+// Hash returns a hash of the whole grant.
 func (g Exec) Hash() [sha256.Size]byte { return hash(g) }
 
-// Param is a value that a script gives to a program.
+// Param is a value that a script passes to a program.
 type Param struct {
 	Name string `json:"name"`
-	// Pattern covers the whole of a value, in the syntax of package regexp.
+	// Pattern must match the whole value, in the syntax of package regexp.
 	Pattern string `json:"pattern"`
 	// MaxLength bounds a value, in bytes.
 	MaxLength int `json:"max_length"`
 }
 
-// Compile returns the pattern, of which a match is the whole of a text. What
-// stands in the pattern cannot undo that.
+// Compile returns the pattern, anchored so that it only matches a whole value. The pattern
+// cannot break out of the anchors.
 func (p Param) Compile() (*regexp.Regexp, error) {
-	// Alone first: brackets that do not match could close the ones around it.
+	// Compile it alone first: unbalanced parentheses could close the anchoring group.
 	if _, err := regexp.Compile(p.Pattern); err != nil {
 		return nil, err
 	}
 	return regexp.Compile(`\A(?:` + p.Pattern + `)\z`)
 }
 
-// Dash says how values that a pattern covers may begin.
+// Dash says whether matching values may start with "-".
 type Dash int
 
 const (
-	// NoDash is for patterns that cover nothing that begins with "-".
+	// DashNever means that no value starts with "-".
 	DashNever Dash = iota
-	// WrittenDash is for those in which "-" is written where a value begins,
-	// alone or among other characters one by one.
+	// DashExplicit means that the pattern lists "-" explicitly at its start, alone or in a
+	// class of single characters.
 	DashExplicit
-	// ImpliedDash is for those that cover it without that, as "." does.
+	// DashImplied means that the pattern allows "-" implicitly, such as by ".".
 	DashImplied
 )
 
-// Dash returns how values may begin that the parameter takes. A pattern with a
-// mistake takes none.
+// Dash reports whether values of the parameter may start with "-". An invalid pattern matches
+// no values.
 func (p Param) Dash() Dash {
 	parsed, err := syntax.Parse(p.Pattern, syntax.Perl)
 	if err != nil {
@@ -175,8 +173,8 @@ func (p Param) Dash() Dash {
 	return dashFrom(program, uint32(program.Start), make([]bool, len(program.Inst)))
 }
 
-// dashFrom looks at what a match may begin with that goes on at an instruction.
-// Assertions are taken to hold.
+// dashFrom reports how a match that continues at an instruction may start. It assumes that
+// assertions hold.
 func dashFrom(program *syntax.Prog, at uint32, seen []bool) Dash {
 	if seen[at] {
 		return DashNever
@@ -202,8 +200,7 @@ func dashFrom(program *syntax.Prog, at uint32, seen []bool) Dash {
 	return DashNever
 }
 
-// isWritten reports whether a class consists of single characters: it is one
-// character, or pairs of equal ones.
+// isSingleCharacters reports whether a class lists only single characters, not ranges.
 func isSingleCharacters(class []rune) bool {
 	for i := 0; i+1 < len(class); i += 2 {
 		if class[i] != class[i+1] {

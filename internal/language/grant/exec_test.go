@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestOnlyNamesInBracesAreParameters(t *testing.T) {
+func TestParseArgument(t *testing.T) {
 	for written, want := range map[string][]ArgumentPart{
 		"":             nil,
 		"plain":        {{Literal: "plain"}},
@@ -30,7 +30,7 @@ func TestOnlyNamesInBracesAreParameters(t *testing.T) {
 	}
 }
 
-func TestAValueIsNotReadAgain(t *testing.T) {
+func TestExecArguments_valuesAreVerbatim(t *testing.T) {
 	g := Exec{Argv: []string{"{a}", "x{b}y", "z"}}
 	got := g.Arguments(map[string]string{"a": "{b} {a}", "b": "$(id) * ' \""})
 	if want := []string{"{b} {a}", "x$(id) * ' \"y", "z"}; !slices.Equal(got, want) {
@@ -38,7 +38,7 @@ func TestAValueIsNotReadAgain(t *testing.T) {
 	}
 }
 
-func TestPatternsCoverTheWholeOfAValue(t *testing.T) {
+func TestParamCompile_matchesWholeValue(t *testing.T) {
 	for _, c := range []struct {
 		pattern, value string
 		want           bool
@@ -54,12 +54,12 @@ func TestPatternsCoverTheWholeOfAValue(t *testing.T) {
 	}
 	for _, pattern := range []string{"a)|(?:b", "(", "[", `\A(?:`, `)(`, `\C`, `(?=a)`} {
 		if _, err := (Param{Pattern: pattern}).Compile(); err == nil {
-			t.Errorf("%s is a pattern", pattern)
+			t.Errorf("%s compiles", pattern)
 		}
 	}
 }
 
-func TestADashIsWrittenOrImplied(t *testing.T) {
+func TestParamDash(t *testing.T) {
 	for pattern, want := range map[string]Dash{
 		"[a-z]+": DashNever, "a-": DashNever, "^a": DashNever, "[^-].*": DashNever, "(?:a|b)-": DashNever, `\w+`: DashNever, "[0-9a-z]{2}": DashNever,
 		"-v": DashExplicit, "-v|--verbose": DashExplicit, "-?[0-9]+": DashExplicit, "[-+]?[0-9]+": DashExplicit, "(x?)-": DashExplicit, "^-": DashExplicit,
@@ -72,7 +72,7 @@ func TestADashIsWrittenOrImplied(t *testing.T) {
 	}
 }
 
-func TestAnOptionBeginsWhereNothingStandsBefore(t *testing.T) {
+func TestExecMayBeOption(t *testing.T) {
 	g := Exec{Argv: []string{"log", "--since={since}", "{branch}", "--", "{path}", "{branch}"}}
 	for param, want := range map[string]bool{"since": false, "branch": true, "path": false, "none": false} {
 		if got := g.MayBeOption(param); got != want {
@@ -81,8 +81,7 @@ func TestAnOptionBeginsWhereNothingStandsBefore(t *testing.T) {
 	}
 }
 
-// FuzzArguments puts values into arguments, and compares with what a reader would
-// do who replaces each place by hand.
+// FuzzArguments compares Arguments with a replacement by hand.
 func FuzzArguments(f *testing.F) {
 	f.Add("--name={a}{b}", "x", "{a}")
 	f.Add("{{a}}{", "$(id)", "\xff")
@@ -94,7 +93,7 @@ func FuzzArguments(f *testing.F) {
 		for _, piece := range ParseArgument(written) {
 			switch {
 			case (piece.Literal == "") == (piece.Param == ""):
-				t.Fatalf("%q has the piece %+v", written, piece)
+				t.Fatalf("%q has the part %+v", written, piece)
 			case piece.Param != "":
 				plain.WriteString("{" + piece.Param + "}")
 				want.WriteString(map[string]string{"a": a, "b": b}[piece.Param])
@@ -104,7 +103,7 @@ func FuzzArguments(f *testing.F) {
 			}
 		}
 		if plain.String() != written {
-			t.Errorf("%q is read as %q", written, plain.String())
+			t.Errorf("%q is parsed as %q", written, plain.String())
 		}
 		if len(got) != 2 || got[0] != want.String() || got[1] != "fixed" {
 			t.Errorf("%q with %q and %q is %q", written, a, b, got)
@@ -112,7 +111,7 @@ func FuzzArguments(f *testing.F) {
 	})
 }
 
-func TestADomainIsOpenWhereAnyoneCanHaveAName(t *testing.T) {
+func TestSharedDomain(t *testing.T) {
 	for host, want := range map[string]string{
 		"*.com:443": "com", "*.dev:443": "dev", "*.de:80": "de", "*.lan:80": "lan", "*.xn--p1ai:443": "xn--p1ai",
 		"*.co.uk:443": "co.uk", "*.com.au:443": "com.au", "*.or.jp:443": "or.jp", "*.ac.nz:443": "ac.nz",

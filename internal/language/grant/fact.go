@@ -9,47 +9,44 @@ import (
 	"time"
 )
 
-// Sense is what the presence, or the amount, of a [Fact] means for power.
+// Direction says how the presence or amount of a [Fact] affects privilege.
 type Direction int
 
 const (
-	// Gives is for what is power where it stands: a host, a variable.
+	// Increases means that the presence gives privilege, such as a host or a variable.
 	Increases Direction = iota
-	// Holds is for what holds power back where it stands: a policy, a pattern.
+	// Restricts means that the presence limits privilege, such as a policy or a pattern.
 	Restricts
-	// UpTo is for amounts of which more is more power.
+	// Limit means that a larger amount is more privilege.
 	Limit
-	// Judged is for what nobody can weigh without reading it: an expression, a
-	// statement. Any change of it counts as power. Its value is never shown.
+	// Opaque means that only a reader can judge the value, such as an expression or a
+	// statement. Any change counts as more privilege. The value is never shown.
 	Opaque
-	// Told is for what says nothing of power. Its value is never shown.
+	// Neutral means that the fact does not affect privilege. The value is never shown.
 	Neutral
 )
 
-// Fact is one thing that a grant says, so that two grants can be compared. The
-// facts of a grant say all that it says.
+// Fact is one comparable property of a grant. The facts of a grant describe it completely.
 type Fact struct {
-	// Of is the granted object, such as "http.crm".
+	// Object is the granted object, such as "http.crm".
 	Object string
-	// Part is a part of the object that comes and goes as a whole, such as a header.
+	// Part is a part of the object that is added and removed as a whole, such as a header.
 	Part string
-	// Option is what of it the fact tells; "" says that the object, or the part, is there.
+	// Option is the described option; empty means that the object or part exists.
 	Option    string
 	Direction Direction
-	// Value is a member of what the option lists, or the amount as people read it.
+	// Value is an element of the option's list, or the formatted amount.
 	Value string
-	// Pattern says that * in Value stands for any run of characters.
+	// Pattern means that * in Value is a wildcard.
 	Pattern bool
-	// Amount is that of [UpTo]: +Inf is no bound, NaN one that is not known here.
+	// Amount is the amount of a [Limit]: +Inf means no limit, NaN means unknown.
 	Amount float64
-	// Place is what the definition's ranges call the place of the fact, when that
-	// is another than Of.
+	// RangeKey is the key of the position in the ranges of the definition, if it is not Object.
 	RangeKey string
 }
 
-// Facts returns what the set says, in the order of the file. Folders that are
-// written as relative paths are told from the folder base, which is absolute or
-// empty.
+// Facts returns the facts of the set, in the order of the file. Relative paths are joined to
+// base, which is absolute or empty.
 func (s Set) Facts(base string) []Fact {
 	var f facts
 	for _, g := range s.HTTP {
@@ -85,7 +82,7 @@ func (s Set) Facts(base string) []Fact {
 	return f
 }
 
-// SecretNames returns the names of the secrets that are granted, in the order of the file.
+// SecretNames returns the names of the granted secrets, in the order of the file.
 func (s Set) SecretNames() []string {
 	var names []string
 	for _, f := range s.Facts("") {
@@ -96,44 +93,43 @@ func (s Set) SecretNames() []string {
 	return names
 }
 
-// secretsOption is the option of facts of which each value is the name of a secret.
+// secretsOption is the option of facts that name secrets.
 const secretsOption = "secrets"
 
-// facts are those of one set, on their way.
+// facts collects the facts of one set.
 type facts []Fact
 
 func (f *facts) add(fact Fact) { *f = append(*f, fact) }
 
-// there says that an object, or a part of it, is granted.
+// present adds the fact that an object, or a part of it, is granted.
 func (f *facts) present(of, part string) { f.add(Fact{Object: of, Part: part}) }
 
-// any adds one fact for each value, all of which are equal but for it.
+// each adds a fact for each value.
 func (f *facts) each(like Fact, values ...string) {
 	for _, like.Value = range values {
 		f.add(like)
 	}
 }
 
-// when adds a fact when it is one.
+// addIf adds a fact if the condition holds.
 func (f *facts) addIf(is bool, fact Fact) {
 	if is {
 		f.add(fact)
 	}
 }
 
-// size adds a bound in bytes.
+// size adds a limit in bytes.
 func (f *facts) size(of, option string, bytes int64) { f.add(SizeFact(of, option, bytes)) }
 
 func (f *facts) number(of, option string, n int) { f.add(CountFact(of, option, n)) }
 
-// value adds what text with secrets says: the secrets by their names, and the
-// rest to be read.
+// value adds text with secrets: the names of the secrets, and the text as opaque.
 func (f *facts) value(of, part, option string, v Value) {
 	f.each(Fact{Object: of, Part: part, Option: secretsOption}, v.secrets()...)
 	f.add(Fact{Object: of, Part: part, Option: option, Direction: Opaque, Value: string(encode(v))})
 }
 
-// CountFact returns a bound that counts; 0 is one that is not known here.
+// CountFact returns a limit on a count; 0 means unknown.
 func CountFact(of, option string, n int) Fact {
 	if n == 0 {
 		return Fact{Object: of, Option: option, Direction: Limit, Value: "the default", Amount: math.NaN()}
@@ -141,7 +137,7 @@ func CountFact(of, option string, n int) Fact {
 	return Fact{Object: of, Option: option, Direction: Limit, Value: strconv.Itoa(n), Amount: float64(n)}
 }
 
-// SizeFact returns a bound in bytes; 0 is one that is not known here.
+// SizeFact returns a limit in bytes; 0 means unknown.
 func SizeFact(of, option string, bytes int64) Fact {
 	f := Fact{Object: of, Option: option, Direction: Limit, Amount: float64(bytes)}
 	switch {
@@ -157,7 +153,7 @@ func SizeFact(of, option string, bytes int64) Fact {
 	return f
 }
 
-// TimeFact returns a bound of time; 0 is no bound.
+// TimeFact returns a time limit; 0 means no limit.
 func TimeFact(of, option string, d time.Duration) Fact {
 	f := Fact{Object: of, Option: option, Direction: Limit, Value: d.String(), Amount: float64(d)}
 	if d == 0 {
@@ -166,7 +162,7 @@ func TimeFact(of, option string, d time.Duration) Fact {
 	return f
 }
 
-// place returns a folder as it is written: from base where that is relative.
+// resolvePath returns a path with forward slashes, joined to base if it is relative.
 func resolvePath(path, base string, relative bool) string {
 	if !relative || base == "" {
 		return filepath.ToSlash(path)
@@ -178,7 +174,7 @@ func resolvePath(path, base string, relative bool) string {
 	return "./" + filepath.ToSlash(from)
 }
 
-// secrets returns the names of the secrets in a value, in its order.
+// secrets returns the names of the secrets in a value, in order.
 func (v Value) secrets() []string {
 	var names []string
 	v.EachSecret(func(name string) { names = append(names, name) })

@@ -1,5 +1,5 @@
-// Package grant is what an allow block says, as plain data with a content
-// hash. It grants nothing itself: the brokers under internal/host read it.
+// Package grant holds the content of allow blocks as plain data with a content hash. It grants
+// nothing itself: the brokers under internal/host use it.
 package grant
 
 import (
@@ -14,11 +14,11 @@ import (
 	"time"
 )
 
-// Set is all that one allow block grants. The zero Set grants nothing.
+// Set is everything that an allow block grants. The zero Set grants nothing.
 type Set struct {
 	HTTP []HTTP `json:"http,omitempty"`
 	FS   []FS   `json:"fs,omitempty"`
-	// Env are the names of the variables of the environment that are granted.
+	// Env are the names of granted environment variables.
 	Env []string `json:"env,omitempty"`
 	// Secrets are the names of the secrets that a script may read.
 	Secrets []string `json:"secrets,omitempty"`
@@ -26,35 +26,34 @@ type Set struct {
 	KV   []KV   `json:"kv,omitempty"`
 	Exec []Exec `json:"exec,omitempty"`
 	SQL  []SQL  `json:"sql,omitempty"`
-	// Ask is nil when nobody may be asked.
+	// Ask is nil if the script may not send input requests.
 	Ask *Ask `json:"ask,omitempty"`
-	// Call are the names of the tools that may be called, and patterns of such
-	// names, in which * stands for any run of characters.
+	// Call are names and patterns of callable tools, with * as wildcard.
 	Call []string `json:"call,omitempty"`
 	// Modules are objects of the program that embeds mcpd.
 	Modules []Module `json:"modules,omitempty"`
 }
 
-// Ask lets a script ask the client of the call, and through it a person or a
-// model. At least one of Elicit, Sample and Roots is set.
+// Ask permits a script to send input requests to the client, for a person or a model. At least
+// one of Elicit, Sample and Roots is set.
 type Ask struct {
 	Elicit bool `json:"elicit,omitempty"`
 	Sample bool `json:"sample,omitempty"`
 	Roots  bool `json:"roots,omitempty"`
-	// MaxRounds is how often one call may ask; 0 means the default.
+	// MaxRounds bounds the input requests of one call; 0 means the default.
 	MaxRounds int `json:"max_rounds,omitempty"`
-	// MaxTokens is what one sample may ask for; 0 means the default.
+	// MaxTokens bounds the tokens of one sample; 0 means the default.
 	MaxTokens int `json:"max_tokens,omitempty"`
 }
 
-// The names of what [Ask] grants, and of the script's objects for them.
+// The names of the kinds of input requests, and of their script objects.
 const (
 	Elicit = "elicit"
 	Sample = "sample"
 	Roots  = "roots"
 )
 
-// Names returns what is granted.
+// Names returns the granted kinds.
 func (a *Ask) Names() []string {
 	var names []string
 	if a == nil {
@@ -71,38 +70,38 @@ func (a *Ask) Names() []string {
 	return names
 }
 
-// Module lets a script call functions of the program that embeds mcpd, as the
-// object modules.NAME.
+// Module permits a script to call functions of the program that embeds mcpd, as the object
+// modules.NAME.
 type Module struct {
 	Name string `json:"name"`
-	// Options are the arguments of the block, a JSON object.
+	// Options are the arguments of the block, as a JSON object.
 	Options json.RawMessage `json:"options"`
 }
 
-// HTTP lets a script send requests to named hosts, as the object http.NAME.
+// HTTP permits a script to send requests to the listed hosts, as the object http.NAME.
 type HTTP struct {
 	Name string `json:"name"`
-	// Hosts are "host:port"; the host may begin with "*." to cover every
-	// name below a domain. The port is never empty.
+	// Hosts are "host:port". A host that starts with "*." matches every name below the domain.
+	// The port is never empty.
 	Hosts []string `json:"hosts"`
 	// Methods are upper case. Empty means GET and HEAD.
 	Methods []string `json:"methods,omitempty"`
-	// Paths are patterns in which * matches any run of characters. Empty means any path.
+	// Paths are patterns with * as wildcard. Empty means any path.
 	Paths []string `json:"paths,omitempty"`
-	// Headers are set on every request at egress; a script neither sees nor replaces them.
+	// Headers are set on every request at egress. A script cannot read or replace them.
 	Headers []Header `json:"headers,omitempty"`
 	// MaxResponse is in bytes; 0 means [DefaultMaxResponse].
 	MaxResponse int64 `json:"max_response,omitempty"`
-	// Timeout is for one request; 0 means the deadline of the call alone.
+	// Timeout bounds one request; 0 means only the deadline of the call.
 	Timeout time.Duration `json:"timeout,omitempty"`
-	// Redirects is how many are followed. 0 means that a redirect is returned as it is.
+	// Redirects is the maximum number of followed redirects. 0 returns the redirect response.
 	Redirects int `json:"redirects,omitempty"`
-	// PrivateNetworks lets the hosts resolve to private, loopback and link-local addresses.
+	// PrivateNetworks permits private, loopback and link-local addresses.
 	PrivateNetworks bool `json:"private_networks,omitempty"`
 }
 
-// HostOf returns the host of a URL as [HTTP.Hosts] has it: with its port, which is that
-// of the scheme when the URL names none.
+// HostOf returns the host of a URL in the form of [HTTP.Hosts], with the default port of the
+// scheme if it has none.
 func HostOf(u *url.URL) string {
 	port := u.Port()
 	if port == "" {
@@ -111,7 +110,7 @@ func HostOf(u *url.URL) string {
 	return strings.TrimSuffix(u.Host, ":"+u.Port()) + ":" + port
 }
 
-// DefaultMaxResponse is MaxResponse of an [HTTP] that does not say.
+// DefaultMaxResponse is the default of MaxResponse in [HTTP].
 const DefaultMaxResponse = 4 << 20
 
 // Header is a header that egress sets.
@@ -120,22 +119,22 @@ type Header struct {
 	Value Value  `json:"value"`
 }
 
-// Value is text that may hold secrets, which are resolved only where it is used.
+// Value is text that may contain secrets, which are resolved only at the point of use.
 type Value struct {
 	Parts []Part `json:"parts"`
 }
 
-// Part is one piece of a [Value]: exactly one of its members is set.
+// Part is a part of a [Value]: exactly one of its fields is set.
 type Part struct {
 	Literal string `json:"literal,omitempty"`
 	// Secret is the name of a secret block.
 	Secret string `json:"secret,omitempty"`
-	// Base64 is a value that is encoded in standard base64.
+	// Base64 is a value to encode in standard base64.
 	Base64 *Value `json:"base64,omitempty"`
 }
 
-// WithSecrets returns the grant with the secrets that it names replaced by those
-// that keys names for them. It returns g itself when it names none.
+// WithSecrets returns the grant with the names of secrets replaced by keys. It returns g itself
+// if there are none.
 func (g HTTP) WithSecrets(keys map[string]string) HTTP {
 	for i := range g.Headers {
 		value, changed := g.Headers[i].Value.withSecrets(keys)
@@ -164,8 +163,8 @@ func (v Value) withSecrets(keys map[string]string) (Value, bool) {
 	return Value{Parts: parts}, changed
 }
 
-// Text returns the value with its secrets, which belong in the place that the value was
-// written for and nowhere else.
+// Text returns the value with its secrets resolved. Use the result only where the value is
+// sent.
 func (v Value) Text(ctx context.Context, resolve func(ctx context.Context, secret string) (string, error)) (string, error) {
 	var text strings.Builder
 	for _, part := range v.Parts {
@@ -186,7 +185,7 @@ func (v Value) Text(ctx context.Context, resolve func(ctx context.Context, secre
 	return text.String(), nil
 }
 
-// EachSecret calls do with every secret that the value names.
+// EachSecret calls do with the name of every secret in the value.
 func (v Value) EachSecret(do func(secret string)) {
 	for _, part := range v.Parts {
 		if part.Secret != "" {
@@ -198,11 +197,11 @@ func (v Value) EachSecret(do func(secret string)) {
 	}
 }
 
-// Hash returns a hash of everything that the value says. Two grants with the
-// same hash give the same power; the values of secrets are not part of it.
+// Hash returns a hash of the whole grant. Grants with the same hash give the same privileges;
+// values of secrets are not included.
 func (g HTTP) Hash() [sha256.Size]byte { return hash(g) }
 
-// Hash returns a hash of everything that the set says.
+// Hash returns a hash of the whole set.
 func (s Set) Hash() [sha256.Size]byte { return hash(s) }
 
 func hash(v any) [sha256.Size]byte { return sha256.Sum256(encode(v)) }
@@ -215,20 +214,19 @@ func encode(v any) []byte {
 	return b
 }
 
-// ownNames are the last parts of names that nobody sells (RFC 6761, RFC 6762, and
-// the resolution of ICANN of 2024-07-29): whoever runs the network gives names
-// below them.
+// privateSuffixes are top-level names that cannot be registered (RFC 6761, RFC 6762, and the
+// ICANN resolution of 2024-07-29): the operator of the network assigns names below them.
 var privateSuffixes = []string{"internal", "local", "localhost", "test", "example", "invalid"}
 
-// categories are what many countries sell names below: co.uk, com.au, or.jp.
+// countryCategories are second-level names below which many countries sell names: co.uk,
+// com.au, or.jp.
 var countryCategories = []string{"ac", "co", "com", "edu", "go", "gob", "gouv", "gov", "ltd", "me", "mil", "ne", "net", "nom", "or", "org", "plc", "sch"}
 
-// deep are domains below which anyone has names at any depth: of names that hold an
-// address, and of a cloud that has a level for each region and service.
+// sharedAtAnyDepth are domains below which anyone can have names at any depth: names that
+// encode an address, and a cloud with a level for each region and service.
 var sharedAtAnyDepth = []string{"amazonaws.com", "nip.io", "sslip.io", "xip.io", "traefik.me", "lvh.me", "localtest.me"}
 
-// anyones are domains right below which anyone has a name for the asking: those of
-// places where people put pages and programs.
+// sharedDomains are hosting domains directly below which anyone can get a name.
 var sharedDomains = []string{
 	"cloudfront.net", "elasticbeanstalk.com", "azurewebsites.net", "cloudapp.azure.com", "blob.core.windows.net", "azureedge.net",
 	"appspot.com", "run.app", "web.app", "firebaseapp.com", "cloudfunctions.net", "storage.googleapis.com", "googleusercontent.com", "blogspot.com",
@@ -237,10 +235,9 @@ var sharedDomains = []string{
 	"ddns.net", "supabase.co", "wordpress.com", "myshopify.com", "wixsite.com",
 }
 
-// OpenDomain returns the domain of a pattern of hosts with a port below which
-// anyone can have a name, as com of "*.com:443"; "" of any other. It knows the
-// categories of countries by their form, and other domains by name: no list of
-// these is complete.
+// SharedDomain returns the domain of a host pattern with a port if anyone can get a name below
+// it, such as com for "*.com:443", and "" otherwise. It detects the categories of countries by
+// their form and other domains by a list, which cannot be complete.
 func SharedDomain(host string) string {
 	name, _, err := net.SplitHostPort(host)
 	domain, below := strings.CutPrefix(name, "*.")
@@ -259,32 +256,32 @@ func SharedDomain(host string) string {
 	return ""
 }
 
-// FS lets a script use the files below one folder, as the object fs.NAME.
+// FS permits a script to use the files below one directory, as the object fs.NAME.
 type FS struct {
 	Name string `json:"name"`
-	// Root is the folder as the file that grants it says: absolute, or relative
-	// when that file is not on the disk and nothing can be below it.
+	// Root is the directory as written in the granting file: absolute, or relative if that file
+	// is not on disk and the grant cannot be used.
 	Root string `json:"root"`
-	// Relative says that the file names the folder from where it stands itself.
+	// Relative means that the file gives the directory relative to itself.
 	Relative bool `json:"-"`
-	// Real is the absolute path of the folder without links, as it was when the
-	// grant was judged. Empty means that there is no folder.
+	// ResolvedPath is the absolute path without symbolic links, when the grant was checked. It
+	// is empty if there is no directory.
 	ResolvedPath string `json:"real,omitempty"`
-	// Write lets the script write and remove files, too.
+	// Write permits writing and removing files.
 	Write bool `json:"write,omitempty"`
-	// MaxFile bounds one file that is read or written, and MaxTotal all that one
-	// call reads and writes, in bytes; 0 means the broker's default.
+	// MaxFile bounds one read or written file, and MaxTotal all reads and writes of a call, in
+	// bytes; 0 means the default of the broker.
 	MaxFile  int64 `json:"max_file,omitempty"`
 	MaxTotal int64 `json:"max_total,omitempty"`
 }
 
-// The bounds of an [FS] that does not say.
+// The default limits of [FS].
 const (
 	defaultMaxFile  = 1 << 20
 	defaultMaxTotal = 10 << 20
 )
 
-// Bounds returns what one file, and what one call, may come to.
+// Limits returns the limits for one file and for one call.
 func (g FS) Limits() (file, total int64) {
 	file, total = g.MaxFile, g.MaxTotal
 	if total <= 0 {
@@ -296,32 +293,33 @@ func (g FS) Limits() (file, total int64) {
 	return file, total
 }
 
-// The scopes of a [KV]: who shares the values.
+// The scopes of a [KV]: the calls that share values.
 const (
-	// ScopeTool is the definition that holds the grant, alone.
+	// ScopeTool shares values only in the definition with the grant.
 	ScopeTool = "tool"
-	// ScopePrincipal is all calls of one authenticated principal.
+	// ScopePrincipal shares values among the calls of one authenticated principal.
 	ScopePrincipal = "principal"
-	// ScopeSession is all calls in one MCP session.
+	// ScopeSession shares values among the calls of one MCP session.
 	ScopeSession = "session"
-	// ScopeServer is all that names the same values.
+	// ScopeServer shares values among all definitions that name them.
 	ScopeServer = "server"
 )
 
-// Scopes are all scopes, the narrowest that need nothing of the caller first.
+// Scopes returns all scopes; the narrowest scopes without requirements on the caller come
+// first.
 func Scopes() []string { return []string{ScopeTool, ScopePrincipal, ScopeSession, ScopeServer} }
 
-// MaxKey is how long a key of a [KV] may be, in bytes.
+// MaxKey bounds a key of a [KV], in bytes.
 const MaxKey = 512
 
-// KV lets a script keep values under keys, as the object kv.NAME.
+// KV permits a script to store values under keys, as the object kv.NAME.
 type KV struct {
 	Name  string `json:"name"`
 	Scope string `json:"scope"`
-	// TTL is how long a value is kept at most; 0 means until it is removed.
+	// TTL is the maximum lifetime of a value; 0 means until it is removed.
 	TTL time.Duration `json:"ttl,omitempty"`
-	// MaxKeys bounds the keys, MaxValue the bytes of one value as JSON, and
-	// MaxTotal those of all keys and values together.
+	// MaxKeys bounds the number of keys, MaxValue the JSON of one value in bytes, and MaxTotal
+	// all keys and values in bytes.
 	MaxKeys  int   `json:"max_keys"`
 	MaxValue int64 `json:"max_value"`
 	MaxTotal int64 `json:"max_total"`
@@ -333,49 +331,46 @@ const (
 	PostgreSQL = "postgres"
 )
 
-// SQL lets a script run the named statements on a database, as the object
-// sql.NAME.
+// SQL permits a script to run the named statements on a database, as the object sql.NAME.
 type SQL struct {
 	Name   string `json:"name"`
 	Driver string `json:"driver"`
-	// DSN is where the database of PostgreSQL is. Its secrets are resolved when a
-	// connection is made.
+	// DSN is the address of a PostgreSQL database. Its secrets are resolved when a connection
+	// is opened.
 	DSN Value `json:"dsn,omitzero"`
-	// Address is the host:port of DSN where the file says it, "" when a secret does.
+	// Address is the host:port of DSN, or empty if a secret contains it.
 	Address string `json:"address,omitempty"`
-	// Path is of SQLite: the file, or the folder of the files that calls choose.
-	// It is absolute, or relative when the granting file is not on the disk.
+	// Path is a SQLite file, or the directory of the files that calls choose. It is absolute,
+	// or relative if the granting file is not on disk.
 	Path string `json:"path,omitempty"`
-	// Relative says that the file names Path from where it stands itself.
+	// Relative means that the file gives Path relative to itself.
 	Relative bool `json:"-"`
-	// Real is the absolute path without links, as it was when the grant was
-	// judged. Empty means that there is nothing.
+	// ResolvedPath is the absolute path without symbolic links, when the grant was checked. It
+	// is empty if it does not exist.
 	ResolvedPath string `json:"real,omitempty"`
-	// Chosen says that each call chooses a file below Path, which one of Glob matches.
+	// PathFromCall means that each call chooses a file below Path that matches one of Glob.
 	PathFromCall bool     `json:"chosen,omitempty"`
 	Glob         []string `json:"glob,omitempty"`
-	// Write lets statements change rows, too.
+	// Write permits statements that change rows.
 	Write bool `json:"write,omitempty"`
-	// MaxRows is how many rows a statement may answer with.
+	// MaxRows bounds the rows that a statement returns.
 	MaxRows    int         `json:"max_rows"`
 	Statements []Statement `json:"statements"`
 }
 
-// Statement is what a script runs by its name.
+// Statement is a statement that a script runs by name.
 type Statement struct {
 	Name  string `json:"name"`
 	Query string `json:"query"`
 }
 
-// DefaultMaxRows is MaxRows of an [SQL] that does not say.
+// DefaultMaxRows is the default of MaxRows in [SQL].
 const DefaultMaxRows = 1000
 
-// Hash returns a hash of everything that the value says; the values of secrets
-// are not part of it.
+// Hash returns a hash of the whole grant; values of secrets are not included.
 func (g SQL) Hash() [sha256.Size]byte { return hash(g) }
 
-// WithSecrets returns the grant with the secrets that it names replaced by those
-// that keys names for them.
+// WithSecrets returns the grant with the names of secrets replaced by keys.
 func (g SQL) WithSecrets(keys map[string]string) SQL {
 	g.DSN, _ = g.DSN.withSecrets(keys)
 	return g

@@ -229,7 +229,7 @@ func (e *evaluator) readFile(written string, where hcl.Range) (name string, cont
 		return "", nil, false
 	}
 	if !definition.IsInside(written, name) {
-		e.fail("bad-path", where, "the path leaves the tools folder", "write a path relative to the folder of this file, with forward slashes")
+		e.fail("bad-path", where, "the path leaves the tools directory", "write a path relative to the folder of this file, with forward slashes")
 		return "", nil, false
 	}
 	if e.scope.ReadFile == nil {

@@ -21,7 +21,7 @@ func evaluate(t *testing.T, expr string) (string, diag.List) {
 		"token": {Value: json.RawMessage(`"hunter2"`), Sensitive: true},
 	}
 	source := "locals {\n  n = 3\n  names = [\"x\", \"y\"]\n}\ntest \"t\" {\n  tool = \"a\"\n  input = { v = " + expr + " }\n  expect { error = \"TIMEOUT\" }\n}\n"
-	file, problems := Parse(Source{Path: "x.hcl", Dir: "crm", Bytes: []byte(source)}, ToolsKind)
+	file, problems := Parse(Source{Path: "x.hcl", RelDir: "crm", Bytes: []byte(source)}, ToolsKind)
 	if file == nil {
 		return "", problems
 	}
@@ -108,8 +108,8 @@ func TestExpressionsThatCannotBeComputed(t *testing.T) {
 		`{ for x in ["a", "a"] : x => 1 }`: `two items have the key "a"`, `{ for x in [[]] : x => 1 }`: `a key must be a string, not a list`,
 		`{ a = 1, a = 2 }`: `the key "a" stands twice`, `{ a.b = 1 }`: `neither a word nor a string`,
 		`file("gone.txt")`:   `there is no file "crm/gone.txt" in the tools folder; correct the path`,
-		`file("locked.txt")`: `the file "locked.txt" cannot be read; permission denied`, `file("../../../x")`: `leaves the tools folder`, `file("/etc/passwd")`: `leaves the tools folder`,
-		`file("")`: `leaves the tools folder`, `file("a\\b")`: `write "a/b"`, `file(1)`: `file() takes one argument`, `1e999`: `outside the range`, `1e308 * 1e308`: `the result is not a number`,
+		`file("locked.txt")`: `the file "locked.txt" cannot be read; permission denied`, `file("../../../x")`: `leaves the tools directory`, `file("/etc/passwd")`: `leaves the tools directory`,
+		`file("")`: `leaves the tools directory`, `file("a\\b")`: `write "a/b"`, `file(1)`: `file() takes one argument`, `1e999`: `outside the range`, `1e308 * 1e308`: `the result is not a number`,
 	} {
 		t.Run(expr, func(t *testing.T) {
 			_, problems := evaluate(t, expr)

@@ -65,10 +65,10 @@ type Source struct {
 	Path string
 	// Dir is the folder of the file relative to the tools root, with forward
 	// slashes; "" is the root itself. Paths in the file are relative to it.
-	Dir string
+	RelDir string
 	// Folder is the absolute path of the folder of the file on the disk, as the
 	// system writes it; empty when the file is not on the disk.
-	Folder string
+	AbsDir string
 	Bytes  []byte
 }
 
@@ -93,7 +93,7 @@ const (
 // with a syntax error. A file of HCL holds the blocks without one: each of the
 // others reports its first.
 func Parse(src Source, kind Kind) (_ *File, problems diag.List) {
-	f := &File{path: src.Path, dir: src.Dir, folder: src.Folder, kind: kind}
+	f := &File{path: src.Path, dir: src.RelDir, folder: src.AbsDir, kind: kind}
 	defer f.reportPanic(&problems)
 	if problem := checkBytes(src); problem != nil {
 		return nil, diag.List{*problem}

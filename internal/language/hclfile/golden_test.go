@@ -78,7 +78,7 @@ func printed(t *testing.T, files []txtar.File) []byte {
 		}
 	}
 	for name, content := range sources {
-		sources[name] = Shown(name, content)
+		sources[name] = RedactSecrets(name, content)
 	}
 	var out bytes.Buffer
 	if err := (diag.Printer{Sources: sources}).Print(&out, problems.Sort()); err != nil {
@@ -96,7 +96,7 @@ func loadTools(files []txtar.File, sources map[string][]byte, config *definition
 		if f.Name == "mcpd.hcl" || !strings.HasSuffix(f.Name, ".hcl") && !strings.HasSuffix(f.Name, ".hcl.json") {
 			continue
 		}
-		file, l := Parse(Source{Path: f.Name, Dir: strings.TrimPrefix(path.Dir(f.Name), "."), Bytes: f.Data}, ToolsKind)
+		file, l := Parse(Source{Path: f.Name, RelDir: strings.TrimPrefix(path.Dir(f.Name), "."), Bytes: f.Data}, ToolsKind)
 		problems = append(problems, l...)
 		incomplete = incomplete || file == nil || file.Incomplete()
 		if file != nil {

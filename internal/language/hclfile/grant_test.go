@@ -79,7 +79,7 @@ func TestWhatIsGrantedOfTheMachineIsDecoded(t *testing.T) {
 		"":             func(path string) string { return path },
 		"/etc/tools.d": func(path string) string { return filepath.Join("/etc/tools.d", path) },
 	} {
-		file, problems := Parse(Source{Path: "x.hcl", Folder: folder, Bytes: []byte(text)}, ToolsKind)
+		file, problems := Parse(Source{Path: "x.hcl", AbsDir: folder, Bytes: []byte(text)}, ToolsKind)
 		defined, more := file.Decode(Scope{})
 		if len(problems)+len(more) > 0 {
 			t.Fatal(problems, more)
@@ -103,7 +103,7 @@ func TestWhatIsGrantedOfTheMachineIsDecoded(t *testing.T) {
 }
 
 func TestARootOfTheCeilingIsFoundFromTheOperatorsFile(t *testing.T) {
-	file, problems := Parse(Source{Path: "mcpd.hcl", Folder: "/etc/mcpd", Bytes: []byte("ceiling {\n  fs_roots = [\"logs\", \"/srv/x/\"]\n  env = []\n}\n")}, ConfigKind)
+	file, problems := Parse(Source{Path: "mcpd.hcl", AbsDir: "/etc/mcpd", Bytes: []byte("ceiling {\n  fs_roots = [\"logs\", \"/srv/x/\"]\n  env = []\n}\n")}, ConfigKind)
 	config, more := file.DecodeConfig(nil)
 	if len(problems)+len(more) > 0 {
 		t.Fatal(problems, more)

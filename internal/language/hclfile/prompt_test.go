@@ -69,7 +69,7 @@ prompt "computed" {
   run = "return [];"
 }
 `
-	file, problems := Parse(Source{Path: "p/x.hcl", Dir: "p", Bytes: []byte(source)}, ToolsKind)
+	file, problems := Parse(Source{Path: "p/x.hcl", RelDir: "p", Bytes: []byte(source)}, ToolsKind)
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
@@ -163,7 +163,7 @@ prompt "p" {
 }`
 	files := map[string]string{"p/a.png": string(make([]byte, definition.MaxRendered-5)), "p/b.bin": ""}
 	parse := func() diag.List {
-		f, problems := Parse(Source{Path: "p/x.hcl", Dir: "p", Bytes: []byte(source)}, ToolsKind)
+		f, problems := Parse(Source{Path: "p/x.hcl", RelDir: "p", Bytes: []byte(source)}, ToolsKind)
 		if problems != nil {
 			t.Fatal(problems)
 		}

@@ -27,7 +27,7 @@ var shownOfSecrets = []string{"env", "file", "command", "token_url", "authorize_
 // masked by as many stars, so that places stay what they are. The file may have
 // mistakes of every kind; one that is too large to be read is not shown at all.
 // Files of other languages are shown as they are.
-func Shown(path string, content []byte) (shown []byte) {
+func RedactSecrets(path string, content []byte) (shown []byte) {
 	switch {
 	case !slices.ContainsFunc([]string{".hcl", ".hcl.json", ".mcpdvars"}, func(end string) bool { return strings.HasSuffix(path, end) }):
 		return content

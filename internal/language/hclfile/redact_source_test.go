@@ -32,11 +32,11 @@ func TestALiteralWhereASecretBelongsIsMasked(t *testing.T) {
 		{"t.hcl", `max_tokens = 100`, `max_tokens = 100`},
 		{"site.mcpdvars", "admins = [\"ada\"]\nx = 42\n", "admins = [\"***\"]\nx = **\n"},
 	} {
-		if got := string(Shown(test.path, []byte(test.shown))); got != test.hidden {
+		if got := string(RedactSecrets(test.path, []byte(test.shown))); got != test.hidden {
 			t.Errorf("%s\nis shown as\n%s\nwant\n%s", test.shown, got, test.hidden)
 		}
 	}
-	if Shown("x.hcl", make([]byte, maxFile+1)) != nil {
+	if RedactSecrets("x.hcl", make([]byte, maxFile+1)) != nil {
 		t.Error("a file that is too large is shown")
 	}
 }
@@ -45,7 +45,7 @@ func FuzzWhatIsShownKeepsItsPlaces(f *testing.F) {
 	f.Add("secret \"k\" { value = \"hunter2\" }\n")
 	f.Add("a = [{ token = <<EOT\nx\nEOT\n}, \"${\"y\"}\"]")
 	f.Fuzz(func(t *testing.T, text string) {
-		shown := string(Shown("x.hcl", []byte(text)))
+		shown := string(RedactSecrets("x.hcl", []byte(text)))
 		if len(shown) != len(text) || strings.Count(shown, "\n") != strings.Count(text, "\n") {
 			t.Fatalf("%q is shown as %q", text, shown)
 		}

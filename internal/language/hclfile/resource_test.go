@@ -86,7 +86,7 @@ func TestTheTypeOfContentFollowsFromItsFile(t *testing.T) {
 		`text = "plain"`:                                        {Bytes: []byte("plain"), MIMEType: "text/plain"},
 		`text = file("a.md")`:                                   {Bytes: []byte("# é"), MIMEType: "text/plain"},
 	} {
-		file, problems := Parse(Source{Path: "d/x.hcl", Dir: "d", Bytes: []byte("resource \"r\" {\n  uri = \"x:r\"\n  " + written + "\n}\n")}, ToolsKind)
+		file, problems := Parse(Source{Path: "d/x.hcl", RelDir: "d", Bytes: []byte("resource \"r\" {\n  uri = \"x:r\"\n  " + written + "\n}\n")}, ToolsKind)
 		if file == nil {
 			t.Fatal(written, problems)
 		}
@@ -181,7 +181,7 @@ resource_template "text" {
 }
 
 func TestAFolderSaysWhichFilesItOffers(t *testing.T) {
-	file, problems := Parse(Source{Path: "team/x.hcl", Dir: "team", Bytes: []byte(`
+	file, problems := Parse(Source{Path: "team/x.hcl", RelDir: "team", Bytes: []byte(`
 resource_folder "docs" {
   root        = "docs"
   glob        = ["**/*.md", "img/?.png"]

@@ -143,7 +143,7 @@ func checkURI(s string) (problem, detail string) {
 		case s[i] == '{' || s[i] == '}':
 			return "a URI holds no braces", "write a resource_template block for URIs with variables in {…}"
 		case s[i] == '%':
-			return "a % in the URI is not followed by two hexadecimal digits", "write %25 for the sign itself"
+			return "a % in the URI is not followed by two hexadecimal digits", "write %25 for a percent sign"
 		default:
 			return "the URI holds a character that no URI can hold", "percent-encode it, as in %20 for a space"
 		}

@@ -253,7 +253,7 @@ locals {
 
 func TestCodeKeepsItsPlaceThroughEscapesAndIndents(t *testing.T) {
 	files := map[string][]byte{"crm/lib/x.ts": []byte("return 1 as number;\n")}
-	file, problems := Parse(Source{Path: "tools.d/crm/a.hcl", Dir: "crm", Bytes: []byte(
+	file, problems := Parse(Source{Path: "tools.d/crm/a.hcl", RelDir: "crm", Bytes: []byte(
 		"tool \"a\" {\n  run = \"x \\\"é\\\" $${y} \\n z\"\n}\ntool \"c\" {\n  run = <<-TS\n      é\n        two\n    TS\n}\ntool \"b\" {\n  run = file(\"lib/x.ts\")\n}\n")}, ToolsKind)
 	if file == nil {
 		t.Fatal(problems)

@@ -15,41 +15,41 @@ import (
 	"github.com/mcpd/mcpd/internal/language/hclfile"
 )
 
-// Config is the operator's file as it was last read.
+// Config is the config file as last read.
 type Config struct {
 	Hash  Hash
 	Bytes []byte
 	name  string
-	// folder is where the file is on the disk, and values are those that were given from
-	// outside and from the *.mcpdvars files.
+	// folder is the directory of the file on disk. values are the supplied values and the
+	// values of the *.mcpdvars files.
 	folder string
 	values definition.VarValues
-	// Sources are the file and the *.mcpdvars files, by the names that
-	// Problems use.
+	// Sources are the contents of the config file and the *.mcpdvars files, by the names in
+	// Problems.
 	Sources map[string][]byte
-	// Config is never nil: without a file, or with one that cannot be parsed, it
-	// is the defaults, and Problems tell.
+	// Config is never nil. If the file is missing or cannot be parsed, it holds the defaults;
+	// Problems has the errors.
 	Config   *definition.Config
 	Problems diag.List
-	// foreign are the files that are another user's, and the folder that they are in.
-	foreign []string
-	// open says that every user may replace what is in the folder.
-	open bool
+	// ownedByOthers are the files owned by another user, and their directory if it is.
+	ownedByOthers []string
+	// replaceable means that every user may replace the files of the directory.
+	replaceable bool
 }
 
-// ReadConfig reads the operator's file, which fsys holds under the last element
-// of name, and the *.mcpdvars files beside it, in bytewise order of their
-// names; values win over those. A nil fsys and a missing file mean an empty one.
+// ReadConfig reads the config file and the *.mcpdvars files next to it, in bytewise order of
+// their names. fsys holds the config file under the last element of name. values override the
+// *.mcpdvars files. A nil fsys or a missing file is an empty config.
 func ReadConfig(fsys fs.FS, name string, values definition.VarValues) *Config {
 	c := &Config{Sources: map[string][]byte{}, name: name}
 	all := definition.VarValues{}
 	if fsys != nil {
-		c.look(fsys)
+		c.checkDirectory(fsys)
 		c.readVars(fsys, path.Dir(name), all)
 		text, info, err := content(fsys, path.Base(name), maxToolFile)
-		c.note(name, info)
+		c.noteOwner(name, info)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			c.Problems = append(c.Problems, unreadable(name, "the operator's file cannot be read", "", err))
+			c.Problems = append(c.Problems, unreadable(name, "the config file cannot be read", "", err))
 		}
 		c.Bytes = text
 	}
@@ -61,9 +61,9 @@ func ReadConfig(fsys fs.FS, name string, values definition.VarValues) *Config {
 	return c
 }
 
-// decode evaluates the text with the values.
+// decode evaluates the file with the values.
 func (c *Config) decode() {
-	file, problems := hclfile.Parse(hclfile.Source{Path: c.name, Folder: c.folder, Bytes: c.Bytes}, hclfile.ConfigKind)
+	file, problems := hclfile.Parse(hclfile.Source{Path: c.name, AbsDir: c.folder, Bytes: c.Bytes}, hclfile.ConfigKind)
 	c.Problems = append(c.Problems, problems...)
 	if file != nil {
 		c.Config, problems = file.DecodeConfig(c.values)
@@ -74,8 +74,7 @@ func (c *Config) decode() {
 	}
 }
 
-// With returns the same file with other values for some variables, by their names. It
-// reads nothing from the disk.
+// With returns the same file with other values for some variables. It does not read from disk.
 func (c *Config) With(vars map[string]json.RawMessage, origin string) *Config {
 	with := &Config{Hash: c.Hash, Bytes: c.Bytes, name: c.name, folder: c.folder, Sources: c.Sources, values: maps.Clone(c.values)}
 	for name, value := range vars {
@@ -85,26 +84,26 @@ func (c *Config) With(vars map[string]json.RawMessage, origin string) *Config {
 	return with
 }
 
-// look takes down who may replace what is in the folder. A volume that is mounted for
-// mcpd alone is open as the files in it are, and in a sticky folder nobody replaces the
-// files of others.
-func (c *Config) look(fsys fs.FS) {
+// checkDirectory records whether others may replace the files of the directory. A volume
+// mounted for mcpd has open permissions like its files, so it does not count. In a sticky
+// directory, users cannot replace files of others.
+func (c *Config) checkDirectory(fsys fs.FS) {
 	info, err := fs.Stat(fsys, ".")
 	if err != nil {
-		return // what it holds is missing, too
+		return // its files are missing, too
 	}
-	c.note(path.Dir(c.name), info)
-	c.open = writableByOthers(info) && info.Mode()&fs.ModeSticky == 0 && !mounted(fsys, path.Base(c.name))
+	c.noteOwner(path.Dir(c.name), info)
+	c.replaceable = writableByOthers(info) && info.Mode()&fs.ModeSticky == 0 && !isVolume(fsys, path.Base(c.name))
 }
 
-// mounted reports whether a file stands in a volume as Kubernetes mounts one, which it
-// writes itself: a link through ..data, of no other user, as that is. Whoever may write in
-// a folder can give what is there another name, and make links, but none that are ours.
-func mounted(fsys fs.FS, name string) bool {
+// isVolume reports whether a file is in a volume mounted by Kubernetes: it is a link through
+// ..data, and both links belong to this user or root. Users who may write the directory can
+// rename entries and create links, but not links owned by this user.
+func isVolume(fsys fs.FS, name string) bool {
 	const data = "..data"
 	for _, link := range []string{data, name} {
 		info, err := fs.Lstat(fsys, link)
-		if err != nil || info.Mode()&fs.ModeSymlink == 0 || foreign(info) {
+		if err != nil || info.Mode()&fs.ModeSymlink == 0 || isOwnedByOther(info) {
 			return false
 		}
 	}
@@ -112,28 +111,28 @@ func mounted(fsys fs.FS, name string) bool {
 	return err == nil && target == data+"/"+name
 }
 
-// note takes down a file, or a folder, that is another user's.
-func (c *Config) note(name string, info fs.FileInfo) {
-	if foreign(info) {
-		c.foreign = append(c.foreign, name)
+// noteOwner records a file or directory owned by another user.
+func (c *Config) noteOwner(name string, info fs.FileInfo) {
+	if isOwnedByOther(info) {
+		c.ownedByOthers = append(c.ownedByOthers, name)
 	}
 }
 
-// varsSuffix is how files that hold values of variables end.
+// varsSuffix is the suffix of files with values of variables.
 const varsSuffix = ".mcpdvars"
 
 // readVars adds the values of all *.mcpdvars files.
 func (c *Config) readVars(fsys fs.FS, folder string, values definition.VarValues) {
 	names, err := fs.Glob(fsys, "*"+varsSuffix)
 	if err != nil {
-		return // the pattern is well formed
+		return // the pattern is valid
 	}
 	for _, base := range names {
 		name := path.Join(folder, base)
 		text, info, err := content(fsys, base, maxToolFile)
-		c.note(name, info)
+		c.noteOwner(name, info)
 		if err != nil {
-			c.Problems = append(c.Problems, unreadable(name, "these values of variables cannot be read", "", err))
+			c.Problems = append(c.Problems, unreadable(name, "this file of variable values cannot be read", "", err))
 			continue
 		}
 		c.Sources[name] = text
@@ -143,53 +142,53 @@ func (c *Config) readVars(fsys fs.FS, folder string, values definition.VarValues
 	}
 }
 
-// Guard reports the operator's file as missing when an earlier read found one:
-// a file that is gone, or empty, for the moment in which somebody replaces it
-// must not take its policies with it.
-func (c *Config) Guard(before *Config) {
+// CheckMissing reports an error if an earlier read found the config file and this one did not.
+// Otherwise, a file that is missing or empty while it is replaced would remove its policies.
+func (c *Config) CheckMissing(before *Config) {
 	if before == nil || len(bytes.TrimSpace(before.Bytes)) == 0 || len(bytes.TrimSpace(c.Bytes)) > 0 || c.Problems.HasErrors() {
 		return
 	}
 	c.Problems = append(c.Problems, diag.Diagnostic{
-		Code: "config-gone", Summary: "the operator's file is gone or empty, and what it said still holds",
-		Detail: "put it back, or restart mcpd to run without it", Range: diag.Range{File: c.name},
+		Code: "config-gone", Summary: "the config file is missing or empty; its last version stays in use",
+		Detail: "restore it, or restart mcpd to run without it", Range: diag.Range{File: c.name},
 	})
 }
 
-// Lock is the file of the accepted tools of upstream servers as it was last read.
+// Lock is the lock file, with the accepted tools of upstreams, as last read.
 type Lock struct {
-	// Name is how diagnostics call the file.
+	// Name is the name in diagnostics.
 	Name string
-	// Bytes are nil where there is no file, or where Problems tell why it cannot be read.
-	Bytes    []byte
-	Problems diag.List
-	foreign  bool
+	// Bytes is nil if the file does not exist or cannot be read; in the latter case, Problems
+	// has the reason.
+	Bytes        []byte
+	Problems     diag.List
+	ownedByOther bool
 }
 
-// maxLock bounds the file, in bytes: what reads it refuses as much.
+// maxLock bounds the file, in bytes. Its parser has the same limit.
 const maxLock = 64 << 20
 
-// ReadLock reads a lock file of the disk. A path of "" is that of none.
+// ReadLock reads a lock file from disk. An empty path is an empty lock.
 func ReadLock(path string) *Lock {
 	if path == "" {
 		return &Lock{}
 	}
 	l := &Lock{Name: filepath.ToSlash(filepath.Clean(path))}
 	text, info, err := content(Dir(filepath.Dir(path)), filepath.Base(path), maxLock)
-	l.foreign = foreign(info)
+	l.ownedByOther = isOwnedByOther(info)
 	switch {
 	case err == nil:
 		l.Bytes = append([]byte{}, text...)
 	case !errors.Is(err, fs.ErrNotExist):
-		l.Problems = diag.List{unreadable(l.Name, "what was accepted of upstream servers cannot be read", "", err)}
+		l.Problems = diag.List{unreadable(l.Name, "the lock file cannot be read", "", err)}
 	}
 	return l
 }
 
-// Foreign is [Tree.Foreign] for the file.
-func (l *Lock) Foreign() diag.List {
-	if !l.foreign {
+// CheckOwner is [Tree.CheckOwner] for the lock file.
+func (l *Lock) CheckOwner() diag.List {
+	if !l.ownedByOther {
 		return nil
 	}
-	return ofOthers([]string{l.Name})
+	return ownerProblems([]string{l.Name})
 }

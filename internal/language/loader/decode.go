@@ -17,7 +17,7 @@ import (
 	"github.com/mcpd/mcpd/internal/language/hclfile"
 )
 
-// decoded is what a unit defines, and all that it depends on beside its text.
+// decoded is the definitions of a tool file, and the inputs they depend on besides its text.
 type decoded struct {
 	scope    Hash
 	reads    map[string]Hash
@@ -25,17 +25,17 @@ type decoded struct {
 	problems diag.List
 }
 
-// Definitions parses and evaluates every file whose text or surroundings have
-// changed, and returns what all files define, in bytewise order of their paths,
-// with all mistakes of the folder and its files.
+// Definitions parses and evaluates every changed tool file, and those with changed inputs. It
+// returns the definitions of all files in bytewise order of their paths, and all diagnostics of
+// the directory and its files.
 func (t *Tree) Definitions(config *definition.Config) ([]*definition.Definitions, diag.List) {
-	return t.definitions(config, func(u *unit) **decoded { return &u.decoded })
+	return t.definitions(config, func(u *toolFile) **decoded { return &u.decoded })
 }
 
-// Stage is like [Tree.Definitions] for a config with other values of variables, which
-// name tells apart from others. What the files define without them stays as it is.
+// Stage is like [Tree.Definitions] for a config with other values of variables, identified by
+// name. It does not change the result of Definitions.
 func (t *Tree) Stage(name string, config *definition.Config) ([]*definition.Definitions, diag.List) {
-	for _, u := range t.units {
+	for _, u := range t.files {
 		if u.staged == nil {
 			u.staged = map[string]**decoded{}
 		}
@@ -43,28 +43,28 @@ func (t *Tree) Stage(name string, config *definition.Config) ([]*definition.Defi
 			u.staged[name] = new(*decoded)
 		}
 	}
-	return t.definitions(config, func(u *unit) **decoded { return u.staged[name] })
+	return t.definitions(config, func(u *toolFile) **decoded { return u.staged[name] })
 }
 
-// KeepStages forgets what files define in all stages but those of these names.
+// KeepStages removes all stages except the wanted ones.
 func (t *Tree) KeepStages(wanted func(name string) bool) {
-	for _, u := range t.units {
+	for _, u := range t.files {
 		maps.DeleteFunc(u.staged, func(name string, _ **decoded) bool { return !wanted(name) })
 	}
 }
 
-// definitions is Definitions; slot returns where what a unit defines is kept.
-func (t *Tree) definitions(config *definition.Config, slot func(*unit) **decoded) ([]*definition.Definitions, diag.List) {
+// definitions implements Definitions; slot returns where to store the result of a file.
+func (t *Tree) definitions(config *definition.Config, slot func(*toolFile) **decoded) ([]*definition.Definitions, diag.List) {
 	units := t.sorted()
 	t.parse(units)
 	incomplete := incompleteFolders(units, config)
 	locals, problems := joinLocals(units, config, incomplete)
-	problems = append(t.found(), problems...)
+	problems = append(t.folderProblems(), problems...)
 	secrets := make([]string, len(config.Secrets))
 	for i, secret := range config.Secrets {
 		secrets[i] = secret.Name
 	}
-	vars := declared(config)
+	vars := variablesKey(config)
 	Parallel(len(units), func(i int) {
 		u := units[i]
 		if u.file == nil {
@@ -88,10 +88,10 @@ func (t *Tree) definitions(config *definition.Config, slot func(*unit) **decoded
 	return defined, problems
 }
 
-// Incomplete reports whether a file may define more than [Tree.Definitions]
-// returns, since it could not be parsed as a whole.
+// Incomplete reports whether a file may define more than [Tree.Definitions] returns, because a
+// part of it could not be parsed.
 func (t *Tree) Incomplete() bool {
-	for _, u := range t.units {
+	for _, u := range t.files {
 		if u.incomplete() {
 			return true
 		}
@@ -99,14 +99,14 @@ func (t *Tree) Incomplete() bool {
 	return false
 }
 
-// parse parses the files that are new.
-func (t *Tree) parse(units []*unit) {
+// parse parses the new files.
+func (t *Tree) parse(units []*toolFile) {
 	Parallel(len(units), func(i int) {
 		u := units[i]
 		if u.file != nil || u.parsed.HasErrors() {
 			return
 		}
-		u.file, u.parsed = hclfile.Parse(hclfile.Source{Path: t.display(u.path), Dir: folderOf(u.path), Folder: t.folder(u.path), Bytes: u.bytes}, hclfile.ToolsKind)
+		u.file, u.parsed = hclfile.Parse(hclfile.Source{Path: t.display(u.path), RelDir: folderOf(u.path), AbsDir: t.folder(u.path), Bytes: u.bytes}, hclfile.ToolsKind)
 	})
 }
 
@@ -121,58 +121,58 @@ func (t *Tree) evaluate(file *hclfile.File, scope hclfile.Scope, key Hash) *deco
 	return d
 }
 
-// Unchanged reports whether files that were read still have the hashes they
-// had. If so they count as read by this load. It is safe for concurrent use.
+// Unchanged reports whether the files still have these hashes. If so, it marks them as read by
+// this load. It is safe for concurrent use.
 func (t *Tree) Unchanged(reads map[string]Hash) bool {
 	for name, hash := range reads {
 		if t.open(name).hash != hash {
 			return false
 		}
 	}
-	t.use(slices.Collect(maps.Keys(reads))...)
+	t.markUsed(slices.Collect(maps.Keys(reads))...)
 	return true
 }
 
-// Hash is a hash of all files of the folder, and of all that this load has
-// read for them: it is the same for the same files, whatever was read before.
+// Hash is a hash of all tool files and of all files that this load has read for them. It
+// depends only on these files, not on earlier loads.
 func (t *Tree) Hash() Hash {
 	h := sha256.New()
 	for _, u := range t.sorted() {
 		h.Write([]byte(u.path + "\x00"))
 		h.Write(u.hash[:])
 	}
-	for _, name := range t.used() {
+	for _, name := range t.usedNames() {
 		h.Write([]byte(name + "\x00"))
 		h.Write(t.refs[name].hash[:])
 	}
 	return Hash(h.Sum(nil))
 }
 
-// Used returns the hashes of the files that definitions and bodies have read in
-// this load, by their paths relative to the folder.
-func (t *Tree) Used() map[string]Hash {
+// ReferencedFiles returns the hashes of the files that definitions and scripts have read in
+// this load, by path relative to the directory.
+func (t *Tree) ReferencedFiles() map[string]Hash {
 	hashes := map[string]Hash{}
-	for _, name := range t.used() {
+	for _, name := range t.usedNames() {
 		hashes[name] = t.refs[name].hash
 	}
 	return hashes
 }
 
-// AddSources adds the files to sources, by the names that diagnostics use.
+// AddSources adds the files to sources, by the names in diagnostics.
 func (t *Tree) AddSources(sources map[string][]byte) {
-	for _, u := range t.units {
+	for _, u := range t.files {
 		sources[t.display(u.path)] = u.bytes
 	}
-	for _, name := range t.used() {
+	for _, name := range t.usedNames() {
 		if r := t.refs[name]; r.err == nil {
 			sources[t.display(name)] = r.bytes
 		}
 	}
 }
 
-// incompleteFolders returns the folders whose files may refer to variables,
-// secrets or locals that are not known, since a file could not be parsed.
-func incompleteFolders(units []*unit, config *definition.Config) map[string]bool {
+// incompleteFolders returns the directories with files that may refer to unknown variables,
+// secrets or locals, because a file could not be parsed.
+func incompleteFolders(units []*toolFile, config *definition.Config) map[string]bool {
 	folders := map[string]bool{}
 	for _, u := range units {
 		if config.Incomplete || u.incomplete() {
@@ -182,8 +182,8 @@ func incompleteFolders(units []*unit, config *definition.Config) map[string]bool
 	return folders
 }
 
-// joinLocals evaluates the locals of each folder that declares some.
-func joinLocals(units []*unit, config *definition.Config, incomplete map[string]bool) (map[string]*hclfile.Locals, diag.List) {
+// joinLocals evaluates the locals of each directory that declares any.
+func joinLocals(units []*toolFile, config *definition.Config, incomplete map[string]bool) (map[string]*hclfile.Locals, diag.List) {
 	folders := map[string][]*hclfile.File{}
 	for _, u := range units {
 		if folder := folderOf(u.path); u.file != nil {
@@ -203,9 +203,9 @@ func joinLocals(units []*unit, config *definition.Config, incomplete map[string]
 	return locals, problems
 }
 
-// declared tells everything that files depend on of the variables: their values, their
-// types and which of them are sensitive.
-func declared(config *definition.Config) []byte {
+// variablesKey encodes everything about the variables that files depend on: values, types and
+// sensitivity.
+func variablesKey(config *definition.Config) []byte {
 	told := append(config.VarsJSON(), config.VarsSchema()...)
 	for _, name := range slices.Sorted(maps.Keys(config.Variables)) {
 		if config.Variables[name].Sensitive {
@@ -226,7 +226,7 @@ func scopeKey(scope hclfile.Scope, vars []byte) Hash {
 	return Hash(h.Sum(nil))
 }
 
-// folderOf returns the folder of a path, empty for the tools folder itself.
+// folderOf returns the directory of a path. It is empty for the tools directory.
 func folderOf(name string) string {
 	if folder := path.Dir(name); folder != "." {
 		return folder
@@ -240,7 +240,7 @@ type WorkerPanic struct {
 	Stack []byte // of the function
 }
 
-// Parallel runs do for 0 up to n-1 on all cores and waits for all of them. If do panics, the
+// Parallel calls do for 0 to n-1 on all cores and waits for all calls. If do panics, the
 // first panic reaches the caller, as a *[WorkerPanic], after all workers have ended.
 func Parallel(n int, do func(i int)) {
 	workers := min(n, runtime.GOMAXPROCS(0))

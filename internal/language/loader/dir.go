@@ -10,14 +10,13 @@ import (
 	"sync"
 )
 
-// Dir returns the files below a folder. Unlike
-// [os.DirFS] it follows no link out of the folder, and it survives the folder
-// being replaced by another of the same name.
+// Dir returns the files below a directory. Unlike [os.DirFS], it follows no link out of the
+// directory, and it keeps working after the directory is replaced.
 func Dir(path string) fs.FS { return dir(path) }
 
 type dir string
 
-// Open opens a file below the folder.
+// Open opens a file below the directory.
 func (d dir) Open(name string) (fs.File, error) {
 	return within(d, func(root fs.FS) (fs.File, error) { return root.Open(name) })
 }
@@ -27,28 +26,28 @@ func (d dir) Stat(name string) (fs.FileInfo, error) {
 	return within(d, func(root fs.FS) (fs.FileInfo, error) { return fs.Stat(root, name) })
 }
 
-// Lstat describes a file, or the link that has its name.
+// Lstat describes a file or link. It does not follow a link.
 func (d dir) Lstat(name string) (fs.FileInfo, error) {
 	return within(d, func(root fs.FS) (fs.FileInfo, error) { return fs.Lstat(root, name) })
 }
 
-// ReadLink returns where a link leads.
+// ReadLink returns the target of a link.
 func (d dir) ReadLink(name string) (string, error) {
 	return within(d, func(root fs.FS) (string, error) { return fs.ReadLink(root, name) })
 }
 
-// ReadDir lists a folder in bytewise order.
+// ReadDir lists a directory in bytewise order.
 func (d dir) ReadDir(name string) ([]fs.DirEntry, error) {
 	return within(d, func(root fs.FS) ([]fs.DirEntry, error) { return fs.ReadDir(root, name) })
 }
 
-// ReadFile reads a file whole.
+// ReadFile reads a whole file.
 func (d dir) ReadFile(name string) ([]byte, error) {
 	return within(d, func(root fs.FS) ([]byte, error) { return fs.ReadFile(root, name) })
 }
 
-// within opens the folder anew, so that each operation sees the folder that
-// has the name now.
+// within opens the directory again, so that each operation uses the current directory of this
+// name.
 func within[T any](d dir, use func(root fs.FS) (T, error)) (found T, err error) {
 	root, err := os.OpenRoot(string(d))
 	if err != nil {
@@ -58,9 +57,8 @@ func within[T any](d dir, use func(root fs.FS) (T, error)) (found T, err error) 
 	return use(root.FS())
 }
 
-// File returns the files below the folder of a tool file, of which no other is a
-// tool file: what the file refers to is there, and what stands beside it is not
-// loaded.
+// File returns the files in the directory of a tool file, but lists only that file. Files that
+// it refers to can be read; other tool files are not loaded.
 func File(path string) fs.FS {
 	return single{dir(filepath.Dir(path)), filepath.Base(path)}
 }
@@ -70,7 +68,8 @@ type single struct {
 	only string
 }
 
-// ReadDir lists a folder in bytewise order. Of the folder itself it lists the one file.
+// ReadDir lists a directory in bytewise order. For the top directory, it lists only the one
+// file.
 func (s single) ReadDir(name string) ([]fs.DirEntry, error) {
 	entries, err := s.dir.ReadDir(name)
 	if name == "." {
@@ -79,8 +78,8 @@ func (s single) ReadDir(name string) ([]fs.DirEntry, error) {
 	return entries, err
 }
 
-// Path returns the absolute path of the folder that [Dir] or [File] has made fsys
-// of, and "" when neither has.
+// Path returns the absolute path of the directory of [Dir] or [File], and "" for any other
+// fsys.
 func Path(fsys fs.FS) string {
 	if one, ok := fsys.(single); ok {
 		fsys = one.dir
@@ -96,42 +95,42 @@ func Path(fsys fs.FS) string {
 	return path
 }
 
-// Roots finds folders on the disk that files name, each once: all who ask hear
-// the same. It is safe for concurrent use.
-type Roots struct {
+// Resolver resolves directories on disk that files name. It caches results, so that all callers
+// get the same answer. It is safe for concurrent use.
+type Resolver struct {
 	mu    sync.Mutex
-	known map[string]root
+	known map[string]resolved
 }
 
-type root struct {
+type resolved struct {
 	real string
 	err  error
 }
 
-// What [Roots.Find] says beside what the system does.
+// Errors of [Resolver.Resolve] in addition to those of the system.
 var (
-	errNoFolder = errors.New("it is not a folder")
-	errRelative = errors.New("it is relative to a file that is not on the disk")
+	errNotDirectory = errors.New("it is not a directory")
+	errRelative     = errors.New("it is relative to a file that is not on disk")
 )
 
-// Find returns a path without the links that it passes. An error says what
-// keeps the path from being a folder: [fs.ErrNotExist] when nothing is there. The
-// path is then where a folder would be, and empty when that cannot be known.
-func (r *Roots) Find(path string) (string, error) {
+// Resolve returns a path with its symbolic links resolved. It returns an error if the path is
+// not a directory: [fs.ErrNotExist] if it does not exist. In that case, the path is the one
+// where a directory would be, or empty if it is unknown.
+func (r *Resolver) Resolve(path string) (string, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	found, ok := r.known[path]
 	if !ok {
-		found.real, found.err = find(path)
+		found.real, found.err = resolve(path)
 		if r.known == nil {
-			r.known = map[string]root{}
+			r.known = map[string]resolved{}
 		}
 		r.known[path] = found
 	}
 	return found.real, found.err
 }
 
-func find(path string) (string, error) {
+func resolve(path string) (string, error) {
 	if !filepath.IsAbs(path) {
 		return "", errRelative
 	}
@@ -156,27 +155,27 @@ func isFolder(path string) error {
 	case err != nil:
 		return errors.New(reason(err))
 	case !info.IsDir():
-		return errNoFolder
+		return errNotDirectory
 	}
 	return nil
 }
 
-// Program returns a path without the links that it passes. An error says what
-// keeps it from being a program that its owner and group alone can change:
-// [fs.ErrNotExist] when nothing is there. The path is then where it would be, and
-// empty when that cannot be known.
-func (r *Roots) Program(path string) (string, error) {
-	real, err := r.Find(path)
+// ResolveProgram returns a path with its symbolic links resolved. It returns an error if the
+// path is not a program that only its owner and group can change: [fs.ErrNotExist] if it does
+// not exist. In that case, the path is the one where the program would be, or empty if it is
+// unknown.
+func (r *Resolver) ResolveProgram(path string) (string, error) {
+	real, err := r.Resolve(path)
 	switch {
 	case err == nil:
-		return real, errors.New("it is a folder")
+		return real, errors.New("it is a directory")
 	case errors.Is(err, fs.ErrNotExist):
-		// Whoever may put a file there decides what is run.
-		if err := guarded(real, 0); err != nil {
+		// Users who may create the file decide what runs.
+		if err := checkFolders(real, 0); err != nil {
 			return real, err
 		}
 		return real, fs.ErrNotExist
-	case !errors.Is(err, errNoFolder):
+	case !errors.Is(err, errNotDirectory):
 		return real, err
 	}
 	info, err := os.Stat(real)
@@ -186,28 +185,28 @@ func (r *Roots) Program(path string) (string, error) {
 	case !info.Mode().IsRegular():
 		return real, errNotRegular
 	case !executable(info):
-		return real, errors.New("it may not be executed")
+		return real, errors.New("it is not executable")
 	case writable(info):
-		return real, errors.New("everyone may write it")
+		return real, errors.New("it is writable by every user")
 	}
-	// In a sticky folder nobody else takes the file's place.
-	if err := guarded(path, fs.ModeSticky); err != nil {
+	// In a sticky directory, others cannot replace the file.
+	if err := checkFolders(path, fs.ModeSticky); err != nil {
 		return real, err
 	}
-	return real, guarded(real, fs.ModeSticky)
+	return real, checkFolders(real, fs.ModeSticky)
 }
 
-// guarded returns an error that names a folder above a file which everyone may
-// write. The lowest that exists may be so if it has one of the modes, and those
-// above it if they are sticky.
-func guarded(file string, but fs.FileMode) error {
+// checkFolders returns an error that names a directory above file that every user may write.
+// The lowest existing directory may be writable if it has one of the modes in but; those above
+// it may be writable if they are sticky.
+func checkFolders(file string, but fs.FileMode) error {
 	for at := filepath.Dir(file); ; at = filepath.Dir(at) {
 		info, err := os.Stat(at)
 		switch {
 		case err != nil && !errors.Is(err, fs.ErrNotExist):
 			return errors.New(reason(err))
 		case err == nil && writable(info) && info.Mode()&but == 0:
-			return fmt.Errorf("everyone may write its folder %s", at)
+			return fmt.Errorf("its directory %s is writable by every user", at)
 		case err == nil:
 			but = fs.ModeSticky
 		}

@@ -16,69 +16,69 @@ import (
 // Hash is the SHA-256 of a file.
 type Hash = [sha256.Size]byte
 
-// unit is one tool file and what it was parsed and decoded into.
-type unit struct {
+// toolFile is a tool file with its parsed and decoded content.
+type toolFile struct {
 	path    string
 	hash    Hash
 	bytes   []byte
 	file    *hclfile.File
 	parsed  diag.List
 	decoded *decoded
-	// staged is what the file defines with other values of variables, by stages.
+	// staged are the definitions with other values of variables, by stage.
 	staged map[string]**decoded
 	ownership
 }
 
-// incomplete reports whether the file may define more than is known of it.
-func (u *unit) incomplete() bool {
+// incomplete reports whether the file may define more than is known.
+func (u *toolFile) incomplete() bool {
 	if u.file == nil {
 		return u.parsed.HasErrors()
 	}
 	return u.file.Incomplete()
 }
 
-// ref is a file that a definition reads. A missing one is remembered as such.
-type ref struct {
+// referencedFile is a file that a definition reads. A missing file is cached too.
+type referencedFile struct {
 	hash  Hash
 	bytes []byte
 	err   error
-	// used is the last load that read the file for what it serves.
+	// used is the last load that read the file.
 	used uint64
 	ownership
 }
 
-// read reads a tool file. It keeps before when the content is unchanged, and
-// forgets the file when it is gone.
-func (t *Tree) read(name string, before *unit) {
+// read reads a tool file. It keeps before if the content is unchanged, and removes a file that
+// no longer exists.
+func (t *Tree) read(name string, before *toolFile) {
 	content, info, err := content(t.fsys, name, maxToolFile)
 	if errors.Is(err, fs.ErrNotExist) {
-		delete(t.units, name)
+		delete(t.files, name)
 		return
 	}
-	u := &unit{path: name, bytes: content, hash: sha256.Sum256(content), ownership: ownershipOf(info)}
+	u := &toolFile{path: name, bytes: content, hash: sha256.Sum256(content), ownership: ownershipOf(info)}
 	if err != nil {
 		u.hash = sha256.Sum256([]byte(err.Error()))
-		u.parsed = diag.List{unreadable(t.display(name), "this file cannot be used", " of at most 1 MiB", err)}
+		u.parsed = diag.List{unreadable(t.display(name), "this file cannot be read", " of at most 1 MiB", err)}
 	}
 	if before != nil && before.hash == u.hash {
 		before.ownership = u.ownership
-		t.units[name] = before
+		t.files[name] = before
 		return
 	}
-	t.units[name] = u
+	t.files[name] = u
 }
 
-// Open returns the content of a file that a definition refers to, by its path
-// relative to the folder, and a hash that changes with the content. A file that
-// cannot be read has a hash too. It is safe for concurrent use.
+// Open returns the content of a file that a definition refers to, by path relative to the
+// directory, and a hash of the content. A file that cannot be read has a hash too. Open is safe
+// for concurrent use.
 func (t *Tree) Open(name string) ([]byte, Hash, error) {
 	r := t.open(name)
-	t.use(name)
+	t.markUsed(name)
 	return r.bytes, r.hash, r.err
 }
 
-// use marks files that are known as read by this load.
-func (t *Tree) use(names ...string) {
+// markUsed marks known files as read by this load.
+func (t *Tree) markUsed(names ...string) {
 	t.opening.Lock()
 	defer t.opening.Unlock()
 	for _, name := range names {
@@ -86,8 +86,8 @@ func (t *Tree) use(names ...string) {
 	}
 }
 
-// used returns the paths of all that this load has read, in bytewise order.
-func (t *Tree) used() []string {
+// usedNames returns the paths of all files that this load has read, in bytewise order.
+func (t *Tree) usedNames() []string {
 	var names []string
 	for name, r := range t.refs {
 		if r.used == t.loads {
@@ -98,31 +98,31 @@ func (t *Tree) used() []string {
 	return names
 }
 
-// open returns what is known of a file, which it reads when nothing is.
-func (t *Tree) open(name string) *ref {
+// open returns a referenced file. It reads the file if it is not cached.
+func (t *Tree) open(name string) *referencedFile {
 	t.opening.Lock()
 	defer t.opening.Unlock()
 	if known := t.refs[name]; known != nil {
 		return known
 	}
-	r := &ref{}
+	r := &referencedFile{}
 	switch {
 	case !fs.ValidPath(name):
-		r.err = errors.New("the path leaves the tools folder")
-	case slices.ContainsFunc(strings.Split(name, "/"), Hidden):
+		r.err = errors.New("the path leaves the tools directory")
+	case slices.ContainsFunc(strings.Split(name, "/"), IsHidden):
 		r.err = errors.New("hidden files are never read")
 	default:
 		var info fs.FileInfo
 		r.bytes, info, r.err = content(t.fsys, name, maxReferenced)
 		r.ownership = ownershipOf(info)
 	}
-	if t.held += len(r.bytes); t.held > maxHeld {
-		t.held -= len(r.bytes)
-		r.bytes, r.err = nil, fmt.Errorf("the files that definitions name hold more than %d MiB together", maxHeld>>20)
+	if t.referencedBytes += len(r.bytes); t.referencedBytes > maxReferencedTotal {
+		t.referencedBytes -= len(r.bytes)
+		r.bytes, r.err = nil, fmt.Errorf("the files that definitions refer to exceed %d MiB in total", maxReferencedTotal>>20)
 	}
 	switch {
 	case errors.Is(r.err, fs.ErrNotExist):
-		r.err = fs.ErrNotExist // importers tell it in their own words
+		r.err = fs.ErrNotExist // importers have their own message
 	case r.err != nil:
 		r.err = errors.New(reason(r.err))
 	}
@@ -134,20 +134,20 @@ func (t *Tree) open(name string) *ref {
 	return r
 }
 
-// drop forgets what is known of a file, and of the folders that may list it.
+// drop removes a file from the cache, and the listings that may contain it.
 func (t *Tree) drop(name string) {
 	t.opening.Lock()
 	defer t.opening.Unlock()
 	if r := t.refs[name]; r != nil {
-		t.held -= len(r.bytes)
+		t.referencedBytes -= len(r.bytes)
 		delete(t.refs, name)
 	}
 	t.forget(name)
 }
 
-// content reads a file of at most limit bytes, and says what it is once it is open.
-// What is no regular file is not even opened, for that could wait for ever; what was
-// opened is looked at again, for the name may have come to mean another file.
+// content reads a file of at most limit bytes, and returns its info after it was opened. It
+// does not open a file that is not regular, because that could block. It checks the opened file
+// again, because the name may refer to another file by then.
 func content(fsys fs.FS, name string, limit int64) (content []byte, info fs.FileInfo, err error) {
 	found, err := fs.Stat(fsys, name)
 	if err != nil {
@@ -164,20 +164,20 @@ func content(fsys fs.FS, name string, limit int64) (content []byte, info fs.File
 	if info, err = file.Stat(); err != nil {
 		return nil, nil, err
 	}
-	if err := usable(info, limit); err != nil {
+	if err := checkInfo(info, limit); err != nil {
 		return nil, info, err
 	}
 	content, err = io.ReadAll(io.LimitReader(file, limit+1))
 	if err == nil && int64(len(content)) > limit {
-		return nil, info, fmt.Errorf("it grew to more than %d bytes", limit)
+		return nil, info, fmt.Errorf("it is larger than %d bytes", limit)
 	}
 	return content, info, err
 }
 
 var errNotRegular = errors.New("it is not a regular file")
 
-// usable says what keeps a file from being read.
-func usable(info fs.FileInfo, limit int64) error {
+// checkInfo returns an error if a file must not be read.
+func checkInfo(info fs.FileInfo, limit int64) error {
 	switch {
 	case !info.Mode().IsRegular():
 		return errNotRegular
@@ -193,10 +193,9 @@ func isToolFile(name string) bool {
 	return strings.HasSuffix(name, ".hcl") || strings.HasSuffix(name, ".hcl.json")
 }
 
-// Hidden reports the base names of what editors, mounts and version control
-// make for themselves. Such files and folders are never read under these names,
-// though a link of another name may lead there.
-func Hidden(base string) bool {
+// IsHidden reports base names that editors, mounts and version control create. Files and
+// directories with such names are never read, but a link with another name may refer to them.
+func IsHidden(base string) bool {
 	return strings.HasPrefix(base, ".") || strings.HasSuffix(base, "~") || strings.HasPrefix(base, "#")
 }
 
@@ -206,11 +205,11 @@ func writableByOthers(info fs.FileInfo) bool { return info.Mode().Perm()&0o002 !
 func unreadable(name, summary, size string, err error) diag.Diagnostic {
 	return diag.Diagnostic{
 		Code: "unreadable-file", Summary: summary + ": " + reason(err), Range: diag.Range{File: name},
-		Detail: "make it a regular file" + size + " that mcpd may read and that not every user may write",
+		Detail: "make it a regular file" + size + " that mcpd can read and other users cannot write",
 	}
 }
 
-// reason returns what went wrong without the path, which the diagnostic names anyway.
+// reason returns the error without the path, because the diagnostic has it.
 func reason(err error) string {
 	var pathError *fs.PathError
 	if errors.As(err, &pathError) {

@@ -29,7 +29,7 @@ func listed(t *testing.T, tree *loader.Tree) []string {
 	return names
 }
 
-func TestAFolderListsItsRegularFilesInOrder(t *testing.T) {
+func TestTreeList_regularFilesInOrder(t *testing.T) {
 	folder := t.TempDir()
 	for _, name := range []string{"docs/b.md", "docs/a/z.md", "docs/a.md", "docs/.hidden.md", "docs/.git/x.md", "docs/c.md~", "other/x.md"} {
 		write(t, filepath.Join(folder, name), name)
@@ -45,18 +45,18 @@ func TestAFolderListsItsRegularFilesInOrder(t *testing.T) {
 	if diff := cmp.Diff(want, listed(t, tree)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	if _, err := tree.List("gone"); err == nil || err.Error() != "there is no such folder" {
-		t.Errorf("a folder that is not there is listed with %v", err)
+	if _, err := tree.List("gone"); err == nil || err.Error() != "the directory does not exist" {
+		t.Errorf("missing directory: %v", err)
 	}
 }
 
-// A ConfigMap whose keys hold slashes is mounted so.
-func TestAFolderListsWhatIsBehindLinkedFolders(t *testing.T) {
+// Kubernetes mounts a ConfigMap with slashes in its keys like this.
+func TestTreeList_linkedDirectories(t *testing.T) {
 	folder := t.TempDir()
 	write(t, filepath.Join(folder, "docs", "..1", "de", "a.md"), "a")
 	for link, to := range map[string]string{"..data": "..1", "de": "..data/de"} {
 		if err := os.Symlink(to, filepath.Join(folder, "docs", link)); err != nil {
-			t.Skipf("SKIPPED: this system makes no links: %v", err)
+			t.Skipf("SKIPPED: this system has no links: %v", err)
 		}
 	}
 	tree := loader.New(loader.Dir(folder), "tools.d")
@@ -68,11 +68,11 @@ func TestAFolderListsWhatIsBehindLinkedFolders(t *testing.T) {
 	}
 	tree.Update(nil, true)
 	if files, err := tree.List("docs"); err == nil {
-		t.Errorf("links in a circle list %v", files)
+		t.Errorf("cyclic links list %v", files)
 	}
 }
 
-func TestAListFollowsTheFilesThatComeAndGo(t *testing.T) {
+func TestTreeList_afterUpdate(t *testing.T) {
 	folder := t.TempDir()
 	write(t, filepath.Join(folder, "docs", "a.md"), "1")
 	tree := loader.New(loader.Dir(folder), "tools.d")
@@ -83,18 +83,18 @@ func TestAListFollowsTheFilesThatComeAndGo(t *testing.T) {
 	write(t, filepath.Join(folder, "docs", "new", "b.md"), "22")
 	tree.Update([]string{"docs/new/b.md"}, false)
 	if diff := cmp.Diff([]string{"a.md 1", "new/b.md 2"}, listed(t, tree)); diff != "" {
-		t.Errorf("after one came: (-want +got)\n%s", diff)
+		t.Errorf("after a new file: (-want +got)\n%s", diff)
 	}
 	if err := os.RemoveAll(filepath.Join(folder, "docs", "new")); err != nil {
 		t.Fatal(err)
 	}
 	tree.Update([]string{"docs/new"}, false)
 	if diff := cmp.Diff([]string{"a.md 1"}, listed(t, tree)); diff != "" {
-		t.Errorf("after its folder went: (-want +got)\n%s", diff)
+		t.Errorf("after the directory was removed: (-want +got)\n%s", diff)
 	}
 }
 
-func TestAFolderOfTooManyFilesIsRefused(t *testing.T) {
+func TestTreeList_tooManyFiles(t *testing.T) {
 	files := fstest.MapFS{}
 	for i := range 20_001 {
 		files[fmt.Sprintf("docs/%d.md", i)] = &fstest.MapFile{Mode: 0o644}
@@ -110,7 +110,7 @@ func TestAFolderOfTooManyFilesIsRefused(t *testing.T) {
 	}
 }
 
-func TestWhatDefinitionsNameIsBoundedTogether(t *testing.T) {
+func TestTreeOpen_totalSize(t *testing.T) {
 	files := fstest.MapFS{}
 	content := make([]byte, 4<<20)
 	for i := range 65 {
@@ -123,16 +123,16 @@ func TestWhatDefinitionsNameIsBoundedTogether(t *testing.T) {
 		}
 	}
 	if content, _, err := tree.Open("64.bin"); err == nil || len(content) > 0 {
-		t.Error("more than 256 MiB were read")
+		t.Error("no error after more than 256 MiB")
 	}
-	tree.Update(nil, false) // the last load used all of them
-	tree.Update(nil, false) // and this one none
+	tree.Update(nil, false) // the last load used all files
+	tree.Update(nil, false) // this load used none
 	if _, _, err := tree.Open("64.bin"); err != nil {
-		t.Errorf("once nothing else is held: %v", err)
+		t.Errorf("with an empty cache: %v", err)
 	}
 }
 
-// wide is a folder in which the entries of every folder are many, and no files.
+// wide is a directory tree with many entries in every directory, but no files.
 type wide struct{ fstest.MapFS }
 
 func (w wide) ReadDir(name string) ([]fs.DirEntry, error) {
@@ -140,15 +140,15 @@ func (w wide) ReadDir(name string) ([]fs.DirEntry, error) {
 	return slices.Repeat(some, 100), err
 }
 
-// The folders of wide hold a million entries, but no file to count.
-func TestAFolderOfTooManyEntriesIsRefused(t *testing.T) {
+// The directories of wide contain a million entries, but no file to count.
+func TestTreeList_tooManyEntries(t *testing.T) {
 	pipe := &fstest.MapFile{Mode: fs.ModeNamedPipe}
 	tree := loader.New(wide{fstest.MapFS{"docs/a/b/pipe": pipe}}, "tools.d")
 	tree.Update(nil, true)
 	if _, codes := names(t, tree); !slices.Equal(codes, []string{"error too-many-files tools.d"}) {
-		t.Errorf("the tools folder: %v", codes)
+		t.Errorf("tools directory: %v", codes)
 	}
 	if _, err := tree.List("docs"); err == nil || !strings.Contains(err.Error(), "entries") {
-		t.Errorf("the folder: %v", err)
+		t.Errorf("directory: %v", err)
 	}
 }

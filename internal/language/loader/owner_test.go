@@ -13,9 +13,9 @@ import (
 	"github.com/mcpd/mcpd/internal/language/loader"
 )
 
-// TestWhatIsAnothersIsTold, be it a file, a folder or what a file names; what is root's or
-// one's own is not, nor what is on no disk.
-func TestWhatIsAnothersIsTold(t *testing.T) {
+// Files, directories and referenced files of other users are reported. Those of root and this
+// user, and files not on disk, are not.
+func TestCheckOwner_otherUsers(t *testing.T) {
 	of := func(uid int, data string) *fstest.MapFile {
 		return &fstest.MapFile{Data: []byte(data), Mode: 0o644, Sys: &syscall.Stat_t{Uid: uint32(uid)}}
 	}
@@ -35,7 +35,7 @@ func TestWhatIsAnothersIsTold(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got []string
-		for _, p := range tree.Foreign() {
+		for _, p := range tree.CheckOwner() {
 			got = append(got, p.Range.File)
 		}
 		if !slices.Equal(got, want) {
@@ -56,7 +56,7 @@ func TestWhatIsAnothersIsTold(t *testing.T) {
 func wantForeign(t *testing.T, config fstest.MapFS, want ...string) {
 	t.Helper()
 	var got []string
-	for _, p := range loader.ReadConfig(config, "etc/mcpd.hcl", nil).Foreign() {
+	for _, p := range loader.ReadConfig(config, "etc/mcpd.hcl", nil).CheckOwner() {
 		got = append(got, p.Range.File+" "+p.Code)
 	}
 	if !slices.Equal(got, want) {
@@ -64,9 +64,9 @@ func wantForeign(t *testing.T, config fstest.MapFS, want ...string) {
 	}
 }
 
-// TestWhoMayReplaceTheOperatorsFileIsTold: who owns its folder, or anybody who may write
-// there, unless the folder keeps files to their owners or is a mounted volume.
-func TestWhoMayReplaceTheOperatorsFileIsTold(t *testing.T) {
+// A directory of another user, or writable by every user, is reported, unless it is sticky or a
+// mounted volume.
+func TestConfigCheckOwner_directory(t *testing.T) {
 	folder := func(uid int, mode os.FileMode) fstest.MapFS {
 		return fstest.MapFS{".": {Mode: os.ModeDir | mode, Sys: &syscall.Stat_t{Uid: uint32(uid)}}, "mcpd.hcl": {Mode: 0o644}}
 	}
@@ -105,9 +105,8 @@ func TestWhoMayReplaceTheOperatorsFileIsTold(t *testing.T) {
 	}
 }
 
-// TestALinkIsAsItsTargetIs: whoever made a link in one's own folder could make it there,
-// and what decides is whose the file is that it leads to.
-func TestALinkIsAsItsTargetIs(t *testing.T) {
+// The owner of the target decides, not the owner of the link.
+func TestCheckOwner_links(t *testing.T) {
 	folder := t.TempDir()
 	write(t, filepath.Join(folder, "..2026_07_28", "a.hcl"), toolText("a"))
 	for name, target := range map[string]string{"..data": "..2026_07_28", "a.hcl": "..data/a.hcl"} {
@@ -121,30 +120,30 @@ func TestALinkIsAsItsTargetIs(t *testing.T) {
 		if tools, codes := names(t, tree); !slices.Equal(tools, []string{"a"}) {
 			t.Fatalf("tools %v, %v", tools, codes)
 		}
-		return len(tree.Foreign())
+		return len(tree.CheckOwner())
 	}
 	if n := told(); n > 0 {
-		t.Errorf("of one's own, %d are another's", n)
+		t.Errorf("own files: %d problems", n)
 	}
 	if os.Geteuid() != 0 {
-		t.Skip("SKIPPED: only root gives files away")
+		t.Skip("SKIPPED: only root can change owners")
 	}
 	if err := os.Lchown(filepath.Join(folder, "a.hcl"), 4242, 4242); err != nil {
 		t.Fatal(err)
 	}
 	if n := told(); n > 0 {
-		t.Errorf("of a link of another's, %d are told", n)
+		t.Errorf("link of another user: %d problems", n)
 	}
 	if err := os.Chown(filepath.Join(folder, "..data", "a.hcl"), 4242, 4242); err != nil {
 		t.Fatal(err)
 	}
 	if n := told(); n != 1 {
-		t.Errorf("of a file of another's behind a link, %d are told", n)
+		t.Errorf("target of another user: %d problems", n)
 	}
 }
 
-// TestTreeShared_groupWritable has real files, folders and referenced files with the modes.
-func TestTreeShared_groupWritable(t *testing.T) {
+// Real files, directories and referenced files with these modes are checked.
+func TestTreeCheckGroup(t *testing.T) {
 	folder := t.TempDir()
 	write := func(name string, mode os.FileMode) {
 		t.Helper()
@@ -167,7 +166,7 @@ func TestTreeShared_groupWritable(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got []string
-		for _, p := range tree.Shared() {
+		for _, p := range tree.CheckGroup() {
 			got = append(got, p.Severity.String()+" "+p.Code+" "+p.Range.File+": "+p.Summary)
 		}
 		if !slices.Equal(got, want) {
@@ -184,7 +183,7 @@ func TestTreeShared_groupWritable(t *testing.T) {
 	if err := os.Chmod(filepath.Join(folder, "sub"), 0o775); err != nil {
 		t.Fatal(err)
 	}
-	warned("warning writable-by-group tools.d/a.hcl: this and 2 more of what is loaded are writable by their groups")
+	warned("warning writable-by-group tools.d/a.hcl: this and 2 other loaded files or directories are writable by their group")
 	write("a.hcl", 0o644)
 	write("named.txt", 0o644)
 	warned("warning writable-by-group tools.d/sub: this is writable by its group")

@@ -6,14 +6,14 @@ import (
 	"io/fs"
 )
 
-// foreign reports false: nothing tells here whose a file is.
-func foreign(fs.FileInfo) bool { return false }
+// isOwnedByOther returns false: the owner is unknown on this system.
+func isOwnedByOther(fs.FileInfo) bool { return false }
 
-// writableByGroup reports false: nothing tells here which group may write a file.
+// writableByGroup returns false: group permissions are unknown on this system.
 func writableByGroup(fs.FileInfo) bool { return false }
 
-// executable reports true: the system says by the name what may be executed.
+// executable returns true: this system decides by file name.
 func executable(fs.FileInfo) bool { return true }
 
-// writable reports false: modes say nothing of that here.
+// writable returns false: permissions of other users are unknown on this system.
 func writable(fs.FileInfo) bool { return false }

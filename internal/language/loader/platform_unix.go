@@ -8,10 +8,10 @@ import (
 	"syscall"
 )
 
-// foreign reports whether a file belongs to somebody who is neither the user that runs
-// mcpd nor root: its owner may write it, whatever its mode says. What is on no disk
-// belongs to the program, and what could not be opened, of which info is nil, to nobody.
-func foreign(info fs.FileInfo) bool {
+// isOwnedByOther reports whether a file belongs to a user other than root and the user of mcpd.
+// Its owner can write it, whatever its mode. A file that is not on disk belongs to the program.
+// info is nil if a file could not be opened.
+func isOwnedByOther(info fs.FileInfo) bool {
 	if info == nil {
 		return false
 	}
@@ -19,11 +19,11 @@ func foreign(info fs.FileInfo) bool {
 	return ok && stat.Uid != 0 && int(stat.Uid) != os.Geteuid()
 }
 
-// writableByGroup reports whether all members of a file's group may write it.
+// writableByGroup reports whether the group of a file may write it.
 func writableByGroup(info fs.FileInfo) bool { return info != nil && info.Mode().Perm()&0o020 != 0 }
 
-// executable reports whether somebody may execute a file.
+// executable reports whether any user may execute a file.
 func executable(info fs.FileInfo) bool { return info.Mode().Perm()&0o111 != 0 }
 
-// writable reports whether everyone may write a file.
+// writable reports whether every user may write a file.
 func writable(info fs.FileInfo) bool { return info.Mode().Perm()&0o002 != 0 }

@@ -12,7 +12,7 @@ import (
 	"github.com/mcpd/mcpd/internal/language/loader"
 )
 
-func TestARootIsFoundBehindItsLinks(t *testing.T) {
+func TestResolver_links(t *testing.T) {
 	top, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -25,14 +25,14 @@ func TestARootIsFoundBehindItsLinks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var roots loader.Roots
+	var roots loader.Resolver
 	for name, want := range map[string]string{
 		"real": at("real"), "link": at("real"), "link/sub": at("real/sub"),
 		"link/new": at("real/new") + " (file does not exist)", "real/a/b": at("real/a/b") + " (file does not exist)",
 		"dangling": at("dangling") + " (file does not exist)",
-		"file":     at("file") + " (it is not a folder)", "loop": " (EvalSymlinks: too many links)", "file/x": " (not a directory)",
+		"file":     at("file") + " (it is not a directory)", "loop": " (EvalSymlinks: too many links)", "file/x": " (not a directory)",
 	} {
-		real, err := roots.Find(at(name))
+		real, err := roots.Resolve(at(name))
 		if err != nil {
 			real += " (" + err.Error() + ")"
 		}
@@ -40,18 +40,18 @@ func TestARootIsFoundBehindItsLinks(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", name, real, want)
 		}
 	}
-	if real, err := roots.Find("relative"); real != "" || err == nil || errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a relative path: got %q, %v", real, err)
+	if real, err := roots.Resolve("relative"); real != "" || err == nil || errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("relative path: got %q, %v", real, err)
 	}
 	if err := errors.Join(os.Remove(at("link")), os.Symlink("real/sub", at("link"))); err != nil {
 		t.Fatal(err)
 	}
-	if real, _ := roots.Find(at("link")); real != at("real") {
-		t.Errorf("who asks again hears something else: %s", real)
+	if real, _ := roots.Resolve(at("link")); real != at("real") {
+		t.Errorf("the second result differs: %s", real)
 	}
 }
 
-func TestOnlyAFolderOfTheDiskHasAPath(t *testing.T) {
+func TestPath_onlyOnDisk(t *testing.T) {
 	wd, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)
@@ -60,14 +60,14 @@ func TestOnlyAFolderOfTheDiskHasAPath(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 	if got := loader.Path(fstest.MapFS{}); got != "" {
-		t.Errorf("a folder in memory is at %s", got)
+		t.Errorf("directory in memory: path %s", got)
 	}
 	if got := loader.Path(nil); got != "" {
-		t.Errorf("no folder is at %s", got)
+		t.Errorf("nil: path %s", got)
 	}
 }
 
-func TestAProgramIsAFileThatOthersCannotChange(t *testing.T) {
+func TestResolveProgram_permissions(t *testing.T) {
 	top, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -85,25 +85,25 @@ func TestAProgramIsAFileThatOthersCannotChange(t *testing.T) {
 		t.Fatal(err)
 	}
 	if info, err := os.Stat(at("open")); err != nil || info.Mode().Perm() != 0o777 {
-		t.Skip("this system has no such modes")
+		t.Skip("SKIPPED: this system has no such modes")
 	}
 	for name, want := range map[string]string{
 		"bin/good": "bin/good", "link": "bin/good", "sticky/good": "sticky/good",
-		"bin":          "bin (it is a folder)",
-		"bin/plain":    "bin/plain (it may not be executed)",
-		"bin/written":  "bin/written (everyone may write it)",
-		"open/good":    "open/good (everyone may write its folder TOP/open)",
-		"open/link":    "bin/good (everyone may write its folder TOP/open)",
-		"away":         "open/good (everyone may write its folder TOP/open)",
+		"bin":          "bin (it is a directory)",
+		"bin/plain":    "bin/plain (it is not executable)",
+		"bin/written":  "bin/written (it is writable by every user)",
+		"open/good":    "open/good (its directory TOP/open is writable by every user)",
+		"open/link":    "bin/good (its directory TOP/open is writable by every user)",
+		"away":         "open/good (its directory TOP/open is writable by every user)",
 		"bin/none":     "bin/none (file does not exist)",
 		"none/none":    "none/none (file does not exist)",
 		"dangling":     "dangling (file does not exist)",
-		"open/none":    "open/none (everyone may write its folder TOP/open)",
-		"sticky/none":  "sticky/none (everyone may write its folder TOP/sticky)",
+		"open/none":    "open/none (its directory TOP/open is writable by every user)",
+		"sticky/none":  "sticky/none (its directory TOP/sticky is writable by every user)",
 		"bin/good/sub": " (not a directory)",
 	} {
-		var roots loader.Roots
-		real, err := roots.Program(at(name))
+		var roots loader.Resolver
+		real, err := roots.ResolveProgram(at(name))
 		got := strings.TrimPrefix(real, top+"/")
 		if err != nil {
 			got += " (" + strings.ReplaceAll(err.Error(), top, "TOP") + ")"

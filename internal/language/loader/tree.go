@@ -1,11 +1,11 @@
-// Package loader reads the files that a server is made of: the tools folder,
-// as a [Tree], and the operator's file, as a [Config].
+// Package loader reads the files of a server: the tools directory, as a [Tree], and the config
+// file, as a [Config].
 //
-// A tree remembers what it has read, parsed and decoded, so that the change of
-// one file costs the reading of one file. It trusts neither names nor links:
-// what is hidden, leaves the folder, is no regular file or may be written by
-// every user is a diagnostic and is never read. Which of the files belong to other users
-// it says when it is asked, as production mode does. Nothing is compiled here.
+// A Tree caches files, parsed files and definitions, so that a change to one file reads only
+// that file. It does not trust names and links. A file that is hidden, outside of the
+// directory, not regular, or writable by every user is a diagnostic and is never read.
+// Production mode also checks the owners of files, by separate methods. The package compiles no
+// scripts.
 package loader
 
 import (
@@ -22,74 +22,74 @@ import (
 	"github.com/mcpd/mcpd/diag"
 )
 
-// Bounds of a tools folder. What goes beyond is a diagnostic.
+// Limits of a tools directory. Exceeding one is a diagnostic.
 const (
 	maxToolFile   = 1 << 20
-	maxReferenced = 4 << 20 // of a file that definitions refer to
+	maxReferenced = 4 << 20 // per file that definitions refer to
 	maxDepth      = 32
 	maxFiles      = 50_000
-	// maxEntries is how many entries of folders are looked at, of which those
-	// behind a link count once for each link.
+	// maxEntries bounds the visited directory entries. Entries behind links count once for each
+	// link.
 	maxEntries = 500_000
-	// maxLinks is how many linked folders a path may pass, so that links in a
-	// circle come to an end. A mounted volume passes one.
+	// maxLinks bounds the linked directories on a path, so that cycles of links end. A mounted
+	// volume has one.
 	maxLinks = 2
-	// maxDeep is how many folders may be too deep until no more are looked for:
-	// a few links in a circle make millions.
-	maxDeep = 20
+	// maxTooDeep is the number of too deep directories after which the scan stops: a few cyclic
+	// links produce millions of them.
+	maxTooDeep = 20
 )
 
-// Tree is the tools folder as it was last read. Its methods are called by one
-// goroutine at a time, but for Open, which any number may call.
+// Tree is the tools directory as last read. Its methods must not be called concurrently, except
+// for Open and methods that say otherwise.
 type Tree struct {
 	fsys fs.FS
-	// root is how the folder is called in diagnostics, and path is where it is on
-	// the disk, empty when it is not there.
+	// root is the name of the directory in diagnostics. path is its absolute path on disk, or
+	// empty.
 	root, path string
-	// units are the tool files by path, relative to the folder.
-	units map[string]*unit
-	// linked says that files were reached through links, so that only a rescan
-	// tells what the change of another file means for them.
+	// files are the tool files, by path relative to the directory.
+	files map[string]*toolFile
+	// linked means that files were reached through links, so a change to any other file
+	// requires a rescan.
 	linked bool
-	// full says that the folder holds more files than are read. looked counts
-	// the entries that were looked at, deep the folders that are too deep.
-	full         bool
-	looked, deep int
-	// problems are those of the folder itself: of names, links and rights.
+	// full means that the directory holds too many files. entries counts the visited entries,
+	// tooDeep the directories below the maximum depth.
+	full             bool
+	entries, tooDeep int
+	// problems are the diagnostics of names, links and permissions.
 	problems diag.List
-	// foreign are the folders that are another user's, shared those that their group may write.
-	foreign, shared []string
-	// warnings are those of hidden files, by path.
+	// ownedByOthers are the directories of other users; groupWritable are the directories that
+	// their group may write.
+	ownedByOthers, groupWritable []string
+	// warnings are the warnings for hidden files, by path.
 	warnings map[string]diag.Diagnostic
 
-	// opening guards refs, the other files that definitions have read, by path,
-	// held, their bytes together, listings, the folders that were listed, and
-	// loads, which counts updates.
-	opening  sync.Mutex
-	refs     map[string]*ref
-	held     int
-	listings map[string]listing
-	loads    uint64
+	// opening guards the following fields: refs are the files that definitions have read, by
+	// path; referencedBytes is their total size; listings are the listed directories; loads
+	// counts updates.
+	opening         sync.Mutex
+	refs            map[string]*referencedFile
+	referencedBytes int
+	listings        map[string]listing
+	loads           uint64
 }
 
-// New returns the tree of a folder that diagnostics call root. Nothing is read
-// yet. A nil fsys is an empty folder.
+// New returns a tree for a directory with the name root in diagnostics. It reads nothing. A nil
+// fsys is an empty directory.
 func New(fsys fs.FS, root string) *Tree {
 	return &Tree{
 		fsys: fsys, root: root, path: Path(fsys), loads: 1,
-		units: map[string]*unit{}, refs: map[string]*ref{}, listings: map[string]listing{}, warnings: map[string]diag.Diagnostic{},
+		files: map[string]*toolFile{}, refs: map[string]*referencedFile{}, listings: map[string]listing{}, warnings: map[string]diag.Diagnostic{},
 	}
 }
 
-// Update begins a load: it reads the named files of the folder anew, or
-// everything when all is set or when the names alone do not tell what happened.
-// What the load before did not use is forgotten.
+// Update starts a load. It reads the named files again, or everything if all is set or the
+// names are not sufficient. It removes the files that the previous load did not use.
 func (t *Tree) Update(paths []string, all bool) {
 	t.opening.Lock()
-	maps.DeleteFunc(t.refs, func(_ string, r *ref) bool { return r.used != t.loads })
-	t.held = 0
+	maps.DeleteFunc(t.refs, func(_ string, r *referencedFile) bool { return r.used != t.loads })
+	t.referencedBytes = 0
 	for _, r := range t.refs {
-		t.held += len(r.bytes)
+		t.referencedBytes += len(r.bytes)
 	}
 	t.loads++
 	t.opening.Unlock()
@@ -98,42 +98,42 @@ func (t *Tree) Update(paths []string, all bool) {
 	}
 }
 
-// rescan reads everything anew. Files whose content is unchanged keep their unit.
+// rescan reads everything again. It keeps the parsed content of unchanged files.
 func (t *Tree) rescan() {
-	old := t.units
-	t.units, t.problems, t.warnings = make(map[string]*unit, len(old)), nil, map[string]diag.Diagnostic{}
-	t.refs, t.held, t.listings = map[string]*ref{}, 0, map[string]listing{}
-	t.foreign, t.shared = nil, nil
-	t.full, t.linked, t.looked, t.deep = false, false, 0, 0
+	old := t.files
+	t.files, t.problems, t.warnings = make(map[string]*toolFile, len(old)), nil, map[string]diag.Diagnostic{}
+	t.refs, t.referencedBytes, t.listings = map[string]*referencedFile{}, 0, map[string]listing{}
+	t.ownedByOthers, t.groupWritable = nil, nil
+	t.full, t.linked, t.entries, t.tooDeep = false, false, 0, 0
 	if t.fsys == nil {
 		return
 	}
 	t.scan(".", 0, 0, old)
 }
 
-func (t *Tree) scan(folder string, depth, links int, old map[string]*unit) {
+func (t *Tree) scan(folder string, depth, links int, old map[string]*toolFile) {
 	if depth > maxDepth || links > maxLinks {
-		t.refuse(folder, "folder-too-deep", fmt.Sprintf("folders nest deeper than %d, or pass more than %d links", maxDepth, maxLinks),
-			"look for a link that points at a folder above it")
-		t.deep++
-		t.full = t.deep == maxDeep
+		t.reject(folder, "folder-too-deep", fmt.Sprintf("directories nest deeper than %d levels, or pass more than %d links", maxDepth, maxLinks),
+			"look for a link to a parent directory")
+		t.tooDeep++
+		t.full = t.tooDeep == maxTooDeep
 		return
 	}
 	entries, err := fs.ReadDir(t.fsys, folder)
 	if err != nil {
-		t.refuse(folder, "unreadable-folder", "this folder cannot be read: "+reason(err), "put it there, readable for the user that runs mcpd")
+		t.reject(folder, "unreadable-folder", "this directory cannot be read: "+reason(err), "create it, and make it readable for the user that runs mcpd")
 		return
 	}
 	mounted := slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == "..data" })
 	if info, err := fs.Stat(t.fsys, folder); err == nil {
 		if writableByOthers(info) && !mounted {
-			t.refuse(folder, "writable-by-others", "this folder is writable by every user", "run chmod o-w on it: who may write here decides what mcpd runs")
+			t.reject(folder, "writable-by-others", "this directory is writable by every user", "run chmod o-w on it: users who may write it decide what mcpd runs")
 		}
-		if foreign(info) {
-			t.foreign = append(t.foreign, folder)
+		if isOwnedByOther(info) {
+			t.ownedByOthers = append(t.ownedByOthers, folder)
 		}
 		if writableByGroup(info) && !mounted {
-			t.shared = append(t.shared, folder)
+			t.groupWritable = append(t.groupWritable, folder)
 		}
 	}
 	for _, entry := range entries {
@@ -141,8 +141,8 @@ func (t *Tree) scan(folder string, depth, links int, old map[string]*unit) {
 	}
 }
 
-func (t *Tree) visit(name string, entry fs.DirEntry, depth, links int, old map[string]*unit) {
-	if Hidden(entry.Name()) {
+func (t *Tree) visit(name string, entry fs.DirEntry, depth, links int, old map[string]*toolFile) {
+	if IsHidden(entry.Name()) {
 		t.warnHidden(name)
 		return
 	}
@@ -153,7 +153,7 @@ func (t *Tree) visit(name string, entry fs.DirEntry, depth, links int, old map[s
 	if entry.Type()&fs.ModeSymlink != 0 {
 		info, err := fs.Stat(t.fsys, name)
 		if err != nil {
-			t.refuse(name, "bad-link", "this link leads out of the folder, or nowhere", "copy the file into the folder instead")
+			t.reject(name, "bad-link", "the target of this link is missing or outside of the directory", "copy the file into the directory instead")
 			return
 		}
 		isDir = info.IsDir()
@@ -168,23 +168,22 @@ func (t *Tree) visit(name string, entry fs.DirEntry, depth, links int, old map[s
 	}
 }
 
-// isFull reports whether nothing more is read, and says why, once.
+// isFull reports whether a limit is reached. It adds the diagnostic once.
 func (t *Tree) isFull() bool {
-	t.looked++
+	t.entries++
 	switch {
 	case t.full:
-	case len(t.units) == maxFiles:
+	case len(t.files) == maxFiles:
 		t.full = true
-		t.refuse(".", "too-many-files", fmt.Sprintf("the folder holds more than %d tool files", maxFiles), "split it over several servers")
-	case t.looked > maxEntries:
+		t.reject(".", "too-many-files", fmt.Sprintf("the directory contains more than %d tool files", maxFiles), "split it into several servers")
+	case t.entries > maxEntries:
 		t.full = true
-		t.refuse(".", "too-many-files", fmt.Sprintf("the folder holds more than %d entries", maxEntries), "look for links to folders that hold many others")
+		t.reject(".", "too-many-files", fmt.Sprintf("the directory contains more than %d entries", maxEntries), "look for links to large directories")
 	}
 	return t.full
 }
 
-// apply reads the named paths anew. It reports false when only a rescan can
-// tell what happened.
+// apply reads the named paths again. It returns false if a rescan is necessary.
 func (t *Tree) apply(paths []string) bool {
 	if t.fsys == nil {
 		return true
@@ -197,7 +196,7 @@ func (t *Tree) apply(paths []string) bool {
 		if !fs.ValidPath(name) || name == "." {
 			return false
 		}
-		if slices.ContainsFunc(strings.Split(name, "/"), Hidden) {
+		if slices.ContainsFunc(strings.Split(name, "/"), IsHidden) {
 			t.refreshWarning(name)
 			continue
 		}
@@ -210,23 +209,23 @@ func (t *Tree) apply(paths []string) bool {
 		case err == nil && info.IsDir():
 			return false
 		case err != nil && !isToolFile(name):
-			if t.holds(name) {
+			if t.knowsBelow(name) {
 				return false
 			}
 		case isToolFile(name):
-			t.read(name, t.units[name])
+			t.read(name, t.files[name])
 		}
 	}
 	return len(t.problems) == 0
 }
 
-// holds reports whether something was known below a path that is gone.
-func (t *Tree) holds(name string) bool {
-	known := slices.Concat(slices.Collect(maps.Keys(t.units)), slices.Collect(maps.Keys(t.warnings)), slices.Collect(maps.Keys(t.refs)))
+// knowsBelow reports whether a removed path had known files below it.
+func (t *Tree) knowsBelow(name string) bool {
+	known := slices.Concat(slices.Collect(maps.Keys(t.files)), slices.Collect(maps.Keys(t.warnings)), slices.Collect(maps.Keys(t.refs)))
 	return slices.ContainsFunc(known, func(known string) bool { return isBelow(known, name) })
 }
 
-func (t *Tree) refuse(name, code, summary, detail string) {
+func (t *Tree) reject(name, code, summary, detail string) {
 	t.problems = append(t.problems, diag.Diagnostic{
 		Code: code, Summary: summary, Detail: detail, Range: diag.Range{File: t.display(name)},
 	})
@@ -238,14 +237,14 @@ func (t *Tree) warnHidden(name string) {
 		return
 	}
 	t.warnings[name] = diag.Diagnostic{
-		Severity: diag.Warning, Code: "hidden-file", Summary: "this file is not loaded: hidden and backup files never are",
-		Detail: "rename it if it holds tools", Range: diag.Range{File: t.display(name)},
+		Severity: diag.Warning, Code: "hidden-file", Summary: "this file is not loaded because it is hidden or a backup",
+		Detail: "rename it if it defines tools", Range: diag.Range{File: t.display(name)},
 	}
 }
 
-// refreshWarning warns of a path with a hidden part when a rescan would.
+// refreshWarning updates the warning for a hidden path.
 func (t *Tree) refreshWarning(name string) {
-	if slices.ContainsFunc(strings.Split(path.Dir(name), "/"), func(part string) bool { return part != "." && Hidden(part) }) {
+	if slices.ContainsFunc(strings.Split(path.Dir(name), "/"), func(part string) bool { return part != "." && IsHidden(part) }) {
 		return
 	}
 	delete(t.warnings, name)
@@ -254,8 +253,8 @@ func (t *Tree) refreshWarning(name string) {
 	}
 }
 
-// found returns what is wrong with the folder itself, in a steady order.
-func (t *Tree) found() diag.List {
+// folderProblems returns the diagnostics of the directory, in a stable order.
+func (t *Tree) folderProblems() diag.List {
 	problems := slices.Clone(t.problems)
 	for _, name := range slices.Sorted(maps.Keys(t.warnings)) {
 		problems = append(problems, t.warnings[name])
@@ -263,26 +262,25 @@ func (t *Tree) found() diag.List {
 	return problems
 }
 
-// sorted returns the units in bytewise order of their paths.
-func (t *Tree) sorted() []*unit {
-	units := make([]*unit, 0, len(t.units))
-	for _, u := range t.units {
+// sorted returns the tool files in bytewise order of their paths.
+func (t *Tree) sorted() []*toolFile {
+	units := make([]*toolFile, 0, len(t.files))
+	for _, u := range t.files {
 		units = append(units, u)
 	}
-	slices.SortFunc(units, func(a, b *unit) int { return strings.Compare(a.path, b.path) })
+	slices.SortFunc(units, func(a, b *toolFile) int { return strings.Compare(a.path, b.path) })
 	return units
 }
 
-// display returns a path as diagnostics show it.
+// display returns the name of a path in diagnostics.
 func (t *Tree) display(name string) string { return path.Join(t.root, name) }
 
-// Relative returns the path, relative to the folder, of a file that
-// diagnostics call shown.
+// Relative converts a name in diagnostics to a path relative to the directory.
 func (t *Tree) Relative(shown string) string {
 	return strings.TrimPrefix(strings.TrimPrefix(shown, path.Clean(t.root)), "/")
 }
 
-// folder returns where the folder of a path is on the disk, "" when it is not there.
+// folder returns the directory of a path on disk, or "".
 func (t *Tree) folder(name string) string {
 	if t.path == "" {
 		return ""
@@ -291,31 +289,31 @@ func (t *Tree) folder(name string) string {
 }
 
 const (
-	// maxListed bounds the files below one folder, offered or not.
+	// maxListed bounds the files below one directory.
 	maxListed = 20_000
-	// maxHeld bounds the bytes of all files that definitions refer to.
-	maxHeld = 256 << 20
+	// maxReferencedTotal bounds the bytes of all files that definitions refer to.
+	maxReferencedTotal = 256 << 20
 )
 
-// Listed is a file of a folder below the tools folder.
-type Listed struct {
-	// Name is the path below the folder, with slashes.
+// ListedFile is a file in a listed directory.
+type ListedFile struct {
+	// Name is the path below the directory, with slashes.
 	Name string
 	Size int64
 }
 
-// listing is what a folder held when it was last looked at.
+// listing is the cached content of a directory.
 type listing struct {
-	files []Listed
+	files []ListedFile
 	err   error
-	// looked counts the entries that were looked at.
-	looked int
+	// entries counts the visited entries.
+	entries int
 }
 
-// List returns the regular files at any depth below a folder, in bytewise order
-// of their paths. Hidden files, links that lead to no file, and files whose name
-// is no UTF-8 are left out. It is safe for concurrent use.
-func (t *Tree) List(root string) ([]Listed, error) {
+// List returns the regular files at any depth below a directory, in bytewise order of their
+// paths. It omits hidden files, links without a file, and names that are not UTF-8. It is safe
+// for concurrent use.
+func (t *Tree) List(root string) ([]ListedFile, error) {
 	t.opening.Lock()
 	defer t.opening.Unlock()
 	known, ok := t.listings[root]
@@ -323,25 +321,24 @@ func (t *Tree) List(root string) ([]Listed, error) {
 		known.err = t.walk(root, "", 0, 0, &known)
 		switch {
 		case errors.Is(known.err, fs.ErrNotExist):
-			known.err = errors.New("there is no such folder")
+			known.err = errors.New("the directory does not exist")
 		case known.err != nil:
 			known.err = errors.New(reason(known.err))
 		}
-		slices.SortFunc(known.files, func(a, b Listed) int { return strings.Compare(a.Name, b.Name) })
+		slices.SortFunc(known.files, func(a, b ListedFile) int { return strings.Compare(a.Name, b.Name) })
 		t.listings[root] = known
 	}
 	return known.files, known.err
 }
 
-// walk adds the files below a folder to a listing; opening is held. Linked folders
-// are followed as far as [Tree.Update] follows them: a mounted ConfigMap holds
-// its folders as links.
+// walk adds the files below a directory to a listing. The caller holds opening. It follows
+// linked directories like [Tree.Update], because a mounted ConfigMap contains links.
 func (t *Tree) walk(root, below string, depth, links int, l *listing) error {
 	if t.fsys == nil {
 		return fs.ErrNotExist
 	}
 	if depth > maxDepth || links > maxLinks {
-		return fmt.Errorf("folders nest deeper than %d, or pass more than %d links", maxDepth, maxLinks)
+		return fmt.Errorf("directories nest deeper than %d levels, or pass more than %d links", maxDepth, maxLinks)
 	}
 	entries, err := fs.ReadDir(t.fsys, path.Join(root, below))
 	if err != nil {
@@ -355,12 +352,12 @@ func (t *Tree) walk(root, below string, depth, links int, l *listing) error {
 	return nil
 }
 
-// list adds an entry of a folder to a listing, or what is below it.
+// list adds a directory entry, or the files below it, to a listing.
 func (t *Tree) list(root, name string, entry fs.DirEntry, depth, links int, l *listing) error {
-	if l.looked++; l.looked > maxEntries {
-		return fmt.Errorf("it holds more than %d entries, of which links make many", maxEntries)
+	if l.entries++; l.entries > maxEntries {
+		return fmt.Errorf("it contains more than %d entries; links may multiply them", maxEntries)
 	}
-	if Hidden(entry.Name()) {
+	if IsHidden(entry.Name()) {
 		return nil
 	}
 	if entry.IsDir() {
@@ -379,13 +376,13 @@ func (t *Tree) list(root, name string, entry fs.DirEntry, depth, links int, l *l
 	case !info.Mode().IsRegular():
 		return nil
 	case len(l.files) == maxListed:
-		return fmt.Errorf("it holds more than %d files", maxListed)
+		return fmt.Errorf("it contains more than %d files", maxListed)
 	}
-	l.files = append(l.files, Listed{Name: name, Size: info.Size()})
+	l.files = append(l.files, ListedFile{Name: name, Size: info.Size()})
 	return nil
 }
 
-// forget drops what was listed of the folders that hold a path, or lie below it.
+// forget drops the listings of directories that contain a path or are below it.
 func (t *Tree) forget(name string) {
 	for root := range t.listings {
 		if name == root || isBelow(name, root) || isBelow(root, name) {

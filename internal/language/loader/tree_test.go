@@ -24,7 +24,7 @@ func toolText(name string) string {
 	return fmt.Sprintf("tool %q {\n  run = <<JS\n    return 1;\n  JS\n}\n", name)
 }
 
-// config is the operator's file when there is none.
+// config returns the config of a missing file.
 func config(t *testing.T) *definition.Config {
 	t.Helper()
 	c := loader.ReadConfig(nil, "mcpd.hcl", nil)
@@ -34,7 +34,7 @@ func config(t *testing.T) *definition.Config {
 	return c.Config
 }
 
-// names returns the names of all tools, and the codes of all problems.
+// names returns the names of all tools and the codes of all diagnostics.
 func names(t *testing.T, tree *loader.Tree) (tools, codes []string) {
 	t.Helper()
 	defined, problems := tree.Definitions(config(t))
@@ -60,7 +60,7 @@ func write(t *testing.T, name, text string) {
 	}
 }
 
-func TestFilesAreReadInBytewiseOrderOfTheirPaths(t *testing.T) {
+func TestTreeDefinitions_bytewiseOrder(t *testing.T) {
 	tree := loader.New(fstest.MapFS{
 		"b.hcl":     {Data: []byte(toolText("b")), Mode: 0o644},
 		"a/z.hcl":   {Data: []byte(toolText("az")), Mode: 0o644},
@@ -74,7 +74,7 @@ func TestFilesAreReadInBytewiseOrderOfTheirPaths(t *testing.T) {
 	}
 }
 
-func TestOneChangedFileIsReadAlone(t *testing.T) {
+func TestTreeUpdate_readsOnlyChangedFile(t *testing.T) {
 	folder := t.TempDir()
 	write(t, filepath.Join(folder, "a.hcl"), toolText("a"))
 	write(t, filepath.Join(folder, "b.hcl"), toolText("b"))
@@ -92,7 +92,7 @@ func TestOneChangedFileIsReadAlone(t *testing.T) {
 	}
 }
 
-func TestGoneAndNewFilesAndFoldersAreNoticed(t *testing.T) {
+func TestTreeUpdate_addedAndRemoved(t *testing.T) {
 	folder := t.TempDir()
 	write(t, filepath.Join(folder, "a.hcl"), toolText("a"))
 	write(t, filepath.Join(folder, "sub", "b.hcl"), toolText("b"))
@@ -116,7 +116,7 @@ func TestGoneAndNewFilesAndFoldersAreNoticed(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotRegisteredExplicitlyIsRefused(t *testing.T) {
+func TestTreeUpdate_rejectedFiles(t *testing.T) {
 	folder, outside := t.TempDir(), t.TempDir()
 	write(t, filepath.Join(outside, "evil.hcl"), toolText("evil"))
 	write(t, filepath.Join(folder, ".hidden.hcl"), toolText("hidden"))
@@ -127,7 +127,7 @@ func TestWhatIsNotRegisteredExplicitlyIsRefused(t *testing.T) {
 		"escape.hcl": filepath.Join(outside, "evil.hcl"), "dangling.hcl": "nowhere.hcl", "linked.hcl": "..data/k8s.hcl", "loop": ".",
 	} {
 		if err := os.Symlink(target, filepath.Join(folder, name)); err != nil {
-			t.Skipf("SKIPPED: this system makes no links: %v", err)
+			t.Skipf("SKIPPED: this system has no links: %v", err)
 		}
 	}
 	if err := os.Chmod(filepath.Join(folder, "open.hcl"), 0o666); err != nil {
@@ -150,11 +150,11 @@ func TestWhatIsNotRegisteredExplicitlyIsRefused(t *testing.T) {
 		}
 	}
 	if !slices.ContainsFunc(codes, func(code string) bool { return strings.HasPrefix(code, "error folder-too-deep") }) {
-		t.Error("a link in a circle was followed to no end")
+		t.Error("the cyclic link was not reported")
 	}
 }
 
-func TestAReferencedFileIsPartOfTheRevision(t *testing.T) {
+func TestTreeHash_referencedFile(t *testing.T) {
 	folder := fstest.MapFS{
 		"a.hcl": {Data: []byte("tool \"a\" {\n  run = file(\"a.js\")\n}\n"), Mode: 0o644},
 		"a.js":  {Data: []byte("return 1;"), Mode: 0o644},
@@ -182,26 +182,26 @@ func TestAReferencedFileIsPartOfTheRevision(t *testing.T) {
 	}
 }
 
-func TestAFileThatIsTooLargeForAnyUseIsNotRead(t *testing.T) {
+func TestTreeOpen_tooLarge(t *testing.T) {
 	tree := loader.New(fstest.MapFS{"a.json": {Data: make([]byte, 4<<20+1), Mode: 0o644}}, "tools.d")
 	if content, _, err := tree.Open("a.json"); err == nil || len(content) > 0 {
 		t.Errorf("read %d bytes, %v", len(content), err)
 	}
 }
 
-func TestAFileThatIsMissingIsToldFromOneThatCannotBeRead(t *testing.T) {
+func TestTreeOpen_missingAndUnreadable(t *testing.T) {
 	folder := t.TempDir()
 	write(t, filepath.Join(folder, "sub", "a.js"), "")
 	tree := loader.New(loader.Dir(folder), "tools.d")
 	if _, _, err := tree.Open("gone.js"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a missing file: %v", err)
+		t.Errorf("missing file: %v", err)
 	}
 	if _, _, err := tree.Open("sub"); err == nil || errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a folder: %v", err)
+		t.Errorf("directory: %v", err)
 	}
 }
 
-func TestNoReferenceLeavesTheFolder(t *testing.T) {
+func TestTreeOpen_outsideDirectory(t *testing.T) {
 	parent := t.TempDir()
 	write(t, filepath.Join(parent, "secret.js"), "return 'secret';")
 	write(t, filepath.Join(parent, "tools", ".env"), "secret")
@@ -216,7 +216,7 @@ func TestNoReferenceLeavesTheFolder(t *testing.T) {
 	}
 }
 
-func TestABrokenConfigIsNeverNil(t *testing.T) {
+func TestReadConfig_neverNil(t *testing.T) {
 	for _, text := range []string{"", "server {", "\xff\xfe", "nonsense { }"} {
 		c := loader.ReadConfig(fstest.MapFS{"mcpd.hcl": {Data: []byte(text), Mode: 0o644}}, "etc/mcpd.hcl", nil)
 		if c.Config == nil {
@@ -233,7 +233,7 @@ func TestABrokenConfigIsNeverNil(t *testing.T) {
 	}
 }
 
-func TestValuesOfVariablesAreReadBesideTheOperatorsFile(t *testing.T) {
+func TestReadConfig_variableFiles(t *testing.T) {
 	folder := fstest.MapFS{
 		"mcpd.hcl":   {Data: []byte("variable \"stage\" { type = string }\nvariable \"size\" { type = integer }\n"), Mode: 0o644},
 		"a.mcpdvars": {Data: []byte("stage = \"dev\"\nsize = 1\n"), Mode: 0o644},
@@ -248,11 +248,11 @@ func TestValuesOfVariablesAreReadBesideTheOperatorsFile(t *testing.T) {
 	}
 	folder["c.mcpdvars"] = &fstest.MapFile{Data: []byte("stgae = 1\n"), Mode: 0o644}
 	if c := loader.ReadConfig(folder, "mcpd.hcl", nil); !c.Problems.HasErrors() {
-		t.Error("a value for a variable that nobody declares was taken")
+		t.Error("a value for an undeclared variable was accepted")
 	}
 }
 
-func TestTheHashOfAFolderDoesNotDependOnWhatWasReadBefore(t *testing.T) {
+func TestTreeHash_independentOfHistory(t *testing.T) {
 	const inline, byFile = "tool \"a\" {\n  run = \"return 1;\"\n}\n", "tool \"a\" {\n  run = file(\"a.js\")\n}\n"
 	folder := fstest.MapFS{
 		"a.hcl": {Data: []byte(byFile), Mode: 0o644}, "a.js": {Data: []byte("return 1;"), Mode: 0o644}, "lib.js": {Data: []byte("1"), Mode: 0o644},
@@ -273,14 +273,14 @@ func TestTheHashOfAFolderDoesNotDependOnWhatWasReadBefore(t *testing.T) {
 
 	tree.Update(nil, false)
 	if !tree.Unchanged(map[string]loader.Hash{"lib.js": old}) || load(tree) != withBoth {
-		t.Error("the same files have another hash when they need not be read again")
+		t.Error("the hash changed although the files are cached and unchanged")
 	}
 	tree.Update(nil, false)
 	if tree.Unchanged(map[string]loader.Hash{"lib.js": old, "a.js": {}}) {
-		t.Error("a file has changed unseen")
+		t.Error("a changed file was not noticed")
 	}
 	if load(tree) == withBoth {
-		t.Error("a file counts that what has changed need not read any more")
+		t.Error("the hash includes a file that is no longer read")
 	}
 
 	folder["a.hcl"] = &fstest.MapFile{Data: []byte(inline), Mode: 0o644}
@@ -288,7 +288,7 @@ func TestTheHashOfAFolderDoesNotDependOnWhatWasReadBefore(t *testing.T) {
 	fresh := loader.New(folder, "tools.d")
 	fresh.Update(nil, true)
 	if load(tree) != load(fresh) {
-		t.Error("a tree that has read a.js has another hash than one that never did")
+		t.Error("the hash depends on a file read earlier")
 	}
 	sources := map[string][]byte{}
 	if tree.AddSources(sources); len(sources) != 1 {
@@ -296,7 +296,7 @@ func TestTheHashOfAFolderDoesNotDependOnWhatWasReadBefore(t *testing.T) {
 	}
 }
 
-// counting counts how often a folder is listed.
+// counting counts the listings of directories.
 type counting struct {
 	fstest.MapFS
 	listed int
@@ -307,7 +307,7 @@ func (c *counting) ReadDir(name string) ([]fs.DirEntry, error) {
 	return c.MapFS.ReadDir(name)
 }
 
-func TestABackupFileIsWarnedOfWithoutAScan(t *testing.T) {
+func TestTreeUpdate_backupFileWarning(t *testing.T) {
 	folder := &counting{MapFS: fstest.MapFS{
 		"a.hcl": {Data: []byte(toolText("a")), Mode: 0o644}, "sub/b.hcl~": {Data: []byte("old"), Mode: 0o644},
 	}}
@@ -331,16 +331,16 @@ func TestABackupFileIsWarnedOfWithoutAScan(t *testing.T) {
 		}
 	}
 	if folder.listed != scans {
-		t.Errorf("folders were listed %d times more", folder.listed-scans)
+		t.Errorf("directories were listed %d more times", folder.listed-scans)
 	}
 	delete(folder.MapFS, "sub/b.hcl~")
 	tree.Update([]string{"sub"}, false)
 	if _, codes := names(t, tree); codes != nil {
-		t.Errorf("after the folder went: %v", codes)
+		t.Errorf("after the directory was removed: %v", codes)
 	}
 }
 
-// growing is a folder whose files are longer than they say.
+// growing is a directory of files that are longer than their info says.
 type growing struct{ fstest.MapFS }
 
 func (g growing) Open(name string) (fs.File, error) {
@@ -357,7 +357,7 @@ func (endless) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func TestAFileThatGrowsWhileItIsReadIsRefused(t *testing.T) {
+func TestTreeOpen_growingFile(t *testing.T) {
 	tree := loader.New(growing{fstest.MapFS{"sub/a.hcl": {Data: []byte("x"), Mode: 0o644}}}, "tools.d")
 	tree.Update([]string{"sub/a.hcl"}, false)
 	if _, codes := names(t, tree); !slices.Equal(codes, []string{"error unreadable-file tools.d/sub/a.hcl"}) {
@@ -365,11 +365,11 @@ func TestAFileThatGrowsWhileItIsReadIsRefused(t *testing.T) {
 	}
 }
 
-func TestAnEditBehindALinkIsRead(t *testing.T) {
+func TestTreeUpdate_linkedFile(t *testing.T) {
 	folder := t.TempDir()
 	write(t, filepath.Join(folder, "real.txt"), toolText("first"))
 	if err := os.Symlink("real.txt", filepath.Join(folder, "a.hcl")); err != nil {
-		t.Skipf("SKIPPED: this system makes no links: %v", err)
+		t.Skipf("SKIPPED: this system has no links: %v", err)
 	}
 	tree := loader.New(loader.Dir(folder), "tools.d")
 	tree.Update(nil, true)
@@ -380,13 +380,13 @@ func TestAnEditBehindALinkIsRead(t *testing.T) {
 	}
 }
 
-func TestALinkThatComesIsAsGoodAsOneThatWasThere(t *testing.T) {
+func TestTreeUpdate_newLink(t *testing.T) {
 	folder := t.TempDir()
 	write(t, filepath.Join(folder, "docs", "real.txt"), toolText("first"))
 	tree := loader.New(loader.Dir(folder), "tools.d")
 	tree.Update(nil, true)
 	if err := os.Symlink("docs/real.txt", filepath.Join(folder, "a.hcl")); err != nil {
-		t.Skipf("SKIPPED: this system makes no links: %v", err)
+		t.Skipf("SKIPPED: this system has no links: %v", err)
 	}
 	tree.Update([]string{"a.hcl"}, false)
 	write(t, filepath.Join(folder, "docs", "real.txt"), toolText("second"))
@@ -399,15 +399,15 @@ func TestALinkThatComesIsAsGoodAsOneThatWasThere(t *testing.T) {
 	}
 	tree.Update([]string{"docs/out.txt"}, false)
 	if _, codes := names(t, tree); !slices.Equal(codes, []string{"error bad-link tools.d/docs/out.txt"}) {
-		t.Errorf("a link that leads out is told as %v", codes)
+		t.Errorf("outside link: %v", codes)
 	}
 }
 
-func TestManyLinksInACircleComeToAnEndSoon(t *testing.T) {
+func TestTreeUpdate_cyclicLinks(t *testing.T) {
 	folder := t.TempDir()
 	for n := range 25 {
 		if err := os.Symlink(".", filepath.Join(folder, fmt.Sprint("link", n))); err != nil {
-			t.Skipf("SKIPPED: this system makes no links: %v", err)
+			t.Skipf("SKIPPED: this system has no links: %v", err)
 		}
 	}
 	tree := loader.New(loader.Dir(folder), "tools.d")

@@ -12,71 +12,72 @@ import (
 	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
-// fact is a fact with its place.
+// fact is a fact with its range.
 type fact struct {
 	grant.Fact
 	where diag.Range
 }
 
-// account is what one definition says.
-type account struct {
+// subject holds the facts of one definition.
+type subject struct {
 	kind, name string
-	// sense is what it means that there is such a definition.
-	sense grant.Direction
-	where diag.Range
-	facts []fact
+	// direction is the effect of the existence of the definition.
+	direction grant.Direction
+	where     diag.Range
+	facts     []fact
 }
 
-func (a *account) add(f grant.Fact, where diag.Range) { a.facts = append(a.facts, fact{f, where}) }
+func (a *subject) add(f grant.Fact, where diag.Range) { a.facts = append(a.facts, fact{f, where}) }
 
-// say adds a fact of the definition itself.
-func (a *account) say(sense grant.Direction, option, value string) {
+// addOption adds a fact of the definition itself.
+func (a *subject) addOption(sense grant.Direction, option, value string) {
 	a.add(grant.Fact{Option: option, Direction: sense, Value: value}, a.where)
 }
 
-// when adds a fact without a value when it is one.
-func (a *account) when(is bool, sense grant.Direction, option string) {
+// addIf adds a fact without a value if the condition holds.
+func (a *subject) addIf(is bool, sense grant.Direction, option string) {
 	if is {
-		a.say(sense, option, "")
+		a.addOption(sense, option, "")
 	}
 }
 
-// encoded adds a fact whose value is plain data.
-func (a *account) encoded(sense grant.Direction, option string, value any) {
-	a.say(sense, option, encode(value))
+// encoded adds a fact with plain data as value.
+func (a *subject) encoded(sense grant.Direction, option string, value any) {
+	a.addOption(sense, option, encode(value))
 }
 
-// number adds a bound that counts; 0 stands for otherwise, which is +Inf or NaN.
-func (a *account) number(option string, n int, otherwise float64) {
+// number adds a limit on a count. 0 means otherwise, which is +Inf or NaN.
+func (a *subject) number(option string, n int, otherwise float64) {
 	a.add(orUnbounded(grant.CountFact("", option, n), otherwise), a.where)
 }
 
-// orUnbounded returns a bound; one that is not known becomes otherwise, which is +Inf or NaN.
+// orUnbounded returns a limit. An unknown limit becomes otherwise, which is +Inf or NaN.
 func orUnbounded(f grant.Fact, otherwise float64) grant.Fact {
 	if math.IsNaN(f.Amount) && math.IsInf(otherwise, 1) {
-		f.Value, f.Amount = "no bound", otherwise
+		f.Value, f.Amount = "no limit", otherwise
 	}
 	return f
 }
 
-// body adds code, which is told and never shown.
-func (a *account) body(sense grant.Direction, option string, b *definition.Body) {
+// body adds code. Only its change is reported, never its text.
+func (a *subject) body(sense grant.Direction, option string, b *definition.Body) {
 	if b == nil {
 		return
 	}
-	a.add(grant.Fact{Option: option, Direction: sense, Value: b.Language + "\x00" + b.Text.Body()}, placeOf(b, a.where))
+	a.add(grant.Fact{Option: option, Direction: sense, Value: b.Language + "\x00" + b.Text.Body()}, rangeOfBody(b, a.where))
 }
 
-// placeOf returns where code stands, which is where it is named when it is a file.
-func placeOf(b *definition.Body, otherwise diag.Range) diag.Range {
+// rangeOfBody returns the range of inline code. For code in a file, it is the range of the
+// reference.
+func rangeOfBody(b *definition.Body, otherwise diag.Range) diag.Range {
 	if b.Path != "" || b.Text.IsZero() {
 		return otherwise
 	}
 	return b.Text.All()
 }
 
-// names adds a list of names and patterns, of which a nil one is all.
-func (a *account) names(sense grant.Direction, option string, list []definition.Name) {
+// names adds a list of names and patterns. A nil list matches everything.
+func (a *subject) names(sense grant.Direction, option string, list []definition.Name) {
 	if list == nil {
 		a.add(grant.Fact{Option: option, Direction: sense, Value: "*", Pattern: true}, a.where)
 	}
@@ -85,15 +86,15 @@ func (a *account) names(sense grant.Direction, option string, list []definition.
 	}
 }
 
-// targets adds what a policy, a limit or a hook is about.
-func (a *account) targets(sense grant.Direction, t definition.Targets) {
+// targets adds the targets of a policy, a limit or a hook.
+func (a *subject) targets(sense grant.Direction, t definition.Targets) {
 	a.names(sense, "tools", t.Tools)
 	a.names(sense, "resources", t.Resources)
 	a.names(sense, "prompts", t.Prompts)
 }
 
-// bounds adds those of calls; what is not said stands for otherwise.
-func (a *account) bounds(b definition.Bounds, otherwise float64) {
+// bounds adds the limits of calls. A limit that is not set becomes otherwise.
+func (a *subject) bounds(b definition.Bounds, otherwise float64) {
 	at := len(a.facts)
 	a.add(grant.TimeFact("", "timeout", b.Timeout), a.where)
 	a.add(grant.SizeFact("", "memory", b.Memory), a.where)
@@ -108,31 +109,31 @@ func (a *account) bounds(b definition.Bounds, otherwise float64) {
 	}
 }
 
-// grants adds what an allow block grants.
-func (a *account) grants(s *Side, set grant.Set, ranges map[string]diag.Range) {
-	for _, f := range set.Facts(s.Tools) {
+// grants adds the facts of an allow block.
+func (a *subject) grants(s *Snapshot, set grant.Set, ranges map[string]diag.Range) {
+	for _, f := range set.Facts(s.ToolsDir) {
 		a.add(f, rangeOf(ranges, f, a.where))
 	}
 	for _, g := range set.FS {
-		a.leads("fs."+g.Name, ".root", s.led(g.Root, g.Relative), ranges)
+		a.addResolvedLinks("fs."+g.Name, ".root", s.resolveLinks(g.Root, g.Relative), ranges)
 	}
 	for _, g := range set.SQL {
-		a.leads("sql."+g.Name, ".path", s.led(g.Path, g.Relative), ranges)
+		a.addResolvedLinks("sql."+g.Name, ".path", s.resolveLinks(g.Path, g.Relative), ranges)
 	}
 	for _, g := range set.Exec {
-		a.leads("exec."+g.Name, ".path", s.led(g.Path, false), ranges)
+		a.addResolvedLinks("exec."+g.Name, ".path", s.resolveLinks(g.Path, false), ranges)
 	}
 }
 
-// leads adds where the links lead that a path of an object passes, "" for nowhere else.
-func (a *account) leads(of, path, led string, ranges map[string]diag.Range) {
+// addResolvedLinks adds the resolved path of an object if links change it.
+func (a *subject) addResolvedLinks(of, path, led string, ranges map[string]diag.Range) {
 	if led != "" {
 		f := grant.Fact{Object: of, Option: "links of its path", Direction: grant.Opaque, Value: led, RangeKey: of + path}
 		a.add(f, rangeOf(ranges, f, a.where))
 	}
 }
 
-// rangeOf returns the place of a fact, or of the object that it is of.
+// rangeOf returns the range of a fact, or else of its object.
 func rangeOf(ranges map[string]diag.Range, f grant.Fact, otherwise diag.Range) diag.Range {
 	for _, place := range []string{f.RangeKey, f.Object} {
 		for ; place != ""; place = place[:max(0, strings.LastIndexByte(place, '.'))] {
@@ -148,18 +149,18 @@ func rangeOf(ranges map[string]diag.Range, f grant.Fact, otherwise diag.Range) d
 func encode(v any) string {
 	b, err := json.Marshal(v)
 	if err != nil {
-		panic("power: plain data did not encode: " + err.Error())
+		panic("privdiff: plain data did not encode: " + err.Error())
 	}
 	return string(b)
 }
 
-// unknown is the amount of a bound that the operator's file or mcpd decides.
+// unknown is the amount of a limit that the config file or mcpd decides.
 var unknown = math.NaN()
 
-// tool returns what a tool says. What policies know of it is not for the tool to
-// change unseen: a tool that calls itself read-only passes policies on writing.
-func (s *Side) tool(t *definition.Tool) account {
-	a := account{kind: "tool", name: t.Name, where: t.NameRange}
+// tool returns the facts of a tool. Facts that policies read must be reviewed: a tool that
+// claims to be read-only passes policies on writing.
+func (s *Snapshot) tool(t *definition.Tool) subject {
+	a := subject{kind: "tool", name: t.Name, where: t.NameRange}
 	a.encoded(grant.Neutral, "title", t.Title)
 	a.encoded(grant.Neutral, "description", []any{t.HasDescription, t.Description})
 	a.encoded(grant.Neutral, "icons", t.Icons)
@@ -168,7 +169,7 @@ func (s *Side) tool(t *definition.Tool) account {
 	a.encoded(grant.Opaque, "destructive", t.Destructive)
 	a.encoded(grant.Opaque, "open_world", t.OpenWorld)
 	s.call(&a, &t.Call)
-	a.when(t.Task != "", grant.Increases, "task")
+	a.addIf(t.Task != "", grant.Increases, "task")
 	a.encoded(grant.Neutral, "task", t.Task)
 	a.add(grant.Fact{Option: "task_ttl", Direction: grant.Limit, Value: t.TaskTTL.String(), Amount: float64(t.TaskTTL)}, a.where)
 	a.encoded(grant.Neutral, "ask_first", t.AskFirst)
@@ -190,8 +191,8 @@ func (s *Side) tool(t *definition.Tool) account {
 	return a
 }
 
-// cache adds to whom results are given again. That they are is no power.
-func (a *account) cache(c *definition.Cache) {
+// cache adds the callers that share cached results. Caching itself gives no privilege.
+func (a *subject) cache(c *definition.Cache) {
 	if c == nil {
 		return
 	}
@@ -201,24 +202,24 @@ func (a *account) cache(c *definition.Cache) {
 	}
 }
 
-// pointers adds what is shown to nobody else.
-func (a *account) pointers(option string, list []string) {
+// pointers adds sensitive parts of values.
+func (a *subject) pointers(option string, list []string) {
 	for _, pointer := range list {
-		a.say(grant.Restricts, option, pointer)
+		a.addOption(grant.Restricts, option, pointer)
 	}
 }
 
-// policy returns what a policy says. It holds power back, unless calls that no
-// policy covers are denied: an allow rule may open a way then.
-func (s *Side) policy(p *definition.Policy, operators bool) account {
-	a := account{kind: "policy", name: p.Name, where: p.NameRange, sense: grant.Restricts}
+// policy returns the facts of a policy. It limits privilege, unless calls without a policy are
+// denied: then an allow rule may give privilege.
+func (s *Snapshot) policy(p *definition.Policy, operators bool) subject {
+	a := subject{kind: "policy", name: p.Name, where: p.NameRange, direction: grant.Restricts}
 	if p.Allow != nil && s.deniesByDefault() {
-		a.sense = grant.Opaque
+		a.direction = grant.Opaque
 	}
-	a.when(operators, grant.Restricts, inOperatorsFile)
-	a.targets(a.sense, p.Targets)
+	a.addIf(operators, grant.Restricts, inConfigFile)
+	a.targets(a.direction, p.Targets)
 	if p.OnResult {
-		a.say(grant.Opaque, "on", "result")
+		a.addOption(grant.Opaque, "on", "result")
 	}
 	a.body(grant.Opaque, "when", p.When)
 	a.body(grant.Opaque, "allow", p.Allow)
@@ -226,21 +227,21 @@ func (s *Side) policy(p *definition.Policy, operators bool) account {
 	a.body(grant.Opaque, "requires_approval", p.Approval)
 	a.encoded(grant.Neutral, "reason", p.Reason)
 	a.body(grant.Neutral, "reason", p.ReasonExpr)
-	a.say(grant.Opaque, "disclose", p.Disclose)
+	a.addOption(grant.Opaque, "disclose", p.Disclose)
 	return a
 }
 
-// inOperatorsFile is the fact that no tool file can take a rule away.
-const inOperatorsFile = "stands in the operator's file"
+// inConfigFile is the fact that tool files cannot remove the rule.
+const inConfigFile = "is in the config file"
 
-func (s *Side) deniesByDefault() bool {
+func (s *Snapshot) deniesByDefault() bool {
 	said := s.Config.Server
 	return said.DefaultDecision == definition.DecideDeny || said.Mode == definition.Production
 }
 
-func limit(l *definition.Limit, operators bool) account {
-	a := account{kind: "limit", name: l.Name, where: l.NameRange, sense: grant.Restricts}
-	a.when(operators, grant.Restricts, inOperatorsFile)
+func limit(l *definition.Limit, operators bool) subject {
+	a := subject{kind: "limit", name: l.Name, where: l.NameRange, direction: grant.Restricts}
+	a.addIf(operators, grant.Restricts, inConfigFile)
 	a.targets(grant.Restricts, l.Targets)
 	a.body(grant.Opaque, "key", l.Key)
 	rate := grant.Fact{Option: "rate", Direction: grant.Limit, Value: "no bound", Amount: math.Inf(1)}
@@ -255,13 +256,13 @@ func limit(l *definition.Limit, operators bool) account {
 	return a
 }
 
-// hook returns what a hook says. One that sees more has more power, and one that
-// sees less tells somebody less: both are to be read.
-func (s *Side) hook(h *definition.Hook, operators bool) account {
-	a := account{kind: "hook", name: h.Name, where: h.NameRange, sense: grant.Opaque}
-	a.when(operators, grant.Restricts, inOperatorsFile)
+// hook returns the facts of a hook. Seeing more is a privilege, and seeing less removes a
+// safeguard, so both must be reviewed.
+func (s *Snapshot) hook(h *definition.Hook, operators bool) subject {
+	a := subject{kind: "hook", name: h.Name, where: h.NameRange, direction: grant.Opaque}
+	a.addIf(operators, grant.Restricts, inConfigFile)
 	for _, phase := range h.On {
-		a.say(grant.Opaque, "on", phase)
+		a.addOption(grant.Opaque, "on", phase)
 	}
 	a.targets(grant.Opaque, h.Targets)
 	a.add(grant.TimeFact("", "timeout", h.Timeout), a.where)

@@ -1,14 +1,13 @@
-// Package privdiff compares two states of the files that a server is made of, and
-// says what power the second has that the first has not.
+// Package privdiff compares two versions of the files of a server and reports the privileges
+// that the second has and the first has not.
 //
-// A [Side] is one state. What its definitions say is gathered as facts, those of
-// package grant among them, each of which gives power, holds it back, bounds it,
-// has to be read to be judged, or says nothing of it. [Compare] sets the facts of
-// two sides against each other, definition by definition and by their names, and
-// returns a [Change] for each difference.
+// A [Snapshot] is one version. Its definitions are described by facts, including those of
+// package grant. Each fact gives privilege, limits it, bounds an amount, must be reviewed by a
+// reader, or is neutral. [Compare] compares the facts of two snapshots by definition and name,
+// and returns a [Change] for each difference.
 //
-// What it cannot weigh counts as power. It reads no body: bodies can do what
-// they are granted, whatever stands in them.
+// A difference that it cannot judge counts as more privilege. It does not read scripts: assume
+// that a script uses all its grants.
 package privdiff
 
 import (
@@ -25,31 +24,30 @@ import (
 	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
-// Compare returns what has changed from one side to the other: what adds power
-// first, then what takes some away, then the rest, each by the kinds and the
-// names of the definitions. Neither the order nor the places of definitions,
-// nor in which file they stand, is a change.
-func Compare(before, after Side) []Change {
+// Compare returns the changes from one snapshot to the other: first those that add privilege,
+// then those that remove it, then the rest, each sorted by kind and name of the definitions.
+// The order, position and file of a definition do not matter.
+func Compare(before, after Snapshot) []Change {
 	c := comparison{}
-	was, is := before.accounts(), after.accounts()
+	was, is := before.subjects(), after.subjects()
 	for len(was) > 0 || len(is) > 0 {
 		switch order := firstOf(was, is); {
 		case order < 0:
-			c.gone(&was[0])
+			c.removed(&was[0])
 			was = was[1:]
 		case order > 0:
-			c.came(&is[0])
+			c.added(&is[0])
 			is = is[1:]
 		default:
-			c.both(&was[0], &is[0])
+			c.common(&was[0], &is[0])
 			was, is = was[1:], is[1:]
 		}
 	}
 	return sorted(c.changes)
 }
 
-// firstOf returns which of two sorted lists goes on first.
-func firstOf(was, is []account) int {
+// firstOf compares the heads of two sorted lists.
+func firstOf(was, is []subject) int {
 	switch {
 	case len(was) == 0:
 		return 1
@@ -59,11 +57,11 @@ func firstOf(was, is []account) int {
 	return byName(was[0], is[0])
 }
 
-// comparison is what has been found so far.
+// comparison collects the changes.
 type comparison struct{ changes []Change }
 
-// effectOf returns what it does that something of a sense comes.
-func effectOf(s grant.Direction) Effect {
+// additionEffect returns the effect of adding a fact or definition.
+func additionEffect(s grant.Direction) Effect {
 	switch s {
 	case grant.Restricts:
 		return Removes
@@ -74,8 +72,8 @@ func effectOf(s grant.Direction) Effect {
 	}
 }
 
-// lost returns what it does that something of a sense goes.
-func lost(s grant.Direction) Effect {
+// removalEffect returns the effect of removing a fact or definition.
+func removalEffect(s grant.Direction) Effect {
 	switch s {
 	case grant.Increases:
 		return Removes
@@ -86,19 +84,21 @@ func lost(s grant.Direction) Effect {
 	}
 }
 
-func (c *comparison) tell(e Effect, a *account, what, text string, f *fact, old bool) {
-	change := Change{Effect: e, Kind: a.kind, Name: a.name, What: what, Text: text, Where: a.where, Old: old}
+func (c *comparison) add(e Effect, a *subject, what, text string, f *fact, old bool) {
+	change := Change{Effect: e, Kind: a.kind, Name: a.name, Part: what, Text: text, Range: a.where, Old: old}
 	if f != nil {
-		change.Where = f.where
+		change.Range = f.where
 	}
 	c.changes = append(c.changes, change)
 }
 
-func (c *comparison) gone(a *account) { c.tell(lost(a.sense), a, "", "is removed", nil, true) }
+func (c *comparison) removed(a *subject) {
+	c.add(removalEffect(a.direction), a, "", "is removed", nil, true)
+}
 
-// came tells of a definition that is new, and of the objects that it is granted.
-func (c *comparison) came(a *account) {
-	c.tell(effectOf(a.sense), a, "", "is new", nil, false)
+// added reports a new definition and the objects that it is granted.
+func (c *comparison) added(a *subject) {
+	c.add(additionEffect(a.direction), a, "", "is new", nil, false)
 	groups := groupsOf(a.facts)
 	for i := range groups.list {
 		if g := &groups.list[i]; g.of != "" {
@@ -107,9 +107,9 @@ func (c *comparison) came(a *account) {
 	}
 }
 
-// both compares two definitions of the same name. Of an object or a part that
-// is gone, nothing else is told; nor of the parts of a schema that is new.
-func (c *comparison) both(was, is *account) {
+// common compares two definitions with the same name. It reports nothing else about a removed
+// object or part, and nothing about the parts of a new schema.
+func (c *comparison) common(was, is *subject) {
 	old, new := groupsOf(was.facts), groupsOf(is.facts)
 	for i := range new.list {
 		if g := &new.list[i]; g.of != "" || !new.within(old, g.key) {
@@ -123,14 +123,14 @@ func (c *comparison) both(was, is *account) {
 	}
 }
 
-// group compares the facts of one object or part; nil is none.
-func (c *comparison) group(was, is *account, old, new *group) {
+// group compares the facts of one object or part; nil means missing.
+func (c *comparison) group(was, is *subject, old, new *group) {
 	switch {
-	case old == nil && new.there != nil:
-		c.tell(effectOf(new.there.Direction), is, new.what(""), "is new"+new.gives(), new.there, false)
+	case old == nil && new.present != nil:
+		c.add(additionEffect(new.present.Direction), is, new.path(""), "is new"+new.describe(), new.present, false)
 		return
-	case new == nil && old.there != nil:
-		c.tell(lost(old.there.Direction), was, old.what(""), "is removed", old.there, true)
+	case new == nil && old.present != nil:
+		c.add(removalEffect(old.present.Direction), was, old.path(""), "is removed", old.present, true)
 		return
 	}
 	var before, after []fact
@@ -141,12 +141,12 @@ func (c *comparison) group(was, is *account, old, new *group) {
 		after = new.facts
 	}
 	for _, option := range options(before, after) {
-		c.option(was, is, of(before, option), of(after, option))
+		c.option(was, is, withOption(before, option), withOption(after, option))
 	}
 }
 
-// gives says in brackets what a new object gives, list by list.
-func (g *group) gives() string {
+// describe lists, in parentheses, the content of a new object.
+func (g *group) describe() string {
 	var said []string
 	for i, f := range g.facts {
 		switch {
@@ -165,18 +165,18 @@ func (g *group) gives() string {
 	return " (" + strings.Join(said, ", ") + ")"
 }
 
-// named is what tells the options of a group apart.
-type named struct {
-	option string
-	told   bool
+// optionKey identifies an option of a group.
+type optionKey struct {
+	option  string
+	neutral bool
 }
 
-// options returns those of two lists of facts, each once, in their order.
-func options(before, after []fact) []named {
-	var all []named
-	seen := map[named]bool{}
+// options returns the distinct options of two lists of facts, in order.
+func options(before, after []fact) []optionKey {
+	var all []optionKey
+	seen := map[optionKey]bool{}
 	for _, f := range slices.Concat(after, before) {
-		if n := (named{f.Option, f.Direction == grant.Neutral}); !seen[n] {
+		if n := (optionKey{f.Option, f.Direction == grant.Neutral}); !seen[n] {
 			seen[n] = true
 			all = append(all, n)
 		}
@@ -184,18 +184,18 @@ func options(before, after []fact) []named {
 	return all
 }
 
-func of(facts []fact, n named) []fact {
+func withOption(facts []fact, n optionKey) []fact {
 	var all []fact
 	for _, f := range facts {
-		if f.Option == n.option && (f.Direction == grant.Neutral) == n.told {
+		if f.Option == n.option && (f.Direction == grant.Neutral) == n.neutral {
 			all = append(all, f)
 		}
 	}
 	return all
 }
 
-// option compares what two groups say of one option.
-func (c *comparison) option(was, is *account, before, after []fact) {
+// option compares the facts of one option.
+func (c *comparison) option(was, is *subject, before, after []fact) {
 	sense := grant.Increases
 	for _, f := range slices.Concat(before, after) {
 		if sense = f.Direction; sense == grant.Opaque {
@@ -206,7 +206,7 @@ func (c *comparison) option(was, is *account, before, after []fact) {
 	case grant.Limit:
 		c.amount(was, is, before, after)
 	case grant.Opaque:
-		c.changed(was, is, before, after, Adds, "changed: read it")
+		c.changed(was, is, before, after, Adds, "changed: review it")
 	case grant.Neutral:
 		c.changed(was, is, before, after, Other, "changed")
 	default:
@@ -214,16 +214,16 @@ func (c *comparison) option(was, is *account, before, after []fact) {
 	}
 }
 
-// changed tells that what has to be read is not what it was.
-func (c *comparison) changed(was, is *account, before, after []fact, e Effect, text string) {
+// changed reports a value that a reader must review.
+func (c *comparison) changed(was, is *subject, before, after []fact, e Effect, text string) {
 	if slices.Equal(values(before), values(after)) {
 		return
 	}
 	if len(after) == 0 {
-		c.tell(e, was, keyOf(before).what(before[0].Option), text, &before[0], true)
+		c.add(e, was, keyOf(before).path(before[0].Option), text, &before[0], true)
 		return
 	}
-	c.tell(e, is, keyOf(after).what(after[0].Option), text, &after[0], false)
+	c.add(e, is, keyOf(after).path(after[0].Option), text, &after[0], false)
 }
 
 func keyOf(facts []fact) key { return key{facts[0].Object, facts[0].Part} }
@@ -237,23 +237,23 @@ func values(facts []fact) []string {
 	return slices.Compact(all)
 }
 
-// members compares two lists of which every member gives power, or holds it back.
-func (c *comparison) members(was, is *account, before, after []fact, sense grant.Direction) {
-	added, removed := beyond(after, before), beyond(before, after)
+// members compares two lists. Each member gives or limits privilege.
+func (c *comparison) members(was, is *subject, before, after []fact, sense grant.Direction) {
+	added, removed := notCovered(after, before), notCovered(before, after)
 	if sense == grant.Restricts && len(before) == 1 && len(after) == 1 && len(added) == 1 && len(removed) == 1 {
-		c.tell(Adds, is, keyOf(after).what(after[0].Option), fmt.Sprintf("is %q and was %q: read it", after[0].Value, before[0].Value), &after[0], false)
+		c.add(Adds, is, keyOf(after).path(after[0].Option), fmt.Sprintf("is %q and was %q: review it", after[0].Value, before[0].Value), &after[0], false)
 		return
 	}
 	for _, f := range added {
-		c.tell(effectOf(sense), is, keyOf(after).what(f.Option), said(f, "is new"), &f, false)
+		c.add(additionEffect(sense), is, keyOf(after).path(f.Option), memberChange(f, "is new"), &f, false)
 	}
 	for _, f := range removed {
-		c.tell(lost(sense), was, keyOf(before).what(f.Option), said(f, "is removed"), &f, true)
+		c.add(removalEffect(sense), was, keyOf(before).path(f.Option), memberChange(f, "is removed"), &f, true)
 	}
 }
 
-// said returns what has become of a member.
-func said(f fact, became string) string {
+// memberChange describes an added or removed member.
+func memberChange(f fact, became string) string {
 	switch {
 	case f.Value == "":
 		return became
@@ -263,8 +263,8 @@ func said(f fact, became string) string {
 	return strconv.Quote(f.Value) + " " + became
 }
 
-// beyond returns the members of a list, each once, that no member of another one covers.
-func beyond(list, other []fact) []fact {
+// notCovered returns the distinct members of list that no member of other covers.
+func notCovered(list, other []fact) []fact {
 	type written struct {
 		value   string
 		pattern bool
@@ -289,45 +289,45 @@ func beyond(list, other []fact) []fact {
 	return rest
 }
 
-// covers reports whether a pattern covers all that another member does. That one
-// is taken for text, in which * is a character that only * stands for.
+// covers reports whether a pattern matches everything that other matches. A * in other is
+// treated as a character that only * matches.
 func covers(pattern, other fact) bool {
 	return definition.Name{Text: pattern.Value}.Matches(other.Value)
 }
 
-// amount compares two bounds.
-func (c *comparison) amount(was, is *account, before, after []fact) {
+// amount compares two limits.
+func (c *comparison) amount(was, is *subject, before, after []fact) {
 	if len(before) == 0 || len(after) == 0 {
-		c.changed(was, is, before, after, Adds, "changed: read it")
+		c.changed(was, is, before, after, Adds, "changed: review it")
 		return
 	}
 	old, new := before[0], after[0]
-	what := keyOf(after).what(new.Option)
+	what := keyOf(after).path(new.Option)
 	switch {
 	case old.Amount == new.Amount || math.IsNaN(old.Amount) && math.IsNaN(new.Amount):
 	case math.IsNaN(old.Amount) || math.IsNaN(new.Amount):
-		c.tell(Adds, is, what, fmt.Sprintf("is %s and was %s: read it", new.Value, old.Value), &new, false)
+		c.add(Adds, is, what, fmt.Sprintf("is %s and was %s: review it", new.Value, old.Value), &new, false)
 	case new.Amount > old.Amount:
-		c.tell(Adds, is, what, fmt.Sprintf("is %s and was %s", new.Value, old.Value), &new, false)
+		c.add(Adds, is, what, fmt.Sprintf("is %s and was %s", new.Value, old.Value), &new, false)
 	default:
-		c.tell(Removes, is, what, fmt.Sprintf("is %s and was %s", new.Value, old.Value), &new, false)
+		c.add(Removes, is, what, fmt.Sprintf("is %s and was %s", new.Value, old.Value), &new, false)
 	}
 }
 
-// Effect is what a change does to power. The order is that in which changes are told.
+// Effect is the effect of a change on privilege. Changes are ordered by it.
 type Effect string
 
 const (
-	// Adds is for more power, and for what has to be read to know.
+	// Adds means more privilege, or a change to review.
 	Adds Effect = "adds_power"
-	// Removes is for less.
+	// Removes means less privilege.
 	Removes Effect = "removes_power"
-	// Other is for what bears on no power.
+	// Other means no effect on privilege.
 	Other Effect = "other"
 )
 
-// Mark returns the sign of an effect: "+", "-" or "~".
-func (e Effect) Mark() string {
+// Symbol returns "+", "-" or "~".
+func (e Effect) Symbol() string {
 	switch e {
 	case Adds:
 		return "+"
@@ -338,36 +338,37 @@ func (e Effect) Mark() string {
 	}
 }
 
-// Change is one difference between two sides.
+// Change is a difference between two snapshots.
 type Change struct {
 	Effect Effect
-	// Kind and Name are those of the definition; a block that stands once has no name.
+	// Kind and Name identify the definition. A block that occurs once has no name.
 	Kind, Name string
-	// What is the part of the definition, such as "http.crm hosts"; "" for all of it.
-	What string
-	// Text says in one line what has changed.
+	// Part is the changed part of the definition, such as "http.crm hosts". It is empty for the
+	// whole.
+	Part string
+	// Text describes the change in one line.
 	Text string
-	// Where is the place in the new files, or, when Old is set, in the old ones.
-	Where diag.Range
+	// Range is the position in the new files, or in the old files if Old is set.
+	Range diag.Range
 	Old   bool
 }
 
-// String returns the change on one line, without its mark.
+// String returns the change on one line, without its symbol.
 func (c Change) String() string {
 	said := c.Kind
 	if c.Name != "" {
 		said += ` "` + c.Name + `"`
 	}
-	if c.What != "" {
-		said += ": " + c.What
+	if c.Part != "" {
+		said += ": " + c.Part
 	}
-	if where := c.Where.String(); where != "" {
+	if where := c.Range.String(); where != "" {
 		said = where + ": " + said
 	}
 	return said + ": " + c.Text
 }
 
-// MarshalJSON returns the change for machines.
+// MarshalJSON encodes the change for machines.
 func (c Change) MarshalJSON() ([]byte, error) {
 	side := "new"
 	if c.Old {
@@ -383,10 +384,10 @@ func (c Change) MarshalJSON() ([]byte, error) {
 		File   string `json:"file"`
 		Line   int    `json:"line"`
 		Column int    `json:"column"`
-	}{c.Effect, c.Kind, c.Name, c.What, c.Text, side, c.Where.File, c.Where.Start.Line, c.Where.Start.Column})
+	}{c.Effect, c.Kind, c.Name, c.Part, c.Text, side, c.Range.File, c.Range.Start.Line, c.Range.Start.Column})
 }
 
-// Count returns how many changes have an effect.
+// Count returns the number of changes with an effect.
 func Count(changes []Change, e Effect) int {
 	n := 0
 	for _, c := range changes {
@@ -397,20 +398,20 @@ func Count(changes []Change, e Effect) int {
 	return n
 }
 
-// effects are all of them, in the order in which they are told.
+// effects are all effects, in order.
 var effects = []Effect{Adds, Removes, Other}
 
-// sorted returns changes by their effect, which keep their order otherwise.
+// sorted sorts changes by effect. The sort is stable.
 func sorted(changes []Change) []Change {
 	slices.SortStableFunc(changes, func(a, b Change) int { return slices.Index(effects, a.Effect) - slices.Index(effects, b.Effect) })
 	return changes
 }
 
-// key names the facts that come and go together.
+// key identifies a group.
 type key struct{ of, part string }
 
-// parent returns what the group is a part of: the granted object, or the value
-// of a schema that holds this one.
+// parent returns the group that contains this one: the granted object, or the containing value
+// of a schema.
 func (k key) parent() (key, bool) {
 	switch {
 	case k.part == "":
@@ -431,18 +432,18 @@ func (k key) parent() (key, bool) {
 // group is the facts of one object or part.
 type group struct {
 	key
-	// there says that the group is something that comes and goes; nil otherwise.
-	there *fact
-	facts []fact
+	// present is the fact that the group exists as a whole, or nil.
+	present *fact
+	facts   []fact
 }
 
-// groups are those of one definition, in the order of their first facts.
+// groups are the groups of one definition, in the order of their first facts.
 type groups struct {
 	list []group
 	at   map[key]int
 }
 
-// groupsOf returns facts by what they are of.
+// groupsOf groups facts by key.
 func groupsOf(facts []fact) *groups {
 	all := &groups{at: map[key]int{}}
 	for _, f := range facts {
@@ -454,7 +455,7 @@ func groupsOf(facts []fact) *groups {
 		}
 		g := &all.list[n]
 		if f.Option == "" && k != (key{}) {
-			g.there = &f
+			g.present = &f
 			continue
 		}
 		g.facts = append(g.facts, f)
@@ -471,17 +472,17 @@ func (all *groups) find(k key) *group {
 	return &all.list[n]
 }
 
-// within reports whether a group belongs to one that is here and not among others.
+// within reports whether an ancestor of a group exists here but not in others.
 func (all *groups) within(others *groups, k key) bool {
 	for k, ok := k.parent(); ok; k, ok = k.parent() {
-		if g := all.find(k); g != nil && g.there != nil && others.find(k) == nil {
+		if g := all.find(k); g != nil && g.present != nil && others.find(k) == nil {
 			return true
 		}
 	}
 	return false
 }
 
-// what names a group, and an option of it.
-func (k key) what(option string) string {
+// path names an option of the group.
+func (k key) path(option string) string {
 	return strings.Join(slices.DeleteFunc([]string{k.of, k.part, option}, func(s string) bool { return s == "" }), " ")
 }

@@ -21,9 +21,9 @@ import (
 
 var update = flag.Bool("update", false, "write what is told into the golden files")
 
-// TestEdits compares the two states in each archive of testdata/diff, of which
-// one stands below old/ and one below new/, with what is told of them.
-func TestEdits(t *testing.T) {
+// Each archive of testdata/diff holds two versions, below old/ and new/, and the expected
+// changes.
+func TestCompare_edits(t *testing.T) {
 	archives, err := filepath.Glob("../../../testdata/diff/*.txtar")
 	if err != nil || len(archives) == 0 {
 		t.Fatal("no archives", err)
@@ -47,7 +47,7 @@ func TestEdits(t *testing.T) {
 				return
 			}
 			if diff := cmp.Diff(string(archive.Files[want].Data), got); diff != "" {
-				t.Errorf("told is something else (-want +got):\n%s", diff)
+				t.Errorf("changes (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -56,15 +56,15 @@ func TestEdits(t *testing.T) {
 func told(changes []Change) string {
 	var b strings.Builder
 	for _, c := range changes {
-		fmt.Fprintf(&b, "%s %s\n", c.Effect.Mark(), c)
+		fmt.Fprintf(&b, "%s %s\n", c.Effect.Symbol(), c)
 	}
 	return b.String()
 }
 
-// sideOf reads the files of one side, which may have no mistakes.
-func sideOf(t testing.TB, archive *txtar.Archive, side string) Side {
+// sideOf reads one version, which must have no errors.
+func sideOf(t testing.TB, archive *txtar.Archive, side string) Snapshot {
 	t.Helper()
-	s := Side{Tools: "/" + side + "/tools.d", Operator: "/" + side, Config: configOf(t, nil, side)}
+	s := Snapshot{ToolsDir: "/" + side + "/tools.d", ConfigDir: "/" + side, Config: configOf(t, nil, side)}
 	for _, f := range archive.Files {
 		if f.Name == side+"/mcpd.hcl" {
 			s.Config = configOf(t, f.Data, side)
@@ -79,7 +79,7 @@ func sideOf(t testing.TB, archive *txtar.Archive, side string) Side {
 		if !ok {
 			continue
 		}
-		src := hclfile.Source{Path: "tools.d/" + name, Dir: strings.Trim(path.Dir(name), "."), Folder: path.Join(s.Tools, path.Dir(name)), Bytes: f.Data}
+		src := hclfile.Source{Path: "tools.d/" + name, RelDir: strings.Trim(path.Dir(name), "."), AbsDir: path.Join(s.ToolsDir, path.Dir(name)), Bytes: f.Data}
 		file, problems := hclfile.Parse(src, hclfile.ToolsKind)
 		if problems.HasErrors() {
 			t.Fatal(problems)
@@ -95,7 +95,7 @@ func sideOf(t testing.TB, archive *txtar.Archive, side string) Side {
 
 func configOf(t testing.TB, text []byte, side string) *definition.Config {
 	t.Helper()
-	file, problems := hclfile.Parse(hclfile.Source{Path: "mcpd.hcl", Folder: "/" + side, Bytes: text}, hclfile.ConfigKind)
+	file, problems := hclfile.Parse(hclfile.Source{Path: "mcpd.hcl", AbsDir: "/" + side, Bytes: text}, hclfile.ConfigKind)
 	if problems.HasErrors() {
 		t.Fatal(problems)
 	}
@@ -106,9 +106,8 @@ func configOf(t testing.TB, text []byte, side string) *definition.Config {
 	return config
 }
 
-// TestLinksThatLeadElsewhereAreTold moves the folder that a root leads to without
-// touching a file of tools.
-func TestLinksThatLeadElsewhereAreTold(t *testing.T) {
+// The link of a root changes without a change to the tool files.
+func TestCompare_changedLinks(t *testing.T) {
 	const tool = "tool \"t\" {\n  allow {\n    fs \"f\" { root = \"data\" }\n  }\n  run = \"return 1;\"\n}\n"
 	archive := &txtar.Archive{Files: []txtar.File{{Name: "old/tools.d/a.hcl", Data: []byte(tool)}, {Name: "new/tools.d/a.hcl", Data: []byte(tool)}}}
 	leads := func(to map[string]string) func(string) (string, error) {
@@ -128,29 +127,29 @@ func TestLinksThatLeadElsewhereAreTold(t *testing.T) {
 		{"nothing leads elsewhere", nil, nil, ""},
 		{"the whole copy stands behind a link", map[string]string{"/old/tools.d": "/x/tools.d", "/old/tools.d/data": "/x/tools.d/data"}, nil, ""},
 		{"the root is a link now", nil, map[string]string{"/new/tools.d/data": "/srv/secrets"},
-			"+ tools.d/a.hcl:3:21: tool \"t\": fs.f links of its path: changed: read it\n"},
+			"+ tools.d/a.hcl:3:21: tool \"t\": fs.f links of its path: changed: review it\n"},
 	} {
-		old.Find, new.Find = leads(c.old), leads(c.new)
+		old.ResolvePath, new.ResolvePath = leads(c.old), leads(c.new)
 		if diff := cmp.Diff(c.want, told(Compare(old, new))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)
 		}
 	}
 }
 
-// TestTheOrderOfWhatIsToldIsSteady compares the same sides again and again.
-func TestTheOrderOfWhatIsToldIsSteady(t *testing.T) {
-	old, new := Side{Config: configOf(t, nil, "old")}, manyTools(t, 30, "b.internal:443")
-	new.Read = map[string][32]byte{"a.js": {}, "b.js": {}, "c.js": {}, "d.js": {}}
+// Repeated comparisons return the same order.
+func TestCompare_stableOrder(t *testing.T) {
+	old, new := Snapshot{Config: configOf(t, nil, "old")}, manyTools(t, 30, "b.internal:443")
+	new.FileHashes = map[string][32]byte{"a.js": {}, "b.js": {}, "c.js": {}, "d.js": {}}
 	first := told(Compare(old, new))
 	for range 20 {
 		if again := told(Compare(old, new)); again != first {
-			t.Fatalf("the same comparison tells (-first +again)\n%s", cmp.Diff(first, again))
+			t.Fatalf("the second comparison differs (-first +second)\n%s", cmp.Diff(first, again))
 		}
 	}
 }
 
-// manyTools returns a side of n tools with a host.
-func manyTools(t testing.TB, n int, host string) Side {
+// manyTools returns a snapshot with n tools and one host.
+func manyTools(t testing.TB, n int, host string) Snapshot {
 	t.Helper()
 	var archive txtar.Archive
 	for i := range n {
@@ -171,7 +170,7 @@ func manyTools(t testing.TB, n int, host string) Side {
 	return sideOf(t, &archive, "new")
 }
 
-// BenchmarkCompare compares 1,000 tools, of which each has another host.
+// BenchmarkCompare compares 1,000 tools with different hosts.
 func BenchmarkCompare(b *testing.B) {
 	old, new := manyTools(b, 1000, "b.internal:443"), manyTools(b, 1000, "c.internal:443")
 	b.ResetTimer()
@@ -182,9 +181,9 @@ func BenchmarkCompare(b *testing.B) {
 	}
 }
 
-// TestAPatternCoversWhatItCoversByEveryName tries random patterns against random
-// names: what a covered pattern matches, the one that covers it matches too.
-func TestAPatternCoversWhatItCoversByEveryName(t *testing.T) {
+// Random patterns and names: if one pattern covers another, it matches everything that the
+// other matches.
+func TestCovers_allNames(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 3))
 	word := func(letters string) string {
 		b := make([]byte, random.IntN(6))
@@ -209,12 +208,12 @@ func TestAPatternCoversWhatItCoversByEveryName(t *testing.T) {
 		}
 	}
 	if covered < 1000 || matched < 100 {
-		t.Errorf("only %d covered, %d matched", covered, matched)
+		t.Errorf("too few cases: %d covered, %d matched", covered, matched)
 	}
 }
 
-// FuzzSchemas compares any two schemas: a schema differs from itself in nothing,
-// what is told one way is told the other way too, and power that goes comes back.
+// FuzzSchemas compares two schemas: a schema equals itself, the reverse comparison has as many
+// changes, and it restores removed privileges.
 func FuzzSchemas(f *testing.F) {
 	f.Add(`{"type":"object","properties":{"a":{"enum":["*",1]}},"additionalProperties":false}`, `{"properties":{"a":{}}}`)
 	f.Add(`{"items":{"items":{"pattern":"x"}}}`, `{"items":[{"maxLength":1e400}]}`)
@@ -229,16 +228,16 @@ func FuzzSchemas(f *testing.F) {
 		}
 		there, back := Compare(was, is), Compare(is, was)
 		if (len(there) == 0) != (len(back) == 0) {
-			t.Errorf("%s and %s: %v there, %v back", old, new, there, back)
+			t.Errorf("%s and %s: %v forward, %v backward", old, new, there, back)
 		}
 		if Count(there, Removes) > 0 && Count(there, Adds) == 0 && Count(back, Adds) == 0 {
-			t.Errorf("from %s to %s power goes, and none comes back", old, new)
+			t.Errorf("from %s to %s privilege is removed, but not added backward", old, new)
 		}
 	})
 }
 
-// withInput returns a side of one tool whose input has a schema.
-func withInput(schema string) Side {
+// withInput returns a snapshot with one tool with this input schema.
+func withInput(schema string) Snapshot {
 	tool := definition.Tool{Name: "t", Input: json.RawMessage(schema), Call: definition.Call{Grant: grant.Set{}}}
-	return Side{Config: &definition.Config{}, Files: []*definition.Definitions{{Tools: []definition.Tool{tool}}}}
+	return Snapshot{Config: &definition.Config{}, Files: []*definition.Definitions{{Tools: []definition.Tool{tool}}}}
 }

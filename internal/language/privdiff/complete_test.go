@@ -13,35 +13,34 @@ import (
 	"github.com/mcpd/mcpd/internal/language/hclfile"
 )
 
-// silent are the members of definitions that say nothing which could be
-// compared, with the reason.
+// silent are the members of definitions that are not compared, with the reason.
 var silent = regexp.MustCompile(strings.Join([]string{
-	`\.Tests\b`,              // tests check what a definition does, and let it do nothing
-	`\.Hash$`, `\.Semantic$`, // hashes of the text, of which order and layout are part
-	`Ranges$`, `Origin$`, // places
-	`\.ResolvedPath$`,            // of grants that were judged, which definitions are not
-	`^Side\.Config\.Incomplete$`, // only files with mistakes have it
-	`^Side\.Operator$`,           // a folder that places are told from
-	`\.(Run|DryRun|Complete\.Run|ReasonExpr|When|Allow|Deny|Approval|Key|Expr)\.Path$`, // a body that moves says the same
+	`\.Tests\b`,              // tests verify a definition and give it no privilege
+	`\.Hash$`, `\.Semantic$`, // hashes of the text, including order and layout
+	`Ranges$`, `Origin$`, // ranges
+	`\.ResolvedPath$`,                // set only on checked grants, not in definitions
+	`^Snapshot\.Config\.Incomplete$`, // only set for files with errors
+	`^Snapshot\.ConfigDir$`,          // the base of relative paths
+	`\.(Run|DryRun|Complete\.Run|ReasonExpr|When|Allow|Deny|Approval|Key|Expr)\.Path$`, // code that only moves is unchanged
 	`\.Expr\.Language$`, // always CEL
 	`\.Argument.*\.Complete$`,
-	`\.BigInts`, `\.BigIntOutput`, `\.Declared$`, // the schemas say which bounds integers have
+	`\.BigInts`, `\.BigIntOutput`, `\.Declared$`, // the schemas have the limits of integers
 }, "|"))
 
-// TestNothingThatADefinitionSaysIsLeftOut fills every member of every definition,
-// changes one after the other, and wants each change told. A member that is new
-// in a grant or a block fails here until it is a fact, or is named as silent.
-func TestNothingThatADefinitionSaysIsLeftOut(t *testing.T) {
+// Every member of every definition is filled and changed, one at a time, and each change must
+// be reported. A new member in a grant or block fails here until it has a fact or is listed as
+// silent.
+func TestCompare_everyMember(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED with -short: one goroutine works here alone")
 	}
 	before, after := filledSide(), filledSide()
 	if changes := Compare(before, after); len(changes) != 0 {
-		t.Fatalf("a side differs from itself: %v", changes)
+		t.Fatalf("a snapshot differs from itself: %v", changes)
 	}
 	members := 0
 	side := reflect.ValueOf(&after).Elem()
-	walk(side, "Side", func(path string, v reflect.Value, change func()) {
+	walk(side, "Snapshot", func(path string, v reflect.Value, change func()) {
 		members++
 		was := reflect.New(v.Type()).Elem()
 		was.Set(v)
@@ -49,24 +48,26 @@ func TestNothingThatADefinitionSaysIsLeftOut(t *testing.T) {
 		told := len(Compare(before, after)) > 0
 		v.Set(was)
 		if isSilent := silent.MatchString(path); told == isSilent {
-			t.Errorf("%s: told is %v, silent is %v", path, told, isSilent)
+			t.Errorf("%s: reported is %v, silent is %v", path, told, isSilent)
 		}
 	})
 	if members < 300 {
-		t.Errorf("found only %d members", members)
+		t.Errorf("only %d members", members)
 	}
 }
 
-func filledSide() Side { return *filled(reflect.TypeFor[Side](), "Side").Interface().(*Side) }
-
-// words are the values of members whose text is one of several words.
-var words = map[string][2]string{
-	"Side.Config.Audit.Mode":             {definition.AuditRelaxed, definition.AuditStrict},
-	"Side.Config.Server.Mode":            {definition.Development, definition.Production},
-	"Side.Config.Server.DefaultDecision": {definition.DecideAllow, definition.DecideDeny},
+func filledSide() Snapshot {
+	return *filled(reflect.TypeFor[Snapshot](), "Snapshot").Interface().(*Snapshot)
 }
 
-// filled returns a pointer to a value of a type of which no member is zero.
+// words are the values of members that accept only certain words.
+var words = map[string][2]string{
+	"Snapshot.Config.Audit.Mode":             {definition.AuditRelaxed, definition.AuditStrict},
+	"Snapshot.Config.Server.Mode":            {definition.Development, definition.Production},
+	"Snapshot.Config.Server.DefaultDecision": {definition.DecideAllow, definition.DecideDeny},
+}
+
+// filled returns a pointer to a value without zero members.
 func filled(typ reflect.Type, path string) reflect.Value {
 	p := reflect.New(typ)
 	v := p.Elem()
@@ -87,7 +88,7 @@ func filled(typ reflect.Type, path string) reflect.Value {
 	switch v.Kind() {
 	case reflect.String:
 		v.SetString("s")
-		if strings.HasSuffix(path, ".Root") || strings.HasSuffix(path, ".Path") || strings.HasSuffix(path, "Tools") {
+		if strings.HasSuffix(path, ".Root") || strings.HasSuffix(path, ".Path") || strings.HasSuffix(path, "ToolsDir") {
 			v.SetString("/tools/s")
 		}
 		if w, ok := words[path]; ok {
@@ -102,7 +103,7 @@ func filled(typ reflect.Type, path string) reflect.Value {
 	case reflect.Float64:
 		v.SetFloat(7)
 	case reflect.Pointer:
-		if strings.Count(path, ".Base64") < 2 { // which holds itself
+		if strings.Count(path, ".Base64") < 2 { // it is recursive
 			v.Set(filled(typ.Elem(), path))
 		}
 	case reflect.Slice:
@@ -119,14 +120,14 @@ func filled(typ reflect.Type, path string) reflect.Value {
 	case reflect.Array:
 	case reflect.Func:
 	default:
-		panic(fmt.Sprintf("%s: a value of %v is not known here", path, typ))
+		panic(fmt.Sprintf("%s: no value of type %v", path, typ))
 	}
 	return p
 }
 
 var templateType = reflect.TypeOf(definition.Template{}.URITemplate)
 
-// template returns the template of URIs that a file has.
+// template returns a URI template.
 func template(text string) reflect.Value {
 	src := fmt.Sprintf("resource_template \"t\" {\n  uri_template = %q\n  text = \"\"\n}\n", text)
 	file, _ := hclfile.Parse(hclfile.Source{Path: "a.hcl", Bytes: []byte(src)}, hclfile.ToolsKind)
@@ -134,14 +135,14 @@ func template(text string) reflect.Value {
 	return reflect.ValueOf(defined.Templates[0].URITemplate)
 }
 
-// walk visits every member that can be changed. change makes it another.
+// walk visits each member that can be changed; change modifies it.
 func walk(v reflect.Value, path string, visit func(path string, v reflect.Value, change func())) {
 	switch value := v.Addr().Interface().(type) {
 	case *json.RawMessage:
 		visit(path, v, func() { *value = json.RawMessage(`{"type":"object","properties":{"a":{"type":"integer"}}}`) })
 		return
 	case *diag.Range:
-		return // where something stands is no change
+		return // positions are not compared
 	case *diag.Text:
 		visit(path, v, func() { *value = diag.WholeFile("f", "other") })
 		return
@@ -172,7 +173,7 @@ func walk(v reflect.Value, path string, visit func(path string, v reflect.Value,
 	case reflect.Pointer:
 		if !v.IsNil() {
 			walk(v.Elem(), path, visit)
-			if path != "Side.Config" && path != "Side.Files[]" { // which no side lacks
+			if path != "Snapshot.Config" && path != "Snapshot.Files[]" { // every snapshot has them
 				visit(path+"=nil", v, func() { v.SetZero() })
 			}
 		}

@@ -12,12 +12,12 @@ import (
 	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
-// noRange is the place of what is compared wherever it stands.
+// noRange replaces ranges, which are not compared.
 var noRange diag.Range
 
-func (s *Side) resource(r *definition.Resource) account {
-	a := account{kind: "resource", name: r.Name, where: r.NameRange}
-	a.say(grant.Opaque, "uri", r.URI)
+func (s *Snapshot) resource(r *definition.Resource) subject {
+	a := subject{kind: "resource", name: r.Name, where: r.NameRange}
+	a.addOption(grant.Opaque, "uri", r.URI)
 	a.encoded(grant.Neutral, "title", r.Title)
 	a.encoded(grant.Neutral, "description", r.Description)
 	a.encoded(grant.Neutral, "mime_type", r.MIMEType)
@@ -30,9 +30,8 @@ func (s *Side) resource(r *definition.Resource) account {
 	return a
 }
 
-// content adds what stays the same until the files change. Who wants to know
-// what it holds reads it.
-func (a *account) content(c *definition.Content) {
+// content adds static content. Only the fact that it changed is reported.
+func (a *subject) content(c *definition.Content) {
 	if c == nil {
 		return
 	}
@@ -40,15 +39,15 @@ func (a *account) content(c *definition.Content) {
 	a.encoded(grant.Neutral, "content", []string{hex.EncodeToString(hash[:]), c.MIMEType, c.Path, strconv.FormatBool(c.Binary)})
 }
 
-// folder returns what a folder of resources says: every file of it is offered.
-func folder(f *definition.Folder) account {
-	a := account{kind: "resource_folder", name: f.Name, where: f.NameRange}
+// folder returns the facts of a resource folder. It provides all its files.
+func folder(f *definition.Folder) subject {
+	a := subject{kind: "resource_folder", name: f.Name, where: f.NameRange}
 	a.add(grant.Fact{Option: "root", Value: f.Root}, f.RootRange)
 	for _, glob := range f.Glob {
-		a.say(grant.Increases, "glob", glob)
+		a.addOption(grant.Increases, "glob", glob)
 	}
 	for _, glob := range f.Exclude {
-		a.say(grant.Restricts, "exclude", glob)
+		a.addOption(grant.Restricts, "exclude", glob)
 	}
 	a.add(grant.Fact{Option: "uri_prefix", Direction: grant.Opaque, Value: f.URIPrefix}, f.PrefixRange)
 	a.encoded(grant.Neutral, "mime_types", f.MIMETypes)
@@ -60,9 +59,9 @@ func folder(f *definition.Folder) account {
 	return a
 }
 
-func (s *Side) template(t *definition.Template) account {
-	a := account{kind: "resource_template", name: t.Name, where: t.NameRange}
-	a.say(grant.Opaque, "uri_template", t.URITemplate.String())
+func (s *Snapshot) template(t *definition.Template) subject {
+	a := subject{kind: "resource_template", name: t.Name, where: t.NameRange}
+	a.addOption(grant.Opaque, "uri_template", t.URITemplate.String())
 	for _, p := range t.Params {
 		part := `param "` + p.Name + `"`
 		a.encoded(grant.Neutral, part+" description", p.Description)
@@ -82,8 +81,8 @@ func (s *Side) template(t *definition.Template) account {
 	return a
 }
 
-func (s *Side) prompt(p *definition.Prompt) account {
-	a := account{kind: "prompt", name: p.Name, where: p.NameRange}
+func (s *Snapshot) prompt(p *definition.Prompt) subject {
+	a := subject{kind: "prompt", name: p.Name, where: p.NameRange}
 	a.encoded(grant.Neutral, "title", p.Title)
 	a.encoded(grant.Neutral, "description", p.Description)
 	a.encoded(grant.Neutral, "icons", p.Icons)
@@ -93,13 +92,13 @@ func (s *Side) prompt(p *definition.Prompt) account {
 		a.complete(part, argument.Complete)
 	}
 	s.call(&a, &p.Call)
-	a.encoded(grant.Neutral, "messages", placeless(p.Messages))
+	a.encoded(grant.Neutral, "messages", withoutRanges(p.Messages))
 	a.body(grant.Neutral, "body", p.Run)
 	return a
 }
 
-// placeless returns messages without where they stand.
-func placeless(list []definition.Message) []definition.Message {
+// withoutRanges returns messages without their ranges.
+func withoutRanges(list []definition.Message) []definition.Message {
 	plain := make([]definition.Message, len(list))
 	for i, m := range list {
 		m.Range = noRange
@@ -108,8 +107,8 @@ func placeless(list []definition.Message) []definition.Message {
 	return plain
 }
 
-// complete adds what a value is completed by.
-func (a *account) complete(part string, c *definition.Complete) {
+// complete adds the completion of a value.
+func (a *subject) complete(part string, c *definition.Complete) {
 	if c == nil {
 		return
 	}
@@ -117,13 +116,13 @@ func (a *account) complete(part string, c *definition.Complete) {
 	a.body(grant.Neutral, part+" completion", c.Run)
 }
 
-// upstream returns what an upstream block says: which server is run or reached, with
-// what, and what of it is offered.
-func (s *Side) upstream(u *definition.Upstream) account {
-	a := account{kind: "upstream", name: u.Name, where: u.NameRange}
+// upstream returns the facts of an upstream block: the server, its settings, and the provided
+// items.
+func (s *Snapshot) upstream(u *definition.Upstream) subject {
+	a := subject{kind: "upstream", name: u.Name, where: u.NameRange}
 	a.encoded(grant.Opaque, "command", append([]string{u.Dir}, u.Command...))
 	a.encoded(grant.Opaque, "url", []string{u.URL, u.Transport})
-	a.when(u.Private && !strings.HasPrefix(u.URL, "https:"), grant.Increases, "private_networks") // else the grant says it
+	a.addIf(u.Private && !strings.HasPrefix(u.URL, "https:"), grant.Increases, "private_networks") // otherwise the grant has it
 	a.encoded(grant.Opaque, "pin", u.Pin)
 	a.encoded(grant.Neutral, "lazy", u.Lazy)
 	for _, v := range u.Env {
@@ -135,11 +134,11 @@ func (s *Side) upstream(u *definition.Upstream) account {
 		a.encoded(grant.Opaque, "container", plainContainer(*u.Container))
 	}
 	for _, kind := range u.Offer {
-		a.say(grant.Increases, "offer", kind)
+		a.addOption(grant.Increases, "offer", kind)
 	}
-	a.when(u.Instructions, grant.Increases, "instructions")
+	a.addIf(u.Instructions, grant.Increases, "instructions")
 	for _, name := range u.Escape {
-		a.say(grant.Increases, "escape", name)
+		a.addOption(grant.Increases, "escape", name)
 	}
 	a.names(grant.Increases, "include", u.Include)
 	for _, n := range u.Exclude {
@@ -163,9 +162,8 @@ func (s *Side) upstream(u *definition.Upstream) account {
 	return a
 }
 
-// override adds what is said of a tool in the place of what its server says, of which
-// policies know the half.
-func (a *account) override(o definition.Override) {
+// override adds replaced metadata of a tool. Policies read some of it.
+func (a *subject) override(o definition.Override) {
 	part := `override "` + o.Tool + `"`
 	b := o.Bounds
 	a.add(grant.Fact{Part: part, Direction: grant.Opaque}, o.Range)
@@ -185,7 +183,7 @@ func (a *account) override(o definition.Override) {
 	}
 }
 
-// plainContainer returns a container without where it stands.
+// plainContainer returns a container without its ranges.
 func plainContainer(c definition.Container) definition.Container {
 	c.Range = noRange
 	c.Volumes = slices.Clone(c.Volumes)
@@ -195,15 +193,14 @@ func plainContainer(c definition.Container) definition.Container {
 	return c
 }
 
-// codeact returns what the codeact block says: which tools the code of agents may call,
-// and how much.
-func codeact(c *definition.Codeact) account {
-	a := account{kind: "codeact", where: c.Range}
+// codeact returns the facts of the codeact block: the callable tools and the limits.
+func codeact(c *definition.Codeact) subject {
+	a := subject{kind: "codeact", where: c.Range}
 	a.names(grant.Increases, "tools", c.Tools)
 	a.number("max_calls", c.MaxCalls, unknown)
 	a.number("max_parallel", c.MaxParallel, unknown)
 	a.add(grant.SizeFact("", "max_stdout", int64(c.MaxStdout)), a.where)
-	a.when(c.Search, grant.Increases, "search")
+	a.addIf(c.Search, grant.Increases, "search")
 	a.encoded(grant.Opaque, "labels", c.Labels)
 	a.bounds(c.Bounds, unknown)
 	a.add(grant.TimeFact("", "ask_timeout", c.AskTimeout), a.where)

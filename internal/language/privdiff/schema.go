@@ -13,16 +13,16 @@ import (
 	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
-// schemaOf is a JSON Schema on the way into an account.
-type schemaOf struct {
-	*account
+// schemaWriter adds the facts of a JSON Schema to a subject.
+type schemaWriter struct {
+	*subject
 	// what is "input" or "output".
 	what   string
 	origin map[string]diag.Range
 }
 
-// schema adds what a JSON Schema lets through. nil adds nothing.
-func (a *account) schema(what string, raw json.RawMessage, origin map[string]diag.Range) {
+// schema adds the values that a JSON Schema accepts. A nil schema adds nothing.
+func (a *subject) schema(what string, raw json.RawMessage, origin map[string]diag.Range) {
 	if raw == nil {
 		return
 	}
@@ -30,14 +30,14 @@ func (a *account) schema(what string, raw json.RawMessage, origin map[string]dia
 	decoder.UseNumber()
 	var node any
 	if err := decoder.Decode(&node); err != nil {
-		a.say(grant.Opaque, what+" schema", string(raw))
+		a.addOption(grant.Opaque, what+" schema", string(raw))
 		return
 	}
-	(&schemaOf{a, what, origin}).node(node, "", "")
+	(&schemaWriter{a, what, origin}).node(node, "", "")
 }
 
-// node adds the keywords of a schema, which stands for the value at path.
-func (s *schemaOf) node(node any, path, pointer string) {
+// node adds the keywords of a subschema for the value at path.
+func (s *schemaWriter) node(node any, path, pointer string) {
 	schema, ok := node.(map[string]any)
 	if !ok {
 		s.at(path, pointer, grant.Fact{Option: "schema", Direction: grant.Opaque, Value: encode(node)})
@@ -57,16 +57,15 @@ func (s *schemaOf) node(node any, path, pointer string) {
 	}
 }
 
-// amounts are the keywords that bound an amount, from above, or from below where
-// less is more.
+// amounts are the keywords that bound an amount: 1 for upper limits, -1 for lower limits, where
+// less is more privilege.
 var amounts = map[string]float64{
 	"maximum": 1, "exclusiveMaximum": 1, "maxLength": 1, "maxItems": 1, "maxProperties": 1,
 	"minimum": -1, "exclusiveMinimum": -1, "minLength": -1, "minItems": -1, "minProperties": -1,
 }
 
-// keyword adds one keyword. open says that members which the schema does not
-// name may stand beside those that it names.
-func (s *schemaOf) keyword(keyword string, value any, path, pointer string, open bool) {
+// keyword adds one keyword. open means that the object may have other members than those named.
+func (s *schemaWriter) keyword(keyword string, value any, path, pointer string, open bool) {
 	fact := grant.Fact{Option: keyword, Value: plain(value)}
 	if sign := amounts[keyword]; sign != 0 {
 		number, _ := value.(json.Number)
@@ -102,21 +101,21 @@ func (s *schemaOf) keyword(keyword string, value any, path, pointer string, open
 	}
 }
 
-// others adds what is said of members that the schema does not name.
-func (s *schemaOf) others(value any, path, pointer string) {
+// others adds the schema of unnamed members.
+func (s *schemaWriter) others(value any, path, pointer string) {
 	switch value {
 	case true:
 	case false:
-		s.at(path, pointer, grant.Fact{Option: "refusing other members", Direction: grant.Restricts})
+		s.at(path, pointer, grant.Fact{Option: "rejecting other members", Direction: grant.Restricts})
 	default:
 		s.at(path, pointer, grant.Fact{Option: "other members", Direction: grant.Opaque, Value: encode(value)})
 	}
 }
 
-// properties adds the members of an object. Where others are refused, a new
-// member of an output tells more, and one of an input is for the body alone;
-// where they are not, naming one only says how it must be.
-func (s *schemaOf) properties(value any, path, pointer string, open bool) {
+// properties adds the members of an object. If other members are rejected, a new member of an
+// output reveals more, and a new member of an input only affects the script. If they are
+// accepted, naming a member only constrains it.
+func (s *schemaWriter) properties(value any, path, pointer string, open bool) {
 	members, _ := value.(map[string]any)
 	sense := grant.Neutral
 	switch {
@@ -133,8 +132,8 @@ func (s *schemaOf) properties(value any, path, pointer string, open bool) {
 	}
 }
 
-// required adds which members there must be, to what is said of these.
-func (s *schemaOf) required(value any, path, pointer string) {
+// required marks required members.
+func (s *schemaWriter) required(value any, path, pointer string) {
 	names, _ := value.([]any)
 	for _, name := range names {
 		text, _ := name.(string)
@@ -142,25 +141,24 @@ func (s *schemaOf) required(value any, path, pointer string) {
 	}
 }
 
-// enum adds the values that there are.
-func (s *schemaOf) enum(value any, path, pointer string) {
+// enum adds the allowed values.
+func (s *schemaWriter) enum(value any, path, pointer string) {
 	elements, _ := value.([]any)
 	for _, element := range elements {
 		s.at(path, pointer, grant.Fact{Option: "enum", Value: plain(element)})
 	}
 }
 
-// member returns the path of a member of an object. No other has the same path,
-// whatever the names are.
+// member returns the unique path of an object member.
 func member(path, name string) string {
 	return strings.TrimPrefix(path+"."+inPath.Replace(name), ".")
 }
 
-// inPath escapes what means something in a path.
+// inPath escapes the special characters of a path.
 var inPath = strings.NewReplacer("~", "~0", ".", "~1", "[", "~2", `"`, "~3")
 
-// at adds a fact of the value at a path.
-func (s *schemaOf) at(path, pointer string, f grant.Fact) {
+// at adds a fact about the value at a path.
+func (s *schemaWriter) at(path, pointer string, f grant.Fact) {
 	f.Part = s.what
 	if path != "" {
 		f.Part += ` "` + path + `"`
@@ -175,8 +173,8 @@ func (s *schemaOf) at(path, pointer string, f grant.Fact) {
 	s.add(f, where)
 }
 
-// plain returns text as it is, and any other value as JSON, as which text stands
-// too that could be taken for such.
+// plain returns text verbatim and other values as JSON. Text that is valid JSON is also
+// encoded, so that results are unique.
 func plain(value any) string {
 	if text, ok := value.(string); ok && !json.Valid([]byte(text)) {
 		return text

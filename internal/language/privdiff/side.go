@@ -12,67 +12,66 @@ import (
 	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
-// Side is one state of all files, which have been found to be sound.
-type Side struct {
+// Snapshot is one version of all files. It must be free of errors.
+type Snapshot struct {
 	Config *definition.Config
 	Files  []*definition.Definitions
-	// Tools and Operator are the folders of the tool files and of the operator's
-	// file, absolute; empty when they are not on the disk.
-	Tools, Operator string
-	// Read are the hashes of the other files that definitions and bodies have read,
-	// by their paths relative to the folder of the tools.
-	Read map[string][32]byte
-	// Find returns a path without the links that it passes, "" when that cannot be known.
-	Find func(path string) (string, error)
+	// ToolsDir and ConfigDir are the absolute paths of the tools directory and of the directory
+	// of the config file. They are empty if not on disk.
+	ToolsDir, ConfigDir string
+	// FileHashes are the hashes of the other files that definitions and scripts have read, by
+	// path relative to the tools directory.
+	FileHashes map[string][32]byte
+	// ResolvePath resolves the symbolic links of a path. The result is empty if unknown.
+	ResolvePath func(path string) (string, error)
 }
 
-// led returns where links lead a path to, "" when it passes none. What is written
-// as a relative path is told from the folder of the tools, so that two copies of
-// that folder compare.
-func (s *Side) led(path string, relative bool) string {
-	if !filepath.IsAbs(path) || s.Find == nil {
+// resolveLinks returns the resolved path, or "" if the path has no links. A relative path stays
+// relative to the tools directory, so that two copies of the directory compare equal.
+func (s *Snapshot) resolveLinks(path string, relative bool) string {
+	if !filepath.IsAbs(path) || s.ResolvePath == nil {
 		return ""
 	}
-	real, _ := s.Find(path)
-	if !relative || s.Tools == "" {
-		return unless(real, path)
+	real, _ := s.ResolvePath(path)
+	if !relative || s.ToolsDir == "" {
+		return emptyIfEqual(real, path)
 	}
-	base, _ := s.Find(s.Tools)
-	written, err := filepath.Rel(s.Tools, path)
+	base, _ := s.ResolvePath(s.ToolsDir)
+	written, err := filepath.Rel(s.ToolsDir, path)
 	if err != nil {
-		return unless(real, path)
+		return emptyIfEqual(real, path)
 	}
 	to, err := filepath.Rel(base, real)
 	if err != nil {
 		return real
 	}
-	return unless(to, written)
+	return emptyIfEqual(to, written)
 }
 
-// unless returns s when it is not other.
-func unless(s, other string) string {
+// emptyIfEqual returns s, or "" if it equals other.
+func emptyIfEqual(s, other string) string {
 	if s == other {
 		return ""
 	}
 	return s
 }
 
-// below returns a path from a folder when it lies in it, and as it is otherwise.
-func below(path, folder string) string {
+// relativeTo returns a path relative to a directory that contains it, or else the path itself.
+func relativeTo(path, folder string) string {
 	if rest, ok := strings.CutPrefix(path, folder+string(filepath.Separator)); ok && folder != "" {
 		return "./" + filepath.ToSlash(rest)
 	}
 	return filepath.ToSlash(path)
 }
 
-// accounts returns what all definitions say, by their kinds and names.
-func (s *Side) accounts() []account {
+// subjects returns the facts of all definitions, by kind and name.
+func (s *Snapshot) subjects() []subject {
 	all := append(s.configured(), s.rules(s.Config.Policies, s.Config.RateLimits, s.Config.Hooks, true)...)
 	for _, f := range s.Files {
 		all = append(all, s.defined(f)...)
 	}
-	for name, hash := range s.Read {
-		a := account{kind: "file", name: name, sense: grant.Neutral}
+	for name, hash := range s.FileHashes {
+		a := subject{kind: "file", name: name, direction: grant.Neutral}
 		a.encoded(grant.Neutral, "", hash)
 		all = append(all, a)
 	}
@@ -80,49 +79,48 @@ func (s *Side) accounts() []account {
 	return all
 }
 
-func byName(a, b account) int {
+func byName(a, b subject) int {
 	return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.name, b.name))
 }
 
-// defined returns what the definitions of a tool file say.
-func (s *Side) defined(f *definition.Definitions) []account {
+// defined returns the facts of the definitions of a tool file.
+func (s *Snapshot) defined(f *definition.Definitions) []subject {
 	return slices.Concat(
 		each(f.Tools, s.tool), each(f.Resources, s.resource), each(f.Folders, folder), each(f.Templates, s.template), each(f.Prompts, s.prompt),
 		s.rules(f.Policies, f.Limits, f.Hooks, false),
 	)
 }
 
-// rules returns what policies, limits and hooks say: those of the operator's file or of a
-// tool file.
-func (s *Side) rules(policies []definition.Policy, limits []definition.Limit, hooks []definition.Hook, operators bool) []account {
+// rules returns the facts of policies, limits and hooks, of the config file or of a tool file.
+func (s *Snapshot) rules(policies []definition.Policy, limits []definition.Limit, hooks []definition.Hook, operators bool) []subject {
 	return slices.Concat(
-		each(policies, func(p *definition.Policy) account { return s.policy(p, operators) }),
-		each(limits, func(l *definition.Limit) account { return limit(l, operators) }),
-		each(hooks, func(h *definition.Hook) account { return s.hook(h, operators) }),
+		each(policies, func(p *definition.Policy) subject { return s.policy(p, operators) }),
+		each(limits, func(l *definition.Limit) subject { return limit(l, operators) }),
+		each(hooks, func(h *definition.Hook) subject { return s.hook(h, operators) }),
 	)
 }
 
-// each returns what each definition of a list says.
-func each[T any](list []T, of func(*T) account) []account {
-	all := make([]account, len(list))
+// each returns the facts of each definition in a list.
+func each[T any](list []T, of func(*T) subject) []subject {
+	all := make([]subject, len(list))
 	for i := range list {
 		all[i] = of(&list[i])
 	}
 	return all
 }
 
-// call adds what a definition says of every call of it.
-func (s *Side) call(a *account, c *definition.Call) {
+// call adds the facts about each call of a definition.
+func (s *Snapshot) call(a *subject, c *definition.Call) {
 	a.encoded(grant.Opaque, "labels", c.Labels)
 	a.bounds(c.Bounds, unknown)
 	a.add(grant.TimeFact("", "ask_timeout", c.AskTimeout), a.where)
 	a.grants(s, c.Grant, c.GrantRanges)
 }
 
-// configured returns what the operator's file says beside its rules.
-func (s *Side) configured() []account {
+// configured returns the facts of the config file, except for its rules.
+func (s *Snapshot) configured() []subject {
 	c := s.Config
-	all := []account{s.server(), s.listen(), s.reload(), s.limits(), s.ceiling(), s.audit()}
+	all := []subject{s.server(), s.listen(), s.reload(), s.limits(), s.ceiling(), s.audit()}
 	for _, v := range c.Variables {
 		all = append(all, variable(v))
 	}
@@ -133,11 +131,11 @@ func (s *Side) configured() []account {
 	return all
 }
 
-// authOf returns what an auth block says of who may call. One that goes may let
-// everybody in, as one that comes lets somebody in: each has to be read.
-func authOf(a *definition.Auth) account {
-	said := account{kind: "auth", name: a.Name, where: a.Range, sense: grant.Opaque}
-	said.say(grant.Opaque, "kind", a.Kind)
+// authOf returns the facts of an auth block. Removing one may admit everyone, and adding one
+// admits more callers, so both must be reviewed.
+func authOf(a *definition.Auth) subject {
+	said := subject{kind: "auth", name: a.Name, where: a.Range, direction: grant.Opaque}
+	said.addOption(grant.Opaque, "kind", a.Kind)
 	said.encoded(grant.Opaque, "api_key", a.APIKeys)
 	said.encoded(grant.Opaque, "oidc", a.JWT)
 	said.encoded(grant.Opaque, "mtls", a.MTLS)
@@ -145,33 +143,32 @@ func authOf(a *definition.Auth) account {
 	return said
 }
 
-// secretOf returns what a secret says: from where its value comes, and who may
-// read it.
-func secretOf(s *definition.Secret) account {
-	a := account{kind: "secret", name: s.Name, where: s.Range}
+// secretOf returns the facts of a secret: the source of its value, and who may read it.
+func secretOf(s *definition.Secret) subject {
+	a := subject{kind: "secret", name: s.Name, where: s.Range}
 	a.encoded(grant.Opaque, "source", []any{s.Env, s.File, s.Command})
-	a.when(s.Reveal, grant.Increases, "reveal")
+	a.addIf(s.Reveal, grant.Increases, "reveal")
 	if s.OAuth == nil {
 		return a
 	}
 	o := *s.OAuth
-	a.when(o.PrivateNetworks, grant.Increases, "oauth private_networks")
+	a.addIf(o.PrivateNetworks, grant.Increases, "oauth private_networks")
 	for _, scope := range o.Scopes {
-		a.say(grant.Increases, "oauth scopes", scope)
+		a.addOption(grant.Increases, "oauth scopes", scope)
 	}
 	a.encoded(grant.Opaque, "oauth", []any{o.TokenURL, o.AuthorizeURL, o.RedirectURL, o.ClientID, o.ClientSecret, o.Params, o.CredentialsInBody})
 	return a
 }
 
-// block begins the account of a block that stands at most once.
-func (s *Side) block(kind string, where diag.Range) account {
+// block starts the facts of a block that occurs at most once.
+func (s *Snapshot) block(kind string, where diag.Range) subject {
 	if where == noRange {
 		where = diag.Range{File: s.Config.Range.File}
 	}
-	return account{kind: kind, where: where}
+	return subject{kind: kind, where: where}
 }
 
-func (s *Side) server() account {
+func (s *Snapshot) server() subject {
 	said := s.Config.Server
 	a := s.block("server", said.Range)
 	a.encoded(grant.Neutral, "name", said.Name)
@@ -180,38 +177,38 @@ func (s *Side) server() account {
 	a.encoded(grant.Neutral, "description", said.Description)
 	a.encoded(grant.Neutral, "instructions", said.Instructions)
 	a.encoded(grant.Neutral, "icons", said.Icons)
-	a.when(said.ExposeTraces, grant.Increases, "expose_traces")
-	a.when(said.LenientLifecycle, grant.Increases, "strict_lifecycle = false")
-	a.when(said.Mode == definition.Production, grant.Restricts, "mode production")
-	a.when(s.deniesByDefault(), grant.Restricts, "denying what no policy covers")
+	a.addIf(said.ExposeTraces, grant.Increases, "expose_traces")
+	a.addIf(said.LenientLifecycle, grant.Increases, "strict_lifecycle = false")
+	a.addIf(said.Mode == definition.Production, grant.Restricts, "mode production")
+	a.addIf(s.deniesByDefault(), grant.Restricts, "denying calls without a policy")
 	return a
 }
 
-func (s *Side) listen() account {
+func (s *Snapshot) listen() subject {
 	said := s.Config.Listen
 	a := s.block("listen", said.Range)
-	a.say(grant.Opaque, "address", said.Address)
+	a.addOption(grant.Opaque, "address", said.Address)
 	if said.TLS != nil {
 		a.encoded(grant.Opaque, "tls", []string{said.TLS.CertFile, said.TLS.KeyFile, said.TLS.ClientCAFile})
 	}
 	for _, host := range said.Hosts {
-		a.say(grant.Increases, "hosts", host)
+		a.addOption(grant.Increases, "hosts", host)
 	}
 	for _, origin := range said.Origins {
-		a.say(grant.Increases, "origins", origin)
+		a.addOption(grant.Increases, "origins", origin)
 	}
 	return a
 }
 
-func (s *Side) reload() account {
+func (s *Snapshot) reload() subject {
 	said := s.Config.Reload
 	a := s.block("reload", said.Range)
 	a.encoded(grant.Neutral, "watch", said.Watch)
-	a.when(said.RequireTests, grant.Restricts, "require_tests")
+	a.addIf(said.RequireTests, grant.Restricts, "require_tests")
 	return a
 }
 
-func (s *Side) limits() account {
+func (s *Snapshot) limits() subject {
 	said := s.Config.Limits
 	a := s.block("limits", said.Range)
 	a.number("concurrency", said.Concurrency, unknown)
@@ -219,10 +216,9 @@ func (s *Side) limits() account {
 	return a
 }
 
-// ceiling returns what tool files can be granted at most. Places that it names
-// may be granted even where mcpd refuses them otherwise, so that to name one is
-// power too.
-func (s *Side) ceiling() account {
+// ceiling returns the maximum grants of tool files. A named place may be granted even if mcpd
+// otherwise rejects it, so naming one gives privilege too.
+func (s *Snapshot) ceiling() subject {
 	c := s.Config.Ceiling
 	if c == nil {
 		c = &definition.Ceiling{}
@@ -230,7 +226,7 @@ func (s *Side) ceiling() account {
 	a := s.block("ceiling", c.Range)
 	a.names(grant.Increases, "http_hosts", c.HTTPHosts)
 	for _, n := range c.HTTPHosts {
-		if grant.SharedDomain(n.Text) != "" { // it is refused unless it is named
+		if grant.SharedDomain(n.Text) != "" { // it is rejected unless it is named
 			a.add(grant.Fact{Option: "http_hosts by name", Value: n.Text}, n.Range)
 		}
 	}
@@ -240,45 +236,45 @@ func (s *Side) ceiling() account {
 	a.names(grant.Increases, "ask", c.Ask)
 	a.names(grant.Increases, "sql_drivers", c.SQLDrivers)
 	a.names(grant.Increases, "sql_hosts", c.SQLHosts)
-	a.named("exec_paths", c.ExecPaths, "", false) // a name may run what a pattern does not let run
-	a.named("modules", c.Modules, "", true)
-	a.named("fs_roots", c.FSRoots, s.Operator, false)
-	a.named("sql_roots", c.SQLRoots, s.Operator, false)
+	a.places("exec_paths", c.ExecPaths, "", false) // a name may permit a program that a pattern does not
+	a.places("modules", c.Modules, "", true)
+	a.places("fs_roots", c.FSRoots, s.ConfigDir, false)
+	a.places("sql_roots", c.SQLRoots, s.ConfigDir, false)
 	a.bounds(c.Bounds, math.Inf(1))
 	return a
 }
 
-// named adds names, those of places below the folder told from there. Patterns
-// says that one which a pattern covers gives nothing more.
-func (a *account) named(option string, list []definition.Name, folder string, patterns bool) {
+// places adds names. Paths below folder become relative to it. patterns means that names
+// covered by a pattern add nothing.
+func (a *subject) places(option string, list []definition.Name, folder string, patterns bool) {
 	if list == nil {
-		a.say(grant.Increases, option, "what is refused nowhere")
+		a.addOption(grant.Increases, option, "everything that is not rejected elsewhere")
 	}
 	for _, n := range list {
-		a.add(grant.Fact{Option: option, Value: below(n.Text, folder), Pattern: patterns}, n.Range)
+		a.add(grant.Fact{Option: option, Value: relativeTo(n.Text, folder), Pattern: patterns}, n.Range)
 	}
 }
 
-// variable returns what a variable says. Its value is never told.
-func variable(v definition.Variable) account {
-	a := account{kind: "variable", name: v.Name, where: v.Range, sense: grant.Neutral}
+// variable returns the facts of a variable. Its value is never shown.
+func variable(v definition.Variable) subject {
+	a := subject{kind: "variable", name: v.Name, where: v.Range, direction: grant.Neutral}
 	a.encoded(grant.Neutral, "description", v.Description)
 	a.encoded(grant.Opaque, "type", v.Type)
 	a.encoded(grant.Opaque, "value", v.Value)
-	a.when(v.Sensitive, grant.Restricts, "sensitive")
+	a.addIf(v.Sensitive, grant.Restricts, "sensitive")
 	return a
 }
 
-// audit returns what is written down of calls. Nobody is seen where that goes, so
-// an audit that goes, or is strict no longer, adds power; the rest is to be read.
-func (s *Side) audit() account {
+// audit returns the facts of the audit block. Unrecorded calls are not seen, so removing the
+// audit, or strict mode, adds privilege. Other changes must be reviewed.
+func (s *Snapshot) audit() subject {
 	said := s.Config.Audit
 	if said == nil {
 		return s.block("audit", noRange)
 	}
 	a := s.block("audit", said.Range)
-	a.say(grant.Restricts, "records of calls", "")
-	a.when(said.Mode == definition.AuditStrict, grant.Restricts, "mode strict")
+	a.addOption(grant.Restricts, "records of calls", "")
+	a.addIf(said.Mode == definition.AuditStrict, grant.Restricts, "mode strict")
 	a.encoded(grant.Opaque, "path", said.Path)
 	a.encoded(grant.Opaque, "retention", []any{said.MaxSize, said.MaxFiles, said.MaxAge})
 	for _, n := range said.Capture {

@@ -87,7 +87,7 @@ func agree(t *testing.T, seed uint64) {
 		if !ok {
 			t.Fatalf("value %s: %s", text, d.flaw)
 		}
-		found := s.Value(text)
+		found := s.Validate(text)
 		err := other.Validate(value)
 		if (len(found) == 0) != (err == nil) {
 			t.Fatalf("schema %s\nvalue %s\nrules: %v\nother validator: %v", raw, text, found, err)
@@ -99,11 +99,11 @@ func agree(t *testing.T, seed uint64) {
 
 func checkViolations(t *testing.T, list []Violation) {
 	t.Helper()
-	if len(list) > mostViolations {
+	if len(list) > maxViolations {
 		t.Errorf("%d violations", len(list))
 	}
 	sorted := slices.IsSortedFunc(list, func(a, b Violation) int {
-		return compareFaults(fault{path: a.Path, message: a.Message}, fault{path: b.Path, message: b.Message})
+		return compareMismatches(mismatch{path: a.Path, message: a.Message}, mismatch{path: b.Path, message: b.Message})
 	})
 	if !sorted {
 		t.Errorf("violations are not in order: %v", list)
@@ -132,11 +132,11 @@ func checkArgs(t *testing.T, s *Schema, text []byte) {
 		return
 	}
 	d := decoder{data: out}
-	again, ok := d.document(s.guide)
+	again, ok := d.document(s.plan)
 	if !ok || !json.Valid(out) || !reflect.DeepEqual(any(value), again) {
 		t.Fatalf("schema %s: Args(%s) = %v, but the text is %s", s.raw, text, value, out)
 	}
-	if found := s.Value(out); len(found) > 0 {
+	if found := s.Validate(out); len(found) > 0 {
 		t.Fatalf("schema %s: Args(%s) gives %s: %v", s.raw, text, out, found)
 	}
 	if _, twice, found := s.Args(out, nil); len(found) > 0 || &twice[0] != &out[0] {
@@ -208,7 +208,7 @@ func runSuiteFile(t *testing.T, draft, file string) {
 			continue
 		}
 		for _, test := range group.Tests {
-			if valid := len(s.Value(test.Data)) == 0; valid != test.Valid {
+			if valid := len(s.Validate(test.Data)) == 0; valid != test.Valid {
 				t.Errorf("%s: %s: %s: valid %t, want %t", name, group.Description, test.Description, valid, test.Valid)
 			}
 		}

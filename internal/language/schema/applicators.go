@@ -6,7 +6,7 @@ import (
 )
 
 // forms are the rules that hold a value against other nodes, in place.
-type forms struct {
+type applicators struct {
 	// all are references and allOf.
 	all []*node
 	// any and one are anyOf and oneOf.
@@ -27,7 +27,7 @@ type dependent struct {
 	node *node
 }
 
-func (f *forms) check(v any, r *run) bool {
+func (f *applicators) check(v any, r *validation) bool {
 	ok := true
 	for _, n := range f.all {
 		if ok = n.check(v, r) && ok; !ok && !r.explain {
@@ -43,8 +43,8 @@ func (f *forms) check(v any, r *run) bool {
 	if f.dynamic != nil && (ok || r.explain) {
 		ok = f.dynamic.target(r).check(v, r) && ok
 	}
-	if f.not != nil && r.quietly(f.not, v) {
-		ok = r.refuse(func() string { return excluded })
+	if f.not != nil && r.checkOnly(f.not, v) {
+		ok = r.reject(func() string { return excluded })
 	}
 	if f.when != nil && (ok || r.explain) {
 		ok = f.when.check(v, r) && ok
@@ -60,17 +60,17 @@ func (f *forms) check(v any, r *run) bool {
 	return ok && !r.exhausted()
 }
 
-func (c *condition) check(v any, r *run) bool {
+func (c *condition) check(v any, r *validation) bool {
 	branch := c.otherwise
-	if r.quietly(c.test, v) {
+	if r.checkOnly(c.test, v) {
 		branch = c.then
 	}
 	return branch == nil || branch.check(v, r)
 }
 
-func checkAny(list []*node, v any, r *run) bool {
+func checkAny(list []*node, v any, r *validation) bool {
 	for _, n := range list {
-		if r.quietly(n, v) {
+		if r.checkOnly(n, v) {
 			return true
 		}
 	}
@@ -80,14 +80,14 @@ func checkAny(list []*node, v any, r *run) bool {
 	return false
 }
 
-func checkOne(list []*node, v any, r *run) bool {
+func checkOne(list []*node, v any, r *validation) bool {
 	fits := 0
 	for _, n := range list {
-		if r.quietly(n, v) {
+		if r.checkOnly(n, v) {
 			fits++
 		}
 		if fits == 2 {
-			return r.refuse(func() string { return ambiguous })
+			return r.reject(func() string { return ambiguous })
 		}
 	}
 	if fits == 0 && r.explain {
@@ -97,18 +97,18 @@ func checkOne(list []*node, v any, r *run) bool {
 }
 
 // addAlternatives adds what keeps v from being any of the nodes.
-func (r *run) addAlternatives(list []*node, v any) {
-	branches := make([][]fault, len(list))
+func (r *validation) addAlternatives(list []*node, v any) {
+	branches := make([][]mismatch, len(list))
 	for i, n := range list {
-		branches[i] = r.apart(func() {
-			if n.tells(v, r) {
+		branches[i] = r.collect(func() {
+			if n.discriminates(v, r) {
 				n.check(v, r)
 			}
 		})
 	}
-	for _, f := range nearest(r.path.pointer(), branches) {
+	for _, f := range bestAlternative(r.path.pointer(), branches) {
 		if !r.full() {
-			r.faults = append(r.faults, f)
+			r.mismatches = append(r.mismatches, f)
 		}
 	}
 }
@@ -116,20 +116,20 @@ func (r *run) addAlternatives(list []*node, v any) {
 // tells checks only what tells alternatives from each other: the type, and what
 // can have a few values only. When that is wrong, nothing else needs to be
 // explained, and what recurses need not be gone into.
-func (n *node) tells(v any, r *run) bool {
+func (n *node) discriminates(v any, r *validation) bool {
 	if n == nil {
 		return true
 	}
-	short := node{never: n.never, types: n.types, choice: n.choice}
+	short := node{never: n.never, types: n.types, enum: n.enum}
 	if !short.check(v, r) {
 		return false
 	}
-	if object, is := v.(map[string]any); is && n.object != nil && !n.object.checkTelling(object, r) {
+	if object, is := v.(map[string]any); is && n.object != nil && !n.object.checkDiscriminators(object, r) {
 		return false
 	}
-	if n.forms != nil {
-		for _, inner := range n.forms.all {
-			if !inner.tells(v, r) {
+	if n.applicators != nil {
+		for _, inner := range n.applicators.all {
+			if !inner.discriminates(v, r) {
 				return false
 			}
 		}
@@ -141,12 +141,12 @@ func (n *node) tells(v any, r *run) bool {
 // fits none of several alternatives: those of the alternative that the value
 // was surely meant to be, if there is one, and otherwise one fault that sums
 // them all up.
-func nearest(at string, branches [][]fault) []fault {
-	var near [][]fault
+func bestAlternative(at string, branches [][]mismatch) []mismatch {
+	var near [][]mismatch
 	var want, got types
 	onlyTypes := true
 	for _, faults := range branches {
-		f := farthest(at, faults)
+		f := discriminatorMismatch(at, faults)
 		switch {
 		case f == nil:
 			near = append(near, faults)
@@ -162,16 +162,16 @@ func nearest(at string, branches [][]fault) []fault {
 	case len(near) == 1 && len(near[0]) > 0:
 		return near[0]
 	case onlyTypes && want != 0:
-		return []fault{{path: at, message: want.mustBe(got), want: want, got: got}}
+		return []mismatch{{path: at, message: want.mustBe(got), want: want, got: got}}
 	}
-	return []fault{{path: at, message: sumUp(at, branches)}}
+	return []mismatch{{path: at, message: summarize(at, branches)}}
 }
 
 // farthest returns the fault that shows that the value was not meant to be the
 // alternative that it belongs to: its type is another, or what tells the
 // alternatives apart, the value itself or one of its members, is another. It
 // returns nil when there is none.
-func farthest(at string, faults []fault) *fault {
+func discriminatorMismatch(at string, faults []mismatch) *mismatch {
 	for i := range faults {
 		f := &faults[i]
 		if f.path == at && (f.want != 0 || f.choice) {
@@ -188,20 +188,20 @@ func farthest(at string, faults []fault) *fault {
 // mostBranches is how many alternatives a message sums up, and
 // longestAlternative how many bytes it says of each.
 const (
-	mostBranches       = 5
-	longestAlternative = 200
+	maxBranches         = 5
+	maxAlternativeBytes = 200
 )
 
 // sumUp says in one message what keeps a value from being each alternative.
-func sumUp(at string, branches [][]fault) string {
+func summarize(at string, branches [][]mismatch) string {
 	var told []string
-	for _, faults := range branches[:min(len(branches), mostBranches)] {
+	for _, faults := range branches[:min(len(branches), maxBranches)] {
 		for _, f := range faults[:min(len(faults), 1)] {
 			words := f.message
 			if inner := strings.TrimPrefix(f.path, at); inner != "" {
 				words = inner + " " + words
 			}
-			words = clip(words, longestAlternative)
+			words = clip(words, maxAlternativeBytes)
 			if last := len(told) - 1; last < 0 || told[last] != words {
 				told = append(told, words)
 			}
@@ -212,7 +212,7 @@ func sumUp(at string, branches [][]fault) string {
 		return message
 	}
 	message += ": " + strings.Join(told, "; or ")
-	if len(branches) > mostBranches {
+	if len(branches) > maxBranches {
 		message += "; and so on"
 	}
 	return message

@@ -131,7 +131,7 @@ func TestArgsAndValueSurviveTextThatHasPassedNoGate(t *testing.T) {
 		if _, _, found := s.Args([]byte(text), nil); len(found) != 1 || found[0].Path != "" {
 			t.Errorf("Args(%q) = %v", text, found)
 		}
-		if found := s.Value([]byte(text)); len(found) == 0 {
+		if found := s.Validate([]byte(text)); len(found) == 0 {
 			t.Errorf("Value(%q) finds nothing", text)
 		}
 	}

@@ -3,38 +3,38 @@ package schema
 import "math"
 
 // open reports whether the part admits everything.
-func (p *part) open() bool { return !p.never && len(p.keys) == 0 }
+func (p *subschema) acceptsAll() bool { return !p.never && len(p.keys) == 0 }
 
 // excludesAll reports whether the part is another way to write false.
-func (p *part) excludesAll() bool {
-	not := p.only("not")
-	return not != nil && not.open()
+func (p *subschema) excludesAll() bool {
+	not := p.single("not")
+	return not != nil && not.acceptsAll()
 }
 
 // build returns the rules of a part, nil when there are none. Circles have been
 // ruled out except through members and items, where the node that is being made
 // is used.
-func (d *document) build(p *part) *node {
-	if p == nil || p.open() {
+func (d *compiler) build(p *subschema) *node {
+	if p == nil || p.acceptsAll() {
 		return nil
 	}
 	if p.node != nil {
 		return p.node
 	}
-	n := &node{never: p.never || p.excludesAll() && !p.refAlone()}
+	n := &node{never: p.never || p.excludesAll() && !p.onlyRef()}
 	p.node = n
-	if p.refAlone() {
-		n.forms = &forms{all: []*node{d.build(p.ref)}}
+	if p.onlyRef() {
+		n.applicators = &applicators{all: []*node{d.build(p.ref)}}
 		return n
 	}
 	n.types = typesOf(p.keys["type"])
-	n.choice = choiceOf(p.keys)
+	n.enum = enumOf(p.keys)
 	n.number = numberOf(p.keys)
 	n.resource, n.scoped = p.base, d.scoped
-	n.text = d.textOf(p.keys)
-	n.list = d.listOf(p)
+	n.str = d.stringOf(p.keys)
+	n.array = d.arrayOf(p)
 	n.object = d.objectOf(p)
-	n.forms = d.formsOf(p)
+	n.applicators = d.applicatorsOf(p)
 	n.coverage = d.coverageOf(p)
 	return n
 }
@@ -53,19 +53,19 @@ func typesOf(value any) types {
 }
 
 // choiceOf returns the values that enum and const leave.
-func choiceOf(keys map[string]any) *choice {
+func enumOf(keys map[string]any) *enumRule {
 	only, fixed := keys["const"]
 	list, listed := keys["enum"].([]any)
 	switch {
 	case fixed && listed:
-		if !newChoice(list).has(only, &run{left: patience}) {
-			return newChoice(nil)
+		if !newEnumRule(list).has(only, &validation{stepsLeft: maxSteps}) {
+			return newEnumRule(nil)
 		}
-		return newChoice([]any{only})
+		return newEnumRule([]any{only})
 	case fixed:
-		return newChoice([]any{only})
+		return newEnumRule([]any{only})
 	case listed:
-		return newChoice(list)
+		return newEnumRule(list)
 	}
 	return nil
 }
@@ -95,15 +95,15 @@ func withFlag(limit, excluded any) (included, exclusive any) {
 	return limit, excluded
 }
 
-func (d *document) textOf(keys map[string]any) *textRule {
-	t := textRule{min: countOf(keys, "minLength", 0), max: countOf(keys, "maxLength", math.MaxInt)}
+func (d *compiler) stringOf(keys map[string]any) *stringRule {
+	t := stringRule{min: countOf(keys, "minLength", 0), max: countOf(keys, "maxLength", math.MaxInt)}
 	if text, ok := keys["pattern"].(string); ok {
 		t.pattern = d.patterns[text]
 	}
 	if name, ok := keys["format"].(string); ok {
 		t.format = formats[name]
 	}
-	if t == (textRule{max: math.MaxInt}) {
+	if t == (stringRule{max: math.MaxInt}) {
 		return nil
 	}
 	return &t
@@ -117,16 +117,16 @@ func countOf(keys map[string]any, keyword string, otherwise int) int {
 	return otherwise
 }
 
-func (d *document) listOf(p *part) *listRule {
-	l := listRule{
+func (d *compiler) arrayOf(p *subschema) *arrayRule {
+	l := arrayRule{
 		min: countOf(p.keys, "minItems", 0), max: countOf(p.keys, "maxItems", math.MaxInt), unique: p.keys["uniqueItems"] == true,
 	}
 	prefix, items := p.items()
 	for _, s := range prefix {
-		l.prefix = append(l.prefix, d.build(s.part))
+		l.prefix = append(l.prefix, d.build(s.schema))
 	}
 	l.items = d.build(items)
-	if contains := p.only("contains"); contains != nil {
+	if contains := p.single("contains"); contains != nil {
 		l.contains = &containsRule{node: d.build(contains), min: 1, max: math.MaxInt}
 		if p.dialect >= draft2019 {
 			l.contains.min = countOf(p.keys, "minContains", 1)
@@ -140,44 +140,44 @@ func (d *document) listOf(p *part) *listRule {
 }
 
 // items returns the schemas of the first items, one each, and that of the others.
-func (p *part) items() (prefix []sub, rest *part) {
+func (p *subschema) items() (prefix []child, rest *subschema) {
 	if p.dialect >= draft2020 {
-		return p.subs["prefixItems"], p.only("items")
+		return p.children["prefixItems"], p.single("items")
 	}
 	if _, tuple := p.keys["items"].([]any); tuple {
-		return p.subs["items"], p.only("additionalItems")
+		return p.children["items"], p.single("additionalItems")
 	}
-	return nil, p.only("items")
+	return nil, p.single("items")
 }
 
-func (d *document) objectOf(p *part) *objectRule {
+func (d *compiler) objectOf(p *subschema) *objectRule {
 	o := objectRule{
 		min: countOf(p.keys, "minProperties", 0), max: countOf(p.keys, "maxProperties", math.MaxInt),
-		required: namesOf(p.keys["required"]), rest: d.build(p.only("additionalProperties")), names: d.build(p.only("propertyNames")),
+		required: namesOf(p.keys["required"]), rest: d.build(p.single("additionalProperties")), names: d.build(p.single("propertyNames")),
 	}
-	if list := p.subs["properties"]; len(list) > 0 {
+	if list := p.children["properties"]; len(list) > 0 {
 		o.members = make(map[string]*node, len(list))
 		for _, s := range list {
-			o.members[s.name] = d.build(s.part)
+			o.members[s.name] = d.build(s.schema)
 			o.declared = append(o.declared, s.name)
-			if n := o.members[s.name]; n != nil && n.choice != nil {
-				o.telling = append(o.telling, s.name)
+			if n := o.members[s.name]; n != nil && n.enum != nil {
+				o.discriminators = append(o.discriminators, s.name)
 			}
 		}
 	}
-	for _, s := range p.subs["patternProperties"] {
-		o.patterns = append(o.patterns, patternRule{d.patterns[s.name], d.build(s.part)})
+	for _, s := range p.children["patternProperties"] {
+		o.patterns = append(o.patterns, patternRule{d.patterns[s.name], d.build(s.schema)})
 	}
-	o.needs = needsOf(p)
+	o.dependentRequired = dependentRequiredOf(p)
 	if o.min == 0 && o.max == math.MaxInt && o.required == nil && o.rest == nil && o.names == nil &&
-		o.members == nil && o.patterns == nil && o.needs == nil {
+		o.members == nil && o.patterns == nil && o.dependentRequired == nil {
 		return nil
 	}
 	return &o
 }
 
-func needsOf(p *part) []need {
-	var needs []need
+func dependentRequiredOf(p *subschema) []dependentRequired {
+	var needs []dependentRequired
 	for _, keyword := range []string{"dependentRequired", "dependencies"} {
 		if _, known := p.dialect.lookup(keyword); !known {
 			continue
@@ -185,7 +185,7 @@ func needsOf(p *part) []need {
 		object, _ := p.keys[keyword].(map[string]any)
 		for _, name := range sortedNames(object) {
 			if list := namesOf(object[name]); list != nil {
-				needs = append(needs, need{name, list})
+				needs = append(needs, dependentRequired{name, list})
 			}
 		}
 	}
@@ -203,20 +203,20 @@ func namesOf(value any) []string {
 	return names
 }
 
-func (d *document) formsOf(p *part) *forms {
-	var f forms
+func (d *compiler) applicatorsOf(p *subschema) *applicators {
+	var f applicators
 	if p.ref != nil {
 		f.all = append(f.all, d.build(p.ref))
 	}
-	f.all = append(f.all, d.buildAll(p.subs["allOf"])...)
-	f.any, f.one = d.buildAll(p.subs["anyOf"]), d.buildAll(p.subs["oneOf"])
-	f.not = d.build(p.only("not"))
-	if test := p.only("if"); test != nil && (p.only("then") != nil || p.only("else") != nil || d.unevaluated) {
-		f.when = &condition{d.build(test), d.build(p.only("then")), d.build(p.only("else"))}
+	f.all = append(f.all, d.buildAll(p.children["allOf"])...)
+	f.any, f.one = d.buildAll(p.children["anyOf"]), d.buildAll(p.children["oneOf"])
+	f.not = d.build(p.single("not"))
+	if test := p.single("if"); test != nil && (p.single("then") != nil || p.single("else") != nil || d.unevaluated) {
+		f.when = &condition{d.build(test), d.build(p.single("then")), d.build(p.single("else"))}
 	}
 	for _, keyword := range []string{"dependentSchemas", "dependencies"} {
-		for _, s := range p.subs[keyword] {
-			f.dependent = append(f.dependent, dependent{s.name, d.build(s.part)})
+		for _, s := range p.children[keyword] {
+			f.dependent = append(f.dependent, dependent{s.name, d.build(s.schema)})
 		}
 	}
 	f.dynamic = d.dynamicRefOf(p)
@@ -226,10 +226,10 @@ func (d *document) formsOf(p *part) *forms {
 	return &f
 }
 
-func (d *document) buildAll(subs []sub) []*node {
+func (d *compiler) buildAll(subs []child) []*node {
 	var list []*node
 	for _, s := range subs {
-		list = append(list, d.build(s.part))
+		list = append(list, d.build(s.schema))
 	}
 	return list
 }

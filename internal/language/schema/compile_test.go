@@ -140,7 +140,7 @@ func TestDiagnosticsStandWhereThePartWasWritten(t *testing.T) {
 	at := func(line int) diag.Range {
 		return diag.Range{File: "tools.d/a.hcl", Start: diag.Pos{Line: line, Column: 3}, End: diag.Pos{Line: line, Column: 9}}
 	}
-	origin := Origin{"/properties/a": at(2), "/properties/a/pattern": at(3), "/properties/b": at(5)}
+	origin := Positions{"/properties/a": at(2), "/properties/a/pattern": at(3), "/properties/b": at(5)}
 	raw := json.RawMessage(`{"type":"strng","properties":{"a":{"type":"string","pattern":"("},"b":{"items":{"minimum":"x"}}}}`)
 	_, list := Compile(raw, at(1), origin)
 	type place struct {
@@ -184,7 +184,7 @@ func TestDraftsMeanWhatTheySay(t *testing.T) {
 		{`{"$id":"https://example.com/a","items":{"$ref":"b"},"$defs":{"x":{"$id":"/b","$ref":"#y","$defs":{"y":{"$anchor":"y","minimum":1}}}}}`, `[0]`, false},
 		{`{"properties":{"a":{"$ref":"#/properties/b/x-shape"},"b":{"x-shape":{"type":"integer"}}}}`, `{"a":"x"}`, false},
 	} {
-		if valid := len(mustCompile(t, row.schema).Value([]byte(row.value))) == 0; valid != row.valid {
+		if valid := len(mustCompile(t, row.schema).Validate([]byte(row.value))) == 0; valid != row.valid {
 			t.Errorf("%s: %s is valid: %t, want %t", row.schema, row.value, valid, row.valid)
 		}
 	}
@@ -222,7 +222,7 @@ func FuzzCompile(f *testing.F) {
 		if s == nil {
 			return
 		}
-		checkViolations(t, s.Value(text))
+		checkViolations(t, s.Validate(text))
 		_, _, found := s.Args(text, nil)
 		checkViolations(t, found)
 	})

@@ -8,7 +8,7 @@ import (
 )
 
 // A listRule is what an array must be.
-type listRule struct {
+type arrayRule struct {
 	min, max int
 	unique   bool
 	prefix   []*node
@@ -23,13 +23,13 @@ type containsRule struct {
 	min, max int
 }
 
-func (l *listRule) check(list []any, r *run) bool {
+func (l *arrayRule) check(list []any, r *validation) bool {
 	ok := true
 	if len(list) < l.min {
-		ok = r.refuse(func() string { return count(l.min, leastCount, "item") })
+		ok = r.reject(func() string { return count(l.min, leastCount, "item") })
 	}
 	if len(list) > l.max {
-		ok = r.refuse(func() string { return count(l.max, mostCount, "item") })
+		ok = r.reject(func() string { return count(l.max, mostCount, "item") })
 	}
 	if (ok || r.explain) && (l.items != nil || len(l.prefix) > 0) {
 		ok = l.checkItems(list, r) && ok
@@ -43,7 +43,7 @@ func (l *listRule) check(list []any, r *run) bool {
 	return ok
 }
 
-func (l *listRule) checkItems(list []any, r *run) bool {
+func (l *arrayRule) checkItems(list []any, r *validation) bool {
 	ok := true
 	for i, v := range list {
 		n := l.items
@@ -62,28 +62,28 @@ func (l *listRule) checkItems(list []any, r *run) bool {
 
 // checkUnique spells every item in one way only and looks the spelling up, so
 // that it takes time linear in the size of the array.
-func (l *listRule) checkUnique(list []any, r *run) bool {
+func (l *arrayRule) checkUnique(list []any, r *validation) bool {
 	if len(list) < 2 {
 		return true
 	}
 	seen := make(map[string]int, len(list))
 	for i, v := range list {
-		spelled := r.spell(v)
+		spelled := r.canonical(v)
 		if !r.step(1 + len(spelled)/8) {
 			return false
 		}
 		if j, again := seen[string(spelled)]; again {
-			return r.refuse(func() string { return fmt.Sprintf(equalItems, j, i) })
+			return r.reject(func() string { return fmt.Sprintf(equalItems, j, i) })
 		}
 		seen[string(spelled)] = i
 	}
 	return true
 }
 
-func (c *containsRule) check(list []any, r *run) bool {
+func (c *containsRule) check(list []any, r *validation) bool {
 	n := 0
 	for _, v := range list {
-		if r.quietly(c.node, v) {
+		if r.checkOnly(c.node, v) {
 			n++
 		}
 		if r.exhausted() {
@@ -95,10 +95,10 @@ func (c *containsRule) check(list []any, r *run) bool {
 	}
 	ok := true
 	if n < c.min {
-		ok = r.refuse(func() string { return count(c.min, leastCount, "item") + " " + thatFits })
+		ok = r.reject(func() string { return count(c.min, leastCount, "item") + " " + thatFits })
 	}
 	if n > c.max {
-		ok = r.refuse(func() string { return count(c.max, mostCount, "item") + " " + thatFits })
+		ok = r.reject(func() string { return count(c.max, mostCount, "item") + " " + thatFits })
 	}
 	return ok
 }
@@ -106,12 +106,12 @@ func (c *containsRule) check(list []any, r *run) bool {
 // spell returns bytes that are the same for equal values and differ for
 // different ones: members are sorted, and a number is spelled by its value. The
 // bytes are good until the next call.
-func (r *run) spell(v any) []byte {
-	r.scratch = appendSpelling(r.scratch[:0], v)
+func (r *validation) canonical(v any) []byte {
+	r.scratch = appendCanonical(r.scratch[:0], v)
 	return r.scratch
 }
 
-func appendSpelling(b []byte, v any) []byte {
+func appendCanonical(b []byte, v any) []byte {
 	switch v := v.(type) {
 	case bool:
 		if v {
@@ -122,26 +122,26 @@ func appendSpelling(b []byte, v any) []byte {
 		return binary.BigEndian.AppendUint64(append(b, 'i'), uint64(v))
 	case float64:
 		if v == math.Trunc(v) && v >= -edge && v < edge {
-			return appendSpelling(b, int64(v))
+			return appendCanonical(b, int64(v))
 		}
 		if r := rational(v); r != nil && r.IsInt() {
-			return appendSpelling(b, r.Num())
+			return appendCanonical(b, r.Num())
 		}
 		return binary.BigEndian.AppendUint64(append(b, 'd'), math.Float64bits(v))
 	case *big.Int:
-		return appendSpelledText(append(b, 'b'), v.String())
+		return appendCanonicalString(append(b, 'b'), v.String())
 	case string:
-		return appendSpelledText(append(b, '"'), v)
+		return appendCanonicalString(append(b, '"'), v)
 	case []any:
 		b = append(b, '[')
 		for _, item := range v {
-			b = appendSpelling(b, item)
+			b = appendCanonical(b, item)
 		}
 		return append(b, ']')
 	case map[string]any:
 		b = append(b, '{')
 		for _, name := range sortedNames(v) {
-			b = appendSpelling(appendSpelledText(b, name), v[name])
+			b = appendCanonical(appendCanonicalString(b, name), v[name])
 		}
 		return append(b, '}')
 	}
@@ -150,7 +150,7 @@ func appendSpelling(b []byte, v any) []byte {
 
 // appendSpelledText appends a string after its length, so that no two rows of
 // strings read alike.
-func appendSpelledText(b []byte, s string) []byte {
+func appendCanonicalString(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
@@ -164,14 +164,14 @@ type objectRule struct {
 	required []string
 	// telling are the members that can have a few values only: what tells one
 	// alternative from another.
-	telling  []string
-	patterns []patternRule
+	discriminators []string
+	patterns       []patternRule
 	// rest is for members that nothing else speaks of; nil is anything.
 	rest *node
 	// names is what the name of each member must be; nil is anything.
 	names *node
 	// needs are the members that the presence of another requires.
-	needs []need
+	dependentRequired []dependentRequired
 }
 
 // A patternRule is for the members whose names match.
@@ -181,26 +181,26 @@ type patternRule struct {
 }
 
 // A need says which members must be there when another is.
-type need struct {
+type dependentRequired struct {
 	name     string
 	required []string
 }
 
-func (o *objectRule) check(object map[string]any, r *run) bool {
+func (o *objectRule) check(object map[string]any, r *validation) bool {
 	ok := true
 	if len(object) < o.min {
-		ok = r.refuse(func() string { return count(o.min, leastCount, "member") })
+		ok = r.reject(func() string { return count(o.min, leastCount, "member") })
 	}
 	if len(object) > o.max {
-		ok = r.refuse(func() string { return count(o.max, mostCount, "member") })
+		ok = r.reject(func() string { return count(o.max, mostCount, "member") })
 	}
-	if len(o.needs) > 0 && !r.step(len(o.needs)) {
+	if len(o.dependentRequired) > 0 && !r.step(len(o.dependentRequired)) {
 		return false
 	}
 	ok = o.checkRequired(object, o.required, "", r) && ok
-	for i := range o.needs {
-		if _, there := object[o.needs[i].name]; there {
-			ok = o.checkRequired(object, o.needs[i].required, o.needs[i].name, r) && ok
+	for i := range o.dependentRequired {
+		if _, there := object[o.dependentRequired[i].name]; there {
+			ok = o.checkRequired(object, o.dependentRequired[i].required, o.dependentRequired[i].name, r) && ok
 		}
 	}
 	if (ok || r.explain) && (o.members != nil || o.patterns != nil || o.rest != nil || o.names != nil) {
@@ -211,7 +211,7 @@ func (o *objectRule) check(object map[string]any, r *run) bool {
 
 // checkRequired checks that the required members are there, because of another
 // member when it has a name.
-func (o *objectRule) checkRequired(object map[string]any, required []string, because string, r *run) bool {
+func (o *objectRule) checkRequired(object map[string]any, required []string, because string, r *validation) bool {
 	ok := true
 	for _, name := range required {
 		if _, there := object[name]; there {
@@ -222,9 +222,9 @@ func (o *objectRule) checkRequired(object map[string]any, required []string, bec
 		}
 		r.enter(member(name))
 		if because == "" {
-			r.add(fault{message: isRequired})
+			r.add(mismatch{message: isRequired})
 		} else {
-			r.add(fault{message: fmt.Sprintf(requiredBy, because)})
+			r.add(mismatch{message: fmt.Sprintf(requiredBy, because)})
 		}
 		r.leave()
 	}
@@ -233,9 +233,9 @@ func (o *objectRule) checkRequired(object map[string]any, required []string, bec
 
 // checkMembers checks each member, in the order of their names when the run
 // explains.
-func (o *objectRule) checkMembers(object map[string]any, r *run) bool {
+func (o *objectRule) checkMembers(object map[string]any, r *validation) bool {
 	if !r.explain {
-		if !o.checkTelling(object, r) {
+		if !o.checkDiscriminators(object, r) {
 			return false
 		}
 		for name, v := range object {
@@ -256,9 +256,9 @@ func (o *objectRule) checkMembers(object map[string]any, r *run) bool {
 
 // checkTelling checks the telling members, so that an alternative that is not
 // meant is left before its other members are gone into.
-func (o *objectRule) checkTelling(object map[string]any, r *run) bool {
+func (o *objectRule) checkDiscriminators(object map[string]any, r *validation) bool {
 	ok := true
-	for _, name := range o.telling {
+	for _, name := range o.discriminators {
 		v, there := object[name]
 		if !there {
 			continue
@@ -270,7 +270,7 @@ func (o *objectRule) checkTelling(object map[string]any, r *run) bool {
 	return ok
 }
 
-func (o *objectRule) checkMember(object map[string]any, name string, v any, r *run) bool {
+func (o *objectRule) checkMember(object map[string]any, name string, v any, r *validation) bool {
 	ok, spoken := true, false
 	if o.names != nil {
 		ok = o.checkName(name, r)
@@ -291,20 +291,20 @@ func (o *objectRule) checkMember(object map[string]any, name string, v any, r *r
 	switch {
 	case spoken || o.rest == nil:
 	case o.rest.never:
-		return r.refuse(func() string { return o.unknown(name, object, r) })
+		return r.reject(func() string { return o.unknown(name, object, r) })
 	default:
 		ok = o.rest.check(v, r) && ok
 	}
 	return ok
 }
 
-func (o *objectRule) checkName(name string, r *run) bool {
+func (o *objectRule) checkName(name string, r *validation) bool {
 	if !r.explain {
 		return o.names.check(name, r)
 	}
-	faults := r.apart(func() { o.names.check(name, r) })
+	faults := r.collect(func() { o.names.check(name, r) })
 	for _, f := range faults {
-		r.add(fault{message: badName + f.message})
+		r.add(mismatch{message: badName + f.message})
 	}
 	return len(faults) == 0
 }

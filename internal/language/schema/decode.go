@@ -7,12 +7,12 @@ import (
 )
 
 // roomForDefaults bounds how many bytes of defaults are added to one value.
-const roomForDefaults = 256 << 10
+const maxDefaultBytes = 256 << 10
 
 // deepest is how many arrays and objects of a value may be open at once. What
 // comes here has passed a gate with a lower limit; this one keeps the stack
 // safe from what has not.
-const deepest = 256
+const maxValueDepth = 256
 
 // A decoder reads one JSON text as nil, bool, float64, int64, *big.Int, string, []any
 // and map[string]any, the way a guide says, and notes what the guide adds to it.
@@ -27,14 +27,14 @@ type decoder struct {
 	// numbers is what the reader of the arguments can hold.
 	numbers Numbers
 	// fill adds the defaults of members that are absent, as far as there is room.
-	fill    bool
-	room    int
-	patches []patch
+	fill             bool
+	defaultBytesLeft int
+	patches          []patch
 	// path is where the value being read stands.
 	path location
 	// refused are the numbers that the arguments cannot hold, and rewritten those that
 	// stand otherwise in their text.
-	refused   []fault
+	rejected  []mismatch
 	rewritten []patch
 	// flaw says why the text could not be read.
 	flaw string
@@ -42,15 +42,15 @@ type decoder struct {
 
 // What may be wrong with a text.
 const (
-	notJSON   = "is not valid JSON"
-	tooNested = "is nested too deeply"
-	tooLong   = "is too long once the defaults are filled in"
-	twice     = "has two members of the same name"
+	notJSON       = "is not valid JSON"
+	tooNested     = "is nested too deeply"
+	tooLong       = "is too long once the defaults are filled in"
+	duplicateName = "has two members of the same name"
 )
 
 // document reads the whole text. It reports false, and leaves the reason in
 // flaw, when the text is not exactly one JSON value.
-func (d *decoder) document(g *guide) (any, bool) {
+func (d *decoder) document(g *decodePlan) (any, bool) {
 	v, ok := d.value(g)
 	if ok && d.peek() != 0 {
 		ok = d.fail(notJSON)
@@ -79,7 +79,7 @@ func (d *decoder) peek() byte {
 	return 0
 }
 
-func (d *decoder) value(g *guide) (any, bool) {
+func (d *decoder) value(g *decodePlan) (any, bool) {
 	switch d.peek() {
 	case '{':
 		return d.object(g)
@@ -105,8 +105,8 @@ func (d *decoder) word(w string) bool {
 	return true
 }
 
-func (d *decoder) array(g *guide) (any, bool) {
-	if len(d.path) >= deepest {
+func (d *decoder) array(g *decodePlan) (any, bool) {
+	if len(d.path) >= maxValueDepth {
 		return nil, d.fail(tooNested)
 	}
 	d.at++
@@ -136,8 +136,8 @@ func (d *decoder) array(g *guide) (any, bool) {
 	}
 }
 
-func (d *decoder) object(g *guide) (any, bool) {
-	if len(d.path) >= deepest {
+func (d *decoder) object(g *decodePlan) (any, bool) {
+	if len(d.path) >= maxValueDepth {
 		return nil, d.fail(tooNested)
 	}
 	d.at++
@@ -161,7 +161,7 @@ func (d *decoder) object(g *guide) (any, bool) {
 }
 
 // member reads one member into object.
-func (d *decoder) member(object map[string]any, g *guide) bool {
+func (d *decoder) member(object map[string]any, g *decodePlan) bool {
 	if d.peek() != '"' {
 		return d.fail(notJSON)
 	}
@@ -182,13 +182,13 @@ func (d *decoder) member(object map[string]any, g *guide) bool {
 	d.path = d.path[:depth]
 	before := len(object)
 	if object[name] = v; len(object) == before {
-		return d.fail(twice)
+		return d.fail(duplicateName)
 	}
 	return true
 }
 
 // name reads the name of a member and returns the guide of its value.
-func (d *decoder) name(g *guide) (string, *guide, bool) {
+func (d *decoder) name(g *decodePlan) (string, *decodePlan, bool) {
 	inside, ok := d.plain()
 	if !ok {
 		name, ok := d.escaped()
@@ -207,13 +207,13 @@ func (d *decoder) name(g *guide) (string, *guide, bool) {
 }
 
 // close reads the end of an object and adds what is absent of its defaults.
-func (d *decoder) close(object map[string]any, g *guide) bool {
+func (d *decoder) close(object map[string]any, g *decodePlan) bool {
 	if d.fill && g != nil {
-		for _, m := range g.fills {
+		for _, m := range g.defaults {
 			if _, ok := object[m.name]; ok {
 				continue
 			}
-			if d.room -= len(m.text); d.room < 0 {
+			if d.defaultBytesLeft -= len(m.text); d.defaultBytesLeft < 0 {
 				return d.fail(tooLong)
 			}
 			d.patches = append(d.patches, patch{at: d.at, joined: len(object) > 0, text: m.text})

@@ -8,25 +8,25 @@ import (
 
 // A guide says what decoding needs to know of a part of the schema. A nil
 // guide knows nothing. Guides may form circles; they are fixed once compiled.
-type guide struct {
+type decodePlan struct {
 	// integer says that a number here is an integer, to be held exactly, big that it may
 	// have any size, and number that the schema speaks of a number that may have a fraction.
 	integer, big, number bool
-	members              map[string]*guidedMember
+	members              map[string]*plannedMember
 	// fills are the members that have a default, by name.
-	fills []*guidedMember
+	defaults []*plannedMember
 	// rest guides the members that are not declared.
-	rest   *guide
-	prefix []*guide
-	items  *guide
+	rest   *decodePlan
+	prefix []*decodePlan
+	items  *decodePlan
 }
 
 // A guidedMember is a declared member of an object.
-type guidedMember struct {
+type plannedMember struct {
 	name  string
-	guide *guide
+	guide *decodePlan
 	// part is its schema, and nil once the schema is compiled.
-	part *part
+	part *subschema
 	// fallback is the JSON text of the default, with the defaults inside it
 	// filled in; nil when there is none.
 	fallback json.RawMessage
@@ -37,7 +37,7 @@ type guidedMember struct {
 }
 
 // item returns the guide of the item i of an array.
-func (g *guide) item(i int) *guide {
+func (g *decodePlan) item(i int) *decodePlan {
 	switch {
 	case g == nil:
 		return nil
@@ -49,7 +49,7 @@ func (g *guide) item(i int) *guide {
 
 // value returns the default for one more object to hold. Arrays and objects
 // are made anew, so that no two calls share one.
-func (m *guidedMember) value() any {
+func (m *plannedMember) value() any {
 	if m.scalar != nil || string(m.fallback) == "null" {
 		return m.scalar
 	}
@@ -61,34 +61,34 @@ func (m *guidedMember) value() any {
 // guideTo returns the guide of a part, together with what it refers to and
 // its allOf, and the one alternative that stands beside null where a value may
 // be null. Where two of them speak of the same member, the first one counts.
-func (d *document) guideTo(p *part) *guide {
+func (d *compiler) planFor(p *subschema) *decodePlan {
 	if p == nil {
 		return nil
 	}
-	if p.guide != nil {
-		return p.guide
+	if p.plan != nil {
+		return p.plan
 	}
-	g := &guide{}
-	p.guide = g
-	members := map[string]*guidedMember{}
-	for _, same := range p.together() {
+	g := &decodePlan{}
+	p.plan = g
+	members := map[string]*plannedMember{}
+	for _, same := range p.unconditional() {
 		g.integer, g.number = g.integer || same.integer(), g.number || typesOf(same.keys["type"])&numberType != 0
-		for _, s := range same.subs["properties"] {
+		for _, s := range same.children["properties"] {
 			if members[s.name] == nil {
-				members[s.name] = &guidedMember{name: s.name, part: s.part, guide: d.guideTo(s.part), fallback: s.part.fallback()}
+				members[s.name] = &plannedMember{name: s.name, part: s.schema, guide: d.planFor(s.schema), fallback: s.schema.fallback()}
 			}
 		}
 		if g.rest == nil {
-			g.rest = d.guideTo(same.only("additionalProperties"))
+			g.rest = d.planFor(same.single("additionalProperties"))
 		}
 		prefix, items := same.items()
 		if g.prefix == nil {
 			for _, s := range prefix {
-				g.prefix = append(g.prefix, d.guideTo(s.part))
+				g.prefix = append(g.prefix, d.planFor(s.schema))
 			}
 		}
 		if g.items == nil {
-			g.items = d.guideTo(items)
+			g.items = d.planFor(items)
 		}
 	}
 	if len(members) > 0 {
@@ -96,18 +96,18 @@ func (d *document) guideTo(p *part) *guide {
 	}
 	for _, name := range sortedNames(members) {
 		if m := members[name]; m.fallback != nil {
-			g.fills = append(g.fills, m)
+			g.defaults = append(g.defaults, m)
 		}
 	}
 	return g
 }
 
 // together returns the parts that surely apply to a value that is not null.
-func (p *part) together() []*part {
-	seen := map[*part]bool{p: true}
-	list := []*part{p}
+func (p *subschema) unconditional() []*subschema {
+	seen := map[*subschema]bool{p: true}
+	list := []*subschema{p}
 	for i := 0; i < len(list); i++ {
-		for _, inner := range list[i].surely() {
+		for _, inner := range list[i].unconditionalChildren() {
 			if inner != nil && !seen[inner] {
 				seen[inner] = true
 				list = append(list, inner)
@@ -117,37 +117,37 @@ func (p *part) together() []*part {
 	return list
 }
 
-func (p *part) surely() []*part {
-	list := []*part{p.ref}
-	for _, s := range p.subs["allOf"] {
-		list = append(list, s.part)
+func (p *subschema) unconditionalChildren() []*subschema {
+	list := []*subschema{p.ref}
+	for _, s := range p.children["allOf"] {
+		list = append(list, s.schema)
 	}
-	return append(list, besideNull(p.subs["anyOf"]), besideNull(p.subs["oneOf"]))
+	return append(list, nonNullAlternative(p.children["anyOf"]), nonNullAlternative(p.children["oneOf"]))
 }
 
 // besideNull returns the one alternative that is not null.
-func besideNull(alternatives []sub) *part {
-	var other *part
+func nonNullAlternative(alternatives []child) *subschema {
+	var other *subschema
 	for _, s := range alternatives {
 		switch {
-		case s.part.keys["type"] == "null":
+		case s.schema.keys["type"] == "null":
 		case other != nil:
 			return nil
 		default:
-			other = s.part
+			other = s.schema
 		}
 	}
 	return other
 }
 
 // integer reports whether the part says that a number is an integer.
-func (p *part) integer() bool {
+func (p *subschema) integer() bool {
 	t := typesOf(p.keys["type"])
 	return t&integerType != 0 && t&numberType == 0
 }
 
 // markBig says that integers at a place may have any size.
-func (g *guide) markBig(place []string) {
+func (g *decodePlan) markBig(place []string) {
 	switch {
 	case g == nil:
 	case len(place) == 0:
@@ -161,8 +161,8 @@ func (g *guide) markBig(place []string) {
 }
 
 // fallback returns the default of a part, or of what it refers to.
-func (p *part) fallback() json.RawMessage {
-	for _, same := range p.together() {
+func (p *subschema) fallback() json.RawMessage {
+	for _, same := range p.unconditional() {
 		value, ok := same.keys["default"]
 		if !ok {
 			continue
@@ -176,22 +176,22 @@ func (p *part) fallback() json.RawMessage {
 
 // completeDefaults fills in the defaults within defaults, checks that they fit
 // their schemas, and makes them ready for use.
-func (d *document) completeDefaults() {
-	c := completion{document: d, state: map[*guidedMember]int{}, room: roomForDefaults}
-	for _, p := range d.listed {
-		if p.guide == nil {
+func (d *compiler) completeDefaults() {
+	c := completion{document: d, state: map[*plannedMember]int{}, bytesLeft: maxDefaultBytes}
+	for _, p := range d.order {
+		if p.plan == nil {
 			continue
 		}
-		for _, m := range slices.Clone(p.guide.fills) {
+		for _, m := range slices.Clone(p.plan.defaults) {
 			if !c.complete(m) {
 				return
 			}
 		}
-		p.guide.fills = slices.DeleteFunc(p.guide.fills, func(m *guidedMember) bool { return m.text == nil })
+		p.plan.defaults = slices.DeleteFunc(p.plan.defaults, func(m *plannedMember) bool { return m.text == nil })
 	}
-	for _, p := range d.listed {
-		if p.guide != nil {
-			for _, m := range p.guide.members {
+	for _, p := range d.order {
+		if p.plan != nil {
+			for _, m := range p.plan.members {
 				m.part = nil
 			}
 		}
@@ -200,20 +200,20 @@ func (d *document) completeDefaults() {
 
 // A completion knows which defaults are ready.
 type completion struct {
-	document *document
-	state    map[*guidedMember]int
+	document *compiler
+	state    map[*plannedMember]int
 	// room is how many bytes of defaults are left.
-	room int
+	bytesLeft int
 }
 
 // complete makes the default of a member ready, after those that it needs
 // itself. It reports false when that would never end.
-func (c *completion) complete(m *guidedMember) bool {
+func (c *completion) complete(m *plannedMember) bool {
 	switch c.state[m] {
 	case visited:
 		return true
 	case visiting:
-		c.document.fail(m.part.at, codeUnsafe, fmt.Sprintf("the default of %q holds itself without end", clip(m.name, longestName)),
+		c.document.fail(m.part.pointer, codeUnsafe, fmt.Sprintf("the default of %q holds itself without end", clip(m.name, maxNameBytes)),
 			"leave out one of the defaults, or give the inner one a value")
 		return false
 	}
@@ -223,22 +223,22 @@ func (c *completion) complete(m *guidedMember) bool {
 	if !c.within(value, m.guide) {
 		return false
 	}
-	full := decoder{data: m.fallback, fill: true, room: roomForDefaults, numbers: c.document.reader.Numbers}
+	full := decoder{data: m.fallback, fill: true, defaultBytesLeft: maxDefaultBytes, numbers: c.document.reader.Numbers}
 	value, ok := full.document(m.guide)
 	if !ok {
-		return c.refuse(m)
+		return c.tooLong(m)
 	}
 	c.state[m] = visited
 	if !c.document.fits(m, value) {
 		return true
 	}
-	if len(full.refused) > 0 {
-		c.document.fail(m.part.at+"/default", codeDefault, "the default does not fit its schema: it "+full.refused[0].message, "correct the default or its schema")
+	if len(full.rejected) > 0 {
+		c.document.fail(m.part.pointer+"/default", codeDefault, "the default does not fit its schema: it "+full.rejected[0].message, "correct the default or its schema")
 		return true
 	}
 	m.fallback = splice(m.fallback, full.allPatches())
-	if c.room -= len(m.fallback); c.room < 0 {
-		return c.refuse(m)
+	if c.bytesLeft -= len(m.fallback); c.bytesLeft < 0 {
+		return c.tooLong(m)
 	}
 	switch value.(type) {
 	case []any, map[string]any:
@@ -247,21 +247,21 @@ func (c *completion) complete(m *guidedMember) bool {
 	}
 	text, err := memberText(m.name, json.RawMessage(m.fallback))
 	if err != nil {
-		c.document.fail(m.part.at, codeBad, "the default cannot be written as JSON", "write a JSON value")
+		c.document.fail(m.part.pointer, codeBad, "the default cannot be written as JSON", "write a JSON value")
 		return true
 	}
 	m.text = text
 	return true
 }
 
-func (c *completion) refuse(m *guidedMember) bool {
-	c.document.fail(m.part.at, codeUnsafe, fmt.Sprintf("the defaults are longer than %d bytes with the defaults inside them", largestSchema),
+func (c *completion) tooLong(m *plannedMember) bool {
+	c.document.fail(m.part.pointer, codeUnsafe, fmt.Sprintf("the defaults are longer than %d bytes with the defaults inside them", maxSchemaBytes),
 		"leave out some of them")
 	return false
 }
 
 // within completes the defaults of what a value lacks.
-func (c *completion) within(value any, g *guide) bool {
+func (c *completion) within(value any, g *decodePlan) bool {
 	if g == nil {
 		return true
 	}
@@ -282,7 +282,7 @@ func (c *completion) within(value any, g *guide) bool {
 				return false
 			}
 		}
-		for _, m := range g.fills {
+		for _, m := range g.defaults {
 			if _, there := value[m.name]; !there && !c.complete(m) {
 				return false
 			}
@@ -293,14 +293,14 @@ func (c *completion) within(value any, g *guide) bool {
 
 // fits reports a default that is wrong by its own schema. Some generators
 // write the default null for "no default": that one is passed over.
-func (d *document) fits(m *guidedMember, value any) bool {
-	found := (&Schema{node: d.build(m.part)}).faults(value, len(m.fallback), false)
+func (d *compiler) fits(m *plannedMember, value any) bool {
+	found := (&Schema{node: d.build(m.part)}).mismatches(value, len(m.fallback), false)
 	if len(found) == 0 {
 		return true
 	}
-	at := m.part.at + "/default"
+	at := m.part.pointer + "/default"
 	if value == nil {
-		d.warn(at, codeDefault, fmt.Sprintf("the default null does not fit the schema of %q and has no effect", clip(m.name, longestName)),
+		d.warn(at, codeDefault, fmt.Sprintf("the default null does not fit the schema of %q and has no effect", clip(m.name, maxNameBytes)),
 			`remove it, or add "null" to the type`)
 		return false
 	}

@@ -9,32 +9,32 @@ import (
 )
 
 // A shape is what the value of a keyword must look like.
-type shape int
+type valueKind int
 
 const (
-	anything     shape = iota
-	oneSchema          // a schema
-	manySchemas        // an array of schemas, not empty
-	namedSchemas       // an object of schemas
-	schemaOrList       // a schema, or an array of them before draft 2020-12
-	dependencies       // an object of schemas and lists of names
-	aCount             // an integer that is not negative
-	aNumber
-	aStep    // a number above zero
-	aLimit   // a number, or in draft 4 a boolean
-	aText    // a string
-	aPattern // a string that is a regular expression
-	aFormat  // a string that names a format
-	aFlag    // a boolean
-	nameList // an array of different strings
-	namedNames
-	aType // the name of a type, or an array of them
+	kindAny          valueKind = iota
+	kindSchema                 // a schema
+	kindSchemas                // an array of schemas, not empty
+	kindSchemaMap              // an object of schemas
+	kindSchemaOrList           // a schema, or an array of them before draft 2020-12
+	kindDependencies           // an object of schemas and lists of names
+	kindCount                  // an integer that is not negative
+	kindNumber
+	kindStep    // a number above zero
+	kindLimit   // a number, or in draft 4 a boolean
+	kindString  // a string
+	kindPattern // a string that is a regular expression
+	kindFormat  // a string that names a format
+	kindBool    // a boolean
+	kindNames   // an array of different strings
+	kindNamesMap
+	kindType // the name of a type, or an array of them
 	aList
 )
 
 // A keyword is a member of a schema that means something.
 type keyword struct {
-	shape shape
+	kind valueKind
 	// inPlace says that it holds the value itself against its schemas.
 	inPlace bool
 	// since is the first dialect that has it, and until the last; zero is any.
@@ -43,36 +43,36 @@ type keyword struct {
 
 // keywords are those of all dialects.
 var keywords = map[string]keyword{
-	"$schema": {shape: aText}, "$id": {shape: aText, since: draft6}, "id": {shape: aText, until: draft4},
-	"$ref": {shape: aText}, "$anchor": {shape: aText, since: draft2019}, "$comment": {shape: aText}, "$vocabulary": {},
-	"$dynamicRef": {shape: aText, since: draft2020}, "$dynamicAnchor": {shape: aText, since: draft2020},
-	"$recursiveRef": {shape: aText, since: draft2019}, "$recursiveAnchor": {shape: aFlag, since: draft2019},
-	"$defs": {shape: namedSchemas}, "definitions": {shape: namedSchemas},
+	"$schema": {kind: kindString}, "$id": {kind: kindString, since: draft6}, "id": {kind: kindString, until: draft4},
+	"$ref": {kind: kindString}, "$anchor": {kind: kindString, since: draft2019}, "$comment": {kind: kindString}, "$vocabulary": {},
+	"$dynamicRef": {kind: kindString, since: draft2020}, "$dynamicAnchor": {kind: kindString, since: draft2020},
+	"$recursiveRef": {kind: kindString, since: draft2019}, "$recursiveAnchor": {kind: kindBool, since: draft2019},
+	"$defs": {kind: kindSchemaMap}, "definitions": {kind: kindSchemaMap},
 
-	"allOf": {shape: manySchemas, inPlace: true}, "anyOf": {shape: manySchemas, inPlace: true}, "oneOf": {shape: manySchemas, inPlace: true},
-	"not": {shape: oneSchema, inPlace: true}, "if": {shape: oneSchema, inPlace: true, since: draft7},
-	"then": {shape: oneSchema, inPlace: true, since: draft7}, "else": {shape: oneSchema, inPlace: true, since: draft7},
-	"dependentSchemas": {shape: namedSchemas, inPlace: true, since: draft2019}, "dependencies": {shape: dependencies, inPlace: true},
+	"allOf": {kind: kindSchemas, inPlace: true}, "anyOf": {kind: kindSchemas, inPlace: true}, "oneOf": {kind: kindSchemas, inPlace: true},
+	"not": {kind: kindSchema, inPlace: true}, "if": {kind: kindSchema, inPlace: true, since: draft7},
+	"then": {kind: kindSchema, inPlace: true, since: draft7}, "else": {kind: kindSchema, inPlace: true, since: draft7},
+	"dependentSchemas": {kind: kindSchemaMap, inPlace: true, since: draft2019}, "dependencies": {kind: kindDependencies, inPlace: true},
 
-	"properties": {shape: namedSchemas}, "patternProperties": {shape: namedSchemas},
-	"additionalProperties": {shape: oneSchema}, "propertyNames": {shape: oneSchema, since: draft6},
-	"unevaluatedProperties": {shape: oneSchema, since: draft2019}, "unevaluatedItems": {shape: oneSchema, since: draft2019},
-	"items": {shape: schemaOrList}, "prefixItems": {shape: manySchemas, since: draft2020},
-	"additionalItems": {shape: oneSchema, until: draft2019}, "contains": {shape: oneSchema, since: draft6},
-	"contentSchema": {shape: oneSchema, since: draft2019},
+	"properties": {kind: kindSchemaMap}, "patternProperties": {kind: kindSchemaMap},
+	"additionalProperties": {kind: kindSchema}, "propertyNames": {kind: kindSchema, since: draft6},
+	"unevaluatedProperties": {kind: kindSchema, since: draft2019}, "unevaluatedItems": {kind: kindSchema, since: draft2019},
+	"items": {kind: kindSchemaOrList}, "prefixItems": {kind: kindSchemas, since: draft2020},
+	"additionalItems": {kind: kindSchema, until: draft2019}, "contains": {kind: kindSchema, since: draft6},
+	"contentSchema": {kind: kindSchema, since: draft2019},
 
-	"type": {shape: aType}, "enum": {shape: aList}, "const": {since: draft6},
-	"multipleOf": {shape: aStep}, "minimum": {shape: aNumber}, "maximum": {shape: aNumber},
-	"exclusiveMinimum": {shape: aLimit}, "exclusiveMaximum": {shape: aLimit},
-	"minLength": {shape: aCount}, "maxLength": {shape: aCount}, "pattern": {shape: aPattern}, "format": {shape: aFormat},
-	"minItems": {shape: aCount}, "maxItems": {shape: aCount}, "uniqueItems": {shape: aFlag},
-	"minContains": {shape: aCount, since: draft2019}, "maxContains": {shape: aCount, since: draft2019},
-	"minProperties": {shape: aCount}, "maxProperties": {shape: aCount}, "required": {shape: nameList},
-	"dependentRequired": {shape: namedNames, since: draft2019},
+	"type": {kind: kindType}, "enum": {kind: aList}, "const": {since: draft6},
+	"multipleOf": {kind: kindStep}, "minimum": {kind: kindNumber}, "maximum": {kind: kindNumber},
+	"exclusiveMinimum": {kind: kindLimit}, "exclusiveMaximum": {kind: kindLimit},
+	"minLength": {kind: kindCount}, "maxLength": {kind: kindCount}, "pattern": {kind: kindPattern}, "format": {kind: kindFormat},
+	"minItems": {kind: kindCount}, "maxItems": {kind: kindCount}, "uniqueItems": {kind: kindBool},
+	"minContains": {kind: kindCount, since: draft2019}, "maxContains": {kind: kindCount, since: draft2019},
+	"minProperties": {kind: kindCount}, "maxProperties": {kind: kindCount}, "required": {kind: kindNames},
+	"dependentRequired": {kind: kindNamesMap, since: draft2019},
 
-	"title": {shape: aText}, "description": {shape: aText}, "default": {}, "examples": {shape: aList}, "deprecated": {shape: aFlag},
-	"readOnly": {shape: aFlag}, "writeOnly": {shape: aFlag},
-	"contentEncoding": {shape: aText}, "contentMediaType": {shape: aText},
+	"title": {kind: kindString}, "description": {kind: kindString}, "default": {}, "examples": {kind: aList}, "deprecated": {kind: kindBool},
+	"readOnly": {kind: kindBool}, "writeOnly": {kind: kindBool},
+	"contentEncoding": {kind: kindString}, "contentMediaType": {kind: kindString},
 }
 
 // lookup returns the keyword of the given name in a dialect.
@@ -118,8 +118,8 @@ func dialectOf(uri string) (dialect, bool) {
 }
 
 // addKeyword checks one member of a schema and adds the parts within it.
-func (d *document) addKeyword(p *part, name string, value any) {
-	at := p.at + "/" + escapePointer(name)
+func (d *compiler) addKeyword(p *subschema, name string, value any) {
+	at := p.pointer + "/" + escapePointer(name)
 	k, known := d.dialect.lookup(name)
 	if !known {
 		d.unknownKeyword(at, name)
@@ -131,40 +131,40 @@ func (d *document) addKeyword(p *part, name string, value any) {
 	case "unevaluatedProperties", "unevaluatedItems":
 		d.unevaluated = true
 	}
-	switch k.shape {
-	case oneSchema:
-		d.addSub(p, name, "", value, at)
-	case schemaOrList:
+	switch k.kind {
+	case kindSchema:
+		d.addChild(p, name, "", value, at)
+	case kindSchemaOrList:
 		d.addItems(p, value, at)
-	case manySchemas:
+	case kindSchemas:
 		if list, ok := value.([]any); ok && len(list) > 0 {
-			d.addSubs(p, name, list)
+			d.addChildren(p, name, list)
 		} else {
 			d.wrong(at, name, "an array of schemas, and not an empty one")
 		}
-	case namedSchemas:
+	case kindSchemaMap:
 		d.addNamed(p, name, value, at)
-	case dependencies:
+	case kindDependencies:
 		d.addDependencies(p, value, at)
-	case aPattern:
+	case kindPattern:
 		d.checkPattern(name, value, at)
-	case aFormat:
+	case kindFormat:
 		d.checkFormat(value, at)
 	default:
-		if want := k.shape.misses(d.dialect, value); want != "" {
+		if want := k.kind.misses(d.dialect, value); want != "" {
 			d.wrong(at, name, want)
 		}
 	}
 }
 
-func (d *document) wrong(at, name, want string) {
+func (d *compiler) wrong(at, name, want string) {
 	d.fail(at, codeBad, fmt.Sprintf("%q must be %s", name, want), "")
 }
 
 // unknownKeyword warns of a member that is near to a keyword. Others are
 // annotations, which everyone may add, or keywords of another dialect.
-func (d *document) unknownKeyword(at, name string) {
-	if _, other := keywords[name]; other || d.warnings >= mostWarnings {
+func (d *compiler) unknownKeyword(at, name string) {
+	if _, other := keywords[name]; other || d.warnings >= maxWarnings {
 		return
 	}
 	var known []string
@@ -178,19 +178,19 @@ func (d *document) unknownKeyword(at, name string) {
 	}
 }
 
-func (d *document) addItems(p *part, value any, at string) {
+func (d *compiler) addItems(p *subschema, value any, at string) {
 	list, ok := value.([]any)
 	switch {
 	case !ok:
-		d.addSub(p, "items", "", value, at)
+		d.addChild(p, "items", "", value, at)
 	case d.dialect >= draft2020:
 		d.fail(at, codeBad, `"items" must be one schema`, `write "prefixItems" for a schema for each place`)
 	default:
-		d.addSubs(p, "items", list)
+		d.addChildren(p, "items", list)
 	}
 }
 
-func (d *document) addNamed(p *part, keyword string, value any, at string) {
+func (d *compiler) addNamed(p *subschema, keyword string, value any, at string) {
 	object, ok := value.(map[string]any)
 	if !ok {
 		d.wrong(at, keyword, "an object of schemas")
@@ -201,11 +201,11 @@ func (d *document) addNamed(p *part, keyword string, value any, at string) {
 		if keyword == "patternProperties" {
 			d.checkPattern(keyword, name, inner)
 		}
-		d.addSub(p, keyword, name, object[name], inner)
+		d.addChild(p, keyword, name, object[name], inner)
 	}
 }
 
-func (d *document) addDependencies(p *part, value any, at string) {
+func (d *compiler) addDependencies(p *subschema, value any, at string) {
 	object, ok := value.(map[string]any)
 	if !ok {
 		d.wrong(at, "dependencies", "an object of schemas and lists of names")
@@ -214,16 +214,16 @@ func (d *document) addDependencies(p *part, value any, at string) {
 	for _, name := range sortedNames(object) {
 		inner := at + "/" + escapePointer(name)
 		if list, ok := object[name].([]any); ok {
-			if want := nameList.misses(d.dialect, list); want != "" {
+			if want := kindNames.misses(d.dialect, list); want != "" {
 				d.wrong(inner, "dependencies", want)
 			}
 			continue
 		}
-		d.addSub(p, "dependencies", name, object[name], inner)
+		d.addChild(p, "dependencies", name, object[name], inner)
 	}
 }
 
-func (d *document) checkPattern(keyword string, value any, at string) {
+func (d *compiler) checkPattern(keyword string, value any, at string) {
 	text, ok := value.(string)
 	if !ok {
 		d.wrong(at, keyword, "a string")
@@ -236,7 +236,7 @@ func (d *document) checkPattern(keyword string, value any, at string) {
 	}
 }
 
-func (d *document) checkFormat(value any, at string) {
+func (d *compiler) checkFormat(value any, at string) {
 	name, ok := value.(string)
 	if !ok {
 		d.wrong(at, "format", "a string")
@@ -249,38 +249,38 @@ func (d *document) checkFormat(value any, at string) {
 	if detail == "" {
 		detail = "the formats are " + join(formatNames(), "and")
 	}
-	d.warn(at, codeFormat, fmt.Sprintf("there is no format %q, so nothing is checked", clip(name, longestName)), detail)
+	d.warn(at, codeFormat, fmt.Sprintf("there is no format %q, so nothing is checked", clip(name, maxNameBytes)), detail)
 }
 
 // misses returns what a value must be, when it is not.
-func (s shape) misses(d dialect, value any) string {
+func (s valueKind) misses(d dialect, value any) string {
 	switch s {
-	case aCount:
+	case kindCount:
 		if i, ok := value.(int64); !ok || i < 0 {
 			return "an integer that is not negative"
 		}
-	case aNumber, aStep, aLimit:
+	case kindNumber, kindStep, kindLimit:
 		return s.missesNumber(d, value)
-	case aText:
+	case kindString:
 		if _, ok := value.(string); !ok {
 			return "a string"
 		}
-	case aFlag:
+	case kindBool:
 		if _, ok := value.(bool); !ok {
 			return "true or false"
 		}
-	case aType:
+	case kindType:
 		return missesType(value)
 	case aList:
 		if _, ok := value.([]any); !ok {
 			return "an array"
 		}
-	case nameList:
+	case kindNames:
 		if list, ok := value.([]any); ok && len(list) == 0 && d == draft4 {
 			return "an array of different names, and not an empty one"
 		}
 		return missesNames(value)
-	case namedNames:
+	case kindNamesMap:
 		object, ok := value.(map[string]any)
 		for _, list := range object {
 			ok = ok && missesNames(list) == ""
@@ -292,17 +292,17 @@ func (s shape) misses(d dialect, value any) string {
 	return ""
 }
 
-func (s shape) missesNumber(d dialect, value any) string {
+func (s valueKind) missesNumber(d dialect, value any) string {
 	_, flag := value.(bool)
 	t := typeOf(value)
 	switch {
-	case s == aLimit && d == draft4:
+	case s == kindLimit && d == draft4:
 		if !flag {
 			return "true or false"
 		}
 	case t&(integerType|numberType) == 0:
 		return "a number"
-	case s == aStep && compare(value, int64(0)) <= 0:
+	case s == kindStep && compare(value, int64(0)) <= 0:
 		return "a number greater than 0"
 	}
 	return ""

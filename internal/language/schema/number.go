@@ -29,17 +29,17 @@ const (
 
 const (
 	// largestSafe is the largest integer up to which each one has a float64 of its own.
-	largestSafe = 1<<53 - 1
+	maxSafeInteger = 1<<53 - 1
 	// longestBigInt is how many digits an integer of any size may have. JSON with more is
 	// outside of what a float64 can hold, which the gate refuses.
-	longestBigInt = 308
+	maxBigIntDigits = 308
 	// alwaysKept is how many digits of a number every float64 keeps.
-	alwaysKept = 15
+	exactDigits = 15
 )
 
 // number reads a number. Where the schema wants an integer it is an int64, or a *big.Int
 // where the guide says so; otherwise it is a float64.
-func (d *decoder) number(g *guide) (any, bool) {
+func (d *decoder) number(g *decodePlan) (any, bool) {
 	start := d.at
 	for d.at < len(d.data) && isNumeric(d.data[d.at]) {
 		d.at++
@@ -56,7 +56,7 @@ func (d *decoder) number(g *guide) (any, bool) {
 	f, err := strconv.ParseFloat(string(text), 64)
 	switch {
 	case errors.Is(err, strconv.ErrRange) && !d.exact && !d.lenient:
-		d.refuse(tooLarge)
+		d.reject(tooLarge)
 		return f, true
 	case err != nil:
 		return nil, d.fail(notJSON)
@@ -64,7 +64,7 @@ func (d *decoder) number(g *guide) (any, bool) {
 		return f, true
 	case g != nil && g.integer:
 		if f == math.Trunc(f) {
-			d.refuse(d.widest(g))
+			d.reject(d.rangeMessage(g))
 		}
 		return f, true
 	}
@@ -74,12 +74,12 @@ func (d *decoder) number(g *guide) (any, bool) {
 // isLongInteger reports whether a number is written in more digits than every float64
 // keeps, without a point or an exponent.
 func isLongInteger(text []byte) bool {
-	return len(text) > alwaysKept && !bytes.ContainsAny(text, ".eE")
+	return len(text) > exactDigits && !bytes.ContainsAny(text, ".eE")
 }
 
 // integer reads a number where an integer is wanted. It reports false when the number is
 // none, or is one that the place cannot hold.
-func (d *decoder) integer(text []byte, g *guide) (any, bool) {
+func (d *decoder) integer(text []byte, g *decodePlan) (any, bool) {
 	i, ok := integral(text)
 	if !ok {
 		if !d.exact && !d.whole && !g.big {
@@ -91,8 +91,8 @@ func (d *decoder) integer(text []byte, g *guide) (any, bool) {
 	if d.exact || d.lenient {
 		return i, true
 	}
-	if d.numbers == ForScripts && !g.big && (i > largestSafe || i < -largestSafe) {
-		d.refuse(d.widest(g))
+	if d.numbers == ForScripts && !g.big && (i > maxSafeInteger || i < -maxSafeInteger) {
+		d.reject(d.rangeMessage(g))
 	}
 	if bytes.ContainsAny(text, ".eE") || string(text) == "-0" {
 		d.rewrite(len(text), strconv.AppendInt(nil, i, 10))
@@ -101,28 +101,28 @@ func (d *decoder) integer(text []byte, g *guide) (any, bool) {
 }
 
 // widest says which integers a place can hold.
-func (d *decoder) widest(g *guide) string {
+func (d *decoder) rangeMessage(g *decodePlan) string {
 	switch {
 	case g.big:
 		return notBigInt
 	case d.numbers == ForScripts:
 		return unsafeInteger
 	}
-	return unheld
+	return int64Overflow
 }
 
 // double returns the value of a number where none but a float64 is wanted, and has the
 // text say the same. An integer whose digits would change is refused, as it may be an ID.
-func (d *decoder) double(f float64, text []byte, g *guide) any {
+func (d *decoder) double(f float64, text []byte, g *decodePlan) any {
 	plain := !bytes.ContainsAny(text, ".eE")
 	switch {
 	case f == 0 && text[0] == '-':
 		f = 0
-	case plain && len(text) <= alwaysKept, sameDecimal(text, f):
+	case plain && len(text) <= exactDigits, sameDecimal(text, f):
 		return f
 	case !plain:
 	case d.numbers != ForText || g != nil && g.number:
-		d.refuse(imprecise)
+		d.reject(imprecise)
 		return f
 	default:
 		if i, err := strconv.ParseInt(string(text), 10, 64); err == nil {
@@ -131,7 +131,7 @@ func (d *decoder) double(f float64, text []byte, g *guide) any {
 		if b := bigInteger(text); b != nil {
 			return b
 		}
-		d.refuse(notBigInt)
+		d.reject(notBigInt)
 		return f
 	}
 	d.rewrite(len(text), appendDouble(nil, f))
@@ -139,9 +139,9 @@ func (d *decoder) double(f float64, text []byte, g *guide) any {
 }
 
 // refuse notes a number that the place cannot hold.
-func (d *decoder) refuse(words string) {
-	if len(d.refused) < mostViolations {
-		d.refused = append(d.refused, fault{path: d.path.pointer(), message: words})
+func (d *decoder) reject(words string) {
+	if len(d.rejected) < maxViolations {
+		d.rejected = append(d.rejected, mismatch{path: d.path.pointer(), message: words})
 	}
 }
 
@@ -156,17 +156,17 @@ func isNumeric(c byte) bool {
 
 // longestInteger is how many characters of an integer with a point or an
 // exponent are looked at: more than that, and it was not written for an int64.
-const longestInteger = 64
+const maxIntegerBytes = 64
 
 // integral returns the value of a number that is an integer and fits an int64,
 // exactly, also when it is written with a point or an exponent.
 func integral(text []byte) (int64, bool) {
-	if len(text) <= longestInteger {
+	if len(text) <= maxIntegerBytes {
 		if i, err := strconv.ParseInt(string(text), 10, 64); err == nil {
 			return i, true
 		}
 	}
-	if len(text) > longestInteger || !bytes.ContainsAny(text, ".eE") {
+	if len(text) > maxIntegerBytes || !bytes.ContainsAny(text, ".eE") {
 		return 0, false
 	}
 	n, ok := decimalOf(text)
@@ -183,7 +183,7 @@ func integral(text []byte) (int64, bool) {
 // bigInteger returns the value of an integer that is written in digits alone, nil when
 // the number is written otherwise or has too many.
 func bigInteger(text []byte) *big.Int {
-	if len(bytes.TrimPrefix(text, []byte("-"))) > longestBigInt || bytes.ContainsAny(text, ".eE") {
+	if len(bytes.TrimPrefix(text, []byte("-"))) > maxBigIntDigits || bytes.ContainsAny(text, ".eE") {
 		return nil
 	}
 	b, _ := new(big.Int).SetString(string(text), 10)
@@ -247,7 +247,7 @@ type numberRule struct {
 	min, max, above, below, step any
 }
 
-func (n *numberRule) check(v any, r *run) bool {
+func (n *numberRule) check(v any, r *validation) bool {
 	for _, limit := range [...]any{n.min, n.above, n.max, n.below} {
 		if tied(v, limit) && !r.step(costOfDecimal) {
 			return false
@@ -255,19 +255,19 @@ func (n *numberRule) check(v any, r *run) bool {
 	}
 	ok := true
 	if n.min != nil && compare(v, n.min) < 0 {
-		ok = r.refuse(func() string { return fmt.Sprintf(atLeast, numeral(n.min)) })
+		ok = r.reject(func() string { return fmt.Sprintf(atLeast, numeral(n.min)) })
 	}
 	if n.above != nil && compare(v, n.above) <= 0 {
-		ok = r.refuse(func() string { return fmt.Sprintf(greaterThan, numeral(n.above)) })
+		ok = r.reject(func() string { return fmt.Sprintf(greaterThan, numeral(n.above)) })
 	}
 	if n.max != nil && compare(v, n.max) > 0 {
-		ok = r.refuse(func() string { return fmt.Sprintf(atMost, numeral(n.max)) })
+		ok = r.reject(func() string { return fmt.Sprintf(atMost, numeral(n.max)) })
 	}
 	if n.below != nil && compare(v, n.below) >= 0 {
-		ok = r.refuse(func() string { return fmt.Sprintf(lessThan, numeral(n.below)) })
+		ok = r.reject(func() string { return fmt.Sprintf(lessThan, numeral(n.below)) })
 	}
 	if n.step != nil && !n.multiple(v, r) {
-		ok = r.refuse(func() string { return fmt.Sprintf(multipleOf, numeral(n.step)) })
+		ok = r.reject(func() string { return fmt.Sprintf(multipleOf, numeral(n.step)) })
 	}
 	return ok
 }
@@ -378,7 +378,7 @@ const (
 	costOfDecimal = 120
 )
 
-func (n *numberRule) multiple(v any, r *run) bool {
+func (n *numberRule) multiple(v any, r *validation) bool {
 	_, whole := n.step.(int64)
 	if _, is := v.(int64); (!is || !whole) && !r.step(costOfMultiple) {
 		return false

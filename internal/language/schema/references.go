@@ -10,9 +10,9 @@ import (
 
 // resolve finds what every reference refers to. A reference into a place that
 // is no schema by its keyword makes it one, so that the list of parts grows.
-func (d *document) resolve() {
-	for i := 0; i < len(d.listed); i++ {
-		p := d.listed[i]
+func (d *compiler) resolve() {
+	for i := 0; i < len(d.order); i++ {
+		p := d.order[i]
 		if ref, ok := p.keys["$ref"].(string); ok {
 			p.ref = d.target(p, "$ref", ref)
 		}
@@ -28,7 +28,7 @@ func (d *document) resolve() {
 }
 
 // resolveDynamic notes everything that a reference may come to mean.
-func (d *document) resolveDynamic(p *part, keyword, ref string) {
+func (d *compiler) resolveDynamic(p *subschema, keyword, ref string) {
 	if target := d.target(p, keyword, ref); target != nil {
 		p.dynamic = append(p.dynamic, target)
 	}
@@ -36,8 +36,8 @@ func (d *document) resolveDynamic(p *part, keyword, ref string) {
 	if keyword == "$dynamicRef" {
 		_, name, _ = strings.Cut(ref, "#")
 	}
-	if d.meanings += len(d.dynamic[name]); d.meanings > mostMeanings {
-		d.fail(p.at+"/"+keyword, codeUnsafe, fmt.Sprintf("dynamic references and their anchors make more than %d pairs", mostMeanings), "make one of them fewer")
+	if d.dynamicTargets += len(d.dynamic[name]); d.dynamicTargets > maxDynamicTargets {
+		d.fail(p.pointer+"/"+keyword, codeUnsafe, fmt.Sprintf("dynamic references and their anchors make more than %d pairs", maxDynamicTargets), "make one of them fewer")
 		return
 	}
 	for _, target := range d.dynamic[name] {
@@ -49,8 +49,8 @@ func (d *document) resolveDynamic(p *part, keyword, ref string) {
 
 // target returns the part that a reference refers to. It returns nil when it
 // reported a mistake.
-func (d *document) target(p *part, keyword, ref string) *part {
-	at := p.at + "/" + keyword
+func (d *compiler) target(p *subschema, keyword, ref string) *subschema {
+	at := p.pointer + "/" + keyword
 	uri, err := resolveURI(p.base, ref)
 	if err != nil {
 		d.fail(at, codeBad, fmt.Sprintf("%q must be a URI reference", keyword), `write "#/$defs/name"`)
@@ -71,15 +71,15 @@ func (d *document) target(p *part, keyword, ref string) *part {
 	}
 	target := d.anchors[resource.base+"#"+fragment]
 	if target == nil {
-		d.fail(at, codeBad, fmt.Sprintf("there is no anchor %q", clip(fragment, longestName)), "write \"$anchor\" where it should lead, or a path such as \"#/$defs/name\"")
+		d.fail(at, codeBad, fmt.Sprintf("there is no anchor %q", clip(fragment, maxNameBytes)), "write \"$anchor\" where it should lead, or a path such as \"#/$defs/name\"")
 	}
 	return target
 }
 
 // pointed returns the part at a JSON pointer from a resource.
-func (d *document) pointed(resource *part, pointer, at string) *part {
+func (d *compiler) pointed(resource *subschema, pointer, at string) *subschema {
 	var value any = resource.keys
-	base, where := resource.base, resource.at
+	base, where := resource.base, resource.pointer
 	for name := range strings.SplitSeq(pointer[1:], "/") {
 		name = unescapePointer(name)
 		switch inside := value.(type) {
@@ -99,12 +99,12 @@ func (d *document) pointed(resource *part, pointer, at string) *part {
 			break
 		}
 		where += "/" + escapePointer(name)
-		if passed := d.parts[where]; passed != nil {
+		if passed := d.byPointer[where]; passed != nil {
 			base = passed.base
 		}
 	}
 	if value == nil {
-		d.fail(at, codeBad, fmt.Sprintf("there is nothing at %q in the schema", clip(pointer, longestSegment)), "write the path of a part that there is, such as \"#/$defs/name\"")
+		d.fail(at, codeBad, fmt.Sprintf("there is nothing at %q in the schema", clip(pointer, maxSegmentBytes)), "write the path of a part that there is, such as \"#/$defs/name\"")
 		return nil
 	}
 	return d.add(value, where, base)
@@ -130,16 +130,16 @@ func resolveURI(base, ref string) (*url.URL, error) {
 
 const (
 	// mostWork bounds how many schemas one value may be held against.
-	mostWork = 2000
+	maxWork = 2000
 	// mostMeanings bounds how many parts all dynamic references together may refer to.
-	mostMeanings = 1 << 16
+	maxDynamicTargets = 1 << 16
 )
 
 // checkCircles reports references that come back to where they started without
 // going into the value. It reports false when there are some.
-func (d *document) checkCircles() bool {
-	w := walk{document: d, state: map[*part]int{}}
-	for _, p := range d.listed {
+func (d *compiler) checkReferenceCycles() bool {
+	w := cycleSearch{document: d, state: map[*subschema]int{}}
+	for _, p := range d.order {
 		if !w.visit(p) {
 			return false
 		}
@@ -148,9 +148,9 @@ func (d *document) checkCircles() bool {
 }
 
 // A walk goes along everything that is held against the same value.
-type walk struct {
-	document *document
-	state    map[*part]int
+type cycleSearch struct {
+	document *compiler
+	state    map[*subschema]int
 }
 
 const (
@@ -159,17 +159,17 @@ const (
 )
 
 // visit goes no deeper than there are parts.
-func (w *walk) visit(p *part) bool {
+func (w *cycleSearch) visit(p *subschema) bool {
 	switch w.state[p] {
 	case visited:
 		return true
 	case visiting:
-		w.document.fail(p.at, codeUnsafe, "the schema refers to itself without end",
+		w.document.fail(p.pointer, codeUnsafe, "the schema refers to itself without end",
 			"a schema may refer to itself only from within a property or an item")
 		return false
 	}
 	w.state[p] = visiting
-	for _, same := range append(p.same(), p.dynamic...) {
+	for _, same := range append(p.sameInstance(), p.dynamic...) {
 		if !w.visit(same) {
 			return false
 		}
@@ -179,11 +179,11 @@ func (w *walk) visit(p *part) bool {
 }
 
 // checkWork reports alternatives that multiply. Circles have been ruled out.
-func (d *document) checkWork() {
-	e := effort{known: map[*part]float64{}}
-	for _, p := range d.listed {
-		if e.of(p) > mostWork {
-			d.fail(p.at, codeUnsafe, fmt.Sprintf("one value would be held against more than %d schemas", mostWork),
+func (d *compiler) checkWork() {
+	e := workEstimate{known: map[*subschema]float64{}}
+	for _, p := range d.order {
+		if e.of(p) > maxWork {
+			d.fail(p.pointer, codeUnsafe, fmt.Sprintf("one value would be held against more than %d schemas", maxWork),
 				"references within allOf, anyOf and oneOf multiply; make the alternatives fewer")
 			return
 		}
@@ -191,14 +191,14 @@ func (d *document) checkWork() {
 }
 
 // An effort counts how many schemas a value is held against.
-type effort struct{ known map[*part]float64 }
+type workEstimate struct{ known map[*subschema]float64 }
 
-func (e *effort) of(p *part) float64 {
+func (e *workEstimate) of(p *subschema) float64 {
 	if n, ok := e.known[p]; ok {
 		return n
 	}
 	n, largest := 1.0, 0.0
-	for _, same := range p.same() {
+	for _, same := range p.sameInstance() {
 		n += e.of(same)
 	}
 	for _, target := range p.dynamic {

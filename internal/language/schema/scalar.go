@@ -11,7 +11,7 @@ import (
 )
 
 // A choice is a list of values of which a value must be one.
-type choice struct {
+type enumRule struct {
 	values []any
 	// strings holds those that are strings, and others the spellings of the rest.
 	strings map[string]bool
@@ -20,47 +20,47 @@ type choice struct {
 	words string
 }
 
-func newChoice(values []any) *choice {
-	c := &choice{values: values, strings: map[string]bool{}, others: map[string]bool{}, words: listed(values)}
-	r := run{}
+func newEnumRule(values []any) *enumRule {
+	c := &enumRule{values: values, strings: map[string]bool{}, others: map[string]bool{}, words: listed(values)}
+	r := validation{}
 	for _, v := range values {
 		if s, ok := v.(string); ok {
 			c.strings[s] = true
 		} else {
-			c.others[string(r.spell(v))] = true
+			c.others[string(r.canonical(v))] = true
 		}
 	}
 	return c
 }
 
-func (c *choice) has(v any, r *run) bool {
+func (c *enumRule) has(v any, r *validation) bool {
 	if s, ok := v.(string); ok {
 		return c.strings[s]
 	}
 	if len(c.others) == 0 {
 		return false
 	}
-	spelled := r.spell(v)
+	spelled := r.canonical(v)
 	return r.step(1+len(spelled)/8) && c.others[string(spelled)]
 }
 
 // mostChoices is how many values of a choice a message lists, and
 // longestChoice how many bytes of each.
 const (
-	mostChoices   = 20
-	longestChoice = 64
+	maxListed      = 20
+	maxListedBytes = 64
 )
 
 // listed says that a value must be one of those in the list.
 func listed(values []any) string {
 	var shown []string
-	for _, value := range values[:min(len(values), mostChoices)] {
+	for _, value := range values[:min(len(values), maxListed)] {
 		text, err := appendJSON(nil, value)
 		if err == nil {
-			shown = append(shown, clip(string(text), longestChoice))
+			shown = append(shown, clip(string(text), maxListedBytes))
 		}
 	}
-	switch more := len(values) - mostChoices; {
+	switch more := len(values) - maxListed; {
 	case len(values) == 0:
 		return notAllowed
 	case len(values) == 1:
@@ -73,19 +73,19 @@ func listed(values []any) string {
 
 // wordsFor says what the value must be. When the list is too long to be told
 // in full, it adds the one that a string was most likely meant to be.
-func (c *choice) wordsFor(v any, r *run) string {
+func (c *enumRule) wordsFor(v any, r *validation) string {
 	s, ok := v.(string)
-	if len(c.values) <= mostChoices || !ok {
+	if len(c.values) <= maxListed || !ok {
 		return c.words
 	}
 	return c.words + r.like(s, c.names())
 }
 
 // names returns the strings of the choice, as far as they are worth comparing.
-func (c *choice) names() []string {
+func (c *enumRule) names() []string {
 	var names []string
 	for _, v := range c.values {
-		if s, ok := v.(string); ok && len(names) < mostCandidates {
+		if s, ok := v.(string); ok && len(names) < maxCandidates {
 			names = append(names, s)
 		}
 	}
@@ -93,49 +93,49 @@ func (c *choice) names() []string {
 }
 
 // A textRule is what a string must be.
-type textRule struct {
+type stringRule struct {
 	// min and max count code points (draft 2020-12 validation section 6.3).
 	min, max int
 	pattern  *pattern
 	format   *format
 }
 
-func (t *textRule) check(s string, r *run) bool {
+func (t *stringRule) check(s string, r *validation) bool {
 	ok := true
 	// A string of n bytes has between n/4 and n code points.
 	if t.min > 0 && (len(s) < t.min || len(s) < 4*t.min && utf8.RuneCountInString(s) < t.min) {
-		ok = r.refuse(func() string { return count(t.min, leastText, "character") })
+		ok = r.reject(func() string { return count(t.min, leastText, "character") })
 	}
 	if t.max < math.MaxInt && len(s) > t.max && utf8.RuneCountInString(s) > t.max {
-		ok = r.refuse(func() string { return count(t.max, mostText, "character") })
+		ok = r.reject(func() string { return count(t.max, mostText, "character") })
 	}
 	if t.pattern != nil && (ok || r.explain) {
 		ok = t.checkPattern(s, r) && ok
 	}
 	if t.format != nil && (!r.step(t.format.cost*len(s)) || !t.format.valid(s)) {
-		ok = r.refuse(func() string { return fmt.Sprintf(formatted, t.format.words) })
+		ok = r.reject(func() string { return fmt.Sprintf(formatted, t.format.words) })
 	}
 	return ok
 }
 
-func (t *textRule) checkPattern(s string, r *run) bool {
+func (t *stringRule) checkPattern(s string, r *validation) bool {
 	if !r.step(t.pattern.cost(len(s))) {
 		return false
 	}
 	if t.pattern.MatchString(s) {
 		return true
 	}
-	return r.refuse(func() string { return fmt.Sprintf(matching, t.pattern.String()) })
+	return r.reject(func() string { return fmt.Sprintf(matching, t.pattern.String()) })
 }
 
 const (
 	// longestPattern bounds, in bytes, the patterns of schemas and the strings
 	// of format regex.
-	longestPattern = 4096
+	maxPatternBytes = 4096
 	// largestPattern bounds the instructions that a pattern compiles to.
-	largestPattern = 4000
+	maxPatternSize = 4000
 	// cheapPattern is up to how many instructions a byte of text costs little.
-	cheapPattern = 32
+	freePatternSize = 32
 )
 
 // A pattern is a regular expression of RE2, which matches in time linear in
@@ -148,8 +148,8 @@ type pattern struct {
 
 // compilePattern compiles a pattern. Its error says what is wrong with it.
 func compilePattern(text string) (*pattern, error) {
-	if len(text) > longestPattern {
-		return nil, fmt.Errorf("it is longer than %d bytes", longestPattern)
+	if len(text) > maxPatternBytes {
+		return nil, fmt.Errorf("it is longer than %d bytes", maxPatternBytes)
 	}
 	tree, err := syntax.Parse(text, syntax.Perl)
 	if err != nil {
@@ -160,14 +160,14 @@ func compilePattern(text string) (*pattern, error) {
 		return nil, err
 	}
 	size := len(program.Inst)
-	if size > largestPattern {
+	if size > maxPatternSize {
 		return nil, fmt.Errorf("it is too large: use smaller counts than x{1000}")
 	}
 	compiled, err := regexp.Compile(text)
 	if err != nil {
 		return nil, err
 	}
-	return &pattern{Regexp: compiled, weight: size + 8 + 3*max(0, size-cheapPattern)}, nil
+	return &pattern{Regexp: compiled, weight: size + 8 + 3*max(0, size-freePatternSize)}, nil
 }
 
 // cost is how many steps it takes to match a text of n bytes.
@@ -175,7 +175,7 @@ func (p *pattern) cost(n int) int { return 1 + n*p.weight/16 }
 
 // isPattern reports whether s is a regular expression.
 func isPattern(s string) bool {
-	if len(s) > longestPattern {
+	if len(s) > maxPatternBytes {
 		return false
 	}
 	_, err := syntax.Parse(s, syntax.Perl)
@@ -185,7 +185,7 @@ func isPattern(s string) bool {
 // patternWords says what keeps a pattern from compiling.
 func patternWords(err error) string {
 	if e, ok := errors.AsType[*syntax.Error](err); ok {
-		return fmt.Sprintf("%s: %s", e.Code, clip(e.Expr, longestName))
+		return fmt.Sprintf("%s: %s", e.Code, clip(e.Expr, maxNameBytes))
 	}
 	return err.Error()
 }

@@ -42,18 +42,18 @@ import (
 
 // Origin says where each part of a schema was written: a JSON pointer into the
 // schema (RFC 6901, "" is the whole) and its place in a file.
-type Origin map[string]diag.Range
+type Positions map[string]diag.Range
 
 // Schema is a compiled JSON Schema. It is immutable and safe for use by many
 // goroutines at once.
 type Schema struct {
-	raw   json.RawMessage
-	guide *guide
-	node  *node
+	raw  json.RawMessage
+	plan *decodePlan
+	node *node
 	// numbers is which numbers arguments may hold.
 	numbers Numbers
 	// sure is what Sure reports.
-	sure bool
+	trusted bool
 }
 
 // Compile compiles the schema raw, which must be JSON that has passed a gate.
@@ -65,7 +65,7 @@ type Schema struct {
 // references to other documents, patterns that RE2 does not have, counts and
 // chains of references without end or of a size that would make validation
 // slow, and defaults that do not fit their own schema.
-func Compile(raw json.RawMessage, whole diag.Range, origin Origin) (*Schema, diag.List) {
+func Compile(raw json.RawMessage, whole diag.Range, origin Positions) (*Schema, diag.List) {
 	return CompileFor(Reader{}, raw, whole, origin)
 }
 
@@ -79,10 +79,10 @@ type Reader struct {
 }
 
 // CompileFor is [Compile] for a reader of the values.
-func CompileFor(reader Reader, raw json.RawMessage, whole diag.Range, origin Origin) (*Schema, diag.List) {
+func CompileFor(reader Reader, raw json.RawMessage, whole diag.Range, origin Positions) (*Schema, diag.List) {
 	d := read(raw, whole, origin)
 	d.reader = reader
-	if !d.list.HasErrors() && d.checkCircles() {
+	if !d.list.HasErrors() && d.checkReferenceCycles() {
 		d.checkWork()
 	}
 	if d.list.HasErrors() {
@@ -102,29 +102,29 @@ func (s *Schema) Raw() json.RawMessage { return s.raw }
 // Value validates any JSON value, such as the result of a tool, and returns at
 // most 50 violations, ordered by path; none means that the value is valid.
 // Defaults play no part, and integers may have any size: they are compared exactly.
-func (s *Schema) Value(raw []byte) []Violation {
+func (s *Schema) Validate(raw []byte) []Violation {
 	d := decoder{data: raw, lenient: true, whole: true, path: make(location, 0, usualDepth)}
-	v, ok := d.document(s.guide)
+	v, ok := d.document(s.plan)
 	if !ok {
 		return []Violation{{Message: d.flaw}}
 	}
-	return violations(s.faults(v, len(raw), false))
+	return violations(s.mismatches(v, len(raw), false))
 }
 
 // faults returns what is wrong with a value whose text has the given size.
-func (s *Schema) faults(v any, size int, arguments bool) []fault {
-	quick := run{left: patience + size}
+func (s *Schema) mismatches(v any, size int, arguments bool) []mismatch {
+	quick := validation{stepsLeft: maxSteps + size}
 	if s.node.check(v, &quick) {
 		return nil
 	}
 	if quick.exhausted() {
-		return []fault{{message: tooCostly}}
+		return []mismatch{{message: tooCostly}}
 	}
-	full := run{left: patience + size, explain: true, arguments: arguments}
-	if s.node.check(v, &full); len(full.faults) == 0 {
-		return []fault{{message: tooCostly}}
+	full := validation{stepsLeft: maxSteps + size, explain: true, arguments: arguments}
+	if s.node.check(v, &full); len(full.mismatches) == 0 {
+		return []mismatch{{message: tooCostly}}
 	}
-	return full.faults
+	return full.mismatches
 }
 
 // For returns the schema of a Go type as encoding/json sees it; the jsonschema
@@ -142,7 +142,7 @@ func For[T any]() (*Schema, error) {
 	if err := problems.Err(); err != nil {
 		return nil, fmt.Errorf("compile schema: %w", err)
 	}
-	compiled.sure = isSure(reflect.TypeFor[T]())
+	compiled.trusted = isTrusted(reflect.TypeFor[T]())
 	return compiled, nil
 }
 
@@ -170,12 +170,12 @@ func (s *Schema) isObject() bool {
 
 // Sure reports whether the schema was made by [For] of a type of which
 // encoding/json makes nothing but what is valid, so that it need not be checked.
-func (s *Schema) Sure() bool { return s.sure }
+func (s *Schema) Trusted() bool { return s.trusted }
 
 // isSure reports whether the schema of a type says no more than the type does:
 // it is made of strings, booleans, numbers and structs, and encodes nothing in
 // a way of its own.
-func isSure(t reflect.Type) bool {
+func isTrusted(t reflect.Type) bool {
 	p := reflect.PointerTo(t)
 	if p.Implements(reflect.TypeFor[json.Marshaler]()) || p.Implements(reflect.TypeFor[encoding.TextMarshaler]()) || t == reflect.TypeFor[json.Number]() {
 		return false
@@ -186,19 +186,19 @@ func isSure(t reflect.Type) bool {
 		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
 		return true
 	case reflect.Struct:
-		return isSureStruct(t)
+		return isTrustedStruct(t)
 	}
 	return false
 }
 
-func isSureStruct(t reflect.Type) bool {
+func isTrustedStruct(t reflect.Type) bool {
 	for i := range t.NumField() {
 		f := t.Field(i)
 		if !f.Anonymous && (!f.IsExported() || f.Tag.Get("json") == "-") {
 			continue
 		}
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if f.Anonymous || !isPlainName(name) || strings.Contains(options, "string") || !isSure(f.Type) {
+		if f.Anonymous || !isPlainName(name) || strings.Contains(options, "string") || !isTrusted(f.Type) {
 			return false
 		}
 	}
@@ -247,13 +247,13 @@ func (s *Schema) Decode(raw []byte, extra map[string]any) (Arguments, []Violatio
 		raw = []byte("{}")
 	}
 	d := decoder{
-		data: raw, fill: true, room: roomForDefaults, path: make(location, 0, usualDepth), numbers: s.numbers,
+		data: raw, fill: true, defaultBytesLeft: maxDefaultBytes, path: make(location, 0, usualDepth), numbers: s.numbers,
 	}
-	decoded, ok := d.document(s.guide)
+	decoded, ok := d.document(s.plan)
 	if !ok {
 		return Arguments{}, []Violation{{Message: d.flaw}}
 	}
-	faults := d.withRefused(s.faults(decoded, len(raw), true))
+	faults := d.withRejected(s.mismatches(decoded, len(raw), true))
 	value, ok := decoded.(map[string]any)
 	if !ok {
 		return Arguments{}, append(violations(faults), notArguments(faults, decoded)...)
@@ -279,9 +279,9 @@ func (s *Schema) Args(raw []byte, extra map[string]any) (value map[string]any, t
 
 // withRefused adds the numbers that the arguments cannot hold, but for those that the
 // schema refuses anyway.
-func (d *decoder) withRefused(faults []fault) []fault {
-	for _, refused := range d.refused {
-		if !slices.ContainsFunc(faults, func(f fault) bool { return f.path == refused.path }) {
+func (d *decoder) withRejected(faults []mismatch) []mismatch {
+	for _, refused := range d.rejected {
+		if !slices.ContainsFunc(faults, func(f mismatch) bool { return f.path == refused.path }) {
 			faults = append(faults, refused)
 		}
 	}
@@ -300,7 +300,7 @@ func (d *decoder) allPatches() []patch {
 
 // notArguments is the violation of a value that is no object, where the schema
 // allows it.
-func notArguments(faults []fault, v any) []Violation {
+func notArguments(faults []mismatch, v any) []Violation {
 	if len(faults) > 0 {
 		return nil
 	}
@@ -309,19 +309,19 @@ func notArguments(faults []fault, v any) []Violation {
 
 // supply adds the values that the server supplies to the arguments, which the
 // decoder has read.
-func (d *decoder) supply(arguments map[string]any, extra map[string]any) []fault {
-	var faults []fault
+func (d *decoder) supply(arguments map[string]any, extra map[string]any) []mismatch {
+	var faults []mismatch
 	brace := bytes.LastIndexByte(d.data, '}')
 	for _, name := range sortedNames(extra) {
 		at := location{member(name)}.pointer()
 		if _, there := arguments[name]; there {
-			r := run{arguments: true, path: location{member(name)}}
-			faults = append(faults, fault{path: at, message: r.unknown(name, nil)})
+			r := validation{arguments: true, path: location{member(name)}}
+			faults = append(faults, mismatch{path: at, message: r.unknown(name, nil)})
 			continue
 		}
 		text, err := memberText(name, extra[name])
 		if err != nil {
-			faults = append(faults, fault{path: at, message: "cannot be written as JSON"})
+			faults = append(faults, mismatch{path: at, message: "cannot be written as JSON"})
 			continue
 		}
 		d.patches = append(d.patches, patch{at: brace, joined: len(arguments) > 0, text: text})

@@ -79,10 +79,10 @@ func TestEveryKeywordOf2020IsHeld(t *testing.T) {
 		{`{"dependentRequired":{"a":["b"]}}`, `{"a":1,"b":1}`, `{"a":1}`},
 	} {
 		s := mustCompile(t, row.schema)
-		if wrong := s.Value([]byte(row.fits)); len(wrong) > 0 {
+		if wrong := s.Validate([]byte(row.fits)); len(wrong) > 0 {
 			t.Errorf("%s: %s does not fit: %v", row.schema, row.fits, wrong)
 		}
-		if len(s.Value([]byte(row.not))) == 0 {
+		if len(s.Validate([]byte(row.not))) == 0 {
 			t.Errorf("%s: %s fits", row.schema, row.not)
 		}
 	}

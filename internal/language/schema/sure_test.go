@@ -33,8 +33,8 @@ func (*ownWay) MarshalJSON() ([]byte, error) { return []byte("1"), nil }
 
 func TestWhatIsSureIsValidWithoutALook(t *testing.T) {
 	s, err := schema.For[sound]()
-	if err != nil || !s.Sure() {
-		t.Fatalf("sure: %v, %v", s.Sure(), err)
+	if err != nil || !s.Trusted() {
+		t.Fatalf("sure: %v, %v", s.Trusted(), err)
 	}
 	filled := sound{Text: "\xff", Yes: true, Count: -1 << 62, Small: 255, Large: 1<<64 - 1, Real: -1.5}
 	filled.Within.A = 1<<63 - 1
@@ -43,7 +43,7 @@ func TestWhatIsSureIsValidWithoutALook(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if v := s.Value(text); len(v) > 0 {
+		if v := s.Validate(text); len(v) > 0 {
 			t.Errorf("%s: %v", text, v)
 		}
 	}
@@ -71,7 +71,7 @@ func TestWhatATypeDoesNotTellIsChecked(t *testing.T) {
 		if err != nil {
 			t.Fatal(name, err)
 		}
-		if s.Sure() {
+		if s.Trusted() {
 			t.Errorf("the schema of %v counts as sure", name)
 		}
 	}

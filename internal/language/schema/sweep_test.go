@@ -107,7 +107,7 @@ func TestEverySchemaAtEverySize(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			for n := 10; n <= largestSweep(); n *= 10 {
 				s, list := Compile(json.RawMessage(row.schema(n)), diag.Range{}, nil)
-				if (s == nil) != list.HasErrors() || len(list) > mostProblems {
+				if (s == nil) != list.HasErrors() || len(list) > maxDiagnostics {
 					t.Fatalf("%d times: schema %t beside %d problems", n, s != nil, len(list))
 				}
 				if refused := n >= row.from; refused != (s == nil) {
@@ -202,11 +202,11 @@ func TestEveryValueAtEverySize(t *testing.T) {
 					continue
 				}
 				want := row.words[min(i, len(row.words)-1)]
-				found := s.Value(text)
+				found := s.Validate(text)
 				if got := first(found); (want == "") != (got == "") || !strings.HasPrefix(got, want) {
 					t.Errorf("%d times: %.200q, want %q", n, got, want)
 				}
-				if _, _, found := s.Args(text, nil); len(found) > mostViolations || slices.ContainsFunc(found, func(v Violation) bool { return len(v.Message) > 2000 }) {
+				if _, _, found := s.Args(text, nil); len(found) > maxViolations || slices.ContainsFunc(found, func(v Violation) bool { return len(v.Message) > 2000 }) {
 					t.Errorf("%d times: %d violations: %.500v", n, len(found), found)
 				}
 			}
@@ -221,10 +221,10 @@ func TestValue_resourcesThatAreEntered(t *testing.T) {
 	s := mustCompile(t, `{"$id":"http://h/","$ref":"u0","$defs":{`+joined(n, func(i int) string {
 		return fmt.Sprintf(`"a%d":{"$id":"u%d","$ref":"u%d"}`, i, i, i+1)
 	})+fmt.Sprintf(`,"l":{"$id":"u%d","items":{"$ref":"z"}}`, n)+`,"z":{"$id":"z","$dynamicRef":"#x","$defs":{"y":{"$dynamicAnchor":"x","type":"integer"}}}}}`)
-	if found := s.Value([]byte("[" + joined(10, strconv.Itoa) + "]")); len(found) > 0 {
+	if found := s.Validate([]byte("[" + joined(10, strconv.Itoa) + "]")); len(found) > 0 {
 		t.Errorf("10 items: %v", found)
 	}
-	if got := first(s.Value([]byte("[" + joined(10_000, strconv.Itoa) + "]"))); !strings.HasPrefix(got, "takes too long") {
+	if got := first(s.Validate([]byte("[" + joined(10_000, strconv.Itoa) + "]"))); !strings.HasPrefix(got, "takes too long") {
 		t.Errorf("10,000 items: %q", got)
 	}
 }
@@ -243,7 +243,7 @@ func TestCompile_unevaluatedInAChain(t *testing.T) {
 	if taken := (after.TotalAlloc - before.TotalAlloc) >> 20; taken > 100 {
 		t.Errorf("Compile takes %d MiB for a schema of %d bytes", taken, len(raw))
 	}
-	if got := first(s.Value([]byte(`{"nam":1}`))); !strings.HasPrefix(got, "unknown member") {
+	if got := first(s.Validate([]byte(`{"nam":1}`))); !strings.HasPrefix(got, "unknown member") {
 		t.Errorf("an unknown member: %q", got)
 	}
 }

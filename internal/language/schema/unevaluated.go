@@ -20,30 +20,30 @@ type coverage struct {
 }
 
 // coverageOf returns the coverage of a part, and nil where no keyword asks for it.
-func (d *document) coverageOf(p *part) *coverage {
+func (d *compiler) coverageOf(p *subschema) *coverage {
 	if !d.unevaluated {
 		return nil
 	}
 	c := &coverage{members: map[string]bool{}}
-	for _, s := range p.subs["properties"] {
+	for _, s := range p.children["properties"] {
 		c.members[s.name] = true
 	}
-	for _, s := range p.subs["patternProperties"] {
+	for _, s := range p.children["patternProperties"] {
 		c.patterns = append(c.patterns, d.patterns[s.name])
 	}
 	prefix, rest := p.items()
 	c.prefix, c.allItems = len(prefix), rest != nil
-	c.allMembers = p.only("additionalProperties") != nil
-	if contains := p.only("contains"); contains != nil && p.dialect >= draft2020 {
+	c.allMembers = p.single("additionalProperties") != nil
+	if contains := p.single("contains"); contains != nil && p.dialect >= draft2020 {
 		if c.contains = d.build(contains); c.contains == nil {
 			c.allItems = true
 		}
 	}
-	if rule := p.only("unevaluatedProperties"); rule != nil {
+	if rule := p.single("unevaluatedProperties"); rule != nil {
 		c.unevaluatedMembers, c.memberRule = true, d.build(rule)
 		c.declared = d.declaredIn(p)
 	}
-	if rule := p.only("unevaluatedItems"); rule != nil {
+	if rule := p.single("unevaluatedItems"); rule != nil {
 		c.unevaluatedItems, c.itemRule = true, d.build(rule)
 	}
 	return c
@@ -51,20 +51,20 @@ func (d *document) coverageOf(p *part) *coverage {
 
 // mostDeclared bounds how many nodes know their declared members, which only messages use:
 // each may have those of all nodes below it.
-const mostDeclared = 64
+const maxDeclaredLookups = 64
 
 // declaredIn returns the names that a message suggests for an unknown member of a part.
-func (d *document) declaredIn(p *part) []string {
-	if d.declaring++; d.declaring > mostDeclared {
+func (d *compiler) declaredIn(p *subschema) []string {
+	if d.declaredLookups++; d.declaredLookups > maxDeclaredLookups {
 		return nil
 	}
-	names := sortedNames(d.guideTo(p).members)
-	return names[:min(len(names), mostCandidates)]
+	names := sortedNames(d.planFor(p).members)
+	return names[:min(len(names), maxCandidates)]
 }
 
 // checkUnevaluated checks the members or items of v that no other keyword applies to. The
 // other rules of the node hold for v.
-func (n *node) checkUnevaluated(v any, r *run) bool {
+func (n *node) checkUnevaluated(v any, r *validation) bool {
 	c, ok := n.coverage, true
 	switch v := v.(type) {
 	case map[string]any:
@@ -79,7 +79,7 @@ func (n *node) checkUnevaluated(v any, r *run) bool {
 			}
 			r.enter(member(name))
 			if c.memberRule != nil && c.memberRule.never {
-				ok = r.refuse(func() string { return r.unknown(name, c.declared) })
+				ok = r.reject(func() string { return r.unknown(name, c.declared) })
 			} else {
 				ok = c.memberRule.check(v[name], r) && ok
 			}
@@ -113,7 +113,7 @@ type evaluated struct {
 // evaluate collects what the node and the nodes that it holds against the same value apply
 // to. The value fits the node. The owner is the node whose unevaluated members or items are
 // looked for.
-func (n *node) evaluate(v any, seen *evaluated, owner *node, r *run) {
+func (n *node) evaluate(v any, seen *evaluated, owner *node, r *validation) {
 	if n == nil || seen.all || !r.step(1) {
 		return
 	}
@@ -124,12 +124,12 @@ func (n *node) evaluate(v any, seen *evaluated, owner *node, r *run) {
 	case []any:
 		n.coverage.evaluateItems(v, seen, n == owner, r)
 	}
-	for _, inner := range n.forms.applied(v, r) {
+	for _, inner := range n.applicators.applied(v, r) {
 		inner.evaluate(v, seen, owner, r)
 	}
 }
 
-func (c *coverage) evaluateMembers(object map[string]any, seen *evaluated, own bool, r *run) {
+func (c *coverage) evaluateMembers(object map[string]any, seen *evaluated, own bool, r *validation) {
 	if c == nil || !r.step(len(object)) {
 		return
 	}
@@ -142,32 +142,32 @@ func (c *coverage) evaluateMembers(object map[string]any, seen *evaluated, own b
 	}
 }
 
-func (c *coverage) evaluateItems(list []any, seen *evaluated, own bool, r *run) {
+func (c *coverage) evaluateItems(list []any, seen *evaluated, own bool, r *validation) {
 	if c == nil || !r.step(len(list)) {
 		return
 	}
 	seen.all = seen.all || c.allItems || c.unevaluatedItems && !own
 	for i, v := range list {
-		seen.items[i] = seen.items[i] || i < c.prefix || c.contains != nil && r.quietly(c.contains, v)
+		seen.items[i] = seen.items[i] || i < c.prefix || c.contains != nil && r.checkOnly(c.contains, v)
 	}
 }
 
 // applied returns the nodes that the forms hold v against and that it fits, where v fits the
 // forms.
-func (f *forms) applied(v any, r *run) []*node {
+func (f *applicators) applied(v any, r *validation) []*node {
 	if f == nil {
 		return nil
 	}
 	list := f.all[:len(f.all):len(f.all)]
 	for _, alternatives := range [][]*node{f.any, f.one} {
 		for _, n := range alternatives {
-			if r.quietly(n, v) {
+			if r.checkOnly(n, v) {
 				list = append(list, n)
 			}
 		}
 	}
 	if f.when != nil {
-		if r.quietly(f.when.test, v) {
+		if r.checkOnly(f.when.test, v) {
 			list = append(list, f.when.test, f.when.then)
 		} else {
 			list = append(list, f.when.otherwise)
@@ -219,7 +219,7 @@ type dynamicRef struct {
 }
 
 // target takes a step for each resource: a chain of references enters thousands.
-func (d *dynamicRef) target(r *run) *node {
+func (d *dynamicRef) target(r *validation) *node {
 	if !r.step(len(r.resources)) {
 		return d.static
 	}
@@ -232,7 +232,7 @@ func (d *dynamicRef) target(r *run) *node {
 }
 
 // dynamicRefOf returns the dynamic reference of a part, or nil.
-func (d *document) dynamicRefOf(p *part) *dynamicRef {
+func (d *compiler) dynamicRefOf(p *subschema) *dynamicRef {
 	if len(p.dynamic) == 0 {
 		return nil
 	}
@@ -253,7 +253,7 @@ func (d *document) dynamicRefOf(p *part) *dynamicRef {
 
 // enterResource notes that the run goes on in the resource of a node, and reports whether it
 // is another one; leaveResource comes back.
-func (r *run) enterResource(n *node) (entered bool) {
+func (r *validation) enterResource(n *node) (entered bool) {
 	if !n.scoped || len(r.resources) > 0 && r.resources[len(r.resources)-1] == n.resource {
 		return false
 	}
@@ -261,7 +261,7 @@ func (r *run) enterResource(n *node) (entered bool) {
 	return true
 }
 
-func (r *run) leaveResource(entered bool) {
+func (r *validation) leaveResource(entered bool) {
 	if entered {
 		r.resources = r.resources[:len(r.resources)-1]
 	}

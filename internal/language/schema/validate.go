@@ -20,22 +20,22 @@ const (
 	// patience is how many steps a validation may take, beside one for each
 	// byte of the text. A step is some 25 ns of work. No value takes as many with
 	// a schema that does not multiply the work itself.
-	patience = 300_000
+	maxSteps = 300_000
 	// costOfFault and costOfBranch are the steps that it takes to explain.
-	costOfFault  = 40
-	costOfBranch = 40
+	costOfMismatch = 40
+	costOfBranch   = 40
 )
 
 // A run holds one value against a schema: first without explaining, which
 // ends at the first thing wrong and costs no memory, and only when there is
 // one a second time, for the list of all of them.
-type run struct {
+type validation struct {
 	// left is how many steps are left.
-	left int
+	stepsLeft int
 	// explain says that every mistake is wanted, with its place.
-	explain bool
-	path    location
-	faults  []fault
+	explain    bool
+	path       location
+	mismatches []mismatch
 	// arguments says that the value is the arguments of a call.
 	arguments bool
 	// suggested counts the similar names that were looked for.
@@ -50,7 +50,7 @@ type run struct {
 
 // A fault is a mistake in a value, and what tells one alternative of a schema
 // from another.
-type fault struct {
+type mismatch struct {
 	path, message string
 	// want are the types that the value should have had, for a mistake in type.
 	want types
@@ -61,25 +61,25 @@ type fault struct {
 }
 
 // mostFaults bounds how many faults are collected.
-const mostFaults = 200
+const maxMismatches = 200
 
 // step counts n steps, and reports false when there are none left.
-func (r *run) step(n int) bool {
-	r.left -= n
-	return r.left > 0
+func (r *validation) step(n int) bool {
+	r.stepsLeft -= n
+	return r.stepsLeft > 0
 }
 
 // exhausted reports whether the run ended before it found an answer.
-func (r *run) exhausted() bool { return r.left <= 0 }
+func (r *validation) exhausted() bool { return r.stepsLeft <= 0 }
 
 // enter goes on to a part of the value; leave comes back.
-func (r *run) enter(s segment) {
+func (r *validation) enter(s segment) {
 	if r.explain {
 		r.path = append(r.path, s)
 	}
 }
 
-func (r *run) leave() {
+func (r *validation) leave() {
 	if r.explain {
 		r.path = r.path[:len(r.path)-1]
 	}
@@ -87,25 +87,25 @@ func (r *run) leave() {
 
 // refuse notes a mistake at the present place. It returns false, the outcome
 // of the check that found it.
-func (r *run) refuse(message func() string) bool {
+func (r *validation) reject(message func() string) bool {
 	if r.explain {
-		r.add(fault{message: message()})
+		r.add(mismatch{message: message()})
 	}
 	return false
 }
 
-func (r *run) add(f fault) {
-	if r.step(costOfFault) && !r.full() {
+func (r *validation) add(f mismatch) {
+	if r.step(costOfMismatch) && !r.full() {
 		f.path = r.path.pointer()
-		r.faults = append(r.faults, f)
+		r.mismatches = append(r.mismatches, f)
 	}
 }
 
 // full reports whether enough faults have been collected.
-func (r *run) full() bool { return len(r.faults) >= mostFaults }
+func (r *validation) full() bool { return len(r.mismatches) >= maxMismatches }
 
 // quietly runs a check without explaining.
-func (r *run) quietly(n *node, v any) bool {
+func (r *validation) checkOnly(n *node, v any) bool {
 	key, remember := n.keyOf(v)
 	if ok, known := r.known[key]; remember && known {
 		return ok
@@ -124,14 +124,14 @@ func (r *run) quietly(n *node, v any) bool {
 }
 
 // apart runs checks and returns their faults rather than collecting them.
-func (r *run) apart(checks func()) []fault {
-	before := r.faults
-	r.faults = nil
+func (r *validation) collect(checks func()) []mismatch {
+	before := r.mismatches
+	r.mismatches = nil
 	if r.step(costOfBranch) {
 		checks()
 	}
-	found := r.faults
-	r.faults = before
+	found := r.mismatches
+	r.mismatches = before
 	return found
 }
 
@@ -142,14 +142,14 @@ type node struct {
 	never bool
 	types types
 	// choice is the rule of enum and const.
-	choice *choice
+	enum   *enumRule
 	number *numberRule
-	text   *textRule
-	list   *listRule
+	str    *stringRule
+	array  *arrayRule
 	object *objectRule
 	// forms are the rules that hold the same value against other nodes.
-	forms    *forms
-	coverage *coverage
+	applicators *applicators
+	coverage    *coverage
 	// resource is the URI of the schema that the node belongs to, and scoped says that
 	// dynamic references ask for it.
 	resource string
@@ -159,7 +159,7 @@ type node struct {
 // check reports whether the rules hold for v, and when the run explains adds
 // a fault for each that does not. What else is wrong with a value of the wrong
 // type, or that is not among the listed ones, is of no interest.
-func (n *node) check(v any, r *run) bool {
+func (n *node) check(v any, r *validation) bool {
 	if n == nil {
 		return true
 	}
@@ -172,28 +172,28 @@ func (n *node) check(v any, r *run) bool {
 	return ok
 }
 
-func (n *node) checkRules(v any, r *run) bool {
+func (n *node) checkRules(v any, r *validation) bool {
 	if !r.step(1) || r.full() {
 		return false
 	}
 	if n.never {
-		return r.refuse(func() string { return notAllowed })
+		return r.reject(func() string { return notAllowed })
 	}
 	if got := typeOf(v); !n.types.admits(got) {
 		if r.explain {
-			r.add(fault{message: n.types.mustBe(got), want: n.types, got: got})
+			r.add(mismatch{message: n.types.mustBe(got), want: n.types, got: got})
 		}
 		return false
 	}
-	if n.choice != nil && !n.choice.has(v, r) {
+	if n.enum != nil && !n.enum.has(v, r) {
 		if r.explain {
-			r.add(fault{message: n.choice.wordsFor(v, r), choice: true})
+			r.add(mismatch{message: n.enum.wordsFor(v, r), choice: true})
 		}
 		return false
 	}
 	ok := n.checkKind(v, r)
-	if n.forms != nil && (ok || r.explain) {
-		fits := n.forms.check(v, r)
+	if n.applicators != nil && (ok || r.explain) {
+		fits := n.applicators.check(v, r)
 		ok = fits && ok
 		if !fits {
 			return false
@@ -206,10 +206,10 @@ func (n *node) checkRules(v any, r *run) bool {
 }
 
 // checkKind checks the rules for the kind of value that v is.
-func (n *node) checkKind(v any, r *run) bool {
+func (n *node) checkKind(v any, r *validation) bool {
 	switch v := v.(type) {
 	case string:
-		return n.text == nil || n.text.check(v, r)
+		return n.str == nil || n.str.check(v, r)
 	case int64:
 		return n.number == nil || n.number.check(v, r)
 	case *big.Int:
@@ -217,7 +217,7 @@ func (n *node) checkKind(v any, r *run) bool {
 	case float64:
 		return n.number == nil || n.number.check(v, r)
 	case []any:
-		return n.list == nil || n.list.check(v, r)
+		return n.array == nil || n.array.check(v, r)
 	case map[string]any:
 		return n.object == nil || n.object.check(v, r)
 	}
@@ -346,7 +346,7 @@ type Violation struct {
 }
 
 // Sentence returns what breaks a schema in one line.
-func Sentence(violations []Violation) string {
+func FormatViolations(violations []Violation) string {
 	places := make([]string, len(violations))
 	for i, v := range violations {
 		places[i] = strings.TrimPrefix(v.Path+" "+v.Message, " ")
@@ -355,66 +355,66 @@ func Sentence(violations []Violation) string {
 }
 
 // Fits returns why plain data does not fit the schema.
-func (s *Schema) Fits(value any) error {
+func (s *Schema) ValidateValue(value any) error {
 	text, err := json.Marshal(value)
 	if err != nil {
 		return fmt.Errorf("encode it as JSON: %w", err)
 	}
-	if violations := s.Value(text); len(violations) > 0 {
-		return errors.New(Sentence(violations))
+	if violations := s.Validate(text); len(violations) > 0 {
+		return errors.New(FormatViolations(violations))
 	}
 	d := decoder{data: text, path: make(location, 0, usualDepth), numbers: s.numbers}
-	if _, ok := d.document(s.guide); ok && len(d.refused) > 0 {
-		return errors.New(Sentence(violations(d.refused)))
+	if _, ok := d.document(s.plan); ok && len(d.rejected) > 0 {
+		return errors.New(FormatViolations(violations(d.rejected)))
 	}
 	return nil
 }
 
 // mostViolations bounds how many violations are returned.
-const mostViolations = 50
+const maxViolations = 50
 
 // violations returns the faults, each once, in order.
-func violations(faults []fault) []Violation {
-	slices.SortStableFunc(faults, compareFaults)
+func violations(faults []mismatch) []Violation {
+	slices.SortStableFunc(faults, compareMismatches)
 	var list []Violation
 	for _, f := range faults {
 		v := Violation{Path: f.path, Message: f.message}
 		if n := len(list); n > 0 && list[n-1] == v {
 			continue
 		}
-		if list = append(list, v); len(list) == mostViolations {
+		if list = append(list, v); len(list) == maxViolations {
 			break
 		}
 	}
 	return list
 }
 
-func compareFaults(a, b fault) int {
+func compareMismatches(a, b mismatch) int {
 	return cmp.Or(cmp.Compare(a.path, b.path), cmp.Compare(a.message, b.message))
 }
 
 // The words of violations.
 const (
-	atLeast     = "must be at least %s"
-	atMost      = "must be at most %s"
-	greaterThan = "must be greater than %s"
-	lessThan    = "must be less than %s"
-	multipleOf  = "must be a multiple of %s"
-	matching    = "must match the pattern %s"
-	formatted   = "must be %s"
-	leastText   = "must be at least %s long"
-	mostText    = "must be at most %s long"
-	leastCount  = "must have at least %s"
-	mostCount   = "must have at most %s"
-	thatFits    = "of the kind that the schema asks for"
-	equalItems  = "must not have equal items, as those at %d and %d are"
-	isRequired  = "is required"
-	requiredBy  = "is required when %q is given"
-	badName     = "is a name that is not allowed: it "
-	notAllowed  = "is not allowed"
-	excluded    = "is of a kind that the schema excludes"
-	ambiguous   = "fits more than one of the alternatives that the schema offers; it must fit exactly one"
-	unheld      = "must be an integer from -9223372036854775808 to 9223372036854775807"
+	atLeast       = "must be at least %s"
+	atMost        = "must be at most %s"
+	greaterThan   = "must be greater than %s"
+	lessThan      = "must be less than %s"
+	multipleOf    = "must be a multiple of %s"
+	matching      = "must match the pattern %s"
+	formatted     = "must be %s"
+	leastText     = "must be at least %s long"
+	mostText      = "must be at most %s long"
+	leastCount    = "must have at least %s"
+	mostCount     = "must have at most %s"
+	thatFits      = "of the kind that the schema asks for"
+	equalItems    = "must not have equal items, as those at %d and %d are"
+	isRequired    = "is required"
+	requiredBy    = "is required when %q is given"
+	badName       = "is a name that is not allowed: it "
+	notAllowed    = "is not allowed"
+	excluded      = "is of a kind that the schema excludes"
+	ambiguous     = "fits more than one of the alternatives that the schema offers; it must fit exactly one"
+	int64Overflow = "must be an integer from -9223372036854775808 to 9223372036854775807"
 	// What is wrong with numbers that the arguments cannot hold.
 	unsafeInteger = "must be an integer from -9007199254740991 to 9007199254740991"
 	tooLarge      = "is larger than any number"
@@ -433,17 +433,17 @@ func count(n int, format, noun string) string {
 
 const (
 	// longestName bounds, in bytes, how much of an unknown name is repeated.
-	longestName = 64
+	maxNameBytes = 64
 	// mostCandidates and mostSuggestions bound the work of finding similar names.
-	mostCandidates  = 200
-	mostSuggestions = 8
+	maxCandidates  = 200
+	maxSuggestions = 8
 )
 
 // unknown says that the object may not have a member of this name.
-func (o *objectRule) unknown(name string, object map[string]any, r *run) string {
+func (o *objectRule) unknown(name string, object map[string]any, r *validation) string {
 	var missing []string
 	for _, declared := range o.declared {
-		if _, there := object[declared]; !there && len(missing) < mostCandidates {
+		if _, there := object[declared]; !there && len(missing) < maxCandidates {
 			missing = append(missing, declared)
 		}
 	}
@@ -452,17 +452,17 @@ func (o *objectRule) unknown(name string, object map[string]any, r *run) string 
 
 // unknown says that there is no member of this name, and which of the missing
 // ones it may have been meant to be.
-func (r *run) unknown(name string, missing []string) string {
+func (r *validation) unknown(name string, missing []string) string {
 	noun := "member"
 	if r.arguments && len(r.path) == 1 {
 		noun = "argument"
 	}
-	return fmt.Sprintf("unknown %s %q", noun, clip(name, longestName)) + r.like(name, missing)
+	return fmt.Sprintf("unknown %s %q", noun, clip(name, maxNameBytes)) + r.like(name, missing)
 }
 
 // like asks whether one of the candidates was meant, as the end of a message.
-func (r *run) like(name string, candidates []string) string {
-	if r.suggested++; r.suggested > mostSuggestions {
+func (r *validation) like(name string, candidates []string) string {
+	if r.suggested++; r.suggested > maxSuggestions {
 		return ""
 	}
 	if like := diag.DidYouMean(name, candidates); like != "" {
@@ -488,7 +488,7 @@ func item(i int) segment         { return segment{index: i} }
 type location []segment
 
 // longestSegment bounds, in bytes, how much of a name that a caller made up is repeated.
-const longestSegment = 128
+const maxSegmentBytes = 128
 
 // pointer returns the location as a JSON pointer (RFC 6901). Names of more
 // than 128 bytes are cut short.
@@ -499,7 +499,7 @@ func (l location) pointer() string {
 		if s.index >= 0 {
 			b.WriteString(strconv.Itoa(s.index))
 		} else {
-			b.WriteString(escapePointer(clip(s.name, longestSegment)))
+			b.WriteString(escapePointer(clip(s.name, maxSegmentBytes)))
 		}
 	}
 	return b.String()

@@ -61,7 +61,7 @@ var violationRows = []struct {
 func TestViolationsSayWhatToDo(t *testing.T) {
 	for _, row := range violationRows {
 		t.Run(row.name, func(t *testing.T) {
-			got := told(mustCompile(t, row.schema).Value([]byte(row.value)))
+			got := told(mustCompile(t, row.schema).Validate([]byte(row.value)))
 			if diff := cmp.Diff(row.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -109,7 +109,7 @@ func TestIntegersThatCannotBeHeldAreArgumentViolations(t *testing.T) {
 	if diff := cmp.Diff([]Violation{{"/ids/1", words}, {"/ids/2", words}}, found); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if found := s.Value(text); found != nil {
+	if found := s.Validate(text); found != nil {
 		t.Errorf("Value = %v", found)
 	}
 }
@@ -119,12 +119,12 @@ func TestViolationsRepeatNoValueAndCutNamesShort(t *testing.T) {
 	for _, schema := range []string{`{"properties":{"a":{"type":"integer"}}}`, `{"properties":{"a":{"maxLength":1}}}`, `{"properties":{"a":{"enum":["x"]}}}`,
 		`{"properties":{"a":{"pattern":"^y"}}}`, `{"properties":{"a":{"format":"date"}}}`, `{"properties":{"a":{"const":1}}}`, `{"properties":{"a":{"not":{"type":"string"}}}}`,
 		`{"properties":{"a":{"anyOf":[{"const":1},{"const":2}]}}}`, `{"unevaluatedProperties":{"type":"integer"}}`} {
-		found := mustCompile(t, schema).Value([]byte(`{"a":"` + secret + `"}`))
+		found := mustCompile(t, schema).Validate([]byte(`{"a":"` + secret + `"}`))
 		if len(found) == 0 || strings.Contains(fmt.Sprint(found), "hunter2") {
 			t.Errorf("%s: %.200v", schema, found)
 		}
 	}
-	found := mustCompile(t, `{"additionalProperties":false}`).Value([]byte(`{"` + strings.Repeat("é", 50_000) + `":1}`))
+	found := mustCompile(t, `{"additionalProperties":false}`).Validate([]byte(`{"` + strings.Repeat("é", 50_000) + `":1}`))
 	if len(found) != 1 || len(found[0].Path) > 200 || len(found[0].Message) > 200 {
 		t.Errorf("a long name is repeated: %.500v", found)
 	}
@@ -132,7 +132,7 @@ func TestViolationsRepeatNoValueAndCutNamesShort(t *testing.T) {
 
 func TestViolationsAreAtMost50AndTheFirstOnes(t *testing.T) {
 	text := []byte("[" + strings.Repeat("0,", 99) + "0]")
-	found := mustCompile(t, `{"items":{"minimum":1}}`).Value(text)
+	found := mustCompile(t, `{"items":{"minimum":1}}`).Validate(text)
 	if len(found) != 50 || found[0].Path != "/0" {
 		t.Errorf("%d violations: %v", len(found), found)
 	}
@@ -143,7 +143,7 @@ func TestALongChoiceNamesTheLikeliest(t *testing.T) {
 	for i := range 30 {
 		values = append(values, fmt.Sprintf("%q", strings.Repeat(string(rune('a'+i%26)), 5+i/26)))
 	}
-	found := mustCompile(t, `{"enum":[`+strings.Join(values, ",")+`]}`).Value([]byte(`"zzzz"`))
+	found := mustCompile(t, `{"enum":[`+strings.Join(values, ",")+`]}`).Validate([]byte(`"zzzz"`))
 	if len(found) != 1 || !strings.HasSuffix(found[0].Message, ` or 10 others; did you mean "zzzzz"?`) {
 		t.Errorf("%v", found)
 	}
@@ -194,7 +194,7 @@ func TestFormats_longTexts(t *testing.T) {
 	} {
 		branches := strings.Repeat(fmt.Sprintf(`{"format":%q},`, row.format), 64)
 		s := mustCompile(t, `{"anyOf":[`+strings.TrimSuffix(branches, ",")+`]}`)
-		if got := Sentence(s.Value([]byte(`"` + row.text + `"`))); got != tooCostly {
+		if got := FormatViolations(s.Validate([]byte(`"` + row.text + `"`))); got != tooCostly {
 			t.Errorf("64 times %s: got %q, want %q", row.format, got, tooCostly)
 		}
 	}

@@ -1,8 +1,8 @@
-// Package sqltext cuts SQL statements into what is a parameter and what is not.
+// Package sqltext finds the parameters in SQL statements.
 //
-// A [Statement] is one statement as its author wrote it, with parameters such as
-// :name. The package knows the strings, names and comments of the databases, and
-// nothing else of their grammar: whether a statement is right, the database says.
+// A [Statement] is a statement as written by its author, with parameters such as :name. The
+// package implements the strings, names and comments of the databases, but not their grammar:
+// the database validates statements.
 package sqltext
 
 import (
@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Dialect is how a database writes strings, names and comments.
+// Dialect is the lexical syntax of a database.
 type Dialect int
 
 // The dialects.
@@ -22,29 +22,29 @@ const (
 
 // Statement is one statement.
 type Statement struct {
-	// Text is the statement without the semicolon and the comments behind it.
+	// Text is the statement without the semicolon and the comments after it.
 	Text string
-	// Parameters are the names of its parameters, each once, in order.
+	// Parameters are the distinct names of its parameters, in order.
 	Parameters []string
 	// Verb is its first word, in upper case.
 	Verb string
 	refs []paramRef
 }
 
-// use is a parameter at offsets of a text.
+// paramRef is a reference to a parameter, as offsets in the text.
 type paramRef struct{ start, end int }
 
-// Mistake is what keeps a text from being a statement.
+// Error says why a text is not a statement.
 type Error struct {
-	// Offset is where it stands.
+	// Offset is the position of the error.
 	Offset          int
 	Summary, Detail string
 }
 
-// Error returns what is wrong and what to do.
+// Error returns the summary and the detail.
 func (m *Error) Error() string { return m.Summary + ": " + m.Detail }
 
-// Parse reads the one statement that a text holds. Its error is a [*Mistake].
+// Parse parses a text with exactly one statement. Its error is a [*Error].
 func Parse(text string, dialect Dialect) (*Statement, error) {
 	l := lexer{text: text, dialect: dialect}
 	s := &Statement{}
@@ -75,10 +75,10 @@ func Parse(text string, dialect Dialect) (*Statement, error) {
 	}
 }
 
-// spaces are what a statement may begin and end with; the databases agree on them.
+// spaces are the spaces around a statement, in all dialects.
 const spaces = " \t\n\v\f\r"
 
-// take notices a token.
+// addToken adds a token to the statement.
 func (s *Statement) addToken(text string, t token) {
 	if s.Verb == "" {
 		s.Verb = "?"
@@ -94,7 +94,7 @@ func (s *Statement) addToken(text string, t token) {
 	}
 }
 
-// Numbered returns the statement with $1 for its first parameter, and so on.
+// Positional returns the statement with $1 for its first parameter, and so on.
 func (s *Statement) Positional() string {
 	var b strings.Builder
 	from := 0
@@ -107,7 +107,7 @@ func (s *Statement) Positional() string {
 	return b.String()
 }
 
-// kind is what a token is.
+// kind is the kind of a token.
 type kind int
 
 const (
@@ -118,20 +118,20 @@ const (
 	other // strings, quoted names, numbers and operators
 )
 
-// token is a token at offsets of a text.
+// token is a token, as offsets in the text.
 type token struct {
 	kind       kind
 	start, end int
 }
 
-// lexer cuts a text into tokens.
+// lexer splits a text into tokens.
 type lexer struct {
 	text    string
 	dialect Dialect
 	at      int
 }
 
-// next returns the next token that is neither space nor a comment.
+// next returns the next token, after spaces and comments.
 func (l *lexer) next() (token, *Error) {
 	if mistake := l.skip(); mistake != nil {
 		return token{}, mistake
@@ -144,7 +144,7 @@ func (l *lexer) next() (token, *Error) {
 	var mistake *Error
 	switch c := l.text[l.at]; {
 	case c == 0:
-		return t, &Error{l.at, "the statement holds a NUL", "remove it"}
+		return t, &Error{l.at, "the statement contains a NUL byte", "remove it"}
 	case c == ';':
 		t.kind = separator
 		l.at++
@@ -182,7 +182,7 @@ func (l *lexer) skip() *Error {
 				n = len(rest)
 			}
 			if nul := strings.IndexByte(rest[:n], 0); nul >= 0 {
-				return &Error{l.at + nul, "the statement holds a NUL", "remove it"}
+				return &Error{l.at + nul, "the statement contains a NUL byte", "remove it"}
 			}
 			l.at += n
 		case strings.HasPrefix(rest, "/*"):
@@ -196,7 +196,7 @@ func (l *lexer) skip() *Error {
 	return nil
 }
 
-// newlines are what a comment of one line ends with.
+// newlines are the characters that end a line comment.
 func (l *lexer) newlines() string {
 	if l.dialect == PostgreSQL {
 		return "\n\r"
@@ -204,14 +204,14 @@ func (l *lexer) newlines() string {
 	return "\n"
 }
 
-// comment skips a comment, in which PostgreSQL has others.
+// comment skips a block comment. In PostgreSQL, these nest.
 func (l *lexer) comment() *Error {
 	start, depth := l.at, 0
 	for l.at < len(l.text) {
 		rest := l.text[l.at:]
 		switch {
 		case rest[0] == 0:
-			return &Error{l.at, "the statement holds a NUL", "remove it"}
+			return &Error{l.at, "the statement contains a NUL byte", "remove it"}
 		case strings.HasPrefix(rest, "/*") && (depth == 0 || l.dialect == PostgreSQL):
 			depth++
 			l.at += 2
@@ -225,16 +225,16 @@ func (l *lexer) comment() *Error {
 			return nil
 		}
 	}
-	return &Error{start, "the comment does not end", "write */ behind it"}
+	return &Error{start, "the comment is not closed", "write */ at its end"}
 }
 
-// quoted skips what stands between quotes. Two of them stand for one in it.
+// quoted skips a quoted string or name. A doubled quote is an escaped quote.
 func (l *lexer) quoted(quote byte, escapes bool) *Error {
 	start := l.at
 	for l.at++; l.at < len(l.text); l.at++ {
 		switch c := l.text[l.at]; {
 		case c == 0:
-			return &Error{l.at, "the statement holds a NUL", "remove it"}
+			return &Error{l.at, "the statement contains a NUL byte", "remove it"}
 		case c == '\\' && escapes:
 			l.at++
 		case c == quote && l.peek(1) == quote:
@@ -244,20 +244,20 @@ func (l *lexer) quoted(quote byte, escapes bool) *Error {
 			return nil
 		}
 	}
-	return &Error{start, "the quotes are not closed", "write " + string(quote) + " behind what they hold"}
+	return &Error{start, "the quotes are not closed", "write " + string(quote) + " at the end"}
 }
 
-// until skips up to the end of what closes.
+// until skips up to the end of closing.
 func (l *lexer) until(closing string, from int) *Error {
 	n := strings.Index(l.text[l.at+from:], closing)
 	if n < 0 || strings.Contains(l.text[l.at:l.at+from+n], "\x00") {
-		return &Error{l.at, "the quotes are not closed", "write " + closing + " behind what they hold"}
+		return &Error{l.at, "the quotes are not closed", "write " + closing + " at the end"}
 	}
 	l.at += from + n + len(closing)
 	return nil
 }
 
-// number skips a number, and the letters that are written without a space behind it.
+// number skips a number and directly following letters.
 func (l *lexer) number() {
 	for l.at < len(l.text) {
 		c := l.text[l.at]
@@ -268,7 +268,7 @@ func (l *lexer) number() {
 	}
 }
 
-// colon reads :name, or what else begins with a colon.
+// colon reads :name, or another token that starts with a colon.
 func (l *lexer) colon() (kind, *Error) {
 	start := l.at
 	l.at++
@@ -278,7 +278,7 @@ func (l *lexer) colon() (kind, *Error) {
 		return other, nil
 	case !isNameStart(c) || c >= 0x80:
 		if l.dialect == SQLite {
-			return other, &Error{start, "a parameter has a name", "write letters, digits and _ behind the colon, as in :id"}
+			return other, &Error{start, "the parameter has no name", "write letters, digits and _ after the colon, as in :id"}
 		}
 		return other, nil
 	}
@@ -286,12 +286,12 @@ func (l *lexer) colon() (kind, *Error) {
 		l.at++
 	}
 	if c := l.peek(0); c >= 0x80 || c == '$' || l.dialect == SQLite && c == ':' && l.peek(1) == ':' {
-		return other, &Error{start, "this is not the name of a parameter", "write letters, digits and _ behind the colon, as in :id"}
+		return other, &Error{start, "this is not a valid parameter name", "write letters, digits and _ after the colon, as in :id"}
 	}
 	return parameter, nil
 }
 
-// foreign refuses the parameters of other kinds, and reads $tag$ of PostgreSQL.
+// dollar rejects other kinds of parameters, and reads $tag$ quotes of PostgreSQL.
 func (l *lexer) dollar() *Error {
 	if l.dialect == PostgreSQL && !isDigit(l.peek(1)) {
 		n := 1
@@ -302,10 +302,10 @@ func (l *lexer) dollar() *Error {
 			return l.until(l.text[l.at:l.at+n+1], n+1)
 		}
 	}
-	return &Error{l.at, "a parameter begins with a colon", "write :name, and give its value by that name"}
+	return &Error{l.at, "parameters start with a colon", "write :name, and pass the value by that name"}
 }
 
-// word reads a name, and the string that E', and others like it, begin.
+// word reads a name, or a string with a prefix such as E'.
 func (l *lexer) word() (kind, *Error) {
 	start := l.at
 	for isName(l.peek(0)) && (l.dialect == PostgreSQL || l.peek(0) != '$') {
@@ -317,7 +317,7 @@ func (l *lexer) word() (kind, *Error) {
 	return name, nil
 }
 
-// peek returns a byte ahead, 0 behind the end.
+// peek returns the byte n ahead, or 0 after the end.
 func (l *lexer) peek(n int) byte {
 	if l.at+n < len(l.text) {
 		return l.text[l.at+n]

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestParametersAreFoundWhereverTheyAre(t *testing.T) {
+func TestParse_parameters(t *testing.T) {
 	for _, c := range []struct {
 		dialect    Dialect
 		text, want string
@@ -33,7 +33,7 @@ func TestParametersAreFoundWhereverTheyAre(t *testing.T) {
 	}
 }
 
-func TestATextThatIsNotOneStatementIsRefusedWhereItIsNot(t *testing.T) {
+func TestParse_errors(t *testing.T) {
 	for _, c := range []struct {
 		dialect Dialect
 		text    string
@@ -46,12 +46,12 @@ func TestATextThatIsNotOneStatementIsRefusedWhereItIsNot(t *testing.T) {
 	} {
 		_, err := Parse(c.text, c.dialect)
 		if m, ok := err.(*Error); !ok || m.Offset != c.offset {
-			t.Errorf("%q gives %v at %+v, want offset %d", c.text, err, m, c.offset)
+			t.Errorf("%q: %v at %+v, want offset %d", c.text, err, m, c.offset)
 		}
 	}
 }
 
-// pieces are tokens of a dialect that hold what looks like parameters.
+// pieces are tokens of a dialect that contain text like parameters.
 func pieces(d Dialect) []string {
 	common := []string{"'a :x'':y'", `"q :x"`, "/* :x ; */", "-- :x ';\n", " ", "name", "1.5", "+", "::", ",", "(", ")", "'\\'"}
 	if d == SQLite {
@@ -60,8 +60,8 @@ func pieces(d Dialect) []string {
 	return append(common, "$$ :x ' $$", "$t$ :x $$ $t$", `E'\' :x'`, "/* /* :x */ */")
 }
 
-// Whatever stands around them, the parameters are those that were put there.
-func TestWhatIsPutTogetherIsTakenApartAgain(t *testing.T) {
+// Parameters are found between any other tokens.
+func TestParse_combinedTokens(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 20_000 {
 		d := Dialect(random.IntN(2))
@@ -89,7 +89,7 @@ func TestWhatIsPutTogetherIsTakenApartAgain(t *testing.T) {
 	}
 }
 
-func FuzzParseTellsTheSameAgain(f *testing.F) {
+func FuzzParse(f *testing.F) {
 	for _, seed := range []string{"SELECT :a::text", "SELECT $$ $$", "SELECT E'\\''", "WITH a AS (SELECT 1) SELECT /* */ [a] -- b", "\v;:"} {
 		f.Add(seed, false)
 		f.Add(seed, true)
@@ -108,7 +108,7 @@ func FuzzParseTellsTheSameAgain(f *testing.F) {
 		}
 		again, err := Parse(s.Text, d)
 		if err != nil || again.Positional() != s.Positional() || !slices.Equal(again.Parameters, s.Parameters) {
-			t.Errorf("%q is %q with %q, and then %v", text, s.Text, s.Parameters, err)
+			t.Errorf("%q is %q with %q; parsed again: %v", text, s.Text, s.Parameters, err)
 		}
 	})
 }

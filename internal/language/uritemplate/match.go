@@ -6,19 +6,18 @@ import (
 	"unicode/utf8"
 )
 
-// URI is a URI that is held against templates, any number of them. It belongs
-// to one goroutine.
+// URI is a URI to match against any number of templates. It is not safe for concurrent use.
 type URI struct {
 	text string
-	// ends holds for each offset where the run of characters that values hold
-	// ends; it is nil until it is asked for.
+	// ends holds for each offset the end of the run of value characters. It is computed on
+	// first use.
 	ends []int32
 }
 
 // NewURI returns a URI to match.
 func NewURI(text string) *URI { return &URI{text: text} }
 
-// end returns where the run of characters that values hold ends, from at on.
+// end returns the end of the run of value characters that starts at at.
 func (u *URI) end(at int) int {
 	if u.ends == nil {
 		u.ends = make([]int32, len(u.text)+1)
@@ -34,9 +33,9 @@ func (u *URI) end(at int) int {
 	return int(u.ends[at])
 }
 
-// Match returns the values that make the template into a URI, and false when
-// none do. Absent variables have no value. Nothing is decoded, and no memory is
-// used, before all of the template fits.
+// Match returns the values that expand the template to the URI, and false if there are none.
+// Absent variables have no value. It decodes and allocates only after the whole template
+// matches.
 func (t *Template) Match(uri *URI) (map[string]string, bool) {
 	if len(uri.text) > MaxURI {
 		return nil, false
@@ -56,12 +55,12 @@ func (t *Template) Match(uri *URI) (map[string]string, bool) {
 type matcher struct {
 	uri *URI
 	at  int
-	// values are the first count of the values, as they stand in the URI.
+	// values are the encoded values; the first count are set.
 	values [MaxVariables]value
 	count  int
 }
 
-// value is what stands for a variable.
+// value is the value of a variable, as a range in the URI.
 type value struct {
 	name       string
 	start, end int
@@ -69,7 +68,7 @@ type value struct {
 
 func (m *matcher) rest() string { return m.uri.text[m.at:] }
 
-// part takes what a part stands for from the rest of the URI.
+// part consumes the text for a part from the rest of the URI.
 func (m *matcher) part(p *part, next []part) bool {
 	switch p.kind {
 	case literal:
@@ -92,9 +91,8 @@ func (m *matcher) part(p *part, next []part) bool {
 	}
 }
 
-// simpleEnd returns where the value of a simple variable ends: the literal
-// behind it ends, or has its first character that no value holds, where the run
-// of characters that values hold ends.
+// simpleEnd returns the end of the value of a simple variable: before the next literal, or
+// before its first character that no value can contain.
 func (m *matcher) simpleEnd(next []part) int {
 	end := m.uri.end(m.at)
 	if len(next) == 0 || next[0].kind != literal {
@@ -106,7 +104,7 @@ func (m *matcher) simpleEnd(next []part) int {
 	return end - len(next[0].text)
 }
 
-// take takes a value that must not be empty.
+// take consumes a value that must not be empty.
 func (m *matcher) take(name string, end int) bool {
 	if end <= m.at {
 		return false
@@ -115,14 +113,14 @@ func (m *matcher) take(name string, end int) bool {
 	return true
 }
 
-// add adds a value, and goes on behind it.
+// add adds a value and advances to its end.
 func (m *matcher) add(name string, start, end int) {
 	m.values[m.count] = value{name, start, end}
 	m.count++
 	m.at = end
 }
 
-// pairs takes the names that are there, in their order.
+// pairs consumes the present names, in order.
 func (m *matcher) pairs(p *part) {
 	first := true
 	for _, name := range p.names {
@@ -146,7 +144,7 @@ func (m *matcher) pairs(p *part) {
 	}
 }
 
-// decoded returns the values as text, and false when one of them is none.
+// decoded returns the decoded values, and false if one is not valid text.
 func (m *matcher) decoded() (map[string]string, bool) {
 	values := make(map[string]string, m.count)
 	for _, v := range m.values[:m.count] {
@@ -159,7 +157,7 @@ func (m *matcher) decoded() (map[string]string, bool) {
 	return values, true
 }
 
-// decode returns what a part of a URI stands for, if that is text.
+// decode returns the decoded part of a URI, and false if it is not valid text.
 func decode(s string) (string, bool) {
 	for i := range len(s) {
 		if !isURIByte(s[i]) {
@@ -170,9 +168,9 @@ func decode(s string) (string, bool) {
 	return text, err == nil && utf8.ValidString(text)
 }
 
-// Overlaps reports whether some URI may match both templates. It never misses
-// one as long as it has steps left, which it counts down; in a rare case of pairs
-// it reports one that there is not.
+// Overlaps reports whether a URI may match both templates. steps is a budget that it counts
+// down. While it has steps left, it misses no overlap; rarely, for pairs, it reports one that
+// does not exist.
 func (t *Template) Overlaps(other *Template, steps *int) bool {
 	a, b := t.Prefix(), other.Prefix()
 	if !strings.HasPrefix(a, b) && !strings.HasPrefix(b, a) {
@@ -181,7 +179,7 @@ func (t *Template) Overlaps(other *Template, steps *int) bool {
 	return intersects(t.machine(), other.machine(), steps)
 }
 
-// class is a set of characters: one byte, or all that values of a kind hold.
+// class is a set of characters: one byte, or all characters of a kind of value.
 type class struct {
 	kind kind
 	c    byte
@@ -202,11 +200,11 @@ func (a class) intersects(b class) bool {
 	}
 }
 
-// state is where a template may stand in a URI.
+// state is a state of an automaton.
 type state struct {
-	// steps are what may come next, each to the state that follows.
+	// steps are the transitions that consume a character.
 	steps []step
-	// skips are states that stand at the same place.
+	// skips are the transitions that consume nothing.
 	skips []int
 }
 
@@ -215,10 +213,10 @@ type step struct {
 	next  int
 }
 
-// machine is a template as states, of which the last is the end.
+// automaton is a template as states. The last state accepts.
 type automaton []state
 
-// newMachine returns the template as a machine.
+// newAutomaton returns the template as an automaton.
 func (t *Template) newAutomaton() automaton {
 	m := automaton{{}}
 	for i := range t.parts {
@@ -239,7 +237,7 @@ func (t *Template) newAutomaton() automaton {
 	return m
 }
 
-// value adds a state that one character of a class leads to.
+// value adds a state after one character of a class.
 func (m automaton) value(c class) automaton {
 	end := len(m) - 1
 	m[end].steps = append(m[end].steps, step{c, end + 1})
@@ -253,7 +251,7 @@ func (m automaton) text(s string) automaton {
 	return m
 }
 
-// pair adds a pair that may be absent, behind either separator.
+// pair adds an optional pair, after either separator.
 func (m automaton) pair(p *part, name string, first bool) automaton {
 	start := len(m) - 1
 	m = m.value(class{c: p.separator(true)})
@@ -274,8 +272,7 @@ func (m automaton) pair(p *part, name string, first bool) automaton {
 	return m
 }
 
-// meet reports whether one text leads through both machines, unless it runs out
-// of steps before it knows.
+// intersects reports whether a text is accepted by both automata, or the steps run out.
 func intersects(a, b automaton, steps *int) bool {
 	type pair struct{ a, b int }
 	seen := make([]uint64, (len(a)*len(b)+63)/64)

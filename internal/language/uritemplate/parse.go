@@ -8,14 +8,13 @@ import (
 	"unicode/utf8"
 )
 
-// Error says what keeps a text from being a template that can be matched back.
+// Error says why a text is not a template that can be matched.
 type Error struct {
-	// Start and End are offsets into the text.
+	// Start and End are offsets in the text.
 	Start, End int
-	// Message says what is wrong, Hint what to do.
+	// Message says what is wrong, Hint how to fix it.
 	Message, Hint string
-	// Ambiguous says that the text is a template, but one that cannot be
-	// matched back.
+	// Ambiguous means that the text is a valid template, but not one that can be matched.
 	Ambiguous bool
 }
 
@@ -29,7 +28,7 @@ func ambiguous(start, end int, message, hint string) *Error {
 	return &Error{Start: start, End: end, Message: message, Hint: hint, Ambiguous: true}
 }
 
-// Parse reads a template. Its errors are of type [*Error].
+// Parse parses a template. Its errors are of type [*Error].
 func Parse(text string) (*Template, error) {
 	p := parser{t: &Template{text: text}}
 	if len(text) > MaxTemplate {
@@ -54,11 +53,11 @@ func Parse(text string) (*Template, error) {
 type parser struct {
 	t  *Template
 	at int
-	// places are where the expressions of the parts stand.
+	// places are the ranges of the expressions of the parts.
 	places [][2]int
 }
 
-// add appends a part that the text up to end was read as.
+// add appends a part, for the text up to end.
 func (p *parser) add(next part, end int) {
 	parts := p.t.parts
 	if next.kind == literal && len(parts) > 0 && parts[len(parts)-1].kind == literal {
@@ -69,18 +68,18 @@ func (p *parser) add(next part, end int) {
 	p.places = append(p.places, [2]int{p.at, end})
 }
 
-// literal reads text up to the next expression.
+// literal parses text up to the next expression.
 func (p *parser) literal() error {
 	text := p.t.text
 	end := p.at
 	for ; end < len(text) && text[end] != '{'; end++ {
 		switch c := text[end]; {
 		case c == '}':
-			return malformed(end, end+1, "there is a } without its {", "percent-encode it as %7D")
+			return malformed(end, end+1, "there is a } without a {", "percent-encode it as %7D")
 		case c == '%' && !isTriplet(text[end:]):
-			return malformed(end, end+1, "a % is not followed by two hexadecimal digits", "write %25 for the sign itself")
+			return malformed(end, end+1, "a % is not followed by two hexadecimal digits", "write %25 for a percent sign")
 		case !isURIByte(c):
-			return malformed(end, end+1, "the template holds a character that no URI can hold", "percent-encode it, as in %20 for a space")
+			return malformed(end, end+1, "the template contains a character that is invalid in a URI", "percent-encode it, as in %20 for a space")
 		}
 	}
 	p.add(part{kind: literal, text: text[p.at:end]}, end)
@@ -88,12 +87,12 @@ func (p *parser) literal() error {
 	return nil
 }
 
-// expression reads what stands in braces.
+// expression parses an expression in braces.
 func (p *parser) expression() error {
 	text := p.t.text
 	length := strings.IndexByte(text[p.at:], '}')
 	if length < 0 {
-		return malformed(p.at, p.at+1, "there is a { without its }", "close it as in {name}, or percent-encode it as %7B")
+		return malformed(p.at, p.at+1, "there is a { without a }", "close it as in {name}, or percent-encode it as %7B")
 	}
 	end := p.at + length + 1
 	inner := text[p.at+1 : end-1]
@@ -102,7 +101,7 @@ func (p *parser) expression() error {
 		operator, inner = inner[0], inner[1:]
 	}
 	if strings.IndexByte("+#./;?&", operator) < 0 && operator != 0 {
-		return malformed(p.at, end, "there is no such expression", "write {name}, or one of the operators + # . / ; ? & before the name")
+		return malformed(p.at, end, "this expression is invalid", "write {name}, or one of the operators + # . / ; ? & before the name")
 	}
 	names := strings.Split(inner, ",")
 	for _, name := range names {
@@ -121,11 +120,11 @@ func (p *parser) expression() error {
 func (p *parser) name(name string, end int) error {
 	switch {
 	case strings.ContainsAny(name, "*:"):
-		return malformed(p.at, end, "values are strings, whole and one for each name", "remove * and :")
+		return malformed(p.at, end, "the modifiers * and : are not supported", "remove them")
 	case !isName(name):
-		return malformed(p.at, end, "the name of a variable is missing or bad", "use letters, digits and _, and no digit first")
+		return malformed(p.at, end, "the name of a variable is missing or invalid", "use letters, digits and _, and no digit first")
 	case slices.Contains(p.t.names, name):
-		return ambiguous(p.at, end, fmt.Sprintf("the variable %q stands twice in the template", name), "give the second one another name")
+		return ambiguous(p.at, end, fmt.Sprintf("the variable %q occurs twice in the template", name), "give the second one another name")
 	case len(p.t.names) == MaxVariables:
 		return malformed(p.at, end, fmt.Sprintf("the template has more than %d variables", MaxVariables), "")
 	}
@@ -133,7 +132,7 @@ func (p *parser) name(name string, end int) error {
 	return nil
 }
 
-// expand adds the parts that an expression is made of.
+// expand adds the parts of an expression.
 func (p *parser) expand(operator byte, names []string, end int) error {
 	switch operator {
 	case ';', '?', '&':
@@ -141,7 +140,7 @@ func (p *parser) expand(operator byte, names []string, end int) error {
 		return nil
 	case '+', '#', '.':
 		if len(names) > 1 {
-			return ambiguous(p.at, end, "what separates these values may stand within them", "write one name in these braces")
+			return ambiguous(p.at, end, "the separator of these values may occur in them", "write only one name in these braces")
 		}
 	}
 	value, separator := simple, string(operator)
@@ -160,7 +159,7 @@ func (p *parser) expand(operator byte, names []string, end int) error {
 	return nil
 }
 
-// check refuses what cannot be matched back.
+// check reports a template that cannot be matched.
 func (p *parser) check() error {
 	for i := range p.t.parts {
 		hint := ""
@@ -169,20 +168,20 @@ func (p *parser) check() error {
 			hint = p.checkSimple(i)
 		case reserved:
 			if rest := p.t.parts[i+1:]; len(rest) > 1 || len(rest) == 1 && rest[0].kind != literal {
-				hint = "a value that may hold any character must be the last one"
+				hint = "move it to the end: its value may contain any character"
 			}
 		case pairs:
 			hint = p.checkPairs(i)
 		}
 		if hint != "" {
-			return ambiguous(p.places[i][0], p.places[i][1], "where the value of this variable ends in a URI cannot be told", hint)
+			return ambiguous(p.places[i][0], p.places[i][1], "the end of this value in a URI is ambiguous", hint)
 		}
 	}
 	return nil
 }
 
-// checkSimple demands that a character which no value can hold stands between
-// a value and the next one that must be there.
+// checkSimple requires a character that no value can contain between a value and the next
+// required value.
 func (p *parser) checkSimple(i int) string {
 	for _, next := range p.t.parts[i+1:] {
 		switch next.kind {
@@ -197,7 +196,7 @@ func (p *parser) checkSimple(i int) string {
 	return ""
 }
 
-// checkPairs demands that what follows pairs cannot be part of them.
+// checkPairs requires that the text after pairs cannot be part of them.
 func (p *parser) checkPairs(i int) string {
 	if i+1 == len(p.t.parts) || p.t.parts[i+1].kind == pairs {
 		return ""
@@ -206,11 +205,11 @@ func (p *parser) checkPairs(i int) string {
 	if next.kind == literal && !isValueByte(next.text[0]) && strings.IndexByte(";?&=", next.text[0]) < 0 {
 		return ""
 	}
-	return "let the template end here, or go on with a sign such as /"
+	return "end the template here, or continue with a character such as /"
 }
 
-// outside returns the offset of the first character of s that the value of a
-// simple variable cannot hold, or -1.
+// firstNonValueByte returns the offset of the first character that the value of a simple
+// variable cannot contain, or -1.
 func firstNonValueByte(s string) int {
 	return strings.IndexFunc(s, func(r rune) bool { return r >= utf8.RuneSelf || !isValueByte(byte(r)) })
 }

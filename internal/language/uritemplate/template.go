@@ -1,16 +1,13 @@
-// Package uritemplate reads URI templates (RFC 6570, levels 1 to 3) that can be
-// matched back: from each URI that a template makes, the values that made it
-// follow without doubt.
+// Package uritemplate parses URI templates (RFC 6570, levels 1 to 3) that can be matched: each
+// URI that a template produces determines the values.
 //
-// [Parse] refuses every other template: where two values touch, where a value
-// could end at several places, and what only expands. [Template.Match] takes a
-// URI apart from left to right, in time linear in its length and without
-// recursion; [Template.Expand] is its inverse. Values are strings, of which
-// those of {x}, {+x}, {#x}, {.x} and {/x} are never empty, and those of {;x},
-// {?x} and {&x} may be absent.
+// [Parse] rejects every other template: adjacent values, values with an ambiguous end, and
+// templates that can only expand. [Template.Match] parses a URI from left to right, in linear
+// time and without recursion; [Template.Expand] is its inverse. Values are strings. Values of
+// {x}, {+x}, {#x}, {.x} and {/x} are never empty; values of {;x}, {?x} and {&x} may be absent.
 //
-// Unlike RFC 6570, {+x} and {#x} encode every percent sign of a value, since
-// the value could not be told from its encoded form otherwise.
+// Unlike RFC 6570, {+x} and {#x} encode every percent sign of a value. Otherwise a value and
+// its encoded form could not be distinguished.
 package uritemplate
 
 import (
@@ -21,14 +18,13 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of a template, in bytes and in variables.
+// Limits of a template, in bytes and in variables.
 const (
 	MaxTemplate  = 512
 	MaxVariables = 32
 )
 
-// MaxURI is the length in bytes of every URI: in files, of what is read, and of
-// what is subscribed to.
+// MaxURI is the maximum length of a URI in bytes: in files, in reads and in subscriptions.
 const MaxURI = 4 << 10
 
 // Template is a parsed template. It is immutable.
@@ -36,35 +32,35 @@ type Template struct {
 	text  string
 	parts []part
 	names []string
-	// machine is what overlaps are found by, made when it is first asked for.
+	// machine returns the automaton for overlaps, built on first use.
 	machine func() automaton
 }
 
-// kind says what a part stands for.
+// kind is the kind of a part.
 type kind uint8
 
 const (
-	// literal is text that stands for itself.
+	// literal is literal text.
 	literal kind = iota
-	// simple is a value of unreserved characters, others percent-encoded.
+	// simple is a value of unreserved characters; others are percent-encoded.
 	simple
-	// reserved is a value that may hold reserved characters too.
+	// reserved is a value that may also contain reserved characters.
 	reserved
-	// pairs is any of some names with their values, each behind a separator.
+	// pairs is any subset of names with values, each after a separator.
 	pairs
 )
 
-// part is a piece of a template. Two literals never touch.
+// part is a part of a template. Two literals are never adjacent.
 type part struct {
 	kind kind
-	text string // of a literal
+	text string // for a literal
 	// names has one name for simple and reserved.
 	names []string
-	// operator is the sign that pairs begin with: ';', '?' or '&'.
+	// operator is the first character of pairs: ';', '?' or '&'.
 	operator byte
 }
 
-// separator returns what stands before a pair.
+// separator returns the character before a pair.
 func (p *part) separator(first bool) byte {
 	if p.operator == '?' && !first {
 		return '&'
@@ -72,14 +68,13 @@ func (p *part) separator(first bool) byte {
 	return p.operator
 }
 
-// String returns the template as it was written.
+// String returns the source of the template.
 func (t *Template) String() string { return t.text }
 
 // Names returns the names of the variables in the order of the template.
 func (t *Template) Names() []string { return slices.Clone(t.names) }
 
-// Required returns the names of the variables that every URI of the template
-// has a value for.
+// Required returns the names of the variables with a value in every URI.
 func (t *Template) Required() []string {
 	var names []string
 	for i := range t.parts {
@@ -90,7 +85,7 @@ func (t *Template) Required() []string {
 	return names
 }
 
-// Prefix returns the text that all URIs of the template begin with.
+// Prefix returns the common prefix of all URIs of the template.
 func (t *Template) Prefix() string {
 	if len(t.parts) > 0 && t.parts[0].kind == literal {
 		return t.parts[0].text
@@ -98,38 +93,37 @@ func (t *Template) Prefix() string {
 	return ""
 }
 
-// isUnreserved reports the characters of RFC 3986 section 2.3, which are never encoded.
+// isUnreserved reports whether c is an unreserved character of RFC 3986 section 2.3. These are
+// never encoded.
 func isUnreserved(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '.' || c == '_' || c == '~'
 }
 
-// isReserved reports the characters of RFC 3986 section 2.2.
+// isReserved reports whether c is a reserved character of RFC 3986 section 2.2.
 func isReserved(c byte) bool {
 	return strings.IndexByte(":/?#[]@!$&'()*+,;=", c) >= 0
 }
 
-// inValue reports the characters that the value of {x} may consist of in a
-// URI: beside those of the RFC, the five that JavaScript's encodeURIComponent
-// leaves as they are.
+// isValueByte reports whether the value of {x} may contain c in a URI: the characters of the
+// RFC, and the five that JavaScript's encodeURIComponent does not encode.
 func isValueByte(c byte) bool {
 	return isUnreserved(c) || strings.IndexByte("!*'()%", c) >= 0
 }
 
-// inURI reports the characters that a URI may consist of.
+// isURIByte reports whether a URI may contain c.
 func isURIByte(c byte) bool { return isUnreserved(c) || isReserved(c) || c == '%' }
 
 func isHex(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
 }
 
-// isTriplet reports whether s begins with a percent sign and two digits.
+// isTriplet reports whether s starts with a percent sign and two hexadecimal digits.
 func isTriplet(s string) bool {
 	return len(s) >= 3 && s[0] == '%' && isHex(s[1]) && isHex(s[2])
 }
 
-// Expand returns the URI that the values make. It fails when [Template.Match]
-// would not return these values from it: when one is empty or missing that must
-// not be, is not UTF-8, or makes the URI too long.
+// Expand returns the URI for the values. It fails if [Template.Match] would not return them: if
+// a required value is empty or missing, a value is not UTF-8, or the URI is too long.
 func (t *Template) Expand(values map[string]string) (string, error) {
 	var uri []byte
 	for i := range t.parts {
@@ -176,8 +170,7 @@ func (p *part) appendPairs(uri []byte, values map[string]string) []byte {
 	return uri
 }
 
-// appendValue appends a value, with everything percent-encoded that values of
-// the kind cannot hold.
+// appendValue appends a value and percent-encodes the characters that the kind does not allow.
 func appendValue(uri []byte, value string, k kind) []byte {
 	const hex = "0123456789ABCDEF"
 	for i := range len(value) {

@@ -21,7 +21,7 @@ func parse(t *testing.T, text string) *uritemplate.Template {
 	return template
 }
 
-// values reads "a=1 b=" as names with values.
+// values parses "a=1 b=".
 func values(text string) map[string]string {
 	m := map[string]string{}
 	for _, word := range strings.Fields(text) {
@@ -31,7 +31,7 @@ func values(text string) map[string]string {
 	return m
 }
 
-// The first ones are those of RFC 6570 section 1.2, as far as they match back.
+// The first rows are from RFC 6570 section 1.2, as far as they can be matched.
 var expansions = []struct{ template, values, uri string }{
 	{"x:{var}", "var=value", "x:value"},
 	{"x:{hello}", "hello=Hello_World!", "x:Hello%20World%21"},
@@ -61,7 +61,7 @@ var expansions = []struct{ template, values, uri string }{
 	{"x:y", "", "x:y"},
 }
 
-func TestMatchingIsTheInverseOfExpanding(t *testing.T) {
+func TestMatch_inverseOfExpand(t *testing.T) {
 	for _, c := range expansions {
 		template := parse(t, c.template)
 		uri, err := template.Expand(values(c.values))
@@ -75,7 +75,7 @@ func TestMatchingIsTheInverseOfExpanding(t *testing.T) {
 	}
 }
 
-func TestURIsThatATemplateDoesNotMatch(t *testing.T) {
+func TestMatch_noMatch(t *testing.T) {
 	for _, c := range []struct{ template, uri string }{
 		{"x:{id}", "x:"}, {"x:{id}", "x:a/b"}, {"x:{id}", "x:a?b"}, {"x:{id}", "y:a"}, {"x:{id}", "x:%zz"}, {"x:{id}", "x:%ff"},
 		{"x:{id}", "x:%4"}, {"x:{id}", "x:é"}, {"x:{id}", "x:" + strings.Repeat("a", uritemplate.MaxURI)},
@@ -88,15 +88,15 @@ func TestURIsThatATemplateDoesNotMatch(t *testing.T) {
 		}
 	}
 	if got, ok := parse(t, "x:{id}").Match(uritemplate.NewURI("x:(a)'*!~")); !ok || got["id"] != "(a)'*!~" {
-		t.Errorf("what encodeURIComponent leaves is %v, %v", got, ok)
+		t.Errorf("characters of encodeURIComponent: %v, %v", got, ok)
 	}
 	if got, ok := parse(t, "x:{;a}").Match(uritemplate.NewURI("x:;a=")); !ok || got["a"] != "" || len(got) != 1 {
-		t.Errorf("an empty value is %v, %v", got, ok)
+		t.Errorf("empty value: %v, %v", got, ok)
 	}
 }
 
-// A server may hold thousands of templates of one kind.
-func TestATemplateThatDoesNotFitCostsNoMemory(t *testing.T) {
+// A server may have thousands of templates of one kind.
+func TestMatch_noAllocationsWithoutMatch(t *testing.T) {
 	template := parse(t, "x:{a}/{b}/y{?c}")
 	uri := uritemplate.NewURI("x:" + strings.Repeat("%41", 1000) + "/b/z")
 	allocations := testing.AllocsPerRun(10, func() {
@@ -109,7 +109,7 @@ func TestATemplateThatDoesNotFitCostsNoMemory(t *testing.T) {
 	}
 }
 
-func TestValuesThatCannotBeMatchedBackAreNotExpanded(t *testing.T) {
+func TestExpand_errors(t *testing.T) {
 	for _, c := range []struct{ template, value string }{
 		{"x:{a}", ""}, {"x:{+a}", ""}, {"x:{/a}", ""}, {"x:{a}", "\xff"}, {"x:{?a}", "\xff"}, {"x:{a}", strings.Repeat("é", uritemplate.MaxURI)},
 	} {
@@ -119,7 +119,7 @@ func TestValuesThatCannotBeMatchedBackAreNotExpanded(t *testing.T) {
 	}
 }
 
-func TestTemplatesThatCannotBeMatchedBackAreRefused(t *testing.T) {
+func TestParse_ambiguous(t *testing.T) {
 	for text, want := range map[string]string{
 		"x:{a}{b}":         "{a}",
 		"x:{a}-{b}":        "{a}",
@@ -146,17 +146,17 @@ func TestTemplatesThatCannotBeMatchedBackAreRefused(t *testing.T) {
 		var refused *uritemplate.Error
 		if !errors.As(err, &refused) {
 			if want != "" {
-				t.Errorf("%s is taken", text)
+				t.Errorf("%s: no error", text)
 			}
 			continue
 		}
 		if got := text[refused.Start:refused.End]; got != want || !refused.Ambiguous || refused.Hint == "" {
-			t.Errorf("%s: refused for %q, want %q: %+v", text, got, want, refused)
+			t.Errorf("%s: error at %q, want %q: %+v", text, got, want, refused)
 		}
 	}
 }
 
-func TestTextsThatAreNoTemplates(t *testing.T) {
+func TestParse_malformed(t *testing.T) {
 	many := "x:"
 	for c := range uritemplate.MaxVariables + 1 {
 		many += "/{a" + strings.Repeat("a", c) + "}"
@@ -168,7 +168,7 @@ func TestTextsThatAreNoTemplates(t *testing.T) {
 		_, err := uritemplate.Parse(text)
 		var refused *uritemplate.Error
 		if !errors.As(err, &refused) || text[refused.Start:refused.End] != want || refused.Ambiguous || refused.Hint == "" || refused.Error() == "" {
-			t.Errorf("%s: %+v, want the place of %q", text, refused, want)
+			t.Errorf("%s: %+v, want the range of %q", text, refused, want)
 		}
 	}
 	for _, text := range []string{many, "x:" + strings.Repeat("a", uritemplate.MaxTemplate)} {
@@ -178,7 +178,7 @@ func TestTextsThatAreNoTemplates(t *testing.T) {
 	}
 }
 
-func TestOverlap(t *testing.T) {
+func TestOverlaps(t *testing.T) {
 	for _, c := range []struct {
 		a, b string
 		want bool
@@ -208,7 +208,7 @@ func TestOverlap(t *testing.T) {
 	}
 }
 
-func TestWhatATemplateSays(t *testing.T) {
+func TestTemplate_accessors(t *testing.T) {
 	template := parse(t, "crm://{a,b}{?c}")
 	if template.String() != "crm://{a,b}{?c}" || template.Prefix() != "crm://" || parse(t, "{a}").Prefix() != "" {
 		t.Errorf("got %s", template)
@@ -221,8 +221,8 @@ func TestWhatATemplateSays(t *testing.T) {
 	}
 }
 
-// TestEveryTemplateThatIsTakenIsUnambiguous tries all rows of four pieces.
-func TestEveryTemplateThatIsTakenIsUnambiguous(t *testing.T) {
+// It tries all combinations of four pieces.
+func TestParse_acceptedIsUnambiguous(t *testing.T) {
 	pieces := []string{"", "-", "/", ".a=", "?", ";", "{x}", "{+x}", "{#x}", "{.x}", "{/x,y}", "{x,y}", "{;x,y}", "{?x}", "{&x}"}
 	samples := []string{"v", "-v", "a=.", "/?#", ";x0=&y1=", "%2F", "é"}
 	taken := 0
@@ -248,17 +248,16 @@ func TestEveryTemplateThatIsTakenIsUnambiguous(t *testing.T) {
 				t.Fatalf("%s with %q: %v", text, given, err)
 			}
 			if got, ok := template.Match(uritemplate.NewURI(uri)); !ok || !maps.Equal(got, given) {
-				t.Fatalf("%s with %q made %q, and matches it with %v, %q", text, given, uri, ok, got)
+				t.Fatalf("%s with %q expands to %q and matches it with %v, %q", text, given, uri, ok, got)
 			}
 		}
 	}
 	if taken < 5000 {
-		t.Errorf("only %d templates were taken", taken)
+		t.Errorf("only %d templates are valid", taken)
 	}
 }
 
-// FuzzRoundTrip: from what a template makes of values, it gets them back, and
-// what it matches it can make again.
+// FuzzRoundTrip checks that Match is the inverse of Expand, and the reverse.
 func FuzzRoundTrip(f *testing.F) {
 	for _, c := range expansions {
 		f.Add(c.template, c.values, "x", c.uri)
@@ -281,7 +280,7 @@ func FuzzRoundTrip(f *testing.F) {
 		if made, err := template.Expand(given); err == nil {
 			got, ok := template.Match(uritemplate.NewURI(made))
 			if !ok || !maps.Equal(got, given) {
-				t.Fatalf("%s with %q made %q, and matches it with %v, %q", text, given, made, ok, got)
+				t.Fatalf("%s with %q expands to %q and matches it with %v, %q", text, given, made, ok, got)
 			}
 		}
 		got, ok := template.Match(uritemplate.NewURI(uri))
@@ -290,7 +289,7 @@ func FuzzRoundTrip(f *testing.F) {
 		}
 		made, err := template.Expand(got)
 		if err != nil && len(uri)*3 < uritemplate.MaxURI {
-			t.Fatalf("%s matches %q with %q, and does not expand: %v", text, uri, got, err)
+			t.Fatalf("%s matches %q with %q but does not expand: %v", text, uri, got, err)
 		}
 		if again, ok := template.Match(uritemplate.NewURI(made)); err == nil && (!ok || !maps.Equal(again, got)) {
 			t.Fatalf("%s matches %q with %q, but %q with %q", text, uri, got, made, again)
@@ -298,7 +297,7 @@ func FuzzRoundTrip(f *testing.F) {
 	})
 }
 
-// FuzzOverlap: two templates that match one URI overlap.
+// FuzzOverlap checks that two templates that match the same URI overlap.
 func FuzzOverlap(f *testing.F) {
 	f.Add("x:{a}/y", "x:z/{b}", "x:z/y")
 	f.Add("x:y{?q,r}", "x:y{?r}", "x:y?r=1")
@@ -323,18 +322,18 @@ func FuzzOverlap(f *testing.F) {
 	})
 }
 
-// overlap compares without a bound.
+// overlap compares without a limit.
 func overlap(a, b *uritemplate.Template) bool {
 	steps := math.MaxInt
 	return a.Overlaps(b, &steps)
 }
 
-func TestAComparisonEndsWhenItIsOutOfSteps(t *testing.T) {
+func TestOverlaps_outOfSteps(t *testing.T) {
 	a, err := uritemplate.Parse("x:{a}/{b}")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if steps := 3; a.Overlaps(a, &steps) || steps != 0 {
-		t.Errorf("it went on with %d steps left", steps)
+		t.Errorf("%d steps are left", steps)
 	}
 }

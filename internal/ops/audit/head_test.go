@@ -101,13 +101,13 @@ func TestStrict_recovers(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		if !l.Failing() {
-			t.Error("the disk fails, but the log is not failing")
+			t.Error("the disk fails, but log: not failing")
 		}
 		d.set("", 0, 0)
 		time.Sleep(lastRetry)
 		synctest.Wait()
 		if l.Failing() {
-			t.Error("the disk works, but the log is failing")
+			t.Error("the disk works, but log: failing")
 		}
 		if err := l.Outcome(refund()); err != nil {
 			t.Error(err)

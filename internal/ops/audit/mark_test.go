@@ -71,7 +71,7 @@ func TestMark_logAndHeadRemoved(t *testing.T) {
 			removed(t, path)
 			want := []string{
 				"audit.jsonl.head: the head is missing, so a truncated end cannot be detected",
-				"audit.jsonl: the log is missing, but its key has a mark",
+				"audit.jsonl: log: missing, but its key has a mark",
 			}
 			if row.missing != "" {
 				want = append(want, row.missing)
@@ -254,7 +254,7 @@ func TestMark_noCopyOfTheKeyForOthers(t *testing.T) {
 	}
 }
 
-// Kills a writer process and removes its log. Before the removal the log is intact;
+// Kills a writer process and removes its log. Before the removal log: intact;
 // after it, the acknowledged records are reported missing.
 func TestMark_killed(t *testing.T) {
 	kills := 10
@@ -281,7 +281,7 @@ func TestMark_killed(t *testing.T) {
 	}
 }
 
-// The mark is updated while the log is open.
+// The mark is updated while log: open.
 func TestMark_rotation(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	l := opened(t, Options{Path: path, Mode: Strict, MaxSize: 2000})

@@ -11,15 +11,15 @@ import (
 	"github.com/mcpd/mcpd/internal/language/container"
 )
 
-// The bounds of a deployment.
+// Bounds of a deployment.
 const (
 	MaxUpstreams = 64
 	maxToolFiles = 10_000
 )
 
-// problems are what a deployment cannot be written for.
+// problems collects the errors of a deployment.
 type problems struct {
-	about string // what is looked at
+	about string // the part that is being checked
 	errs  []error
 }
 
@@ -33,16 +33,16 @@ func (p *problems) of(kind, name string, look func(*problems)) {
 	p.errs = append(p.errs, part.errs...)
 }
 
-// few reports whether a list is as short as it has to be.
+// few reports whether a list is within its limit.
 func (p *problems) few(what string, n, most int) bool {
 	if n > most {
-		p.add("%s: there are %d, and %d at most can be", what, n, most)
+		p.add("%s: %d items, at most %d are allowed", what, n, most)
 	}
 	return n <= most
 }
 
-// check returns an error that names each part of a deployment which these files
-// cannot express, or nil.
+// check returns an error that names each part of a deployment that cannot be expressed,
+// or nil.
 func check(d *Deployment) error {
 	var p problems
 	p.server(d)
@@ -59,10 +59,10 @@ func (p *problems) server(d *Deployment) {
 	p.name("name", d.Name)
 	p.image(d.Image)
 	if strings.Contains(d.Image, "@") {
-		p.add("image: one that is built has no digest before")
+		p.add("image: the image to build cannot have a digest")
 	}
 	if !version().MatchString(d.Version) {
-		p.add("version: %s is neither a tag like v1.2.3 nor a commit", clipped(d.Version))
+		p.add("version: %s is not a tag such as v1.2.3 or a commit", clipped(d.Version))
 	}
 	p.port(d.Port)
 	if d.Open() {
@@ -74,9 +74,9 @@ func (p *problems) server(d *Deployment) {
 	p.limits(d.Limits)
 	p.environment(d, d.Env)
 	for _, v := range d.Env {
-		// env_value_is_valid of systemd has it so.
+		// as in env_value_is_valid of systemd
 		if strings.ContainsFunc(v.Value, func(c rune) bool { return c < ' ' && c != '\t' && c != '\n' || c == 0x7f }) {
-			p.add("env %s: a unit of systemd holds no control characters but tabs and line ends", clipped(v.Name))
+			p.add("env %s: a systemd unit cannot contain control characters except tabs and line ends", clipped(v.Name))
 		}
 	}
 	p.reads(d, d.Reads)
@@ -84,10 +84,10 @@ func (p *problems) server(d *Deployment) {
 
 func (p *problems) limits(l Limits) {
 	if l.Memory < container.MinMemory || l.Memory > container.MaxMemory {
-		p.add("memory: it is not between 16 MiB and 1 PiB")
+		p.add("memory: the limit is not between 16 MiB and 1 PiB")
 	}
 	if l.CPU < 1 || l.CPU > container.MaxCPU {
-		p.add("cpu: it is not between a thousandth of a processor and 1000")
+		p.add("cpu: the limit is not between 0.001 and 1000 processors")
 	}
 }
 
@@ -97,17 +97,17 @@ func (p *problems) secrets(d *Deployment) {
 		p.of("secret", s.Name, func(p *problems) {
 			switch {
 			case !container.IsSecret(s.Name):
-				p.add("a name has letters, digits, _, - and dots, 63 of them at most, and begins with none of - and .")
+				p.add("a name must be at most 63 letters, digits, _, - and dots, and must not start with - or .")
 			case seen[s.Name]:
-				p.add("there is another one of the name")
+				p.add("duplicate name")
 			}
 			switch {
 			case (s.Environment == "") == (s.File == ""):
-				p.add("it comes from an environment or from a file: one of them")
+				p.add("use either environment or file")
 			case s.File != "":
 				p.file("file", s.File)
 			case !variableName().MatchString(s.Environment):
-				p.add("environment: %s is no name of a variable", clipped(s.Environment))
+				p.add("environment: %s is not a variable name", clipped(s.Environment))
 			}
 		})
 		seen[s.Name] = true
@@ -123,13 +123,13 @@ func (p *problems) environment(d *Deployment, variables []Variable) {
 		p.of("env", v.Name, func(p *problems) {
 			switch {
 			case !variableName().MatchString(v.Name):
-				p.add("a name has letters, digits and _, 128 of them at most, and begins with no digit")
+				p.add("a name must be at most 128 letters, digits and _, and must not start with a digit")
 			case seen[v.Name]:
-				p.add("it is set twice")
+				p.add("duplicate variable")
 			case v.Secret == "":
 				p.text(v.Value)
 			case v.Value != "":
-				p.add("it has a value or a secret, and not both")
+				p.add("use either a value or a secret")
 			default:
 				p.variableSecret(d, v.Secret)
 			}
@@ -141,9 +141,9 @@ func (p *problems) environment(d *Deployment, variables []Variable) {
 func (p *problems) variableSecret(d *Deployment, name string) {
 	switch s := d.secret(name); {
 	case s.Name == "":
-		p.add("there is no secret %s", clipped(name))
+		p.add("no secret %s", clipped(name))
 	case s.Environment == "":
-		p.add("the secret %s comes from a file, which Compose puts into no variable; read it as a file, or take it from the environment", clipped(name))
+		p.add("the secret %s comes from a file, but Compose needs a variable; read it as a file, or take it from the environment", clipped(name))
 	}
 }
 
@@ -155,11 +155,11 @@ func (p *problems) reads(d *Deployment, names []string) {
 	for _, name := range names {
 		switch s := d.secret(name); {
 		case s.Name == "":
-			p.add("reads: there is no secret %s", clipped(name))
+			p.add("reads: no secret %s", clipped(name))
 		case s.File == "":
-			p.add("reads: the secret %s comes from the environment, of which Compose makes no file in a container that cannot be written; take it from a file", clipped(name))
+			p.add("reads: the secret %s comes from the environment, but Compose needs a file for a read-only container; take it from a file", clipped(name))
 		case seen[name]:
-			p.add("reads: the secret %s stands there twice", clipped(name))
+			p.add("reads: the secret %s is listed twice", clipped(name))
 		}
 		seen[name] = true
 	}
@@ -167,10 +167,10 @@ func (p *problems) reads(d *Deployment, names []string) {
 
 func (p *problems) configMaps(d *Deployment) {
 	if len(d.ConfigText) > maxConfigMap {
-		p.add("config: it is larger than 512 KiB, which a ConfigMap may hold")
+		p.add("config: the file is larger than 512 KiB, the limit for a ConfigMap")
 	}
 	if len(d.ConfigText)+len(d.LockText) > largestConfigMap {
-		p.add("lock: mcpd.hcl and mcpd.lock together are larger than 1 MiB, which a ConfigMap may hold; exclude tools of upstreams that nobody needs, and have mcpd lock accept take them out")
+		p.add("lock: mcpd.hcl and mcpd.lock together are larger than 1 MiB, the limit for a ConfigMap; exclude unused tools of upstreams, and run mcpd lock accept")
 	}
 	if !p.few("tools", len(d.ToolFiles), maxToolFiles) {
 		return
@@ -182,7 +182,7 @@ func (p *problems) configMaps(d *Deployment) {
 		case !toolPath(name):
 			p.add("tools: %s cannot be the path of a file in a ConfigMap", clipped(name))
 		case len(d.ToolFiles[name]) > maxConfigMap:
-			p.add("tools: %s is larger than 512 KiB, which a ConfigMap may hold", clipped(name))
+			p.add("tools: %s is larger than 512 KiB, the limit for a ConfigMap", clipped(name))
 		default:
 			p.folders(name, d.ToolFiles)
 		}
@@ -195,12 +195,12 @@ func (p *problems) configMaps(d *Deployment) {
 func (p *problems) folders(name string, files map[string][]byte) {
 	for folder := path.Dir(name); folder != "."; folder = path.Dir(folder) {
 		if _, file := files[folder]; file {
-			p.add("tools: %s is a file, and %s stands in it", clipped(folder), clipped(name))
+			p.add("tools: %s is a file, but also the directory of %s", clipped(folder), clipped(name))
 		}
 	}
 }
 
-// upstreams looks at each upstream, and at what they may not have twice.
+// upstreams checks each upstream and the uniqueness among them.
 func (p *problems) upstreams(d *Deployment) {
 	hosts, volumes := map[string]string{}, map[string]Volume{}
 	for i := range d.Upstreams {
@@ -210,11 +210,11 @@ func (p *problems) upstreams(d *Deployment) {
 			other, taken := hosts[host]
 			switch {
 			case !container.IsLabel(host):
-				p.add("its name makes no host name: letters, digits, _ and -, 63 of them at most, of which the first is a letter and the last no - or _")
+				p.add("its name must be a host name: at most 63 letters, digits, _ and -, starting with a letter and not ending in - or _")
 			case container.ReservedBy(host) != "":
-				p.add("it cannot be called so: %s", container.ReservedBy(host))
+				p.add("the name is reserved: %s", container.ReservedBy(host))
 			case taken:
-				p.add("its host name, %s, is that of %s too", host, clipped(other))
+				p.add("its host name, %s, is also that of %s", host, clipped(other))
 			default:
 				hosts[host] = u.Name
 			}
@@ -228,15 +228,15 @@ func (p *problems) upstream(d *Deployment, u *Upstream) {
 	p.image(u.Image)
 	p.port(u.Port)
 	if !container.IsURLPath(u.Path) {
-		p.add("path: %s is no path of a URL", clipped(u.Path))
+		p.add("path: %s is not a URL path", clipped(u.Path))
 	}
 	if u.User < 1 || u.User > container.MaxUser {
-		p.add("user: it is not between 1 and %d; 0, the user root, cannot be", container.MaxUser)
+		p.add("user: the id is not between 1 and %d; root is not allowed", container.MaxUser)
 	}
 	p.arguments("command", u.Command)
 	p.arguments("health", u.Health)
 	if len(u.Health) > 0 && u.Health[0] == "" {
-		p.add("health: the program has no name")
+		p.add("health: the program name is empty")
 	}
 	p.limits(u.Limits)
 	p.environment(d, u.Env)
@@ -254,8 +254,7 @@ func (p *problems) arguments(what string, arguments []string) {
 	p.errs = append(p.errs, part.errs...)
 }
 
-// volumes looks at what an upstream has mounted, and whether volumes of one name
-// are the same.
+// volumes checks the volumes of an upstream, and that volumes with the same name agree.
 func (p *problems) volumes(u *Upstream, known map[string]Volume) {
 	if !p.few("volumes", len(u.Volumes), container.MaxItems) || !p.few("writable", len(u.Writable), container.MaxItems) {
 		return
@@ -276,28 +275,28 @@ func (p *problems) volume(v Volume, known map[string]Volume) {
 	other, taken := known[v.Name]
 	switch {
 	case !container.IsLabel(v.Name):
-		p.add("its name is no DNS label: lower-case letters, digits and -")
+		p.add("its name is not a DNS label: lower-case letters, digits and -")
 	case v.Name == container.StateVolume:
-		p.add("it cannot be called so: mcpd keeps its state there")
+		p.add("the name is reserved: mcpd keeps its state there")
 	case taken && (other.Host != v.Host || other.Size != v.Size):
-		p.add("another upstream says otherwise of its host or its size")
+		p.add("another upstream sets a different host or size")
 	}
 	if v.Host != "" {
 		p.file("host", v.Host)
 	}
 	if v.Size < 1 || v.Size > container.MaxMemory {
-		p.add("size: it is not between a byte and 1 PiB")
+		p.add("size: the value is not between a byte and 1 PiB")
 	}
 	known[v.Name] = v
 }
 
-// target looks at where something is mounted, and returns what is taken then.
+// target checks a mount path and returns the paths that are taken.
 func (p *problems) target(what, target string, taken []string) []string {
 	switch {
 	case !container.IsFolder(target):
-		p.add("%s: %s is no folder that can be mounted: an absolute path without . and .., of letters, digits and ._@+-, not of the system", what, clipped(target))
+		p.add("%s: %s cannot be a mount path: use an absolute path of letters, digits and ._@+-, without . and .., outside of system directories", what, clipped(target))
 	case slices.Contains(taken, target):
-		p.add("%s: something else stands at %s", what, clipped(target))
+		p.add("%s: another mount is at %s", what, clipped(target))
 	}
 	return append(taken, target)
 }

@@ -1,20 +1,16 @@
-// Package compose writes the files with which mcpd is deployed beside the MCP
-// servers that it federates.
+// Package compose writes the deployment files for mcpd and its upstream MCP servers.
 //
-// A [Deployment] says what is to run: mcpd, and [Upstream] servers in
-// containers. [Files] makes of it, byte for byte the same each time, a
-// docker-compose.yml, a Dockerfile, the manifests of Kubernetes and a unit of
-// systemd. [Drift] tells how files on a disk differ from those.
+// A [Deployment] describes mcpd and the [Upstream] servers in containers. [Files] turns
+// it into a docker-compose.yml, a Dockerfile, Kubernetes manifests and a systemd unit;
+// the output is deterministic. [Drift] compares the files on a disk with the output.
 //
-// What runs has no more than it needs: a user that is not root, a file system
-// that it cannot write, no capabilities, bounded memory, processors and
-// processes, and a network on which it meets mcpd and nobody else. Upstreams
-// are reached through mcpd alone, where calls are judged and written down.
+// Containers have minimal privileges: a non-root user, a read-only file system, no
+// capabilities, limits for memory, CPU and processes, and a network with only mcpd on
+// it. Upstreams are reachable only through mcpd, which applies policies and writes the
+// audit log.
 //
-// The package reads and writes no disk, starts nothing, and knows no values of
-// secrets: files name them, and whoever deploys provides them. It refuses a
-// deployment that these files cannot express, rather than to express something
-// near it.
+// The package does no I/O and knows no secret values: the files refer to secrets by
+// name. It rejects a deployment that the files cannot express exactly.
 package compose
 
 import (
@@ -27,136 +23,135 @@ import (
 	"github.com/mcpd/mcpd/internal/language/container"
 )
 
-// What a deployment has that says nothing of it.
+// Defaults of a deployment.
 const (
 	DefaultPort           = 8080
 	DefaultUser           = 65532   // "nonroot" of distroless images
-	DefaultMemory         = 4 << 30 // bytes, of mcpd: as the unit of systemd has it
+	DefaultMemory         = 4 << 30 // bytes, for mcpd; as in the systemd unit
 	DefaultUpstreamMemory = 512 << 20
-	DefaultCPU            = 2000 // thousandths of a processor, of mcpd
+	DefaultCPU            = 2000 // thousandths of a processor, for mcpd
 	DefaultUpstreamCPU    = 1000
 	DefaultVolume         = 1 << 30 // bytes
 )
 
-// Deployment is mcpd and the upstream servers beside it. Paths have slashes, and
-// relative ones begin in the folder of docker-compose.yml.
+// Deployment is mcpd and its upstream servers. Paths have slashes; relative ones are
+// relative to the directory of docker-compose.yml.
 type Deployment struct {
-	// Name is that of the project of Compose and of the namespace of Kubernetes: a
-	// DNS label.
+	// Name is the name of the Compose project and of the Kubernetes namespace, a DNS
+	// label.
 	Name string
-	// Image is what the image of mcpd is called that the Dockerfile makes, without a
-	// digest.
+	// Image is the name of the mcpd image that the Dockerfile builds, without a digest.
 	Image string
-	// Version is that of mcpd which the Dockerfile builds: a tag, as in v1.2.3, or a
-	// commit.
+	// Version is the version of mcpd that the Dockerfile builds: a tag such as v1.2.3,
+	// or a commit.
 	Version string
-	// Port is where mcpd serves HTTP, in its container and outside of it. 0 is
+	// Port is the HTTP port of mcpd, inside and outside of its container. 0 means
 	// [DefaultPort].
 	Port int
-	// TLS says that mcpd.hcl has a tls block, and Auth that it has auth blocks that
-	// demand a credential.
+	// TLS reports a tls block in mcpd.hcl, and Auth an auth block that requires a
+	// credential.
 	TLS, Auth bool
-	// Insecure says that mcpd shall serve beyond loopback without both of those. Then this
-	// machine alone reaches it, and in Kubernetes those pods that bear a label.
+	// Insecure allows serving without TLS or Auth. Then only this machine can connect,
+	// and in Kubernetes only pods with a label.
 	Insecure bool
-	// Config and Tools are the paths of mcpd.hcl and of the folder of tools, which
-	// Compose mounts. Kubernetes is given ConfigText and ToolFiles, the latter by their
-	// paths in the folder.
+	// Config and Tools are the paths of mcpd.hcl and of the tools directory, which
+	// Compose mounts. Kubernetes gets ConfigText and ToolFiles, a map by path in the
+	// directory.
 	Config, Tools string
 	ConfigText    []byte
 	ToolFiles     map[string][]byte
-	// LockText is that of the file of the accepted tools of upstreams, which stands
-	// beside Config as mcpd.lock, and there in each deployment; nil where there is none.
+	// LockText is the content of the lock file, which is mcpd.lock beside Config in each
+	// deployment; nil if there is none.
 	LockText []byte
-	// State says that mcpd keeps its state, and may keep its audit log, in a volume at
+	// State stores the state of mcpd, and possibly its audit log, in a volume at
 	// /var/lib/mcpd.
 	State bool
 	Limits
 	Env []Variable
-	// Secrets are all that are known. Reads are the names of those that mcpd finds as
-	// files, /run/secrets/NAME.
+	// Secrets are all known secrets. Reads names those that mcpd reads as files,
+	// /run/secrets/NAME.
 	Secrets   []Secret
 	Reads     []string
 	Upstreams []Upstream
 }
 
-// Limits bound what a container takes.
+// Limits are the resource limits of a container.
 type Limits struct {
-	Memory int64 // bytes; 0 is the default
-	CPU    int   // thousandths of a processor; 0 is the default
+	Memory int64 // bytes; 0 means the default
+	CPU    int   // thousandths of a processor; 0 means the default
 }
 
-// Secret is a value that none of the files has. In Kubernetes it is a key, by
-// its name, of the Secret "secrets"; for the service of systemd, a credential.
+// Secret is a secret value, which no file contains. In Kubernetes it is a key of the
+// Secret "secrets"; for systemd it is a credential.
 type Secret struct {
 	Name string
-	// Environment is the variable of who starts Compose that has the value, for those
-	// who want it in a variable. File has it for those who read it as a file: Compose
-	// puts no other value into a container that cannot be written. It is one of both.
+	// Environment is the variable with the value in the environment of Compose, for
+	// consumers that need a variable. File is the file with the value, for consumers
+	// that need a file: Compose can put no other value into a read-only container.
+	// Exactly one is set.
 	Environment, File string
 }
 
-// Variable is a variable of the environment of a container.
+// Variable is an environment variable of a container.
 type Variable struct {
 	Name string
-	// Value is what it holds, to the letter: nothing in it stands for something else.
+	// Value is the literal value; nothing in it is expanded.
 	Value string
-	// Secret, if it is set in place of Value, is the name of the secret that it holds,
-	// which has an Environment: ${NAME} for Compose.
+	// Secret, if set instead of Value, is the name of a secret with an Environment; for
+	// Compose it becomes ${NAME}.
 	Secret string
 }
 
-// Upstream is an MCP server in a container. mcpd.hcl has a container block of it, by
-// which mcpd knows its host name, its port and its path.
+// Upstream is an MCP server in a container. A container block of mcpd.hcl defines it,
+// so that mcpd knows its host name, port and path.
 type Upstream struct {
-	// Name is that of the upstream in mcpd.hcl. In lower case and with - for _ it is
-	// its host name, and has to be a DNS label that no other has.
+	// Name is the name of the upstream in mcpd.hcl. In lower case and with - for _ it
+	// is the host name, which must be a unique DNS label.
 	Name  string
 	Image string
 	Port  int
-	// Path is that of its MCP endpoint, or "" for [container.DefaultPath].
+	// Path is the path of the MCP endpoint; "" means [container.DefaultPath].
 	Path string
-	// Command takes the place of the command of the image, behind its entry point.
+	// Command replaces the command of the image, after its entry point.
 	Command []string
 	Env     []Variable
-	// Reads are the names of secrets that it finds as files, /run/secrets/NAME.
+	// Reads are the names of secrets that it reads as files, /run/secrets/NAME.
 	Reads   []string
 	Volumes []Volume
-	// Writable are folders, beside /tmp, that it may write to and that are empty when
-	// it starts.
+	// Writable are writable directories in addition to /tmp. They are empty at the
+	// start.
 	Writable []string
-	// User is the number of its user and group, which is not root; 0 is [DefaultUser].
+	// User is the id of its user and group, not root; 0 means [DefaultUser].
 	User int
-	// Internet says that it may reach addresses of the Internet. No upstream reaches
-	// another one, and in Kubernetes none reaches private addresses.
+	// Internet allows connections to Internet addresses. No upstream reaches another
+	// one, and in Kubernetes none reaches private addresses.
 	Internet bool
-	// Health is a program of the image, with its arguments, that ends with 0 when the
-	// server can be used. Without one Compose knows only that it runs, and Kubernetes
-	// whether its port is open.
+	// Health is a program of the image with arguments that exits with 0 if the server
+	// is ready. Without it, Compose checks only that the container runs, and Kubernetes
+	// that the port is open.
 	Health []string
 	Limits
 }
 
-// Volume is a folder that outlives its container. Upstreams share those of one
-// name, which have to say the same of Host and Size.
+// Volume is a persistent directory. Upstreams share volumes with the same name, which
+// must agree on Host and Size.
 type Volume struct {
 	Name string // a DNS label
-	// Host is a folder of this machine that Compose takes in place of a volume.
-	// Kubernetes has a claim of the name all the same.
+	// Host is a directory of this machine that Compose mounts instead of a volume.
+	// Kubernetes uses a claim with the name anyway.
 	Host     string
-	Target   string // where it stands in the container
+	Target   string // mount path in the container
 	ReadOnly bool
-	Size     int64 // bytes, of the claim in Kubernetes; 0 is [DefaultVolume]
+	Size     int64 // bytes of the claim in Kubernetes; 0 means [DefaultVolume]
 }
 
-// OpenListen is what is wrong with a deployment that is [Deployment.Open].
-const OpenListen = "listen: mcpd does not serve beyond loopback without auth and tls blocks, unless it is told to (--insecure-listen)"
+// OpenListen is the error of a deployment that is [Deployment.Open].
+const OpenListen = "listen: serving beyond loopback needs auth and tls blocks; to serve without them, use --insecure-listen"
 
-// Open reports whether mcpd would let in strangers, and nobody has said that it shall.
+// Open reports whether anyone could call mcpd without an explicit Insecure.
 func (d *Deployment) Open() bool { return !(d.TLS && d.Auth) && !d.Insecure }
 
-// completed returns the deployment with what it says nothing of. Nothing of the
-// caller's is changed.
+// completed returns a copy of the deployment with defaults filled in.
 func (d Deployment) completed() Deployment {
 	fill(&d.Port, DefaultPort)
 	fill(&d.Memory, DefaultMemory)
@@ -183,7 +178,7 @@ func fill[T comparable](v *T, to T) {
 	}
 }
 
-// secret returns the secret of a name, which is known to exist.
+// secret returns the secret with a name, which must exist.
 func (d *Deployment) secret(name string) Secret {
 	for _, s := range d.Secrets {
 		if s.Name == name {
@@ -202,7 +197,7 @@ var (
 
 func (u *Upstream) host() string { return container.Host(u.Name) }
 
-// clipped returns a name as it is told in errors.
+// clipped returns a name for errors, truncated.
 func clipped(name string) string {
 	const most = 80
 	if len(name) > most {
@@ -213,13 +208,13 @@ func clipped(name string) string {
 
 func (p *problems) name(what, name string) {
 	if !container.IsLabel(name) {
-		p.add("%s: %s is no DNS label: lower-case letters, digits and -, 63 of them at most, of which the first is a letter", what, clipped(name))
+		p.add("%s: %s is not a DNS label: at most 63 lower-case letters, digits and -, starting with a letter", what, clipped(name))
 	}
 }
 
 func (p *problems) image(name string) {
 	if !container.IsImage(name) {
-		p.add("image: %s is no name of an image", clipped(name))
+		p.add("image: %s is not an image name", clipped(name))
 	}
 }
 
@@ -229,7 +224,7 @@ func (p *problems) port(port int) {
 	}
 }
 
-// text looks at a value or an argument, of which nothing is told.
+// text checks a value or argument. Errors do not contain it.
 func (p *problems) text(text string) {
 	switch {
 	case len(text) > container.MaxText:
@@ -239,24 +234,24 @@ func (p *problems) text(text string) {
 	}
 }
 
-// file looks at a path of the machine on which Compose runs.
+// file checks a path on the machine that runs Compose.
 func (p *problems) file(what, name string) {
 	if !container.IsFile(name) {
-		p.add("%s: %s is no path in its shortest form", what, clipped(name))
+		p.add("%s: %s is not a clean path", what, clipped(name))
 	}
 }
 
 func (p *problems) relative(what, name string) {
 	if strings.HasPrefix(name, "/") {
-		p.add("%s: %s is not relative to the folder of docker-compose.yml", what, clipped(name))
+		p.add("%s: %s is not relative to the directory of docker-compose.yml", what, clipped(name))
 		return
 	}
 	p.file(what, name)
 }
 
-// toolPath reports whether a file of the tools folder can be an item of a volume
-// of Kubernetes: validateLocalDescendingPath and validateLocalNonReservedPath of
-// its core API want no element that is "..", and no path that begins with "..".
+// toolPath reports whether a tool file can be an item of a Kubernetes volume.
+// validateLocalDescendingPath and validateLocalNonReservedPath of the core API reject
+// an element ".." and a path that starts with "..".
 func toolPath(name string) bool {
 	return fs.ValidPath(name) && name != "." && len(name) <= maxKey && !strings.HasPrefix(name, "..")
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/mcpd/mcpd/internal/ops/compose/samples"
 )
 
-// disk is a folder as Drift reads it.
+// disk is a directory for Drift.
 type disk map[string]string
 
 func (d disk) read(name string) ([]byte, error) {
@@ -85,11 +85,11 @@ func TestDrift_readError(t *testing.T) {
 func TestWritten(t *testing.T) {
 	for name, content := range samples.Written(t, samples.Rich()) {
 		if !compose.Written([]byte(content)) {
-			t.Errorf("%s does not say so", name)
+			t.Errorf("%s is not recognized", name)
 		}
 		_, rest, _ := strings.Cut(content, "\n")
 		if compose.Written([]byte(rest)) {
-			t.Errorf("%s without its first line does", name)
+			t.Errorf("%s without its first line is recognized", name)
 		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/mcpd/mcpd/internal/base/yaml"
 )
 
-// The files of a deployment.
+// Files of a deployment.
 const (
 	composeFile    = "docker-compose.yml"
 	dockerFile     = "Dockerfile"
@@ -26,34 +26,34 @@ const (
 	unitFile       = "mcpd.service"
 )
 
-// names are those of all files that there may be, in their order. Manifests are
-// applied in the order of their names.
+// names lists all possible files in order. Manifests are applied in the order of their
+// names.
 var names = []string{composeFile, dockerFile, namespaceFile, configMapsFile, upstreamsFile, serverFile, unitFile}
 
-// mark begins what written says in the first line of each file, behind "# ".
+// mark is the start of the first line of each file, after "# ".
 const mark = "Written by mcpd compose."
 
-// written says in each file where it comes from.
-const written = mark + " What is changed here is gone with its next run: change mcpd.hcl."
+// written is the first line of each file.
+const written = mark + " Do not edit: change mcpd.hcl and run mcpd compose again."
 
-// File is a file of a deployment: its path, with slashes, from the folder of
-// docker-compose.yml.
+// File is a file of a deployment. Its path has slashes and is relative to the directory
+// of docker-compose.yml.
 type File struct {
 	Name    string
 	Content []byte
 }
 
-// Written reports whether a file is one that [Files] has returned, then or now: its
-// first line says so. Whoever takes that line out makes the file their own.
+// Written reports whether [Files] of this or another version wrote a file, by its first
+// line. A user who removes that line takes over the file.
 func Written(content []byte) bool { return bytes.HasPrefix(content, []byte("# "+mark)) }
 
-// Files returns the files of a deployment in a fixed order: for Compose, to build
-// the image, for Kubernetes and for systemd. The error, which may be several
-// joined, names each upstream and each field that these files cannot express.
+// Files returns the files of a deployment in a fixed order: for Compose, for the image,
+// for Kubernetes and for systemd. The error, possibly several joined ones, names each
+// upstream and field that cannot be expressed.
 func Files(d Deployment) ([]File, error) {
 	d = d.completed()
 	if err := check(&d); err != nil {
-		return nil, fmt.Errorf("write the deployment: %w", err)
+		return nil, fmt.Errorf("write deployment: %w", err)
 	}
 	var files []File
 	for _, write := range []func(*Deployment) (File, error){
@@ -61,7 +61,7 @@ func Files(d Deployment) ([]File, error) {
 	} {
 		f, err := write(&d)
 		if err != nil {
-			return nil, fmt.Errorf("write the deployment: %w", err)
+			return nil, fmt.Errorf("write deployment: %w", err)
 		}
 		if f.Content != nil {
 			files = append(files, f)
@@ -70,27 +70,26 @@ func Files(d Deployment) ([]File, error) {
 	return files, nil
 }
 
-// Kind says how a file on the disk differs from the one that would be written.
+// Kind is a kind of difference between a file on the disk and the expected file.
 type Kind string
 
-// The kinds of differences.
+// Kinds of differences.
 const (
-	Missing Kind = "missing" // it is not there
-	Changed Kind = "changed" // it holds something else
-	Stale   Kind = "stale"   // it is there, and would not be written any more
+	Missing Kind = "missing" // the file is missing
+	Changed Kind = "changed" // the content differs
+	Stale   Kind = "stale"   // the file is no longer part of the deployment
 )
 
-// Difference is a file that is not on the disk as it would be written.
+// Difference is a file that differs from its expected content.
 type Difference struct {
 	Name string
 	Kind Kind
-	// Line is the first one, from 1 on, that is another or missing in one of the two,
-	// where the file has Changed. What stands there is not told: people paste secrets
-	// into such files.
+	// Line is the first different line, from 1, of a Changed file. The content is not
+	// included, since users may paste secrets into such files.
 	Line int
 }
 
-// String returns the name, the line of what has changed, and the kind.
+// String returns the name, the line if any, and the kind.
 func (d Difference) String() string {
 	if d.Kind == Changed {
 		return fmt.Sprintf("%s:%d: %s", d.Name, d.Line, d.Kind)
@@ -98,9 +97,9 @@ func (d Difference) String() string {
 	return fmt.Sprintf("%s: %s", d.Name, d.Kind)
 }
 
-// Drift returns how the files that read finds differ from those that [Files]
-// returned, in the order of those. read returns an error that is [fs.ErrNotExist]
-// where there is no file; with every other one Drift fails.
+// Drift compares the files from [Files] with the files that read returns, in order.
+// read returns an error that is [fs.ErrNotExist] for a missing file; any other error
+// makes Drift fail.
 func Drift(files []File, read func(name string) ([]byte, error)) ([]Difference, error) {
 	var differences []Difference
 	for _, name := range names {
@@ -120,7 +119,7 @@ func Drift(files []File, read func(name string) ([]byte, error)) ([]Difference, 
 	return differences, nil
 }
 
-// differing returns the first line in which two texts differ, which they do.
+// differing returns the first different line of two texts that differ.
 func differing(a, b []byte) int {
 	same := 0
 	for same < min(len(a), len(b)) && a[same] == b[same] {
@@ -131,7 +130,7 @@ func differing(a, b []byte) int {
 
 const (
 	program   = "github.com/mcpd/mcpd/cmd/mcpd"
-	goVersion = "1.26" // of go.mod
+	goVersion = "1.26" // as in go.mod
 )
 
 //go:embed Dockerfile.tmpl
@@ -144,16 +143,16 @@ func recipe(d *Deployment) (File, error) {
 	})
 }
 
-// filled returns a file that is made of a template. All that is put into it has
-// been checked, or is escaped for the file.
+// filled executes a template. All inserted values were checked or are escaped for the
+// file.
 func filled(name, text string, data map[string]any) (File, error) {
 	t, err := template.New(name).Option("missingkey=error").Parse(text)
 	if err != nil {
-		return File{}, fmt.Errorf("%s: read its template: %w", name, err)
+		return File{}, fmt.Errorf("%s: parse template: %w", name, err)
 	}
 	var b strings.Builder
 	if err := t.Execute(&b, data); err != nil {
-		return File{}, fmt.Errorf("%s: fill its template: %w", name, err)
+		return File{}, fmt.Errorf("%s: execute template: %w", name, err)
 	}
 	return File{name, []byte(b.String())}, nil
 }
@@ -161,9 +160,9 @@ func filled(name, text string, data map[string]any) (File, error) {
 //go:embed mcpd.service.tmpl
 var unitText string
 
-// unit returns the unit of systemd for an mcpd that runs on this machine without
-// a container. It is the one of examples/systemd, with the credentials, the
-// variables and the memory of the deployment.
+// unit returns the systemd unit for mcpd on this machine without a container. It is the
+// unit of examples/systemd with the credentials, variables and memory limit of the
+// deployment.
 func unit(d *Deployment) (File, error) {
 	state := "memory"
 	if d.State {
@@ -187,8 +186,7 @@ func unit(d *Deployment) (File, error) {
 	})
 }
 
-// unitAmount returns bytes as systemd has them: in GiB or MiB where these are
-// whole.
+// unitAmount returns bytes in the notation of systemd, in GiB or MiB if they are whole.
 func unitAmount(bytes int64) string {
 	if bytes%(1<<30) == 0 {
 		return amount(bytes>>10, "G", "")
@@ -196,9 +194,9 @@ func unitAmount(bytes int64) string {
 	return amount(bytes, "M", "")
 }
 
-// assigned returns a variable as one word of Environment= (systemd.exec(5)): in
-// quotes, with the escapes of C, and without specifiers. Its only control characters
-// are tabs and line ends.
+// assigned returns a variable as one word of Environment= (systemd.exec(5)): quoted,
+// with C escapes, and without specifiers. The only control characters are tabs and line
+// ends.
 func assigned(v Variable) string {
 	var b strings.Builder
 	b.WriteString(`"` + v.Name + "=")
@@ -217,7 +215,7 @@ func assigned(v Variable) string {
 	return b.String() + `"`
 }
 
-// member is a member of a mapping, with what people are told of it.
+// member is a member of a mapping with an optional comment.
 type member struct {
 	name  string
 	value any
@@ -232,7 +230,7 @@ func (m member) because(note string) member {
 	return m
 }
 
-// when returns the member if it is wanted, and otherwise one that is left out.
+// when returns the member if wanted, otherwise a member without a value.
 func (m member) when(wanted bool) member {
 	if !wanted {
 		m.value = nil
@@ -240,8 +238,8 @@ func (m member) when(wanted bool) member {
 	return m
 }
 
-// mapping returns what the members make, but for those without a value: nil, and
-// lists of nothing.
+// mapping returns a mapping of the members with a value. Nil and empty lists count as
+// no value.
 func mapping(members ...member) *yaml.Map {
 	m := &yaml.Map{}
 	for _, one := range members {
@@ -253,7 +251,7 @@ func mapping(members ...member) *yaml.Map {
 	return m
 }
 
-// each returns the list of what f makes of the items.
+// each returns the list of f(item).
 func each[T any](items []T, f func(T) any) []any {
 	var list []any
 	for _, item := range items {
@@ -266,19 +264,18 @@ func texts(items ...string) []any {
 	return each(items, func(text string) any { return text })
 }
 
-// literals returns a list of texts in which $ stands for itself.
+// literals returns a list of literal strings.
 func literals(items []string) []any {
 	return each(items, func(text string) any { return literal(text) })
 }
 
-// literal returns what stands for a text where $ begins something else. Compose
-// interpolates every text, and Kubernetes expands $(NAME) in arguments and
-// values of variables; both take $$ for $.
+// literal escapes a string so that $ is literal. Compose interpolates every string, and
+// Kubernetes expands $(NAME) in arguments and variables; both accept $$ for $.
 func literal(text string) string { return strings.ReplaceAll(text, "$", "$$") }
 
 func number[T int | int64](n T) json.Number { return json.Number(strconv.FormatInt(int64(n), 10)) }
 
-// file returns documents as one YAML file, below a comment.
+// file returns documents as one YAML file with a head comment.
 func file(name, head string, documents ...*yaml.Map) (File, error) {
 	var text []byte
 	for line := range strings.SplitSeq(head, "\n") {
@@ -286,13 +283,13 @@ func file(name, head string, documents ...*yaml.Map) (File, error) {
 	}
 	for i, d := range documents {
 		if i > 0 {
-			// Some tools cut the line end off in front of a separator: an empty line is
-			// in between, so that they take none of a text that ends the document.
+			// Some tools remove the line end before a separator. The empty line
+			// protects a text at the end of the document.
 			text = append(text, "\n---\n"...)
 		}
 		part := yaml.Append(nil, d)
 		if len(part) > yaml.MaxPrinted {
-			return File{}, fmt.Errorf("%s: a document in it would be longer than 16 MiB", name)
+			return File{}, fmt.Errorf("%s: a document is longer than 16 MiB", name)
 		}
 		text = append(text, part...)
 	}

@@ -18,7 +18,7 @@ func TestFiles_rfcDeployment(t *testing.T) { golden(t, "coding-env", samples.Cod
 
 func TestFiles_fullDeployment(t *testing.T) { golden(t, "rich", samples.Rich()) }
 
-// golden compares the files of a deployment with an archive of them.
+// golden compares the files of a deployment with an archive.
 func golden(t *testing.T, name string, d compose.Deployment) {
 	t.Helper()
 	files, err := compose.Files(d)

@@ -8,13 +8,12 @@ import (
 	"github.com/mcpd/mcpd/internal/base/yaml"
 )
 
-// The names of objects in the namespace of a deployment, beside those of the
-// services, which are called as their host names.
+// Names of objects in the namespace. Services are named after their hosts.
 const (
 	configName  = "config"
 	toolsName   = "tools"
 	secretsName = "secrets"
-	// clientLabel is what pods bear that may call an mcpd which asks for no credential.
+	// clientLabel is the label of pods that may call an mcpd without authentication.
 	clientLabel = "mcpd-client"
 	nameLabel   = "app.kubernetes.io/name"
 	partLabel   = "app.kubernetes.io/part-of"
@@ -32,16 +31,16 @@ func (d *Deployment) object(version, kind, name string, rest ...member) *yaml.Ma
 	}, rest...)...)
 }
 
-// namespace returns the namespace, and what holds for all pods in it.
+// namespace returns the namespace and the objects for all its pods.
 func namespace(d *Deployment) (File, error) {
-	head := written + "\nkubectl apply --server-side -f kubernetes/ makes all of it"
+	head := written + "\nkubectl apply --server-side -f kubernetes/ creates everything"
 	if used := d.used(); len(used) > 0 {
-		head += fmt.Sprintf(", but for the Secret %q.\nThat is made by hand, in the namespace that the first of the files makes:\n", secretsName) + d.secretCommand(used)
+		head += fmt.Sprintf(" except the Secret %q.\nCreate it in the namespace of the first file:\n", secretsName) + d.secretCommand(used)
 	} else {
 		head += "."
 	}
 	nobody := d.policy("nobody", mapping(), nil, nil)
-	nobody.Notes[0] = "What no other policy allows, no pod here may do: neither call nor be called."
+	nobody.Notes[0] = "Deny all traffic that no other policy allows."
 	return file(namespaceFile, head,
 		mapping(
 			is("apiVersion", "v1"),
@@ -58,8 +57,8 @@ func namespace(d *Deployment) (File, error) {
 	)
 }
 
-// secretCommand returns the command that makes the Secret, as a shell has it that
-// knows the variables of docker-compose.yml, in its folder. It holds no value.
+// secretCommand returns the shell command that creates the Secret. It uses the
+// variables of docker-compose.yml, runs in its directory, and contains no value.
 func (d *Deployment) secretCommand(used []Secret) string {
 	lines := []string{
 		"  kubectl apply --server-side -f " + namespaceFile,
@@ -76,10 +75,10 @@ func (d *Deployment) secretCommand(used []Secret) string {
 	return strings.Join(lines, "\n")
 }
 
-// plain is a word of a shell that is no other in quotes.
+// plain matches a shell word that needs no quotes.
 var plain = regexp.MustCompile(`^[A-Za-z0-9_./@+-]+$`)
 
-// quoted returns a text as a word of a shell.
+// quoted returns a text as a shell word.
 func quoted(text string) string {
 	if plain.MatchString(text) {
 		return text
@@ -87,7 +86,7 @@ func quoted(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
 
-// used returns the secrets that something has, in their order.
+// used returns the secrets with a consumer, in order.
 func (d *Deployment) used() []Secret {
 	has := map[string]bool{}
 	note := func(reads []string, env []Variable) {
@@ -123,8 +122,7 @@ func serverManifests(d *Deployment) (File, error) {
 	return file(serverFile, written, documents...)
 }
 
-// upstreamManifests returns what the upstreams are in Kubernetes, or no file where
-// there are none.
+// upstreamManifests returns the objects of the upstreams, or no file without upstreams.
 func upstreamManifests(d *Deployment) (File, error) {
 	if len(d.Upstreams) == 0 {
 		return File{}, nil
@@ -150,7 +148,7 @@ func (d *Deployment) workload(p pod) *yaml.Map {
 	)))
 }
 
-// reachable returns the Service by whose name others reach the pods of a name.
+// reachable returns the Service for the pods of a name.
 func (d *Deployment) reachable(name string, port int) *yaml.Map {
 	return d.object("v1", "Service", name, is("spec", mapping(
 		is("selector", labelled(name)),
@@ -181,8 +179,7 @@ func (d *Deployment) claims() []*yaml.Map {
 	return list
 }
 
-// claim returns the claim of a volume. One that several pods have is wanted so
-// that they may run on several nodes.
+// claim returns the claim of a volume. A shared claim allows access from several nodes.
 func (d *Deployment) claim(name string, size int64, shared bool) *yaml.Map {
 	mode := "ReadWriteOnce"
 	if shared {
@@ -194,16 +191,15 @@ func (d *Deployment) claim(name string, size int64, shared bool) *yaml.Map {
 	)))
 }
 
-// private are the addresses that are not of the Internet: those of private and
-// shared networks, of one link (where clouds keep credentials), of a machine
-// itself, and IPv4 in IPv6.
+// private lists non-Internet addresses: private and shared networks, link-local (cloud
+// metadata), loopback, and IPv4-mapped IPv6.
 var (
 	privateIPv4 = []string{"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.168.0.0/16"}
 	privateIPv6 = []string{"::1/128", "64:ff9b::/96", "2002::/16", "fc00::/7", "fe80::/10"}
 )
 
-// policy is a NetworkPolicy of the pods that a selector covers: who may call
-// them, and whom they may call. Nobody is allowed what is in neither list.
+// policy returns a NetworkPolicy for the selected pods. Everything that is not listed
+// in ingress or egress is denied.
 func (d *Deployment) policy(name string, pods *yaml.Map, ingress, egress []any) *yaml.Map {
 	return d.object("networking.k8s.io/v1", "NetworkPolicy", name, is("spec", mapping(
 		is("podSelector", pods),
@@ -213,29 +209,29 @@ func (d *Deployment) policy(name string, pods *yaml.Map, ingress, egress []any) 
 	)))
 }
 
-// serverPolicy lets clients call mcpd, and mcpd call everybody: it judges itself
-// which hosts a tool may reach.
+// serverPolicy allows clients to call mcpd, and mcpd to call any address: it applies
+// its own egress rules.
 func (d *Deployment) serverPolicy() *yaml.Map {
 	clients := is("from", []any{mapping(
 		is("namespaceSelector", mapping()),
 		is("podSelector", mapping(is("matchLabels", mapping(is(clientLabel, "true"))))),
-	)}).because(d.why() + ": pods with this label, of any namespace, may call it.")
+	)}).because(d.why() + ": only pods with this label, in any namespace, may call it.")
 	return d.policy("to-mcpd", selected("mcpd"),
 		[]any{mapping(clients.when(d.Insecure), is("ports", []any{tcp("http")}))},
 		[]any{mapping()},
 	)
 }
 
-// why says what keeps an mcpd that is insecure from being reached by everybody.
+// why describes the access control of an insecure mcpd.
 func (d *Deployment) why() string {
 	if d.Auth {
-		return "Credentials would pass over the network as they are"
+		return "Credentials would cross the network in clear text"
 	}
-	return "mcpd asks nobody for a credential"
+	return "mcpd does not require a credential"
 }
 
-// upstreamPolicy lets mcpd alone call an upstream, which may call nobody, or the
-// Internet and no other pod.
+// upstreamPolicy allows only mcpd to call an upstream. The upstream may call nothing,
+// or only the Internet.
 func (d *Deployment) upstreamPolicy(u *Upstream) *yaml.Map {
 	var egress []any
 	if u.Internet {

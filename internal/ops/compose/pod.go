@@ -12,18 +12,18 @@ import (
 	"github.com/mcpd/mcpd/internal/language/container"
 )
 
-// What a pod is promised at least, unless it may take less than that.
+// Resource requests of a pod, unless its limits are lower.
 const (
 	leastMemory = 64 << 20
 	leastCPU    = 50
-	// scratch bounds each folder that is empty when a pod or a container starts.
+	// scratch is the size limit of each empty directory of a pod or container.
 	scratch = 64 << 20
 )
 
-// pod is a pod of one container.
+// pod is a pod with one container.
 type pod struct {
 	name   string
-	alone  string // why there is never a second pod beside it, if so
+	alone  string // reason for the Recreate strategy, or ""
 	image  string
 	args   []string
 	env    []any
@@ -34,7 +34,7 @@ type pod struct {
 	mounts []mount
 }
 
-// mount is a volume of a pod and where it stands in the container.
+// mount is a volume of a pod with its mount path.
 type mount struct {
 	target   string
 	readOnly bool
@@ -45,7 +45,7 @@ func (d *Deployment) serverPod() pod {
 	p := pod{
 		name: "mcpd", image: d.Image, args: d.arguments(), env: d.podEnvironment(d.Env), port: d.Port, user: DefaultUser, limits: d.Limits,
 		probes: []member{
-			is("startupProbe", d.probe("/healthz", 1, 60)).because("Host is one that mcpd takes for its own."),
+			is("startupProbe", d.probe("/healthz", 1, 60)).because("mcpd accepts this Host."),
 			is("livenessProbe", d.probe("/healthz", 10, 3)),
 			is("readinessProbe", d.probe("/readyz", 5, 2)),
 		},
@@ -55,14 +55,14 @@ func (d *Deployment) serverPod() pod {
 		}, emptied("/tmp", runFolder)...),
 	}
 	if d.State {
-		p.alone = "One process at a time has the state: the old pod is gone before a new one starts."
+		p.alone = "Only one process can use the state: the old pod stops before a new one starts."
 		p.mounts = append(p.mounts, mount{stateFolder, false, claimed(stateVolume)})
 	}
 	p.mounts = append(p.mounts, secretMount(d.Reads)...)
 	return p
 }
 
-// probe returns how Kubernetes asks mcpd how it is.
+// probe returns a Kubernetes probe of mcpd.
 func (d *Deployment) probe(path string, period, failures int) *yaml.Map {
 	return mapping(
 		is("httpGet", mapping(
@@ -93,7 +93,7 @@ func (u *Upstream) pod(d *Deployment) pod {
 	for _, v := range u.Volumes {
 		p.mounts = append(p.mounts, mount{v.Target, v.ReadOnly, claimed(v.Name)})
 		if !v.ReadOnly {
-			p.alone = "It writes to a volume, which two pods at a time may not be made for."
+			p.alone = "It writes to a volume, which may not support two pods at a time."
 		}
 	}
 	p.mounts = append(p.mounts, secretMount(u.Reads)...)
@@ -104,7 +104,7 @@ func claimed(name string) member {
 	return is("persistentVolumeClaim", mapping(is("claimName", name)))
 }
 
-// emptied returns folders that are empty when a pod starts.
+// emptied returns mounts of empty directories.
 func emptied(folders ...string) []mount {
 	var list []mount
 	for _, folder := range folders {
@@ -113,13 +113,13 @@ func emptied(folders ...string) []mount {
 	return list
 }
 
-// secretMount returns those keys of the Secret that a pod may read, if any.
+// secretMount returns the mount of the Secret keys that a pod may read, if any.
 func secretMount(names []string) []mount {
 	if len(names) == 0 {
 		return nil
 	}
 	items := each(names, func(name string) any { return mapping(is("key", name), is("path", name)) })
-	mode := is("defaultMode", number(0o400)).because("0400; the kubelet adds what the group of the pod needs.")
+	mode := is("defaultMode", number(0o400)).because("0400; the kubelet adds group access for the pod.")
 	return []mount{{container.SecretFolder, true, is("secret", mapping(is("secretName", secretsName), mode, is("items", items)))}}
 }
 
@@ -132,7 +132,7 @@ func (d *Deployment) podEnvironment(list []Variable) []any {
 	})
 }
 
-// spec returns the pod as Kubernetes has it, under its restricted standard.
+// spec returns the pod spec, which complies with the restricted Kubernetes standard.
 func (p pod) spec() *yaml.Map {
 	var mounts, volumes []any
 	for i, m := range p.mounts {
@@ -183,16 +183,16 @@ func measured(l Limits) *yaml.Map {
 }
 
 const (
-	// maxConfigMap is what one ConfigMap of tools holds here, and what mcpd.hcl takes of
-	// one at most; Kubernetes takes largestConfigMap of one.
+	// maxConfigMap is the maximum size of a ConfigMap of tools, and of mcpd.hcl; the
+	// limit of Kubernetes is largestConfigMap.
 	maxConfigMap     = 512 << 10
 	largestConfigMap = 1 << 20
-	// MaxTools is what all files of the tools folder have together at most, in bytes.
+	// MaxTools is the maximum total size of the tool files, in bytes.
 	MaxTools = 8 << 20
 )
 
-// bundle is a ConfigMap of tool files. Its keys cannot have slashes: which file
-// stands at which path is told where it is mounted.
+// bundle is a ConfigMap of tool files. Its keys cannot contain slashes; the mount maps
+// keys to paths.
 type bundle struct {
 	name  string
 	keys  []string
@@ -201,8 +201,8 @@ type bundle struct {
 	size  int
 }
 
-// packed returns the tool files in ConfigMaps of which each has room for its own.
-// There is one at least.
+// packed distributes the tool files over ConfigMaps within the size limit. There is at
+// least one.
 func packed(files map[string][]byte) []bundle {
 	list := []bundle{{name: toolsName}}
 	taken := map[string]int{}
@@ -220,8 +220,8 @@ func packed(files map[string][]byte) []bundle {
 	return list
 }
 
-// key returns a key for the path of a file that is not taken, and takes it. taken
-// counts the paths that would have a key, so that many of one end as soon as few.
+// key returns a free key for the path of a file and marks it as taken. taken counts the
+// paths per key, so that many equal keys cost no more than a few.
 func key(path string, taken map[string]int) string {
 	text := strings.Map(func(c rune) rune {
 		switch {
@@ -249,8 +249,8 @@ func (b bundle) projection() *yaml.Map {
 	return mapping(is("configMap", mapping(is("name", b.name), is("items", items))))
 }
 
-// configMaps returns mcpd.hcl, its lock and the tools as Kubernetes keeps them. The
-// first two are in one ConfigMap, so that mcpd sees neither without the other.
+// configMaps returns the ConfigMaps of mcpd.hcl, its lock file and the tools. The first
+// two share one ConfigMap, so that mcpd always sees both.
 func configMaps(d *Deployment) (File, error) {
 	config := bundle{name: configName, keys: []string{configFile}, texts: [][]byte{d.ConfigText}}
 	if d.LockText != nil {
@@ -260,11 +260,10 @@ func configMaps(d *Deployment) (File, error) {
 	for _, b := range packed(d.ToolFiles) {
 		documents = append(documents, d.configMap(b))
 	}
-	return file(configMapsFile, written+"\nmcpd loads files that change here within a minute or two, without a restart.", documents...)
+	return file(configMapsFile, written+"\nmcpd loads changed files within two minutes, without a restart.", documents...)
 }
 
-// configMap returns the ConfigMap of a bundle. What is not text stands in it in
-// base64.
+// configMap returns the ConfigMap of a bundle. Binary content is in base64.
 func (d *Deployment) configMap(b bundle) *yaml.Map {
 	data, binary := mapping(), mapping()
 	for i, key := range b.keys {

@@ -10,7 +10,7 @@ import (
 	"github.com/mcpd/mcpd/internal/language/container"
 )
 
-// project returns docker-compose.yml, after the Compose Specification.
+// project returns docker-compose.yml according to the Compose Specification.
 func project(d *Deployment) (File, error) {
 	services, networks := mapping(is("mcpd", d.service())), mapping(is("front", mapping()))
 	for i := range d.Upstreams {
@@ -18,18 +18,18 @@ func project(d *Deployment) (File, error) {
 		services = joined(services, is(u.host(), u.service(d)))
 		networks = joined(networks, is(u.network(), mapping(is("internal", true).when(!u.Internet))))
 	}
-	networks.Notes[0] = "front leads to the clients of mcpd, and mcpd to the hosts of its tools. On each of\n" +
-		"the others one upstream meets mcpd alone; internal ones lead nowhere else."
+	networks.Notes[0] = "Clients reach mcpd through front, and mcpd reaches the hosts of its tools through it.\n" +
+		"Each other network connects one upstream with mcpd; internal ones have no other access."
 	return file(composeFile, written+d.wanted(), mapping(
 		is("name", d.Name),
 		is("services", services),
 		is("networks", networks),
 		is("volumes", d.volumes()).because(d.ownership()),
-		is("secrets", d.sources()).because("The user of a service that reads one of these files, as /run/secrets/NAME, has to be\nallowed to: they keep their owners and their rights."),
+		is("secrets", d.sources()).because("A service reads these files as /run/secrets/NAME. They keep owner and mode, so the\nuser of the service needs read permission."),
 	))
 }
 
-// joined returns a mapping with a member more.
+// joined returns a mapping with one more member.
 func joined(m *yaml.Map, more member) *yaml.Map {
 	m.Names, m.Values, m.Notes = append(m.Names, more.name), append(m.Values, more.value), append(m.Notes, more.note)
 	return m
@@ -43,22 +43,22 @@ func (d *Deployment) service() *yaml.Map {
 	return mapping(append([]member{
 		is("image", d.Image),
 		is("build", mapping(is("context", "."), is("dockerfile", dockerFile))),
-		is("pull_policy", "build").because("An image of this name that somebody else has published is not what is meant."),
+		is("pull_policy", "build").because("Never pull a published image with this name."),
 		is("command", literals(d.arguments())),
 		is("environment", d.variables(d.Env)),
 		is("ports", []any{d.published()}).because(d.reached()),
 		is("networks", networks),
-		is("depends_on", d.dependencies()).because("mcpd serves without an upstream that does not come up, and tries it again."),
+		is("depends_on", d.dependencies()).because("If an upstream does not start, mcpd serves without it and retries."),
 		is("volumes", d.mounts()),
 		is("secrets", texts(d.Reads...)),
 		is("tmpfs", scratches("/tmp", runFolder)),
 		is("healthcheck", health([]string{"/mcpd", "status", "--control", controlPath})).
-			because("Unhealthy is also an mcpd that goes on with what it served before its files had\nmistakes, or that does not reach an upstream: docker compose exec mcpd /mcpd status\n--control " + controlPath + " tells which."),
+			because("mcpd is also unhealthy if its files have errors, so that it serves the previous version,\nor if an upstream is unreachable. For details run docker compose exec mcpd /mcpd status\n--control " + controlPath + "."),
 		is("stop_grace_period", fmt.Sprintf("%ds", grace)),
 	}, confined(DefaultUser, d.Limits, serverTasks)...)...)
 }
 
-// published returns the port of mcpd as the machine has it.
+// published returns the published port of mcpd.
 func (d *Deployment) published() *yaml.Map {
 	return mapping(
 		is("target", number(d.Port)),
@@ -70,14 +70,15 @@ func (d *Deployment) published() *yaml.Map {
 func (d *Deployment) reached() string {
 	switch {
 	case d.Insecure && d.Auth:
-		return "This machine alone: credentials would pass over the network as they are."
+		return "Only this machine: credentials would cross the network in clear text."
 	case d.Insecure:
-		return "This machine alone: nobody is asked for a credential. Upstreams could come in, too,\nso trust their images, or have auth blocks in mcpd.hcl."
+		return "Only this machine: mcpd requires no credential. Upstreams can connect too, so trust\ntheir images, or add auth blocks to mcpd.hcl."
 	}
-	return "Names by which clients call beside localhost have to stand in listen { hosts }."
+	return "List the host names that clients use, except localhost, in listen { hosts }."
 }
 
-// dependencies are the upstreams, as far as Compose can tell that they can be used.
+// dependencies returns the upstreams that mcpd waits for, as far as Compose can check
+// them.
 func (d *Deployment) dependencies() any {
 	if len(d.Upstreams) == 0 {
 		return nil
@@ -95,11 +96,11 @@ func (d *Deployment) dependencies() any {
 
 func (d *Deployment) mounts() []any {
 	list := []any{
-		bound(d.Config, configPath, true, "An editor that replaces this file leaves mcpd with the old one: run\ndocker compose up --detach --force-recreate mcpd then."),
+		bound(d.Config, configPath, true, "After an editor has replaced this file, run\ndocker compose up --detach --force-recreate mcpd."),
 		bound(d.Tools, toolsFolder, true, ""),
 	}
 	if d.LockText != nil {
-		list = append(list, bound(path.Join(path.Dir(d.Config), lockFile), lockPath, true, "mcpd lock accept and git replace this file, too. What serves here does not write it."))
+		list = append(list, bound(path.Join(path.Dir(d.Config), lockFile), lockPath, true, "mcpd lock accept and git replace this file too. The container does not write it."))
 	}
 	if d.State {
 		list = append(list, mapping(is("type", "volume"), is("source", stateVolume), is("target", stateFolder)))
@@ -107,7 +108,7 @@ func (d *Deployment) mounts() []any {
 	return list
 }
 
-// bound returns a file or folder of this machine, mounted.
+// bound returns a bind mount of a file or directory of this machine.
 func bound(source, target string, readOnly bool, note string) *yaml.Map {
 	return mapping(
 		is("type", "bind").because(note),
@@ -118,8 +119,8 @@ func bound(source, target string, readOnly bool, note string) *yaml.Map {
 	)
 }
 
-// service returns the service of an upstream. Its port is not published: who
-// reached it there would pass mcpd by.
+// service returns the service of an upstream. Its port is not published, so that all
+// calls go through mcpd.
 func (u *Upstream) service(d *Deployment) *yaml.Map {
 	return mapping(append([]member{
 		is("image", u.Image),
@@ -133,12 +134,12 @@ func (u *Upstream) service(d *Deployment) *yaml.Map {
 	}, confined(u.User, u.Limits, upstreamTasks)...)...)
 }
 
-// scratches returns folders that are empty when a container starts.
+// scratches returns tmpfs mounts.
 func scratches(folders ...string) []any {
 	return each(folders, func(folder string) any { return folder + ":size=" + amount(scratch, "m", "b") })
 }
 
-// network returns the name of the network on which an upstream meets mcpd.
+// network returns the name of the network between an upstream and mcpd.
 func (u *Upstream) network() string { return "to-" + u.host() }
 
 func (v Volume) mount() *yaml.Map {
@@ -153,7 +154,7 @@ func (v Volume) mount() *yaml.Map {
 	)
 }
 
-// confined returns what a container may not do, and how much it may take.
+// confined returns the security options and resource limits of a container.
 func confined(user int, l Limits, tasks int) []member {
 	return []member{
 		is("user", fmt.Sprintf("%d:%d", user, user)),
@@ -170,7 +171,7 @@ func confined(user int, l Limits, tasks int) []member {
 	}
 }
 
-// amount returns bytes as text: in MiB where these are whole.
+// amount formats bytes, in MiB if they are whole.
 func amount(bytes int64, mebi, one string) string {
 	if bytes%(1<<20) == 0 {
 		return fmt.Sprint(bytes>>20, mebi)
@@ -178,7 +179,7 @@ func amount(bytes int64, mebi, one string) string {
 	return fmt.Sprint(bytes, one)
 }
 
-// health returns how Compose asks a container how it is.
+// health returns a Compose health check.
 func health(program []string) *yaml.Map {
 	return mapping(
 		is("test", append(texts("CMD"), literals(program)...)),
@@ -189,7 +190,7 @@ func health(program []string) *yaml.Map {
 	)
 }
 
-// local returns a path as Compose has it, which takes ~ in front for a home.
+// local escapes a path for Compose, which expands a leading ~.
 func local(name string) string {
 	if name[0] != '/' && name[0] != '.' {
 		return "./" + name
@@ -197,8 +198,8 @@ func local(name string) string {
 	return name
 }
 
-// variables returns the environment of a service. A secret is not in it: Compose
-// takes the value from its own environment, and does not start without one.
+// variables returns the environment of a service. Secrets are references: Compose takes
+// their values from its own environment, and fails if one is missing.
 func (d *Deployment) variables(list []Variable) any {
 	if len(list) == 0 {
 		return nil
@@ -214,8 +215,8 @@ func (d *Deployment) variables(list []Variable) any {
 	return m
 }
 
-// wanted says, below the first line of docker-compose.yml, which variables Compose
-// takes from its own environment, if any.
+// wanted returns the comment in docker-compose.yml about the required environment
+// variables, if any.
 func (d *Deployment) wanted() string {
 	var names []string
 	for _, s := range d.used() {
@@ -226,12 +227,12 @@ func (d *Deployment) wanted() string {
 	if names == nil {
 		return ""
 	}
-	return "\nEvery docker compose command wants variables, which are set where it is called, or stand as\n" +
-		"lines NAME='value' in a file .env beside this one, which nobody else reads and no repository\n" +
-		"has: " + strings.Join(names, ", ") + "."
+	return "\nEvery docker compose command needs these variables. Set them in its environment, or as lines\n" +
+		"NAME='value' in a file .env in this directory. Keep that file private and out of repositories.\n" +
+		"Variables: " + strings.Join(names, ", ") + "."
 }
 
-// sources returns where Compose takes those secrets from that are read as files.
+// sources returns the definitions of the secrets that are read as files.
 func (d *Deployment) sources() any {
 	read := map[string]bool{}
 	for _, name := range d.Reads {
@@ -273,8 +274,8 @@ func (d *Deployment) volumes() any {
 	return m
 }
 
-// ownership says how upstreams come to own the volumes that they write to, if any do.
-// Compose has nothing that makes a volume for a user who is not root.
+// ownership returns the comment about the owners of writable volumes, if any. Compose
+// cannot create a volume for a non-root user.
 func (d *Deployment) ownership() string {
 	var lines, seen []string
 	for i := range d.Upstreams {
@@ -289,20 +290,19 @@ func (d *Deployment) ownership() string {
 	if lines == nil {
 		return ""
 	}
-	return "A new volume belongs to root, or to whom the image has its folder belong. Where that\n" +
-		"is not the user of the service, it cannot write there, unless before the first start:\n" +
+	return "A new volume belongs to root, or to the owner of the directory in the image. If that is not\n" +
+		"the user of the service, change the owner before the first start:\n" +
 		"  docker compose create\n" + strings.Join(lines, "\n")
 }
 
-// Where mcpd finds its files in a container. The folders of the state and the
-// socket are made by mcpd below what is mounted, since nobody else may write
-// there.
+// Paths of mcpd in a container. mcpd creates the directories of the state and the
+// socket itself below the mount, because no one else may write there.
 const (
 	configFolder = "/etc/mcpd/config"
 	configPath   = configFolder + "/" + configFile
 	lockPath     = configFolder + "/" + lockFile
 	configFile   = "mcpd.hcl"
-	lockFile     = "mcpd.lock" // mcpd looks for it in the folder of the former
+	lockFile     = "mcpd.lock" // in the directory of the configuration file
 	toolsFolder  = "/etc/mcpd/tools.d"
 	stateFolder  = "/var/lib/mcpd"
 	statePath    = stateFolder + "/state/mcpd.db"
@@ -312,9 +312,10 @@ const (
 )
 
 const (
-	// grace is what mcpd is given to stop: longer than its --grace, which is 10 s.
+	// grace is the stop timeout of the container, longer than the default --grace of 10
+	// s.
 	grace = 20 // seconds
-	// tasks are the processes and threads of mcpd, and of an upstream.
+	// maximum processes and threads of mcpd and of an upstream
 	serverTasks, upstreamTasks = 512, 256
 )
 

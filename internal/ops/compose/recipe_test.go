@@ -15,9 +15,9 @@ func TestDockerfile_goVersion(t *testing.T) {
 	}
 	line := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindSubmatch(module)
 	if line == nil || string(line[1]) != goVersion {
-		t.Errorf("go.mod says %s, the Dockerfile %s", line, goVersion)
+		t.Errorf("go.mod has %s, the Dockerfile %s", line, goVersion)
 	}
 	if name, _, _ := bytes.Cut(module, []byte("\n")); !strings.HasPrefix(program, strings.TrimPrefix(string(name), "module ")+"/") {
-		t.Errorf("%s is not of the %s", program, name)
+		t.Errorf("%s does not match %s", program, name)
 	}
 }

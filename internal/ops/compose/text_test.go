@@ -59,7 +59,7 @@ func TestVolumes_ownershipNote(t *testing.T) {
 	}
 	d.Upstreams[0].Volumes[0].ReadOnly = true
 	if got := samples.Written(t, d)["docker-compose.yml"]; strings.Contains(got, "chown") {
-		t.Errorf("nobody writes: %s", got)
+		t.Errorf("without a writable volume: %s", got)
 	}
 }
 
@@ -67,7 +67,7 @@ func TestCompose_headListsVariables(t *testing.T) {
 	d := samples.Rich()
 	d.Upstreams[1].Env = []compose.Variable{{Name: "TOKEN", Secret: "again"}}
 	d.Secrets = append(d.Secrets, compose.Secret{Name: "again", Environment: "CRM_TOKEN"})
-	if got := samples.Written(t, d)["docker-compose.yml"]; strings.Count(got, "\n# has: CRM_TOKEN.\n") != 1 {
+	if got := samples.Written(t, d)["docker-compose.yml"]; strings.Count(got, "\n# Variables: CRM_TOKEN.\n") != 1 {
 		t.Errorf("got %.400s", got)
 	}
 }

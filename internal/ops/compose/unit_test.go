@@ -14,8 +14,7 @@ import (
 	"github.com/mcpd/mcpd/internal/ops/compose/samples"
 )
 
-// TestUnit_matchesExample compares all lines but the first, which says
-// where each comes from.
+// Compares all lines except the first, which names the origin.
 func TestUnit_matchesExample(t *testing.T) {
 	shipped, err := os.ReadFile("../../../examples/systemd/mcpd.service")
 	if err != nil {
@@ -32,14 +31,14 @@ func TestUnit_matchesExample(t *testing.T) {
 	}
 }
 
-// TestUnit_systemdAnalyze asks systemd whether it knows all of the unit.
+// systemd must know every setting of the unit.
 func TestUnit_systemdAnalyze(t *testing.T) {
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {
 		t.Skip("SKIPPED: systemd-analyze is not installed")
 	}
 	text := strings.ReplaceAll(samples.Written(t, samples.Rich())["mcpd.service"], "/usr/local/bin/mcpd serve", "/bin/true serve")
-	text = strings.ReplaceAll(text, "Type=notify-reload", "Type=notify") // newer than the systemd of some machines
+	text = strings.ReplaceAll(text, "Type=notify-reload", "Type=notify") // newer than some versions of systemd
 	path := filepath.Join(t.TempDir(), "mcpd.service")
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
@@ -49,8 +48,8 @@ func TestUnit_systemdAnalyze(t *testing.T) {
 	}
 }
 
-// unitVariable returns what systemd makes of the word of an Environment= line: it
-// takes the quotes and the escapes of C away, and one of two percent signs.
+// unitVariable decodes a word of an Environment= line like systemd: it removes the
+// quotes and C escapes, and one of two percent signs.
 func unitVariable(t testing.TB, word string) string {
 	t.Helper()
 	text, err := strconv.Unquote(strings.ReplaceAll(word, "\t", `\t`))

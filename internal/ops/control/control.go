@@ -1,24 +1,25 @@
-// Package control lets the user who runs a server ask it how it is and whose tokens
-// it has, and have it read its files again or drop such tokens.
+// Package control is the control protocol between a running server and the user who
+// runs it. It reports the state of the server, reloads its files, and lists and drops
+// stored user tokens.
 //
-// A [Server] listens on a Unix socket; [Ask] is the other end. A connection
-// carries one [Request] and its answer, a line of JSON each, which name the
-// [Version] of the protocol:
+// A [Server] listens on a Unix socket; [Ask] is the client. A connection carries one
+// [Request] and its response. Each is a line of JSON with the [Version] of the
+// protocol:
 //
 //	{"control":1,"do":"status"}
 //	{"control":1,"result":{…}}
 //
-// What the result holds is a matter of those who answer and ask. A request that
-// cannot be carried out is answered with {"control":1,"error":"…"}.
+// The caller of the package defines the content of the result. A failed request gets
+// the response {"control":1,"error":"…"}.
 //
-// The socket is for one user: its mode is 0600, it stands in a folder in which
-// nobody else can write, and where the system tells who connects, all but that
-// user and root are turned away without a word. Requests, answers, the time that
-// they may take and the connections at once are bounded.
+// The socket is for one user: its mode is 0600, and no other user can write in its
+// directory. Where the system reports socket peers, connections of other users except
+// root are closed without a response. Requests, responses, their duration and the
+// number of connections are bounded.
 //
-// There is no request that stops a server, and none that changes what it serves
-// otherwise than its files do; what a user let it have can be dropped, and not be
-// had. Nothing here listens on a network.
+// No request stops the server or changes what it serves in another way than its files
+// do. User tokens can be dropped, but not read. The package does not listen on a
+// network.
 package control
 
 import (
@@ -38,37 +39,36 @@ import (
 	"github.com/mcpd/mcpd/internal/base/jsonguard"
 )
 
-// Version is that of the protocol. One that asks and one that answers understand
-// each other when they have the same.
+// Version is the protocol version. Client and server must have the same one.
 const Version = 1
 
-// Verb says what a server is to do.
+// Verb is the action of a request.
 type Verb string
 
 const (
-	// Status asks how the server is.
+	// Status returns the state of the server.
 	Status Verb = "status"
-	// Reload has it read all files again, and asks what came of it.
+	// Reload loads all files again and returns the result.
 	Reload Verb = "reload"
-	// Tokens asks whose OAuth tokens the server has.
+	// Tokens lists the stored OAuth tokens.
 	Tokens Verb = "tokens"
-	// DropTokens has it drop some of them, and asks which those were.
+	// DropTokens drops some of them and returns their list.
 	DropTokens Verb = "drop_tokens"
 )
 
-// verbs are all that there are.
+// verbs lists all actions.
 var verbs = [...]Verb{Status, Reload, Tokens, DropTokens}
 
-// Request is what a server is asked.
+// Request is a request to a server.
 type Request struct {
 	Do Verb `json:"do"`
-	// Color says that text for people may have the colours of a terminal.
+	// Color allows terminal colors in text for people.
 	Color bool `json:"color,omitempty"`
 	Which
 }
 
-// Which says which tokens are meant: empty members mean any. Where tokens are dropped,
-// it names a secret or a principal.
+// Which selects tokens. Empty fields match any token. DropTokens requires a secret or a
+// principal.
 type Which struct {
 	Secret    string `json:"secret,omitempty"`
 	Principal string `json:"principal,omitempty"`
@@ -76,26 +76,26 @@ type Which struct {
 	Issuer    string `json:"issuer,omitempty"`
 }
 
-// The bounds of what crosses.
+// Bounds of messages.
 const (
 	maxRequest = 4 << 10
 	maxAnswer  = 64 << 20
 )
 
-// asked is a request as it crosses.
+// asked is the wire format of a request.
 type asked struct {
 	Control int `json:"control"`
 	Request
 }
 
-// told is an answer as it crosses: a result, or an error.
+// told is the wire format of a response: a result or an error.
 type told struct {
 	Control int             `json:"control"`
 	Error   string          `json:"error,omitempty"`
 	Result  json.RawMessage `json:"result,omitempty"`
 }
 
-// parseRequest reads a request. The error is for who has sent it.
+// parseRequest parses a request. The error goes to the client.
 func parseRequest(line []byte) (Request, error) {
 	var r asked
 	if err := decode(line, jsonguard.Limits{Bytes: maxRequest, Depth: 4, Tokens: 64}, &r); err != nil {
@@ -103,29 +103,29 @@ func parseRequest(line []byte) (Request, error) {
 	}
 	switch {
 	case r.Control != Version:
-		return Request{}, fmt.Errorf("this server speaks version %d of the control protocol; use the mcpd that serves", Version)
+		return Request{}, fmt.Errorf("this server speaks version %d of the control protocol; use the same mcpd as the server", Version)
 	case !slices.Contains(verbs[:], r.Do):
-		return Request{}, errors.New("there is no such request; ask for status, reload, tokens or drop_tokens")
+		return Request{}, errors.New("unknown request; use status, reload, tokens or drop_tokens")
 	case r.Do == DropTokens && r.Secret == "" && r.Principal == "":
-		return Request{}, errors.New("whose tokens are to be dropped is not said; name a secret or a principal")
+		return Request{}, errors.New("drop_tokens needs a secret or a principal")
 	}
 	return r.Request, nil
 }
 
-// parseAnswer reads an answer. An error that the server tells is the error.
+// parseAnswer decodes a response. It returns the error of the server, if any.
 func parseAnswer(line []byte, into any) error {
 	var a told
 	if err := decode(line, jsonguard.Limits{Bytes: maxAnswer, Depth: 64, Tokens: 1_000_000}, &a); err != nil {
-		return fmt.Errorf("read answer: %w", err)
+		return fmt.Errorf("decode response: %w", err)
 	}
 	switch {
 	case a.Error != "":
 		return errors.New(a.Error)
 	case a.Control != Version:
-		return fmt.Errorf("the server speaks another version of the control protocol (%d); use its mcpd", a.Control)
+		return fmt.Errorf("the server uses version %d of the control protocol; use the same mcpd as the server", a.Control)
 	}
 	if err := json.Unmarshal(a.Result, into); err != nil {
-		return fmt.Errorf("read answer: %w", err)
+		return fmt.Errorf("decode response: %w", err)
 	}
 	return nil
 }
@@ -140,7 +140,7 @@ func encodeAnswer(result any, err error) []byte {
 	}
 	line, err := json.Marshal(a)
 	if err != nil {
-		return nil // a number, a text and JSON that was just made have no such error
+		return nil // cannot happen: a number, a string and valid JSON
 	}
 	return append(line, '\n')
 }
@@ -152,12 +152,12 @@ func decode(line []byte, limits jsonguard.Limits, into any) error {
 	return json.Unmarshal(line, into)
 }
 
-// ErrNobody is the error of a socket on which no server answers.
+// ErrNobody is the error for a socket without a server.
 var ErrNobody = errors.New("no server answers there")
 
-// Ask sends a request to the server that has the socket at a path, and decodes
-// the result. It takes as long as ctx lets it. The error of a socket that is not
-// there, or that nobody listens on, is [ErrNobody].
+// Ask sends a request to the server at the socket path and decodes the result into
+// into, a pointer. It stops when ctx is done. The error is [ErrNobody] if the socket
+// does not exist or no server listens on it.
 func Ask(ctx context.Context, path string, r Request, into any) error {
 	if err := ask(ctx, path, r, into); err != nil {
 		return fmt.Errorf("ask the server at %s: %w", path, err)
@@ -187,7 +187,7 @@ func ask(ctx context.Context, path string, r Request, into any) error {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case errors.Is(err, io.EOF), errors.Is(err, syscall.EPIPE), errors.Is(err, syscall.ECONNRESET):
-		return errors.New("it has ended, has too much to answer, or does not answer this user")
+		return errors.New("the server closed the connection: it stopped, is overloaded, or does not answer this user")
 	case err != nil:
 		return err
 	}

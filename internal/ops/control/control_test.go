@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// newPath returns where a socket may be, in a folder of its own.
+// newPath returns a socket path in a new directory.
 func newPath(t *testing.T) string {
 	t.Helper()
 	folder, err := os.MkdirTemp("", "c")
@@ -28,7 +28,7 @@ func newPath(t *testing.T) string {
 	return filepath.Join(folder, "s")
 }
 
-// serving has a server answer on a socket until the test ends, or stop is called.
+// serving runs a server on a socket until stop is called or the test ends.
 func serving(t *testing.T, path string, answer Answer) (stop func()) {
 	t.Helper()
 	s, err := Listen(path)
@@ -52,7 +52,7 @@ func serving(t *testing.T, path string, answer Answer) (stop func()) {
 	return stop
 }
 
-// echo answers with what it was asked.
+// echo returns the request.
 func echo(_ context.Context, r Request) (any, error) { return r, nil }
 
 func TestAsk_answersAndErrors(t *testing.T) {
@@ -66,11 +66,11 @@ func TestAsk_answersAndErrors(t *testing.T) {
 	var got Request
 	want := Request{Do: Status, Color: true}
 	if err := Ask(t.Context(), path, want, &got); err != nil || got != want {
-		t.Errorf("the server was asked %+v, %v, want %+v", got, err, want)
+		t.Errorf("the server got %+v, %v, want %+v", got, err, want)
 	}
 	err := Ask(t.Context(), path, Request{Do: Reload}, &got)
 	if want := "ask the server at " + path + ": the server is shutting down"; err == nil || err.Error() != want {
-		t.Errorf("the error is %v, want %s", err, want)
+		t.Errorf("got error %v, want %s", err, want)
 	}
 }
 
@@ -79,11 +79,11 @@ func TestListen_socketMode(t *testing.T) {
 	stop := serving(t, path, echo)
 	info, err := os.Lstat(path)
 	if err != nil || info.Mode()&fs.ModeSocket == 0 || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
-		t.Errorf("the socket is %v, %v", info, err)
+		t.Errorf("socket %v, %v", info, err)
 	}
 	stop()
 	if left, err := os.ReadDir(filepath.Dir(path)); err != nil || len(left) > 0 {
-		t.Errorf("there is left %v, %v", left, err)
+		t.Errorf("files remain: %v, %v", left, err)
 	}
 }
 
@@ -109,13 +109,13 @@ func TestListen_socketInUse(t *testing.T) {
 	serving(t, path, echo)
 	_, err := Listen(path)
 	if !errors.Is(err, syscall.EADDRINUSE) {
-		t.Fatalf("the error is %v", err)
+		t.Fatalf("got error %v", err)
 	}
 	if want := fmt.Sprintf("process %d has this socket", os.Getpid()); runtime.GOOS == "linux" && !strings.Contains(err.Error(), want) {
-		t.Errorf("the error is %v, want %s", err, want)
+		t.Errorf("got error %v, want %s", err, want)
 	}
 	if err := Ask(t.Context(), path, Request{Do: Status}, &Request{}); err != nil {
-		t.Errorf("the first server has lost its socket: %v", err)
+		t.Errorf("the first server lost its socket: %v", err)
 	}
 }
 
@@ -130,7 +130,7 @@ func TestAsk_noServer(t *testing.T) {
 
 func TestListen_unsafeDirectory(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("SKIPPED: rights stand in lists there")
+		t.Skip("SKIPPED: no file modes on this system")
 	}
 	path := newPath(t)
 	open := filepath.Join(filepath.Dir(path), "open")
@@ -146,7 +146,7 @@ func TestListen_unsafeDirectory(t *testing.T) {
 	for place, want := range map[string]string{
 		path:                        "there is a file that is not a socket",
 		filepath.Join(path, "s"):    "not a directory",
-		filepath.Join(open, "s"):    "others may write in " + open,
+		filepath.Join(open, "s"):    "other users can write in " + open,
 		filepath.Join("/proc", "s"): "",
 	} {
 		if _, err := Listen(place); err == nil || !strings.Contains(err.Error(), want) {
@@ -154,11 +154,11 @@ func TestListen_unsafeDirectory(t *testing.T) {
 		}
 	}
 	if text, err := os.ReadFile(path); err != nil || string(text) != "precious" {
-		t.Errorf("the file is %q, %v", text, err)
+		t.Errorf("file content %q, %v", text, err)
 	}
 }
 
-// talk sends text, and returns what comes back.
+// talk sends text and returns the response.
 func talk(t *testing.T, path, text string) string {
 	t.Helper()
 	conn, err := net.Dial("unix", path)
@@ -183,11 +183,11 @@ func TestServer_invalidRequest(t *testing.T) {
 	want := map[string]string{
 		`{"control":1,"do":"status"}` + "\n":                   `{"control":1,"result":{"do":"status"}}` + "\n",
 		`{"control":1,"do":"status","later":true}` + "\n":      `{"control":1,"result":{"do":"status"}}` + "\n",
-		`{"control":2,"do":"status"}` + "\n":                   `{"control":1,"error":"this server speaks version 1 of the control protocol; use the mcpd that serves"}` + "\n",
-		`{"do":"status"}` + "\n":                               `{"control":1,"error":"this server speaks version 1 of the control protocol; use the mcpd that serves"}` + "\n",
-		`{"control":1,"do":"drop_tokens","kind":"key"}` + "\n": `{"control":1,"error":"whose tokens are to be dropped is not said; name a secret or a principal"}` + "\n",
-		`{"control":1,"do":"stop"}` + "\n":                     `{"control":1,"error":"there is no such request; ask for status, reload, tokens or drop_tokens"}` + "\n",
-		strings.Repeat("x", maxRequest):                        `{"control":1,"error":"a request is a line of 4096 bytes at most, and comes within 5s"}` + "\n",
+		`{"control":2,"do":"status"}` + "\n":                   `{"control":1,"error":"this server speaks version 1 of the control protocol; use the same mcpd as the server"}` + "\n",
+		`{"do":"status"}` + "\n":                               `{"control":1,"error":"this server speaks version 1 of the control protocol; use the same mcpd as the server"}` + "\n",
+		`{"control":1,"do":"drop_tokens","kind":"key"}` + "\n": `{"control":1,"error":"drop_tokens needs a secret or a principal"}` + "\n",
+		`{"control":1,"do":"stop"}` + "\n":                     `{"control":1,"error":"unknown request; use status, reload, tokens or drop_tokens"}` + "\n",
+		strings.Repeat("x", maxRequest):                        `{"control":1,"error":"a request must be a line of at most 4096 bytes within 5s"}` + "\n",
 		`{"control":1,"control":1,"do":"status"}` + "\n":       `{"control":1,"error":"read request: an object has two members of the same name (at byte 13)"}` + "\n",
 		`{"control":1,"do":{"a":{"b":{"c":[]}}}}` + "\n":       `{"control":1,"error":"read request: arrays and objects are nested deeper than the limit of 4 levels (at byte 33)"}` + "\n",
 		"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n":            `{"control":1,"error":"read request: the JSON text has something else where a value should be (at byte 0)"}` + "\n",
@@ -214,7 +214,7 @@ func TestServer_maxConnections(t *testing.T) {
 		<-begun
 	}
 	if err := Ask(t.Context(), path, Request{Do: Status}, &Request{}); err == nil {
-		t.Error("one more is answered")
+		t.Error("a connection beyond the limit got a response")
 	}
 	close(end)
 	for range maxConnections {
@@ -233,12 +233,12 @@ func TestServer_closeDuringRequest(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if err := Ask(t.Context(), path, Request{Do: Status}, &Request{}); err != nil { // the connection before is taken by now
+	if err := Ask(t.Context(), path, Request{Do: Status}, &Request{}); err != nil { // the previous connection is accepted by now
 		t.Fatal(err)
 	}
 	stop()
-	if answer, err := io.ReadAll(conn); err != nil || !strings.Contains(string(answer), "a request is a line") {
-		t.Errorf("the connection ends with %q, %v", answer, err)
+	if answer, err := io.ReadAll(conn); err != nil || !strings.Contains(string(answer), "a request must be a line") {
+		t.Errorf("the connection closed with %q, %v", answer, err)
 	}
 }
 
@@ -251,23 +251,23 @@ func TestAsk_timeout(t *testing.T) {
 		return nil, nil
 	})
 	defer close(end)
-	patience := errors.New("it has not answered in time")
+	patience := errors.New("no response in time")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	go func() {
 		<-begun
 		cancel(patience)
 	}()
 	if err := Ask(ctx, path, Request{Do: Reload}, &Request{}); !errors.Is(err, patience) {
-		t.Errorf("the error is %v, want %v", err, patience)
+		t.Errorf("got error %v, want %v", err, patience)
 	}
 }
 
 func TestAsk_otherVersion(t *testing.T) {
 	for line, want := range map[string]string{
-		`{"control":2,"result":{}}`:            "the server speaks another version of the control protocol (2); use its mcpd",
+		`{"control":2,"result":{}}`:            "the server uses version 2 of the control protocol; use the same mcpd as the server",
 		`{"control":2,"error":"use version"}`:  "use version",
-		`{"control":1,"result":[]}`:            "read answer: json: cannot unmarshal array into Go value of type control.Request",
-		`{"control":1,"result":{},"result":1}`: "read answer: an object has two members of the same name (at byte 25)",
+		`{"control":1,"result":[]}`:            "decode response: json: cannot unmarshal array into Go value of type control.Request",
+		`{"control":1,"result":{},"result":1}`: "decode response: an object has two members of the same name (at byte 25)",
 	} {
 		if err := parseAnswer([]byte(line), &Request{}); err == nil || err.Error() != want {
 			t.Errorf("%s: %v, want %s", line, err, want)

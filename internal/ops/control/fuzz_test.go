@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzRequests holds that a request which is understood is one of those that there are,
-// says what it drops, and is read again as it was written.
+// FuzzRequests checks that a parsed request is valid and complete, and survives a round
+// trip.
 func FuzzRequests(f *testing.F) {
 	for _, seed := range []string{`{"control":1,"do":"status"}`, `{"control":1,"do":"reload","color":true}`, `{"do":1}`, `{"control":1,"do":"tokens"}`, `{"control":1,"do":"drop_tokens","principal":"ada"}`, `{"control":1,"do":"drop_tokens","kind":"key"}`, `[]`, `{"control":1e0,"do":"st\u0061tus"}`, ""} {
 		f.Add([]byte(seed))
@@ -16,34 +16,33 @@ func FuzzRequests(f *testing.F) {
 		r, err := parseRequest(line)
 		if err != nil {
 			if r != (Request{}) {
-				t.Errorf("a refused request is %+v", r)
+				t.Errorf("rejected request: %+v", r)
 			}
 			return
 		}
 		if r.Do != Status && r.Do != Reload && r.Do != Tokens && (r.Do != DropTokens || r.Secret+r.Principal == "") {
-			t.Errorf("%q is understood as %+v", line, r)
+			t.Errorf("%q parsed as %+v", line, r)
 		}
 		again, err := json.Marshal(asked{Control: Version, Request: r})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if got, err := parseRequest(again); err != nil || got != r {
-			t.Errorf("%s is read as %+v, %v, want %+v", again, got, err, r)
+			t.Errorf("%s parsed as %+v, %v, want %+v", again, got, err, r)
 		}
 	})
 }
 
-// TestAsk_maxSizes sweeps each construct over sizes that
-// fuzzing does not come to.
+// Sweeps each construct over sizes that fuzzing does not reach.
 func TestAsk_maxSizes(t *testing.T) {
 	for _, piece := range []string{"[", `{"a":`, `"`, " ", "1", "-", "\x00", `\u00`, `{"control":1,"do":"status"}`} {
 		for size := 10; size <= 1_000_000; size *= 10 {
 			line := []byte(strings.Repeat(piece, size))
 			if _, err := parseRequest(line); err == nil {
-				t.Errorf("%d times %q is a request", size, piece)
+				t.Errorf("%d times %q parsed as a request", size, piece)
 			}
 			if err := parseAnswer(line, &Request{}); err == nil {
-				t.Errorf("%d times %q is an answer", size, piece)
+				t.Errorf("%d times %q parsed as a response", size, piece)
 			}
 		}
 	}

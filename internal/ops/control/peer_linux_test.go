@@ -19,18 +19,18 @@ func TestListen_longPath(t *testing.T) {
 	}
 }
 
-// TestServer_otherUser has another user ask, once the rights of files let
-// it: the system says who it is.
+// Another user connects although file modes allow it: the socket peer identifies the
+// user.
 func TestServer_otherUser(t *testing.T) {
 	if path := os.Getenv("MCPD_TEST_CONTROL"); path != "" {
 		err := Ask(t.Context(), path, Request{Do: Status}, &Request{})
 		if err == nil || errors.Is(err, ErrNobody) || !strings.Contains(err.Error(), "does not answer this user") {
-			t.Fatalf("the error is %v", err)
+			t.Fatalf("got error %v", err)
 		}
 		return
 	}
 	if os.Geteuid() != 0 {
-		t.Skip("SKIPPED: needs root, to be another user")
+		t.Skip("SKIPPED: needs root")
 	}
 	path := newPath(t)
 	asked := false
@@ -46,7 +46,7 @@ func TestServer_otherUser(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// The program is read by way of this process: its folder is not for others.
+	// The program is opened by this process: other users cannot read its directory.
 	program, err := os.Open("/proc/self/exe")
 	if err != nil {
 		t.Fatal(err)

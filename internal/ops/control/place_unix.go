@@ -12,15 +12,15 @@ import (
 	"syscall"
 )
 
-// place is where a socket stands. On Linux the path of a socket has 107 bytes at most
-// (unix(7)), and the folders of users may have more: by way of the folder that is
-// open, any path is short.
+// place is the location of a socket. On Linux the path of a socket has at most 107
+// bytes (unix(7)), which directories of users may exceed; a path through the open
+// directory is short.
 type place struct {
 	short  string
 	folder *os.File
 }
 
-// enter opens the folder of an absolute path.
+// enter opens the directory of an absolute path.
 func enter(path string) (*place, error) {
 	folder, err := os.Open(filepath.Dir(path))
 	if err != nil {
@@ -33,7 +33,7 @@ func enter(path string) (*place, error) {
 	return &place{short: short, folder: folder}, nil
 }
 
-// leave closes the folder. Another call does nothing.
+// leave closes the directory. Further calls do nothing.
 func (p *place) leave() error {
 	err := p.folder.Close()
 	if errors.Is(err, fs.ErrClosed) {
@@ -42,24 +42,23 @@ func (p *place) leave() error {
 	return err
 }
 
-// lock keeps other processes from looking for a socket in this folder while this
-// one makes its own: two that find a dead one would both replace it.
+// lock serializes the creation of sockets in this directory: two processes that find a
+// stale socket would both replace it.
 func (p *place) lock() (unlock func(), err error) {
 	fd := int(p.folder.Fd())
 	if err := syscall.Flock(fd, syscall.LOCK_EX); err != nil {
-		return nil, fmt.Errorf("lock the folder: %w", err)
+		return nil, fmt.Errorf("lock directory: %w", err)
 	}
 	return func() { _ = syscall.Flock(fd, syscall.LOCK_UN) }, nil
 }
 
-// checkOwner refuses a folder that belongs to somebody else, or in which others
-// may write.
+// checkOwner rejects a directory that belongs to another user or that others can write.
 func checkOwner(folder string, info fs.FileInfo) error {
 	if rights := info.Mode().Perm(); rights&0o022 != 0 {
-		return fmt.Errorf("others may write in %s (%v); take that right away with chmod go-w, or name a socket elsewhere", folder, rights)
+		return fmt.Errorf("other users can write in %s (%v); run chmod go-w, or use another directory", folder, rights)
 	}
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok && int(stat.Uid) != os.Geteuid() {
-		return fmt.Errorf("%s belongs to another user (%d); name a socket in a folder of your own", folder, stat.Uid)
+		return fmt.Errorf("%s belongs to another user (%d); use your own directory", folder, stat.Uid)
 	}
 	return nil
 }

@@ -18,19 +18,19 @@ import (
 )
 
 const (
-	// requestTime is how long a request may take to come, and an answer to be taken.
+	// requestTime is the timeout to receive a request and to send a response.
 	requestTime = 5 * time.Second
-	// maxConnections is how many there may be at once. One more is closed.
+	// maxConnections is the maximum number of connections; further ones are closed.
 	maxConnections = 16
-	// pause is how long the server waits when it cannot take a connection.
+	// pause is the delay after a failed accept.
 	pause = 100 * time.Millisecond
 )
 
-// Answer carries out a request. Its result is encoded as JSON; an error is told
-// to who has asked, and holds nothing that the user of the server may not know.
+// Answer handles a request. Its result is encoded as JSON. An error is sent to the
+// client and must contain only what the user of the server may know.
 type Answer func(ctx context.Context, r Request) (result any, err error)
 
-// Server is the end of a socket that answers. [Server.Close] must come last.
+// Server is the server end of a control socket. It must be closed with [Server.Close].
 type Server struct {
 	// fixed at creation
 	listener net.Listener
@@ -38,9 +38,9 @@ type Server struct {
 	room     chan struct{}
 }
 
-// Listen makes the socket at a path, and the folder that it stands in. A socket
-// that a process has left which is dead is replaced. One on which a process
-// answers is not: the error names that process, and is [syscall.EADDRINUSE].
+// Listen creates the socket at path, and its directory. It replaces a stale socket of a
+// dead process. If a process answers on the socket, the error names it and is
+// [syscall.EADDRINUSE].
 func Listen(path string) (*Server, error) {
 	s, err := listen(path)
 	if err != nil {
@@ -76,7 +76,7 @@ func listen(path string) (*Server, error) {
 	return &Server{listener: l, place: p, room: make(chan struct{}, maxConnections)}, nil
 }
 
-// listen makes the socket, while no other process makes one in this folder.
+// listen creates the socket while no other process creates one in this directory.
 func (p *place) listen() (net.Listener, error) {
 	unlock, err := p.lock()
 	if err != nil {
@@ -85,12 +85,12 @@ func (p *place) listen() (net.Listener, error) {
 	defer unlock()
 	l, err := httpguard.ListenSocket(p.short, httpguard.SocketModeOwner)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("%s has this socket; end it, or name another with --control: %w", holder(p.short), syscall.EADDRINUSE)
+		return nil, fmt.Errorf("%s has this socket; stop it, or choose another socket with --control: %w", holder(p.short), syscall.EADDRINUSE)
 	}
 	return l, err
 }
 
-// holder names the process that answers on a socket.
+// holder describes the process that answers on a socket.
 func holder(short string) string {
 	conn, err := net.DialTimeout("unix", short, requestTime)
 	if err != nil {
@@ -103,8 +103,7 @@ func holder(short string) string {
 	return "another process"
 }
 
-// Serve answers requests until ctx is done, and returns when the last of them
-// is answered.
+// Serve answers requests until ctx is done, and returns after the last response.
 func (s *Server) Serve(ctx context.Context, answer Answer) {
 	var busy sync.WaitGroup
 	defer busy.Wait()
@@ -114,7 +113,7 @@ func (s *Server) Serve(ctx context.Context, answer Answer) {
 		switch {
 		case errors.Is(err, net.ErrClosed):
 			return
-		case err != nil: // the process has no descriptor left, for now
+		case err != nil: // the process is out of descriptors
 			select {
 			case <-ctx.Done():
 			case <-time.After(pause):
@@ -130,8 +129,8 @@ func (s *Server) Serve(ctx context.Context, answer Answer) {
 	}
 }
 
-// admits reports whether a connection is of a user who may ask, and there is
-// room for it, which it takes.
+// admits reports whether a connection belongs to a permitted user and is within the
+// limit. If so, it counts the connection.
 func (s *Server) admits(conn net.Conn) bool {
 	if peer, known := peercred.Of(conn); known && peer.UID != 0 && int(peer.UID) != os.Geteuid() {
 		return false
@@ -144,7 +143,7 @@ func (s *Server) admits(conn net.Conn) bool {
 	}
 }
 
-// serve answers the request of one connection. Who goes away is nobody's error.
+// serve answers the request of one connection. A disconnect is not an error.
 func serve(ctx context.Context, conn net.Conn, answer Answer) {
 	defer conn.Close()
 	_ = conn.SetReadDeadline(time.Now().Add(requestTime))
@@ -154,7 +153,7 @@ func serve(ctx context.Context, conn net.Conn, answer Answer) {
 	var r Request
 	var result any
 	if err != nil {
-		err = fmt.Errorf("a request is a line of %d bytes at most, and comes within %s", maxRequest, requestTime)
+		err = fmt.Errorf("a request must be a line of at most %d bytes within %s", maxRequest, requestTime)
 	} else if r, err = parseRequest(line); err == nil {
 		result, err = answer(ctx, r)
 	}
@@ -162,7 +161,7 @@ func serve(ctx context.Context, conn net.Conn, answer Answer) {
 	_, _ = conn.Write(encodeAnswer(result, err))
 }
 
-// Close removes the socket. Another call does nothing.
+// Close removes the socket. Further calls do nothing.
 func (s *Server) Close() error {
 	err := s.listener.Close()
 	if errors.Is(err, net.ErrClosed) {

@@ -1,15 +1,14 @@
-// Package deployment reads out of the files of a server how it is deployed beside
-// the servers that it federates.
+// Package deployment derives from the files of a server how it is deployed together
+// with its upstream servers.
 //
-// [Complete] adds to a [compose.Deployment] what the operator's file and the tool
-// files say: containers, secrets and who has them, files that are read, values of
-// variables. What only works on the machine where the files stand, such as a
-// program or a path, it refuses at its place, and [Unaccepted] warns of upstreams that
-// would be trusted anew at each start. [Tools] are the files that the
-// server in the container finds.
+// [Complete] adds the facts of the configuration file and the tool files to a
+// [compose.Deployment]: containers, secrets and their users, mounted files, and values
+// of variables. It reports what works only on the current machine, such as a program or
+// a path. [Unaccepted] warns of upstreams that would be trusted anew at each start.
+// [Tools] returns the tool files for the container.
 //
-// The package writes nothing, reads no values of secrets, and opens none of the
-// files that the operator's file names.
+// The package writes nothing, reads no secret values, and does not open the files that
+// the configuration names.
 package deployment
 
 import (
@@ -30,22 +29,22 @@ import (
 	"github.com/mcpd/mcpd/internal/ops/compose"
 )
 
-// stateFolder is what the server in a container may write to.
+// stateFolder is the writable directory of the server in a container.
 const stateFolder = "/var/lib/mcpd"
 
-// reading is a deployment on its way.
+// reading is a deployment in progress.
 type reading struct {
 	d      *compose.Deployment
 	config *definition.Config
-	// folder holds the secrets that are read as files.
+	// folder holds the secret files.
 	folder   string
 	problems diag.List
 }
 
-// Complete adds to a deployment what the files of its server say. secrets is the
-// folder, as docker-compose.yml has it, in which each secret is that is read as a
-// file. What the files say and cannot be had in a deployment is in the list.
-func Complete(d compose.Deployment, said privdiff.Side, secrets string) (compose.Deployment, diag.List) {
+// Complete adds the facts of the files of the server to a deployment. secrets is the
+// directory of the secret files, relative to docker-compose.yml. The list reports what
+// cannot be deployed.
+func Complete(d compose.Deployment, said privdiff.Snapshot, secrets string) (compose.Deployment, diag.List) {
 	config := said.Config
 	r := reading{d: &d, config: config, folder: secrets}
 	r.door()
@@ -62,15 +61,15 @@ func Complete(d compose.Deployment, said privdiff.Side, secrets string) (compose
 	return d, r.problems.Sort()
 }
 
-// kept reports whether a file stands in the volume of the state.
+// kept reports whether a file is in the state volume.
 func kept(file string) bool { return strings.HasPrefix(path.Clean(file), stateFolder+"/") }
 
-// refuse notes what cannot be had in a deployment.
+// refuse adds an error.
 func (r *reading) refuse(where diag.Range, summary, detail string) {
 	r.problems = append(r.problems, diag.Diagnostic{Code: "undeployable", Range: where, Summary: summary, Detail: detail})
 }
 
-// door adds how callers are let in, and the files that this takes.
+// door adds the authentication of callers and the files that it needs.
 func (r *reading) door() {
 	if t := r.config.Listen.TLS; t != nil {
 		r.d.TLS = true
@@ -82,8 +81,8 @@ func (r *reading) door() {
 	}
 	for _, a := range r.config.Auths {
 		r.d.Auth = r.d.Auth || a.Kind != "anonymous"
-		// Kubernetes lets a group read what it mounts, which keys must not be: those stand
-		// where the server writes.
+		// Kubernetes makes mounted files readable for a group, which key files must not
+		// be. They need a directory that the server can write.
 		if a.APIKeys != nil && !(r.d.State && kept(a.APIKeys.File)) {
 			r.read(a.APIKeys.File, a.Range)
 		}
@@ -93,12 +92,12 @@ func (r *reading) door() {
 	}
 }
 
-// mounted returns the name of the secret that is read as a file, and false where it
-// is one that a container does not have.
+// mounted returns the name of the secret that is mounted as a file. ok is false if no
+// container has the file.
 func (r *reading) mounted(file string, where diag.Range) (name string, ok bool) {
 	name = path.Base(file)
 	if path.Dir(file) != container.SecretFolder || !container.IsSecret(name) {
-		r.refuse(where, fmt.Sprintf("no container has the file %q", file),
+		r.refuse(where, fmt.Sprintf("the container has no file %q", file),
 			fmt.Sprintf("write %q, and put the file into %s", path.Join(container.SecretFolder, "NAME"), path.Join(r.folder, "NAME")))
 		return "", false
 	}
@@ -106,7 +105,7 @@ func (r *reading) mounted(file string, where diag.Range) (name string, ok bool) 
 	return name, true
 }
 
-// read has the server find a secret as a file.
+// read mounts a secret as a file.
 func (r *reading) read(file string, where diag.Range) {
 	if name, ok := r.mounted(file, where); ok && !slices.Contains(r.d.Reads, name) {
 		r.d.Reads = append(r.d.Reads, name)
@@ -119,8 +118,8 @@ func (r *reading) know(s compose.Secret) {
 	}
 }
 
-// variables adds the values of variables that are not their defaults. Those that
-// are sensitive come from who starts the deployment.
+// variables adds the values of variables that differ from the default. Sensitive values
+// come from the environment of the deployment.
 func (r *reading) variables() {
 	for _, name := range slices.Sorted(maps.Keys(r.config.Variables)) {
 		v := r.config.Variables[name]
@@ -138,7 +137,7 @@ func (r *reading) variables() {
 	}
 }
 
-// secrets adds those that the server itself has a use for.
+// secrets adds the secrets that the server uses.
 func (r *reading) secrets(used map[string]bool) {
 	for i := range r.config.Secrets {
 		s := &r.config.Secrets[i]
@@ -152,7 +151,7 @@ func (r *reading) secrets(used map[string]bool) {
 		case s.File != "":
 			r.read(s.File, s.Range)
 		case s.Command != nil:
-			r.refuse(s.Range, fmt.Sprintf("the secret %q comes from a program, which the image of mcpd does not have", s.Name), "take it from the environment (env) or from a file")
+			r.refuse(s.Range, fmt.Sprintf("the secret %q comes from a program, which is not in the mcpd image", s.Name), "take it from the environment (env) or from a file")
 		}
 	}
 }
@@ -161,10 +160,10 @@ func (r *reading) upstream(u *definition.Upstream) {
 	c := u.Container
 	switch {
 	case u.Command != nil:
-		r.refuse(u.NameRange, fmt.Sprintf("the upstream %q is a program, which the image of mcpd does not have", u.Name), "run it in a container { image = … }, or write its url")
+		r.refuse(u.NameRange, fmt.Sprintf("the upstream %q is a program, which is not in the mcpd image", u.Name), "run it in a container { image = … }, or write its url")
 		return
 	case c == nil && u.IsSelf():
-		r.refuse(u.AddressRange, fmt.Sprintf("in a container this address is the container itself, where the upstream %q is not", u.Name), "run it in a container { image = … }, or write where it is reached from others")
+		r.refuse(u.AddressRange, fmt.Sprintf("in a container this address is the container, not the upstream %q", u.Name), "run it in a container { image = … }, or write an address that other machines can reach")
 		return
 	case c == nil:
 		return
@@ -196,7 +195,7 @@ func (r *reading) upstream(u *definition.Upstream) {
 	r.d.Upstreams = append(r.d.Upstreams, up)
 }
 
-// secret returns the secret block of a name, nil for no name.
+// secret returns the secret block with a name, or nil for "".
 func (r *reading) secret(name string) *definition.Secret {
 	i := slices.IndexFunc(r.config.Secrets, func(s definition.Secret) bool { return s.Name == name })
 	if i < 0 {
@@ -205,51 +204,50 @@ func (r *reading) secret(name string) *definition.Secret {
 	return &r.config.Secrets[i]
 }
 
-// Tools returns the files of the tools folder by their paths in it, but for those
-// that are hidden. It reads no more than ConfigMaps of Kubernetes hold.
+// Tools returns the tool files by path, except hidden files. It reads at most what
+// Kubernetes ConfigMaps can hold.
 func Tools(fsys fs.FS) (map[string][]byte, error) {
 	listed, err := loader.New(fsys, ".").List(".")
 	if err != nil {
-		return nil, fmt.Errorf("read the tools: %w", err)
+		return nil, fmt.Errorf("read tools: %w", err)
 	}
 	files, total := map[string][]byte{}, int64(0)
 	for _, f := range listed {
 		if total += f.Size; total > compose.MaxTools {
-			return nil, fmt.Errorf("read the tools: all files together are larger than %d MiB, which is what ConfigMaps are written for", compose.MaxTools>>20)
+			return nil, fmt.Errorf("read tools: the files are larger than %d MiB, the limit for ConfigMaps", compose.MaxTools>>20)
 		}
 		if files[f.Name], err = fs.ReadFile(fsys, f.Name); err != nil {
-			return nil, fmt.Errorf("read the tools: %w", err)
+			return nil, fmt.Errorf("read tools: %w", err)
 		}
 	}
 	return files, nil
 }
 
-// Unaccepted warns of upstreams that are pinned and that a lock does not know. What is
-// deployed cannot write the file: what it takes in there lasts until it ends.
-func Unaccepted(said privdiff.Side, lock *lockfile.Lock) (warnings diag.List) {
+// Unaccepted warns of pinned upstreams that are not in the lock file. The deployed
+// server cannot write the lock file, so its pins are lost at each restart.
+func Unaccepted(said privdiff.Snapshot, lock *lockfile.Lock) (warnings diag.List) {
 	known := lock.Upstreams()
 	for i := range said.Config.Upstreams {
 		u := &said.Config.Upstreams[i]
 		if u.Pin == definition.PinOff || !u.Offers(definition.OfferTools) || slices.Contains(known, u.Name) {
 			continue
 		}
-		until := "until then each start trusts what it lists first"
+		until := "until then each start trusts the first list of tools"
 		if u.Pin == definition.PinStrict {
 			until = "until then it has no tools"
 		}
 		warnings = append(warnings, diag.Diagnostic{
 			Severity: diag.Warning, Code: "not-accepted", Range: u.NameRange,
-			Summary: fmt.Sprintf("nobody has accepted what the upstream %q lists", u.Name),
-			Detail:  "run mcpd lock accept where it can be reached, commit mcpd.lock, and run mcpd compose again: " + until,
+			Summary: fmt.Sprintf("the tools of upstream %q are not accepted", u.Name),
+			Detail:  "run mcpd lock accept with access to it, commit mcpd.lock, and run mcpd compose again: " + until,
 		})
 	}
 	return warnings
 }
 
-// used returns the names of the secrets that the server has a use for: those of
-// grants, of how upstreams are reached, and of OAuth clients. What only a container
-// has is not among them.
-func used(said privdiff.Side) map[string]bool {
+// used returns the names of the secrets that the server uses: in grants, upstream
+// connections and OAuth clients. It excludes secrets that only a container uses.
+func used(said privdiff.Snapshot) map[string]bool {
 	names := map[string]bool{}
 	use := func(name string) { names[name] = true }
 	for _, g := range grants(said) {
@@ -271,8 +269,8 @@ func used(said privdiff.Side) map[string]bool {
 	return names
 }
 
-// grants returns what is granted anywhere in the files.
-func grants(said privdiff.Side) []grant.Set {
+// grants returns all grants in the files.
+func grants(said privdiff.Snapshot) []grant.Set {
 	var all []grant.Set
 	hooks := func(list []definition.Hook) {
 		for i := range list {

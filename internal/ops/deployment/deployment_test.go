@@ -16,8 +16,8 @@ import (
 	"github.com/mcpd/mcpd/internal/ops/compose"
 )
 
-// said decodes an operator's file, which has to be without mistakes.
-func said(t *testing.T, source string, values definition.VarValues, files ...*definition.Definitions) privdiff.Side {
+// said decodes a configuration file, which must be valid.
+func said(t *testing.T, source string, values definition.VarValues, files ...*definition.Definitions) privdiff.Snapshot {
 	t.Helper()
 	file, problems := hclfile.Parse(hclfile.Source{Path: "mcpd.hcl", Bytes: []byte(source)}, hclfile.ConfigKind)
 	if problems.HasErrors() {
@@ -27,7 +27,7 @@ func said(t *testing.T, source string, values definition.VarValues, files ...*de
 	if problems.HasErrors() {
 		t.Fatal(problems)
 	}
-	return privdiff.Side{Config: config, Files: files}
+	return privdiff.Snapshot{Config: config, Files: files}
 }
 
 // needing returns a grant that needs a secret.
@@ -84,7 +84,7 @@ upstream "box" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	if diff := cmp.Diff([]compose.Variable{{Name: "KEY", Secret: "boxed"}}, d.Upstreams[0].Env); diff != "" {
-		t.Errorf("the container (-want +got)\n%s", diff)
+		t.Errorf("container (-want +got)\n%s", diff)
 	}
 }
 
@@ -199,7 +199,7 @@ func TestComplete_loopbackUpstream(t *testing.T) {
 		case problems.HasErrors() != want:
 			t.Errorf("%s: got %v", url, problems)
 		case want && problems[0].Range.Start != diag.Pos{Line: 2, Column: 9, Byte: 25}:
-			t.Errorf("%s: it stands at %v", url, problems[0].Range)
+			t.Errorf("%s: reported at %v", url, problems[0].Range)
 		}
 	}
 }
@@ -229,12 +229,12 @@ upstream "known" {
 	got := map[int]string{}
 	for _, w := range Unaccepted(side, lock) {
 		if w.Severity != diag.Warning {
-			t.Errorf("%v keeps from deploying", w)
+			t.Errorf("%v is not a warning", w)
 		}
 		got[w.Range.Start.Line] = w.Detail
 	}
-	const detail = "run mcpd lock accept where it can be reached, commit mcpd.lock, and run mcpd compose again: "
-	want := map[int]string{2: detail + "until then each start trusts what it lists first", 5: detail + "until then it has no tools"}
+	const detail = "run mcpd lock accept with access to it, commit mcpd.lock, and run mcpd compose again: "
+	want := map[int]string{2: detail + "until then each start trusts the first list of tools", 5: detail + "until then it has no tools"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}

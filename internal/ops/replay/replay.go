@@ -1,13 +1,14 @@
-// Package replay judges calls that an audit log tells of by policies of today, and tells
-// which of them would be decided otherwise.
+// Package replay evaluates recorded calls with current policies and finds the calls
+// that these would decide differently.
 //
-// A [Replay] takes one [audit.Call] after the other. It makes a case of what the record
-// holds, has it judged, and compares what policies say with what became of the call.
-// What a record does not hold is never made up: where the decision depends on it, the
-// call is counted as unknown, with the reason.
+// A [Replay] compares one [audit.Call] after the other. It builds a hypothetical call
+// from the record, evaluates it, and compares the decision with the recorded outcome.
+// It does not guess facts that the record lacks: if the decision depends on one, the
+// call counts as unknown, with the reason.
 //
-// It compares decisions, and not who made them. It counts no limits and runs no body, and
-// of results, which no record holds, it knows what policies are sure of without them.
+// Replay compares decisions, not the policies that made them. It counts no rate limits
+// and runs no scripts. Records hold no results, so policies over results are evaluated
+// without one.
 package replay
 
 import (
@@ -24,43 +25,43 @@ import (
 	"github.com/mcpd/mcpd/policylang"
 )
 
-// maxNamed bounds the reasons and the names that are counted apart.
+// maxNamed is the maximum number of separately counted reasons and names.
 const maxNamed = 100
 
-// Replay compares calls. It is for one goroutine.
+// Replay compares calls. It is not safe for concurrent use.
 type Replay struct {
-	// Judge judges a call by the policies of today.
+	// Judge evaluates a call with the current policies.
 	Judge func(context.Context, pipeline.HypotheticalCall) (pipeline.Explanation, error)
-	// Counts is what was found so far.
+	// Counts is the result so far.
 	Counts Counts
 }
 
-// Counts counts calls by what came of comparing them.
+// Counts counts the compared calls.
 type Counts struct {
-	// Calls are all; each of them is Different, Same, Unknown or Gone.
+	// Calls is the total; each call is Different, Same, Unknown or Gone.
 	Calls     int `json:"calls"`
 	Different int `json:"different"`
 	Same      int `json:"same"`
-	// OtherPolicy counts those of Same that another policy denies.
+	// OtherPolicy counts the Same calls that another policy denies.
 	OtherPolicy int `json:"same_by_another_policy"`
 	Unknown     int `json:"unknown"`
 	Gone        int `json:"gone"`
-	// Strange counts the lines of the log that are no records. The caller sets it.
+	// Strange counts the lines of the log that are not records. The caller sets it.
 	Strange int `json:"no_records"`
-	// Reasons counts the unknown by why they are, and Names the gone by their names. What
-	// is beyond a hundred is counted under "…".
+	// Reasons counts the unknown calls by reason, and Names the Gone calls by name.
+	// After a hundred distinct ones, the rest counts under "…".
 	Reasons map[string]int `json:"unknown_reasons"`
 	Names   map[string]int `json:"gone_names"`
 }
 
-// Change is a call that would be decided otherwise.
+// Change is a call that would be decided differently.
 type Change struct {
 	Call      *audit.Call
 	Then, Now Decision
 }
 
-// Compare compares one call, and returns nil unless it would be decided otherwise. It
-// gives a call the URI that was read where the record has that of a template and its values.
+// Compare compares one call, and returns nil unless the decision differs. If the record
+// has a template URI and its values, Compare sets c.URI to the expanded URI.
 func (r *Replay) Compare(ctx context.Context, c *audit.Call) (*Change, error) {
 	r.Counts.Calls++
 	before, unknown := then(c)
@@ -72,7 +73,7 @@ func (r *Replay) Compare(ctx context.Context, c *audit.Call) (*Change, error) {
 		return nil, r.unknown(unknown)
 	}
 	if of.Request.Kind == call.Resources {
-		c.URI = of.Request.Name // with the values, where the record holds them
+		c.URI = of.Request.Name // expanded, if the record has the values
 	}
 	e, err := r.Judge(ctx, of)
 	if err != nil {
@@ -108,7 +109,7 @@ func (r *Replay) unknown(reason string) error {
 	return nil
 }
 
-// count counts by a name, of which there may be any number.
+// count increments a counter of a bounded set of names.
 func count(names *map[string]int, name string) {
 	if *names == nil {
 		*names = map[string]int{}
@@ -119,12 +120,12 @@ func count(names *map[string]int, name string) {
 	(*names)[name]++
 }
 
-// decisionOf returns what policies say today. What a call returned was seen, or is asked
-// for, only of one that succeeded, or that a policy over results may have denied.
+// decisionOf returns the current decision. The result of a call matters only if the
+// call succeeded, or was possibly denied by a policy over results.
 func decisionOf(e *pipeline.Explanation, c *audit.Call, before Decision) Decision {
 	d := Decision{Verdict: e.Verdict, ByDefault: e.DeniedByDefault}
 	judged := c.Outcome == audit.OutcomeOK || before.Verdict == pipeline.VerdictDenied && !denies(e, before.By, false)
-	approved := c.Approval != nil && c.Approval.State == audit.ApprovalGiven // as it would be today
+	approved := c.Approval != nil && c.Approval.State == audit.ApprovalGiven // assume the same answer today
 	switch {
 	case d.Verdict == pipeline.VerdictAllowed && judged && e.ResultVerdict != "",
 		d.Verdict == pipeline.VerdictNeedsApproval && judged && approved && (e.ResultVerdict == pipeline.VerdictDenied || e.ResultVerdict == pipeline.VerdictUnknown):
@@ -142,61 +143,62 @@ func decisionOf(e *pipeline.Explanation, c *audit.Call, before Decision) Decisio
 	return d
 }
 
-// denies reports whether there is a policy of a name over results, or over calls.
+// denies reports whether a policy with this name over results, or over calls, denies.
 func denies(e *pipeline.Explanation, name string, onResult bool) bool {
 	return slices.ContainsFunc(e.Rulings, func(r pipeline.Ruling) bool { return r.Policy.Name == name && r.OnResult == onResult })
 }
 
-// unapproved reports whether a call was denied for want of the approval that it needs today.
+// unapproved reports whether a call was denied because it lacked the approval that it
+// needs now.
 func unapproved(before, now Decision, e *pipeline.Explanation) bool {
 	return before.Verdict == pipeline.VerdictDenied && now.Verdict == pipeline.VerdictNeedsApproval && slices.ContainsFunc(e.Rulings, func(r pipeline.Ruling) bool {
 		return r.Policy.Name == before.By && r.Evaluated && r.Decision.Outcome == policylang.Consent
 	})
 }
 
-// doubt returns why two decisions cannot be compared; "" when they can.
+// doubt returns the reason why two decisions cannot be compared, or "".
 func doubt(c *audit.Call, before, now Decision, e *pipeline.Explanation) string {
 	limit := before.By != "" && slices.Contains(e.Limits, before.By) && !denies(e, before.By, false) && !denies(e, before.By, true)
 	switch {
 	case now.Verdict == pipeline.VerdictUnknown:
 		return lacking(e)
 	case before.By == pipeline.DeniedByGo && !denies(e, pipeline.DeniedByGo, false):
-		return "policies of the program that embedded the server denied it, and this one has none"
+		return "it was denied by Go policies of a program, and mcpd has none"
 	case limit:
-		return "a limit whose key could not be evaluated denied it"
+		return "it was denied by a limit with a key that failed to evaluate"
 	case before.Verdict == pipeline.VerdictRejected && now.Verdict != pipeline.VerdictRejected && (now.Ruling == nil || !now.Ruling.BeforeArguments):
-		return "its arguments were refused, so that policies were not asked about them"
+		return "its arguments were invalid, so policies were not evaluated"
 	case now.Verdict == pipeline.VerdictRejected && before.Verdict != pipeline.VerdictRejected:
-		return "its arguments do not fit any more"
+		return "its arguments no longer match the schema"
 	case before.Verdict == pipeline.VerdictAllowed && now.Verdict == pipeline.VerdictNeedsApproval && c.Approval == nil && (c.Leg != 1 || c.Outcome != audit.OutcomeOK):
-		return "whether its user was to approve it, or has, is not written down"
+		return "the record has no approval"
 	}
 	return ""
 }
 
-// lacking says what a decision depends on that the record does not hold.
+// lacking names the facts that a decision needs and the record lacks.
 func lacking(e *pipeline.Explanation) string {
 	for _, r := range e.Rulings {
 		if !r.Evaluated || !r.IsUnknown() {
 			continue
 		}
 		if r.Policy.Compiled == nil {
-			return "policies in Go read what the record does not hold"
+			return "Go policies read facts that the record lacks"
 		}
 		parts := r.Policy.Compiled.Reads() & (e.Unknown | policylang.PartResult)
-		return fmt.Sprintf("policy %q reads %s, of which the record does not hold all", r.Policy.Name, parts)
+		return fmt.Sprintf("policy %q reads %s, which the record lacks or holds in part", r.Policy.Name, parts)
 	}
-	return "its policies read what the record does not hold"
+	return "its policies read facts that the record lacks"
 }
 
-// Decision is what became of a call as far as policies go.
+// Decision is the outcome of a call as far as policies matter.
 type Decision struct {
 	Verdict pipeline.Verdict
-	// By names the policy that decided, where one did; ByDefault says that none allowed
-	// the call and that calls are denied then.
+	// By is the name of the deciding policy, if any. ByDefault means that no policy
+	// allowed the call and the default is to deny.
 	By        string
 	ByDefault bool
-	// Ruling is that of the policy, nil for what a record says.
+	// Ruling is the decision of the policy, nil for a recorded decision.
 	Ruling *pipeline.Ruling
 }
 
@@ -211,22 +213,22 @@ func (d Decision) String() string {
 	return cmp.Or(words[d.Verdict], string(d.Verdict))
 }
 
-// asked is the verdict of a call that has asked its user something.
+// asked is the verdict of a call that asked its user for input.
 const asked pipeline.Verdict = "asked"
 
-// words are the verdicts as people read them.
-var words = map[pipeline.Verdict]string{pipeline.VerdictDenied: "denied", pipeline.VerdictNeedsApproval: "held for approval", asked: "let ask its user"}
+// words describes the verdicts.
+var words = map[pipeline.Verdict]string{pipeline.VerdictDenied: "denied", pipeline.VerdictNeedsApproval: "held for approval", asked: "allowed to ask its user"}
 
-// then returns what the policies of the time decided, or why a record does not say.
+// then returns the recorded decision, or the reason why the record lacks it.
 func then(c *audit.Call) (d Decision, unknown string) {
 	if d, told := held(c); told {
 		return d, ""
 	}
 	switch {
 	case c.Outcome == audit.OutcomeInputRequired:
-		return Decision{Verdict: asked}, "whether it waited for an approval is not written down"
+		return Decision{Verdict: asked}, "the record does not say if it waited for an approval"
 	case c.Declined:
-		return d, "the server did not make it, and may not have asked its policies"
+		return d, "the server declined it, possibly before all policies were evaluated"
 	case c.Outcome == audit.OutcomeOK, c.Limited, c.Outcome == string(call.Timeout):
 		return Decision{Verdict: pipeline.VerdictAllowed}, ""
 	case c.Outcome == string(call.ExecutionError):
@@ -240,14 +242,14 @@ func then(c *audit.Call) (d Decision, unknown string) {
 	case c.Outcome == string(call.InvalidInput):
 		return Decision{Verdict: pipeline.VerdictRejected}, ""
 	case c.Outcome == string(call.ToolNotFound):
-		return d, "there was nothing of its name"
+		return d, "its name was unknown"
 	}
-	return d, "what denied it is not written down"
+	return d, "the record does not say what denied it"
 }
 
-// held returns what policies decided of a call whose record says what became of its
-// approval, unless another policy denied it afterwards. Whoever was to be asked, and
-// whatever they said: the policies held the call, or did not want that any more.
+// held returns the recorded decision of a call with an approval record, unless a policy
+// denied it afterwards. Whatever the answer was, policies either held the call or no
+// longer required approval.
 func held(c *audit.Call) (d Decision, told bool) {
 	a := c.Approval
 	switch {
@@ -261,7 +263,7 @@ func held(c *audit.Call) (d Decision, told bool) {
 	return Decision{Verdict: pipeline.VerdictNeedsApproval, By: a.Policies[0]}, true
 }
 
-// caseOf returns the case of a record, or why there is none.
+// caseOf returns the hypothetical call for a record, or the reason why there is none.
 func caseOf(c *audit.Call) (of pipeline.HypotheticalCall, unknown string) {
 	of = pipeline.HypotheticalCall{
 		Request: call.Request{Name: c.Name, Arguments: c.Values, Caller: c.Caller, Via: call.Via(c.Via)},
@@ -274,13 +276,13 @@ func caseOf(c *audit.Call) (of pipeline.HypotheticalCall, unknown string) {
 	case "resource":
 		of.Request.Kind, of.Request.Name, of.Request.Arguments = call.Resources, uriOf(c), nil
 		if !c.WholeURI || c.URI == "" {
-			return of, "its URI is not written down whole"
+			return of, "its URI is incomplete"
 		}
 	default:
-		return of, "what was to be completed is not written down"
+		return of, "the record lacks the completed argument"
 	}
 	if !c.WholeName {
-		return of, "its name is not written down whole"
+		return of, "its name is incomplete"
 	}
 	for part, lacks := range map[policylang.Parts]bool{
 		policylang.PartArgs: !c.WholeArguments, policylang.PartPrincipal: !c.WholePrincipal,
@@ -293,8 +295,8 @@ func caseOf(c *audit.Call) (of pipeline.HypotheticalCall, unknown string) {
 	return of, ""
 }
 
-// uriOf returns the URI that was read. Of a template the record holds the address, and the
-// values apart, if at all.
+// uriOf returns the URI of a read. For a template, the record holds the template and
+// possibly the values.
 func uriOf(c *audit.Call) string {
 	var values map[string]string
 	if !c.WholeArguments || json.Unmarshal(c.Values, &values) != nil || len(values) == 0 {

@@ -6,11 +6,11 @@ import (
 	"unsafe"
 )
 
-// monotonic is the number of CLOCK_MONOTONIC (clock_gettime(2)).
+// monotonic is CLOCK_MONOTONIC (clock_gettime(2)).
 const monotonic = 1
 
-// elapsed reads the clock by which the manager orders reloads (sd_notify(3),
-// MONOTONIC_USEC). Package time has it too, and does not tell it.
+// elapsed reads the clock that orders reloads for the service manager (sd_notify(3),
+// MONOTONIC_USEC). Package time does not expose it.
 func elapsed() (time.Duration, error) {
 	var now syscall.Timespec
 	if _, _, errno := syscall.Syscall(syscall.SYS_CLOCK_GETTIME, monotonic, uintptr(unsafe.Pointer(&now)), 0); errno != 0 {

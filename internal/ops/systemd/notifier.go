@@ -1,16 +1,15 @@
-// Package systemd tells the service manager how the service is, as sd_notify(3)
-// has it: that it is ready, reloads, stops, and is alive.
+// Package systemd notifies the service manager with sd_notify(3): the service is ready,
+// reloads, stops, or is alive.
 //
-// A [Notifier] sends the messages; a [Pulse] sends one again and again for as
-// long as a check finds that the service does its work. Both are made of
-// [Variables], by which the manager says where it listens. Without them there is
-// nothing to tell, and nothing is sent.
+// A [Notifier] sends the messages. A [Pulse] sends watchdog messages while a check
+// succeeds. Both are created from [Variables], the environment of the service manager.
+// Without them, nothing is sent.
 //
-// The package starts no service, reads no environment, and takes no sockets from
-// the manager.
+// The package starts no service, does not read the environment, and does not accept
+// sockets from the service manager.
 //
-// It is written by hand: the usual library reads the environment of the process, sets no
-// deadline for a write, and has no loop for the watchdog.
+// It is written by hand because the usual library reads the process environment, has no
+// write deadline and no watchdog loop.
 package systemd
 
 import (
@@ -24,94 +23,93 @@ import (
 	"time"
 )
 
-// Variables are those of the environment by which the manager talks to a service
-// (sd_notify(3), sd_watchdog_enabled(3)); each is empty where it is not set. What
-// the service starts must not have them: it would speak in its name.
+// Variables holds the environment variables of the service manager (sd_notify(3),
+// sd_watchdog_enabled(3)), empty if not set. Child processes must not inherit them,
+// because they could send messages for the service.
 type Variables struct {
 	// Socket is NOTIFY_SOCKET, Interval WATCHDOG_USEC and Process WATCHDOG_PID.
 	Socket, Interval, Process string
 }
 
-// sendTime is how long the manager may take to receive a message.
+// sendTime is the timeout of a message.
 const sendTime = 5 * time.Second
 
-// Notifier tells the manager how the service is. A nil Notifier tells nobody. It
-// is safe for concurrent use.
+// Notifier sends messages to the service manager. A nil Notifier does nothing. It is
+// safe for concurrent use.
 type Notifier struct {
 	// fixed at creation
 	address *net.UnixAddr
 	elapsed func() (time.Duration, error)
 }
 
-// New returns the notifier that the variables ask for, nil when they ask for none.
+// New returns the notifier for the variables, or nil if NOTIFY_SOCKET is not set.
 func New(v Variables) (*Notifier, error) {
 	if v.Socket == "" {
 		return nil, nil
 	}
 	if !filepath.IsAbs(v.Socket) && (!strings.HasPrefix(v.Socket, "@") || len(v.Socket) == 1) {
-		return nil, fmt.Errorf("NOTIFY_SOCKET is %q, which is neither an absolute path nor an abstract socket; unset it, or run mcpd under systemd", v.Socket)
+		return nil, fmt.Errorf("NOTIFY_SOCKET is %q, not an absolute path or abstract socket; unset it, or run mcpd under systemd", v.Socket)
 	}
 	return &Notifier{address: &net.UnixAddr{Name: v.Socket, Net: "unixgram"}, elapsed: elapsed}, nil
 }
 
-// Ready says that the service does its work, or does it again after a reload; text
-// is for people.
+// Ready reports that the service is ready, also after a reload. text is a status for
+// people.
 func (n *Notifier) Ready(text string) error { return n.send("READY=1", status(text)) }
 
-// Reloading says that a reload begins. [Notifier.Ready] must follow.
+// Reloading reports the start of a reload. [Notifier.Ready] must follow.
 func (n *Notifier) Reloading() error {
 	if n == nil {
 		return nil
 	}
 	since, err := n.elapsed()
 	if err != nil {
-		return fmt.Errorf("tell systemd: read the clock: %w", err)
+		return fmt.Errorf("notify systemd: read clock: %w", err)
 	}
 	return n.send("RELOADING=1", "MONOTONIC_USEC="+strconv.FormatInt(since.Microseconds(), 10))
 }
 
-// Stopping says that the service ends.
+// Stopping reports that the service stops.
 func (n *Notifier) Stopping(text string) error { return n.send("STOPPING=1", status(text)) }
 
-// Alive says that the service does its work.
+// Alive sends a watchdog message.
 func (n *Notifier) Alive() error { return n.send("WATCHDOG=1") }
 
-// status is the assignment of text for people, which is one line.
+// status returns the STATUS assignment, which must be one line.
 func status(text string) string { return "STATUS=" + strings.ReplaceAll(text, "\n", " ") }
 
-// send sends one message. The manager may be another process than before, so that
-// no connection is kept.
+// send sends one message. It does not keep a connection, since the service manager may
+// restart.
 func (n *Notifier) send(assignments ...string) error {
 	if n == nil {
 		return nil
 	}
 	conn, err := net.DialUnix("unixgram", nil, n.address)
 	if err != nil {
-		return fmt.Errorf("tell systemd: %w", err)
+		return fmt.Errorf("notify systemd: %w", err)
 	}
 	defer conn.Close()
 	_ = conn.SetWriteDeadline(time.Now().Add(sendTime))
 	if _, err := conn.Write([]byte(strings.Join(assignments, "\n") + "\n")); err != nil {
-		return fmt.Errorf("tell systemd: %w", err)
+		return fmt.Errorf("notify systemd: %w", err)
 	}
 	return nil
 }
 
-// Pulse says that the service is alive while a check finds that it is.
+// Pulse sends watchdog messages while a check succeeds.
 type Pulse struct {
-	// Every is the time within which the manager wants to hear something. It is
-	// told twice in that time.
+	// Every is the watchdog timeout. Beat is called twice in that time.
 	Every time.Duration
-	// Check returns nil when the service does its work. It has a quarter of Every.
+	// Check returns nil if the service works. Its timeout is a quarter of Every.
 	Check func(context.Context) error
-	// Beat tells the manager.
+	// Beat sends the watchdog message.
 	Beat func() error
-	// Logger is told of checks that fail.
+	// Logger logs failed checks.
 	Logger *slog.Logger
 }
 
-// Run looks and tells until ctx is done. A check that fails is made again at once,
-// so that there is time for two before the manager has heard nothing for too long.
+// Run checks and sends until ctx is done. It repeats a failed check at once, so that
+// two checks fit into the timeout.
 func (p Pulse) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		wait := p.Every / 2
@@ -125,7 +123,7 @@ func (p Pulse) Run(ctx context.Context) {
 	}
 }
 
-// beat checks once, and reports whether all is well.
+// beat checks once, and reports success.
 func (p Pulse) beat(ctx context.Context) bool {
 	bounded, cancel := context.WithTimeout(ctx, p.Every/4)
 	defer cancel()
@@ -134,27 +132,27 @@ func (p Pulse) beat(ctx context.Context) bool {
 		return true
 	}
 	if err != nil {
-		p.Logger.Error("the server does not answer; systemd is not told that it is alive", slog.String("error", err.Error()))
+		p.Logger.Error("check server health", slog.String("error", err.Error()))
 		return false
 	}
 	if err := p.Beat(); err != nil {
-		p.Logger.Warn("systemd cannot be told that the server is alive", slog.String("error", err.Error()))
+		p.Logger.Warn("notify systemd watchdog", slog.String("error", err.Error()))
 	}
 	return true
 }
 
-// Every returns how long the manager waits for a sign of life of the process with
-// an id, 0 when it waits for none.
+// Every returns the watchdog timeout of the process with this id, or 0 if there is
+// none.
 func (v Variables) Every(pid int) (time.Duration, error) {
 	if v.Interval == "" || v.Process != "" && v.Process != strconv.Itoa(pid) {
 		return 0, nil
 	}
 	usec, err := strconv.ParseInt(v.Interval, 10, 64)
 	if err != nil || usec <= 0 || usec > maxInterval.Microseconds() {
-		return 0, fmt.Errorf("WATCHDOG_USEC is %q, which is no number of microseconds up to %s; unset it, or run mcpd under systemd", v.Interval, maxInterval)
+		return 0, fmt.Errorf("WATCHDOG_USEC is %q, not a number of microseconds up to %s; unset it, or run mcpd under systemd", v.Interval, maxInterval)
 	}
 	return time.Duration(usec) * time.Microsecond, nil
 }
 
-// maxInterval is the longest time that is believed to be meant.
+// maxInterval is the longest valid watchdog timeout.
 const maxInterval = 365 * 24 * time.Hour

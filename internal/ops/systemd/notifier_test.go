@@ -17,7 +17,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// manager is the other end of a notifier.
+// manager is the receiver of a notifier.
 type manager struct{ conn *net.UnixConn }
 
 // newManager returns a manager that listens at an address.
@@ -44,7 +44,7 @@ func (m manager) hears(t *testing.T) string {
 
 func TestNotifier_states(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("SKIPPED: there is no systemd beside Linux")
+		t.Skip("SKIPPED: systemd needs Linux")
 	}
 	for _, address := range []string{filepath.Join(t.TempDir(), "s"), "@mcpd-" + t.Name()} {
 		m := newManager(t, address)
@@ -78,14 +78,14 @@ func TestElapsed_monotonic(t *testing.T) {
 	}
 	second, err := elapsed()
 	if err != nil || second < first || runtime.GOOS == "linux" && first == 0 {
-		t.Errorf("the clock shows %s and then %s, %v", first, second, err)
+		t.Errorf("the clock reads %s, then %s, %v", first, second, err)
 	}
 }
 
 func TestNotifier_nil(t *testing.T) {
 	n, err := New(Variables{})
 	if n != nil || err != nil {
-		t.Errorf("there is a notifier %v, %v", n, err)
+		t.Errorf("got a notifier %v, %v", n, err)
 	}
 	if err := errors.Join(n.Ready("x"), n.Reloading(), n.Alive(), n.Stopping("x")); err != nil {
 		t.Error(err)
@@ -97,8 +97,8 @@ func TestNotifier_managerGone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := n.Ready("x"); err == nil || !strings.HasPrefix(err.Error(), "tell systemd: ") {
-		t.Errorf("the error is %v", err)
+	if err := n.Ready("x"); err == nil || !strings.HasPrefix(err.Error(), "notify systemd: ") {
+		t.Errorf("got error %v", err)
 	}
 }
 
@@ -131,7 +131,7 @@ func TestVariables_watchdogPID(t *testing.T) {
 	}
 }
 
-// beats runs a pulse for almost two minutes and returns when it beat.
+// beats runs a pulse for almost two minutes and returns the times of its messages.
 func beats(t *testing.T, check func(ctx context.Context, since time.Duration) error) (times []string, log string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -156,7 +156,7 @@ func beats(t *testing.T, check func(ctx context.Context, since time.Duration) er
 func TestPulse_healthy(t *testing.T) {
 	got, log := beats(t, func(context.Context, time.Duration) error { return nil })
 	if diff := cmp.Diff([]string{"0s", "30s", "1m0s", "1m30s"}, got); diff != "" || log != "" {
-		t.Errorf("(-want +got)\n%s\nthe log is %s", diff, log)
+		t.Errorf("(-want +got)\n%s\nlog: %s", diff, log)
 	}
 }
 
@@ -171,15 +171,15 @@ func TestPulse_hangs(t *testing.T) {
 	if diff := cmp.Diff([]string{"0s", "48.75s", "1m18.75s", "1m48.75s"}, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	if !strings.Contains(log, "the server does not answer; systemd is not told that it is alive") {
-		t.Errorf("the log is %s", log)
+	if !strings.Contains(log, "check server health") {
+		t.Errorf("log: %s", log)
 	}
 }
 
 func TestPulse_failedCheck(t *testing.T) {
 	got, _ := beats(t, func(context.Context, time.Duration) error { return errors.New("broken") })
 	if len(got) > 0 {
-		t.Errorf("it beats at %v", got)
+		t.Errorf("messages at %v", got)
 	}
 }
 
@@ -193,11 +193,11 @@ func TestPulse_stopsDuringCheck(t *testing.T) {
 				cancel()
 				return ctx.Err()
 			},
-			Beat:   func() error { t.Error("it beats"); return nil },
+			Beat:   func() error { t.Error("unexpected message"); return nil },
 			Logger: slog.New(slog.DiscardHandler),
 		}.Run(ctx)
 		if took := time.Since(began); took != 0 {
-			t.Errorf("it ends after %s", took)
+			t.Errorf("returned after %s", took)
 		}
 	})
 }

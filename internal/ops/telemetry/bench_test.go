@@ -27,7 +27,7 @@ func TestMetrics_allocations(t *testing.T) {
 	}
 }
 
-// counting returns metrics with so many tools.
+// counting returns metrics with this number of tools.
 func counting(t testing.TB, tools int) observe.Metrics {
 	t.Helper()
 	tel, err := telemetry.New(telemetry.Options{})
@@ -94,7 +94,7 @@ func BenchmarkTracer_sampled(b *testing.B) {
 }
 
 func benchmarkTraced(b *testing.B, sampler string) {
-	// A queue that is always full: what is measured is the path of the call.
+	// The queue is always full, so that only the path of the call is measured.
 	tel, err := telemetry.New(telemetry.Options{LookupEnv: environment("OTEL_TRACES_EXPORTER", "console", "OTEL_TRACES_SAMPLER", sampler,
 		"OTEL_BSP_MAX_QUEUE_SIZE", "1", "OTEL_BSP_SCHEDULE_DELAY", "3600000")})
 	if err != nil {
@@ -104,7 +104,7 @@ func benchmarkTraced(b *testing.B, sampler string) {
 	benchmarkCall(b, tel.Tracer(), parentOfMeta)
 }
 
-// benchmarkCall makes a call with three parts.
+// benchmarkCall makes a call with three child spans.
 func benchmarkCall(b *testing.B, tracer observe.Tracer, parent string) {
 	ctx, remote := context.Background(), observe.Parent(parent, "")
 	b.ReportAllocs()

@@ -18,10 +18,10 @@ import (
 	"github.com/mcpd/mcpd/internal/ops/telemetry"
 )
 
-// collector is the face of an OpenTelemetry collector.
+// collector is a fake OpenTelemetry collector.
 type collector struct {
 	*httptest.Server
-	requests chan request // what arrived, decoded
+	requests chan request // decoded requests
 }
 
 type request struct {
@@ -30,7 +30,8 @@ type request struct {
 	body   *coltracepb.ExportTraceServiceRequest
 }
 
-// collect starts a collector that answers with a status, and sends an answer with 200.
+// collect starts a collector that responds with a status, and with answer if that is
+// 200.
 func collect(t *testing.T, status int, answer *coltracepb.ExportTraceServiceResponse) *collector {
 	t.Helper()
 	c := newCollector(t, status, answer)
@@ -46,7 +47,7 @@ func newCollector(t *testing.T, status int, answer *coltracepb.ExportTraceServic
 		if r.Header.Get("Content-Encoding") == "gzip" {
 			zipped, err := gzip.NewReader(r.Body)
 			if err != nil {
-				t.Errorf("the body is not compressed: %v", err)
+				t.Errorf("body not compressed: %v", err)
 				return
 			}
 			body = zipped
@@ -56,7 +57,7 @@ func newCollector(t *testing.T, status int, answer *coltracepb.ExportTraceServic
 			t.Error(err)
 		}
 		if err := proto.Unmarshal(text, got.body); err != nil {
-			t.Errorf("the body is no request: %v", err)
+			t.Errorf("invalid request body: %v", err)
 		}
 		c.requests <- got
 		said, err := proto.Marshal(answer)
@@ -64,7 +65,7 @@ func newCollector(t *testing.T, status int, answer *coltracepb.ExportTraceServic
 			t.Error(err)
 		}
 		w.WriteHeader(status)
-		_, _ = w.Write(said) // who went away needs no answer
+		_, _ = w.Write(said) // the client may be gone
 	}))
 	t.Cleanup(c.Close)
 	return c
@@ -76,19 +77,19 @@ func (c *collector) secure(t *testing.T, config *tls.Config) {
 	c.StartTLS()
 }
 
-// arrived returns a request that has arrived.
+// arrived returns the next request.
 func (c *collector) arrived(t *testing.T) request {
 	t.Helper()
 	select {
 	case r := <-c.requests:
 		return r
 	default:
-		t.Fatal("nothing has arrived")
+		t.Fatal("no request arrived")
 		return request{}
 	}
 }
 
-// environment returns the lookup of name and value pairs.
+// environment returns a lookup function for name and value pairs.
 func environment(pairs ...string) func(string) (string, bool) {
 	values := map[string]string{}
 	for i := 0; i < len(pairs); i += 2 {
@@ -100,7 +101,7 @@ func environment(pairs ...string) func(string) (string, bool) {
 	}
 }
 
-// start returns telemetry that is closed when the test ends.
+// start returns telemetry that is closed at the end of the test.
 func start(t testing.TB, o telemetry.Options) *telemetry.Telemetry {
 	t.Helper()
 	tel, err := telemetry.New(o)
@@ -115,16 +116,16 @@ func start(t testing.TB, o telemetry.Options) *telemetry.Telemetry {
 	return tel
 }
 
-// shape is what a test looks at in a span.
+// shape is the part of a span that tests compare.
 type shape struct {
 	Name, Kind string
-	Parent     string // the name of the parent, or its id when that did not arrive
+	Parent     string // name of the parent, or its id if it is not in the request
 	Failed     bool
 	Attributes map[string]string
 	Links      int
 }
 
-// shapes returns the spans of a request by their names.
+// shapes returns the spans of a request by name.
 func shapes(r request) map[string]shape {
 	names := map[string]string{}
 	spans := r.body.GetResourceSpans()[0].GetScopeSpans()[0].GetSpans()
@@ -148,7 +149,7 @@ func shapes(r request) map[string]shape {
 	return all
 }
 
-// keyOf returns the private key of a certificate in PEM form.
+// keyOf returns the private key of a certificate in PEM format.
 func keyOf(t *testing.T, certificate tls.Certificate) []byte {
 	t.Helper()
 	der, err := x509.MarshalPKCS8PrivateKey(certificate.PrivateKey)

@@ -8,7 +8,7 @@ import (
 	"github.com/mcpd/mcpd/internal/base/observe"
 )
 
-// fetched is the collector of [observe.Stats].
+// fetched collects [observe.Stats] at each scrape.
 type fetched struct {
 	// fixed at creation
 	metrics               *Metrics
@@ -96,7 +96,7 @@ func (f *fetched) snapshot(to chan<- prometheus.Metric, s observe.SnapshotStats)
 	}
 }
 
-// fronts adds up what is told of one transport: a series must not come twice.
+// fronts sums the values per transport, because a series must not occur twice.
 func (f *fetched) fronts(to chan<- prometheus.Metric, fronts []observe.FrontStats) {
 	words := f.metrics.words.transports
 	sessions, connections := make([]int, len(words.list)), make([]int, len(words.list))
@@ -118,7 +118,7 @@ func truth(b bool) float64 {
 	return 0
 }
 
-// queued is the collector of what becomes of spans.
+// queued collects the counters of the span queue.
 type queued struct {
 	queue          *queue
 	spans, waiting *prometheus.Desc

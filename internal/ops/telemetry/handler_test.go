@@ -23,7 +23,7 @@ func TestHandler_formats(t *testing.T) {
 		w := httptest.NewRecorder()
 		tel.Handler().ServeHTTP(w, r)
 		if got := w.Header().Get("Content-Type"); w.Code != http.StatusOK || !strings.HasPrefix(got, want) || w.Header().Get("Content-Encoding") != "" {
-			t.Errorf("asked for %q: %d, %v", accept, w.Code, w.Header())
+			t.Errorf("Accept %q: %d, %v", accept, w.Code, w.Header())
 		}
 	}
 }
@@ -57,14 +57,14 @@ func TestHandler_maxScrapes(t *testing.T) {
 		go get()
 	}
 	<-here
-	// Four wait for the numbers; the fifth is answered.
+	// Four requests wait for the numbers; the fifth gets a response.
 	if code := <-codes; code != http.StatusServiceUnavailable {
-		t.Errorf("the fifth gets %d", code)
+		t.Errorf("fifth request: status %d", code)
 	}
 	close(release)
 	for range 4 {
 		if code := <-codes; code != http.StatusOK {
-			t.Errorf("one of the four gets %d", code)
+			t.Errorf("waiting request: status %d", code)
 		}
 	}
 }

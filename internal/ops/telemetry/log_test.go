@@ -70,7 +70,7 @@ func withoutTime(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// silent takes all records and drops them.
+// silent accepts all records and drops them.
 type silent struct{ slog.Handler }
 
 func (silent) Enabled(context.Context, slog.Level) bool { return true }

@@ -13,31 +13,31 @@ import (
 	"github.com/mcpd/mcpd/internal/base/observe"
 )
 
-// Metrics implement [observe.Metrics]. Names that no snapshot has are
-// counted under the name "" (calls) or "other" (policies and limits), and those
-// beyond the first 2,000 under "other".
+// Metrics implements [observe.Metrics]. Names that no snapshot has are counted as ""
+// (calls) or "other" (policies and limits). Names beyond the first 2,000 are counted as
+// "other".
 type Metrics struct {
 	// fixed at creation
 	now     func() time.Time
 	words   vocabulary
 	vectors *vectors
 	hosts   []*hosted  // by operation
-	nowhere []*counted // by kind: of names that are not known
-	rest    []*counted // by kind: of names for which there is no room
-	denied  *ruled     // of names that are not known
+	nowhere []*counted // by kind, for unknown names
+	rest    []*counted // by kind, for names beyond the limit
+	denied  *ruled     // for unknown names
 	limited *ruled
 	loaded  []prometheus.Counter // by outcome
 
-	mu    sync.Mutex // held by who replaces what follows
+	mu    sync.Mutex // held while the following fields are replaced
 	named atomic.Pointer[named]
 	stats atomic.Pointer[func() observe.Stats]
 }
 
-// named is what the snapshot names, and the recent ones did. It is immutable.
+// named holds the names of the snapshot and of recent snapshots. It is immutable.
 type named struct {
 	items            names[observe.Item, *counted]
 	policies, limits names[string, *ruled]
-	// crowd are the items of the snapshot for which there is no room.
+	// crowd holds the items of the snapshot beyond the limit.
 	crowd map[observe.Item]bool
 }
 
@@ -68,8 +68,8 @@ func (m *Metrics) register(r *prometheus.Registry, version string, spans *queue)
 	}
 }
 
-// CallEnded counts a call of an item by its outcome: ok, input_required or one of
-// the five codes. It neither waits nor, in the steady state, allocates.
+// CallEnded counts a call of an item by its outcome: ok, input_required or one of the
+// five error codes. It does not block and, in the steady state, does not allocate.
 func (m *Metrics) CallEnded(kind, name, via, outcome string, took time.Duration) {
 	n := m.named.Load()
 	item, known := n.items.known[observe.Item{Kind: kind, Name: name}]
@@ -88,7 +88,7 @@ func (m *Metrics) Denied(policy string) {
 	count(m.named.Load().policies, policy, m.denied)
 }
 
-// Limited counts a call that a limit was against.
+// Limited counts a call that a rate limit rejected.
 func (m *Metrics) Limited(limit string) {
 	count(m.named.Load().limits, limit, m.limited)
 }
@@ -100,33 +100,32 @@ func count(n names[string, *ruled], name string, rest *ruled) {
 	rest.counter.Inc()
 }
 
-// HostCallEnded counts an operation of a script, such as "fs.readText", by its
-// outcome: ok, suspended, or the code of the error.
+// HostCallEnded counts a host call of a script, such as "fs.readText", by its outcome:
+// ok, suspended or the error code.
 func (m *Metrics) HostCallEnded(operation, outcome string, took time.Duration) {
 	kind, _, _ := strings.Cut(operation, ".")
 	m.hosts[m.words.operations.of(kind)].ended(outcome, took)
 }
 
-// Loaded counts a load of the files by what came of it: published, unchanged or
-// failed.
+// Loaded counts a load of the files by its outcome: published, unchanged or failed.
 func (m *Metrics) Loaded(outcome string, took time.Duration) {
 	m.loaded[m.words.loads.of(outcome)].Inc()
 	m.vectors.loadTook.Observe(took.Seconds())
 }
 
-// Collect has the rest fetched from a function whenever somebody looks. It may be
-// called by several goroutines at once, and must not wait for calls.
+// Collect sets the function that returns the statistics at each scrape. It must be safe
+// for concurrent use and must not wait for calls.
 func (m *Metrics) Collect(from func() observe.Stats) { m.stats.Store(&from) }
 
-// Publish tells what the new snapshot names. Series of names that are gone are kept
-// for ten minutes, for calls that still run and for who reads metrics now and then.
+// Publish sets the names of a new snapshot. Series of removed names stay for ten
+// minutes, for running calls and infrequent scrapes.
 func (m *Metrics) Publish(c observe.Catalog) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.replace(c, m.now())
 }
 
-// replace is Publish; mu is held.
+// replace is Publish; the caller holds mu.
 func (m *Metrics) replace(c observe.Catalog, now time.Time) {
 	was := m.named.Load()
 	next := &named{crowd: map[observe.Item]bool{}}
@@ -149,8 +148,8 @@ func (m *Metrics) replace(c observe.Catalog, now time.Time) {
 	}
 }
 
-// begin returns what counts a new item. One that is called like that of the rest is
-// part of it.
+// begin returns the series of a new item. An item with the name of the overflow series
+// shares it.
 func (m *Metrics) begin(i observe.Item) *counted {
 	kind := m.words.kinds.of(i.Kind)
 	switch i.Name {
@@ -162,8 +161,8 @@ func (m *Metrics) begin(i observe.Item) *counted {
 	return m.vectors.item(&m.words, observe.Item{Kind: m.words.kinds.list[kind], Name: label(i.Name)})
 }
 
-// rule returns what counts a new policy or limit. One that is called like the rest
-// is part of it.
+// rule returns the series of a new policy or limit. One with the name of the overflow
+// series shares it.
 func (m *Metrics) rule(rest *ruled, name string) *ruled {
 	if name == rest.name {
 		return rest
@@ -171,7 +170,7 @@ func (m *Metrics) rule(rest *ruled, name string) *ruled {
 	return newRuled(rest.counts, label(name))
 }
 
-// expire lets go of the names that are gone for long enough.
+// expire drops names that were removed long enough ago.
 func (m *Metrics) expire() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -186,22 +185,21 @@ func (m *Metrics) expire() {
 	m.replace(c, now)
 }
 
-// What is kept of names that are in no snapshot any more: for how long, and how
-// many names of all there may be at once.
+// Retention of removed names, and the maximum number of names.
 const (
 	keepGone  = 10 * time.Minute
 	mostNames = 2000
 )
 
-// names maps names to what counts them. It is immutable: a new one is made for
-// each snapshot, and whenever names are let go of.
+// names maps names to series. It is immutable: each snapshot and each expiry creates a
+// new one.
 type names[Name comparable, Series any] struct {
 	known map[Name]Series
-	gone  map[Name]time.Time // when a name ceased to be in the snapshot
+	gone  map[Name]time.Time // time of removal from the snapshot
 }
 
-// with returns the names for a snapshot. Of more than there may be, the later ones
-// are left out; those that are gone make room first.
+// with returns the names for a snapshot. Beyond the limit it drops removed names first,
+// then the last of the wanted ones.
 func (n names[Name, Series]) with(wanted []Name, now time.Time, begin func(Name) Series) (next names[Name, Series], dropped []Series) {
 	next = names[Name, Series]{known: make(map[Name]Series, len(wanted)), gone: map[Name]time.Time{}}
 	for _, name := range wanted {
@@ -231,7 +229,7 @@ func (n names[Name, Series]) with(wanted []Name, now time.Time, begin func(Name)
 	return next, dropped
 }
 
-// latest returns the names, those that went last or have not gone first.
+// latest returns the names: present ones first, then by latest removal.
 func (n names[Name, Series]) latest() []Name {
 	all := make([]Name, 0, len(n.known))
 	for name := range n.known {
@@ -247,7 +245,7 @@ func (n names[Name, Series]) latest() []Name {
 	return all
 }
 
-// overdue reports whether there are names to let go of.
+// overdue reports whether there are names to expire.
 func (n names[Name, Series]) overdue(now time.Time) bool {
 	for _, since := range n.gone {
 		if now.Sub(since) >= keepGone {
@@ -257,7 +255,7 @@ func (n names[Name, Series]) overdue(now time.Time) bool {
 	return false
 }
 
-// present returns the names of the snapshot, in no order.
+// present returns the names of the snapshot, unordered.
 func (n names[Name, Series]) present() []Name {
 	var all []Name
 	for name := range n.known {

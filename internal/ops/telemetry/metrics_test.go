@@ -15,7 +15,7 @@ import (
 	"github.com/mcpd/mcpd/internal/ops/telemetry"
 )
 
-// scrape returns the values of all series, as the text format has them.
+// scrape returns the values of all series in the text format.
 func scrape(t testing.TB, tel *telemetry.Telemetry) map[string]string {
 	t.Helper()
 	w := httptest.NewRecorder()
@@ -32,7 +32,7 @@ func scrape(t testing.TB, tel *telemetry.Telemetry) map[string]string {
 	return series
 }
 
-// only returns the series whose names begin so.
+// only returns the series with one of the prefixes.
 func only(series map[string]string, prefixes ...string) map[string]string {
 	some := map[string]string{}
 	for name, value := range series {
@@ -45,7 +45,7 @@ func only(series map[string]string, prefixes ...string) map[string]string {
 	return some
 }
 
-// clock is a time that the test sets.
+// clock is a clock that the test sets.
 type clock struct{ now time.Time }
 
 func newClock() *clock { return &clock{time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)} }
@@ -112,7 +112,7 @@ func TestMetrics_statsOnScrape(t *testing.T) {
 	c := newClock()
 	tel := start(t, telemetry.Options{Version: "1.2.3", Now: c.time})
 	if got := only(scrape(t, tel), "mcpd_config", "mcpd_snapshot", "mcpd_worker"); len(got) != 0 {
-		t.Errorf("before there is anything to ask: %v", got)
+		t.Errorf("before Collect: %v", got)
 	}
 	tel.Metrics().Collect(func() observe.Stats {
 		return observe.Stats{
@@ -172,6 +172,6 @@ func TestMetrics_concurrentUse(t *testing.T) {
 	})
 	all.Wait()
 	if got := scrape(t, tel)[`mcpd_calls_total{kind="tool",name="kept",outcome="ok",via="client"}`]; got != fmt.Sprint(callers*each) {
-		t.Errorf("%s calls are counted, want %d", got, callers*each)
+		t.Errorf("%s calls counted, want %d", got, callers*each)
 	}
 }

@@ -24,8 +24,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// otlp is the [otlptrace.Client] for OTLP over HTTP with protobuf. The client of
-// OpenTelemetry, otlptracehttp, links gRPC.
+// otlp is the [otlptrace.Client] for OTLP over HTTP with protobuf. The OpenTelemetry
+// client, otlptracehttp, links gRPC.
 type otlp struct {
 	// fixed at creation
 	client   *http.Client
@@ -36,15 +36,16 @@ type otlp struct {
 	resource *resourcepb.Resource
 }
 
-// The first and the longest wait before a retry, which the protocol leaves to
-// clients; and how much of a response is read.
+// Bounds of the retry backoff, which the protocol leaves to clients, and the maximum
+// size of a response.
 const (
 	minBackoff    = time.Second
 	maxBackoff    = 10 * time.Second
 	responseBytes = 64 << 10
 )
 
-// otlp returns the client that the variables describe; nil if one of them is wrong.
+// otlp returns the client that the variables describe, or nil if one of them is
+// invalid.
 func (e *environment) otlp(resource []attribute.KeyValue) *otlp {
 	e.choice(forTraces("PROTOCOL"), "http/protobuf")
 	compression := e.choice(forTraces("COMPRESSION"), "none", "gzip")
@@ -55,7 +56,7 @@ func (e *environment) otlp(resource []attribute.KeyValue) *otlp {
 	}
 	client := &http.Client{
 		Transport: &http.Transport{TLSClientConfig: security, ForceAttemptHTTP2: true, MaxIdleConns: 2, IdleConnTimeout: 90 * time.Second},
-		// A header with a secret goes to the collector that was named, and nowhere else.
+		// A header with a secret must only go to the configured collector.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	header.Set("Content-Type", "application/x-protobuf")
@@ -109,8 +110,8 @@ func (o *otlp) Stop(context.Context) error {
 }
 
 // UploadTraces sends spans to the collector. Until ctx is done, it retries failures
-// that the protocol allows to retry (OTLP/HTTP Response). The error is a [partial]
-// if the collector rejected some of the spans.
+// that the protocol allows to retry (OTLP/HTTP Response). The error is a [partial] if
+// the collector rejected some spans.
 func (o *otlp) UploadTraces(ctx context.Context, spans []*tracepb.ResourceSpans) error {
 	body, err := o.encode(spans)
 	if err != nil {
@@ -132,11 +133,11 @@ func (o *otlp) UploadTraces(ctx context.Context, spans []*tracepb.ResourceSpans)
 	}
 }
 
-// encode returns the body of the request. TracesData has the wire format of an
+// encode returns the request body. TracesData has the wire format of
 // ExportTraceServiceRequest, whose package links gRPC.
 func (o *otlp) encode(spans []*tracepb.ResourceSpans) ([]byte, error) {
 	for _, r := range spans {
-		r.Resource = o.resource // without what the SDK adds from the environment of the process
+		r.Resource = o.resource // without the attributes that the SDK adds from the process environment
 		for _, scope := range r.GetScopeSpans() {
 			for _, s := range scope.GetSpans() {
 				makeValid(s)
@@ -158,7 +159,7 @@ func (o *otlp) encode(spans []*tracepb.ResourceSpans) ([]byte, error) {
 	return compressed.Bytes(), nil
 }
 
-// makeValid replaces what is not UTF-8: protobuf refuses a whole request for it.
+// makeValid replaces invalid UTF-8, for which protobuf rejects a whole request.
 func makeValid(s *tracepb.Span) {
 	s.Name = valid(s.GetName())
 	for _, a := range s.GetAttributes() {
@@ -178,7 +179,7 @@ type retryable struct {
 
 func (r retryable) Unwrap() error { return r.error }
 
-// partial says how many spans the collector rejected of a request that it accepted.
+// partial is the number of spans that the collector rejected in an accepted request.
 type partial struct{ rejected int64 }
 
 func (p partial) Error() string { return fmt.Sprintf("the collector rejected %d spans", p.rejected) }
@@ -195,7 +196,7 @@ func (o *otlp) attempt(ctx context.Context, body []byte) error {
 	if err != nil {
 		return retryable{error: fmt.Errorf("call the collector: %w", withoutURL(err))}
 	}
-	defer func() { _ = response.Body.Close() }() // nothing is written to it
+	defer func() { _ = response.Body.Close() }() // reading only
 	text, err := io.ReadAll(io.LimitReader(response.Body, responseBytes))
 	if err != nil {
 		return retryable{error: fmt.Errorf("read the response of the collector: %w", withoutURL(err))}
@@ -213,8 +214,8 @@ func (o *otlp) attempt(ctx context.Context, body []byte) error {
 	}
 }
 
-// rejectedSpans returns ExportTraceServiceResponse.partial_success.rejected_spans; 0
-// if there is none, or if the text is something else.
+// rejectedSpans returns ExportTraceServiceResponse.partial_success.rejected_spans, or 0
+// if it is missing or the text is invalid.
 func rejectedSpans(text []byte) int64 {
 	success, _ := protowire.ConsumeBytes(field(text, protowire.BytesType))
 	n, size := protowire.ConsumeVarint(field(success, protowire.VarintType))
@@ -224,7 +225,8 @@ func rejectedSpans(text []byte) int64 {
 	return int64(n)
 }
 
-// field returns a message from the value of its field 1 on; nil without one of that type.
+// field returns a message from the value of its field 1 on, or nil without a field of
+// that type.
 func field(message []byte, of protowire.Type) []byte {
 	for len(message) > 0 {
 		number, kind, size := protowire.ConsumeTag(message)
@@ -243,7 +245,7 @@ func field(message []byte, of protowire.Type) []byte {
 }
 
 // retryAfter returns the seconds of a Retry-After header. A date counts as none: the
-// backoff is as good.
+// backoff applies.
 func retryAfter(header string) time.Duration {
 	seconds, err := strconv.ParseUint(strings.TrimSpace(header), 10, 16)
 	if err != nil {
@@ -252,7 +254,8 @@ func retryAfter(header string) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-// withoutURL returns an error without the URL of the request, which may hold a secret.
+// withoutURL returns an error without the URL of the request, which may contain a
+// secret.
 func withoutURL(err error) error {
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		return wrapped.Err

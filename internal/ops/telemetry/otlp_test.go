@@ -12,8 +12,8 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 )
 
-// answers is a collector that answers with one status after the other, the last
-// one for ever; 0 is a connection that fails.
+// answers is a collector that responds with one status after the other, repeating the
+// last; 0 is a failed connection.
 type answers struct {
 	statuses []int
 	after    string
@@ -85,7 +85,7 @@ func TestOTLP_retryAfter(t *testing.T) {
 				t.Fatal(err)
 			}
 			if a.at[1] < least || a.at[1] > max(least, 2*time.Second) {
-				t.Errorf("after %q the request is repeated in %v", after, a.at[1])
+				t.Errorf("after %q the request was repeated in %v", after, a.at[1])
 			}
 		})
 	}

@@ -38,7 +38,7 @@ func TestParent_traceparent(t *testing.T) {
 		strings.Repeat("00-", 10000):                                             false,
 	} {
 		if got := observe.Parent(text, "").Valid(); got != want {
-			t.Errorf("%.80q is taken: %v, want %v", text, got, want)
+			t.Errorf("%.80q accepted: %v, want %v", text, got, want)
 		}
 	}
 }
@@ -53,13 +53,13 @@ func TestParent_invalidTracestate(t *testing.T) {
 		ctx, span := tel.Tracer().Start(t.Context(), observe.Call{Method: "tools/call", Parent: parent})
 		span.End()
 		if traceparent, got := tel.Tracer().Inject(ctx); got != want || !strings.HasPrefix(traceparent, "00-"+well[:32]) {
-			t.Errorf("%.40q is carried on as %q with %q, want %q", state, got, traceparent, want)
+			t.Errorf("%.40q propagated as %q with %q, want %q", state, got, traceparent, want)
 		}
 	}
 }
 
-// FuzzParent has a traceparent that is taken carried on in its trace, in the form
-// of version 00.
+// FuzzParent checks that an accepted traceparent is propagated in its trace, in the
+// format of version 00.
 func FuzzParent(f *testing.F) {
 	tel, err := telemetry.New(telemetry.Options{LookupEnv: environment("OTEL_TRACES_EXPORTER", "console")})
 	if err != nil {
@@ -79,13 +79,13 @@ func FuzzParent(f *testing.F) {
 		span.End()
 		next, state := tel.Tracer().Inject(ctx)
 		if !form.MatchString(next) || next[3:35] != traceparent[3:35] || next[36:52] == traceparent[36:52] {
-			t.Errorf("%q is carried on as %q", traceparent, next)
+			t.Errorf("%q propagated as %q", traceparent, next)
 		}
 		if len(state) > len(tracestate) || len(state) > 512 || strings.ContainsAny(state, "\r\n\x00") {
-			t.Errorf("the state %q is carried on as %q", tracestate, state)
+			t.Errorf("state %q propagated as %q", tracestate, state)
 		}
 		if again := observe.Parent(next, state); !again.Valid() {
-			t.Errorf("%q is not taken", next)
+			t.Errorf("%q not accepted", next)
 		}
 	})
 }

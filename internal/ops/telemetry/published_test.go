@@ -38,14 +38,14 @@ func TestMetrics_removedTool(t *testing.T) {
 		}
 		// A counter for calls, two for the rules, and the histogram with its buckets.
 		if has := series > 3; has != named || !named && series != 0 {
-			t.Errorf("%s there are %d series", when, series)
+			t.Errorf("%s: %d series", when, series)
 		}
 	}
 	publish("kept", "gone")
 	call()
 	want("while it is there", true)
 	publish("kept")
-	call() // one that ran on the snapshot before
+	call() // a call on the previous snapshot
 	c.now = c.now.Add(9 * time.Minute)
 	want("soon after", true)
 	publish("kept", "gone")
@@ -57,7 +57,7 @@ func TestMetrics_removedTool(t *testing.T) {
 	call()
 	want("for a call that ends late", false)
 	if got := scrape(t, tel)[`mcpd_calls_total{kind="tool",name="",outcome="ok",via="client"}`]; got != "1" {
-		t.Errorf("%s calls of no tool are counted, want 1", got)
+		t.Errorf("%s calls of no tool counted, want 1", got)
 	}
 	publish("kept", "gone")
 	call()
@@ -87,11 +87,11 @@ func TestMetrics_maxSeries(t *testing.T) {
 		t.Errorf("%d series", len(got))
 	}
 	if n := got[`mcpd_calls_total{kind="resource",name="other",outcome="ok",via="client"}`]; n != "5000" {
-		t.Errorf("%s calls are counted as other, want 5000", n)
+		t.Errorf("%s calls counted as other, want 5000", n)
 	}
 }
 
-// Names of the files that are those of what has no name here are part of it.
+// Items with the name of an overflow series share it.
 func TestMetrics_toolNamedOther(t *testing.T) {
 	c := newClock()
 	tel := start(t, telemetry.Options{Now: c.time})

@@ -14,9 +14,9 @@ import (
 	"github.com/mcpd/mcpd/internal/base/observe"
 )
 
-// sink is an exporter that the test holds up, or has fail.
+// sink is an exporter that the test blocks or makes fail.
 type sink struct {
-	hold chan struct{} // nil for one that takes at once
+	hold chan struct{} // nil does not block
 	err  error
 
 	mu      sync.Mutex
@@ -48,7 +48,7 @@ func (s *sink) total() (n int) {
 	return n
 }
 
-// traced returns a tracer whose spans go to an exporter, and its queue.
+// traced returns a tracer that exports to e, and its queue.
 func traced(e sdktrace.SpanExporter, size, batch int) (observe.Tracer, *queue) {
 	s := settings{exporter: e, sampler: sdktrace.AlwaysSample(), queue: queueSettings{size: size, batch: batch, delay: time.Second, patience: 10 * time.Second}}
 	q := newQueue(s.queue, e, slog.New(slog.DiscardHandler))
@@ -69,12 +69,12 @@ func TestQueue_batches(t *testing.T) {
 		spans(tracer, 19)
 		synctest.Wait()
 		if got := s.total(); got != 10 {
-			t.Errorf("%d spans are sent when one batch is full, want 10", got)
+			t.Errorf("%d spans sent with one full batch, want 10", got)
 		}
-		time.Sleep(time.Second) // of the bubble
+		time.Sleep(time.Second) // fake time
 		synctest.Wait()
 		if got := s.total(); got != 19 {
-			t.Errorf("%d spans are sent after the delay, want 19", got)
+			t.Errorf("%d spans sent after the delay, want 19", got)
 		}
 		if err := q.close(t.Context()); err != nil {
 			t.Error(err)
@@ -82,29 +82,28 @@ func TestQueue_batches(t *testing.T) {
 	})
 }
 
-// A collector that does not answer holds up no call: all of this happens without
-// any time going by.
+// A collector that does not respond delays no call: no fake time passes.
 func TestQueue_slowCollector(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const size, batch, made = 50, 10, 1000
 		s := &sink{hold: make(chan struct{})}
 		tracer, q := traced(s, size, batch)
 		spans(tracer, batch)
-		synctest.Wait() // the first batch is on its way
+		synctest.Wait() // the first batch is in flight
 		began := time.Now()
 		spans(tracer, made)
 		if took := time.Since(began); took != 0 {
-			t.Errorf("calls waited for %v", took)
+			t.Errorf("calls waited %v", took)
 		}
 		if got := q.dropped.Load(); got != made-size {
-			t.Errorf("%d spans are lost, want %d", got, made-size)
+			t.Errorf("%d spans dropped, want %d", got, made-size)
 		}
 		close(s.hold)
 		if err := q.close(t.Context()); err != nil {
 			t.Error(err)
 		}
 		if got := s.total(); got != batch+size || q.exported.Load() != batch+size {
-			t.Errorf("%d spans are sent, %d counted, want %d", got, q.exported.Load(), batch+size)
+			t.Errorf("%d spans sent, %d counted, want %d", got, q.exported.Load(), batch+size)
 		}
 	})
 }
@@ -118,20 +117,20 @@ func TestQueue_closeTimeout(t *testing.T) {
 		defer cancel()
 		began := time.Now()
 		if err := q.close(ctx); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("close returns %v", err)
+			t.Errorf("close returned %v", err)
 		}
 		if took := time.Since(began); took != 3*time.Second {
 			t.Errorf("close took %v, want 3s", took)
 		}
 		if got := q.dropped.Load(); got != 35 {
-			t.Errorf("%d spans are counted as lost, want 35", got)
+			t.Errorf("%d spans counted as dropped, want 35", got)
 		}
 		spans(tracer, 1)
 		if got := q.dropped.Load(); got != 36 {
-			t.Errorf("%d spans are counted as lost when one more has ended, want 36", got)
+			t.Errorf("%d spans counted as dropped after one more, want 36", got)
 		}
 		if err := q.close(t.Context()); err != nil {
-			t.Errorf("the second close returns %v", err)
+			t.Errorf("second close returned %v", err)
 		}
 	})
 }
@@ -145,7 +144,7 @@ func TestQueue_closeFlushes(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(s.batches) != 1 || s.batches[0] != 5 {
-			t.Fatalf("batches of %v", s.batches)
+			t.Fatalf("batches %v", s.batches)
 		}
 	}
 }
@@ -155,15 +154,15 @@ func TestQueue_droppedBatch(t *testing.T) {
 		s := &sink{hold: make(chan struct{})}
 		tracer, q := traced(s, 100, 10)
 		spans(tracer, 10)
-		time.Sleep(10 * time.Second) // of the bubble: the patience of a batch
+		time.Sleep(10 * time.Second) // fake time: the timeout of a batch
 		synctest.Wait()
 		if got := q.dropped.Load(); got != 10 {
-			t.Errorf("%d spans are lost, want 10", got)
+			t.Errorf("%d spans dropped, want 10", got)
 		}
 		close(s.hold)
 		spans(tracer, 10)
 		if err := q.close(t.Context()); err != nil || s.total() != 10 {
-			t.Errorf("%d spans are sent, %v", s.total(), err)
+			t.Errorf("%d spans sent, %v", s.total(), err)
 		}
 	})
 }
@@ -178,6 +177,6 @@ func TestQueue_concurrentClose(t *testing.T) {
 	callers.Go(func() { _ = q.close(context.Background()) })
 	callers.Wait()
 	if got := uint64(s.total()); got != q.exported.Load() || got+q.dropped.Load() > 1600 {
-		t.Errorf("%d spans are sent, %d counted, %d lost", got, q.exported.Load(), q.dropped.Load())
+		t.Errorf("%d spans sent, %d counted, %d dropped", got, q.exported.Load(), q.dropped.Load())
 	}
 }

@@ -12,19 +12,19 @@ import (
 	"github.com/mcpd/mcpd/internal/base/observe"
 )
 
-// counted holds the series of one item. Those that nobody has needed do not exist.
+// counted holds the series of one item. A series is created on first use.
 type counted struct {
 	// fixed at creation
 	vectors *vectors
 	words   *vocabulary
 	labels  observe.Item
-	shared  bool // it counts what has no series of its own, and always will
+	shared  bool // it is an overflow series
 
 	took   atomic.Pointer[prometheus.Observer]  // set before any of the series
 	series []atomic.Pointer[prometheus.Counter] // by via and outcome
 
 	mu      sync.Mutex
-	dropped bool // guarded by mu: its series are gone, and must not come again
+	dropped bool // guarded by mu: the series were removed and must not be recreated
 }
 
 func (v *vectors) item(w *vocabulary, labels observe.Item) *counted {
@@ -50,7 +50,7 @@ func (c *counted) ended(via, outcome string, took time.Duration) {
 	(*c.took.Load()).Observe(took.Seconds())
 }
 
-// begin makes a series; nil when those of the item are gone.
+// begin creates a series, or returns nil if the series of the item were removed.
 func (c *counted) begin(via, outcome int) *prometheus.Counter {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -66,7 +66,7 @@ func (c *counted) begin(via, outcome int) *prometheus.Counter {
 	return &counter
 }
 
-// drop takes the series away. A call that ends meanwhile is not counted.
+// drop removes the series. A call that ends later is not counted.
 func (c *counted) drop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -79,11 +79,11 @@ func (c *counted) drop() {
 	c.vectors.durations.Delete(labels)
 }
 
-// ruled holds the one series of a policy or of a limit.
+// ruled holds the series of a policy or a limit.
 type ruled struct {
 	counts  *prometheus.CounterVec
 	name    string
-	shared  bool // as that of counted
+	shared  bool // as in counted
 	counter prometheus.Counter
 }
 
@@ -97,11 +97,10 @@ func (r *ruled) drop() {
 	}
 }
 
-// label returns a name as a label has it, which must be UTF-8.
+// label returns a name as a valid UTF-8 label.
 func label(name string) string { return strings.ToValidUTF8(name, "\uFFFD") }
 
-// hosted holds the series of one kind of host call. Those that nobody has needed do
-// not exist.
+// hosted holds the series of one kind of host call. A series is created on first use.
 type hosted struct {
 	// fixed at creation
 	vectors   *vectors
@@ -109,7 +108,7 @@ type hosted struct {
 	operation string
 
 	took   atomic.Pointer[prometheus.Observer]  // set before any of the series
-	series []atomic.Pointer[prometheus.Counter] // by answer
+	series []atomic.Pointer[prometheus.Counter] // by outcome
 }
 
 func (v *vectors) host(w *vocabulary, operation string) *hosted {
@@ -127,7 +126,7 @@ func (h *hosted) ended(outcome string, took time.Duration) {
 	(*h.took.Load()).Observe(took.Seconds())
 }
 
-// begin makes a series. Whoever does so at the same time makes the same one.
+// begin creates a series. Concurrent calls create the same one.
 func (h *hosted) begin(answer int) *prometheus.Counter {
 	took := h.vectors.hosts.WithLabelValues(h.operation)
 	h.took.Store(&took)
@@ -136,7 +135,7 @@ func (h *hosted) begin(answer int) *prometheus.Counter {
 	return &counter
 }
 
-// vectors are the metrics whose series have names of the snapshot.
+// vectors are the metrics with a label for names of the snapshot.
 type vectors struct {
 	calls, denials, refusals, answers *prometheus.CounterVec
 	durations, hosts                  *prometheus.HistogramVec
@@ -144,8 +143,7 @@ type vectors struct {
 	loadTook                          prometheus.Histogram
 }
 
-// callBuckets reach from what a call costs that does nothing to the longest that
-// anybody waits for.
+// callBuckets range from the duration of a trivial call to the longest timeout.
 func callBuckets() []float64 {
 	return []float64{50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 100e-3, 250e-3, 500e-3, 1, 2.5, 5, 10, 30, 60}
 }
@@ -171,10 +169,10 @@ func newVectors() *vectors {
 	}
 }
 
-// other stands for all that a label does not name.
+// other is the label value for everything without its own value.
 const other = "other"
 
-// words are the values that a label may have. The last is "other".
+// words are the values of a label. The last one is "other".
 type words struct {
 	list  []string
 	index map[string]int
@@ -188,7 +186,7 @@ func newWords(list ...string) words {
 	return w
 }
 
-// of returns the place of a word, that of "other" for one that is not known.
+// of returns the index of a word, or of "other" if it is unknown.
 func (w words) of(word string) int {
 	if i, known := w.index[word]; known {
 		return i
@@ -196,14 +194,15 @@ func (w words) of(word string) int {
 	return len(w.list) - 1
 }
 
-// vocabulary is the words of all labels with a fixed set of values.
+// vocabulary holds the words of all labels with a fixed set of values.
 type vocabulary struct {
 	kinds, vias, outcomes, loads, operations, answers, transports words
 }
 
 func newVocabulary() vocabulary {
 	codes := []string{"INVALID_INPUT", "TOOL_NOT_FOUND", "POLICY_DENIED", "EXECUTION_ERROR", "TIMEOUT"}
-	// A host call is answered by a code of its own, or by that of the call it makes.
+	// The outcome of a host call is its own code, or the code of the call that it
+	// makes.
 	answers := append([]string{"ok", "NOT_FOUND", "OUTSIDE_ROOT", "NOT_GRANTED", "TOO_LARGE", "DENIED", "UNAVAILABLE", "INVALID", "CAPABILITY", "CONSENT", "ASKS", "suspended"}, codes...)
 	return vocabulary{
 		kinds:      newWords("tool", "resource", "prompt", "completion"),

@@ -9,8 +9,8 @@ import (
 	"github.com/mcpd/mcpd/internal/base/observe"
 )
 
-// A call that found its item before that was let go of may end afterwards, with an
-// outcome that the item has not had: its series would never go again.
+// A call that looked up its item before the removal may end later with a new outcome.
+// Its series would never be removed.
 func TestMetrics_callOfRemovedItem(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	m := newMetrics(func() time.Time { return now })
@@ -27,7 +27,7 @@ func TestMetrics_callOfRemovedItem(t *testing.T) {
 		series := make(chan prometheus.Metric, 10)
 		c.Collect(series)
 		if n := len(series); n != 0 {
-			t.Errorf("%d series are there", n)
+			t.Errorf("%d series remain", n)
 		}
 	}
 }

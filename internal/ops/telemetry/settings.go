@@ -20,16 +20,16 @@ import (
 	"github.com/mcpd/mcpd/internal/base/httpheader"
 )
 
-// settings are what the variables OTEL_* say of traces.
+// settings are the trace settings from the OTEL_* variables.
 type settings struct {
-	exporter  sdktrace.SpanExporter // nil when nothing is traced
+	exporter  sdktrace.SpanExporter // nil disables tracing
 	resource  *resource.Resource
 	queue     queueSettings
 	sampler   sdktrace.Sampler
-	propagate bool // to what scripts call
+	propagate bool // into the requests of scripts
 }
 
-// queueSettings are those of the batch span processor of the specification.
+// queueSettings are the settings of the batch span processor in the specification.
 type queueSettings struct {
 	size, batch     int
 	delay, patience time.Duration
@@ -41,19 +41,19 @@ const (
 	samplerVariable  = "OTEL_TRACES_SAMPLER"
 )
 
-// forTraces returns the names of a variable of OTLP: the one of traces counts
-// before the one of all signals.
+// forTraces returns the names of an OTLP variable: the one for traces has precedence
+// over the one for all signals.
 func forTraces(what string) []string {
 	return []string{"OTEL_EXPORTER_OTLP_TRACES_" + what, "OTEL_EXPORTER_OTLP_" + what}
 }
 
-// readSettings reads the variables. Unlike the specification has it, nothing is
-// exported unless a variable asks for it: a server that sends its spans to a port
-// of its machine which nobody listens on is of no use.
+// readSettings reads the variables. Unlike the specification, it exports nothing by
+// default: sending spans to a local port without a listener is useless.
 func readSettings(e *environment, o Options) (settings, error) {
 	s := settings{sampler: e.sampler(), propagate: e.propagate(), queue: e.queueSettings()}
 	attributes := e.resource(o)
-	// Any value but "true" is false in the specification; what is neither is an error here.
+	// In the specification any value except "true" is false; here another value is an
+	// error.
 	disabled := e.choice([]string{"OTEL_SDK_DISABLED"}, "false", "true") == "true"
 	exporting := e.exporting()
 	s.resource = resource.NewSchemaless(attributes...)
@@ -128,8 +128,8 @@ func (e *environment) ratio() float64 {
 	return ratio
 }
 
-// propagate reports whether requests carry the trace on. Baggage is known and not
-// carried: it would let callers put text into the requests of scripts.
+// propagate reports whether requests propagate the trace. Baggage is recognized but not
+// propagated: it would let callers put text into the requests of scripts.
 func (e *environment) propagate() bool {
 	value, name := e.text("OTEL_PROPAGATORS")
 	if value == "" {
@@ -151,8 +151,8 @@ func (e *environment) propagate() bool {
 	return carried && !none
 }
 
-// resource returns what the spans are of: the service, and what the variables add.
-// OTEL_SERVICE_NAME counts before OTEL_RESOURCE_ATTRIBUTES.
+// resource returns the resource of the spans: the service and additional attributes.
+// OTEL_SERVICE_NAME has precedence over OTEL_RESOURCE_ATTRIBUTES.
 func (e *environment) resource(o Options) []attribute.KeyValue {
 	pairs := e.pairs(func(key string) bool { return key != "" && printable(key) }, "OTEL_RESOURCE_ATTRIBUTES")
 	service, _ := e.text("OTEL_SERVICE_NAME")
@@ -173,8 +173,8 @@ func (e *environment) resource(o Options) []attribute.KeyValue {
 	return set.ToSlice()
 }
 
-// endpoint returns where spans go. The variable of traces is taken as it is, and
-// the one of all signals gets the path of traces (OTLP Exporter, Endpoint URLs for
+// endpoint returns the URL for spans. The variable for traces is used unchanged; the
+// one for all signals gets the path of traces (OTLP Exporter, Endpoint URLs for
 // OTLP/HTTP).
 func (e *environment) endpoint() string {
 	value, name := e.text(forTraces("ENDPOINT")...)
@@ -203,11 +203,11 @@ func (e *environment) headers() http.Header {
 	return header
 }
 
-// environment reads variables. What they hold is in no error: it may be a secret.
+// environment reads variables. Errors do not contain values, which may be secrets.
 type environment struct {
 	lookup func(name string) (string, bool)
 	read   func(name string) ([]byte, error)
-	// wrong are the errors of all variables that were read.
+	// wrong holds the errors of all variables.
 	wrong []error
 }
 
@@ -215,9 +215,9 @@ func (e *environment) refuse(name, format string, args ...any) {
 	e.wrong = append(e.wrong, fmt.Errorf("environment variable "+name+": "+format, args...))
 }
 
-// text returns the value of the first of the variables that is set and not empty,
-// as the OpenTelemetry specification has it (Environment Variable Specification,
-// Parsing empty value), and the name of that one; the first when none is.
+// text returns the value and the name of the first variable that is set and not empty
+// (Environment Variable Specification, Parsing empty value). Otherwise it returns the
+// first name.
 func (e *environment) text(names ...string) (value, name string) {
 	for _, name := range names {
 		if value, ok := e.lookup(name); ok && strings.TrimSpace(value) != "" {
@@ -227,8 +227,8 @@ func (e *environment) text(names ...string) (value, name string) {
 	return "", names[0]
 }
 
-// choice returns the value of a variable in lower case, which must be one of
-// those offered, or the first of them when it is not set.
+// choice returns the value of a variable in lower case, which must be one of offered.
+// The default is the first one.
 func (e *environment) choice(names []string, offered ...string) string {
 	value, name := e.text(names...)
 	if value == "" {
@@ -243,7 +243,7 @@ func (e *environment) choice(names []string, offered ...string) string {
 	return offered[0]
 }
 
-// count returns a variable that is a number from 1 to most.
+// count returns a variable with a number from 1 to most.
 func (e *environment) count(byDefault, most int, names ...string) int {
 	value, name := e.text(names...)
 	if value == "" {
@@ -257,16 +257,16 @@ func (e *environment) count(byDefault, most int, names ...string) int {
 	return n
 }
 
-// milliseconds returns a variable that is a time in milliseconds, an hour at most.
+// milliseconds returns a variable with a duration in milliseconds, at most an hour.
 func (e *environment) milliseconds(byDefault time.Duration, names ...string) time.Duration {
 	return time.Duration(e.count(int(byDefault/time.Millisecond), int(time.Hour/time.Millisecond), names...)) * time.Millisecond
 }
 
-// pair is one key with its value.
+// pair is a key with its value.
 type pair struct{ key, value string }
 
-// pairs returns a variable that is a list such as "a=b,c=d", with percent-encoding
-// in values, as W3C Baggage has it. allowed says which characters a key may have.
+// pairs returns a variable with a list such as "a=b,c=d", with percent-encoded values
+// as in W3C Baggage. allowed reports whether a key is valid.
 func (e *environment) pairs(allowed func(key string) bool, names ...string) (list []pair) {
 	value, name := e.text(names...)
 	for member := range strings.SplitSeq(value, ",") {
@@ -285,7 +285,7 @@ func (e *environment) pairs(allowed func(key string) bool, names ...string) (lis
 	return list
 }
 
-// file returns what the file holds that a variable names; nil when it is not set.
+// file returns the content of the file that a variable names, or nil if it is not set.
 func (e *environment) file(names ...string) []byte {
 	path, name := e.text(names...)
 	if path == "" {

@@ -63,7 +63,7 @@ func read(files map[string][]byte) func(string) ([]byte, error) {
 
 func TestSampler(t *testing.T) {
 	sampled, not := observe.Parent(parentOfMeta, ""), observe.Parent(parentOfMeta[:53]+"00", "")
-	for sampler, want := range map[string]string{ // without a parent, below one that is sampled, below one that is not
+	for sampler, want := range map[string]string{ // without a parent, with a sampled one, with an unsampled one
 		"": "110", "parentbased_always_on": "110", "parentbased_always_off": "010", "parentbased_traceidratio 0": "010", "parentbased_traceidratio": "110",
 		"always_on": "111", "always_off": "000", "traceidratio 0": "000", "traceidratio 1": "111", "TraceIdRatio 0.0": "000",
 	} {
@@ -76,9 +76,9 @@ func TestSampler(t *testing.T) {
 			traceparent, _ := tel.Tracer().Inject(ctx)
 			got += traceparent[len(traceparent)-1:]
 		}
-		// The second flag says that an id is random.
+		// The second flag marks a random trace id.
 		if got = strings.NewReplacer("2", "0", "3", "1").Replace(got); got != want {
-			t.Errorf("%q decides %s, want %s", sampler, got, want)
+			t.Errorf("%q sampled %s, want %s", sampler, got, want)
 		}
 	}
 }

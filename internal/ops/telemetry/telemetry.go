@@ -1,18 +1,17 @@
-// Package telemetry sends traces and serves metrics: it implements the interfaces of
-// package observe by OpenTelemetry and Prometheus.
+// Package telemetry exports traces and serves metrics. It implements the interfaces of
+// package observe with OpenTelemetry and Prometheus.
 //
-// A [Telemetry] is made of [Options] and ended by [Telemetry.Close]. It sends spans where the
-// OTEL_* variables say; without any of those nothing is traced. [Telemetry.Handler] serves
-// its metrics.
+// A [Telemetry] is created from [Options] and closed by [Telemetry.Close]. It exports
+// spans as the OTEL_* variables configure; by default nothing is traced.
+// [Telemetry.Handler] serves the metrics.
 //
-// No call waits for telemetry. Spans go through a bounded queue, the batch processor of
-// OpenTelemetry, which counts and drops spans when it is full. The package keeps no
-// state outside of its values, and reads the environment through [Options].LookupEnv
-// alone.
+// Calls never wait for telemetry. Spans go through a bounded queue, the OpenTelemetry
+// batch processor, which drops and counts spans when it is full. The package has no
+// global state, and reads the environment only through [Options].LookupEnv.
 //
-// Two parts are done by hand. The client of OTLP is ours, since that of OpenTelemetry
-// links gRPC. So are the readers of OTEL_*: those of the SDK read the environment of the
-// process, and drop what they do not understand.
+// Two parts are written by hand. The OpenTelemetry OTLP client links gRPC, so the
+// client is our own. The SDK's readers of OTEL_* use the process environment and ignore
+// invalid values, so the readers are our own too.
 package telemetry
 
 import (
@@ -31,33 +30,33 @@ import (
 	"github.com/mcpd/mcpd/internal/base/observe"
 )
 
-// Options are what telemetry is made with. The zero value traces nothing.
+// Options configure the telemetry. The zero value traces nothing.
 type Options struct {
-	// Service, Version, LookupEnv, Logger and Now are those of [observe.Options].
+	// Service, Version, LookupEnv, Logger and Now are as in [observe.Options].
 	Service, Version string
 	LookupEnv        func(name string) (string, bool)
-	// ReadFile reads the certificates and keys that the variables OTEL_* name; nil means
-	// that there are no files.
+	// ReadFile reads certificates and keys named by OTEL_* variables; nil means that no
+	// file can be read.
 	ReadFile func(name string) ([]byte, error)
-	// Console gets the spans of OTEL_TRACES_EXPORTER=console, one JSON object a line,
-	// from one goroutine; nil drops them.
+	// Console receives the spans of OTEL_TRACES_EXPORTER=console, one JSON object per
+	// line, from one goroutine; nil drops them.
 	Console io.Writer
 	Logger  *slog.Logger
 	Now     func() time.Time
 }
 
-// Telemetry is what one server tells of itself. It is safe for concurrent use.
+// Telemetry is the telemetry of one server. It is safe for concurrent use.
 type Telemetry struct {
 	// fixed at creation
 	registry *prometheus.Registry
 	metrics  *Metrics
 	tracer   observe.Tracer
-	spans    *queue // nil when nothing is traced
+	spans    *queue // nil without tracing
 	logger   *slog.Logger
 }
 
-// New returns the telemetry of a server. The error names every variable that has
-// a value which means nothing. [Telemetry.Close] must be called.
+// New returns the telemetry of a server. The error names every variable with an invalid
+// value. [Telemetry.Close] must be called.
 func New(o Options) (*Telemetry, error) {
 	o = o.withDefaults()
 	settings, err := readSettings(&environment{lookup: o.LookupEnv, read: o.ReadFile}, o)
@@ -79,7 +78,7 @@ func (o Options) withDefaults() Options {
 		o.LookupEnv = func(string) (string, bool) { return "", false }
 	}
 	if o.ReadFile == nil {
-		o.ReadFile = func(string) ([]byte, error) { return nil, errors.New("this program reads no files") }
+		o.ReadFile = func(string) ([]byte, error) { return nil, errors.New("no file access") }
 	}
 	if o.Console == nil {
 		o.Console = io.Discard
@@ -93,13 +92,13 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Tracer returns the tracer; the zero Tracer when nothing is traced.
+// Tracer returns the tracer, or the zero Tracer without tracing.
 func (t *Telemetry) Tracer() observe.Tracer { return t.tracer }
 
 // Metrics returns the metrics.
 func (t *Telemetry) Metrics() observe.Metrics { return t.metrics }
 
-// IDs returns the ids of the trace and of the span of a context, "" for none.
+// IDs returns the trace id and the span id of a context, or "".
 func (*Telemetry) IDs(ctx context.Context) (traceID, spanID string) {
 	of := trace.SpanContextFromContext(ctx)
 	if !of.IsValid() {
@@ -108,9 +107,9 @@ func (*Telemetry) IDs(ctx context.Context) (traceID, spanID string) {
 	return of.TraceID().String(), of.SpanID().String()
 }
 
-// Close sends the spans that wait, until ctx is done, and lets go of everything.
-// Spans that end later are dropped. It returns the error of ctx when spans were
-// lost by it; a second Close does nothing.
+// Close exports the waiting spans until ctx is done, and releases all resources. Later
+// spans are dropped. It returns the error of ctx if spans were lost. A second Close
+// does nothing.
 func (t *Telemetry) Close(ctx context.Context) error {
 	if t.spans == nil {
 		return nil
@@ -118,12 +117,12 @@ func (t *Telemetry) Close(ctx context.Context) error {
 	return t.spans.close(ctx)
 }
 
-// scrapes is how many requests for metrics are answered at once; more get 503.
+// scrapes is the maximum number of concurrent metrics requests; more get status 503.
 const scrapes = 4
 
-// Handler returns what serves metrics, as OpenMetrics to those who ask for it and
-// in the text format of Prometheus to others. Who may ask is for the caller to say:
-// metrics name the tools of all.
+// Handler serves the metrics, as OpenMetrics if requested and otherwise in the
+// Prometheus text format. The caller must authorize requests, since metrics name all
+// tools.
 func (t *Telemetry) Handler() http.Handler {
 	serve := promhttp.HandlerFor(t.registry, promhttp.HandlerOpts{
 		ErrorLog: complaints{t.logger}, ErrorHandling: promhttp.ContinueOnError,
@@ -132,7 +131,7 @@ func (t *Telemetry) Handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			w.Header().Set("Allow", "GET, HEAD")
-			http.Error(w, "metrics are read with GET", http.StatusMethodNotAllowed)
+			http.Error(w, "use GET for metrics", http.StatusMethodNotAllowed)
 			return
 		}
 		t.metrics.expire()
@@ -140,9 +139,9 @@ func (t *Telemetry) Handler() http.Handler {
 	})
 }
 
-// complaints passes on what goes wrong while metrics are gathered.
+// complaints logs errors of the metrics library.
 type complaints struct{ logger *slog.Logger }
 
 func (c complaints) Println(words ...any) {
-	c.logger.Error("metrics are incomplete", "error", fmt.Sprint(words...))
+	c.logger.Error("gather metrics", "error", fmt.Sprint(words...))
 }

@@ -47,7 +47,7 @@ func TestTracer_exportsCall(t *testing.T) {
 	}
 	got := c.arrived(t)
 	if got.path != "/base/v1/traces" || got.header.Get("X-Tenant") != "a b" || got.header.Get("Content-Type") != "application/x-protobuf" {
-		t.Errorf("the request goes to %s with %v", got.path, got.header)
+		t.Errorf("request to %s with %v", got.path, got.header)
 	}
 	want := map[string]shape{
 		"tools/call refund": {Name: "tools/call refund", Kind: "SPAN_KIND_SERVER", Parent: "00f067aa0ba902b7", Failed: true, Links: 1, Attributes: map[string]string{
@@ -65,7 +65,7 @@ func TestTracer_exportsCall(t *testing.T) {
 	}
 	for _, s := range got.body.GetResourceSpans()[0].GetScopeSpans()[0].GetSpans() {
 		if hexOf(s.GetTraceId()) != "4bf92f3577b34da6a3ce929d0e0e4736" || s.GetTraceState() != "a=b" {
-			t.Errorf("%s is of the trace %x with the state %q", s.GetName(), s.GetTraceId(), s.GetTraceState())
+			t.Errorf("%s has trace %x with state %q", s.GetName(), s.GetTraceId(), s.GetTraceState())
 		}
 	}
 }
@@ -78,8 +78,8 @@ func resourceOf(r *coltracepb.ExportTraceServiceRequest) map[string]string {
 	return got
 }
 
-// The SDK adds variables of the process to every resource, and takes its sampler,
-// its limits and its queue from there.
+// The SDK adds process variables to every resource, and reads its sampler, limits and
+// queue from them.
 func TestSettings_injectedEnvironment(t *testing.T) {
 	t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "stray=1")
 	t.Setenv("OTEL_SERVICE_NAME", "stray")
@@ -112,7 +112,7 @@ func TestSettings_default(t *testing.T) {
 	} {
 		tel := start(t, telemetry.Options{LookupEnv: lookup})
 		if tel.Tracer().Traces() {
-			t.Errorf("%s: calls are traced", name)
+			t.Errorf("%s: tracing enabled", name)
 		}
 	}
 }
@@ -142,7 +142,7 @@ func TestTracer_notSampled(t *testing.T) {
 	inside, span := tracer.Start(ctx, observe.Call{Method: "tools/call", Parent: parent})
 	traceparent, state := tracer.Inject(span.Child("script").In(inside))
 	if !strings.HasPrefix(traceparent, "00-4bf92f3577b34da6a3ce929d0e0e4736-") || !strings.HasSuffix(traceparent, "-00") || state != "a=b" {
-		t.Errorf("carried on as %q with %q", traceparent, state)
+		t.Errorf("propagated as %q with %q", traceparent, state)
 	}
 	const most = 6
 	if n := testing.AllocsPerRun(100, func() {
@@ -165,7 +165,7 @@ func TestTracer_hostCallHeaders(t *testing.T) {
 		request.End()
 		span.End()
 		if carried != observe.Parent(of, "").Valid() || carried && (own == of || own[:36] != of[:36]) {
-			t.Errorf("with propagators %q the call sends %q and its request %q", propagators, own, of)
+			t.Errorf("with propagators %q the call propagates %q and its request %q", propagators, own, of)
 		}
 	}
 }
@@ -196,7 +196,7 @@ func TestConsole_oneLinePerSpan(t *testing.T) {
 	}
 }
 
-// Protobuf refuses a whole request for one text that is not UTF-8.
+// Protobuf rejects a whole request for one invalid UTF-8 string.
 func TestTracer_invalidUTF8(t *testing.T) {
 	c := collect(t, http.StatusOK, nil)
 	tel := start(t, telemetry.Options{LookupEnv: environment("OTEL_EXPORTER_OTLP_ENDPOINT", c.URL)})
@@ -208,11 +208,11 @@ func TestTracer_invalidUTF8(t *testing.T) {
 	}
 	got := shapes(c.arrived(t))["tools/call t\uFFFD"]
 	if got.Attributes["mcpd.call.id"] != "c\uFFFD" {
-		t.Errorf("the call is %q", got.Attributes["mcpd.call.id"])
+		t.Errorf("call id %q", got.Attributes["mcpd.call.id"])
 	}
 	id := got.Attributes["mcpd.request.id"]
 	if !strings.HasPrefix(id, "r") || len(id) > 600 || len(id) < 200 {
-		t.Errorf("the request id arrives as %d bytes: %.20q", len(id), id)
+		t.Errorf("request id with %d bytes: %.20q", len(id), id)
 	}
 }
 
@@ -246,10 +246,10 @@ func TestQueue_logsRejectionOnce(t *testing.T) {
 	}
 	said := log.String()
 	if strings.Count(said, "traces are lost") != 1 || !strings.Contains(said, "status 401") || strings.Contains(said, "canary") || strings.Contains(said, "secret-path") {
-		t.Errorf("the log says %s", said)
+		t.Errorf("log: %s", said)
 	}
 	if got := scrape(t, tel)[`mcpd_trace_spans_total{outcome="dropped"}`]; got != "3" {
-		t.Errorf("%s spans are counted as dropped, want 3", got)
+		t.Errorf("%s spans counted as dropped, want 3", got)
 	}
 }
 
@@ -264,7 +264,7 @@ func TestOTLP_followsNoRedirect(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := len(elsewhere.requests); n != 0 {
-		t.Errorf("%d requests went elsewhere", n)
+		t.Errorf("%d requests followed the redirect", n)
 	}
 }
 
@@ -281,9 +281,9 @@ func TestQueue_collectorDown(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := tel.Close(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("close returns %v", err)
+		t.Errorf("close returned %v", err)
 	}
 	if got := scrape(t, tel)[`mcpd_trace_spans_total{outcome="dropped"}`]; got != fmt.Sprint(made) {
-		t.Errorf("%s spans are counted as dropped, want %d", got, made)
+		t.Errorf("%s spans counted as dropped, want %d", got, made)
 	}
 }

@@ -15,16 +15,16 @@ import (
 	"github.com/mcpd/mcpd/internal/base/observe"
 )
 
-// recorder records spans: its handles are those of OpenTelemetry.
+// recorder records spans with OpenTelemetry.
 type recorder struct {
 	// fixed at creation
 	tracer    trace.Tracer
 	propagate bool
-	// The options of spans by kind, made once.
+	// Span options by kind, created once.
 	server, internal, client []trace.SpanStartOption
 }
 
-// What a span holds at most: characters of each value, attributes, and links.
+// Limits of a span: characters per value, attributes, and links.
 const (
 	valueLength = 256
 	attributes  = 32
@@ -33,8 +33,8 @@ const (
 
 func newRecorder(s settings, q *queue, version string) *recorder {
 	limits := sdktrace.SpanLimits{AttributeValueLengthLimit: valueLength, AttributeCountLimit: attributes, LinkCountLimit: links}
-	// The SDK takes options that are missing here from the environment of the process,
-	// and adds OTEL_RESOURCE_ATTRIBUTES of the process to the resource in any case.
+	// The SDK reads missing options from the process environment, and always adds
+	// OTEL_RESOURCE_ATTRIBUTES of the process to the resource.
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSampler(s.sampler), sdktrace.WithRawSpanLimits(limits),
 		sdktrace.WithResource(s.resource), sdktrace.WithSpanProcessor(q))
 	of := func(kind trace.SpanKind) []trace.SpanStartOption {
@@ -74,8 +74,8 @@ func (r *recorder) Start(ctx context.Context, c observe.Call) (context.Context, 
 	return ctx, span
 }
 
-// contextOf returns the span of another process, or one that may be over. A tracestate with
-// a mistake is dropped, as W3C Trace Context section 4.3 has it.
+// contextOf returns the context of a remote or finished span. It drops an invalid
+// tracestate, as in W3C Trace Context section 4.3.
 func contextOf(c observe.SpanContext) trace.SpanContext {
 	config := trace.SpanContextConfig{TraceID: c.TraceID, SpanID: c.SpanID, TraceFlags: trace.TraceFlags(c.Flags), Remote: c.Remote}
 	if c.State != "" {
@@ -140,7 +140,7 @@ func (*recorder) Fail(h observe.Handle, method, code string) {
 	span, kind := h.(trace.Span), code
 	if method == "tools/call" {
 		if kind = "tool_error"; code == "TOOL_NOT_FOUND" {
-			kind = "-32602" // the JSON-RPC error that it is answered with
+			kind = "-32602" // the JSON-RPC error code of the response
 		}
 		span.SetAttributes(attribute.String("mcpd.error.code", code))
 	}
@@ -162,9 +162,8 @@ func (r *recorder) Inject(ctx context.Context) (traceparent, tracestate string) 
 	return c.Traceparent(), of.TraceState().String()
 }
 
-// queue is the batch span processor of the SDK, which passes spans to the exporter
-// through the queue. The queue counts what becomes of them, logs errors, and ends an
-// export once [queue.close] may wait no longer.
+// queue is the SDK's batch span processor with a counting exporter. It counts the
+// outcome of spans, logs errors, and aborts an export when [queue.close] times out.
 type queue struct {
 	sdktrace.SpanProcessor
 
@@ -172,7 +171,7 @@ type queue struct {
 	exporter sdktrace.SpanExporter
 	size     int64
 	logger   *slog.Logger
-	ctx      context.Context // of all exports: done when close may wait no longer
+	ctx      context.Context // of all exports; done when close times out
 	giveUp   context.CancelFunc
 	done     chan struct{} // closed after the last export
 
@@ -180,11 +179,11 @@ type queue struct {
 	waiting                    atomic.Int64
 	exported, dropped, refused atomic.Uint64
 
-	failing bool // the last export failed; of the goroutine of the processor
+	failing bool // the last export failed; used by the goroutine of the processor
 }
 
-// newQueue returns a queue for an exporter. All options of the processor are given,
-// as it takes others from the environment of the process.
+// newQueue returns a queue for an exporter. It sets all options of the processor, which
+// otherwise reads them from the process environment.
 func newQueue(s queueSettings, e sdktrace.SpanExporter, logger *slog.Logger) *queue {
 	ctx, giveUp := context.WithCancel(context.Background())
 	q := &queue{exporter: e, size: int64(s.size), logger: logger, ctx: ctx, giveUp: giveUp, done: make(chan struct{})}
@@ -193,8 +192,8 @@ func newQueue(s queueSettings, e sdktrace.SpanExporter, logger *slog.Logger) *qu
 	return q
 }
 
-// OnEnd takes a span, or drops it if the queue is full. It never waits. The processor
-// would drop spans, too, and tell a global meter of it.
+// OnEnd queues a span, or drops it if the queue is full. It does not block. The
+// processor would drop spans too, but report them to a global meter.
 func (q *queue) OnEnd(s sdktrace.ReadOnlySpan) {
 	if !s.SpanContext().IsSampled() {
 		return
@@ -211,10 +210,10 @@ func (q *queue) OnEnd(s sdktrace.ReadOnlySpan) {
 	q.SpanProcessor.OnEnd(s)
 }
 
-// batches is the exporter that the processor sees.
+// batches is the exporter that the processor uses.
 type batches struct{ *queue }
 
-// ExportSpans exports a batch. It returns no error: the SDK would print it.
+// ExportSpans exports a batch. It returns no error, because the SDK would print it.
 func (b batches) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
 	q, n := b.queue, uint64(len(spans))
 	q.waiting.Add(-int64(n))
@@ -233,7 +232,8 @@ func (b batches) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan)
 	return nil
 }
 
-// export calls the exporter, until ctx is done or q gives up. A panic loses one batch.
+// export calls the exporter until ctx is done or the queue is closed. A panic loses one
+// batch.
 func (q *queue) export(ctx context.Context, spans []sdktrace.ReadOnlySpan) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -246,25 +246,25 @@ func (q *queue) export(ctx context.Context, spans []sdktrace.ReadOnlySpan) (err 
 	return q.exporter.ExportSpans(ctx, spans)
 }
 
-// log says when exports begin to fail and when they work again.
+// log logs when exports start to fail and when they work again.
 func (q *queue) log(ctx context.Context, err error) {
 	switch {
 	case err != nil && !q.failing:
-		q.logger.WarnContext(ctx, "traces are lost until their collector takes them", "error", err)
+		q.logger.WarnContext(ctx, "export traces", "error", err)
 	case err == nil && q.failing:
-		q.logger.InfoContext(ctx, "the collector takes traces again")
+		q.logger.InfoContext(ctx, "trace export recovered")
 	}
 	q.failing = err != nil
 }
 
-// Shutdown closes the exporter, after the last export.
+// Shutdown closes the exporter after the last export.
 func (b batches) Shutdown(ctx context.Context) error {
 	defer close(b.done)
 	return b.exporter.Shutdown(ctx)
 }
 
-// close exports the spans that wait until ctx is done, and returns after the last
-// export. A second close does nothing.
+// close exports the waiting spans until ctx is done, and returns after the last export.
+// A second close does nothing.
 func (q *queue) close(ctx context.Context) error {
 	q.closed.Store(true)
 	err := q.SpanProcessor.Shutdown(ctx)
@@ -275,5 +275,5 @@ func (q *queue) close(ctx context.Context) error {
 	if err == nil || q.dropped.Load() == lost {
 		return nil
 	}
-	return fmt.Errorf("send the last traces: %w", err)
+	return fmt.Errorf("export last spans: %w", err)
 }

@@ -19,9 +19,9 @@ func TestJudge_passes(t *testing.T) {
 		want definition.Expect
 		got  tooltest.Outcome
 	}{
-		{"the values of a completion", definition.Expect{Values: []string{"a"}}, tooltest.Outcome{Reply: []byte(`{"completion":{"values":["a"]}}`)}},
-		{"no values of a completion", definition.Expect{Values: []string{}}, tooltest.Outcome{Reply: []byte(`{"completion":{"values":[]}}`)}},
-		{"nothing is wanted but success", definition.Expect{}, tooltest.Outcome{Value: []byte(`1`)}},
+		{"completion values", definition.Expect{Values: []string{"a"}}, tooltest.Outcome{Reply: []byte(`{"completion":{"values":["a"]}}`)}},
+		{"empty completion", definition.Expect{Values: []string{}}, tooltest.Outcome{Reply: []byte(`{"completion":{"values":[]}}`)}},
+		{"success only", definition.Expect{}, tooltest.Outcome{Value: []byte(`1`)}},
 		{
 			"the order of members and the spelling of numbers do not matter",
 			definition.Expect{Output: []byte(`{"a":1,"b":[2]}`)}, tooltest.Outcome{Value: []byte(`{ "b": [2.0], "a": 1 }`)},
@@ -57,11 +57,11 @@ func TestJudge_failures(t *testing.T) {
 		got  tooltest.Outcome
 		said []string
 	}{
-		{"another output", definition.Expect{Output: []byte(`{"a":2}`)}, good, []string{"the output is\n  {\n    \"a\": 1\n  }\nwant\n  {\n    \"a\": 2\n  }"}},
-		{"another text", definition.Expect{Text: &text}, good, []string{`the text is "bye", want "hello"`}},
-		{"success where an error is wanted", definition.Expect{Error: "TIMEOUT"}, good, []string{`the call succeeded with {"a":1}, want an error`}},
-		{"success where a denial is wanted", definition.Expect{DeniedBy: "night"}, good, []string{`the call succeeded with {"a":1}, want an error`}},
-		{"an error where success is wanted", definition.Expect{Text: &text}, denied, []string{"the call failed with POLICY_DENIED: closed\n(policy \"night\")"}},
+		{"wrong output", definition.Expect{Output: []byte(`{"a":2}`)}, good, []string{"the output is\n  {\n    \"a\": 1\n  }\nwant\n  {\n    \"a\": 2\n  }"}},
+		{"wrong text", definition.Expect{Text: &text}, good, []string{`the text is "bye", want "hello"`}},
+		{"success instead of error", definition.Expect{Error: "TIMEOUT"}, good, []string{`the call succeeded with {"a":1}, want an error`}},
+		{"success instead of denial", definition.Expect{DeniedBy: "night"}, good, []string{`the call succeeded with {"a":1}, want an error`}},
+		{"error instead of success", definition.Expect{Text: &text}, denied, []string{"the call failed with POLICY_DENIED: closed\n(policy \"night\")"}},
 		{
 			"a body that throws where success is wanted", definition.Expect{},
 			tooltest.Outcome{Code: "EXECUTION_ERROR", Message: "boom", Cause: errors.New("boom\n    at f (a.hcl:1:2)\n    at body (a.hcl:3:4)")},
@@ -77,8 +77,8 @@ func TestJudge_failures(t *testing.T) {
 			tooltest.Outcome{Code: "EXECUTION_ERROR", Message: "boom", Cause: errors.New("boom")},
 			[]string{"the call failed with EXECUTION_ERROR: boom"},
 		},
-		{"another error", definition.Expect{Error: "TIMEOUT"}, denied, []string{"the error is POLICY_DENIED (closed), want TIMEOUT"}},
-		{"another policy", definition.Expect{DeniedBy: "day"}, denied, []string{`the call was denied by policy "night", want "day"`}},
+		{"wrong error", definition.Expect{Error: "TIMEOUT"}, denied, []string{"the error is POLICY_DENIED (closed), want TIMEOUT"}},
+		{"wrong policy", definition.Expect{DeniedBy: "day"}, denied, []string{`the call was denied by policy "night", want "day"`}},
 		{
 			"everything at once", definition.Expect{Error: "TIMEOUT", DeniedBy: "day", MessageMatches: "open"}, denied,
 			[]string{

@@ -1,5 +1,5 @@
-// Package tooltest compares what a call did with what the test block beside
-// its tool wants. It runs nothing itself.
+// Package tooltest compares the outcome of a call with the expectations of a test
+// block. It runs nothing itself.
 package tooltest
 
 import (
@@ -19,22 +19,22 @@ import (
 	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
-// Outcome is what a call did.
+// Outcome is the outcome of a call.
 type Outcome struct {
-	// Code is one of the five error codes, empty on success.
+	// Code is one of the five error codes, or empty on success.
 	Code, Message string
-	// DeniedBy names the policy that denied.
+	// DeniedBy is the name of the policy that denied the call.
 	DeniedBy string
-	// Cause is what the author of the tool may know beside the message, nil
-	// when there is nothing: the stack of what a body threw, or how a policy failed.
+	// Cause is what the author of the tool may know in addition to the message: the
+	// stack of an exception, or the failure of a policy. It may be nil.
 	Cause error
-	// Value and Content are the result of a tool on success, and Reply is that of
-	// anything else.
+	// Value and Content are the result of a tool, and Reply is the result of any other
+	// item.
 	Value, Content, Reply json.RawMessage
 }
 
-// Judge returns what a test wants and did not get, in words for its author;
-// none means that the test has passed.
+// Judge returns the unmet expectations of a test, in words for its author. The test
+// passed if there are none.
 func Judge(want *definition.Expect, got Outcome, mocks *host.Mocks) []string {
 	j := &judge{want: want, got: got}
 	if got.Code != "" {
@@ -51,12 +51,11 @@ func Judge(want *definition.Expect, got Outcome, mocks *host.Mocks) []string {
 	return j.failures
 }
 
-// Notes returns what a test may not have meant: mocks that answered nothing,
-// because the call came to an end without them, or because none asks them.
+// Notes returns probable mistakes in a test: mocks that were not used.
 func Notes(mocks *host.Mocks) []string {
 	var notes []string
 	for _, m := range mocks.Unused() {
-		notes = append(notes, fmt.Sprintf("nothing asked the mock %q %q", m.Object, m.Request))
+		notes = append(notes, fmt.Sprintf("the mock %q %q was not used", m.Object, m.Request))
 	}
 	return notes
 }
@@ -88,14 +87,14 @@ func (j *judge) failure() {
 	pattern, err := regexp.Compile(j.want.MessageMatches)
 	switch {
 	case err != nil:
-		j.fail("message_matches is no pattern: %v", err)
+		j.fail("message_matches is not a valid pattern: %v", err)
 	case !pattern.MatchString(j.got.Message):
 		j.fail("the message %q does not match %q", j.got.Message, j.want.MessageMatches)
 	}
 }
 
-// why tells what the message does not: the policy, the cause, or the stack alone
-// when the cause is the message with one.
+// why returns what the message lacks: the policy, the cause, or only the stack if the
+// cause repeats the message.
 func (o Outcome) why() string {
 	why := ""
 	if o.DeniedBy != "" {
@@ -159,8 +158,7 @@ func indent(value json.RawMessage) string {
 	return "  " + b.String()
 }
 
-// Caller returns the caller that a test plays, in a session of its own:
-// anonymous unless it says more.
+// Caller returns the caller of a test, in its own session. It is anonymous by default.
 func Caller(test *definition.Test) identity.Caller {
 	caller := identity.Caller{
 		Principal: identity.Anonymous(),
@@ -185,14 +183,14 @@ func Caller(test *definition.Test) identity.Caller {
 	return caller
 }
 
-// Arguments returns the arguments of the call of a test. Of a completion they
-// are what was typed, as "value", and what else is filled in, as "params".
+// Arguments returns the arguments of the call of a test. For a completion these are the
+// typed text as "value" and the other arguments as "params".
 func Arguments(test *definition.Test) json.RawMessage {
 	if test.Complete == "" {
 		return test.Input
 	}
 	var params map[string]string
-	_ = json.Unmarshal(test.Input, &params) // it holds strings alone
+	_ = json.Unmarshal(test.Input, &params) // it holds only strings
 	typed := params[test.Complete]
 	delete(params, test.Complete)
 	// Plain data always encodes.
@@ -200,8 +198,7 @@ func Arguments(test *definition.Test) json.RawMessage {
 	return encoded
 }
 
-// Answers returns the answers of the mocks by the keys of what is asked, and
-// false when one is missing.
+// Answers returns the mocked responses by request key. ok is false if one is missing.
 func Answers(mocks *host.Mocks, asked []call.AskRequest) (answers map[string]json.RawMessage, ok bool) {
 	answers, ok = make(map[string]json.RawMessage, len(asked)), true
 	for _, r := range asked {
@@ -224,7 +221,7 @@ func Mocks(test *definition.Test) *host.Mocks {
 	return host.NewMocks(known)
 }
 
-// replied is the result of a resource or a prompt, as far as tests look at it.
+// replied is the part of a resource or prompt result that tests check.
 type replied struct {
 	Contents []struct {
 		MIMEType   string `json:"mimeType"`
@@ -243,7 +240,7 @@ type message struct {
 func (j *judge) reply() {
 	var got replied
 	if err := json.Unmarshal(j.got.Reply, &got); err != nil {
-		j.fail("the result cannot be read: %v", err)
+		j.fail("the result is not valid: %v", err)
 		return
 	}
 	if text := got.text(); j.want.Text != nil && *j.want.Text != text {
@@ -262,14 +259,14 @@ func (j *judge) reply() {
 	if j.want.Messages == nil {
 		return
 	}
-	// What was decoded from JSON encodes.
+	// decoded JSON always encodes
 	messages, _ := json.Marshal(got.Messages)
 	if !sameJSON(j.want.Messages, messages) {
 		j.fail("the messages are\n%s\nwant\n%s", indent(messages), indent(j.want.Messages))
 	}
 }
 
-// text joins the texts of a resource, or of the messages of a prompt.
+// text joins the texts of a resource or of the messages of a prompt.
 func (r *replied) text() string {
 	var texts []string
 	for _, c := range r.Contents {

@@ -14,24 +14,24 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// A chart says where the targets really are at one time.
+// A chart holds the real locations of the targets at one time.
 type chart struct {
-	// steps maps each entry that decides where a target is (a link on its
-	// path, the first entry that is missing, and its own) to those targets.
+	// steps maps each entry that determines the location of a target (a link on its
+	// path, the first missing entry, and the target itself) to those targets.
 	steps map[string][]target
-	// trees maps the real path of each root that exists to the roots there.
+	// trees maps the real path of each existing root to its roots.
 	trees map[string]tree
-	// globs maps the real path of each folder that exists to the globs there.
+	// globs maps the real path of each existing directory to the globs in it.
 	globs map[string][]target
 }
 
-// A tree is a folder that one or more roots lead to.
+// A tree is a directory that one or more roots lead to.
 type tree struct {
 	roots []target
 	info  fs.FileInfo
 }
 
-// survey finds out where the targets are.
+// survey resolves the targets.
 func survey(targets []target) chart {
 	c := chart{steps: map[string][]target{}, trees: map[string]tree{}}
 	targets, c.globs = unfold(targets)
@@ -52,8 +52,8 @@ func survey(targets []target) chart {
 	return c
 }
 
-// unfold returns the targets with the files that globs among them stand for,
-// and the globs by the real paths of their folders.
+// unfold returns the targets plus the files that match globs, and the globs by the real
+// paths of their directories.
 func unfold(targets []target) (all []target, globs map[string][]target) {
 	all, globs = slices.Clone(targets), map[string][]target{}
 	for _, t := range targets {
@@ -68,15 +68,15 @@ func unfold(targets []target) (all []target, globs map[string][]target) {
 	return all, globs
 }
 
-// same reports whether two charts lead to the same places.
+// same reports whether two charts lead to the same locations.
 func (c chart) same(d chart) bool {
 	sameTargets := func(a, b []target) bool { return slices.Equal(a, b) }
 	sameTree := func(a, b tree) bool { return os.SameFile(a.info, b.info) && slices.Equal(a.roots, b.roots) }
 	return maps.EqualFunc(c.steps, d.steps, sameTargets) && maps.EqualFunc(c.trees, d.trees, sameTree)
 }
 
-// spell returns the names by which the user knows the real path: none when it
-// is not watched, and several when several roots lead to it.
+// spell returns the user's names of a real path: none if it is not watched, several if
+// several roots lead to it.
 func (c chart) spell(real string, skip func(string) bool) []string {
 	var names []string
 	for _, t := range c.steps[real] {
@@ -114,18 +114,17 @@ func (c chart) holds(real string) bool {
 	}
 }
 
-// skipped reports whether an entry is of no interest. The names that begin
-// with two dots are how a Kubernetes ConfigMap is swapped.
+// skipped reports whether an entry is ignored. A Kubernetes ConfigMap is swapped
+// through names that start with two dots.
 func skipped(name string, skip func(string) bool) bool {
 	return name != "" && !strings.HasPrefix(name, "..") && skip(name)
 }
 
-// maxLinks is how many links are followed on one path, as in Linux.
+// maxLinks is the maximum number of links on a path, as in Linux.
 const maxLinks = 40
 
-// follow walks along an absolute path through all links. It returns the real
-// paths of the entries that decide where it leads, and where that is: "" when
-// nothing is there.
+// follow resolves an absolute path through all links. steps are the real paths of the
+// entries that determine the result. real is the real path, or "" if nothing is there.
 func follow(abs string) (steps []string, real string) {
 	sep := string(filepath.Separator)
 	start := filepath.VolumeName(abs) + sep
@@ -164,20 +163,20 @@ func follow(abs string) (steps []string, real string) {
 	return append(steps, at), at
 }
 
-// watches is one set of watched folders. No folder is ever taken out of it.
+// watches is a set of watched directories. Directories are never removed from it.
 type watches struct {
 	fs      *fsnotify.Watcher
-	failed  chan error    // the newest error that was not looked at yet
-	drained chan struct{} // closed when no more errors come
+	failed  chan error    // the latest unhandled error
+	drained chan struct{} // closed after the last error
 	skip    func(string) bool
 	folders map[string]struct{}
 }
 
-// watchAll watches all that a chart shows.
+// watchAll watches everything in a chart.
 func watchAll(c chart, skip func(string) bool, open func() (*fsnotify.Watcher, error)) (*watches, error) {
 	fsw, err := open()
 	if err != nil {
-		return nil, fmt.Errorf("ask for notifications: %w", err)
+		return nil, fmt.Errorf("create file notifier: %w", err)
 	}
 	w := &watches{
 		fs: fsw, failed: make(chan error, 1), drained: make(chan struct{}),
@@ -202,8 +201,8 @@ func watchAll(c chart, skip func(string) bool, open func() (*fsnotify.Watcher, e
 	return w, nil
 }
 
-// drain takes fsnotify's errors off its hands at once: it sends them while it
-// holds the lock that adding a watch needs.
+// drain receives fsnotify errors immediately, because fsnotify sends them while it
+// holds the lock for adding a watch.
 func (w *watches) drain() {
 	defer close(w.drained)
 	defer close(w.failed)
@@ -226,8 +225,8 @@ func (w *watches) has(folder string) bool {
 	return ok
 }
 
-// grow watches a folder and all below it. A folder is watched before it is
-// read, so that nothing can come in between.
+// grow watches a directory and everything below it. It watches a directory before
+// reading it, so that no change is missed.
 func (w *watches) grow(folder string) error {
 	if ok, err := w.add(folder); !ok {
 		return err
@@ -247,7 +246,7 @@ func (w *watches) grow(folder string) error {
 	return nil
 }
 
-// add watches one folder, and reports whether there is such a folder.
+// add watches one directory, and reports whether it exists.
 func (w *watches) add(folder string) (bool, error) {
 	if w.has(folder) {
 		return true, nil
@@ -261,9 +260,8 @@ func (w *watches) add(folder string) (bool, error) {
 	return true, nil
 }
 
-// closed reports whether an error means that a folder is gone by now or not
-// ours to read. What is in it cannot be served then, and when that changes,
-// the folder above tells.
+// closed reports whether an error means that a directory is gone or unreadable. Its
+// content then cannot be served, and a change of that is reported by its parent.
 func closed(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.ENOTDIR)
 }

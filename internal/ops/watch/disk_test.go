@@ -11,18 +11,17 @@ import (
 	"time"
 )
 
-// patience is when a test that waits for a change gives up: it is never
-// reached unless the change is missed.
+// patience is the timeout for a change. It is only reached if the change is missed.
 const patience = 2 * time.Minute
 
-// disk is a folder to change while it is watched.
+// disk is a watched directory.
 type disk struct {
 	*testing.T
 	dir string
 	w   *Watcher
 }
 
-// watchDisk lays out files ("x -> y" is a link, "x/" a folder) and watches.
+// watchDisk creates files ("x -> y" is a link, "x/" a directory) and watches them.
 func watchDisk(t *testing.T, layout []string, o Options) *disk {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -106,7 +105,7 @@ func (d *disk) rescan() {
 	d.until("a rescan", func(c Change) bool { return c.Rescan })
 }
 
-// sees proves that a file is watched, by writing to it.
+// sees checks that a file is watched by writing to it.
 func (d *disk) sees(path string) {
 	d.Helper()
 	d.must(os.WriteFile(d.at(path), []byte("again"), 0o600))
@@ -121,50 +120,50 @@ func TestWatcher_diskChanges(t *testing.T) {
 		watch  Options
 		run    func(d *disk)
 	}{
-		{"an edit in place", []string{"t/", "t/a"}, root(), func(d *disk) {
+		{"edit in place", []string{"t/", "t/a"}, root(), func(d *disk) {
 			d.sees("t/a")
 		}},
-		{"a new file", []string{"t/"}, root(), func(d *disk) {
+		{"new file", []string{"t/"}, root(), func(d *disk) {
 			d.put("t/a")
 			d.dirty("t/a")
 		}},
-		{"a deleted file", []string{"t/", "t/a"}, root(), func(d *disk) {
+		{"deleted file", []string{"t/", "t/a"}, root(), func(d *disk) {
 			d.rm("t/a")
 			d.dirty("t/a")
 		}},
-		{"a renamed file, under both names", []string{"t/", "t/a"}, root(), func(d *disk) {
+		{"renamed file", []string{"t/", "t/a"}, root(), func(d *disk) {
 			d.mv("t/a", "t/b")
 			d.until("a and b", func(c Change) bool {
 				return slices.Contains(c.Paths, d.at("t/a")) && slices.Contains(c.Paths, d.at("t/b"))
 			})
 		}},
-		{"an editor that saves by rename", []string{"t/", "t/a"}, root(), func(d *disk) {
+		{"save by rename", []string{"t/", "t/a"}, root(), func(d *disk) {
 			for range 3 {
 				d.put("t/.a.swp")
 				d.mv("t/.a.swp", "t/a")
 				d.dirty("t/a")
 			}
 		}},
-		{"a changed mode", []string{"t/", "t/a"}, root(), func(d *disk) {
+		{"changed mode", []string{"t/", "t/a"}, root(), func(d *disk) {
 			d.must(os.Chmod(d.at("t/a"), 0o644))
 			d.dirty("t/a")
 		}},
-		{"folders made at once and what happens in them later", []string{"t/"}, root(), func(d *disk) {
+		{"nested new directories", []string{"t/"}, root(), func(d *disk) {
 			d.put("t/a/b/c/")
 			d.rescan()
 			d.sees("t/a/b/c/x")
 		}},
-		{"a folder that was full when it came", []string{"t/", "new/sub/", "new/sub/a"}, root(), func(d *disk) {
+		{"moved-in directory", []string{"t/", "new/sub/", "new/sub/a"}, root(), func(d *disk) {
 			d.mv("new", "t/new")
 			d.rescan()
 			d.sees("t/new/sub/a")
 		}},
-		{"a renamed folder, with the folders in it, under the new names", []string{"t/a/sub/", "t/a/sub/x"}, root(), func(d *disk) {
+		{"renamed directory", []string{"t/a/sub/", "t/a/sub/x"}, root(), func(d *disk) {
 			d.mv("t/a", "t/b")
 			d.rescan()
 			d.sees("t/b/sub/x")
 		}},
-		{"folders that change places", []string{"t/a/sub/", "t/a/sub/x", "t/c/sub/", "t/c/sub/y"}, root(), func(d *disk) {
+		{"swapped directories", []string{"t/a/sub/", "t/a/sub/x", "t/c/sub/", "t/c/sub/y"}, root(), func(d *disk) {
 			d.mv("t/a", "t/b")
 			d.mv("t/c", "t/a")
 			d.mv("t/b", "t/c")
@@ -172,7 +171,7 @@ func TestWatcher_diskChanges(t *testing.T) {
 			d.sees("t/a/sub/y")
 			d.sees("t/c/sub/x")
 		}},
-		{"a folder removed and made again", []string{"t/a/", "t/a/x"}, root(), func(d *disk) {
+		{"recreated directory", []string{"t/a/", "t/a/x"}, root(), func(d *disk) {
 			for range 3 {
 				d.rm("t/a")
 				d.put("t/a/")
@@ -181,7 +180,7 @@ func TestWatcher_diskChanges(t *testing.T) {
 				d.sees("t/a/x")
 			}
 		}},
-		{"folders that move and vanish in a hurry", []string{"t/"}, root(), func(d *disk) {
+		{"fast moves and removals", []string{"t/"}, root(), func(d *disk) {
 			for i := range 200 {
 				d.put(fmt.Sprintf("t/%d/sub/", i))
 				d.mv(fmt.Sprintf("t/%d", i), fmt.Sprintf("t/%d-moved", i))
@@ -190,7 +189,7 @@ func TestWatcher_diskChanges(t *testing.T) {
 			d.rescan()
 			d.sees("t/x")
 		}},
-		{"a root removed and made again", []string{"t/", "t/a"}, root(), func(d *disk) {
+		{"recreated root", []string{"t/", "t/a"}, root(), func(d *disk) {
 			for range 3 {
 				d.rm("t")
 				d.rescan()
@@ -199,52 +198,52 @@ func TestWatcher_diskChanges(t *testing.T) {
 				d.sees("t/a")
 			}
 		}},
-		{"a root replaced by another folder", []string{"t/", "t/a", "next/", "next/a"}, root(), func(d *disk) {
+		{"replaced root", []string{"t/", "t/a", "next/", "next/a"}, root(), func(d *disk) {
 			d.mv("t", "old")
 			d.mv("next", "t")
 			d.rescan()
 			d.sees("t/a")
 		}},
-		{"a root that is not there yet, nor what it stands in", nil, Options{Roots: []string{"x/y/t"}}, func(d *disk) {
+		{"missing root and parent", nil, Options{Roots: []string{"x/y/t"}}, func(d *disk) {
 			d.put("x/y/t/sub/")
 			d.rescan()
 			d.sees("x/y/t/sub/a")
 		}},
-		{"a root whose folder is renamed away and comes back", []string{"x/t/"}, Options{Roots: []string{"x/t"}}, func(d *disk) {
+		{"parent renamed and restored", []string{"x/t/"}, Options{Roots: []string{"x/t"}}, func(d *disk) {
 			d.mv("x", "y")
 			d.rescan()
 			d.mv("y", "x")
 			d.rescan()
 			d.sees("x/t/a")
 		}},
-		{"a root whose folder's folder is renamed, which no notification tells", []string{"w/x/t/"}, Options{Roots: []string{"w/x/t"}}, func(d *disk) {
+		{"grandparent renamed", []string{"w/x/t/"}, Options{Roots: []string{"w/x/t"}}, func(d *disk) {
 			d.mv("w", "v")
 			d.put("w/x/t/")
 			d.rescan()
 			d.sees("w/x/t/a")
 		}},
-		{"what is behind a root that is a link", []string{"v1/", "v1/a", "t -> v1"}, root(), func(d *disk) {
+		{"root is a link", []string{"v1/", "v1/a", "t -> v1"}, root(), func(d *disk) {
 			d.sees("t/a")
 		}},
-		{"a root that is a link and is turned to another folder", []string{"v1/", "v1/a", "v2/", "v2/a", "t -> v1"}, root(), func(d *disk) {
+		{"root link changed", []string{"v1/", "v1/a", "v2/", "v2/a", "t -> v1"}, root(), func(d *disk) {
 			d.put("t2 -> v2")
 			d.mv("t2", "t")
 			d.rescan()
 			d.sees("t/a")
 		}},
-		{"a link in the middle of a chain that is turned", []string{"r1/t/", "r2/t/", "current -> r1", "t -> current/t"}, root(), func(d *disk) {
+		{"link in a chain changed", []string{"r1/t/", "r2/t/", "current -> r1", "t -> current/t"}, root(), func(d *disk) {
 			d.put("c2 -> r2")
 			d.mv("c2", "current")
 			d.rescan()
 			d.sees("t/a")
 		}},
-		{"a folder that two roots lead to, under both names", []string{"v1/", "t -> v1", "u -> v1"}, Options{Roots: []string{"t", "u"}}, func(d *disk) {
+		{"two roots to one directory", []string{"v1/", "t -> v1", "u -> v1"}, Options{Roots: []string{"t", "u"}}, func(d *disk) {
 			d.put("v1/a")
 			d.until("t/a and u/a", func(c Change) bool {
 				return slices.Contains(c.Paths, d.at("t/a")) && slices.Contains(c.Paths, d.at("u/a"))
 			})
 		}},
-		{"a ConfigMap that swaps its data", []string{"t/..v1/", "t/..v1/a", "t/..data -> ..v1", "t/a -> ..data/a"}, root(), func(d *disk) {
+		{"ConfigMap swap", []string{"t/..v1/", "t/..v1/a", "t/..data -> ..v1", "t/a -> ..data/a"}, root(), func(d *disk) {
 			d.put("t/..v2/")
 			d.put("t/..v2/a")
 			d.put("t/..data_tmp -> ..v2")
@@ -253,12 +252,12 @@ func TestWatcher_diskChanges(t *testing.T) {
 			d.rm("t/..v1")
 			d.rescan()
 		}},
-		{"a ConfigMap that swaps to a folder seen before", []string{"t/..v1/", "t/..v2/", "t/..data -> ..v1"}, root(), func(d *disk) {
+		{"ConfigMap swap back", []string{"t/..v1/", "t/..v2/", "t/..data -> ..v1"}, root(), func(d *disk) {
 			d.put("t/..data_tmp -> ..v2")
 			d.mv("t/..data_tmp", "t/..data")
 			d.rescan()
 		}},
-		{"a single file, edited, saved by rename, removed and made again", []string{"c/", "c/f"}, Options{Files: []string{"c/f"}}, func(d *disk) {
+		{"single file", []string{"c/", "c/f"}, Options{Files: []string{"c/f"}}, func(d *disk) {
 			d.sees("c/f")
 			d.put("c/f~")
 			d.mv("c/f~", "c/f")
@@ -268,12 +267,12 @@ func TestWatcher_diskChanges(t *testing.T) {
 			d.dirty("c/f")
 			d.sees("c/f")
 		}},
-		{"a single file that is not there yet, nor its folder", nil, Options{Files: []string{"c/f"}}, func(d *disk) {
+		{"missing single file and parent", nil, Options{Files: []string{"c/f"}}, func(d *disk) {
 			d.put("c/")
 			d.dirty("c/f")
 			d.sees("c/f")
 		}},
-		{"files that a glob names, when they come, change, move and go", []string{"c/", "c/old.v"}, Options{Globs: []string{"c/*.v"}}, func(d *disk) {
+		{"glob", []string{"c/", "c/old.v"}, Options{Globs: []string{"c/*.v"}}, func(d *disk) {
 			d.sees("c/old.v")
 			d.put("c/new.v")
 			d.dirty("c/new.v")
@@ -283,13 +282,13 @@ func TestWatcher_diskChanges(t *testing.T) {
 			d.rm("c/old.v")
 			d.dirty("c/old.v")
 		}},
-		{"a glob whose folder comes later", nil, Options{Globs: []string{"c/*.v"}}, func(d *disk) {
+		{"glob in missing directory", nil, Options{Globs: []string{"c/*.v"}}, func(d *disk) {
 			d.put("c/")
 			d.put("c/a.v")
 			d.rescan()
 			d.sees("c/a.v")
 		}},
-		{"what is behind a new file that a glob names, a link in a swapped folder", []string{"c/..v1/", "c/..v2/", "c/..data -> ..v1"}, Options{Globs: []string{"c/*.v"}}, func(d *disk) {
+		{"glob link in swapped directory", []string{"c/..v1/", "c/..v2/", "c/..data -> ..v1"}, Options{Globs: []string{"c/*.v"}}, func(d *disk) {
 			d.put("c/..v1/a.v")
 			d.put("c/a.v -> ..data/a.v")
 			d.rescan()
@@ -300,7 +299,7 @@ func TestWatcher_diskChanges(t *testing.T) {
 			d.rescan()
 			d.sees("c/a.v")
 		}},
-		{"what is behind a file that is a link, in a swapped folder", []string{"c/..v1/", "c/..v1/f", "c/..v2/", "c/..v2/f", "c/..data -> ..v1", "c/f -> ..data/f"}, Options{Files: []string{"c/f"}}, func(d *disk) {
+		{"file link in swapped directory", []string{"c/..v1/", "c/..v1/f", "c/..v2/", "c/..v2/f", "c/..data -> ..v1", "c/f -> ..data/f"}, Options{Files: []string{"c/f"}}, func(d *disk) {
 			d.put("c/..data_tmp -> ..v2")
 			d.mv("c/..data_tmp", "c/..data")
 			d.dirty("c/f")

@@ -12,23 +12,23 @@ import (
 )
 
 const (
-	// few is how many dirty paths are still one person saving files.
+	// few is the number of dirty paths that still look like one person saving files.
 	few = 3
-	// quietFew and quietMany are how long nothing must happen before few or
-	// many dirty paths are reported. Many wait longer, gapsQuiet times the
-	// longest gap, where the writer has paused before.
+	// quietFew and quietMany are the debounce times for few and for many dirty paths.
+	// With many paths and pauses between events, the debounce is at least gapsQuiet
+	// times the longest pause.
 	quietFew  = 10 * time.Millisecond
 	quietMany = 100 * time.Millisecond
 	gapsQuiet = 3
-	// longest bounds the wait where it never becomes quiet.
+	// longest bounds the wait under continuous changes.
 	longest = 2 * time.Second
-	// maxPaths bounds the paths of a [Change]; beyond, it is a rescan.
+	// maxPaths bounds the paths of a [Change]; beyond it, the change is a rescan.
 	maxPaths = 4096
-	// never is a wait with nothing to wait for.
+	// never is the wait without a pending change.
 	never = time.Duration(1<<63 - 1)
 )
 
-// pending is what was seen and not reported yet. The zero pending is empty.
+// pending collects unreported observations. The zero value is empty.
 type pending struct {
 	paths       map[string]struct{}
 	rescan      bool
@@ -36,19 +36,19 @@ type pending struct {
 	first, last time.Time
 	// gap is the longest time between two events.
 	gap time.Duration
-	// locked says that git held a lock when last looked, and lockedSince when
-	// it was first seen to hold one; zero when it never was.
+	// locked means that git held a lock at the last check; lockedSince is the start of
+	// that lock, or zero.
 	locked      bool
 	lockedSince time.Time
-	// ready is set when the pending change may be sent.
+	// ready means that the pending change may be sent.
 	ready bool
 }
 
-// event takes in what an event meant at the time now.
+// event adds the observation of an event at the time now.
 func (p *pending) event(now time.Time, g glance) {
 	switch {
 	case g.empty() || p.first.IsZero() || p.locked:
-	case p.ready: // a burst of its own, which came before the last was received
+	case p.ready: // a new burst after the last change became ready
 		p.first, p.gap = now, 0
 	default:
 		p.gap = max(p.gap, now.Sub(p.last))
@@ -56,7 +56,7 @@ func (p *pending) event(now time.Time, g glance) {
 	p.add(now, g)
 }
 
-// add takes in what was seen at the time now.
+// add adds an observation at the time now.
 func (p *pending) add(now time.Time, g glance) {
 	if g.empty() {
 		return
@@ -78,7 +78,7 @@ func (p *pending) add(now time.Time, g glance) {
 	}
 }
 
-// wait returns how long to wait until things count as quiet.
+// wait returns the remaining debounce time.
 func (p *pending) wait(now time.Time) time.Duration {
 	if p.first.IsZero() || p.ready {
 		return never
@@ -90,7 +90,7 @@ func (p *pending) wait(now time.Time) time.Duration {
 	return max(0, min(p.last.Add(quiet).Sub(now), p.first.Add(longest).Sub(now)))
 }
 
-// lock has a change wait on while git holds a lock, for more to come.
+// lock postpones the change while git holds a lock.
 func (p *pending) lock(now time.Time) {
 	if p.lockedSince.IsZero() {
 		p.lockedSince = now
@@ -99,7 +99,7 @@ func (p *pending) lock(now time.Time) {
 	p.first, p.last = now, now
 }
 
-// unlock has a change wait once more after a lock is gone.
+// unlock restarts the debounce after a lock is released.
 func (p *pending) unlock(now time.Time) {
 	p.locked = false
 	p.first, p.last = now, now
@@ -109,11 +109,11 @@ func (p *pending) change() Change {
 	return Change{Paths: slices.Sorted(maps.Keys(p.paths)), Rescan: p.rescan}
 }
 
-// lockPatience is how long a change waits for a lock of git. An older lock was
-// left behind, or belongs to a commit whose message somebody is writing.
+// lockPatience is the maximum time that a change waits for a git lock. An older lock is
+// stale, or belongs to a commit with an open editor.
 const lockPatience = 30 * time.Second
 
-// A lock is the file that git keeps while it changes a work tree.
+// A lock is a git lock file of a work tree.
 type lock struct {
 	path string
 	info fs.FileInfo
@@ -123,9 +123,9 @@ func (l lock) same(m lock) bool {
 	return l.info != nil && m.info != nil && os.SameFile(l.info, m.info) && l.info.ModTime().Equal(m.info.ModTime())
 }
 
-// locked reports whether git is in the midst of changing files, so that what
-// is pending may be half of a checkout. No change waits for locks longer than
-// lockPatience, and none for a lock that one has waited for in vain.
+// locked reports whether git is changing files, so that the pending change may be half
+// of a checkout. It returns false for a lock older than lockPatience, and for a lock
+// that already timed out.
 func (w *Watcher) locked(p *pending) bool {
 	l, held := lockOn(w.targets)
 	now := time.Now()
@@ -133,7 +133,7 @@ func (w *Watcher) locked(p *pending) bool {
 	case held && l.same(w.outwaited), !held && !p.locked:
 		return false
 	case !held:
-		// What was written before the lock went may still be on its way.
+		// Events from before the release may still arrive.
 		p.unlock(now)
 		return true
 	}
@@ -141,18 +141,18 @@ func (w *Watcher) locked(p *pending) bool {
 	p.lock(now)
 	if now.Sub(p.lockedSince) < lockPatience && now.Sub(l.info.ModTime()) < lockPatience {
 		if first {
-			w.log.Info("git is changing files: they are loaded when it is done", slog.String("lock", l.path))
+			w.log.Info("wait for git lock", slog.String("lock", l.path))
 		}
 		return true
 	}
 	p.unlock(now)
 	w.outwaited = l
-	w.log.Warn("git has held a lock for long: files are loaded without waiting for its end; remove the lock if no git runs",
+	w.log.Warn("ignore stale git lock",
 		slog.String("lock", l.path))
 	return false
 }
 
-// lockOn returns a lock on a work tree that holds one of the targets.
+// lockOn returns a lock of a work tree that contains one of the targets.
 func lockOn(targets []target) (lock, bool) {
 	for _, t := range targets {
 		_, at := follow(t.abs)
@@ -173,8 +173,8 @@ func lockOn(targets []target) (lock, bool) {
 	return lock{}, false
 }
 
-// gitFolder returns where git keeps the state of a work tree. Worktrees and
-// submodules have a file .git that names the folder.
+// gitFolder returns the git directory of a work tree. In worktrees and submodules, a
+// file .git names it.
 func gitFolder(worktree string) string {
 	git := filepath.Join(worktree, ".git")
 	info, err := os.Stat(git)

@@ -28,20 +28,20 @@ func TestPending_debounce(t *testing.T) {
 		now  time.Duration
 		want time.Duration
 	}{
-		{"nothing seen waits for ever", nil, 0, never},
-		{"an empty glance is nothing", []seen{one(0)}, 0, never},
-		{"one path waits 10 ms", []seen{one(0, "a")}, 0, 10 * time.Millisecond},
-		{"the same path again starts the wait again", []seen{one(0, "a"), one(8*time.Millisecond, "a")}, 9 * time.Millisecond, 9 * time.Millisecond},
-		{"three paths wait 10 ms", []seen{one(0, "a", "b", "c")}, 0, 10 * time.Millisecond},
-		{"four paths wait 100 ms", []seen{one(0, "a", "b", "c", "d")}, 0, 100 * time.Millisecond},
-		{"a pause before four paths makes them wait three times as long", []seen{one(0, "a"), one(70*time.Millisecond, "b", "c", "d")}, 70 * time.Millisecond, 210 * time.Millisecond},
-		{"a pause before three paths changes nothing", []seen{one(0, "a"), one(70*time.Millisecond, "b")}, 70 * time.Millisecond, 10 * time.Millisecond},
-		{"a short pause changes nothing", []seen{one(0, "a"), one(30*time.Millisecond, "b", "c", "d")}, 30 * time.Millisecond, 100 * time.Millisecond},
-		{"a lone rescan waits 10 ms", []seen{{0, glance{rescan: true}}}, 0, 10 * time.Millisecond},
-		{"what announces more waits 100 ms", []seen{{0, glance{rescan: true, many: true}}}, 0, 100 * time.Millisecond},
-		{"past the quiet the wait is over", []seen{one(0, "a")}, time.Second, 0},
-		{"it never waits longer than 2 s", []seen{one(0, "a"), one(1995*time.Millisecond, "a")}, 1996 * time.Millisecond, 4 * time.Millisecond},
-		{"past 2 s the wait is over", []seen{one(0, "a"), one(2010*time.Millisecond, "a")}, 2011 * time.Millisecond, 0},
+		{"nothing", nil, 0, never},
+		{"empty observation", []seen{one(0)}, 0, never},
+		{"one path", []seen{one(0, "a")}, 0, 10 * time.Millisecond},
+		{"same path restarts", []seen{one(0, "a"), one(8*time.Millisecond, "a")}, 9 * time.Millisecond, 9 * time.Millisecond},
+		{"three paths", []seen{one(0, "a", "b", "c")}, 0, 10 * time.Millisecond},
+		{"four paths", []seen{one(0, "a", "b", "c", "d")}, 0, 100 * time.Millisecond},
+		{"pause before four paths", []seen{one(0, "a"), one(70*time.Millisecond, "b", "c", "d")}, 70 * time.Millisecond, 210 * time.Millisecond},
+		{"pause before three paths", []seen{one(0, "a"), one(70*time.Millisecond, "b")}, 70 * time.Millisecond, 10 * time.Millisecond},
+		{"short pause", []seen{one(0, "a"), one(30*time.Millisecond, "b", "c", "d")}, 30 * time.Millisecond, 100 * time.Millisecond},
+		{"rescan", []seen{{0, glance{rescan: true}}}, 0, 10 * time.Millisecond},
+		{"announced burst", []seen{{0, glance{rescan: true, many: true}}}, 0, 100 * time.Millisecond},
+		{"debounce over", []seen{one(0, "a")}, time.Second, 0},
+		{"maximum wait", []seen{one(0, "a"), one(1995*time.Millisecond, "a")}, 1996 * time.Millisecond, 4 * time.Millisecond},
+		{"maximum wait over", []seen{one(0, "a"), one(2010*time.Millisecond, "a")}, 2011 * time.Millisecond, 0},
 	}
 	for _, r := range rows {
 		t.Run(r.name, func(t *testing.T) {
@@ -50,7 +50,7 @@ func TestPending_debounce(t *testing.T) {
 				p.event(at(s.after), s.glance)
 			}
 			if got := p.wait(at(r.now)); got != r.want {
-				t.Errorf("wait is %v, want %v", got, r.want)
+				t.Errorf("wait %v, want %v", got, r.want)
 			}
 		})
 	}
@@ -72,11 +72,11 @@ func TestPending_bounded(t *testing.T) {
 	for i := range 10 * maxPaths {
 		p.add(time.Unix(1, 0), glance{paths: []string{fmt.Sprint(i)}})
 		if len(p.paths) > maxPaths {
-			t.Fatalf("%d paths are kept, at most %d may be", len(p.paths), maxPaths)
+			t.Fatalf("%d paths stored, want at most %d", len(p.paths), maxPaths)
 		}
 	}
 	if !p.change().Rescan {
-		t.Error("paths were dropped and no rescan was asked for")
+		t.Error("paths were dropped without a rescan")
 	}
 }
 
@@ -85,16 +85,15 @@ func TestWatcher_changeWhileReady(t *testing.T) {
 	p.add(time.Unix(1, 0), glance{paths: []string{"a"}})
 	p.ready = true
 	if got := p.wait(time.Unix(1, 0)); got != never {
-		t.Errorf("a ready change waits %v, want for ever", got)
+		t.Errorf("a ready change waits %v, want never", got)
 	}
 	p.add(time.Unix(1, 0), glance{paths: []string{"b"}})
 	if p.ready {
-		t.Error("the change is ready although something has just happened")
+		t.Error("the change is ready directly after an event")
 	}
 }
 
-// repository is a work tree with a tools folder, of which a Watcher with a fake
-// eye is told.
+// repository creates a work tree with a tools directory and a Watcher with a fake eye.
 func repository(t *testing.T, test func(t *testing.T, dir string, w *Watcher, show func(string))) {
 	dir := t.TempDir()
 	for _, folder := range []string{".git", "tools.d"} {
@@ -124,7 +123,7 @@ func TestWatcher_waitsForGitLock(t *testing.T) {
 		if err := os.Remove(lock); err != nil {
 			t.Fatal(err)
 		}
-		// By then the lock was seen to be gone, while c was still on its way.
+		// The lock was seen released while c was still arriving.
 		time.Sleep(quietMany * 3 / 2)
 		show("c")
 		last := time.Now()
@@ -156,9 +155,9 @@ func TestWatcher_lockTimeout(t *testing.T) {
 			t.Errorf("the next change took %v, want %v", took, quietFew)
 		}
 		synctest.Wait()
-		for _, said := range []string{"git is changing files", "git has held a lock for long"} {
+		for _, said := range []string{"wait for git lock", "ignore stale git lock"} {
 			if n := strings.Count(log.String(), said); n != 1 {
-				t.Errorf("the log says %d times that %s, want once:\n%s", n, said, &log)
+				t.Errorf("%d log records %q, want one:\n%s", n, said, &log)
 			}
 		}
 	})
@@ -187,7 +186,7 @@ func TestWatcher_successiveLocks(t *testing.T) {
 		write(t, lock, "")
 		start := time.Now()
 		show("a")
-		go func() { // a rebase: git lets its lock go between two commits
+		go func() { // a rebase: git releases its lock between two commits
 			for time.Since(start) < 2*lockPatience {
 				time.Sleep(131 * time.Millisecond)
 				_ = os.Remove(lock)
@@ -224,18 +223,18 @@ func TestGitLocks(t *testing.T) {
 	rows := []struct {
 		name, target, lock string
 	}{
-		{"above the folder", "repo/tools.d/sub", "repo/.git/index.lock"},
-		{"of a folder that is not there", "repo/none/at/all", "repo/.git/index.lock"},
-		{"in the folder itself", "own", "own/.git/index.lock"},
-		{"behind a link", "plain/linked", "repo/.git/index.lock"},
-		{"of a worktree", "worktree/tools.d", "repo/.git/worktrees/w/index.lock"},
-		{"of a submodule", "sub/tools.d", "repo/.git/modules/sub/index.lock"},
+		{"above the directory", "repo/tools.d/sub", "repo/.git/index.lock"},
+		{"missing directory", "repo/none/at/all", "repo/.git/index.lock"},
+		{"in the directory", "own", "own/.git/index.lock"},
+		{"through a link", "plain/linked", "repo/.git/index.lock"},
+		{"worktree", "worktree/tools.d", "repo/.git/worktrees/w/index.lock"},
+		{"submodule", "sub/tools.d", "repo/.git/modules/sub/index.lock"},
 	}
 	for _, r := range rows {
 		t.Run(r.name, func(t *testing.T) {
 			targets := []target{{abs: at("plain/tools.d"), kind: rootTarget}, {abs: at(r.target), kind: rootTarget}}
 			if l, held := lockOn(targets); held {
-				t.Fatalf("%s is held before it is made", l.path)
+				t.Fatalf("%s is held before it exists", l.path)
 			}
 			write(t, at(r.lock), "")
 			defer func() { _ = os.Remove(at(r.lock)) }()

@@ -12,28 +12,27 @@ import (
 )
 
 const (
-	// pollPulse is how often the poller looks.
+	// pollPulse is the polling interval.
 	pollPulse = time.Second
-	// fresh is how young a file must be for its content to be read: two saves
-	// within the resolution of its time can leave time and size the same.
+	// fresh is the age up to which the content of a file is read: two saves within the
+	// resolution of the timestamp can leave time and size equal.
 	fresh = 3 * time.Second
-	// sampled is how much of a file is read, in bytes.
+	// sampled is the maximum number of bytes read from a file.
 	sampled = 8 << 20
 )
 
-// poller is the eye that needs no notifications: it looks at everything and
-// compares.
+// poller is the eye without notifications: it lists all entries and compares them.
 type poller struct {
 	targets []target
 	skip    func(string) bool
 	seen    map[string]sight
 }
 
-// A sight is what one entry looked like.
+// A sight is the observed state of an entry.
 type sight struct {
 	info fs.FileInfo
 	link string
-	sum  [sha256.Size]byte // of the content, zero when it was not read
+	sum  [sha256.Size]byte // of the content, zero if not read
 }
 
 func newPoller(targets []target, skip func(string) bool) *poller {
@@ -66,7 +65,7 @@ func (p *poller) check() (glance, error) {
 	return g, nil
 }
 
-// look returns what is there now, by the names that the user knows.
+// look returns the current state by the user's names.
 func (p *poller) look() map[string]sight {
 	now := map[string]sight{}
 	targets, _ := unfold(p.targets)
@@ -79,7 +78,7 @@ func (p *poller) look() map[string]sight {
 			p.note(now, t.path, real)
 			continue
 		}
-		// An error is of one entry, which then counts as absent.
+		// An entry with an error counts as missing.
 		_ = filepath.WalkDir(real, func(path string, d fs.DirEntry, err error) error {
 			if err != nil {
 				return nil
@@ -97,9 +96,9 @@ func (p *poller) look() map[string]sight {
 	return now
 }
 
-// note puts down what an entry looks like. The content of a file is read when
-// it is too young for its time to be trusted; a sum once known is kept as long
-// as the time stays the same.
+// note records the state of an entry. It reads the content of a file that is too new
+// for its timestamp to be trusted, and keeps a known sum while the timestamp is
+// unchanged.
 func (p *poller) note(now map[string]sight, name, real string) {
 	info, err := os.Lstat(real)
 	if err != nil {
@@ -118,7 +117,7 @@ func (p *poller) note(now map[string]sight, name, real string) {
 	now[name] = s
 }
 
-// stat reports whether two sights are the same but for the content.
+// stat reports whether two sights are equal except for the content.
 func (s sight) stat(t sight) bool {
 	if s.info.Mode() != t.info.Mode() || s.link != t.link || !os.SameFile(s.info, t.info) {
 		return false
@@ -128,7 +127,7 @@ func (s sight) stat(t sight) bool {
 
 func (s sight) same(t sight) bool { return s.stat(t) && s.sum == t.sum }
 
-// sum returns the hash of a file, or zero when it cannot be read.
+// sum returns the hash of a file, or zero if it cannot be read.
 func sum(path string) (h [sha256.Size]byte) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -142,24 +141,23 @@ func sum(path string) (h [sha256.Size]byte) {
 	return [sha256.Size]byte(d.Sum(nil))
 }
 
-// notifyPulse is how often the notifier looks for what the operating system
-// does not tell: a folder far above a root renamed, a file system mounted.
+// notifyPulse is the interval of checks for changes without notification: a renamed
+// ancestor of a root, or a mounted file system.
 const notifyPulse = 2 * time.Second
 
-// notifier is the eye that the operating system tells what happens. Every
-// folder of the trees is watched, and every folder that holds a step to one.
+// notifier is the eye with notifications of the operating system. It watches every
+// directory of the trees, and every directory with a step to one.
 //
-// A watch belongs to an inode, and keeps reporting under the name that the
-// inode had at first; and fsnotify's own table of the two breaks (it panics)
-// when a name is watched again after folders have changed places. So where
-// folders come, go or move, the whole set of watches is made anew.
+// A watch belongs to an inode and keeps reporting the first name of that inode. The
+// table of fsnotify breaks (it panics) if a name is watched again after directories
+// were swapped. Therefore any change of directories recreates the whole set of watches.
 type notifier struct {
 	open    func() (*fsnotify.Watcher, error)
 	targets []target
 	skip    func(string) bool
 	chart   chart
 	set     *watches
-	stale   bool // the set may not be of the folders on disk
+	stale   bool // the set may not match the directories on disk
 }
 
 func newNotifier(targets []target, skip func(string) bool, open func() (*fsnotify.Watcher, error)) (*notifier, error) {
@@ -197,8 +195,8 @@ func (n *notifier) see(e fsnotify.Event) glance {
 	return g
 }
 
-// check makes the watches anew where they may not fit. The new ones are in
-// place before the old ones go, and a rescan finds what came in between.
+// check recreates the watches if they may be outdated. It adds the new ones before it
+// removes the old ones, and a rescan finds changes in between.
 func (n *notifier) check() (glance, error) {
 	now := survey(n.targets)
 	if !n.stale && now.same(n.chart) {

@@ -18,8 +18,8 @@ func TestPoller_changes(t *testing.T) {
 		want []string
 	}{
 		{"nothing", func(*testing.T, string) {}, nil},
-		{"an edit", func(t *testing.T, dir string) { write(t, filepath.Join(dir, "a"), "longer than before") }, []string{"t/a"}},
-		{"an edit that keeps size and time", func(t *testing.T, dir string) {
+		{"edit", func(t *testing.T, dir string) { write(t, filepath.Join(dir, "a"), "longer than before") }, []string{"t/a"}},
+		{"edit with equal size and time", func(t *testing.T, dir string) {
 			path := filepath.Join(dir, "a")
 			info, err := os.Stat(path)
 			if err != nil {
@@ -30,23 +30,23 @@ func TestPoller_changes(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, []string{"t/a"}},
-		{"a file touched and not changed", func(t *testing.T, dir string) {
+		{"touched file", func(t *testing.T, dir string) {
 			if err := os.Chtimes(filepath.Join(dir, "a"), time.Unix(1, 0), time.Unix(1, 0)); err != nil {
 				t.Fatal(err)
 			}
 		}, []string{"t/a"}},
-		{"a new file in a new folder", func(t *testing.T, dir string) {
+		{"new file in a new directory", func(t *testing.T, dir string) {
 			if err := os.Mkdir(filepath.Join(dir, "n"), 0o700); err != nil {
 				t.Fatal(err)
 			}
 			write(t, filepath.Join(dir, "n/x"), "x")
 		}, []string{"t/n", "t/n/x"}},
-		{"a deleted file", func(t *testing.T, dir string) {
+		{"deleted file", func(t *testing.T, dir string) {
 			if err := os.Remove(filepath.Join(dir, "a")); err != nil {
 				t.Fatal(err)
 			}
 		}, []string{"t/a"}},
-		{"a link turned", func(t *testing.T, dir string) {
+		{"changed link", func(t *testing.T, dir string) {
 			if err := os.Remove(filepath.Join(dir, "l")); err != nil {
 				t.Fatal(err)
 			}
@@ -54,13 +54,13 @@ func TestPoller_changes(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, []string{"t/l"}},
-		{"nothing in a skipped folder", func(t *testing.T, dir string) { write(t, filepath.Join(dir, ".git/x"), "x") }, nil},
-		{"the single file", func(t *testing.T, dir string) { write(t, filepath.Join(dir, "../f"), "x") }, []string{"f"}},
-		{"a new file that a glob names", func(t *testing.T, dir string) {
+		{"skipped directory", func(t *testing.T, dir string) { write(t, filepath.Join(dir, ".git/x"), "x") }, nil},
+		{"single file", func(t *testing.T, dir string) { write(t, filepath.Join(dir, "../f"), "x") }, []string{"f"}},
+		{"new glob match", func(t *testing.T, dir string) {
 			write(t, filepath.Join(dir, "../a.v"), "x")
 			write(t, filepath.Join(dir, "../a.w"), "x")
 		}, []string{"a.v"}},
-		{"a root that vanishes", func(t *testing.T, dir string) {
+		{"removed root", func(t *testing.T, dir string) {
 			if err := os.RemoveAll(dir); err != nil {
 				t.Fatal(err)
 			}
@@ -89,7 +89,7 @@ func TestPoller_changes(t *testing.T) {
 	}
 }
 
-// The time of an old file is trusted: it is not read again and again.
+// The poller trusts the timestamp of an old file and does not read it again.
 func TestPoller_skipsOldFiles(t *testing.T) {
 	targets := targetsIn(t, "t", "t")
 	path := filepath.Join(targets[0].abs, "a")
@@ -125,12 +125,12 @@ func TestWatcher_ignoresSiblings(t *testing.T) {
 	dir := filepath.Dir(n.targets[0].abs)
 	for _, path := range []string{"other", "tt", "t2/x", "t/.git", "t/.git/index", "t/a/.git/x"} {
 		if g := n.see(fsnotify.Event{Name: filepath.Join(dir, path), Op: fsnotify.Create}); !g.empty() {
-			t.Errorf("%s is reported as %v", path, g)
+			t.Errorf("%s reported as %v", path, g)
 		}
 	}
 	for _, path := range []string{"t", "t/a", "t/.github/x", "t/..data"} {
 		if g := n.see(fsnotify.Event{Name: filepath.Join(dir, path), Op: fsnotify.Create}); g.empty() {
-			t.Errorf("%s is not reported", path)
+			t.Errorf("%s not reported", path)
 		}
 	}
 	if n.set.has(filepath.Join(dir, "t/.git")) {

@@ -1,15 +1,15 @@
-// Package watch tells when folders and files on disk may have changed.
+// Package watch reports when directories and files on disk may have changed.
 //
-// A [Watcher] sees through the operating system's notifications, or by looking
-// every second where there are none, waits until all is quiet, and then sends
-// one [Change]: so an editor that saves by rename, a Kubernetes ConfigMap that
-// swaps its ..data link, and a checkout of a thousand files are one Change each.
-// Quiet is when nothing has happened for a while, which grows with the pauses
-// of who writes, and git holds no lock.
+// A [Watcher] uses notifications of the operating system, or polls every second where
+// there are none. It waits until changes have settled, and then sends one [Change]. An
+// editor that saves by rename, a Kubernetes ConfigMap that swaps its ..data link, and a
+// checkout of a thousand files are one Change each. Changes have settled when nothing
+// happened for the debounce time, which grows with the pauses of the writer, and git
+// holds no lock.
 //
-// The package does not say what changed, only what to read again: it knows
-// nothing of what the files mean, and never opens them while notifications
-// work. It is the only package that may import fsnotify.
+// The package reports what to read again, not what changed. It does not know the
+// meaning of files, and never opens them while notifications work. It is the only
+// package that may import fsnotify.
 package watch
 
 import (
@@ -24,38 +24,35 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// Options say what to watch.
+// Options configure a Watcher.
 type Options struct {
-	// Roots are folders, watched with all that is below them; links below
-	// them are not followed. A root may itself be a link, may be absent, and
-	// may vanish and come back.
+	// Roots are directories, watched recursively. Links below them are not followed. A
+	// root may be a link, may be missing, and may be removed and recreated.
 	Roots []string
-	// Files are single files, each watched through its folder. A file may be
-	// a link, may be absent, and may vanish and come back.
+	// Files are single files, each watched through its directory. A file may be a link,
+	// may be missing, and may be removed and recreated.
 	Files []string
-	// Globs name files by pattern, each within one folder: only the last
-	// element of the path is a pattern, as of [filepath.Match]. What matches is
-	// watched like Files, whenever it comes.
+	// Globs are patterns of files in one directory: only the last element is a pattern
+	// for [filepath.Match]. Matches are watched like Files, whenever they appear.
 	Globs []string
-	// Skip names entries below the roots that are of no interest, such as
-	// ".git", by their base name. Entries that begin with ".." are never
-	// asked about. Nil skips nothing.
+	// Skip reports the base names of entries below the roots to ignore, such as ".git".
+	// It is not called for names that start with "..". Nil skips nothing.
 	Skip func(name string) bool
-	// Logger gets what the operator should know. Nil discards it.
+	// Logger logs for the operator. Nil discards.
 	Logger *slog.Logger
 }
 
-// Change says that something may be different on disk. It may be a false
-// alarm, so what it names is to be read and compared; but nothing is missed.
+// Change reports that files may have changed. It may be a false alarm, so read and
+// compare; but no change is missed.
 type Change struct {
-	// Paths are dirty: sorted, each one of the roots or files, below a root or
-	// matched by a glob, spelled as in Options. They may be folders, and may be gone.
+	// Paths are sorted. Each is a root, a file, an entry below a root or a match of a
+	// glob, with the names of Options. It may be a directory, and may be removed.
 	Paths []string
-	// Rescan is set when Paths may not be all that is dirty.
+	// Rescan means that Paths may be incomplete.
 	Rescan bool
 }
 
-// Watcher watches folders and files. Make one with [New].
+// Watcher watches directories and files. Create one with [New].
 type Watcher struct {
 	changes chan Change
 	targets []target
@@ -63,20 +60,19 @@ type Watcher struct {
 	log     *slog.Logger
 	open    func() (*fsnotify.Watcher, error)
 	eye     eye
-	retry   time.Time // when to ask for notifications again; zero while there are some
-	// outwaited is the lock that lasted too long to be waited for again.
+	retry   time.Time // when to retry notifications; zero while they work
+	// outwaited is the lock that timed out.
 	outwaited lock
 }
 
-// retryAfter is how long polling lasts before notifications are asked for again.
+// retryAfter is the interval between attempts to return from polling to notifications.
 const retryAfter = time.Minute
 
-// New starts to watch: what changes after New has returned is reported by Run.
-// Of Run and Close exactly one must be called, once.
+// New starts watching: Run reports changes from now on. Exactly one of Run and Close
+// must be called, once.
 //
-// Where the operating system has no notifications left to give, New says so in
-// the log and looks every second instead. It fails only when a path cannot be
-// made absolute, or a pattern is malformed.
+// If the operating system provides no notifications, New logs a warning and the Watcher
+// polls. New fails only if a path cannot be made absolute, or a pattern is malformed.
 func New(o Options) (*Watcher, error) { return newWatcher(o, fsnotify.NewWatcher) }
 
 func newWatcher(o Options, open func() (*fsnotify.Watcher, error)) (*Watcher, error) {
@@ -111,15 +107,15 @@ func (w *Watcher) aim(paths []string, k kind) error {
 	return errors.Join(errs...)
 }
 
-// Changes returns the channel of changes, which is closed when Run returns.
-// Changes that nobody receives pile up into one.
+// Changes returns the channel of changes, which is closed when Run returns. Unreceived
+// changes are merged.
 func (w *Watcher) Changes() <-chan Change { return w.changes }
 
-// Close releases a Watcher that is not going to Run.
+// Close releases a Watcher that will not Run.
 func (w *Watcher) Close() error { return w.eye.close() }
 
-// Run reports changes until ctx is done. It then releases the Watcher and
-// returns nil, or the error of doing so.
+// Run reports changes until ctx is done. It then releases the Watcher and returns nil
+// or the error of that.
 func (w *Watcher) Run(ctx context.Context) error {
 	defer close(w.changes)
 	settled := time.NewTimer(never)
@@ -133,7 +129,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 		if p.ready {
 			out, change = w.changes, p.change()
 			select {
-			case out <- change: // an event of the same moment would have it wait anew
+			case out <- change: // the next event restarts the debounce
 				p = pending{}
 				continue
 			default:
@@ -157,8 +153,8 @@ func (w *Watcher) Run(ctx context.Context) error {
 	}
 }
 
-// settle makes the pending change ready to be sent, unless there is more or
-// git says that more is to come.
+// settle makes the pending change ready to send, unless there are more events or a git
+// lock.
 func (w *Watcher) settle(p *pending) {
 	if w.locked(p) {
 		return
@@ -184,12 +180,11 @@ func (w *Watcher) lost(p *pending, err error, ok bool) {
 		w.fallBack(p, errors.New("notifications ended"))
 		return
 	}
-	w.log.Warn("notifications of file changes were lost: reading everything again", "error", err)
+	w.log.Warn("file notifications lost, rescanning", "error", err)
 	p.add(time.Now(), w.eye.lost())
 }
 
-// check has the eye look for what notifications do not tell, and reports
-// whether it found anything.
+// check looks for changes without notification, and reports whether it found any.
 func (w *Watcher) check(p *pending) bool {
 	if !w.retry.IsZero() && time.Now().After(w.retry) && w.look() {
 		p.add(time.Now(), glance{rescan: true})
@@ -204,13 +199,13 @@ func (w *Watcher) check(p *pending) bool {
 	return !seen.empty()
 }
 
-// fallBack goes from notifications to polling.
+// fallBack switches from notifications to polling.
 func (w *Watcher) fallBack(p *pending, why error) {
 	w.poll(errors.Join(why, w.eye.close()))
 	p.add(time.Now(), glance{rescan: true, many: true})
 }
 
-// look opens the best eye there is, and reports whether that is notifications.
+// look opens the best available eye, and reports whether it has notifications.
 func (w *Watcher) look() bool {
 	n, err := newNotifier(w.targets, w.skip, w.open)
 	if err != nil {
@@ -218,70 +213,68 @@ func (w *Watcher) look() bool {
 		return false
 	}
 	if !w.retry.IsZero() {
-		w.log.Info("watching files by notifications again")
+		w.log.Info("file notifications restored")
 	}
 	w.eye, w.retry = n, time.Time{}
 	return true
 }
 
-// poll opens the eye that needs nothing of the operating system.
+// poll switches to the polling eye.
 func (w *Watcher) poll(why error) {
 	if w.retry.IsZero() {
-		w.log.Warn("watching files without notifications: looking every second", "error", why)
+		w.log.Warn("file notifications unavailable, polling", "error", why)
 		w.eye = newPoller(w.targets, w.skip)
 	}
 	w.retry = time.Now().Add(retryAfter)
 }
 
-// An eye is one way to see what happens on disk. It belongs to one goroutine.
+// An eye is a source of observations. It belongs to one goroutine.
 type eye interface {
-	// events and errors deliver what the operating system tells. They are nil
-	// for an eye that is not told anything. A closed channel means that the
-	// eye has gone blind.
+	// events and errors deliver notifications of the operating system. They are nil for
+	// an eye without notifications. A closed channel means that the eye has failed.
 	events() <-chan fsnotify.Event
 	errors() <-chan error
-	// see says what an event means.
+	// see interprets an event.
 	see(fsnotify.Event) glance
-	// lost says what it means that events were lost.
+	// lost returns the observation for lost events.
 	lost() glance
-	// check looks for what events do not tell. It is called at every pulse,
-	// and before a change is reported, until it finds nothing more. An error
-	// means that this eye has gone blind.
+	// check looks for changes without notification. It is called at every pulse, and
+	// before a change is reported, until it finds nothing. An error means that the eye
+	// has failed.
 	check() (glance, error)
-	// pulse is how long to wait between two checks.
+	// pulse is the interval between checks.
 	pulse() time.Duration
 	close() error
 }
 
-// A glance is what an eye saw at one time.
+// A glance is an observation of an eye.
 type glance struct {
 	paths []string
-	// rescan means that paths may not be all.
+	// rescan means that paths may be incomplete.
 	rescan bool
-	// many means that more is to come, as after a checkout.
+	// many announces more changes, as after a checkout.
 	many bool
 }
 
 func (g glance) empty() bool { return len(g.paths) == 0 && !g.rescan }
 
-// A target is what the user wants to have watched.
+// A target is a watched item of the Options.
 type target struct {
-	path string // as the user gave it
+	path string // as given by the user
 	abs  string
 	kind kind
 }
 
-// A kind is what a target stands for.
+// A kind is the kind of a target.
 type kind uint8
 
 const (
-	rootTarget kind = iota // a folder and all below it
+	rootTarget kind = iota // a directory and everything below it
 	fileTarget
-	globTarget // the files of a folder whose names match the last element
+	globTarget // the matches in a directory
 )
 
-// place returns the absolute path that leads to the target: for a glob, to its
-// folder.
+// place returns the absolute path of the target; for a glob, of its directory.
 func (t target) place() string {
 	if t.kind == globTarget {
 		return filepath.Dir(t.abs)
@@ -289,13 +282,13 @@ func (t target) place() string {
 	return t.abs
 }
 
-// matches returns the files of a folder that a glob stands for, as targets of
-// their own. folder is where the glob's own folder really is.
+// matches returns the matches of a glob in a directory as targets. folder is the real
+// path of the directory of the glob.
 func (t target) matches(folder string) []target {
 	var files []target
 	entries, err := os.ReadDir(folder)
 	if err != nil {
-		return nil // what cannot be read cannot be served
+		return nil // unreadable files cannot be served
 	}
 	for _, e := range entries {
 		if t.covers(e.Name()) {
@@ -305,12 +298,11 @@ func (t target) matches(folder string) []target {
 	return files
 }
 
-// covers reports whether a glob stands for files of this name.
+// covers reports whether a glob matches a name.
 func (t target) covers(name string) bool {
 	ok, err := filepath.Match(filepath.Base(t.abs), name)
 	return ok && err == nil
 }
 
-// sibling returns the path of another entry of the target's folder, as the user
-// would give it.
+// sibling returns the user's path of another entry in the directory of the target.
 func (t target) sibling(name string) string { return filepath.Join(filepath.Dir(t.path), name) }

@@ -18,14 +18,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// fakeEye sees what the test shows it.
+// fakeEye reports the observations that a test injects.
 type fakeEye struct {
 	shown  chan fsnotify.Event
 	failed chan error
 
 	mu     sync.Mutex
-	found  []glance // what the next checks find
-	blind  error    // what a check fails with
+	found  []glance // results of the next checks
+	blind  error    // error of the next check
 	closed bool
 }
 
@@ -40,7 +40,7 @@ func (e *fakeEye) pulse() time.Duration          { return notifyPulse }
 func (e *fakeEye) close() error                  { e.closed = true; return nil }
 func (e *fakeEye) see(ev fsnotify.Event) glance  { return glance{paths: []string{ev.Name}} }
 
-// finds sets what the next checks find, or fail with.
+// finds sets the results or the error of the next checks.
 func (e *fakeEye) finds(blind error, found ...glance) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -58,7 +58,7 @@ func (e *fakeEye) check() (glance, error) {
 	return g, nil
 }
 
-// watching runs a Watcher with a fake eye in a bubble of fake time.
+// watching runs a Watcher with a fake eye and fake time.
 func watching(t *testing.T, test func(t *testing.T, w *Watcher, e *fakeEye, show func(path string))) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFakeEye()
@@ -72,7 +72,7 @@ func watching(t *testing.T, test func(t *testing.T, w *Watcher, e *fakeEye, show
 			t.Errorf("Run: %v", err)
 		}
 		if _, open := <-w.Changes(); open {
-			t.Error("a change was sent after the end")
+			t.Error("a change was sent after Run returned")
 		}
 	})
 }
@@ -99,12 +99,12 @@ func TestWatcher_checkoutIsOneChange(t *testing.T) {
 		}
 		got := <-w.Changes()
 		if len(got.Paths) != 1000 {
-			t.Errorf("the change has %d paths, want 1000", len(got.Paths))
+			t.Errorf("%d paths, want 1000", len(got.Paths))
 		}
 		time.Sleep(time.Minute)
 		select {
 		case again := <-w.Changes():
-			t.Errorf("a second change came: %v", again)
+			t.Errorf("second change: %v", again)
 		default:
 		}
 	})
@@ -118,7 +118,7 @@ func TestWatcher_pausingWriter(t *testing.T) {
 		}
 		last := time.Now()
 		if got := <-w.Changes(); len(got.Paths) != 9 {
-			t.Errorf("the change has the paths %v, want all 9", got.Paths)
+			t.Errorf("paths %v, want all 9", got.Paths)
 		}
 		if took, want := time.Since(last), gapsQuiet*400*time.Millisecond; took != want {
 			t.Errorf("it took %v, want %v", took, want)
@@ -136,7 +136,7 @@ func TestWatcher_burstWithoutReceiver(t *testing.T) {
 			time.Sleep(5 * time.Millisecond)
 		}
 		if got := <-w.Changes(); len(got.Paths) != 11 {
-			t.Errorf("the change has the paths %v, want all 11", got.Paths)
+			t.Errorf("paths %v, want all 11", got.Paths)
 		}
 		if took, want := time.Since(start), 45*time.Millisecond+quietMany; took != want {
 			t.Errorf("it took %v, want %v", took, want)
@@ -156,7 +156,7 @@ func TestWatcher_endlessWrites(t *testing.T) {
 		for i := range 2 {
 			<-w.Changes()
 			if took := time.Since(start); took > time.Duration(i+1)*(longest+5*time.Millisecond) {
-				t.Errorf("change %d came after %v", i, took)
+				t.Errorf("change %d after %v", i, took)
 			}
 		}
 		time.Sleep(3 * longest)
@@ -178,7 +178,7 @@ func TestWatcher_mergesUnreceived(t *testing.T) {
 
 func TestNew_malformedPattern(t *testing.T) {
 	if _, err := New(Options{Globs: []string{"x/[a.v"}}); err == nil {
-		t.Error("it is watched")
+		t.Error("no error")
 	}
 }
 
@@ -241,7 +241,7 @@ func TestWatcher_fallsBackToPolling(t *testing.T) {
 					t.Errorf("change is %v, want a rescan", got)
 				}
 				if !e.closed {
-					t.Error("the blind eye was not closed")
+					t.Error("the failed eye was not closed")
 				}
 				write(t, filepath.Join(dir, "a.hcl"), "x")
 				want := Change{Paths: []string{"tools", "tools/a.hcl"}}
@@ -253,8 +253,8 @@ func TestWatcher_fallsBackToPolling(t *testing.T) {
 				if err := <-ended; err != nil {
 					t.Error(err)
 				}
-				if n := strings.Count(log.String(), "looking every second"); n != 1 {
-					t.Errorf("the log says %d times that it polls, want once:\n%s", n, &log)
+				if n := strings.Count(log.String(), "polling"); n != 1 {
+					t.Errorf("%d polling records in the log, want one:\n%s", n, &log)
 				}
 			})
 		})
@@ -272,7 +272,7 @@ func TestNew_pollsWithoutNotify(t *testing.T) {
 		t.Errorf("the eye is a %T", w.eye)
 	}
 	if !strings.Contains(log.String(), "level=WARN") || !strings.Contains(log.String(), "too many open files") {
-		t.Errorf("the log does not say why it polls: %s", &log)
+		t.Errorf("the log has no reason for polling: %s", &log)
 	}
 	if err := w.Close(); err != nil {
 		t.Error(err)
@@ -285,7 +285,7 @@ func TestNew_pollsOnWatchLimit(t *testing.T) {
 		if err != nil {
 			return nil, err
 		}
-		return fs, fs.Close() // so that every Add fails
+		return fs, fs.Close() // makes every Add fail
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -312,20 +312,20 @@ func TestWatcher_retriesNotify(t *testing.T) {
 		w.retry = time.Now().Add(-time.Hour)
 		var p pending
 		if w.check(&p) {
-			t.Fatalf("it sees without eyes: %v", p.change())
+			t.Fatalf("unexpected change: %v", p.change())
 		}
 	}
 	none = false
 	w.retry = time.Now().Add(-time.Hour)
 	var p pending
 	if !w.check(&p) || !p.change().Rescan {
-		t.Error("the change of eyes is no rescan")
+		t.Error("no rescan after the switch")
 	}
 	if _, notified := w.eye.(*notifier); !notified || !w.retry.IsZero() {
 		t.Errorf("the eye is a %T", w.eye)
 	}
 	if n := strings.Count(log.String(), "\n"); n != 2 {
-		t.Errorf("the log has %d lines, want one for the loss and one for the return:\n%s", n, &log)
+		t.Errorf("%d log records, want one for the loss and one for the recovery:\n%s", n, &log)
 	}
 }
 

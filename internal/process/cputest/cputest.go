@@ -25,11 +25,11 @@ var sampleSource = sync.OnceValue(func() string {
 // parsers and compilers do.
 func Slowdown() float64 {
 	source := sampleSource()
-	began := osproc.CPUTime()
+	start := osproc.CPUTime()
 	if _, err := parser.ParseFile(token.NewFileSet(), "p.go", source, 0); err != nil {
 		panic(err) // sampleSource is invalid
 	}
-	return max(1, float64(osproc.CPUTime()-began)/float64(referenceTime))
+	return max(1, float64(osproc.CPUTime()-start)/float64(referenceTime))
 }
 
 // Within reports whether one of several runs of turn stays within a processor

@@ -14,10 +14,10 @@ import (
 	"time"
 )
 
-// mark is the variable of a program that has begun anew.
+// mark is the variable of a reexecuted program.
 const mark = "BEGAN_ANEW"
 
-// state is what a program says that was asked to begin anew.
+// state is the output of the test program.
 type state struct {
 	Pid     int
 	Name    string
@@ -26,13 +26,14 @@ type state struct {
 	Environ []string
 }
 
-// TestMain is that program, too: it begins anew, starts another and says how it is.
+// TestMain is also the test program: it reexecutes itself, starts another
+// program and prints its state.
 func TestMain(m *testing.M) {
 	if slices.Contains(os.Args, "begin-anew") {
 		if path := os.Getenv("REMOVE"); path != "" {
-			_ = os.Remove(path) // the second time there is nothing to remove
+			_ = os.Remove(path) // the second execution finds nothing to remove
 		}
-		runtime.LockOSThread() // the first thread is the one that lived before, too
+		runtime.LockOSThread() // the first thread existed before the execution
 		Reexec(os.Args, os.Environ(), mark)
 		if err := Start(exec.Command("/proc/self/exe", "-test.run=^$")); err != nil {
 			panic(err)
@@ -47,7 +48,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// begun runs the program with an environment and says how it was in the end.
+// begun runs the program with an environment and returns its final state.
 func begun(t *testing.T, environ ...string) (pid int, s state) {
 	t.Helper()
 	return begunFrom(t, "/proc/self/exe", environ...)
@@ -69,7 +70,7 @@ func begunFrom(t *testing.T, path string, environ ...string) (pid int, s state) 
 	return cmd.Process.Pid, s
 }
 
-// usually skips a test where Linux's own slack is not what the test was started with.
+// usually skips a test if the tests do not have the default timer slack.
 func usually(t *testing.T) {
 	t.Helper()
 	if getSlack() != defaultTimerSlack {
@@ -77,49 +78,49 @@ func usually(t *testing.T) {
 	}
 }
 
-func TestAProgramBeginsAnewOnceAsTheSameProcess(t *testing.T) {
+func TestReexec(t *testing.T) {
 	usually(t)
 	pid, s := begun(t, "A=b")
 	if s.Slack != TimerSlack || s.Pid != pid {
-		t.Errorf("process %d may be late by %v, want process %d by %v", s.Pid, s.Slack, pid, TimerSlack)
+		t.Errorf("process %d has slack %v, want process %d with slack %v", s.Pid, s.Slack, pid, TimerSlack)
 	}
 	if want := filepath.Base(os.Args[0]); s.Name != want {
-		t.Errorf("it has the name %q, want %q", s.Name, want)
+		t.Errorf("name = %q, want %q", s.Name, want)
 	}
 	if want := []string{"A=b", mark + "=1"}; !slices.Equal(s.Environ, want) {
-		t.Errorf("it has the environment %q, want %q", s.Environ, want)
+		t.Errorf("environment = %q, want %q", s.Environ, want)
 	}
 	if want := []string{"/proc/self/exe", "begin-anew", "--", "x y"}; !slices.Equal(s.Args, want) {
-		t.Errorf("it has the arguments %q, want %q", s.Args, want)
+		t.Errorf("arguments = %q, want %q", s.Args, want)
 	}
 }
 
-// TestAMarkedProgramDoesNotBeginAnew: where a system forgets the slack, it would forever.
-func TestAMarkedProgramDoesNotBeginAnew(t *testing.T) {
+// TestReexec_marked: a system that ignores the slack would reexecute forever.
+func TestReexec_marked(t *testing.T) {
 	usually(t)
 	if _, s := begun(t, mark+"=1"); s.Slack != defaultTimerSlack || len(s.Environ) != 1 {
-		t.Errorf("it may be late by %v with the environment %q, want %v and the mark alone", s.Slack, s.Environ, defaultTimerSlack)
+		t.Errorf("slack %v, environment %q; want %v and only the mark", s.Slack, s.Environ, defaultTimerSlack)
 	}
 }
 
-func TestASlackThatSomebodyChoseIsLeft(t *testing.T) {
+func TestReexec_customSlack(t *testing.T) {
 	usually(t)
 	const chosen = 70 * time.Microsecond
 	var s state
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
 		setSlack(chosen)
 		_, s = begun(t, "A=b")
 	}()
 	<-done
 	if s.Slack != chosen || len(s.Environ) != 1 {
-		t.Errorf("it may be late by %v with the environment %q, want %v and A=b alone", s.Slack, s.Environ, chosen)
+		t.Errorf("slack %v, environment %q; want %v and only A=b", s.Slack, s.Environ, chosen)
 	}
 }
 
-func TestStartLeavesTheThreadAsItWas(t *testing.T) {
+func TestStart(t *testing.T) {
 	before := getSlack()
 	cmd := exec.Command("cat", "/proc/self/timerslack_ns")
 	var out bytes.Buffer
@@ -128,18 +129,18 @@ func TestStartLeavesTheThreadAsItWas(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := cmd.Wait(); err != nil {
-		t.Skipf("SKIPPED: the kernel does not tell the slack of a process: %v", err)
+		t.Skipf("SKIPPED: the kernel does not report the slack of a process: %v", err)
 	}
 	if got, err := strconv.ParseInt(strings.TrimSpace(out.String()), 10, 64); err != nil || time.Duration(got) != TimerSlack {
-		t.Errorf("the program may be late by %q ns, want %d", out.String(), TimerSlack)
+		t.Errorf("the program has slack %q ns, want %d", out.String(), TimerSlack)
 	}
 	if after := getSlack(); after != before {
-		t.Errorf("this thread may be late by %v, and before by %v", after, before)
+		t.Errorf("this thread has slack %v, before %v", after, before)
 	}
 }
 
-// TestAProgramWhoseFileIsGoneBeginsAnew, as one does that was replaced since.
-func TestAProgramWhoseFileIsGoneBeginsAnew(t *testing.T) {
+// TestReexec_deletedFile: the program's file may have been replaced.
+func TestReexec_deletedFile(t *testing.T) {
 	usually(t)
 	path := filepath.Join(t.TempDir(), "gone")
 	text, err := os.ReadFile("/proc/self/exe")
@@ -150,6 +151,6 @@ func TestAProgramWhoseFileIsGoneBeginsAnew(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, s := begunFrom(t, path, "REMOVE="+path); s.Slack != TimerSlack {
-		t.Errorf("it may be late by %v", s.Slack)
+		t.Errorf("slack %v", s.Slack)
 	}
 }

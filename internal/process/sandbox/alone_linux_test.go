@@ -13,18 +13,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The tests of this file are of single facilities, so that none hides another.
+// The tests of this file check single facilities, so that none hides another.
 
-// landlockSignals is the first version that has the fix of scoped signals from
-// its first day.
+// landlockSignals is the first version with the fix of scoped signals from the
+// start.
 const landlockSignals = 7
 
 const openRead = unix.O_RDONLY | unix.O_CLOEXEC
 
-// errno returns the number of an error, 0 for none, and closes what there is.
+// errno returns the number of an error, 0 for none, and closes the descriptor.
 func errno(fd int, err error) int {
 	if err == nil {
-		// It was opened for no other purpose.
+		// The descriptor has no other use.
 		_ = unix.Close(fd)
 		return 0
 	}
@@ -32,7 +32,7 @@ func errno(fd int, err error) int {
 	return int(n)
 }
 
-// connecting makes a connection.
+// connecting connects a new socket.
 func connecting(domain int, to unix.Sockaddr) int {
 	fd, err := unix.Socket(domain, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -41,8 +41,8 @@ func connecting(domain int, to unix.Sockaddr) int {
 	return errno(fd, unix.Connect(fd, to))
 }
 
-// onThreads does something on threads that there are before and after enter,
-// and returns what is not 0 from any.
+// onThreads calls do on threads that exist before and after enter, and returns
+// a result that is not 0, if any.
 func onThreads(enter func(), do func() int) int {
 	var all sync.WaitGroup
 	var worst atomic.Int64
@@ -53,7 +53,7 @@ func onThreads(enter func(), do func() int) int {
 		ready <- struct{}{}
 		<-entered
 		if n := int64(do()); !worst.CompareAndSwap(-1, n) && worst.Load() != n {
-			worst.Store(0) // they disagree
+			worst.Store(0) // different results
 		}
 	}
 	for range 4 {
@@ -88,7 +88,7 @@ func init() {
 			"abstract": connecting(unix.AF_UNIX, &unix.SockaddrUnix{Name: os.Args[2]}),
 			"kill":     errno(-1, unix.Kill(parent, 0)),
 		}
-		// The collector waits until the scheduler has stopped this by a signal.
+		// The collector waits until the scheduler stops this loop by a signal.
 		var turns int
 		go func() {
 			for {
@@ -124,7 +124,7 @@ func init() {
 	}
 }
 
-func TestLandlockAloneDeniesAllItCanOnAllThreads(t *testing.T) {
+func TestLandlock(t *testing.T) {
 	tcp, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -150,14 +150,14 @@ func TestLandlockAloneDeniesAllItCanOnAllThreads(t *testing.T) {
 		want  syscall.Errno
 	}{"open": {1, unix.EACCES}, "tcp": {landlockNetwork, unix.EACCES}, "abstract": {landlockScopes, unix.EPERM}, "kill": {landlockSignals, unix.EPERM}} {
 		if got := syscall.Errno(f.Errnos[what]); version < c.since {
-			t.Logf("NOT TESTED on this machine: %s, which Landlock %d does not know", what, version)
+			t.Logf("NOT TESTED on this machine: %s, which Landlock %d does not support", what, version)
 		} else if got != c.want {
 			t.Errorf("%s: %v", what, got)
 		}
 	}
 }
 
-func TestLimitsAloneKeepAProcessFromFilesAndMemory(t *testing.T) {
+func TestSetRlimits(t *testing.T) {
 	read, write, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -186,14 +186,14 @@ func init() {
 	}
 }
 
-// TestAProcessThatComputesOnIsEndedByTheSystem, whatever handlers the runtime of Go has.
-func TestAProcessThatComputesOnIsEndedByTheSystem(t *testing.T) {
+// TestLimitCPU: the handlers of the Go runtime do not prevent it.
+func TestLimitCPU(t *testing.T) {
 	cmd := command(t, "computes on")
 	err := cmd.Run()
 	if cmd.ProcessState == nil {
 		t.Fatal(err)
 	}
 	if status := cmd.ProcessState.Sys().(syscall.WaitStatus); status.Signal() != unix.SIGXCPU {
-		t.Errorf("it ends with %v", cmd.ProcessState)
+		t.Errorf("process state: %v", cmd.ProcessState)
 	}
 }

@@ -8,13 +8,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// seen is what a filter sees of a call.
+// seen is the data that a filter sees of a call.
 type seen struct {
 	architecture, number uint32
 	args                 [6]uint64
 }
 
-// at returns the four bytes at an offset, on a machine whose low half comes first.
+// at returns the four bytes at an offset, on a little-endian machine.
 func (s seen) at(offset uint32) uint32 {
 	switch {
 	case offset == atNumber:
@@ -45,14 +45,14 @@ func judge(t *testing.T, code []unix.SockFilter, s seen) uint32 {
 		case unix.BPF_RET | unix.BPF_K:
 			return c.K
 		default:
-			t.Fatalf("instruction %d is %#x", i, c.Code)
+			t.Fatalf("instruction %d = %#x", i, c.Code)
 		}
 	}
 	t.Fatal("the filter does not end")
 	return 0
 }
 
-func TestAFilterLooksAtArchitectureNumberAndArguments(t *testing.T) {
+func TestFilter(t *testing.T) {
 	const refused, pid = 77, 4711
 	code := filter(allowedCalls(pid), refused)
 	goThread := uint64(unix.CLONE_VM | unix.CLONE_FS | unix.CLONE_FILES | unix.CLONE_SIGHAND | unix.CLONE_SYSVSEM | unix.CLONE_THREAD)
@@ -60,24 +60,24 @@ func TestAFilterLooksAtArchitectureNumberAndArguments(t *testing.T) {
 		call seen
 		want uint32
 	}{
-		"a read":                         {seen{architecture, unix.SYS_READ, [6]uint64{}}, unix.SECCOMP_RET_ALLOW},
-		"a read of another architecture": {seen{architecture ^ 1, unix.SYS_READ, [6]uint64{}}, unix.SECCOMP_RET_KILL_PROCESS},
-		"a read by an x32 number":        {seen{architecture, 1<<30 | unix.SYS_READ, [6]uint64{}}, refused},
-		"a number of no call":            {seen{architecture, 1<<32 - 1, [6]uint64{}}, refused},
-		"a thread of Go":                 {seen{architecture, unix.SYS_CLONE, [6]uint64{goThread}}, unix.SECCOMP_RET_ALLOW},
-		"a thread of a C library":        {seen{architecture, unix.SYS_CLONE, [6]uint64{0x3d0f00}}, unix.SECCOMP_RET_ALLOW},
-		"a thread in a namespace":        {seen{architecture, unix.SYS_CLONE, [6]uint64{goThread | unix.CLONE_NEWUSER}}, refused},
-		"a thread that is traced":        {seen{architecture, unix.SYS_CLONE, [6]uint64{goThread | unix.CLONE_PTRACE}}, refused},
-		"a process":                      {seen{architecture, unix.SYS_CLONE, [6]uint64{uint64(unix.SIGCHLD)}}, refused},
-		"clone3":                         {seen{architecture, unix.SYS_CLONE3, [6]uint64{}}, uint32(unix.SECCOMP_RET_ERRNO) | uint32(unix.ENOSYS)},
-		"a signal to itself":             {seen{architecture, unix.SYS_TGKILL, [6]uint64{pid, 1, 1}}, unix.SECCOMP_RET_ALLOW},
-		"a signal to another":            {seen{architecture, unix.SYS_TGKILL, [6]uint64{pid + 1, 1, 1}}, refused},
-		"a signal to all":                {seen{architecture, unix.SYS_KILL, [6]uint64{1<<64 - 1, 9}}, refused},
-		"memory":                         {seen{architecture, unix.SYS_MMAP, [6]uint64{0, 1, unix.PROT_READ | unix.PROT_WRITE}}, unix.SECCOMP_RET_ALLOW},
-		"memory that is run":             {seen{architecture, unix.SYS_MMAP, [6]uint64{0, 1, unix.PROT_READ | unix.PROT_EXEC}}, refused},
-		"memory that becomes run":        {seen{architecture, unix.SYS_MPROTECT, [6]uint64{0, 1, unix.PROT_EXEC}}, refused},
-		"a name of memory":               {seen{architecture, unix.SYS_PRCTL, [6]uint64{unix.PR_SET_VMA}}, unix.SECCOMP_RET_ALLOW},
-		"another name":                   {seen{architecture, unix.SYS_PRCTL, [6]uint64{unix.PR_SET_NAME}}, refused},
+		"read":                         {seen{architecture, unix.SYS_READ, [6]uint64{}}, unix.SECCOMP_RET_ALLOW},
+		"read of another architecture": {seen{architecture ^ 1, unix.SYS_READ, [6]uint64{}}, unix.SECCOMP_RET_KILL_PROCESS},
+		"read by an x32 number":        {seen{architecture, 1<<30 | unix.SYS_READ, [6]uint64{}}, refused},
+		"unknown number":               {seen{architecture, 1<<32 - 1, [6]uint64{}}, refused},
+		"Go thread":                    {seen{architecture, unix.SYS_CLONE, [6]uint64{goThread}}, unix.SECCOMP_RET_ALLOW},
+		"C library thread":             {seen{architecture, unix.SYS_CLONE, [6]uint64{0x3d0f00}}, unix.SECCOMP_RET_ALLOW},
+		"thread in a namespace":        {seen{architecture, unix.SYS_CLONE, [6]uint64{goThread | unix.CLONE_NEWUSER}}, refused},
+		"traced thread":                {seen{architecture, unix.SYS_CLONE, [6]uint64{goThread | unix.CLONE_PTRACE}}, refused},
+		"process":                      {seen{architecture, unix.SYS_CLONE, [6]uint64{uint64(unix.SIGCHLD)}}, refused},
+		"clone3":                       {seen{architecture, unix.SYS_CLONE3, [6]uint64{}}, uint32(unix.SECCOMP_RET_ERRNO) | uint32(unix.ENOSYS)},
+		"signal to itself":             {seen{architecture, unix.SYS_TGKILL, [6]uint64{pid, 1, 1}}, unix.SECCOMP_RET_ALLOW},
+		"signal to another process":    {seen{architecture, unix.SYS_TGKILL, [6]uint64{pid + 1, 1, 1}}, refused},
+		"signal to all processes":      {seen{architecture, unix.SYS_KILL, [6]uint64{1<<64 - 1, 9}}, refused},
+		"memory":                       {seen{architecture, unix.SYS_MMAP, [6]uint64{0, 1, unix.PROT_READ | unix.PROT_WRITE}}, unix.SECCOMP_RET_ALLOW},
+		"executable memory":            {seen{architecture, unix.SYS_MMAP, [6]uint64{0, 1, unix.PROT_READ | unix.PROT_EXEC}}, refused},
+		"memory made executable":       {seen{architecture, unix.SYS_MPROTECT, [6]uint64{0, 1, unix.PROT_EXEC}}, refused},
+		"memory name":                  {seen{architecture, unix.SYS_PRCTL, [6]uint64{unix.PR_SET_VMA}}, unix.SECCOMP_RET_ALLOW},
+		"process name":                 {seen{architecture, unix.SYS_PRCTL, [6]uint64{unix.PR_SET_NAME}}, refused},
 	} {
 		if got := judge(t, code, c.call); got != c.want {
 			t.Errorf("%s: %#x, want %#x", name, got, c.want)

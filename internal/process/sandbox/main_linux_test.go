@@ -9,17 +9,17 @@ import (
 	"testing"
 )
 
-// programs are what the test's own binary is when it is called by their names.
-// Each prints a report, if it has entered a sandbox, and what it finds.
+// programs are the programs that the test binary runs by name. Each prints its
+// report, if it has entered a sandbox, and its findings.
 var programs = map[string]func() (finding, error){}
 
-// finding is what a program prints.
+// finding is the output of a program.
 type finding struct {
 	Report Report         `json:"report"`
 	Errnos map[string]int `json:"errnos"`
 }
 
-// TestMain makes the test's own binary the programs.
+// TestMain runs the programs.
 func TestMain(m *testing.M) {
 	program := programs[os.Args[0]]
 	if program == nil {
@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// command returns the command that is one of the programs.
+// command returns the command of a program.
 func command(t *testing.T, program string) *exec.Cmd {
 	t.Helper()
 	path, err := os.Executable()
@@ -45,7 +45,7 @@ func command(t *testing.T, program string) *exec.Cmd {
 	return &exec.Cmd{Path: path, Args: []string{program}, Env: []string{}}
 }
 
-// found runs a command and returns what it prints.
+// found runs a command and returns its output.
 func found(t *testing.T, cmd *exec.Cmd) (f finding) {
 	t.Helper()
 	var out, words bytes.Buffer

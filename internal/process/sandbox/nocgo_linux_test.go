@@ -2,5 +2,5 @@
 
 package sandbox
 
-// inC tells whether a C library is part of the program.
+// inC reports whether the program has a C library.
 const inC = false

@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// offered returns why the kernel does not offer a facility to this process, by its
-// own word and not by that of a report; nil when it does.
+// offered returns why the kernel does not offer a facility to this process,
+// determined without a report; nil if it does.
 func offered(name string) error {
 	switch name {
 	case nameSeccomp:
@@ -38,7 +38,7 @@ func offered(name string) error {
 		}
 	case nameNoNewPrivs:
 		if inC && offered(nameSeccomp) != nil {
-			return errNot("nothing sets it for a program with cgo")
+			return errNot("it is not set for a program with cgo")
 		}
 	}
 	return nil
@@ -46,11 +46,11 @@ func offered(name string) error {
 
 type errNot string
 
-// Error returns why something is not offered.
+// Error returns why a facility is not offered.
 func (e errNot) Error() string { return string(e) }
 
-// needs skips a test where the kernel does not offer a facility, and fails it where
-// a facility is off that the kernel does offer.
+// needs skips a test if the kernel does not offer a facility, and fails it if
+// the kernel offers a facility that is off.
 func needs(t *testing.T, r Report, name string) {
 	t.Helper()
 	for _, f := range r {
@@ -72,27 +72,27 @@ func init() {
 		if _, err := os.Stderr.WriteString("confined\n"); err != nil {
 			return f, err
 		}
-		_, _ = os.Stdin.Read(make([]byte, 1)) // until the parent has looked
+		_, _ = os.Stdin.Read(make([]byte, 1)) // until the parent has checked
 		return f, nil
 	}
 }
 
-func TestAllThatTheKernelOffersIsOn(t *testing.T) {
+func TestEnter_report(t *testing.T) {
 	names := []string{nameRlimits, nameDescriptors, nameNoNewPrivs, nameUndumpable, nameSeccomp, nameLandlock}
 	report := found(t, command(t, "is confined")).Report
 	if len(report) != len(names) {
-		t.Fatalf("the report is %v", report)
+		t.Fatalf("report = %v", report)
 	}
 	for i, f := range report {
 		if f.Name != names[i] {
-			t.Errorf("part %d is %s", i, f.Name)
+			t.Errorf("part %d = %s", i, f.Name)
 		}
 		t.Run(f.Name, func(t *testing.T) { needs(t, report, f.Name) })
 	}
 }
 
-// TestTheKernelSaysThatAProcessIsConfined looks at one from outside.
-func TestTheKernelSaysThatAProcessIsConfined(t *testing.T) {
+// TestEnter_procStatus checks a confined process from outside.
+func TestEnter_procStatus(t *testing.T) {
 	cmd := command(t, "is confined")
 	if os.Geteuid() == 0 {
 		asNobody(t, cmd)
@@ -106,7 +106,7 @@ func TestTheKernelSaysThatAProcessIsConfined(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := cmd.Start(); cmd.SysProcAttr != nil && (errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EPERM)) {
-		t.Skipf("NOT TESTED on this machine, where root can be nobody else: %v", err)
+		t.Skipf("NOT TESTED on this machine, where root cannot change its user: %v", err)
 	} else if err != nil {
 		t.Fatal(err)
 	}
@@ -117,27 +117,27 @@ func TestTheKernelSaysThatAProcessIsConfined(t *testing.T) {
 		}
 	}()
 	if _, err := io.ReadFull(stderr, make([]byte, len("confined\n"))); err != nil {
-		t.Fatalf("it is not confined: %v", err)
+		t.Fatalf("the process is not confined: %v", err)
 	}
 	dir := fmt.Sprintf("/proc/%d", cmd.Process.Pid)
 	if info, err := os.Stat(dir + "/environ"); err != nil || info.Sys().(*syscall.Stat_t).Uid != 0 {
-		t.Errorf("others of its user may read its memory: %v", err)
+		t.Errorf("another process of its user may read its memory: %v", err)
 	}
 	limits := words(t, dir+"/limits")
 	for _, limit := range []string{"core file size 0 0 bytes", "file size 0 0 bytes", "open files 0 0 files", "data size 536870912 536870912 bytes"} {
 		if !strings.Contains(limits, "Max "+limit) {
-			t.Errorf("there is no limit %q: %s", limit, limits)
+			t.Errorf("missing limit %q: %s", limit, limits)
 		}
 	}
 	judgeThreads(t, dir+"/task")
 }
 
-// judgeThreads wants all threads of a process to be confined.
+// judgeThreads checks that all threads of a process are confined.
 func judgeThreads(t *testing.T, dir string) {
 	t.Helper()
 	threads, err := os.ReadDir(dir)
 	if err != nil || len(threads) < 2 {
-		t.Fatalf("it has %d threads: %v", len(threads), err)
+		t.Fatalf("%d threads: %v", len(threads), err)
 	}
 	for _, thread := range threads {
 		status := words(t, dir+"/"+thread.Name()+"/status")
@@ -145,15 +145,15 @@ func judgeThreads(t *testing.T, dir string) {
 			if err := offered(name); err != nil {
 				t.Logf("NOT TESTED on this machine, without %s: %v", name, err)
 			} else if !strings.Contains(status, want) {
-				t.Errorf("a thread has no %q: %s", want, status)
+				t.Errorf("a thread lacks %q: %s", want, status)
 			}
 		}
 	}
 }
 
-// asNobody has a command run as a user who owns nothing: what belongs to root then
-// does so since the process is not to be looked into. Its program is where only its
-// owner may go, so that it is passed as a file.
+// asNobody makes a command run as a user without any files: then files owned by
+// root in /proc show that the process is undumpable. Its program is in a
+// private directory, so it is passed as a descriptor.
 func asNobody(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
 	program, err := os.Open(cmd.Path)
@@ -166,7 +166,7 @@ func asNobody(t *testing.T, cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 }
 
-// words returns the words of a file, with one space between two.
+// words returns the words of a file, separated by one space.
 func words(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)

@@ -2,7 +2,7 @@ package sandbox
 
 import "golang.org/x/sys/unix"
 
-// olderTries are calls that are not on all architectures, and some by
+// olderTries are calls that do not exist on all architectures, and some with
 // numbers of the x32 interface.
 func olderTries(at func(...uintptr) [6]uintptr, path uintptr) map[string]try {
 	return map[string]try{

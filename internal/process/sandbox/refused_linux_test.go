@@ -11,11 +11,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// root is a path as the kernel reads it.
+// root is a path in the kernel's form.
 var root = [2]byte{'/'}
 
-// try is a system call that a worker may not make, with arguments that do no
-// harm where it may be made.
+// try is a system call that a worker may not make, with arguments that are
+// harmless if it succeeds.
 type try struct {
 	number uintptr
 	args   [6]uintptr
@@ -23,7 +23,7 @@ type try struct {
 
 const bad = ^uintptr(0)
 
-// tries returns them by name. Some would end this process where they work.
+// tries returns them by name. Some would end this process if they succeed.
 func tries() map[string]try {
 	path, parent, self := uintptr(unsafe.Pointer(&root)), uintptr(os.Getppid()), uintptr(os.Getpid())
 	at := func(args ...uintptr) (all [6]uintptr) {
@@ -47,8 +47,8 @@ func tries() map[string]try {
 		"chroot":                  {unix.SYS_CHROOT, at(0)},
 		"mount":                   {unix.SYS_MOUNT, at(0, 0, 0, 0, 0)},
 		"umount2":                 {unix.SYS_UMOUNT2, at(0, bad)},
-		"socket of the internet":  {unix.SYS_SOCKET, at(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)},
-		"socket of UNIX":          {unix.SYS_SOCKET, at(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)},
+		"internet socket":         {unix.SYS_SOCKET, at(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)},
+		"Unix socket":             {unix.SYS_SOCKET, at(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)},
 		"socketpair":              {unix.SYS_SOCKETPAIR, at(unix.AF_UNIX, unix.SOCK_STREAM, 0, 0)},
 		"connect":                 {unix.SYS_CONNECT, at(bad, 0, 0)},
 		"bind":                    {unix.SYS_BIND, at(bad, 0, 0)},
@@ -59,7 +59,7 @@ func tries() map[string]try {
 		"recvmsg":                 {unix.SYS_RECVMSG, at(bad)},
 		"execve":                  {unix.SYS_EXECVE, at(0, 0, 0)},
 		"execveat":                {unix.SYS_EXECVEAT, at(0, 0, 0, 0, 0)},
-		"clone of a process":      {unix.SYS_CLONE, at(unix.CLONE_SIGHAND | uintptr(unix.SIGCHLD))},
+		"clone a process":         {unix.SYS_CLONE, at(unix.CLONE_SIGHAND | uintptr(unix.SIGCHLD))},
 		"clone into a namespace":  {unix.SYS_CLONE, at(unix.CLONE_THREAD | unix.CLONE_NEWNET)},
 		"clone3":                  {unix.SYS_CLONE3, at(0, 0)},
 		"unshare":                 {unix.SYS_UNSHARE, at(0)},
@@ -68,9 +68,9 @@ func tries() map[string]try {
 		"process_vm_readv":        {unix.SYS_PROCESS_VM_READV, at(parent, 0, 0, 0, 0, 1)},
 		"process_vm_writev":       {unix.SYS_PROCESS_VM_WRITEV, at(parent, 0, 0, 0, 0, 1)},
 		"kcmp":                    {unix.SYS_KCMP, at(self, self, bad)},
-		"kill of the parent":      {unix.SYS_KILL, at(parent, 0)},
-		"kill of the group":       {unix.SYS_KILL, at(0, 0)},
-		"tgkill of the parent":    {unix.SYS_TGKILL, at(parent, parent, 0)},
+		"kill the parent":         {unix.SYS_KILL, at(parent, 0)},
+		"kill the group":          {unix.SYS_KILL, at(0, 0)},
+		"tgkill the parent":       {unix.SYS_TGKILL, at(parent, parent, 0)},
 		"tkill":                   {unix.SYS_TKILL, at(self, 0)},
 		"rt_sigqueueinfo":         {unix.SYS_RT_SIGQUEUEINFO, at(parent, 0, 0)},
 		"pidfd_open":              {unix.SYS_PIDFD_OPEN, at(self, 0)},
@@ -82,8 +82,8 @@ func tries() map[string]try {
 		"keyctl":                  {unix.SYS_KEYCTL, at(bad)},
 		"add_key":                 {unix.SYS_ADD_KEY, at(0, 0, 0, 0, 0)},
 		"memfd_create":            {unix.SYS_MEMFD_CREATE, at(0, 0)},
-		"memory that is run":      {unix.SYS_MMAP, at(0, 4096, unix.PROT_READ|unix.PROT_EXEC, unix.MAP_PRIVATE|unix.MAP_ANON, bad, 0)},
-		"memory that becomes run": {unix.SYS_MPROTECT, at(0, 0, unix.PROT_EXEC)},
+		"executable memory":       {unix.SYS_MMAP, at(0, 4096, unix.PROT_READ|unix.PROT_EXEC, unix.MAP_PRIVATE|unix.MAP_ANON, bad, 0)},
+		"memory made executable":  {unix.SYS_MPROTECT, at(0, 0, unix.PROT_EXEC)},
 		"pkey_mprotect":           {unix.SYS_PKEY_MPROTECT, at(0, 0, unix.PROT_EXEC, bad)},
 		"prctl":                   {unix.SYS_PRCTL, at(unix.PR_GET_DUMPABLE)},
 		"seccomp":                 {unix.SYS_SECCOMP, at(bad, 0, 0)},
@@ -150,7 +150,7 @@ func init() {
 	}
 }
 
-func TestWhatIsNotNeededIsRefused(t *testing.T) {
+func TestSeccomp_deniedCalls(t *testing.T) {
 	confined := found(t, command(t, "is refused"))
 	t.Log(confined.Report)
 	needs(t, confined.Report, nameSeccomp)
@@ -164,12 +164,12 @@ func TestWhatIsNotNeededIsRefused(t *testing.T) {
 			t.Errorf("%s: %v", name, syscall.Errno(errno))
 		}
 		if syscall.Errno(free[name]) == want {
-			t.Logf("NOT TESTED on this machine: %s is refused without a sandbox, too", name)
+			t.Logf("NOT TESTED on this machine: %s also fails without a sandbox", name)
 		}
 	}
 }
 
-func TestAStrictSandboxEndsAProcessThatGoesTooFar(t *testing.T) {
+func TestSeccomp_strict(t *testing.T) {
 	confined := found(t, command(t, "is refused"))
 	needs(t, confined.Report, nameSeccomp)
 	cmd := command(t, "goes too far")
@@ -178,6 +178,6 @@ func TestAStrictSandboxEndsAProcessThatGoesTooFar(t *testing.T) {
 		t.Fatal(err)
 	}
 	if status := cmd.ProcessState.Sys().(syscall.WaitStatus); status.Signal() != unix.SIGSYS {
-		t.Errorf("it ends with %v", cmd.ProcessState)
+		t.Errorf("process state: %v", cmd.ProcessState)
 	}
 }

@@ -19,15 +19,15 @@ func setRlimits(memory uint64) error {
 		memory = unix.RLIM_INFINITY
 	}
 	for _, b := range []struct {
-		of   int
-		most uint64
+		of    int
+		limit uint64
 	}{{unix.RLIMIT_DATA, memory}, {unix.RLIMIT_CORE, 0}, {unix.RLIMIT_FSIZE, 0}, {unix.RLIMIT_NOFILE, 0}} {
 		var now unix.Rlimit
 		if err := unix.Getrlimit(b.of, &now); err != nil {
 			return fmt.Errorf("read the limits of the process: %w", err)
 		}
-		most := min(b.most, now.Max)
-		if err := unix.Setrlimit(b.of, &unix.Rlimit{Cur: most, Max: most}); err != nil {
+		limit := min(b.limit, now.Max)
+		if err := unix.Setrlimit(b.of, &unix.Rlimit{Cur: limit, Max: limit}); err != nil {
 			return fmt.Errorf("limit the process: %w", err)
 		}
 	}

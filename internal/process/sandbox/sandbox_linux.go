@@ -93,8 +93,8 @@ func landlock() Facility {
 	return f
 }
 
-func landlockQuery(what uintptr) (int, error) {
-	n, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, what)
+func landlockQuery(flags uintptr) (int, error) {
+	n, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, flags)
 	if errno != 0 {
 		return 0, errno
 	}
@@ -181,11 +181,11 @@ func CPUTime(pid int) (time.Duration, error) {
 
 // SetCPULimit sets the total processor time of a process of the same user that
 // has entered a sandbox with a limit.
-func SetCPULimit(pid int, most time.Duration) error {
+func SetCPULimit(pid int, limit time.Duration) error {
 	var now unix.Rlimit
 	err := unix.Prlimit(pid, unix.RLIMIT_CPU, nil, &now)
 	if err == nil {
-		now.Cur = uint64(most / time.Second) // fails above the hard limit
+		now.Cur = uint64(limit / time.Second) // fails above the hard limit
 		err = unix.Prlimit(pid, unix.RLIMIT_CPU, &now, nil)
 	}
 	if err != nil {

@@ -17,11 +17,11 @@ var errThread = errors.New("a thread has another filter")
 // seccomp makes the kernel deny all system calls, in all threads, that a
 // process without I/O does not need.
 func seccomp(strict bool) error {
-	refused := uint32(unix.SECCOMP_RET_ERRNO) | uint32(unix.EPERM)
+	denied := uint32(unix.SECCOMP_RET_ERRNO) | uint32(unix.EPERM)
 	if strict {
-		refused = unix.SECCOMP_RET_KILL_PROCESS
+		denied = unix.SECCOMP_RET_KILL_PROCESS
 	}
-	code := filter(allowedCalls(uint32(os.Getpid())), refused)
+	code := filter(allowedCalls(uint32(os.Getpid())), denied)
 	program := unix.SockFprog{Len: uint16(len(code)), Filter: &code[0]}
 	thread, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&program)))
 	runtime.KeepAlive(code)
@@ -112,11 +112,11 @@ const (
 // architecture is the kernel's id of this program's architecture.
 var architecture = map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64}[runtime.GOARCH]
 
-// filter returns the program that allows calls and answers others with refused.
+// filter returns the program that allows calls and answers others with denied.
 // Calls with the numbers of another architecture end the process. clone3, whose
 // flags a filter cannot read, fails as not implemented, so that a C library
 // creates threads with clone.
-func filter(calls []allowedCall, refused uint32) []unix.SockFilter {
+func filter(calls []allowedCall, denied uint32) []unix.SockFilter {
 	code := []unix.SockFilter{
 		load(atArchitecture),
 		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jt: 1, K: architecture},
@@ -124,16 +124,16 @@ func filter(calls []allowedCall, refused uint32) []unix.SockFilter {
 		load(atNumber),
 	}
 	for _, c := range calls {
-		code = append(code, c.code(refused)...)
+		code = append(code, c.code(denied)...)
 	}
 	return append(code,
 		skipUnless(unix.SYS_CLONE3, 1),
 		ret(uint32(unix.SECCOMP_RET_ERRNO)|uint32(unix.ENOSYS)),
-		ret(refused))
+		ret(denied))
 }
 
 // code returns the instructions for a call; the filter has loaded the number.
-func (c allowedCall) code(refused uint32) []unix.SockFilter {
+func (c allowedCall) code(denied uint32) []unix.SockFilter {
 	number := uint32(c.number)
 	if c.when == always {
 		return []unix.SockFilter{skipUnless(number, 1), ret(unix.SECCOMP_RET_ALLOW)}
@@ -144,7 +144,7 @@ func (c allowedCall) code(refused uint32) []unix.SockFilter {
 		{Code: unix.BPF_ALU | unix.BPF_AND | unix.BPF_K, K: c.when.mask},
 		skipUnless(c.when.value, 1),
 		ret(unix.SECCOMP_RET_ALLOW),
-		ret(refused),
+		ret(denied),
 	}
 }
 
@@ -159,6 +159,6 @@ func skipUnless(value uint32, skip uint8) unix.SockFilter {
 }
 
 // ret ends the filter.
-func ret(what uint32) unix.SockFilter {
-	return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: what}
+func ret(value uint32) unix.SockFilter {
+	return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: value}
 }

@@ -48,19 +48,19 @@ func Start(command []string, p Program) (*Child, error) {
 // launch is Start for a program with an input file, which launch closes.
 func launch(command []string, p Program, stdin *os.File) (*Child, error) {
 	c := &Child{ended: make(chan struct{})}
-	given := []*os.File{stdin, nil, nil}
-	var problems [2]error
-	c.Stdout, given[1], problems[0] = os.Pipe()
-	c.Stderr, given[2], problems[1] = os.Pipe()
-	err := errors.Join(problems[:]...)
+	files := []*os.File{stdin, nil, nil}
+	var errs [2]error
+	c.Stdout, files[1], errs[0] = os.Pipe()
+	c.Stderr, files[2], errs[1] = os.Pipe()
+	err := errors.Join(errs[:]...)
 	switch {
 	case err != nil:
 	case len(command) > 0 && supervising:
-		err = c.supervised(command, p, given)
+		err = c.supervised(command, p, files)
 	default:
-		err = c.direct(p, given)
+		err = c.direct(p, files)
 	}
-	for _, f := range given {
+	for _, f := range files {
 		_ = f.Close() // the program has its own copy; a nil file returns an error
 	}
 	if err != nil {
@@ -72,33 +72,33 @@ func launch(command []string, p Program, stdin *os.File) (*Child, error) {
 }
 
 // supervised starts the program through a supervisor process.
-func (c *Child) supervised(command []string, p Program, given []*os.File) error {
-	answers, answer, err := os.Pipe()
+func (c *Child) supervised(command []string, p Program, files []*os.File) error {
+	reports, reportWriter, err := os.Pipe()
 	if err != nil {
 		return err
 	}
-	defer answer.Close()
+	defer reportWriter.Close()
 	c.cmd = exec.Command(command[0])
 	c.cmd.Args, c.cmd.Env, c.cmd.SysProcAttr = command[1:], []string{}, osproc.GroupAttr()
-	c.cmd.Stdout, c.cmd.Stderr, c.cmd.ExtraFiles = given[1], given[2], []*os.File{answer, given[0]}
-	orders, err := c.cmd.StdinPipe()
+	c.cmd.Stdout, c.cmd.Stderr, c.cmd.ExtraFiles = files[1], files[2], []*os.File{reportWriter, files[0]}
+	control, err := c.cmd.StdinPipe()
 	if err == nil {
 		err = c.cmd.Start()
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("start a supervisor: %w", err), answers.Close())
+		return errors.Join(fmt.Errorf("start a supervisor: %w", err), reports.Close())
 	}
-	c.control, c.reports = orders, answers
+	c.control, c.reports = control, reports
 	// If this fails, the process has ended, and its missing report shows it.
-	_ = json.NewEncoder(orders).Encode(order{Path: p.Path, Dir: p.Dir, Argv: bytesOf(p.Argv), Env: bytesOf(p.Env)})
+	_ = json.NewEncoder(control).Encode(order{Path: p.Path, Dir: p.Dir, Argv: bytesOf(p.Argv), Env: bytesOf(p.Env)})
 	return nil
 }
 
 // direct runs the program as a child of this process.
-func (c *Child) direct(p Program, given []*os.File) error {
+func (c *Child) direct(p Program, files []*os.File) error {
 	c.cmd = exec.Command(p.Path)
 	c.cmd.Args, c.cmd.Dir, c.cmd.Env, c.cmd.SysProcAttr = p.Argv, p.Dir, append([]string{}, p.Env...), osproc.GroupAttr()
-	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = given[0], given[1], given[2]
+	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = files[0], files[1], files[2]
 	return c.cmd.Start()
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 func init() {
-	// parrot says again what it hears, until it hears nothing more.
+	// parrot copies its input to its output.
 	programs["parrot"] = func([]string) error {
 		_, err := io.Copy(os.Stdout, os.Stdin)
 		fmt.Fprint(os.Stderr, "heard")
@@ -27,7 +27,7 @@ func child(t *testing.T, command []string, argv ...string) *Child {
 	return c
 }
 
-func TestAChildIsSpokenTo(t *testing.T) {
+func TestChild_streams(t *testing.T) {
 	for name, command := range ways(t) {
 		t.Run(name, func(t *testing.T) {
 			c := child(t, command, "parrot")
@@ -35,21 +35,21 @@ func TestAChildIsSpokenTo(t *testing.T) {
 			for _, word := range []string{"one\n", "two\n"} {
 				_, _ = io.WriteString(c.Stdin, word)
 				if got, err := lines.ReadString('\n'); got != word {
-					t.Errorf("it says %q, %v", got, err)
+					t.Errorf("output %q, %v", got, err)
 				}
 			}
 			_ = c.Stdin.Close()
 			if said, _ := io.ReadAll(c.Stderr); string(said) != "heard" {
-				t.Errorf("at its end it says %q", said)
+				t.Errorf("output at the end %q", said)
 			}
 			if code, err := c.Wait(); code != 0 || err != nil {
-				t.Errorf("it ends with %d, %v", code, err)
+				t.Errorf("exit code %d, %v", code, err)
 			}
 		})
 	}
 }
 
-func TestAChildIsEnded(t *testing.T) {
+func TestChild_kill(t *testing.T) {
 	for name, command := range ways(t) {
 		t.Run(name, func(t *testing.T) {
 			c := child(t, command, "parrot")
@@ -57,13 +57,13 @@ func TestAChildIsEnded(t *testing.T) {
 			c.Kill()
 			<-c.Done()
 			if code, err := c.Wait(); code == 0 && err == nil {
-				t.Error("it ends by itself")
+				t.Error("the child ended by itself")
 			}
 		})
 	}
 }
 
-func TestAChildThatCannotBeStartedIsToldOf(t *testing.T) {
+func TestStart_missingProgram(t *testing.T) {
 	for name, command := range ways(t) {
 		t.Run(name, func(t *testing.T) {
 			c, err := Start(command, Program{Path: "/no/such/program", Argv: []string{"x"}})
@@ -71,7 +71,7 @@ func TestAChildThatCannotBeStartedIsToldOf(t *testing.T) {
 				_, err = c.Wait()
 			}
 			if err == nil {
-				t.Error("it runs")
+				t.Error("the child runs")
 			}
 		})
 	}

@@ -8,11 +8,11 @@ import (
 	"testing"
 )
 
-// programs are what the test's own binary is when it is called by their names,
-// with the arguments behind them.
+// programs are the programs that the test binary runs by name, with the
+// arguments after the name.
 var programs = map[string]func(arguments []string) error{}
 
-// TestMain makes the test's own binary the programs.
+// TestMain runs the programs.
 func TestMain(m *testing.M) {
 	program := programs[os.Args[0]]
 	if program == nil {
@@ -23,11 +23,11 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		code = 1
 	}
-	// At os.Exit the race detector would wait a second.
+	// os.Exit would wait a second for the race detector.
 	syscall.Exit(code)
 }
 
-// self is the path of the test's own binary.
+// self is the path of the test binary.
 func self(t *testing.T) string {
 	t.Helper()
 	path, err := os.Executable()

@@ -86,13 +86,13 @@ func Run(ctx context.Context, command []string, p Program) (Result, error) {
 	copies.Go(func() { _, _ = io.Copy(stdout, c.Stdout) })
 	copies.Go(func() { _, _ = io.Copy(stderr, c.Stderr) })
 	code, err := c.Outcome()
-	held := outputTimeout
+	wait := outputTimeout
 	if c.control != nil {
-		held = killTimeout // none of the program's processes is left to hold them
+		wait = killTimeout // none of the program's processes is left to hold them
 	}
-	late := time.AfterFunc(held, c.close)
+	timer := time.AfterFunc(wait, c.close)
 	copies.Wait()
-	late.Stop()
+	timer.Stop()
 	if cause := context.Cause(ctx); cause != nil {
 		return Result{}, cause
 	}

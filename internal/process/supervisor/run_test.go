@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// told is what the program tell prints of itself.
+// told is the output of the program tell: its own environment.
 type told struct {
 	Argv, Env []string
 	Dir       string
@@ -50,8 +50,7 @@ func init() {
 	}
 }
 
-// ways are the commands by which programs are run here: without another process,
-// and by one.
+// ways are the commands that run programs: directly, and through a supervisor.
 func ways(t *testing.T) map[string][]string {
 	all := map[string][]string{"directly": nil}
 	if supervising {
@@ -60,7 +59,7 @@ func ways(t *testing.T) map[string][]string {
 	return all
 }
 
-func TestAProgramIsToldWhatTheCallerSaysAndNothingElse(t *testing.T) {
+func TestRun_environment(t *testing.T) {
 	t.Setenv("OF_THE_CALLER", "x")
 	for way, command := range ways(t) {
 		p := program(t, "tell")
@@ -75,14 +74,14 @@ func TestAProgramIsToldWhatTheCallerSaysAndNothingElse(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := told{Argv: slices.Clone(p.Argv), Env: []string{"LANG=C", "TOKEN=a=b\n�"}, Dir: p.Dir}
-		want.Argv[6] = "�" // as JSON tells it
+		want.Argv[6] = "�" // as JSON encodes it
 		if diff := cmp.Diff(want, found); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", way, diff)
 		}
 	}
 }
 
-func TestAProgramThatFailsIsTold(t *testing.T) {
+func TestRun_exitCode(t *testing.T) {
 	for way, command := range ways(t) {
 		got, err := Run(t.Context(), command, program(t, "fail"))
 		if diff := cmp.Diff(Result{Code: 7, Stdout: []byte("out"), Stderr: []byte("err")}, got); err != nil || diff != "" {
@@ -91,7 +90,7 @@ func TestAProgramThatFailsIsTold(t *testing.T) {
 	}
 }
 
-func TestAProgramThatDoesNotExistIsAnError(t *testing.T) {
+func TestRun_missingProgram(t *testing.T) {
 	for way, command := range ways(t) {
 		p := program(t, "tell")
 		p.Path = "/does/not/exist"
@@ -101,7 +100,7 @@ func TestAProgramThatDoesNotExistIsAnError(t *testing.T) {
 	}
 }
 
-func TestAProgramThatWritesTooMuchIsEnded(t *testing.T) {
+func TestRun_outputLimit(t *testing.T) {
 	for way, command := range ways(t) {
 		if _, err := Run(t.Context(), command, program(t, "flood")); !errors.Is(err, ErrOutputLimit) {
 			t.Errorf("%s: %v", way, err)
@@ -109,7 +108,7 @@ func TestAProgramThatWritesTooMuchIsEnded(t *testing.T) {
 	}
 }
 
-func TestNothingRunsForWhoHasGone(t *testing.T) {
+func TestRun_contextDone(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for way, command := range ways(t) {
@@ -119,9 +118,9 @@ func TestNothingRunsForWhoHasGone(t *testing.T) {
 	}
 }
 
-func TestASupervisorThatIsNoneIsAnError(t *testing.T) {
+func TestRun_invalidSupervisor(t *testing.T) {
 	if !supervising {
-		t.Skip("there are no supervisors here")
+		t.Skip("SKIPPED: no supervisors on this system")
 	}
 	if _, err := Run(t.Context(), []string{self(t), "fail"}, program(t, "tell")); !errors.Is(err, ErrLost) {
 		t.Errorf("got %v", err)

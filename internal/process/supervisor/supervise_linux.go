@@ -38,21 +38,21 @@ func Main(in io.Reader) error {
 	runtime.LockOSThread()
 	syscall.CloseOnExec(reportDescriptor)
 	syscall.CloseOnExec(inputDescriptor)
-	answers := os.NewFile(reportDescriptor, "answers")
+	reports := os.NewFile(reportDescriptor, "answers")
 	r, err := supervise(in)
 	if err != nil {
 		r = report{Error: err.Error()}
 	}
-	return json.NewEncoder(answers).Encode(r)
+	return json.NewEncoder(reports).Encode(r)
 }
 
 func supervise(in io.Reader) (report, error) {
 	if err := sandbox.PrepareSupervisor(); err != nil {
 		return report{}, fmt.Errorf("confine programs: %w", err)
 	}
-	orders := json.NewDecoder(in)
+	decoder := json.NewDecoder(in)
 	var o order
-	if err := orders.Decode(&o); err != nil {
+	if err := decoder.Decode(&o); err != nil {
 		return report{}, fmt.Errorf("read order: %w", err)
 	}
 	pid, err := syscall.ForkExec(o.Path, textsOf(o.Argv), &syscall.ProcAttr{
@@ -61,14 +61,14 @@ func supervise(in io.Reader) (report, error) {
 	if err = errors.Join(err, syscall.Close(inputDescriptor)); err != nil {
 		return report{}, fmt.Errorf("start the program: %w", err)
 	}
-	gone := make(chan struct{})
+	inputEnded := make(chan struct{})
 	go func() {
-		defer close(gone)
+		defer close(inputEnded)
 		_, _ = io.Copy(io.Discard, in)
 	}()
 	f := processTree{program: pid, exits: make(chan struct{}), reaped: make(chan struct{})}
 	go f.watchExits()
-	f.await(gone)
+	f.await(inputEnded)
 	f.killAll()
 	return report{Code: codeOfStatus(f.status)}, nil
 }
@@ -108,15 +108,15 @@ func (f *processTree) watchExits() {
 	}
 }
 
-// await waits for the program to end, and kills it when gone is closed.
-func (f *processTree) await(gone <-chan struct{}) {
+// await waits for the program to end, and kills it when inputEnded is closed.
+func (f *processTree) await(inputEnded <-chan struct{}) {
 	for !f.ended {
 		select {
 		case <-f.exits:
 			f.reap()
 			f.reaped <- struct{}{}
-		case <-gone:
-			gone = nil
+		case <-inputEnded:
+			inputEnded = nil
 			_ = syscall.Kill(f.program, syscall.SIGKILL)
 		}
 	}

@@ -16,8 +16,8 @@ import (
 	"testing"
 )
 
-// begin starts one of the programs as a child, in a session of its own, with
-// all that it would hold open.
+// begin starts one of the programs as a child, in a new session, with all
+// descriptors that it could hold open.
 func begin(arguments ...string) error {
 	path, err := os.Executable()
 	if err != nil {
@@ -27,8 +27,8 @@ func begin(arguments ...string) error {
 	return cmd.Start()
 }
 
-// join tells the test of a process, through a pipe that it holds open until it
-// has ended.
+// join sends the process id to the test, through a pipe that stays open until
+// the process ends.
 func join(folder string) error {
 	pipe, err := os.OpenFile(filepath.Join(folder, "alive"), os.O_WRONLY, 0)
 	if err != nil {
@@ -39,10 +39,10 @@ func join(folder string) error {
 	return err
 }
 
-// held are pipes that are open as long as the process.
+// held are pipes that stay open while the process lives.
 var held []*os.File
 
-// wait waits until the test lets the program go on, or for ever.
+// wait waits until the test lets the program continue, or forever.
 func wait(folder string) {
 	gate, err := os.Open(filepath.Join(folder, "gate"))
 	if err == nil {
@@ -52,7 +52,7 @@ func wait(folder string) {
 
 func init() {
 	programs["supervise"] = func([]string) error { return Main(os.Stdin) }
-	// orphan ends at once, and leaves survivors behind.
+	// orphan ends at once, and leaves survivors.
 	programs["orphan"] = func(a []string) error { return begin("survivor", a[0]) }
 	programs["survivor"] = func(a []string) error {
 		signal.Ignore(syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT)
@@ -63,7 +63,7 @@ func init() {
 			_ = syscall.Pause()
 		}
 	}
-	// family starts survivors, and ends when the test says so.
+	// family starts survivors, and ends when the test tells it to.
 	programs["family"] = func(a []string) error {
 		for range 3 {
 			if err := errors.Join(begin("orphan", a[0]), begin("survivor", a[0])); err != nil {
@@ -76,7 +76,7 @@ func init() {
 		wait(a[0])
 		return nil
 	}
-	// hop is never the same process for long.
+	// hop replaces itself by a new process all the time.
 	programs["hop"] = func(a []string) error {
 		if len(a) == 1 {
 			if err := join(a[0]); err != nil {
@@ -115,7 +115,7 @@ func init() {
 		}
 		fmt.Print("; core ", core.Max, "; open")
 		for fd := range 100 {
-			// What was inherited is not closed on exec, and what Go opens itself is.
+			// Inherited descriptors are not closed on exec, those that Go opens are.
 			flags, _, errno := syscall.Syscall(syscall.SYS_FCNTL, uintptr(fd), syscall.F_GETFD, 0)
 			if errno == 0 && flags&syscall.FD_CLOEXEC == 0 {
 				fmt.Print(" ", fd)
@@ -125,7 +125,7 @@ func init() {
 	}
 }
 
-// meeting makes the pipes through which programs and the test meet.
+// meeting creates the pipes between programs and test.
 func meeting(t *testing.T) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -137,8 +137,8 @@ func meeting(t *testing.T) string {
 	return folder
 }
 
-// members reads so many processes that have joined. The pipe ends when the last
-// of them has.
+// members reads the ids of n processes that have joined. The pipe ends with the
+// last of them.
 func members(t *testing.T, alive io.Reader, n int) (pids []int) {
 	t.Helper()
 	for len(pids) < n {
@@ -161,17 +161,17 @@ func open(t *testing.T, folder, name string, flag int) *os.File {
 	return f
 }
 
-// dead reports those who are not.
+// dead reports processes that are alive.
 func dead(t *testing.T, pids []int) {
 	t.Helper()
 	for _, pid := range pids {
 		if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
-			t.Errorf("process %d is there yet: %v", pid, err)
+			t.Errorf("process %d is alive: %v", pid, err)
 		}
 	}
 }
 
-// start runs a program that meets the test, and returns its first processes.
+// start runs a program that joins the test, and returns its first processes.
 func start(t *testing.T, ctx context.Context, line string, processes int) (pids []int, folder string, end func() error) {
 	t.Helper()
 	folder = meeting(t)
@@ -183,7 +183,7 @@ func start(t *testing.T, ctx context.Context, line string, processes int) (pids 
 	return members(t, open(t, folder, "alive", os.O_RDONLY), processes), folder, func() error { return <-done }
 }
 
-func TestNothingOutlivesItsProgram(t *testing.T) {
+func TestRun_killsDescendants(t *testing.T) {
 	pids, folder, end := start(t, t.Context(), "family", 7)
 	_ = open(t, folder, "gate", os.O_WRONLY).Close()
 	if err := end(); err != nil {
@@ -192,7 +192,7 @@ func TestNothingOutlivesItsProgram(t *testing.T) {
 	dead(t, pids)
 }
 
-func TestNothingOutlivesACallThatIsCancelled(t *testing.T) {
+func TestRun_cancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	pids, _, end := start(t, ctx, "family", 7)
 	cancel()
@@ -202,7 +202,7 @@ func TestNothingOutlivesACallThatIsCancelled(t *testing.T) {
 	dead(t, pids)
 }
 
-func TestWhoNeverIsTheSameProcessIsCaught(t *testing.T) {
+func TestRun_forkingProcess(t *testing.T) {
 	pids, folder, end := start(t, t.Context(), "hop", 1)
 	_ = open(t, folder, "gate", os.O_WRONLY).Close()
 	if err := end(); err != nil {
@@ -211,7 +211,7 @@ func TestWhoNeverIsTheSameProcessIsCaught(t *testing.T) {
 	dead(t, pids)
 }
 
-func TestNothingOutlivesTheServer(t *testing.T) {
+func TestRun_callerDies(t *testing.T) {
 	folder := meeting(t)
 	caller := exec.Cmd{Path: self(t), Args: []string{"caller", folder}}
 	if err := caller.Start(); err != nil {
@@ -221,13 +221,13 @@ func TestNothingOutlivesTheServer(t *testing.T) {
 	members(t, alive, 7)
 	_ = caller.Process.Kill()
 	_ = caller.Wait()
-	// The pipe has an end once nobody holds it any more.
+	// The pipe ends when no process holds it open.
 	if rest, err := io.ReadAll(alive); err != nil || len(rest) > 0 {
 		t.Errorf("got %q, %v", rest, err)
 	}
 }
 
-func TestAProgramThatIsKilledIsToldAsShellsDo(t *testing.T) {
+func TestRun_signalCode(t *testing.T) {
 	folder := meeting(t)
 	done := make(chan Result, 1)
 	go func() {
@@ -246,7 +246,7 @@ func TestAProgramThatIsKilledIsToldAsShellsDo(t *testing.T) {
 	}
 }
 
-func TestAProgramHasNoRightsAndNoFilesOfTheServer(t *testing.T) {
+func TestRun_noRights(t *testing.T) {
 	inherited := open(t, t.TempDir(), ".", os.O_RDONLY)
 	if _, _, errno := syscall.Syscall(syscall.SYS_FCNTL, inherited.Fd(), syscall.F_SETFD, 0); errno != 0 {
 		t.Fatal(errno)
@@ -258,12 +258,12 @@ func TestAProgramHasNoRightsAndNoFilesOfTheServer(t *testing.T) {
 	}
 }
 
-func TestDescendantsAreFoundAcrossGenerations(t *testing.T) {
+func TestDescendants(t *testing.T) {
 	pids, folder, end := start(t, t.Context(), "family", 7)
 	found := descendants()
 	for _, pid := range pids {
 		if !slices.Contains(found, pid) {
-			t.Errorf("process %d is not found", pid)
+			t.Errorf("process %d was not found", pid)
 		}
 	}
 	_ = open(t, folder, "gate", os.O_WRONLY).Close()

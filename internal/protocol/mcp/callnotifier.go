@@ -165,11 +165,11 @@ func (o *sendQueue) flush() {
 	if idle == nil {
 		return
 	}
-	patience := time.NewTimer(drainTimeout)
-	defer patience.Stop()
+	timeout := time.NewTimer(drainTimeout)
+	defer timeout.Stop()
 	select {
 	case <-idle:
-	case <-patience.C:
+	case <-timeout.C:
 	}
 }
 
@@ -181,9 +181,9 @@ func (o *sendQueue) end() (dropped int) {
 	idle := o.idle
 	o.mu.Unlock()
 	if idle != nil {
-		patience := time.AfterFunc(drainTimeout, o.expire)
+		timeout := time.AfterFunc(drainTimeout, o.expire)
 		<-idle
-		patience.Stop()
+		timeout.Stop()
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()

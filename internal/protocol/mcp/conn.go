@@ -202,9 +202,9 @@ func (c *Conn) rejectBatch(b *batch) {
 	}
 }
 
-// startFeed records changes for a legacy client. After tell is called, it sends
+// startFeed records changes for a legacy client. After start is called, it sends
 // their notifications until the connection ends.
-func (c *Conn) startFeed(ctx context.Context, n *session) (tell func()) {
+func (c *Conn) startFeed(ctx context.Context, n *session) (start func()) {
 	if !c.work.add() {
 		return func() {}
 	}
@@ -246,8 +246,8 @@ func (c *Conn) heartbeat(n *session) *heartbeat {
 // sessionCaller returns the caller that receives the notifications of a
 // session.
 func (s *Server) sessionCaller(p Peer, n *session) identity.Caller {
-	claim, refused := AgentFromHeaders(p.Headers)
-	if refused != nil {
+	claim, invalid := AgentFromHeaders(p.Headers)
+	if invalid != nil {
 		claim = AgentClaim{}
 	}
 	agent, err := claim.Of(&p.Principal, n.client)

@@ -37,9 +37,9 @@ func refuse(id []byte, f *fault) Reply {
 // batch.
 func (r Reply) WithoutRoom() Reply {
 	f := newFault(codeInternal, Unavailable, "the answer is lost: clients have not read the answers before it, and there is no room for more; try again in a second")
-	refused := refuse(r.Frame.id(), f)
-	refused.Final = r.Final
-	return refused
+	reply := refuse(r.Frame.id(), f)
+	reply.Final = r.Final
+	return reply
 }
 
 // pending is a parsed message. An accepted request waits to be served.
@@ -94,9 +94,9 @@ func (p *pending) reply(r *result, f *fault) Reply {
 	case isCancelled(p.ctx), r == nil && f == nil:
 		return Reply{}
 	case f != nil:
-		refused := p.refuse(f)
-		refused.RetryAfter = p.retryAfter
-		return refused
+		reply := p.refuse(f)
+		reply.RetryAfter = p.retryAfter
+		return reply
 	}
 	return Reply{Frame: p.answer(r), RetryAfter: p.retryAfter, Session: r.session, Final: r.final}
 }

@@ -86,8 +86,8 @@ func (f *inflight) cancel(id, reason []byte) {
 	call := f.byID[idKey(id)]
 	f.mu.Unlock()
 	if call != nil {
-		said, _ := jsontext.Text(reason)
-		call.Cancel(&Cancelled{Reason: strings.Clone(truncate.Text(said, maxReason))})
+		text, _ := jsontext.Text(reason)
+		call.Cancel(&Cancelled{Reason: strings.Clone(truncate.Text(text, maxReason))})
 	}
 }
 

@@ -132,8 +132,8 @@ func CheckAsk(r *call.Request, a *call.Ask) *call.Error {
 // for all responses. It cancels the requests without a response.
 func (c *request) ask(ctx context.Context, a *call.Ask) (*call.Resume, *call.Error) {
 	out := &c.origin.session.serverRequests
-	answers := make(chan clientResponse, len(a.Requests))
-	ids, ok := out.add(a.Requests, answers)
+	responses := make(chan clientResponse, len(a.Requests))
+	ids, ok := out.add(a.Requests, responses)
 	if !ok {
 		return nil, &call.Error{Code: call.ExecutionError, Message: "too many requests wait for the client", Overloaded: true}
 	}
@@ -148,7 +148,7 @@ func (c *request) ask(ctx context.Context, a *call.Ask) (*call.Resume, *call.Err
 	defer timer.Stop()
 	for range a.Requests {
 		select {
-		case a := <-answers:
+		case a := <-responses:
 			if a.err == nil {
 				resume.Responses[a.key] = a.result
 			} else {

@@ -13,15 +13,15 @@ func initialize(_ context.Context, c *request) (*result, *fault) {
 	if c.origin.session != nil {
 		return nil, malformed("the session is initialized already")
 	}
-	asked, ok := jsontext.Text(jsontext.Get(c.params, "protocolVersion"))
+	version, ok := jsontext.Text(jsontext.Get(c.params, "protocolVersion"))
 	if !ok {
 		return nil, invalidParams("params.protocolVersion must be a string")
 	}
-	if !isLegacy(asked) {
-		asked = newestLegacy
+	if !isLegacy(version) {
+		version = newestLegacy
 	}
 	info := c.server.backend.Info()
-	opened := newSession(c.origin.peer.Principal, asked, clientName(jsontext.Get(c.params, "clientInfo")))
+	opened := newSession(c.origin.peer.Principal, version, clientName(jsontext.Get(c.params, "clientInfo")))
 	opened.can = capabilitiesOf(jsontext.Get(c.params, "capabilities"), opened.version)
 	if conn := c.origin.conn; conn != nil {
 		conn.origin.session = opened
@@ -52,8 +52,8 @@ func shutdown(_ context.Context, c *request) (*result, *fault) {
 // again only after the backend's info changes.
 func (s *Server) implementation() []byte {
 	info := s.backend.Info()
-	if known := s.encodedInfo.Load(); known != nil && known.matches(&info) {
-		return known.json
+	if cached := s.encodedInfo.Load(); cached != nil && cached.matches(&info) {
+		return cached.json
 	}
 	b := appendText([]byte{'{'}, "name", info.Name)
 	if info.Title != "" {

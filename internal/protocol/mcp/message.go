@@ -77,13 +77,13 @@ func parse(text []byte, limits jsonguard.Limits) (*batch, *fault) {
 // A text over a limit, or one that parsers may read differently, is an invalid
 // request.
 func guardFault(err error) *fault {
-	var refused *jsonguard.Error
-	if errors.As(err, &refused) {
-		switch refused.Kind {
+	var guardErr *jsonguard.Error
+	if errors.As(err, &guardErr) {
+		switch guardErr.Kind {
 		case jsonguard.TooLarge:
-			return newFault(codeInvalidRequest, TooLarge, refused.Error())
+			return newFault(codeInvalidRequest, TooLarge, guardErr.Error())
 		case jsonguard.TooDeep, jsonguard.TooMany, jsonguard.DuplicateKey, jsonguard.BadNumber:
-			return malformed(refused.Error())
+			return malformed(guardErr.Error())
 		}
 	}
 	return newFault(codeParse, Malformed, "parse error: "+err.Error())

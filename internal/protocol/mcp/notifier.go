@@ -100,7 +100,7 @@ func (c *notifier) flush() {
 	defer c.running.Done()
 	c.compareMu.Lock()
 	defer c.compareMu.Unlock()
-	listeners, touched := c.takeChanged()
+	listeners, changed := c.takeChanged()
 	// Each listener is notified of all its lists at once: two kinds share one
 	// notification, which must not be sent twice for one change.
 	differ := make([]kindSet, len(listeners))
@@ -110,7 +110,7 @@ func (c *notifier) flush() {
 	for i, l := range listeners {
 		c.notifyLists(l.feed, differ[i])
 	}
-	for _, uri := range touched {
+	for _, uri := range changed {
 		for _, l := range c.listenersTo(topic{name: uri}) {
 			if c.backend.CanRead(context.Background(), l.caller, uri) {
 				c.notifyTopic(l.feed, topic{name: uri})
@@ -144,7 +144,7 @@ func (c *notifier) compareLists(k call.Kind, listeners []listener, differ []kind
 }
 
 // takeChanged allows the next flush and returns what this one must compare.
-func (c *notifier) takeChanged() (listeners []listener, touched []string) {
+func (c *notifier) takeChanged() (listeners []listener, changed []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.pending = false
@@ -152,11 +152,11 @@ func (c *notifier) takeChanged() (listeners []listener, touched []string) {
 		listeners = append(listeners, listener{f, f.caller, f.lists})
 	}
 	for uri := range c.changedURIs {
-		touched = append(touched, uri)
+		changed = append(changed, uri)
 	}
 	clear(c.changedURIs)
-	slices.Sort(touched)
-	return listeners, touched
+	slices.Sort(changed)
+	return listeners, changed
 }
 
 func (c *notifier) listenersTo(t topic) (listeners []listener) {
@@ -194,7 +194,7 @@ func (c *notifier) notifyLists(f *feed, differ kindSet) {
 func (c *notifier) notifyTopic(f *feed, t topic) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if _, wanted := f.topics[t]; !wanted || slices.Contains(f.pending.topics, t) {
+	if _, subscribed := f.topics[t]; !subscribed || slices.Contains(f.pending.topics, t) {
 		return
 	}
 	f.pending.topics = append(f.pending.topics, t)
@@ -324,14 +324,14 @@ func (c *notifier) take(f *feed) (n notices) {
 }
 
 // forward sends the pending notifications of the feed, as frames, at each
-// signal. It returns nil when over is closed, and an error when ctx ends or
+// signal. It returns nil when done is closed, and an error when ctx ends or
 // send fails.
-func (c *notifier) forward(ctx context.Context, f *feed, b signal, over <-chan struct{}, frames func(notices) []Frame, send func(Frame) error) error {
+func (c *notifier) forward(ctx context.Context, f *feed, b signal, done <-chan struct{}, frames func(notices) []Frame, send func(Frame) error) error {
 	for {
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-over:
+		case <-done:
 			return context.Cause(ctx)
 		case <-b:
 		}

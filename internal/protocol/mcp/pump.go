@@ -63,8 +63,8 @@ func (p *pump) run() {
 		if b == nil {
 			continue
 		}
-		turn, apart := p.startInline()
-		if apart {
+		turn, separate := p.startInline()
+		if separate {
 			go p.serve(b)
 			continue
 		}
@@ -91,9 +91,9 @@ func (p *pump) serveInline(b *batch, turn uint64) (reads bool) {
 
 // serve serves a message and records whether it was quick.
 func (p *pump) serve(b *batch) {
-	began := time.Now()
+	start := time.Now()
 	p.conn.serve(b)
-	slow := time.Since(began) > quickTime
+	slow := time.Since(start) > quickTime
 	p.mu.Lock()
 	p.slow = slow
 	p.mu.Unlock()
@@ -101,7 +101,7 @@ func (p *pump) serve(b *batch) {
 
 // startInline reports whether the message must be served in another goroutine.
 // Otherwise reading pauses until [pump.endInline], or until it is taken over.
-func (p *pump) startInline() (turn uint64, apart bool) {
+func (p *pump) startInline() (turn uint64, separate bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.slow {

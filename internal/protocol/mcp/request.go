@@ -76,15 +76,15 @@ func (c *request) claim() (AgentClaim, *call.Error) {
 // the caller then has no claim. Or it is an [*identity.ContradictionError], and
 // the caller has the claimed agent.
 func (c *request) caller() (identity.Caller, error) {
-	claim, refused := c.claim()
+	claim, invalid := c.claim()
 	client, source := clientName(c.meta.clientInfo), c.origin.peer.Source
 	if c.era == legacy && c.origin.session != nil {
 		client, source.Session = c.origin.session.client, c.origin.session.publicID
 	}
 	claim.RequestID = cmp.Or(claim.RequestID, c.requestID)
 	agent, err := claim.Of(&c.origin.peer.Principal, client)
-	if refused != nil {
-		err = refused
+	if invalid != nil {
+		err = invalid
 	}
 	c.requestID = agent.RequestID
 	return identity.Caller{Principal: c.origin.peer.Principal, Agent: agent, Source: source}, err
@@ -93,8 +93,8 @@ func (c *request) caller() (identity.Caller, error) {
 // answer encodes a result as a response for the client's era. Modern results
 // carry their type and the server's description.
 func (c *request) answer(r *result) Frame {
-	const room = 320 // for everything but the id and the result
-	text := append(make([]byte, 0, room+len(c.id)+len(r.more)+len(r.meta)), openFrame...)
+	const overhead = 320 // for everything but the id and the result
+	text := append(make([]byte, 0, overhead+len(c.id)+len(r.more)+len(r.meta)), openFrame...)
 	text = append(appendValue(text, "id", c.id), `,"result":{`...)
 	if c.era == modern {
 		text = appendText(text, "resultType", cmp.Or(r.resultType, "complete"))
@@ -184,11 +184,11 @@ func (c *request) invoke(ctx context.Context, r call.Request, p *itemParams) (*r
 	}
 	var err error
 	if r.Caller, err = c.caller(); err != nil {
-		refused, ok := errors.AsType[*call.Error](err)
+		invalid, ok := errors.AsType[*call.Error](err)
 		if !ok {
 			return nil, c.claimFault(r.Caller, err)
 		}
-		r.RejectErr, r.Trace = refused, c.trace()
+		r.RejectErr, r.Trace = invalid, c.trace()
 		response, _ := c.server.backend.Call(ctx, r)
 		return c.failed(&r, response.Err, response.Revision)
 	}
@@ -247,12 +247,12 @@ func (c *request) claimFault(claimed identity.Caller, err error) *fault {
 	if !errors.As(err, &contradicts) {
 		return invalidParams(err.Error())
 	}
-	if told := c.server.options.OnAgentMismatch; told != nil {
+	if report := c.server.options.OnAgentMismatch; report != nil {
 		contradiction := AgentMismatch{Caller: claimed, Method: c.handler.name, Trace: c.trace()}
 		if c.handler.nameOf != "uri" {
 			contradiction.Name = string(jsontext.Unquote(c.named()))
 		}
-		told(contradiction)
+		report(contradiction)
 	}
 	return newFault(codeInvalidRequest, Forbidden, err.Error())
 }

@@ -17,20 +17,20 @@ func (c *request) succeeded(r *call.Request, response *call.Result) *result {
 	if r.Kind == call.Tools {
 		return c.toolResult(response)
 	}
-	answer := []byte(response.Reply)
+	reply := []byte(response.Reply)
 	if r.Kind == call.Prompts && r.Argument == "" {
 		if version := c.version(); !hasLinks(version) {
-			answer = fitMessages(answer, func(dst, block []byte, n int) []byte { return appendFitted(dst, block, version, n) })
+			reply = fitMessages(reply, func(dst, block []byte, n int) []byte { return appendFitted(dst, block, version, n) })
 		}
 	}
-	made := &result{members: inner(answer), revision: response.Revision}
+	encoded := &result{members: inner(reply), revision: response.Revision}
 	if c.era == modern && r.Kind == call.Resources {
-		made.more = appendCaching(nil, 0, true)
+		encoded.more = appendCaching(nil, 0, true)
 		if r.Resume == nil {
-			made.more = appendCaching(nil, response.TTL, !response.Public)
+			encoded.more = appendCaching(nil, response.TTL, !response.Public)
 		}
 	}
-	return made
+	return encoded
 }
 
 // toolResult encodes the success of a tool (2026-07-28 server/tools, Tool
@@ -213,11 +213,11 @@ func appendLinkText(dst, block []byte) []byte {
 	if len(name) == 0 {
 		name = jsontext.Unquote(jsontext.Get(block, "name"))
 	}
-	said := fmt.Sprintf("%s: %s", name, jsontext.Unquote(jsontext.Get(block, "uri")))
+	text := fmt.Sprintf("%s: %s", name, jsontext.Unquote(jsontext.Get(block, "uri")))
 	if description := jsontext.Unquote(jsontext.Get(block, "description")); len(description) > 0 {
-		said += "\n" + string(description)
+		text += "\n" + string(description)
 	}
-	dst = appendText(appendText(append(dst, '{'), "type", "text"), "text", said)
+	dst = appendText(appendText(append(dst, '{'), "type", "text"), "text", text)
 	return append(appendCommon(dst, block), '}')
 }
 

@@ -106,8 +106,8 @@ type sessionEntry struct {
 	used    time.Time
 }
 
-func newSessions(most int, idle time.Duration, ended func(*session)) *sessions {
-	return &sessions{max: most, idle: idle, ended: ended, byID: map[string]*list.Element{}, perHolder: map[holder]int{}}
+func newSessions(limit int, idle time.Duration, ended func(*session)) *sessions {
+	return &sessions{max: limit, idle: idle, ended: ended, byID: map[string]*list.Element{}, perHolder: map[holder]int{}}
 }
 
 // add stores a session and gives it an id that cannot be guessed. At the limit
@@ -189,30 +189,30 @@ func (s *sessions) expire() {
 // session that was idle longest is ended. It returns false if none can be
 // ended.
 func (s *sessions) evict(by holder) bool {
-	greedy, most := by, s.perHolder[by]
+	largest, count := by, s.perHolder[by]
 	for of, n := range s.perHolder {
-		if n > most {
-			greedy, most = of, n
+		if n > count {
+			largest, count = of, n
 		}
 	}
-	var longest *list.Element
+	var oldest *list.Element
 	for e := s.order.Back(); e != nil; e = e.Prev() {
 		n := e.Value.(*sessionEntry).session
 		if n.busy() {
 			continue
 		}
-		if holderOf(n.principal) == greedy {
+		if holderOf(n.principal) == largest {
 			s.drop(e)
 			return true
 		}
-		if longest == nil {
-			longest = e
+		if oldest == nil {
+			oldest = e
 		}
 	}
-	if greedy == by || longest == nil {
+	if largest == by || oldest == nil {
 		return false
 	}
-	s.drop(longest)
+	s.drop(oldest)
 	return true
 }
 

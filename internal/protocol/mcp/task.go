@@ -68,18 +68,18 @@ func (t *Task) status(c *request, caller identity.Caller) (status string, member
 // outcome returns what the call would have returned: a result or an error.
 func (t *Task) outcome(c *request, caller identity.Caller) (status string, members []byte) {
 	r := &call.Request{Kind: call.Tools, Caller: caller}
-	var made *result
+	var encoded *result
 	if t.Response.Err == nil {
-		made = c.succeeded(r, t.Response)
+		encoded = c.succeeded(r, t.Response)
 	} else {
 		var f *fault
-		if made, f = c.failure(r, t.Response.Err, t.Response.Revision); f != nil {
+		if encoded, f = c.failure(r, t.Response.Err, t.Response.Revision); f != nil {
 			return "failed", appendValue(nil, "error", appendError(nil, &f.RPCError))
 		}
 	}
-	b := append(append(appendMember(nil, "result"), '{'), made.members...)
-	if len(made.meta) > 0 {
-		b = append(append(append(appendMember(b, "_meta"), '{'), made.meta...), '}')
+	b := append(append(appendMember(nil, "result"), '{'), encoded.members...)
+	if len(encoded.meta) > 0 {
+		b = append(append(append(appendMember(b, "_meta"), '{'), encoded.meta...), '}')
 	}
 	return "completed", append(b, '}')
 }
@@ -160,11 +160,11 @@ func updateTask(ctx context.Context, c *request) (*result, *fault) {
 	if f != nil {
 		return nil, f
 	}
-	answers := jsontext.Get(c.params, "inputResponses")
-	if answers == nil {
+	responses := jsontext.Get(c.params, "inputResponses")
+	if responses == nil {
 		return nil, invalidParams("params.inputResponses must be an object")
 	}
-	resume, f := c.resume(&itemParams{responses: answers})
+	resume, f := c.resume(&itemParams{responses: responses})
 	if f != nil {
 		return nil, f
 	}

@@ -82,20 +82,20 @@ func (c *request) named() []byte {
 
 func (c *request) checkVersion() *fault {
 	h := c.headers()
-	asked := c.meta.version
-	if asked == "" {
+	requested := c.meta.version
+	if requested == "" {
 		if v := h.Get(headerVersion); v != "" && v != newestModern {
 			return unsupportedVersion(v)
 		}
 		return newFault(codeInvalidParams, Malformed, "params._meta: "+keyVersion+" is missing")
 	}
 	if h != nil {
-		if f := checkHeader(h, headerVersion, asked); f != nil {
+		if f := checkHeader(h, headerVersion, requested); f != nil {
 			return f
 		}
 	}
-	if asked != newestModern {
-		return unsupportedVersion(asked)
+	if requested != newestModern {
+		return unsupportedVersion(requested)
 	}
 	return nil
 }
@@ -131,18 +131,18 @@ func (c *request) unknownMethod() *fault {
 // revision; ok is true if it names a supported one, or none (2025-11-25
 // basic/transports, Protocol Version Header).
 func CheckVersion(h http.Header) (r Reply, ok bool) {
-	asked := h.Get(headerVersion)
-	if asked == "" || slices.Contains(versions[:], asked) {
+	requested := h.Get(headerVersion)
+	if requested == "" || slices.Contains(versions[:], requested) {
 		return Reply{}, true
 	}
-	return refuse(nil, unsupportedVersion(asked)), false
+	return refuse(nil, unsupportedVersion(requested)), false
 }
 
 // unsupportedVersion returns a fault with the supported revisions (2026-07-28
 // basic/versioning, Protocol Version Negotiation).
-func unsupportedVersion(asked string) *fault {
+func unsupportedVersion(requested string) *fault {
 	data := appendValue([]byte{'{'}, "supported", supported())
-	data = append(appendText(data, "requested", asked), '}')
+	data = append(appendText(data, "requested", requested), '}')
 	return newFault(codeUnsupportedVersion, Malformed, "unsupported protocol version").with(data)
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/mcpd/mcpd/internal/base/state"
 )
 
-// once asks for the keys and then returns what it was answered.
+// once asks with the keys, and then returns the responses.
 func once(keys ...string) run {
 	return func(_ context.Context, leg call.Request) call.Result {
 		if leg.Resume == nil {
@@ -28,7 +28,7 @@ func once(keys ...string) run {
 	}
 }
 
-func TestATaskWaitsUntilEverythingIsAnswered(t *testing.T) {
+func TestUpdateTask_partialResponses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		of := fresh(t, once("a", "b"))
 		task := settled(t, of, start(t, of).ID)
@@ -49,7 +49,7 @@ func TestATaskWaitsUntilEverythingIsAnswered(t *testing.T) {
 	})
 }
 
-func TestAnswersThatNobodyAskedForChangeNothing(t *testing.T) {
+func TestUpdateTask_unknownKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		legs := 0
 		of := fresh(t, func(ctx context.Context, leg call.Request) call.Result {
@@ -71,7 +71,7 @@ func TestAnswersThatNobodyAskedForChangeNothing(t *testing.T) {
 	})
 }
 
-func TestAnAnswerThatDoesNotFitIsRefusedAndTheTaskWaitsOn(t *testing.T) {
+func TestUpdateTask_invalidResponse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		of := fresh(t, once("a", "b"))
 		task := settled(t, of, start(t, of).ID)
@@ -85,7 +85,7 @@ func TestAnAnswerThatDoesNotFitIsRefusedAndTheTaskWaitsOn(t *testing.T) {
 	})
 }
 
-func TestNoKeyIsUsedTwice(t *testing.T) {
+func TestSuspend_freshKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		leg := 0
 		of := fresh(t, func(_ context.Context, l call.Request) call.Result {
@@ -107,7 +107,7 @@ func TestNoKeyIsUsedTwice(t *testing.T) {
 	})
 }
 
-func TestATaskThatWaitsIsCancelled(t *testing.T) {
+func TestCancelTask_suspended(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		of := fresh(t, once("a"))
 		task := settled(t, of, start(t, of).ID)
@@ -119,7 +119,7 @@ func TestATaskThatWaitsIsCancelled(t *testing.T) {
 	})
 }
 
-func TestATaskDoesNotWaitForEver(t *testing.T) {
+func TestSuspend_timeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := state.NewMemory(state.Options{})
 		of := over(t, store, once("a"))
@@ -129,16 +129,16 @@ func TestATaskDoesNotWaitForEver(t *testing.T) {
 		of.WatchTasks(func(id string) { told += id })
 		time.Sleep(time.Minute - 1)
 		if got := settled(t, of, task.ID); isOver(got) {
-			t.Fatalf("it has ended too early: %+v", got)
+			t.Fatalf("the task ended too early: %+v", got)
 		}
 		time.Sleep(time.Nanosecond)
 		if got := settled(t, of, task.ID); failureOf(got) != "the client did not answer within 1m0s" || told != task.ID {
-			t.Errorf("told of %q, got %+v", told, got)
+			t.Errorf("notified of %q, got %+v", told, got)
 		}
 	})
 }
 
-func TestATaskOfAnEarlierServerDoesNotWaitForEverEither(t *testing.T) {
+func TestSuspend_timeoutAfterRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := state.NewMemory(state.Options{})
 		earlier := over(t, store, once("a"))
@@ -146,7 +146,7 @@ func TestATaskOfAnEarlierServerDoesNotWaitForEverEither(t *testing.T) {
 		synctest.Wait()
 		check(t, earlier.Close(t.Context()))
 
-		// One is asked for in time, and watched from then on; the other is not.
+		// The first is read in time, which starts its timer; the other is not.
 		later := over(t, store, once("a"))
 		settled(t, later, first.ID)
 		told := ""
@@ -154,7 +154,7 @@ func TestATaskOfAnEarlierServerDoesNotWaitForEverEither(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if told != first.ID {
-			t.Errorf("told of %q, want %q", told, first.ID)
+			t.Errorf("notified of %q, want %q", told, first.ID)
 		}
 		for _, id := range []string{first.ID, second.ID} {
 			if got := settled(t, later, id); failureOf(got) != "the client did not answer within 1m0s" {

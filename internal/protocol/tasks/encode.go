@@ -37,9 +37,9 @@ type storedCall struct {
 // freshKey returns the key, or a variant of it that the client has not seen
 // (SEP-2663, Task Update Requests): a script may use the same key again.
 func (w *suspended) freshKey(key string) string {
-	wanted := key
+	base := key
 	for n := 2; slices.Contains(w.Used, key); n++ {
-		key = wanted + "-" + strconv.Itoa(n)
+		key = base + "-" + strconv.Itoa(n)
 	}
 	return key
 }

@@ -24,7 +24,7 @@ func isDraining(err *call.Error) bool {
 	return isFull(err) && err.Message == "the server is shutting down"
 }
 
-func TestDrainingWaitsForLegsAndRefusesWhatIsNew(t *testing.T) {
+func TestDrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		of := fresh(t, func(context.Context, call.Request) call.Result {
 			time.Sleep(time.Second)
@@ -47,7 +47,7 @@ func TestDrainingWaitsForLegsAndRefusesWhatIsNew(t *testing.T) {
 	})
 }
 
-func TestALegThatIsCutOffByTheShutdownHasFailedWithAReason(t *testing.T) {
+func TestClose_runningLeg(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		of := fresh(t, untilCut)
 		task := start(t, of)
@@ -64,7 +64,7 @@ func TestALegThatIsCutOffByTheShutdownHasFailedWithAReason(t *testing.T) {
 	})
 }
 
-func TestALegThatDoesNotEndIsNotWaitedForForEver(t *testing.T) {
+func TestClose_stuckLeg(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		goOn := make(chan struct{})
 		store := state.NewMemory(state.Options{})
@@ -83,7 +83,7 @@ func TestALegThatDoesNotEndIsNotWaitedForForEver(t *testing.T) {
 	})
 }
 
-func TestAFullStoreRefusesTasksAndSaysWhen(t *testing.T) {
+func TestStart_fullStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		of := over(t, state.NewMemory(state.Options{Tasks: state.Limits{OwnerCount: 1}}), once("a"))
 		start(t, of)
@@ -93,13 +93,13 @@ func TestAFullStoreRefusesTasksAndSaysWhen(t *testing.T) {
 		another := report
 		another.Caller = caller("bob")
 		if _, err := of.Start(t.Context(), another, time.Hour); err != nil {
-			t.Errorf("one's tasks take the room of another's: %v", err)
+			t.Errorf("tasks of one principal use the limit of another: %v", err)
 		}
 		synctest.Wait()
 	})
 }
 
-func TestAResultThatHasNoRoomEndsItsTaskWithAReason(t *testing.T) {
+func TestFinish_noRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		of := over(t, state.NewMemory(state.Options{Tasks: state.Limits{OwnerBytes: 4 << 10}}), func(context.Context, call.Request) call.Result {
 			return result(strings.Repeat("x", 8<<10))
@@ -111,7 +111,7 @@ func TestAResultThatHasNoRoomEndsItsTaskWithAReason(t *testing.T) {
 	})
 }
 
-// broken is a store that cannot change tasks for a while.
+// broken is a store that fails to change tasks for a while.
 type broken struct {
 	state.Store
 	is *bool
@@ -119,19 +119,19 @@ type broken struct {
 
 func (b broken) UpdateTask(owner state.Owner, id string, change func(*state.Task) error) (state.Task, error) {
 	if *b.is {
-		return state.Task{}, errors.New("the disk is gone")
+		return state.Task{}, errors.New("disk failure")
 	}
 	return b.Store.UpdateTask(owner, id, change)
 }
 
-func TestAnEndThatCouldNotBeKeptIsToldWhenTheStoreIsWellAgain(t *testing.T) {
+func TestFinish_brokenStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		isBroken := true
 		of := over(t, broken{state.NewMemory(state.Options{}), &isBroken}, func(context.Context, call.Request) call.Result { return result("lost") })
 		task := start(t, of)
 		synctest.Wait()
 		if _, err := of.Task(t.Context(), ann, task.ID); err == nil {
-			t.Error("a task is told of whose end is not known")
+			t.Error("a task with an unknown outcome was reported")
 		}
 		isBroken = false
 		if got := settled(t, of, task.ID); failureOf(got) != got.Message || got.Message != "the server could not store the result of the task" {
@@ -140,9 +140,9 @@ func TestAnEndThatCouldNotBeKeptIsToldWhenTheStoreIsWellAgain(t *testing.T) {
 	})
 }
 
-// This test closes the file and opens it again. It runs in no bubble, since
-// the file is no part of one.
-func TestAfterARestartWhatWaitedGoesOnAndWhatRanHasFailed(t *testing.T) {
+// This test closes the file and opens it again. It does not run in a bubble,
+// because file I/O is not part of one.
+func TestRestart(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state", "tasks.db")
 	open := func() state.Store {
 		t.Helper()
@@ -156,7 +156,7 @@ func TestAfterARestartWhatWaitedGoesOnAndWhatRanHasFailed(t *testing.T) {
 	earlier := over(t, store, func(ctx context.Context, leg call.Request) call.Result {
 		if leg.Name == "runs" {
 			<-goOn
-			return result("never kept")
+			return result("never stored")
 		}
 		return once("a")(ctx, leg)
 	})
@@ -178,16 +178,16 @@ func TestAfterARestartWhatWaitedGoesOnAndWhatRanHasFailed(t *testing.T) {
 	got, err := later.Task(t.Context(), ann, runs.ID)
 	check(t, err)
 	if failureOf(got) != got.Message || !strings.HasPrefix(got.Message, "the server was restarted while the task ran") {
-		t.Errorf("what ran is %+v", got)
+		t.Errorf("running task: %+v", got)
 	}
 	check(t, later.UpdateTask(t.Context(), ann, waits.ID, answers{"a": named("A")}))
-	for range 2 { // the answer, and the end
+	for range 2 { // the response, and the end
 		<-changed
 	}
 	got, err = later.Task(t.Context(), ann, waits.ID)
 	check(t, err)
 	if want := " sealed a=" + string(named("A")); textOf(got) != want {
-		t.Errorf("what waited is %+v, want %s", got, want)
+		t.Errorf("suspended task: %+v, want %s", got, want)
 	}
 }
 

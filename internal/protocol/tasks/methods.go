@@ -146,16 +146,16 @@ func applyAnswers(s *state.Task, answers map[string]json.RawMessage) (w suspende
 	if w.Answers == nil {
 		w.Answers = map[string]json.RawMessage{}
 	}
-	var left []call.AskRequest
+	var missing []call.AskRequest
 	for _, r := range open {
 		if given, ok := answers[r.Key]; ok {
 			w.Answers[w.Keys[r.Key]] = given
 		} else {
-			left = append(left, r)
+			missing = append(missing, r)
 		}
 	}
-	if len(left) > 0 {
-		return w, w.store(s, left)
+	if len(missing) > 0 {
+		return w, w.store(s, missing)
 	}
 	s.Status, s.Requests, s.Held = state.Working, nil, nil
 	return w, nil

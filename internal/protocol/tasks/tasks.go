@@ -123,12 +123,12 @@ func (t *Tasks) start(ctx context.Context, r call.Request, ttl time.Duration) (*
 	if err := t.checkRoom(&leg); err != nil {
 		return nil, err
 	}
-	made, err := store.CreateTask(state.Task{Owner: state.OwnerOf(r.Caller.Principal), Tool: r.Name, TTL: ttl, Poll: poll})
+	created, err := store.CreateTask(state.Task{Owner: state.OwnerOf(r.Caller.Principal), Tool: r.Name, TTL: ttl, Poll: poll})
 	if err != nil {
 		return nil, err
 	}
-	t.runLeg(ctx, store, made, leg, nil)
-	return toTask(made)
+	t.runLeg(ctx, store, created, leg, nil)
+	return toTask(created)
 }
 
 // WatchTasks calls fn with the id of each changed task, until stop is called.

@@ -20,10 +20,10 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/tasks"
 )
 
-// run runs the legs of calls that all do the same.
+// run runs the legs of calls.
 type run = func(ctx context.Context, leg call.Request) call.Result
 
-// result is that of a call that ends well.
+// result returns the result of a successful call.
 func result(text string) call.Result {
 	content, err := json.Marshal(text)
 	if err != nil {
@@ -32,16 +32,16 @@ func result(text string) call.Result {
 	return call.Result{Content: content}
 }
 
-// textOf returns the text of [result] that a task has ended with; empty for any other task.
+// textOf returns the text of a task's [result]; empty for any other task.
 func textOf(t *mcp.Task) (text string) {
 	if t.Response != nil && t.Response.Err == nil {
-		_ = json.Unmarshal(t.Response.Content, &text) // what is no text is no result of these tests
+		_ = json.Unmarshal(t.Response.Content, &text) // any other content is not a result of these tests
 	}
 	return text
 }
 
-// failureOf returns the message of the error that a task has ended with; empty for any other
-// task.
+// failureOf returns the message of the error that a task ended with; empty for
+// any other task.
 func failureOf(t *mcp.Task) string {
 	if t.Response == nil || t.Response.Err == nil {
 		return ""
@@ -51,13 +51,13 @@ func failureOf(t *mcp.Task) string {
 
 func isOver(t *mcp.Task) bool { return t.Cancelled || t.Response != nil }
 
-// untilCut is a leg that never ends by itself.
+// untilCut is a leg that ends only with its context.
 func untilCut(ctx context.Context, _ call.Request) call.Result {
 	<-ctx.Done()
 	return call.Result{Err: &call.Error{Code: call.ExecutionError, Cause: context.Cause(ctx)}}
 }
 
-// asks is the outcome of a call that asks for a name under each key.
+// asks returns the outcome of a call that asks for a name under each key.
 func asks(keys ...string) call.Result {
 	a := &call.Ask{State: "sealed", Wait: time.Minute}
 	for _, key := range keys {
@@ -82,14 +82,14 @@ var (
 	report = call.Request{Name: "report", Arguments: json.RawMessage(`{"n":1}`), Caller: ann}
 )
 
-// over returns tasks of a store, which end with the test.
+// over returns tasks over a store, which end with the test.
 func over(t *testing.T, store tasks.Store, r run) *tasks.Tasks {
 	made := tasks.New(tasks.Options{Store: func() (tasks.Store, error) { return store, nil }, Run: r})
 	t.Cleanup(func() { _ = made.Close(t.Context()) })
 	return made
 }
 
-// fresh returns tasks of a store in memory.
+// fresh returns tasks over a new store in memory.
 func fresh(t *testing.T, r run) *tasks.Tasks { return over(t, state.NewMemory(state.Options{}), r) }
 
 func start(t *testing.T, of *tasks.Tasks) *mcp.Task {
@@ -99,7 +99,7 @@ func start(t *testing.T, of *tasks.Tasks) *mcp.Task {
 	return task
 }
 
-// check wants no error, of whichever type.
+// check fails on an error of any type.
 func check[E comparable](t *testing.T, err E) {
 	t.Helper()
 	var none E
@@ -108,7 +108,7 @@ func check[E comparable](t *testing.T, err E) {
 	}
 }
 
-// settled returns a task when nothing runs any more.
+// settled returns a task when no leg is running.
 func settled(t *testing.T, of *tasks.Tasks, id string) *mcp.Task {
 	t.Helper()
 	synctest.Wait()
@@ -117,7 +117,7 @@ func settled(t *testing.T, of *tasks.Tasks, id string) *mcp.Task {
 	return task
 }
 
-// keys returns what a task asks.
+// keys returns the keys of a task's input requests.
 func keys(t *mcp.Task) (all []string) {
 	for _, r := range t.Requests {
 		all = append(all, r.Key)
@@ -125,7 +125,7 @@ func keys(t *mcp.Task) (all []string) {
 	return all
 }
 
-func TestATaskIsThereAtOnceAndEndsWithTheResultOfItsCall(t *testing.T) {
+func TestStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		goOn := make(chan struct{})
 		of := fresh(t, func(_ context.Context, leg call.Request) call.Result {
@@ -135,7 +135,7 @@ func TestATaskIsThereAtOnceAndEndsWithTheResultOfItsCall(t *testing.T) {
 		task := start(t, of)
 		working := settled(t, of, task.ID)
 		if diff := cmp.Diff(task, working); diff != "" || isOver(working) {
-			t.Errorf("the task that was answered is not the one that works (-answered +works)\n%s", diff)
+			t.Errorf("the returned task differs from the running one (-returned +running)\n%s", diff)
 		}
 		close(goOn)
 		want, response := *task, result(`report {"n":1} for ann`)
@@ -146,7 +146,7 @@ func TestATaskIsThereAtOnceAndEndsWithTheResultOfItsCall(t *testing.T) {
 	})
 }
 
-func TestATaskOutlivesTheRequestThatMadeIt(t *testing.T) {
+func TestStart_outlivesRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		of := fresh(t, func(ctx context.Context, _ call.Request) call.Result {
 			time.Sleep(time.Minute)
@@ -166,7 +166,7 @@ func TestATaskOutlivesTheRequestThatMadeIt(t *testing.T) {
 	})
 }
 
-func TestATaskIsItsPrincipals(t *testing.T) {
+func TestTask_otherPrincipal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		of := fresh(t, func(context.Context, call.Request) call.Result { return asks("name") })
 		task := settled(t, of, start(t, of).ID)
@@ -182,13 +182,13 @@ func TestATaskIsItsPrincipals(t *testing.T) {
 			}
 		}
 		if got := settled(t, of, task.ID); isOver(got) || len(got.Requests) != 1 {
-			t.Errorf("somebody else changed the task to %+v", got)
+			t.Errorf("another principal changed the task to %+v", got)
 		}
 	})
 }
 
-// TestNobodyGuessesTheIDOfATask wants chance in each place of the ids.
-func TestNobodyGuessesTheIDOfATask(t *testing.T) {
+// TestStart_randomID requires random characters at each position of the ids.
+func TestStart_randomID(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		of := fresh(t, func(context.Context, call.Request) call.Result { return result("done") })
 		var places [26]map[byte]bool // of 5 bits each
@@ -206,13 +206,13 @@ func TestNobodyGuessesTheIDOfATask(t *testing.T) {
 		}
 		for i, seen := range places {
 			if len(seen) < 16 {
-				t.Errorf("place %d holds only %d different characters in 200 ids", i, len(seen))
+				t.Errorf("position %d has only %d different characters in 200 ids", i, len(seen))
 			}
 		}
 	})
 }
 
-func TestACancelledTaskStopsItsLeg(t *testing.T) {
+func TestCancelTask_stopsLeg(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ended := false
 		of := fresh(t, func(ctx context.Context, leg call.Request) call.Result {
@@ -222,13 +222,13 @@ func TestACancelledTaskStopsItsLeg(t *testing.T) {
 		task := start(t, of)
 		check(t, of.CancelTask(t.Context(), ann, task.ID))
 		if got := settled(t, of, task.ID); !ended || !got.Cancelled || got.Response != nil {
-			t.Errorf("ended is %v, got %+v", ended, got)
+			t.Errorf("ended = %v, got %+v", ended, got)
 		}
 		check(t, of.CancelTask(t.Context(), ann, task.ID))
 	})
 }
 
-func TestWhatEndedIsNotCancelled(t *testing.T) {
+func TestCancelTask_ended(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		of := fresh(t, func(context.Context, call.Request) call.Result { return result("done") })
 		task := settled(t, of, start(t, of).ID)
@@ -239,7 +239,7 @@ func TestWhatEndedIsNotCancelled(t *testing.T) {
 	})
 }
 
-func TestALegEndsWithTheTimeToLiveOfItsTask(t *testing.T) {
+func TestStart_ttlEndsLeg(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var took time.Duration
 		of := fresh(t, func(ctx context.Context, leg call.Request) call.Result {
@@ -255,7 +255,7 @@ func TestALegEndsWithTheTimeToLiveOfItsTask(t *testing.T) {
 	})
 }
 
-func TestWatchersAreToldOfEachChange(t *testing.T) {
+func TestWatchTasks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		of := fresh(t, func(_ context.Context, leg call.Request) call.Result {
 			if leg.Resume == nil {
@@ -269,22 +269,22 @@ func TestWatchersAreToldOfEachChange(t *testing.T) {
 		synctest.Wait()
 		check(t, of.UpdateTask(t.Context(), ann, task.ID, answers{"name": named("Ann")}))
 		synctest.Wait()
-		// The question, the answer, and the end.
+		// The request, the response, and the end.
 		if told[task.ID] != 3 {
-			t.Errorf("told %v", told)
+			t.Errorf("notifications: %v", told)
 		}
 		stop()
 		start(t, of)
 		synctest.Wait()
 		if len(told) != 1 {
-			t.Error("told after it was stopped")
+			t.Error("notified after stop")
 		}
 	})
 }
 
-// TestNoLegOutlivesACancelledTask answers and cancels at the same moment: whoever
-// is first, the task is cancelled in the end and nothing runs.
-func TestNoLegOutlivesACancelledTask(t *testing.T) {
+// TestCancelTask_concurrentUpdate answers and cancels at the same time: in
+// either order, the task is cancelled at the end and no leg runs.
+func TestCancelTask_concurrentUpdate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var runs atomic.Int64
 		of := fresh(t, func(ctx context.Context, leg call.Request) call.Result {
@@ -316,7 +316,7 @@ func TestNoLegOutlivesACancelledTask(t *testing.T) {
 		racers.Wait()
 		synctest.Wait()
 		if n := runs.Load(); n != 0 {
-			t.Errorf("%d legs still run", n)
+			t.Errorf("%d legs are still running", n)
 		}
 		for _, id := range all {
 			if got := settled(t, of, id); !got.Cancelled {
@@ -326,19 +326,19 @@ func TestNoLegOutlivesACancelledTask(t *testing.T) {
 	})
 }
 
-// text returns a call with an argument of so many bytes.
+// text returns a call with an argument of the given size.
 func text(bytes int) call.Request {
 	r := report
 	r.Arguments = json.RawMessage(`"` + strings.Repeat("x", bytes-2) + `"`)
 	return r
 }
 
-// large is a call of which two may run at once.
+// large is a call that fits twice into the limit.
 var large = text(30 << 20)
 
 func isFull(err *call.Error) bool { return err != nil && err.Overloaded && err.RetryAfter > 0 }
 
-func TestCallsThatRunAsTasksHaveOneBoundTogether(t *testing.T) {
+func TestStart_maxRunningBytes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		of := fresh(t, untilCut)
 		first, err := of.Start(t.Context(), large, time.Hour)
@@ -346,7 +346,7 @@ func TestCallsThatRunAsTasksHaveOneBoundTogether(t *testing.T) {
 		_, err = of.Start(t.Context(), large, time.Hour)
 		check(t, err)
 		if _, err := of.Start(t.Context(), large, time.Hour); !isFull(err) {
-			t.Errorf("a third call: got %v", err)
+			t.Errorf("third call: got %v", err)
 		}
 		start(t, of)
 		check(t, of.CancelTask(t.Context(), ann, first.ID))
@@ -356,7 +356,7 @@ func TestCallsThatRunAsTasksHaveOneBoundTogether(t *testing.T) {
 	})
 }
 
-func TestATaskIsAnsweredAgainWhenThereIsRoomToGoOn(t *testing.T) {
+func TestUpdateTask_noRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		goOn := make(chan struct{})
 		of := fresh(t, func(ctx context.Context, leg call.Request) call.Result {
@@ -370,16 +370,16 @@ func TestATaskIsAnsweredAgainWhenThereIsRoomToGoOn(t *testing.T) {
 		_, err := of.Start(t.Context(), text(64<<20), time.Hour)
 		check(t, err)
 		if err := of.UpdateTask(t.Context(), ann, task.ID, answers{"a": named("A")}); !isFull(err) {
-			t.Errorf("an answer beside the call: got %v", err)
+			t.Errorf("response beside the call: got %v", err)
 		}
 		if got := settled(t, of, task.ID); len(got.Requests) != 1 {
-			t.Errorf("the task is %+v", got)
+			t.Errorf("task: %+v", got)
 		}
 		close(goOn)
 		synctest.Wait()
 		check(t, of.UpdateTask(t.Context(), ann, task.ID, answers{"a": named("A")}))
 		if got := settled(t, of, task.ID); textOf(got) == "" {
-			t.Errorf("the task is %+v", got)
+			t.Errorf("task: %+v", got)
 		}
 	})
 }

@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// beside are the words that the names and URIs begin with of what is offered beside what
-// the tour is about.
+// beside returns the prefixes of the names and URIs that the server offers in
+// addition to those of the tour.
 func beside() []string { return strings.Fields(os.Getenv("TOUR_BESIDE")) }
 
-// ours leaves that out.
+// ours returns the offered names without those.
 func ours(offered []string) []string {
 	return slices.DeleteFunc(slices.Clone(offered), func(name string) bool {
 		return slices.ContainsFunc(beside(), func(word string) bool { return strings.HasPrefix(name, word) })
 	})
 }
 
-// missing returns the words that nothing begins with.
+// missing returns the prefixes that no offered name has.
 func missing(offered []string) (words []string) {
 	for _, word := range beside() {
 		if !slices.ContainsFunc(offered, func(name string) bool { return strings.HasPrefix(name, word) }) {

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 )
 
-// A client is one library, connected to the server of the tour.
+// client is one library, connected to the server of the tour.
 type client interface {
 	revision() string
 	tools(context.Context) ([]string, error)
@@ -18,8 +18,8 @@ type client interface {
 	read(ctx context.Context, uri string) (string, error)
 	prompt(ctx context.Context, name string, arguments map[string]string) (string, error)
 
-	// completePrompt and completeTemplate return how the value of an argument,
-	// or of a variable, may go on.
+	// completePrompt and completeTemplate return completions of the value of an
+	// argument or a variable.
 	completePrompt(ctx context.Context, name, argument, value string) ([]string, error)
 	completeTemplate(ctx context.Context, template, variable, value string) ([]string, error)
 
@@ -27,33 +27,34 @@ type client interface {
 	subscribe(ctx context.Context, uri string) error
 	unsubscribe(ctx context.Context, uri string) error
 
-	// lacks says why the library does not offer a step of the tour, or nothing.
+	// lacks returns why the library does not support a step of the tour; empty if
+	// it does.
 	lacks(step string) string
 	close() error
 }
 
-// A result is what a call of a tool returned.
+// result is the result of a tool call.
 type result struct {
 	text       string
 	structured any
-	code       string // of the error, or empty
+	code       string // error code; empty for a success
 }
 
-// An endpoint is where a server is to be had.
+// endpoint describes how to connect to a server.
 type endpoint struct {
 	transport string   // "http", "sse" or "stdio"
-	revision  string   // to be spoken there
-	home      string   // the folder of the leg
-	target    []string // the URL, or the command that serves on stdio
+	revision  string   // protocol revision to use
+	home      string   // working directory
+	target    []string // the URL, or the command of a stdio server
 }
 
-// command starts the server below a shell, which appends what it says to the
-// log and writes its exit status down.
+// command runs the server in a shell, which appends its output to the log and
+// writes its exit status to a file.
 func (e endpoint) command() *exec.Cmd {
 	return exec.Command("sh", append([]string{"-c", `"$@" 2>>"$0/log"; echo $? >"$0/status"`, e.home}, e.target...)...)
 }
 
-// exitStatus returns what the shell wrote down.
+// exitStatus returns the exit status that the shell wrote.
 func (e endpoint) exitStatus() (string, error) {
 	status, err := os.ReadFile(filepath.Join(e.home, "status"))
 	return string(status), err

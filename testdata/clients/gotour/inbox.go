@@ -1,18 +1,18 @@
 package main
 
-// A question is what a tool asks the user of the client.
+// question is an elicitation of a tool.
 type question struct {
 	message string
 	schema  any
 }
 
-// An answer is what the user says to it.
+// answer is the user's answer to a question.
 type answer struct {
 	action  string
 	content map[string]any
 }
 
-// An inbox takes what the server sends by itself.
+// inbox receives the notifications and requests of the server.
 type inbox struct {
 	progress  chan string // as "1/3 at 1"
 	logs      chan string // levels
@@ -22,7 +22,7 @@ type inbox struct {
 	answers   chan answer // to the next questions, in order
 }
 
-// newInbox has room for all that the tour provokes: nobody waits for it to be read.
+// newInbox has capacity for all messages of the tour, so that no sender blocks.
 func newInbox() *inbox {
 	const room = 1024
 	return &inbox{
@@ -35,7 +35,7 @@ func newInbox() *inbox {
 	}
 }
 
-// ask is how the user answers: as the tour has laid out before the call.
+// ask returns the user's answer, which the tour has prepared before the call.
 func (in *inbox) ask(q question) answer {
 	in.questions <- q
 	select {

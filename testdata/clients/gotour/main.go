@@ -1,15 +1,15 @@
-// The tour of the Go clients: what every client of docs/reference/clients.md does against
-// a real mcpd that serves tour.d. Run by .ci/clients:
+// The tour of the Go clients tests every client of docs/reference/clients.md
+// against a real mcpd that serves tour.d. .ci/clients runs it:
 //
 //	gotour EDITS go-sdk|mcp-go TRANSPORT REVISION HOME URL
 //	gotour EDITS go-sdk|mcp-go stdio REVISION HOME COMMAND...
 //
-// EDITS is the folder of the files that are put in place underneath. HOME holds
-// tools, the folder that is served, and log, what mcpd says of it. What is
-// printed on standard output is the client's row of the table. TOUR_ASKS names the
-// upstream of which mcpd has the tools, where it has none of its own: it is said to ask.
-// TOUR_BESIDE are the words that the names and the URIs of all else begin with that mcpd
-// offers there: all of them are to be found.
+// EDITS is the directory of files to install during the tour. HOME contains
+// tools, the served directory, and log, the log of mcpd. The standard output is
+// the client's row of the table. TOUR_ASKS names the upstream server of the
+// tools, if mcpd has none of its own: elicitations are labelled with it.
+// TOUR_BESIDE are prefixes of all other names and URIs that mcpd offers; each
+// must occur.
 package main
 
 import (
@@ -25,10 +25,10 @@ import (
 // stateless is the first revision without sessions.
 const stateless = "2026-07-28"
 
-// patience bounds one step of the tour, on a machine that has much to do.
+// patience is the timeout of one step, for a busy machine.
 const patience = time.Minute
 
-// A library is one of the clients that can be asked for.
+// library is one of the selectable clients.
 type library struct {
 	title  string
 	module string
@@ -54,12 +54,12 @@ func main() {
 	fmt.Println(row)
 }
 
-// run goes through the steps and returns the client's row of the table.
+// run runs the steps and returns the client's row of the table.
 func run(lib library, at endpoint, edits string) (row string, err error) {
 	cells := []string{lib.title + " " + lib.version(), at.transport, at.revision}
 	who := strings.Join(cells, ", ")
 	in := newInbox()
-	// Connections live as long as the context that they are made in.
+	// Connections live as long as the context of their creation.
 	c, err := lib.dial(context.Background(), at, in)
 	if err != nil {
 		return "", fmt.Errorf("%s: connect: %w", who, err)
@@ -86,15 +86,15 @@ func run(lib library, at endpoint, edits string) (row string, err error) {
 	return "| " + strings.Join(cells, " | ") + " |", nil
 }
 
-// within gives a step its time.
+// within runs a step with the timeout.
 func within(do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	return do(ctx)
 }
 
-// leave ends the connection, with it whatever was abandoned, and the server if
-// it is ours: by itself, with status 0, as soon as its input ends.
+// leave closes the connection, which cancels abandoned calls, and ends a stdio
+// server: by itself, with status 0, when its input ends.
 func (t *tour) leave(ctx context.Context) error {
 	if err := errors.Join(t.close(), t.said(ctx, scriptStopped)); err != nil {
 		return err
@@ -106,7 +106,7 @@ func (t *tour) leave(ctx context.Context) error {
 	return errors.Join(err, equal("exit status of mcpd", status, "0\n"))
 }
 
-// version is the one that the program is built with.
+// version returns the version of the library in this program.
 func (l library) version() string {
 	info, _ := debug.ReadBuildInfo()
 	for _, module := range info.Deps {
@@ -117,7 +117,7 @@ func (l library) version() string {
 	return "?"
 }
 
-// errorCode reads mcpd's code from the _meta of a result.
+// errorCode reads mcpd's error code from the _meta of a result.
 func errorCode(meta any) string {
 	failure, _ := meta.(map[string]any)
 	code, _ := failure["code"].(string)

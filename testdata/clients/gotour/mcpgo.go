@@ -20,7 +20,7 @@ type mcpGo struct {
 	at      endpoint
 	token   int
 	in      *inbox
-	stop    func() // ends what listens for notifications
+	stop    func() // ends listening for notifications
 }
 
 func dialMCPGo(ctx context.Context, at endpoint, in *inbox) (client, error) {
@@ -63,7 +63,7 @@ func mcpGoTransport(at endpoint) (transport.Interface, error) {
 	return nil, fmt.Errorf("mcp-go has no transport %q", at.transport)
 }
 
-// userOf answers what tools ask.
+// userOf answers elicitations.
 type userOf struct{ in *inbox }
 
 func (u userOf) Elicit(_ context.Context, r mcp.ElicitationRequest) (*mcp.ElicitationResult, error) {
@@ -77,7 +77,7 @@ func (u userOf) Elicit(_ context.Context, r mcp.ElicitationRequest) (*mcp.Elicit
 	}}, nil
 }
 
-// sort puts a notification where the tour looks for it.
+// sort passes a notification to the matching channel.
 func (in *inbox) sort(n mcp.JSONRPCNotification) {
 	params := n.Params.AdditionalFields
 	switch n.Method {
@@ -92,8 +92,8 @@ func (in *inbox) sort(n mcp.JSONRPCNotification) {
 	}
 }
 
-// listen opens the stream that the stateless revision has its changes from.
-// Another one takes the place of the first.
+// listen opens the notification stream of the stateless revision. A second one
+// replaces the first.
 func (c *mcpGo) listen(ctx context.Context, uris ...string) error {
 	if c.revision() < stateless {
 		return nil
@@ -235,9 +235,9 @@ func (c *mcpGo) unsubscribe(ctx context.Context, uri string) error {
 	return c.library.Unsubscribe(ctx, request)
 }
 
-// lacks: over HTTP the library closes the stream of a cancelled call at most,
-// which only the stateless revision takes for a cancellation; and its HTTP+SSE
-// drops what the server asks, which the stateless revision does not do.
+// lacks: over HTTP the library only closes the stream of a cancelled call,
+// which is a cancellation only in the stateless revision. Over HTTP+SSE it
+// drops requests of the server, which the stateless revision does not send.
 func (c *mcpGo) lacks(step string) string {
 	sse, sessions := c.at.transport == "sse", c.revision() < stateless
 	switch {

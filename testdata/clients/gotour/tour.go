@@ -9,22 +9,22 @@ import (
 	"slices"
 )
 
-// A tour is one client on its way through the steps.
+// tour is one client that runs the steps.
 type tour struct {
 	client
 	*inbox
 	at    endpoint
-	edits string // the folder of the files to be put in place
+	edits string // the directory of files to install
 }
 
-// A step does one thing that clients do, and says what is not as it should be.
+// step tests one client feature.
 type step struct {
 	name    string
 	do      func(*tour, context.Context) error
-	instead func(*tour, context.Context) error // for a client that does not offer it; or nil
+	instead func(*tour, context.Context) error // for a client without the feature; may be nil
 }
 
-// steps are those of docs/reference/clients.md, in the order of its columns.
+// steps are the columns of docs/reference/clients.md, in order.
 var steps = []step{
 	{name: "list", do: (*tour).list},
 	{name: "call", do: (*tour).calls},
@@ -47,7 +47,7 @@ func (t *tour) list(ctx context.Context) error {
 		equal("resources", ours(resources), []string{"notes://today"}),
 		equal("templates", ours(templates), []string{"notes://days/{day}"}),
 		equal("prompts", ours(prompts), []string{"plan"}),
-		equal("what nothing begins with", missing(slices.Concat(tools, resources, templates, prompts)), nil))
+		equal("prefixes without an offer", missing(slices.Concat(tools, resources, templates, prompts)), nil))
 }
 
 func (t *tour) calls(ctx context.Context) error {
@@ -67,12 +67,12 @@ func (t *tour) calls(ctx context.Context) error {
 	day, err := t.read(ctx, "notes://days/friday")
 	plan, err2 := t.prompt(ctx, "plan", map[string]string{"day": "friday"})
 	return errors.Join(err, err2,
-		equal("a sum", sum.structured, any(map[string]any{"sum": 5.0})),
-		equal("an invalid call", invalid.code, "INVALID_INPUT"),
-		equal("a denied call", *denied, result{text: "Sums stay small", code: "POLICY_DENIED"}),
-		contains("a call of the hidden tool", fmt.Sprint(hidden), "vault"),
-		equal("a resource", day, "Nothing on friday"),
-		equal("a prompt", plan, "Plan friday"))
+		equal("sum", sum.structured, any(map[string]any{"sum": 5.0})),
+		equal("invalid call", invalid.code, "INVALID_INPUT"),
+		equal("denied call", *denied, result{text: "Sums stay small", code: "POLICY_DENIED"}),
+		contains("call of the hidden tool", fmt.Sprint(hidden), "vault"),
+		equal("resource", day, "Nothing on friday"),
+		equal("prompt", plan, "Plan friday"))
 }
 
 func (t *tour) told(ctx context.Context) error {
@@ -86,19 +86,19 @@ func (t *tour) told(ctx context.Context) error {
 	steps, err := take(ctx, t.progress, 3)
 	logs, err2 := take(ctx, t.logs, 3)
 	return errors.Join(err, err2,
-		equal("the result", got.text, "counted to three"),
+		equal("result", got.text, "counted to three"),
 		equal("progress", steps, []string{"1/3 at 1", "2/3 at 2", "3/3 at 3"}),
 		equal("log messages", logs, []string{"info", "info", "info"}))
 }
 
-// scriptStopped is what a hook of tour.d logs.
+// scriptStopped is the log message of a hook in tour.d.
 const scriptStopped = "the script of endless has stopped"
 
 func (t *tour) cancel(ctx context.Context) error {
 	return errors.Join(t.abandon(ctx), t.said(ctx, scriptStopped))
 }
 
-// abandon calls what never ends, and leaves the call as soon as it runs.
+// abandon calls a tool that never ends, and cancels the call when it runs.
 func (t *tour) abandon(ctx context.Context) error {
 	running, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -131,13 +131,13 @@ func (t *tour) elicit(ctx context.Context) error {
 	asked := <-t.questions
 	schema, _ := asked.schema.(map[string]any)
 	return errors.Join(
-		equal("the question", asked.message, asks()+"How many come on Monday?"),
-		equal("what is required", schema["required"], any([]any{"guests"})),
-		equal("the answer", booked.text, "A table for 4 on Monday"),
-		equal("the refusal", declined.text, "No table on Monday: declined"))
+		equal("question", asked.message, asks()+"How many come on Monday?"),
+		equal("required fields", schema["required"], any([]any{"guests"})),
+		equal("answer", booked.text, "A table for 4 on Monday"),
+		equal("declined answer", declined.text, "No table on Monday: declined"))
 }
 
-// asks is what questions begin with: nothing where mcpd has the tools itself.
+// asks returns the label of elicitations: empty if mcpd itself has the tools.
 func asks() string {
 	if upstream := os.Getenv("TOUR_ASKS"); upstream != "" {
 		return "[" + upstream + "] "
@@ -149,12 +149,13 @@ func (t *tour) complete(ctx context.Context) error {
 	argument, err := t.completePrompt(ctx, "plan", "day", "t")
 	variable, err2 := t.completeTemplate(ctx, "notes://days/{day}", "day", "m")
 	return errors.Join(err, err2,
-		equal("an argument", argument, []string{"tuesday"}),
-		equal("a variable", variable, []string{"monday"}))
+		equal("argument", argument, []string{"tuesday"}),
+		equal("variable", variable, []string{"monday"}))
 }
 
-// follow edits the notes until it is told: on the stateless revision libraries
-// return from subscribing before the server has heard of it.
+// follow edits the notes until the client is notified: in the stateless
+// revision, libraries return from subscribing before the server has received
+// the subscription.
 func (t *tour) follow(ctx context.Context) error {
 	if before, err := t.read(ctx, "notes://today"); err != nil || before != "Nothing yet.\n" {
 		return fmt.Errorf("the notes were %q, %w", before, err)
@@ -175,7 +176,7 @@ func (t *tour) follow(ctx context.Context) error {
 		}
 	}
 	got, err := t.read(ctx, "notes://today")
-	return errors.Join(err, equal("the notes", got, text), t.unsubscribe(ctx, "notes://today"))
+	return errors.Join(err, equal("notes", got, text), t.unsubscribe(ctx, "notes://today"))
 }
 
 func (t *tour) reload(ctx context.Context) error {
@@ -197,7 +198,7 @@ func (t *tour) reload(ctx context.Context) error {
 		}
 		if err := errors.Join(
 			equal("tools", ours(tools), []string{"add", "added", "book", "count", "endless"}),
-			equal("the new tool", got.text, fmt.Sprint("version ", version))); err != nil {
+			equal("new tool", got.text, fmt.Sprint("version ", version))); err != nil {
 			return err
 		}
 	}
@@ -208,10 +209,10 @@ func (t *tour) reload(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return equal("the tool beside a broken file", got.text, "version 2")
+	return equal("tool with a broken file", got.text, "version 2")
 }
 
-// put puts a file of the edits into the tools folder.
+// put installs a file of the edits in the tools directory.
 func (t *tour) put(edit, name string) error {
 	text, err := os.ReadFile(filepath.Join(t.edits, edit))
 	if err != nil {
@@ -220,7 +221,7 @@ func (t *tour) put(edit, name string) error {
 	return t.save(name, text)
 }
 
-// save writes beside the file and renames, as editors do.
+// save writes a temporary file and renames it, as editors do.
 func (t *tour) save(name string, text []byte) error {
 	draft := filepath.Join(t.at.home, "tools", ".draft")
 	if err := os.WriteFile(draft, text, 0o644); err != nil {

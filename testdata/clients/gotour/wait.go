@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// take returns the next n of what the server sends.
+// take returns the next n messages of the server.
 func take(ctx context.Context, from <-chan string, n int) ([]string, error) {
 	var got []string
 	for len(got) < n {
@@ -24,7 +24,7 @@ func take(ctx context.Context, from <-chan string, n int) ([]string, error) {
 	return got, nil
 }
 
-// soon says whether something comes before it is time to try again.
+// soon reports whether a message arrives before the next retry.
 func soon(ctx context.Context, from <-chan string) (bool, error) {
 	select {
 	case <-from:
@@ -36,14 +36,14 @@ func soon(ctx context.Context, from <-chan string) (bool, error) {
 	}
 }
 
-// drain forgets what has come so far.
+// drain drops all received messages.
 func drain(from <-chan string) {
 	for len(from) > 0 {
 		<-from
 	}
 }
 
-// said waits until the server has logged something.
+// said waits until the server has logged a text.
 func (t *tour) said(ctx context.Context, what string) error {
 	for {
 		log, err := os.ReadFile(filepath.Join(t.at.home, "log"))
@@ -55,7 +55,7 @@ func (t *tour) said(ctx context.Context, what string) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("the server never said %q", what)
+			return fmt.Errorf("the server did not log %q", what)
 		case <-time.After(5 * time.Millisecond):
 		}
 	}

@@ -1,12 +1,13 @@
-// Command helper stands beside the mcpd that the conformance suite is run
-// against: it makes the copy of the fixtures that is served, and edits a file
-// of that copy when a fixture tool asks it to.
+// Command helper supports the mcpd that the conformance suite tests: it creates
+// a copy of the fixtures for mcpd, and edits a file of the copy when a fixture
+// tool asks for it.
 //
 //	helper FIXTURES WORK
 //
-// It copies the files of FIXTURES into the folder WORK, with its own port in
-// the place of port 1, prints a line when that is done, and serves POST
-// /edit/tool and /edit/prompt on loopback. When its standard input ends, because mcpd has ended, it removes
+// It copies the files of FIXTURES to the directory WORK, with its own port
+// instead of port 1, and then prints a line. It serves POST /edit/tool and
+// /edit/prompt on loopback. When its standard input ends, because mcpd has
+// ended, it removes WORK and exits.
 // WORK and ends too.
 package main
 
@@ -37,7 +38,7 @@ func main() {
 }
 
 func run(fixtures, work string) error {
-	// A signal is for mcpd, whose end is then ours.
+	// A signal is for mcpd, which ends the helper too.
 	signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -62,8 +63,8 @@ func run(fixtures, work string) error {
 	return errors.Join(err, closed, os.RemoveAll(work))
 }
 
-// copyFixtures copies mcpd.hcl and tools.d, and writes address where the files
-// say 127.0.0.1:1.
+// copyFixtures copies mcpd.hcl and tools.d, with 127.0.0.1:1 replaced by
+// address.
 func copyFixtures(fixtures, work, address string) error {
 	if err := copyFile(fixtures, work, "mcpd.hcl", address); err != nil {
 		return err
@@ -89,10 +90,10 @@ func copyFile(fixtures, work, name, address string) error {
 	return os.WriteFile(filepath.Join(work, name), text, 0o600)
 }
 
-// An editor saves a new version of one file at every request.
+// editor saves a new version of one file at every request.
 type editor struct {
 	file string
-	text string // with the number of the edit in it
+	text string // a format for the number of the edit
 
 	mu    sync.Mutex
 	edits int
@@ -123,7 +124,7 @@ func (e *editor) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// save writes beside the file and renames, as editors do.
+// save writes a temporary file and renames it, as editors do.
 func save(file string, text []byte) error {
 	draft := filepath.Join(filepath.Dir(file), "."+filepath.Base(file))
 	if err := os.WriteFile(draft, text, 0o600); err != nil {

@@ -11,11 +11,12 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// object is a schema of no arguments.
+// object is a schema without arguments.
 var object = json.RawMessage(`{"type":"object"}`)
 
-// lab is a server of the official SDK that does what the reference servers do not: its
-// lists have pages of two entries, and it asks and tells in both eras.
+// lab is a server of the official SDK with features that the reference servers
+// lack: its lists have pages of two entries, and it asks and notifies in both
+// eras.
 func lab() *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "lab", Version: "1"}, &mcp.ServerOptions{
 		Instructions: "Ask the lab.", PageSize: 2,
@@ -94,8 +95,8 @@ func read(_ context.Context, r *mcp.ReadResourceRequest) (*mcp.ReadResourceResul
 	return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: r.Params.URI, MIMEType: "text/plain", Text: "holds " + r.Params.URI}}}, nil
 }
 
-// serveLab serves a lab of each era: of revision 2026-07-28 at /modern, and of sessions
-// at /sessions.
+// serveLab serves a lab of each era: of revision 2026-07-28 at /modern, and
+// with sessions at /sessions.
 func serveLab(address string) error {
 	of := func(s *mcp.Server) func(*http.Request) *mcp.Server {
 		return func(*http.Request) *mcp.Server { return s }

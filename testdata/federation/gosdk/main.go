@@ -1,11 +1,11 @@
-// The Go SDK's part in the federation that .ci/federation runs:
+// The Go SDK's part of the federation test of .ci/federation:
 //
 //	gosdk lab ADDRESS
 //	gosdk tour MODULES REQUESTS REVISION HOME URL WEB LAB
 //
-// The first is an upstream server. The second is a client, which makes the requests of
-// the file REQUESTS of each server itself and through the mcpd at URL, and wants the same
-// of both. Its last line is how much was compared.
+// The first is an upstream server. The second is a client: it makes the
+// requests of the file REQUESTS to each server directly and through the mcpd at
+// URL, and compares the results. Its last line is the number of comparisons.
 package main
 
 import (
@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// patience bounds a tour, on a machine that has much to do.
+// patience is the timeout of a tour, for a busy machine.
 const patience = 3 * time.Minute
 
 func main() {

@@ -16,15 +16,15 @@ import (
 type peer struct {
 	session *mcp.ClientSession
 	tokens  int
-	told    chan struct{} // holds a token for each word of progress
+	told    chan struct{} // receives a value for each progress notification
 
 	mu   sync.Mutex
 	came came
-	// answers are what the user says to the next questions.
+	// answers are the user's next answers.
 	answers []*mcp.ElicitResult
 }
 
-// came is all that comes of a request. Err is why there is no result.
+// came is the outcome of a request. Err is set if there is no result.
 type came struct {
 	Asked, Sampled, Progress []string
 	Result                   map[string]any
@@ -88,7 +88,7 @@ func (p *peer) elicit(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResul
 	return answer, nil
 }
 
-// request is one of the file.
+// request is a request of the file.
 type request struct {
 	Server, Tool, As, Prompt, Read string
 	Complete                       struct{ Prompt, Template string }
@@ -102,13 +102,13 @@ type request struct {
 	Samples                        int
 }
 
-// make makes a request. named says what the server's tools and prompts are called.
+// make makes a request. named returns the server's name of a tool or a prompt.
 func (p *peer) make(ctx context.Context, r request, named func(string) string) came {
 	p.mu.Lock()
 	p.came, p.answers = came{}, r.Answers
 	p.mu.Unlock()
 	result, err := p.send(ctx, r, named)
-	for range r.Progress { // the SDK returns from a call before it has told of all progress
+	for range r.Progress { // the SDK returns from a call before all progress has arrived
 		select {
 		case <-p.told:
 		case <-ctx.Done():

@@ -16,10 +16,10 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// setting is what the tour is told.
+// setting holds the arguments of the tour.
 type setting struct{ modules, requests, revision, home, url, web, lab string }
 
-// server is one behind mcpd, as it is to be had without it.
+// server is an upstream server, with its direct transport.
 type server struct {
 	name      string
 	transport mcp.Transport
@@ -31,7 +31,7 @@ func (s setting) servers() []server {
 		c := exec.Command(filepath.Join(s.modules, "node_modules/node/bin/node"),
 			append([]string{filepath.Join(s.modules, "node_modules/@modelcontextprotocol/server-"+name+"/dist/index.js")}, args...)...)
 		c.Env = append(os.Environ(), "MEMORY_FILE_PATH="+s.kept("direct.jsonl"))
-		return &mcp.CommandTransport{Command: c, TerminateDuration: 100 * time.Millisecond} // not all end with their input
+		return &mcp.CommandTransport{Command: c, TerminateDuration: 100 * time.Millisecond} // some do not end with their input
 	}
 	at := func(url string) mcp.Transport { return &mcp.StreamableClientTransport{Endpoint: url} }
 	return []server{
@@ -44,10 +44,10 @@ func (s setting) servers() []server {
 	}
 }
 
-// kept is the path of what the servers keep.
+// kept returns the path of a file of the servers.
 func (s setting) kept(name string) string { return filepath.Join(s.home, name) }
 
-// wiped has both begin with nothing.
+// wiped deletes the state of both.
 func (s setting) wiped() error {
 	problem := errors.Join(os.RemoveAll(s.kept("direct.jsonl")), os.RemoveAll(s.kept("memory.jsonl")))
 	entries, err := os.ReadDir(s.kept("files"))
@@ -82,7 +82,7 @@ func tour(ctx context.Context, s setting) error {
 	return through.session.Close()
 }
 
-// compare makes the requests of one server in both ways.
+// compare makes the requests of one server directly and through mcpd.
 func (s setting) compare(ctx context.Context, at server, through *peer, requests []request) error {
 	direct, err := dial(ctx, at.transport, "", at.roots)
 	if err != nil {
@@ -115,13 +115,13 @@ func (s setting) compare(ctx context.Context, at server, through *peer, requests
 	return direct.session.Close()
 }
 
-// judge says in what a request differs that came through mcpd.
+// judge returns the difference of a request through mcpd.
 func (r request) judge(got, wanted came) error {
 	switch {
 	case r.Denied != "" || r.Invalid != "":
 		return r.refused(got)
 	case wanted.Err != nil && got.Err == nil:
-		return fmt.Errorf("through mcpd it ends with %v, and without it with %w", got.Result, wanted.Err)
+		return fmt.Errorf("through mcpd: result %v, directly: %w", got.Result, wanted.Err)
 	case wanted.Err != nil:
 		return nil
 	case got.Err != nil:
@@ -147,7 +147,7 @@ func (r request) judge(got, wanted came) error {
 	return errors.Join(problems...)
 }
 
-// normal says of a completion that there is no more of it, as mcpd does.
+// normal sets hasMore of a completion, as mcpd does.
 func normal(result map[string]any) map[string]any {
 	if c, ok := result["completion"].(map[string]any); ok && c["hasMore"] == nil {
 		c["hasMore"] = false
@@ -155,7 +155,7 @@ func normal(result map[string]any) map[string]any {
 	return result
 }
 
-// refused wants mcpd not to have passed the call on.
+// refused checks that mcpd did not pass the call on.
 func (r request) refused(got came) error {
 	text, _ := json.Marshal(got.Result["content"])
 	code, message := "POLICY_DENIED", r.Denied
@@ -163,7 +163,7 @@ func (r request) refused(got came) error {
 		code, message = "INVALID_INPUT", r.Invalid
 	}
 	if got.Err != nil || got.Code != code || !strings.Contains(string(text), message) {
-		return fmt.Errorf("it is not refused, but ends with %s %s, %w", got.Code, text, got.Err)
+		return fmt.Errorf("not rejected: %s %s, %w", got.Code, text, got.Err)
 	}
 	return nil
 }
@@ -172,5 +172,5 @@ func differ(what string, got, want any) error {
 	if reflect.DeepEqual(got, want) {
 		return nil
 	}
-	return fmt.Errorf("%s through mcpd: %v\nwithout it: %v", what, got, want)
+	return fmt.Errorf("%s through mcpd: %v\ndirectly: %v", what, got, want)
 }

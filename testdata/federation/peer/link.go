@@ -13,9 +13,9 @@ import (
 	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
-// wanted makes the calls that the suite asks for with the client of package upstream
-// alone: some of their arguments do not fit the schemas of their tools, and would not
-// leave mcpd.
+// wanted makes the calls of the suite with only the client of package upstream:
+// mcpd would reject some of them, because their arguments do not match the
+// schemas.
 func wanted(ctx context.Context, at string) (err error) {
 	var asks struct {
 		ToolCalls []struct {

@@ -1,11 +1,11 @@
-// Command peer is the client that the official conformance suite tests: mcpd, with
-// the server of a scenario as its only upstream.
+// Command peer is the client that the official conformance suite tests: mcpd,
+// with the server of a scenario as its only upstream.
 //
 //	peer URL
 //
-// The suite says in variables of the environment which scenario it runs. What is done
-// then is done as by callers of mcpd, so that it passes the engine, package federation and
-// the client of package upstream.
+// The suite passes the scenario in environment variables. The calls are made as
+// by callers of mcpd, through the engine, package federation and the client of
+// package upstream.
 package main
 
 import (
@@ -16,10 +16,10 @@ import (
 	"time"
 )
 
-// patience bounds a scenario.
+// patience is the timeout of a scenario.
 const patience = 20 * time.Second
 
-// variables are those of the suite.
+// The environment variables of the suite.
 const (
 	scenarioVariable = "MCP_CONFORMANCE_SCENARIO"
 	contextVariable  = "MCP_CONFORMANCE_CONTEXT"
@@ -38,13 +38,13 @@ func main() {
 	}
 }
 
-// scenarios are those that are not played by using everything that is offered once.
+// scenarios have special steps; all others use each offer once.
 var scenarios = map[string]func(*proxy, context.Context) error{
 	"initialize":                       (*proxy).nothing,
 	"json-schema-2020-12-preservation": (*proxy).echo,
 }
 
-// run plays a scenario.
+// run runs a scenario.
 func run(ctx context.Context, scenario, url string) (err error) {
 	if scenario == "http-custom-headers" {
 		return wanted(ctx, url)

@@ -18,10 +18,10 @@ import (
 	"github.com/mcpd/mcpd/serve"
 )
 
-// proxy is an mcpd that offers what the server of a scenario does.
+// proxy is an mcpd with the server of a scenario as its upstream.
 type proxy struct{ server *engine.Server }
 
-// block is the operator's file, but for what a scenario adds.
+// block is the config file, without the additions of a scenario.
 const block = `
 upstream "suite" {
   url    = %q
@@ -61,8 +61,8 @@ func open(ctx context.Context, scenario, at string) (*proxy, error) {
 	return &proxy{s}, nil
 }
 
-// credentials is what an operator writes who has read what the server says of itself: mcpd
-// is told where tokens are had, and does not find that out (RFC 9728, RFC 8414).
+// credentials returns the blocks that an operator would write: mcpd does not
+// discover the token endpoint itself (RFC 9728, RFC 8414).
 func credentials(ctx context.Context, at string) (header, secrets string, err error) {
 	var given struct {
 		ID     string `json:"client_id"`
@@ -119,10 +119,10 @@ func fetch(ctx context.Context, at string, into any) error {
 	return json.NewDecoder(resp.Body).Decode(into)
 }
 
-// nothing does nothing more than to connect and to list.
+// nothing only connects and lists.
 func (p *proxy) nothing(context.Context) error { return nil }
 
-// everything uses each thing that is offered once, with arguments that fit.
+// everything uses each offer once, with valid arguments.
 func (p *proxy) everything(ctx context.Context) error {
 	var problems []error
 	for _, tool := range p.server.Snapshot().Tools() {
@@ -136,13 +136,14 @@ func (p *proxy) everything(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// echo passes the schema of one tool, as clients of mcpd see it, to the other.
+// echo passes the schema of one tool, as clients of mcpd see it, to the other
+// tool.
 func (p *proxy) echo(ctx context.Context) error {
 	arguments, err := json.Marshal(map[string]json.RawMessage{"schema": p.server.Snapshot().Tool("json_schema_2020_12_tool").Metadata().InputSchema})
 	return errors.Join(err, p.use(ctx, call.Tools, "json_schema_echo", arguments))
 }
 
-// use makes one call to its end, and says yes to whatever is asked in its midst.
+// use makes one call to its end, and accepts every input request.
 func (p *proxy) use(ctx context.Context, kind call.Kind, name string, arguments json.RawMessage) error {
 	r := call.Request{
 		Kind: kind, Name: name, Arguments: arguments,
@@ -165,33 +166,33 @@ func (p *proxy) use(ctx context.Context, kind call.Kind, name string, arguments 
 	}
 }
 
-// accepted is the answer of a person who leaves every field as it is: with the defaults
-// that the question has (2025-11-25 client/elicitation, Default Values).
+// accepted returns the answer of a user who changes no field: the defaults of
+// the form (2025-11-25 client/elicitation, Default Values).
 func accepted(question json.RawMessage) json.RawMessage {
 	var asked struct {
 		RequestedSchema struct {
 			Properties map[string]struct{ Default json.RawMessage }
 		}
 	}
-	_ = json.Unmarshal(question, &asked) // of what is no form nothing is filled in
+	_ = json.Unmarshal(question, &asked) // other requests have no fields
 	content := map[string]json.RawMessage{}
 	for name, field := range asked.RequestedSchema.Properties {
 		if field.Default != nil {
 			content[name] = field.Default
 		}
 	}
-	// Members that were decoded always encode.
+	// Decoded members always encode.
 	answer, _ := json.Marshal(map[string]any{"action": "accept", "content": content})
 	return answer
 }
 
-// fitting returns arguments that fit a plain schema.
+// fitting returns arguments that match a plain schema.
 func fitting(schema json.RawMessage) json.RawMessage {
 	var object struct {
 		Properties map[string]struct{ Type string }
 		Required   []string
 	}
-	_ = json.Unmarshal(schema, &object) // it is that of a tool that is offered
+	_ = json.Unmarshal(schema, &object) // the schema of an offered tool
 	values := map[string]any{"number": 2, "integer": 2, "boolean": true, "object": map[string]any{}, "array": []any{}, "string": "text"}
 	arguments := map[string]any{}
 	for _, name := range object.Required {

@@ -1,5 +1,5 @@
-// Package sqlite keeps the state of a server in a SQLite file: [Open] returns a [state.Store]
-// whose rows stand there.
+// Package sqlite stores the state of a server in a SQLite file. [Open] returns a
+// [state.Store].
 package sqlite
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/mcpd/mcpd/internal/base/state"
 )
 
-// Open is a [state.Opener]. It refuses a file that others could have written or read.
+// Open is a [state.Opener]. It rejects a file that other users could read or write.
 func Open(path string, o state.Options, patience time.Duration) (state.Store, error) {
 	s, _, err := open(path, o, patience)
 	return s, err
@@ -55,8 +55,8 @@ func openRows(path string, o state.Options, patience time.Duration) (state.Store
 	return s, r, nil
 }
 
-// source returns what SQLite opens the file as. The lock comes before the
-// journal mode, so that no memory is shared with other processes.
+// source returns the data source name of the file. The lock comes before the journal
+// mode, so that no memory is shared with other processes.
 func source(path string, patience time.Duration) string {
 	path = filepath.ToSlash(path)
 	if path[0] != '/' {
@@ -76,8 +76,8 @@ func source(path string, patience time.Duration) string {
 	return (&url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: query.Encode()}).String()
 }
 
-// prepare makes the folder and the file, or checks those that exist. SQLite
-// gives its other files the rights of this one.
+// prepare creates the directory and the file, or checks existing ones. SQLite creates
+// its other files with the mode of this file.
 func prepare(path string) error {
 	folder := filepath.Dir(path)
 	if err := os.MkdirAll(folder, 0o700); err != nil {
@@ -85,7 +85,7 @@ func prepare(path string) error {
 	}
 	info, err := os.Stat(folder)
 	if err == nil {
-		err = checkOwner(folder, info, 0o022) // in which others could replace files
+		err = checkOwner(folder, info, 0o022) // others could replace files in it
 	}
 	if err != nil {
 		return err
@@ -95,8 +95,8 @@ func prepare(path string) error {
 			return err
 		}
 	}
-	// A file that exists is not opened: closing it again would undo the locks
-	// that SQLite has on it in this process.
+	// An existing file is not opened: closing it would release the locks of SQLite in
+	// this process.
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if errors.Is(err, fs.ErrExist) {
 		return nil
@@ -107,8 +107,8 @@ func prepare(path string) error {
 	return file.Close()
 }
 
-// checkFile refuses a file that others can read or write, or that stands
-// elsewhere. One that does not exist is fine.
+// checkFile rejects a file that others can read or write, and links. A missing file is
+// fine.
 func checkFile(path string) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -118,19 +118,19 @@ func checkFile(path string) error {
 		return err
 	}
 	if !info.Mode().IsRegular() {
-		return fmt.Errorf("%s is a link or something else than a file; move it away", path)
+		return fmt.Errorf("%s is not a regular file; move it away", path)
 	}
 	return checkOwner(path, info, 0o077)
 }
 
-// applicationID marks a SQLite file as one of ours: "mcpd".
+// applicationID marks our SQLite files: "mcpd".
 const applicationID = 0x6d637064
 
-// schema holds the steps from an empty file to today's tables. A file knows how
-// many of them it has been through, so that a step is never changed, only added.
+// schema holds the migration steps from an empty file. A file records the number of its
+// steps, so steps are only added, never changed.
 var schema = []string{
-	// The columns are those of entry. Larger data stands in pages of its own,
-	// which reading entries does not touch.
+	// The columns are those of entry. Larger data is in separate pages, which reading
+	// entries does not touch.
 	`CREATE TABLE records (
 		kind    INTEGER NOT NULL,
 		id      BLOB    NOT NULL,
@@ -141,7 +141,7 @@ var schema = []string{
 		data    BLOB,
 		UNIQUE (kind, id)
 	) STRICT`,
-	// The value stands behind what is read more often than it.
+	// The value is last, because it is read less often than the other columns.
 	`CREATE TABLE pairs (
 		space   BLOB    NOT NULL,
 		key     BLOB    NOT NULL,
@@ -153,7 +153,7 @@ var schema = []string{
 	`CREATE INDEX pairs_by_expiry ON pairs (expires)`,
 }
 
-// migrate brings a file to the last of the steps, and locks it.
+// migrate applies the missing steps to a file, and locks it.
 func migrate(db *sql.DB, steps []string) error {
 	return inTransaction(db, func(tx *sql.Tx) error {
 		version, err := recognize(tx)
@@ -161,7 +161,7 @@ func migrate(db *sql.DB, steps []string) error {
 			return err
 		}
 		if version > len(steps) {
-			return fmt.Errorf("was written by a newer version, whose schema is %d where this one knows %d; run that version, or move the file away", version, len(steps))
+			return fmt.Errorf("was written by a newer version (schema %d, this version supports %d); run that version, or move the file away", version, len(steps))
 		}
 		for _, step := range steps[version:] {
 			if _, err := tx.Exec(step); err != nil {
@@ -173,8 +173,7 @@ func migrate(db *sql.DB, steps []string) error {
 	})
 }
 
-// recognize returns how many steps a file has been through, and refuses the
-// files of other programs.
+// recognize returns the number of applied steps, and rejects files of other programs.
 func recognize(tx *sql.Tx) (version int, err error) {
 	var application, tables int
 	for query, into := range map[string]*int{
@@ -187,7 +186,7 @@ func recognize(tx *sql.Tx) (version int, err error) {
 		}
 	}
 	if application != applicationID && (application != 0 || version != 0 || tables != 0) {
-		return 0, errors.New("belongs to another program; give the state store a file of its own")
+		return 0, errors.New("belongs to another program; use another file for the state store")
 	}
 	return version, nil
 }

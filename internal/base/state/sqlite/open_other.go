@@ -4,6 +4,6 @@ package sqlite
 
 import "io/fs"
 
-// checkOwner admits everything: the rights of files stand in lists here, which
-// new files inherit from their folder.
+// checkOwner accepts every file: permissions are access control lists that new files
+// inherit from their directory.
 func checkOwner(string, fs.FileInfo, fs.FileMode) error { return nil }

@@ -12,8 +12,8 @@ import (
 	"github.com/mcpd/mcpd/internal/base/state"
 )
 
-// rows are rows in a SQLite file. The one connection holds the file
-// locked for as long as it is open.
+// rows are rows in a SQLite file. The only connection holds the lock on the file while
+// it is open.
 type rows struct {
 	db *sql.DB
 }
@@ -74,7 +74,7 @@ type execer interface {
 	Exec(query string, args ...any) (sql.Result, error)
 }
 
-// atOnce makes a number of changes at once. One needs no transaction of its own.
+// atOnce makes a number of changes atomically. A single change needs no transaction.
 func (r *rows) atOnce(change func(execer) error, number int) error {
 	if number == 1 {
 		return change(r.db)
@@ -82,7 +82,7 @@ func (r *rows) atOnce(change func(execer) error, number int) error {
 	return inTransaction(r.db, func(tx *sql.Tx) error { return change(tx) })
 }
 
-// inTransaction runs change so that all or nothing of it happens.
+// inTransaction runs change in a transaction.
 func inTransaction(db *sql.DB, change func(*sql.Tx) error) error {
 	tx, err := db.Begin()
 	if err != nil {
@@ -94,7 +94,7 @@ func inTransaction(db *sql.DB, change func(*sql.Tx) error) error {
 	return tx.Commit()
 }
 
-// code returns the primary result code of an error of SQLite, or 0.
+// code returns the primary result code of a SQLite error, or 0.
 func code(err error) int {
 	var failure *driver.Error
 	if errors.As(err, &failure) {
@@ -105,13 +105,13 @@ func code(err error) int {
 
 func (r *rows) IsFull(err error) bool { return code(err) == sqlite3.SQLITE_FULL }
 
-// explain says what to do about a file that cannot be used.
+// explain adds advice to the error of an unusable file.
 func explain(path string, err error) error {
 	switch code(err) {
 	case sqlite3.SQLITE_BUSY:
-		return fmt.Errorf("%s is %w; give each server a folder of its own: %w", path, state.ErrInUse, err)
+		return fmt.Errorf("%s is %w; use a separate directory for each server: %w", path, state.ErrInUse, err)
 	case sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT:
-		return fmt.Errorf("%s is damaged; move it away, and a new one is made: %w", path, err)
+		return fmt.Errorf("%s is damaged; move it away to start with a new file: %w", path, err)
 	}
 	return fmt.Errorf("%s: %w", path, err)
 }

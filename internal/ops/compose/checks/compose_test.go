@@ -1,6 +1,6 @@
-// Package checks has Compose and Kubernetes read what package compose writes, by the
-// loader of Compose and by the types of Kubernetes. It is a module of its own, so that
-// neither of them is in the module graph of mcpd and of programs that embed it.
+// Package checks loads the files of package compose with the loader of Compose and the
+// types of Kubernetes. It is a separate module, so that neither is in the module graph
+// of mcpd and of programs that embed it.
 package checks
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/mcpd/mcpd/internal/ops/compose/samples"
 )
 
-// environment is that of somebody who starts the rich deployment.
+// environment is the environment of the user who starts the rich deployment.
 var environment = map[string]string{"CRM_TOKEN": "to $ken", "SEARCH_API_KEY": "key", "HOME": "/home/ada", "PORT": "1", "x": "y"}
 
 func projectOf(t testing.TB, d compose.Deployment) *types.Project {
@@ -39,24 +39,24 @@ func TestCompose_literalTexts(t *testing.T) {
 	}
 	want := map[string]string{d.Env[0].Name: d.Env[0].Value, d.Env[1].Name: d.Env[1].Value, "CRM_TOKEN": environment["CRM_TOKEN"]}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("the environment of mcpd (-want +got)\n%s", diff)
+		t.Errorf("environment of mcpd (-want +got)\n%s", diff)
 	}
 	upstream := p.Services["git-hub"]
 	if diff := cmp.Diff(d.Upstreams[0].Command, []string(upstream.Command)); diff != "" {
-		t.Errorf("the command (-want +got)\n%s", diff)
+		t.Errorf("command (-want +got)\n%s", diff)
 	}
 	if diff := cmp.Diff(append([]string{"CMD"}, d.Upstreams[0].Health...), []string(upstream.HealthCheck.Test)); diff != "" {
-		t.Errorf("the health check (-want +got)\n%s", diff)
+		t.Errorf("health check (-want +got)\n%s", diff)
 	}
 	sources := map[string]string{}
 	for name, s := range p.Secrets {
 		sources[name] = s.File + s.Environment
 	}
 	if diff := cmp.Diff(map[string]string{"tls_cert": "/deployment/secrets/cert.pem", "tls_key": "/etc/desk/key$.pem", "github": "/deployment/secrets/github"}, sources); diff != "" {
-		t.Errorf("the secrets (-want +got)\n%s", diff)
+		t.Errorf("secrets (-want +got)\n%s", diff)
 	}
 	if got := p.Services["mcpd"].Volumes[1].Source; got != "/shared/$tools.d" {
-		t.Errorf("the tools are those of %s", got)
+		t.Errorf("tools directory %s", got)
 	}
 }
 
@@ -83,11 +83,11 @@ func TestLock_readOnlyBesideConfig(t *testing.T) {
 func TestCompose_requiredSecrets(t *testing.T) {
 	_, err := loaded(samples.Written(t, samples.Coding())[composeFile], nil)
 	if err == nil || !strings.Contains(err.Error(), "SEARCH_API_KEY") {
-		t.Errorf("it loads, or says nothing of the variable: %v", err)
+		t.Errorf("no error, or one without the variable: %v", err)
 	}
 }
 
-// confinedProject fails for a service that has more than it needs.
+// confinedProject checks that no service has more privileges than it needs.
 func confinedProject(t testing.TB, p *types.Project) {
 	t.Helper()
 	met := map[string][]string{}
@@ -97,24 +97,24 @@ func confinedProject(t testing.TB, p *types.Project) {
 		}
 		switch {
 		case !s.ReadOnly || s.Privileged || len(s.CapAdd) > 0:
-			t.Errorf("%s may write to its file system, or has privileges", name)
+			t.Errorf("%s has a writable file system or is privileged", name)
 		case !slices.Equal(s.CapDrop, []string{"ALL"}) || !slices.Equal(s.SecurityOpt, []string{"no-new-privileges:true"}):
-			t.Errorf("%s may have more than it has", name)
+			t.Errorf("%s may gain privileges", name)
 		case s.User == "" || strings.HasPrefix(s.User, "0"):
-			t.Errorf("%s is the user %q", name, s.User)
+			t.Errorf("%s runs as user %q", name, s.User)
 		case s.Deploy.Resources.Limits.MemoryBytes < container.MinMemory || s.Deploy.Resources.Limits.NanoCPUs <= 0 || s.Deploy.Resources.Limits.Pids <= 0:
-			t.Errorf("%s is not bounded", name)
+			t.Errorf("%s has no limits", name)
 		case s.NetworkMode != "" || s.Pid != "" || s.Ipc != "":
 			t.Errorf("%s shares a namespace", name)
 		case name != "mcpd" && len(s.Ports)+len(s.Expose) > 0:
-			t.Errorf("the ports of %s are published", name)
+			t.Errorf("%s publishes ports", name)
 		}
 	}
 	for network, services := range met {
 		slices.Sort(services)
 		if network == "front" && !slices.Equal(services, []string{"mcpd"}) ||
 			network != "front" && (len(services) != 2 || !slices.Contains(services, "mcpd")) {
-			t.Errorf("on %s are %v", network, services)
+			t.Errorf("network %s has %v", network, services)
 		}
 	}
 }
@@ -127,7 +127,7 @@ func TestCompose_serviceSecurity(t *testing.T) {
 func TestCompose_anonymousOnLoopback(t *testing.T) {
 	for want, d := range map[string]compose.Deployment{"127.0.0.1": samples.Coding(), "": samples.Rich()} {
 		if ports := projectOf(t, d).Services["mcpd"].Ports; len(ports) != 1 || ports[0].HostIP != want {
-			t.Errorf("%s: the ports are %v, want one of %q", d.Name, ports, want)
+			t.Errorf("%s: ports %v, want one of %q", d.Name, ports, want)
 		}
 	}
 }
@@ -149,7 +149,7 @@ func TestCompose_dependsOn(t *testing.T) {
 	for name, d := range projectOf(t, samples.Rich()).Services["mcpd"].DependsOn {
 		got[name] = d.Condition
 		if d.Required {
-			t.Errorf("mcpd does not start without %s", name)
+			t.Errorf("mcpd depends on %s", name)
 		}
 	}
 	if diff := cmp.Diff(map[string]string{"git-hub": "service_healthy", "memory": "service_started"}, got); diff != "" {
@@ -166,7 +166,7 @@ func TestKubernetes_noUpstreams(t *testing.T) {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	if p := projectOf(t, d); len(p.Services) != 1 {
-		t.Errorf("there are %d services", len(p.Services))
+		t.Errorf("%d services", len(p.Services))
 	}
 }
 

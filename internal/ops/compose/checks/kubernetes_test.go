@@ -16,11 +16,11 @@ import (
 	"github.com/mcpd/mcpd/internal/ops/compose/samples"
 )
 
-// expanded returns what Kubernetes makes of an argument, or of the value of a
-// variable, where there are no other variables: $$ is $, and $(NAME) stays.
+// expanded returns the value that Kubernetes derives from an argument or a variable
+// without other variables: $$ becomes $, and $(NAME) stays.
 func expanded(text string) string { return strings.ReplaceAll(text, "$$", "$") }
 
-// references reports whether Kubernetes looks for variables in a text.
+// references reports whether Kubernetes expands variables in a text.
 func references(text string) bool {
 	return strings.Contains(strings.ReplaceAll(text, "$$", ""), "$(")
 }
@@ -31,25 +31,25 @@ func TestKubernetes_literalTexts(t *testing.T) {
 	c := m.deployments["git-hub"].Spec.Template.Spec.Containers[0]
 	for i, want := range d.Upstreams[0].Command {
 		if got := c.Args[i]; references(got) || expanded(got) != want {
-			t.Errorf("the argument %q is %q", want, got)
+			t.Errorf("argument %q, got %q", want, got)
 		}
 	}
 	if diff := cmp.Diff(d.Upstreams[0].Health, c.ReadinessProbe.Exec.Command); diff != "" {
-		t.Errorf("the probe, which is not expanded (-want +got)\n%s", diff)
+		t.Errorf("probe, not expanded (-want +got)\n%s", diff)
 	}
 	if got := m.deployments["mcpd"].Spec.Template.Spec.Containers[0].Env[1].Value; references(got) || expanded(got) != d.Env[1].Value {
-		t.Errorf("the variable is %q", got)
+		t.Errorf("variable %q", got)
 	}
 }
 
-// mountedFiles returns the files that a pod finds at a folder.
+// mountedFiles returns the files of a pod in a directory.
 func (m manifests) mountedFiles(t testing.TB, pod corev1.PodSpec, folder string) map[string][]byte {
 	t.Helper()
 	files := map[string][]byte{}
 	put := func(name string, items []corev1.KeyToPath) {
 		configMap, ok := m.configMaps[name]
 		if !ok {
-			t.Fatalf("there is no ConfigMap %s", name)
+			t.Fatalf("no ConfigMap %s", name)
 		}
 		all := map[string][]byte{}
 		for key, text := range configMap.Data {
@@ -58,7 +58,7 @@ func (m manifests) mountedFiles(t testing.TB, pod corev1.PodSpec, folder string)
 		maps.Copy(all, configMap.BinaryData)
 		for key := range all {
 			if problems := validation.IsConfigMapKey(key); problems != nil {
-				t.Errorf("the key %q: %v", key, problems)
+				t.Errorf("key %q: %v", key, problems)
 			}
 			if items == nil {
 				files[key] = all[key]
@@ -67,7 +67,7 @@ func (m manifests) mountedFiles(t testing.TB, pod corev1.PodSpec, folder string)
 		for _, item := range items {
 			text, ok := all[item.Key]
 			if _, twice := files[item.Path]; !ok || twice {
-				t.Errorf("%s: the key %s is not there, or the path %s is there twice", name, item.Key, item.Path)
+				t.Errorf("%s: missing key %s, or duplicate path %s", name, item.Key, item.Path)
 			}
 			files[item.Path] = text
 		}
@@ -93,25 +93,25 @@ func TestKubernetes_filePaths(t *testing.T) {
 	m := decoded(t, samples.Written(t, d))
 	pod := m.deployments["mcpd"].Spec.Template.Spec
 	if diff := cmp.Diff(d.ToolFiles, m.mountedFiles(t, pod, toolsFolder)); diff != "" {
-		t.Errorf("the tools (-want +got)\n%s", diff)
+		t.Errorf("tools (-want +got)\n%s", diff)
 	}
 	if diff := cmp.Diff(map[string][]byte{"mcpd.hcl": d.ConfigText, "mcpd.lock": d.LockText}, m.mountedFiles(t, pod, configFolder)); diff != "" {
-		t.Errorf("the configuration (-want +got)\n%s", diff)
+		t.Errorf("configuration (-want +got)\n%s", diff)
 	}
 }
 
 func TestKubernetes_splitConfigMaps(t *testing.T) {
 	if testing.Short() {
-		t.Skip("SKIPPED with -short: one goroutine works here alone")
+		t.Skip("SKIPPED with -short: single goroutine")
 	}
 	d := samples.Coding()
 	d.ToolFiles = map[string][]byte{"a/b": bytes.Repeat([]byte("x"), maxConfigMap-1), "a_b": []byte("y"), "c": bytes.Repeat([]byte("z"), maxConfigMap)}
 	m := decoded(t, samples.Written(t, d))
 	if len(m.configMaps) != 4 {
-		t.Errorf("there are %d ConfigMaps, want config and tools, tools-2 and tools-3", len(m.configMaps))
+		t.Errorf("%d ConfigMaps, want config, tools, tools-2 and tools-3", len(m.configMaps))
 	}
 	if diff := cmp.Diff(d.ToolFiles, m.mountedFiles(t, m.deployments["mcpd"].Spec.Template.Spec, toolsFolder)); diff != "" {
-		t.Error("the files are others")
+		t.Error("the files differ")
 	}
 }
 
@@ -151,31 +151,31 @@ func TestKubernetes_secretsPerPod(t *testing.T) {
 	}
 }
 
-// confinedPods fails for a pod that has more than the restricted standard of
-// Kubernetes allows, or that others reach than may.
+// confinedPods checks that pods comply with the restricted Kubernetes standard, and
+// that only permitted pods reach them.
 func confinedPods(t testing.TB, m manifests) {
 	t.Helper()
 	for name, deployment := range m.deployments {
 		pod := deployment.Spec.Template.Spec
 		if len(pod.Containers) != 1 || len(pod.InitContainers) > 0 {
-			t.Fatalf("%s is not one container", name)
+			t.Fatalf("%s does not have exactly one container", name)
 		}
 		c := pod.Containers[0]
 		switch {
 		case len(validation.IsDNS1035Label(name)) > 0 || c.Name != name:
-			t.Errorf("%s is no name of a service, or its container is called %s", name, c.Name)
+			t.Errorf("%s is not a service name, or its container is named %s", name, c.Name)
 		case !*pod.SecurityContext.RunAsNonRoot || *pod.SecurityContext.RunAsUser == 0 || *pod.SecurityContext.RunAsGroup == 0:
-			t.Errorf("%s may be root", name)
+			t.Errorf("%s may run as root", name)
 		case pod.SecurityContext.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault || pod.HostNetwork || pod.HostPID || pod.HostIPC:
-			t.Errorf("%s is not apart from its node", name)
+			t.Errorf("%s is not isolated from its node", name)
 		case *pod.AutomountServiceAccountToken || *pod.EnableServiceLinks:
-			t.Errorf("%s is told of Kubernetes", name)
+			t.Errorf("%s has access to the Kubernetes API", name)
 		case *c.SecurityContext.AllowPrivilegeEscalation || !*c.SecurityContext.ReadOnlyRootFilesystem || !slices.Equal(c.SecurityContext.Capabilities.Drop, []corev1.Capability{"ALL"}):
-			t.Errorf("%s may have more than it has, or write to its file system", name)
+			t.Errorf("%s may gain privileges or has a writable file system", name)
 		case c.Resources.Limits.Memory().Value() < container.MinMemory || c.Resources.Limits.Cpu().IsZero() || c.Resources.Requests.Memory().Cmp(*c.Resources.Limits.Memory()) > 0 || c.Resources.Requests.Cpu().Cmp(*c.Resources.Limits.Cpu()) > 0:
-			t.Errorf("%s is not bounded, or wants more than it may have", name)
+			t.Errorf("%s has no limits, or requests above its limits", name)
 		case c.ReadinessProbe == nil || c.StartupProbe == nil:
-			t.Errorf("%s is not probed", name)
+			t.Errorf("%s has no probe", name)
 		}
 		mounts := map[string]bool{}
 		for _, mount := range c.VolumeMounts {
@@ -186,22 +186,22 @@ func confinedPods(t testing.TB, m manifests) {
 		}
 		for _, volume := range pod.Volumes {
 			if claim := volume.PersistentVolumeClaim; volume.HostPath != nil || claim != nil && m.claims[claim.ClaimName].Name == "" {
-				t.Errorf("%s has a volume of its node, or one that nothing claims", name)
+				t.Errorf("%s has a host volume, or one without a claim", name)
 			}
 		}
 		if service := m.services[name]; service.Spec.Selector[nameLabel] != name || service.Spec.Type != "" {
-			t.Errorf("%s has no service of its own in the cluster", name)
+			t.Errorf("%s has no ClusterIP service", name)
 		}
 		policy := m.policies["to-"+name]
 		if policy.Spec.PodSelector.MatchLabels[nameLabel] != name || len(policy.Spec.PolicyTypes) != 2 {
-			t.Fatalf("%s has no policy", name)
+			t.Fatalf("%s has no NetworkPolicy", name)
 		}
 		if name != "mcpd" && (len(policy.Spec.Ingress) != 1 || len(policy.Spec.Ingress[0].From) != 1 || policy.Spec.Ingress[0].From[0].PodSelector.MatchLabels[nameLabel] != "mcpd") {
-			t.Errorf("not mcpd alone reaches %s", name)
+			t.Errorf("others than mcpd reach %s", name)
 		}
 	}
 	if nobody := m.policies["nobody"].Spec; len(nobody.PodSelector.MatchLabels) > 0 || len(nobody.PolicyTypes) != 2 || len(nobody.Ingress)+len(nobody.Egress) > 0 {
-		t.Error("pods may do what no policy allows")
+		t.Error("the default NetworkPolicy is not deny")
 	}
 }
 
@@ -213,7 +213,7 @@ func TestKubernetes_podSecurity(t *testing.T) {
 func TestKubernetes_egress(t *testing.T) {
 	m := decoded(t, samples.Written(t, samples.Coding()))
 	if got := m.policies["to-files"].Spec.Egress; got != nil {
-		t.Errorf("files may call %v", got)
+		t.Errorf("files has egress to %v", got)
 	}
 	var blocks []string
 	for _, rule := range m.policies["to-search"].Spec.Egress {
@@ -221,12 +221,12 @@ func TestKubernetes_egress(t *testing.T) {
 			if to.IPBlock != nil {
 				blocks = append(blocks, to.IPBlock.CIDR)
 			} else if len(rule.Ports) != 2 || rule.Ports[0].Port.IntValue() != 53 || rule.Ports[1].Port.IntValue() != 53 {
-				t.Errorf("search may call pods on %v", rule.Ports)
+				t.Errorf("search has egress to pods on %v", rule.Ports)
 			}
 		}
 	}
 	if !slices.Equal(blocks, []string{"0.0.0.0/0", "::/0"}) {
-		t.Errorf("search may call %v", blocks)
+		t.Errorf("search has egress to %v", blocks)
 	}
 }
 
@@ -237,7 +237,7 @@ func TestKubernetes_probeHost(t *testing.T) {
 		for path, probe := range map[string]*corev1.Probe{"/healthz": c.LivenessProbe, "/readyz": c.ReadinessProbe} {
 			get := probe.HTTPGet
 			if get.Path != path || get.Scheme != want || len(get.HTTPHeaders) != 1 || get.HTTPHeaders[0].Name != "Host" || !strings.HasPrefix(get.HTTPHeaders[0].Value, "localhost:80") {
-				t.Errorf("%s: the probe of %s is %v", d.Name, path, get)
+				t.Errorf("%s: probe of %s is %v", d.Name, path, get)
 			}
 		}
 	}

@@ -15,18 +15,17 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// What a deployment is written to and where its files stand in the containers.
+// Paths of the deployment and of its files in the containers.
 const (
 	composeFile  = "docker-compose.yml"
 	configFolder = "/etc/mcpd/config"
 	toolsFolder  = "/etc/mcpd/tools.d"
 	nameLabel    = "app.kubernetes.io/name"
-	maxConfigMap = 512 << 10 // bytes of the files in one ConfigMap
-	maxKey       = 253       // bytes of a key of a ConfigMap
+	maxConfigMap = 512 << 10 // maximum bytes of the files in one ConfigMap
+	maxKey       = 253       // maximum bytes of a key of a ConfigMap
 )
 
-// loaded returns docker-compose.yml as Compose reads it, with the environment of
-// who starts it.
+// loaded returns docker-compose.yml as loaded by Compose with an environment.
 func loaded(text string, environment map[string]string) (*types.Project, error) {
 	return loader.LoadWithContext(context.Background(), types.ConfigDetails{
 		WorkingDir:  "/deployment",
@@ -35,7 +34,7 @@ func loaded(text string, environment map[string]string) (*types.Project, error) 
 	}, func(o *loader.Options) { o.SkipResolveEnvironment = true })
 }
 
-// manifests are the objects of Kubernetes in some files, by their kinds and names.
+// manifests are the Kubernetes objects in the files, by kind and name.
 type manifests struct {
 	namespaces  map[string]corev1.Namespace
 	configMaps  map[string]corev1.ConfigMap
@@ -45,7 +44,7 @@ type manifests struct {
 	policies    map[string]networkingv1.NetworkPolicy
 }
 
-// decoded returns the objects, as the types of Kubernetes hold them to the letter.
+// decoded returns the objects, strictly decoded into the Kubernetes types.
 func decoded(t testing.TB, content map[string]string) manifests {
 	t.Helper()
 	m := manifests{
@@ -80,7 +79,7 @@ func decoded(t testing.TB, content map[string]string) manifests {
 			case "NetworkPolicy":
 				decode(t, document, head.Metadata.Name, m.policies)
 			default:
-				t.Fatalf("%s: an object of the kind %q", name, head.Kind)
+				t.Fatalf("%s: unexpected kind %q", name, head.Kind)
 			}
 		}
 	}
@@ -90,7 +89,7 @@ func decoded(t testing.TB, content map[string]string) manifests {
 func decode[T any](t testing.TB, document, name string, into map[string]T) {
 	t.Helper()
 	if _, taken := into[name]; taken {
-		t.Errorf("two objects are called %s", name)
+		t.Errorf("two objects are named %s", name)
 	}
 	var object T
 	if err := yaml.UnmarshalStrict([]byte(document), &object); err != nil {

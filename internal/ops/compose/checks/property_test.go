@@ -14,10 +14,10 @@ import (
 	"github.com/mcpd/mcpd/internal/ops/compose/samples"
 )
 
-// odd are texts that some reader of these files takes for something else.
+// odd are strings that some reader of these files could misinterpret.
 var odd = []string{"", "$", "$$", "${A}", "${A:-b}", "$(A)", "yes", "null", "~", "010", "1e3", "a: b", "a #b", "- a", "*a", "&a", "!a", "%a", "@a", "`a", "{", "[", "'", "\"", "\\", "|", ">-", "\n", "a\nb\n", " a ", "\t", "a\n---\nb", "# a", "é\u2028\u0085\ufeff", "2026-07-28", "0x1F", "<<", "=", "..."}
 
-// random returns a deployment that can be written.
+// random returns a random valid deployment.
 func random(r *rand.Rand) compose.Deployment {
 	some := func(list []string) string { return list[r.IntN(len(list))] }
 	text := func() string { return some(odd) + some(odd) }
@@ -53,11 +53,11 @@ func random(r *rand.Rand) compose.Deployment {
 	return d
 }
 
-// TestFiles_roundTrip holds that Compose and Kubernetes take every
-// deployment, and take every text in it to the letter.
+// Compose and Kubernetes must accept every deployment and keep all its strings
+// unchanged.
 func TestFiles_roundTrip(t *testing.T) {
 	if testing.Short() {
-		t.Skip("SKIPPED with -short: one goroutine works here alone")
+		t.Skip("SKIPPED with -short: single goroutine")
 	}
 	for seed := range uint64(150) {
 		d := random(rand.New(rand.NewPCG(seed, 0)))
@@ -68,7 +68,7 @@ func TestFiles_roundTrip(t *testing.T) {
 	}
 }
 
-// faithful fails unless both readers take a deployment as what it was.
+// faithful checks that both readers reproduce the deployment.
 func faithful(t testing.TB, d compose.Deployment) {
 	t.Helper()
 	content := samples.Written(t, d)
@@ -80,14 +80,14 @@ func faithful(t testing.TB, d compose.Deployment) {
 	m := decoded(t, content)
 	confinedPods(t, m)
 	if diff := cmp.Diff(d.ToolFiles, m.mountedFiles(t, m.deployments["mcpd"].Spec.Template.Spec, toolsFolder)); diff != "" {
-		t.Errorf("the tools (-want +got)\n%s", diff)
+		t.Errorf("tools (-want +got)\n%s", diff)
 	}
 	config := map[string][]byte{"mcpd.hcl": d.ConfigText}
 	if d.LockText != nil {
 		config["mcpd.lock"] = d.LockText
 	}
 	if diff := cmp.Diff(config, m.mountedFiles(t, m.deployments["mcpd"].Spec.Template.Spec, configFolder)); diff != "" {
-		t.Errorf("the configuration (-want +got)\n%s", diff)
+		t.Errorf("configuration (-want +got)\n%s", diff)
 	}
 	for i := range d.Upstreams {
 		u := &d.Upstreams[i]
@@ -102,7 +102,7 @@ func faithful(t testing.TB, d compose.Deployment) {
 				byKubernetes[v.Name] = "value"
 			}
 			if references(v.Value) {
-				t.Errorf("%s is expanded", v.Name)
+				t.Errorf("%s was expanded", v.Name)
 			}
 		}
 		for _, v := range u.Env {
@@ -112,23 +112,23 @@ func faithful(t testing.TB, d compose.Deployment) {
 			}
 		}
 		if diff := cmp.Diff(want, byCompose); diff != "" {
-			t.Errorf("the environment by Compose (-want +got)\n%s", diff)
+			t.Errorf("Compose environment (-want +got)\n%s", diff)
 		}
 		if diff := cmp.Diff(want, byKubernetes); diff != "" {
-			t.Errorf("the environment by Kubernetes (-want +got)\n%s", diff)
+			t.Errorf("Kubernetes environment (-want +got)\n%s", diff)
 		}
 		var args []string
 		for _, a := range c.Args {
 			args = append(args, expanded(a))
 		}
 		if !slices.Equal(u.Command, service.Command) || !slices.Equal(u.Command, args) {
-			t.Errorf("the command %q is %q and %q", u.Command, service.Command, args)
+			t.Errorf("command %q, got %q and %q", u.Command, service.Command, args)
 		}
 	}
 }
 
-// FuzzFiles holds that whatever is accepted is read as what it was, and that
-// nothing makes Files panic.
+// FuzzFiles checks that every accepted deployment survives a round trip, and that Files
+// does not panic.
 func FuzzFiles(f *testing.F) {
 	f.Add("search", "mcp/search:1", "/mcp", "KEY", "50% $HOME ${A} $(A)", "/workspace", "mcpd.hcl", "crm/a.hcl")
 	f.Add("a\nb", "a: b", "/$", "no", "\x00", "/tmp", "~", "..")
@@ -146,7 +146,7 @@ func FuzzFiles(f *testing.F) {
 			}},
 		}
 		if _, err := compose.Files(d); err != nil {
-			if !strings.HasPrefix(err.Error(), "write the deployment: ") {
+			if !strings.HasPrefix(err.Error(), "write deployment: ") {
 				t.Errorf("got %v", err)
 			}
 			return

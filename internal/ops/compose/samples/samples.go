@@ -1,5 +1,5 @@
-// Package samples has deployments for the tests of package compose and for those of
-// module checks, in which Compose and Kubernetes read them.
+// Package samples provides deployments for the tests of package compose and of module
+// checks, which loads them with Compose and Kubernetes.
 package samples
 
 import (
@@ -9,9 +9,9 @@ import (
 	"github.com/mcpd/mcpd/internal/ops/compose"
 )
 
-// Coding is CODING_ENV_CONFIG of RFC 003, with what it leaves open: mcpd takes the
-// place of the environment, the search server needs the Internet, and the files
-// server has the workspace of the RFC's docker-compose.yml.
+// Coding is CODING_ENV_CONFIG of RFC 003 with the open points decided: mcpd replaces
+// the environment, the search server has Internet access, and the files server gets the
+// workspace of the RFC's docker-compose.yml.
 func Coding() compose.Deployment {
 	return compose.Deployment{
 		Name: "coding-env", Image: "coding-env:latest", Version: "v1.0.0", Port: 8000, Insecure: true,
@@ -25,7 +25,7 @@ func Coding() compose.Deployment {
 	}
 }
 
-// Rich is a deployment that has of everything something.
+// Rich is a deployment that uses every feature.
 func Rich() compose.Deployment {
 	return compose.Deployment{
 		Name: "desk", Image: "registry.example.com:5000/desk/mcpd:1.2.3", Version: "v1.2.3", TLS: true, Auth: true,
@@ -70,7 +70,7 @@ func Rich() compose.Deployment {
 	}
 }
 
-// Written returns the content of each file of a deployment that can be written.
+// Written returns the content of each file of a valid deployment.
 func Written(t testing.TB, d compose.Deployment) map[string]string {
 	t.Helper()
 	files, err := compose.Files(d)

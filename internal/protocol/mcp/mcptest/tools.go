@@ -261,7 +261,7 @@ func InputTools() []Tool {
 // InputItems returns a resource and a prompt that need a name.
 func InputItems() []Item {
 	form := call.AskRequest{Key: "name", Method: "elicitation/create", Params: json.RawMessage(nameForm)}
-	tell := func(before, after string) Run {
+	wrap := func(before, after string) Run {
 		return func(ctx context.Context, r call.Request) call.Result {
 			response := Asks(form)(ctx, r)
 			response.Reply = json.RawMessage(before + string(response.Value) + after)
@@ -270,9 +270,9 @@ func InputItems() []Item {
 	}
 	return []Item{
 		{Kind: call.Resources, Entry: must(mcp.NewEntry(mcp.EntryInfo{Kind: call.Resources, Address: "test://asks", Name: "asks", Size: -1})),
-			Run: tell(`{"contents":[{"uri":"test://asks","text":`, `}]}`)},
+			Run: wrap(`{"contents":[{"uri":"test://asks","text":`, `}]}`)},
 		{Kind: call.Prompts, Entry: must(mcp.NewEntry(mcp.EntryInfo{Kind: call.Prompts, Address: "asks"})),
-			Run: tell(`{"messages":[{"role":"user","content":{"type":"text","text":`, `}}]}`)},
+			Run: wrap(`{"messages":[{"role":"user","content":{"type":"text","text":`, `}}]}`)},
 	}
 }
 
@@ -313,13 +313,13 @@ func answered(r *call.Resume, requests []call.AskRequest) bool {
 }
 
 func told(r *call.Resume, requests []call.AskRequest) call.Result {
-	said := ""
+	text := ""
 	for _, q := range requests {
 		if e, refused := r.Refused[q.Key]; refused {
-			said += fmt.Sprintf("%s refused: %d %s; ", q.Key, e.Code, e.Message)
+			text += fmt.Sprintf("%s refused: %d %s; ", q.Key, e.Code, e.Message)
 			continue
 		}
-		said += fmt.Sprintf("%s: %s; ", q.Key, r.Responses[q.Key])
+		text += fmt.Sprintf("%s: %s; ", q.Key, r.Responses[q.Key])
 	}
-	return Text(said)
+	return Text(text)
 }

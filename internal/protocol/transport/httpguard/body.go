@@ -52,9 +52,9 @@ const rejectedBodyTimeout = time.Second
 
 // limitBody bounds the body of a request in size, time and budget. The caller
 // must call [limitedBody.release] after serving the request.
-func (g *Guard) limitBody(w http.ResponseWriter, r *http.Request, refused bool) *limitedBody {
+func (g *Guard) limitBody(w http.ResponseWriter, r *http.Request, rejected bool) *limitedBody {
 	limit := g.bodyTimeout
-	if refused {
+	if rejected {
 		limit = min(limit, rejectedBodyTimeout)
 	}
 	b := &limitedBody{
@@ -102,9 +102,9 @@ func (b *limitedBody) release() {
 func (b *limitedBody) Abort() { b.timer.abort(b) }
 
 // RetainBody keeps the budget of a body reserved after its request has been
-// served, until give is called. Only the handler may call it, after reading the
+// served, until release is called. Only the handler may call it, after reading the
 // body. A body that passed no guard reserves nothing.
-func RetainBody(r *http.Request) (give func()) {
+func RetainBody(r *http.Request) (release func()) {
 	b, ok := r.Body.(*limitedBody)
 	if !ok {
 		return func() {}
@@ -201,8 +201,8 @@ type bodyTimer struct {
 
 // newBodyTimer returns a timer for bodies with the maximum duration. It is late
 // by at most an eighth of that, and at most a second.
-func newBodyTimer(most time.Duration) *bodyTimer {
-	c := &bodyTimer{interval: min(max(most/8, time.Millisecond), time.Second), bodies: map[*limitedBody]struct{}{}}
+func newBodyTimer(limit time.Duration) *bodyTimer {
+	c := &bodyTimer{interval: min(max(limit/8, time.Millisecond), time.Second), bodies: map[*limitedBody]struct{}{}}
 	c.timer = time.AfterFunc(time.Hour, c.check)
 	c.timer.Stop()
 	return c

@@ -117,19 +117,19 @@ func (l *limitListener) admit(c net.Conn) *limitedConn {
 // evict removes the longest idle connection of the client with most idle ones,
 // for the caller to close; none if all are in use. The caller holds mu.
 func (l *limitListener) evict() []*limitedConn {
-	var longest *limitedConn
-	most := 0
+	var oldest *limitedConn
+	count := 0
 	for _, of := range l.idle {
 		first := of.Front().Value.(*limitedConn)
-		if of.Len() > most || of.Len() == most && first.idleSince.Before(longest.idleSince) {
-			longest, most = first, of.Len()
+		if of.Len() > count || of.Len() == count && first.idleSince.Before(oldest.idleSince) {
+			oldest, count = first, of.Len()
 		}
 	}
-	if longest == nil {
+	if oldest == nil {
 		return nil
 	}
-	l.uncount(longest)
-	return []*limitedConn{longest}
+	l.uncount(oldest)
+	return []*limitedConn{oldest}
 }
 
 // addIdle marks a connection as not in use. It returns the connections to
@@ -302,15 +302,15 @@ func limitedConnOf(c net.Conn) *limitedConn {
 // trackConns makes a server track the use of its connections, and add them to
 // the contexts of requests.
 func trackConns(s *http.Server) {
-	outer, changed := s.ConnContext, s.ConnState
+	connContext, changed := s.ConnContext, s.ConnState
 	s.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
 		if conn := limitedConnOf(c); conn != nil {
 			ctx = context.WithValue(ctx, connKey{}, conn)
 		}
-		if outer == nil {
+		if connContext == nil {
 			return ctx
 		}
-		return outer(ctx, c)
+		return connContext(ctx, c)
 	}
 	s.ConnState = func(c net.Conn, state http.ConnState) {
 		if conn := limitedConnOf(c); conn != nil && state == http.StateIdle {

@@ -111,19 +111,19 @@ func ListenSocket(path string, mode fs.FileMode) (_ net.Listener, err error) {
 		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(folder) }()
-	made := filepath.Join(folder, "s")
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: made, Net: "unix"})
+	created := filepath.Join(folder, "s")
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: created, Net: "unix"})
 	if err != nil {
 		return nil, err
 	}
 	l.SetUnlinkOnClose(false)
 	s := &socket{UnixListener: l, path: path}
-	err = os.Chmod(made, mode)
+	err = os.Chmod(created, mode)
 	if err == nil {
-		s.file, err = os.Lstat(made)
+		s.file, err = os.Lstat(created)
 	}
 	if err == nil {
-		err = os.Rename(made, path)
+		err = os.Rename(created, path)
 	}
 	if err != nil {
 		return nil, errors.Join(err, l.Close())

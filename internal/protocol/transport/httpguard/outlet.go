@@ -34,10 +34,10 @@ type Outlet struct {
 }
 
 // NewOutlet returns the outlet of a response to a client. Its budget is b; nil
-// means no limit. within is the time for the client to read one piece. The
+// means no limit. timeout is the time for the client to read one piece. The
 // caller must call [Outlet.Close] at the end.
-func NewOutlet(w http.ResponseWriter, b *Budget, c workqueue.Client, within time.Duration) *Outlet {
-	o := &Outlet{w: w, control: *http.NewResponseController(w), timeout: within, hold: Hold{budget: b, client: c}}
+func NewOutlet(w http.ResponseWriter, b *Budget, c workqueue.Client, timeout time.Duration) *Outlet {
+	o := &Outlet{w: w, control: *http.NewResponseController(w), timeout: timeout, hold: Hold{budget: b, client: c}}
 	o.hold.owner = o
 	return o
 }

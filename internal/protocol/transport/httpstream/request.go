@@ -57,11 +57,11 @@ func ReadText(r *http.Request, limit int) (text []byte, status int, reason strin
 	if r.ContentLength <= int64(limit) {
 		text, err = readAll(r.Body, r.ContentLength, limit)
 	}
-	var over *http.MaxBytesError
+	var tooLarge *http.MaxBytesError
 	switch {
 	case err == nil:
 		return text, 0, ""
-	case errors.Is(err, errTooLong), errors.As(err, &over):
+	case errors.Is(err, errTooLong), errors.As(err, &tooLarge):
 		return nil, http.StatusRequestEntityTooLarge, fmt.Sprintf("the request body is longer than %d bytes", limit)
 	case errors.Is(err, httpguard.ErrOverBudget):
 		return nil, http.StatusServiceUnavailable, "the server has no room for the body; try again in a second"
@@ -156,10 +156,10 @@ type Caller struct {
 
 // Authenticate returns the sender of the request. If it returns false, it has
 // written the response.
-func Authenticate(w http.ResponseWriter, r *http.Request, door authn.Middleware) (*Caller, bool) {
-	principal, source, pass, err := door.Authenticate(r)
+func Authenticate(w http.ResponseWriter, r *http.Request, middleware authn.Middleware) (*Caller, bool) {
+	principal, source, access, err := middleware.Authenticate(r)
 	if err != nil {
-		writeAuthError(w, r, door, err)
+		writeAuthError(w, r, middleware, err)
 		return nil, false
 	}
 	client, ok := httpguard.Admit(r, &principal)
@@ -167,21 +167,21 @@ func Authenticate(w http.ResponseWriter, r *http.Request, door authn.Middleware)
 		unavailable(w, httpguard.TooManyInUse)
 		return nil, false
 	}
-	return &Caller{mcp.Peer{Principal: principal, Source: source, Headers: r.Header}, pass, client}, true
+	return &Caller{mcp.Peer{Principal: principal, Source: source, Headers: r.Header}, access, client}, true
 }
 
 // CheckAccess reports whether the sender still has access, after a body that
 // may have taken long. If it returns false, it has written the response.
-func CheckAccess(w http.ResponseWriter, r *http.Request, door authn.Middleware, pass *authn.Access) bool {
-	err := pass.Check()
+func CheckAccess(w http.ResponseWriter, r *http.Request, middleware authn.Middleware, access *authn.Access) bool {
+	err := access.Check()
 	if err != nil {
-		writeAuthError(w, r, door, err)
+		writeAuthError(w, r, middleware, err)
 	}
 	return err == nil
 }
 
-func writeAuthError(w http.ResponseWriter, r *http.Request, door authn.Middleware, err error) {
-	status, message := door.Reject(w.Header(), r, err)
+func writeAuthError(w http.ResponseWriter, r *http.Request, middleware authn.Middleware, err error) {
+	status, message := middleware.Reject(w.Header(), r, err)
 	WriteError(w, status, message)
 }
 

@@ -19,7 +19,7 @@ func (h *handler) execute(w *responder, r *http.Request, headers *claimHeaders) 
 		refuse(w, http.StatusUnsupportedMediaType, "the body must be JSON, with Content-Type: application/json and without Content-Encoding")
 		return
 	}
-	caller, pass, ok := h.caller(w, r, headers)
+	caller, access, ok := h.caller(w, r, headers)
 	if !ok {
 		return
 	}
@@ -34,13 +34,13 @@ func (h *handler) execute(w *responder, r *http.Request, headers *claimHeaders) 
 	}
 	if err := jsonguard.Check(text, h.options.Limits); err != nil {
 		status = http.StatusBadRequest
-		if refused, ok := errors.AsType[*jsonguard.Error](err); ok && refused.Kind == jsonguard.TooLarge {
+		if guardErr, ok := errors.AsType[*jsonguard.Error](err); ok && guardErr.Kind == jsonguard.TooLarge {
 			status = http.StatusRequestEntityTooLarge
 		}
 		refuse(w, status, err.Error())
 		return
 	}
-	if err := pass.Check(); err != nil {
+	if err := access.Check(); err != nil {
 		h.writeAuthError(w, r, err)
 		return
 	}
@@ -68,7 +68,7 @@ func (h *handler) execute(w *responder, r *http.Request, headers *claimHeaders) 
 	if response.Err == nil && response.Ask != nil {
 		response.Err = mcp.CheckAsk(&request, response.Ask)
 	}
-	if err := pass.Check(); err != nil {
+	if err := access.Check(); err != nil {
 		h.writeAuthError(w, r, err)
 		return
 	}
@@ -209,11 +209,11 @@ type requestJSON struct {
 // writeAsk writes the input requests of the call. The client repeats the call
 // with the same arguments, the state and its answers.
 func writeAsk(w *responder, a *call.Ask) {
-	made := askJSON{Requests: make([]requestJSON, len(a.Requests)), State: a.State, WaitMS: int64(a.Wait / time.Millisecond)}
+	ask := askJSON{Requests: make([]requestJSON, len(a.Requests)), State: a.State, WaitMS: int64(a.Wait / time.Millisecond)}
 	for i, r := range a.Requests {
-		made.Requests[i] = requestJSON{r.Key, r.Method, r.Params}
+		ask.Requests[i] = requestJSON{r.Key, r.Method, r.Params}
 	}
-	body, err := json.Marshal(map[string]any{"ask": made})
+	body, err := json.Marshal(map[string]any{"ask": ask})
 	if err != nil {
 		writeError(w, &call.Error{Code: call.ExecutionError, Message: "the input requests cannot be encoded"})
 		return

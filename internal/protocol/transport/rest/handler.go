@@ -117,7 +117,7 @@ func allow(w *responder, r *http.Request, methods ...string) bool {
 // caller returns the caller of a request. If ok is false, it has written the
 // response.
 func (h *handler) caller(w *responder, r *http.Request, headers *claimHeaders) (_ identity.Caller, _ *authn.Access, ok bool) {
-	principal, source, pass, err := h.options.Authenticate(r)
+	principal, source, access, err := h.options.Authenticate(r)
 	if err != nil {
 		h.writeAuthError(w, r, err)
 		return identity.Caller{}, nil, false
@@ -128,7 +128,7 @@ func (h *handler) caller(w *responder, r *http.Request, headers *claimHeaders) (
 	}
 	caller := identity.Caller{Principal: principal, Source: source}
 	bound := h.bind(w, r, &caller, headers.AgentClaim, headers.id, "")
-	return caller, pass, bound
+	return caller, access, bound
 }
 
 func (h *handler) writeAuthError(w *responder, r *http.Request, err error) {

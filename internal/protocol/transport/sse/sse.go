@@ -150,34 +150,34 @@ type inboundMessage struct {
 func (h *handler) serve(w http.ResponseWriter, r *http.Request, caller *httpstream.Caller) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	answer := httpstream.NewResponse(w, h.bounds(r, caller), cancel)
-	waiting := newSendQueue(h.options.Unread.Hold(caller.Client, answer), func() {
-		answer.Abort()
+	response := httpstream.NewResponse(w, h.bounds(r, caller), cancel)
+	queue := newSendQueue(h.options.Unread.Hold(caller.Client, response), func() {
+		response.Abort()
 		cancel()
 	})
-	defer waiting.hold.ReleaseAll()
-	conn := h.server.Connect(caller.Peer, waiting.put)
+	defer queue.hold.ReleaseAll()
+	conn := h.server.Connect(caller.Peer, queue.put)
 	if conn == nil {
-		answer.Finish(mcp.Refuse(mcp.Unavailable, "the server is shutting down"))
+		response.Finish(mcp.Refuse(mcp.Unavailable, "the server is shutting down"))
 		return
 	}
 	c := &client{conn: conn, inbox: make(chan inboundMessage), gone: make(chan struct{})}
 	id := rand.Text()
 	h.clients.Store(id, c)
 	var writer sync.WaitGroup
-	if answer.SendEndpoint(h.endpoint(r, id)) == nil {
-		writer.Go(func() { h.write(answer, waiting) })
+	if response.SendEndpoint(h.endpoint(r, id)) == nil {
+		writer.Go(func() { h.write(response, queue) })
 		c.receive(ctx)
 	}
 	h.clients.Delete(id)
 	close(c.gone)
 	if ctx.Err() != nil {
-		waiting.discard()
+		queue.discard()
 	}
 	conn.Close()
-	waiting.end()
+	queue.end()
 	writer.Wait()
-	answer.Finish(mcp.Reply{})
+	response.Finish(mcp.Reply{})
 }
 
 // endpoint returns the URI for client messages. It restores the path prefix
@@ -192,14 +192,14 @@ func (h *handler) endpoint(r *http.Request, id string) string {
 
 // write sends queued messages until the queue ends. It discards the queue if
 // the client does not read.
-func (h *handler) write(answer *httpstream.Response, waiting *sendQueue) {
+func (h *handler) write(response *httpstream.Response, queue *sendQueue) {
 	for {
-		f, ok := waiting.next()
+		f, ok := queue.next()
 		if !ok {
 			return
 		}
-		if err := answer.Send(f); err != nil {
-			waiting.discard()
+		if err := response.Send(f); err != nil {
+			queue.discard()
 			return
 		}
 	}

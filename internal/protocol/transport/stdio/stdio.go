@@ -240,8 +240,8 @@ func Refuse(ctx context.Context, in io.Reader, out io.Writer, why string) error 
 			}
 		}
 	}()
-	patience := time.NewTimer(firstRequestTimeout)
-	defer patience.Stop()
+	timeout := time.NewTimer(firstRequestTimeout)
+	defer timeout.Stop()
 	for {
 		select {
 		case line, more := <-lines:
@@ -258,8 +258,8 @@ func Refuse(ctx context.Context, in io.Reader, out io.Writer, why string) error 
 			if initialized {
 				return nil
 			}
-			patience.Reset(nextRequestTimeout)
-		case <-patience.C:
+			timeout.Reset(nextRequestTimeout)
+		case <-timeout.C:
 			return errors.New("no request from the client")
 		case <-ctx.Done():
 			return ctx.Err()

@@ -192,11 +192,11 @@ func (h *handler) postOnSession(w http.ResponseWriter, r *http.Request, caller *
 		x.CloseStream = s.close
 	}
 	c := h.newStreamConn(w, r, caller, s, 0)
-	give := httpguard.RetainBody(r)
+	release := httpguard.RetainBody(r)
 	go func() {
 		defer cancel()
 		reply := h.server.Exchange(ctx, text, x)
-		give()
+		release()
 		s.finish(reply)
 	}()
 	c.serve(nil)

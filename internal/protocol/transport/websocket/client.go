@@ -183,8 +183,8 @@ func (c *client) reject(err error) {
 }
 
 func isTimeout(err error) bool {
-	var late net.Error
-	return errors.As(err, &late) && late.Timeout()
+	var netErr net.Error
+	return errors.As(err, &netErr) && netErr.Timeout()
 }
 
 // extendReadDeadline extends the deadline for the next message or pong. During

@@ -92,7 +92,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the subprotocol must be "+subprotocol, http.StatusBadRequest)
 		return
 	}
-	principal, source, pass, err := h.options.Authenticate(r)
+	principal, source, access, err := h.options.Authenticate(r)
 	if err != nil {
 		status, message := h.options.Reject(w.Header(), r, err)
 		http.Error(w, message, status)
@@ -121,7 +121,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	socket.SetReadLimit(int64(h.server.MaxMessage()))
-	c := &client{socket: socket, options: h.options, access: pass, workClient: counts}
+	c := &client{socket: socket, options: h.options, access: access, workClient: counts}
 	c.unread = h.options.Unread.Hold(counts, (*unreadOwner)(c))
 	// The handler returns, so that an idle connection does not keep what net/http
 	// allocates for a request, above all its stack.
