@@ -15,8 +15,8 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// newReadingLab returns a call that is granted three secrets, of which one is
-// revealed and there, and one revealed and not there.
+// newReadingLab returns a call with three granted secrets: a readable one, an unavailable one,
+// and one that scripts may not read.
 func newReadingLab(t *testing.T) *lab {
 	t.Helper()
 	l := newLab(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/mcpd/mcpd/internal/federation/lockfile"
 )
 
-// hiding are entries with a zero-width space in each part of a definition.
+// hiding are entries with a zero-width space in each member of a definition.
 var hiding = map[string]string{
 	"name":                 `{"name":"a\u200bb"}`,
 	"title":                `{"name":"a","title":"x\u200by"}`,

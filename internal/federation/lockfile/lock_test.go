@@ -24,7 +24,7 @@ func mustJSON(t testing.TB, value any) string {
 	return string(raw)
 }
 
-// of reads an entry of any upstream.
+// of parses an entry of an upstream.
 func of(t testing.TB, upstream, entry string) lockfile.Tool {
 	t.Helper()
 	read, err := lockfile.ParseTool(upstream, json.RawMessage(entry))
@@ -34,7 +34,7 @@ func of(t testing.TB, upstream, entry string) lockfile.Tool {
 	return read
 }
 
-// shown is the lock of testdata/mcpd.lock.
+// shown returns the lock in testdata/mcpd.lock.
 func shown(t testing.TB) *lockfile.Lock {
 	return new(lockfile.Lock).
 		WithTools("everything",
@@ -60,7 +60,7 @@ func TestEncode(t *testing.T) {
 	}
 }
 
-// contents returns what a lock holds.
+// contents returns the content of a lock.
 func contents(l *lockfile.Lock) map[string][]lockfile.Tool {
 	held := map[string][]lockfile.Tool{}
 	for _, upstream := range l.Upstreams() {
@@ -76,7 +76,7 @@ func TestEncode_empty(t *testing.T) {
 	}
 }
 
-// TestParse_anyOrder as a merge leaves them, and with the line ends of Windows.
+// The orders include the result of a merge, and Windows line ends.
 func TestParse_anyOrder(t *testing.T) {
 	head, rest, _ := strings.Cut(string(shown(t).Encode()), "\n\n")
 	blocks := strings.Split(strings.TrimSpace(rest), "\n\n")
@@ -166,7 +166,7 @@ func TestLock_immutable(t *testing.T) {
 	}
 }
 
-// FuzzParse: what is read has a file, from which the same is read.
+// FuzzParse checks that a parsed lock survives encoding and parsing.
 func FuzzParse(f *testing.F) {
 	file := string(shown(f).Encode())
 	f.Add(file)
@@ -212,7 +212,7 @@ func TestLockHash(t *testing.T) {
 	}
 }
 
-// TestLockHash_allocations: builds of catalogs make one of all that is accepted.
+// Builds of catalogs hash everything that is accepted.
 func TestLockHash_allocations(t *testing.T) {
 	var list []lockfile.Tool
 	for _, entry := range entries(2000) {
@@ -224,13 +224,13 @@ func TestLockHash_allocations(t *testing.T) {
 	}
 }
 
-// made are the tools of long so far, by their upstreams: each takes its time.
+// made caches the results of long by upstream, because they take time.
 var made = struct {
 	sync.Mutex
 	of map[string][]lockfile.Tool
 }{of: map[string][]lockfile.Tool{}}
 
-// long returns n tools that each take most of what one may.
+// long returns n tools of almost the maximum size.
 func long(t testing.TB, upstream string, n int) []lockfile.Tool {
 	t.Helper()
 	made.Lock()
@@ -241,7 +241,7 @@ func long(t testing.TB, upstream string, n int) []lockfile.Tool {
 	return slices.Clone(made.of[upstream][:n])
 }
 
-// huge returns a lock that is longer than a file may be.
+// huge returns a lock that exceeds the file limit.
 func huge(t testing.TB) *lockfile.Lock {
 	return new(lockfile.Lock).WithTools("known", long(t, "known", 263)...)
 }
@@ -292,8 +292,7 @@ func TestWithMissing_size(t *testing.T) {
 	}
 }
 
-// testdata/before/mcpd.lock is a lock file as the version before the packages were regrouped
-// wrote it. It is never written anew.
+// testdata/before/mcpd.lock was written by an earlier version. Never regenerate it.
 func TestParse_previousVersion(t *testing.T) {
 	file, err := os.ReadFile("testdata/before/mcpd.lock")
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/mcpd/mcpd/internal/federation/lockfile"
 )
 
-// tool reads an entry of an upstream named github.
+// tool parses an entry of the upstream github.
 func tool(t testing.TB, entry string) lockfile.Tool {
 	t.Helper()
 	read, err := lockfile.ParseTool("github", json.RawMessage(entry))
@@ -73,8 +73,8 @@ func TestParseTool_errors(t *testing.T) {
 	}
 }
 
-// FuzzParseTool: a definition is an entry itself, of the same definition, and the lock that holds
-// it is the one that is read from its file.
+// FuzzParseTool checks that a definition is itself an entry with the same definition, and that
+// its lock survives encoding and parsing.
 func FuzzParseTool(f *testing.F) {
 	for _, seed := range []string{
 		`{"name":"a","description":"One. Two!\n\nThree"}`, `{"name":"\u202e","inputSchema":{"a. b":[1e-7,-0,123456789012345678901234.50]}}`,

@@ -14,7 +14,8 @@ import (
 	"github.com/mcpd/mcpd/internal/host"
 )
 
-// posed returns what a client gets of a question of the server crm, or why it gets nothing.
+// posed returns the params of an input request of the server crm as the client receives them,
+// or the error.
 func posed(t *testing.T, method, params string) string {
 	t.Helper()
 	return posedTo(t, host.InputPolicy{}, method, params)

@@ -12,8 +12,7 @@ import (
 	"github.com/mcpd/mcpd/internal/federation/upstream"
 )
 
-// rudeness are lines by which a program answers that may not pass, each with what is said of
-// it. ID is that of the request.
+// rudeness are invalid lines of a program, with part of the error. ID is the id of the request.
 var rudeness = map[string]struct{ line, said string }{
 	"a member twice":           {`{"jsonrpc":"2.0","id":ID,"id":7,"result":{}}`, "a message that is rejected: an object has two members of the same name"},
 	"a member twice, deep":     {`{"jsonrpc":"2.0","id":ID,"result":{"content":[],"_meta":{"a":1,"\u0061":2}}}`, "a message that is rejected: an object has two members of the same name"},
@@ -26,8 +25,8 @@ var rudeness = map[string]struct{ line, said string }{
 	"a notification of no one": {`{"jsonrpc":"2.0","method":"notifications/x","method":"notifications/y"}`, "a message that is rejected: an object has two members of the same name"},
 }
 
-// rude is a server of an earlier revision that answers one method, its last argument, with one
-// of these, which the argument before names. Calls of its tool "waits" it does not answer.
+// rude is a server of an earlier revision that answers one method with one of these lines, both
+// named by its arguments. It does not answer calls of its tool "waits".
 func rude() {
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		var m struct {
@@ -50,7 +49,7 @@ func rude() {
 	}
 }
 
-// rudeAt is the place of such a program.
+// rudeAt returns the target of such a program.
 func rudeAt(t *testing.T, name, method string) upstream.Target {
 	t.Helper()
 	p := program(t, "rude")

@@ -47,7 +47,7 @@ func TestNew_invalidModules(t *testing.T) {
 	}
 }
 
-// lab is a broker with one module, and what the log says.
+// lab returns a broker with one module, and its log.
 func lab(t *testing.T, check func(json.RawMessage) error, functions map[string]runner) (*Broker, *bytes.Buffer) {
 	t.Helper()
 	m := Module{Name: "m", Check: check}

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// outside is a world of one variable, one file and one command.
+// outside has one variable, one file and one command.
 func outside() Options {
 	return Options{
 		LookupEnv: func(name string) (string, bool) { return "from-env", name == "TOKEN" },
