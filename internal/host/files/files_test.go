@@ -98,7 +98,7 @@ func TestWrite_atomic(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	if diff := cmp.Diff([]string{"app.log", "sub"}, namesIn(l, l.root)); diff != "" {
-		t.Errorf("what is left (-want +got)\n%s", diff)
+		t.Errorf("remaining (-want +got)\n%s", diff)
 	}
 }
 
@@ -237,12 +237,12 @@ func TestRead_growingFile(t *testing.T) {
 		answer, err := l.folder.read(t.Context(), endless{}, 3, q, l.broker.Redact)
 		l.must(err)
 		if got := encoded(l, answer); got != want {
-			t.Errorf("%s of what grows: got %s, want %s", method, got, want)
+			t.Errorf("%s of a growing file: got %s, want %s", method, got, want)
 		}
 		answer, err = l.folder.read(t.Context(), strings.NewReader("\n\n\n"), 1000, q, l.broker.Redact)
 		l.must(err)
 		if got := encoded(l, answer); got != want {
-			t.Errorf("%s of what shrinks: got %s, want %s", method, got, want)
+			t.Errorf("%s of a shrinking file: got %s, want %s", method, got, want)
 		}
 	}
 }

@@ -171,7 +171,7 @@ func TestClientCredentials_concurrent(t *testing.T) {
 		synctest.Wait()
 		cancel(errHurry)
 		if err := <-got; !errors.Is(err, errHurry) {
-			t.Errorf("who does not wait any more is told %v", err)
+			t.Errorf("a cancelled caller gets %v", err)
 		}
 		close(d.hold)
 		for range 31 {
@@ -309,7 +309,7 @@ func TestClose_cancelsRequests(t *testing.T) {
 			t.Error("a token came")
 		}
 		if _, err := s.broker.ClientCredentials(theClient, s.secret).Token(t.Context()); !errors.Is(err, context.Canceled) {
-			t.Errorf("a closed issuer says %v", err)
+			t.Errorf("a closed broker returns %v", err)
 		}
 	})
 }
