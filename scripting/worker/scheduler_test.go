@@ -13,7 +13,7 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// taken returns a process of the executor that has a call.
+// taken returns a process with a call.
 func taken(t *testing.T, e *Executor, alone bool) *process {
 	t.Helper()
 	p, err := e.choose(requirements{memory: e.options.Memory, exclusive: alone})
@@ -24,12 +24,11 @@ func taken(t *testing.T, e *Executor, alone bool) *process {
 	return p
 }
 
-// unwatched has nobody look at processes but the test, however slow the machine is
-// today. No call may have been made yet.
+// unwatched stops the periodic check, so that only the test checks processes. There must not have
+// been a call.
 func unwatched(e *Executor) { e.timer = time.AfterFunc(time.Hour, func() {}) }
 
-// TestScheduler_blockedProcess: sending it a program takes
-// until it is killed.
+// TestScheduler_blockedProcess: sending a program blocks until the process is killed.
 func TestScheduler_blockedProcess(t *testing.T) {
 	e := executor(t, Options{Processes: 2})
 	stuck := taken(t, e, false)
@@ -41,14 +40,14 @@ func TestScheduler_blockedProcess(t *testing.T) {
 	}
 }
 
-// awaitSpare waits until there is a spare which is not the one before.
+// awaitSpare waits for a spare other than before.
 func awaitSpare(t *testing.T, e *Executor, before *process) *process {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for ctx.Err() == nil {
 		e.mu.Lock()
-		e.replaceSpare() // as the next look does
+		e.replaceSpare() // as the next tick does
 		spare := e.spare
 		e.mu.Unlock()
 		if spare != nil && spare != before {
@@ -60,8 +59,8 @@ func awaitSpare(t *testing.T, e *Executor, before *process) *process {
 	return nil
 }
 
-// TestSpare_besideAllProcesses, for the place of one that is killed, once the
-// one before is taken and once it has died.
+// TestSpare_besideAllProcesses: the spare replaces a killed process, once the last spare was taken
+// or has died.
 func TestSpare_besideAllProcesses(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
 	first := awaitSpare(t, e, nil)
@@ -78,7 +77,7 @@ func TestSpare_besideAllProcesses(t *testing.T) {
 	}
 }
 
-// TestSpare_anyMemory: it is given that when it is taken.
+// TestSpare_anyMemory: the spare gets its memory limit when it is taken.
 func TestSpare_anyMemory(t *testing.T) {
 	e := executor(t, Options{})
 	spare := awaitSpare(t, e, nil)
@@ -89,8 +88,7 @@ func TestSpare_anyMemory(t *testing.T) {
 	release(e, p, requirements{}, unrated)
 }
 
-// TestScheduler_startFails: the system may be out of
-// processes, or the program gone.
+// TestScheduler_startFails: the system may have no more processes, or the executable was removed.
 func TestScheduler_startFails(t *testing.T) {
 	e := executor(t, Options{Processes: 2})
 	e.mu.Lock()
@@ -118,44 +116,43 @@ func TestScheduler_noProcess(t *testing.T) {
 	spare.kill(exitUnknown)
 	<-spare.exited
 	if _, err := e.choose(requirements{memory: 1 << 40}); err == nil {
-		t.Error("there is one")
+		t.Error("there is a process")
 	}
 }
 
-// TestScheduler_exclusiveCall: where there is always
-// work they never do.
+// TestScheduler_exclusiveCall: the call must not wait for all others to end.
 func TestScheduler_exclusiveCall(t *testing.T) {
 	t.Parallel()
 	e := executor(t, Options{Processes: 1})
 	shared := taken(t, e, false)
 	own, err := e.choose(requirements{memory: e.options.Memory, exclusive: true})
 	if err != nil || own == nil || own == shared {
-		t.Fatalf("it waits: %v", err)
+		t.Fatalf("the call must wait: %v", err)
 	}
 	if p, _ := e.choose(requirements{memory: e.options.Memory, exclusive: true}); p != nil {
 		t.Error("a third process was started")
 	}
 	release(e, own, requirements{}, unrated)
-	<-own.exited // it is one too many
+	<-own.exited // there is one too many
 	if !slices.Equal(e.processes, []*process{shared}) {
 		t.Errorf("%d processes are left", len(e.processes))
 	}
 }
 
-// TestScheduler_otherMemory, either.
+// TestScheduler_otherMemory: a call with another memory limit must not wait for all others to end.
 func TestScheduler_otherMemory(t *testing.T) {
 	t.Parallel()
 	e := executor(t, Options{Processes: 1})
 	usual := taken(t, e, false)
 	large, err := e.choose(requirements{memory: 2 * e.options.Memory})
 	if err != nil || large == nil || large == usual {
-		t.Fatalf("it waits: %v", err)
+		t.Fatalf("the call must wait: %v", err)
 	}
 	release(e, large, requirements{}, unrated)
 	<-large.exited
 }
 
-// TestExitError_notStarted.
+// TestExitError_notStarted: the exit is not blamed on a call that had not started.
 func TestExitError_notStarted(t *testing.T) {
 	e := executor(t, Options{})
 	p := taken(t, e, false)
@@ -172,8 +169,7 @@ func TestExitError_notStarted(t *testing.T) {
 	}
 }
 
-// TestRetry_exclusiveProcess: its neighbours may be such
-// that kill every process.
+// TestRetry_exclusiveProcess: other calls in the process may kill every process.
 func TestRetry_exclusiveProcess(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
 	var alone []bool
@@ -195,7 +191,7 @@ func TestRetry_exclusiveProcess(t *testing.T) {
 	}
 }
 
-// TestExitError_threads: that is nothing that a body has done.
+// TestExitError_threads: the script did not cause this exit.
 func TestExitError_threads(t *testing.T) {
 	dead := exitError{exit: exit{cause: exitUnknown, calls: 1}, stderr: "runtime: failed to create new OS thread (have 2 already; errno=11)"}
 	if f := dead.failure(0); !dead.isResponsible(true) || !strings.Contains(f.Message, "no threads") {
@@ -203,8 +199,7 @@ func TestExitError_threads(t *testing.T) {
 	}
 }
 
-// TestScheduler_stuckProcess, though there be as many
-// processes as usual.
+// TestScheduler_stuckProcess, even if there are as many processes as usual.
 func TestScheduler_stuckProcess(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
 	unwatched(e)
@@ -232,7 +227,7 @@ func TestScheduler_stuckProcess(t *testing.T) {
 	}
 }
 
-// TestScheduler_stuckReset: what comes next need not go elsewhere.
+// TestScheduler_stuckReset: the next call may use the process.
 func TestScheduler_stuckReset(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
 	unwatched(e)
@@ -254,7 +249,7 @@ func TestScheduler_stuckReset(t *testing.T) {
 	release(e, p, fast, unrated)
 }
 
-// TestScheduler_longCallsSpread in the process that is not stuck yet.
+// TestScheduler_longCallsSpread: they do not pile up in the process that is not stuck.
 func TestScheduler_longCallsSpread(t *testing.T) {
 	stuck, other := &process{placement: placement{stuck: true}}, &process{}
 	stuck.running.Store(1)
@@ -266,8 +261,7 @@ func TestScheduler_longCallsSpread(t *testing.T) {
 	}
 }
 
-// TestScheduler_processLimit, the spare among them, however
-// many processors there are.
+// TestScheduler_processLimit: the spare counts, and so does every number of processors.
 func TestScheduler_processLimit(t *testing.T) {
 	for processors, want := range map[int]int{1: 2, 2: 4, 3: 6, 4: 7, 64: 7} {
 		if got := defaultProcesses(processors); got != want {
@@ -307,7 +301,7 @@ func TestScheduler_processLimit(t *testing.T) {
 	all.Wait()
 }
 
-// TestScheduler_killedProcess, though it may be long until it is gone.
+// TestScheduler_killedProcess: its exit may take long.
 func TestScheduler_killedProcess(t *testing.T) {
 	e := executor(t, Options{Processes: 2})
 	killed := taken(t, e, false)
@@ -316,7 +310,7 @@ func TestScheduler_killedProcess(t *testing.T) {
 	gone := best(e, killed)
 	e.mu.Unlock()
 	if gone {
-		t.Error("it is the best")
+		t.Error("it is the least loaded")
 	}
 	release(e, killed, requirements{}, unrated)
 	if other := taken(t, e, false); other == killed {
@@ -326,5 +320,5 @@ func TestScheduler_killedProcess(t *testing.T) {
 	}
 }
 
-// best reports whether a process is the one that is best for a call.
+// best reports whether a process is the least loaded for a call.
 func best(e *Executor, p *process) bool { return e.leastLoaded(requirements{memory: p.memory}) == p }
