@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// declarations is what editors are told of the globals.
+// declarations declares the globals for editors.
 const declarations = "../examples/typescript/tools.d/mcpd.d.ts"
 
 func allKinds() []Kind { return []Kind{Tool, Hook, Resource, Prompt, Complete} }

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzHostResponse holds that no bytes crash who reads an answer to a host call, and that
-// what is one is written as it was read.
+// FuzzHostResponse checks that no bytes crash the decoder of responses, and that encoding is its
+// inverse.
 func FuzzHostResponse(f *testing.F) {
 	for _, a := range []hostResponse{
 		{seq: 1, data: []byte(`{"a":1}`)}, {seq: 2, suspended: true}, {seq: 3, panicked: true},
@@ -21,12 +21,12 @@ func FuzzHostResponse(f *testing.F) {
 			return
 		}
 		if again := a.Append(nil); seq != a.Seq() || !bytes.Equal(again, data) {
-			t.Fatalf("%x was read and written as %x", data, again)
+			t.Fatalf("%x was decoded and encoded as %x", data, again)
 		}
 	})
 }
 
-// followed is a recorder of a call which has asked four times and was answered.
+// followed returns a recorder of a call with four asks and their responses.
 func followed(t *testing.T) *Recorder {
 	t.Helper()
 	r := NewRecorder(Call{Journal: NewJournal(), Seed: Seed{1}})
@@ -41,9 +41,8 @@ func followed(t *testing.T) *Recorder {
 	return r
 }
 
-// FuzzApplyTail holds that no tail crashes who keeps the journal of a process that may
-// lie, that the journal can be read by the next, and that it is what the tail of that
-// one would make of it.
+// FuzzApplyTail checks that no tail of a hostile process crashes the recorder, that the next run
+// can decode the journal, and that it equals the journal of its tail.
 func FuzzApplyTail(f *testing.F) {
 	f.Add([]byte{tagAnswered, 2, tagFired, 1, tagClock, 200, 1, 3, tagAnswered, 1}, false)
 	f.Add([]byte{tagAnswered, 9}, true)
@@ -56,19 +55,19 @@ func FuzzApplyTail(f *testing.F) {
 		told := journalCursor{journal: r.book.journal}
 		again, other := told.tail(), followed(t)
 		if failure, err := other.ApplyTail(again, false); failure != nil || err != nil {
-			t.Fatalf("%x, which was followed, is not as %x: %v %v", tail, again, failure, err)
+			t.Fatalf("the journal of %x is not that of %x: %v %v", tail, again, failure, err)
 		}
 		journal := marshaled(t, r.Journal())
 		if again = marshaled(t, other.Journal()); !bytes.Equal(journal, again) {
 			t.Fatalf("%x makes %x, and again %x", tail, journal, again)
 		}
 		if err := NewJournal().UnmarshalBinary(journal); err != nil {
-			t.Fatalf("%x makes a journal that cannot be read: %v", tail, err)
+			t.Fatalf("%x creates a journal that cannot be decoded: %v", tail, err)
 		}
 	})
 }
 
-// begun returns a recorder whose call has made as many asks.
+// begun returns a recorder of a call with some asks.
 func begun(t *testing.T, limits Limits, asks ...string) *Recorder {
 	t.Helper()
 	r := NewRecorder(Call{Journal: NewJournal(), Limits: limits, Seed: Seed{1}})
@@ -80,8 +79,7 @@ func begun(t *testing.T, limits Limits, asks ...string) *Recorder {
 	return r
 }
 
-// TestRecorder_suspension: what another process says to wait for
-// reaches the client.
+// TestRecorder_suspension: suspended asks from another process reach the client.
 func TestRecorder_suspension(t *testing.T) {
 	r := begun(t, Limits{}, "first", "second", "third")
 	for seq, a := range map[int]hostResponse{1: {suspended: true}, 2: {refusal: &HostError{Code: NotGranted}}} {
@@ -107,8 +105,7 @@ func TestRecorder_suspension(t *testing.T) {
 	}
 }
 
-// TestRecorder_bufferLimit: the other process may never say that
-// it has come to one.
+// TestRecorder_bufferLimit: the other process may never use the responses.
 func TestRecorder_bufferLimit(t *testing.T) {
 	r := begun(t, Limits{JournalBytes: 1000}, "a", "b")
 	big := []byte(strings.Repeat("x", 500))
@@ -120,8 +117,7 @@ func TestRecorder_bufferLimit(t *testing.T) {
 	}
 }
 
-// TestRecorder_responseOrder: what a process has come to it cannot come to
-// again.
+// TestRecorder_responseOrder: a process can use a response only once.
 func TestRecorder_responseOrder(t *testing.T) {
 	const calls = 1000
 	r := begun(t, Limits{}, make([]string, calls)...)
@@ -134,9 +130,9 @@ func TestRecorder_responseOrder(t *testing.T) {
 		t.Fatal(failure, err)
 	}
 	if len(r.buffered) != 0 || r.bufferedBytes != 0 {
-		t.Errorf("%d answers of %d bytes are left", len(r.buffered), r.bufferedBytes)
+		t.Errorf("%d responses of %d bytes are left", len(r.buffered), r.bufferedBytes)
 	}
 	if _, err := r.ApplyTail(w.out, false); err == nil {
-		t.Error("answers were taken twice")
+		t.Error("responses were used twice")
 	}
 }

@@ -187,7 +187,7 @@ func TestNoReturn_warning(t *testing.T) {
 	}
 	src := tool("const total = 1;\ntotal")
 	if _, list := Compile(src); len(list) != 1 || told(src, list)[0] != `tools.d/t.hcl:6:1 "total": `+dropped || list[0].Severity != diag.Warning {
-		t.Errorf("told %v", told(src, list))
+		t.Errorf("reported %v", told(src, list))
 	}
 	hook := tool("event.tool")
 	hook.Kind = source.Hook

@@ -16,7 +16,7 @@ func TestMembers_unknown(t *testing.T) {
 	for _, c := range []struct {
 		name, body string
 		kind       source.Kind
-		want       []string // where, what, and what to do
+		want       []string // position, summary, and advice
 	}{
 		{"a level of the log", "log.err('x')", source.Tool, []string{
 			`tools.d/t.hcl:5:5 "err": warning: log has no member "err"`, `did you mean "error"? there is debug, info, warn, error`}},
@@ -97,7 +97,7 @@ func TestTypeScript_inJavaScript(t *testing.T) {
 		src.Import = importing(map[string]string{"a.js": "export default 1"})
 		_, list := Compile(src)
 		if len(list) == 0 {
-			t.Errorf("%s: no mistake was found", c.name)
+			t.Errorf("%s: no error was found", c.name)
 			continue
 		}
 		got := told(src, list)[0]
@@ -149,19 +149,19 @@ func TestConcatLoop_warns(t *testing.T) {
 	}
 }
 
-// typed returns the source of a TypeScript body, with as much space behind it.
+// typed returns the source of a TypeScript body, padded with white space.
 func typed(body string, space int) source.Source {
 	src := tool(body + strings.Repeat(" ", space))
 	src.Language = source.TS
 	return src
 }
 
-// mistakes are what is told of a body and refuses it.
+// mistakes returns the errors of a body.
 func mistakes(src source.Source, list diag.List) []string {
 	return told(src, slices.DeleteFunc(list, func(d diag.Diagnostic) bool { return d.Severity != diag.Error }))
 }
 
-// early returns what the tokens of a large body tell before it is lowered.
+// early returns the diagnostics for the tokens of a large body, before it is lowered.
 func early(body string, language source.Language) []string {
 	src := typed(body, maxThorough)
 	src.Language = language
@@ -222,15 +222,14 @@ func TestTokens_noFalseErrors(t *testing.T) {
 	} {
 		for _, language := range []source.Language{source.JS, source.TS} {
 			if got := early(body, language); got != nil {
-				t.Errorf("%s: told %q", body, got)
+				t.Errorf("%s: reported %q", body, got)
 			}
 		}
 	}
 }
 
-// TestAnalysis_allNodes puts a misspelled variable
-// everywhere: what the analysis does not reach, it neither checks nor provides
-// with globals.
+// TestAnalysis_allNodes puts a misspelled variable everywhere. Nodes that the analysis does not
+// reach are neither checked nor get globals.
 func TestAnalysis_allNodes(t *testing.T) {
 	for _, body := range []string{
 		"switch (1) { case X: break; }", "switch (1) { case 1: return X; }", "switch (1) { default: return X; }", "switch (X) {}",
