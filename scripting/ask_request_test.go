@@ -183,7 +183,7 @@ func TestInputRequest_notGranted(t *testing.T) {
 		src := tool(c.body)
 		src.Objects = c.objects
 		_, list := Compile(src)
-		got := told(src, list)
+		got := formatDiagnostics(src, list)
 		if len(list) == 1 {
 			got = append(got, list[0].Detail)
 		}

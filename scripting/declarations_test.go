@@ -21,7 +21,7 @@ func TestDeclarations_classMembers(t *testing.T) {
 	}
 	text := string(data)
 	for _, class := range []string{"URL", "URLSearchParams", "TextEncoder", "TextDecoder"} {
-		r := openRun(t)
+		r := newOpenExecution(t)
 		o := r.Needed(class).Get("prototype").ToObject(r.Runtime)
 		installed := slices.DeleteFunc(o.GetOwnPropertyNames(), func(name string) bool { return name == "constructor" })
 		slices.Sort(installed)

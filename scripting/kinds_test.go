@@ -70,7 +70,7 @@ func TestKinds_missingGlobals(t *testing.T) {
 		src := ofKind(c.kind, c.body)
 		src.Inputs = c.inputs
 		_, list := Compile(src)
-		got := told(src, list)
+		got := formatDiagnostics(src, list)
 		if len(list) == 1 {
 			got = append(got, list[0].Detail)
 		}

@@ -181,8 +181,8 @@ func (s *stopping) Get(int) goja.Value {
 	return s.r.Runtime.ToValue("x")
 }
 
-// openRun returns an execution in which every global can be created.
-func openRun(t *testing.T) *execution {
+// newOpenExecution returns an execution in which every global can be created.
+func newOpenExecution(t *testing.T) *execution {
 	t.Helper()
 	return newExecution(t.Context(), call(compiled(t, tool("return globalThis[input]")), `{}`), &fakeHost{})
 }
@@ -203,7 +203,7 @@ func TestInterrupt_arrayLoops(t *testing.T) {
 		"a result":        func(r *execution, a goja.Value) { _, _ = r.JSON(a) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := openRun(t)
+			r := newOpenExecution(t)
 			array := &stopping{r: r}
 			r.Runtime.Try(func() { loop(r, r.Runtime.NewDynamicArray(array)) })
 			if array.read < 10 || array.read > 12 {
@@ -223,7 +223,7 @@ func TestInterrupt_textLoops(t *testing.T) {
 	} {
 		t.Run(c.class+" "+c.method, func(t *testing.T) {
 			for _, over := range []bool{false, true} {
-				r := openRun(t)
+				r := newOpenExecution(t)
 				call := methodOf(t, r, c.class, c.made, c.method)
 				if over {
 					r.abort(limitFailure("test", "over"))
@@ -285,7 +285,7 @@ func TestTextLimit(t *testing.T) {
 
 func TestInterrupt_context(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	r := &execution{ctx: ctx, Realm: builtins.Realm{Runtime: openRun(t).Runtime}}
+	r := &execution{ctx: ctx, Realm: builtins.Realm{Runtime: newOpenExecution(t).Runtime}}
 	if !r.Look() || r.interrupted.Load() {
 		t.Error("a run was interrupted before its context ended")
 	}

@@ -16,8 +16,8 @@ type execRequest struct {
 	Params map[string]string `json:"params"`
 }
 
-// execAnswer is the response. Each output has one of the two forms.
-type execAnswer struct {
+// execResponse is the response. Each output has one of the two forms.
+type execResponse struct {
 	Code     *int   `json:"code"`
 	Stdout   string `json:"stdout"`
 	Stdout64 string `json:"stdout64"`
@@ -28,7 +28,7 @@ type execAnswer struct {
 // execute runs a program, and returns the promise of its result.
 func (r *execution) execute(grant string, params goja.Value) goja.Value {
 	request := execRequest{Grant: grant, Params: r.execParams(grant, params)}
-	return r.callAndRead("exec.run", mustJSON(request), (*execution).execEnded)
+	return r.callAndRead("exec.run", mustJSON(request), (*execution).execResult)
 }
 
 // execParams reads the values of parameters: strings and whole numbers.
@@ -62,10 +62,10 @@ func (r *execution) execParam(grant, name string, v goja.Value) string {
 	return builtins.Index(n)
 }
 
-// execEnded returns the result object for an exited program: code, stdout, stderr, and bytes(),
+// execResult returns the result object for an exited program: code, stdout, stderr, and bytes(),
 // which returns stdout.
-func (r *execution) execEnded(data []byte) (goja.Value, error) {
-	var told execAnswer
+func (r *execution) execResult(data []byte) (goja.Value, error) {
+	var told execResponse
 	if json.Unmarshal(data, &told) != nil || told.Code == nil {
 		return nil, errUnreadable
 	}

@@ -113,7 +113,7 @@ func TestKV_grantNames(t *testing.T) {
 			`tools.d/t.hcl:5:26 "text": warning: a promise has no member "text"`, `did you forget await? write (await kv.NAME.get(key)).text`}},
 	} {
 		_, list := Compile(c.src)
-		got := told(c.src, list)
+		got := formatDiagnostics(c.src, list)
 		if len(list) == 1 {
 			got = append(got, list[0].Detail)
 		}

@@ -275,7 +275,7 @@ func TestModules_diagnostics(t *testing.T) {
 		{`return modules.ledger.balance().cents`, []string{`tools.d/t.hcl:5:33 "cents": warning: a promise has no member "cents"`, `did you forget await? write (await modules.NAME.FUNCTION(args)).cents`}},
 	} {
 		_, problems := Compile(modular(c.body))
-		got := told(modular(c.body), problems)
+		got := formatDiagnostics(modular(c.body), problems)
 		if len(problems) == 1 {
 			got = append(got, problems[0].Detail)
 		}

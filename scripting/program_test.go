@@ -9,8 +9,8 @@ import (
 	"github.com/mcpd/mcpd/diag"
 )
 
-// told formats diagnostics, with the underlined text.
-func told(src Source, list diag.List) (lines []string) {
+// formatDiagnostics formats diagnostics, with the underlined text.
+func formatDiagnostics(src Source, list diag.List) (lines []string) {
 	for _, d := range list {
 		where := d.Range.String()
 		if d.Range.File == src.Text.File() {

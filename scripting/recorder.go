@@ -153,14 +153,14 @@ func (r *Recorder) RecordResponse(a HostResponse) *Failure {
 	return nil
 }
 
-// around is the size of the brackets around a single content block, which do not count.
-const around = len("[]")
+// bracketBytes is the size of the brackets around a single content block, which do not count.
+const bracketBytes = len("[]")
 
 // CheckOutcome checks that the call may have the outcome from the other process: a result within
 // the limits, or asks that the host has deferred.
 func (r *Recorder) CheckOutcome(out Outcome) error {
 	most := r.book.limits.Output
-	if result := out.Result; result != nil && (len(result.JSON) > most || len(result.Content) > most+around) {
+	if result := out.Result; result != nil && (len(result.JSON) > most || len(result.Content) > most+bracketBytes) {
 		return fmt.Errorf("a result of %d and %d bytes: %w", len(result.JSON), len(result.Content), errOutOfOrder)
 	}
 	return r.checkSuspended(out.Suspended)
@@ -214,13 +214,13 @@ func (r *Recorder) nextEntry(reader *journalReader, end bool) (*journalEntry, bo
 		return nil, false
 	}
 	switch tag {
-	case tagAnswered:
+	case tagResponse:
 		seq, ok := reader.number(math.MaxInt32)
 		if e, given := r.takeBuffered(seq); given {
 			return &e, ok
 		}
 		return nil, ok && end
-	case tagFired:
+	case tagTimer:
 		seq, ok := reader.number(math.MaxInt32)
 		return &journalEntry{kind: entryTimer, seq: seq}, ok && seq > 0
 	case tagClock:

@@ -26,8 +26,8 @@ func FuzzHostResponse(f *testing.F) {
 	})
 }
 
-// followed returns a recorder of a call with four asks and their responses.
-func followed(t *testing.T) *Recorder {
+// recorderWithResponses returns a recorder of a call with four asks and their responses.
+func recorderWithResponses(t *testing.T) *Recorder {
 	t.Helper()
 	r := NewRecorder(Call{Journal: NewJournal(), Seed: Seed{1}})
 	for seq := 1; seq <= 4; seq++ {
@@ -44,16 +44,16 @@ func followed(t *testing.T) *Recorder {
 // FuzzApplyTail checks that no tail of a hostile process crashes the recorder, that the next run
 // can decode the journal, and that it equals the journal of its tail.
 func FuzzApplyTail(f *testing.F) {
-	f.Add([]byte{tagAnswered, 2, tagFired, 1, tagClock, 200, 1, 3, tagAnswered, 1}, false)
-	f.Add([]byte{tagAnswered, 9}, true)
-	f.Add([]byte{tagFired, 0}, false)
+	f.Add([]byte{tagResponse, 2, tagTimer, 1, tagClock, 200, 1, 3, tagResponse, 1}, false)
+	f.Add([]byte{tagResponse, 9}, true)
+	f.Add([]byte{tagTimer, 0}, false)
 	f.Fuzz(func(t *testing.T, tail []byte, end bool) {
-		r := followed(t)
+		r := recorderWithResponses(t)
 		if failure, err := r.ApplyTail(tail, end); failure != nil || err != nil {
 			return
 		}
 		told := journalCursor{journal: r.book.journal}
-		again, other := told.tail(), followed(t)
+		again, other := told.tail(), recorderWithResponses(t)
 		if failure, err := other.ApplyTail(again, false); failure != nil || err != nil {
 			t.Fatalf("the journal of %x is not that of %x: %v %v", tail, again, failure, err)
 		}
@@ -67,8 +67,8 @@ func FuzzApplyTail(f *testing.F) {
 	})
 }
 
-// begun returns a recorder of a call with some asks.
-func begun(t *testing.T, limits Limits, asks ...string) *Recorder {
+// recorderWithAsks returns a recorder of a call with some asks.
+func recorderWithAsks(t *testing.T, limits Limits, asks ...string) *Recorder {
 	t.Helper()
 	r := NewRecorder(Call{Journal: NewJournal(), Limits: limits, Seed: Seed{1}})
 	for i, payload := range asks {
@@ -81,7 +81,7 @@ func begun(t *testing.T, limits Limits, asks ...string) *Recorder {
 
 // TestRecorder_suspension: suspended asks from another process reach the client.
 func TestRecorder_suspension(t *testing.T) {
-	r := begun(t, Limits{}, "first", "second", "third")
+	r := recorderWithAsks(t, Limits{}, "first", "second", "third")
 	for seq, a := range map[int]hostResponse{1: {suspended: true}, 2: {refusal: &HostError{Code: NotGranted}}} {
 		a.seq = seq
 		if failure := r.RecordResponse(HostResponse{a}); failure != nil {
@@ -107,7 +107,7 @@ func TestRecorder_suspension(t *testing.T) {
 
 // TestRecorder_bufferLimit: the other process may never use the responses.
 func TestRecorder_bufferLimit(t *testing.T) {
-	r := begun(t, Limits{JournalBytes: 1000}, "a", "b")
+	r := recorderWithAsks(t, Limits{JournalBytes: 1000}, "a", "b")
 	big := []byte(strings.Repeat("x", 500))
 	if failure := r.RecordResponse(HostResponse{hostResponse{seq: 1, data: big}}); failure != nil {
 		t.Fatal(failure)
@@ -120,11 +120,11 @@ func TestRecorder_bufferLimit(t *testing.T) {
 // TestRecorder_responseOrder: a process can use a response only once.
 func TestRecorder_responseOrder(t *testing.T) {
 	const calls = 1000
-	r := begun(t, Limits{}, make([]string, calls)...)
+	r := recorderWithAsks(t, Limits{}, make([]string, calls)...)
 	var w journalWriter
 	for seq := calls; seq > 0; seq-- {
 		r.RecordResponse(HostResponse{hostResponse{seq: seq, data: []byte("x")}})
-		w.numbers(tagAnswered, seq)
+		w.numbers(tagResponse, seq)
 	}
 	if failure, err := r.ApplyTail(w.out, false); failure != nil || err != nil {
 		t.Fatal(failure, err)

@@ -61,9 +61,9 @@ func effects(t testing.TB, h *fakeHost) []string {
 	return short
 }
 
-// legs runs a call until it has a result. After each leg it responds to the asks that pick selects.
+// runLegs runs a call until it has a result. After each leg it responds to the asks that pick selects.
 // It returns the pending asks after each leg, and the end.
-func legs(t testing.TB, c Call, h Host, pick func([]Ask) []Ask) (open []string, out Outcome) {
+func runLegs(t testing.TB, c Call, h Host, pick func([]Ask) []Ask) (open []string, out Outcome) {
 	t.Helper()
 	c.Journal = NewJournal()
 	for range 50 {
@@ -150,7 +150,7 @@ func TestSuspend_resumes(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				host := suspendingHost()
-				open, out := legs(t, call(compiled(t, asker(prelude+c.body+"; return seen")), `{}`), host, c.pick)
+				open, out := runLegs(t, call(compiled(t, asker(prelude+c.body+"; return seen")), `{}`), host, c.pick)
 				if diff := cmp.Diff(c.open, open); diff != "" {
 					t.Errorf("open asks after each leg (-want +got):\n%s", diff)
 				}
@@ -207,7 +207,7 @@ func TestSuspend_someAsks(t *testing.T) {
 		return answered(t, payload, willing), nil
 	}}
 	body := `const [a, b] = await Promise.all([roots("now"), roots("later")]); return [a[0].name, b[0].name, (await roots("now"))[0].name]`
-	open, out := legs(t, call(compiled(t, asker(body)), `{}`), host, all)
+	open, out := runLegs(t, call(compiled(t, asker(body)), `{}`), host, all)
 	if shown(out) != `["now","later","now"]` || len(open) != 1 || open[0] != "later" {
 		t.Errorf("got %s after %q", shown(out), open)
 	}

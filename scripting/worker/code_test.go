@@ -74,7 +74,7 @@ func TestCode_escapes(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatal(err, files)
 	}
-	ends := make(endings, 64)
+	ends := make(exitLog, 64)
 	e := executor(t, Options{KillDelay: time.Minute, Memory: 2 << 30, Logger: slog.New(ends)})
 	host := hostFunc(func(_ context.Context, _ int, op string, payload []byte) ([]byte, error) {
 		switch {

@@ -79,8 +79,8 @@ func (r *reader) text() []byte {
 	return text
 }
 
-// fixed returns the hash of a program, or a seed.
-func (r *reader) fixed() (h [32]byte) {
+// array returns the hash of a program, or a seed.
+func (r *reader) array() (h [32]byte) {
 	if len(r.rest) < len(h) {
 		r.bad, r.rest = true, nil
 		return h
@@ -119,9 +119,9 @@ func (f *callFrame) append(dst []byte) []byte {
 
 func readCall(content []byte) (f callFrame, err error) {
 	r := reader{rest: content}
-	f.id, f.program = r.number(), r.fixed()
+	f.id, f.program = r.number(), r.array()
 	f.remaining = time.Duration(r.number())
-	f.call.Seed = r.fixed()
+	f.call.Seed = r.array()
 	f.call.Start = time.Unix(0, int64(r.number()))
 	l := &f.call.Limits
 	for _, limit := range [...]*int{&l.Output, &l.Depth, &l.CallStack, &l.HostCalls, &l.Stdout, &l.JournalBytes} {

@@ -193,7 +193,7 @@ func init() {
 		runtime.GOMAXPROCS(4)
 		// The race detector needs more memory than a script may have. A C library reads the number
 		// of processors once it has many threads, and continues if that is refused.
-		return serve(os.Stdin, os.Stdout, esbuild.New(), sandbox.Options{Memory: 16 * maxMemory, Strict: !inC})
+		return serve(os.Stdin, os.Stdout, esbuild.New(), sandbox.Options{Memory: 16 * maxMemory, Strict: !usesCgo})
 	}
 }
 
@@ -284,7 +284,7 @@ func TestConfinement_allowedCalls(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ends := make(endings, 64)
+	ends := make(exitLog, 64)
 	e, err := NewExecutor(Options{Processes: 2, Memory: 16 * maxMemory, Logger: slog.New(ends)}, path, "strict")
 	if err != nil {
 		t.Fatal(err)
@@ -350,12 +350,12 @@ func typed(n int) scripting.Source {
 	}
 }
 
-// endings collects the messages of a log.
-type endings chan string
+// exitLog collects the messages of a log.
+type exitLog chan string
 
-func (endings) Enabled(context.Context, slog.Level) bool { return true }
+func (exitLog) Enabled(context.Context, slog.Level) bool { return true }
 
-func (e endings) Handle(_ context.Context, r slog.Record) error {
+func (e exitLog) Handle(_ context.Context, r slog.Record) error {
 	text := r.Message
 	r.Attrs(func(a slog.Attr) bool { text += " " + a.String(); return true })
 	select {
@@ -365,6 +365,6 @@ func (e endings) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-func (e endings) WithAttrs([]slog.Attr) slog.Handler { return e }
+func (e exitLog) WithAttrs([]slog.Attr) slog.Handler { return e }
 
-func (e endings) WithGroup(string) slog.Handler { return e }
+func (e exitLog) WithGroup(string) slog.Handler { return e }

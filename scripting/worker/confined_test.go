@@ -67,7 +67,7 @@ func TestProcess_stackLimit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ends := make(endings, 1)
+	ends := make(exitLog, 1)
 	e, err := NewExecutor(Options{Memory: 4 << 30, Logger: slog.New(ends)}, path, "recurses")
 	if err != nil {
 		t.Fatal(err)
@@ -166,7 +166,7 @@ func TestProcess_toolMemoryLimit(t *testing.T) {
 // TestProcess_callsAreIsolated in one process.
 func TestProcess_callsAreIsolated(t *testing.T) {
 	e := executor(t, Options{Processes: 1, Memory: 1 << 30})
-	unwatched(e)
+	stopTicks(e)
 	p := program(t, `
 const root = globalThis;
 const seen = [root.left, [].left, ({}).left, (() => {}).left, "".left, /x/.left, JSON.left, Math.random() === 2, Object.keys(root).includes("left"), Date.now() === 3, Symbol.for("left").left];

@@ -217,7 +217,7 @@ func TestQueue_endlessCallsBesideTrusted(t *testing.T) {
 			}
 		})
 	}
-	inLine(e.admission.of(unrated), endless-3)
+	awaitQueued(e.admission.of(unrated), endless-3)
 	for range 10 {
 		run()
 	}

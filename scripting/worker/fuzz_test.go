@@ -18,8 +18,8 @@ func allocated() uint64 {
 	return sample[0].Value.Uint64()
 }
 
-// moderate checks that reading size bytes allocates a small multiple of them.
-func moderate(t *testing.T, size int, read func()) {
+// checkAllocation checks that reading size bytes allocates a small multiple of them.
+func checkAllocation(t *testing.T, size int, read func()) {
 	t.Helper()
 	// Small allocations are counted by the page, and other goroutines allocate too. The fuzzer
 	// sometimes allocates as much, but not each time.
@@ -34,8 +34,8 @@ func moderate(t *testing.T, size int, read func()) {
 	t.Fatalf("to read %d bytes took %d", size, used)
 }
 
-// same checks that encoding and decoding are inverse.
-func same(t *testing.T, once []byte, again func([]byte) ([]byte, error)) {
+// checkRoundTrip checks that encoding and decoding are inverse.
+func checkRoundTrip(t *testing.T, once []byte, again func([]byte) ([]byte, error)) {
 	t.Helper()
 	if twice, err := again(once); err != nil || !bytes.Equal(once, twice) {
 		t.Fatalf("%x is read and written as %x: %v", once, twice, err)
@@ -78,7 +78,7 @@ func FuzzFrames(f *testing.F) {
 	f.Add([]byte{frameOutcome, 1, 0, 0, 0, 'x'}) // 16 MiB that never arrive
 	f.Add([]byte{frameHostCall, 0xff, 0xff, 0xff, 0xff})
 	f.Fuzz(func(t *testing.T, data []byte) {
-		moderate(t, len(data), func() {
+		checkAllocation(t, len(data), func() {
 			in := bytes.NewReader(data)
 			for {
 				_, content, err := readFrame(in, maxChildFrame)
@@ -90,7 +90,7 @@ func FuzzFrames(f *testing.F) {
 					continue
 				}
 				if once, err := rehost(content[size:]); err == nil {
-					same(t, once, rehost)
+					checkRoundTrip(t, once, rehost)
 				}
 			}
 		})
@@ -119,9 +119,9 @@ func FuzzOutcomes(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		moderate(t, len(data), func() {
+		checkAllocation(t, len(data), func() {
 			if once, err := reoutcome(data); err == nil {
-				same(t, once, reoutcome)
+				checkRoundTrip(t, once, reoutcome)
 			}
 			out, err := call.decodeOutcome(data)
 			if err != nil || out.Result == nil && out.Failure == nil && out.Suspended == nil {
@@ -131,7 +131,7 @@ func FuzzOutcomes(f *testing.F) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			same(t, once, func(text []byte) ([]byte, error) {
+			checkRoundTrip(t, once, func(text []byte) ([]byte, error) {
 				again, err := readValid(text)
 				if err != nil {
 					return nil, err
@@ -147,9 +147,9 @@ func FuzzCalls(f *testing.F) {
 	call := callFrame{id: 3, remaining: time.Second, journal: []byte("journal"), call: scripting.Call{Input: []byte(`{}`), Seed: scripting.Seed{9}, Start: time.Unix(1, 0)}}
 	f.Add(call.append(nil))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		moderate(t, len(data), func() {
+		checkAllocation(t, len(data), func() {
 			if once, err := recall(data); err == nil {
-				same(t, once, recall)
+				checkRoundTrip(t, once, recall)
 			}
 		})
 	})

@@ -216,7 +216,7 @@ func TestHistory_limit(t *testing.T) {
 // offence expires.
 func TestOffences_perOwner(t *testing.T) {
 	e := executor(t, Options{})
-	unwatched(e)
+	stopTicks(e)
 	p := program(t, "if (input.ends) return 1; return 'x'.repeat(1e7)")
 	run := func(input string) {
 		t.Helper()

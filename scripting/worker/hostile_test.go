@@ -253,11 +253,11 @@ func TestHostile_failedCallStops(t *testing.T) {
 	if out.Failure == nil || out.Failure.Kind != scripting.HostPanic {
 		t.Fatalf("got %+v", out)
 	}
-	awaitDeaths(e)
+	awaitExits(e)
 }
 
-// awaitDeaths waits for the exit of the processes of an executor.
-func awaitDeaths(e *Executor) {
+// awaitExits waits for the exit of the processes of an executor.
+func awaitExits(e *Executor) {
 	e.mu.Lock()
 	processes := slices.Clone(e.processes)
 	e.mu.Unlock()

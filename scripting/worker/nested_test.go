@@ -111,9 +111,9 @@ func TestNested_oneQueuedPerTree(t *testing.T) {
 	for range 50 {
 		all.Go(func() { enter("kin", scripting.Call{Tree: kin}) })
 	}
-	inLine(room, 1)
+	awaitQueued(room, 1)
 	all.Go(func() { enter("stranger", scripting.Call{}) })
-	inLine(room, 2)
+	awaitQueued(room, 2)
 	room.release()
 	all.Wait()
 	if first, second := <-begun, <-begun; first != "kin" || second != "stranger" {
@@ -121,8 +121,8 @@ func TestNested_oneQueuedPerTree(t *testing.T) {
 	}
 }
 
-// inLine waits until many calls wait.
-func inLine(l *queue, many int) {
+// awaitQueued waits until many calls wait.
+func awaitQueued(l *queue, many int) {
 	for waiting := 0; waiting < many; {
 		runtime.Gosched()
 		l.admission.mu.Lock()
@@ -152,7 +152,7 @@ func TestNested_canceledCall(t *testing.T) {
 // TestNested_processBeyondLimit: however many calls wait for each other, no more processes run.
 func TestNested_processBeyondLimit(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
-	unwatched(e)
+	stopTicks(e)
 	kin := scripting.NewCallTree()
 	choose := func(depth, memory int) (*process, *execution) {
 		t.Helper()

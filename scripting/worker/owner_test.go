@@ -106,8 +106,8 @@ func (q *queued) leave(name string) (begun []string) {
 	return begun
 }
 
-// begun counts the started calls with names that start with a letter.
-func (q *queued) begun(letter byte) (n int) {
+// started counts the started calls with names that start with a letter.
+func (q *queued) started(letter byte) (n int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for name := range q.lanes {
@@ -147,7 +147,7 @@ func TestOwner_belowShareStartsAtOnce(t *testing.T) {
 		q.fill(1, "a", 100)
 		q.fill(2, "b", 100)
 		q.fill(3, "c", 100)
-		if a, b, c := q.begun('a'), q.begun('b'), q.begun('c'); a != 12 || b != 6 || c != 4 {
+		if a, b, c := q.started('a'), q.started('b'), q.started('c'); a != 12 || b != 6 || c != 4 {
 			t.Errorf("%d, %d and %d calls have started, want all 12, half and a third", a, b, c)
 		}
 		for owner := range uint64(100) {
@@ -355,7 +355,7 @@ func TestOwner_idleDropped(t *testing.T) {
 // TestOwner_processToFewest: the owner with the fewest calls in processes gets the next one.
 func TestOwner_processToFewest(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
-	unwatched(e)
+	stopTicks(e)
 	e.admission.mu.Lock()
 	one, other := e.admission.owner(1, 0), e.admission.owner(2, 0)
 	e.admission.mu.Unlock()
@@ -409,7 +409,7 @@ func TestOwner_processToFewest(t *testing.T) {
 // share no process with other owners, and leave some processes to these.
 func TestOwner_offenderIsolated(t *testing.T) {
 	e := executor(t, Options{Processes: 2})
-	unwatched(e)
+	stopTicks(e)
 	e.admission.mu.Lock()
 	offender, other := e.admission.owner(1, 0), e.admission.owner(2, 0)
 	e.admission.mu.Unlock()

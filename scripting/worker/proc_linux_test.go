@@ -84,7 +84,7 @@ func TestCPULimit_extended(t *testing.T) {
 // TestCPULimit_notExtendable: the process is replaced once its calls have ended.
 func TestCPULimit_notExtendable(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
-	first := taken(t, e, false)
+	first := acquireOne(t, e, false)
 	e.mu.Lock()
 	e.cpuSpent = func(int) (time.Duration, error) { return 0, errors.New("not here") }
 	e.mu.Unlock()
@@ -138,7 +138,7 @@ func slackOf(t *testing.T, id int) int64 {
 func TestProcess_wakeups(t *testing.T) {
 	usual := slackOf(t, os.Getpid())
 	e := executor(t, Options{Processes: 1})
-	p := taken(t, e, true)
+	p := acquireOne(t, e, true)
 	awaitSpare(t, e, p) // until then a thread of this process has the slack, to start the spare
 	for _, id := range threadsOf(t, p.cmd.Process.Pid) {
 		if got := slackOf(t, id); got != int64(osproc.Late) {

@@ -24,10 +24,10 @@ func dense(t testing.TB, n int) *scripting.Program {
 // then concurrently.
 func TestProcess_largePrograms(t *testing.T) {
 	t.Parallel()
-	ends := make(endings, 64)
+	ends := make(exitLog, 64)
 	e := executor(t, Options{Processes: 2, Memory: 64 << 20, Logger: slog.New(ends)})
 	all := make([]*scripting.Program, 20)
-	if raced {
+	if raceEnabled {
 		t.Log("NOT TESTED with the detector of races, which takes as much: what memory the processes have")
 		e.resident, all = func(int) int64 { return 0 }, all[:12]
 	}
@@ -57,7 +57,7 @@ func TestProcess_largePrograms(t *testing.T) {
 // is reached.
 func TestScheduler_evictsIdleProcess(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
-	unwatched(e)
+	stopTicks(e)
 	of := func(program byte) requirements {
 		return requirements{memory: e.options.Memory + int64(program)<<20, program: [32]byte{program}}
 	}

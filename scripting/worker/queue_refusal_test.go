@@ -28,7 +28,7 @@ func TestQueue_reservedForTrusted(t *testing.T) {
 			begun := func(r rating) (n int) {
 				ctx, cancel := context.WithCancel(t.Context())
 				for range most + 1 {
-					if err, ok := came(enters(a.of(r), ctx)); ok && err == nil {
+					if err, ok := resultOf(enterAsync(a.of(r), ctx)); ok && err == nil {
 						n++
 					}
 				}
@@ -65,14 +65,14 @@ func TestQueue_oldestFirst(t *testing.T) {
 			}
 			var told []<-chan error
 			for _, r := range []rating{misbehaved, trusted, unrated} {
-				told = append(told, enters(a.of(r), t.Context()))
+				told = append(told, enterAsync(a.of(r), t.Context()))
 				synctest.Wait()
 				time.Sleep(time.Millisecond)
 			}
 			for i, r := range test.leave {
 				a.of(r).release()
 				for n, call := range told {
-					if _, ok := came(call); ok != (n == test.begin[i]) {
+					if _, ok := resultOf(call); ok != (n == test.begin[i]) {
 						t.Errorf("%s, step %d: call %d has started: %v", name, i, n, ok)
 					}
 				}
@@ -88,10 +88,10 @@ func TestQueue_refusedInTime(t *testing.T) {
 		l := newAdmission(1, 500*time.Millisecond).of(unrated)
 		_ = l.enter(t.Context(), false)
 		began := time.Now()
-		first := enters(l, lasting(t, 3*time.Second))
+		first := enterAsync(l, lasting(t, 3*time.Second))
 		synctest.Wait()
 		time.Sleep(time.Second + 1)
-		if err, ok := came(enters(l, lasting(t, 3*time.Second))); !ok || !errors.Is(err, scripting.ErrOverloaded) {
+		if err, ok := resultOf(enterAsync(l, lasting(t, 3*time.Second))); !ok || !errors.Is(err, scripting.ErrOverloaded) {
 			t.Errorf("a call after a second: %v", err)
 		}
 		if err, took := <-first, time.Since(began); !errors.Is(err, scripting.ErrOverloaded) || took != 2*time.Second {
@@ -100,12 +100,12 @@ func TestQueue_refusedInTime(t *testing.T) {
 		if err := l.enter(lasting(t, 3*time.Second), true); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("a call that must not be refused: %v", err)
 		}
-		waits := enters(l, lasting(t, 30*time.Second))
-		if err, ok := came(waits); ok {
+		waits := enterAsync(l, lasting(t, 30*time.Second))
+		if err, ok := resultOf(waits); ok {
 			t.Errorf("a call with more time: %v", err)
 		}
 		l.release()
-		if err, ok := came(waits); !ok || err != nil {
+		if err, ok := resultOf(waits); !ok || err != nil {
 			t.Errorf("once there is capacity: %v", err)
 		}
 	})
@@ -152,7 +152,7 @@ func TestQueue_intervalByStarts(t *testing.T) {
 		l := newAdmission(1, 500*time.Millisecond).of(trusted)
 		_ = l.enter(t.Context(), false)
 		for range 10 {
-			enters(l, lasting(t, time.Minute))
+			enterAsync(l, lasting(t, time.Minute))
 			synctest.Wait()
 		}
 		for range 100 {

@@ -18,15 +18,15 @@ func (l *queue) enter(ctx context.Context, patient bool) error {
 	return l.acquireLocked(ctx, patient)
 }
 
-// enters requests admission for a call, and returns the channel of the result.
-func enters(a *queue, ctx context.Context, patient ...bool) <-chan error {
+// enterAsync requests admission for a call, and returns the channel of the result.
+func enterAsync(a *queue, ctx context.Context, patient ...bool) <-chan error {
 	told := make(chan error, 1)
 	go func() { told <- a.enter(ctx, len(patient) > 0) }()
 	return told
 }
 
-// came returns the result of a call, and whether there is one.
-func came(told <-chan error) (error, bool) {
+// resultOf returns the result of a call, and whether there is one.
+func resultOf(told <-chan error) (error, bool) {
 	synctest.Wait()
 	select {
 	case err := <-told:
@@ -42,15 +42,15 @@ func TestQueue_order(t *testing.T) {
 		if err := a.enter(t.Context(), false); err != nil {
 			t.Fatal(err)
 		}
-		first := enters(a, t.Context())
+		first := enterAsync(a, t.Context())
 		synctest.Wait()
-		second := enters(a, t.Context())
+		second := enterAsync(a, t.Context())
 		for i, told := range []<-chan error{first, second} {
-			if _, ok := came(told); ok {
+			if _, ok := resultOf(told); ok {
 				t.Errorf("call %d started without capacity", i)
 			}
 			a.release()
-			if err, ok := came(told); !ok || err != nil {
+			if err, ok := resultOf(told); !ok || err != nil {
 				t.Errorf("call %d did not start: %v", i, err)
 			}
 		}
@@ -66,32 +66,32 @@ func TestQueue_refusedByAge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAdmission(1, time.Second).of(trusted)
 		_ = a.enter(t.Context(), false)
-		first := enters(a, t.Context())
+		first := enterAsync(a, t.Context())
 		synctest.Wait()
 		time.Sleep(time.Second)
-		second := enters(a, t.Context())
-		if _, ok := came(second); ok {
+		second := enterAsync(a, t.Context())
+		if _, ok := resultOf(second); ok {
 			t.Error("a call was refused while the first had time")
 		}
 		time.Sleep(time.Nanosecond)
 		if err := a.enter(t.Context(), false); !errors.Is(err, scripting.ErrOverloaded) {
 			t.Errorf("a new call ended with %v", err)
 		}
-		third := enters(a, t.Context(), true)
-		if err, ok := came(third); ok {
+		third := enterAsync(a, t.Context(), true)
+		if err, ok := resultOf(third); ok {
 			t.Errorf("a call that must not be refused ended with %v", err)
 		}
 		a.release()
-		if err, ok := came(first); !ok || err != nil {
+		if err, ok := resultOf(first); !ok || err != nil {
 			t.Errorf("the first did not start: %v", err)
 		}
-		fourth := enters(a, t.Context())
-		if err, ok := came(fourth); ok {
+		fourth := enterAsync(a, t.Context())
+		if err, ok := resultOf(fourth); ok {
 			t.Errorf("the fourth ended with %v, although the queue has moved", err)
 		}
 		for _, told := range []<-chan error{second, third, fourth} {
 			a.release()
-			if err, ok := came(told); !ok || err != nil {
+			if err, ok := resultOf(told); !ok || err != nil {
 				t.Errorf("a call did not start: %v", err)
 			}
 		}
@@ -174,16 +174,16 @@ func TestQueue_canceledCall(t *testing.T) {
 		a := newAdmission(1, time.Second).of(trusted)
 		_ = a.enter(t.Context(), false)
 		ctx, cancel := context.WithCancel(t.Context())
-		first := enters(a, ctx)
+		first := enterAsync(a, ctx)
 		synctest.Wait()
-		second := enters(a, t.Context())
+		second := enterAsync(a, t.Context())
 		synctest.Wait()
 		cancel()
-		if err, ok := came(first); !ok || !errors.Is(err, context.Canceled) {
+		if err, ok := resultOf(first); !ok || !errors.Is(err, context.Canceled) {
 			t.Errorf("the first ended with %v", err)
 		}
 		a.release()
-		if err, ok := came(second); !ok || err != nil {
+		if err, ok := resultOf(second); !ok || err != nil {
 			t.Errorf("the second did not start: %v", err)
 		}
 		a.release()

@@ -13,8 +13,8 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// taken returns a process with a call.
-func taken(t *testing.T, e *Executor, alone bool) *process {
+// acquireOne returns a process with a call.
+func acquireOne(t *testing.T, e *Executor, alone bool) *process {
 	t.Helper()
 	p, err := e.choose(requirements{memory: e.options.Memory, exclusive: alone})
 	if err != nil || p == nil {
@@ -24,18 +24,18 @@ func taken(t *testing.T, e *Executor, alone bool) *process {
 	return p
 }
 
-// unwatched stops the periodic check, so that only the test checks processes. There must not have
+// stopTicks stops the periodic check, so that only the test checks processes. There must not have
 // been a call.
-func unwatched(e *Executor) { e.timer = time.AfterFunc(time.Hour, func() {}) }
+func stopTicks(e *Executor) { e.timer = time.AfterFunc(time.Hour, func() {}) }
 
 // TestScheduler_blockedProcess: sending a program blocks until the process is killed.
 func TestScheduler_blockedProcess(t *testing.T) {
 	e := executor(t, Options{Processes: 2})
-	stuck := taken(t, e, false)
+	stuck := acquireOne(t, e, false)
 	stuck.running.Add(1)
 	stuck.sending.Lock()
 	defer stuck.sending.Unlock()
-	if other := taken(t, e, false); other == stuck {
+	if other := acquireOne(t, e, false); other == stuck {
 		t.Error("the other call has the same process")
 	}
 }
@@ -64,7 +64,7 @@ func awaitSpare(t *testing.T, e *Executor, before *process) *process {
 func TestSpare_besideAllProcesses(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
 	first := awaitSpare(t, e, nil)
-	if p := taken(t, e, false); p != first {
+	if p := acquireOne(t, e, false); p != first {
 		t.Fatal("the first call has another process than the spare")
 	}
 	second := awaitSpare(t, e, first)
@@ -72,7 +72,7 @@ func TestSpare_besideAllProcesses(t *testing.T) {
 	third := awaitSpare(t, e, second)
 	first.kill(exitTimeout)
 	<-first.exited
-	if p := taken(t, e, false); p != third {
+	if p := acquireOne(t, e, false); p != third {
 		t.Error("another process was started")
 	}
 }
@@ -94,9 +94,9 @@ func TestScheduler_startFails(t *testing.T) {
 	e.mu.Lock()
 	e.command.path = "/nowhere/mcpd"
 	e.mu.Unlock()
-	first := taken(t, e, false)
+	first := acquireOne(t, e, false)
 	first.running.Add(1)
-	if second := taken(t, e, false); second != first {
+	if second := acquireOne(t, e, false); second != first {
 		t.Error("the second call has another process")
 	}
 	if p, err := e.choose(requirements{memory: e.options.Memory, exclusive: true}); p != nil || err != nil {
@@ -124,7 +124,7 @@ func TestScheduler_noProcess(t *testing.T) {
 func TestScheduler_exclusiveCall(t *testing.T) {
 	t.Parallel()
 	e := executor(t, Options{Processes: 1})
-	shared := taken(t, e, false)
+	shared := acquireOne(t, e, false)
 	own, err := e.choose(requirements{memory: e.options.Memory, exclusive: true})
 	if err != nil || own == nil || own == shared {
 		t.Fatalf("the call must wait: %v", err)
@@ -143,7 +143,7 @@ func TestScheduler_exclusiveCall(t *testing.T) {
 func TestScheduler_otherMemory(t *testing.T) {
 	t.Parallel()
 	e := executor(t, Options{Processes: 1})
-	usual := taken(t, e, false)
+	usual := acquireOne(t, e, false)
 	large, err := e.choose(requirements{memory: 2 * e.options.Memory})
 	if err != nil || large == nil || large == usual {
 		t.Fatalf("the call must wait: %v", err)
@@ -155,7 +155,7 @@ func TestScheduler_otherMemory(t *testing.T) {
 // TestExitError_notStarted: the exit is not blamed on a call that had not started.
 func TestExitError_notStarted(t *testing.T) {
 	e := executor(t, Options{})
-	p := taken(t, e, false)
+	p := acquireOne(t, e, false)
 	p.kill(exitMemory)
 	<-p.exited
 	x, err := newExecution(scripting.Call{Program: program(t, "return 1")}, silent, e.admission.of(unrated), &e.pendingBytes)
@@ -202,8 +202,8 @@ func TestExitError_threads(t *testing.T) {
 // TestScheduler_stuckProcess, even if there are as many processes as usual.
 func TestScheduler_stuckProcess(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
-	unwatched(e)
-	first := taken(t, e, false)
+	stopTicks(e)
+	first := acquireOne(t, e, false)
 	x := &execution{attempt: attempt{id: 1}}
 	first.attach(x)
 	first.running.Add(1)
@@ -230,7 +230,7 @@ func TestScheduler_stuckProcess(t *testing.T) {
 // TestScheduler_stuckReset: the next call may use the process.
 func TestScheduler_stuckReset(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
-	unwatched(e)
+	stopTicks(e)
 	fast := requirements{memory: e.options.Memory, program: [32]byte{1}}
 	e.history.update(fast.program, trusted)
 	p, err := e.choose(fast)
@@ -270,7 +270,7 @@ func TestScheduler_processLimit(t *testing.T) {
 	}
 	const calls = 500
 	e := executor(t, Options{Processes: defaultProcesses(64), MaxRunning: calls, Memory: 1 << 30})
-	unwatched(e)
+	stopTicks(e)
 	p := program(t, "return (await http.api.get('https://x/')).status")
 	var all sync.WaitGroup
 	waits, let := make(chan struct{}, calls), make(chan struct{})
@@ -304,7 +304,7 @@ func TestScheduler_processLimit(t *testing.T) {
 // TestScheduler_killedProcess: its exit may take long.
 func TestScheduler_killedProcess(t *testing.T) {
 	e := executor(t, Options{Processes: 2})
-	killed := taken(t, e, false)
+	killed := acquireOne(t, e, false)
 	e.mu.Lock()
 	killed.kill(exitTimeout)
 	gone := best(e, killed)
@@ -313,7 +313,7 @@ func TestScheduler_killedProcess(t *testing.T) {
 		t.Error("it is the least loaded")
 	}
 	release(e, killed, requirements{}, unrated)
-	if other := taken(t, e, false); other == killed {
+	if other := acquireOne(t, e, false); other == killed {
 		t.Error("it got a call")
 	} else {
 		release(e, other, requirements{}, unrated)

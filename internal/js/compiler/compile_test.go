@@ -87,7 +87,7 @@ func TestCompile_ranges(t *testing.T) {
 				"good.js": "export default 1", "bad.ts": "const n: number = 1;\nexport default\n+* 2", "open.js": "export default {",
 			})
 			_, list := Compile(src)
-			if diff := cmp.Diff(c.want, told(src, list)); diff != "" {
+			if diff := cmp.Diff(c.want, formatDiagnostics(src, list)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
@@ -248,7 +248,7 @@ func TestCompile_firstSyntaxError(t *testing.T) {
 		src := tool(string(f.Data))
 		src.Language, src.Import = is, importing(imports)
 		_, list := Compile(src)
-		got := strings.Join(told(src, list), "\n") + "\n"
+		got := strings.Join(formatDiagnostics(src, list), "\n") + "\n"
 		want := &archive.Files[i+1]
 		if diff := cmp.Diff(string(want.Data), got); diff != "" && !*update {
 			t.Errorf("%s (-want +got):\n%s", f.Name, diff)
@@ -334,7 +334,7 @@ func TestCompile_everyWrongImport(t *testing.T) {
 		"tools.d/t.hcl:5:15 \"'./a.js'\": error: there is no file a.js in the tools folder",
 		"tools.d/t.hcl:7:15 \"'./c.js'\": error: there is no file c.js in the tools folder",
 	}
-	if diff := cmp.Diff(want, told(src, list)); diff != "" {
+	if diff := cmp.Diff(want, formatDiagnostics(src, list)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }

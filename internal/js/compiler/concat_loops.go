@@ -33,9 +33,9 @@ type concatenation struct {
 	start, end file.Idx
 }
 
-// checkGrowth reports variables that are declared with a text outside of a loop and grow in it.
+// checkConcat reports variables that are declared with a text outside of a loop and grow in it.
 // Loops with few iterations do not count.
-func (c *compilation) checkGrowth(body ast.Node, found *analysis) {
+func (c *compilation) checkConcat(body ast.Node, found *analysis) {
 	g := concatCheck{texts: map[string]nesting{}}
 	g.node(body)
 	told := map[string]bool{}

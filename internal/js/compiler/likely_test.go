@@ -66,7 +66,7 @@ func TestSyntaxHints(t *testing.T) {
 			src := tool(c.body)
 			src.Language = language
 			_, list := Compile(src)
-			if len(mistakes(src, list)) != 1 || !strings.Contains(list[0].Detail, c.part) {
+			if len(errorsOf(src, list)) != 1 || !strings.Contains(list[0].Detail, c.part) {
 				t.Errorf("%v %s: %v does not say %q", language, c.body, list, c.part)
 			}
 		}

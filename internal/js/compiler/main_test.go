@@ -32,8 +32,8 @@ func codeOf(text string) source.Source {
 	return src
 }
 
-// told formats diagnostics, with the underlined text.
-func told(src source.Source, list diag.List) (lines []string) {
+// formatDiagnostics formats diagnostics, with the underlined text.
+func formatDiagnostics(src source.Source, list diag.List) (lines []string) {
 	for _, d := range list {
 		where := d.Range.String()
 		if d.Range.File == src.Text.File() {
