@@ -210,7 +210,7 @@ func TestCode_escapes(t *testing.T) {
 		count += len(archive.Files)
 		for i := range archive.Files {
 			f := &archive.Files[i]
-			code, told, _ := strings.Cut(string(f.Data), "\n=> ")
+			code, golden, _ := strings.Cut(string(f.Data), "\n=> ")
 			code = strings.TrimSuffix(code, "\n")
 			got := escapes(t, code)
 			if diff := cmp.Diff(want, ranOf(t, next)); diff != "" {
@@ -218,7 +218,7 @@ func TestCode_escapes(t *testing.T) {
 			}
 			if *update {
 				f.Data = []byte(code + "\n=> " + got + "\n")
-			} else if diff := cmp.Diff(strings.TrimSuffix(told, "\n"), got); diff != "" {
+			} else if diff := cmp.Diff(strings.TrimSuffix(golden, "\n"), got); diff != "" {
 				t.Errorf("%s: %s\n%s\n(-want +got):\n%s", filepath.Base(file), f.Name, code, diff)
 			}
 		}

@@ -16,16 +16,16 @@ const maxExplained = 10
 // at most ten errors.
 func Explain(code diag.Text, list diag.List) string {
 	var b strings.Builder
-	told, more := 0, 0
+	count, more := 0, 0
 	for _, d := range list {
 		switch {
 		case d.Severity != diag.Error:
 			continue
-		case told == maxExplained:
+		case count == maxExplained:
 			more++
 			continue
 		}
-		told++
+		count++
 		b.WriteString(d.Code)
 		if at := d.Range.Start; at.Line > 0 {
 			fmt.Fprintf(&b, " at %d:%d", at.Line, at.Column)

@@ -209,8 +209,8 @@ console.log(1, 2, 3, 4, e);`)
 		"console 1 2 3 4 Error: a; " + first,
 	}
 	var got []string
-	for _, told := range host.calls() {
-		op, payload, _ := strings.Cut(told, " ")
+	for _, notified := range host.calls() {
+		op, payload, _ := strings.Cut(notified, " ")
 		var record struct{ Message, Trace string }
 		if op == "http.request" {
 			continue

@@ -179,11 +179,11 @@ func TestExec_diagnostics(t *testing.T) {
 		`const exec = { git() { return { x: 1 } } }; return exec.git().x`: ``,
 	} {
 		_, problems := Compile(programs(body))
-		var told []string
+		var summaries []string
 		for _, p := range problems {
-			told = append(told, p.Summary)
+			summaries = append(summaries, p.Summary)
 		}
-		if got := strings.Join(told, "; "); got != want {
+		if got := strings.Join(summaries, "; "); got != want {
 			t.Errorf("%s: %q, want %q", body, got, want)
 		}
 	}

@@ -65,17 +65,17 @@ func (r *execution) execParam(grant, name string, v goja.Value) string {
 // execResult returns the result object for an exited program: code, stdout, stderr, and bytes(),
 // which returns stdout.
 func (r *execution) execResult(data []byte) (goja.Value, error) {
-	var told execResponse
-	if json.Unmarshal(data, &told) != nil || told.Code == nil {
+	var response execResponse
+	if json.Unmarshal(data, &response) != nil || response.Code == nil {
 		return nil, errUnreadable
 	}
-	stdout, err1 := textOrBase64(told.Stdout, told.Stdout64)
-	stderr, err2 := textOrBase64(told.Stderr, told.Stderr64)
+	stdout, err1 := textOrBase64(response.Stdout, response.Stdout64)
+	stderr, err2 := textOrBase64(response.Stderr, response.Stderr64)
 	if err := cmp.Or(err1, err2); err != nil {
 		return nil, err
 	}
 	o := r.Runtime.NewObject()
-	_ = o.Set("code", *told.Code)
+	_ = o.Set("code", *response.Code)
 	_ = o.Set("stdout", bodyText(stdout))
 	_ = o.Set("stderr", bodyText(stderr))
 	r.Method(o, "bytes", func(goja.FunctionCall) goja.Value { return r.NewBytes([]byte(stdout)) })

@@ -59,9 +59,9 @@ type fileEntry struct {
 // fileMethod adds a method. read converts the response; it returns false for an invalid one.
 func (r *execution) fileMethod(o *goja.Object, grant, name string, read func(*execution, *fileResponse) (goja.Value, bool), options ...string) {
 	readAnswer := func(r *execution, data []byte) (goja.Value, error) {
-		var told fileResponse
-		if json.Unmarshal(data, &told) == nil {
-			if v, ok := read(r, &told); ok {
+		var response fileResponse
+		if json.Unmarshal(data, &response) == nil {
+			if v, ok := read(r, &response); ok {
 				return v, nil
 			}
 		}

@@ -45,10 +45,10 @@ func TestPrint_notifiesHost(t *testing.T) {
 }
 
 // printing runs code with a limit for its output.
-func printing(t *testing.T, code string, most int) Outcome {
+func printing(t *testing.T, code string, limit int) Outcome {
 	t.Helper()
 	c := call(compiled(t, codeOf(code)), ``)
-	c.Limits.Stdout = most
+	c.Limits.Stdout = limit
 	return runWith(t, c, toolHost())
 }
 

@@ -52,8 +52,8 @@ func FuzzApplyTail(f *testing.F) {
 		if failure, err := r.ApplyTail(tail, end); failure != nil || err != nil {
 			return
 		}
-		told := journalCursor{journal: r.book.journal}
-		again, other := told.tail(), recorderWithResponses(t)
+		cursor := journalCursor{journal: r.book.journal}
+		again, other := cursor.tail(), recorderWithResponses(t)
 		if failure, err := other.ApplyTail(again, false); failure != nil || err != nil {
 			t.Fatalf("the journal of %x is not that of %x: %v %v", tail, again, failure, err)
 		}

@@ -44,8 +44,8 @@ func effects(t testing.TB, h *fakeHost) []string {
 	short := []string{}
 	for _, asked := range h.calls() {
 		op, payload, _ := strings.Cut(asked, " ")
-		var told struct{ URL, Message string }
-		if err := json.Unmarshal([]byte(payload), &told); err != nil {
+		var request struct{ URL, Message string }
+		if err := json.Unmarshal([]byte(payload), &request); err != nil {
 			t.Fatal(err)
 		}
 		switch op {
@@ -54,7 +54,7 @@ func effects(t testing.TB, h *fakeHost) []string {
 		case "progress":
 			short = append(short, op)
 		default:
-			short = append(short, told.URL+told.Message)
+			short = append(short, request.URL+request.Message)
 		}
 	}
 	slices.Sort(short)
@@ -140,7 +140,7 @@ func TestSuspend_resumes(t *testing.T) {
 			[]string{"k0 k1 k2"}, `["k0","k1","k2"]`, "?k0 ?k1 ?k2"},
 		{"in a timer behind an ask", `await who("a"); setTimeout(() => who("b"), 1000)`, all,
 			[]string{"a", "b"}, `["a","b"]`, "?a ?b"},
-		{"messages are told once", `log.info("1"); progress(1); console.log("2"); await who("a"); log.info("3")`, all,
+		{"messages are sent once", `log.info("1"); progress(1); console.log("2"); await who("a"); log.info("3")`, all,
 			[]string{"a"}, `["a"]`, "1 progress 2 ?a 3"},
 		{"a rejection that is looked at after an ask", `const p = Promise.reject(new Error("x")); await who("a"); await p.catch(e => seen.push(e.message))`, all,
 			[]string{"a"}, `["a","x"]`, "?a"},

@@ -266,13 +266,13 @@ func writeFrame(w io.Writer, kind byte, content []byte) error {
 }
 
 // readFrame reads one frame of at most most bytes.
-func readFrame(r io.Reader, most int) (kind byte, content []byte, err error) {
+func readFrame(r io.Reader, limit int) (kind byte, content []byte, err error) {
 	var head [5]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
 		return 0, nil, err
 	}
 	length := binary.BigEndian.Uint32(head[1:])
-	if int64(length) > int64(most) {
+	if int64(length) > int64(limit) {
 		return 0, nil, fmt.Errorf("%w: it has %d bytes", errFrame, length)
 	}
 	content, err = readAll(r, int(length))

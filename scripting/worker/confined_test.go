@@ -27,16 +27,16 @@ func init() {
 // itself by then.
 type recursive struct {
 	io.Reader
-	told bool
+	deep bool
 }
 
 // Read reads, or recurses forever.
 func (r *recursive) Read(b []byte) (int, error) {
-	if r.told {
+	if r.deep {
 		return deeper(b), nil
 	}
 	n, err := r.Reader.Read(b)
-	r.told = bytes.Contains(b[:n], []byte("recurse in the process"))
+	r.deep = bytes.Contains(b[:n], []byte("recurse in the process"))
 	return n, err
 }
 

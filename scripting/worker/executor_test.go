@@ -110,24 +110,24 @@ func TestRun_likeInline(t *testing.T) {
 	e := executor(t, Options{KillDelay: time.Minute, Memory: 2 << 30})
 	for _, body := range everyEnd {
 		t.Run(body, func(t *testing.T) {
-			here, toldHere := endOf(t, scripting.Inline(), body)
-			there, toldThere := endOf(t, e, body)
-			if here != there || fmt.Sprint(toldHere) != fmt.Sprint(toldThere) {
-				t.Errorf("inline: %q %q\nworker: %q %q", here, toldHere, there, toldThere)
+			here, notifiedHere := endOf(t, scripting.Inline(), body)
+			there, notifiedThere := endOf(t, e, body)
+			if here != there || fmt.Sprint(notifiedHere) != fmt.Sprint(notifiedThere) {
+				t.Errorf("inline: %q %q\nworker: %q %q", here, notifiedHere, there, notifiedThere)
 			}
 		})
 	}
 }
 
 // endOf returns the end of a script, and the operations of its host.
-func endOf(t *testing.T, x scripting.Executor, body string) (outcome string, told []string) {
+func endOf(t *testing.T, x scripting.Executor, body string) (outcome string, notified []string) {
 	t.Helper()
 	var mu sync.Mutex
 	ctx := &expiring{Context: t.Context(), done: make(chan struct{})}
 	host := hostFunc(func(asked context.Context, seq int, op string, payload []byte) ([]byte, error) {
 		mu.Lock()
 		defer mu.Unlock()
-		told = append(told, op)
+		notified = append(notified, op)
 		switch {
 		case op == "ask":
 			return nil, scripting.ErrSuspended
@@ -150,10 +150,10 @@ func endOf(t *testing.T, x scripting.Executor, body string) (outcome string, tol
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(told) > journal.Len() {
-		t.Errorf("%d entries for %q", journal.Len(), told)
+	if len(notified) > journal.Len() {
+		t.Errorf("%d entries for %q", journal.Len(), notified)
 	}
-	return string(text), told
+	return string(text), notified
 }
 
 // bombs are scripts that neither an interrupt nor a limit in the process stops.

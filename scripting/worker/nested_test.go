@@ -76,9 +76,9 @@ func TestNested_killedProcess(t *testing.T) {
 	})
 	out, err := e.Run(t.Context(), scripting.Call{Program: program(t, `
 		await http.api.get("https://x/first");
-		const told = await http.api.get("https://x/bomb").catch((e) => e.code + " " + e.message);
+		const result = await http.api.get("https://x/bomb").catch((e) => e.code + " " + e.message);
 		await http.api.get("https://x/last");
-		return told;`)}, host)
+		return result;`)}, host)
 	if err != nil || out.Result == nil || string(out.Result.JSON) != `"EXECUTION_ERROR the nested call failed"` {
 		t.Errorf("%v, %+v", err, out.Failure)
 	}

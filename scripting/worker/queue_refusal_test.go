@@ -22,12 +22,12 @@ func lasting(t *testing.T, has time.Duration) context.Context {
 // TestQueue_reservedForTrusted, regardless of endless calls of other programs. These may use the
 // rest.
 func TestQueue_reservedForTrusted(t *testing.T) {
-	for most, others := range map[int]int{1: 1, 2: 1, 4: 3, 8: 6, 16: 12} {
+	for limit, others := range map[int]int{1: 1, 2: 1, 4: 3, 8: 6, 16: 12} {
 		synctest.Test(t, func(t *testing.T) {
-			a := newAdmission(most, time.Hour)
+			a := newAdmission(limit, time.Hour)
 			begun := func(r rating) (n int) {
 				ctx, cancel := context.WithCancel(t.Context())
-				for range most + 1 {
+				for range limit + 1 {
 					if err, ok := resultOf(enterAsync(a.of(r), ctx)); ok && err == nil {
 						n++
 					}
@@ -37,10 +37,10 @@ func TestQueue_reservedForTrusted(t *testing.T) {
 				return n
 			}
 			if got := begun(misbehaved); got != others {
-				t.Errorf("of %d turns misbehaved programs have %d, want %d", most, got, others)
+				t.Errorf("of %d turns misbehaved programs have %d, want %d", limit, got, others)
 			}
-			if got := begun(fast); got != most-others {
-				t.Errorf("of %d turns trusted programs have %d beside them, want %d", most, got, most-others)
+			if got := begun(fast); got != limit-others {
+				t.Errorf("of %d turns trusted programs have %d beside them, want %d", limit, got, limit-others)
 			}
 		})
 	}
@@ -63,15 +63,15 @@ func TestQueue_oldestFirst(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			var told []<-chan error
+			var results []<-chan error
 			for _, r := range []rating{misbehaved, trusted, unrated} {
-				told = append(told, enterAsync(a.of(r), t.Context()))
+				results = append(results, enterAsync(a.of(r), t.Context()))
 				synctest.Wait()
 				time.Sleep(time.Millisecond)
 			}
 			for i, r := range test.leave {
 				a.of(r).release()
-				for n, call := range told {
+				for n, call := range results {
 					if _, ok := resultOf(call); ok != (n == test.begin[i]) {
 						t.Errorf("%s, step %d: call %d has started: %v", name, i, n, ok)
 					}

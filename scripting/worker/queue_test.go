@@ -20,16 +20,16 @@ func (l *queue) enter(ctx context.Context, patient bool) error {
 
 // enterAsync requests admission for a call, and returns the channel of the result.
 func enterAsync(a *queue, ctx context.Context, patient ...bool) <-chan error {
-	told := make(chan error, 1)
-	go func() { told <- a.enter(ctx, len(patient) > 0) }()
-	return told
+	result := make(chan error, 1)
+	go func() { result <- a.enter(ctx, len(patient) > 0) }()
+	return result
 }
 
 // resultOf returns the result of a call, and whether there is one.
-func resultOf(told <-chan error) (error, bool) {
+func resultOf(result <-chan error) (error, bool) {
 	synctest.Wait()
 	select {
-	case err := <-told:
+	case err := <-result:
 		return err, true
 	default:
 		return nil, false
@@ -45,12 +45,12 @@ func TestQueue_order(t *testing.T) {
 		first := enterAsync(a, t.Context())
 		synctest.Wait()
 		second := enterAsync(a, t.Context())
-		for i, told := range []<-chan error{first, second} {
-			if _, ok := resultOf(told); ok {
+		for i, result := range []<-chan error{first, second} {
+			if _, ok := resultOf(result); ok {
 				t.Errorf("call %d started without capacity", i)
 			}
 			a.release()
-			if err, ok := resultOf(told); !ok || err != nil {
+			if err, ok := resultOf(result); !ok || err != nil {
 				t.Errorf("call %d did not start: %v", i, err)
 			}
 		}
@@ -89,9 +89,9 @@ func TestQueue_refusedByAge(t *testing.T) {
 		if err, ok := resultOf(fourth); ok {
 			t.Errorf("the fourth ended with %v, although the queue has moved", err)
 		}
-		for _, told := range []<-chan error{second, third, fourth} {
+		for _, result := range []<-chan error{second, third, fourth} {
 			a.release()
-			if err, ok := resultOf(told); !ok || err != nil {
+			if err, ok := resultOf(result); !ok || err != nil {
 				t.Errorf("a call did not start: %v", err)
 			}
 		}

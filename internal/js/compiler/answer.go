@@ -278,7 +278,7 @@ func (a *analysis) visitDestructuring(target, source ast.Node) {
 // object.
 func (a *analysis) visitArguments(n *ast.CallExpression) {
 	function := staticPath(n.Callee)
-	wrong, most := "", 1
+	wrong, limit := "", 1
 	switch function {
 	case "JSON.stringify":
 		wrong = promiseAsJSON
@@ -289,7 +289,7 @@ func (a *analysis) visitArguments(n *ast.CallExpression) {
 	case "Object.keys", "Object.values", "Object.entries":
 		wrong = promiseAsObject
 	case "print", "console.log", "console.info", "console.debug", "console.warn", "console.error":
-		wrong, most = promiseInConsole, len(n.ArgumentList)
+		wrong, limit = promiseInConsole, len(n.ArgumentList)
 	default:
 		return
 	}
@@ -297,7 +297,7 @@ func (a *analysis) visitArguments(n *ast.CallExpression) {
 	if dot, ok := root.(*ast.DotExpression); ok {
 		root = dot.Left
 	}
-	for _, value := range n.ArgumentList[:min(most, len(n.ArgumentList))] {
+	for _, value := range n.ArgumentList[:min(limit, len(n.ArgumentList))] {
 		a.promiseArguments = append(a.promiseArguments, argument{staticPath(root), value, wrong})
 	}
 }

@@ -88,7 +88,7 @@ func (c *compilation) checkObject(block *ast.BlockStatement) {
 }
 
 // objectAtEnd returns the range of the braces at the end of a text, if their content could be an
-// object. Texts of more than [maxUnproven] bytes are not checked.
+// object. Texts of more than [maxWithoutTrial] bytes are not checked.
 func objectAtEnd(text string) (begins, ends int, found bool) {
 	l := syntax.Lexer{Src: text}
 	var open []int
