@@ -2,5 +2,5 @@
 
 package worker
 
-// inC tells whether a C library is part of the program.
+// inC reports whether the program links a C library.
 const inC = true
