@@ -132,7 +132,7 @@ func TestArgsAndValueSurviveTextThatHasPassedNoGate(t *testing.T) {
 			t.Errorf("Args(%q) = %v", text, found)
 		}
 		if found := s.Validate([]byte(text)); len(found) == 0 {
-			t.Errorf("Value(%q) finds nothing", text)
+			t.Errorf("Validate(%q) returns no violations", text)
 		}
 	}
 }
@@ -163,7 +163,7 @@ func TestArgsStaysWithinItsAllocations(t *testing.T) {
 	}
 }
 
-// FuzzArgs holds decoding against encoding/json.
+// FuzzArgs compares decoding with encoding/json.
 func FuzzArgs(f *testing.F) {
 	for _, text := range []string{`{"i":1,"o":{"i":2.0},"l":[1,"x",{"i":1e3}]}`, `{"\u0069":-0,"s":"\ud83d\ude00\n"}`, `{}`, `[]`, `{"i":99999999999999999999}`, ``, `{"a":1}x`} {
 		f.Add([]byte(text))
@@ -179,7 +179,7 @@ func FuzzArgs(f *testing.F) {
 			return
 		}
 		if !valid || !utf8.Valid(text) {
-			return // what only a gate refuses, such as a control character in a string
+			return // only a limits check rejects it, such as a control character in a string
 		}
 		var got any
 		if err := json.Unmarshal(out, &got); err != nil {

@@ -34,7 +34,7 @@ func (*ownWay) MarshalJSON() ([]byte, error) { return []byte("1"), nil }
 func TestWhatIsSureIsValidWithoutALook(t *testing.T) {
 	s, err := schema.For[sound]()
 	if err != nil || !s.Trusted() {
-		t.Fatalf("sure: %v, %v", s.Trusted(), err)
+		t.Fatalf("trusted: %v, %v", s.Trusted(), err)
 	}
 	filled := sound{Text: "\xff", Yes: true, Count: -1 << 62, Small: 255, Large: 1<<64 - 1, Real: -1.5}
 	filled.Within.A = 1<<63 - 1
@@ -72,7 +72,7 @@ func TestWhatATypeDoesNotTellIsChecked(t *testing.T) {
 			t.Fatal(name, err)
 		}
 		if s.Trusted() {
-			t.Errorf("the schema of %v counts as sure", name)
+			t.Errorf("the schema of %v is trusted", name)
 		}
 	}
 }
