@@ -63,7 +63,7 @@ func FuzzAgreement(f *testing.F) {
 	f.Fuzz(agree)
 }
 
-func TestBothValidatorsAgree(t *testing.T) {
+func TestSchema_agreesWithOtherValidator(t *testing.T) {
 	for seed := range uint64(1000) {
 		agree(t, seed<<32)
 	}
@@ -170,7 +170,7 @@ var differences = map[string]string{
 	"zeroTerminatedFloats.json": "", // 1.0 is an integer, since draft 6
 }
 
-func TestOfficialSuite(t *testing.T) {
+func TestSchema_officialSuite(t *testing.T) {
 	root := os.Getenv(suiteVariable)
 	if root == "" {
 		t.Skipf("SKIPPED: set %s to a checkout of github.com/json-schema-org/JSON-Schema-Test-Suite", suiteVariable)

@@ -26,7 +26,7 @@ func lines(list diag.List) []string {
 	return lines
 }
 
-func TestCompileTellsWhatIsWrongAndWhatToDo(t *testing.T) {
+func TestCompile_diagnostics(t *testing.T) {
 	for _, row := range []struct {
 		name, schema string
 		want         []string
@@ -136,7 +136,7 @@ func TestCompileTellsWhatIsWrongAndWhatToDo(t *testing.T) {
 	}
 }
 
-func TestDiagnosticsStandWhereThePartWasWritten(t *testing.T) {
+func TestCompile_ranges(t *testing.T) {
 	at := func(line int) diag.Range {
 		return diag.Range{File: "tools.d/a.hcl", Start: diag.Pos{Line: line, Column: 3}, End: diag.Pos{Line: line, Column: 9}}
 	}
@@ -161,7 +161,7 @@ func TestDiagnosticsStandWhereThePartWasWritten(t *testing.T) {
 	}
 }
 
-func TestDraftsMeanWhatTheySay(t *testing.T) {
+func TestCompile_drafts(t *testing.T) {
 	const draft07 = `"$schema":"http://json-schema.org/draft-07/schema#"`
 	for _, row := range []struct {
 		schema, value string
@@ -190,7 +190,7 @@ func TestDraftsMeanWhatTheySay(t *testing.T) {
 	}
 }
 
-func TestCompile_refusesMistakesBesideRareKeywords(t *testing.T) {
+func TestCompile_errorsNextToRareKeywords(t *testing.T) {
 	for _, row := range []struct{ schema, want string }{
 		{`{"unevaluatedProperties":1}`, "a schema must be an object, true or false"},
 		{`{"unevaluatedProperties":false,"pattern":"(?=x)"}`, "the pattern cannot be used"},

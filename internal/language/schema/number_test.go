@@ -75,7 +75,7 @@ func TestDecode_sentHasNoDefaults(t *testing.T) {
 	}
 }
 
-func TestDecode_boundsOfBigInts(t *testing.T) {
+func TestDecode_bigIntLimits(t *testing.T) {
 	const schema = `{"properties":{"b":{"type":"integer","minimum":100000000000000000001,"maximum":100000000000000000003,"default":100000000000000000002}}}`
 	reader := Reader{Numbers: ForScripts, BigInts: []string{"/b"}}
 	if a, found := decodeFor(t, reader, schema, `{}`); found != nil || string(a.Text) != `{"b":100000000000000000002}` {
@@ -95,7 +95,7 @@ func TestDecode_boundsOfBigInts(t *testing.T) {
 	}
 }
 
-func TestCompileFor_defaultThatIsNotHeld(t *testing.T) {
+func TestCompileFor_defaultOutOfRange(t *testing.T) {
 	for _, schema := range []string{
 		`{"properties":{"n":{"default":9007199254740993}}}`, `{"properties":{"n":{"type":"integer","default":9007199254740993}}}`,
 	} {
@@ -105,7 +105,7 @@ func TestCompileFor_defaultThatIsNotHeld(t *testing.T) {
 	}
 }
 
-func TestDecode_contextualValidatorTakesLargeIntegers(t *testing.T) {
+func TestDecode_unevaluatedWithLargeIntegers(t *testing.T) {
 	const schema = `{"properties":{"i":{"type":"integer","maximum":100000000000000000001}},"unevaluatedProperties":false}`
 	if _, found := decodeFor(t, Reader{Numbers: ForText}, schema, `{"i":5}`); found != nil {
 		t.Error(found)
@@ -183,7 +183,7 @@ func exact(v any) *big.Rat {
 	return new(big.Rat).SetFloat64(v.(float64))
 }
 
-func TestNumbersAreComparedExactly(t *testing.T) {
+func TestCompare_exact(t *testing.T) {
 	for _, a := range numbers {
 		for _, b := range numbers {
 			want := exact(a).Cmp(exact(b))
@@ -199,7 +199,7 @@ func TestNumbersAreComparedExactly(t *testing.T) {
 	}
 }
 
-func TestMultiplesAreThoseOfDecimals(t *testing.T) {
+func TestMultiple_decimals(t *testing.T) {
 	for _, row := range []struct {
 		v, step any
 		want    bool
@@ -214,7 +214,7 @@ func TestMultiplesAreThoseOfDecimals(t *testing.T) {
 	}
 }
 
-func TestValue_integersBeyond2to53(t *testing.T) {
+func TestValidate_integersBeyond2to53(t *testing.T) {
 	for _, row := range []struct {
 		name, schema, value, want string
 	}{
@@ -265,7 +265,7 @@ func TestCompareBig_decimals(t *testing.T) {
 }
 
 // Expensive comparisons are counted as steps.
-func TestValue_manyLongIntegers(t *testing.T) {
+func TestValidate_manyLongIntegers(t *testing.T) {
 	of := func(item string) []byte {
 		return []byte("[" + strings.Repeat(item+",", 1<<16) + item + "]")
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestOneSchemaServesManyCallsAtOnce(t *testing.T) {
+func TestSchema_concurrentUse(t *testing.T) {
 	for _, schema := range []string{
 		`{"properties":{"a":{"default":[{}],"items":{"properties":{"n":{"type":"integer","default":1}}}},"b":{"pattern":"^x"}},"additionalProperties":false}`,
 		`{"properties":{"a":{"default":[{}],"items":{"properties":{"n":{"type":"integer","default":1}}}},"b":{"pattern":"^x"}},"unevaluatedProperties":false}`,
@@ -34,7 +34,7 @@ func TestOneSchemaServesManyCallsAtOnce(t *testing.T) {
 
 // Each asserted keyword of 2020-12 has a valid and an invalid value. The schemas declare no
 // dialect.
-func TestEveryKeywordOf2020IsHeld(t *testing.T) {
+func TestValidate_everyKeyword(t *testing.T) {
 	for _, row := range []struct{ schema, fits, not string }{
 		{`{"$ref":"#/$defs/a","$defs":{"a":{"type":"string"}}}`, `"x"`, `1`},
 		{`{"$ref":"#here","$defs":{"a":{"$anchor":"here","type":"string"}}}`, `"x"`, `1`},

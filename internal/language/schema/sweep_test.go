@@ -46,7 +46,7 @@ func largestSweep() int {
 
 // Constructs of schemas are nested and repeated 10 times or more. Compile accepts schemas that
 // it can validate with, and reports why it rejects others.
-func TestEverySchemaAtEverySize(t *testing.T) {
+func TestCompile_sizes(t *testing.T) {
 	for _, row := range []struct {
 		name   string
 		schema func(n int) string
@@ -125,7 +125,7 @@ const gateSize = 4<<20 + 64
 
 // Expensive values of the maximum input size, but with more tokens and levels, are validated
 // with expensive schemas.
-func TestEveryValueAtEverySize(t *testing.T) {
+func TestValidate_sizes(t *testing.T) {
 	// clause is a logical formula, as in tools with queries.
 	const clause = `{"$ref":"#/$defs/f","$defs":{"f":{"oneOf":[
 		{"type":"object","properties":{"op":{"const":"and"},"of":{"type":"array","items":{"$ref":"#/$defs/f"}}},"required":["op","of"],"additionalProperties":false},
@@ -213,7 +213,7 @@ func TestEveryValueAtEverySize(t *testing.T) {
 }
 
 // A dynamic reference must cost steps if thousands of resources are entered.
-func TestValue_resourcesThatAreEntered(t *testing.T) {
+func TestValidate_manyResources(t *testing.T) {
 	const n = 1500
 	s := mustCompile(t, `{"$id":"http://h/","$ref":"u0","$defs":{`+joined(n, func(i int) string {
 		return fmt.Sprintf(`"a%d":{"$id":"u%d","$ref":"u%d"}`, i, i, i+1)
@@ -227,7 +227,7 @@ func TestValue_resourcesThatAreEntered(t *testing.T) {
 }
 
 // Names for messages must not make Compile quadratic.
-func TestCompile_unevaluatedInAChain(t *testing.T) {
+func TestCompile_unevaluatedChain(t *testing.T) {
 	const n = 1500
 	raw := `{"$ref":"#/$defs/d0","$defs":{` + joined(n, func(i int) string {
 		return fmt.Sprintf(`"d%d":{"$ref":"#/$defs/d%d","unevaluatedProperties":false}`, i, i+1)

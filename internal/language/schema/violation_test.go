@@ -57,7 +57,7 @@ var violationRows = []struct {
 		[]string{": must be at least 3 characters long", ": must be at most 1 character long", ": must match the pattern ^a"}},
 }
 
-func TestViolationsSayWhatToDo(t *testing.T) {
+func TestViolations_messages(t *testing.T) {
 	for _, row := range violationRows {
 		t.Run(row.name, func(t *testing.T) {
 			got := told(mustCompile(t, row.schema).Validate([]byte(row.value)))
@@ -76,7 +76,7 @@ func told(list []Violation) []string {
 	return lines
 }
 
-func TestUnevaluatedProperties_speakTheSameWords(t *testing.T) {
+func TestViolations_unevaluatedProperties(t *testing.T) {
 	s := mustCompile(t, `{"type":"object","properties":{"limit":{"type":"integer","minimum":1}},"unevaluatedProperties":false}`)
 	_, _, found := s.Args([]byte(`{"limit":0,"limt":1}`), nil)
 	want := []string{"/limit: must be at least 1", `/limt: unknown argument "limt"; did you mean "limit"?`}
@@ -85,7 +85,7 @@ func TestUnevaluatedProperties_speakTheSameWords(t *testing.T) {
 	}
 }
 
-func TestArgumentsAreCalledArguments(t *testing.T) {
+func TestViolations_arguments(t *testing.T) {
 	s := mustCompile(t, `{"properties":{"limit":{},"page":{"properties":{"size":{}},"additionalProperties":false}},"additionalProperties":false}`)
 	_, _, found := s.Args([]byte(`{"limt":1,"page":{"sise":1}}`), nil)
 	want := []string{`/limt: unknown argument "limt"; did you mean "limit"?`, `/page/sise: unknown member "sise"; did you mean "size"?`}
@@ -100,7 +100,7 @@ func TestArgumentsAreCalledArguments(t *testing.T) {
 	}
 }
 
-func TestIntegersThatCannotBeHeldAreArgumentViolations(t *testing.T) {
+func TestViolations_integerRange(t *testing.T) {
 	s := mustCompile(t, `{"properties":{"ids":{"items":{"type":"integer"}}}}`)
 	text := []byte(`{"ids":[9223372036854775807,9223372036854775808,-1e19]}`)
 	_, _, found := s.Args(text, nil)
@@ -113,7 +113,7 @@ func TestIntegersThatCannotBeHeldAreArgumentViolations(t *testing.T) {
 	}
 }
 
-func TestViolationsRepeatNoValueAndCutNamesShort(t *testing.T) {
+func TestViolations_noValues(t *testing.T) {
 	secret := "hunter2" + strings.Repeat("x", 100_000)
 	for _, schema := range []string{`{"properties":{"a":{"type":"integer"}}}`, `{"properties":{"a":{"maxLength":1}}}`, `{"properties":{"a":{"enum":["x"]}}}`,
 		`{"properties":{"a":{"pattern":"^y"}}}`, `{"properties":{"a":{"format":"date"}}}`, `{"properties":{"a":{"const":1}}}`, `{"properties":{"a":{"not":{"type":"string"}}}}`,
@@ -129,7 +129,7 @@ func TestViolationsRepeatNoValueAndCutNamesShort(t *testing.T) {
 	}
 }
 
-func TestViolationsAreAtMost50AndTheFirstOnes(t *testing.T) {
+func TestViolations_max(t *testing.T) {
 	text := []byte("[" + strings.Repeat("0,", 99) + "0]")
 	found := mustCompile(t, `{"items":{"minimum":1}}`).Validate(text)
 	if len(found) != 50 || found[0].Path != "/0" {
@@ -137,7 +137,7 @@ func TestViolationsAreAtMost50AndTheFirstOnes(t *testing.T) {
 	}
 }
 
-func TestALongChoiceNamesTheLikeliest(t *testing.T) {
+func TestViolations_longEnum(t *testing.T) {
 	var values []string
 	for i := range 30 {
 		values = append(values, fmt.Sprintf("%q", strings.Repeat(string(rune('a'+i%26)), 5+i/26)))
@@ -204,7 +204,7 @@ func TestFormats_longTexts(t *testing.T) {
 	}
 }
 
-func TestTheEmptyStringIsOfTheFormatsThatAllowIt(t *testing.T) {
+func TestFormats_emptyString(t *testing.T) {
 	for name, f := range formats {
 		want := name == "uri-reference" || name == "iri-reference" || name == "uri-template" || name == "json-pointer" || name == "regex"
 		if got := f.valid(""); got != want {

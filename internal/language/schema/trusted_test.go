@@ -31,7 +31,7 @@ type ownWay string
 
 func (*ownWay) MarshalJSON() ([]byte, error) { return []byte("1"), nil }
 
-func TestWhatIsSureIsValidWithoutALook(t *testing.T) {
+func TestTrusted_valid(t *testing.T) {
 	s, err := schema.For[sound]()
 	if err != nil || !s.Trusted() {
 		t.Fatalf("trusted: %v, %v", s.Trusted(), err)
@@ -49,7 +49,7 @@ func TestWhatIsSureIsValidWithoutALook(t *testing.T) {
 	}
 }
 
-func TestWhatATypeDoesNotTellIsChecked(t *testing.T) {
+func TestTrusted_false(t *testing.T) {
 	checked := map[reflect.Type]func() (*schema.Schema, error){
 		reflect.TypeFor[[]string]():           schema.For[[]string],
 		reflect.TypeFor[map[string]int]():     schema.For[map[string]int],
