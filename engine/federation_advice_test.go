@@ -37,16 +37,16 @@ func TestUpstream_unreachableAdvice(t *testing.T) {
 	secure.StartTLS()
 	t.Cleanup(secure.Close)
 	plain := answering(t, http.StatusOK, "text/html", "<p>hello</p>")
-	const nowhere = ": look at its path, which is mostly /mcp"
+	const nowhere = ": check that its path is right, usually /mcp"
 	for what, row := range map[string]struct{ url, want string }{
-		"no credential":         {answering(t, 401, "text/plain", "body"), "the server wants another credential (401 Unauthorized): look at the header of the block, and its secret"},
-		"no authority":          {answering(t, 403, "text/plain", "body"), "the server does not let mcpd in (403 Forbidden): look at what the credential of the block may do"},
-		"no path":               {answering(t, 404, "text/plain", "body"), "nothing of MCP is at this URL (404 Not Found)" + nowhere + ", and whether it begins with https"},
-		"a redirect":            {answering(t, 302, "text/plain", "body"), "the server is elsewhere (302 Found), where mcpd does not follow: write the URL that is meant"},
-		"a failure":             {answering(t, 500, "text/plain", "body"), "the server fails (500 Internal Server Error): look at its own log"},
-		"a page":                {plain, "what answers at this URL is no MCP server" + nowhere},
-		"nothing":               {answering(t, 200, "", ""), "what answers at this URL is no MCP server" + nowhere},
-		"other JSON":            {answering(t, 200, "application/json", `{"body":1}`), "the server sends what is no message of JSON-RPC"},
+		"no credential":         {answering(t, 401, "text/plain", "body"), "the server rejects the credential (401 Unauthorized): check the header of the block, and its secret"},
+		"no authority":          {answering(t, 403, "text/plain", "body"), "access denied (403 Forbidden): check the permissions of the block's credential"},
+		"no path":               {answering(t, 404, "text/plain", "body"), "no MCP server at this URL (404 Not Found)" + nowhere + ", and that it starts with https"},
+		"a redirect":            {answering(t, 302, "text/plain", "body"), "the server redirects (302 Found), and mcpd does not follow: set the final URL"},
+		"a failure":             {answering(t, 500, "text/plain", "body"), "the server failed (500 Internal Server Error): check its log"},
+		"a page":                {plain, "no MCP server answers at this URL" + nowhere},
+		"nothing":               {answering(t, 200, "", ""), "no MCP server answers at this URL" + nowhere},
+		"other JSON":            {answering(t, 200, "application/json", `{"body":1}`), "the server sent an invalid JSON-RPC message"},
 		"nobody":                {"http://" + gone, gone + " refused the connection: does it run, and is this its port?"},
 		"a strange certificate": {secure.URL, "no trusted TLS connection to " + secure.Listener.Addr().String() + " could be made: tls: failed to verify certificate: x509: certificate signed by unknown authority"},
 		"no TLS":                {"https" + strings.TrimPrefix(plain, "http"), "it speaks no TLS, so write http:// if it is to be trusted"},

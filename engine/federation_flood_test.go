@@ -86,8 +86,8 @@ func TestStatus_countsLeftOut(t *testing.T) {
 		{"name":"no good","inputSchema":{"type":"object"}}, {"name":"bad","inputSchema":7}`)
 	lab := federated(t, upstreamAt(url, `pin = "off"`)).Status().Upstreams[0]
 	want := []string{
-		"tool lab_: it is no object", "tool lab_good: it is listed twice", `tool lab_no good: no tool can be called "lab_no good" here; rename it`,
-		"tool lab_bad: its inputSchema is not that of an object",
+		"tool lab_: it is not an object", "tool lab_good: it is listed twice", `tool lab_no good: no tool can be called "lab_no good" here; rename it`,
+		"tool lab_bad: its inputSchema is not an object schema",
 	}
 	if diff := cmp.Diff(want, lab.LeftOut); diff != "" || lab.Left != len(want) {
 		t.Errorf("%d are left out (-want +got)\n%s", lab.Left, diff)

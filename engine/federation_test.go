@@ -210,9 +210,9 @@ func TestUpstream_askNotAllowed(t *testing.T) {
 func TestUpstream_urlElicitationUnsupported(t *testing.T) {
 	forms := call.Request{Name: "lab_asks", Can: call.Capabilities{Form: true}}
 	for params, want := range map[string]string{
-		`{"mode":"URL","url":"javascript:alert(1)","message":"m","requestedSchema":{"type":"object"}}`: "users are asked by a form or by a url",
+		`{"mode":"URL","url":"javascript:alert(1)","message":"m","requestedSchema":{"type":"object"}}`: "the mode of an elicitation must be form or url",
 		`{"mode":"url","url":"https://pay.example.com/","message":"m"}`:                                "the client cannot be asked this: it lacks the capability elicitation.url",
-		`{"message":"m","requestedSchema":{"type":"array","items":{"$ref":"http://evil/"}}}`:           "the schema of a form is of the type object",
+		`{"message":"m","requestedSchema":{"type":"array","items":{"$ref":"http://evil/"}}}`:           "the schema of a form must have the type object",
 	} {
 		got := called(t, federated(t, upstreamAt(web(t, &legacy{asks: params}), `ask = ["elicit"]`)), forms)
 		if got.Ask != nil || !strings.Contains(ended(got), want) {

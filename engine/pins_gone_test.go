@@ -32,7 +32,7 @@ func TestPins_lockFileRemoved(t *testing.T) {
 	if diff := cmp.Diff([]string{"lab_read"}, s.Status().Upstreams[0].Quarantined); diff != "" {
 		t.Errorf("in quarantine (-want +got)\n%s", diff)
 	}
-	if n := strings.Count(said.String(), "in quarantine until it is accepted"); n != 1 {
+	if n := strings.Count(said.String(), "quarantine upstream tool, see"); n != 1 {
 		t.Errorf("%d log lines:\n%s", n, said.String())
 	}
 	if !s.Status().Upstreams[1].Idle {

@@ -48,10 +48,10 @@ func TestPins_invalidTools(t *testing.T) {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	want := []string{
-		"tool lab_number: nobody can accept it: read definition: the description is no text",
-		"tool lab_case: nobody can accept it: read definition: a member is named like the description but for case",
-		"tool lab_: nobody can accept it: read definition: it has no name of 1 to 1024 bytes",
-		"tool lab_: nobody can accept it: read definition: it is no object",
+		"tool lab_number: it cannot be accepted: read definition: the description is not a string",
+		"tool lab_case: it cannot be accepted: read definition: a member name differs from description only in case",
+		"tool lab_: it cannot be accepted: read definition: it has no name of 1 to 1024 bytes",
+		"tool lab_: it cannot be accepted: read definition: it is not an object",
 		"tool lab_two: it is listed several times, with different definitions",
 	}
 	if diff := cmp.Diff(want, s.Status().Upstreams[0].LeftOut); diff != "" {
@@ -87,7 +87,7 @@ func TestPins_schemaLint(t *testing.T) {
 	if diff := cmp.Diff([]string{"lab_good"}, names(s)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	want := []string{"tool lab_far: its inputSchema does not do: ", "tool lab_never: its inputSchema does not do: ", "tool lab_out: its outputSchema does not do: "}
+	want := []string{"tool lab_far: its inputSchema is invalid: ", "tool lab_never: its inputSchema is invalid: ", "tool lab_out: its outputSchema is invalid: "}
 	left := s.Status().Upstreams[0].LeftOut
 	for i, begins := range want {
 		if i >= len(left) || !strings.HasPrefix(left[i], begins) {

@@ -166,8 +166,8 @@ func TestLog_requestID(t *testing.T) {
 		t.Errorf("a line before all calls has a request id: %s", log.String()[:began])
 	}
 	want := []string{
-		"a body speaks", "a file operation failed", "a function of a module failed", "a hook speaks", "a script could not read a secret",
-		"a script read a secret", "a script's HTTP request failed", "a secret of a grant could not be read", "a statement failed", "a value cannot be kept", "call failed", "hook failed",
+		"HTTP request of script failed", "a body speaks", "a hook speaks", "call failed", "file operation failed", "hook failed", "kv operation failed",
+		"module function failed", "read secret for script", "read secret of grant", "script read secret", "statement failed",
 	}
 	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(said))); diff != "" {
 		t.Errorf("the log says (-want +got)\n%s", diff)

@@ -71,7 +71,7 @@ func TestSecret_resume(t *testing.T) {
 	if got.Err != nil || string(got.Value) != `["battery-staple","battery-staple"]` {
 		t.Errorf("got %s and %v", got.Value, got.Err)
 	}
-	if n := strings.Count(log.String(), `msg="a script read a secret" tool=deploy`); n != 2 {
+	if n := strings.Count(log.String(), `msg="script read secret" tool=deploy`); n != 2 {
 		t.Errorf("%d readings are recorded, want 2:\n%s", n, log)
 	}
 	if strings.Contains(log.String(), "correct-horse") || strings.Contains(log.String(), "battery-staple") {
@@ -81,7 +81,7 @@ func TestSecret_resume(t *testing.T) {
 
 func TestSecret_resumeFails(t *testing.T) {
 	got, log := goesOn(t, "")
-	if got.Err == nil || got.Err.Code != call.ExecutionError || !strings.Contains(log.String(), "read a secret again") {
+	if got.Err == nil || got.Err.Code != call.ExecutionError || !strings.Contains(log.String(), "restore secret") {
 		t.Errorf("got %v; the log:\n%s", got.Err, log)
 	}
 }

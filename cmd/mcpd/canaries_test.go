@@ -191,7 +191,7 @@ func (s *scene) overStdio(t *testing.T, program, executor string) {
 	}
 	s.see("standard output", server.end(t))
 	s.see("the log over stdio", server.log.String())
-	if !strings.Contains(server.log.String(), "a script read a secret") {
+	if !strings.Contains(server.log.String(), "script read secret") {
 		t.Error("no call over stdio")
 	}
 }

@@ -75,7 +75,7 @@ func TestNoPageHoldsBothSidesOfAMerge(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, at := range side.FindAllIndex(text, -1) {
-			t.Errorf("%s:%d: a conflict of a merge is not resolved", page, 1+bytes.Count(text[:at[0]], []byte("\n")))
+			t.Errorf("%s:%d: merge conflict is not resolved", page, 1+bytes.Count(text[:at[0]], []byte("\n")))
 		}
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/mcpd/mcpd/internal/host/oauth"
 )
 
-// TestPrincipalKey, whatever credential proves it: neither to another kind
-// or issuer, nor to who could write an id that looks like one.
+// The key does not depend on the credential. Another kind or issuer, or an id that imitates
+// one, has another key.
 func TestPrincipalKey(t *testing.T) {
 	seen := map[string]identity.Principal{}
 	for _, p := range []identity.Principal{
@@ -45,7 +45,7 @@ func TestOAuthCaller_sameMachine(t *testing.T) {
 	}
 }
 
-// TestCheckConsent_nestedCall, and not that its client cannot.
+// The error names the nested call, not the client.
 func TestCheckConsent_nestedCall(t *testing.T) {
 	h := &RunHost{InputPolicy: InputPolicy{InNestedCall: true}}
 	if !h.oauthCaller(false).SupportsForms {
@@ -58,8 +58,7 @@ func TestCheckConsent_nestedCall(t *testing.T) {
 	}
 }
 
-// TestDisplayPrincipal_oneLine: whoever chooses their id cannot have the page say anything
-// else.
+// An id chosen by a user cannot add lines to the page.
 func TestDisplayPrincipal_oneLine(t *testing.T) {
 	shown := displayPrincipal(identity.Principal{ID: "ada\n\nIf not, type\u202e it" + strings.Repeat("x", 1000), Kind: identity.KindToken, Issuer: "https://a.example"})
 	if latin := quoteASCII("аda"); latin != `"\u0430da"` {
@@ -85,5 +84,5 @@ func TestParseConsentResponse(t *testing.T) {
 			t.Errorf("%s is %+v though the client refused", response, got)
 		}
 	}
-	Brokers{}.HandleConsentResponses(identity.Anonymous(), []call.AskRequest{{Method: elicitation}}, nil, nil) // has no tokens, and says nothing
+	Brokers{}.HandleConsentResponses(identity.Anonymous(), []call.AskRequest{{Method: elicitation}}, nil, nil) // has no tokens, and does nothing
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
-// escapes writes each byte that is no letter or digit in a format.
+// escapes formats each byte that is not a letter or digit.
 func escapes(format string) func(string) string {
 	return func(value string) string {
 		var b strings.Builder
@@ -34,7 +34,7 @@ func base64From(before string) func(string) string {
 	return func(value string) string { return base64.StdEncoding.EncodeToString([]byte(before + value)) }
 }
 
-// echoes are ways in which a host sends back what it got.
+// echoes are ways in which a host echoes a value.
 var echoes = map[string]func(string) string{
 	"plain":        func(v string) string { return v },
 	"upper":        strings.ToUpper,
@@ -56,10 +56,10 @@ var echoes = map[string]func(string) string{
 	},
 }
 
-// TestHTTP_echoedSecret has a host send the secret of a request back in its body, in pieces,
-// in the values of headers and in their names.
+// The host echoes the secret of a request in the body, in parts, and in names and values of
+// headers.
 func TestHTTP_echoedSecret(t *testing.T) {
-	// All characters are those of tokens (RFC 9110), so that it can be the name of a header.
+	// All characters are token characters (RFC 9110), so that it can be a header name.
 	const secret = "a'B|c+d%e&f#9.Z!_~*-x$^`y"
 	for name, encode := range echoes {
 		t.Run(name, func(t *testing.T) {
@@ -117,7 +117,7 @@ func TestHTTP_echoedSecret(t *testing.T) {
 	}
 }
 
-// TestHTTP_headersWithOneName has two names of headers become one.
+// Redaction makes two header names equal.
 func TestHTTP_headersWithOneName(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set(password, "a")
@@ -137,5 +137,5 @@ func TestHTTP_headersWithOneName(t *testing.T) {
 	}
 }
 
-// isToken reports whether a text may be the name of a header.
+// isToken reports whether a text can be a header name.
 func isToken(text string) bool { return !strings.ContainsAny(text, "\r\n \"(),/:;<=>?@[\\]{}") }

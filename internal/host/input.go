@@ -167,19 +167,19 @@ func (h *RunHost) checkElicit(params inputParams) error {
 	switch params.Mode {
 	case "", "form":
 		if params.URL != nil || params.ID != nil {
-			return invalid("a form leads to no page: a url needs the mode url")
+			return invalid("a form cannot have a url; use the mode url")
 		}
 		return requireCapability(granted.Elicit, can.Form, "elicitation")
 	case "url":
 		switch {
 		case params.URL == nil || params.Schema != nil:
-			return invalid("a page has a url, and no form")
+			return invalid("the mode url needs a url, and no requestedSchema")
 		case h.tokens != nil && h.tokens.IsOwnURL(*params.URL):
 			return &scripting.HostError{Code: scripting.Denied, Message: "users are sent to this page by the server alone, when a request needs a token of theirs"}
 		}
 		return requireCapability(granted.Elicit, can.URL, "elicitation", "url")
 	}
-	return invalid("users are asked by a form or by a url")
+	return invalid("the mode of an elicitation must be form or url")
 }
 
 // requireCapability returns an error if the request is not granted, or if the client lacks the

@@ -16,7 +16,7 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// keeping gives a lab values of all scopes, in a store.
+// keeping grants a lab values of all scopes, in a store.
 func (l *lab) keeping(t *testing.T, store state.Store) {
 	t.Helper()
 	l.Values = kv.New(func() (state.Store, error) { return store, nil }, slog.New(slog.DiscardHandler))

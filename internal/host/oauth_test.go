@@ -24,17 +24,17 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// inn is a server whose callers over HTTP have tokens of their own.
+// inn is a server whose HTTP callers have their own tokens.
 type inn struct {
 	t *testing.T
 	Brokers
 	returns func(*http.Request) http.Handler
-	// written are the events of the audit log, and unwritten is why there can be none.
+	// written are the audit events, and unwritten is the error of audit writes.
 	written   []string
 	unwritten error
 }
 
-// ada is a caller of it.
+// ada is a caller.
 var ada = identity.Principal{ID: "ada", Kind: identity.KindKey}
 
 func newInn(t *testing.T) *inn {
@@ -63,7 +63,7 @@ func newInn(t *testing.T) *inn {
 	return i
 }
 
-// write writes an event down, and how many tokens are kept then.
+// write records an event, and the number of stored tokens at that time.
 func (i *inn) write(event string, attributes map[string]string) error {
 	kept, err := i.UserTokens()
 	if err != nil {
@@ -73,7 +73,7 @@ func (i *inn) write(event string, attributes map[string]string) error {
 	return i.unwritten
 }
 
-// token returns the token of ada, and what she is asked.
+// token returns the token of ada, and her prompt.
 func (i *inn) token(asked bool) (token string, question call.AskRequest) {
 	token, err := i.Secrets.Resolve(oauth.WithCaller(i.t.Context(), oauth.Caller{User: principalKey(ada), SupportsForms: true, Prompted: asked}), "crm")
 	if refused, ok := errors.AsType[*scripting.HostError](err); ok {
@@ -82,7 +82,7 @@ func (i *inn) token(asked bool) (token string, question call.AskRequest) {
 	return token, question
 }
 
-// back has ada come back, and returns the code that she is shown.
+// back returns ada from the authorization server, and returns the displayed code.
 func (i *inn) back() string {
 	i.t.Helper()
 	_, question := i.token(false)
@@ -105,7 +105,7 @@ func (i *inn) back() string {
 	return code[1]
 }
 
-// answer has ada answer one question as often as there are answers, in one leg.
+// answer answers one prompt several times, in one call.
 func (i *inn) answer(question call.AskRequest, answers ...string) {
 	var requests []call.AskRequest
 	responses := map[string]json.RawMessage{}
@@ -123,8 +123,7 @@ func typing(code string) string {
 	return fmt.Sprintf(`{"action":"accept","content":{"code":%q}}`, code)
 }
 
-// TestHandleConsentResponses_duplicates: three requests of one call need the token, and the
-// user answers one of three equal forms.
+// Three requests of one call need the token, and the user answers one of three equal forms.
 func TestHandleConsentResponses_duplicates(t *testing.T) {
 	i := newInn(t)
 	_, page := i.token(false)
@@ -142,8 +141,8 @@ func TestHandleConsentResponses_duplicates(t *testing.T) {
 	}
 }
 
-// TestAudit_tokenJoined: whose and of which secret, and
-// nothing that came over the network. What cannot be written down is not kept.
+// The event names the user and the secret, and nothing from the network. Without an audit
+// record the token is not stored.
 func TestAudit_tokenJoined(t *testing.T) {
 	const joined = "token.joined map[issuer: kind:key name:crm principal:ada] 0"
 	for _, unwritten := range []error{nil, errors.New("the disk is full")} {
@@ -166,7 +165,7 @@ func TestAudit_tokenJoined(t *testing.T) {
 	}
 }
 
-// TestAudit_tokenLost with why.
+// The event has a reason.
 func TestAudit_tokenLost(t *testing.T) {
 	i := newInn(t)
 	Options{Audit: i.write}.tokenLost("crm#1", principalKey(identity.Principal{ID: "ada", Kind: identity.KindToken, Issuer: "https://id.example"}), oauth.LossRejected)
@@ -175,7 +174,7 @@ func TestAudit_tokenLost(t *testing.T) {
 	}
 }
 
-// TestIsConsentRequest_test, as its caller may be anyone.
+// The caller of a test may be anyone.
 func TestIsConsentRequest_test(t *testing.T) {
 	i := newInn(t)
 	_, page := i.token(false)
@@ -188,7 +187,7 @@ func TestIsConsentRequest_test(t *testing.T) {
 	}
 }
 
-// TestCheckElicit_ownURL, whose visit somebody else has begun.
+// The URL could belong to the authorization of another user.
 func TestCheckElicit_ownURL(t *testing.T) {
 	i := newInn(t)
 	_, page := i.token(false)

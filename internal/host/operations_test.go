@@ -13,12 +13,12 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// grantLocal grants folders, and variables of the environment.
+// grantLocal grants directories and environment variables.
 func grantLocal(l *lab, folders []grant.FS, variables ...string) {
 	l.Grant(host.NewGrants(grant.Set{FS: folders, Env: variables}))
 }
 
-// onDisk grants a folder that holds notes.txt, and variables of the environment.
+// onDisk grants a directory with notes.txt, and environment variables.
 func onDisk(t *testing.T, l *lab) {
 	t.Helper()
 	root, err := filepath.EvalSymlinks(t.TempDir())
@@ -106,7 +106,7 @@ func TestMocks_files(t *testing.T) {
 		{"fs.writeText", `{"grant":"out","path":"this.txt","text":"this"}`, `{}`},
 		{"fs.remove", `{"grant":"out","path":"any.txt"}`, `{}`},
 		{"env", `{}`, `{"LANG":"C"}`},
-		// What could never be done is refused without a look at the mocks.
+		// Impossible operations are refused without looking at the mocks.
 		{"fs.readText", `{"grant":"logs","path":"../x"}`, scripting.OutsideRoot},
 		{"fs.writeText", `{"grant":"logs","path":"app.log","text":"x"}`, scripting.NotGranted},
 	} {

@@ -25,16 +25,16 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// the secret of every test, and how the log is compared: without the time.
+// the secret of every test; logs are compared without times
 const password = "correct-horse-battery"
 
-// lab is a host whose log, events and emissions are kept.
+// lab is a host with recorded log, events and notifications.
 type lab struct {
 	*host.RunHost
 	log    bytes.Buffer
 	told   []string
 	events []string
-	full   error // why events cannot be written down
+	full   error // the error of audit writes
 }
 
 func (l *lab) audit(event string, attributes map[string]string) error {
@@ -61,7 +61,7 @@ func newLab(t *testing.T) *lab {
 	return newLabOf(t, password)
 }
 
-// newLabOf returns a lab whose secret has a value.
+// newLabOf returns a lab with a value for its secret.
 func newLabOf(t *testing.T, value string) *lab {
 	t.Helper()
 	l := &lab{}
@@ -90,7 +90,7 @@ func newLabOf(t *testing.T, value string) *lab {
 	return l
 }
 
-// do runs one operation and returns the answer or the code of the refusal.
+// do carries out one operation and returns the answer or the error code.
 func (l *lab) do(t *testing.T, op, payload string) string {
 	t.Helper()
 	answer, err := l.Do(t.Context(), 1, op, []byte(payload))
@@ -201,7 +201,7 @@ func TestDo_refused(t *testing.T) {
 	}
 }
 
-// echoing is a host that answers with the Authorization header it was sent.
+// echoing is a host that responds with the Authorization header.
 func echoing(t *testing.T) (*httptest.Server, grant.HTTP) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

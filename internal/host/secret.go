@@ -41,10 +41,10 @@ func (h *RunHost) secret(ctx context.Context, payload []byte) ([]byte, error) {
 		err = h.Audit(EventSecretRevealed, map[string]string{h.CallerKind: h.Name, "call_id": h.ID, "name": asked.Name, "principal": h.Caller.Principal.ID})
 	}
 	if err != nil {
-		h.Logger.LogAttrs(ctx, slog.LevelWarn, "a script could not read a secret", append(who, slog.String("error", err.Error()))...)
+		h.Logger.LogAttrs(ctx, slog.LevelWarn, "read secret for script", append(who, slog.String("error", err.Error()))...)
 		return nil, &scripting.HostError{Code: scripting.Unavailable, Message: fmt.Sprintf("the secret %q cannot be read now", asked.Name)}
 	}
-	h.Logger.LogAttrs(ctx, slog.LevelWarn, "a script read a secret", who...)
+	h.Logger.LogAttrs(ctx, slog.LevelWarn, "script read secret", who...)
 	return encodeSecret(asked.Name, read), nil
 }
 
@@ -60,7 +60,7 @@ func StripSecrets(j *scripting.Journal) error {
 	return j.Replace(scripting.OpSecret, func(answer []byte) ([]byte, error) {
 		var read secretPayload
 		if err := json.Unmarshal(answer, &read); err != nil {
-			return nil, fmt.Errorf("withhold a secret: %w", err)
+			return nil, fmt.Errorf("strip secret: %w", err)
 		}
 		return json.Marshal(secretPayload{Name: read.Name})
 	})
@@ -75,7 +75,7 @@ func (h *RunHost) RestoreSecrets(ctx context.Context, j *scripting.Journal) erro
 	return j.Replace(scripting.OpSecret, func(kept []byte) ([]byte, error) {
 		answer, err := h.secret(ctx, kept)
 		if err != nil {
-			return nil, fmt.Errorf("read a secret again: %w", err)
+			return nil, fmt.Errorf("restore secret: %w", err)
 		}
 		return answer, nil
 	})

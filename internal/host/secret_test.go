@@ -15,8 +15,8 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// newReadingLab returns a call that is granted three secrets, of which one is
-// revealed and there, and one revealed and not there.
+// newReadingLab returns a call with three granted secrets: a readable one, an unavailable one,
+// and one that scripts may not read.
 func newReadingLab(t *testing.T) *lab {
 	t.Helper()
 	l := newLab(t)
@@ -57,8 +57,8 @@ func TestSecret_audit(t *testing.T) {
 	l := newReadingLab(t)
 	l.do(t, scripting.OpSecret, `{"name":"key"}`)
 	l.do(t, scripting.OpSecret, `{"name":"hidden"}`)
-	want := `level=WARN msg="a script read a secret" tool=t call_id=c-1 secret=key principal=ada` + "\n" +
-		`level=WARN msg="a script could not read a secret" tool=t call_id=c-1 secret=hidden principal=ada error="secret \"hidden\" is not revealed to scripts"` + "\n"
+	want := `level=WARN msg="script read secret" tool=t call_id=c-1 secret=key principal=ada` + "\n" +
+		`level=WARN msg="read secret for script" tool=t call_id=c-1 secret=hidden principal=ada error="secret \"hidden\" is not revealed to scripts"` + "\n"
 	if got := l.log.String(); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
@@ -77,7 +77,7 @@ func TestSecret_auditFails(t *testing.T) {
 	if diff := cmp.Diff([]string{event, event}, l.events); diff != "" {
 		t.Errorf("events (-want +got)\n%s", diff)
 	}
-	if !strings.Contains(l.log.String(), `msg="a script could not read a secret" tool=t call_id=c-1 secret=key principal=ada error="the disk is full"`) {
+	if !strings.Contains(l.log.String(), `msg="read secret for script" tool=t call_id=c-1 secret=key principal=ada error="the disk is full"`) {
 		t.Errorf("the log:\n%s", &l.log)
 	}
 }

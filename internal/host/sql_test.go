@@ -35,7 +35,7 @@ func TestMocks_sql(t *testing.T) {
 		{"sql.open", `{"grant":"files","path":"gone.db"}`, scripting.NotFound},
 		{"sql.query", `{"grant":"files","path":"./a.db","statement":"by_name","params":{"name":"x"}}`, `{"columns":[],"rows":[]}`},
 		{"sql.query", `{"grant":"files","path":"b.db","statement":"by_name","params":{"name":"x"}}`, scripting.Unavailable},
-		// What could never be done is refused without a look at the mocks.
+		// Impossible operations are refused without looking at the mocks.
 		{"sql.query", `{"grant":"shop","statement":"by_name"}`, scripting.Invalid},
 		{"sql.query", `{"grant":"shop","statement":"SELECT 1"}`, scripting.NotGranted},
 		{"sql.query", `{"grant":"other","statement":"by_name"}`, scripting.NotGranted},

@@ -17,8 +17,7 @@ import (
 	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
-// tokenLab is a call that is granted one host, to which it sends a token of
-// another, both on this machine.
+// tokenLab is a call with a grant for one local host, which receives tokens of another.
 type tokenLab struct {
 	*lab
 	desk, crm *httptest.Server
@@ -56,12 +55,12 @@ func newTokenLab(t *testing.T, desk http.HandlerFunc) *tokenLab {
 	return l
 }
 
-// load sets the definitions, as a reload does.
+// load sets the definitions, like a reload.
 func (l *tokenLab) load() {
 	l.Secrets.Set([]secrets.Definition{{Name: "client", Env: "CLIENT"}, {Name: "token", OAuth: &l.client}})
 }
 
-// get sends a request with the token and returns what the script is answered.
+// get sends a request with the token and returns the answer for the script.
 func (l *tokenLab) get(t *testing.T) string {
 	t.Helper()
 	answer := l.do(t, "http.request", fmt.Sprintf(`{"grant":"crm","url":%q}`, l.crm.URL+"/"))
@@ -110,7 +109,7 @@ func TestToken_unauthorized(t *testing.T) {
 		}
 	})
 	for range 2 {
-		l.get(t) // the second has the next token asked for, and may go out before it comes
+		l.get(t) // the second call triggers a new token, and may be sent before it arrives
 	}
 	token := ""
 	for token != "token-number-2" {
@@ -125,8 +124,8 @@ func TestToken_unauthorized(t *testing.T) {
 	}
 }
 
-// A token server that keeps a token gives the same one again, and the redactor of
-// the old one must not change what is read.
+// A token server may return the same token again, and the redactor must not alter it when it is
+// read.
 func TestToken_unchanged(t *testing.T) {
 	l := newTokenLab(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -189,7 +188,7 @@ func TestToken_errorHidden(t *testing.T) {
 					t.Errorf("the log holds %q:\n%s", value, l.log.String())
 				}
 			}
-			if !strings.Contains(l.log.String(), "a secret of a grant could not be read") {
+			if !strings.Contains(l.log.String(), "read secret of grant") {
 				t.Errorf("the log says nothing of it:\n%s", l.log.String())
 			}
 		})

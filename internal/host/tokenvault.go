@@ -37,12 +37,12 @@ type tokenVault struct {
 	secret string
 }
 
-var errDamagedVault = errors.New("what is kept of a user is damaged")
+var errDamagedVault = errors.New("the stored token is damaged")
 
 func (v tokenVault) Get(user string) ([]byte, error) {
 	store, err := v.open()
 	if err != nil {
-		return nil, fmt.Errorf("open the tokens of users: %w", err)
+		return nil, fmt.Errorf("open user tokens: %w", err)
 	}
 	kept, err := store.Pair(vaultSpace, v.name(user))
 	if err != nil || kept.Value == nil {
@@ -63,7 +63,7 @@ func (v tokenVault) Get(user string) ([]byte, error) {
 func (v tokenVault) Put(user string, value []byte) error {
 	store, err := v.open()
 	if err != nil {
-		return fmt.Errorf("open the tokens of users: %w", err)
+		return fmt.Errorf("open user tokens: %w", err)
 	}
 	if value == nil {
 		_, err := deleteRow(store, v.name(user))
@@ -76,7 +76,7 @@ func (v tokenVault) Put(user string, value []byte) error {
 func (v tokenVault) Replace(user string, value []byte, follows func(old []byte) bool) (there bool, err error) {
 	store, err := v.open()
 	if err != nil {
-		return false, fmt.Errorf("open the tokens of users: %w", err)
+		return false, fmt.Errorf("open user tokens: %w", err)
 	}
 	seal, err := vaultCipher(store)
 	if err != nil {
@@ -131,7 +131,7 @@ func vaultCipher(store state.Store) (cipher.AEAD, error) {
 		})
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read the key of the tokens: %w", err)
+		return nil, fmt.Errorf("read token key: %w", err)
 	}
 	block, err := aes.NewCipher(key.Value)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// desk is all tools: each answers with what it was called with.
+// desk implements all tools: each returns its arguments.
 type desk struct{}
 
 func (desk) CallTool(_ context.Context, name string, arguments json.RawMessage) (json.RawMessage, error) {

@@ -18,8 +18,7 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// TestUserToken_unauthorized has a host refuse the tokens of
-// two users, of whom one sends theirs.
+// A host rejects the tokens of two users; one of them is the caller.
 func TestUserToken_unauthorized(t *testing.T) {
 	said := 0
 	crm := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

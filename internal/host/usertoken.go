@@ -40,7 +40,7 @@ func (o Options) tokenLost(client, user string, why oauth.LossReason) {
 	attributes := tokenAttributes(client, user)
 	attributes["why"] = string(why)
 	if err := o.Audit(EventTokenLost, attributes); err != nil {
-		o.Logger.Error("that the token of a user is lost cannot be written down", slog.String("error", err.Error()))
+		o.Logger.Error("write audit event", slog.String("event", EventTokenLost), slog.String("error", err.Error()))
 	}
 }
 
@@ -57,18 +57,18 @@ const pageSize = 1000
 func (b Brokers) UserTokens() ([]UserToken, error) {
 	store, err := b.open()
 	if err != nil {
-		return nil, fmt.Errorf("open the tokens of users: %w", err)
+		return nil, fmt.Errorf("open user tokens: %w", err)
 	}
 	var tokens []UserToken
 	for after := ""; ; {
 		names, err := store.PairKeys(vaultSpace, "", after, pageSize)
 		if err != nil {
-			return nil, fmt.Errorf("read the tokens of users: %w", err)
+			return nil, fmt.Errorf("read user tokens: %w", err)
 		}
 		for _, name := range names {
 			t, ok, err := b.userToken(store, name)
 			if err != nil {
-				return nil, fmt.Errorf("read the tokens of users: %w", err)
+				return nil, fmt.Errorf("read user tokens: %w", err)
 			}
 			if ok {
 				tokens = append(tokens, t)
@@ -118,7 +118,7 @@ func (b Brokers) DropUserTokens(of func(UserToken) bool) (dropped []UserToken, e
 	}
 	store, err := b.open()
 	if err != nil {
-		return nil, fmt.Errorf("open the tokens of users: %w", err)
+		return nil, fmt.Errorf("open user tokens: %w", err)
 	}
 	known := map[string]bool{}
 	// Rows first, so that they cannot be loaded into memory again.
@@ -141,7 +141,7 @@ func (b Brokers) DropUserTokens(of func(UserToken) bool) (dropped []UserToken, e
 		}
 	}
 	if err = errors.Join(err, failed); err != nil {
-		return sortTokens(dropped), fmt.Errorf("drop tokens of users: %w", err)
+		return sortTokens(dropped), fmt.Errorf("drop user tokens: %w", err)
 	}
 	return sortTokens(dropped), nil
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/mcpd/mcpd/internal/host/secrets"
 )
 
-// lodge is brokers, and a store with tokens of users.
+// lodge has brokers, and a store with user tokens.
 type lodge struct {
 	t       *testing.T
 	store   state.Store
@@ -31,7 +31,7 @@ func newLodge(t *testing.T) *lodge {
 	return l
 }
 
-// keep keeps a token that holds for long, of a secret by its key.
+// keep stores a long-lived token, by secret key and user.
 func (l *lodge) keep(key, user string) {
 	l.t.Helper()
 	end := l.now.AddDate(1, 0, 0).Format(time.RFC3339Nano)
@@ -41,7 +41,7 @@ func (l *lodge) keep(key, user string) {
 	}
 }
 
-// rows returns tokens as texts.
+// rows formats tokens as texts.
 func rows(tokens []UserToken) (texts []string) {
 	for _, t := range tokens {
 		texts = append(texts, fmt.Sprint(t.Secret, " ", t.Definition, " ", t.Kind, " ", t.Issuer, " ", t.ID))
@@ -64,7 +64,7 @@ func TestUserTokens_sorted(t *testing.T) {
 	l.keep("crm#1", "key\x00\x00ada")
 	l.now = l.now.Add(time.Hour)
 	l.keep("mail#2", "jwt\x00https://i\x00ada")
-	// What is damaged is listed: it can be dropped.
+	// Damaged rows are listed, so that they can be dropped.
 	row, _ := l.store.Pair(vaultSpace, "crm#1\x00key\x00\x00ada")
 	if err := l.store.ChangePair(vaultSpace, "crm#1\x00key\x00\x00bob", vaultRoom, func(state.Pair, time.Time) (state.Pair, error) { return row, nil }); err != nil {
 		t.Fatal(err)
@@ -94,8 +94,7 @@ func TestUserTokens_pages(t *testing.T) {
 	l.wantRows("crm 1 key  0007")
 }
 
-// TestDropUserTokens_cache, of definitions that are gone as well, and the rows of
-// secrets that nobody knows.
+// Removed definitions are included, and rows of unknown secrets.
 func TestDropUserTokens_cache(t *testing.T) {
 	l := newLodge(t)
 	def := func(id string) secrets.Definition {
@@ -118,7 +117,7 @@ func TestDropUserTokens_cache(t *testing.T) {
 	if value(old.Key(), ada) != "hunter2" {
 		t.Fatal("there is no token")
 	}
-	l.brokers.Secrets.Set([]secrets.Definition{now}) // calls that began before use the other one still
+	l.brokers.Secrets.Set([]secrets.Definition{now}) // calls from before still use the other definition
 	for _, key := range []string{old.Key(), now.Key()} {
 		for _, user := range []string{ada, bob} {
 			if value(key, user) != "hunter2" {
@@ -144,7 +143,7 @@ func TestDropUserTokens_cache(t *testing.T) {
 	}
 }
 
-// TestDropUserTokens_expiredRow: it is used until then.
+// The token is used until then.
 func TestDropUserTokens_expiredRow(t *testing.T) {
 	l := newLodge(t)
 	def := secrets.Definition{Name: "crm", OAuth: &oauth.Client{AuthorizeURL: "https://l.example.com/a", RedirectURL: "https://m.example.com/oauth/x", TokenURL: "https://l.example.com/t"}}

@@ -15,7 +15,7 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// tally counts the calls that it is asked for, and those of them that are approved.
+// tally counts all calls, and the approved ones.
 type tally struct{ made, approved int }
 
 func (*tally) Tools(context.Context) []*catalog.Entry { return nil }
@@ -29,9 +29,7 @@ func (t *tally) Call(_ context.Context, r catalog.CodeCall) (catalog.CodeReply, 
 	return catalog.CodeReply{Value: json.RawMessage("1")}, nil
 }
 
-// TestHost_compromisedProcessCallLimit: what it says of a call that
-// begins does not make it one that goes on, which counts for nothing and was approved when
-// it began.
+// A new call that claims to be resumed is still counted, and is not approved.
 func TestHost_compromisedProcessCallLimit(t *testing.T) {
 	made := &tally{}
 	h := &host{
@@ -61,7 +59,7 @@ func TestHost_compromisedProcessCallLimit(t *testing.T) {
 	}
 }
 
-// wary asks its user before it does anything.
+// wary requests input from its user before it does anything.
 type wary struct{ made int }
 
 func (*wary) Tools(context.Context) []*catalog.Entry { return nil }
@@ -76,8 +74,7 @@ func (w *wary) Call(_ context.Context, r catalog.CodeCall) (catalog.CodeReply, e
 	return catalog.CodeReply{Value: json.RawMessage("1")}, nil
 }
 
-// TestHost_compromisedProcessForgedResponse: a call that has asked
-// goes on with the very answers that the client has given to what it has asked.
+// A suspended call only resumes with the exact responses of the client.
 func TestHost_compromisedProcessForgedResponse(t *testing.T) {
 	const theirs = `{"state":{"state":"sealed","keys":{"pay_1_approval":"approval"}},"responses":{"pay_1_approval":{"action":"decline"}}}`
 	var given resumeInput

@@ -15,7 +15,7 @@ import (
 
 var update = flag.Bool("update", false, "write what is printed into the golden files")
 
-// holdGolden compares a text with a file of testdata.
+// holdGolden compares a text with a golden file in testdata.
 func holdGolden(t *testing.T, name, got string) {
 	t.Helper()
 	path := "testdata/" + name
@@ -33,7 +33,7 @@ func holdGolden(t *testing.T, name, got string) {
 	}
 }
 
-// mistakes returns what keeps a text from being TypeScript.
+// mistakes returns the TypeScript errors in a text.
 func mistakes(text string) string {
 	_, list := scripting.Compile(scripting.Source{Name: "declarations", Kind: scripting.Tool, Language: scripting.TS, Transpiler: typescript.Transpiler(), Text: diag.WholeFile("declarations.ts", text)})
 	if !list.HasErrors() {

@@ -58,7 +58,7 @@ func TestDeclare_types(t *testing.T) {
 	}
 }
 
-// TestDeclare_deepNesting pins how deep a type is printed.
+// TestDeclare_deepNesting pins the printed depth of types.
 func TestDeclare_deepNesting(t *testing.T) {
 	for n, want := range map[int]string{
 		maxDepth:     "string" + strings.Repeat("[]", maxDepth),
@@ -142,7 +142,7 @@ func TestToolCall(t *testing.T) {
 	}
 }
 
-// TestCallable_globals reads what editors are told of the globals of scripts.
+// TestCallable_globals reads the declarations of script globals for editors.
 func TestCallable_globals(t *testing.T) {
 	globals, err := os.ReadFile("../../../examples/typescript/tools.d/mcpd.d.ts")
 	if err != nil {
@@ -172,7 +172,7 @@ func TestDeclare_redundantTitle(t *testing.T) {
 	}
 }
 
-// TestDeclare_longEnum pins what is said of the others: their types.
+// The values beyond the limit appear as their types.
 func TestDeclare_longEnum(t *testing.T) {
 	schema := wide(`{"enum":[`, `%d`, `,64,"a","b",true,null,[1],{"a":1}]}`, maxLiterals)
 	want := make([]string, maxLiterals)

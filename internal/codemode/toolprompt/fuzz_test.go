@@ -9,10 +9,10 @@ import (
 	"unicode/utf8"
 )
 
-// topLine is what the lines that begin a declaration, end one, or tell of one look like.
+// topLine matches the lines that start, end or document a declaration.
 var topLine = regexp.MustCompile(`^(?:|/\*\*(?: .* \*/)?| \* .*| \*/|type [A-Z]\w* = .*|declare (?:function [A-Za-z_$][\w$]*\(args|const [A-Za-z_$][\w$]*: \{).*|\}.*)$`)
 
-// bare returns declarations without their comments and the contents of their strings.
+// bare returns declarations without comments and string contents.
 func bare(text string) string {
 	var b strings.Builder
 	for text != "" {
@@ -31,10 +31,10 @@ func bare(text string) string {
 
 var literal = regexp.MustCompile(`^"(?:[^"\\\n]|\\[^\n])*"?`)
 
-// bareText is what is left of declarations by then.
+// bareText matches bare declarations.
 var bareText = regexp.MustCompile(`^[\w$"{}()\[\]<>:;?=|&.,+ \n-]*$`)
 
-// injected returns what in declarations of n tools was not written by this package.
+// injected returns the text in declarations of n tools that this package did not write.
 func injected(text string, n int) string {
 	for _, r := range text {
 		if r != '\n' && (!isVisible(r) || unicode.In(r, unicode.Bidi_Control, unicode.Cc)) {
@@ -81,5 +81,5 @@ func FuzzDeclare(f *testing.F) {
 	})
 }
 
-// tooMuch are the bounds of bodies, which declarations of strange schemas meet.
+// tooMuch matches compiler limits, which declarations of random schemas may exceed.
 var tooMuch = regexp.MustCompile(`too (?:many|deep|long|large)|nest|type arguments`)

@@ -15,7 +15,7 @@ func TestPrompt_small(t *testing.T) {
 	}
 }
 
-// TestPrompt_budget pins what is left at each detail.
+// TestPrompt_budget pins the text at each level of detail.
 func TestPrompt_budget(t *testing.T) {
 	catalogue := smallCatalogue()
 	for d, name := range []string{"full.md", "without_constraints.md", "without_members.md", "without_results.md", "first_sentences.md", "without_arguments.md", "names_only.md"} {
@@ -57,8 +57,7 @@ func TestPrompt_budgetKeepsNames(t *testing.T) {
 	}
 }
 
-// TestPrompt_rfcSentences is about RFC 003, "System Prompt for Tool
-// Availability".
+// TestPrompt_rfcSentences checks RFC 003, "System Prompt for Tool Availability".
 func TestPrompt_rfcSentences(t *testing.T) {
 	for name, text := range map[string]string{"none": Prompt(nil, Options{}), "small": Prompt(smallCatalogue(), Options{}), "names": Prompt(smallCatalogue(), Options{Budget: 1})} {
 		rest := text
@@ -154,7 +153,7 @@ func TestPrompt_exampleOfItsTools(t *testing.T) {
 			t.Errorf("%s: the prompt is\n%s", name, text)
 		}
 	}
-	// What fits is for who knows the whole schema to say.
+	// Fits decides with the full schema.
 	hard := one(`{"type":"string","examples":["one","two"]}`)
 	hard[0].Fits = func(arguments json.RawMessage) bool { return string(arguments) == `{"a":"one"}` }
 	if got := exampleCalls(hard); got != call(`"one"`) {

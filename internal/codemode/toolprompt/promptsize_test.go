@@ -10,8 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// catalogueOf makes a list of tools as servers have them: some nouns of one business, and
-// for each what is done with it.
+// catalogueOf returns a list of typical tools: business nouns with verbs.
 func catalogueOf(n int) []Tool {
 	servers := []string{"crm", "billing", "issues", "wiki", "calendar", "deploy", "storage", "mail", "search", "metrics"}
 	nouns := []string{"customer", "invoice", "ticket", "page", "event", "release", "file", "message", "query", "report"}
@@ -72,7 +71,7 @@ func outputOf(verb string) json.RawMessage {
 	return json.RawMessage(item)
 }
 
-// listed returns tools as the list that MCP has of them.
+// listed returns tools as an MCP tool list.
 func listed(t testing.TB, tools []Tool) string {
 	t.Helper()
 	type listing struct {
@@ -92,7 +91,7 @@ func listed(t testing.TB, tools []Tool) string {
 	return string(text)
 }
 
-// searchTools are the tools that an agent has who searches.
+// searchTools are the tools of an agent that searches.
 func searchTools() []Tool {
 	query := json.RawMessage(`{"type":"object","properties":{"query":{"type":"string","description":"Words to look for"}},"required":["query"]}`)
 	name := json.RawMessage(`{"type":"object","properties":{"name":{"type":"string","description":"The name of the tool"}},"required":["name"]}`)
@@ -104,7 +103,7 @@ func searchTools() []Tool {
 	}
 }
 
-// searched returns what an agent reads who searches for a tool and has it described.
+// searched returns the text that an agent reads to search for a tool and describe it.
 func searched(t testing.TB, tools []Tool) string {
 	t.Helper()
 	hits := NewIndex(tools).Search("change the status of an invoice", 10, nil)
@@ -118,8 +117,7 @@ func searched(t testing.TB, tools []Tool) string {
 	return text + Describe(tools[hits[0].Index])
 }
 
-// TestPromptSizes_documented holds the table of docs/reference/code-mode.md to what ways to tell
-// of tools cost.
+// TestPromptSizes_documented checks the table in docs/reference/code-mode.md.
 func TestPromptSizes_documented(t *testing.T) {
 	const page, head = "../../../docs/reference/code-mode.md", "| tools | as a tool list | declared | without constraints | first sentences | names alone | by search |\n|---|---|---|---|---|---|---|\n"
 	table := head

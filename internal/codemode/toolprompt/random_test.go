@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// schemas makes JSON that is much like schemas, and some that is not.
+// schemas generates JSON that resembles schemas.
 type schemas struct{ *rand.Rand }
 
 var (
@@ -30,7 +30,7 @@ func (s schemas) text() string {
 	return string(text)
 }
 
-// value makes JSON that need not be a schema.
+// value generates JSON that may not be a schema.
 func (s schemas) value() string {
 	if s.IntN(3) == 0 {
 		return s.text()
@@ -65,7 +65,7 @@ func (s schemas) schema(depth int) string {
 	return "{" + strings.Join(keywords, ",") + "}"
 }
 
-// keyword makes a keyword with its value, mostly one that fits it.
+// keyword generates a keyword, usually with a matching value.
 func (s schemas) keyword(depth int) string {
 	name := pick(s, keywords)
 	inner := func() string { return s.schema(depth) }
@@ -95,14 +95,14 @@ func (s schemas) keyword(depth int) string {
 	return `"` + name + `":` + value
 }
 
-// tool makes a tool of which every text is strange.
+// tool generates a tool with random texts.
 func (s schemas) tool() Tool {
 	text := func() string { return pick(s, strangeTexts) + pick(s, strangeTexts) }
 	input := `{"type":"object","properties":{"a":` + s.schema(5) + `,` + s.text() + `:` + s.schema(4) + `},"$defs":{"a":` + s.schema(3) + `,"b":` + s.schema(3) + `,"a b":` + s.schema(2) + `}}`
 	return Tool{Name: text(), Group: pick(s, []string{"", "g", "x.y"}), Member: pick(s, strangeTexts), Title: text(), Description: text() + "\n" + text(), Input: json.RawMessage(input), Output: json.RawMessage(s.schema(6))}
 }
 
-// holdDeclaration checks all that is to hold of the declaration of any tool.
+// holdDeclaration checks the invariants of a declaration.
 func holdDeclaration(t *testing.T, tool Tool, d Detail) {
 	t.Helper()
 	declared := Declare([]Tool{tool}, d)

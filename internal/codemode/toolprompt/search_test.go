@@ -68,7 +68,7 @@ func TestSearch_equalScores(t *testing.T) {
 	}
 }
 
-// TestSearch_hiddenTools compares with an index that never had it.
+// TestSearch_hiddenTools compares with an index without the hidden tools.
 func TestSearch_hiddenTools(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED with -short: one goroutine works here alone")

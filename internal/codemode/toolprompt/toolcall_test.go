@@ -4,7 +4,7 @@ import "encoding/json"
 
 func truth(b bool) *bool { return &b }
 
-// smallCatalogue has a tool of each kind of name, and most of what schemas say.
+// smallCatalogue has a tool for each kind of name, and most schema keywords.
 func smallCatalogue() []Tool {
 	return []Tool{
 		{

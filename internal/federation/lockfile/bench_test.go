@@ -8,7 +8,7 @@ import (
 	"github.com/mcpd/mcpd/internal/federation/lockfile"
 )
 
-// entries returns n entries of tools of a usual size.
+// entries returns n entries of typical size.
 func entries(n int) []json.RawMessage {
 	var list []json.RawMessage
 	for i := range n {
@@ -31,7 +31,7 @@ func tools(b *testing.B, entries []json.RawMessage) []lockfile.Tool {
 	return list
 }
 
-// BenchmarkParseTool reads 1,000 entries.
+// BenchmarkParseTool parses 1,000 entries.
 func BenchmarkParseTool(b *testing.B) {
 	listed := entries(1000)
 	b.ReportAllocs()
@@ -40,7 +40,7 @@ func BenchmarkParseTool(b *testing.B) {
 	}
 }
 
-// BenchmarkCheck compares 1,000 tools, of which one has changed.
+// BenchmarkCheck checks 1,000 tools with one change.
 func BenchmarkCheck(b *testing.B) {
 	listed := tools(b, entries(1000))
 	lock := new(lockfile.Lock).WithTools("github", listed...)
@@ -53,7 +53,7 @@ func BenchmarkCheck(b *testing.B) {
 	}
 }
 
-// BenchmarkEncode writes the file of 2,000 tools.
+// BenchmarkEncode encodes 2,000 tools.
 func BenchmarkEncode(b *testing.B) {
 	lock := new(lockfile.Lock).WithTools("github", tools(b, entries(2000))...)
 	b.SetBytes(int64(len(lock.Encode())))
@@ -63,7 +63,7 @@ func BenchmarkEncode(b *testing.B) {
 	}
 }
 
-// BenchmarkParse reads the file of 1,000 tools.
+// BenchmarkParse parses a file with 1,000 tools.
 func BenchmarkParse(b *testing.B) {
 	file := new(lockfile.Lock).WithTools("github", tools(b, entries(1000))...).Encode()
 	b.SetBytes(int64(len(file)))
@@ -75,7 +75,7 @@ func BenchmarkParse(b *testing.B) {
 	}
 }
 
-// BenchmarkDiff shows a tool of which a sentence has changed.
+// BenchmarkDiff shows a tool with one changed sentence.
 func BenchmarkDiff(b *testing.B) {
 	old := tools(b, entries(1))[0]
 	c := lockfile.Change{Kind: lockfile.Changed, Upstream: "github", Name: old.Name(), Old: old, New: tool(b, `{"name":"tool_0","description":"Looks up."}`)}

@@ -91,7 +91,7 @@ func TestAppendNumber_different(t *testing.T) {
 	}
 }
 
-// someNumber returns a number in one of its spellings, of few values so that they meet.
+// someNumber returns one spelling of a number. There are few values, so that they repeat.
 func someNumber(random *rand.Rand) string {
 	number := fmt.Sprint(random.IntN(200) - 100)
 	if random.IntN(2) == 0 {
@@ -103,8 +103,8 @@ func someNumber(random *rand.Rand) string {
 	return number
 }
 
-// TestHash_formatting writes one value in many ways: members in any order,
-// blanks anywhere, characters as escapes, numbers with zeros.
+// TestHash_formatting formats one value in many ways: member order, white space, escapes, zeros
+// in numbers.
 func TestHash_formatting(t *testing.T) {
 	for seed := range uint64(300) {
 		random := rand.New(rand.NewPCG(seed, 1))
@@ -126,8 +126,7 @@ func TestHash_formatting(t *testing.T) {
 	}
 }
 
-// TestCheck_changes changes one value, name or item of a definition after
-// the other.
+// TestCheck_changes changes each value, name and item of a definition in turn.
 func TestCheck_changes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED with -short: one goroutine works here alone")
@@ -175,8 +174,8 @@ func definedBy(t *testing.T, value any) Tool {
 	return tool
 }
 
-// altered returns a value whose n-th part is another; false if it has fewer. It counts
-// down what is left of n.
+// altered returns a value with its n-th part changed, or false if it has fewer parts. It
+// decrements n.
 func altered(value any, n *int) (any, bool) {
 	switch value := value.(type) {
 	case map[string]any:
@@ -215,8 +214,8 @@ func altered(value any, n *int) (any, bool) {
 	return nil, false
 }
 
-// with returns a copy of an object with one more member. At the top only those that are
-// parts of a definition are members of it.
+// with returns a copy of an object with one more member. At the top level it only adds members
+// of a definition.
 func with(object map[string]any, name string, value any) map[string]any {
 	if _, top := object["inputSchema"]; top && name == "added" {
 		name, value = "annotations", map[string]any{"added": value}
@@ -265,7 +264,7 @@ func someText(random *rand.Rand) string {
 	return string(text)
 }
 
-// spelled writes a value in one of its many ways.
+// spelled formats a value in one of many ways.
 func spelled(random *rand.Rand, value any) []byte {
 	blank := func() string { return strings.Repeat(" ", random.IntN(2)) + strings.Repeat("\n", random.IntN(2)) }
 	var parts []string

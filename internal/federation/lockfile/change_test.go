@@ -20,7 +20,7 @@ import (
 
 var update = flag.Bool("update", false, "write the goldens anew")
 
-// golden compares what was made with a file of testdata.
+// golden compares a result with a golden file in testdata.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	name = filepath.Join("testdata", name)
@@ -39,8 +39,8 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// TestDiff shows the change between the entries old.json and new.json, of which one may be
-// missing, of each archive of testdata/diff.
+// TestDiff shows the change between old.json and new.json in each archive of testdata/diff. One
+// of them may be missing.
 func TestDiff(t *testing.T) {
 	archives, err := filepath.Glob("testdata/diff/*.txtar")
 	if err != nil || len(archives) == 0 {
@@ -86,7 +86,7 @@ func TestDiff(t *testing.T) {
 	}
 }
 
-// checkShown fails for a text with a character that a terminal obeys, or that shows nothing.
+// checkShown fails if a text has a control character or an invisible one.
 func checkShown(t *testing.T, text string) {
 	t.Helper()
 	if !utf8.ValidString(text) {
@@ -149,7 +149,7 @@ func TestDiff_lineLength(t *testing.T) {
 	}
 }
 
-// The tools of the tests of Check: a as it was accepted, and as it is otherwise.
+// The tools for Check: a as accepted, and changed.
 const (
 	accepted  = `{"name":"a","description":"Reads."}`
 	otherwise = `{"name":"a","description":"Writes."}`
@@ -201,8 +201,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestAccept_all, and has everything served, whatever was pinned and is
-// listed, in any order.
+// After accepting all changes everything is served, in any order and from any lock.
 func TestAccept_all(t *testing.T) {
 	for seed := range uint64(500) {
 		random := rand.New(rand.NewPCG(seed, 4))

@@ -9,9 +9,9 @@ import (
 	"github.com/mcpd/mcpd/internal/federation/lockfile"
 )
 
-// TestLimits_everyConstruct takes in definitions that repeat or nest a construct up to
-// the limits and beyond, writes them, reads them and shows them. None may end the process
-// or take more than linear time, which the number of texts makes felt.
+// TestLimits_everyConstruct parses, writes, reads and shows definitions that repeat or nest a
+// construct up to and beyond the limits. None may crash the process or take more than linear
+// time, which the number of texts would reveal.
 func TestLimits_everyConstruct(t *testing.T) {
 	again := func(open, shut string) func(n int) string {
 		return func(n int) string { return strings.Repeat(open, n) + "1" + strings.Repeat(shut, n) }
@@ -19,7 +19,7 @@ func TestLimits_everyConstruct(t *testing.T) {
 	for _, row := range []struct {
 		name   string
 		schema func(n int) string
-		most   int // the greatest size that is a tool
+		most   int // the largest accepted size
 	}{
 		{"nested objects", again(`{"a":`, `}`), 10},
 		{"nested arrays", again(`[`, `]`), 10},
@@ -70,7 +70,7 @@ func TestLimits_everyConstruct(t *testing.T) {
 	}
 }
 
-// TestParse_cost: none is a lock, and none may take more than linear time.
+// None is a valid lock, and none may take more than linear time.
 func TestParse_cost(t *testing.T) {
 	const open = "mcpd.lock 1\ntool \"a\" \"b\"\nsha256 0\n{\n"
 	for _, row := range []struct{ begins, repeated string }{

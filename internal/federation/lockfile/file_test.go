@@ -33,7 +33,7 @@ func TestWrite_roundTrip(t *testing.T) {
 	checkAlone(t, path)
 }
 
-// checkAlone fails when there is another file in the folder of one.
+// checkAlone fails if another file is in the same directory.
 func checkAlone(t *testing.T, path string) {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Dir(path))

@@ -10,7 +10,7 @@ import (
 	"github.com/mcpd/mcpd/internal/federation/lockfile"
 )
 
-// hiding are entries with a zero-width space in each part of a definition.
+// hiding are entries with a zero-width space in each member of a definition.
 var hiding = map[string]string{
 	"name":                 `{"name":"a\u200bb"}`,
 	"title":                `{"name":"a","title":"x\u200by"}`,
@@ -70,8 +70,8 @@ func TestParse_raw(t *testing.T) {
 		"with":             {strings.Replace(lock(hiding["title"]), "\n{", "\nraw\n{", 1), "", true},
 		"with CRLF":        {strings.Replace(lock(hiding["title"]), "\n{", "\nraw\r\n{", 1), "", true},
 		"of nothing":       {strings.Replace(lock(`{"name":"a"}`), "\n{", "\nraw\n{", 1), `line 8: tool "github" "a": the line raw is for definitions with invisible characters, and this one has none; remove the line`, false},
-		"of another word":  {strings.Replace(lock(hiding["title"]), "\n{", "\nrare\n{", 1), `line 8: tool "github" "a": want { and the definition in the line behind its sha256`, false},
-		"of a second line": {strings.Replace(lock(hiding["title"]), "\n{", "\nraw\nraw\n{", 1), `line 8: tool "github" "a": want { and the definition in the line behind its sha256`, false},
+		"of another word":  {strings.Replace(lock(hiding["title"]), "\n{", "\nrare\n{", 1), `line 8: tool "github" "a": want { and the definition in the line after its sha256`, false},
+		"of a second line": {strings.Replace(lock(hiding["title"]), "\n{", "\nraw\nraw\n{", 1), `line 8: tool "github" "a": want { and the definition in the line after its sha256`, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l, err := lockfile.Parse([]byte(row.file))

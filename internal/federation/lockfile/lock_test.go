@@ -24,7 +24,7 @@ func mustJSON(t testing.TB, value any) string {
 	return string(raw)
 }
 
-// of reads an entry of any upstream.
+// of parses an entry of an upstream.
 func of(t testing.TB, upstream, entry string) lockfile.Tool {
 	t.Helper()
 	read, err := lockfile.ParseTool(upstream, json.RawMessage(entry))
@@ -34,7 +34,7 @@ func of(t testing.TB, upstream, entry string) lockfile.Tool {
 	return read
 }
 
-// shown is the lock of testdata/mcpd.lock.
+// shown returns the lock in testdata/mcpd.lock.
 func shown(t testing.TB) *lockfile.Lock {
 	return new(lockfile.Lock).
 		WithTools("everything",
@@ -60,7 +60,7 @@ func TestEncode(t *testing.T) {
 	}
 }
 
-// contents returns what a lock holds.
+// contents returns the content of a lock.
 func contents(l *lockfile.Lock) map[string][]lockfile.Tool {
 	held := map[string][]lockfile.Tool{}
 	for _, upstream := range l.Upstreams() {
@@ -76,7 +76,7 @@ func TestEncode_empty(t *testing.T) {
 	}
 }
 
-// TestParse_anyOrder as a merge leaves them, and with the line ends of Windows.
+// The orders include the result of a merge, and Windows line ends.
 func TestParse_anyOrder(t *testing.T) {
 	head, rest, _ := strings.Cut(string(shown(t).Encode()), "\n\n")
 	blocks := strings.Split(strings.TrimSpace(rest), "\n\n")
@@ -105,7 +105,7 @@ func TestParse_errors(t *testing.T) {
 		}
 		return strings.Replace(file, old, new, 1)
 	}
-	const mixed = `line 8: tool "github" "a": the definition does not fit its sha256: it was edited by hand, or mixed by a merge`
+	const mixed = `line 8: tool "github" "a": the definition does not match its sha256: it was edited by hand, or mixed by a merge`
 	for _, row := range []struct{ name, file, want string }{
 		{"nothing", "", `the file has no line "mcpd.lock 1"`},
 		{"no version", "# x\n\nupstream \"a\"\n", `line 3: want "mcpd.lock 1", which is the version that this mcpd reads`},
@@ -114,22 +114,22 @@ func TestParse_errors(t *testing.T) {
 		{"a line less", edited("\n      \" Writes.\"", ""), mixed},
 		{"another hash", edited(hash, strings.Repeat("0", 64)), mixed},
 		{"a member that is no part", edited(`  "name"`, `  "extra": 1,`+"\n"+`  "name"`), mixed},
-		{"another name", edited(`"github" "a"`, `"github" "b"`), `line 8: tool "github" "b": the definition is that of another name`},
+		{"another name", edited(`"github" "a"`, `"github" "b"`), `line 8: tool "github" "b": the definition has another name`},
 		{"no name", edited(`"github" "a"`, `"github"`), `line 8: want tool UPSTREAM NAME, each name a JSON string`},
 		{"a name without an end", edited(`"github" "a"`, `"github" "a\"`), `line 8: want tool UPSTREAM NAME, each name a JSON string`},
 		{"a name and more", edited(`"github" "a"`, `"github" "a" x`), `line 8: want tool UPSTREAM NAME, each name a JSON string`},
 		{"no hash", edited("sha256 "+hash+"\n", ""), `line 8: tool "github" "a": want sha256 and the hash of the definition in the next line`},
-		{"no definition", file[:strings.Index(file, "{\n")], `line 8: tool "github" "a": want { and the definition in the line behind its sha256`},
+		{"no definition", file[:strings.Index(file, "{\n")], `line 8: tool "github" "a": want { and the definition in the line after its sha256`},
 		{"an end that is missing", strings.TrimSuffix(file, "}\n"), `line 8: tool "github" "a": the definition has no end`},
 		{"an end that is missing before another tool", strings.TrimSuffix(file, "}\n") + block, `line 8: tool "github" "a": the definition has no end before line 15`},
 		{"no JSON", edited(`"name": "a"`, `"name" "a"`), `line 8: tool "github" "a": read definition: the JSON text has something else where a colon should be (at byte 42)`},
 		{"an escape over two lines", edited(`"\"\\"`, `"\"\`+"\n"+`\"`), `line 8: tool "github" "a": the definition has no end before line 15`},
 		{"an escape in two strings", edited(`"\"\\"`, `"\"\"`+"\n"+`    "\"`), `line 8: tool "github" "a": read definition: the JSON text has something else where a comma or a closing brace should be (at byte 64)`},
 		{"a name twice", edited(`"name": "a"`, `"name": "a", "name": "a"`), `line 8: tool "github" "a": read definition: an object has two members of the same name (at byte 48)`},
-		{"a part of another type", edited(`"name": "a"`, `"name": 1`), `line 8: tool "github" "a": read definition: the name is no text`},
-		{"a tool twice", file + block, `line 16: tool "github" "a": it stands in line 8, too; remove one of the two`},
-		{"a conflict", edited("tool ", "<<<<<<< HEAD\ntool "), `line 8: a conflict of a merge is not resolved`},
-		{"a conflict in a definition", edited("  \"name\"", "=======\n  \"name\""), `line 13: tool "github" "a": a conflict of a merge is not resolved`},
+		{"a part of another type", edited(`"name": "a"`, `"name": 1`), `line 8: tool "github" "a": read definition: the name is not a string`},
+		{"a tool twice", file + block, `line 16: tool "github" "a": it is also in line 8; remove one of the two`},
+		{"a conflict", edited("tool ", "<<<<<<< HEAD\ntool "), `line 8: merge conflict is not resolved`},
+		{"a conflict in a definition", edited("  \"name\"", "=======\n  \"name\""), `line 13: tool "github" "a": merge conflict is not resolved`},
 		{"a character that moves others", edited("Reads.", "Reads.\u202e"), `line 11: the character U+202E is not escaped`},
 		{"an unknown word", file + "agent \"a\"\n", `line 16: want upstream NAME or tool UPSTREAM NAME, each name a JSON string`},
 		{"an upstream without a name", file + "upstream a\n", `line 16: want upstream NAME or tool UPSTREAM NAME, each name a JSON string`},
@@ -166,7 +166,7 @@ func TestLock_immutable(t *testing.T) {
 	}
 }
 
-// FuzzParse: what is read has a file, from which the same is read.
+// FuzzParse checks that a parsed lock survives encoding and parsing.
 func FuzzParse(f *testing.F) {
 	file := string(shown(f).Encode())
 	f.Add(file)
@@ -212,7 +212,7 @@ func TestLockHash(t *testing.T) {
 	}
 }
 
-// TestLockHash_allocations: builds of catalogs make one of all that is accepted.
+// Builds of catalogs hash everything that is accepted.
 func TestLockHash_allocations(t *testing.T) {
 	var list []lockfile.Tool
 	for _, entry := range entries(2000) {
@@ -224,13 +224,13 @@ func TestLockHash_allocations(t *testing.T) {
 	}
 }
 
-// made are the tools of long so far, by their upstreams: each takes its time.
+// made caches the results of long by upstream, because they take time.
 var made = struct {
 	sync.Mutex
 	of map[string][]lockfile.Tool
 }{of: map[string][]lockfile.Tool{}}
 
-// long returns n tools that each take most of what one may.
+// long returns n tools of almost the maximum size.
 func long(t testing.TB, upstream string, n int) []lockfile.Tool {
 	t.Helper()
 	made.Lock()
@@ -241,7 +241,7 @@ func long(t testing.TB, upstream string, n int) []lockfile.Tool {
 	return slices.Clone(made.of[upstream][:n])
 }
 
-// huge returns a lock that is longer than a file may be.
+// huge returns a lock that exceeds the file limit.
 func huge(t testing.TB) *lockfile.Lock {
 	return new(lockfile.Lock).WithTools("known", long(t, "known", 263)...)
 }
@@ -292,8 +292,7 @@ func TestWithMissing_size(t *testing.T) {
 	}
 }
 
-// testdata/before/mcpd.lock is a lock file as the version before the packages were regrouped
-// wrote it. It is never written anew.
+// testdata/before/mcpd.lock was written by an earlier version. Never regenerate it.
 func TestParse_previousVersion(t *testing.T) {
 	file, err := os.ReadFile("testdata/before/mcpd.lock")
 	if err != nil {

@@ -37,7 +37,7 @@ func parseError(line int, format string, args ...any) error {
 }
 
 // errMergeConflict reports unresolved merge conflict markers.
-var errMergeConflict = errors.New("a conflict of a merge is not resolved")
+var errMergeConflict = errors.New("merge conflict is not resolved")
 
 // Parse parses a lock file. Blocks may be in any order, with comments and blank lines between
 // them. The error is a [*ParseError] that names the tool: for a definition that does not match
@@ -135,7 +135,7 @@ func (r *reader) tool(names string) error {
 	t, err := r.definition(upstream, name)
 	key := Tool{upstream: upstream, name: name}
 	if first, twice := r.lines[key]; err == nil && twice {
-		err = fmt.Errorf("it stands in line %d, too; remove one of the two", first)
+		err = fmt.Errorf("it is also in line %d; remove one of the two", first)
 	}
 	if err != nil {
 		if within, ok := errors.AsType[*ParseError](err); ok {
@@ -172,9 +172,9 @@ func (r *reader) definition(upstream, name string) (Tool, error) {
 	case err != nil:
 		return Tool{}, fmt.Errorf("read definition: %w", err)
 	case t.Hash() != hash || t.definition != string(appendValue(nil, value)):
-		return Tool{}, errors.New("the definition does not fit its sha256: it was edited by hand, or mixed by a merge")
+		return Tool{}, errors.New("the definition does not match its sha256: it was edited by hand, or mixed by a merge")
 	case t.name != name:
-		return Tool{}, errors.New("the definition is that of another name")
+		return Tool{}, errors.New("the definition has another name")
 	case asIs && !t.hides:
 		return Tool{}, errors.New("the line raw is for definitions with invisible characters, and this one has none; remove the line")
 	case asIs:
@@ -187,7 +187,7 @@ func (r *reader) definition(upstream, name string) (Tool, error) {
 // and the last are indented.
 func (r *reader) prettyJSON() ([]byte, error) {
 	if !r.next() || r.line != "{" {
-		return nil, errors.New("want { and the definition in the line behind its sha256")
+		return nil, errors.New("want { and the definition in the line after its sha256")
 	}
 	j := lineJoiner{json: []byte("{")}
 	for r.next() {

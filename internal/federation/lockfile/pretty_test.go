@@ -11,7 +11,7 @@ import (
 	"github.com/mcpd/mcpd/internal/federation/lockfile"
 )
 
-// nested returns an entry whose schema has items deep within arrays.
+// nested returns an entry with a schema of deeply nested arrays.
 func nested(items, depth int) string {
 	return fmt.Sprintf(`{"name":"a","inputSchema":{"enum":%s%s1%s}}`, strings.Repeat("[", depth), strings.Repeat("0,", items), strings.Repeat("]", depth))
 }
@@ -26,7 +26,7 @@ func TestPrettyPrinter_maxIndent(t *testing.T) {
 	if diff := cmp.Diff(in+want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	// However deep a file sets it in, it says the same.
+	// Indentation does not matter.
 	for name, file := range map[string]string{"as it is": file, "deeper": strings.ReplaceAll(file, in, in+in+in), "less deep": strings.ReplaceAll(file, in, " ")} {
 		read, err := lockfile.Parse([]byte(file))
 		if err != nil {
@@ -51,8 +51,7 @@ func TestParseTool_tooLong(t *testing.T) {
 	}
 }
 
-// TestParseTool_tooLongAllocations: what is allocated is what its entry takes, and a
-// block of the bound.
+// The allocations are the entry and one block of the maximum size.
 func TestParseTool_tooLongAllocations(t *testing.T) {
 	entry := []byte(nested(48_900, 55))
 	var before, after runtime.MemStats
@@ -64,8 +63,7 @@ func TestParseTool_tooLongAllocations(t *testing.T) {
 	}
 }
 
-// TestParse_longTool: what was accepted before there was that bound
-// is accepted.
+// Tools accepted before the limit existed stay accepted.
 func TestParse_longTool(t *testing.T) {
 	file := string(new(lockfile.Lock).WithTools("github", tool(t, `{"name":"a"}`)).Encode())
 	// printf '{"inputSchema":{"minimum":0.%s},"name":"a"}' $(head -c 300000 /dev/zero | tr '\0' 1) | sha256sum

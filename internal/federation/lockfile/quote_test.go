@@ -59,8 +59,7 @@ func TestSplitText(t *testing.T) {
 	}
 }
 
-// TestSplitText_insertion behind any of them; before the first it
-// takes the place of the one that begins without a blank.
+// A sentence is inserted after any other; before the first one it needs no leading blank.
 func TestSplitText_insertion(t *testing.T) {
 	sentences := []string{"Creates an issue.", " Wants a title!", "\n\nReturns its number.", "\n- never a body?"}
 	for at := 1; at <= len(sentences); at++ {

@@ -117,8 +117,8 @@ var definitionMembers = map[string]memberKind{
 type memberKind string
 
 const (
-	textMember   memberKind = "text"
-	objectMember memberKind = "object"
+	textMember   memberKind = "a string"
+	objectMember memberKind = "an object"
 )
 
 func (p memberKind) matches(value any) bool {
@@ -135,7 +135,7 @@ func (p memberKind) matches(value any) bool {
 func newTool(upstream string, value any, limit int) (Tool, error) {
 	entry, ok := value.(map[string]any)
 	if !ok {
-		return Tool{}, errors.New("it is no object")
+		return Tool{}, errors.New("it is not an object")
 	}
 	definition := map[string]any{}
 	for _, member := range sortedNames(entry) {
@@ -143,10 +143,10 @@ func newTool(upstream string, value any, limit int) (Tool, error) {
 		switch value := entry[member]; {
 		case !is:
 		case member != name:
-			return Tool{}, fmt.Errorf("a member is named like the %s but for case", name)
+			return Tool{}, fmt.Errorf("a member name differs from %s only in case", name)
 		case value == nil:
 		case !definitionMembers[name].matches(value):
-			return Tool{}, fmt.Errorf("the %s is no %s", name, definitionMembers[name])
+			return Tool{}, fmt.Errorf("the %s is not %s", name, definitionMembers[name])
 		default:
 			definition[name] = value
 		}

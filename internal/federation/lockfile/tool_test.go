@@ -10,7 +10,7 @@ import (
 	"github.com/mcpd/mcpd/internal/federation/lockfile"
 )
 
-// tool reads an entry of an upstream named github.
+// tool parses an entry of the upstream github.
 func tool(t testing.TB, entry string) lockfile.Tool {
 	t.Helper()
 	read, err := lockfile.ParseTool("github", json.RawMessage(entry))
@@ -45,20 +45,20 @@ func TestParseTool(t *testing.T) {
 func TestParseTool_errors(t *testing.T) {
 	for _, row := range []struct{ entry, want string }{
 		{``, "read definition: the JSON text ends where a value should be (at byte 0)"},
-		{`[]`, "read definition: it is no object"},
+		{`[]`, "read definition: it is not an object"},
 		{`{}`, "read definition: it has no name of 1 to 1024 bytes"},
 		{`{"name":null}`, "read definition: it has no name of 1 to 1024 bytes"},
 		{`{"name":""}`, "read definition: it has no name of 1 to 1024 bytes"},
 		{`{"name":"` + strings.Repeat("x", 1025) + `"}`, "read definition: it has no name of 1 to 1024 bytes"},
-		{`{"name":1}`, "read definition: the name is no text"},
-		{`{"name":"a","title":{}}`, "read definition: the title is no text"},
-		{`{"name":"a","description":["x"]}`, "read definition: the description is no text"},
-		{`{"name":"a","inputSchema":true}`, "read definition: the inputSchema is no object"},
-		{`{"name":"a","outputSchema":"x"}`, "read definition: the outputSchema is no object"},
-		{`{"name":"a","annotations":[]}`, "read definition: the annotations is no object"},
-		{`{"name":"a","Description":"x"}`, "read definition: a member is named like the description but for case"},
-		{`{"name":"a","description":"x","DESCRIPTION":null}`, "read definition: a member is named like the description but for case"},
-		{`{"name":"a","input` + "\u017f" + `chema":{}}`, "read definition: a member is named like the inputSchema but for case"},
+		{`{"name":1}`, "read definition: the name is not a string"},
+		{`{"name":"a","title":{}}`, "read definition: the title is not a string"},
+		{`{"name":"a","description":["x"]}`, "read definition: the description is not a string"},
+		{`{"name":"a","inputSchema":true}`, "read definition: the inputSchema is not an object"},
+		{`{"name":"a","outputSchema":"x"}`, "read definition: the outputSchema is not an object"},
+		{`{"name":"a","annotations":[]}`, "read definition: the annotations is not an object"},
+		{`{"name":"a","Description":"x"}`, "read definition: a member name differs from description only in case"},
+		{`{"name":"a","description":"x","DESCRIPTION":null}`, "read definition: a member name differs from description only in case"},
+		{`{"name":"a","input` + "\u017f" + `chema":{}}`, "read definition: a member name differs from inputSchema only in case"},
 		{`{"name":"a","name":"b"}`, "read definition: an object has two members of the same name (at byte 12)"},
 		{`{"name":"\ud800"}`, "read definition: a string escapes half of a surrogate pair without its other half (at byte 9)"},
 		{`{"name":"a","inputSchema":` + strings.Repeat(`{"a":`, 64) + `1` + strings.Repeat("}", 65), "read definition: arrays and objects are nested deeper than the limit of 64 levels (at byte 341)"},
@@ -73,8 +73,8 @@ func TestParseTool_errors(t *testing.T) {
 	}
 }
 
-// FuzzParseTool: a definition is an entry itself, of the same definition, and the lock that holds
-// it is the one that is read from its file.
+// FuzzParseTool checks that a definition is itself an entry with the same definition, and that
+// its lock survives encoding and parsing.
 func FuzzParseTool(f *testing.F) {
 	for _, seed := range []string{
 		`{"name":"a","description":"One. Two!\n\nThree"}`, `{"name":"\u202e","inputSchema":{"a. b":[1e-7,-0,123456789012345678901234.50]}}`,

@@ -27,10 +27,10 @@ type toolListing struct {
 const maxUpstreamBytes = 8 << 20
 
 // errUpstreamQuota rejects a tool that exceeds maxUpstreamBytes.
-var errUpstreamQuota = fmt.Errorf("nobody can accept it: the tools before it in the list take %d MiB of mcpd.lock, which is all that those of one upstream may", maxUpstreamBytes>>20)
+var errUpstreamQuota = fmt.Errorf("it cannot be accepted: the tools before it take %d MiB of mcpd.lock, the limit of one upstream", maxUpstreamBytes>>20)
 
 // errSecretName rejects a tool that cannot be called without revealing a secret.
-var errSecretName = errors.New("its name holds the value of a secret")
+var errSecretName = errors.New("its name contains a secret")
 
 // readTools parses redacted entries of tools/list: accepted definitions are written to a file.
 func readTools(upstream string, entries []json.RawMessage, redactor redact.Redactor) (l toolListing) {
@@ -43,7 +43,7 @@ func readTools(upstream string, entries []json.RawMessage, redactor redact.Redac
 		} else if needsTask(said) {
 			l.rejected, l.reasons = append(l.rejected, entry), append(l.reasons, errTaskOnly)
 		} else if t, err := lockfile.ParseTool(upstream, entry); err != nil {
-			l.rejected, l.reasons = append(l.rejected, entry), append(l.reasons, fmt.Errorf("nobody can accept it: %w", err))
+			l.rejected, l.reasons = append(l.rejected, entry), append(l.reasons, fmt.Errorf("it cannot be accepted: %w", err))
 		} else if t.EncodedSize() > room {
 			l.rejected, l.reasons, room = append(l.rejected, entry), append(l.reasons, errUpstreamQuota), 0
 		} else {

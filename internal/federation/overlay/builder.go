@@ -99,9 +99,9 @@ func (m *itemBuilder) build(kind catalog.Kind, entries []json.RawMessage, make f
 
 // The reasons to exclude an entry regardless of its content.
 var (
-	errNotObject      = errors.New("it is no object")
+	errNotObject      = errors.New("it is not an object")
 	errDuplicate      = errors.New("it is listed twice")
-	errRenameConflict = errors.New("another one has that name here, as rename says")
+	errRenameConflict = errors.New("rename gives its name to another one")
 )
 
 // buildItem converts an entry and returns its redacted members.

@@ -138,7 +138,7 @@ var visibleMembers = []string{"name", "title", "description", "mimeType", "annot
 // The reasons to exclude entries with invisible characters.
 var (
 	errHiddenURI      = errors.New("its URI holds invisible characters")
-	errHiddenArgument = errors.New("the name of an argument of it holds invisible characters")
+	errHiddenArgument = errors.New("an argument name holds invisible characters")
 	errHidden         = errors.New("it holds invisible characters; escape = [\"…\"] in the upstream block offers it with these as escapes")
 )
 

@@ -148,7 +148,7 @@ func (f *Federation) SetServers(c *catalog.Catalog) {
 const readyTimeout = 5 * time.Second
 
 // errNotReady is the status of a server that was not ready within readyTimeout.
-var errNotReady = fmt.Errorf("it has not told within %s what it offers", readyTimeout)
+var errNotReady = fmt.Errorf("it did not list its tools within %s", readyTimeout)
 
 // WaitReady waits until each server has listed its offers or failed once, for readyTimeout at
 // most. It logs the servers that did neither. It reports whether there are any servers.
@@ -171,7 +171,7 @@ func (f *Federation) logNotReady(names []string) {
 	defer f.mu.Unlock()
 	f.notReady = names
 	for _, name := range names {
-		f.lock.Logger.Warn("an upstream server has not told yet what it offers", slog.String("upstream", name), slog.Duration("after", readyTimeout))
+		f.lock.Logger.Warn("upstream server not ready yet", slog.String("upstream", name), slog.Duration("after", readyTimeout))
 	}
 }
 

@@ -26,8 +26,7 @@ func TestEnvironment_certificates(t *testing.T) {
 	}
 }
 
-// TestNotifyLoop_resourceAfterSlowRelist: for how long nothing is told goes by how
-// long it took to take in what servers offer, and not by the start that was waited for.
+// The interval depends on the time that the relist took, not on the start that it waited for.
 func TestNotifyLoop_resourceAfterSlowRelist(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const start = 3 * time.Second

@@ -57,15 +57,15 @@ func newForm(schema json.RawMessage, title func(string) string) (*form, error) {
 	case isAbsent(schema):
 		return f, nil
 	case len(schema) > maxForm:
-		return nil, fmt.Errorf("the schema of a form has %d KiB at most", maxForm>>10)
+		return nil, fmt.Errorf("the schema of a form is longer than %d KiB", maxForm>>10)
 	}
 	said := presentMembers(schema)
 	if said.text("type") != f.Type {
-		return nil, errors.New("the schema of a form is of the type object")
+		return nil, errors.New("the schema of a form must have the type object")
 	}
 	properties, err := orderedMembers(said["properties"])
 	if err != nil {
-		return nil, errors.New("the properties of a form are an object")
+		return nil, errors.New("the properties of a form must be an object")
 	}
 	for i, p := range properties {
 		added, err := newField(p, title)
@@ -75,7 +75,7 @@ func newForm(schema json.RawMessage, title func(string) string) (*form, error) {
 		f.Fields = append(f.Fields, added)
 	}
 	if required := said["required"]; required != nil && json.Unmarshal(required, &f.Required) != nil {
-		return nil, errors.New("what a form requires is a list of names")
+		return nil, errors.New("required must be a list of names")
 	}
 	f.Required = slices.DeleteFunc(f.Required, func(name string) bool {
 		return !slices.ContainsFunc(f.Fields, func(f field) bool { return f.name == name && !f.nullable })
@@ -94,7 +94,7 @@ func orderedMembers(object json.RawMessage) (all []jsonMember, err error) {
 		return nil, nil
 	}
 	if !isObject(object) {
-		return nil, errors.New("it is no object")
+		return nil, errors.New("it is not an object")
 	}
 	d := json.NewDecoder(bytes.NewReader(object))
 	if _, err := d.Token(); err != nil {
@@ -174,7 +174,7 @@ func newField(m jsonMember, title func(string) string) (field, error) {
 	said, nullable := withoutNull(presentMembers(m.value))
 	f := field{name: m.name, nullable: nullable, Type: said.text("type"), Title: title(said.text("title")), Description: title(said.text("description"))}
 	if !safetext.Shows(f.name) {
-		return f, errors.New("its name does not show what it holds")
+		return f, errors.New("its name holds hidden characters")
 	}
 	switch f.Type {
 	case "string":
@@ -188,7 +188,7 @@ func newField(m jsonMember, title func(string) string) (field, error) {
 	case "array":
 		return f, f.setChoices(said, title)
 	}
-	return f, errors.New("its type is none of string, number, integer, boolean and array")
+	return f, errors.New("its type is not string, number, integer, boolean or array")
 }
 
 // setText converts a string field, or choices.
@@ -202,7 +202,7 @@ func (f *field) setText(said jsonObject, title func(string) string) (err error) 
 		return err
 	}
 	if f.Format = said.text("format"); said["format"] != nil && !slices.Contains(formats, f.Format) {
-		return errors.New("its format is none of email, uri, date and date-time")
+		return errors.New("its format is not email, uri, date or date-time")
 	}
 	if pattern := said.text("pattern"); len(pattern) <= maxTitle {
 		if _, err := regexp.Compile(pattern); err == nil {
@@ -218,7 +218,7 @@ func (f *field) setEnum(said jsonObject, title func(string) string) (err error) 
 		return err
 	}
 	if json.Unmarshal(said["enumNames"], &f.Names) != nil || len(f.Names) != len(f.Enum) {
-		return errors.New("its enumNames are not the names of its choices")
+		return errors.New("its enumNames do not match its choices")
 	}
 	for i, name := range f.Names {
 		f.Names[i] = title(name)
@@ -238,7 +238,7 @@ func (f *field) setChoices(said jsonObject, title func(string) string) (err erro
 		f.Items = &items{}
 		f.Items.AnyOf, err = titledChoices(of["anyOf"], title)
 	default:
-		err = errors.New("its items are no choices")
+		err = errors.New("its items are not choices")
 	}
 	return errors.Join(err, setBounds(said, isCount, map[string]*json.RawMessage{"minItems": &f.MinItems, "maxItems": &f.MaxItems}))
 }
@@ -252,7 +252,7 @@ func (f *field) setDefault(said jsonObject, fits func(json.RawMessage) bool) {
 }
 
 // errBadChoices rejects invalid choices.
-var errBadChoices = errors.New("its choices are not texts that show what they hold")
+var errBadChoices = errors.New("its choices are not strings without hidden characters")
 
 func stringChoices(list json.RawMessage) (values []string, err error) {
 	if !allShown(string(list)) || json.Unmarshal(list, &values) != nil || len(values) == 0 {
@@ -290,7 +290,7 @@ func allShown(list string) bool {
 func setBounds(said jsonObject, fits func(json.RawMessage) bool, to map[string]*json.RawMessage) error {
 	for name, to := range to {
 		if *to = said[name]; *to != nil && !fits(*to) {
-			return fmt.Errorf("its %s is no number that it can be", name)
+			return fmt.Errorf("its %s is not a valid number", name)
 		}
 	}
 	return nil

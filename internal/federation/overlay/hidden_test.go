@@ -17,7 +17,7 @@ import (
 	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
-// hidingLab returns a maker for a server whose tools are not pinned.
+// hidingLab returns a builder for a server with tools that are not pinned.
 func hidingLab(t *testing.T, lock *lockfile.Lock, escape ...string) *itemBuilder {
 	t.Helper()
 	block, err := definition.NewUpstream("lab", "https://example.com/mcp", "a test")
@@ -28,8 +28,7 @@ func hidingLab(t *testing.T, lock *lockfile.Lock, escape ...string) *itemBuilder
 	return &itemBuilder{redactor: noSecrets{}, upstream: &block, lock: lock, acceptance: new(acceptance), addresses: map[address]bool{}, previous: map[[32]byte]*catalog.Item{}}
 }
 
-// offeredBy returns what of items callers see, in one text, and the reasons of what is left
-// out.
+// offeredBy returns the visible text of items, and the reasons for exclusions.
 func offeredBy(m *itemBuilder) (seen string, left []string) {
 	for _, item := range m.items {
 		seen += fmt.Sprintf("%s %q %q", item.Kind, item.Address, item.Title)
@@ -51,8 +50,7 @@ func offeredBy(m *itemBuilder) (seen string, left []string) {
 	return seen, left
 }
 
-// hidingListing lists for each part of what callers see an entry with an invisible character
-// there.
+// hidingListing has entries with an invisible character in each visible member.
 var hidingListing = &upstream.Listing{
 	Resources: []json.RawMessage{
 		json.RawMessage(`{"uri":"lab://name","name":"a\u202eb"}`),
@@ -101,7 +99,7 @@ func TestItemBuilder_hiddenAddress(t *testing.T) {
 		Prompts:   []json.RawMessage{json.RawMessage(`{"name":"argue","arguments":[{"name":"a\u200bb"}]}`)},
 	})
 	seen, left := offeredBy(m)
-	want := []string{"resource: its URI holds invisible characters", "resource: its URI holds invisible characters", "prompt: the name of an argument of it holds invisible characters"}
+	want := []string{"resource: its URI holds invisible characters", "resource: its URI holds invisible characters", "prompt: an argument name holds invisible characters"}
 	if diff := cmp.Diff(want, left); diff != "" || len(m.items) != 1 {
 		t.Errorf("offered %s; left out (-want +got)\n%s", seen, diff)
 	}
@@ -161,7 +159,7 @@ func TestItemBuilder_hiddenToolNotPinned(t *testing.T) {
 	want := map[string]string{
 		"lab_hidden": "it holds invisible characters, and nobody has accepted it: mcpd lock diff lab",
 		"lab_twice":  "it is listed several times, with different definitions",
-		"lab_long":   "nobody can accept it: read definition: it would take more than 256 KiB of mcpd.lock",
+		"lab_long":   "it cannot be accepted: read definition: it would take more than 256 KiB of mcpd.lock",
 	}
 	if diff := cmp.Diff(want, quarantined); diff != "" {
 		t.Errorf("left out (-want +got)\n%s", diff)
@@ -180,7 +178,7 @@ func TestItemBuilder_hiddenToolNotPinned(t *testing.T) {
 		item := m.items[slices.Index(names(m), "lab_hidden")]
 		said := *item.Description + item.Title + string(item.PolicySchema)
 		if safetext.Hides(said) == !raw {
-			// JSON of a schema that was not decoded anew may hold escapes of its own.
+			// Raw schema JSON may contain its own escapes.
 			said += fmt.Sprint(decodeValue(item.PolicySchema))
 		}
 		if safetext.Hides(said) != raw {
@@ -190,7 +188,7 @@ func TestItemBuilder_hiddenToolNotPinned(t *testing.T) {
 		if diff := cmp.Diff([]string{"hidden"}, held); diff != "" {
 			t.Errorf("held (-want +got)\n%s", diff)
 		}
-		// What was accepted is what is called, although the block pins nothing.
+		// Calls need the accepted definition, although the block pins nothing.
 		accepts := m.acceptCheck("hidden")
 		if accepts == nil || !accepts(listing) || accepts(&upstream.Listing{Tools: listing.Tools[:1]}) {
 			t.Errorf("raw %t: a call is not held to what was accepted", raw)

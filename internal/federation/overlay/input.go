@@ -148,7 +148,7 @@ func (l *remoteCall) clientParams(q call.AskRequest) (json.RawMessage, error) {
 	case "roots/list":
 		params = map[string]any{}
 	default:
-		err = fmt.Errorf("nobody can be asked for %.64q", q.Method)
+		err = fmt.Errorf("%.64q is not a supported input request", q.Method)
 	}
 	if err != nil {
 		return nil, err
@@ -162,7 +162,7 @@ func (l *remoteCall) resume(ctx context.Context, state, answers []byte) (*upstre
 	var k resumeState
 	var given struct{ Responses map[string]json.RawMessage }
 	if err := errors.Join(json.Unmarshal(state, &k), json.Unmarshal(answers, &given)); err != nil {
-		return nil, nil, fmt.Errorf("go on with the call of an upstream server: %w", err)
+		return nil, nil, fmt.Errorf("resume upstream call: %w", err)
 	}
 	responses := make(map[string]json.RawMessage, len(k.Keys))
 	for ours, theirs := range k.Keys {
@@ -209,7 +209,7 @@ func (l *remoteCall) elicitation(said jsonObject) (map[string]any, error) {
 	switch mode := said.text("mode"); {
 	case mode == "url":
 		if !isPage(said.text("url")) {
-			return nil, errors.New("users are sent to pages over https alone, by a URL in ASCII")
+			return nil, errors.New("the url of an elicitation must use https and ASCII")
 		}
 		params["mode"], params["url"] = mode, said.text("url")
 		if id := said.text("elicitationId"); id != "" {
@@ -219,7 +219,7 @@ func (l *remoteCall) elicitation(said jsonObject) (map[string]any, error) {
 	case mode == "form":
 		params["mode"] = mode
 	case said["mode"] != nil:
-		return nil, errors.New("users are asked by a form or by a url")
+		return nil, errors.New("the mode of an elicitation must be form or url")
 	}
 	form, err := newForm(said["requestedSchema"], l.title)
 	params["requestedSchema"] = form

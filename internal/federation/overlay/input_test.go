@@ -14,7 +14,8 @@ import (
 	"github.com/mcpd/mcpd/internal/host"
 )
 
-// posed returns what a client gets of a question of the server crm, or why it gets nothing.
+// posed returns the params of an input request of the server crm as the client receives them,
+// or the error.
 func posed(t *testing.T, method, params string) string {
 	t.Helper()
 	return posedTo(t, host.InputPolicy{}, method, params)
@@ -41,8 +42,8 @@ func posedTo(t *testing.T, client host.InputPolicy, method, params string) strin
 }
 
 func TestElicitation_modes(t *testing.T) {
-	const neither = "users are asked by a form or by a url"
-	const notAPage = "users are sent to pages over https alone, by a URL in ASCII"
+	const neither = "the mode of an elicitation must be form or url"
+	const notAPage = "the url of an elicitation must use https and ASCII"
 	for params, want := range map[string]string{
 		`{"message":"m"}`: `"message":"[crm] m","requestedSchema":{"type":"object","properties":{}}}`,
 		`{"mode":null,"message":"m","requestedSchema":{"type":"object"},"url":"file:///x"}`:                           `"message":"[crm] m","requestedSchema":{"type":"object","properties":{}}}`,
@@ -120,19 +121,19 @@ func TestNewForm_required(t *testing.T) {
 }
 
 func TestNewForm_invalid(t *testing.T) {
-	const noType = "field 1 of the form: its type is none of string, number, integer, boolean and array"
-	const noChoices = "field 1 of the form: its choices are not texts that show what they hold"
+	const noType = "field 1 of the form: its type is not string, number, integer, boolean or array"
+	const noChoices = "field 1 of the form: its choices are not strings without hidden characters"
 	field := func(schema string) string { return `{"type":"object","properties":{"a":` + schema + `}}` }
 	for schema, want := range map[string]string{
-		`{"type":"array","items":{"$ref":"http://evil/"}}`: "the schema of a form is of the type object",
-		`{"properties":{}}`:                 "the schema of a form is of the type object",
-		`{"type":["object"]}`:               "the schema of a form is of the type object",
-		`true`:                              "the schema of a form is of the type object",
-		`{"type":"object","properties":[]}`: "the properties of a form are an object",
-		`{"type":"object","required":"a"}`:  "what a form requires is a list of names",
-		`{"type":"object","properties":{"a":{"type":"string"}},"required":["` + strings.Repeat("a", 64<<10) + `"]}`: "the schema of a form has 64 KiB at most",
-		`{"type":"object","properties":{"a\u202e":{"type":"string"}}}`:                                              "field 1 of the form: its name does not show what it holds",
-		`{"type":"object","properties":{"a\n\n[mcpd] b":{"type":"string"}}}`:                                        "field 1 of the form: its name does not show what it holds",
+		`{"type":"array","items":{"$ref":"http://evil/"}}`: "the schema of a form must have the type object",
+		`{"properties":{}}`:                 "the schema of a form must have the type object",
+		`{"type":["object"]}`:               "the schema of a form must have the type object",
+		`true`:                              "the schema of a form must have the type object",
+		`{"type":"object","properties":[]}`: "the properties of a form must be an object",
+		`{"type":"object","required":"a"}`:  "required must be a list of names",
+		`{"type":"object","properties":{"a":{"type":"string"}},"required":["` + strings.Repeat("a", 64<<10) + `"]}`: "the schema of a form is longer than 64 KiB",
+		`{"type":"object","properties":{"a\u202e":{"type":"string"}}}`:                                              "field 1 of the form: its name holds hidden characters",
+		`{"type":"object","properties":{"a\n\n[mcpd] b":{"type":"string"}}}`:                                        "field 1 of the form: its name holds hidden characters",
 		field(`{"$ref":"http://evil/"}`):                                                                            noType,
 		field(`true`):                                                                                               noType,
 		field(`{"type":"object","properties":{}}`):                                                                  noType,
@@ -142,14 +143,14 @@ func TestNewForm_invalid(t *testing.T) {
 		field(`{"anyOf":[{"type":"string"},{"type":"number"}]}`):                                                    noType,
 		field(`{"anyOf":[{"type":"null"},null]}`):                                                                   noType,
 		field(`{"anyOf":[{"$ref":"#/$defs/a"},{"type":"null"}]}`):                                                   noType,
-		field(`{"type":"array","items":{"$ref":"http://evil/"}}`):                                                   "field 1 of the form: its items are no choices",
-		field(`{"type":"array","items":{"type":"string"}}`):                                                         "field 1 of the form: its items are no choices",
-		field(`{"type":"array","items":{"type":"object","enum":[{}]}}`):                                             "field 1 of the form: its items are no choices",
-		field(`{"type":"string","format":"password"}`):                                                              "field 1 of the form: its format is none of email, uri, date and date-time",
-		field(`{"type":"string","minLength":{"$ref":"http://evil/"}}`):                                              "field 1 of the form: its minLength is no number that it can be",
-		field(`{"type":"string","maxLength":1.5}`):                                                                  "field 1 of the form: its maxLength is no number that it can be",
-		field(`{"type":"string","maxLength":-1}`):                                                                   "field 1 of the form: its maxLength is no number that it can be",
-		field(`{"type":"number","minimum":"1"}`):                                                                    "field 1 of the form: its minimum is no number that it can be",
+		field(`{"type":"array","items":{"$ref":"http://evil/"}}`):                                                   "field 1 of the form: its items are not choices",
+		field(`{"type":"array","items":{"type":"string"}}`):                                                         "field 1 of the form: its items are not choices",
+		field(`{"type":"array","items":{"type":"object","enum":[{}]}}`):                                             "field 1 of the form: its items are not choices",
+		field(`{"type":"string","format":"password"}`):                                                              "field 1 of the form: its format is not email, uri, date or date-time",
+		field(`{"type":"string","minLength":{"$ref":"http://evil/"}}`):                                              "field 1 of the form: its minLength is not a valid number",
+		field(`{"type":"string","maxLength":1.5}`):                                                                  "field 1 of the form: its maxLength is not a valid number",
+		field(`{"type":"string","maxLength":-1}`):                                                                   "field 1 of the form: its maxLength is not a valid number",
+		field(`{"type":"number","minimum":"1"}`):                                                                    "field 1 of the form: its minimum is not a valid number",
 		field(`{"type":"string","enum":[]}`):                                                                        noChoices,
 		field(`{"type":"string","enum":[1]}`):                                                                       noChoices,
 		field(`{"type":"string","enum":[null]}`):                                                                    noChoices,
@@ -157,7 +158,7 @@ func TestNewForm_invalid(t *testing.T) {
 		field(`{"type":"string","enum":["a\u200b"]}`):                                                               noChoices,
 		field(`{"type":"string","oneOf":[{"title":"A"}]}`):                                                          noChoices,
 		field(`{"type":"string","oneOf":[{"const":"a\nb","title":"A"}]}`):                                           noChoices,
-		field(`{"type":"string","enum":["a"],"enumNames":["A","B"]}`):                                               "field 1 of the form: its enumNames are not the names of its choices",
+		field(`{"type":"string","enum":["a"],"enumNames":["A","B"]}`):                                               "field 1 of the form: its enumNames do not match its choices",
 	} {
 		if got := posed(t, "elicitation/create", `{"message":"m","requestedSchema":`+schema+`}`); got != want {
 			t.Errorf("%s\nbecomes %s\nwant    %s", schema, got, want)
@@ -181,17 +182,17 @@ func TestSampling_params(t *testing.T) {
 func TestSampling_invalid(t *testing.T) {
 	const think = `"messages":[{"role":"user","content":{"type":"text","text":"t"}}]`
 	for params, want := range map[string]string{
-		`{}`:              "what a model is asked lacks a list that it needs",
-		`{"messages":[]}`: "a model is asked by one message or more",
-		`{"messages":[{"role":"system","content":{"type":"text","text":"t"}}]}`:                          "a message to a model is of the user or of the assistant",
-		`{"messages":[{"role":"user","content":"t"}]}`:                                                   "what a model is asked lacks a list that it needs",
+		`{}`:              "a sampling request needs a list of messages",
+		`{"messages":[]}`: "a sampling request needs at least one message",
+		`{"messages":[{"role":"system","content":{"type":"text","text":"t"}}]}`:                          "the role of a message must be user or assistant",
+		`{"messages":[{"role":"user","content":"t"}]}`:                                                   "a sampling request needs a list of messages",
 		`{"messages":[{"role":"user","content":{"type":"text"}}]}`:                                       "content of the type text needs the member text",
-		`{"messages":[{"role":"user","content":{"type":"text","text":{}}}]}`:                             "the member text of what a model is asked is not what MCP says",
-		`{"messages":[{"role":"user","content":{"type":"resource","resource":{"uri":"file:///x"}}}]}`:    "the content of a message to a model is none that there is",
+		`{"messages":[{"role":"user","content":{"type":"text","text":{}}}]}`:                             "the member text of a sampling request is invalid",
+		`{"messages":[{"role":"user","content":{"type":"resource","resource":{"uri":"file:///x"}}}]}`:    "unknown content type in a message",
 		`{"messages":[{"role":"user","content":[{"type":"tool_result","toolUseId":"a","content":[]}]}]}`: "the model of this client uses no tools",
-		`{` + think + `,"temperature":"hot"}`:                                                            "the member temperature of what a model is asked is not what MCP says",
-		`{` + think + `,"tools":{}}`:                                                                     "what a model is asked lacks a list that it needs",
-		`{` + think + `,"tools":[1]}`:                                                                    "what a model is asked holds what is no object",
+		`{` + think + `,"temperature":"hot"}`:                                                            "the member temperature of a sampling request is invalid",
+		`{` + think + `,"tools":{}}`:                                                                     "a sampling request needs a list of messages",
+		`{` + think + `,"tools":[1]}`:                                                                    "a sampling request contains a value that must be an object",
 	} {
 		if got := posed(t, "sampling/createMessage", params); got != want {
 			t.Errorf("%s\nbecomes %s\nwant    %s", params, got, want)

@@ -19,7 +19,7 @@ import (
 
 // errTaskOnly excludes tools that can only be called as tasks (2025-11-25 server/tools,
 // Execution), which this client does not support.
-var errTaskOnly = errors.New("it can be called as a task alone")
+var errTaskOnly = errors.New("it can only be called as a task")
 
 func needsTask(said jsonObject) bool {
 	return decoded(said["execution"]).text("taskSupport") == "required"
@@ -98,7 +98,7 @@ func applyOverride(item *catalog.Item, o *definition.Override) {
 func compileSchemas(item *catalog.Item, said jsonObject) (err error) {
 	input := said["inputSchema"]
 	if !isObject(input) || string(decoded(input)["type"]) != `"object"` {
-		return errors.New("its inputSchema is not that of an object")
+		return errors.New("its inputSchema is not an object schema")
 	}
 	if item.Input, err = compileSchema("inputSchema", input); err != nil {
 		return err
@@ -116,7 +116,7 @@ func compileSchema(what string, raw []byte) (*schema.Schema, error) {
 	s, problems := schema.CompileFor(schema.Reader{Numbers: schema.ForText}, raw, diag.Range{}, nil)
 	for _, p := range problems {
 		if p.Severity == diag.Error {
-			return nil, fmt.Errorf("its %s does not do: %s", what, p.Summary)
+			return nil, fmt.Errorf("its %s is invalid: %s", what, p.Summary)
 		}
 	}
 	return s, nil
@@ -147,7 +147,7 @@ func (m *itemBuilder) template(item *catalog.Item, said jsonObject) error {
 	}
 	parsed, err := uritemplate.Parse(text)
 	if err != nil {
-		return fmt.Errorf("its template does not do: %w", err)
+		return fmt.Errorf("its template is invalid: %w", err)
 	}
 	item.Address = text
 	if err := m.readable(item, said); err != nil {
@@ -167,7 +167,7 @@ func (m *itemBuilder) template(item *catalog.Item, said jsonObject) error {
 func (m *itemBuilder) readable(item *catalog.Item, said jsonObject) error {
 	name := said.text("name")
 	if name == "" || len(name) > maxListedName {
-		return fmt.Errorf("its name has none or more than %d bytes", maxListedName)
+		return fmt.Errorf("its name is empty or longer than %d bytes", maxListedName)
 	}
 	item.Name = m.upstream.Prefix + name
 	yes, no := true, false
@@ -205,7 +205,7 @@ func (m *itemBuilder) prompt(item *catalog.Item, said jsonObject) error {
 	}
 	var arguments []jsonObject
 	if list := said["arguments"]; list != nil && json.Unmarshal(list, &arguments) != nil {
-		return errors.New("its arguments are no list of objects")
+		return errors.New("its arguments are not a list of objects")
 	}
 	item.Offer = &catalog.Offer{ListedAs: item.Name, Size: -1}
 	yes, no := true, false
@@ -213,7 +213,7 @@ func (m *itemBuilder) prompt(item *catalog.Item, said jsonObject) error {
 	for _, a := range arguments {
 		argument, must := a.text("name"), a.boolean("required")
 		if argument == "" || slices.Contains(item.InputNames, argument) {
-			return errors.New("an argument of it has no name, or that of another")
+			return errors.New("an argument has no name or a duplicate name")
 		}
 		item.InputNames = append(item.InputNames, argument)
 		item.Offer.Arguments = append(item.Offer.Arguments,

@@ -20,7 +20,7 @@ import (
 )
 
 // errReadOnlyLock is the save error of a process that does not write the lock file.
-var errReadOnlyLock = errors.New("mcpd serve writes the lock file, and this does not")
+var errReadOnlyLock = errors.New("only mcpd serve writes the lock file")
 
 // lockState is the lock file and the changes to it that are not saved.
 type lockState struct {
@@ -244,7 +244,7 @@ func (p *lockState) commit(offers []*offer) {
 			lock = hex.EncodeToString(sum[:])
 		}
 		if !p.ReadOnly {
-			p.Logger.Info("the tools of an upstream are pinned as it lists them now", slog.String("upstream", o.upstream), slog.Int("tools", len(o.pinned)))
+			p.Logger.Info("pin upstream tools on first use", slog.String("upstream", o.upstream), slog.Int("tools", len(o.pinned)))
 		}
 		p.Audit("upstream.pinned", map[string]string{"upstream": o.upstream, "tools": strconv.Itoa(len(o.pinned)), "lock": lock})
 	}
@@ -272,7 +272,7 @@ func (p *lockState) logAcceptedChange(c lockfile.Change) {
 	if c.New.Raw() {
 		attributes, texts["raw"] = append(attributes, slog.Bool("raw", true)), "true"
 	}
-	p.Logger.Info("a change of a tool of an upstream is accepted", attributes...)
+	p.Logger.Info("upstream tool change accepted", attributes...)
 	p.Audit("upstream.accepted", texts)
 }
 
@@ -298,7 +298,7 @@ func definitionHash(t lockfile.Tool) string {
 }
 
 // errLockFull says that the lock file has no room for the tools of an upstream.
-var errLockFull = errors.New("the lock file would be too long with it")
+var errLockFull = errors.New("the lock file would be too long")
 
 // save writes the unsaved tools to the file, and keeps them in memory if that fails. It does
 // not overwrite a file that was changed in the meantime: the file is loaded again, and save is
@@ -313,7 +313,7 @@ func (p *lockState) save(unsaved *lockfile.Lock, added bool) {
 		return
 	}
 	if p.saveErr = p.write(); p.saveErr != nil && (added || before == nil || before.Error() != p.saveErr.Error()) {
-		p.Logger.Warn("what upstreams offer is pinned in memory only, and anew at the next start",
+		p.Logger.Warn("write lock file",
 			slog.Any("upstreams", p.unsaved.Upstreams()), slog.String("error", p.saveErr.Error()))
 	}
 }
@@ -329,7 +329,7 @@ func (p *lockState) write() error {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return err
 	case err == nil && onDisk.Hash() != p.fromFile.Hash() || err != nil && p.fileText != nil:
-		return errors.New("the file has changed meanwhile")
+		return errors.New("the file has changed in the meantime")
 	}
 	if err := lockfile.Write(p.Path, full); err != nil {
 		return err
@@ -356,12 +356,12 @@ func (p *lockState) logQuarantined(offers []*offer) {
 				continue
 			}
 			if logged++; logged <= maxLogged {
-				p.Logger.Warn("a tool of an upstream is in quarantine until it is accepted; mcpd lock diff shows the change", logAttributes(c)...)
+				p.Logger.Warn("quarantine upstream tool, see mcpd lock diff", logAttributes(c)...)
 				p.Audit("upstream.quarantined", auditAttributes(c))
 			}
 		}
 		if more := logged - maxLogged; more > 0 {
-			p.Logger.Warn("more tools of an upstream are in quarantine until they are accepted; mcpd lock diff shows them", slog.String("upstream", o.upstream), slog.Int("tools", more))
+			p.Logger.Warn("quarantine more upstream tools, see mcpd lock diff", slog.String("upstream", o.upstream), slog.Int("tools", more))
 			p.Audit("upstream.quarantined", map[string]string{"upstream": o.upstream, "tools": strconv.Itoa(more)})
 		}
 	}

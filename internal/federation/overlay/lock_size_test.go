@@ -16,7 +16,7 @@ import (
 	"github.com/mcpd/mcpd/internal/federation/lockfile"
 )
 
-// long are n entries that each take some 250 KiB of a lock file.
+// long returns n entries of about 250 KiB in a lock file.
 func long(n int) (entries []json.RawMessage) {
 	for i := range n {
 		entries = append(entries, fmt.Appendf(nil, `{"name":"t%d","inputSchema":{"minimum":0.%s}}`, i, strings.Repeat("1", 250<<10)))
@@ -24,7 +24,7 @@ func long(n int) (entries []json.RawMessage) {
 	return entries
 }
 
-// logged are pins whose log is in a buffer, without times.
+// logged returns a lock state that logs to a buffer, without times.
 func logged(p federation.LockOptions) (*lockState, *bytes.Buffer) {
 	var said bytes.Buffer
 	logger := slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
@@ -44,14 +44,14 @@ func TestReadTools_upstreamQuota(t *testing.T) {
 		t.Fatalf("%d tools are taken in, with %d entries, and %d are not", len(l.tools), len(l.entries), len(l.rejected))
 	}
 	for _, why := range l.reasons {
-		if want := "nobody can accept it: the tools before it in the list take 8 MiB of mcpd.lock, which is all that those of one upstream may"; why.Error() != want {
+		if want := "it cannot be accepted: the tools before it take 8 MiB of mcpd.lock, the limit of one upstream"; why.Error() != want {
 			t.Errorf("one is not since %v", why)
 		}
 	}
 }
 
-// TestLockState_fileFull, and nothing else: a server that lists much has
-// what others list last over a restart.
+// Only the tools that do not fit are kept in memory: a server with many tools does not displace
+// those of others after a restart.
 func TestLockState_fileFull(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED with -short: one goroutine works here alone")
@@ -67,14 +67,14 @@ func TestLockState_fileFull(t *testing.T) {
 		recorded = append(recorded, fmt.Sprintf("%s %.1d", attributes["upstream"], len(attributes["lock"])))
 	}
 	p.commit([]*offer{greedy, first(t, "harmless")})
-	// A later load tells nothing, and has nothing read anew.
+	// A later load logs nothing and parses nothing.
 	before := p.effective
 	if p.commit(nil); p.effective != before {
 		t.Error("the lock is another with each load")
 	}
-	if want := "level=WARN msg=\"what upstreams offer is pinned in memory only, and anew at the next start\" upstreams=[greedy] error=\"the lock file would be too long with it\"\n" +
-		"level=INFO msg=\"the tools of an upstream are pinned as it lists them now\" upstream=greedy tools=263\n" +
-		"level=INFO msg=\"the tools of an upstream are pinned as it lists them now\" upstream=harmless tools=1\n"; said.String() != want {
+	if want := "level=WARN msg=\"write lock file\" upstreams=[greedy] error=\"the lock file would be too long\"\n" +
+		"level=INFO msg=\"pin upstream tools on first use\" upstream=greedy tools=263\n" +
+		"level=INFO msg=\"pin upstream tools on first use\" upstream=harmless tools=1\n"; said.String() != want {
 		t.Errorf("the log (-want +got)\n%s", cmp.Diff(want, said.String()))
 	}
 	if diff := cmp.Diff([]string{"greedy 0", "harmless 64"}, recorded); diff != "" {
@@ -83,7 +83,7 @@ func TestLockState_fileFull(t *testing.T) {
 	if diff := cmp.Diff([]string{"greedy"}, p.unsaved.Upstreams()); diff != "" || p.saveErr == nil || !hasUpstream(p.effective, "greedy") {
 		t.Errorf("%v (-want +got)\n%s", p.saveErr, diff)
 	}
-	// What the harmless one changes is not taken in behind a restart.
+	// A change of the harmless upstream is not pinned after a restart.
 	now, err := lockfile.Read(path)
 	if err != nil || hasUpstream(now, "greedy") {
 		t.Fatalf("the file knows %v, %v", now.Upstreams(), err)
@@ -94,7 +94,7 @@ func TestLockState_fileFull(t *testing.T) {
 	}
 }
 
-// TestLockState_readOnly by a program beside the server.
+// The program is not the server.
 func TestLockState_readOnly(t *testing.T) {
 	p, said := logged(federation.LockOptions{Path: filepath.Join(t.TempDir(), "mcpd.lock"), ReadOnly: true})
 	p.commit([]*offer{first(t, "new")})
@@ -116,7 +116,7 @@ func TestLogQuarantined_limit(t *testing.T) {
 	var recorded []map[string]string
 	p, said := logged(federation.LockOptions{Audit: func(_ string, attributes map[string]string) { recorded = append(recorded, attributes) }})
 	p.logQuarantined(offers)
-	p.logQuarantined(offers) // they are no news
+	p.logQuarantined(offers) // already logged
 	count := map[string]int{}
 	for _, r := range recorded {
 		count[r["upstream"]]++
@@ -128,13 +128,13 @@ func TestLogQuarantined_limit(t *testing.T) {
 	if !slices.ContainsFunc(recorded, func(r map[string]string) bool { return cmp.Equal(r, rest) }) {
 		t.Errorf("no record counts the rest, the last is %v", recorded[len(recorded)-1])
 	}
-	line := `level=WARN msg="more tools of an upstream are in quarantine until they are accepted; mcpd lock diff shows them" upstream=many tools=1980` + "\n"
+	line := `level=WARN msg="quarantine more upstream tools, see mcpd lock diff" upstream=many tools=1980` + "\n"
 	if n := strings.Count(said.String(), "\n"); n != 42 || !strings.Contains(said.String(), line) {
 		t.Errorf("the log has %d lines:\n%s", n, said)
 	}
 }
 
-// TestLockState_hashAllocations: each build of a catalog makes one.
+// Each build of a catalog hashes once.
 func TestLockState_hashAllocations(t *testing.T) {
 	p, offers := twoOf(t, 1000)
 	before := p.hash(offers)
@@ -147,8 +147,7 @@ func TestLockState_hashAllocations(t *testing.T) {
 	}
 }
 
-// twoOf returns pins that know a server of n tools, and what one offers that is seen for
-// the first time.
+// twoOf returns a lock state with n tools of a known server, and the offer of a new one.
 func twoOf(t testing.TB, n int) (*lockState, []*offer) {
 	known, entries := labOf(n)
 	p := newLockState(federation.LockOptions{Path: "mcpd.lock"}, slog.New(slog.DiscardHandler))
@@ -160,8 +159,7 @@ func twoOf(t testing.TB, n int) (*lockState, []*offer) {
 	return &p, []*offer{{upstream: "new", firstUse: true, pinned: pinned}}
 }
 
-// BenchmarkHash is of a server that is seen for the first time beside one that is known, of
-// 1,000 tools each.
+// BenchmarkHash hashes a new and a known server of 1,000 tools each.
 func BenchmarkHash(b *testing.B) {
 	b.ReportAllocs()
 	p, offers := twoOf(b, 1000)
@@ -170,7 +168,7 @@ func BenchmarkHash(b *testing.B) {
 	}
 }
 
-// BenchmarkLongTools reads the list of 144 tools that would take 1.7 MB of a lock file each.
+// BenchmarkLongTools reads 144 tools that would take 1.7 MB of a lock file each.
 func BenchmarkLongTools(b *testing.B) {
 	b.ReportAllocs()
 	schema := strings.Repeat("[", 55) + strings.Repeat("0,", 48_900) + "1" + strings.Repeat("]", 55)

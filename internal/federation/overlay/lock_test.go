@@ -16,7 +16,7 @@ import (
 	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
-// of returns the tool that an entry of an upstream defines.
+// of returns the tool of an entry of an upstream.
 func of(t *testing.T, upstream, entry string) lockfile.Tool {
 	t.Helper()
 	tool, err := lockfile.ParseTool(upstream, []byte(entry))
@@ -26,12 +26,12 @@ func of(t *testing.T, upstream, entry string) lockfile.Tool {
 	return tool
 }
 
-// first is what an upstream offers that is seen for the first time.
+// first returns the first offer of an upstream.
 func first(t *testing.T, upstream string) *offer {
 	return &offer{upstream: upstream, firstUse: true, pinned: []lockfile.Tool{of(t, upstream, `{"name":"a"}`)}}
 }
 
-// write writes a lock file, and returns it as it is read.
+// write writes a lock file and returns it as loaded.
 func write(t *testing.T, path string, l *lockfile.Lock) catalog.LockFile {
 	t.Helper()
 	if err := lockfile.Write(path, l); err != nil {
@@ -40,7 +40,7 @@ func write(t *testing.T, path string, l *lockfile.Lock) catalog.LockFile {
 	return catalog.LockFile{Name: path, Text: l.Encode()}
 }
 
-// upstreamsOf are those that a lock file knows.
+// upstreamsOf returns the upstreams in a lock file.
 func upstreamsOf(t *testing.T, path string) []string {
 	t.Helper()
 	l, err := lockfile.Read(path)
@@ -61,7 +61,7 @@ func TestLockState_fileChanged(t *testing.T) {
 	if diff := cmp.Diff([]string{"lab", "other"}, upstreamsOf(t, path)); diff != "" || p.saveErr == nil {
 		t.Errorf("%v (-want +got)\n%s", p.saveErr, diff)
 	}
-	// It is written once the file has been read again.
+	// It is written after the file has been loaded again.
 	if problems := p.load(now); problems != nil {
 		t.Fatal(problems)
 	}
@@ -108,7 +108,7 @@ type noSecrets struct{}
 func (noSecrets) Redact(text string) string                        { return text }
 func (noSecrets) RedactJSON(value json.RawMessage) json.RawMessage { return value }
 
-// BenchmarkAccepted checks the 100 tools of a server against what was accepted.
+// BenchmarkAccepted checks the 100 tools of a server.
 func BenchmarkAccepted(b *testing.B) {
 	b.ReportAllocs()
 	m, entries := labOf(100)
@@ -120,7 +120,7 @@ func BenchmarkAccepted(b *testing.B) {
 	}
 }
 
-// labOf returns a maker for a server whose n tools were accepted, and its list of them.
+// labOf returns a builder for a server with n accepted tools, and their entries.
 func labOf(n int) (*itemBuilder, []json.RawMessage) {
 	var entries []json.RawMessage
 	lock := new(lockfile.Lock).WithTools("lab")
@@ -128,7 +128,7 @@ func labOf(n int) (*itemBuilder, []json.RawMessage) {
 		entry := fmt.Appendf(nil, `{"name":"tool_%d","description":"Does one thing. And another.","inputSchema":{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"number"}},"required":["a"]}}`, i)
 		t, err := lockfile.ParseTool("lab", entry)
 		if err != nil {
-			panic(err) // the entry is ours
+			panic(err) // our own entry is valid
 		}
 		entries, lock = append(entries, entry), lock.WithTools("lab", t)
 	}

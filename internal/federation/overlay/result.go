@@ -136,7 +136,7 @@ func (c *completion) Run(ctx context.Context, i catalog.Invocation) (scripting.O
 		Params map[string]string
 	}
 	if err := json.Unmarshal(i.Input, &typed); err != nil {
-		return scripting.Outcome{}, fmt.Errorf("read what is completed: %w", err)
+		return scripting.Outcome{}, fmt.Errorf("decode completion: %w", err)
 	}
 	filled := map[string]string{}
 	for name, value := range typed.Params {

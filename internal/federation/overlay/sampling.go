@@ -26,7 +26,7 @@ func (l *remoteCall) sampling(said jsonObject) (map[string]any, error) {
 		return nil, err
 	}
 	if len(messages) == 0 {
-		return nil, errors.New("a model is asked by one message or more")
+		return nil, errors.New("a sampling request needs at least one message")
 	}
 	params["messages"] = messages
 	if said["modelPreferences"] != nil {
@@ -77,7 +77,7 @@ func setTools(said jsonObject, params map[string]any) error {
 func (l *remoteCall) message(said jsonObject) (map[string]any, error) {
 	role := said.text("role")
 	if role != "user" && role != "assistant" {
-		return nil, errors.New("a message to a model is of the user or of the assistant")
+		return nil, errors.New("the role of a message must be user or assistant")
 	}
 	var content any
 	var err error
@@ -104,7 +104,7 @@ func (l *remoteCall) block(said jsonObject) (map[string]any, error) {
 	of, ok := contentTypes[kind]
 	switch {
 	case !ok:
-		return nil, errors.New("the content of a message to a model is none that there is")
+		return nil, errors.New("unknown content type in a message")
 	case kind == "tool_use" || kind == "tool_result":
 		if !l.invocation.Host.InputPolicy.Client.SampleTools {
 			return nil, errors.New("the model of this client uses no tools")
@@ -126,12 +126,12 @@ func (l *remoteCall) block(said jsonObject) (map[string]any, error) {
 func convertAll(list json.RawMessage, make func(said jsonObject) (map[string]any, error)) ([]map[string]any, error) {
 	var raw []json.RawMessage
 	if json.Unmarshal(list, &raw) != nil {
-		return nil, errors.New("what a model is asked lacks a list that it needs")
+		return nil, errors.New("a sampling request needs a list of messages")
 	}
 	all := []map[string]any{}
 	for _, value := range raw {
 		if !isObject(value) {
-			return nil, errors.New("what a model is asked holds what is no object")
+			return nil, errors.New("a sampling request contains a value that must be an object")
 		}
 		one, err := make(presentMembers(value))
 		if err != nil {
@@ -165,7 +165,7 @@ func knownMembers(said jsonObject, names ...string) (map[string]any, error) {
 			continue
 		}
 		if !memberChecks[name](value) {
-			return nil, fmt.Errorf("the member %s of what a model is asked is not what MCP says", name)
+			return nil, fmt.Errorf("the member %s of a sampling request is invalid", name)
 		}
 		params[name] = value
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/mcpd/mcpd/internal/federation/upstream"
 )
 
-// BenchmarkCall calls a tool of a server in every way in which one can be spoken to. Over
-// HTTP the server is in this process, so its allocations are among those that are told.
+// BenchmarkCall calls a tool over each transport. HTTP servers run in this process, so their
+// allocations are included.
 func BenchmarkCall(b *testing.B) {
 	for way, place := range ways(b) {
 		b.Run(way, func(b *testing.B) {

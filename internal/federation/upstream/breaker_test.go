@@ -12,7 +12,7 @@ import (
 	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
-// way is a round tripper that answers what of a server's calls a test has it answer.
+// way is a round tripper that can answer messages in place of a server.
 type way struct {
 	next   http.RoundTripper
 	answer func(out *http.Request, text []byte) (*http.Response, bool)
@@ -37,7 +37,7 @@ func (w *way) RoundTrip(out *http.Request) (*http.Response, error) {
 	return w.next.RoundTrip(sent)
 }
 
-// over has the messages of a connection go over a way.
+// over sends the messages of a connection through a way.
 func over(t *testing.T, answer func(out *http.Request, text []byte) (*http.Response, bool)) upstream.Options {
 	o, _ := options(t)
 	next := o.Transport(grant.HTTP{})
@@ -45,8 +45,8 @@ func over(t *testing.T, answer func(out *http.Request, text []byte) (*http.Respo
 	return o
 }
 
-// silent is a way on which a server says nothing to calls of the tool "waits", nor to what
-// it is told of them. It tells when a call has reached the server.
+// silent returns a way that answers no calls of the tool "waits" and no notifications about
+// them. The channel receives when a call has arrived.
 func silent(t *testing.T) (upstream.Options, <-chan struct{}) {
 	reached := make(chan struct{}, 1)
 	return over(t, func(out *http.Request, text []byte) (*http.Response, bool) {
@@ -62,7 +62,7 @@ func silent(t *testing.T) (upstream.Options, <-chan struct{}) {
 	}), reached
 }
 
-// calls makes calls of a tool, and ends each for a reason when it has reached the server.
+// calls makes calls of a tool, and cancels each with a cause after it has arrived.
 func calls(t *testing.T, l *upstream.Conn, n int, reached <-chan struct{}, cause error) {
 	t.Helper()
 	for range n {
@@ -106,7 +106,7 @@ func TestCircuitBreaker_failures(t *testing.T) {
 	})
 	l := dialOver(t, o)
 	calls(t, l, 4, nil, nil)
-	call(t, l, "fails", `{}`) // an error that the server tells is an answer
+	call(t, l, "fails", `{}`) // an error of the server is a response
 	calls(t, l, 4, nil, nil)
 	if isDead(l) {
 		t.Fatalf("it is given up for %v", l.Err())
@@ -139,8 +139,7 @@ func TestCircuitBreaker_cancelledCalls(t *testing.T) {
 	call(t, l, "echo", `{}`)
 }
 
-// talk is the body of an answer that holds a word and then waits: it tells when the word
-// was read.
+// talk is a response body with one word that then blocks. It signals that the word was read.
 type talk struct {
 	word  string
 	ended <-chan struct{}

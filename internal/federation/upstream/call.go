@@ -97,7 +97,7 @@ func (c *Call) setResponse(m message) {
 	}
 	c.fault = &call.RPCError{}
 	if json.Unmarshal(m.fault, c.fault) != nil {
-		c.fault = &call.RPCError{Code: codeInternal, Message: "the server has answered with an error that cannot be read"}
+		c.fault = &call.RPCError{Code: codeInternal, Message: "the server sent an invalid error"}
 	}
 }
 
@@ -110,7 +110,7 @@ func (c *Call) end(err error) {
 	defer c.mu.Unlock()
 	if !c.hasResponse {
 		if c.err = cmp.Or(c.cancelErr, err); c.err == nil {
-			c.err = errors.New("the server has not answered")
+			c.err = errors.New("the server did not respond")
 		}
 	}
 	close(c.done)
@@ -234,7 +234,7 @@ func parseInputRequired(result json.RawMessage) (Reply, error) {
 		RequestState string
 	}
 	if err := json.Unmarshal(result, &asks); err != nil {
-		return Reply{}, fmt.Errorf("what the server asks cannot be read: %w", err)
+		return Reply{}, fmt.Errorf("decode input requests: %w", err)
 	}
 	reply := Reply{State: asks.RequestState}
 	for _, key := range slices.Sorted(maps.Keys(asks.InputRequests)) {

@@ -12,8 +12,8 @@ import (
 	"github.com/mcpd/mcpd/internal/federation/upstream"
 )
 
-// attentive is a server that tells what it sees of calls: those of its tool "waits" wait until
-// they are cancelled, and one of "begun" or "cancelled" ends once one of these is.
+// attentive is a server that reports its calls: its tool "waits" blocks until it is cancelled,
+// and "begun" and "cancelled" return when that has happened to a call.
 func attentive() *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "attentive", Version: "1"}, nil)
 	begun, cancelled := make(chan struct{}, 10), make(chan struct{}, 10)
@@ -39,8 +39,8 @@ func attentive() *mcp.Server {
 	return s
 }
 
-// dated has a server know no revision without sessions: one of the SDK may speak it on a
-// transport that has none.
+// dated removes the revision without sessions from a server: the SDK would offer it even on a
+// transport that does not support it.
 func dated(s *mcp.Server) *mcp.Server {
 	s.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {

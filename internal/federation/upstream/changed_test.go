@@ -12,8 +12,8 @@ import (
 	"github.com/mcpd/mcpd/internal/federation/upstream"
 )
 
-// growing is a server whose tool adds one more of what its argument says, and nothing else,
-// once there is a client that it can tell.
+// growing is a server with a tool that adds an entry of the kind in its argument, once there is
+// a client to notify.
 func growing() *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "growing", Version: "1"}, &mcp.ServerOptions{
 		Capabilities: &mcp.ServerCapabilities{
@@ -52,7 +52,7 @@ func growing() *mcp.Server {
 	return s
 }
 
-// lengths are those of all lists, by what they are of.
+// lengths returns the lengths of all lists, by kind.
 func lengths(l *upstream.Listing) map[string]int {
 	return map[string]int{"tool": len(l.Tools), "prompt": len(l.Prompts), "resource": len(l.Resources)}
 }

@@ -173,7 +173,7 @@ func (l *Conn) Done() <-chan struct{} { return l.filter.done }
 func (l *Conn) Err() error { return l.filter.failure() }
 
 // ErrConnectionLost ends the calls of a connection that the server has closed.
-var ErrConnectionLost = errors.New("the connection to the server is lost")
+var ErrConnectionLost = errors.New("connection to the server lost")
 
 // connectionLost returns ErrConnectionLost with the reason, if there is one.
 func connectionLost(why error) error {
@@ -184,7 +184,7 @@ func connectionLost(why error) error {
 }
 
 // ErrClosed ends the calls of a connection that was closed locally.
-var ErrClosed = errors.New("the connection to the server was closed")
+var ErrClosed = errors.New("connection to the server closed")
 
 // Close closes the connection, its calls and its program, and waits until all of them have
 // ended.
@@ -334,7 +334,7 @@ func (l *Conn) setLogLevel(ctx context.Context, debug bool) error {
 	//lint:ignore SA1019 as above
 	err := l.session.SetLoggingLevel(ctx, &mcp.SetLoggingLevelParams{Level: logLevel(debug)})
 	if err != nil {
-		l.options.Logger.Debug("an upstream server does not log", slog.String("upstream", l.target.Name), logText("error", err.Error()))
+		l.options.Logger.Debug("set log level of upstream server", slog.String("upstream", l.target.Name), logText("error", err.Error()))
 	}
 	return err
 }

@@ -50,7 +50,7 @@ func TestConn_transports(t *testing.T) {
 	}
 }
 
-// heard is what a listener has heard.
+// heard records the notifications of a listener.
 type heard struct {
 	mu    sync.Mutex
 	words []string
@@ -85,7 +85,7 @@ func TestCall_progress(t *testing.T) {
 				t.Errorf("a call that was cancelled ends with %v", err)
 			}
 			if way == "json" {
-				return // there is no room for it
+				return // the channel is full
 			}
 			if len(mine.words) != 1 || mine.words[0] != "1 of 2 half" || len(others.words) > 0 {
 				t.Errorf("the call heard %q, and the other one %q", mine.words, others.words)
@@ -104,7 +104,7 @@ func TestCall_log(t *testing.T) {
 				t.Fatal(err)
 			}
 			if way == "json" {
-				return // there is no room for it
+				return // the channel is full
 			}
 			eras[l.Modern()]++
 			if !slices.Equal(mine.words, []string{"info a word", "error a word"}) {
@@ -180,7 +180,7 @@ func TestCall_cancelReachesServer(t *testing.T) {
 			if _, err := c.Next(t.Context()); err == nil {
 				t.Error("the call goes on")
 			}
-			call(t, l, "echo", `{}`) // the connection holds
+			call(t, l, "echo", `{}`) // the connection still works
 		})
 	}
 }
@@ -202,7 +202,7 @@ func TestCall_inputRequestDuringList(t *testing.T) {
 	place := program(t, "old")
 	place.Input.Elicit = true
 	l, _ := dial(t, place)
-	list := l.Start(t.Context(), upstream.Request{Method: "prompts/list"}, nil) // which has no end
+	list := l.Start(t.Context(), upstream.Request{Method: "prompts/list"}, nil) // which does not end
 	c := l.Start(t.Context(), upstream.Request{Method: upstream.MethodTool, Name: "asks"}, nil)
 	reply, err := c.Next(t.Context())
 	if err != nil || len(reply.InputRequests) != 1 {
@@ -294,7 +294,7 @@ func TestCall_traceparent(t *testing.T) {
 	}
 }
 
-// traceOf returns what the server sees of the trace of a call.
+// traceOf returns the traceparent that the server sees in a call.
 func traceOf(t *testing.T, l *upstream.Conn, ctx context.Context) string {
 	t.Helper()
 	reply, err := l.Start(ctx, upstream.Request{Method: upstream.MethodTool, Name: "meta"}, nil).Next(t.Context())
@@ -308,8 +308,7 @@ func traceOf(t *testing.T, l *upstream.Conn, ctx context.Context) string {
 	return said.StructuredContent.TraceParent
 }
 
-// paged is a server whose list of tools is in three pages, of which each says for how long
-// it holds.
+// paged is a server with three pages of tools, each with a TTL.
 func paged(w http.ResponseWriter, r *http.Request) {
 	var m struct {
 		ID     json.RawMessage

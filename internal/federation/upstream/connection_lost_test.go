@@ -12,13 +12,12 @@ import (
 	"time"
 )
 
-// touchy is a server that agrees to subscriptions, but to some: those it refuses, or they
-// cost its connection.
+// touchy is a server that refuses some subscriptions, or closes the connection on them.
 type touchy struct {
 	costs, refuses func(uri string) bool
 
 	mu    sync.Mutex
-	asked []string // since the last connection was made
+	asked []string // since the last connection
 	links int
 }
 
@@ -60,8 +59,8 @@ func (s *touchy) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer(http.StatusOK, `{"jsonrpc":"2.0","id":`+string(m.id)+`,"result":`+result+`}`)
 }
 
-// followed has a fleet subscribe to all of these for a while, and returns to how many links
-// that has come, which of them are asked for at the last, and which are wanted still.
+// followed subscribes a fleet to all uris for a while. It returns the number of connections,
+// the subscriptions requested last, and those still wanted.
 func followed(t *testing.T, s *touchy, uris []string) (links int, asked, wanted []string) {
 	t.Helper()
 	f := NewFleet(playedBy(s), func() {}, func(string, string) {})
@@ -99,7 +98,7 @@ func TestSubscriptions_lostOnce(t *testing.T) {
 		n := 0
 		s := &touchy{refuses: func(string) bool { return false }, costs: func(string) bool {
 			n++
-			return n == 1 || n == 3 // behind an agreement
+			return n == 1 || n == 3 // after a confirmation
 		}}
 		uris := []string{"lab://a"}
 		subscriptions := newSubscriptions(uris)

@@ -73,7 +73,7 @@ type message struct {
 }
 
 // errNotJSONRPC rejects JSON that is not a JSON-RPC message.
-var errNotJSONRPC = errors.New("the server sends what is no message of JSON-RPC")
+var errNotJSONRPC = errors.New("the server sent an invalid JSON-RPC message")
 
 // parse decodes a message that has passed the guard. Names are case-sensitive. Some servers
 // send notifications with a null id.
@@ -182,7 +182,7 @@ func (w *messageFilter) incoming(text []byte, on *stream) ([]byte, error) {
 // check validates a message and decodes it.
 func (w *messageFilter) check(text []byte) (message, error) {
 	if err := jsonguard.Check(text, w.limits); err != nil {
-		return message{}, fmt.Errorf("the server sends what may not pass: %w", err)
+		return message{}, fmt.Errorf("the server sent a message that is rejected: %w", err)
 	}
 	return parse(text)
 }
@@ -299,7 +299,7 @@ func (w *messageFilter) failure() error {
 const maxFailures = 5
 
 // ErrCircuitOpen ends the calls of a connection after maxFailures.
-var ErrCircuitOpen = errors.New("calls of the server have failed one after the other")
+var ErrCircuitOpen = errors.New("too many calls to the server have failed in a row")
 
 // errOversized marks data beyond a limit: the server is alive, and the next response may be
 // smaller.

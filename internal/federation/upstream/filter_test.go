@@ -17,8 +17,7 @@ import (
 	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
-// crossing returns a call whose request and response pass the wire, the latter with a text
-// of so many bytes.
+// crossing returns a call with a request and a response of the given size that pass the filter.
 func crossing(tb testing.TB, size int) func() {
 	w := newMessageFilter(jsonguard.Limits{Bytes: defaultMessage, Depth: maxDepth, Tokens: maxTokens, Halves: true}, InputPolicy{}, func(string, string) {})
 	response := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":%q}]}}`, strings.Repeat("x", size))
@@ -68,11 +67,11 @@ func TestMessageFilter_allocations(t *testing.T) {
 	}
 }
 
-// The client library takes an event for a message by what is left of its name without
-// blanks, and over HTTP with SSE whatever its name is.
+// The client library detects messages by the event name without blanks, and with HTTP+SSE
+// ignores the name.
 func TestSSEFilter_eventNames(t *testing.T) {
-	const twice = `{"a":1,"a":1}` // which may not pass
-	const refused, none = "the server sends what may not pass", "<nil>"
+	const twice = `{"a":1,"a":1}` // rejected by the guard
+	const refused, none = "the server sent a message that is rejected", "<nil>"
 	for _, row := range []struct {
 		name, stream string
 		streamable   bool
@@ -105,7 +104,7 @@ func TestFleet_hangingServers(t *testing.T) {
 		g := make(dialSemaphore, maxDials)
 		began := time.Now()
 		for range hanging {
-			go func() { _ = g.acquire(t.Context()) }() // and never leaves
+			go func() { _ = g.acquire(t.Context()) }() // and never releases it
 		}
 		synctest.Wait()
 		g.acquire(t.Context())()
@@ -135,8 +134,7 @@ func TestFleet_maxDials(t *testing.T) {
 	})
 }
 
-// TestMessageFilter_throttle: neither where it answers what nobody has asked, nor
-// where it says nothing at all.
+// Both unsolicited messages and empty lines are throttled.
 func TestMessageFilter_throttle(t *testing.T) {
 	for name, said := range map[string]string{
 		"ends of the stream": "data: {\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{}}\n\n",
@@ -161,15 +159,14 @@ func TestMessageFilter_throttle(t *testing.T) {
 	}
 }
 
-// Servers without a network are played by what answers requests of HTTP.
+// HTTP handlers stand for servers without a network.
 
-// playedBy are the options of who speaks to such a server.
+// playedBy returns the options of a client of such a server.
 func playedBy(server http.RoundTripper) Options {
 	return Options{Version: "test", Logger: slog.New(slog.DiscardHandler), Transport: func(grant.HTTP) http.RoundTripper { return server }}
 }
 
-// sentBy returns the message that a request carries, and its text; nothing where it carries
-// none.
+// sentBy returns the message of a request, and its text, if any.
 func sentBy(r *http.Request) (m message, text []byte, err error) {
 	if r.Method != http.MethodPost {
 		return m, nil, nil
@@ -185,7 +182,7 @@ func sentBy(r *http.Request) (m message, text []byte, err error) {
 	return m, text, err
 }
 
-// given returns the answer to a request, as long as its body is.
+// given returns a response that is as long as its body.
 func given(r *http.Request, status int, kind string, body io.Reader) *http.Response {
 	closer, ok := body.(io.ReadCloser)
 	if !ok {

@@ -199,7 +199,7 @@ func (e *UnreachableError) Unwrap() error { return e.Err }
 
 // ErrListingChanged refuses a call because the server does not offer the accepted definition
 // any more.
-var ErrListingChanged = errors.New("what is called is not what the server offers now")
+var ErrListingChanged = errors.New("the server does not offer this definition now")
 
 // connection returns the connection, or nil, and the state of the server.
 func (s *server) connection() (*Conn, ServerState) {
@@ -271,7 +271,7 @@ const suspendTimeout = 15 * time.Minute
 // limits.
 var (
 	errInputTimeout     = errors.New("the client has not answered in time")
-	errTooManySuspended = errors.New("too many calls wait for their clients")
+	errTooManySuspended = errors.New("too many suspended calls")
 )
 
 // Suspend stores a call until [Fleet.Resume] is called with the handle, which cannot be

@@ -17,17 +17,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// current is a server of revision 2026-07-28 without a network. It refuses all that this
-// revision does not have, and keeps what that was.
+// current is a server of revision 2026-07-28 without a network. It rejects everything that this
+// revision does not have, and records it.
 type current struct {
 	can string // its capabilities, as members of JSON
-	// answer returns the body of the answer to a request, of which ends says whether it has an
-	// end.
+	// answer returns the body of a response, and whether it ends.
 	answer func(m message) (body io.Reader, ends bool)
-	open   atomic.Int32 // answers that nobody has left
+	open   atomic.Int32 // responses that are not closed
 
 	mu      sync.Mutex
-	refused []string // methods of HTTP and of MCP
+	refused []string // HTTP and MCP methods
 }
 
 func (s *current) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -50,15 +49,14 @@ func (s *current) RoundTrip(r *http.Request) (*http.Response, error) {
 	return given(r, http.StatusOK, streamed, &lasting{Reader: body, ctx: r.Context(), open: &s.open, ends: ends}), nil
 }
 
-// refusals returns what the server has refused.
+// refusals returns the rejected requests.
 func (s *current) refusals() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.refused
 }
 
-// TestFilterTransport_cancelWithoutSession: one that refuses
-// whatever else it is told goes on with all other calls.
+// A server that rejects the notification continues with all other calls.
 func TestFilterTransport_cancelWithoutSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &current{can: `"tools":{}`, answer: func(message) (io.Reader, bool) { return strings.NewReader(""), false }}
@@ -79,13 +77,13 @@ func TestFilterTransport_cancelWithoutSession(t *testing.T) {
 			t.Errorf("%d streams are open, and another call has ended (%t): %v", n, other.Ended(), l.Err())
 		}
 		if diff := cmp.Diff([]string(nil), s.refusals()); diff != "" {
-			t.Errorf("what the server refuses (-want +got)\n%s", diff)
+			t.Errorf("what the server rejects the request (-want +got)\n%s", diff)
 		}
 	})
 }
 
-// However Keep and those who subscribe come together, the server that is kept in the end
-// tells of what was subscribed to and not taken back.
+// Regardless of the order of SetTargets and Subscribe, the last server has exactly the
+// subscriptions that were not removed.
 func TestFleet_subscriptionsOfReplacedServer(t *testing.T) {
 	f := NewFleet(Options{Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}, func() {}, func(string, string) {})
 	defer f.Close()
@@ -111,8 +109,8 @@ func TestFleet_subscriptionsOfReplacedServer(t *testing.T) {
 	}
 }
 
-// unlucky is a server of the newest revision whose connection breaks with the first request
-// for a stream of what changes, before or behind its status.
+// unlucky is a server of the newest revision whose connection breaks at the first listen
+// request, before or after its status.
 type unlucky struct {
 	*brief
 	behind bool

@@ -10,7 +10,7 @@ import (
 	"github.com/mcpd/mcpd/internal/federation/upstream"
 )
 
-// fleet returns a fleet, and a channel that tells when what it offers changes.
+// fleet returns a fleet, and a channel that receives on list changes.
 func fleet(t *testing.T) (*upstream.Fleet, chan struct{}) {
 	t.Helper()
 	o, _ := options(t)
@@ -20,7 +20,7 @@ func fleet(t *testing.T) (*upstream.Fleet, chan struct{}) {
 	return f, listed
 }
 
-// until waits for changes until something is so.
+// until waits for list changes until a condition holds.
 func until(t *testing.T, listed <-chan struct{}, so func() bool) {
 	t.Helper()
 	for !so() {

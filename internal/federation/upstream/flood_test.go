@@ -18,11 +18,9 @@ import (
 
 // flood is a server of revision 2025-11-25 without a network.
 type flood struct {
-	// tools returns its answer to a request for a page of its tools: the media type, and the
-	// text.
+	// tools returns the response to a tools/list request: the media type and the text.
 	tools func(id, cursor string) (kind, text string)
-	// stream returns what its own stream holds before it ends; nil is that of a server
-	// without one.
+	// stream returns the content of the server's stream; nil means that it has none.
 	stream func() io.Reader
 }
 
@@ -66,7 +64,7 @@ func (f flood) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer(http.StatusBadRequest, "", "")
 }
 
-// at returns the place of the server, and the options by which it is reached.
+// at returns the target of the server, and the options to connect.
 func (f flood) at(t *testing.T) (upstream.Target, upstream.Options) {
 	o, _ := options(t)
 	o.Transport = func(grant.HTTP) http.RoundTripper { return f }
@@ -91,7 +89,7 @@ func TestList_tooLarge(t *testing.T) {
 	}
 	defer l.Close()
 	_, err = l.List(t.Context())
-	if want := "tools/list: what the server lists has more than 16777216 bytes"; err == nil || err.Error() != want || pages != 6 {
+	if want := "tools/list: the lists of the server are longer than 16777216 bytes"; err == nil || err.Error() != want || pages != 6 {
 		t.Errorf("after %d pages: %v; want %s", pages, err, want)
 	}
 }
@@ -114,7 +112,7 @@ func TestServer_endlessListChanges(t *testing.T) {
 	})
 }
 
-// late is read after a while.
+// late is a reader that returns after a delay.
 type late struct {
 	after time.Duration
 	io.Reader
@@ -137,7 +135,7 @@ func TestServer_reconnectWithLargeLists(t *testing.T) {
 					read.Add(1)
 					return "application/json", `{"jsonrpc":"2.0","id":` + id + `,` + tools + `}`
 				},
-				stream: func() io.Reader { // which costs the connection
+				stream: func() io.Reader { // which ends the connection
 					return &late{time.Second, strings.NewReader("data: {\"a\":1,\"a\":1}\n\n")}
 				},
 			}.at(t)
@@ -154,7 +152,7 @@ func TestServer_reconnectWithLargeLists(t *testing.T) {
 }
 
 func TestSSEFilter_retry(t *testing.T) {
-	for _, retry := range []string{"1", "-5", "18446744073710"} { // of which the last is no time at all in nanoseconds
+	for _, retry := range []string{"1", "-5", "18446744073710"} { // the last one overflows in nanoseconds
 		synctest.Test(t, func(t *testing.T) {
 			var streams atomic.Int32
 			server := flood{

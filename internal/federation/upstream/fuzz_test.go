@@ -11,10 +11,10 @@ import (
 	"github.com/mcpd/mcpd/internal/base/jsonguard"
 )
 
-// fuzzed are limits that a fuzzer reaches.
+// fuzzed are limits that a fuzzer can reach.
 var fuzzed = jsonguard.Limits{Bytes: 4 << 10, Depth: 16, Tokens: 1000, Halves: true}
 
-// running returns a wire with a call whose request has been sent as number 1.
+// running returns a filter with a call, whose request with id 1 has been sent.
 func running() (*messageFilter, *Call) {
 	w := newMessageFilter(fuzzed, InputPolicy{Elicit: true}, func(string, string) {})
 	c := newCall(1, Request{Method: MethodTool}, nil, func(error) {})
@@ -23,8 +23,8 @@ func running() (*messageFilter, *Call) {
 	return w, c
 }
 
-// FuzzMessageFilter: what the client library sees of a message is one message, and the result of
-// a call is not among it.
+// FuzzMessageFilter checks that the client library sees one message for each message, and never
+// the result of a call.
 func FuzzMessageFilter(f *testing.F) {
 	for _, seed := range []string{
 		`{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"secret"}]}}`,
@@ -54,8 +54,8 @@ func FuzzMessageFilter(f *testing.F) {
 	})
 }
 
-// FuzzSSEFilter: however a stream is cut into pieces, what is let through of it is the same,
-// and each event of it holds one message on one line.
+// FuzzSSEFilter checks that the chunks of a stream do not matter, and that each event holds one
+// message on one line.
 func FuzzSSEFilter(f *testing.F) {
 	for _, seed := range []string{
 		"data: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n\n",
@@ -81,7 +81,7 @@ func FuzzSSEFilter(f *testing.F) {
 	})
 }
 
-// held checks an event that was let through.
+// held checks an event that passed the filter.
 func held(t *testing.T, event string) {
 	t.Helper()
 	fields := map[string]string{}

@@ -186,9 +186,9 @@ func (t *filterTransport) readMessage(resp *http.Response, on *stream) error {
 	text, err := io.ReadAll(io.LimitReader(resp.Body, int64(limit)+1))
 	switch {
 	case err != nil:
-		return fmt.Errorf("read the answer of the server: %w", err)
+		return fmt.Errorf("read response: %w", err)
 	case len(text) > limit:
-		return fmt.Errorf("the answer of the server is longer than %d bytes: %w", limit, errOversized)
+		return fmt.Errorf("the response is longer than %d bytes: %w", limit, errOversized)
 	}
 	if text = bytes.TrimSpace(text); len(text) > 0 {
 		if text, err = t.conn.filter.incoming(text, on); err != nil {
@@ -203,7 +203,7 @@ func (t *filterTransport) readMessage(resp *http.Response, on *stream) error {
 }
 
 // errEmptyAnswer fails a call that gets no response.
-var errEmptyAnswer = errors.New("the server answers with nothing")
+var errEmptyAnswer = errors.New("the server sent an empty response")
 
 // passError passes a protocol error in a response with an error status, and drops any other
 // body. It reports whether there was one.
@@ -268,27 +268,27 @@ func (t *filterTransport) recordError(of *Call, out *http.Request, err error) er
 }
 
 // errNotMCP fails on a response that no MCP server sends.
-var errNotMCP = errors.New("what answers at this URL is no MCP server: look at its path, which is mostly /mcp")
+var errNotMCP = errors.New("no MCP server answers at this URL: check that its path is right, usually /mcp")
 
 func statusError(status int, within bool) error {
 	said := fmt.Sprintf("%d %s", status, http.StatusText(status))
 	switch {
 	case status == http.StatusUnauthorized:
-		return fmt.Errorf("the server wants another credential (%s): look at the header of the block, and its secret", said)
+		return fmt.Errorf("the server rejects the credential (%s): check the header of the block, and its secret", said)
 	case status == http.StatusForbidden:
-		return fmt.Errorf("the server does not let mcpd in (%s): look at what the credential of the block may do", said)
+		return fmt.Errorf("access denied (%s): check the permissions of the block's credential", said)
 	case status == http.StatusNotFound && within:
-		return fmt.Errorf("the server does not know the session any more (%s)", said)
+		return fmt.Errorf("the server does not know the session (%s)", said)
 	case status == http.StatusBadRequest, status == http.StatusNotFound, status == http.StatusMethodNotAllowed:
-		return fmt.Errorf("nothing of MCP is at this URL (%s): look at its path, which is mostly /mcp, and whether it begins with https", said)
+		return fmt.Errorf("no MCP server at this URL (%s): check that its path is right, usually /mcp, and that it starts with https", said)
 	case status >= 300 && status < 400:
-		return fmt.Errorf("the server is elsewhere (%s), where mcpd does not follow: write the URL that is meant", said)
+		return fmt.Errorf("the server redirects (%s), and mcpd does not follow: set the final URL", said)
 	case status == http.StatusTooManyRequests:
-		return fmt.Errorf("the server is asked too often (%s)", said)
+		return fmt.Errorf("the server limits the request rate (%s)", said)
 	case status >= 500:
-		return fmt.Errorf("the server fails (%s): look at its own log", said)
+		return fmt.Errorf("the server failed (%s): check its log", said)
 	}
-	return fmt.Errorf("the server refuses (%s)", said)
+	return fmt.Errorf("the server rejects the request (%s)", said)
 }
 
 // transportVariant is a URL and a transport to reach a server.

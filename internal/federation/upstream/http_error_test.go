@@ -17,8 +17,8 @@ import (
 	"github.com/mcpd/mcpd/internal/federation/upstream"
 )
 
-// broken is a server that answers calls of one tool in a way of its own, and all else
-// well, until end is called.
+// broken is a server that answers calls of one tool incorrectly, and everything else correctly,
+// until end is called.
 func broken(t *testing.T, answer func(w http.ResponseWriter, r *http.Request, id string)) (_ upstream.Target, end func()) {
 	t.Helper()
 	ended := make(chan struct{})
@@ -41,7 +41,8 @@ func broken(t *testing.T, answer func(w http.ResponseWriter, r *http.Request, id
 	return upstream.Target{Name: "broken", URL: url, MaxMessage: 64 << 10}, func() { close(ended) }
 }
 
-// hangs waits until the client is gone, which is noticed once its request has been read.
+// hangs waits until the client has disconnected, which is noticed after its request has been
+// read.
 func hangs(r *http.Request) {
 	_, _ = io.Copy(io.Discard, r.Body)
 	<-r.Context().Done()
@@ -53,7 +54,7 @@ func stream(w http.ResponseWriter) {
 	w.(http.Flusher).Flush()
 }
 
-// faults are the ways in which an answer can fail, each with a word of what is said of it.
+// faults are the ways in which a response can fail, with part of the error.
 var faults = map[string]struct {
 	word   string
 	answer func(w http.ResponseWriter, r *http.Request, id string)
@@ -78,11 +79,11 @@ var faults = map[string]struct {
 			_ = conn.Close()
 		}
 	}},
-	"garbage":      {"may not pass", whole("<html>")},
-	"nothing":      {"with nothing", whole("")},
-	"deep nesting": {"may not pass", whole(strings.Repeat("[", 1000) + strings.Repeat("]", 1000))},
-	"a name twice": {"may not pass", whole(`{"jsonrpc":"2.0","id":1,"id":2,"result":{}}`)},
-	"no message":   {"no message", whole(`{"jsonrpc":"2.0"}`)},
+	"garbage":                  {"is rejected", whole("<html>")},
+	"nothing":                  {"an empty response", whole("")},
+	"deep nesting":             {"is rejected", whole(strings.Repeat("[", 1000) + strings.Repeat("]", 1000))},
+	"a name twice":             {"is rejected", whole(`{"jsonrpc":"2.0","id":1,"id":2,"result":{}}`)},
+	"invalid JSON-RPC message": {"invalid JSON-RPC message", whole(`{"jsonrpc":"2.0"}`)},
 	"a long answer": {"longer than", func(w http.ResponseWriter, _ *http.Request, _ string) {
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprintf(w, `{"text":%q}`, strings.Repeat("x", 100<<10))
@@ -107,7 +108,7 @@ var faults = map[string]struct {
 			}
 		}
 	}},
-	"an event that may not pass": {"may not pass", func(w http.ResponseWriter, r *http.Request, _ string) {
+	"an event that may not pass": {"is rejected", func(w http.ResponseWriter, r *http.Request, _ string) {
 		stream(w)
 		fmt.Fprint(w, "data: {\"a\":1e999}\n\n")
 		w.(http.Flusher).Flush()
@@ -186,7 +187,7 @@ func TestDial_errors(t *testing.T) {
 			o, _ := options(t)
 			ctx, cancel := context.WithCancel(t.Context())
 			if name == "hangs" || name == "mute" || name == "deaf" {
-				cancel() // who waits for it gives up
+				cancel() // the caller gives up
 			}
 			defer cancel()
 			if l, err := upstream.Dial(ctx, place, o); err == nil {

@@ -25,18 +25,18 @@ import (
 	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
-// programs are what the test's own binary is when its first argument is their name.
+// programs are the programs that the test binary can be, by first argument.
 var programs = map[string]func(){
 	"lab":   func() { _ = lab(nil).Run(context.Background(), &mcp.StdioTransport{}) },
 	"notes": func() { _ = notes(nobody, nobody).Run(context.Background(), &mcp.StdioTransport{}) },
-	// noisy writes what is no message before and between messages.
+	// noisy writes other lines before and between messages.
 	"noisy": func() {
 		fmt.Println("starting up")
 		fmt.Fprintln(os.Stderr, "a word to the operator")
 		fmt.Fprintln(os.Stderr, "a long line "+strings.Repeat("x", 100<<10)+"its end")
 		_ = lab(nil).Run(context.Background(), &mcp.StdioTransport{})
 	},
-	// deaf reads nothing, and goes on when its input has ended.
+	// deaf reads nothing, and continues after its input has ended.
 	"deaf":  func() { stay() },
 	"mute":  func() { _, _ = os.Stdin.Read(make([]byte, 1)); stay() },
 	"crash": func() { syscall.Exit(3) },
@@ -48,7 +48,7 @@ var programs = map[string]func(){
 	"deep":  func() { fmt.Fprintln(os.Stderr, "behind "+os.Getenv(upstream.DepthVariable)) },
 	"dies":  dies,
 	"shuts": func() { _ = os.Stdout.Close(); stay() },
-	// wordy says why it ends, and more than anybody wants to read.
+	// wordy writes why it exits, in too many words.
 	"wordy": func() {
 		fmt.Fprint(os.Stderr, "starting\nconfig missing: hunter2 \x1b[31m"+strings.Repeat("é", 300)+"\n \n")
 		syscall.Exit(3)
@@ -67,14 +67,14 @@ var programs = map[string]func(){
 	"dated":     func() { _ = dated(attentive()).Run(context.Background(), &mcp.StdioTransport{}) },
 }
 
-// stay goes on for ever, and is not taken for a deadlock.
+// stay blocks forever without being reported as a deadlock.
 func stay() {
 	for {
 		time.Sleep(time.Hour)
 	}
 }
 
-// dies has a signal end the program.
+// dies kills the program by a signal.
 func dies() {
 	if self, err := os.FindProcess(os.Getpid()); err == nil {
 		_ = self.Kill()
@@ -82,7 +82,7 @@ func dies() {
 	stay()
 }
 
-// old is a server of an earlier revision, with a tool that asks in the midst of its call.
+// old is a server of an earlier revision with a tool that requests input.
 func old() {
 	lines := bufio.NewScanner(os.Stdin)
 	call, refused := "", 0
@@ -104,7 +104,7 @@ func old() {
 			answer(string(m.ID), `"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"old","version":"1"}}`)
 		case m.Method == "tools/list":
 			answer(string(m.ID), `"result":{"tools":[{"name":"asks","inputSchema":{"type":"object"}}]}`)
-		case m.Method == "prompts/list": // is never answered
+		case m.Method == "prompts/list": // never answered
 		case m.Method == "tools/call" && strings.Contains(lines.Text(), `"floods"`):
 			for n := range 40 {
 				answer(fmt.Sprintf("\"more %d\"", n), `"method":"elicitation/create","params":{"message":"Sure?","requestedSchema":{"type":"object","properties":{}}}`)
@@ -124,7 +124,7 @@ func old() {
 	}
 }
 
-// TestMain makes the test's own binary the programs.
+// TestMain runs a program if the first argument names one.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && programs[os.Args[1]] != nil {
 		programs[os.Args[1]]()
@@ -132,13 +132,13 @@ func TestMain(m *testing.M) {
 	}
 	flag.Parse()
 	if flag.Lookup("test.parallel").Value.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) {
-		_ = flag.Set("test.parallel", strconv.Itoa(4*runtime.GOMAXPROCS(0))) // parallel tests wait most of the time
+		_ = flag.Set("test.parallel", strconv.Itoa(4*runtime.GOMAXPROCS(0))) // parallel tests mostly wait
 	}
 	goleak.VerifyTestMain(m)
 }
 
-// lab returns a server of tools that do what servers may do. Those that wait for nothing
-// wait until it has ended, as not every server learns that a client has gone.
+// lab returns a server with tools for all behaviors of servers. Tools that block wait for
+// ended, because some servers do not learn that a client has disconnected.
 func lab(ended <-chan struct{}) *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "lab", Version: "1"}, &mcp.ServerOptions{Instructions: "Ask the lab.", PageSize: 2})
 	object := json.RawMessage(`{"type":"object"}`)
@@ -200,8 +200,8 @@ func web(t testing.TB, h http.Handler) (url string) {
 	return s.URL
 }
 
-// forgets ends the sessions of a server when its host is closed, which it does not end of
-// those whose clients went without a word.
+// forgets closes the sessions of a server when its host is closed. The server does not do that
+// for clients that disconnect silently.
 func forgets(t testing.TB, s *mcp.Server) *mcp.Server {
 	t.Helper()
 	t.Cleanup(func() {
@@ -212,7 +212,7 @@ func forgets(t testing.TB, s *mcp.Server) *mcp.Server {
 	return s
 }
 
-// program returns the place of one of the programs.
+// program returns the target of a program.
 func program(t testing.TB, name string) upstream.Target {
 	t.Helper()
 	path, err := os.Executable()
@@ -222,7 +222,7 @@ func program(t testing.TB, name string) upstream.Target {
 	return upstream.Target{Name: name, Command: []string{path, name}}
 }
 
-// ways are all in which a server can be spoken to, with the era of the protocol.
+// ways returns a target for each transport and protocol era.
 func ways(t testing.TB) map[string]upstream.Target {
 	t.Helper()
 	ended := make(chan struct{})
@@ -242,7 +242,7 @@ func ways(t testing.TB) map[string]upstream.Target {
 	}
 }
 
-// journal is a log that can be read.
+// journal is a readable log.
 type journal struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -260,7 +260,7 @@ func (j *journal) String() string {
 	return j.text.String()
 }
 
-// options reach every host.
+// options returns options that connect to any host.
 func options(t testing.TB) (upstream.Options, *journal) {
 	t.Helper()
 	log := &journal{}
@@ -286,7 +286,7 @@ func dial(t testing.TB, p upstream.Target) (*upstream.Conn, *journal) {
 	return l, log
 }
 
-// call makes a call of a tool to its end.
+// call calls a tool and waits for the result.
 func call(t testing.TB, l *upstream.Conn, tool, arguments string) upstream.Reply {
 	t.Helper()
 	c := l.Start(t.Context(), upstream.Request{Method: upstream.MethodTool, Name: tool, Arguments: json.RawMessage(arguments)}, nil)

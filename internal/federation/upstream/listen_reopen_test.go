@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// cut is a stream that ends in the midst of something.
+// cut is a stream that ends unexpectedly.
 type cut struct{}
 
 func (cut) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
@@ -32,8 +32,8 @@ func TestListenStream_reopenAfterCut(t *testing.T) {
 	})
 }
 
-// TestListenStream_reopenWithEventIDs: the client library would go on behind the
-// last event of a stream, as servers with sessions have it, and end all calls where it may not.
+// The client library would resume a stream after its last event, as with sessions, and end all
+// calls if it cannot.
 func TestListenStream_reopenWithEventIDs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBrief("id: 7\nretry: 1\n\n", http.StatusNotFound)

@@ -92,7 +92,7 @@ func (l *listenStream) reopen() bool {
 			if isTransient(resp.StatusCode) {
 				continue
 			}
-			l.transport.conn.options.Logger.Warn("an upstream server tells no more what changes", slog.String("upstream", l.transport.conn.target.Name), slog.Int("status", resp.StatusCode))
+			l.transport.conn.options.Logger.Warn("upstream server no longer reports changes", slog.String("upstream", l.transport.conn.target.Name), slog.Int("status", resp.StatusCode))
 			return false
 		}
 		l.openedAt = time.Now()

@@ -15,19 +15,18 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// brief is a server of the newest revision that ends the stream on which it tells what changes
-// a while after it has begun, with these events.
+// brief is a server of the newest revision that ends its listen stream after a while, with
+// these events.
 type brief struct {
 	current
-	last string // ID is that of the request
-	// status is that of the answer to a request for the stream which is not the first: 0 where
-	// that is another stream, or what second answers.
+	last string // ID is the id of the request
+	// status is the status of later listen requests: 0 opens another stream, or calls second.
 	status int
-	// second answers the second request for the stream; nil where that is no other.
+	// second answers the second listen request; nil opens another stream.
 	second func(*http.Request) (*http.Response, error)
 
 	mu    sync.Mutex
-	asked []time.Time // for the stream
+	asked []time.Time // times of listen requests
 }
 
 const lasts = time.Hour
@@ -38,7 +37,7 @@ func newBrief(last string, status int) *brief {
 	return b
 }
 
-// RoundTrip refuses the stream, or has the current server answer.
+// RoundTrip rejects the stream, or calls the current server.
 func (b *brief) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Header.Get(methodHeader) == methodListen {
 		b.mu.Lock()
@@ -73,14 +72,14 @@ func (b *brief) said(m message) (body io.Reader, ends bool) {
 	return strings.NewReader(`data: {"jsonrpc":"2.0","id":` + string(m.id) + `,"result":` + text + "}\n\n"), true
 }
 
-// times are those when it was asked for the stream.
+// times returns the times of the listen requests.
 func (b *brief) times() []time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Clone(b.asked)
 }
 
-// pausing reads nothing, and takes a while.
+// pausing reads nothing, after a delay.
 type pausing time.Duration
 
 func (p pausing) Read([]byte) (int, error) {
@@ -88,8 +87,8 @@ func (p pausing) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// heard has a fleet know the server for so long, with a call under way, and returns what it
-// offers then.
+// heard connects a fleet to the server for a while, with a running call, and returns the final
+// listing.
 func (b *brief) heard(t *testing.T, during time.Duration) string {
 	t.Helper()
 	f := NewFleet(playedBy(b), func() {}, nil)
@@ -113,7 +112,7 @@ func (b *brief) heard(t *testing.T, during time.Duration) string {
 	if listing == nil {
 		return "nothing"
 	}
-	time.Sleep(lasts) // until what is read of the streams has ended
+	time.Sleep(lasts) // until the streams have been read
 	synctest.Wait()
 	if n := b.open.Load(); n != 0 {
 		t.Errorf("%d answers are open", n)

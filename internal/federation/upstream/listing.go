@@ -88,7 +88,7 @@ func (l *Conn) listPages(ctx context.Context, method string, to *[]json.RawMessa
 			return 0, err
 		}
 		if *left -= len(reply); *left < 0 {
-			return 0, fmt.Errorf("what the server lists has more than %d bytes", maxListed)
+			return 0, fmt.Errorf("the lists of the server are longer than %d bytes", maxListed)
 		}
 		var page struct {
 			Entries    []json.RawMessage
@@ -97,7 +97,7 @@ func (l *Conn) listPages(ctx context.Context, method string, to *[]json.RawMessa
 		}
 		var members map[string]json.RawMessage
 		if json.Unmarshal(reply, &members) != nil || json.Unmarshal(members[lists[method]], &page.Entries) != nil && members[lists[method]] != nil {
-			return 0, errors.New("the list cannot be read")
+			return 0, errors.New("the list is invalid")
 		}
 		_ = json.Unmarshal(members["nextCursor"], &page.NextCursor) // a cursor that is not a string ends the list
 		_ = json.Unmarshal(members["ttlMs"], &page.TTLMs)
@@ -111,7 +111,7 @@ func (l *Conn) listPages(ctx context.Context, method string, to *[]json.RawMessa
 			return ttl, nil
 		}
 		if seen[cursor] || len(seen) == maxPages {
-			return 0, errors.New("the list has no end")
+			return 0, errors.New("the list does not end")
 		}
 		seen[cursor] = true
 	}
@@ -131,7 +131,7 @@ func (l *Conn) callSync(ctx context.Context, r Request) (json.RawMessage, error)
 		case reply.Result != nil:
 			return reply.Result, nil
 		case reply.State != "" || len(reply.InputRequests) == 0:
-			return nil, errors.New("the server asks before it answers")
+			return nil, errors.New("the server requests input")
 		}
 		refusals := map[string]InputResponse{}
 		for _, q := range reply.InputRequests {
@@ -153,7 +153,7 @@ func (l *Conn) requestPage(ctx context.Context, meta mcp.Meta, r Request) (err e
 	case "resources/templates/list":
 		_, err = l.session.ListResourceTemplates(ctx, &mcp.ListResourceTemplatesParams{Meta: meta, Cursor: r.Name})
 	default:
-		err = fmt.Errorf("no server is asked for %s", r.Method)
+		err = fmt.Errorf("unsupported method %s", r.Method)
 	}
 	return err
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// talkative is a server with sessions that keeps the levels which it is asked for. A call of
-// its tool says one thing for developers where it may, and ends when the test lets it.
+// talkative is a server with sessions that records log levels. A call of its tool logs one
+// debug record if allowed, and ends when the test says so.
 type talkative struct {
 	end chan struct{}
 
@@ -53,7 +53,7 @@ func (s *talkative) RoundTrip(r *http.Request) (*http.Response, error) {
 	return give(http.StatusAccepted, "text/plain", http.NoBody)
 }
 
-// until reads nothing, and ends when something comes.
+// until reads nothing, and ends when its channel receives.
 type until chan struct{}
 
 func (u until) Read([]byte) (int, error) {
@@ -68,7 +68,7 @@ func (*records) Progress(float64, *float64, string) {}
 
 func (r *records) Log(string, string, json.RawMessage) { r.n++ }
 
-// TestDebugState_refcount, and is told so once by several.
+// Several calls set the level once.
 func TestDebugState_refcount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &talkative{end: make(chan struct{})}

@@ -12,22 +12,21 @@ import (
 	"github.com/mcpd/mcpd/internal/federation/upstream"
 )
 
-// rudeness are lines by which a program answers that may not pass, each with what is said of
-// it. ID is that of the request.
+// rudeness are invalid lines of a program, with part of the error. ID is the id of the request.
 var rudeness = map[string]struct{ line, said string }{
-	"a member twice":           {`{"jsonrpc":"2.0","id":ID,"id":7,"result":{}}`, "what may not pass: an object has two members of the same name"},
-	"a member twice, deep":     {`{"jsonrpc":"2.0","id":ID,"result":{"content":[],"_meta":{"a":1,"\u0061":2}}}`, "what may not pass: an object has two members of the same name"},
+	"a member twice":           {`{"jsonrpc":"2.0","id":ID,"id":7,"result":{}}`, "a message that is rejected: an object has two members of the same name"},
+	"a member twice, deep":     {`{"jsonrpc":"2.0","id":ID,"result":{"content":[],"_meta":{"a":1,"\u0061":2}}}`, "a message that is rejected: an object has two members of the same name"},
 	"deep nesting":             {`{"jsonrpc":"2.0","id":ID,"result":{"content":` + strings.Repeat("[", 64) + strings.Repeat("]", 64) + `}}`, "nested deeper than the limit of 64 levels"},
-	"a long line":              {`{"jsonrpc":"2.0","id":ID,"result":{"content":[],"x":"` + strings.Repeat("x", 64<<10) + `"}}`, "the server sends a message of more than 65536 bytes"},
+	"a long line":              {`{"jsonrpc":"2.0","id":ID,"result":{"content":[],"x":"` + strings.Repeat("x", 64<<10) + `"}}`, "the server sent a message longer than 65536 bytes"},
 	"bytes that are no UTF-8":  {"{\"jsonrpc\":\"2.0\",\"id\":ID,\"result\":{\"content\":[],\"x\":\"\xff\"}}", "the JSON text is not valid UTF-8"},
 	"a number that is none":    {`{"jsonrpc":"2.0","id":ID,"result":{"content":[],"x":1e999}}`, "a number is outside the range of a 64-bit float"},
 	"two messages":             {`{"jsonrpc":"2.0","id":ID,"result":{"content":[]}}{}`, "something follows the JSON value"},
-	"JSON that is no message":  {`{"jsonrpc":"2.0"}`, "what is no message of JSON-RPC"},
-	"a notification of no one": {`{"jsonrpc":"2.0","method":"notifications/x","method":"notifications/y"}`, "what may not pass: an object has two members of the same name"},
+	"JSON that is no message":  {`{"jsonrpc":"2.0"}`, "invalid JSON-RPC message"},
+	"a notification of no one": {`{"jsonrpc":"2.0","method":"notifications/x","method":"notifications/y"}`, "a message that is rejected: an object has two members of the same name"},
 }
 
-// rude is a server of an earlier revision that answers one method, its last argument, with one
-// of these, which the argument before names. Calls of its tool "waits" it does not answer.
+// rude is a server of an earlier revision that answers one method with one of these lines, both
+// named by its arguments. It does not answer calls of its tool "waits".
 func rude() {
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		var m struct {
@@ -50,7 +49,7 @@ func rude() {
 	}
 }
 
-// rudeAt is the place of such a program.
+// rudeAt returns the target of such a program.
 func rudeAt(t *testing.T, name, method string) upstream.Target {
 	t.Helper()
 	p := program(t, "rude")

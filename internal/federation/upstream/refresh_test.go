@@ -14,7 +14,7 @@ import (
 	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
-// refusing is a host that cannot be reached, and counts how often that is tried.
+// refusing is an unreachable host that counts attempts.
 type refusing int
 
 func (r *refusing) RoundTrip(*http.Request) (*http.Response, error) {
@@ -32,7 +32,7 @@ func TestServer_reconnectBackoff(t *testing.T) {
 		f.SetTargets([]Target{{Name: "away", URL: "http://127.0.0.1/mcp"}})
 		time.Sleep(24 * time.Hour)
 		f.Close()
-		// A discovery and a handshake each time: after the first minutes once in 30 s to 60 s.
+		// A discovery and a handshake each time: after the first minutes once in 30 to 60 s.
 		if n := int(tries) / 2; n < 24*60 || n > 24*120+10 {
 			t.Errorf("within a day it is tried %d times", n)
 		}
@@ -108,7 +108,7 @@ func TestHistory_reconnectDelay(t *testing.T) {
 		for _, row := range []struct {
 			took        time.Duration
 			size        int
-			since       time.Duration // the lists were read
+			since       time.Duration // time since the lists were read
 			least, most time.Duration
 		}{
 			{0, 0, 0, minBackoff / 2, minBackoff},
@@ -129,7 +129,7 @@ func TestHistory_reconnectDelay(t *testing.T) {
 	})
 }
 
-// talking is a body of events without an end.
+// talking is an endless body of events.
 type talking struct{}
 
 func (*talking) Read(p []byte) (int, error) {

@@ -126,14 +126,14 @@ func (l *Conn) send(ctx context.Context, c *Call, r Request) error {
 		var arguments map[string]string
 		if len(r.Arguments) > 0 {
 			if err := json.Unmarshal(r.Arguments, &arguments); err != nil {
-				return errors.New("the arguments of a prompt are strings")
+				return errors.New("the arguments of a prompt must be strings")
 			}
 		}
 		_, err = l.session.GetPrompt(ctx, &mcp.GetPromptParams{Meta: meta, Name: r.Name, Arguments: arguments, InputResponses: responses, RequestState: r.State})
 	case MethodComplete:
 		params := &mcp.CompleteParams{}
 		if err := json.Unmarshal(r.Arguments, params); err != nil {
-			return fmt.Errorf("the params of a completion: %w", err)
+			return fmt.Errorf("decode completion params: %w", err)
 		}
 		params.Meta = meta
 		_, err = l.session.Complete(ctx, params)

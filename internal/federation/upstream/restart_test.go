@@ -19,8 +19,7 @@ import (
 	"github.com/mcpd/mcpd/internal/federation/upstream"
 )
 
-// attempts is a log that keeps when a server could not be reached, and how long it is left
-// alone then.
+// attempts is a log that records failed connects, and the delay after each.
 type attempts struct {
 	slog.Handler
 
@@ -43,7 +42,7 @@ func (a *attempts) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// Time stands still within a bubble while one of its programs runs.
+// Time in a synctest bubble stands still while a program runs.
 func TestStdioServer_restartBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &attempts{}
@@ -72,8 +71,8 @@ func TestStdioServer_restartBackoff(t *testing.T) {
 	})
 }
 
-// mortal is a server of an earlier revision that ends when its tool is called, unless a file
-// says that it has done so before.
+// mortal is a server of an earlier revision that exits when its tool is called, unless a file
+// says that it already has.
 func mortal() {
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		var m struct {
@@ -162,7 +161,7 @@ func TestStdioServer_maxDepth(t *testing.T) {
 		o, log := options(t)
 		o.Environment = func() ([]string, int) { return nil, depth }
 		_, err := upstream.Dial(t.Context(), program(t, "deep"), o)
-		if deep := err != nil && strings.HasPrefix(err.Error(), "this server is itself the upstream of 4 servers"); err == nil || deep != (want == "") {
+		if deep := err != nil && strings.HasPrefix(err.Error(), "this server is the upstream of 4 servers"); err == nil || deep != (want == "") {
 			t.Errorf("behind %d servers: %v", depth, err)
 		}
 		if !strings.Contains(log.String(), want) || want == "" && log.String() != "" {

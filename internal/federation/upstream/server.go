@@ -121,7 +121,7 @@ func (s *server) run(ctx context.Context) {
 		if failures++; failures&(failures-1) != 0 { // after 1, 2, 4, … failures
 			level = slog.LevelDebug
 		}
-		s.options.Logger.Log(ctx, level, "an upstream server cannot be reached",
+		s.options.Logger.Log(ctx, level, "connect to upstream server",
 			slog.String("upstream", s.target.Name), logText("error", err.Error()), slog.Int("failures", failures), slog.Duration("again_in", pause))
 		s.set(nil, ServerState{Err: err, RetryAt: time.Now().Add(pause)})
 		select {
@@ -215,7 +215,7 @@ func (s *server) serve(ctx context.Context) error {
 	}
 	defer func() { _ = link.Close() }()
 	s.readyAt = time.Now()
-	s.options.Logger.Info("an upstream server is ready", slog.String("upstream", s.target.Name), slog.String("revision", link.Revision()), slog.Int("tools", len(listing.Tools)))
+	s.options.Logger.Info("upstream server ready", slog.String("upstream", s.target.Name), slog.String("revision", link.Revision()), slog.Int("tools", len(listing.Tools)))
 	if listing.CanSubscribe {
 		keeping, leave := context.WithCancel(ctx)
 		var kept sync.WaitGroup
@@ -228,7 +228,7 @@ func (s *server) serve(ctx context.Context) error {
 		if err := s.waitStale(ctx, link, listing.TTL); err != nil {
 			return err
 		}
-		again, cancel := context.WithTimeoutCause(ctx, start, fmt.Errorf("the server has not told within %s (start_timeout) what it offers", start))
+		again, cancel := context.WithTimeoutCause(ctx, start, fmt.Errorf("the server did not list its tools within %s (start_timeout)", start))
 		listing, err = s.list(again, link)
 		cancel()
 		if err != nil {

@@ -14,15 +14,15 @@ import (
 	"github.com/mcpd/mcpd/internal/process/supervisor"
 )
 
-// questions are what servers ask clients of calls, by ids of each kind.
+// questions are requests of servers, with each kind of id.
 var questions = map[string]string{
 	`"q %d"`: `"method":"elicitation/create","params":{"message":"Sure?","requestedSchema":{"type":"object","properties":{}}}`,
 	"%d":     `"method":"sampling/createMessage","params":{"messages":[],"maxTokens":1}`,
 	`"%d"`:   `"method":"roots/list"`,
 }
 
-// converse begins a call that its server does not end by itself. say has the server say
-// something on a stream of its own, and returns when nothing more comes of that.
+// converse starts a call that does not end by itself. say sends messages of the server on its
+// own stream, and returns when they have been handled.
 func converse(t *testing.T) (c *Call, s *teller, say func(format string, args ...any), end func()) {
 	t.Helper()
 	s = &teller{says: map[string]said{MethodTool: {200, streamed, "", false}}}
@@ -63,7 +63,7 @@ func TestServerRequest_withdrawn(t *testing.T) {
 				if asked := c.pendingRequests(); len(asked) > 0 || c.unsentAnswers > 0 {
 					t.Fatalf("question %d that was withdrawn: %d are asked, and %d count", n, len(asked), c.unsentAnswers)
 				}
-				c.Respond(map[string]InputResponse{reply.InputRequests[0].Key: {Result: []byte(`{"late":1}`)}}) // of a client that has been asked
+				c.Respond(map[string]InputResponse{reply.InputRequests[0].Key: {Result: []byte(`{"late":1}`)}}) // from a client that was already asked
 			}
 			if _, _, answers := s.state(); len(answers) > 0 {
 				t.Errorf("the server is answered %q", answers)
@@ -135,7 +135,7 @@ func TestServerRequest_withdrawnDuringAnswer(t *testing.T) {
 	}
 }
 
-// The client library hears of both on streams of their own, in any order.
+// The client library receives both on separate streams, in any order.
 func TestServerRequest_withdrawnBeforeRead(t *testing.T) {
 	w, c := running()
 	w.inputPolicy = InputPolicy{Roots: true}

@@ -44,7 +44,7 @@ var (
 	errNoClient = errors.New("nobody may be asked this")
 	errBusy     = errors.New("too many questions are open")
 	// errAnswerNotRead ends the connection to a server that does not read answers.
-	errAnswerNotRead = fmt.Errorf("the server has not taken an answer to its own request within %s", sendTimeout)
+	errAnswerNotRead = fmt.Errorf("the server did not read an answer to its request within %s", sendTimeout)
 )
 
 // isInputRequest reports whether requests of a method go to clients of calls.

@@ -18,16 +18,16 @@ import (
 	"github.com/mcpd/mcpd/internal/base/jsonguard"
 )
 
-// asker is a server of revision 2025-11-25 without a network, which asks on a stream of its
-// own. It keeps what it is answered, and takes no answer if it is deaf.
+// asker is a server of revision 2025-11-25 without a network that sends requests on its own
+// stream. It records the answers; if deaf, it reads none.
 type asker struct {
 	asks io.Reader // the stream
 	deaf bool
 
 	mu      sync.Mutex
 	answers []string
-	open    int // answers that it has not taken
-	most    int // of these at once
+	open    int // answers not read
+	most    int // maximum of open
 }
 
 func (a *asker) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -59,7 +59,7 @@ func (a *asker) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer(http.StatusAccepted, "", http.NoBody)
 }
 
-// take takes an answer, or none until nobody waits for that any more.
+// take reads an answer, or blocks until it is abandoned.
 func (a *asker) take(r *http.Request, text []byte) {
 	a.mu.Lock()
 	a.answers = append(a.answers, string(text))
@@ -74,8 +74,7 @@ func (a *asker) take(r *http.Request, text []byte) {
 	a.mu.Unlock()
 }
 
-// state returns how many answers it has not taken, how many at most at once, and all that it
-// was given.
+// state returns the unread answers, their maximum, and all answers so far.
 func (a *asker) state() (open, most int, answers []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -92,7 +91,7 @@ func dialled(t *testing.T, server http.RoundTripper, transport string) *Conn {
 	return l
 }
 
-// endless asks the same without an end, each time by another id.
+// endless repeats a request without end, each time with another id.
 type endless struct {
 	request string
 	asked   int
@@ -107,7 +106,7 @@ func (e *endless) Read(p []byte) (int, error) {
 	return e.left.Read(p)
 }
 
-// demands are requests that no client is asked for.
+// demands are requests that go to no client.
 var demands = []string{`"method":"ping"`, `"method":"elicitation/create","params":{"message":"Sure?"}`, `"method":"tasks/list"`}
 
 func TestServerRequest_answersNotRead(t *testing.T) {
@@ -133,7 +132,7 @@ func TestServerRequest_answersNotRead(t *testing.T) {
 	}
 }
 
-// older is the server as one of revision 2024-11-05: it says all on one stream.
+// older is the server with revision 2024-11-05: it has a single stream.
 type older struct {
 	asker
 	stream *io.PipeReader
@@ -231,7 +230,7 @@ func TestServerRequest_placeholder(t *testing.T) {
 	}
 }
 
-// kept returns how many bytes of questions the wire holds.
+// kept returns the size of the requests that the filter stores.
 func kept(w *messageFilter) (n int) {
 	for _, d := range w.requests {
 		n += len(d.params)
@@ -279,12 +278,12 @@ func TestServerRequest_callEnds(t *testing.T) {
 	if d, err := w.takeRequest(`"a"`); kept(w) != 0 || d.call != nil || c.unsentAnswers != 0 || !errors.Is(err, errNoClient) {
 		t.Errorf("%d bytes are kept and the call %v, and the question is answered with %v", kept(w), d.call, err)
 	}
-	ask(`"a"`) // an id is free once its answer is on its way
+	ask(`"a"`) // an id is free once its answer has been sent
 	if len(w.slots) != 0 {
 		t.Error("a question counts whose id is that of another")
 	}
 	_, sent := w.outgoing([]byte(`{"jsonrpc":"2.0","id":"a","error":{}}`))
-	ask(`"a"`) // which is no more that of the call
+	ask(`"a"`) // no longer the id of the call
 	if d, err := w.takeRequest(`"a"`); d.call != nil || !errors.Is(err, errNoClient) {
 		t.Errorf("the call that has ended is asked: %v", err)
 	}

@@ -101,9 +101,9 @@ func (e *sseFilter) count() error {
 	e.eventCount++
 	switch {
 	case e.stream.call != nil && e.eventCount > maxEvents:
-		return fmt.Errorf("the server has sent %d events and no answer: %w", maxEvents, errOversized)
+		return fmt.Errorf("the server sent %d events without a response: %w", maxEvents, errOversized)
 	case e.stream.call == nil && e.eventCount > maxHandshakeEvents && !e.filter.ready.Load():
-		return fmt.Errorf("the server has sent %d events and is not ready: %w", maxHandshakeEvents, errOversized)
+		return fmt.Errorf("the server sent %d events without being ready: %w", maxHandshakeEvents, errOversized)
 	}
 	return nil
 }
@@ -160,7 +160,7 @@ func clampRetry(retry []byte) []byte {
 	return strconv.AppendInt(nil, min(max(n, minRetry), maxRetry), 10)
 }
 
-var errLongEvent = fmt.Errorf("the server sends an event that is too long: %w", errOversized)
+var errLongEvent = fmt.Errorf("the server sent an event that is too long: %w", errOversized)
 
 // event reads the fields of an event up to its blank line.
 func (e *sseFilter) event() (sseEvent, error) {

@@ -43,7 +43,7 @@ type stdioServer struct {
 }
 
 // errTooDeep refuses to start a program at MaxDepth.
-var errTooDeep = fmt.Errorf("this server is itself the upstream of %d servers, one behind the other: is one its own?", MaxDepth)
+var errTooDeep = fmt.Errorf("this server is the upstream of %d servers in a chain: check for a loop", MaxDepth)
 
 func (l *Conn) startProgram(ctx context.Context) (*stdioServer, error) {
 	var inherited []string
@@ -87,7 +87,7 @@ func (p *stdioServer) logStderr() {
 		if words := bytes.TrimSpace(line); !within && len(words) > 0 {
 			said := truncate.Text(string(words), maxLogText)
 			p.lastLine.Store(&said) // for stderrTail
-			p.logLine("an upstream server says", line)
+			p.logLine("stderr of upstream server", line)
 		}
 		within = long
 	}
@@ -122,7 +122,7 @@ func (p *stdioServer) message(line []byte) ([]byte, error) {
 		return nil, nil
 	}
 	if line[0] != '{' {
-		p.logLine("an upstream server writes what is no message", line)
+		p.logLine("ignore output of upstream server", line)
 		return nil, nil
 	}
 	text, err := p.filter.incoming(line, &stream{})
@@ -138,11 +138,11 @@ func (p *stdioServer) line() ([]byte, error) {
 	case err == nil:
 		return line, nil
 	case err == errLongLine:
-		return nil, fmt.Errorf("the server sends a message of more than %d bytes", p.filter.limits.Bytes)
+		return nil, fmt.Errorf("the server sent a message longer than %d bytes", p.filter.limits.Bytes)
 	case errors.Is(err, io.EOF):
 		return nil, p.exitError(errClosed)
 	}
-	return nil, p.exitError(fmt.Errorf("read what the program writes: %w", err))
+	return nil, p.exitError(fmt.Errorf("read program output: %w", err))
 }
 
 // Write sends complete messages of the client library, each with its line end.
@@ -157,7 +157,7 @@ func (p *stdioServer) Write(text []byte) (int, error) {
 		}
 		err := p.send(p.partial[:end+1])
 		if err != nil {
-			err = p.exitError(fmt.Errorf("the program does not read: %w", err))
+			err = p.exitError(fmt.Errorf("the program does not read its input: %w", err))
 			p.filter.fail(err)
 			return 0, err
 		}

@@ -13,20 +13,20 @@ import (
 	"testing/synctest"
 )
 
-// said is what a server answers with: body is sent at once, and then nothing until the
-// client has left. The id of the request stands in it as ID.
+// said is a response: body is sent at once, and then nothing until the client has disconnected.
+// ID is replaced by the id of the request.
 type said struct {
 	status     int
 	kind, body string
-	ends       bool // behind the body
+	ends       bool // after the body
 }
 
-// teller is a server that answers requests by their methods, and all else as the asker
-// does. Those that go on with a stream have the method "".
+// teller is a server that answers requests by method, and otherwise like asker. Requests that
+// resume a stream have the method "".
 type teller struct {
 	asker
 	says map[string]said
-	open atomic.Int32 // bodies that have not been closed
+	open atomic.Int32 // bodies that are not closed
 
 	saying sync.Mutex
 	last   string // id of a call
@@ -54,7 +54,7 @@ func (s *teller) RoundTrip(r *http.Request) (*http.Response, error) {
 	return given(r, answer.status, answer.kind, body), nil
 }
 
-// lasting is a body behind which comes nothing, and no end, unless it ends.
+// lasting is a body that blocks after its content, unless ends is set.
 type lasting struct {
 	io.Reader
 	ctx  context.Context
@@ -76,7 +76,7 @@ func (h *lasting) Close() error {
 	return nil
 }
 
-// reached connects to a server that may ask all, and asks this on a stream of its own.
+// reached connects to a server with all permissions that sends requests on its own stream.
 func (a *asker) reached(t *testing.T, transport, asks string, trip http.RoundTripper) (l *Conn, end func()) {
 	t.Helper()
 	silence, quiet := io.Pipe()
@@ -156,7 +156,7 @@ func TestServerRequest_ignoredStream(t *testing.T) {
 		asked := `{"jsonrpc":"2.0","id":"n NEW",` + request + `}`
 		const data = "data: {\"jsonrpc\":\"2.0\",\"id\":\"first\",\"method\":\"ping\"}\n\n"
 		for name, row := range map[string]struct {
-			method string // "" is that of answers
+			method string // "" for answers
 			said   said
 		}{
 			"in the answer to a notification":        {"notifications/initialized", said{200, "application/json", asked, true}},
@@ -201,7 +201,7 @@ func TestServerRequest_inInvalidResponse(t *testing.T) {
 	}
 }
 
-// blunt has the server of HTTP with SSE say in a body what it should not.
+// blunt is an HTTP+SSE server that writes unexpected text into a body.
 type blunt struct {
 	older
 	body string

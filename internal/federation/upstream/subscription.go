@@ -148,7 +148,7 @@ func (l *Conn) subscribe(parent context.Context, uri string) error {
 	defer cancel()
 	err := l.session.Subscribe(ctx, &mcp.SubscribeParams{URI: uri})
 	if err != nil && parent.Err() == nil {
-		l.options.Logger.Debug("an upstream server does not tell of a resource", slog.String("upstream", l.target.Name), logText("error", err.Error()))
+		l.options.Logger.Debug("subscribe to upstream resource", slog.String("upstream", l.target.Name), logText("error", err.Error()))
 	}
 	return err
 }

@@ -13,8 +13,7 @@ import (
 	"github.com/mcpd/mcpd/internal/federation/upstream"
 )
 
-// notes is a server of a resource that its tool says to have changed. It tells who
-// subscribes, and who takes that back.
+// notes is a server with a resource that its tool marks as changed. It reports subscriptions.
 func notes(subscribed, left func(uri string)) *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "notes", Version: "1"}, &mcp.ServerOptions{
 		SubscribeHandler:   func(_ context.Context, r *mcp.SubscribeRequest) error { subscribed(r.Params.URI); return nil },
@@ -31,7 +30,7 @@ func notes(subscribed, left func(uri string)) *mcp.Server {
 
 func nobody(string) {}
 
-// hosts are servers of notes over HTTP, by the ways in which they are spoken to.
+// hosts returns notes servers over HTTP, by transport.
 func hosts(t *testing.T, subscribed, left func(uri string)) map[string]*httptest.Server {
 	t.Helper()
 	hosts := map[string]*httptest.Server{}
@@ -49,7 +48,7 @@ func hosts(t *testing.T, subscribed, left func(uri string)) map[string]*httptest
 	return hosts
 }
 
-// following is a fleet of one server, and the channels of what it tells.
+// following returns a fleet of one server, and the channels of its notifications.
 func following(t *testing.T, place upstream.Target) (f *upstream.Fleet, listed chan struct{}, updated chan string) {
 	t.Helper()
 	o, _ := options(t)
@@ -76,7 +75,7 @@ func TestSubscribe_notification(t *testing.T) {
 				t.Fatal(err)
 			}
 			eras[f.State("x").Revision >= "2026-07-28"]++
-			for { // the server agrees to it in its own time
+			for { // the server confirms later
 				c, err := f.Start(t.Context(), "x", upstream.Request{Method: upstream.MethodTool, Name: "touch"}, nil)
 				if err == nil {
 					_, err = c.Next(t.Context())
@@ -132,7 +131,7 @@ func TestSubscribe_afterReconnect(t *testing.T) {
 			<-subscribed
 			host.CloseClientConnections()
 			<-subscribed
-			f.SetTargets([]upstream.Target{{Name: "x", URL: host.URL, StartTimeout: 1e9}}) // another place, for the fleet
+			f.SetTargets([]upstream.Target{{Name: "x", URL: host.URL, StartTimeout: 1e9}}) // a different target for the fleet
 			<-subscribed
 		})
 	}

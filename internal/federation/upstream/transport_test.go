@@ -14,14 +14,14 @@ import (
 	"github.com/mcpd/mcpd/internal/federation/upstream"
 )
 
-// site is a host whose server is at one path alone, and what it was asked for.
+// site is a host with a server at one path that records its requests.
 type site struct {
 	*httptest.Server
 	mu    sync.Mutex
 	asked map[string]int
 }
 
-// paths returns the requests of methods and paths since the last time.
+// paths returns the requests since the last call, by method and path.
 func (s *site) paths() map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -30,7 +30,7 @@ func (s *site) paths() map[string]int {
 	return asked
 }
 
-// at is a site with a lab at a path, which answers other requests with a status.
+// at returns a site with a lab at a path and a status for other requests.
 func at(t *testing.T, path, transport string, status int) *site {
 	server := forgets(t, lab(nil))
 	one := func(*http.Request) *mcp.Server { return server }

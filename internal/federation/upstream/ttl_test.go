@@ -13,15 +13,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// aging is a server without a network whose lists are other ones each time, and never said
-// to be. It keeps when they were read.
+// aging is a server without a network whose lists change on each read without notification. It
+// records the times of reads.
 type aging struct {
 	newest bool
-	ttl    string // the member of each list by which it says how long that holds, "" for none
+	ttl    string // the TTL member of each list, "" for none
 	began  time.Time
 
 	mu   sync.Mutex
-	read map[string][]time.Duration // by methods
+	read map[string][]time.Duration // by method
 }
 
 func (s *aging) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -53,7 +53,7 @@ func (s *aging) RoundTrip(r *http.Request) (*http.Response, error) {
 	return give(http.StatusOK, `{"jsonrpc":"2.0","id":`+string(m.id)+`,"result":{`+result+`}}`)
 }
 
-// reads notes that a list is read, and returns how often that was.
+// reads records a read of a list, and returns their number.
 func (s *aging) reads(method string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -61,8 +61,8 @@ func (s *aging) reads(method string) int {
 	return len(s.read[method])
 }
 
-// aged has a fleet know a server for 150 s, during which something may be, and returns how
-// the server is then, and how often it was told that it offers something else.
+// aged runs a fleet with the server for 150 s, and calls during. It returns the final state,
+// and the number of list changes.
 func (s *aging) aged(t *testing.T, during func(*Fleet)) (state ServerState, told int) {
 	t.Helper()
 	s.began, s.read = time.Now(), map[string][]time.Duration{}
@@ -79,7 +79,7 @@ func (s *aging) aged(t *testing.T, during func(*Fleet)) (state ServerState, told
 	return state, told
 }
 
-// always are the times of all lists, where these are the same.
+// always returns the same times for all lists.
 func always(times []time.Duration) map[string][]time.Duration {
 	all := map[string][]time.Duration{}
 	for method := range lists {

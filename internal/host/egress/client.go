@@ -177,7 +177,7 @@ func (c *grantClient) read(ctx context.Context, r *request, resp *http.Response)
 // logFailure logs the details of an error that the script does not get.
 func (c *grantClient) logFailure(ctx context.Context, r *request, err error) *scripting.HostError {
 	explained := explain(ctx, r.host, err)
-	c.options.Logger.DebugContext(ctx, "a script's HTTP request failed",
+	c.options.Logger.DebugContext(ctx, "HTTP request of script failed",
 		"grant", c.grant.Name, "host", r.to.hostport(), "code", explained.Code,
 		"reason", explained.Message, "cause", cause(err))
 	return explained
@@ -248,10 +248,10 @@ func (c *grantClient) hideHeaderError(ctx context.Context, err error) error {
 	case !ok:
 		return err
 	case unset.cause == errControlCharacter:
-		c.options.Logger.WarnContext(ctx, "a header of a grant cannot be sent: it holds a control character",
+		c.options.Logger.WarnContext(ctx, "header of grant holds a control character",
 			"grant", c.grant.Name, "header", unset.header)
 	default:
-		c.options.Logger.WarnContext(ctx, "a secret of a grant could not be read",
+		c.options.Logger.WarnContext(ctx, "read secret of grant",
 			"grant", c.grant.Name, "header", unset.header, "error", unset.cause)
 	}
 	return unset.HostError

@@ -11,10 +11,10 @@ import (
 	"testing"
 )
 
-// names is a name server that answers from memory.
+// names is a name server with answers in memory.
 type names struct {
-	// answers are the addresses of a name, of both kinds: those of the first
-	// question of a kind, of the second and so on. The last stay.
+	// answers are the addresses of a name: for the first query of a kind, the second and so on.
+	// The last ones repeat.
 	answers map[string][][]netip.Addr
 	running sync.WaitGroup
 
@@ -22,19 +22,19 @@ type names struct {
 	asked map[question]int
 }
 
-// question is what a name server is asked.
+// question is a DNS question.
 type question struct {
 	name string
 	kind uint16
 }
 
-// The kinds of questions (RFC 1035 section 3.2.2, RFC 3596 section 2.1).
+// The question types (RFC 1035 section 3.2.2, RFC 3596 section 2.1).
 const (
 	typeA    = 1
 	typeAAAA = 28
 )
 
-// resolver returns a resolver that asks only n, over pipes.
+// resolver returns a resolver that only uses n, over pipes.
 func (n *names) resolver(t *testing.T) *net.Resolver {
 	t.Cleanup(n.running.Wait)
 	return &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
@@ -47,8 +47,8 @@ func (n *names) resolver(t *testing.T) *net.Resolver {
 	}}
 }
 
-// serve answers queries in the framing of TCP (RFC 1035 section 4.2.2), which
-// the resolver speaks to whatever is no packet connection.
+// serve answers queries in TCP framing (RFC 1035 section 4.2.2), which the resolver uses for
+// connections that are not packet connections.
 func (n *names) serve(c net.Conn) {
 	for {
 		var size [2]byte
@@ -84,7 +84,7 @@ func (n *names) answer(query []byte) []byte {
 		if is := map[uint16]int{typeA: 4, typeAAAA: 16}[kind]; is != len(raw) {
 			continue
 		}
-		out[7]++ // one more answer: the name of the question, its kind, IN, no time to live
+		out[7]++ // one answer: the name of the question, its type, IN, TTL 0
 		out = append(out, 0xc0, header, 0, byte(kind), 0, 1, 0, 0, 0, 0, 0, byte(len(raw)))
 		out = append(out, raw...)
 	}

@@ -9,9 +9,8 @@ import (
 	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
-// FuzzParseURL: a URL that is accepted means one thing. It reads the same when
-// it is read again, its host is a name or an address and nothing else, and no
-// reading of its path climbs.
+// FuzzParseURL checks that an accepted URL is unambiguous: it parses to the same URL again, its
+// host is only a name or an address, and no variant of its path has dot segments.
 func FuzzParseURL(f *testing.F) {
 	for _, seed := range []string{
 		"https://api.example.com/a%2fb?q#f", "http://[::1]:80/", "http://0x7f.1/", "https://a@b/", "https://h/%252e%252e/", "https:\\\\h", "http://h./", "http://H:8080/..;/",
@@ -49,7 +48,7 @@ func FuzzParseURL(f *testing.F) {
 	})
 }
 
-// FuzzRequest: no payload ends the process or gets past the checks of headers.
+// FuzzRequest checks that no payload crashes the process or bypasses the header checks.
 func FuzzRequest(f *testing.F) {
 	f.Add([]byte(`{"method":"GET","url":"https://h.example/","headers":{"a":"b"},"body":"x","timeout_ms":1}`))
 	f.Add([]byte(`{"url":"https://h.example/","body64":"eA=="}`))

@@ -46,7 +46,7 @@ func attempts(t *testing.T, port string) []attempt {
 	return all
 }
 
-// victim is a server on 127.0.0.1 that counts who connects.
+// victim starts a server on 127.0.0.1 that counts connections.
 func victim(t *testing.T) (port string, connected *atomic.Int64) {
 	t.Helper()
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
@@ -85,7 +85,7 @@ func TestParseURL_hostile(t *testing.T) {
 			t.Errorf("%s under a grant of %s: %v, want %s", a.url, a.host, err, a.code)
 		}
 	}
-	// The same with the private networks open, but only one host granted.
+	// The same with private networks allowed, but only one host granted.
 	for _, a := range attempts(t, port) {
 		g := grant.HTTP{Hosts: []string{"api.example.com:443"}, Paths: []string{"/public/*"}, PrivateNetworks: true}
 		_, err := p.Do(t.Context(), g, payload(t, a.url))
@@ -115,7 +115,7 @@ func TestParseURL_rawBytes(t *testing.T) {
 	}
 }
 
-// A granted name that leads to a private address gains nothing.
+// A granted name with a private address is refused.
 func TestDo_privateName(t *testing.T) {
 	port, connected := victim(t)
 	n := &names{answers: map[string][][]netip.Addr{"rebind.example": {{netip.MustParseAddr("127.0.0.1")}}}}

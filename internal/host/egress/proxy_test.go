@@ -12,13 +12,12 @@ import (
 	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
-// proxied is the variable that tells this test that it runs in an environment
-// with proxies.
+// proxied is the variable that marks a process with proxies in its environment.
 const proxied = "MCPD_TEST_PROXIED"
 
-// No proxy of the environment ever hears of a request: it would dial in our place,
-// and nobody would look at what. net/http reads the variables once in a process
-// and asks no proxy for this machine, so another process asks by a name.
+// No request goes to a proxy of the environment: the proxy would dial without our checks.
+// net/http reads the variables once per process and uses no proxy for localhost, so a child
+// process requests a name.
 func TestDo_ignoresProxyEnvironment(t *testing.T) {
 	if os.Getenv(proxied) != "" {
 		askPastProxies(t)
@@ -40,8 +39,7 @@ func TestDo_ignoresProxyEnvironment(t *testing.T) {
 	}
 }
 
-// askPastProxies asks servers by a granted name, as scripts do and as the server
-// does for tokens.
+// askPastProxies sends requests to a granted name, as scripts and as the server for tokens.
 func askPastProxies(t *testing.T) {
 	for _, secure := range []bool{false, true} {
 		s := newSite(t, secure, echo)

@@ -9,15 +9,15 @@ import (
 	"testing"
 )
 
-// open and shut are addresses of this machine, of which a rebinding lab takes the
-// one for public: it stands for any server of the internet.
+// open and shut are addresses of this machine. A rebinding lab treats open as public, in place
+// of a server on the internet.
 const (
 	open = "127.0.0.1"
 	shut = "127.0.0.2"
 )
 
-// rebinding is a site at the open address, and a victim at the shut one and at
-// [::1], all on one port.
+// rebinding is a site at the open address, and victims at the shut one and at [::1], on one
+// port.
 type rebinding struct {
 	*site
 	names   *names
@@ -28,7 +28,7 @@ type rebinding struct {
 func newRebinding(t *testing.T, handler http.HandlerFunc) *rebinding {
 	t.Helper()
 	r := &rebinding{site: newSite(t, false, func(w http.ResponseWriter, req *http.Request) {
-		w.Header().Set("Connection", "close") // so that each request asks for the name again
+		w.Header().Set("Connection", "close") // so that each request resolves the name again
 		handler(w, req)
 	})}
 	_, port, err := net.SplitHostPort(r.host())
@@ -47,7 +47,7 @@ func newRebinding(t *testing.T, handler http.HandlerFunc) *rebinding {
 	return r
 }
 
-// victim counts who reaches an address that nobody should reach.
+// victim counts connections to a forbidden address.
 func (r *rebinding) victim(address string) {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
@@ -69,7 +69,7 @@ func (r *rebinding) victim(address string) {
 	r.Cleanup(func() { _ = l.Close(); <-ended })
 }
 
-// lead has a name lead to addresses, question by question.
+// lead sets the addresses of a name, query by query.
 func (r *rebinding) lead(name string, answers ...[]string) {
 	var all [][]netip.Addr
 	for _, answer := range answers {
@@ -89,8 +89,7 @@ const (
 	denied  = "DENIED: rebind.example is in a network that the grant does not reach (private_networks)"
 )
 
-// A granted name that comes to lead to a private address gains nothing: what is
-// looked at is the address that is dialled, each time it is dialled.
+// A granted name that changes to a private address is refused: each dialed address is checked.
 func TestDNSRebinding(t *testing.T) {
 	r := newRebinding(t, echo)
 	for name, row := range map[string]struct {

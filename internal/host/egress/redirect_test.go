@@ -9,8 +9,8 @@ import (
 	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
-// redirects answers every path but /end with a redirect: ?to= says where,
-// ?status= with which status.
+// redirects answers every path except /end with a redirect: ?to= is the location, ?status= the
+// status.
 func redirects(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/end" {
 		echo(w, r)
@@ -35,7 +35,7 @@ func TestRedirect_limit(t *testing.T) {
 	rows := map[string]float64{
 		"/?to=/end":              418,
 		"/?to=%2F%3Fto%3D%2Fend": 418,
-		"/?to=%2F%3Fto%3D%252F%253Fto%253D%2Fend": 301, // the third is returned as it is
+		"/?to=%2F%3Fto%3D%252F%253Fto%253D%2Fend": 301, // the third is returned unchanged
 		"/?to=/end%23fragment":                    418,
 		"/?to=":                                   301,
 	}

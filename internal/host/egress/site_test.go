@@ -21,7 +21,7 @@ import (
 
 const canary = "canary-3f9a1c"
 
-// site is a server on loopback, and a Pool that may reach it.
+// site is a loopback server, and a Pool that may reach it.
 type site struct {
 	*testing.T
 	*httptest.Server
@@ -30,7 +30,7 @@ type site struct {
 	log   bytes.Buffer
 }
 
-// newSite serves handler, in TLS when secure is set.
+// newSite serves handler, over TLS if secure is set.
 func newSite(t *testing.T, secure bool, handler http.HandlerFunc) *site {
 	t.Helper()
 	s := &site{T: t, Server: httptest.NewUnstartedServer(handler)}
@@ -66,7 +66,7 @@ func (s *site) host() string { return s.Listener.Addr().String() }
 
 type fields map[string]any
 
-// do sends a request, and returns the answer or the error as "CODE: message".
+// do sends a request, and returns the response, or the error as "CODE: message".
 func (s *site) do(request fields) (fields, string) {
 	s.Helper()
 	return s.doContext(s.Context(), request)
@@ -99,7 +99,7 @@ func (s *site) doContext(ctx context.Context, request fields) (fields, string) {
 	return answer, ""
 }
 
-// echo answers with what it got.
+// echo responds with the request.
 func echo(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {

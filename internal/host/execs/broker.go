@@ -56,7 +56,7 @@ func (b *Broker) Do(ctx context.Context, p Program, payload []byte) ([]byte, err
 	}
 	result, err := b.run(ctx, p.Exec, arguments)
 	if err != nil {
-		b.Logger.DebugContext(ctx, "a program was not run to its end", slog.String("grant", p.Name), slog.Any("error", err))
+		b.Logger.DebugContext(ctx, "run program of grant", slog.String("grant", p.Name), slog.Any("error", err))
 		return nil, explain(ctx, p.Exec, err)
 	}
 	return EncodeResult(result.Code, b.Redact(result.Stdout), b.Redact(result.Stderr)), nil
@@ -81,7 +81,7 @@ func (b *Broker) run(ctx context.Context, g grant.Exec, arguments []string) (res
 	}
 	defer func() {
 		if err := os.RemoveAll(folder); err != nil {
-			b.Logger.WarnContext(ctx, "the folder of a program cannot be removed", slog.String("grant", g.Name), slog.Any("error", err))
+			b.Logger.WarnContext(ctx, "remove working directory of program", slog.String("grant", g.Name), slog.Any("error", err))
 		}
 	}()
 	return supervisor.Run(ctx, b.Supervisor, supervisor.Program{

@@ -200,7 +200,7 @@ func TestDo_cancel(t *testing.T) {
 	if got := errorText(<-done); got != "UNAVAILABLE: exec.p: the call was cancelled" {
 		t.Errorf("got %q", got)
 	}
-	// Only its death closes the pipe.
+	// Only its exit closes the pipe.
 	if lines.Scan() {
 		t.Errorf("got %q", lines.Text())
 	}

@@ -10,15 +10,15 @@ import (
 	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
-// patterns are what authors write, careful ones and others.
+// patterns are patterns of authors, careful or not.
 var patterns = []string{
 	"[a-z]+", "[a-z]+$", "^[a-z]+$", "(?m)^[a-z]+$", "[a-z0-9][a-z0-9_.-]*", `\w+`, `[^-\s]\S*`, "a|b", "[A-Za-z ]+", `[^-].*`,
 	`(?s)[^-].*`, `[^-][^/]*`, `v[0-9]+(\.[0-9]+)*`, "-?[0-9]+", "-v|--verbose", `\p{L}+`, "(?i)main|dev", `[a-z]+=[a-z]+`,
-	// What a file that loads does not say; the broker stands alone here.
+	// A file with these does not load; the broker must still be safe.
 	".*", "(?s).*", ".+", "[^;]*", "",
 }
 
-// values are what attackers and accidents send.
+// values are hostile and accidental values.
 var values = []string{
 	"", " ", "a", "abc", "a b", "main", "v1.2", "-5", "k=v", "abc\n", "\nabc", "abc\r", "abc\r\n", "abc\n-rf", "a\nb", "abc\x00", "\x00", "a\x00--evil",
 	"-", "--", "-a", "-rf", "--x=y", "--upload-pack=id", "-oProxyCommand=id", "-v", "--verbose", "--verbose=1", "-v\n", " -a", "\t-a", "‐a", "−a", "－a", "\u200b-a", "\ufeff-a",
@@ -28,7 +28,7 @@ var values = []string{
 	"\xff", "a\xffb", "\xc0\xaf", "\xed\xa0\x80", strings.Repeat("a", 256), strings.Repeat("a", 257), strings.Repeat("é", 200), strings.Repeat("-", 300),
 }
 
-// places are lists of arguments in which a value stands.
+// places returns argument lists that contain a value.
 func places() map[string][]string {
 	return map[string][]string{
 		"whole":           {"tell", "fixed", "{p}", "last"},
@@ -38,8 +38,7 @@ func places() map[string][]string {
 	}
 }
 
-// whole reports whether a pattern covers a value from its first byte to its
-// last, in another way than by anchors.
+// whole reports whether a pattern matches all of a value, without using anchors.
 func whole(pattern, value string) bool {
 	re := regexp.MustCompile(pattern)
 	re.Longest()
@@ -47,8 +46,8 @@ func whole(pattern, value string) bool {
 	return at != nil && at[0] == 0 && at[1] == len(value)
 }
 
-// TestParse tries every value with every
-// pattern in every place. It asks the program itself what it was told.
+// TestParse tries every value with every pattern in every place, and compares with the
+// arguments that the program receives.
 func TestParse(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED with -short: one goroutine works here alone")
@@ -63,7 +62,7 @@ func TestParse(t *testing.T) {
 				forms++
 				payload := map[string]string{"p": value}
 				arguments, err := Compile(g).Parse(mustJSON(t, payload))
-				sent := string([]rune(value)) // as JSON carries it
+				sent := string([]rune(value)) // as JSON transports it
 				if err != nil {
 					continue
 				}
@@ -92,7 +91,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// checkTold compares what a program says that it was told.
+// checkTold compares the arguments that a program reports.
 func checkTold(t *testing.T, b *Broker, g grant.Exec, params map[string]string, want []string) {
 	t.Helper()
 	got, refusal := run(t, b, g, params)
@@ -113,8 +112,7 @@ func checkTold(t *testing.T, b *Broker, g grant.Exec, params map[string]string, 
 	}
 }
 
-// TestParse_separateArguments has two parameters hold each other's
-// places.
+// Two parameters contain each other's placeholders.
 func TestParse_separateArguments(t *testing.T) {
 	g := grantOf(t, "tell", "{p}", "x{q}")
 	g.Params = []grant.Param{{Name: "p", Pattern: "[^-].*", MaxLength: 256}, {Name: "q", Pattern: "[^-].*", MaxLength: 256}}

@@ -16,8 +16,8 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// programs are what the test's own binary is when its first argument is their
-// name, with the arguments behind it.
+// programs are the programs that the test binary can be, by first argument; the rest are their
+// arguments.
 var programs = map[string]func(arguments []string){
 	"tell": func(arguments []string) {
 		for _, a := range arguments {
@@ -39,7 +39,7 @@ var programs = map[string]func(arguments []string){
 		}
 		fmt.Print(dir, " ", len(entries))
 	},
-	// meet joins the test by a pipe, and goes on when the test has ended it.
+	// meet connects to the test by a pipe, and continues when the test closes it.
 	"meet": func(arguments []string) {
 		pipe, err := os.OpenFile(arguments[0], os.O_WRONLY, 0)
 		if err != nil {
@@ -50,11 +50,11 @@ var programs = map[string]func(arguments []string){
 	},
 }
 
-// TestMain makes the test's own binary the programs.
+// TestMain runs a program if the first argument names one.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && programs[os.Args[1]] != nil {
 		programs[os.Args[1]](os.Args[2:])
-		// At os.Exit the race detector would wait a second.
+		// os.Exit would wait a second for the race detector.
 		syscall.Exit(0)
 	}
 	os.Exit(m.Run())
@@ -83,14 +83,13 @@ func broker() *Broker {
 	}
 }
 
-// told is what a script is told.
+// told is the result of exec.run for a script.
 type told struct {
 	Code                               int
 	Stdout, Stderr, Stdout64, Stderr64 string
 }
 
-// run runs a program for a script, and returns what it is told, or the code of
-// the refusal.
+// run runs a program for a script, and returns the result, or the error code.
 func run(t *testing.T, b *Broker, g grant.Exec, params map[string]string) (told, string) {
 	t.Helper()
 	payload, err := json.Marshal(map[string]any{"grant": g.Name, "params": params})

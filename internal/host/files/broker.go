@@ -57,7 +57,7 @@ func (b *Broker) Do(ctx context.Context, f *GrantedRoot, method string, payload 
 	}
 	answer, err := b.do(ctx, f, r)
 	if err != nil {
-		b.Logger.DebugContext(ctx, "a file operation failed", slog.String("grant", f.Grant.Name), slog.String("operation", method), slog.Any("error", err))
+		b.Logger.DebugContext(ctx, "file operation failed", slog.String("grant", f.Grant.Name), slog.String("operation", method), slog.Any("error", err))
 		return nil, explain(ctx, r.given, err)
 	}
 	encoded, err := json.Marshal(answer)

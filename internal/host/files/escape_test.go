@@ -13,9 +13,9 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// answered is what is told all the same of hostile paths: what the root itself is
-// and holds, and that something which is neither file nor folder is there. Any
-// other answer is an escape.
+// answered reports whether an answer is allowed for a hostile path: the root's own stat and
+// list, and the stat of something that is not a file or directory. Any other answer is an
+// escape.
 func (l *lab) answered(method, path, answer string) bool {
 	switch {
 	case path == "." && method == "stat":
@@ -36,8 +36,8 @@ func (l *lab) answered(method, path, answer string) bool {
 	return false
 }
 
-// written reports whether a hostile path was, after all, an odd name of a file in
-// the root itself, and removes that.
+// written reports whether a hostile path was just an odd file name in the root, and removes the
+// file.
 func (l *lab) written(path string) bool {
 	l.Helper()
 	file := filepath.Join(l.root, path)
@@ -82,7 +82,7 @@ func TestParsePath_outsideRoot(t *testing.T) {
 	t.Logf("%d paths, %d operations each, %d refusals, %d files written by odd names", len(paths), len(operations), refusals, odd)
 }
 
-// No device can be made by everyone, but everyone can look at one.
+// Creating a device needs privileges; opening one does not.
 func TestRead_device(t *testing.T) {
 	l := newLab(t)
 	opened, err := openRoot(l.folder.Grant)
@@ -96,8 +96,8 @@ func TestRead_device(t *testing.T) {
 			t.Logf("NOT TRIED: %v", err)
 			continue
 		}
-		opened.device = deviceOf(info) // as if it lay in the root
-		if got, want := l.outcome(nil, opened.checkRegular(q, info)), "DENIED: zero: it is no regular file"; got != want {
+		opened.device = deviceOf(info) // as if it were in the root
+		if got, want := l.outcome(nil, opened.checkRegular(q, info)), "DENIED: zero: it is not a regular file"; got != want {
 			t.Errorf("%s: got %s, want %s", device, got, want)
 		}
 		if got, want := l.outcome(nil, opened.checkDir(q, info)), "NOT_FOUND: zero: there is no such folder"; got != want {

@@ -21,10 +21,10 @@ import (
 
 const canary = "canary-7b1e"
 
-// lab is a folder of a grant beside files that are nobody's business.
+// lab is the root of a grant, next to forbidden files.
 type lab struct {
 	*testing.T
-	// top holds the root, and beside it what must not be reached.
+	// top holds the root, and the forbidden files next to it.
 	top, root string
 	folder    *GrantedRoot
 	broker    *Broker
@@ -69,7 +69,7 @@ func (l *lab) must(err error) {
 	}
 }
 
-// do does an operation, and returns the answer, or the refusal as "CODE: message".
+// do carries out an operation, and returns the answer, or the error as "CODE: message".
 func (l *lab) do(method, payload string) string {
 	l.Helper()
 	return l.outcome(l.broker.Do(l.Context(), l.folder, method, []byte(payload)))
@@ -87,17 +87,17 @@ func (l *lab) outcome(answer []byte, err error) string {
 	return strings.ReplaceAll(refused.Error(), l.root, "ROOT")
 }
 
-// at is the payload of an operation on a path, which reaches the broker byte for byte.
+// at returns the payload of an operation on a path, which reaches the broker byte for byte.
 func at(path string, more ...string) string {
 	quoted := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\x00", `\u0000`, "\n", `\n`, "\r", `\r`, "\t", `\t`, "\x1b", `\u001b`).Replace(path)
 	return `{"path":"` + quoted + `"` + strings.Join(append([]string{""}, more...), ",") + `}`
 }
 
-// outside hashes all that lies beside the root, and files all of it and the root.
+// outside hashes everything outside the root, and files everything.
 func (l *lab) outside() string { return l.hash(l.root) }
 func (l *lab) files() string   { return l.hash("") }
 
-// hash hashes all that lies in the folder of the lab, but for one folder.
+// hash hashes everything in the lab, except one directory.
 func (l *lab) hash(without string) string {
 	l.Helper()
 	h := sha256.New()
@@ -123,14 +123,13 @@ func (l *lab) hash(without string) string {
 	return fmt.Sprintf("%x", h.Sum(nil))
 }
 
-// operations are all that can be done, with all that their payloads need beside the path.
+// operations are all operations, with their payload in addition to the path.
 var operations = map[string]string{
 	"readText": `"x":0`, "readBytes": `"x":0`, "lines": `"x":0`, "list": `"x":0`, "stat": `"x":0`,
 	"writeText": `"text":"gotcha"`, "writeBytes": `"data64":"Z290Y2hh"`, "remove": `"x":0`,
 }
 
-// hostilePaths are ways to write paths that lead out of a root whose name is
-// logs, and that never lead to anything within it.
+// hostilePaths are paths that leave a root named logs, and never lead into it.
 func (l *lab) hostilePaths() []string {
 	var paths []string
 	targets := []string{"secret.txt", "logs-evil/secret.txt", "logs-evil/app.log", "logs-evil"}
@@ -163,7 +162,7 @@ func (l *lab) hostilePaths() []string {
 	)
 }
 
-// plant puts links, pipes and their like into the root.
+// plant creates links, pipes and similar files in the root.
 func (l *lab) plant() {
 	l.Helper()
 	for name, to := range map[string]string{
@@ -174,7 +173,7 @@ func (l *lab) plant() {
 	}
 	l.must(os.Link(filepath.Join(l.top, "secret.txt"), filepath.Join(l.root, "hard")))
 	l.must(syscall.Mkfifo(filepath.Join(l.root, "pipe"), 0o600))
-	// A name alone is as good as a socket that somebody listens at.
+	// The file alone behaves like a socket with a listener.
 	if err := syscall.Mknod(filepath.Join(l.root, "socket"), syscall.S_IFSOCK|0o600, 0); err != nil {
 		l.Logf("NO SOCKET IS TRIED: none can be made here: %v", err)
 	}

@@ -15,8 +15,8 @@ import (
 	"testing"
 )
 
-// TestRace_directoryToLink has folder and link take turns at
-// one name while files below it are read, written and removed.
+// A directory and a link alternate under one name while files below it are read, written and
+// removed.
 func TestRace_directoryToLink(t *testing.T) {
 	const tries, turns = 3000, 1000
 	l := newLab(t)
@@ -45,7 +45,7 @@ func TestRace_directoryToLink(t *testing.T) {
 				for method, rest := range operations {
 					paths := []string{"d/app.log", "d/new.txt", "d/secret.txt"}
 					if method == "list" || method == "stat" {
-						paths = append(paths, "d") // what writes would take the name while neither has it
+						paths = append(paths, "d") // a writer would take the name while it is free
 					}
 					for _, path := range paths {
 						answer, _ := l.broker.Do(t.Context(), folder, method, []byte(at(path, rest)))
@@ -64,7 +64,7 @@ func TestRace_directoryToLink(t *testing.T) {
 	}
 }
 
-// swap calls change between the look at a file and its opening.
+// swap calls change between the check of a file and its opening.
 func swap(root *openedRoot, change func()) func(*Operation, fs.FileInfo) error {
 	looked := false
 	return func(q *Operation, info fs.FileInfo) error {
@@ -87,7 +87,7 @@ func TestRace_fileReplaced(t *testing.T) {
 		{"a link within", func(l *lab, file string) { l.must(os.Symlink("sub/deep.txt", file)) }, "UNAVAILABLE: app.log: another file has taken its name; try again"},
 		{"another file", func(l *lab, _ string) { l.put("logs/app.log", "other") }, "UNAVAILABLE: app.log: another file has taken its name; try again"},
 		{"a hard link", func(l *lab, file string) { l.must(os.Link(filepath.Join(l.top, "secret.txt"), file)) }, "DENIED: app.log: the file has another name, too (a hard link)"},
-		{"a pipe", func(l *lab, file string) { l.must(syscall.Mkfifo(file, 0o600)) }, "DENIED: app.log: it is no regular file"},
+		{"a pipe", func(l *lab, file string) { l.must(syscall.Mkfifo(file, 0o600)) }, "DENIED: app.log: it is not a regular file"},
 		{"a folder", func(l *lab, file string) { l.must(os.Mkdir(file, 0o700)) }, "DENIED: app.log: it is a folder"},
 		{"nothing", func(*lab, string) {}, "NOT_FOUND: app.log: there is no such file or folder"},
 	} {
@@ -99,7 +99,7 @@ func TestRace_fileReplaced(t *testing.T) {
 			q, err := l.folder.Parse("readText", []byte(at("app.log")))
 			l.must(err)
 			file := filepath.Join(l.root, "app.log")
-			// The file is kept, so that nothing can have its number again.
+			// The file is kept, so that its inode number is not reused.
 			_, _, err = root.open(q, openNonBlocking, swap(root, func() { l.must(os.Rename(file, filepath.Join(l.top, "kept"))); c.put(l, file) }))
 			if got := l.outcome(nil, explain(t.Context(), q.given, err)); got != c.want {
 				t.Errorf("got %s, want %s", got, c.want)
@@ -108,7 +108,7 @@ func TestRace_fileReplaced(t *testing.T) {
 	}
 }
 
-// TestRead_replacedFile: it has no name then.
+// The open file has no name then.
 func TestRead_replacedFile(t *testing.T) {
 	l := newLab(t)
 	root, err := openRoot(l.folder.Grant)
@@ -148,11 +148,11 @@ func TestRead_pipe(t *testing.T) {
 	})
 }
 
-// refusedAtOnce tries all operations on what is neither file nor folder.
+// refusedAtOnce tries all operations on something that is neither file nor directory.
 func refusedAtOnce(l *lab, name string) {
 	l.Helper()
 	for method, rest := range operations {
-		want := "DENIED: " + name + ": it is no regular file"
+		want := "DENIED: " + name + ": it is not a regular file"
 		switch method {
 		case "list":
 			want = "NOT_FOUND: " + name + ": there is no such folder"

@@ -88,7 +88,7 @@ func (r *openedRoot) checkRegular(q *Operation, info fs.FileInfo) error {
 	case info.IsDir():
 		return newHostError(scripting.Denied, q.given, "it is a folder")
 	case !info.Mode().IsRegular():
-		return newHostError(scripting.Denied, q.given, "it is no regular file")
+		return newHostError(scripting.Denied, q.given, "it is not a regular file")
 	case deviceOf(info) != r.device:
 		return newHostError(scripting.Denied, q.given, "it is on another file system than the root")
 	case linkCount(info) > 1: // 0 for a file that was replaced in the meantime

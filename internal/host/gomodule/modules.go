@@ -187,10 +187,10 @@ func (b *Broker) Do(ctx context.Context, call CallInfo, module, function string,
 	case err == nil && len(answer) > maxResult:
 		return nil, &scripting.HostError{Code: scripting.TooLarge, Message: fmt.Sprintf("the answer of modules.%s.%s has more than %d MiB", module, function, maxResult>>20)}
 	case err == nil && !json.Valid(answer):
-		err = errors.New("the answer is no JSON")
+		err = errors.New("the result is not JSON")
 	}
 	if err != nil {
-		b.logger.LogAttrs(ctx, slog.LevelError, "a function of a module failed", slog.String("function", module+"."+function),
+		b.logger.LogAttrs(ctx, slog.LevelError, "module function failed", slog.String("function", module+"."+function),
 			slog.String(call.Kind, call.Name), slog.String("call_id", call.ID), slog.String("error", err.Error()))
 		return nil, &scripting.HostError{Code: scripting.Unavailable, Message: "modules." + module + "." + function + " failed"}
 	}
@@ -198,7 +198,7 @@ func (b *Broker) Do(ctx context.Context, call CallInfo, module, function string,
 }
 
 // errExited reports a function that called runtime.Goexit.
-var errExited = errors.New("the function ended its goroutine")
+var errExited = errors.New("the function called runtime.Goexit")
 
 // runDetached runs the function in a goroutine until it returns or ctx is done. In the latter
 // case the function may continue to run.

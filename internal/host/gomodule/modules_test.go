@@ -47,7 +47,7 @@ func TestNew_invalidModules(t *testing.T) {
 	}
 }
 
-// lab is a broker with one module, and what the log says.
+// lab returns a broker with one module, and its log.
 func lab(t *testing.T, check func(json.RawMessage) error, functions map[string]runner) (*Broker, *bytes.Buffer) {
 	t.Helper()
 	m := Module{Name: "m", Check: check}
@@ -114,7 +114,7 @@ func TestDo_failures(t *testing.T) {
 			t.Errorf("%s: %s, %v", arguments, got, err)
 		}
 	}
-	for _, want := range []string{"pw hunter2", "panic: hunter2", "ended its goroutine", "no JSON"} {
+	for _, want := range []string{"pw hunter2", "panic: hunter2", "called runtime.Goexit", "not JSON"} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("the log lacks %q:\n%s", want, log.String())
 		}

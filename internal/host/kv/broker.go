@@ -71,7 +71,7 @@ func (b *Broker) failed(ctx context.Context, err error) error {
 	case errors.Is(err, state.ErrRoom):
 		return newHostError(scripting.TooLarge, "there is no room for more: the grant bounds the keys, and the bytes of all keys and values")
 	}
-	b.logger.WarnContext(ctx, "a value cannot be kept", slog.String("error", err.Error()))
+	b.logger.WarnContext(ctx, "kv operation failed", slog.String("error", err.Error()))
 	if errors.As(err, &full) {
 		return newHostError(scripting.Unavailable, "the server has no room for more values")
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// lab is a broker over a store with a clock.
+// lab is a broker with a store and a clock.
 type lab struct {
 	*kv.Broker
 	log bytes.Buffer
@@ -33,7 +33,7 @@ func newLab(t testing.TB, o state.Options) *lab {
 	return l.over(t, state.NewMemory(o))
 }
 
-// inFile returns a lab whose store is a file.
+// inFile returns a lab with a file store.
 func inFile(t testing.TB) *lab {
 	t.Helper()
 	store, err := sqlite.Open(filepath.Join(t.TempDir(), "state", "state.db"), state.Options{}, 0)
@@ -49,10 +49,10 @@ func (l *lab) over(t testing.TB, store state.Store) *lab {
 	return l
 }
 
-// notes is what an empty kv block grants.
+// notes is the grant of an empty kv block.
 var notes = grant.KV{Name: "notes", Scope: grant.ScopeTool, MaxKeys: 1000, MaxValue: 64 << 10, MaxTotal: 10 << 20}
 
-// do returns the answer, or the code of the refusal.
+// do returns the answer, or the error code.
 func (l *lab) do(t testing.TB, g grant.KV, space, op string, payload any) string {
 	t.Helper()
 	encoded, err := json.Marshal(payload)
@@ -75,7 +75,7 @@ func (l *lab) raw(t testing.TB, g grant.KV, space, op string, payload []byte) st
 	return string(answer)
 }
 
-// want carries out operations one after the other, in one space.
+// want carries out operations in sequence, in one space.
 func (l *lab) want(t *testing.T, g grant.KV, steps ...[3]string) {
 	t.Helper()
 	for _, step := range steps {
@@ -243,7 +243,7 @@ func TestDo_malformed(t *testing.T) {
 	}
 }
 
-// BenchmarkPut puts values as bodies do.
+// BenchmarkPut stores values like scripts.
 func BenchmarkPut(b *testing.B) {
 	for name, l := range map[string]*lab{"memory": newLab(b, state.Options{}), "file": inFile(b)} {
 		b.Run(name, func(b *testing.B) {

@@ -14,7 +14,7 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// hostile are texts that look like the borders of something.
+// hostile returns texts that resemble separators.
 func hostile() []string {
 	texts := []string{
 		"a", "A", "aa", "a\x00", "\x00", "\x00a", "a\x00a", "\x00\x00", "/", "a/", "/a", "a/a", "//", "..", "../a", "a/../a", "./a", "a/.", "\\", "..\\a",
@@ -40,8 +40,8 @@ func TestKeys_isolated(t *testing.T) {
 	}
 }
 
-// crossNothing puts a value of its own under each hostile key of two spaces, and
-// sees after all operations on all keys of the first that the second is as it was.
+// crossNothing stores a distinct value under each hostile key of two spaces, and checks that
+// operations on the first space leave the second unchanged.
 func crossNothing(t *testing.T, l *lab) {
 	keys := hostile()
 	if len(keys) < 200 {
@@ -86,7 +86,7 @@ func crossNothing(t *testing.T, l *lab) {
 	}
 }
 
-// wantListed checks that a prefix lists nothing but what begins with it.
+// wantListed checks that a prefix only lists keys that start with it.
 func wantListed(t *testing.T, l *lab, space, prefix string) {
 	t.Helper()
 	var answer struct{ Keys []string }
@@ -119,7 +119,7 @@ func TestDo_invalidKey(t *testing.T) {
 	}
 }
 
-// Whoever runs, under whatever names, has a space that nobody else has.
+// Each subject has its own space, whatever the names.
 func TestSpaceName_unique(t *testing.T) {
 	texts := hostile()
 	taken := map[string]string{}

@@ -86,7 +86,7 @@ func TestUserTokens_refused(t *testing.T) {
 			if got := c.come(query); got != "403 "+pageRefused {
 				t.Error(got)
 			}
-			// Who came to wait when the visit was over is asked once more.
+			// A caller that starts waiting after the end is prompted once more.
 			if err := <-waited; err == nil || !strings.HasSuffix(err.Error(), test.want) && !strings.Contains(err.Error(), "has not allowed it yet") || strings.Contains(err.Error(), "hunter2") {
 				t.Errorf("who waits is told %v", err)
 			}
@@ -109,7 +109,7 @@ func TestUserTokens_renew(t *testing.T) {
 	want("access-2")
 	c.refuse("temporarily_unavailable")
 	c.pass(59*time.Minute + 30*time.Second)
-	want("access-2") // it holds for half a minute more
+	want("access-2") // valid for half a minute more
 	c.pass(time.Minute)
 	if _, _, err := c.get("ada"); err == nil || !strings.Contains(err.Error(), "temporarily_unavailable") {
 		t.Errorf("got %v", err)
@@ -124,8 +124,7 @@ func TestUserTokens_renew(t *testing.T) {
 	}
 }
 
-// TestUserTokens_renewAfterCancel ends the call while the server, which takes
-// each refresh token once, has the request.
+// The call ends while the server, which accepts each refresh token once, handles the request.
 func TestUserTokens_renewAfterCancel(t *testing.T) {
 	c := newCourt(t)
 	_, page, _ := c.get("ada")

@@ -15,7 +15,7 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// hall is a court whose users come back to a front.
+// hall is a court whose users return to the frontend.
 type hall struct {
 	*court
 	returns func(*http.Request) http.Handler
@@ -32,7 +32,7 @@ func by(user string, asked bool) Caller {
 	return Caller{User: user, DisplayName: "the holder of " + user, SupportsForms: true, Prompted: asked}
 }
 
-// token returns the token of a user, or what they are asked.
+// token returns the token of a user, or the prompt.
 func (h *hall) token(user string, asked bool) (token, question string, err error) {
 	h.t.Helper()
 	ctx, cancel := context.WithTimeout(h.t.Context(), requestTimeout)
@@ -45,7 +45,7 @@ func (h *hall) token(user string, asked bool) (token, question string, err error
 	return token, "", err
 }
 
-// page returns the page that a user is sent to.
+// page returns the page in the prompt of a user.
 func (h *hall) page(user string) *url.URL {
 	h.t.Helper()
 	_, question, err := h.token(user, false)
@@ -60,7 +60,7 @@ func (h *hall) page(user string) *url.URL {
 	return page
 }
 
-// visit is a browser that comes to the front.
+// visit is a browser that requests the frontend.
 func (h *hall) visit(method, target, host string) string {
 	h.t.Helper()
 	r := httptest.NewRequestWithContext(h.t.Context(), method, target, nil)
@@ -78,7 +78,7 @@ func (h *hall) visit(method, target, host string) string {
 	return fmt.Sprint(w.Code, " ", w.Body.String())
 }
 
-// back comes back as who allows it, and returns the code that the page shows.
+// back returns a user who gave consent, and returns the displayed code.
 func (h *hall) back(page *url.URL) (code, shown string) {
 	h.t.Helper()
 	shown = h.visit("GET", "/oauth/crm?"+allow(page).Encode(), "mcp.example.com")
@@ -89,7 +89,7 @@ func (h *hall) back(page *url.URL) (code, shown string) {
 	return found[1], shown
 }
 
-// types answers the question that a user is asked now.
+// types answers the current prompt of a user.
 func (h *hall) types(user, code string) {
 	h.t.Helper()
 	_, question, err := h.token(user, true)
@@ -106,7 +106,7 @@ func (h *hall) wantToken(user, want string) {
 	}
 }
 
-// wantKept wants tokens of so many users in the vault.
+// wantKept checks the number of tokens in the vault.
 func (h *hall) wantKept(want int) {
 	h.t.Helper()
 	h.vault.mu.Lock()
@@ -129,7 +129,7 @@ func TestConfirmCode(t *testing.T) {
 		}
 	}
 	h.wantKept(0)
-	h.types("ada", " "+strings.ToLower(strings.ReplaceAll(code, "-", ""))) // as people type
+	h.types("ada", " "+strings.ToLower(strings.ReplaceAll(code, "-", ""))) // as users type it
 	h.wantToken("ada", "access-1")
 	h.wantKept(1)
 	if token, question, _ := h.token("bob", false); token != "" || !strings.Contains(question, `"mode":"url"`) {
@@ -141,8 +141,7 @@ func TestConfirmCode(t *testing.T) {
 	h.wantToken("ada", "access-1")
 }
 
-// TestConfirmCode_forwardedLink: they have allowed it, and whoever
-// sent the link has no code.
+// The victim gave consent, and the sender of the link has no code.
 func TestConfirmCode_forwardedLink(t *testing.T) {
 	h := newHall(t)
 	h.back(h.page("mallory"))
@@ -166,12 +165,12 @@ func TestConfirmCode_otherUser(t *testing.T) {
 	h.types("ada", bob)
 	h.types("bob", ada)
 	h.wantKept(0)
-	// Nobody else answers for ada, and no other question is answered by her code.
+	// No other user answers for ada, and her code answers no other prompt.
 	h.users.broker.HandleAnswer("eve", []byte(question), PromptAnswer{Accepted: true, Code: ada})
 	h.users.broker.HandleAnswer("", []byte(question), PromptAnswer{Accepted: true, Code: ada})
 	h.users.broker.HandleAnswer("ada", []byte(`{"message":"x"}`), PromptAnswer{Accepted: true, Code: ada})
 	h.wantKept(0)
-	// What she was asked before the first mistake counts still, from a call beside it.
+	// The prompt from before the first wrong code still counts, from a concurrent call.
 	h.users.broker.HandleAnswer("ada", []byte(question), PromptAnswer{Accepted: true, Code: ada})
 	h.wantToken("ada", "access-1")
 	h.wantKept(1)
@@ -280,7 +279,7 @@ func TestAuthorization_limit(t *testing.T) {
 	if _, question, err := h.token("ada", false); question != "" || !errors.Is(err, errTooManyAuthorizations) {
 		t.Errorf("one more is asked %q: %v", question, err)
 	}
-	h.page("user-7") // who is on the way is told again
+	h.page("user-7") // a user in progress gets the same prompt
 	h.pass(authorizationTimeout)
 	h.page("ada")
 }
@@ -294,9 +293,9 @@ func TestUserTokens_concurrentRenewals(t *testing.T) {
 	if shardOf("ada") == shardOf("bob") {
 		t.Fatal("they wait for each other by chance: take other names")
 	}
-	h.users.renewing[shardOf("ada")] <- struct{}{} // as if hers were being renewed
+	h.users.renewing[shardOf("ada")] <- struct{}{} // as if her token were being renewed
 	h.wantToken("bob", "access-2")
-	h.wantToken("ada", "access-1") // which lasts
+	h.wantToken("ada", "access-1") // still valid
 	h.pass(time.Hour - time.Second)
 	h.wantToken("ada", "access-1") // for a second
 	h.pass(time.Second)

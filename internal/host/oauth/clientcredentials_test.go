@@ -17,15 +17,15 @@ import (
 
 const clientSecret = "s3cret/of the+client"
 
-// desk is a token server without a network: it is the transport itself.
+// desk is a token server without a network: it is the transport.
 type desk struct {
 	mu     sync.Mutex
-	asked  []string // what each request proved and asked
+	asked  []string // the credential and parameters of each request
 	status int
 	kind   string
 	answer string // %d is the number of the request
 	err    error
-	hold   chan struct{} // closed when the desk may answer; nil holds nobody
+	hold   chan struct{} // closed when the desk may answer; nil does not block
 }
 
 func (d *desk) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -68,7 +68,7 @@ var theClient = Client{
 	Scopes: []string{"read", "write"}, Params: map[string]string{"audience": "https://crm.example.com"},
 }
 
-// open returns a desk that gives tokens for an hour, and a source that asks it.
+// open returns a desk with tokens that last an hour, and a source for it.
 func open(t *testing.T, c Client) (*desk, *ClientCredentials) {
 	t.Helper()
 	d := &desk{status: 200, kind: "application/json;charset=UTF-8", answer: `{"access_token":"token-%d","token_type":"Bearer","expires_in":3600}`}
@@ -97,9 +97,9 @@ func TestClientCredentials_cache(t *testing.T) {
 		time.Sleep(58 * time.Minute)
 		want("token-1", 1)
 		time.Sleep(61 * time.Second) // less than a minute is left
-		want("token-1", 2)           // the next one is on its way
+		want("token-1", 2)           // the next one is being fetched
 		want("token-2", 2)
-		time.Sleep(2 * time.Hour) // nobody came meanwhile
+		time.Sleep(2 * time.Hour) // no calls in the meantime
 		want("token-3", 3)
 	})
 }
@@ -210,7 +210,7 @@ func TestClientCredentials_backoff(t *testing.T) {
 		if got := token(); got != "token-9" {
 			t.Errorf("got %q", got)
 		}
-		// The token serves while the next cannot be had, and not for longer.
+		// The token is used while the next one is not available, until it expires.
 		d.say(500, `{}`)
 		time.Sleep(9*time.Minute + 30*time.Second)
 		if got := token(); got != "token-9" {

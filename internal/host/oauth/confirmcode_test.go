@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// beside returns what the users of a second secret at the same server come to: they
-// come back by another path.
+// beside returns the users of a second secret at the same server, with another callback path.
 func (h *hall) beside(id string) *hall {
 	h.t.Helper()
 	client := h.users.client
@@ -19,7 +18,7 @@ func (h *hall) beside(id string) *hall {
 	return &hall{c, h.returns}
 }
 
-// shows comes back to the secret, and returns the code and the mark that are shown.
+// shows returns to the secret, and returns the displayed code and mark.
 func (h *hall) shows(page *url.URL) (code, mark string) {
 	h.t.Helper()
 	path := strings.TrimPrefix(h.users.client.RedirectURL, "https://mcp.example.com")
@@ -31,7 +30,7 @@ func (h *hall) shows(page *url.URL) (code, mark string) {
 	return found[2], found[1]
 }
 
-// TestHandleAnswer_otherAuthorization: of two secrets at one server, and of the next visit.
+// The cases are two secrets at one server, and a later authorization.
 func TestHandleAnswer_otherAuthorization(t *testing.T) {
 	h := newHall(t)
 	other := h.beside("mail")
@@ -48,8 +47,8 @@ func TestHandleAnswer_otherAuthorization(t *testing.T) {
 	h.wantToken("ada", "access-1")
 	other.wantKept(0)
 
-	other.token("ada", true)       // who waited is told
-	other.shows(other.page("ada")) // and begins anew
+	other.token("ada", true)       // the waiting call gets the error
+	other.shows(other.page("ada")) // and starts over
 	other.users.broker.HandleAnswer("ada", []byte(otherQuestion), PromptAnswer{})
 	if _, again, err := other.token("ada", true); !strings.Contains(again, `"requestedSchema"`) || again == otherQuestion {
 		t.Errorf("a question of the visit before has ended the next one: %s, %v", again, err)
@@ -66,7 +65,7 @@ func TestHandleAnswer_declineAfterReturn(t *testing.T) {
 	h.wantToken("ada", "access-1")
 }
 
-// TestConfirmCode_timeoutStart, and ends.
+// The time also ends.
 func TestConfirmCode_timeoutStart(t *testing.T) {
 	h := newHall(t)
 	ada, bob := h.page("ada"), h.page("bob")

@@ -20,33 +20,33 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// court is an authorization server, the users who come to it, and a client.
+// court is an authorization server, its users, and a client.
 type court struct {
 	t      *testing.T
-	routed bool // users come back to the front
+	routed bool // users return to the frontend
 	users  *UserTokens
 	vault  memoryVault
 	desk   *httptest.Server
 
 	mu     sync.Mutex
 	now    time.Time
-	asked  []string // the requests for tokens
-	code   string   // what the desk answers with an error, "" for none
-	during func()   // is done before the desk answers, unless it is nil
+	asked  []string // the token requests
+	code   string   // the error code of the server, "" for none
+	during func()   // called before the server answers, if set
 	number int
 
-	question []byte // what the user was asked last
+	question []byte // the last prompt of the user
 
-	// Written and read in turns, by the test and by what it waits for.
-	told   []string // of whom tokens were joined and lost, and what the vault had then
-	untold error    // why nobody can be told of those that are joined
+	// Used alternately by the test and by what it waits for.
+	told   []string // users of added and lost tokens, and the vault at that time
+	untold error    // the error of OnTokenAdded
 }
 
-// memoryVault is a vault without a seal.
+// memoryVault is a vault without encryption.
 type memoryVault struct {
 	mu   sync.Mutex
 	kept map[string][]byte
-	full error // why nothing can be kept
+	full error // the error of the vault
 }
 
 func (v *memoryVault) Get(user string) ([]byte, error) {
@@ -83,7 +83,7 @@ func newCourt(t *testing.T) *court {
 	return (&court{t: t, now: time.Now()}).open()
 }
 
-// open opens the desk.
+// open starts the token server.
 func (c *court) open() *court {
 	t := c.t
 	t.Helper()
@@ -121,7 +121,7 @@ func (c *court) clock() time.Time {
 	return c.now
 }
 
-// joined is told of tokens.
+// joined is the OnTokenAdded callback.
 func (c *court) joined(client, user string) error {
 	c.tell(client, user, "joined")
 	return c.untold
@@ -146,8 +146,8 @@ func (c *court) pass(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// token answers as a token server: to the code "good" with the verifier of the
-// challenge that the test has put into it, and to refresh tokens.
+// token answers as a token server: the code "good" with the verifier of the challenge set by
+// the test, and refresh tokens.
 func (c *court) token(w http.ResponseWriter, r *http.Request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -168,7 +168,7 @@ func (c *court) token(w http.ResponseWriter, r *http.Request) {
 	_, _ = fmt.Fprintf(w, `{"access_token":"access-%d","refresh_token":"refresh-%d","token_type":"bearer","expires_in":3600}`, c.number, c.number)
 }
 
-// get returns the token of a user, or the page that they are sent to.
+// get returns the token of a user, or the page in the prompt.
 func (c *court) get(user string) (token string, page *url.URL, err error) {
 	c.t.Helper()
 	token, err = c.users.Token(WithCaller(c.t.Context(), Caller{User: user, SameMachine: true}))
@@ -188,7 +188,7 @@ func (c *court) get(user string) (token string, page *url.URL, err error) {
 	return token, page, refused
 }
 
-// come comes back with a query, and returns what the browser shows.
+// come returns with a query, and returns the text in the browser.
 func (c *court) come(query url.Values) string {
 	c.t.Helper()
 	return c.browse(http.MethodGet, c.users.client.RedirectURL+"?"+query.Encode(), "")
@@ -214,7 +214,7 @@ func (c *court) browse(method, address, host string) string {
 	return fmt.Sprint(resp.StatusCode, " ", string(body))
 }
 
-// allow is a user who lets the client have tokens.
+// allow is a user who gives consent.
 func allow(page *url.URL) url.Values {
 	return url.Values{"state": {page.Query().Get("state")}, "code": {"good" + page.Query().Get("code_challenge")}}
 }

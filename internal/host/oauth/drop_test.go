@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// drop drops the tokens of a user, and wants so many to have been.
+// drop drops the tokens of a user, and checks their number.
 func (c *court) drop(user string, want int) {
 	c.t.Helper()
 	dropped, err := c.users.Drop(func(u string) bool { return u == user })
@@ -33,13 +33,13 @@ func TestDrop(t *testing.T) {
 	c.wantAsked("bob", "other", 0)
 }
 
-// TestDrop_duringRenewal stays dropped, whatever its server says.
+// The token stays dropped, whatever the server responds.
 func TestDrop_duringRenewal(t *testing.T) {
 	for _, code := range []string{"", "server_error", "invalid_grant"} {
 		c := newCourt(t)
 		c.hold("ada", token{value: "first", life: time.Hour, refresh: "refresh"})
 		c.refuse(code)
-		c.pass(time.Hour - time.Second) // it is to be renewed, and would hold still
+		c.pass(time.Hour - time.Second) // due for renewal, and still valid
 		c.during = func() { c.drop("ada", 1) }
 		if token, page, err := c.get("ada"); token != "" || page == nil {
 			t.Errorf("%q: ada has %q and is sent to %v: %v", code, token, page, err)
@@ -53,8 +53,7 @@ func TestDrop_duringRenewal(t *testing.T) {
 	}
 }
 
-// TestReplace_rowRemoved, as by a client of a definition that
-// is gone.
+// The row is removed as by a client of a removed definition.
 func TestReplace_rowRemoved(t *testing.T) {
 	c := newCourt(t)
 	c.hold("ada", token{value: "first", life: time.Hour, refresh: "refresh"})
@@ -70,7 +69,7 @@ func TestReplace_rowRemoved(t *testing.T) {
 	}
 }
 
-// hurried is a vault of which something is done while it is read.
+// hurried is a vault with a callback during reads.
 type hurried struct {
 	memoryVault
 	during func()
@@ -117,7 +116,7 @@ func TestDrop_duringAuthorization(t *testing.T) {
 	h.wantToken("bob", "access-2")
 }
 
-// TestDrop_beforeStore: it is about to be kept.
+// The token is about to be stored.
 func TestDrop_beforeStore(t *testing.T) {
 	c := newCourt(t)
 	v, state := c.users.newAuthorization(Caller{User: "ada"})
@@ -148,8 +147,7 @@ func TestTokenCreatedAt_renewal(t *testing.T) {
 	}
 }
 
-// TestReplace_newConsent that came after its own token was dropped, while the
-// server of tokens took its time.
+// A new consent arrived after the drop, while the token server was slow.
 func TestReplace_newConsent(t *testing.T) {
 	c := newCourt(t)
 	c.hold("ada", token{value: "first", life: time.Hour, refresh: "refresh"})

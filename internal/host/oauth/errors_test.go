@@ -15,7 +15,7 @@ func (c *court) wantTold(want ...string) {
 	}
 }
 
-// TestOnTokenAdded_beforeStore, and once: renewals are the same token.
+// It is called once: renewals are the same token.
 func TestOnTokenAdded_beforeStore(t *testing.T) {
 	c := newCourt(t)
 	_, page, _ := c.get("ada")
@@ -28,8 +28,8 @@ func TestOnTokenAdded_beforeStore(t *testing.T) {
 	c.wantTold("k ada joined false")
 }
 
-// TestOnTokenAdded_error, nor kept, wherever its user comes back; nor is
-// one told of that no code has joined yet.
+// The token is not stored either, whatever the callback; and a token without a confirmed code
+// is not reported.
 func TestOnTokenAdded_error(t *testing.T) {
 	c := newCourt(t)
 	c.untold = errors.New("the disk is full")
@@ -52,7 +52,7 @@ func TestOnTokenAdded_error(t *testing.T) {
 	h.wantKept(0)
 }
 
-// TestOnTokenLost, with why: renewals that only fail for now lose none.
+// The reason is reported. A temporary renewal failure loses no token.
 func TestOnTokenLost(t *testing.T) {
 	c := newCourt(t)
 	_, page, _ := c.get("ada")

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// saying is a transport that answers every request alike.
+// saying is a transport with one answer for all requests.
 type saying struct {
 	status       int
 	kind, answer string
@@ -19,8 +19,8 @@ func (s saying) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: s.status, Header: http.Header{"Content-Type": {s.kind}}, Body: io.NopCloser(strings.NewReader(s.answer)), Request: r}, nil
 }
 
-// FuzzTokenResponse holds answers to this: what is taken for a token can stand in a
-// header, holds for a while and was in the answer, and an error repeats nothing.
+// FuzzTokenResponse checks that a token is valid in a header, has a lifetime and is in the
+// response, and that errors repeat nothing.
 func FuzzTokenResponse(f *testing.F) {
 	f.Add(200, "application/json", `{"access_token":"hunter2-hunter2","token_type":"bearer","expires_in":60}`)
 	f.Add(200, "application/json; charset=utf-8", `{"access_token":"\u0000","expires_in":"-1"}`)
@@ -47,8 +47,8 @@ func FuzzTokenResponse(f *testing.F) {
 	})
 }
 
-// FuzzCallback holds the front to this: whatever a browser asks for, no page repeats it,
-// and nothing is kept of anybody.
+// FuzzCallback checks that no page repeats anything of a request, and that no request stores
+// anything.
 func FuzzCallback(f *testing.F) {
 	f.Add("GET", "mcp.example.com", "/oauth/crm", "state=hunter2&code=hunter2")
 	f.Add("GET", "MCP.example.com:443", "/oauth/../oauth/crm", "state=%zz;code")

@@ -2,7 +2,7 @@ package oauth
 
 import "testing"
 
-// TestIsOwnURL, however their addresses are written.
+// The spelling of the address does not matter.
 func TestIsOwnURL(t *testing.T) {
 	h := newHall(t)
 	issuer := h.users.broker

@@ -31,10 +31,10 @@ const (
 )
 
 var (
-	errNotJSON   = errors.New("the answer is not application/json")
-	errMalformed = errors.New("the answer is no token")
+	errNotJSON   = errors.New("the response is not application/json")
+	errMalformed = errors.New("the response is not a token")
 	errNotBearer = errors.New("the token is not a bearer token")
-	errExpired   = errors.New("the token had ended before it came")
+	errExpired   = errors.New("the token has already expired")
 )
 
 // codes are the error codes of RFC 6749 section 5.2, and two from section 4.1.2.1 that servers

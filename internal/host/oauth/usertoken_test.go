@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// count is how often the server was asked.
+// count returns the number of token requests.
 func (c *court) count() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.asked)
 }
 
-// hold has a user hold a token since now.
+// hold stores a token of a user.
 func (c *court) hold(user string, got token) {
 	c.t.Helper()
 	if err := c.users.storeFirst(&authorization{caller: Caller{User: user}, stage: stageStoring}, got); err != nil {
@@ -24,7 +24,7 @@ func (c *court) hold(user string, got token) {
 	}
 }
 
-// wantAsked wants the token of a user, and a server that was asked so many times.
+// wantAsked checks the token of a user, and the number of token requests.
 func (c *court) wantAsked(user, want string, asked int) {
 	c.t.Helper()
 	token, _, err := c.get(user)
@@ -33,7 +33,7 @@ func (c *court) wantAsked(user, want string, asked int) {
 	}
 }
 
-// failureIn returns what an error says of a token server, without its address.
+// failureIn returns the part of an error that describes the token server, without its address.
 func failureIn(err error) string {
 	if err == nil {
 		return ""
@@ -61,7 +61,7 @@ func TestUserTokens_backoff(t *testing.T) {
 	c.wantAsked("ada", "access-1", 9)
 }
 
-// lateVault has something done after it was read, and before what was read arrives.
+// lateVault has a callback between a read and its return.
 type lateVault struct {
 	Vault
 	meanwhile func()
@@ -120,7 +120,7 @@ func TestUserTokens_unauthorizedWithoutRefresh(t *testing.T) {
 	c.wantAsked("grace", "hers", 0)
 }
 
-// TestToken_remoteUser, though somebody else speaks as the same user.
+// Another caller may use the same principal remotely.
 func TestToken_remoteUser(t *testing.T) {
 	c := newCourt(t)
 	c.hold("ada", token{value: "hers", life: time.Hour})

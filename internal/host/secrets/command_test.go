@@ -41,7 +41,7 @@ func TestCommand_children(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	s := New(Options{})
-	// The child keeps the output open; were it not killed, Wait would be patient.
+	// The child keeps the output open; if it were not killed, Wait would take the full timeout.
 	s.Set([]Definition{{Name: "s", Command: []string{"sh", "-c", "sleep 3600 & echo started; wait"}}})
 	_, err := s.Resolve(ctx, "s")
 	if !errors.Is(err, context.DeadlineExceeded) || strings.Contains(err.Error(), "started") {

@@ -17,13 +17,13 @@ import (
 	"unicode/utf16"
 )
 
-// encoder writes a value as programs do that echo what they were sent.
+// encoder encodes a value as a program that echoes it.
 type encoder struct {
 	name   string
 	encode func(string) string
 }
 
-// each returns an encoder that writes byte by byte.
+// each returns an encoder of single bytes.
 func each(write func(byte) string) func(string) string {
 	return func(value string) string {
 		var b strings.Builder
@@ -34,7 +34,7 @@ func each(write func(byte) string) func(string) string {
 	}
 }
 
-// units returns an encoder that writes by units of UTF-16, and leaves letters and digits.
+// units returns an encoder of UTF-16 code units that keeps letters and digits.
 func units(format string) func(string) string {
 	return func(value string) string {
 		var b strings.Builder
@@ -51,7 +51,7 @@ func units(format string) func(string) string {
 	}
 }
 
-// points returns an encoder that writes by code points, and leaves letters and digits.
+// points returns an encoder of code points that keeps letters and digits.
 func points(format string) func(string) string {
 	return func(value string) string {
 		var b strings.Builder
@@ -105,8 +105,8 @@ func escapePunctuation(value string) string {
 	})(value)
 }
 
-// encoders are what the documentation says is covered. The first 18 showed a secret when
-// only the usual forms of a value were looked for.
+// encoders are the documented encodings. The first 18 revealed secrets when only the usual
+// forms were searched.
 var encoders = []encoder{
 	{`JSON with \u002B`, units(`\u%04X`)},
 	{`JSON with \u003d`, units(`\u%04x`)},
@@ -152,7 +152,7 @@ var encoders = []encoder{
 	{"upper-case hexadecimal", func(v string) string { return fmt.Sprintf("%X", v) }},
 	{"JSON in JSON", both(jsonOf(false), jsonOf(false))},
 
-	// Beyond the 36.
+	// In addition to the first 36.
 	{"percent for every byte", each(func(c byte) string { return fmt.Sprintf("%%%02x", c) })},
 	{`\x for every byte`, each(func(c byte) string { return fmt.Sprintf(`\x%02X`, c) })},
 	{"octal for every byte", each(func(c byte) string { return fmt.Sprintf(`\%03o`, c) })},
@@ -223,7 +223,7 @@ func randomSecrets(r *rand.Rand, n int) []string {
 	return append(all, `p@ss/w "rd"+<é>`, "hunter2", `aB+/=<>&"'%\`, "sk_live_4eC39HqLyjWDarjtT1zdp7dc", "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U")
 }
 
-// TestRedact_encoders has hosts echo values by every encoder, between other texts.
+// Hosts echo values by every encoder, between other texts.
 func TestRedact_encoders(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED with -short: one goroutine works here alone")
@@ -252,7 +252,7 @@ func TestRedact_encoders(t *testing.T) {
 	}
 }
 
-// TestRedact_neighbours checks that only the value goes.
+// TestRedact_neighbours checks that only the value is replaced.
 func TestRedact_neighbours(t *testing.T) {
 	const value = `aB+/=<>&"'%\xyz`
 	s := holding(t, value)
@@ -266,8 +266,7 @@ func TestRedact_neighbours(t *testing.T) {
 	}
 }
 
-// TestRedact_besideHalfAnEscape has what stands before a value end as an escape that the
-// first digits of the value complete.
+// The text before a value ends with an escape that the first digits of the value complete.
 func TestRedact_besideHalfAnEscape(t *testing.T) {
 	s := holding(t, "deadbeefcafe1234")
 	for _, before := range []string{"%", "%D", "%25", `\x`, `\xD`, `\u`, `\uD83`, `C:\\\\x`, "&#x", "&#xD;%", "=3D%"} {
@@ -279,7 +278,7 @@ func TestRedact_besideHalfAnEscape(t *testing.T) {
 	}
 }
 
-// TestRedact_ordinaryText checks that texts without values stay.
+// TestRedact_ordinaryText checks that texts without values stay unchanged.
 func TestRedact_ordinaryText(t *testing.T) {
 	s := holding(t, "hunter2", "correct horse", "abcd", "Tr0ub4dor&3")
 	for _, text := range []string{
@@ -308,8 +307,7 @@ func TestRedactJSON_encodersStayJSON(t *testing.T) {
 	}
 }
 
-// adversarial are texts that make a search slow that goes over any part of them again,
-// for the values of adversarialValues.
+// adversarial are worst-case texts for a search that rescans, with adversarialValues.
 var adversarial = map[string]string{
 	"a value without its end": strings.Repeat("a", 200), "heads": "sk_l", "prefixes": "sk_live_0123456789", "percent signs": "%25", "open percent": "%2",
 	"nested percent": "%2%", "hex of percent": "%3", "backslashes": `\`, "unicode": `\u005c`, "open unicode": `\u{`, "entities": "&amp;", "semicolons": ";",
@@ -331,8 +329,7 @@ func adversarialValues(t testing.TB) *Store {
 	return s
 }
 
-// TestRedact_chainsOfEscapes checks that deep nesting of escapes neither fails nor leaves
-// anything.
+// TestRedact_chainsOfEscapes checks that deeply nested escapes neither fail nor leave a value.
 func TestRedact_chainsOfEscapes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED with -short: one goroutine works here alone")
@@ -358,7 +355,7 @@ func TestRedact_chainsOfEscapes(t *testing.T) {
 	}
 }
 
-// BenchmarkRedactAdversarial sweeps the length of texts: the time for a byte stays the same.
+// BenchmarkRedactAdversarial varies the length of texts: the time for each byte stays constant.
 func BenchmarkRedactAdversarial(b *testing.B) {
 	s := adversarialValues(b)
 	for name, piece := range adversarial {
@@ -374,7 +371,7 @@ func BenchmarkRedactAdversarial(b *testing.B) {
 	}
 }
 
-// BenchmarkRedactPlain goes over answers of hosts without values.
+// BenchmarkRedactPlain scans host responses without values.
 func BenchmarkRedactPlain(b *testing.B) {
 	values := map[string][]secretForms{}
 	for i := range 20 {

@@ -6,8 +6,8 @@ import (
 	"github.com/mcpd/mcpd/internal/host/secrets"
 )
 
-// A call that began before a reload must not carry the new secret to where only
-// the old one was meant to go.
+// A call from before a reload must not send the new secret to where only the old one was
+// intended.
 func TestKey_removedDefinition(t *testing.T) {
 	store := secrets.New(secrets.Options{LookupEnv: func(name string) (string, bool) { return "value-of-" + name, true }})
 	dev, prod := secrets.Definition{Name: "tok", Env: "DEV"}, secrets.Definition{Name: "tok", Env: "PROD"}

@@ -46,7 +46,7 @@ func TestPreload(t *testing.T) {
 		t.Error("a command ran for a secret that nobody uses")
 	}
 
-	// What is asked for is what its source holds then, and is hidden like it.
+	// Resolve reads the current value, which is redacted, too.
 	write("file-second")
 	if value, err := s.Resolve(t.Context(), "f"); value != "file-second" || err != nil {
 		t.Errorf("a file that changed before its first use is %q, %v", value, err)
@@ -56,7 +56,7 @@ func TestPreload(t *testing.T) {
 	}
 	shows("file-first file-second command-first", "[secret:f] [secret:f] [secret:c]")
 
-	// A reload takes up what is there now, and old values stay hidden.
+	// A reload reads the current value, and old values stay redacted.
 	write("file-third")
 	variable = "env-third"
 	s.Set(defs)
@@ -107,8 +107,7 @@ func TestPreload_concurrent(t *testing.T) {
 	}
 }
 
-// TestPreload_timeout, and what it holds is hidden once
-// it does.
+// Its value is redacted once it has been read.
 func TestPreload_timeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hangs := make(chan struct{})

@@ -16,7 +16,7 @@ import (
 
 const password = `p@ss/w "rd"+<é>`
 
-// holding returns a Store that has resolved values under the names a, b, ...
+// holding returns a Store with resolved values under the names a, b, ...
 func holding(t *testing.T, values ...string) *Store {
 	t.Helper()
 	s := New(Options{LookupEnv: func(name string) (string, bool) { return values[name[0]-'a'], true }})
@@ -32,7 +32,7 @@ func holding(t *testing.T, values ...string) *Store {
 
 func TestRedact_truncated(t *testing.T) {
 	before := strings.Repeat("x", truncate.Least)
-	s := holding(t, "hunter2") // of 14 bytes in hexadecimal, which no form is longer than
+	s := holding(t, "hunter2") // 14 bytes in hexadecimal, the longest form
 	for text, want := range map[string]string{
 		"hunter2, and hunter":                             "[secret:a], and hunter",
 		"hunter2, and no other, but hunter … [cut]":       "[secret:a], and no othe … [cut]",
@@ -53,7 +53,7 @@ func TestRedact_truncated(t *testing.T) {
 	}
 }
 
-// TestRedactBytes, wherever values overlap each other and themselves.
+// Values may overlap each other and themselves.
 func TestRedactBytes(t *testing.T) {
 	s := holding(t, "aabaab", "abaa", "baabb", "bbbb")
 	r := rand.New(rand.NewPCG(1, 2))
@@ -76,7 +76,7 @@ func TestRedactBytes(t *testing.T) {
 	}
 }
 
-// TestRedact_overlapping, whether both are secrets or a caller has chosen one.
+// Both may be secrets, or one is chosen by a caller.
 func TestRedact_overlapping(t *testing.T) {
 	s := holding(t, "sk_live_AB12CD", "AB12CDEF")
 	if got := s.Redact("a sk_live_AB12CDEF, AB12CDEF"); got != "a [secret:a], [secret:b]" {
@@ -207,7 +207,7 @@ func FuzzRedact(f *testing.F) {
 	})
 }
 
-// canonicalForms returns the forms of a value that are looked for in canonical texts.
+// canonicalForms returns the canonical forms of a value.
 func canonicalForms(value string) (forms []string) {
 	for _, form := range decodedForms(value) {
 		if form = canonicalOf(form); len(form) >= minFormLen {
@@ -217,8 +217,8 @@ func canonicalForms(value string) (forms []string) {
 	return forms
 }
 
-// byteNotIn returns a byte that s does not hold, which can stand for a mark
-// without making a value together with what stands beside it.
+// byteNotIn returns a byte that is not in s, as a placeholder that cannot form a value with
+// adjacent text.
 func byteNotIn(s string) string {
 	for b := range 256 {
 		if one := string([]byte{byte(b)}); !strings.Contains(s, one) {

@@ -310,7 +310,7 @@ func (s *Store) readSource(ctx context.Context, d Definition) (value, source str
 		}
 		return string(raw), "command " + d.Command[0], err
 	}
-	return "", "definition", errors.New("it names no env, file, command or oauth")
+	return "", "definition", errors.New("it has no env, file, command or oauth")
 }
 
 func (s *Store) variables() []string {

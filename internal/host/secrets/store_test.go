@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// outside is a world of one variable, one file and one command.
+// outside has one variable, one file and one command.
 func outside() Options {
 	return Options{
 		LookupEnv: func(name string) (string, bool) { return "from-env", name == "TOKEN" },
@@ -45,7 +45,7 @@ func TestResolve_sources(t *testing.T) {
 		{"a file that is not there", Definition{File: "/run/other"}, "", `secret "s": file /run/other: file does not exist`},
 		{"a command, without the line break at its end", Definition{Command: []string{"vault", "read", "token"}}, "from-command", ""},
 		{"a command that fails", Definition{Command: []string{"vault", "no"}}, "", `secret "s": command vault: it failed with exit code 1`},
-		{"no source", Definition{}, "", `secret "s": definition: it names no env, file, command or oauth`},
+		{"no source", Definition{}, "", `secret "s": definition: it has no env, file, command or oauth`},
 	}
 	for _, r := range rows {
 		t.Run(r.name, func(t *testing.T) {

@@ -82,7 +82,7 @@ const outputTimeout = time.Second
 const variablePrefix = "MCPD_VAR_"
 
 // errTooLong ends a command with more output than a value may hold.
-var errTooLong = errors.New("it prints too much")
+var errTooLong = errors.New("its output is too long")
 
 // runCommand runs a program and returns its standard output. It drops standard error, which may
 // repeat the value.

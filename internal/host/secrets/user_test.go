@@ -9,7 +9,7 @@ import (
 	"github.com/mcpd/mcpd/internal/host/oauth"
 )
 
-// safe is a vault in which each user has a token of a year.
+// safe is a vault in which each user has a token valid for a year.
 type safe struct{}
 
 func (safe) Get(user string) ([]byte, error) {
@@ -21,7 +21,7 @@ func (safe) Put(string, []byte) error { return nil }
 
 func (safe) Replace(string, []byte, func([]byte) bool) (bool, error) { return true, nil }
 
-// TestRedact_userTokens, as their calls run side by side.
+// Their calls run concurrently.
 func TestRedact_userTokens(t *testing.T) {
 	tokens := oauth.New(oauth.Options{})
 	t.Cleanup(tokens.Close)
@@ -41,8 +41,7 @@ func TestRedact_userTokens(t *testing.T) {
 	}
 }
 
-// TestRedact_userTokensLRU, also when the definition by
-// which one of them comes is an old one.
+// A token may come through an old definition.
 func TestRedact_userTokensLRU(t *testing.T) {
 	tokens := oauth.New(oauth.Options{})
 	t.Cleanup(tokens.Close)
@@ -76,8 +75,7 @@ func TestRedact_userTokensLRU(t *testing.T) {
 	}
 }
 
-// BenchmarkUserTokens has more users call in turn than have their tokens
-// hidden, so that each call hides one.
+// BenchmarkUserTokens has more users than redacted tokens, so that each call adds one.
 func BenchmarkUserTokens(b *testing.B) {
 	for _, size := range []int{40, 1000} {
 		b.Run(fmt.Sprint(size), func(b *testing.B) {

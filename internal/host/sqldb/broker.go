@@ -67,7 +67,7 @@ func (b *Broker) Do(ctx context.Context, d Database, method string, payload []by
 	}
 	a := &Rows{name: r.Name, maxRows: d.MaxRows, redact: b.options.Redact}
 	if err := b.run(ctx, d, r, a); err != nil {
-		b.options.Logger.DebugContext(ctx, "a statement failed", slog.String("grant", d.Name), slog.String("statement", r.Name),
+		b.options.Logger.DebugContext(ctx, "statement failed", slog.String("grant", d.Name), slog.String("statement", r.Name),
 			slog.String("error", err.Error()))
 		return nil, explain(ctx, driver, r, err)
 	}

@@ -1,12 +1,12 @@
 package sqldb
 
-// PoolState is what tests see of a pool.
+// PoolState is the state of a pool for tests.
 type PoolState struct {
 	Free, Leases int
 	Retire       func()
 }
 
-// Pools returns the pools by the hashes of their grants.
+// Pools returns the pools by grant hash.
 func (b *Broker) Pools() map[[32]byte]PoolState {
 	b.mu.Lock()
 	defer b.mu.Unlock()

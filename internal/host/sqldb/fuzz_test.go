@@ -12,8 +12,8 @@ import (
 	"github.com/mcpd/mcpd/internal/language/sqltext"
 )
 
-// What the lexer takes for parameters is what SQLite takes for them, and what it
-// takes for one statement is one.
+// FuzzParameters checks that our lexer agrees with SQLite on parameters and on single
+// statements.
 func FuzzParameters(f *testing.F) {
 	for _, text := range append(hostile()[:30], "SELECT :a, ':b', \"c\", [d:e], `f`, 1.5e3, x'00' -- :g\n, :h FROM users /* :i */ WHERE a::b", "SELECT :a1;", "SELECT :a:b", "SELECT 1:a", "SELECT :a.b",
 		"SELECT 1e:a", "SELECT :a'b'", "SELECT 'a':b", "SELECT \"id\" FROM [users] WHERE id=:id;--", "SELECT :a/**/:b", "SELECT a->':b' FROM users", "SELECT :\u00e9", "SELECT 1_000, 0x1F:g") {

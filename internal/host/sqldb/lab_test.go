@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// lab is a broker, and a folder with a database in it.
+// lab is a broker, and a directory with a database.
 type lab struct {
 	*testing.T
 	broker *sqldb.Broker
@@ -54,7 +54,7 @@ func newLab(t *testing.T) *lab {
 const people = `CREATE TABLE users (id INTEGER PRIMARY KEY, name TEXT UNIQUE, data BLOB);
 	INSERT INTO users VALUES (1, 'ann', x'00ff'), (2, 'bob', NULL), (9007199254740993, 'hunter2', 1.5)`
 
-// make makes a database in the folder.
+// make creates a database in the directory.
 func (l *lab) make(name string) string {
 	l.Helper()
 	path := filepath.Join(l.root, name)
@@ -74,7 +74,7 @@ func (l *lab) must(err error) {
 	}
 }
 
-// fixed is a grant of the one database.
+// fixed returns a grant of one database.
 func (l *lab) fixed(write bool, statements ...string) grant.SQL {
 	path := filepath.Join(l.root, "shop.db")
 	g := grant.SQL{Name: "shop", Driver: grant.SQLite, Path: path, ResolvedPath: path, Write: write, MaxRows: 100}
@@ -84,14 +84,14 @@ func (l *lab) fixed(write bool, statements ...string) grant.SQL {
 	return g
 }
 
-// chosen is a grant of the databases in the folder.
+// chosen returns a grant of the databases in the directory.
 func (l *lab) chosen() grant.SQL {
 	g := l.fixed(false, "SELECT count(*) AS n FROM users")
 	g.Path, g.ResolvedPath, g.PathFromCall, g.Glob = l.root, l.root, true, []string{"**/*.db", "one.sqlite"}
 	return g
 }
 
-// do returns an answer, or the code and the message of a refusal.
+// do returns an answer, or the code and the message of an error.
 func (l *lab) do(g grant.SQL, method, payload string) string {
 	l.Helper()
 	return l.within(l.Context(), g, method, payload)
@@ -110,7 +110,7 @@ func (l *lab) within(ctx context.Context, g grant.SQL, method, payload string) s
 	return string(answer)
 }
 
-// hostile are texts that end a statement where they are pasted into it.
+// hostile returns texts for SQL injection.
 func hostile() []string {
 	return []string{
 		"users); DROP TABLE users; --", "'; DROP TABLE users; --", "' OR '1'='1", "\" OR \"\"=\"", "users\"; ATTACH 'x' AS y; --", "1; PRAGMA query_only=OFF",
@@ -295,7 +295,7 @@ func TestQueryFile(t *testing.T) {
 	}
 }
 
-// listing returns what is in the folder, with its sizes.
+// listing returns the files in the directory, with their sizes.
 func (l *lab) listing() map[string]int64 {
 	found := map[string]int64{}
 	l.must(filepath.WalkDir(l.root, func(path string, d os.DirEntry, err error) error {

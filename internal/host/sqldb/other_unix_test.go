@@ -8,10 +8,10 @@ import (
 	"syscall"
 )
 
-// nobody is whom root runs a server as, which takes no root.
+// nobody is the user that runs the server if the test runs as root, which PostgreSQL refuses.
 const nobody = 65534
 
-// handOver gives a file to the user that runs the server.
+// handOver changes the owner of a file to that user.
 func handOver(path string) error {
 	if os.Getuid() != 0 {
 		return nil
@@ -19,7 +19,7 @@ func handOver(path string) error {
 	return os.Chown(path, nobody, nobody)
 }
 
-// asOther lets a command run as that user.
+// asOther runs a command as that user.
 func asOther(c *exec.Cmd) *exec.Cmd {
 	if os.Getuid() == 0 {
 		c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}

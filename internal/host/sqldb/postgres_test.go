@@ -105,7 +105,7 @@ func refusalsOfPostgres(t *testing.T, l *lab, s *server) {
 		if got := l.do(reading, "query", payload); want != "" && !strings.HasPrefix(got, want) {
 			t.Errorf("%s: got %.200s, want %s", payload, got, want)
 		}
-		// Whatever it was, it opens no way to write.
+		// The error must not enable writes.
 		if got := l.do(reading, "query", `{"statement":"s0"}`); !strings.HasPrefix(got, scripting.Denied) {
 			t.Errorf("after %s a row is written: %.200s", payload, got)
 		}
@@ -130,7 +130,7 @@ func endsInPostgres(t *testing.T, l *lab, s *server) {
 			t.Errorf("got %s", got)
 		}
 		cancel()
-		// The server has answered, or it is asked again until it is done.
+		// The statement is repeated until the server has cancelled it.
 		for got := ""; got != `{"columns":["n"],"rows":[[0]]}` && t.Context().Err() == nil; {
 			got = l.do(watch, "query", `{"statement":"s0","params":{"what":"%endless FROM%"}}`)
 		}

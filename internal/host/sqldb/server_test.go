@@ -14,8 +14,8 @@ import (
 // server is a PostgreSQL server of a test.
 type server struct{ folder, port string }
 
-// startPostgres starts a server, or skips the test where there is none. One that
-// is there and does not start is a failure.
+// startPostgres starts a server, or skips the test if it is not installed. A failure to start
+// is an error.
 func startPostgres(t *testing.T) *server {
 	t.Helper()
 	bin := findPostgres(t)
@@ -59,7 +59,7 @@ func startPostgres(t *testing.T) *server {
 	return s
 }
 
-// freePort returns a port that nobody listened at a moment ago.
+// freePort returns a port that was free a moment ago.
 func freePort(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -71,7 +71,7 @@ func freePort(t *testing.T) string {
 	return port
 }
 
-// findPostgres returns where the programs of PostgreSQL are.
+// findPostgres returns the directory of the PostgreSQL programs.
 func findPostgres(t *testing.T) string {
 	t.Helper()
 	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
@@ -84,8 +84,7 @@ func findPostgres(t *testing.T) string {
 	return filepath.Dir(found[len(found)-1])
 }
 
-// without skips a test that needs a database, or fails it where MCPD_NEED_POSTGRES
-// says that there is one.
+// without skips a test that needs a database, or fails it if MCPD_NEED_POSTGRES is set.
 func without(t *testing.T, why ...any) {
 	t.Helper()
 	if os.Getenv("MCPD_NEED_POSTGRES") != "" {

@@ -19,8 +19,8 @@ import (
 	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
-// hostileEnvironment sets all variables that libpq reads, and a home folder with
-// the files that it reads there, to what no grant says.
+// hostileEnvironment sets all variables and files in the home directory that libpq reads to
+// unexpected values.
 func hostileEnvironment(t *testing.T) {
 	t.Helper()
 	home := t.TempDir()
@@ -69,7 +69,7 @@ func certificate(t *testing.T) (cert, key []byte) {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signed}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded})
 }
 
-// outline is what a configuration says, without what cannot be compared.
+// outline is the comparable part of a configuration.
 type outline struct {
 	Host, Database, User, Password, Application string
 	Port                                        uint16
@@ -97,7 +97,7 @@ func outlined(c *pgconn.Config) outline {
 	return o
 }
 
-// written is a grant whose dsn stands in its file.
+// written returns a grant with a DSN in its file.
 func written(before, after string) grant.SQL {
 	return grant.SQL{Name: "pg", Driver: grant.PostgreSQL, Address: "db.example:5433",
 		DSN: grant.Value{Parts: []grant.Part{{Literal: before}, {Secret: "pw"}, {Literal: after}}}}

@@ -18,7 +18,7 @@ import (
 )
 
 // errDSN reports an invalid DSN. The error of the parser could contain parts of it.
-var errDSN = errors.New("the dsn cannot be read")
+var errDSN = errors.New("the dsn is invalid")
 
 // Configure returns the connection configuration of a grant. A DSN that is one secret is parsed
 // as libpq does. In any other DSN the secrets are user and password; the rest comes from the
@@ -61,7 +61,7 @@ func resolveDSN(ctx context.Context, g grant.SQL, resolve Resolver) (string, err
 		}
 		value, err := resolve(ctx, part.Secret)
 		if err != nil {
-			return "", fmt.Errorf("resolve the secret of the dsn: %w", err)
+			return "", fmt.Errorf("resolve secret of dsn: %w", err)
 		}
 		if g.Address != "" {
 			value = escape(value)
@@ -125,12 +125,12 @@ func withoutService(settings map[string]string) (*pgconn.Config, error) {
 	const service = "none"
 	f, err := os.CreateTemp("", "mcpd-pgservice-*")
 	if err != nil {
-		return nil, fmt.Errorf("make a file for a service that says nothing: %w", err)
+		return nil, fmt.Errorf("create an empty service file: %w", err)
 	}
 	defer func() { _ = os.Remove(f.Name()) }()
 	_, err = f.WriteString("[" + service + "]\n")
 	if err := cmp.Or(err, f.Close()); err != nil {
-		return nil, fmt.Errorf("write a service that says nothing: %w", err)
+		return nil, fmt.Errorf("write an empty service file: %w", err)
 	}
 	settings["service"], settings["servicefile"] = service, f.Name()
 	config, err := pgconn.ParseConfig(keywords(settings))

@@ -14,7 +14,7 @@ type Stmt struct {
 }
 
 // ErrNotSingleStatement reports a text that is not exactly one statement.
-var ErrNotSingleStatement = errors.New("the text is not one statement")
+var ErrNotSingleStatement = errors.New("the text is not a single statement")
 
 // Prepare compiles the single statement in a text.
 func (c *Conn) Prepare(text string) (*Stmt, error) {
