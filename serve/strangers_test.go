@@ -18,12 +18,12 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/mcp/mcptest"
 )
 
-// knowsPeers is true if this system authenticates socket peers.
-const knowsPeers = runtime.GOOS == "linux"
+// peersSupported is true if this system authenticates socket peers.
+const peersSupported = runtime.GOOS == "linux"
 
 // usersOf returns the auth block for a local user; empty on other systems.
 func usersOf(uid int) string {
-	if !knowsPeers {
+	if !peersSupported {
 		return ""
 	}
 	return fmt.Sprintf("auth \"unix\" \"users\" {\n  uids = [%d]\n}\n", uid)
@@ -33,12 +33,12 @@ func usersOf(uid int) string {
 // there.
 type entrance struct {
 	site
-	ada       http.Header
-	strangers []stranger
+	ada     http.Header
+	clients []badClient
 }
 
-// stranger is a client without valid authentication.
-type stranger struct {
+// badClient is a client without valid authentication.
+type badClient struct {
 	name string
 	site
 	header http.Header
@@ -55,11 +55,11 @@ func guardedBlocks(t *testing.T) (blocks string, revoked string, by encryption) 
 	return usersOf(os.Getuid()+1) + by.block() + fmt.Sprintf("auth \"mtls\" \"fleet\" {\n  allow = [\"ada.*\"]\n}\nauth \"api_key\" \"ops\" {\n  file = %q\n}\n", path), revoked, by
 }
 
-// strangers are clients with invalid credentials.
-func (m *matrix) strangers(at site, revoked string) []stranger {
+// badClients are clients with invalid credentials.
+func (m *matrix) badClients(at site, revoked string) []badClient {
 	of := func(key *idptest.Key) http.Header { return issuer{m.corp.Provider, key}.token(nil) }
 	ada, key := m.corp.token(nil), http.Header{"X-Api-Key": {revoked}}
-	return []stranger{
+	return []badClient{
 		{"nothing", at, nil, 401},
 		{"claims only", at, http.Header{"X-Agent-Id": {"ada"}, "X-Agent-Meta-Scopes": {"admin"}, "X-Forwarded-User": {"ada"}}, 401},
 		{"password", at, http.Header{"Authorization": {"Basic YWRhOmFkYQ=="}}, 401},
@@ -78,11 +78,11 @@ func (m *matrix) strangers(at site, revoked string) []stranger {
 	}
 }
 
-// strangersWith are clients with invalid certificates.
-func (m *matrix) strangersWith(at site, by encryption) []stranger {
+// badCertClients are clients with invalid certificates.
+func (m *matrix) badCertClients(at site, by encryption) []badClient {
 	expired := m.corp.token(map[string]any{"exp": time.Now().Add(-time.Hour).Unix()})
 	ada := m.corp.token(nil).Get("Authorization")
-	return []stranger{
+	return []badClient{
 		{"no certificate", by.site(m.t, at), nil, 401},
 		{"certificate with another name", by.site(m.t, at, by.authority.Issue(m.t, "bob.example")), nil, 401},
 		{"certificate of another authority", by.site(m.t, at, certtest.New(m.t).Issue(m.t, "ada.example")), nil, 0},
@@ -97,14 +97,14 @@ func (m *matrix) strangersWith(at site, by encryption) []stranger {
 func (m *matrix) entrances(revoked string, by encryption) (all []entrance) {
 	m.t.Helper()
 	for _, at := range m.sites() {
-		all = append(all, entrance{at, m.corp.token(nil), m.strangers(at, revoked)})
+		all = append(all, entrance{at, m.corp.token(nil), m.badClients(at, revoked)})
 	}
 	at := m.encrypted(by)
-	return append(all, entrance{at, nil, m.strangersWith(at, by)})
+	return append(all, entrance{at, nil, m.badCertClients(at, by)})
 }
 
 // try sends a stranger's request, and returns an error of the response.
-func (m *matrix) try(s stranger, method, path, body string, header http.Header) (status int, wrong string) {
+func (m *matrix) try(s badClient, method, path, body string, header http.Header) (status int, wrong string) {
 	m.t.Helper()
 	if s.status == 0 {
 		return 0, m.unconnected(s.site, method, path)
@@ -170,7 +170,7 @@ func TestUnauthenticated_methods(t *testing.T) {
 		for _, r := range mcptest.Requests() {
 			for _, w := range m.ways(at.site, r, at.ada) {
 				before := m.traces()
-				for _, s := range at.strangers {
+				for _, s := range at.clients {
 					cells++
 					if status, wrong := m.try(s, http.MethodPost, w.path, w.text, w.header); status != s.status || wrong != "" {
 						t.Errorf("%s by %s, %s, with %s: %d %s", r.Method, at.name, w.name, s.name, status, wrong)
@@ -182,7 +182,7 @@ func TestUnauthenticated_methods(t *testing.T) {
 				m.serves(at.site, r, w, at.ada)
 			}
 		}
-		if cells < 40*len(at.strangers) {
+		if cells < 40*len(at.clients) {
 			t.Errorf("only %d requests of strangers by %s", cells, at.name)
 		}
 	}
@@ -207,8 +207,8 @@ var httpMethods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPT
 
 const wellKnown = "/.well-known/oauth-protected-resource"
 
-// toStrangers are the expected responses for strangers, by httpMethods.
-func toStrangers() map[string]string {
+// wantRoutes are the expected responses for strangers, by httpMethods.
+func wantRoutes() map[string]string {
 	return map[string]string{
 		"/mcp":              "401 405 401 405 405 401 405 405",
 		"/ws":               "401 401 401 401 401 401 401 401",
@@ -239,9 +239,9 @@ func TestUnauthenticated_routes(t *testing.T) {
 		session := m.begin(at.site, "2025-11-25", at.ada)
 		endpoint, next := m.listen(at.site, at.ada)
 		before := m.traces()
-		for _, s := range at.strangers {
+		for _, s := range at.clients {
 			want := map[string]string{}
-			for pattern, row := range toStrangers() {
+			for pattern, row := range wantRoutes() {
 				if want[pattern] = strings.ReplaceAll(row, "401", fmt.Sprint(s.status)); s.status == 0 {
 					want[pattern] = strings.TrimSuffix(strings.Repeat("0 ", len(httpMethods)), " ")
 				}
@@ -265,7 +265,7 @@ func TestUnauthenticated_routes(t *testing.T) {
 }
 
 // routesTo returns the responses for a stranger, in the form of [toStrangers].
-func (m *matrix) routesTo(s stranger, session http.Header, endpoint string) map[string]string {
+func (m *matrix) routesTo(s badClient, session http.Header, endpoint string) map[string]string {
 	m.t.Helper()
 	socket := http.Header{"Sec-Websocket-Version": {"13"}, "Sec-Websocket-Key": {"dGhlIHNhbXBsZSBub25jZQ=="}, "Sec-Websocket-Protocol": {"mcp"}}
 	got := map[string]string{}
