@@ -34,7 +34,7 @@ func (m *matrix) otherCallers() map[string]http.Header {
 	}
 }
 
-// otherCallerBlocks are the auth blocks that accept all foreigners.
+// otherCallerBlocks are the auth blocks that accept all other callers.
 func otherCallerBlocks() string { return "auth \"anonymous\" \"all\" {}\n" + usersOf(os.Getuid()) }
 
 const pingText = `{"jsonrpc":"2.0","id":1,"method":"ping"}`

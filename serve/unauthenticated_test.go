@@ -29,8 +29,8 @@ func usersOf(uid int) string {
 	return fmt.Sprintf("auth \"unix\" \"users\" {\n  uids = [%d]\n}\n", uid)
 }
 
-// entrance is a way into the server, with ada's credential and the strangers
-// there.
+// entrance is a way into the server, with ada's credential and the clients
+// to reject.
 type entrance struct {
 	site
 	ada     http.Header
@@ -103,7 +103,7 @@ func (m *matrix) entrances(revoked string, by encryption) (all []entrance) {
 	return append(all, entrance{at, nil, m.badCertClients(at, by)})
 }
 
-// try sends a stranger's request, and returns an error of the response.
+// try sends a request of a rejected client, and returns an error of the response.
 func (m *matrix) try(s badClient, method, path, body string, header http.Header) (status int, wrong string) {
 	m.t.Helper()
 	if s.status == 0 {
@@ -156,7 +156,7 @@ func (m *matrix) ways(at site, r mcptest.Request, credential http.Header) (all [
 	return append(all, way{"HTTP+SSE", endpoint, messageOf(3, r, ""), nil, next})
 }
 
-// TestUnauthenticated_methods: requests of strangers are rejected before
+// TestUnauthenticated_methods: requests without valid authentication are rejected before
 // anything happens, also on sessions and streams of others. The holder of a
 // credential is served.
 func TestUnauthenticated_methods(t *testing.T) {
@@ -177,13 +177,13 @@ func TestUnauthenticated_methods(t *testing.T) {
 					}
 				}
 				if diff := m.left(before); diff != "" {
-					t.Errorf("%s by %s, %s: strangers had effects (-before +after)\n%s", r.Method, at.name, w.name, diff)
+					t.Errorf("%s by %s, %s: rejected requests had effects (-before +after)\n%s", r.Method, at.name, w.name, diff)
 				}
 				m.serves(at.site, r, w, at.ada)
 			}
 		}
 		if cells < 40*len(at.clients) {
-			t.Errorf("only %d requests of strangers by %s", cells, at.name)
+			t.Errorf("only %d rejected requests by %s", cells, at.name)
 		}
 	}
 }
@@ -207,7 +207,7 @@ var httpMethods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPT
 
 const wellKnown = "/.well-known/oauth-protected-resource"
 
-// wantRoutes are the expected responses for strangers, by httpMethods.
+// wantRoutes are the expected responses without authentication, by httpMethods.
 func wantRoutes() map[string]string {
 	return map[string]string{
 		"/mcp":              "401 405 401 405 405 401 405 405",
@@ -227,7 +227,7 @@ func wantRoutes() map[string]string {
 	}
 }
 
-// TestUnauthenticated_routes checks the responses for strangers on each route
+// TestUnauthenticated_routes checks the responses without authentication on each route
 // and HTTP method, with the session and the stream of another client.
 func TestUnauthenticated_routes(t *testing.T) {
 	if testing.Short() {
@@ -251,7 +251,7 @@ func TestUnauthenticated_routes(t *testing.T) {
 			}
 		}
 		if diff := m.left(before); diff != "" {
-			t.Errorf("by %s: strangers had effects (-before +after)\n%s", at.name, diff)
+			t.Errorf("by %s: rejected requests had effects (-before +after)\n%s", at.name, diff)
 		}
 		const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
 		if still := m.send(at.site, http.MethodPost, "/mcp", ping, joined(session, at.ada)); still.status != http.StatusOK {
@@ -264,7 +264,7 @@ func TestUnauthenticated_routes(t *testing.T) {
 	}
 }
 
-// routesTo returns the responses for a stranger, in the form of [toStrangers].
+// routesTo returns the responses for a rejected client, in the form of [wantRoutes].
 func (m *matrix) routesTo(s badClient, session http.Header, endpoint string) map[string]string {
 	m.t.Helper()
 	socket := http.Header{"Sec-Websocket-Version": {"13"}, "Sec-Websocket-Key": {"dGhlIHNhbXBsZSBub25jZQ=="}, "Sec-Websocket-Protocol": {"mcp"}}

@@ -37,7 +37,7 @@ type conn struct {
 	next int
 
 	answers       map[int]message
-	notifications []message // notifications that hear has not returned yet
+	notifications []message // notifications that nextNotification has not returned yet
 }
 
 // connect returns a client that has sent nothing yet. It disconnects when the

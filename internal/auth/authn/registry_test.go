@@ -187,7 +187,7 @@ func TestApply_errors(t *testing.T) {
 			{Issuer: "https://idp.example.com", Audience: "a", Skew: time.Hour},
 		},
 	})
-	want := `apply methods of authentication: read keys: open ` + none + `: no such file or directory; make one with mcpd key new NAME --file ` + none + `
+	want := `apply authentication methods: read keys: open ` + none + `: no such file or directory; make one with mcpd key new NAME --file ` + none + `
 tokens of "http://idp.example.com": the issuer is not an https URL without query and fragment
 tokens of "https://idp.example.com": algorithm "HS256" is not supported for tokens
 tokens of "https://idp.example.com": there is no audience
@@ -290,7 +290,7 @@ func TestReject_reasonOnlyInLog(t *testing.T) {
 	}
 	nobody := httptest.NewRequest("POST", "/mcp", nil)
 	_, _, _, err = d.Authenticate(nobody)
-	if _, message := d.Reject(http.Header{}, nobody, err); message != "no credential was sent, and this server lets in nobody without one" {
+	if _, message := d.Reject(http.Header{}, nobody, err); message != "no credential was sent, and this server requires one" {
 		t.Errorf("message without a credential: %q", message)
 	}
 	if !strings.Contains(log.String(), "the key was revoked") || strings.Contains(log.String(), k.Plaintext()) {

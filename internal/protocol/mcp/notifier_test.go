@@ -13,7 +13,7 @@ import (
 	"github.com/mcpd/mcpd/identity"
 )
 
-// hashes is a backend whose lists have only a hash: the hash for the agent, or
+// hashes is a backend with lists that have only a hash: the hash for the agent, or
 // else the hash for everyone.
 type hashes struct {
 	mu      sync.Mutex

@@ -26,7 +26,7 @@ const (
 
 // ErrOverBudget reports that the budget has no room for a message. A retry may
 // succeed.
-var ErrOverBudget = errors.New("the messages under way are too large together")
+var ErrOverBudget = errors.New("the memory budget for messages is used up")
 
 // Budget bounds the bytes or connections of all clients together, and divides
 // them among the clients. A client may hold as much as remains free beside it.

@@ -187,7 +187,7 @@ type rejection struct {
 var (
 	unknownHost      = newRejection(http.StatusForbidden, denied, "the Host header is not a name of this server; the operator allows names with listen { hosts = [...] }")
 	unknownOrigin    = newRejection(http.StatusForbidden, denied, "the Origin header is not allowed; the operator allows origins with listen { origins = [...] }")
-	crossSiteRequest = newRejection(http.StatusForbidden, denied, "requests from other web sites are refused")
+	crossSiteRequest = newRejection(http.StatusForbidden, denied, "requests from other web sites are rejected")
 	encodedBody      = newRejection(http.StatusUnsupportedMediaType, invalid, "an encoded body is not accepted: send it without Content-Encoding")
 	notJSON          = newRejection(http.StatusUnsupportedMediaType, invalid, "Content-Type must be application/json")
 )

@@ -32,7 +32,7 @@ func TestResponse_withoutRoom(t *testing.T) {
 	}
 	s := newSite(t, streamable.Options{Bounds: httpstream.Bounds{Unread: httpguard.NewBudget(100_000)}}, tool)
 	session := s.begin("2025-11-25")
-	const lost = `{"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"the answer is lost`
+	const lost = `{"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"the response was dropped`
 	r := s.do(t.Context(), "POST", `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"hello"}}`, jsonType, session)
 	if text, err := io.ReadAll(r.Body); err != nil || r.StatusCode != http.StatusServiceUnavailable || r.Header.Get("Retry-After") == "" || !strings.HasPrefix(string(text), lost) {
 		t.Errorf("alone: %s %.200s: %v", r.Status, text, err)
