@@ -65,7 +65,7 @@ func TestTableName_quoted(t *testing.T) {
 	}
 	for _, name := range hostile {
 		got := execute(t, server, "inspect_table_schema", map[string]any{"db_path": "shop.db", "table_name": name})
-		if !strings.HasSuffix(got, " does not exist.") && got != "error: only databases of the data folder can be inspected" && got != tooLong {
+		if !strings.HasSuffix(got, " does not exist.") && got != "error: only databases in the data directory can be inspected" && got != tooLong {
 			t.Errorf("%.50q: got %.200s", name, got)
 		}
 	}
@@ -92,7 +92,7 @@ func TestPaths_confined(t *testing.T) {
 		"shop.db?mode=rw", ":memory:", "/etc/passwd", "shop.db\x00.db",
 	} {
 		got := execute(t, server, "inspect_table_schema", map[string]any{"db_path": path, "table_name": "secrets"})
-		if got != "error: only databases of the data folder can be inspected" && got != "error: there is no database "+path {
+		if got != "error: only databases in the data directory can be inspected" && got != "error: there is no database "+path {
 			t.Errorf("%q: got %s", path, got)
 		}
 	}

@@ -54,7 +54,7 @@ func TestPaths_confined(t *testing.T) {
 		"evil.log", "evil/app.log", "up/logs-evil/app.log", "hard.log", "./../logs-evil/app.log", "/etc/passwd",
 	} {
 		got, err := call(path)
-		if err == nil || err.Message != "only files of the log folder can be read" {
+		if err == nil || err.Message != "only files in the log directory can be read" {
 			t.Errorf("%s: got %s, %v", strings.TrimPrefix(path, dir), got, err)
 		}
 	}
