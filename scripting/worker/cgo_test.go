@@ -2,5 +2,5 @@
 
 package worker
 
-// inC reports whether the program links a C library.
-const inC = true
+// usesCgo reports whether the program links a C library.
+const usesCgo = true
