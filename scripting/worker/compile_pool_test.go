@@ -145,7 +145,7 @@ func TestPool_idleProcessDied(t *testing.T) {
 
 func TestPool_startError(t *testing.T) {
 	p := NewPool("/does/not/exist", "worker")
-	if err := p.Try(source("return 1")); err == nil || errors.Is(err, ErrProcessDied) || !strings.Contains(err.Error(), "start a worker") {
+	if err := p.Try(source("return 1")); err == nil || errors.Is(err, ErrProcessDied) || !strings.Contains(err.Error(), "start worker process") {
 		t.Errorf("got %v", err)
 	}
 	if err := p.Close(); err != nil {

@@ -194,7 +194,7 @@ func TestRetry_exclusiveProcess(t *testing.T) {
 // TestExitError_threads: the script did not cause this exit.
 func TestExitError_threads(t *testing.T) {
 	dead := exitError{exit: exit{cause: exitUnknown, calls: 1}, stderr: "runtime: failed to create new OS thread (have 2 already; errno=11)"}
-	if f := dead.failure(0); !dead.isResponsible(true) || !strings.Contains(f.Message, "no threads") {
+	if f := dead.failure(0); !dead.isResponsible(true) || !strings.Contains(f.Message, "cannot create threads") {
 		t.Errorf("got %v", f)
 	}
 }

@@ -5,10 +5,10 @@ package files
 import "io/fs"
 
 // Systems without these flags do not block on open.
-const noWait, onlyFolder = 0, 0
+const openNonBlocking, openDirectory = 0, 0
 
 // deviceOf returns 0: the device is unknown.
 func deviceOf(fs.FileInfo) uint64 { return 0 }
 
 // linkCount returns 1: the number of links is unknown.
-func namesOf(fs.FileInfo) uint64 { return 1 }
+func linkCount(fs.FileInfo) uint64 { return 1 }
