@@ -1,14 +1,14 @@
-# Helpers of the other scripts here: sourced, not run. They need Go and npm;
-# what else it takes is kept in $cache.
+# Helpers of the other scripts here: source it, do not run it. They need Go and npm and
+# keep other dependencies in $cache.
 
 cache=${MCPD_CI_CACHE:-$PWD/.ci/cache}
 mkdir -p "$cache"
-export XDG_STATE_HOME=$cache/state # what servers keep between runs
-# With the race detector every program waits for a second before it ends, in case
-# something races then. The tests start some thousand.
+export XDG_STATE_HOME=$cache/state # state of servers
+# With the race detector every program waits for a second before it exits. The tests
+# start thousands of them.
 export GORACE=${GORACE:-atexit_sleep_ms=100}
 
-# What is installed from npm. The suite needs Node 22, whatever node runs npm.
+# The npm packages. The suite needs Node 22, whichever node runs npm.
 packages=(
   node@22.23.3
   @modelcontextprotocol/conformance@0.2.0-alpha.12
@@ -20,7 +20,7 @@ packages=(
   @modelcontextprotocol/server-memory@2026.8.31
 )
 
-# step NAME COMMAND...: runs a gate, says how long it took, and stops at the first that fails.
+# step NAME COMMAND...: runs a step, prints its duration, and exits if it fails.
 step() {
   local name=$1 began=$SECONDS
   shift
@@ -43,8 +43,8 @@ retry() {
   return 1
 }
 
-# install_node DIR: Node, the conformance suite, the TypeScript SDK, the Inspector and
-# the reference servers.
+# install_node DIR: installs Node, the conformance suite, the TypeScript SDK, the
+# Inspector and the reference servers.
 install_node() {
   local package file missing=()
   for package in "${packages[@]}"; do
@@ -58,15 +58,15 @@ install_node() {
   "$1/node_modules/node/bin/node" --version
 }
 
-# need_c: a C compiler, without which there is no race detector.
+# need_c: installs a C compiler for the race detector.
 need_c() {
   command -v "$(go env CC)" >/dev/null && return 0
   echo "installing gcc for the race detector"
   retry apt-get -qq update && retry apt-get -qq install -y --no-install-recommends gcc libc6-dev
 }
 
-# need_strace: what shows the system calls of a process. From then on the test that needs it
-# fails without.
+# need_strace: installs strace, which shows system calls. From then on the test that
+# needs it fails without it.
 need_strace() {
   export MCPD_NEED_STRACE=1
   command -v strace >/dev/null && return 0
@@ -74,8 +74,8 @@ need_strace() {
   retry apt-get -qq update && retry apt-get -qq install -y --no-install-recommends strace
 }
 
-# need_postgres: PostgreSQL, without which the tests of databases skip. From then on
-# they fail instead. Where root runs them, they run the server as another user.
+# need_postgres: installs PostgreSQL. From then on the database tests fail without it
+# instead of skipping. As root they run the server as another user.
 need_postgres() {
   export MCPD_NEED_POSTGRES=1
   command -v initdb >/dev/null && return 0
@@ -84,15 +84,15 @@ need_postgres() {
   retry apt-get -qq update && retry apt-get -qq install -y --no-install-recommends postgresql
 }
 
-# packages_with PREFIX: the packages of the module whose tests have such functions. Linking
-# the tests of all packages takes longer than running them.
+# packages_with PREFIX: prints the packages whose tests have functions of that prefix.
+# Linking the tests of all packages takes longer than running them.
 packages_with() {
-  grep -rlE "^func $1" --include='*_test.go' --exclude-dir=.ci . | grep -v '^./internal/ops/compose/checks/' | xargs -n 1 dirname | sort -u # a module of its own
+  grep -rlE "^func $1" --include='*_test.go' --exclude-dir=.ci . | grep -v '^./internal/ops/compose/checks/' | xargs -n 1 dirname | sort -u # separate module
 }
 
-# racing: the packages that start goroutines, in their code or in their tests, and those
-# that test with a package for tests (mcptest) that does. In the others the race
-# detector finds nothing.
+# racing: prints the packages that start goroutines, in code or tests, and those whose
+# tests use a helper package (mcptest) that does. In the others the race detector finds
+# nothing.
 racing() {
   local starts='^[[:space:]]*go [A-Za-z_(]|errgroup|\.Go\(|AfterFunc\(' found helper
   found=$(grep -rlE "$starts" --include='*.go' --exclude-dir=testdata --exclude-dir=.ci .)
@@ -102,16 +102,16 @@ racing() {
   xargs -n 1 dirname <<<"$found" | sort -u
 }
 
-# fuzz SECONDS [PACKAGES]: each fuzz target for so long, four at a time with one worker
-# each. Coverage guides through PACKAGES, our own by default: go test -fuzz would link
-# each target and compile all dependencies anew, which took longer than the fuzzing.
-# Inputs that are merely interesting are hardly minimized, which would take all of
-# the time. A target that is cut off by the clock alone (go.dev/issue/75804) runs again.
+# fuzz SECONDS [PACKAGES]: runs each fuzz target for SECONDS, four at a time with one
+# worker each. Coverage of PACKAGES guides them, by default of our own. go test -fuzz
+# would compile all dependencies again for each target, which took longer than the
+# fuzzing. Interesting inputs are barely minimized, which would take all of the time. A
+# target that only the clock stops (go.dev/issue/75804) runs again.
 fuzz() {
   local tests found result
   tests=$(mktemp -d)
-  found=$(grep -rlE '^func Fuzz' --include='*_test.go' --exclude-dir=.ci . | grep -v '^./internal/ops/compose/checks/') # a module of its own
-  # shellcheck disable=SC2046 # no folder of ours has a space in its name
+  found=$(grep -rlE '^func Fuzz' --include='*_test.go' --exclude-dir=.ci . | grep -v '^./internal/ops/compose/checks/') # separate module
+  # shellcheck disable=SC2046 # none of our directories has a space in its name
   go test -c -gcflags="${2:-github.com/mcpd/mcpd/...}=-d=libfuzzer" -o "$tests/" $(xargs -n 1 dirname <<<"$found" | sort -u) &&
     while read -r file; do
       grep -oE '^func Fuzz[A-Za-z0-9_]*' "$file" | sed "s|^func |$(dirname "$file") |"
@@ -119,7 +119,7 @@ fuzz() {
     cd "$0"
     for try in 1 2 3; do
       if out=$("'"$tests"'/${0##*/}.test" -test.run "^$" -test.fuzz "^$1\$" -test.fuzztime '"$1"'s -test.fuzzminimizetime 100x -test.parallel 1 -test.fuzzcachedir "'"$tests"'/found/$0" 2>&1); then
-        if echo "$out" | grep -q "without coverage guidance"; then echo "$0 $1 is fuzzed without guidance"; exit 255; fi
+        if echo "$out" | grep -q "without coverage guidance"; then echo "$0 $1 is fuzzed without coverage guidance"; exit 255; fi
         echo "fuzzed $0 $1: $(echo "$out" | grep -oE "execs: [0-9]+" | tail -1)"
         exit 0
       fi
@@ -141,14 +141,14 @@ cross_builds() {
   done
 }
 
-# need_mcpd: builds mcpd into $MCPD, unless the caller brings one.
+# need_mcpd: builds mcpd into $MCPD unless the caller set it.
 need_mcpd() {
   [ -n "${MCPD:-}" ] && return 0
   export MCPD=$cache/mcpd
   CGO_ENABLED=0 go build -o "$MCPD" ./cmd/mcpd
 }
 
-# free_port: a TCP port that nobody listens on.
+# free_port: prints a free TCP port.
 free_port() {
   local port
   while port=$((20000 + RANDOM % 12000)); do
@@ -157,7 +157,7 @@ free_port() {
   echo "$port"
 }
 
-# ready PORT: whether mcpd serves there.
+# ready PORT: reports whether mcpd is ready on the port.
 ready() {
   (
     exec 3<>"/dev/tcp/127.0.0.1/$1"
@@ -167,7 +167,7 @@ ready() {
   ) 2>/dev/null
 }
 
-# wait_ready PORT PID: waits until the mcpd of that process serves.
+# wait_ready PORT PID: waits until the mcpd of that process is ready.
 wait_ready() {
   local try
   for try in $(seq 600); do
@@ -175,13 +175,13 @@ wait_ready() {
     kill -0 "$2" 2>/dev/null || break
     sleep 0.1
   done
-  echo "nothing is ready on port $1" >&2
+  echo "no server is ready on port $1" >&2
   return 1
 }
 
-# with_server serves and stop_server stops one mcpd in the background, of the
-# command given; stopping fails unless mcpd ends with status 0. finish, a trap of
-# the scripts that serve, leaves neither a process nor $work behind.
+# with_server starts an mcpd in the background with the given command, and stop_server
+# stops it. stop_server fails unless mcpd exits with status 0. finish is an exit trap
+# of the scripts: it stops the processes and removes $work.
 server=
 work=
 

@@ -14,10 +14,10 @@ import (
 	"testing"
 )
 
-// bareVerb has this program be the yardstick over HTTP.
+// bareVerb makes this program serve the bare handler over HTTP.
 const bareVerb = "bare"
 
-// serveBare says where it listens as mcpd does, and serves until it is killed.
+// serveBare logs its address like mcpd and serves until the process is killed.
 func serveBare() error {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -27,18 +27,18 @@ func serveBare() error {
 	return http.Serve(l, http.HandlerFunc(bareHTTP))
 }
 
-// apart is a server in a process of its own, as operators have it.
+// apart is a server in its own process, as operators run it.
 type apart struct {
 	name  string
-	most  float64 // what a call may cost, as a multiple of the first; 0 for that one
+	most  float64 // maximum cost of a call relative to the first server; 0 for the first
 	id    int
 	calls []func()
 
 	costs, ratios []float64
 }
 
-// start starts a server, with a tool that adds, and connects to it. The program
-// logs where it listens.
+// start starts a server with a tool that adds and connects to it. The program must log
+// its address.
 func (a *apart) start(tb testing.TB, connections int, program string, args ...string) {
 	tb.Helper()
 	cmd := exec.Command(program, args...)
@@ -59,7 +59,7 @@ func (a *apart) start(tb testing.TB, connections int, program string, args ...st
 	for address == nil {
 		line, err := lines.ReadString('\n')
 		if err != nil {
-			tb.Fatalf("%s has ended before it listens: %v", a.name, err)
+			tb.Fatalf("%s exited before listening: %v", a.name, err)
 		}
 		address = regexp.MustCompile(`http://([^ /"]+)/mcp`).FindStringSubmatch(line)
 	}
@@ -70,8 +70,8 @@ func (a *apart) start(tb testing.TB, connections int, program string, args ...st
 	}
 }
 
-// cost returns the processor time of a call in nanoseconds over a batch on each
-// connection, of the server and of the processes that it has started.
+// cost returns the processor time of a call in nanoseconds over one batch per
+// connection. It includes the processes that the server started.
 func (a *apart) cost() float64 {
 	ids := append(startedBy(a.id), a.id)
 	before := usedBy(ids)
@@ -87,7 +87,7 @@ func (a *apart) cost() float64 {
 	return float64(usedBy(ids)-before) / float64(batch*len(a.calls))
 }
 
-// addInJavaScript is the tool of the yardstick in a file.
+// addInJavaScript is the tool of the bare handler as a tool file.
 const addInJavaScript = `
 tool "add" {
   input "a" { type = number }
@@ -99,8 +99,8 @@ tool "add" {
 }
 `
 
-// serversApart starts the yardstick, which is the first, and mcpd with a tool in
-// JavaScript in both executors.
+// serversApart starts the bare handler first, then mcpd with a JavaScript tool in each
+// executor.
 func serversApart(tb testing.TB, connections int) []*apart {
 	tb.Helper()
 	program, err := os.Executable()
@@ -120,11 +120,11 @@ func serversApart(tb testing.TB, connections int) []*apart {
 	return all
 }
 
-// measure takes turns between the servers, so that whatever else the machine does
-// happens to all of them.
+// measure alternates between the servers, so other load on the machine affects all of
+// them equally.
 func measure(servers []*apart, rounds int) {
 	for _, s := range servers {
-		s.cost() // what is done once
+		s.cost() // one-time work
 	}
 	for range rounds {
 		for _, s := range servers {
@@ -135,9 +135,9 @@ func measure(servers []*apart, rounds int) {
 	}
 }
 
-// TestScript_cost judges the processor time of servers
-// that are busy, with eight connections on which one call follows the other, and of
-// servers which have one: most of what a call costs there is to wake threads.
+// TestScript_cost checks the processor time per call. Busy servers have eight
+// connections with back-to-back calls. On a single connection most of the cost is
+// waking threads.
 func TestScript_cost(t *testing.T) {
 	if os.Getenv("MCPD_LONG") == "" {
 		t.Skip("SKIPPED: set MCPD_LONG")
@@ -149,7 +149,7 @@ func TestScript_cost(t *testing.T) {
 			ratio := median(s.ratios)
 			t.Logf("%d connections, %s: %.1f µs, ratio %.2f", connections, s.name, median(s.costs)/1e3, ratio)
 			if s.most > 0 && ratio > s.most {
-				t.Errorf("%d connections, %s: a call costs %.2f times as much processor time as with a bare handler, want at most %.1f", connections, s.name, ratio, s.most)
+				t.Errorf("%d connections, %s: a call costs %.2f times the processor time of a bare handler, want at most %.1f", connections, s.name, ratio, s.most)
 			}
 		}
 	}

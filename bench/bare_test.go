@@ -21,7 +21,7 @@ type addOut struct {
 	Sum float64 `json:"sum"`
 }
 
-// native returns a server with one tool in Go.
+// native returns a server with one Go tool.
 func native(tb testing.TB) *engine.Server {
 	tb.Helper()
 	s, err := adding(tb.Context())
@@ -32,7 +32,7 @@ func native(tb testing.TB) *engine.Server {
 	return s
 }
 
-// adding returns a loaded server whose tool adds.
+// adding returns a loaded server with a tool that adds.
 func adding(ctx context.Context) (*engine.Server, error) {
 	s, err := engine.New(engine.Options{Name: "bench"})
 	if err != nil {
@@ -48,7 +48,7 @@ func adding(ctx context.Context) (*engine.Server, error) {
 	return s, err
 }
 
-// bareRequest is what the yardstick decodes of a call.
+// bareRequest holds the fields that the bare handler decodes.
 type bareRequest struct {
 	JSONRPC string          `json:"jsonrpc"`
 	ID      json.RawMessage `json:"id"`
@@ -60,8 +60,8 @@ type bareRequest struct {
 	} `json:"params"`
 }
 
-// bareAnswer is the yardstick: the same call with encoding/json and nothing
-// else. It checks nothing.
+// bareAnswer is the baseline: the same call with encoding/json only. It validates
+// nothing.
 func bareAnswer(request *bareRequest, out io.Writer) error {
 	sum := addOut{request.Params.Arguments.A + request.Params.Arguments.B}
 	text, err := json.Marshal(sum)
@@ -76,7 +76,7 @@ func bareAnswer(request *bareRequest, out io.Writer) error {
 	}})
 }
 
-// bareHTTP is the yardstick over net/http.
+// bareHTTP is the baseline over net/http.
 func bareHTTP(w http.ResponseWriter, r *http.Request) {
 	var request bareRequest
 	if err := json.NewDecoder(r.Body).Decode(&request); err != nil {
@@ -87,7 +87,7 @@ func bareHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = bareAnswer(&request, w)
 }
 
-// bareStdio is the yardstick over a pair of streams, until in ends.
+// bareStdio is the baseline over a pair of streams, until in ends.
 func bareStdio(in io.Reader, out io.Writer) error {
 	lines, written := bufio.NewReader(in), bufio.NewWriter(out)
 	for {

@@ -35,7 +35,7 @@ policy "small" {
 }
 `
 
-// manyTools returns n files of one tool each, as small as real ones are.
+// manyTools returns n tool files with one realistic small tool each.
 func manyTools(n int) map[string]string {
 	files := make(map[string]string, n)
 	for i := range n {
@@ -95,7 +95,7 @@ var addRequest = call.Request{
 	Caller: identity.Caller{Principal: identity.Anonymous(), Agent: identity.Agent{AgentID: "bench", RequestID: "r-1"}},
 }
 
-// BenchmarkCall is a call in process: two arguments, one policy, no await.
+// BenchmarkCall measures a call in process: two arguments, one policy, no await.
 func BenchmarkCall(b *testing.B) {
 	s := addServer(b)
 	b.ReportAllocs()
@@ -115,7 +115,7 @@ func TestCall_allocations(t *testing.T) {
 		}
 	})
 	if got > budget {
-		t.Errorf("a call allocates %.0f times, more than %d", got, budget)
+		t.Errorf("a call makes %.0f allocations, want at most %d", got, budget)
 	}
 }
 
@@ -135,7 +135,7 @@ func BenchmarkColdLoad(b *testing.B) {
 	}
 }
 
-// BenchmarkReload loads one changed file of a thousand.
+// BenchmarkReload reloads after one of a thousand files changed.
 func BenchmarkReload(b *testing.B) {
 	folder := onDisk(b, manyTools(1000))
 	s := load(b, engine.Options{Files: engine.Files{Tools: engine.Dir(folder)}})
@@ -162,7 +162,7 @@ func onDisk(tb testing.TB, files map[string]string) string {
 	return folder
 }
 
-// BenchmarkList is tools/list of a thousand tools over HTTP, without the network.
+// BenchmarkList measures tools/list of a thousand tools over HTTP, without the network.
 func BenchmarkList(b *testing.B) {
 	s := load(b, engine.Options{Files: engine.Files{Tools: engine.Dir(onDisk(b, manyTools(1000)))}})
 	post := poster(b, s)
@@ -175,7 +175,7 @@ func BenchmarkList(b *testing.B) {
 	}
 }
 
-// BenchmarkHTTPCall is tools/call over HTTP, without the network.
+// BenchmarkHTTPCall measures tools/call over HTTP, without the network.
 func BenchmarkHTTPCall(b *testing.B) {
 	post := poster(b, addServer(b))
 	body := modern("tools/call", `"name":"add","arguments":{"a":2,"b":3},`)
@@ -190,7 +190,7 @@ func modern(method, params string) string {
 		`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`
 }
 
-// poster returns a function that posts to /mcp and returns the size of the answer.
+// poster returns a function that posts to /mcp and returns the size of the response.
 func poster(tb testing.TB, s *engine.Server) func(method, name, body string) int {
 	tb.Helper()
 	front := serve.New(s, serve.Options{})
@@ -217,8 +217,8 @@ func poster(tb testing.TB, s *engine.Server) func(method, name, body string) int
 	}
 }
 
-// sink counts the bytes of a response and keeps none: a recorder grows its buffer with each
-// piece that a front writes, which no connection does.
+// sink counts the bytes of a response and discards them. A recorder would grow its
+// buffer with each write, which a connection does not.
 type sink struct {
 	header       http.Header
 	status, size int

@@ -23,14 +23,14 @@ func TestGoTool_allocations(t *testing.T) {
 	bare := allocsOf(t, http.HandlerFunc(bareHTTP))
 	t.Logf("%.0f in process, %.0f over HTTP, %.0f with a bare handler", inProcess, overHTTP, bare)
 	if inProcess > 22 {
-		t.Errorf("a call in process allocates %.0f times", inProcess)
+		t.Errorf("a call in process makes %.0f allocations", inProcess)
 	}
 	if overHTTP > bare/2 {
-		t.Errorf("a call over HTTP allocates %.0f times, with a bare handler %.0f", overHTTP, bare)
+		t.Errorf("a call over HTTP makes %.0f allocations, a bare handler %.0f", overHTTP, bare)
 	}
 }
 
-// allocsOf returns how often a handler allocates for a call.
+// allocsOf returns the number of allocations of a call to a handler.
 func allocsOf(t *testing.T, h http.Handler) float64 {
 	t.Helper()
 	r, err := http.NewRequest(http.MethodPost, "http://127.0.0.1:8080/mcp", http.NoBody)
@@ -54,7 +54,7 @@ func allocsOf(t *testing.T, h http.Handler) float64 {
 	})
 }
 
-// discard is a response that nobody reads, on a connection with deadlines.
+// discard is a response writer that discards everything and supports deadlines.
 type discard struct {
 	header http.Header
 	status int

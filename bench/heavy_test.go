@@ -13,7 +13,7 @@ import (
 	"github.com/mcpd/mcpd/scripting/worker"
 )
 
-// heavyTools are bodies that are merely heavy: they do what tools do, on much.
+// heavyTools are realistic tools on large inputs.
 const heavyTools = `
 tool "transform" {
   input "rows" {
@@ -50,7 +50,7 @@ tool "large" {
 }
 `
 
-// heavyCalls are the arguments of each.
+// heavyCalls returns the arguments of each tool.
 func heavyCalls() map[string]string {
 	var rows, lines []string
 	for i := range 1000 {
@@ -61,11 +61,11 @@ func heavyCalls() map[string]string {
 	return map[string]string{
 		"transform": `{"rows":[` + strings.Join(rows, ",") + `]}`,
 		"patterns":  `{"text":` + string(text) + `}`,
-		"large":     `{"rows":1500}`, // of about 100 kB
+		"large":     `{"rows":1500}`, // about 100 kB
 	}
 }
 
-// executors are those in which bodies run, by their names.
+// executors returns the script executors by name.
 func executors(b *testing.B) map[string]scripting.Executor {
 	program, err := os.Executable()
 	if err != nil {
@@ -78,7 +78,7 @@ func executors(b *testing.B) map[string]scripting.Executor {
 	return map[string]scripting.Executor{"inline": scripting.Inline(), "worker": apart}
 }
 
-// BenchmarkHeavy calls them in process, in both executors.
+// BenchmarkHeavy calls the heavy tools in process, in both executors.
 func BenchmarkHeavy(b *testing.B) {
 	for name, x := range executors(b) {
 		s := load(b, engine.Options{Files: engine.Files{Tools: fstest.MapFS{"heavy.hcl": {Data: []byte(heavyTools), Mode: 0o644}}}, Scripts: engine.Scripts{Executor: x}})

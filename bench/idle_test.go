@@ -14,19 +14,19 @@ import (
 	"github.com/mcpd/mcpd/serve"
 )
 
-// maxIdle is what a session that does nothing may cost, in bytes. Where it has a
-// connection, both ends of that are in this process, and counted.
+// maxIdle is the maximum memory of an idle session in bytes. Both ends of its
+// connection, if any, are in this process and count.
 const maxIdle = 32 << 10
 
-// TestIdleSession_memory opens legacy sessions, which then have no
-// connection: 10,000, which is as many as there may be, with MCPD_LONG.
+// TestIdleSession_memory opens legacy sessions without a connection. With MCPD_LONG it
+// opens 10,000, the maximum.
 func TestIdleSession_memory(t *testing.T) {
 	site := openSite(t)
 	site.open(t, 10)
 	judgeIdle(t, scaled(1000, 10_000), func(n int) { site.open(t, n) })
 }
 
-// TestOpenStream_memory opens sessions with a stream each, which stays open.
+// TestOpenStream_memory opens sessions with one open stream each.
 func TestOpenStream_memory(t *testing.T) {
 	site := openSite(t)
 	site.listen(t, site.open(t, 1)[0])
@@ -37,7 +37,7 @@ func TestOpenStream_memory(t *testing.T) {
 	})
 }
 
-// TestIdleWebSocket_memory opens WebSockets, each of which has said ping.
+// TestIdleWebSocket_memory opens WebSockets that each sent a ping.
 func TestIdleWebSocket_memory(t *testing.T) {
 	site := openSite(t)
 	site.upgrade(t)
@@ -48,7 +48,7 @@ func TestIdleWebSocket_memory(t *testing.T) {
 	})
 }
 
-// scaled returns how many to open: more with MCPD_LONG.
+// scaled returns the number to open: more with MCPD_LONG.
 func scaled(few, many int) int {
 	if os.Getenv("MCPD_LONG") != "" {
 		return many
@@ -56,23 +56,23 @@ func scaled(few, many int) int {
 	return few
 }
 
-// judgeIdle opens so many of something, and judges what one costs. The race
-// detector takes memory of its own, so that nothing is judged with it.
+// judgeIdle opens n items and checks the memory of one. It checks nothing under the
+// race detector, which uses memory itself.
 func judgeIdle(t *testing.T, n int, open func(n int)) {
 	t.Helper()
 	if raced {
-		t.Skip("the race detector takes memory of its own")
+		t.Skip("the race detector uses memory itself")
 	}
 	before := inUse()
 	open(n)
 	cost := (inUse() - before) / int64(n)
-	t.Logf("one costs %d bytes", cost)
+	t.Logf("each uses %d bytes", cost)
 	if cost > maxIdle {
-		t.Errorf("one costs %d bytes, more than %d", cost, maxIdle)
+		t.Errorf("each uses %d bytes, want at most %d", cost, maxIdle)
 	}
 }
 
-// site is a server of HTTP with a connection to it.
+// site is an HTTP server with a connection to it.
 type site struct {
 	address string
 	conn    net.Conn
@@ -108,7 +108,7 @@ func (s *site) dial(t *testing.T) net.Conn {
 	return conn
 }
 
-// open opens so many sessions and returns their ids.
+// open opens a number of sessions and returns their ids.
 func (s *site) open(t *testing.T, sessions int) []string {
 	t.Helper()
 	const (
@@ -123,7 +123,7 @@ func (s *site) open(t *testing.T, sessions int) []string {
 	return ids
 }
 
-// post sends a message and returns the session that its answer names.
+// post sends a message and returns the session id of the response.
 func (s *site) post(t *testing.T, session, message string, status int) (opened string) {
 	t.Helper()
 	if session != "" {
@@ -155,7 +155,7 @@ func (s *site) listen(t *testing.T, session string) {
 	}
 }
 
-// upgrade opens a WebSocket, and waits for the answer to a ping on it.
+// upgrade opens a WebSocket and waits for the response to a ping.
 func (s *site) upgrade(t *testing.T) {
 	t.Helper()
 	conn := s.dial(t)
@@ -166,7 +166,7 @@ func (s *site) upgrade(t *testing.T) {
 		t.Fatalf("%d, %v", got, err)
 	}
 	const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
-	// One frame of text, masked with zeros (RFC 6455 section 5.2).
+	// One text frame, masked with zeros (RFC 6455 section 5.2).
 	frame := append([]byte{0x81, 0x80 | byte(len(ping)), 0, 0, 0, 0}, ping...)
 	if _, err := conn.Write(frame); err != nil {
 		t.Fatal(err)
@@ -195,7 +195,7 @@ func readHead(r *bufio.Reader) (status int, header map[string]string, err error)
 	}
 }
 
-// inUse returns the bytes of heap and stacks that are in use.
+// inUse returns the bytes of heap and stacks in use.
 func inUse() int64 {
 	var m runtime.MemStats
 	for range 3 {

@@ -7,7 +7,7 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-// limitedServer is addServer with what the operator's file says of limits.
+// limitedServer is addServer with the limits of a configuration file.
 func limitedServer(tb testing.TB, config string) *engine.Server {
 	return load(tb, engine.Options{
 		Files: engine.Files{
@@ -24,11 +24,12 @@ const (
 	oneLimit   = "limit \"l\" {\n  key = \"principal.id\"\n  rate = \"1000000/s\"\n  concurrency = 4\n}\n"
 )
 
-// TestLimit_allocations: a limit costs nothing where it covers nothing. A key that reads
-// principal.id costs one allocation more than the count, for the issuer of the id.
+// TestLimit_allocations checks that a limit costs nothing where it does not apply. A
+// key that reads principal.id costs one more allocation than the counter, for the
+// issuer of the id.
 func TestLimit_allocations(t *testing.T) {
 	if raced {
-		t.Skip("pools drop things under the race detector")
+		t.Skip("pools drop entries under the race detector")
 	}
 	allocs := func(config string) float64 {
 		s := limitedServer(t, config)
@@ -40,13 +41,13 @@ func TestLimit_allocations(t *testing.T) {
 	}
 	none, other, unkeyed, one := allocs(noLimit), allocs(otherLimit), allocs(noKey), allocs(oneLimit)
 	if other > none {
-		t.Errorf("a limit of other things costs a call %.0f allocations", other-none)
+		t.Errorf("a limit of other tools costs %.0f allocations per call", other-none)
 	}
 	if unkeyed > none+2 {
-		t.Errorf("a limit costs a call %.0f allocations", unkeyed-none)
+		t.Errorf("a limit costs %.0f allocations per call", unkeyed-none)
 	}
 	if one > none+3 {
-		t.Errorf("a limit by principal.id costs a call %.0f allocations", one-none)
+		t.Errorf("a limit by principal.id costs %.0f allocations per call", one-none)
 	}
 }
 

@@ -1,10 +1,14 @@
-// Package bench measures the hot paths of mcpd from end to end: a call in
-// process, a call of a Go tool beside a bare handler, a call of a tool of another
-// server, a program of an agent, a list of a thousand tools, a cold load of a
-// thousand files, a reload after one of them has changed, and sessions that do
-// nothing. Times are for people, but for the one that is held
-// to a bare handler's with MCPD_LONG; the budgets on allocations and memory
-// beside them are tests.
+// Package bench measures the hot paths of mcpd end to end:
+//   - a call in process
+//   - a call of a Go tool compared with a bare handler
+//   - a call of an upstream tool
+//   - agent code
+//   - a list of a thousand tools
+//   - a cold load of a thousand files, and a reload after one changed
+//   - idle sessions
+//
+// Times are informative, except the comparison with a bare handler under MCPD_LONG. The
+// budgets for allocations and memory are tests.
 package bench
 
 import (
@@ -15,7 +19,7 @@ import (
 	"github.com/mcpd/mcpd/scripting/worker"
 )
 
-// workerVerb has this program run bodies for another.
+// workerVerb makes this program a script worker.
 const workerVerb = "worker"
 
 func TestMain(m *testing.M) {

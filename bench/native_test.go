@@ -19,10 +19,10 @@ import (
 	"github.com/mcpd/mcpd/serve"
 )
 
-// pair is the same call in two ways: as mcpd serves it, and as the yardstick does.
+// pair is the same call in two forms: served by mcpd and by the bare handler.
 type pair struct {
 	name       string
-	most       float64 // what mcpd may cost, as a multiple of the other
+	most       float64 // maximum cost of mcpd relative to the bare handler
 	mcpd, bare func(testing.TB) (call func())
 }
 
@@ -45,10 +45,10 @@ func nativeOverStdio(tb testing.TB) func() {
 
 func bareOverStdio(tb testing.TB) func() { return overStdio(tb, bareStdio) }
 
-// batch is how many calls are measured at a time.
+// batch is the number of calls per measurement.
 const batch = 200
 
-// cost returns the processor time of a call in nanoseconds, over one batch.
+// cost returns the processor time of a call in nanoseconds over one batch.
 func cost(call func()) float64 {
 	before := osproc.CPUTime()
 	for range batch {
@@ -57,11 +57,11 @@ func cost(call func()) float64 {
 	return float64(osproc.CPUTime()-before) / batch
 }
 
-// costs are what the calls of a pair cost, batch by batch.
+// costs holds the measured costs of a pair, batch by batch.
 type costs struct{ mcpd, bare, ratio []float64 }
 
-// add measures a batch of each. The two take turns, so that whatever else the
-// machine does happens to both.
+// add measures one batch of each. They alternate, so other load on the machine affects
+// both equally.
 func (c *costs) add(mcpd, bare func()) {
 	var m, b float64
 	if len(c.ratio)%2 == 0 {
@@ -77,9 +77,9 @@ func median(values []float64) float64 {
 	return sorted[len(sorted)/2]
 }
 
-// BenchmarkNative compares a modern call of a tool in Go with the yardstick by
-// the processor time that both take, that of a client which does next to
-// nothing included. An op is a batch of each.
+// BenchmarkNative compares a modern call of a Go tool with the bare handler. It
+// compares processor time, including that of a minimal client. One op is one batch of
+// each.
 func BenchmarkNative(b *testing.B) {
 	for _, p := range pairs() {
 		b.Run(p.name, func(b *testing.B) {
@@ -96,7 +96,7 @@ func BenchmarkNative(b *testing.B) {
 	}
 }
 
-// TestGoTool_cost judges the same.
+// TestGoTool_cost checks the same comparison.
 func TestGoTool_cost(t *testing.T) {
 	if os.Getenv("MCPD_LONG") == "" {
 		t.Skip("SKIPPED: set MCPD_LONG")
@@ -110,7 +110,7 @@ func TestGoTool_cost(t *testing.T) {
 			}
 			t.Logf("%.0f ns, %.0f ns bare, ratio %.2f", median(c.mcpd), median(c.bare), median(c.ratio))
 			if ratio := median(c.ratio); ratio > p.most {
-				t.Errorf("a call costs %.2f times as much processor time as with a bare handler, want at most %.1f", ratio, p.most)
+				t.Errorf("a call costs %.2f times the processor time of a bare handler, want at most %.1f", ratio, p.most)
 			}
 		})
 	}
@@ -131,7 +131,7 @@ func handlerOf(tb testing.TB, s *engine.Server) http.Handler {
 // body is a call of the tool.
 var body = modern("tools/call", `"name":"add","arguments":{"a":1,"b":2},`)
 
-// overHTTP returns a call on a connection that is kept open.
+// overHTTP returns a function that makes a call on a persistent connection.
 func overHTTP(tb testing.TB, h http.Handler) func() {
 	tb.Helper()
 	web := httptest.NewServer(h)
@@ -139,7 +139,7 @@ func overHTTP(tb testing.TB, h http.Handler) func() {
 	return callAt(tb, web.Listener.Addr().String())
 }
 
-// callAt returns a call at an address on a connection that is kept open.
+// callAt returns a function that makes a call to an address on a persistent connection.
 func callAt(tb testing.TB, address string) func() {
 	tb.Helper()
 	conn, err := net.Dial("tcp", address)
@@ -161,7 +161,7 @@ func callAt(tb testing.TB, address string) func() {
 	}
 }
 
-// skipAnswer reads a response with as little work as can be.
+// skipAnswer reads a response with as little work as possible.
 func skipAnswer(r *bufio.Reader) error {
 	line, err := r.ReadSlice('\n')
 	if err != nil || !bytes.HasPrefix(line, []byte("HTTP/1.1 200 ")) {
@@ -184,7 +184,7 @@ func skipAnswer(r *bufio.Reader) error {
 	}
 }
 
-// overStdio returns a call over the pipes of a server.
+// overStdio returns a function that makes a call over the pipes of a server.
 func overStdio(tb testing.TB, serve func(in io.Reader, out io.Writer) error) func() {
 	tb.Helper()
 	in, toServer := pipe(tb)

@@ -19,7 +19,8 @@ import (
 	"github.com/mcpd/mcpd/scripting/worker"
 )
 
-// What a call over HTTP may pass of ours before its arguments are in the pipe of a worker.
+// Limits for our code on the way of an HTTP call until its arguments are in the pipe of
+// a worker.
 const (
 	maxFunctions = 35
 	maxPackages  = 10
@@ -27,18 +28,18 @@ const (
 
 const module = "github.com/mcpd/mcpd/"
 
-// gatedVerb has this program run bodies, and stop reading in the midst of arguments that
-// repeat gateMark.
+// gatedVerb makes this program a script worker that stops reading in the middle of
+// arguments that repeat gateMark.
 const (
 	gatedVerb = "gated-worker"
 	gateMark  = "gate"
 )
 
-// gate is the standard input of a worker. When it sees the mark it says so, and waits until
-// the other end of its connection is closed.
+// gate is the standard input of a worker. At the mark it reports to the test, then
+// waits until the test closes the connection.
 type gate struct {
 	io.Reader
-	test net.Conn // nil once it has waited
+	test net.Conn // nil after it has waited
 }
 
 func (g *gate) Read(p []byte) (int, error) {
@@ -70,8 +71,8 @@ tool "count" {
 }
 `
 
-// counting returns a function that calls the tool over HTTP, with words that run in an
-// executor, and returns the size of the request.
+// counting returns a function that calls the tool over HTTP with words that run in an
+// executor. It returns the size of the request.
 func counting(t *testing.T, x *worker.Executor) func(words []string) (size int) {
 	t.Helper()
 	s := load(t, engine.Options{
@@ -104,8 +105,8 @@ func counting(t *testing.T, x *worker.Executor) func(words []string) (size int) 
 	}
 }
 
-// gated returns an executor whose workers stop reading at the mark, and what to wait for
-// until one of them has; open has it read on.
+// gated returns an executor whose workers stop reading at the mark. wait returns when a
+// worker has stopped; open makes it read on.
 func gated(t *testing.T) (x *worker.Executor, wait func() (open func())) {
 	t.Helper()
 	socket := filepath.Join(t.TempDir(), "gate")
@@ -142,8 +143,8 @@ func gated(t *testing.T) (x *worker.Executor, wait func() (open func())) {
 	}
 }
 
-// TestCall_pathToTheWorker makes a call whose arguments do not fit into the pipe of a worker
-// that has stopped reading: its goroutine is in the write of them.
+// TestCall_pathToTheWorker makes a call whose arguments do not fit into the pipe of a
+// stopped worker. The goroutine of the call then blocks in the write.
 func TestCall_pathToTheWorker(t *testing.T) {
 	x, wait := gated(t)
 	call := counting(t, x)
@@ -153,14 +154,14 @@ func TestCall_pathToTheWorker(t *testing.T) {
 	functions, packages := path(t)
 	open()
 	<-done
-	t.Logf("a call passes %d functions in %d packages", len(functions), len(packages))
+	t.Logf("a call goes through %d functions in %d packages", len(functions), len(packages))
 	if len(functions) > maxFunctions || len(packages) > maxPackages {
-		t.Errorf("a call passes more than %d functions or %d packages:\n%s\n%s", maxFunctions, maxPackages, strings.Join(functions, "\n"), strings.Join(packages, "\n"))
+		t.Errorf("a call goes through more than %d functions or %d packages:\n%s\n%s", maxFunctions, maxPackages, strings.Join(functions, "\n"), strings.Join(packages, "\n"))
 	}
 }
 
-// path returns our functions on the stack of the goroutine that writes to a worker, the last
-// one first, and their packages.
+// path returns our functions on the stack of the goroutine that writes to a worker,
+// innermost first, and their packages.
 func path(t *testing.T) (functions, packages []string) {
 	t.Helper()
 	stacks := make([]byte, 4<<20)
@@ -185,10 +186,10 @@ func path(t *testing.T) (functions, packages []string) {
 	return functions, slices.Compact(packages)
 }
 
-// TestCall_parsesArgumentsOnce shows what handles the arguments of a call over HTTP in this
-// process, by what allocates in proportion to them: the body is read, the schema decodes the
-// arguments, and they are sent to the worker. The JSON guard scans them and allocates nothing;
-// whatever else parsed or copied them would be another package here.
+// TestCall_parsesArgumentsOnce checks which packages handle the arguments of an HTTP
+// call, by allocations in proportion to them. Expected are reading the body, decoding
+// for the schema and sending to the worker. The JSON guard scans them without
+// allocating. A further parse or copy would show up as another package.
 func TestCall_parsesArgumentsOnce(t *testing.T) {
 	defer func(rate int) { runtime.MemProfileRate = rate }(runtime.MemProfileRate)
 	runtime.MemProfileRate = 1
@@ -202,7 +203,7 @@ func TestCall_parsesArgumentsOnce(t *testing.T) {
 	}
 	call := counting(t, x)
 	call([]string{"the first call starts a worker"})
-	words := make([]string, 40_000) // the guard takes 50,000 values
+	words := make([]string, 40_000) // the guard accepts 50,000 values
 	for i := range words {
 		words[i] = fmt.Sprint("this is the word number ", i)
 	}
@@ -213,24 +214,24 @@ func TestCall_parsesArgumentsOnce(t *testing.T) {
 	for name, bytes := range after {
 		if times := float64(bytes-before[name]) / float64(size); times > 0.5 {
 			got = append(got, name)
-			t.Logf("%s allocates %.1f times the size of the request", name, times)
+			t.Logf("%s allocates %.1f times the request size", name, times)
 		}
 	}
 	slices.Sort(got)
 	want := []string{"internal/language/schema", "internal/protocol/transport/httpstream", "scripting/worker"}
 	if !slices.Equal(got, want) {
-		t.Errorf("the arguments are handled by %q, want %q", got, want)
+		t.Errorf("packages that handle the arguments: got %q, want %q", got, want)
 	}
 	if sent := float64(after["scripting/worker"]-before["scripting/worker"]) / float64(size); sent > 2 {
-		t.Errorf("what is sent to the worker is copied %.1f times", sent)
+		t.Errorf("data for the worker is copied %.1f times", sent)
 	}
 }
 
-// allocated returns how many bytes have been allocated since the program began, by the package
-// of ours that called for them. Tests and what they call are left out.
+// allocated returns the bytes allocated since the program began, by the package of ours
+// that caused them. It excludes allocations of tests.
 func allocated() map[string]int64 {
 	runtime.GC()
-	runtime.GC() // a profile has what the collection before the last one has seen
+	runtime.GC() // a profile covers allocations up to the previous collection
 	var records []runtime.MemProfileRecord
 	n, ok := runtime.MemProfile(nil, true)
 	for !ok {
@@ -254,7 +255,7 @@ func allocated() map[string]int64 {
 	return by
 }
 
-// packageOf returns the package of a function as stacks name it, without the module.
+// packageOf returns the package of a function in a stack, without the module.
 func packageOf(function string) string {
 	name, _, _ := strings.Cut(function, "(")
 	last := strings.LastIndexByte(name, '/') + 1

@@ -2,5 +2,5 @@
 
 package bench
 
-// raced says that memory is not what it is without the race detector.
+// raced reports whether the race detector, which changes memory use, is on.
 const raced = true

@@ -16,10 +16,10 @@ import (
 	"github.com/mcpd/mcpd/serve"
 )
 
-// behindVerb has this program be a server behind another, over its standard streams.
+// behindVerb makes this program an upstream server over its standard streams.
 const behindVerb = "behind"
 
-// serveBehind serves the tool in Go that adds.
+// serveBehind serves the Go tool that adds.
 func serveBehind() error {
 	ctx := context.Background()
 	s, err := adding(ctx)
@@ -29,7 +29,7 @@ func serveBehind() error {
 	return errors.Join(serve.New(s, serve.Options{}).Stdio(ctx, os.Stdin, os.Stdout), s.Close(ctx))
 }
 
-// placesBehind are where such a server is, as upstream blocks say it.
+// placesBehind returns the places of such a server, as in upstream blocks.
 func placesBehind(tb testing.TB) map[string]string {
 	tb.Helper()
 	program, err := os.Executable()
@@ -44,8 +44,8 @@ func placesBehind(tb testing.TB) map[string]string {
 	}
 }
 
-// BenchmarkUpstreamCall calls a tool of another server: the whole way there and back. Over
-// HTTP that server is in this process, so its allocations are among those that are told.
+// BenchmarkUpstreamCall measures the round trip of a call to an upstream tool. Over
+// HTTP the upstream server is in this process, so its allocations count too.
 func BenchmarkUpstreamCall(b *testing.B) {
 	for way, place := range placesBehind(b) {
 		b.Run(way, func(b *testing.B) {
@@ -62,8 +62,7 @@ func BenchmarkUpstreamCall(b *testing.B) {
 	}
 }
 
-// BenchmarkRunCode runs a program of an agent that makes two calls of a tool in a file, in
-// both executors.
+// BenchmarkRunCode runs agent code that calls a file tool twice, in both executors.
 func BenchmarkRunCode(b *testing.B) {
 	request := addRequest
 	request.Name = "run_code"
@@ -71,7 +70,8 @@ func BenchmarkRunCode(b *testing.B) {
 		"code": "const { sum } = await add({ a: 2, b: 3 });\nconst all = await add({ a: sum, b: 4 });\nconsole.log(all.sum);\nall",
 	})
 	for name, x := range executors(b) {
-		// A server that is closed closes its executor, and a benchmark may run several times.
+		// Closing the server closes the executor, and a benchmark may run several
+		// times.
 		s := load(b, engine.Options{Extensions: []engine.Extension{codemode.New()}, Files: engine.Files{Tools: file("add.hcl", twoArguments), Config: file("mcpd.hcl", "codeact {}\n")}, Scripts: engine.Scripts{Programs: x}})
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
@@ -84,7 +84,7 @@ func BenchmarkRunCode(b *testing.B) {
 	}
 }
 
-// file is a folder of one file.
+// file returns a directory with one file.
 func file(name, text string) fstest.MapFS {
 	return fstest.MapFS{name: {Data: []byte(text), Mode: 0o644}}
 }

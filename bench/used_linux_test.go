@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// usedBy returns the processor time of other processes that run.
+// usedBy returns the processor time of other running processes.
 func usedBy(ids []int) (total time.Duration) {
 	for _, id := range ids {
 		tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", id))
@@ -26,7 +26,7 @@ func usedBy(ids []int) (total time.Duration) {
 	return total
 }
 
-// startedBy returns the ids of the processes that another has started and that run.
+// startedBy returns the ids of the running processes that a parent started.
 func startedBy(parent int) (ids []int) {
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, stat := range stats {

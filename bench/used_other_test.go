@@ -4,7 +4,7 @@ package bench
 
 import "time"
 
-// usedBy returns nothing: the processor time of other processes is not known here.
+// usedBy returns 0: the processor time of other processes is unknown here.
 func usedBy([]int) time.Duration { return 0 }
 
 func startedBy(int) []int { return nil }

@@ -184,7 +184,7 @@ tool "outer" {
 	// Another principal or other arguments with the state leave it open.
 	other := refunds(`{"amount":80}`, acts(left, "accept"))
 	other.Caller.Principal = identity.Principal{ID: "eve", Kind: identity.KindLocal}
-	wantSaid(t, a.s.Execute(t.Context(), other), "INVALID_INPUT: the request state was made for somebody else")
+	wantSaid(t, a.s.Execute(t.Context(), other), "INVALID_INPUT: the request state belongs to another caller")
 	a.s.Execute(t.Context(), refunds(`{"amount":90}`, acts(left, "accept")))
 	lines, text := a.closed()
 	const by = " [large]"

@@ -38,9 +38,9 @@ func TestVariable_names(t *testing.T) {
 		"MCPD_VAR_pin":  "MCPD_VAR_pin gives a value to a variable block",
 		"mcpd_var_pin":  "mcpd_var_pin gives a value to a variable block",
 		"MCPD_VAR_":     "MCPD_VAR_ gives a value to a variable block",
-		"TOKEN":         "which holds the secret",
-		"token":         "which holds the secret",
-		"Token":         "which holds the secret",
+		"TOKEN":         "which contains the secret",
+		"token":         "which contains the secret",
+		"Token":         "which contains the secret",
 	} {
 		s := unloaded(t, engine.Options{
 			Files: engine.Files{Tools: files("a.hcl", reading(name, "return 1;")), Config: files("mcpd.hcl", "secret \"key\" { env = \"TOKEN\" }\n"), LookupEnv: hostileEnvironment},

@@ -21,7 +21,7 @@ func TestFollow_upstreamResource(t *testing.T) {
 	}
 	notes.AddResourceTemplate(&mcp.ResourceTemplate{URITemplate: "lab://notes/{id}", Name: "notes"}, read)
 	notes.AddTool(&mcp.Tool{Name: "touch", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		for _, uri := range []string{"lab://notes/1", "lab://notes/2"} { // one that is followed, and one that is not
+		for _, uri := range []string{"lab://notes/1", "lab://notes/2"} { // a followed resource, and another one
 			_ = notes.ResourceUpdated(ctx, &mcp.ResourceUpdatedNotificationParams{URI: uri})
 		}
 		return &mcp.CallToolResult{Content: []mcp.Content{}}, nil
@@ -33,16 +33,16 @@ func TestFollow_upstreamResource(t *testing.T) {
 	again := s.Follow("lab://notes/1")
 	s.Follow("nobody://has/this")()
 	if uri := <-subscribed; uri != "lab://notes/1" {
-		t.Fatalf("subscribed to is %q", uri)
+		t.Fatalf("the subscription is %q", uri)
 	}
-	for told := false; !told; { // the server says that it agrees before it does
+	for told := false; !told; { // the server acknowledges before it sends updates
 		if got := ended(called(t, s, tool("lab_touch", `{}`))); got != "[]" {
 			t.Fatalf("the call ends with %s", got)
 		}
 		select {
 		case uris := <-changed:
 			if told = true; !slices.Equal(uris, []string{"lab://notes/1"}) {
-				t.Errorf("changed have %q", uris)
+				t.Errorf("changed are %q", uris)
 			}
 		default:
 		}
@@ -51,11 +51,11 @@ func TestFollow_upstreamResource(t *testing.T) {
 	leave()
 	select {
 	case <-left:
-		t.Error("one that is still wanted is left")
+		t.Error("a subscription was cancelled that is still used")
 	default:
 	}
 	again()
 	if uri := <-left; uri != "lab://notes/1" || len(subscribed) > 0 {
-		t.Errorf("left is %q, and subscribed to are %d more", uri, len(subscribed))
+		t.Errorf("cancelled is %q, and %d more subscriptions", uri, len(subscribed))
 	}
 }

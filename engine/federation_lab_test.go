@@ -16,12 +16,12 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-// lab is a server of the official SDK, with a tool for each thing that servers do.
+// lab is a server of the official SDK, with a tool for each feature.
 func lab() *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "lab", Version: "1"}, &mcp.ServerOptions{
 		Instructions: "Ask the lab.",
 		CompletionHandler: func(ctx context.Context, r *mcp.CompleteRequest) (*mcp.CompleteResult, error) {
-			// Which nobody hears of who completes.
+			// Clients do not see this text in completions.
 			_ = r.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: r.Params.Meta["progressToken"], Progress: 1})
 			return &mcp.CompleteResult{Completion: mcp.CompletionResultDetails{Values: []string{r.Params.Argument.Value + "!"}, Total: 1}}, nil
 		},
@@ -82,7 +82,7 @@ func web(t *testing.T, h http.Handler) (url string) {
 	return s.URL
 }
 
-// labs are servers that do the same, by the ways in which they are spoken to.
+// labs returns equal servers, by transport.
 func labs(t *testing.T) map[string]string {
 	of := func(*http.Request) *mcp.Server { return lab() }
 	one := lab()
@@ -94,8 +94,8 @@ func labs(t *testing.T) map[string]string {
 	}
 }
 
-// legacy is a server of revision 2025-11-25 over Streamable HTTP, with a tool that asks its
-// client in the midst of a call.
+// legacy is a server of revision 2025-11-25 over Streamable HTTP, with a tool that elicits during a
+// call.
 type legacy struct {
 	asks string // the parameters of what it asks users; "" for a form
 
@@ -154,7 +154,7 @@ func (l *legacy) answered(id string, result, fault json.RawMessage) {
 	}
 }
 
-// call asks, and returns what was answered as its text.
+// call sends an elicitation, and returns the response as text.
 func (l *legacy) call(w http.ResponseWriter, id json.RawMessage, tool string) {
 	asked, c := `"ask `+strings.Trim(string(id), `"`)+`"`, make(chan json.RawMessage, 1)
 	l.mu.Lock()
@@ -177,15 +177,15 @@ func (l *legacy) call(w http.ResponseWriter, id json.RawMessage, tool string) {
 	_, _ = fmt.Fprintf(w, "data: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"content\":[{\"type\":\"text\",\"text\":%s}]}}\n\n", id, said)
 }
 
-// upstreamAt is the block of an upstream at a URL, with more arguments.
+// upstreamAt returns an upstream block with a URL and more arguments.
 func upstreamAt(url string, more ...string) string { return upstreamNamed("lab", url, more...) }
 
-// upstreamNamed is an upstream block of a name.
+// upstreamNamed returns an upstream block with a name.
 func upstreamNamed(name, url string, more ...string) string {
 	return fmt.Sprintf("upstream %q {\n  url = %q\n  %s\n}\n", name, url, strings.Join(more, "\n  "))
 }
 
-// federated is a loaded server whose operator's file is config.
+// federated returns a loaded server with a configuration.
 func federated(t *testing.T, config string, tools ...string) *engine.Server {
 	t.Helper()
 	return server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", config), Tools: files(tools...)}})

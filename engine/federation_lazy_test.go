@@ -18,7 +18,7 @@ import (
 	"github.com/mcpd/mcpd/identity"
 )
 
-// tallied serves a server, and counts the requests that reach it.
+// tallied serves a server, and counts its requests.
 func tallied(t *testing.T, s *mcp.Server) (url string, requests *atomic.Int32) {
 	requests = &atomic.Int32{}
 	h := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, &mcp.StreamableHTTPOptions{Stateless: true})
@@ -31,7 +31,7 @@ func tallied(t *testing.T, s *mcp.Server) (url string, requests *atomic.Int32) {
 func TestLazyUpstream_connectsOnCall(t *testing.T) {
 	url, requests := tallied(t, lab())
 	lock, block := newLock(t), upstreamAt(url, "lazy = true")
-	first := pinned(t, lock, block) // nothing was accepted of it yet
+	first := pinned(t, lock, block) // nothing is accepted yet
 	all := names(first)
 	if len(all) == 0 || requests.Load() == 0 {
 		t.Fatalf("%q are pinned after %d requests", all, requests.Load())
@@ -55,7 +55,7 @@ func TestLazyUpstream_connectsOnCall(t *testing.T) {
 	if status := s.Status(); status.Upstreams[0].Idle || !status.Upstreams[0].Up {
 		t.Errorf("then the status is %+v", status.Upstreams)
 	}
-	until(t, s, func() bool { return len(s.Snapshot().Offers(call.Prompts)) > 0 }) // which no lock has
+	until(t, s, func() bool { return len(s.Snapshot().Offers(call.Prompts)) > 0 }) // prompts are not in the lock file
 	if diff := cmp.Diff(all, names(s)); diff != "" {
 		t.Errorf("then (-want +got)\n%s", diff)
 	}
@@ -77,14 +77,14 @@ func TestLazyUpstream_changedTool(t *testing.T) {
 	s := pinned(t, lock, block)
 	got := ended(called(t, s, tool("lab_write", `{}`)))
 	if !strings.HasPrefix(got, "EXECUTION_ERROR: this has changed at the server behind it") || calls.Load() > 0 {
-		t.Errorf("after %d calls it is told %s", calls.Load(), got)
+		t.Errorf("after %d calls the result is %s", calls.Load(), got)
 	}
-	for range 50 { // some of these before what the server offers now is served
+	for range 50 { // some run before the current offers are served
 		go called(t, s, tool("lab_write", `{}`))
 		called(t, s, tool("lab_write", `{}`))
 	}
 	if n := calls.Load(); n > 0 {
-		t.Errorf("it is called %d times", n)
+		t.Errorf("the tool was called %d times", n)
 	}
 	until(t, s, func() bool { return slices.Equal(s.Status().Upstreams[0].Quarantined, []string{"lab_write"}) })
 }
@@ -112,7 +112,7 @@ func TestLazyUpstream_blockChanged(t *testing.T) {
 	s := server(t, engine.Options{Files: engine.Files{Config: config, LockPath: lock}})
 	before := s.Snapshot().Tool("lab_read")
 	if !s.Status().Upstreams[0].Idle {
-		t.Fatal("it is reached at once")
+		t.Fatal("the server is connected at once")
 	}
 	config["mcpd.hcl"] = files("mcpd.hcl", upstreamAt(up.url, "lazy = false"))["mcpd.hcl"]
 	if _, err := s.Load(t.Context()); err != nil {
@@ -120,7 +120,7 @@ func TestLazyUpstream_blockChanged(t *testing.T) {
 	}
 	until(t, s, func() bool { return s.Status().Upstreams[0].Up && len(names(s)) == 2 })
 	if before == nil {
-		t.Error("the tool was not there before")
+		t.Error("the tool was not served before")
 	}
 }
 
@@ -132,7 +132,7 @@ func TestLazyUpstream_sameTool(t *testing.T) {
 	if got := called(t, s, tool("lab_read", `{}`)); got.Err != nil {
 		t.Fatal(got.Err)
 	}
-	if _, err := s.Load(t.Context()); err != nil { // with what it says itself
+	if _, err := s.Load(t.Context()); err != nil { // with its own metadata
 		t.Fatal(err)
 	}
 	if s.Status().Upstreams[0].Idle || s.Snapshot().Revision() != revision {
@@ -140,8 +140,7 @@ func TestLazyUpstream_sameTool(t *testing.T) {
 	}
 }
 
-// TestCode_changedUpstreamTool, though it goes on with the tools that
-// were served when it began.
+// The program keeps the tools of the snapshot that it started with.
 func TestCode_changedUpstreamTool(t *testing.T) {
 	up := newShifting(t, "read", "write")
 	s := pinned(t, newLock(t), upstreamAt(up.url)+"codeact {}\n")

@@ -13,8 +13,8 @@ import (
 	"github.com/mcpd/mcpd/call"
 )
 
-// talkers are servers of both eras whose tool says a word of each level, by the ways in which
-// they are spoken to.
+// talkers are servers of both protocol eras with a tool that logs one record per level, by
+// transport.
 func talkers(t *testing.T) map[string]string {
 	s := mcp.NewServer(&mcp.Implementation{Name: "talker", Version: "1"}, nil)
 	s.AddTool(&mcp.Tool{Name: "talks", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
@@ -34,7 +34,7 @@ func talkers(t *testing.T) map[string]string {
 	}
 }
 
-// hearing keeps the records that a call passes on.
+// hearing records the log records of a call.
 type hearing struct {
 	mu    sync.Mutex
 	words []string
@@ -50,8 +50,7 @@ func (h *hearing) Progress(float64, *float64, string) {}
 
 func (h *hearing) CloseStream() {}
 
-// TestUpstream_logLevel has one session with a server carry calls that want
-// its records of the level debug, and calls that do not, at once.
+// Calls with and without debug records share one session concurrently.
 func TestUpstream_logLevel(t *testing.T) {
 	few := []string{"info of info", "notice of notice", "warning of warning", "emergency of emergency"}
 	for way, url := range talkers(t) {

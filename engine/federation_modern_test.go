@@ -13,8 +13,8 @@ import (
 	"github.com/mcpd/mcpd/call"
 )
 
-// curious is a server of 2026-07-28 that ends its calls with questions, and tells what was
-// answered. It asks whoever calls, whatever they say that they can.
+// curious is a server of 2026-07-28 that ends its calls with input requests, and records the
+// responses. It ignores the client's capabilities.
 func curious(t *testing.T) (url string, told *[]string) {
 	up, told := mcp.NewServer(&mcp.Implementation{Name: "curious", Version: "1"}, nil), &[]string{}
 	ask := func(name string, question mcp.InputRequest) {
@@ -53,13 +53,13 @@ func TestUpstream_modernAskNotAllowed(t *testing.T) {
 				t.Errorf("%s: %s ends with %s", name, tool, ended(got))
 			}
 			if diff := cmp.Diff([]string{"{}"}, *told); diff != "" {
-				t.Errorf("%s: what the server is told that may be asked (-want +got)\n%s", name, diff)
+				t.Errorf("%s: capabilities sent to the server (-want +got)\n%s", name, diff)
 			}
 		}
 	}
 	s := federated(t, upstreamAt(url, `ask = ["elicit"]`))
 	if got := called(t, s, asking("lab_samples")); got.Ask != nil || got.Err == nil {
-		t.Errorf("a block allows users, and a model is asked: %s", ended(got))
+		t.Errorf("a block allows elicitation only, but sampling passes: %s", ended(got))
 	}
 }
 
@@ -76,11 +76,11 @@ func TestUpstream_modernAsk(t *testing.T) {
 		*told = nil
 		first := called(t, s, asking(name))
 		if first.Ask == nil || len(first.Ask.Requests) != 1 {
-			t.Fatalf("%s asks nothing: %s", name, ended(first))
+			t.Fatalf("%s: no input request: %s", name, ended(first))
 		}
 		q := first.Ask.Requests[0]
 		if got := q.Method + " " + string(q.Params); !strings.HasPrefix(got, c.question) {
-			t.Errorf("%s asks %s\nwant %s", name, got, c.question)
+			t.Errorf("%s requests %s\nwant %s", name, got, c.question)
 		}
 		again := asking(name)
 		again.Resume = &call.Resume{State: first.Ask.State, Responses: map[string]json.RawMessage{q.Key: json.RawMessage(c.answer)}}
@@ -90,7 +90,7 @@ func TestUpstream_modernAsk(t *testing.T) {
 			t.Errorf("%s ends with %s\nwant %s", name, ended(got), c.want)
 		}
 		if len(*told) != 2 || !strings.Contains((*told)[0], c.can) {
-			t.Errorf("%s: the server is told %q", name, *told)
+			t.Errorf("%s: the server got %q", name, *told)
 		}
 	}
 }

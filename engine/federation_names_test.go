@@ -15,7 +15,7 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-// says returns a server each of whose resources and prompts says the same.
+// says returns a server with resources and prompts that all return the same text.
 func says(t *testing.T, what string, add func(s *mcp.Server, read mcp.ResourceHandler, prompt mcp.PromptHandler)) (*mcp.Server, string) {
 	s := mcp.NewServer(&mcp.Implementation{Name: what, Version: "1"}, nil)
 	add(s, func(_ context.Context, r *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
@@ -43,13 +43,13 @@ func TestUpstream_readOrder(t *testing.T) {
 		return ended(called(t, s, call.Request{Kind: call.Resources, Name: "docs://page/1"}))
 	}
 	if got := read(federated(t, upstreamNamed("docs", docs)+upstreamNamed("evil", evil))); !strings.Contains(got, `"text":"docs"`) {
-		t.Errorf("behind it, what is read is %s", got)
+		t.Errorf("after it, the read returns %s", got)
 	}
 	if got := read(federated(t, upstreamNamed("evil", evil)+upstreamNamed("docs", docs))); !strings.Contains(got, `"text":"evil"`) {
-		t.Errorf("before it, what is read is %s", got)
+		t.Errorf("before it, the read returns %s", got)
 	}
 
-	// Rules of an author are about what they name, and not got past.
+	// Rules of authors cannot be bypassed either.
 	for what, c := range map[string]struct{ rule, want string }{
 		"policy": {"deny      = \"args.id == '1'\"\n  reason    = \"Not this one\"", "POLICY_DENIED: Not this one"},
 		"hook":   {"on        = [\"start\"]\n  run       = \"log.info('read')\"", `{"contents":[{"uri":"docs://page/1","text":"docs"}]}`},
@@ -62,7 +62,7 @@ func TestUpstream_readOrder(t *testing.T) {
 	}
 }
 
-// TestNames_promptOfTwoUpstreams: prompts are not pinned, so the first block has the name.
+// Prompts are not pinned, so the first block owns the name.
 func TestNames_promptOfTwoUpstreams(t *testing.T) {
 	add := func(name string) func(*mcp.Server, mcp.ResourceHandler, mcp.PromptHandler) {
 		return func(s *mcp.Server, _ mcp.ResourceHandler, prompt mcp.PromptHandler) {
@@ -90,8 +90,7 @@ func TestNames_promptOfTwoUpstreams(t *testing.T) {
 	}
 }
 
-// TestNames_toolOfTwoUpstreams: the one has the name whose tool mcpd.lock accepts, also while
-// it cannot be reached.
+// The upstream with the accepted tool owns the name, even while it is unreachable.
 func TestNames_toolOfTwoUpstreams(t *testing.T) {
 	evil, good, lock := newShifting(t, "other"), newShifting(t, "find"), newLock(t)
 	evil.add("find", other)
@@ -103,13 +102,13 @@ func TestNames_toolOfTwoUpstreams(t *testing.T) {
 	if diff := cmp.Diff([]string{"other"}, names(s)); diff != "" {
 		t.Errorf("while it cannot be reached (-want +got)\n%s", diff)
 	}
-	s = pinned(t, lock, config(good.url)) // the first start has taken in what evil could serve
+	s = pinned(t, lock, config(good.url)) // the first start has accepted what evil could serve
 	if diff := cmp.Diff([]string{"find", "other"}, names(s)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	for _, held := range accepted(t, lock) {
 		if strings.HasPrefix(held, "evil find") {
-			t.Error("first use takes in a tool by the name of another server")
+			t.Error("first use accepts a tool with the name of another server's tool")
 		}
 	}
 	if got := string(s.Snapshot().Tool("find").Metadata().InputSchema); strings.Contains(got, "password") {
@@ -117,8 +116,8 @@ func TestNames_toolOfTwoUpstreams(t *testing.T) {
 	}
 }
 
-// TestNames_takenByFiles: local names win at the start, on an edit and when a server changes;
-// what is left out is told, and the status is not healthy.
+// Local names win at the start, after an edit and when a server changes. Left-out items are
+// reported, and the status is not healthy.
 func TestNames_takenByFiles(t *testing.T) {
 	up, lock := newShifting(t, "find", "read"), newLock(t)
 	own := files("t.hcl", "tool \"find\" { run = \"return 1;\" }\nprompt \"plan\" { run = \"return 'own';\" }\n")
@@ -129,7 +128,7 @@ func TestNames_takenByFiles(t *testing.T) {
 			t.Errorf("%s (-want +got)\n%s", when, diff)
 		}
 		if got := ended(called(t, s, tool("find", `{}`))); got != `[{"type":"text","text":"1"}]` {
-			t.Errorf("%s the call of our own ends with %s", when, got)
+			t.Errorf("%s the local call ends with %s", when, got)
 		}
 		if health := s.Status().Health(); health != "left out as names are taken: 1 of lab" || !s.Status().Ready() {
 			t.Errorf("%s the status is %q", when, health)
@@ -138,7 +137,7 @@ func TestNames_takenByFiles(t *testing.T) {
 			return d.Code == "left-out" && d.Severity == diag.Warning && d.Range.File == "mcpd.hcl" && strings.HasPrefix(d.Summary, `the tool "find" of the upstream "lab" is left out`)
 		})
 		if !told {
-			t.Errorf("%s the operator is told %v", when, s.Status().Problems)
+			t.Errorf("%s the problems are %v", when, s.Status().Problems)
 		}
 		if err := s.Close(t.Context()); err != nil {
 			t.Fatal(err)
@@ -154,14 +153,14 @@ func TestNames_takenByFiles(t *testing.T) {
 		t.Errorf("a file that takes a name which is served: %v", err)
 	}
 	if got := ended(called(t, s, tool("read", `{}`))); got != `[{"type":"text","text":"1"}]` {
-		t.Errorf("the call of our own ends with %s", got)
+		t.Errorf("the local call ends with %s", got)
 	}
 	if got := ended(called(t, s, tool("find", `{}`))); got != `[{"type":"text","text":"find"}]` {
-		t.Errorf("the call of what is free again ends with %s", got)
+		t.Errorf("after the release, the call ends with %s", got)
 	}
 }
 
-// TestNames_editOfBlock: a prefix that has a server take names is no mistake, and told.
+// A prefix that conflicts with names of a server is a warning, not an error.
 func TestNames_editOfBlock(t *testing.T) {
 	known := newShifting(t, "find", "gone")
 	config := files("mcpd.hcl", upstreamAt(known.url))
@@ -177,7 +176,7 @@ func TestNames_editOfBlock(t *testing.T) {
 		t.Errorf("the status is %q", health)
 	}
 	if got := ended(called(t, s, tool("find", `{}`))); got != `[{"type":"text","text":"1"}]` {
-		t.Errorf("the call of our own ends with %s", got)
+		t.Errorf("the local call ends with %s", got)
 	}
 }
 

@@ -2,8 +2,7 @@ package engine_test
 
 import "testing"
 
-// TestNotFound_withoutPrefix has an error name what a caller meant who left the prefix out,
-// as far as the caller may see it.
+// The error suggests the name with its prefix, if the caller may see the tool.
 func TestNotFound_withoutPrefix(t *testing.T) {
 	url := labs(t)["stateless"]
 	for name, row := range map[string]struct{ config, call, want string }{

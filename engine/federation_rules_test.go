@@ -19,10 +19,10 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-// anything is a tool's input that takes anything.
+// anything is an input schema that accepts everything.
 var anything = json.RawMessage(`{"type":"object","properties":{"n":{"type":"number"}}}`)
 
-// shifting is a server with sessions, whose tools come and go.
+// shifting is a server with sessions and changing tools.
 type shifting struct {
 	*mcp.Server
 	url string
@@ -46,8 +46,8 @@ func (c *shifting) add(name string, input json.RawMessage) {
 	})
 }
 
-// waiting adds the tool waits, whose one call ends when it is cancelled, and returns what is
-// closed then.
+// waiting adds a tool that blocks until its call is cancelled, and returns a channel that is closed
+// then.
 func (c *shifting) waiting() <-chan struct{} {
 	cancelled := make(chan struct{})
 	c.AddTool(&mcp.Tool{Name: "waits", InputSchema: anything}, func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
@@ -58,7 +58,7 @@ func (c *shifting) waiting() <-chan struct{} {
 	return cancelled
 }
 
-// names are the tools that are served.
+// names returns the served tools.
 func names(s *engine.Server) (names []string) {
 	for _, t := range s.Snapshot().Tools() {
 		names = append(names, t.Name())
@@ -66,7 +66,7 @@ func names(s *engine.Server) (names []string) {
 	return names
 }
 
-// until waits for snapshots until something is so.
+// until waits for a snapshot with a condition.
 func until(t *testing.T, s *engine.Server, so func() bool) {
 	t.Helper()
 	published := make(chan struct{}, 1)
@@ -80,12 +80,12 @@ func until(t *testing.T, s *engine.Server, so func() bool) {
 		select {
 		case <-published:
 		case <-t.Context().Done():
-			t.Fatal("it has not come")
+			t.Fatal("the condition was not met in time")
 		}
 	}
 }
 
-// warnings are the warnings of the last load.
+// warnings returns the warnings of the last load.
 func warnings(s *engine.Server) (told []string) {
 	for _, p := range s.Status().Problems {
 		told = append(told, p.Summary)
@@ -119,12 +119,12 @@ limit "slow" {
 		t.Errorf("calls end with %q (-want +got)\n%s", got, diff)
 	}
 	if len(hooked) != 8 || hooked[0].Tool != "lab_write" {
-		t.Errorf("hooks hear of %d phases", len(hooked))
+		t.Errorf("hooks got %d events", len(hooked))
 	}
 }
 
-// TestRules_ofAcceptedTools: a rule that does not fit a tool which mcpd.lock accepts is a
-// mistake of its file, on an edit and at a start.
+// A policy that does not match an accepted tool in mcpd.lock is an error, after an edit and at the
+// start.
 func TestRules_ofAcceptedTools(t *testing.T) {
 	up, lock := newShifting(t, "write"), newLock(t)
 	tools := files("own.hcl", `tool "own" { run = "return 1;" }`)
@@ -143,8 +143,8 @@ func TestRules_ofAcceptedTools(t *testing.T) {
 	}
 }
 
-// TestRules_ofToolsThatAreNotPinned: nobody but the server knows the inputs, so that the tool
-// is left out, and the files are loaded.
+// Only the server knows the schema of an unpinned tool, so the tool is left out, and the files are
+// loaded.
 func TestRules_ofToolsThatAreNotPinned(t *testing.T) {
 	up := newShifting(t, "write")
 	tools := files("own.hcl", `tool "own" { run = "return 1;" }`)
@@ -161,8 +161,8 @@ func TestRules_ofToolsThatAreNotPinned(t *testing.T) {
 	}
 }
 
-// TestRules_atFirstUse: as long as a rule does not fit what a server lists first, nothing of
-// it is accepted, so that each start ends alike; once the rule is mended, all is.
+// No tool of a new server is accepted while a policy does not match it, so that every start behaves
+// alike. After the fix all are accepted.
 func TestRules_atFirstUse(t *testing.T) {
 	up, lock := newShifting(t, "read", "write"), newLock(t)
 	for what, rule := range map[string]string{"inputs": typo, "a name": strings.NewReplacer("lab_write", "lab_wirte", "args.m > 5", "call.via == 'code'").Replace(typo)} {
@@ -178,7 +178,7 @@ func TestRules_atFirstUse(t *testing.T) {
 				t.Errorf("%s: the status is %q", what, got)
 			}
 			if told := warnings(s); len(told) != 2 || !slices.Contains(told, `no tool of the upstream "lab" is accepted and served until policies and limits match its tools`) {
-				t.Errorf("%s: the operator is told %q", what, told)
+				t.Errorf("%s: the warnings are %q", what, told)
 			}
 			if _, err := os.Stat(lock); err == nil {
 				t.Errorf("%s: the lock file is written", what)
@@ -189,13 +189,13 @@ func TestRules_atFirstUse(t *testing.T) {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff([]string{"lab_read", "lab_write", "own"}, names(s)); diff != "" {
-			t.Errorf("%s, mended (-want +got)\n%s", what, diff)
+			t.Errorf("%s, fixed (-want +got)\n%s", what, diff)
 		}
 		if held := accepted(t, lock); len(held) != 2 {
-			t.Errorf("%s, mended: the lock file has %q", what, held)
+			t.Errorf("%s, fixed: the lock file has %q", what, held)
 		}
 		if _, err := unloaded(t, o).Load(t.Context()); err != nil {
-			t.Errorf("%s, mended: the next start ends with %v", what, err)
+			t.Errorf("%s, fixed: the next start ends with %v", what, err)
 		}
 		if err := os.Remove(lock); err != nil {
 			t.Fatal(err)
@@ -203,7 +203,7 @@ func TestRules_atFirstUse(t *testing.T) {
 	}
 }
 
-// typo is a policy that does not fit a tool.
+// typo is a policy that does not match a tool.
 const typo = `
 policy "typo" {
   tools  = ["lab_write"]
@@ -240,7 +240,7 @@ func TestUpstream_listChange(t *testing.T) {
 	up.add("more", anything)
 	until(t, s, func() bool { return slices.Equal(names(s), []string{"lab_more", "lab_read"}) })
 	if s.Snapshot().Tool("lab_read") != before {
-		t.Error("a tool that has not changed is another one")
+		t.Error("an unchanged tool was replaced")
 	}
 	up.RemoveTools("read")
 	until(t, s, func() bool { return slices.Equal(names(s), []string{"lab_more"}) })
@@ -265,15 +265,15 @@ policy "small" {
 	if told := warnings(s); !slices.ContainsFunc(told, func(w string) bool {
 		return strings.HasPrefix(w, `the tool "lab_write" of the upstream "lab" is left out: a rule that covers it does not fit its inputs`)
 	}) {
-		t.Errorf("the operator is told %q", told)
+		t.Errorf("the warnings are %q", told)
 	}
 	if left := s.Status().Upstreams[0].LeftOut; len(left) != 1 {
-		t.Errorf("the status tells of %q", left)
+		t.Errorf("the status has %q", left)
 	}
-	// An edit of something else is loaded all the same.
+	// An edit of another file is still loaded.
 	tools["a.hcl"].Data = []byte(`tool "mine" { run = "return 1;" }`)
 	if _, err := s.Load(t.Context()); err != nil {
-		t.Errorf("an edit is refused for what an upstream has changed: %v", err)
+		t.Errorf("an edit is rejected because of an upstream change: %v", err)
 	}
 	if diff := cmp.Diff([]string{"lab_read", "mine"}, names(s)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
@@ -306,7 +306,7 @@ func TestUpstream_warnsUnknownNames(t *testing.T) {
 	if diff := cmp.Diff(want, told(s)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	// What was accepted tells of what is served, and of nothing that is left out.
+	// The lock file knows the served tools, and not the excluded ones.
 	offline := server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", upstreamAt(up.url, `include = ["raed"]`, `exclude = ["dropp"]`, `rename = { raed = "look" }`)), LockPath: lock}, Mode: engine.Offline})
 	if diff := cmp.Diff([]string{`the upstream "lab" lists nothing that is called "raed", which include names; did you mean "read"?`}, told(offline)); diff != "" {
 		t.Errorf("offline (-want +got)\n%s", diff)
@@ -350,12 +350,12 @@ func TestUpstream_retryMessage(t *testing.T) {
 	}))))
 	gone.Store(true)
 	for range 10 {
-		called(t, s, tool("lab_sum", `{"a":1}`)) // by which it shows
+		called(t, s, tool("lab_sum", `{"a":1}`)) // which reveals that it is unreachable
 	}
 	until(t, s, func() bool { return len(names(s)) == 0 })
 	const want = `TOOL_NOT_FOUND: no tool named "lab_sum" now: the server behind it cannot be reached; try again later`
 	if got := ended(called(t, s, tool("lab_sum", `{"a":1}`))); got != want {
-		t.Errorf("it is told %s", got)
+		t.Errorf("the message is %s", got)
 	}
 	gone.Store(false)
 	until(t, s, func() bool { return s.Snapshot().Tool("lab_sum") != nil })

@@ -21,7 +21,7 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-// guarded is a log that is written while it is read.
+// guarded is a log that is safe for concurrent use.
 type guarded struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -39,8 +39,8 @@ func (g *guarded) String() string {
 	return g.text.String()
 }
 
-// parrot is a server that repeats the key that it is given wherever it can. A deaf one
-// refuses to be spoken to, in many words.
+// parrot is a server that echoes its key everywhere. A deaf one rejects all requests, with long
+// errors.
 func parrot(t *testing.T, deaf bool) (url string) {
 	return web(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		text, _ := io.ReadAll(r.Body)
@@ -99,7 +99,7 @@ func TestUpstream_redactsEchoedKey(t *testing.T) {
 		Logger: slog.New(slog.NewTextHandler(&log, nil)),
 	})
 	if up := s.Status().Upstreams[0]; !up.Up {
-		t.Fatalf("the parrot is not reached: %v", up.Err)
+		t.Fatalf("the server is unreachable: %v", up.Err)
 	}
 	shown := map[string]any{"the prompt of code": ended(called(t, s, call.Request{Kind: call.Prompts, Name: "code_mode"}))}
 	for _, name := range []string{"lab_lacks", "lab_fails"} {
@@ -130,7 +130,7 @@ func TestUpstream_redactsEchoedKey(t *testing.T) {
 	for _, u := range s.Status().Upstreams {
 		shown["the status of "+u.Name] = fmt.Sprintf("%+v", u)
 		if u.Name == "deaf" && (u.Err == nil || len(u.Err.Error()) > 2000) {
-			t.Errorf("why it is not reached takes %d bytes", len(fmt.Sprint(u.Err)))
+			t.Errorf("the connection error has %d bytes", len(fmt.Sprint(u.Err)))
 		}
 	}
 	for what, text := range shown {
@@ -143,7 +143,7 @@ func TestUpstream_redactsEchoedKey(t *testing.T) {
 	}
 }
 
-// encoded is a value as JSON.
+// encoded returns a value as JSON.
 func encoded(t *testing.T, v any) string {
 	t.Helper()
 	text, err := json.Marshal(v)
@@ -153,7 +153,7 @@ func encoded(t *testing.T, v any) string {
 	return string(text)
 }
 
-// A question is bounded, and so that no half of a secret is left of it.
+// An input request is bounded, without leaving a part of a secret.
 func TestUpstream_rejectsAskWithKey(t *testing.T) {
 	const key = "correct-horse-battery"
 	up := mcp.NewServer(&mcp.Implementation{Name: "asks", Version: "1"}, nil)

@@ -14,18 +14,18 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-// called makes a call to its end.
+// called runs a call.
 func called(t *testing.T, s *engine.Server, r call.Request) call.Result {
 	t.Helper()
 	return s.Execute(t.Context(), r)
 }
 
-// tool is a call of a tool.
+// tool returns a call of a tool.
 func tool(name, arguments string) call.Request {
 	return call.Request{Name: name, Arguments: json.RawMessage(arguments)}
 }
 
-// ended is what a call ended with, on a line.
+// ended returns the outcome of a call on one line.
 func ended(r call.Result) string {
 	switch {
 	case r.Err != nil:
@@ -72,7 +72,7 @@ func TestUpstream_allKinds(t *testing.T) {
 			}
 			missing := called(t, s, call.Request{Kind: call.Resources, Name: "lab://notes/none"})
 			if missing.Err == nil || missing.Err.RPC == nil || !strings.Contains(missing.Err.Message, "not found") {
-				t.Errorf("a resource that is not there: %+v", missing.Err)
+				t.Errorf("a missing resource: %+v", missing.Err)
 			}
 		})
 	}
@@ -115,7 +115,7 @@ func TestUpstream_selectAndRename(t *testing.T) {
 	}
 }
 
-// told hears what a call tells.
+// told records the notifications of a call.
 type told struct {
 	mu    sync.Mutex
 	lines []string
@@ -152,7 +152,7 @@ func TestUpstream_notifications(t *testing.T) {
 	}
 }
 
-// asking is a call of a client that can be asked everything.
+// asking is a call by a client with all input capabilities.
 func asking(name string) call.Request {
 	return call.Request{Name: name, Can: call.Capabilities{Form: true, URL: true, Sample: true, Roots: true}}
 }
@@ -161,11 +161,11 @@ func TestUpstream_legacyAsk(t *testing.T) {
 	s := federated(t, upstreamAt(labs(t)["legacy"], `ask = ["elicit", "sample"]`, `max_tokens = 100`))
 	first := called(t, s, asking("lab_asks"))
 	if first.Ask == nil || len(first.Ask.Requests) != 1 {
-		t.Fatalf("nothing is asked: %s", ended(first))
+		t.Fatalf("no input request: %s", ended(first))
 	}
 	want := `{"_meta":{"mcpd/upstream":"lab"},"message":"[lab] Sure?","requestedSchema":{"type":"object","properties":{"ok":{"type":"boolean"}}}}`
 	if q := first.Ask.Requests[0]; q.Method != "elicitation/create" || string(q.Params) != want {
-		t.Errorf("asked is %s %s\nwant %s", q.Method, q.Params, want)
+		t.Errorf("the request is %s %s\nwant %s", q.Method, q.Params, want)
 	}
 	again := asking("lab_asks")
 	again.Resume = answers(first.Ask, `{"ok":true}`)
@@ -174,11 +174,11 @@ func TestUpstream_legacyAsk(t *testing.T) {
 	}
 	sample := called(t, s, asking("lab_samples"))
 	if sample.Ask == nil {
-		t.Fatalf("no model is asked: %s", ended(sample))
+		t.Fatalf("no sampling request: %s", ended(sample))
 	}
 	want = `{"_meta":{"mcpd/upstream":"lab"},"maxTokens":100,"messages":[{"content":{"text":"Think","type":"text"},"role":"user"}],"systemPrompt":"[lab] "}`
 	if q := sample.Ask.Requests[0]; string(q.Params) != want {
-		t.Errorf("asked is %s\nwant %s", q.Params, want)
+		t.Errorf("the request is %s\nwant %s", q.Params, want)
 	}
 	refused := asking("lab_samples")
 	refused.Resume = &call.Resume{State: sample.Ask.State, Refused: map[string]call.RPCError{sample.Ask.Requests[0].Key: {}}}
@@ -206,7 +206,7 @@ func TestUpstream_askNotAllowed(t *testing.T) {
 	}
 }
 
-// TestUpstream_urlElicitationUnsupported, however its server calls that.
+// The client supports forms only, however the server encodes a URL elicitation.
 func TestUpstream_urlElicitationUnsupported(t *testing.T) {
 	forms := call.Request{Name: "lab_asks", Can: call.Capabilities{Form: true}}
 	for params, want := range map[string]string{
@@ -222,11 +222,11 @@ func TestUpstream_urlElicitationUnsupported(t *testing.T) {
 	s := federated(t, upstreamAt(web(t, &legacy{asks: `{"mode":"form","url":"file:///x","message":"m\u001b[2J\n\n[mcpd] x","requestedSchema":{"type":"object"}}`}), `ask = ["elicit"]`))
 	shown := called(t, s, forms)
 	if shown.Ask == nil {
-		t.Fatalf("nothing is asked: %s", ended(shown))
+		t.Fatalf("no input request: %s", ended(shown))
 	}
 	want := `{"_meta":{"mcpd/upstream":"lab"},"message":"[lab] m\\x1b[2J\n\n[lab] [mcpd] x","mode":"form","requestedSchema":{"type":"object","properties":{}}}`
 	if got := string(shown.Ask.Requests[0].Params); got != want {
-		t.Errorf("asked is %s\nwant %s", got, want)
+		t.Errorf("the request is %s\nwant %s", got, want)
 	}
 	forms.Resume = answers(shown.Ask, `{}`)
 	if got := ended(called(t, s, forms)); got != `[{"type":"text","text":"answered {\"action\":\"accept\",\"content\":{}}"}]` {
@@ -238,10 +238,10 @@ func TestUpstream_instructions(t *testing.T) {
 	url := labs(t)["stateless"]
 	own := "server {\n  instructions = \"Be brief.\"\n}\n"
 	if got := federated(t, own+upstreamAt(url)).Snapshot().Info().Instructions; got != "Be brief." {
-		t.Errorf("without a word in the block: %q", got)
+		t.Errorf("without instructions in the block: %q", got)
 	}
 	if got := federated(t, own+upstreamAt(url, `instructions = true`)).Snapshot().Info().Instructions; got != "Be brief.\n\n[lab] Ask the lab." {
-		t.Errorf("with one: %q", got)
+		t.Errorf("with instructions: %q", got)
 	}
 }
 

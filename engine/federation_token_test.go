@@ -14,8 +14,8 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-// tokenDesk gives tokens to a client that knows the secret: "token-1" and so on. It is a
-// server of OAuth 2.0 (RFC 6749, section 4.4).
+// tokenDesk issues tokens to a client with the secret: "token-1" and so on (OAuth 2.0, RFC 6749,
+// section 4.4).
 type tokenDesk struct{ given atomic.Int64 }
 
 func (d *tokenDesk) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -29,12 +29,11 @@ func (d *tokenDesk) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = fmt.Fprintf(w, `{"access_token":"token-%d","token_type":"Bearer","expires_in":3600}`, d.given.Add(1))
 }
 
-// TestUpstream_clientCredentials has servers of every kind demand a token that a
-// token server gives, and another one later.
+// Servers of every kind require a token of a token server, and later another one.
 func TestUpstream_clientCredentials(t *testing.T) {
-	t.Parallel() // it waits for upstreams to be tried again
+	t.Parallel() // it waits for reconnects
 	withSessions := lab()
-	t.Cleanup(func() { // whose end is refused, too
+	t.Cleanup(func() { // the close is rejected, too
 		for session := range withSessions.Sessions() {
 			_ = session.Close()
 		}
@@ -52,11 +51,11 @@ func TestUpstream_clientCredentials(t *testing.T) {
 	}
 }
 
-// isReachedWithTokens has a server demand a token, and then another one.
+// isReachedWithTokens runs a server that requires a token, and later another one.
 func isReachedWithTokens(t *testing.T, behind http.Handler) {
 	t.Helper()
 	var desk tokenDesk
-	var revoked, refused atomic.Int64 // tokens up to the one, and requests
+	var revoked, refused atomic.Int64 // revoked tokens up to this one, and rejected requests
 	holds := func(r *http.Request) bool {
 		var n int64
 		_, err := fmt.Sscanf(r.Header.Get("Authorization"), "Bearer token-%d", &n)
@@ -90,26 +89,26 @@ secret "token" {
 		},
 	})
 	if up := s.Status().Upstreams[0]; !up.Up {
-		t.Fatalf("the server is not reached: %v", up.Err)
+		t.Fatalf("the server is unreachable: %v", up.Err)
 	}
 	sum := func() string { return ended(called(t, s, tool("lab_sum", `{"a":1}`))) }
 	if got := sum(); !strings.Contains(got, `{"sum":3}`) || refused.Load() != 0 || desk.given.Load() != 1 {
-		t.Fatalf("the call ends with %s: %d requests were refused, and %d tokens given", got, refused.Load(), desk.given.Load())
+		t.Fatalf("the call ends with %s: %d requests were rejected, and %d tokens issued", got, refused.Load(), desk.given.Load())
 	}
-	// The server does not take it any more: that costs one call.
+	// The server revokes the token: that costs one call.
 	revoked.Store(1)
 	if got := sum(); !strings.Contains(got, "has not answered") {
-		t.Fatalf("a call with a token that is taken back ends with %s", got)
+		t.Fatalf("a call with a revoked token ends with %s", got)
 	}
-	// It may be gone and back, with the same tools, within one snapshot: no other one tells of it.
+	// The server may reconnect with the same tools within one snapshot, without a new one.
 	for !strings.Contains(sum(), `{"sum":3}`) {
 		select {
 		case <-t.Context().Done():
-			t.Fatal("it is not back")
+			t.Fatal("the server did not reconnect")
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
 	if n := desk.given.Load(); n != 2 {
-		t.Errorf("%d tokens were given", n)
+		t.Errorf("%d tokens were issued", n)
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/mcpd/mcpd/extensions/telemetry"
 )
 
-// metas are servers, one of each era, with a tool that returns the _meta of its call.
+// metas are servers of both protocol eras with a tool that returns the _meta of its call.
 func metas(t *testing.T) map[string]string {
 	s := mcp.NewServer(&mcp.Implementation{Name: "lab", Version: "1"}, nil)
 	s.AddTool(&mcp.Tool{Name: "meta", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
@@ -30,15 +30,14 @@ func metas(t *testing.T) map[string]string {
 	}
 }
 
-// ofTheProtocol are the members of _meta that a request has by itself. A server of both eras
-// is spoken to as it is found first, which is one or the other.
+// ofTheProtocol are the standard members of _meta. A server of both eras may be called with either
+// revision.
 var ofTheProtocol = []string{
 	"progressToken", "io.modelcontextprotocol/clientCapabilities", "io.modelcontextprotocol/clientInfo", "io.modelcontextprotocol/logLevel", "io.modelcontextprotocol/protocolVersion",
 }
 
-// A server is told of the trace of a call, in _meta, which is that of its caller, and of the
-// span that it is called in. It is told nothing more of the caller, and nothing at all
-// where nobody asks for traces.
+// An upstream gets the trace of the caller with the span of the call in _meta, and no other data of
+// the caller. Without tracing it gets nothing.
 func TestUpstream_traceparent(t *testing.T) {
 	const trace = "0af7651916cd43dd8448eb211c80319c"
 	for way, url := range metas(t) {
@@ -56,13 +55,13 @@ func TestUpstream_traceparent(t *testing.T) {
 				ids = append(ids, "00-"+s.Trace+"-"+s.ID+"-01")
 			}
 			if parent, _ := with["traceparent"].(string); !slices.Contains(ids, parent) || !strings.Contains(parent, trace) {
-				t.Errorf("it is told %v, and the spans are %q", with, ids)
+				t.Errorf("the server got %v, and the spans are %q", with, ids)
 			}
 			delete(with, "traceparent")
 			for _, told := range []map[string]any{with, without} {
 				for _, name := range slices.Sorted(maps.Keys(told)) {
 					if !slices.Contains(ofTheProtocol, name) {
-						t.Errorf("beside that it is told of %s", name)
+						t.Errorf("the server also got %s", name)
 					}
 				}
 			}
@@ -70,7 +69,7 @@ func TestUpstream_traceparent(t *testing.T) {
 	}
 }
 
-// metaOf returns what the server behind a call sees of its _meta.
+// metaOf returns the _meta that the upstream of a call gets.
 func metaOf(t *testing.T, s *engine.Server, r call.Request) (meta map[string]any) {
 	t.Helper()
 	answer := called(t, s, r)

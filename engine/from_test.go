@@ -40,7 +40,7 @@ tool "whose" {
 			t.Errorf("a claim of %v ends with %q, want %q", test.claim, got, test.want)
 		}
 	}
-	// Nobody passes it as an argument.
+	// Callers cannot pass it as an argument.
 	if _, err := s.Call(t.Context(), "whose", map[string]any{"tenant": "acme"}); err == nil {
 		t.Error("the caller chose its own tenant")
 	}

@@ -15,8 +15,7 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-// What a body is told at load of the members of event, agent and call is what
-// it finds there when it runs.
+// The members of event, agent and call that the linter knows are those that exist at run time.
 func TestGlobals_members(t *testing.T) {
 	log := &logBuffer{}
 	s, err := engine.New(engine.Options{Name: "test", Logger: log.logger(), Files: engine.Files{Tools: files("t.hcl", `
@@ -111,7 +110,7 @@ hook "keys" {
 		"agent": sorted(found["agent"]), "call": sorted(found["call"]), "event": slices.Sorted(maps.Keys(event)),
 	}
 	if diff := cmp.Diff(want, told); diff != "" {
-		t.Errorf("(-what is there +what is told)\n%s", diff)
+		t.Errorf("(-at run time +in the linter)\n%s", diff)
 	}
 }
 

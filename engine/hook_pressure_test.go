@@ -17,9 +17,8 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// hangingHooks runs bodies of tools, and lets those of hooks hang until they
-// are released or their context is done. It keeps the phases that they were
-// told of each call.
+// hangingHooks runs scripts of tools, and lets hooks hang until they are released or their context
+// ends. It records the phases of each call.
 type hangingHooks struct {
 	scripting.Executor
 	release chan struct{}
@@ -49,7 +48,7 @@ func (x *hangingHooks) Run(ctx context.Context, c scripting.Call, h scripting.Ho
 	return scripting.Outcome{}, ctx.Err()
 }
 
-// Sixty calls whose events have 30 MiB fill the 16 MiB that may wait for a hook.
+// Sixty calls with events of 30 MiB in total exceed the 16 MiB of the queue.
 func TestHook_hanging(t *testing.T) {
 	x := &hangingHooks{Executor: scripting.Inline(), release: make(chan struct{}), told: map[string][]string{}}
 	s := server(t, engine.Options{Scripts: engine.Scripts{Executor: x}, Extensions: []engine.Extension{telemetry.New(telemetry.Options{})}, Files: engine.Files{Tools: files("t.hcl", `

@@ -18,7 +18,7 @@ import (
 	"github.com/mcpd/mcpd/identity"
 )
 
-// tellingHooks are one that asks a site and one that fails.
+// tellingHooks are a hook that calls a site, and one that fails.
 const tellingHooks = `
 hook "tells" {
   on = ["end"]
@@ -41,9 +41,9 @@ hook "fails" {
 }
 `
 
-// A run of a hook is a part of the call that it is told of, though the call is over: so are
-// its host calls, and the log names the call, the request and the trace. It runs for
-// nobody: no module takes it for the caller.
+// A hook run belongs to the trace of its call, even after the call has ended. So do its host calls,
+// and the log has the ids of the call, the request and the trace. The run has no caller for
+// modules.
 func TestHook_span(t *testing.T) {
 	carried := make(chan string, 1)
 	api := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { carried <- r.Header.Get("Traceparent") }))
@@ -104,7 +104,7 @@ func TestHook_span(t *testing.T) {
 	}
 }
 
-// wantParts wants the spans of tellingHooks to be parts of that of their call.
+// wantParts checks that the spans of tellingHooks are children of the span of their call.
 func wantParts(t *testing.T, spans map[string]span) {
 	t.Helper()
 	call := spans["tools/call add"]

@@ -15,7 +15,7 @@ import (
 	"github.com/mcpd/mcpd/identity"
 )
 
-// library has one of each kind, and a policy and a hook for each.
+// library has one item of each kind, and a policy and a hook for each.
 const library = `
 resource "motd" {
   uri  = "note://motd"
@@ -185,7 +185,7 @@ func TestVisible_policies(t *testing.T) {
 	}
 	for uri, served := range map[string]bool{"docs://h/a.md": false, "note://motd": true, "note://n/1": true, "gone://x": false} {
 		if s.CanRead(t.Context(), caller("stranger"), uri) != served {
-			t.Errorf("a stranger is served %s: %v", uri, !served)
+			t.Errorf("an anonymous caller can read %s: %v", uri, !served)
 		}
 	}
 }
@@ -224,7 +224,7 @@ func TestReload_changedResources(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{"docs://h/b.md"}, changed); diff != "" {
-		t.Errorf("one that is gone: changed (-want +got)\n%s", diff)
+		t.Errorf("a removed resource: changed (-want +got)\n%s", diff)
 	}
 }
 
@@ -298,7 +298,7 @@ resource_folder "f" {
 		read := s.Execute(t.Context(), call.Request{Kind: call.Resources, Name: uri}).Err == nil
 		serves := s.CanRead(t.Context(), identity.Caller{}, uri)
 		if read != there || serves != there {
-			t.Errorf("of %.3s of %d bytes: is read %v, is served %v", uri, len(uri), read, serves)
+			t.Errorf("%.3s with %d bytes: read %v, CanRead %v", uri, len(uri), read, serves)
 		}
 	}
 }

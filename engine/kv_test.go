@@ -48,7 +48,7 @@ hook "count" {
 }
 `
 
-// counted is a call of the tool that counts, by somebody in some session.
+// counted is a call of the counting tool by a principal in a session.
 func counted(who, session string) call.Request {
 	return call.Request{Name: "count", Caller: identity.Caller{
 		Principal: identity.Principal{ID: who, Kind: identity.KindLocal},
@@ -116,7 +116,7 @@ tool "deploy" {
 }
 `
 
-// The second leg runs the body again from the top.
+// The second leg runs the script from the start.
 func TestKV_resume(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state", "mcpd.db")
 	o := engine.Options{Files: engine.Files{Tools: files("deploy.hcl", pausing)}, StatePath: path}
@@ -176,6 +176,6 @@ func TestKV_testBlocks(t *testing.T) {
 		}
 	}
 	if got := s.Execute(t.Context(), call.Request{Name: "notes", Caller: counted("ada", "test").Caller}); got.Err != nil || string(got.Value) != `""` {
-		t.Errorf("a call finds what a test has kept: %s, %v", got.Value, got.Err)
+		t.Errorf("a call finds a value of a test: %s, %v", got.Value, got.Err)
 	}
 }

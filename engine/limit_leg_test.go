@@ -9,7 +9,7 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-// TestLimit_concurrencyPerLeg, which no rate counts again.
+// Later legs are not charged to a rate.
 func TestLimit_concurrencyPerLeg(t *testing.T) {
 	s := unloaded(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", `
 policy "all" {
@@ -43,7 +43,7 @@ limit "one" {
 	<-entered
 	busy := s.Execute(t.Context(), second)
 	if wantSaid(t, busy, "POLICY_DENIED: over the limit of 1 call at once; try again in 1 s"); busy.Err != nil && !busy.Err.Limited {
-		t.Error("it is not said that waiting helps")
+		t.Error("RetryAfter is not set")
 	}
 	close(leave)
 	runs.Wait()

@@ -18,7 +18,7 @@ import (
 	"github.com/mcpd/mcpd/identity"
 )
 
-// hand is a clock that tests move. It is safe for concurrent use.
+// hand is a manual clock. It is safe for concurrent use.
 type hand struct{ passed atomic.Int64 }
 
 func (h *hand) now() time.Time {
@@ -27,14 +27,14 @@ func (h *hand) now() time.Time {
 
 func (h *hand) advance(d time.Duration) { h.passed.Add(int64(d)) }
 
-// by is a call by a principal.
+// by returns a call by a principal.
 func by(id, tool, arguments string) call.Request {
 	who := identity.Anonymous()
 	who.ID = id
 	return call.Request{Name: tool, Arguments: json.RawMessage(arguments), Caller: identity.Caller{Principal: who}}
 }
 
-// came returns what became of a call: its code and message, or "ok".
+// came returns the outcome of a call: its code and message, or "ok".
 func came(r call.Result) string {
 	if r.Err != nil {
 		return r.Err.Error()
@@ -111,10 +111,10 @@ func TestLimit_retryAfter(t *testing.T) {
 	}
 	clock.advance(r.Err.RetryAfter)
 	if got := came(call("ada")); got != "ok" {
-		t.Errorf("who waited as long as told: %s", got)
+		t.Errorf("after the wait: %s", got)
 	}
 	if got := came(call("ada")); got != tooMany {
-		t.Errorf("and a second call: %s", got)
+		t.Errorf("a second call: %s", got)
 	}
 	if got := s.Status().Limits; got != 1 {
 		t.Errorf("the status counts %d limits", got)
@@ -217,7 +217,7 @@ func TestLimit_keyError(t *testing.T) {
 		Logger: slog.New(slog.NewTextHandler(&log, nil)),
 	})
 	if got := came(s.Execute(t.Context(), by("ada", "echo", `{"n":1}`))); got != "POLICY_DENIED: denied by policy" {
-		t.Errorf("the caller is told %s", got)
+		t.Errorf("the caller gets %s", got)
 	}
 	if want := `limit \"l\": mcpd.hcl:2:27: \"tenant\" is absent`; !strings.Contains(log.String(), want) {
 		t.Errorf("the log lacks %s:\n%s", want, log.String())
@@ -242,7 +242,7 @@ func TestLimit_ratePerCall(t *testing.T) {
 	}
 	forged := asked("web", &call.Resume{State: "none"})
 	if got := came(s.Execute(t.Context(), forged)); !strings.HasPrefix(got, "INVALID_INPUT") {
-		t.Errorf("a state that is none passes the limit: %s", got)
+		t.Errorf("an invalid state bypasses the limit: %s", got)
 	}
 }
 
@@ -273,7 +273,7 @@ func TestLimit_listed(t *testing.T) {
 	s.Execute(t.Context(), request)
 	after := s.Visible(t.Context(), call.Tools, request.Caller)
 	if len(after.Tools) != 1 || before.Hash != after.Hash {
-		t.Errorf("the list has %d tools behind the limit", len(after.Tools))
+		t.Errorf("after reaching the limit, the list has %d tools", len(after.Tools))
 	}
 }
 
@@ -316,8 +316,7 @@ func TestLimit_concurrencyPerKey(t *testing.T) {
 	calls.Wait()
 }
 
-// TestLimit_manyCallers, while reloads change the
-// order of the limits under them.
+// Reloads change the order of the limits meanwhile.
 func TestLimit_manyCallers(t *testing.T) {
 	first, second := "limit \"a\" {\n  rate = \"1/h\"\n  burst = 50\n}\n", "limit \"b\" {\n  rate = \"2/h\"\n  burst = 70\n  concurrency = 100\n}\n"
 	config := files("mcpd.hcl", first+second)
@@ -341,12 +340,11 @@ func TestLimit_manyCallers(t *testing.T) {
 	}
 	callers.Wait()
 	if let.Load() != 50 {
-		t.Errorf("%d calls are let through, want 50", let.Load())
+		t.Errorf("%d calls passed, want 50", let.Load())
 	}
 }
 
-// TestLimit_releases, however that is, and whether or not its
-// function has returned.
+// A slot is freed however the call ends, whether or not its function has returned.
 func TestLimit_releases(t *testing.T) {
 	type none struct{}
 	s := unloaded(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", "limit \"l\" { concurrency = 1 }\n")}})
@@ -380,7 +378,7 @@ func TestLimit_releases(t *testing.T) {
 				}
 			})
 			if r := <-late; r.Err == nil || r.Err.Code != want {
-				t.Errorf("%s, on the goroutine of its call: got %+v", tool, r.Err)
+				t.Errorf("%s, in the goroutine of its call: got %+v", tool, r.Err)
 			}
 		}
 	}

@@ -16,13 +16,13 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-// tally is a store as a program may have one that several servers share: it counts the
-// calls of the burst, which it never gives back, and names of places.
+// tally is a simple shared store: it counts the calls of the burst, which never recovers, and the
+// names of places.
 type tally struct {
 	mu     sync.Mutex
 	spent  map[string]int
 	places map[string]map[string]bool
-	asked  []call.LimitCharge // all that came to Take
+	asked  []call.LimitCharge // all charges of Take
 }
 
 func newTally() *tally {
@@ -64,7 +64,7 @@ func (l *tally) Release(_ context.Context, charges []call.LimitCharge) error {
 	return nil
 }
 
-// held counts the places that calls hold.
+// held counts the occupied places.
 func (l *tally) held() (n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -76,7 +76,7 @@ func (l *tally) held() (n int) {
 
 const limitSecret = "0123456789abcdef0123456789abcdef"
 
-// shared counts by a store.
+// shared returns the options of a store.
 func shared(store call.LimitStore) *call.SharedLimits {
 	return &call.SharedLimits{Store: store, Secret: []byte(limitSecret), Timeout: time.Minute}
 }
@@ -107,7 +107,7 @@ func TestLimitStore_twoServers(t *testing.T) {
 	}
 	callers.Wait()
 	if let.Load() != 50 || refused.Load() != 110 {
-		t.Errorf("%d calls are let through and %d refused, want 50 and 110", let.Load(), refused.Load())
+		t.Errorf("%d calls passed and %d were rejected, want 50 and 110", let.Load(), refused.Load())
 	}
 	if got := came(servers[0].Execute(t.Context(), by("bob", "echo", `{"n":1}`))); got != "ok" {
 		t.Errorf("another caller: %s", got)
@@ -131,7 +131,7 @@ func TestLimitStore_opaqueKeys(t *testing.T) {
 	}
 	first := told(config, "ada", "4711", limitSecret)
 	if text := fmt.Sprintf("%+v", first); strings.Contains(text, "ada") || strings.Contains(text, "4711") || !regexp.MustCompile(`^[\w-]{43}$`).MatchString(first.Key) {
-		t.Errorf("told is %s", text)
+		t.Errorf("the charges are %s", text)
 	}
 	want := call.LimitCharge{Limit: "by_number", Key: first.Key, Calls: 10, Per: time.Minute, Burst: 10, Concurrency: 3, Place: first.Place, Hold: 65 * time.Second}
 	if diff := cmp.Diff(want, first); diff != "" || first.Place == "" {
@@ -154,13 +154,13 @@ func TestLimitStore_opaqueKeys(t *testing.T) {
 			t.Errorf("%s: the same key: %v, want %v", c.name, !c.same, c.same)
 		}
 		if got.Place == first.Place {
-			t.Errorf("%s: the place has the name of another", c.name)
+			t.Errorf("%s: the place has the name of another place", c.name)
 		}
 	}
 }
 
-// TestLimitStore_releases when the call has ended, or when nobody waited for
-// the answer that gave them; and what bounds one process is counted there.
+// A place is released after the call, or after Take timed out. Local concurrency is counted in the
+// process.
 func TestLimitStore_releases(t *testing.T) {
 	store := newTally()
 	s := unloaded(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", "limit \"two\" {\n  concurrency = 2\n}\n")}, Limits: shared(store)})
@@ -185,7 +185,7 @@ func TestLimitStore_releases(t *testing.T) {
 	close(leave)
 	running.Wait()
 	if store.held() != 0 {
-		t.Errorf("%d places are held when all calls have ended", store.held())
+		t.Errorf("%d places are held after all calls", store.held())
 	}
 }
 
@@ -205,11 +205,11 @@ func TestLimitStore_localConcurrency(t *testing.T) {
 	}
 	for _, c := range store.asked {
 		if c.Limit != "fifty" {
-			t.Errorf("the store is asked for %q", c.Limit)
+			t.Errorf("the store got %q", c.Limit)
 		}
 	}
 	if len(store.asked) != 3 {
-		t.Errorf("the store is asked %d times, want 3", len(store.asked))
+		t.Errorf("the store got %d charges, want 3", len(store.asked))
 	}
 }
 

@@ -15,8 +15,8 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// seriesOf returns the values of those series that a server tells Prometheus whose names
-// are asked for; one that ends with { stands for all with that name.
+// seriesOf returns the Prometheus series with these names; a name that ends with { matches all
+// labels.
 func seriesOf(s *engine.Server, names ...string) map[string]string {
 	got := map[string]string{}
 	for line := range strings.Lines(metricsOf(s)) {
@@ -33,7 +33,7 @@ func seriesOf(s *engine.Server, names ...string) map[string]string {
 	return got
 }
 
-// wantSeries compares all series of those names.
+// wantSeries compares all series with these names.
 func wantSeries(t *testing.T, s *engine.Server, when string, want map[string]string, names ...string) {
 	t.Helper()
 	if diff := cmp.Diff(want, seriesOf(s, names...)); diff != "" {
@@ -41,8 +41,7 @@ func wantSeries(t *testing.T, s *engine.Server, when string, want map[string]str
 	}
 }
 
-// TestMetrics_snapshot while they are
-// broken and mended.
+// The files become invalid, and are fixed.
 func TestMetrics_snapshot(t *testing.T) {
 	var now atomic.Int64
 	now.Store(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).UnixNano())
@@ -97,7 +96,7 @@ limit "slow" { rate = "1/h" }`)
 	wantSeries(t, s, "once it is mended", want, names...)
 }
 
-// TestMetrics_running.
+// The gauge counts running calls, and shows draining.
 func TestMetrics_running(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := unloaded(t, engine.Options{Extensions: []engine.Extension{telemetry.New(telemetry.Options{})}})
@@ -127,7 +126,7 @@ func TestMetrics_running(t *testing.T) {
 	})
 }
 
-// TestMetrics_limit by its name, apart from what policies deny.
+// A limit is counted by name, separately from policies.
 func TestMetrics_limit(t *testing.T) {
 	s := server(t, engine.Options{Extensions: []engine.Extension{telemetry.New(telemetry.Options{})}, Files: engine.Files{Tools: files("t.hcl", `
 tool "one" { run = "return 1" }
@@ -152,7 +151,7 @@ limit "idle" { rate = "100/s" }
 	}, "mcpd_limit_refusals_total{", "mcpd_denials_total{", "mcpd_calls_total{")
 }
 
-// staffed is an executor whose processes are what a test says.
+// staffed is an executor with configurable worker statistics.
 type staffed struct {
 	scripting.Executor
 	workers scripting.Workers
@@ -160,7 +159,7 @@ type staffed struct {
 
 func (s staffed) Workers() scripting.Workers { return s.workers }
 
-// TestMetrics_workers and of the calls that wait for them.
+// The metrics include waiting calls.
 func TestMetrics_workers(t *testing.T) {
 	s := server(t, engine.Options{Extensions: []engine.Extension{telemetry.New(telemetry.Options{})}, Scripts: engine.Scripts{Executor: staffed{scripting.Inline(), scripting.Workers{
 		Processes: 1, Calls: 2, Computing: 3, Lost: 26, Overdue: 5, Memory: 6, Protocol: 7, Crashed: 8, Started: 9, Waiting: 10, Refused: 11,

@@ -23,7 +23,7 @@ type account struct {
 	Times   int    `json:"times,omitempty"`
 }
 
-// ledger is a module that grants bind to accounts.
+// ledger is a module with a grant per account.
 func ledger(posted *atomic.Int64) engine.HostModule {
 	accounts := func(options json.RawMessage) (list []string, err error) {
 		var o struct{ Accounts []string }
@@ -107,7 +107,7 @@ func TestModule_call(t *testing.T) {
 		}
 	}
 	if !strings.Contains(log.String(), "password hunter2") || !strings.Contains(log.String(), "function=ledger.panics") {
-		t.Errorf("the log does not tell what failed:\n%s", log.String())
+		t.Errorf("the log lacks the failure:\n%s", log.String())
 	}
 }
 
@@ -190,7 +190,7 @@ test "without" {
 		t.Fatalf("got %+v, %v", results, err)
 	}
 	if told := strings.Join(results[2].Failures, "\n"); !strings.Contains(told, `mock "modules.ledger" "post" {`) {
-		t.Errorf("the mock to add is not told: %s", told)
+		t.Errorf("the missing mock is not named: %s", told)
 	}
 	if posted.Load() != 0 {
 		t.Error("a test has run a function")

@@ -10,8 +10,7 @@ import (
 	"github.com/mcpd/mcpd/identity"
 )
 
-// tower is a tool that calls itself as deep as it is told, and then one that tells
-// what it knows of its caller.
+// tower is a tool that calls itself to a given depth, and then a tool that returns its caller.
 const tower = `
 tool "deeper" {
   input "left" { type = integer }
@@ -43,8 +42,7 @@ policy "known" {
 }
 `
 
-// TestNested_caller, however deep it is: its policies,
-// limits, inputs and values are those of the original principal.
+// Policies, limits, inputs and values use the original principal, at any depth.
 func TestNested_caller(t *testing.T) {
 	s := server(t, engine.Options{
 		Files: engine.Files{

@@ -14,8 +14,8 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-// TestNested_hooks makes trees of calls of which some fail,
-// are denied, are no tools or run out of time, and looks at what hooks are told.
+// Random call trees have calls that fail, are denied, do not exist or time out. The hook events
+// must be consistent.
 func TestNested_hooks(t *testing.T) {
 	var mu sync.Mutex
 	starts, ends, parents := map[string]int{}, map[string]int{}, map[string]call.Event{}

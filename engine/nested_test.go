@@ -20,7 +20,7 @@ import (
 	"github.com/mcpd/mcpd/internal/execution/calltree"
 )
 
-// desk are tools of every kind of result and failure, and one that calls them.
+// desk has tools with every kind of result and failure, and one that calls them.
 const desk = `
 tool "object" {
   input "id" { type = string }
@@ -112,16 +112,16 @@ func TestNested_pipeline(t *testing.T) {
 		}
 	}
 	if running := s.Status().Running; running != 0 {
-		t.Errorf("%d calls run on", running)
+		t.Errorf("%d calls are still running", running)
 	}
 }
 
-// anonymous is the caller that nobody has authenticated.
+// anonymous returns an unauthenticated caller.
 func anonymous() identity.Caller {
 	return identity.Caller{Principal: identity.Anonymous(), Agent: identity.Agent{AgentID: identity.AnonymousAgent}}
 }
 
-// goTool registers a tool in Go, before the files that name it are loaded.
+// goTool registers a Go tool before the files that name it are loaded.
 func goTool(t *testing.T, s *engine.Server, name string, run func(ctx context.Context) (string, error)) {
 	t.Helper()
 	err := engine.AddTool(s, engine.ToolOptions{Name: name, Timeout: time.Minute}, func(ctx context.Context, _ identity.Agent, _ struct{}) (string, error) { return run(ctx) })
@@ -130,7 +130,7 @@ func goTool(t *testing.T, s *engine.Server, name string, run func(ctx context.Co
 	}
 }
 
-// caller is a file with a tool that may call all others.
+// caller returns a file with a tool that may call all others.
 func caller(body string) string {
 	return `
 tool "outer" {
@@ -186,7 +186,7 @@ func TestNested_maxCalls(t *testing.T) {
 	s := server(t, engine.Options{
 		Hooks: []engine.Hook{func(_ context.Context, e call.Event) {
 			if e.Depth > calltree.MaxDepth {
-				return // which is refused
+				return // which is rejected
 			}
 			if e.Phase == call.Start {
 				began.Add(1)
@@ -205,7 +205,7 @@ func TestNested_maxCalls(t *testing.T) {
 		t.Errorf("got %v", got.Err)
 	}
 	if began.Load() != ended.Load() || began.Load() > calltree.MaxCalls+1 {
-		t.Errorf("%d calls began and %d ended", began.Load(), ended.Load())
+		t.Errorf("%d calls started and %d ended", began.Load(), ended.Load())
 	}
 	if most.Load() > calltree.MaxDepth*calltree.MaxParallel+1 {
 		t.Errorf("%d calls ran at once", most.Load())
@@ -272,8 +272,7 @@ func TestNested_cancelled(t *testing.T) {
 	}
 }
 
-// Were the name of a prompt that of a tool, a prompt could be what a policy lets
-// through.
+// If a prompt could have the name of a tool, a policy for one would cover the other.
 func TestNested_ambiguousNames(t *testing.T) {
 	s := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", `
 tool "inner" { run = "return call.parent;" }
@@ -331,7 +330,7 @@ tool "outer" {
 	request := call.Request{Name: "outer", Can: call.Capabilities{Form: true}, Caller: anonymous()}
 	asked := s.Execute(t.Context(), request)
 	if asked.Ask == nil {
-		t.Fatalf("nobody is asked: %v", asked.Err)
+		t.Fatalf("no input request: %v", asked.Err)
 	}
 	request.Resume = &call.Resume{State: asked.Ask.State, Responses: map[string]json.RawMessage{"elicit": json.RawMessage(`{"action":"accept","content":{}}`)}}
 	wantValue(t, s, request, `"1 accept 2"`)
@@ -366,7 +365,7 @@ tool "inner" {
 	told := &telling{}
 	got := s.Execute(t.Context(), call.Request{Name: "outer", Emit: told})
 	if got.Err == nil || got.Err.Message != "over" || len(told.told) > 0 {
-		t.Errorf("got %v, and the client is told %v", got.Err, told.told)
+		t.Errorf("got %v, and the client got %v", got.Err, told.told)
 	}
 	for _, want := range []string{"from within", "tool=inner", "parent_id=" + got.CallID} {
 		if !strings.Contains(log.String(), want) {
@@ -375,7 +374,7 @@ tool "inner" {
 	}
 }
 
-// telling keeps what a client is told.
+// telling records the notifications to a client.
 type telling struct {
 	mu   sync.Mutex
 	told []string

@@ -19,8 +19,8 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-// numberPlaces are the places of one call that hold a number, as the caller, CEL and the
-// body know them.
+// numberPlaces are the positions of a number in a call, as the caller, CEL and the script name
+// them.
 var numberPlaces = []struct{ pointer, cel, js string }{
 	{"/i", "args.i", "input.i"}, {"/n", "args.n", "input.n"}, {"/b", "args.b", "input.b"}, {"/x", "args.x", "input.x"},
 	{"/d", "args.d", "input.d"},
@@ -31,7 +31,7 @@ var numberPlaces = []struct{ pointer, cel, js string }{
 	{"/f/deep/i", "args.f.deep.i", "input.f.deep.i"}, {"/any/a/0", "args.any.a[0]", "input.any.a[0]"},
 }
 
-// numbersTool has every place, and asks for approval with the values that CEL sees.
+// numbersTool has every position, and asks for approval with the values that CEL sees.
 func numbersTool() string {
 	var cel, js []string
 	for _, place := range numberPlaces {
@@ -72,7 +72,7 @@ policy "seen" {
 }`
 }
 
-// numbersText is the arguments with a number in each place.
+// numbersText returns arguments with a number in each position.
 func numbersText(numbers []string) string {
 	text := `{"i":%s,"n":%s,"b":%s,"x":%s,"d":%s,"li":[%s,%s],"ln":[%s],"lb":[%s],"mi":{"k":%s},"mn":{"k":%s},"mb":{"k":%s},` +
 		`"o":{"i":%s,"n":%s,"b":%s},"f":{"deep":{"i":%s}},"any":{"a":[%s]}}`
@@ -83,7 +83,7 @@ func numbersText(numbers []string) string {
 	return fmt.Sprintf(text, values...)
 }
 
-// randomNumber returns a number as JSON may write it: often near to where a type ends.
+// randomNumber returns a random JSON number, often near the bounds of a type.
 func randomNumber(r *rand.Rand) string {
 	edges := []string{
 		"9007199254740991", "9007199254740992", "9007199254740993", "9223372036854775807", "9223372036854775808",
@@ -110,16 +110,15 @@ func randomNumber(r *rand.Rand) string {
 	return fmt.Sprint(sign, r.IntN(100000))
 }
 
-// sameNumber reports whether two texts stand for the same decimal number.
+// sameNumber reports whether two texts are the same decimal number.
 func sameNumber(a, b string) bool {
 	x, ok := new(big.Rat).SetString(a)
 	y, more := new(big.Rat).SetString(b)
 	return ok && more && x.Cmp(y) == 0
 }
 
-// TestNumbers_sameForEveryReader calls a tool with random numbers in every place: what
-// CEL, the user who approves, the audit log and the body see is the same number, or the
-// call is refused.
+// A tool is called with random numbers in every position. CEL, the approving user, the audit log
+// and the script must see the same number, or the call is rejected.
 func TestNumbers_sameForEveryReader(t *testing.T) {
 	count := 20_000
 	switch {
@@ -175,7 +174,7 @@ func TestNumbers_sameForEveryReader(t *testing.T) {
 		_, shown, _ = strings.Cut(shown, "Arguments: ")
 		sent := leaves(t, json.RawMessage(shown))
 		far := beyondInt64(strings.Fields(body))
-		if len(far) > 0 { // no policy reads these: CEL is asked for the others without them
+		if len(far) > 0 { // no policy reads these: CEL evaluates the others without them
 			if cel != "denied by policy" {
 				t.Errorf("%s: CEL reads %s", request.Arguments, cel)
 			}
@@ -201,7 +200,7 @@ func TestNumbers_sameForEveryReader(t *testing.T) {
 		}
 	}
 	if refused < count/20 || kept < count/2 || unread > kept/5 {
-		t.Errorf("%d numbers refused, %d kept, %d of them not read by CEL", refused, kept, unread)
+		t.Errorf("%d numbers rejected, %d accepted, %d of them not read by CEL", refused, kept, unread)
 	}
 	audited := 0
 	for _, l := range outcomesOf(t, s, path) {
@@ -221,7 +220,7 @@ func TestNumbers_sameForEveryReader(t *testing.T) {
 	}
 }
 
-// beyondInt64 returns which places hold a bigint that CEL has no type for.
+// beyondInt64 returns the positions with a bigint that CEL has no type for.
 func beyondInt64(inBody []string) map[int]bool {
 	far := map[int]bool{}
 	for i, place := range numberPlaces {
@@ -251,7 +250,7 @@ func celSees(t *testing.T, s *engine.Server, numbers []string) string {
 	return cel
 }
 
-// leaves returns the numbers in the arguments, in the order of the places.
+// leaves returns the numbers in the arguments, in the order of the positions.
 func leaves(t *testing.T, text json.RawMessage) []string {
 	t.Helper()
 	var found []string
@@ -275,8 +274,8 @@ func leaves(t *testing.T, text json.RawMessage) []string {
 	return found
 }
 
-// TestNumbers_guardedByPolicy is the attack that a deny list and an allow list let through
-// where CEL and the body read an integer apart.
+// The attack bypasses a deny list and an allow list if CEL and the script read an integer
+// differently.
 func TestNumbers_guardedByPolicy(t *testing.T) {
 	s := server(t, engine.Options{Files: engine.Files{Tools: files("n.hcl", `
 tool "open" {
@@ -330,7 +329,7 @@ policy "closed" {
 	}
 }
 
-// TestNumbers_countedByLimit has limits count calls by the integer that the body sees.
+// Limits count calls by the integer that the script sees.
 func TestNumbers_countedByLimit(t *testing.T) {
 	s := server(t, engine.Options{
 		Files: engine.Files{
@@ -380,8 +379,7 @@ limit "by_id" {
 	}
 }
 
-// TestNumbers_sentToUpstream holds what policies see against the bytes that a server
-// behind this one is sent.
+// Policies must see the numbers that an upstream receives.
 func TestNumbers_sentToUpstream(t *testing.T) {
 	received := make(chan json.RawMessage, 1)
 	upstream := mcp.NewServer(&mcp.Implementation{Name: "up", Version: "1"}, nil)
@@ -431,7 +429,7 @@ policy "closed" {
 	}
 }
 
-// TestNumbers_toldByServer holds what `from` gives a body against what policies see.
+// Policies must see the values that `from` passes to a script.
 func TestNumbers_toldByServer(t *testing.T) {
 	var inGo []any
 	tool := func(name, inputType, from string) string {
@@ -440,7 +438,7 @@ func TestNumbers_toldByServer(t *testing.T) {
 	s := server(t, engine.Options{
 		Policies: []engine.Policy{func(in engine.PolicyInput) engine.Decision {
 			if b, ok := in.Args["b"].(*big.Int); ok {
-				b.SetInt64(0) // of its own copy
+				b.SetInt64(0) // a copy
 			}
 			inGo = append(inGo, in.Args["v"])
 			return engine.Allow()

@@ -15,8 +15,8 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-// theirs are rules of the operator for each kind of what can be called, of which all
-// calls in [heldCalls] are denied, counted or told.
+// theirs are rules of the operator for each kind of item. All calls in [heldCalls] are denied,
+// counted or passed to a hook.
 const theirs = `
 policy "closed" {
   tools     = ["pay"]
@@ -117,7 +117,7 @@ prompt "draft" {
 	"papers/a.txt": "done",
 }
 
-// three are a resource, a template and a prompt of these names.
+// three returns a resource, a template and a prompt with these names.
 func three(resource, template, prompt string) string {
 	return fmt.Sprintf(`
 resource %[1]q {
@@ -139,7 +139,7 @@ prompt %[3]q {
 `, resource, template, prompt)
 }
 
-// reads are calls of all that [three] has.
+// reads returns calls of all items of [three].
 func reads(resource, template, prompt string) []call.Request {
 	return []call.Request{
 		{Kind: call.Resources, Name: "x://" + resource},
@@ -155,8 +155,8 @@ type heldCall struct {
 	told    string
 }
 
-// heldCalls are calls that the rules of the operator are against, and what their callers
-// are told. The last is the second of its limit.
+// heldCalls are calls that the operator's rules affect, with the messages for their callers. The
+// last one is the second call of its limit.
 var heldCalls = []heldCall{
 	{call.Request{Name: "pay"}, "POLICY_DENIED: the operator says no"},
 	{call.Request{Name: "calls"}, "EXECUTION_ERROR: the operator says no"},
@@ -175,8 +175,8 @@ var heldCalls = []heldCall{
 	{call.Request{Name: "echo"}, "POLICY_DENIED: over the limit"},
 }
 
-// allHeld are heldCalls and those of all other kinds: which want an approval, whose results
-// are kept, and the first and the second of their limits.
+// allHeld returns heldCalls and calls of other kinds: some need an approval, some have stored
+// results, and some are the first and second of their limits.
 func allHeld() []heldCall {
 	all := slices.Clone(heldCalls)
 	add := func(told string, requests ...call.Request) {
@@ -187,17 +187,16 @@ func allHeld() []heldCall {
 	add("POLICY_DENIED: the call needs the approval of a user, and the client cannot be asked for it: the operator asks", reads("vault", "cell", "letter")...)
 	add("POLICY_DENIED: the operator keeps it", reads("diary", "page", "poem")...)
 	scarce := reads("news", "story", "joke")
-	add("ok", scarce[0], scarce[1], scarce[3]) // completions count with what they are of
+	add("ok", scarce[0], scarce[1], scarce[3]) // completions count with their items
 	add("POLICY_DENIED: over the limit", scarce...)
 	return all
 }
 
-// unseen is what callers are told of a failure where policies judge results.
+// unseen is the message for a failure if there are result policies.
 const unseen = "EXECUTION_ERROR: the tool failed, and what it said is not shown"
 
-// ways are edits of tool files by which their authors may want to get past the operator:
-// the files that they write ("" removes one), the mistake that this is, if it is one, and
-// what callers of some tools are told then, who get no result either.
+// ways are edits of tool files that might bypass the operator: the files ("" removes one), the
+// error, if any, and the changed messages for callers, who get no result either.
 var ways = map[string]struct {
 	files   map[string]string
 	mistake string
@@ -254,8 +253,7 @@ var ways = map[string]struct {
 	"an empty file":                           {files: map[string]string{"tools.hcl": " "}, mistake: `there is no tool named "pay"`},
 }
 
-// TestOperator_cannotBypass tries each way by a reload of sound files, and as the
-// first load.
+// Each edit is tried by a reload of valid files, and as the first load.
 func TestOperator_cannotBypass(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED with -short: one goroutine works here alone")
@@ -274,19 +272,19 @@ func TestOperator_cannotBypass(t *testing.T) {
 				write(folder, way.files)
 				_, err := s.Load(t.Context())
 				if (err != nil) != (way.mistake != "") || err != nil && !strings.Contains(err.Error(), way.mistake) {
-					t.Errorf("the load ends with %v, want %q", err, way.mistake)
+					t.Errorf("the load returns %v, want %q", err, way.mistake)
 				}
 				if reload || err == nil {
 					wantHeld(t, s, log, way.told)
 				} else if got := s.Execute(t.Context(), call.Request{Name: "pay"}); got.Err == nil {
-					t.Error("files with a mistake serve")
+					t.Error("files with an error are served")
 				}
 			}
 		})
 	}
 }
 
-// write changes files of a folder.
+// write changes files of a directory.
 func write(folder fstest.MapFS, changes map[string]string) {
 	for name, text := range changes {
 		folder[name] = &fstest.MapFile{Data: []byte(text), Mode: 0o644}
@@ -296,8 +294,7 @@ func write(folder fstest.MapFS, changes map[string]string) {
 	}
 }
 
-// wantHeld makes calls that the operator's rules are against; otherwise says of some that
-// their callers are told something else.
+// wantHeld makes calls that the operator's rules affect. otherwise has changed messages.
 func wantHeld(t *testing.T, s *engine.Server, log *logBuffer, otherwise map[string]string) {
 	t.Helper()
 	told := map[string]int{"told of tool pay": 1} // for the nested call
@@ -342,7 +339,7 @@ func wantHeld(t *testing.T, s *engine.Server, log *logBuffer, otherwise map[stri
 	}
 }
 
-// TestOperator_approvalReasons, whose user is shown only so much.
+// The message for the user is bounded.
 func TestOperator_approvalReasons(t *testing.T) {
 	const reason = "All that is on the disk is lost, of this team and of all others that share it, and nobody can bring it back"
 	asked := func(policies int) call.Result {
@@ -369,7 +366,7 @@ func TestOperator_approvalReasons(t *testing.T) {
 	wantSaid(t, asked(300), "POLICY_DENIED: the call needs the approval of a user, and what they would have to read is too long to be shown whole")
 }
 
-// TestOperator_hiddenCompletion, and does not tell which arguments it has.
+// The completion does not reveal the arguments.
 func TestOperator_hiddenCompletion(t *testing.T) {
 	s := server(t, engine.Options{
 		Files: engine.Files{

@@ -14,7 +14,7 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// bugged is an emitter and an executor with a bug in every method.
+// bugged is an emitter and an executor with methods that panic.
 type bugged struct{ scripting.Executor }
 
 func (bugged) Progress(float64, *float64, string)  { panic("hunter2") }
@@ -59,7 +59,7 @@ tool "logs" {
 				t.Errorf("hooks (-want +got)\n%s", diff)
 			}
 			if result.Err != nil && strings.Contains(result.Err.Message, "hunter2") {
-				t.Errorf("the caller is told %q", result.Err.Message)
+				t.Errorf("the caller gets %q", result.Err.Message)
 			}
 		})
 	}

@@ -14,8 +14,7 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-// TestPins_lockFileRemoved: of what a server changes meanwhile
-// the same is told as ever, and a lazy one is left alone.
+// Changes of a server are still reported, and a lazy server is not connected.
 func TestPins_lockFileRemoved(t *testing.T) {
 	up, shy, lock := newShifting(t, "read", "write"), newShifting(t, "read"), newLock(t)
 	lazy := upstreamNamed("shy", shy.url, "lazy = true")
@@ -26,7 +25,7 @@ func TestPins_lockFileRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := s.Load(t.Context()); err == nil {
-		t.Fatal("a lock file that is gone is no mistake")
+		t.Fatal("a removed lock file is no error")
 	}
 	up.add("read", other)
 	until(t, s, func() bool { return slices.Equal(names(s), []string{"lab_write", "shy_read"}) })
@@ -34,18 +33,17 @@ func TestPins_lockFileRemoved(t *testing.T) {
 		t.Errorf("in quarantine (-want +got)\n%s", diff)
 	}
 	if n := strings.Count(said.String(), "quarantine upstream tool, see"); n != 1 {
-		t.Errorf("the log tells of it %d times:\n%s", n, said.String())
+		t.Errorf("%d log lines:\n%s", n, said.String())
 	}
 	if !s.Status().Upstreams[1].Idle {
-		t.Error("the lazy server is reached")
+		t.Error("the lazy server is connected")
 	}
 	if got := called(t, s, tool("shy_read", `{}`)); got.Err != nil {
-		t.Errorf("a call of it ends with %s", ended(got))
+		t.Errorf("its call ends with %s", ended(got))
 	}
 }
 
-// TestPins_lockGone accepts nothing, whatever else is broken; tools are held to what was
-// accepted before.
+// Nothing is accepted, whatever other errors there are. The accepted versions still apply.
 func TestPins_lockGone(t *testing.T) {
 	up, lock := newShifting(t, "read", "write"), newLock(t)
 	config := files("mcpd.hcl", upstreamAt(up.url))
@@ -66,7 +64,7 @@ func TestPins_lockGone(t *testing.T) {
 		for _, text := range []string{upstreamAt(up.url), "upstream \"lab\" {", "upstream \"lab\" {\n  ulr = 1\n}\n", ""} {
 			config["mcpd.hcl"].Data = []byte(text)
 			if _, err := s.Load(t.Context()); err == nil {
-				t.Fatalf("%s: it is no mistake", what)
+				t.Fatalf("%s: no error", what)
 			}
 			if diff := cmp.Diff([]string{"lab_read", "lab_write", "own"}, names(s)); diff != "" {
 				t.Errorf("%s: (-want +got)\n%s", what, diff)
@@ -80,15 +78,14 @@ func TestPins_lockGone(t *testing.T) {
 	}
 	config["mcpd.hcl"].Data = []byte(upstreamAt(up.url))
 	if _, err := s.Load(t.Context()); err != nil {
-		t.Errorf("put back: %v", err)
+		t.Errorf("restored: %v", err)
 	}
 	if diff := cmp.Diff([]string{"lab_read"}, s.Status().Upstreams[0].Quarantined); diff != "" {
 		t.Errorf("in quarantine (-want +got)\n%s", diff)
 	}
 }
 
-// TestPins_lockGoneAtFirstUse takes in nothing of a server that is reached for the first time
-// while the file is gone.
+// No tool of a new server is accepted while the file is missing.
 func TestPins_lockGoneAtFirstUse(t *testing.T) {
 	up, lock := newShifting(t, "read"), newLock(t)
 	late := mcp.NewServer(&mcp.Implementation{Name: "late", Version: "1"}, nil)
@@ -111,7 +108,7 @@ func TestPins_lockGoneAtFirstUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := s.Load(t.Context()); err == nil {
-		t.Fatal("a lock file that is gone is no mistake")
+		t.Fatal("a removed lock file is no error")
 	}
 	comes.Store(true)
 	until(t, s, func() bool { return slices.Equal(s.Status().Upstreams[1].Quarantined, []string{"late_first"}) })
@@ -128,7 +125,7 @@ func TestPins_lockGoneAtFirstUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{"lab_read", "late_first"}, names(s)); diff != "" {
-		t.Errorf("put back (-want +got)\n%s", diff)
+		t.Errorf("restored (-want +got)\n%s", diff)
 	}
 	if diff := cmp.Diff(2, len(accepted(t, lock))); diff != "" {
 		t.Errorf("the lock file (-want +got)\n%s", diff)

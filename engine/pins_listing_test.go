@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// raw is a server whose list of tools is what it is.
+// raw is a server with a literal tools list.
 func raw(t *testing.T, tools string) (url string) {
 	return web(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var m struct {

@@ -10,8 +10,7 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-// TestPins_manyTools: a deep schema of many items is short
-// in a list, and would be long in the lock file.
+// A deep schema with many items is short in a list, but long in the lock file.
 func TestPins_manyTools(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED with -short: much text, and no more goroutines than a small list has")
@@ -34,11 +33,11 @@ func TestPins_manyTools(t *testing.T) {
 	}
 	up.add("read", other)
 	if got := names(pinned(t, lock, config)); len(got) > 0 {
-		t.Errorf("behind a restart %q are served", got)
+		t.Errorf("after a restart %q are served", got)
 	}
 }
 
-// TestPins_readOnlyNotAudited that it does not write.
+// A read-only program does not audit pins.
 func TestPins_readOnlyNotAudited(t *testing.T) {
 	var said logBuffer
 	server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", upstreamAt(newShifting(t, "read").url)), LockPath: newLock(t)}, Mode: engine.ReadOnly, Logger: said.logger()})

@@ -12,8 +12,7 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// obstructed is an executor that does what the test wants with probes, and runs
-// everything else.
+// obstructed is an executor with a configurable response to probes.
 type obstructed struct {
 	scripting.Executor
 	probe func(context.Context) (scripting.Outcome, error)
@@ -46,7 +45,7 @@ func TestProbe_alive(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := s.Probe(t.Context()); err != nil {
-		t.Errorf("while it shuts down: %v", err)
+		t.Errorf("while draining: %v", err)
 	}
 }
 

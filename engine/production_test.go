@@ -10,8 +10,8 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-// TestProduction_goTool like one in a file: what none covers is not served,
-// whether it is added before the server loads or while it serves, and what serves goes on.
+// A tool without a policy is not served, whether it is added before or after loading. The serving
+// snapshot stays.
 func TestProduction_goTool(t *testing.T) {
 	config := files("mcpd.hcl", "server {\n  name = \"t\"\n  mode = \"production\"\n}\n"+auditBlock(filepath.Join(t.TempDir(), "audit.jsonl"), ""))
 	s := unloaded(t, engine.Options{Files: engine.Files{Config: config, ConfigPath: "mcpd.hcl"}})

@@ -25,7 +25,7 @@ import (
 	"github.com/mcpd/mcpd/identity"
 )
 
-// ailing are tools of which each has the log say something.
+// ailing are tools that cause one log line each.
 const ailing = `
 tool "speaks" {
   run = "log.info('a body speaks'); throw new Error('no');"
@@ -111,9 +111,8 @@ secret "unset" {
 secret "lacks" { env = "UNSET" }
 `
 
-// TestLog_requestID: by the id that the caller has given it, and
-// by the id of the call, whoever writes the line. What is said before and after calls names
-// none.
+// Each line has the request id of the caller and the call id, whichever package writes it. Lines
+// outside of calls have none.
 func TestLog_requestID(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the paths in the tools are those of other systems")
@@ -135,7 +134,7 @@ func TestLog_requestID(t *testing.T) {
 			}
 		}},
 	})
-	began, calls := len(log.String()), map[string]string{} // the ids of calls by those of requests
+	began, calls := len(log.String()), map[string]string{} // call ids by request id
 	for i, name := range []string{"speaks", "reads", "asks", "carries", "opens", "orders", "keeps", "posts"} {
 		request := fmt.Sprintf("r-%d", i)
 		caller := identity.Caller{Principal: identity.Principal{ID: "ada", Kind: identity.KindKey}, Agent: identity.Agent{AgentID: "bot", RequestID: request}}
@@ -159,12 +158,12 @@ func TestLog_requestID(t *testing.T) {
 			t.Fatal(err)
 		}
 		if line.Request == "" || line.Call != calls[line.Request] {
-			t.Errorf("%q is of the request %q and the call %q", line.Message, line.Request, line.Call)
+			t.Errorf("%q has the request id %q and the call id %q", line.Message, line.Request, line.Call)
 		}
 		said[line.Message] = true
 	}
 	if strings.Contains(log.String()[:began], "request_id") {
-		t.Errorf("a line before all calls names a request: %s", log.String()[:began])
+		t.Errorf("a line before all calls has a request id: %s", log.String()[:began])
 	}
 	want := []string{
 		"HTTP request of script failed", "a body speaks", "a hook speaks", "call failed", "file operation failed", "hook failed", "kv operation failed",
@@ -175,7 +174,7 @@ func TestLog_requestID(t *testing.T) {
 	}
 }
 
-// shutHost returns a host where nobody listens.
+// shutHost returns the address of a closed port.
 func shutHost(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -186,8 +185,8 @@ func shutHost(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// ailingFolder returns a folder with no notes, a state that is a plain file, and a database
-// that takes no order.
+// ailingFolder returns a directory without notes, with a state that is a plain file, and a database
+// that accepts no statement.
 func ailingFolder(t *testing.T) string {
 	t.Helper()
 	folder, err := filepath.EvalSymlinks(t.TempDir())

@@ -12,7 +12,7 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-// reader is an operator's file and a tool that reads a secret in two legs.
+// reader is a configuration and a tool that reads a secret in two legs.
 const (
 	readerConfig = "secret \"key\" {\n  env    = \"KEY\"\n  reveal = true\n}\n"
 	reader       = `
@@ -39,7 +39,7 @@ tool "deploy" {
 `
 )
 
-// vaultServer is a server whose secret holds value.
+// vaultServer returns a server with a secret that has a value.
 func vaultServer(t *testing.T, value *string, log *bytes.Buffer, statePath string) *engine.Server {
 	return server(t, engine.Options{
 		Files: engine.Files{
@@ -51,8 +51,8 @@ func vaultServer(t *testing.T, value *string, log *bytes.Buffer, statePath strin
 	})
 }
 
-// goesOn asks in one server, and answers in the next, where the secret has another
-// value; "" for none. It returns what came of that, and what both have logged.
+// goesOn suspends a call in one server, and resumes it in the next, where the secret has another
+// value; "" for none. It returns the result and both logs.
 func goesOn(t *testing.T, later string) (call.Result, *bytes.Buffer) {
 	t.Helper()
 	log := new(bytes.Buffer)
@@ -108,7 +108,7 @@ func TestSecret_redactsMessages(t *testing.T) {
 	}
 }
 
-// TestSecret_truncatedMessage, wherever the cut is.
+// The message is truncated at every position.
 func TestSecret_truncatedMessage(t *testing.T) {
 	const most, value = 64 << 10, "correct-horse"
 	var log bytes.Buffer
@@ -123,16 +123,16 @@ func TestSecret_truncatedMessage(t *testing.T) {
 			got.Err.Message = strings.ReplaceAll(got.Err.Message, mark, "")
 		}
 		if rest := strings.Trim(got.Err.Message, "x"); rest != "" || len(got.Err.Message) < most/2 {
-			t.Errorf("behind %d bytes, the caller sees %q", before, rest)
+			t.Errorf("after %d bytes, the caller sees %q", before, rest)
 		}
 	}
-	filler := strings.Repeat("x", 20) // longer than the ids of calls, which are random
+	filler := strings.Repeat("x", 20) // longer than call ids, which are random
 	if strings.Contains(log.String(), filler+"c") || !strings.Contains(log.String(), filler) {
 		t.Error("the log holds a part of the value, or nothing")
 	}
 }
 
-// What panics below a call may hold anything.
+// A panic value may contain anything.
 func TestSecret_panic(t *testing.T) {
 	var log bytes.Buffer
 	value := "correct-horse"

@@ -13,7 +13,7 @@ import (
 	"github.com/mcpd/mcpd/extensions/typescript"
 )
 
-// staged is the operator's file of a server in production, whose rules depend on its stage.
+// staged is the configuration of a production server, with policies that depend on its stage.
 const staged = `
 reload { require_tests = true }
 variable "stage" {
@@ -44,7 +44,7 @@ policy "named" {
 }
 `
 
-// stagedTools reads the stage in every place of a definition that can.
+// stagedTools read the stage in every part of a definition.
 const stagedTools = `
 locals {
   host = "${var.stage}.example.com"
@@ -139,7 +139,7 @@ func TestVarsOfATest_reachEveryPlaceAVariableIsRead(t *testing.T) {
 			t.Errorf("%s: %q", r.Name, r.Failures)
 		}
 	}
-	// What serves is as it was: denied in production.
+	// The serving snapshot is unchanged: it denies in production.
 	if _, err := s.Call(t.Context(), "typed", nil); err == nil || !strings.Contains(err.Error(), "closed") {
 		t.Errorf("the server itself: %v", err)
 	}
@@ -189,7 +189,7 @@ test "cannot be" {
 	}
 	for _, secret := range []string{"replaced-word", "original-word"} {
 		if strings.Contains(told, secret) {
-			t.Errorf("%q is told in %s", secret, told)
+			t.Errorf("%q is revealed in %s", secret, told)
 		}
 	}
 }

@@ -70,7 +70,7 @@ hook "tells" {
 	}
 }
 
-// sayings are policies that say what they see of a call of openTool, and what is told of it.
+// sayings are policies that output what they see of a call of openTool, and the expected texts.
 var sayings = []struct{ policy, want string }{
 	{`policy "tells" {
   tools  = ["open"]
@@ -108,7 +108,7 @@ var sayings = []struct{ policy, want string }{
 	{`# in Go, and fails`, "denied: a policy failed"},
 }
 
-// openTool has inputs and an output that are sensitive, and a hook that tells all.
+// openTool has sensitive inputs and outputs, and a hook that logs everything.
 const openTool = `
 tool "open" {
   input "password" {
@@ -133,8 +133,7 @@ hook "tells" {
 }
 `
 
-// TestSensitive_policyReasons, to whomever they say it: the caller, the
-// user who is asked, hooks, the log and the audit log.
+// Reasons reach the caller, the approving user, hooks, the log and the audit log.
 func TestSensitive_policyReasons(t *testing.T) {
 	for _, test := range sayings {
 		seen := openedUnder(t, test.policy, "hunter2")
@@ -151,8 +150,7 @@ func TestSensitive_policyReasons(t *testing.T) {
 	}
 }
 
-// TestSensitive_truncatedReason: what is left of a long one is no value
-// that anybody knows.
+// A truncated value would not be recognized later.
 func TestSensitive_truncatedReason(t *testing.T) {
 	for i, want := range map[int]string{0: "the password [sensitive] with the pin [sensitive] is known", 4: "there is [sensitive] inside, and [sensitive]"} {
 		for where, text := range openedUnder(t, sayings[i].policy, strings.Repeat("hunter2", 1000)) {
@@ -163,8 +161,8 @@ func TestSensitive_truncatedReason(t *testing.T) {
 	}
 }
 
-// openedUnder calls openTool under a policy with a password, and returns what is seen of
-// it, by where.
+// openedUnder calls openTool under a policy with a password, and returns all outputs by
+// destination.
 func openedUnder(t *testing.T, policy, password string) map[string]string {
 	t.Helper()
 	log := &logBuffer{}

@@ -33,7 +33,7 @@ tool "buy" {
 }
 `
 
-// The second leg runs the body again from the top.
+// The second leg runs the script from the start.
 func TestSQL_resume(t *testing.T) {
 	folder, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {

@@ -39,8 +39,7 @@ func TestStatus_health(t *testing.T) {
 	}
 }
 
-// TestStatus_shown prints what a load has found, later, and with
-// what is secret masked.
+// The result of a load is printed later, with secrets masked.
 func TestStatus_shown(t *testing.T) {
 	folder := files("a.hcl", probedTool)
 	s := server(t, engine.Options{Files: engine.Files{Tools: folder}})
@@ -49,9 +48,9 @@ func TestStatus_shown(t *testing.T) {
 		t.Fatal("a broken file is loaded")
 	}
 	if got := string(s.Status().Shown()["tools.d/b.hcl"]); got != `tool "b" { rum = 1 }` {
-		t.Errorf("what is shown is %q", got)
+		t.Errorf("the sources are %q", got)
 	}
 	if workers := s.Status().Workers; workers != nil {
-		t.Errorf("bodies run in processes %+v", workers)
+		t.Errorf("there are workers: %+v", workers)
 	}
 }

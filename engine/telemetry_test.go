@@ -16,13 +16,13 @@ import (
 	"github.com/mcpd/mcpd/extensions/telemetry"
 )
 
-// span is what the tests read of a span on the console.
+// span is a span on the console.
 type span struct {
 	Name, Trace, ID, Parent string
 	Attributes              map[string]any
 }
 
-// UnmarshalJSON reads a span as the console exporter of OpenTelemetry writes it.
+// UnmarshalJSON decodes a span of OpenTelemetry's console exporter.
 func (s *span) UnmarshalJSON(text []byte) error {
 	var written struct {
 		Name                string
@@ -42,7 +42,7 @@ func (s *span) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// spansOf returns what the console of a closed server has, in the order in which it ended.
+// spansOf returns the spans of a closed server, in the order of their ends.
 func spansOf(t *testing.T, console *bytes.Buffer) (all []span) {
 	t.Helper()
 	for lines := json.NewDecoder(console); lines.More(); {
@@ -55,17 +55,17 @@ func spansOf(t *testing.T, console *bytes.Buffer) (all []span) {
 	return all
 }
 
-// onConsole has spans written to the console.
+// onConsole sends spans to the console.
 func onConsole(name string) (string, bool) { return "console", name == "OTEL_TRACES_EXPORTER" }
 
-// metricsOf returns what a server tells Prometheus.
+// metricsOf returns the Prometheus metrics of a server.
 func metricsOf(s *engine.Server) string {
 	w := httptest.NewRecorder()
 	s.Metrics().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	return w.Body.String()
 }
 
-// judgedTools are judged by judgedBy, before and behind their calls.
+// judgedTools have the policies judgedBy, before and after their calls.
 const judgedTools = `
 tool "add" {
   input "n" { type = number }
@@ -89,8 +89,7 @@ policy "words" {
   reason = "no"
 }`
 
-// TestTelemetry_policySpan for a call that they allow, and one that one of
-// them denies, and the same for what a call returns.
+// The span has the decision: allowed, denied by a policy, and the same for results.
 func TestTelemetry_policySpan(t *testing.T) {
 	var console bytes.Buffer
 	s := server(t, engine.Options{
@@ -124,8 +123,7 @@ func TestTelemetry_policySpan(t *testing.T) {
 	}
 }
 
-// TestTelemetry_auditSpan, and the method of MCP, so that one is
-// found from the other.
+// The record has the ids of the span, and the MCP method.
 func TestTelemetry_auditSpan(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	var console bytes.Buffer

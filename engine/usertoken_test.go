@@ -12,7 +12,7 @@ import (
 	"github.com/mcpd/mcpd/internal/base/state"
 )
 
-// TestDropUserTokens_audit in the log and in the audit log, once each.
+// Each deletion is logged and audited once.
 func TestDropUserTokens_audit(t *testing.T) {
 	var log strings.Builder
 	dir := t.TempDir()
@@ -50,7 +50,7 @@ func TestDropUserTokens_audit(t *testing.T) {
 		t.Errorf("dropped are %+v, %v", dropped, err)
 	}
 	if left, err := s.UserTokens(); len(left) != 0 || err != nil {
-		t.Errorf("left are %+v, %v", left, err)
+		t.Errorf("remaining tokens: %+v, %v", left, err)
 	}
 	if err := s.Close(t.Context()); err != nil {
 		t.Fatal(err)
@@ -60,9 +60,9 @@ func TestDropUserTokens_audit(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := strings.Count(string(text), "token.dropped"); n != 3 || !strings.Contains(string(text), `"https://i"`) {
-		t.Errorf("%d drops are written down:\n%s", n, text)
+		t.Errorf("%d audit records:\n%s", n, text)
 	}
 	if n := strings.Count(log.String(), "drop user token"); n != 3 {
-		t.Errorf("the log tells of %d:\n%s", n, log.String())
+		t.Errorf("%d log lines:\n%s", n, log.String())
 	}
 }

@@ -80,7 +80,7 @@ func TestInputRequest_errors(t *testing.T) {
 	}
 }
 
-// mustJSONText quotes text as JSON.stringify does.
+// mustJSONText quotes text like JSON.stringify.
 func mustJSONText(text string) []byte {
 	e := jsvalue.NewEncoder(1<<20, 1, func() bool { return false })
 	e.Quote(text)
@@ -121,7 +121,7 @@ func TestInputRequest_defaultKeys(t *testing.T) {
 			t.Errorf("%s: %s", c.name, shown(out))
 		}
 		want := strings.Fields(c.want)
-		slices.Sort(want) // those that are under way at once reach the host in any order
+		slices.Sort(want) // concurrent calls reach the host in any order
 		slices.Sort(keys)
 		if got := strings.Join(keys, " "); got != strings.Join(want, " ") {
 			t.Errorf("%s: got %s, want %s", c.name, got, c.want)
@@ -138,10 +138,10 @@ func TestElicitURL_defaultID(t *testing.T) {
 		seen := append(host.calls(), shown(out))
 		_, id, _ := strings.Cut(seen[0], `"elicitationId":"`)
 		if id, _, _ = strings.Cut(id, `"`); len(id) != 36 || strings.Contains(seen[1], id) {
-			t.Errorf("the id %q beside %s", id, seen[1])
+			t.Errorf("got the id %q and %s", id, seen[1])
 		}
 		if diff := cmp.Diff(first, seen); first != nil && diff != "" {
-			t.Errorf("the id is another in another run of the call (-first +second):\n%s", diff)
+			t.Errorf("the id differs in the replay (-first +second):\n%s", diff)
 		}
 		first = seen
 	}
@@ -183,7 +183,7 @@ func TestInputRequest_notGranted(t *testing.T) {
 		src := tool(c.body)
 		src.Objects = c.objects
 		_, list := Compile(src)
-		got := told(src, list)
+		got := formatDiagnostics(src, list)
 		if len(list) == 1 {
 			got = append(got, list[0].Detail)
 		}
@@ -194,12 +194,11 @@ func TestInputRequest_notGranted(t *testing.T) {
 	src := tool(`return ["elicit", "sample", "roots", "ask", "AskDenied"].map(n => typeof globalThis[n])`)
 	src.Objects = []Object{{Kind: "ask", Name: "sample"}}
 	if got := shown(runWith(t, call(compiled(t, src), `{}`), &fakeHost{})); got != `["undefined","function","undefined","undefined","function"]` {
-		t.Errorf("globals by computed names: %s", got)
+		t.Errorf("globals accessed by computed names: %s", got)
 	}
 }
 
-// TestSample_toolResults: what a client's model is told of tools is
-// whole, or the script hears what is missing.
+// TestSample_toolResults: messages with tools must be complete, or the script gets an error.
 func TestSample_toolResults(t *testing.T) {
 	const (
 		ask     = `{ role: "user", content: "a" }`

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The bodies that the budgets are for.
+// The bodies of the budgets.
 const (
 	smallBody = `return { sum: input.a + input.b };`
 	asyncBody = `const r = await http.crm.get("https://crm.internal/x"); return r.status;`
@@ -28,7 +28,7 @@ func benchmark(b *testing.B, body string) {
 	}
 }
 
-// staticHost gives one answer to everything.
+// staticHost returns one response for everything.
 type staticHost struct{ answer []byte }
 
 func (h *staticHost) Do(context.Context, int, string, []byte) ([]byte, error) { return h.answer, nil }
@@ -66,8 +66,7 @@ func BenchmarkCompileTypeScript(b *testing.B) {
 	}
 }
 
-// BenchmarkCompileCode compiles a kilobyte of code as agents write it, with fifty
-// tools.
+// BenchmarkCompileCode compiles a kilobyte of typical agent code, with fifty tools.
 func BenchmarkCompileCode(b *testing.B) {
 	src := codeOf(codeOfAKilobyte)
 	for i := range 50 {
@@ -81,7 +80,7 @@ func BenchmarkCompileCode(b *testing.B) {
 	}
 }
 
-// BenchmarkCompileTypedCode is that for what only TypeScript explains.
+// BenchmarkCompileTypedCode is BenchmarkCompileCode for code that only TypeScript accepts.
 func BenchmarkCompileTypedCode(b *testing.B) {
 	src := codeOf("interface Row { name: string }\n" + codeOfAKilobyte)
 	b.ReportAllocs()

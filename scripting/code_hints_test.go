@@ -15,8 +15,8 @@ import (
 	"github.com/mcpd/mcpd/scripting/source"
 )
 
-// everything is code that may call the tools of a server whose names are no identifiers, and
-// of one that has names which other languages have.
+// everything is code that may call tools with names that are not identifiers, and tools with names
+// of other languages.
 func everything(text string) Source {
 	src := Source{Name: "run_code", Kind: Code, Text: diag.WholeFile("code", text), Transpiler: esbuild.New()}
 	for _, m := range []Member{
@@ -74,8 +74,7 @@ func TestCodeHints_compile(t *testing.T) {
 	}
 }
 
-// What code of other hosts and languages has is told as what code has here, unless a tool is
-// called so.
+// Names of other hosts and languages get advice for agent code, unless a tool has the name.
 func TestCodeHints_existInCode(t *testing.T) {
 	for _, c := range []struct{ code, want string }{
 		{"echo({ message: 'x' })", "echo is not defined; did you mean ev.echo?"},
@@ -123,8 +122,8 @@ func TestCodeHints_metaTools(t *testing.T) {
 	}
 }
 
-// goldens compares what is made of each file of an archive with what stands in it
-// behind ===, or writes it there.
+// goldens compares the results for the files of an archive with the text after === in each, or
+// updates it.
 func goldens(t *testing.T, path string, made func(text string) string) {
 	t.Helper()
 	data, err := os.ReadFile(path)
@@ -169,7 +168,7 @@ func TestExplain_limits(t *testing.T) {
 	_, list := Compile(codeOf(code))
 	text := Explain(codeOf(code).Text, list)
 	if n := strings.Count(text, "undefined-name at"); n > maxExplained {
-		t.Errorf("%d are told", n)
+		t.Errorf("%d are shown", n)
 	}
 	var many []string
 	for i := range 30 {
@@ -183,14 +182,13 @@ func TestExplain_limits(t *testing.T) {
 	}
 }
 
-// canary is code that shows what a call before it may have changed for others.
+// canary is code that shows changes by an earlier call.
 const canary = "const a = await crm.list({ a: 1 });\n" +
 	"[typeof search_web, a, ({}).polluted, Object.keys(tools).length, `${[1, 2].map((x) => x)}`, JSON.stringify({ a: 1 }), new Error('x').name, await parallel([1, () => 2])]"
 
-// Each file of testdata/escapes holds code that tries to reach what it may not, or
-// to break who reads what it makes, and behind => how each ends, what it printed and
-// which tools it called. The host is never asked for anything but calls and lines,
-// and the next call never sees anything of it.
+// Each file of testdata/escapes has code that tries to escape its limits, or to break the readers
+// of its output. The text after => is the end of the call, its output and its tool calls. The host
+// gets only calls and lines, and the next call is not affected.
 func TestCode_escapes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED with -short: one goroutine works here alone")
@@ -212,7 +210,7 @@ func TestCode_escapes(t *testing.T) {
 		count += len(archive.Files)
 		for i := range archive.Files {
 			f := &archive.Files[i]
-			code, told, _ := strings.Cut(string(f.Data), "\n=> ")
+			code, golden, _ := strings.Cut(string(f.Data), "\n=> ")
 			code = strings.TrimSuffix(code, "\n")
 			got := escapes(t, code)
 			if diff := cmp.Diff(want, ranOf(t, next)); diff != "" {
@@ -220,7 +218,7 @@ func TestCode_escapes(t *testing.T) {
 			}
 			if *update {
 				f.Data = []byte(code + "\n=> " + got + "\n")
-			} else if diff := cmp.Diff(strings.TrimSuffix(told, "\n"), got); diff != "" {
+			} else if diff := cmp.Diff(strings.TrimSuffix(golden, "\n"), got); diff != "" {
 				t.Errorf("%s: %s\n%s\n(-want +got):\n%s", filepath.Base(file), f.Name, code, diff)
 			}
 		}
@@ -231,11 +229,11 @@ func TestCode_escapes(t *testing.T) {
 		}
 	}
 	if count < 200 {
-		t.Errorf("%d are too few", count)
+		t.Errorf("only %d escapes", count)
 	}
 }
 
-// escapes returns what code does, which is the same each time.
+// escapes returns the effects of code, which must be the same each time.
 func escapes(t *testing.T, code string) string {
 	t.Helper()
 	p, _ := Compile(codeOf(code))

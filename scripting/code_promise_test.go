@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What can be known of a promise that is used as its value is told before a call is made.
+// Misuses of promises that can be detected before a call are reported then.
 func TestParallel_missingAwait(t *testing.T) {
 	const all = "parallel([search_web({}), crm.list()])"
 	for _, c := range []struct{ code, want string }{
@@ -32,7 +32,7 @@ func TestParallel_missingAwait(t *testing.T) {
 	}
 }
 
-// What cannot be known then is told where it happens.
+// Other misuses throw where they happen.
 func TestPromiseGuard_misuse(t *testing.T) {
 	const write = "; write await before the call that returns it"
 	for _, c := range []struct{ code, want string }{

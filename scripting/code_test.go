@@ -15,7 +15,7 @@ import (
 	"github.com/mcpd/mcpd/internal/js/esbuild"
 )
 
-// codeOf returns the source of code that may call a few tools.
+// codeOf returns the source of code with a few tools.
 func codeOf(text string) Source {
 	src := Source{
 		Name: "run_code", Kind: Code, Text: diag.WholeFile("code", text), Transpiler: esbuild.New(),
@@ -27,7 +27,7 @@ func codeOf(text string) Source {
 	return src
 }
 
-// toolHost answers the calls of code.
+// toolHost is a host with tools.
 func toolHost() *fakeHost {
 	return &fakeHost{answer: func(_ context.Context, op string, payload []byte) ([]byte, error) {
 		if op != "call" {
@@ -57,7 +57,7 @@ func toolHost() *fakeHost {
 	}}
 }
 
-// ranCode is how code ended, and what it did.
+// ranCode is the end of a run of code, with its effects.
 type ranCode struct {
 	Ended, Stdout string
 	Calls         []string // of tools, sorted
@@ -99,15 +99,14 @@ func ranOf(t testing.TB, p *Program) ranCode {
 			ran.Calls = append(ran.Calls, strings.TrimPrefix(payload, `{"tool":`))
 		case "console":
 		default:
-			t.Errorf("the host was asked for %s", asked)
+			t.Errorf("the host got %s", asked)
 		}
 	}
-	slices.Sort(ran.Calls) // those that run at once are in any order
+	slices.Sort(ran.Calls) // concurrent calls come in any order
 	return ran
 }
 
-// The second example of the RFC that code mode comes from, with the calls as
-// JavaScript has them.
+// The second example of the RFC of code mode, with calls in JavaScript.
 const ofTheRFC = "// Tools are already available, just use them directly\n" +
 	"results = await search_web({ query: \"Python async patterns\", max_results: 5 })\n" +
 	"print(`Found ${results.length} results`)\n\n" +
@@ -278,7 +277,7 @@ func TestBody_noCodeFeatures(t *testing.T) {
 	}
 	for _, body := range []string{"x = 1", "return search_web"} {
 		if _, list := Compile(tool(body)); !list.HasErrors() {
-			t.Errorf("%s is compiled", body)
+			t.Errorf("%s was compiled", body)
 		}
 	}
 	if out := runBody(t, "console.log('x')", `{}`); out.Stdout != "" {
@@ -302,8 +301,7 @@ func TestParallel_order(t *testing.T) {
 	}
 }
 
-// The first failure counts, but what runs beside it is awaited, so that nothing goes
-// on behind.
+// The first failure counts, but the other calls are awaited, so that nothing continues afterwards.
 func TestParallel_failsLast(t *testing.T) {
 	const code = `let n = 0
 const slow = () => new Promise((r) => setTimeout(() => { n++; r() }, 2))
@@ -388,8 +386,8 @@ func TestCode_contentBlocks(t *testing.T) {
 	}
 }
 
-// TestImports_runAndKeepPlaces runs code with imports of every form: none keeps it from
-// being run, and what is wrong further on is told at its place.
+// TestImports_runAndKeepPlaces runs code with all forms of imports. None prevents the run, and
+// later errors have the correct positions.
 func TestImports_runAndKeepPlaces(t *testing.T) {
 	for _, statement := range []string{
 		"import os", "import os as x", "import os # x", "import os as x # it's `x", "import a.b as c", "from x import (a, # b\n  b)", "from x import a, \\\n  b", "import 'x';", "import type { A } from 'y'",
@@ -420,7 +418,7 @@ func TestImports_runAndKeepPlaces(t *testing.T) {
 				}
 			}
 			if got != row.want {
-				t.Errorf("%q: the mistake is told at %s, want %s", row.code, got, row.want)
+				t.Errorf("%q: the error is at %s, want %s", row.code, got, row.want)
 			}
 		}
 	}
@@ -438,12 +436,12 @@ func TestImports_runAndKeepPlaces(t *testing.T) {
 			}
 		}
 		if got != want {
-			t.Errorf("%q: the mistake is told at %s, want %s", code, got, want)
+			t.Errorf("%q: the error is at %s, want %s", code, got, want)
 		}
 	}
 }
 
-// Compiling code ends, whatever it is, and tells of places that are in it.
+// FuzzCode checks that compiling terminates, and that ranges are in the code.
 func FuzzCode(f *testing.F) {
 	for _, seed := range []string{ofTheRFC, "search_web(a=1)", "import os\nx = 5", "async function* g() {}\n1", "const a: number = 1", "for (x of []) {}", "({a} = 1)", "print(f'x')", "\v\n0", "\u00a0\n```"} {
 		f.Add(seed)

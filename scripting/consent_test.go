@@ -12,8 +12,7 @@ import (
 
 const consentPage = `{"mode":"url","url":"https://login.example.com/a?state=s","message":"Allow it.","elicitationId":"e"}`
 
-// guarded is a host that lets requests through when the user was asked and has
-// allowed it.
+// guarded is a host that accepts requests after the user has approved them.
 func guarded(allowed *bool) *fakeHost {
 	return &fakeHost{answer: func(_ context.Context, op string, payload []byte) ([]byte, error) {
 		switch {
@@ -28,7 +27,7 @@ func guarded(allowed *bool) *fakeHost {
 	}}
 }
 
-// granted runs a body up to its question, and goes on with an answer to it.
+// granted runs a body up to its question, and continues with a response.
 func granted(t *testing.T, host *fakeHost, answer string) (result string, calls []string) {
 	t.Helper()
 	src := files(`try { const r = await http.crm.get("https://x"); return [r.status, r.text()] } catch (e) { return [e.name, e.code ?? e.reason, e.message] }`)
@@ -71,12 +70,11 @@ func TestConsent_refused(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 	if got, calls := granted(t, guarded(&allowed), `{"action":"decline"}`); got != `["AskDenied","declined","the question to the user was declined"]` || len(calls) != 2 {
-		t.Errorf("got %s; asked %q", got, calls)
+		t.Errorf("got %s; host calls %q", got, calls)
 	}
 }
 
-// TestConsent_severalRounds, though not for ever: the answer to a
-// form is the host's, and no body sees it.
+// TestConsent_severalRounds, but not forever: the response is for the host, and no script sees it.
 func TestConsent_severalRounds(t *testing.T) {
 	for name, test := range map[string]struct {
 		questions int
@@ -91,7 +89,7 @@ func TestConsent_severalRounds(t *testing.T) {
 					return nil, ErrSuspended
 				}
 				if strings.Contains(string(payload), "ABCD-EFGH") {
-					t.Errorf("the answer is passed on in %s", payload)
+					t.Errorf("the response is in %s", payload)
 				}
 				if questions--; questions >= 0 {
 					return nil, &HostError{Code: Consent, Message: "not yet", Details: []byte(`{"message":"Code?","requestedSchema":{"type":"object","properties":{"code":{"type":"string"}}}}`)}

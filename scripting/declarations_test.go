@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// declarations is what editors are told of the globals.
+// declarations declares the globals for editors.
 const declarations = "../examples/typescript/tools.d/mcpd.d.ts"
 
 func allKinds() []Kind { return []Kind{Tool, Hook, Resource, Prompt, Complete} }
@@ -21,7 +21,7 @@ func TestDeclarations_classMembers(t *testing.T) {
 	}
 	text := string(data)
 	for _, class := range []string{"URL", "URLSearchParams", "TextEncoder", "TextDecoder"} {
-		r := openRun(t)
+		r := newOpenExecution(t)
 		o := r.Needed(class).Get("prototype").ToObject(r.Runtime)
 		installed := slices.DeleteFunc(o.GetOwnPropertyNames(), func(name string) bool { return name == "constructor" })
 		slices.Sort(installed)

@@ -92,8 +92,8 @@ func TestResult_exactLimit(t *testing.T) {
 	}
 }
 
-// FuzzResultWalker runs expressions of a small grammar and holds that what
-// they return is valid JSON or a failure, never a crash or a hang.
+// FuzzResultWalker runs expressions of a small grammar, and checks that their results are valid
+// JSON or a failure, without a crash or a hang.
 func FuzzResultWalker(f *testing.F) {
 	f.Add([]byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16})
 	f.Add([]byte{2, 2, 2, 3, 3, 3, 9, 9})
@@ -117,7 +117,7 @@ func FuzzResultWalker(f *testing.F) {
 	})
 }
 
-// expression returns a JavaScript expression that the choices describe.
+// expression returns a JavaScript expression for the choices.
 func expression(choices *[]byte, depth int) string {
 	if len(*choices) == 0 || depth > 8 {
 		return "1"
@@ -150,7 +150,7 @@ func expression(choices *[]byte, depth int) string {
 	return forms[int(c)%len(forms)]()
 }
 
-// stringifiedByEngine returns what the engine's own JSON.stringify makes of { v: expression }.
+// stringifiedByEngine returns JSON.stringify({ v: expression }) of the engine.
 func stringifiedByEngine(t *testing.T, expression string) string {
 	t.Helper()
 	v, err := goja.New().RunString(`JSON.stringify({ v: ` + expression + ` })`)
@@ -221,7 +221,7 @@ func TestDecode_invalidJSON(t *testing.T) {
 		"[" + strings.Repeat("1,", jsvalue.MaxDecodeValues) + "1]",
 	} {
 		if got, err := roundTrip(t, text); err == nil {
-			t.Errorf("%.40q was read as %.40q", text, got)
+			t.Errorf("%.40q was decoded as %.40q", text, got)
 		} else if text != "" && len(text) < 8 && strings.Contains(err.Error(), text) && len(text) > 3 {
 			t.Errorf("%q: the error repeats the text: %v", text, err)
 		}
@@ -253,8 +253,8 @@ func TestInput_invalidJSON(t *testing.T) {
 	}
 }
 
-// FuzzArguments holds that what the decoder takes, encoding/json takes, and
-// that a second trip through a runtime changes nothing.
+// FuzzArguments checks that encoding/json accepts everything that the decoder accepts, and that a
+// second round trip changes nothing.
 func FuzzArguments(f *testing.F) {
 	for _, seed := range []string{`{"a":[1,2.5e3,"x\u00e4\ud800",null,true]}`, `[]`, `"\ud83d\ude00"`, `-0`, `{"__proto__":1}`, "\"\u2028\""} {
 		f.Add(seed)
@@ -262,12 +262,12 @@ func FuzzArguments(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		first, err := roundTrip(t, text)
 		if valid := json.Valid([]byte(text)); err == nil && !valid {
-			t.Fatalf("%q was read and is no JSON", text)
+			t.Fatalf("invalid JSON %q was accepted", text)
 		} else if err != nil {
 			return
 		}
 		if !json.Valid([]byte(first)) {
-			t.Fatalf("%q became %q, which is no JSON", text, first)
+			t.Fatalf("%q became invalid JSON %q", text, first)
 		}
 		second, err := roundTrip(t, first)
 		if err != nil || second != first {
@@ -276,9 +276,8 @@ func FuzzArguments(f *testing.F) {
 	})
 }
 
-// Members named by array indexes come in ascending order, whichever order they
-// were sent in. They are also defined in it: goja takes time quadratic in their
-// number otherwise, in a loop that nothing interrupts.
+// Members with array indexes as names have ascending order, regardless of the input. They are also
+// defined in this order: otherwise goja takes quadratic time, in a loop that nothing interrupts.
 func TestDecode_indexOrder(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(`{"z":0,"01":1,"4294967295":2`)

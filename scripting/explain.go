@@ -16,16 +16,16 @@ const maxExplained = 10
 // at most ten errors.
 func Explain(code diag.Text, list diag.List) string {
 	var b strings.Builder
-	told, more := 0, 0
+	count, more := 0, 0
 	for _, d := range list {
 		switch {
 		case d.Severity != diag.Error:
 			continue
-		case told == maxExplained:
+		case count == maxExplained:
 			more++
 			continue
 		}
-		told++
+		count++
 		b.WriteString(d.Code)
 		if at := d.Range.Start; at.Line > 0 {
 			fmt.Fprintf(&b, " at %d:%d", at.Line, at.Column)
@@ -57,7 +57,7 @@ func (f *Failure) Explain() string {
 	if f.Code != "" {
 		b.WriteString(" (" + f.Code + " of " + f.Tool + ")")
 	}
-	b.WriteString(f.ofMember())
+	b.WriteString(f.memberAdvice())
 	for i, frame := range f.Stack {
 		at := frame.Range.Start
 		fmt.Fprintf(&b, "\n  at %d:%d", at.Line, at.Column)
@@ -71,29 +71,29 @@ func (f *Failure) Explain() string {
 	return b.String()
 }
 
-// ofMember returns advice for a missing method: of another language, of objects, or of a list in
+// memberAdvice returns advice for a missing method: of another language, of objects, or of a list in
 // the text that a tool returned.
-func (f *Failure) ofMember() string {
+func (f *Failure) memberAdvice() string {
 	_, member, _ := strings.Cut(f.Message, "has no member '")
 	member, _, found := strings.Cut(member, "'")
-	switch instead := methodsElsewhere[member]; {
+	switch instead := foreignMethods[member]; {
 	case !found:
 		return ""
 	case instead != "":
 		return "; write " + instead
 	case member == "keys" || member == "values" || member == "entries":
 		return "; of an object write Object." + member + "(x), and of text that holds JSON JSON.parse(…) first"
-	case slices.Contains(ofLists, member):
+	case slices.Contains(listMembers, member):
 		return "; if it is text that holds JSON, write JSON.parse(…) first"
 	}
 	return ""
 }
 
-// ofLists are members of lists that strings lack.
-var ofLists = []string{"entries", "every", "filter", "find", "findIndex", "flat", "flatMap", "forEach", "join", "keys", "map", "push", "reduce", "reverse", "some", "sort", "values"}
+// listMembers are members of lists that strings lack.
+var listMembers = []string{"entries", "every", "filter", "find", "findIndex", "flat", "flatMap", "forEach", "join", "keys", "map", "push", "reduce", "reverse", "some", "sort", "values"}
 
-// methodsElsewhere maps methods of other languages to JavaScript.
-var methodsElsewhere = map[string]string{
+// foreignMethods maps methods of other languages to JavaScript.
+var foreignMethods = map[string]string{
 	"append": "push(x)", "extend": "push(...list)", "format": "a template, `text ${x}`", "items": "Object.entries(x)", "get": "x[name]",
 	"upper": "toUpperCase()", "lower": "toLowerCase()", "strip": "trim()", "startswith": "startsWith(x)", "endswith": "endsWith(x)",
 	"splitlines": "split(\"\\n\")", "contains": "includes(x)",

@@ -8,8 +8,8 @@ import (
 	"github.com/mcpd/mcpd/diag"
 )
 
-// FuzzCompile holds that no body crashes or stalls the compiler, that all
-// ranges lie inside its file, and that what is accepted can be run.
+// FuzzCompile checks that no body crashes or stalls the compiler, that all ranges are in its file,
+// and that accepted bodies can be run.
 func FuzzCompile(f *testing.F) {
 	for _, body := range []string{
 		busyBody, smallBody, "}); evil(); (function(){", "return `a${b}c` / 2", "import a from './a.js'", "async function* g() { yield 1 }",

@@ -185,7 +185,7 @@ func (r *execution) Needed(name string) *goja.Object {
 
 func (r *execution) makeObject(name string) *goja.Object {
 	if r.Program.Kind == Code {
-		if o := r.makeOfCode(name); o != nil {
+		if o := r.makeCodeGlobal(name); o != nil {
 			return o
 		}
 	}

@@ -35,7 +35,7 @@ func TestJournalAnswer_notPending(t *testing.T) {
 		t.Error(err)
 	}
 	if err := c.Journal.Answer(ask.Seq, answer); !errors.Is(err, errNotPending) {
-		t.Errorf("a second answer: %v", err)
+		t.Errorf("a second response: %v", err)
 	}
 	if err := NewJournal().Refuse(1, &HostError{}); !errors.Is(err, errNotPending) {
 		t.Errorf("an empty journal: %v", err)
@@ -50,7 +50,7 @@ func TestReplay_differentAsk(t *testing.T) {
 	second.Journal = first.Journal
 	host := suspendingHost()
 	if out := runWith(t, second, host); out.Failure == nil || out.Failure.Kind != Nondeterministic || len(host.calls()) > 0 {
-		t.Errorf("got %s, asked %q", shown(out), host.calls())
+		t.Errorf("got %s, host calls %q", shown(out), host.calls())
 	}
 }
 
@@ -79,7 +79,7 @@ func TestReplay_unusedResponses(t *testing.T) {
 	c.Journal = reread(t, c.Journal)
 	again := &fakeHost{}
 	if got := shown(runWith(t, c, again)); got != `["a","b"]` || len(again.calls()) > 0 {
-		t.Errorf("got %s, asked %q", got, again.calls())
+		t.Errorf("got %s, host calls %q", got, again.calls())
 	}
 }
 

@@ -11,28 +11,28 @@ import (
 // The binary form of a journal is a version, the seed, and the entries up to the end. An entry is a
 // tag and:
 //
-//	asked, told  the operation, 16 bytes of digest
-//	printed      the output, and then like told
-//	called       the name of a tool, and then like asked
-//	answered     the number of the host call, the response
-//	refused      the number of the host call, code, message, details
-//	panicked     the number of the host call
-//	fired        the number of the timer
-//	clock        milliseconds since the entry before, zigzag; number of reads
+//	call, notification  the operation, 16 bytes of digest
+//	printed             the output, and then like notification
+//	tool call           the name of a tool, and then like call
+//	response            the number of the host call, the response
+//	refused             the number of the host call, code, message, details
+//	panicked            the number of the host call
+//	timer               the number of the timer
+//	clock               milliseconds since the entry before, zigzag; number of reads
 //
 // Numbers are varints without superfluous bytes. Texts have a length prefix. An operation is 0 and
 // its name at its first occurrence, and later the index of its name. Calls and notifications are
 // numbered in their order. Every journal has exactly one form.
 const (
-	tagAsked = iota
-	tagTold
-	tagAnswered
+	tagCall = iota
+	tagNotification
+	tagResponse
 	tagRefused
 	tagPanicked
-	tagFired
+	tagTimer
 	tagClock
 	tagPrinted
-	tagCalled
+	tagToolCall
 )
 
 // journalVersion changes with the form.
@@ -73,18 +73,18 @@ func (w *journalWriter) entry(e *journalEntry) {
 	switch e.kind {
 	case entryCall:
 		if len(e.answer) > 0 {
-			w.numbers(tagCalled)
+			w.numbers(tagToolCall)
 			w.text(string(e.answer))
 		}
-		w.call(tagAsked, e)
+		w.call(tagCall, e)
 	case entryNotification:
 		if len(e.answer) > 0 {
 			w.numbers(tagPrinted)
 			w.text(string(e.answer))
 		}
-		w.call(tagTold, e)
+		w.call(tagNotification, e)
 	case entryTimer:
-		w.numbers(tagFired, e.seq)
+		w.numbers(tagTimer, e.seq)
 	case entryClock:
 		w.out = binary.AppendVarint(append(w.out, tagClock), e.millis-w.millis)
 		w.numbers(e.reads)
@@ -114,7 +114,7 @@ func (w *journalWriter) response(e *journalEntry) {
 		w.text(e.refusal.Message)
 		w.text(string(e.refusal.Details))
 	default:
-		w.numbers(tagAnswered, e.seq, len(e.answer))
+		w.numbers(tagResponse, e.seq, len(e.answer))
 		w.out = append(w.out, e.answer...)
 	}
 }
@@ -167,20 +167,20 @@ func (r *journalReader) entry() (e journalEntry, ok bool) {
 		return e, false
 	}
 	switch tag {
-	case tagAsked, tagTold:
+	case tagCall, tagNotification:
 		return r.readCall(tag)
-	case tagAnswered, tagRefused, tagPanicked:
+	case tagResponse, tagRefused, tagPanicked:
 		return r.readResponse(tag)
-	case tagFired:
+	case tagTimer:
 		e.kind = entryTimer
 		e.seq, ok = r.number(math.MaxInt32)
 		return e, ok && e.seq > 0
 	case tagClock:
 		return r.clock()
 	case tagPrinted:
-		return r.labeled(tagTold, OpConsole)
-	case tagCalled:
-		return r.labeled(tagAsked, OpCall, OpResume)
+		return r.labeled(tagNotification, OpConsole)
+	case tagToolCall:
+		return r.labeled(tagCall, OpCall, OpResume)
 	}
 	return e, false
 }
@@ -198,10 +198,10 @@ func (r *journalReader) labeled(want int, ops ...string) (e journalEntry, ok boo
 
 func (r *journalReader) readCall(tag int) (e journalEntry, ok bool) {
 	e.kind = entryCall
-	if tag == tagTold {
+	if tag == tagNotification {
 		e.kind = entryNotification
 	}
-	r.pending = append(r.pending, tag == tagAsked)
+	r.pending = append(r.pending, tag == tagCall)
 	e.seq = len(r.pending)
 	known, ok := r.number(len(r.ops))
 	if !ok {

@@ -22,7 +22,7 @@ var (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// sameJournal compares everything in journals.
+// sameJournal compares all fields of journals.
 var sameJournal = cmp.AllowUnexported(Journal{}, journalEntry{})
 
 func marshaled(t testing.TB, j *Journal) []byte {
@@ -34,7 +34,7 @@ func marshaled(t testing.TB, j *Journal) []byte {
 	return data
 }
 
-// reread returns what becomes of a journal that is written and read.
+// reread returns a journal after encoding and decoding.
 func reread(t testing.TB, j *Journal) *Journal {
 	t.Helper()
 	data := marshaled(t, j)
@@ -43,17 +43,17 @@ func reread(t testing.TB, j *Journal) *Journal {
 	if err := again.UnmarshalBinary(data); err != nil {
 		t.Fatal(err)
 	}
-	clear(data) // the journal must not hold on to it
+	clear(data) // the journal must not refer to it
 	if diff := cmp.Diff(j, again, sameJournal); diff != "" {
-		t.Fatalf("the journal changed on its way (-before +after):\n%s", diff)
+		t.Fatalf("the journal changed (-before +after):\n%s", diff)
 	}
 	if !bytes.Equal(marshaled(t, again), kept) {
-		t.Fatal("the journal has two forms")
+		t.Fatal("the journal has two encodings")
 	}
 	return again
 }
 
-// variedJournal is that of a call that did everything that journals record.
+// variedJournal is the journal of a call with all kinds of entries.
 func variedJournal(t testing.TB) (*Program, *Journal) {
 	t.Helper()
 	program := compiled(t, asker(busyBody[:strings.LastIndex(busyBody, "return")]+`
@@ -98,11 +98,11 @@ func TestJournal_binaryRoundTrip(t *testing.T) {
 			}
 			outs = append(outs, shown(runWith(t, c, host)))
 			if len(host.calls()) > 0 {
-				t.Errorf("the host was asked %q", host.calls())
+				t.Errorf("the host was called: %q", host.calls())
 			}
 		}
 		if outs[0] != outs[1] || !strings.Contains(outs[0], `"where":[{"uri":"file:///roots"`) {
-			t.Errorf("it ends with\n%s\nand without having been written with\n%s", outs[0], outs[1])
+			t.Errorf("it ends with\n%s\nand without encoding with\n%s", outs[0], outs[1])
 		}
 	})
 }
@@ -117,7 +117,7 @@ func TestJournal_binaryPanic(t *testing.T) {
 	}
 }
 
-// The form is what suspended calls are kept in: another one needs another version.
+// Suspended calls are stored in this form: a change requires another version.
 func TestJournal_binaryStable(t *testing.T) {
 	const golden = "testdata/journal.hex"
 	synctest.Test(t, func(t *testing.T) {
@@ -205,7 +205,7 @@ func TestJournal_binaryInvalid(t *testing.T) {
 			t.Errorf("%s: %v", c.name, err)
 		}
 		if journal.seed != (Seed{7}) || journal.Len() != 0 {
-			t.Errorf("%s: the journal was changed", c.name)
+			t.Errorf("%s: the journal has changed", c.name)
 		}
 	}
 	if err := NewJournal().UnmarshalBinary([]byte(head + asked + "\x02\x01\x01a")); err != nil {
@@ -215,12 +215,11 @@ func TestJournal_binaryInvalid(t *testing.T) {
 		t.Errorf("too many bytes: %v", err)
 	}
 	if _, err := (&Journal{entries: make([]journalEntry, maxJournalEntries+1)}).MarshalBinary(); err == nil {
-		t.Error("a journal was written that cannot be read")
+		t.Error("a journal was encoded that cannot be decoded")
 	}
 }
 
-// FuzzJournal holds that no bytes crash the decoder, and that what it accepts
-// is written as it was read.
+// FuzzJournal checks that no bytes crash the decoder, and that encoding is its inverse.
 func FuzzJournal(f *testing.F) {
 	for _, body := range []string{smallBody, asyncBody, `log.info("x"); setTimeout(() => Date.now(), 0); roots(); await http.crm.post("u", { json: {} })`} {
 		c := call(compiled(f, asker(body)), `{}`)
@@ -234,7 +233,7 @@ func FuzzJournal(f *testing.F) {
 			return
 		}
 		if again := marshaled(t, journal); !bytes.Equal(again, data) {
-			t.Fatalf("%x was read and written as %x", data, again)
+			t.Fatalf("%x was decoded and encoded as %x", data, again)
 		}
 		reread(t, journal)
 	})

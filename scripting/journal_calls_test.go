@@ -9,8 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestJournal_answeredInputs: of several questions each has its
-// own answer, and one that is open has none.
+// TestJournal_answeredInputs: each request has its response; a pending one has none.
 func TestJournal_answeredInputs(t *testing.T) {
 	details := func(tool string) string {
 		return `{"requests":[{"key":"` + tool + `_<1>","method":"elicitation/create","params":{}}],"state":{"state":"` + tool + `","keys":{}}}`
@@ -33,7 +32,7 @@ func TestJournal_answeredInputs(t *testing.T) {
 		t.Fatalf("got %s", shown(out))
 	}
 	if got := c.Journal.AnsweredInputs(); got != nil {
-		t.Errorf("before anybody has answered: %s", got)
+		t.Errorf("without a response: %s", got)
 	}
 	const responses = `{"read_file_<1>":{"action":"decline"}}`
 	of := slices.IndexFunc(out.Suspended, func(a Ask) bool { return strings.Contains(string(a.Payload), "read_file") })

@@ -14,7 +14,7 @@ func TestJournal_savedState(t *testing.T) {
 			t.Fatalf("%s: the call is not suspended: %+v", round, outcome)
 		}
 		if _, _, ok := j.SavedState(); ok {
-			t.Errorf("%s: it goes on without an answer", round)
+			t.Errorf("%s: it continues without a response", round)
 		}
 		encoded, err := j.MarshalBinary()
 		if err != nil {
@@ -29,7 +29,7 @@ func TestJournal_savedState(t *testing.T) {
 		}
 		kept, answers, ok := j.SavedState()
 		if !ok || string(kept) != "kept "+round || string(answers) != "answered "+round {
-			t.Errorf("it goes on from %q with %q, %v", kept, answers, ok)
+			t.Errorf("it continues from %q with %q, %v", kept, answers, ok)
 		}
 	}
 }
@@ -37,7 +37,7 @@ func TestJournal_savedState(t *testing.T) {
 func TestJournal_noSavedState(t *testing.T) {
 	for name, j := range map[string]*scripting.Journal{"none": nil, "an empty one": scripting.NewJournal()} {
 		if _, _, ok := j.SavedState(); ok {
-			t.Errorf("%s has kept something", name)
+			t.Errorf("%s has a saved state", name)
 		}
 	}
 }

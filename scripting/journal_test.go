@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// echo answers a request with its url, after as many milliseconds as the url says.
+// echo responds to a request with its url, after the milliseconds in the url.
 func echo(ctx context.Context, op string, payload []byte) ([]byte, error) {
 	if op != "http.request" {
 		return nil, nil
@@ -61,7 +61,7 @@ func TestReplay_noEffects(t *testing.T) {
 			t.Fatalf("first run: %s", want)
 		}
 		if n := len(first.calls()); n != 6 {
-			t.Fatalf("the first run asked %d times: %q", n, first.calls())
+			t.Fatalf("the first run made %d host calls: %q", n, first.calls())
 		}
 		entries := c.Journal.Len()
 

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// ofKind returns the source of a body of another kind than a tool.
+// ofKind returns the source of a body of a kind.
 func ofKind(kind Kind, body string) Source {
 	src := tool(body)
 	src.Kind = kind
@@ -45,7 +45,7 @@ func TestKinds_missingGlobals(t *testing.T) {
 		name, body string
 		kind       Kind
 		inputs     []string
-		want       []string // where, what, and what to do
+		want       []string // position, summary, and advice
 	}{
 		{"input in a resource", "return input.id", Resource, nil, []string{
 			`tools.d/t.hcl:5:8 "input": error: input is not defined`, `a resource sees uri, and the variables of its template as params`}},
@@ -70,7 +70,7 @@ func TestKinds_missingGlobals(t *testing.T) {
 		src := ofKind(c.kind, c.body)
 		src.Inputs = c.inputs
 		_, list := Compile(src)
-		got := told(src, list)
+		got := formatDiagnostics(src, list)
 		if len(list) == 1 {
 			got = append(got, list[0].Detail)
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
 
-// hung is a host that answers only when its context ends.
+// hung is a host that responds only when its context ends.
 func hung(ctx context.Context, _ string, _ []byte) ([]byte, error) {
 	<-ctx.Done()
 	return nil, ctx.Err()
@@ -136,7 +136,7 @@ func TestHostCalls_numbers(t *testing.T) {
 	}
 }
 
-// numbering is a host that keeps the numbers of what it is asked.
+// numbering is a host that records the numbers of its calls.
 type numbering struct{ numbers *[]int }
 
 func (h numbering) Do(_ context.Context, seq int, _ string, _ []byte) ([]byte, error) {
@@ -164,9 +164,8 @@ func TestRun_concurrentCalls(t *testing.T) {
 	}
 }
 
-// stopping is an array of 100,000 elements, made in Go, whose tenth ends the
-// call. It counts how many are read: no instruction of a script runs between
-// them, so that nothing but the reader can notice the end.
+// stopping is a native array of 100,000 elements; reading the tenth ends the call. It counts reads:
+// no instruction of a script runs between them, so that only the reader can notice the end.
 type stopping struct {
 	r    *execution
 	read int
@@ -182,8 +181,8 @@ func (s *stopping) Get(int) goja.Value {
 	return s.r.Runtime.ToValue("x")
 }
 
-// openRun returns a run of which every global can be made.
-func openRun(t *testing.T) *execution {
+// newOpenExecution returns an execution in which every global can be created.
+func newOpenExecution(t *testing.T) *execution {
 	t.Helper()
 	return newExecution(t.Context(), call(compiled(t, tool("return globalThis[input]")), `{}`), &fakeHost{})
 }
@@ -204,11 +203,11 @@ func TestInterrupt_arrayLoops(t *testing.T) {
 		"a result":        func(r *execution, a goja.Value) { _, _ = r.JSON(a) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := openRun(t)
+			r := newOpenExecution(t)
 			array := &stopping{r: r}
 			r.Runtime.Try(func() { loop(r, r.Runtime.NewDynamicArray(array)) })
 			if array.read < 10 || array.read > 12 {
-				t.Errorf("%d elements were read of a call that was over after 10", array.read)
+				t.Errorf("%d elements were read although the call was over after 10", array.read)
 			}
 		})
 	}
@@ -224,7 +223,7 @@ func TestInterrupt_textLoops(t *testing.T) {
 	} {
 		t.Run(c.class+" "+c.method, func(t *testing.T) {
 			for _, over := range []bool{false, true} {
-				r := openRun(t)
+				r := newOpenExecution(t)
 				call := methodOf(t, r, c.class, c.made, c.method)
 				if over {
 					r.abort(limitFailure("test", "over"))
@@ -238,12 +237,12 @@ func TestInterrupt_textLoops(t *testing.T) {
 	}
 }
 
-// callNative calls a function that is written in Go.
+// callNative calls a native function.
 func callNative(f goja.Value, arguments ...goja.Value) goja.Value {
 	return f.Export().(func(goja.FunctionCall) goja.Value)(goja.FunctionCall{Arguments: arguments})
 }
 
-// methodOf returns a call of a native method, on an object made of text.
+// methodOf returns a native method, called on an object created from text.
 func methodOf(t *testing.T, r *execution, class, made, method string) func() {
 	t.Helper()
 	arguments := []goja.Value{r.Runtime.ToValue("1"), r.Runtime.ToValue("1")}
@@ -286,7 +285,7 @@ func TestTextLimit(t *testing.T) {
 
 func TestInterrupt_context(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	r := &execution{ctx: ctx, Realm: builtins.Realm{Runtime: openRun(t).Runtime}}
+	r := &execution{ctx: ctx, Realm: builtins.Realm{Runtime: newOpenExecution(t).Runtime}}
 	if !r.Look() || r.interrupted.Load() {
 		t.Error("a run was interrupted before its context ended")
 	}
@@ -296,7 +295,7 @@ func TestInterrupt_context(t *testing.T) {
 	}
 }
 
-// The budgets are allocations, which are steady where times are not.
+// The budgets are allocations, which are stable, unlike times.
 func TestRun_allocations(t *testing.T) {
 	if raceDetector {
 		t.Skip("the race detector allocates too")

@@ -86,7 +86,7 @@ func TestImport_sizeLimit(t *testing.T) {
 	var read int
 	src.Import = func(string) ([]byte, error) {
 		read++
-		return make([]byte, 256<<10+1), nil // more than all imports may have
+		return make([]byte, 256<<10+1), nil // more than the limit for imports
 	}
 	if _, problems := Compile(src); !problems.HasErrors() || read != 1 {
 		t.Errorf("read %d files, found %v", read, problems)
@@ -139,7 +139,7 @@ func framesOf(f *Failure) (lines []string) {
 	return lines
 }
 
-// indented returns lines that stand in t.hcl from line 3 on, four columns in.
+// indented returns lines at line 3 of t.hcl, indented by four columns.
 func indented(lines ...string) diag.Text {
 	b := diag.TextBuilder{File: "t.hcl"}
 	for i, line := range lines {
@@ -148,8 +148,8 @@ func indented(lines ...string) diag.Text {
 	return b.Text()
 }
 
-// escaped returns pieces that stand behind each other on line 3 of t.json,
-// the second of them as an escape of two characters.
+// escaped returns adjacent pieces on line 3 of t.json, the second of them an escape of two
+// characters.
 func escaped(pieces ...string) diag.Text {
 	b := diag.TextBuilder{File: "t.json"}
 	b.Add(pieces[0], diag.Pos{Line: 3, Column: 9, Byte: 20})
@@ -158,8 +158,7 @@ func escaped(pieces ...string) diag.Text {
 	return b.Text()
 }
 
-// TestStack_hiddenFromScripts but numbers of the engine's own, however the
-// error was made and its stack is come by.
+// TestStack_hiddenFromScripts: scripts see only numbers of the engine, for all kinds of errors.
 func TestStack_hiddenFromScripts(t *testing.T) {
 	files := importing(map[string]string{"lib/x.ts": "export function x(n: any): string {\n  try { return n.a.b } catch (e) { return e.stack }\n}"})
 	for _, c := range []struct {
@@ -187,7 +186,7 @@ func TestStack_hiddenFromScripts(t *testing.T) {
 	}
 }
 
-// TestStack_loggedError for the operator, wherever it stands in the record.
+// TestStack_loggedError: the operator sees the stack of an error anywhere in the record.
 func TestStack_loggedError(t *testing.T) {
 	src := tool(`
 const e = Error('a');
@@ -210,8 +209,8 @@ console.log(1, 2, 3, 4, e);`)
 		"console 1 2 3 4 Error: a; " + first,
 	}
 	var got []string
-	for _, told := range host.calls() {
-		op, payload, _ := strings.Cut(told, " ")
+	for _, notified := range host.calls() {
+		op, payload, _ := strings.Cut(notified, " ")
 		var record struct{ Message, Trace string }
 		if op == "http.request" {
 			continue

@@ -17,11 +17,11 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	debug.SetGCPercent(400) // the heaps are small, and their collection is a quarter of the processor time
+	debug.SetGCPercent(400) // the heaps are small, and their collection takes a quarter of the processor time
 	goleak.VerifyTestMain(m)
 }
 
-// inFile returns a body that stands in tools.d/t.hcl from line 5, column 1.
+// inFile returns a body at line 5, column 1 of tools.d/t.hcl.
 func inFile(body string) diag.Text {
 	return diag.NewText("tools.d/t.hcl", body, diag.Pos{Line: 5, Column: 1, Byte: 100})
 }
@@ -44,7 +44,7 @@ func compiled(t testing.TB, src Source) *Program {
 	return p
 }
 
-// fakeHost answers each operation with a function, and keeps what was asked.
+// fakeHost implements each operation with a function, and records its calls.
 type fakeHost struct {
 	answer func(ctx context.Context, op string, payload []byte) ([]byte, error)
 
@@ -68,7 +68,7 @@ func (h *fakeHost) calls() []string {
 	return append([]string(nil), h.asked...)
 }
 
-// call returns a call of a program with fixed surroundings.
+// call returns a call of a program with fixed agent and info.
 func call(p *Program, input string) Call {
 	return Call{
 		Program: p, Input: []byte(input), Agent: []byte(`{"agent_id":"a","model":null}`), Info: []byte(`{"id":"1","via":"test"}`),
@@ -76,7 +76,7 @@ func call(p *Program, input string) Call {
 	}
 }
 
-// runBody compiles and runs a body and returns how it ended.
+// runBody compiles and runs a body.
 func runBody(t testing.TB, body, input string) Outcome {
 	t.Helper()
 	return runWith(t, call(compiled(t, tool(body)), input), &fakeHost{})
@@ -93,7 +93,7 @@ func runWith(t testing.TB, c Call, h Host) Outcome {
 	return out
 }
 
-// shown returns an outcome on one line.
+// shown formats an outcome on one line.
 func shown(out Outcome) string {
 	switch {
 	case out.Failure != nil:

@@ -38,7 +38,7 @@ func TestAbortSignal(t *testing.T) {
 	}
 }
 
-// A host that never answers shows that nobody waits for it.
+// The host never responds, which shows that nothing waits for it.
 func TestAbortSignal_cancelsRequest(t *testing.T) {
 	for _, c := range []struct {
 		name, body, want string
@@ -63,13 +63,13 @@ func TestAbortSignal_cancelsRequest(t *testing.T) {
 				t.Errorf("%s: got %s, want %s", c.name, got, c.want)
 			}
 			if took := time.Since(began); took != c.took || len(host.calls()) != c.asked {
-				t.Errorf("%s: took %v and asked %d times, want %v and %d", c.name, took, len(host.calls()), c.took, c.asked)
+				t.Errorf("%s: took %v and %d host calls, want %v and %d", c.name, took, len(host.calls()), c.took, c.asked)
 			}
 		})
 	}
 }
 
-// A request that is too large is never made, and its signal is nobody else's.
+// A request that is too large is not sent, and its signal affects nothing else.
 func TestAbortSignal_otherRequests(t *testing.T) {
 	host := &fakeHost{answer: func(context.Context, string, []byte) ([]byte, error) {
 		return []byte(`{"status":200,"headers":{},"body":"","url":"u"}`), nil

@@ -167,7 +167,7 @@ func (r *execution) requestMany(c goja.FunctionCall) goja.Value {
 // send sends requests to the client. It returns the promise of the value that read returns for the
 // responses.
 func (r *execution) send(what string, requests []keyedRequest, read func([]inputResponse, []goja.StackFrame) (v, thrown goja.Value)) goja.Value {
-	payload, stack := r.askPayload(what, requests), r.callStack()
+	payload, stack := r.inputPayload(what, requests), r.callStack()
 	r.open(what, requests)
 	return r.callHost(OpAsk, payload, func(a hostResponse) (v, thrown goja.Value) {
 		for _, request := range requests {
@@ -197,7 +197,7 @@ func (r *execution) open(what string, requests []keyedRequest) {
 	}
 }
 
-func (r *execution) askPayload(what string, requests []keyedRequest) []byte {
+func (r *execution) inputPayload(what string, requests []keyedRequest) []byte {
 	out := []byte(`{"requests":[`)
 	for i, request := range requests {
 		if i > 0 {

@@ -10,12 +10,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// askGrants grants everything that asks.
+// askGrants grants all requests to the client.
 func askGrants() []Object {
 	return []Object{{Kind: "ask", Name: "elicit"}, {Kind: "ask", Name: "sample"}, {Kind: "ask", Name: "roots"}, {Kind: "ask", Name: "ask"}}
 }
 
-// asker returns the source of a tool that may ask.
+// asker returns the source of a tool with requests to the client.
 func asker(body string) Source {
 	src := tool(body)
 	src.Objects = append(src.Objects, askGrants()...)
@@ -37,7 +37,7 @@ func questions(t testing.TB, payload []byte) []question {
 	return asked.Requests
 }
 
-// answered returns the answer to an ask in which every request has the result.
+// answered returns the response to an ask with a result for every request.
 func answered(t testing.TB, payload []byte, result func(question) string) []byte {
 	t.Helper()
 	var responses []string
@@ -47,7 +47,7 @@ func answered(t testing.TB, payload []byte, result func(question) string) []byte
 	return []byte(`{"responses":{` + strings.Join(responses, ",") + `}}`)
 }
 
-// willing answers a question with what tells it from others.
+// willing returns a response that identifies the request.
 func willing(q question) string {
 	switch q.Method {
 	case methodElicit:
@@ -58,7 +58,7 @@ func willing(q question) string {
 	return fmt.Sprintf(`{"roots":[{"uri":"file:///%s","name":%q}]}`, q.Key, q.Key)
 }
 
-// askingHost answers every ask at once, and echoes requests.
+// askingHost responds to every ask at once, and echoes requests.
 func askingHost(t testing.TB, result func(question) string) *fakeHost {
 	return &fakeHost{answer: func(ctx context.Context, op string, payload []byte) ([]byte, error) {
 		if op == OpAsk {
@@ -70,7 +70,8 @@ func askingHost(t testing.TB, result func(question) string) *fakeHost {
 
 const form = `{ message: "Who?", schema: { type: "object", properties: { name: { type: "string" } } } }`
 
-// TestSample_deprecatedPreferences takes the names of the guide's sampling request, and warns.
+// TestSample_deprecatedPreferences accepts the names of the sampling request of the guide, and
+// warns.
 func TestSample_deprecatedPreferences(t *testing.T) {
 	host := askingHost(t, willing)
 	out := runWith(t, call(compiled(t, asker(`await sample({ prompt: "a", modelPreferences: { hints: [{ name: "big" }], intelligenceLevel: 0.5, costLevel: 0.25 } })`)), `{}`), host)
@@ -113,7 +114,7 @@ func TestInputRequest_payload(t *testing.T) {
 	}
 }
 
-// The schemas are those that the conformance suite of MCP looks at.
+// The schemas of the MCP conformance suite.
 func TestElicitForm_schema(t *testing.T) {
 	for _, schema := range []string{
 		`{"type":"object","properties":{"name":{"type":"string","default":"John Doe"},"age":{"type":"integer","default":30},"score":{"type":"number","default":95.5},"status":{"type":"string","enum":["active","inactive","pending"],"default":"active"},"verified":{"type":"boolean","default":true}}}`,
@@ -162,7 +163,7 @@ func TestInputResponse_value(t *testing.T) {
 	}
 	want := `{"a":{"action":"accept","content":{"key":"a"}},"b":{"role":"assistant","content":{"type":"text","text":"b"},"model":"m","stopReason":"endTurn"},"c":[{"uri":"file:///c","name":"c"}],"d":{"action":"accept"}}`
 	if got := shown(runWith(t, call(compiled(t, asker(two)), `{}`), askingHost(t, willing))); got != want {
-		t.Errorf("several at once: got %s, want %s", got, want)
+		t.Errorf("several requests: got %s, want %s", got, want)
 	}
 }
 

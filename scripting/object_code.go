@@ -10,8 +10,8 @@ import (
 	"github.com/mcpd/mcpd/internal/js/compiler"
 )
 
-// makeOfCode returns a global that only agent code has; nil for others.
-func (r *execution) makeOfCode(name string) *goja.Object {
+// makeCodeGlobal returns a global that only agent code has; nil for others.
+func (r *execution) makeCodeGlobal(name string) *goja.Object {
 	switch {
 	case name == "console":
 		o := r.Runtime.NewObject()
@@ -146,7 +146,7 @@ func (r *execution) guardPromises() {
 	}
 	_ = prototype.DefineDataPropertySymbol(goja.SymToPrimitive, refuse(compiler.PromiseAsText), goja.FLAG_FALSE, goja.FLAG_TRUE, goja.FLAG_FALSE)
 	_ = prototype.DefineDataPropertySymbol(goja.SymIterator, refuse(compiler.PromiseAsList), goja.FLAG_FALSE, goja.FLAG_TRUE, goja.FLAG_FALSE)
-	for _, name := range slices.Concat(ofLists, []string{"length", "slice", "toString"}) {
+	for _, name := range slices.Concat(listMembers, []string{"length", "slice", "toString"}) {
 		if r.Program.Mentions(name) {
 			r.guardMember(prototype, name, refuse("a promise has no member \""+name+"\""))
 		}

@@ -41,7 +41,7 @@ func (r *execution) makeContent() *goja.Object {
 		if r.contents == nil {
 			r.contents = map[*goja.Object]structuredContent{}
 		}
-		r.contents[o] = structuredContent{value: c.Argument(0), blocks: r.checkedBlocks(c.Argument(1))}
+		r.contents[o] = structuredContent{value: c.Argument(0), blocks: r.requireBlocks(c.Argument(1))}
 		return o
 	})
 	return o
@@ -82,8 +82,8 @@ func (r *execution) copyMembers(to *goja.Object, from goja.Value) {
 	}
 }
 
-// checkedBlocks throws unless v is a block or an array of blocks.
-func (r *execution) checkedBlocks(v goja.Value) goja.Value {
+// requireBlocks throws unless v is a block or an array of blocks.
+func (r *execution) requireBlocks(v goja.Value) goja.Value {
 	if builtins.IsNothing(v) {
 		return r.Runtime.NewArray()
 	}

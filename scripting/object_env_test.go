@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// environment is a host that knows an environment, and suspends what is asked.
+// environment is a host with an environment. It suspends asks.
 func environment(values string) *fakeHost {
 	return &fakeHost{answer: func(_ context.Context, op string, _ []byte) ([]byte, error) {
 		switch op {
@@ -41,7 +41,7 @@ func TestEnv_readOnce(t *testing.T) {
 	host := environment(`{}`)
 	runWith(t, call(compiled(t, files(`return 1`)), `{}`), host)
 	if len(host.calls()) > 0 {
-		t.Errorf("a body that does not look at it asks %q", host.calls())
+		t.Errorf("a body that does not use it calls %q", host.calls())
 	}
 }
 
@@ -65,7 +65,7 @@ func TestEnv_sameAfterResume(t *testing.T) {
 	}
 	changed := environment(`{"LANG":"de"}`)
 	if got, want := shown(runWith(t, c, changed)), `["x","C"]`; got != want || len(changed.calls()) > 0 {
-		t.Errorf("got %s, want %s; asked again: %q", got, want, changed.calls())
+		t.Errorf("got %s, want %s; called again: %q", got, want, changed.calls())
 	}
 }
 
@@ -74,12 +74,12 @@ func TestEnv_replay(t *testing.T) {
 	whole := call(program, `{}`)
 	whole.Journal = NewJournal()
 	want := shown(runWith(t, whole, environment(`{"LANG":"C"}`)))
-	for _, n := range []int{2, 4} { // behind each of the two answers
+	for _, n := range []int{2, 4} { // after each of the two responses
 		c := call(program, `{}`)
 		c.Journal = &Journal{entries: append([]journalEntry(nil), whole.Journal.entries[:n]...), seed: whole.Journal.seed}
 		host := environment(`{"LANG":"another"}`)
 		if got := shown(runWith(t, c, host)); got != want {
-			t.Errorf("behind entry %d: got %s, want %s; asked %q", n, got, want, host.calls())
+			t.Errorf("after entry %d: got %s, want %s; host calls %q", n, got, want, host.calls())
 		}
 	}
 }
@@ -103,7 +103,7 @@ func TestEnv_unavailable(t *testing.T) {
 	}
 }
 
-// programs is the source of a tool that may run exec.git.
+// programs is the source of a tool with the grant exec.git.
 func programs(body string) Source {
 	src := tool(body)
 	src.Objects = []Object{{Kind: "exec", Name: "git"}}
@@ -179,11 +179,11 @@ func TestExec_diagnostics(t *testing.T) {
 		`const exec = { git() { return { x: 1 } } }; return exec.git().x`: ``,
 	} {
 		_, problems := Compile(programs(body))
-		var told []string
+		var summaries []string
 		for _, p := range problems {
-			told = append(told, p.Summary)
+			summaries = append(summaries, p.Summary)
 		}
-		if got := strings.Join(told, "; "); got != want {
+		if got := strings.Join(summaries, "; "); got != want {
 			t.Errorf("%s: %q, want %q", body, got, want)
 		}
 	}

@@ -16,8 +16,8 @@ type execRequest struct {
 	Params map[string]string `json:"params"`
 }
 
-// execAnswer is the response. Each output has one of the two forms.
-type execAnswer struct {
+// execResponse is the response. Each output has one of the two forms.
+type execResponse struct {
 	Code     *int   `json:"code"`
 	Stdout   string `json:"stdout"`
 	Stdout64 string `json:"stdout64"`
@@ -28,7 +28,7 @@ type execAnswer struct {
 // execute runs a program, and returns the promise of its result.
 func (r *execution) execute(grant string, params goja.Value) goja.Value {
 	request := execRequest{Grant: grant, Params: r.execParams(grant, params)}
-	return r.callAndRead("exec.run", mustJSON(request), (*execution).execEnded)
+	return r.callAndRead("exec.run", mustJSON(request), (*execution).execResult)
 }
 
 // execParams reads the values of parameters: strings and whole numbers.
@@ -62,20 +62,20 @@ func (r *execution) execParam(grant, name string, v goja.Value) string {
 	return builtins.Index(n)
 }
 
-// execEnded returns the result object for an exited program: code, stdout, stderr, and bytes(),
+// execResult returns the result object for an exited program: code, stdout, stderr, and bytes(),
 // which returns stdout.
-func (r *execution) execEnded(data []byte) (goja.Value, error) {
-	var told execAnswer
-	if json.Unmarshal(data, &told) != nil || told.Code == nil {
+func (r *execution) execResult(data []byte) (goja.Value, error) {
+	var response execResponse
+	if json.Unmarshal(data, &response) != nil || response.Code == nil {
 		return nil, errUnreadable
 	}
-	stdout, err1 := textOrBase64(told.Stdout, told.Stdout64)
-	stderr, err2 := textOrBase64(told.Stderr, told.Stderr64)
+	stdout, err1 := textOrBase64(response.Stdout, response.Stdout64)
+	stderr, err2 := textOrBase64(response.Stderr, response.Stderr64)
 	if err := cmp.Or(err1, err2); err != nil {
 		return nil, err
 	}
 	o := r.Runtime.NewObject()
-	_ = o.Set("code", *told.Code)
+	_ = o.Set("code", *response.Code)
 	_ = o.Set("stdout", bodyText(stdout))
 	_ = o.Set("stderr", bodyText(stderr))
 	r.Method(o, "bytes", func(goja.FunctionCall) goja.Value { return r.NewBytes([]byte(stdout)) })

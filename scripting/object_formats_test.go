@@ -52,7 +52,7 @@ func TestTOML(t *testing.T) {
 	}
 }
 
-// No text costs more processor time than its size explains.
+// The processor time for a text is proportional to its size.
 func TestTOML_linearTime(t *testing.T) {
 	key := strings.Repeat("a.", 15)
 	for _, unit := range []string{
@@ -116,8 +116,7 @@ func TestCSV(t *testing.T) {
 	}
 }
 
-// FuzzCSV holds that what is parsed can be printed, and is the same when it is
-// parsed again.
+// FuzzCSV checks that parsed CSV can be printed, and is the same when parsed again.
 func FuzzCSV(f *testing.F) {
 	for _, text := range []string{"a,b\n1,2\n", "\"a\"\"\",\r\n", "\ufeff\ufeff,\"\r\"", "\"\n", ",,,\n\n\n,", "a\rb", "\x00,\xff"} {
 		f.Add(text, false)
@@ -140,11 +139,11 @@ func FuzzCSV(f *testing.F) {
 	})
 }
 
-// long reports whether the machine does nothing else, and has time.
+// long reports whether the machine is otherwise idle, for long tests.
 func long() bool { return os.Getenv("MCPD_LONG") != "" }
 
-// textSizes returns the sizes of texts to read: the largest is a text that takes many times
-// its budget if it takes quadratic time. The long run goes to the bound.
+// textSizes returns the sizes of test texts. The largest takes many times its budget if the time is
+// quadratic. The long run goes to the limit.
 func textSizes(bound int) []int {
 	switch {
 	case long():
@@ -155,13 +154,13 @@ func textSizes(bound int) []int {
 	return []int{1 << 12, bound / 8}
 }
 
-// textBudget returns the processor time that no text of a size may take: it tells blow-ups
-// from noise.
+// textBudget returns a processor time that no text of a size may take: it separates blow-ups from
+// noise.
 func textBudget(size int) time.Duration {
 	return max(200*time.Millisecond, 4*time.Second*time.Duration(size)>>20) * slowdown
 }
 
-// No text costs more processor time than its size explains.
+// The processor time for a text is proportional to its size.
 func TestYAML_linearTime(t *testing.T) {
 	sizes := textSizes(yaml.MaxText)
 	for _, unit := range []string{

@@ -23,7 +23,7 @@ func (r *execution) makeFolder(grant string) *goja.Object {
 	if !slices.Contains(r.Program.Objects, Object{Kind: "fs.write", Name: grant}) {
 		return o
 	}
-	nothing := func(*execution, *fileAnswer) (goja.Value, bool) { return goja.Undefined(), true }
+	nothing := func(*execution, *fileResponse) (goja.Value, bool) { return goja.Undefined(), true }
 	r.fileMethod(o, grant, "writeText", nothing)
 	r.fileMethod(o, grant, "writeBytes", nothing)
 	r.fileMethod(o, grant, "remove", nothing)
@@ -41,7 +41,7 @@ type fileRequest struct {
 	Data64 *string `json:"data64,omitempty"`
 }
 
-type fileAnswer struct {
+type fileResponse struct {
 	Text     *string     `json:"text"`
 	Data64   *string     `json:"data64"`
 	Lines    []string    `json:"lines"`
@@ -57,11 +57,11 @@ type fileEntry struct {
 }
 
 // fileMethod adds a method. read converts the response; it returns false for an invalid one.
-func (r *execution) fileMethod(o *goja.Object, grant, name string, read func(*execution, *fileAnswer) (goja.Value, bool), options ...string) {
+func (r *execution) fileMethod(o *goja.Object, grant, name string, read func(*execution, *fileResponse) (goja.Value, bool), options ...string) {
 	readAnswer := func(r *execution, data []byte) (goja.Value, error) {
-		var told fileAnswer
-		if json.Unmarshal(data, &told) == nil {
-			if v, ok := read(r, &told); ok {
+		var response fileResponse
+		if json.Unmarshal(data, &response) == nil {
+			if v, ok := read(r, &response); ok {
 				return v, nil
 			}
 		}
@@ -140,14 +140,14 @@ func fileOptionsAdvice(names []string) string {
 	return "the options are an object with " + strings.Join(names, " and ")
 }
 
-func (r *execution) readText(a *fileAnswer) (goja.Value, bool) {
+func (r *execution) readText(a *fileResponse) (goja.Value, bool) {
 	if a.Text == nil {
 		return nil, false
 	}
 	return r.Runtime.ToValue(bodyText(*a.Text)), true
 }
 
-func (r *execution) readData(a *fileAnswer) (goja.Value, bool) {
+func (r *execution) readData(a *fileResponse) (goja.Value, bool) {
 	if a.Data64 == nil {
 		return nil, false
 	}
@@ -158,7 +158,7 @@ func (r *execution) readData(a *fileAnswer) (goja.Value, bool) {
 	return r.NewBytes(data), true
 }
 
-func (r *execution) readLines(a *fileAnswer) (goja.Value, bool) {
+func (r *execution) readLines(a *fileResponse) (goja.Value, bool) {
 	items := make([]any, len(a.Lines))
 	for i, line := range a.Lines {
 		r.Proceed()
@@ -167,7 +167,7 @@ func (r *execution) readLines(a *fileAnswer) (goja.Value, bool) {
 	return r.Runtime.NewArray(items...), a.Lines != nil
 }
 
-func (r *execution) readEntries(a *fileAnswer) (goja.Value, bool) {
+func (r *execution) readEntries(a *fileResponse) (goja.Value, bool) {
 	items := make([]any, len(a.Entries))
 	for i, e := range a.Entries {
 		r.Proceed()
@@ -179,7 +179,7 @@ func (r *execution) readEntries(a *fileAnswer) (goja.Value, bool) {
 	return r.Runtime.NewArray(items...), a.Entries != nil
 }
 
-func (r *execution) readStat(a *fileAnswer) (goja.Value, bool) {
+func (r *execution) readStat(a *fileResponse) (goja.Value, bool) {
 	o := r.Runtime.NewObject()
 	_ = o.Set("type", a.Type)
 	_ = o.Set("size", a.Size)

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// files is the source of a tool that may read fs.logs and write to fs.out.
+// files is the source of a tool with the grants fs.logs, to read, and fs.out, to write.
 func files(body string) Source {
 	src := tool(body)
 	src.Objects = []Object{{Kind: "fs", Name: "logs"}, {Kind: "fs", Name: "out"}, {Kind: "fs.write", Name: "out"}, {Kind: "env", Name: "LANG"}, {Kind: "env", Name: "TZ"}}
@@ -78,7 +78,7 @@ func TestFS_invalidArguments(t *testing.T) {
 	} {
 		host := &fakeHost{}
 		if got := shown(runWith(t, call(compiled(t, files(body)), `{}`), host)); got != "failure Thrown: "+want || len(host.calls()) > 0 {
-			t.Errorf("%s: got %s, want %s; asked %q", body, got, want, host.calls())
+			t.Errorf("%s: got %s, want %s; host calls %q", body, got, want, host.calls())
 		}
 	}
 }

@@ -60,7 +60,7 @@ func TestHTTP_invalidArguments(t *testing.T) {
 	} {
 		host := &fakeHost{}
 		if got := shown(runWith(t, call(compiled(t, tool(c.body)), `{}`), host)); got != c.want || len(host.calls()) > 0 {
-			t.Errorf("%s: got %s, want %s; asked %q", c.body, got, c.want, host.calls())
+			t.Errorf("%s: got %s, want %s; host calls %q", c.body, got, c.want, host.calls())
 		}
 	}
 }

@@ -25,8 +25,8 @@ type kvRequest struct {
 	By       *int64          `json:"by,omitempty"`
 }
 
-// kvAnswer is the response; each operation uses one of its fields.
-type kvAnswer struct {
+// kvResponse is the response; each operation uses one of its fields.
+type kvResponse struct {
 	Value json.RawMessage `json:"value"`
 	Done  bool            `json:"done"`
 	Keys  []string        `json:"keys"`
@@ -142,7 +142,7 @@ func (k kvRequest) encoded() []byte {
 
 // kvValue returns the value of a key; undefined if there is none.
 func (r *execution) kvValue(data []byte) (goja.Value, error) {
-	var a kvAnswer
+	var a kvResponse
 	if err := json.Unmarshal(data, &a); err != nil {
 		return nil, err
 	}
@@ -153,13 +153,13 @@ func (r *execution) kvValue(data []byte) (goja.Value, error) {
 }
 
 func (r *execution) kvDone(data []byte) (goja.Value, error) {
-	var a kvAnswer
+	var a kvResponse
 	err := json.Unmarshal(data, &a)
 	return r.Runtime.ToValue(a.Done), err
 }
 
 func (r *execution) kvKeys(data []byte) (goja.Value, error) {
-	var a kvAnswer
+	var a kvResponse
 	if err := json.Unmarshal(data, &a); err != nil {
 		return nil, err
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// keeper returns the source of a tool that may keep values.
+// keeper returns the source of a tool with key-value stores.
 func keeper(body string) Source {
 	src := tool(body)
 	src.Objects = append(src.Objects, Object{Kind: "kv", Name: "notes"})
@@ -90,7 +90,7 @@ func TestKV_invalidArguments(t *testing.T) {
 	} {
 		host := &fakeHost{}
 		if got := shown(runWith(t, call(compiled(t, keeper(c.body)), `{}`), host)); got != c.want || len(host.calls()) > 0 {
-			t.Errorf("%s: got %s, want %s; asked %q", c.body, got, c.want, host.calls())
+			t.Errorf("%s: got %s, want %s; host calls %q", c.body, got, c.want, host.calls())
 		}
 	}
 }
@@ -113,7 +113,7 @@ func TestKV_grantNames(t *testing.T) {
 			`tools.d/t.hcl:5:26 "text": warning: a promise has no member "text"`, `did you forget await? write (await kv.NAME.get(key)).text`}},
 	} {
 		_, list := Compile(c.src)
-		got := told(c.src, list)
+		got := formatDiagnostics(c.src, list)
 		if len(list) == 1 {
 			got = append(got, list[0].Detail)
 		}
@@ -123,7 +123,7 @@ func TestKV_grantNames(t *testing.T) {
 	}
 }
 
-// A body that runs again from its journal keeps nothing twice.
+// A replay stores nothing twice.
 func TestKV_replay(t *testing.T) {
 	host := &fakeHost{answer: func(_ context.Context, op string, _ []byte) ([]byte, error) {
 		if op == "kv.incr" {

@@ -38,13 +38,13 @@ func (r *execution) logRecord(level string, c goja.FunctionCall) []byte {
 
 // errorTraces returns the stacks of the errors among values, for the operator only.
 func (r *execution) errorTraces(values []goja.Value) string {
-	var told []string
+	var stacks []string
 	for _, v := range values {
-		if o, ok := v.(*goja.Object); ok && o.ClassName() == "Error" && len(told) < maxTraces {
-			told = append(told, FormatStack(r.causeFrames(o), ""))
+		if o, ok := v.(*goja.Object); ok && o.ClassName() == "Error" && len(stacks) < maxTraces {
+			stacks = append(stacks, FormatStack(r.causeFrames(o), ""))
 		}
 	}
-	return truncate.Text(strings.Join(told, "\n"), maxLogMessage)
+	return truncate.Text(strings.Join(stacks, "\n"), maxLogMessage)
 }
 
 // encodePayload returns the JSON of a value for the host, within the limits of a log record. Values
@@ -159,6 +159,6 @@ func (r *execution) print(method string, values []goja.Value) goja.Value {
 }
 
 // truncationMark is the end of the last line if the output exceeds its limit.
-func truncationMark(most int) string {
-	return fmt.Sprintf(" … [cut: what code prints may have %d bytes]", most)
+func truncationMark(limit int) string {
+	return fmt.Sprintf(" … [cut: what code prints may have %d bytes]", limit)
 }

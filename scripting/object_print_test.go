@@ -44,11 +44,11 @@ func TestPrint_notifiesHost(t *testing.T) {
 	}
 }
 
-// printing runs code that may print so many bytes.
-func printing(t *testing.T, code string, most int) Outcome {
+// printing runs code with a limit for its output.
+func printing(t *testing.T, code string, limit int) Outcome {
 	t.Helper()
 	c := call(compiled(t, codeOf(code)), ``)
-	c.Limits.Stdout = most
+	c.Limits.Stdout = limit
 	return runWith(t, c, toolHost())
 }
 
@@ -106,8 +106,8 @@ func TestPrint_canceledCall(t *testing.T) {
 	}
 }
 
-// What was printed is in the journal, so that a run which goes on from it has all
-// lines, and sends none a second time.
+// The journal has the output, so that a run that continues from it has all lines, and sends none
+// again.
 func TestPrint_resumedCall(t *testing.T) {
 	c := call(compiled(t, codeOf(`print("before"); const r = await search_web({}); print("after", r.length)`)), ``)
 	c.Journal = NewJournal()
@@ -132,9 +132,9 @@ func TestPrint_resumedCall(t *testing.T) {
 	}
 	again, err := journal.MarshalBinary()
 	if err != nil || string(again) != string(data) {
-		t.Errorf("the journal has two forms (%v)", err)
+		t.Errorf("the journal has two encodings (%v)", err)
 	}
-	journal.entries = journal.entries[:1] // without the answer of the run that was ended
+	journal.entries = journal.entries[:1] // without the response of the first run
 	c.Journal = &journal
 	second := toolHost()
 	if out := runWith(t, c, second); out.Stdout != "before\nafter 5\n" {
@@ -145,7 +145,7 @@ func TestPrint_resumedCall(t *testing.T) {
 	}
 }
 
-// Who keeps the journal of another process keeps no more of it than code may print.
+// A recorder stores no more output of another process than code may print.
 func TestRecorder_printLimit(t *testing.T) {
 	record := func(p *Program) *Recorder {
 		return NewRecorder(Call{Program: p, Journal: NewJournal(), Limits: Limits{Stdout: 100}})
@@ -162,7 +162,7 @@ func TestRecorder_printLimit(t *testing.T) {
 		t.Errorf("kept %q", got)
 	}
 	if got := body.Stdout(); got != "" {
-		t.Errorf("kept %q of a body", got)
+		t.Errorf("kept %q of a script", got)
 	}
 	odd := record(compiled(t, codeOf("1")))
 	for i, payload := range []string{`{`, `{"message":5}`, `[]`, `null`, strings.Repeat("[", 20000), `{"message":"` + strings.Repeat("x", 1<<20) + `"}`} {

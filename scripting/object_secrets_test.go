@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// vault is a host that knows secrets, and suspends what is asked.
+// vault is a host with secrets. It suspends asks.
 func vault(values string) *fakeHost {
 	return &fakeHost{answer: func(_ context.Context, op string, _ []byte) ([]byte, error) {
 		switch op {
@@ -23,7 +23,7 @@ func vault(values string) *fakeHost {
 	}}
 }
 
-// revealing is a body that is granted two secrets.
+// revealing is a body with grants of two secrets.
 func revealing(body string) Source {
 	src := files(body)
 	src.Objects = append(src.Objects, Object{Kind: "secrets", Name: "key"}, Object{Kind: "secrets", Name: "other"})
@@ -76,8 +76,8 @@ func TestSecret_unavailable(t *testing.T) {
 	}
 }
 
-// A run that goes on behind its journal must not take the answer to another
-// host call, which came while the secret was read, for the secret.
+// A run that continues a journal must not use the response to another host call, which arrived
+// while the secret was read, as the secret.
 func TestSecret_concurrentResponses(t *testing.T) {
 	program := compiled(t, revealing(`const a = fs.logs.readText("a"); const k = secrets.key; return [k, await a]`))
 	whole := call(program, `{}`)
@@ -100,7 +100,7 @@ func TestSecret_concurrentResponses(t *testing.T) {
 	c.Journal = again
 	host := vault(`{"name":"key","value":"another"}`)
 	if got := shown(runWith(t, c, host)); got != `["v","x"]` || len(host.calls()) > 0 {
-		t.Errorf("got %s; asked %q", got, host.calls())
+		t.Errorf("got %s; host calls %q", got, host.calls())
 	}
 }
 
@@ -145,6 +145,6 @@ func TestSecret_replacedInJournal(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	if err := replace(`nothing`, ``); err == nil {
-		t.Error("an error is lost")
+		t.Error("an error was dropped")
 	}
 }

@@ -107,18 +107,18 @@ func (r *execution) sqlParam(what string, v goja.Value) any {
 
 // readRows returns a list of objects with the columns as members.
 func (r *execution) readRows(data []byte) (goja.Value, error) {
-	var told struct {
+	var response struct {
 		Columns []string            `json:"columns"`
 		Rows    [][]json.RawMessage `json:"rows"`
 	}
-	if err := json.Unmarshal(data, &told); err != nil {
+	if err := json.Unmarshal(data, &response); err != nil {
 		return nil, err
 	}
-	rows := make([]any, len(told.Rows))
-	for i, values := range told.Rows {
+	rows := make([]any, len(response.Rows))
+	for i, values := range response.Rows {
 		r.Proceed()
 		row := r.Runtime.NewObject()
-		for j, name := range told.Columns {
+		for j, name := range response.Columns {
 			if j >= len(values) {
 				return nil, fmt.Errorf("row %d is short", i)
 			}
@@ -148,12 +148,12 @@ func (r *execution) readCell(data json.RawMessage) (goja.Value, error) {
 }
 
 func (r *execution) readChanges(data []byte) (goja.Value, error) {
-	var told struct {
+	var response struct {
 		Changes int64 `json:"changes"`
 	}
-	if err := json.Unmarshal(data, &told); err != nil {
+	if err := json.Unmarshal(data, &response); err != nil {
 		return nil, err
 	}
 	o := r.Runtime.NewObject()
-	return o, o.Set("changes", told.Changes)
+	return o, o.Set("changes", response.Changes)
 }

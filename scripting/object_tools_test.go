@@ -119,7 +119,7 @@ func TestTools_diagnostics(t *testing.T) {
 		{`const c = tools.get(); return c.id`, []string{"get"}, []string{`tools.d/t.hcl:5:33 "id": warning: a promise has no member "id"`, `did you forget await? write c = await tools.NAME(args)`}},
 	} {
 		_, problems := Compile(calling(c.body, c.granted...))
-		got := told(calling(c.body, c.granted...), problems)
+		got := formatDiagnostics(calling(c.body, c.granted...), problems)
 		if len(problems) == 1 {
 			got = append(got, problems[0].Detail)
 		}

@@ -70,7 +70,7 @@ func TestBuiltins_webObjects(t *testing.T) {
 	}
 }
 
-// The vectors are those of FIPS 180-4, RFC 2202 and RFC 4231.
+// The vectors of FIPS 180-4, RFC 2202 and RFC 4231.
 func TestCrypto_digestAndHMAC(t *testing.T) {
 	const prelude = `const bytes = (s) => new TextEncoder().encode(s);
 		const hex = (b) => Array.from(new Uint8Array(b), x => x.toString(16).padStart(2, "0")).join("");
@@ -107,7 +107,7 @@ func TestSeed_deterministic(t *testing.T) {
 		return parts[0] + parts[3], parts[1] + parts[2]
 	}
 	numbers, secrets := made(first)
-	for i := range c.Seed { // each byte of which counts, for both
+	for i := range c.Seed { // each byte counts, for both
 		c.Seed[i]++
 		if n, s := made(shown(runWith(t, c, &fakeHost{}))); n == numbers || s == secrets {
 			t.Errorf("byte %d of the seed does not count: %s and %s", i, n, s)
@@ -231,7 +231,7 @@ func TestInputErrors_areErrors(t *testing.T) {
 	}
 }
 
-// modular returns the source of a tool that has a module with two functions.
+// modular returns the source of a tool with a module of two functions.
 func modular(body string) Source {
 	src := tool(body)
 	src.Objects = append(src.Objects, Object{Kind: "modules", Name: "ledger"}, Object{Kind: "modules.ledger", Name: "balance"}, Object{Kind: "modules.ledger", Name: "post"}, Object{Kind: "modules", Name: "bare"})
@@ -275,7 +275,7 @@ func TestModules_diagnostics(t *testing.T) {
 		{`return modules.ledger.balance().cents`, []string{`tools.d/t.hcl:5:33 "cents": warning: a promise has no member "cents"`, `did you forget await? write (await modules.NAME.FUNCTION(args)).cents`}},
 	} {
 		_, problems := Compile(modular(c.body))
-		got := told(modular(c.body), problems)
+		got := formatDiagnostics(modular(c.body), problems)
 		if len(problems) == 1 {
 			got = append(got, problems[0].Detail)
 		}

@@ -9,8 +9,8 @@ import (
 	"github.com/mcpd/mcpd/diag"
 )
 
-// told returns diagnostics as the tests write them, with the text that is underlined.
-func told(src Source, list diag.List) (lines []string) {
+// formatDiagnostics formats diagnostics, with the underlined text.
+func formatDiagnostics(src Source, list diag.List) (lines []string) {
 	for _, d := range list {
 		where := d.Range.String()
 		if d.Range.File == src.Text.File() {
@@ -22,7 +22,7 @@ func told(src Source, list diag.List) (lines []string) {
 	return lines
 }
 
-// importing returns an import function over files.
+// importing returns an import function for files.
 func importing(files map[string]string) func(string) ([]byte, error) {
 	return func(name string) ([]byte, error) {
 		if text, ok := files[name]; ok {
@@ -45,8 +45,8 @@ func TestHook_event(t *testing.T) {
 	}
 }
 
-// Each of these takes the engine exponential time, or for ever, when it may
-// compute constants before the body runs.
+// The engine takes exponential time, or forever, for these if it evaluates constants before the
+// script runs.
 func TestCompile_noConstantFolding(t *testing.T) {
 	for _, c := range []struct{ body, want string }{
 		{"return " + strings.Repeat("1 && ", 300) + "2", `2`},
@@ -63,7 +63,7 @@ func TestCompile_noConstantFolding(t *testing.T) {
 	}
 }
 
-// TestBuiltins_allKnown makes sure that every name which a body sees may be read.
+// TestBuiltins_allKnown checks that a body may read every global.
 func TestBuiltins_allKnown(t *testing.T) {
 	list := func(kind Kind) string {
 		src := tool("return Object.getOwnPropertyNames(globalThis).join()")

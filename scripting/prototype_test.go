@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestPrototypeGuard_cycles: the engine does not find that out where a proxy or an object
-// of the host is between, and overflows the stack of the process when it looks for a member.
+// TestPrototypeGuard_cycles: the engine does not detect cycles through a proxy or an object of the
+// host, and overflows the stack of the process when it looks up a member.
 func TestPrototypeGuard_cycles(t *testing.T) {
 	const itself = "throws TypeError: an object cannot be its own prototype"
 	for _, c := range []struct{ code, want string }{
@@ -22,7 +22,7 @@ func TestPrototypeGuard_cycles(t *testing.T) {
 		{"const p = new Proxy({}, {})\nconst { setPrototypeOf: set } = Object\nset(p, Object.create(p))\np.foo", itself},
 		{"const p = new Proxy({}, {})\nconst set = Object.getOwnPropertyDescriptor(Object.prototype, '__proto__').set\nset.call(p, Object.create(p))\np.foo", itself},
 
-		// What the language lets everybody do goes on.
+		// Valid uses still work.
 		{"const o = Object.setPrototypeOf({}, { a: 1 })\no.a", "1"},
 		{"const o = {}\no.__proto__ = { a: 2 }\no.__proto__.a + o.a", "4"},
 		{"const o = {}\no.__proto__ = 5\nObject.getPrototypeOf(o) === Object.prototype", "true"},
@@ -41,7 +41,7 @@ func TestPrototypeGuard_cycles(t *testing.T) {
 		{"const { Proxy: Q } = { Proxy }\nconst p = new Q({}, {})\nObject.setPrototypeOf(p, Object.create(p))", itself},
 		{"const t = {}, x = {}\nconst p = new Proxy(t, { get setPrototypeOf() { Object.setPrototypeOf(x, p) } })\nObject.setPrototypeOf(p, x)\np.foo", itself},
 
-		// Reflect tells what cannot be, and throws what traps throw.
+		// Reflect reports failures, and throws the exceptions of traps.
 		{"Reflect.setPrototypeOf(new Proxy({}, { setPrototypeOf() { throw new RangeError('no') } }), null)", "throws RangeError: no"},
 		{"const { proxy, revoke } = Proxy.revocable({}, {})\nrevoke()\nReflect.setPrototypeOf(proxy, null)", "throws TypeError: Proxy already revoked"},
 		{"Reflect.setPrototypeOf(new Proxy({}, { setPrototypeOf: () => false }), null)", "false"},
@@ -56,8 +56,7 @@ func TestPrototypeGuard_cycles(t *testing.T) {
 	}
 }
 
-// TestPrototypeGuard_shadowedName is about what keeps the guard away: a name that
-// is never read.
+// TestPrototypeGuard_shadowedName: only a name that is never read disables the guard.
 func TestPrototypeGuard_shadowedName(t *testing.T) {
 	for _, c := range []struct {
 		body                        string
@@ -78,8 +77,8 @@ func TestPrototypeGuard_shadowedName(t *testing.T) {
 	}
 }
 
-// TestProxyGuard_recursion: no instruction of the script is between, and the
-// stack of the process overflowed.
+// TestProxyGuard_recursion: no instruction of the script runs between, and the stack of the process
+// would overflow.
 func TestProxyGuard_recursion(t *testing.T) {
 	const without = "throws RangeError: proxies call each other without end"
 	for _, code := range []string{
@@ -95,7 +94,7 @@ func TestProxyGuard_recursion(t *testing.T) {
 	}
 }
 
-// TestProxyGuard_interrupt: the trap is native, and answers with its proxy.
+// TestProxyGuard_interrupt: the trap is native, and returns its proxy.
 func TestProxyGuard_interrupt(t *testing.T) {
 	for _, look := range []string{
 		"Array.prototype.isPrototypeOf(p)", "p instanceof Array", "Array[Symbol.hasInstance](p)", "Array.bind()[Symbol.hasInstance](p)", "for (const k in p);",
@@ -112,7 +111,7 @@ func TestProxyGuard_interrupt(t *testing.T) {
 	}
 }
 
-// TestProxyGuard_semantics has a handler between that no script may notice.
+// TestProxyGuard_semantics: scripts must not notice the guard.
 func TestProxyGuard_semantics(t *testing.T) {
 	for _, c := range []struct{ code, want string }{
 		{"new Proxy({}, { get: (t, name, self) => name + (self === undefined) }).foo", `"foofalse"`},

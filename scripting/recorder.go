@@ -121,8 +121,8 @@ func (r *Recorder) RecordCall(seq int, op string, payload []byte) (*Failure, err
 
 // printedLine returns the output in a notification, as long as it fits into the limit.
 func (r *Recorder) printedLine(op string, payload []byte) []byte {
-	most := r.book.limits.Stdout
-	if op != OpConsole || most == 0 || len(payload) > maxPrinted {
+	limit := r.book.limits.Stdout
+	if op != OpConsole || limit == 0 || len(payload) > maxPrinted {
 		return nil
 	}
 	var p printed
@@ -130,7 +130,7 @@ func (r *Recorder) printedLine(op string, payload []byte) []byte {
 		return nil // the process is killed for it
 	}
 	line := p.Message + "\n"
-	if r.printed += len(line); r.printed > most+len(truncationMark(most)) {
+	if r.printed += len(line); r.printed > limit+len(truncationMark(limit)) {
 		return nil
 	}
 	return []byte(line)
@@ -147,20 +147,20 @@ func (r *Recorder) RecordResponse(a HostResponse) *Failure {
 		return nil
 	}
 	r.buffer(a.hostResponse)
-	if most := r.book.limits.JournalBytes; r.bufferedBytes > most-r.book.journal.bytes {
-		return limitFailure("journal_bytes", "the responses to the host calls of the body exceed "+strconv.Itoa(most)+" bytes")
+	if limit := r.book.limits.JournalBytes; r.bufferedBytes > limit-r.book.journal.bytes {
+		return limitFailure("journal_bytes", "the responses to the host calls of the body exceed "+strconv.Itoa(limit)+" bytes")
 	}
 	return nil
 }
 
-// around is the size of the brackets around a single content block, which do not count.
-const around = len("[]")
+// bracketBytes is the size of the brackets around a single content block, which do not count.
+const bracketBytes = len("[]")
 
 // CheckOutcome checks that the call may have the outcome from the other process: a result within
 // the limits, or asks that the host has deferred.
 func (r *Recorder) CheckOutcome(out Outcome) error {
-	most := r.book.limits.Output
-	if result := out.Result; result != nil && (len(result.JSON) > most || len(result.Content) > most+around) {
+	limit := r.book.limits.Output
+	if result := out.Result; result != nil && (len(result.JSON) > limit || len(result.Content) > limit+bracketBytes) {
 		return fmt.Errorf("a result of %d and %d bytes: %w", len(result.JSON), len(result.Content), errOutOfOrder)
 	}
 	return r.checkSuspended(out.Suspended)
@@ -214,13 +214,13 @@ func (r *Recorder) nextEntry(reader *journalReader, end bool) (*journalEntry, bo
 		return nil, false
 	}
 	switch tag {
-	case tagAnswered:
+	case tagResponse:
 		seq, ok := reader.number(math.MaxInt32)
 		if e, given := r.takeBuffered(seq); given {
 			return &e, ok
 		}
 		return nil, ok && end
-	case tagFired:
+	case tagTimer:
 		seq, ok := reader.number(math.MaxInt32)
 		return &journalEntry{kind: entryTimer, seq: seq}, ok && seq > 0
 	case tagClock:

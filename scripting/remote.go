@@ -54,10 +54,10 @@ func (a HostResponse) Result() ([]byte, error) {
 var errPanicked = errors.New("host panicked")
 
 const (
-	answerData = iota
-	answerRefusal
-	answerPanic
-	answerLater
+	responseData = iota
+	responseRefusal
+	responsePanic
+	responseDeferred
 )
 
 // Append appends the binary form of the response to dst.
@@ -65,46 +65,46 @@ func (a HostResponse) Append(dst []byte) []byte {
 	dst = binary.AppendUvarint(dst, uint64(a.seq))
 	switch {
 	case a.suspended:
-		return append(dst, answerLater)
+		return append(dst, responseDeferred)
 	case a.panicked:
-		return append(dst, answerPanic)
+		return append(dst, responsePanic)
 	case a.refusal != nil:
-		w := journalWriter{out: append(dst, answerRefusal)}
+		w := journalWriter{out: append(dst, responseRefusal)}
 		w.text(a.refusal.Code)
 		w.text(a.refusal.Message)
 		w.text(string(a.refusal.Details))
 		return w.out
 	}
-	return append(append(dst, answerData), a.data...)
+	return append(append(dst, responseData), a.data...)
 }
 
-// errAnswer is the error for bytes that are not a response. It repeats none of them.
-var errAnswer = errors.New("not a response")
+// errResponse is the error for bytes that are not a response. It repeats none of them.
+var errResponse = errors.New("not a response")
 
 // DecodeHostResponse decodes the output of [HostResponse.Append]. The response keeps data.
 func DecodeHostResponse(data []byte) (seq int, a HostResponse, err error) {
 	r := journalReader{rest: data}
 	seq, ok := r.number(math.MaxInt32)
 	if !ok || len(r.rest) == 0 {
-		return 0, HostResponse{}, errAnswer
+		return 0, HostResponse{}, errResponse
 	}
 	a.seq = seq
 	kind := r.rest[0]
 	r.rest = r.rest[1:]
 	switch kind {
-	case answerData:
+	case responseData:
 		a.data, r.rest = r.rest, nil
-	case answerRefusal:
+	case responseRefusal:
 		a.refusal, ok = r.refusal()
-	case answerPanic:
+	case responsePanic:
 		a.panicked = true
-	case answerLater:
+	case responseDeferred:
 		a.suspended = true
 	default:
 		ok = false
 	}
 	if !ok || len(r.rest) > 0 {
-		return 0, HostResponse{}, errAnswer
+		return 0, HostResponse{}, errResponse
 	}
 	return seq, a, nil
 }
@@ -119,9 +119,9 @@ func (b *journalCursor) tail() []byte {
 	for ; b.reported < len(b.journal.entries); b.reported++ {
 		switch e := &b.journal.entries[b.reported]; e.kind {
 		case entryResponse:
-			w.numbers(tagAnswered, e.seq)
+			w.numbers(tagResponse, e.seq)
 		case entryTimer:
-			w.numbers(tagFired, e.seq)
+			w.numbers(tagTimer, e.seq)
 		case entryClock:
 			w.numbers(tagClock)
 			w.out = binary.AppendVarint(w.out, e.millis)

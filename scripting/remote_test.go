@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzHostResponse holds that no bytes crash who reads an answer to a host call, and that
-// what is one is written as it was read.
+// FuzzHostResponse checks that no bytes crash the decoder of responses, and that encoding is its
+// inverse.
 func FuzzHostResponse(f *testing.F) {
 	for _, a := range []hostResponse{
 		{seq: 1, data: []byte(`{"a":1}`)}, {seq: 2, suspended: true}, {seq: 3, panicked: true},
@@ -21,13 +21,13 @@ func FuzzHostResponse(f *testing.F) {
 			return
 		}
 		if again := a.Append(nil); seq != a.Seq() || !bytes.Equal(again, data) {
-			t.Fatalf("%x was read and written as %x", data, again)
+			t.Fatalf("%x was decoded and encoded as %x", data, again)
 		}
 	})
 }
 
-// followed is a recorder of a call which has asked four times and was answered.
-func followed(t *testing.T) *Recorder {
+// recorderWithResponses returns a recorder of a call with four asks and their responses.
+func recorderWithResponses(t *testing.T) *Recorder {
 	t.Helper()
 	r := NewRecorder(Call{Journal: NewJournal(), Seed: Seed{1}})
 	for seq := 1; seq <= 4; seq++ {
@@ -41,35 +41,34 @@ func followed(t *testing.T) *Recorder {
 	return r
 }
 
-// FuzzApplyTail holds that no tail crashes who keeps the journal of a process that may
-// lie, that the journal can be read by the next, and that it is what the tail of that
-// one would make of it.
+// FuzzApplyTail checks that no tail of a hostile process crashes the recorder, that the next run
+// can decode the journal, and that it equals the journal of its tail.
 func FuzzApplyTail(f *testing.F) {
-	f.Add([]byte{tagAnswered, 2, tagFired, 1, tagClock, 200, 1, 3, tagAnswered, 1}, false)
-	f.Add([]byte{tagAnswered, 9}, true)
-	f.Add([]byte{tagFired, 0}, false)
+	f.Add([]byte{tagResponse, 2, tagTimer, 1, tagClock, 200, 1, 3, tagResponse, 1}, false)
+	f.Add([]byte{tagResponse, 9}, true)
+	f.Add([]byte{tagTimer, 0}, false)
 	f.Fuzz(func(t *testing.T, tail []byte, end bool) {
-		r := followed(t)
+		r := recorderWithResponses(t)
 		if failure, err := r.ApplyTail(tail, end); failure != nil || err != nil {
 			return
 		}
-		told := journalCursor{journal: r.book.journal}
-		again, other := told.tail(), followed(t)
+		cursor := journalCursor{journal: r.book.journal}
+		again, other := cursor.tail(), recorderWithResponses(t)
 		if failure, err := other.ApplyTail(again, false); failure != nil || err != nil {
-			t.Fatalf("%x, which was followed, is not as %x: %v %v", tail, again, failure, err)
+			t.Fatalf("the journal of %x is not that of %x: %v %v", tail, again, failure, err)
 		}
 		journal := marshaled(t, r.Journal())
 		if again = marshaled(t, other.Journal()); !bytes.Equal(journal, again) {
 			t.Fatalf("%x makes %x, and again %x", tail, journal, again)
 		}
 		if err := NewJournal().UnmarshalBinary(journal); err != nil {
-			t.Fatalf("%x makes a journal that cannot be read: %v", tail, err)
+			t.Fatalf("%x creates a journal that cannot be decoded: %v", tail, err)
 		}
 	})
 }
 
-// begun returns a recorder whose call has made as many asks.
-func begun(t *testing.T, limits Limits, asks ...string) *Recorder {
+// recorderWithAsks returns a recorder of a call with some asks.
+func recorderWithAsks(t *testing.T, limits Limits, asks ...string) *Recorder {
 	t.Helper()
 	r := NewRecorder(Call{Journal: NewJournal(), Limits: limits, Seed: Seed{1}})
 	for i, payload := range asks {
@@ -80,10 +79,9 @@ func begun(t *testing.T, limits Limits, asks ...string) *Recorder {
 	return r
 }
 
-// TestRecorder_suspension: what another process says to wait for
-// reaches the client.
+// TestRecorder_suspension: suspended asks from another process reach the client.
 func TestRecorder_suspension(t *testing.T) {
-	r := begun(t, Limits{}, "first", "second", "third")
+	r := recorderWithAsks(t, Limits{}, "first", "second", "third")
 	for seq, a := range map[int]hostResponse{1: {suspended: true}, 2: {refusal: &HostError{Code: NotGranted}}} {
 		a.seq = seq
 		if failure := r.RecordResponse(HostResponse{a}); failure != nil {
@@ -107,10 +105,9 @@ func TestRecorder_suspension(t *testing.T) {
 	}
 }
 
-// TestRecorder_bufferLimit: the other process may never say that
-// it has come to one.
+// TestRecorder_bufferLimit: the other process may never use the responses.
 func TestRecorder_bufferLimit(t *testing.T) {
-	r := begun(t, Limits{JournalBytes: 1000}, "a", "b")
+	r := recorderWithAsks(t, Limits{JournalBytes: 1000}, "a", "b")
 	big := []byte(strings.Repeat("x", 500))
 	if failure := r.RecordResponse(HostResponse{hostResponse{seq: 1, data: big}}); failure != nil {
 		t.Fatal(failure)
@@ -120,23 +117,22 @@ func TestRecorder_bufferLimit(t *testing.T) {
 	}
 }
 
-// TestRecorder_responseOrder: what a process has come to it cannot come to
-// again.
+// TestRecorder_responseOrder: a process can use a response only once.
 func TestRecorder_responseOrder(t *testing.T) {
 	const calls = 1000
-	r := begun(t, Limits{}, make([]string, calls)...)
+	r := recorderWithAsks(t, Limits{}, make([]string, calls)...)
 	var w journalWriter
 	for seq := calls; seq > 0; seq-- {
 		r.RecordResponse(HostResponse{hostResponse{seq: seq, data: []byte("x")}})
-		w.numbers(tagAnswered, seq)
+		w.numbers(tagResponse, seq)
 	}
 	if failure, err := r.ApplyTail(w.out, false); failure != nil || err != nil {
 		t.Fatal(failure, err)
 	}
 	if len(r.buffered) != 0 || r.bufferedBytes != 0 {
-		t.Errorf("%d answers of %d bytes are left", len(r.buffered), r.bufferedBytes)
+		t.Errorf("%d responses of %d bytes are left", len(r.buffered), r.bufferedBytes)
 	}
 	if _, err := r.ApplyTail(w.out, false); err == nil {
-		t.Error("answers were taken twice")
+		t.Error("responses were used twice")
 	}
 }

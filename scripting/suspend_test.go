@@ -24,7 +24,7 @@ func suspendingHost() *fakeHost {
 	}}
 }
 
-// keysOf returns the keys of what is asked, one text for each ask.
+// keysOf returns the keys of asks, one text for each ask.
 func keysOf(t testing.TB, asks []Ask) []string {
 	t.Helper()
 	var keys []string
@@ -38,15 +38,14 @@ func keysOf(t testing.TB, asks []Ask) []string {
 	return keys
 }
 
-// effects returns in short what reached a host, sorted: what is under way at
-// once reaches it in any order.
+// effects returns a summary of the calls of a host, sorted: concurrent calls reach it in any order.
 func effects(t testing.TB, h *fakeHost) []string {
 	t.Helper()
 	short := []string{}
 	for _, asked := range h.calls() {
 		op, payload, _ := strings.Cut(asked, " ")
-		var told struct{ URL, Message string }
-		if err := json.Unmarshal([]byte(payload), &told); err != nil {
+		var request struct{ URL, Message string }
+		if err := json.Unmarshal([]byte(payload), &request); err != nil {
 			t.Fatal(err)
 		}
 		switch op {
@@ -55,16 +54,16 @@ func effects(t testing.TB, h *fakeHost) []string {
 		case "progress":
 			short = append(short, op)
 		default:
-			short = append(short, told.URL+told.Message)
+			short = append(short, request.URL+request.Message)
 		}
 	}
 	slices.Sort(short)
 	return short
 }
 
-// legs runs a call until it has a result, answering the asks that pick says of
-// those that are open, and returns what was open after each leg, and the end.
-func legs(t testing.TB, c Call, h Host, pick func([]Ask) []Ask) (open []string, out Outcome) {
+// runLegs runs a call until it has a result. After each leg it responds to the asks that pick selects.
+// It returns the pending asks after each leg, and the end.
+func runLegs(t testing.TB, c Call, h Host, pick func([]Ask) []Ask) (open []string, out Outcome) {
 	t.Helper()
 	c.Journal = NewJournal()
 	for range 50 {
@@ -78,7 +77,7 @@ func legs(t testing.TB, c Call, h Host, pick func([]Ask) []Ask) (open []string, 
 			}
 		}
 	}
-	t.Fatal("the call goes on being suspended")
+	t.Fatal("the call stays suspended")
 	return nil, out
 }
 
@@ -103,7 +102,7 @@ func TestSuspend_resumes(t *testing.T) {
 		pick       func([]Ask) []Ask
 		open       []string
 		want       string
-		effects    string // what reached the host, asks with a question mark
+		effects    string // calls of the host, asks with a question mark
 	}{
 		{"one ask", `await get("1"); await who("a"); await get("2")`, all,
 			[]string{"a"}, `["1","a","2"]`, "1 ?a 2"},
@@ -141,7 +140,7 @@ func TestSuspend_resumes(t *testing.T) {
 			[]string{"k0 k1 k2"}, `["k0","k1","k2"]`, "?k0 ?k1 ?k2"},
 		{"in a timer behind an ask", `await who("a"); setTimeout(() => who("b"), 1000)`, all,
 			[]string{"a", "b"}, `["a","b"]`, "?a ?b"},
-		{"messages are told once", `log.info("1"); progress(1); console.log("2"); await who("a"); log.info("3")`, all,
+		{"messages are sent once", `log.info("1"); progress(1); console.log("2"); await who("a"); log.info("3")`, all,
 			[]string{"a"}, `["a"]`, "1 progress 2 ?a 3"},
 		{"a rejection that is looked at after an ask", `const p = Promise.reject(new Error("x")); await who("a"); await p.catch(e => seen.push(e.message))`, all,
 			[]string{"a"}, `["a","x"]`, "?a"},
@@ -151,7 +150,7 @@ func TestSuspend_resumes(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				host := suspendingHost()
-				open, out := legs(t, call(compiled(t, asker(prelude+c.body+"; return seen")), `{}`), host, c.pick)
+				open, out := runLegs(t, call(compiled(t, asker(prelude+c.body+"; return seen")), `{}`), host, c.pick)
 				if diff := cmp.Diff(c.open, open); diff != "" {
 					t.Errorf("open asks after each leg (-want +got):\n%s", diff)
 				}
@@ -179,7 +178,7 @@ func TestSuspend_again(t *testing.T) {
 		t.Errorf("the second run ends with %s (-first +second):\n%s", shown(again), diff)
 	}
 	if got := effects(t, host); len(got) != 2 || c.Journal.Len() != entries {
-		t.Errorf("the journal has %d entries after %d, and the host was asked %q", c.Journal.Len(), entries, got)
+		t.Errorf("the journal has %d entries after %d, and the host was called: %q", c.Journal.Len(), entries, got)
 	}
 	want := Ask{Seq: 2, Payload: []byte(`{"requests":[{"key":"a","method":"roots/list","params":{}}]}`)}
 	if diff := cmp.Diff(want, again.Suspended[0]); diff != "" {
@@ -208,7 +207,7 @@ func TestSuspend_someAsks(t *testing.T) {
 		return answered(t, payload, willing), nil
 	}}
 	body := `const [a, b] = await Promise.all([roots("now"), roots("later")]); return [a[0].name, b[0].name, (await roots("now"))[0].name]`
-	open, out := legs(t, call(compiled(t, asker(body)), `{}`), host, all)
+	open, out := runLegs(t, call(compiled(t, asker(body)), `{}`), host, all)
 	if shown(out) != `["now","later","now"]` || len(open) != 1 || open[0] != "later" {
 		t.Errorf("got %s after %q", shown(out), open)
 	}
@@ -242,7 +241,7 @@ func TestSuspend_clockAndRandom(t *testing.T) {
 			t.Errorf("got %s, want %s", got, whole)
 		}
 		if strings.Contains(whole, "true") || !strings.Contains(whole, "[0,") {
-			t.Errorf("in one go: %s", whole)
+			t.Errorf("in one run: %s", whole)
 		}
 	})
 }
@@ -277,7 +276,7 @@ func TestSuspend_canceledCall(t *testing.T) {
 					t.Fatalf("got %s %v", shown(out), err)
 				}
 				if again := runWith(t, call, &fakeHost{}); len(again.Suspended) != 1 {
-					t.Errorf("its journal says %s", shown(again))
+					t.Errorf("its journal has %s", shown(again))
 				}
 			})
 		})
@@ -300,23 +299,21 @@ func TestSuspend_timers(t *testing.T) {
 	})
 }
 
-// author writes random bodies. Whatever a body does has a number of its own
-// and leaves its result under it, so that the order in which branches go on
-// does not show in the end.
+// author writes random scripts. Each operation has a number and stores its result under it, so that
+// the order of concurrent branches does not show in the end.
 type author struct {
 	*rand.Rand
 	number int
 }
 
-// write returns a text with the next number in place of N, and a number of
-// milliseconds in place of MS.
+// write replaces N in a text by the next number, and MS by a number of milliseconds.
 func (a *author) write(text string) string {
 	a.number++
 	text = strings.ReplaceAll(text, "MS", fmt.Sprint(a.IntN(40)))
 	return strings.ReplaceAll(text, "N", fmt.Sprint(a.number))
 }
 
-// block writes statements that happen one after another.
+// block writes statements that run one after the other.
 func (a *author) block(depth int) string {
 	var b strings.Builder
 	for range 1 + a.IntN(3) {
@@ -364,10 +361,9 @@ func (a *author) nested(depth int) string {
 	}
 }
 
-// TestSuspend_equivalence runs random bodies in one go, where the
-// host answers every ask at once, and in legs: every ask is suspended, some of
-// those that are open are answered in any order, and the journal is written and
-// read in between.
+// TestSuspend_equivalence runs random scripts in one run, with a host that responds to every ask at
+// once, and in legs: every ask is suspended, some pending ones get responses in any order, and the
+// journal is encoded and decoded in between.
 func TestSuspend_equivalence(t *testing.T) {
 	t.Parallel()
 	reply := func(q question) string {
@@ -395,19 +391,19 @@ func TestSuspend_equivalence(t *testing.T) {
 				t.Fatalf("seed %d: -in one go +in %d legs:\n%s\n%s", seed, n, diff, body)
 			}
 			if diff := cmp.Diff(effects(t, host), effects(t, legs)); diff != "" {
-				t.Fatalf("seed %d: effects (-in one go +in %d legs):\n%s\n%s", seed, n, diff, body)
+				t.Fatalf("seed %d: effects (-one run +%d legs):\n%s\n%s", seed, n, diff, body)
 			}
 			runs += n
 			asked += strings.Count(strings.Join(effects(t, legs), " "), "?")
 		})
 	}
 	if runs < 10*seeds/3 || asked < 20*seeds/3 {
-		t.Errorf("only %d runs and %d asks: the bodies try too little", runs, asked)
+		t.Errorf("only %d runs and %d asks: the scripts test too little", runs, asked)
 	}
 }
 
-// inLegs runs a call until it ends, and once more from its whole journal. It
-// returns how it ended, and after how many runs.
+// inLegs runs a call until it ends, and replays its whole journal. It returns the end of the call
+// and the number of runs.
 func (a *author) inLegs(t *testing.T, c Call, h Host, reply func(question) string) (end map[string]any, runs int) {
 	t.Helper()
 	c.Journal = NewJournal()
@@ -421,7 +417,7 @@ func (a *author) inLegs(t *testing.T, c Call, h Host, reply func(question) strin
 		for i, n := range a.Perm(len(out.Suspended)) {
 			ask := out.Suspended[n]
 			if i > 0 && a.IntN(2) == 0 {
-				continue // it stays open
+				continue // it stays pending
 			}
 			if err := c.Journal.Answer(ask.Seq, answered(t, ask.Payload, reply)); err != nil {
 				t.Fatal(err)
@@ -431,12 +427,12 @@ func (a *author) inLegs(t *testing.T, c Call, h Host, reply func(question) strin
 	}
 	idle := &fakeHost{answer: func(context.Context, string, []byte) ([]byte, error) { panic("asked in a replay") }}
 	if diff := cmp.Diff(end, members(t, runWith(t, c, idle))); diff != "" {
-		t.Errorf("the replay of all of it (-before +after):\n%s", diff)
+		t.Errorf("the replay of the whole journal (-before +after):\n%s", diff)
 	}
 	return end, runs
 }
 
-// members returns the members of a result, whose order is that of the branches.
+// members returns the members of a result; their order is that of the branches.
 func members(t *testing.T, out Outcome) (found map[string]any) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(shown(out)), &found); err != nil {

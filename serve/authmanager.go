@@ -209,7 +209,7 @@ func (a *authManager) requireMetricsScope(h http.Handler) http.Handler {
 		}
 		open := len(a.engine.Snapshot().Auths()) == 0
 		if !open && p.Kind != identity.KindLocal && !slices.Contains(p.Scopes, scopeMetrics) {
-			http.Error(w, "metrics tell of all callers; send a credential of the scope "+scopeMetrics, http.StatusForbidden)
+			http.Error(w, "metrics cover all callers; send a credential with the scope "+scopeMetrics, http.StatusForbidden)
 			return
 		}
 		h.ServeHTTP(w, r)

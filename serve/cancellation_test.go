@@ -55,7 +55,7 @@ type cancelScene struct {
 	t     *testing.T
 	front *serve.Front
 	path  string // of the audit log
-	log   synced
+	log   syncBuffer
 	began chan bool
 	ended chan call.Event
 }
@@ -100,7 +100,7 @@ func (s *cancelScene) check(want cancellation) {
 	var e call.Event
 	select {
 	case e = <-s.ended:
-	case <-time.After(patience):
+	case <-time.After(testTimeout):
 		s.t.Fatal("the call did not end")
 	}
 	got := map[string]cancellation{"hook": {e.CancelledBy, e.CancelReason}}
@@ -169,7 +169,7 @@ func TestCancellation_reason(t *testing.T) {
 			}
 			t.Run(fmt.Sprintf("%s/modern=%t", w.name, modern), func(t *testing.T) {
 				t.Parallel()
-				s := newCancelScene(t, patience)
+				s := newCancelScene(t, testTimeout)
 				wire := w.open(t, s.front)
 				if !modern {
 					wire.answer(0, initialize)
@@ -262,7 +262,7 @@ func TestCancellation_connection(t *testing.T) {
 	}
 	t.Run("REST", func(t *testing.T) {
 		t.Parallel()
-		s := newCancelScene(t, patience)
+		s := newCancelScene(t, testTimeout)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		r, err := http.NewRequestWithContext(ctx, http.MethodPost, listen(t, s.front)+"/mcp/execute", strings.NewReader(`{"tool":"wait","arguments":{}}`))
@@ -286,7 +286,7 @@ func TestCancellation_connection(t *testing.T) {
 
 // TestCancellation_session ends the session of a call.
 func TestCancellation_session(t *testing.T) {
-	s := newCancelScene(t, patience)
+	s := newCancelScene(t, testTimeout)
 	wire := openHTTPWire(t, s.front)
 	wire.answer(0, initialize)
 	wire.send(ready)

@@ -167,7 +167,7 @@ func TestPrincipal_ignoresClaims(t *testing.T) {
 				want = local
 			}
 			from := len(m.calls(0))
-			m.lies(l)
+			m.sendClaims(l)
 			calls := m.calls(from)
 			for _, call := range calls {
 				who := call.Principal
@@ -186,8 +186,8 @@ func TestPrincipal_ignoresClaims(t *testing.T) {
 	}
 }
 
-// lies sends a request of every method, and a call of a tool for admins.
-func (m *matrix) lies(l link) {
+// sendClaims sends a request of every method, and a call of a tool for admins.
+func (m *matrix) sendClaims(l link) {
 	m.t.Helper()
 	meta := lyingLegacy
 	if l.modern {
@@ -264,8 +264,8 @@ type claim struct {
 	// send returns the status, 0 for a transport without statuses, and the
 	// response.
 	send func() (int, string)
-	// told are members of the event; for nil, those of a complete request.
-	told map[string]string
+	// event are members of the event; for nil, those of a complete request.
+	event map[string]string
 }
 
 // TestAgentMismatch_claim: each request is audited once, with the claimed agent
@@ -282,11 +282,11 @@ func TestAgentMismatch_claim(t *testing.T) {
 			delete(who, "ip")
 		}
 		for _, c := range m.claims(at, credential) {
-			m.wantContradicted(path, at.name+", "+c.name, c, who)
+			m.checkMismatch(path, at.name+", "+c.name, c, who)
 		}
 	}
-	for _, c := range m.linked("stdio", m.stdio, map[string]string{}) {
-		m.wantContradicted(path, c.name, c, map[string]string{"principal": "grace", "kind": "local", "listener": "stdio"})
+	for _, c := range m.messageClaims("stdio", m.stdio, map[string]string{}) {
+		m.checkMismatch(path, c.name, c, map[string]string{"principal": "grace", "kind": "local", "listener": "stdio"})
 	}
 	if calls := m.calls(0); len(calls) > 0 {
 		t.Errorf("%d calls were made: %+v", len(calls), calls[0])
@@ -296,19 +296,19 @@ func TestAgentMismatch_claim(t *testing.T) {
 	}
 }
 
-// wantContradicted checks that a claim is rejected with one event.
-func (m *matrix) wantContradicted(path, name string, c claim, who map[string]string) {
+// checkMismatch checks that a claim is rejected with one event.
+func (m *matrix) checkMismatch(path, name string, c claim, who map[string]string) {
 	m.t.Helper()
-	before := len(contradictions(m.t, path))
+	before := len(mismatchEvents(m.t, path))
 	status, answer := c.send()
 	if status != http.StatusForbidden && status != 0 || !strings.Contains(answer, "the credential is bound to another agent") {
 		m.t.Errorf("%s: %d %s", name, status, answer)
 	}
 	want := map[string]string{"agent": "bot", "claimed": "evil", "by": "claim", "request_id": "r-7", "method": "tools/call", "name": "open", "trace_id": evilTrace}
 	maps.Copy(want, who)
-	maps.Copy(want, c.told)
+	maps.Copy(want, c.event)
 	maps.DeleteFunc(want, func(_, value string) bool { return value == "" })
-	if diff := cmp.Diff([]map[string]string{want}, contradictions(m.t, path)[before:]); diff != "" {
+	if diff := cmp.Diff([]map[string]string{want}, mismatchEvents(m.t, path)[before:]); diff != "" {
 		m.t.Errorf("event of %s (-want +got)\n%s", name, diff)
 	}
 }
@@ -341,15 +341,15 @@ func (m *matrix) claims(at site, credential http.Header) []claim {
 		{"legacy HTTP, header", post("/mcp", messageOf(1, open, ""), joined(session, evilHeaders)), nil},
 		{"legacy HTTP, _meta", post("/mcp", messageOf(1, open, evilLegacy), session), nil},
 	}
-	claims = append(claims, m.linked("WebSocket", func() (func(string), func() []byte) { return m.dial(at, credential) }, nil)...)
-	claims = append(claims, m.linked("HTTP+SSE", func() (func(string), func() []byte) { return m.stream(at, credential, credential) }, nil)...)
+	claims = append(claims, m.messageClaims("WebSocket", func() (func(string), func() []byte) { return m.dial(at, credential) }, nil)...)
+	claims = append(claims, m.messageClaims("HTTP+SSE", func() (func(string), func() []byte) { return m.stream(at, credential, credential) }, nil)...)
 	// The headers of a connection belong to no trace of its requests.
 	write, read := m.dial(at, joined(credential, evilHeaders))
-	claims = append(claims, claim{"WebSocket, header", spoken(pipe(write, read), messageOf(1, open, metaMatrix)), map[string]string{"trace_id": ""}})
+	claims = append(claims, claim{"WebSocket, header", sendWithoutStatus(pipe(write, read), messageOf(1, open, metaMatrix)), map[string]string{"trace_id": ""}})
 	write, read = m.stream(at, joined(credential, evilHeaders), credential)
-	claims = append(claims, claim{"HTTP+SSE, header", spoken(pipe(write, read), messageOf(1, open, metaMatrix)), map[string]string{"trace_id": ""}})
+	claims = append(claims, claim{"HTTP+SSE, header", sendWithoutStatus(pipe(write, read), messageOf(1, open, metaMatrix)), map[string]string{"trace_id": ""}})
 	write, read = m.stream(at, credential, joined(credential, evilHeaders))
-	return append(claims, claim{"HTTP+SSE, header of the message", spoken(pipe(write, read), messageOf(1, open, metaMatrix)), nil})
+	return append(claims, claim{"HTTP+SSE, header of the message", sendWithoutStatus(pipe(write, read), messageOf(1, open, metaMatrix)), nil})
 }
 
 // stream opens an HTTP+SSE stream with one header, and sends messages with
@@ -359,8 +359,8 @@ func (m *matrix) stream(at site, opened, sent http.Header) (write func(string), 
 	return func(text string) { m.send(at, http.MethodPost, endpoint, text, sent) }, next
 }
 
-// linked returns the ways to claim an agent on a transport with messages.
-func (m *matrix) linked(name string, connect func() (func(string), func() []byte), told map[string]string) []claim {
+// messageClaims returns the ways to claim an agent on a transport with messages.
+func (m *matrix) messageClaims(name string, connect func() (func(string), func() []byte), told map[string]string) []claim {
 	open := mcptest.Request{Method: "tools/call", Name: "open", Params: `"name":"open","arguments":{}`}
 	modern, read := connect()
 	legacy, readLegacy := connect()
@@ -368,18 +368,18 @@ func (m *matrix) linked(name string, connect func() (func(string), func() []byte
 	readLegacy()
 	legacy(ready)
 	return []claim{
-		{"modern " + name, spoken(pipe(modern, read), messageOf(1, open, evilModern)), told},
-		{"legacy " + name, spoken(pipe(legacy, readLegacy), messageOf(1, open, evilLegacy)), told},
+		{"modern " + name, sendWithoutStatus(pipe(modern, read), messageOf(1, open, evilModern)), told},
+		{"legacy " + name, sendWithoutStatus(pipe(legacy, readLegacy), messageOf(1, open, evilLegacy)), told},
 	}
 }
 
-// spoken sends a message on a transport whose responses have no status.
-func spoken(send func(mcptest.Request, int, string) string, text string) func() (int, string) {
+// sendWithoutStatus sends a message on a transport whose responses have no status.
+func sendWithoutStatus(send func(mcptest.Request, int, string) string, text string) func() (int, string) {
 	return func() (int, string) { return 0, send(mcptest.Request{}, 1, text) }
 }
 
-// contradictions returns the agent mismatch events of an audit log.
-func contradictions(t *testing.T, path string) (all []map[string]string) {
+// mismatchEvents returns the agent mismatch events of an audit log.
+func mismatchEvents(t *testing.T, path string) (all []map[string]string) {
 	t.Helper()
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -441,7 +441,7 @@ audit {
 		if chosen != "" {
 			r.Header.Set("X-Request-Id", chosen)
 		}
-		before := len(contradictions(t, path))
+		before := len(mismatchEvents(t, path))
 		w := httptest.NewRecorder()
 		handler.ServeHTTP(w, r)
 		id := w.Header().Get("X-Request-Id")
@@ -452,7 +452,7 @@ audit {
 			"agent": "bot", "claimed": "evil", "by": "connection", "request_id": id, "path": "/mcp", "trace_id": evilTrace,
 			"principal": "ada", "kind": "jwt", "issuer": m.corp.Issuer(), "ip": "192.0.2.1",
 		}
-		if diff := cmp.Diff([]map[string]string{want}, contradictions(t, path)[before:]); diff != "" {
+		if diff := cmp.Diff([]map[string]string{want}, mismatchEvents(t, path)[before:]); diff != "" {
 			t.Errorf("(-want +got)\n%s", diff)
 		}
 		if line := lineWith(m.log.String(), "request_id="+id); line == "" {

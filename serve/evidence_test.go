@@ -42,18 +42,18 @@ type evidence struct {
 	server  *engine.Server
 	front   *serve.Front
 	path    string // of the audit log
-	console synced
+	console syncBuffer
 
-	mu     sync.Mutex
-	events []string
-	told   chan bool         // closed and replaced at each event
-	names  map[string]string // of ids in events
+	mu      sync.Mutex
+	events  []string
+	changed chan bool         // closed and replaced at each event
+	names   map[string]string // of ids in events
 }
 
 // newEvidence returns a server of a tool file that records everything.
 func newEvidence(t *testing.T, tools string) *evidence {
 	t.Helper()
-	v := &evidence{t: t, path: filepath.Join(t.TempDir(), "audit.jsonl"), told: make(chan bool), names: map[string]string{}}
+	v := &evidence{t: t, path: filepath.Join(t.TempDir(), "audit.jsonl"), changed: make(chan bool), names: map[string]string{}}
 	s, err := engine.New(engine.Options{
 		Name: "test", Front: serve.Checks{}, Hooks: []engine.Hook{v.hook},
 		Extensions: []engine.Extension{telemetry.New(telemetry.Options{Console: &v.console})},
@@ -98,8 +98,8 @@ func (v *evidence) hook(_ context.Context, e call.Event) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.events = append(v.events, normal(v.t, encoded, v.names))
-	close(v.told)
-	v.told = make(chan bool)
+	close(v.changed)
+	v.changed = make(chan bool)
 }
 
 // take returns the events since the last call.

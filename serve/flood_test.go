@@ -82,7 +82,7 @@ func floodSite(t *testing.T, auths string) *flooded {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		f.relent()
+		f.stop()
 		stop()
 		<-ended
 	})
@@ -103,8 +103,8 @@ func (f *flooded) dial(from string) net.Conn {
 	return c
 }
 
-// relent ends the attack.
-func (f *flooded) relent() {
+// stop ends the attack.
+func (f *flooded) stop() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, c := range f.open {
@@ -160,10 +160,10 @@ func (f *flooded) head(path, key string, length int) string {
 	return head + "\r\n"
 }
 
-// judge has a client call the tool over its own connections, and fails unless
+// checkVictim has a client call the tool over its own connections, and fails unless
 // 99 % of the calls succeed. With MCPD_LONG it also compares their time with
 // quiet.
-func (f *flooded) judge(tool, key string, quiet time.Duration) time.Duration {
+func (f *flooded) checkVictim(tool, key string, quiet time.Duration) time.Duration {
 	f.t.Helper()
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1}}
 	defer client.CloseIdleConnections()
@@ -275,7 +275,7 @@ func TestFlood_unfinishedBodies(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel() // mostly waits for the attackers
 			f := floodSite(t, s.auths)
-			quiet := f.judge("small", s.victim, 0)
+			quiet := f.checkVictim("small", s.victim, 0)
 			body := bytes.Repeat([]byte(" "), 4<<20)
 			send := func(i, length int) {
 				f.begin(s.from[i%len(s.from)], "/mcp/execute", s.attacker, length, body[:length-1])
@@ -284,8 +284,8 @@ func TestFlood_unfinishedBodies(t *testing.T) {
 			for i := range 3 * 20 { // one after another, to fill the remaining budget
 				send(i, len(body)>>(i/3))
 			}
-			f.judge("small", s.victim, quiet)
-			f.judge("large", s.victim, 0)
+			f.checkVictim("small", s.victim, quiet)
+			f.checkVictim("large", s.victim, 0)
 		})
 	}
 }
@@ -296,13 +296,13 @@ func TestFlood_idleConnections(t *testing.T) {
 	for _, s := range usual(t) {
 		t.Run(s.name, func(t *testing.T) {
 			f := floodSite(t, s.auths)
-			quiet := f.judge("small", s.victim, 0)
+			quiet := f.checkVictim("small", s.victim, 0)
 			f.attack(attackers(1100), func(i int) {
 				if c := f.dial(s.from[i%len(s.from)]); c != nil && i%2 == 0 {
 					_, _ = io.WriteString(c, "POST /mcp HTTP/1.1\r\nHost: "+f.address+"\r\n")
 				}
 			})
-			f.judge("small", s.victim, quiet)
+			f.checkVictim("small", s.victim, quiet)
 		})
 	}
 }
@@ -312,7 +312,7 @@ func TestFlood_openStreams(t *testing.T) {
 	for _, s := range usual(t) {
 		t.Run(s.name, func(t *testing.T) {
 			f := floodSite(t, s.auths)
-			quiet := f.judge("small", s.victim, 0)
+			quiet := f.checkVictim("small", s.victim, 0)
 			f.attack(attackers(1600), func(i int) {
 				c := f.dial(s.from[i%len(s.from)])
 				if c == nil {
@@ -326,7 +326,7 @@ func TestFlood_openStreams(t *testing.T) {
 				_, _ = io.WriteString(c, head+"\r\n")
 				_, _ = bufio.NewReader(c).ReadString('\n') // the status
 			})
-			f.judge("small", s.victim, quiet)
+			f.checkVictim("small", s.victim, quiet)
 		})
 	}
 }
@@ -405,12 +405,12 @@ func TestFlood_unreadAnswers(t *testing.T) {
 		for _, s := range all {
 			t.Run(transport+"/"+s.name, func(t *testing.T) {
 				f := floodSite(t, s.auths)
-				f.judge("small", s.victim, 0)
+				f.checkVictim("small", s.victim, 0)
 				before := heldBytes()
 				f.attack(min(attackers(few), 900), func(i int) { ask(f, s.from[i%len(s.from)], s.attacker) })
 				var rounds []uint64
 				for range 4 {
-					f.judge("small", s.victim, 0)
+					f.checkVictim("small", s.victim, 0)
 					rounds = append(rounds, heldBytes())
 				}
 				// Running calls hold more for a moment. The heap includes the
@@ -419,7 +419,7 @@ func TestFlood_unreadAnswers(t *testing.T) {
 				if t.Logf("%d MiB in use", held>>20); held > httpguard.DefaultBudget {
 					t.Errorf("%d MiB in use", held>>20)
 				}
-				f.judge("large", s.victim, 0)
+				f.checkVictim("large", s.victim, 0)
 			})
 		}
 	}

@@ -72,9 +72,9 @@ func toMCP(t *testing.T, client *http.Client, url string, c oneCall) (*http.Resp
 	return response, text
 }
 
-// hers are objects of "ada": a suspended task, and the state of a suspended
+// adaState are objects of "ada": a suspended task, and the state of a suspended
 // call.
-type hers struct{ task, state string }
+type adaState struct{ task, state string }
 
 const askCall = `"name":"asks","arguments":{}`
 
@@ -82,7 +82,7 @@ const askCall = `"name":"asks","arguments":{}`
 var ownIDs = regexp.MustCompile(`"(call_id|request_id|mcpd/call)":"[^"]*"`)
 
 // asked has "ada" make a call that asks, inline and as a task.
-func (m *matrix) asked(at site, ada http.Header) hers {
+func (m *matrix) asked(at site, ada http.Header) adaState {
 	m.t.Helper()
 	call := mcptest.Request{Method: "tools/call", Name: "asks", Params: askCall}
 	inPlace := m.inPlace(at, call, ada)
@@ -92,7 +92,7 @@ func (m *matrix) asked(at site, ada http.Header) hers {
 		m.t.Fatalf("response %s, task %q", inPlace, made)
 	}
 	m.until(at, made, "input_required", ada)
-	return hers{made, state}
+	return adaState{made, state}
 }
 
 // until waits until a task is notified with a status, and returns the
@@ -123,7 +123,7 @@ func answersTo(name string) string {
 // reaches returns, by method, requests for one of her objects and for an
 // unknown one: other principals get the same response to both. A method without
 // an object has one request, and its response shows nothing of hers.
-func reaches(h hers) map[string][]mcptest.Request {
+func reaches(h adaState) map[string][]mcptest.Request {
 	const ref = `"ref":{"type":"ref/prompt","name":%q},"argument":{"name":"a","value":""}`
 	pair := func(method, real, never string, params string) []mcptest.Request {
 		return []mcptest.Request{
@@ -156,7 +156,7 @@ func reaches(h hers) map[string][]mcptest.Request {
 // TestState_otherPrincipal: others cannot access tasks, suspended calls, or
 // what policies hide, and cannot learn whether they exist.
 func TestState_otherPrincipal(t *testing.T) {
-	m := newMatrix(t, welcome())
+	m := newMatrix(t, otherCallerBlocks())
 	ada := m.corp.token(nil)
 	for _, at := range m.sites() {
 		h := m.asked(at, ada)
@@ -167,7 +167,7 @@ func TestState_otherPrincipal(t *testing.T) {
 				t.Errorf("no requests for %s", r.Method)
 			}
 		}
-		for name, credential := range m.foreigners() {
+		for name, credential := range m.otherCallers() {
 			for method, requests := range known {
 				var answers []string
 				for _, r := range requests {
@@ -181,12 +181,12 @@ func TestState_otherPrincipal(t *testing.T) {
 					t.Errorf("%s by %s shows existence to %s (-hers +unknown)\n%s", method, at.name, name, diff)
 				}
 			}
-			m.goesNot(at, h.state, name, credential)
+			m.checkForeignState(at, h.state, name, credential)
 		}
 		if got := m.traces().Bodies; got != bodies {
 			t.Errorf("by %s: others ran %d scripts", at.name, got-bodies)
 		}
-		m.goesOn(at, h, ada)
+		m.checkUnaffected(at, h, ada)
 	}
 }
 
@@ -197,9 +197,9 @@ func anonymized(text, task string) string {
 	return ownIDs.ReplaceAllString(text, `"$1":"-"`)
 }
 
-// goesNot sends the state of a call with a response as another principal,
+// checkForeignState sends the state of a call with a response as another principal,
 // inline and as a task, which must fail.
-func (m *matrix) goesNot(at site, state, name string, credential http.Header) {
+func (m *matrix) checkForeignState(at site, state, name string, credential http.Header) {
 	m.t.Helper()
 	r := mcptest.Request{Method: "tools/call", Name: "asks", Params: fmt.Sprintf(`%s,"requestState":%q,%s`, askCall, state, answersTo("nobody"))}
 	if got := m.inPlace(at, r, credential); !strings.Contains(got, "made for somebody else") {
@@ -218,8 +218,8 @@ func (m *matrix) inPlace(at site, r mcptest.Request, credential http.Header) str
 	return m.send(at, http.MethodPost, "/mcp", messageOf(1, r, plain), joined(modernHeaders(r), credential)).text
 }
 
-// goesOn checks that her objects are unaffected.
-func (m *matrix) goesOn(at site, h hers, ada http.Header) {
+// checkUnaffected checks that her objects are unaffected.
+func (m *matrix) checkUnaffected(at site, h adaState, ada http.Header) {
 	m.t.Helper()
 	r := mcptest.Request{Method: "tools/call", Name: "asks", Params: fmt.Sprintf(`%s,"requestState":%q,%s`, askCall, h.state, answersTo("Ann"))}
 	if got := m.inPlace(at, r, ada); !strings.Contains(got, "told Ann") {

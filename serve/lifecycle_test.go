@@ -274,10 +274,10 @@ tool "stuck" {
 }
 `
 
-// bell signals when a script has logged that it runs.
-type bell chan struct{}
+// runSignal signals when a script has logged that it runs.
+type runSignal chan struct{}
 
-func (b bell) Write(p []byte) (int, error) {
+func (b runSignal) Write(p []byte) (int, error) {
 	if bytes.Contains(p, []byte("the body runs")) {
 		b <- struct{}{}
 	}
@@ -294,7 +294,7 @@ func TestShutdown_gracePeriod(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			events := make(chan call.Event, 2)
-			running := make(bell, 1)
+			running := make(runSignal, 1)
 			d := run(t, stuckTool, time.Millisecond, running, func(_ context.Context, e call.Event) { events <- e })
 			answers := make(chan []byte, 1)
 			go func() {

@@ -59,8 +59,8 @@ func TestLogging_levels(t *testing.T) {
 	}
 }
 
-// talker is a server with a tool that logs at each level.
-func talker() *mcp.Server {
+// newLoggingServer is a server with a tool that logs at each level.
+func newLoggingServer() *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "talker", Version: "1"}, nil)
 	s.AddTool(&mcp.Tool{Name: "talks", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		for _, level := range protocol.LogLevels {
@@ -77,7 +77,7 @@ func talker() *mcp.Server {
 // TestLogging_upstreamLevel has clients of both eras receive logs of servers of
 // both, at each level.
 func TestLogging_upstreamLevel(t *testing.T) {
-	one := talker()
+	one := newLoggingServer()
 	for server, stateless := range map[string]bool{"sessions": false, "stateless": true} {
 		behind := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return one }, &mcp.StreamableHTTPOptions{Stateless: stateless}))
 		t.Cleanup(behind.Close)
@@ -93,7 +93,7 @@ func TestLogging_upstreamLevel(t *testing.T) {
 					for _, severe := range protocol.LogLevels[from:] {
 						want = append(want, severe+" word")
 					}
-					if diff := cmp.Diff(want, hears(t, endpoint, era, level)); diff != "" {
+					if diff := cmp.Diff(want, receivedLevels(t, endpoint, era, level)); diff != "" {
 						t.Errorf("(-want +got)\n%s", diff)
 					}
 				})
@@ -102,9 +102,9 @@ func TestLogging_upstreamLevel(t *testing.T) {
 	}
 }
 
-// hears returns what a client of an era receives from the talker's tool, at a
+// receivedLevels returns what a client of an era receives from the talker's tool, at a
 // level.
-func hears(t *testing.T, endpoint, era, level string) []string {
+func receivedLevels(t *testing.T, endpoint, era, level string) []string {
 	heard := make(chan string, 100)
 	client := mcp.NewClient(&mcp.Implementation{Name: "sdk", Version: "1"}, &mcp.ClientOptions{
 		//lint:ignore SA1019 clients hear so
@@ -162,7 +162,7 @@ tool "fine" {
 // TestExposeTraces_warning listens on all addresses and on loopback.
 func TestExposeTraces_warning(t *testing.T) {
 	for address, warned := range map[string]bool{"0.0.0.0:0": true, "127.0.0.1:0": false} {
-		log := &synced{}
+		log := &syncBuffer{}
 		s, err := engine.New(engine.Options{
 			Name: "test", Logger: slog.New(slog.NewTextHandler(log, nil)),
 			Files: engine.Files{Config: fstest.MapFS{"mcpd.hcl": {Data: []byte("server {\n  expose_traces = true\n}\n"), Mode: 0o644}}},

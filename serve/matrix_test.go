@@ -38,7 +38,7 @@ type matrix struct {
 	t           *testing.T
 	front       *serve.Front
 	corp, other issuer
-	log         synced
+	log         syncBuffer
 
 	mu     sync.Mutex
 	events []call.Event // the starts of calls
@@ -208,7 +208,7 @@ func (m *matrix) sites() []site {
 	m.t.Cleanup(func() { os.RemoveAll(folder) })
 	var sites []site
 	for network, address := range map[string]string{"tcp": "127.0.0.1:0", "unix": filepath.Join(folder, "s")} {
-		if network == "unix" && !knowsPeers {
+		if network == "unix" && !peersSupported {
 			continue
 		}
 		listener, err := net.Listen(network, address)
@@ -255,8 +255,8 @@ func joined(all ...http.Header) http.Header {
 	return h
 }
 
-// said is the response to a request.
-type said struct {
+// httpReply is the response to a request.
+type httpReply struct {
 	status int
 	header http.Header
 	// text is a plain body, or the first event of a stream, which the client then
@@ -265,13 +265,13 @@ type said struct {
 }
 
 // send sends a request and reads the response.
-func (m *matrix) send(at site, method, path, body string, header http.Header) said {
+func (m *matrix) send(at site, method, path, body string, header http.Header) httpReply {
 	m.t.Helper()
 	ctx, cancel := context.WithTimeout(m.t.Context(), time.Minute)
 	defer cancel()
 	response, events := m.open(ctx, at, method, path, body, header)
 	defer response.Body.Close()
-	s := said{status: response.StatusCode, header: response.Header}
+	s := httpReply{status: response.StatusCode, header: response.Header}
 	if events != nil {
 		s.text = string(events())
 		return s
@@ -331,7 +331,7 @@ func modernHeaders(r mcptest.Request) http.Header {
 }
 
 // modern sends a modern request.
-func (m *matrix) modern(at site, r mcptest.Request, header http.Header) said {
+func (m *matrix) modern(at site, r mcptest.Request, header http.Header) httpReply {
 	m.t.Helper()
 	return m.send(at, http.MethodPost, "/mcp", messageOf(1, r, metaMatrix), joined(modernHeaders(r), header))
 }

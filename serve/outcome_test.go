@@ -349,7 +349,7 @@ tool "teapot" {
 func TestPanic_redacted(t *testing.T) {
 	const value = "correct-horse-battery"
 	shown := []string{value, base64.StdEncoding.EncodeToString([]byte("key:" + value)), hex.EncodeToString([]byte(value))}
-	var log synced
+	var log syncBuffer
 	var broken atomic.Bool
 	s, err := engine.New(engine.Options{
 		Name: "test", Front: serve.Checks{}, Logger: slog.New(slog.NewTextHandler(&log, nil)),

@@ -96,8 +96,8 @@ func TestResources_cacheHints(t *testing.T) {
 	}
 }
 
-// inFrontOf returns the URL of a server with another server as its upstream.
-func inFrontOf(t *testing.T, behind *mcp.Server, options *mcp.StreamableHTTPOptions) (url string) {
+// serveUpstream returns the URL of a server with another server as its upstream.
+func serveUpstream(t *testing.T, behind *mcp.Server, options *mcp.StreamableHTTPOptions) (url string) {
 	t.Helper()
 	host := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return behind }, options))
 	t.Cleanup(host.Close)
@@ -127,7 +127,7 @@ func TestSubscribe_upstreamResource(t *testing.T) {
 				notes.AddResource(&mcp.Resource{URI: "lab://note", Name: "note"}, func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 					return &mcp.ReadResourceResult{}, nil
 				})
-				url := inFrontOf(t, notes, options)
+				url := serveUpstream(t, notes, options)
 				updated := make(chan string, 100)
 				client := mcp.NewClient(&mcp.Implementation{Name: "sdk", Version: "1"}, &mcp.ClientOptions{
 					ResourceUpdatedHandler: func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) { updated <- r.Params.URI },
@@ -172,7 +172,7 @@ func TestResources_upstreamTTL(t *testing.T) {
 		})
 	}
 	client := mcp.NewClient(&mcp.Implementation{Name: "sdk", Version: "1"}, nil)
-	session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: inFrontOf(t, notes, &mcp.StreamableHTTPOptions{Stateless: true}) + "/mcp"}, nil)
+	session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: serveUpstream(t, notes, &mcp.StreamableHTTPOptions{Stateless: true}) + "/mcp"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

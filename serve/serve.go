@@ -201,7 +201,7 @@ func RefuseStdio(ctx context.Context, in io.Reader, out io.Writer, why string) e
 
 func (f *Front) runStdio(ctx context.Context) error {
 	if f.options.In == nil || f.options.Out == nil {
-		return errors.New("run stdio: the options name no streams")
+		return errors.New("run stdio: no streams in the options")
 	}
 	serving, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -285,7 +285,7 @@ func (f *Front) Shutdown(ctx context.Context) error {
 		bounded, cancel := context.WithTimeout(ctx, f.options.Grace)
 		defer cancel()
 		if err := f.drain(bounded); err != nil {
-			f.closeErr = fmt.Errorf("the grace period of %s is over: %w", f.options.Grace, err)
+			f.closeErr = fmt.Errorf("the grace period of %s has ended: %w", f.options.Grace, err)
 		}
 		f.backend.inflight.cancelAll(errShutdown)
 		final, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTimeout)

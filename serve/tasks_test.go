@@ -55,7 +55,7 @@ tool "deploy" {
 `, host, host)
 	path := filepath.Join(t.TempDir(), "state", "state.db")
 	legs := &hookLog{}
-	c, stop := durable(t, path, tools, legs.hook)
+	c, stop := newStoredTasks(t, path, tools, legs.hook)
 	made := c.call("deploy", "{}")
 	if made.TTL != 3*60*60*1000 {
 		t.Errorf("TTL = %d ms", made.TTL)
@@ -63,7 +63,7 @@ tool "deploy" {
 	for i, name := range []string{"Ann", "Bob"} {
 		asked := c.until(made.ID, "input_required")
 		stop()
-		c, stop = durable(t, path, tools, legs.hook)
+		c, stop = newStoredTasks(t, path, tools, legs.hook)
 		if diff := cmp.Diff(asked, c.get(made.ID)); diff != "" {
 			t.Fatalf("the restart changed the task (-before +after)\n%s", diff)
 		}
@@ -80,7 +80,7 @@ tool "deploy" {
 		t.Errorf("got %s after %d posts, want %s", got.Result, posts.Load(), want)
 	}
 	stop()
-	c, _ = durable(t, path, tools)
+	c, _ = newStoredTasks(t, path, tools)
 	if diff := cmp.Diff(got, c.get(made.ID)); diff != "" {
 		t.Errorf("the restart changed the result (-before +after)\n%s", diff)
 	}
@@ -118,14 +118,14 @@ func running() (hook engine.Hook, began chan bool, ended chan string) {
 func TestTask_shutdown(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state", "state.db")
 	hook, began, ended := running()
-	c, stop := durable(t, path, endlessTask, hook)
+	c, stop := newStoredTasks(t, path, endlessTask, hook)
 	made := c.call("stuck", "{}")
 	<-began
 	stop()
 	if message := <-ended; message != "the call was canceled" {
 		t.Errorf("the leg ended with %q", message)
 	}
-	c, _ = durable(t, path, endlessTask)
+	c, _ = newStoredTasks(t, path, endlessTask)
 	got := c.get(made.ID)
 	const reason = "the server was stopped while the task ran, and its effects are unknown; check them before you repeat the call"
 	if got.Status != "failed" || got.StatusMessage != reason || got.Error == nil || got.Error.Code != -32603 || got.Error.Message != reason {
@@ -397,8 +397,8 @@ func (c taskClient) until(id string, statuses ...string) task {
 	return task{}
 }
 
-// durable returns a front with its state in a file, and its shutdown function.
-func durable(t *testing.T, path, tools string, hooks ...engine.Hook) (c taskClient, stop func()) {
+// newStoredTasks returns a front with its state in a file, and its shutdown function.
+func newStoredTasks(t *testing.T, path, tools string, hooks ...engine.Hook) (c taskClient, stop func()) {
 	t.Helper()
 	s, err := engine.New(engine.Options{
 		Name: "test", Extensions: []engine.Extension{sqlite.New()}, Hooks: hooks, Front: serve.Checks{}, StatePath: path,

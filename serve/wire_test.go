@@ -47,8 +47,8 @@ var wires = []struct {
 	{"stdio", openStdioWire},
 }
 
-// patience is the timeout of tests, for a busy machine.
-const patience = 2 * time.Minute
+// testTimeout is the timeout of tests, for a busy machine.
+const testTimeout = 2 * time.Minute
 
 // next returns the next message of the server.
 func (w *wire) next() []byte {
@@ -59,7 +59,7 @@ func (w *wire) next() []byte {
 			w.t.Fatal("the transport ended")
 		}
 		return message
-	case <-time.After(patience):
+	case <-time.After(testTimeout):
 		w.t.Fatal("no message from the server")
 	}
 	return nil

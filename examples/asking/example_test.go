@@ -1,6 +1,6 @@
-//lint:file-ignore SA1019 sampling is deprecated as of 2026-07-28, and is what older clients have
+//lint:file-ignore SA1019 sampling is deprecated as of 2026-07-28, and older clients use it
 
-// Package asking shows tools that ask their client: see README.md.
+// Package asking shows tools that ask their client. See README.md.
 package asking
 
 import (
@@ -26,7 +26,7 @@ func TestExample(t *testing.T) {
 	exampletest.Passes(t, load(t), 12)
 }
 
-// model answers what the client is asked for, by what the question holds.
+// model answers the client's questions by their content.
 type model struct{ asked []string }
 
 func (m *model) answer(_ context.Context, r *mcp.CreateMessageRequest) (*mcp.CreateMessageResult, error) {
@@ -47,8 +47,7 @@ func (m *model) answer(_ context.Context, r *mcp.CreateMessageRequest) (*mcp.Cre
 	return &mcp.CreateMessageResult{Role: "assistant", Model: "test", StopReason: "endTurn", Content: &mcp.TextContent{Text: text}}, nil
 }
 
-// TestDeploy_answers has a model answer in many ways: only one that says yes, and nothing
-// against it, deploys.
+// TestDeploy_answers gives many answers. Only an unambiguous yes deploys.
 func TestDeploy_answers(t *testing.T) {
 	handler, err := serve.New(load(t), serve.Options{}).Handler()
 	if err != nil {

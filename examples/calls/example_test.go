@@ -1,4 +1,4 @@
-// Package calls shows tools that call tools: see README.md.
+// Package calls shows tools that call tools. See README.md.
 package calls
 
 import (
@@ -15,7 +15,7 @@ import (
 )
 
 func TestNestedCall_hiddenTool(t *testing.T) {
-	var mu sync.Mutex // tools that are called at once have it called at once
+	var mu sync.Mutex // concurrent calls run hooks concurrently
 	var told []string
 	server := start(t, func(_ context.Context, e call.Event) {
 		mu.Lock()
@@ -27,7 +27,7 @@ func TestNestedCall_hiddenTool(t *testing.T) {
 		t.Errorf("got %s, %v", result.Value, err)
 	}
 	if _, err := server.Call(t.Context(), "total", map[string]any{"orders": []string{"7"}}); err == nil || !strings.Contains(err.Error(), "/id must match") {
-		t.Errorf("an order that is none: %v", err)
+		t.Errorf("invalid order: %v", err)
 	}
 	told = nil
 	if _, err := server.Call(t.Context(), "get_order", map[string]any{"id": "O-7"}); err == nil || err.Error() != "POLICY_DENIED: Ask for the total" {
@@ -41,7 +41,7 @@ func TestNestedCall_hiddenTool(t *testing.T) {
 		"start total client", "start get_order tool total", "end get_order tool total", "end total client",
 	}
 	if diff := cmp.Diff(want, told); diff != "" {
-		t.Errorf("hooks are told (-want +got)\n%s", diff)
+		t.Errorf("hook events (-want +got)\n%s", diff)
 	}
 }
 
@@ -49,8 +49,8 @@ func TestMocks(t *testing.T) {
 	exampletest.Passes(t, start(t, func(context.Context, call.Event) {}), 2)
 }
 
-// start returns a server of the example, with a hook. Calls one after the other
-// have it called so, too.
+// start returns a server of the example with a hook. Sequential calls run the hook in
+// sequence too.
 func start(t *testing.T, hook engine.Hook) *engine.Server {
 	t.Helper()
 	server, err := engine.New(engine.Options{Name: "orders", Files: engine.Files{Tools: engine.Dir("tools.d")}, Hooks: []engine.Hook{hook}})

@@ -1,4 +1,4 @@
-// Package databases shows tools that ask databases: see README.md.
+// Package databases shows tools that query databases. See README.md.
 package databases
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/mcpd/mcpd/examples/exampletest"
 )
 
-// serverOf serves a copy of the example, whose folders are its own.
+// serverOf serves a copy of the example in its own directories.
 func serverOf(t *testing.T) (server *engine.Server, dir string) {
 	t.Helper()
 	dir = exampletest.Copy(t)
@@ -41,7 +41,7 @@ func execute(t *testing.T, server *engine.Server, tool string, arguments map[str
 	return string(result.Value)
 }
 
-// hostile are names that end a statement where they are pasted into it.
+// hostile are names that would end a statement they were pasted into.
 var hostile = []string{
 	"users); DROP TABLE users; --", "users); ATTACH DATABASE 'x' AS y; --", "users') UNION SELECT value, '', 0 FROM secrets --", "'", "\"", "sqlite_master; --",
 	"users\x00", "\u202euser", ":table", "?1", "$table", "", strings.Repeat("users", 100_000),
@@ -65,14 +65,14 @@ func TestTableName_quoted(t *testing.T) {
 	}
 	for _, name := range hostile {
 		got := execute(t, server, "inspect_table_schema", map[string]any{"db_path": "shop.db", "table_name": name})
-		if !strings.HasSuffix(got, " does not exist.") && got != "error: only databases of the data folder can be inspected" && got != tooLong {
+		if !strings.HasSuffix(got, " does not exist.") && got != "error: only databases in the data directory can be inspected" && got != tooLong {
 			t.Errorf("%.50q: got %.200s", name, got)
 		}
 	}
 	after, err := os.ReadFile(filepath.Join(dir, "data", "shop.db"))
 	left, _ := os.ReadDir(filepath.Join(dir, "data"))
 	if err != nil || !bytes.Equal(before, after) || len(left) != 1 {
-		t.Errorf("the database is another one now, or %d files are", len(left))
+		t.Errorf("the database was replaced, or %d files are left", len(left))
 	}
 }
 
@@ -81,7 +81,7 @@ func TestPaths_confined(t *testing.T) {
 	evil := filepath.Join(dir, "data-evil")
 	for link, to := range map[string]string{"evil.db": filepath.Join(evil, "shop.db"), "evil": evil, "up": ".."} {
 		if err := os.Symlink(to, filepath.Join(dir, "data", link)); err != nil {
-			t.Skip("this system makes no links: ", err)
+			t.Skip("this system cannot create links: ", err)
 		}
 	}
 	if err := os.Link(filepath.Join(evil, "shop.db"), filepath.Join(dir, "data", "hard.db")); err != nil {
@@ -92,7 +92,7 @@ func TestPaths_confined(t *testing.T) {
 		"shop.db?mode=rw", ":memory:", "/etc/passwd", "shop.db\x00.db",
 	} {
 		got := execute(t, server, "inspect_table_schema", map[string]any{"db_path": path, "table_name": "secrets"})
-		if got != "error: only databases of the data folder can be inspected" && got != "error: there is no database "+path {
+		if got != "error: only databases in the data directory can be inspected" && got != "error: there is no database "+path {
 			t.Errorf("%q: got %s", path, got)
 		}
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/mcpd/mcpd/serve"
 )
 
-// TestMain is the program that runs bodies where it is started as that.
+// TestMain starts a script worker when the executor starts this program.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == "worker" {
 		main()
@@ -79,7 +79,7 @@ func TestProgram_length(t *testing.T) {
 		t.Fatal(err)
 	}
 	if lines := bytes.Count(source, []byte("\n")); lines >= 60 {
-		t.Errorf("main.go has %d lines; README.md promises fewer than 60", lines)
+		t.Errorf("main.go has %d lines, README.md promises fewer than 60", lines)
 	}
 }
 

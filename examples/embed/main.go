@@ -1,5 +1,5 @@
-// Command embed serves a tool in Go and tools in files from one binary. The bodies of the
-// files run in processes of their own, which the command starts of itself.
+// Command embed serves Go tools and tool files from one binary. Scripts of the files
+// run in worker processes, which the command starts itself.
 package main
 
 import (

@@ -1,4 +1,4 @@
-# A tool in a file, compiled into the binary, beside the one in main.go.
+# A tool file compiled into the binary, next to the Go tool in main.go.
 
 tool "price_order" {
   description = "Adds up the prices of an order in cents. Returns {total}."

@@ -1,4 +1,5 @@
-// Package exampletest is what every example is held to. Tests alone import it.
+// Package exampletest holds the checks that every example must pass. Only tests import
+// it.
 package exampletest
 
 import (
@@ -17,8 +18,8 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// Passes runs the test blocks beside the tools of a server. All must pass, and
-// there must be so many.
+// Passes runs the test blocks of a server's tools. It requires that all pass and that
+// their number equals blocks.
 func Passes(t *testing.T, server *engine.Server, blocks int) {
 	t.Helper()
 	results, err := server.RunTests(t.Context(), "")
@@ -35,8 +36,7 @@ func Passes(t *testing.T, server *engine.Server, blocks int) {
 	}
 }
 
-// Copy returns a folder of the test's own, with no link in its path, that holds
-// what the folder of the test does.
+// Copy copies the directory of the test to a temporary one without links in its path.
 func Copy(t *testing.T) (dir string) {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -49,9 +49,8 @@ func Copy(t *testing.T) (dir string) {
 	return dir
 }
 
-// Load returns a server whose files are loaded, and which is closed when the
-// test ends. It trusts the programs of agents, as those of examples are the test's own, and
-// has all extensions.
+// Load returns a server with loaded files and all extensions, and closes it when the
+// test ends. It trusts agent code, since the examples are the test's own.
 func Load(t *testing.T, o engine.Options) *engine.Server {
 	t.Helper()
 	o.Scripts.Programs, o.Extensions = scripting.Inline(), []engine.Extension{codemode.New(), federation.New(), typescript.New(), oidc.New(), postgres.New(), sqlite.New()}

@@ -1,4 +1,4 @@
-// Package federation shows tools of another server, and code that calls them: see README.md.
+// Package federation shows upstream tools and code that calls them. See README.md.
 package federation
 
 import (
@@ -25,7 +25,7 @@ func TestTools_ofBothServers(t *testing.T) {
 		"crm_delete_customer: Deletes a customer for good. Ask before.", "crm_list_customers: Lists all customers.",
 		"list_orders: Lists the orders of a customer.", "remind: Sends a customer a reminder.",
 	}
-	got = append(got[1:3:3], got[4], got[5]) // beside those of the codeact block
+	got = append(got[1:3:3], got[4], got[5]) // next to those of the codeact block
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
@@ -42,7 +42,7 @@ func TestReadmeProgram(t *testing.T) {
 		t.Fatal("README.md shows no program")
 	}
 	if got := run(t, start(t), program, "run"); string(got.Result) != `["Ada: 1900"]` {
-		t.Errorf("it returns %s", got.Result)
+		t.Errorf("the program returns %s", got.Result)
 	}
 }
 
@@ -50,11 +50,11 @@ func TestCode_deniedTool(t *testing.T) {
 	server := start(t)
 	_, err := server.Call(t.Context(), "run_code", map[string]any{"code": `await crm.delete_customer({ id: "C-1" })`})
 	if err == nil || !strings.Contains(err.Error(), `crm has no tool "delete_customer"`) {
-		t.Errorf("code is told %v", err)
+		t.Errorf("error for the code: %v", err)
 	}
 	result, err := server.Call(t.Context(), "crm_delete_customer", map[string]any{"id": "C-1"})
 	if err != nil || string(result.Value) != `"C-1 is deleted"` {
-		t.Errorf("by itself: %s, %v", result.Value, err)
+		t.Errorf("called directly: %s, %v", result.Value, err)
 	}
 }
 
@@ -70,7 +70,7 @@ func TestExample(t *testing.T) {
 	exampletest.Passes(t, exampletest.Load(t, engine.Options{Name: "example", Files: engine.Files{Tools: engine.Dir("tools.d"), Config: engine.Dir(".")}, Mode: engine.Offline}), 2)
 }
 
-// ran is what a program has come to.
+// ran is the result of a program.
 type ran struct{ Result, Calls json.RawMessage }
 
 func run(t *testing.T, server *engine.Server, program, mode string) (told ran) {
@@ -85,7 +85,7 @@ func run(t *testing.T, server *engine.Server, program, mode string) (told ran) {
 	return told
 }
 
-// start returns a server of the example, which reaches the other one.
+// start returns a server of the example, connected to the upstream server.
 func start(t *testing.T) *engine.Server {
 	t.Helper()
 	return exampletest.Load(t, engine.Options{

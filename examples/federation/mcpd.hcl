@@ -1,10 +1,10 @@
-# Another server, whose tools are served here beside our own, and code of agents that
-# joins what both know.
+# An upstream server, whose tools are served next to our own, and agent code that
+# combines both.
 
 variable "crm_url" {
   type        = string
   default     = "http://127.0.0.1:8081/mcp"
-  description = "Where the server of customers is"
+  description = "URL of the server of customers"
 }
 
 upstream "crm" {
@@ -12,14 +12,14 @@ upstream "crm" {
   exclude = ["merge_*"]
   timeout = "5s"
 
-  override "delete_customer" { description = "Deletes a customer for good. Ask before." }
+  override "delete_customer" { description = "Deletes a customer permanently. Ask first." }
 }
 
 codeact {
   max_calls = 20
 }
 
-# A rule on a tool holds whoever defines it, and however it is called.
+# A policy applies to a tool whoever defines it and however it is called.
 policy "code_deletes_nothing" {
   tools  = ["crm_delete_*"]
   deny   = "call.via == 'code'"

@@ -1,4 +1,4 @@
-// Package files shows a tool that reads the files of one folder: see README.md.
+// Package files shows a tool that reads the files of one directory. See README.md.
 package files
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/mcpd/mcpd/examples/exampletest"
 )
 
-// serverOf serves a copy of the example, whose folders are its own.
+// serverOf serves a copy of the example in its own directories.
 func serverOf(t *testing.T) (server *engine.Server, dir string) {
 	t.Helper()
 	dir = exampletest.Copy(t)
@@ -31,7 +31,7 @@ func TestPaths_confined(t *testing.T) {
 	evil := filepath.Join(dir, "logs-evil")
 	for link, to := range map[string]string{"evil.log": filepath.Join(evil, "app.log"), "evil": evil, "up": ".."} {
 		if err := os.Symlink(to, filepath.Join(dir, "logs", link)); err != nil {
-			t.Skip("this system makes no links: ", err)
+			t.Skip("this system cannot create links: ", err)
 		}
 	}
 	if err := os.Link(filepath.Join(evil, "app.log"), filepath.Join(dir, "logs", "hard.log")); err != nil {
@@ -54,7 +54,7 @@ func TestPaths_confined(t *testing.T) {
 		"evil.log", "evil/app.log", "up/logs-evil/app.log", "hard.log", "./../logs-evil/app.log", "/etc/passwd",
 	} {
 		got, err := call(path)
-		if err == nil || err.Message != "only files of the log folder can be read" {
+		if err == nil || err.Message != "only files in the log directory can be read" {
 			t.Errorf("%s: got %s, %v", strings.TrimPrefix(path, dir), got, err)
 		}
 	}

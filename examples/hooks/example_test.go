@@ -1,4 +1,4 @@
-// Package hooks shows a hook in JavaScript: see README.md.
+// Package hooks shows a hook in JavaScript. See README.md.
 package hooks
 
 import (
@@ -23,10 +23,10 @@ func TestJournal_everyCall(t *testing.T) {
 		{"dividend": 6, "divisor": 0},
 		{"dividend": "six"},
 	} {
-		// The journal is what is looked at; errors are part of it.
+		// The test looks at the journal, which records errors too.
 		_, _ = server.Call(ctx, "divide", arguments)
 	}
-	// Hooks run beside the calls; Close waits for them.
+	// Hooks run alongside the calls. Close waits for them.
 	if err := server.Close(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -49,9 +49,9 @@ func TestExample(t *testing.T) {
 	exampletest.Passes(t, exampletest.Load(t, engine.Options{Name: "example", Files: engine.Files{Tools: engine.Dir("tools.d")}}), 2)
 }
 
-// journal is a log handler that keeps what hooks write. The hooks of one call
-// run in order and those of different calls side by side; sorting by call
-// restores the order of the calls.
+// journal is a log handler that keeps the lines of hooks. Hooks of one call run in
+// order, those of different calls concurrently. Sorting by call restores the order of
+// the calls.
 type journal struct {
 	mu    sync.Mutex
 	lines []string

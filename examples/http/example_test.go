@@ -1,4 +1,4 @@
-// Package http shows a tool that sends requests: see README.md.
+// Package http shows a tool that sends requests. See README.md.
 package http
 
 import (

@@ -1,4 +1,4 @@
-// Package limits shows limits of the operator and of a tool: see README.md.
+// Package limits shows limits of the operator and of a tool. See README.md.
 package limits
 
 import (

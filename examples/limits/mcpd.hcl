@@ -1,12 +1,11 @@
-# The operator's file. Its limits are counted for every call, whatever tool
-# files say.
+# The configuration file. Its limits apply to every call, whatever tool files say.
 
 server {
   name = "reports"
 }
 
-# Over HTTP all callers are anonymous in this version, and told apart by where
-# they are; other transports tell who calls.
+# Over HTTP all callers are anonymous here and told apart by address. Other transports
+# know the caller.
 limit "per_caller" {
   key   = "principal.id + ' ' + source.ip"
   rate  = "60/m"

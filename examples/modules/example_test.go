@@ -70,7 +70,7 @@ func TestProgram_stops(t *testing.T) {
 	}
 }
 
-// start returns a server of the files of the example.
+// start returns a server of the example's files.
 func start(t *testing.T) *engine.Server {
 	t.Helper()
 	server, err := newServer(engine.Dir("tools.d"))

@@ -1,5 +1,5 @@
-// Command modules serves tools in files that reach into the program which serves
-// them: through a module, and only as far as their grants say.
+// Command modules serves tool files that use a module of the program that embeds mcpd.
+// Each file may use it only as far as its grants allow.
 package main
 
 import (
@@ -20,8 +20,8 @@ import (
 //go:embed tools.d
 var files embed.FS
 
-// stock is what the program knows, and scripts do not: how many there are of each
-// article, by warehouse.
+// stock is data of the program that scripts cannot reach: the number of each article by
+// warehouse.
 var stock = map[string]map[string]int{
 	"north": {"lamp": 4, "chair": 11},
 	"south": {"lamp": 7},
@@ -33,8 +33,8 @@ type terms struct {
 	Warehouses []string `json:"warehouses"`
 }
 
-// granted reads the arguments of a grant. What it says of them is told to the
-// author of the file, at the line of the block.
+// granted reads the arguments of a grant. The author of the file sees its error at the
+// line of the block.
 func granted(options json.RawMessage) (t terms, err error) {
 	if err := json.Unmarshal(options, &t); err != nil || len(t.Warehouses) == 0 {
 		return t, errors.New(`warehouses must be a list of names, such as ["north"]`)
@@ -47,14 +47,14 @@ func granted(options json.RawMessage) (t terms, err error) {
 	return t, nil
 }
 
-// place is what scripts ask for.
+// place is the argument of scripts.
 type place struct {
 	Warehouse string `json:"warehouse"`
 	Article   string `json:"article"`
 }
 
-// count is modules.stock.count. What the script may see is what its grant says,
-// never what the script says of itself.
+// count implements modules.stock.count. The grant decides what the script may see,
+// never the script's arguments.
 func count(_ context.Context, call engine.HostCall, in place) (int, error) {
 	t, err := granted(call.Options)
 	if err != nil {

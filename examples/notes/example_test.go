@@ -1,4 +1,4 @@
-// Package notes shows values that outlive their call: see README.md.
+// Package notes shows values that outlive their call. See README.md.
 package notes
 
 import (
@@ -30,7 +30,7 @@ func TestPad_perUserAndDurable(t *testing.T) {
 	}
 	server = start(t, path)
 	got = append(got,
-		execute(t, server, "bob", "visits", `{}`), // closing has run the hooks of all calls
+		execute(t, server, "bob", "visits", `{}`), // closing ran the hooks of all calls
 		execute(t, server, "ada", "list_notes", `{}`),
 		execute(t, server, "bob", "list_notes", `{"begins":"buy"}`),
 		execute(t, server, "bob", "add_note", `{"text":"buy milk"}`),
@@ -49,7 +49,7 @@ func start(t *testing.T, path string) *engine.Server {
 	return exampletest.Load(t, engine.Options{Name: "example", Files: engine.Files{Tools: engine.Dir("tools.d")}, StatePath: path})
 }
 
-// execute returns what a tool answers a user.
+// execute returns a tool's response to a user.
 func execute(t *testing.T, server *engine.Server, user, tool, arguments string) string {
 	result := server.Execute(t.Context(), call.Request{
 		Name: tool, Arguments: json.RawMessage(arguments),

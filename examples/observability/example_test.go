@@ -1,4 +1,5 @@
-// Package observability shows what an operator looks at: see README.md.
+// Package observability shows metrics, alerts and a dashboard for operators. See
+// README.md.
 package observability
 
 import (
@@ -27,7 +28,7 @@ func TestAlerts_metricsExist(t *testing.T) {
 		all.examine(t, rule["alert"].(string), rule["expr"].(string), shown...)
 	}
 	if rules < 10 {
-		t.Errorf("%d rules are there", rules)
+		t.Errorf("got %d rules", rules)
 	}
 }
 
@@ -52,22 +53,22 @@ func TestDashboard_metricsExist(t *testing.T) {
 		}
 	}
 	if expressions != strings.Count(string(text), `"expr"`) || expressions < 30 {
-		t.Errorf("%d expressions are checked", expressions)
+		t.Errorf("checked %d expressions", expressions)
 	}
 }
 
-// examineValues checks the query of a variable of Grafana.
+// examineValues checks the query of a Grafana variable.
 func (all series) examineValues(t *testing.T, text string) {
 	t.Helper()
 	found := regexp.MustCompile(`^label_values\((.*), (\w+)\)$`).FindStringSubmatch(text)
 	if found == nil {
-		t.Errorf("the variable %s is not understood", text)
+		t.Errorf("unsupported variable %s", text)
 		return
 	}
 	all.examine(t, text, found[1], "{{"+found[2]+"}}")
 }
 
-// Every metric of ours that there is, is in the dashboard: what nobody can see is of no use.
+// The dashboard must show every metric of ours.
 func TestDashboard_complete(t *testing.T) {
 	text, err := os.ReadFile("dashboard.json")
 	if err != nil {
@@ -76,12 +77,13 @@ func TestDashboard_complete(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(seen(t))) {
 		base := regexp.MustCompile(`_(bucket|sum|count)$`).ReplaceAllString(name, "")
 		if strings.HasPrefix(name, "mcpd_") && !strings.Contains(string(text), base) {
-			t.Errorf("%s is nowhere in the dashboard", name)
+			t.Errorf("the dashboard does not show %s", name)
 		}
 	}
 }
 
-// TestMetricsPage_complete with its labels, and no other: people build on their names.
+// TestMetricsPage_complete compares metrics and labels in both directions, since users
+// build on their names.
 func TestMetricsPage_complete(t *testing.T) {
 	all, text := seen(t), fetched(t)
 	kinds := regexp.MustCompile(`(?m)^# TYPE (mcpd_\w+) (\w+)$`).FindAllStringSubmatch(text, -1)
@@ -101,21 +103,21 @@ func TestMetricsPage_complete(t *testing.T) {
 	}
 	got := regexp.MustCompile("(?m)^\\| `mcpd_\\w+` .*$").FindAllString(string(document), -1)
 	if diff := cmp.Diff(want, got); diff != "" || len(want) == 0 {
-		t.Errorf("the metrics that are (-), and those in docs/reference/metrics.md (+)\n%s", diff)
+		t.Errorf("metrics of the server (-), in docs/reference/metrics.md (+)\n%s", diff)
 	}
 }
 
 func TestPrometheus_loadsAlerts(t *testing.T) {
 	document := documentOf(t, "prometheus.yml")
 	if files := fmt.Sprint(document["rule_files"]); files != "[alerts.yml]" {
-		t.Errorf("the rules are in %s", files)
+		t.Errorf("rules are in %s", files)
 	}
 	for _, job := range list(t, document, "scrape_configs") {
 		if job["job_name"] != "mcpd" || job["metrics_path"] != "/metrics" {
 			t.Errorf("%v", job)
 		}
 		if diff := cmp.Diff(map[string]any{"type": "Bearer", "credentials_file": "prometheus.key"}, job["authorization"]); diff != "" {
-			t.Errorf("the credential (-want +got)\n%s", diff)
+			t.Errorf("credential (-want +got)\n%s", diff)
 		}
 	}
 	readme, err := os.ReadFile("README.md")
@@ -123,7 +125,7 @@ func TestPrometheus_loadsAlerts(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !strings.Contains(string(readme), "--scopes mcpd:metrics > prometheus.key\n") {
-		t.Error("the README does not say how the key is made")
+		t.Error("the README does not explain how to create the key")
 	}
 }
 
@@ -136,7 +138,7 @@ func TestPromQL_unknownMetric(t *testing.T) {
 	} {
 		q, err := parseQuery(expression)
 		if err == nil && len(all.check(q)) == 0 {
-			t.Errorf("%s is let pass", expression)
+			t.Errorf("%s is accepted", expression)
 		}
 	}
 }
@@ -154,7 +156,7 @@ func documentOf(t *testing.T, path string) map[string]any {
 	return plain(documents[0]).(map[string]any)
 }
 
-// plain returns a value of YAML without the order of its names.
+// plain returns a YAML value without the order of its names.
 func plain(v any) any {
 	switch v := v.(type) {
 	case *yaml.Map:
@@ -186,7 +188,7 @@ func list(t *testing.T, document map[string]any, path ...string) (all []map[stri
 	return all
 }
 
-// objects returns all objects of a document in JSON.
+// objects returns all objects of a JSON document.
 func objects(v any) (all []map[string]any) {
 	switch v := v.(type) {
 	case map[string]any:

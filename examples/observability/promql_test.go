@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// query is what an expression of PromQL asks for.
+// query holds the selectors and groupings of a PromQL expression.
 type query struct {
 	selectors []selector
 	groupings []grouping
 }
 
-// selector asks for the series of one metric.
+// selector selects the series of one metric.
 type selector struct {
 	metric   string
 	matchers []matcher
@@ -28,9 +28,9 @@ type grouping struct {
 	of     []selector
 }
 
-// parseQuery reads the part of PromQL that the files of this example are written
-// in, and refuses all else: no name of a metric or a label escapes it. The parser of
-// Prometheus would come with 250 modules.
+// parseQuery parses the part of PromQL that this example uses and refuses everything
+// else. So it sees every name of a metric or label. The parser of Prometheus would add
+// 250 modules.
 func parseQuery(text string) (q query, err error) {
 	p := &parser{}
 	if p.tokens, err = tokens(text); err != nil {
@@ -65,7 +65,7 @@ func tokens(text string) (list []string, err error) {
 	for rest != "" {
 		token := tokenForm.FindString(rest)
 		if token == "" {
-			return nil, fmt.Errorf("%s: what is %.20q", text, rest)
+			return nil, fmt.Errorf("%s: unexpected %.20q", text, rest)
 		}
 		rest = rest[len(token):]
 		if strings.TrimSpace(token) != "" {
@@ -110,14 +110,16 @@ func (p *parser) expect(token string) {
 var (
 	operators   = strings.Fields("+ - * / % ^ == != < <= > >= and or unless")
 	aggregators = strings.Fields("sum min max avg count topk bottomk")
-	// functions have the kinds of their arguments: n a number or values, r a range.
+	// functions maps each function to its argument kinds: n is a number or values, r a
+	// range.
 	functions = map[string]string{"rate": "r", "increase": "r", "resets": "r", "changes": "r", "histogram_quantile": "nn", "time": "", "absent": "n"}
 	keywords  = strings.Fields("and or unless by without on ignoring group_left group_right bool offset")
 	name      = regexp.MustCompile(`^[a-zA-Z_:][a-zA-Z0-9_:]*$`)
 	duration  = regexp.MustCompile(`^[0-9]+(ms|[smhdwy])$`)
 )
 
-// expression reads operands with operators between them. It reports whether it is a range.
+// expression reads operands with operators between them. It reports whether the result
+// is a range.
 func (p *parser) expression() (ranged bool) {
 	first := len(p.query.selectors)
 	ranged = p.operand()
@@ -136,7 +138,7 @@ func (p *parser) expression() (ranged bool) {
 	return ranged
 }
 
-// group notes labels of the selectors from one on.
+// group records labels of the selectors from first on.
 func (p *parser) group(labels []string, first int) {
 	if len(labels) > 0 {
 		p.query.groupings = append(p.query.groupings, grouping{labels, slices.Clone(p.query.selectors[first:])})

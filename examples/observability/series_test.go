@@ -14,20 +14,20 @@ import (
 	"github.com/mcpd/mcpd/internal/ops/telemetry"
 )
 
-// series are the labels of all series of each metric.
+// series maps each metric to the labels of its series.
 type series map[string][]map[string]string
 
-// ofTarget are the labels that Prometheus adds to what it fetches.
+// ofTarget are the labels that Prometheus adds to scraped series.
 var ofTarget = []string{"instance", "job"}
 
-// fetched returns the metrics of a server that has seen one of everything.
+// fetched returns the metrics of a server after one event of each kind.
 func fetched(t *testing.T) string {
 	t.Helper()
 	tel, err := telemetry.New(telemetry.Options{Version: "1", LookupEnv: func(name string) (string, bool) { return "console", name == "OTEL_TRACES_EXPORTER" }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = tel.Close(t.Context()) }) // nothing is to be sent
+	t.Cleanup(func() { _ = tel.Close(t.Context()) }) // nothing to send
 	m := tel.Metrics()
 	m.Publish(observe.Catalog{Items: []observe.Item{{Kind: "tool", Name: "refund"}}, Policies: []string{"small"}, Limits: []string{"per_agent"}})
 	for _, outcome := range []string{"ok", "input_required", "INVALID_INPUT", "TOOL_NOT_FOUND", "POLICY_DENIED", "EXECUTION_ERROR", "TIMEOUT"} {
@@ -64,7 +64,7 @@ var (
 	labelForm  = regexp.MustCompile(`([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)"`)
 )
 
-// parseSeries reads a line of the text format.
+// parseSeries parses a line of the text format.
 func parseSeries(line string) (metric string, labels map[string]string, ok bool) {
 	found := seriesForm.FindStringSubmatch(strings.TrimSpace(line))
 	if found == nil {
@@ -77,7 +77,7 @@ func parseSeries(line string) (metric string, labels map[string]string, ok bool)
 	return found[1], labels, true
 }
 
-// check tells what an expression asks for that there is not.
+// check returns an error for each missing metric or label in a query.
 func (all series) check(q query) (wrong []string) {
 	if len(q.selectors) == 0 {
 		wrong = append(wrong, "asks for no metric")
@@ -103,8 +103,8 @@ func (all series) check(q query) (wrong []string) {
 	return wrong
 }
 
-// checkMatcher wants what a matcher looks for to be there, one by one where it is a
-// list of words. What a variable of Grafana stands for is not known here.
+// checkMatcher requires that some series has the matched value. For a list of words it
+// requires each word. The values of Grafana variables are unknown here.
 func (all series) checkMatcher(metric string, m matcher) (wrong []string) {
 	if !all.has(metric, m.label) {
 		return []string{metric + " has no label " + m.label}
@@ -127,10 +127,10 @@ func (all series) has(metric, label string) bool {
 	})
 }
 
-// templates are the labels that a text of Grafana or of an alert shows.
+// templates matches the labels in a text of Grafana or of an alert.
 var templates = regexp.MustCompile(`\{\{ ?(?:\$labels\.)?([a-zA-Z_]+) ?\}\}`)
 
-// checkShown wants the labels of a text to be those that an expression leaves.
+// checkShown requires that the result of an expression has the labels of a text.
 func (all series) checkShown(q query, text string) (wrong []string) {
 	for _, found := range templates.FindAllStringSubmatch(text, -1) {
 		label, left := found[1], len(q.groupings) == 0 && all.has(q.selectors[0].metric, found[1])
@@ -144,7 +144,7 @@ func (all series) checkShown(q query, text string) (wrong []string) {
 	return wrong
 }
 
-// examine parses an expression and checks it, with the texts that are shown of it.
+// examine parses and checks an expression and the texts that show its result.
 func (all series) examine(t *testing.T, where, expression string, shown ...string) {
 	t.Helper()
 	q, err := parseQuery(expression)

@@ -1,4 +1,4 @@
-// Package policies shows a policy set: see README.md.
+// Package policies shows a policy set. See README.md.
 package policies
 
 import (

@@ -1,5 +1,5 @@
-# The operator's file. Its policies are asked first, and nothing in tools.d can
-# remove, shadow or weaken them.
+# The configuration file. Its policies run first. Nothing in tools.d can remove, shadow
+# or weaken them.
 
 server {
   name         = "customer-mcp"
@@ -12,17 +12,17 @@ server {
 variable "stage" {
   type        = string
   default     = "dev"
-  description = "Where this server runs"
+  description = "Stage of this server"
 }
 
-# vars.stage is typed: vars.stgae would be an error when the file is loaded.
+# vars.stage is typed: vars.stgae would be an error at load.
 policy "blocked_in_prod" {
   deny   = "vars.stage == 'prod' && !tool.read_only && !principal.scopes.exists(s, s == 'admin')"
   reason = "Blocked in prod"
 }
 
-# What a caller may surely not call is left out of its lists. With "hide" a call
-# ends as if there were no such tool.
+# Lists omit what a caller certainly may not call. With "hide" a call fails as if the
+# tool did not exist.
 policy "admin_tools_are_for_admins" {
   tools    = ["admin_*"]
   allow    = "principal.scopes.exists(s, s == 'admin')"

@@ -1,8 +1,8 @@
 //go:build unix
 
-//lint:file-ignore SA1019 sampling is deprecated as of 2026-07-28, and is what older clients have
+//lint:file-ignore SA1019 sampling is deprecated as of 2026-07-28, and older clients use it
 
-// Package programs shows a tool that runs a program: see README.md.
+// Package programs shows a tool that runs a program. See README.md.
 package programs
 
 import (
@@ -24,7 +24,7 @@ import (
 	"github.com/mcpd/mcpd/serve"
 )
 
-// serverOf serves a copy of the example, whose program is its own.
+// serverOf serves a copy of the example with its own program.
 func serverOf(t *testing.T) (server *engine.Server, log string) {
 	t.Helper()
 	dir := exampletest.Copy(t)
@@ -45,8 +45,8 @@ func TestExample(t *testing.T) {
 	exampletest.Passes(t, server, 5)
 }
 
-// TestApproval_byModel asks a model in the midst of the call.
-// The log of the program says what was done, and how often.
+// TestApproval_byModel asks a model during the call. The log of the program shows each
+// action.
 func TestApproval_byModel(t *testing.T) {
 	const planned, applied = "plan|crm|\n", "apply|--service=crm|--|v7|\n"
 	for _, version := range []string{"2026-07-28", "2025-11-25"} {
@@ -62,13 +62,13 @@ func TestApproval_byModel(t *testing.T) {
 				t.Errorf("%s %q: got %q, want %q", version, c.answer, got, c.text)
 			}
 			if got, err := os.ReadFile(log); err != nil || string(got) != c.log {
-				t.Errorf("%s %q: the program was told %q, %v, want %q", version, c.answer, got, err, c.log)
+				t.Errorf("%s %q: program log %q, %v, want %q", version, c.answer, got, err, c.log)
 			}
 		}
 	}
 }
 
-// ask has a client call the tool, whose model answers so.
+// ask calls the tool as a client whose model gives an answer.
 func ask(t *testing.T, server *engine.Server, version, answer string) string {
 	t.Helper()
 	handler, err := serve.New(server, serve.Options{}).Handler()
@@ -119,7 +119,7 @@ func TestArguments_notInterpretedByShell(t *testing.T) {
 		}
 		want := "plan|shop|\napply|--service=shop|--|" + summary + "|\n"
 		if got, err := os.ReadFile(log); err != nil || string(got) != want {
-			t.Errorf("%q: the program was told %q, %v", summary, got, err)
+			t.Errorf("%q: program log %q, %v", summary, got, err)
 		}
 	}
 	for _, summary := range []string{"a\nb", "a\x00b", ""} {
@@ -129,7 +129,7 @@ func TestArguments_notInterpretedByShell(t *testing.T) {
 			t.Errorf("%q: %v", summary, result.Err)
 		}
 		if got, err := os.ReadFile(log); err != nil || string(got) != "plan|shop|\n" {
-			t.Errorf("%q: the program was told %q, %v", summary, got, err)
+			t.Errorf("%q: program log %q, %v", summary, got, err)
 		}
 	}
 	for _, service := range []string{"--all", "-x", "shop;id", "shop crm", "Shop", "../shop", "shop\n", "ѕhop", ""} {
@@ -140,7 +140,7 @@ func TestArguments_notInterpretedByShell(t *testing.T) {
 			t.Errorf("%q: %v", service, result.Err)
 		}
 		if _, err := os.Stat(log); !errors.Is(err, os.ErrNotExist) {
-			t.Errorf("%q: the program was run: %v", service, err)
+			t.Errorf("%q: the program ran: %v", service, err)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-// Package resources shows resources and prompts: see README.md.
+// Package resources shows resources and prompts. See README.md.
 package resources
 
 import (
@@ -47,7 +47,7 @@ func TestClient(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	if _, err := session.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "incident://CUST-3"}); err == nil {
-		t.Error("an incident of a customer was read by anybody")
+		t.Error("anyone can read an incident of a customer")
 	}
 	prompt, err := session.GetPrompt(t.Context(), &mcp.GetPromptParams{Name: "incident_review", Arguments: map[string]string{"id": "INC-7"}})
 	if err != nil || len(prompt.Messages) != 3 {
@@ -76,7 +76,7 @@ func TestSubscription_editedPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if uri := <-told; uri != page {
-		t.Errorf("told of %s", uri)
+		t.Errorf("notification for %s", uri)
 	}
 	if got := read(t, session, page); got != "# Do not\n" {
 		t.Errorf("got %q", got)
@@ -88,7 +88,7 @@ func load(t *testing.T, folder string) *engine.Server {
 	return exampletest.Load(t, engine.Options{Name: "example", Files: engine.Files{Tools: engine.Dir(folder)}, Front: serve.Checks{}})
 }
 
-// connect returns a session of the revision that subscribes by a request.
+// connect returns a session of the revision that subscribes by request.
 func connect(t *testing.T, server *engine.Server, o *mcp.ClientOptions) *mcp.ClientSession {
 	t.Helper()
 	handler, err := serve.New(server, serve.Options{}).Handler()

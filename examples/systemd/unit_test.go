@@ -1,4 +1,4 @@
-// Package systemd holds the unit to what it is to restrict: see README.md.
+// Package systemd checks the restrictions of the systemd unit. See README.md.
 package systemd
 
 import (
@@ -13,8 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// directives are all that the unit has, by section and name. A value of "*" is
-// judged elsewhere.
+// directives holds every directive of the unit by section and name. Another test checks
+// a value of "*".
 var directives = map[string]string{
 	"Unit.Description": "*", "Unit.Documentation": "*", "Unit.Wants": "network-online.target", "Unit.After": "network-online.target",
 	"Unit.StartLimitIntervalSec": "60", "Unit.StartLimitBurst": "5",
@@ -52,10 +52,10 @@ func unit(t *testing.T, text []byte) map[string]string {
 		case strings.HasPrefix(line, "[") && strings.HasSuffix(line, "]"):
 			section = strings.Trim(line, "[]")
 		case !assigned:
-			t.Errorf("%q is no directive", line)
+			t.Errorf("%q is not a directive", line)
 		default:
 			if _, twice := read[section+"."+name]; twice {
-				t.Errorf("%s stands twice", name)
+				t.Errorf("%s occurs twice", name)
 			}
 			read[section+"."+name] = value
 		}
@@ -84,15 +84,15 @@ func TestUnit_restrictions(t *testing.T) {
 	}
 }
 
-// TestUnit_systemdAnalyze asks systemd what it makes of the unit: whether it
-// knows all of it, and how much the service is exposed, of 100.
+// TestUnit_systemdAnalyze checks with systemd that the unit is valid, and its exposure
+// score of 100.
 func TestUnit_systemdAnalyze(t *testing.T) {
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {
 		t.Skip("SKIPPED: systemd-analyze is not installed")
 	}
-	// The program is not where it will be, and Type=notify-reload is newer than the
-	// systemd of some machines.
+	// The program is not installed here, and some machines have a systemd older than
+	// Type=notify-reload.
 	text := bytes.ReplaceAll(source(t), []byte("/usr/local/bin/mcpd serve"), []byte("/bin/true serve"))
 	text = bytes.ReplaceAll(text, []byte("Type=notify-reload"), []byte("Type=notify"))
 	path := filepath.Join(t.TempDir(), "mcpd.service")

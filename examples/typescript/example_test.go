@@ -1,4 +1,4 @@
-// Package typescript shows tools in TypeScript: see README.md.
+// Package typescript shows tools in TypeScript. See README.md.
 package typescript
 
 import (

@@ -107,6 +107,6 @@ tool "whoami" {
 		fmt.Println(response.Status, strings.TrimSpace(string(body)))
 	}
 	// Output:
-	// 401 Unauthorized {"error":"POLICY_DENIED","message":"no credential was sent, and this server lets in nobody without one"}
+	// 401 Unauthorized {"error":"POLICY_DENIED","message":"no credential was sent, and this server requires one"}
 	// 200 OK {"result":"ada"}
 }

@@ -11,15 +11,16 @@ import (
 	"testing"
 )
 
-// publicPackages are what programs outside of this module may import; the packages below
+// publicPackages are the packages that other modules may import. The packages below
 // extensions/ are public too.
 var publicPackages = []string{"engine", "serve", "call", "identity", "diag", "scripting", "scripting/hosttest", "scripting/worker", "policylang"}
 
-// maxEngineNames is how many top-level names engine may export. It only falls, down to 60.
+// maxEngineNames is the maximum number of top-level names that engine exports. Only
+// lower it, down to 60.
 const maxEngineNames = 60
 
-// internalInAPI lists the exported declarations that still mention a package of internal/.
-// It only shrinks.
+// internalInAPI lists the exported declarations that mention an internal package. Only
+// remove entries.
 var internalInAPI = []string{}
 
 func TestPublicAPI_namesNoInternalType(t *testing.T) {
@@ -31,12 +32,12 @@ func TestPublicAPI_namesNoInternalType(t *testing.T) {
 	}
 	for name, mention := range offenders {
 		if !slices.Contains(internalInAPI, name) {
-			t.Errorf("%s mentions %s, which a program outside of this module cannot import", name, mention)
+			t.Errorf("%s mentions %s, which other modules cannot import", name, mention)
 		}
 	}
 	for _, name := range internalInAPI {
 		if offenders[name] == "" {
-			t.Errorf("%s mentions no internal package any more: remove it from internalInAPI", name)
+			t.Errorf("%s no longer mentions an internal package: remove it from internalInAPI", name)
 		}
 	}
 }
@@ -58,8 +59,8 @@ func TestPublicAPI_engineExportsFewNames(t *testing.T) {
 type publicAPI struct {
 	dir   string
 	files []*ast.File
-	// aliases maps the unexported aliases of the package to the types that they stand for, with
-	// the file that holds each.
+	// aliases maps the unexported aliases of the package to their types, with the file
+	// of each.
 	aliases map[string]aliasOf
 }
 
@@ -95,7 +96,7 @@ func readPublicAPIs(t *testing.T) []*publicAPI {
 	var apis []*publicAPI
 	for _, dir := range publicPackages {
 		if byDir[dir] == nil {
-			t.Fatalf("there is no public package %s", dir)
+			t.Fatalf("missing public package %s", dir)
 		}
 	}
 	for _, api := range byDir {
@@ -118,8 +119,8 @@ func typeSpecs(file *ast.File) []*ast.TypeSpec {
 	return specs
 }
 
-// exportedNames returns the names of the exported constants, variables, types and functions
-// that are no methods.
+// exportedNames returns the names of the exported constants, variables, types and
+// functions, without methods.
 func (api *publicAPI) exportedNames() []string {
 	var names []string
 	for _, file := range api.files {
@@ -150,8 +151,8 @@ func (api *publicAPI) exportedNames() []string {
 	return names
 }
 
-// internalMentions maps each exported declaration that mentions a package of internal/ to the
-// first name of that package which it mentions.
+// internalMentions maps each exported declaration that mentions an internal package to
+// the first name it mentions.
 func (api *publicAPI) internalMentions() map[string]string {
 	mentions := map[string]string{}
 	for _, file := range api.files {
@@ -195,8 +196,8 @@ func (api *publicAPI) internalMentions() map[string]string {
 	return mentions
 }
 
-// noteType notes what an exported type shows: a struct shows its exported and its embedded
-// fields, each under its own name; any other type shows all that it is made of.
+// noteType notes what an exported type exposes. Exported and embedded struct fields
+// count under their own names. For other types everything counts.
 func noteType(spec *ast.TypeSpec, note func(string, ...ast.Node)) {
 	if spec.TypeParams != nil {
 		note(spec.Name.Name, spec.TypeParams)
@@ -239,8 +240,8 @@ func receiverName(decl *ast.FuncDecl) string {
 	}
 }
 
-// mentionIn returns the first name of an internal package that node mentions, itself or through
-// an unexported alias. Bodies of functions and unexported fields are not looked at.
+// mentionIn returns the first name of an internal package that node mentions, directly
+// or through an unexported alias. It ignores function bodies and unexported fields.
 func (api *publicAPI) mentionIn(file *ast.File, node ast.Node) string {
 	mention := ""
 	ast.Inspect(node, func(n ast.Node) bool {
@@ -278,8 +279,8 @@ func isStructField(node ast.Node, field *ast.Field) bool {
 	return found
 }
 
-// isInternalImport reports whether name stands for a package of internal/ in file. The name of a
-// package here is the last element of its path, unless the import renames it.
+// isInternalImport reports whether name refers to an internal package in file. A
+// package name is the last element of its path unless the import renames it.
 func isInternalImport(file *ast.File, name string) bool {
 	return slices.ContainsFunc(file.Imports, func(spec *ast.ImportSpec) bool {
 		imported, err := strconv.Unquote(spec.Path.Value)

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// batteries are what a program links only if it imports a package below extensions/.
+// batteries are packages that a program links only if it imports a package below
+// extensions/.
 var batteries = []string{
 	"database/sql",
 	"github.com/coreos/go-oidc",
@@ -22,8 +23,8 @@ var batteries = []string{
 	"modernc.org/",
 }
 
-// ballast is what no program that serves tools needs: libraries of the command line and of
-// tests, and packages that make the linker keep the methods of other types.
+// ballast are packages that no server program needs: libraries of the command line and
+// of tests, and packages that make the linker keep the methods of other types.
 var ballast = []string{
 	"encoding/gob",
 	"expvar",
@@ -61,6 +62,6 @@ func TestEmbed_linksNoBatteries(t *testing.T) {
 		}
 	}
 	if len(from) < 20 {
-		t.Errorf("examples/embed imports %d packages of ours: are these all?", len(from))
+		t.Errorf("examples/embed imports only %d packages of ours", len(from))
 	}
 }

@@ -55,8 +55,8 @@ func goFiles(t *testing.T) []string {
 	return files
 }
 
-// isModule reports whether a folder holds a module of its own, which the layout
-// of this one does not concern.
+// isModule reports whether a directory holds its own Go module, which this layout does
+// not cover.
 func isModule(folder string) bool {
 	_, err := os.Stat(filepath.Join(folder, "go.mod"))
 	return err == nil

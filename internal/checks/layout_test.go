@@ -12,8 +12,9 @@ import (
 
 const module = "github.com/mcpd/mcpd/"
 
-// layout says what each group of packages may import beside itself: it is the table of
-// docs/project/decisions/0002. A name that ends in "/..." stands for a package and all below it.
+// layout lists the allowed imports of each group of packages, as in the table of
+// docs/project/decisions/0002. A name ending in "/..." covers a package and all below
+// it.
 var layout = map[string][]string{
 	"cmd/mcpd":                 {"serve", "engine", "extensions/...", "call", "identity", "diag", "scripting", "scripting/worker", "internal/auth/...", "internal/base/...", "internal/execution/pipeline", "internal/federation/...", "internal/language/...", "internal/ops/...", "internal/process/..."},
 	"extensions/...":           {"diag", "engine", "scripting", "internal/auth/oidc", "internal/base/observe", "internal/codemode/codeact", "internal/execution/catalog", "internal/federation", "internal/federation/overlay", "internal/js/esbuild", "internal/host/sqldb/...", "internal/language/definition", "internal/ops/telemetry", "internal/base/state/..."},
@@ -47,8 +48,8 @@ var layout = map[string][]string{
 	"examples/...":             {"engine", "serve", "identity", "scripting", "call"},
 }
 
-// doors names the only packages that may import a dependency; a prefix covers
-// every package of that module. Tests may also use what testDoors lists.
+// doors lists the only packages that may import a dependency. A prefix covers every
+// package of that module. Tests may also use testDoors.
 var doors = map[string][]string{
 	"github.com/dop251/goja":              {"scripting", "internal/js/builtins", "internal/js/compiler", "internal/js/jsvalue", "internal/js/syntax"},
 	"github.com/evanw/esbuild":            {"internal/js/esbuild"},
@@ -77,18 +78,18 @@ var doors = map[string][]string{
 	"github.com/modelcontextprotocol/go-sdk": {"internal/federation/upstream"},
 }
 
-// testKits are packages of ours that tests may import, wherever they stand.
+// testKits are packages of ours that any test may import.
 var testKits = []string{"extensions/...", "scripting/worker", "internal/js/esbuild", "internal/auth/apikey/keytest", "internal/auth/authn/idptest", "internal/auth/authn/certtest", "internal/protocol/mcp/mcptest", "internal/base/state/sqlite", "internal/ops/compose/samples", "internal/process/cputest", "internal/process/osproc", "examples/exampletest"}
 
-// testDoors are dependencies that tests alone may import.
+// testDoors are dependencies that only tests may import.
 var testDoors = []string{
 	"github.com/google/go-cmp", "go.uber.org/goleak", "github.com/jackc/pgx",
 	"github.com/rogpeppe/go-internal", "golang.org/x/tools/txtar",
 	"github.com/modelcontextprotocol/go-sdk", "github.com/gorilla/websocket", "github.com/santhosh-tekuri/jsonschema",
 }
 
-// TestLayout_imports reads every Go file itself rather than asking the
-// go tool, so that a cached result never hides a forbidden import.
+// TestLayout_imports reads every Go file itself instead of using the go tool, so a
+// cached result never hides a forbidden import.
 func TestLayout_imports(t *testing.T) {
 	for _, file := range goFiles(t) {
 		for _, imported := range importsOf(t, file) {
@@ -97,8 +98,7 @@ func TestLayout_imports(t *testing.T) {
 	}
 }
 
-// TestLayout_noUnusedImports closes doors and takes out arrows that
-// are of no use any more.
+// TestLayout_noUnusedImports finds allowed imports that nothing uses.
 func TestLayout_noUnusedImports(t *testing.T) {
 	type arrow struct{ from, to string }
 	unused := map[arrow]bool{}
@@ -126,8 +126,7 @@ func TestLayout_noUnusedImports(t *testing.T) {
 	}
 }
 
-// TestLayout_inDecision keeps the table that people read and the one
-// that is enforced the same.
+// TestLayout_inDecision compares the documented table with the enforced one.
 func TestLayout_inDecision(t *testing.T) {
 	decision, err := os.ReadFile("docs/project/decisions/0002-packages-beside-the-table.md")
 	if err != nil {
@@ -154,7 +153,7 @@ func TestLayout_inDecision(t *testing.T) {
 	}
 }
 
-// quoted returns what stands between backquotes.
+// quoted returns the texts between backquotes.
 func quoted(text string) []string {
 	var names []string
 	for i, part := range strings.Split(text, "`") {
@@ -173,7 +172,7 @@ func TestLayout_packagesExist(t *testing.T) {
 	for pattern, allowed := range layout {
 		for _, name := range append(slices.Clone(allowed), pattern) {
 			if !slices.ContainsFunc(dirs, func(dir string) bool { return matches([]string{name}, dir) }) {
-				t.Errorf("there is no package %s, which the layout of %s names", name, pattern)
+				t.Errorf("the layout of %[2]s names missing package %[1]s", name, pattern)
 			}
 		}
 	}
@@ -211,7 +210,7 @@ func TestEngine_size(t *testing.T) {
 		}
 	}
 	if lines >= 2500 {
-		t.Errorf("engine has %d lines; what grows past 2500 moves into a package with a name of the domain", lines)
+		t.Errorf("engine has %d lines, more than 2500: move code into a package named after its domain", lines)
 	}
 }
 
@@ -249,7 +248,7 @@ func checkImport(t *testing.T, file, imported string) {
 	t.Errorf("%s: dependency %s has no door in the layout table", file, imported)
 }
 
-// sameGroup reports whether two packages of internal are of one group.
+// sameGroup reports whether two internal packages belong to the same group.
 func sameGroup(a, b string) bool {
 	group := func(dir string) []string { return strings.SplitN(dir, "/", 3) }
 	one, other := group(a), group(b)

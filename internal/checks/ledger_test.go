@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// ledgerRevisions are those that docs/project/must-ledger.md speaks of, in its order.
+// ledgerRevisions are the revisions of docs/project/must-ledger.md in order.
 var ledgerRevisions = []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"}
 
 // ledgerPage is the section of a page in the ledger.
@@ -23,7 +23,7 @@ type ledgerPage struct {
 	rows      []ledgerRow
 }
 
-// ledgerRow says of some sentences of a page what proves them.
+// ledgerRow names the proof for some sentences of a page.
 type ledgerRow struct {
 	line      int
 	sentences []int
@@ -44,14 +44,14 @@ func TestEverySentenceOfTheLedgerIsListedOnce(t *testing.T) {
 	pages, index := readLedger(t)
 	for _, p := range pages {
 		if index[p.name] != p.sentences {
-			t.Errorf("%s has %d sentences, and %d in the table at the top", p.name, p.sentences, index[p.name])
+			t.Errorf("%s has %d sentences, but %d in the table at the top", p.name, p.sentences, index[p.name])
 		}
 		delete(index, p.name)
 		listed := map[int]string{}
 		for _, r := range p.rows {
 			for _, n := range r.sentences {
 				if before, twice := listed[n]; n < 1 || n > p.sentences || twice && !strings.HasPrefix(r.text, "… ") {
-					t.Errorf("docs/project/must-ledger.md:%d: sentence %d of %d is listed again, behind %q, or there is none", r.line, n, p.sentences, before)
+					t.Errorf("docs/project/must-ledger.md:%d: sentence %d of %d is missing or a duplicate, after %q", r.line, n, p.sentences, before)
 				}
 				listed[n] = r.text
 			}
@@ -81,8 +81,8 @@ func TestEveryProofOfTheLedgerExists(t *testing.T) {
 	}
 }
 
-// TestWhatTheLedgerLeavesOpen makes sure that readers are told at the top how
-// much of the specification mcpd does not keep, and why.
+// TestWhatTheLedgerLeavesOpen checks that the top of the ledger states how much of the
+// specification is open, and why.
 func TestWhatTheLedgerLeavesOpen(t *testing.T) {
 	pages, _ := readLedger(t)
 	sentences, reasons := 0, map[string]int{}
@@ -112,7 +112,8 @@ func TestWhatTheLedgerLeavesOpen(t *testing.T) {
 	}
 }
 
-// problem says what is wrong with the proof of a row; proofs are those above it.
+// problem returns what is wrong with the proof of a row, given the proofs of earlier
+// rows.
 func (r *ledgerRow) problem(tests map[string]bool, proofs map[string]string) string {
 	for _, kind := range []string{"does not apply: ", "open: "} {
 		if reason, ok := strings.CutPrefix(r.proof, kind); ok {
@@ -136,7 +137,7 @@ func (r *ledgerRow) problem(tests map[string]bool, proofs map[string]string) str
 	return ""
 }
 
-// missingTest says why a text names no test.
+// missingTest returns why a text does not name a test, or "".
 func missingTest(proof string, tests map[string]bool) string {
 	if name := goTest.FindStringSubmatch(proof); name != nil {
 		if !tests[name[1]+"."+name[2]] {
@@ -156,8 +157,8 @@ func missingTest(proof string, tests map[string]bool) string {
 	return ""
 }
 
-// readLedger returns the sections of the ledger, and what the table at its top
-// counts by revision and page.
+// readLedger returns the sections of the ledger and the counts of its first table by
+// revision and page.
 func readLedger(t *testing.T) (pages []ledgerPage, index map[string]int) {
 	t.Helper()
 	text, err := os.ReadFile("docs/project/must-ledger.md")
@@ -187,15 +188,15 @@ func readLedger(t *testing.T) (pages []ledgerPage, index map[string]int) {
 	}
 	for _, revision := range ledgerRevisions {
 		if index[revision] != 0 {
-			t.Errorf("the pages of %s do not add up: %d are left", revision, index[revision])
+			t.Errorf("the pages of %s do not add up: difference %d", revision, index[revision])
 		}
 		delete(index, revision)
 	}
 	return pages, index
 }
 
-// readIndex adds a row of the table at the top to the index. The row that sums
-// up is taken off what the index counts for each revision.
+// readIndex adds a row of the first table to the index. The totals row is subtracted
+// from the count of each revision.
 func readIndex(t *testing.T, line string, index map[string]int) {
 	t.Helper()
 	cells := cellsOf(line)
@@ -216,7 +217,7 @@ func readIndex(t *testing.T, line string, index map[string]int) {
 	}
 }
 
-// cellsOf returns the cells of a row of a table; nil when the line is none.
+// cellsOf returns the cells of a table row, or nil for another line.
 func cellsOf(line string) []string {
 	inner, ok := strings.CutPrefix(line, "|")
 	if inner, closed := strings.CutSuffix(inner, "|"); ok && closed {
@@ -229,7 +230,7 @@ func cellsOf(line string) []string {
 	return nil
 }
 
-// numbers reads "1, 3–5".
+// numbers parses "1, 3–5".
 func numbers(t *testing.T, text string) (all []int) {
 	t.Helper()
 	for _, part := range strings.Split(text, ", ") {
@@ -248,12 +249,12 @@ func number(t *testing.T, text string) int {
 	t.Helper()
 	n, err := strconv.Atoi(text)
 	if err != nil {
-		t.Fatalf("docs/project/must-ledger.md: %q is no number", text)
+		t.Fatalf("docs/project/must-ledger.md: %q is not a number", text)
 	}
 	return n
 }
 
-// testFunctions returns all tests of the repository as "folder.TestName".
+// testFunctions returns all tests of the repository as "directory.TestName".
 func testFunctions(t *testing.T) map[string]bool {
 	t.Helper()
 	tests := map[string]bool{}

@@ -10,8 +10,9 @@ import (
 	"testing"
 )
 
-// noRequest lists what logs lines that belong to no request, and what they belong to instead: a
-// package, or a function where other lines of its package do belong to requests.
+// noRequest lists the code that logs lines without a request, with what they concern
+// instead. A key is a package, or a function where other lines of its package do have
+// requests.
 var noRequest = map[string]string{
 	"engine New":                                          aServer,
 	"engine Server.Audit":                                 aServer,
@@ -47,7 +48,7 @@ var noRequest = map[string]string{
 	"serve encodeCache.store":                             aLoad,
 }
 
-// What lines belong to that belong to no request.
+// Subjects of lines without a request.
 const (
 	aLoad       = "a load of the files"
 	aProcess    = "a process that runs bodies of several calls"
@@ -58,13 +59,14 @@ const (
 	anUpstream  = "a connection to another server, for all calls"
 )
 
-// logMethods are those of a logger, and the place of the message among their arguments.
+// logMethods maps the methods of a logger to the position of the message argument.
 var logMethods = map[string]int{
 	"Debug": 0, "Info": 0, "Warn": 0, "Error": 0, "DebugContext": 1, "InfoContext": 1, "WarnContext": 1, "ErrorContext": 1, "Log": 2, "LogAttrs": 2,
 }
 
-// TestLogs_nameTheirRequest requires of every function that logs that it mentions request_id, or
-// that it logs below a host call, whose context names the request. Exceptions are in noRequest.
+// TestLogs_nameTheirRequest requires that every function that logs mentions request_id,
+// or logs below a host call whose context has the request. noRequest lists the
+// exceptions.
 func TestLogs_nameTheirRequest(t *testing.T) {
 	used := map[string]bool{}
 	for _, name := range goFiles(t) {
@@ -89,12 +91,12 @@ func TestLogs_nameTheirRequest(t *testing.T) {
 				case noRequest[function] != "":
 					used[function] = true
 					if named || below {
-						t.Errorf("%s names its request: take it from the list", function)
+						t.Errorf("%s names its request: remove it from noRequest", function)
 					}
 				case noRequest[folder] != "":
 					used[folder] = true
 				case !named && !below:
-					t.Errorf("%s logs a line that does not name its request: %s", function, line.said)
+					t.Errorf("%s logs a line without request_id: %s", function, line.said)
 				}
 			}
 		}
@@ -106,7 +108,7 @@ func TestLogs_nameTheirRequest(t *testing.T) {
 	}
 }
 
-// nameOf returns the name of a function, that of a method behind the type of its receiver.
+// nameOf returns the name of a function, with the receiver type for a method.
 func nameOf(declared ast.Decl) string {
 	f, ok := declared.(*ast.FuncDecl)
 	if !ok {
@@ -122,7 +124,7 @@ func nameOf(declared ast.Decl) string {
 	return textOf(receiver) + "." + f.Name.Name
 }
 
-// mentions reports whether a declaration holds a literal.
+// mentions reports whether a declaration contains a literal.
 func mentions(declared ast.Decl, literal string) (found bool) {
 	ast.Inspect(declared, func(n ast.Node) bool {
 		text, ok := n.(*ast.BasicLit)
@@ -132,13 +134,13 @@ func mentions(declared ast.Decl, literal string) (found bool) {
 	return found
 }
 
-// logged is a line that a declaration logs, and whether the context of its cause comes with it.
+// logged is a log call and whether it passes the context of its cause.
 type logged struct {
 	said    string
 	context bool
 }
 
-// linesIn returns what a declaration logs.
+// linesIn returns the log calls of a declaration.
 func linesIn(declared ast.Decl) (lines []logged) {
 	ast.Inspect(declared, func(n ast.Node) bool {
 		call, ok := n.(*ast.CallExpr)
@@ -159,13 +161,13 @@ func linesIn(declared ast.Decl) (lines []logged) {
 	return lines
 }
 
-// isLogger reports whether an expression is what is called a logger here.
+// isLogger reports whether an expression has the name of a logger.
 func isLogger(x ast.Expr) bool {
 	name := strings.TrimSuffix(textOf(x), "()")
 	return slices.Contains([]string{"log", "logger"}, strings.ToLower(name[strings.LastIndex(name, ".")+1:]))
 }
 
-// textOf returns an expression as it is written, of the kinds that stand in calls of loggers.
+// textOf returns the source text of an expression, for the kinds used in logger calls.
 func textOf(x ast.Expr) string {
 	switch x := x.(type) {
 	case *ast.Ident:

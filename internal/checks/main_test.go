@@ -1,5 +1,5 @@
-// Package checks holds the tests over the whole repository: its imports, its documents and
-// what its files may name. They run in the root folder.
+// Package checks tests the whole repository: imports, documents and contents of files.
+// Its tests run in the root directory.
 package checks_test
 
 import (

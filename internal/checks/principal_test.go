@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// principalMakers are the packages and the files that may say who somebody is, and why.
-// What makes a principal elsewhere would let in whom nobody has proved.
+// principalMakers lists the packages and files that may create principals, with the
+// reason. A principal created elsewhere could bypass authentication.
 var principalMakers = map[string]string{
 	"internal/auth/authn":               "proves who callers are",
 	"internal/auth/apikey/key.go":       "says whose a key is, which internal/auth/authn asks",
@@ -23,7 +23,7 @@ var principalMakers = map[string]string{
 	"cmd/mcpd/supposition.go":           "supposes a caller, for calls that are explained and not made",
 }
 
-// TestPrincipals_onlyAuthn finds principals that are made, or changed, elsewhere.
+// TestPrincipals_onlyAuthn finds principals created or changed elsewhere.
 func TestPrincipals_onlyAuthn(t *testing.T) {
 	unused := map[string]bool{}
 	for maker := range principalMakers {
@@ -44,16 +44,16 @@ func TestPrincipals_onlyAuthn(t *testing.T) {
 				maker = path.Dir(file)
 			}
 			if delete(unused, maker); principalMakers[maker] == "" {
-				t.Errorf("%s: a principal is %s, and only internal/auth/authn says who somebody is", fset.Position(made.Pos()), made.how)
+				t.Errorf("%s: a principal is %s, which only internal/auth/authn may do", fset.Position(made.Pos()), made.how)
 			}
 		}
 	}
 	for maker := range unused {
-		t.Errorf("%s may make principals, and does not", maker)
+		t.Errorf("%s may create principals but does not", maker)
 	}
 }
 
-// TestPrincipals_creationFound holds the search to what it is to find.
+// TestPrincipals_creationFound tests the search itself.
 func TestPrincipals_creationFound(t *testing.T) {
 	for _, row := range []struct{ code, want string }{
 		{`p := id.Principal{ID: "root"}; use(p)`, "made"},
@@ -92,19 +92,19 @@ func TestPrincipals_creationFound(t *testing.T) {
 	}
 }
 
-// principalFields are those of identity.Principal.
+// principalFields are the fields of identity.Principal.
 var principalFields = []string{"ID", "Kind", "Issuer", "Scopes", "Groups", "Claims", "Agent"}
 
-// principalMade is a place where a principal is made, changed or decoded.
+// principalMade is a place that creates, changes or decodes a principal.
 type principalMade struct {
 	ast.Node
 	how string
 }
 
-// principals is the search for them in one file. It goes by names and not by types, and
-// knows of a variable what the file says where it is declared.
+// principals is the search in one file. It goes by names, not types, and takes the type
+// of a variable from its declaration in the file.
 type principals struct {
-	name  string // of package identity in the file, "" in the package itself
+	name  string // name of package identity in the file, "" in the package itself
 	known map[string]bool
 	found []principalMade
 }
@@ -152,7 +152,7 @@ func (p *principals) find(n ast.Node, how string) {
 	p.found = append(p.found, principalMade{n, how})
 }
 
-// assign finds fields that are set, and learns what variables hold.
+// assign finds assignments to fields and learns the types of variables.
 func (p *principals) assign(n *ast.AssignStmt) {
 	for i, to := range n.Lhs {
 		if at, ok := to.(*ast.IndexExpr); ok {
@@ -167,7 +167,7 @@ func (p *principals) assign(n *ast.AssignStmt) {
 	}
 }
 
-// literal finds literals with something in them, and those without a type in lists of them.
+// literal finds non-empty literals, including those without a type in lists.
 func (p *principals) literal(n *ast.CompositeLit) {
 	if p.isType(n.Type) && len(n.Elts) > 0 {
 		p.find(n, "made")
@@ -192,7 +192,7 @@ func (p *principals) literal(n *ast.CompositeLit) {
 	}
 }
 
-// call finds conversions, and what fills in a principal.
+// call finds conversions and calls that fill in a principal.
 func (p *principals) call(n *ast.CallExpr) {
 	if p.isType(n.Fun) {
 		p.find(n, "made")
@@ -206,14 +206,15 @@ func (p *principals) call(n *ast.CallExpr) {
 		if !ok || at.Op != token.AND || !p.is(at.X) {
 			continue
 		}
-		// A variable is handed out to be filled in, and what a caller holds also to be read.
+		// A pointer to a variable lets the callee fill it in. A pointer to a field of a
+		// caller may only be for reading.
 		if _, variable := at.X.(*ast.Ident); variable || decodes {
 			p.find(n, "decoded")
 		}
 	}
 }
 
-// isType reports whether an expression is the type, or a pointer to it.
+// isType reports whether an expression is the type or a pointer to it.
 func (p *principals) isType(of ast.Expr) bool {
 	if pointer, ok := of.(*ast.StarExpr); ok {
 		of = pointer.X
@@ -221,7 +222,7 @@ func (p *principals) isType(of ast.Expr) bool {
 	return p.names(of, "Principal")
 }
 
-// names reports whether an expression is something that package identity exports.
+// names reports whether an expression is an exported name of package identity.
 func (p *principals) names(e ast.Expr, name string) bool {
 	if p.name == "" {
 		plain, ok := e.(*ast.Ident)
@@ -231,7 +232,7 @@ func (p *principals) names(e ast.Expr, name string) bool {
 	return ok && qualified.Sel.Name == name && fmt.Sprint(qualified.X) == p.name
 }
 
-// is reports whether an expression is known to be a principal.
+// is reports whether an expression is a known principal.
 func (p *principals) is(e ast.Expr) bool {
 	switch e := e.(type) {
 	case *ast.Ident:

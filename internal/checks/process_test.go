@@ -11,18 +11,17 @@ import (
 	"testing"
 )
 
-// osPackages may touch the process: its arguments, environment, standard
-// streams and signals. What stands in testdata is no part of the program.
+// osPackages may use the arguments, environment, standard streams and signals of the
+// process. Files in testdata do not count.
 var osPackages = []string{"cmd/mcpd", "examples/embed"}
 
-// ofTheProcess are the names of package os, and the packages, that stand for
-// the process.
+// ofTheProcess are the names of package os, and the packages, that access the process.
 var ofTheProcess = []string{"Args", "Getenv", "LookupEnv", "Environ", "ExpandEnv", "Setenv", "Stdin", "Stdout", "Stderr", "Exit"}
 
 var processPackages = []string{"flag", "os/signal", "os/user"}
 
-// TestProcess_oneFolder finds arguments, environment, standard streams
-// and signals wherever else they are used.
+// TestProcess_oneFolder finds uses of arguments, environment, standard streams and
+// signals elsewhere.
 func TestProcess_oneFolder(t *testing.T) {
 	for _, file := range goFiles(t) {
 		if isTest(file) || slices.Contains(osPackages, path.Dir(file)) || strings.HasPrefix(file, "testdata/") {
@@ -34,12 +33,12 @@ func TestProcess_oneFolder(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, used := range processUses(parsed) {
-			t.Errorf("%s: %s is used in %s only", fset.Position(used.Pos()), used.what, osPackages[0])
+			t.Errorf("%s: only %[3]s may use %[2]s", fset.Position(used.Pos()), used.what, osPackages[0])
 		}
 	}
 }
 
-// processUse is a place where a file touches the process.
+// processUse is a place where a file uses the process.
 type processUse struct {
 	ast.Node
 	what string

@@ -19,8 +19,7 @@ import (
 	"github.com/mcpd/mcpd/serve"
 )
 
-// TestShippedTools_pass loads tools.d as mcpd serve does on a fresh
-// machine: without an operator's file.
+// TestShippedTools_pass loads tools.d as mcpd serve does without a configuration file.
 func TestShippedTools_pass(t *testing.T) {
 	server := shipped(t)
 	results := runTests(t, server, "tools.d")
@@ -30,19 +29,19 @@ func TestShippedTools_pass(t *testing.T) {
 		count += tests.succeed + tests.fail
 	}
 	if len(results) != count {
-		t.Errorf("%d tests ran; the files hold %d", len(results), count)
+		t.Errorf("%d tests ran, the files have %d", len(results), count)
 	}
 	for _, tool := range server.Snapshot().Tools() {
 		if tests := tested[tool.Name()]; tests.succeed == 0 || tests.fail == 0 {
-			t.Errorf("%s has %d tests that succeed and %d that fail; every tool ships with both", tool.Name(), tests.succeed, tests.fail)
+			t.Errorf("%s has %d tests that expect success and %d that expect an error, want both", tool.Name(), tests.succeed, tests.fail)
 		}
 	}
 }
 
-// expectations count the tests of a tool by what they want of a call.
+// expectations counts the tests of a tool by expected result.
 type expectations struct{ succeed, fail int }
 
-// shippedTests reads the test blocks of tools.d, by what they are of.
+// shippedTests reads the test blocks of tools.d by tool.
 func shippedTests(t *testing.T) map[string]expectations {
 	t.Helper()
 	found := map[string]expectations{}
@@ -102,7 +101,7 @@ func toolFiles(t *testing.T) map[string]string {
 func TestShippedTools_described(t *testing.T) {
 	tools := shipped(t).Snapshot().Tools()
 	if len(tools) < 12 {
-		t.Errorf("%d tools are shipped, want a dozen at least", len(tools))
+		t.Errorf("%d tools ship, want at least 12", len(tools))
 	}
 	for _, tool := range tools {
 		m := tool.Metadata()
@@ -110,11 +109,11 @@ func TestShippedTools_described(t *testing.T) {
 		case m.Title == "":
 			t.Errorf("%s has no title", m.Name)
 		case m.Description == nil || !strings.HasSuffix(strings.TrimSpace(*m.Description), "."):
-			t.Errorf("%s has no description in sentences", m.Name)
+			t.Errorf("the description of %s has no sentences", m.Name)
 		case m.OutputSchema == nil:
 			t.Errorf("%s declares no output", m.Name)
 		case m.ReadOnly == nil || m.OpenWorld == nil || *m.OpenWorld:
-			t.Errorf("%s does not say that it only reads, and stays in this server", m.Name)
+			t.Errorf("%s is not marked read-only and closed-world", m.Name)
 		}
 	}
 }
@@ -122,12 +121,12 @@ func TestShippedTools_described(t *testing.T) {
 func TestShippedTools_noPermissions(t *testing.T) {
 	for name, text := range toolFiles(t) {
 		if strings.Contains(text, "\n  allow {") || strings.Contains(text, `"allow"`) {
-			t.Errorf("%s has an allow block; shipped tools need no network", name)
+			t.Errorf("%s has an allow block, but shipped tools need no network", name)
 		}
 	}
 }
 
-// TestProduction_blocksAnyone is the contract's own example (RFC-0001 section 14).
+// TestProduction_blocksAnyone is the example of the contract (RFC-0001 section 14).
 func TestProduction_blocksAnyone(t *testing.T) {
 	server := shipped(t)
 	result, err := server.Call(t.Context(), "get_customer", map[string]any{"customer_id": "C-1042"})
@@ -144,8 +143,7 @@ func TestProduction_blocksAnyone(t *testing.T) {
 	}
 }
 
-// TestPatterns_cost runs patterns on which a
-// backtracking matcher would not end.
+// TestPatterns_cost runs patterns that would make a backtracking matcher hang.
 func TestPatterns_cost(t *testing.T) {
 	server := shipped(t)
 	text := strings.Repeat("a", 200) + "!"

@@ -36,50 +36,50 @@ type Operation struct {
 	// Payload is JSON that the host accepts. Empty means that no payload gets an immediate
 	// response.
 	Payload string
-	// Told is set if the response is ignored, so that it may be anything.
-	Told bool
+	// OneWay is set if the response is ignored, so that it may be anything.
+	OneWay bool
 	// Suspended is a payload without an immediate response: the host soon returns
 	// [scripting.ErrSuspended]. Only the operation ask may have one. Empty means that there is
 	// none.
 	Suspended string
-	// Incapable is a payload that requires a capability that no client of the call has: the host
+	// MissingCapability is a payload that requires a capability that no client of the call has: the host
 	// returns an error with the code [scripting.Capability]. Empty means that there is none.
-	Incapable string
-	// Hung is a payload with a response that does not come before the context ends. Empty means
+	MissingCapability string
+	// Blocking is a payload with a response that does not come before the context ends. Empty means
 	// that there is none.
-	Hung string
+	Blocking string
 }
 
 // Run tests the host.
 func (s Suite) Run(t *testing.T) {
 	for _, o := range s.Operations {
 		t.Run(o.Op, func(t *testing.T) {
-			t.Run("answers", func(t *testing.T) { s.answers(t, o) })
-			t.Run("answers many at once", func(t *testing.T) { s.answersMany(t, o) })
-			t.Run("rejects malformed payloads", func(t *testing.T) { s.refusesMalformed(t, o) })
-			t.Run("rejects missing capabilities", func(t *testing.T) { s.refusesIncapable(t, o) })
-			t.Run("suspends", func(t *testing.T) { s.suspends(t, o) })
-			t.Run("ends with its context", func(t *testing.T) { s.endsWithContext(t, o) })
+			t.Run("answers", func(t *testing.T) { s.testResponse(t, o) })
+			t.Run("answers many at once", func(t *testing.T) { s.testConcurrent(t, o) })
+			t.Run("rejects malformed payloads", func(t *testing.T) { s.testMalformed(t, o) })
+			t.Run("rejects missing capabilities", func(t *testing.T) { s.testMissingCapability(t, o) })
+			t.Run("suspends", func(t *testing.T) { s.testSuspend(t, o) })
+			t.Run("ends with its context", func(t *testing.T) { s.testContext(t, o) })
 		})
 	}
-	t.Run("rejects unknown operations", s.refusesUnknown)
+	t.Run("rejects unknown operations", s.testUnknown)
 }
 
-func (s Suite) answers(t *testing.T, o Operation) {
+func (s Suite) testResponse(t *testing.T, o Operation) {
 	if o.Payload == "" {
 		t.Skip("the operation has no payload with an immediate response")
 	}
-	s.checkAnswer(t, s.New(t), 1, o)
+	s.checkResponse(t, s.New(t), 1, o)
 }
 
-func (s Suite) checkAnswer(t *testing.T, h scripting.Host, seq int, o Operation) {
+func (s Suite) checkResponse(t *testing.T, h scripting.Host, seq int, o Operation) {
 	t.Helper()
 	payload := []byte(o.Payload)
 	answer, err := h.Do(t.Context(), seq, o.Op, payload)
 	if err != nil {
 		t.Errorf("refused: %v", err)
 	}
-	if !o.Told && !json.Valid(answer) {
+	if !o.OneWay && !json.Valid(answer) {
 		t.Errorf("the response is not JSON: %.200q", answer)
 	}
 	if string(payload) != o.Payload {
@@ -88,50 +88,50 @@ func (s Suite) checkAnswer(t *testing.T, h scripting.Host, seq int, o Operation)
 	s.checkSecrets(t, string(answer))
 }
 
-// answersMany calls the host from several goroutines, for the race detector.
-func (s Suite) answersMany(t *testing.T, o Operation) {
+// testConcurrent calls the host from several goroutines, for the race detector.
+func (s Suite) testConcurrent(t *testing.T, o Operation) {
 	if o.Payload == "" {
 		t.Skip("the operation has no payload with an immediate response")
 	}
 	h := s.New(t)
 	var all sync.WaitGroup
 	for seq := range 8 {
-		all.Go(func() { s.checkAnswer(t, h, seq+1, o) })
+		all.Go(func() { s.checkResponse(t, h, seq+1, o) })
 	}
 	all.Wait()
 }
 
-// refusesMalformed sends invalid payloads. The host must not panic, even if the response is
+// testMalformed sends invalid payloads. The host must not panic, even if the response is
 // ignored.
-func (s Suite) refusesMalformed(t *testing.T, o Operation) {
+func (s Suite) testMalformed(t *testing.T, o Operation) {
 	h := s.New(t)
 	for _, payload := range []string{
 		"", "null", "[]", "1", `"text"`, "{", "\xff", `{"x":`, "{}}",
 		strings.Repeat("[", 100_000), `{"a":` + strings.Repeat(`{"a":`, 100_000),
 	} {
 		_, err := h.Do(t.Context(), 1, o.Op, []byte(payload))
-		if err == nil && !o.Told {
+		if err == nil && !o.OneWay {
 			t.Errorf("%.40q was accepted", payload)
 		}
-		s.checkRefusal(t, err)
+		s.checkError(t, err)
 	}
 }
 
-func (s Suite) refusesIncapable(t *testing.T, o Operation) {
-	if o.Incapable == "" {
+func (s Suite) testMissingCapability(t *testing.T, o Operation) {
+	if o.MissingCapability == "" {
 		t.Skip("the operation has no payload that requires a missing capability")
 	}
-	_, err := s.New(t).Do(t.Context(), 1, o.Op, []byte(o.Incapable))
+	_, err := s.New(t).Do(t.Context(), 1, o.Op, []byte(o.MissingCapability))
 	var refused *scripting.HostError
 	if !errors.As(err, &refused) || refused.Code != scripting.Capability {
 		t.Errorf("not refused with the code %s: %v", scripting.Capability, err)
 	}
-	s.checkRefusal(t, err)
+	s.checkError(t, err)
 }
 
-// suspends sends a payload that is suspended, from several goroutines. The host must not wait for
+// testSuspend sends a payload that is suspended, from several goroutines. The host must not wait for
 // the response: the context does not end.
-func (s Suite) suspends(t *testing.T, o Operation) {
+func (s Suite) testSuspend(t *testing.T, o Operation) {
 	if o.Suspended == "" {
 		t.Skip("the operation has no payload that is suspended")
 	}
@@ -158,15 +158,15 @@ func (s Suite) suspends(t *testing.T, o Operation) {
 	all.Wait()
 }
 
-func (s Suite) endsWithContext(t *testing.T, o Operation) {
-	if o.Hung == "" {
+func (s Suite) testContext(t *testing.T, o Operation) {
+	if o.Blocking == "" {
 		t.Skip("the operation has no payload that hangs")
 	}
 	h := s.New(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		_, err := h.Do(ctx, 1, o.Op, []byte(o.Hung))
+		_, err := h.Do(ctx, 1, o.Op, []byte(o.Blocking))
 		ended <- err
 	}()
 	cancel()
@@ -175,19 +175,19 @@ func (s Suite) endsWithContext(t *testing.T, o Operation) {
 	}
 }
 
-func (s Suite) refusesUnknown(t *testing.T) {
+func (s Suite) testUnknown(t *testing.T) {
 	h := s.New(t)
 	for _, op := range []string{"", "no.such.operation", "http", "../http.request", "HTTP.REQUEST"} {
 		answer, err := h.Do(t.Context(), 1, op, []byte("{}"))
 		if err == nil {
 			t.Errorf("the unknown operation %q was accepted: %.200q", op, answer)
 		}
-		s.checkRefusal(t, err)
+		s.checkError(t, err)
 	}
 }
 
-// checkRefusal checks the error that a script would see.
-func (s Suite) checkRefusal(t *testing.T, err error) {
+// checkError checks the error that a script would see.
+func (s Suite) checkError(t *testing.T, err error) {
 	t.Helper()
 	if errors.Is(err, scripting.ErrSuspended) {
 		t.Error("suspended instead of an error")

@@ -69,9 +69,9 @@ func askSuite(breaks string) Suite {
 	return Suite{
 		New: func(*testing.T) scripting.Host { return asker{breaks} },
 		Operations: []Operation{{
-			Op:        "ask",
-			Suspended: `{"requests":[{"key":"a","method":"elicitation/create","params":{}}]}`,
-			Incapable: `{"requests":[{"key":"a","method":"roots/list","params":{}}]}`,
+			Op:                "ask",
+			Suspended:         `{"requests":[{"key":"a","method":"elicitation/create","params":{}}]}`,
+			MissingCapability: `{"requests":[{"key":"a","method":"roots/list","params":{}}]}`,
 		}},
 	}
 }
@@ -104,8 +104,8 @@ func TestSuite_validHost(t *testing.T) {
 	Suite{
 		New: func(*testing.T) scripting.Host { return greeter{secret: "s3cret"} },
 		Operations: []Operation{
-			{Op: "greet", Payload: `{"name":"world"}`, Hung: `{"name":"nobody"}`},
-			{Op: "log", Payload: `{"level":"info","message":"x"}`, Told: true},
+			{Op: "greet", Payload: `{"name":"world"}`, Blocking: `{"name":"nobody"}`},
+			{Op: "log", Payload: `{"level":"info","message":"x"}`, OneWay: true},
 		},
 		Secrets: []string{"s3cret"},
 	}.Run(t)

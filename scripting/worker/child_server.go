@@ -82,7 +82,7 @@ func (s *server) dispatch(turn uint64, kind byte, content []byte) error {
 // load compiles a program, which may be for one call. Calls of the program wait.
 func (s *server) load(content []byte, once bool) error {
 	r := reader{rest: content}
-	hash := r.fixed()
+	hash := r.array()
 	if r.bad {
 		return errWire
 	}
@@ -106,7 +106,7 @@ func (s *server) load(content []byte, once bool) error {
 // forget drops a program. Running calls continue.
 func (s *server) forget(content []byte) error {
 	r := reader{rest: content}
-	hash := r.fixed()
+	hash := r.array()
 	if r.bad || len(r.rest) > 0 {
 		return errWire
 	}

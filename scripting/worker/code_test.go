@@ -21,7 +21,7 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// codeCall returns a call of code that may call one tool.
+// codeCall returns a call of agent code that may call one tool.
 func codeCall(t testing.TB, text string) scripting.Call {
 	t.Helper()
 	p, problems := scripting.Compile(scripting.Source{
@@ -64,8 +64,7 @@ func TestCode_runs(t *testing.T) {
 	}
 }
 
-// TestCode_escapes runs what the package above has of it:
-// whatever it does to what it returns, no process ends for it.
+// TestCode_escapes runs the escapes of package scripting: no process may exit.
 func TestCode_escapes(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -75,7 +74,7 @@ func TestCode_escapes(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatal(err, files)
 	}
-	ends := make(endings, 64)
+	ends := make(exitLog, 64)
 	e := executor(t, Options{KillDelay: time.Minute, Memory: 2 << 30, Logger: slog.New(ends)})
 	host := hostFunc(func(_ context.Context, _ int, op string, payload []byte) ([]byte, error) {
 		switch {
@@ -123,13 +122,12 @@ func TestCode_escapes(t *testing.T) {
 	}
 	select {
 	case end := <-ends:
-		t.Errorf("a process has ended: %s", end)
+		t.Errorf("a process exited: %s", end)
 	default:
 	}
 }
 
-// Each text that an agent writes is another, and most of them run once: nothing of
-// them stays, on neither side.
+// Agent code is usually different for each call: neither side may keep it.
 func TestCode_notRetained(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
 	var together sync.WaitGroup
@@ -141,7 +139,7 @@ func TestCode_notRetained(t *testing.T) {
 				t.Errorf("%d: %v, %+v", n, err, out.Failure)
 			}
 			if r := e.history.lookup(call.Program.Hash()); r != unrated {
-				t.Errorf("%d: its record is %d", n, r)
+				t.Errorf("%d: its rating is %d", n, r)
 			}
 		})
 	}
@@ -155,9 +153,9 @@ func TestCode_notRetained(t *testing.T) {
 	}
 }
 
-// A process forgets the program when its call comes.
+// The process drops the program when its call arrives.
 func TestProcess_dropsOneShotProgram(t *testing.T) {
-	quiet, end := io.Pipe() // nothing more comes in
+	quiet, end := io.Pipe() // no more frames
 	s := newServer(io.Discard, esbuild.New())
 	s.reader.in = bufio.NewReader(quiet)
 	t.Cleanup(func() { _ = end.Close() })
@@ -176,11 +174,11 @@ func TestProcess_dropsOneShotProgram(t *testing.T) {
 	}
 	f.id = 2
 	if err := s.dispatch(0, frameCall, f.append(nil)); err == nil {
-		t.Error("a second call had the program, too")
+		t.Error("a second call had the program too")
 	}
 }
 
-// A process that is lost costs no line, and no line is told twice.
+// An exited process loses no line, and no line is reported twice.
 func TestStdout_afterProcessExit(t *testing.T) {
 	e := executor(t, Options{})
 	var lines atomic.Int64
@@ -202,12 +200,12 @@ func TestStdout_afterProcessExit(t *testing.T) {
 	})
 	out, err := e.Run(t.Context(), codeCall(t, "print('before')\nprint('after', await crm.list())"), host)
 	if err != nil || out.Failure != nil || out.Stdout != "before\nafter 5\n" || lines.Load() != 2 {
-		t.Errorf("%v, %+v, printed %q, told %d lines", err, out.Failure, out.Stdout, lines.Load())
+		t.Errorf("%v, %+v, printed %q, reported %d lines", err, out.Failure, out.Stdout, lines.Load())
 	}
 }
 
-// What neither an interrupt nor a limit within the process stops returns what it
-// has printed, when its process is killed.
+// A script that neither an interrupt nor a limit stops returns its output when its process is
+// killed.
 func TestStdout_killedProcess(t *testing.T) {
 	e := executor(t, Options{})
 	ctx := &expiring{Context: t.Context(), done: make(chan struct{})}

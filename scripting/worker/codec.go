@@ -79,8 +79,8 @@ func (r *reader) text() []byte {
 	return text
 }
 
-// fixed returns the hash of a program, or a seed.
-func (r *reader) fixed() (h [32]byte) {
+// array returns the hash of a program, or a seed.
+func (r *reader) array() (h [32]byte) {
 	if len(r.rest) < len(h) {
 		r.bad, r.rest = true, nil
 		return h
@@ -119,9 +119,9 @@ func (f *callFrame) append(dst []byte) []byte {
 
 func readCall(content []byte) (f callFrame, err error) {
 	r := reader{rest: content}
-	f.id, f.program = r.number(), r.fixed()
+	f.id, f.program = r.number(), r.array()
 	f.remaining = time.Duration(r.number())
-	f.call.Seed = r.fixed()
+	f.call.Seed = r.array()
 	f.call.Start = time.Unix(0, int64(r.number()))
 	l := &f.call.Limits
 	for _, limit := range [...]*int{&l.Output, &l.Depth, &l.CallStack, &l.HostCalls, &l.Stdout, &l.JournalBytes} {
@@ -266,13 +266,13 @@ func writeFrame(w io.Writer, kind byte, content []byte) error {
 }
 
 // readFrame reads one frame of at most most bytes.
-func readFrame(r io.Reader, most int) (kind byte, content []byte, err error) {
+func readFrame(r io.Reader, limit int) (kind byte, content []byte, err error) {
 	var head [5]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
 		return 0, nil, err
 	}
 	length := binary.BigEndian.Uint32(head[1:])
-	if int64(length) > int64(most) {
+	if int64(length) > int64(limit) {
 		return 0, nil, fmt.Errorf("%w: it has %d bytes", errFrame, length)
 	}
 	content, err = readAll(r, int(length))

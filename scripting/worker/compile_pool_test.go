@@ -22,7 +22,7 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// programs are what the test's own binary is when it is called by their names.
+// programs are the programs of the test binary, by argument.
 var programs = map[string]func() error{
 	"worker": func() error { return Main(os.Stdin, os.Stdout, esbuild.New()) },
 	"plain":  func() error { return Main(os.Stdin, os.Stdout) },
@@ -30,7 +30,7 @@ var programs = map[string]func() error{
 	"lies":   func() error { return writeFrame(os.Stdout, frameImport, []byte("../secret.js")) },
 }
 
-// programOf returns what the test's own binary is when it is called by a name, or nil.
+// programOf returns the program of the test binary for a name, or nil.
 func programOf(name string) func() error {
 	if outcome, ok := strings.CutPrefix(name, "forges "); ok {
 		return forges(outcome)
@@ -41,7 +41,7 @@ func programOf(name string) func() error {
 	return programs[name]
 }
 
-// TestMain makes the test's own binary the program of the pools.
+// TestMain makes the test binary the executable of the processes.
 func TestMain(m *testing.M) {
 	if program := programOf(os.Args[0]); program != nil {
 		if program() != nil {
@@ -79,11 +79,11 @@ func TestPool_survivors(t *testing.T) {
 		}
 	}
 	if len(p.idle) != 1 {
-		t.Errorf("%d processes did what one could", len(p.idle))
+		t.Errorf("%d processes, want one", len(p.idle))
 	}
 }
 
-// A source that was not tried is not taken for one that survived.
+// A source that was not compiled does not count as a survivor.
 func TestPool_withoutTranspiler(t *testing.T) {
 	p := pool(t, "plain")
 	src := source("const a: number = 1")
@@ -139,13 +139,13 @@ func TestPool_idleProcessDied(t *testing.T) {
 	p.idle[0].kill()
 	<-p.idle[0].exited
 	if err := p.Try(source("return 2")); err != nil {
-		t.Errorf("blamed for the death of an idle process: %v", err)
+		t.Errorf("blamed for the exit of an idle process: %v", err)
 	}
 }
 
 func TestPool_startError(t *testing.T) {
 	p := NewPool("/does/not/exist", "worker")
-	if err := p.Try(source("return 1")); err == nil || errors.Is(err, ErrProcessDied) || !strings.Contains(err.Error(), "start a worker") {
+	if err := p.Try(source("return 1")); err == nil || errors.Is(err, ErrProcessDied) || !strings.Contains(err.Error(), "start worker process") {
 		t.Errorf("got %v", err)
 	}
 	if err := p.Close(); err != nil {
@@ -184,21 +184,20 @@ func TestPool_fatalRemembered(t *testing.T) {
 		t.Errorf("tried again: %v", err)
 	}
 	if err := p.Try(source("return 2")); errors.Is(err, ErrProcessDied) {
-		t.Error("another source is taken for lost")
+		t.Error("another source is fatal too")
 	}
 }
 
 func init() {
 	programs["strict"] = func() error {
 		runtime.GOMAXPROCS(4)
-		// The detector of races needs more memory than a body may have. A C library
-		// looks for the number of processors once it has many threads, and does
-		// without when it is refused.
-		return serve(os.Stdin, os.Stdout, esbuild.New(), sandbox.Options{Memory: 16 * maxMemory, Strict: !inC})
+		// The race detector needs more memory than a script may have. A C library reads the number
+		// of processors once it has many threads, and continues if that is refused.
+		return serve(os.Stdin, os.Stdout, esbuild.New(), sandbox.Options{Memory: 16 * maxMemory, Strict: !usesCgo})
 	}
 }
 
-// probe returns what confines the worker of the tests.
+// probe returns the report of the worker process of the tests.
 func probe(ctx context.Context, t *testing.T, program string) (Report, error) {
 	t.Helper()
 	path, err := os.Executable()
@@ -238,7 +237,7 @@ func TestReport_failsLater(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := e.Report(t.Context()); err == nil {
-		t.Error("a second time it does not fail")
+		t.Error("the second call does not fail")
 	}
 	if err := e.Close(); err != nil {
 		t.Error(err)
@@ -249,7 +248,7 @@ func TestReport_failsLater(t *testing.T) {
 	}
 	_ = closed.Close()
 	if _, err := closed.Report(t.Context()); err == nil {
-		t.Error("of a closed executor it does not fail")
+		t.Error("a closed executor does not fail")
 	}
 }
 
@@ -267,9 +266,9 @@ func TestReport_processDied(t *testing.T) {
 	}
 }
 
-// TestConfinement_allowedCalls has processes collect garbage, start
-// threads, wait and compile, where a system call that the sandbox refuses ends
-// them. With a C library it shows that none that they need is refused.
+// TestConfinement_allowedCalls makes processes collect garbage, start threads, wait and compile. A
+// refused system call would kill them. With a C library it shows that all required calls are
+// allowed.
 func TestConfinement_allowedCalls(t *testing.T) {
 	report, err := probe(t.Context(), t, "strict")
 	if err != nil {
@@ -285,7 +284,7 @@ func TestConfinement_allowedCalls(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ends := make(endings, 64)
+	ends := make(exitLog, 64)
 	e, err := NewExecutor(Options{Processes: 2, Memory: 16 * maxMemory, Logger: slog.New(ends)}, path, "strict")
 	if err != nil {
 		t.Fatal(err)
@@ -322,11 +321,11 @@ func TestConfinement_allowedCalls(t *testing.T) {
 	}
 	close(ends)
 	for end := range ends {
-		t.Errorf("a process has ended: %s", end)
+		t.Errorf("a process exited: %s", end)
 	}
 }
 
-// busy are bodies that have much done, and their results.
+// busy are scripts with much work, and their results.
 var busy = map[string]string{
 	"let a = []; for (let i = 0; i < 200; i++) a.push({ i, text: 'x'.repeat(i % 100) }); return JSON.parse(JSON.stringify(a)).length": "200",
 	"return new ArrayBuffer(1 << 20).byteLength + 'x'.repeat(1 << 20).length":                                                         "2097152",
@@ -338,10 +337,10 @@ var busy = map[string]string{
 	"log.info('x', { a: 1 }); progress(1, 2, 'half'); return new URL('https://a.example/b?c=d').searchParams.get('c')":                `"d"`,
 }
 
-// answering answers whatever a body asks.
+// answering is a host that accepts every operation.
 func answering(context.Context, int, string, []byte) ([]byte, error) { return []byte(answered), nil }
 
-// typed returns a source that gives a compiler something to do, and joins files.
+// typed returns a source with work for the compiler and with imports.
 func typed(n int) scripting.Source {
 	body := fmt.Sprintf("import { b } from './b.ts';\ninterface A { n: number }\nconst a: A[] = [];\n%s\nreturn a.map((x: A): number => x.n + b);",
 		strings.Repeat(fmt.Sprintf("a.push({ n: %d } as A);\n", n), 500))
@@ -351,12 +350,12 @@ func typed(n int) scripting.Source {
 	}
 }
 
-// endings has the messages of a log.
-type endings chan string
+// exitLog collects the messages of a log.
+type exitLog chan string
 
-func (endings) Enabled(context.Context, slog.Level) bool { return true }
+func (exitLog) Enabled(context.Context, slog.Level) bool { return true }
 
-func (e endings) Handle(_ context.Context, r slog.Record) error {
+func (e exitLog) Handle(_ context.Context, r slog.Record) error {
 	text := r.Message
 	r.Attrs(func(a slog.Attr) bool { text += " " + a.String(); return true })
 	select {
@@ -366,6 +365,6 @@ func (e endings) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-func (e endings) WithAttrs([]slog.Attr) slog.Handler { return e }
+func (e exitLog) WithAttrs([]slog.Attr) slog.Handler { return e }
 
-func (e endings) WithGroup(string) slog.Handler { return e }
+func (e exitLog) WithGroup(string) slog.Handler { return e }

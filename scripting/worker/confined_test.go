@@ -13,7 +13,7 @@ import (
 )
 
 func init() {
-	// A process that is started for a trial, or for calls, and tells what it was given.
+	// A worker process for a trial, or for calls, that reports its environment.
 	programs["has no environment"] = func() error {
 		if len(os.Environ()) > 0 {
 			return errFrame
@@ -23,24 +23,24 @@ func init() {
 	programs["recurses"] = func() error { return Main(&recursive{Reader: os.Stdin}, os.Stdout) }
 }
 
-// recursive calls itself without end when it is to read behind a program that says
-// so: the process has confined itself by then.
+// recursive recurses forever when it reads after a program that says so: the process has confined
+// itself by then.
 type recursive struct {
 	io.Reader
-	told bool
+	deep bool
 }
 
-// Read reads, or does not return.
+// Read reads, or recurses forever.
 func (r *recursive) Read(b []byte) (int, error) {
-	if r.told {
+	if r.deep {
 		return deeper(b), nil
 	}
 	n, err := r.Reader.Read(b)
-	r.told = bytes.Contains(b[:n], []byte("recurse in the process"))
+	r.deep = bytes.Contains(b[:n], []byte("recurse in the process"))
 	return n, err
 }
 
-// deeper has a frame of a KiB for each time that it calls itself.
+// deeper has a stack frame of a KiB.
 func deeper(b []byte) int {
 	if len(b) == 0 {
 		return 0
@@ -50,7 +50,7 @@ func deeper(b []byte) int {
 	return deeper(frame[:]) + int(frame[len(b)%len(frame)])
 }
 
-// TestProcess_noEnvironment, which is where secrets come from.
+// TestProcess_noEnvironment: the environment may have secrets.
 func TestProcess_noEnvironment(t *testing.T) {
 	t.Setenv("MCPD_SECRET_OF_TEST", "secret")
 	if err := pool(t, "has no environment").Try(source("return 1")); err != nil {
@@ -61,19 +61,19 @@ func TestProcess_noEnvironment(t *testing.T) {
 	}
 }
 
-// TestProcess_stackLimit, long before it would by its memory.
+// TestProcess_stackLimit: the stack limit ends it long before the memory limit.
 func TestProcess_stackLimit(t *testing.T) {
 	path, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	ends := make(endings, 1)
+	ends := make(exitLog, 1)
 	e, err := NewExecutor(Options{Memory: 4 << 30, Logger: slog.New(ends)}, path, "recurses")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	e.resident = func(int) int64 { return 0 } // so that it ends by itself
+	e.resident = func(int) int64 { return 0 } // so that it exits by itself
 	waits := hostFunc(func(ctx context.Context, _ int, _ string, _ []byte) ([]byte, error) {
 		<-ctx.Done()
 		return nil, ctx.Err()
@@ -84,12 +84,11 @@ func TestProcess_stackLimit(t *testing.T) {
 		t.Fatalf("%v, %+v", err, out.Failure)
 	}
 	if end := <-ends; !strings.Contains(end, "goroutine stack exceeds 67108864-byte limit") {
-		t.Errorf("it ended by another limit: %s", end)
+		t.Errorf("exited for another limit: %s", end)
 	}
 }
 
-// TestProcess_memoryLimit when it is looked at, and not one
-// with as much as it may have.
+// TestProcess_memoryLimit: a process at its limit is not killed.
 func TestProcess_memoryLimit(t *testing.T) {
 	p := program(t, "return (await http.api.get('https://x/')).status")
 	for beyond, want := range map[int64]string{0: "", 1: "the body needs more memory than its limit of 1024 MiB"} {
@@ -112,8 +111,7 @@ func TestProcess_memoryLimit(t *testing.T) {
 	}
 }
 
-// TestProcess_memoryOfOtherCalls: it runs again, in one
-// where there was none.
+// TestProcess_memoryOfOtherCalls: the call runs again in a fresh process.
 func TestProcess_memoryOfOtherCalls(t *testing.T) {
 	e := executor(t, Options{Memory: 1 << 30})
 	p := program(t, "return (await http.api.get('https://x/')).status")
@@ -136,16 +134,16 @@ func TestProcess_memoryOfOtherCalls(t *testing.T) {
 			return []byte(answered), nil
 		})
 		if out, err := e.Run(t.Context(), scripting.Call{Program: p}, host); err != nil || out.Result == nil || asked != want {
-			t.Errorf("call %d: %v, %+v, and its host was asked %d times", n, err, out.Failure, asked)
+			t.Errorf("call %d: %v, %+v, and its host was called %d times", n, err, out.Failure, asked)
 		}
 	}
 }
 
-// TestProcess_toolMemoryLimit, where bodies may usually have more.
+// TestProcess_toolMemoryLimit: the limit of the tool is below the default.
 func TestProcess_toolMemoryLimit(t *testing.T) {
 	t.Parallel()
 	if resident(os.Getpid(), 0) == 0 {
-		t.Skip("NOT TESTED on this machine: it does not tell what memory a process has")
+		t.Skip("NOT TESTED on this machine: the memory of a process is unknown")
 	}
 	e := executor(t, Options{Memory: 4 << 30})
 	looks := hostFunc(func(context.Context, int, string, []byte) ([]byte, error) {
@@ -165,10 +163,10 @@ func TestProcess_toolMemoryLimit(t *testing.T) {
 	}
 }
 
-// TestProcess_callsAreIsolated in the same process.
+// TestProcess_callsAreIsolated in one process.
 func TestProcess_callsAreIsolated(t *testing.T) {
 	e := executor(t, Options{Processes: 1, Memory: 1 << 30})
-	unwatched(e)
+	stopTicks(e)
 	p := program(t, `
 const root = globalThis;
 const seen = [root.left, [].left, ({}).left, (() => {}).left, "".left, /x/.left, JSON.left, Math.random() === 2, Object.keys(root).includes("left"), Date.now() === 3, Symbol.for("left").left];

@@ -14,9 +14,9 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// TestExecution_countedOnce has a process ask its host behind the
-// end of the call: were the call taken out twice, its process would seem to have
-// less to do than it has, and get the calls of all others.
+// TestExecution_countedOnce makes a process call its host after the end of the call. If the call
+// were removed twice, its process would seem to have less load than it has, and get all other
+// calls.
 func TestExecution_countedOnce(t *testing.T) {
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -39,19 +39,19 @@ func TestExecution_countedOnce(t *testing.T) {
 	}
 	x.finish()
 	if room.running != 0 {
-		t.Errorf("%d calls have room", room.running)
+		t.Errorf("%d calls are running", room.running)
 	}
 }
 
-// TestHostCalls_totalBytesLimit has others pass nearly all that
-// may be passed: a call that passes little goes on.
+// TestHostCalls_totalBytesLimit: other calls use nearly the whole limit; a call with small
+// arguments continues.
 func TestHostCalls_totalBytesLimit(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
 	const others = maxTotalBytes - 1<<20
 	e.pendingBytes.Store(others)
 	for size, want := range map[int]string{
 		1000: "", fairBytes / 2: "",
-		2 << 20: "the host calls of all bodies that wait for their answers have arguments of more than 128 MiB together",
+		2 << 20: "the pending host calls of all bodies have arguments of more than 128 MiB",
 	} {
 		p := program(t, fmt.Sprintf(`return (await http.api.post("https://x/", { body: "x".repeat(%d) })).status;`, size))
 		out, err := e.Run(t.Context(), scripting.Call{Program: p}, hostFunc(func(context.Context, int, string, []byte) ([]byte, error) { return []byte(answered), nil }))
@@ -64,18 +64,18 @@ func TestHostCalls_totalBytesLimit(t *testing.T) {
 		}
 	}
 	if n := e.pendingBytes.Load(); n != others {
-		t.Errorf("%d bytes are passed by nobody", n-others)
+		t.Errorf("%d bytes are still counted", n-others)
 	}
 }
 
-// ledger is a host that counts what it is asked.
+// ledger is a host that counts its operations.
 type ledger struct {
 	mu     sync.Mutex
 	counts map[string]int
-	asked  func() // is called for each request; nil for nothing
+	asked  func() // called for each request; may be nil
 }
 
-// Do counts the request or the message.
+// Do counts the request or notification.
 func (l *ledger) Do(_ context.Context, _ int, op string, payload []byte) ([]byte, error) {
 	l.mu.Lock()
 	l.counts[op+string(payload)]++
@@ -103,10 +103,8 @@ for (let i = 0; i < 8; i++) {
 return seen.length;
 `
 
-// TestRetry_noRepeatedEffects kills a process at every
-// twentieth request, whichever call that is of and whichever process that hits:
-// every call has its result, and has made every request and sent every message
-// once.
+// TestRetry_noRepeatedEffects kills the process at every twentieth request. Every call must have
+// its result, and must have sent every request and notification once.
 func TestRetry_noRepeatedEffects(t *testing.T) {
 	t.Parallel()
 	const calls, requests, between = 30, 24, 20
@@ -120,7 +118,7 @@ func TestRetry_noRepeatedEffects(t *testing.T) {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		busy := slices.DeleteFunc(slices.Clone(e.processes), func(p *process) bool { return p.calls == 0 })
-		if len(busy) > 0 { // those of a moment ago may all be dead
+		if len(busy) > 0 { // all of them may be dead now
 			busy[rand.IntN(len(busy))].kill(exitTimeout)
 			kills.Add(1)
 		}
@@ -148,7 +146,7 @@ func TestRetry_noRepeatedEffects(t *testing.T) {
 	}
 }
 
-// once makes sure that nothing was asked for twice.
+// once checks that nothing was requested twice.
 func once(t *testing.T, l *ledger) {
 	t.Helper()
 	for what, count := range l.counts {
@@ -158,11 +156,11 @@ func once(t *testing.T, l *ledger) {
 	}
 }
 
-// replayed makes sure that the journal of a call holds all of it.
+// replayed checks that the journal of a call is complete.
 func replayed(t *testing.T, p *scripting.Program, journal *scripting.Journal) {
 	t.Helper()
 	none := hostFunc(func(_ context.Context, _ int, op string, payload []byte) ([]byte, error) {
-		t.Errorf("the journal does not hold %s %s", op, payload)
+		t.Errorf("the journal lacks %s %s", op, payload)
 		return nil, fmt.Errorf("not again")
 	})
 	out, err := scripting.Inline().Run(t.Context(), scripting.Call{Program: p, Journal: journal}, none)
@@ -171,12 +169,11 @@ func replayed(t *testing.T, p *scripting.Program, journal *scripting.Journal) {
 	}
 }
 
-// TestRetry_onlyCulpritFails: the others are run again,
-// each by itself.
+// TestRetry_onlyCulpritFails: the other calls run again, each in an exclusive process.
 func TestRetry_onlyCulpritFails(t *testing.T) {
 	t.Parallel()
 	e := executor(t, Options{Processes: 2, Memory: 64 << 20})
-	e.resident = func(int) int64 { return 0 } // so that the system ends it
+	e.resident = func(int) int64 { return 0 } // so that the system kills it
 	hungry := program(t, "const all = []; for (;;) { await null; all.push(new ArrayBuffer(1.6e7)) }")
 	var all sync.WaitGroup
 	for range 4 {
@@ -192,14 +189,14 @@ func TestRetry_onlyCulpritFails(t *testing.T) {
 	all.Go(func() {
 		out, err := e.Run(t.Context(), scripting.Call{Program: hungry}, silent)
 		if err != nil || out.Failure == nil || out.Failure.Kind != scripting.Limit || !strings.Contains(out.Failure.Message, "memory") {
-			t.Errorf("the guilty: %v, %+v", err, out.Failure)
+			t.Errorf("the culprit: %v, %+v", err, out.Failure)
 		}
 	})
 	all.Wait()
 }
 
-// TestQueue_endlessCallsBesideTrusted has endless calls of another
-// program take all the turns that they get.
+// TestQueue_endlessCallsBesideTrusted: endless calls of another program take all turns that they
+// get.
 func TestQueue_endlessCallsBesideTrusted(t *testing.T) {
 	const endless = 6
 	e := executor(t, Options{Processes: 1, MaxRunning: 4})
@@ -220,7 +217,7 @@ func TestQueue_endlessCallsBesideTrusted(t *testing.T) {
 			}
 		})
 	}
-	inLine(e.admission.of(unrated), endless-3)
+	awaitQueued(e.admission.of(unrated), endless-3)
 	for range 10 {
 		run()
 	}

@@ -182,7 +182,7 @@ func (e *Executor) Run(ctx context.Context, c scripting.Call, h scripting.Host) 
 	l, err := e.admission.admit(ctx, c, e.ratingOf(c.Program.Hash(), isOneShot(c.Program)), e.ticks.Load())
 	if err != nil {
 		if errors.Is(err, scripting.ErrOverloaded) {
-			e.note(func(n *scripting.Workers) { n.Refused++ })
+			e.updateCounts(func(n *scripting.Workers) { n.Refused++ })
 		}
 		if failure := scripting.ContextFailure(ctx); failure != nil {
 			return scripting.Outcome{Failure: failure}, nil
@@ -295,8 +295,8 @@ func (e *Executor) Workers() scripting.Workers {
 	return now
 }
 
-// note updates the counters.
-func (e *Executor) note(change func(*scripting.Workers)) {
+// updateCounts updates the counters.
+func (e *Executor) updateCounts(change func(*scripting.Workers)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	change(&e.counts)

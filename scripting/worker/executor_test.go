@@ -47,7 +47,7 @@ func program(t testing.TB, body string) *scripting.Program {
 	return p
 }
 
-// hostFunc is a host that counts nothing and does what it says.
+// hostFunc is a host without state.
 type hostFunc func(ctx context.Context, seq int, op string, payload []byte) ([]byte, error)
 
 func (h hostFunc) Do(ctx context.Context, seq int, op string, payload []byte) ([]byte, error) {
@@ -58,7 +58,7 @@ var silent = hostFunc(func(context.Context, int, string, []byte) ([]byte, error)
 
 const answered = `{"status":200,"headers":{},"body":"{}"}`
 
-// expiring is a context whose deadline passes when it is told to.
+// expiring is a context with a deadline that the test triggers.
 type expiring struct {
 	context.Context
 	done chan struct{}
@@ -66,10 +66,10 @@ type expiring struct {
 
 func (c *expiring) expire() { close(c.done) }
 
-// Done is closed when the deadline passes.
+// Done returns the channel that is closed at the deadline.
 func (c *expiring) Done() <-chan struct{} { return c.done }
 
-// Err says that the deadline has passed once it has.
+// Err returns an error after the deadline.
 func (c *expiring) Err() error {
 	select {
 	case <-c.done:
@@ -79,8 +79,8 @@ func (c *expiring) Err() error {
 	}
 }
 
-// everyEnd are bodies that end the same wherever they run: with values, failures,
-// what their host does, and at their deadline.
+// everyEnd are scripts that end the same way everywhere: with values, failures, the results of
+// their host, and at their deadline.
 var everyEnd = []string{
 	"return input.a + 1",
 	"return 'text'",
@@ -106,29 +106,28 @@ var everyEnd = []string{
 
 func TestRun_likeInline(t *testing.T) {
 	t.Parallel()
-	// A process that is slow today, or large with the detector of races, must not
-	// be killed for it.
+	// A process that is slow, or large with the race detector, must not be killed.
 	e := executor(t, Options{KillDelay: time.Minute, Memory: 2 << 30})
 	for _, body := range everyEnd {
 		t.Run(body, func(t *testing.T) {
-			here, toldHere := endOf(t, scripting.Inline(), body)
-			there, toldThere := endOf(t, e, body)
-			if here != there || fmt.Sprint(toldHere) != fmt.Sprint(toldThere) {
-				t.Errorf("inline: %q %q\nworker: %q %q", here, toldHere, there, toldThere)
+			here, notifiedHere := endOf(t, scripting.Inline(), body)
+			there, notifiedThere := endOf(t, e, body)
+			if here != there || fmt.Sprint(notifiedHere) != fmt.Sprint(notifiedThere) {
+				t.Errorf("inline: %q %q\nworker: %q %q", here, notifiedHere, there, notifiedThere)
 			}
 		})
 	}
 }
 
-// endOf returns how a body ends, and the operations that its host was told to do.
-func endOf(t *testing.T, x scripting.Executor, body string) (outcome string, told []string) {
+// endOf returns the end of a script, and the operations of its host.
+func endOf(t *testing.T, x scripting.Executor, body string) (outcome string, notified []string) {
 	t.Helper()
 	var mu sync.Mutex
 	ctx := &expiring{Context: t.Context(), done: make(chan struct{})}
 	host := hostFunc(func(asked context.Context, seq int, op string, payload []byte) ([]byte, error) {
 		mu.Lock()
 		defer mu.Unlock()
-		told = append(told, op)
+		notified = append(notified, op)
 		switch {
 		case op == "ask":
 			return nil, scripting.ErrSuspended
@@ -151,13 +150,13 @@ func endOf(t *testing.T, x scripting.Executor, body string) (outcome string, tol
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(told) > journal.Len() {
-		t.Errorf("%d entries for %q", journal.Len(), told)
+	if len(notified) > journal.Len() {
+		t.Errorf("%d entries for %q", journal.Len(), notified)
 	}
-	return string(text), told
+	return string(text), notified
 }
 
-// bombs are what neither an interrupt nor a limit within the process stops.
+// bombs are scripts that neither an interrupt nor a limit in the process stops.
 var bombs = []string{
 	"for (;;) {}",
 	"return /(?=a)(a+)+$/.test('a'.repeat(60) + '!')",
@@ -175,11 +174,10 @@ var bombs = []string{
 	"let a = []; for (let i = 0; i < 1e6; i++) a = [a]; return String(a)",
 }
 
-// TestRun_bombs sets off what neither Interrupt nor a limit in the
-// process can stop, beside calls that wait for their host.
+// TestRun_bombs runs the bombs beside calls that wait for their host.
 func TestRun_bombs(t *testing.T) {
 	t.Parallel()
-	e := executor(t, Options{Processes: 2, MaxRunning: 2 * (20 + len(bombs))}) // none is refused on a busy machine
+	e := executor(t, Options{Processes: 2, MaxRunning: 2 * (20 + len(bombs))}) // a busy machine refuses none
 	var posts atomic.Int64
 	slow := hostFunc(func(ctx context.Context, seq int, op string, payload []byte) ([]byte, error) {
 		posts.Add(1)
@@ -221,7 +219,7 @@ func TestRun_bombs(t *testing.T) {
 	}
 }
 
-// TestRun_imports tells its failures in the author's places.
+// TestRun_imports: failures have the positions of the author.
 func TestRun_imports(t *testing.T) {
 	src := source("import { half } from './lib/half.ts';\nimport data from './data.json';\nreturn half(data.n) + vars.add")
 	src.Language, src.Vars = scripting.TS, []byte(`{"add":1}`)
@@ -306,7 +304,7 @@ func TestWorkers_counts(t *testing.T) {
 	}
 }
 
-// untimed leaves out what spares that are started meanwhile count.
+// untimed removes counters that depend on spares.
 type untimed struct{ scripting.StatsExecutor }
 
 func (u untimed) Workers() scripting.Workers {

@@ -11,18 +11,18 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// allocated returns how many bytes were ever allocated.
+// allocated returns the total number of allocated bytes.
 func allocated() uint64 {
 	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
 	metrics.Read(sample)
 	return sample[0].Value.Uint64()
 }
 
-// moderate holds that to read some bytes takes a multiple of them in memory.
-func moderate(t *testing.T, size int, read func()) {
+// checkAllocation checks that reading size bytes allocates a small multiple of them.
+func checkAllocation(t *testing.T, size int, read func()) {
 	t.Helper()
-	// What is allocated in small pieces is counted by the page, and others allocate,
-	// too: the fuzzer sometimes as much as that, but not each time.
+	// Small allocations are counted by the page, and other goroutines allocate too. The fuzzer
+	// sometimes allocates as much, but not each time.
 	var used uint64
 	for range 4 {
 		before := allocated()
@@ -34,15 +34,15 @@ func moderate(t *testing.T, size int, read func()) {
 	t.Fatalf("to read %d bytes took %d", size, used)
 }
 
-// same holds that what was read and is written reads as it did.
-func same(t *testing.T, once []byte, again func([]byte) ([]byte, error)) {
+// checkRoundTrip checks that encoding and decoding are inverse.
+func checkRoundTrip(t *testing.T, once []byte, again func([]byte) ([]byte, error)) {
 	t.Helper()
 	if twice, err := again(once); err != nil || !bytes.Equal(once, twice) {
 		t.Fatalf("%x is read and written as %x: %v", once, twice, err)
 	}
 }
 
-// rehost and the others read a frame, and write what they have read.
+// rehost and similar functions decode a frame and encode it again.
 func rehost(content []byte) ([]byte, error) {
 	f, err := readHost(content)
 	if err != nil {
@@ -67,8 +67,7 @@ func reoutcome(content []byte) ([]byte, error) {
 	return f.append(nil), nil
 }
 
-// FuzzFrames reads what a process sends, as this one does: frames, and the host calls
-// in them.
+// FuzzFrames reads frames from a process, and the host calls in them.
 func FuzzFrames(f *testing.F) {
 	host := (&hostFrame{seq: 1, op: "http.request", tail: []byte{5, 1}, payload: []byte(`{"a":[1]}`)}).append(uvarint(7))
 	var frames bytes.Buffer
@@ -76,10 +75,10 @@ func FuzzFrames(f *testing.F) {
 		_ = writeFrame(&frames, frameHostCall, content)
 	}
 	f.Add(frames.Bytes())
-	f.Add([]byte{frameOutcome, 1, 0, 0, 0, 'x'}) // 16 MiB that never come
+	f.Add([]byte{frameOutcome, 1, 0, 0, 0, 'x'}) // 16 MiB that never arrive
 	f.Add([]byte{frameHostCall, 0xff, 0xff, 0xff, 0xff})
 	f.Fuzz(func(t *testing.T, data []byte) {
-		moderate(t, len(data), func() {
+		checkAllocation(t, len(data), func() {
 			in := bytes.NewReader(data)
 			for {
 				_, content, err := readFrame(in, maxChildFrame)
@@ -91,15 +90,14 @@ func FuzzFrames(f *testing.F) {
 					continue
 				}
 				if once, err := rehost(content[size:]); err == nil {
-					same(t, once, rehost)
+					checkRoundTrip(t, once, rehost)
 				}
 			}
 		})
 	})
 }
 
-// FuzzOutcomes reads what a process says that a call has come to. What is believed is
-// written and read again as it was.
+// FuzzOutcomes reads outcomes from a process. Valid ones must survive encoding.
 func FuzzOutcomes(f *testing.F) {
 	for _, out := range []scripting.Outcome{
 		{Result: &scripting.Result{Kind: scripting.Value, JSON: []byte(`{"a":1}`)}},
@@ -121,9 +119,9 @@ func FuzzOutcomes(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		moderate(t, len(data), func() {
+		checkAllocation(t, len(data), func() {
 			if once, err := reoutcome(data); err == nil {
-				same(t, once, reoutcome)
+				checkRoundTrip(t, once, reoutcome)
 			}
 			out, err := call.decodeOutcome(data)
 			if err != nil || out.Result == nil && out.Failure == nil && out.Suspended == nil {
@@ -133,7 +131,7 @@ func FuzzOutcomes(f *testing.F) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			same(t, once, func(text []byte) ([]byte, error) {
+			checkRoundTrip(t, once, func(text []byte) ([]byte, error) {
 				again, err := readValid(text)
 				if err != nil {
 					return nil, err
@@ -144,14 +142,14 @@ func FuzzOutcomes(f *testing.F) {
 	})
 }
 
-// FuzzCalls reads what a process is sent.
+// FuzzCalls reads frames to a process.
 func FuzzCalls(f *testing.F) {
 	call := callFrame{id: 3, remaining: time.Second, journal: []byte("journal"), call: scripting.Call{Input: []byte(`{}`), Seed: scripting.Seed{9}, Start: time.Unix(1, 0)}}
 	f.Add(call.append(nil))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		moderate(t, len(data), func() {
+		checkAllocation(t, len(data), func() {
 			if once, err := recall(data); err == nil {
-				same(t, once, recall)
+				checkRoundTrip(t, once, recall)
 			}
 		})
 	})

@@ -50,11 +50,11 @@ func (h *history) lookup(program [32]byte) rating {
 }
 
 // update records that a call of a program has ended by itself.
-func (h *history) update(program [32]byte, said rating) {
+func (h *history) update(program [32]byte, observed rating) {
 	h.mu.RLock()
 	known := h.recent[program]
 	h.mu.RUnlock()
-	if !said.isTrusted() || said == known {
+	if !observed.isTrusted() || observed == known {
 		return
 	}
 	h.mu.Lock()
@@ -62,7 +62,7 @@ func (h *history) update(program [32]byte, said rating) {
 	if h.recent == nil || known == unrated && len(h.recent) >= maxRecent {
 		h.recent, h.old = map[[32]byte]rating{}, h.recent
 	}
-	h.recent[program] = said
+	h.recent[program] = observed
 }
 
 // rate returns the rating of a program by one attempt of a call. The program stays unrated if the

@@ -10,8 +10,7 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// TestRating_separateProcesses, also where those have all processes that
-// there may be.
+// TestRating_separateProcesses, even if the others have all processes.
 func TestRating_separateProcesses(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
 	of := func(program byte) requirements {
@@ -29,40 +28,40 @@ func TestRating_separateProcesses(t *testing.T) {
 	}
 	bad := choose(of(3))
 	if other := choose(of(4)); other != bad {
-		t.Error("a program of which nothing is known does not share with one that is unruly")
+		t.Error("an unrated program does not share a process with a misbehaved one")
 	}
 	alone := of(3)
 	alone.exclusive = true
 	if own := choose(alone); own == nil || own == bad {
-		t.Error("what must be alone is not")
+		t.Error("an exclusive call is not alone")
 	}
 	good := choose(of(1))
 	if good == nil || good == bad {
-		t.Fatalf("a proven program has %p, and an unruly one %p", good, bad)
+		t.Fatalf("a trusted program has %p, and a misbehaved one %p", good, bad)
 	}
 	if other := choose(of(2)); other != good {
-		t.Error("two proven programs do not share")
+		t.Error("two trusted programs do not share a process")
 	}
 	release(e, good, of(1), trusted)
 	release(e, good, of(2), trusted)
 	if choose(alone) != nil {
-		t.Error("programs that are not proven have more than twice as many processes")
+		t.Error("untrusted programs have more than twice as many processes")
 	}
 	if other := choose(of(3)); other != bad {
-		t.Error("an unruly program has the last process")
+		t.Error("a misbehaved program has the last process")
 	}
 	if other := choose(of(1)); other != good {
-		t.Error("a proven program does not find its process again")
+		t.Error("a trusted program does not find its process again")
 	}
 	offends := of(2)
 	offends.own(e)
 	e.recordRating(offends, misbehaved)
 	if other := choose(of(2)); other == good {
-		t.Error("a program that is not proven any more shares with one that is")
+		t.Error("a program that is no longer trusted shares a process with a trusted one")
 	}
 }
 
-// TestRating_processForNewPrograms that they may have.
+// TestRating_processForNewPrograms, even if trusted programs have all their processes.
 func TestRating_processForNewPrograms(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
 	known := requirements{memory: e.options.Memory, program: [32]byte{1}}
@@ -75,15 +74,15 @@ func TestRating_processForNewPrograms(t *testing.T) {
 		}
 	}
 	if p, _ := e.choose(alone); p != nil {
-		t.Error("proven programs have more than twice as many processes")
+		t.Error("trusted programs have more than twice as many processes")
 	}
 	if p, err := e.choose(requirements{memory: e.options.Memory, program: [32]byte{2}}); p == nil {
 		t.Errorf("a new program waits: %v", err)
 	}
 }
 
-// TestRating_processForEachMemory, though unruly ones have all that they may
-// have, and others the one beside.
+// TestRating_processForEachMemory: misbehaved programs have all their processes, and others the
+// reserved one.
 func TestRating_processForEachMemory(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
 	choose := func(n requirements) *process {
@@ -99,7 +98,7 @@ func TestRating_processForEachMemory(t *testing.T) {
 		choose(bad)
 	}
 	if choose(bad) != nil {
-		t.Error("unruly programs have more than twice as many processes as usual")
+		t.Error("misbehaved programs have more than twice as many processes as usual")
 	}
 	of := func(program byte) requirements {
 		e.history.update([32]byte{program}, trusted)
@@ -113,7 +112,7 @@ func TestRating_processForEachMemory(t *testing.T) {
 		t.Error("there is more than one process for a memory")
 	}
 	if choose(of(4)) != nil {
-		t.Error("proven programs have more than twice as many processes as usual")
+		t.Error("trusted programs have more than twice as many processes as usual")
 	}
 }
 
@@ -129,13 +128,13 @@ func TestScheduler_prefersSameClass(t *testing.T) {
 	for _, record := range []rating{fast, trusted} {
 		e.history.update(known.program, record)
 		if p, _ := e.choose(known); p != clean || left == clean {
-			t.Errorf("%d: it goes where an unruly program was", record)
+			t.Errorf("%d: it uses the process of a misbehaved program", record)
 		}
 		release(e, clean, known, unrated)
 	}
 }
 
-// TestRating_byOutcome is that it is unruly only where it may be to blame.
+// TestRating_byOutcome: a program is misbehaved only if it may be the cause.
 func TestRating_byOutcome(t *testing.T) {
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -188,7 +187,7 @@ func TestRating_byOutcome(t *testing.T) {
 	}
 }
 
-// TestHistory_limit, and keeps the programs that are called.
+// TestHistory_limit: programs with calls are kept.
 func TestHistory_limit(t *testing.T) {
 	var h history
 	hash := func(n int) (program [32]byte) {
@@ -202,22 +201,22 @@ func TestHistory_limit(t *testing.T) {
 	}
 	for n := programs - maxRecent; n < programs; n++ {
 		if !h.lookup(hash(n)).isTrusted() {
-			t.Fatalf("the program %d of %d is forgotten", n, programs)
+			t.Fatalf("program %d of %d was dropped", n, programs)
 		}
 	}
 	if !h.lookup(hash(0)).isTrusted() {
-		t.Error("a program that is called is forgotten")
+		t.Error("a program with calls was dropped")
 	}
 	if kept := len(h.recent) + len(h.old); kept > 2*maxRecent {
-		t.Errorf("%d programs are kept", kept)
+		t.Errorf("%d programs are in the history", kept)
 	}
 }
 
-// TestOffences_perOwner: after an offence the program is not proven for the owner
-// of the call, and is again after a while.
+// TestOffences_perOwner: after an offence the program is not trusted for the owner, until the
+// offence expires.
 func TestOffences_perOwner(t *testing.T) {
 	e := executor(t, Options{})
-	unwatched(e)
+	stopTicks(e)
 	p := program(t, "if (input.ends) return 1; return 'x'.repeat(1e7)")
 	run := func(input string) {
 		t.Helper()
@@ -236,15 +235,15 @@ func TestOffences_perOwner(t *testing.T) {
 	}
 	run(`{"ends":true}`)
 	if !isProven(0) {
-		t.Error("the first call does not prove it")
+		t.Error("the program is not trusted after the first call")
 	}
 	run(`{"ends":false}`)
 	run(`{"ends":true}`)
 	if isProven(0) || !isProven(1) {
-		t.Errorf("after an offence it is proven for its owner: %v, and for another: %v", isProven(0), isProven(1))
+		t.Errorf("after an offence it is trusted for its owner: %v, and for another: %v", isProven(0), isProven(1))
 	}
 	e.ticks.Add(offenceTicks)
 	if !isProven(0) {
-		t.Error("the offence counts for ever")
+		t.Error("the offence does not expire")
 	}
 }

@@ -150,10 +150,10 @@ func (x *execution) addBytes(bytes int) {
 	x.totalBytes.Add(int64(bytes))
 }
 
-func tooManyBytes(who string, most int) *scripting.Failure {
+func tooManyBytes(who string, limit int) *scripting.Failure {
 	return &scripting.Failure{
 		Kind: scripting.Limit, Limit: "host_calls",
-		Message: fmt.Sprintf("the pending host calls of %s have arguments of more than %d MiB", who, most>>20),
+		Message: fmt.Sprintf("the pending host calls of %s have arguments of more than %d MiB", who, limit>>20),
 	}
 }
 

@@ -10,10 +10,9 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// TestHostCalls_concurrencyLimit, also when the process
-// ends among them: none is made twice.
+// TestHostCalls_concurrencyLimit, even if the process exits meanwhile: none is repeated.
 func TestHostCalls_concurrencyLimit(t *testing.T) {
-	e := executor(t, Options{Processes: 1, Memory: 1 << 30}) // the race detector takes much of it
+	e := executor(t, Options{Processes: 1, Memory: 1 << 30}) // the race detector needs much memory
 	p := program(t, `
 const rs = await Promise.all(Array.from({ length: 1000 }, (_, n) => http.api.get("https://x/" + n)));
 return rs.filter((r) => r.status === 200).length;
@@ -41,7 +40,7 @@ return rs.filter((r) => r.status === 200).length;
 	}
 }
 
-// TestHostCalls_invalidResponse: the body is told, and goes on.
+// TestHostCalls_invalidResponse: the script gets an error, and continues.
 func TestHostCalls_invalidResponse(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
 	p := program(t, `
@@ -70,8 +69,8 @@ try {
 	}
 }
 
-// TestHostCalls_abortCancels runs a call that goes on once its
-// host has seen the aborted request end.
+// TestHostCalls_abortCancels runs a call that continues once its host has observed the
+// cancellation.
 func TestHostCalls_abortCancels(t *testing.T) {
 	p := program(t, `
 const c = new AbortController();
@@ -112,8 +111,8 @@ return await slow;
 	}
 }
 
-// TestHostCalls_abortQueued lets more requests begin than run at
-// once, all of which end when the script has let go of them.
+// TestHostCalls_abortQueued starts more requests than may run at once; all end when the script
+// abandons them.
 func TestHostCalls_abortQueued(t *testing.T) {
 	e := executor(t, Options{Processes: 1, Memory: 1 << 30})
 	p := program(t, `
@@ -141,12 +140,12 @@ return names.filter((name) => name === "AbortError").length;
 		t.Fatalf("%v, %+v", err, out)
 	}
 	if asked.Load() > maxHostCalls {
-		t.Errorf("the host was asked %d times", asked.Load())
+		t.Errorf("the host was called %d times", asked.Load())
 	}
 }
 
-// TestHostCalls_abortReplayed, for the same reason: it does
-// not see how the host call ended that was cancelled.
+// TestHostCalls_abortReplayed: the replay abandons the host call for the same reason, and does not
+// see its end.
 func TestHostCalls_abortReplayed(t *testing.T) {
 	e := executor(t, Options{Processes: 1, Memory: 1 << 30})
 	p := program(t, `

@@ -18,8 +18,7 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// hostile is a process that its body has taken over: it answers a call, and what
-// comes afterwards, as does says.
+// hostile is a process that a script has taken over. does handles the call and later frames.
 func hostile(does func(id uint64, kind byte, content []byte)) func() error {
 	return func() error {
 		in := bufio.NewReader(os.Stdin)
@@ -49,14 +48,14 @@ func ends(id uint64, out scripting.Outcome) {
 	_ = writeFrame(os.Stdout, frameOutcome, f.append(uvarint(id)))
 }
 
-// asks sends a host call or a message to the parent.
+// asks sends a host call or a notification to the parent.
 func asks(id uint64, seq int, op, payload string) {
 	f := hostFrame{seq: seq, op: op, payload: []byte(payload)}
 	_ = writeFrame(os.Stdout, frameHostCall, f.append(uvarint(id)))
 }
 
-// forged returns outcomes that no body has. They are made once they are needed: each process
-// of these tests would make them.
+// forged returns outcomes that no script has. They are created on demand, because each process of
+// these tests would create them.
 var forged = sync.OnceValue(func() map[string]scripting.Outcome {
 	return map[string]scripting.Outcome{
 		"no JSON":                {Result: &scripting.Result{Kind: scripting.Value, JSON: []byte("{")}},
@@ -112,7 +111,7 @@ func init() {
 			other := exec.Cmd{Path: self, Args: []string{"stays"}, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
 			if errors.Join(err, other.Start()) == nil {
 				asks(id, 1, "http.request", "{}")
-				_, _ = os.Stdout.Write([]byte{frameOutcome, 0, 16, 0, 0}) // and no more of the MiB
+				_, _ = os.Stdout.Write([]byte{frameOutcome, 0, 16, 0, 0}) // without the rest of the MiB
 				os.Exit(1)
 			}
 		}
@@ -129,14 +128,14 @@ func init() {
 	programs["goes on"] = hostile(func(id uint64, kind byte, _ []byte) {
 		if kind == frameCall {
 			ends(id, scripting.Outcome{Result: &scripting.Result{}})
-			for { // until it is killed: the first may come while the call leaves
+			for { // until it is killed: the first frame may arrive while the call ends
 				asks(id, 1, "http.request", "{}")
 			}
 		}
 	})
 }
 
-// run runs a call in the process of a program, which has an outcome.
+// run runs a call in the process of a program, and returns its outcome.
 func run(t *testing.T, who string, h scripting.Host) (*Executor, scripting.Outcome) {
 	t.Helper()
 	e, out, err := runHostile(t, who, h)
@@ -162,7 +161,7 @@ func runHostile(t *testing.T, who string, h scripting.Host) (*Executor, scriptin
 	return e, out, err
 }
 
-// limited reports whether a call failed at a limit of that name.
+// limited reports whether a call exceeded the limit with this name.
 func limited(out scripting.Outcome, name string) bool {
 	return out.Failure != nil && out.Failure.Kind == scripting.Limit && out.Failure.Limit == name
 }
@@ -178,7 +177,7 @@ func TestHostile_invalidOutcome(t *testing.T) {
 	}
 }
 
-// TestHostile_suspendedAsks: grants are checked there.
+// TestHostile_suspendedAsks: the host checks grants.
 func TestHostile_suspendedAsks(t *testing.T) {
 	later := hostFunc(func(context.Context, int, string, []byte) ([]byte, error) { return nil, scripting.ErrSuspended })
 	if _, out := run(t, "asks otherwise", later); !limited(out, "process") {
@@ -186,7 +185,7 @@ func TestHostile_suspendedAsks(t *testing.T) {
 	}
 }
 
-// TestHostile_longFault: it is told why a call could not be run.
+// TestHostile_longFault: the error of a process is truncated.
 func TestHostile_longFault(t *testing.T) {
 	_, _, err := runHostile(t, "finds much fault", silent)
 	if err == nil || len(err.Error()) > 2*maxStderr {
@@ -196,7 +195,7 @@ func TestHostile_longFault(t *testing.T) {
 
 func TestHostile_largeNotification(t *testing.T) {
 	heard := hostFunc(func(_ context.Context, _ int, op string, payload []byte) ([]byte, error) {
-		t.Errorf("heard %s of %d bytes", op, len(payload))
+		t.Errorf("received %s of %d bytes", op, len(payload))
 		return nil, nil
 	})
 	if _, out := run(t, "shouts", heard); !limited(out, "process") {
@@ -204,8 +203,7 @@ func TestHostile_largeNotification(t *testing.T) {
 	}
 }
 
-// TestHostile_pendingBytes: this process holds it, whatever memory the
-// other one may have.
+// TestHostile_pendingBytes: the parent stores them, regardless of the memory of the process.
 func TestHostile_pendingBytes(t *testing.T) {
 	waits := hostFunc(func(ctx context.Context, _ int, _ string, _ []byte) ([]byte, error) {
 		<-ctx.Done()
@@ -229,7 +227,7 @@ func TestHostile_cancelByNumber(t *testing.T) {
 
 func TestHostile_frameAfterOutcome(t *testing.T) {
 	heard := hostFunc(func(_ context.Context, _ int, op string, _ []byte) ([]byte, error) {
-		t.Errorf("heard %s", op)
+		t.Errorf("received %s", op)
 		return nil, nil
 	})
 	e, out := run(t, "goes on", heard)
@@ -239,7 +237,7 @@ func TestHostile_frameAfterOutcome(t *testing.T) {
 	e.mu.Lock()
 	first := slices.Clone(e.processes)
 	e.mu.Unlock()
-	// Nobody reads what it says until the next call, which is to get its result.
+	// No goroutine reads its output until the next call, which must get its own result.
 	if again, err := e.Run(t.Context(), scripting.Call{Program: program(t, "return 1")}, heard); err != nil || again.Result == nil {
 		t.Errorf("the next call: %+v, %v", again, err)
 	}
@@ -248,18 +246,18 @@ func TestHostile_frameAfterOutcome(t *testing.T) {
 	}
 }
 
-// TestHostile_failedCallStops, where nobody would look after it.
+// TestHostile_failedCallStops: the call must not continue unobserved.
 func TestHostile_failedCallStops(t *testing.T) {
 	panics := hostFunc(func(context.Context, int, string, []byte) ([]byte, error) { panic("at a message") })
 	e, out := run(t, "clings", panics)
 	if out.Failure == nil || out.Failure.Kind != scripting.HostPanic {
 		t.Fatalf("got %+v", out)
 	}
-	awaitDeaths(e)
+	awaitExits(e)
 }
 
-// awaitDeaths waits until the processes of an executor have ended.
-func awaitDeaths(e *Executor) {
+// awaitExits waits for the exit of the processes of an executor.
+func awaitExits(e *Executor) {
 	e.mu.Lock()
 	processes := slices.Clone(e.processes)
 	e.mu.Unlock()
@@ -268,8 +266,7 @@ func awaitDeaths(e *Executor) {
 	}
 }
 
-// TestHostile_childProcess when the executor ends it: nothing
-// keeps it from that where there is no seccomp.
+// TestHostile_childProcess: without seccomp a process may have children when it is killed.
 func TestHostile_childProcess(t *testing.T) {
 	t.Parallel()
 	path, err := os.Executable()
@@ -293,7 +290,7 @@ func TestHostile_childProcess(t *testing.T) {
 	}
 }
 
-// forges returns the program that ends its calls with one of the forged outcomes.
+// forges returns the program that ends its calls with a forged outcome.
 func forges(name string) func() error {
 	return hostile(func(id uint64, kind byte, _ []byte) {
 		if kind == frameCall {
@@ -302,7 +299,7 @@ func forges(name string) func() error {
 	})
 }
 
-// sends returns the program that sends one of the malformed frames.
+// sends returns the program that sends a malformed frame.
 func sends(name string) func() error {
 	return hostile(func(id uint64, kind byte, _ []byte) {
 		if kind == frameCall {
@@ -312,10 +309,10 @@ func sends(name string) func() error {
 	})
 }
 
-// deep is JSON that is nested so deep.
+// deep returns JSON with nested arrays.
 func deep(levels int) string { return strings.Repeat("[", levels) + strings.Repeat("]", levels) }
 
-// malformedFrame has what follows the id of the call in a frame.
+// malformedFrame is the content of a frame after the id of the call.
 type malformedFrame struct {
 	kind    byte
 	content []byte
@@ -356,7 +353,7 @@ var malformed = sync.OnceValue(func() map[string]malformedFrame {
 	}
 })
 
-// result is the outcome of a body that returns a value.
+// result is the outcome of a script that returns a value.
 func result(value string) []byte {
 	text, err := (scripting.Outcome{Result: &scripting.Result{Kind: scripting.Value, JSON: []byte(value)}}).AppendBinary(nil)
 	if err != nil {
@@ -379,11 +376,11 @@ func init() {
 	})
 }
 
-// TestHostile_malformedFrames, however deep or long it is.
+// TestHostile_malformedFrames: the size and depth of the frame do not matter.
 func TestHostile_malformedFrames(t *testing.T) {
 	t.Parallel()
 	heard := hostFunc(func(_ context.Context, _ int, op string, payload []byte) ([]byte, error) {
-		t.Errorf("heard %.100s with %d bytes", op, len(payload))
+		t.Errorf("received %.100s with %d bytes", op, len(payload))
 		return []byte("{}"), nil
 	})
 	names := []string{"announces more than comes", "announces too much"}

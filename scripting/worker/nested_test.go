@@ -12,8 +12,7 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// nest is a host whose requests are calls of their own on the same executor, each
-// in the call before.
+// nest is a host that runs nested calls on the same executor, one for each request.
 type nest struct {
 	t        *testing.T
 	executor *Executor
@@ -22,7 +21,7 @@ type nest struct {
 	depth    int
 }
 
-// Do runs a call that is one deeper, in a process of another memory.
+// Do runs a call at the next depth, in a process with another memory limit.
 func (n nest) Do(ctx context.Context, _ int, _ string, _ []byte) ([]byte, error) {
 	if n.depth == 8 {
 		return []byte(answered), nil
@@ -36,8 +35,8 @@ func (n nest) Do(ctx context.Context, _ int, _ string, _ []byte) ([]byte, error)
 	return []byte(answered), nil
 }
 
-// TestNested_noDeadlock nests calls eight deep where one
-// may compute and one process may run, and each needs a process of its own.
+// TestNested_noDeadlock nests calls eight deep. One call may compute, one process may run, and each
+// call needs its own process.
 func TestNested_noDeadlock(t *testing.T) {
 	e := executor(t, Options{Processes: 1, MaxRunning: 1})
 	p := program(t, "return (await http.api.get('https://x/')).status")
@@ -53,12 +52,12 @@ func TestNested_noDeadlock(t *testing.T) {
 	all.Wait()
 }
 
-// TestNested_killedProcess has a call make one that ends the process of
-// both: the first is run again, and what it had asked before is not asked again.
+// TestNested_killedProcess: a nested call kills the process of both. The outer call runs again, and
+// does not repeat its host calls.
 func TestNested_killedProcess(t *testing.T) {
 	t.Parallel()
 	e := executor(t, Options{Processes: 1, Memory: 64 << 20})
-	e.resident = func(int) int64 { return 0 } // so that the system ends it
+	e.resident = func(int) int64 { return 0 } // so that the system kills it
 	hungry := program(t, "const all = []; for (;;) { await null; all.push(new ArrayBuffer(1.6e7)) }")
 	counts := map[string]int{}
 	var mu sync.Mutex
@@ -77,14 +76,14 @@ func TestNested_killedProcess(t *testing.T) {
 	})
 	out, err := e.Run(t.Context(), scripting.Call{Program: program(t, `
 		await http.api.get("https://x/first");
-		const told = await http.api.get("https://x/bomb").catch((e) => e.code + " " + e.message);
+		const result = await http.api.get("https://x/bomb").catch((e) => e.code + " " + e.message);
 		await http.api.get("https://x/last");
-		return told;`)}, host)
+		return result;`)}, host)
 	if err != nil || out.Result == nil || string(out.Result.JSON) != `"EXECUTION_ERROR the nested call failed"` {
 		t.Errorf("%v, %+v", err, out.Failure)
 	}
 	if len(counts) != 3 {
-		t.Errorf("asked %v", counts)
+		t.Errorf("host calls: %v", counts)
 	}
 	for what, count := range counts {
 		if count != 1 {
@@ -93,8 +92,8 @@ func TestNested_killedProcess(t *testing.T) {
 	}
 }
 
-// TestNested_oneQueuedPerTree has kin come by the dozen where one
-// call may compute: a stranger that comes behind them waits for the first alone.
+// TestNested_oneQueuedPerTree: dozens of nested calls wait, and one call may compute. A later call
+// of another tree waits for the first one only.
 func TestNested_oneQueuedPerTree(t *testing.T) {
 	room := newAdmission(1, time.Hour).of(unrated)
 	if err := room.admit(t.Context(), scripting.Call{}); err != nil {
@@ -112,9 +111,9 @@ func TestNested_oneQueuedPerTree(t *testing.T) {
 	for range 50 {
 		all.Go(func() { enter("kin", scripting.Call{Tree: kin}) })
 	}
-	inLine(room, 1)
+	awaitQueued(room, 1)
 	all.Go(func() { enter("stranger", scripting.Call{}) })
-	inLine(room, 2)
+	awaitQueued(room, 2)
 	room.release()
 	all.Wait()
 	if first, second := <-begun, <-begun; first != "kin" || second != "stranger" {
@@ -122,8 +121,8 @@ func TestNested_oneQueuedPerTree(t *testing.T) {
 	}
 }
 
-// inLine waits until so many wait for room.
-func inLine(l *queue, many int) {
+// awaitQueued waits until many calls wait.
+func awaitQueued(l *queue, many int) {
 	for waiting := 0; waiting < many; {
 		runtime.Gosched()
 		l.admission.mu.Lock()
@@ -150,11 +149,10 @@ func TestNested_canceledCall(t *testing.T) {
 	}
 }
 
-// TestNested_processBeyondLimit: however many wait for each other,
-// no more processes run than that.
+// TestNested_processBeyondLimit: however many calls wait for each other, no more processes run.
 func TestNested_processBeyondLimit(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
-	unwatched(e)
+	stopTicks(e)
 	kin := scripting.NewCallTree()
 	choose := func(depth, memory int) (*process, *execution) {
 		t.Helper()
@@ -166,19 +164,19 @@ func TestNested_processBeyondLimit(t *testing.T) {
 		return p, x
 	}
 	first, one := choose(1, 1)
-	second, two := choose(2, 2) // twice as many as the bound, for those of other memory
+	second, two := choose(2, 2) // twice the limit, for another memory limit
 	third, three := choose(2, 3)
 	if again, _ := choose(2, 4); first == nil || second == nil || third == nil || again != nil {
 		t.Fatalf("there are %v, %v, %v and %v", first, second, third, again)
 	}
 	deeper, four := choose(3, 4)
 	if deeper == nil {
-		t.Fatal("a deeper call waits")
+		t.Fatal("a deeper call must wait")
 	}
 	release(e, third, requirements{nested: three}, unrated)
 	last, five := choose(2, 5)
 	if last == nil {
-		t.Error("the next call of its depth waits though the one before has ended")
+		t.Error("the next call of this depth must wait although the previous one has ended")
 	}
 	all := map[*process]*execution{first: one, second: two, deeper: four, last: five}
 	for p, x := range all {
@@ -196,6 +194,6 @@ func TestNested_processBeyondLimit(t *testing.T) {
 		p.mu.Unlock()
 	}
 	if ended != len(all)-1 || len(e.overLimit) > 0 {
-		t.Errorf("%d of %d processes have ended, and %d are beyond the bound", ended, len(all), len(e.overLimit))
+		t.Errorf("%d of %d processes have exited, and %d exceed the limit", ended, len(all), len(e.overLimit))
 	}
 }

@@ -2,5 +2,5 @@
 
 package worker
 
-// inC tells whether a C library is part of the program.
-const inC = false
+// usesCgo reports whether the program links a C library.
+const usesCgo = false

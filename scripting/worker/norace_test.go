@@ -2,5 +2,5 @@
 
 package worker
 
-// raced tells whether the detector of races takes most of the memory.
-const raced = false
+// raceEnabled reports whether the race detector uses most of the memory.
+const raceEnabled = false

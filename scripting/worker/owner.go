@@ -72,12 +72,12 @@ func (o *owner) precedes(other *owner) bool {
 }
 
 // share is the number of running calls that each owner may have.
-func (o *owner) share(most int) int {
+func (o *owner) share(limit int) int {
 	owners := o.admission.active
 	if !o.isActive() {
 		owners++ // its call makes it active
 	}
-	return max(most/max(owners, 1), 1)
+	return max(limit/max(owners, 1), 1)
 }
 
 func (o *owner) isActive() bool { return o.running > 0 || o.waiting > 0 }

@@ -16,15 +16,14 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// of returns the lane of the owner 0 for the calls of programs with a record.
+// of returns the queue of owner 0 for a rating.
 func (a *admission) of(r rating) *queue {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.owner(0, 0).queueFor(r)
 }
 
-// choose takes a process for a call, which is one of the owner 0 unless it has another.
-// It is nil when the call would have to wait.
+// choose returns a process for a call, of owner 0 by default; nil if the call would have to wait.
 func (e *Executor) choose(n requirements) (*process, error) {
 	n.own(e)
 	e.mu.Lock()
@@ -32,7 +31,7 @@ func (e *Executor) choose(n requirements) (*process, error) {
 	return e.tryAcquire(n)
 }
 
-// release takes a call out of a process that choose has given it.
+// release removes a call from a process that choose returned.
 func release(e *Executor, p *process, n requirements, said rating) {
 	n.own(e)
 	e.release(p, n, said)
@@ -44,18 +43,18 @@ func (n *requirements) own(e *Executor) {
 	}
 }
 
-// admit begins a call of the owner 0, of a program of which nothing is known.
+// admit starts a call of owner 0, of an unrated program.
 func (l *queue) admit(ctx context.Context, c scripting.Call) error {
 	_, err := l.admission.admit(ctx, c, unrated, 1)
 	return err
 }
 
-// queued are calls of several owners that ask for admission.
+// queued are calls of several owners that request admission.
 type queued struct {
 	t     *testing.T
 	a     *admission
-	lanes map[string]*queue // of the calls that have begun
-	ended map[string]error  // those of the others that wait no more
+	lanes map[string]*queue // of the calls that have started
+	ended map[string]error  // errors of the calls that were refused or canceled
 	mu    sync.Mutex
 }
 
@@ -63,7 +62,7 @@ func newQueued(t *testing.T, most int) *queued {
 	return &queued{t: t, a: newAdmission(most, time.Hour), lanes: map[string]*queue{}, ended: map[string]error{}}
 }
 
-// enter has a call of an owner ask, and returns when it has begun, ended or waits.
+// enter requests admission for a call, and returns when it has started, ended or waits.
 func (q *queued) enter(ctx context.Context, owner uint64, name string, patient bool) {
 	go func() {
 		c := scripting.Call{Program: &scripting.Program{}, Owner: owner, NoShedding: patient}
@@ -79,21 +78,21 @@ func (q *queued) enter(ctx context.Context, owner uint64, name string, patient b
 	synctest.Wait()
 }
 
-// fill has so many calls of an owner ask, named NAME1, NAME2 and so on.
+// fill requests admission for several calls, named NAME1, NAME2 and so on.
 func (q *queued) fill(owner uint64, name string, calls int) {
 	for n := range calls {
 		q.enter(q.t.Context(), owner, fmt.Sprint(name, n+1), false)
 	}
 }
 
-// leave ends a call, and returns which have begun in its place.
+// leave ends a call, and returns the calls that started then.
 func (q *queued) leave(name string) (begun []string) {
 	q.mu.Lock()
 	l, had := q.lanes[name], maps.Clone(q.lanes)
 	delete(q.lanes, name)
 	q.mu.Unlock()
 	if l == nil {
-		q.t.Fatalf("%s has not begun", name)
+		q.t.Fatalf("%s has not started", name)
 	}
 	l.finish()
 	synctest.Wait()
@@ -107,8 +106,8 @@ func (q *queued) leave(name string) (begun []string) {
 	return begun
 }
 
-// begun counts the calls that have begun whose name begins with a letter.
-func (q *queued) begun(letter byte) (n int) {
+// started counts the started calls with names that start with a letter.
+func (q *queued) started(letter byte) (n int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for name := range q.lanes {
@@ -119,7 +118,7 @@ func (q *queued) begun(letter byte) (n int) {
 	return n
 }
 
-// finish ends all calls, and looks at what is left.
+// finish ends all calls, and checks that nothing is left.
 func (q *queued) finish() {
 	q.t.Helper()
 	for len(q.lanes) > 0 {
@@ -141,30 +140,30 @@ func (q *queued) finish() {
 	}
 }
 
-// TestOwner_belowShareStartsAtOnce: one owner has all the room, and more that wait.
+// TestOwner_belowShareStartsAtOnce: one owner has all the capacity, and more calls that wait.
 func TestOwner_belowShareStartsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := newQueued(t, 16) // 12 of a program that is not proven
+		q := newQueued(t, 16) // 12 of an untrusted program
 		q.fill(1, "a", 100)
 		q.fill(2, "b", 100)
 		q.fill(3, "c", 100)
-		if a, b, c := q.begun('a'), q.begun('b'), q.begun('c'); a != 12 || b != 6 || c != 4 {
-			t.Errorf("%d, %d and %d calls have begun, want all 12, half and a third", a, b, c)
+		if a, b, c := q.started('a'), q.started('b'), q.started('c'); a != 12 || b != 6 || c != 4 {
+			t.Errorf("%d, %d and %d calls have started, want all 12, half and a third", a, b, c)
 		}
 		for owner := range uint64(100) {
 			q.fill(10+owner, fmt.Sprint("d", owner, "-"), 2)
 		}
 		if all := len(q.lanes); all != 24 {
-			t.Errorf("%d calls have begun, want twice as many as may and no more", all)
+			t.Errorf("%d calls have started, want twice the limit", all)
 		}
 		q.finish()
 	})
 }
 
-// TestOwner_turnToFewestRunning, and between equals in turn, whatever waits before.
+// TestOwner_turnToFewestRunning: equal owners alternate, regardless of earlier calls.
 func TestOwner_turnToFewestRunning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := newQueued(t, 1) // and one more beside other owners
+		q := newQueued(t, 1) // one more for other owners
 		q.fill(1, "a", 50)
 		q.fill(2, "b", 3)
 		q.fill(3, "c", 2)
@@ -174,14 +173,14 @@ func TestOwner_turnToFewestRunning(t *testing.T) {
 		}
 		want := []string{"c1", "a2", "b2", "c2", "a3", "b3", "a4"}
 		if !slices.Equal(order, want) {
-			t.Errorf("calls have begun in the order %v, want %v", order, want)
+			t.Errorf("calls have started in the order %v, want %v", order, want)
 		}
 		q.finish()
 	})
 }
 
-// TestOwner_longCalls: of calls that take ten seconds and have one until their
-// deadline, those that come later are refused; calls of another owner all begin at once.
+// TestOwner_longCalls: calls take ten seconds and have one second until their deadline. Later calls
+// of the owner are refused; calls of another owner all start at once.
 func TestOwner_longCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAdmission(16, 500*time.Millisecond)
@@ -220,7 +219,7 @@ func TestOwner_longCalls(t *testing.T) {
 		}
 		all.Wait()
 		if got := refused.Load(); got < 1000 {
-			t.Errorf("%d calls were refused of an owner whose calls are too many", got)
+			t.Errorf("%d calls of the overloaded owner were refused", got)
 		}
 	})
 }
@@ -244,7 +243,7 @@ func TestOwner_queueLimits(t *testing.T) {
 		q.fill(2, "b", 1+100)
 		q.fill(3, "c", 28)
 		if len(q.ended) > 0 {
-			t.Errorf("refused are %v before as many wait as may", q.ended)
+			t.Errorf("refused are %v before the limit is reached", q.ended)
 		}
 		q.enter(t.Context(), 4, "d1", false)
 		lost("a129")
@@ -273,14 +272,14 @@ func TestOwner_canceledCall(t *testing.T) {
 			t.Errorf("the call ended with %v", err)
 		}
 		if begun := q.leave("a1"); !slices.Equal(begun, []string{"d1"}) {
-			t.Errorf("%v have begun", begun)
+			t.Errorf("%v have started", begun)
 		}
 		q.finish()
 	})
 }
 
-// TestOwner_allTurnsUsed has calls of many owners come, go, wait for their hosts and give
-// up at random: whenever nothing moves, no call waits for which there is room.
+// TestOwner_allTurnsUsed: calls of many owners start, end, wait for their hosts and give up at
+// random. Whenever nothing changes, no call waits although there is capacity.
 func TestOwner_allTurnsUsed(t *testing.T) {
 	for seed := range uint64(20) {
 		synctest.Test(t, func(t *testing.T) {
@@ -306,14 +305,14 @@ func TestOwner_allTurnsUsed(t *testing.T) {
 					}
 				default:
 					for _, cancel := range cancels {
-						cancel() // which does nothing to one that has begun
+						cancel() // no effect on a started call
 						break
 					}
 				}
 				synctest.Wait()
 				q.a.mu.Lock()
 				if q.a.next() != nil {
-					t.Errorf("seed %d, step %d: a call waits though there is room", seed, n)
+					t.Errorf("seed %d, step %d: a call waits although there is capacity", seed, n)
 				}
 				q.a.mu.Unlock()
 			}
@@ -325,7 +324,7 @@ func TestOwner_allTurnsUsed(t *testing.T) {
 	}
 }
 
-// TestOwner_idleDropped, and those that have a call or a recent offence are not.
+// TestOwner_idleDropped: owners with calls or recent offences are kept.
 func TestOwner_idleDropped(t *testing.T) {
 	a := newAdmission(4, time.Hour)
 	admit := func(owner uint64) *queue {
@@ -347,16 +346,16 @@ func TestOwner_idleDropped(t *testing.T) {
 		t.Errorf("%d owners are kept; the one with a call: %v", len(a.owners), a.owners[0] == first.owner)
 	}
 	if a.owners[20_000] != offender.owner {
-		t.Error("an owner is forgotten while its offence counts")
+		t.Error("an owner was dropped while its offence counts")
 	}
 	first.reacquire()
 	first.finish()
 }
 
-// TestOwner_processToFewest: of those that wait for a process of their own.
+// TestOwner_processToFewest: the owner with the fewest calls in processes gets the next one.
 func TestOwner_processToFewest(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
-	unwatched(e)
+	stopTicks(e)
 	e.admission.mu.Lock()
 	one, other := e.admission.owner(1, 0), e.admission.owner(2, 0)
 	e.admission.mu.Unlock()
@@ -390,7 +389,7 @@ func TestOwner_processToFewest(t *testing.T) {
 		t.Errorf("a process went to %v", who)
 	}
 	e.cancelWait(waits[3])
-	e.cancelWait(waits[2]) // whose process goes to the next
+	e.cancelWait(waits[2]) // the next one gets its process
 	if who := came(); !slices.Equal(who, []int{0}) {
 		t.Errorf("after that the process went to %v", who)
 	}
@@ -402,15 +401,15 @@ func TestOwner_processToFewest(t *testing.T) {
 		release(e, (<-w.result).process, w.need, unrated)
 	}
 	if one.inProcess != 0 || other.inProcess != 0 {
-		t.Errorf("owners are left with %d and %d calls in processes", one.inProcess, other.inProcess)
+		t.Errorf("the owners have %d and %d calls in processes", one.inProcess, other.inProcess)
 	}
 }
 
-// TestOwner_offenderIsolated: once a call of an owner has cost a process, its programs that
-// are not proven share none with those of others, and leave some processes to these.
+// TestOwner_offenderIsolated: once a call of an owner has cost a process, its untrusted programs
+// share no process with other owners, and leave some processes to these.
 func TestOwner_offenderIsolated(t *testing.T) {
 	e := executor(t, Options{Processes: 2})
-	unwatched(e)
+	stopTicks(e)
 	e.admission.mu.Lock()
 	offender, other := e.admission.owner(1, 0), e.admission.owner(2, 0)
 	e.admission.mu.Unlock()
@@ -429,21 +428,21 @@ func TestOwner_offenderIsolated(t *testing.T) {
 	e.history.update([32]byte{2}, trusted)
 	e.recordRating(of(offender, 1, false), misbehaved)
 	if !e.history.lookup([32]byte{1}).isTrusted() {
-		t.Error("what an owner does is held against others")
+		t.Error("the offence counts for another owner")
 	}
 	bad, good := choose(of(offender, 1, false)), choose(of(other, 1, false))
 	if bad == good || bad.trusted || !good.trusted {
-		t.Error("the program is not judged by who calls it")
+		t.Error("the rating does not depend on the owner")
 	}
 	if choose(of(offender, 2, false)) != good {
-		t.Error("a proven program of the offender runs elsewhere than that of others")
+		t.Error("a trusted program of the offender has another process")
 	}
 	strange := choose(of(other, 3, false))
 	if strange == bad || choose(of(offender, 3, false)) != bad || choose(of(other, 4, false)) != strange {
 		t.Error("the offender shares a process with others")
 	}
 	for range 2 {
-		release(e, good, of(other, 1, false), unrated) // it makes room
+		release(e, good, of(other, 1, false), unrated) // the process becomes idle
 	}
 	for range 2 {
 		if choose(of(offender, 5, true)) == nil {
@@ -451,10 +450,10 @@ func TestOwner_offenderIsolated(t *testing.T) {
 		}
 	}
 	if choose(of(offender, 5, true)) != nil {
-		t.Error("the offender has all processes of programs that are not proven")
+		t.Error("the offender has all processes of untrusted programs")
 	}
 	e.ticks.Add(offenceTicks)
 	if choose(of(offender, 4, false)) != strange {
-		t.Error("the offence is not forgotten")
+		t.Error("the offence does not expire")
 	}
 }

@@ -17,14 +17,14 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// offersSeccomp reports whether the kernel has filters of system calls, and there is
-// one for this machine.
+// offersSeccomp reports whether the kernel supports seccomp filters and there is one for this
+// architecture.
 func offersSeccomp(t *testing.T) bool {
 	t.Helper()
 	return strings.Contains(words(t, "self/status"), "Seccomp:") && (runtime.GOARCH == "amd64" || runtime.GOARCH == "arm64")
 }
 
-// words returns the words of a file of /proc, with one space between two.
+// words returns the words of a file in /proc, separated by one space.
 func words(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile("/proc/" + name)
@@ -34,7 +34,7 @@ func words(t *testing.T, name string) string {
 	return strings.Join(strings.Fields(string(text)), " ")
 }
 
-// TestConfinement_kernelStatus looks at one that runs calls.
+// TestConfinement_kernelStatus reads the status of a process that runs calls.
 func TestConfinement_kernelStatus(t *testing.T) {
 	e := executor(t, Options{Processes: 1, Memory: 1 << 30})
 	out, err := e.Run(t.Context(), scripting.Call{Program: program(t, "return 1")}, silent)
@@ -55,8 +55,7 @@ func TestConfinement_kernelStatus(t *testing.T) {
 	}
 }
 
-// TestCPULimit_extended, and none before: without its parent it
-// would end.
+// TestCPULimit_extended: the limit is raised only when needed; without its parent the process ends.
 func TestCPULimit_extended(t *testing.T) {
 	e := executor(t, Options{Processes: 1, Memory: 1 << 30})
 	e.cpuAllowance = 100 * time.Second
@@ -82,10 +81,10 @@ func TestCPULimit_extended(t *testing.T) {
 	}
 }
 
-// TestCPULimit_notExtendable once its calls have ended.
+// TestCPULimit_notExtendable: the process is replaced once its calls have ended.
 func TestCPULimit_notExtendable(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
-	first := taken(t, e, false)
+	first := acquireOne(t, e, false)
 	e.mu.Lock()
 	e.cpuSpent = func(int) (time.Duration, error) { return 0, errors.New("not here") }
 	e.mu.Unlock()
@@ -97,8 +96,7 @@ func TestCPULimit_notExtendable(t *testing.T) {
 	release(e, other, requirements{}, unrated)
 }
 
-// TestResident_withoutExecutable, though the system counts what is resident of it
-// with what else the process may share with others, which is its own.
+// TestResident_withoutExecutable: the system counts the executable among the shared pages.
 func TestResident_withoutExecutable(t *testing.T) {
 	page := int64(os.Getpagesize())
 	for statm, want := range map[string]int64{
@@ -114,16 +112,16 @@ func TestResident_withoutExecutable(t *testing.T) {
 		t.Fatal(err)
 	}
 	if file, err := os.ReadFile(path); err != nil || sizeOf(path) != int64(len(file)) || sizeOf(path+".none") != 0 {
-		t.Errorf("the program has %d bytes, and is said to have %d: %v", len(file), sizeOf(path), err)
+		t.Errorf("the executable has %d bytes, got %d: %v", len(file), sizeOf(path), err)
 	}
 }
 
-// slackOf returns the slack of a thread in nanoseconds.
+// slackOf returns the timer slack of a thread in nanoseconds.
 func slackOf(t *testing.T, id int) int64 {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/timerslack_ns", id))
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) {
-		t.Skipf("SKIPPED: only root sees the slack of other threads, where the kernel tells it: %v", err)
+		t.Skipf("SKIPPED: only root can read the slack of other threads: %v", err)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -135,12 +133,13 @@ func slackOf(t *testing.T, id int) int64 {
 	return got
 }
 
-// TestProcess_wakeups starts one, and leaves the threads of this process as they were.
+// TestProcess_wakeups: a worker process has a large timer slack; the threads of this process keep
+// theirs.
 func TestProcess_wakeups(t *testing.T) {
 	usual := slackOf(t, os.Getpid())
 	e := executor(t, Options{Processes: 1})
-	p := taken(t, e, true)
-	awaitSpare(t, e, p) // until then a thread of this process has the slack, to start it
+	p := acquireOne(t, e, true)
+	awaitSpare(t, e, p) // until then a thread of this process has the slack, to start the spare
 	for _, id := range threadsOf(t, p.cmd.Process.Pid) {
 		if got := slackOf(t, id); got != int64(osproc.TimerSlack) {
 			t.Errorf("a thread of the process may be late by %d ns, want %d", got, osproc.TimerSlack)
@@ -170,7 +169,7 @@ func threadsOf(t *testing.T, pid int) (ids []int) {
 	return ids
 }
 
-// TestStream_wake, however much there is to read already.
+// TestStream_wake, regardless of unread data.
 func TestStream_wake(t *testing.T) {
 	for _, full := range []int{0, 1, 4096, 64 << 10} {
 		ours, theirs, err := connect(&exec.Cmd{})
@@ -181,9 +180,9 @@ func TestStream_wake(t *testing.T) {
 		if _, err := stdout.Write(make([]byte, full)); err != nil {
 			t.Fatal(err)
 		}
-		ours.wake() // the test ends here if it waits
+		ours.wake() // must not block
 		if n, err := ours.Read(make([]byte, 128<<10)); n == 0 || err != nil {
-			t.Errorf("behind %d bytes it reads %d bytes, %v", full, n, err)
+			t.Errorf("after %d bytes it reads %d bytes, %v", full, n, err)
 		}
 		_ = ours.Close()
 		for _, end := range theirs {

@@ -4,5 +4,5 @@ package worker
 
 import "testing"
 
-// offersSeccomp is for Linux alone.
+// offersSeccomp is for Linux only.
 func offersSeccomp(*testing.T) bool { return false }

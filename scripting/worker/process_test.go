@@ -14,20 +14,20 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// dense returns a program that takes far more memory than its text has bytes.
+// dense returns a program that needs far more memory than its source.
 func dense(t testing.TB, n int) *scripting.Program {
 	t.Helper()
 	return program(t, fmt.Sprintf("const id = %d;\n", n)+strings.Repeat("(class{a(){}b(){}c(){}});\n", 1000)+"return id")
 }
 
-// TestProcess_largePrograms has more of them than there is room for in
-// one process, whatever its calls do, one after the other and then all at once.
+// TestProcess_largePrograms runs more programs than fit into one process, one after the other and
+// then concurrently.
 func TestProcess_largePrograms(t *testing.T) {
 	t.Parallel()
-	ends := make(endings, 64)
+	ends := make(exitLog, 64)
 	e := executor(t, Options{Processes: 2, Memory: 64 << 20, Logger: slog.New(ends)})
 	all := make([]*scripting.Program, 20)
-	if raced {
+	if raceEnabled {
 		t.Log("NOT TESTED with the detector of races, which takes as much: what memory the processes have")
 		e.resident, all = func(int) int64 { return 0 }, all[:12]
 	}
@@ -48,23 +48,23 @@ func TestProcess_largePrograms(t *testing.T) {
 	together.Wait()
 	select {
 	case end := <-ends:
-		t.Errorf("a process has ended: %s", end)
+		t.Errorf("a process exited: %s", end)
 	default:
 	}
 }
 
-// TestScheduler_evictsIdleProcess, that which has had nothing
-// to do for longest, once there are as many as may be.
+// TestScheduler_evictsIdleProcess: the process that was idle for longest is killed once the limit
+// is reached.
 func TestScheduler_evictsIdleProcess(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
-	unwatched(e)
+	stopTicks(e)
 	of := func(program byte) requirements {
 		return requirements{memory: e.options.Memory + int64(program)<<20, program: [32]byte{program}}
 	}
 	processes := map[byte]*process{}
 	choose := func(program byte) {
 		if processes[program], _ = e.choose(of(program)); processes[program] == nil {
-			t.Fatalf("%d waits", program)
+			t.Fatalf("%d must wait", program)
 		}
 	}
 	for program := byte(1); program <= 3; program++ {
@@ -75,20 +75,20 @@ func TestScheduler_evictsIdleProcess(t *testing.T) {
 	choose(4)
 	for program, want := range map[byte]exitCause{1: exitIdle, 2: notExited, 3: notExited, 4: notExited} {
 		if got := processes[program].exitErr().cause; got != want {
-			t.Errorf("the process of %d has ended by %v, want %v", program, got, want)
+			t.Errorf("the process of %d exited by %v, want %v", program, got, want)
 		}
 	}
 	release(e, processes[4], of(4), unrated)
 }
 
-// counted counts the frames of a kind that are written.
+// counted counts the written frames of a kind.
 type counted struct {
 	io.Writer
 	kind byte
 	n    int
 }
 
-// Write takes one frame.
+// Write writes one frame.
 func (c *counted) Write(frame []byte) (int, error) {
 	if frame[0] == c.kind {
 		c.n++
@@ -96,8 +96,8 @@ func (c *counted) Write(frame []byte) (int, error) {
 	return c.Writer.Write(frame)
 }
 
-// TestProcess_programSentOnce, and compiles it then: another revision of its
-// tool is another program.
+// TestProcess_programSentOnce: it is also compiled once. Another revision of a tool is another
+// program.
 func TestProcess_programSentOnce(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
 	first, second := program(t, "return 1"), program(t, "return 2")
@@ -120,11 +120,11 @@ func TestProcess_programSentOnce(t *testing.T) {
 		run(second)
 	}
 	if taught.n != 1 {
-		t.Errorf("it was taught %d programs, want the second alone", taught.n)
+		t.Errorf("%d programs were sent, want only the second", taught.n)
 	}
 }
 
-// TestProcess_dropsOldestProgram has a process run more programs than it may keep.
+// TestProcess_dropsOldestProgram runs more programs than a process may keep.
 func TestProcess_dropsOldestProgram(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
 	run := func(n int) {
@@ -150,7 +150,7 @@ func TestProcess_dropsOldestProgram(t *testing.T) {
 		run(n)
 	}
 	if taught.n != 3 || forgotten.n != 2 {
-		t.Errorf("it was taught %d programs and has forgotten %d, want 3 and 2", taught.n, forgotten.n)
+		t.Errorf("%d programs were sent and %d dropped, want 3 and 2", taught.n, forgotten.n)
 	}
 	p.sending.Lock()
 	defer p.sending.Unlock()
@@ -159,8 +159,7 @@ func TestProcess_dropsOldestProgram(t *testing.T) {
 	}
 }
 
-// TestProcess_drain: who reads stops with that,
-// and nobody waits for more.
+// TestProcess_drain: the reader stops after the last outcome, and no goroutine waits for more.
 func TestProcess_drain(t *testing.T) {
 	t.Parallel()
 	ours, theirs, err := connect(&exec.Cmd{})
@@ -190,9 +189,9 @@ func TestProcess_drain(t *testing.T) {
 	if len(x.frames) != 1 {
 		t.Error("the outcome was not read")
 	}
-	<-out // the test ends here if somebody waits
+	<-out // must not block
 	if _, ok := p.reader.acquire(); ok {
-		t.Error("somebody reads again")
+		t.Error("a goroutine reads again")
 	}
 	_ = ours.Close()
 	for _, end := range theirs {

@@ -17,7 +17,7 @@ func init() {
 	}
 }
 
-// A signal to the daemon's group, as Ctrl-C is, says nothing about a body.
+// A signal to the group of the daemon, such as Ctrl-C, must not reach worker processes.
 func TestProcess_ownGroup(t *testing.T) {
 	if err := pool(t, "leads").Try(source("return 1")); err != nil {
 		t.Error(err)

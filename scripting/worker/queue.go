@@ -47,10 +47,10 @@ type class struct {
 const waitEach = 256
 
 // newAdmission returns an admission that runs at most most calls at once.
-func newAdmission(most int, patience time.Duration) *admission {
+func newAdmission(limit int, patience time.Duration) *admission {
 	return &admission{
-		maxQueueTime: patience, maxRunning: most, maxWaiting: waitEach * most, maxWaitingEach: waitEach * most / 2,
-		trusted: class{limit: most}, others: class{limit: max(most*3/4, 1)},
+		maxQueueTime: patience, maxRunning: limit, maxWaiting: waitEach * limit, maxWaitingEach: waitEach * limit / 2,
+		trusted: class{limit: limit}, others: class{limit: max(limit*3/4, 1)},
 		owners: map[uint64]*owner{}, sweepAt: keptOwners,
 	}
 }

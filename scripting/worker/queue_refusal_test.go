@@ -12,23 +12,23 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// lasting returns a context for a call that has some time.
+// lasting returns a context with a deadline.
 func lasting(t *testing.T, has time.Duration) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), has)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// TestQueue_reservedForTrusted, however many calls of
-// others there are that do not end. These may have the rest.
+// TestQueue_reservedForTrusted, regardless of endless calls of other programs. These may use the
+// rest.
 func TestQueue_reservedForTrusted(t *testing.T) {
-	for most, others := range map[int]int{1: 1, 2: 1, 4: 3, 8: 6, 16: 12} {
+	for limit, others := range map[int]int{1: 1, 2: 1, 4: 3, 8: 6, 16: 12} {
 		synctest.Test(t, func(t *testing.T) {
-			a := newAdmission(most, time.Hour)
+			a := newAdmission(limit, time.Hour)
 			begun := func(r rating) (n int) {
 				ctx, cancel := context.WithCancel(t.Context())
-				for range most + 1 {
-					if err, ok := came(enters(a.of(r), ctx)); ok && err == nil {
+				for range limit + 1 {
+					if err, ok := resultOf(enterAsync(a.of(r), ctx)); ok && err == nil {
 						n++
 					}
 				}
@@ -37,21 +37,21 @@ func TestQueue_reservedForTrusted(t *testing.T) {
 				return n
 			}
 			if got := begun(misbehaved); got != others {
-				t.Errorf("of %d turns unruly programs have %d, want %d", most, got, others)
+				t.Errorf("of %d turns misbehaved programs have %d, want %d", limit, got, others)
 			}
-			if got := begun(fast); got != most-others {
-				t.Errorf("of %d turns proven programs have %d beside them, want %d", most, got, most-others)
+			if got := begun(fast); got != limit-others {
+				t.Errorf("of %d turns trusted programs have %d beside them, want %d", limit, got, limit-others)
 			}
 		})
 	}
 }
 
-// TestQueue_oldestFirst of those that there is room for, in either lane: four
-// may compute, three of them in that of others.
+// TestQueue_oldestFirst, in either class: four calls may compute, three of them of untrusted
+// programs.
 func TestQueue_oldestFirst(t *testing.T) {
 	for name, test := range map[string]struct {
 		computing, leave []rating
-		begin            []int // of an unruly, a proven and an unknown one, which; -1 for none
+		begin            []int // index of the started call of a misbehaved, a trusted and an unrated program; -1 for none
 	}{
 		"there is room in both":  {[]rating{fast, fast, fast, fast}, []rating{fast, fast, fast}, []int{0, 1, 2}},
 		"others have all theirs": {[]rating{misbehaved, misbehaved, misbehaved, fast}, []rating{fast, misbehaved, fast, misbehaved}, []int{1, 0, -1, 2}},
@@ -63,17 +63,17 @@ func TestQueue_oldestFirst(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			var told []<-chan error
+			var results []<-chan error
 			for _, r := range []rating{misbehaved, trusted, unrated} {
-				told = append(told, enters(a.of(r), t.Context()))
+				results = append(results, enterAsync(a.of(r), t.Context()))
 				synctest.Wait()
 				time.Sleep(time.Millisecond)
 			}
 			for i, r := range test.leave {
 				a.of(r).release()
-				for n, call := range told {
-					if _, ok := came(call); ok != (n == test.begin[i]) {
-						t.Errorf("%s, step %d: call %d has begun: %v", name, i, n, ok)
+				for n, call := range results {
+					if _, ok := resultOf(call); ok != (n == test.begin[i]) {
+						t.Errorf("%s, step %d: call %d has started: %v", name, i, n, ok)
 					}
 				}
 			}
@@ -81,38 +81,38 @@ func TestQueue_oldestFirst(t *testing.T) {
 	}
 }
 
-// TestQueue_refusedInTime: while endless calls have all the room, a call is refused
-// after two thirds of its time, and one that comes when it has waited for a third at once.
+// TestQueue_refusedInTime: endless calls use all the capacity. A call is refused after two thirds
+// of its time, and a new call at once after the first has waited for a third of it.
 func TestQueue_refusedInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newAdmission(1, 500*time.Millisecond).of(unrated)
 		_ = l.enter(t.Context(), false)
 		began := time.Now()
-		first := enters(l, lasting(t, 3*time.Second))
+		first := enterAsync(l, lasting(t, 3*time.Second))
 		synctest.Wait()
 		time.Sleep(time.Second + 1)
-		if err, ok := came(enters(l, lasting(t, 3*time.Second))); !ok || !errors.Is(err, scripting.ErrOverloaded) {
-			t.Errorf("who comes after a second: %v", err)
+		if err, ok := resultOf(enterAsync(l, lasting(t, 3*time.Second))); !ok || !errors.Is(err, scripting.ErrOverloaded) {
+			t.Errorf("a call after a second: %v", err)
 		}
 		if err, took := <-first, time.Since(began); !errors.Is(err, scripting.ErrOverloaded) || took != 2*time.Second {
-			t.Errorf("after %v: %v, want to be refused after two seconds", took, err)
+			t.Errorf("after %v: %v, want a refusal after two seconds", took, err)
 		}
 		if err := l.enter(lasting(t, 3*time.Second), true); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("who is patient: %v", err)
+			t.Errorf("a call that must not be refused: %v", err)
 		}
-		waits := enters(l, lasting(t, 30*time.Second))
-		if err, ok := came(waits); ok {
-			t.Errorf("who has more time: %v", err)
+		waits := enterAsync(l, lasting(t, 30*time.Second))
+		if err, ok := resultOf(waits); ok {
+			t.Errorf("a call with more time: %v", err)
 		}
 		l.release()
-		if err, ok := came(waits); !ok || err != nil {
-			t.Errorf("once there is room: %v", err)
+		if err, ok := resultOf(waits); !ok || err != nil {
+			t.Errorf("once there is capacity: %v", err)
 		}
 	})
 }
 
-// TestQueue_waitingCallBlocksNoOther: behind calls that cannot begin in time and are
-// refused after two thirds of it there may be one that is patient, or has more time.
+// TestQueue_waitingCallBlocksNoOther: after calls that are refused there may be one that must not
+// be refused, or has more time.
 func TestQueue_waitingCallBlocksNoOther(t *testing.T) {
 	for name, last := range map[string]struct {
 		has     time.Duration
@@ -130,7 +130,7 @@ func TestQueue_waitingCallBlocksNoOther(t *testing.T) {
 						time.Sleep(100 * time.Millisecond)
 						l.release()
 					case !errors.Is(err, scripting.ErrOverloaded) || time.Since(began) > 700*time.Millisecond:
-						t.Errorf("behind them is %s: one was told %v after %v", name, err, time.Since(began))
+						t.Errorf("after them is %s: got %v after %v", name, err, time.Since(began))
 					}
 				})
 				synctest.Wait()
@@ -146,13 +146,13 @@ func TestQueue_waitingCallBlocksNoOther(t *testing.T) {
 	}
 }
 
-// TestQueue_intervalByStarts: calls that go on, and wait for their hosts again, make no room.
+// TestQueue_intervalByStarts: calls that continue, and wait for their hosts again, are no starts.
 func TestQueue_intervalByStarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newAdmission(1, 500*time.Millisecond).of(trusted)
 		_ = l.enter(t.Context(), false)
 		for range 10 {
-			enters(l, lasting(t, time.Minute))
+			enterAsync(l, lasting(t, time.Minute))
 			synctest.Wait()
 		}
 		for range 100 {
@@ -160,14 +160,14 @@ func TestQueue_intervalByStarts(t *testing.T) {
 			l.release()
 		}
 		if l.interval != 0 {
-			t.Errorf("the pace is %v though no turn has come", l.interval)
+			t.Errorf("the interval is %v without a start", l.interval)
 		}
 		for range startsEach {
 			time.Sleep(time.Second)
 			l.release()
 		}
 		if l.interval != time.Second {
-			t.Errorf("a turn comes every %v, want every second", l.interval)
+			t.Errorf("the interval is %v, want a second", l.interval)
 		}
 		for len(l.waiting) > 0 {
 			l.release()
@@ -176,8 +176,8 @@ func TestQueue_intervalByStarts(t *testing.T) {
 	})
 }
 
-// TestQueue_newProgram, though nothing is known of it: such that compute
-// for 20 ms, of which two go on at once, and such that wait for their host.
+// TestQueue_newProgram: calls of an unrated program that compute for 20 ms, two at once, and calls
+// that wait for their host.
 func TestQueue_newProgram(t *testing.T) {
 	for name, test := range map[string]struct {
 		calls           int
@@ -195,7 +195,7 @@ func TestQueue_newProgram(t *testing.T) {
 			for range test.calls {
 				all.Go(func() {
 					if err := l.enter(lasting(t, 10*time.Second), false); err != nil {
-						t.Errorf("of those that %s one was told: %v", name, err)
+						t.Errorf("of the calls that %s one got: %v", name, err)
 						return
 					}
 					compute()
@@ -213,9 +213,8 @@ func TestQueue_newProgram(t *testing.T) {
 	}
 }
 
-// TestQueue_overload offers ten times as many calls of 20 ms as two processors
-// can do, for ten seconds. Nearly all of what they can do ends in time, and nearly all of
-// the rest is refused at once.
+// TestQueue_overload offers ten times as many calls of 20 ms as two processors can run, for ten
+// seconds. Nearly all possible calls end in time, and nearly all others are refused at once.
 func TestQueue_overload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const span, each, capacity = 10 * time.Second, 20, 100
@@ -234,7 +233,7 @@ func TestQueue_overload(t *testing.T) {
 					}
 					return
 				}
-				for range each { // in turns with the others
+				for range each { // alternating with the others
 					processors <- struct{}{}
 					time.Sleep(time.Millisecond)
 					<-processors

@@ -12,24 +12,24 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// enter is enterLocked for a caller that does not hold the mutex.
+// enter is acquireLocked for a caller that does not hold the mutex.
 func (l *queue) enter(ctx context.Context, patient bool) error {
 	l.admission.mu.Lock()
 	return l.acquireLocked(ctx, patient)
 }
 
-// enters has a call ask for admission, and tells what came of that.
-func enters(a *queue, ctx context.Context, patient ...bool) <-chan error {
-	told := make(chan error, 1)
-	go func() { told <- a.enter(ctx, len(patient) > 0) }()
-	return told
+// enterAsync requests admission for a call, and returns the channel of the result.
+func enterAsync(a *queue, ctx context.Context, patient ...bool) <-chan error {
+	result := make(chan error, 1)
+	go func() { result <- a.enter(ctx, len(patient) > 0) }()
+	return result
 }
 
-// came returns what came of a call, and whether anything did.
-func came(told <-chan error) (error, bool) {
+// resultOf returns the result of a call, and whether there is one.
+func resultOf(result <-chan error) (error, bool) {
 	synctest.Wait()
 	select {
-	case err := <-told:
+	case err := <-result:
 		return err, true
 	default:
 		return nil, false
@@ -42,16 +42,16 @@ func TestQueue_order(t *testing.T) {
 		if err := a.enter(t.Context(), false); err != nil {
 			t.Fatal(err)
 		}
-		first := enters(a, t.Context())
+		first := enterAsync(a, t.Context())
 		synctest.Wait()
-		second := enters(a, t.Context())
-		for i, told := range []<-chan error{first, second} {
-			if _, ok := came(told); ok {
-				t.Errorf("call %d began without room", i)
+		second := enterAsync(a, t.Context())
+		for i, result := range []<-chan error{first, second} {
+			if _, ok := resultOf(result); ok {
+				t.Errorf("call %d started without capacity", i)
 			}
 			a.release()
-			if err, ok := came(told); !ok || err != nil {
-				t.Errorf("call %d did not begin: %v", i, err)
+			if err, ok := resultOf(result); !ok || err != nil {
+				t.Errorf("call %d did not start: %v", i, err)
 			}
 		}
 		a.release()
@@ -66,46 +66,46 @@ func TestQueue_refusedByAge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAdmission(1, time.Second).of(trusted)
 		_ = a.enter(t.Context(), false)
-		first := enters(a, t.Context())
+		first := enterAsync(a, t.Context())
 		synctest.Wait()
 		time.Sleep(time.Second)
-		second := enters(a, t.Context())
-		if _, ok := came(second); ok {
+		second := enterAsync(a, t.Context())
+		if _, ok := resultOf(second); ok {
 			t.Error("a call was refused while the first had time")
 		}
 		time.Sleep(time.Nanosecond)
 		if err := a.enter(t.Context(), false); !errors.Is(err, scripting.ErrOverloaded) {
-			t.Errorf("one that comes then ended with %v", err)
+			t.Errorf("a new call ended with %v", err)
 		}
-		third := enters(a, t.Context(), true)
-		if err, ok := came(third); ok {
-			t.Errorf("a patient call ended with %v", err)
+		third := enterAsync(a, t.Context(), true)
+		if err, ok := resultOf(third); ok {
+			t.Errorf("a call that must not be refused ended with %v", err)
 		}
 		a.release()
-		if err, ok := came(first); !ok || err != nil {
-			t.Errorf("the first did not begin: %v", err)
+		if err, ok := resultOf(first); !ok || err != nil {
+			t.Errorf("the first did not start: %v", err)
 		}
-		fourth := enters(a, t.Context())
-		if err, ok := came(fourth); ok {
-			t.Errorf("the fourth ended with %v, though the queue has moved", err)
+		fourth := enterAsync(a, t.Context())
+		if err, ok := resultOf(fourth); ok {
+			t.Errorf("the fourth ended with %v, although the queue has moved", err)
 		}
-		for _, told := range []<-chan error{second, third, fourth} {
+		for _, result := range []<-chan error{second, third, fourth} {
 			a.release()
-			if err, ok := came(told); !ok || err != nil {
-				t.Errorf("a call did not begin: %v", err)
+			if err, ok := resultOf(result); !ok || err != nil {
+				t.Errorf("a call did not start: %v", err)
 			}
 		}
 	})
 }
 
-// TestQueue_refusedByInterval: with ten turns a second, and half a second
-// of patience, five may wait.
+// TestQueue_refusedByInterval: with ten starts a second and a maximum of half a second, five may
+// wait.
 func TestQueue_refusedByInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAdmission(8, 500*time.Millisecond).of(trusted)
 		var refused, late atomic.Int64
 		for n := range 1000 {
-			time.Sleep(10 * time.Millisecond) // ten times what there is room for
+			time.Sleep(10 * time.Millisecond) // ten times the capacity
 			go func() {
 				began := time.Now()
 				err := a.enter(t.Context(), false)
@@ -113,7 +113,7 @@ func TestQueue_refusedByInterval(t *testing.T) {
 				case errors.Is(err, scripting.ErrOverloaded) && waited == 0:
 					refused.Add(1)
 					return
-				case err != nil || n > 400 && waited > 700*time.Millisecond: // the pace is known then
+				case err != nil || n > 400 && waited > 700*time.Millisecond: // the interval is known then
 					late.Add(1)
 				}
 				time.Sleep(400*time.Millisecond + time.Duration(n*7919%801)*time.Millisecond)
@@ -123,7 +123,7 @@ func TestQueue_refusedByInterval(t *testing.T) {
 		}
 		time.Sleep(10 * time.Second)
 		if late.Load() > 60 || refused.Load() < 800 || refused.Load() > 920 {
-			t.Errorf("%d of 1000 were refused and %d began late", refused.Load(), late.Load())
+			t.Errorf("%d of 1000 were refused and %d started late", refused.Load(), late.Load())
 		}
 		a.admission.mu.Lock()
 		defer a.admission.mu.Unlock()
@@ -133,16 +133,16 @@ func TestQueue_refusedByInterval(t *testing.T) {
 	})
 }
 
-// TestQueue_refusedByDeadline: a hundred come at once, and
-// end one each 100 ms. Those that have ten seconds wait for their turn; those that have one
-// are told once it shows that their turn would come too late, but for one or two.
+// TestQueue_refusedByDeadline: a hundred calls arrive at once, and end one each 100 ms. Calls with
+// ten seconds wait for their turn. Calls with one second are refused once their turn would be too
+// late, except for one or two.
 func TestQueue_refusedByDeadline(t *testing.T) {
 	for _, c := range []struct{ has, longest time.Duration }{{20 * time.Second, 0}, {time.Second, 900 * time.Millisecond}} {
 		synctest.Test(t, func(t *testing.T) { judgeBurst(t, c.has, c.longest) })
 	}
 }
 
-// judgeBurst wants no call to be refused, or those that are to be told within a time.
+// judgeBurst expects no refusals, or refusals within longest.
 func judgeBurst(t *testing.T, has, longest time.Duration) {
 	a := newAdmission(1, 500*time.Millisecond).of(trusted)
 	var begun, refused, late atomic.Int64
@@ -165,7 +165,7 @@ func judgeBurst(t *testing.T, has, longest time.Duration) {
 	}
 	time.Sleep(time.Minute)
 	if b, r := begun.Load(), refused.Load(); longest == 0 && b != 100 || b+r < 98 || b < 6 {
-		t.Errorf("%d have begun, %d were refused, and %d were too late", b, r, late.Load())
+		t.Errorf("%d have started, %d were refused, and %d were too late", b, r, late.Load())
 	}
 }
 
@@ -174,17 +174,17 @@ func TestQueue_canceledCall(t *testing.T) {
 		a := newAdmission(1, time.Second).of(trusted)
 		_ = a.enter(t.Context(), false)
 		ctx, cancel := context.WithCancel(t.Context())
-		first := enters(a, ctx)
+		first := enterAsync(a, ctx)
 		synctest.Wait()
-		second := enters(a, t.Context())
+		second := enterAsync(a, t.Context())
 		synctest.Wait()
 		cancel()
-		if err, ok := came(first); !ok || !errors.Is(err, context.Canceled) {
+		if err, ok := resultOf(first); !ok || !errors.Is(err, context.Canceled) {
 			t.Errorf("the first ended with %v", err)
 		}
 		a.release()
-		if err, ok := came(second); !ok || err != nil {
-			t.Errorf("the second did not begin: %v", err)
+		if err, ok := resultOf(second); !ok || err != nil {
+			t.Errorf("the second did not start: %v", err)
 		}
 		a.release()
 	})
@@ -201,9 +201,9 @@ func TestQueue_reacquire(t *testing.T) {
 	}
 }
 
-// TestQueue_intervalReused: after a crowd of calls of 100 ms that came one by one
-// while others waited, a thousand come at once, with ten seconds each. Who could not begin
-// in a third of that is refused at once.
+// TestQueue_intervalReused: after many calls of 100 ms that arrived one by one, a thousand arrive
+// at once, with ten seconds each. Calls that could not start within a third of that are refused at
+// once.
 func TestQueue_intervalReused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAdmission(1, 500*time.Millisecond).of(trusted)
@@ -232,13 +232,13 @@ func TestQueue_intervalReused(t *testing.T) {
 		come(10)
 		come(1000)
 		if b, r := begun.Load(), refused.Load(); b < 10+30 || b > 10+38 || b+r != 1010 {
-			t.Errorf("%d have begun, %d were refused at once, and %d late", b, r, late.Load())
+			t.Errorf("%d have started, %d were refused at once, and %d late", b, r, late.Load())
 		}
 	})
 }
 
-// TestQueue_firstStartsIgnored: they wait for processes and compilers, and
-// hundreds may come behind them that wait for their hosts.
+// TestQueue_firstStartsIgnored: the first calls wait for processes and compilers, and hundreds of
+// later calls may wait for their hosts.
 func TestQueue_firstStartsIgnored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAdmission(16, 500*time.Millisecond).of(trusted)
@@ -272,7 +272,7 @@ func TestQueue_firstStartsIgnored(t *testing.T) {
 	})
 }
 
-// TestQueue_fewAfterLongCalls: they may be short.
+// TestQueue_fewAfterLongCalls: the next calls may be short.
 func TestQueue_fewAfterLongCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAdmission(4, 500*time.Millisecond).of(trusted)

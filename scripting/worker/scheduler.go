@@ -69,8 +69,8 @@ func (e *Executor) tryAcquire(n requirements) (p *process, err error) {
 			instead = nil // prefer a process without memory of other calls
 		}
 		var another *process
-		if most := e.processLimit(n, instead); most > 0 {
-			another, err = e.addProcess(n, most, instead)
+		if limit := e.processLimit(n, instead); limit > 0 {
+			another, err = e.addProcess(n, limit, instead)
 		}
 		if p != nil && p.isKilled() {
 			p = nil // it was evicted
@@ -114,15 +114,15 @@ func (e *Executor) lookUp(n *requirements) {
 // One process is reserved for trusted programs of each memory limit if other programs use all
 // others, and vice versa. The caller holds mu.
 func (e *Executor) processLimit(n requirements, instead *process) int {
-	switch most := e.options.Processes; {
+	switch limit := e.options.Processes; {
 	case e.isFull(n):
 		return 0
 	case instead != nil && !instead.stuck:
-		return most
+		return limit
 	case e.count(func(p *process) bool { return p.canShare(n) && p.memory == n.memory }) == 0:
-		return max(2*most, e.count(func(p *process) bool { return p.calls > 0 })) + 1
+		return max(2*limit, e.count(func(p *process) bool { return p.calls > 0 })) + 1
 	default:
-		return 2 * most // unsuitable processes may never be idle
+		return 2 * limit // unsuitable processes may never be idle
 	}
 }
 
@@ -130,11 +130,11 @@ func (e *Executor) processLimit(n requirements, instead *process) int {
 // have twice the usual number; three quarters of these are for isolated owners. The caller holds
 // mu.
 func (e *Executor) isFull(n requirements) bool {
-	most := 2 * e.options.Processes
-	if e.count(func(p *process) bool { return p.hasSameClass(n) }) >= most {
+	limit := 2 * e.options.Processes
+	if e.count(func(p *process) bool { return p.hasSameClass(n) }) >= limit {
 		return true
 	}
-	return n.isolatedFor != nil && e.count(func(p *process) bool { return p.hasSameClass(n) && p.isolatedFor != nil }) >= most*3/4
+	return n.isolatedFor != nil && e.count(func(p *process) bool { return p.hasSameClass(n) && p.isolatedFor != nil }) >= limit*3/4
 }
 
 // hasSameClass reports whether a process runs trusted programs, or others, as n requires.
@@ -213,8 +213,8 @@ func (p *process) loadScore(n requirements) int64 {
 // addProcess takes the spare, or starts a process if there is none. It returns nil if there are
 // most processes and none can be evicted. instead is the process that the call could use otherwise.
 // The caller holds mu.
-func (e *Executor) addProcess(n requirements, most int, instead *process) (p *process, err error) {
-	if len(e.processes) >= most && !e.evictIdle(n, instead) {
+func (e *Executor) addProcess(n requirements, limit int, instead *process) (p *process, err error) {
+	if len(e.processes) >= limit && !e.evictIdle(n, instead) {
 		return nil, nil
 	}
 	if p = e.spare; p != nil && (p.memory == 0 || p.memory == n.memory) {
@@ -272,26 +272,26 @@ func (e *Executor) startSpare() {
 }
 
 // release removes a call from a process, and records the rating of its program.
-func (e *Executor) release(p *process, n requirements, said rating) {
+func (e *Executor) release(p *process, n requirements, observed rating) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.releaseLocked(p, n, said)
+	e.releaseLocked(p, n, observed)
 }
 
 // recordRating records the rating of a program. If the call did not end by itself, it counts for
 // its owner only: other callers of the program are not affected.
-func (e *Executor) recordRating(n requirements, said rating) {
+func (e *Executor) recordRating(n requirements, observed rating) {
 	switch {
-	case said == misbehaved:
+	case observed == misbehaved:
 		n.owner.offences.add(n.program, e.ticks.Load())
 	case !n.oneShot:
-		e.history.update(n.program, said)
+		e.history.update(n.program, observed)
 	}
 }
 
 // releaseLocked is release for a caller that holds mu.
-func (e *Executor) releaseLocked(p *process, n requirements, said rating) {
-	e.recordRating(n, said)
+func (e *Executor) releaseLocked(p *process, n requirements, observed rating) {
+	e.recordRating(n, observed)
 	if x := n.nested; x != nil && e.overLimit[x.call.Depth] == x {
 		delete(e.overLimit, x.call.Depth)
 	}

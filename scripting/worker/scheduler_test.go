@@ -13,8 +13,8 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// taken returns a process of the executor that has a call.
-func taken(t *testing.T, e *Executor, alone bool) *process {
+// acquireOne returns a process with a call.
+func acquireOne(t *testing.T, e *Executor, alone bool) *process {
 	t.Helper()
 	p, err := e.choose(requirements{memory: e.options.Memory, exclusive: alone})
 	if err != nil || p == nil {
@@ -24,31 +24,30 @@ func taken(t *testing.T, e *Executor, alone bool) *process {
 	return p
 }
 
-// unwatched has nobody look at processes but the test, however slow the machine is
-// today. No call may have been made yet.
-func unwatched(e *Executor) { e.timer = time.AfterFunc(time.Hour, func() {}) }
+// stopTicks stops the periodic check, so that only the test checks processes. There must not have
+// been a call.
+func stopTicks(e *Executor) { e.timer = time.AfterFunc(time.Hour, func() {}) }
 
-// TestScheduler_blockedProcess: sending it a program takes
-// until it is killed.
+// TestScheduler_blockedProcess: sending a program blocks until the process is killed.
 func TestScheduler_blockedProcess(t *testing.T) {
 	e := executor(t, Options{Processes: 2})
-	stuck := taken(t, e, false)
+	stuck := acquireOne(t, e, false)
 	stuck.running.Add(1)
 	stuck.sending.Lock()
 	defer stuck.sending.Unlock()
-	if other := taken(t, e, false); other == stuck {
+	if other := acquireOne(t, e, false); other == stuck {
 		t.Error("the other call has the same process")
 	}
 }
 
-// awaitSpare waits until there is a spare which is not the one before.
+// awaitSpare waits for a spare other than before.
 func awaitSpare(t *testing.T, e *Executor, before *process) *process {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for ctx.Err() == nil {
 		e.mu.Lock()
-		e.replaceSpare() // as the next look does
+		e.replaceSpare() // as the next tick does
 		spare := e.spare
 		e.mu.Unlock()
 		if spare != nil && spare != before {
@@ -60,12 +59,12 @@ func awaitSpare(t *testing.T, e *Executor, before *process) *process {
 	return nil
 }
 
-// TestSpare_besideAllProcesses, for the place of one that is killed, once the
-// one before is taken and once it has died.
+// TestSpare_besideAllProcesses: the spare replaces a killed process, once the last spare was taken
+// or has died.
 func TestSpare_besideAllProcesses(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
 	first := awaitSpare(t, e, nil)
-	if p := taken(t, e, false); p != first {
+	if p := acquireOne(t, e, false); p != first {
 		t.Fatal("the first call has another process than the spare")
 	}
 	second := awaitSpare(t, e, first)
@@ -73,12 +72,12 @@ func TestSpare_besideAllProcesses(t *testing.T) {
 	third := awaitSpare(t, e, second)
 	first.kill(exitTimeout)
 	<-first.exited
-	if p := taken(t, e, false); p != third {
+	if p := acquireOne(t, e, false); p != third {
 		t.Error("another process was started")
 	}
 }
 
-// TestSpare_anyMemory: it is given that when it is taken.
+// TestSpare_anyMemory: the spare gets its memory limit when it is taken.
 func TestSpare_anyMemory(t *testing.T) {
 	e := executor(t, Options{})
 	spare := awaitSpare(t, e, nil)
@@ -89,16 +88,15 @@ func TestSpare_anyMemory(t *testing.T) {
 	release(e, p, requirements{}, unrated)
 }
 
-// TestScheduler_startFails: the system may be out of
-// processes, or the program gone.
+// TestScheduler_startFails: the system may have no more processes, or the executable was removed.
 func TestScheduler_startFails(t *testing.T) {
 	e := executor(t, Options{Processes: 2})
 	e.mu.Lock()
 	e.command.path = "/nowhere/mcpd"
 	e.mu.Unlock()
-	first := taken(t, e, false)
+	first := acquireOne(t, e, false)
 	first.running.Add(1)
-	if second := taken(t, e, false); second != first {
+	if second := acquireOne(t, e, false); second != first {
 		t.Error("the second call has another process")
 	}
 	if p, err := e.choose(requirements{memory: e.options.Memory, exclusive: true}); p != nil || err != nil {
@@ -118,47 +116,46 @@ func TestScheduler_noProcess(t *testing.T) {
 	spare.kill(exitUnknown)
 	<-spare.exited
 	if _, err := e.choose(requirements{memory: 1 << 40}); err == nil {
-		t.Error("there is one")
+		t.Error("there is a process")
 	}
 }
 
-// TestScheduler_exclusiveCall: where there is always
-// work they never do.
+// TestScheduler_exclusiveCall: the call must not wait for all others to end.
 func TestScheduler_exclusiveCall(t *testing.T) {
 	t.Parallel()
 	e := executor(t, Options{Processes: 1})
-	shared := taken(t, e, false)
+	shared := acquireOne(t, e, false)
 	own, err := e.choose(requirements{memory: e.options.Memory, exclusive: true})
 	if err != nil || own == nil || own == shared {
-		t.Fatalf("it waits: %v", err)
+		t.Fatalf("the call must wait: %v", err)
 	}
 	if p, _ := e.choose(requirements{memory: e.options.Memory, exclusive: true}); p != nil {
 		t.Error("a third process was started")
 	}
 	release(e, own, requirements{}, unrated)
-	<-own.exited // it is one too many
+	<-own.exited // there is one too many
 	if !slices.Equal(e.processes, []*process{shared}) {
 		t.Errorf("%d processes are left", len(e.processes))
 	}
 }
 
-// TestScheduler_otherMemory, either.
+// TestScheduler_otherMemory: a call with another memory limit must not wait for all others to end.
 func TestScheduler_otherMemory(t *testing.T) {
 	t.Parallel()
 	e := executor(t, Options{Processes: 1})
-	usual := taken(t, e, false)
+	usual := acquireOne(t, e, false)
 	large, err := e.choose(requirements{memory: 2 * e.options.Memory})
 	if err != nil || large == nil || large == usual {
-		t.Fatalf("it waits: %v", err)
+		t.Fatalf("the call must wait: %v", err)
 	}
 	release(e, large, requirements{}, unrated)
 	<-large.exited
 }
 
-// TestExitError_notStarted.
+// TestExitError_notStarted: the exit is not blamed on a call that had not started.
 func TestExitError_notStarted(t *testing.T) {
 	e := executor(t, Options{})
-	p := taken(t, e, false)
+	p := acquireOne(t, e, false)
 	p.kill(exitMemory)
 	<-p.exited
 	x, err := newExecution(scripting.Call{Program: program(t, "return 1")}, silent, e.admission.of(unrated), &e.pendingBytes)
@@ -172,8 +169,7 @@ func TestExitError_notStarted(t *testing.T) {
 	}
 }
 
-// TestRetry_exclusiveProcess: its neighbours may be such
-// that kill every process.
+// TestRetry_exclusiveProcess: other calls in the process may kill every process.
 func TestRetry_exclusiveProcess(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
 	var alone []bool
@@ -195,20 +191,19 @@ func TestRetry_exclusiveProcess(t *testing.T) {
 	}
 }
 
-// TestExitError_threads: that is nothing that a body has done.
+// TestExitError_threads: the script did not cause this exit.
 func TestExitError_threads(t *testing.T) {
 	dead := exitError{exit: exit{cause: exitUnknown, calls: 1}, stderr: "runtime: failed to create new OS thread (have 2 already; errno=11)"}
-	if f := dead.failure(0); !dead.isResponsible(true) || !strings.Contains(f.Message, "no threads") {
+	if f := dead.failure(0); !dead.isResponsible(true) || !strings.Contains(f.Message, "cannot create threads") {
 		t.Errorf("got %v", f)
 	}
 }
 
-// TestScheduler_stuckProcess, though there be as many
-// processes as usual.
+// TestScheduler_stuckProcess, even if there are as many processes as usual.
 func TestScheduler_stuckProcess(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
-	unwatched(e)
-	first := taken(t, e, false)
+	stopTicks(e)
+	first := acquireOne(t, e, false)
 	x := &execution{attempt: attempt{id: 1}}
 	first.attach(x)
 	first.running.Add(1)
@@ -232,10 +227,10 @@ func TestScheduler_stuckProcess(t *testing.T) {
 	}
 }
 
-// TestScheduler_stuckReset: what comes next need not go elsewhere.
+// TestScheduler_stuckReset: the next call may use the process.
 func TestScheduler_stuckReset(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
-	unwatched(e)
+	stopTicks(e)
 	fast := requirements{memory: e.options.Memory, program: [32]byte{1}}
 	e.history.update(fast.program, trusted)
 	p, err := e.choose(fast)
@@ -254,7 +249,7 @@ func TestScheduler_stuckReset(t *testing.T) {
 	release(e, p, fast, unrated)
 }
 
-// TestScheduler_longCallsSpread in the process that is not stuck yet.
+// TestScheduler_longCallsSpread: they do not pile up in the process that is not stuck.
 func TestScheduler_longCallsSpread(t *testing.T) {
 	stuck, other := &process{placement: placement{stuck: true}}, &process{}
 	stuck.running.Store(1)
@@ -266,8 +261,7 @@ func TestScheduler_longCallsSpread(t *testing.T) {
 	}
 }
 
-// TestScheduler_processLimit, the spare among them, however
-// many processors there are.
+// TestScheduler_processLimit: the spare counts, and so does every number of processors.
 func TestScheduler_processLimit(t *testing.T) {
 	for processors, want := range map[int]int{1: 2, 2: 4, 3: 6, 4: 7, 64: 7} {
 		if got := defaultProcesses(processors); got != want {
@@ -276,7 +270,7 @@ func TestScheduler_processLimit(t *testing.T) {
 	}
 	const calls = 500
 	e := executor(t, Options{Processes: defaultProcesses(64), MaxRunning: calls, Memory: 1 << 30})
-	unwatched(e)
+	stopTicks(e)
 	p := program(t, "return (await http.api.get('https://x/')).status")
 	var all sync.WaitGroup
 	waits, let := make(chan struct{}, calls), make(chan struct{})
@@ -307,24 +301,24 @@ func TestScheduler_processLimit(t *testing.T) {
 	all.Wait()
 }
 
-// TestScheduler_killedProcess, though it may be long until it is gone.
+// TestScheduler_killedProcess: its exit may take long.
 func TestScheduler_killedProcess(t *testing.T) {
 	e := executor(t, Options{Processes: 2})
-	killed := taken(t, e, false)
+	killed := acquireOne(t, e, false)
 	e.mu.Lock()
 	killed.kill(exitTimeout)
 	gone := best(e, killed)
 	e.mu.Unlock()
 	if gone {
-		t.Error("it is the best")
+		t.Error("it is the least loaded")
 	}
 	release(e, killed, requirements{}, unrated)
-	if other := taken(t, e, false); other == killed {
+	if other := acquireOne(t, e, false); other == killed {
 		t.Error("it got a call")
 	} else {
 		release(e, other, requirements{}, unrated)
 	}
 }
 
-// best reports whether a process is the one that is best for a call.
+// best reports whether a process is the least loaded for a call.
 func best(e *Executor, p *process) bool { return e.leastLoaded(requirements{memory: p.memory}) == p }

@@ -94,8 +94,8 @@ func serveStuck(t *testing.T) *stuck {
 	return s
 }
 
-// giveUp is a way in which a client cancels a call.
-type giveUp struct {
+// cancelWay is a way in which a client cancels a call.
+type cancelWay struct {
 	name string
 	on   func(line) bool
 	run  func(v *visit, s *stuck, tool string)
@@ -103,7 +103,7 @@ type giveUp struct {
 
 // On stdio, a lost connection cannot be distinguished from the end of the
 // input; see TestCancel_stdioGracePeriod.
-var waysToGiveUp = []giveUp{
+var cancelWays = []cancelWay{
 	{"go-sdk cancels", func(line) bool { return true }, clientCancels},
 	{"notification", func(l line) bool { return l.name != "Streamable HTTP" || l.era == legacy }, notifies},
 	{"stream closed", func(l line) bool { return l.name == "Streamable HTTP" }, closesStream},
@@ -118,7 +118,7 @@ var waysToGiveUp = []giveUp{
 func TestCancel_stopsScript(t *testing.T) {
 	for _, l := range lines {
 		s := serveStuck(t)
-		for _, way := range waysToGiveUp {
+		for _, way := range cancelWays {
 			if !way.on(l) {
 				continue
 			}

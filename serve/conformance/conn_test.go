@@ -13,9 +13,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// patience is the timeout for operations that take milliseconds. No result
+// timeout is the timeout for operations that take milliseconds. No result
 // depends on it.
-const patience = 2 * time.Minute
+const timeout = 2 * time.Minute
 
 type object = map[string]any
 
@@ -36,14 +36,14 @@ type conn struct {
 	era  era
 	next int
 
-	answers map[int]message
-	heard   []message // notifications that hear has not returned yet
+	answers       map[int]message
+	notifications []message // notifications that nextNotification has not returned yet
 }
 
 // connect returns a client that has sent nothing yet. It disconnects when the
 // test ends.
 func connect(t *testing.T, w *wire, e era) *conn {
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	t.Cleanup(func() { cancel(); w.hang() })
 	return &conn{T: t, wire: w, ctx: ctx, era: e, answers: map[int]message{}}
 }
@@ -127,8 +127,8 @@ func (c *conn) call(tool string, more object) object {
 	return c.get("tools/call", params)
 }
 
-// refused is ask for a request that must fail; it returns the error.
-func (c *conn) refused(method string, params object) *fault {
+// askError is ask for a request that must fail; it returns the error.
+func (c *conn) askError(method string, params object) *fault {
 	c.Helper()
 	m := c.ask(method, params)
 	if m.Error == nil {
@@ -161,24 +161,24 @@ func (c *conn) await(id int) message {
 	}
 }
 
-// hear waits for the next notification of a method, and drops earlier ones.
-func (c *conn) hear(method string) object {
+// nextNotification waits for the next notification of a method, and drops earlier ones.
+func (c *conn) nextNotification(method string) object {
 	c.Helper()
 	for i := 0; ; i++ {
-		for i >= len(c.heard) {
+		for i >= len(c.notifications) {
 			c.read()
 		}
-		if m := c.heard[i]; m.Method == method {
-			c.heard = c.heard[i+1:]
+		if m := c.notifications[i]; m.Method == method {
+			c.notifications = c.notifications[i+1:]
 			return c.params(m)
 		}
 	}
 }
 
-// told returns the params of the received notifications of a method.
-func (c *conn) told(method string) (params []object) {
+// receivedParams returns the params of the received notifications of a method.
+func (c *conn) receivedParams(method string) (params []object) {
 	c.Helper()
-	for _, m := range c.heard {
+	for _, m := range c.notifications {
 		if m.Method == method {
 			params = append(params, c.params(m))
 		}
@@ -208,17 +208,17 @@ func (c *conn) read() {
 		}
 		text = said
 	case <-c.ctx.Done():
-		c.Fatalf("timeout after %d notifications", len(c.heard))
+		c.Fatalf("timeout after %d notifications", len(c.notifications))
 	}
 	var m message
 	if err := json.Unmarshal(text, &m); err != nil {
 		c.Fatalf("%s: %v", text, err)
 	}
-	if err := c.judge(m); err != nil {
+	if err := c.checkMessage(m); err != nil {
 		c.Errorf("%v: %s", err, text)
 	}
 	if m.Method != "" {
-		c.heard = append(c.heard, m)
+		c.notifications = append(c.notifications, m)
 		return
 	}
 	var id int
@@ -228,8 +228,8 @@ func (c *conn) read() {
 	c.answers[id] = m
 }
 
-// judge returns an error for an invalid message of the server.
-func (c *conn) judge(m message) error {
+// checkMessage returns an error for an invalid message of the server.
+func (c *conn) checkMessage(m message) error {
 	var result map[string]json.RawMessage
 	_ = json.Unmarshal(m.Result, &result)
 	_, typed := result["resultType"]
@@ -324,9 +324,9 @@ func (s socket) Write(_ context.Context, m jsonrpc.Message) error {
 }
 
 var listenScenarios = []scenario{
-	{"legacy client: list changes", legacyOnly, hearsOfLists},
-	{"go-sdk: list changes", both, clientHearsOfLists},
-	{"subscription: resource change", modernOnly, hearsOfResource},
+	{"legacy client: list changes", legacyOnly, listChanges},
+	{"go-sdk: list changes", both, clientListChanges},
+	{"subscription: resource change", modernOnly, resourceChange},
 }
 
 // listens is the subscription part of the scenario server-stateless: two
@@ -336,13 +336,13 @@ func listens(v *visit) {
 	tools, prompts := c.subscribe(object{"toolsListChanged": true}, nil), c.subscribe(object{"promptsListChanged": true}, nil)
 	c.call("test_trigger_tool_change", nil)
 	c.call("test_trigger_prompt_change", nil)
-	for c.told("notifications/tools/list_changed") == nil || c.told("notifications/prompts/list_changed") == nil {
+	for c.receivedParams("notifications/tools/list_changed") == nil || c.receivedParams("notifications/prompts/list_changed") == nil {
 		c.read()
 	}
-	for _, told := range c.told("notifications/tools/list_changed") {
+	for _, told := range c.receivedParams("notifications/tools/list_changed") {
 		v.same("subscription to tools", told["_meta"], tools)
 	}
-	for _, told := range c.told("notifications/prompts/list_changed") {
+	for _, told := range c.receivedParams("notifications/prompts/list_changed") {
 		v.same("subscription to prompts", told["_meta"], prompts)
 	}
 }
@@ -353,7 +353,7 @@ func (c *conn) subscribe(to, meta object) string {
 	c.Helper()
 	id := c.start("subscriptions/listen", object{"notifications": to, "_meta": meta})
 	c.read()
-	last := c.heard[len(c.heard)-1]
+	last := c.notifications[len(c.notifications)-1]
 	acknowledged := c.params(last)
 	tag, _ := acknowledged["_meta"].(object)
 	if last.Method != "notifications/subscriptions/acknowledged" || tag[metaSubscription] != float64(id) {
@@ -362,17 +362,17 @@ func (c *conn) subscribe(to, meta object) string {
 	return fmt.Sprintf(`{%q: %d}`, metaSubscription, id)
 }
 
-func hearsOfLists(v *visit) {
+func listChanges(v *visit) {
 	c := v.connect()
 	v.connect().call("test_trigger_tool_change", nil)
-	v.same("params", c.hear("notifications/tools/list_changed"), `{}`)
+	v.same("params", c.nextNotification("notifications/tools/list_changed"), `{}`)
 	v.connect().call("test_trigger_prompt_change", nil)
-	v.same("params", c.hear("notifications/prompts/list_changed"), `{}`)
+	v.same("params", c.nextNotification("notifications/prompts/list_changed"), `{}`)
 }
 
-// clientHearsOfLists changes the lists until the client is notified: a modern
+// clientListChanges changes the lists until the client is notified: a modern
 // client subscribes at some time after it has connected.
-func clientHearsOfLists(v *visit) {
+func clientListChanges(v *visit) {
 	tools, prompts := make(chan struct{}, 1), make(chan struct{}, 1)
 	ring := func(bell chan struct{}) {
 		select {
@@ -398,10 +398,10 @@ func clientHearsOfLists(v *visit) {
 	}
 }
 
-func hearsOfResource(v *visit) {
+func resourceChange(v *visit) {
 	c := v.connect()
 	meta := c.subscribe(object{"resourceSubscriptions": []string{watched}}, nil)
 	touch(v, "Watch this.", "Watch that.")
 	defer touch(v, "Watch that.", "Watch this.")
-	v.same("notification", c.hear("notifications/resources/updated"), `{"uri": "`+watched+`", "_meta": `+meta+`}`)
+	v.same("notification", c.nextNotification("notifications/resources/updated"), `{"uri": "`+watched+`", "_meta": `+meta+`}`)
 }

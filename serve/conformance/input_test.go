@@ -50,8 +50,8 @@ func sampling(text, tokens string) string {
 		"role": "user", "content": {"type": "text", "text": "` + text + `"}}]}}`
 }
 
-// asks checks an input-required result, and returns its state.
-func (v *visit) asks(result object, requests string) any {
+// checkInputRequired checks an input-required result, and returns its state.
+func (v *visit) checkInputRequired(result object, requests string) any {
 	v.Helper()
 	if result["resultType"] != "input_required" {
 		v.Fatalf("the result has no input requests: %v", result)
@@ -63,8 +63,8 @@ func (v *visit) asks(result object, requests string) any {
 	return result["requestState"]
 }
 
-// says checks a complete result.
-func (v *visit) says(result object, text string) {
+// checkComplete checks a complete result.
+func (v *visit) checkComplete(result object, text string) {
 	v.Helper()
 	if result["resultType"] != "complete" {
 		v.Fatalf("the result is not complete: %v", result)
@@ -75,34 +75,34 @@ func (v *visit) says(result object, text string) {
 // round has a tool ask once on one connection, and answers on another.
 func round(tool string, answers object, requests, text string) func(*visit) {
 	return func(v *visit) {
-		state := v.asks(v.connect().call(tool, nil), requests)
-		v.says(v.connect().call(tool, object{"inputResponses": answers, "requestState": state}), text)
+		state := v.checkInputRequired(v.connect().call(tool, nil), requests)
+		v.checkComplete(v.connect().call(tool, object{"inputResponses": answers, "requestState": state}), text)
 	}
 }
 
 func twoRounds(v *visit) {
 	const tool = "test_input_required_result_multi_round"
 	c := v.connect()
-	first := v.asks(c.call(tool, nil), `{"step1": `+form("Step 1: What is your name?", "name", "string")+`}`)
-	second := v.asks(c.call(tool, object{"inputResponses": object{"step1": accepted("name", "Alice")}, "requestState": first}),
+	first := v.checkInputRequired(c.call(tool, nil), `{"step1": `+form("Step 1: What is your name?", "name", "string")+`}`)
+	second := v.checkInputRequired(c.call(tool, object{"inputResponses": object{"step1": accepted("name", "Alice")}, "requestState": first}),
 		`{"step2": `+form("Step 2: What is your favorite color?", "color", "string")+`}`)
 	if first == second {
 		v.Error("the state did not change")
 	}
-	v.says(c.call(tool, object{"inputResponses": object{"step2": accepted("color", "blue")}, "requestState": second}), "Alice likes blue")
+	v.checkComplete(c.call(tool, object{"inputResponses": object{"step2": accepted("color", "blue")}, "requestState": second}), "Alice likes blue")
 }
 
 const greets = "test_input_required_result_elicitation"
 
 func asksAgain(v *visit) {
 	result := v.connect().call(greets, object{"inputResponses": object{"wrong_key": accepted("data", "wrong")}})
-	v.asks(result, `{"user_name": `+form("What is your name?", "name", "string")+`}`)
+	v.checkInputRequired(result, `{"user_name": `+form("What is your name?", "name", "string")+`}`)
 }
 
 func promptAsks(v *visit) {
 	c := v.connect()
 	params := object{"name": "test_input_required_result_prompt"}
-	state := v.asks(c.get("prompts/get", params), `{"user_context": `+form("What context should the prompt use?", "context", "string")+`}`)
+	state := v.checkInputRequired(c.get("prompts/get", params), `{"user_context": `+form("What context should the prompt use?", "context", "string")+`}`)
 	maps.Copy(params, object{"inputResponses": object{"user_context": accepted("context", "test context")}, "requestState": state})
 	result := c.get("prompts/get", params)
 	v.same("type", result["resultType"], `"complete"`)
@@ -123,8 +123,8 @@ func listsAskNothing(v *visit) {
 func refusesTamperedState(v *visit) {
 	const tool = "test_input_required_result_tampered_state"
 	c := v.connect()
-	state := v.asks(c.call(tool, nil), `{"confirm": `+form("Please confirm", "ok", "boolean")+`}`)
-	f := c.refused("tools/call", object{
+	state := v.checkInputRequired(c.call(tool, nil), `{"confirm": `+form("Please confirm", "ok", "boolean")+`}`)
+	f := c.askError("tools/call", object{
 		"name": tool, "arguments": object{}, "inputResponses": object{"confirm": accepted("ok", true)}, "requestState": state.(string) + "-TAMPERED",
 	})
 	if f.Code != -32602 || strings.Contains(f.Message, state.(string)) {
@@ -138,12 +138,12 @@ func asksForWhatClientsCan(v *visit) {
 		"sampling":    `{"greeting": ` + sampling("Say hello", "50") + `}`,
 		"elicitation": `{"user_name": ` + form("What is your name?", "name", "string") + `}`,
 	} {
-		v.asks(c.call("test_input_required_result_capabilities", object{"_meta": object{metaCapabilities: object{capability: object{}}}}), requests)
+		v.checkInputRequired(c.call("test_input_required_result_capabilities", object{"_meta": object{metaCapabilities: object{capability: object{}}}}), requests)
 	}
 }
 
 func ignoresOtherAnswers(v *visit) {
-	v.says(v.connect().call(greets, object{"inputResponses": object{
+	v.checkComplete(v.connect().call(greets, object{"inputResponses": object{
 		"user_name": accepted("name", "Alice"), "unknown_extra_key": accepted("foo", "bar"), "another_unexpected": accepted("baz", 123),
 	}}), "Hello, Alice!")
 }

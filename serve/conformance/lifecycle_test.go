@@ -141,7 +141,7 @@ func discovers(v *visit, c *conn, result object) {
 
 // versionsAreTold requests an unknown version.
 func versionsAreTold(v *visit, c *conn, discovered object) {
-	f := c.refused("server/discover", object{"_meta": object{metaVersion: "v999.0.0"}})
+	f := c.askError("server/discover", object{"_meta": object{metaVersion: "v999.0.0"}})
 	data := decoded(v.T, string(f.Data)).(object)
 	supported, _ := data["supported"].([]any)
 	for _, version := range supported {
@@ -156,7 +156,7 @@ func versionsAreTold(v *visit, c *conn, discovered object) {
 
 // capabilitiesAreNeeded calls a tool that needs a missing client capability.
 func capabilitiesAreNeeded(v *visit, c *conn) {
-	f := c.refused("tools/call", object{"name": "test_missing_capability", "_meta": object{metaCapabilities: object{}}})
+	f := c.askError("tools/call", object{"name": "test_missing_capability", "_meta": object{metaCapabilities: object{}}})
 	if f.Code != -32021 {
 		v.Errorf("code %d", f.Code)
 	}
@@ -169,7 +169,7 @@ func oldMethodsAreGone(v *visit, c *conn) {
 	for _, method := range []string{
 		"initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe", "unknown/method",
 	} {
-		if f := c.refused(method, nil); f.Code != -32601 {
+		if f := c.askError(method, nil); f.Code != -32601 {
 			v.Errorf("%s: error %d %s", method, f.Code, f.Message)
 		}
 	}
@@ -181,11 +181,11 @@ func oldMethodsAreGone(v *visit, c *conn) {
 func nothingIsAskedFor(v *visit, c *conn) {
 	result := c.call("test_streaming_elicitation", object{"_meta": object{metaCapabilities: object{"elicitation": object{}}, "progressToken": "p"}})
 	v.same("content", result["content"], `[{"type": "text", "text": "nothing to ask"}]`)
-	if told := c.told("notifications/progress"); len(told) != 1 {
+	if told := c.receivedParams("notifications/progress"); len(told) != 1 {
 		v.Errorf("progress: %v", told)
 	}
 	c.call("test_logging_tool", nil)
-	if told := c.told("notifications/message"); told != nil {
+	if told := c.receivedParams("notifications/message"); told != nil {
 		v.Errorf("notifications: %v", told)
 	}
 }

@@ -86,7 +86,7 @@ func subscribes(v *visit) {
 	}
 	touch(v, "Watch this.", "Watch that.")
 	defer touch(v, "Watch that.", "Watch this.")
-	v.same("notification", c.hear("notifications/resources/updated"), `{"uri": "`+watched+`"}`)
+	v.same("notification", c.nextNotification("notifications/resources/updated"), `{"uri": "`+watched+`"}`)
 	if uri := one(v, heard); uri != watched {
 		v.Errorf("unexpected update of %s", uri)
 	}
@@ -102,15 +102,15 @@ func unsubscribes(v *visit) {
 	touch(v, "Watch this.", "Watch that.")
 	defer touch(v, "Watch that.", "Watch this.")
 	c.call("test_trigger_tool_change", nil)
-	for c.told("notifications/tools/list_changed") == nil {
+	for c.receivedParams("notifications/tools/list_changed") == nil {
 		c.read()
 	}
-	before := len(c.told("notifications/tools/list_changed"))
+	before := len(c.receivedParams("notifications/tools/list_changed"))
 	c.call("test_trigger_tool_change", nil)
-	for len(c.told("notifications/tools/list_changed")) == before {
+	for len(c.receivedParams("notifications/tools/list_changed")) == before {
 		c.read()
 	}
-	if told := c.told("notifications/resources/updated"); told != nil {
+	if told := c.receivedParams("notifications/resources/updated"); told != nil {
 		v.Errorf("notifications: %v", told)
 	}
 }
@@ -228,7 +228,7 @@ var moreScenarios = []scenario{
 func logsByRequest(v *visit) {
 	c := v.connect()
 	c.call("test_tool_with_logging", object{"_meta": object{metaLogLevel: "info"}})
-	told := c.told("notifications/message")
+	told := c.receivedParams("notifications/message")
 	if len(told) != len(steps) {
 		v.Fatalf("notifications before the result: %v", told)
 	}
@@ -252,7 +252,7 @@ func refuses(v *visit) {
 		{"prompts/get", object{"name": "test_prompt_with_arguments", "arguments": 5}, -32602},
 		{"completion/complete", object{"ref": object{"type": "ref/prompt"}}, -32602},
 	} {
-		if f := c.refused(test.method, test.params); f.Code != test.code || f.Message == "" {
+		if f := c.askError(test.method, test.params); f.Code != test.code || f.Message == "" {
 			v.Errorf("%s %v: error %d %q", test.method, test.params, f.Code, f.Message)
 		}
 	}

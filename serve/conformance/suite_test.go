@@ -95,7 +95,7 @@ type visit struct {
 }
 
 func arrive(t *testing.T, s *copies, l line) *visit {
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	t.Cleanup(cancel)
 	return &visit{T: t, line: l, site: s, ctx: ctx}
 }

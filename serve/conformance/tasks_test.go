@@ -22,8 +22,8 @@ var taskScenarios = []scenario{
 
 const extension = "io.modelcontextprotocol/tasks"
 
-// knowsTasks is the _meta of a client that declares the extension.
-var knowsTasks = object{metaCapabilities: object{"elicitation": object{}, "extensions": object{extension: object{}}}}
+// tasksMeta is the _meta of a client that declares the extension.
+var tasksMeta = object{metaCapabilities: object{"elicitation": object{}, "extensions": object{extension: object{}}}}
 
 // tasked sends a request of such a client.
 func (c *conn) tasked(method string, params object) object {
@@ -33,7 +33,7 @@ func (c *conn) tasked(method string, params object) object {
 
 func with(params object) object {
 	params = maps.Clone(params)
-	params["_meta"] = knowsTasks
+	params["_meta"] = tasksMeta
 	return params
 }
 
@@ -71,9 +71,9 @@ func (v *visit) acknowledged(result object) {
 func (v *visit) until(id, status string) object {
 	v.Helper()
 	c := v.connect()
-	c.subscribe(object{"taskIds": []string{id}}, knowsTasks)
+	c.subscribe(object{"taskIds": []string{id}}, tasksMeta)
 	for {
-		told := c.hear("notifications/tasks")
+		told := c.nextNotification("notifications/tasks")
 		if told["taskId"] != id {
 			v.Fatalf("notification: %v", told)
 		}
@@ -91,7 +91,7 @@ func (v *visit) until(id, status string) object {
 func tasksLive(v *visit) {
 	c := v.connect()
 	greeted := c.tasked("tools/call", object{"name": "greet", "arguments": object{"name": "World"}})
-	v.says(greeted, "Hello, World!")
+	v.checkComplete(greeted, "Hello, World!")
 	v.lacks(greeted, "taskId", "task")
 
 	id, _ := v.begin(c, "slow_compute", object{"seconds": 0, "label": "it"})
@@ -123,12 +123,12 @@ func tasksAreNegotiated(v *visit) {
 	for method, params := range map[string]object{
 		"tasks/get": {"taskId": "gate"}, "tasks/update": {"taskId": "gate", "inputResponses": object{}}, "tasks/cancel": {"taskId": "gate"},
 	} {
-		if f := c.refused(method, params); f.Code != -32021 {
+		if f := c.askError(method, params); f.Code != -32021 {
 			v.Errorf("%s: error %d %s", method, f.Code, f.Message)
 		}
 	}
 	waited := c.call("slow_compute", object{"arguments": object{"seconds": 0, "label": "it"}})
-	v.says(waited, "computed it")
+	v.checkComplete(waited, "computed it")
 	v.lacks(waited, "taskId", "task")
 	id, _ := v.begin(c, "slow_compute", object{"seconds": 60})
 	c.tasked("tasks/cancel", object{"taskId": id})
@@ -185,12 +185,12 @@ func tasksAsk(v *visit) {
 func tasksAreDispatched(v *visit) {
 	c := v.connect()
 	for method, code := range map[string]int{"tasks/result": -32601, "tasks/list": -32601, "tasks/get": -32602} {
-		if f := c.refused(method, with(object{"taskId": "tasks-conformance-nonexistent-12345"})); f.Code != code {
+		if f := c.askError(method, with(object{"taskId": "tasks-conformance-nonexistent-12345"})); f.Code != code {
 			v.Errorf("%s: error %d %s", method, f.Code, f.Message)
 		}
 	}
 	hinted := c.tasked("tools/call", object{"name": "greet", "arguments": object{"name": "legacy-hint"}, "task": object{"ttl": 60000}})
-	v.says(hinted, "Hello, legacy-hint!")
+	v.checkComplete(hinted, "Hello, legacy-hint!")
 	v.lacks(hinted, "taskId")
 	id, _ := v.begin(c, "slow_compute", object{"seconds": 60})
 	v.same("task", c.tasked("tasks/get", object{"taskId": id})["taskId"], `"`+id+`"`)
@@ -202,10 +202,10 @@ func tasksAreDispatched(v *visit) {
 func tasksAreTold(v *visit) {
 	c := v.connect()
 	id, _ := v.begin(c, "confirm_delete", object{"filename": "it.txt"})
-	meta := c.subscribe(object{"taskIds": []string{id}}, knowsTasks)
+	meta := c.subscribe(object{"taskIds": []string{id}}, tasksMeta)
 	var seen []any
 	for answered := false; !slices.Contains(seen, any("completed")); {
-		told := c.hear("notifications/tasks")
+		told := c.nextNotification("notifications/tasks")
 		v.same("subscription", told["_meta"], meta)
 		if told["status"] == "input_required" && !answered {
 			answered = true
@@ -219,7 +219,7 @@ func tasksAreTold(v *visit) {
 }
 
 func tasksAreRequired(v *visit) {
-	f := v.connect().refused("tools/call", object{"name": "failing_job", "arguments": object{}})
+	f := v.connect().askError("tools/call", object{"name": "failing_job", "arguments": object{}})
 	if f.Code != -32021 {
 		v.Errorf("error %d %s", f.Code, f.Message)
 	}
@@ -232,7 +232,7 @@ func tasksComeAfterQuestions(v *visit) {
 	params := object{"name": "test_tool_with_task", "arguments": object{}}
 	asks := c.tasked("tools/call", params)
 	v.lacks(asks, "taskId")
-	state := v.asks(asks, `{"user_name": `+form("What is your name?", "name", "string")+`}`)
+	state := v.checkInputRequired(asks, `{"user_name": `+form("What is your name?", "name", "string")+`}`)
 	maps.Copy(params, object{"inputResponses": object{"user_name": accepted("name", "Alice")}, "requestState": state})
 	task := c.tasked("tools/call", params)
 	id, _ := task["taskId"].(string)

@@ -81,7 +81,7 @@ func logs(v *visit) {
 	c := v.connect()
 	c.get("logging/setLevel", object{"level": "debug"})
 	c.call("test_tool_with_logging", nil)
-	told := c.told("notifications/message")
+	told := c.receivedParams("notifications/message")
 	if len(told) != len(steps) {
 		v.Fatalf("notifications before the result: %v", told)
 	}
@@ -111,7 +111,7 @@ func logs(v *visit) {
 func progresses(v *visit) {
 	c := v.connect()
 	c.call("test_tool_with_progress", object{"_meta": object{"progressToken": "progress-test-1"}})
-	told := c.told("notifications/progress")
+	told := c.receivedParams("notifications/progress")
 	if len(told) != 3 {
 		v.Fatalf("notifications before the result: %v", told)
 	}

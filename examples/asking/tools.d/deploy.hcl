@@ -1,7 +1,7 @@
 # A deployment that asks the client's model when the risk is high.
 
 tool "deploy_changes" {
-  description = "Deploys a change. One of high risk is judged by the client's model first."
+  description = "Deploys a change. The client's model must approve high risk first."
   timeout     = "5s"
   idempotent  = false
 
@@ -25,9 +25,9 @@ tool "deploy_changes" {
     });
     const reasoning = decision.content.text;
 
-    // A model may answer in sentences of its own. An answer is a yes only if a sentence says so in one of these
-    // ways, no other sentence about it says anything else, and nothing speaks against it. Whatever is in doubt is
-    // a no: a deployment that was cancelled can be asked for again.
+    // A model may answer in free text. The answer is a yes only if one sentence says so in one of these forms,
+    // no other sentence about it differs, and nothing speaks against it. An unclear answer is a no: the caller
+    // can request the deployment again.
     const go = "(?:proceed|proceeding|go ahead|going ahead)";
     const yes = [
       `^(?:yes\\W+)?(?:please )?(?:proceed|go ahead)\\b`,
@@ -58,7 +58,7 @@ tool "deploy_changes" {
   JS
 }
 
-test "a change of low risk asks nobody" {
+test "a low-risk change asks no model" {
   tool  = "deploy_changes"
   input = { service = "crm", changes = ["fix a typo"] }
   expect {
@@ -98,7 +98,7 @@ test "the model would not proceed" {
   expect { text = "Deployment cancelled based on LLM analysis: I would not proceed." }
 }
 
-test "the model is against it" {
+test "the model objects" {
   tool  = "deploy_changes"
   input = { service = "crm", changes = ["migrate the users"] }
   mock "sample" "sample" { text = "Wait for the night." }

@@ -1,7 +1,7 @@
 # Four uses of the client's model: approval, analysis, choice, refinement.
 
 tool "delete_database" {
-  description = "Deletes a database once the client has confirmed it."
+  description = "Deletes a database after the client confirmed it."
   timeout     = "5s"
   destructive = true
 
@@ -25,7 +25,7 @@ tool "delete_database" {
 }
 
 tool "explain_log" {
-  description = "Has the client's model say what caused the error in a log."
+  description = "Asks the client's model for the cause of the error in a log."
   timeout     = "5s"
   read_only   = true
 
@@ -49,7 +49,7 @@ tool "explain_log" {
 }
 
 tool "choose_backup" {
-  description = "Has the client's model choose one of three backup strategies."
+  description = "Asks the client's model to choose one of three backup strategies."
   timeout     = "5s"
   read_only   = true
 
@@ -74,7 +74,7 @@ tool "choose_backup" {
 }
 
 tool "refine" {
-  description = "Has the client's model improve a draft three times."
+  description = "Asks the client's model to improve a draft three times."
   timeout     = "5s"
   read_only   = true
 
@@ -98,7 +98,7 @@ tool "refine" {
   JS
 }
 
-test "nothing is deleted without a yes" {
+test "no deletion without a yes" {
   tool  = "delete_database"
   input = { name = "users" }
   mock "sample" "confirm" { text = "No!" }
@@ -108,7 +108,7 @@ test "nothing is deleted without a yes" {
   }
 }
 
-test "a person who declines the question" {
+test "the user declines the question" {
   tool  = "delete_database"
   input = { name = "users" }
   mock "sample" "confirm" { json = { action = "decline" } }
@@ -129,7 +129,7 @@ test "a strategy is chosen" {
   expect { output = { strategy = "B" } }
 }
 
-test "an answer that is no strategy" {
+test "an answer that is not a strategy" {
   tool  = "choose_backup"
   input = { situation = "none" }
   mock "sample" "sample" { text = "none" }

@@ -1,5 +1,5 @@
-# A call of a tool by a tool is one of the same caller, and policies tell who makes
-# it: get_order is for total alone, whoever asks for that.
+# A call by a tool keeps its caller, and policies see the calling tool. Only total may
+# call get_order, for any caller.
 
 tool "get_order" {
   description = "Looks up an order."
@@ -16,7 +16,7 @@ tool "get_order" {
 }
 
 tool "total" {
-  description = "Sums up orders, and tells which there are not."
+  description = "Sums up orders and lists the missing ones."
   read_only   = true
   timeout     = "5s"
 
@@ -52,7 +52,7 @@ policy "orders_by_total_alone" {
   reason = "Ask for the total"
 }
 
-test "an order that is there, and a second one" {
+test "an existing order and a second one" {
   tool  = "total"
   input = { orders = ["O-7", "O-7"] }
   mock "tools" "get_order" { json = { cents = 700 } }
@@ -62,7 +62,7 @@ test "an order that is there, and a second one" {
   }
 }
 
-test "an order that is not there" {
+test "a missing order" {
   tool  = "total"
   input = { orders = ["O-0"] }
   mock "tools" "get_order" { error = "EXECUTION_ERROR" }

@@ -33,9 +33,9 @@ tool "inspect_table_schema" {
     } catch (error) {
       if (error.code === "NOT_FOUND") throw new ToolError(`there is no database ${input.db_path}`);
       if (["OUTSIDE_ROOT", "NOT_GRANTED", "DENIED", "INVALID"].includes(error.code)) {
-        throw new ToolError("only databases of the data folder can be inspected");
+        throw new ToolError("only databases in the data directory can be inspected");
       }
-      throw error; // a database that is busy is no wrong path
+      throw error; // a busy database is not a wrong path
     }
     if (columns.length === 0) throw new ToolError(`Table '${input.table_name}' does not exist.`);
     const shown = columns.map((c) => `${c.name} (${c.type}${c.pk ? ", PK" : ""})`).join(", ");
@@ -43,9 +43,9 @@ tool "inspect_table_schema" {
   JS
 }
 
-# Tests touch no disk: mocks answer.
+# Tests do not touch the disk: mocks answer.
 
-test "a table of two columns" {
+test "a table with two columns" {
   tool  = "inspect_table_schema"
   input = { db_path = "shop.db", table_name = "users" }
   mock "sql.files" "columns shop.db" {
@@ -54,7 +54,7 @@ test "a table of two columns" {
   expect { text = "Table 'users' has 2 columns: id (INTEGER, PK), role (TEXT)." }
 }
 
-test "a table that is not there" {
+test "a missing table" {
   tool  = "inspect_table_schema"
   input = { db_path = "shop.db", table_name = "users); DROP TABLE users; --" }
   mock "sql.files" "columns shop.db" { json = [] }
@@ -64,17 +64,17 @@ test "a table that is not there" {
   }
 }
 
-test "the folder beside" {
+test "a sibling directory" {
   tool  = "inspect_table_schema"
   input = { db_path = "../data-evil/shop.db", table_name = "secrets" }
   expect {
     error           = "EXECUTION_ERROR"
-    message_matches = "^only databases of the data folder can be inspected$"
+    message_matches = "^only databases in the data directory can be inspected$"
     calls           = []
   }
 }
 
-test "a database that is busy" {
+test "a busy database" {
   tool  = "inspect_table_schema"
   input = { db_path = "shop.db", table_name = "users" }
   mock "sql.files" "columns shop.db" { error = "UNAVAILABLE" }
@@ -84,7 +84,7 @@ test "a database that is busy" {
   }
 }
 
-test "a database that takes too long" {
+test "a slow database" {
   tool  = "inspect_table_schema"
   input = { db_path = "shop.db", table_name = "users" }
   mock "sql.files" "columns shop.db" { error = "TIMEOUT" }

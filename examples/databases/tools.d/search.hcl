@@ -55,7 +55,7 @@ tool "search_database" {
   JS
 }
 
-test "filters that are left out are null" {
+test "omitted filters are null" {
   tool  = "search_database"
   input = { query = "ann" }
   mock "sql.shop" "search" {
@@ -69,7 +69,7 @@ test "filters that are left out are null" {
   }
 }
 
-test "a status that is none" {
+test "an invalid status" {
   tool = "search_database"
   input = {
     query   = "ann"

@@ -1,4 +1,4 @@
-# The tools of the other server.
+# The tools of the upstream server.
 
 tool "list_customers" {
   description = "Lists all customers."
@@ -20,7 +20,7 @@ tool "delete_customer" {
 }
 
 tool "merge_customers" {
-  description = "Makes one customer of two."
+  description = "Merges two customers."
   input "ids" { type = list(string) }
   run = "return 'merged';"
 }

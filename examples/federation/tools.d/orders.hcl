@@ -25,7 +25,7 @@ test "the orders of a customer" {
   expect { output = { orders = [] } }
 }
 
-test "code calls tools, for which mocks answer" {
+test "code calls mocked tools" {
   tool  = "run_code"
   input = { code = "const { orders } = await list_orders({ customer: 'C-1' }); orders.length" }
   mock "tools" "list_orders" {

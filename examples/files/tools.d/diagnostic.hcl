@@ -1,9 +1,9 @@
-# A tool that reads a file whose path the caller gives. The path is relative to
-# the root of the grant, or absolute within it; any other is refused before the
-# disk is looked at, so the script has nothing to check.
+# Reads a file whose path the caller gives. The path is relative to the root of the
+# grant, or absolute within it. Any other path fails before any access to the disk, so
+# the script need not check it.
 
 tool "fetch_system_diagnostic" {
-  title       = "Look for defects in a log file"
+  title       = "Find errors in a log file"
   description = "Counts the errors in a diagnostic log file, and returns the first five."
   timeout     = "5s"
   read_only   = true
@@ -34,7 +34,7 @@ tool "fetch_system_diagnostic" {
       lines = await fs.logs.lines(input.log_path);
     } catch (error) {
       if (error.code === "NOT_FOUND") throw new ToolError(`there is no log file ${input.log_path}`);
-      if (error.code === "OUTSIDE_ROOT" || error.code === "DENIED") throw new ToolError("only files of the log folder can be read");
+      if (error.code === "OUTSIDE_ROOT" || error.code === "DENIED") throw new ToolError("only files in the log directory can be read");
       throw error;
     }
     const defects = lines.map((line) => line.trim()).filter((line) => /ERROR|CRITICAL/.test(line));
@@ -42,9 +42,9 @@ tool "fetch_system_diagnostic" {
   JS
 }
 
-# Tests touch no disk: mocks answer.
+# Tests do not touch the disk: mocks answer.
 
-test "a log with defects" {
+test "a log with errors" {
   tool  = "fetch_system_diagnostic"
   input = { log_path = "app.log" }
   mock "fs.logs" "lines app.log" {
@@ -56,7 +56,7 @@ test "a log with defects" {
   }
 }
 
-test "a healthy log" {
+test "a log without errors" {
   tool  = "fetch_system_diagnostic"
   input = { log_path = "./app.log" }
   mock "fs.logs" "lines app.log" { json = ["INFO up", "INFO still up"] }
@@ -65,7 +65,7 @@ test "a healthy log" {
   }
 }
 
-test "a log that is not there" {
+test "a missing log" {
   tool  = "fetch_system_diagnostic"
   input = { log_path = "old.log" }
   mock "fs.logs" "lines old.log" { error = "NOT_FOUND" }
@@ -75,12 +75,12 @@ test "a log that is not there" {
   }
 }
 
-test "the folder beside" {
+test "a sibling directory" {
   tool  = "fetch_system_diagnostic"
   input = { log_path = "../logs-evil/app.log" }
   expect {
     error           = "EXECUTION_ERROR"
-    message_matches = "^only files of the log folder can be read$"
+    message_matches = "^only files in the log directory can be read$"
     calls           = []
   }
 }

@@ -7,7 +7,7 @@ tool "divide" {
   input "comment" {
     type      = string
     default   = ""
-    sensitive = true # hooks see that it is there, and not what it says
+    sensitive = true # hooks see that it exists, not its value
   }
 
   output "quotient" { type = number }
@@ -26,7 +26,7 @@ test "six by four" {
   }
 }
 
-test "zero divides nothing" {
+test "division by zero" {
   tool  = "divide"
   input = { dividend = 1, divisor = 0 }
   expect { error = "EXECUTION_ERROR" }

@@ -1,7 +1,6 @@
-# A hook is told of every call of the tools it covers: `start` once, and then
-# exactly one of `end` and `error`, whatever becomes of the call. It gets a copy,
-# cannot change the outcome, and runs beside the call: when it fails or is slow,
-# the operator's log says so and the caller notices nothing.
+# A hook runs for every call of the tools it covers: `start` once, then exactly one of
+# `end` and `error`. It gets a copy and cannot change the result. It runs in parallel
+# with the call: if it fails or is slow, only the log of the server shows it.
 
 hook "journal" {
   on    = ["start", "end", "error"]

@@ -1,4 +1,4 @@
-// Writes one line a phase to the operator's log.
+// Writes one line per phase to the log of the server.
 const who = `${event.principal.id} (says it is ${event.agent.agent_id})`;
 switch (event.phase) {
   case "start":

@@ -1,5 +1,5 @@
-# A tool that asks a system over HTTP. Without the allow block there would be no
-# http at all in the script: what is not granted does not exist.
+# A tool that queries a system over HTTP. Without the allow block the script would have
+# no http object.
 
 tool "get_customer" {
   title       = "Look up a customer in the CRM"
@@ -22,7 +22,7 @@ tool "get_customer" {
       methods = ["GET"]
       paths   = ["/customers/*"]
       timeout = "3s"
-      header "Authorization" { # set when the request leaves; the script never sees it
+      header "Authorization" { # set when the request is sent; the script never sees it
         value = "Bearer ${secret.crm_token}"
       }
     }
@@ -37,8 +37,8 @@ tool "get_customer" {
   JS
 }
 
-# Tests touch no network: mocks answer. A request without a mock fails the test,
-# which prints the mock to add.
+# Tests do not touch the network: mocks answer. A request without a mock fails the
+# test, which prints the mock to add.
 
 test "an active customer" {
   tool  = "get_customer"
@@ -65,7 +65,7 @@ test "an unknown customer" {
   }
 }
 
-test "a CRM that is down" {
+test "the CRM is down" {
   tool  = "get_customer"
   input = { customer_id = "C-1042" }
   mock "http.crm" "GET /customers/C-1042" { status = 503 }
@@ -75,7 +75,7 @@ test "a CRM that is down" {
   }
 }
 
-test "an answer that is not what the tool promises" {
+test "a response that breaks the output schema" {
   tool  = "get_customer"
   input = { customer_id = "C-1042" }
   mock "http.crm" "GET /customers/C-1042" {
@@ -87,7 +87,7 @@ test "an answer that is not what the tool promises" {
   }
 }
 
-test "bad ids never leave the server" {
+test "invalid ids send no request" {
   tool  = "get_customer"
   input = { customer_id = "../admin" }
   expect {

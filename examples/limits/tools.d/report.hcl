@@ -12,7 +12,7 @@ tool "report" {
   JS
 }
 
-# A report comes back every three minutes.
+# One more report is allowed every three minutes.
 limit "reports" {
   tools       = ["report"]
   key         = "args.tenant"

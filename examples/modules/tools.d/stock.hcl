@@ -1,5 +1,5 @@
 tool "in_stock" {
-  description = "Tells how many there are of an article, by warehouse."
+  description = "Returns the stock of an article by warehouse."
   read_only   = true
 
   input "article" { type = string }
@@ -19,7 +19,7 @@ tool "in_stock" {
 }
 
 tool "peek" {
-  description = "Shows that a script reaches no more than its grant says."
+  description = "Shows that a script reaches only what its grant allows."
   read_only   = true
 
   input "warehouse" { type = string }
@@ -43,7 +43,7 @@ test "lamps" {
   }
 }
 
-test "what is not granted" {
+test "a warehouse without a grant" {
   tool  = "peek"
   input = { warehouse = "vault" }
   mock "modules.stock" "count" { error = "DENIED" }

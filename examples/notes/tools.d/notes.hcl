@@ -1,5 +1,5 @@
 tool "add_note" {
-  description = "Keeps a note. Returns its number."
+  description = "Saves a note. Returns its number."
 
   input "text" {
     type       = string
@@ -28,7 +28,7 @@ tool "add_note" {
 }
 
 tool "list_notes" {
-  description = "Returns the notes of the caller, the oldest first."
+  description = "Returns the notes of the caller, oldest first."
   read_only   = true
 
   input "begins" {
@@ -86,7 +86,7 @@ test "the third note" {
   expect { text = "3" }
 }
 
-test "notes that begin with a word" {
+test "notes that start with a word" {
   tool  = "list_notes"
   input = { begins = "buy" }
   mock "kv.notes" "note/000001" {
@@ -98,7 +98,7 @@ test "notes that begin with a word" {
   expect { output = [{ number = 1, text = "buy milk" }] }
 }
 
-test "a note that there is not" {
+test "a missing note" {
   tool  = "remove_note"
   input = { number = 7 }
   expect {

@@ -14,7 +14,7 @@ hook "visits" {
 }
 
 tool "visits" {
-  description = "Returns how often each tool was called in the last day or so."
+  description = "Returns the number of calls of each tool in about the last day."
   read_only   = true
 
   allow {

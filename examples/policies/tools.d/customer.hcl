@@ -1,5 +1,5 @@
-# A tool that reads and one that writes. The data is offline, so that the
-# example runs anywhere; a real tool would ask a system it is granted.
+# A tool that reads and one that writes. Their data is in a file so that the example
+# runs anywhere. A real tool would query a system with a grant.
 
 tool "get_customer" {
   description = "Returns {customer_id, status} of one customer."
@@ -55,8 +55,8 @@ tool "admin_export" {
   JS
 }
 
-# Tool files have policies too, asked after those of the operator. All must
-# allow, and the first denial wins.
+# Tool files have policies too, which run after those of the configuration file. All
+# must allow, and the first denial wins.
 policy "closing_needs_a_lead" {
   tools  = ["set_customer_status"]
   when   = "args.status == 'closed'"
@@ -83,7 +83,7 @@ test "a lead may close a customer" {
   }
 }
 
-test "nobody else may" {
+test "nobody else may close a customer" {
   tool      = "set_customer_status"
   input     = { customer_id = "C-1042", status = "closed" }
   principal = { id = "sam", scopes = ["admin"] }
@@ -94,7 +94,7 @@ test "nobody else may" {
   }
 }
 
-test "what is hidden does not exist" {
+test "a hidden tool does not exist" {
   tool = "admin_export"
   expect {
     error     = "TOOL_NOT_FOUND"

@@ -1,8 +1,7 @@
-# A deployment by a program, which the client's model may stop where the risk is
-# high.
+# A deployment by a program. The client's model may stop it if the risk is high.
 
 tool "deploy_changes" {
-  description = "Deploys the changes of a service. Those of high risk are judged by the client's model first."
+  description = "Deploys the changes of a service. The client's model must approve high risk first."
   timeout     = "2m"
   idempotent  = false
 
@@ -24,7 +23,7 @@ tool "deploy_changes" {
       path = "/opt/deploy/bin/deploy"
       argv = ["apply", "--service={service}", "--", "{summary}"]
       param "service" { pattern = "[a-z][a-z0-9-]*" }
-      # One line of text. Behind "--" it may begin with a dash.
+      # One line of text. After "--" it may start with a dash.
       param "summary" {
         pattern    = "[^\\x00-\\x1f\\x7f]+"
         max_length = 1000
@@ -47,7 +46,7 @@ tool "deploy_changes" {
         maxTokens: 500,
       });
       judgement = answer.content.text.trim();
-      // Only the word that was asked for, where it was asked for: "I would not proceed" holds it, too.
+      // Accept only the requested word at the start: "I would not proceed" contains it too.
       if (!/^PROCEED\b/.test(judgement)) return `Not deployed: ${judgement}`;
     }
     const done = await exec.apply({ service, summary });
@@ -56,7 +55,7 @@ tool "deploy_changes" {
   JS
 }
 
-test "a change of low risk asks nobody" {
+test "a low-risk change asks no model" {
   tool  = "deploy_changes"
   input = { service = "shop", summary = "fix a typo" }
   mock "exec.plan" "plan shop" { text = "risk: low\n" }
@@ -87,7 +86,7 @@ test "the model would not proceed" {
   }
 }
 
-test "a plan that fails deploys nothing" {
+test "a failed plan deploys nothing" {
   tool  = "deploy_changes"
   input = { service = "crm", summary = "v7" }
   mock "exec.plan" "plan crm" {
@@ -100,7 +99,7 @@ test "a plan that fails deploys nothing" {
   }
 }
 
-test "a service is no option" {
+test "a service is not an option" {
   tool  = "deploy_changes"
   input = { service = "--all", summary = "v7" }
   expect {

@@ -1,8 +1,8 @@
-# incident://INC-7 and its like are resources that a body makes. Clients complete
-# the id while their user types it.
+# incident://INC-7 and similar URIs are resources that a script creates. Clients
+# complete the id while the user types it.
 resource_template "incident" {
   title        = "Incident"
-  description  = "What is known of an incident"
+  description  = "Details of an incident"
   uri_template = "incident://{id}"
   mime_type    = "application/json"
 
@@ -25,8 +25,7 @@ resource_template "incident" {
   JS
 }
 
-# Resources have policies as tools have. The variables of a template are its
-# arguments.
+# Resources have policies like tools. The arguments are the variables of the template.
 policy "customers_are_private" {
   resources = ["incident"]
   when      = "args.id.startsWith('CUST-')"
@@ -34,7 +33,7 @@ policy "customers_are_private" {
   reason    = "Incidents of customers need the scope customers"
 }
 
-# A prompt is a conversation for a person to begin with.
+# A prompt starts a conversation for a user.
 prompt "incident_review" {
   title       = "Review an incident"
   description = "Goes through an incident step by step"
@@ -56,7 +55,7 @@ prompt "incident_review" {
   message "assistant" { text = "I read the incident first, and then its runbook." }
 }
 
-test "an incident is found by its id" {
+test "find an incident by id" {
   resource = "incident://INC-12"
   expect {
     text      = "{\"id\":\"INC-12\",\"title\":\"The database is slow\",\"runbook\":\"database/failover.md\",\"open\":false}"
@@ -64,7 +63,7 @@ test "an incident is found by its id" {
   }
 }
 
-test "an id that nobody gave" {
+test "an unknown id" {
   resource = "incident://INC-1"
   expect {
     error           = "EXECUTION_ERROR"
@@ -72,23 +71,23 @@ test "an id that nobody gave" {
   }
 }
 
-test "what is no id is no incident" {
+test "an invalid id" {
   resource = "incident://inc-7"
   expect { error = "TOOL_NOT_FOUND" }
 }
 
-test "incidents of customers are not for everybody" {
+test "incidents of customers are restricted" {
   resource = "incident://CUST-3"
   expect { denied_by = "customers_are_private" }
 }
 
-test "those who may see customers see their incidents" {
+test "callers who may see customers see their incidents" {
   resource  = "incident://CUST-3"
   principal = { id = "ada", scopes = ["customers"] }
   expect { mime_type = "application/json" }
 }
 
-test "a review begins with the incident" {
+test "a review starts with the incident" {
   prompt = "incident_review"
   input  = { id = "INC-7", depth = "Be short." }
   expect {
@@ -100,7 +99,7 @@ test "a review begins with the incident" {
   }
 }
 
-test "a review is of something" {
+test "a review requires an incident" {
   prompt = "incident_review"
   expect { error = "INVALID_INPUT" }
 }

@@ -1,5 +1,5 @@
-# Every page below runbooks/ is a resource: runbook://restart.md and so on. A new
-# file is a new resource, and a saved one is told to those who are subscribed.
+# Every page below runbooks/ is a resource: runbook://restart.md and so on. A new file
+# is a new resource. Saving a file notifies its subscribers.
 resource_folder "runbooks" {
   root        = "runbooks"
   glob        = ["**/*.md"]
@@ -12,7 +12,7 @@ resource_folder "runbooks" {
   }
 }
 
-test "a page is what its file holds" {
+test "a page has the text of its file" {
   resource = "runbook://database/failover.md"
   expect {
     text      = file("runbooks/database/failover.md")
@@ -20,7 +20,7 @@ test "a page is what its file holds" {
   }
 }
 
-test "a page that is not there is not found" {
+test "a missing page is not found" {
   resource = "runbook://gone.md"
   expect { error = "TOOL_NOT_FOUND" }
 }

@@ -1,23 +1,23 @@
-// What every body knows beside ES2022, for editors. mcpd does not read this file.
+// The globals of scripts besides ES2022, for editors. mcpd does not read this file.
 /// <reference no-default-lib="true" />
 /// <reference lib="es2022" />
 
-/** The arguments of a tool or a prompt, complete with defaults; yours to change. */
+/** The arguments of a tool or a prompt, with defaults. You may change them. */
 declare const input: any;
 
-/** What is read, in resources. */
+/** The URI being read, in resources. */
 declare const uri: string;
 
 /** The text to complete, in completions. */
 declare const value: string;
 
-/** The variables of the template, in resources; what is filled in already, in completions. */
+/** In resources, the variables of the template. In completions, the values entered so far. */
 declare const params: Readonly<Record<string, any>>;
 
-/** The variables of the operator's file. */
+/** The variables of the configuration file. */
 declare const vars: Readonly<Record<string, any>>;
 
-/** Who the caller claims to be; not in hooks. */
+/** The agent that the caller claims to be; not in hooks. */
 declare const agent: Readonly<{
   agent_id: string;
   model: string | null;
@@ -26,36 +26,36 @@ declare const agent: Readonly<{
   verified: boolean;
 }>;
 
-/** The call, but not in hooks; deadline is in milliseconds since 1970. */
+/** The call; not in hooks. deadline is in milliseconds since 1970. */
 declare const call: Readonly<{
   id: string;
   tool: string;
   via: "client" | "tool" | "test";
   deadline: number;
-  /** How many calls of tools it is nested in: 0 for a client's own. */
+  /** The nesting depth: 0 for a client's own call. */
   depth: number;
-  /** The name of what made the call; absent of a client's own. */
+  /** The name of the calling tool; absent for a client's own call. */
   parent?: string;
 }>;
 
-/** What happened, in hooks; they have neither input, agent, call, progress nor content. */
+/** The event, in hooks. Hooks have no input, agent, call, progress or content. */
 declare const event: Readonly<{
   kind: "tool" | "resource" | "prompt" | "completion";
   phase: "start" | "end" | "error";
   /** The name of the tool, the resource or the prompt. */
   tool: string;
-  /** Of a resource only. */
+  /** For a resource only. */
   uri?: string;
-  /** "input_required" at the end of a leg that asks; else absent. */
+  /** "input_required" at the end of a leg that asks the client; otherwise absent. */
   outcome?: "input_required";
-  /** At the end, when the result was made by an earlier call; else absent. */
+  /** At the end, if an earlier call made the result; otherwise absent. */
   cached?: true;
   call_id: string;
-  /** The call_id of the first leg, and which leg this is; not at the start of a later leg. */
+  /** The call_id of the first leg and the number of this leg; not at the start of a later leg. */
   root_id?: string;
   leg?: number;
   via: "client" | "tool" | "test";
-  /** Of a call that a body makes: how deep it is nested, and in which. */
+  /** For a call by a script: its nesting depth and its parent call. */
   depth?: number;
   parent?: string;
   parent_id?: string;
@@ -66,7 +66,7 @@ declare const event: Readonly<{
   result?: any;
   /** At an error only. */
   error?: { code: string; message: string; details?: any };
-  /** At the error of a call that was cancelled. */
+  /** At the error of a cancelled call. */
   cancelled_by?: "client" | "connection" | "session" | "server";
   cancel_reason?: string;
   /** Not at the start. */
@@ -74,20 +74,20 @@ declare const event: Readonly<{
   revision: string;
 }>;
 
-/** The operator's log, and the client's where MCP provides for it. */
+/** The log of the server, and of the client if the MCP revision supports that. */
 declare const log: Record<"debug" | "info" | "warn" | "error", (message: any, fields?: object) => void>;
 
-/** The operator's log only. */
+/** The log of the server only. */
 declare const console: Record<"debug" | "error" | "info" | "log" | "trace" | "warn", (...values: any[]) => void>;
 
-/** Tells clients that asked for it how far the call is. */
+/** Reports progress to clients that asked for it. */
 declare function progress(done: number, total?: number, message?: string): void;
 declare namespace progress {
-  /** Closes the connection that waits for the result, for a client that can come back for it. */
+  /** Closes the connection of the call. Only for a client that can resume and fetch the result. */
   function disconnect(): void;
 }
 
-/** A block of rich content, made by one of the functions of content. */
+/** A content block, created by a function of content. */
 interface ContentBlock {
   readonly type: string;
 }
@@ -95,9 +95,9 @@ interface ContentBlock {
 type Bytes = ArrayBuffer | ArrayBufferView;
 
 declare const content: {
-  /** Anything but a string becomes JSON. */
+  /** Values other than strings become JSON. */
   text(text: any, extra?: object): ContentBlock;
-  /** Text is taken to be base64. */
+  /** A string must be base64. */
   image(data: string | Bytes, mimeType: string, extra?: object): ContentBlock;
   audio(data: string | Bytes, mimeType: string, extra?: object): ContentBlock;
   resource(from: { uri: string; mimeType?: string; text?: string; data?: string | Bytes }, extra?: object): ContentBlock;
@@ -108,46 +108,46 @@ declare const content: {
   structured(value: any, blocks?: ContentBlock | ContentBlock[]): object;
 };
 
-/** A failure that callers are told politely. */
+/** An error whose message the caller sees. */
 declare class ToolError extends Error {
   constructor(message: string, options?: { details?: any });
   details?: any;
 }
 
-/** A failure with a code of JSON-RPC. */
+/** An error with a JSON-RPC code. */
 declare class RpcError extends Error {
   constructor(code: number, message: string, data?: any);
   code: number;
   data?: any;
 }
 
-/** What host objects throw. */
+/** The error of host objects. */
 declare class HostError extends Error {
   constructor(message: string, options?: { code?: string });
   code: string;
 }
 
-/** What who was asked refused, or dismissed without an answer. */
+/** The error when the user or model declines, or cancels without an answer. */
 declare class AskDenied extends Error {
   constructor(message: string, options?: { reason?: "declined" | "cancelled" });
   reason: "declined" | "cancelled";
 }
 
-/** What no client of the call can answer. */
+/** The error when the client cannot answer a request. */
 declare class CapabilityError extends Error {
   constructor(message: string, options?: { required?: object });
-  /** The capabilities that a client needs, as MCP names them. */
+  /** The MCP capabilities that the client needs. */
   required: Record<string, any>;
 }
 
 interface HttpOptions {
   headers?: Record<string, string>;
-  /** One of json and body. */
+  /** Set json or body, not both. */
   json?: any;
   body?: string | Bytes | URLSearchParams;
-  /** Milliseconds. */
+  /** In milliseconds. */
   timeout?: number;
-  /** Lets go of the request; the promise is rejected with the reason. */
+  /** Cancels the request and rejects the promise with the reason. */
   signal?: AbortSignal;
 }
 
@@ -155,7 +155,7 @@ interface HttpResponse {
   status: number;
   ok: boolean;
   url: string;
-  /** The names are in lower case. */
+  /** Names are in lower case. */
   headers: Record<string, string>;
   text(): string;
   json(): any;
@@ -171,104 +171,104 @@ interface HttpClient {
   request(method: string, url: string | URL, options?: HttpOptions): Promise<HttpResponse>;
 }
 
-/** One client for every grant: allow { http "crm" { ... } } makes http.crm. */
+/** One client per grant: allow { http "crm" { ... } } makes http.crm. */
 declare const http: Readonly<Record<string, HttpClient>>;
 
 interface Folder {
-  /** max asks for so many bytes from the beginning, tail for so many from the end. */
+  /** max reads at most that many bytes from the start, tail from the end. */
   readText(path: string, options?: { max?: number; tail?: number }): Promise<string>;
   readBytes(path: string, options?: { max?: number; tail?: number }): Promise<Uint8Array>;
-  /** Lines are counted from 1. */
+  /** The first line is 1. */
   lines(path: string, options?: { from?: number; max?: number }): Promise<string[]>;
-  /** Without a path, the root itself. */
+  /** Without a path, lists the root. */
   list(path?: string): Promise<{ name: string; type: "file" | "folder" | "other" }[]>;
   /** modified is in milliseconds since 1970. */
   stat(path: string): Promise<{ type: "file" | "folder" | "other"; size: number; modified: number }>;
-  /** These three exist where the grant has mode = "rw". */
+  /** These three exist if the grant has mode = "rw". */
   writeText(path: string, text: string): Promise<void>;
   writeBytes(path: string, bytes: ArrayBuffer | ArrayBufferView): Promise<void>;
   remove(path: string): Promise<void>;
 }
 
-/** One folder for every grant: allow { fs "logs" { ... } } makes fs.logs. */
+/** One directory per grant: allow { fs "logs" { ... } } makes fs.logs. */
 declare const fs: Readonly<Record<string, Folder>>;
 
-/** The variables that allow { env { names = [...] } } grants and that are set. */
+/** The set variables that allow { env { names = [...] } } grants. */
 declare const env: Readonly<Record<string, string | undefined>>;
 
-/** The secrets that allow { secrets { names = [...] } } grants and the operator reveals. Each look at one that was not read is recorded. */
+/** The secrets that allow { secrets { names = [...] } } grants and the operator reveals. mcpd reads one at its first use and logs each read. */
 declare const secrets: Readonly<Record<string, string>>;
 
 interface KeptValues {
-  /** undefined when the key holds nothing. */
+  /** undefined if the key has no value. */
   get(key: string): Promise<any>;
-  /** ttl is in milliseconds. False when ifAbsent kept what the key holds. */
+  /** ttl is in milliseconds. False if ifAbsent kept an existing value. */
   put(key: string, value: any, options?: { ttl?: number; ifAbsent?: boolean }): Promise<boolean>;
-  /** False when the key held nothing. */
+  /** False if the key had no value. */
   delete(key: string): Promise<boolean>;
-  /** Puts a value in the place of what is expected; undefined expects nothing. False when the key holds something else. */
+  /** Replaces the expected value; undefined expects no value. False if the key has another value. */
   cas(key: string, expected: any, value: any): Promise<boolean>;
-  /** Keys in order, 100 unless limit says otherwise. */
+  /** Keys in order, at most limit; the default is 100. */
   list(prefix?: string, options?: { limit?: number; after?: string }): Promise<string[]>;
-  /** Adds 1 unless by says otherwise, and answers the sum. */
+  /** Adds by, 1 by default, and returns the sum. */
   incr(key: string, by?: number): Promise<number>;
 }
 
-/** Values for every grant: allow { kv "notes" { ... } } makes kv.notes. */
+/** Stored values per grant: allow { kv "notes" { ... } } makes kv.notes. */
 declare const kv: Readonly<Record<string, KeptValues>>;
 
 interface Ended {
-  /** The exit code; 128 and its number of a program that a signal has ended. */
+  /** The exit code, or 128 plus the number of the signal that ended the program. */
   code: number;
   stdout: string;
   stderr: string;
-  /** What stands in stdout, byte for byte. */
+  /** The bytes of stdout. */
   bytes(): Uint8Array;
 }
 
-/** A program for every grant: allow { exec "git" { ... } } makes exec.git. */
+/** One program per grant: allow { exec "git" { ... } } makes exec.git. */
 declare const exec: Readonly<Record<string, (params?: Record<string, string | number>) => Promise<Ended>>>;
 
-/** A row of a database: whole numbers beyond 2^53 are strings. */
+/** A row of a database. Integers beyond 2^53 are strings. */
 type Row = Record<string, string | number | boolean | null | Uint8Array>;
 
 interface Database {
   /** Runs a statement block by its name. */
   query(statement: string, params?: Record<string, any>): Promise<Row[]>;
-  /** The same for what changes rows, where the grant has mode = "rw". */
+  /** Runs a statement that changes rows. Exists if the grant has mode = "rw". */
   exec(statement: string, params?: Record<string, any>): Promise<{ changes: number }>;
-  /** Opens a file below the root of the grant, where it has one. */
+  /** Opens a file below the root of the grant, if it has one. */
   open(path: string): Promise<Pick<Database, "query">>;
 }
 
 /** Objects of the program that embeds mcpd: allow { module "ledger" { ... } } makes modules.ledger. */
 declare const modules: Readonly<Record<string, Readonly<Record<string, (args?: object) => Promise<any>>>>>;
 
-/** A function for each tool that the grant names; it throws a HostError with the code of a call that fails. */
+/** One function per tool that the grant names. If the call fails, it throws a HostError with its code. */
 declare const tools: Readonly<Record<string, (args?: object) => Promise<any>>>;
 
-/** Databases for every grant: allow { sql "shop" { ... } } makes sql.shop. */
+/** One database object per grant: allow { sql "shop" { ... } } makes sql.shop. */
 declare const sql: Readonly<Record<string, Database>>;
 
-/** A request that elicit.form, elicit.url, sample.message or roots.list made. */
+/** A request created by elicit.form, elicit.url, sample.message or roots.list. */
 interface AskRequest<Answer> {
   readonly answer?: Answer;
 }
 
 interface Accepted {
   action: "accept";
-  /** What was filled in; of a form only. */
+  /** The entered values; for a form only. */
   content?: Record<string, any>;
 }
 
-/** What ask answers for a request that was refused. */
+/** The result of ask for a declined request. */
 interface Refused {
   action: "decline" | "cancel";
 }
 
 interface ElicitForm {
   message: string;
-  /** A JSON Schema of the type object, without nested objects. */
+  /** A JSON Schema of type object, without nested objects. */
   schema: object;
 }
 
@@ -279,11 +279,11 @@ interface ElicitPage {
 }
 
 interface SampleOptions {
-  /** One of prompt and messages. */
+  /** Set prompt or messages, not both. */
   prompt?: string;
   messages?: { role: "user" | "assistant"; content: string | object | object[] }[];
   systemPrompt?: string;
-  /** The priorities are numbers from 0 to 1. */
+  /** Priorities are numbers from 0 to 1. */
   modelPreferences?: {
     hints?: { name?: string }[];
     costPriority?: number;
@@ -294,7 +294,7 @@ interface SampleOptions {
     /** @deprecated write intelligencePriority */
     intelligenceLevel?: number;
   };
-  /** 1,000 unless given. */
+  /** 1,000 by default. */
   maxTokens?: number;
   temperature?: number;
   stopSequences?: string[];
@@ -316,7 +316,7 @@ interface Root {
   name?: string;
 }
 
-/** Asks the user: allow { ask { elicit = true } }. A refusal throws AskDenied. */
+/** Asks the user: allow { ask { elicit = true } }. Throws AskDenied if declined. */
 declare const elicit: {
   (question: ElicitForm | ElicitPage): Promise<Accepted>;
   (key: string, question: ElicitForm | ElicitPage): Promise<Accepted>;
@@ -324,7 +324,7 @@ declare const elicit: {
   url(question: ElicitPage): AskRequest<Accepted | Refused>;
 };
 
-/** Asks the client's model: allow { ask { sample = true } }. A refusal throws AskDenied. */
+/** Asks the client's model: allow { ask { sample = true } }. Throws AskDenied if declined. */
 declare const sample: {
   (options: SampleOptions): Promise<SampleMessage>;
   (key: string, options: SampleOptions): Promise<SampleMessage>;
@@ -337,7 +337,7 @@ declare const roots: {
   list(): AskRequest<Root[] | Refused>;
 };
 
-/** Asks several things at once. */
+/** Asks several questions at once. */
 declare function ask<T extends Record<string, AskRequest<any>>>(
   requests: T,
 ): Promise<{ [K in keyof T]: T[K] extends AskRequest<infer Answer> ? Answer : never }>;
@@ -351,12 +351,12 @@ declare function queueMicrotask(run: () => void): void;
 type DateLike = Date | number | string;
 type DateUnit = "year" | "month" | "week" | "day" | "hour" | "minute" | "second" | "millisecond";
 
-/** Zones are IANA names such as "Europe/Berlin", and UTC unless given. */
+/** Zones are IANA names such as "Europe/Berlin", UTC by default. */
 declare const dates: {
   /** Without a pattern, ISO 8601. */
   parse(text: string, pattern?: string, options?: { zone?: string }): Date;
   format(date: DateLike, pattern?: string, options?: { zone?: string }): string;
-  /** weekday is 1 on Monday, offset in minutes. */
+  /** weekday is 1 on Monday; offset is in minutes. */
   parts(date: DateLike, options?: { zone?: string }): Record<
     "year" | "month" | "day" | "hour" | "minute" | "second" | "millisecond" | "weekday" | "offset",
     number
@@ -388,10 +388,10 @@ declare const yaml: {
 };
 
 declare const csv: {
-  /** With header, one object for every line but the first, whose fields name the members. */
+  /** With header, one object per line after the first, whose fields name the members. */
   parse(text: string, options: { header: true; separator?: string }): Record<string, string>[];
   parse(text: string, options?: { header?: false; separator?: string }): string[][];
-  /** header lists the columns of objects, and false leaves their line out. */
+  /** header lists the columns of objects; false omits the header line. */
   print(rows: any[][] | Record<string, any>[], options?: { header?: boolean | string[]; separator?: string }): string;
 };
 

@@ -1,6 +1,6 @@
-# Bodies in TypeScript: one in a file of its own, one in place. Types are
-# stripped when the tools load and checked by your editor: tools.d/mcpd.d.ts
-# tells it what every body knows, and is not read by mcpd.
+# Scripts in TypeScript: one in its own file, one inline. mcpd strips types when it
+# loads the tools. Your editor checks them: it reads the globals from
+# tools.d/mcpd.d.ts, which mcpd does not read.
 
 tool "to_roman" {
   description = "Writes a whole number in Roman numerals. Returns {roman}."
@@ -44,7 +44,7 @@ tool "from_roman" {
       number += value;
       at += sign.length;
     }
-    // Every number has one form only: IIII and VX are none.
+    // Every number has one form: IIII and VX are invalid.
     if (toRoman(number) !== text) throw new ToolError(`"${input.roman}" is not a Roman numeral`);
     return { number };
   TS
@@ -64,7 +64,7 @@ test "Romans had no zero" {
   expect { error = "INVALID_INPUT" }
 }
 
-test "and back" {
+test "read a numeral" {
   tool  = "from_roman"
   input = { roman = "mcmxciv" }
   expect {
@@ -72,7 +72,7 @@ test "and back" {
   }
 }
 
-test "four strokes are none" {
+test "IIII is not a numeral" {
   tool  = "from_roman"
   input = { roman = "IIII" }
   expect {

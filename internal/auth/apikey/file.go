@@ -233,7 +233,7 @@ func editFile(path string, edit func([]Record) ([]Record, error)) error {
 // The errors of [KeySet.Check]. They are for the operator: the caller cannot
 // distinguish them.
 var (
-	ErrUnknown = errors.New("there is no such key")
+	ErrUnknown = errors.New("no such key")
 	ErrRevoked = errors.New("the key was revoked")
 	ErrExpired = errors.New("the key has expired")
 )

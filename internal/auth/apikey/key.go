@@ -52,7 +52,7 @@ func encode(b []byte) string {
 }
 
 // ErrMalformed is the error of [Parse]. It contains nothing of the text.
-var ErrMalformed = errors.New("not an API key, or one with a mistake in it")
+var ErrMalformed = errors.New("not a valid API key")
 
 // Key is an API key: mcpd_ID_SECRET. It prints without its secret.
 type Key struct {

@@ -10,19 +10,19 @@ import (
 	"github.com/mcpd/mcpd/identity"
 )
 
-// turnstile authenticates every request as who, and records the requests.
-type turnstile struct {
+// fakeAuthenticator authenticates every request as who, and records the requests.
+type fakeAuthenticator struct {
 	who   identity.Principal
 	err   error
 	asked []*http.Request
 }
 
-func (t *turnstile) authenticate(r *http.Request) (identity.Principal, error) {
+func (t *fakeAuthenticator) authenticate(r *http.Request) (identity.Principal, error) {
 	t.asked = append(t.asked, r)
 	return t.who, t.err
 }
 
-func entered(t *testing.T, s *turnstile) *Access {
+func newTestAccess(t *testing.T, s *fakeAuthenticator) *Access {
 	t.Helper()
 	_, _, pass, err := Middleware{Authenticator: s.authenticate}.Authenticate(request("Authorization", "Bearer x", "Accept", "*/*"))
 	if err != nil {
@@ -36,17 +36,17 @@ func keyHolder() identity.Principal {
 }
 
 func TestAccess_check(t *testing.T) {
-	for name, change := range map[string]func(*turnstile){
-		"revoked":       func(s *turnstile) { s.err = errors.New("revoked") },
-		"another":       func(s *turnstile) { s.who.ID = "cd" },
-		"fewer rights":  func(s *turnstile) { s.who.Scopes = nil },
-		"bound now":     func(s *turnstile) { s.who.Agent = "bot" },
-		"now anonymous": func(s *turnstile) { s.who = identity.Anonymous() },
+	for name, change := range map[string]func(*fakeAuthenticator){
+		"revoked":       func(s *fakeAuthenticator) { s.err = errors.New("revoked") },
+		"another":       func(s *fakeAuthenticator) { s.who.ID = "cd" },
+		"fewer rights":  func(s *fakeAuthenticator) { s.who.Scopes = nil },
+		"bound now":     func(s *fakeAuthenticator) { s.who.Agent = "bot" },
+		"now anonymous": func(s *fakeAuthenticator) { s.who = identity.Anonymous() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := &turnstile{who: keyHolder()}
-				pass := entered(t, s)
+				s := &fakeAuthenticator{who: keyHolder()}
+				pass := newTestAccess(t, s)
 				time.Sleep(recheckInterval)
 				if err := pass.Check(); err != nil {
 					t.Fatalf("without a change: %v", err)
@@ -73,8 +73,8 @@ func TestAccess_check(t *testing.T) {
 // request, and the request loses them.
 func TestAccess_keepsCredentialOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &turnstile{who: keyHolder()}
-		pass := entered(t, s)
+		s := &fakeAuthenticator{who: keyHolder()}
+		pass := newTestAccess(t, s)
 		time.Sleep(recheckInterval)
 		if err := pass.Check(); err != nil {
 			t.Fatal(err)
@@ -91,8 +91,8 @@ func TestAccess_keepsCredentialOnly(t *testing.T) {
 
 func TestAccess_anonymous(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &turnstile{who: identity.Anonymous()}
-		pass := entered(t, s)
+		s := &fakeAuthenticator{who: identity.Anonymous()}
+		pass := newTestAccess(t, s)
 		time.Sleep(recheckInterval)
 		if err := pass.Check(); err != nil {
 			t.Errorf("without a change: %v", err)

@@ -92,7 +92,7 @@ func LocalPrincipal(uid, name string) identity.Principal {
 func Check(o Options) error {
 	b := &setBuilder{registry: NewRegistry(RegistryOptions{Protocol: noProtocol{}}), files: map[string]*keyFile{}, issuers: map[string]*issuer{}}
 	if _, err := b.build(o); err != nil {
-		return fmt.Errorf("check methods of authentication: %w", err)
+		return fmt.Errorf("check authentication methods: %w", err)
 	}
 	return nil
 }
@@ -214,12 +214,12 @@ func (o TokenOptions) withDefaults() (TokenOptions, error) {
 	}
 	for _, scope := range o.RequiredScopes {
 		if !isScope(scope) {
-			return o, errors.New("a required scope has characters that no scope has")
+			return o, errors.New("a required scope has invalid characters")
 		}
 	}
 	for broad, narrower := range o.ImpliedScopes {
 		if !isScope(broad) || slices.ContainsFunc(narrower, func(scope string) bool { return !isScope(scope) }) {
-			return o, errors.New("an implied scope has characters that no scope has")
+			return o, errors.New("an implied scope has invalid characters")
 		}
 	}
 	return o, nil

@@ -284,7 +284,7 @@ func (d jsonTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("the status is %d", resp.StatusCode)
+		return nil, fmt.Errorf("unexpected status %d", resp.StatusCode)
 	}
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxDocument+1))
 	if err != nil {

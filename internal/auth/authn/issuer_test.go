@@ -17,7 +17,7 @@ import (
 func (s *site) tokensOnly() {
 	s.t.Helper()
 	s.apply(Options{Tokens: []TokenOptions{s.tokens()}})
-	for _, i := range s.roster.issuers {
+	for _, i := range s.registry.issuers {
 		i.fetchers.Wait()
 	}
 }
@@ -25,7 +25,7 @@ func (s *site) tokensOnly() {
 // status returns the status for a token; 200 if it is accepted.
 func (s *site) status(token string) int {
 	s.t.Helper()
-	_, err := s.roster.Authenticate(bearing(token))
+	_, err := s.registry.Authenticate(bearing(token))
 	var refusal *AuthError
 	switch {
 	case err == nil:
@@ -105,7 +105,7 @@ func TestIssuer_minFetchInterval(t *testing.T) {
 	s.clock.pass(minFetchInterval)
 	var all sync.WaitGroup
 	for range 20 {
-		all.Go(func() { _, _ = s.roster.Authenticate(bearing(idptest.Sign(s.key.WithID("x"), nil, s.claims(nil)))) })
+		all.Go(func() { _, _ = s.registry.Authenticate(bearing(idptest.Sign(s.key.WithID("x"), nil, s.claims(nil)))) })
 	}
 	all.Wait()
 	if n := s.provider.Requests(idptest.KeysPath); n != 2 {
@@ -117,10 +117,10 @@ func TestIssuer_downAtStart(t *testing.T) {
 	s := newSite(t)
 	s.provider.SetHandler(idptest.Down)
 	s.apply(s.options())
-	for _, i := range s.roster.issuers {
+	for _, i := range s.registry.issuers {
 		i.fetchers.Wait()
 	}
-	_, err := s.roster.Authenticate(bearing(s.token(nil)))
+	_, err := s.registry.Authenticate(bearing(s.token(nil)))
 	h := http.Header{}
 	status, _ := Middleware{}.Reject(h, request(), err)
 	if status != 503 || h.Get("Retry-After") != "1" || h.Get("WWW-Authenticate") != "" {
@@ -216,9 +216,9 @@ func TestRegistry_closeCancelsFetch(t *testing.T) {
 	})
 	s.apply(s.options())
 	<-asked
-	s.roster.Close()
+	s.registry.Close()
 	s.want("a token", s.token(nil), 401)
-	if err := s.roster.Apply(Options{Anonymous: true}); err == nil {
+	if err := s.registry.Apply(Options{Anonymous: true}); err == nil {
 		t.Error("a closed registry accepted methods")
 	}
 }

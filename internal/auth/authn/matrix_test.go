@@ -22,11 +22,11 @@ func contextOf(p peercred.Cred) context.Context {
 }
 
 const (
-	metadataPart   = `, resource_metadata="https://mcp.example.com/.well-known/oauth-protected-resource/mcp"`
-	toldAbsent     = `Bearer realm="mcpd", scope="mcp"` + metadataPart
-	toldInvalid    = `Bearer realm="mcpd", error="invalid_token", scope="mcp"` + metadataPart
-	toldRepeated   = `Bearer realm="mcpd", error="invalid_request"` + metadataPart
-	toldInsuffient = `Bearer realm="mcpd", error="insufficient_scope", scope="mcp"` + metadataPart
+	metadataPart      = `, resource_metadata="https://mcp.example.com/.well-known/oauth-protected-resource/mcp"`
+	challengeAbsent   = `Bearer realm="mcpd", scope="mcp"` + metadataPart
+	challengeInvalid  = `Bearer realm="mcpd", error="invalid_token", scope="mcp"` + metadataPart
+	challengeRepeated = `Bearer realm="mcpd", error="invalid_request"` + metadataPart
+	challengeScope    = `Bearer realm="mcpd", error="insufficient_scope", scope="mcp"` + metadataPart
 )
 
 // cell is one request, and its outcome. A status of 0 means that it is accepted
@@ -36,7 +36,7 @@ type cell struct {
 	request   *http.Request
 	id, agent string
 	status    int
-	told      string
+	challenge string
 	reason    error
 }
 
@@ -54,7 +54,7 @@ func (c cell) check(t *testing.T, r *Registry) {
 	}
 	h := http.Header{}
 	status, _ := Middleware{}.Reject(h, c.request, err)
-	if diff := cmp.Diff([]any{c.status, c.told}, []any{status, h.Get("WWW-Authenticate")}); diff != "" {
+	if diff := cmp.Diff([]any{c.status, c.challenge}, []any{status, h.Get("WWW-Authenticate")}); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	if c.reason != nil && !errors.Is(err, c.reason) {
@@ -78,7 +78,7 @@ func TestAuthenticate_matrix(t *testing.T) {
 	cells = append(cells, s.mixedCells()...)
 	s.apply(s.options())
 	for _, c := range cells {
-		t.Run(c.name, func(t *testing.T) { c.check(t, s.roster) })
+		t.Run(c.name, func(t *testing.T) { c.check(t, s.registry) })
 	}
 }
 
@@ -92,24 +92,24 @@ func (s *site) keyCells() []cell {
 		{name: "key", request: bearing(text), id: "ci"},
 		{name: "key in X-API-Key", request: request("X-API-Key", text), id: "ci"},
 		{name: "bound key", request: bearing(bound.Plaintext()), id: "ci", agent: "bot"},
-		{name: "nothing", request: request(), status: 401, told: toldAbsent, reason: errNoCredential},
-		{name: "expired key", request: bearing(past.Plaintext()), status: 401, told: toldInvalid, reason: apikey.ErrExpired},
-		{name: "revoked key", request: bearing(revoked.Plaintext()), status: 401, told: toldInvalid, reason: apikey.ErrRevoked},
-		{name: "unknown key", request: bearing(apikey.New().Plaintext()), status: 401, told: toldInvalid, reason: errUnknownKey},
-		{name: "key with typing error", request: bearing(text[:len(text)-1] + "0"), status: 401, told: toldInvalid, reason: apikey.ErrMalformed},
-		{name: "id without secret", request: bearing("mcpd_" + k.ID + "_"), status: 401, told: toldInvalid, reason: apikey.ErrMalformed},
-		{name: "key in the URL", request: httptest.NewRequest(http.MethodGet, "/mcp?access_token="+text+"&api_key="+text, nil), status: 401, told: toldAbsent},
-		{name: "two headers", request: request("Authorization", "Bearer "+text, "X-API-Key", text), status: 400, told: toldRepeated, reason: errMultipleCredentials},
-		{name: "two values", request: request("Authorization", "Bearer "+text, "Authorization", "Bearer "+text), status: 400, told: toldRepeated},
-		{name: "two keys", request: request("X-API-Key", text, "X-API-Key", text), status: 400, told: toldRepeated},
-		{name: "two credentials in one value", request: request("Authorization", "Bearer "+text+", Bearer "+text), status: 401, told: toldInvalid, reason: errMalformed},
-		{name: "other scheme", request: request("Authorization", "Basic "+text), status: 401, told: toldAbsent, reason: errScheme},
-		{name: "no scheme", request: request("Authorization", text), status: 401, told: toldAbsent, reason: errScheme},
-		{name: "empty header", request: request("Authorization", ""), status: 401, told: toldAbsent},
-		{name: "scheme only", request: request("Authorization", "Bearer "), status: 401, told: toldInvalid},
-		{name: "empty key", request: request("X-API-Key", ""), status: 401, told: toldInvalid},
-		{name: "token as key", request: request("X-API-Key", s.token(nil)), status: 401, told: toldInvalid, reason: apikey.ErrMalformed},
-		{name: "too long", request: bearing(strings.Repeat("a", maxCredential+1)), status: 401, told: toldInvalid, reason: errMalformed},
+		{name: "nothing", request: request(), status: 401, challenge: challengeAbsent, reason: errNoCredential},
+		{name: "expired key", request: bearing(past.Plaintext()), status: 401, challenge: challengeInvalid, reason: apikey.ErrExpired},
+		{name: "revoked key", request: bearing(revoked.Plaintext()), status: 401, challenge: challengeInvalid, reason: apikey.ErrRevoked},
+		{name: "unknown key", request: bearing(apikey.New().Plaintext()), status: 401, challenge: challengeInvalid, reason: errUnknownKey},
+		{name: "key with typing error", request: bearing(text[:len(text)-1] + "0"), status: 401, challenge: challengeInvalid, reason: apikey.ErrMalformed},
+		{name: "id without secret", request: bearing("mcpd_" + k.ID + "_"), status: 401, challenge: challengeInvalid, reason: apikey.ErrMalformed},
+		{name: "key in the URL", request: httptest.NewRequest(http.MethodGet, "/mcp?access_token="+text+"&api_key="+text, nil), status: 401, challenge: challengeAbsent},
+		{name: "two headers", request: request("Authorization", "Bearer "+text, "X-API-Key", text), status: 400, challenge: challengeRepeated, reason: errMultipleCredentials},
+		{name: "two values", request: request("Authorization", "Bearer "+text, "Authorization", "Bearer "+text), status: 400, challenge: challengeRepeated},
+		{name: "two keys", request: request("X-API-Key", text, "X-API-Key", text), status: 400, challenge: challengeRepeated},
+		{name: "two credentials in one value", request: request("Authorization", "Bearer "+text+", Bearer "+text), status: 401, challenge: challengeInvalid, reason: errMalformed},
+		{name: "other scheme", request: request("Authorization", "Basic "+text), status: 401, challenge: challengeAbsent, reason: errScheme},
+		{name: "no scheme", request: request("Authorization", text), status: 401, challenge: challengeAbsent, reason: errScheme},
+		{name: "empty header", request: request("Authorization", ""), status: 401, challenge: challengeAbsent},
+		{name: "scheme only", request: request("Authorization", "Bearer "), status: 401, challenge: challengeInvalid},
+		{name: "empty key", request: request("X-API-Key", ""), status: 401, challenge: challengeInvalid},
+		{name: "token as key", request: request("X-API-Key", s.token(nil)), status: 401, challenge: challengeInvalid, reason: apikey.ErrMalformed},
+		{name: "too long", request: bearing(strings.Repeat("a", maxCredential+1)), status: 401, challenge: challengeInvalid, reason: errMalformed},
 	}
 }
 
@@ -118,7 +118,7 @@ func (s *site) tokenCells() []cell {
 	stranger := idptest.NewKey("one", "RS256")
 	now := s.clock.now().Unix()
 	invalid := func(name string, changed map[string]any, reason error) cell {
-		return cell{name: name, request: bearing(s.token(changed)), status: 401, told: toldInvalid, reason: reason}
+		return cell{name: name, request: bearing(s.token(changed)), status: 401, challenge: challengeInvalid, reason: reason}
 	}
 	head, tail, _ := strings.Cut(good, ".")
 	payload, signature, _ := strings.Cut(tail, ".")
@@ -144,14 +144,14 @@ func (s *site) tokenCells() []cell {
 		invalid("no issuer", map[string]any{"iss": nil}, errIssuer),
 		invalid("subject not a string", map[string]any{"sub": 1}, errSignature),
 		invalid("bound to a missing key", map[string]any{"cnf": map[string]any{"jkt": "x"}}, errCertBinding),
-		{name: "other key with same id", request: bearing(idptest.Sign(stranger, nil, s.claims(nil))), status: 401, told: toldInvalid, reason: errSignature},
-		{name: "token of unknown key", request: bearing(idptest.Sign(stranger.WithID("two"), nil, s.claims(nil))), status: 401, told: toldInvalid, reason: errKey},
-		{name: "modified claims", request: bearing(head + "." + other + "." + signature), status: 401, told: toldInvalid, reason: errSignature},
-		{name: "no signature", request: bearing(head + "." + payload + "."), status: 401, told: toldInvalid, reason: errNotJWT},
-		{name: "four parts", request: bearing(good + ".x"), status: 401, told: toldInvalid, reason: errNotJWT},
-		{name: "not a token", request: bearing("hello"), status: 401, told: toldInvalid, reason: errNotJWT},
-		{name: "no scope", request: bearing(s.token(map[string]any{"scope": "crm:read"})), status: 403, told: toldInsuffient},
-		{name: "scope with same prefix", request: bearing(s.token(map[string]any{"scope": "mcp2"})), status: 403, told: toldInsuffient},
+		{name: "other key with same id", request: bearing(idptest.Sign(stranger, nil, s.claims(nil))), status: 401, challenge: challengeInvalid, reason: errSignature},
+		{name: "token of unknown key", request: bearing(idptest.Sign(stranger.WithID("two"), nil, s.claims(nil))), status: 401, challenge: challengeInvalid, reason: errKey},
+		{name: "modified claims", request: bearing(head + "." + other + "." + signature), status: 401, challenge: challengeInvalid, reason: errSignature},
+		{name: "no signature", request: bearing(head + "." + payload + "."), status: 401, challenge: challengeInvalid, reason: errNotJWT},
+		{name: "four parts", request: bearing(good + ".x"), status: 401, challenge: challengeInvalid, reason: errNotJWT},
+		{name: "not a token", request: bearing("hello"), status: 401, challenge: challengeInvalid, reason: errNotJWT},
+		{name: "no scope", request: bearing(s.token(map[string]any{"scope": "crm:read"})), status: 403, challenge: challengeScope},
+		{name: "scope with same prefix", request: bearing(s.token(map[string]any{"scope": "mcp2"})), status: 403, challenge: challengeScope},
 	}
 }
 
@@ -184,7 +184,7 @@ func (s *site) algorithmCells() []cell {
 		"key id not a string":          sign(s.key, map[string]any{"kid": []int{1}, "alg": "ES256"}),
 		"iss and ISS, unsigned":        bearing(idptest.SignText(s.key.None(), `{"alg":"none"}`, `{"ISS":"x"}`)),
 	} {
-		cells = append(cells, cell{name: name, request: r, status: 401, told: toldInvalid})
+		cells = append(cells, cell{name: name, request: r, status: 401, challenge: challengeInvalid})
 	}
 	return append(cells,
 		cell{name: "no type", request: sign(s.key, map[string]any{"typ": nil}), id: "ada"},
@@ -206,7 +206,7 @@ func (s *site) claimCells() []cell {
 		"anonymous agent":               {"agent": "anonymous"},
 		"empty agent":                   {"agent": ""},
 	} {
-		cells = append(cells, cell{name: name, request: bearing(s.token(changed)), status: 401, told: toldInvalid, reason: errSubject})
+		cells = append(cells, cell{name: name, request: bearing(s.token(changed)), status: 401, challenge: challengeInvalid, reason: errSubject})
 	}
 	return cells
 }
@@ -217,15 +217,15 @@ func (s *site) certificateCells() []cell {
 	late := *named
 	late.NotAfter = s.clock.now().Add(-time.Second)
 	unverified := request()
-	unverified.TLS = showing(request(), named).TLS
+	unverified.TLS = withCertificate(request(), named).TLS
 	unverified.TLS.VerifiedChains = nil
 	return []cell{
-		{name: "certificate", request: showing(request(), named), id: "spiffe://fleet/a", agent: "spiffe://fleet/a"},
-		{name: "certificate with other name", request: showing(request(), stranger), status: 401, told: toldInvalid, reason: errCertificateName},
-		{name: "expired certificate", request: showing(request(), &late), status: 401, told: toldInvalid, reason: errCertificateTime},
-		{name: "unverified certificate", request: unverified, status: 401, told: toldAbsent, reason: errNoCredential},
-		{name: "socket user", request: from(request(), 1000), id: "1000"},
-		{name: "other socket user", request: from(request(), 1001), status: 401, told: toldAbsent, reason: errNoCredential},
+		{name: "certificate", request: withCertificate(request(), named), id: "spiffe://fleet/a", agent: "spiffe://fleet/a"},
+		{name: "certificate with other name", request: withCertificate(request(), stranger), status: 401, challenge: challengeInvalid, reason: errCertificateName},
+		{name: "expired certificate", request: withCertificate(request(), &late), status: 401, challenge: challengeInvalid, reason: errCertificateTime},
+		{name: "unverified certificate", request: unverified, status: 401, challenge: challengeAbsent, reason: errNoCredential},
+		{name: "socket user", request: fromUID(request(), 1000), id: "1000"},
+		{name: "other socket user", request: fromUID(request(), 1001), status: 401, challenge: challengeAbsent, reason: errNoCredential},
 	}
 }
 
@@ -234,15 +234,15 @@ func (s *site) mixedCells() []cell {
 	k, bound, same := s.apiKey(apikey.Record{}), s.apiKey(apikey.Record{Agent: "bot"}), s.apiKey(apikey.Record{Agent: "spiffe://fleet/a"})
 	foreign := certtest.New(s.t).Issue(s.t, "x", "spiffe://other/a").Leaf
 	return []cell{
-		{name: "key with certificate", request: showing(bearing(k.Plaintext()), leaf), id: "ci", agent: "spiffe://fleet/a"},
-		{name: "key with certificate of its agent", request: showing(bearing(same.Plaintext()), leaf), id: "ci", agent: "spiffe://fleet/a"},
-		{name: "key with certificate of another agent", request: showing(bearing(bound.Plaintext()), leaf), status: 403, reason: errAgentConflict},
-		{name: "invalid key with valid certificate", request: showing(bearing(apikey.New().Plaintext()), leaf), status: 401, told: toldInvalid},
-		{name: "invalid token with valid certificate", request: showing(bearing(s.token(map[string]any{"aud": "x"})), leaf), status: 401, told: toldInvalid},
-		{name: "valid key with invalid certificate", request: showing(bearing(k.Plaintext()), foreign), status: 401, told: toldInvalid},
-		{name: "invalid key of accepted user", request: from(bearing(apikey.New().Plaintext()), 1000), status: 401, told: toldInvalid},
-		{name: "key of other user", request: from(bearing(k.Plaintext()), 1001), id: "ci"},
-		{name: "token on a socket", request: from(bearing(s.token(nil)), 1000), id: "ada"},
-		{name: "two headers with certificate", request: showing(request("Authorization", "Bearer "+k.Plaintext(), "X-API-Key", k.Plaintext()), leaf), status: 400, told: toldRepeated},
+		{name: "key with certificate", request: withCertificate(bearing(k.Plaintext()), leaf), id: "ci", agent: "spiffe://fleet/a"},
+		{name: "key with certificate of its agent", request: withCertificate(bearing(same.Plaintext()), leaf), id: "ci", agent: "spiffe://fleet/a"},
+		{name: "key with certificate of another agent", request: withCertificate(bearing(bound.Plaintext()), leaf), status: 403, reason: errAgentConflict},
+		{name: "invalid key with valid certificate", request: withCertificate(bearing(apikey.New().Plaintext()), leaf), status: 401, challenge: challengeInvalid},
+		{name: "invalid token with valid certificate", request: withCertificate(bearing(s.token(map[string]any{"aud": "x"})), leaf), status: 401, challenge: challengeInvalid},
+		{name: "valid key with invalid certificate", request: withCertificate(bearing(k.Plaintext()), foreign), status: 401, challenge: challengeInvalid},
+		{name: "invalid key of accepted user", request: fromUID(bearing(apikey.New().Plaintext()), 1000), status: 401, challenge: challengeInvalid},
+		{name: "key of other user", request: fromUID(bearing(k.Plaintext()), 1001), id: "ci"},
+		{name: "token on a socket", request: fromUID(bearing(s.token(nil)), 1000), id: "ada"},
+		{name: "two headers with certificate", request: withCertificate(request("Authorization", "Bearer "+k.Plaintext(), "X-API-Key", k.Plaintext()), leaf), status: 400, challenge: challengeRepeated},
 	}
 }

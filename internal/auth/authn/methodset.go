@@ -18,7 +18,7 @@ var (
 	errNoCredential  = errors.New("the request has no credential, and anonymous callers are not allowed")
 	errNoKeys        = errors.New("the request has an API key, but no method accepts keys")
 	errNoTokens      = errors.New("the request has a token, but no method accepts tokens")
-	errAgentConflict = errors.New("the credential of the request and that of the connection are bound to different agents")
+	errAgentConflict = errors.New("the credential and the connection are bound to different agents")
 	errUnknownKey    = errors.New("the key is in no key file")
 )
 

@@ -55,7 +55,7 @@ func (r *AuthError) message() string {
 	case r.keysOnly && errors.Is(r.reason, errNoTokens):
 		return "this server takes API keys, and no tokens: send a key as Authorization: Bearer KEY"
 	case errors.Is(r.reason, errNoCredential):
-		return "no credential was sent, and this server lets in nobody without one"
+		return "no credential was sent, and this server requires one"
 	}
 	return "the credential was not accepted"
 }

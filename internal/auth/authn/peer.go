@@ -73,7 +73,7 @@ const recheckInterval = 500 * time.Millisecond
 
 // ErrAccessRevoked reports that a client no longer has access. It is sent to
 // the client unchanged.
-var ErrAccessRevoked = errors.New("the credential that the connection was opened with is not accepted any more")
+var ErrAccessRevoked = errors.New("the credential of the connection is no longer accepted")
 
 // Access is the access of an authenticated client. While a body arrives or a
 // connection is open, a key may be revoked, a token may expire, and methods may

@@ -92,12 +92,12 @@ func (r *Registry) Apply(o Options) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
-		return errors.New("apply methods of authentication: the registry is closed")
+		return errors.New("apply authentication methods: the registry is closed")
 	}
 	next := &setBuilder{registry: r, files: map[string]*keyFile{}, issuers: map[string]*issuer{}}
 	s, err := next.build(o)
 	if err != nil {
-		return fmt.Errorf("apply methods of authentication: %w", err)
+		return fmt.Errorf("apply authentication methods: %w", err)
 	}
 	r.set.Store(s)
 	for key, old := range r.issuers {
@@ -183,10 +183,10 @@ func (b *setBuilder) build(o Options) (*methodSet, error) {
 		s.tokens = append(s.tokens, &tokenMethod{TokenOptions: t, issuer: b.issuer(t)})
 	}
 	if len(o.Peers) > 0 && !peercred.Supported {
-		errs = append(errs, errors.New("the users of a socket are not known on this system; remove the methods that name them"))
+		errs = append(errs, errors.New("this system does not authenticate socket users; remove the peers methods"))
 	}
 	if o.AllowAll && (o.Anonymous || len(o.Keys)+len(o.Tokens)+len(o.Certificates)+len(o.Peers) > 0) {
-		errs = append(errs, errors.New("a server that is open has no methods"))
+		errs = append(errs, errors.New("open access excludes other methods"))
 	}
 	errs = append(errs, s.setMetadata())
 	s.setChallenges()

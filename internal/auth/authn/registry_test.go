@@ -33,7 +33,7 @@ func TestRegistry_anonymous(t *testing.T) {
 	o := s.options()
 	o.Anonymous = true
 	s.apply(o)
-	p, err := s.roster.Authenticate(request())
+	p, err := s.registry.Authenticate(request())
 	if err != nil || p.Kind != identity.KindAnonymous {
 		t.Errorf("without a credential: %v, %v", p, err)
 	}
@@ -44,7 +44,7 @@ func TestRegistry_anonymous(t *testing.T) {
 		"other scheme":  request("Authorization", "Basic eDp5"),
 		"empty header":  request("Authorization", ""),
 	} {
-		if p, err := s.roster.Authenticate(r); err == nil {
+		if p, err := s.registry.Authenticate(r); err == nil {
 			t.Errorf("%s was accepted as %v", name, p)
 		}
 	}
@@ -54,13 +54,13 @@ func TestRegistry_allowAll(t *testing.T) {
 	s := newSite(t)
 	s.apply(Options{AllowAll: true})
 	for name, r := range map[string]*http.Request{"nothing": request(), "a header": bearing("x"), "two": request("X-API-Key", "a", "Authorization", "b")} {
-		if p, err := s.roster.Authenticate(r); err != nil || p.Kind != identity.KindAnonymous {
+		if p, err := s.registry.Authenticate(r); err != nil || p.Kind != identity.KindAnonymous {
 			t.Errorf("%s: %v, %v", name, p, err)
 		}
 	}
 	o := s.options()
 	o.AllowAll = true
-	if err := s.roster.Apply(o); err == nil {
+	if err := s.registry.Apply(o); err == nil {
 		t.Error("AllowAll was accepted with other methods")
 	}
 }
@@ -83,7 +83,7 @@ func TestKeyFile_revokedKey(t *testing.T) {
 	s.write("")
 	s.clock.pass(time.Second)
 	s.want("removed key", added.Plaintext(), 401)
-	all := s.told
+	all := s.events
 	if len(all) != 4 { // the site has its own key
 		t.Fatalf("events = %+v", all)
 	}
@@ -114,7 +114,7 @@ func TestKeyFile_openToOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.clock.pass(time.Hour)
-		if wrong := s.roster.KeyFileErrors()[s.file]; (wrong != nil) != r.wrong {
+		if wrong := s.registry.KeyFileErrors()[s.file]; (wrong != nil) != r.wrong {
 			t.Errorf("mode %v: error %v", r.mode, wrong)
 		}
 		s.want(r.mode.String(), k.Plaintext(), r.want)
@@ -161,8 +161,8 @@ func TestKeyFile_invalid(t *testing.T) {
 	s.clock.pass(time.Second)
 	s.want("key revoked by a valid line", last.Plaintext(), 401)
 	// In all cases, two keys were revoked and reported once.
-	if want := []KeyEvent{{KeyRevoked, revoked.ID, "ci"}, {KeyRevoked, last.ID, "ci"}}; !slices.Equal(s.told, want) {
-		t.Errorf("events = %+v, want %+v", s.told, want)
+	if want := []KeyEvent{{KeyRevoked, revoked.ID, "ci"}, {KeyRevoked, last.ID, "ci"}}; !slices.Equal(s.events, want) {
+		t.Errorf("events = %+v, want %+v", s.events, want)
 	}
 }
 
@@ -178,7 +178,7 @@ func TestApply_errors(t *testing.T) {
 	k := s.apiKey(apikey.Record{})
 	s.apply(s.options())
 	none := filepath.Join(t.TempDir(), "none.json")
-	err := s.roster.Apply(Options{
+	err := s.registry.Apply(Options{
 		Keys: []KeyOptions{{File: none}},
 		Tokens: []TokenOptions{
 			{Issuer: "http://idp.example.com", Audience: "a"},
@@ -187,7 +187,7 @@ func TestApply_errors(t *testing.T) {
 			{Issuer: "https://idp.example.com", Audience: "a", Skew: time.Hour},
 		},
 	})
-	want := `apply methods of authentication: read keys: open ` + none + `: no such file or directory; make one with mcpd key new NAME --file ` + none + `
+	want := `apply authentication methods: read keys: open ` + none + `: no such file or directory; make one with mcpd key new NAME --file ` + none + `
 tokens of "http://idp.example.com": the issuer is not an https URL without query and fragment
 tokens of "https://idp.example.com": algorithm "HS256" is not supported for tokens
 tokens of "https://idp.example.com": there is no audience
@@ -220,13 +220,13 @@ func TestServeMetadata(t *testing.T) {
 		MetadataPath: 200, MetadataPath + "/mcp": 200, MetadataPath + "/mcp/": 404, MetadataPath + "/other": 404, "/mcp": 404,
 	} {
 		w := httptest.NewRecorder()
-		s.roster.ServeMetadata(w, httptest.NewRequest(http.MethodGet, path, nil))
+		s.registry.ServeMetadata(w, httptest.NewRequest(http.MethodGet, path, nil))
 		if w.Code != want {
 			t.Errorf("%s: status %d, want %d", path, w.Code, want)
 		}
 	}
 	var got map[string]any
-	if err := json.Unmarshal(s.roster.Metadata(), &got); err != nil {
+	if err := json.Unmarshal(s.registry.Metadata(), &got); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]any{
@@ -238,8 +238,8 @@ func TestServeMetadata(t *testing.T) {
 	}
 	s.apply(Options{Anonymous: true})
 	w := httptest.NewRecorder()
-	s.roster.ServeMetadata(w, httptest.NewRequest(http.MethodGet, MetadataPath, nil))
-	if w.Code != 404 || s.roster.Metadata() != nil {
+	s.registry.ServeMetadata(w, httptest.NewRequest(http.MethodGet, MetadataPath, nil))
+	if w.Code != 404 || s.registry.Metadata() != nil {
 		t.Error("metadata without token methods")
 	}
 }
@@ -255,7 +255,7 @@ func TestAuthError_keysOnly(t *testing.T) {
 	}
 	o := s.options()
 	s.apply(Options{Keys: o.Keys})
-	d := Middleware{Authenticator: s.roster.Authenticate, Logger: slog.New(slog.DiscardHandler)}
+	d := Middleware{Authenticator: s.registry.Authenticate, Logger: slog.New(slog.DiscardHandler)}
 	const send = "this server takes API keys: send one as Authorization: Bearer KEY"
 	for _, c := range []struct{ authorization, challenge, message string }{
 		{"", `Bearer realm="mcpd"`, send},
@@ -281,7 +281,7 @@ func TestReject_reasonOnlyInLog(t *testing.T) {
 	k := s.apiKey(apikey.Record{Revoked: s.clock.now()})
 	s.apply(s.options())
 	var log strings.Builder
-	d := Middleware{Authenticator: s.roster.Authenticate, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+	d := Middleware{Authenticator: s.registry.Authenticate, Logger: slog.New(slog.NewTextHandler(&log, nil))}
 	r := bearing(k.Plaintext())
 	_, _, _, err := d.Authenticate(r)
 	_, message := d.Reject(http.Header{}, r, err)
@@ -290,7 +290,7 @@ func TestReject_reasonOnlyInLog(t *testing.T) {
 	}
 	nobody := httptest.NewRequest("POST", "/mcp", nil)
 	_, _, _, err = d.Authenticate(nobody)
-	if _, message := d.Reject(http.Header{}, nobody, err); message != "no credential was sent, and this server lets in nobody without one" {
+	if _, message := d.Reject(http.Header{}, nobody, err); message != "no credential was sent, and this server requires one" {
 		t.Errorf("message without a credential: %q", message)
 	}
 	if !strings.Contains(log.String(), "the key was revoked") || strings.Contains(log.String(), k.Plaintext()) {
@@ -305,7 +305,7 @@ func TestToken_impliedScopes(t *testing.T) {
 	for scopes, want := range map[string][]string{
 		"mcp": {"mcp"}, "mcp crm:read": {"mcp", "crm:read"}, "crm": {"crm", "all", "mcp", "crm:read"}, "crm:read all": {"crm:read", "all", "crm", "mcp"},
 	} {
-		p, err := s.roster.Authenticate(bearing(s.token(map[string]any{"scope": scopes})))
+		p, err := s.registry.Authenticate(bearing(s.token(map[string]any{"scope": scopes})))
 		if diff := cmp.Diff(want, p.Scopes); diff != "" || err != nil {
 			t.Errorf("%s: %v (-want +got)\n%s", scopes, err, diff)
 		}

@@ -42,7 +42,7 @@ func TestTokenOptions(t *testing.T) {
 		o.Tokens[0].Agent, o.Tokens[0].ImpliedScopes = "", nil
 		r.set(&o.Tokens[0])
 		s.apply(o)
-		got, err := s.roster.Authenticate(bearing(s.token(r.claims)))
+		got, err := s.registry.Authenticate(bearing(s.token(r.claims)))
 		if got.Claims = nil; (err == nil) != (r.reason == nil) || err != nil && !strings.HasSuffix(err.Error(), r.reason.Error()) {
 			t.Errorf("%s: got error %v, want %v", name, err, r.reason)
 		}

@@ -36,18 +36,18 @@ func (c *clock) pass(d time.Duration) { c.at.Add(int64(d)) }
 type site struct {
 	t        testing.TB
 	clock    *clock
-	roster   *Registry
+	registry *Registry
 	file     string
 	provider *idptest.Provider
 	key      *idptest.Key
-	told     []KeyEvent // of its keys
+	events   []KeyEvent // of its keys
 }
 
 func newSite(t testing.TB) *site {
 	s := &site{t: t, clock: newClock(), file: filepath.Join(t.TempDir(), "keys.json"), key: idptest.NewKey("one", "RS256")}
 	s.provider = idptest.New(t, s.key)
-	s.roster = NewRegistry(RegistryOptions{Protocol: oidc.Protocol{}, Client: s.provider.Client(), Now: s.clock.now, OnKeyEvent: func(e KeyEvent) { s.told = append(s.told, e) }})
-	t.Cleanup(s.roster.Close)
+	s.registry = NewRegistry(RegistryOptions{Protocol: oidc.Protocol{}, Client: s.provider.Client(), Now: s.clock.now, OnKeyEvent: func(e KeyEvent) { s.events = append(s.events, e) }})
+	t.Cleanup(s.registry.Close)
 	s.apiKey(apikey.Record{})
 	return s
 }
@@ -65,7 +65,7 @@ func (s *site) apiKey(r apikey.Record) apikey.Key {
 
 func (s *site) apply(o Options) {
 	s.t.Helper()
-	if err := s.roster.Apply(o); err != nil {
+	if err := s.registry.Apply(o); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -112,13 +112,13 @@ func request(headers ...string) *http.Request {
 
 func bearing(token string) *http.Request { return request("Authorization", "Bearer "+token) }
 
-// showing returns r on a connection with a client certificate.
-func showing(r *http.Request, leaf *x509.Certificate) *http.Request {
+// withCertificate returns r on a connection with a client certificate.
+func withCertificate(r *http.Request, leaf *x509.Certificate) *http.Request {
 	r.TLS = &tls.ConnectionState{VerifiedChains: [][]*x509.Certificate{{leaf}}, PeerCertificates: []*x509.Certificate{leaf}}
 	return r
 }
 
-// from returns r as received on a Unix socket.
-func from(r *http.Request, uid uint32) *http.Request {
+// fromUID returns r as received on a Unix socket.
+func fromUID(r *http.Request, uid uint32) *http.Request {
 	return r.WithContext(contextOf(peercred.Cred{UID: uid, GID: 7, PID: 4242}))
 }

@@ -42,7 +42,7 @@ func FuzzToken(f *testing.F) {
 	f.Add("a.b.c")
 	good := s.token(nil)
 	f.Fuzz(func(t *testing.T, text string) {
-		if _, err := s.roster.Authenticate(bearing(text)); err == nil && text != good {
+		if _, err := s.registry.Authenticate(bearing(text)); err == nil && text != good {
 			t.Errorf("FALSE ACCEPT")
 		}
 	})
@@ -76,7 +76,7 @@ func BenchmarkKey(b *testing.B) {
 	s := newSite(b)
 	k := s.apiKey(apikey.Record{})
 	s.apply(s.options())
-	benchmark(b, s.roster, bearing(k.Plaintext()))
+	benchmark(b, s.registry, bearing(k.Plaintext()))
 }
 
 func BenchmarkToken(b *testing.B) {
@@ -86,7 +86,7 @@ func BenchmarkToken(b *testing.B) {
 			s.key = idptest.NewKey("k", alg)
 			s.provider.Rotate(s.key)
 			s.tokensOnly()
-			benchmark(b, s.roster, bearing(s.token(nil)))
+			benchmark(b, s.registry, bearing(s.token(nil)))
 		})
 	}
 }
@@ -103,7 +103,7 @@ func TestAuthenticate_allocations(t *testing.T) {
 		most float64
 	}{{"key", bearing(k.Plaintext()), 0}, {"token", bearing(token), 250}} {
 		if n := testing.AllocsPerRun(100, func() {
-			if _, err := s.roster.Authenticate(row.r); err != nil {
+			if _, err := s.registry.Authenticate(row.r); err != nil {
 				t.Fatal(err)
 			}
 		}); n > row.most {

@@ -51,10 +51,10 @@ func (Protocol) ParseKeys(issuer string, text []byte, algorithms []string) (idp.
 		Keys []json.RawMessage `json:"keys"`
 	}
 	if err := json.Unmarshal(text, &document); err != nil || document.Keys == nil {
-		return nil, errors.New("read keys: the document is no set of keys")
+		return nil, errors.New("read keys: the document is not a key set")
 	}
 	if len(document.Keys) > maxKeys {
-		return nil, errors.New("read keys: there are more than 100")
+		return nil, errors.New("read keys: more than 100 keys")
 	}
 	keys := idp.Keys{}
 	of := map[string]int{}

@@ -34,13 +34,13 @@ func TestWrite_keepsFileOnError(t *testing.T) {
 	check(t, path, "old")
 }
 
-// check fails unless path has the content and is alone in its folder.
+// check checks the content of path, and that it is the only file in its directory.
 func check(t *testing.T, path, content string) {
 	t.Helper()
 	if got, err := os.ReadFile(path); err != nil || string(got) != content {
 		t.Errorf("content %q, %v; want %q", got, err, content)
 	}
 	if entries, err := os.ReadDir(filepath.Dir(path)); err != nil || len(entries) != 1 {
-		t.Errorf("the folder has %v, %v", entries, err)
+		t.Errorf("directory entries %v, %v", entries, err)
 	}
 }

@@ -31,7 +31,7 @@ func TestRequestIDOf(t *testing.T) {
 		}
 	}
 	if httpheader.RequestID != http.CanonicalHeaderKey(httpheader.RequestID) {
-		t.Errorf("%s is not canonical: no header is found by it", httpheader.RequestID)
+		t.Errorf("%s is not canonical", httpheader.RequestID)
 	}
 }
 
@@ -40,7 +40,7 @@ func TestNewRequestID_isValidAndUnique(t *testing.T) {
 	for range 1000 {
 		id := httpheader.NewRequestID()
 		if httpheader.RequestIDOf(http.Header{httpheader.RequestID: {id}}) != id || seen[id] {
-			t.Fatalf("%q is no id, or was one before", id)
+			t.Fatalf("%q is invalid or a duplicate", id)
 		}
 		seen[id] = true
 	}

@@ -133,8 +133,8 @@ func TestCheck_duplicateName(t *testing.T) {
 	}
 }
 
-// repeatedName returns an object of n distinct names, each with an object of
-// many names as its value, and then name again once more.
+// repeatedName returns an object of n distinct names, each with an object of many names
+// as its value, followed by the name again.
 func repeatedName(n, again int) string {
 	var b strings.Builder
 	b.WriteByte('{')
@@ -181,7 +181,7 @@ func TestCheck_exactLimits(t *testing.T) {
 		{"depth", `[{"a":[]}]`, `[{"a":[[]]}]`, Limits{Depth: 3}, TooDeep},
 		{"tokens in an array", `[1,2,3]`, `[1,2,3,4]`, Limits{Tokens: 4}, TooMany},
 		{"tokens in an object", `{"a":1}`, `{"a":{}}`, Limits{Tokens: 3}, TooMany},
-		{"the absent limits are the client's", nested(32, "[", "]"), nested(33, "[", "]"), Limits{}, TooDeep},
+		{"default limits", nested(32, "[", "]"), nested(33, "[", "]"), Limits{}, TooDeep},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			if err := Check([]byte(row.within), row.limits); err != nil {
@@ -220,7 +220,7 @@ func TestCheck_numberRange(t *testing.T) {
 		_, err := strconv.ParseFloat(text, 64)
 		overflows := errors.Is(err, strconv.ErrRange)
 		if got := kindOf(Check([]byte(text), Client())) == BadNumber; got != overflows {
-			t.Errorf("%.60s: refused %t, ParseFloat overflows %t", text, got, overflows)
+			t.Errorf("%.60s: rejected %t, ParseFloat overflows %t", text, got, overflows)
 		}
 	}
 }

@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// FuzzCheck holds Check against encoding/json: what passes is valid and
-// decodes; what is valid, is within the limits, names no member twice and has
-// no lone surrogate passes.
+// FuzzCheck compares Check with encoding/json: accepted text is valid and decodes;
+// valid text within the limits, without duplicate names and lone surrogates, is
+// accepted.
 func FuzzCheck(f *testing.F) {
 	for _, text := range []string{
 		`{"a":[1,-2.5e3,true,false,null,"x\n\u00e9\ud83d\ude00"],"b":{"c":""}}`, `[[[]]]`, `"\ud800"`, `1e309`, ` 1 `, `{"a":1,"\u0061":2}`,
@@ -28,10 +28,10 @@ func FuzzCheck(f *testing.F) {
 		var value any
 		if err == nil {
 			if !json.Valid(text) || !utf8.Valid(text) {
-				t.Fatal("Check accepts what is not JSON")
+				t.Fatal("Check accepts invalid JSON")
 			}
 			if err := json.Unmarshal(text, &value); err != nil {
-				t.Fatalf("Check accepts what does not decode: %v", err)
+				t.Fatalf("Check accepts text that does not decode: %v", err)
 			}
 			return
 		}
@@ -43,45 +43,45 @@ func FuzzCheck(f *testing.F) {
 	})
 }
 
-// agrees fails the test when encoding/json finds nothing of what e refuses.
+// agrees fails if encoding/json disagrees with the error e.
 func agrees(t *testing.T, text []byte, e *Error) {
 	t.Helper()
 	valid := json.Valid(text)
 	switch e.Kind {
 	case Syntax, Trailing:
 		if valid {
-			t.Fatalf("Check refuses valid JSON: %v", e)
+			t.Fatalf("Check rejects valid JSON: %v", e)
 		}
 	case BadNumber:
-		// A decoder that keeps numbers as text has nothing against the number.
+		// A decoder that keeps numbers as text accepts the number.
 		var value any
 		if valid && json.Unmarshal(text, &value) == nil && !bytes.ContainsAny(text, "eE") {
-			t.Fatalf("Check refuses a number that decodes: %v", e)
+			t.Fatalf("Check rejects a number that decodes: %v", e)
 		}
 	case DuplicateKey:
 		if valid && !repeatsName(text) {
-			t.Fatalf("Check sees a repeated name: %v", e)
+			t.Fatalf("Check reports a duplicate name: %v", e)
 		}
 	case BadUTF8:
 		if utf8.Valid(text) && !bytes.Contains(text, []byte(`\u`)) {
-			t.Fatalf("Check refuses valid UTF-8: %v", e)
+			t.Fatalf("Check rejects valid UTF-8: %v", e)
 		}
 	}
 }
 
-// repeatsName reports whether an object in the valid text has two members of
-// one name, by the reading of encoding/json.
+// repeatsName reports whether an object in the valid text has duplicate names according
+// to encoding/json.
 func repeatsName(text []byte) bool {
 	type object struct {
 		names map[string]bool
-		name  bool // a name comes next
+		name  bool // a name is next
 	}
 	var open []*object
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
 	for {
 		token, err := d.Token()
-		if err != nil { // the end of the text
+		if err != nil { // end of the text
 			return false
 		}
 		top := &object{}

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// unbounded are limits that no text of the sweeps reaches, so that what is
-// tested is the scanner itself.
+// unbounded returns limits that no text of the sweeps reaches, to test the scanner
+// itself.
 func unbounded() Limits { return Limits{Bytes: 1 << 30, Depth: 1 << 30, Tokens: 1 << 30} }
 
 func quotedName(i int) string { return `"name` + strconv.Itoa(i) + `"` }
@@ -41,15 +41,15 @@ func wideThenNarrow(n int) string {
 	return b.String()
 }
 
-// TestCheck_sizes repeats and nests each construct of JSON 10 to
-// 1,000,000 times. Each text has one known outcome under the limits for
-// clients and one without limits; none may end the process or take more than
-// linear time, which the number of texts makes felt.
+// Repeats and nests each construct of JSON 10 to 1,000,000 times. Each text has one
+// known result with the limits for clients and one without limits. No text may crash
+// the process or take more than linear time.
 func TestCheck_sizes(t *testing.T) {
 	constructs := []struct {
 		name string
 		text func(n int) string
-		// client is the refusal for clients from the size `from` on; free the one at every size without limits.
+		// client is the result for clients from size `from` on; free is the result
+		// without limits at every size.
 		client Kind
 		from   int
 		free   Kind
@@ -66,11 +66,11 @@ func TestCheck_sizes(t *testing.T) {
 		{"commas", func(n int) string { return "[" + strings.Repeat(",", n) }, Syntax, 10, Syntax},
 		{"colons", func(n int) string { return `{"a"` + strings.Repeat(":", n) }, Syntax, 10, Syntax},
 		{"distinct names", objectOf, TooMany, 100_000, 0},
-		{"one name again and again", func(n int) string { return `{` + strings.Repeat(`"a":1,`, n) + `"b":1}` }, DuplicateKey, 10, DuplicateKey},
+		{"duplicate names", func(n int) string { return `{` + strings.Repeat(`"a":1,`, n) + `"b":1}` }, DuplicateKey, 10, DuplicateKey},
 		{"objects in an object", func(n int) string { return wideThenNarrow(n / 100) }, TooMany, 1_000_000, 0},
 		{"one long string", func(n int) string { return `"` + strings.Repeat("x", n) + `"` }, 0, 0, 0},
 		{"one long string of any script", func(n int) string { return `"` + strings.Repeat("€", n) + `"` }, 0, 0, 0},
-		{"an endless string", func(n int) string { return `"` + strings.Repeat("x", n) }, Syntax, 10, Syntax},
+		{"unterminated string", func(n int) string { return `"` + strings.Repeat("x", n) }, Syntax, 10, Syntax},
 		{"escapes", func(n int) string { return `"` + strings.Repeat(`\n`, n) + `"` }, 0, 0, 0},
 		{"backslashes", func(n int) string { return `"` + strings.Repeat(`\\`, n) + `\` }, Syntax, 10, Syntax},
 		{"unicode escapes", func(n int) string { return `"` + strings.Repeat(`\u00e9`, n) + `"` }, 0, 0, 0},
@@ -84,7 +84,7 @@ func TestCheck_sizes(t *testing.T) {
 		{"minus signs", func(n int) string { return strings.Repeat("-", n) }, Syntax, 10, Syntax},
 		{"zeros of an exponent", func(n int) string { return "1e" + strings.Repeat("0", n) + "1" }, 0, 0, 0},
 		{"digits of an exponent", func(n int) string { return "0e" + strings.Repeat("9", n) }, BadNumber, 10, BadNumber},
-		{"bytes that are no UTF-8", func(n int) string { return `"` + strings.Repeat("\xff", n) + `"` }, BadUTF8, 10, BadUTF8},
+		{"invalid UTF-8", func(n int) string { return `"` + strings.Repeat("\xff", n) + `"` }, BadUTF8, 10, BadUTF8},
 		{"NUL bytes", func(n int) string { return strings.Repeat("\x00", n) }, Syntax, 10, Syntax},
 		{"values in a row", func(n int) string { return strings.Repeat("{} ", n) }, Trailing, 10, Trailing},
 	}
@@ -117,7 +117,8 @@ func TestCheck_sizes(t *testing.T) {
 	}
 }
 
-// longNames returns an object of 16 names of n/2 bytes that differ in the last one only.
+// longNames returns an object of 16 names of n/2 bytes that differ only in the last
+// one.
 func longNames(n int) string {
 	var b strings.Builder
 	stem := strings.Repeat("x", n/2)

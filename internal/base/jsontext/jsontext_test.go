@@ -17,14 +17,14 @@ func TestGet(t *testing.T) {
 		{"a string", `{"a":"x"}`, "a", `"x"`},
 		{"a number", `{"a":-1.5e3}`, "a", `-1.5e3`},
 		{"the last of several", `{"b":1,"c":[],"a":true}`, "a", `true`},
-		{"behind white space", " {\n\t\"b\" : 1 , \"a\" :\r\n null } ", "a", `null`},
+		{"after white space", " {\n\t\"b\" : 1 , \"a\" :\r\n null } ", "a", `null`},
 		{"brackets inside strings", `{"b":"}]\\","c":"\"{","a":{"d":"]"}}`, "a", `{"d":"]"}`},
 		{"an escaped name", `{"\u0061":1}`, "a", `1`},
-		{"a name with an escaped quote", `{"x\"a":2,"a":1}`, "a", `1`},
-		{"nested objects do not count", `{"b":{"a":2},"a":1}`, "a", `1`},
+		{"name with an escaped quote", `{"x\"a":2,"a":1}`, "a", `1`},
+		{"nested objects are skipped", `{"b":{"a":2},"a":1}`, "a", `1`},
 		{"absent", `{"b":1}`, "a", ``},
 		{"an empty object", `{}`, "a", ``},
-		{"no object", `["a",1]`, "a", ``},
+		{"not an object", `["a",1]`, "a", ``},
 		{"nothing", ``, "a", ``},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -35,8 +35,8 @@ func TestGet(t *testing.T) {
 	}
 }
 
-// FuzzCursor holds the cursor to encoding/json on all text that passes the gate,
-// and to not failing on any other.
+// FuzzCursor compares the cursor with encoding/json on text that passes jsonguard, and
+// checks that other text causes no failure.
 func FuzzCursor(f *testing.F) {
 	for _, seed := range []string{
 		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{"a":[1,{"b":"\"}"}]}}}`,
@@ -59,7 +59,7 @@ func FuzzCursor(f *testing.F) {
 		}
 		var want map[string]json.RawMessage
 		if err := json.Unmarshal(text, &want); (err == nil && want != nil) != isObject {
-			t.Fatalf("an object: %v, want the opposite", isObject)
+			t.Fatalf("object: %v, want the opposite", isObject)
 		}
 		wantText := map[string]string{}
 		for name, value := range want {
@@ -104,7 +104,7 @@ func FuzzAppendString(f *testing.F) {
 			t.Errorf("%q came back as %q", s, got)
 		}
 		if bytes.ContainsAny(text, "\r\n") {
-			t.Errorf("%q was not put on one line", s)
+			t.Errorf("%q is not on one line", s)
 		}
 	})
 }

@@ -16,7 +16,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 type key struct{}
 
-// ends are ways to end a context that lasts for a second.
+// ends are ways to end a context with a timeout of a second.
 var ends = map[string]struct {
 	want, cause error
 	end         func(parent context.CancelCauseFunc, own context.CancelFunc)
@@ -32,8 +32,7 @@ var ends = map[string]struct {
 
 var errParent = errors.New("the parent ended")
 
-// TestContext_deadline ends contexts that nobody has asked
-// for anything, and such that somebody has, in all ways.
+// Ends unused contexts, and used ones, in all ways.
 func TestContext_deadline(t *testing.T) {
 	asked := map[string]func(context.Context){
 		"nothing":     func(context.Context) {},
@@ -50,16 +49,16 @@ func TestContext_deadline(t *testing.T) {
 					ctx := lazyctx.WithTimeout(parent, time.Second)
 					defer ctx.Cancel(nil)
 					if ask(ctx); ctx.Err() != nil {
-						t.Errorf("it ended with %v before its time", ctx.Err())
+						t.Errorf("ended early with %v", ctx.Err())
 					}
 					test.end(cancelParent, func() { ctx.Cancel(nil) })
 					synctest.Wait()
 					if err, cause := ctx.Err(), context.Cause(ctx); !errors.Is(err, test.want) || !errors.Is(cause, test.cause) {
-						t.Errorf("it ended with %v because of %v, want %v because of %v", err, cause, test.want, test.cause)
+						t.Errorf("ended with %v, cause %v, want %v, cause %v", err, cause, test.want, test.cause)
 					}
 					<-ctx.Done()
 					if ctx.Value(key{}) != "value" {
-						t.Error("the value of the parent is lost")
+						t.Error("no value of the parent")
 					}
 				})
 			})
@@ -67,27 +66,26 @@ func TestContext_deadline(t *testing.T) {
 	}
 }
 
-// TestContext_cancel, with and without anybody who
-// waits for that.
+// Cancels with and without a waiter.
 func TestContext_cancel(t *testing.T) {
 	for _, waited := range []bool{false, true} {
 		parent, cancelParent := context.WithTimeout(t.Context(), time.Hour)
 		defer cancelParent()
 		ctx := lazyctx.WithCancel(parent)
 		if at, ok := ctx.Deadline(); !ok || time.Until(at) > time.Hour {
-			t.Errorf("the deadline of the parent is lost: %v", at)
+			t.Errorf("no deadline of the parent: %v", at)
 		}
 		if waited {
 			ctx.Done()
 		}
 		if ctx.Err() != nil {
-			t.Errorf("it has ended with %v", ctx.Err())
+			t.Errorf("ended with %v", ctx.Err())
 		}
 		ctx.Cancel(errParent)
 		ctx.Cancel(nil)
 		<-ctx.Done()
 		if err, cause := ctx.Err(), context.Cause(ctx); !errors.Is(err, context.Canceled) || !errors.Is(cause, errParent) {
-			t.Errorf("it ended with %v because of %v", err, cause)
+			t.Errorf("ended with %v, cause %v", err, cause)
 		}
 	}
 }
@@ -101,7 +99,7 @@ func TestContext_children(t *testing.T) {
 		began := time.Now()
 		<-child.Done()
 		if took := time.Since(began); took != time.Second || !errors.Is(child.Err(), context.DeadlineExceeded) {
-			t.Errorf("it ended after %s with %v", took, child.Err())
+			t.Errorf("ended after %s with %v", took, child.Err())
 		}
 	})
 }
@@ -114,7 +112,7 @@ func TestContext_earlierDeadline(t *testing.T) {
 		defer ctx.Cancel(nil)
 		at, ok := ctx.Deadline()
 		if left := time.Until(at); !ok || left > min(mine, 30*time.Minute) {
-			t.Errorf("%s are left of %s", left, mine)
+			t.Errorf("%s remain of %s", left, mine)
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// Redactor replaces sensitive values. It is safe for concurrent use.
+// Redactor redacts the values that a log must not show. It is safe for concurrent use.
 type Redactor interface {
 	// Redact returns the text with placeholders for values. Without values it returns
 	// text itself.
@@ -18,7 +18,7 @@ type Redactor interface {
 }
 
 // NewHandler returns a handler that redacts the message and the attributes of each
-// record, including their keys. Values other than strings, numbers, times
+// record, including their keys, with a redactor. Values other than strings, numbers, times
 // and groups become their text or JSON. Numbers are not redacted: they are counts.
 // Attributes of [slog.Logger.With] are redacted when a record is written, so that later
 // values are covered too.

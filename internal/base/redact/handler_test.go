@@ -19,7 +19,7 @@ import (
 	"github.com/mcpd/mcpd/internal/base/redact"
 )
 
-// redactor hides one value, "hunter2".
+// redactor redacts one value, "hunter2".
 type redactor struct{}
 
 func (redactor) Redact(text string) string { return strings.ReplaceAll(text, "hunter2", redact.Mark) }
@@ -27,7 +27,7 @@ func (v redactor) RedactJSON(raw json.RawMessage) json.RawMessage {
 	return json.RawMessage(v.Redact(string(raw)))
 }
 
-// timeless is a handler of text without times.
+// timeless is a text handler without times.
 func timeless(to io.Writer) slog.Handler {
 	return slog.NewTextHandler(to, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		if a.Key == slog.TimeKey {
@@ -37,14 +37,14 @@ func timeless(to io.Writer) slog.Handler {
 	}})
 }
 
-// valuer is a value that is known when it is written.
+// valuer is a value that is computed when it is logged.
 type valuer struct{ text string }
 
 func (v valuer) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("deep", v.text), slog.Any("error", errors.New(v.text)))
 }
 
-// bugged panics when it is encoded, and when it is printed.
+// bugged panics when it is encoded or printed.
 type bugged struct{}
 
 func (bugged) MarshalJSON() ([]byte, error) { panic("hunter2") }
@@ -57,17 +57,17 @@ func TestHandler_attributes(t *testing.T) {
 		want  string
 	}{
 		{"text", "is hunter2", `v="is [sensitive]"`},
-		{"an error", fmt.Errorf("read: %w", errors.New("hunter2")), `v="read: [sensitive]"`},
+		{"error", fmt.Errorf("read: %w", errors.New("hunter2")), `v="read: [sensitive]"`},
 		{"a text of bytes", []byte("hunter2"), `v=[sensitive]`},
 		{"a list", []string{"a", "hunter2"}, `v="[\"a\",\"[sensitive]\"]"`},
 		{"a map", map[string]any{"hunter2": "hunter2"}, `v="{\"[sensitive]\":\"[sensitive]\"}"`},
 		{"a struct", struct{ A []any }{[]any{1, "hunter2"}}, `v="{\"A\":[1,\"[sensitive]\"]}"`},
 		{"a pointer", &struct{ A string }{"hunter2"}, `v="{\"A\":\"[sensitive]\"}"`},
-		{"what has text", netip.MustParseAddr("::1"), `v=::1`},
-		{"what is known late", valuer{"hunter2"}, `v.deep=[sensitive] v.error=[sensitive]`},
-		{"what has no JSON", func() {}, `v=0x`},
-		{"what panics", bugged{}, `v={}`},
-		{"an error that panics", new(bugged), `v="%!v(PANIC=Error method: [sensitive])"`},
+		{"text marshaler", netip.MustParseAddr("::1"), `v=::1`},
+		{"log valuer", valuer{"hunter2"}, `v.deep=[sensitive] v.error=[sensitive]`},
+		{"func", func() {}, `v=0x`},
+		{"panicking value", bugged{}, `v={}`},
+		{"panicking error", new(bugged), `v="%!v(PANIC=Error method: [sensitive])"`},
 		{"nothing", nil, `v=<nil>`},
 		{"a number", 7, `v=7`},
 		{"a time", time.Second, `v=1s`},
@@ -87,7 +87,7 @@ func TestHandler_messagesKeysGroups(t *testing.T) {
 	logger.Error("no hunter2", "a", "hunter2", slog.Group("hunter2", "b", "x hunter2"))
 	want := `level=ERROR msg="no [sensitive]" [sensitive]=[sensitive] [sensitive].g.a=[sensitive] [sensitive].a=[sensitive] [sensitive].[sensitive].b="x [sensitive]"` + "\n"
 	if diff := cmp.Diff(want, log.String()); diff != "" {
-		t.Errorf("the log (-want +got)\n%s", diff)
+		t.Errorf("log (-want +got)\n%s", diff)
 	}
 }
 
@@ -100,7 +100,7 @@ func TestText_jsonStaysValid(t *testing.T) {
 	}
 }
 
-// late hides what it is told of after a logger was made.
+// late redacts values that are added after a logger was created.
 type late struct{ redactor *redactor }
 
 func (l *late) Redact(text string) string {
@@ -149,7 +149,7 @@ func TestHandler_slogtest(t *testing.T) {
 	})
 }
 
-// taken is a handler that takes records from a level on, and drops them.
+// taken is a handler that accepts records from a level on, and drops them.
 type taken struct{ slog.Level }
 
 func (t taken) Enabled(_ context.Context, l slog.Level) bool { return l >= t.Level }
@@ -160,7 +160,7 @@ func record(ctx context.Context, l *slog.Logger, at slog.Level) {
 	l.LogAttrs(ctx, at, "a call failed", slog.String("tool", "t"), slog.String("call_id", "c"), slog.String("request_id", "r"), slog.Int("n", 1), slog.Duration("took", 1))
 }
 
-// five attributes are what a record has room for.
+// Five attributes fit into a record without allocation.
 func TestHandler_allocations(t *testing.T) {
 	logger := slog.New(redact.NewHandler(taken{slog.LevelInfo}, redactor{}))
 	for _, level := range []slog.Level{slog.LevelDebug, slog.LevelInfo} {

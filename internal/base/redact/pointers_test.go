@@ -31,7 +31,7 @@ func TestPointers_replace(t *testing.T) {
 		{` { "p\u0069n" : [ 1 , 2 ] , "b" : [ { "c" : "x" } , 3 ] } `, []string{"/pin/*", "/b/*/c"}, ` { "p\u0069n" : [ "[sensitive]" , "[sensitive]" ] , "b" : [ { "c" : "[sensitive]" } , 3 ] } `},
 	} {
 		if got := redact.Pointers([]byte(test.value), test.pointers); string(got) != test.want {
-			t.Errorf("%s without %v is %s, want %s", test.value, test.pointers, got, test.want)
+			t.Errorf("%s redacted at %v is %s, want %s", test.value, test.pointers, got, test.want)
 		}
 	}
 }
@@ -45,7 +45,7 @@ func TestPointers_unvalidatedObject(t *testing.T) {
 		{`["1234"]`, ``}, {` `, ``}, {`{"secret":`, ``},
 	} {
 		if got := redact.Arguments([]byte(test.value), false, []string{"/secret/pin"}, []string{"user", "secret"}); string(got) != test.want {
-			t.Errorf("%s is shown as %s, want %s", test.value, got, test.want)
+			t.Errorf("%s becomes %s, want %s", test.value, got, test.want)
 		}
 	}
 }
@@ -75,8 +75,7 @@ func TestText_longestFirst(t *testing.T) {
 	}
 }
 
-// TestText_valueInPlaceholder: who chooses such values, as often as they
-// like, gets no text that grows with each.
+// A caller who chooses such values repeatedly must not get growing text.
 func TestText_valueInPlaceholder(t *testing.T) {
 	values := "[" + strings.Repeat(`"sens","tive",`, 20) + `"pass"]`
 	for _, hide := range []redact.Text{
@@ -89,9 +88,9 @@ func TestText_valueInPlaceholder(t *testing.T) {
 	}
 }
 
-// TestText_truncatedEnd, as it may be a part of a value, whatever else stands
-// in it or behind it; a text that was not cut stays, also one that says so itself, and so
-// does what stands before.
+// The end of a truncated text may be part of a value, whatever else it contains or
+// whatever follows. Other text stays, including text that contains the mark without
+// truncation.
 func TestText_truncatedEnd(t *testing.T) {
 	before := strings.Repeat("x", truncate.Least)
 	hide := redact.NewText([]byte(`["hunter2"]`), []string{"/*"})
@@ -114,12 +113,11 @@ func TestText_truncatedEnd(t *testing.T) {
 		}
 	}
 	if none := new(redact.Text); none.Hide(before+"hunt … [cut]") != before+"hunt … [cut]" {
-		t.Error("nothing is hidden, and a text is changed")
+		t.Error("a text without values was changed")
 	}
 }
 
-// TestText_overlappingValues that overlaps it, or that was cut: who chooses one would
-// have the rest of the other.
+// Overlapping or truncated values must not uncover the rest of another value.
 func TestText_overlappingValues(t *testing.T) {
 	before := strings.Repeat("x", truncate.Least)
 	for _, r := range []struct{ values, text, want string }{
@@ -136,7 +134,7 @@ func TestText_overlappingValues(t *testing.T) {
 	}
 }
 
-// TestText_redactsLongInput, in text and in JSON; less is not.
+// Long texts are redacted completely, in text and in JSON; shorter ones are not.
 func TestText_redactsLongInput(t *testing.T) {
 	var values []string
 	for i := range 20_000 {
@@ -148,16 +146,16 @@ func TestText_redactsLongInput(t *testing.T) {
 	}
 	hide, long := redact.NewText(raw, []string{"/*"}), strings.Repeat("a sentence of nothing, ", 100)
 	if got := hide.Hide(long) + string(hide.HideJSON(json.RawMessage(`["`+long+`"]`))); got != redact.Mark+`"`+redact.Mark+`"` {
-		t.Errorf("%d bytes are left", len(got))
+		t.Errorf("%d bytes remain", len(got))
 	}
-	// Marks of a cut make no short texts of a long one.
+	// Truncation marks do not split a long text into short ones.
 	if got := hide.Hide(strings.Repeat("x", truncate.Least) + strings.Repeat(" … [cut]", 100)); got != redact.Mark {
-		t.Errorf("a text of many parts is %.60q", got)
+		t.Errorf("a text with many marks becomes %.60q", got)
 	}
 	if got := hide.Hide("it is 000042"); got != "it is [sensitive]" {
 		t.Error(got)
 	}
 	if one := redact.NewText([]byte(`["000042"]`), []string{"/*"}); one.Hide(strings.Repeat(long, 10_000)) == redact.Mark {
-		t.Error("one value hides all of a text that has it not")
+		t.Error("one value redacts a text without it")
 	}
 }

@@ -42,7 +42,7 @@ func TestHides_ordinaryText(t *testing.T) {
 		"Japanese with a long vowel": "カスタマーを検索します。",
 	} {
 		if Hides(text) {
-			t.Errorf("%s: %+q hides something: %s", name, text, Escape(text))
+			t.Errorf("%s: %+q has invisible characters: %s", name, text, Escape(text))
 		}
 		if got := Escape(text); got != text {
 			t.Errorf("%s: %+q becomes %+q", name, text, got)
@@ -88,7 +88,7 @@ func TestHides_invisibleCharacters(t *testing.T) {
 		"Z" + strings.Repeat("\u0301", maxStacked+1): "Z" + strings.Repeat("\u0301", maxStacked) + `\u0301`,
 	} {
 		if !Hides(text) {
-			t.Errorf("%+q hides nothing", text)
+			t.Errorf("%+q has no invisible characters", text)
 		}
 		if got := Escape(text); got != want {
 			t.Errorf("%+q becomes %+q, want %+q", text, got, want)
@@ -96,17 +96,16 @@ func TestHides_invisibleCharacters(t *testing.T) {
 	}
 }
 
-// TestHides_everyDefaultIgnorable has each character that Unicode says is not shown be hidden
-// between Latin letters.
+// Each default ignorable character between Latin letters is reported.
 func TestHides_everyDefaultIgnorable(t *testing.T) {
 	for r := range rune(unicode.MaxRune) {
 		ignorable := unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector, unicode.Cc, unicode.Zl, unicode.Zp, unicode.Bidi_Control, unicode.Co) ||
 			unicode.Is(unicode.Cf, r) && !unicode.Is(unicode.Prepended_Concatenation_Mark, r)
 		if ignorable && r != '\n' && r != '\t' && !Hides("a"+string(r)+"b") {
-			t.Errorf("%U hides nothing", r)
+			t.Errorf("%U not reported", r)
 		}
 		if ignorable && r != '\t' && r != '\n' && Hides(Escape("a"+string(r)+"b")) {
-			t.Errorf("%U is not escaped", r)
+			t.Errorf("%U not escaped", r)
 		}
 	}
 }
@@ -122,11 +121,11 @@ func TestEscapeIn_textsAndNames(t *testing.T) {
 		t.Errorf("hides: before %t, after %t", HidesIn(value), HidesIn(got))
 	}
 	if _, err := EscapeIn(map[string]any{"a\u200b": 1, `a\u200b`: 2}); err == nil {
-		t.Error("two members become one")
+		t.Error("two members collide")
 	}
 }
 
-// FuzzEscape has no text hide anything once it is escaped.
+// FuzzEscape checks that escaped text has no invisible characters.
 func FuzzEscape(f *testing.F) {
 	for _, seed := range []string{"a\u200bب\u200cب", "1\ufe0f\u20e3", "👨\u200d👩\ufe0f", "\xff\x00", "Z\u0301\u0301", "🏴\U000e0067\U000e007f", "\r\n\r"} {
 		f.Add(seed)

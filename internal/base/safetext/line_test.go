@@ -37,7 +37,7 @@ func TestLine_truncated(t *testing.T) {
 	}
 }
 
-// FuzzLine.
+// FuzzLine checks that a line stays on one line and shows all its characters.
 func FuzzLine(f *testing.F) {
 	for _, seed := range []string{"a  b", "\n\n", "\u202e\u3164א1", "Z\u0301\u0301\u0301\u0301", "\xff\x00", strings.Repeat("x", 200)} {
 		f.Add(seed)
@@ -103,7 +103,7 @@ func TestShows(t *testing.T) {
 	}
 }
 
-// FuzzWords.
+// FuzzWords checks that every line has the label.
 func FuzzWords(f *testing.F) {
 	for _, seed := range []string{"a\n\n[b] c", "\r\n\u2028\u0085", "\u202e\u3164א1\n", "\xff\x00\v", strings.Repeat("x\n", 200)} {
 		f.Add(seed)
@@ -120,8 +120,8 @@ func FuzzWords(f *testing.F) {
 	})
 }
 
-// FuzzShows has no more than two characters that are not seen stand
-// behind one that is: how it is drawn, and that it is joined to the next.
+// FuzzShows checks that at most two invisible characters follow a visible one: its
+// presentation, and a joiner.
 func FuzzShows(f *testing.F) {
 	for _, seed := range []string{"✔\ufe0f", "1\ufe0f\u20e3", "👨\u200d👩", "ب\u200cب", "a\u200d\u200d", "\u202e"} {
 		f.Add(seed)

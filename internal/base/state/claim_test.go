@@ -12,15 +12,15 @@ import (
 	"github.com/mcpd/mcpd/internal/base/state"
 )
 
-// win claims a nonce that nobody has claimed.
+// win claims a new nonce.
 func win(t testing.TB, s state.Store, owner state.Owner, n int, expires time.Time) {
 	t.Helper()
 	if c, err := s.Claim(context.Background(), owner, nonce(n), expires); err != nil || !c.Won {
-		t.Fatalf("the first claim of a nonce: %v, %v", c.Won, err)
+		t.Fatalf("first claim of a nonce: %v, %v", c.Won, err)
 	}
 }
 
-// wantClaim claims a nonce that is finished.
+// wantClaim claims a finished nonce.
 func wantClaim(t testing.TB, s state.Store, n int, expires time.Time, answer string, want error) {
 	t.Helper()
 	c, err := s.Claim(context.Background(), ann, nonce(n), expires)
@@ -29,12 +29,12 @@ func wantClaim(t testing.TB, s state.Store, n int, expires time.Time, answer str
 	}
 }
 
-// wantFull checks that an error says that there is no room, and for how long.
+// wantFull checks that an error reports a full store with a wait.
 func wantFull(t testing.TB, err error, wait time.Duration) {
 	t.Helper()
 	var full *state.FullError
 	if !errors.As(err, &full) || full.Wait != wait || full.Error() == "" {
-		t.Fatalf("got %v, want no room for %v", err, wait)
+		t.Fatalf("got %v, want a full store for %v", err, wait)
 	}
 }
 
@@ -63,26 +63,26 @@ func oneClaimWins(t *testing.T, suite suite) {
 	}
 	all.Wait()
 	if len(won) != 1 || len(answers) != many-1 {
-		t.Fatalf("%d won and %d got an answer", len(won), len(answers))
+		t.Fatalf("%d won, %d got an answer", len(won), len(answers))
 	}
 	for range many - 1 {
 		if answer := <-answers; answer != "done" {
-			t.Fatalf("answered %q", answer)
+			t.Fatalf("answer %q", answer)
 		}
 	}
 	wantClaim(t, s, 1, expires, "done", nil)
 	if s.Finish(nonce(1), nil) == nil || s.Lose(nonce(1)) == nil {
-		t.Error("a claim ends twice")
+		t.Error("a claim ended twice")
 	}
 }
 
-// got is what became of a claim.
+// got is the result of a claim.
 type got struct {
 	state.Claim
 	err error
 }
 
-// joined returns what a second claim of a nonce gets, which waits by now.
+// joined returns the result of a second claim of a nonce, which is already waiting.
 func joined(ctx context.Context, s state.Store, n int, expires time.Time) <-chan got {
 	outcome := make(chan got, 1)
 	go func() {
@@ -97,7 +97,7 @@ func joined(ctx context.Context, s state.Store, n int, expires time.Time) <-chan
 func wantAnswer(t testing.TB, g got, answer string) {
 	t.Helper()
 	if g.Won || string(g.Answer) != answer || g.err != nil {
-		t.Errorf("who waits for a claim: won %v, %q, %v; want %q", g.Won, g.Answer, g.err, answer)
+		t.Errorf("waiting claim: won %v, %q, %v; want %q", g.Won, g.Answer, g.err, answer)
 	}
 }
 
@@ -111,7 +111,7 @@ func claimsEndWithTheirContext(t *testing.T, suite suite) {
 		stays := joined(t.Context(), s, 1, expires)
 		cancel()
 		if g := <-gone; !errors.Is(g.err, context.Canceled) {
-			t.Errorf("a claim whose context ended: %v", g.err)
+			t.Errorf("claim with a done context: %v", g.err)
 		}
 		check(t, s.Finish(nonce(1), []byte("done")))
 		wantAnswer(t, <-stays, "done")
@@ -126,7 +126,7 @@ func lostClaims(t *testing.T, suite suite) {
 		waits := joined(t.Context(), s, 1, expires)
 		check(t, s.Lose(nonce(1)))
 		if g := <-waits; !errors.Is(g.err, state.ErrLost) {
-			t.Errorf("who waits for a lost claim: %v", g.err)
+			t.Errorf("waiting claim of a lost nonce: %v", g.err)
 		}
 		wantClaim(t, s, 1, expires, "", state.ErrLost)
 	})

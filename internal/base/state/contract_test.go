@@ -14,17 +14,16 @@ import (
 	"github.com/mcpd/mcpd/internal/base/state"
 )
 
-// suite says how the stores of one kind are made. The tests close them.
+// suite creates stores of one kind. The tests close them.
 type suite struct {
 	// New returns an empty store.
 	New func(t testing.TB, o state.Options) state.Store
-	// Restart closes a store that New or Crash has made, and opens it again. Crash leaves
-	// the store as it is, and opens what a kill would have left of it. Both are
-	// nil for stores that end with their process.
+	// Restart closes a store and opens it again. Crash leaves the store open, and opens
+	// a copy as after a kill. Both are nil for stores in memory.
 	Restart, Crash func(t testing.TB, s state.Store, o state.Options) state.Store
 }
 
-// Run checks the stores.
+// Run runs the contract tests.
 func (s suite) Run(t *testing.T) {
 	for name, test := range map[string]func(*testing.T, suite){
 		"a key seals for a day and is known until its seals have expired": keysTurn,
@@ -62,12 +61,12 @@ func (s suite) Run(t *testing.T) {
 		return
 	}
 	for how, reopen := range map[string]func(testing.TB, state.Store, state.Options) state.Store{"restart": s.Restart, "crash": s.Crash} {
-		t.Run("after a "+how+" everything is there, and what ran is lost", func(t *testing.T) { survives(t, s, reopen) })
-		t.Run("after a "+how+" all pairs are there", func(t *testing.T) { pairsSurvive(t, s, reopen) })
+		t.Run("records after "+how, func(t *testing.T) { survives(t, s, reopen) })
+		t.Run("pairs after "+how, func(t *testing.T) { pairsSurvive(t, s, reopen) })
 	}
 }
 
-// clock is a clock that tests move.
+// clock is a clock that tests set.
 type clock struct {
 	mu  sync.Mutex
 	now time.Time
@@ -75,7 +74,7 @@ type clock struct {
 
 func newClock() *clock { return &clock{now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)} }
 
-// Now is what state.Options takes.
+// Now is the clock for state.Options.
 func (c *clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -111,7 +110,7 @@ var (
 	bob = state.Owner{ID: "bob", Kind: identity.KindLocal}
 )
 
-// nonce returns one that is no other's.
+// nonce returns a unique nonce.
 func nonce(n int) state.Nonce { return state.Nonce{byte(n), byte(n >> 8), 0xff} }
 
 func check(t testing.TB, err error) {
@@ -124,12 +123,12 @@ func check(t testing.TB, err error) {
 func keysTurn(t *testing.T, suite suite) {
 	s, c := suite.fresh(t, state.Options{})
 	if _, err := s.KeyByID(1); !errors.Is(err, state.ErrTampered) {
-		t.Errorf("a key before the first use: %v", err)
+		t.Errorf("key before the first use: %v", err)
 	}
 	first, err := s.SealingKey()
 	check(t, err)
 	if first.Secret == ([32]byte{}) {
-		t.Fatal("the key is empty")
+		t.Fatal("empty key")
 	}
 	c.advance(24*time.Hour - time.Second)
 	wantKey(t, s, first)
@@ -137,17 +136,17 @@ func keysTurn(t *testing.T, suite suite) {
 	second, err := s.SealingKey()
 	check(t, err)
 	if first.ID == second.ID || first.Secret == second.Secret {
-		t.Fatal("the key is the same after a day")
+		t.Fatal("same key after a day")
 	}
 	c.advance(state.MaxLife)
 	check(t, s.Sweep())
 	if old, err := s.KeyByID(first.ID); err != nil || old != first {
-		t.Errorf("the old key while its last seals live: %v", err)
+		t.Errorf("old key while its last seals are valid: %v", err)
 	}
 	c.advance(time.Second)
 	check(t, s.Sweep())
 	if _, err := s.KeyByID(first.ID); !errors.Is(err, state.ErrTampered) {
-		t.Errorf("the old key after its last seal: %v", err)
+		t.Errorf("old key after its last seal: %v", err)
 	}
 	wantKey(t, s, second)
 	c.advance(-48 * time.Hour)
@@ -159,7 +158,7 @@ func keysTurn(t *testing.T, suite suite) {
 	wantKey(t, s, third)
 }
 
-// wantKey checks which key seals, and that it is known by its id.
+// wantKey checks which key seals, and that its id finds it.
 func wantKey(t testing.TB, s state.Store, want state.Key) {
 	t.Helper()
 	sealing, err := s.SealingKey()
@@ -167,7 +166,7 @@ func wantKey(t testing.TB, s state.Store, want state.Key) {
 	known, err := s.KeyByID(want.ID)
 	check(t, err)
 	if sealing != want || known != want {
-		t.Fatalf("%v seals, and %v is known; want %v", sealing, known, want)
+		t.Fatalf("%v seals, found %v; want %v", sealing, known, want)
 	}
 }
 
@@ -175,13 +174,13 @@ func journalsExpire(t *testing.T, suite suite) {
 	s, c := suite.fresh(t, state.Options{Journals: state.Limits{Count: 2, Bytes: 3 << 10}})
 	expires := c.Now().Add(time.Minute)
 	if _, err := s.Journal(nonce(1)); !errors.Is(err, state.ErrLost) {
-		t.Errorf("a journal that was never kept: %v", err)
+		t.Errorf("unknown journal: %v", err)
 	}
 	journal := []byte("journal")
 	check(t, s.PutJournal(ann, nonce(1), expires, journal))
 	copy(journal, "changed")
 	if got, err := s.Journal(nonce(1)); err != nil || string(got) != "journal" {
-		t.Errorf("the journal is %q, %v", got, err)
+		t.Errorf("journal %q, %v", got, err)
 	}
 	wantFull(t, s.PutJournal(ann, nonce(2), expires, make([]byte, 3<<10)), time.Minute)
 	check(t, s.PutJournal(ann, nonce(2), expires, []byte("second")))
@@ -189,7 +188,7 @@ func journalsExpire(t *testing.T, suite suite) {
 	check(t, s.PutJournal(ann, nonce(1), expires, []byte("journal")))
 	c.advance(time.Minute)
 	if _, err := s.Journal(nonce(1)); !errors.Is(err, state.ErrLost) {
-		t.Errorf("a journal that has expired: %v", err)
+		t.Errorf("expired journal: %v", err)
 	}
 	check(t, s.PutJournal(ann, nonce(3), c.Now().Add(time.Minute), nil))
 }
@@ -206,15 +205,15 @@ func storesClose(t *testing.T, suite suite) {
 		check(t, s.Close())
 		check(t, s.Close())
 		if g := <-waits; !errors.Is(g.err, state.ErrClosed) {
-			t.Errorf("who waits for a claim: %v", g.err)
+			t.Errorf("waiting claim: %v", g.err)
 		}
 		if _, open := <-changes; open {
-			t.Error("who watches a task hears of no end")
+			t.Error("the watch channel of a task is not closed")
 		}
 		stop()
 		for method, err := range afterClose(s, task, expires) {
 			if !errors.Is(err, state.ErrClosed) {
-				t.Errorf("%s of a closed store: %v", method, err)
+				t.Errorf("%s on a closed store: %v", method, err)
 			}
 		}
 	})
@@ -241,7 +240,7 @@ func afterClose(s state.Store, task state.Task, expires time.Time) map[string]er
 	return errs
 }
 
-// survives checks what is left when a store is opened again.
+// survives checks the records after a store is opened again.
 func survives(t *testing.T, suite suite, reopen func(testing.TB, state.Store, state.Options) state.Store) {
 	o := state.Options{Claims: state.Limits{OwnerCount: 2}}
 	s, c := suite.fresh(t, o)
@@ -265,12 +264,12 @@ func survives(t *testing.T, suite suite, reopen func(testing.TB, state.Store, st
 	closeAfter(t, s)
 	wantKey(t, s, key)
 	if got, err := s.Journal(nonce(1)); err != nil || !bytes.Equal(got, []byte("journal")) {
-		t.Errorf("the journal is %q, %v", got, err)
+		t.Errorf("journal %q, %v", got, err)
 	}
 	wantClaim(t, s, 1, expires, "done", nil)
 	wantClaim(t, s, 2, expires, "", state.ErrLost)
 	if s.Finish(nonce(2), nil) == nil {
-		t.Error("a lost claim is finished")
+		t.Error("a lost claim was finished")
 	}
 	_, err = s.Claim(t.Context(), ann, nonce(3), expires)
 	wantFull(t, err, 59*time.Second)
@@ -295,12 +294,12 @@ func changed(t testing.TB, s state.Store, task state.Task, change func(*state.Ta
 	return task
 }
 
-// wantFailed checks that a task has failed and says why.
+// wantFailed checks that a task has failed with a reason.
 func wantFailed(t testing.TB, s state.Store, task state.Task, when time.Time) {
 	t.Helper()
 	got, err := s.Task(ann, task.ID)
 	check(t, err)
 	if got.Status != state.Failed || got.Message == task.Message || !got.Updated.Equal(when) {
-		t.Errorf("a task that was cut off is %s, %q, updated %v", got.Status, got.Message, got.Updated)
+		t.Errorf("interrupted task: %s, %q, updated %v", got.Status, got.Message, got.Updated)
 	}
 }

@@ -10,22 +10,22 @@ import (
 var (
 	// ErrTampered is the error for text that this store did not seal, or with an
 	// expired key.
-	ErrTampered = errors.New("the request state is not one that this server made")
+	ErrTampered = errors.New("the request state was not created by this server")
 	// ErrForeign is the error for a request state of another principal.
-	ErrForeign = errors.New("the request state was made for somebody else")
+	ErrForeign = errors.New("the request state belongs to another caller")
 	// ErrExpired is the error for an expired request state.
 	ErrExpired = errors.New("the request state has expired; make the call again")
 	// ErrChanged is the error for a request state of an item that was edited since.
-	ErrChanged = errors.New("what was called has changed since the request state was made; make the call again")
+	ErrChanged = errors.New("the called item has changed since the request state was created; make the call again")
 	// ErrArguments is the error for a request state that came with different arguments.
-	ErrArguments = errors.New("the arguments are not those of the call that the request state was made for")
+	ErrArguments = errors.New("the arguments differ from those of the original call")
 	// ErrLost is the error for a request state whose use ended without an answer, for
 	// example because the process was killed. Its effects may have happened, so it is
 	// never run again.
-	ErrLost = errors.New("the call was cut off after it had begun, and what it did is not known; check before you make it again")
+	ErrLost = errors.New("the call was interrupted after it started, and its effects are unknown; check before you repeat it")
 	// ErrUnkept is the error for a request state whose answer did not fit into the
 	// store. It is never run again either.
-	ErrUnkept = errors.New("the call was made, and its answer is not kept any more")
+	ErrUnkept = errors.New("the call was made, but its result is no longer stored")
 	// ErrNotFound is the error for a task that does not exist, has expired or belongs
 	// to another owner.
 	ErrNotFound = errors.New("there is no such task")

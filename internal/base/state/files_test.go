@@ -17,7 +17,7 @@ func TestSQLite_contract(t *testing.T) {
 	suite{New: files.New, Restart: files.Restart, Crash: files.Crash}.Run(t)
 }
 
-// files makes stores in files, and knows which file a store is in.
+// files creates stores in files, and maps stores to files.
 type files struct {
 	mu    sync.Mutex
 	paths map[state.Store]string
@@ -52,8 +52,7 @@ func (f *files) Restart(t testing.TB, s state.Store, o state.Options) state.Stor
 	return f.open(t, f.path(s), o)
 }
 
-// Crash opens a copy of the files of a store that is still open: what a kill
-// leaves behind.
+// Crash opens a copy of the files of an open store, as after a kill.
 func (f *files) Crash(t testing.TB, s state.Store, o state.Options) state.Store {
 	from, to := f.path(s), filepath.Join(t.TempDir(), "state", "state.db")
 	if err := os.Mkdir(filepath.Dir(to), 0o700); err != nil {

@@ -31,14 +31,14 @@ func TestStore_sweepsWhenIdle(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer stop()
-		for range changes { // until the task is swept away
+		for range changes { // until the task is removed
 			t.Error("the task changed")
 		}
 		if err := lazy.Close(); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := lazy.Open(); err == nil {
-			t.Error("a store that was closed was opened")
+			t.Error("a closed store was opened")
 		}
 	})
 }
@@ -54,8 +54,8 @@ func TestLazy_fallsBackToMemory(t *testing.T) {
 	}
 	var log bytes.Buffer
 	lazy := &state.Lazy{File: sqlite.Open, Path: path, Optional: true, Logger: slog.New(slog.NewTextHandler(&log, nil))}
-	if _, err := lazy.Open(); err != nil || !strings.Contains(log.String(), "in memory") {
-		t.Errorf("%v, and the log: %s", err, &log)
+	if _, err := lazy.Open(); err != nil || !strings.Contains(log.String(), "fallback=memory") {
+		t.Errorf("%v, log: %s", err, &log)
 	}
 	if err := lazy.Close(); err != nil {
 		t.Error(err)

@@ -14,10 +14,10 @@ import (
 	"github.com/mcpd/mcpd/internal/base/state"
 )
 
-// wide is room for everything.
+// wide has room for everything.
 var wide = state.Room{Keys: 1 << 30, Bytes: 1 << 40}
 
-// put keeps a value until some time has passed, or for ever when that is 0.
+// put stores a value with a TTL, or without expiry if it is 0.
 func put(s state.Store, space, key, value string, room state.Room, ttl time.Duration) error {
 	return s.ChangePair(space, key, room, func(_ state.Pair, now time.Time) (state.Pair, error) {
 		made := state.Pair{Value: []byte(value)}
@@ -33,13 +33,13 @@ func drop(s state.Store, space, key string) error {
 	return s.ChangePair(space, key, state.Room{}, func(state.Pair, time.Time) (state.Pair, error) { return state.Pair{}, nil })
 }
 
-// wantPair checks what a key holds; an empty value is none.
+// wantPair checks the value of a key; "" means none.
 func wantPair(t testing.TB, s state.Store, space, key, value string) {
 	t.Helper()
 	got, err := s.Pair(space, key)
 	check(t, err)
 	if string(got.Value) != value {
-		t.Errorf("%.80q holds %.80q in %.80q, want %.80q", key, got.Value, space, value)
+		t.Errorf("%.80q has %.80q in %.80q, want %.80q", key, got.Value, space, value)
 	}
 }
 
@@ -48,7 +48,7 @@ func wantKeys(t testing.TB, s state.Store, space, prefix, after string, most int
 	got, err := s.PairKeys(space, prefix, after, most)
 	check(t, err)
 	if !slices.Equal(got, want) {
-		t.Errorf("the keys of %q with %q behind %q are %q, want %q", space, prefix, after, got, want)
+		t.Errorf("keys of %q with prefix %q after %q: %q, want %q", space, prefix, after, got, want)
 	}
 }
 
@@ -58,7 +58,7 @@ func pairsAreKept(t *testing.T, suite suite) {
 	value := []byte("1")
 	check(t, s.ChangePair("a", "k", wide, func(old state.Pair, now time.Time) (state.Pair, error) {
 		if old.Value != nil || !now.Equal(c.Now()) {
-			t.Errorf("nothing is %q at %v", old.Value, now)
+			t.Errorf("old value %q at %v, want none", old.Value, now)
 		}
 		return state.Pair{Value: value}, nil
 	}))
@@ -66,12 +66,12 @@ func pairsAreKept(t *testing.T, suite suite) {
 	wantPair(t, s, "a", "k", "1")
 	refused := errors.New("refused")
 	if err := s.ChangePair("a", "k", wide, func(state.Pair, time.Time) (state.Pair, error) { return state.Pair{}, refused }); err != refused {
-		t.Errorf("a change that fails: %v", err)
+		t.Errorf("failing change: %v", err)
 	}
 	wantPair(t, s, "a", "k", "1")
 	check(t, put(s, "a", "k", "2", wide, time.Minute))
 	if got, err := s.Pair("a", "k"); err != nil || !got.Expires.Equal(c.Now().Add(time.Minute)) {
-		t.Errorf("the pair expires at %v, %v", got.Expires, err)
+		t.Errorf("pair expires at %v, %v", got.Expires, err)
 	}
 	check(t, drop(s, "a", "k"))
 	check(t, drop(s, "a", "k"))
@@ -91,14 +91,14 @@ func pairsExpire(t *testing.T, suite suite) {
 	wantKeys(t, s, "a", "", "", 10, "ever")
 	check(t, s.ChangePair("a", "short", room, func(old state.Pair, _ time.Time) (state.Pair, error) {
 		if old.Value != nil {
-			t.Errorf("what has expired is %q", old.Value)
+			t.Errorf("expired value %q", old.Value)
 		}
 		return state.Pair{Value: []byte("2")}, nil
 	}))
 	wantPair(t, s, "a", "short", "2")
 	check(t, put(s, "a", "short", "3", room, time.Second))
 	c.advance(time.Second)
-	// What has expired leaves its room to others, before any sweep.
+	// Expired pairs free their capacity before any sweep.
 	check(t, put(s, "a", "other", "1", room, 0))
 	c.advance(24 * time.Hour)
 	check(t, s.Sweep())
@@ -112,19 +112,19 @@ func pairsAreBounded(t *testing.T, suite suite) {
 	check(t, put(s, "a", "2", strings.Repeat("x", 9), room, 0))
 	for key, value := range map[string]string{"1": strings.Repeat("x", 10), "3": "x"} {
 		if err := put(s, "a", key, value, room, 0); !errors.Is(err, state.ErrRoom) {
-			t.Errorf("key %s without room for it: %v", key, err)
+			t.Errorf("key %s without capacity: %v", key, err)
 		}
 	}
 	wantPair(t, s, "a", "1", strings.Repeat("x", 9))
-	check(t, put(s, "a", "2", "x", state.Room{}, 0)) // what shrinks fits always
+	check(t, put(s, "a", "2", "x", state.Room{}, 0)) // shrinking always fits
 	check(t, put(s, "b", "1", strings.Repeat("x", 79), wide, 0))
 	var full *state.FullError
 	if err := put(s, "c", "1", strings.Repeat("x", 20), wide, 0); !errors.As(err, &full) {
-		t.Errorf("more bytes than there is room for in all spaces: %v", err)
+		t.Errorf("too many bytes in all spaces: %v", err)
 	}
 	check(t, put(s, "c", "1", "x", wide, 0))
 	if err := put(s, "d", "1", "x", wide, 0); !errors.As(err, &full) {
-		t.Errorf("more pairs than there is room for in all spaces: %v", err)
+		t.Errorf("too many pairs in all spaces: %v", err)
 	}
 	c.advance(time.Minute)
 	check(t, put(s, "d", "1", "x", wide, 0))
@@ -147,18 +147,18 @@ func pairsChangeInTurn(t *testing.T, suite suite) {
 	wantPair(t, s, "a", "n", strconv.Itoa(together*times))
 }
 
-// increase adds one to the number under a key.
+// increase increments the number under a key.
 func increase(s state.Store, space, key string) error {
 	return s.ChangePair(space, key, wide, func(old state.Pair, _ time.Time) (state.Pair, error) {
-		n, _ := strconv.Atoi(string(old.Value)) // 0 of no value
+		n, _ := strconv.Atoi(string(old.Value)) // 0 without a value
 		return state.Pair{Value: strconv.AppendInt(nil, int64(n)+1, 10)}, nil
 	})
 }
 
-// Every name is a space and a key: none reaches what another holds.
+// Every name is used as a space and as a key: no space reaches the values of another.
 func spacesAreApart(t *testing.T, suite suite) {
 	if testing.Short() {
-		t.Skip("SKIPPED with -short: one goroutine works here alone")
+		t.Skip("SKIPPED with -short: single goroutine")
 	}
 	s, _ := suite.fresh(t, state.Options{})
 	names := []string{
@@ -201,7 +201,7 @@ func keysAreListed(t *testing.T, suite suite) {
 	wantKeys(t, s, "t", "", "", 10)
 }
 
-// pairsSurvive checks what is left of pairs when a store is opened again.
+// pairsSurvive checks the pairs after a store is opened again.
 func pairsSurvive(t *testing.T, suite suite, reopen func(testing.TB, state.Store, state.Options) state.Store) {
 	s, c := suite.fresh(t, state.Options{})
 	room := state.Room{Keys: 3, Bytes: 64 << 10}
@@ -220,7 +220,7 @@ func pairsSurvive(t *testing.T, suite suite, reopen func(testing.TB, state.Store
 	check(t, increase(s, "a", "n"))
 	wantPair(t, s, "a", "n", "3")
 	if err := put(s, "a", "more", "1", room, 0); !errors.Is(err, state.ErrRoom) {
-		t.Errorf("the room that is taken is forgotten: %v", err)
+		t.Errorf("the usage was lost: %v", err)
 	}
 	c.advance(time.Minute)
 	check(t, put(s, "a", "more", "1", room, 0))

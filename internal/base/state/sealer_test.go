@@ -11,7 +11,7 @@ import (
 	"github.com/mcpd/mcpd/internal/base/state"
 )
 
-// sample returns a state of ann's and what it is made for.
+// sample returns a state of ann and the matching Want.
 func sample() (state.State, state.Want) {
 	s := state.State{
 		Owner: ann, Definition: [32]byte{1}, Arguments: [32]byte{2},
@@ -44,16 +44,16 @@ func seals(t *testing.T, suite suite) {
 	opened, err := sealer.Open(text, want)
 	check(t, err)
 	if opened.Nonce == (state.Nonce{}) {
-		t.Error("the state has no nonce")
+		t.Error("no nonce")
 	}
 	s.Nonce, s.Expires = opened.Nonce, c.Now().Add(state.MaxLife)
 	if diff := cmp.Diff(s, opened); diff != "" {
-		t.Errorf("another state was opened (-sealed +opened):\n%s", diff)
+		t.Errorf("(-sealed +opened)\n%s", diff)
 	}
 	again, err := sealer.Seal(s)
 	check(t, err)
 	if other, err := sealer.Open(again, want); err != nil || other.Nonce == opened.Nonce {
-		t.Errorf("a state that is sealed twice has one nonce, or %v", err)
+		t.Errorf("same nonce for two seals, or %v", err)
 	}
 	foreign := want
 	foreign.Owner, foreign.Definition = bob, [32]byte{9}
@@ -100,16 +100,16 @@ func largeJournals(t *testing.T, suite suite) {
 	s.Journal = []byte(strings.Repeat("j", 1<<20))
 	store, c, sealer, text := sealed(t, suite, s)
 	if len(text) > 1<<10 {
-		t.Errorf("a state with a large journal has %d bytes", len(text))
+		t.Errorf("sealed state with a large journal: %d bytes", len(text))
 	}
 	opened, err := sealer.Open(text, want)
 	check(t, err)
 	if string(opened.Journal) != string(s.Journal) || !cmp.Equal(opened.Asks, s.Asks) {
-		t.Error("the journal or the asks have changed")
+		t.Error("journal or asks differ")
 	}
 	opened.Journal[0] = 'J'
 	if again, err := sealer.Open(text, want); err != nil || string(again.Journal) != string(s.Journal) {
-		t.Errorf("who opens a state can change it in the store: %v", err)
+		t.Errorf("an opened state shares memory with the store: %v", err)
 	}
 	kept, err := store.Journal(opened.Nonce)
 	check(t, err)
@@ -122,24 +122,24 @@ func largeJournals(t *testing.T, suite suite) {
 		t.Fatal(err)
 	}
 	if _, err := store.Journal(opened.Nonce); !errors.Is(err, state.ErrLost) {
-		t.Errorf("a small journal is in the store: %v", err)
+		t.Errorf("small journal in the store: %v", err)
 	}
 	s.Journal = make([]byte, 64<<20)
 	_, err = sealer.Seal(s)
 	wantFull(t, err, state.MaxLife)
 	s.Journal, s.Root = nil, strings.Repeat("r", 64<<10)
 	if _, err := sealer.Seal(s); err == nil {
-		t.Error("a state that would be refused is sealed")
+		t.Error("an invalid state was sealed")
 	}
 	c.advance(state.MaxLife)
 	check(t, store.Sweep())
 }
 
-// tampering changes every byte, adds and removes some, and swaps parts, of texts
-// that end in each of the ways in which base64 can.
+// tampering changes every byte, adds and removes some, and swaps parts, of texts with
+// every base64 ending.
 func tampering(t *testing.T, suite suite) {
 	if testing.Short() {
-		t.Skip("SKIPPED with -short: one goroutine works here alone")
+		t.Skip("SKIPPED with -short: single goroutine")
 	}
 	s, want := sample()
 	_, _, sealer, _ := sealed(t, suite, s)
@@ -171,8 +171,8 @@ func tampering(t *testing.T, suite suite) {
 	wantOpen(t, sealer, strings.Repeat("A", 1<<20), want, state.ErrTampered)
 }
 
-// changeLast puts every other letter in the place of the last, some of whose
-// bits may stand for nothing.
+// changeLast replaces the last letter, some bits of which may be unused, by every other
+// letter.
 func changeLast(t testing.TB, sealer *state.Sealer, text string, want state.Want) {
 	t.Helper()
 	last := len(text) - 1

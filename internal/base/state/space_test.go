@@ -20,9 +20,9 @@ func TestSweep_removesExpired(t *testing.T) {
 	}
 	now = now.Add(time.Second)
 	if s.spaces.soonest != now.UnixMilli() {
-		t.Errorf("the first expiry is %d", s.spaces.soonest)
+		t.Errorf("first expiry %d", s.spaces.soonest)
 	}
 	if err := s.Sweep(); err != nil || s.spaces.soonest != never || s.spaces.all != (Usage{}) || len(s.spaces.of) > 0 {
-		t.Errorf("left are %+v, %v", s.spaces.all, err)
+		t.Errorf("remaining: %+v, %v", s.spaces.all, err)
 	}
 }

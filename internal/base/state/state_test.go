@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// waiting is a state with something in every member.
+// waiting returns a state with all fields set.
 func waiting() State {
 	return State{
 		Owner: Owner{ID: "ann", Kind: "key", Issuer: "here"}, Definition: [32]byte{1}, Arguments: [32]byte{2},
@@ -33,7 +33,7 @@ func TestState_roundTrip(t *testing.T) {
 		}
 		clear(data)
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("another state (-want +got):\n%s", diff)
+			t.Errorf("state (-want +got):\n%s", diff)
 		}
 	}
 }
@@ -46,7 +46,7 @@ func TestState_truncatedBytes(t *testing.T) {
 	var s State
 	for i := range data {
 		if err := s.UnmarshalBinary(data[:i]); !errors.Is(err, errMalformed) {
-			t.Errorf("the first %d bytes of %d: %v", i, len(data), err)
+			t.Errorf("first %d bytes of %d: %v", i, len(data), err)
 		}
 	}
 	if err := s.UnmarshalBinary(append(data, 0)); !errors.Is(err, errMalformed) {
@@ -57,7 +57,7 @@ func TestState_truncatedBytes(t *testing.T) {
 		t.Errorf("another version: %v", err)
 	}
 	if diff := cmp.Diff(State{}, s); diff != "" {
-		t.Errorf("a failure leaves something:\n%s", diff)
+		t.Errorf("state after a failure:\n%s", diff)
 	}
 }
 
@@ -76,8 +76,8 @@ func TestKey_printsRedacted(t *testing.T) {
 	}
 }
 
-// FuzzStateBytes reads bytes as a state: it must not panic, nor take up more
-// memory than they do, and what it reads is the same after its own bytes.
+// FuzzStateBytes decodes bytes as a state. It must not panic or use more memory than
+// the input, and the result must survive a round trip.
 func FuzzStateBytes(f *testing.F) {
 	data, err := waiting().MarshalBinary()
 	if err != nil {
@@ -102,7 +102,7 @@ func FuzzStateBytes(f *testing.F) {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(read, again); diff != "" {
-			t.Fatalf("another state (-first +second):\n%s", diff)
+			t.Fatalf("state (-first +second):\n%s", diff)
 		}
 	})
 }
@@ -123,13 +123,12 @@ func FuzzTaskBytes(f *testing.F) {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(read, again); diff != "" {
-			t.Fatalf("another task (-first +second):\n%s", diff)
+			t.Fatalf("task (-first +second):\n%s", diff)
 		}
 	})
 }
 
-// sameKey is a store whose key is known, so that what one process has sealed
-// another can open.
+// sameKey is a store with a fixed key, so that another process can open sealed states.
 type sameKey struct{ Store }
 
 func (sameKey) SealingKey() (Key, error) { return Key{ID: 1, Secret: [32]byte{1}}, nil }
@@ -141,8 +140,8 @@ func (s sameKey) KeyByID(id uint32) (Key, error) {
 	return s.SealingKey()
 }
 
-// FuzzOpen opens text: it fails in one of the ways that are told, unless the
-// text is what Seal returned.
+// FuzzOpen opens text. It must fail with one of the documented errors, unless Seal
+// returned the text.
 func FuzzOpen(f *testing.F) {
 	genuine := waiting()
 	want := Want{Owner: genuine.Owner, Definition: genuine.Definition, Arguments: genuine.Arguments}
@@ -161,17 +160,17 @@ func FuzzOpen(f *testing.F) {
 		opened, err := sealer.Open(text, want)
 		if err != nil {
 			if !errors.Is(err, ErrTampered) || !cmp.Equal(opened, State{}) {
-				t.Fatalf("refused with %v", err)
+				t.Fatalf("unexpected error %v", err)
 			}
 			return
 		}
 		sealed, err := alphabet.DecodeString(text)
 		if err != nil || alphabet.EncodeToString(sealed) != text {
-			t.Fatalf("another text opens too: %q", text)
+			t.Fatalf("another text was opened: %q", text)
 		}
 		opened.Nonce = genuine.Nonce
 		if diff := cmp.Diff(genuine, opened); diff != "" {
-			t.Fatalf("a state that was not sealed:\n%s", diff)
+			t.Fatalf("opened state differs:\n%s", diff)
 		}
 	})
 }
@@ -181,7 +180,7 @@ func TestSealer_keyPerOwner(t *testing.T) {
 	for i, a := range owners {
 		for j, b := range owners {
 			if same := bytes.Equal([]byte(a.key()), []byte(b.key())); same != (i == j) {
-				t.Errorf("%+v and %+v: one key is %v", a, b, same)
+				t.Errorf("%+v and %+v: same key %v", a, b, same)
 			}
 		}
 	}

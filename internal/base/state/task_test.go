@@ -11,7 +11,7 @@ import (
 	"github.com/mcpd/mcpd/internal/base/state"
 )
 
-// create makes a task of ann's.
+// create creates a task of ann.
 func create(t testing.TB, s state.Store) state.Task {
 	t.Helper()
 	task, err := s.CreateTask(state.Task{Owner: ann, Tool: "report", Message: "begun", TTL: time.Hour, Poll: time.Second})
@@ -27,7 +27,7 @@ func finish(status state.Status, result string) func(*state.Task) error {
 	}
 }
 
-// ask is a change after which a task waits for its client.
+// ask makes a task wait for its client.
 func ask(t *state.Task) error {
 	t.Status, t.Requests, t.Held = state.InputRequired, []byte(`{"name":{}}`), []byte("held")
 	return nil
@@ -38,7 +38,7 @@ func wantTask(t testing.TB, s state.Store, want state.Task) {
 	got, err := s.Task(want.Owner, want.ID)
 	check(t, err)
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Fatalf("the task is another (-want +got):\n%s", diff)
+		t.Fatalf("task (-want +got):\n%s", diff)
 	}
 }
 
@@ -46,7 +46,7 @@ func tasksEnd(t *testing.T, suite suite) {
 	s, c := suite.fresh(t, state.Options{})
 	task := create(t, s)
 	if task.ID == create(t, s).ID {
-		t.Fatal("two tasks have one id")
+		t.Fatal("two tasks with one id")
 	}
 	want := state.Task{
 		ID: task.ID, Owner: ann, Tool: "report", Created: c.Now(), Updated: c.Now(),
@@ -65,10 +65,10 @@ func tasksEnd(t *testing.T, suite suite) {
 	want.Result = []byte(`{"content":[]}`)
 	wantTask(t, s, want)
 	if diff := cmp.Diff(want, ended); diff != "" {
-		t.Errorf("the change returned another task (-want +got):\n%s", diff)
+		t.Errorf("changed task (-want +got):\n%s", diff)
 	}
 	if again, err := s.UpdateTask(ann, task.ID, finish(state.Cancelled, "")); !errors.Is(err, state.ErrEnded) || again.Status != state.Completed {
-		t.Errorf("a task that has ended was changed to %s: %v", again.Status, err)
+		t.Errorf("an ended task was changed to %s: %v", again.Status, err)
 	}
 	wantTask(t, s, want)
 }
@@ -78,13 +78,13 @@ func tasksHaveOwners(t *testing.T, suite suite) {
 	task := create(t, s)
 	for _, owner := range []state.Owner{bob, {ID: "ann", Kind: "key"}, {ID: "ann", Issuer: "here"}, {ID: "annkey", Issuer: "here"}, {}} {
 		if _, err := s.Task(owner, task.ID); !errors.Is(err, state.ErrNotFound) {
-			t.Errorf("%v reads the task of another: %v", owner, err)
+			t.Errorf("%v read a foreign task: %v", owner, err)
 		}
 		if _, err := s.UpdateTask(owner, task.ID, finish(state.Cancelled, "")); !errors.Is(err, state.ErrNotFound) {
-			t.Errorf("%v changes the task of another: %v", owner, err)
+			t.Errorf("%v changed a foreign task: %v", owner, err)
 		}
 		if _, _, err := s.WatchTask(owner, task.ID); !errors.Is(err, state.ErrNotFound) {
-			t.Errorf("%v watches the task of another: %v", owner, err)
+			t.Errorf("%v watched a foreign task: %v", owner, err)
 		}
 	}
 	wantTask(t, s, task)
@@ -93,7 +93,7 @@ func tasksHaveOwners(t *testing.T, suite suite) {
 		return nil
 	})
 	if diff := cmp.Diff(task, same); diff != "" {
-		t.Errorf("a change makes another task of it (-want +got):\n%s", diff)
+		t.Errorf("a change altered fixed fields (-want +got):\n%s", diff)
 	}
 	wantTask(t, s, task)
 }
@@ -107,19 +107,19 @@ func changesFail(t *testing.T, suite suite) {
 		return failure
 	})
 	if !errors.Is(err, failure) {
-		t.Errorf("a change that fails: %v", err)
+		t.Errorf("failing change: %v", err)
 	}
 	for what, change := range map[string]func(*state.Task) error{
 		"no status": func(t *state.Task) error { t.Status = "done"; return nil },
 		"no TTL":    func(t *state.Task) error { t.TTL = 0; return nil },
 	} {
 		if _, err := s.UpdateTask(ann, task.ID, change); err == nil {
-			t.Errorf("a task with %s is stored", what)
+			t.Errorf("a task with %s was stored", what)
 		}
 	}
 	wantTask(t, s, task)
 	if _, err := s.CreateTask(state.Task{Owner: ann}); err == nil {
-		t.Error("a task without a TTL is stored")
+		t.Error("a task without a TTL was stored")
 	}
 }
 
@@ -135,18 +135,18 @@ func tasksExpire(t *testing.T, suite suite) {
 	c.advance(time.Hour)
 	check(t, s.Sweep())
 	if _, err := s.Task(ann, task.ID); err != nil {
-		t.Errorf("a task whose TTL has grown: %v", err)
+		t.Errorf("task with a longer TTL: %v", err)
 	}
 	c.advance(time.Hour)
 	if _, err := s.Task(ann, task.ID); !errors.Is(err, state.ErrNotFound) {
-		t.Errorf("a task after its TTL: %v", err)
+		t.Errorf("task after its TTL: %v", err)
 	}
 	if _, err := s.UpdateTask(ann, task.ID, finish(state.Completed, "")); !errors.Is(err, state.ErrNotFound) {
-		t.Errorf("a change after the TTL: %v", err)
+		t.Errorf("change after the TTL: %v", err)
 	}
 	create(t, s)
 	if _, open := <-changes; open {
-		t.Error("who watches hears of no end")
+		t.Error("the watch channel is not closed")
 	}
 }
 
@@ -175,7 +175,7 @@ func tasksAreWatched(t *testing.T, suite suite) {
 	stopOther()
 	select {
 	case <-changes:
-		t.Fatal("there is something to hear before any change")
+		t.Fatal("notification before any change")
 	default:
 	}
 	for range 3 {
@@ -185,7 +185,7 @@ func tasksAreWatched(t *testing.T, suite suite) {
 	<-changes
 	select {
 	case <-changes:
-		t.Error("changes that nobody has heard of pile up")
+		t.Error("unreceived notifications pile up")
 	default:
 	}
 	stop()
@@ -194,7 +194,7 @@ func tasksAreWatched(t *testing.T, suite suite) {
 	check(t, err)
 	select {
 	case <-changes:
-		t.Error("who has stopped still hears of changes")
+		t.Error("notification after stop")
 	default:
 	}
 }
@@ -219,6 +219,6 @@ func tasksChangeInTurn(t *testing.T, suite suite) {
 	got, err := s.Task(ann, task.ID)
 	check(t, err)
 	if len(got.Held) != many {
-		t.Errorf("of %d changes %d are left", many, len(got.Held))
+		t.Errorf("of %d changes %d remain", many, len(got.Held))
 	}
 }

@@ -57,7 +57,8 @@ func TestPrint(t *testing.T) {
 	}
 }
 
-// FuzzParse holds that what a text becomes can be printed, and is read as the same.
+// FuzzParse checks that a parsed text can be printed and parsed again with the same
+// result.
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{"a.b = [{c = 1}, 2]\n[[d]]\n[d.e]\n'' = \"\\u00e4\\u007f\"", "a = 1e400", "[a]\n[[b.c]]\nx = 1979-05-27", "a = '''\n'''''", "\"a\\\"", "a = {b.c = 1}"} {
 		f.Add(text)
@@ -83,12 +84,12 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("%q printed\n%s: %v", text, printed, err)
 		}
 		if !reflect.DeepEqual(again, table) {
-			t.Errorf("%q is %v, printed\n%s is %v", text, table, printed, again)
+			t.Errorf("%q gives %v, printed\n%s gives %v", text, table, printed, again)
 		}
 	})
 }
 
-// TestParse_longHeaders prints what would have 100 GB.
+// The output would have 100 GB.
 func TestParse_longHeaders(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(`{"` + strings.Repeat("x", 1<<20) + `":{"a":{}`)

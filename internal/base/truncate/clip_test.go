@@ -17,20 +17,20 @@ func TestText_marksCut(t *testing.T) {
 				begins, ends, cut := truncate.Next(got, 0)
 				if most = max(most, truncate.Least); len(text) <= most {
 					if got != text || cut {
-						t.Errorf("%d bytes are %d in %d, cut: %v", len(text), len(got), most, cut)
+						t.Errorf("%d bytes become %d of %d, cut: %v", len(text), len(got), most, cut)
 					}
 					continue
 				}
 				if !cut || ends != len(got) || len(got) > most || len(got) < most-utf8.UTFMax+1 || !strings.HasPrefix(text, got[:begins]) || !utf8.ValidString(got) {
-					t.Errorf("%d bytes are %d in %d, of which %d are theirs: %v", len(text), len(got), most, begins, cut)
+					t.Errorf("%d bytes become %d of %d, with %d of the text: %v", len(text), len(got), most, begins, cut)
 				}
 			}
 		}
 	}
 }
 
-// TestNext_foreignMarker: in a short text, and before the length that any
-// text has which was shortened.
+// The mark is ignored in a short text, and before the minimum length of a truncated
+// text.
 func TestNext_foreignMarker(t *testing.T) {
 	const mark = " … [cut]"
 	long := truncate.Text(strings.Repeat("x", 2*truncate.Least), truncate.Least)

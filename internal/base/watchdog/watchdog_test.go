@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// subject is looked at as often as it likes; 0 stands for always.
+// subject wants to be checked at most most times; 0 means without end.
 type subject struct{ looks, most int }
 
 func (s *subject) Look() bool {
@@ -40,19 +40,19 @@ func TestWatchdog_idle(t *testing.T) {
 			time.Sleep(3 * Tick)
 			synctest.Wait()
 			if !w.armed {
-				t.Error("it rests while something is under way")
+				t.Error("no tick while work is running")
 			}
 			w.Unwatch(s)
 			time.Sleep(3 * Tick)
 			synctest.Wait()
 			if w.armed || len(w.watched) > 0 {
-				t.Error("it looks though nothing is under way")
+				t.Error("tick without running work")
 			}
 		}
 	})
 }
 
-// TestWatchdog_allocations: there is one timer for all.
+// There is one timer for all.
 func TestWatchdog_allocations(t *testing.T) {
 	var w Watchdog
 	s := &subject{}

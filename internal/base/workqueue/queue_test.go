@@ -63,7 +63,7 @@ func TestQueue_blockedKey(t *testing.T) {
 		}
 		synctest.Wait()
 		if ran != 100 {
-			t.Errorf("%d jobs ran beside the one that does not end, want 100", ran)
+			t.Errorf("%d other jobs ran, want 100", ran)
 		}
 		close(release)
 		synctest.Wait()
@@ -109,13 +109,13 @@ func TestQueue_backpressure(t *testing.T) {
 		})
 		for job := range 2 {
 			if q.Add(uint64(job), 1, job) {
-				t.Errorf("job %d waited where there was room", job)
+				t.Errorf("job %d waited despite free capacity", job)
 			}
 		}
 		for job := 2; job < 5; job++ {
 			go func() {
 				if !q.Add(uint64(job), 1, job) {
-					t.Errorf("job %d found room where there was none", job)
+					t.Errorf("job %d did not wait without capacity", job)
 				}
 				admitted = append(admitted, job)
 			}()
@@ -123,7 +123,7 @@ func TestQueue_backpressure(t *testing.T) {
 		}
 		for n := range 3 {
 			if len(admitted) != n {
-				t.Errorf("%d were admitted when %d jobs had run", len(admitted), n)
+				t.Errorf("%d admitted after %d jobs", len(admitted), n)
 			}
 			step <- struct{}{}
 			synctest.Wait()
@@ -159,7 +159,7 @@ func TestQueue_congestion(t *testing.T) {
 			default:
 			}
 			if got != crowded || n != number {
-				t.Errorf("%s: crowded %v, number %d, want %v, %d", when, got, n, crowded, number)
+				t.Errorf("%s: congested %v, number %d, want %v, %d", when, got, n, crowded, number)
 			}
 		}
 		fill(4)
@@ -180,7 +180,7 @@ func TestQueue_congestion(t *testing.T) {
 	})
 }
 
-// take takes as many places of an owner as it gets, up to so many.
+// take takes up to most slots for an owner.
 func take(s *workqueue.Shares, owner uint64, most, want int) (got int) {
 	for got < want && s.Begin(owner, most) {
 		got++
@@ -191,59 +191,58 @@ func take(s *workqueue.Shares, owner uint64, most, want int) (got int) {
 func TestShares_reserve(t *testing.T) {
 	var s workqueue.Shares
 	if got := take(&s, 1, 1024, 2000); got != 896 {
-		t.Errorf("the first owner has %d places, want seven eighths", got)
+		t.Errorf("first owner has %d slots, want seven eighths", got)
 	}
 	if got := take(&s, 2, 1024, 100); got != 100 {
-		t.Errorf("the second owner has %d places, want all that it asks for", got)
+		t.Errorf("second owner has %d slots, want all requested", got)
 	}
 	if got := take(&s, 1, 1024, 1); got != 0 {
-		t.Error("the first owner has places that are left for others")
+		t.Error("first owner got a reserved slot")
 	}
 	if got := take(&s, 3, 1024, 2000); got != 28 {
-		t.Errorf("the third owner has %d places, want those that are left", got)
+		t.Errorf("third owner has %d slots, want the remaining ones", got)
 	}
 	if s.Begin(4, 1024) {
-		t.Error("there are more places than there may be")
+		t.Error("more slots than the limit")
 	}
 	for range 896 {
 		s.End(1)
 	}
 	if got := take(&s, 4, 1024, 2000); got != 1024-128-128 {
-		t.Errorf("the next owner has %d places", got)
+		t.Errorf("next owner has %d slots", got)
 	}
 }
 
-// TestShares_smallQueue: where there are less than eight, one owner may have all.
+// With fewer than eight slots there is no reserve.
 func TestShares_smallQueue(t *testing.T) {
 	for most := 1; most < 8; most++ {
 		var s workqueue.Shares
 		if got := take(&s, 1, most, 100); got != most {
-			t.Errorf("of %d places one owner has %d", most, got)
+			t.Errorf("of %d slots one owner has %d", most, got)
 		}
 	}
 }
 
-// TestShares_joined: nested calls count against their owner, and cannot take the
-// reserve from others.
+// Nested calls count against their owner, and cannot take the reserve of others.
 func TestShares_joined(t *testing.T) {
 	var s workqueue.Shares
 	if got := take(&s, 1, 1024, 16); got != 16 {
-		t.Fatalf("the first owner has %d places", got)
+		t.Fatalf("first owner has %d slots", got)
 	}
 	for range 16 * 63 {
 		s.Join(1)
 	}
 	if s.Begin(1, 1024) {
-		t.Error("an owner whose nested calls take all places begins another call")
+		t.Error("an owner with all slots joined started another call")
 	}
 	if got := take(&s, 2, 1024, 100); got != 100 {
-		t.Errorf("the second owner has %d places beside nested calls of the first", got)
+		t.Errorf("second owner has %d slots beside nested calls of the first", got)
 	}
 	for range 16 * 63 {
 		s.Leave(1)
 	}
 	if !s.Begin(1, 1024) {
-		t.Error("no place is left after the nested calls have ended")
+		t.Error("no slot after the nested calls have ended")
 	}
 }
 
@@ -261,14 +260,14 @@ func TestShares_concurrentUse(t *testing.T) {
 	}
 	all.Wait()
 	if got := take(&s, 1, 16, 100); got != 14 {
-		t.Errorf("%d places are left of 14", got)
+		t.Errorf("%d of 14 slots remain", got)
 	}
 }
 
 func TestDrain(t *testing.T) {
 	var c workqueue.Calls
 	if c.Begin() != 1 || c.Begin() != 2 {
-		t.Fatal("the count is wrong")
+		t.Fatal("wrong count")
 	}
 	if !c.StartDrain() || c.StartDrain() || !c.Draining() {
 		t.Error("draining starts once")
@@ -276,14 +275,14 @@ func TestDrain(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := c.Drain(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("drain with calls under way: %v", err)
+		t.Errorf("drain with running calls: %v", err)
 	}
 	drained := make(chan error)
 	go func() { drained <- c.Drain(context.Background()) }()
 	c.End()
 	c.End()
 	if err := <-drained; err != nil || c.Running() != 0 {
-		t.Errorf("drained with %v, %d under way", err, c.Running())
+		t.Errorf("drained with %v, %d running", err, c.Running())
 	}
 }
 
@@ -314,11 +313,11 @@ func TestClientOf_same(t *testing.T) {
 		"a principal without id":   {of(&identity.Principal{Kind: identity.KindKey}, "10.0.0.1", ""), of(nil, "10.0.0.1", ""), true},
 	} {
 		if (row.a == row.b) != row.same || (row.a.Number(seed) == row.b.Number(seed)) != row.same {
-			t.Errorf("%s: the same client is %v, want %v", name, row.a == row.b, row.same)
+			t.Errorf("%s: same client %v, want %v", name, row.a == row.b, row.same)
 		}
 	}
 	if !of(key, "", "").Proved() || of(&anonymous, "10.0.0.1", "").Proved() || (workqueue.Client{}).Proved() {
-		t.Error("a client has proved who it is")
+		t.Error("the zero client is authenticated")
 	}
 }
 

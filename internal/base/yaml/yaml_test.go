@@ -11,7 +11,7 @@ import (
 
 func never() error { return nil }
 
-// shown returns documents as JSON, with members in their order.
+// shown returns documents as JSON, with members in order.
 func shown(documents []any, err error) string {
 	if err != nil {
 		return err.Error()
@@ -132,8 +132,7 @@ func TestPrint(t *testing.T) {
 	}
 }
 
-// TestPrint_longKeys prints keys about as long as one
-// may be that stands before its colon, and much longer ones.
+// Keys are about as long as the maximum for one line, and much longer.
 func TestPrint_longKeys(t *testing.T) {
 	places := []string{`{%s:%s,"z":0}`, `{"y":{%s:%s},"z":0}`, `[[{%s:%s,"z":0}],5]`}
 	values := []string{`1`, `"a\nb"`, `null`, `[]`, `{}`, `[1,[2],{"c":3}]`, `{"d":{"e":[4]}}`}
@@ -152,7 +151,7 @@ func TestPrint_longKeys(t *testing.T) {
 				again := shown(Parse(printed, never))
 				var before, after any
 				if json.Unmarshal([]byte(text), &before) != nil || json.Unmarshal([]byte(again), &after) != nil || !reflect.DeepEqual(before, after) {
-					t.Errorf("%d times %q: %.10s…, %s is read as %.200s", n, c, text, values[i/len(places)], again)
+					t.Errorf("%d times %q: %.10s…, %s parsed as %.200s", n, c, text, values[i/len(places)], again)
 				}
 			}
 		}
@@ -170,11 +169,11 @@ func TestPrint_comments(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	if got := shown(Parse(want, never)); got != `{"a":{"d":"x"},"b":[{"e":"y"}],"c":true}` {
-		t.Errorf("it is read as %s", got)
+		t.Errorf("parsed as %s", got)
 	}
 }
 
-// TestParse_deepIndent prints what would have 300 MB.
+// The output would have 300 MB.
 func TestParse_deepIndent(t *testing.T) {
 	text := strings.Repeat(`{"a":`, 150) + "[" + strings.Repeat("1,", 1_000_000) + "1]" + strings.Repeat("}", 150)
 	if printed, err := Print([]byte(text), never); !errors.Is(err, ErrLong) {
@@ -188,11 +187,11 @@ func TestParse_deepIndent(t *testing.T) {
 		v = &Map{Names: []string{"a"}, Values: []any{v}}
 	}
 	if n := len(Append(nil, v)); n > MaxPrinted+1000 {
-		t.Errorf("%d bytes are written", n)
+		t.Errorf("%d bytes written", n)
 	}
 }
 
-// FuzzPrint holds that what is printed is read as what it was.
+// FuzzPrint checks that printed values survive a round trip.
 func FuzzPrint(f *testing.F) {
 	for _, text := range []string{`{"a":["b\n c\n",{"":null}]}`, `["\u0085","\u2028","\ufeff"," a"," \n"]`, `[1e21,-0.5,true,"~","0o7","1_0","<<"]`, `"a\n\n\nb"`, `[{"` + strings.Repeat("k", 1025) + `":[{"a":"b\nc"}]}]`} {
 		f.Add([]byte(text))
@@ -218,13 +217,13 @@ func FuzzPrint(f *testing.F) {
 			return
 		}
 		if a, b := fmt.Sprintf("%#v", before), fmt.Sprintf("%#v", after); a != b {
-			t.Errorf("%s printed\n%s is %s", text, printed, b)
+			t.Errorf("%s printed\n%s gives %s", text, printed, b)
 		}
 	})
 }
 
-// FuzzParse holds that no text makes the reader panic, and that what it becomes
-// can be told as JSON.
+// FuzzParse checks that no text makes the parser panic, and that results can be encoded
+// as JSON.
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{"a: &x [1]\nb: *x", "{<<: {a: 1}}", "? a\n: b", "--- |\n a\n...\n", "!!binary x", "\"\\x"} {
 		f.Add(text)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Whatever the text, its fields are read once.
+// The fields of any text are read once.
 func TestCSV_linearTime(t *testing.T) {
 	for _, text := range []string{"\"", "\"\"", ",", "\n", "\r", "a", "\"a\"\"b\",\n"} {
 		reader := newCSVReader(strings.Repeat(text, 1<<20/len(text)), ",")

@@ -18,7 +18,7 @@ func (r *Realm) parseYAML(c goja.FunctionCall) goja.Value {
 	text := r.textArgument(what, c.Argument(0))
 	all := Option(r.options(what, c.Argument(1), "all"), "all").ToBoolean()
 	documents, err := yaml.Parse(text, r.stopErr)
-	r.refused(what, err)
+	r.throwFormatError(what, err)
 	switch {
 	case all:
 		return r.toScriptValue(documents)
@@ -41,13 +41,13 @@ func (r *Realm) printYAML(c goja.FunctionCall) goja.Value {
 		if errors.Is(err, yaml.ErrLong) {
 			panic(r.tooLong())
 		}
-		r.refused(what, err)
+		r.throwFormatError(what, err)
 		return printed
 	})
 }
 
-// refused throws the error for a text that cannot be parsed or printed.
-func (r *Realm) refused(what string, err error) {
+// throwFormatError throws the error for a text that cannot be parsed or printed.
+func (r *Realm) throwFormatError(what string, err error) {
 	var mistake *yaml.Error
 	switch {
 	case err == nil:

@@ -15,8 +15,8 @@ import (
 const maxShownDepth = 10
 
 // InspectLine returns values as console shows them, side by side, in about most bytes.
-func (r *Realm) InspectLine(values []goja.Value, most int) string {
-	in := inspector{r: r, limit: most}
+func (r *Realm) InspectLine(values []goja.Value, limit int) string {
+	in := inspector{r: r, limit: limit}
 	for i, v := range values {
 		r.Proceed()
 		if i > 0 {
@@ -31,7 +31,7 @@ func (r *Realm) InspectLine(values []goja.Value, most int) string {
 			break
 		}
 	}
-	return truncate.Text(strings.ToValidUTF8(string(in.out), "\uFFFD"), max(most+1, truncate.Least))
+	return truncate.Text(strings.ToValidUTF8(string(in.out), "\uFFFD"), max(limit+1, truncate.Least))
 }
 
 // inspector shows values for people: as JSON on one line where possible, and otherwise as consoles

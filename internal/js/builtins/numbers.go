@@ -36,7 +36,7 @@ func (r *Realm) finite(what string, v goja.Value) float64 {
 	return f
 }
 
-// signs returns the separator of digit groups and the decimal point.
+// separators returns the separator of digit groups and the decimal point.
 func (r *Realm) separators(what string, options goja.Value) (group, point string) {
 	group, point = ",", "."
 	if v := Option(options, "group"); !goja.IsUndefined(v) {

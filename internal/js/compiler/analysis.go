@@ -233,7 +233,7 @@ func (a *analysis) expression(n ast.Node) {
 		a.names[name] = true
 		a.countReads(n.Left)
 		a.member(n.Left, name, n.Identifier.Idx, n.Identifier.Idx1())
-		a.unawaited(n.Left, name, n.Identifier.Idx, n.Identifier.Idx1())
+		a.noteMember(n.Left, name, n.Identifier.Idx, n.Identifier.Idx1())
 	case *ast.BracketExpression:
 		a.countReads(n.Left)
 		a.bracket(n)
@@ -293,7 +293,7 @@ func (a *analysis) reference(id *ast.Identifier) {
 func (a *analysis) bracket(n *ast.BracketExpression) {
 	if s, ok := n.Member.(*ast.StringLiteral); ok {
 		a.member(n.Left, s.Value.String(), s.Idx, s.Idx1())
-		a.unawaited(n.Left, s.Value.String(), s.Idx, s.Idx1())
+		a.noteMember(n.Left, s.Value.String(), s.Idx, s.Idx1())
 		return
 	}
 	if _, ok := n.Member.(*ast.NumberLiteral); ok {

@@ -13,8 +13,8 @@ import (
 	"github.com/mcpd/mcpd/scripting/source"
 )
 
-// unawaited records a member of a promise of a host object, or of its result.
-func (a *analysis) unawaited(of ast.Expression, name string, start, end file.Idx) {
+// noteMember records a member of a promise of a host object, or of its result.
+func (a *analysis) noteMember(of ast.Expression, name string, start, end file.Idx) {
 	if root := a.promiseCall(of); root != "" {
 		a.promiseMembers = append(a.promiseMembers, member{root, name, start, end})
 	}
@@ -116,17 +116,17 @@ func (c *compilation) checkUse(found *analysis, m member, root string) {
 	}
 }
 
-// checkAnswers reports members that no result of a granted object has.
-func (c *compilation) checkAnswers(found *analysis) {
+// checkResults reports members that no result of a granted object has.
+func (c *compilation) checkResults(found *analysis) {
 	if c.src.Kind == source.Code {
 		return // the results of tools are unknown
 	}
 	for _, m := range found.resultMembers {
-		c.checkAnswer(found, m.object, m)
+		c.checkResult(found, m.object, m)
 	}
 	for _, m := range found.members {
 		if object, ok := found.resultVars[m.object]; ok && !found.redeclared[m.object] && !found.assigned[m.object] && !found.assigned[m.object+"."+m.name] {
-			c.checkAnswer(found, object, m)
+			c.checkResult(found, object, m)
 		}
 		if response, ok := strings.CutSuffix(m.object, ".headers"); ok && found.resultVars[response] == "http" && !found.redeclared[response] && !found.assigned[response] {
 			if _, ok := c.promisingCall(found, "http"); ok && slices.Contains([]string{"get", "has", "entries", "keys", "values", "forEach"}, m.name) {
@@ -139,8 +139,8 @@ func (c *compilation) checkAnswers(found *analysis) {
 	}
 }
 
-func (c *compilation) checkAnswer(found *analysis, object string, m member) {
-	names := answerMembers(object)
+func (c *compilation) checkResult(found *analysis, object string, m member) {
+	names := membersOfResult(object)
 	if _, ok := c.promisingCall(found, object); !ok || names == nil || isObjectPrototypeMember(m.name) {
 		return
 	}
@@ -151,9 +151,9 @@ func (c *compilation) checkAnswer(found *analysis, object string, m member) {
 	c.checkMember(m, names, diag.Warning, "undefined-name", what+" has no member %q", "there is "+strings.Join(names, ", "))
 }
 
-// answerMembers returns the members of the results of a granted object; nil if results differ.
+// membersOfResult returns the members of the results of a granted object; nil if results differ.
 // Results of a model are passed on as the client sends them.
-func answerMembers(object string) []string {
+func membersOfResult(object string) []string {
 	switch object {
 	case "http":
 		return []string{"status", "ok", "url", "headers", "text", "json", "bytes"}
@@ -278,7 +278,7 @@ func (a *analysis) visitDestructuring(target, source ast.Node) {
 // object.
 func (a *analysis) visitArguments(n *ast.CallExpression) {
 	function := staticPath(n.Callee)
-	wrong, most := "", 1
+	wrong, limit := "", 1
 	switch function {
 	case "JSON.stringify":
 		wrong = promiseAsJSON
@@ -289,7 +289,7 @@ func (a *analysis) visitArguments(n *ast.CallExpression) {
 	case "Object.keys", "Object.values", "Object.entries":
 		wrong = promiseAsObject
 	case "print", "console.log", "console.info", "console.debug", "console.warn", "console.error":
-		wrong, most = promiseInConsole, len(n.ArgumentList)
+		wrong, limit = promiseInConsole, len(n.ArgumentList)
 	default:
 		return
 	}
@@ -297,7 +297,7 @@ func (a *analysis) visitArguments(n *ast.CallExpression) {
 	if dot, ok := root.(*ast.DotExpression); ok {
 		root = dot.Left
 	}
-	for _, value := range n.ArgumentList[:min(most, len(n.ArgumentList))] {
+	for _, value := range n.ArgumentList[:min(limit, len(n.ArgumentList))] {
 		a.promiseArguments = append(a.promiseArguments, argument{staticPath(root), value, wrong})
 	}
 }

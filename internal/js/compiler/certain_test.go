@@ -186,8 +186,8 @@ func TestNoReturn_warning(t *testing.T) {
 		}
 	}
 	src := tool("const total = 1;\ntotal")
-	if _, list := Compile(src); len(list) != 1 || told(src, list)[0] != `tools.d/t.hcl:6:1 "total": `+dropped || list[0].Severity != diag.Warning {
-		t.Errorf("told %v", told(src, list))
+	if _, list := Compile(src); len(list) != 1 || formatDiagnostics(src, list)[0] != `tools.d/t.hcl:6:1 "total": `+dropped || list[0].Severity != diag.Warning {
+		t.Errorf("reported %v", formatDiagnostics(src, list))
 	}
 	hook := tool("event.tool")
 	hook.Kind = source.Hook

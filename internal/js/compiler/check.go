@@ -25,7 +25,7 @@ func (c *compilation) check(found *analysis) {
 	c.checkMembers(found)
 	c.checkNames(found)
 	c.checkPromises(found)
-	c.checkAnswers(found)
+	c.checkResults(found)
 	c.checkLocales(found)
 	for _, pattern := range found.unicode {
 		if _, literal := pattern.(*ast.RegExpLiteral); !literal && found.bound["RegExp"] {

@@ -16,7 +16,7 @@ func TestMembers_unknown(t *testing.T) {
 	for _, c := range []struct {
 		name, body string
 		kind       source.Kind
-		want       []string // where, what, and what to do
+		want       []string // position, summary, and advice
 	}{
 		{"a level of the log", "log.err('x')", source.Tool, []string{
 			`tools.d/t.hcl:5:5 "err": warning: log has no member "err"`, `did you mean "error"? there is debug, info, warn, error`}},
@@ -66,7 +66,7 @@ func TestMembers_unknown(t *testing.T) {
 			src.Objects = append(src.Objects, source.Object{Kind: "ask", Name: asked})
 		}
 		_, list := Compile(src)
-		got := told(src, list)
+		got := formatDiagnostics(src, list)
 		if len(list) == 1 {
 			got = append(got, list[0].Detail)
 		}
@@ -78,7 +78,7 @@ func TestMembers_unknown(t *testing.T) {
 
 func TestTypeScript_inJavaScript(t *testing.T) {
 	const advice = "it looks like TypeScript: start the body with <<TS instead of <<JS"
-	padding := make([]byte, maxUnproven)
+	padding := make([]byte, maxWithoutTrial)
 	for i := range padding {
 		padding[i] = ' '
 	}
@@ -97,10 +97,10 @@ func TestTypeScript_inJavaScript(t *testing.T) {
 		src.Import = importing(map[string]string{"a.js": "export default 1"})
 		_, list := Compile(src)
 		if len(list) == 0 {
-			t.Errorf("%s: no mistake was found", c.name)
+			t.Errorf("%s: no error was found", c.name)
 			continue
 		}
-		got := told(src, list)[0]
+		got := formatDiagnostics(src, list)[0]
 		if want := "tools.d/t.hcl:" + c.where; len(got) < len(want) || got[:len(want)] != want || list[0].Detail != c.detail {
 			t.Errorf("%s: got %s (%s), want %s (%s)", c.name, got, list[0].Detail, want, c.detail)
 		}
@@ -149,28 +149,28 @@ func TestConcatLoop_warns(t *testing.T) {
 	}
 }
 
-// typed returns the source of a TypeScript body, with as much space behind it.
+// typed returns the source of a TypeScript body, padded with white space.
 func typed(body string, space int) source.Source {
 	src := tool(body + strings.Repeat(" ", space))
 	src.Language = source.TS
 	return src
 }
 
-// mistakes are what is told of a body and refuses it.
-func mistakes(src source.Source, list diag.List) []string {
-	return told(src, slices.DeleteFunc(list, func(d diag.Diagnostic) bool { return d.Severity != diag.Error }))
+// errorsOf returns the errors of a body.
+func errorsOf(src source.Source, list diag.List) []string {
+	return formatDiagnostics(src, slices.DeleteFunc(list, func(d diag.Diagnostic) bool { return d.Severity != diag.Error }))
 }
 
-// early returns what the tokens of a large body tell before it is lowered.
-func early(body string, language source.Language) []string {
-	src := typed(body, maxThorough)
+// tokenErrors returns the diagnostics for the tokens of a large body, before it is lowered.
+func tokenErrors(body string, language source.Language) []string {
+	src := typed(body, maxFullCheck)
 	src.Language = language
 	c := newCompilation(src, src.Text.Body(), nil)
 	found, refused := syntax.Check(c.src.Text.Body(), language == source.TS)
 	if refused != nil || !c.checkTokens(found) {
 		return nil
 	}
-	return mistakes(c.src, c.list.Sort())
+	return errorsOf(c.src, c.list.Sort())
 }
 
 func TestTokens_likeTree(t *testing.T) {
@@ -184,8 +184,8 @@ func TestTokens_likeTree(t *testing.T) {
 			src := typed(body, 0)
 			src.Language = language
 			_, list := Compile(src)
-			want := mistakes(src, list)
-			if diff := cmp.Diff(want, early(body, language)); diff != "" || len(want) == 0 {
+			want := errorsOf(src, list)
+			if diff := cmp.Diff(want, tokenErrors(body, language)); diff != "" || len(want) == 0 {
 				t.Errorf("%s (-tree +tokens):\n%s", body, diff)
 			}
 		}
@@ -199,8 +199,8 @@ func TestTokens_privateNames(t *testing.T) {
 	} {
 		src := typed(body, 0)
 		_, list := Compile(src)
-		want := mistakes(src, list)
-		if diff := cmp.Diff(want, early(body, source.TS)); diff != "" || len(want) == 0 {
+		want := errorsOf(src, list)
+		if diff := cmp.Diff(want, tokenErrors(body, source.TS)); diff != "" || len(want) == 0 {
 			t.Errorf("%s (-tree +tokens):\n%s", body, diff)
 		}
 	}
@@ -221,16 +221,15 @@ func TestTokens_noFalseErrors(t *testing.T) {
 		"function f() {} return 1", "function f() {}\nf()", "async\nfunction f() {}", "() => ({})",
 	} {
 		for _, language := range []source.Language{source.JS, source.TS} {
-			if got := early(body, language); got != nil {
-				t.Errorf("%s: told %q", body, got)
+			if got := tokenErrors(body, language); got != nil {
+				t.Errorf("%s: reported %q", body, got)
 			}
 		}
 	}
 }
 
-// TestAnalysis_allNodes puts a misspelled variable
-// everywhere: what the analysis does not reach, it neither checks nor provides
-// with globals.
+// TestAnalysis_allNodes puts a misspelled variable everywhere. Nodes that the analysis does not
+// reach are neither checked nor get globals.
 func TestAnalysis_allNodes(t *testing.T) {
 	for _, body := range []string{
 		"switch (1) { case X: break; }", "switch (1) { case 1: return X; }", "switch (1) { default: return X; }", "switch (X) {}",

@@ -28,8 +28,8 @@ type importRemover struct {
 	removed []removedImport
 	// fence is the fence around all of the code; nil if there is none.
 	fence *fence
-	// owns is set if the code has its own require; nil until it is determined.
-	owns *bool
+	// ownRequire is set if the code has its own require; nil until it is determined.
+	ownRequire *bool
 	// names are the words in the imports, including the names that they declare.
 	names map[string]bool
 }
@@ -109,23 +109,23 @@ func (i *importRemover) statement() int {
 	switch {
 	case !begins || t.Member:
 		return i.at
-	case i.loads(i.at) > 0:
+	case i.importCall(i.at) > 0:
 		if wantsValue(before) {
 			return i.at
 		}
-		return i.ended(i.loads(i.at))
+		return i.statementEnd(i.importCall(i.at))
 	case t.Kind == syntax.Keyword && t.Text == "import":
-		for _, end := range []int{i.ofJavaScript(i.at + 1), i.lineOf(i.at + 1)} {
-			if end = i.ended(end); end > i.at {
+		for _, end := range []int{i.jsImport(i.at + 1), i.lineOf(i.at + 1)} {
+			if end = i.statementEnd(end); end > i.at {
 				return end
 			}
 		}
 	case t.Kind == syntax.Word && t.Text == "from":
-		return i.ended(i.fromOfPython(i.at + 1))
+		return i.statementEnd(i.pythonFrom(i.at + 1))
 	case syntax.Declares(t):
-		return i.ended(i.requires(i.at + 1))
+		return i.statementEnd(i.requireDeclarations(i.at + 1))
 	case t.Text == "require" && !wantsValue(before):
-		return i.ended(i.required(i.at))
+		return i.statementEnd(i.requireCall(i.at))
 	}
 	return i.at
 }
@@ -143,9 +143,9 @@ func wantsValue(t syntax.Token) bool {
 	return t.Text == "await"
 }
 
-// ended returns the end of a statement, with its semicolon, if it ends there: with its line, a
+// statementEnd returns the end of a statement, with its semicolon, if it ends there: with its line, a
 // semicolon, or the block around it. An end of 0 means that there is no statement.
-func (i *importRemover) ended(end int) int {
+func (i *importRemover) statementEnd(end int) int {
 	t := i.token(end)
 	switch {
 	case end == 0:
@@ -154,15 +154,15 @@ func (i *importRemover) ended(end int) int {
 		return end + 1
 	case t.Kind == syntax.End, t.Text == "}":
 		return end
-	case t.Newline && (t.Kind != syntax.Operator || t.Text == "++" || t.Text == "--" || t.Text == "!" || t.Text == "~") && t.Kind != syntax.Comma && !i.takes(t):
+	case t.Newline && (t.Kind != syntax.Operator || t.Text == "++" || t.Text == "--" || t.Text == "!" || t.Text == "~") && t.Kind != syntax.Comma && !i.continues(t):
 		return end
 	}
 	return i.at
 }
 
-// takes reports whether a token on the next line continues the expression: the value is called,
+// continues reports whether a token on the next line continues the expression: the value is called,
 // read from, or compared.
-func (i *importRemover) takes(t syntax.Token) bool {
+func (i *importRemover) continues(t syntax.Token) bool {
 	value := i.tokens[i.at].Text != "import" || i.token(i.at+1).Text == "("
 	return value && (t.Text == "(" || t.Text == "[" || t.Text[0] == '`' || t.Text == "in" || t.Text == "instanceof")
 }
@@ -183,9 +183,9 @@ func (i *importRemover) lineOf(at int) int {
 	}
 }
 
-// fromOfPython returns the end of from x import a, b: the end of its line, or the bracket that
+// pythonFrom returns the end of from x import a, b: the end of its line, or the bracket that
 // closes the list. It returns 0 for anything else.
-func (i *importRemover) fromOfPython(at int) int {
+func (i *importRemover) pythonFrom(at int) int {
 	for ; i.token(at).Text != "import"; at++ {
 		if t := i.token(at); t.Newline || t.Kind != syntax.Word && (t.Kind != syntax.Operator || strings.Trim(t.Text, ".") != "") {
 			return 0
@@ -207,21 +207,21 @@ func (i *importRemover) fromOfPython(at int) int {
 	return at + 1
 }
 
-// renamed returns the index after as name, which is optional.
-func (i *importRemover) renamed(at int) int {
+// aliasEnd returns the index after as name, which is optional.
+func (i *importRemover) aliasEnd(at int) int {
 	if t := i.token(at); t.Text == "as" && !t.Newline && i.token(at+1).Kind == syntax.Word {
 		return at + 2
 	}
 	return at
 }
 
-// ofJavaScript returns the end of "y", x from "y", or x = require("y"); 0 for anything else.
-func (i *importRemover) ofJavaScript(at int) int {
+// jsImport returns the end of "y", x from "y", or x = require("y"); 0 for anything else.
+func (i *importRemover) jsImport(at int) int {
 	if isString(i.token(at)) {
-		return i.renamed(i.attributes(at + 1))
+		return i.aliasEnd(i.attributes(at + 1))
 	}
 	if i.token(at).Kind == syntax.Word && i.token(at+1).Text == "=" {
-		return i.requires(at)
+		return i.requireDeclarations(at)
 	}
 	for open := false; ; at++ {
 		switch t := i.token(at); {
@@ -253,15 +253,15 @@ func (i *importRemover) attributes(at int) int {
 	return 0
 }
 
-// requires returns the end of declarations that only call require or import(); 0 for anything else.
-func (i *importRemover) requires(at int) int {
+// requireDeclarations returns the end of declarations that only call require or import(); 0 for anything else.
+func (i *importRemover) requireDeclarations(at int) int {
 	for n := 0; n < maxRequired; n++ {
 		if at = i.target(at); at == 0 || i.token(at).Text != "=" {
 			return 0
 		}
-		end := i.required(at + 1)
+		end := i.requireCall(at + 1)
 		if end == 0 {
-			end = i.loads(at + 1)
+			end = i.importCall(at + 1)
 		}
 		if end == 0 || i.token(end).Kind != syntax.Comma {
 			return end
@@ -271,24 +271,24 @@ func (i *importRemover) requires(at int) int {
 	return 0
 }
 
-// required returns the index after require("y"); 0 for anything else.
-func (i *importRemover) required(at int) int {
+// requireCall returns the index after require("y"); 0 for anything else.
+func (i *importRemover) requireCall(at int) int {
 	if i.token(at).Text == "require" && i.token(at+1).Text == "(" && isString(i.token(at+2)) && i.token(at+3).Text == ")" {
 		return at + 4
 	}
 	return 0
 }
 
-// loads returns the index after import(x), or await import(x); 0 for anything else, or if x has a
+// importCall returns the index after import(x), or await import(x); 0 for anything else, or if x has a
 // call, which must be evaluated.
-func (i *importRemover) loads(at int) int {
+func (i *importRemover) importCall(at int) int {
 	if t := i.token(at); t.Text == "await" && !t.Member {
 		at++
 	}
 	if !i.isImportCall(at) {
 		return 0
 	}
-	end, calls := i.closed(at + 1)
+	end, calls := i.closingBracket(at + 1)
 	if calls {
 		return 0
 	}
@@ -300,9 +300,9 @@ func (i *importRemover) isImportCall(at int) bool {
 	return t.Kind == syntax.Keyword && t.Text == "import" && !t.Member && i.token(at+1).Text == "("
 }
 
-// closed returns the index after the closing bracket for the bracket at a token, 0 if there is
+// closingBracket returns the index after the closing bracket for the bracket at a token, 0 if there is
 // none, and whether there is a call between them.
-func (i *importRemover) closed(at int) (end int, calls bool) {
+func (i *importRemover) closingBracket(at int) (end int, calls bool) {
 	for depth := 0; i.token(at).Kind != syntax.End; at++ {
 		t := i.token(at)
 		switch {
@@ -331,10 +331,10 @@ func tagged(before syntax.Token) bool {
 // of arguments, or of parameters, does not count.
 func (i *importRemover) isRequireCall(at int) bool {
 	t := i.token(at)
-	if t.Text != "require" || t.Member || i.token(at+1).Text != "(" || i.ownsRequire() {
+	if t.Text != "require" || t.Member || i.token(at+1).Text != "(" || i.hasOwnRequire() {
 		return false
 	}
-	end, _ := i.closed(at + 1)
+	end, _ := i.closingBracket(at + 1)
 	depth := 0
 	for n := at + 1; n < end; n++ {
 		switch t := i.token(n); {
@@ -349,9 +349,9 @@ func (i *importRemover) isRequireCall(at int) bool {
 	return end > at+3
 }
 
-// ownsRequire reports whether the code uses the word require for anything but calls.
-func (i *importRemover) ownsRequire() bool {
-	if i.owns == nil {
+// hasOwnRequire reports whether the code uses the word require for anything but calls.
+func (i *importRemover) hasOwnRequire() bool {
+	if i.ownRequire == nil {
 		owns := false
 		for n, t := range i.tokens {
 			if t.Text != "require" || t.Member {
@@ -361,9 +361,9 @@ func (i *importRemover) ownsRequire() bool {
 			asked := n > 0 && i.tokens[n-1].Text == "typeof"
 			owns = owns || declared || !asked && i.token(n+1).Text != "("
 		}
-		i.owns = &owns
+		i.ownRequire = &owns
 	}
-	return *i.owns
+	return *i.ownRequire
 }
 
 // expression removes import(), import.meta and require() that are part of a statement.
@@ -376,7 +376,7 @@ func (i *importRemover) expression(text string) {
 	case next.Text == "." && i.token(i.at+2).Text == "meta":
 		i.replace(i.at+3, anything)
 	case next.Text == "(":
-		end, calls := i.closed(i.at + 1)
+		end, calls := i.closingBracket(i.at + 1)
 		switch {
 		case end == 0, i.token(end).Text == "{" && !i.token(end).Newline: // a method of that name
 		case calls:

@@ -12,7 +12,7 @@ import (
 func TestImports_removed(t *testing.T) {
 	for _, c := range []struct {
 		code string
-		want []string // what is left out
+		want []string // removed imports
 	}{
 		{`import x from "y"`, []string{`import x from "y"`}},
 		{"import 'y';f()", []string{"import 'y';"}},
@@ -130,7 +130,7 @@ func TestImports_warning(t *testing.T) {
 	}
 }
 
-// What is left out keeps its place: no other byte changes, and no line moves.
+// FuzzImports checks that no other byte changes, and no line moves.
 func FuzzImports(f *testing.F) {
 	for _, seed := range []string{
 		"import os\nfrom x import (a,\n b)\nimport {a} from 'y';", "const x = require('y')\n`${import os}`", "from . import a\nimport a, b as c", "import \"y\" with {", "/*", "import ü from 'ß'",

@@ -88,7 +88,7 @@ func (c *compilation) checkObject(block *ast.BlockStatement) {
 }
 
 // objectAtEnd returns the range of the braces at the end of a text, if their content could be an
-// object. Texts of more than [maxUnproven] bytes are not checked.
+// object. Texts of more than [maxWithoutTrial] bytes are not checked.
 func objectAtEnd(text string) (begins, ends int, found bool) {
 	l := syntax.Lexer{Src: text}
 	var open []int
@@ -104,7 +104,7 @@ func objectAtEnd(text string) (begins, ends int, found bool) {
 			found = false
 		}
 	}
-	if !found || len(open) > 0 || ends-begins > maxUnproven || strings.TrimSpace(text[begins+1:ends-1]) == "" {
+	if !found || len(open) > 0 || ends-begins > maxWithoutTrial || strings.TrimSpace(text[begins+1:ends-1]) == "" {
 		return 0, 0, false
 	}
 	tree, err := parser.ParseFile(nil, compiledName, "async()=>("+text[begins:ends]+")", 0, parser.WithDisableSourceMaps)

@@ -195,7 +195,7 @@ func (c *compilation) reportExports(word syntax.Span) {
 // trialCompile reports whether the body may be compiled in this process. If not, it adds a
 // diagnostic.
 func (c *compilation) trialCompile(found syntax.Features) bool {
-	if c.src.Trial == nil || len(c.src.Text.Body()) <= maxUnproven && len(found.Modules) == 0 {
+	if c.src.Trial == nil || len(c.src.Text.Body()) <= maxWithoutTrial && len(found.Modules) == 0 {
 		return true
 	}
 	err := c.src.Trial(c.src)
@@ -206,8 +206,8 @@ func (c *compilation) trialCompile(found syntax.Features) bool {
 	return err == nil
 }
 
-// maxUnproven is the maximum size of a body that is compiled without a trial.
-const maxUnproven = 4 << 10
+// maxWithoutTrial is the maximum size of a body that is compiled without a trial.
+const maxWithoutTrial = 4 << 10
 
 func (c *compilation) fail(at diag.Range, code, summary, detail string) {
 	c.list = append(c.list, diag.Diagnostic{Code: code, Summary: summary, Detail: detail, Range: at})
@@ -265,13 +265,13 @@ func (c *compilation) advise(message, text string, at int) string {
 	return cmp.Or(lookUp(advice, message), lookUp(generic, message), correctIt)
 }
 
-// maxGuess is the maximum size of a body that is parsed twice more for advice on a syntax error.
-const maxGuess = 8 << 10
+// maxHintSize is the maximum size of a body that is parsed twice more for advice on a syntax error.
+const maxHintSize = 8 << 10
 
 // suggestTypeScript changes the advice for a syntax error in a JavaScript body if the body is valid
 // TypeScript.
 func (c *compilation) suggestTypeScript() {
-	if !c.broken || c.src.Language != source.JS || c.src.Transpiler == nil || len(c.text) > maxGuess || !c.parses(source.TS) || c.parses(source.JS) {
+	if !c.broken || c.src.Language != source.JS || c.src.Transpiler == nil || len(c.text) > maxHintSize || !c.parses(source.TS) || c.parses(source.JS) {
 		return
 	}
 	first := &c.list[0]

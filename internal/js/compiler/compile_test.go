@@ -87,7 +87,7 @@ func TestCompile_ranges(t *testing.T) {
 				"good.js": "export default 1", "bad.ts": "const n: number = 1;\nexport default\n+* 2", "open.js": "export default {",
 			})
 			_, list := Compile(src)
-			if diff := cmp.Diff(c.want, told(src, list)); diff != "" {
+			if diff := cmp.Diff(c.want, formatDiagnostics(src, list)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
@@ -212,10 +212,10 @@ func TestEnum_limits(t *testing.T) {
 	}
 }
 
-// update has the tests write what they find into testdata.
+// update makes the tests write their results to testdata.
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// compiled returns the program of a source without mistakes.
+// compiled returns the program of a valid source.
 func compiled(t testing.TB, src source.Source) *Program {
 	t.Helper()
 	p, list := Compile(src)
@@ -225,8 +225,8 @@ func compiled(t testing.TB, src source.Source) *Program {
 	return p
 }
 
-// TestCompile_firstSyntaxError compares the diagnostics of each body in
-// testdata/mistakes.txtar with those that follow it there.
+// TestCompile_firstSyntaxError compares the diagnostics of each body in testdata/mistakes.txtar
+// with those in the file.
 func TestCompile_firstSyntaxError(t *testing.T) {
 	const golden = "testdata/mistakes.txtar"
 	archive, err := txtar.ParseFile(golden)
@@ -248,7 +248,7 @@ func TestCompile_firstSyntaxError(t *testing.T) {
 		src := tool(string(f.Data))
 		src.Language, src.Import = is, importing(imports)
 		_, list := Compile(src)
-		got := strings.Join(told(src, list), "\n") + "\n"
+		got := strings.Join(formatDiagnostics(src, list), "\n") + "\n"
 		want := &archive.Files[i+1]
 		if diff := cmp.Diff(string(want.Data), got); diff != "" && !*update {
 			t.Errorf("%s (-want +got):\n%s", f.Name, diff)
@@ -297,8 +297,8 @@ func TestCompile_trial(t *testing.T) {
 	}
 }
 
-// TestCompile_syntaxErrorAlone checks that nothing is said about the meaning of a
-// body with a syntax error, wherever a compiler finds it.
+// TestCompile_syntaxErrorAlone checks that a body with a syntax error has no other diagnostics, for
+// both compilers.
 func TestCompile_syntaxErrorAlone(t *testing.T) {
 	for name, body := range map[string]string{
 		"by its tokens":      "return vars.typo + 'abc",
@@ -334,12 +334,12 @@ func TestCompile_everyWrongImport(t *testing.T) {
 		"tools.d/t.hcl:5:15 \"'./a.js'\": error: there is no file a.js in the tools folder",
 		"tools.d/t.hcl:7:15 \"'./c.js'\": error: there is no file c.js in the tools folder",
 	}
-	if diff := cmp.Diff(want, told(src, list)); diff != "" {
+	if diff := cmp.Diff(want, formatDiagnostics(src, list)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
 
-// ordinary is text of the kind that people write, which no bound may refuse.
+// Ordinary text must be below all limits.
 func TestCheck_ordinaryCode(t *testing.T) {
 	t.Parallel()
 	for name, body := range map[string]string{
@@ -365,8 +365,8 @@ func TestCheck_ordinaryCode(t *testing.T) {
 	}
 }
 
-// TestPatternRanges_folded makes sure that the ranges of a regular expression count where
-// the engine looks for the lower case of each of their characters.
+// TestPatternRanges_folded checks that the ranges of a regular expression count if the engine looks
+// up the lower case of each character.
 func TestPatternRanges_folded(t *testing.T) {
 	for body, fits := range map[string]bool{
 		`x=/(?=b)[!-\uffff]/i;`:                                         true,

@@ -33,22 +33,22 @@ type concatenation struct {
 	start, end file.Idx
 }
 
-// checkGrowth reports variables that are declared with a text outside of a loop and grow in it.
+// checkConcat reports variables that are declared with a text outside of a loop and grow in it.
 // Loops with few iterations do not count.
-func (c *compilation) checkGrowth(body ast.Node, found *analysis) {
+func (c *compilation) checkConcat(body ast.Node, found *analysis) {
 	g := concatCheck{texts: map[string]nesting{}}
 	g.node(body)
-	told := map[string]bool{}
+	reported := map[string]bool{}
 	for _, a := range g.appends {
 		from, text := g.texts[a.name]
 		outside := a.at.loops > 0
 		if from.function == a.at.function {
 			outside = a.at.loops > from.loops
 		}
-		if !text || !outside || told[a.name] || found.redeclared[a.name] {
+		if !text || !outside || reported[a.name] || found.redeclared[a.name] {
 			continue
 		}
-		told[a.name] = true
+		reported[a.name] = true
 		c.report(diag.Diagnostic{
 			Severity: diag.Warning, Code: "script-slow",
 			Summary: a.name + " grows in a loop, which copies all of it each time",

@@ -11,16 +11,16 @@ import (
 	"github.com/mcpd/mcpd/scripting/source"
 )
 
-// maxThorough is the maximum size of a body that is always compiled, so that all errors are
+// maxFullCheck is the maximum size of a body that is always compiled, so that all errors are
 // reported at once. Compiling it costs little more than splitting it into tokens.
-const maxThorough = 16 << 10
+const maxFullCheck = 16 << 10
 
 // checkTokens reports errors in the names and the shape of a large body that its tokens prove.
 // Splitting into tokens is many times faster than compiling. It returns true if there are errors;
 // others are reported once these are fixed.
 func (c *compilation) checkTokens(f syntax.Features) (refused bool) {
 	text := c.src.Text
-	if len(text.Body()) <= maxThorough || len(f.Modules) > 0 {
+	if len(text.Body()) <= maxFullCheck || len(f.Modules) > 0 {
 		return false
 	}
 	s := c.scanTokens()

@@ -104,7 +104,7 @@ func (c *compilation) program(function *ast.FunctionLiteral, tree *ast.Program) 
 	function.Async = awaits(function)
 	found := c.analyze(function)
 	c.check(found)
-	c.checkGrowth(function.Body, found)
+	c.checkConcat(function.Body, found)
 	if !c.checkShape(function) {
 		c.checkReturns(function, found)
 	}

@@ -26,8 +26,8 @@ func askGrants() []source.Object {
 	return []source.Object{{Kind: "ask", Name: "elicit"}, {Kind: "ask", Name: "sample"}, {Kind: "ask", Name: "roots"}, {Kind: "ask", Name: "ask"}}
 }
 
-// TestBuiltins_complete holds the names that the check knows against those that the
-// engine defines: a name that it did not know would be an error in every body.
+// TestBuiltins_complete compares the names that the check knows with the names that the engine
+// defines: a missing name would be an error in every body.
 func TestBuiltins_complete(t *testing.T) {
 	known := map[string]bool{}
 	for _, name := range builtins() {
@@ -50,7 +50,7 @@ func TestBuiltins_complete(t *testing.T) {
 	}
 }
 
-// The engine's own JSON and RegExp only have bounds here.
+// JSON and RegExp of the engine only get limits.
 func TestDeclarations_globals(t *testing.T) {
 	text, err := os.ReadFile(declarationFile)
 	if err != nil {
@@ -74,7 +74,7 @@ func TestDeclarations_globals(t *testing.T) {
 		t.Errorf("-installed +declared:\n%s", diff)
 	}
 	if problems := esbuild.New().Transpile(transpile.Input{Source: string(text), TypeScript: true, MaxErrors: 1}).Errors; len(problems) > 0 {
-		t.Errorf("the declarationFile are no TypeScript: %v", problems)
+		t.Errorf("the declarations are not valid TypeScript: %v", problems)
 	}
 }
 

@@ -8,8 +8,7 @@ import (
 	"github.com/mcpd/mcpd/scripting/source"
 )
 
-// TestSyntaxHints holds what is said of the mistakes that
-// people make who write in haste, or know another language better.
+// TestSyntaxHints has errors of people who write in haste, or know another language better.
 func TestSyntaxHints(t *testing.T) {
 	for _, c := range []struct{ body, part string }{
 		{"return {\n  a: 1\n  b: 2,\n}", "comma at the end of the line before it"},
@@ -67,7 +66,7 @@ func TestSyntaxHints(t *testing.T) {
 			src := tool(c.body)
 			src.Language = language
 			_, list := Compile(src)
-			if len(mistakes(src, list)) != 1 || !strings.Contains(list[0].Detail, c.part) {
+			if len(errorsOf(src, list)) != 1 || !strings.Contains(list[0].Detail, c.part) {
 				t.Errorf("%v %s: %v does not say %q", language, c.body, list, c.part)
 			}
 		}
@@ -119,7 +118,7 @@ func TestSyntaxError_advice(t *testing.T) {
 			}
 			for _, d := range list {
 				if d.Detail == "" {
-					t.Errorf("%s: %s: nothing says what to do", body, d.Summary)
+					t.Errorf("%s: %s: there is no advice", body, d.Summary)
 				}
 			}
 			if detail := list[0].Detail; language == source.JS && !strings.Contains(detail, part) {
@@ -142,7 +141,7 @@ func TestImportError_advice(t *testing.T) {
 	}
 }
 
-// detailOf returns what the first finding about a name says to do.
+// detailOf returns the advice of the first diagnostic for a name.
 func detailOf(list diag.List, name string) string {
 	for _, d := range list {
 		if d.Summary == name+" is not defined" {
@@ -190,8 +189,8 @@ func TestUndefinedName_nearName(t *testing.T) {
 	}
 }
 
-// TestUndefinedName_otherHosts checks that names which authors know from Node and from
-// browsers say what to write here, and that none of them is a global of ours.
+// TestUndefinedName_otherHosts checks the advice for names of Node and browsers, and that none of
+// them is a global.
 func TestUndefinedName_otherHosts(t *testing.T) {
 	for name, want := range map[string]string{
 		"Intl": "numbers.format", "fetch": "http.NAME.get", "XMLHttpRequest": "http.NAME.get", "axios": "http.NAME.get", "WebSocket": "http.NAME.get", "EventSource": "http.NAME.get",

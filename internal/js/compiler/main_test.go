@@ -10,8 +10,8 @@ import (
 	"github.com/mcpd/mcpd/scripting/source"
 )
 
-// tool returns the source of a tool with one grant and two variables, in tools.d/t.hcl from
-// line 5, column 1.
+// tool returns the source of a tool with one grant and two variables, at line 5, column 1 of
+// tools.d/t.hcl.
 func tool(body string) source.Source {
 	return source.Source{
 		Name: "t", Text: diag.NewText("tools.d/t.hcl", body, diag.Pos{Line: 5, Column: 1, Byte: 100}),
@@ -32,8 +32,8 @@ func codeOf(text string) source.Source {
 	return src
 }
 
-// told returns diagnostics as the tests write them, with the text that is underlined.
-func told(src source.Source, list diag.List) (lines []string) {
+// formatDiagnostics formats diagnostics, with the underlined text.
+func formatDiagnostics(src source.Source, list diag.List) (lines []string) {
 	for _, d := range list {
 		where := d.Range.String()
 		if d.Range.File == src.Text.File() {

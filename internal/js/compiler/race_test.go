@@ -2,8 +2,8 @@
 
 package compiler
 
-// slowdown is how much longer work may take.
+// slowdown is the factor by which work may take longer.
 const slowdown = 20
 
-// raceDetector says that allocations are not what they are otherwise.
+// raceDetector reports whether allocations differ from the usual ones.
 const raceDetector = true

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// repeated are texts of which one construct is repeated or nested n times.
-// Names that begin with "ts" are of TypeScript's own grammar.
+// repeated returns texts with one construct, repeated or nested n times. Names that start with "ts"
+// are TypeScript syntax.
 func repeated(n int) map[string]string {
 	r := strings.Repeat
 	return map[string]string{
@@ -160,7 +160,7 @@ func repeated(n int) map[string]string {
 	}
 }
 
-// numbered are texts of n parts that differ from each other.
+// numbered returns texts with n different parts.
 func numbered(n int) map[string]string {
 	each := func(before, format, after string) string {
 		var b strings.Builder

@@ -2,7 +2,7 @@ package compiler
 
 import "strings"
 
-// repeatedCode are the constructs of JavaScript, one by one.
+// repeatedCode has the constructs of JavaScript.
 func repeatedCode(n int) map[string]string {
 	r := strings.Repeat
 	return map[string]string{

@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// repeatedMistakes are constructs that are refused, and those that are so only at
-// the end of all checks.
+// repeatedMistakes are invalid constructs, and constructs that only the last check rejects.
 func repeatedMistakes(n int) map[string]string {
 	r := strings.Repeat
 	return map[string]string{
@@ -128,7 +127,7 @@ func repeatedMistakes(n int) map[string]string {
 	}
 }
 
-// numberedCode are constructs of n parts that differ from each other.
+// numberedCode are constructs with n different parts.
 func numberedCode(n int) map[string]string {
 	each := func(before, format, after string) string {
 		var b strings.Builder

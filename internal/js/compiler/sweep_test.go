@@ -15,23 +15,22 @@ import (
 	"github.com/mcpd/mcpd/scripting/source"
 )
 
-// compileBudget is the CPU time that no body may take to compile or to be
-// refused, in any run of the tests: it tells blow-ups from noise. Where
-// MCPD_LONG is set, the budgets of the design are judged, [acceptBudget] and
+// compileBudget is a CPU time that no body may take to compile or to be rejected: it separates
+// blow-ups from noise. If MCPD_LONG is set, the budgets of the design apply, [acceptBudget] and
 // [refuseBudget].
 const compileBudget = time.Second
 
-// The budgets of the design, on a machine as [cputest] knows it.
+// The budgets of the design, on a machine of [cputest].
 const (
 	acceptBudget = 250 * time.Millisecond
 	refuseBudget = 20 * time.Millisecond
 )
 
-// long reports whether the machine does nothing else, and has time.
+// long reports whether the machine is otherwise idle, for long tests.
 func long() bool { return os.Getenv("MCPD_LONG") != "" }
 
 func TestSweep_constructs(t *testing.T) {
-	sizes := []int{10, 1_000, 10_000, 60_000} // the last is longer than a body may be
+	sizes := []int{10, 1_000, 10_000, 60_000} // the last is above the limit of a body
 	if long() {
 		sizes = []int{10, 30, 100, 300, 600, 1_000, 2_000, 4_000, 8_000, 15_000, 30_000, 60_000, 1_000_000}
 	}
@@ -68,8 +67,7 @@ func TestSweep_constructs(t *testing.T) {
 	t.Logf("accepted: at most %v (%s); refused: at most %v (%s)", slowest, worst, slowestRefused, worstRefused)
 }
 
-// constructs are the bodies of the sweep. Only the long run has the time for
-// all of them.
+// constructs returns the bodies of the sweep. Only the long run has time for all of them.
 func constructs(n int) map[string]string {
 	bodies := repeated(n)
 	maps.Copy(bodies, numbered(n))
@@ -82,8 +80,8 @@ func constructs(n int) map[string]string {
 	return bodies
 }
 
-// compileTime returns the CPU time that a body takes, and the summary of its first
-// mistake. The time is the least of three, unless the first is good enough.
+// compileTime returns the CPU time for a body, and the summary of its first error. The time is the
+// minimum of three, unless the first is good enough.
 func compileTime(src source.Source) (least time.Duration, refusal string) {
 	enough := compileBudget / 4
 	if long() {
@@ -107,14 +105,14 @@ func compileTime(src source.Source) (least time.Duration, refusal string) {
 }
 
 func budgetOf(refusal string) time.Duration {
-	if refusal == "" || strings.HasSuffix(refusal, " is not defined") { // which the whole body was parsed for
+	if refusal == "" || strings.HasSuffix(refusal, " is not defined") { // the whole body was parsed
 		return acceptBudget
 	}
 	return refuseBudget
 }
 
-// TestSweep_combinations repeats and nests random pieces, in the
-// way that found the exponential corners of both parsers.
+// TestSweep_combinations repeats and nests random pieces. This found the exponential cases of both
+// parsers.
 func TestSweep_combinations(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	rounds := 500
@@ -138,8 +136,8 @@ func TestSweep_combinations(t *testing.T) {
 	}
 }
 
-// combination returns a body of one random piece many times over, with
-// brackets that mostly match.
+// combination returns a body with one random piece repeated many times, with brackets that mostly
+// match.
 func combination(random *rand.Rand) string {
 	pick := func(n int) string {
 		var b strings.Builder
@@ -163,7 +161,7 @@ func combination(random *rand.Rand) string {
 	return body[:min(len(body), source.MaxBody)]
 }
 
-// mirrored returns what closes the brackets that are open behind s.
+// mirrored returns the closing brackets for the open ones in s.
 func mirrored(s string) (closers string) {
 	for i := len(s) - 1; i >= 0; i-- {
 		switch c := s[i]; c {

@@ -2,7 +2,7 @@ package compiler
 
 import "strings"
 
-// repeatedTypes are the constructs of TypeScript, one by one.
+// repeatedTypes has the constructs of TypeScript.
 func repeatedTypes(n int) map[string]string {
 	r := strings.Repeat
 	return map[string]string{

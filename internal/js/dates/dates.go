@@ -122,9 +122,9 @@ func (f *dateFields) read(token, text string) (rest string, ok bool) {
 	case "Z":
 		return f.offset(text)
 	}
-	least, most := len(token), max(2, len(token))
+	least, limit := len(token), max(2, len(token))
 	n := 0
-	for n < len(text) && n < most && text[n] >= '0' && text[n] <= '9' {
+	for n < len(text) && n < limit && text[n] >= '0' && text[n] <= '9' {
 		n++
 	}
 	if n < least {

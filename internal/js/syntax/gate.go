@@ -190,8 +190,8 @@ func (g *checker) boundary(t Token) bool {
 }
 
 // count increments n, and fails if it exceeds most.
-func (g *checker) count(t Token, n *int, most int, summary, detail string) {
-	if *n++; *n > most {
+func (g *checker) count(t Token, n *int, limit int, summary, detail string) {
+	if *n++; *n > limit {
 		g.fail(t.Start, t.End, summary, detail)
 	}
 }

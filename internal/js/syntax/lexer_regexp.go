@@ -280,7 +280,7 @@ func numberedRune(s string) (c rune, width int) {
 
 // repetitions returns the largest number in the braces at the start of s, from 1 to 10,000.
 func repetitions(s string) int {
-	most, n := 1, 0
+	limit, n := 1, 0
 	for i := range len(s) {
 		c := s[i]
 		if c != ',' && (c < '0' || c > '9') {
@@ -291,7 +291,7 @@ func repetitions(s string) int {
 			continue
 		}
 		n = min(10_000, n*10+int(c-'0'))
-		most = max(most, n)
+		limit = max(limit, n)
 	}
-	return most
+	return limit
 }

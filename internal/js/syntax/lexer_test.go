@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// lexed returns the tokens of a text, with those that hide others marked.
+// lexed returns the tokens of a text. Tokens that hide others are marked.
 func lexed(src string, ts bool) (tokens []string, err *Error) {
 	l := Lexer{Src: src, TypeScript: ts}
 	for {
@@ -87,8 +87,7 @@ func TestLexer_ambiguousSlash(t *testing.T) {
 	}
 }
 
-// The compilers walk back through the body for every mistake of these, which
-// is quadratic.
+// For each of these errors, the compilers scan the body backwards, which is quadratic.
 func TestCheck_repeatedErrors(t *testing.T) {
 	each := func(before, part, after string) string { return before + strings.Repeat(part, 300) + after }
 	for _, c := range []struct{ name, body, want string }{
@@ -184,8 +183,8 @@ func TestCheck_repeatedNames(t *testing.T) {
 	}
 }
 
-// TestCheck_siblingFunctions: of those in a block its
-// compiler makes one statement.
+// TestCheck_siblingFunctions: the TypeScript compiler turns functions in a block into one
+// statement.
 func TestCheck_siblingFunctions(t *testing.T) {
 	body := strings.Repeat("function f() { return [function () {}] }\n", maxCommas)
 	for _, c := range []struct {

@@ -2,7 +2,7 @@ package weburl
 
 import "testing"
 
-// The rows follow the examples of the WHATWG URL standard and its tests.
+// The examples of the WHATWG URL standard and its tests.
 func TestParse_likeBrowsers(t *testing.T) {
 	for _, c := range []struct{ text, base, want string }{
 		{"http://example.com", "", "http://example.com/"},
@@ -75,7 +75,7 @@ func TestParse_likeBrowsers(t *testing.T) {
 	}
 }
 
-// FuzzURL holds that a URL that was parsed is its own text when parsed again.
+// FuzzURL checks that parsing the text of a parsed URL returns the same URL.
 func FuzzURL(f *testing.F) {
 	f.Add("http://u:p@example.com:8080/a/../b?q=1#f", "x")
 	f.Add("mailto:a@b", "")

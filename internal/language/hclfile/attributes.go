@@ -21,7 +21,7 @@ import (
 // The functions here decode one argument of a block. They report false when
 // the argument is absent or was reported.
 
-func (d *decoder) typed(body *hclsyntax.Body, name string, k kind) (cty.Value, bool) {
+func (d *decoder) attrValue(body *hclsyntax.Body, name string, k kind) (cty.Value, bool) {
 	attr := body.Attributes[name]
 	if attr == nil {
 		return cty.NilVal, false
@@ -40,7 +40,7 @@ func (d *decoder) typed(body *hclsyntax.Body, name string, k kind) (cty.Value, b
 
 // refuse reports an argument that contradicts what the block says otherwise. It returns
 // false when the argument is absent.
-func (d *decoder) refuse(body *hclsyntax.Body, name, summary, detail string) bool {
+func (d *decoder) rejectAttr(body *hclsyntax.Body, name, summary, detail string) bool {
 	attr := body.Attributes[name]
 	if attr != nil {
 		d.fail("contradiction", d.f.rng(attr.NameRange), summary, detail)
@@ -52,7 +52,7 @@ func (d *decoder) refuse(body *hclsyntax.Body, name, summary, detail string) boo
 const maxText = 64 << 10
 
 func (d *decoder) text(body *hclsyntax.Body, name string) (string, bool) {
-	v, ok := d.typed(body, name, stringKind)
+	v, ok := d.attrValue(body, name, stringKind)
 	if !ok {
 		return "", false
 	}
@@ -66,7 +66,7 @@ func (d *decoder) text(body *hclsyntax.Body, name string) (string, bool) {
 
 // boolean returns fallback when the argument is absent or was reported.
 func (d *decoder) boolean(body *hclsyntax.Body, name string, fallback bool) (value, ok bool) {
-	v, ok := d.typed(body, name, boolKind)
+	v, ok := d.attrValue(body, name, boolKind)
 	if !ok {
 		return fallback, false
 	}
@@ -82,14 +82,14 @@ func (d *decoder) flag(body *hclsyntax.Body, name string) *bool {
 }
 
 // whole decodes a whole number from low to high, 0 when it is absent or was reported.
-func (d *decoder) whole(body *hclsyntax.Body, name string, low, high int) int {
-	n, _ := d.wholeOrNone(body, name, low, high)
+func (d *decoder) intAttr(body *hclsyntax.Body, name string, low, high int) int {
+	n, _ := d.optionalInt(body, name, low, high)
 	return n
 }
 
 // wholeOrNone is whole where 0 is a number like others.
-func (d *decoder) wholeOrNone(body *hclsyntax.Body, name string, low, high int) (int, bool) {
-	v, ok := d.typed(body, name, integerKind)
+func (d *decoder) optionalInt(body *hclsyntax.Body, name string, low, high int) (int, bool) {
+	v, ok := d.attrValue(body, name, integerKind)
 	if !ok {
 		return 0, false
 	}
@@ -121,7 +121,7 @@ func (d *decoder) word(body *hclsyntax.Body, name, what string, write func(v cty
 
 // oneOf decodes a string that is one of the given words, "" when it is absent or was
 // reported.
-func (d *decoder) oneOf(body *hclsyntax.Body, name string, words ...string) string {
+func (d *decoder) enumAttr(body *hclsyntax.Body, name string, words ...string) string {
 	s, where, ok := d.word(body, name, "a string", func(cty.Value) string { return "write " + quoted(words) })
 	if !ok || slices.Contains(words, s) {
 		return s
@@ -169,7 +169,7 @@ func (d *decoder) durationWithin(body *hclsyntax.Body, name string, fallback, mo
 		return fallback
 	}
 	if t <= 0 || t > most {
-		d.fail("bad-value", where, fmt.Sprintf("%q is out of bounds", name), fmt.Sprintf("write a time above 0s and at most %s", short(most)))
+		d.fail("bad-value", where, fmt.Sprintf("%q is out of bounds", name), fmt.Sprintf("write a time above 0s and at most %s", formatDuration(most)))
 		return fallback
 	}
 	return t
@@ -187,7 +187,7 @@ func parseDuration(text string) (time.Duration, error) {
 const day = 24 * time.Hour
 
 // short writes a time without the units of which there are none.
-func short(t time.Duration) string {
+func formatDuration(t time.Duration) string {
 	if t > day && t%day == 0 {
 		return strconv.FormatInt(int64(t/day), 10) + "d"
 	}
@@ -230,23 +230,23 @@ func sizeLike(v cty.Value, limit int64) string {
 }
 
 // element is one string of a list and where it stands.
-type element struct {
+type stringItem struct {
 	text  string
 	where hcl.Range
 }
 
 // strings decodes a list of strings. It returns those that are good beside
 // false when some are not.
-func (d *decoder) strings(body *hclsyntax.Body, name string) ([]element, bool) {
-	v, ok := d.typed(body, name, listKind)
+func (d *decoder) stringList(body *hclsyntax.Body, name string) ([]stringItem, bool) {
+	v, ok := d.attrValue(body, name, listKind)
 	if !ok {
 		return nil, false
 	}
 	x := body.Attributes[name].Expr
-	if !d.bounded(x, v) {
+	if !d.checkSize(x, v) {
 		return nil, false
 	}
-	list := make([]element, 0, v.LengthInt())
+	list := make([]stringItem, 0, v.LengthInt())
 	i := 0
 	for it := v.ElementIterator(); it.Next(); i++ {
 		_, item := it.Element()
@@ -256,7 +256,7 @@ func (d *decoder) strings(body *hclsyntax.Body, name string) ([]element, bool) {
 			ok = false
 			continue
 		}
-		list = append(list, element{item.AsString(), where})
+		list = append(list, stringItem{item.AsString(), where})
 	}
 	return list, ok
 }
@@ -264,7 +264,7 @@ func (d *decoder) strings(body *hclsyntax.Body, name string) ([]element, bool) {
 // listOf decodes a list of strings, each of which has to fit. One that does not is reported
 // and stays in the list.
 func (d *decoder) listOf(body *hclsyntax.Body, name string, fits func(string) bool, problem, detail string) []string {
-	list, _ := d.strings(body, name)
+	list, _ := d.stringList(body, name)
 	for _, e := range list {
 		if !fits(e.text) {
 			d.fail("bad-value", d.f.rng(e.where), problem, detail)
@@ -278,20 +278,20 @@ func (d *decoder) listOf(body *hclsyntax.Body, name string, fits func(string) bo
 type wrongWord struct{ code, summary, lead string }
 
 // choices decodes a list, each item of which is one of the words and stands once.
-func (d *decoder) choices(body *hclsyntax.Body, argument string, words []string, wrong wrongWord) (found []element) {
-	list, _ := d.strings(body, argument)
-	taken := named{}
+func (d *decoder) choices(body *hclsyntax.Body, argument string, words []string, wrong wrongWord) (found []stringItem) {
+	list, _ := d.stringList(body, argument)
+	taken := declaredNames{}
 	for _, e := range list {
 		if !slices.Contains(words, e.text) {
 			d.fail(wrong.code, d.f.rng(e.where), fmt.Sprintf(wrong.summary, d.eval.show(e.text)), orList(diag.DidYouMean(e.text, words), wrong.lead, words))
-		} else if d.claimName(taken, e.text, e.where, "%q stands twice in \""+argument+"\"", e.text) {
+		} else if d.declareName(taken, e.text, e.where, "%q stands twice in \""+argument+"\"", e.text) {
 			found = append(found, e)
 		}
 	}
 	return found
 }
 
-func textsOf(list []element) []string {
+func textsOf(list []stringItem) []string {
 	if list == nil {
 		return nil
 	}
@@ -304,16 +304,16 @@ func textsOf(list []element) []string {
 
 // members decodes an object whose values are all of one type.
 func (d *decoder) members(body *hclsyntax.Body, name string, elem *valueType) (cty.Value, bool) {
-	v, ok := d.typed(body, name, objectKind)
+	v, ok := d.attrValue(body, name, objectKind)
 	if !ok {
 		return v, false
 	}
 	x := body.Attributes[name].Expr
-	return v, d.bounded(x, v) && d.conform(x, v, &valueType{kind: mapKind, elem: elem}, strconv.Quote(name))
+	return v, d.checkSize(x, v) && d.checkType(x, v, &valueType{kind: mapKind, elem: elem}, strconv.Quote(name))
 }
 
 // textMap decodes an object whose values are strings.
-func (d *decoder) textMap(body *hclsyntax.Body, name string) map[string]string {
+func (d *decoder) stringMap(body *hclsyntax.Body, name string) map[string]string {
 	v, ok := d.members(body, name, &valueType{kind: stringKind})
 	if !ok {
 		return nil
@@ -327,7 +327,7 @@ func (d *decoder) textMap(body *hclsyntax.Body, name string) map[string]string {
 }
 
 // fitting decodes a text that has to fit, "" when it is absent or was reported.
-func (d *decoder) fitting(body *hclsyntax.Body, name string, fits func(string) bool, problem, detail string) string {
+func (d *decoder) matchingText(body *hclsyntax.Body, name string, fits func(string) bool, problem, detail string) string {
 	text, ok := d.text(body, name)
 	if ok && !fits(text) {
 		d.fail("bad-value", d.f.rng(body.Attributes[name].Expr.Range()), problem, detail)
@@ -339,8 +339,8 @@ func (d *decoder) fitting(body *hclsyntax.Body, name string, fits func(string) b
 func isFilled(s string) bool { return s != "" }
 
 // filled decodes a text that is not empty, "" when it is absent or was reported.
-func (d *decoder) filled(body *hclsyntax.Body, name, detail string) string {
-	return d.fitting(body, name, func(s string) bool { return strings.TrimSpace(s) != "" }, fmt.Sprintf("%q is empty", name), detail)
+func (d *decoder) nonEmptyText(body *hclsyntax.Body, name, detail string) string {
+	return d.matchingText(body, name, func(s string) bool { return strings.TrimSpace(s) != "" }, fmt.Sprintf("%q is empty", name), detail)
 }
 
 // objectArg decodes an argument that is an object of a known type.
@@ -350,7 +350,7 @@ func (d *decoder) objectArg(body *hclsyntax.Body, name string, t *valueType) (ct
 		return cty.NilVal, false
 	}
 	v, ok := d.eval.value(attr.Expr)
-	if !ok || !d.bounded(attr.Expr, v) || !d.conform(attr.Expr, v, t, fmt.Sprintf("%q", name)) {
+	if !ok || !d.checkSize(attr.Expr, v) || !d.checkType(attr.Expr, v, t, fmt.Sprintf("%q", name)) {
 		return cty.NilVal, false
 	}
 	return v, true
@@ -393,7 +393,7 @@ func optional(attrs map[string]*valueType, order ...string) *valueType {
 
 // mimeType decodes "mime_type", "" when it is absent or was reported.
 func (d *decoder) mimeType(body *hclsyntax.Body) string {
-	return d.fitting(body, "mime_type", isMIMEType, "this is not a MIME type", "write a type and a subtype, such as \"text/markdown\"")
+	return d.matchingText(body, "mime_type", isMIMEType, "this is not a MIME type", "write a type and a subtype, such as \"text/markdown\"")
 }
 
 // maxMIMEType bounds a media type, in bytes.

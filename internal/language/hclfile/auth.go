@@ -25,7 +25,7 @@ var tokenAlgorithms = []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS5
 
 func (d *decoder) auths(all []*hclsyntax.Block, l definition.Listen) []definition.Auth {
 	var auths []definition.Auth
-	taken := named{}
+	taken := declaredNames{}
 	for _, b := range all {
 		kind, name := b.Labels[0], b.Labels[1]
 		d.checkName("the auth block", name, b.LabelRanges[1])
@@ -34,11 +34,11 @@ func (d *decoder) auths(all []*hclsyntax.Block, l definition.Listen) []definitio
 				cmp.Or(diag.DidYouMean(kind, authKinds), "write one of "+quotedList(authKinds)))
 			continue
 		}
-		d.claimName(taken, name, b.LabelRanges[1], "there is a second auth block %q", name)
+		d.declareName(taken, name, b.LabelRanges[1], "there is a second auth block %q", name)
 		d.check(b.Body, authRules[kind], "an auth block of kind "+kind, b.DefRange())
 		auths = append(auths, d.auth(b, l))
 	}
-	d.oneResource(auths)
+	d.checkSameResource(auths)
 	return auths
 }
 
@@ -49,7 +49,7 @@ func (d *decoder) auth(b *hclsyntax.Block, l definition.Listen) definition.Auth 
 	switch a.Kind {
 	case "api_key":
 		a.APIKeys = &definition.AuthAPIKeys{File: keysFile}
-		if file := d.filled(b.Body, "file", "write the path of a file, or remove it for \""+keysFile+"\""); file != "" {
+		if file := d.nonEmptyText(b.Body, "file", "write the path of a file, or remove it for \""+keysFile+"\""); file != "" {
 			a.APIKeys.File = file
 		}
 	case "oidc":
@@ -61,7 +61,7 @@ func (d *decoder) auth(b *hclsyntax.Block, l definition.Listen) definition.Auth 
 		}
 	case "unix":
 		a.UnixPeers = &definition.AuthUnixPeers{UIDs: d.ids(b.Body, "uids"), GIDs: d.ids(b.Body, "gids")}
-		if !d.meant(b.Body, authRules["unix"], "uids", "gids") {
+		if !d.hasSimilar(b.Body, authRules["unix"], "uids", "gids") {
 			d.fail("missing-argument", a.Range, "the block lets nobody in", "write uids = [1000], gids = [1000], or both")
 		}
 	}
@@ -70,13 +70,13 @@ func (d *decoder) auth(b *hclsyntax.Block, l definition.Listen) definition.Auth 
 
 func (d *decoder) authTokens(body *hclsyntax.Body) *definition.AuthJWT {
 	t := &definition.AuthJWT{Issuer: d.plainURL(body, "issuer")}
-	t.Audience = d.filled(body, "audience", "write what the tokens are meant for, such as \"https://mcp.example.com\"")
+	t.Audience = d.nonEmptyText(body, "audience", "write what the tokens are meant for, such as \"https://mcp.example.com\"")
 	t.Resource = d.plainURL(body, "resource")
 	t.Algorithms = d.listOf(body, "algorithms", func(s string) bool { return slices.Contains(tokenAlgorithms, s) },
 		"tokens cannot be signed by this algorithm", "write one of "+quotedList(tokenAlgorithms))
 	const form = "write the name of a claim, such as \"sub\", or \"realm.roles\" for one within another; or remove it"
-	t.ID, t.Scopes = d.filled(body, "id", form), d.filled(body, "scopes", form)
-	t.Groups, t.Agent = d.filled(body, "groups", form), d.filled(body, "agent", form)
+	t.ID, t.Scopes = d.nonEmptyText(body, "id", form), d.nonEmptyText(body, "scopes", form)
+	t.Groups, t.Agent = d.nonEmptyText(body, "groups", form), d.nonEmptyText(body, "agent", form)
 	t.RequiredScopes = d.scopes(body, "required_scopes")
 	t.ImpliedScopes = d.impliedScopes(body)
 	t.Skew = d.durationWithin(body, "skew", maxSkew, maxSkew)
@@ -98,11 +98,11 @@ func (d *decoder) impliedScopes(body *hclsyntax.Body) map[string][]string {
 		key, list := it.Element()
 		broad := key.AsString()
 		at, items := exprs(broad)
-		d.checkScope(element{broad, at.Range()})
+		d.checkScope(stringItem{broad, at.Range()})
 		narrower := make([]string, 0, list.LengthInt())
 		for it := list.ElementIterator(); it.Next(); {
 			_, item := it.Element()
-			d.checkScope(element{item.AsString(), itemExpr(items, len(narrower)).Range()})
+			d.checkScope(stringItem{item.AsString(), itemExpr(items, len(narrower)).Range()})
 			narrower = append(narrower, item.AsString())
 		}
 		implied[broad] = narrower
@@ -129,7 +129,7 @@ func (d *decoder) plainURL(body *hclsyntax.Body, name string) string {
 
 func (d *decoder) authCertificates(body *hclsyntax.Body) *definition.AuthMTLS {
 	c := &definition.AuthMTLS{}
-	allow, ok := d.strings(body, "allow")
+	allow, ok := d.stringList(body, "allow")
 	for _, e := range allow {
 		if e.text == "" {
 			d.fail("bad-value", d.f.rng(e.where), "the name is empty", "write a name of a certificate, such as \"spiffe://fleet/*\"")
@@ -176,7 +176,7 @@ func (d *decoder) ids(body *hclsyntax.Body, name string) []uint32 {
 }
 
 // oneResource reports blocks that say of the one server that it is two.
-func (d *decoder) oneResource(auths []definition.Auth) {
+func (d *decoder) checkSameResource(auths []definition.Auth) {
 	var first *definition.Auth
 	for i := range auths {
 		a := &auths[i]
@@ -198,7 +198,7 @@ func (d *decoder) listenTLS(b *hclsyntax.Block) *definition.ListenTLS {
 	d.checkBody(b)
 	const form = "write the path of a file in PEM, such as \"tls/server.pem\""
 	return &definition.ListenTLS{
-		CertFile: d.filled(b.Body, "cert_file", form), KeyFile: d.filled(b.Body, "key_file", form),
-		ClientCAFile: d.filled(b.Body, "client_ca_file", form), Range: d.f.rng(b.DefRange()),
+		CertFile: d.nonEmptyText(b.Body, "cert_file", form), KeyFile: d.nonEmptyText(b.Body, "key_file", form),
+		ClientCAFile: d.nonEmptyText(b.Body, "client_ca_file", form), Range: d.f.rng(b.DefRange()),
 	}
 }

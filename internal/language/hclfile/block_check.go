@@ -20,10 +20,10 @@ func (d *decoder) checkBody(b *hclsyntax.Block) {
 // check reports everything in body that its rule does not allow. what names
 // the block for messages, such as "a tool block"; head is its range.
 func (d *decoder) check(body *hclsyntax.Body, r *rule, what string, head hcl.Range) {
-	told := &lists{}
+	told := &reportedLists{}
 	var unknown []*hclsyntax.Attribute
 	for name, attr := range body.Attributes {
-		if r.arg(name) == nil && !r.open {
+		if r.arg(name) == nil && !r.anyArgument {
 			unknown = append(unknown, attr)
 		}
 	}
@@ -34,7 +34,7 @@ func (d *decoder) check(body *hclsyntax.Body, r *rule, what string, head hcl.Ran
 			d.fail("unknown-argument", where, fmt.Sprintf("%q is a block in %s, not an argument", name, what),
 				fmt.Sprintf("write %s { … } without the equals sign", header(name, r.block(name))))
 		} else {
-			d.fail("unknown-argument", where, fmt.Sprintf("%s has no argument %q", what, name), told.insteadOf(name, r))
+			d.fail("unknown-argument", where, fmt.Sprintf("%s has no argument %q", what, name), told.advice(name, r))
 		}
 	}
 	seen := map[string]hcl.Range{}
@@ -42,7 +42,7 @@ func (d *decoder) check(body *hclsyntax.Body, r *rule, what string, head hcl.Ran
 		d.checkBlock(b, r, what, seen, told)
 	}
 	for _, a := range r.args {
-		if a.required && !d.meant(body, r, a.name) {
+		if a.required && !d.hasSimilar(body, r, a.name) {
 			d.fail("missing-argument", d.f.rng(head), fmt.Sprintf("%s needs the argument %q", what, a.name), missingDetail(a))
 		}
 	}
@@ -62,28 +62,28 @@ func missingDetail(a argument) string {
 }
 
 // lists are the lists of names that were told of one block.
-type lists struct{ told []string }
+type reportedLists struct{ reported []string }
 
 // once returns a list, and of one that was told before no more than that.
-func (l *lists) once(list string) string {
-	if slices.Contains(l.told, list) {
+func (l *reportedLists) once(list string) string {
+	if slices.Contains(l.reported, list) {
 		return "the names that it may have are told above"
 	}
 	if list != "" {
-		l.told = append(l.told, list)
+		l.reported = append(l.reported, list)
 	}
 	return list
 }
 
 // insteadOf says what to write in place of an argument that the rule does not know.
-func (l *lists) insteadOf(name string, r *rule) string {
-	if meaning := r.meaning(name); meaning != "" && r.arg(meaning) == nil && r.hasBlock(meaning) {
+func (l *reportedLists) advice(name string, r *rule) string {
+	if meaning := r.suggest(name); meaning != "" && r.arg(meaning) == nil && r.hasBlock(meaning) {
 		return fmt.Sprintf("did you mean the block %s { … }?", header(meaning, r.block(meaning)))
 	}
 	if guess := r.didYouMean(name); guess != "" {
 		return guess
 	}
-	if path := r.wayTo(name); path != "" {
+	if path := r.locationHint(name); path != "" {
 		return path
 	}
 	if len(r.names()) == 0 {
@@ -92,7 +92,7 @@ func (l *lists) insteadOf(name string, r *rule) string {
 	return l.once(orList(orList("", "its arguments are", r.argNames()), "its blocks are", r.blocks))
 }
 
-func (d *decoder) checkBlock(b *hclsyntax.Block, r *rule, what string, seen map[string]hcl.Range, told *lists) {
+func (d *decoder) checkBlock(b *hclsyntax.Block, r *rule, what string, seen map[string]hcl.Range, told *reportedLists) {
 	if !r.hasBlock(b.Type) {
 		d.unknownBlock(b, r, what, told)
 		return
@@ -113,13 +113,13 @@ func (d *decoder) checkBlock(b *hclsyntax.Block, r *rule, what string, seen map[
 	}
 }
 
-func (d *decoder) unknownBlock(b *hclsyntax.Block, r *rule, what string, told *lists) {
+func (d *decoder) unknownBlock(b *hclsyntax.Block, r *rule, what string, told *reportedLists) {
 	where := d.f.rng(b.TypeRange)
 	if a := r.arg(b.Type); a != nil {
 		d.fail("unknown-block", where, fmt.Sprintf("%q is an argument of %s, not a block", b.Type, what), missingDetail(*a))
 		return
 	}
-	if place := home(b.Type); place != "" && r == fileRules[d.f.kind] {
+	if place := fileHint(b.Type); place != "" && r == fileRules[d.f.kind] {
 		d.fail("misplaced-block", where, fmt.Sprintf("%s does not belong in %s", article(b.Type), what), "move it to "+place)
 		return
 	}
@@ -193,7 +193,7 @@ func countLabels(n int) string {
 
 // alsoCalled maps words that people know from elsewhere to the arguments and
 // blocks that they may mean here. The first that may stand in a block is meant.
-var alsoCalled = map[string][]string{
+var synonyms = map[string][]string{
 	"tools": {"call"}, "environment": {"env"},
 	"url": {"uri", "uri_template", "src"}, "uri": {"uri_template", "uri_prefix"}, "prefix": {"uri_prefix"},
 	"content": {"text"}, "contents": {"text"}, "body": {"run"}, "code": {"run"}, "script": {"run"},
@@ -204,14 +204,14 @@ var alsoCalled = map[string][]string{
 
 // meaning returns what may stand in the block and was most likely meant by a
 // name that may not, or "".
-func (r *rule) meaning(written string) string {
+func (r *rule) suggest(written string) string {
 	return cmp.Or(r.synonym(written), diag.Suggest(written, r.names()))
 }
 
 // synonym returns what may stand in the block and is also called so, or "".
 func (r *rule) synonym(written string) string {
 	names := r.names()
-	for _, other := range alsoCalled[written] {
+	for _, other := range synonyms[written] {
 		if slices.Contains(names, other) {
 			return other
 		}
@@ -221,7 +221,7 @@ func (r *rule) synonym(written string) string {
 
 // didYouMean asks whether that was meant; it returns "" when nothing was.
 func (r *rule) didYouMean(written string) string {
-	if meaning := r.meaning(written); meaning != "" {
+	if meaning := r.suggest(written); meaning != "" {
 		return fmt.Sprintf("did you mean %q?", meaning)
 	}
 	return ""
@@ -229,10 +229,10 @@ func (r *rule) didYouMean(written string) string {
 
 // meant reports whether body holds one of the names, or one that is reported as
 // one of them written wrong.
-func (d *decoder) meant(body *hclsyntax.Body, r *rule, names ...string) bool {
+func (d *decoder) hasSimilar(body *hclsyntax.Body, r *rule, names ...string) bool {
 	near := func(written string) bool {
 		if r.arg(written) == nil && !r.hasBlock(written) {
-			written = r.meaning(written)
+			written = r.suggest(written)
 		}
 		return slices.Contains(names, written)
 	}

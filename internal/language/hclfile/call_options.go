@@ -15,7 +15,7 @@ import (
 // call decodes what a block says of every call of it.
 func (d *decoder) call(b *hclsyntax.Block) definition.Call {
 	c := definition.Call{
-		Labels:     d.textMap(b.Body, "labels"),
+		Labels:     d.stringMap(b.Body, "labels"),
 		Bounds:     d.boundsOf(b),
 		AskTimeout: d.durationWithin(b.Body, "ask_timeout", definition.DefaultAskTimeout, definition.MaxAskTimeout),
 	}
@@ -28,7 +28,7 @@ func (d *decoder) call(b *hclsyntax.Block) definition.Call {
 // run decodes the script of a block, nil when there is none or it was reported. A
 // script whose grants are reported is not checked: it would lack them.
 func (d *decoder) run(b *hclsyntax.Block) *definition.Body {
-	if attr := b.Body.Attributes["run"]; attr != nil && !misgrants(b.Body, rules[b.Type]) {
+	if attr := b.Body.Attributes["run"]; attr != nil && !hasMisplacedGrant(b.Body, rules[b.Type]) {
 		return d.code(attr, definition.JavaScript, definition.TypeScript)
 	}
 	return nil
@@ -36,12 +36,12 @@ func (d *decoder) run(b *hclsyntax.Block) *definition.Body {
 
 // misgrants reports whether body, or its allow block, holds a word of a grant that
 // may not stand there, or one that is written wrong.
-func misgrants(body *hclsyntax.Body, r *rule) bool {
+func hasMisplacedGrant(body *hclsyntax.Body, r *rule) bool {
 	isGrant := func(word string) bool {
 		return word == "allow" || rules["allow"].hasBlock(word) || slices.Contains(askNames, word)
 	}
 	stray := func(word string) bool {
-		return r.arg(word) == nil && !r.hasBlock(word) && (isGrant(word) || isGrant(r.meaning(word)))
+		return r.arg(word) == nil && !r.hasBlock(word) && (isGrant(word) || isGrant(r.suggest(word)))
 	}
 	for name := range body.Attributes {
 		if stray(name) {
@@ -49,12 +49,12 @@ func misgrants(body *hclsyntax.Body, r *rule) bool {
 		}
 	}
 	return slices.ContainsFunc(body.Blocks, func(b *hclsyntax.Block) bool {
-		return stray(b.Type) || (b.Type == "allow" || b.Type == "ask") && misgrants(b.Body, rules[b.Type])
+		return stray(b.Type) || (b.Type == "allow" || b.Type == "ask") && hasMisplacedGrant(b.Body, rules[b.Type])
 	})
 }
 
 // idle reports a grant that no body of the block can use.
-func (d *decoder) idle(b *hclsyntax.Block) {
+func (d *decoder) checkUnusedGrant(b *hclsyntax.Block) {
 	if allow := first(b.Body, "allow"); allow != nil {
 		d.fail("contradiction", d.f.rng(allow.TypeRange), fmt.Sprintf("the %s block has an allow block and no body", b.Type),
 			"remove it: what stands in the file needs no grant")
@@ -80,7 +80,7 @@ func (d *decoder) exactlyOne(b *hclsyntax.Block, r *rule, summary string, names 
 			}
 		}
 	}
-	if len(found) == 0 && d.meant(b.Body, r, names...) {
+	if len(found) == 0 && d.hasSimilar(b.Body, r, names...) {
 		return ""
 	}
 	if len(found) == 0 {
@@ -101,7 +101,7 @@ func (d *decoder) bounds(body *hclsyntax.Body) definition.Bounds {
 		Memory:  d.size(body, "memory", definition.MaxMemory),
 		Output:  d.size(body, "output", definition.MaxOutput),
 	}
-	b.Concurrency = d.whole(body, "concurrency", 1, maxConcurrency)
+	b.Concurrency = d.intAttr(body, "concurrency", 1, maxConcurrency)
 	for _, name := range boundNames {
 		if attr := body.Attributes[name]; attr != nil {
 			b.Locate(name, d.f.rng(attr.Expr.Range()))
@@ -137,7 +137,7 @@ func (d *decoder) boundsOf(b *hclsyntax.Block) definition.Bounds {
 }
 
 // boundsAway decodes the bounds of what another server does, whose memory is its own.
-func (d *decoder) boundsAway(b *hclsyntax.Block) definition.Bounds {
+func (d *decoder) upstreamBounds(b *hclsyntax.Block) definition.Bounds {
 	found := d.boundsOf(b)
 	if where, written := found.Ranges["memory"]; written {
 		d.fail("bad-value", where, "the memory of another server is not bounded by a call", "remove it; where mcpd compose runs the server, write memory in the container block")

@@ -112,11 +112,11 @@ func (d *decoder) codeFile(x *hclsyntax.FunctionCallExpr, languages []string) *d
 		d.fail("bad-path", d.f.rng(x.Args[0].Range()), "the file is not named like a script", "name it .js or .ts")
 		return nil
 	}
-	return d.body(definition.Body{Language: language, Text: diag.WholeFile(d.f.beside(written), string(content)), Path: name}, d.f.rng(x.Range()))
+	return d.body(definition.Body{Language: language, Text: diag.WholeFile(d.f.displayPath(written), string(content)), Path: name}, d.f.rng(x.Range()))
 }
 
 // beside returns how messages name the file that a path in f leads to.
-func (f *File) beside(written string) string { return path.Join(path.Dir(f.path), written) }
+func (f *File) displayPath(written string) string { return path.Join(path.Dir(f.path), written) }
 
 // quotedText returns the text of the quoted string at r, which holds no
 // template, with the place of each byte.

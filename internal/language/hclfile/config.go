@@ -34,24 +34,24 @@ func (f *File) DecodeConfig(values definition.VarValues) (_ *definition.Config, 
 	c.Server = d.server(first(f.body, "server"))
 	c.Listen = d.listen(first(f.body, "listen"))
 	c.Auths = d.auths(ofType(all, "auth"), c.Listen)
-	d.checkVisitors(c.Secrets, ofType(all, "auth"))
+	d.checkAnonymousTokens(c.Secrets, ofType(all, "auth"))
 	c.Reload = d.reload(first(f.body, "reload"))
 	c.Limits = d.limits(first(f.body, "limits"))
 	c.Ceiling = d.ceiling(first(f.body, "ceiling"))
 	c.Audit = d.audit(first(f.body, "audit"))
 	c.Upstreams = d.upstreams(ofType(all, "upstream"), c.Secrets)
 	c.Codeact = d.codeact(first(f.body, "codeact"))
-	policies, limits, hooks := named{}, named{}, named{}
+	policies, limits, hooks := declaredNames{}, declaredNames{}, declaredNames{}
 	for _, b := range all {
 		switch b.Type {
 		case "policy":
-			d.claim(policies, b)
+			d.declare(policies, b)
 			c.Policies = append(c.Policies, d.policy(b))
 		case "limit":
-			d.claim(limits, b)
+			d.declare(limits, b)
 			c.RateLimits = append(c.RateLimits, d.limit(b))
 		case "hook":
-			d.claim(hooks, b)
+			d.declare(hooks, b)
 			c.Hooks = append(c.Hooks, d.hook(b))
 		}
 	}
@@ -71,11 +71,11 @@ func (d *decoder) server(b *hclsyntax.Block) definition.Server {
 	s.Description, _ = d.text(b.Body, "description")
 	s.Instructions, _ = d.text(b.Body, "instructions")
 	s.Icons = d.icons(b.Body, rules["server"])
-	s.Mode = cmp.Or(d.oneOf(b.Body, "mode", definition.Development, definition.Production), s.Mode)
+	s.Mode = cmp.Or(d.enumAttr(b.Body, "mode", definition.Development, definition.Production), s.Mode)
 	if s.Mode == definition.Production {
 		s.DefaultDecision = definition.DecideDeny
 	}
-	s.DefaultDecision = cmp.Or(d.oneOf(b.Body, "default_decision", definition.DecideAllow, definition.DecideDeny), s.DefaultDecision)
+	s.DefaultDecision = cmp.Or(d.enumAttr(b.Body, "default_decision", definition.DecideAllow, definition.DecideDeny), s.DefaultDecision)
 	if s.Mode == definition.Production && s.DefaultDecision == definition.DecideAllow {
 		d.fail("contradiction", d.f.rng(b.Body.Attributes["default_decision"].Expr.Range()), "in production mode the default decision is to deny", "remove \"default_decision\", or the mode")
 	}
@@ -181,7 +181,7 @@ func (d *decoder) ceiling(b *hclsyntax.Block) *definition.Ceiling {
 // ceilingHosts decodes the hosts that may be reached, nil when the ceiling does
 // not say. Advice has the port that is usual there.
 func (d *decoder) ceilingHosts(body *hclsyntax.Body, name, port string) []definition.Name {
-	return d.ceilingList(body, name, func(e element) (string, bool) {
+	return d.ceilingList(body, name, func(e stringItem) (string, bool) {
 		host := strings.ToLower(e.text)
 		problem, detail := hostShape(host)
 		if problem != "" {
@@ -218,9 +218,9 @@ func (d *decoder) audit(b *hclsyntax.Block) *definition.Audit {
 	d.checkBody(b)
 	a := &definition.Audit{Range: d.f.rng(b.DefRange())}
 	d.auditPath(b.Body, a)
-	a.Mode = cmp.Or(d.oneOf(b.Body, "mode", definition.AuditRelaxed, definition.AuditStrict), definition.AuditRelaxed)
+	a.Mode = cmp.Or(d.enumAttr(b.Body, "mode", definition.AuditRelaxed, definition.AuditStrict), definition.AuditRelaxed)
 	a.MaxSize = d.size(b.Body, "max_size", maxAuditFile)
-	a.MaxFiles = d.whole(b.Body, "keep", 1, maxAuditFiles)
+	a.MaxFiles = d.intAttr(b.Body, "keep", 1, maxAuditFiles)
 	a.MaxAge = d.durationWithin(b.Body, "max_age", 0, maxAuditAge)
 	a.Capture = d.patterns(b.Body, "capture", patternTexts{wrong: "this is not a name", characters: patternCharacters,
 		empty: "the list of names is empty", detail: "name what has its values kept, or remove \"capture\": no values are kept then"})
@@ -245,11 +245,11 @@ func (d *decoder) codeact(b *hclsyntax.Block) *definition.Codeact {
 	d.checkBody(b)
 	d.begin(b)
 	c := &definition.Codeact{
-		Range: d.f.rng(b.DefRange()), Bounds: d.boundsOf(b), Labels: d.textMap(b.Body, "labels"),
+		Range: d.f.rng(b.DefRange()), Bounds: d.boundsOf(b), Labels: d.stringMap(b.Body, "labels"),
 	}
 	c.Tools = d.toolPatterns(b.Body, "tools", patternCharacters)
-	c.MaxCalls = cmp.Or(d.whole(b.Body, "max_calls", 1, definition.MaxCodeCalls), definition.DefaultCodeCalls)
-	c.MaxParallel = cmp.Or(d.whole(b.Body, "max_parallel", 1, definition.MaxCodeParallel), definition.DefaultCodeParallel)
+	c.MaxCalls = cmp.Or(d.intAttr(b.Body, "max_calls", 1, definition.MaxCodeCalls), definition.DefaultCodeCalls)
+	c.MaxParallel = cmp.Or(d.intAttr(b.Body, "max_parallel", 1, definition.MaxCodeParallel), definition.DefaultCodeParallel)
 	c.MaxStdout = int(cmp.Or(d.size(b.Body, "max_stdout", definition.MaxCodeStdout), definition.DefaultCodeStdout))
 	c.Search, _ = d.boolean(b.Body, "search", true)
 	if _, written := c.Ranges["timeout"]; !written {

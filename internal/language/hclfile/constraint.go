@@ -65,20 +65,20 @@ func (d *decoder) constraints(b *hclsyntax.Block, f *field) {
 			}
 		}
 	}
-	d.contradictions(b, &l)
-	d.unsafe(b, f, &l)
-	d.samples(b, f, &l)
+	d.checkEmptyRanges(b, &l)
+	d.checkSafeIntegers(b, f, &l)
+	d.exampleValues(b, f, &l)
 	f.keywords = append(f.keywords, found...)
 }
 
 func (d *decoder) constraint(b *hclsyntax.Block, t *valueType, c *constraint, l *bounds) (json.RawMessage, bool) {
 	if t.kind != anyKind && !slices.Contains(c.kinds, t.kind) {
-		d.fail("wrong-constraint", d.f.rng(b.Body.Attributes[c.name].NameRange), fmt.Sprintf("%q does not apply to %s", c.name, t.describe()), cmp.Or(insteadOf(c.name, t.kind), "remove it, or change the type"))
+		d.fail("wrong-constraint", d.f.rng(b.Body.Attributes[c.name].NameRange), fmt.Sprintf("%q does not apply to %s", c.name, t.describe()), cmp.Or(otherConstraint(c.name, t.kind), "remove it, or change the type"))
 		return nil, false
 	}
 	switch {
 	case c.name == "format":
-		s := d.oneOf(b.Body, c.name, formats...)
+		s := d.enumAttr(b.Body, c.name, formats...)
 		return jsontext.AppendString(nil, s), s != ""
 	case c.name == "pattern":
 		return d.pattern(b.Body, l)
@@ -86,14 +86,14 @@ func (d *decoder) constraint(b *hclsyntax.Block, t *valueType, c *constraint, l 
 		v, ok := d.boolean(b.Body, c.name, false)
 		return appendJSON(nil, cty.BoolVal(v)), ok
 	case c.count:
-		n, ok := d.wholeOrNone(b.Body, c.name, 0, 1<<31-1)
+		n, ok := d.optionalInt(b.Body, c.name, 0, 1<<31-1)
 		v := cty.NumberIntVal(int64(n))
 		if ok {
 			l.numbers[c.name] = v
 		}
 		return appendJSON(nil, v), ok
 	default:
-		v, ok := d.typed(b.Body, c.name, numberKind)
+		v, ok := d.attrValue(b.Body, c.name, numberKind)
 		if !ok {
 			return nil, false
 		}
@@ -103,7 +103,7 @@ func (d *decoder) constraint(b *hclsyntax.Block, t *valueType, c *constraint, l 
 }
 
 // insteadOf names the constraint of the kind that does what name does elsewhere.
-func insteadOf(name string, k kind) string {
+func otherConstraint(name string, k kind) string {
 	side, _, _ := strings.Cut(name, "_")
 	if side != "min" && side != "max" {
 		return ""
@@ -151,7 +151,7 @@ func (d *decoder) regexp(s string, x hclsyntax.Expression) *regexp.Regexp {
 }
 
 // contradictions reports bounds that exclude every value.
-func (d *decoder) contradictions(b *hclsyntax.Block, l *bounds) {
+func (d *decoder) checkEmptyRanges(b *hclsyntax.Block, l *bounds) {
 	for _, suffix := range []string{"", "_length", "_items"} {
 		low, okLow := l.numbers["min"+suffix]
 		high, okHigh := l.numbers["max"+suffix]
@@ -170,7 +170,7 @@ var safeInteger = cty.NumberIntVal(1<<53 - 1)
 
 // unsafe reports bounds of an argument that no integer of JavaScript is within, and
 // listed values that are none.
-func (d *decoder) unsafe(b *hclsyntax.Block, f *field, l *bounds) {
+func (d *decoder) checkSafeIntegers(b *hclsyntax.Block, f *field, l *bounds) {
 	if f.typ.kind != integerKind || !d.inInput {
 		return
 	}
@@ -204,7 +204,7 @@ func (d *decoder) unsafe(b *hclsyntax.Block, f *field, l *bounds) {
 
 // samples decodes default, examples and enum, which must be of the field's
 // type; the default must also satisfy its constraints.
-func (d *decoder) samples(b *hclsyntax.Block, f *field, l *bounds) {
+func (d *decoder) exampleValues(b *hclsyntax.Block, f *field, l *bounds) {
 	var found []keyword
 	if attr := b.Body.Attributes["default"]; attr != nil && b.Type == "output" {
 		d.fail("unknown-argument", d.f.rng(attr.NameRange), "an output has no default", "let the script return the value")
@@ -214,7 +214,7 @@ func (d *decoder) samples(b *hclsyntax.Block, f *field, l *bounds) {
 		if attr == nil {
 			continue
 		}
-		values, ok := d.sampleList(attr, f.typ)
+		values, ok := d.exampleList(attr, f.typ)
 		if !ok {
 			continue
 		}
@@ -224,16 +224,16 @@ func (d *decoder) samples(b *hclsyntax.Block, f *field, l *bounds) {
 		found = append(found, keyword{name, appendJSON(nil, cty.TupleVal(values)), attr.Expr.Range()})
 	}
 	if attr := b.Body.Attributes["default"]; attr != nil {
-		if v, ok := d.eval.value(attr.Expr); ok && d.bounded(attr.Expr, v) && d.conform(attr.Expr, v, f.typ, "the default") && d.withinLimits(attr, v, l) {
+		if v, ok := d.eval.value(attr.Expr); ok && d.checkSize(attr.Expr, v) && d.checkType(attr.Expr, v, f.typ, "the default") && d.checkDefault(attr, v, l) {
 			found = slices.Insert(found, 0, keyword{"default", appendJSON(nil, v), attr.Expr.Range()})
 		}
 	}
 	f.keywords = append(f.keywords, found...)
 }
 
-func (d *decoder) sampleList(attr *hclsyntax.Attribute, t *valueType) ([]cty.Value, bool) {
+func (d *decoder) exampleList(attr *hclsyntax.Attribute, t *valueType) ([]cty.Value, bool) {
 	v, ok := d.eval.value(attr.Expr)
-	if !ok || !d.bounded(attr.Expr, v) {
+	if !ok || !d.checkSize(attr.Expr, v) {
 		return nil, false
 	}
 	if !hasKind(v, listKind) || v.LengthInt() == 0 {
@@ -245,7 +245,7 @@ func (d *decoder) sampleList(attr *hclsyntax.Attribute, t *valueType) ([]cty.Val
 	for it := v.ElementIterator(); it.Next(); {
 		_, item := it.Element()
 		x := itemExpr(attr.Expr, len(values))
-		ok = d.conform(x, item, t, fmt.Sprintf("a value of %q", attr.Name)) && ok
+		ok = d.checkType(x, item, t, fmt.Sprintf("a value of %q", attr.Name)) && ok
 		text := string(appendJSON(nil, item))
 		if attr.Name == "enum" && seen[text] {
 			d.fail("duplicate", d.f.rng(x.Range()), "the value stands twice in \"enum\"", "keep one of the two")
@@ -257,7 +257,7 @@ func (d *decoder) sampleList(attr *hclsyntax.Attribute, t *valueType) ([]cty.Val
 }
 
 // withinLimits reports a default that the field's own constraints refuse.
-func (d *decoder) withinLimits(attr *hclsyntax.Attribute, v cty.Value, l *bounds) bool {
+func (d *decoder) checkDefault(attr *hclsyntax.Attribute, v cty.Value, l *bounds) bool {
 	broken := l.broken(v)
 	if broken == "" {
 		return true

@@ -19,7 +19,7 @@ import (
 
 // neighbours are what the container blocks of a file may not have twice, and what they
 // refer to.
-type neighbours struct {
+type containerScope struct {
 	secrets []definition.Secret
 	hosts   map[string]*hclsyntax.Block // upstream blocks
 	volumes map[string]definition.ContainerVolume
@@ -28,23 +28,23 @@ type neighbours struct {
 // upstreamContainer has the upstream be where its container is, which is nil when its block
 // was reported.
 func (d *decoder) upstreamContainer(b *hclsyntax.Block, u *definition.Upstream) {
-	d.onlyWith(b, "private_networks", "url")
+	d.requiresAttr(b, "private_networks", "url")
 	d.upstreamHTTP(b, u)
 	if c := u.Container; c != nil && c.Port > 0 && c.Path != "" {
 		u.SetURL(container.URL(u.Name, c.Port, c.Path), true)
 	}
 }
 
-func (d *decoder) container(b *hclsyntax.Block, upstream *hclsyntax.Block, n *neighbours) *definition.Container {
+func (d *decoder) container(b *hclsyntax.Block, upstream *hclsyntax.Block, n *containerScope) *definition.Container {
 	d.checkBody(b)
 	c := &definition.Container{Range: d.f.rng(b.DefRange())}
 	d.containerHost(upstream, n)
-	c.Image = d.fitting(b.Body, "image", container.IsImage, "this is not the name of an image", `write it as in "ghcr.io/github/github-mcp-server:v1", with a registry and a tag if it has them`)
+	c.Image = d.matchingText(b.Body, "image", container.IsImage, "this is not the name of an image", `write it as in "ghcr.io/github/github-mcp-server:v1", with a registry and a tag if it has them`)
 	if c.Image != "" && container.HasMutableTag(c.Image) {
 		d.warn("bad-value", d.f.rng(b.Body.Attributes["image"].Expr.Range()), "this image can be another one at each start", "write the tag of a version, as in \"…:v1\", or a digest")
 	}
-	c.Port = d.whole(b.Body, "port", container.MinPort, container.MaxPort)
-	c.Path = d.fitting(b.Body, "path", container.IsURLPath, "this is not the path of a URL", `write it as in "/mcp"`)
+	c.Port = d.intAttr(b.Body, "port", container.MinPort, container.MaxPort)
+	c.Path = d.matchingText(b.Body, "path", container.IsURLPath, "this is not the path of a URL", `write it as in "/mcp"`)
 	if b.Body.Attributes["path"] == nil {
 		c.Path = container.DefaultPath
 	}
@@ -52,10 +52,10 @@ func (d *decoder) container(b *hclsyntax.Block, upstream *hclsyntax.Block, n *ne
 	d.checkProgram(b.Body, "health", c.Health)
 	c.Env = d.environment(b.Body, d.upstreamVariable, func(x hclsyntax.Expression) ([]grant.Part, bool) {
 		parts, ok := d.secretText(x) // files hold it, so that it may not be sensitive
-		return parts, ok && d.holds(x, parts, n.secrets)
+		return parts, ok && d.checkContainerSecret(x, parts, n.secrets)
 	})
 	c.Reads = d.containerReads(b.Body, n.secrets)
-	c.User = d.whole(b.Body, "user", 1, container.MaxUser)
+	c.User = d.intAttr(b.Body, "user", 1, container.MaxUser)
 	c.Internet, _ = d.boolean(b.Body, "internet", false)
 	c.Memory = d.size(b.Body, "memory", container.MaxMemory)
 	if c.Memory > 0 && c.Memory < container.MinMemory {
@@ -68,7 +68,7 @@ func (d *decoder) container(b *hclsyntax.Block, upstream *hclsyntax.Block, n *ne
 
 // containerHost looks at the host name that the server of an upstream has in its
 // container.
-func (d *decoder) containerHost(upstream *hclsyntax.Block, n *neighbours) {
+func (d *decoder) containerHost(upstream *hclsyntax.Block, n *containerScope) {
 	const other = "give the upstream another name"
 	host, where := container.Host(upstream.Labels[0]), d.f.rng(upstream.LabelRanges[0])
 	first, taken := n.hosts[host]
@@ -87,8 +87,8 @@ func (d *decoder) containerHost(upstream *hclsyntax.Block, n *neighbours) {
 
 // commandWords decodes those of a command of a container.
 func (d *decoder) commandWords(body *hclsyntax.Body, name string) []string {
-	list, ok := d.strings(body, name)
-	if !ok || !d.few(body, name, len(list)) {
+	list, ok := d.stringList(body, name)
+	if !ok || !d.checkLength(body, name, len(list)) {
 		return nil
 	}
 	for _, e := range list {
@@ -100,7 +100,7 @@ func (d *decoder) commandWords(body *hclsyntax.Body, name string) []string {
 }
 
 // few reports a list that is too long for a container, and returns false for it.
-func (d *decoder) few(body *hclsyntax.Body, name string, n int) bool {
+func (d *decoder) checkLength(body *hclsyntax.Body, name string, n int) bool {
 	if n > container.MaxItems {
 		d.fail("too-large", d.f.rng(body.Attributes[name].Expr.Range()), fmt.Sprintf("the list %q is too long", name), fmt.Sprintf("write at most %d items", container.MaxItems))
 	}
@@ -121,7 +121,7 @@ func (d *decoder) checkProgram(body *hclsyntax.Body, name string, words []string
 
 // processors decodes a number of processors, in thousandths.
 func (d *decoder) processors(body *hclsyntax.Body) int {
-	v, ok := d.typed(body, "cpus", numberKind)
+	v, ok := d.attrValue(body, "cpus", numberKind)
 	if !ok {
 		return 0
 	}
@@ -136,7 +136,7 @@ func (d *decoder) processors(body *hclsyntax.Body) int {
 
 // holds reports whether a variable of a container can have a value: text, or one secret
 // that comes from the environment, from where Compose and Kubernetes pass it on.
-func (d *decoder) holds(x hclsyntax.Expression, parts []grant.Part, secrets []definition.Secret) bool {
+func (d *decoder) checkContainerSecret(x hclsyntax.Expression, parts []grant.Part, secrets []definition.Secret) bool {
 	if !slices.ContainsFunc(parts, func(p grant.Part) bool { return p.Secret != "" || p.Base64 != nil }) {
 		return true
 	}
@@ -158,13 +158,13 @@ func (d *decoder) holds(x hclsyntax.Expression, parts []grant.Part, secrets []de
 
 // containerReads decodes the names of the secrets that a container reads as files.
 func (d *decoder) containerReads(body *hclsyntax.Body, secrets []definition.Secret) (names []string) {
-	list, _ := d.strings(body, "reads")
-	if !d.few(body, "reads", len(list)) {
+	list, _ := d.stringList(body, "reads")
+	if !d.checkLength(body, "reads", len(list)) {
 		return nil
 	}
-	taken := named{}
+	taken := declaredNames{}
 	for _, e := range list {
-		if _, known := d.secret(e.text, e.where); !known || !d.claimName(taken, e.text, e.where, "%q stands twice in \"reads\"", e.text) {
+		if _, known := d.secret(e.text, e.where); !known || !d.declareName(taken, e.text, e.where, "%q stands twice in \"reads\"", e.text) {
 			continue
 		}
 		names = append(names, e.text)
@@ -179,9 +179,9 @@ func (d *decoder) containerReads(body *hclsyntax.Body, secrets []definition.Secr
 
 // containerFolders decodes what a container may write to, and the volumes that are
 // mounted in it.
-func (d *decoder) containerFolders(b *hclsyntax.Block, c *definition.Container, n *neighbours) {
+func (d *decoder) containerFolders(b *hclsyntax.Block, c *definition.Container, n *containerScope) {
 	const form = `write an absolute path in its shortest form, of letters, digits and ._@+-, such as "/data", and none of the system's`
-	targets := named{}
+	targets := declaredNames{}
 	mounts := func(where hcl.Range, folder string) bool {
 		if !container.IsFolder(folder) {
 			d.fail("bad-value", d.f.rng(where), "no folder can be mounted here", form)
@@ -191,7 +191,7 @@ func (d *decoder) containerFolders(b *hclsyntax.Block, c *definition.Container, 
 			d.fail("bad-value", d.f.rng(where), "every container has a /tmp that it may write to", "remove it, or name another folder")
 			return false
 		}
-		return d.claimName(targets, folder, where, "%q is mounted twice", folder)
+		return d.declareName(targets, folder, where, "%q is mounted twice", folder)
 	}
 	names := 0
 	for _, inner := range blocks(b.Body, rules["container"]) {
@@ -201,8 +201,8 @@ func (d *decoder) containerFolders(b *hclsyntax.Block, c *definition.Container, 
 		}
 		c.Volumes = append(c.Volumes, d.containerVolume(inner, mounts, n))
 	}
-	list, _ := d.strings(b.Body, "writable")
-	if !d.few(b.Body, "writable", len(list)) {
+	list, _ := d.stringList(b.Body, "writable")
+	if !d.checkLength(b.Body, "writable", len(list)) {
 		return
 	}
 	for _, e := range list {
@@ -212,7 +212,7 @@ func (d *decoder) containerFolders(b *hclsyntax.Block, c *definition.Container, 
 	}
 }
 
-func (d *decoder) containerVolume(b *hclsyntax.Block, mounts func(hcl.Range, string) bool, n *neighbours) definition.ContainerVolume {
+func (d *decoder) containerVolume(b *hclsyntax.Block, mounts func(hcl.Range, string) bool, n *containerScope) definition.ContainerVolume {
 	d.checkBody(b)
 	v := definition.ContainerVolume{Name: b.Labels[0], NameRange: d.f.rng(b.LabelRanges[0])}
 	switch {
@@ -224,7 +224,7 @@ func (d *decoder) containerVolume(b *hclsyntax.Block, mounts func(hcl.Range, str
 	if target, ok := d.text(b.Body, "target"); ok && mounts(b.Body.Attributes["target"].Expr.Range(), target) {
 		v.Target = target
 	}
-	v.Host = d.fitting(b.Body, "host", container.IsFile, "this is not a path in its shortest form", `write it as in "/srv/data" or "./data"`)
+	v.Host = d.matchingText(b.Body, "host", container.IsFile, "this is not a path in its shortest form", `write it as in "/srv/data" or "./data"`)
 	v.ReadOnly, _ = d.boolean(b.Body, "read_only", false)
 	v.Size = d.size(b.Body, "size", container.MaxMemory)
 	first, shared := n.volumes[v.Name]

@@ -44,17 +44,17 @@ func (d *decoder) warn(code string, where diag.Range, summary, detail string) {
 }
 
 // named tells blocks of one type apart by name.
-type named map[string]hcl.Range
+type declaredNames map[string]hcl.Range
 
 // claim notes the name of a block. It reports a second one of the same name,
 // and returns false for it.
-func (d *decoder) claim(taken named, b *hclsyntax.Block) bool {
-	return d.claimName(taken, b.Labels[0], b.LabelRanges[0], "there is a second "+b.Type+" %q", b.Labels[0])
+func (d *decoder) declare(taken declaredNames, b *hclsyntax.Block) bool {
+	return d.declareName(taken, b.Labels[0], b.LabelRanges[0], "there is a second "+b.Type+" %q", b.Labels[0])
 }
 
 // claimName notes key. It reports a second one, and returns false for it. The
 // format says what there is twice, of the name as the reader knows it.
-func (d *decoder) claimName(taken named, key string, where hcl.Range, format, name string) bool {
+func (d *decoder) declareName(taken declaredNames, key string, where hcl.Range, format, name string) bool {
 	if first, again := taken[key]; again {
 		d.duplicate(where, first, fmt.Sprintf(format, name))
 		return false
@@ -92,13 +92,13 @@ func (f *File) Decode(s Scope) (_ definition.Definitions, problems diag.List) {
 	r := fileRules[ToolsKind]
 	d.check(f.body, r, "a tool file", f.body.SrcRange)
 	var defs definition.Definitions
-	taken := map[string]named{}
+	taken := map[string]declaredNames{}
 	for _, b := range blocks(f.body, r) {
 		if b.Type == "locals" {
 			d.checkBody(b)
 			continue
 		}
-		d.claimDefinition(taken, b)
+		d.declareDefinition(taken, b)
 		switch b.Type {
 		case "tool":
 			defs.Tools = append(defs.Tools, d.tool(b))
@@ -125,24 +125,24 @@ func (f *File) Decode(s Scope) (_ definition.Definitions, problems diag.List) {
 
 // claimDefinition notes the name of a definition. Resources, folders and
 // templates share their names, since policies and hooks name them alike.
-func (d *decoder) claimDefinition(taken map[string]named, b *hclsyntax.Block) {
+func (d *decoder) declareDefinition(taken map[string]declaredNames, b *hclsyntax.Block) {
 	kind := b.Type
 	if kind == "resource_folder" || kind == "resource_template" {
 		kind = "resource"
 	}
 	if taken[kind] == nil {
-		taken[kind] = named{}
+		taken[kind] = declaredNames{}
 	}
-	d.claimName(taken[kind], b.Labels[0], b.LabelRanges[0], "there is a second "+kind+" %q", b.Labels[0])
+	d.declareName(taken[kind], b.Labels[0], b.LabelRanges[0], "there is a second "+kind+" %q", b.Labels[0])
 }
 
 // hasher makes the hashes of one definition.
-type hasher struct{ placed, meant hash.Hash }
+type hasher struct{ source, semantic hash.Hash }
 
 // Write adds bytes to both hashes. It never fails.
 func (h *hasher) Write(b []byte) (int, error) {
-	h.meant.Write(b)
-	return h.placed.Write(b)
+	h.semantic.Write(b)
+	return h.source.Write(b)
 }
 
 // definition checks the name and the block of a definition, which what calls it, and
@@ -162,13 +162,13 @@ func (d *decoder) begin(b *hclsyntax.Block) {
 		where.Start = b.OpenBraceRange.Start // the blocks of one type share its name
 	}
 	r := d.f.rng(where)
-	h := &hasher{placed: sha256.New(), meant: sha256.New()}
-	definition.WriteField(h.placed, d.f.path)
+	h := &hasher{source: sha256.New(), semantic: sha256.New()}
+	definition.WriteField(h.source, d.f.path)
 	var at [24]byte
 	binary.BigEndian.PutUint64(at[:8], uint64(r.Start.Byte))
 	binary.BigEndian.PutUint64(at[8:16], uint64(r.Start.Line))
 	binary.BigEndian.PutUint64(at[16:], uint64(r.Start.Column))
-	h.placed.Write(at[:])
+	h.source.Write(at[:])
 	for _, field := range append([]string{b.Type}, b.Labels...) {
 		definition.WriteField(h, field)
 	}
@@ -180,7 +180,7 @@ func (d *decoder) begin(b *hclsyntax.Block) {
 func (d *decoder) hashes() definition.Hashes {
 	h := d.eval.reads
 	d.eval.reads = nil
-	return definition.Hashes{Hash: definition.Hash(h.placed.Sum(nil)), Semantic: definition.Hash(h.meant.Sum(nil))}
+	return definition.Hashes{Hash: definition.Hash(h.source.Sum(nil)), Semantic: definition.Hash(h.semantic.Sum(nil))}
 }
 
 func blockRange(b *hclsyntax.Block) hcl.Range {

@@ -23,7 +23,7 @@ type evaluator struct {
 	problems *diag.List
 	// work is what the file's expressions may still cost; exhausted: it was
 	// reported that they cost more.
-	work      int
+	workLeft  int
 	exhausted bool
 	// compared counts the names that were looked through for suggestions.
 	compared int
@@ -32,8 +32,8 @@ type evaluator struct {
 	// sensitive: a value was read that must not show in a message.
 	sensitive bool
 	// private: what is computed is shown to nobody, so that it may be sensitive.
-	private bool
-	vars    map[string]cty.Value
+	allowSensitive bool
+	vars           map[string]cty.Value
 	// loops holds the variables of the enclosing for expressions.
 	loops []binding
 	// items holds the current item of each splat expression.
@@ -46,7 +46,7 @@ type binding struct {
 }
 
 func newEvaluator(f *File, s Scope, problems *diag.List) *evaluator {
-	return &evaluator{f: f, scope: s, problems: problems, work: baseWork + workPerByte*min(len(f.source), maxHCL)}
+	return &evaluator{f: f, scope: s, problems: problems, workLeft: baseWork + workPerByte*min(len(f.source), maxHCL)}
 }
 
 // askNull is what to do where a value is null.
@@ -62,15 +62,15 @@ func (e *evaluator) fail(code string, where hcl.Range, summary, detail string) (
 
 // charge takes cost from what is left. It reports what costs more.
 func (e *evaluator) charge(cost int, where hcl.Range) bool {
-	if cost <= e.work {
-		e.work -= cost
+	if cost <= e.workLeft {
+		e.workLeft -= cost
 		return true
 	}
 	if !e.exhausted {
 		e.fail("too-large", where, "the expressions of this file take too much work", "make the values smaller, or move them into a file of data")
 	}
 	e.exhausted = true
-	e.work /= 2 // so that asking for too much is not free
+	e.workLeft /= 2 // so that asking for too much is not free
 	return false
 }
 

@@ -32,7 +32,7 @@ func (e *evaluator) call(x *hclsyntax.FunctionCallExpr) (cty.Value, bool) {
 	if !known {
 		return e.fail("unknown-name", x.NameRange, fmt.Sprintf("there is no function %q", x.Name), functionHint(x.Name))
 	}
-	if !ok || !e.fit(x, f.impl, args) {
+	if !ok || !e.convertArguments(x, f.impl, args) {
 		return cty.NilVal, false
 	}
 	size, ok := e.measure(cty.TupleVal(args), x.Range())
@@ -81,7 +81,7 @@ func (e *evaluator) arguments(x *hclsyntax.FunctionCallExpr) ([]cty.Value, bool)
 }
 
 // fit converts the arguments to the types of the function's parameters.
-func (e *evaluator) fit(x *hclsyntax.FunctionCallExpr, f function.Function, args []cty.Value) bool {
+func (e *evaluator) convertArguments(x *hclsyntax.FunctionCallExpr, f function.Function, args []cty.Value) bool {
 	params, rest := f.Params(), f.VarParam()
 	if len(args) < len(params) || len(args) > len(params) && rest == nil {
 		atLeast := ""
@@ -101,7 +101,7 @@ func (e *evaluator) fit(x *hclsyntax.FunctionCallExpr, f function.Function, args
 			e.fail("wrong-type", where, fmt.Sprintf("an argument of %s() must not be null", x.Name), askNull)
 			return false
 		}
-		if !e.fitCost(a, param.Type, where) {
+		if !e.conversionCost(a, param.Type, where) {
 			return false
 		}
 		v, err := convertTo(a, param.Type)
@@ -127,10 +127,10 @@ func signature(name string, params []function.Parameter, rest *function.Paramete
 }
 
 // fitCost charges for turning a list of mixed types into one of a common type.
-func (e *evaluator) fitCost(v cty.Value, t cty.Type, where hcl.Range) bool {
+func (e *evaluator) conversionCost(v cty.Value, t cty.Type, where hcl.Range) bool {
 	size, ok := e.measure(v, where)
 	if ok && t.IsCollectionType() && t.ElementType() == cty.DynamicPseudoType {
-		return e.charge(unifying([]cty.Value{v}, size), where)
+		return e.charge(unifyCost([]cty.Value{v}, size), where)
 	}
 	return ok
 }

@@ -113,7 +113,7 @@ func (e *evaluator) loop(x *hclsyntax.ForExpr) (cty.Value, bool) {
 			e.loops = append(e.loops, binding{x.KeyVar, key})
 		}
 		e.loops = append(e.loops, binding{x.ValVar, item})
-		if !e.round(x, &result) {
+		if !e.iterate(x, &result) {
 			return cty.NilVal, false
 		}
 	}
@@ -128,7 +128,7 @@ type loopResult struct {
 	members map[string][]cty.Value
 }
 
-func (e *evaluator) round(x *hclsyntax.ForExpr, result *loopResult) bool {
+func (e *evaluator) iterate(x *hclsyntax.ForExpr, result *loopResult) bool {
 	if x.CondExpr != nil {
 		if wanted, ok := e.condition(x.CondExpr); !ok || !wanted {
 			return ok

@@ -59,7 +59,7 @@ func fileName(t hcl.Traversal) string {
 }
 
 // ofCalls are names that bodies or CEL know during a call.
-var ofCalls = []string{"args", "input", "principal", "agent", "call", "source", "tool", "now", "params", "event", "result", "content"}
+var celNames = []string{"args", "input", "principal", "agent", "call", "source", "tool", "now", "params", "event", "result", "content"}
 
 func (e *evaluator) unknownRoot(x *hclsyntax.ScopeTraversalExpr, root string) {
 	known := []string{"var", "local"}
@@ -79,7 +79,7 @@ func (e *evaluator) unknownRoot(x *hclsyntax.ScopeTraversalExpr, root string) {
 	if file := fileName(x.Traversal); file != "" {
 		detail = fmt.Sprintf("if it is a file, put its name in quotes: %q", file)
 	}
-	if slices.Contains(ofCalls, root) {
+	if slices.Contains(celNames, root) {
 		detail = fmt.Sprintf("%s is known only while a call runs, to bodies and to CEL; this is computed when the files are loaded", root)
 	}
 	e.fail("unknown-name", x.SrcRange, fmt.Sprintf("there is no value %q", root), detail)
@@ -119,7 +119,7 @@ func (e *evaluator) lookup(root, name string, where hcl.Range) (cty.Value, bool)
 		return cty.NilVal, false
 	}
 	e.read("var", name, string(v.Value))
-	if v.Sensitive && !e.keep(where, fmt.Sprintf("the variable %q is sensitive", name)) {
+	if v.Sensitive && !e.checkSensitive(where, fmt.Sprintf("the variable %q is sensitive", name)) {
 		return cty.NilVal, false
 	}
 	if cached, ok := e.vars[name]; ok {
@@ -151,7 +151,7 @@ func (e *evaluator) local(name string, where hcl.Range) (cty.Value, bool) {
 		return cty.NilVal, false
 	}
 	e.read("local", name, string(found.hash[:]))
-	if found.sensitive && !e.keep(where, fmt.Sprintf("the local value %q holds a sensitive variable", name)) {
+	if found.sensitive && !e.checkSensitive(where, fmt.Sprintf("the local value %q holds a sensitive variable", name)) {
 		return cty.NilVal, false
 	}
 	return found.value, found.ok
@@ -159,8 +159,8 @@ func (e *evaluator) local(name string, where hcl.Range) (cty.Value, bool) {
 
 // keep notes that a sensitive value is read. It reports one that would be
 // published, for why it is sensitive.
-func (e *evaluator) keep(where hcl.Range, why string) bool {
-	if !e.private {
+func (e *evaluator) checkSensitive(where hcl.Range, why string) bool {
+	if !e.allowSensitive {
 		e.fail("misplaced-secret", where, why+" and cannot be used here",
 			"what stands here is shown to others; use it in the value of a header, in what a test sends, or as vars.NAME in a script")
 		return false

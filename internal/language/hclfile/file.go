@@ -45,9 +45,9 @@ type File struct {
 	folder    string
 	kind      Kind
 	source    string
-	places    places
+	positions positions
 	// cuts are what HCL did not parse, in order.
-	cuts []cut
+	skipped []skippedRange
 	// heredocs are the literal heredocs, in order.
 	heredocs []heredoc
 	// embedded are the strings of a JSON file that were parsed on their own.
@@ -99,7 +99,7 @@ func Parse(src Source, kind Kind) (_ *File, problems diag.List) {
 		return nil, diag.List{*problem}
 	}
 	f.source = string(src.Bytes)
-	f.places = newPlaces(f.source)
+	f.positions = newPlaces(f.source)
 	if isJSON(src.Path) {
 		problems = f.parseJSON()
 	} else {
@@ -174,7 +174,7 @@ func (f *File) parseHCL(src []byte) diag.List {
 	start := 0
 	if bytes.HasPrefix(src, []byte(byteOrderMark)) {
 		start = len(byteOrderMark)
-		f.addCut(0, start)
+		f.skip(0, start)
 	}
 	heredocs, problem := scan(src[start:])
 	if problem != nil {
@@ -208,7 +208,7 @@ func (f *File) withoutHeredocs(src []byte, start int, heredocs []heredoc) []byte
 		h.open, h.start, h.end = h.open+start, h.start+start, h.end+start
 		h.cut = len(text) + h.open - at
 		text = append(text, src[at:h.start]...)
-		f.addCut(len(text), h.end-h.start)
+		f.skip(len(text), h.end-h.start)
 		f.heredocs = append(f.heredocs, h)
 		at = h.end
 	}
@@ -248,10 +248,10 @@ func (f *File) Incomplete() bool { return f.broken }
 const markEvery = 256
 
 // places finds lines and columns of byte offsets.
-type places []diag.Pos
+type positions []diag.Pos
 
-func newPlaces(source string) places {
-	p := make(places, 1, 1+len(source)/markEvery)
+func newPlaces(source string) positions {
+	p := make(positions, 1, 1+len(source)/markEvery)
 	p[0] = diag.Pos{Line: 1, Column: 1}
 	if strings.HasPrefix(source, byteOrderMark) {
 		p[0].Column = 0 // the mark takes no column
@@ -269,7 +269,7 @@ func newPlaces(source string) places {
 
 // pos returns the place of the byte at offset, which is moved into the source
 // when it lies outside.
-func (p places) pos(source string, offset int) diag.Pos {
+func (p positions) pos(source string, offset int) diag.Pos {
 	offset = max(0, min(offset, len(source)))
 	i := sort.Search(len(p), func(i int) bool { return p[i].Byte > offset }) - 1
 	pos := diag.Advance(p[i], source[p[i].Byte:offset])
@@ -278,7 +278,7 @@ func (p places) pos(source string, offset int) diag.Pos {
 }
 
 // cut is a run of bytes that HCL did not parse.
-type cut struct {
+type skippedRange struct {
 	// at is the offset of the cut in what HCL parsed.
 	at int
 	// skipped is how many bytes were cut here and before.
@@ -286,23 +286,23 @@ type cut struct {
 }
 
 // addCut notes that size bytes are missing at an offset of what HCL parses.
-func (f *File) addCut(at, size int) {
-	if n := len(f.cuts); n > 0 {
-		size += f.cuts[n-1].skipped
+func (f *File) skip(at, size int) {
+	if n := len(f.skipped); n > 0 {
+		size += f.skipped[n-1].skipped
 	}
-	f.cuts = append(f.cuts, cut{at, size})
+	f.skipped = append(f.skipped, skippedRange{at, size})
 }
 
 // offset translates an offset in what HCL parsed to one in the source.
 func (f *File) offset(parsed int) int {
-	i := sort.Search(len(f.cuts), func(i int) bool { return f.cuts[i].at > parsed })
+	i := sort.Search(len(f.skipped), func(i int) bool { return f.skipped[i].at > parsed })
 	if i > 0 {
-		parsed += f.cuts[i-1].skipped
+		parsed += f.skipped[i-1].skipped
 	}
 	return min(parsed, len(f.source))
 }
 
-func (f *File) pos(offset int) diag.Pos { return f.places.pos(f.source, offset) }
+func (f *File) pos(offset int) diag.Pos { return f.positions.pos(f.source, offset) }
 
 // span returns the range of the bytes of the source from start up to end.
 func (f *File) span(start, end int) diag.Range {

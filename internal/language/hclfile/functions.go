@@ -38,7 +38,7 @@ var functions = map[string]builtin{
 	"floor":    {impl: stdlib.FloorFunc},
 	"max":      {impl: stdlib.MaxFunc},
 	"min":      {impl: stdlib.MinFunc},
-	"parseint": {impl: stdlib.ParseIntFunc, cost: squared},
+	"parseint": {impl: stdlib.ParseIntFunc, cost: squaredCost},
 	"signum":   {impl: stdlib.SignumFunc},
 
 	"chomp":       {impl: stdlib.ChompFunc},
@@ -52,8 +52,8 @@ var functions = map[string]builtin{
 	"split":       {impl: stdlib.SplitFunc},
 	"startswith":  {impl: textTest(strings.HasPrefix)},
 	"strcontains": {impl: textTest(strings.Contains)},
-	"strrev":      {impl: stdlib.ReverseFunc, cost: perCharacter},
-	"substr":      {impl: stdlib.SubstrFunc, cost: perCharacter},
+	"strrev":      {impl: stdlib.ReverseFunc, cost: perCharacterCost},
+	"substr":      {impl: stdlib.SubstrFunc, cost: perCharacterCost},
 	"title":       {impl: stdlib.TitleFunc},
 	"trim":        {impl: stdlib.TrimFunc},
 	"trimprefix":  {impl: stdlib.TrimPrefixFunc},
@@ -61,19 +61,19 @@ var functions = map[string]builtin{
 	"trimsuffix":  {impl: stdlib.TrimSuffixFunc},
 	"upper":       {impl: stdlib.UpperFunc},
 
-	"chunklist":    {impl: stdlib.ChunklistFunc, cost: unifying},
-	"coalesce":     {impl: stdlib.CoalesceFunc, cost: perArgument},
-	"coalescelist": {impl: stdlib.CoalesceListFunc, cost: perArgument},
+	"chunklist":    {impl: stdlib.ChunklistFunc, cost: unifyCost},
+	"coalesce":     {impl: stdlib.CoalesceFunc, cost: perArgumentCost},
+	"coalescelist": {impl: stdlib.CoalesceListFunc, cost: perArgumentCost},
 	"compact":      {impl: stdlib.CompactFunc},
-	"concat":       {impl: stdlib.ConcatFunc, cost: perArgument},
+	"concat":       {impl: stdlib.ConcatFunc, cost: perArgumentCost},
 	"contains":     {impl: stdlib.ContainsFunc},
 	"distinct":     {impl: stdlib.DistinctFunc, cost: distinctCost},
 	"element":      {impl: stdlib.ElementFunc},
 	"flatten":      {impl: stdlib.FlattenFunc},
 	"keys":         {impl: stdlib.KeysFunc},
-	"length":       {impl: length, cost: perCharacter},
+	"length":       {impl: length, cost: perCharacterCost},
 	"lookup":       {impl: stdlib.LookupFunc},
-	"merge":        {impl: stdlib.MergeFunc, cost: perArgument},
+	"merge":        {impl: stdlib.MergeFunc, cost: perArgumentCost},
 	"reverse":      {impl: stdlib.ReverseListFunc},
 	"slice":        {impl: stdlib.SliceFunc},
 	"sort":         {impl: stdlib.SortFunc},
@@ -81,9 +81,9 @@ var functions = map[string]builtin{
 	"zipmap":       {impl: stdlib.ZipmapFunc},
 
 	"tobool":   {impl: stdlib.MakeToFunc(cty.Bool)},
-	"tolist":   {impl: stdlib.MakeToFunc(cty.List(cty.DynamicPseudoType)), cost: unifying},
-	"tomap":    {impl: stdlib.MakeToFunc(cty.Map(cty.DynamicPseudoType)), cost: unifying},
-	"tonumber": {impl: stdlib.MakeToFunc(cty.Number), cost: squared},
+	"tolist":   {impl: stdlib.MakeToFunc(cty.List(cty.DynamicPseudoType)), cost: unifyCost},
+	"tomap":    {impl: stdlib.MakeToFunc(cty.Map(cty.DynamicPseudoType)), cost: unifyCost},
+	"tonumber": {impl: stdlib.MakeToFunc(cty.Number), cost: squaredCost},
 	"tostring": {impl: stdlib.MakeToFunc(cty.String)},
 
 	"base64decode": {impl: textFunction(func(s string) (string, error) {
@@ -144,7 +144,7 @@ var length = function.New(&function.Spec{
 
 const (
 	// tooMuch is a cost that no file can pay; ten times it fits an int of 32 bits.
-	tooMuch = 1 << 27
+	prohibitiveCost = 1 << 27
 	// comparison is the cost of comparing two values or their types.
 	comparison = 4
 	// decodedToken is the cost of a token of JSON for cty, which reads it twice.
@@ -152,18 +152,18 @@ const (
 )
 
 func product(a, b int) int {
-	if a != 0 && b > tooMuch/a {
-		return tooMuch
+	if a != 0 && b > prohibitiveCost/a {
+		return prohibitiveCost
 	}
 	return a * b
 }
 
 // squared is for text that is read as a number.
-func squared(_ []cty.Value, size int) int { return product(size/nodeSize, size/nodeSize) }
+func squaredCost(_ []cty.Value, size int) int { return product(size/nodeSize, size/nodeSize) }
 
 // unifying is for functions, and conversions of lists, that compare every item
 // or its type with every other.
-func unifying(args []cty.Value, size int) int {
+func unifyCost(args []cty.Value, size int) int {
 	items := len(args)
 	for _, a := range args {
 		items = max(items, itemsOf(a))
@@ -173,12 +173,12 @@ func unifying(args []cty.Value, size int) int {
 
 // distinctCost is for a list whose every item is compared with every other.
 func distinctCost(args []cty.Value, size int) int {
-	return unifying(args, size) + product(8*comparison*itemsOf(args[0]), size/nodeSize)
+	return unifyCost(args, size) + product(8*comparison*itemsOf(args[0]), size/nodeSize)
 }
 
 // perArgument is for functions that compare the type of every argument with
 // that of every other.
-func perArgument(args []cty.Value, size int) int {
+func perArgumentCost(args []cty.Value, size int) int {
 	return size + product(comparison*len(args), size/nodeSize)
 }
 
@@ -198,7 +198,7 @@ func replaceCost(args []cty.Value, size int) int {
 func indentCost(args []cty.Value, size int) int {
 	n, accuracy := args[0].AsBigFloat().Int64()
 	if accuracy != big.Exact || n < 0 || n > maxValue {
-		return tooMuch
+		return prohibitiveCost
 	}
 	return size + product(int(n), strings.Count(text(args[1]), "\n"))
 }
@@ -230,7 +230,7 @@ func jsonCost(args []cty.Value, size int) int {
 	err := jsonguard.Check([]byte(text(args[0])), jsonguard.Limits{Bytes: maxValue, Depth: maxNesting, Tokens: maxTokens})
 	var refused *jsonguard.Error
 	if errors.As(err, &refused) && (refused.Kind == jsonguard.TooDeep || refused.Kind == jsonguard.TooMany) {
-		return tooMuch
+		return prohibitiveCost
 	}
 	tokens := 0
 	for _, mark := range "[{,:" {
@@ -241,7 +241,7 @@ func jsonCost(args []cty.Value, size int) int {
 
 // perCharacter is for functions that look for the characters of a text as
 // people see them, which takes a table for each code point.
-func perCharacter(args []cty.Value, size int) int {
+func perCharacterCost(args []cty.Value, size int) int {
 	return size + 20*textLen(args[0])
 }
 
@@ -253,8 +253,8 @@ func widths(format string) int {
 	total, number := 0, 0
 	for i := range len(format) {
 		if c := format[i]; isDigit(c) {
-			number = min(number*10+int(c-'0'), tooMuch)
-			total = min(max(total, total+number), tooMuch)
+			number = min(number*10+int(c-'0'), prohibitiveCost)
+			total = min(max(total, total+number), prohibitiveCost)
 		} else {
 			number = 0
 		}

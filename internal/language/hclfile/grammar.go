@@ -16,11 +16,11 @@ type rule struct {
 	// single: at most one such block stands beside its like.
 	single bool
 	// open: arguments of any name may stand in it.
-	open   bool
-	args   []argument
-	blocks []string
+	anyArgument bool
+	args        []argument
+	blocks      []string
 	// own are the rules of blocks that differ here from their like elsewhere.
-	own map[string]*rule
+	overrides map[string]*rule
 }
 
 // argument is an argument that a block may hold.
@@ -57,7 +57,7 @@ func (r *rule) hasBlock(name string) bool { return slices.Contains(r.blocks, nam
 // block returns the rule of blocks of a type that stand in this one, or nil
 // when there is no such type.
 func (r *rule) block(name string) *rule {
-	if own := r.own[name]; own != nil {
+	if own := r.overrides[name]; own != nil {
 		return own
 	}
 	return rules[name]
@@ -75,7 +75,7 @@ func (r *rule) argNames() []string {
 }
 
 // homes returns the types of the blocks within this one that hold an argument.
-func (r *rule) homes(argument string) []string {
+func (r *rule) blocksWith(argument string) []string {
 	var found []string
 	for _, name := range r.blocks {
 		if r.block(name).arg(argument) != nil {
@@ -87,9 +87,9 @@ func (r *rule) homes(argument string) []string {
 
 // wayTo says in which block within this one an argument belongs, "" when there
 // is no such block, or several. What is granted lies two blocks deep.
-func (r *rule) wayTo(argument string) string {
+func (r *rule) locationHint(argument string) string {
 	path := argument + " = …"
-	inner := r.homes(argument)
+	inner := r.blocksWith(argument)
 	if len(inner) == 0 && slices.Contains(askNames, argument) && r.hasBlock("allow") {
 		inner, path = []string{"allow"}, "ask { "+path+" }"
 	}
@@ -104,7 +104,7 @@ func (r *rule) wayTo(argument string) string {
 func parents(block string) []string {
 	var found []string
 	for name, r := range rules {
-		if r.hasBlock(block) && r.own[block] == nil {
+		if r.hasBlock(block) && r.overrides[block] == nil {
 			found = append(found, name)
 		}
 	}
@@ -141,7 +141,7 @@ func join(lists ...[]argument) []argument {
 }
 
 // home names the files in which a block may stand at the top level, or "".
-func home(block string) string {
+func fileHint(block string) string {
 	inConfig, inTools := fileRules[ConfigKind].hasBlock(block), fileRules[ToolsKind].hasBlock(block)
 	switch {
 	case inConfig && !inTools:
@@ -200,35 +200,35 @@ var rules = described(map[string]*rule{
 		args("client_secret", "authorize_url", "redirect_url", "scopes", "audience", "params", "auth_style", "private_networks"))},
 	"auth": {labels: []string{"kind", "name"}, args: authArgs()},
 	"codeact": {single: true, args: args("tools", "max_calls", "max_parallel", "max_stdout", "search", "timeout", "ask_timeout", "labels"),
-		blocks: []string{"limits"}, own: boundsOfCall},
+		blocks: []string{"limits"}, overrides: boundsOfCall},
 	"upstream": {labels: []string{"name"}, args: args("command", "dir", "env", "url", "transport", "private_networks",
 		"prefix", "include", "exclude", "rename", "offer", "instructions", "escape", "ask", "max_rounds", "max_tokens",
 		"timeout", "ask_timeout", "start_timeout", "max_message", "labels", "pin", "lazy"),
-		blocks: []string{"header", "override", "limits", "container"}, own: boundsOfCall},
+		blocks: []string{"header", "override", "limits", "container"}, overrides: boundsOfCall},
 	"container": {single: true, args: join(required("image", "port"),
 		args("path", "command", "env", "reads", "user", "internet", "health", "memory", "cpus", "writable")), blocks: []string{"volume"}},
 	"volume": {labels: []string{"name"}, args: join(required("target"), args("host", "read_only", "size"))},
 	"override": {labels: []string{"tool"}, args: args("title", "description", "read_only", "destructive", "idempotent", "open_world", "labels", "timeout"),
-		blocks: []string{"limits", "cache"}, own: boundsOfCall},
+		blocks: []string{"limits", "cache"}, overrides: boundsOfCall},
 
 	"resource": {labels: []string{"name"}, args: join(required("uri"), callArgs(),
 		args("title", "description", "mime_type", "size", "text", "base64", "file"), codeArg("run", false)),
-		blocks: []string{"allow", "limits", "annotations", "icon"}, own: boundsOfCall},
+		blocks: []string{"allow", "limits", "annotations", "icon"}, overrides: boundsOfCall},
 	"annotations": {single: true, args: args("audience", "priority")},
 	"icon":        {args: join(required("src"), args("mime_type", "sizes", "theme"))},
 	"resource_folder": {labels: []string{"name"}, args: join(required("root", "uri_prefix"),
 		args("glob", "exclude", "mime_types", "max_file", "description", "labels")), blocks: []string{"annotations", "icon"}},
 	"resource_template": {labels: []string{"name"}, args: join(required("uri_template"), callArgs(),
 		args("title", "description", "mime_type", "text"), codeArg("run", false)),
-		blocks: []string{"param", "complete", "allow", "limits", "annotations", "icon"}, own: boundsOfCall},
+		blocks: []string{"param", "complete", "allow", "limits", "annotations", "icon"}, overrides: boundsOfCall},
 	"param":    {labels: []string{"name"}, args: args("description", "pattern")},
 	"complete": {labels: []string{"name"}, args: completeArgs()},
 	"prompt": {labels: []string{"name"}, args: join(callArgs(), args("title", "description"), codeArg("run", false)),
-		blocks: []string{"argument", "message", "allow", "limits", "icon"}, own: boundsOfCall},
+		blocks: []string{"argument", "message", "allow", "limits", "icon"}, overrides: boundsOfCall},
 	"argument": {labels: []string{"name"}, args: args("title", "description", "required", "values"), blocks: []string{"complete"},
-		own: map[string]*rule{"complete": {single: true, args: completeArgs()}}},
+		overrides: map[string]*rule{"complete": {single: true, args: completeArgs()}}},
 	"message": {labels: []string{"role"}, args: args("text", "file"), blocks: []string{"image", "audio", "resource", "link", "annotations"},
-		own: map[string]*rule{"resource": {single: true, args: join(required("uri"), args("mime_type", "text", "base64", "file"))}}},
+		overrides: map[string]*rule{"resource": {single: true, args: join(required("uri"), args("mime_type", "text", "base64", "file"))}}},
 	"image": {single: true, args: args("file", "base64", "mime_type")},
 	"audio": {single: true, args: args("file", "base64", "mime_type")},
 	"link":  {single: true, args: join(required("uri", "name"), args("title", "description", "mime_type", "size"))},
@@ -237,7 +237,7 @@ var rules = described(map[string]*rule{
 		args("title", "description", "timeout", "idempotent", "read_only", "destructive", "open_world",
 			"labels", "input_schema", "output_schema", "extra_arguments"),
 		codeArg("run", true), args("ask_timeout", "task", "task_ttl", "ask_first"), codeArg("dry_run", false)),
-		blocks: []string{"input", "output", "allow", "limits", "icon", "cache"}, own: boundsOfCall},
+		blocks: []string{"input", "output", "allow", "limits", "icon", "cache"}, overrides: boundsOfCall},
 	"input":  {labels: []string{"name"}, args: join(schemaArgs(), args("header"), codeArg("from", false)), blocks: []string{"field"}},
 	"output": {labels: []string{"name"}, args: schemaArgs(), blocks: []string{"field"}},
 	"field":  {labels: []string{"name"}, args: schemaArgs(), blocks: []string{"field"}},
@@ -249,7 +249,7 @@ var rules = described(map[string]*rule{
 	"header": {labels: []string{"name"}, args: required("value")},
 	"fs":     {labels: []string{"name"}, args: join(required("root"), args("mode", "max_file", "max_total"))},
 	"exec": {labels: []string{"name"}, args: join(required("path"), args("argv", "env", "timeout", "max_output", "concurrency")), blocks: []string{"param"},
-		own: map[string]*rule{"param": {labels: []string{"name"}, args: join(required("pattern"), args("max_length"))}}},
+		overrides: map[string]*rule{"param": {labels: []string{"name"}, args: join(required("pattern"), args("max_length"))}}},
 	"sql": {labels: []string{"name"}, args: join(required("driver"), args("dsn", "root", "glob", "mode", "max_rows")),
 		blocks: []string{"statement"}},
 	"statement": {labels: []string{"name"}, args: codeArg("query", true)},
@@ -257,7 +257,7 @@ var rules = described(map[string]*rule{
 	"ask":       {single: true, args: args("elicit", "sample", "roots", "max_rounds", "max_tokens")},
 	"call":      {single: true, args: required("tools")},
 	"env":       {single: true, args: required("names")},
-	"module":    {labels: []string{"name"}, open: true},
+	"module":    {labels: []string{"name"}, anyArgument: true},
 	"secrets":   {single: true, args: required("names")},
 
 	"policy": {labels: []string{"name"}, args: join(args("tools", "resources", "prompts", "on"),
@@ -268,7 +268,7 @@ var rules = described(map[string]*rule{
 	"hook": {labels: []string{"name"}, args: join(required("on"), args("tools", "resources", "prompts", "timeout"), codeArg("run", true)),
 		blocks: []string{"allow"}},
 
-	"locals": {open: true},
+	"locals": {anyArgument: true},
 	"test": {labels: []string{"name"}, args: join(args("tool", "resource", "prompt", "complete", "input", "vars", "principal", "agent", "source")),
 		blocks: []string{"mock", "expect"}},
 	"mock":   {labels: []string{"object", "request"}, args: args("status", "headers", "json", "text", "error")},

@@ -21,11 +21,11 @@ import (
 // allow decodes an allow block. ranges maps each object to its block.
 func (d *decoder) allow(b *hclsyntax.Block) (set grant.Set, ranges map[string]diag.Range) {
 	d.checkBody(b)
-	taken := named{}
+	taken := declaredNames{}
 	ranges = map[string]diag.Range{}
 	for _, inner := range blocks(b.Body, rules["allow"]) {
 		if len(inner.Labels) > 0 {
-			d.claimName(taken, inner.Type+"."+inner.Labels[0], inner.LabelRanges[0], "there is a second "+inner.Type+" %q", inner.Labels[0])
+			d.declareName(taken, inner.Type+"."+inner.Labels[0], inner.LabelRanges[0], "there is a second "+inner.Type+" %q", inner.Labels[0])
 			d.checkIdentifier("the grant", inner.Labels[0], inner.LabelRanges[0])
 			ranges[inner.Type+"."+inner.Labels[0]] = d.f.rng(inner.DefRange())
 		}
@@ -37,7 +37,7 @@ func (d *decoder) allow(b *hclsyntax.Block) (set grant.Set, ranges map[string]di
 		case "call":
 			set.Call = d.tools(inner, ranges)
 		case "secrets":
-			set.Secrets = d.revealed(inner, ranges)
+			set.Secrets = d.secretGrants(inner, ranges)
 		case "http":
 			set.HTTP = append(set.HTTP, d.http(inner, ranges))
 		case "fs":
@@ -58,16 +58,16 @@ func (d *decoder) allow(b *hclsyntax.Block) (set grant.Set, ranges map[string]di
 // grantBody checks a block of a grant, and returns its body as literalOnly does.
 func (d *decoder) grantBody(b *hclsyntax.Block) *hclsyntax.Body {
 	d.checkBody(b)
-	return d.literalOnly(b.Body, rules[b.Type])
+	return d.requireLiteral(b.Body, rules[b.Type])
 }
 
 // literalOnly reports each argument of a grant that is computed, and returns
 // the body without them: whoever reads the file must see the power it gives.
-func (d *decoder) literalOnly(body *hclsyntax.Body, r *rule) *hclsyntax.Body {
+func (d *decoder) requireLiteral(body *hclsyntax.Body, r *rule) *hclsyntax.Body {
 	literal := *body
 	literal.Attributes = maps.Clone(body.Attributes)
 	for _, a := range r.args {
-		if attr := body.Attributes[a.name]; attr != nil && d.computed(attr) {
+		if attr := body.Attributes[a.name]; attr != nil && d.reportComputed(attr) {
 			delete(literal.Attributes, a.name)
 		}
 	}
@@ -75,7 +75,7 @@ func (d *decoder) literalOnly(body *hclsyntax.Body, r *rule) *hclsyntax.Body {
 }
 
 // computed reports an argument of a grant that is computed, and whether it is.
-func (d *decoder) computed(attr *hclsyntax.Attribute) bool {
+func (d *decoder) reportComputed(attr *hclsyntax.Attribute) bool {
 	x := computedPart(attr.Expr)
 	if x != nil {
 		d.fail("computed-grant", d.f.rng(x.Range()), fmt.Sprintf("%q of a grant cannot be computed", attr.Name),
@@ -118,8 +118,8 @@ func computedPart(x hclsyntax.Expression) hclsyntax.Expression {
 // grantList decodes a list of a grant. A list that is written and empty is a
 // mistake: its author means nothing, where a grant without the list means the
 // default.
-func (d *decoder) grantList(body *hclsyntax.Body, name, whenEmpty string) []element {
-	list, ok := d.strings(body, name)
+func (d *decoder) grantList(body *hclsyntax.Body, name, whenEmpty string) []stringItem {
+	list, ok := d.stringList(body, name)
 	if ok && len(list) == 0 {
 		d.fail("bad-grant", d.f.rng(body.Attributes[name].Expr.Range()), "the list of "+name+" is empty", whenEmpty)
 	}
@@ -129,7 +129,7 @@ func (d *decoder) grantList(body *hclsyntax.Body, name, whenEmpty string) []elem
 // env decodes an env block. It notes the place of the block as "env", and of
 // each name as "env.NAME".
 func (d *decoder) env(b *hclsyntax.Block, ranges map[string]diag.Range) []string {
-	return d.grantNames(b, ranges, "name at least one variable of the environment, such as \"LANG\"", func(e element) bool {
+	return d.grantNames(b, ranges, "name at least one variable of the environment, such as \"LANG\"", func(e stringItem) bool {
 		switch {
 		case strings.Contains(e.text, "*"):
 			d.fail("bad-grant", d.f.rng(e.where), "a grant names each variable of the environment", "write the names out")
@@ -147,12 +147,12 @@ func (d *decoder) env(b *hclsyntax.Block, ranges map[string]diag.Range) []string
 // grantNames decodes a block of a grant that is a list of names, each of which
 // accept reports or lets pass. It notes the place of the block as its type, and
 // of each name as "TYPE.NAME".
-func (d *decoder) grantNames(b *hclsyntax.Block, ranges map[string]diag.Range, whenEmpty string, accept func(element) bool) []string {
+func (d *decoder) grantNames(b *hclsyntax.Block, ranges map[string]diag.Range, whenEmpty string, accept func(stringItem) bool) []string {
 	ranges[b.Type] = d.f.rng(b.DefRange())
-	taken := named{}
+	taken := declaredNames{}
 	var names []string
 	for _, e := range d.grantList(d.grantBody(b), "names", whenEmpty) {
-		if accept(e) && d.claimName(taken, e.text, e.where, "%q stands twice in \"names\"", e.text) {
+		if accept(e) && d.declareName(taken, e.text, e.where, "%q stands twice in \"names\"", e.text) {
 			names = append(names, e.text)
 			ranges[b.Type+"."+e.text] = d.f.rng(e.where)
 		}
@@ -163,7 +163,7 @@ func (d *decoder) grantNames(b *hclsyntax.Block, ranges map[string]diag.Range, w
 // ceilingIdentifiers decodes names and patterns of variables or modules that may be
 // granted, nil when the ceiling does not say.
 func (d *decoder) ceilingIdentifiers(body *hclsyntax.Body, name, what, example string) []definition.Name {
-	return d.ceilingList(body, name, func(e element) (string, bool) {
+	return d.ceilingList(body, name, func(e stringItem) (string, bool) {
 		ok := isIdentifier(strings.ReplaceAll(e.text, "*", "x"))
 		if !ok {
 			d.fail("bad-grant", d.f.rng(e.where), d.eval.show(e.text)+" is not the name of a "+what, fmt.Sprintf("use letters, digits, _ and *, such as %q", example))
@@ -174,8 +174,8 @@ func (d *decoder) ceilingIdentifiers(body *hclsyntax.Body, name, what, example s
 
 // revealed decodes a secrets block: which secrets a script may read. Whether the
 // operator lets them be read is for package configcheck to say.
-func (d *decoder) revealed(b *hclsyntax.Block, ranges map[string]diag.Range) []string {
-	return d.grantNames(b, ranges, "name at least one secret that the script may read", func(e element) bool {
+func (d *decoder) secretGrants(b *hclsyntax.Block, ranges map[string]diag.Range) []string {
+	return d.grantNames(b, ranges, "name at least one secret that the script may read", func(e stringItem) bool {
 		_, ok := d.secret(e.text, e.where)
 		return ok
 	})
@@ -185,14 +185,14 @@ func (d *decoder) revealed(b *hclsyntax.Block, ranges map[string]diag.Range) []s
 // called. It notes the place of each as "tools.NAME".
 func (d *decoder) tools(b *hclsyntax.Block, ranges map[string]diag.Range) []string {
 	ranges["call"] = d.f.rng(b.DefRange())
-	taken := named{}
+	taken := declaredNames{}
 	var names []string
 	list := d.grantList(d.grantBody(b), "tools", "name at least one tool, or a pattern such as \"crm_*\"")
 	for _, e := range list {
 		switch {
 		case !definition.IsPattern(e.text):
 			d.fail("bad-name", d.f.rng(e.where), "this is not the name of a tool", patternCharacters)
-		case d.claimName(taken, e.text, e.where, "%q stands twice in \"tools\"", e.text):
+		case d.declareName(taken, e.text, e.where, "%q stands twice in \"tools\"", e.text):
 			names = append(names, e.text)
 			ranges["tools."+e.text] = d.f.rng(e.where)
 		}
@@ -222,7 +222,7 @@ func (d *decoder) ask(b *hclsyntax.Block, ranges map[string]diag.Range) *grant.A
 	for name, granted := range map[string]*bool{grant.Elicit: &a.Elicit, grant.Sample: &a.Sample, grant.Roots: &a.Roots} {
 		attr := b.Body.Attributes[name]
 		if attr == nil {
-			*granted = d.meant(b.Body, rules["ask"], name) // it is reported, and what uses it need not be
+			*granted = d.hasSimilar(b.Body, rules["ask"], name) // it is reported, and what uses it need not be
 			reported = reported || *granted
 			continue
 		}
@@ -231,8 +231,8 @@ func (d *decoder) ask(b *hclsyntax.Block, ranges map[string]diag.Range) *grant.A
 		*granted, ok = d.boolean(body, name, true)
 		reported = reported || !ok
 	}
-	a.MaxRounds = d.whole(body, "max_rounds", 1, maxAskRounds)
-	a.MaxTokens = d.whole(body, "max_tokens", 1, maxAskTokens)
+	a.MaxRounds = d.intAttr(body, "max_rounds", 1, maxAskRounds)
+	a.MaxTokens = d.intAttr(body, "max_tokens", 1, maxAskTokens)
 	if attr := b.Body.Attributes["max_tokens"]; attr != nil && !a.Sample && !reported {
 		d.fail("contradiction", d.f.rng(attr.NameRange), "\"max_tokens\" bounds samples, which are not granted", "write sample = true, or remove it")
 	}
@@ -249,7 +249,7 @@ func (d *decoder) module(b *hclsyntax.Block, ranges map[string]diag.Range) grant
 	g := grant.Module{Name: b.Labels[0]}
 	options := make(map[string]json.RawMessage, len(b.Body.Attributes))
 	for name, attr := range b.Body.Attributes {
-		if value := d.json(b.Body, name); !d.computed(attr) && value != nil {
+		if value := d.json(b.Body, name); !d.reportComputed(attr) && value != nil {
 			options[name] = value
 		}
 	}
@@ -277,7 +277,7 @@ func (d *decoder) fs(b *hclsyntax.Block, ranges map[string]diag.Range) grant.FS 
 		g.Root, g.Relative = d.folderPath(written, where), !filepath.IsAbs(written)
 		ranges["fs."+g.Name+".root"] = where
 	}
-	g.Write = d.oneOf(body, "mode", "ro", "rw") == "rw"
+	g.Write = d.enumAttr(body, "mode", "ro", "rw") == "rw"
 	g.MaxFile = d.size(body, "max_file", maxGrantedFile)
 	g.MaxTotal = d.size(body, "max_total", maxGrantedTotal)
 	if g.MaxTotal > 0 && g.MaxFile > g.MaxTotal {
@@ -307,7 +307,7 @@ func (d *decoder) folderPath(written string, where diag.Range) string {
 // ceilingRoots decodes the folders within which roots may lie, nil when the
 // ceiling does not say.
 func (d *decoder) ceilingRoots(body *hclsyntax.Body, name string) []definition.Name {
-	return d.ceilingList(body, name, func(e element) (string, bool) {
+	return d.ceilingList(body, name, func(e stringItem) (string, bool) {
 		path := d.folderPath(e.text, d.f.rng(e.where))
 		return path, path != ""
 	})
@@ -315,12 +315,12 @@ func (d *decoder) ceilingRoots(body *hclsyntax.Body, name string) []definition.N
 
 // ceilingList decodes a list of a ceiling, nil when the ceiling does not say.
 // accept returns what an item says, and false for one that it reports.
-func (d *decoder) ceilingList(body *hclsyntax.Body, name string, accept func(element) (string, bool)) []definition.Name {
+func (d *decoder) ceilingList(body *hclsyntax.Body, name string, accept func(stringItem) (string, bool)) []definition.Name {
 	if attr := body.Attributes[name]; attr == nil {
 		return nil
 	}
 	names := []definition.Name{}
-	list, _ := d.strings(body, name)
+	list, _ := d.stringList(body, name)
 	for _, e := range list {
 		if text, ok := accept(e); ok {
 			names = append(names, definition.Name{Text: text, Range: d.f.rng(e.where)})
@@ -353,12 +353,12 @@ func (d *decoder) kv(b *hclsyntax.Block, ranges map[string]diag.Range) grant.KV 
 	if attr := b.Body.Attributes["scope"]; attr != nil {
 		ranges[scoped] = d.f.rng(attr.Expr.Range())
 	}
-	g.Scope = cmp.Or(d.oneOf(body, "scope", grant.Scopes()...), grant.ScopeTool)
+	g.Scope = cmp.Or(d.enumAttr(body, "scope", grant.Scopes()...), grant.ScopeTool)
 	g.TTL = d.durationWithin(body, "ttl", 0, maxKeep)
 	if g.TTL == 0 && g.Scope == grant.ScopeSession {
 		g.TTL = defaultSession
 	}
-	g.MaxKeys = cmp.Or(d.whole(body, "max_keys", 1, maxKeys), defaultKeys)
+	g.MaxKeys = cmp.Or(d.intAttr(body, "max_keys", 1, maxKeys), defaultKeys)
 	g.MaxValue = cmp.Or(d.size(body, "max_value", maxKept), defaultKept)
 	g.MaxTotal = cmp.Or(d.size(body, "max_total", maxStore), defaultStore)
 	if attr := body.Attributes["max_value"]; attr != nil && g.MaxValue > g.MaxTotal {
@@ -369,7 +369,7 @@ func (d *decoder) kv(b *hclsyntax.Block, ranges map[string]diag.Range) grant.KV 
 }
 
 // callerless reports grants that need a caller, where there is none.
-func (d *decoder) callerless(set grant.Set, ranges map[string]diag.Range) {
+func (d *decoder) checkNoCaller(set grant.Set, ranges map[string]diag.Range) {
 	for _, g := range set.KV {
 		if g.Scope == grant.ScopePrincipal || g.Scope == grant.ScopeSession {
 			d.fail("bad-grant", ranges["kv."+g.Name+".scope"], fmt.Sprintf("a hook runs for no caller, so it keeps no values in the scope %q", g.Scope),

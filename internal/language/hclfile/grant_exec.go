@@ -35,7 +35,7 @@ func (d *decoder) exec(b *hclsyntax.Block, ranges map[string]diag.Range) grant.E
 	r := rules["exec"]
 	d.checkBody(b)
 	// The environment may hold secrets, and is decoded by itself.
-	body := d.literalOnly(b.Body, &rule{args: args("path", "argv", "timeout", "max_output", "concurrency")})
+	body := d.requireLiteral(b.Body, &rule{args: args("path", "argv", "timeout", "max_output", "concurrency")})
 	g := grant.Exec{Name: b.Labels[0]}
 	if written, ok := d.text(body, "path"); ok {
 		where := d.f.rng(body.Attributes["path"].Expr.Range())
@@ -43,13 +43,13 @@ func (d *decoder) exec(b *hclsyntax.Block, ranges map[string]diag.Range) grant.E
 		ranges["exec."+g.Name+".path"] = where
 	}
 	g.Params = d.execParams(b, r)
-	argv, _ := d.strings(body, "argv")
+	argv, _ := d.stringList(body, "argv")
 	d.arguments(&g, argv, ranges)
 	g.Env = d.execEnv(b.Body, g)
 	g.Timeout = d.duration(body, "timeout", 0)
 	g.MaxOutput = cmp.Or(d.size(body, "max_output", maxPrinted), defaultPrinted)
-	g.Concurrency = cmp.Or(d.whole(body, "concurrency", 1, maxPrograms), defaultPrograms)
-	d.placed(b, g, argv)
+	g.Concurrency = cmp.Or(d.intAttr(body, "concurrency", 1, maxPrograms), defaultPrograms)
+	d.checkPlacement(b, g, argv)
 	return g
 }
 
@@ -71,14 +71,14 @@ func (d *decoder) programPath(written string, where diag.Range) string {
 }
 
 func (d *decoder) execParams(b *hclsyntax.Block, r *rule) (params []grant.Param) {
-	taken := named{}
+	taken := declaredNames{}
 	for _, inner := range blocks(b.Body, r) {
 		rule := r.block("param")
-		d.claim(taken, inner)
+		d.declare(taken, inner)
 		d.checkIdentifier("the parameter", inner.Labels[0], inner.LabelRanges[0])
 		d.check(inner.Body, rule, "a param block", inner.DefRange())
-		body := d.literalOnly(inner.Body, rule)
-		p := grant.Param{Name: inner.Labels[0], MaxLength: cmp.Or(d.whole(body, "max_length", 1, maxParam), defaultParam)}
+		body := d.requireLiteral(inner.Body, rule)
+		p := grant.Param{Name: inner.Labels[0], MaxLength: cmp.Or(d.intAttr(body, "max_length", 1, maxParam), defaultParam)}
 		if s, ok := d.text(body, "pattern"); ok {
 			x := body.Attributes["pattern"].Expr
 			p.Pattern = s
@@ -92,7 +92,7 @@ func (d *decoder) execParams(b *hclsyntax.Block, r *rule) (params []grant.Param)
 }
 
 // arguments decodes what a program is told.
-func (d *decoder) arguments(g *grant.Exec, argv []element, ranges map[string]diag.Range) {
+func (d *decoder) arguments(g *grant.Exec, argv []stringItem, ranges map[string]diag.Range) {
 	if len(argv) > maxArguments {
 		d.fail("too-large", d.f.rng(argv[maxArguments].where), fmt.Sprintf("a program has at most %d arguments", maxArguments), "remove some")
 		argv = argv[:maxArguments]
@@ -121,7 +121,7 @@ func (d *decoder) arguments(g *grant.Exec, argv []element, ranges map[string]dia
 }
 
 // placed checks where in its arguments a program is told the parameters.
-func (d *decoder) placed(b *hclsyntax.Block, g grant.Exec, argv []element) {
+func (d *decoder) checkPlacement(b *hclsyntax.Block, g grant.Exec, argv []stringItem) {
 	if argv == nil && b.Body.Attributes["argv"] != nil {
 		return // the list was reported
 	}
@@ -144,7 +144,7 @@ func (d *decoder) placed(b *hclsyntax.Block, g grant.Exec, argv []element) {
 // ceilingPrograms decodes the programs that may be granted, nil when the ceiling
 // does not say.
 func (d *decoder) ceilingPrograms(body *hclsyntax.Body) []definition.Name {
-	return d.ceilingList(body, "exec_paths", func(e element) (string, bool) {
+	return d.ceilingList(body, "exec_paths", func(e stringItem) (string, bool) {
 		path := d.programPath(e.text, d.f.rng(e.where))
 		return path, path != ""
 	})
@@ -163,13 +163,13 @@ var codeVariables = []string{
 func (d *decoder) execEnv(body *hclsyntax.Body, g grant.Exec) []grant.Variable {
 	return d.environment(body, d.variableName, func(x hclsyntax.Expression) ([]grant.Part, bool) {
 		parts, ok := d.privateText(x)
-		return parts, ok && d.passesNothing(x, parts, g)
+		return parts, ok && d.checkNoParams(x, parts, g)
 	})
 }
 
 // environment decodes the variables of a program. nameOf reads their names and valueOf
 // their values; both report what is wrong, and return false for it.
-func (d *decoder) environment(body *hclsyntax.Body, nameOf func(hclsyntax.Expression, named) (string, bool), valueOf func(hclsyntax.Expression) ([]grant.Part, bool)) (env []grant.Variable) {
+func (d *decoder) environment(body *hclsyntax.Body, nameOf func(hclsyntax.Expression, declaredNames) (string, bool), valueOf func(hclsyntax.Expression) ([]grant.Part, bool)) (env []grant.Variable) {
 	attr := body.Attributes["env"]
 	if attr == nil {
 		return nil
@@ -183,7 +183,7 @@ func (d *decoder) environment(body *hclsyntax.Body, nameOf func(hclsyntax.Expres
 		d.fail("too-large", d.f.rng(attr.Expr.Range()), fmt.Sprintf("a program has at most %d variables", maxEnvironment), "remove some")
 		return nil
 	}
-	taken := named{}
+	taken := declaredNames{}
 	for _, item := range written.Items {
 		if name, ok := nameOf(item.KeyExpr, taken); ok {
 			if parts, ok := valueOf(item.ValueExpr); ok {
@@ -195,7 +195,7 @@ func (d *decoder) environment(body *hclsyntax.Body, nameOf func(hclsyntax.Expres
 }
 
 // passesNothing reports a value in which a parameter seems to be meant.
-func (d *decoder) passesNothing(x hclsyntax.Expression, parts []grant.Part, g grant.Exec) bool {
+func (d *decoder) checkNoParams(x hclsyntax.Expression, parts []grant.Part, g grant.Exec) bool {
 	for _, part := range parts {
 		for _, piece := range grant.ParseArgument(part.Literal) {
 			if _, known := g.Param(piece.Param); known {
@@ -209,7 +209,7 @@ func (d *decoder) passesNothing(x hclsyntax.Expression, parts []grant.Part, g gr
 
 // variableName returns the name of a variable of a program, and false for one
 // that it reports.
-func (d *decoder) variableName(x hclsyntax.Expression, taken named) (string, bool) {
+func (d *decoder) variableName(x hclsyntax.Expression, taken declaredNames) (string, bool) {
 	v, problems := x.Value(nil)
 	if problems.HasErrors() || !hasKind(v, stringKind) {
 		d.fail("computed-grant", d.f.rng(x.Range()), "the name of a variable cannot be computed", "write it out, as in { LANG = \"C\" }")
@@ -222,7 +222,7 @@ func (d *decoder) variableName(x hclsyntax.Expression, taken named) (string, boo
 	case strings.HasPrefix(name, "LD_") || strings.HasPrefix(name, "DYLD_") || slices.Contains(codeVariables, name):
 		d.fail("bad-grant", d.f.rng(x.Range()), fmt.Sprintf("with %s another program could be run than the one that is granted", name), "remove it")
 	default:
-		return name, d.claimName(taken, name, x.Range(), "%q stands twice in \"env\"", name)
+		return name, d.declareName(taken, name, x.Range(), "%q stands twice in \"env\"", name)
 	}
 	return "", false
 }

@@ -28,12 +28,12 @@ func (d *decoder) http(b *hclsyntax.Block, ranges map[string]diag.Range) grant.H
 	g.Paths = d.paths(body)
 	g.MaxResponse = d.size(body, "max_response", maxResponse)
 	g.Timeout = d.duration(body, "timeout", 0)
-	g.Redirects = d.whole(body, "redirects", 0, maxRedirects)
+	g.Redirects = d.intAttr(body, "redirects", 0, maxRedirects)
 	g.PrivateNetworks, _ = d.boolean(body, "private_networks", false)
 	for i, host := range hosts {
 		g.Hosts = append(g.Hosts, host.text)
 		ranges[fmt.Sprintf("http.%s.hosts.%d", g.Name, i)] = d.f.rng(host.where)
-		d.checkReach(host, g.PrivateNetworks || d.meant(body, rules["http"], "private_networks"))
+		d.checkReach(host, g.PrivateNetworks || d.hasSimilar(body, rules["http"], "private_networks"))
 	}
 	if g.PrivateNetworks {
 		ranges["http."+g.Name+".private_networks"] = d.f.rng(body.Attributes["private_networks"].Expr.Range())
@@ -46,9 +46,9 @@ func (d *decoder) http(b *hclsyntax.Block, ranges map[string]diag.Range) grant.H
 }
 
 // hosts decodes the list of hosts with ports, in lower case.
-func (d *decoder) hosts(body *hclsyntax.Body) []element {
+func (d *decoder) hosts(body *hclsyntax.Body) []stringItem {
 	list := d.grantList(body, "hosts", "name at least one host with its port, such as \"api.example.com:443\"")
-	hosts := make([]element, 0, len(list))
+	hosts := make([]stringItem, 0, len(list))
 	for _, e := range list {
 		e.text = strings.ToLower(e.text)
 		if problem, detail := checkHost(e.text); problem != "" {
@@ -157,7 +157,7 @@ func (d *decoder) paths(body *hclsyntax.Body) []string {
 
 // checkPattern refuses a pattern of hosts in a grant that reaches private
 // networks: whoever owns the domain says where a name below it leads.
-func (d *decoder) checkPattern(host element) {
+func (d *decoder) checkPattern(host stringItem) {
 	if strings.Contains(host.text, "*") {
 		d.fail("bad-grant", d.f.rng(host.where), "a * together with private_networks reaches whatever the owner of the domain points a name at",
 			"name each host that is in a private network, and grant the others of the domain in an http block of their own")
@@ -166,7 +166,7 @@ func (d *decoder) checkPattern(host element) {
 
 // checkReach warns of a host that is private by its very name, in a grant that
 // does not reach private networks.
-func (d *decoder) checkReach(host element, private bool) {
+func (d *decoder) checkReach(host stringItem, private bool) {
 	name, _, _ := cutPort(host.text)
 	addr, _ := netip.ParseAddr(strings.Trim(name, "[]"))
 	local := name == "localhost" || strings.HasSuffix(name, ".localhost")
@@ -177,7 +177,7 @@ func (d *decoder) checkReach(host element, private bool) {
 
 // headers decodes the headers that egress sets.
 func (d *decoder) headers(b *hclsyntax.Block) (headers []grant.Header) {
-	taken := named{}
+	taken := declaredNames{}
 	for _, inner := range ofType(blocks(b.Body, rules[b.Type]), "header") {
 		if h, ok := d.header(inner, taken); ok {
 			headers = append(headers, h)
@@ -186,7 +186,7 @@ func (d *decoder) headers(b *hclsyntax.Block) (headers []grant.Header) {
 	return headers
 }
 
-func (d *decoder) header(b *hclsyntax.Block, taken named) (grant.Header, bool) {
+func (d *decoder) header(b *hclsyntax.Block, taken declaredNames) (grant.Header, bool) {
 	d.checkBody(b)
 	name := b.Labels[0]
 	where := d.f.rng(b.LabelRanges[0])
@@ -198,7 +198,7 @@ func (d *decoder) header(b *hclsyntax.Block, taken named) (grant.Header, bool) {
 		d.fail("bad-name", where, fmt.Sprintf("the header %q belongs to the connection and cannot be set", name), "remove it")
 		return grant.Header{}, false
 	default:
-		d.claimName(taken, lower, b.LabelRanges[0], "there is a second header %q", name)
+		d.declareName(taken, lower, b.LabelRanges[0], "there is a second header %q", name)
 	}
 	attr := b.Body.Attributes["value"]
 	if attr == nil {

@@ -34,13 +34,13 @@ func (d *decoder) sql(b *hclsyntax.Block, ranges map[string]diag.Range) grant.SQ
 	d.checkBody(b)
 	literal := *r
 	literal.args = slices.DeleteFunc(slices.Clone(r.args), func(a argument) bool { return a.name == "dsn" })
-	body := d.literalOnly(b.Body, &literal)
+	body := d.requireLiteral(b.Body, &literal)
 	g := grant.SQL{Name: b.Labels[0]}
-	if g.Driver = d.oneOf(body, "driver", sqlDrivers...); g.Driver != "" {
+	if g.Driver = d.enumAttr(body, "driver", sqlDrivers...); g.Driver != "" {
 		ranges["sql."+g.Name+".driver"] = d.f.rng(body.Attributes["driver"].Expr.Range())
 	}
-	g.Write = d.oneOf(body, "mode", "ro", "rw") == "rw"
-	g.MaxRows = cmp.Or(d.whole(body, "max_rows", 1, maxRows), grant.DefaultMaxRows)
+	g.Write = d.enumAttr(body, "mode", "ro", "rw") == "rw"
+	g.MaxRows = cmp.Or(d.intAttr(body, "max_rows", 1, maxRows), grant.DefaultMaxRows)
 	d.database(b, body, &g, ranges)
 	d.statements(b, r, &g)
 	return g
@@ -66,8 +66,8 @@ func (d *decoder) database(b *hclsyntax.Block, body *hclsyntax.Body, g *grant.SQ
 	case glob != nil && root == nil:
 		fail(glob, "\"glob\" chooses among the files of a root, and there is none", "add root = \"…\", or remove glob")
 	case root != nil:
-		d.chosen(b, body, g, ranges)
-	case dsn == nil && !d.meant(b.Body, rules["sql"], "dsn", "root"):
+		d.filesOfCalls(b, body, g, ranges)
+	case dsn == nil && !d.hasSimilar(b.Body, rules["sql"], "dsn", "root"):
 		d.fail("missing-argument", d.f.rng(b.DefRange()), "the grant names no database", "write dsn = …, or root = … and glob = [...] for SQLite files that calls choose")
 	case dsn != nil && g.Driver == grant.SQLite:
 		d.sqliteFile(dsn, g, ranges)
@@ -76,14 +76,14 @@ func (d *decoder) database(b *hclsyntax.Block, body *hclsyntax.Body, g *grant.SQ
 	}
 }
 
-func (d *decoder) chosen(b *hclsyntax.Block, body *hclsyntax.Body, g *grant.SQL, ranges map[string]diag.Range) {
+func (d *decoder) filesOfCalls(b *hclsyntax.Block, body *hclsyntax.Body, g *grant.SQL, ranges map[string]diag.Range) {
 	g.PathFromCall = true
 	if written, ok := d.text(body, "root"); ok {
 		where := d.f.rng(body.Attributes["root"].Expr.Range())
 		g.Path, g.Relative = d.folderPath(written, where), !filepath.IsAbs(written)
 		ranges["sql."+g.Name+".path"] = where
 	}
-	if g.Glob = d.globs(body, "glob"); b.Body.Attributes["glob"] == nil && !d.meant(b.Body, rules["sql"], "glob") {
+	if g.Glob = d.globs(body, "glob"); b.Body.Attributes["glob"] == nil && !d.hasSimilar(b.Body, rules["sql"], "glob") {
 		d.fail("missing-argument", d.f.rng(b.DefRange()), "the grant does not say which files of its root are databases", "write glob = [\"**/*.db\"], or the like")
 	}
 }
@@ -94,7 +94,7 @@ func (d *decoder) sqliteFile(attr *hclsyntax.Attribute, g *grant.SQL, ranges map
 		d.fail("computed-grant", where, "the path of a SQLite file cannot be computed", "write the path out, so that the file shows what it allows")
 		return
 	}
-	v, ok := d.typed(&hclsyntax.Body{Attributes: hclsyntax.Attributes{"dsn": attr}}, "dsn", stringKind)
+	v, ok := d.attrValue(&hclsyntax.Body{Attributes: hclsyntax.Attributes{"dsn": attr}}, "dsn", stringKind)
 	if !ok {
 		return
 	}
@@ -108,10 +108,10 @@ func (d *decoder) sqliteFile(attr *hclsyntax.Attribute, g *grant.SQL, ranges map
 }
 
 func (d *decoder) statements(b *hclsyntax.Block, r *rule, g *grant.SQL) {
-	taken := named{}
+	taken := declaredNames{}
 	for _, inner := range blocks(b.Body, r) {
 		d.checkBody(inner)
-		d.claim(taken, inner)
+		d.declare(taken, inner)
 		d.checkIdentifier("the statement", inner.Labels[0], inner.LabelRanges[0])
 		attr := inner.Body.Attributes["query"]
 		if attr == nil {

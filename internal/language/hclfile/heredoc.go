@@ -174,11 +174,11 @@ func (s *scanner) quoted() {
 func (s *scanner) unclosedString() {
 	open := s.top().at
 	if outer := s.levels[len(s.levels)-2]; (outer.kind == '$' || outer.kind == '%') && len(bytes.TrimSpace(s.src[open+1:s.at])) == 0 {
-		s.refuse("syntax", outer.at, fmt.Sprintf(`this "%c{" is never closed`, outer.kind), fmt.Sprintf(`add the "}" that ends it, or write %[1]c%[1]c{ for the text %[1]c{`, outer.kind))
+		s.fail("syntax", outer.at, fmt.Sprintf(`this "%c{" is never closed`, outer.kind), fmt.Sprintf(`add the "}" that ends it, or write %[1]c%[1]c{ for the text %[1]c{`, outer.kind))
 		s.problem.end = outer.at + 2
 		return
 	}
-	s.refuse("syntax", open, "the string is not closed on its line", "close it with a quote; write \\n for a line end, or use a heredoc")
+	s.fail("syntax", open, "the string is not closed on its line", "close it with a quote; write \\n for a line end, or use a heredoc")
 	s.problem.end = s.at
 }
 
@@ -241,7 +241,7 @@ func (s *scanner) sequence() {
 func (s *scanner) piece(n int) {
 	top := s.top()
 	if top.pieces += n; top.pieces > maxPieces {
-		s.refuse("too-large", top.at, fmt.Sprintf("the template has more than %d lines, signs and sequences", maxPieces),
+		s.fail("too-large", top.at, fmt.Sprintf("the template has more than %d lines, signs and sequences", maxPieces),
 			"put the text into a file and read it with file(), or into a heredoc without templates")
 	}
 }
@@ -262,7 +262,7 @@ func (s *scanner) openHeredoc() {
 	}
 	newline := lineEnd(s.src[at+len(tag):])
 	if newline == 0 {
-		s.refuse("syntax", at+len(tag), "something follows the tag of the heredoc on its line",
+		s.fail("syntax", at+len(tag), "something follows the tag of the heredoc on its line",
 			fmt.Sprintf("end the line after %s; a tag holds ASCII letters, digits, _ and - only", s.src[open:at+len(tag)]))
 		return
 	}
@@ -272,14 +272,14 @@ func (s *scanner) openHeredoc() {
 	end, found := heredocEnd(s.src, start, tag, raw)
 	switch found {
 	case heredocOpen:
-		s.neverClosed(open, at, tag)
+		s.unterminatedHeredoc(open, at, tag)
 	case heredocTemplate:
 		s.push('<')
 		s.top().tag = tag
 		s.at = start
 	default:
-		if raw && opensAgain(s.src[start:end], tag) {
-			s.neverClosed(open, at, tag)
+		if raw && reopensTag(s.src[start:end], tag) {
+			s.unterminatedHeredoc(open, at, tag)
 			return
 		}
 		s.heredocs = append(s.heredocs, heredoc{tag: string(tag), raw: raw, flush: flush, open: open, start: start, end: end})
@@ -289,14 +289,14 @@ func (s *scanner) openHeredoc() {
 }
 
 // neverClosed refuses a heredoc whose tag stands at an offset.
-func (s *scanner) neverClosed(open, at int, tag []byte) {
-	s.refuse("syntax", open, fmt.Sprintf("the heredoc %s is never closed", s.src[open:at+len(tag)]), fmt.Sprintf("add a line that holds %s alone", tag))
+func (s *scanner) unterminatedHeredoc(open, at int, tag []byte) {
+	s.fail("syntax", open, fmt.Sprintf("the heredoc %s is never closed", s.src[open:at+len(tag)]), fmt.Sprintf("add a line that holds %s alone", tag))
 	s.problem.end = at + len(tag)
 }
 
 // opensAgain reports whether a text of code holds a line on which a heredoc of
 // the same tag begins, as no code does: its end is that of the other one.
-func opensAgain(text, tag []byte) bool {
+func reopensTag(text, tag []byte) bool {
 	for opener := append([]byte("<<"), tag...); ; {
 		n := bytes.Index(text, opener)
 		if n < 0 {
@@ -347,7 +347,7 @@ func Format(src Source) (_ []byte, problems diag.List) {
 	if problem := checkBytes(src); problem != nil {
 		return nil, diag.List{*problem}
 	}
-	f.source, f.places = string(src.Bytes), newPlaces(string(src.Bytes))
+	f.source, f.positions = string(src.Bytes), newPlaces(string(src.Bytes))
 	if problems := f.parseHCL(src.Bytes); f.body == nil || f.broken {
 		return nil, f.finish(problems)
 	}

@@ -186,7 +186,7 @@ func (p *jsonParser) attribute(b *hclsyntax.Body, r *rule, key string, where hcl
 	f := code // so that an argument that is unknown is reported as that alone
 	if a := r.arg(key); a != nil {
 		f = a.form
-	} else if r.open {
+	} else if r.anyArgument {
 		f = expression
 	}
 	x := p.expression(f)

@@ -47,13 +47,13 @@ func (f *File) findLocals() []Local {
 }
 
 // declared is a local on its way to a value.
-type declared struct {
+type localNode struct {
 	Local
 	file *File
 	// needs are the locals that it refers to.
 	needs []string
 	// waits counts the needs that have no value yet.
-	waits int
+	unresolved int
 }
 
 // JoinLocals evaluates the locals of all files of one folder, which share one
@@ -73,7 +73,7 @@ func JoinLocals(files []*File, vars map[string]definition.Variable, incomplete b
 	evaluators := make(map[*File]*evaluator, len(files))
 	for _, f := range files {
 		evaluators[f] = newEvaluator(f, Scope{Vars: vars, Locals: joined, Incomplete: incomplete}, &problems)
-		evaluators[f].private = true // a local is as sensitive as what it holds
+		evaluators[f].allowSensitive = true // a local is as sensitive as what it holds
 	}
 	ready := sortByNeed(order, byName)
 	for _, l := range ready {
@@ -85,9 +85,9 @@ func JoinLocals(files []*File, vars map[string]definition.Variable, incomplete b
 }
 
 // declare collects the locals of all files and what they refer to.
-func declare(files []*File, problems *diag.List) ([]*declared, map[string]*declared) {
-	var order []*declared
-	byName := map[string]*declared{}
+func declare(files []*File, problems *diag.List) ([]*localNode, map[string]*localNode) {
+	var order []*localNode
+	byName := map[string]*localNode{}
 	for _, f := range files {
 		for _, l := range f.locals {
 			if first, again := byName[l.Name]; again {
@@ -98,7 +98,7 @@ func declare(files []*File, problems *diag.List) ([]*declared, map[string]*decla
 				})
 				continue
 			}
-			d := &declared{Local: l, file: f}
+			d := &localNode{Local: l, file: f}
 			byName[l.Name] = d
 			order = append(order, d)
 			d.findNeeds(problems)
@@ -108,7 +108,7 @@ func declare(files []*File, problems *diag.List) ([]*declared, map[string]*decla
 }
 
 // findNeeds sets the needs of d. A panic leaves d without needs.
-func (d *declared) findNeeds(problems *diag.List) {
+func (d *localNode) findNeeds(problems *diag.List) {
 	defer d.file.reportPanic(problems)
 	d.needs = needsOf(d.expr)
 }
@@ -135,23 +135,23 @@ func needsOf(x hclsyntax.Expression) []string {
 
 // sortByNeed returns the locals so that each stands behind those it needs.
 // What is part of a cycle, or needs one, is left out and keeps waits > 0.
-func sortByNeed(order []*declared, byName map[string]*declared) []*declared {
-	users := map[string][]*declared{}
-	ready := make([]*declared, 0, len(order))
+func sortByNeed(order []*localNode, byName map[string]*localNode) []*localNode {
+	users := map[string][]*localNode{}
+	ready := make([]*localNode, 0, len(order))
 	for _, l := range order {
 		for _, name := range l.needs {
 			if byName[name] != nil {
 				users[name] = append(users[name], l)
-				l.waits++
+				l.unresolved++
 			}
 		}
-		if l.waits == 0 {
+		if l.unresolved == 0 {
 			ready = append(ready, l)
 		}
 	}
 	for i := 0; i < len(ready); i++ {
 		for _, user := range users[ready[i].Name] {
-			if user.waits--; user.waits == 0 {
+			if user.unresolved--; user.unresolved == 0 {
 				ready = append(ready, user)
 			}
 		}
@@ -160,14 +160,14 @@ func sortByNeed(order []*declared, byName map[string]*declared) []*declared {
 }
 
 // reportCycles reports each cycle once, at its first member.
-func reportCycles(order []*declared, byName map[string]*declared, problems *diag.List) {
-	seen := map[*declared]bool{}
+func reportCycles(order []*localNode, byName map[string]*localNode, problems *diag.List) {
+	seen := map[*localNode]bool{}
 	for _, l := range order {
-		if l.waits == 0 || seen[l] {
+		if l.unresolved == 0 || seen[l] {
 			continue
 		}
-		path, at := []*declared{}, map[*declared]int{}
-		for next := l; next != nil && !seen[next]; next = blocking(next, byName) {
+		path, at := []*localNode{}, map[*localNode]int{}
+		for next := l; next != nil && !seen[next]; next = firstUnresolved(next, byName) {
 			seen[next] = true
 			at[next] = len(path)
 			path = append(path, next)
@@ -175,16 +175,16 @@ func reportCycles(order []*declared, byName map[string]*declared, problems *diag
 		if len(path) == 0 {
 			continue
 		}
-		if start, ok := at[blocking(path[len(path)-1], byName)]; ok {
+		if start, ok := at[firstUnresolved(path[len(path)-1], byName)]; ok {
 			*problems = append(*problems, cycle(path[start:]))
 		}
 	}
 }
 
 // blocking returns the first local that l needs and that has no value.
-func blocking(l *declared, byName map[string]*declared) *declared {
+func firstUnresolved(l *localNode, byName map[string]*localNode) *localNode {
 	for _, name := range l.needs {
-		if need := byName[name]; need != nil && need.waits > 0 {
+		if need := byName[name]; need != nil && need.unresolved > 0 {
 			return need
 		}
 	}
@@ -192,9 +192,9 @@ func blocking(l *declared, byName map[string]*declared) *declared {
 }
 
 // longestCycle is how many members of a cycle a diagnostic names.
-const longestCycle = 8
+const maxCycleNotes = 8
 
-func cycle(members []*declared) diag.Diagnostic {
+func cycle(members []*localNode) diag.Diagnostic {
 	first := 0
 	for i, m := range members {
 		if m.Range.File < members[first].Range.File ||
@@ -209,7 +209,7 @@ func cycle(members []*declared) diag.Diagnostic {
 		Detail:  "write one of the values without the others",
 	}
 	for i, m := range members {
-		if i == longestCycle {
+		if i == maxCycleNotes {
 			break
 		}
 		d.Notes = append(d.Notes, diag.Note{
@@ -234,7 +234,7 @@ func (e *evaluator) localValue(x hclsyntax.Expression) (_ localValue) {
 	return localValue{value: v, ok: true, sensitive: e.sensitive, hash: sha256.Sum256(appendJSON(nil, v))}
 }
 
-func (l *Locals) sum(order []*declared) definition.Hash {
+func (l *Locals) sum(order []*localNode) definition.Hash {
 	h := sha256.New()
 	for _, d := range order {
 		definition.WriteField(h, d.Name)

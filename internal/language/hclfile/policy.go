@@ -22,22 +22,22 @@ func (d *decoder) policy(b *hclsyntax.Block) definition.Policy {
 		Targets: d.targets(b.Body, rules["policy"]),
 		When:    d.cel(b.Body, "when"), Allow: d.cel(b.Body, "allow"), Deny: d.cel(b.Body, "deny"), Approval: d.cel(b.Body, "requires_approval"),
 	}
-	if d.decision(b); len(decides(&p)) != 1 {
-		p.Allow, p.Deny, p.Approval = nil, denial(p.NameRange), nil
+	if d.decision(b); len(decisionBodies(&p)) != 1 {
+		p.Allow, p.Deny, p.Approval = nil, denyAll(p.NameRange), nil
 	}
-	p.OnResult = d.oneOf(b.Body, "on", "call", "result") == "result"
+	p.OnResult = d.enumAttr(b.Body, "on", "call", "result") == "result"
 	if approval := b.Body.Attributes["requires_approval"]; p.OnResult && approval != nil {
 		d.fail("contradiction", d.f.rng(approval.NameRange), "what has been done needs no approval", "remove on = \"result\", or write allow or deny")
 	}
 	d.reason(b, &p)
-	p.Disclose = cmp.Or(d.oneOf(b.Body, "disclose", definition.DiscloseReason, definition.DiscloseGeneric, definition.DiscloseHide), definition.DiscloseReason)
+	p.Disclose = cmp.Or(d.enumAttr(b.Body, "disclose", definition.DiscloseReason, definition.DiscloseGeneric, definition.DiscloseHide), definition.DiscloseReason)
 	p.Hashes = d.hashes()
 	return p
 }
 
 // denial stands in for the decision of a policy whose mistake was told, so
 // that nobody tells it again in other words. It denies every call.
-func denial(where diag.Range) *definition.Body {
+func denyAll(where diag.Range) *definition.Body {
 	return &definition.Body{Language: definition.CEL, Text: diag.NewText(where.File, "tool.name == tool.name", where.Start)}
 }
 
@@ -49,17 +49,17 @@ func (d *decoder) cel(body *hclsyntax.Body, name string) *definition.Body {
 }
 
 // decides returns what a policy decides by: one body, unless it is wrong.
-func decides(p *definition.Policy) []*definition.Body {
+func decisionBodies(p *definition.Policy) []*definition.Body {
 	return slices.DeleteFunc([]*definition.Body{p.Allow, p.Deny, p.Approval}, func(b *definition.Body) bool { return b == nil })
 }
 
 // verdicts are the arguments of which a policy has one.
-var verdicts = [...]string{"allow", "deny", "requires_approval"}
+var decisionNames = [...]string{"allow", "deny", "requires_approval"}
 
 // decision reports a policy that decides nothing, or in several ways.
 func (d *decoder) decision(b *hclsyntax.Block) {
 	var written []*hclsyntax.Attribute
-	for _, name := range verdicts {
+	for _, name := range decisionNames {
 		if attr := b.Body.Attributes[name]; attr != nil {
 			written = append(written, attr)
 		}
@@ -71,7 +71,7 @@ func (d *decoder) decision(b *hclsyntax.Block) {
 		earlier, later := written[0], written[1]
 		d.fail("contradiction", d.f.rng(later.NameRange), said, "write two policies: all of them must allow a call",
 			diag.Note{Range: d.f.rng(earlier.NameRange), Message: fmt.Sprintf("%q is set here", earlier.Name)})
-	case !d.meant(b.Body, rules["policy"], verdicts[:]...):
+	case !d.hasSimilar(b.Body, rules["policy"], decisionNames[:]...):
 		d.fail("missing-argument", d.f.rng(b.DefRange()), "the policy decides nothing", "write allow = \"…\", deny = \"…\" or requires_approval = \"…\", a CEL expression")
 	}
 }
@@ -88,7 +88,7 @@ func (d *decoder) reason(b *hclsyntax.Block, p *definition.Policy) {
 			return
 		}
 	}
-	if root := ofCall(attr.Expr); root != "" {
+	if root := celNameIn(attr.Expr); root != "" {
 		d.fail("unknown-name", d.f.rng(attr.Expr.Range()), fmt.Sprintf("a reason that uses %s is computed for each call", root), "write reason = <<CEL … CEL")
 		return
 	}
@@ -104,9 +104,9 @@ func (d *decoder) reason(b *hclsyntax.Block, p *definition.Policy) {
 }
 
 // ofCall returns the first name in an expression of HCL that only CEL knows.
-func ofCall(x hclsyntax.Expression) string {
+func celNameIn(x hclsyntax.Expression) string {
 	for _, v := range x.Variables() {
-		if root := v.RootName(); slices.Contains(ofCalls, root) {
+		if root := v.RootName(); slices.Contains(celNames, root) {
 			return root
 		}
 	}
@@ -132,7 +132,7 @@ func (d *decoder) targets(body *hclsyntax.Body, r *rule) definition.Targets {
 		Resources: d.names(body, "resources", "write the name of a resource block, not its URI, with * for any run of characters"),
 		Prompts:   d.names(body, "prompts", "use the characters A-Z a-z 0-9 _ . - and * for any run of them"),
 	}
-	if d.meant(body, r, "tools", "resources", "prompts") {
+	if d.hasSimilar(body, r, "tools", "resources", "prompts") {
 		for _, list := range []*[]definition.Name{&t.Tools, &t.Resources, &t.Prompts} {
 			if *list == nil {
 				*list = []definition.Name{}
@@ -168,7 +168,7 @@ func (d *decoder) patterns(body *hclsyntax.Body, argument string, texts patternT
 	if attr == nil {
 		return nil
 	}
-	list, ok := d.strings(body, argument)
+	list, ok := d.stringList(body, argument)
 	if ok && len(list) == 0 {
 		d.fail("bad-value", d.f.rng(attr.Expr.Range()), texts.empty, texts.detail)
 	}
@@ -196,13 +196,13 @@ func (d *decoder) limit(b *hclsyntax.Block) definition.Limit {
 		Targets: d.targets(b.Body, rules["limit"]), Key: d.cel(b.Body, "key"),
 	}
 	l.Calls, l.Per = d.rate(b.Body)
-	l.Burst = cmp.Or(d.whole(b.Body, "burst", 1, maxCalls), l.Calls)
-	l.Concurrency = d.whole(b.Body, "concurrency", 1, maxConcurrency)
-	l.Reason = d.fitting(b.Body, "reason", isFilled, "the reason is empty", "say why a call is refused, or remove it; the wait is told in any case")
+	l.Burst = cmp.Or(d.intAttr(b.Body, "burst", 1, maxCalls), l.Calls)
+	l.Concurrency = d.intAttr(b.Body, "concurrency", 1, maxConcurrency)
+	l.Reason = d.matchingText(b.Body, "reason", isFilled, "the reason is empty", "say why a call is refused, or remove it; the wait is told in any case")
 	switch {
-	case !d.meant(b.Body, rules["limit"], "rate", "concurrency"):
+	case !d.hasSimilar(b.Body, rules["limit"], "rate", "concurrency"):
 		d.fail("missing-argument", d.f.rng(b.DefRange()), "the limit limits nothing", "write rate = \"60/m\", concurrency = 4, or both")
-	case b.Body.Attributes["burst"] != nil && !d.meant(b.Body, rules["limit"], "rate"):
+	case b.Body.Attributes["burst"] != nil && !d.hasSimilar(b.Body, rules["limit"], "rate"):
 		d.fail("missing-argument", d.f.rng(b.Body.Attributes["burst"].NameRange), "a burst is one of a rate, and there is none", "write a rate beside it, such as rate = \"60/m\", or remove it")
 	}
 	l.Hashes = d.hashes()
@@ -261,7 +261,7 @@ func (d *decoder) hook(b *hclsyntax.Block) definition.Hook {
 		if where, asks := h.GrantRanges["ask"]; asks {
 			d.fail("bad-grant", where, "a hook has nobody to ask", "remove it: the call that a hook is told of does not wait for it")
 		}
-		d.callerless(h.Grant, h.GrantRanges)
+		d.checkNoCaller(h.Grant, h.GrantRanges)
 	}
 	if run := d.run(b); run != nil {
 		h.Run = *run
@@ -271,7 +271,7 @@ func (d *decoder) hook(b *hclsyntax.Block) definition.Hook {
 }
 
 func (d *decoder) events(body *hclsyntax.Body) []string {
-	if list, ok := d.strings(body, "on"); ok && len(list) == 0 {
+	if list, ok := d.stringList(body, "on"); ok && len(list) == 0 {
 		d.fail("bad-value", d.f.rng(body.Attributes["on"].Expr.Range()), "the hook waits for nothing", "name some of \"start\", \"end\" and \"error\"")
 	}
 	return textsOf(d.choices(body, "on", []string{definition.OnStart, definition.OnEnd, definition.OnError}, wrongWord{"bad-value", "there is no event %s", "the events are"}))

@@ -29,7 +29,7 @@ func (d *decoder) prompt(b *hclsyntax.Block) definition.Prompt {
 	if d.exactlyOne(b, r, "the prompt says nothing", "message", "run") == "run" {
 		p.Run = d.run(b)
 	} else if !computed {
-		d.idle(b)
+		d.checkUnusedGrant(b)
 	}
 	for _, inner := range ofType(blocks(b.Body, r), "message") {
 		p.Messages = append(p.Messages, d.message(inner, names))
@@ -54,9 +54,9 @@ func (d *decoder) promptSize(p *definition.Prompt) {
 // promptArguments decodes the arguments of a prompt. It returns their names,
 // and whether a body completes one of them.
 func (d *decoder) promptArguments(b *hclsyntax.Block, r *rule, p *definition.Prompt) (names []string, computed bool) {
-	taken := named{}
+	taken := declaredNames{}
 	for _, inner := range ofType(blocks(b.Body, r), "argument") {
-		single := d.claim(taken, inner)
+		single := d.declare(taken, inner)
 		a := d.promptArgument(inner)
 		if single {
 			p.Arguments, names = append(p.Arguments, a), append(names, a.Name)
@@ -97,7 +97,7 @@ func (d *decoder) message(b *hclsyntax.Block, names []string) definition.Message
 	forms := []string{"text", "file", "image", "audio", "resource", "link"}
 	switch from := d.exactlyOne(b, r, "the message holds nothing", forms...); from {
 	case "text":
-		m.Text = d.phrase(b.Body, "text", "argument", names)
+		m.Text = d.textTemplate(b.Body, "text", "argument", names)
 	case "file":
 		m.Text = d.textFile(b.Body)
 	}
@@ -150,7 +150,7 @@ func (d *decoder) media(b *hclsyntax.Block) *definition.Media {
 	if from == "" {
 		return nil
 	}
-	c := d.stored(b.Body, from)
+	c := d.staticContent(b.Body, from)
 	if c == nil {
 		return nil
 	}
@@ -171,12 +171,12 @@ func (d *decoder) embedded(b *hclsyntax.Block, r *rule, names []string) *definit
 	switch from := d.exactlyOne(b, r, "the resource holds nothing", "text", "base64", "file"); from {
 	case "":
 	case "text":
-		e.Text = d.phrase(b.Body, "text", "argument", names)
+		e.Text = d.textTemplate(b.Body, "text", "argument", names)
 		if e.MIMEType = d.mimeType(b.Body); e.MIMEType == "" {
 			e.MIMEType = definition.PlainType
 		}
 	default:
-		if e.Content = d.stored(b.Body, from); e.Content != nil {
+		if e.Content = d.staticContent(b.Body, from); e.Content != nil {
 			e.MIMEType = e.Content.MIMEType
 		}
 	}
@@ -186,15 +186,15 @@ func (d *decoder) embedded(b *hclsyntax.Block, r *rule, names []string) *definit
 func (d *decoder) link(b *hclsyntax.Block, names []string) *definition.Link {
 	d.checkBody(b)
 	return &definition.Link{
-		URI: d.uriPhrase(b.Body, names), Name: d.phrase(b.Body, "name", "argument", names),
-		Title: d.phrase(b.Body, "title", "argument", names), Description: d.phrase(b.Body, "description", "argument", names),
+		URI: d.uriPhrase(b.Body, names), Name: d.textTemplate(b.Body, "name", "argument", names),
+		Title: d.textTemplate(b.Body, "title", "argument", names), Description: d.textTemplate(b.Body, "description", "argument", names),
 		MIMEType: d.mimeType(b.Body), Size: d.contentSize(b.Body),
 	}
 }
 
 // uriPhrase decodes "uri" with names in it. What has none is checked as a URI.
 func (d *decoder) uriPhrase(body *hclsyntax.Body, names []string) definition.TextTemplate {
-	p := d.phrase(body, "uri", "argument", names)
+	p := d.textTemplate(body, "uri", "argument", names)
 	if p == nil || slices.ContainsFunc(p, func(piece definition.TemplatePart) bool { return piece.Name != "" }) {
 		return p
 	}

@@ -40,7 +40,7 @@ func RedactSecrets(path string, content []byte) (shown []byte) {
 		}
 	}()
 	tokens, _ := hclsyntax.LexConfig(content, path, hcl.InitialPos)
-	m := masker{shown: bytes.Clone(content), tokens: tokens, all: strings.HasSuffix(path, ".mcpdvars"), frames: make([]maskFrame, 1, 16)}
+	m := redactor{shown: bytes.Clone(content), tokens: tokens, all: strings.HasSuffix(path, ".mcpdvars"), frames: make([]redactFrame, 1, 16)}
 	for i := range tokens {
 		m.token(i)
 	}
@@ -53,12 +53,12 @@ func RedactSecrets(path string, content []byte) (shown []byte) {
 }
 
 // masker goes over the words of a file once.
-type masker struct {
+type redactor struct {
 	shown  []byte
 	tokens hclsyntax.Tokens
 	// all says that every literal is masked: those of a file of values.
 	all    bool
-	frames []maskFrame
+	frames []redactFrame
 	// deeper is how many braces are open beyond maxFrames: those are all one.
 	deeper int
 }
@@ -67,7 +67,7 @@ type masker struct {
 const maxFrames = 256
 
 // maskFrame is what is known between two braces.
-type maskFrame struct {
+type redactFrame struct {
 	// secret says that the braces are those of a secret block, or within it, and
 	// private that all literals in them are.
 	secret, private bool
@@ -81,10 +81,10 @@ type maskFrame struct {
 	lists int
 }
 
-func (m *masker) token(i int) {
+func (m *redactor) token(i int) {
 	if m.declares(i) {
 		// Whatever was left open before it.
-		m.frames, m.deeper = append(m.frames[:0], maskFrame{}), 0
+		m.frames, m.deeper = append(m.frames[:0], redactFrame{}), 0
 	}
 	top := &m.frames[len(m.frames)-1]
 	switch t := m.tokens[i]; t.Type {
@@ -132,16 +132,16 @@ func (m *masker) token(i int) {
 
 // declares reports whether a secret or a variable is declared at i, on a line of
 // its own.
-func (m *masker) declares(i int) bool {
+func (m *redactor) declares(i int) bool {
 	t := m.tokens[i]
 	return t.Type == hclsyntax.TokenIdent && (string(t.Bytes) == "secret" || string(t.Bytes) == "variable") &&
 		(i == 0 || m.tokens[i-1].Type == hclsyntax.TokenNewline) && i+1 < len(m.tokens) && m.tokens[i+1].Type == hclsyntax.TokenOQuote
 }
 
 // opened returns the frame of the brace at i.
-func (m *masker) opened(i int, outer *maskFrame) maskFrame {
+func (m *redactor) opened(i int, outer *redactFrame) redactFrame {
 	words := outer.words
-	inner := maskFrame{secret: outer.secret, private: outer.private || outer.value && outer.hidden && !outer.secret}
+	inner := redactFrame{secret: outer.secret, private: outer.private || outer.value && outer.hidden && !outer.secret}
 	if len(words) > 0 {
 		inner.secret = inner.secret || words[0] == "secret"
 		inner.private = inner.private || words[0] == "variable" && m.isSensitive(i) ||
@@ -154,7 +154,7 @@ func (m *masker) opened(i int, outer *maskFrame) maskFrame {
 }
 
 // hides reports whether the value that begins behind i is masked.
-func (m *masker) hides(i int, in *maskFrame) bool {
+func (m *redactor) hides(i int, in *redactFrame) bool {
 	if len(in.words) == 0 {
 		return in.secret
 	}
@@ -167,14 +167,14 @@ func (m *masker) hides(i int, in *maskFrame) bool {
 
 // isSensitive reports whether the block that the brace at i opens is that of a
 // sensitive variable.
-func (m *masker) isSensitive(i int) bool {
+func (m *redactor) isSensitive(i int) bool {
 	return slices.ContainsFunc(m.inside(i), func(t hclsyntax.Token) bool {
 		return string(t.Bytes) == "sensitive"
 	})
 }
 
 // usesSecret reports whether the block, or the line, behind i refers to a secret.
-func (m *masker) usesSecret(i int) bool {
+func (m *redactor) usesSecret(i int) bool {
 	return slices.ContainsFunc(m.inside(i), func(t hclsyntax.Token) bool {
 		return t.Type == hclsyntax.TokenIdent && string(t.Bytes) == "secret"
 	})
@@ -185,7 +185,7 @@ const lookahead = 256
 
 // inside returns the words behind i: of a brace up to the one that closes it, of
 // others up to the end of the line.
-func (m *masker) inside(i int) hclsyntax.Tokens {
+func (m *redactor) inside(i int) hclsyntax.Tokens {
 	depth := 0
 	most := min(len(m.tokens), i+lookahead)
 	for j := i; j < most; j++ {
@@ -205,7 +205,7 @@ func (m *masker) inside(i int) hclsyntax.Tokens {
 
 // refers reports whether the name at i is part of a reference, or a word of the
 // language: the value of nothing.
-func (m *masker) refers(i int) bool {
+func (m *redactor) refers(i int) bool {
 	switch string(m.tokens[i].Bytes) {
 	case "true", "false", "null":
 		return true
@@ -214,12 +214,12 @@ func (m *masker) refers(i int) bool {
 	return dot(i-1) || dot(i+1)
 }
 
-func (m *masker) maskToken(i int) {
+func (m *redactor) maskToken(i int) {
 	m.mask(m.tokens[i].Range.Start.Byte, m.tokens[i].Range.End.Byte)
 }
 
 // mask replaces the bytes of a piece, but for what ends lines.
-func (m *masker) mask(start, end int) {
+func (m *redactor) mask(start, end int) {
 	for i := start; i < end; i++ {
 		if b := m.shown[i]; b != '\n' && b != '\r' {
 			m.shown[i] = '*'

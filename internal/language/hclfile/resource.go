@@ -37,9 +37,9 @@ func (d *decoder) contents(b *hclsyntax.Block, r *definition.Resource) {
 	case "run":
 		r.Run, r.MIMEType, r.Size = d.run(b), d.mimeType(b.Body), d.contentSize(b.Body)
 	default:
-		d.idle(b)
-		d.refuse(b.Body, "size", "the size of what stands in the files is known", "remove it")
-		if r.Content = d.stored(b.Body, from); r.Content != nil {
+		d.checkUnusedGrant(b)
+		d.rejectAttr(b.Body, "size", "the size of what stands in the files is known", "remove it")
+		if r.Content = d.staticContent(b.Body, from); r.Content != nil {
 			size := int64(len(r.Content.Bytes))
 			r.MIMEType, r.Size = r.Content.MIMEType, &size
 		}
@@ -48,7 +48,7 @@ func (d *decoder) contents(b *hclsyntax.Block, r *definition.Resource) {
 
 // contentSize decodes how many bytes there are, nil when the body does not say.
 func (d *decoder) contentSize(body *hclsyntax.Body) *int64 {
-	n, ok := d.wholeOrNone(body, "size", 0, math.MaxInt32)
+	n, ok := d.optionalInt(body, "size", 0, math.MaxInt32)
 	if size := int64(n); ok {
 		return &size
 	}
@@ -57,7 +57,7 @@ func (d *decoder) contentSize(body *hclsyntax.Body) *int64 {
 
 // stored decodes the content that the argument with a name gives: "text",
 // "base64" or "file". It returns nil when it reported a mistake.
-func (d *decoder) stored(body *hclsyntax.Body, from string) *definition.Content {
+func (d *decoder) staticContent(body *hclsyntax.Body, from string) *definition.Content {
 	c := &definition.Content{MIMEType: d.mimeType(body)}
 	ok := false
 	switch from {
@@ -126,7 +126,7 @@ func (d *decoder) folder(b *hclsyntax.Block) definition.Folder {
 	f := definition.Folder{
 		Name: b.Labels[0], NameRange: nameAt,
 		Glob: d.globs(b.Body, "glob"), Exclude: d.globs(b.Body, "exclude"),
-		MIMETypes: d.extensions(b.Body), Labels: d.textMap(b.Body, "labels"),
+		MIMETypes: d.extensions(b.Body), Labels: d.stringMap(b.Body, "labels"),
 		Annotations: d.annotationsOf(b.Body), Icons: d.icons(b.Body, r),
 		MaxFile: defaultFolderFile,
 	}
@@ -169,7 +169,7 @@ func (d *decoder) uriPrefix(body *hclsyntax.Body, f *definition.Folder) {
 
 // globs decodes a list of patterns of paths, nil when it is absent.
 func (d *decoder) globs(body *hclsyntax.Body, name string) []string {
-	list, ok := d.strings(body, name)
+	list, ok := d.stringList(body, name)
 	if attr := body.Attributes[name]; ok && (len(list) == 0 || len(list) > maxGlobs) {
 		d.fail("bad-value", d.f.rng(attr.Expr.Range()), fmt.Sprintf("%q holds %s", name, count(len(list), "pattern")), fmt.Sprintf("write 1 to %d of them, or remove it", maxGlobs))
 	}
@@ -183,7 +183,7 @@ func (d *decoder) globs(body *hclsyntax.Body, name string) []string {
 
 // extensions decodes the types of files by their extension.
 func (d *decoder) extensions(body *hclsyntax.Body) map[string]string {
-	written := d.textMap(body, "mime_types")
+	written := d.stringMap(body, "mime_types")
 	if written == nil {
 		return nil
 	}

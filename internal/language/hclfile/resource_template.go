@@ -68,14 +68,14 @@ func (d *decoder) params(b *hclsyntax.Block, r *rule, t *definition.Template) {
 			t.Params = append(t.Params, definition.Param{Name: name, Range: t.URIRange})
 		}
 	}
-	params, completions := named{}, named{}
+	params, completions := declaredNames{}, declaredNames{}
 	for _, inner := range blocks(b.Body, r) {
 		switch inner.Type {
 		case "param":
-			d.claim(params, inner)
+			d.declare(params, inner)
 			d.param(inner, d.paramOf(inner, t))
 		case "complete":
-			d.claim(completions, inner)
+			d.declare(completions, inner)
 			d.paramOf(inner, t).Complete = d.complete(inner)
 		}
 	}
@@ -118,13 +118,13 @@ func (d *decoder) templateContents(b *hclsyntax.Block, t *definition.Template) {
 			names[i] = t.Params[i].Name
 		}
 		if t.URITemplate != nil {
-			t.Text = d.phrase(b.Body, "text", "variable", names)
+			t.Text = d.textTemplate(b.Body, "text", "variable", names)
 		}
 		if t.MIMEType == "" {
 			t.MIMEType = definition.PlainType
 		}
 		if !slices.ContainsFunc(t.Params, func(p definition.Param) bool { return p.Complete != nil && p.Complete.Run != nil }) {
-			d.idle(b)
+			d.checkUnusedGrant(b)
 		}
 	}
 }
@@ -150,14 +150,14 @@ func (d *decoder) complete(b *hclsyntax.Block) *definition.Complete {
 
 // suggested decodes the list of values that a completion offers.
 func (d *decoder) suggested(body *hclsyntax.Body) []string {
-	list, ok := d.strings(body, "values")
+	list, ok := d.stringList(body, "values")
 	if attr := body.Attributes["values"]; ok && (len(list) == 0 || len(list) > maxSuggested) {
 		d.fail("bad-value", d.f.rng(attr.Expr.Range()), fmt.Sprintf("\"values\" holds %s", count(len(list), "value")), fmt.Sprintf("list 1 to %d of them, or compute them with run", maxSuggested))
 		return nil
 	}
-	taken := named{}
+	taken := declaredNames{}
 	for _, e := range list {
-		d.claimName(taken, e.text, e.where, "the value %s stands twice in \"values\"", d.eval.show(e.text))
+		d.declareName(taken, e.text, e.where, "the value %s stands twice in \"values\"", d.eval.show(e.text))
 	}
 	return textsOf(list)
 }

@@ -76,7 +76,7 @@ func (s *scanner) step() {
 	default:
 		s.code()
 	}
-	s.weigh(at, heredocs)
+	s.countWords(at, heredocs)
 }
 
 func (s *scanner) top() *level { return &s.levels[len(s.levels)-1] }
@@ -88,7 +88,7 @@ func (s *scanner) peek(n int) byte {
 	return 0
 }
 
-func (s *scanner) refuse(code string, start int, summary, detail string) {
+func (s *scanner) fail(code string, start int, summary, detail string) {
 	if s.problem == nil {
 		s.problem = &scanProblem{code, start, min(start+1, len(s.src)), summary, detail}
 	}
@@ -97,7 +97,7 @@ func (s *scanner) refuse(code string, start int, summary, detail string) {
 // push opens a level at the current offset.
 func (s *scanner) push(kind byte) {
 	if len(s.levels) > maxNesting {
-		s.refuse("too-deep", s.at, fmt.Sprintf("more than %d brackets, quotes and templates are open here", maxNesting), "move the inner parts into locals")
+		s.fail("too-deep", s.at, fmt.Sprintf("more than %d brackets, quotes and templates are open here", maxNesting), "move the inner parts into locals")
 		return
 	}
 	ops := s.top().operators
@@ -129,7 +129,7 @@ func (s *scanner) code() {
 	case c == '/' && s.peek(1) == '*':
 		i := bytes.Index(s.src[s.at+2:], []byte("*/"))
 		if i < 0 {
-			s.refuse("syntax", s.at, "the comment is never closed", "close it with */")
+			s.fail("syntax", s.at, "the comment is never closed", "close it with */")
 			return
 		}
 		s.at += i + 4
@@ -189,7 +189,7 @@ func (s *scanner) endNumber(start int) {
 		s.at--
 	}
 	if s.at-start > maxNumber {
-		s.refuse("too-large", start, fmt.Sprintf("the number is longer than %d bytes", maxNumber), fewerDigits)
+		s.fail("too-large", start, fmt.Sprintf("the number is longer than %d bytes", maxNumber), fewerDigits)
 	}
 }
 
@@ -216,7 +216,7 @@ func (s *scanner) operator(size int) {
 	}
 	top := s.top()
 	if top.operators += weight; top.operators > maxOperators {
-		s.refuse("too-deep", s.at, fmt.Sprintf("the expression has more than %d operators", maxOperators),
+		s.fail("too-deep", s.at, fmt.Sprintf("the expression has more than %d operators", maxOperators),
 			fmt.Sprintf("a prefix operator or a ? counts as %d; split it into several locals", prefixWeight))
 	}
 	s.operand, s.newline = false, false
@@ -264,7 +264,7 @@ func (s *scanner) punctuation(c byte) {
 // separator counts the items of all lists and objects of the file.
 func (s *scanner) separator() {
 	if s.separators++; s.separators > maxItems {
-		s.refuse("too-large", s.at, fmt.Sprintf("the file has more than %d items in its lists", maxItems),
+		s.fail("too-large", s.at, fmt.Sprintf("the file has more than %d items in its lists", maxItems),
 			"put data into a file of its own, which a script imports")
 	}
 	s.at++
@@ -322,7 +322,7 @@ type scanSize struct {
 
 // weigh counts what was read since offset at, when there were so many heredocs.
 // Blanks between tokens are free, and so is the text of literal heredocs.
-func (s *scanner) weigh(at, heredocs int) {
+func (s *scanner) countWords(at, heredocs int) {
 	read := s.at - at
 	if c := s.src[at]; read == 1 && (c == ' ' || c == '\t' || c == '\r') {
 		return
@@ -338,10 +338,10 @@ func (s *scanner) weigh(at, heredocs int) {
 	s.size.definition += words
 	switch {
 	case s.size.definition > maxDefinition:
-		s.refuse("too-large", max(s.size.began, 0), fmt.Sprintf("the definition that begins here holds more than %d words and signs", maxDefinition),
+		s.fail("too-large", max(s.size.began, 0), fmt.Sprintf("the definition that begins here holds more than %d words and signs", maxDefinition),
 			fmt.Sprintf("split it, or put data into a file of its own, which a script imports; long text counts as one word for each %d bytes", wordBytes))
 	case s.size.file > maxWords:
-		s.refuse("too-large", at, fmt.Sprintf("the file holds more than %d words and signs before this place", maxWords), "split it into several files")
+		s.fail("too-large", at, fmt.Sprintf("the file holds more than %d words and signs before this place", maxWords), "split it into several files")
 	}
 }
 
@@ -349,6 +349,6 @@ func (s *scanner) weigh(at, heredocs int) {
 func (s *scanner) endDefinition() {
 	s.size.definition, s.size.began = 0, -1
 	if s.size.definitions++; s.size.definitions > maxDefinitions {
-		s.refuse("too-large", s.at, fmt.Sprintf("the file holds more than %d definitions", maxDefinitions), "split it into several files")
+		s.fail("too-large", s.at, fmt.Sprintf("the file holds more than %d definitions", maxDefinitions), "split it into several files")
 	}
 }

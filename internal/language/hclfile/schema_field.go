@@ -60,9 +60,9 @@ func (d *decoder) field(b *hclsyntax.Block) *field {
 // fields decodes the blocks of a type in b: inputs, outputs or fields.
 func (d *decoder) fields(b *hclsyntax.Block, blockType string) []*field {
 	var fields []*field
-	taken := named{}
+	taken := declaredNames{}
 	for _, inner := range ofType(blocks(b.Body, rules[b.Type]), blockType) {
-		single := d.claim(taken, inner)
+		single := d.declare(taken, inner)
 		if f := d.field(inner); single {
 			fields = append(fields, f)
 		}
@@ -118,7 +118,7 @@ func (d *decoder) inputOnly(b *hclsyntax.Block, f *field) {
 	if attr := b.Body.Attributes["from"]; attr != nil {
 		f.from = d.code(attr, definition.CEL)
 		for _, other := range []string{"default", "required", "header"} {
-			d.refuse(b.Body, other, fmt.Sprintf("an input with \"from\" takes no %q", other), "its value is always computed, and never part of what the caller sends")
+			d.rejectAttr(b.Body, other, fmt.Sprintf("an input with \"from\" takes no %q", other), "its value is always computed, and never part of what the caller sends")
 		}
 		return
 	}

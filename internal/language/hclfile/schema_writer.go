@@ -304,7 +304,7 @@ func (d *decoder) schemaText(attr *hclsyntax.Attribute, x hclsyntax.Expression, 
 		}
 	}
 	v, ok := d.eval.value(x)
-	if !ok || !d.bounded(x, v) {
+	if !ok || !d.checkSize(x, v) {
 		return nil, where, false
 	}
 	if !hasKind(v, stringKind) {
@@ -319,7 +319,7 @@ func (d *decoder) schemaFile(x *hclsyntax.FunctionCallExpr, where diag.Range) (j
 	if !ok {
 		return nil, where, false
 	}
-	return d.checkedSchema(diag.WholeFile(d.f.beside(written), string(content)), where, func(problem *diag.Diagnostic) {
+	return d.checkedSchema(diag.WholeFile(d.f.displayPath(written), string(content)), where, func(problem *diag.Diagnostic) {
 		problem.Notes = append(problem.Notes, diag.Note{Range: where, Message: "the file is used here"})
 	})
 }

@@ -30,15 +30,15 @@ func declaredSecrets(all []*hclsyntax.Block) []string {
 
 func (d *decoder) secrets(all []*hclsyntax.Block) []definition.Secret {
 	var secrets []definition.Secret
-	taken := named{}
+	taken := declaredNames{}
 	for _, b := range all {
-		d.claim(taken, b)
+		d.declare(taken, b)
 		d.checkIdentifier("the secret", b.Labels[0], b.LabelRanges[0])
 		d.checkBody(b)
 		s := definition.Secret{Name: b.Labels[0], Range: d.f.rng(b.DefRange())}
 		s.Env, _ = d.text(b.Body, "env")
 		s.File, _ = d.text(b.Body, "file")
-		command, _ := d.strings(b.Body, "command")
+		command, _ := d.stringList(b.Body, "command")
 		s.Command = textsOf(command)
 		s.OAuth = d.oauth(first(b.Body, "oauth"))
 		s.Reveal, _ = d.boolean(b.Body, "reveal", false)
@@ -49,7 +49,7 @@ func (d *decoder) secrets(all []*hclsyntax.Block) []definition.Secret {
 		secrets = append(secrets, s)
 	}
 	d.checkClients(secrets)
-	d.checkDoors(secrets)
+	d.checkRedirectURLs(secrets)
 	return secrets
 }
 
@@ -68,7 +68,7 @@ func (d *decoder) oneSource(b *hclsyntax.Block) {
 		sources = append(sources, client.TypeRange)
 	}
 	switch {
-	case !d.meant(b.Body, rules["secret"], secretSources...):
+	case !d.hasSimilar(b.Body, rules["secret"], secretSources...):
 		d.fail("missing-argument", d.f.rng(b.DefRange()), "the secret comes from nowhere", "write env = \"NAME\", file = \"/path\", command = [\"…\"] or an oauth block")
 	case len(sources) > 1:
 		d.fail("contradiction", d.f.rng(sources[1]), "the secret comes from two places", "keep one of env, file, command and oauth",
@@ -93,7 +93,7 @@ func (d *decoder) checkClients(secrets []definition.Secret) {
 
 // checkDoors reports two secrets whose users come back to one place: only one of
 // them could listen there, and a code would not say whose server has given it.
-func (d *decoder) checkDoors(secrets []definition.Secret) {
+func (d *decoder) checkRedirectURLs(secrets []definition.Secret) {
 	doors := map[string]diag.Range{}
 	for _, s := range secrets {
 		if s.OAuth == nil || s.OAuth.RedirectURL == "" {
@@ -104,7 +104,7 @@ func (d *decoder) checkDoors(secrets []definition.Secret) {
 			continue // who decoded it has told
 		}
 		door, own := "port "+u.Port(), "give each a port of its own"
-		if isFront(u) {
+		if isServerURL(u) {
 			door, own = u.Path, "give each a path of its own"
 		}
 		if first, taken := doors[door]; taken {
@@ -128,19 +128,19 @@ func (d *decoder) oauth(b *hclsyntax.Block) *definition.OAuth {
 	d.checkBody(b)
 	o := &definition.OAuth{}
 	o.PrivateNetworks, _ = d.boolean(b.Body, "private_networks", false)
-	o.TokenURL = d.tokenURL(b.Body, o.PrivateNetworks || d.meant(b.Body, rules["oauth"], "private_networks"))
+	o.TokenURL = d.tokenURL(b.Body, o.PrivateNetworks || d.hasSimilar(b.Body, rules["oauth"], "private_networks"))
 	d.authorization(b, o)
 	o.ClientID = d.clientText(b.Body, "client_id")
 	d.clientSecret(b.Body, o)
 	o.Scopes = d.scopes(b.Body, "scopes")
 	o.Params = d.clientParams(b.Body)
-	o.CredentialsInBody = d.oneOf(b.Body, "auth_style", "header", "body") == "body"
+	o.CredentialsInBody = d.enumAttr(b.Body, "auth_style", "header", "body") == "body"
 	return o
 }
 
 // scopes decodes a list of scopes.
 func (d *decoder) scopes(body *hclsyntax.Body, name string) []string {
-	list, _ := d.strings(body, name)
+	list, _ := d.stringList(body, name)
 	for _, e := range list {
 		d.checkScope(e)
 	}
@@ -148,7 +148,7 @@ func (d *decoder) scopes(body *hclsyntax.Body, name string) []string {
 }
 
 // checkScope reports what is not a scope (RFC 6749 section 3.3).
-func (d *decoder) checkScope(e element) {
+func (d *decoder) checkScope(e stringItem) {
 	if e.text == "" || strings.ContainsFunc(e.text, func(r rune) bool { return r <= ' ' || r >= 0x7f || r == '"' || r == '\\' }) {
 		d.fail("bad-value", d.f.rng(e.where), "this is not a scope", "write one word for each scope, such as [\"crm.read\", \"crm.write\"]")
 	}
@@ -159,7 +159,7 @@ func (d *decoder) checkScope(e element) {
 func (d *decoder) tokenURL(body *hclsyntax.Body, private bool) string {
 	text := d.serverURL(body, "token_url")
 	if u, err := url.Parse(text); err == nil && text != "" {
-		d.checkReach(element{text: withPort(u.Host, u.Scheme), where: body.Attributes["token_url"].Expr.Range()}, private)
+		d.checkReach(stringItem{text: withPort(u.Host, u.Scheme), where: body.Attributes["token_url"].Expr.Range()}, private)
 	}
 	return text
 }
@@ -172,9 +172,9 @@ func (d *decoder) authorization(b *hclsyntax.Block, o *definition.OAuth) {
 	case asks == nil && back != nil:
 		d.fail("missing-argument", d.f.rng(back.NameRange), "users come back, and are sent nowhere", "add authorize_url = \"https://…\", or remove it")
 		return
-	case asks == nil && !d.meant(b.Body, r, "client_secret", "authorize_url"):
+	case asks == nil && !d.hasSimilar(b.Body, r, "client_secret", "authorize_url"):
 		d.fail("missing-argument", d.f.rng(b.DefRange()), "an oauth block needs the argument \"client_secret\"", "write client_secret = secret.NAME")
-	case asks != nil && !d.meant(b.Body, r, "redirect_url"):
+	case asks != nil && !d.hasSimilar(b.Body, r, "redirect_url"):
 		d.fail("missing-argument", d.f.rng(asks.NameRange), "users are sent away, and come back to nowhere",
 			"add redirect_url = \"http://127.0.0.1:8976/callback\", with a port that is free on this machine, or \"https://HOST/oauth/NAME\" for callers over HTTP, and register it with the server")
 	}
@@ -187,12 +187,12 @@ func (d *decoder) authorization(b *hclsyntax.Block, o *definition.OAuth) {
 		return
 	}
 	u, err := url.Parse(text)
-	if err == nil && isPlainFront(*u) {
+	if err == nil && isPlainServerURL(*u) {
 		d.fail("bad-value", d.f.rng(back.Expr.Range()), "users come back to this server over https alone: what they bring would be read on its way",
 			"write https:// in place of http://, and give listen a tls block, or have a proxy before mcpd speak TLS; http:// is for this machine, as in \"http://127.0.0.1:8976/callback\"")
 		return
 	}
-	if err != nil || u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || !isReturnPort(u) && !isFront(u) {
+	if err != nil || u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || !isReturnPort(u) && !isServerURL(u) {
 		d.fail("bad-value", d.f.rng(back.Expr.Range()), "users come back neither to this machine nor to this server",
 			"for the user of this machine write it as in \"http://127.0.0.1:8976/callback\", with a port and a path; for callers over HTTP as in \"https://mcp.example.com/oauth/crm\", with the name by which they reach mcpd and a path below /oauth/")
 		return
@@ -210,22 +210,22 @@ func isReturnPort(u *url.URL) bool {
 var pathOfReturn = regexp.MustCompile(`^/oauth(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+$`)
 
 // isFront reports whether users come back to the server itself, by one name.
-func isFront(u *url.URL) bool {
+func isServerURL(u *url.URL) bool {
 	oneHost := definition.IsHostName(definition.HostOf(u)) && !strings.HasSuffix(u.Host, ":") && !strings.Contains(u.Host, "*")
 	return u.Scheme == "https" && oneHost && pathOfReturn.MatchString(u.Path) && u.RawPath == ""
 }
 
 // isPlainFront reports whether users would come back to the server itself, but for
 // the scheme.
-func isPlainFront(u url.URL) bool {
+func isPlainServerURL(u url.URL) bool {
 	plain := u.Scheme == "http" && u.User == nil && u.RawQuery == "" && !definition.IsLoopback(u.Hostname())
 	u.Scheme = "https"
-	return plain && isFront(&u)
+	return plain && isServerURL(&u)
 }
 
 // checkVisitors warns of tokens of callers over HTTP where no caller proves who
 // they are: such a token is nobody's.
-func (d *decoder) checkVisitors(secrets []definition.Secret, auths []*hclsyntax.Block) {
+func (d *decoder) checkAnonymousTokens(secrets []definition.Secret, auths []*hclsyntax.Block) {
 	if d.f.broken || slices.ContainsFunc(auths, func(b *hclsyntax.Block) bool { return b.Labels[0] != "anonymous" }) {
 		return
 	}
@@ -261,7 +261,7 @@ func (d *decoder) serverURL(body *hclsyntax.Body, name string) string {
 
 // clientText decodes text that is sent as it is, and must not be empty.
 func (d *decoder) clientText(body *hclsyntax.Body, name string) string {
-	return d.fitting(body, name, isFilled, fmt.Sprintf("%q is empty", name), "write what the token server knows this server by")
+	return d.matchingText(body, name, isFilled, fmt.Sprintf("%q is empty", name), "write what the token server knows this server by")
 }
 
 // clientSecret decodes which secret proves the client.
@@ -288,7 +288,7 @@ func (d *decoder) clientSecret(body *hclsyntax.Body, o *definition.OAuth) {
 
 // clientParams decodes what else is sent, with the audience among it.
 func (d *decoder) clientParams(body *hclsyntax.Body) map[string]string {
-	params := d.textMap(body, "params")
+	params := d.stringMap(body, "params")
 	for name := range params {
 		if slices.Contains(grantParams, name) {
 			d.fail("bad-value", d.f.rng(body.Attributes["params"].Expr.Range()), fmt.Sprintf("%q is no further parameter", name), "remove it: the other arguments of the block say it")
@@ -305,8 +305,8 @@ func (d *decoder) clientParams(body *hclsyntax.Body) map[string]string {
 
 // privateText is secretText for what is shown to nobody, so that it may be sensitive.
 func (d *decoder) privateText(x hclsyntax.Expression) ([]grant.Part, bool) {
-	d.eval.private = true
-	defer func() { d.eval.private = false }()
+	d.eval.allowSensitive = true
+	defer func() { d.eval.allowSensitive = false }()
 	return d.secretText(x)
 }
 

@@ -30,7 +30,7 @@ type splitter struct {
 // splitBlocks parses the source from start on, block by block. found is what
 // the scanner or HCL reported of the source as a whole.
 func (f *File) splitBlocks(start int, found diag.List) diag.List {
-	f.broken, f.cuts, f.heredocs = true, nil, nil
+	f.broken, f.skipped, f.heredocs = true, nil, nil
 	body := &hclsyntax.Body{Attributes: hclsyntax.Attributes{}}
 	s := &splitter{f: f, scanner: scanner{src: []byte(f.source), at: start, levels: make([]level, 1, 16)}}
 	for s.at < len(s.src) && !s.stopped {
@@ -246,7 +246,7 @@ func (s *splitter) parse(from, to int, tail string) (*hclsyntax.Body, hcl.Diagno
 
 // place says that what HCL is given next stands at an offset of the source.
 func (s *splitter) place(offset int) {
-	s.f.cuts = append(s.f.cuts, cut{at: s.parsed, skipped: offset - s.parsed})
+	s.f.skipped = append(s.f.skipped, skippedRange{at: s.parsed, skipped: offset - s.parsed})
 }
 
 // checkBudget stops the reading of a file that has too many errors.

@@ -29,17 +29,17 @@ func (d *decoder) test(b *hclsyntax.Block) definition.Test {
 		d.fail("bad-name", t.NameRange, "the test has a bad name", fmt.Sprintf("say in 1 to %d bytes what it shows", maxTestName))
 	}
 	target := d.target(b, &t)
-	d.eval.private = true
+	d.eval.allowSensitive = true
 	d.input(b.Body, target, &t)
 	t.Vars = d.testVars(b.Body)
 	t.Principal, t.Agent, t.Source = d.principal(b.Body), d.agent(b.Body), d.source(b.Body)
 	for _, inner := range ofType(blocks(b.Body, r), "mock") {
 		t.Mocks = append(t.Mocks, d.mock(inner))
 	}
-	d.eval.private = false
+	d.eval.allowSensitive = false
 	if expect := first(b.Body, "expect"); expect != nil {
 		t.Expect = d.expect(expect, target)
-	} else if !d.meant(b.Body, r, "expect") {
+	} else if !d.hasSimilar(b.Body, r, "expect") {
 		d.fail("missing-argument", d.f.rng(b.DefRange()), "the test expects nothing", "write expect { output = … }, or { error = \"…\" }")
 	}
 	t.Hashes = d.hashes()
@@ -209,7 +209,7 @@ func (d *decoder) testVars(body *hclsyntax.Body) map[string]json.RawMessage {
 		case !known:
 			d.eval.unknown("variable", name, nameAt.Range(), maps.Keys(d.eval.scope.Vars), "a test sets variables that mcpd.hcl declares")
 		case !readable: // its declaration cannot be read, which is reported there
-		case d.conform(at, value, typ, fmt.Sprintf("the variable %q", name)):
+		case d.checkType(at, value, typ, fmt.Sprintf("the variable %q", name)):
 			vars[name] = appendJSON(nil, value)
 		}
 	}
@@ -250,17 +250,17 @@ func (d *decoder) expect(b *hclsyntax.Block, target string) definition.Expect {
 	if text, ok := d.text(b.Body, "text"); ok {
 		e.Text = &text
 	}
-	e.Error = d.oneOf(b.Body, "error", errorCodes...)
+	e.Error = d.enumAttr(b.Body, "error", errorCodes...)
 	if s, ok := d.text(b.Body, "message_matches"); ok && d.regexp(s, b.Body.Attributes["message_matches"].Expr) != nil {
 		e.MessageMatches = s
 	}
 	if s, ok := d.text(b.Body, "denied_by"); ok {
 		e.DeniedBy, e.DeniedByRange = s, d.f.rng(b.Body.Attributes["denied_by"].Expr.Range())
 	}
-	if calls, ok := d.strings(b.Body, "calls"); ok {
+	if calls, ok := d.stringList(b.Body, "calls"); ok {
 		e.Calls = textsOf(calls)
 	}
-	if values, ok := d.strings(b.Body, "values"); ok {
+	if values, ok := d.stringList(b.Body, "values"); ok {
 		e.Values = textsOf(values)
 	}
 	d.checkExpect(b)

@@ -26,7 +26,7 @@ func (d *decoder) mock(b *hclsyntax.Block) definition.Mock {
 	if m.Object == mockTools {
 		codes = errorCodes
 	}
-	m.Error = d.oneOf(b.Body, "error", codes...)
+	m.Error = d.enumAttr(b.Body, "error", codes...)
 	kind, name, dotted := strings.Cut(m.Object, ".")
 	form, known := mockKinds[kind]
 	switch {
@@ -75,8 +75,8 @@ func (d *decoder) httpMock(b *hclsyntax.Block, m *definition.Mock) {
 		m.Object = ""
 	}
 	d.checkRequest(b, m.Request)
-	m.Status = cmp.Or(d.whole(b.Body, "status", 100, 599), m.Status)
-	m.Headers = d.textMap(b.Body, "headers")
+	m.Status = cmp.Or(d.intAttr(b.Body, "status", 100, 599), m.Status)
+	m.Headers = d.stringMap(b.Body, "headers")
 }
 
 // askMock checks the answer of a client or what a key holds, which is JSON, and
@@ -84,7 +84,7 @@ func (d *decoder) httpMock(b *hclsyntax.Block, m *definition.Mock) {
 func (d *decoder) askMock(b *hclsyntax.Block) {
 	object := b.Labels[0]
 	d.noResponse(b)
-	if d.refuse(b.Body, "error", "who is asked answers with no error", "write json = { action = \"decline\" } or json = { action = \"cancel\" }") {
+	if d.rejectAttr(b.Body, "error", "who is asked answers with no error", "write json = { action = \"decline\" } or json = { action = \"cancel\" }") {
 		return
 	}
 	text, value := b.Body.Attributes["text"], b.Body.Attributes["json"]
@@ -146,7 +146,7 @@ func (d *decoder) needs(b *hclsyntax.Block, names ...string) {
 // noResponse reports what only the answer to a request has.
 func (d *decoder) noResponse(b *hclsyntax.Block) {
 	for _, name := range []string{"status", "headers"} {
-		d.refuse(b.Body, name, "only answers to requests have \""+name+"\"", "remove it")
+		d.rejectAttr(b.Body, name, "only answers to requests have \""+name+"\"", "remove it")
 	}
 }
 
@@ -219,19 +219,19 @@ var mockKinds = map[string]mockKind{
 
 func (d *decoder) envMock(b *hclsyntax.Block, _ *definition.Mock) {
 	const problem, detail = "a variable of the environment is text", "write it as \"text\"; without a mock there is no such variable"
-	if !d.refuse(b.Body, "json", problem, detail) && !d.refuse(b.Body, "error", problem, detail) {
+	if !d.rejectAttr(b.Body, "json", problem, detail) && !d.rejectAttr(b.Body, "error", problem, detail) {
 		d.needs(b, "text")
 	}
 }
 
 func (d *decoder) secretsMock(b *hclsyntax.Block, _ *definition.Mock) {
-	if !d.refuse(b.Body, "json", "a secret is text", "write it as \"text\"") {
+	if !d.rejectAttr(b.Body, "json", "a secret is text", "write it as \"text\"") {
 		d.needs(b, "text")
 	}
 }
 
 func (d *decoder) kvMock(b *hclsyntax.Block, _ *definition.Mock) {
-	if !d.refuse(b.Body, "error", "a key holds a value, and no error", "write json = … with what the key holds") {
+	if !d.rejectAttr(b.Body, "error", "a key holds a value, and no error", "write json = … with what the key holds") {
 		d.askMock(b)
 	}
 }

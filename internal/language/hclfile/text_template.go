@@ -21,7 +21,7 @@ const (
 
 // phrase decodes an argument that is text with the given names in it, nil when
 // it is absent or was reported. what says what the names are of, such as "argument".
-func (d *decoder) phrase(body *hclsyntax.Body, name, what string, names []string) definition.TextTemplate {
+func (d *decoder) textTemplate(body *hclsyntax.Body, name, what string, names []string) definition.TextTemplate {
 	if attr := body.Attributes[name]; attr != nil && d.interpolates(attr.Expr, what, names) {
 		return nil
 	}

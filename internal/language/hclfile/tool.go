@@ -30,7 +30,7 @@ func (d *decoder) tool(b *hclsyntax.Block) definition.Tool {
 	d.inputs(b, &t)
 	d.outputs(b, &t)
 	if t.Cache = d.cache(b); t.Cache != nil {
-		d.cacheable(b, &t, t.Cache)
+		d.checkCache(b, &t, t.Cache)
 	}
 	if run := d.run(b); run != nil {
 		t.Run = *run
@@ -60,7 +60,7 @@ func (d *decoder) annotations(b *hclsyntax.Block, t *definition.Tool) {
 
 func (d *decoder) inputs(b *hclsyntax.Block, t *definition.Tool) {
 	var sent []*field
-	headers := named{}
+	headers := declaredNames{}
 	d.inInput = true
 	all := d.fields(b, "input")
 	d.inInput = false
@@ -72,7 +72,7 @@ func (d *decoder) inputs(b *hclsyntax.Block, t *definition.Tool) {
 			t.From = append(t.From, definition.From{Name: f.name, Expr: *f.from, Schema: schema.out, Range: d.f.rng(f.head)})
 			continue
 		}
-		if f.header != "" && !d.claimName(headers, strings.ToLower(f.header), f.keywordRange("x-mcp-header"), "two inputs have the header %q", f.header) {
+		if f.header != "" && !d.declareName(headers, strings.ToLower(f.header), f.keywordRange("x-mcp-header"), "two inputs have the header %q", f.header) {
 			continue
 		}
 		sent = append(sent, f)
@@ -115,7 +115,7 @@ func (d *decoder) exclusive(b *hclsyntax.Block, attr *hclsyntax.Attribute, block
 			"describe it in the schema", diag.Note{Range: d.f.rng(attr.NameRange), Message: "the schema is given here"})
 	}
 	if blockType == "input" {
-		d.refuse(b.Body, "extra_arguments", "\"extra_arguments\" does not apply to an \"input_schema\"", "write additionalProperties in the schema")
+		d.rejectAttr(b.Body, "extra_arguments", "\"extra_arguments\" does not apply to an \"input_schema\"", "write additionalProperties in the schema")
 	}
 }
 
@@ -143,7 +143,7 @@ func (d *decoder) outputs(b *hclsyntax.Block, t *definition.Tool) {
 // task decodes whether a tool runs as a task, from when on, and how long its
 // result is kept.
 func (d *decoder) task(b *hclsyntax.Block, t *definition.Tool) {
-	t.Task = d.oneOf(b.Body, "task", definition.TaskOptional, definition.TaskRequired)
+	t.Task = d.enumAttr(b.Body, "task", definition.TaskOptional, definition.TaskRequired)
 	for _, name := range []string{"task_ttl", "ask_first"} {
 		if attr := b.Body.Attributes[name]; attr != nil && b.Body.Attributes["task"] == nil {
 			d.fail("contradiction", d.f.rng(attr.NameRange), fmt.Sprintf("the tool has %q, and runs as no task", name), "write task = \"optional\" or task = \"required\", or remove it")
@@ -187,12 +187,12 @@ func (d *decoder) cache(b *hclsyntax.Block) *definition.Cache {
 	d.checkBody(block)
 	return &definition.Cache{
 		TTL: d.durationWithin(block.Body, "ttl", 0, maxCached), Range: d.f.rng(block.DefRange()),
-		Scope: cmp.Or(d.oneOf(block.Body, "scope", definition.CachePrincipal, definition.CacheServer), definition.CachePrincipal),
+		Scope: cmp.Or(d.enumAttr(block.Body, "scope", definition.CachePrincipal, definition.CacheServer), definition.CachePrincipal),
 	}
 }
 
 // overridesCacheable reports caches of tools whose server may ask its client.
-func (d *decoder) overridesCacheable(b *hclsyntax.Block, u *definition.Upstream) {
+func (d *decoder) checkOverrideCaches(b *hclsyntax.Block, u *definition.Upstream) {
 	attr := b.Body.Attributes["ask"]
 	if attr == nil || len(u.Ask.Names()) == 0 {
 		return
@@ -207,9 +207,9 @@ func (d *decoder) overridesCacheable(b *hclsyntax.Block, u *definition.Upstream)
 
 // repeatable reports that a tool with a cache does not say that it only reads, or that a
 // second call of it is like the first.
-func (d *decoder) repeatable(b *hclsyntax.Block, c *definition.Cache, readOnly *bool, idempotent bool) {
+func (d *decoder) checkCacheEffects(b *hclsyntax.Block, c *definition.Cache, readOnly *bool, idempotent bool) {
 	switch attr := b.Body.Attributes["read_only"]; {
-	case attr == nil && !d.meant(b.Body, rules[b.Type], "read_only"):
+	case attr == nil && !d.hasSimilar(b.Body, rules[b.Type], "read_only"):
 		d.fail("contradiction", c.Range, "the tool has a cache, and does not say that it only reads", "write read_only = true if that is so; a call that changes something has to be made each time")
 	case readOnly != nil && !*readOnly:
 		d.fail("contradiction", c.Range, "the tool has a cache, and does more than to read", "remove the cache: a call that changes something has to be made each time",
@@ -222,8 +222,8 @@ func (d *decoder) repeatable(b *hclsyntax.Block, c *definition.Cache, readOnly *
 }
 
 // cacheable reports what keeps the results of a tool from being given again.
-func (d *decoder) cacheable(b *hclsyntax.Block, t *definition.Tool, c *definition.Cache) {
-	d.repeatable(b, c, t.ReadOnly, t.Idempotent)
+func (d *decoder) checkCache(b *hclsyntax.Block, t *definition.Tool, c *definition.Cache) {
+	d.checkCacheEffects(b, c, t.ReadOnly, t.Idempotent)
 	if t.Grant.Ask != nil {
 		d.fail("contradiction", c.Range, "the tool has a cache, and may ask its client", "remove one of the two: what one user answers is not for another call",
 			diag.Note{Range: t.GrantRanges["ask"], Message: "it may ask here"})
@@ -253,7 +253,7 @@ func (d *decoder) annotationsOf(body *hclsyntax.Body) *definition.Annotations {
 	d.checkBody(b)
 	a := &definition.Annotations{}
 	a.Audience = textsOf(d.choices(b.Body, "audience", []string{definition.User, definition.Assistant}, wrongWord{"bad-value", "%s is no audience", "the audiences are"}))
-	if v, ok := d.typed(b.Body, "priority", numberKind); ok {
+	if v, ok := d.attrValue(b.Body, "priority", numberKind); ok {
 		n, _ := v.AsBigFloat().Float64()
 		if n < 0 || n > 1 {
 			d.fail("bad-value", d.f.rng(b.Body.Attributes["priority"].Expr.Range()), "\"priority\" must lie from 0 to 1", "write 1 for what must not be left out, 0 for what may")
@@ -285,7 +285,7 @@ func (d *decoder) icon(b *hclsyntax.Block) definition.Icon {
 		}
 	}
 	i.Sizes = d.listOf(b.Body, "sizes", iconSize.MatchString, "this is not the size of an icon", "write width and height as in \"48x48\", or \"any\" for an icon that scales")
-	i.Theme = d.oneOf(b.Body, "theme", definition.LightTheme, definition.DarkTheme)
+	i.Theme = d.enumAttr(b.Body, "theme", definition.LightTheme, definition.DarkTheme)
 	return i
 }
 

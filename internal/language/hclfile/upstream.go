@@ -26,9 +26,9 @@ const (
 // upstreams decodes the upstream blocks, whose containers may have some of the secrets.
 func (d *decoder) upstreams(all []*hclsyntax.Block, secrets []definition.Secret) []definition.Upstream {
 	var upstreams []definition.Upstream
-	taken, n := named{}, neighbours{secrets: secrets, hosts: map[string]*hclsyntax.Block{}, volumes: map[string]definition.ContainerVolume{}}
+	taken, n := declaredNames{}, containerScope{secrets: secrets, hosts: map[string]*hclsyntax.Block{}, volumes: map[string]definition.ContainerVolume{}}
 	for _, b := range all {
-		only := d.claim(taken, b)
+		only := d.declare(taken, b)
 		if u := d.upstream(b, &n); only { // the tools of a second one would be mistakes, too
 			upstreams = append(upstreams, u)
 		}
@@ -36,7 +36,7 @@ func (d *decoder) upstreams(all []*hclsyntax.Block, secrets []definition.Secret)
 	return upstreams
 }
 
-func (d *decoder) upstream(b *hclsyntax.Block, n *neighbours) definition.Upstream {
+func (d *decoder) upstream(b *hclsyntax.Block, n *containerScope) definition.Upstream {
 	r := rules["upstream"]
 	nameAt := d.definition(b, "the upstream")
 	u := definition.Upstream{Name: b.Labels[0], Range: d.f.rng(blockRange(b)), NameRange: nameAt}
@@ -53,27 +53,27 @@ func (d *decoder) upstream(b *hclsyntax.Block, n *neighbours) definition.Upstrea
 	}
 	d.upstreamNames(b, &u)
 	d.upstreamAsk(b, &u)
-	d.overridesCacheable(b, &u)
-	u.Bounds = d.boundsAway(b)
+	d.checkOverrideCaches(b, &u)
+	u.Bounds = d.upstreamBounds(b)
 	if _, written := u.Ranges["timeout"]; !written {
 		u.Timeout = definition.DefaultUpstreamTimeout
 	}
 	u.AskTimeout = d.durationWithin(b.Body, "ask_timeout", definition.DefaultAskTimeout, definition.MaxAskTimeout)
 	u.Start = d.duration(b.Body, "start_timeout", 0)
-	u.Pin = cmp.Or(d.oneOf(b.Body, "pin", definition.PinOnFirstUse, definition.PinStrict, definition.PinOff), definition.PinOnFirstUse)
+	u.Pin = cmp.Or(d.enumAttr(b.Body, "pin", definition.PinOnFirstUse, definition.PinStrict, definition.PinOff), definition.PinOnFirstUse)
 	u.Lazy, _ = d.boolean(b.Body, "lazy", false)
 	if u.Lazy && (u.Pin == definition.PinOff || !u.Offers(definition.OfferTools)) {
 		d.fail("contradiction", d.f.rng(b.Body.Attributes["lazy"].Expr.Range()), "nobody knows what a lazy upstream offers whose tools are not pinned",
 			"remove lazy, so that it is asked at the start, or have its tools offered and pinned")
 	}
 	u.MaxMessage = d.size(b.Body, "max_message", maxMessage)
-	u.Labels = d.textMap(b.Body, "labels")
+	u.Labels = d.stringMap(b.Body, "labels")
 	u.Hashes = d.hashes()
 	return u
 }
 
 func (d *decoder) upstreamCommand(b *hclsyntax.Block, u *definition.Upstream) {
-	command, ok := d.strings(b.Body, "command")
+	command, ok := d.stringList(b.Body, "command")
 	where := d.f.rng(b.Body.Attributes["command"].Expr.Range())
 	u.Command, u.AddressRange = textsOf(command), where
 	if len(command) > 0 {
@@ -88,10 +88,10 @@ func (d *decoder) upstreamCommand(b *hclsyntax.Block, u *definition.Upstream) {
 	case strings.ContainsFunc(u.Command[0], unicode.IsSpace) && len(command) == 1:
 		d.fail("bad-value", where, "the command is one word with blanks in it, and no shell takes it apart", "write each word for itself, as in [\"npx\", \"-y\", \"…\"]")
 	}
-	u.Dir = d.filled(b.Body, "dir", "write the folder that the program runs in, or remove it")
+	u.Dir = d.nonEmptyText(b.Body, "dir", "write the folder that the program runs in, or remove it")
 	u.Env = d.environment(b.Body, d.upstreamVariable, d.privateText)
 	for _, name := range []string{"transport", "private_networks"} {
-		d.onlyWith(b, name, "url")
+		d.requiresAttr(b, name, "url")
 	}
 	for _, inner := range ofType(blocks(b.Body, rules["upstream"]), "header") {
 		d.fail("contradiction", d.f.rng(inner.DefRange()), "a program gets no headers", "pass it what it needs in \"env\"")
@@ -99,19 +99,19 @@ func (d *decoder) upstreamCommand(b *hclsyntax.Block, u *definition.Upstream) {
 }
 
 // onlyWith reports an argument that belongs to another one, which is not there.
-func (d *decoder) onlyWith(b *hclsyntax.Block, name, other string) {
-	d.refuse(b.Body, name, fmt.Sprintf("%q belongs to an upstream with %q", name, other), "remove it")
+func (d *decoder) requiresAttr(b *hclsyntax.Block, name, other string) {
+	d.rejectAttr(b.Body, name, fmt.Sprintf("%q belongs to an upstream with %q", name, other), "remove it")
 }
 
 // upstreamVariable returns the name of a variable of an upstream's program, and false for
 // one that it reports. The operator may have an interpreter look for code elsewhere.
-func (d *decoder) upstreamVariable(x hclsyntax.Expression, taken named) (string, bool) {
+func (d *decoder) upstreamVariable(x hclsyntax.Expression, taken declaredNames) (string, bool) {
 	v, problems := x.Value(nil)
 	if problems.HasErrors() || !hasKind(v, stringKind) || !isIdentifier(v.AsString()) {
 		d.fail("bad-name", d.f.rng(x.Range()), "this is not the name of a variable", "use letters, digits and _, and no digit first, as in { GITHUB_TOKEN = secret.github }")
 		return "", false
 	}
-	return v.AsString(), d.claimName(taken, v.AsString(), x.Range(), "%q stands twice in \"env\"", v.AsString())
+	return v.AsString(), d.declareName(taken, v.AsString(), x.Range(), "%q stands twice in \"env\"", v.AsString())
 }
 
 // upstreamNames decodes what of the server is offered, and by which names.
@@ -126,12 +126,12 @@ func (d *decoder) upstreamNames(b *hclsyntax.Block, u *definition.Upstream) {
 	const characters = "use the characters A-Z a-z 0-9 _ . - / and * for any run of them, in the names that the server itself uses"
 	u.Include, u.Exclude = d.toolPatterns(b.Body, "include", characters), d.toolPatterns(b.Body, "exclude", characters)
 	u.Offer = definition.OfferKinds
-	if d.meant(b.Body, rules["upstream"], "offer") {
+	if d.hasSimilar(b.Body, rules["upstream"], "offer") {
 		u.Offer = textsOf(d.choices(b.Body, "offer", definition.OfferKinds, wrongWord{"bad-value", "%s cannot stand in \"offer\"", "write some of"}))
 	}
 	u.Instructions, _ = d.boolean(b.Body, "instructions", false)
 	u.Escape = d.escapes(b.Body)
-	u.Rename = d.textMap(b.Body, "rename")
+	u.Rename = d.stringMap(b.Body, "rename")
 	u.RenameRanges = map[string]diag.Range{}
 	var exprs func(string) (key, value hclsyntax.Expression)
 	if u.Rename != nil {
@@ -150,9 +150,9 @@ func (d *decoder) upstreamNames(b *hclsyntax.Block, u *definition.Upstream) {
 		}
 		given[to] = from
 	}
-	taken := named{}
+	taken := declaredNames{}
 	for _, inner := range ofType(blocks(b.Body, rules["upstream"]), "override") {
-		if d.claim(taken, inner) {
+		if d.declare(taken, inner) {
 			u.Overrides = append(u.Overrides, d.override(inner))
 		}
 	}
@@ -160,16 +160,16 @@ func (d *decoder) upstreamNames(b *hclsyntax.Block, u *definition.Upstream) {
 
 // escapes decodes what is offered although it holds invisible characters.
 func (d *decoder) escapes(body *hclsyntax.Body) []string {
-	list, ok := d.strings(body, "escape")
+	list, ok := d.stringList(body, "escape")
 	if ok && len(list) == 0 {
 		d.fail("bad-value", d.f.rng(body.Attributes["escape"].Expr.Range()), "the list \"escape\" is empty", "name URIs of resources, names of prompts, or patterns of them, or remove it")
 	}
-	taken := named{}
+	taken := declaredNames{}
 	for _, e := range list {
 		if e.text == "" {
 			d.fail("bad-name", d.f.rng(e.where), "this is the name of nothing", "write a URI, the name of a prompt, \"instructions\", or a pattern such as \"docs://*\"")
 		} else {
-			d.claimName(taken, e.text, e.where, "%q stands twice in \"escape\"", e.text)
+			d.declareName(taken, e.text, e.where, "%q stands twice in \"escape\"", e.text)
 		}
 	}
 	return textsOf(list)
@@ -186,11 +186,11 @@ func (d *decoder) override(b *hclsyntax.Block) definition.Override {
 	}
 	o.ReadOnly, o.Destructive = d.flag(b.Body, "read_only"), d.flag(b.Body, "destructive")
 	o.Idempotent, o.OpenWorld = d.flag(b.Body, "idempotent"), d.flag(b.Body, "open_world")
-	o.Labels = d.textMap(b.Body, "labels")
-	o.Bounds = d.boundsAway(b)
+	o.Labels = d.stringMap(b.Body, "labels")
+	o.Bounds = d.upstreamBounds(b)
 	// It is the operator who says that the tool only reads: the word of its server is not enough.
 	if o.Cache = d.cache(b); o.Cache != nil {
-		d.repeatable(b, o.Cache, o.ReadOnly, o.Idempotent == nil || *o.Idempotent)
+		d.checkCacheEffects(b, o.Cache, o.ReadOnly, o.Idempotent == nil || *o.Idempotent)
 	}
 	if len(b.Body.Attributes)+len(b.Body.Blocks) == 0 {
 		d.fail("missing-argument", d.f.rng(b.DefRange()), "the block says nothing of the tool", "write a description, read_only, a timeout or another of its arguments, or remove it")
@@ -211,9 +211,9 @@ func (d *decoder) upstreamAsk(b *hclsyntax.Block, u *definition.Upstream) {
 			u.Ask.Roots = true
 		}
 	}
-	u.Ask.MaxRounds = d.whole(b.Body, "max_rounds", 1, maxAskRounds)
-	u.Ask.MaxTokens = d.whole(b.Body, "max_tokens", 1, maxAskTokens)
-	if attr := b.Body.Attributes["max_tokens"]; attr != nil && !u.Ask.Sample && !d.meant(b.Body, rules["upstream"], "ask") {
+	u.Ask.MaxRounds = d.intAttr(b.Body, "max_rounds", 1, maxAskRounds)
+	u.Ask.MaxTokens = d.intAttr(b.Body, "max_tokens", 1, maxAskTokens)
+	if attr := b.Body.Attributes["max_tokens"]; attr != nil && !u.Ask.Sample && !d.hasSimilar(b.Body, rules["upstream"], "ask") {
 		d.fail("contradiction", d.f.rng(attr.NameRange), "\"max_tokens\" bounds samples, which the server may not ask for", "write ask = [\"sample\"], or remove it")
 	}
 }
@@ -231,8 +231,8 @@ func (d *decoder) upstreamURL(b *hclsyntax.Block, u *definition.Upstream) {
 
 func (d *decoder) upstreamHTTP(b *hclsyntax.Block, u *definition.Upstream) {
 	for _, name := range []string{"dir", "env"} {
-		d.onlyWith(b, name, "command")
+		d.requiresAttr(b, name, "command")
 	}
-	u.Transport = d.oneOf(b.Body, "transport", definition.UpstreamStreamable, definition.UpstreamSSE)
+	u.Transport = d.enumAttr(b.Body, "transport", definition.UpstreamStreamable, definition.UpstreamSSE)
 	u.Grant.Headers = d.headers(b)
 }

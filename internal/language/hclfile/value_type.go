@@ -206,7 +206,7 @@ func (d *decoder) attrOfType(item hclsyntax.ObjectConsItem) (attrType, bool) {
 		return a, a.typ != nil
 	}
 	v, ok := d.eval.value(call.Args[1])
-	if !ok || !d.conform(call.Args[1], v, a.typ, fmt.Sprintf("the default of %q", name)) {
+	if !ok || !d.checkType(call.Args[1], v, a.typ, fmt.Sprintf("the default of %q", name)) {
 		return a, false
 	}
 	a.fallback = v
@@ -216,12 +216,12 @@ func (d *decoder) attrOfType(item hclsyntax.ObjectConsItem) (attrType, bool) {
 // conform reports where v, the value of x, is not of the type t. what names
 // the value for messages, such as "the default". Parts that x writes out are
 // reported at their own place.
-func (d *decoder) conform(x hclsyntax.Expression, v cty.Value, t *valueType, what string) bool {
+func (d *decoder) checkType(x hclsyntax.Expression, v cty.Value, t *valueType, what string) bool {
 	if p, ok := x.(*hclsyntax.ParenthesesExpr); ok {
 		x = p.Expression
 	}
 	if t.kind == anyKind {
-		return d.bounded(x, v)
+		return d.checkSize(x, v)
 	}
 	if !hasKind(v, t.kind) {
 		d.fail("wrong-type", d.f.rng(x.Range()), fmt.Sprintf("%s must be %s, not %s", what, t.describe(), describeValue(v, t.kind)), asKind(v, t.kind))
@@ -229,18 +229,18 @@ func (d *decoder) conform(x hclsyntax.Expression, v cty.Value, t *valueType, wha
 	}
 	switch t.kind {
 	case listKind:
-		return d.conformItems(x, v, t, what)
+		return d.checkItems(x, v, t, what)
 	case mapKind:
-		return d.conformValues(x, v, t, what)
+		return d.checkValues(x, v, t, what)
 	case objectKind:
-		return d.conformObject(x, v, t, what)
+		return d.checkObject(x, v, t, what)
 	default:
 		return true
 	}
 }
 
 // bounded reports a value that is too large.
-func (d *decoder) bounded(x hclsyntax.Expression, v cty.Value) bool {
+func (d *decoder) checkSize(x hclsyntax.Expression, v cty.Value) bool {
 	_, ok := d.eval.measure(v, x.Range())
 	return ok
 }
@@ -295,12 +295,12 @@ func asKind(v cty.Value, wanted kind) string {
 	}
 }
 
-func (d *decoder) conformItems(x hclsyntax.Expression, v cty.Value, t *valueType, what string) bool {
+func (d *decoder) checkItems(x hclsyntax.Expression, v cty.Value, t *valueType, what string) bool {
 	good := true
 	i := 0
 	for it := v.ElementIterator(); it.Next(); i++ {
 		_, item := it.Element()
-		if !d.conform(itemExpr(x, i), item, t.elem, "an item of "+what) {
+		if !d.checkType(itemExpr(x, i), item, t.elem, "an item of "+what) {
 			good = false
 		}
 	}
@@ -334,20 +334,20 @@ func (d *decoder) memberExprs(x hclsyntax.Expression) func(name string) (key, va
 	}
 }
 
-func (d *decoder) conformValues(x hclsyntax.Expression, v cty.Value, t *valueType, what string) bool {
+func (d *decoder) checkValues(x hclsyntax.Expression, v cty.Value, t *valueType, what string) bool {
 	exprs := d.memberExprs(x)
 	good := true
 	for it := v.ElementIterator(); it.Next(); {
 		key, value := it.Element()
 		_, at := exprs(key.AsString())
-		if !d.conform(at, value, t.elem, "a value of "+what) {
+		if !d.checkType(at, value, t.elem, "a value of "+what) {
 			good = false
 		}
 	}
 	return good
 }
 
-func (d *decoder) conformObject(x hclsyntax.Expression, v cty.Value, t *valueType, what string) bool {
+func (d *decoder) checkObject(x hclsyntax.Expression, v cty.Value, t *valueType, what string) bool {
 	exprs := d.memberExprs(x)
 	good := true
 	present := map[string]bool{}
@@ -360,7 +360,7 @@ func (d *decoder) conformObject(x hclsyntax.Expression, v cty.Value, t *valueTyp
 		if a == nil {
 			d.fail("wrong-type", d.f.rng(keyAt.Range()), fmt.Sprintf("%s has no attribute %s", what, d.eval.show(key)), cmp.Or(diag.DidYouMean(key, t.names()), "its attributes are "+strings.Join(t.names(), ", ")))
 			good = false
-		} else if !d.conform(at, value, a.typ, fmt.Sprintf("%q in %s", key, what)) {
+		} else if !d.checkType(at, value, a.typ, fmt.Sprintf("%q in %s", key, what)) {
 			good = false
 		}
 	}

@@ -23,9 +23,9 @@ const envPrefix = "MCPD_VAR_"
 // variables decodes the variable blocks and gives each its value.
 func (d *decoder) variables(all []*hclsyntax.Block, values definition.VarValues) map[string]definition.Variable {
 	vars := map[string]definition.Variable{}
-	taken := named{}
+	taken := declaredNames{}
 	for _, b := range all {
-		d.claim(taken, b)
+		d.declare(taken, b)
 		v := d.variable(b, values)
 		if _, again := vars[v.Name]; !again {
 			vars[v.Name] = v
@@ -90,7 +90,7 @@ func (d *decoder) fallback(b *hclsyntax.Block, t *valueType, typed bool) json.Ra
 		return nil
 	}
 	v, ok := d.eval.value(attr.Expr)
-	if !ok || !typed || !d.bounded(attr.Expr, v) || !d.conform(attr.Expr, v, t, "the default") {
+	if !ok || !typed || !d.checkSize(attr.Expr, v) || !d.checkType(attr.Expr, v, t, "the default") {
 		return nil
 	}
 	return appendJSON(nil, v)
@@ -117,10 +117,10 @@ func (d *decoder) given(b *hclsyntax.Block, t *valueType, g definition.VarValue)
 	}
 	// The text is no part of the file: what is wrong with it is told as a whole.
 	var ignored diag.List
-	outside := &decoder{f: &File{path: d.f.path, source: g.Text, places: newPlaces(g.Text)}}
+	outside := &decoder{f: &File{path: d.f.path, source: g.Text, positions: newPlaces(g.Text)}}
 	outside.eval = newEvaluator(outside.f, Scope{}, &ignored)
 	v, ok := outside.eval.value(x)
-	if !ok || !outside.bounded(x, v) || !outside.conform(x, v, t, "the value") {
+	if !ok || !outside.checkSize(x, v) || !outside.checkType(x, v, t, "the value") {
 		return fail()
 	}
 	return appendJSON(nil, v)
@@ -144,17 +144,17 @@ func ParseVars(src Source) (_ definition.VarValues, problems diag.List) {
 	if problem := checkBytes(src); problem != nil {
 		return nil, diag.List{*problem}
 	}
-	f.source, f.places = string(src.Bytes), newPlaces(string(src.Bytes))
+	f.source, f.positions = string(src.Bytes), newPlaces(string(src.Bytes))
 	problems = f.parseHCL(src.Bytes)
 	if problems.HasErrors() {
 		return nil, f.finish(problems)
 	}
 	d := newDecoder(f, Scope{})
-	d.check(f.body, &rule{open: true}, "a file of values", f.body.SrcRange)
+	d.check(f.body, &rule{anyArgument: true}, "a file of values", f.body.SrcRange)
 	values := definition.VarValues{}
 	for name, attr := range f.body.Attributes {
 		v, ok := d.eval.value(attr.Expr)
-		if !ok || !d.bounded(attr.Expr, v) {
+		if !ok || !d.checkSize(attr.Expr, v) {
 			continue
 		}
 		text := string(appendJSON(nil, v))

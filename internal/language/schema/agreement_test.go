@@ -16,7 +16,7 @@ import (
 	"github.com/mcpd/mcpd/diag"
 )
 
-// compileOther compiles a schema for the other validator alone.
+// compileOther compiles a schema only with the other validator.
 func compileOther(t *testing.T, raw []byte) *jsonschema.Schema {
 	t.Helper()
 	d := decoder{data: raw, exact: true}
@@ -40,7 +40,7 @@ func compileOther(t *testing.T, raw []byte) *jsonschema.Schema {
 	}
 	s, err := c.Compile(address)
 	if err != nil {
-		t.Fatalf("schema %s passes Compile, but not the other validator: %v", raw, err)
+		t.Fatalf("schema %s is valid for Compile, but not for the other validator: %v", raw, err)
 	}
 	return s
 }
@@ -54,8 +54,8 @@ func marshal(t *testing.T, v any) []byte {
 	return raw
 }
 
-// FuzzAgreement makes schemas and values of a seed and holds both validators
-// against each other, and Args against its contract.
+// FuzzAgreement generates schemas and values from a seed. It compares both validators, and
+// checks the contract of Args.
 func FuzzAgreement(f *testing.F) {
 	for seed := range uint64(50) {
 		f.Add(seed)
@@ -63,7 +63,7 @@ func FuzzAgreement(f *testing.F) {
 	f.Fuzz(agree)
 }
 
-func TestBothValidatorsAgree(t *testing.T) {
+func TestSchema_agreesWithOtherValidator(t *testing.T) {
 	for seed := range uint64(1000) {
 		agree(t, seed<<32)
 	}
@@ -115,8 +115,8 @@ func checkViolations(t *testing.T, list []Violation) {
 	}
 }
 
-// checkArgs checks that what Args returns fits the schema, reads the same as
-// value and as text, and is complete.
+// checkArgs checks that the result of Args is valid and complete, and that value and text are
+// equal.
 func checkArgs(t *testing.T, s *Schema, text []byte) {
 	t.Helper()
 	before := bytes.Clone(text)
@@ -126,7 +126,7 @@ func checkArgs(t *testing.T, s *Schema, text []byte) {
 	}
 	if len(found) > 0 {
 		if value != nil || out != nil {
-			t.Fatalf("schema %s: Args(%s) returns a value beside violations", s.raw, text)
+			t.Fatalf("schema %s: Args(%s) returns a value and violations", s.raw, text)
 		}
 		checkViolations(t, found)
 		return
@@ -144,7 +144,7 @@ func checkArgs(t *testing.T, s *Schema, text []byte) {
 	}
 }
 
-// suiteVariable names the folder of a checkout of
+// suiteVariable names the directory of a checkout of
 // github.com/json-schema-org/JSON-Schema-Test-Suite.
 const suiteVariable = "JSON_SCHEMA_TEST_SUITE"
 
@@ -158,22 +158,22 @@ type suiteGroup struct {
 	}
 }
 
-// differences are official cases that are answered differently on purpose, by
-// file and by the beginning of the group.
+// differences are official cases with a different result on purpose, by file and by the prefix
+// of the group.
 var differences = map[string]string{
 	"format.json":               "",                      // formats are asserted, not annotations
-	"content.json":              "",                      // contents are annotations, as from draft 2019-09 on
+	"content.json":              "",                      // contents are annotations, since draft 2019-09
 	"ecmascript-regex.json":     "",                      // patterns are RE2
-	"hostname.json":             "validation of A-label", // which characters IDNA allows is not checked
+	"hostname.json":             "validation of A-label", // the IDNA rules for characters are not checked
 	"idn-hostname.json":         "",
-	"bignum.json":               "", // numbers that no keyword calls integers are float64
-	"zeroTerminatedFloats.json": "", // 1.0 is an integer, as from draft 6 on
+	"bignum.json":               "", // numbers that are not declared integers are float64
+	"zeroTerminatedFloats.json": "", // 1.0 is an integer, since draft 6
 }
 
-func TestOfficialSuite(t *testing.T) {
+func TestSchema_officialSuite(t *testing.T) {
 	root := os.Getenv(suiteVariable)
 	if root == "" {
-		t.Skipf("the official cases are not run: set %s to a checkout of github.com/json-schema-org/JSON-Schema-Test-Suite", suiteVariable)
+		t.Skipf("SKIPPED: set %s to a checkout of github.com/json-schema-org/JSON-Schema-Test-Suite", suiteVariable)
 	}
 	for _, draft := range []string{"draft2020-12", "draft2019-09", "draft7", "draft6", "draft4"} {
 		for _, pattern := range []string{"*.json", "optional/format/*.json", "optional/*.json"} {
@@ -204,7 +204,7 @@ func runSuiteFile(t *testing.T, draft, file string) {
 		}
 		s, problems := Compile(withDraft(group.Schema, draft), diag.Range{}, nil)
 		if s == nil {
-			t.Logf("%s: %s: refused: %v", name, group.Description, problems)
+			t.Logf("%s: %s: rejected: %v", name, group.Description, problems)
 			continue
 		}
 		for _, test := range group.Tests {
@@ -215,7 +215,7 @@ func runSuiteFile(t *testing.T, draft, file string) {
 	}
 }
 
-// withDraft names the draft in a schema that does not.
+// withDraft adds the draft to a schema without one.
 func withDraft(schema json.RawMessage, draft string) json.RawMessage {
 	uri := map[string]string{"draft7": "draft-07", "draft6": "draft-06", "draft4": "draft-04"}[draft]
 	if uri == "" || schema[0] != '{' || strings.Contains(string(schema), `"$schema"`) {

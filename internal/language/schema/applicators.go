@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// forms are the rules that hold a value against other nodes, in place.
+// applicators are the rules that check the same value against other nodes.
 type applicators struct {
 	// all are references and allOf.
 	all []*node
@@ -13,15 +13,15 @@ type applicators struct {
 	any, one []*node
 	not      *node
 	when     *condition
-	// dependent are rules for an object that has a member.
+	// dependent are rules for objects with a certain member.
 	dependent []dependent
 	dynamic   *dynamicRef
 }
 
-// A condition is if, then and else. Absent branches are nil.
+// condition is if, then and else. Missing branches are nil.
 type condition struct{ test, then, otherwise *node }
 
-// A dependent node is for objects that have the member.
+// dependent is a node for objects that have the member.
 type dependent struct {
 	name string
 	node *node
@@ -56,7 +56,7 @@ func (f *applicators) check(v any, r *validation) bool {
 			}
 		}
 	}
-	// A run that gave up on a branch knows nothing.
+	// A validation that gave up on a branch has no result.
 	return ok && !r.exhausted()
 }
 
@@ -96,7 +96,7 @@ func checkOne(list []*node, v any, r *validation) bool {
 	return fits == 1
 }
 
-// addAlternatives adds what keeps v from being any of the nodes.
+// addAlternatives adds the reasons why v matches none of the nodes.
 func (r *validation) addAlternatives(list []*node, v any) {
 	branches := make([][]mismatch, len(list))
 	for i, n := range list {
@@ -113,9 +113,8 @@ func (r *validation) addAlternatives(list []*node, v any) {
 	}
 }
 
-// tells checks only what tells alternatives from each other: the type, and what
-// can have a few values only. When that is wrong, nothing else needs to be
-// explained, and what recurses need not be gone into.
+// discriminates checks only what distinguishes alternatives: the type, and values with few
+// possibilities. If that fails, other mismatches need no explanation, and recursion ends early.
 func (n *node) discriminates(v any, r *validation) bool {
 	if n == nil {
 		return true
@@ -137,10 +136,9 @@ func (n *node) discriminates(v any, r *validation) bool {
 	return true
 }
 
-// nearest returns the faults to tell about a value, at the given place, that
-// fits none of several alternatives: those of the alternative that the value
-// was surely meant to be, if there is one, and otherwise one fault that sums
-// them all up.
+// bestAlternative returns the mismatches to report for a value at the given path that matches
+// none of several alternatives. If the value was clearly meant for one alternative, it returns
+// the mismatches of that one; otherwise one mismatch that summarizes all.
 func bestAlternative(at string, branches [][]mismatch) []mismatch {
 	var near [][]mismatch
 	var want, got types
@@ -167,10 +165,9 @@ func bestAlternative(at string, branches [][]mismatch) []mismatch {
 	return []mismatch{{path: at, message: summarize(at, branches)}}
 }
 
-// farthest returns the fault that shows that the value was not meant to be the
-// alternative that it belongs to: its type is another, or what tells the
-// alternatives apart, the value itself or one of its members, is another. It
-// returns nil when there is none.
+// discriminatorMismatch returns the mismatch which shows that the value was not meant for this
+// alternative: a different type, or a different value of a discriminator. It returns nil if
+// there is none.
 func discriminatorMismatch(at string, faults []mismatch) *mismatch {
 	for i := range faults {
 		f := &faults[i]
@@ -185,14 +182,13 @@ func discriminatorMismatch(at string, faults []mismatch) *mismatch {
 	return nil
 }
 
-// mostBranches is how many alternatives a message sums up, and
-// longestAlternative how many bytes it says of each.
+// maxBranches bounds the alternatives in a summary, and maxAlternativeBytes the text for each.
 const (
 	maxBranches         = 5
 	maxAlternativeBytes = 200
 )
 
-// sumUp says in one message what keeps a value from being each alternative.
+// summarize describes in one message why a value matches no alternative.
 func summarize(at string, branches [][]mismatch) string {
 	var told []string
 	for _, faults := range branches[:min(len(branches), maxBranches)] {

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestArgsDecodesCompletesAndKeepsTheText(t *testing.T) {
+func TestArgs_valueAndText(t *testing.T) {
 	const nested = `{"type":"object","properties":{
 		"filters":{"type":"object","properties":{"status":{"type":"string","default":"active"},"deep":{"type":"object","properties":{"n":{"type":"integer","default":1}}}}},
 		"rows":{"type":"array","items":{"type":"object","properties":{"qty":{"type":"integer","default":1}}}},
@@ -72,7 +72,7 @@ func TestArgsDecodesCompletesAndKeepsTheText(t *testing.T) {
 	}
 }
 
-func TestArgsAddsWhatTheServerSupplies(t *testing.T) {
+func TestArgs_extra(t *testing.T) {
 	s := mustCompile(t, twoArguments)
 	value, out, found := s.Args([]byte(`{"customer_id":"C-1"}`), map[string]any{"tenant": "a<b", "scopes": []any{"x"}, "age": int64(3), "ratio": 0.5, "none": nil, "on": true})
 	want := map[string]any{"customer_id": "C-1", "limit": int64(10), "tenant": "a<b", "scopes": []any{"x"}, "age": int64(3), "ratio": 0.5, "none": nil, "on": true}
@@ -87,7 +87,7 @@ func TestArgsAddsWhatTheServerSupplies(t *testing.T) {
 	}
 }
 
-func TestArgsRefusesWhatTheServerSuppliesFromTheCaller(t *testing.T) {
+func TestArgs_extraFromCaller(t *testing.T) {
 	for _, schema := range []string{`{"type":"object"}`, `{"type":"object","additionalProperties":false}`, `{"patternProperties":{"^t":{"type":"string"}}}`} {
 		_, _, found := mustCompile(t, schema).Args([]byte(`{"tenant":"mine"}`), map[string]any{"tenant": "theirs"})
 		if diff := cmp.Diff([]Violation{{"/tenant", `unknown argument "tenant"`}}, found); diff != "" {
@@ -96,7 +96,7 @@ func TestArgsRefusesWhatTheServerSuppliesFromTheCaller(t *testing.T) {
 	}
 }
 
-func TestArgsRefusesWhatTheServerCannotWrite(t *testing.T) {
+func TestArgs_extraWithoutJSON(t *testing.T) {
 	_, _, found := mustCompile(t, `{}`).Args(nil, map[string]any{"bad": math.NaN(), "worse": func() {}})
 	want := []Violation{{"/bad", "cannot be written as JSON"}, {"/worse", "cannot be written as JSON"}}
 	if diff := cmp.Diff(want, found); diff != "" {
@@ -104,7 +104,7 @@ func TestArgsRefusesWhatTheServerCannotWrite(t *testing.T) {
 	}
 }
 
-func TestArgsBoundsWhatDefaultsAdd(t *testing.T) {
+func TestArgs_maxDefaults(t *testing.T) {
 	s := mustCompile(t, `{"properties":{"l":{"items":{"properties":{"d":{"default":"`+strings.Repeat("x", 100_000)+`"}}}}}}`)
 	if _, out, found := s.Args([]byte(`{"l":[{},{}]}`), nil); len(found) > 0 || len(out) < 200_000 {
 		t.Errorf("%d bytes, %v", len(out), found)
@@ -115,7 +115,7 @@ func TestArgsBoundsWhatDefaultsAdd(t *testing.T) {
 	}
 }
 
-func TestArgsSharesNoDefaultBetweenCalls(t *testing.T) {
+func TestArgs_defaultsAreCopies(t *testing.T) {
 	s := mustCompile(t, `{"properties":{"list":{"default":[{"a":1}]}}}`)
 	first, _, _ := s.Args(nil, nil)
 	first["list"].([]any)[0].(map[string]any)["a"] = "changed"
@@ -125,25 +125,25 @@ func TestArgsSharesNoDefaultBetweenCalls(t *testing.T) {
 	}
 }
 
-func TestArgsAndValueSurviveTextThatHasPassedNoGate(t *testing.T) {
+func TestArgs_uncheckedText(t *testing.T) {
 	s := mustCompile(t, twoArguments)
 	for _, text := range []string{`{`, `{"a"`, `{"a":`, `{"a":1`, `{"a":1,`, `{"a":1,}`, `{a:1}`, `[1`, `[1,`, `"a`, `"\`, `"\u12`, `"\ud800\u`, `"\x"`, `tru`, `nul`, `-`, `+1`, `.5`, `1e999`, `{} {}`, `{}x`, "\x00", "{}\x00", `{"a":1,"a":2}`, `,`} {
 		if _, _, found := s.Args([]byte(text), nil); len(found) != 1 || found[0].Path != "" {
 			t.Errorf("Args(%q) = %v", text, found)
 		}
 		if found := s.Validate([]byte(text)); len(found) == 0 {
-			t.Errorf("Value(%q) finds nothing", text)
+			t.Errorf("Validate(%q) returns no violations", text)
 		}
 	}
 }
 
-func TestRawIsTheTextOfTheSchema(t *testing.T) {
+func TestRaw(t *testing.T) {
 	if raw := mustCompile(t, twoArguments).Raw(); string(raw) != twoArguments {
 		t.Errorf("Raw() = %s", raw)
 	}
 }
 
-func TestArgsStaysWithinItsAllocations(t *testing.T) {
+func TestArgs_allocations(t *testing.T) {
 	for _, row := range []struct {
 		name, schema, text string
 		budget             float64
@@ -163,7 +163,7 @@ func TestArgsStaysWithinItsAllocations(t *testing.T) {
 	}
 }
 
-// FuzzArgs holds decoding against encoding/json.
+// FuzzArgs compares decoding with encoding/json.
 func FuzzArgs(f *testing.F) {
 	for _, text := range []string{`{"i":1,"o":{"i":2.0},"l":[1,"x",{"i":1e3}]}`, `{"\u0069":-0,"s":"\ud83d\ude00\n"}`, `{}`, `[]`, `{"i":99999999999999999999}`, ``, `{"a":1}x`} {
 		f.Add([]byte(text))
@@ -179,7 +179,7 @@ func FuzzArgs(f *testing.F) {
 			return
 		}
 		if !valid || !utf8.Valid(text) {
-			return // what only a gate refuses, such as a control character in a string
+			return // only a limits check rejects it, such as a control character in a string
 		}
 		var got any
 		if err := json.Unmarshal(out, &got); err != nil {

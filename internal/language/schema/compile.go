@@ -10,38 +10,37 @@ import (
 )
 
 const (
-	// largestSchema bounds the bytes of a schema, deepestSchema how many arrays
-	// and objects of it may be open at once, and mostParts the schemas in it.
+	// maxSchemaBytes bounds the size of a schema, maxSchemaDepth its nesting, and maxSubschemas
+	// the number of its subschemas.
 	maxSchemaBytes = 512 << 10
 	maxSchemaDepth = 64
 	maxSubschemas  = 4096
 )
 
-// A document is a schema that is being compiled.
+// compiler compiles one schema.
 type compiler struct {
 	problems
 	dialect dialect
 	reader  Reader
 	value   any
 	root    *subschema
-	// parts are by JSON pointer, and listed in the order in which they were found.
+	// byPointer holds the subschemas by JSON pointer; order lists them in discovery order.
 	byPointer map[string]*subschema
 	order     []*subschema
-	// resources are the parts that have a URI of their own; anchors are by URI with fragment.
+	// resources are the subschemas with a URI; anchors are subschemas by URI with fragment.
 	resources map[string]*subschema
 	anchors   map[string]*subschema
 	dynamic   map[string][]*subschema
 	patterns  map[string]*pattern
-	// unevaluated says that a keyword asks which members or items the others apply to, and
-	// scoped that a reference depends on the resources that were entered.
+	// unevaluated means that a keyword depends on the members or items that other keywords
+	// apply to. scoped means that a reference depends on the entered resources.
 	unevaluated, scoped bool
-	// declaring counts the parts whose declared members were looked for, and meanings the
-	// parts that all dynamic references together may refer to.
+	// declaredLookups counts the subschemas whose declared members were collected.
+	// dynamicTargets counts the targets of all dynamic references.
 	declaredLookups, dynamicTargets int
 }
 
-// read decodes a schema and finds its parts. It returns nil when there is
-// nothing to go on with.
+// read decodes a schema and finds its subschemas. It returns nil if it cannot continue.
 func read(raw json.RawMessage, whole diag.Range, origin Positions) *compiler {
 	d := &compiler{
 		problems: problems{whole: whole, origin: origin}, dialect: draft2020,
@@ -64,7 +63,7 @@ func read(raw json.RawMessage, whole diag.Range, origin Positions) *compiler {
 	return d
 }
 
-// findDialect takes the dialect from $schema.
+// findDialect sets the dialect by $schema.
 func (d *compiler) findDialect() {
 	keys, _ := d.value.(map[string]any)
 	uri, ok := keys["$schema"].(string)
@@ -73,15 +72,15 @@ func (d *compiler) findDialect() {
 	}
 	dialect, known := dialectOf(uri)
 	if !known {
-		d.fail("/$schema", codeBad, fmt.Sprintf("this version knows no dialect %q of JSON Schema", clip(uri, maxNameBytes)),
+		d.fail("/$schema", codeBad, fmt.Sprintf("the dialect %q of JSON Schema is not supported", clip(uri, maxNameBytes)),
 			`remove "$schema", or write "https://json-schema.org/draft/2020-12/schema"`)
 		return
 	}
 	d.dialect = dialect
 }
 
-// add adds the part that value is, and those within it. It returns nil when
-// value is no schema, or one too many.
+// add adds the subschema value and its children. It returns nil if value is not a schema, or
+// there are too many.
 func (d *compiler) add(value any, at, base string) *subschema {
 	if known := d.byPointer[at]; known != nil {
 		return known
@@ -91,7 +90,7 @@ func (d *compiler) add(value any, at, base string) *subschema {
 		return nil
 	}
 	if len(d.byPointer) >= maxSubschemas {
-		d.fail(at, codeUnsafe, fmt.Sprintf("the schema is made of more than %d schemas", maxSubschemas), "make it simpler")
+		d.fail(at, codeUnsafe, fmt.Sprintf("the schema contains more than %d subschemas", maxSubschemas), "make it simpler")
 		return nil
 	}
 	p := &subschema{pointer: at, base: base, dialect: d.dialect, children: map[string][]child{}}
@@ -113,7 +112,7 @@ func (d *compiler) add(value any, at, base string) *subschema {
 	return p
 }
 
-// finish makes the guides and the rules.
+// finish builds the decode plans and the rules.
 func (d *compiler) finish() *Schema {
 	s := &Schema{plan: d.planFor(d.root)}
 	for _, pointer := range d.reader.BigInts {
@@ -134,7 +133,7 @@ func depthOf(pointer string) int {
 	return depth
 }
 
-// identify notes the URI and the anchors of a part.
+// identify adds the URI and the anchors of a subschema.
 func (d *compiler) identify(p *subschema) {
 	key := "$id"
 	if d.dialect == draft4 {
@@ -163,7 +162,7 @@ func (d *compiler) identify(p *subschema) {
 	}
 }
 
-// name gives a part the URI that it names itself by.
+// name sets the URI of a subschema.
 func (d *compiler) name(p *subschema, key, id string) {
 	uri, err := resolveURI(p.base, id)
 	if err != nil {
@@ -184,7 +183,7 @@ func (d *compiler) name(p *subschema, key, id string) {
 	}
 	p.base = uri.String()
 	if d.resources[p.base] != nil && p.pointer != "" {
-		d.fail(p.pointer+"/"+key, codeBad, "two parts of the schema have the same URI", "give each its own")
+		d.fail(p.pointer+"/"+key, codeBad, "two subschemas have the same URI", "change one of them")
 		return
 	}
 	d.resources[p.base] = p
@@ -192,13 +191,13 @@ func (d *compiler) name(p *subschema, key, id string) {
 
 func (d *compiler) anchor(p *subschema, uri, key string) {
 	if other := d.anchors[uri]; other != nil && other != p {
-		d.fail(p.pointer+"/"+key, codeBad, "two parts of the schema have the same anchor", "give each its own")
+		d.fail(p.pointer+"/"+key, codeBad, "two subschemas have the same anchor", "change one of them")
 		return
 	}
 	d.anchors[uri] = p
 }
 
-// addSubs adds the schemas of a list.
+// addChildren adds the subschemas of a list.
 func (d *compiler) addChildren(p *subschema, keyword string, list []any) {
 	for i, value := range list {
 		d.addChild(p, keyword, strconv.Itoa(i), value, p.pointer+"/"+keyword+"/"+strconv.Itoa(i))
@@ -211,36 +210,36 @@ func (d *compiler) addChild(p *subschema, keyword, name string, value any, at st
 	}
 }
 
-// A part is one schema within a schema.
+// subschema is a schema within a schema, or the root.
 type subschema struct {
-	// at is its JSON pointer from the root.
+	// pointer is its JSON pointer from the root.
 	pointer string
-	// base is the URI that its references are relative to.
+	// base is the base URI of its references.
 	base string
-	// dialect is that of the whole.
+	// dialect is the dialect of the root.
 	dialect dialect
-	// keys are its members; nil when it is true or false.
+	// keys are its members; nil if it is true or false.
 	keys map[string]any
-	// never is the schema false.
+	// never is set for the schema false.
 	never bool
-	// subs are the parts within it, by keyword.
+	// children are its subschemas, by keyword.
 	children map[string][]child
-	// ref is what $ref refers to.
+	// ref is the target of $ref.
 	ref *subschema
-	// dynamic are what $dynamicRef or $recursiveRef may refer to.
+	// dynamic are the possible targets of $dynamicRef or $recursiveRef.
 	dynamic []*subschema
 
 	node *node
 	plan *decodePlan
 }
 
-// A sub is a part within another, and its key or index there.
+// child is a subschema with its key or index.
 type child struct {
 	name   string
 	schema *subschema
 }
 
-// only returns the part under a keyword that takes one schema.
+// single returns the subschema of a keyword with one schema.
 func (p *subschema) single(keyword string) *subschema {
 	if list := p.children[keyword]; len(list) > 0 {
 		return list[0].schema
@@ -248,24 +247,23 @@ func (p *subschema) single(keyword string) *subschema {
 	return nil
 }
 
-// text returns the value of a keyword that is a string, or "".
+// text returns the value of a string keyword, or "".
 func (p *subschema) text(keyword string) string {
 	s, _ := p.keys[keyword].(string)
 	return s
 }
 
-// refersTo reports whether $dynamicRef is by the name of an anchor.
+// refersTo reports whether $dynamicRef names this anchor.
 func (p *subschema) refersTo(name any) bool {
 	_, fragment, _ := strings.Cut(p.text("$dynamicRef"), "#")
 	return fragment == name
 }
 
-// refAlone reports whether a reference is all that counts, as it was before
-// draft 2019-09.
+// onlyRef reports whether siblings of $ref are ignored, as before draft 2019-09.
 func (p *subschema) onlyRef() bool { return p.ref != nil && p.dialect < draft2019 }
 
-// same returns the parts that are held against the same value, except for
-// those in dynamic, of which one is.
+// sameInstance returns the subschemas that apply to the same value. Of those in dynamic, only
+// one applies.
 func (p *subschema) sameInstance() []*subschema {
 	if p.onlyRef() {
 		return []*subschema{p.ref}
@@ -284,7 +282,7 @@ func (p *subschema) sameInstance() []*subschema {
 	return list
 }
 
-// Codes of the diagnostics of this package.
+// Codes of diagnostics.
 const (
 	codeBad     = "bad-schema"
 	codeUnsafe  = "unsafe-schema"
@@ -295,28 +293,27 @@ const (
 	codeDefault = "bad-default"
 )
 
-// mostProblems bounds how many diagnostics one schema is worth, and
-// mostWarnings how many of them may be warnings.
+// maxDiagnostics bounds the diagnostics of a schema, and maxWarnings the warnings among them.
 const (
 	maxDiagnostics = 50
 	maxWarnings    = 20
 )
 
-// problems collects what is wrong with a schema.
+// problems collects the diagnostics of a schema.
 type problems struct {
 	whole  diag.Range
 	origin Positions
 	list   diag.List
-	// warnings counts them, so that they leave room for errors.
+	// warnings counts the warnings, so that they do not displace errors.
 	warnings int
 }
 
-// fail reports a mistake at a JSON pointer.
+// fail reports an error at a JSON pointer.
 func (p *problems) fail(pointer, code, summary, detail string) {
 	p.add(diag.Error, pointer, code, summary, detail)
 }
 
-// warn reports what may be a mistake.
+// warn reports a warning at a JSON pointer.
 func (p *problems) warn(pointer, code, summary, detail string) {
 	if p.warnings++; p.warnings <= maxWarnings {
 		p.add(diag.Warning, pointer, code, summary, detail)
@@ -334,8 +331,8 @@ func (p *problems) add(severity diag.Severity, pointer, code, summary, detail st
 	p.list = append(p.list, diag.Diagnostic{Severity: severity, Code: code, Summary: summary, Detail: detail, Range: where})
 }
 
-// place returns where the part at pointer was written, or else what it stands
-// in. It reports whether it is the place of the part itself.
+// place returns the range of the subschema at pointer, or else of its nearest ancestor with a
+// range. exact means that it is the subschema itself.
 func (p *problems) place(pointer string) (where diag.Range, exact bool) {
 	for at := pointer; ; {
 		if where, ok := p.origin[at]; ok {

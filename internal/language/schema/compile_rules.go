@@ -2,18 +2,17 @@ package schema
 
 import "math"
 
-// open reports whether the part admits everything.
+// acceptsAll reports whether the subschema accepts every value.
 func (p *subschema) acceptsAll() bool { return !p.never && len(p.keys) == 0 }
 
-// excludesAll reports whether the part is another way to write false.
+// excludesAll reports whether the subschema is equivalent to false.
 func (p *subschema) excludesAll() bool {
 	not := p.single("not")
 	return not != nil && not.acceptsAll()
 }
 
-// build returns the rules of a part, nil when there are none. Circles have been
-// ruled out except through members and items, where the node that is being made
-// is used.
+// build returns the rules of a subschema, or nil if there are none. Cycles are possible only
+// through members and items; then the unfinished node is used.
 func (d *compiler) build(p *subschema) *node {
 	if p == nil || p.acceptsAll() {
 		return nil
@@ -52,7 +51,7 @@ func typesOf(value any) types {
 	return t
 }
 
-// choiceOf returns the values that enum and const leave.
+// enumOf returns the values that enum and const allow.
 func enumOf(keys map[string]any) *enumRule {
 	only, fixed := keys["const"]
 	list, listed := keys["enum"].([]any)
@@ -83,8 +82,8 @@ func numberOf(keys map[string]any) *numberRule {
 	return &n
 }
 
-// withFlag returns two limits of which the second was a flag in draft 4: that the first is
-// excluded.
+// withFlag returns an inclusive and an exclusive limit. In draft 4, the latter is a flag that
+// makes the former exclusive.
 func withFlag(limit, excluded any) (included, exclusive any) {
 	switch excluded {
 	case true:
@@ -109,7 +108,7 @@ func (d *compiler) stringOf(keys map[string]any) *stringRule {
 	return &t
 }
 
-// countOf returns the value of a keyword that counts things.
+// countOf returns the value of a keyword that is a count.
 func countOf(keys map[string]any, keyword string, otherwise int) int {
 	if i, ok := keys[keyword].(int64); ok {
 		return int(min(i, math.MaxInt))
@@ -139,7 +138,7 @@ func (d *compiler) arrayOf(p *subschema) *arrayRule {
 	return &l
 }
 
-// items returns the schemas of the first items, one each, and that of the others.
+// items returns the schemas of the first items, and the schema of the remaining items.
 func (p *subschema) items() (prefix []child, rest *subschema) {
 	if p.dialect >= draft2020 {
 		return p.children["prefixItems"], p.single("items")

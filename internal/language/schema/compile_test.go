@@ -10,7 +10,7 @@ import (
 	"github.com/mcpd/mcpd/diag"
 )
 
-// lines returns the diagnostics, each with its severity when it is a warning.
+// lines returns the diagnostics, with the severity of warnings.
 func lines(list diag.List) []string {
 	var lines []string
 	for _, d := range list {
@@ -26,7 +26,7 @@ func lines(list diag.List) []string {
 	return lines
 }
 
-func TestCompileTellsWhatIsWrongAndWhatToDo(t *testing.T) {
+func TestCompile_diagnostics(t *testing.T) {
 	for _, row := range []struct {
 		name, schema string
 		want         []string
@@ -35,7 +35,7 @@ func TestCompileTellsWhatIsWrongAndWhatToDo(t *testing.T) {
 		{"no schema", `"x"`, []string{"a schema must be an object, true or false"}},
 		{"a part that is no schema", `{"properties":{"a":"string"}}`, []string{"a schema must be an object, true or false (at /properties/a of the schema)"}},
 		{"members of the wrong shape", `{"minLength":"3","maximum":"x","title":1,"uniqueItems":1,"required":true,"enum":1,"anyOf":[],"properties":[],"multipleOf":0,"dependentRequired":{"a":1},"pattern":1,"format":2}`, []string{
-			`"anyOf" must be an array of schemas, and not an empty one (at /anyOf of the schema)`,
+			`"anyOf" must be a non-empty array of schemas (at /anyOf of the schema)`,
 			`"dependentRequired" must be an object of lists of names (at /dependentRequired of the schema)`,
 			`"enum" must be an array (at /enum of the schema)`,
 			`"format" must be a string (at /format of the schema)`,
@@ -57,10 +57,10 @@ func TestCompileTellsWhatIsWrongAndWhatToDo(t *testing.T) {
 		{"a type twice", `{"type":["string","string"]}`, []string{`"type" must be one of null, boolean, integer, number, string, array and object, or an array of those (at /type of the schema)`}},
 		{"names twice", `{"required":["a","a"]}`, []string{`"required" must be an array of different names (at /required of the schema)`}},
 		{"a misspelled keyword", `{"minLenght":3,"x-note":1,"propertis":{}}`, []string{
-			`warning: "minLenght" is no keyword of JSON Schema and has no effect (at /minLenght of the schema); did you mean "minLength"?`,
-			`warning: "propertis" is no keyword of JSON Schema and has no effect (at /propertis of the schema); did you mean "properties"?`,
+			`warning: "minLenght" is not a keyword of JSON Schema and has no effect (at /minLenght of the schema); did you mean "minLength"?`,
+			`warning: "propertis" is not a keyword of JSON Schema and has no effect (at /propertis of the schema); did you mean "properties"?`,
 		}},
-		{"an unknown format", `{"format":"datetime"}`, []string{`warning: there is no format "datetime", so nothing is checked (at /format of the schema); did you mean "date-time"?`}},
+		{"an unknown format", `{"format":"datetime"}`, []string{`warning: there is no format "datetime", so it is not checked (at /format of the schema); did you mean "date-time"?`}},
 		{"a format of others", `{"format":"int64"}`, nil},
 		{"a pattern that RE2 does not have", `{"pattern":"^(?!x)","patternProperties":{"(":true}}`, []string{
 			"the pattern cannot be used: invalid or unsupported Perl syntax: (?! (at /pattern of the schema); patterns are RE2: no look-ahead, look-behind or back-reference; https://github.com/google/re2/wiki/Syntax",
@@ -70,25 +70,25 @@ func TestCompileTellsWhatIsWrongAndWhatToDo(t *testing.T) {
 			"the pattern cannot be used: it is too large: use smaller counts than x{1000} (at /pattern of the schema); patterns are RE2: no look-ahead, look-behind or back-reference; https://github.com/google/re2/wiki/Syntax",
 		}},
 		{"an unknown dialect", `{"$schema":"https://example.com/meta"}`, []string{
-			`this version knows no dialect "https://example.com/meta" of JSON Schema (at /$schema of the schema); remove "$schema", or write "https://json-schema.org/draft/2020-12/schema"`,
+			`the dialect "https://example.com/meta" of JSON Schema is not supported (at /$schema of the schema); remove "$schema", or write "https://json-schema.org/draft/2020-12/schema"`,
 		}},
 		{"a reference to elsewhere", `{"$ref":"https://example.com/x.json"}`, []string{
-			`the schema refers to another document, and nothing is loaded from elsewhere (at /$ref of the schema); copy what is needed to "$defs", and write "#/$defs/name"`,
+			`the schema refers to another document, which is not supported (at /$ref of the schema); copy the schema to "$defs", and write "#/$defs/name"`,
 		}},
 		{"a reference to a file", `{"$ref":"file:///etc/passwd"}`, []string{
-			`the schema refers to another document, and nothing is loaded from elsewhere (at /$ref of the schema); copy what is needed to "$defs", and write "#/$defs/name"`,
+			`the schema refers to another document, which is not supported (at /$ref of the schema); copy the schema to "$defs", and write "#/$defs/name"`,
 		}},
 		{"a reference to nothing", `{"$ref":"#/$defs/x","items":{"$ref":"#x"}}`, []string{
-			`there is no anchor "x" (at /items/$ref of the schema); write "$anchor" where it should lead, or a path such as "#/$defs/name"`, `there is nothing at "/$defs/x" in the schema (at /$ref of the schema); write the path of a part that there is, such as "#/$defs/name"`,
+			`there is no anchor "x" (at /items/$ref of the schema); add the "$anchor", or write a path such as "#/$defs/name"`, `there is nothing at "/$defs/x" in the schema (at /$ref of the schema); write the path of an existing subschema, such as "#/$defs/name"`,
 		}},
-		{"a reference to itself", `{"$ref":"#"}`, []string{"the schema refers to itself without end; a schema may refer to itself only from within a property or an item"}},
+		{"a reference to itself", `{"$ref":"#"}`, []string{"the schema refers to itself endlessly; refer to it only from a property or an item"}},
 		{"a circle", `{"anyOf":[{"$ref":"#/$defs/a"}],"$defs":{"a":{"allOf":[{"$ref":"#/$defs/b"}]},"b":{"if":{"$ref":"#/$defs/a"},"then":true}}}`, []string{
-			"the schema refers to itself without end (at /$defs/a of the schema); a schema may refer to itself only from within a property or an item",
+			"the schema refers to itself endlessly (at /$defs/a of the schema); refer to it only from a property or an item",
 		}},
 		{"recursion through members", `{"properties":{"next":{"$ref":"#"}}}`, nil},
 		{"two schemas of one name", `{"$defs":{"a":{"$anchor":"x"},"b":{"$anchor":"x"},"c":{"$id":"y"},"d":{"$id":"y"}}}`, []string{
-			"two parts of the schema have the same URI (at /$defs/d/$id of the schema); give each its own",
-			"two parts of the schema have the same anchor (at /$defs/b/$anchor of the schema); give each its own",
+			"two subschemas have the same URI (at /$defs/d/$id of the schema); change one of them",
+			"two subschemas have the same anchor (at /$defs/b/$anchor of the schema); change one of them",
 		}},
 		{"names that are no URIs", `{"$defs":{"a":{"$id":"http://a b/%"},"b":{"$id":"x#y"},"c":{"$ref":"%"}}}`, []string{
 			`"$id" must be a URI (at /$defs/a/$id of the schema)`,
@@ -97,8 +97,8 @@ func TestCompileTellsWhatIsWrongAndWhatToDo(t *testing.T) {
 		}},
 		{"references into lists and scalars", `{"allOf":[{"$ref":"#/anyOf/1"},{"$ref":"#/anyOf/2"},{"$ref":"#/title/x"},{"$ref":"#/minimum"}],"anyOf":[true,true],"title":"t","minimum":1}`, []string{
 			"a schema must be an object, true or false (at /minimum of the schema)",
-			`there is nothing at "/anyOf/2" in the schema (at /allOf/1/$ref of the schema); write the path of a part that there is, such as "#/$defs/name"`,
-			`there is nothing at "/title/x" in the schema (at /allOf/2/$ref of the schema); write the path of a part that there is, such as "#/$defs/name"`,
+			`there is nothing at "/anyOf/2" in the schema (at /allOf/1/$ref of the schema); write the path of an existing subschema, such as "#/$defs/name"`,
+			`there is nothing at "/title/x" in the schema (at /allOf/2/$ref of the schema); write the path of an existing subschema, such as "#/$defs/name"`,
 		}},
 		{"dependencies of the wrong shape", `{"dependencies":{"a":[1],"b":1}}`, []string{
 			`"dependencies" must be an array of different names (at /dependencies/a of the schema)`,
@@ -106,7 +106,7 @@ func TestCompileTellsWhatIsWrongAndWhatToDo(t *testing.T) {
 		}},
 		{"dependencies as a list", `{"dependencies":[]}`, []string{`"dependencies" must be an object of schemas and lists of names (at /dependencies of the schema)`}},
 		{"a type that is an empty list", `{"type":[]}`, []string{`"type" must be one of null, boolean, integer, number, string, array and object, or an array of those (at /type of the schema)`}},
-		{"items as a list", `{"items":[{}]}`, []string{`"items" must be one schema (at /items of the schema); write "prefixItems" for a schema for each place`}},
+		{"items as a list", `{"items":[{}]}`, []string{`"items" must be one schema (at /items of the schema); use "prefixItems" for one schema per position`}},
 		{"items as a list before 2020-12", `{"$schema":"http://json-schema.org/draft-07/schema#","items":[{}],"additionalItems":false,"dependencies":{"a":["b"],"c":{}}}`, nil},
 		{"a default that does not fit", `{"properties":{"limit":{"type":"integer","default":"10"},"o":{"default":{"a":1},"properties":{"a":{"minimum":2}}}}}`, []string{
 			"the default does not fit its schema: /a must be at least 2 (at /properties/o/default of the schema); correct the default or its schema",
@@ -116,7 +116,7 @@ func TestCompileTellsWhatIsWrongAndWhatToDo(t *testing.T) {
 			`warning: the default null does not fit the schema of "limit" and has no effect (at /properties/limit/default of the schema); remove it, or add "null" to the type`,
 		}},
 		{"defaults without end", `{"properties":{"next":{"$ref":"#","default":{}}}}`, []string{
-			`the default of "next" holds itself without end (at /properties/next of the schema); leave out one of the defaults, or give the inner one a value`,
+			`the default of "next" contains itself (at /properties/next of the schema); remove one of the defaults, or give the inner one a value`,
 		}},
 		{"all at once", `{"type":"strng","properties":{"a":{"minimum":"1"},"b":{"pattern":"("}}}`, []string{
 			`"minimum" must be a number (at /properties/a/minimum of the schema)`,
@@ -130,13 +130,13 @@ func TestCompileTellsWhatIsWrongAndWhatToDo(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			if (s == nil) != list.HasErrors() {
-				t.Errorf("schema %v beside %v", s, list)
+				t.Errorf("schema %v with %v", s, list)
 			}
 		})
 	}
 }
 
-func TestDiagnosticsStandWhereThePartWasWritten(t *testing.T) {
+func TestCompile_ranges(t *testing.T) {
 	at := func(line int) diag.Range {
 		return diag.Range{File: "tools.d/a.hcl", Start: diag.Pos{Line: line, Column: 3}, End: diag.Pos{Line: line, Column: 9}}
 	}
@@ -161,7 +161,7 @@ func TestDiagnosticsStandWhereThePartWasWritten(t *testing.T) {
 	}
 }
 
-func TestDraftsMeanWhatTheySay(t *testing.T) {
+func TestCompile_drafts(t *testing.T) {
 	const draft07 = `"$schema":"http://json-schema.org/draft-07/schema#"`
 	for _, row := range []struct {
 		schema, value string
@@ -190,14 +190,14 @@ func TestDraftsMeanWhatTheySay(t *testing.T) {
 	}
 }
 
-func TestCompile_refusesMistakesBesideRareKeywords(t *testing.T) {
+func TestCompile_errorsNextToRareKeywords(t *testing.T) {
 	for _, row := range []struct{ schema, want string }{
 		{`{"unevaluatedProperties":1}`, "a schema must be an object, true or false"},
 		{`{"unevaluatedProperties":false,"pattern":"(?=x)"}`, "the pattern cannot be used"},
 		{`{"unevaluatedProperties":false,"$ref":"other.json"}`, "another document"},
 		{`{"$dynamicRef":"#none"}`, `there is no anchor "none"`},
 		{`{"$schema":"http://json-schema.org/draft-04/schema#","minimum":1,"exclusiveMinimum":2}`, `"exclusiveMinimum" must be true or false`},
-		{`{"$schema":"http://json-schema.org/draft-04/schema#","required":[]}`, `"required" must be an array of different names, and not an empty one`},
+		{`{"$schema":"http://json-schema.org/draft-04/schema#","required":[]}`, `"required" must be a non-empty array of different names`},
 	} {
 		s, list := Compile(json.RawMessage(row.schema), diag.Range{}, nil)
 		if s != nil || !list.HasErrors() || !strings.Contains(list[0].Summary, row.want) {
@@ -206,7 +206,7 @@ func TestCompile_refusesMistakesBesideRareKeywords(t *testing.T) {
 	}
 }
 
-// FuzzCompile checks that no text does harm as a schema or as a value.
+// FuzzCompile checks that any text is safe as a schema and as a value.
 func FuzzCompile(f *testing.F) {
 	for _, row := range violationRows {
 		f.Add([]byte(row.schema), []byte(row.value))
@@ -217,7 +217,7 @@ func FuzzCompile(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw, text []byte) {
 		s, list := Compile(raw, diag.Range{}, nil)
 		if (s == nil) != list.HasErrors() {
-			t.Fatalf("schema %v beside %v", s, list)
+			t.Fatalf("schema %v with %v", s, list)
 		}
 		if s == nil {
 			return

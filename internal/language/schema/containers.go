@@ -7,17 +7,17 @@ import (
 	"math/big"
 )
 
-// A listRule is what an array must be.
+// arrayRule holds the rules of an array.
 type arrayRule struct {
 	min, max int
 	unique   bool
 	prefix   []*node
-	// items is for those after the prefix; nil is anything.
+	// items applies to items after the prefix; nil accepts anything.
 	items    *node
 	contains *containsRule
 }
 
-// A containsRule is how many items of an array must fit a node.
+// containsRule bounds the number of items that match a node.
 type containsRule struct {
 	node     *node
 	min, max int
@@ -60,8 +60,7 @@ func (l *arrayRule) checkItems(list []any, r *validation) bool {
 	return ok
 }
 
-// checkUnique spells every item in one way only and looks the spelling up, so
-// that it takes time linear in the size of the array.
+// checkUnique compares the canonical bytes of items, in time linear in the size of the array.
 func (l *arrayRule) checkUnique(list []any, r *validation) bool {
 	if len(list) < 2 {
 		return true
@@ -103,9 +102,8 @@ func (c *containsRule) check(list []any, r *validation) bool {
 	return ok
 }
 
-// spell returns bytes that are the same for equal values and differ for
-// different ones: members are sorted, and a number is spelled by its value. The
-// bytes are good until the next call.
+// canonical returns bytes that are equal exactly for equal values: members are sorted, and
+// numbers are encoded by value. The bytes are valid until the next call.
 func (r *validation) canonical(v any) []byte {
 	r.scratch = appendCanonical(r.scratch[:0], v)
 	return r.scratch
@@ -148,39 +146,38 @@ func appendCanonical(b []byte, v any) []byte {
 	return append(b, 'n')
 }
 
-// appendSpelledText appends a string after its length, so that no two rows of
-// strings read alike.
+// appendCanonicalString appends a string after its length, so that sequences of strings are
+// unambiguous.
 func appendCanonicalString(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
-// An objectRule is what an object must be.
+// objectRule holds the rules of an object.
 type objectRule struct {
 	min, max int
 	// members are the rules of the declared members.
 	members map[string]*node
-	// declared are the names of the members, sorted.
+	// declared are the sorted names of the members.
 	declared []string
 	required []string
-	// telling are the members that can have a few values only: what tells one
-	// alternative from another.
+	// discriminators are the members with few possible values, which distinguish alternatives.
 	discriminators []string
 	patterns       []patternRule
-	// rest is for members that nothing else speaks of; nil is anything.
+	// rest applies to other members; nil accepts anything.
 	rest *node
-	// names is what the name of each member must be; nil is anything.
+	// names applies to the name of each member; nil accepts anything.
 	names *node
-	// needs are the members that the presence of another requires.
+	// dependentRequired are the members that other members require.
 	dependentRequired []dependentRequired
 }
 
-// A patternRule is for the members whose names match.
+// patternRule applies to members with matching names.
 type patternRule struct {
 	pattern *pattern
 	node    *node
 }
 
-// A need says which members must be there when another is.
+// dependentRequired lists the members that another member requires.
 type dependentRequired struct {
 	name     string
 	required []string
@@ -209,8 +206,8 @@ func (o *objectRule) check(object map[string]any, r *validation) bool {
 	return ok
 }
 
-// checkRequired checks that the required members are there, because of another
-// member when it has a name.
+// checkRequired checks that the required members are present. because is the member that
+// requires them, or "".
 func (o *objectRule) checkRequired(object map[string]any, required []string, because string, r *validation) bool {
 	ok := true
 	for _, name := range required {
@@ -231,8 +228,7 @@ func (o *objectRule) checkRequired(object map[string]any, required []string, bec
 	return ok
 }
 
-// checkMembers checks each member, in the order of their names when the run
-// explains.
+// checkMembers checks each member. In explain mode, it checks them in name order.
 func (o *objectRule) checkMembers(object map[string]any, r *validation) bool {
 	if !r.explain {
 		if !o.checkDiscriminators(object, r) {
@@ -254,8 +250,8 @@ func (o *objectRule) checkMembers(object map[string]any, r *validation) bool {
 	return ok
 }
 
-// checkTelling checks the telling members, so that an alternative that is not
-// meant is left before its other members are gone into.
+// checkDiscriminators checks the discriminators, so that a wrong alternative is rejected before
+// its other members are checked.
 func (o *objectRule) checkDiscriminators(object map[string]any, r *validation) bool {
 	ok := true
 	for _, name := range o.discriminators {

@@ -6,41 +6,40 @@ import (
 	"github.com/mcpd/mcpd/internal/base/jsontext"
 )
 
-// roomForDefaults bounds how many bytes of defaults are added to one value.
+// maxDefaultBytes bounds the defaults added to one value.
 const maxDefaultBytes = 256 << 10
 
-// deepest is how many arrays and objects of a value may be open at once. What
-// comes here has passed a gate with a lower limit; this one keeps the stack
-// safe from what has not.
+// maxValueDepth bounds the nesting of a value. Callers check a lower limit first; this one
+// protects the stack from values that were not checked.
 const maxValueDepth = 256
 
-// A decoder reads one JSON text as nil, bool, float64, int64, *big.Int, string, []any
-// and map[string]any, the way a guide says, and notes what the guide adds to it.
+// decoder decodes a JSON text to nil, bool, float64, int64, *big.Int, string, []any and
+// map[string]any. It follows a decode plan and records the additions of the plan.
 type decoder struct {
 	data []byte
 	at   int
-	// exact makes an integer of every number that is one.
+	// exact decodes every integer as an integer.
 	exact bool
-	// lenient rounds what a float64 does not hold, and refuses nothing. whole keeps integers
-	// exact that are written in more digits than every float64 keeps.
+	// lenient rounds numbers that a float64 cannot hold, and rejects nothing. whole keeps
+	// integers with more digits than a float64 exact.
 	lenient, whole bool
-	// numbers is what the reader of the arguments can hold.
+	// numbers are the numbers that the reader of the arguments can hold.
 	numbers Numbers
-	// fill adds the defaults of members that are absent, as far as there is room.
+	// fill adds the defaults of missing members, within the limit.
 	fill             bool
 	defaultBytesLeft int
 	patches          []patch
-	// path is where the value being read stands.
+	// path is the location of the current value.
 	path location
-	// refused are the numbers that the arguments cannot hold, and rewritten those that
-	// stand otherwise in their text.
+	// rejected are numbers that the arguments cannot hold. rewritten are numbers that change in
+	// the text.
 	rejected  []mismatch
 	rewritten []patch
-	// flaw says why the text could not be read.
+	// flaw says why the text is invalid.
 	flaw string
 }
 
-// What may be wrong with a text.
+// Flaws of a text.
 const (
 	notJSON       = "is not valid JSON"
 	tooNested     = "is nested too deeply"
@@ -48,8 +47,8 @@ const (
 	duplicateName = "has two members of the same name"
 )
 
-// document reads the whole text. It reports false, and leaves the reason in
-// flaw, when the text is not exactly one JSON value.
+// document decodes the whole text. If it is not exactly one JSON value, it returns false and
+// sets flaw.
 func (d *decoder) document(g *decodePlan) (any, bool) {
 	v, ok := d.value(g)
 	if ok && d.peek() != 0 {
@@ -63,15 +62,14 @@ func (d *decoder) fail(flaw string) bool {
 	return false
 }
 
-// peek skips white space and returns the byte after it without reading it, or
-// 0 at the end.
+// peek skips white space and returns the next byte without consuming it, or 0 at the end.
 func (d *decoder) peek() byte {
 	for d.at < len(d.data) {
 		switch c := d.data[d.at]; c {
 		case ' ', '\n', '\r', '\t':
 			d.at++
 		case 0:
-			return ' ' // which begins no value, and is not the end
+			return ' ' // starts no value, and is not the end
 		default:
 			return c
 		}
@@ -160,7 +158,7 @@ func (d *decoder) object(g *decodePlan) (any, bool) {
 	}
 }
 
-// member reads one member into object.
+// member decodes one member into object.
 func (d *decoder) member(object map[string]any, g *decodePlan) bool {
 	if d.peek() != '"' {
 		return d.fail(notJSON)
@@ -187,7 +185,7 @@ func (d *decoder) member(object map[string]any, g *decodePlan) bool {
 	return true
 }
 
-// name reads the name of a member and returns the guide of its value.
+// name decodes the name of a member and returns the plan of its value.
 func (d *decoder) name(g *decodePlan) (string, *decodePlan, bool) {
 	inside, ok := d.plain()
 	if !ok {
@@ -206,7 +204,7 @@ func (d *decoder) name(g *decodePlan) (string, *decodePlan, bool) {
 	return string(inside), g.rest, true
 }
 
-// close reads the end of an object and adds what is absent of its defaults.
+// close consumes the end of an object and adds missing defaults.
 func (d *decoder) close(object map[string]any, g *decodePlan) bool {
 	if d.fill && g != nil {
 		for _, m := range g.defaults {
@@ -224,7 +222,7 @@ func (d *decoder) close(object map[string]any, g *decodePlan) bool {
 	return true
 }
 
-// text reads a string.
+// text decodes a string.
 func (d *decoder) text() (any, bool) {
 	if inside, ok := d.plain(); ok {
 		return string(inside), true
@@ -236,8 +234,8 @@ func (d *decoder) text() (any, bool) {
 	return s, true
 }
 
-// plain reads a string that has no escape and returns what stands between its
-// quotes. It reads nothing when the string has one, or has no end.
+// plain decodes a string without escapes and returns the bytes between the quotes. It consumes
+// nothing if the string has an escape or no end.
 func (d *decoder) plain() ([]byte, bool) {
 	rest := d.data[d.at+1:]
 	end := bytes.IndexByte(rest, '"')
@@ -248,7 +246,7 @@ func (d *decoder) plain() ([]byte, bool) {
 	return rest[:end], true
 }
 
-// escaped reads a string that may have escapes.
+// escaped decodes a string that may have escapes.
 func (d *decoder) escaped() (string, bool) {
 	d.at++
 	for end := d.at; end < len(d.data); end++ {

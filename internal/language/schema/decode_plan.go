@@ -6,37 +6,36 @@ import (
 	"slices"
 )
 
-// A guide says what decoding needs to know of a part of the schema. A nil
-// guide knows nothing. Guides may form circles; they are fixed once compiled.
+// decodePlan holds what decoding needs from a subschema. A nil plan is empty. Plans may be
+// cyclic; they are immutable after compilation.
 type decodePlan struct {
-	// integer says that a number here is an integer, to be held exactly, big that it may
-	// have any size, and number that the schema speaks of a number that may have a fraction.
+	// integer means that a number is an integer, which must be exact. big means that it may
+	// have any size. number means that the schema allows fractions.
 	integer, big, number bool
 	members              map[string]*plannedMember
-	// fills are the members that have a default, by name.
+	// defaults are the members with a default, by name.
 	defaults []*plannedMember
-	// rest guides the members that are not declared.
+	// rest is the plan of undeclared members.
 	rest   *decodePlan
 	prefix []*decodePlan
 	items  *decodePlan
 }
 
-// A guidedMember is a declared member of an object.
+// plannedMember is a declared member of an object.
 type plannedMember struct {
 	name  string
 	guide *decodePlan
-	// part is its schema, and nil once the schema is compiled.
+	// part is its schema; nil after compilation.
 	part *subschema
-	// fallback is the JSON text of the default, with the defaults inside it
-	// filled in; nil when there is none.
+	// fallback is the JSON text of the default, with nested defaults filled in, or nil.
 	fallback json.RawMessage
-	// scalar is the default when it is neither an array nor an object.
+	// scalar is the default if it is not an array or object.
 	scalar any
 	// text is the default as a member of an object.
 	text []byte
 }
 
-// item returns the guide of the item i of an array.
+// item returns the plan of array item i.
 func (g *decodePlan) item(i int) *decodePlan {
 	switch {
 	case g == nil:
@@ -47,8 +46,8 @@ func (g *decodePlan) item(i int) *decodePlan {
 	return g.items
 }
 
-// value returns the default for one more object to hold. Arrays and objects
-// are made anew, so that no two calls share one.
+// value returns the default. Arrays and objects are new copies, so that calls do not share
+// them.
 func (m *plannedMember) value() any {
 	if m.scalar != nil || string(m.fallback) == "null" {
 		return m.scalar
@@ -58,9 +57,8 @@ func (m *plannedMember) value() any {
 	return v
 }
 
-// guideTo returns the guide of a part, together with what it refers to and
-// its allOf, and the one alternative that stands beside null where a value may
-// be null. Where two of them speak of the same member, the first one counts.
+// planFor returns the plan of a subschema. It includes its references, its allOf, and the only
+// alternative other than null. If several declare the same member, the first one wins.
 func (d *compiler) planFor(p *subschema) *decodePlan {
 	if p == nil {
 		return nil
@@ -102,7 +100,7 @@ func (d *compiler) planFor(p *subschema) *decodePlan {
 	return g
 }
 
-// together returns the parts that surely apply to a value that is not null.
+// unconditional returns the subschemas that always apply to a value that is not null.
 func (p *subschema) unconditional() []*subschema {
 	seen := map[*subschema]bool{p: true}
 	list := []*subschema{p}
@@ -125,7 +123,7 @@ func (p *subschema) unconditionalChildren() []*subschema {
 	return append(list, nonNullAlternative(p.children["anyOf"]), nonNullAlternative(p.children["oneOf"]))
 }
 
-// besideNull returns the one alternative that is not null.
+// nonNullAlternative returns the only alternative that is not null.
 func nonNullAlternative(alternatives []child) *subschema {
 	var other *subschema
 	for _, s := range alternatives {
@@ -140,13 +138,13 @@ func nonNullAlternative(alternatives []child) *subschema {
 	return other
 }
 
-// integer reports whether the part says that a number is an integer.
+// integer reports whether the subschema requires an integer.
 func (p *subschema) integer() bool {
 	t := typesOf(p.keys["type"])
 	return t&integerType != 0 && t&numberType == 0
 }
 
-// markBig says that integers at a place may have any size.
+// markBig marks the integers at a location as unbounded.
 func (g *decodePlan) markBig(place []string) {
 	switch {
 	case g == nil:
@@ -160,7 +158,7 @@ func (g *decodePlan) markBig(place []string) {
 	}
 }
 
-// fallback returns the default of a part, or of what it refers to.
+// fallback returns the default of a subschema or of its references.
 func (p *subschema) fallback() json.RawMessage {
 	for _, same := range p.unconditional() {
 		value, ok := same.keys["default"]
@@ -174,8 +172,8 @@ func (p *subschema) fallback() json.RawMessage {
 	return nil
 }
 
-// completeDefaults fills in the defaults within defaults, checks that they fit
-// their schemas, and makes them ready for use.
+// completeDefaults fills in nested defaults, validates defaults against their schemas, and
+// prepares them for use.
 func (d *compiler) completeDefaults() {
 	c := completion{document: d, state: map[*plannedMember]int{}, bytesLeft: maxDefaultBytes}
 	for _, p := range d.order {
@@ -198,23 +196,23 @@ func (d *compiler) completeDefaults() {
 	}
 }
 
-// A completion knows which defaults are ready.
+// completion tracks which defaults are complete.
 type completion struct {
 	document *compiler
 	state    map[*plannedMember]int
-	// room is how many bytes of defaults are left.
+	// bytesLeft is the remaining size for defaults.
 	bytesLeft int
 }
 
-// complete makes the default of a member ready, after those that it needs
-// itself. It reports false when that would never end.
+// complete completes the default of a member, after the defaults that it needs. It returns
+// false if they are recursive.
 func (c *completion) complete(m *plannedMember) bool {
 	switch c.state[m] {
 	case visited:
 		return true
 	case visiting:
-		c.document.fail(m.part.pointer, codeUnsafe, fmt.Sprintf("the default of %q holds itself without end", clip(m.name, maxNameBytes)),
-			"leave out one of the defaults, or give the inner one a value")
+		c.document.fail(m.part.pointer, codeUnsafe, fmt.Sprintf("the default of %q contains itself", clip(m.name, maxNameBytes)),
+			"remove one of the defaults, or give the inner one a value")
 		return false
 	}
 	c.state[m] = visiting
@@ -255,12 +253,12 @@ func (c *completion) complete(m *plannedMember) bool {
 }
 
 func (c *completion) tooLong(m *plannedMember) bool {
-	c.document.fail(m.part.pointer, codeUnsafe, fmt.Sprintf("the defaults are longer than %d bytes with the defaults inside them", maxSchemaBytes),
-		"leave out some of them")
+	c.document.fail(m.part.pointer, codeUnsafe, fmt.Sprintf("the defaults are longer than %d bytes with nested defaults", maxSchemaBytes),
+		"remove some of them")
 	return false
 }
 
-// within completes the defaults of what a value lacks.
+// within completes the defaults of missing members of a value.
 func (c *completion) within(value any, g *decodePlan) bool {
 	if g == nil {
 		return true
@@ -291,8 +289,8 @@ func (c *completion) within(value any, g *decodePlan) bool {
 	return true
 }
 
-// fits reports a default that is wrong by its own schema. Some generators
-// write the default null for "no default": that one is passed over.
+// fits reports a default that violates its own schema. Some generators write null for "no
+// default": that is only a warning.
 func (d *compiler) fits(m *plannedMember, value any) bool {
 	found := (&Schema{node: d.build(m.part)}).mismatches(value, len(m.fallback), false)
 	if len(found) == 0 {

@@ -10,17 +10,17 @@ import (
 	"unicode/utf8"
 )
 
-// A format is a value of the keyword format that is asserted.
+// format is an asserted value of the keyword format.
 type format struct {
 	name string
-	// words say what a string must be.
+	// words describe a valid string.
 	words string
 	valid func(string) bool
-	// cost is how many steps it takes for each byte, beyond what goes without saying.
+	// cost is the number of additional steps for each byte.
 	cost int
 }
 
-// formats are those of draft 2020-12 validation section 7.3.
+// formats are the formats of draft 2020-12 validation section 7.3.
 var formats = formatsByName([]*format{
 	{name: "date", words: "a date, like 2026-07-28", valid: isDate},
 	{name: "time", words: "a time with its offset, like 14:30:00Z", valid: isTime, cost: 1},
@@ -43,8 +43,8 @@ var formats = formatsByName([]*format{
 	{name: "relative-json-pointer", words: "a relative JSON pointer, like 1/name", valid: matcher(`(?s)` + relativeForm), cost: 2},
 })
 
-// annotations are formats of other dialects that say nothing to assert; they
-// are passed over without a word.
+// annotations are formats of other dialects without assertions. They are ignored without a
+// warning.
 var annotations = map[string]bool{
 	"int8": true, "int16": true, "int32": true, "int64": true, "uint": true, "uint8": true, "uint16": true, "uint32": true, "uint64": true,
 	"float": true, "double": true, "decimal": true, "byte": true, "binary": true, "password": true, "markdown": true, "html": true, "color": true,
@@ -58,7 +58,7 @@ func formatsByName(list []*format) map[string]*format {
 	return m
 }
 
-// matcher returns a function that matches a pattern, which it compiles when it is first called.
+// matcher returns a function that matches a pattern. The pattern is compiled on first use.
 func matcher(pattern string) func(string) bool {
 	compiled := sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
 	return func(s string) bool { return compiled().MatchString(s) }
@@ -71,7 +71,7 @@ const (
 	uuidForm     = `^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`
 	pointerForm  = `(/([^~]|~[01])*)?` // RFC 6901 section 3
 	relativeForm = `^(0|[1-9][0-9]*)(#|` + pointerForm + `)$`
-	// durationForm leaves out no unit between two others (RFC 3339 appendix A).
+	// durationForm allows no gap between units (RFC 3339 appendix A).
 	durationForm = `^P([0-9]+W|` + dateForm + `(T` + clockForm + `)?|T` + clockForm + `)$`
 	dateForm     = `([0-9]+Y([0-9]+M([0-9]+D)?)?|[0-9]+M([0-9]+D)?|[0-9]+D)`
 	clockForm    = `([0-9]+H([0-9]+M([0-9]+S)?)?|[0-9]+M([0-9]+S)?|[0-9]+S)`
@@ -80,8 +80,8 @@ const (
 // isPointer reports whether s is a JSON pointer.
 var isPointer = matcher(`(?s)^` + pointerForm + `$`)
 
-// isDate reports whether s is a full-date (RFC 3339 section 5.6). The error of a parser would
-// quote a longer text.
+// isDate reports whether s is a full-date (RFC 3339 section 5.6). The length check avoids the
+// error of the parser, which would quote a long text.
 func isDate(s string) bool {
 	if len(s) != len(time.DateOnly) {
 		return false
@@ -92,8 +92,8 @@ func isDate(s string) bool {
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-// isTime reports whether s is a full-time (RFC 3339 section 5.6). A leap
-// second can only be the last of a day in UTC.
+// isTime reports whether s is a full-time (RFC 3339 section 5.6). A leap second must be the
+// last second of a day in UTC.
 func isTime(s string) bool {
 	if !hasTimeForm(s) {
 		return false
@@ -117,7 +117,7 @@ func isURIReference(s string) bool { return isReference(s, true, false) }
 func isIRI(s string) bool          { return isReference(s, false, true) }
 func isIRIReference(s string) bool { return isReference(s, true, true) }
 
-// Characters of RFC 3986 that URIs may hold beside letters, digits and escapes.
+// Characters of RFC 3986 that URIs may contain besides letters, digits and escapes.
 const (
 	unreservedMarks = "-._~"
 	subDelims       = "!$&'()*+,;="
@@ -125,8 +125,8 @@ const (
 	queryMarks      = pathMarks + "?"
 )
 
-// isReference reports whether s is a URI (RFC 3986) or, when international, an
-// IRI (RFC 3987): with a scheme, or without one when it may be relative.
+// isReference reports whether s is a URI (RFC 3986), or an IRI (RFC 3987) if international. If
+// relative, the scheme is optional.
 func isReference(s string, relative, international bool) bool {
 	s, fragment, _ := strings.Cut(s, "#")
 	s, query, _ := strings.Cut(s, "?")
@@ -194,8 +194,8 @@ func isIPLiteral(s string) bool {
 	return closed && isIPv6(inside)
 }
 
-// isMadeOf reports whether s holds letters, digits, escapes and marks alone,
-// and, when international, characters beyond ASCII.
+// isMadeOf reports whether s contains only letters, digits, escapes and marks, and characters
+// beyond ASCII if international.
 func isMadeOf(s, marks string, international bool) bool {
 	for i := 0; i < len(s); i++ {
 		c := s[i]
@@ -218,8 +218,8 @@ func isMadeOf(s, marks string, international bool) bool {
 
 func isHex(c byte) bool { return isDigit(c) || 'a' <= c|0x20 && c|0x20 <= 'f' }
 
-// The forms of a URI template (RFC 6570 section 2, with the apostrophe of erratum 6937), and
-// of a variable in its braces.
+// The forms of a URI template (RFC 6570 section 2, with the apostrophe of erratum 6937) and of
+// a variable in it.
 const (
 	templateForm = `^([A-Za-z0-9!#$&'()*+,./:;=?@\[\]_~\x{80}-\x{10FFFF}-]|%[0-9A-Fa-f]{2}|\{[+#./;?&=,!@|]?` + variableForm + `(,` + variableForm + `)*\})*$`
 	variableForm = `([A-Za-z0-9_]|%[0-9A-Fa-f]{2})+(\.([A-Za-z0-9_]|%[0-9A-Fa-f]{2})+)*(:[1-9][0-9]{0,3}|\*)?`
@@ -228,8 +228,8 @@ const (
 // isHostname reports whether s is a host name (RFC 1123 section 2.1).
 func isHostname(s string) bool { return isHost(s, isLetterOrDigit) }
 
-// isIDNHostname reports whether s is a host name that may have characters of
-// any script. Which of them IDNA (RFC 5892) allows where is not checked.
+// isIDNHostname reports whether s is a host name in any script. It does not check the rules of
+// IDNA (RFC 5892) for characters.
 func isIDNHostname(s string) bool {
 	for _, dot := range []string{"。", "．", "｡"} {
 		s = strings.ReplaceAll(s, dot, ".")
@@ -243,8 +243,7 @@ func isLetterOrDigit(r rune) bool {
 	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
 }
 
-// isHost reports whether s is a row of labels of allowed characters and
-// hyphens.
+// isHost reports whether s is a sequence of labels with allowed characters and hyphens.
 func isHost(s string, allowed func(rune) bool) bool {
 	if len(s) == 0 || len(s) > 253 {
 		return false
@@ -277,8 +276,7 @@ func isIPv6(s string) bool {
 // isEmail reports whether s is a mailbox (RFC 5321 section 4.1.2).
 func isEmail(s string) bool { return isMailbox(s, isLocalPart, isHostname) }
 
-// isIDNEmail reports whether s is a mailbox that may have letters of any
-// script (RFC 6531 section 3.3).
+// isIDNEmail reports whether s is a mailbox in any script (RFC 6531 section 3.3).
 func isIDNEmail(s string) bool { return isMailbox(s, isIDNLocalPart, isIDNHostname) }
 
 func isMailbox(s string, isLocal, isHost func(string) bool) bool {
@@ -292,7 +290,7 @@ func isMailbox(s string, isLocal, isHost func(string) bool) bool {
 
 var isLocalPart, isIDNLocalPart = matcher(localForm("")), matcher(localForm(`\x{80}-\x{10FFFF}`))
 
-// localForm is the form of what stands before the @, which may have more characters.
+// localForm is the form of the part before the @, with more allowed characters.
 func localForm(more string) string {
 	atom := "[A-Za-z0-9!#$%&'*+/=?^_`{|}~" + more + "-]+"
 	return `^(` + atom + `(\.` + atom + `)*|"([ !#-\[\]-~` + more + `]|\\[ -~])*")$`

@@ -5,8 +5,7 @@ import (
 	"math/rand/v2"
 )
 
-// A generator makes schemas, and values that come near to fitting them, out of
-// few names, so that rules and values meet.
+// generator generates schemas, and values that nearly match them, from few names.
 type generator struct{ *rand.Rand }
 
 func newGenerator(seed uint64) generator { return generator{rand.New(rand.NewPCG(seed, 1))} }
@@ -38,7 +37,7 @@ func (g generator) value(depth int) any {
 	return g.scalar()
 }
 
-// root makes a schema with definitions that may refer to each other.
+// root generates a schema with definitions that may refer to each other.
 func (g generator) root() map[string]any {
 	s, ok := g.schema(3).(map[string]any)
 	if !ok || len(s) == 0 {
@@ -52,8 +51,7 @@ func (g generator) root() map[string]any {
 	return s
 }
 
-// dropConst removes const beside $ref, which the other validator does not
-// ignore in draft 07 as it should.
+// dropConst removes const next to $ref. In draft 07, the other validator does not ignore it.
 func dropConst(v any) {
 	switch v := v.(type) {
 	case []any:

@@ -8,7 +8,7 @@ import (
 	"github.com/mcpd/mcpd/diag"
 )
 
-// A shape is what the value of a keyword must look like.
+// valueKind is the required form of the value of a keyword.
 type valueKind int
 
 const (
@@ -32,16 +32,16 @@ const (
 	aList
 )
 
-// A keyword is a member of a schema that means something.
+// keyword is a member of a schema with a meaning.
 type keyword struct {
 	kind valueKind
-	// inPlace says that it holds the value itself against its schemas.
+	// inPlace means that its schemas apply to the value itself.
 	inPlace bool
-	// since is the first dialect that has it, and until the last; zero is any.
+	// since is the first dialect with the keyword, and until the last; zero means any.
 	since, until dialect
 }
 
-// keywords are those of all dialects.
+// keywords are the keywords of all dialects.
 var keywords = map[string]keyword{
 	"$schema": {kind: kindString}, "$id": {kind: kindString, since: draft6}, "id": {kind: kindString, until: draft4},
 	"$ref": {kind: kindString}, "$anchor": {kind: kindString, since: draft2019}, "$comment": {kind: kindString}, "$vocabulary": {},
@@ -75,7 +75,7 @@ var keywords = map[string]keyword{
 	"contentEncoding": {kind: kindString}, "contentMediaType": {kind: kindString},
 }
 
-// lookup returns the keyword of the given name in a dialect.
+// lookup returns a keyword of a dialect by name.
 func (d dialect) lookup(name string) (keyword, bool) {
 	k, ok := keywords[name]
 	if !ok || d < k.since || k.until != 0 && d > k.until {
@@ -84,7 +84,7 @@ func (d dialect) lookup(name string) (keyword, bool) {
 	return k, true
 }
 
-// A dialect is a draft of JSON Schema, by its number or year.
+// dialect is a draft of JSON Schema, by number or year.
 type dialect int
 
 const (
@@ -95,7 +95,7 @@ const (
 	draft2020 dialect = 2020
 )
 
-// dialects are the values of $schema, without scheme and empty fragment.
+// dialects maps values of $schema, without scheme and empty fragment, to dialects.
 var dialects = map[string]dialect{
 	"json-schema.org/schema":               draft2020,
 	"json-schema.org/draft/2020-12/schema": draft2020,
@@ -105,7 +105,7 @@ var dialects = map[string]dialect{
 	"json-schema.org/draft-04/schema":      draft4,
 }
 
-// dialectOf returns the dialect that a value of $schema names.
+// dialectOf returns the dialect for a value of $schema.
 func dialectOf(uri string) (dialect, bool) {
 	uri = strings.TrimSuffix(uri, "#")
 	if rest, ok := strings.CutPrefix(uri, "http://"); ok {
@@ -117,7 +117,7 @@ func dialectOf(uri string) (dialect, bool) {
 	return d, ok
 }
 
-// addKeyword checks one member of a schema and adds the parts within it.
+// addKeyword checks one member of a schema and adds its subschemas.
 func (d *compiler) addKeyword(p *subschema, name string, value any) {
 	at := p.pointer + "/" + escapePointer(name)
 	k, known := d.dialect.lookup(name)
@@ -140,7 +140,7 @@ func (d *compiler) addKeyword(p *subschema, name string, value any) {
 		if list, ok := value.([]any); ok && len(list) > 0 {
 			d.addChildren(p, name, list)
 		} else {
-			d.wrong(at, name, "an array of schemas, and not an empty one")
+			d.wrong(at, name, "a non-empty array of schemas")
 		}
 	case kindSchemaMap:
 		d.addNamed(p, name, value, at)
@@ -161,8 +161,8 @@ func (d *compiler) wrong(at, name, want string) {
 	d.fail(at, codeBad, fmt.Sprintf("%q must be %s", name, want), "")
 }
 
-// unknownKeyword warns of a member that is near to a keyword. Others are
-// annotations, which everyone may add, or keywords of another dialect.
+// unknownKeyword warns of a member that is similar to a keyword. Other members are annotations,
+// or keywords of another dialect.
 func (d *compiler) unknownKeyword(at, name string) {
 	if _, other := keywords[name]; other || d.warnings >= maxWarnings {
 		return
@@ -174,7 +174,7 @@ func (d *compiler) unknownKeyword(at, name string) {
 		}
 	}
 	if like := diag.DidYouMean(name, known); like != "" {
-		d.warn(at, codeKeyword, fmt.Sprintf("%q is no keyword of JSON Schema and has no effect", name), like)
+		d.warn(at, codeKeyword, fmt.Sprintf("%q is not a keyword of JSON Schema and has no effect", name), like)
 	}
 }
 
@@ -184,7 +184,7 @@ func (d *compiler) addItems(p *subschema, value any, at string) {
 	case !ok:
 		d.addChild(p, "items", "", value, at)
 	case d.dialect >= draft2020:
-		d.fail(at, codeBad, `"items" must be one schema`, `write "prefixItems" for a schema for each place`)
+		d.fail(at, codeBad, `"items" must be one schema`, `use "prefixItems" for one schema per position`)
 	default:
 		d.addChildren(p, "items", list)
 	}
@@ -249,10 +249,10 @@ func (d *compiler) checkFormat(value any, at string) {
 	if detail == "" {
 		detail = "the formats are " + join(formatNames(), "and")
 	}
-	d.warn(at, codeFormat, fmt.Sprintf("there is no format %q, so nothing is checked", clip(name, maxNameBytes)), detail)
+	d.warn(at, codeFormat, fmt.Sprintf("there is no format %q, so it is not checked", clip(name, maxNameBytes)), detail)
 }
 
-// misses returns what a value must be, when it is not.
+// misses returns the required form of the value if value does not have it.
 func (s valueKind) misses(d dialect, value any) string {
 	switch s {
 	case kindCount:
@@ -277,7 +277,7 @@ func (s valueKind) misses(d dialect, value any) string {
 		}
 	case kindNames:
 		if list, ok := value.([]any); ok && len(list) == 0 && d == draft4 {
-			return "an array of different names, and not an empty one"
+			return "a non-empty array of different names"
 		}
 		return missesNames(value)
 	case kindNamesMap:

@@ -11,34 +11,34 @@ import (
 	"strings"
 )
 
-// Numbers says which numbers the reader of the arguments can hold. Whatever it is, the
-// decoded value and the text of the arguments stand for the same numbers: a number that
-// one of the two cannot hold is a violation, or is rounded in both.
+// Numbers says which numbers the reader of the arguments can hold. The decoded value and the
+// text of the arguments always hold the same numbers: a number that one of them cannot hold is
+// a violation, or is rounded in both.
 type Numbers uint8
 
 const (
 	// ForGo is for functions in Go: integers are int64, other numbers are float64.
 	ForGo Numbers = iota
-	// ForScripts is for bodies in JavaScript, whose numbers are float64: integers go from
+	// ForScripts is for scripts in JavaScript, where numbers are float64: integers range from
 	// -(2^53-1) to 2^53-1.
 	ForScripts
-	// ForText is for what passes the text on, such as an upstream server: where the schema
-	// does not say what a number is, integers of any size are exact.
+	// ForText is for a reader that forwards the text, such as an upstream: where the schema
+	// does not determine the type of a number, integers of any size are exact.
 	ForText
 )
 
 const (
-	// largestSafe is the largest integer up to which each one has a float64 of its own.
+	// maxSafeInteger is the largest integer up to which every integer is a distinct float64.
 	maxSafeInteger = 1<<53 - 1
-	// longestBigInt is how many digits an integer of any size may have. JSON with more is
-	// outside of what a float64 can hold, which the gate refuses.
+	// maxBigIntDigits bounds the digits of an unbounded integer. The limits check of JSON
+	// rejects longer integers, which exceed a float64.
 	maxBigIntDigits = 308
-	// alwaysKept is how many digits of a number every float64 keeps.
+	// exactDigits is the number of digits that every float64 preserves.
 	exactDigits = 15
 )
 
-// number reads a number. Where the schema wants an integer it is an int64, or a *big.Int
-// where the guide says so; otherwise it is a float64.
+// number decodes a number: to int64 where the schema requires an integer, or *big.Int if the
+// plan says so, and to float64 elsewhere.
 func (d *decoder) number(g *decodePlan) (any, bool) {
 	start := d.at
 	for d.at < len(d.data) && isNumeric(d.data[d.at]) {
@@ -71,14 +71,14 @@ func (d *decoder) number(g *decodePlan) (any, bool) {
 	return d.double(f, text, g), true
 }
 
-// isLongInteger reports whether a number is written in more digits than every float64
-// keeps, without a point or an exponent.
+// isLongInteger reports whether a number is written with more digits than every float64
+// preserves, without a point or exponent.
 func isLongInteger(text []byte) bool {
 	return len(text) > exactDigits && !bytes.ContainsAny(text, ".eE")
 }
 
-// integer reads a number where an integer is wanted. It reports false when the number is
-// none, or is one that the place cannot hold.
+// integer decodes a number where an integer is required. It returns false if the number is not
+// an integer or out of range.
 func (d *decoder) integer(text []byte, g *decodePlan) (any, bool) {
 	i, ok := integral(text)
 	if !ok {
@@ -100,7 +100,7 @@ func (d *decoder) integer(text []byte, g *decodePlan) (any, bool) {
 	return i, true
 }
 
-// widest says which integers a place can hold.
+// rangeMessage describes the allowed integers.
 func (d *decoder) rangeMessage(g *decodePlan) string {
 	switch {
 	case g.big:
@@ -111,8 +111,8 @@ func (d *decoder) rangeMessage(g *decodePlan) string {
 	return int64Overflow
 }
 
-// double returns the value of a number where none but a float64 is wanted, and has the
-// text say the same. An integer whose digits would change is refused, as it may be an ID.
+// double returns the float64 of a number, and rewrites the text to the same value. It rejects
+// an integer that would lose digits, because it may be an ID.
 func (d *decoder) double(f float64, text []byte, g *decodePlan) any {
 	plain := !bytes.ContainsAny(text, ".eE")
 	switch {
@@ -138,14 +138,14 @@ func (d *decoder) double(f float64, text []byte, g *decodePlan) any {
 	return f
 }
 
-// refuse notes a number that the place cannot hold.
+// reject records a number that is out of range.
 func (d *decoder) reject(words string) {
 	if len(d.rejected) < maxViolations {
 		d.rejected = append(d.rejected, mismatch{path: d.path.pointer(), message: words})
 	}
 }
 
-// rewrite replaces the number that was just read.
+// rewrite replaces the text of the current number.
 func (d *decoder) rewrite(length int, text []byte) {
 	d.rewritten = append(d.rewritten, patch{at: d.at - length, length: length, text: text})
 }
@@ -154,12 +154,12 @@ func isNumeric(c byte) bool {
 	return '0' <= c && c <= '9' || c == '-' || c == '+' || c == '.' || c == 'e' || c == 'E'
 }
 
-// longestInteger is how many characters of an integer with a point or an
-// exponent are looked at: more than that, and it was not written for an int64.
+// maxIntegerBytes bounds the text of an integer with a point or exponent. A longer text is not
+// treated as an int64.
 const maxIntegerBytes = 64
 
-// integral returns the value of a number that is an integer and fits an int64,
-// exactly, also when it is written with a point or an exponent.
+// integral returns the exact value of an integer in the range of int64, also if it is written
+// with a point or exponent.
 func integral(text []byte) (int64, bool) {
 	if len(text) <= maxIntegerBytes {
 		if i, err := strconv.ParseInt(string(text), 10, 64); err == nil {
@@ -180,8 +180,8 @@ func integral(text []byte) (int64, bool) {
 	return i, err == nil
 }
 
-// bigInteger returns the value of an integer that is written in digits alone, nil when
-// the number is written otherwise or has too many.
+// bigInteger returns the value of an integer written only in digits, and nil for other or too
+// long numbers.
 func bigInteger(text []byte) *big.Int {
 	if len(bytes.TrimPrefix(text, []byte("-"))) > maxBigIntDigits || bytes.ContainsAny(text, ".eE") {
 		return nil
@@ -190,14 +190,14 @@ func bigInteger(text []byte) *big.Int {
 	return b
 }
 
-// A decimal is a number as digits times a power of ten: no digit at either end is a zero,
-// and zero has none.
+// decimal is a number as digits times a power of ten. The digits have no leading or trailing
+// zeros; zero has no digits.
 type decimal struct {
 	sign, digits string
 	exponent     int
 }
 
-// decimalOf takes a number apart. It reports false when the exponent is beyond all reason.
+// decimalOf parses a number. It returns false if the exponent is extremely large.
 func decimalOf(text []byte) (n decimal, ok bool) {
 	mantissa := text
 	if i := bytes.IndexAny(text, "eE"); i >= 0 {
@@ -221,8 +221,8 @@ func decimalOf(text []byte) (n decimal, ok bool) {
 	return n, true
 }
 
-// sameDecimal reports whether the shortest decimal that stands for f, as JavaScript and
-// CEL print it, is the number that text is.
+// sameDecimal reports whether text equals the shortest decimal for f, as JavaScript and CEL
+// print it.
 func sameDecimal(text []byte, f float64) bool {
 	written, ok := decimalOf(text)
 	if !ok {
@@ -241,8 +241,8 @@ func appendDouble(b []byte, f float64) []byte {
 	return strconv.AppendFloat(b, f, 'f', -1, 64)
 }
 
-// A numberRule is what a number must be. Its limits are int64, float64, *big.Int
-// or nil for none; a value is one of the first three.
+// numberRule holds the rules of a number. Limits are int64, float64, *big.Int, or nil for no
+// limit; values are one of the first three.
 type numberRule struct {
 	min, max, above, below, step any
 }
@@ -272,7 +272,7 @@ func (n *numberRule) check(v any, r *validation) bool {
 	return ok
 }
 
-// numeral returns a number in digits.
+// numeral returns the digits of a number.
 func numeral(v any) string {
 	switch v := v.(type) {
 	case int64:
@@ -307,7 +307,7 @@ func compare(a, b any) int {
 	return 0
 }
 
-// compareBig compares two numbers of which one is larger than an int64.
+// compareBig compares two numbers if one exceeds int64.
 func compareBig(a, b any) int {
 	x, ofDouble := a.(float64)
 	y, withDouble := b.(float64)
@@ -320,7 +320,7 @@ func compareBig(a, b any) int {
 	return integerOf(a).Cmp(integerOf(b))
 }
 
-// integerOf returns an int64 or a *big.Int as the latter.
+// integerOf returns an int64 or *big.Int as *big.Int.
 func integerOf(v any) *big.Int {
 	if i, ok := v.(int64); ok {
 		return big.NewInt(i)
@@ -329,8 +329,8 @@ func integerOf(v any) *big.Int {
 	return b
 }
 
-// compareBigDouble compares an integer with the decimal that f is written as. That rounds to
-// f, so it is needed only where the integer rounds to f, too.
+// compareBigDouble compares an integer with the decimal for f. The decimal matters only if the
+// integer rounds to f.
 func compareBigDouble(i *big.Int, f float64) int {
 	if rounded, _ := i.Float64(); rounded != f {
 		return cmp.Compare(rounded, f)
@@ -338,7 +338,7 @@ func compareBigDouble(i *big.Int, f float64) int {
 	return new(big.Rat).SetInt(i).Cmp(rational(f))
 }
 
-// tied reports whether [compare] needs the decimal of one of two numbers.
+// tied reports whether [compare] needs the decimal of a number.
 func tied(a, b any) bool {
 	i, isBig := a.(*big.Int)
 	f, isDouble := b.(float64)
@@ -354,7 +354,7 @@ func tied(a, b any) bool {
 	return rounded == f
 }
 
-// edge is the least float64 above every int64.
+// edge is the smallest float64 above every int64.
 const edge = 1 << 63
 
 func compareFloat(f float64, i int64) int {
@@ -364,7 +364,7 @@ func compareFloat(f float64, i int64) int {
 	case f < -edge:
 		return -1
 	}
-	// A float64 with a fraction is small enough for int64 to be exact as one.
+	// A float64 with a fraction is small enough that int64 converts exactly.
 	if whole := math.Trunc(f); whole != f {
 		return cmp.Compare(f, float64(i))
 	}
@@ -372,9 +372,9 @@ func compareFloat(f float64, i int64) int {
 }
 
 const (
-	// costOfMultiple is how many steps it takes to divide numbers with fractions.
+	// costOfMultiple is the number of steps to divide numbers with fractions.
 	costOfMultiple = 120
-	// costOfDecimal is how many steps it takes to compare an integer with a decimal.
+	// costOfDecimal is the number of steps to compare an integer with a decimal.
 	costOfDecimal = 120
 )
 
@@ -386,9 +386,8 @@ func (n *numberRule) multiple(v any, r *validation) bool {
 	return multiple(v, n.step)
 }
 
-// multiple reports whether v is an integer times step. Numbers with a fraction
-// are taken as the shortest decimals that stand for them, so that 0.3 is a
-// multiple of 0.1.
+// multiple reports whether v is an integer times step. Numbers with fractions are treated as
+// their shortest decimals, so 0.3 is a multiple of 0.1.
 func multiple(v, step any) bool {
 	if v, ok := v.(int64); ok {
 		if step, ok := step.(int64); ok {
@@ -402,7 +401,7 @@ func multiple(v, step any) bool {
 	return new(big.Rat).Quo(a, b).IsInt()
 }
 
-// rational returns the number as the decimal that it is written as.
+// rational returns the number as its shortest decimal.
 func rational(v any) *big.Rat {
 	r, ok := new(big.Rat).SetString(numeral(v))
 	if !ok {

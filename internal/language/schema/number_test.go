@@ -21,7 +21,7 @@ func decodeFor(t *testing.T, reader Reader, schema, text string) (Arguments, []V
 	return s.Decode([]byte(text), nil)
 }
 
-// anyPlace has an integer, a number, anything and a bigint, and lists of them.
+// anyPlace has an integer, a number, an untyped value and a bigint, and lists of them.
 const anyPlace = `{"properties":{"i":{"type":"integer"},"n":{"type":"number"},"b":{"type":"integer"},
 	"li":{"items":{"type":"integer"}},"mn":{"additionalProperties":{"type":"number"}},"lb":{"items":{"type":"integer"}}}}`
 
@@ -75,7 +75,7 @@ func TestDecode_sentHasNoDefaults(t *testing.T) {
 	}
 }
 
-func TestDecode_boundsOfBigInts(t *testing.T) {
+func TestDecode_bigIntLimits(t *testing.T) {
 	const schema = `{"properties":{"b":{"type":"integer","minimum":100000000000000000001,"maximum":100000000000000000003,"default":100000000000000000002}}}`
 	reader := Reader{Numbers: ForScripts, BigInts: []string{"/b"}}
 	if a, found := decodeFor(t, reader, schema, `{}`); found != nil || string(a.Text) != `{"b":100000000000000000002}` {
@@ -91,32 +91,32 @@ func TestDecode_boundsOfBigInts(t *testing.T) {
 	}
 	const choice = `{"properties":{"b":{"enum":[100000000000000000001,100000000000000000003]}}}`
 	if _, found := decodeFor(t, reader, strings.Replace(choice, `{"enum"`, `{"type":"integer","enum"`, 1), `{"b":100000000000000000002}`); len(found) != 1 {
-		t.Errorf("the enum holds a value between its own: %v", found)
+		t.Errorf("the enum accepts an unlisted value: %v", found)
 	}
 }
 
-func TestCompileFor_defaultThatIsNotHeld(t *testing.T) {
+func TestCompileFor_defaultOutOfRange(t *testing.T) {
 	for _, schema := range []string{
 		`{"properties":{"n":{"default":9007199254740993}}}`, `{"properties":{"n":{"type":"integer","default":9007199254740993}}}`,
 	} {
 		if s, problems := CompileFor(Reader{Numbers: ForScripts}, json.RawMessage(schema), diag.Range{}, nil); s != nil || !problems.HasErrors() {
-			t.Errorf("%s is compiled: %v", schema, problems)
+			t.Errorf("%s: no error: %v", schema, problems)
 		}
 	}
 }
 
-func TestDecode_contextualValidatorTakesLargeIntegers(t *testing.T) {
+func TestDecode_unevaluatedWithLargeIntegers(t *testing.T) {
 	const schema = `{"properties":{"i":{"type":"integer","maximum":100000000000000000001}},"unevaluatedProperties":false}`
 	if _, found := decodeFor(t, Reader{Numbers: ForText}, schema, `{"i":5}`); found != nil {
 		t.Error(found)
 	}
 	if _, found := decodeFor(t, Reader{Numbers: ForText}, `{"unevaluatedProperties":{"enum":["x"]}}`, `{"i":18446744073709551617}`); found == nil {
-		t.Error("a value that is not listed fits")
+		t.Error("an unlisted value is valid")
 	}
 }
 
-// FuzzDecode_numbers decodes a number in every place: the value and the text stand for
-// the same number, which the reader holds.
+// A number is decoded at every location: value and text must hold the same number, in the range
+// of the reader.
 func FuzzDecode_numbers(f *testing.F) {
 	for _, number := range []string{"0", "-0.0", "9007199254740993", "1e16", "0.30000000000000004", "1E-7", "12345678901234567890.5", "5e-324", "9223372036854775808", "1.0e2"} {
 		f.Add(number)
@@ -149,7 +149,7 @@ func FuzzDecode_numbers(f *testing.F) {
 	})
 }
 
-// differs compares the numbers of the value with those of the text.
+// differs compares the numbers of the value with the numbers of the text.
 func differs(a Arguments) string {
 	encoded, err := json.Marshal(a.Value)
 	if err != nil {
@@ -164,13 +164,12 @@ func differs(a Arguments) string {
 	return ""
 }
 
-// leaf returns the number in an object or an array of one value.
+// leaf returns the number in an object or array with one value.
 func leaf(text string) string {
 	return strings.Trim(text[strings.LastIndexAny(text, ":[")+1:], "]} ")
 }
 
-// numbers are int64 and float64 values around the places where one of them
-// ends or loses precision.
+// numbers are int64 and float64 values near the limits of range and precision.
 var numbers = []any{
 	int64(0), int64(1), int64(-1), int64(1 << 53), int64(1<<53 + 1), int64(-(1<<53 + 1)), int64(math.MaxInt64), int64(math.MinInt64), int64(math.MaxInt64 - 1),
 	0.0, math.Copysign(0, -1), 0.5, -0.5, 1.5, float64(1 << 53), float64(1<<53 + 2), 9.223372036854775807e18, -9.223372036854775808e18, 1e19, -1e19,
@@ -184,7 +183,7 @@ func exact(v any) *big.Rat {
 	return new(big.Rat).SetFloat64(v.(float64))
 }
 
-func TestNumbersAreComparedExactly(t *testing.T) {
+func TestCompare_exact(t *testing.T) {
 	for _, a := range numbers {
 		for _, b := range numbers {
 			want := exact(a).Cmp(exact(b))
@@ -194,13 +193,13 @@ func TestNumbersAreComparedExactly(t *testing.T) {
 			var r validation
 			first := string(r.canonical(a))
 			if same := first == string(r.canonical(b)); same != (want == 0) {
-				t.Errorf("%T %v and %T %v are spelled alike: %t", a, a, b, b, same)
+				t.Errorf("%T %v and %T %v have equal canonical bytes: %t", a, a, b, b, same)
 			}
 		}
 	}
 }
 
-func TestMultiplesAreThoseOfDecimals(t *testing.T) {
+func TestMultiple_decimals(t *testing.T) {
 	for _, row := range []struct {
 		v, step any
 		want    bool
@@ -215,7 +214,7 @@ func TestMultiplesAreThoseOfDecimals(t *testing.T) {
 	}
 }
 
-func TestValue_integersBeyond2to53(t *testing.T) {
+func TestValidate_integersBeyond2to53(t *testing.T) {
 	for _, row := range []struct {
 		name, schema, value, want string
 	}{
@@ -246,14 +245,13 @@ func TestValue_integersBeyond2to53(t *testing.T) {
 	}
 }
 
-// TestCompareBig_decimals: a float64 is the decimal that it is written as, also where an
-// integer rounds to it.
+// A float64 equals its decimal, also if an integer rounds to it.
 func TestCompareBig_decimals(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 8))
 	for range 20_000 {
 		f := math.Ldexp(1+r.Float64(), 63+r.IntN(900))
 		i, _ := big.NewFloat(f).Int(nil)
-		if n := i.BitLen() - 53; n > 0 { // about as far as the next float64
+		if n := i.BitLen() - 53; n > 0 { // about the distance to the next float64
 			i.Add(i, new(big.Int).Rsh(new(big.Int).Lsh(big.NewInt(int64(r.IntN(2001)-1000)), uint(n)), 9))
 		}
 		if r.IntN(2) == 0 {
@@ -266,8 +264,8 @@ func TestCompareBig_decimals(t *testing.T) {
 	}
 }
 
-// TestValue_manyLongIntegers: what takes long to compare is counted.
-func TestValue_manyLongIntegers(t *testing.T) {
+// Expensive comparisons are counted as steps.
+func TestValidate_manyLongIntegers(t *testing.T) {
 	of := func(item string) []byte {
 		return []byte("[" + strings.Repeat(item+",", 1<<16) + item + "]")
 	}

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// resolve finds what every reference refers to. A reference into a place that
-// is no schema by its keyword makes it one, so that the list of parts grows.
+// resolve resolves all references. A reference to a value that is not yet a subschema makes it
+// one, so the list grows.
 func (d *compiler) resolve() {
 	for i := 0; i < len(d.order); i++ {
 		p := d.order[i]
@@ -27,7 +27,7 @@ func (d *compiler) resolve() {
 	}
 }
 
-// resolveDynamic notes everything that a reference may come to mean.
+// resolveDynamic adds all possible targets of a dynamic reference.
 func (d *compiler) resolveDynamic(p *subschema, keyword, ref string) {
 	if target := d.target(p, keyword, ref); target != nil {
 		p.dynamic = append(p.dynamic, target)
@@ -37,7 +37,7 @@ func (d *compiler) resolveDynamic(p *subschema, keyword, ref string) {
 		_, name, _ = strings.Cut(ref, "#")
 	}
 	if d.dynamicTargets += len(d.dynamic[name]); d.dynamicTargets > maxDynamicTargets {
-		d.fail(p.pointer+"/"+keyword, codeUnsafe, fmt.Sprintf("dynamic references and their anchors make more than %d pairs", maxDynamicTargets), "make one of them fewer")
+		d.fail(p.pointer+"/"+keyword, codeUnsafe, fmt.Sprintf("dynamic references have more than %d possible targets", maxDynamicTargets), "use fewer references or anchors")
 		return
 	}
 	for _, target := range d.dynamic[name] {
@@ -47,8 +47,7 @@ func (d *compiler) resolveDynamic(p *subschema, keyword, ref string) {
 	}
 }
 
-// target returns the part that a reference refers to. It returns nil when it
-// reported a mistake.
+// target returns the target of a reference. It returns nil after it has reported an error.
 func (d *compiler) target(p *subschema, keyword, ref string) *subschema {
 	at := p.pointer + "/" + keyword
 	uri, err := resolveURI(p.base, ref)
@@ -61,8 +60,8 @@ func (d *compiler) target(p *subschema, keyword, ref string) *subschema {
 	resource := d.resources[uri.String()]
 	switch {
 	case resource == nil:
-		d.fail(at, codeRemote, "the schema refers to another document, and nothing is loaded from elsewhere",
-			`copy what is needed to "$defs", and write "#/$defs/name"`)
+		d.fail(at, codeRemote, "the schema refers to another document, which is not supported",
+			`copy the schema to "$defs", and write "#/$defs/name"`)
 		return nil
 	case fragment == "":
 		return resource
@@ -71,12 +70,12 @@ func (d *compiler) target(p *subschema, keyword, ref string) *subschema {
 	}
 	target := d.anchors[resource.base+"#"+fragment]
 	if target == nil {
-		d.fail(at, codeBad, fmt.Sprintf("there is no anchor %q", clip(fragment, maxNameBytes)), "write \"$anchor\" where it should lead, or a path such as \"#/$defs/name\"")
+		d.fail(at, codeBad, fmt.Sprintf("there is no anchor %q", clip(fragment, maxNameBytes)), "add the \"$anchor\", or write a path such as \"#/$defs/name\"")
 	}
 	return target
 }
 
-// pointed returns the part at a JSON pointer from a resource.
+// pointed returns the subschema at a JSON pointer from a resource.
 func (d *compiler) pointed(resource *subschema, pointer, at string) *subschema {
 	var value any = resource.keys
 	base, where := resource.base, resource.pointer
@@ -104,7 +103,7 @@ func (d *compiler) pointed(resource *subschema, pointer, at string) *subschema {
 		}
 	}
 	if value == nil {
-		d.fail(at, codeBad, fmt.Sprintf("there is nothing at %q in the schema", clip(pointer, maxSegmentBytes)), "write the path of a part that there is, such as \"#/$defs/name\"")
+		d.fail(at, codeBad, fmt.Sprintf("there is nothing at %q in the schema", clip(pointer, maxSegmentBytes)), "write the path of an existing subschema, such as \"#/$defs/name\"")
 		return nil
 	}
 	return d.add(value, where, base)
@@ -121,7 +120,7 @@ func resolveURI(base, ref string) (*url.URL, error) {
 		return nil, err
 	}
 	if r.Scheme == "" && r.Host == "" && r.Path == "" && r.Opaque == "" && r.RawQuery == "" {
-		joined := *b // also where the base is opaque, such as a URN
+		joined := *b // for an opaque base too, such as a URN
 		joined.Fragment, joined.RawFragment = r.Fragment, r.RawFragment
 		return &joined, nil
 	}
@@ -129,14 +128,14 @@ func resolveURI(base, ref string) (*url.URL, error) {
 }
 
 const (
-	// mostWork bounds how many schemas one value may be held against.
+	// maxWork bounds the number of schemas that apply to one value.
 	maxWork = 2000
-	// mostMeanings bounds how many parts all dynamic references together may refer to.
+	// maxDynamicTargets bounds the targets of all dynamic references.
 	maxDynamicTargets = 1 << 16
 )
 
-// checkCircles reports references that come back to where they started without
-// going into the value. It reports false when there are some.
+// checkReferenceCycles reports references that form a cycle without descending into the value.
+// It returns false if there are any.
 func (d *compiler) checkReferenceCycles() bool {
 	w := cycleSearch{document: d, state: map[*subschema]int{}}
 	for _, p := range d.order {
@@ -147,7 +146,7 @@ func (d *compiler) checkReferenceCycles() bool {
 	return true
 }
 
-// A walk goes along everything that is held against the same value.
+// cycleSearch traverses the subschemas that apply to the same value.
 type cycleSearch struct {
 	document *compiler
 	state    map[*subschema]int
@@ -158,14 +157,14 @@ const (
 	visited  = 2
 )
 
-// visit goes no deeper than there are parts.
+// visit recurses at most as deep as there are subschemas.
 func (w *cycleSearch) visit(p *subschema) bool {
 	switch w.state[p] {
 	case visited:
 		return true
 	case visiting:
-		w.document.fail(p.pointer, codeUnsafe, "the schema refers to itself without end",
-			"a schema may refer to itself only from within a property or an item")
+		w.document.fail(p.pointer, codeUnsafe, "the schema refers to itself endlessly",
+			"refer to it only from a property or an item")
 		return false
 	}
 	w.state[p] = visiting
@@ -178,19 +177,19 @@ func (w *cycleSearch) visit(p *subschema) bool {
 	return true
 }
 
-// checkWork reports alternatives that multiply. Circles have been ruled out.
+// checkWork reports alternatives that multiply. It requires that there are no cycles.
 func (d *compiler) checkWork() {
 	e := workEstimate{known: map[*subschema]float64{}}
 	for _, p := range d.order {
 		if e.of(p) > maxWork {
-			d.fail(p.pointer, codeUnsafe, fmt.Sprintf("one value would be held against more than %d schemas", maxWork),
-				"references within allOf, anyOf and oneOf multiply; make the alternatives fewer")
+			d.fail(p.pointer, codeUnsafe, fmt.Sprintf("one value would be checked against more than %d schemas", maxWork),
+				"use fewer alternatives: references in allOf, anyOf and oneOf multiply")
 			return
 		}
 	}
 }
 
-// An effort counts how many schemas a value is held against.
+// workEstimate counts the schemas that apply to a value.
 type workEstimate struct{ known map[*subschema]float64 }
 
 func (e *workEstimate) of(p *subschema) float64 {

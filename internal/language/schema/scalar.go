@@ -10,13 +10,13 @@ import (
 	"unicode/utf8"
 )
 
-// A choice is a list of values of which a value must be one.
+// enumRule is a list of allowed values.
 type enumRule struct {
 	values []any
-	// strings holds those that are strings, and others the spellings of the rest.
+	// strings holds the strings; others holds the canonical bytes of other values.
 	strings map[string]bool
 	others  map[string]bool
-	// words say what a value must be.
+	// words describe the allowed values.
 	words string
 }
 
@@ -44,14 +44,13 @@ func (c *enumRule) has(v any, r *validation) bool {
 	return r.step(1+len(spelled)/8) && c.others[string(spelled)]
 }
 
-// mostChoices is how many values of a choice a message lists, and
-// longestChoice how many bytes of each.
+// maxListed bounds the values that a message lists, and maxListedBytes the text of each.
 const (
 	maxListed      = 20
 	maxListedBytes = 64
 )
 
-// listed says that a value must be one of those in the list.
+// listed describes the allowed values.
 func listed(values []any) string {
 	var shown []string
 	for _, value := range values[:min(len(values), maxListed)] {
@@ -71,8 +70,8 @@ func listed(values []any) string {
 	return "must be one of " + strings.Join(shown, ", ")
 }
 
-// wordsFor says what the value must be. When the list is too long to be told
-// in full, it adds the one that a string was most likely meant to be.
+// wordsFor describes the allowed values. If the list is abbreviated, it adds the nearest one to
+// a string.
 func (c *enumRule) wordsFor(v any, r *validation) string {
 	s, ok := v.(string)
 	if len(c.values) <= maxListed || !ok {
@@ -81,7 +80,7 @@ func (c *enumRule) wordsFor(v any, r *validation) string {
 	return c.words + r.like(s, c.names())
 }
 
-// names returns the strings of the choice, as far as they are worth comparing.
+// names returns the strings of the list that are short enough to compare.
 func (c *enumRule) names() []string {
 	var names []string
 	for _, v := range c.values {
@@ -92,7 +91,7 @@ func (c *enumRule) names() []string {
 	return names
 }
 
-// A textRule is what a string must be.
+// stringRule holds the rules of a string.
 type stringRule struct {
 	// min and max count code points (draft 2020-12 validation section 6.3).
 	min, max int
@@ -129,20 +128,18 @@ func (t *stringRule) checkPattern(s string, r *validation) bool {
 }
 
 const (
-	// longestPattern bounds, in bytes, the patterns of schemas and the strings
-	// of format regex.
+	// maxPatternBytes bounds the patterns of schemas and strings of format regex.
 	maxPatternBytes = 4096
-	// largestPattern bounds the instructions that a pattern compiles to.
+	// maxPatternSize bounds the compiled instructions of a pattern.
 	maxPatternSize = 4000
-	// cheapPattern is up to how many instructions a byte of text costs little.
+	// freePatternSize is the number of instructions up to which a byte of text costs little.
 	freePatternSize = 32
 )
 
-// A pattern is a regular expression of RE2, which matches in time linear in
-// the length of the text.
+// pattern is an RE2 pattern. Matching is linear in the length of the text.
 type pattern struct {
 	*regexp.Regexp
-	// weight is what a byte of text costs, in 16ths of a step.
+	// weight is the cost of a byte of text, in 16ths of a step.
 	weight int
 }
 
@@ -170,7 +167,7 @@ func compilePattern(text string) (*pattern, error) {
 	return &pattern{Regexp: compiled, weight: size + 8 + 3*max(0, size-freePatternSize)}, nil
 }
 
-// cost is how many steps it takes to match a text of n bytes.
+// cost is the number of steps to match a text of n bytes.
 func (p *pattern) cost(n int) int { return 1 + n*p.weight/16 }
 
 // isPattern reports whether s is a regular expression.
@@ -182,7 +179,7 @@ func isPattern(s string) bool {
 	return err == nil
 }
 
-// patternWords says what keeps a pattern from compiling.
+// patternWords describes the error of a pattern.
 func patternWords(err error) string {
 	if e, ok := errors.AsType[*syntax.Error](err); ok {
 		return fmt.Sprintf("%s: %s", e.Code, clip(e.Expr, maxNameBytes))

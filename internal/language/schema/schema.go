@@ -1,23 +1,19 @@
-// Package schema compiles JSON Schemas, draft 2020-12 unless a schema says
-// 2019-09, 07, 06 or 04 by itself, and holds arguments and results against them.
+// Package schema compiles JSON Schemas and validates arguments and results against them. The
+// draft is 2020-12, unless a schema declares 2019-09, 07, 06 or 04.
 //
-// [Compile] reads the text of a schema, tells its author of every mistake in
-// it, and makes two things of it: a tree of rules, which values are held
-// against, and a tree of guides, which say while a value is decoded which
-// numbers are integers and which members have defaults. [Schema.Args] decodes,
-// completes and validates the arguments of a call; [Schema.Value] validates any
-// JSON value. What is wrong with a value comes back as a list of [Violation],
-// in words that help the caller to correct it, and never with the value itself.
+// [Compile] parses a schema and reports all its errors to the author. It builds two trees:
+// rules, which check values, and decode plans, which say during decoding which numbers are
+// integers and which members have defaults. [Schema.Args] decodes, completes and validates the
+// arguments of a call; [Schema.Validate] validates any JSON value. Errors in a value are a list
+// of [Violation], with messages that help the caller to fix them and never contain the value.
 //
-// Everything is bounded. Patterns are RE2, so that matching is linear;
-// uniqueItems goes by a hash; references that go in circles and chains that
-// double at each step are refused by Compile; validation counts its steps and
-// gives up, with a violation, when a schema that branches and recurses meets a
-// value made for it.
+// Everything is bounded. Patterns are RE2, so matching is linear. uniqueItems uses hashes.
+// Compile rejects reference cycles and chains that double at each step. Validation counts its
+// steps and gives up, with a violation, if a branching and recursive schema meets a value made
+// for it.
 //
-// The package loads nothing: a reference to another document is a mistake. It
-// does not change values other than by adding defaults and what the server
-// itself supplies.
+// The package loads nothing: a reference to another document is an error. It changes values
+// only by adding defaults and the values that the server supplies.
 package schema
 
 import (
@@ -40,45 +36,41 @@ import (
 	"github.com/mcpd/mcpd/internal/base/jsontext"
 )
 
-// Origin says where each part of a schema was written: a JSON pointer into the
-// schema (RFC 6901, "" is the whole) and its place in a file.
+// Positions maps JSON pointers into a schema (RFC 6901, "" is the root) to ranges in a file.
 type Positions map[string]diag.Range
 
-// Schema is a compiled JSON Schema. It is immutable and safe for use by many
-// goroutines at once.
+// Schema is a compiled JSON Schema. It is immutable and safe for concurrent use.
 type Schema struct {
 	raw  json.RawMessage
 	plan *decodePlan
 	node *node
-	// numbers is which numbers arguments may hold.
+	// numbers are the numbers that arguments may hold.
 	numbers Numbers
-	// sure is what Sure reports.
+	// trusted is the result of Trusted.
 	trusted bool
 }
 
-// Compile compiles the schema raw, which must be JSON that has passed a gate.
-// Mistakes are reported at the place that origin has for the part in question
-// or for what it stands in, and at whole when it has none. It returns a nil
-// schema when a mistake is an error; there may be warnings beside a schema.
+// Compile compiles the schema raw. The caller must have checked the limits of the JSON.
+// Diagnostics have the range in origin of the subschema or its nearest ancestor, or else whole.
+// The schema is nil if there is an error; it may come with warnings.
 //
-// Refused are, beside what breaks the draft that the schema says it follows:
-// references to other documents, patterns that RE2 does not have, counts and
-// chains of references without end or of a size that would make validation
-// slow, and defaults that do not fit their own schema.
+// Besides violations of the declared draft, these are errors: references to other documents,
+// patterns that RE2 does not support, counts and reference chains that are endless or make
+// validation slow, and defaults that violate their own schema.
 func Compile(raw json.RawMessage, whole diag.Range, origin Positions) (*Schema, diag.List) {
 	return CompileFor(Reader{}, raw, whole, origin)
 }
 
-// Reader is who reads the values that fit a schema.
+// Reader describes the reader of the validated values.
 type Reader struct {
-	// Numbers is which numbers it can hold. Results may hold any.
+	// Numbers are the numbers that it can hold. Results may hold any number.
 	Numbers Numbers
-	// BigInts are where integers may have any size: JSON pointers into the value, with *
-	// for every item of an array and every member that is not declared.
+	// BigInts are the locations of unbounded integers: JSON pointers into the value, with * for
+	// every item of an array and every undeclared member.
 	BigInts []string
 }
 
-// CompileFor is [Compile] for a reader of the values.
+// CompileFor is [Compile] for a certain reader of the values.
 func CompileFor(reader Reader, raw json.RawMessage, whole diag.Range, origin Positions) (*Schema, diag.List) {
 	d := read(raw, whole, origin)
 	d.reader = reader
@@ -96,12 +88,12 @@ func CompileFor(reader Reader, raw json.RawMessage, whole diag.Range, origin Pos
 	return s, d.list.Sort()
 }
 
-// Raw returns the schema as it was written. The caller must not change it.
+// Raw returns the source of the schema. The caller must not modify it.
 func (s *Schema) Raw() json.RawMessage { return s.raw }
 
-// Value validates any JSON value, such as the result of a tool, and returns at
-// most 50 violations, ordered by path; none means that the value is valid.
-// Defaults play no part, and integers may have any size: they are compared exactly.
+// Validate validates any JSON value, such as the result of a tool. It returns at most 50
+// violations, ordered by path; none means that the value is valid. It ignores defaults.
+// Integers may have any size and are compared exactly.
 func (s *Schema) Validate(raw []byte) []Violation {
 	d := decoder{data: raw, lenient: true, whole: true, path: make(location, 0, usualDepth)}
 	v, ok := d.document(s.plan)
@@ -111,7 +103,7 @@ func (s *Schema) Validate(raw []byte) []Violation {
 	return violations(s.mismatches(v, len(raw), false))
 }
 
-// faults returns what is wrong with a value whose text has the given size.
+// mismatches returns the mismatches of a value. size is the length of its text.
 func (s *Schema) mismatches(v any, size int, arguments bool) []mismatch {
 	quick := validation{stepsLeft: maxSteps + size}
 	if s.node.check(v, &quick) {
@@ -127,8 +119,8 @@ func (s *Schema) mismatches(v any, size int, arguments bool) []mismatch {
 	return full.mismatches
 }
 
-// For returns the schema of a Go type as encoding/json sees it; the jsonschema
-// struct tag describes a field.
+// For returns the schema of a Go type, as encoding/json encodes it. The jsonschema struct tag
+// describes a field.
 func For[T any]() (*Schema, error) {
 	reflected, err := jsonschema.For[T](nil)
 	if err != nil {
@@ -146,8 +138,8 @@ func For[T any]() (*Schema, error) {
 	return compiled, nil
 }
 
-// ForFunc returns the schemas of what a function takes, which must be a struct,
-// and of what it returns.
+// ForFunc returns the schemas of the input of a function, which must be a struct, and of its
+// output.
 func ForFunc[In, Out any]() (input, output *Schema, err error) {
 	input, err = For[In]()
 	if err == nil && !input.isObject() {
@@ -162,19 +154,18 @@ func ForFunc[In, Out any]() (input, output *Schema, err error) {
 	return input, output, nil
 }
 
-// isObject reports whether the schema is of objects alone.
+// isObject reports whether the schema accepts only objects.
 func (s *Schema) isObject() bool {
 	var keywords map[string]json.RawMessage
 	return json.Unmarshal(s.Raw(), &keywords) == nil && string(keywords["type"]) == `"object"`
 }
 
-// Sure reports whether the schema was made by [For] of a type of which
-// encoding/json makes nothing but what is valid, so that it need not be checked.
+// Trusted reports whether the schema is from [For] and encoding/json only produces valid values
+// of its type, so that they need no validation.
 func (s *Schema) Trusted() bool { return s.trusted }
 
-// isSure reports whether the schema of a type says no more than the type does:
-// it is made of strings, booleans, numbers and structs, and encodes nothing in
-// a way of its own.
+// isTrusted reports whether the schema of a type only describes the type: it consists of
+// strings, booleans, numbers and structs, without custom encoding.
 func isTrusted(t reflect.Type) bool {
 	p := reflect.PointerTo(t)
 	if p.Implements(reflect.TypeFor[json.Marshaler]()) || p.Implements(reflect.TypeFor[encoding.TextMarshaler]()) || t == reflect.TypeFor[json.Number]() {
@@ -205,43 +196,41 @@ func isTrustedStruct(t reflect.Type) bool {
 	return true
 }
 
-// isPlainName reports whether encoding/json surely takes a name as it is: one
-// with other characters, such as quotes, it may replace by that of the field.
+// isPlainName reports whether encoding/json accepts a name in a tag. It ignores names with
+// other characters, such as quotes.
 func isPlainName(name string) bool {
 	return !strings.ContainsFunc(name, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_' && r != '-' && r != '.'
 	})
 }
 
-// usualDepth is how deep most values go.
+// usualDepth is the depth of most values.
 const usualDepth = 4
 
 // Arguments are the arguments of a call.
 type Arguments struct {
-	// Value is the arguments decoded, and Text their JSON: with defaults and what the
-	// server supplies.
+	// Value is the decoded arguments, and Text their JSON. Both include defaults and the values
+	// that the server supplies.
 	Value map[string]any
 	Text  []byte
-	// Sent is what the caller sent with the numbers that Text has, nil where they are the
-	// same.
+	// Sent is the JSON of the caller with the rounded numbers of Text. It is nil if no number
+	// was rounded.
 	Sent []byte
 }
 
-// Decode decodes, completes and validates the arguments of a call. There are at most 50
-// violations, ordered by path; with any, the arguments are empty.
+// Decode decodes, completes and validates the arguments of a call. It returns at most 50
+// violations, ordered by path; if there are any, the arguments are empty.
 //
-// raw is the text that the caller sent, which has passed a gate; nothing, or
-// white space alone, stands for {}. Members that are absent and have a default are added:
-// to the arguments, to objects inside them, and to those inside arrays, but
-// not inside alternatives, of which nobody knows which one is meant. Then the
-// whole is validated. Last, extra is added: values that the server supplies
-// itself, under names that the caller must not use. They are not part of the
-// schema and not validated here.
+// raw is the text from the caller, with its limits checked; empty or only white space means {}.
+// Missing members with a default are added to the arguments, to nested objects and to objects
+// in arrays, but not in alternatives, where the intended one is unknown. Then the whole is
+// validated. Last, extra is added: values that the server supplies under names that the caller
+// must not use. They are not part of the schema and not validated here.
 //
-// In Value, a number is an int64 where the schema says integer and a float64
-// everywhere else; beyond int64, an integer that may have any size is a *big.Int. Text
-// holds the same numbers: it is raw with additions written into it and with the numbers
-// that are rounded or written as no integer is, and it is raw itself when there are none.
+// In Value, a number is an int64 where the schema says integer, and a float64 elsewhere; an
+// unbounded integer beyond int64 is a *big.Int. Text holds the same numbers: it is raw with the
+// additions, and with numbers that are rounded or not written as integers replaced. Without
+// changes, it is raw itself.
 func (s *Schema) Decode(raw []byte, extra map[string]any) (Arguments, []Violation) {
 	if len(bytes.TrimLeft(raw, " \t\r\n")) == 0 {
 		raw = []byte("{}")
@@ -271,14 +260,14 @@ func (s *Schema) Decode(raw []byte, extra map[string]any) (Arguments, []Violatio
 	return a, nil
 }
 
-// Args is [Schema.Decode] for those who do not need what was sent.
+// Args is [Schema.Decode] without the sent text.
 func (s *Schema) Args(raw []byte, extra map[string]any) (value map[string]any, text []byte, v []Violation) {
 	a, v := s.Decode(raw, extra)
 	return a.Value, a.Text, v
 }
 
-// withRefused adds the numbers that the arguments cannot hold, but for those that the
-// schema refuses anyway.
+// withRejected adds the numbers that the arguments cannot hold, unless the schema already
+// rejects them.
 func (d *decoder) withRejected(faults []mismatch) []mismatch {
 	for _, refused := range d.rejected {
 		if !slices.ContainsFunc(faults, func(f mismatch) bool { return f.path == refused.path }) {
@@ -288,7 +277,7 @@ func (d *decoder) withRejected(faults []mismatch) []mismatch {
 	return faults
 }
 
-// allPatches returns what is to be changed in the text, in the order of the places.
+// allPatches returns all patches in text order.
 func (d *decoder) allPatches() []patch {
 	if len(d.rewritten) == 0 {
 		return d.patches
@@ -298,7 +287,7 @@ func (d *decoder) allPatches() []patch {
 	return all
 }
 
-// notArguments is the violation of a value that is no object, where the schema
+// notArguments returns the violation for a value that is not an object although the schema
 // allows it.
 func notArguments(faults []mismatch, v any) []Violation {
 	if len(faults) > 0 {
@@ -307,8 +296,7 @@ func notArguments(faults []mismatch, v any) []Violation {
 	return []Violation{{Message: objectType.mustBe(typeOf(v))}}
 }
 
-// supply adds the values that the server supplies to the arguments, which the
-// decoder has read.
+// supply adds the values that the server supplies to the decoded arguments.
 func (d *decoder) supply(arguments map[string]any, extra map[string]any) []mismatch {
 	var faults []mismatch
 	brace := bytes.LastIndexByte(d.data, '}')
@@ -330,19 +318,18 @@ func (d *decoder) supply(arguments map[string]any, extra map[string]any) []misma
 	return faults
 }
 
-// A patch is a text to write into a JSON text: a member before the closing brace of an
-// object, or a number in the place of another.
+// patch is an insertion into a JSON text, a member before the closing brace of an object, or
+// the replacement of a number.
 type patch struct {
 	at int
-	// length is how many bytes are replaced.
+	// length is the number of replaced bytes.
 	length int
-	// joined says that the object has a member before this one.
+	// joined means that the object has a member before this one.
 	joined bool
 	text   []byte
 }
 
-// splice returns text with the patches, which are in the order of their
-// places, written into it: text itself when there are none.
+// splice applies patches, which must be in text order. Without patches, it returns text itself.
 func splice(text []byte, patches []patch) []byte {
 	if len(patches) == 0 {
 		return text

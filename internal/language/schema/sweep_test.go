@@ -13,7 +13,7 @@ import (
 	"github.com/mcpd/mcpd/diag"
 )
 
-// manyWords returns n different words with spaces between them.
+// manyWords returns n different words separated by spaces.
 func manyWords(n int) string {
 	var b strings.Builder
 	for i := range n {
@@ -22,7 +22,7 @@ func manyWords(n int) string {
 	return b.String()
 }
 
-// joined joins what piece returns for 0 to n-1 with commas.
+// joined joins the results of piece for 0 to n-1 with commas.
 func joined(n int, piece func(i int) string) string {
 	pieces := make([]string, n)
 	for i := range pieces {
@@ -35,8 +35,8 @@ func repeated(n int, open, inner, shut string) string {
 	return strings.Repeat(open, n) + inner + strings.Repeat(shut, n)
 }
 
-// largestSweep is how often the sweeps repeat a construct at most. The larger
-// sizes show the same bounds again, and take minutes with the race detector.
+// largestSweep is the maximum number of repetitions in sweeps. Larger sizes show the same
+// limits, and take minutes with the race detector.
 func largestSweep() int {
 	if os.Getenv("MCPD_LONG") != "" {
 		return 1_000_000
@@ -44,14 +44,13 @@ func largestSweep() int {
 	return 10_000
 }
 
-// TestEverySchemaAtEverySize nests and repeats the constructs of schemas from
-// 10 times on. Compile accepts what it can validate against and names the
-// reason for refusing the rest.
-func TestEverySchemaAtEverySize(t *testing.T) {
+// Constructs of schemas are nested and repeated 10 times or more. Compile accepts schemas that
+// it can validate with, and reports why it rejects others.
+func TestCompile_sizes(t *testing.T) {
 	for _, row := range []struct {
 		name   string
 		schema func(n int) string
-		// refused is part of the error from the size `from` on.
+		// refused is part of the error for sizes of at least from.
 		from    int
 		refused string
 	}{
@@ -63,14 +62,14 @@ func TestEverySchemaAtEverySize(t *testing.T) {
 		{"nested values", func(n int) string { return `{"enum":[` + repeated(n, `[`, ``, `]`) + `]}` }, 1000, "the schema is"},
 		{"properties", func(n int) string {
 			return `{"properties":{` + joined(n, func(i int) string { return fmt.Sprintf(`"p%d":{"type":"string"}`, i) }) + `}}`
-		}, 10_000, "the schema is"},
+		}, 10_000, "the schema contains"},
 		{"alternatives", func(n int) string {
 			return `{"anyOf":[` + joined(n, func(i int) string { return fmt.Sprintf(`{"minimum":%d}`, i) }) + `]}`
-		}, 10_000, "the schema is"},
+		}, 10_000, "the schema contains"},
 		{"a chain of references", func(n int) string {
 			return `{"$ref":"#/$defs/d0","$defs":{` + joined(n, func(i int) string { return fmt.Sprintf(`"d%d":{"$ref":"#/$defs/d%d"}`, i, i+1) }) +
 				fmt.Sprintf(`,"d%d":{}}}`, n)
-		}, 10_000, "the schema is"},
+		}, 10_000, "the schema contains"},
 		{"a circle of references", func(n int) string {
 			return `{"$defs":{` + joined(n, func(i int) string { return fmt.Sprintf(`"d%d":{"$ref":"#/$defs/d%d"}`, i, (i+1)%n) }) + `}}`
 		}, 1, "the schema"},
@@ -108,10 +107,10 @@ func TestEverySchemaAtEverySize(t *testing.T) {
 			for n := 10; n <= largestSweep(); n *= 10 {
 				s, list := Compile(json.RawMessage(row.schema(n)), diag.Range{}, nil)
 				if (s == nil) != list.HasErrors() || len(list) > maxDiagnostics {
-					t.Fatalf("%d times: schema %t beside %d problems", n, s != nil, len(list))
+					t.Fatalf("%d times: schema %t with %d problems", n, s != nil, len(list))
 				}
 				if refused := n >= row.from; refused != (s == nil) {
-					t.Errorf("%d times: refused is %t: %.300v", n, s == nil, list)
+					t.Errorf("%d times: rejected is %t: %.300v", n, s == nil, list)
 				}
 				if s == nil && !slices.ContainsFunc(strings.Split(row.refused, "|"), func(words string) bool { return strings.Contains(list[0].Summary, words) }) {
 					t.Errorf("%d times: %.300v", n, list)
@@ -121,27 +120,26 @@ func TestEverySchemaAtEverySize(t *testing.T) {
 	}
 }
 
-// gateSize is about what the gate lets through from clients, in bytes.
+// gateSize is about the maximum size of client input, in bytes.
 const gateSize = 4<<20 + 64
 
-// TestEveryValueAtEverySize holds values that are made to be costly, within
-// the size of what the gate lets through, but with more tokens and levels,
-// against schemas made to be so too.
-func TestEveryValueAtEverySize(t *testing.T) {
-	// clause is a logical formula, as tools for queries have it.
+// Expensive values of the maximum input size, but with more tokens and levels, are validated
+// with expensive schemas.
+func TestValidate_sizes(t *testing.T) {
+	// clause is a logical formula, as in tools with queries.
 	const clause = `{"$ref":"#/$defs/f","$defs":{"f":{"oneOf":[
 		{"type":"object","properties":{"op":{"const":"and"},"of":{"type":"array","items":{"$ref":"#/$defs/f"}}},"required":["op","of"],"additionalProperties":false},
 		{"type":"object","properties":{"op":{"const":"or"},"of":{"type":"array","items":{"$ref":"#/$defs/f"}}},"required":["op","of"],"additionalProperties":false},
 		{"type":"object","properties":{"op":{"const":"not"},"of":{"type":"array","items":{"$ref":"#/$defs/f"}}},"required":["op","of"],"additionalProperties":false},
 		{"type":"object","properties":{"op":{"const":"is"},"field":{"type":"string"}},"required":["op","field"],"additionalProperties":false}]}}}`
-	// doubling is such a formula without anything that tells its alternatives apart.
+	// doubling is such a formula without discriminators.
 	const doubling = `{"$ref":"#/$defs/f","$defs":{"f":{"anyOf":[{"type":"object","properties":{"a":{"$ref":"#/$defs/f"}}},
 		{"type":"object","properties":{"a":{"$ref":"#/$defs/f"}}},{"type":"integer"}]}}}`
 	for _, row := range []struct {
 		name, schema string
 		value        func(n int) string
-		// words begin the first message at each size from 10 on; the last
-		// stands for all that follow. "" is a valid value.
+		// words are the prefixes of the first message at each size from 10; the last one
+		// applies to all larger sizes. "" means a valid value.
 		words []string
 	}{
 		{"open brackets", `{}`, func(n int) string { return strings.Repeat("[", n) }, []string{"is not valid JSON", "is not valid JSON", "is nested"}},
@@ -214,9 +212,8 @@ func TestEveryValueAtEverySize(t *testing.T) {
 	}
 }
 
-// TestValue_resourcesThatAreEntered makes sure that a dynamic reference is not free where
-// thousands of resources have been entered.
-func TestValue_resourcesThatAreEntered(t *testing.T) {
+// A dynamic reference must cost steps if thousands of resources are entered.
+func TestValidate_manyResources(t *testing.T) {
 	const n = 1500
 	s := mustCompile(t, `{"$id":"http://h/","$ref":"u0","$defs":{`+joined(n, func(i int) string {
 		return fmt.Sprintf(`"a%d":{"$id":"u%d","$ref":"u%d"}`, i, i, i+1)
@@ -229,9 +226,8 @@ func TestValue_resourcesThatAreEntered(t *testing.T) {
 	}
 }
 
-// TestCompile_unevaluatedInAChain makes sure that the names for messages do not make Compile
-// quadratic.
-func TestCompile_unevaluatedInAChain(t *testing.T) {
+// Names for messages must not make Compile quadratic.
+func TestCompile_unevaluatedChain(t *testing.T) {
 	const n = 1500
 	raw := `{"$ref":"#/$defs/d0","$defs":{` + joined(n, func(i int) string {
 		return fmt.Sprintf(`"d%d":{"$ref":"#/$defs/d%d","unevaluatedProperties":false}`, i, i+1)
@@ -241,10 +237,10 @@ func TestCompile_unevaluatedInAChain(t *testing.T) {
 	s := mustCompile(t, raw)
 	runtime.ReadMemStats(&after)
 	if taken := (after.TotalAlloc - before.TotalAlloc) >> 20; taken > 100 {
-		t.Errorf("Compile takes %d MiB for a schema of %d bytes", taken, len(raw))
+		t.Errorf("Compile allocates %d MiB for a schema of %d bytes", taken, len(raw))
 	}
 	if got := first(s.Validate([]byte(`{"nam":1}`))); !strings.HasPrefix(got, "unknown member") {
-		t.Errorf("an unknown member: %q", got)
+		t.Errorf("unknown member: %q", got)
 	}
 }
 

@@ -2,24 +2,25 @@ package schema
 
 import "reflect"
 
-// A coverage says which members and items of a value the keywords of a node apply to. Nodes
-// have one only in schemas with unevaluatedProperties or unevaluatedItems.
+// coverage describes the members and items that the keywords of a node apply to. Nodes have a
+// coverage only in schemas with unevaluatedProperties or unevaluatedItems.
 type coverage struct {
 	members  map[string]bool
 	patterns []*pattern
 	prefix   int
 	contains *node
-	// allMembers and allItems say that a keyword applies to the rest of them; of those,
-	// unevaluatedMembers and unevaluatedItems are keywords of the node itself.
+	// allMembers and allItems mean that a keyword applies to all remaining ones.
+	// unevaluatedMembers and unevaluatedItems mean that it is a keyword of this node.
 	allMembers, allItems                 bool
 	unevaluatedMembers, unevaluatedItems bool
-	// members and items of unevaluatedProperties and unevaluatedItems; nil is anything.
+	// memberRule and itemRule are the values of unevaluatedProperties and unevaluatedItems; nil
+	// accepts anything.
 	memberRule, itemRule *node
-	// declared are the members that may be meant by an unknown one.
+	// declared are the members to suggest for an unknown one.
 	declared []string
 }
 
-// coverageOf returns the coverage of a part, and nil where no keyword asks for it.
+// coverageOf returns the coverage of a subschema, or nil if no keyword needs it.
 func (d *compiler) coverageOf(p *subschema) *coverage {
 	if !d.unevaluated {
 		return nil
@@ -49,11 +50,11 @@ func (d *compiler) coverageOf(p *subschema) *coverage {
 	return c
 }
 
-// mostDeclared bounds how many nodes know their declared members, which only messages use:
-// each may have those of all nodes below it.
+// maxDeclaredLookups bounds the nodes with a list of declared members, which is only for
+// messages: each list may contain those of all nodes below.
 const maxDeclaredLookups = 64
 
-// declaredIn returns the names that a message suggests for an unknown member of a part.
+// declaredIn returns the names to suggest for an unknown member of a subschema.
 func (d *compiler) declaredIn(p *subschema) []string {
 	if d.declaredLookups++; d.declaredLookups > maxDeclaredLookups {
 		return nil
@@ -62,8 +63,8 @@ func (d *compiler) declaredIn(p *subschema) []string {
 	return names[:min(len(names), maxCandidates)]
 }
 
-// checkUnevaluated checks the members or items of v that no other keyword applies to. The
-// other rules of the node hold for v.
+// checkUnevaluated checks the members or items of v that no other keyword applies to. v must
+// satisfy the other rules of the node.
 func (n *node) checkUnevaluated(v any, r *validation) bool {
 	c, ok := n.coverage, true
 	switch v := v.(type) {
@@ -103,16 +104,15 @@ func (n *node) checkUnevaluated(v any, r *validation) bool {
 	return ok && !r.exhausted()
 }
 
-// evaluated collects the members or items of a value that keywords apply to.
+// evaluated collects the members or items that keywords apply to.
 type evaluated struct {
 	all     bool
 	members map[string]bool
 	items   []bool
 }
 
-// evaluate collects what the node and the nodes that it holds against the same value apply
-// to. The value fits the node. The owner is the node whose unevaluated members or items are
-// looked for.
+// evaluate collects the members or items that the node, and the nodes for the same value, apply
+// to. The value must be valid. owner is the node with the unevaluated keyword.
 func (n *node) evaluate(v any, seen *evaluated, owner *node, r *validation) {
 	if n == nil || seen.all || !r.step(1) {
 		return
@@ -152,8 +152,8 @@ func (c *coverage) evaluateItems(list []any, seen *evaluated, own bool, r *valid
 	}
 }
 
-// applied returns the nodes that the forms hold v against and that it fits, where v fits the
-// forms.
+// applied returns the nodes of the applicators that v satisfies. v must satisfy the
+// applicators.
 func (f *applicators) applied(v any, r *validation) []*node {
 	if f == nil {
 		return nil
@@ -186,16 +186,16 @@ func (f *applicators) applied(v any, r *validation) []*node {
 	return list
 }
 
-// A checkKey is a node and an object or array that is held against it.
+// checkKey identifies a check of an object or array by a node.
 type checkKey struct {
 	node  *node
 	value uintptr
 	size  int
 }
 
-// keyOf returns the key of a check that is made more than once: an alternative is checked
-// and later asked what it applies to. Without the outcome of the first time, each level of a
-// value would double the work. What depends on the resources that were entered has none.
+// keyOf returns the key of a repeated check: an alternative is checked, and later asked which
+// members it applies to. Without the stored result, each level of a value would double the
+// work. Checks that depend on the entered resources have no key.
 func (n *node) keyOf(v any) (key checkKey, ok bool) {
 	if n == nil || n.coverage == nil || n.scoped {
 		return checkKey{}, false
@@ -208,17 +208,17 @@ func (n *node) keyOf(v any) (key checkKey, ok bool) {
 	return checkKey{}, false
 }
 
-// A dynamicRef is $dynamicRef or $recursiveRef: what it refers to depends on the schemas
-// with a URI of their own, the resources, that the run has entered.
+// dynamicRef is $dynamicRef or $recursiveRef. Its target depends on the entered resources, the
+// schemas with a URI.
 type dynamicRef struct {
-	// static is what it refers to by itself.
+	// static is the target without dynamic scope.
 	static *node
-	// byResource are the nodes that it refers to in the outermost of these resources; there
-	// are none where the static one has no dynamic anchor.
+	// byResource are the targets by resource; the outermost entered resource wins. It is empty
+	// if the static target has no dynamic anchor.
 	byResource map[string]*node
 }
 
-// target takes a step for each resource: a chain of references enters thousands.
+// target counts a step for each resource, because a chain of references may enter thousands.
 func (d *dynamicRef) target(r *validation) *node {
 	if !r.step(len(r.resources)) {
 		return d.static
@@ -231,7 +231,7 @@ func (d *dynamicRef) target(r *validation) *node {
 	return d.static
 }
 
-// dynamicRefOf returns the dynamic reference of a part, or nil.
+// dynamicRefOf returns the dynamic reference of a subschema, or nil.
 func (d *compiler) dynamicRefOf(p *subschema) *dynamicRef {
 	if len(p.dynamic) == 0 {
 		return nil
@@ -251,8 +251,8 @@ func (d *compiler) dynamicRefOf(p *subschema) *dynamicRef {
 	return ref
 }
 
-// enterResource notes that the run goes on in the resource of a node, and reports whether it
-// is another one; leaveResource comes back.
+// enterResource enters the resource of a node, and reports whether it is a different one.
+// leaveResource leaves it.
 func (r *validation) enterResource(n *node) (entered bool) {
 	if !n.scoped || len(r.resources) > 0 && r.resources[len(r.resources)-1] == n.resource {
 		return false

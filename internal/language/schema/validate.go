@@ -17,62 +17,59 @@ import (
 )
 
 const (
-	// patience is how many steps a validation may take, beside one for each
-	// byte of the text. A step is some 25 ns of work. No value takes as many with
-	// a schema that does not multiply the work itself.
+	// maxSteps bounds the steps of a validation, in addition to one per byte of the text. A
+	// step takes about 25 ns. Only schemas that multiply the work can exceed it.
 	maxSteps = 300_000
-	// costOfFault and costOfBranch are the steps that it takes to explain.
+	// costOfMismatch and costOfBranch are the steps for an explanation.
 	costOfMismatch = 40
 	costOfBranch   = 40
 )
 
-// A run holds one value against a schema: first without explaining, which
-// ends at the first thing wrong and costs no memory, and only when there is
-// one a second time, for the list of all of them.
+// validation validates one value. The first pass stops at the first mismatch and does not
+// allocate. If it fails, a second pass collects all mismatches.
 type validation struct {
-	// left is how many steps are left.
+	// stepsLeft is the number of remaining steps.
 	stepsLeft int
-	// explain says that every mistake is wanted, with its place.
+	// explain collects all mismatches with their paths.
 	explain    bool
 	path       location
 	mismatches []mismatch
-	// arguments says that the value is the arguments of a call.
+	// arguments means that the value is the arguments of a call.
 	arguments bool
-	// suggested counts the similar names that were looked for.
+	// suggested counts the searches for similar names.
 	suggested int
-	// scratch is for spelling values.
+	// scratch is the buffer for canonical bytes.
 	scratch []byte
-	// known are the outcomes of checks that unevaluated members and items ask for again.
+	// known are the results of checks that unevaluated members and items need again.
 	known map[checkKey]bool
-	// resources are the resources that were entered, for dynamic references.
+	// resources are the entered resources, for dynamic references.
 	resources []string
 }
 
-// A fault is a mistake in a value, and what tells one alternative of a schema
-// from another.
+// mismatch is an error in a value, with data that distinguishes alternatives.
 type mismatch struct {
 	path, message string
-	// want are the types that the value should have had, for a mistake in type.
+	// want are the expected types, for a type mismatch.
 	want types
-	// got is the type that it has.
+	// got is the actual type.
 	got types
-	// choice says that the value is none of those that are listed.
+	// choice means that the value is not in the list of allowed values.
 	choice bool
 }
 
-// mostFaults bounds how many faults are collected.
+// maxMismatches bounds the number of collected mismatches.
 const maxMismatches = 200
 
-// step counts n steps, and reports false when there are none left.
+// step counts n steps, and returns false if none are left.
 func (r *validation) step(n int) bool {
 	r.stepsLeft -= n
 	return r.stepsLeft > 0
 }
 
-// exhausted reports whether the run ended before it found an answer.
+// exhausted reports whether the steps ran out before there was a result.
 func (r *validation) exhausted() bool { return r.stepsLeft <= 0 }
 
-// enter goes on to a part of the value; leave comes back.
+// enter descends into a part of the value; leave ascends.
 func (r *validation) enter(s segment) {
 	if r.explain {
 		r.path = append(r.path, s)
@@ -85,8 +82,7 @@ func (r *validation) leave() {
 	}
 }
 
-// refuse notes a mistake at the present place. It returns false, the outcome
-// of the check that found it.
+// reject adds a mismatch at the current path. It returns false, the result of the check.
 func (r *validation) reject(message func() string) bool {
 	if r.explain {
 		r.add(mismatch{message: message()})
@@ -101,10 +97,10 @@ func (r *validation) add(f mismatch) {
 	}
 }
 
-// full reports whether enough faults have been collected.
+// full reports whether enough mismatches are collected.
 func (r *validation) full() bool { return len(r.mismatches) >= maxMismatches }
 
-// quietly runs a check without explaining.
+// checkOnly runs a check without explaining.
 func (r *validation) checkOnly(n *node, v any) bool {
 	key, remember := n.keyOf(v)
 	if ok, known := r.known[key]; remember && known {
@@ -123,7 +119,7 @@ func (r *validation) checkOnly(n *node, v any) bool {
 	return ok
 }
 
-// apart runs checks and returns their faults rather than collecting them.
+// collect runs checks and returns their mismatches instead of adding them.
 func (r *validation) collect(checks func()) []mismatch {
 	before := r.mismatches
 	r.mismatches = nil
@@ -135,30 +131,29 @@ func (r *validation) collect(checks func()) []mismatch {
 	return found
 }
 
-// A node is the rules of one part of a schema. Nodes may form circles through
-// references; they are fixed once compiled.
+// node holds the rules of a subschema. Nodes may be cyclic through references; they are
+// immutable after compilation.
 type node struct {
-	// never is the schema false.
+	// never is set for the schema false.
 	never bool
 	types types
-	// choice is the rule of enum and const.
+	// enum is the rule of enum and const.
 	enum   *enumRule
 	number *numberRule
 	str    *stringRule
 	array  *arrayRule
 	object *objectRule
-	// forms are the rules that hold the same value against other nodes.
+	// applicators check the same value against other nodes.
 	applicators *applicators
 	coverage    *coverage
-	// resource is the URI of the schema that the node belongs to, and scoped says that
-	// dynamic references ask for it.
+	// resource is the URI of the schema of the node. scoped means that dynamic references
+	// depend on it.
 	resource string
 	scoped   bool
 }
 
-// check reports whether the rules hold for v, and when the run explains adds
-// a fault for each that does not. What else is wrong with a value of the wrong
-// type, or that is not among the listed ones, is of no interest.
+// check reports whether v satisfies the rules. In explain mode, it adds a mismatch for each
+// rule that fails. If the type is wrong, or the value is not in the list, it adds only that.
 func (n *node) check(v any, r *validation) bool {
 	if n == nil {
 		return true
@@ -205,7 +200,7 @@ func (n *node) checkRules(v any, r *validation) bool {
 	return ok
 }
 
-// checkKind checks the rules for the kind of value that v is.
+// checkKind checks the rules for the type of v.
 func (n *node) checkKind(v any, r *validation) bool {
 	switch v := v.(type) {
 	case string:
@@ -237,10 +232,10 @@ const (
 	objectType
 )
 
-// typeNames are the names of the types, in the order of their bits.
+// typeNames are the names of the types, in bit order.
 var typeNames = []string{"null", "boolean", "integer", "number", "string", "array", "object"}
 
-// typeNamed returns the type of the given name, or 0 when there is none.
+// typeNamed returns the type with a name, or 0.
 func typeNamed(name string) types {
 	for i, n := range typeNames {
 		if n == name {
@@ -250,8 +245,7 @@ func typeNamed(name string) types {
 	return 0
 }
 
-// typeOf returns the type of a decoded value. Every integer is a number too,
-// but integerType alone stands for it.
+// typeOf returns the type of a decoded value. For an integer, it is only integerType.
 func typeOf(v any) types {
 	switch v := v.(type) {
 	case bool:
@@ -273,8 +267,8 @@ func typeOf(v any) types {
 	return nullType
 }
 
-// admits reports whether the set holds the type of a value. The empty set
-// holds every type.
+// admits reports whether the set contains the type of a value. The empty set contains every
+// type.
 func (t types) admits(of types) bool {
 	if t&numberType != 0 {
 		t |= integerType
@@ -282,7 +276,7 @@ func (t types) admits(of types) bool {
 	return t == 0 || t&of != 0
 }
 
-// words are the types with their articles, as in "an object".
+// words are the types with articles, as in "an object".
 func (t types) words() []string {
 	if t&numberType != 0 {
 		t &^= integerType
@@ -300,10 +294,10 @@ func (t types) words() []string {
 	return list
 }
 
-// mustBe says what a value must be in the place of one of the type got.
+// mustBe describes the expected types for a value of type got.
 func (t types) mustBe(got types) string {
 	words := t.words()
-	if t.admits(nullType) { // the likeliest last
+	if t.admits(nullType) { // the most likely one last
 		words = append(words[1:], words[0])
 	}
 	message := "must be " + join(words, "or")
@@ -325,7 +319,7 @@ func article(noun string) string {
 	return "a " + noun
 }
 
-// join lists words, as in "a, b or c".
+// join joins words, as in "a, b or c".
 func join(words []string, last string) string {
 	n := len(words) - 1
 	if n < 1 {
@@ -334,18 +328,18 @@ func join(words []string, last string) string {
 	return strings.Join(words[:n], ", ") + " " + last + " " + words[n]
 }
 
-// Violation is one way in which a value breaks its schema.
+// Violation is one error in a value.
 type Violation struct {
-	// Path is a JSON pointer (RFC 6901) to the part of the value that is
-	// wrong, or that is missing; "" is the whole.
+	// Path is a JSON pointer (RFC 6901) to the wrong or missing part of the value; "" is the
+	// root.
 	Path string `json:"path"`
-	// Message says what is expected there, such as "must be at least 1". It
-	// names limits, patterns and choices of the schema and unknown members, cut
-	// short, but never repeats a value.
+	// Message says what is expected, such as "must be at least 1". It contains limits, patterns
+	// and allowed values of the schema, and names of unknown members, truncated. It never
+	// contains a value.
 	Message string `json:"message"`
 }
 
-// Sentence returns what breaks a schema in one line.
+// FormatViolations returns violations in one line.
 func FormatViolations(violations []Violation) string {
 	places := make([]string, len(violations))
 	for i, v := range violations {
@@ -354,7 +348,7 @@ func FormatViolations(violations []Violation) string {
 	return strings.Join(places, "; ")
 }
 
-// Fits returns why plain data does not fit the schema.
+// ValidateValue returns an error if plain data violates the schema.
 func (s *Schema) ValidateValue(value any) error {
 	text, err := json.Marshal(value)
 	if err != nil {
@@ -370,10 +364,10 @@ func (s *Schema) ValidateValue(value any) error {
 	return nil
 }
 
-// mostViolations bounds how many violations are returned.
+// maxViolations bounds the returned violations.
 const maxViolations = 50
 
-// violations returns the faults, each once, in order.
+// violations returns the distinct mismatches, in order.
 func violations(faults []mismatch) []Violation {
 	slices.SortStableFunc(faults, compareMismatches)
 	var list []Violation
@@ -393,7 +387,7 @@ func compareMismatches(a, b mismatch) int {
 	return cmp.Or(cmp.Compare(a.path, b.path), cmp.Compare(a.message, b.message))
 }
 
-// The words of violations.
+// The messages of violations.
 const (
 	atLeast       = "must be at least %s"
 	atMost        = "must be at most %s"
@@ -415,7 +409,7 @@ const (
 	excluded      = "is of a kind that the schema excludes"
 	ambiguous     = "fits more than one of the alternatives that the schema offers; it must fit exactly one"
 	int64Overflow = "must be an integer from -9223372036854775808 to 9223372036854775807"
-	// What is wrong with numbers that the arguments cannot hold.
+	// Messages for numbers that the arguments cannot hold.
 	unsafeInteger = "must be an integer from -9007199254740991 to 9007199254740991"
 	tooLarge      = "is larger than any number"
 	notBigInt     = "must be an integer of at most 308 digits, and without an exponent"
@@ -423,7 +417,7 @@ const (
 	tooCostly     = "takes too long to check against the schema; send a smaller or simpler value"
 )
 
-// count says a limit on a count of things.
+// count formats a limit on a count.
 func count(n int, format, noun string) string {
 	if n != 1 {
 		noun += "s"
@@ -432,14 +426,14 @@ func count(n int, format, noun string) string {
 }
 
 const (
-	// longestName bounds, in bytes, how much of an unknown name is repeated.
+	// maxNameBytes bounds the part of an unknown name in a message.
 	maxNameBytes = 64
-	// mostCandidates and mostSuggestions bound the work of finding similar names.
+	// maxCandidates and maxSuggestions bound the search for similar names.
 	maxCandidates  = 200
 	maxSuggestions = 8
 )
 
-// unknown says that the object may not have a member of this name.
+// unknown describes a member that the object must not have.
 func (o *objectRule) unknown(name string, object map[string]any, r *validation) string {
 	var missing []string
 	for _, declared := range o.declared {
@@ -450,8 +444,7 @@ func (o *objectRule) unknown(name string, object map[string]any, r *validation) 
 	return r.unknown(name, missing)
 }
 
-// unknown says that there is no member of this name, and which of the missing
-// ones it may have been meant to be.
+// unknown describes an unknown member, and suggests a missing one.
 func (r *validation) unknown(name string, missing []string) string {
 	noun := "member"
 	if r.arguments && len(r.path) == 1 {
@@ -460,7 +453,7 @@ func (r *validation) unknown(name string, missing []string) string {
 	return fmt.Sprintf("unknown %s %q", noun, clip(name, maxNameBytes)) + r.like(name, missing)
 }
 
-// like asks whether one of the candidates was meant, as the end of a message.
+// like returns a suggestion from the candidates, for the end of a message.
 func (r *validation) like(name string, candidates []string) string {
 	if r.suggested++; r.suggested > maxSuggestions {
 		return ""
@@ -471,11 +464,11 @@ func (r *validation) like(name string, candidates []string) string {
 	return ""
 }
 
-// sortedNames returns the names of a map in order.
+// sortedNames returns the sorted names of a map.
 func sortedNames[T any](m map[string]T) []string { return slices.Sorted(maps.Keys(m)) }
 
-// A segment is one step into a value: a member of an object, or an item of an
-// array when index is not negative.
+// segment is one step into a value: a member of an object, or an item of an array if index is
+// not negative.
 type segment struct {
 	name  string
 	index int
@@ -484,14 +477,14 @@ type segment struct {
 func member(name string) segment { return segment{name: name, index: -1} }
 func item(i int) segment         { return segment{index: i} }
 
-// A location leads from the whole value to a part of it.
+// location is the path from the root to a part of a value.
 type location []segment
 
-// longestSegment bounds, in bytes, how much of a name that a caller made up is repeated.
+// maxSegmentBytes bounds the part of a caller's name in a path.
 const maxSegmentBytes = 128
 
-// pointer returns the location as a JSON pointer (RFC 6901). Names of more
-// than 128 bytes are cut short.
+// pointer returns the location as a JSON pointer (RFC 6901). Names of more than 128 bytes are
+// truncated.
 func (l location) pointer() string {
 	var b strings.Builder
 	for _, s := range l {
@@ -505,7 +498,7 @@ func (l location) pointer() string {
 	return b.String()
 }
 
-// escapePointer returns name as it is written in a JSON pointer.
+// escapePointer escapes a name for a JSON pointer.
 func escapePointer(name string) string {
 	if !strings.ContainsAny(name, "~/") {
 		return name
@@ -513,13 +506,12 @@ func escapePointer(name string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(name, "~", "~0"), "/", "~1")
 }
 
-// unescapePointer is the reverse of escapePointer.
+// unescapePointer is the inverse of escapePointer.
 func unescapePointer(name string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(name, "~1", "/"), "~0", "~")
 }
 
-// clip returns s, cut short at a character so that it has at most n bytes
-// before the ellipsis.
+// clip truncates s at a character boundary, to at most n bytes before the ellipsis.
 func clip(s string, n int) string {
 	if len(s) <= n {
 		return s

@@ -71,7 +71,7 @@ func TestMark_logAndHeadRemoved(t *testing.T) {
 			removed(t, path)
 			want := []string{
 				"audit.jsonl.head: the head is missing, so a truncated end cannot be detected",
-				"audit.jsonl: log: missing, but its key has a mark",
+				"audit.jsonl: the log is missing, but its key has a mark",
 			}
 			if row.missing != "" {
 				want = append(want, row.missing)

@@ -93,7 +93,7 @@ func TestOpen_errors(t *testing.T) {
 			if err := os.Remove(keyPath(path)); err != nil {
 				t.Fatal(err)
 			}
-		}, Options{}, "the key of log: missing"},
+		}, Options{}, "the key of the log is missing"},
 		{"unknown mode", func(*testing.T, string) {}, Options{Mode: "lax"}, `unknown mode "lax"`},
 	} {
 		t.Run(row.name, func(t *testing.T) {

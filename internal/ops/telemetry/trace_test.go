@@ -245,7 +245,7 @@ func TestQueue_logsRejectionOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	said := log.String()
-	if strings.Count(said, "traces are lost") != 1 || !strings.Contains(said, "status 401") || strings.Contains(said, "canary") || strings.Contains(said, "secret-path") {
+	if strings.Count(said, "export traces") != 1 || !strings.Contains(said, "status 401") || strings.Contains(said, "canary") || strings.Contains(said, "secret-path") {
 		t.Errorf("log: %s", said)
 	}
 	if got := scrape(t, tel)[`mcpd_trace_spans_total{outcome="dropped"}`]; got != "3" {

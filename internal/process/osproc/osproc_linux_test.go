@@ -48,14 +48,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// begun runs the program with an environment and returns its final state.
-func begun(t *testing.T, environ ...string) (pid int, s state) {
+// runReexec runs the program with an environment and returns its final state.
+func runReexec(t *testing.T, environ ...string) (pid int, s state) {
 	t.Helper()
-	return begunFrom(t, "/proc/self/exe", environ...)
+	return runReexecFrom(t, "/proc/self/exe", environ...)
 }
 
-// begunFrom runs the program from a path.
-func begunFrom(t *testing.T, path string, environ ...string) (pid int, s state) {
+// runReexecFrom runs the program from a path.
+func runReexecFrom(t *testing.T, path string, environ ...string) (pid int, s state) {
 	t.Helper()
 	cmd := exec.Command(path, "begin-anew", "--", "x y")
 	cmd.Env, cmd.Stderr = environ, os.Stderr
@@ -70,8 +70,8 @@ func begunFrom(t *testing.T, path string, environ ...string) (pid int, s state) 
 	return cmd.Process.Pid, s
 }
 
-// usually skips a test if the tests do not have the default timer slack.
-func usually(t *testing.T) {
+// needDefaultSlack skips a test if the tests do not have the default timer slack.
+func needDefaultSlack(t *testing.T) {
 	t.Helper()
 	if getSlack() != defaultTimerSlack {
 		t.Skipf("SKIPPED: the tests were started with a timer slack of %v, or the kernel has none", getSlack())
@@ -79,8 +79,8 @@ func usually(t *testing.T) {
 }
 
 func TestReexec(t *testing.T) {
-	usually(t)
-	pid, s := begun(t, "A=b")
+	needDefaultSlack(t)
+	pid, s := runReexec(t, "A=b")
 	if s.Slack != TimerSlack || s.Pid != pid {
 		t.Errorf("process %d has slack %v, want process %d with slack %v", s.Pid, s.Slack, pid, TimerSlack)
 	}
@@ -97,14 +97,14 @@ func TestReexec(t *testing.T) {
 
 // TestReexec_marked: a system that ignores the slack would reexecute forever.
 func TestReexec_marked(t *testing.T) {
-	usually(t)
-	if _, s := begun(t, mark+"=1"); s.Slack != defaultTimerSlack || len(s.Environ) != 1 {
+	needDefaultSlack(t)
+	if _, s := runReexec(t, mark+"=1"); s.Slack != defaultTimerSlack || len(s.Environ) != 1 {
 		t.Errorf("slack %v, environment %q; want %v and only the mark", s.Slack, s.Environ, defaultTimerSlack)
 	}
 }
 
 func TestReexec_customSlack(t *testing.T) {
-	usually(t)
+	needDefaultSlack(t)
 	const chosen = 70 * time.Microsecond
 	var s state
 	done := make(chan struct{})
@@ -112,7 +112,7 @@ func TestReexec_customSlack(t *testing.T) {
 		defer close(done)
 		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
 		setSlack(chosen)
-		_, s = begun(t, "A=b")
+		_, s = runReexec(t, "A=b")
 	}()
 	<-done
 	if s.Slack != chosen || len(s.Environ) != 1 {
@@ -141,7 +141,7 @@ func TestStart(t *testing.T) {
 
 // TestReexec_deletedFile: the program's file may have been replaced.
 func TestReexec_deletedFile(t *testing.T) {
-	usually(t)
+	needDefaultSlack(t)
 	path := filepath.Join(t.TempDir(), "gone")
 	text, err := os.ReadFile("/proc/self/exe")
 	if err != nil {
@@ -150,7 +150,7 @@ func TestReexec_deletedFile(t *testing.T) {
 	if err := os.WriteFile(path, text, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, s := begunFrom(t, path, "REMOVE="+path); s.Slack != TimerSlack {
+	if _, s := runReexecFrom(t, path, "REMOVE="+path); s.Slack != TimerSlack {
 		t.Errorf("slack %v", s.Slack)
 	}
 }

@@ -2,5 +2,5 @@
 
 package sandbox
 
-// inC reports whether the program has a C library.
-const inC = true
+// hasCgo reports whether the program has a C library.
+const hasCgo = true

@@ -26,8 +26,8 @@ func (s seen) at(offset uint32) uint32 {
 	return uint32(s.args[offset/8] >> (offset % 8 * 8))
 }
 
-// judge runs a filter as the kernel does.
-func judge(t *testing.T, code []unix.SockFilter, s seen) uint32 {
+// runFilter runs a filter as the kernel does.
+func runFilter(t *testing.T, code []unix.SockFilter, s seen) uint32 {
 	t.Helper()
 	var loaded uint32
 	for i := 0; i < len(code); i++ {
@@ -79,7 +79,7 @@ func TestFilter(t *testing.T) {
 		"memory name":                  {seen{architecture, unix.SYS_PRCTL, [6]uint64{unix.PR_SET_VMA}}, unix.SECCOMP_RET_ALLOW},
 		"process name":                 {seen{architecture, unix.SYS_PRCTL, [6]uint64{unix.PR_SET_NAME}}, refused},
 	} {
-		if got := judge(t, code, c.call); got != c.want {
+		if got := runFilter(t, code, c.call); got != c.want {
 			t.Errorf("%s: %#x, want %#x", name, got, c.want)
 		}
 	}

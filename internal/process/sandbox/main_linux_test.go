@@ -45,8 +45,8 @@ func command(t *testing.T, program string) *exec.Cmd {
 	return &exec.Cmd{Path: path, Args: []string{program}, Env: []string{}}
 }
 
-// found runs a command and returns its output.
-func found(t *testing.T, cmd *exec.Cmd) (f finding) {
+// runProgram runs a command and returns its output.
+func runProgram(t *testing.T, cmd *exec.Cmd) (f finding) {
 	t.Helper()
 	var out, words bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &words

@@ -2,5 +2,5 @@
 
 package sandbox
 
-// inC reports whether the program has a C library.
-const inC = false
+// hasCgo reports whether the program has a C library.
+const hasCgo = false

@@ -189,7 +189,7 @@ func SetCPULimit(pid int, limit time.Duration) error {
 		err = unix.Prlimit(pid, unix.RLIMIT_CPU, &now, nil)
 	}
 	if err != nil {
-		return fmt.Errorf("give a process processor time: %w", err)
+		return fmt.Errorf("set processor time of a process: %w", err)
 	}
 	return nil
 }

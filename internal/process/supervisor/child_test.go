@@ -28,7 +28,7 @@ func child(t *testing.T, command []string, argv ...string) *Child {
 }
 
 func TestChild_streams(t *testing.T) {
-	for name, command := range ways(t) {
+	for name, command := range commands(t) {
 		t.Run(name, func(t *testing.T) {
 			c := child(t, command, "parrot")
 			lines := bufio.NewReader(c.Stdout)
@@ -50,7 +50,7 @@ func TestChild_streams(t *testing.T) {
 }
 
 func TestChild_kill(t *testing.T) {
-	for name, command := range ways(t) {
+	for name, command := range commands(t) {
 		t.Run(name, func(t *testing.T) {
 			c := child(t, command, "parrot")
 			c.Kill()
@@ -64,7 +64,7 @@ func TestChild_kill(t *testing.T) {
 }
 
 func TestStart_missingProgram(t *testing.T) {
-	for name, command := range ways(t) {
+	for name, command := range commands(t) {
 		t.Run(name, func(t *testing.T) {
 			c, err := Start(command, Program{Path: "/no/such/program", Argv: []string{"x"}})
 			if err == nil {

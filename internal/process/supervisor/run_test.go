@@ -15,8 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// told is the output of the program tell: its own environment.
-type told struct {
+// environment is the output of the program tell: its own environment.
+type environment struct {
 	Argv, Env []string
 	Dir       string
 	Input     int
@@ -32,7 +32,7 @@ func init() {
 		if err != nil {
 			return err
 		}
-		return json.NewEncoder(os.Stdout).Encode(told{Argv: os.Args, Env: os.Environ(), Dir: dir, Input: len(in)})
+		return json.NewEncoder(os.Stdout).Encode(environment{Argv: os.Args, Env: os.Environ(), Dir: dir, Input: len(in)})
 	}
 	programs["fail"] = func([]string) error {
 		_, _ = os.Stdout.WriteString("out")
@@ -50,8 +50,8 @@ func init() {
 	}
 }
 
-// ways are the commands that run programs: directly, and through a supervisor.
-func ways(t *testing.T) map[string][]string {
+// commands are the commands that run programs: directly, and through a supervisor.
+func commands(t *testing.T) map[string][]string {
 	all := map[string][]string{"directly": nil}
 	if supervising {
 		all["supervised"] = []string{self(t), "supervise"}
@@ -61,7 +61,7 @@ func ways(t *testing.T) map[string][]string {
 
 func TestRun_environment(t *testing.T) {
 	t.Setenv("OF_THE_CALLER", "x")
-	for way, command := range ways(t) {
+	for way, command := range commands(t) {
 		p := program(t, "tell")
 		p.Argv = append(p.Argv, "a b", "", "$(id)", "*", "'", "\xff", strings.Repeat("x", 100_000))
 		p.Env = []string{"LANG=C", "TOKEN=a=b\n\xff"}
@@ -69,11 +69,11 @@ func TestRun_environment(t *testing.T) {
 		if err != nil || got.Code != 0 {
 			t.Fatalf("%s: %v, %d, %s", way, err, got.Code, got.Stderr)
 		}
-		var found told
+		var found environment
 		if err := json.Unmarshal(got.Stdout, &found); err != nil {
 			t.Fatal(err)
 		}
-		want := told{Argv: slices.Clone(p.Argv), Env: []string{"LANG=C", "TOKEN=a=b\n�"}, Dir: p.Dir}
+		want := environment{Argv: slices.Clone(p.Argv), Env: []string{"LANG=C", "TOKEN=a=b\n�"}, Dir: p.Dir}
 		want.Argv[6] = "�" // as JSON encodes it
 		if diff := cmp.Diff(want, found); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", way, diff)
@@ -82,7 +82,7 @@ func TestRun_environment(t *testing.T) {
 }
 
 func TestRun_exitCode(t *testing.T) {
-	for way, command := range ways(t) {
+	for way, command := range commands(t) {
 		got, err := Run(t.Context(), command, program(t, "fail"))
 		if diff := cmp.Diff(Result{Code: 7, Stdout: []byte("out"), Stderr: []byte("err")}, got); err != nil || diff != "" {
 			t.Errorf("%s: %v (-want +got)\n%s", way, err, diff)
@@ -91,7 +91,7 @@ func TestRun_exitCode(t *testing.T) {
 }
 
 func TestRun_missingProgram(t *testing.T) {
-	for way, command := range ways(t) {
+	for way, command := range commands(t) {
 		p := program(t, "tell")
 		p.Path = "/does/not/exist"
 		if _, err := Run(t.Context(), command, p); err == nil {
@@ -101,7 +101,7 @@ func TestRun_missingProgram(t *testing.T) {
 }
 
 func TestRun_outputLimit(t *testing.T) {
-	for way, command := range ways(t) {
+	for way, command := range commands(t) {
 		if _, err := Run(t.Context(), command, program(t, "flood")); !errors.Is(err, ErrOutputLimit) {
 			t.Errorf("%s: %v", way, err)
 		}
@@ -111,7 +111,7 @@ func TestRun_outputLimit(t *testing.T) {
 func TestRun_contextDone(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	for way, command := range ways(t) {
+	for way, command := range commands(t) {
 		if _, err := Run(ctx, command, program(t, "tell")); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: %v", way, err)
 		}

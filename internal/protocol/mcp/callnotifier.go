@@ -130,7 +130,7 @@ type sendQueue struct {
 	bytes   int // bytes in pending
 	dropped int
 	ended   bool
-	expired bool          // pending frames are to be dropped
+	expired bool          // drop pending frames
 	idle    chan struct{} // closed when the goroutine ends; nil without one
 }
 

@@ -16,8 +16,8 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/mcp/mcptest"
 )
 
-// chatty returns a tool that reports n steps, and closes ended when it is done.
-func chatty(n int, ended chan<- struct{}) mcptest.Tool {
+// loggingTool returns a tool that reports n steps, and closes ended when it is done.
+func loggingTool(n int, ended chan<- struct{}) mcptest.Tool {
 	return mcptest.Tool{
 		ToolInfo: mcp.ToolInfo{Name: "chatty", InputSchema: json.RawMessage(`{"type":"object"}`)},
 		Run: func(_ context.Context, r call.Request) call.Result {
@@ -38,7 +38,7 @@ func TestCallNotifier_dropsForSlowClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		ended, reads := make(chan struct{}), make(chan struct{})
-		s, _ := newServer(t, mcp.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}, chatty(5000, ended))
+		s, _ := newServer(t, mcp.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}, loggingTool(5000, ended))
 		var sent recorder
 		x := exchange("tools/call", "chatty")
 		x.Peer.Headers.Set("X-Request-Id", "r-7")
@@ -76,7 +76,7 @@ func TestCallNotifier_dropsForSlowClient(t *testing.T) {
 func TestCallNotifier_drainTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ended := make(chan struct{})
-		s, _ := newServer(t, mcp.Options{}, chatty(100, ended))
+		s, _ := newServer(t, mcp.Options{}, loggingTool(100, ended))
 		x := exchange("tools/call", "chatty")
 		x.Emit = func(mcp.Frame) error {
 			<-time.After(1500 * time.Millisecond)
@@ -96,7 +96,7 @@ func TestCallNotifier_drainTimeout(t *testing.T) {
 func TestCallNotifier_cancelledCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ended, reads := make(chan struct{}), make(chan struct{})
-		s, _ := newServer(t, mcp.Options{}, chatty(100, ended))
+		s, _ := newServer(t, mcp.Options{}, loggingTool(100, ended))
 		ctx, cancel := context.WithCancel(t.Context())
 		var sent recorder
 		x := exchange("tools/call", "chatty")

@@ -36,7 +36,7 @@ func refuse(id []byte, f *fault) Reply {
 // full, in at most 2 KiB. It has the id of the request, unless r answers a
 // batch.
 func (r Reply) WithoutRoom() Reply {
-	f := newFault(codeInternal, Unavailable, "the answer is lost: clients have not read the answers before it, and there is no room for more; try again in a second")
+	f := newFault(codeInternal, Unavailable, "the response was dropped, because too many responses are unread; try again in a second")
 	reply := refuse(r.Frame.id(), f)
 	reply.Final = r.Final
 	return reply

@@ -63,7 +63,7 @@ func (s *Server) Exchange(ctx context.Context, text []byte, x Exchange) Reply {
 			return refuse(nil, unknownSession())
 		}
 		if !parsed.isBatch && o.session == nil && first.bad == nil && first.isResponse() {
-			return refuse(nil, malformed("a response needs the session on which it was asked for"))
+			return refuse(nil, malformed("a response needs the session of its request"))
 		}
 	}
 	if f = s.accept(ctx, o, parsed); f != nil {

@@ -232,9 +232,9 @@ func (f *mirrorFinder) annotation(annotation, typ any, path []string, reachable 
 	case !ok || !httpheader.IsToken(name):
 		return fmt.Errorf("%s must be the rest of a header's name: letters, digits and hyphens", keyMirror)
 	case !reachable || len(path) == 0:
-		return fmt.Errorf("%s %q must stand in a property that only \"properties\" lead to", keyMirror, name)
+		return fmt.Errorf("%s %q must be in a property that only \"properties\" lead to", keyMirror, name)
 	case typ != "string" && typ != "integer" && typ != "boolean":
-		return fmt.Errorf("%s %q must stand in a string, an integer or a boolean", keyMirror, name)
+		return fmt.Errorf("%s %q must annotate a string, an integer or a boolean", keyMirror, name)
 	}
 	if len(f.mirrors) == maxMirrors {
 		return errors.New("too many properties have an " + keyMirror)

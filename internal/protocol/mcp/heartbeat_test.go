@@ -157,7 +157,7 @@ func TestBatch_responses(t *testing.T) {
 		conn.Receive(t.Context(), []byte(ready), nil)
 		conn.Receive(t.Context(), []byte(`[{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"ask_roots"}},{"jsonrpc":"2.0","id":3,"method":"ping"}]`), nil)
 		synctest.Wait()
-		a := asked{t: t, heard: recorder{frames: heard.all()[1:]}}
+		a := pendingAsk{t: t, heard: recorder{frames: heard.all()[1:]}}
 		conn.Receive(t.Context(), fmt.Appendf(nil, `[{"jsonrpc":"2.0","id":%q,"result":{"roots":[]}}]`, a.id(0)), nil)
 		synctest.Wait()
 		got := heard.all()

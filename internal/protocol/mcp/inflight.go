@@ -113,7 +113,7 @@ func (f *inflight) len() int {
 	return len(f.byID)
 }
 
-// drainGroup counts running work, so that it can be told to end and waited for.
+// drainGroup counts running work, so that it can be ended and waited for.
 type drainGroup struct {
 	// ending is closed by end: work without a time limit must then end.
 	ending chan struct{}

@@ -157,7 +157,7 @@ func (c *request) ask(ctx context.Context, a *call.Ask) (*call.Resume, *call.Err
 		case <-timer.C:
 			return nil, &call.Error{Code: call.Timeout, Message: fmt.Sprintf("the client did not answer within %v", askTimeout(a))}
 		case <-ctx.Done():
-			return nil, askError("the call was cancelled while its client was asked")
+			return nil, askError("the call was cancelled while it waited for its client")
 		case <-c.origin.ending:
 			return nil, askError("the server ends the connection before its client has answered; connect again and repeat the call")
 		}

@@ -33,8 +33,8 @@ func legacyCall(id int, tool string) []byte {
 	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q}}`, id, tool)
 }
 
-// asked is a call of a legacy HTTP client that waits for its client.
-type asked struct {
+// pendingAsk is a call of a legacy HTTP client that waits for its client.
+type pendingAsk struct {
 	t       *testing.T
 	server  *mcp.Server
 	session string
@@ -43,9 +43,9 @@ type asked struct {
 }
 
 // ask opens a session and calls a tool of [mcptest.InputTools].
-func ask(t *testing.T, s *mcp.Server, ctx context.Context, tool string) *asked {
+func ask(t *testing.T, s *mcp.Server, ctx context.Context, tool string) *pendingAsk {
 	t.Helper()
-	a := &asked{t: t, server: s, done: make(chan mcp.Reply, 1)}
+	a := &pendingAsk{t: t, server: s, done: make(chan mcp.Reply, 1)}
 	a.session = openSession(ctx, s, mcp.Peer{Principal: identity.Anonymous()})
 	go func() {
 		a.done <- s.Exchange(ctx, legacyCall(2, tool), mcp.Exchange{
@@ -57,7 +57,7 @@ func ask(t *testing.T, s *mcp.Server, ctx context.Context, tool string) *asked {
 }
 
 // id returns the id of the nth request to the client.
-func (a *asked) id(n int) string {
+func (a *pendingAsk) id(n int) string {
 	var m struct{ ID string }
 	if err := json.Unmarshal([]byte(a.heard.all()[n]), &m); err != nil {
 		a.t.Fatal(err)
@@ -66,14 +66,14 @@ func (a *asked) id(n int) string {
 }
 
 // answer sends the response "accept" on any session.
-func (a *asked) answer(session, id string) {
+func (a *pendingAsk) answer(session, id string) {
 	a.server.Exchange(a.t.Context(), fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%q,"result":{"action":"accept"}}`, id),
 		mcp.Exchange{Peer: mcp.Peer{Principal: identity.Anonymous()}, Session: session})
 	synctest.Wait()
 }
 
 // outcome returns the response to the call; it fails if there is none yet.
-func (a *asked) outcome() string {
+func (a *pendingAsk) outcome() string {
 	a.t.Helper()
 	synctest.Wait()
 	select {
@@ -131,13 +131,13 @@ func TestAsk_timeout(t *testing.T) {
 func TestAsk_connectionEnds(t *testing.T) {
 	for _, test := range []struct {
 		name string
-		end  func(a *asked, cancel func())
+		end  func(a *pendingAsk, cancel func())
 	}{
-		{"client disconnects", func(_ *asked, cancel func()) { cancel() }},
-		{"session ends", func(a *asked, _ func()) {
+		{"client disconnects", func(_ *pendingAsk, cancel func()) { cancel() }},
+		{"session ends", func(a *pendingAsk, _ func()) {
 			a.server.EndSession(mcp.Peer{Principal: identity.Anonymous()}, a.session)
 		}},
-		{"server drains", func(a *asked, _ func()) {
+		{"server drains", func(a *pendingAsk, _ func()) {
 			go func() { _ = a.server.Drain(context.Background()) }()
 		}},
 	} {

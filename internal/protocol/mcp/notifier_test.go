@@ -13,7 +13,7 @@ import (
 	"github.com/mcpd/mcpd/identity"
 )
 
-// hashes is a backend whose lists have only a hash: the hash for the agent, or
+// hashes is a backend with lists that have only a hash: the hash for the agent, or
 // else the hash for everyone.
 type hashes struct {
 	mu      sync.Mutex
@@ -58,24 +58,24 @@ func (*hashes) Call(context.Context, call.Request) (r call.Result, t *Task) { re
 
 func agent(id string) identity.Caller { return identity.Caller{Agent: identity.Agent{AgentID: id}} }
 
-// hearer is a feed with the agent that it belongs to.
-type hearer struct {
+// testListener is a feed with the agent that it belongs to.
+type testListener struct {
 	*feed
 	c    *notifier
 	bell signal
 }
 
-// hear starts listening for an agent's lists of the kinds. seen is the hash of
+// listenAs starts listening for an agent's lists of the kinds. seen is the hash of
 // the last known list of tools.
-func hear(t *testing.T, c *notifier, id string, lists kindSet, seen string) *hearer {
+func listenAs(t *testing.T, c *notifier, id string, lists kindSet, seen string) *testListener {
 	b := newSignal()
-	h := &hearer{&feed{wake: b.notify}, c, b}
+	h := &testListener{&feed{wake: b.notify}, c, b}
 	c.listen(t.Context(), h.feed, agent(id), lists, [kinds]string{call.Tools: seen})
 	return h
 }
 
-// told returns the notices since the last call.
-func (h *hearer) told() notices {
+// notices returns the notices since the last call.
+func (h *testListener) notices() notices {
 	synctest.Wait()
 	select {
 	case <-h.bell:
@@ -93,9 +93,9 @@ func (n notices) uris() (names []string) {
 	return names
 }
 
-// told reports whether the feed was notified of a change of the tools since the
+// toolsChanged reports whether the feed was notified of a change of the tools since the
 // last call.
-func told(h *hearer) bool { return h.told().lists.has(call.Tools) }
+func toolsChanged(h *testListener) bool { return h.notices().lists.has(call.Tools) }
 
 const quiet = 20 * time.Millisecond
 
@@ -104,21 +104,21 @@ func TestNotifier_changedListOnly(t *testing.T) {
 		h := &hashes{byAgent: map[string]string{"": "1", "vip": "1"}}
 		c := newNotifier(h, quiet)
 		defer c.stop()
-		everyone, vip := hear(t, c, "x", setOf(call.Tools), ""), hear(t, c, "vip", setOf(call.Tools), "")
+		everyone, vip := listenAs(t, c, "x", setOf(call.Tools), ""), listenAs(t, c, "vip", setOf(call.Tools), "")
 		h.set("vip", "2")
 		time.Sleep(quiet)
-		if !told(vip) || told(everyone) {
+		if !toolsChanged(vip) || toolsChanged(everyone) {
 			t.Error("the change was not notified to the affected listener alone")
 		}
 		h.set("vip", "2")
 		time.Sleep(quiet)
-		if told(vip) || told(everyone) {
+		if toolsChanged(vip) || toolsChanged(everyone) {
 			t.Error("an unchanged list was notified")
 		}
 		c.remove(vip.feed)
 		h.set("vip", "3")
 		time.Sleep(quiet)
-		if told(vip) {
+		if toolsChanged(vip) {
 			t.Error("a listener was notified after unlisten")
 		}
 	})
@@ -129,13 +129,13 @@ func TestNotifier_debounces(t *testing.T) {
 		h := &hashes{byAgent: map[string]string{"": "0"}}
 		c := newNotifier(h, quiet)
 		defer c.stop()
-		f := hear(t, c, "x", setOf(call.Tools), "")
+		f := listenAs(t, c, "x", setOf(call.Tools), "")
 		for _, hash := range []string{"1", "2", "3", "4"} {
 			h.set("", hash)
 			time.Sleep(quiet / 5)
 		}
 		time.Sleep(quiet)
-		if !told(f) || told(f) {
+		if !toolsChanged(f) || toolsChanged(f) {
 			t.Error("the changes were not notified exactly once")
 		}
 		if h.lists > 3 {
@@ -149,15 +149,15 @@ func TestNotifier_sharedListReadOnce(t *testing.T) {
 		h := &hashes{byAgent: map[string]string{"": "0"}}
 		c := newNotifier(h, quiet)
 		defer c.stop()
-		feeds := make([]*hearer, 100)
+		feeds := make([]*testListener, 100)
 		for i := range feeds {
-			feeds[i] = hear(t, c, "x", setOf(call.Tools), "")
+			feeds[i] = listenAs(t, c, "x", setOf(call.Tools), "")
 		}
 		h.lists = 0
 		h.set("", "1")
 		time.Sleep(quiet)
 		for _, f := range feeds {
-			if !told(f) {
+			if !toolsChanged(f) {
 				t.Fatal("a feed was not notified")
 			}
 		}
@@ -172,10 +172,10 @@ func TestNotifier_olderList(t *testing.T) {
 		h := &hashes{byAgent: map[string]string{"": "2"}}
 		c := newNotifier(h, quiet)
 		defer c.stop()
-		if f := hear(t, c, "x", setOf(call.Tools), "1"); !told(f) {
+		if f := listenAs(t, c, "x", setOf(call.Tools), "1"); !toolsChanged(f) {
 			t.Error("the listener with an older list was not notified")
 		}
-		if f := hear(t, c, "x", setOf(call.Tools), "2"); told(f) {
+		if f := listenAs(t, c, "x", setOf(call.Tools), "2"); toolsChanged(f) {
 			t.Error("the listener with the present list was notified")
 		}
 	})
@@ -185,13 +185,13 @@ func TestNotifier_stopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &hashes{byAgent: map[string]string{"": "1"}}
 		c := newNotifier(h, quiet)
-		f := hear(t, c, "x", setOf(call.Tools), "")
+		f := listenAs(t, c, "x", setOf(call.Tools), "")
 		h.set("", "2")
 		c.stop()
 		c.stop()
 		h.set("", "3")
 		time.Sleep(2 * quiet)
-		if told(f) {
+		if toolsChanged(f) {
 			t.Error("notified after stop")
 		}
 	})
@@ -202,13 +202,13 @@ func TestNotifier_subscribedKinds(t *testing.T) {
 		h := &hashes{byAgent: map[string]string{"": "1"}}
 		c := newNotifier(h, quiet)
 		defer c.stop()
-		all, prompts := hear(t, c, "x", everyKind, ""), hear(t, c, "x", setOf(call.Prompts), "")
+		all, prompts := listenAs(t, c, "x", everyKind, ""), listenAs(t, c, "x", setOf(call.Prompts), "")
 		h.set("", "2")
 		time.Sleep(quiet)
-		if got := all.told().lists; got != everyKind {
+		if got := all.notices().lists; got != everyKind {
 			t.Errorf("the listener to all kinds got %b", got)
 		}
-		if got := prompts.told().lists; got != setOf(call.Prompts) {
+		if got := prompts.notices().lists; got != setOf(call.Prompts) {
 			t.Errorf("the listener to prompts got %b", got)
 		}
 	})
@@ -219,8 +219,8 @@ func TestNotifier_readableResources(t *testing.T) {
 		h := &hashes{byAgent: map[string]string{"": "1"}}
 		c := newNotifier(h, quiet)
 		defer c.stop()
-		vip, other := hear(t, c, "vip", 0, ""), hear(t, c, "x", 0, "")
-		for _, l := range []*hearer{vip, other} {
+		vip, other := listenAs(t, c, "vip", 0, ""), listenAs(t, c, "x", 0, "")
+		for _, l := range []*testListener{vip, other} {
 			c.subscribe(l.feed, topic{name: "test://a"})
 			c.subscribe(l.feed, topic{name: "test://a"})
 			c.subscribe(l.feed, topic{name: "test://secret"})
@@ -228,17 +228,17 @@ func TestNotifier_readableResources(t *testing.T) {
 		h.changed([]string{"test://b", "test://secret", "test://a"})
 		h.changed([]string{"test://a"})
 		time.Sleep(quiet)
-		if got := vip.told().uris(); !slices.Equal(got, []string{"test://a", "test://secret"}) {
+		if got := vip.notices().uris(); !slices.Equal(got, []string{"test://a", "test://secret"}) {
 			t.Errorf("the caller that may read both got %q", got)
 		}
-		if got := other.told().uris(); !slices.Equal(got, []string{"test://a"}) {
+		if got := other.notices().uris(); !slices.Equal(got, []string{"test://a"}) {
 			t.Errorf("the other caller got %q", got)
 		}
 		c.unsubscribe(vip.feed, topic{name: "test://a"})
 		c.remove(other.feed)
 		h.changed([]string{"test://a"})
 		time.Sleep(quiet)
-		if len(vip.told().uris())+len(other.told().uris()) > 0 || len(c.byTopic) != 1 {
+		if len(vip.notices().uris())+len(other.notices().uris()) > 0 || len(c.byTopic) != 1 {
 			t.Error("a listener was notified after unsubscribe")
 		}
 	})

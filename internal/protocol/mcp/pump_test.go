@@ -13,9 +13,9 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/mcp/mcptest"
 )
 
-// pumped serves calls of a tool. takes returns the duration of each call. All
+// pumpDuration serves calls of a tool. takes returns the duration of each call. All
 // calls have arrived before the first is served. pumped returns the total time.
-func pumped(t *testing.T, calls int, takes func(number int) time.Duration) time.Duration {
+func pumpDuration(t *testing.T, calls int, takes func(number int) time.Duration) time.Duration {
 	t.Helper()
 	var began, served, reading atomic.Int64
 	tool := mcptest.Tools()[0]
@@ -47,7 +47,7 @@ func pumped(t *testing.T, calls int, takes func(number int) time.Duration) time.
 
 func TestPump_slowCallsRunConcurrently(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		took := pumped(t, 200, func(int) time.Duration { return time.Second })
+		took := pumpDuration(t, 200, func(int) time.Duration { return time.Second })
 		if took > time.Second+10*time.Millisecond {
 			t.Errorf("200 calls of one second took %s", took)
 		}
@@ -60,7 +60,7 @@ func TestPump_quickCallsAmongSlowCalls(t *testing.T) {
 	for every := 2; every < 6; every++ {
 		synctest.Test(t, func(t *testing.T) {
 			const calls = 120
-			took := pumped(t, calls, func(number int) time.Duration {
+			took := pumpDuration(t, calls, func(number int) time.Duration {
 				if number%every == 0 {
 					return time.Minute
 				}
@@ -76,11 +76,11 @@ func TestPump_quickCallsAmongSlowCalls(t *testing.T) {
 // TestPump_servesQuickCallsInline: a quick call starts no goroutine.
 func TestPump_servesQuickCallsInline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		if took := pumped(t, 500, func(int) time.Duration { return 0 }); took != 0 {
+		if took := pumpDuration(t, 500, func(int) time.Duration { return 0 }); took != 0 {
 			t.Errorf("calls without delay took %s", took)
 		}
 		// One after another, because each takes less than the takeover delay.
-		if took := pumped(t, 2, func(int) time.Duration { return 500 * time.Microsecond }); took != time.Millisecond {
+		if took := pumpDuration(t, 2, func(int) time.Duration { return 500 * time.Microsecond }); took != time.Millisecond {
 			t.Errorf("two calls of half a millisecond took %s", took)
 		}
 	})

@@ -3,11 +3,11 @@
 //
 // A [Server] serves two eras. Legacy revisions start with initialize and have
 // sessions; modern revisions carry everything in each request. A transport
-// passes a text with the [Peer] that sent it, either as an [Exchange], which
-// returns one reply, or on a [Conn], which carries messages both ways. From
-// there all transports share one path: the JSON guard checks the text, the text
-// is parsed into messages, each message is validated by the rules of its era,
-// and its method is looked up in one table. The reply is a [Frame].
+// passes a text with the [Peer] that sent it. An [Exchange] returns one reply,
+// and a [Conn] carries messages both ways. From there all transports share one
+// path: the JSON guard checks the text, which is then parsed into messages.
+// Each message is validated by the rules of its era, and its method is looked
+// up in one table. The reply is a [Frame].
 //
 // A [call.Kind] names what is listed and called: tools, resources, templates
 // and prompts. Calls of all kinds, and completions, reach the backend as one
@@ -210,9 +210,9 @@ type Backend interface {
 	// Watch calls fn after each published state, until stop is called. changed
 	// holds the URIs of resources whose contents changed. fn must not block.
 	Watch(fn func(changed []string)) (stop func())
-	// WatchResource makes the function passed to Watch run when a resource of an
-	// upstream server changes, as far as the backend can detect it, until leave
-	// is called. Neither function blocks.
+	// WatchResource watches a resource of an upstream server until leave is
+	// called. When the resource changes, as far as the backend can detect it, the
+	// backend calls the function passed to Watch. Neither function blocks.
 	WatchResource(uri string) (leave func())
 }
 

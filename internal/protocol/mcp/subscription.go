@@ -200,7 +200,7 @@ type feed struct {
 	topics map[topic]struct{}
 	// hashes are the hashes of the last notified lists; empty if unknown.
 	hashes [kinds]string
-	// listening is the number of streams for which lists are compared.
+	// listening is the number of calls of listen without unlisten.
 	listening int
 	ended     bool
 	pending   notices

@@ -188,7 +188,7 @@ func cancelTask(ctx context.Context, c *request) (*result, *fault) {
 func (c *request) taskResult(r *call.Request, task *Task, revision string) (*result, *fault) {
 	if !r.Can.Tasks {
 		return c.failed(r, &call.Error{
-			Code: call.ExecutionError, Message: "the call goes on as a task, which its client does not know",
+			Code: call.ExecutionError, Message: "the call continues as a task, and its client does not support tasks",
 			Required: capabilitiesObject(call.Capabilities{Tasks: true}),
 		}, revision)
 	}

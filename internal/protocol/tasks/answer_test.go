@@ -30,20 +30,20 @@ func once(keys ...string) run {
 
 func TestUpdateTask_partialResponses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		of := fresh(t, once("a", "b"))
-		task := settled(t, of, start(t, of).ID)
+		of := newTasks(t, once("a", "b"))
+		task := waitSettled(t, of, start(t, of).ID)
 		if !slices.Equal(keys(task), []string{"a", "b"}) {
 			t.Fatalf("got %+v", task)
 		}
 		check(t, of.UpdateTask(t.Context(), ann, task.ID, answers{"b": named("B"), "other": named("X")}))
-		if left := settled(t, of, task.ID); !slices.Equal(keys(left), []string{"a"}) || isOver(left) {
+		if left := waitSettled(t, of, task.ID); !slices.Equal(keys(left), []string{"a"}) || isOver(left) {
 			t.Fatalf("got %+v", left)
 		}
 		second := ann
 		second.Agent.AgentID = "second"
 		check(t, of.UpdateTask(t.Context(), second, task.ID, answers{"a": named("A"), "b": named("no more")}))
 		want := "second sealed a=" + string(named("A")) + " b=" + string(named("B"))
-		if got := settled(t, of, task.ID); textOf(got) != want {
+		if got := waitSettled(t, of, task.ID); textOf(got) != want {
 			t.Errorf("got %+v\nwant %s", got, want)
 		}
 	})
@@ -52,20 +52,20 @@ func TestUpdateTask_partialResponses(t *testing.T) {
 func TestUpdateTask_unknownKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		legs := 0
-		of := fresh(t, func(ctx context.Context, leg call.Request) call.Result {
+		of := newTasks(t, func(ctx context.Context, leg call.Request) call.Result {
 			legs++
 			return once("a")(ctx, leg)
 		})
-		task := settled(t, of, start(t, of).ID)
+		task := waitSettled(t, of, start(t, of).ID)
 		check(t, of.UpdateTask(t.Context(), ann, task.ID, answers{"b": named("B")}))
 		check(t, of.UpdateTask(t.Context(), ann, task.ID, nil))
-		if diff := cmp.Diff(task, settled(t, of, task.ID)); diff != "" {
+		if diff := cmp.Diff(task, waitSettled(t, of, task.ID)); diff != "" {
 			t.Errorf("(-before +after)\n%s", diff)
 		}
 		check(t, of.UpdateTask(t.Context(), ann, task.ID, answers{"a": named("A")}))
-		ended := settled(t, of, task.ID)
+		ended := waitSettled(t, of, task.ID)
 		check(t, of.UpdateTask(t.Context(), ann, task.ID, answers{"a": named("Again")}))
-		if diff := cmp.Diff(ended, settled(t, of, task.ID)); diff != "" || legs != 2 {
+		if diff := cmp.Diff(ended, waitSettled(t, of, task.ID)); diff != "" || legs != 2 {
 			t.Errorf("after %d legs (-before +after)\n%s", legs, diff)
 		}
 	})
@@ -73,13 +73,13 @@ func TestUpdateTask_unknownKeys(t *testing.T) {
 
 func TestUpdateTask_invalidResponse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		of := fresh(t, once("a", "b"))
-		task := settled(t, of, start(t, of).ID)
+		of := newTasks(t, once("a", "b"))
+		task := waitSettled(t, of, start(t, of).ID)
 		err := of.UpdateTask(t.Context(), ann, task.ID, answers{"a": []byte(`{"action":"accept","content":{"name":7}}`), "b": named("B")})
 		if err == nil || err.Code != call.InvalidInput || !strings.Contains(err.Message, "the answer to a does not fit its schema") {
 			t.Errorf("got %v", err)
 		}
-		if diff := cmp.Diff(task, settled(t, of, task.ID)); diff != "" {
+		if diff := cmp.Diff(task, waitSettled(t, of, task.ID)); diff != "" {
 			t.Errorf("(-before +after)\n%s", diff)
 		}
 	})
@@ -88,18 +88,18 @@ func TestUpdateTask_invalidResponse(t *testing.T) {
 func TestSuspend_freshKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		leg := 0
-		of := fresh(t, func(_ context.Context, l call.Request) call.Result {
+		of := newTasks(t, func(_ context.Context, l call.Request) call.Result {
 			if leg++; leg == 4 {
 				return result(string(l.Resume.Responses["name"]))
 			}
 			return asks("name")
 		})
-		task := settled(t, of, start(t, of).ID)
+		task := waitSettled(t, of, start(t, of).ID)
 		var seen []string
 		for !isOver(task) {
 			seen = append(seen, keys(task)...)
 			check(t, of.UpdateTask(t.Context(), ann, task.ID, answers{keys(task)[0]: named(keys(task)[0])}))
-			task = settled(t, of, task.ID)
+			task = waitSettled(t, of, task.ID)
 		}
 		if !slices.Equal(seen, []string{"name", "name-2", "name-3"}) || textOf(task) != string(named("name-3")) {
 			t.Errorf("asked under %v, got %+v", seen, task)
@@ -109,11 +109,11 @@ func TestSuspend_freshKeys(t *testing.T) {
 
 func TestCancelTask_suspended(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		of := fresh(t, once("a"))
-		task := settled(t, of, start(t, of).ID)
+		of := newTasks(t, once("a"))
+		task := waitSettled(t, of, start(t, of).ID)
 		check(t, of.CancelTask(t.Context(), ann, task.ID))
 		check(t, of.UpdateTask(t.Context(), ann, task.ID, answers{"a": named("A")}))
-		if got := settled(t, of, task.ID); !got.Cancelled || got.Requests != nil {
+		if got := waitSettled(t, of, task.ID); !got.Cancelled || got.Requests != nil {
 			t.Errorf("got %+v", got)
 		}
 	})
@@ -122,17 +122,17 @@ func TestCancelTask_suspended(t *testing.T) {
 func TestSuspend_timeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := state.NewMemory(state.Options{})
-		of := over(t, store, once("a"))
+		of := newTasksOver(t, store, once("a"))
 		told := ""
 		task := start(t, of)
 		synctest.Wait()
 		of.WatchTasks(func(id string) { told += id })
 		time.Sleep(time.Minute - 1)
-		if got := settled(t, of, task.ID); isOver(got) {
+		if got := waitSettled(t, of, task.ID); isOver(got) {
 			t.Fatalf("the task ended too early: %+v", got)
 		}
 		time.Sleep(time.Nanosecond)
-		if got := settled(t, of, task.ID); failureOf(got) != "the client did not answer within 1m0s" || told != task.ID {
+		if got := waitSettled(t, of, task.ID); failureOf(got) != "the client did not answer within 1m0s" || told != task.ID {
 			t.Errorf("notified of %q, got %+v", told, got)
 		}
 	})
@@ -141,14 +141,14 @@ func TestSuspend_timeout(t *testing.T) {
 func TestSuspend_timeoutAfterRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := state.NewMemory(state.Options{})
-		earlier := over(t, store, once("a"))
+		earlier := newTasksOver(t, store, once("a"))
 		first, second := start(t, earlier), start(t, earlier)
 		synctest.Wait()
 		check(t, earlier.Close(t.Context()))
 
 		// The first is read in time, which starts its timer; the other is not.
-		later := over(t, store, once("a"))
-		settled(t, later, first.ID)
+		later := newTasksOver(t, store, once("a"))
+		waitSettled(t, later, first.ID)
 		told := ""
 		later.WatchTasks(func(id string) { told += id })
 		time.Sleep(time.Minute)
@@ -157,7 +157,7 @@ func TestSuspend_timeoutAfterRestart(t *testing.T) {
 			t.Errorf("notified of %q, want %q", told, first.ID)
 		}
 		for _, id := range []string{first.ID, second.ID} {
-			if got := settled(t, later, id); failureOf(got) != "the client did not answer within 1m0s" {
+			if got := waitSettled(t, later, id); failureOf(got) != "the client did not answer within 1m0s" {
 				t.Errorf("got %+v", got)
 			}
 		}

@@ -26,7 +26,7 @@ func isDraining(err *call.Error) bool {
 
 func TestDrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		of := fresh(t, func(context.Context, call.Request) call.Result {
+		of := newTasks(t, func(context.Context, call.Request) call.Result {
 			time.Sleep(time.Second)
 			return asks("a")
 		})
@@ -38,7 +38,7 @@ func TestDrain(t *testing.T) {
 			t.Errorf("a new task: got %v", err)
 		}
 		check(t, <-drained)
-		if got := settled(t, of, task.ID); len(got.Requests) != 1 {
+		if got := waitSettled(t, of, task.ID); len(got.Requests) != 1 {
 			t.Errorf("got %+v", got)
 		}
 		if err := of.UpdateTask(t.Context(), ann, task.ID, answers{"a": named("A")}); !isDraining(err) {
@@ -49,7 +49,7 @@ func TestDrain(t *testing.T) {
 
 func TestClose_runningLeg(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		of := fresh(t, untilCut)
+		of := newTasks(t, untilCancelled)
 		task := start(t, of)
 		impatient, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -57,7 +57,7 @@ func TestClose_runningLeg(t *testing.T) {
 			t.Errorf("drain: got %v", err)
 		}
 		check(t, of.Close(t.Context()))
-		got := settled(t, of, task.ID)
+		got := waitSettled(t, of, task.ID)
 		if got.Cancelled || failureOf(got) != got.Message || !strings.HasPrefix(got.Message, "the server was stopped while the task ran") {
 			t.Errorf("got %+v", got)
 		}
@@ -68,7 +68,7 @@ func TestClose_stuckLeg(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		goOn := make(chan struct{})
 		store := state.NewMemory(state.Options{})
-		of := over(t, store, func(context.Context, call.Request) call.Result {
+		of := newTasksOver(t, store, func(context.Context, call.Request) call.Result {
 			<-goOn
 			return result("late")
 		})
@@ -85,7 +85,7 @@ func TestClose_stuckLeg(t *testing.T) {
 
 func TestStart_fullStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		of := over(t, state.NewMemory(state.Options{Tasks: state.Limits{OwnerCount: 1}}), once("a"))
+		of := newTasksOver(t, state.NewMemory(state.Options{Tasks: state.Limits{OwnerCount: 1}}), once("a"))
 		start(t, of)
 		if _, err := of.Start(t.Context(), report, time.Hour); !isFull(err) || err.RetryAfter != time.Hour {
 			t.Errorf("got %v", err)
@@ -101,10 +101,10 @@ func TestStart_fullStore(t *testing.T) {
 
 func TestFinish_noRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		of := over(t, state.NewMemory(state.Options{Tasks: state.Limits{OwnerBytes: 4 << 10}}), func(context.Context, call.Request) call.Result {
+		of := newTasksOver(t, state.NewMemory(state.Options{Tasks: state.Limits{OwnerBytes: 4 << 10}}), func(context.Context, call.Request) call.Result {
 			return result(strings.Repeat("x", 8<<10))
 		})
-		got := settled(t, of, start(t, of).ID)
+		got := waitSettled(t, of, start(t, of).ID)
 		if failureOf(got) != got.Message || got.Message != "the server has no room to store the result of the task" {
 			t.Errorf("got %+v", got)
 		}
@@ -127,14 +127,14 @@ func (b broken) UpdateTask(owner state.Owner, id string, change func(*state.Task
 func TestFinish_brokenStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		isBroken := true
-		of := over(t, broken{state.NewMemory(state.Options{}), &isBroken}, func(context.Context, call.Request) call.Result { return result("lost") })
+		of := newTasksOver(t, broken{state.NewMemory(state.Options{}), &isBroken}, func(context.Context, call.Request) call.Result { return result("lost") })
 		task := start(t, of)
 		synctest.Wait()
 		if _, err := of.Task(t.Context(), ann, task.ID); err == nil {
 			t.Error("a task with an unknown outcome was reported")
 		}
 		isBroken = false
-		if got := settled(t, of, task.ID); failureOf(got) != got.Message || got.Message != "the server could not store the result of the task" {
+		if got := waitSettled(t, of, task.ID); failureOf(got) != got.Message || got.Message != "the server could not store the result of the task" {
 			t.Errorf("got %+v", got)
 		}
 	})
@@ -153,7 +153,7 @@ func TestRestart(t *testing.T) {
 	}
 	store := open()
 	goOn := make(chan struct{})
-	earlier := over(t, store, func(ctx context.Context, leg call.Request) call.Result {
+	earlier := newTasksOver(t, store, func(ctx context.Context, leg call.Request) call.Result {
 		if leg.Name == "runs" {
 			<-goOn
 			return result("never stored")
@@ -172,7 +172,7 @@ func TestRestart(t *testing.T) {
 	close(goOn)
 	check(t, earlier.Close(t.Context()))
 
-	later := over(t, open(), once("a"))
+	later := newTasksOver(t, open(), once("a"))
 	changed = make(chan string, 10)
 	defer later.WatchTasks(func(id string) { changed <- id })()
 	got, err := later.Task(t.Context(), ann, runs.ID)
@@ -193,10 +193,10 @@ func TestRestart(t *testing.T) {
 
 func TestTask_keepsRemovedIn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		of := fresh(t, func(context.Context, call.Request) call.Result {
+		of := newTasks(t, func(context.Context, call.Request) call.Result {
 			return call.Result{Err: &call.Error{Code: call.ToolNotFound, Message: "removed", RemovedIn: "r2"}}
 		})
-		got := settled(t, of, start(t, of).ID)
+		got := waitSettled(t, of, start(t, of).ID)
 		if failureOf(got) != "removed" || got.Response.Err.RemovedIn != "r2" {
 			t.Errorf("got %+v", got.Response)
 		}
@@ -220,7 +220,7 @@ func TestTask_errorOfEarlierVersion(t *testing.T) {
 	stored, err := os.ReadFile("testdata/before/error.json")
 	check(t, err)
 	synctest.Test(t, func(t *testing.T) {
-		of := over(t, failedBefore{state.NewMemory(state.Options{}), stored}, untilCut)
+		of := newTasksOver(t, failedBefore{state.NewMemory(state.Options{}), stored}, untilCancelled)
 		got, err := of.Task(t.Context(), ann, start(t, of).ID)
 		check(t, err)
 		want := &call.Result{Revision: "r2", CallID: "c1", Err: &call.Error{

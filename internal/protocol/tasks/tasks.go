@@ -182,5 +182,5 @@ func (t *Tasks) failure(caller identity.Caller, err error) *call.Error {
 		}
 	}
 	t.options.Logger.Error("access task", slog.String("request_id", caller.Agent.RequestID), slog.String("error", err.Error()))
-	return &call.Error{Code: call.ExecutionError, Message: "the server cannot keep its tasks"}
+	return &call.Error{Code: call.ExecutionError, Message: "the server cannot store its tasks"}
 }

@@ -51,8 +51,8 @@ func failureOf(t *mcp.Task) string {
 
 func isOver(t *mcp.Task) bool { return t.Cancelled || t.Response != nil }
 
-// untilCut is a leg that ends only with its context.
-func untilCut(ctx context.Context, _ call.Request) call.Result {
+// untilCancelled is a leg that ends only with its context.
+func untilCancelled(ctx context.Context, _ call.Request) call.Result {
 	<-ctx.Done()
 	return call.Result{Err: &call.Error{Code: call.ExecutionError, Cause: context.Cause(ctx)}}
 }
@@ -82,15 +82,17 @@ var (
 	report = call.Request{Name: "report", Arguments: json.RawMessage(`{"n":1}`), Caller: ann}
 )
 
-// over returns tasks over a store, which end with the test.
-func over(t *testing.T, store tasks.Store, r run) *tasks.Tasks {
+// newTasksOver returns tasks over a store, which end with the test.
+func newTasksOver(t *testing.T, store tasks.Store, r run) *tasks.Tasks {
 	made := tasks.New(tasks.Options{Store: func() (tasks.Store, error) { return store, nil }, Run: r})
 	t.Cleanup(func() { _ = made.Close(t.Context()) })
 	return made
 }
 
-// fresh returns tasks over a new store in memory.
-func fresh(t *testing.T, r run) *tasks.Tasks { return over(t, state.NewMemory(state.Options{}), r) }
+// newTasks returns tasks over a new store in memory.
+func newTasks(t *testing.T, r run) *tasks.Tasks {
+	return newTasksOver(t, state.NewMemory(state.Options{}), r)
+}
 
 func start(t *testing.T, of *tasks.Tasks) *mcp.Task {
 	t.Helper()
@@ -108,8 +110,8 @@ func check[E comparable](t *testing.T, err E) {
 	}
 }
 
-// settled returns a task when no leg is running.
-func settled(t *testing.T, of *tasks.Tasks, id string) *mcp.Task {
+// waitSettled returns a task when no leg is running.
+func waitSettled(t *testing.T, of *tasks.Tasks, id string) *mcp.Task {
 	t.Helper()
 	synctest.Wait()
 	task, err := of.Task(t.Context(), ann, id)
@@ -128,19 +130,19 @@ func keys(t *mcp.Task) (all []string) {
 func TestStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		goOn := make(chan struct{})
-		of := fresh(t, func(_ context.Context, leg call.Request) call.Result {
+		of := newTasks(t, func(_ context.Context, leg call.Request) call.Result {
 			<-goOn
 			return result(leg.Name + " " + string(leg.Arguments) + " for " + leg.Caller.Principal.ID)
 		})
 		task := start(t, of)
-		working := settled(t, of, task.ID)
+		working := waitSettled(t, of, task.ID)
 		if diff := cmp.Diff(task, working); diff != "" || isOver(working) {
 			t.Errorf("the returned task differs from the running one (-returned +running)\n%s", diff)
 		}
 		close(goOn)
 		want, response := *task, result(`report {"n":1} for ann`)
 		want.Response = &response
-		if diff := cmp.Diff(&want, settled(t, of, task.ID)); diff != "" {
+		if diff := cmp.Diff(&want, waitSettled(t, of, task.ID)); diff != "" {
 			t.Errorf("(-want +got)\n%s", diff)
 		}
 	})
@@ -148,10 +150,10 @@ func TestStart(t *testing.T) {
 
 func TestStart_outlivesRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		of := fresh(t, func(ctx context.Context, _ call.Request) call.Result {
+		of := newTasks(t, func(ctx context.Context, _ call.Request) call.Result {
 			time.Sleep(time.Minute)
 			if ctx.Err() != nil {
-				return untilCut(ctx, call.Request{})
+				return untilCancelled(ctx, call.Request{})
 			}
 			return result("done")
 		})
@@ -160,7 +162,7 @@ func TestStart_outlivesRequest(t *testing.T) {
 		check(t, err)
 		gone()
 		time.Sleep(2 * time.Minute)
-		if got := settled(t, of, task.ID); textOf(got) != "done" {
+		if got := waitSettled(t, of, task.ID); textOf(got) != "done" {
 			t.Errorf("got %+v", got)
 		}
 	})
@@ -168,8 +170,8 @@ func TestStart_outlivesRequest(t *testing.T) {
 
 func TestTask_otherPrincipal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		of := fresh(t, func(context.Context, call.Request) call.Result { return asks("name") })
-		task := settled(t, of, start(t, of).ID)
+		of := newTasks(t, func(context.Context, call.Request) call.Result { return asks("name") })
+		task := waitSettled(t, of, start(t, of).ID)
 		bob := caller("bob")
 		_, err := of.Task(t.Context(), bob, task.ID)
 		for what, err := range map[string]*call.Error{
@@ -181,7 +183,7 @@ func TestTask_otherPrincipal(t *testing.T) {
 				t.Errorf("%s: got %v", what, err)
 			}
 		}
-		if got := settled(t, of, task.ID); isOver(got) || len(got.Requests) != 1 {
+		if got := waitSettled(t, of, task.ID); isOver(got) || len(got.Requests) != 1 {
 			t.Errorf("another principal changed the task to %+v", got)
 		}
 	})
@@ -190,7 +192,7 @@ func TestTask_otherPrincipal(t *testing.T) {
 // TestStart_randomID requires random characters at each position of the ids.
 func TestStart_randomID(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		of := fresh(t, func(context.Context, call.Request) call.Result { return result("done") })
+		of := newTasks(t, func(context.Context, call.Request) call.Result { return result("done") })
 		var places [26]map[byte]bool // of 5 bits each
 		for range 200 {
 			id := start(t, of).ID
@@ -215,13 +217,13 @@ func TestStart_randomID(t *testing.T) {
 func TestCancelTask_stopsLeg(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ended := false
-		of := fresh(t, func(ctx context.Context, leg call.Request) call.Result {
+		of := newTasks(t, func(ctx context.Context, leg call.Request) call.Result {
 			defer func() { ended = true }()
-			return untilCut(ctx, leg)
+			return untilCancelled(ctx, leg)
 		})
 		task := start(t, of)
 		check(t, of.CancelTask(t.Context(), ann, task.ID))
-		if got := settled(t, of, task.ID); !ended || !got.Cancelled || got.Response != nil {
+		if got := waitSettled(t, of, task.ID); !ended || !got.Cancelled || got.Response != nil {
 			t.Errorf("ended = %v, got %+v", ended, got)
 		}
 		check(t, of.CancelTask(t.Context(), ann, task.ID))
@@ -230,10 +232,10 @@ func TestCancelTask_stopsLeg(t *testing.T) {
 
 func TestCancelTask_ended(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		of := fresh(t, func(context.Context, call.Request) call.Result { return result("done") })
-		task := settled(t, of, start(t, of).ID)
+		of := newTasks(t, func(context.Context, call.Request) call.Result { return result("done") })
+		task := waitSettled(t, of, start(t, of).ID)
 		check(t, of.CancelTask(t.Context(), ann, task.ID))
-		if got := settled(t, of, task.ID); got.Cancelled || textOf(got) != "done" {
+		if got := waitSettled(t, of, task.ID); got.Cancelled || textOf(got) != "done" {
 			t.Errorf("got %+v", got)
 		}
 	})
@@ -242,10 +244,10 @@ func TestCancelTask_ended(t *testing.T) {
 func TestStart_ttlEndsLeg(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var took time.Duration
-		of := fresh(t, func(ctx context.Context, leg call.Request) call.Result {
+		of := newTasks(t, func(ctx context.Context, leg call.Request) call.Result {
 			began := time.Now()
 			defer func() { took = time.Since(began) }()
-			return untilCut(ctx, leg)
+			return untilCancelled(ctx, leg)
 		})
 		task := start(t, of)
 		time.Sleep(2 * time.Hour)
@@ -257,7 +259,7 @@ func TestStart_ttlEndsLeg(t *testing.T) {
 
 func TestWatchTasks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		of := fresh(t, func(_ context.Context, leg call.Request) call.Result {
+		of := newTasks(t, func(_ context.Context, leg call.Request) call.Result {
 			if leg.Resume == nil {
 				return asks("name")
 			}
@@ -287,13 +289,13 @@ func TestWatchTasks(t *testing.T) {
 func TestCancelTask_concurrentUpdate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var runs atomic.Int64
-		of := fresh(t, func(ctx context.Context, leg call.Request) call.Result {
+		of := newTasks(t, func(ctx context.Context, leg call.Request) call.Result {
 			runs.Add(1)
 			defer runs.Add(-1)
 			if leg.Resume == nil {
 				return asks("a")
 			}
-			return untilCut(ctx, leg)
+			return untilCancelled(ctx, leg)
 		})
 		var all []string
 		for range 200 {
@@ -319,7 +321,7 @@ func TestCancelTask_concurrentUpdate(t *testing.T) {
 			t.Errorf("%d legs are still running", n)
 		}
 		for _, id := range all {
-			if got := settled(t, of, id); !got.Cancelled {
+			if got := waitSettled(t, of, id); !got.Cancelled {
 				t.Errorf("got %+v", got)
 			}
 		}
@@ -340,7 +342,7 @@ func isFull(err *call.Error) bool { return err != nil && err.Overloaded && err.R
 
 func TestStart_maxRunningBytes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		of := fresh(t, untilCut)
+		of := newTasks(t, untilCancelled)
 		first, err := of.Start(t.Context(), large, time.Hour)
 		check(t, err)
 		_, err = of.Start(t.Context(), large, time.Hour)
@@ -359,26 +361,26 @@ func TestStart_maxRunningBytes(t *testing.T) {
 func TestUpdateTask_noRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		goOn := make(chan struct{})
-		of := fresh(t, func(ctx context.Context, leg call.Request) call.Result {
+		of := newTasks(t, func(ctx context.Context, leg call.Request) call.Result {
 			if len(leg.Arguments) > 100 {
 				<-goOn
 				return result("made room")
 			}
 			return once("a")(ctx, leg)
 		})
-		task := settled(t, of, start(t, of).ID)
+		task := waitSettled(t, of, start(t, of).ID)
 		_, err := of.Start(t.Context(), text(64<<20), time.Hour)
 		check(t, err)
 		if err := of.UpdateTask(t.Context(), ann, task.ID, answers{"a": named("A")}); !isFull(err) {
 			t.Errorf("response beside the call: got %v", err)
 		}
-		if got := settled(t, of, task.ID); len(got.Requests) != 1 {
+		if got := waitSettled(t, of, task.ID); len(got.Requests) != 1 {
 			t.Errorf("task: %+v", got)
 		}
 		close(goOn)
 		synctest.Wait()
 		check(t, of.UpdateTask(t.Context(), ann, task.ID, answers{"a": named("A")}))
-		if got := settled(t, of, task.ID); textOf(got) == "" {
+		if got := waitSettled(t, of, task.ID); textOf(got) == "" {
 			t.Errorf("task: %+v", got)
 		}
 	})

@@ -51,10 +51,10 @@ type link interface {
 
 const (
 	// patience is the timeout for a line of the server.
-	patience = 10 * time.Second
+	timeout = 10 * time.Second
 	// silence is the idle time after which an update considers the server's
 	// messages complete.
-	silence = 300 * time.Millisecond
+	idleTimeout = 300 * time.Millisecond
 )
 
 // play plays all transcripts for the kind of transport, "http" or "stream",
@@ -130,7 +130,7 @@ func (p *player) play(script transcript) transcript {
 				p.link.Send(headers[j], p.ids.real(text))
 			}
 		case p.update:
-			got.turns[i].lines = p.hear()
+			got.turns[i].lines = p.readMessages()
 		default:
 			p.expect(turn.lines)
 		}
@@ -142,8 +142,8 @@ func (p *player) play(script transcript) transcript {
 	return got
 }
 
-// hear returns the server's messages until it is idle.
-func (p *player) hear() (lines []string) {
+// readMessages returns the server's messages until it is idle.
+func (p *player) readMessages() (lines []string) {
 	for {
 		select {
 		case line, ok := <-p.link.Lines():
@@ -151,7 +151,7 @@ func (p *player) hear() (lines []string) {
 				return lines
 			}
 			lines = append(lines, p.ids.named(line))
-		case <-time.After(silence):
+		case <-time.After(idleTimeout):
 			return lines
 		}
 	}
@@ -171,7 +171,7 @@ func (p *player) expect(want []string) {
 			if said = p.ids.named(said); said != line {
 				p.t.Errorf("got\n%s\nwant\n%s", said, line)
 			}
-		case <-time.After(patience):
+		case <-time.After(timeout):
 			p.t.Fatalf("timeout; want\n%s", line)
 		}
 	}

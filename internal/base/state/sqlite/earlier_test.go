@@ -18,8 +18,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// The file was written by the version before the file moved into an extension, which also
-// sealed the two states beside it: a small one, and one whose journal is in the file.
+// An earlier version wrote the file. It also sealed the two states beside it: a small
+// one, and one with its journal in the file.
 func TestOpen_fileOfEarlierVersion(t *testing.T) {
 	check := func(err error) {
 		t.Helper()

@@ -12,7 +12,7 @@ import (
 
 func TestOpen_fileMode(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("rights are lists there")
+		t.Skip("SKIPPED: no file modes on this system")
 	}
 	s, path := opened(t)
 	if _, err := s.SealingKey(); err != nil {
@@ -39,37 +39,37 @@ func TestOpen_exclusive(t *testing.T) {
 	again.Close()
 }
 
-// wantRefused opens a file and checks why it is refused.
+// wantRefused checks that a file is rejected for a reason.
 func wantRefused(t testing.TB, path, why string) {
 	t.Helper()
 	s, err := Open(path, fixed, 0)
 	if err == nil {
 		s.Close()
-		t.Fatalf("the file is opened; want: %s", why)
+		t.Fatalf("the file was opened; want: %s", why)
 	}
 	if !strings.Contains(err.Error(), why) || !strings.Contains(err.Error(), filepath.Dir(path)) {
-		t.Errorf("refused with %q; want the place and %q", err, why)
+		t.Errorf("error %q; want the path and %q", err, why)
 	}
 }
 
 func TestOpen_unsafeMode(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("rights are lists there")
+		t.Skip("SKIPPED: no file modes on this system")
 	}
 	for name, c := range map[string]struct {
 		spoil func(path string) error
 		why   string
 	}{
-		"others write": {func(path string) error { return os.Chmod(path, 0o602) }, "open to other users"},
-		"others read":  {func(path string) error { return os.Chmod(path, 0o640) }, "open to other users"},
+		"others write": {func(path string) error { return os.Chmod(path, 0o602) }, "accessible to other users"},
+		"others read":  {func(path string) error { return os.Chmod(path, 0o640) }, "accessible to other users"},
 		"others write the log": {func(path string) error {
 			return errors.Join(os.WriteFile(path+"-wal", nil, 0o600), os.Chmod(path+"-wal", 0o602))
-		}, "open to other users"},
-		"others own the folder": {func(path string) error { return os.Chmod(filepath.Dir(path), 0o777) }, "open to other users"},
-		"a link":                {func(path string) error { return link(path, path) }, "is a link"},
-		"the log is a link":     {func(path string) error { return link(path, path+"-wal") }, "is a link"},
-		"another name":          {func(path string) error { return os.Link(path, path+".copy") }, "has another name"},
-		"a folder":              {func(path string) error { return errors.Join(os.Remove(path), os.Mkdir(path, 0o700)) }, "something else than a file"},
+		}, "accessible to other users"},
+		"others own the folder": {func(path string) error { return os.Chmod(filepath.Dir(path), 0o777) }, "accessible to other users"},
+		"a link":                {func(path string) error { return link(path, path) }, "not a regular file"},
+		"the log is a link":     {func(path string) error { return link(path, path+"-wal") }, "not a regular file"},
+		"another name":          {func(path string) error { return os.Link(path, path+".copy") }, "another hard link"},
+		"a folder":              {func(path string) error { return errors.Join(os.Remove(path), os.Mkdir(path, 0o700)) }, "not a regular file"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, path := opened(t)
@@ -84,7 +84,7 @@ func TestOpen_unsafeMode(t *testing.T) {
 	}
 }
 
-// link puts a link in the place of a file, if there is one, and moves that away.
+// link replaces a file by a link, and moves the file away.
 func link(path, name string) error {
 	elsewhere := path + ".elsewhere"
 	return errors.Join(os.Rename(path, elsewhere), os.Symlink(elsewhere, name))
@@ -130,7 +130,7 @@ func TestOpen_otherOwner(t *testing.T) {
 	}
 }
 
-// execute changes a file behind the back of the store.
+// execute changes a file without the store.
 func execute(t testing.TB, path, text string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", source(path, 0))

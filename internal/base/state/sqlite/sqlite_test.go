@@ -19,7 +19,7 @@ var (
 	fixed   = state.Options{Now: func() time.Time { return soon.Add(-time.Minute) }}
 )
 
-// store is a store together with its rows.
+// store is a store with its rows.
 type store struct {
 	state.Store
 	rows *rows
@@ -51,7 +51,7 @@ func reopened(t testing.TB, s *store, path string) *store {
 	return openedAt(t, path, fixed)
 }
 
-// pragma sets something of the connection of a store.
+// pragma sets a pragma on the connection of a store.
 func pragma(t testing.TB, s *store, text string) {
 	t.Helper()
 	if _, err := s.rows.db.Exec("PRAGMA " + text); err != nil {
@@ -91,7 +91,7 @@ func TestOpen_migrations(t *testing.T) {
 	const tables = 2
 	added := append(append([]string(nil), schema...), "CREATE TABLE more (x)")
 	if err := migrate(db, append(added, "CREATE TABLE more (y)")); err == nil {
-		t.Fatal("a step that fails has happened")
+		t.Fatal("a failed step was applied")
 	}
 	wantTables(t, db, tables, len(schema))
 	for range 2 {
@@ -143,20 +143,20 @@ func TestStore_fullDisk(t *testing.T) {
 		}
 	}
 	if got, err := s.Task(someone, task.ID); err != nil || got.Status != state.Working || len(got.Result) > 0 {
-		t.Errorf("the task is %s with %d bytes, %v", got.Status, len(got.Result), err)
+		t.Errorf("task %s with %d bytes, %v", got.Status, len(got.Result), err)
 	}
 	if _, err := s.Claim(t.Context(), someone, state.Nonce{1}, soon); !errors.Is(err, state.ErrUnkept) {
-		t.Errorf("a claim whose answer had no room: %v", err)
+		t.Errorf("claim with an answer that did not fit: %v", err)
 	}
 	s = reopened(t, s, path)
 	if _, err := s.Claim(t.Context(), someone, state.Nonce{1}, soon); !errors.Is(err, state.ErrUnkept) {
-		t.Errorf("a claim whose answer had no room, after a restart: %v", err)
+		t.Errorf("claim with an answer that did not fit, after a restart: %v", err)
 	}
 	if _, err := s.Journal(state.Nonce{2}); !errors.Is(err, state.ErrLost) {
-		t.Errorf("a journal that had no room: %v", err)
+		t.Errorf("journal that did not fit: %v", err)
 	}
 	if err := s.PutJournal(someone, state.Nonce{2}, soon, large); err != nil {
-		t.Errorf("a journal when there is room again: %v", err)
+		t.Errorf("journal with free capacity: %v", err)
 	}
 }
 
@@ -168,7 +168,7 @@ func TestPut_atomic(t *testing.T) {
 	if err := s.rows.Put(small, large); !s.rows.IsFull(err) {
 		t.Fatalf("records on a full disk: %v", err)
 	}
-	if err := s.rows.Each(func(e state.Entry) { t.Errorf("the record %s is there", e.ID) }); err != nil {
+	if err := s.rows.Each(func(e state.Entry) { t.Errorf("record %s exists", e.ID) }); err != nil {
 		t.Error(err)
 	}
 }
@@ -189,21 +189,21 @@ func TestStore_readOnlyDisk(t *testing.T) {
 	_, keyErr := s.SealingKey()
 	for what, err := range map[string]error{"a claim": claimErr, "a key": keyErr, "a result": update(s, task, nil)} {
 		if full := new(state.FullError); err == nil || errors.As(err, &full) {
-			t.Errorf("%s on a disk that cannot be written: %v", what, err)
+			t.Errorf("%s on a read-only disk: %v", what, err)
 		}
 	}
 	if got, err := s.Task(someone, task.ID); err != nil || got.Status != state.Working {
-		t.Errorf("the task is %s, %v", got.Status, err)
+		t.Errorf("task %s, %v", got.Status, err)
 	}
 	pragma(t, s, "query_only = 0")
 	if c, err := s.Claim(t.Context(), someone, state.Nonce{2}, soon); err != nil || !c.Won {
-		t.Errorf("a claim when the disk is well again: %v, %v", c.Won, err)
+		t.Errorf("claim after recovery: %v, %v", c.Won, err)
 	}
 	if _, err := s.SealingKey(); err != nil {
-		t.Errorf("a key when the disk is well again: %v", err)
+		t.Errorf("key after recovery: %v", err)
 	}
 	if err := update(s, task, nil); err != nil {
-		t.Errorf("a result when the disk is well again: %v", err)
+		t.Errorf("result after recovery: %v", err)
 	}
 }
 
@@ -217,7 +217,7 @@ func TestSweep_retries(t *testing.T) {
 	now = soon
 	pragma(t, s, "query_only = 1")
 	if s.Sweep() == nil {
-		t.Error("a disk that cannot be written is swept")
+		t.Error("a read-only disk was swept")
 	}
 	pragma(t, s, "query_only = 0")
 	if err := s.Sweep(); err != nil {
@@ -231,7 +231,7 @@ func TestSweep_retries(t *testing.T) {
 	defer db.Close()
 	left := -1
 	if err := db.QueryRow("SELECT count(*) FROM records").Scan(&left); err != nil || left != 0 {
-		t.Errorf("%d records are left, %v", left, err)
+		t.Errorf("%d records remain, %v", left, err)
 	}
 }
 
@@ -294,7 +294,7 @@ func benchPair(b *testing.B, s state.Store) {
 	}
 }
 
-// BenchmarkTask reads a task in a file, as a client that polls does.
+// BenchmarkTask reads a task in a file, like a polling client.
 func BenchmarkTask(b *testing.B) {
 	s, err := Open(filepath.Join(b.TempDir(), "state", "state.db"), state.Options{}, 0)
 	if err != nil {

@@ -288,7 +288,7 @@ func Asks(requests ...call.AskRequest) Run {
 		if r.Resume == nil || !answered(r.Resume, requests) {
 			return call.Result{Ask: &call.Ask{Requests: requests, State: state}}
 		}
-		return told(r.Resume, requests)
+		return responsesText(r.Resume, requests)
 	}
 }
 
@@ -301,7 +301,7 @@ func askTwice(first, second call.AskRequest) Run {
 		case r.Resume.State == "1":
 			return call.Result{Ask: &call.Ask{Requests: []call.AskRequest{second}, State: "2"}}
 		}
-		return told(r.Resume, []call.AskRequest{second})
+		return responsesText(r.Resume, []call.AskRequest{second})
 	}
 }
 
@@ -312,7 +312,7 @@ func answered(r *call.Resume, requests []call.AskRequest) bool {
 	})
 }
 
-func told(r *call.Resume, requests []call.AskRequest) call.Result {
+func responsesText(r *call.Resume, requests []call.AskRequest) call.Result {
 	text := ""
 	for _, q := range requests {
 		if e, refused := r.Refused[q.Key]; refused {

@@ -17,8 +17,8 @@ const (
 	// smallHoldBytes is the number of bytes that a client may hold regardless of
 	// what others hold.
 	smallHoldBytes = 64 << 10
-	// progressBytes is the number of bytes that counts as progress. With
-	// progressTimeout it requires a rate of 4 KiB/s.
+	// progressBytes is the number of bytes that counts as progress; fewer bytes
+	// count as none. With progressTimeout it requires a rate of 4 KiB/s.
 	progressBytes = 32 << 10
 	// progressTimeout is how long a body may go without progress.
 	progressTimeout = 8 * time.Second
@@ -26,7 +26,7 @@ const (
 
 // ErrOverBudget reports that the budget has no room for a message. A retry may
 // succeed.
-var ErrOverBudget = errors.New("the messages under way are too large together")
+var ErrOverBudget = errors.New("the memory budget for messages is used up")
 
 // Budget bounds the bytes or connections of all clients together, and divides
 // them among the clients. A client may hold as much as remains free beside it.
@@ -36,9 +36,9 @@ var ErrOverBudget = errors.New("the messages under way are too large together")
 //   - a quarter of that for small holds only,
 //   - an eighth for authenticated clients.
 //
-// If there is no room, a client takes it from the largest holder, provided that
-// this holder then still holds more than the client: the Budget revokes its
-// hold with the oldest progress. A Budget is safe for concurrent use.
+// If there is no room, the Budget revokes a hold of the largest holder: the one
+// with the oldest progress. It does so only if this holder holds more than the
+// client would. A Budget is safe for concurrent use.
 type Budget struct {
 	// fixed at creation
 	size, small   int64

@@ -3,11 +3,11 @@
 //
 // A [Guard] protects the server against attacks through browsers. It accepts
 // requests for one of the server's own hosts (against DNS rebinding), without
-// an origin or from an allowed one, and with a JSON body of bounded size and
-// time. It rejects others with the error JSON of the RFC (section 14), or with
-// JSON-RPC errors on the configured paths. [CheckListen], [Listen],
-// [ConfigureServer] and [LimitListener] do the same for the listener: its
-// addresses, its timeouts and its clients.
+// an origin or from an allowed one. A body must be JSON, of bounded size and
+// time. The guard rejects other requests with the error JSON of the RFC
+// (section 14), or with JSON-RPC errors on the configured paths. [CheckListen],
+// [Listen], [ConfigureServer] and [LimitListener] do the same for the listener:
+// its addresses, its timeouts and its clients.
 //
 // A [Budget] divides bytes or connections among clients (see
 // [workqueue.Client]), so that no client uses up what others need: request
@@ -107,8 +107,8 @@ func (g *Guard) Bodies() *Budget { return g.bodies }
 
 // Wrap returns a handler that passes accepted requests to next and rejects
 // others. Reading a body in next fails with [*http.MaxBytesError] if it is too
-// large, with a timeout if it is too slow, and with [ErrOverBudget] if there is
-// no room.
+// large. It fails with a timeout if it is too slow, and with [ErrOverBudget]
+// without room.
 func (g *Guard) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		no := g.check(r)
@@ -187,7 +187,7 @@ type rejection struct {
 var (
 	unknownHost      = newRejection(http.StatusForbidden, denied, "the Host header is not a name of this server; the operator allows names with listen { hosts = [...] }")
 	unknownOrigin    = newRejection(http.StatusForbidden, denied, "the Origin header is not allowed; the operator allows origins with listen { origins = [...] }")
-	crossSiteRequest = newRejection(http.StatusForbidden, denied, "requests from other web sites are refused")
+	crossSiteRequest = newRejection(http.StatusForbidden, denied, "requests from other web sites are rejected")
 	encodedBody      = newRejection(http.StatusUnsupportedMediaType, invalid, "an encoded body is not accepted: send it without Content-Encoding")
 	notJSON          = newRejection(http.StatusUnsupportedMediaType, invalid, "Content-Type must be application/json")
 )

@@ -23,9 +23,9 @@ const (
 )
 
 // CheckListen returns an error if a server without authentication and TLS may
-// not listen on address, "host:port" or "unix:PATH", because any client that
-// reaches it could call every tool. Loopback addresses and sockets are allowed,
-// others only with insecure.
+// not listen on address, "host:port" or "unix:PATH". Any client that reaches it
+// could call every tool. Loopback addresses and sockets are allowed, others
+// only with insecure.
 func CheckListen(address string, insecure bool) error {
 	if _, ok := SocketPath(address); ok {
 		return nil

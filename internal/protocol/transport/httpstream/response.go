@@ -267,10 +267,10 @@ func (a *Response) finish(r mcp.Reply) {
 		return
 	}
 	r = a.reserve(r)
-	lapsed := a.options.Access.Check()
+	revoked := a.options.Access.Check()
 	switch {
-	case !a.isStream && lapsed != nil:
-		WriteError(a.w, http.StatusUnauthorized, lapsed.Error())
+	case !a.isStream && revoked != nil:
+		WriteError(a.w, http.StatusUnauthorized, revoked.Error())
 	case !a.isStream:
 		a.writeReply(r)
 	case !r.Frame.IsZero():

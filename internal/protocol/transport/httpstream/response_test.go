@@ -50,13 +50,13 @@ func TestResponse_withoutRoom(t *testing.T) {
 	}
 }
 
-// deaf is a writer with a client that does not read.
-type deaf struct {
+// slowWriter is a writer with a client that does not read.
+type slowWriter struct {
 	http.ResponseWriter
 	conn net.Conn
 }
 
-func (d deaf) Unwrap() http.ResponseWriter { return lost(d) }
+func (d slowWriter) Unwrap() http.ResponseWriter { return lost(d) }
 
 type lost struct {
 	http.ResponseWriter
@@ -76,7 +76,7 @@ func answers() Options {
 // handler ends, because it counts.
 func TestDetached_closesConnection(t *testing.T) {
 	ours, theirs := net.Pipe()
-	a := NewResponse(deaf{httptest.NewRecorder(), ours}, answers(), func() {})
+	a := NewResponse(slowWriter{httptest.NewRecorder(), ours}, answers(), func() {})
 	a.Detached(httptest.NewRequest(http.MethodPost, "/", nil)).Finish(mcp.Refuse(mcp.Served, "too late"))
 	if err := ours.SetDeadline(time.Now().Add(time.Hour)); !errors.Is(err, io.ErrClosedPipe) {
 		t.Errorf("the connection is open: %v", err)
@@ -94,10 +94,10 @@ func TestDetached_supported(t *testing.T) {
 		r    *http.Request
 		late bool
 	}{
-		"HTTP/1.1":                 {deaf{}, first, true},
-		"HTTP/2":                   {deaf{}, second, false},
+		"HTTP/1.1":                 {slowWriter{}, first, true},
+		"HTTP/2":                   {slowWriter{}, second, false},
 		"writer without hijacking": {httptest.NewRecorder(), first, false},
-		"wrapper without Unwrap":   {struct{ http.ResponseWriter }{deaf{}}, first, false},
+		"wrapper without Unwrap":   {struct{ http.ResponseWriter }{slowWriter{}}, first, false},
 	} {
 		if late := NewResponse(test.w, answers(), func() {}).Detached(test.r); (late != nil) != test.late {
 			t.Errorf("%s: detached response: %v", name, late)
@@ -122,7 +122,7 @@ func TestDetached_releasesBody(t *testing.T) {
 		if g.Bodies().Hold(workqueue.Client{}, nil).Take(room / 2) {
 			t.Error("the body holds no budget")
 		}
-		NewResponse(deaf{httptest.NewRecorder(), ours}, answers(), func() {}).Detached(r).Finish(mcp.Refuse(mcp.Served, "too late"))
+		NewResponse(slowWriter{httptest.NewRecorder(), ours}, answers(), func() {}).Detached(r).Finish(mcp.Refuse(mcp.Served, "too late"))
 		if !g.Bodies().Hold(workqueue.Client{}, nil).Take(room / 2) {
 			t.Error("the body still holds budget")
 		}

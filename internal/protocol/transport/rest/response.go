@@ -98,7 +98,7 @@ func setHeader(w http.ResponseWriter, name, value string) { w.Header()[name] = [
 // errNoRoom replaces a response that has no room.
 var errNoRoom = call.Error{
 	Code: call.ExecutionError, Overloaded: true, RetryAfter: time.Second,
-	Message: "the answer is lost: clients have not read the answers before it, and there is no room for more; try again in a second",
+	Message: "the response was dropped, because too many responses are unread; try again in a second",
 }
 
 // write writes a whole response from pieces. A long response holds budget until

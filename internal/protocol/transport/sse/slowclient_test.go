@@ -157,7 +157,7 @@ func TestStream_withoutRoom(t *testing.T) {
 	web, _ := newSite(t, sse.Options{Bounds: httpstream.Bounds{Unread: httpguard.NewBudget(100_000)}}, tool)
 	l := open(t, web)
 	l.post(callText)
-	if got := <-l.lines; !strings.HasPrefix(got, `{"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"the answer is lost`) {
+	if got := <-l.lines; !strings.HasPrefix(got, `{"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"the response was dropped`) {
 		t.Errorf("stream: %.200s", got)
 	}
 	l.post(ping)

@@ -91,7 +91,7 @@ func (h *handler) message(w http.ResponseWriter, r *http.Request) {
 	}
 	ids := r.URL.Query()[sessionParameter]
 	if len(ids) != 1 {
-		httpstream.WriteError(w, http.StatusBadRequest, "the request needs the parameter "+sessionParameter+", once: the stream told it in its first event")
+		httpstream.WriteError(w, http.StatusBadRequest, "the request needs the parameter "+sessionParameter+" once; the first event of the stream contains it")
 		return
 	}
 	found, _ := h.clients.Load(ids[0])

@@ -83,7 +83,7 @@ func TestGoSDK(t *testing.T) {
 
 			changed := make(chan struct{}, 10)
 			client := sdk.NewClient(&sdk.Implementation{Name: "sdk", Version: "1"}, &sdk.ClientOptions{
-				ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) { tell(changed, struct{}{}) },
+				ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) { trySend(changed, struct{}{}) },
 			})
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 			defer cancel()
@@ -99,7 +99,7 @@ func TestGoSDK(t *testing.T) {
 			if err != nil || result.IsError {
 				t.Errorf("add returned %+v, %v", result, err)
 			}
-			if !heardOfChange(ctx, b, changed) {
+			if !waitForChange(ctx, b, changed) {
 				t.Error("the client received no notification")
 			}
 			if err := session.Close(); err != nil {
@@ -116,18 +116,18 @@ func TestGoSDK(t *testing.T) {
 	}
 }
 
-// tell sends to the listener unless its buffer is full: a client that blocked
+// trySend sends to the listener unless its buffer is full: a client that blocked
 // here would read nothing else.
-func tell[T any](listener chan<- T, what T) {
+func trySend[T any](listener chan<- T, what T) {
 	select {
 	case listener <- what:
 	default:
 	}
 }
 
-// heardOfChange publishes other tools until the client is notified: a modern
+// waitForChange publishes other tools until the client is notified: a modern
 // client subscribes at some time after it has connected.
-func heardOfChange(ctx context.Context, b *mcptest.Backend, changed <-chan struct{}) bool {
+func waitForChange(ctx context.Context, b *mcptest.Backend, changed <-chan struct{}) bool {
 	for i := 1; ; i++ {
 		b.Publish(mcptest.Tools()[:1+i%2]...)
 		select {

@@ -32,7 +32,7 @@ func TestResponse_withoutRoom(t *testing.T) {
 	}
 	s := newSite(t, streamable.Options{Bounds: httpstream.Bounds{Unread: httpguard.NewBudget(100_000)}}, tool)
 	session := s.begin("2025-11-25")
-	const lost = `{"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"the answer is lost`
+	const lost = `{"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"the response was dropped`
 	r := s.do(t.Context(), "POST", `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"hello"}}`, jsonType, session)
 	if text, err := io.ReadAll(r.Body); err != nil || r.StatusCode != http.StatusServiceUnavailable || r.Header.Get("Retry-After") == "" || !strings.HasPrefix(string(text), lost) {
 		t.Errorf("alone: %s %.200s: %v", r.Status, text, err)
@@ -45,7 +45,7 @@ func TestResponse_withoutRoom(t *testing.T) {
 
 // TestCall_keepsBodyBudget disconnects a client while its call continues.
 func TestCall_keepsBodyBudget(t *testing.T) {
-	tool, goOn := halting()
+	tool, goOn := progressTool()
 	s := newSite(t, streamable.Options{}, tool)
 	session := s.begin("2025-11-25")
 	door, err := httpguard.New(httpguard.Options{Bodies: 8 * int64(len(progressing)) / 6})
@@ -77,7 +77,7 @@ func TestCall_keepsBodyBudget(t *testing.T) {
 // and no notification of a call, a resumed stream replays only its own events,
 // and all event ids are distinct.
 func TestSession_separateStreams(t *testing.T) {
-	tool, goOn := halting()
+	tool, goOn := progressTool()
 	s := newSite(t, streamable.Options{}, tool)
 	session := s.begin("2025-11-25")
 	own := reader(t, s.do(t.Context(), "GET", "", "Accept: text/event-stream", session))

@@ -224,13 +224,13 @@ func (h *handler) get(w http.ResponseWriter, r *http.Request) {
 	case s != nil && !strings.HasPrefix(s.id, "g"):
 		c := h.newStreamConn(w, r, caller, s, after)
 		if c == nil {
-			httpstream.WriteError(w, http.StatusBadRequest, "the events after this one are not kept any more")
+			httpstream.WriteError(w, http.StatusBadRequest, "the events after this one are no longer stored")
 			return
 		}
 		c.open()
 		c.serve(nil)
 	case s == nil && last != "" && !strings.HasPrefix(last, "g"):
-		httpstream.WriteError(w, http.StatusBadRequest, "the stream of this event is not kept any more")
+		httpstream.WriteError(w, http.StatusBadRequest, "the stream of this event is no longer stored")
 	default:
 		h.listen(w, r, caller, id, version, s, after)
 	}

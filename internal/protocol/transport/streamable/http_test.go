@@ -167,8 +167,8 @@ func TestPost_streamHeaders(t *testing.T) {
 	}
 }
 
-// waiting returns a tool that reports when it runs and why it ended.
-func waiting() (tool mcptest.Tool, running chan struct{}, ended chan error) {
+// waitingTool returns a tool that reports when it runs and why it ended.
+func waitingTool() (tool mcptest.Tool, running chan struct{}, ended chan error) {
 	running, ended = make(chan struct{}), make(chan error, 1)
 	tool = mcptest.Tools()[0]
 	tool.Run = func(ctx context.Context, r call.Request) call.Result {
@@ -184,7 +184,7 @@ func waiting() (tool mcptest.Tool, running chan struct{}, ended chan error) {
 }
 
 func TestPost_clientDisconnects(t *testing.T) {
-	tool, running, ended := waiting()
+	tool, running, ended := waitingTool()
 	s := newSite(t, streamable.Options{}, tool)
 	text, header := callText("hello")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -210,7 +210,7 @@ func TestPost_cancelled(t *testing.T) {
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			tool, running, ended := waiting()
+			tool, running, ended := waitingTool()
 			s := newSite(t, streamable.Options{}, tool)
 			session := s.begin("2025-11-25")
 			answered := make(chan int, 1)
@@ -231,7 +231,7 @@ func TestPost_cancelled(t *testing.T) {
 }
 
 func TestPost_duplicateID(t *testing.T) {
-	tool, running, ended := waiting()
+	tool, running, ended := waitingTool()
 	s := newSite(t, streamable.Options{}, tool)
 	session := s.begin("2025-11-25")
 	const text = `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"hello","_meta":{"progressToken":1}}}`
@@ -272,7 +272,7 @@ func TestGet_missedChanges(t *testing.T) {
 }
 
 func TestGet_keepAlive(t *testing.T) {
-	tool, running, _ := waiting()
+	tool, running, _ := waitingTool()
 	s := newSite(t, streamable.Options{Bounds: httpstream.Bounds{KeepAlive: time.Millisecond}}, tool)
 	text, header := callText("hello")
 	response := s.do(t.Context(), "POST", text, header...)

@@ -72,8 +72,8 @@ func (s *site) begin(version string) string {
 
 const progressing = `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"hello","_meta":{"progressToken":1}}}`
 
-// halting returns a tool that reports progress before and after goOn is closed.
-func halting() (tool mcptest.Tool, goOn chan struct{}) {
+// progressTool returns a tool that reports progress before and after goOn is closed.
+func progressTool() (tool mcptest.Tool, goOn chan struct{}) {
 	goOn = make(chan struct{})
 	tool = mcptest.Tools()[0]
 	tool.Run = func(ctx context.Context, r call.Request) call.Result {
@@ -88,7 +88,7 @@ func halting() (tool mcptest.Tool, goOn chan struct{}) {
 func TestResume(t *testing.T) {
 	for _, version := range []string{"2025-03-26", "2025-11-25"} {
 		t.Run(version, func(t *testing.T) {
-			tool, goOn := halting()
+			tool, goOn := progressTool()
 			s := newSite(t, streamable.Options{}, tool)
 			session := s.begin(version)
 			ctx, lose := context.WithCancel(t.Context())
@@ -118,7 +118,7 @@ func TestResume(t *testing.T) {
 }
 
 func TestResume_timeout(t *testing.T) {
-	tool, running, ended := waiting()
+	tool, running, ended := waitingTool()
 	s := newSite(t, streamable.Options{ResumeTimeout: time.Millisecond}, tool)
 	session := s.begin("2025-11-25")
 	ctx, lose := context.WithCancel(t.Context())
@@ -132,7 +132,7 @@ func TestResume_timeout(t *testing.T) {
 }
 
 func TestResume_unsupported(t *testing.T) {
-	tool, running, ended := waiting()
+	tool, running, ended := waitingTool()
 	s := newSite(t, streamable.Options{}, tool)
 	session := s.begin("2025-11-25")
 	ctx, lose := context.WithCancel(t.Context())
@@ -155,8 +155,8 @@ func TestResume_unsupported(t *testing.T) {
 	}
 }
 
-// closing returns a tool that closes its stream, and then continues.
-func closing() (tool mcptest.Tool, goOn chan struct{}) {
+// closingTool returns a tool that closes its stream, and then continues.
+func closingTool() (tool mcptest.Tool, goOn chan struct{}) {
 	goOn = make(chan struct{})
 	tool = mcptest.Tools()[0]
 	tool.Run = func(_ context.Context, r call.Request) call.Result {
@@ -170,7 +170,7 @@ func closing() (tool mcptest.Tool, goOn chan struct{}) {
 }
 
 func TestCloseStream(t *testing.T) {
-	tool, goOn := closing()
+	tool, goOn := closingTool()
 	s := newSite(t, streamable.Options{}, tool)
 	session := s.begin("2025-11-25")
 	const text = `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"hello"}}`
@@ -201,7 +201,7 @@ func TestCloseStream_unsupported(t *testing.T) {
 		{"older client", progressing, func(s *site) []string { return []string{jsonType, s.begin("2025-06-18")} }},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			tool, goOn := closing()
+			tool, goOn := closingTool()
 			close(goOn)
 			s := newSite(t, streamable.Options{}, tool)
 			if got := read(t, s.do(t.Context(), "POST", test.text, test.header(s)...)); !strings.Contains(got, "done") {
@@ -212,7 +212,7 @@ func TestCloseStream_unsupported(t *testing.T) {
 }
 
 func TestResume_otherSession(t *testing.T) {
-	tool, goOn := halting()
+	tool, goOn := progressTool()
 	close(goOn)
 	s := newSite(t, streamable.Options{}, tool)
 	mine, other := s.begin("2025-11-25"), s.begin("2025-11-25")

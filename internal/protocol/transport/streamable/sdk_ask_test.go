@@ -26,7 +26,7 @@ func TestGoSDK_ask(t *testing.T) {
 			defer session.Close()
 			askTour(t, session)
 			readTour(t, session)
-			hearTour(t, s, session, updated)
+			subscribeTour(t, s, session, updated)
 		})
 	}
 }
@@ -41,7 +41,7 @@ func connect(t *testing.T, s *site, version string, updated chan<- string) *sdk.
 		CreateMessageHandler: func(context.Context, *sdk.CreateMessageRequest) (*sdk.CreateMessageResult, error) {
 			return &sdk.CreateMessageResult{Role: "assistant", Model: "m", Content: &sdk.TextContent{Text: "Paris"}}, nil
 		},
-		ResourceUpdatedHandler: func(_ context.Context, r *sdk.ResourceUpdatedNotificationRequest) { tell(updated, r.Params.URI) },
+		ResourceUpdatedHandler: func(_ context.Context, r *sdk.ResourceUpdatedNotificationRequest) { trySend(updated, r.Params.URI) },
 	})
 	client.AddRoots(&sdk.Root{URI: "file:///home", Name: "home"})
 	session, err := client.Connect(t.Context(), &sdk.StreamableClientTransport{Endpoint: s.web.URL, HTTPClient: s.web.Client()},
@@ -98,8 +98,8 @@ func readTour(t *testing.T, session *sdk.ClientSession) {
 	}
 }
 
-// hearTour subscribes to a resource and waits for a notification of its change.
-func hearTour(t *testing.T, s *site, session *sdk.ClientSession, updated <-chan string) {
+// subscribeTour subscribes to a resource and waits for a notification of its change.
+func subscribeTour(t *testing.T, s *site, session *sdk.ClientSession, updated <-chan string) {
 	t.Helper()
 	if err := session.Subscribe(t.Context(), &sdk.SubscribeParams{URI: "test://readme"}); err != nil {
 		t.Fatal(err)
@@ -122,7 +122,7 @@ func hearTour(t *testing.T, s *site, session *sdk.ClientSession, updated <-chan 
 
 // TestGoSDK_resume has a tool close the connection that its client waits on.
 func TestGoSDK_resume(t *testing.T) {
-	tool, goOn := closing()
+	tool, goOn := closingTool()
 	close(goOn)
 	s := newSite(t, streamable.Options{RetryDelay: time.Millisecond}, tool)
 	session := connect(t, s, "2025-11-25", nil)

@@ -20,7 +20,7 @@ func TestGoSDK(t *testing.T) {
 			s := newSite(t, streamable.Options{})
 			changed, progress := make(chan struct{}, 10), make(chan float64, 10)
 			client := sdk.NewClient(&sdk.Implementation{Name: "sdk", Version: "1"}, &sdk.ClientOptions{
-				ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) { tell(changed, struct{}{}) },
+				ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) { trySend(changed, struct{}{}) },
 				ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) {
 					progress <- r.Params.Progress
 				},
@@ -36,9 +36,9 @@ func TestGoSDK(t *testing.T) {
 	}
 }
 
-// tell sends to the listener unless its buffer is full: a client that blocked
+// trySend sends to the listener unless its buffer is full: a client that blocked
 // here would read nothing else.
-func tell[T any](listener chan<- T, what T) {
+func trySend[T any](listener chan<- T, what T) {
 	select {
 	case listener <- what:
 	default:

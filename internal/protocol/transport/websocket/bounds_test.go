@@ -118,7 +118,7 @@ func TestSend_withoutRoom(t *testing.T) {
 	for _, step := range []struct{ send, want string }{
 		{`{"jsonrpc":"2.0","id":"a\"b","method":"tools/call","params":{"name":"hello","_meta":{` +
 			`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`,
-			`{"jsonrpc":"2.0","id":"a\"b","error":{"code":-32603,"message":"the answer is lost`},
+			`{"jsonrpc":"2.0","id":"a\"b","error":{"code":-32603,"message":"the response was dropped`},
 		{ping, `{"jsonrpc":"2.0","id":1,"result":{}}`},
 	} {
 		if err := socket.WriteMessage(client.TextMessage, []byte(step.send)); err != nil {

@@ -106,8 +106,8 @@ func (m *inboundMessage) Abort() { _ = m.client.socket.SetReadDeadline(time.Unix
 
 // The errors that end the connection.
 var (
-	errBinary = errors.New("messages are text")
-	errUTF8   = errors.New("messages are UTF-8")
+	errBinary = errors.New("messages must be text")
+	errUTF8   = errors.New("messages must be UTF-8")
 )
 
 // read reads the next message within its time.

@@ -196,7 +196,7 @@ func TestRead_budget(t *testing.T) {
 	defer second.Close()
 	defer third.Close()
 	send(second, call)
-	if got := farewell(t, second); got != client.CloseTryAgainLater {
+	if got := closeCode(t, second); got != client.CloseTryAgainLater {
 		t.Errorf("code %d", got)
 	}
 	send(third, ping)

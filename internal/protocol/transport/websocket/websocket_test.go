@@ -87,8 +87,8 @@ func TestHandshake(t *testing.T) {
 	}
 }
 
-// farewell reads until the server closes, and returns the close code.
-func farewell(t *testing.T, socket *client.Conn) int {
+// closeCode reads until the server closes, and returns the close code.
+func closeCode(t *testing.T, socket *client.Conn) int {
 	t.Helper()
 	for {
 		_, _, err := socket.ReadMessage()
@@ -129,7 +129,7 @@ func TestClose_codes(t *testing.T) {
 			socket := connect(t, web)
 			defer socket.Close()
 			test.end(t, socket, s)
-			if got := farewell(t, socket); got != test.want {
+			if got := closeCode(t, socket); got != test.want {
 				t.Errorf("code %d, want %d", got, test.want)
 			}
 		})

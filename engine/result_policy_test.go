@@ -11,7 +11,7 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-// lookup returns what its caller wants to be returned, so that a policy can judge it.
+// lookup returns its argument, so that a policy can evaluate it.
 const lookup = `
 tool "lookup" {
   input "level" { type = integer }
@@ -72,7 +72,7 @@ func calls(name, arguments string) call.Request {
 	return r
 }
 
-// TestResultPolicy_denies: of every kind, by its shape, once the call is done.
+// All kinds of results are evaluated after the call.
 func TestResultPolicy_denies(t *testing.T) {
 	s, _ := judged(t, strings.Replace(lookup, "string(result).contains", "tool.name == 'draw' ? result[0].text.contains('secret') : result.contains", 1))
 	admin := calls("lookup", `{"level":4}`)
@@ -96,11 +96,11 @@ func TestResultPolicy_denies(t *testing.T) {
 		wantSaid(t, s.Execute(t.Context(), test.request), test.want)
 	}
 	if seen := s.Visible(t.Context(), call.Tools, admin.Caller); len(seen.Tools) != 3 {
-		t.Errorf("%d tools are seen, as what they return is not known", len(seen.Tools))
+		t.Errorf("%d tools are visible, as results are unknown", len(seen.Tools))
 	}
 }
 
-// TestResultPolicy_schema, when the files are loaded.
+// The types are checked while loading.
 func TestResultPolicy_schema(t *testing.T) {
 	for change, want := range map[string]string{
 		"result.levle > 3":   `the result of tool "lookup" has no "levle"`,
@@ -119,13 +119,13 @@ func TestResultPolicy_schema(t *testing.T) {
 	}
 }
 
-// TestResultPolicy_unreadable: errors deny.
+// Errors deny.
 func TestResultPolicy_unreadable(t *testing.T) {
 	s, _ := judged(t, strings.Replace(lookup, "result.level > 3", "result.level / 0 > 3", 1))
 	wantSaid(t, s.Execute(t.Context(), calls("lookup", `{"level":1}`)), "POLICY_DENIED: denied by policy")
 }
 
-// TestResultPolicy_resultVariable.
+// The variable result exists in result policies only.
 func TestResultPolicy_resultVariable(t *testing.T) {
 	s := unloaded(t, engine.Options{Files: engine.Files{Tools: files("lookup.hcl", strings.Replace(lookup, `  on     = "result"
   tools  = ["lookup"]`, `  tools  = ["lookup"]`, 1))}})
@@ -134,7 +134,7 @@ func TestResultPolicy_resultVariable(t *testing.T) {
 	}
 }
 
-// TestResultPolicy_folder, and what is judged is not for everybody's cache.
+// A result with result policies is not public.
 func TestResultPolicy_folder(t *testing.T) {
 	tools := files("docs.hcl", `
 resource_folder "docs" {
@@ -152,13 +152,12 @@ policy "words" {
 		r := calls("docs://"+name, "")
 		r.Kind, r.Arguments = call.Resources, nil
 		if got := s.Execute(t.Context(), r); (got.Err == nil) != want || got.Public {
-			t.Errorf("%s: %s, for all to keep: %v", name, said(got), got.Public)
+			t.Errorf("%s: %s, public: %v", name, said(got), got.Public)
 		}
 	}
 }
 
-// TestResultPolicy_content: no tool shows a client in one part of its
-// result what a policy over the other does not see.
+// No part of a result reaches the client without a policy that can read it.
 func TestResultPolicy_content(t *testing.T) {
 	const both = `
 tool "both" {

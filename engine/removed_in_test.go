@@ -50,6 +50,6 @@ func TestRemovedIn_visibleTools(t *testing.T) {
 	tools["greet.hcl"] = &fstest.MapFile{Data: []byte(fmt.Sprintf(tool, "greet")), Mode: 0o644}
 	reload()
 	if err := execute("greet", "anonymous"); err != nil {
-		t.Errorf("a tool that came back: %v", err)
+		t.Errorf("a restored tool: %v", err)
 	}
 }

@@ -10,13 +10,12 @@ import (
 	"github.com/mcpd/mcpd/identity"
 )
 
-// lateResults receive what ends late.
+// lateResults receives results of detached calls.
 type lateResults chan call.Result
 
 func (a lateResults) Answer(r call.Result) { a <- r }
 
-// TestDetached_hookDeadline: those that store what they are told
-// could not do so in a context that has ended with the function.
+// Hooks that store their events need a context that outlives the function.
 func TestDetached_hookDeadline(t *testing.T) {
 	type none struct{}
 	type key struct{}
@@ -46,7 +45,7 @@ func TestDetached_hookDeadline(t *testing.T) {
 	}()
 	<-late
 	if told.Err() != nil || told.Value(key{}) != "a trace" {
-		t.Errorf("the hook was told in a context that has ended with %v, of %v", told.Err(), told.Value(key{}))
+		t.Errorf("the context of the hook ended with %v; its value is %v", told.Err(), told.Value(key{}))
 	}
 	close(end)
 	<-left

@@ -17,8 +17,8 @@ import (
 	"github.com/mcpd/mcpd/serve"
 )
 
-// assembled is a tool with parts in four files, each with the version.
-func assembled(version int) fstest.MapFS {
+// versionedFiles is a tool with parts in four files, each with the version.
+func versionedFiles(version int) fstest.MapFS {
 	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text), Mode: 0o644} }
 	return fstest.MapFS{
 		"locals.hcl": file(fmt.Sprintf("locals {\n  version = %d\n}\n", version)),
@@ -47,7 +47,7 @@ func TestReload_atomic(t *testing.T) {
 	case testing.Short():
 		reloads = 50
 	}
-	folder := assembled(0)
+	folder := versionedFiles(0)
 	s, err := engine.New(engine.Options{Name: "storm", Extensions: []engine.Extension{typescript.New()}, Files: engine.Files{Tools: folder}, Front: serve.Checks{}})
 	if err != nil {
 		t.Fatal(err)
@@ -90,7 +90,7 @@ func TestReload_atomic(t *testing.T) {
 		})
 	}
 	for version := 1; version <= reloads; version++ {
-		for name, file := range assembled(version) {
+		for name, file := range versionedFiles(version) {
 			folder[name] = file
 		}
 		if _, err := s.Reload(t.Context(), engine.Change{Paths: []string{"locals.hcl", "tool.hcl", "body.js", "part.js"}}); err != nil {

@@ -14,23 +14,23 @@ import (
 // root is a path in the kernel's form.
 var root = [2]byte{'/'}
 
-// try is a system call that a worker may not make, with arguments that are
+// deniedCall is a system call that a worker may not make, with arguments that are
 // harmless if it succeeds.
-type try struct {
+type deniedCall struct {
 	number uintptr
 	args   [6]uintptr
 }
 
 const bad = ^uintptr(0)
 
-// tries returns them by name. Some would end this process if they succeed.
-func tries() map[string]try {
+// deniedCalls returns them by name. Some would end this process if they succeed.
+func deniedCalls() map[string]deniedCall {
 	path, parent, self := uintptr(unsafe.Pointer(&root)), uintptr(os.Getppid()), uintptr(os.Getpid())
 	at := func(args ...uintptr) (all [6]uintptr) {
 		copy(all[:], args)
 		return all
 	}
-	all := map[string]try{
+	all := map[string]deniedCall{
 		"openat":                  {unix.SYS_OPENAT, at(0, path, unix.O_RDONLY|unix.O_CLOEXEC)},
 		"openat2":                 {unix.SYS_OPENAT2, at(0, path, 0, 0)},
 		"statx":                   {unix.SYS_STATX, at(0, path, 0, 0, 0)},
@@ -116,8 +116,8 @@ func tries() map[string]try {
 	return all
 }
 
-// tried makes all calls.
-func tried(all map[string]try) map[string]int {
+// callAll makes all calls.
+func callAll(all map[string]deniedCall) map[string]int {
 	errnos := map[string]int{}
 	for name, t := range all {
 		a := t.args
@@ -128,16 +128,16 @@ func tried(all map[string]try) map[string]int {
 }
 
 func init() {
-	programs["tries"] = func() (finding, error) { return finding{Errnos: tried(tries())}, nil }
+	programs["tries"] = func() (finding, error) { return finding{Errnos: callAll(deniedCalls())}, nil }
 	programs["is refused"] = func() (f finding, err error) {
-		all := tries()
+		all := deniedCalls()
 		opened := onThreads(func() { f.Report, err = Enter(Options{Memory: 512 << 20}) }, func() int {
 			return errno(unix.Open("/proc/self/status", openRead, 0))
 		})
 		if err != nil {
 			return f, err
 		}
-		f.Errnos = tried(all)
+		f.Errnos = callAll(all)
 		f.Errnos["openat on every thread"] = opened
 		return f, nil
 	}
@@ -146,15 +146,15 @@ func init() {
 		if err != nil {
 			return finding{}, err
 		}
-		return finding{report, tried(map[string]try{"uname": {number: unix.SYS_UNAME}})}, nil
+		return finding{report, callAll(map[string]deniedCall{"uname": {number: unix.SYS_UNAME}})}, nil
 	}
 }
 
 func TestSeccomp_deniedCalls(t *testing.T) {
-	confined := found(t, command(t, "is refused"))
+	confined := runProgram(t, command(t, "is refused"))
 	t.Log(confined.Report)
 	needs(t, confined.Report, nameSeccomp)
-	free := found(t, command(t, "tries")).Errnos
+	free := runProgram(t, command(t, "tries")).Errnos
 	for name, errno := range confined.Errnos {
 		want := unix.EPERM
 		if name == "clone3" {
@@ -170,7 +170,7 @@ func TestSeccomp_deniedCalls(t *testing.T) {
 }
 
 func TestSeccomp_strict(t *testing.T) {
-	confined := found(t, command(t, "is refused"))
+	confined := runProgram(t, command(t, "is refused"))
 	needs(t, confined.Report, nameSeccomp)
 	cmd := command(t, "goes too far")
 	err := cmd.Run()

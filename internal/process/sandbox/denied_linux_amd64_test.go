@@ -4,8 +4,8 @@ import "golang.org/x/sys/unix"
 
 // olderTries are calls that do not exist on all architectures, and some with
 // numbers of the x32 interface.
-func olderTries(at func(...uintptr) [6]uintptr, path uintptr) map[string]try {
-	return map[string]try{
+func olderTries(at func(...uintptr) [6]uintptr, path uintptr) map[string]deniedCall {
+	return map[string]deniedCall{
 		"open":         {unix.SYS_OPEN, at(path, unix.O_RDONLY|unix.O_CLOEXEC)},
 		"creat":        {unix.SYS_CREAT, at(path, 0)},
 		"newfstatat":   {unix.SYS_NEWFSTATAT, at(0, path, 0, 0)},

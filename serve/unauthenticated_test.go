@@ -18,27 +18,27 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/mcp/mcptest"
 )
 
-// knowsPeers is true if this system authenticates socket peers.
-const knowsPeers = runtime.GOOS == "linux"
+// peersSupported is true if this system authenticates socket peers.
+const peersSupported = runtime.GOOS == "linux"
 
 // usersOf returns the auth block for a local user; empty on other systems.
 func usersOf(uid int) string {
-	if !knowsPeers {
+	if !peersSupported {
 		return ""
 	}
 	return fmt.Sprintf("auth \"unix\" \"users\" {\n  uids = [%d]\n}\n", uid)
 }
 
-// entrance is a way into the server, with ada's credential and the strangers
-// there.
+// entrance is a way into the server, with ada's credential and the clients
+// to reject.
 type entrance struct {
 	site
-	ada       http.Header
-	strangers []stranger
+	ada     http.Header
+	clients []badClient
 }
 
-// stranger is a client without valid authentication.
-type stranger struct {
+// badClient is a client without valid authentication.
+type badClient struct {
 	name string
 	site
 	header http.Header
@@ -55,11 +55,11 @@ func guardedBlocks(t *testing.T) (blocks string, revoked string, by encryption) 
 	return usersOf(os.Getuid()+1) + by.block() + fmt.Sprintf("auth \"mtls\" \"fleet\" {\n  allow = [\"ada.*\"]\n}\nauth \"api_key\" \"ops\" {\n  file = %q\n}\n", path), revoked, by
 }
 
-// strangers are clients with invalid credentials.
-func (m *matrix) strangers(at site, revoked string) []stranger {
+// badClients are clients with invalid credentials.
+func (m *matrix) badClients(at site, revoked string) []badClient {
 	of := func(key *idptest.Key) http.Header { return issuer{m.corp.Provider, key}.token(nil) }
 	ada, key := m.corp.token(nil), http.Header{"X-Api-Key": {revoked}}
-	return []stranger{
+	return []badClient{
 		{"nothing", at, nil, 401},
 		{"claims only", at, http.Header{"X-Agent-Id": {"ada"}, "X-Agent-Meta-Scopes": {"admin"}, "X-Forwarded-User": {"ada"}}, 401},
 		{"password", at, http.Header{"Authorization": {"Basic YWRhOmFkYQ=="}}, 401},
@@ -78,11 +78,11 @@ func (m *matrix) strangers(at site, revoked string) []stranger {
 	}
 }
 
-// strangersWith are clients with invalid certificates.
-func (m *matrix) strangersWith(at site, by encryption) []stranger {
+// badCertClients are clients with invalid certificates.
+func (m *matrix) badCertClients(at site, by encryption) []badClient {
 	expired := m.corp.token(map[string]any{"exp": time.Now().Add(-time.Hour).Unix()})
 	ada := m.corp.token(nil).Get("Authorization")
-	return []stranger{
+	return []badClient{
 		{"no certificate", by.site(m.t, at), nil, 401},
 		{"certificate with another name", by.site(m.t, at, by.authority.Issue(m.t, "bob.example")), nil, 401},
 		{"certificate of another authority", by.site(m.t, at, certtest.New(m.t).Issue(m.t, "ada.example")), nil, 0},
@@ -97,14 +97,14 @@ func (m *matrix) strangersWith(at site, by encryption) []stranger {
 func (m *matrix) entrances(revoked string, by encryption) (all []entrance) {
 	m.t.Helper()
 	for _, at := range m.sites() {
-		all = append(all, entrance{at, m.corp.token(nil), m.strangers(at, revoked)})
+		all = append(all, entrance{at, m.corp.token(nil), m.badClients(at, revoked)})
 	}
 	at := m.encrypted(by)
-	return append(all, entrance{at, nil, m.strangersWith(at, by)})
+	return append(all, entrance{at, nil, m.badCertClients(at, by)})
 }
 
-// try sends a stranger's request, and returns an error of the response.
-func (m *matrix) try(s stranger, method, path, body string, header http.Header) (status int, wrong string) {
+// try sends a request of a rejected client, and returns an error of the response.
+func (m *matrix) try(s badClient, method, path, body string, header http.Header) (status int, wrong string) {
 	m.t.Helper()
 	if s.status == 0 {
 		return 0, m.unconnected(s.site, method, path)
@@ -156,7 +156,7 @@ func (m *matrix) ways(at site, r mcptest.Request, credential http.Header) (all [
 	return append(all, way{"HTTP+SSE", endpoint, messageOf(3, r, ""), nil, next})
 }
 
-// TestUnauthenticated_methods: requests of strangers are rejected before
+// TestUnauthenticated_methods: requests without valid authentication are rejected before
 // anything happens, also on sessions and streams of others. The holder of a
 // credential is served.
 func TestUnauthenticated_methods(t *testing.T) {
@@ -170,20 +170,20 @@ func TestUnauthenticated_methods(t *testing.T) {
 		for _, r := range mcptest.Requests() {
 			for _, w := range m.ways(at.site, r, at.ada) {
 				before := m.traces()
-				for _, s := range at.strangers {
+				for _, s := range at.clients {
 					cells++
 					if status, wrong := m.try(s, http.MethodPost, w.path, w.text, w.header); status != s.status || wrong != "" {
 						t.Errorf("%s by %s, %s, with %s: %d %s", r.Method, at.name, w.name, s.name, status, wrong)
 					}
 				}
 				if diff := m.left(before); diff != "" {
-					t.Errorf("%s by %s, %s: strangers had effects (-before +after)\n%s", r.Method, at.name, w.name, diff)
+					t.Errorf("%s by %s, %s: rejected requests had effects (-before +after)\n%s", r.Method, at.name, w.name, diff)
 				}
 				m.serves(at.site, r, w, at.ada)
 			}
 		}
-		if cells < 40*len(at.strangers) {
-			t.Errorf("only %d requests of strangers by %s", cells, at.name)
+		if cells < 40*len(at.clients) {
+			t.Errorf("only %d rejected requests by %s", cells, at.name)
 		}
 	}
 }
@@ -207,8 +207,8 @@ var httpMethods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPT
 
 const wellKnown = "/.well-known/oauth-protected-resource"
 
-// toStrangers are the expected responses for strangers, by httpMethods.
-func toStrangers() map[string]string {
+// wantRoutes are the expected responses without authentication, by httpMethods.
+func wantRoutes() map[string]string {
 	return map[string]string{
 		"/mcp":              "401 405 401 405 405 401 405 405",
 		"/ws":               "401 401 401 401 401 401 401 401",
@@ -227,7 +227,7 @@ func toStrangers() map[string]string {
 	}
 }
 
-// TestUnauthenticated_routes checks the responses for strangers on each route
+// TestUnauthenticated_routes checks the responses without authentication on each route
 // and HTTP method, with the session and the stream of another client.
 func TestUnauthenticated_routes(t *testing.T) {
 	if testing.Short() {
@@ -239,9 +239,9 @@ func TestUnauthenticated_routes(t *testing.T) {
 		session := m.begin(at.site, "2025-11-25", at.ada)
 		endpoint, next := m.listen(at.site, at.ada)
 		before := m.traces()
-		for _, s := range at.strangers {
+		for _, s := range at.clients {
 			want := map[string]string{}
-			for pattern, row := range toStrangers() {
+			for pattern, row := range wantRoutes() {
 				if want[pattern] = strings.ReplaceAll(row, "401", fmt.Sprint(s.status)); s.status == 0 {
 					want[pattern] = strings.TrimSuffix(strings.Repeat("0 ", len(httpMethods)), " ")
 				}
@@ -251,7 +251,7 @@ func TestUnauthenticated_routes(t *testing.T) {
 			}
 		}
 		if diff := m.left(before); diff != "" {
-			t.Errorf("by %s: strangers had effects (-before +after)\n%s", at.name, diff)
+			t.Errorf("by %s: rejected requests had effects (-before +after)\n%s", at.name, diff)
 		}
 		const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
 		if still := m.send(at.site, http.MethodPost, "/mcp", ping, joined(session, at.ada)); still.status != http.StatusOK {
@@ -264,8 +264,8 @@ func TestUnauthenticated_routes(t *testing.T) {
 	}
 }
 
-// routesTo returns the responses for a stranger, in the form of [toStrangers].
-func (m *matrix) routesTo(s stranger, session http.Header, endpoint string) map[string]string {
+// routesTo returns the responses for a rejected client, in the form of [wantRoutes].
+func (m *matrix) routesTo(s badClient, session http.Header, endpoint string) map[string]string {
 	m.t.Helper()
 	socket := http.Header{"Sec-Websocket-Version": {"13"}, "Sec-Websocket-Key": {"dGhlIHNhbXBsZSBub25jZQ=="}, "Sec-Websocket-Protocol": {"mcp"}}
 	got := map[string]string{}

@@ -23,9 +23,9 @@ import (
 	"github.com/mcpd/mcpd/serve"
 )
 
-// foreigners are callers with access that are not "ada" of the first provider,
+// otherCallers are callers with access that are not "ada" of the first provider,
 // or not with the same agent.
-func (m *matrix) foreigners() map[string]http.Header {
+func (m *matrix) otherCallers() map[string]http.Header {
 	return map[string]http.Header{
 		"other user of her provider":    m.corp.token(map[string]any{"sub": "bob"}),
 		"same name at another provider": m.other.token(nil),
@@ -34,15 +34,15 @@ func (m *matrix) foreigners() map[string]http.Header {
 	}
 }
 
-// welcome are the auth blocks that accept all foreigners.
-func welcome() string { return "auth \"anonymous\" \"all\" {}\n" + usersOf(os.Getuid()) }
+// otherCallerBlocks are the auth blocks that accept all other callers.
+func otherCallerBlocks() string { return "auth \"anonymous\" \"all\" {}\n" + usersOf(os.Getuid()) }
 
 const pingText = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
 
 // TestSession_otherPrincipal: for others a session does not exist, nor its
 // HTTP+SSE stream, whatever they send.
 func TestSession_otherPrincipal(t *testing.T) {
-	m := newMatrix(t, welcome())
+	m := newMatrix(t, otherCallerBlocks())
 	ada := m.corp.token(nil)
 	texts := map[string]string{
 		"a notification": `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`,
@@ -62,7 +62,7 @@ func TestSession_otherPrincipal(t *testing.T) {
 		for _, version := range []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"} {
 			session := m.begin(at, version, ada)
 			before := m.traces()
-			for name, credential := range m.foreigners() {
+			for name, credential := range m.otherCallers() {
 				for what, text := range texts {
 					for path, header := range map[string]http.Header{"/mcp": joined(session, credential), endpoint: credential} {
 						if got := m.send(at, http.MethodPost, path, text, header); got.status != http.StatusNotFound {
@@ -93,7 +93,7 @@ func TestSession_otherPrincipal(t *testing.T) {
 // TestAsk_otherPrincipal: others who know all ids cannot answer, cancel or read
 // a call that waits for its client on their own sessions.
 func TestAsk_otherPrincipal(t *testing.T) {
-	m := newMatrix(t, welcome())
+	m := newMatrix(t, otherCallerBlocks())
 	ada := m.corp.token(nil)
 	const call = `{"jsonrpc":"2.0","id":"call","method":"tools/call","params":{"name":"asks","arguments":{}}}`
 	const answer = `{"jsonrpc":"2.0","id":%q,"result":{"action":"accept","content":{"name":%q}}}`
@@ -107,7 +107,7 @@ func TestAsk_otherPrincipal(t *testing.T) {
 		if asked.Method != "elicitation/create" {
 			t.Fatalf("input request: %+v", asked)
 		}
-		for name, credential := range m.foreigners() {
+		for name, credential := range m.otherCallers() {
 			own := m.begin(at, "2025-11-25", credential)
 			for _, text := range []string{fmt.Sprintf(answer, asked.ID, "nobody"), `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"call"}}`} {
 				if got := m.send(at, http.MethodPost, "/mcp", text, joined(own, credential)); got.status != http.StatusAccepted {
@@ -127,13 +127,13 @@ func TestAsk_otherPrincipal(t *testing.T) {
 // TestResume_otherPrincipal: others who know the id of an event cannot resume
 // its stream, on their own session or on the owner's.
 func TestResume_otherPrincipal(t *testing.T) {
-	m := newMatrix(t, welcome())
+	m := newMatrix(t, otherCallerBlocks())
 	ada := m.corp.token(nil)
 	const call = `{"jsonrpc":"2.0","id":"call","method":"tools/call","params":{"name":"asks","arguments":{}}}`
 	for _, at := range m.sites() {
 		hers := m.begin(at, "2025-11-25", ada)
 		last := m.lose(at, call, joined(hers, ada))
-		for name, credential := range m.foreigners() {
+		for name, credential := range m.otherCallers() {
 			own := m.begin(at, "2025-11-25", credential)
 			for want, session := range map[int]http.Header{http.StatusBadRequest: own, http.StatusNotFound: hers} {
 				got := m.send(at, http.MethodGet, "/mcp", "", joined(session, http.Header{"Last-Event-Id": {last}}, credential))
@@ -214,19 +214,19 @@ tool "echo" {
 }
 `
 
-// synced is a buffer for concurrent writers.
-type synced struct {
+// syncBuffer is a buffer for concurrent writers.
+type syncBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
 }
 
-func (s *synced) Write(p []byte) (int, error) {
+func (s *syncBuffer) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.b.Write(p)
 }
 
-func (s *synced) String() string {
+func (s *syncBuffer) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.b.String()
@@ -251,8 +251,8 @@ func TestSecrets_changedDuringCall(t *testing.T) {
 	defer site.Close()
 	host := strings.TrimPrefix(site.URL, "http://")
 
-	var log synced
-	var told synced
+	var log syncBuffer
+	var told syncBuffer
 	s, err := engine.New(engine.Options{
 		Name: "test", Front: serve.Checks{}, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Hooks: []engine.Hook{func(_ context.Context, e call.Event) {

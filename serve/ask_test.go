@@ -68,8 +68,8 @@ tool "wait" {
 type conversation struct {
 	name string
 	oneCall
-	// refuses is the client's action, "decline" or "cancel"; "" accepts.
-	refuses string
+	// action is the client's action, "decline" or "cancel"; "" accepts.
+	action string
 }
 
 var conversations = []conversation{
@@ -92,8 +92,8 @@ func (c conversation) answerTo(method string, params json.RawMessage) string {
 		return `{"role":"assistant","content":{"type":"text","text":"Bob"},"model":"m-1","stopReason":"endTurn"}`
 	case method == "roots/list":
 		return `{"roots":[{"uri":"file:///a","name":"a"},{"uri":"file:///b"}]}`
-	case c.refuses != "":
-		return fmt.Sprintf(`{"action":%q}`, c.refuses)
+	case c.action != "":
+		return fmt.Sprintf(`{"action":%q}`, c.action)
 	}
 	content := `{"name":"Ann"}`
 	var form struct {
@@ -112,31 +112,31 @@ func (c conversation) answerTo(method string, params json.RawMessage) string {
 	return `{"action":"accept","content":` + content + `}`
 }
 
-// talk makes a call and answers its input requests. asked are the requests,
+// converse makes a call and answers its input requests. asked are the requests,
 // ordered within each round.
-type talk func(c conversation) (asked []string, o outcome)
+type converse func(c conversation) (asked []string, o outcome)
 
-// speaker is a client that talks, and cancels its running call.
-type speaker struct {
-	talk   talk
+// askClient is a client that talks, and cancels its running call.
+type askClient struct {
+	talk   converse
 	start  func(c oneCall)
 	cancel func(reason string)
 }
 
-// speakers are the clients of all transports and eras.
-var speakers = []struct {
+// askClients are the clients of all transports and eras.
+var askClients = []struct {
 	name string
-	open func(*testing.T, *serve.Front) speaker
+	open func(*testing.T, *serve.Front) askClient
 }{
-	{"REST", restSpeaker},
-	{"legacy HTTP", legacySpeaker(openHTTPWire)}, {"modern HTTP", modernSpeaker(openHTTPWire, true)},
-	{"legacy HTTP+SSE", legacySpeaker(openSSEWire)}, {"modern HTTP+SSE", modernSpeaker(openSSEWire, false)},
-	{"legacy WebSocket", legacySpeaker(openSocketWire)}, {"modern WebSocket", modernSpeaker(openSocketWire, false)},
-	{"legacy stdio", legacySpeaker(openStdioWire)}, {"modern stdio", modernSpeaker(openStdioWire, false)},
+	{"REST", restAskClient},
+	{"legacy HTTP", legacyAskClient(openHTTPWire)}, {"modern HTTP", modernAskClient(openHTTPWire, true)},
+	{"legacy HTTP+SSE", legacyAskClient(openSSEWire)}, {"modern HTTP+SSE", modernAskClient(openSSEWire, false)},
+	{"legacy WebSocket", legacyAskClient(openSocketWire)}, {"modern WebSocket", modernAskClient(openSocketWire, false)},
+	{"legacy stdio", legacyAskClient(openStdioWire)}, {"modern stdio", modernAskClient(openStdioWire, false)},
 }
 
-// question returns a request of the server in a comparable form.
-func question(t *testing.T, method string, params json.RawMessage) string {
+// normalizedRequest returns a request of the server in a comparable form.
+func normalizedRequest(t *testing.T, method string, params json.RawMessage) string {
 	if len(params) == 0 {
 		params = json.RawMessage(`{}`)
 	}
@@ -152,9 +152,9 @@ func cancelledBy(id int, reason string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d,"reason":%q}}`, id, reason)
 }
 
-// legacySpeaker receives requests during its calls.
-func legacySpeaker(open func(*testing.T, *serve.Front) *wire) func(*testing.T, *serve.Front) speaker {
-	return func(t *testing.T, front *serve.Front) speaker {
+// legacyAskClient receives requests during its calls.
+func legacyAskClient(open func(*testing.T, *serve.Front) *wire) func(*testing.T, *serve.Front) askClient {
+	return func(t *testing.T, front *serve.Front) askClient {
 		w, id := open(t, front), 0
 		w.answer(0, strings.Replace(initialize, `"capabilities":{}`, `"capabilities":{"elicitation":{},"sampling":{},"roots":{}}`, 1))
 		w.send(ready)
@@ -162,7 +162,7 @@ func legacySpeaker(open func(*testing.T, *serve.Front) *wire) func(*testing.T, *
 			id++
 			w.send(messageOf(id, requestOf(c), metaAgent))
 		}
-		return speaker{start: start, cancel: func(reason string) { w.send(cancelledBy(id, reason)) }, talk: func(c conversation) (asked []string, o outcome) {
+		return askClient{start: start, cancel: func(reason string) { w.send(cancelledBy(id, reason)) }, talk: func(c conversation) (asked []string, o outcome) {
 			start(c.oneCall)
 			for {
 				message := w.next()
@@ -174,7 +174,7 @@ func legacySpeaker(open func(*testing.T, *serve.Front) *wire) func(*testing.T, *
 				decode(t, message, &m)
 				switch {
 				case m.Method != "" && m.ID != nil:
-					asked = append(asked, question(t, m.Method, m.Params))
+					asked = append(asked, normalizedRequest(t, m.Method, m.Params))
 					w.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, c.answerTo(m.Method, m.Params)))
 				case m.Method == "" && string(m.ID) == fmt.Sprint(id):
 					return asked, read(t, message)
@@ -184,11 +184,11 @@ func legacySpeaker(open func(*testing.T, *serve.Front) *wire) func(*testing.T, *
 	}
 }
 
-// modernSpeaker receives input requests in results, and repeats its calls. It
+// modernAskClient receives input requests in results, and repeats its calls. It
 // cancels by closing the connection if there is no other way.
-func modernSpeaker(open func(*testing.T, *serve.Front) *wire, closes bool) func(*testing.T, *serve.Front) speaker {
+func modernAskClient(open func(*testing.T, *serve.Front) *wire, closes bool) func(*testing.T, *serve.Front) askClient {
 	meta := strings.Replace(metaModern, `Capabilities":{}`, `Capabilities":{"elicitation":{},"sampling":{},"roots":{}}`, 1)
-	return func(t *testing.T, front *serve.Front) speaker {
+	return func(t *testing.T, front *serve.Front) askClient {
 		w, id := open(t, front), 0
 		talk := func(c conversation) (asked []string, o outcome) {
 			for more := ""; ; {
@@ -209,7 +209,7 @@ func modernSpeaker(open func(*testing.T, *serve.Front) *wire, closes bool) func(
 				}
 				answers := map[string]json.RawMessage{}
 				for key, r := range m.Result.InputRequests {
-					asked = append(asked, question(t, r.Method, r.Params))
+					asked = append(asked, normalizedRequest(t, r.Method, r.Params))
 					answers[key] = json.RawMessage(c.answerTo(r.Method, r.Params))
 				}
 				encoded, err := json.Marshal(answers)
@@ -227,19 +227,19 @@ func modernSpeaker(open func(*testing.T, *serve.Front) *wire, closes bool) func(
 		if closes {
 			cancel = func(string) { w.close() }
 		}
-		return speaker{talk, start, cancel}
+		return askClient{talk, start, cancel}
 	}
 }
 
-// restSpeaker receives input requests in responses, as a modern client does.
-func restSpeaker(t *testing.T, front *serve.Front) speaker {
+// restAskClient receives input requests in responses, as a modern client does.
+func restAskClient(t *testing.T, front *serve.Front) askClient {
 	url := listen(t, front)
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
 	body := func(c oneCall, more string) string {
 		return fmt.Sprintf(`{"tool":%q,"arguments":%s,"agent":%s,"can":["form","sample","roots","approval"]%s}`, c.tool, c.args, agentClaim, more)
 	}
-	return speaker{
+	return askClient{
 		talk: func(c conversation) (asked []string, o outcome) {
 			for more := ""; ; {
 				_, answer := post(t, url+"/mcp/execute", body(c.oneCall, more), nil)
@@ -257,7 +257,7 @@ func restSpeaker(t *testing.T, front *serve.Front) speaker {
 				}
 				answers := map[string]json.RawMessage{}
 				for _, r := range m.Ask.Requests {
-					asked = append(asked, question(t, r.Method, r.Params))
+					asked = append(asked, normalizedRequest(t, r.Method, r.Params))
 					answers[r.Key] = json.RawMessage(c.answerTo(r.Method, r.Params))
 				}
 				encoded, err := json.Marshal(answers)
@@ -303,7 +303,7 @@ func TestConversations_sameOnEveryTransport(t *testing.T) {
 		Audit, Spans []string
 	}
 	var want all
-	for i, open := range speakers {
+	for i, open := range askClients {
 		t.Run(open.name, func(t *testing.T) {
 			v := newEvidence(t, conversationTools)
 			var got all
@@ -324,7 +324,7 @@ func TestConversations_sameOnEveryTransport(t *testing.T) {
 			got.Audit, got.Spans = v.records(), v.spans()
 			closes := open.name == "REST" || open.name == "modern HTTP"
 			for _, lines := range [][]string{got.Records[len(got.Records)-1].Events, got.Audit} {
-				lines[len(lines)-1] = cancelledAlike(t, lines[len(lines)-1], closes)
+				lines[len(lines)-1] = withoutCancelSource(t, lines[len(lines)-1], closes)
 			}
 			if i == 0 {
 				want = got
@@ -337,7 +337,7 @@ func TestConversations_sameOnEveryTransport(t *testing.T) {
 				return
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("%s and %s differ (-first +this)\n%s", speakers[0].name, open.name, diff)
+				t.Errorf("%s and %s differ (-first +this)\n%s", askClients[0].name, open.name, diff)
 			}
 		})
 	}
@@ -351,9 +351,9 @@ func checkConversations(t *testing.T, first outcome, records, spans int) {
 	}
 }
 
-// cancelledAlike checks the record of a cancelled call, and removes the source:
+// withoutCancelSource checks the record of a cancelled call, and removes the source:
 // a notification with a reason, or else a closed connection.
-func cancelledAlike(t *testing.T, line string, closes bool) string {
+func withoutCancelSource(t *testing.T, line string, closes bool) string {
 	t.Helper()
 	said := `"cancel_reason":"no more","cancelled_by":"client",`
 	if closes {
@@ -369,10 +369,10 @@ func cancelledAlike(t *testing.T, line string, closes bool) string {
 // until waits until the events since the last take are as wanted.
 func (v *evidence) until(t *testing.T, want func(events []string) bool) {
 	t.Helper()
-	timeout := time.After(patience)
+	timeout := time.After(testTimeout)
 	for {
 		v.mu.Lock()
-		is, told := want(v.events), v.told
+		is, told := want(v.events), v.changed
 		v.mu.Unlock()
 		if is {
 			return

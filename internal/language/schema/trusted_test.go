@@ -31,10 +31,10 @@ type ownWay string
 
 func (*ownWay) MarshalJSON() ([]byte, error) { return []byte("1"), nil }
 
-func TestWhatIsSureIsValidWithoutALook(t *testing.T) {
+func TestTrusted_valid(t *testing.T) {
 	s, err := schema.For[sound]()
 	if err != nil || !s.Trusted() {
-		t.Fatalf("sure: %v, %v", s.Trusted(), err)
+		t.Fatalf("trusted: %v, %v", s.Trusted(), err)
 	}
 	filled := sound{Text: "\xff", Yes: true, Count: -1 << 62, Small: 255, Large: 1<<64 - 1, Real: -1.5}
 	filled.Within.A = 1<<63 - 1
@@ -49,7 +49,7 @@ func TestWhatIsSureIsValidWithoutALook(t *testing.T) {
 	}
 }
 
-func TestWhatATypeDoesNotTellIsChecked(t *testing.T) {
+func TestTrusted_false(t *testing.T) {
 	checked := map[reflect.Type]func() (*schema.Schema, error){
 		reflect.TypeFor[[]string]():           schema.For[[]string],
 		reflect.TypeFor[map[string]int]():     schema.For[map[string]int],
@@ -72,7 +72,7 @@ func TestWhatATypeDoesNotTellIsChecked(t *testing.T) {
 			t.Fatal(name, err)
 		}
 		if s.Trusted() {
-			t.Errorf("the schema of %v counts as sure", name)
+			t.Errorf("the schema of %v is trusted", name)
 		}
 	}
 }

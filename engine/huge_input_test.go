@@ -65,8 +65,8 @@ var hclSweeps = []sweep{
 	{"interpolations", repeated(`"`, "${1}", `"`)}, {"directives", repeated(`"`, "%{ if true }", `"`)}, {"digits", repeated("1", "1", "")},
 }
 
-// sizes are how often constructs are repeated: all of them in the long run, else few, the largest
-// of which fill what may be that large.
+// sizes returns the numbers of repetitions: all in the long run, else a few. The largest fills the
+// size limit.
 func sizes(largest int) []int {
 	switch {
 	case judging():
@@ -77,11 +77,10 @@ func sizes(largest int) []int {
 	return []int{10, 1_000, largest}
 }
 
-// TestLoad_hugeFiles loads every construct in every
-// language of a tool file, nested or repeated up to a million times: a snapshot
-// or diagnostics inside the file, never anything else.
+// Every construct of every language is loaded, nested or repeated up to a million times. The result
+// is a snapshot or diagnostics with positions in the file.
 func TestLoad_hugeFiles(t *testing.T) {
-	const body, file = 60_000, 250_000 // bytes, which are about as many as there may be
+	const body, file = 60_000, 250_000 // bytes, about the maximum sizes
 	kinds := []struct {
 		name    string
 		largest int
@@ -130,7 +129,7 @@ func TestLoad_hugeFiles(t *testing.T) {
 	}
 }
 
-// loadSwept loads a file and reports whether it was refused.
+// loadSwept loads a file and reports whether it was rejected.
 func loadSwept(t *testing.T, name, text string) (refused bool) {
 	t.Helper()
 	s, err := engine.New(engine.Options{Name: "sweep", Extensions: []engine.Extension{typescript.New()}, Files: engine.Files{Tools: files("t.hcl", text)}})
@@ -146,7 +145,7 @@ func loadSwept(t *testing.T, name, text string) (refused bool) {
 	}
 	for _, p := range report.Problems {
 		if p.Range.End.Byte > len(text) || p.Range.Start.Byte > p.Range.End.Byte {
-			t.Errorf("%s: the range %v lies outside of the file", name, p.Range)
+			t.Errorf("%s: the range %v is outside of the file", name, p.Range)
 		}
 		if len(p.Summary) > 2_000 {
 			t.Errorf("%s: a summary has %d bytes", name, len(p.Summary))
@@ -158,12 +157,11 @@ func loadSwept(t *testing.T, name, text string) (refused bool) {
 	return err != nil
 }
 
-// judging says that costs are judged: only the long run does, one at a time.
+// judging reports whether costs are checked, as in the long run only, one at a time.
 func judging() bool { return os.Getenv("MCPD_LONG") != "" }
 
-// judge does something and, in the long run, fails when it takes more processor
-// time than what is refused (20 ms) or accepted (250 ms) may take, on a machine as
-// [cputest] knows it.
+// judge runs a function. In the long run it fails if that takes more CPU time than a rejection (20
+// ms) or an acceptance (250 ms) may take, on a machine calibrated by [cputest].
 func judge(t *testing.T, name string, do func() (refused bool)) {
 	t.Helper()
 	limit := 250 * time.Millisecond
@@ -221,7 +219,7 @@ policy "looks" {
 	}
 }
 
-// sendSwept calls echo and reports whether the call was refused.
+// sendSwept calls echo and reports whether the call was rejected.
 func sendSwept(t *testing.T, s *engine.Server, name string, raw []byte) (refused bool) {
 	t.Helper()
 	if err := engine.CheckArguments(raw); err != nil {

@@ -16,9 +16,9 @@ import (
 	"testing"
 )
 
-// begin starts one of the programs as a child, in a new session, with all
+// startDetached starts one of the programs as a child, in a new session, with all
 // descriptors that it could hold open.
-func begin(arguments ...string) error {
+func startDetached(arguments ...string) error {
 	path, err := os.Executable()
 	if err != nil {
 		return err
@@ -53,7 +53,7 @@ func wait(folder string) {
 func init() {
 	programs["supervise"] = func([]string) error { return Main(os.Stdin) }
 	// orphan ends at once, and leaves survivors.
-	programs["orphan"] = func(a []string) error { return begin("survivor", a[0]) }
+	programs["orphan"] = func(a []string) error { return startDetached("survivor", a[0]) }
 	programs["survivor"] = func(a []string) error {
 		signal.Ignore(syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT)
 		if err := join(a[0]); err != nil {
@@ -66,7 +66,7 @@ func init() {
 	// family starts survivors, and ends when the test tells it to.
 	programs["family"] = func(a []string) error {
 		for range 3 {
-			if err := errors.Join(begin("orphan", a[0]), begin("survivor", a[0])); err != nil {
+			if err := errors.Join(startDetached("orphan", a[0]), startDetached("survivor", a[0])); err != nil {
 				return err
 			}
 		}
@@ -82,13 +82,13 @@ func init() {
 			if err := join(a[0]); err != nil {
 				return err
 			}
-			if err := begin("hop", a[0], "on"); err != nil {
+			if err := startDetached("hop", a[0], "on"); err != nil {
 				return err
 			}
 			wait(a[0])
 			return nil
 		}
-		return begin("hop", a[0], "on")
+		return startDetached("hop", a[0], "on")
 	}
 	// caller runs a family, and waits for it.
 	programs["caller"] = func(a []string) error {
@@ -137,9 +137,9 @@ func meeting(t *testing.T) string {
 	return folder
 }
 
-// members reads the ids of n processes that have joined. The pipe ends with the
+// readPIDs reads the ids of n processes that have joined. The pipe ends with the
 // last of them.
-func members(t *testing.T, alive io.Reader, n int) (pids []int) {
+func readPIDs(t *testing.T, alive io.Reader, n int) (pids []int) {
 	t.Helper()
 	for len(pids) < n {
 		var pid int
@@ -161,8 +161,8 @@ func open(t *testing.T, folder, name string, flag int) *os.File {
 	return f
 }
 
-// dead reports processes that are alive.
-func dead(t *testing.T, pids []int) {
+// checkDead reports processes that are alive.
+func checkDead(t *testing.T, pids []int) {
 	t.Helper()
 	for _, pid := range pids {
 		if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
@@ -180,7 +180,7 @@ func start(t *testing.T, ctx context.Context, line string, processes int) (pids 
 		_, err := Run(ctx, []string{self(t), "supervise"}, program(t, line+" "+folder))
 		done <- err
 	}()
-	return members(t, open(t, folder, "alive", os.O_RDONLY), processes), folder, func() error { return <-done }
+	return readPIDs(t, open(t, folder, "alive", os.O_RDONLY), processes), folder, func() error { return <-done }
 }
 
 func TestRun_killsDescendants(t *testing.T) {
@@ -189,7 +189,7 @@ func TestRun_killsDescendants(t *testing.T) {
 	if err := end(); err != nil {
 		t.Error(err)
 	}
-	dead(t, pids)
+	checkDead(t, pids)
 }
 
 func TestRun_cancelled(t *testing.T) {
@@ -199,7 +199,7 @@ func TestRun_cancelled(t *testing.T) {
 	if err := end(); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	dead(t, pids)
+	checkDead(t, pids)
 }
 
 func TestRun_forkingProcess(t *testing.T) {
@@ -208,7 +208,7 @@ func TestRun_forkingProcess(t *testing.T) {
 	if err := end(); err != nil {
 		t.Error(err)
 	}
-	dead(t, pids)
+	checkDead(t, pids)
 }
 
 func TestRun_callerDies(t *testing.T) {
@@ -218,7 +218,7 @@ func TestRun_callerDies(t *testing.T) {
 		t.Fatal(err)
 	}
 	alive := open(t, folder, "alive", os.O_RDONLY)
-	members(t, alive, 7)
+	readPIDs(t, alive, 7)
 	_ = caller.Process.Kill()
 	_ = caller.Wait()
 	// The pipe ends when no process holds it open.
@@ -237,7 +237,7 @@ func TestRun_signalCode(t *testing.T) {
 		}
 		done <- got
 	}()
-	pids := members(t, open(t, folder, "alive", os.O_RDONLY), 1)
+	pids := readPIDs(t, open(t, folder, "alive", os.O_RDONLY), 1)
 	if err := syscall.Kill(pids[0], syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/mcpd/mcpd/identity"
 )
 
-// broken is a store that does as its functions say.
+// broken is a store with configurable functions.
 type broken struct {
 	take     func(context.Context) (call.LimitVerdict, error)
 	release  func() error
@@ -87,19 +87,19 @@ func TestLimitStore_errorDenies(t *testing.T) {
 			if err := s.Close(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			// Nobody knows whether the place is held, but where the store has answered.
+			// The effect of Take is unknown unless the store has responded.
 			want := int64(1)
 			if strings.HasSuffix(c.name, "was not asked") {
 				want = 0
 			}
 			if got := store.released.Load(); got != want {
-				t.Errorf("the place is given back %d times, want %d", got, want)
+				t.Errorf("the place is released %d times, want %d", got, want)
 			}
 		})
 	}
 }
 
-// TestLimitStore_retryAfter, or a second where it does not say so.
+// The default is one second.
 func TestLimitStore_retryAfter(t *testing.T) {
 	for _, c := range []struct {
 		verdict call.LimitVerdict
@@ -138,7 +138,7 @@ func TestLimitStore_callerGone(t *testing.T) {
 	}
 }
 
-// TestLimitStore_closeWithHangingStore, though whoever closes it would wait.
+// Close must not wait for the store.
 func TestLimitStore_closeWithHangingStore(t *testing.T) {
 	hang := make(chan struct{})
 	store := &broken{take: func(context.Context) (call.LimitVerdict, error) { <-hang; return call.LimitVerdict{}, nil }}

@@ -12,8 +12,7 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-// TestProduction_foreignFiles, in what the operator writes or in tool files, and
-// neither does a reload; any other mode takes them.
+// Production mode rejects files of other users, also in a reload. Other modes accept them.
 func TestProduction_foreignFiles(t *testing.T) {
 	other := &syscall.Stat_t{Uid: uint32(os.Geteuid() + 1)}
 	const open, closed = "server {\n  name = \"t\"\n}\n", "server {\n  name = \"t\"\n  mode = \"production\"\n}\naudit { path = \"audit.jsonl\" }\n"
@@ -28,7 +27,7 @@ func TestProduction_foreignFiles(t *testing.T) {
 		}
 		for _, p := range want {
 			if !strings.Contains(report.Problems.Error(), p+": error: this belongs to another user") {
-				t.Errorf("%v: nothing is said of %s", report.Problems, p)
+				t.Errorf("%v: %s is missing", report.Problems, p)
 			}
 		}
 	}

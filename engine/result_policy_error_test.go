@@ -8,7 +8,7 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-// leak says a secret in all ways but its result, which nobody may see.
+// leak reveals a secret in every way except its result.
 const leak = `
 tool "leak" {
   input "how" { type = string }
@@ -35,7 +35,7 @@ policy "nobody" {
 
 const hidden = "the tool failed, and what it said is not shown, as policies judge what it returns"
 
-// TestResultPolicy_masksErrors: neither are records and progress.
+// Log records and progress are dropped, too.
 func TestResultPolicy_masksErrors(t *testing.T) {
 	s := unloaded(t, engine.Options{Files: engine.Files{Tools: files("leak.hcl", leak)}})
 	goTool(t, s, "plain", func(context.Context) (string, error) { return "", errors.New("secret") })
@@ -57,12 +57,12 @@ func TestResultPolicy_masksErrors(t *testing.T) {
 		result := s.Execute(t.Context(), r)
 		wantSaid(t, result, test.want)
 		if e := result.Err; e.Details != nil || e.RPC != nil || len(told.told) > 0 {
-			t.Errorf("%s %s: told %v before %+v", test.name, test.arguments, told.told, e)
+			t.Errorf("%s %s: notifications %v before %+v", test.name, test.arguments, told.told, e)
 		}
 	}
 }
 
-// TestResultPolicy_masksStoredErrors, though it was made before there was a policy.
+// The error was stored before the policy was added.
 func TestResultPolicy_masksStoredErrors(t *testing.T) {
 	const text = `
 tool "leak" {

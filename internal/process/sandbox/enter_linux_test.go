@@ -33,11 +33,11 @@ func offered(name string) error {
 		if errno != 0 {
 			return errno
 		}
-		if inC && version < 8 {
+		if hasCgo && version < 8 {
 			return errNot(fmt.Sprintf("version %d restricts no program with cgo", version))
 		}
 	case nameNoNewPrivs:
-		if inC && offered(nameSeccomp) != nil {
+		if hasCgo && offered(nameSeccomp) != nil {
 			return errNot("it is not set for a program with cgo")
 		}
 	}
@@ -79,7 +79,7 @@ func init() {
 
 func TestEnter_report(t *testing.T) {
 	names := []string{nameRlimits, nameDescriptors, nameNoNewPrivs, nameUndumpable, nameSeccomp, nameLandlock}
-	report := found(t, command(t, "is confined")).Report
+	report := runProgram(t, command(t, "is confined")).Report
 	if len(report) != len(names) {
 		t.Fatalf("report = %v", report)
 	}
@@ -95,7 +95,7 @@ func TestEnter_report(t *testing.T) {
 func TestEnter_procStatus(t *testing.T) {
 	cmd := command(t, "is confined")
 	if os.Geteuid() == 0 {
-		asNobody(t, cmd)
+		runAsNobody(t, cmd)
 	}
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
@@ -151,10 +151,10 @@ func judgeThreads(t *testing.T, dir string) {
 	}
 }
 
-// asNobody makes a command run as a user without any files: then files owned by
+// runAsNobody makes a command run as a user without any files: then files owned by
 // root in /proc show that the process is undumpable. Its program is in a
 // private directory, so it is passed as a descriptor.
-func asNobody(t *testing.T, cmd *exec.Cmd) {
+func runAsNobody(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
 	program, err := os.Open(cmd.Path)
 	if err != nil {

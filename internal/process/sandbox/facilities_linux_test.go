@@ -138,7 +138,7 @@ func TestLandlock(t *testing.T) {
 	defer local.Close()
 	cmd := command(t, "has Landlock alone")
 	cmd.Args = append(cmd.Args, strconv.Itoa(tcp.Addr().(*net.TCPAddr).Port), name)
-	f := found(t, cmd)
+	f := runProgram(t, cmd)
 	t.Log(f.Report)
 	needs(t, f.Report, nameLandlock)
 	version, err := strconv.Atoi(f.Report[1].Detail)
@@ -166,7 +166,7 @@ func TestSetRlimits(t *testing.T) {
 	defer write.Close()
 	cmd := command(t, "has limits alone")
 	cmd.ExtraFiles = []*os.File{read}
-	f := found(t, cmd)
+	f := runProgram(t, cmd)
 	for what, want := range map[string]syscall.Errno{
 		"inherited, before": 0, "inherited": unix.EBADF, "open": unix.EMFILE, "socket": unix.EMFILE, "write": unix.EFBIG, "memory": unix.ENOMEM,
 	} {

@@ -8,11 +8,10 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-// TestUpstream_dialErrors: the operator
-// learns which it is, whoever calls that it cannot be reached now, and nobody a secret.
+// The operator gets the cause, callers get a retry message, and neither gets a secret.
 func TestUpstream_dialErrors(t *testing.T) {
 	up, lock := newShifting(t, "read"), newLock(t)
-	pin(t, lock, upstreamAt(up.url)) // as what was accepted may be called of a server that is not there
+	pin(t, lock, upstreamAt(up.url)) // accepted tools of an unreachable server may be called
 	silent, outdated := listening(), expired()
 	t.Cleanup(func() { _ = silent.Close() })
 	t.Cleanup(outdated.Close)
@@ -37,15 +36,15 @@ func TestUpstream_dialErrors(t *testing.T) {
 			result := called(t, s, tool("lab_read", `{}`))
 			got := ended(result)
 			if !strings.HasPrefix(got, "EXECUTION_ERROR: the server behind this cannot be reached now") || strings.Contains(got, row.want) {
-				t.Errorf("the caller is told %s", got)
+				t.Errorf("the caller gets %s", got)
 			}
 			status := s.Status().Upstreams[0]
 			told := fmt.Sprint(status.Err)
 			if !strings.HasPrefix(told, row.want) || status.Up || status.Again.IsZero() {
-				t.Errorf("the operator is told %s, want %s; up is %t, and it is tried again at %s", told, row.want, status.Up, status.Again)
+				t.Errorf("the error is %s, want %s; up is %t, and the next attempt is at %s", told, row.want, status.Up, status.Again)
 			}
 			if all := fmt.Sprintf("%+v %+v %s", result, result.Err, told); strings.Contains(all, key) {
-				t.Errorf("one of them is told the key: %s", all)
+				t.Errorf("the key is revealed: %s", all)
 			}
 		})
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-// answering is a server that gives one answer to everything.
+// answering is a server with one response to everything.
 func answering(t *testing.T, status int, kind, body string) (url string) {
 	return web(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", kind)
@@ -22,7 +22,7 @@ func answering(t *testing.T, status int, kind, body string) (url string) {
 	}))
 }
 
-// Why a server is not reached is told in a sentence. What it says itself is not shown.
+// One sentence says why a server is unreachable. Its own text is not shown.
 func TestUpstream_unreachableAdvice(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

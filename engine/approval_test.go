@@ -128,15 +128,15 @@ func TestApproval_declined(t *testing.T) {
 func TestApproval_boundToCall(t *testing.T) {
 	s, paid, tools := till(t, refund)
 	ask := mustAsk(t, s.Execute(t.Context(), refunds(`{"amount":70}`, nil)))
-	wantSaid(t, s.Execute(t.Context(), refunds(`{"amount":7000}`, acts(ask, "accept"))), "INVALID_INPUT: the arguments are not those of the call that the request state was made for")
+	wantSaid(t, s.Execute(t.Context(), refunds(`{"amount":7000}`, acts(ask, "accept"))), "INVALID_INPUT: the arguments differ from those of the original call")
 	other := refunds(`{"amount":70}`, acts(ask, "accept"))
 	other.Caller.Principal = identity.Principal{ID: "eve", Kind: identity.KindLocal}
-	wantSaid(t, s.Execute(t.Context(), other), "INVALID_INPUT: the request state was made for somebody else")
+	wantSaid(t, s.Execute(t.Context(), other), "INVALID_INPUT: the request state belongs to another caller")
 	tools["refund.hcl"] = files("refund.hcl", strings.Replace(refund, "Refund a payment", "Pay it back", 1))["refund.hcl"]
 	if _, err := s.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	wantSaid(t, s.Execute(t.Context(), refunds(`{"amount":70}`, acts(ask, "accept"))), "INVALID_INPUT: what was called has changed since the request state was made; make the call again")
+	wantSaid(t, s.Execute(t.Context(), refunds(`{"amount":70}`, acts(ask, "accept"))), "INVALID_INPUT: the called item has changed since the request state was created; make the call again")
 	if paid.Load() != 0 {
 		t.Error("it ran")
 	}
@@ -322,7 +322,7 @@ func TestApproval_outcomeNotStored(t *testing.T) {
 			kept++
 			continue
 		}
-		wantSaid(t, again, "INVALID_INPUT: the call was made, and its answer is not kept any more")
+		wantSaid(t, again, "INVALID_INPUT: the call was made, but its result is no longer stored")
 	}
 	if kept != 5 || done.Load() != 8 {
 		t.Errorf("%d of 8 results of 3 MiB are stored in 16 MiB after %d runs", kept, done.Load())
