@@ -204,7 +204,7 @@ func TestServerRequest_answersRead(t *testing.T) {
 }
 
 func TestServerRequest_placeholder(t *testing.T) {
-	const nobody, method = `"message":"nobody may be asked this"`, `"code":-32601`
+	const nobody, method = `"message":"input requests are not allowed"`, `"code":-32601`
 	long := strings.Repeat("A", 100<<10)
 	for name, row := range map[string]struct{ request, want string }{
 		"ping":                  {`"method":"ping"`, `"result":{}`},
