@@ -21,13 +21,13 @@ func TestPrincipalKey(t *testing.T) {
 	} {
 		user := principalKey(p)
 		if other, taken := seen[user]; taken || user == "" {
-			t.Errorf("%+v is the user %q, as is %+v", p, user, other)
+			t.Errorf("%+v has the key %q of %+v", p, user, other)
 		}
 		seen[user] = p
 	}
 	again := identity.Principal{ID: "ada", Kind: identity.KindKey, Scopes: []string{"crm"}, Groups: []string{"leads"}}
 	if p, known := seen[principalKey(again)]; !known || p.Kind != identity.KindKey {
-		t.Error("another key of one principal is another user")
+		t.Error("another credential changes the key of a principal")
 	}
 	if user := principalKey(identity.Principal{ID: "ada", Kind: identity.KindCertificate, Issuer: "CN=c\x00a"}); user != "" {
 		t.Errorf("an issuer that could be a part of an id is one: %q", user)
@@ -49,11 +49,11 @@ func TestOAuthCaller_sameMachine(t *testing.T) {
 func TestCheckConsent_nestedCall(t *testing.T) {
 	h := &RunHost{InputPolicy: InputPolicy{InNestedCall: true}}
 	if !h.oauthCaller(false).SupportsForms {
-		t.Error("its client is said to have no forms")
+		t.Error("the error says that the client has no forms")
 	}
 	for _, params := range []inputParams{{Mode: "url"}, {}} {
 		if err := h.checkConsent(params); err == nil || !strings.Contains(err.Error(), "a tool that another tool calls cannot ask") {
-			t.Errorf("it is told %v", err)
+			t.Errorf("the error is %v", err)
 		}
 	}
 }
@@ -81,7 +81,7 @@ func TestParseConsentResponse(t *testing.T) {
 			t.Errorf("%s is %+v", response, got)
 		}
 		if got := parseConsentResponse(json.RawMessage(response), true); got != (oauth.PromptAnswer{}) {
-			t.Errorf("%s is %+v though the client refused", response, got)
+			t.Errorf("%s is %+v after a refusal", response, got)
 		}
 	}
 	Brokers{}.HandleConsentResponses(identity.Anonymous(), []call.AskRequest{{Method: elicitation}}, nil, nil) // has no tokens, and does nothing

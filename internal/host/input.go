@@ -131,7 +131,7 @@ func errNested(instead string) error {
 }
 
 func errNoClient() error {
-	return &scripting.HostError{Code: scripting.NotGranted, Message: "nobody may be asked"}
+	return &scripting.HostError{Code: scripting.NotGranted, Message: "input requests are not granted"}
 }
 
 func (h *RunHost) checkInputRequest(method string, params inputParams) error {
@@ -187,7 +187,7 @@ func (h *RunHost) checkElicit(params inputParams) error {
 func requireCapability(granted, possible bool, capability ...string) error {
 	switch {
 	case !granted:
-		return &scripting.HostError{Code: scripting.NotGranted, Message: "this may not be asked"}
+		return &scripting.HostError{Code: scripting.NotGranted, Message: "this input request is not granted"}
 	case !possible:
 		required := "{}"
 		for _, name := range slices.Backward(capability) {

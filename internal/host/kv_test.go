@@ -101,7 +101,7 @@ func TestMocks_kv(t *testing.T) {
 		t.Errorf("unused (-want +got)\n%s", diff)
 	}
 	if calls := l.Mocks.Calls(); calls != nil {
-		t.Errorf("what a test keeps counts as a call: %q", calls)
+		t.Errorf("kv operations of a test count as calls: %q", calls)
 	}
 	l.Mocks = host.NewMocks(nil)
 	if got := l.do(t, "kv.get", `{"grant":"tool","key":"a"}`); got != `{}` {

@@ -133,11 +133,11 @@ func TestHandleConsentResponses_duplicates(t *testing.T) {
 	i.answer(form, decline, typing("AAAA-AAAA"), typing("AAAA-AAAA"), typing("AAAA-AAAA"))
 	_, again := i.token(true)
 	if !strings.Contains(string(again.Params), "tries that are left: 2.") {
-		t.Fatalf("after one wrong code ada is asked %s", again.Params)
+		t.Fatalf("after one wrong code ada's prompt is %s", again.Params)
 	}
 	i.answer(again, decline, typing(code), decline)
 	if token, question := i.token(true); token != "the-token-of-ada" {
-		t.Errorf("ada has %q and is asked %s", token, question.Params)
+		t.Errorf("ada's token is %q, prompt %s", token, question.Params)
 	}
 }
 
@@ -150,7 +150,7 @@ func TestAudit_tokenJoined(t *testing.T) {
 		i.unwritten = unwritten
 		code := i.back()
 		if len(i.written) > 0 {
-			t.Errorf("before the code is typed, written is %q", i.written)
+			t.Errorf("before the code is entered, the audit log has %q", i.written)
 		}
 		_, form := i.token(true)
 		i.answer(form, typing(code))
@@ -160,7 +160,7 @@ func TestAudit_tokenJoined(t *testing.T) {
 			t.Errorf("%v, written is (-want +got)\n%s", err, diff)
 		}
 		if used := unwritten == nil; (token != "") != used || (len(kept) == 1) != used {
-			t.Errorf("where writing ends with %v, ada has %q, and %d tokens are kept", unwritten, token, len(kept))
+			t.Errorf("audit error %v: ada's token is %q, %d tokens stored", unwritten, token, len(kept))
 		}
 	}
 }
@@ -182,7 +182,7 @@ func TestIsConsentRequest_test(t *testing.T) {
 		h := &RunHost{Brokers: i.Brokers, Caller: identity.Caller{Principal: ada}, InputPolicy: InputPolicy{Client: call.Capabilities{URL: true}}, Mocks: mocks}
 		payload := fmt.Sprintf(`{"requests":[{"key":"k","method":%q,"params":%s}]}`, page.Method, page.Params)
 		if _, err := h.Do(t.Context(), 1, "ask", []byte(payload)); outcomeOf(err) != want {
-			t.Errorf("with the mocks %v it comes to %v, want %s", mocks, err, want)
+			t.Errorf("with the mocks %v the result is %v, want %s", mocks, err, want)
 		}
 	}
 }
@@ -209,12 +209,12 @@ func TestCheckElicit_ownURL(t *testing.T) {
 	} {
 		payload := fmt.Sprintf(`{"requests":[{"key":"k","method":"elicitation/create","params":%s}]}`, params)
 		if _, err := bob.Do(t.Context(), 1, "ask", []byte(payload)); outcomeOf(err) != want {
-			t.Errorf("%s comes to %v, want %s", params, err, want)
+			t.Errorf("%s returns %v, want %s", params, err, want)
 		}
 	}
 	h := &RunHost{Brokers: i.Brokers, Caller: identity.Caller{Principal: ada}, InputPolicy: bob.InputPolicy}
 	if err := h.requestInput(fmt.Appendf(nil, `{"requests":[{"method":%q,"params":%s}]}`, page.Method, page.Params)); !errors.Is(err, scripting.ErrSuspended) {
-		t.Errorf("the server itself does not send ada there: %v", err)
+		t.Errorf("the server's own prompt is refused: %v", err)
 	}
 }
 
@@ -226,7 +226,7 @@ func TestCheckInputRequest_samplingTools(t *testing.T) {
 		`{"messages":[],"toolChoice":{}}`: scripting.Capability,
 	} {
 		if err := h.requestInput(fmt.Appendf(nil, `{"requests":[{"method":"sampling/createMessage","params":%s}]}`, params)); outcomeOf(err) != want {
-			t.Errorf("%s comes to %v, want %s", params, err, want)
+			t.Errorf("%s returns %v, want %s", params, err, want)
 		}
 	}
 }

@@ -116,7 +116,7 @@ func TestLog(t *testing.T) {
 		t.Errorf("log (-want +got)\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{`log warning careful {"n":1}`, "log debug detail ", "log info of no known level "}, l.told); diff != "" {
-		t.Errorf("told (-want +got)\n%s", diff)
+		t.Errorf("emitted (-want +got)\n%s", diff)
 	}
 }
 
@@ -139,7 +139,7 @@ func TestLog_trace(t *testing.T) {
 		t.Errorf("log (-want +got)\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"log error Error: no "}, l.told); diff != "" {
-		t.Errorf("told (-want +got)\n%s", diff)
+		t.Errorf("emitted (-want +got)\n%s", diff)
 	}
 }
 
@@ -147,7 +147,7 @@ func TestLog_console(t *testing.T) {
 	l := newLab(t)
 	l.do(t, "console", `{"level":"error","message":"look here"}`)
 	if !strings.Contains(l.log.String(), `level=ERROR msg="look here"`) || l.told != nil {
-		t.Errorf("log %q, told %q", l.log.String(), l.told)
+		t.Errorf("log %q, emitted %q", l.log.String(), l.told)
 	}
 }
 
@@ -157,7 +157,7 @@ func TestLog_inTest(t *testing.T) {
 	l.do(t, "log", `{"level":"info","message":"hello"}`)
 	l.do(t, "console", `{"level":"info","message":"hello"}`)
 	if l.log.Len() > 0 || len(l.told) > 0 {
-		t.Errorf("log %q, told %v", l.log.String(), l.told)
+		t.Errorf("log %q, emitted %v", l.log.String(), l.told)
 	}
 }
 
@@ -166,7 +166,7 @@ func TestProgress(t *testing.T) {
 	l.do(t, "progress", `{"done":1,"total":4,"message":"one"}`)
 	l.do(t, "progress", `{"done":2.5}`)
 	if diff := cmp.Diff([]string{"progress 1/4 one", "progress 2.5/? "}, l.told); diff != "" || l.log.Len() != 0 {
-		t.Errorf("log %q, told (-want +got)\n%s", l.log.String(), diff)
+		t.Errorf("log %q, emitted (-want +got)\n%s", l.log.String(), diff)
 	}
 }
 
@@ -197,7 +197,7 @@ func TestDo_refused(t *testing.T) {
 		}
 	}
 	if l.log.Len() != 0 || l.told != nil {
-		t.Errorf("a refused operation had an effect: log %q, told %q", l.log.String(), l.told)
+		t.Errorf("a refused operation had an effect: log %q, emitted %q", l.log.String(), l.told)
 	}
 }
 
@@ -233,7 +233,7 @@ func TestHTTP_secret(t *testing.T) {
 		t.Errorf("the log holds the secret:\n%s", l.log.String())
 	}
 	if told := strings.Join(l.told, "\n"); strings.Contains(told, password) || len(l.told) != 2 {
-		t.Errorf("the caller is told the secret:\n%s", told)
+		t.Errorf("the caller sees the secret:\n%s", told)
 	}
 }
 
@@ -286,7 +286,7 @@ func TestMocks_concurrent(t *testing.T) {
 		}
 	}
 	if got := len(mocks.Calls()); got != together {
-		t.Errorf("%d calls are remembered, want %d", got, together)
+		t.Errorf("%d calls stored, want %d", got, together)
 	}
 }
 
@@ -303,6 +303,6 @@ func TestRedactText_sensitiveArguments(t *testing.T) {
 		}
 	}
 	if told := strings.Join(l.told, "\n") + l.log.String(); len(l.told) != 2 || strings.Contains(told, "9911") {
-		t.Errorf("told:\n%s", told)
+		t.Errorf("emitted:\n%s", told)
 	}
 }

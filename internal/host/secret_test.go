@@ -71,7 +71,7 @@ func TestSecret_auditFails(t *testing.T) {
 	l.do(t, scripting.OpSecret, `{"name":"key"}`)
 	l.full = errors.New("the disk is full")
 	if got := l.do(t, scripting.OpSecret, `{"name":"key"}`); got != scripting.Unavailable {
-		t.Errorf("what cannot be written down is answered with %s", got)
+		t.Errorf("without an audit record the answer is %s", got)
 	}
 	const event = "secret.revealedmap[call_id:c-1 name:key principal:ada tool:t]"
 	if diff := cmp.Diff([]string{event, event}, l.events); diff != "" {
@@ -103,6 +103,6 @@ func TestRedactJSON_number(t *testing.T) {
 	l.Secrets = store
 	l.do(t, "log", `{"level":"info","message":"m","fields":{"a":123456,"b":[1234567,1.5,"x123456",true],"123456":null}}`)
 	if got := strings.Join(l.told, "\n"); !strings.Contains(got, `{"[secret:pin]":null,"a":"[secret:pin]","b":["[secret:pin]7",1.5,"x[secret:pin]",true]}`) {
-		t.Errorf("told %s", got)
+		t.Errorf("got %s", got)
 	}
 }

@@ -45,7 +45,7 @@ func TestTokenVault_encrypted(t *testing.T) {
 		t.Fatal(err)
 	}
 	if value, err := crm.Get("ada"); value != nil || err != nil {
-		t.Errorf("what was removed is %q, %v", value, err)
+		t.Errorf("the removed value is %q, %v", value, err)
 	}
 }
 

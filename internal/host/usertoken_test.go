@@ -121,7 +121,7 @@ func TestDropUserTokens_cache(t *testing.T) {
 	for _, key := range []string{old.Key(), now.Key()} {
 		for _, user := range []string{ada, bob} {
 			if value(key, user) != "hunter2" {
-				t.Fatalf("there is no token of %q", user)
+				t.Fatalf("no token for %q", user)
 			}
 		}
 	}

@@ -55,7 +55,7 @@ func TestHost_compromisedProcessCallLimit(t *testing.T) {
 	}
 	want := []string{"made", "made", scripting.Denied, scripting.Invalid, scripting.Invalid, scripting.Invalid, scripting.Invalid, scripting.Invalid, scripting.NotGranted}
 	if diff := cmp.Diff(want, codes); diff != "" || made.made != 2 || made.approved != 1 {
-		t.Errorf("%d calls are made, %d of them approved (-want +got)\n%s", made.made, made.approved, diff)
+		t.Errorf("%d calls, %d approved (-want +got)\n%s", made.made, made.approved, diff)
 	}
 }
 
@@ -102,6 +102,6 @@ func TestHost_compromisedProcessForgedResponse(t *testing.T) {
 	}
 	want := []string{scripting.Asks, scripting.NotGranted, scripting.NotGranted, scripting.NotGranted, scripting.NotGranted, "made"}
 	if diff := cmp.Diff(want, codes); diff != "" || asks.made != 1 {
-		t.Errorf("%d calls go on (-want +got)\n%s", asks.made, diff)
+		t.Errorf("%d resumed calls (-want +got)\n%s", asks.made, diff)
 	}
 }

@@ -66,7 +66,7 @@ func TestDeclare_deepNesting(t *testing.T) {
 	} {
 		p := newPrinter("t", Full, typeNames{})
 		if got, _ := p.root(deep(`{"items":`, `{"type":"string"}`, `}`, n), 0); got != want {
-			t.Errorf("%d lists in each other are %s", n, got)
+			t.Errorf("%d nested lists: %s", n, got)
 		}
 	}
 }
@@ -137,7 +137,7 @@ func TestToolCall(t *testing.T) {
 		{Tool{Name: "a-b_get", Group: "a-b", Member: "get"}, `tools["a-b_get"]`},
 	} {
 		if got := r.tool.Call(); got != r.want {
-			t.Errorf("%+v is called %s, want %s", r.tool, got, r.want)
+			t.Errorf("display of %+v is %s, want %s", r.tool, got, r.want)
 		}
 	}
 }
@@ -185,7 +185,7 @@ func TestDeclare_longEnum(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	if got := comment(p.docLines(&doc.root), ""); got != "/** 64 of 71 values are shown */\n" {
-		t.Errorf("it is told %q", got)
+		t.Errorf("the notice is %q", got)
 	}
 }
 

@@ -24,10 +24,10 @@ func TestPrompt_budget(t *testing.T) {
 			holdGolden(t, name, want)
 		}
 		if got := Prompt(catalogue, Options{Search: true, Budget: Tokens(want)}); got != want {
-			t.Errorf("a budget of just the tokens of %s gives another:\n%s", name, got)
+			t.Errorf("a budget of exactly the tokens of %s returns another text:\n%s", name, got)
 		}
 		if got, next := Prompt(catalogue, Options{Search: true, Budget: Tokens(want) - 1}), prompt(catalogue, exampleCalls(catalogue), min(Detail(d)+1, NamesOnly), Options{Search: true}); got != next {
-			t.Errorf("a budget of one token less than %s does not give the next:\n%s", name, got)
+			t.Errorf("a budget of one token less than %s does not return the next level:\n%s", name, got)
 		}
 	}
 }
@@ -69,7 +69,7 @@ func TestPrompt_rfcSentences(t *testing.T) {
 		} {
 			var found bool
 			if _, rest, found = strings.Cut(rest, sentence); !found {
-				t.Errorf("%s: there is no %q, or not in its place", name, sentence)
+				t.Errorf("%s: %q is missing or misplaced", name, sentence)
 			}
 		}
 	}
@@ -179,7 +179,7 @@ func TestPrompt_exampleIsBounded(t *testing.T) {
 		if tools := slices.Clone(tools); true {
 			slices.Reverse(tools)
 			if got := exampleCalls(tools); got != text {
-				t.Errorf("the order of tools changes the example:\n%s\n%s", text, got)
+				t.Errorf("the example depends on the order of tools:\n%s\n%s", text, got)
 			}
 		}
 	}

@@ -131,7 +131,7 @@ func TestPromptSizes_documented(t *testing.T) {
 		table += fmt.Sprintf("| %d | %s |\n", n, strings.Trim(strings.ReplaceAll(fmt.Sprint(row), " ", " | "), "[]"))
 		for i := 1; i < 5; i++ {
 			if row[i] >= row[i-1] {
-				t.Errorf("column %d is no shorter than the one before: %v", i, row)
+				t.Errorf("column %d is not shorter than the previous one: %v", i, row)
 			}
 		}
 		if row[5] > 1500 {
@@ -145,7 +145,7 @@ func TestPromptSizes_documented(t *testing.T) {
 	before, shown, _ := strings.Cut(string(text), head)
 	rows, behind, found := strings.Cut(shown, "\n\n")
 	if !found {
-		t.Fatalf("%s has no table that begins with\n%s", page, head)
+		t.Fatalf("%s has no table starting with\n%s", page, head)
 	}
 	if *update {
 		if err := os.WriteFile(page, []byte(before+table+"\n"+behind), 0o644); err != nil {
@@ -154,7 +154,7 @@ func TestPromptSizes_documented(t *testing.T) {
 		return
 	}
 	if diff := cmp.Diff(head+rows+"\n", table); diff != "" {
-		t.Errorf("%s tells something else; run with -update (-page +measured)\n%s", page, diff)
+		t.Errorf("%s is outdated; run with -update (-page +measured)\n%s", page, diff)
 	}
 }
 

@@ -91,7 +91,7 @@ func TestSearch_hiddenTools(t *testing.T) {
 				got := whole.Search(query, limit, func(i int) bool { return visible[i] })
 				for i := range got {
 					if got[i].Index = slices.IndexFunc(seen, func(t Tool) bool { return t.Name == got[i].Name }); got[i].Index < 0 {
-						t.Errorf("%q finds %s, which is hidden", query, got[i].Name)
+						t.Errorf("%q finds the hidden tool %s", query, got[i].Name)
 					}
 				}
 				if diff := cmp.Diff(want, got); diff != "" {
@@ -128,7 +128,7 @@ func TestSearch_limits(t *testing.T) {
 	}
 	long := strings.Repeat("nothing ", 1000) + "customer"
 	if hits := index.Search(long, 10, nil); len(hits) > 0 {
-		t.Errorf("what stands behind so many words is read: %v", hits)
+		t.Errorf("words beyond the limit are read: %v", hits)
 	}
 }
 

@@ -85,7 +85,7 @@ func TestAppendNumber_different(t *testing.T) {
 		}
 		exact := value.RatString()
 		if before, ok := seen[form]; ok && before.Cmp(value) != 0 {
-			t.Fatalf("%s and %s are both written %s", before, exact, form)
+			t.Fatalf("%s and %s have the same form %s", before, exact, form)
 		}
 		seen[form] = value
 	}

@@ -70,7 +70,7 @@ func TestDiff(t *testing.T) {
 			files := archive.Files[:len(archive.Files)-1]
 			want := archive.Files[len(files)]
 			if want.Name != "want" {
-				t.Fatal("the last file of the archive is to be want")
+				t.Fatal("the last file of the archive must be want")
 			}
 			if *update {
 				archive.Files = append(files, txtar.File{Name: "want", Data: got.Bytes()})
@@ -94,7 +94,7 @@ func checkShown(t *testing.T, text string) {
 	}
 	for _, r := range text {
 		if r != '\n' && !unicode.IsPrint(r) || unicode.In(r, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point, unicode.Bidi_Control) {
-			t.Fatalf("%U is shown as it is in\n%q", r, text)
+			t.Fatalf("%U is not escaped in\n%q", r, text)
 		}
 	}
 }
@@ -116,7 +116,7 @@ func TestDiff_truncated(t *testing.T) {
 			want = fmt.Sprintf("… and %d more lines, which are not shown: who accepts the change accepts them unseen\n", row.left)
 		}
 		if c.Complete() != (row.left == 0) {
-			t.Errorf("%d sentences: whole is %t", row.sentences, c.Complete())
+			t.Errorf("%d sentences: complete is %t", row.sentences, c.Complete())
 		}
 		if diff := cmp.Diff(want, last); diff != "" {
 			t.Errorf("the end of %d sentences (-want +got)\n%s", row.sentences, diff)

@@ -52,7 +52,7 @@ func TestLimits_everyConstruct(t *testing.T) {
 			lock := new(lockfile.Lock).WithTools("github", read)
 			file := lock.Encode()
 			if len(file) != lock.EncodedSize() || len(file) > 257<<10 {
-				t.Errorf("%d %s: the file has %d bytes, and %d are told", n, row.name, len(file), lock.EncodedSize())
+				t.Errorf("%d %s: the file has %d bytes, EncodedSize is %d", n, row.name, len(file), lock.EncodedSize())
 			}
 			parsed, err := lockfile.Parse(file)
 			if err != nil {
@@ -60,7 +60,7 @@ func TestLimits_everyConstruct(t *testing.T) {
 				continue
 			}
 			if !cmp.Equal(contents(lock), contents(parsed)) {
-				t.Errorf("%d %s: another lock is read from the file", n, row.name)
+				t.Errorf("%d %s: the file parses to another lock", n, row.name)
 			}
 			c := lockfile.Change{Kind: lockfile.Added, Upstream: "github", Name: "a", New: read}
 			if shown := c.Diff(); len(shown) > 1<<20 {
@@ -80,7 +80,7 @@ func TestParse_cost(t *testing.T) {
 		for n := 1; n <= 1_000_000; n *= 10 {
 			file := row.begins + strings.Repeat(row.repeated, n)
 			if _, err := lockfile.Parse([]byte(file)); err == nil {
-				t.Errorf("%d times %q behind %q is a lock", n, row.repeated, row.begins)
+				t.Errorf("%d times %q after %q is accepted as a lock", n, row.repeated, row.begins)
 			}
 		}
 	}

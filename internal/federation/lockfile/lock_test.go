@@ -53,10 +53,10 @@ func TestEncode(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(contents(shown(t)), contents(read)); diff != "" {
-		t.Errorf("another lock is read from it (-want +got)\n%s", diff)
+		t.Errorf("the parsed lock differs (-want +got)\n%s", diff)
 	}
 	if again := read.Encode(); !bytes.Equal(again, file) {
-		t.Errorf("its file is another one:\n%s", cmp.Diff(string(file), string(again)))
+		t.Errorf("its file differs:\n%s", cmp.Diff(string(file), string(again)))
 	}
 }
 
@@ -202,13 +202,13 @@ func TestLockHash(t *testing.T) {
 	for i, l := range locks {
 		for j, r := range locks {
 			if same := string(l.Encode()) == string(r.Encode()); same != (l.Hash() == r.Hash()) {
-				t.Errorf("%d and %d have one file: %t, and one sum: %t", i, j, same, !same)
+				t.Errorf("%d and %d: equal files %t, equal hashes %t", i, j, same, !same)
 			}
 		}
 	}
 	read, err := lockfile.Parse(shown(t).Encode())
 	if err != nil || read.Hash() != shown(t).Hash() {
-		t.Errorf("a lock that was read has another sum, %v", err)
+		t.Errorf("a parsed lock has another hash, %v", err)
 	}
 }
 
@@ -220,7 +220,7 @@ func TestLockHash_allocations(t *testing.T) {
 	}
 	lock := new(lockfile.Lock).WithTools("github", list...)
 	if n := testing.AllocsPerRun(10, func() { lock.Hash() }); n > 5 {
-		t.Errorf("a sum of 2,000 tools allocates %.0f times", n)
+		t.Errorf("hashing 2,000 tools allocates %.0f times", n)
 	}
 }
 
@@ -257,7 +257,7 @@ func TestEncodedSize(t *testing.T) {
 			t.Fatal(err)
 		}
 		if lock.EncodedSize() != len(file) || read.EncodedSize() != len(file) {
-			t.Errorf("%s: the file has %d bytes, said are %d, and %d of what is read", name, len(file), lock.EncodedSize(), read.EncodedSize())
+			t.Errorf("%s: the file has %d bytes, EncodedSize is %d and %d after parsing", name, len(file), lock.EncodedSize(), read.EncodedSize())
 		}
 	}
 	lock := huge(t)
@@ -282,13 +282,13 @@ func TestWithMissing_size(t *testing.T) {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	if diff := cmp.Diff(contents(before)["known"], got.Tools("known")); diff != "" {
-		t.Error("what was known is another")
+		t.Error("the cached offer differs")
 	}
 	if again := got.WithMissing(kept); again != got {
-		t.Errorf("a lock without room becomes one of %v", again.Upstreams())
+		t.Errorf("a full lock changes to %v", again.Upstreams())
 	}
 	if got := new(lockfile.Lock).WithTools("known", long(t, "known", 100)...).WithMissing(kept).Upstreams(); !cmp.Equal(got, []string{"a-long", "known", "little", "longer", "z"}) {
-		t.Errorf("with room for all, there are %v", got)
+		t.Errorf("with enough capacity: %v", got)
 	}
 }
 
@@ -310,6 +310,6 @@ func TestParse_previousVersion(t *testing.T) {
 		t.Errorf("it is written as\n%s", cmp.Diff(string(file), string(again)))
 	}
 	if got, want := fmt.Sprintf("%x", read.Hash()), "964553ecb9588d69d08e4b2229617690c4eff6c62b91339fd9816953db7b3be3"; got != want {
-		t.Errorf("its sum is %s, and was %s", got, want)
+		t.Errorf("its hash is %s, was %s", got, want)
 	}
 }

@@ -46,7 +46,7 @@ func TestParseTool_tooLong(t *testing.T) {
 		`{"name":"a","inputSchema":{"minimum":0.` + strings.Repeat("1", 256<<10) + `}}`,
 	} {
 		if read, err := lockfile.ParseTool("github", []byte(entry)); err == nil || err.Error() != want {
-			t.Errorf("%.60s has a block of %d bytes, %v", entry, read.EncodedSize(), err)
+			t.Errorf("size of %.60s is %d, %v", entry, read.EncodedSize(), err)
 		}
 	}
 }

@@ -50,7 +50,7 @@ func TestSplitText(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			got := slices.Collect(splitText(row.text))
 			if diff := cmp.Diff(row.text, strings.Join(got, "")); diff != "" {
-				t.Errorf("the pieces are another text (-want +got)\n%s", diff)
+				t.Errorf("the joined pieces differ (-want +got)\n%s", diff)
 			}
 			if diff := cmp.Diff(row.want, got); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)

@@ -243,7 +243,7 @@ func isObject(raw json.RawMessage) bool { return bytes.HasPrefix(bytes.TrimSpace
 
 // checkNames warns of names in the block that match nothing in the listing: an excluded tool
 // would still be offered, and an override would have no effect. If the server was not asked,
-// the accepted tools tell nothing about excluded tools or prompts, so these names are not
+// the accepted tools say nothing about excluded tools or prompts, so these names are not
 // checked.
 func (m *itemBuilder) checkNames(l *upstream.Listing, asked bool) {
 	tools, prompts := m.namesIn(l.Tools), m.namesIn(l.Prompts)

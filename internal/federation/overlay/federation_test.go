@@ -45,7 +45,7 @@ func TestNotifyLoop_resourceAfterSlowRelist(t *testing.T) {
 		f.watches.updated("notes", "note://a")
 		changed := time.Now()
 		if late := (<-told).Sub(changed); late != minInterval {
-			t.Errorf("that a resource has changed is told after %s", late)
+			t.Errorf("the update is reported after %s", late)
 		}
 	})
 }

@@ -191,7 +191,7 @@ func TestItemBuilder_hiddenToolNotPinned(t *testing.T) {
 		// Calls need the accepted definition, although the block pins nothing.
 		accepts := m.acceptCheck("hidden")
 		if accepts == nil || !accepts(listing) || accepts(&upstream.Listing{Tools: listing.Tools[:1]}) {
-			t.Errorf("raw %t: a call is not held to what was accepted", raw)
+			t.Errorf("raw %t: a call is not checked against the accepted definition", raw)
 		}
 	}
 }

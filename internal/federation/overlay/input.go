@@ -129,7 +129,7 @@ func (l *remoteCall) checkPermission(ctx context.Context, method string, params 
 	case errors.As(err, &refused):
 		return errors.New(refused.Message)
 	}
-	return errors.New("nobody can be asked")
+	return errors.New("the client cannot be asked")
 }
 
 // originKey is the member of _meta that names the requesting server.

@@ -36,7 +36,7 @@ func posedTo(t *testing.T, client host.InputPolicy, method, params string) strin
 	}
 	text, ok := strings.CutPrefix(string(got), `{"_meta":{"mcpd/upstream":"crm"},`)
 	if !ok {
-		t.Errorf("%s does not say who asks", got)
+		t.Errorf("%s does not name the server", got)
 	}
 	return text
 }

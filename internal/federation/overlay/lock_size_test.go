@@ -41,7 +41,7 @@ func TestReadTools_upstreamQuota(t *testing.T) {
 	entries := append(long(40), json.RawMessage(`{"name":"little"}`))
 	l := readTools("lab", entries, noSecrets{})
 	if len(l.tools) != 32 || len(l.entries) != 32 || len(l.rejected) != 9 {
-		t.Fatalf("%d tools are taken in, with %d entries, and %d are not", len(l.tools), len(l.entries), len(l.rejected))
+		t.Fatalf("%d tools accepted, %d entries, %d rejected", len(l.tools), len(l.entries), len(l.rejected))
 	}
 	for _, why := range l.reasons {
 		if want := "it cannot be accepted: the tools before it take 8 MiB of mcpd.lock, the limit of one upstream"; why.Error() != want {
@@ -143,7 +143,7 @@ func TestLockState_hashAllocations(t *testing.T) {
 	}
 	p.set(p.withFirstUse(offers), p.unsaved)
 	if p.hash(nil) != before {
-		t.Error("what was taken in has another hash once it is in the lock")
+		t.Error("the hash changes once first use is in the lock")
 	}
 }
 

@@ -82,7 +82,7 @@ func TestLockState_fileRemoved(t *testing.T) {
 	}
 	p.commit([]*offer{first(t, "new")})
 	if _, err := os.Stat(path); err == nil || p.saveErr == nil {
-		t.Errorf("it is there again: %v, %v", err, p.saveErr)
+		t.Errorf("it is back: %v, %v", err, p.saveErr)
 	}
 }
 

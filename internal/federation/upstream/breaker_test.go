@@ -113,7 +113,7 @@ func TestCircuitBreaker_failures(t *testing.T) {
 	}
 	calls(t, l, 1, nil, nil)
 	if !isDead(l) || !errors.Is(l.Err(), upstream.ErrCircuitOpen) {
-		t.Errorf("after five failures it is given up for %v", l.Err())
+		t.Errorf("after five failures the error is %v", l.Err())
 	}
 }
 
@@ -128,7 +128,7 @@ func TestCircuitBreaker_timeouts(t *testing.T) {
 	}
 	calls(t, l, 1, reached, context.DeadlineExceeded)
 	if !isDead(l) || !errors.Is(l.Err(), upstream.ErrCircuitOpen) {
-		t.Errorf("after five silences it is given up for %v", l.Err())
+		t.Errorf("after five timeouts the error is %v", l.Err())
 	}
 }
 

@@ -1,4 +1,4 @@
-// Package upstream is the client of upstream MCP servers, whose tools, resources and prompts
+// Package upstream is the client of upstream MCP servers. Their tools, resources and prompts
 // this server offers as its own.
 //
 // A [Target] describes a server and a [Conn] is a connection to it. [Dial] starts the program

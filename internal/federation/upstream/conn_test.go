@@ -35,7 +35,7 @@ func TestConn_transports(t *testing.T) {
 				t.Errorf("the failure is %s", got.Result)
 			}
 			if got := call(t, l, "nothing", `{}`); got.Error == nil || !strings.Contains(got.Error.Message, "nothing") {
-				t.Errorf("a tool that is none: %+v", got)
+				t.Errorf("an invalid tool: %+v", got)
 			}
 			for _, r := range []upstream.Request{
 				{Method: upstream.MethodPrompt, Name: "plan", Arguments: json.RawMessage(`{"day":"read me"}`)},
@@ -88,7 +88,7 @@ func TestCall_progress(t *testing.T) {
 				return // the channel is full
 			}
 			if len(mine.words) != 1 || mine.words[0] != "1 of 2 half" || len(others.words) > 0 {
-				t.Errorf("the call heard %q, and the other one %q", mine.words, others.words)
+				t.Errorf("the call received %q, the other one %q", mine.words, others.words)
 			}
 		})
 	}
@@ -120,7 +120,7 @@ func TestCall_log(t *testing.T) {
 		})
 	}
 	if eras[true] == 0 || eras[false] == 0 {
-		t.Errorf("servers of one era alone have logged: %v", eras)
+		t.Errorf("only servers of one era have logged: %v", eras)
 	}
 }
 
@@ -133,7 +133,7 @@ func TestCall_inputRequest(t *testing.T) {
 			c := l.Start(t.Context(), r, nil)
 			reply, err := c.Next(t.Context())
 			if err != nil || len(reply.InputRequests) != 1 {
-				t.Fatalf("nothing is asked: %s %v %v", reply.Result, reply.Error, err)
+				t.Fatalf("no prompt: %s %v %v", reply.Result, reply.Error, err)
 			}
 			q := reply.InputRequests[0]
 			if z, a := strings.Index(string(q.Params), `"z"`), strings.Index(string(q.Params), `"a"`); q.Method != "elicitation/create" || z < 0 || l.Modern() == false && z > a {
@@ -178,7 +178,7 @@ func TestCall_cancelReachesServer(t *testing.T) {
 			}
 			c.Cancel(context.Canceled)
 			if _, err := c.Next(t.Context()); err == nil {
-				t.Error("the call goes on")
+				t.Error("the call is still running")
 			}
 			call(t, l, "echo", `{}`) // the connection still works
 		})
@@ -206,10 +206,10 @@ func TestCall_inputRequestDuringList(t *testing.T) {
 	c := l.Start(t.Context(), upstream.Request{Method: upstream.MethodTool, Name: "asks"}, nil)
 	reply, err := c.Next(t.Context())
 	if err != nil || len(reply.InputRequests) != 1 {
-		t.Errorf("nobody is asked, and the call ends with %s, %v", reply.Result, err)
+		t.Errorf("no input request, and the call ends with %s, %v", reply.Result, err)
 	}
 	if list.Ended() {
-		t.Error("the list has ended before")
+		t.Error("the list has already ended")
 	}
 }
 
@@ -254,7 +254,7 @@ func TestConn_closeWaitsForCalls(t *testing.T) {
 			_ = l.Close()
 			for n, c := range append(calls, begin()) {
 				if !c.Ended() {
-					t.Errorf("call %d goes on", n)
+					t.Errorf("call %d is still running", n)
 				}
 				if _, err := c.Next(t.Context()); !errors.Is(err, upstream.ErrClosed) {
 					t.Errorf("call %d ends with %v", n, err)
@@ -290,7 +290,7 @@ func TestCall_traceparent(t *testing.T) {
 		})
 	}
 	if !eras[true] || !eras[false] {
-		t.Errorf("servers of one era alone were called: %v", eras)
+		t.Errorf("only servers of one era were called: %v", eras)
 	}
 }
 

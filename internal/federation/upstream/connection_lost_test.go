@@ -86,7 +86,7 @@ func TestSubscriptions_dropsCulprit(t *testing.T) {
 				links, asked, wanted := followed(t, s, uris)
 				left := slices.DeleteFunc(slices.Clone(uris), func(uri string) bool { return uri == culprit })
 				if links != 3 || !slices.Equal(asked, left) || !slices.Equal(wanted, left) {
-					t.Errorf("%s costs, and the server %s: at link %d it is asked for %q, and %q are wanted", culprit, name, links, asked, wanted)
+					t.Errorf("%s, server %s: connection %d, requested %q, wanted %q", culprit, name, links, asked, wanted)
 				}
 			})
 		}

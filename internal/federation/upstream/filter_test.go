@@ -124,7 +124,7 @@ func TestFleet_maxDials(t *testing.T) {
 			all.Go(func() {
 				defer g.acquire(t.Context())()
 				if n := within.Add(1); n > maxDials {
-					t.Errorf("%d are connected to at once", n)
+					t.Errorf("%d concurrent dials", n)
 				}
 				time.Sleep(maxDialHold / 2)
 				within.Add(-1)
@@ -153,7 +153,7 @@ func TestMessageFilter_throttle(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 			if took := time.Since(began); took < throttleBurst*throttleInterval*99/100 {
-				t.Errorf("%d %s are heard within %s", 2*throttleBurst, name, took)
+				t.Errorf("%d %s received within %s", 2*throttleBurst, name, took)
 			}
 		})
 	}

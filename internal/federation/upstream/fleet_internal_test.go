@@ -74,10 +74,10 @@ func TestFilterTransport_cancelWithoutSession(t *testing.T) {
 		}
 		synctest.Wait()
 		if n := s.open.Load(); n != 1 || other.Ended() || l.Err() != nil {
-			t.Errorf("%d streams are open, and another call has ended (%t): %v", n, other.Ended(), l.Err())
+			t.Errorf("%d open streams, other call ended %t: %v", n, other.Ended(), l.Err())
 		}
 		if diff := cmp.Diff([]string(nil), s.refusals()); diff != "" {
-			t.Errorf("what the server rejects the request (-want +got)\n%s", diff)
+			t.Errorf("rejected requests (-want +got)\n%s", diff)
 		}
 	})
 }
@@ -104,7 +104,7 @@ func TestFleet_subscriptionsOfReplacedServer(t *testing.T) {
 	wanted := f.server("one").subscriptions
 	for n := range rounds {
 		if !wanted.wants(kept(n)) || wanted.wants(gone(n)) {
-			t.Errorf("in round %d a subscription is lost, or comes back", n)
+			t.Errorf("round %d: a subscription is lost or reappears", n)
 		}
 	}
 }
@@ -139,7 +139,7 @@ func TestSubscriptions_retryAfterLoss(t *testing.T) {
 			f.Subscribe("x", "lab://note")
 			time.Sleep(lasts / 2)
 			if n := len(b.times()); n != 2 {
-				t.Errorf("%s: within half an hour it is asked for %d times", name, n)
+				t.Errorf("%s: %d requests within half an hour", name, n)
 			}
 			f.Close()
 			time.Sleep(lasts)
@@ -165,11 +165,11 @@ func TestSuspend_limitPerOwner(t *testing.T) {
 		t.Errorf("one more waits, or has not ended: %v", err)
 	}
 	if handle, err := park("bob"); handle == "" {
-		t.Errorf("a call of somebody else does not wait: %v", err)
+		t.Errorf("a call of another owner is not suspended: %v", err)
 	}
 	f.Resume(last, nil)
 	if handle, err := park("ann"); handle == "" {
-		t.Errorf("none waits when another has gone on: %v", err)
+		t.Errorf("no call is suspended after another was resumed: %v", err)
 	}
 	for n := range 2 * maxSuspended / maxSuspendedPerOwner {
 		for range maxSuspendedPerOwner {

@@ -133,11 +133,11 @@ func TestFleet_resume(t *testing.T) {
 	}
 	reply, err := c.Next(t.Context())
 	if err != nil || len(reply.InputRequests) != 1 || reply.State != "" || c.Ended() {
-		t.Fatalf("nothing is asked: %+v, %v", reply, err)
+		t.Fatalf("no prompt: %+v, %v", reply, err)
 	}
 	handle := f.Suspend(c, "ann")
 	if f.Resume("another", nil) != nil || f.Resume(handle, nil) != c || f.Resume(handle, nil) != nil {
-		t.Error("a call is gone on with by another handle, or twice")
+		t.Error("a call is resumed by another handle, or twice")
 	}
 	c.Respond(map[string]upstream.InputResponse{reply.InputRequests[0].Key: {Result: []byte(`{"action":"decline"}`)}})
 	if reply, err = c.Next(t.Context()); err != nil || !strings.Contains(string(reply.Result), "decline") {

@@ -97,6 +97,6 @@ func held(t *testing.T, event string) {
 		return
 	}
 	if err := jsonguard.Check([]byte(data), fuzzed); err != nil {
-		t.Errorf("the event %q holds what may not pass: %v", event, err)
+		t.Errorf("the event %q holds an invalid message: %v", event, err)
 	}
 }

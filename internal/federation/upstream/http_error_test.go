@@ -156,7 +156,7 @@ func TestConn_failedCall(t *testing.T) {
 			}
 			if other.Ended() {
 				_, err := other.Next(t.Context())
-				t.Errorf("a call that waits has ended with %v", err)
+				t.Errorf("a suspended call ended with %v", err)
 			}
 			other.Cancel(context.Canceled)
 		})

@@ -135,7 +135,7 @@ func TestListenStream_reopenAfterEnd(t *testing.T) {
 			}
 			again := lasts + firstListenDelay
 			if diff := cmp.Diff([]time.Duration{again, again, again}, pauses); diff != "" {
-				t.Errorf("%s: when it is listened to again (-want +got)\n%s", name, diff)
+				t.Errorf("%s: listen times (-want +got)\n%s", name, diff)
 			}
 		})
 	}
@@ -158,7 +158,7 @@ func TestListenStream_backoff(t *testing.T) {
 				t.Errorf("%s: it offers %s", name, got)
 			}
 			if n := len(b.times()) - 1; n > row.most || n < row.least {
-				t.Errorf("%s: within an hour it is asked again %d times", name, n)
+				t.Errorf("%s: %d listen requests within an hour", name, n)
 			}
 		})
 	}
@@ -175,12 +175,12 @@ func TestListenStream_assumesChange(t *testing.T) {
 		f.Subscribe("x", "lab://note")
 		began := time.Now()
 		if got, took := <-updated, time.Since(began); got != "x lab://note" || took != lasts+firstListenDelay {
-			t.Errorf("after %s it is told of %q", took, got)
+			t.Errorf("after %s the updates are %q", took, got)
 		}
 		f.Unsubscribe("x", "lab://note")
 		time.Sleep(3 * lasts)
 		if n := len(b.times()); n != 2 || len(updated) > 0 {
-			t.Errorf("nobody wants to hear of it any more, and it is told %d times, and listened to %d times", len(updated), n)
+			t.Errorf("after unsubscribing: %d updates, %d listen requests", len(updated), n)
 		}
 		f.Close()
 	})

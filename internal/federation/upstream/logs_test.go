@@ -101,7 +101,7 @@ func TestDebugState_refcount(t *testing.T) {
 			behind, nothing := begin(false)
 			end(behind)
 			if none.n != 0 || one.n != 1 || another.n != 1 || nothing.n != 0 {
-				t.Errorf("the calls hear %d, %d, %d and %d records", none.n, one.n, another.n, nothing.n)
+				t.Errorf("the calls received %d, %d, %d and %d records", none.n, one.n, another.n, nothing.n)
 			}
 		}
 		if diff := cmp.Diff([]string{"info", "debug", "info", "debug", "info"}, s.levels); diff != "" {

@@ -85,10 +85,10 @@ func TestStdioServer_invalidLine(t *testing.T) {
 		}
 		until(t, listed, func() bool { return f.State(name).Since != before })
 		if err := f.State(name).Err; err != nil && !strings.Contains(err.Error(), rude.said) {
-			t.Errorf("%s: the server is not reached as %v", name, err)
+			t.Errorf("%s: dial: %v", name, err)
 		}
 		if _, err := begin("attentive", "begun").Next(t.Context()); err != nil || good.Ended() {
-			t.Fatalf("%s costs calls of another server: %v", name, err)
+			t.Fatalf("%s fails calls of another server: %v", name, err)
 		}
 		good.Cancel(context.Canceled)
 	}
@@ -101,7 +101,7 @@ func TestStdioServer_invalidGreeting(t *testing.T) {
 		if err == nil {
 			t.Errorf("%s: it is reached: %v", name, l.Close())
 		} else if !strings.Contains(err.Error(), rude.said) {
-			t.Errorf("%s: it is not reached as %v", name, err)
+			t.Errorf("%s: dial: %v", name, err)
 		}
 	}
 }

@@ -34,10 +34,10 @@ func TestServer_reconnectBackoff(t *testing.T) {
 		f.Close()
 		// A discovery and a handshake each time: after the first minutes once in 30 to 60 s.
 		if n := int(tries) / 2; n < 24*60 || n > 24*120+10 {
-			t.Errorf("within a day it is tried %d times", n)
+			t.Errorf("%d attempts within a day", n)
 		}
 		if n := strings.Count(log.String(), "\n"); n < 11 || n > 12 {
-			t.Errorf("within a day the log gets %d lines", n)
+			t.Errorf("%d log lines within a day", n)
 		}
 	})
 }
@@ -56,11 +56,11 @@ func TestServer_refreshDebounce(t *testing.T) {
 			return n
 		}
 		if n := reads(time.Hour); n < 700 || n > 730 {
-			t.Errorf("within an hour the lists are read %d times", n)
+			t.Errorf("lists read %d times within an hour", n)
 		}
 		time.Sleep(6 * time.Second)
 		if began := time.Now(); reads(1) != 1 || time.Since(began) != listDebounce {
-			t.Errorf("after a while of rest they are read within %s", time.Since(began))
+			t.Errorf("after a pause they are read within %s", time.Since(began))
 		}
 	})
 }
@@ -72,7 +72,7 @@ func TestServer_refreshAfterTTL(t *testing.T) {
 		for ttl, want := range map[time.Duration]time.Duration{time.Minute: time.Minute, time.Millisecond: minRefresh} {
 			began := time.Now()
 			if err := s.waitStale(t.Context(), l, ttl); err != nil || time.Since(began) != want {
-				t.Errorf("lists that hold for %s are read again after %s: %v", ttl, time.Since(began), err)
+				t.Errorf("lists with TTL %s are read again after %s: %v", ttl, time.Since(began), err)
 			}
 		}
 	})
@@ -95,7 +95,7 @@ func TestHistory_refreshBackoff(t *testing.T) {
 					}
 					began := time.Now()
 					if err := s.waitStale(t.Context(), l, ttl); err != nil || time.Since(began) != row.want {
-						t.Errorf("%s, and take %s, are read again after %s: %v", name, row.took, time.Since(began), err)
+						t.Errorf("%s with duration %s: refreshed after %s: %v", name, row.took, time.Since(began), err)
 					}
 				}
 			}
@@ -149,7 +149,7 @@ func TestMessageFilter_endlessNotifications(t *testing.T) {
 			t.Errorf("after %d events the stream ends with %v", stream.eventCount, err)
 		}
 		if took := time.Since(began); took < 8*time.Second || took > 10*time.Second {
-			t.Errorf("%d events are heard within %s", stream.eventCount, took)
+			t.Errorf("%d events read within %s", stream.eventCount, took)
 		}
 	})
 }

@@ -58,15 +58,15 @@ func TestStdioServer_restartBackoff(t *testing.T) {
 		wait := 500 * time.Millisecond
 		for n, pause := range log.pauses {
 			if pause < wait/2 || pause > wait {
-				t.Errorf("after failure %d it is left alone for %s, want %s to %s", n+1, pause, wait/2, wait)
+				t.Errorf("delay after failure %d is %s, want %s to %s", n+1, pause, wait/2, wait)
 			}
 			if n > 0 && log.times[n].Sub(log.times[n-1]) != log.pauses[n-1] {
-				t.Errorf("it is started again after %s, and was to be after %s", log.times[n].Sub(log.times[n-1]), log.pauses[n-1])
+				t.Errorf("restarted after %s, want %s", log.times[n].Sub(log.times[n-1]), log.pauses[n-1])
 			}
 			wait = min(2*wait, longest)
 		}
 		if n := len(log.pauses); n < 8 {
-			t.Errorf("within 5 minutes it is started %d times", n)
+			t.Errorf("started %d times within 5 minutes", n)
 		}
 	})
 }
@@ -121,14 +121,14 @@ func TestStdioServer_restart(t *testing.T) {
 		}
 		until(t, listed, func() bool { return !offered() })
 		if _, err := call(); !errors.Is(err, upstream.ErrProcessExited) {
-			t.Errorf("a call while it is gone ends with %v", err)
+			t.Errorf("a call while disconnected ends with %v", err)
 		}
 		until(t, listed, offered)
 		if reply, err := call(); err != nil || string(reply.Result) != `{"content":[],"structuredContent":{"lives":2}}` {
 			t.Errorf("the next call ends with %s, %v", reply.Result, err)
 		}
 		if took := time.Since(began); took < 250*time.Millisecond || took > 500*time.Millisecond {
-			t.Errorf("it is there again after %s", took)
+			t.Errorf("reconnected after %s", took)
 		}
 	})
 }
@@ -165,7 +165,7 @@ func TestStdioServer_maxDepth(t *testing.T) {
 			t.Errorf("behind %d servers: %v", depth, err)
 		}
 		if !strings.Contains(log.String(), want) || want == "" && log.String() != "" {
-			t.Errorf("behind %d servers the program says %s", depth, log)
+			t.Errorf("behind %d servers the log is %s", depth, log)
 		}
 	}
 }

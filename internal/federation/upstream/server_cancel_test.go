@@ -57,11 +57,11 @@ func TestServerRequest_withdrawn(t *testing.T) {
 				say(`"id":%s,%s`, id, question)
 				reply, err := c.Next(t.Context())
 				if err != nil || len(reply.InputRequests) != 1 {
-					t.Fatalf("question %d: %d are asked, %v", n, len(reply.InputRequests), err)
+					t.Fatalf("request %d: %d pending, %v", n, len(reply.InputRequests), err)
 				}
 				say(`"method":"notifications/cancelled","params":{"requestId":%s,"reason":"never mind"}`, id)
 				if asked := c.pendingRequests(); len(asked) > 0 || c.unsentAnswers > 0 {
-					t.Fatalf("question %d that was withdrawn: %d are asked, and %d count", n, len(asked), c.unsentAnswers)
+					t.Fatalf("withdrawn request %d: %d pending, %d counted", n, len(asked), c.unsentAnswers)
 				}
 				c.Respond(map[string]InputResponse{reply.InputRequests[0].Key: {Result: []byte(`{"late":1}`)}}) // from a client that was already asked
 			}
@@ -77,7 +77,7 @@ func TestServerRequest_withdrawn(t *testing.T) {
 			synctest.Wait()
 			_, _, answers := s.state()
 			if diff := cmp.Diff([]string{`{"jsonrpc":"2.0","id":"the last","result":{"x":1}}`}, answers); diff != "" {
-				t.Errorf("what the server is answered (-want +got)\n%s", diff)
+				t.Errorf("answers to the server (-want +got)\n%s", diff)
 			}
 			say(`"id":%s,"result":{"content":[]}`, s.last)
 			if reply, err = c.Next(t.Context()); string(reply.Result) != `{"content":[]}` {
@@ -130,7 +130,7 @@ func TestServerRequest_withdrawnDuringAnswer(t *testing.T) {
 		}
 		_ = out.Close()
 		if diff := cmp.Diff(last, sent.String()); diff != "" || len(w.requests) > 0 || len(w.slots) > 0 || c.unsentAnswers > 0 {
-			t.Errorf("%s: %d are known, and %d and %d count; what is sent (-want +got)\n%s", name, len(w.requests), len(w.slots), c.unsentAnswers, diff)
+			t.Errorf("%s: %d requests, counts %d and %d; sent (-want +got)\n%s", name, len(w.requests), len(w.slots), c.unsentAnswers, diff)
 		}
 	}
 }

@@ -41,7 +41,7 @@ const (
 
 var (
 	// errNoClient refuses an input request, and errBusy one beyond the limit.
-	errNoClient = errors.New("nobody may be asked this")
+	errNoClient = errors.New("input requests are not allowed")
 	errBusy     = errors.New("too many questions are open")
 	// errAnswerNotRead ends the connection to a server that does not read answers.
 	errAnswerNotRead = fmt.Errorf("the server did not read an answer to its request within %s", sendTimeout)

@@ -126,7 +126,7 @@ func TestServerRequest_answersNotRead(t *testing.T) {
 			}
 			_ = l.Close()
 			if open, most, _ := a.state(); most != maxServerRequests || open != 0 {
-				t.Errorf("%s: %d answers have waited at once, and %d are left", request, most, open)
+				t.Errorf("%s: %d answers waited at once, %d remain", request, most, open)
 			}
 		})
 	}
@@ -167,7 +167,7 @@ func TestServerRequest_answersNotReadOverSSE(t *testing.T) {
 		<-l.Done()
 		_ = l.Close()
 		if open, most, _ := o.state(); !errors.Is(l.Err(), errAnswerNotRead) || most != maxServerRequests || open != 0 {
-			t.Errorf("%d answers have waited at once, %d are left, and it is given up for %v", most, open, l.Err())
+			t.Errorf("%d answers waited at once, %d remain; connection error %v", most, open, l.Err())
 		}
 	})
 }
@@ -195,7 +195,7 @@ func TestServerRequest_answersRead(t *testing.T) {
 			synctest.Wait()
 			open, _, answers := a.state()
 			if len(answers) < 4*maxServerRequests || open != 0 || len(l.filter.requests) != 0 || len(l.filter.slots) != 0 || l.Err() != nil {
-				t.Errorf("%s: %d answers, and %d are owed: %v", request, len(answers), len(l.filter.requests), l.Err())
+				t.Errorf("%s: %d answers, %d unsent: %v", request, len(answers), len(l.filter.requests), l.Err())
 			}
 			_ = end.Close()
 			_ = l.Close()
@@ -204,7 +204,7 @@ func TestServerRequest_answersRead(t *testing.T) {
 }
 
 func TestServerRequest_placeholder(t *testing.T) {
-	const nobody, method = `"message":"nobody may be asked this"`, `"code":-32601`
+	const nobody, method = `"message":"input requests are not allowed"`, `"code":-32601`
 	long := strings.Repeat("A", 100<<10)
 	for name, row := range map[string]struct{ request, want string }{
 		"ping":                  {`"method":"ping"`, `"result":{}`},
@@ -257,7 +257,7 @@ func TestServerRequest_maxInputRequests(t *testing.T) {
 				}
 			}
 			if kept(w) != 0 || c.unsentAnswers != most {
-				t.Errorf("%s: %d bytes of what was asked are kept, and %d are open", method, kept(w), c.unsentAnswers)
+				t.Errorf("%s: %d bytes of requests stored, %d open", method, kept(w), c.unsentAnswers)
 			}
 		}
 	}
@@ -272,23 +272,23 @@ func TestServerRequest_callEnds(t *testing.T) {
 	}
 	ask(`"a"`)
 	if kept(w) == 0 {
-		t.Fatal("nothing is kept of a question")
+		t.Fatal("no state is stored for a request")
 	}
 	w.close(c)
 	if d, err := w.takeRequest(`"a"`); kept(w) != 0 || d.call != nil || c.unsentAnswers != 0 || !errors.Is(err, errNoClient) {
-		t.Errorf("%d bytes are kept and the call %v, and the question is answered with %v", kept(w), d.call, err)
+		t.Errorf("%d bytes stored, call %v, request answered with %v", kept(w), d.call, err)
 	}
 	ask(`"a"`) // an id is free once its answer has been sent
 	if len(w.slots) != 0 {
-		t.Error("a question counts whose id is that of another")
+		t.Error("a request with a duplicate id is counted")
 	}
 	_, sent := w.outgoing([]byte(`{"jsonrpc":"2.0","id":"a","error":{}}`))
 	ask(`"a"`) // no longer the id of the call
 	if d, err := w.takeRequest(`"a"`); d.call != nil || !errors.Is(err, errNoClient) {
-		t.Errorf("the call that has ended is asked: %v", err)
+		t.Errorf("the ended call gets an input request: %v", err)
 	}
 	if sent(); c.unsentAnswers != 0 || len(w.requests) != 1 || len(w.slots) != 1 {
-		t.Errorf("%d and %d answers are owed, and %d questions known", c.unsentAnswers, len(w.slots), len(w.requests))
+		t.Errorf("%d and %d unsent answers, %d requests", c.unsentAnswers, len(w.slots), len(w.requests))
 	}
 }
 
@@ -351,6 +351,6 @@ func TestParse_nullID(t *testing.T) {
 		}
 	}
 	if !slices.Equal(changed, []string{"notifications/tools/list_changed", "lab://note"}) {
-		t.Errorf("it tells %q", changed)
+		t.Errorf("it reports %q", changed)
 	}
 }

@@ -139,7 +139,7 @@ func TestServerRequest_waitingForSlot(t *testing.T) {
 			c := l.Start(t.Context(), Request{Method: MethodTool, Name: "x"}, nil)
 			synctest.Wait()
 			if s.open.Load() != 1 || len(l.filter.requests) != 1 || len(l.filter.slots) != maxServerRequests {
-				t.Errorf("%d bodies are open, %d requests known and %d owed", s.open.Load(), len(l.filter.requests), len(l.filter.slots))
+				t.Errorf("%d open bodies, %d requests, %d slots", s.open.Load(), len(l.filter.requests), len(l.filter.slots))
 			}
 			c.Cancel(errors.New("enough"))
 			synctest.Wait()
@@ -195,7 +195,7 @@ func TestServerRequest_inInvalidResponse(t *testing.T) {
 			on := &stream{call: of, answers: int64(1), ignored: true}
 			seen, err := w.incoming([]byte(`{"jsonrpc":"2.0","id":"a",`+request+`}`), on)
 			if seen != nil || err != nil || len(w.requests) != 0 || len(w.slots) != 0 {
-				t.Errorf("%s: the client library sees %q, %v, and %d are known", request, seen, err, len(w.requests))
+				t.Errorf("%s: the client library sees %q, %v; %d requests", request, seen, err, len(w.requests))
 			}
 		}
 	}

@@ -86,7 +86,7 @@ func TestSubscribe_notification(t *testing.T) {
 				select {
 				case got := <-updated:
 					if got != "x lab://note" {
-						t.Errorf("told is %q", got)
+						t.Errorf("received %q", got)
 					}
 					return
 				default:
@@ -95,7 +95,7 @@ func TestSubscribe_notification(t *testing.T) {
 		})
 	}
 	if eras[true] == 0 || eras[false] == 0 {
-		t.Errorf("servers of one era alone have told: %v", eras)
+		t.Errorf("only servers of one era have notified: %v", eras)
 	}
 }
 

@@ -106,12 +106,12 @@ func TestProbe_knownVariantFirst(t *testing.T) {
 	f.SetTargets([]upstream.Target{{Name: "x", URL: s.URL}})
 	until(t, listed, func() bool { return f.State("x").Listing != nil })
 	if asked := s.paths(); asked["POST /mcp"] == 0 {
-		t.Errorf("the first time it is asked for %v", asked)
+		t.Errorf("first request: %v", asked)
 	}
 	before := f.State("x").Since
 	s.CloseClientConnections()
 	until(t, listed, func() bool { return f.State("x").Listing != nil && f.State("x").Since != before })
 	if asked := s.paths(); asked["GET /sse"] != 1 || asked["POST /mcp"]+asked["POST /"]+asked["GET /"] > 0 {
-		t.Errorf("the next time it is asked for %v", asked)
+		t.Errorf("next request: %v", asked)
 	}
 }

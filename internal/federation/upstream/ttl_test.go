@@ -100,7 +100,7 @@ func TestFleet_refreshAfterTTL(t *testing.T) {
 				s := &aging{newest: newest, ttl: ttl}
 				state, told := s.aged(t, func(*Fleet) {})
 				if diff := cmp.Diff(always(want), s.read); diff != "" || told != len(want) {
-					t.Errorf("%s: it is told %d times; when lists are read (-want +got)\n%s", ttl, told, diff)
+					t.Errorf("%s: notified %d times; read times (-want +got)\n%s", ttl, told, diff)
 				}
 				last := fmt.Sprintf(`"name":"n%d"`, len(want))
 				l := state.Listing
@@ -124,7 +124,7 @@ func TestFleet_changeBeforeTTL(t *testing.T) {
 			})
 			again := 30*time.Second + listDebounce
 			if diff := cmp.Diff(always([]time.Duration{0, again, again + 100*time.Second}), s.read); diff != "" || told != 3 {
-				t.Errorf("it is told %d times; when lists are read (-want +got)\n%s", told, diff)
+				t.Errorf("notified %d times; read times (-want +got)\n%s", told, diff)
 			}
 		})
 	}

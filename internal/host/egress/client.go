@@ -109,7 +109,7 @@ func (c *grantClient) do(ctx context.Context, r *request) ([]byte, error) {
 			return answer, err
 		}
 		if c.allowlist.check(next.method, next.to) != nil {
-			return nil, newHostError(scripting.NotGranted, "the redirect leads to what the grant does not cover")
+			return nil, newHostError(scripting.NotGranted, "the redirect leads outside of the grant")
 		}
 		r = next
 	}

@@ -84,7 +84,7 @@ func TestDo_noResponse(t *testing.T) {
 		}
 	}
 	if !strings.Contains(s.log.String(), "connection refused") {
-		t.Errorf("the operator is not told the cause:\n%s", &s.log)
+		t.Errorf("the log lacks the cause:\n%s", &s.log)
 	}
 }
 

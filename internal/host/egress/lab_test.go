@@ -135,7 +135,7 @@ func TestDo_privateName(t *testing.T) {
 	g.PrivateNetworks = true
 	_, err := p.Do(t.Context(), g, payload(t, "http://rebind.example:"+port+"/"))
 	if code(err) != scripting.Unavailable || connected.Load() == 0 {
-		t.Errorf("with private networks the name leads nowhere: %v", err)
+		t.Errorf("with private networks the name does not resolve: %v", err)
 	}
 }
 
@@ -154,7 +154,7 @@ func TestClassOf(t *testing.T) {
 	for want, list := range rows {
 		for _, ip := range list {
 			if got := n.classOf(netip.MustParseAddr(ip)); got != want {
-				t.Errorf("%s is in zone %d, want %d", ip, got, want)
+				t.Errorf("class of %s is %d, want %d", ip, got, want)
 			}
 		}
 	}

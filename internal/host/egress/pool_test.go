@@ -116,7 +116,7 @@ func TestPool_closeIdle(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		if open() != 0 {
-			t.Error("a client stays open although nobody uses it")
+			t.Error("an unused client stays open")
 		}
 		a, releaseA, _ := p.lease(g)
 		b, releaseB, _ := p.lease(grant.HTTP{Hosts: g.Hosts, MaxResponse: 1})
@@ -168,6 +168,6 @@ func TestPool_concurrent(t *testing.T) {
 	s.pool.mu.Lock()
 	defer s.pool.mu.Unlock()
 	if n := len(s.pool.clients); n != 3 {
-		t.Errorf("%d clients are open, want one for each of 3 grants", n)
+		t.Errorf("%d open clients, want one for each of 3 grants", n)
 	}
 }

@@ -62,7 +62,7 @@ func askPastProxies(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := io.Copy(io.Discard, answer.Body); err != nil || answer.StatusCode != http.StatusTeapot {
-			t.Errorf("the server itself is answered %s, %v", answer.Status, err)
+			t.Errorf("the server's own request gets %s, %v", answer.Status, err)
 		}
 	}
 }

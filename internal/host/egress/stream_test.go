@@ -114,6 +114,6 @@ func TestStreamingTransport_unreadableSecret(t *testing.T) {
 		}
 	}
 	if log := s.log.String(); log != "" {
-		t.Errorf("it is logged by whoever hears the error, and here too: %s", log)
+		t.Errorf("the error is also logged here: %s", log)
 	}
 }

@@ -108,7 +108,7 @@ func TestVerifyExecutable(t *testing.T) {
 		}
 	}
 	if err := os.Symlink(second, link); err != nil {
-		t.Skip("this system makes no links: ", err)
+		t.Skip("this system cannot create links: ", err)
 	}
 	for _, c := range []struct{ path, real, want string }{
 		{link, first, scripting.Denied}, {first, "", scripting.Denied}, {filepath.Join(folder, "none"), filepath.Join(folder, "none"), scripting.NotFound},
@@ -194,7 +194,7 @@ func TestDo_cancel(t *testing.T) {
 	defer alive.Close()
 	lines := bufio.NewScanner(alive)
 	if !lines.Scan() {
-		t.Fatal("the program did not begin")
+		t.Fatal("the program did not start")
 	}
 	cancel()
 	if got := errorText(<-done); got != "UNAVAILABLE: exec.p: the call was cancelled" {

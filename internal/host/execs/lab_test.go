@@ -87,7 +87,7 @@ func TestParse(t *testing.T) {
 		}
 	}
 	if forms < 500 || len(ran) < 100 {
-		t.Errorf("%d forms were tried, and %d run", forms, len(ran))
+		t.Errorf("%d forms tried, %d ran", forms, len(ran))
 	}
 }
 
@@ -108,7 +108,7 @@ func checkTold(t *testing.T, b *Broker, g grant.Exec, params map[string]string, 
 		arguments = append(arguments, string(text))
 	}
 	if !slices.Equal(arguments, want) {
-		t.Errorf("%q: the program was told %q, want %q", params, arguments, want)
+		t.Errorf("%q: the program got %q, want %q", params, arguments, want)
 	}
 }
 

@@ -62,7 +62,7 @@ func (b *Broker) Do(ctx context.Context, f *GrantedRoot, method string, payload 
 	}
 	encoded, err := json.Marshal(answer)
 	if err != nil {
-		return nil, newHostError(scripting.Unavailable, r.given, "the file cannot be told of")
+		return nil, newHostError(scripting.Unavailable, r.given, "the result cannot be encoded")
 	}
 	return encoded, nil
 }
@@ -95,7 +95,7 @@ func (f *GrantedRoot) MockAnswer(q *Operation, content []byte) ([]byte, error) {
 	}
 	encoded, err := json.Marshal(answer)
 	if err != nil {
-		return nil, newHostError(scripting.Unavailable, q.given, "the mock cannot be told")
+		return nil, newHostError(scripting.Unavailable, q.given, "the mock cannot be encoded")
 	}
 	return encoded, nil
 }

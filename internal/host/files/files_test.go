@@ -41,8 +41,8 @@ func TestRead_ranges(t *testing.T) {
 		{"lines", at("lines", `"from":2`, `"max":1`), `{"lines":["two"]}`},
 		{"lines", at("lines", `"from":9`), `{"lines":[]}`},
 		{"lines", at("bytes"), `{"lines":["�\u0000a"]}`},
-		{"readText", at("lines", `"max":1`, `"tail":1`), "INVALID: lines: from, max and tail begin with 1, and max and tail exclude each other"},
-		{"readText", at("lines", `"max":-1`), "INVALID: lines: from, max and tail begin with 1, and max and tail exclude each other"},
+		{"readText", at("lines", `"max":1`, `"tail":1`), "INVALID: lines: from, max and tail start at 1, and max and tail exclude each other"},
+		{"readText", at("lines", `"max":-1`), "INVALID: lines: from, max and tail start at 1, and max and tail exclude each other"},
 		{"readText", at("lines", `"max":"1"`), "INVALID: the operation is malformed: path is a string, and from, max and tail are whole numbers"},
 		{"readText", `[]`, "INVALID: the operation is malformed: path is a string, and from, max and tail are whole numbers"},
 		{"chmod", at("lines"), "NOT_GRANTED: files have no such operation"},
@@ -98,7 +98,7 @@ func TestWrite_atomic(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	if diff := cmp.Diff([]string{"app.log", "sub"}, namesIn(l, l.root)); diff != "" {
-		t.Errorf("what is left (-want +got)\n%s", diff)
+		t.Errorf("remaining (-want +got)\n%s", diff)
 	}
 }
 
@@ -123,8 +123,8 @@ func TestWrite_mode(t *testing.T) {
 		{"readBytes", at("sub/new.bin"), `{"data64":"/wA="}`},
 		{"writeText", at("none/new", `"text":""`), "NOT_FOUND: none/new: there is no such file or folder"},
 		{"writeText", at("sub", `"text":""`), "DENIED: sub: it is a folder"},
-		{"writeText", at("new"), "INVALID: new: one of text and data64 is to be written"},
-		{"writeBytes", at("new", `"data64":"*"`), "INVALID: new: what is to be written is not standard base64"},
+		{"writeText", at("new"), "INVALID: new: set either text or data64"},
+		{"writeBytes", at("new", `"data64":"*"`), "INVALID: new: data64 is not standard base64"},
 		{"remove", at("sub/new.bin"), "{}"},
 		{"remove", at("sub/new.bin"), "NOT_FOUND: sub/new.bin: there is no such file or folder"},
 		{"remove", at("sub"), "DENIED: sub: it is a folder"},
@@ -237,12 +237,12 @@ func TestRead_growingFile(t *testing.T) {
 		answer, err := l.folder.read(t.Context(), endless{}, 3, q, l.broker.Redact)
 		l.must(err)
 		if got := encoded(l, answer); got != want {
-			t.Errorf("%s of what grows: got %s, want %s", method, got, want)
+			t.Errorf("%s of a growing file: got %s, want %s", method, got, want)
 		}
 		answer, err = l.folder.read(t.Context(), strings.NewReader("\n\n\n"), 1000, q, l.broker.Redact)
 		l.must(err)
 		if got := encoded(l, answer); got != want {
-			t.Errorf("%s of what shrinks: got %s, want %s", method, got, want)
+			t.Errorf("%s of a shrinking file: got %s, want %s", method, got, want)
 		}
 	}
 }

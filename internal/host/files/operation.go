@@ -46,7 +46,7 @@ func (f *GrantedRoot) Parse(method string, data []byte) (*Operation, error) {
 		return nil, err
 	}
 	if in.From < 0 || in.Max < 0 || in.Tail < 0 || in.Max > 0 && in.Tail > 0 {
-		return nil, newHostError(scripting.Invalid, r.given, "from, max and tail begin with 1, and max and tail exclude each other")
+		return nil, newHostError(scripting.Invalid, r.given, "from, max and tail start at 1, and max and tail exclude each other")
 	}
 	switch method {
 	case "readText", "readBytes", "lines", "stat":
@@ -72,10 +72,10 @@ func (r *Operation) setContent(f *GrantedRoot, in payload) (err error) {
 		r.content = []byte(*in.Text)
 	case in.Data64 != nil && in.Text == nil:
 		if r.content, err = base64.StdEncoding.DecodeString(*in.Data64); err != nil {
-			return newHostError(scripting.Invalid, r.given, "what is to be written is not standard base64")
+			return newHostError(scripting.Invalid, r.given, "data64 is not standard base64")
 		}
 	default:
-		return newHostError(scripting.Invalid, r.given, "one of text and data64 is to be written")
+		return newHostError(scripting.Invalid, r.given, "set either text or data64")
 	}
 	if int64(len(r.content)) > f.maxFile {
 		return newHostError(scripting.TooLarge, r.given, "a file has at most %d bytes here (max_file)", f.maxFile)

@@ -60,7 +60,7 @@ func TestRace_directoryToLink(t *testing.T) {
 	}
 	all.Wait()
 	if l.outside() != before {
-		t.Error("something outside has changed")
+		t.Error("files outside have changed")
 	}
 }
 

@@ -77,7 +77,7 @@ func TestDo_callInfo(t *testing.T) {
 		t.Errorf("got %s, %v", got, err)
 	}
 	if call.Caller.Agent.Metadata["k"] != "v" || string(call.Options) != `{"a":1}` {
-		t.Errorf("a function has changed what others see: %+v", call)
+		t.Errorf("a function has changed the caller of others: %+v", call)
 	}
 }
 
@@ -141,7 +141,7 @@ func TestCheck_options(t *testing.T) {
 		t.Error(err)
 	}
 	if err := none.Check("m", json.RawMessage(`{"a":1}`)); err == nil {
-		t.Error("a module without a check takes arguments")
+		t.Error("a module without Check accepts options")
 	}
 	picky, _ := lab(t, func(options json.RawMessage) error {
 		if string(options) != `{"a":1}` {
@@ -155,7 +155,7 @@ func TestCheck_options(t *testing.T) {
 		t.Errorf("got %v, and %s", err, options)
 	}
 	if err := picky.Check("m", json.RawMessage(`{}`)); err == nil {
-		t.Error("a check that panics finds nothing wrong")
+		t.Error("a panic in Check returns no error")
 	}
 	var nothing *Broker
 	if nothing.Names() != nil || nothing.Functions("m") != nil {

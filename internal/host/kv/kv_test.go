@@ -204,11 +204,11 @@ func TestDo_storeErrors(t *testing.T) {
 	_, err := broken.Do(t.Context(), notes, "s", "kv.get", []byte(`{"key":"a"}`))
 	var refusal *scripting.HostError
 	if !errors.As(err, &refusal) || refusal.Code != scripting.Unavailable || strings.Contains(refusal.Message, "private") {
-		t.Errorf("told the script: %v", err)
+		t.Errorf("error of the script: %v", err)
 	}
 	for _, want := range []string{"no room for more values", "no such disk"} {
 		if !strings.Contains(l.log.String(), want) {
-			t.Errorf("the operator is not told %q: %s", want, &l.log)
+			t.Errorf("the log lacks %q: %s", want, &l.log)
 		}
 	}
 }
@@ -239,7 +239,7 @@ func TestDo_malformed(t *testing.T) {
 		}
 	}
 	if got := l.raw(t, notes, "s", "drop", []byte(`{"key":"a"}`)); got != scripting.NotGranted {
-		t.Errorf("an operation that there is not: %s", got)
+		t.Errorf("an unknown operation: %s", got)
 	}
 }
 

@@ -40,7 +40,7 @@ var (
 	errUnknownUser = &scripting.HostError{Code: scripting.Consent, Message: "this needs a token of the user, and the server does not know who the caller is"}
 	errNotReturned = &scripting.HostError{Code: scripting.Consent, Message: "the user has not come back yet; call again when they have"}
 	errNotAllowed  = errors.New("the user did not allow it")
-	errNoCallback  = errors.New("nobody can come back from the authorization server")
+	errNoCallback  = errors.New("the authorization cannot be completed")
 )
 
 // Caller is the user for whom a token is needed.

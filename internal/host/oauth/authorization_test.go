@@ -42,7 +42,7 @@ func TestUserTokens_authorization(t *testing.T) {
 		t.Errorf("another user has %q", token)
 	}
 	if _, _, err := c.get(""); !errors.Is(err, errUnknownUser) {
-		t.Errorf("nobody has %v", err)
+		t.Errorf("an unknown user gets %v", err)
 	}
 }
 
@@ -88,7 +88,7 @@ func TestUserTokens_refused(t *testing.T) {
 			}
 			// A caller that starts waiting after the end is prompted once more.
 			if err := <-waited; err == nil || !strings.HasSuffix(err.Error(), test.want) && !strings.Contains(err.Error(), "has not allowed it yet") || strings.Contains(err.Error(), "hunter2") {
-				t.Errorf("who waits is told %v", err)
+				t.Errorf("the waiting call gets %v", err)
 			}
 		})
 	}
@@ -117,7 +117,7 @@ func TestUserTokens_renew(t *testing.T) {
 	c.refuse("invalid_grant")
 	c.pass(maxBackoff)
 	if _, again, _ := c.get("ada"); again == nil || c.vault.kept["ada"] != nil {
-		t.Error("a refresh token that was taken back is kept")
+		t.Error("a revoked refresh token stays stored")
 	}
 	if got := c.asked[len(c.asked)-1]; got != "refresh_token refresh-2" {
 		t.Errorf("asked with %s", got)
@@ -154,12 +154,12 @@ func TestAuthorization_timeout(t *testing.T) {
 	}
 	_, other, _ := c.get("ada")
 	if other == nil || other.String() == page.String() {
-		t.Error("the old page is given again")
+		t.Error("the old page is returned again")
 	}
 	c.pass(authorizationTimeout)
 	c.users.cleanUp()
 	if got := c.come(allow(other)); got != "no answer" {
-		t.Errorf("somebody listens: %s", got)
+		t.Errorf("a listener is still open: %s", got)
 	}
 }
 
@@ -181,7 +181,7 @@ func TestUsers_sameRedirectURL(t *testing.T) {
 		t.Error(got)
 	}
 	if _, _, _, err := old.authorization(Caller{User: "ada", SameMachine: true}); !errors.Is(err, errNoCallback) {
-		t.Errorf("the old client sends users away still: %v", err)
+		t.Errorf("the old client still starts authorizations: %v", err)
 	}
 }
 
@@ -199,7 +199,7 @@ func TestIsPrompt(t *testing.T) {
 	}
 	other := bytes.Replace(c.question, address, []byte(strings.TrimSuffix(string(address), `"`)+`\u0026x=y"`), 1)
 	if bytes.Equal(other, c.question) || c.users.broker.IsPrompt("ada", other) {
-		t.Error("another page is one of theirs")
+		t.Error("another page is reported as own")
 	}
 	if c.users.broker.IsPrompt("ada", bytes.Replace(c.question, []byte("Allow"), []byte("Please"), 1)) {
 		t.Error("other words are theirs")

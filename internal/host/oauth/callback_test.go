@@ -112,7 +112,7 @@ func (h *hall) wantKept(want int) {
 	h.vault.mu.Lock()
 	defer h.vault.mu.Unlock()
 	if len(h.vault.kept) != want {
-		h.t.Errorf("tokens of %d users are kept, want %d", len(h.vault.kept), want)
+		h.t.Errorf("tokens of %d users are stored, want %d", len(h.vault.kept), want)
 	}
 }
 
@@ -133,7 +133,7 @@ func TestConfirmCode(t *testing.T) {
 	h.wantToken("ada", "access-1")
 	h.wantKept(1)
 	if token, question, _ := h.token("bob", false); token != "" || !strings.Contains(question, `"mode":"url"`) {
-		t.Errorf("bob has %q and is asked %q", token, question)
+		t.Errorf("bob's token is %q, prompt %q", token, question)
 	}
 	code, _ = h.back(bob)
 	h.types("bob", code)
@@ -149,11 +149,11 @@ func TestConfirmCode_forwardedLink(t *testing.T) {
 		h.types("mallory", code)
 	}
 	if token, question, err := h.token("mallory", true); token != "" || question != "" || !strings.Contains(fmt.Sprint(err), "wrong three times") {
-		t.Errorf("after three tries there is %q, %q, %v", token, question, err)
+		t.Errorf("after three attempts: %q, %q, %v", token, question, err)
 	}
 	h.wantKept(0)
 	if _, question, _ := h.token("mallory", false); !strings.Contains(question, `"mode":"url"`) {
-		t.Errorf("who starts over is asked %q", question)
+		t.Errorf("the new prompt is %q", question)
 	}
 }
 
@@ -189,7 +189,7 @@ func TestConfirmCode_declined(t *testing.T) {
 	_, question, _ = h.token("ada", false)
 	h.users.broker.HandleAnswer("ada", []byte(question), PromptAnswer{})
 	if got := h.visit("GET", "/oauth/crm?"+allow(page).Encode(), "mcp.example.com"); got != "400 "+pageUnknown {
-		t.Errorf("who refused to open the page may come back: %s", got)
+		t.Errorf("a user who declined the page can still return: %s", got)
 	}
 	h.wantKept(0)
 }
@@ -232,7 +232,7 @@ func TestCallbackHandler_otherRequests(t *testing.T) {
 	}
 	h.users.broker.KeepOnly(nil)
 	if got := h.visit("GET", "/oauth/crm"+query, "mcp.example.com"); got != "nothing" {
-		t.Errorf("a client that is gone takes users back: %s", got)
+		t.Errorf("a removed client still serves callbacks: %s", got)
 	}
 }
 
@@ -258,16 +258,16 @@ func TestToken_withoutForms(t *testing.T) {
 	h := newHall(t)
 	for want, who := range map[string]Caller{"does not know who the caller is": {SupportsForms: true}, "elicitation.form": {User: "ada"}} {
 		if _, err := h.users.Token(WithCaller(t.Context(), who)); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%+v is told %v", who, err)
+			t.Errorf("error of %+v: %v", who, err)
 		}
 	}
 	h.users.broker.hasCallbacks.Store(false)
 	if _, _, err := h.token("ada", false); !errors.Is(err, errNoFrontend) {
-		t.Errorf("without a front they are told %v", err)
+		t.Errorf("error without a frontend: %v", err)
 	}
 	c := newCourt(t)
 	if _, err := c.users.Token(WithCaller(t.Context(), by("ada", false))); !errors.Is(err, errRemoteUser) {
-		t.Errorf("a caller over HTTP is told %v", err)
+		t.Errorf("error of a caller over HTTP: %v", err)
 	}
 }
 
@@ -291,7 +291,7 @@ func TestUserTokens_concurrentRenewals(t *testing.T) {
 		h.types(user, code)
 	}
 	if shardOf("ada") == shardOf("bob") {
-		t.Fatal("they wait for each other by chance: take other names")
+		t.Fatal("both users have the same shard: use other names")
 	}
 	h.users.renewing[shardOf("ada")] <- struct{}{} // as if her token were being renewed
 	h.wantToken("bob", "access-2")
@@ -303,7 +303,7 @@ func TestUserTokens_concurrentRenewals(t *testing.T) {
 	late, cancel := context.WithCancel(WithCaller(t.Context(), by("ada", true)))
 	cancel()
 	if token, err := h.users.Token(late); !errors.Is(err, context.Canceled) {
-		t.Errorf("ada does not wait for her own: %q, %v", token, err)
+		t.Errorf("ada does not wait for her own token: %q, %v", token, err)
 	}
 	<-h.users.renewing[shardOf("ada")]
 	h.wantToken("ada", "access-4")

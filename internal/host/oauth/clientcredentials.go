@@ -112,7 +112,7 @@ func (i *Broker) Close() {
 
 // ClientCredentials returns the tokens of a client itself. secret returns the value of the
 // client secret, and is called for each token request.
-func (i *Broker) Source(c Client, secret func(ctx context.Context, key string) (string, error)) *ClientCredentials {
+func (i *Broker) ClientCredentials(c Client, secret func(ctx context.Context, key string) (string, error)) *ClientCredentials {
 	return &ClientCredentials{broker: i, client: c, secret: secret}
 }
 

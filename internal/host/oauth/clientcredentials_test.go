@@ -74,7 +74,7 @@ func open(t *testing.T, c Client) (*desk, *ClientCredentials) {
 	d := &desk{status: 200, kind: "application/json;charset=UTF-8", answer: `{"access_token":"token-%d","token_type":"Bearer","expires_in":3600}`}
 	issuer := New(Options{Transport: func(Client) http.RoundTripper { return d }})
 	t.Cleanup(issuer.Close)
-	return d, issuer.Source(c, func(_ context.Context, key string) (string, error) {
+	return d, issuer.ClientCredentials(c, func(_ context.Context, key string) (string, error) {
 		if key != "client#1" {
 			return "", errors.New("another secret was asked for")
 		}
@@ -171,7 +171,7 @@ func TestClientCredentials_concurrent(t *testing.T) {
 		synctest.Wait()
 		cancel(errHurry)
 		if err := <-got; !errors.Is(err, errHurry) {
-			t.Errorf("who does not wait any more is told %v", err)
+			t.Errorf("a cancelled caller gets %v", err)
 		}
 		close(d.hold)
 		for range 31 {
@@ -308,8 +308,8 @@ func TestClose_cancelsRequests(t *testing.T) {
 		if err := <-ended; err == nil {
 			t.Error("a token came")
 		}
-		if _, err := s.broker.Source(theClient, s.secret).Token(t.Context()); !errors.Is(err, context.Canceled) {
-			t.Errorf("a closed issuer says %v", err)
+		if _, err := s.broker.ClientCredentials(theClient, s.secret).Token(t.Context()); !errors.Is(err, context.Canceled) {
+			t.Errorf("a closed broker returns %v", err)
 		}
 	})
 }

@@ -51,7 +51,7 @@ func TestHandleAnswer_otherAuthorization(t *testing.T) {
 	other.shows(other.page("ada")) // and starts over
 	other.users.broker.HandleAnswer("ada", []byte(otherQuestion), PromptAnswer{})
 	if _, again, err := other.token("ada", true); !strings.Contains(again, `"requestedSchema"`) || again == otherQuestion {
-		t.Errorf("a question of the visit before has ended the next one: %s, %v", again, err)
+		t.Errorf("a prompt of the previous authorization has ended the next one: %s, %v", again, err)
 	}
 }
 

@@ -110,7 +110,7 @@ func (c *court) open() *court {
 	}
 	c.users = issuer.Users("k", client, secret, &c.vault)
 	if issuer.Users("k", client, secret, &c.vault) != c.users {
-		t.Error("after a reload nobody knows who is on the way")
+		t.Error("a reload loses running authorizations")
 	}
 	return c
 }

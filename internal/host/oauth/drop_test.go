@@ -25,7 +25,7 @@ func TestDrop(t *testing.T) {
 	c.drop("ada", 1)
 	c.drop("ada", 0)
 	if token, page, _ := c.get("ada"); token != "" || page == nil {
-		t.Errorf("ada has %q and is sent to %v", token, page)
+		t.Errorf("ada's token is %q, page %v", token, page)
 	}
 	if value, err := c.vault.Get("ada"); value != nil || err != nil {
 		t.Errorf("of ada is kept %s, %v", value, err)
@@ -42,10 +42,10 @@ func TestDrop_duringRenewal(t *testing.T) {
 		c.pass(time.Hour - time.Second) // due for renewal, and still valid
 		c.during = func() { c.drop("ada", 1) }
 		if token, page, err := c.get("ada"); token != "" || page == nil {
-			t.Errorf("%q: ada has %q and is sent to %v: %v", code, token, page, err)
+			t.Errorf("%q: ada's token is %q, page %v: %v", code, token, page, err)
 		}
 		if value, err := c.vault.Get("ada"); value != nil || err != nil {
-			t.Errorf("%q: of ada is kept %s, %v", code, value, err)
+			t.Errorf("%q: stored token of ada is %s, %v", code, value, err)
 		}
 		if c.count() != 1 {
 			t.Errorf("%q: the server was asked %d times", code, c.count())
@@ -62,7 +62,7 @@ func TestReplace_rowRemoved(t *testing.T) {
 	}
 	c.pass(time.Hour)
 	if token, page, _ := c.get("ada"); token != "" || page == nil {
-		t.Errorf("ada has %q and is sent to %v", token, page)
+		t.Errorf("ada's token is %q, page %v", token, page)
 	}
 	if value, _ := c.vault.Get("ada"); value != nil {
 		t.Errorf("of ada is kept %s", value)
@@ -97,7 +97,7 @@ func TestDrop_duringLoad(t *testing.T) {
 		c.drop("ada", 0)
 	}
 	if token, page, _ := c.get("ada"); token != "" || page == nil {
-		t.Errorf("ada has %q and is sent to %v", token, page)
+		t.Errorf("ada's token is %q, page %v", token, page)
 	}
 }
 
@@ -143,7 +143,7 @@ func TestTokenCreatedAt_renewal(t *testing.T) {
 	}
 	old, _ := json.Marshal(map[string]string{"access": "a"})
 	if got := []time.Time{TokenCreatedAt(old), TokenCreatedAt(nil), TokenCreatedAt([]byte("{"))}; slices.ContainsFunc(got, func(t time.Time) bool { return !t.IsZero() }) {
-		t.Errorf("what does not say was given at %v", got)
+		t.Errorf("a value without a time returns %v", got)
 	}
 }
 

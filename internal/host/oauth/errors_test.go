@@ -11,7 +11,7 @@ import (
 func (c *court) wantTold(want ...string) {
 	c.t.Helper()
 	if diff := cmp.Diff(want, c.told); diff != "" {
-		c.t.Errorf("told (-want +got)\n%s", diff)
+		c.t.Errorf("emitted (-want +got)\n%s", diff)
 	}
 }
 

@@ -40,7 +40,7 @@ func FuzzTokenResponse(f *testing.F) {
 				t.Fatalf("%d %q %q: %v", status, kind, answer, err)
 			}
 		case status != 200 || got.life <= 0 || got.value == "":
-			t.Fatalf("%d %q %q is the token %q for %s", status, kind, answer, got.value, got.life)
+			t.Fatalf("token %[4]q of %[1]d %[2]q %[3]q, user %[5]s", status, kind, answer, got.value, got.life)
 		case strings.ContainsFunc(got.value, func(r rune) bool { return r < ' ' || r > '~' }):
 			t.Fatalf("the token %q cannot stand in a header", got.value)
 		}

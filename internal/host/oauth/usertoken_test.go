@@ -143,6 +143,6 @@ func TestToken_withoutFormsDuringAuthorization(t *testing.T) {
 	code, _ := h.back(page)
 	h.types("ada", code)
 	if token, err := h.users.Token(WithCaller(t.Context(), Caller{User: "ada"})); token != "access-1" || err != nil {
-		t.Errorf("a token that is there is %q, %v", token, err)
+		t.Errorf("the stored token is %q, %v", token, err)
 	}
 }

@@ -22,6 +22,6 @@ func TestKey_removedDefinition(t *testing.T) {
 		store.Set(nil)
 	}
 	if _, err := store.Resolve(t.Context(), dev.Key()); err == nil {
-		t.Error("a definition is known for ever")
+		t.Error("a removed definition is never forgotten")
 	}
 }

@@ -43,7 +43,7 @@ func TestPreload(t *testing.T) {
 	s.Set(defs)
 	shows("env-first file-first command-first", "[secret:e] [secret:f] command-first")
 	if commands != 0 {
-		t.Error("a command ran for a secret that nobody uses")
+		t.Error("a command ran for an unused secret")
 	}
 
 	// Resolve reads the current value, which is redacted, too.
@@ -76,7 +76,7 @@ func TestPreload_unreadable(t *testing.T) {
 		t.Errorf("the file was read %d times, want once for each load", reads)
 	}
 	if _, err := s.Resolve(t.Context(), "f"); err == nil {
-		t.Error("nobody is told")
+		t.Error("the error is not reported")
 	}
 }
 

@@ -16,10 +16,10 @@ import (
 // Redact returns text with "[secret:name]" in place of each value that was resolved, or that a
 // variable or file holds. Values of six bytes and more are found through any nesting of JSON,
 // script, URL and HTML escapes, in any case, in base64 at any position of a longer text, in
-// hexadecimal and in quoted-printable, even across line breaks; docs/reference/permissions.md lists the
-// forms. Of values of four and five bytes the usual forms are found. Shorter values are not
-// replaced. Text without values is returned unchanged, except that the end of truncated text is
-// redacted if it may be part of a value.
+// hexadecimal and in quoted-printable, even across line breaks; docs/reference/permissions.md
+// lists the forms. Of values of four and five bytes the usual forms are found. Shorter values
+// are not replaced. Text without values is returned unchanged, except that the end of truncated
+// text is redacted if it may be part of a value.
 func (s *Store) Redact(text string) string { return s.currentRedactor().redact(text) }
 
 // Matcher returns a matcher for the values that [Store.Redact] replaces, to combine it with
@@ -92,22 +92,21 @@ type redactor struct {
 	placeholders []string
 	// maxLen is the length of the longest exact form.
 	maxLen  int
-	scratch sync.Pool // scratch is reusable memory for one text.
+	scratch sync.Pool // of *scratch
 }
 
-// maxReusedText is the largest text, in bytes, that returns its memory to the pool.
+// scratch is reusable memory for one text.
 type scratch struct {
 	text canonical
 	sums []uint64
 	hits []uint32
 }
 
-// form is an encoded form of a value: its first four bytes, its length and its hash. filter is
-// the result of [filterOf].
+// maxReusedText is the largest text, in bytes, that returns its memory to the pool.
 const maxReusedText = 256 << 10
 
-// secretForms is a value with its forms. They are stored because each new value needs a new
-// redactor.
+// form is an encoded form of a value: its first four bytes, its length and its hash. filter is
+// the result of [filterOf].
 type form struct {
 	key
 	filter uint64
@@ -119,17 +118,18 @@ type key struct {
 	sum  uint64
 }
 
-// maxLen is the length of the longest exact form.
+// secretForms is a value with its forms. They are stored because each new value needs a new
+// redactor.
 type secretForms struct {
 	value          string
 	exact, decoded []form
-	// literal reports whether the value itself is not among the decoded forms.
+	// maxLen is the length of the longest exact form.
 	maxLen int
-	// newSecretForms computes the forms of a value, without duplicates.
+	// literal reports whether the value itself is not among the decoded forms.
 	literal bool
 }
 
-// A Bloom filter with 1<<bloomBits bits rejects most positions where no form starts.
+// newSecretForms computes the forms of a value, without duplicates.
 func newSecretForms(value string) secretForms {
 	c := secretForms{value: value}
 	for _, text := range exactForms(value) {
@@ -168,31 +168,31 @@ func newRedactor(values map[string][]secretForms) *redactor {
 	return r
 }
 
-// matcher finds forms in a text. It looks up candidates by their first four bytes and compares
-// rolling hashes. The cost at one position does not depend on the length of the forms.
+// A Bloom filter with 1<<bloomBits bits rejects most positions where no form starts.
 const (
 	bloomBits  = 16
 	bloomWords = 1 << bloomBits / 64
 )
 
-// a bit for each hash of a head
+// matcher finds forms in a text. It looks up candidates by their first four bytes and compares
+// rolling hashes. The cost at one position does not depend on the length of the forms.
 type matcher struct {
-	bloom [bloomWords]uint64 // sizes are the lengths of the forms with the same head, longest first.
-	// size is a length of forms, and the hash factor for that length. filter combines the bits
-	// of all of them.
+	bloom [bloomWords]uint64 // a bit for each hash of a head
+	// sizes are the lengths of the forms with the same head, longest first.
 	sizes map[uint32][]size
 	marks map[key]int
 }
 
-// filterOf returns a bit for the four bytes after the head, or all bits at the end of the text.
-// If many forms have the same head, it avoids most hash computations.
+// size is a length of forms, and the hash factor for that length. filter combines the bits of
+// all of them.
 type size struct {
 	bytes  int
 	power  uint64
 	filter uint64
 }
 
-// add adds a form. If values share a form, the first one keeps it.
+// filterOf returns a bit for the four bytes after the head, or all bits at the end of the text.
+// If many forms have the same head, it avoids most hash computations.
 func filterOf[T string | []byte](text T, at int) uint64 {
 	if at+2*minFormLen > len(text) {
 		return ^uint64(0)
@@ -202,7 +202,7 @@ func filterOf[T string | []byte](text T, at int) uint64 {
 
 func newMatcher() *matcher { return &matcher{sizes: map[uint32][]size{}, marks: map[key]int{}} }
 
-// hashOf returns the Bloom filter bit of four bytes, by Fibonacci hashing.
+// add adds a form. If values share a form, the first one keeps it.
 func (m *matcher) add(f form, mark int) {
 	if _, taken := m.marks[f.key]; taken {
 		return
@@ -224,10 +224,10 @@ func (m *matcher) sort() {
 	}
 }
 
-// mayMatch reports whether a form may start with these four bytes.
+// hashOf returns the Bloom filter bit of four bytes, by Fibonacci hashing.
 func hashOf(head uint32) uint32 { return head * 2654435769 >> (32 - bloomBits) }
 
-// textRange is the position of a value in a text, and the number of its placeholder.
+// mayMatch reports whether a form may start with these four bytes.
 func (m *matcher) mayMatch(head uint32) bool {
 	bit := hashOf(head)
 	return m.bloom[bit/64]&(1<<(bit%64)) != 0
@@ -246,11 +246,11 @@ func findHits[T string | []byte](m *matcher, text T, hits []uint32) []uint32 {
 	return hits
 }
 
-// match appends the ranges of the forms at hits, the longest at each. It merges overlapping
-// ranges and keeps the first placeholder. span maps a range to the original text.
+// textRange is the position of a value in a text, and the number of its placeholder.
 type textRange struct{ from, to, mark uint32 }
 
-// find returns the ranges of values in a text, in order. They may overlap.
+// match appends the ranges of the forms at hits, the longest at each. It merges overlapping
+// ranges and keeps the first placeholder. span maps a range to the original text.
 func match[T string | []byte](m *matcher, s *scratch, text T, hits []uint32, places []textRange, span func(from, to int) (int, int)) []textRange {
 	if len(hits) == 0 {
 		return places
@@ -280,8 +280,7 @@ func match[T string | []byte](m *matcher, s *scratch, text T, hits []uint32, pla
 	return places
 }
 
-// Without decoded escapes the search is complete. Otherwise, text next to a value may have
-// formed an escape together with it.
+// find returns the ranges of values in a text, in order. They may overlap.
 func find[T string | []byte](r *redactor, text T) []textRange {
 	if len(r.exact.marks) == 0 || len(text) < minFormLen {
 		return nil
@@ -307,8 +306,8 @@ func find[T string | []byte](r *redactor, text T) []textRange {
 		decoded = s.text.decoded
 		inCanonical()
 	}
-	// replace returns a text with values replaced, or the text itself if there are none. Of
-	// overlapping ranges the first one determines the placeholder, as in [redact.Over].
+	// Without decoded escapes the search is complete. Otherwise, text next to a value may have
+	// formed an escape together with it.
 	if decoded {
 		readFolded(&s.text, text, r.decoded)
 		inCanonical()
@@ -321,8 +320,8 @@ func find[T string | []byte](r *redactor, text T) []textRange {
 	return places
 }
 
-// Hashes are polynomials modulo a Mersenne prime at a secret random point, so that nobody can
-// construct a text with the hash of a form.
+// replace returns a text with values replaced, or the text itself if there are none. Of
+// overlapping ranges the first one determines the placeholder, as in [redact.Over].
 func (r *redactor) replace(text []byte, places []textRange) []byte {
 	if len(places) == 0 {
 		return text
@@ -349,10 +348,11 @@ func (r *redactor) Longest() int { return r.maxLen }
 
 func (r *redactor) redact(text string) string { return redact.Over(text, r) }
 
-// sumStride is the distance between stored prefix hashes, in bytes.
+// Hashes are polynomials modulo a Mersenne prime at a secret random point. This prevents the
+// construction of a text with the hash of a form.
 const prime = 1<<61 - 1
 
-// sumStride is how many bytes apart sums are kept.
+// sumStride is the distance between stored prefix hashes, in bytes.
 const sumStride = 4
 
 var point = rand.Uint64N(prime-256) + 256

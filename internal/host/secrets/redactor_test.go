@@ -163,7 +163,7 @@ func TestRedact_oldValues(t *testing.T) {
 		}
 	}
 	if n := len(s.values["s"]); n != maxOldValues {
-		t.Errorf("%d values are remembered, want %d", n, maxOldValues)
+		t.Errorf("%d values stored, want %d", n, maxOldValues)
 	}
 }
 

@@ -143,7 +143,7 @@ func (s *Store) Set(defs []Definition) {
 		case d.OAuth.ForUsers():
 			e.users = s.options.Tokens.Users(d.Key(), *d.OAuth, s.Resolve, s.options.NewVault(d.Key()))
 		default:
-			e.tokens = s.options.Tokens.Source(*d.OAuth, s.Resolve)
+			e.tokens = s.options.Tokens.ClientCredentials(*d.OAuth, s.Resolve)
 		}
 		s.entries[d.Name], s.entries[d.Key()] = e, e
 	}

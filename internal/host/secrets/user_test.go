@@ -71,7 +71,7 @@ func TestRedact_userTokensLRU(t *testing.T) {
 		t.Errorf("shown as %q, want %q", got, want)
 	}
 	if n := len(s.values["crm"]); n != maxOldUserValues {
-		t.Errorf("%d tokens are remembered, want %d", n, maxOldUserValues)
+		t.Errorf("%d tokens stored, want %d", n, maxOldUserValues)
 	}
 }
 

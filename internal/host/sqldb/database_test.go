@@ -25,11 +25,11 @@ func TestQuery_allocations(t *testing.T) {
 func TestWithSecrets_pool(t *testing.T) {
 	d := Compile(grant.SQL{Name: "shop", Driver: grant.PostgreSQL, DSN: grant.Value{Parts: []grant.Part{{Secret: "dsn"}}}})
 	if got := d.WithSecrets(map[string]string{"other": "other@2"}); got.key != d.key {
-		t.Error("another secret has changed whose connections they are")
+		t.Error("another secret changes the key of the connections")
 	}
 	got := d.WithSecrets(map[string]string{"dsn": "dsn@2"})
 	if got.key == d.key || got.key != got.SQL.Hash() || got.DSN.Parts[0].Secret != "dsn@2" {
-		t.Errorf("the definition of the secret is %q, and the connections those of %x", got.DSN.Parts[0].Secret, got.key)
+		t.Errorf("the definition of the secret is %q, the pool key %x", got.DSN.Parts[0].Secret, got.key)
 	}
 }
 

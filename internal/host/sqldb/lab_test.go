@@ -133,7 +133,7 @@ func TestQuery_injection(t *testing.T) {
 			}
 			want, err := json.Marshal(map[string]any{"columns": []string{"v", "t"}, "rows": [][]string{{text, "text"}}})
 			if got := l.do(g, "query", `{"statement":"s1","params":{"v":`+quoted(text)+`}}`); got != string(want) || err != nil {
-				t.Errorf("%.40q comes back as %.200s", text, got)
+				t.Errorf("got %[2].200s for %[1].40q", text, got)
 			}
 		}
 	}
@@ -291,7 +291,7 @@ func TestQueryFile(t *testing.T) {
 		t.Errorf("an empty file: %s", got)
 	}
 	if diff := cmp.Diff(before, l.listing()); diff != "" {
-		t.Errorf("what stands in the folder (-before +after)\n%s", diff)
+		t.Errorf("directory (-before +after)\n%s", diff)
 	}
 }
 
@@ -322,7 +322,7 @@ func TestQueryFile_wal(t *testing.T) {
 		t.Errorf("afterwards: %s", got)
 	}
 	if diff := cmp.Diff(before, l.listing()); diff != "" {
-		t.Errorf("what stands in the folder (-before +after)\n%s", diff)
+		t.Errorf("directory (-before +after)\n%s", diff)
 	}
 }
 
@@ -343,6 +343,6 @@ func TestPool_perGrant(t *testing.T) {
 		p.Retire()
 	}
 	if n := len(l.broker.Pools()); n != 0 {
-		t.Errorf("%d pools are left when nobody uses them", n)
+		t.Errorf("%d unused pools remain", n)
 	}
 }

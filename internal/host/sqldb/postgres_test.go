@@ -62,7 +62,7 @@ func boundInPostgres(t *testing.T, l *lab, s *server) {
 			}
 			want, _ := json.Marshal(map[string]any{"columns": []string{"v"}, "rows": [][]string{{text}}})
 			if got := l.do(g, "query", `{"statement":"s1","params":{"v":`+quoted(text)+`}}`); got != string(want) {
-				t.Errorf("%.40q comes back as %.200s", text, got)
+				t.Errorf("got %[2].200s for %[1].40q", text, got)
 			}
 		}
 	}
@@ -144,7 +144,7 @@ func forgottenByPostgres(t *testing.T, l *lab, s *server) {
 		t.Errorf("another call finds %s", got)
 	}
 	if l.broker.Pools()[g.Hash()].Free != 1 {
-		t.Errorf("the connection is not kept")
+		t.Errorf("the connection is not reused")
 	}
 }
 

@@ -154,7 +154,7 @@ func TestConfigure_isolated(t *testing.T) {
 		t.Setenv("PGSERVICE", "gone")
 		try(t)
 		if left, err := os.ReadDir(temporary); err != nil || len(left) > 0 {
-			t.Errorf("%d files are left behind, %v", len(left), err)
+			t.Errorf("%d files remain, %v", len(left), err)
 		}
 	})
 }
