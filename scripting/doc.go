@@ -12,8 +12,8 @@
 // # Where to start reading
 //
 // The model is in program.go, executor.go, host.go, outcome.go, failure.go and journal.go. A call
-// starts in executor.go (Inline), runs its body in run.go, creates its globals in globals.go, and
-// waits in loop.go. host_call.go calls the host, and result.go reads the value that the body
+// starts in executor.go (Inline), runs its body in execution.go, creates its globals in globals.go, and
+// waits in event_loop.go. host_call.go calls the host, and result.go reads the value that the body
 // returned. The files object_*.go have the objects that depend on the call: on its host, its loop,
 // or its kinds of failure. The files input_*.go build and read requests to the client. remote.go
 // and recorder.go serve package worker. The layers below need no call: package compiler of

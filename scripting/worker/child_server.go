@@ -257,8 +257,8 @@ func (c *activeCall) deliver(seq int, a scripting.HostResponse) {
 	}
 }
 
-// drain cancels all calls and waits for their end, at most most.
-func (s *server) drain(most time.Duration) {
+// drain cancels all calls and waits for their end, at most timeout.
+func (s *server) drain(timeout time.Duration) {
 	s.mu.Lock()
 	for _, c := range s.calls {
 		c.ctx.Cancel(nil)
@@ -271,7 +271,7 @@ func (s *server) drain(most time.Duration) {
 	}()
 	select {
 	case <-ended:
-	case <-time.After(most):
+	case <-time.After(timeout):
 	}
 }
 

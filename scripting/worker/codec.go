@@ -265,7 +265,7 @@ func writeFrame(w io.Writer, kind byte, content []byte) error {
 	return err
 }
 
-// readFrame reads one frame of at most most bytes.
+// readFrame reads one frame of at most limit bytes.
 func readFrame(r io.Reader, limit int) (kind byte, content []byte, err error) {
 	var head [5]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {

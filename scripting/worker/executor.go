@@ -177,7 +177,7 @@ var errClosed = errors.New("executor is closed")
 // Run runs a call. See [scripting.Executor].
 func (e *Executor) Run(ctx context.Context, c scripting.Call, h scripting.Host) (out scripting.Outcome, err error) {
 	if c.Program == nil {
-		return scripting.Outcome{}, errors.New("run a call: no program")
+		return scripting.Outcome{}, errors.New("run call: no program")
 	}
 	l, err := e.admission.admit(ctx, c, e.ratingOf(c.Program.Hash(), isOneShot(c.Program)), e.ticks.Load())
 	if err != nil {

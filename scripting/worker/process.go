@@ -131,7 +131,7 @@ func (p *process) configure(memory int64, processor time.Duration) {
 func (p *process) wait() {
 	_, _ = io.Copy(&p.stderrHead, p.stderr) // until the stream is closed or the process exits
 	p.kill(exitUnknown)
-	_ = p.cmd.Wait() // standard error tells the reason
+	_ = p.cmd.Wait() // standard error has the reason
 	p.drain()
 	_ = p.stream.Close()
 }

@@ -46,7 +46,7 @@ type class struct {
 // waitEach is how many calls may wait for each call that may run. One owner may have half of them.
 const waitEach = 256
 
-// newAdmission returns an admission that runs at most most calls at once.
+// newAdmission returns an admission that runs at most limit calls at once.
 func newAdmission(limit int, patience time.Duration) *admission {
 	return &admission{
 		maxQueueTime: patience, maxRunning: limit, maxWaiting: waitEach * limit, maxWaitingEach: waitEach * limit / 2,

@@ -2,5 +2,5 @@
 
 package worker
 
-// raced reports whether the race detector uses most of the memory.
-const raced = true
+// raceEnabled reports whether the race detector uses most of the memory.
+const raceEnabled = true

@@ -211,7 +211,7 @@ func (p *process) loadScore(n requirements) int64 {
 }
 
 // addProcess takes the spare, or starts a process if there is none. It returns nil if there are
-// most processes and none can be evicted. instead is the process that the call could use otherwise.
+// limit processes and none can be evicted. instead is the process that the call could use otherwise.
 // The caller holds mu.
 func (e *Executor) addProcess(n requirements, limit int, instead *process) (p *process, err error) {
 	if len(e.processes) >= limit && !e.evictIdle(n, instead) {

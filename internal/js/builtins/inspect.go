@@ -14,7 +14,7 @@ import (
 // maxShownDepth limits the depth at which nested objects are shown.
 const maxShownDepth = 10
 
-// InspectLine returns values as console shows them, side by side, in about most bytes.
+// InspectLine returns values as console shows them, side by side, in about limit bytes.
 func (r *Realm) InspectLine(values []goja.Value, limit int) string {
 	in := inspector{r: r, limit: limit}
 	for i, v := range values {

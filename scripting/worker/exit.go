@@ -47,7 +47,7 @@ const (
 	exitClosed             // the executor was closed
 )
 
-// exitError is the error of a call whose process exited before the call ended.
+// exitError is the error of a call if its process exited first.
 type exitError struct {
 	exit
 	total  int // calls since the start of the process

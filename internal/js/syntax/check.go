@@ -189,7 +189,7 @@ func (g *checker) boundary(t Token) bool {
 	return t.Newline && g.last.endsOperand() && !prefixes(g.last)
 }
 
-// count increments n, and fails if it exceeds most.
+// count increments n, and fails if it exceeds limit.
 func (g *checker) count(t Token, n *int, limit int, summary, detail string) {
 	if *n++; *n > limit {
 		g.fail(t.Start, t.End, summary, detail)
