@@ -69,12 +69,12 @@ tool "t" {
 func TestBigint_mistakes(t *testing.T) {
 	for _, row := range []struct{ text, want string }{
 		{"tool \"t\" {\n  input \"i\" { type = bigin }\n  run = \"return 1\"\n}", `there is no type "bigin": did you mean "bigint"?`},
-		{"tool \"t\" {\n  input \"i\" {\n    type = bigint\n    header = \"X\"\n  }\n  run = \"return 1\"\n}", "a bigint cannot travel in a header: only a string, number, integer or bool can"},
+		{"tool \"t\" {\n  input \"i\" {\n    type = bigint\n    header = \"X\"\n  }\n  run = \"return 1\"\n}", "a bigint cannot be sent in a header: use a string, number, integer or bool"},
 		{"tool \"t\" {\n  input \"i\" {\n    type = bigint\n    default = 1.5\n  }\n  run = \"return 1\"\n}", "the default must be a bigint, not a fraction: write a whole number, without quotes"},
 		{"tool \"t\" {\n  input \"i\" {\n    type = bigint\n    max_length = 5\n  }\n  run = \"return 1\"\n}", `"max_length" does not apply to a bigint: write max`},
-		{"tool \"t\" {\n  input \"i\" {\n    type = integer\n    min = 9007199254740992\n  }\n  run = \"return 1\"\n}", "no value is allowed: an integer goes from -9007199254740991 to 9007199254740991: write type = bigint, or type = string"},
-		{"tool \"t\" {\n  input \"i\" {\n    type = integer\n    default = 9007199254740993\n  }\n  run = \"return 1\"\n}", "the value is beyond what an integer can be: -9007199254740991 to 9007199254740991: write type = bigint, or type = string"},
-		{"tool \"t\" {\n  input \"i\" {\n    type = integer\n    enum = [1, -9007199254740993]\n  }\n  run = \"return 1\"\n}", "the value is beyond what an integer can be: -9007199254740991 to 9007199254740991: write type = bigint, or type = string"},
+		{"tool \"t\" {\n  input \"i\" {\n    type = integer\n    min = 9007199254740992\n  }\n  run = \"return 1\"\n}", "no value is allowed: integers range from -9007199254740991 to 9007199254740991: write type = bigint, or type = string"},
+		{"tool \"t\" {\n  input \"i\" {\n    type = integer\n    default = 9007199254740993\n  }\n  run = \"return 1\"\n}", "the value is not between -9007199254740991 and 9007199254740991: write type = bigint, or type = string"},
+		{"tool \"t\" {\n  input \"i\" {\n    type = integer\n    enum = [1, -9007199254740993]\n  }\n  run = \"return 1\"\n}", "the value is not between -9007199254740991 and 9007199254740991: write type = bigint, or type = string"},
 	} {
 		file, problems := Parse(Source{Path: "x.hcl", Bytes: []byte(row.text)}, ToolsKind)
 		if file != nil {

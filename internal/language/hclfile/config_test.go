@@ -12,7 +12,7 @@ import (
 	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
-// decodeConfig decodes an operator's file.
+// decodeConfig decodes a config file.
 func decodeConfig(t *testing.T, source string, values definition.VarValues) (*definition.Config, diag.List) {
 	t.Helper()
 	file, problems := Parse(Source{Path: "mcpd.hcl", Bytes: []byte(source)}, ConfigKind)
@@ -118,7 +118,7 @@ hook "alert" {
 		t.Error(diff)
 	}
 	if got := c.Policies[0].Deny.Text.Pos(0); got.Line != 33 || got.Column != 15 {
-		t.Errorf("the policy's code is at %+v", got)
+		t.Errorf("the code of the policy has position %+v", got)
 	}
 }
 
@@ -257,7 +257,7 @@ func TestWithoutABlockNothingIsWrittenDown(t *testing.T) {
 	}
 }
 
-// authOfEachKind has every argument of auth blocks, and blocks with none.
+// authOfEachKind has every argument of auth blocks, and blocks without arguments.
 const authOfEachKind = `
 listen {
   address = "0.0.0.0:8443"

@@ -64,13 +64,13 @@ upstream "small" {
 	}
 	reached := grant.HTTP{Name: "upstream.Git_Hub", Hosts: []string{"git-hub:8082"}, Methods: []string{"GET", "POST", "DELETE"}, PrivateNetworks: true}
 	if diff := cmp.Diff(reached, big.Grant); diff != "" || big.URL != "http://git-hub:8082/mcp/x" || big.Transport != definition.UpstreamStreamable {
-		t.Errorf("it is reached at %s as %q (-want +got)\n%s", big.URL, big.Transport, diff)
+		t.Errorf("url %s, transport %q (-want +got)\n%s", big.URL, big.Transport, diff)
 	}
 	if diff := cmp.Diff(&definition.Container{Image: "small:1", Port: 9000, Path: "/mcp", Range: small.Container.Range}, small.Container); diff != "" || small.URL != "http://small:9000/mcp" {
 		t.Errorf("%s (-want +got)\n%s", small.URL, diff)
 	}
 	if (big.Container.Range == diag.Range{}) || c.Upstreams[0].Command != nil {
-		t.Error("the container has no place, or a command")
+		t.Error("the container has no range, or a command")
 	}
 }
 
@@ -83,7 +83,7 @@ func TestProcessorsAreCountedInThousandths(t *testing.T) {
 	}
 }
 
-// TestListsOfContainersAreBounded has each list one item too long.
+// Each list has one item too many.
 func TestListsOfContainersAreBounded(t *testing.T) {
 	long := " = [" + strings.Repeat("\"/a\",", 65) + "]"
 	for _, name := range []string{"command", "health", "writable", "reads"} {

@@ -15,14 +15,14 @@ import (
 func TestWhatNoParserShouldSeeIsRefusedWithItsPlace(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"size":      {strings.Repeat("#", maxFile+1), "x.hcl: error: the file is larger than 1024 KiB"},
-		"HCL":       {strings.Repeat(" ", maxHCL), "x.hcl: error: the file holds more than 256 KiB of HCL beside its heredocs"},
-		"words":     {"locals {}\n\n" + strings.Repeat("a = 1\n", maxDefinition/4), "x.hcl:3:1: error: the definition that begins here holds more than 12000 words"},
-		"labels":    {"tool" + strings.Repeat(` "a"`, maxDefinition/3), "x.hcl:1:1: error: the definition that begins here holds more than 12000 words"},
-		"long text": {"a = \"" + strings.Repeat("x", maxDefinition*wordBytes), "x.hcl:1:1: error: the definition that begins here holds more than 12000 words"},
-		"all words": {strings.Repeat("locals {\n"+strings.Repeat("a=1\n", 2500)+"}\n", 13), "error: the file holds more than 128000 words and signs before this place"},
-		"blocks":    {strings.Repeat("a {\n}\n", maxDefinitions+1), "x.hcl:4002:1: error: the file holds more than 2000 definitions"},
-		"UTF-8":     {"a = 1\nb = \"é\xff\"\n", "x.hcl:2:7: error: the file is not valid UTF-8; save it in UTF-8"},
-		"NUL":       {"a = 1\n\x00", "x.hcl:2:1: error: the file holds a NUL byte"},
+		"HCL":       {strings.Repeat(" ", maxHCL), "x.hcl: error: the file contains more than 256 KiB of HCL besides its heredocs"},
+		"words":     {"locals {}\n\n" + strings.Repeat("a = 1\n", maxDefinition/4), "x.hcl:3:1: error: the definition that starts here contains more than 12000 words"},
+		"labels":    {"tool" + strings.Repeat(` "a"`, maxDefinition/3), "x.hcl:1:1: error: the definition that starts here contains more than 12000 words"},
+		"long text": {"a = \"" + strings.Repeat("x", maxDefinition*wordBytes), "x.hcl:1:1: error: the definition that starts here contains more than 12000 words"},
+		"all words": {strings.Repeat("locals {\n"+strings.Repeat("a=1\n", 2500)+"}\n", 13), "error: the file contains more than 128000 words and operators before this position"},
+		"blocks":    {strings.Repeat("a {\n}\n", maxDefinitions+1), "x.hcl:4002:1: error: the file contains more than 2000 definitions"},
+		"UTF-8":     {"a = 1\nb = \"é\xff\"\n", "x.hcl:2:7: error: the file is not valid UTF-8; save it as UTF-8"},
+		"NUL":       {"a = 1\n\x00", "x.hcl:2:1: error: the file contains a NUL byte"},
 		"template":  {"a = \"" + strings.Repeat("${1}", maxPieces+1) + "\"", "x.hcl:1:5: error: the template has more than 500 lines"},
 		"operators": {"a = 1" + strings.Repeat("+1", maxOperators+1), "error: the expression has more than 256 operators"},
 	} {
@@ -40,7 +40,7 @@ func TestALargeRawBodyIsNoHCL(t *testing.T) {
 	source := "tool \"t\" {\n  run = <<JS\n" + body + "JS\n  title = \"x\"\n}\n"
 	defs := decodeTools(t, "x.hcl", source, Scope{})
 	if defs.Tools[0].Run.Text.Body() != body || defs.Tools[0].Title != "x" {
-		t.Error("the body or what follows it was lost")
+		t.Error("the script or the text after it is missing")
 	}
 }
 
@@ -54,12 +54,12 @@ func TestAByteOrderMarkCountsInPlaces(t *testing.T) {
 func TestMoreMistakesThanAnyoneReadsAreCounted(t *testing.T) {
 	file, _ := Parse(Source{Path: "x.hcl", Bytes: []byte(strings.Repeat("nonsense {\n}\n", maxDiagnostics+7))}, ToolsKind)
 	_, problems := file.Decode(Scope{})
-	if len(problems) != maxDiagnostics+1 || !strings.HasPrefix(problems[maxDiagnostics].Summary, "7 further mistakes") {
+	if len(problems) != maxDiagnostics+1 || !strings.HasPrefix(problems[maxDiagnostics].Summary, "7 more errors") {
 		t.Errorf("%d problems, the last is %v", len(problems), problems[len(problems)-1])
 	}
 }
 
-// TestAFileIsDecodedByManyAtOnce is for the race detector.
+// For the race detector.
 func TestAFileIsDecodedByManyAtOnce(t *testing.T) {
 	file, problems := Parse(Source{Path: "x.hcl", Bytes: []byte("locals {\n  l = [{ a = 1 }]\n}\n" + string(smallTool(1).Bytes) +
 		"test \"t\" {\n  tool = \"tool_1\"\n  input = { x = local.l[*].a, y = <<SQL\n${x}\nSQL\n  }\n  expect { text = \"x\" }\n}\n")}, ToolsKind)
@@ -101,7 +101,7 @@ func TestTheSameMistakesAreToldInTheSameOrder(t *testing.T) {
 	}
 }
 
-// The budgets are what the smallest useful file costs, and a tenth.
+// The budgets are the cost of the smallest useful file plus a tenth.
 func TestASmallFileStaysWithinItsAllocations(t *testing.T) {
 	src := smallTool(1)
 	file, _ := Parse(src, ToolsKind)
@@ -134,7 +134,7 @@ func TestAByteOrderMarkTakesNoColumn(t *testing.T) {
 	}
 }
 
-// TestALargeFileOfManyToolsLoads: the bounds leave room for what people write.
+// The limits permit realistic files.
 func TestALargeFileOfManyToolsLoads(t *testing.T) {
 	var b strings.Builder
 	body := strings.Repeat("    // what it does, and why it does so\n", 40)
@@ -155,9 +155,9 @@ func TestALargeFileOfManyToolsLoads(t *testing.T) {
 
 func TestAJSONFileIsReadNoFurtherThanItsBounds(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
-		"items":       {`{"locals": {"a": [` + strings.Repeat("1, ", maxDefinition) + `1]}}`, "x.hcl.json:1:12: error: the definition that begins here holds more than 12000 values"},
-		"templates":   {`{"locals": {"a": [` + strings.Repeat(`"${1}", `, maxDefinition/5) + `1]}}`, "x.hcl.json:1:12: error: the definition that begins here holds more than 12000 values"},
-		"definitions": {`{"tool": {"a": [` + strings.Repeat("{}, ", maxDefinitions) + `{}]}}`, "error: the file holds more than 2000 definitions"},
+		"items":       {`{"locals": {"a": [` + strings.Repeat("1, ", maxDefinition) + `1]}}`, "x.hcl.json:1:12: error: the definition that starts here contains more than 12000 values"},
+		"templates":   {`{"locals": {"a": [` + strings.Repeat(`"${1}", `, maxDefinition/5) + `1]}}`, "x.hcl.json:1:12: error: the definition that starts here contains more than 12000 values"},
+		"definitions": {`{"tool": {"a": [` + strings.Repeat("{}, ", maxDefinitions) + `{}]}}`, "error: the file contains more than 2000 definitions"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file, problems := Parse(Source{Path: "x.hcl.json", Bytes: []byte(c.text)}, ToolsKind)

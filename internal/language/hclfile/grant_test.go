@@ -49,10 +49,10 @@ tool "plain" { run = "return 1" }
 		t.Errorf("got %+v and %+v", optional, plain)
 	}
 	if want.Hash() == (grant.Set{}).Hash() || want.Hash() == (grant.Set{Ask: &grant.Ask{Elicit: true}}).Hash() {
-		t.Error("grants that differ hash alike")
+		t.Error("different grants have the same hash")
 	}
 	if names := want.Ask.Names(); !slices.Equal(names, []string{"elicit", "sample"}) {
-		t.Errorf("granted are %v", names)
+		t.Errorf("got %v", names)
 	}
 }
 
@@ -96,7 +96,7 @@ func TestWhatIsGrantedOfTheMachineIsDecoded(t *testing.T) {
 		ranges := defined.Tools[0].GrantRanges
 		for name, where := range map[string]string{"fs.logs": "x.hcl:3:5", "fs.out.root": "x.hcl:5:19", "env": "x.hcl:14:5", "env.TZ": "x.hcl:14:28"} {
 			if got := ranges[name].String(); got != where {
-				t.Errorf("%s stands at %s, want %s", name, got, where)
+				t.Errorf("%s has range %s, want %s", name, got, where)
 			}
 		}
 	}
@@ -156,10 +156,10 @@ test "t" {
 	}
 	mock := defs.Tests[0].Mocks[0]
 	if mock.Object != "kv.own" || mock.Request != "a b/\x00" || string(mock.Body) != `{"n":1}` {
-		t.Errorf("the mock is %+v", mock)
+		t.Errorf("got mock %+v", mock)
 	}
 	ranges := defs.Tools[0].GrantRanges
 	if ranges["kv.all.scope"].Start.Line != 4 || ranges["kv.own.scope"].Start.Line != 10 {
-		t.Errorf("the scopes stand at %v and %v", ranges["kv.all.scope"], ranges["kv.own.scope"])
+		t.Errorf("the scopes have the ranges %v and %v", ranges["kv.all.scope"], ranges["kv.own.scope"])
 	}
 }

@@ -28,8 +28,7 @@ hook "h" {
 }
 `
 
-// hashesOf decodes [hashed], changed by the replacements, with the given
-// variables and file.
+// hashesOf decodes [hashed] with replacements, with the given variables and file.
 func hashesOf(t *testing.T, vars, file string, replacements ...string) map[string]definition.Hashes {
 	t.Helper()
 	source := strings.NewReplacer(replacements...).Replace(hashed)
@@ -46,7 +45,7 @@ func TestAHashChangesWithWhatDefinesItsDefinitionAlone(t *testing.T) {
 		vars, file string
 		edits      []string
 		changed    string
-		// placed says that its place alone has changed.
+		// placed means that only the position changed.
 		placed bool
 	}{
 		"nothing":               {vars: `"a"`, file: "return 1"},
@@ -65,7 +64,7 @@ func TestAHashChangesWithWhatDefinesItsDefinitionAlone(t *testing.T) {
 					t.Errorf("the hash of the %s: changed is %v", kind, before[kind].Hash != after[kind].Hash)
 				}
 				if (before[kind].Semantic != after[kind].Semantic) != (kind == c.changed && !c.placed) {
-					t.Errorf("the meaning of the %s: changed is %v", kind, before[kind].Semantic != after[kind].Semantic)
+					t.Errorf("the semantic hash of the %s: changed is %v", kind, before[kind].Semantic != after[kind].Semantic)
 				}
 			}
 		})
@@ -95,6 +94,6 @@ func TestTheHashOfLocalsIsThatOfTheirValues(t *testing.T) {
 	}
 	a, b, c := join("locals {\n  a = 1 + 1\n}"), join("# moved\nlocals {\n  a = 2\n}"), join("locals {\n  a = 3\n}")
 	if a != b || a == c {
-		t.Error("equal values must hash alike, and others not")
+		t.Error("only equal values must have the same hash")
 	}
 }

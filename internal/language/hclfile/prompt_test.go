@@ -79,7 +79,7 @@ prompt "computed" {
 	}
 	review, computed := defs.Prompts[0], defs.Prompts[1]
 	if c := review.Arguments[0].Complete; c == nil || c.Run.Text.Body() != "return [];" {
-		t.Fatalf("the completion is %+v", c)
+		t.Fatalf("got completion %+v", c)
 	}
 	review.Arguments[0].Complete = nil
 	seven := int64(7)
@@ -124,7 +124,7 @@ func TestAPromptInJSONKeepsTheOrderOfItsMessages(t *testing.T) {
 		t.Fatalf("got %+v", got)
 	}
 	if r := got.Messages[0].Resource; r.URI.Render(map[string]string{"uri": "test://x"}) != "test://x" || r.Text.Render(nil) != "Embedded" {
-		t.Errorf("the resource is %+v", r)
+		t.Errorf("got resource %+v", r)
 	}
 	if got.Messages[1].Role != definition.Assistant || got.Messages[2].Text[0].Name != "uri" || got.Messages[3].Media.Kind != definition.Image {
 		t.Errorf("got %+v", got.Messages)

@@ -37,7 +37,7 @@ func TestALiteralWhereASecretBelongsIsMasked(t *testing.T) {
 		}
 	}
 	if RedactSecrets("x.hcl", make([]byte, maxFile+1)) != nil {
-		t.Error("a file that is too large is shown")
+		t.Error("a too large file is shown")
 	}
 }
 

@@ -61,7 +61,7 @@ resource "live" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	if runbook.URIRange.Start.Line != 3 || runbook.NameRange.Start.Line != 2 || runbook.Hash == live.Hash {
-		t.Errorf("the places are %v and %v", runbook.URIRange, runbook.NameRange)
+		t.Errorf("got ranges %v and %v", runbook.URIRange, runbook.NameRange)
 	}
 	if live.Content != nil || live.Run.Text.Body() != "return 1;" || live.MIMEType != "" || *live.Size != 9 ||
 		live.Timeout != 3*time.Second || live.AskTimeout != time.Minute || len(live.Grant.HTTP) != 1 || live.GrantRanges["http.crm"].Start.Line != 20 {
@@ -106,7 +106,7 @@ func TestTheHashOfAResourceFollowsItsFile(t *testing.T) {
 		return decodeTools(t, "x.hcl", "resource \"r\" {\n  uri = \"x:r\"\n  file = \"a.md\"\n}\n", reading(map[string]string{"a.md": content})).Resources[0].Hash
 	}
 	if first, again := hash("a"), hash("a"); first != again || first == hash("b") {
-		t.Error("the hash does not follow the content of the file")
+		t.Error("the hash does not depend on the content of the file")
 	}
 }
 
@@ -142,7 +142,7 @@ resource_template "order" {
 		got := decodeTools(t, path, source, Scope{}).Templates[0]
 		one := 1.0
 		if id := got.Params[0].Complete; id == nil || id.Run.Text.Body() != "return [value];" || id.Values != nil {
-			t.Fatalf("%s: the completion of id is %+v", path, id)
+			t.Fatalf("%s: got completion %+v", path, id)
 		}
 		got.Params[0].Complete = nil
 		want := definition.Template{
@@ -156,10 +156,10 @@ resource_template "order" {
 			t.Errorf("%s (-want +got)\n%s", path, diff)
 		}
 		if got.URITemplate.String() != "crm://customers/{id}/orders/{order}{?page}" || got.URIRange.Start.Line == 0 {
-			t.Errorf("%s: the template is %v at %v", path, got.URITemplate, got.URIRange)
+			t.Errorf("%s: got template %v at %v", path, got.URITemplate, got.URIRange)
 		}
 		if text := got.Text.Render(map[string]string{"id": "{{page}}", "page": "2"}); text != " of {{page}}{{2" {
-			t.Errorf("%s: filled in, the text is %q", path, text)
+			t.Errorf("%s: rendered text: %q", path, text)
 		}
 	}
 }
@@ -223,14 +223,14 @@ resource_folder "all" {
 		"a.txt": false, "drafts/a.md": false, "drafts/x/a.md": false, "img/ab.png": false, "x/img/a.png": false, "a.hcl": false,
 	} {
 		if docs.Includes(name) != offered {
-			t.Errorf("%s: offered is %v", name, !offered)
+			t.Errorf("%s: included is %v", name, !offered)
 		}
 	}
 	if !all.Includes("x/y.bin") || all.Includes("x.hcl") || all.Includes("y/x.hcl.json") {
-		t.Error("all files are offered, and no tool files")
+		t.Error("want all files except tool files")
 	}
 	if c := docs.Content("a.Md", []byte("x")); c.MIMEType != "text/x-markdown" || c.Binary || c.Path != "team/docs/a.Md" {
-		t.Errorf("the content is %+v", c)
+		t.Errorf("got content %+v", c)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
-// decodeTools decodes a tool file that has no mistakes.
+// decodeTools decodes a tool file without errors.
 func decodeTools(t *testing.T, path, source string, scope Scope) definition.Definitions {
 	t.Helper()
 	file, problems := Parse(Source{Path: path, Bytes: []byte(source)}, ToolsKind)
@@ -35,7 +35,7 @@ func decodeTools(t *testing.T, path, source string, scope Scope) definition.Defi
 	return defs
 }
 
-// perMember writes each member of a JSON text on a line of its own.
+// perMember writes each member of a JSON text on a separate line.
 func perMember(raw []byte) string {
 	var b strings.Builder
 	for line := range strings.SplitAfterSeq(string(raw), ",") {
@@ -137,7 +137,7 @@ func TestEverySchemaPartKnowsItsPlace(t *testing.T) {
 	} {
 		r, ok := tool.InputOrigin[pointer]
 		if got := source[r.Start.Byte:r.End.Byte]; !ok || got != want {
-			t.Errorf("%s is said to be %q, want %q", pointer, got, want)
+			t.Errorf("%s has the text %q, want %q", pointer, got, want)
 		}
 	}
 }
@@ -149,7 +149,7 @@ func TestAToolWithoutInputsTakesAnEmptyObject(t *testing.T) {
 	}
 	if tool.Output != nil || tool.HasDescription || !tool.Idempotent || tool.ReadOnly != nil ||
 		tool.Timeout != time.Second || tool.Grant.HTTP != nil {
-		t.Errorf("a default is wrong: %+v", tool)
+		t.Errorf("wrong defaults: %+v", tool)
 	}
 	open := decodeTools(t, "x.hcl", "tool \"t\" {\n  extra_arguments = true\n  run = \"return 1\"\n}\n", Scope{}).Tools[0]
 	if got := string(open.Input); got != `{"type":"object","properties":{},"additionalProperties":true}` {
