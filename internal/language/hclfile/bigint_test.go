@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestInteger_boundsInSchema(t *testing.T) {
+func TestInteger_schemaLimits(t *testing.T) {
 	const least, most = `"minimum":-9007199254740991`, `"maximum":9007199254740991`
 	for _, row := range []struct{ input, want string }{
 		{`type = integer`, `{"type":"integer",` + least + `,` + most + `}`},
@@ -36,7 +36,7 @@ func TestInteger_boundsInSchema(t *testing.T) {
 	}
 }
 
-func TestBigint_places(t *testing.T) {
+func TestBigint_locations(t *testing.T) {
 	tool := decodeTools(t, "x.hcl", `
 tool "t" {
   input "id" { type = bigint }
@@ -66,7 +66,7 @@ tool "t" {
 	}
 }
 
-func TestBigint_mistakes(t *testing.T) {
+func TestBigint_errors(t *testing.T) {
 	for _, row := range []struct{ text, want string }{
 		{"tool \"t\" {\n  input \"i\" { type = bigin }\n  run = \"return 1\"\n}", `there is no type "bigin": did you mean "bigint"?`},
 		{"tool \"t\" {\n  input \"i\" {\n    type = bigint\n    header = \"X\"\n  }\n  run = \"return 1\"\n}", "a bigint cannot be sent in a header: use a string, number, integer or bool"},

@@ -11,7 +11,7 @@ import (
 	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
-func TestAContainerIsDecodedWholeAndIsWhereItsUpstreamIs(t *testing.T) {
+func TestContainer_allArguments(t *testing.T) {
 	c, problems := decodeConfig(t, `
 secret "key" { env = "KEY" }
 secret "cert" { file = "/run/secrets/cert" }
@@ -74,7 +74,7 @@ upstream "small" {
 	}
 }
 
-func TestProcessorsAreCountedInThousandths(t *testing.T) {
+func TestContainer_cpus(t *testing.T) {
 	for written, want := range map[string]int{"0.001": 1, "0.1": 100, "2": 2000, "1.5": 1500, "1000": 1_000_000, "0": 0, "-1": 0, "0.0001": 0, "1000.5": 0, "1e300": 0} {
 		c, problems := decodeConfig(t, "upstream \"x\" {\n  container {\n    image = \"x:1\"\n    port  = 9000\n    cpus  = "+written+"\n  }\n}\n", nil)
 		if got := c.Upstreams[0].Container.CPU; got != want || problems.HasErrors() != (want == 0) {
@@ -84,7 +84,7 @@ func TestProcessorsAreCountedInThousandths(t *testing.T) {
 }
 
 // Each list has one item too many.
-func TestListsOfContainersAreBounded(t *testing.T) {
+func TestContainer_maxItems(t *testing.T) {
 	long := " = [" + strings.Repeat("\"/a\",", 65) + "]"
 	for _, name := range []string{"command", "health", "writable", "reads"} {
 		c, problems := decodeConfig(t, "upstream \"x\" {\n  container {\n    image = \"x:1\"\n    port  = 9000\n    "+name+long+"\n  }\n}\n", nil)

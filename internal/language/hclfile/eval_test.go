@@ -41,7 +41,7 @@ func evaluate(t *testing.T, expr string) (string, diag.List) {
 	return strings.TrimSuffix(strings.TrimPrefix(string(defs.Tests[0].Input), `{"v":`), "}"), problems
 }
 
-func TestExpressions(t *testing.T) {
+func TestEval_values(t *testing.T) {
 	for expr, want := range map[string]string{
 		`"a"`: `"a"`, `1`: `1`, `-2.5`: `-2.5`, `1e3`: `1000`, `0.1 + 0.2`: `0.3`, `12345678901234567890`: `12345678901234567890`,
 		`true`: `true`, `null`: `null`, `[]`: `[]`, `{}`: `{}`,
@@ -91,7 +91,7 @@ func TestExpressions(t *testing.T) {
 	}
 }
 
-func TestExpressionsThatCannotBeComputed(t *testing.T) {
+func TestEval_errors(t *testing.T) {
 	for expr, want := range map[string]string{
 		`var.stgae`: `there is no variable "stgae"; did you mean "stage"?`, `local.name`: `did you mean "names"?`,
 		`vars.stage`: `there is no value "vars"; did you mean "var"?`, `prod`: `put it in quotes: "prod"`,
@@ -120,7 +120,7 @@ func TestExpressionsThatCannotBeComputed(t *testing.T) {
 	}
 }
 
-func TestAFailingFunctionNeverRepeatsASensitiveValue(t *testing.T) {
+func TestEval_sensitiveValueInError(t *testing.T) {
 	for _, expr := range []string{`parseint(var.token, 10)`, `tonumber(var.token)`, `base64decode(var.token)`, `{ for x in [1, 2] : var.token => x }`} {
 		if _, problems := evaluate(t, expr); len(problems) == 0 || strings.Contains(problems.Error(), "hunter2") {
 			t.Errorf("%s: %v", expr, problems)
@@ -129,7 +129,7 @@ func TestAFailingFunctionNeverRepeatsASensitiveValue(t *testing.T) {
 }
 
 // Without limits, each of these would need gigabytes or years.
-func TestNoExpressionTakesMoreThanItsShare(t *testing.T) {
+func TestEval_budget(t *testing.T) {
 	big := `format("%01000000d", 1)`
 	format := `format("%030000d", 1)`
 	loop := "[for a in local.names : 1]"
@@ -168,7 +168,7 @@ func TestNoExpressionTakesMoreThanItsShare(t *testing.T) {
 	}
 }
 
-func TestLocalsCannotLaugh(t *testing.T) {
+func TestEval_growingLocals(t *testing.T) {
 	for name, link := range map[string]string{
 		"strings": `a%d = "${local.a%[2]d}${local.a%[2]d}"`,
 		"lists":   `a%d = [local.a%[2]d, local.a%[2]d]`,

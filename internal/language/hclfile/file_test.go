@@ -12,7 +12,7 @@ import (
 	"github.com/mcpd/mcpd/diag"
 )
 
-func TestWhatNoParserShouldSeeIsRefusedWithItsPlace(t *testing.T) {
+func TestParse_limits(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"size":      {strings.Repeat("#", maxFile+1), "x.hcl: error: the file is larger than 1024 KiB"},
 		"HCL":       {strings.Repeat(" ", maxHCL), "x.hcl: error: the file contains more than 256 KiB of HCL besides its heredocs"},
@@ -35,7 +35,7 @@ func TestWhatNoParserShouldSeeIsRefusedWithItsPlace(t *testing.T) {
 	}
 }
 
-func TestALargeRawBodyIsNoHCL(t *testing.T) {
+func TestParse_largeRawHeredoc(t *testing.T) {
 	body := strings.Repeat("// a comment (((((\n", maxHCL/10)
 	source := "tool \"t\" {\n  run = <<JS\n" + body + "JS\n  title = \"x\"\n}\n"
 	defs := decodeTools(t, "x.hcl", source, Scope{})
@@ -44,14 +44,14 @@ func TestALargeRawBodyIsNoHCL(t *testing.T) {
 	}
 }
 
-func TestAByteOrderMarkCountsInPlaces(t *testing.T) {
+func TestParse_byteOrderMarkOffset(t *testing.T) {
 	_, problems := Parse(Source{Path: "x.hcl", Bytes: []byte(byteOrderMark + "tool {\n  = 1\n}\n")}, ToolsKind)
 	if len(problems) != 1 || problems[0].Range.Start.Line != 2 || problems[0].Range.Start.Column != 3 || problems[0].Range.Start.Byte != 12 {
 		t.Errorf("%+v", problems)
 	}
 }
 
-func TestMoreMistakesThanAnyoneReadsAreCounted(t *testing.T) {
+func TestDecode_maxDiagnostics(t *testing.T) {
 	file, _ := Parse(Source{Path: "x.hcl", Bytes: []byte(strings.Repeat("nonsense {\n}\n", maxDiagnostics+7))}, ToolsKind)
 	_, problems := file.Decode(Scope{})
 	if len(problems) != maxDiagnostics+1 || !strings.HasPrefix(problems[maxDiagnostics].Summary, "7 more errors") {
@@ -60,7 +60,7 @@ func TestMoreMistakesThanAnyoneReadsAreCounted(t *testing.T) {
 }
 
 // For the race detector.
-func TestAFileIsDecodedByManyAtOnce(t *testing.T) {
+func TestDecode_concurrent(t *testing.T) {
 	file, problems := Parse(Source{Path: "x.hcl", Bytes: []byte("locals {\n  l = [{ a = 1 }]\n}\n" + string(smallTool(1).Bytes) +
 		"test \"t\" {\n  tool = \"tool_1\"\n  input = { x = local.l[*].a, y = <<SQL\n${x}\nSQL\n  }\n  expect { text = \"x\" }\n}\n")}, ToolsKind)
 	if file == nil {
@@ -86,7 +86,7 @@ func TestAFileIsDecodedByManyAtOnce(t *testing.T) {
 	}
 }
 
-func TestTheSameMistakesAreToldInTheSameOrder(t *testing.T) {
+func TestDecode_stableOrder(t *testing.T) {
 	const source = "tool \"t\" {\n  a = 1\n  b = 2\n  c = 3\n  d = 4\n  e {\n  }\n  f {\n  }\n}\nz {\n}\ny = 1\nx = 1\n"
 	told := func() string {
 		file, problems := Parse(Source{Path: "x.hcl", Bytes: []byte(source)}, ToolsKind)
@@ -102,7 +102,7 @@ func TestTheSameMistakesAreToldInTheSameOrder(t *testing.T) {
 }
 
 // The budgets are the cost of the smallest useful file plus a tenth.
-func TestASmallFileStaysWithinItsAllocations(t *testing.T) {
+func TestDecode_allocations(t *testing.T) {
 	src := smallTool(1)
 	file, _ := Parse(src, ToolsKind)
 	for name, c := range map[string]struct {
@@ -118,7 +118,7 @@ func TestASmallFileStaysWithinItsAllocations(t *testing.T) {
 	}
 }
 
-func TestAByteOrderMarkTakesNoColumn(t *testing.T) {
+func TestParse_byteOrderMarkColumn(t *testing.T) {
 	for text, want := range map[string]string{
 		byteOrderMark + "tols \"a\" {}": "x.hcl:1:1", byteOrderMark + "\n tols \"a\" {}": "x.hcl:2:2",
 		byteOrderMark + "tool \"a\" { rum = 1 }": "x.hcl:1:12",
@@ -135,7 +135,7 @@ func TestAByteOrderMarkTakesNoColumn(t *testing.T) {
 }
 
 // The limits permit realistic files.
-func TestALargeFileOfManyToolsLoads(t *testing.T) {
+func TestDecode_largeFile(t *testing.T) {
 	var b strings.Builder
 	body := strings.Repeat("    // what it does, and why it does so\n", 40)
 	for i := range 500 {
@@ -153,7 +153,7 @@ func TestALargeFileOfManyToolsLoads(t *testing.T) {
 	}
 }
 
-func TestAJSONFileIsReadNoFurtherThanItsBounds(t *testing.T) {
+func TestParseJSON_limits(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"items":       {`{"locals": {"a": [` + strings.Repeat("1, ", maxDefinition) + `1]}}`, "x.hcl.json:1:12: error: the definition that starts here contains more than 12000 values"},
 		"templates":   {`{"locals": {"a": [` + strings.Repeat(`"${1}", `, maxDefinition/5) + `1]}}`, "x.hcl.json:1:12: error: the definition that starts here contains more than 12000 values"},

@@ -12,7 +12,7 @@ import (
 	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
-func TestAToolSaysWhatItAsksAndWaitsFor(t *testing.T) {
+func TestGrant_ask(t *testing.T) {
 	tools := decodeTools(t, "x.hcl", `
 tool "asks" {
   ask_timeout = "2m"
@@ -56,7 +56,7 @@ tool "plain" { run = "return 1" }
 	}
 }
 
-func TestWhatIsGrantedOfTheMachineIsDecoded(t *testing.T) {
+func TestGrant_hostResources(t *testing.T) {
 	const text = `tool "t" {
   allow {
     fs "logs" { root = "../logs" }
@@ -102,7 +102,7 @@ func TestWhatIsGrantedOfTheMachineIsDecoded(t *testing.T) {
 	}
 }
 
-func TestARootOfTheCeilingIsFoundFromTheOperatorsFile(t *testing.T) {
+func TestCeiling_relativeRoot(t *testing.T) {
 	file, problems := Parse(Source{Path: "mcpd.hcl", AbsDir: "/etc/mcpd", Bytes: []byte("ceiling {\n  fs_roots = [\"logs\", \"/srv/x/\"]\n  env = []\n}\n")}, ConfigKind)
 	config, more := file.DecodeConfig(nil)
 	if len(problems)+len(more) > 0 {
@@ -114,7 +114,7 @@ func TestARootOfTheCeilingIsFoundFromTheOperatorsFile(t *testing.T) {
 	}
 }
 
-func TestBoundsOfFilesGoTogether(t *testing.T) {
+func TestGrant_fileLimits(t *testing.T) {
 	const mib = 1 << 20
 	for _, c := range []struct{ file, total, wantFile, wantTotal int64 }{
 		{0, 0, mib, 10 * mib}, {12 * mib, 0, 12 * mib, 12 * mib}, {0, 100, 100, 100}, {5, 7, 5, 7},
@@ -125,7 +125,7 @@ func TestBoundsOfFilesGoTogether(t *testing.T) {
 	}
 }
 
-func TestAKVGrantSaysWhatIsKept(t *testing.T) {
+func TestGrant_kv(t *testing.T) {
 	defs := decodeTools(t, "x.hcl", `tool "t" {
   allow {
     kv "all" {

@@ -39,7 +39,7 @@ func hashesOf(t *testing.T, vars, file string, replacements ...string) map[strin
 	return map[string]definition.Hashes{"tool": defs.Tools[0].Hashes, "policy": defs.Policies[0].Hashes, "hook": defs.Hooks[0].Hashes}
 }
 
-func TestAHashChangesWithWhatDefinesItsDefinitionAlone(t *testing.T) {
+func TestHashes_dependencies(t *testing.T) {
 	before := hashesOf(t, `"a"`, "return 1")
 	for name, c := range map[string]struct {
 		vars, file string
@@ -71,7 +71,7 @@ func TestAHashChangesWithWhatDefinesItsDefinitionAlone(t *testing.T) {
 	}
 }
 
-func TestInJSONTooAToolHashesApartFromItsNeighbours(t *testing.T) {
+func TestHashes_jsonSiblings(t *testing.T) {
 	hash := func(run string) definition.Hash {
 		return decodeTools(t, "x.hcl.json", `{"tool": {"a": {"run": "`+run+`"}, "b": {"run": "1"}}}`, Scope{}).Tools[1].Hash
 	}
@@ -80,7 +80,7 @@ func TestInJSONTooAToolHashesApartFromItsNeighbours(t *testing.T) {
 	}
 }
 
-func TestTheHashOfLocalsIsThatOfTheirValues(t *testing.T) {
+func TestLocals_hash(t *testing.T) {
 	join := func(source string) definition.Hash {
 		file, problems := Parse(Source{Path: "x.hcl", Bytes: []byte(source)}, ToolsKind)
 		if file == nil {

@@ -46,7 +46,7 @@ func chain(first, next string, n int) string {
 }
 
 // It measures processor time, so the machine must be mostly idle.
-func TestNoFileCostsMoreThanItsShare(t *testing.T) {
+func TestParse_processorTime(t *testing.T) {
 	if os.Getenv("MCPD_LONG") == "" {
 		t.Skip("set MCPD_LONG")
 	}
@@ -240,7 +240,7 @@ var jsonBombs = map[string]func(n int) string{
 }
 
 // Each repeated or nested construct results in definitions or diagnostics.
-func TestEveryConstructInEverySize(t *testing.T) {
+func TestParse_constructSizes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED with -short: one goroutine works here alone")
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
-func TestAPromptSaysItsMessagesInOrder(t *testing.T) {
+func TestPrompt_messageOrder(t *testing.T) {
 	files := reading(map[string]string{"p/a.md": "as {{it}} is", "p/a.png": "\x89PNG", "p/a.wav": "RIFF", "p/a.csv": "a,b"})
 	source := `
 prompt "review" {
@@ -112,7 +112,7 @@ prompt "computed" {
 	}
 }
 
-func TestAPromptInJSONKeepsTheOrderOfItsMessages(t *testing.T) {
+func TestPrompt_messageOrderInJSON(t *testing.T) {
 	got := decodeTools(t, "x.hcl.json", `{"prompt": {"p": {
   "argument": {"uri": {"required": true, "complete": {"values": ["a"]}}},
   "message": [
@@ -131,7 +131,7 @@ func TestAPromptInJSONKeepsTheOrderOfItsMessages(t *testing.T) {
 	}
 }
 
-func TestWhatTheConformanceSuiteWantsCanBeWritten(t *testing.T) {
+func TestPrompt_conformanceFiles(t *testing.T) {
 	want := map[string][2]int{"resources.hcl": {4, 0}, "prompts.hcl": {0, 5}}
 	for name, count := range want {
 		source, err := os.ReadFile("../../../testdata/conformance/tools.d/" + name)
@@ -148,7 +148,7 @@ func TestWhatTheConformanceSuiteWantsCanBeWritten(t *testing.T) {
 	}
 }
 
-func TestAPromptHoldsNoMoreThanAResult(t *testing.T) {
+func TestPrompt_maxSize(t *testing.T) {
 	const source = `
 prompt "p" {
   message "user" {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestALiteralWhereASecretBelongsIsMasked(t *testing.T) {
+func TestRedactSecrets_literals(t *testing.T) {
 	for _, test := range []struct{ path, shown, hidden string }{
 		{"mcpd.hcl", `secret "k" { value = "hunter2" }`, `secret "k" { value = "*******" }`},
 		{"mcpd.hcl", `secret "k" { value = 1234567 }`, `secret "k" { value = ******* }`},
@@ -41,7 +41,7 @@ func TestALiteralWhereASecretBelongsIsMasked(t *testing.T) {
 	}
 }
 
-func FuzzWhatIsShownKeepsItsPlaces(f *testing.F) {
+func FuzzRedactSecrets(f *testing.F) {
 	f.Add("secret \"k\" { value = \"hunter2\" }\n")
 	f.Add("a = [{ token = <<EOT\nx\nEOT\n}, \"${\"y\"}\"]")
 	f.Fuzz(func(t *testing.T, text string) {

@@ -23,7 +23,7 @@ func reading(files map[string]string) Scope {
 	}}
 }
 
-func TestAResourceSaysWhatItHolds(t *testing.T) {
+func TestResource_contents(t *testing.T) {
 	defs := decodeTools(t, "ops/x.hcl", `
 resource "runbook" {
   uri         = "runbook://restart"
@@ -69,7 +69,7 @@ resource "live" {
 	}
 }
 
-func TestTheTypeOfContentFollowsFromItsFile(t *testing.T) {
+func TestResource_contentType(t *testing.T) {
 	const png = "\x89PNG\r\n\x1a\n"
 	files := map[string]string{"d/a.md": "# é", "d/b.PNG": png, "d/c": "plain", "d/d.bin": "\x00", "d/e.json": "\xff", "d/f.svg": "<svg/>", "d/g.png": ""}
 	for written, want := range map[string]definition.Content{
@@ -101,7 +101,7 @@ func TestTheTypeOfContentFollowsFromItsFile(t *testing.T) {
 	}
 }
 
-func TestTheHashOfAResourceFollowsItsFile(t *testing.T) {
+func TestResource_hashOfFile(t *testing.T) {
 	hash := func(content string) definition.Hash {
 		return decodeTools(t, "x.hcl", "resource \"r\" {\n  uri = \"x:r\"\n  file = \"a.md\"\n}\n", reading(map[string]string{"a.md": content})).Resources[0].Hash
 	}
@@ -110,7 +110,7 @@ func TestTheHashOfAResourceFollowsItsFile(t *testing.T) {
 	}
 }
 
-func TestATemplateHasItsVariablesInTheOrderOfItsURIs(t *testing.T) {
+func TestTemplate_variables(t *testing.T) {
 	for path, source := range map[string]string{
 		"x.hcl": `
 resource_template "order" {
@@ -164,7 +164,7 @@ resource_template "order" {
 	}
 }
 
-func TestTheTypeOfATemplateWithABodyIsWhatTheBodySays(t *testing.T) {
+func TestTemplate_typeFromScript(t *testing.T) {
 	got := decodeTools(t, "x.hcl", `
 resource_template "run" {
   uri_template = "crm://run/{id}"
@@ -180,7 +180,7 @@ resource_template "text" {
 	}
 }
 
-func TestAFolderSaysWhichFilesItOffers(t *testing.T) {
+func TestFolder_includes(t *testing.T) {
 	file, problems := Parse(Source{Path: "team/x.hcl", RelDir: "team", Bytes: []byte(`
 resource_folder "docs" {
   root        = "docs"
@@ -234,7 +234,7 @@ resource_folder "all" {
 	}
 }
 
-func TestIconsKeepTheirOrderInBothSyntaxes(t *testing.T) {
+func TestIcons_order(t *testing.T) {
 	want := []definition.Icon{
 		{Src: "https://cdn.example/a.png", MIMEType: "image/png", Sizes: []string{"48x48", "any"}, Theme: definition.DarkTheme},
 		{Src: "data:image/gif;base64,R0lGODlhAQABAAAAACw="},

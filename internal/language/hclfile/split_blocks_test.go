@@ -136,7 +136,7 @@ func allProblems(t *testing.T, src Source) diag.List {
 }
 
 // In the archive, each file is followed by a file with its expected diagnostics.
-func TestParse_mistakes(t *testing.T) {
+func TestParse_errors(t *testing.T) {
 	const name = "testdata/mistakes.txtar"
 	archive, err := txtar.ParseFile(name)
 	if err != nil {

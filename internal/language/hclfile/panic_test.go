@@ -16,7 +16,7 @@ import (
 )
 
 // A block written as an argument, or with wrong labels, is reported and causes no panic.
-func TestMisshapen_blocks(t *testing.T) {
+func TestDecode_misshapenBlocks(t *testing.T) {
 	for kind, top := range fileRules {
 		problems := map[Kind]func(Source) diag.List{ToolsKind: toolProblems, ConfigKind: configProblems}[Kind(kind)]
 		var nest func(before, after string, r *rule, depth int)
