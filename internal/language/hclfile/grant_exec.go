@@ -149,7 +149,7 @@ func (d *decoder) ceilingPrograms(body *hclsyntax.Body) []definition.Name {
 	})
 }
 
-// codeVariables are variables by which the system or an interpreter runs other code, or loads
+// codeVariables are variables that make the system or an interpreter run other code, or load
 // code from elsewhere.
 var codeVariables = []string{
 	"BASH_ENV", "ENV", "PS4", "IFS", "SHELLOPTS", "BASHOPTS", "GCONV_PATH", "PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PERL5LIB", "PERL5OPT",

@@ -285,7 +285,7 @@ func (s *scanner) openHeredoc() {
 	}
 }
 
-// unterminatedHeredoc reports a heredoc whose tag is at an offset.
+// unterminatedHeredoc reports a heredoc with its tag at an offset.
 func (s *scanner) unterminatedHeredoc(open, at int, tag []byte) {
 	s.fail("syntax", open, fmt.Sprintf("the heredoc %s is not closed", s.src[open:at+len(tag)]), fmt.Sprintf("add a line with only %s", tag))
 	s.problem.end = at + len(tag)

@@ -76,7 +76,7 @@ func (d *decoder) oneSource(b *hclsyntax.Block) {
 	}
 }
 
-// checkClients reports clients whose client secret is itself a token.
+// checkClients reports clients with a client secret that is itself a token.
 func (d *decoder) checkClients(secrets []definition.Secret) {
 	for _, s := range secrets {
 		if s.OAuth == nil {
