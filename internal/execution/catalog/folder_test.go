@@ -29,7 +29,7 @@ func TestFolder_noMatch(t *testing.T) {
 		"  root = \"docs\"\n  exclude = [\"**\"]\n": {`warning t.hcl:3:10 no file of the folder "docs" is a resource`},
 		"  root = \"docs\"\n  max_file = \"1B\"\n":  {`warning t.hcl:3:10 no file of the folder "docs" is a resource`},
 		"  root = \"gone\"\n":                       {`error t.hcl:3:10 the folder "gone" cannot be read: the directory does not exist`},
-		"  root = \".\"\n":                          {`error t.hcl:3:10 the path is no folder within the tools folder`},
+		"  root = \".\"\n":                          {`error t.hcl:3:10 the path is not a directory in the tools directory`},
 		"":                                          {`error t.hcl:1:1 a resource_folder block needs the argument "root"`},
 	} {
 		if diff := cmp.Diff(want, found(t, arguments)); diff != "" {

@@ -191,7 +191,7 @@ func (c *checker) checkProduction(files []*definition.Definitions, builtin []def
 	}
 }
 
-// warnOfDenied warns of items whose calls are always denied, if the default is to deny. In
+// warnOfDenied warns of items with calls that are always denied, if the default decision is deny. In
 // production mode, an item without any policy is already an error.
 func (c *checker) warnOfDenied(files []*definition.Definitions, builtin []definition.Name) {
 	policies := c.callPolicies(files)

@@ -243,7 +243,7 @@ func (c *hostChecker) gatherWritten(files []*definition.Definitions) {
 	}
 }
 
-// writableFolder returns the directory of a program in which a script or a tool author could
+// writableFolder returns the directory of a program where a script or a tool author could
 // replace it, or "".
 func (c *hostChecker) writableFolder(path, real string) string {
 	for _, path := range []string{path, real} {
@@ -297,7 +297,7 @@ var valueOptions = map[string][]string{
 // codeOptions are options of interpreters with code as value.
 var codeOptions = []string{"-c", "-e", "-E", "-r", "-p", "-x", "-ne", "-pe", "-f", "--eval", "--exec", "--execute", "--command", "--expression", "--print", "--require", "--file", "-Command", "/c", "/C"}
 
-// codeFromScript returns the first argument by which a script could choose the code that runs,
+// codeFromScript returns the first argument that lets a script choose the code that runs,
 // and why; -1 if there is none.
 func codeFromScript(g grant.Exec, real string) (argument int, why string) {
 	for _, path := range []string{g.Path, real} {

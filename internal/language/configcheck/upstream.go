@@ -98,7 +98,7 @@ func (r *Reference) check(offers Listings) *diag.Diagnostic {
 // IsPattern reports whether it is a pattern.
 func (r *Reference) IsPattern() bool { return strings.Contains(r.Text, "*") }
 
-// addExternal adds the external items. It returns those of the embedding program.
+// addExternal adds the external items. It returns the items of the embedding program.
 func (c *checker) addExternal(e External) (builtin []definition.Name) {
 	c.refer = e.Refer
 	if c.refer == nil {

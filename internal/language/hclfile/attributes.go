@@ -18,8 +18,8 @@ import (
 	"github.com/mcpd/mcpd/diag"
 )
 
-// The functions here decode one argument of a block. They report false when
-// the argument is absent or was reported.
+// The functions here decode one argument of a block. They return false if the argument is
+// missing or was reported.
 
 func (d *decoder) attrValue(body *hclsyntax.Body, name string, k kind) (cty.Value, bool) {
 	attr := body.Attributes[name]
@@ -38,8 +38,8 @@ func (d *decoder) attrValue(body *hclsyntax.Body, name string, k kind) (cty.Valu
 	return v, true
 }
 
-// refuse reports an argument that contradicts what the block says otherwise. It returns
-// false when the argument is absent.
+// rejectAttr reports an argument that contradicts the rest of the block. It returns false if
+// the argument is missing.
 func (d *decoder) rejectAttr(body *hclsyntax.Body, name, summary, detail string) bool {
 	attr := body.Attributes[name]
 	if attr != nil {
@@ -48,7 +48,7 @@ func (d *decoder) rejectAttr(body *hclsyntax.Body, name, summary, detail string)
 	return attr != nil
 }
 
-// maxText is the length in bytes of a text in an argument.
+// maxText bounds the text of an argument, in bytes.
 const maxText = 64 << 10
 
 func (d *decoder) text(body *hclsyntax.Body, name string) (string, bool) {
@@ -64,7 +64,7 @@ func (d *decoder) text(body *hclsyntax.Body, name string) (string, bool) {
 	return s, true
 }
 
-// boolean returns fallback when the argument is absent or was reported.
+// boolean returns fallback if the argument is missing or was reported.
 func (d *decoder) boolean(body *hclsyntax.Body, name string, fallback bool) (value, ok bool) {
 	v, ok := d.attrValue(body, name, boolKind)
 	if !ok {
@@ -73,7 +73,7 @@ func (d *decoder) boolean(body *hclsyntax.Body, name string, fallback bool) (val
 	return v.True(), true
 }
 
-// flag returns nil when the argument is absent.
+// flag returns nil if the argument is missing.
 func (d *decoder) flag(body *hclsyntax.Body, name string) *bool {
 	if v, ok := d.boolean(body, name, false); ok {
 		return &v
@@ -81,13 +81,14 @@ func (d *decoder) flag(body *hclsyntax.Body, name string) *bool {
 	return nil
 }
 
-// whole decodes a whole number from low to high, 0 when it is absent or was reported.
+// intAttr decodes an integer from low to high. It returns 0 if the argument is missing or was
+// reported.
 func (d *decoder) intAttr(body *hclsyntax.Body, name string, low, high int) int {
 	n, _ := d.optionalInt(body, name, low, high)
 	return n
 }
 
-// wholeOrNone is whole where 0 is a number like others.
+// optionalInt is intAttr where 0 is a valid value.
 func (d *decoder) optionalInt(body *hclsyntax.Body, name string, low, high int) (int, bool) {
 	v, ok := d.attrValue(body, name, integerKind)
 	if !ok {
@@ -95,14 +96,14 @@ func (d *decoder) optionalInt(body *hclsyntax.Body, name string, low, high int) 
 	}
 	n, accuracy := v.AsBigFloat().Int64()
 	if accuracy != big.Exact || n < int64(low) || n > int64(high) {
-		d.fail("bad-value", d.f.rng(body.Attributes[name].Expr.Range()), fmt.Sprintf("%q is out of bounds", name), fmt.Sprintf("write a whole number from %d to %d", low, high))
+		d.fail("bad-value", d.f.rng(body.Attributes[name].Expr.Range()), fmt.Sprintf("%q is out of range", name), fmt.Sprintf("write a whole number from %d to %d", low, high))
 		return 0, false
 	}
 	return int(n), true
 }
 
-// word decodes a string that stands for what, such as "a duration". write says
-// how another value is written as one.
+// word decodes a string with a certain meaning, such as "a duration". write returns how to
+// write another value as such a string.
 func (d *decoder) word(body *hclsyntax.Body, name, what string, write func(v cty.Value) string) (word string, where diag.Range, ok bool) {
 	attr := body.Attributes[name]
 	if attr == nil {
@@ -119,8 +120,8 @@ func (d *decoder) word(body *hclsyntax.Body, name, what string, write func(v cty
 	return v.AsString(), where, true
 }
 
-// oneOf decodes a string that is one of the given words, "" when it is absent or was
-// reported.
+// enumAttr decodes a string that must be one of words. It returns "" if the argument is missing
+// or was reported.
 func (d *decoder) enumAttr(body *hclsyntax.Body, name string, words ...string) string {
 	s, where, ok := d.word(body, name, "a string", func(cty.Value) string { return "write " + quoted(words) })
 	if !ok || slices.Contains(words, s) {
@@ -148,16 +149,16 @@ func orOf(words []string) string {
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
-// maxDuration bounds every time that a file may set.
+// maxDuration bounds every duration in a file.
 const maxDuration = 24 * time.Hour
 
-// duration decodes a time such as "1s", at most maxDuration. It returns
-// fallback when the argument is absent or was reported.
+// duration decodes a duration such as "1s", at most maxDuration. It returns fallback if the
+// argument is missing or was reported.
 func (d *decoder) duration(body *hclsyntax.Body, name string, fallback time.Duration) time.Duration {
 	return d.durationWithin(body, name, fallback, maxDuration)
 }
 
-// durationWithin is duration with a bound of its own.
+// durationWithin is duration with another maximum.
 func (d *decoder) durationWithin(body *hclsyntax.Body, name string, fallback, most time.Duration) time.Duration {
 	text, where, ok := d.word(body, name, "a duration", func(cty.Value) string { return "write a string with a unit, such as \"5s\", \"500ms\" or \"2m\"" })
 	if !ok {
@@ -169,13 +170,13 @@ func (d *decoder) durationWithin(body *hclsyntax.Body, name string, fallback, mo
 		return fallback
 	}
 	if t <= 0 || t > most {
-		d.fail("bad-value", where, fmt.Sprintf("%q is out of bounds", name), fmt.Sprintf("write a time above 0s and at most %s", formatDuration(most)))
+		d.fail("bad-value", where, fmt.Sprintf("%q is out of range", name), fmt.Sprintf("write a duration above 0s and at most %s", formatDuration(most)))
 		return fallback
 	}
 	return t
 }
 
-// parseDuration is time.ParseDuration, for days too.
+// parseDuration is time.ParseDuration with days.
 func parseDuration(text string) (time.Duration, error) {
 	days, inDays := strings.CutSuffix(text, "d")
 	if n, err := strconv.ParseUint(days, 10, 16); inDays && err == nil {
@@ -186,7 +187,7 @@ func parseDuration(text string) (time.Duration, error) {
 
 const day = 24 * time.Hour
 
-// short writes a time without the units of which there are none.
+// formatDuration formats a duration without zero units.
 func formatDuration(t time.Duration) string {
 	if t > day && t%day == 0 {
 		return strconv.FormatInt(int64(t/day), 10) + "d"
@@ -213,13 +214,13 @@ func (d *decoder) size(body *hclsyntax.Body, name string, limit int64) int64 {
 		return 0
 	}
 	if n > limit/unit {
-		d.fail("bad-value", where, fmt.Sprintf("%q is out of bounds", name), fmt.Sprintf("write at most %dMiB", limit>>20))
+		d.fail("bad-value", where, fmt.Sprintf("%q is out of range", name), fmt.Sprintf("write at most %dMiB", limit>>20))
 		return 0
 	}
 	return n * unit
 }
 
-// sizeLike is the size that is meant by a number without a unit, or examples of others.
+// sizeLike guesses the size for a number without a unit, or returns examples.
 func sizeLike(v cty.Value, limit int64) string {
 	if hasKind(v, integerKind) {
 		if n, _ := v.AsBigFloat().Int64(); n > 0 && n <= limit>>20 {
@@ -229,14 +230,14 @@ func sizeLike(v cty.Value, limit int64) string {
 	return `"256KiB" or "1MiB"`
 }
 
-// element is one string of a list and where it stands.
+// stringItem is a string in a list, with its range.
 type stringItem struct {
 	text  string
 	where hcl.Range
 }
 
-// strings decodes a list of strings. It returns those that are good beside
-// false when some are not.
+// stringList decodes a list of strings. If some items are invalid, it returns the valid ones
+// and false.
 func (d *decoder) stringList(body *hclsyntax.Body, name string) ([]stringItem, bool) {
 	v, ok := d.attrValue(body, name, listKind)
 	if !ok {
@@ -261,8 +262,8 @@ func (d *decoder) stringList(body *hclsyntax.Body, name string) ([]stringItem, b
 	return list, ok
 }
 
-// listOf decodes a list of strings, each of which has to fit. One that does not is reported
-// and stays in the list.
+// listOf decodes a list of strings and checks each. An invalid item is reported and stays in
+// the list.
 func (d *decoder) listOf(body *hclsyntax.Body, name string, fits func(string) bool, problem, detail string) []string {
 	list, _ := d.stringList(body, name)
 	for _, e := range list {
@@ -273,18 +274,18 @@ func (d *decoder) listOf(body *hclsyntax.Body, name string, fits func(string) bo
 	return textsOf(list)
 }
 
-// wrongWord says what is wrong with a word that a list cannot hold, the summary with %s
-// for the word, and what the words are.
+// wrongWord describes an invalid word in a list: summary with %s for the word, and the lead of
+// the valid words.
 type wrongWord struct{ code, summary, lead string }
 
-// choices decodes a list, each item of which is one of the words and stands once.
+// choices decodes a list of distinct items from words.
 func (d *decoder) choices(body *hclsyntax.Body, argument string, words []string, wrong wrongWord) (found []stringItem) {
 	list, _ := d.stringList(body, argument)
 	taken := declaredNames{}
 	for _, e := range list {
 		if !slices.Contains(words, e.text) {
 			d.fail(wrong.code, d.f.rng(e.where), fmt.Sprintf(wrong.summary, d.eval.show(e.text)), orList(diag.DidYouMean(e.text, words), wrong.lead, words))
-		} else if d.declareName(taken, e.text, e.where, "%q stands twice in \""+argument+"\"", e.text) {
+		} else if d.declareName(taken, e.text, e.where, "%q occurs twice in \""+argument+"\"", e.text) {
 			found = append(found, e)
 		}
 	}
@@ -302,7 +303,7 @@ func textsOf(list []stringItem) []string {
 	return texts
 }
 
-// members decodes an object whose values are all of one type.
+// members decodes an object with values of one type.
 func (d *decoder) members(body *hclsyntax.Body, name string, elem *valueType) (cty.Value, bool) {
 	v, ok := d.attrValue(body, name, objectKind)
 	if !ok {
@@ -312,7 +313,7 @@ func (d *decoder) members(body *hclsyntax.Body, name string, elem *valueType) (c
 	return v, d.checkSize(x, v) && d.checkType(x, v, &valueType{kind: mapKind, elem: elem}, strconv.Quote(name))
 }
 
-// textMap decodes an object whose values are strings.
+// stringMap decodes an object with string values.
 func (d *decoder) stringMap(body *hclsyntax.Body, name string) map[string]string {
 	v, ok := d.members(body, name, &valueType{kind: stringKind})
 	if !ok {
@@ -326,7 +327,8 @@ func (d *decoder) stringMap(body *hclsyntax.Body, name string) map[string]string
 	return m
 }
 
-// fitting decodes a text that has to fit, "" when it is absent or was reported.
+// matchingText decodes a text that must satisfy fits. It returns "" if the argument is missing
+// or was reported.
 func (d *decoder) matchingText(body *hclsyntax.Body, name string, fits func(string) bool, problem, detail string) string {
 	text, ok := d.text(body, name)
 	if ok && !fits(text) {
@@ -338,7 +340,8 @@ func (d *decoder) matchingText(body *hclsyntax.Body, name string, fits func(stri
 
 func isFilled(s string) bool { return s != "" }
 
-// filled decodes a text that is not empty, "" when it is absent or was reported.
+// nonEmptyText decodes a non-empty text. It returns "" if the argument is missing or was
+// reported.
 func (d *decoder) nonEmptyText(body *hclsyntax.Body, name, detail string) string {
 	return d.matchingText(body, name, func(s string) bool { return strings.TrimSpace(s) != "" }, fmt.Sprintf("%q is empty", name), detail)
 }
@@ -356,7 +359,7 @@ func (d *decoder) objectArg(body *hclsyntax.Body, name string, t *valueType) (ct
 	return v, true
 }
 
-// jsonObject decodes an argument that is an object, as JSON.
+// jsonObject decodes an object argument as JSON.
 func (d *decoder) jsonObject(body *hclsyntax.Body, name string) json.RawMessage {
 	raw := d.json(body, name)
 	if raw == nil {
@@ -382,7 +385,7 @@ func (d *decoder) json(body *hclsyntax.Body, name string) json.RawMessage {
 	return raw
 }
 
-// optional returns an object type whose attributes may all be absent.
+// optional returns an object type with only optional attributes.
 func optional(attrs map[string]*valueType, order ...string) *valueType {
 	t := &valueType{kind: objectKind}
 	for _, name := range order {
@@ -391,7 +394,7 @@ func optional(attrs map[string]*valueType, order ...string) *valueType {
 	return t
 }
 
-// mimeType decodes "mime_type", "" when it is absent or was reported.
+// mimeType decodes "mime_type". It returns "" if the argument is missing or was reported.
 func (d *decoder) mimeType(body *hclsyntax.Body) string {
 	return d.matchingText(body, "mime_type", isMIMEType, "this is not a MIME type", "write a type and a subtype, such as \"text/markdown\"")
 }

@@ -14,13 +14,13 @@ import (
 	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
-// keysFile is the file of keys of a block that names none.
+// keysFile is the default file of API keys.
 const keysFile = "keys.json"
 
-// maxSkew bounds how far the clocks of issuer and server may differ.
+// maxSkew bounds the tolerated difference between clocks.
 const maxSkew = time.Minute
 
-// tokenAlgorithms are those that tokens may be signed by: all are asymmetric.
+// tokenAlgorithms are the accepted signature algorithms of tokens. All are asymmetric.
 var tokenAlgorithms = []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
 
 func (d *decoder) auths(all []*hclsyntax.Block, l definition.Listen) []definition.Auth {
@@ -30,7 +30,7 @@ func (d *decoder) auths(all []*hclsyntax.Block, l definition.Listen) []definitio
 		kind, name := b.Labels[0], b.Labels[1]
 		d.checkName("the auth block", name, b.LabelRanges[1])
 		if authRules[kind] == nil {
-			d.fail("bad-value", d.f.rng(b.LabelRanges[0]), fmt.Sprintf("%q is no way to prove who calls", kind),
+			d.fail("bad-value", d.f.rng(b.LabelRanges[0]), fmt.Sprintf("%q is not an authentication method", kind),
 				cmp.Or(diag.DidYouMean(kind, authKinds), "write one of "+quotedList(authKinds)))
 			continue
 		}
@@ -57,12 +57,12 @@ func (d *decoder) auth(b *hclsyntax.Block, l definition.Listen) definition.Auth 
 	case "mtls":
 		a.MTLS = d.authCertificates(b.Body)
 		if (l.TLS == nil || l.TLS.ClientCAFile == "") && !d.f.broken {
-			d.fail("contradiction", a.Range, "no client can show a certificate", "write listen { tls { client_ca_file = \"…\" } }, which says who signs them")
+			d.fail("contradiction", a.Range, "clients cannot present certificates", "write listen { tls { client_ca_file = \"…\" } }")
 		}
 	case "unix":
 		a.UnixPeers = &definition.AuthUnixPeers{UIDs: d.ids(b.Body, "uids"), GIDs: d.ids(b.Body, "gids")}
 		if !d.hasSimilar(b.Body, authRules["unix"], "uids", "gids") {
-			d.fail("missing-argument", a.Range, "the block lets nobody in", "write uids = [1000], gids = [1000], or both")
+			d.fail("missing-argument", a.Range, "the block admits nobody", "write uids = [1000], gids = [1000], or both")
 		}
 	}
 	return a
@@ -70,11 +70,11 @@ func (d *decoder) auth(b *hclsyntax.Block, l definition.Listen) definition.Auth 
 
 func (d *decoder) authTokens(body *hclsyntax.Body) *definition.AuthJWT {
 	t := &definition.AuthJWT{Issuer: d.plainURL(body, "issuer")}
-	t.Audience = d.nonEmptyText(body, "audience", "write what the tokens are meant for, such as \"https://mcp.example.com\"")
+	t.Audience = d.nonEmptyText(body, "audience", "write the audience of the tokens, such as \"https://mcp.example.com\"")
 	t.Resource = d.plainURL(body, "resource")
 	t.Algorithms = d.listOf(body, "algorithms", func(s string) bool { return slices.Contains(tokenAlgorithms, s) },
-		"tokens cannot be signed by this algorithm", "write one of "+quotedList(tokenAlgorithms))
-	const form = "write the name of a claim, such as \"sub\", or \"realm.roles\" for one within another; or remove it"
+		"this algorithm is not supported for tokens", "write one of "+quotedList(tokenAlgorithms))
+	const form = "write the name of a claim, such as \"sub\", or \"realm.roles\" for a nested one; or remove it"
 	t.ID, t.Scopes = d.nonEmptyText(body, "id", form), d.nonEmptyText(body, "scopes", form)
 	t.Groups, t.Agent = d.nonEmptyText(body, "groups", form), d.nonEmptyText(body, "agent", form)
 	t.RequiredScopes = d.scopes(body, "required_scopes")
@@ -83,8 +83,7 @@ func (d *decoder) authTokens(body *hclsyntax.Body) *definition.AuthJWT {
 	return t
 }
 
-// impliedScopes decodes an object whose members are broader scopes, with lists of those
-// that each implies.
+// impliedScopes decodes an object that maps a broad scope to the scopes it implies.
 func (d *decoder) impliedScopes(body *hclsyntax.Body) map[string][]string {
 	const name = "implied_scopes"
 	v, ok := d.members(body, name, &valueType{kind: listKind, elem: &valueType{kind: stringKind}})
@@ -110,8 +109,8 @@ func (d *decoder) impliedScopes(body *hclsyntax.Body) map[string][]string {
 	return implied
 }
 
-// plainURL decodes the address of a server, without user, query and fragment: it
-// is compared as a text.
+// plainURL decodes the URL of a server without user, query and fragment. URLs are compared as
+// text.
 func (d *decoder) plainURL(body *hclsyntax.Body, name string) string {
 	text, ok := d.text(body, name)
 	if !ok {
@@ -120,8 +119,8 @@ func (d *decoder) plainURL(body *hclsyntax.Body, name string) string {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.User != nil || strings.ContainsAny(text, "?#\"\\ ") || !definition.IsHostName(definition.HostOf(u)) ||
 		u.Scheme != "https" && (u.Scheme != "http" || !definition.IsLoopback(u.Hostname())) {
-		d.fail("bad-value", d.f.rng(body.Attributes[name].Expr.Range()), fmt.Sprintf("%q is not the https URL of a server", name),
-			"write it as in \"https://login.example.com\", without query; http:// reaches only this machine")
+		d.fail("bad-value", d.f.rng(body.Attributes[name].Expr.Range()), fmt.Sprintf("%q is not an https URL of a server", name),
+			"write it as in \"https://login.example.com\", without query; http:// is only for this machine")
 		return ""
 	}
 	return text
@@ -136,14 +135,14 @@ func (d *decoder) authCertificates(body *hclsyntax.Body) *definition.AuthMTLS {
 		}
 	}
 	if ok && len(allow) == 0 {
-		d.fail("bad-value", d.f.rng(body.Attributes["allow"].Expr.Range()), "the list lets nobody in", "name certificates, or remove it to let in every one that the authority has signed")
+		d.fail("bad-value", d.f.rng(body.Attributes["allow"].Expr.Range()), "the list admits nobody", "add names, or remove it to admit every certificate of the authority")
 	}
 	c.Allow = textsOf(allow)
 	c.Agent, _ = d.boolean(body, "agent", false)
 	return c
 }
 
-// ids decodes a list of numbers of users or groups.
+// ids decodes a list of user or group ids.
 func (d *decoder) ids(body *hclsyntax.Body, name string) []uint32 {
 	attr := body.Attributes[name]
 	if attr == nil {
@@ -153,21 +152,21 @@ func (d *decoder) ids(body *hclsyntax.Body, name string) []uint32 {
 	if !ok {
 		return nil
 	}
-	const form = "write numbers, such as [1000]; id -u NAME and getent group NAME tell them"
+	const form = "write numbers, such as [1000]; find them with id -u NAME or getent group NAME"
 	where := d.f.rng(attr.Expr.Range())
 	if !hasKind(v, listKind) || v.LengthInt() == 0 {
-		d.fail("wrong-type", where, fmt.Sprintf("%q must be a list of numbers that is not empty", name), form)
+		d.fail("wrong-type", where, fmt.Sprintf("%q must be a non-empty list of numbers", name), form)
 		return nil
 	}
 	var ids []uint32
 	for it := v.ElementIterator(); it.Next(); {
 		_, item := it.Element()
-		n := uint64(1<<32 - 1) // stands for no user and no group
+		n := uint64(1<<32 - 1) // not a valid user or group
 		if hasKind(item, integerKind) && item.AsBigFloat().Sign() >= 0 {
 			n, _ = item.AsBigFloat().Uint64()
 		}
 		if n >= 1<<32-1 {
-			d.fail("bad-value", where, "this is not a list of the numbers of users or groups", form)
+			d.fail("bad-value", where, "this is not a list of user or group ids", form)
 			return nil
 		}
 		ids = append(ids, uint32(n))
@@ -175,7 +174,7 @@ func (d *decoder) ids(body *hclsyntax.Body, name string) []uint32 {
 	return ids
 }
 
-// oneResource reports blocks that say of the one server that it is two.
+// checkSameResource reports auth blocks with different resources for this server.
 func (d *decoder) checkSameResource(auths []definition.Auth) {
 	var first *definition.Auth
 	for i := range auths {
@@ -185,7 +184,7 @@ func (d *decoder) checkSameResource(auths []definition.Auth) {
 		case first == nil:
 			first = a
 		case first.JWT.Resource != a.JWT.Resource:
-			d.fail("contradiction", a.Range, "two auth blocks name different resources", "write the same resource for both: it is this server",
+			d.fail("contradiction", a.Range, "two auth blocks name different resources", "write the same resource in both: it identifies this server",
 				diag.Note{Range: first.Range, Message: "the first one is here"})
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// smallTool is a tool file as most of them are.
+// smallTool is a typical tool file.
 func smallTool(i int) Source {
 	return Source{Path: fmt.Sprintf("tools.d/tool_%d.hcl", i), Bytes: fmt.Appendf(nil, `
 tool "tool_%d" {

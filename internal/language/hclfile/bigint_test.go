@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestInteger_boundsInSchema(t *testing.T) {
+func TestInteger_schemaLimits(t *testing.T) {
 	const least, most = `"minimum":-9007199254740991`, `"maximum":9007199254740991`
 	for _, row := range []struct{ input, want string }{
 		{`type = integer`, `{"type":"integer",` + least + `,` + most + `}`},
@@ -36,7 +36,7 @@ func TestInteger_boundsInSchema(t *testing.T) {
 	}
 }
 
-func TestBigint_places(t *testing.T) {
+func TestBigint_locations(t *testing.T) {
 	tool := decodeTools(t, "x.hcl", `
 tool "t" {
   input "id" { type = bigint }
@@ -66,15 +66,15 @@ tool "t" {
 	}
 }
 
-func TestBigint_mistakes(t *testing.T) {
+func TestBigint_errors(t *testing.T) {
 	for _, row := range []struct{ text, want string }{
 		{"tool \"t\" {\n  input \"i\" { type = bigin }\n  run = \"return 1\"\n}", `there is no type "bigin": did you mean "bigint"?`},
-		{"tool \"t\" {\n  input \"i\" {\n    type = bigint\n    header = \"X\"\n  }\n  run = \"return 1\"\n}", "a bigint cannot travel in a header: only a string, number, integer or bool can"},
+		{"tool \"t\" {\n  input \"i\" {\n    type = bigint\n    header = \"X\"\n  }\n  run = \"return 1\"\n}", "a bigint cannot be sent in a header: use a string, number, integer or bool"},
 		{"tool \"t\" {\n  input \"i\" {\n    type = bigint\n    default = 1.5\n  }\n  run = \"return 1\"\n}", "the default must be a bigint, not a fraction: write a whole number, without quotes"},
 		{"tool \"t\" {\n  input \"i\" {\n    type = bigint\n    max_length = 5\n  }\n  run = \"return 1\"\n}", `"max_length" does not apply to a bigint: write max`},
-		{"tool \"t\" {\n  input \"i\" {\n    type = integer\n    min = 9007199254740992\n  }\n  run = \"return 1\"\n}", "no value is allowed: an integer goes from -9007199254740991 to 9007199254740991: write type = bigint, or type = string"},
-		{"tool \"t\" {\n  input \"i\" {\n    type = integer\n    default = 9007199254740993\n  }\n  run = \"return 1\"\n}", "the value is beyond what an integer can be: -9007199254740991 to 9007199254740991: write type = bigint, or type = string"},
-		{"tool \"t\" {\n  input \"i\" {\n    type = integer\n    enum = [1, -9007199254740993]\n  }\n  run = \"return 1\"\n}", "the value is beyond what an integer can be: -9007199254740991 to 9007199254740991: write type = bigint, or type = string"},
+		{"tool \"t\" {\n  input \"i\" {\n    type = integer\n    min = 9007199254740992\n  }\n  run = \"return 1\"\n}", "no value is allowed: integers range from -9007199254740991 to 9007199254740991: write type = bigint, or type = string"},
+		{"tool \"t\" {\n  input \"i\" {\n    type = integer\n    default = 9007199254740993\n  }\n  run = \"return 1\"\n}", "the value is not between -9007199254740991 and 9007199254740991: write type = bigint, or type = string"},
+		{"tool \"t\" {\n  input \"i\" {\n    type = integer\n    enum = [1, -9007199254740993]\n  }\n  run = \"return 1\"\n}", "the value is not between -9007199254740991 and 9007199254740991: write type = bigint, or type = string"},
 	} {
 		file, problems := Parse(Source{Path: "x.hcl", Bytes: []byte(row.text)}, ToolsKind)
 		if file != nil {

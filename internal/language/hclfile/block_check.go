@@ -12,13 +12,13 @@ import (
 	"github.com/mcpd/mcpd/diag"
 )
 
-// checkBody is check for a block whose rule does not depend on where it stands.
+// checkBody is check for a block with the same rule everywhere.
 func (d *decoder) checkBody(b *hclsyntax.Block) {
 	d.check(b.Body, rules[b.Type], rules[b.Type].what, b.DefRange())
 }
 
-// check reports everything in body that its rule does not allow. what names
-// the block for messages, such as "a tool block"; head is its range.
+// check reports everything in body that its rule does not allow. what names the block in
+// messages, such as "a tool block"; head is its range.
 func (d *decoder) check(body *hclsyntax.Body, r *rule, what string, head hcl.Range) {
 	told := &reportedLists{}
 	var unknown []*hclsyntax.Attribute
@@ -61,13 +61,13 @@ func missingDetail(a argument) string {
 	}
 }
 
-// lists are the lists of names that were told of one block.
+// reportedLists are the lists of names already in the messages for a block.
 type reportedLists struct{ reported []string }
 
-// once returns a list, and of one that was told before no more than that.
+// once returns a list, or a reference to it if it was reported before.
 func (l *reportedLists) once(list string) string {
 	if slices.Contains(l.reported, list) {
-		return "the names that it may have are told above"
+		return "the possible names are listed above"
 	}
 	if list != "" {
 		l.reported = append(l.reported, list)
@@ -75,7 +75,7 @@ func (l *reportedLists) once(list string) string {
 	return list
 }
 
-// insteadOf says what to write in place of an argument that the rule does not know.
+// advice returns what to write instead of an unknown argument.
 func (l *reportedLists) advice(name string, r *rule) string {
 	if meaning := r.suggest(name); meaning != "" && r.arg(meaning) == nil && r.hasBlock(meaning) {
 		return fmt.Sprintf("did you mean the block %s { … }?", header(meaning, r.block(meaning)))
@@ -87,7 +87,7 @@ func (l *reportedLists) advice(name string, r *rule) string {
 		return path
 	}
 	if len(r.names()) == 0 {
-		return "remove it: there is nothing to say in the block"
+		return "remove it: the block has no arguments"
 	}
 	return l.once(orList(orList("", "its arguments are", r.argNames()), "its blocks are", r.blocks))
 }
@@ -133,19 +133,19 @@ func (d *decoder) unknownBlock(b *hclsyntax.Block, r *rule, what string, told *r
 		}
 	}
 	if detail == "" && fileRules[d.f.kind].hasBlock(b.Type) {
-		detail = "it stands outside of all blocks"
+		detail = "move it out of all blocks"
 	}
 	if detail == "" {
-		detail = cmp.Or(told.once(orList("", "its blocks are", r.blocks)), "it holds arguments only")
+		detail = cmp.Or(told.once(orList("", "its blocks are", r.blocks)), "it has only arguments")
 	}
 	d.fail("unknown-block", where, fmt.Sprintf("%s has no block %q", what, b.Type), detail)
 }
 
 func (d *decoder) duplicate(second, first hcl.Range, summary string) {
-	d.fail("duplicate", d.f.rng(second), summary, "keep one of the two", diag.Note{Range: d.f.rng(first), Message: "the first one is here"})
+	d.fail("duplicate", d.f.rng(second), summary, "keep one of them", diag.Note{Range: d.f.rng(first), Message: "the first one is here"})
 }
 
-// blocks returns the blocks of body that the rule allows and whose labels are complete.
+// blocks returns the blocks of body that the rule allows and that have all labels.
 func blocks(body *hclsyntax.Body, r *rule) []*hclsyntax.Block {
 	usable := make([]*hclsyntax.Block, 0, len(body.Blocks))
 	for _, b := range body.Blocks {
@@ -169,10 +169,10 @@ func ofType(all []*hclsyntax.Block, block string) (found []*hclsyntax.Block) {
 	return found
 }
 
-// longestList is how many names a message lists.
+// longestList bounds the names that a message lists.
 const longestList = 24
 
-// orList returns the suggestion, or else the names when there are few of them.
+// orList returns the suggestion, or else the names if there are not too many.
 func orList(suggestion, lead string, names []string) string {
 	if suggestion != "" || len(names) == 0 || len(names) > longestList {
 		return suggestion
@@ -191,8 +191,8 @@ func countLabels(n int) string {
 	}
 }
 
-// alsoCalled maps words that people know from elsewhere to the arguments and
-// blocks that they may mean here. The first that may stand in a block is meant.
+// synonyms maps words of other languages to possible arguments and blocks. The first one that
+// the block allows is suggested.
 var synonyms = map[string][]string{
 	"tools": {"call"}, "environment": {"env"},
 	"url": {"uri", "uri_template", "src"}, "uri": {"uri_template", "uri_prefix"}, "prefix": {"uri_prefix"},
@@ -202,13 +202,12 @@ var synonyms = map[string][]string{
 	"input": {"argument", "param"}, "argument": {"param", "input"}, "param": {"argument", "input"}, "variable": {"param"},
 }
 
-// meaning returns what may stand in the block and was most likely meant by a
-// name that may not, or "".
+// suggest returns the argument or block that was probably intended by an invalid name, or "".
 func (r *rule) suggest(written string) string {
 	return cmp.Or(r.synonym(written), diag.Suggest(written, r.names()))
 }
 
-// synonym returns what may stand in the block and is also called so, or "".
+// synonym returns an allowed argument or block with this synonym, or "".
 func (r *rule) synonym(written string) string {
 	names := r.names()
 	for _, other := range synonyms[written] {
@@ -219,7 +218,7 @@ func (r *rule) synonym(written string) string {
 	return ""
 }
 
-// didYouMean asks whether that was meant; it returns "" when nothing was.
+// didYouMean returns a question with the suggestion, or "".
 func (r *rule) didYouMean(written string) string {
 	if meaning := r.suggest(written); meaning != "" {
 		return fmt.Sprintf("did you mean %q?", meaning)
@@ -227,8 +226,8 @@ func (r *rule) didYouMean(written string) string {
 	return ""
 }
 
-// meant reports whether body holds one of the names, or one that is reported as
-// one of them written wrong.
+// hasSimilar reports whether body contains one of the names, or a name that is reported as a
+// misspelling of one.
 func (d *decoder) hasSimilar(body *hclsyntax.Body, r *rule, names ...string) bool {
 	near := func(written string) bool {
 		if r.arg(written) == nil && !r.hasBlock(written) {

@@ -12,7 +12,7 @@ import (
 	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
-// call decodes what a block says of every call of it.
+// call decodes the settings for every call of a definition.
 func (d *decoder) call(b *hclsyntax.Block) definition.Call {
 	c := definition.Call{
 		Labels:     d.stringMap(b.Body, "labels"),
@@ -25,8 +25,8 @@ func (d *decoder) call(b *hclsyntax.Block) definition.Call {
 	return c
 }
 
-// run decodes the script of a block, nil when there is none or it was reported. A
-// script whose grants are reported is not checked: it would lack them.
+// run decodes the script of a block. It returns nil if it is missing or was reported, or if a
+// grant was reported, because the script would lack it.
 func (d *decoder) run(b *hclsyntax.Block) *definition.Body {
 	if attr := b.Body.Attributes["run"]; attr != nil && !hasMisplacedGrant(b.Body, rules[b.Type]) {
 		return d.code(attr, definition.JavaScript, definition.TypeScript)
@@ -34,8 +34,8 @@ func (d *decoder) run(b *hclsyntax.Block) *definition.Body {
 	return nil
 }
 
-// misgrants reports whether body, or its allow block, holds a word of a grant that
-// may not stand there, or one that is written wrong.
+// hasMisplacedGrant reports whether body, or its allow block, contains a misplaced or
+// misspelled grant.
 func hasMisplacedGrant(body *hclsyntax.Body, r *rule) bool {
 	isGrant := func(word string) bool {
 		return word == "allow" || rules["allow"].hasBlock(word) || slices.Contains(askNames, word)
@@ -53,16 +53,16 @@ func hasMisplacedGrant(body *hclsyntax.Body, r *rule) bool {
 	})
 }
 
-// idle reports a grant that no body of the block can use.
+// checkUnusedGrant reports a grant that no script of the block can use.
 func (d *decoder) checkUnusedGrant(b *hclsyntax.Block) {
 	if allow := first(b.Body, "allow"); allow != nil {
-		d.fail("contradiction", d.f.rng(allow.TypeRange), fmt.Sprintf("the %s block has an allow block and no body", b.Type),
-			"remove it: what stands in the file needs no grant")
+		d.fail("contradiction", d.f.rng(allow.TypeRange), fmt.Sprintf("the %s block has an allow block but no script", b.Type),
+			"remove it: static content needs no grant")
 	}
 }
 
-// exactlyOne returns which of the arguments and blocks with the given names b,
-// of rule r, holds, the first if there are several. It reports several, and none as summary.
+// exactlyOne returns which of the named arguments and blocks b contains, or the first of
+// several. It reports several, and reports none with summary.
 func (d *decoder) exactlyOne(b *hclsyntax.Block, r *rule, summary string, names ...string) string {
 	type choice struct {
 		name  string
@@ -89,8 +89,8 @@ func (d *decoder) exactlyOne(b *hclsyntax.Block, r *rule, summary string, names 
 	}
 	slices.SortFunc(found, func(a, b choice) int { return a.where.Start.Byte - b.where.Start.Byte })
 	if len(found) > 1 {
-		d.fail("contradiction", d.f.rng(found[1].where), fmt.Sprintf("the %s block has both %q and %q", b.Type, found[0].name, found[1].name), "keep one of the two",
-			diag.Note{Range: d.f.rng(found[0].where), Message: fmt.Sprintf("%q stands here", found[0].name)})
+		d.fail("contradiction", d.f.rng(found[1].where), fmt.Sprintf("the %s block has both %q and %q", b.Type, found[0].name, found[1].name), "keep one of them",
+			diag.Note{Range: d.f.rng(found[0].where), Message: fmt.Sprintf("%q is set here", found[0].name)})
 	}
 	return found[0].name
 }
@@ -108,14 +108,14 @@ func (d *decoder) bounds(body *hclsyntax.Body) definition.Bounds {
 		}
 	}
 	if where := b.Ranges["memory"]; b.Memory > 0 && b.Memory < minMemory {
-		d.fail("bad-value", where, "no process of a body can do with so little memory", "write at least \"32MiB\"")
+		d.fail("bad-value", where, "this is too little memory for a script", "write at least \"32MiB\"")
 		b.Memory = 0
 	}
 	return b
 }
 
-// boundsOf decodes the limits block of what is called. Its timeout may stand
-// there, or as an argument of its own.
+// boundsOf decodes the limits block of a definition. Its timeout may be in the block or a
+// separate argument.
 func (d *decoder) boundsOf(b *hclsyntax.Block) definition.Bounds {
 	var found definition.Bounds
 	if limits := first(b.Body, "limits"); limits != nil {
@@ -125,8 +125,8 @@ func (d *decoder) boundsOf(b *hclsyntax.Block) definition.Bounds {
 	attr := b.Body.Attributes["timeout"]
 	switch {
 	case attr != nil && found.Timeout > 0:
-		d.fail("contradiction", d.f.rng(attr.NameRange), "the timeout is given twice", "remove one of the two",
-			diag.Note{Range: found.Ranges["timeout"], Message: "it is given here, too"})
+		d.fail("contradiction", d.f.rng(attr.NameRange), "the timeout is set twice", "remove one of them",
+			diag.Note{Range: found.Ranges["timeout"], Message: "it is also set here"})
 	case attr != nil:
 		found.Timeout = d.duration(b.Body, "timeout", definition.DefaultTimeout)
 		found.Locate("timeout", d.f.rng(attr.Expr.Range()))
@@ -136,14 +136,14 @@ func (d *decoder) boundsOf(b *hclsyntax.Block) definition.Bounds {
 	return found
 }
 
-// boundsAway decodes the bounds of what another server does, whose memory is its own.
+// upstreamBounds decodes the limits of calls of an upstream, which uses its own memory.
 func (d *decoder) upstreamBounds(b *hclsyntax.Block) definition.Bounds {
 	found := d.boundsOf(b)
 	if where, written := found.Ranges["memory"]; written {
-		d.fail("bad-value", where, "the memory of another server is not bounded by a call", "remove it; where mcpd compose runs the server, write memory in the container block")
+		d.fail("bad-value", where, "a call cannot limit the memory of an upstream", "remove it, or set memory in its container block")
 	}
 	return found
 }
 
-// minMemory is the least that a process of a body can do with.
+// minMemory is the minimum memory of a worker process.
 const minMemory = 32 << 20

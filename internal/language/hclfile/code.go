@@ -15,9 +15,9 @@ import (
 	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
-// code decodes an argument that holds code in one of the given languages, the
-// first of which a quoted string is taken to be. Code is never computed: what
-// stands in the file is what runs. It returns nil when it reported a mistake.
+// code decodes an argument with code in one of the languages; the first is the language of a
+// quoted string. Code is never computed: the text in the file is the code. It returns nil if it
+// reported an error.
 func (d *decoder) code(attr *hclsyntax.Attribute, languages ...string) *definition.Body {
 	switch x := attr.Expr.(type) {
 	case *hclsyntax.TemplateExpr:
@@ -68,7 +68,7 @@ func (d *decoder) codeText(attr *hclsyntax.Attribute, x *hclsyntax.TemplateExpr,
 	if name := text.Body(); isScript(languages) && isScriptPath(name) {
 		detail := fmt.Sprintf("write %s = file(%q)", attr.Name, path.Clean(name))
 		if isJSON(d.f.path) {
-			detail = "code stands in the string itself; only a .hcl file can name a script: " + detail
+			detail = "write the code in the string, or use a .hcl file: " + detail
 		}
 		d.fail("bad-value", where, fmt.Sprintf("%q is the name of a file, not code", attr.Name), detail)
 		return nil
@@ -76,32 +76,32 @@ func (d *decoder) codeText(attr *hclsyntax.Attribute, x *hclsyntax.TemplateExpr,
 	return d.body(definition.Body{Language: languages[0], Text: text}, where)
 }
 
-// isScript reports whether these are the languages of scripts, which may stand in
-// files of their own.
+// isScript reports whether the languages are script languages. Scripts may be in separate
+// files.
 func isScript(languages []string) bool {
 	return languages[0] != definition.CEL && languages[0] != definition.SQL
 }
 
-// isScriptPath reports whether the text is the path of a script. It might also
-// be JavaScript that reads a member and does nothing with it.
+// isScriptPath reports whether the text is the path of a script. It could also be JavaScript
+// that reads a member and ignores it.
 func isScriptPath(s string) bool {
 	_, known := scriptLanguages[path.Ext(s)]
 	return known && strings.Trim(s, definition.WordCharacters+".-/") == ""
 }
 
-// body refuses code that is empty.
+// body reports empty code.
 func (d *decoder) body(b definition.Body, where diag.Range) *definition.Body {
 	if strings.TrimSpace(b.Text.Body()) == "" {
-		d.fail("bad-value", where, "the code is empty", "write what is to be computed")
+		d.fail("bad-value", where, "the code is empty", "write an expression or a script")
 		return nil
 	}
 	return &b
 }
 
-// scriptLanguages maps the extension of a file to its language.
+// scriptLanguages maps file extensions to languages.
 var scriptLanguages = map[string]string{".js": definition.JavaScript, ".mjs": definition.JavaScript, ".ts": definition.TypeScript, ".mts": definition.TypeScript}
 
-// codeFile reads the body that file("x.js") names.
+// codeFile reads the script of file("x.js").
 func (d *decoder) codeFile(x *hclsyntax.FunctionCallExpr, languages []string) *definition.Body {
 	written, name, content, ok := d.eval.openFile(x)
 	if !ok {
@@ -109,17 +109,17 @@ func (d *decoder) codeFile(x *hclsyntax.FunctionCallExpr, languages []string) *d
 	}
 	language, known := scriptLanguages[path.Ext(name)]
 	if !known || !slices.Contains(languages, language) {
-		d.fail("bad-path", d.f.rng(x.Args[0].Range()), "the file is not named like a script", "name it .js or .ts")
+		d.fail("bad-path", d.f.rng(x.Args[0].Range()), "the file has no script extension", "name it .js or .ts")
 		return nil
 	}
 	return d.body(definition.Body{Language: language, Text: diag.WholeFile(d.f.displayPath(written), string(content)), Path: name}, d.f.rng(x.Range()))
 }
 
-// beside returns how messages name the file that a path in f leads to.
+// displayPath returns the name in messages for a path relative to f.
 func (f *File) displayPath(written string) string { return path.Join(path.Dir(f.path), written) }
 
-// quotedText returns the text of the quoted string at r, which holds no
-// template, with the place of each byte.
+// quotedText returns the text of the quoted string at r, which has no template, with its
+// positions.
 func (f *File) quotedText(r diag.Range) diag.Text {
 	if isJSON(f.path) {
 		t, _ := jsonText(f, f.source, r.Start.Byte+1)
@@ -141,7 +141,7 @@ func (f *File) quotedText(r diag.Range) diag.Text {
 	}
 }
 
-// plainPrefix returns the length of s up to its first escape.
+// plainPrefix returns the length of s before its first escape.
 func plainPrefix(s string) int {
 	n := strings.IndexByte(s, '\\')
 	if n < 0 {
@@ -153,7 +153,7 @@ func plainPrefix(s string) int {
 	return n
 }
 
-// unescapeHCL returns what the escape that s begins with stands for, and its length.
+// unescapeHCL returns the value and length of the escape at the start of s.
 func unescapeHCL(s string) (value string, size int) {
 	if s[0] != '\\' {
 		return s[:1] + "{", 3 // $${ or %%{

@@ -19,13 +19,13 @@ import (
 // maxConcurrency bounds limits.concurrency.
 const maxConcurrency = 1 << 16
 
-// DecodeConfig evaluates the operator's file, with the given values for its
-// variables. The config is complete only when the list holds no error.
+// DecodeConfig evaluates the config file with the given values of its variables. The config is
+// complete only if the list has no errors.
 func (f *File) DecodeConfig(values definition.VarValues) (_ *definition.Config, problems diag.List) {
 	defer f.reportPanic(&problems)
 	d := newDecoder(f, Scope{})
 	r := fileRules[ConfigKind]
-	d.check(f.body, r, "the operator's file", f.body.SrcRange)
+	d.check(f.body, r, "the config file", f.body.SrcRange)
 	all := blocks(f.body, r)
 	c := &definition.Config{Range: d.f.rng(f.body.SrcRange), Incomplete: f.broken}
 	c.Variables = d.variables(ofType(all, "variable"), values)
@@ -77,11 +77,11 @@ func (d *decoder) server(b *hclsyntax.Block) definition.Server {
 	}
 	s.DefaultDecision = cmp.Or(d.enumAttr(b.Body, "default_decision", definition.DecideAllow, definition.DecideDeny), s.DefaultDecision)
 	if s.Mode == definition.Production && s.DefaultDecision == definition.DecideAllow {
-		d.fail("contradiction", d.f.rng(b.Body.Attributes["default_decision"].Expr.Range()), "in production mode the default decision is to deny", "remove \"default_decision\", or the mode")
+		d.fail("contradiction", d.f.rng(b.Body.Attributes["default_decision"].Expr.Range()), "in production mode, the default decision is deny", "remove \"default_decision\", or the mode")
 	}
 	s.ExposeTraces, _ = d.boolean(b.Body, "expose_traces", false)
 	if s.Mode == definition.Production && s.ExposeTraces {
-		d.fail("contradiction", d.f.rng(b.Body.Attributes["expose_traces"].SrcRange), "in production mode no caller is told where a body failed", "remove \"expose_traces\", or the mode; the log tells, and mcpd call does")
+		d.fail("contradiction", d.f.rng(b.Body.Attributes["expose_traces"].SrcRange), "in production mode, callers get no script positions", "remove \"expose_traces\", or the mode; the log has the positions")
 	}
 	strict, _ := d.boolean(b.Body, "strict_lifecycle", true)
 	s.LenientLifecycle = !strict
@@ -101,7 +101,7 @@ func (d *decoder) listen(b *hclsyntax.Block) definition.Listen {
 	return l
 }
 
-// listenAddress reads where to listen: at an address, or on a socket.
+// listenAddress decodes the address or socket to listen on.
 func (d *decoder) listenAddress(b *hclsyntax.Block, l *definition.Listen) {
 	if address, ok := d.text(b.Body, "address"); ok {
 		l.Address, l.AddressRange = address, d.f.rng(b.Body.Attributes["address"].Expr.Range())
@@ -111,7 +111,7 @@ func (d *decoder) listenAddress(b *hclsyntax.Block, l *definition.Listen) {
 		case err != nil || strings.ContainsAny(host, "/@ "):
 			d.fail("bad-value", l.AddressRange, "this is not an address to listen on", "write a host and a port, such as \"127.0.0.1:8080\"")
 		case portErr != nil || strconv.FormatUint(n, 10) != port:
-			d.fail("bad-value", l.AddressRange, "this is not a port to listen on", "write a port from 0 to 65535, such as \"127.0.0.1:8080\"; 0 is any that is free")
+			d.fail("bad-value", l.AddressRange, "this is not a port to listen on", "write a port from 0 to 65535, such as \"127.0.0.1:8080\"; 0 chooses a free port")
 		}
 	}
 	path, ok := d.text(b.Body, "unix")
@@ -120,7 +120,7 @@ func (d *decoder) listenAddress(b *hclsyntax.Block, l *definition.Listen) {
 	}
 	where := d.f.rng(b.Body.Attributes["unix"].Expr.Range())
 	if l.Address != "" {
-		d.fail("contradiction", where, "the listen block has both \"address\" and \"unix\"", "keep one of the two")
+		d.fail("contradiction", where, "the listen block has both \"address\" and \"unix\"", "keep one of them")
 	}
 	if !filepath.IsAbs(path) || strings.ContainsRune(path, 0) {
 		d.fail("bad-value", where, "this is not the path of a socket", "write an absolute path, such as \"/run/mcpd/mcpd.sock\"")
@@ -128,14 +128,14 @@ func (d *decoder) listenAddress(b *hclsyntax.Block, l *definition.Listen) {
 	l.Address, l.AddressRange = "unix:"+path, where
 }
 
-// isListenHost reports whether s is the name of a host, with a port or without.
+// isListenHost reports whether s is a host name, with or without a port.
 func isListenHost(s string) bool {
 	name, port, hasPort := cutPort(s)
 	_, err := strconv.ParseUint(port, 10, 16)
 	return definition.IsHostName(name) && !strings.Contains(name, "*") && (!hasPort || err == nil)
 }
 
-// isOrigin reports whether s is the origin of a page (RFC 6454 section 6.2).
+// isOrigin reports whether s is an origin (RFC 6454 section 6.2).
 func isOrigin(s string) bool {
 	u, err := url.Parse(s)
 	return err == nil && u.Scheme != "" && u.Host != "" && u.User == nil && u.Path == "" && u.RawQuery == "" && u.Fragment == "" && !strings.Contains(s, "*")
@@ -169,17 +169,17 @@ func (d *decoder) ceiling(b *hclsyntax.Block) *definition.Ceiling {
 	d.checkBody(b)
 	c := &definition.Ceiling{Range: d.f.rng(b.DefRange()), Bounds: d.bounds(b.Body)}
 	c.HTTPHosts, c.PrivateNetworks = d.ceilingHosts(b.Body, "http_hosts", ":443"), d.ceilingHosts(b.Body, "private_networks", ":443")
-	c.Ask = d.ceilingWords(b.Body, "ask", askNames, "%s is nothing to ask")
-	c.KV = d.ceilingWords(b.Body, "kv", grant.Scopes(), "%s is no scope")
+	c.Ask = d.ceilingWords(b.Body, "ask", askNames, "%s is not an input request")
+	c.KV = d.ceilingWords(b.Body, "kv", grant.Scopes(), "%s is not a scope")
 	c.ExecPaths, c.Modules = d.ceilingPrograms(b.Body), d.ceilingIdentifiers(b.Body, "modules", "module", "ledger")
 	c.FSRoots, c.Env = d.ceilingRoots(b.Body, "fs_roots"), d.ceilingIdentifiers(b.Body, "env", "variable", "APP_*")
-	c.SQLDrivers = d.ceilingWords(b.Body, "sql_drivers", sqlDrivers, "%s is no driver")
+	c.SQLDrivers = d.ceilingWords(b.Body, "sql_drivers", sqlDrivers, "%s is not a driver")
 	c.SQLRoots, c.SQLHosts = d.ceilingRoots(b.Body, "sql_roots"), d.ceilingHosts(b.Body, "sql_hosts", ":5432")
 	return c
 }
 
-// ceilingHosts decodes the hosts that may be reached, nil when the ceiling does
-// not say. Advice has the port that is usual there.
+// ceilingHosts decodes the allowed hosts, or nil if the ceiling has no list. port is the usual
+// port, for advice.
 func (d *decoder) ceilingHosts(body *hclsyntax.Body, name, port string) []definition.Name {
 	return d.ceilingList(body, name, func(e stringItem) (string, bool) {
 		host := strings.ToLower(e.text)
@@ -191,8 +191,7 @@ func (d *decoder) ceilingHosts(body *hclsyntax.Body, name, port string) []defini
 	})
 }
 
-// ceilingWords decodes which of the words grants may have at most, nil when the ceiling
-// does not say.
+// ceilingWords decodes a list of allowed words, or nil if the ceiling has no list.
 func (d *decoder) ceilingWords(body *hclsyntax.Body, name string, words []string, wrong string) []definition.Name {
 	if body.Attributes[name] == nil {
 		return nil
@@ -204,7 +203,7 @@ func (d *decoder) ceilingWords(body *hclsyntax.Body, name string, words []string
 	return names
 }
 
-// What an audit block may say at most.
+// Maximums of an audit block.
 const (
 	maxAuditFile  = 16 << 30
 	maxAuditFiles = 10_000
@@ -223,7 +222,7 @@ func (d *decoder) audit(b *hclsyntax.Block) *definition.Audit {
 	a.MaxFiles = d.intAttr(b.Body, "keep", 1, maxAuditFiles)
 	a.MaxAge = d.durationWithin(b.Body, "max_age", 0, maxAuditAge)
 	a.Capture = d.patterns(b.Body, "capture", patternTexts{wrong: "this is not a name", characters: patternCharacters,
-		empty: "the list of names is empty", detail: "name what has its values kept, or remove \"capture\": no values are kept then"})
+		empty: "the list of names is empty", detail: "add names, or remove \"capture\" to record no values"})
 	return a
 }
 
@@ -234,7 +233,7 @@ func (d *decoder) auditPath(body *hclsyntax.Body, a *definition.Audit) {
 	}
 	a.Path, a.PathRange = path, d.f.rng(body.Attributes["path"].Expr.Range())
 	if path == "" || strings.HasSuffix(path, "/") || strings.ContainsRune(path, 0) || strings.Trim(path, "./") == "" {
-		d.fail("bad-value", a.PathRange, "this is not the path of a file", "write where the records go, such as \"audit/mcpd.jsonl\"")
+		d.fail("bad-value", a.PathRange, "this is not the path of a file", "write the path of the log, such as \"audit/mcpd.jsonl\"")
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
-// decodeConfig decodes an operator's file.
+// decodeConfig decodes a config file.
 func decodeConfig(t *testing.T, source string, values definition.VarValues) (*definition.Config, diag.List) {
 	t.Helper()
 	file, problems := Parse(Source{Path: "mcpd.hcl", Bytes: []byte(source)}, ConfigKind)
@@ -23,7 +23,7 @@ func decodeConfig(t *testing.T, source string, values definition.VarValues) (*de
 	return c, append(problems, more...)
 }
 
-func TestTheOperatorsFileIsDecodedWhole(t *testing.T) {
+func TestDecodeConfig_allBlocks(t *testing.T) {
 	c, problems := decodeConfig(t, `
 server {
   name         = "customer-mcp"
@@ -118,11 +118,11 @@ hook "alert" {
 		t.Error(diff)
 	}
 	if got := c.Policies[0].Deny.Text.Pos(0); got.Line != 33 || got.Column != 15 {
-		t.Errorf("the policy's code is at %+v", got)
+		t.Errorf("the code of the policy has position %+v", got)
 	}
 }
 
-func TestAnEmptyOperatorsFileHasDefaults(t *testing.T) {
+func TestDecodeConfig_defaults(t *testing.T) {
 	c, problems := decodeConfig(t, "", nil)
 	want := &definition.Config{Server: definition.Server{Mode: definition.Development, DefaultDecision: definition.DecideAllow}, Reload: definition.Reload{Watch: true}, Variables: map[string]definition.Variable{}}
 	c.Range = diag.Range{}
@@ -149,7 +149,7 @@ variable "token" {
 }
 `
 
-func TestVariablesTakeTheirValuesFromOutside(t *testing.T) {
+func TestVariables_suppliedValues(t *testing.T) {
 	c, problems := decodeConfig(t, variables, definition.VarValues{
 		"word": {Text: "a \"b\""}, "number": {Text: "-1.5"}, "whole": {Text: "12"}, "flag": {Text: "true"},
 		"list": {Text: `["a", "b"]`}, "object": {Text: `{a = "x", b = 2}`}, "any": {Text: "[2]"},
@@ -174,7 +174,7 @@ func TestVariablesTakeTheirValuesFromOutside(t *testing.T) {
 	}
 }
 
-func TestBadValuesFromOutsideNameTheirOriginAndNotTheValue(t *testing.T) {
+func TestVariables_invalidValues(t *testing.T) {
 	_, problems := decodeConfig(t, variables, definition.VarValues{
 		"word": {Text: strings.Repeat("x", maxText+1), Origin: "--var"}, "number": {Text: "s3cret", Origin: "--var"}, "whole": {Text: "1.5", Origin: "--var"},
 		"flag": {Text: "s3cret(", Origin: "MCPD_VAR_flag"}, "list": {Text: `["s3cret", 1]`, Origin: "a.mcpdvars:1:1"},
@@ -195,7 +195,7 @@ func TestBadValuesFromOutsideNameTheirOriginAndNotTheValue(t *testing.T) {
 	}
 }
 
-func TestAFileOfValuesIsRead(t *testing.T) {
+func TestParseVars(t *testing.T) {
 	values, problems := ParseVars(Source{Path: "prod.mcpdvars", Bytes: []byte("stage = \"prod\"\nlist  = [1, { a = null }]\n")})
 	want := definition.VarValues{"stage": {Text: "prod", Origin: "prod.mcpdvars:1:1"}, "list": {Text: `[1,{"a":null}]`, Origin: "prod.mcpdvars:2:1"}}
 	if diff := cmp.Diff(want, values); diff != "" || len(problems) > 0 {
@@ -206,7 +206,7 @@ func TestAFileOfValuesIsRead(t *testing.T) {
 	}
 }
 
-func TestATokenIsAskedForAsTheBlockSays(t *testing.T) {
+func TestOAuth_allArguments(t *testing.T) {
 	c, problems := decodeConfig(t, `
 variable "stage" { default = "dev" }
 secret "token" {
@@ -232,7 +232,7 @@ secret "client" { file = "/run/client" }
 	}
 }
 
-func TestAnAuditIsDecodedWhole(t *testing.T) {
+func TestAudit_allArguments(t *testing.T) {
 	c, problems := decodeConfig(t, `
 audit {
   path     = "audit/mcpd.jsonl"
@@ -251,13 +251,13 @@ audit {
 	}
 }
 
-func TestWithoutABlockNothingIsWrittenDown(t *testing.T) {
+func TestAudit_absent(t *testing.T) {
 	if c, problems := decodeConfig(t, `server { name = "x" }`, nil); c.Audit != nil || len(problems) > 0 {
 		t.Errorf("%+v %v", c.Audit, problems)
 	}
 }
 
-// authOfEachKind has every argument of auth blocks, and blocks with none.
+// authOfEachKind has every argument of auth blocks, and blocks without arguments.
 const authOfEachKind = `
 listen {
   address = "0.0.0.0:8443"
@@ -301,7 +301,7 @@ auth "anonymous" "public" {
 }
 `
 
-func TestAuthBlocksAreDecodedWhole(t *testing.T) {
+func TestAuth_allKinds(t *testing.T) {
 	c, problems := decodeConfig(t, authOfEachKind, definition.VarValues{})
 	if len(problems) > 0 {
 		t.Fatal(problems)

@@ -16,17 +16,17 @@ import (
 	"github.com/mcpd/mcpd/internal/base/jsontext"
 )
 
-// constraint is an argument that bounds values of some types.
+// constraint is an argument that constrains values of certain types.
 type constraint struct {
 	name string
-	// keyword is what JSON Schema calls it.
+	// keyword is its name in JSON Schema.
 	keyword string
 	kinds   []kind
-	// count: the value is a whole number and not negative.
+	// count: the value is an integer of at least 0.
 	count bool
 }
 
-// constraintList holds the constraints in the order that schemas have them.
+// constraintList holds the constraints in the order of schemas.
 var constraintList = []constraint{
 	{name: "format", keyword: "format", kinds: []kind{stringKind}},
 	{name: "pattern", keyword: "pattern", kinds: []kind{stringKind}},
@@ -39,21 +39,21 @@ var constraintList = []constraint{
 	{name: "unique", keyword: "uniqueItems", kinds: []kind{listKind}},
 }
 
-// formats are the values of format that are asserted.
+// formats are the asserted values of format.
 var formats = []string{
 	"date", "date-time", "duration", "email", "hostname", "idn-email", "idn-hostname", "ipv4", "ipv6", "iri", "iri-reference",
 	"json-pointer", "regex", "relative-json-pointer", "time", "uri", "uri-reference", "uri-template", "uuid",
 }
 
-// bounds are the constraints of one field as values, for checking others against them.
+// bounds are the constraints of one field, for checks of other values.
 type bounds struct {
 	numbers map[string]cty.Value
 	pattern *regexp.Regexp
 	enum    []cty.Value
 }
 
-// constraints decodes the constraints of a field whose type is known, and then
-// what must satisfy them.
+// constraints decodes the constraints of a field with a known type, then the values that must
+// satisfy them.
 func (d *decoder) constraints(b *hclsyntax.Block, f *field) {
 	l := bounds{numbers: map[string]cty.Value{}}
 	var found []keyword
@@ -102,7 +102,7 @@ func (d *decoder) constraint(b *hclsyntax.Block, t *valueType, c *constraint, l 
 	}
 }
 
-// insteadOf names the constraint of the kind that does what name does elsewhere.
+// otherConstraint returns the constraint of a kind that corresponds to name.
 func otherConstraint(name string, k kind) string {
 	side, _, _ := strings.Cut(name, "_")
 	if side != "min" && side != "max" {
@@ -120,7 +120,7 @@ func otherConstraint(name string, k kind) string {
 	}
 }
 
-// maxPattern is the length of a pattern in bytes.
+// maxPattern bounds a pattern, in bytes.
 const maxPattern = 4 << 10
 
 func (d *decoder) pattern(body *hclsyntax.Body, l *bounds) (json.RawMessage, bool) {
@@ -132,10 +132,10 @@ func (d *decoder) pattern(body *hclsyntax.Body, l *bounds) (json.RawMessage, boo
 	return jsontext.AppendString(nil, s), l.pattern != nil
 }
 
-// regexp compiles an RE2 pattern, or reports why it cannot be.
+// regexp compiles an RE2 pattern, or reports its error.
 func (d *decoder) regexp(s string, x hclsyntax.Expression) *regexp.Regexp {
 	if len(s) > maxPattern {
-		d.fail("too-large", d.f.rng(x.Range()), fmt.Sprintf("the pattern is longer than %d KiB", maxPattern>>10), "make it shorter, or match in the body")
+		d.fail("too-large", d.f.rng(x.Range()), fmt.Sprintf("the pattern is longer than %d KiB", maxPattern>>10), "make it shorter, or match in the script")
 		return nil
 	}
 	re, err := regexp.Compile(s)
@@ -150,7 +150,7 @@ func (d *decoder) regexp(s string, x hclsyntax.Expression) *regexp.Regexp {
 	return re
 }
 
-// contradictions reports bounds that exclude every value.
+// checkEmptyRanges reports constraints that exclude every value.
 func (d *decoder) checkEmptyRanges(b *hclsyntax.Block, l *bounds) {
 	for _, suffix := range []string{"", "_length", "_items"} {
 		low, okLow := l.numbers["min"+suffix]
@@ -158,18 +158,17 @@ func (d *decoder) checkEmptyRanges(b *hclsyntax.Block, l *bounds) {
 		if okLow && okHigh && low.GreaterThan(high).True() {
 			first := b.Body.Attributes["min"+suffix]
 			d.fail("contradiction", d.f.rng(b.Body.Attributes["max"+suffix].Expr.Range()),
-				fmt.Sprintf("%q is smaller than %q, so that no value is allowed", "max"+suffix, "min"+suffix), "correct one of the two",
+				fmt.Sprintf("%q is smaller than %q, so no value is allowed", "max"+suffix, "min"+suffix), "correct one of them",
 				diag.Note{Range: d.f.rng(first.Expr.Range()), Message: fmt.Sprintf("%q is set here", "min"+suffix)})
 		}
 	}
 }
 
-// safeInteger is the largest integer that a body in JavaScript keeps, as the smallest is
-// its negative.
+// safeInteger is the largest exact integer in JavaScript. Its negative is the smallest.
 var safeInteger = cty.NumberIntVal(1<<53 - 1)
 
-// unsafe reports bounds of an argument that no integer of JavaScript is within, and
-// listed values that are none.
+// checkSafeIntegers reports constraints of an argument that exclude every safe integer, and
+// enum values that are not safe.
 func (d *decoder) checkSafeIntegers(b *hclsyntax.Block, f *field, l *bounds) {
 	if f.typ.kind != integerKind || !d.inInput {
 		return
@@ -178,7 +177,7 @@ func (d *decoder) checkSafeIntegers(b *hclsyntax.Block, f *field, l *bounds) {
 	for _, name := range []string{"min", "max"} {
 		v, set := l.numbers[name]
 		if set && (name == "min" && v.GreaterThan(safeInteger).True() || name == "max" && v.LessThan(safeInteger.Negate()).True()) {
-			d.fail("contradiction", d.f.rng(b.Body.Attributes[name].Expr.Range()), "no value is allowed: an integer goes from -9007199254740991 to 9007199254740991", detail)
+			d.fail("contradiction", d.f.rng(b.Body.Attributes[name].Expr.Range()), "no value is allowed: integers range from -9007199254740991 to 9007199254740991", detail)
 		}
 	}
 	for _, name := range []string{"enum", "default"} {
@@ -196,18 +195,18 @@ func (d *decoder) checkSafeIntegers(b *hclsyntax.Block, f *field, l *bounds) {
 		}
 		for i, v := range values {
 			if hasKind(v, integerKind) && v.Absolute().GreaterThan(safeInteger).True() {
-				d.fail("contradiction", d.f.rng(itemExpr(attr.Expr, i).Range()), "the value is beyond what an integer can be: -9007199254740991 to 9007199254740991", detail)
+				d.fail("contradiction", d.f.rng(itemExpr(attr.Expr, i).Range()), "the value is not between -9007199254740991 and 9007199254740991", detail)
 			}
 		}
 	}
 }
 
-// samples decodes default, examples and enum, which must be of the field's
-// type; the default must also satisfy its constraints.
+// exampleValues decodes default, examples and enum. They must have the type of the field; the
+// default must also satisfy its constraints.
 func (d *decoder) exampleValues(b *hclsyntax.Block, f *field, l *bounds) {
 	var found []keyword
 	if attr := b.Body.Attributes["default"]; attr != nil && b.Type == "output" {
-		d.fail("unknown-argument", d.f.rng(attr.NameRange), "an output has no default", "let the script return the value")
+		d.fail("unknown-argument", d.f.rng(attr.NameRange), "an output has no default", "return the value in the script")
 	}
 	for _, name := range []string{"enum", "examples"} {
 		attr := b.Body.Attributes[name]
@@ -248,7 +247,7 @@ func (d *decoder) exampleList(attr *hclsyntax.Attribute, t *valueType) ([]cty.Va
 		ok = d.checkType(x, item, t, fmt.Sprintf("a value of %q", attr.Name)) && ok
 		text := string(appendJSON(nil, item))
 		if attr.Name == "enum" && seen[text] {
-			d.fail("duplicate", d.f.rng(x.Range()), "the value stands twice in \"enum\"", "keep one of the two")
+			d.fail("duplicate", d.f.rng(x.Range()), "the value occurs twice in \"enum\"", "keep one of them")
 		}
 		seen[text] = true
 		values = append(values, item)
@@ -256,17 +255,17 @@ func (d *decoder) exampleList(attr *hclsyntax.Attribute, t *valueType) ([]cty.Va
 	return values, ok
 }
 
-// withinLimits reports a default that the field's own constraints refuse.
+// checkDefault reports a default that violates the constraints of its field.
 func (d *decoder) checkDefault(attr *hclsyntax.Attribute, v cty.Value, l *bounds) bool {
 	broken := l.broken(v)
 	if broken == "" {
 		return true
 	}
-	d.fail("contradiction", d.f.rng(attr.Expr.Range()), fmt.Sprintf("the default breaks the field's own %q", broken), "correct the default or the constraint")
+	d.fail("contradiction", d.f.rng(attr.Expr.Range()), fmt.Sprintf("the default violates %q of the field", broken), "correct the default or the constraint")
 	return false
 }
 
-// broken names the constraint that v breaks, or "".
+// broken returns the name of a constraint that v violates, or "".
 func (l *bounds) broken(v cty.Value) string {
 	if l.enum != nil {
 		text := string(appendJSON(nil, v))
@@ -289,7 +288,7 @@ func (l *bounds) broken(v cty.Value) string {
 	}
 }
 
-// outside names the bound that the number n exceeds, or "".
+// outside returns the name of a limit that n exceeds, or "".
 func (l *bounds) outside(n cty.Value, suffix string) string {
 	if low, ok := l.numbers["min"+suffix]; ok && n.LessThan(low).True() {
 		return "min" + suffix

@@ -17,7 +17,7 @@ import (
 	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
-// neighbours are what the container blocks of a file may not have twice, and what they
+// containerScope holds the unique names of the container blocks of a file, and the secrets they
 // refer to.
 type containerScope struct {
 	secrets []definition.Secret
@@ -25,8 +25,8 @@ type containerScope struct {
 	volumes map[string]definition.ContainerVolume
 }
 
-// upstreamContainer has the upstream be where its container is, which is nil when its block
-// was reported.
+// upstreamContainer sets the address of an upstream to its container. The container is nil if
+// its block was reported.
 func (d *decoder) upstreamContainer(b *hclsyntax.Block, u *definition.Upstream) {
 	d.requiresAttr(b, "private_networks", "url")
 	d.upstreamHTTP(b, u)
@@ -39,9 +39,9 @@ func (d *decoder) container(b *hclsyntax.Block, upstream *hclsyntax.Block, n *co
 	d.checkBody(b)
 	c := &definition.Container{Range: d.f.rng(b.DefRange())}
 	d.containerHost(upstream, n)
-	c.Image = d.matchingText(b.Body, "image", container.IsImage, "this is not the name of an image", `write it as in "ghcr.io/github/github-mcp-server:v1", with a registry and a tag if it has them`)
+	c.Image = d.matchingText(b.Body, "image", container.IsImage, "this is not the name of an image", `write it as in "ghcr.io/github/github-mcp-server:v1", with registry and tag`)
 	if c.Image != "" && container.HasMutableTag(c.Image) {
-		d.warn("bad-value", d.f.rng(b.Body.Attributes["image"].Expr.Range()), "this image can be another one at each start", "write the tag of a version, as in \"…:v1\", or a digest")
+		d.warn("bad-value", d.f.rng(b.Body.Attributes["image"].Expr.Range()), "this image may change at each start", "add the tag of a version, as in \"…:v1\", or a digest")
 	}
 	c.Port = d.intAttr(b.Body, "port", container.MinPort, container.MaxPort)
 	c.Path = d.matchingText(b.Body, "path", container.IsURLPath, "this is not the path of a URL", `write it as in "/mcp"`)
@@ -51,7 +51,7 @@ func (d *decoder) container(b *hclsyntax.Block, upstream *hclsyntax.Block, n *co
 	c.Command, c.Health = d.commandWords(b.Body, "command"), d.commandWords(b.Body, "health")
 	d.checkProgram(b.Body, "health", c.Health)
 	c.Env = d.environment(b.Body, d.upstreamVariable, func(x hclsyntax.Expression) ([]grant.Part, bool) {
-		parts, ok := d.secretText(x) // files hold it, so that it may not be sensitive
+		parts, ok := d.secretText(x) // it is written to files, so it must not be sensitive
 		return parts, ok && d.checkContainerSecret(x, parts, n.secrets)
 	})
 	c.Reads = d.containerReads(b.Body, n.secrets)
@@ -59,23 +59,22 @@ func (d *decoder) container(b *hclsyntax.Block, upstream *hclsyntax.Block, n *co
 	c.Internet, _ = d.boolean(b.Body, "internet", false)
 	c.Memory = d.size(b.Body, "memory", container.MaxMemory)
 	if c.Memory > 0 && c.Memory < container.MinMemory {
-		d.fail("bad-value", d.f.rng(b.Body.Attributes["memory"].Expr.Range()), "no server can do with so little memory", "write at least \"16MiB\"")
+		d.fail("bad-value", d.f.rng(b.Body.Attributes["memory"].Expr.Range()), "this is too little memory for a server", "write at least \"16MiB\"")
 	}
 	c.CPU = d.processors(b.Body)
 	d.containerFolders(b, c, n)
 	return c
 }
 
-// containerHost looks at the host name that the server of an upstream has in its
-// container.
+// containerHost checks the host name of an upstream in a container.
 func (d *decoder) containerHost(upstream *hclsyntax.Block, n *containerScope) {
 	const other = "give the upstream another name"
 	host, where := container.Host(upstream.Labels[0]), d.f.rng(upstream.LabelRanges[0])
 	first, taken := n.hosts[host]
 	switch {
-	case !definition.IsName(upstream.Labels[0]): // is told
+	case !definition.IsName(upstream.Labels[0]): // already reported
 	case !container.IsLabel(host):
-		d.fail("bad-name", where, "no container can have this name as its host name", "use letters, digits, _ and -, of which the first is a letter, and the last a letter or a digit")
+		d.fail("bad-name", where, "this name is not a valid host name for a container", "use letters, digits, _ and -; start with a letter, and end with a letter or digit")
 	case container.ReservedBy(host) != "":
 		d.fail("bad-name", where, fmt.Sprintf("no container can be called %q: %s", host, container.ReservedBy(host)), other)
 	case taken && first.Labels[0] != upstream.Labels[0]:
@@ -85,7 +84,7 @@ func (d *decoder) containerHost(upstream *hclsyntax.Block, n *containerScope) {
 	}
 }
 
-// commandWords decodes those of a command of a container.
+// commandWords decodes the words of a command of a container.
 func (d *decoder) commandWords(body *hclsyntax.Body, name string) []string {
 	list, ok := d.stringList(body, name)
 	if !ok || !d.checkLength(body, name, len(list)) {
@@ -93,13 +92,13 @@ func (d *decoder) commandWords(body *hclsyntax.Body, name string) []string {
 	}
 	for _, e := range list {
 		if len(e.text) > container.MaxText || !container.IsText(e.text) {
-			d.fail("bad-value", d.f.rng(e.where), "this cannot be an argument", fmt.Sprintf("write at most %d KiB of text, without NUL", container.MaxText>>10))
+			d.fail("bad-value", d.f.rng(e.where), "this is not a valid argument", fmt.Sprintf("write at most %d KiB of text, without NUL", container.MaxText>>10))
 		}
 	}
 	return textsOf(list)
 }
 
-// few reports a list that is too long for a container, and returns false for it.
+// checkLength reports a list that is too long for a container, and returns false for it.
 func (d *decoder) checkLength(body *hclsyntax.Body, name string, n int) bool {
 	if n > container.MaxItems {
 		d.fail("too-large", d.f.rng(body.Attributes[name].Expr.Range()), fmt.Sprintf("the list %q is too long", name), fmt.Sprintf("write at most %d items", container.MaxItems))
@@ -107,15 +106,15 @@ func (d *decoder) checkLength(body *hclsyntax.Body, name string, n int) bool {
 	return n <= container.MaxItems
 }
 
-// checkProgram reports a list that does not begin with a program.
+// checkProgram reports a list that does not start with a program.
 func (d *decoder) checkProgram(body *hclsyntax.Body, name string, words []string) {
 	attr := body.Attributes[name]
 	switch {
 	case attr == nil || words == nil:
 	case len(words) == 0 || words[0] == "":
-		d.fail("bad-value", d.f.rng(attr.Expr.Range()), fmt.Sprintf("%q names no program", name), "write a program of the image and its arguments")
+		d.fail("bad-value", d.f.rng(attr.Expr.Range()), fmt.Sprintf("%q has no program", name), "write a program of the image and its arguments")
 	case len(words) == 1 && strings.ContainsFunc(words[0], unicode.IsSpace):
-		d.fail("bad-value", d.f.rng(attr.Expr.Range()), "the command is one word with blanks in it, and no shell takes it apart", "write each word for itself, as in [\"wget\", \"-q\", \"…\"]")
+		d.fail("bad-value", d.f.rng(attr.Expr.Range()), "the command is one word with spaces, and no shell splits it", "write each word separately, as in [\"wget\", \"-q\", \"…\"]")
 	}
 }
 
@@ -128,20 +127,20 @@ func (d *decoder) processors(body *hclsyntax.Body) int {
 	f, _ := new(big.Float).Mul(v.AsBigFloat(), big.NewFloat(1000)).Float64()
 	n := int(max(min(f, container.MaxCPU+1), 0) + 0.5)
 	if n < 1 || n > container.MaxCPU {
-		d.fail("bad-value", d.f.rng(body.Attributes["cpus"].Expr.Range()), "\"cpus\" is out of bounds", fmt.Sprintf("write a number of processors from 0.001 to %d, such as 0.5", container.MaxCPU/1000))
+		d.fail("bad-value", d.f.rng(body.Attributes["cpus"].Expr.Range()), "\"cpus\" is out of range", fmt.Sprintf("write a number of processors from 0.001 to %d, such as 0.5", container.MaxCPU/1000))
 		return 0
 	}
 	return n
 }
 
-// holds reports whether a variable of a container can have a value: text, or one secret
-// that comes from the environment, from where Compose and Kubernetes pass it on.
+// checkContainerSecret checks the value of a variable of a container: text, or one secret from
+// the environment, because Compose and Kubernetes pass it on from there.
 func (d *decoder) checkContainerSecret(x hclsyntax.Expression, parts []grant.Part, secrets []definition.Secret) bool {
 	if !slices.ContainsFunc(parts, func(p grant.Part) bool { return p.Secret != "" || p.Base64 != nil }) {
 		return true
 	}
 	if len(parts) > 1 || parts[0].Secret == "" {
-		d.fail("misplaced-secret", d.f.rng(x.Range()), "a secret stands alone in a variable of a container", "write secret.NAME, and have the secret be the whole value")
+		d.fail("misplaced-secret", d.f.rng(x.Range()), "a secret must be the whole value of a container variable", "write only secret.NAME")
 		return false
 	}
 	i := slices.IndexFunc(secrets, func(s definition.Secret) bool { return s.Name == parts[0].Secret })
@@ -150,7 +149,7 @@ func (d *decoder) checkContainerSecret(x hclsyntax.Expression, parts []grant.Par
 	}
 	detail := "use a secret with \"env\""
 	if secrets[i].File != "" {
-		detail += fmt.Sprintf(", or have the container read it: reads = [%q]", secrets[i].Name)
+		detail += fmt.Sprintf(", or let the container read it: reads = [%q]", secrets[i].Name)
 	}
 	d.fail("misplaced-secret", d.f.rng(x.Range()), fmt.Sprintf("the secret %q does not come from the environment", secrets[i].Name), detail, diag.Note{Range: secrets[i].Range, Message: "the secret"})
 	return false
@@ -164,7 +163,7 @@ func (d *decoder) containerReads(body *hclsyntax.Body, secrets []definition.Secr
 	}
 	taken := declaredNames{}
 	for _, e := range list {
-		if _, known := d.secret(e.text, e.where); !known || !d.declareName(taken, e.text, e.where, "%q stands twice in \"reads\"", e.text) {
+		if _, known := d.secret(e.text, e.where); !known || !d.declareName(taken, e.text, e.where, "%q occurs twice in \"reads\"", e.text) {
 			continue
 		}
 		names = append(names, e.text)
@@ -177,18 +176,17 @@ func (d *decoder) containerReads(body *hclsyntax.Body, secrets []definition.Secr
 	return names
 }
 
-// containerFolders decodes what a container may write to, and the volumes that are
-// mounted in it.
+// containerFolders decodes the writable directories and volumes of a container.
 func (d *decoder) containerFolders(b *hclsyntax.Block, c *definition.Container, n *containerScope) {
-	const form = `write an absolute path in its shortest form, of letters, digits and ._@+-, such as "/data", and none of the system's`
+	const form = `write an absolute path without system directories, of letters, digits and ._@+-, such as "/data"`
 	targets := declaredNames{}
 	mounts := func(where hcl.Range, folder string) bool {
 		if !container.IsFolder(folder) {
-			d.fail("bad-value", d.f.rng(where), "no folder can be mounted here", form)
+			d.fail("bad-value", d.f.rng(where), "this directory cannot be mounted", form)
 			return false
 		}
 		if folder == "/tmp" {
-			d.fail("bad-value", d.f.rng(where), "every container has a /tmp that it may write to", "remove it, or name another folder")
+			d.fail("bad-value", d.f.rng(where), "every container has a writable /tmp", "remove it, or use another directory")
 			return false
 		}
 		return d.declareName(targets, folder, where, "%q is mounted twice", folder)
@@ -217,9 +215,9 @@ func (d *decoder) containerVolume(b *hclsyntax.Block, mounts func(hcl.Range, str
 	v := definition.ContainerVolume{Name: b.Labels[0], NameRange: d.f.rng(b.LabelRanges[0])}
 	switch {
 	case !container.IsLabel(v.Name):
-		d.fail("bad-name", v.NameRange, "the volume has a bad name", "use 1 to 63 lower-case letters, digits and -, of which the first is a letter and the last no -")
+		d.fail("bad-name", v.NameRange, "the volume has a bad name", "use 1 to 63 lower-case letters, digits and -; start with a letter, and do not end with -")
 	case v.Name == container.StateVolume:
-		d.fail("bad-name", v.NameRange, "this server keeps its state in the volume of this name", "give it another name")
+		d.fail("bad-name", v.NameRange, "mcpd stores its state in the volume of this name", "give it another name")
 	}
 	if target, ok := d.text(b.Body, "target"); ok && mounts(b.Body.Attributes["target"].Expr.Range(), target) {
 		v.Target = target
@@ -232,7 +230,7 @@ func (d *decoder) containerVolume(b *hclsyntax.Block, mounts func(hcl.Range, str
 	case !shared:
 		n.volumes[v.Name] = v
 	case first.Host != v.Host || first.Size != v.Size:
-		d.fail("contradiction", v.NameRange, fmt.Sprintf("the volume %q has another \"host\" or \"size\" elsewhere", clip(v.Name)), "say the same of it everywhere, or give it another name",
+		d.fail("contradiction", v.NameRange, fmt.Sprintf("the volume %q has another \"host\" or \"size\" elsewhere", clip(v.Name)), "use the same values, or give it another name",
 			diag.Note{Range: first.NameRange, Message: "the first one is here"})
 	}
 	return v

@@ -11,7 +11,7 @@ import (
 	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
-func TestAContainerIsDecodedWholeAndIsWhereItsUpstreamIs(t *testing.T) {
+func TestContainer_allArguments(t *testing.T) {
 	c, problems := decodeConfig(t, `
 secret "key" { env = "KEY" }
 secret "cert" { file = "/run/secrets/cert" }
@@ -64,17 +64,17 @@ upstream "small" {
 	}
 	reached := grant.HTTP{Name: "upstream.Git_Hub", Hosts: []string{"git-hub:8082"}, Methods: []string{"GET", "POST", "DELETE"}, PrivateNetworks: true}
 	if diff := cmp.Diff(reached, big.Grant); diff != "" || big.URL != "http://git-hub:8082/mcp/x" || big.Transport != definition.UpstreamStreamable {
-		t.Errorf("it is reached at %s as %q (-want +got)\n%s", big.URL, big.Transport, diff)
+		t.Errorf("url %s, transport %q (-want +got)\n%s", big.URL, big.Transport, diff)
 	}
 	if diff := cmp.Diff(&definition.Container{Image: "small:1", Port: 9000, Path: "/mcp", Range: small.Container.Range}, small.Container); diff != "" || small.URL != "http://small:9000/mcp" {
 		t.Errorf("%s (-want +got)\n%s", small.URL, diff)
 	}
 	if (big.Container.Range == diag.Range{}) || c.Upstreams[0].Command != nil {
-		t.Error("the container has no place, or a command")
+		t.Error("the container has no range, or a command")
 	}
 }
 
-func TestProcessorsAreCountedInThousandths(t *testing.T) {
+func TestContainer_cpus(t *testing.T) {
 	for written, want := range map[string]int{"0.001": 1, "0.1": 100, "2": 2000, "1.5": 1500, "1000": 1_000_000, "0": 0, "-1": 0, "0.0001": 0, "1000.5": 0, "1e300": 0} {
 		c, problems := decodeConfig(t, "upstream \"x\" {\n  container {\n    image = \"x:1\"\n    port  = 9000\n    cpus  = "+written+"\n  }\n}\n", nil)
 		if got := c.Upstreams[0].Container.CPU; got != want || problems.HasErrors() != (want == 0) {
@@ -83,8 +83,8 @@ func TestProcessorsAreCountedInThousandths(t *testing.T) {
 	}
 }
 
-// TestListsOfContainersAreBounded has each list one item too long.
-func TestListsOfContainersAreBounded(t *testing.T) {
+// Each list has one item too many.
+func TestContainer_maxItems(t *testing.T) {
 	long := " = [" + strings.Repeat("\"/a\",", 65) + "]"
 	for _, name := range []string{"command", "health", "writable", "reads"} {
 		c, problems := decodeConfig(t, "upstream \"x\" {\n  container {\n    image = \"x:1\"\n    port  = 9000\n    "+name+long+"\n  }\n}\n", nil)

@@ -14,13 +14,12 @@ import (
 	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
-// decoder turns the syntax tree of one file into definitions. It collects
-// every mistake and carries on.
+// decoder converts the syntax tree of one file to definitions. It collects all errors.
 type decoder struct {
 	f        *File
 	eval     *evaluator
 	problems diag.List
-	// inInput says that the fields being read are those of what a body is given.
+	// inInput means that the current fields are inputs of a script.
 	inInput bool
 }
 
@@ -36,24 +35,23 @@ func (d *decoder) fail(code string, where diag.Range, summary, detail string, no
 	}
 }
 
-// warn notes what is odd, and keeps nothing from loading.
+// warn reports a warning, which does not prevent a load.
 func (d *decoder) warn(code string, where diag.Range, summary, detail string) {
 	if len(d.problems) < maxCollected {
 		d.problems = append(d.problems, diag.Diagnostic{Severity: diag.Warning, Code: code, Range: where, Summary: summary, Detail: detail})
 	}
 }
 
-// named tells blocks of one type apart by name.
+// declaredNames holds the names of blocks of one type.
 type declaredNames map[string]hcl.Range
 
-// claim notes the name of a block. It reports a second one of the same name,
-// and returns false for it.
+// declare adds the name of a block. If it is a duplicate, declare reports it and returns false.
 func (d *decoder) declare(taken declaredNames, b *hclsyntax.Block) bool {
 	return d.declareName(taken, b.Labels[0], b.LabelRanges[0], "there is a second "+b.Type+" %q", b.Labels[0])
 }
 
-// claimName notes key. It reports a second one, and returns false for it. The
-// format says what there is twice, of the name as the reader knows it.
+// declareName adds key. If it is a duplicate, declareName reports it and returns false. format
+// is the summary, with the name as written.
 func (d *decoder) declareName(taken declaredNames, key string, where hcl.Range, format, name string) bool {
 	if first, again := taken[key]; again {
 		d.duplicate(where, first, fmt.Sprintf(format, name))
@@ -63,19 +61,19 @@ func (d *decoder) declareName(taken declaredNames, key string, where hcl.Range, 
 	return true
 }
 
-// checkName reports a name that is not like ^[A-Za-z0-9_.-]{1,64}$.
+// checkName reports a name that does not match ^[A-Za-z0-9_.-]{1,64}$.
 func (d *decoder) checkName(what, name string, where hcl.Range) {
 	if !definition.IsName(name) {
-		d.fail("bad-name", d.f.rng(where), fmt.Sprintf("%s has a bad name", what),
+		d.fail("bad-name", d.f.rng(where), fmt.Sprintf("%s has an invalid name", what),
 			fmt.Sprintf("use 1 to %d of the characters A-Z a-z 0-9 _ . -", definition.MaxName))
 	}
 }
 
-// checkIdentifier reports a name that cannot be written in an expression, as
-// in var.NAME or http.NAME.
+// checkIdentifier reports a name that cannot be used in an expression, as in var.NAME or
+// http.NAME.
 func (d *decoder) checkIdentifier(what, name string, where hcl.Range) {
 	if !isIdentifier(name) {
-		d.fail("bad-name", d.f.rng(where), fmt.Sprintf("%s has a bad name", what),
+		d.fail("bad-name", d.f.rng(where), fmt.Sprintf("%s has an invalid name", what),
 			fmt.Sprintf("use 1 to %d of the characters A-Z a-z 0-9 _, and no digit first", definition.MaxName))
 	}
 }
@@ -84,8 +82,7 @@ func isIdentifier(s string) bool {
 	return definition.IsName(s) && !strings.ContainsAny(s, ".-") && !isDigit(s[0])
 }
 
-// Decode evaluates a tool file. The definitions are complete only when the
-// list holds no error.
+// Decode evaluates a tool file. The definitions are complete only if the list has no errors.
 func (f *File) Decode(s Scope) (_ definition.Definitions, problems diag.List) {
 	defer f.reportPanic(&problems)
 	d := newDecoder(f, s)
@@ -123,8 +120,8 @@ func (f *File) Decode(s Scope) (_ definition.Definitions, problems diag.List) {
 	return defs, f.finish(d.problems)
 }
 
-// claimDefinition notes the name of a definition. Resources, folders and
-// templates share their names, since policies and hooks name them alike.
+// declareDefinition adds the name of a definition. Resources, folders and templates share a
+// namespace, because policies and hooks refer to them alike.
 func (d *decoder) declareDefinition(taken map[string]declaredNames, b *hclsyntax.Block) {
 	kind := b.Type
 	if kind == "resource_folder" || kind == "resource_template" {
@@ -136,7 +133,7 @@ func (d *decoder) declareDefinition(taken map[string]declaredNames, b *hclsyntax
 	d.declareName(taken[kind], b.Labels[0], b.LabelRanges[0], "there is a second "+kind+" %q", b.Labels[0])
 }
 
-// hasher makes the hashes of one definition.
+// hasher computes the hashes of one definition.
 type hasher struct{ source, semantic hash.Hash }
 
 // Write adds bytes to both hashes. It never fails.
@@ -145,8 +142,8 @@ func (h *hasher) Write(b []byte) (int, error) {
 	return h.source.Write(b)
 }
 
-// definition checks the name and the block of a definition, which what calls it, and
-// begins its hashes. It returns the place of its name.
+// definition checks the name and block of a definition, named what in messages, and starts its
+// hashes. It returns the range of the name.
 func (d *decoder) definition(b *hclsyntax.Block, what string) diag.Range {
 	d.checkName(what, b.Labels[0], b.LabelRanges[0])
 	d.checkBody(b)
@@ -154,12 +151,12 @@ func (d *decoder) definition(b *hclsyntax.Block, what string) diag.Range {
 	return d.f.rng(b.LabelRanges[0])
 }
 
-// begin begins the hashes of a definition: where it stands and its source
-// text. What its expressions read until [decoder.hashes] is added.
+// begin starts the hashes of a definition with its position and source text. Everything that
+// its expressions read before [decoder.hashes] is added.
 func (d *decoder) begin(b *hclsyntax.Block) {
 	where := blockRange(b)
 	if isJSON(d.f.path) {
-		where.Start = b.OpenBraceRange.Start // the blocks of one type share its name
+		where.Start = b.OpenBraceRange.Start // blocks of one type share its name
 	}
 	r := d.f.rng(where)
 	h := &hasher{source: sha256.New(), semantic: sha256.New()}
@@ -176,7 +173,7 @@ func (d *decoder) begin(b *hclsyntax.Block) {
 	d.eval.reads = h
 }
 
-// hashes ends the hashes of a definition and returns them.
+// hashes completes and returns the hashes of a definition.
 func (d *decoder) hashes() definition.Hashes {
 	h := d.eval.reads
 	d.eval.reads = nil

@@ -13,25 +13,24 @@ import (
 	"github.com/mcpd/mcpd/diag"
 )
 
-// evaluator computes expressions. It walks the syntax tree itself, rather than
-// have HCL do it, so that the work of a file and the size of each value stay
-// bounded whatever the expressions say, and mistakes are told in our words.
-// A value that could not be computed has been reported; callers pass it over.
+// evaluator evaluates expressions. It walks the syntax tree itself instead of using HCL, so
+// that the work of a file and the size of each value are bounded, and the messages are ours. A
+// failed value has been reported; callers skip it.
 type evaluator struct {
 	f        *File
 	scope    Scope
 	problems *diag.List
-	// work is what the file's expressions may still cost; exhausted: it was
-	// reported that they cost more.
+	// workLeft is the remaining budget for expressions. exhausted means that exceeding it was
+	// reported.
 	workLeft  int
 	exhausted bool
-	// compared counts the names that were looked through for suggestions.
+	// compared counts the names compared for suggestions.
 	compared int
-	// reads collects what the current definition depends on beside its text.
+	// reads collects the dependencies of the current definition besides its text.
 	reads *hasher
-	// sensitive: a value was read that must not show in a message.
+	// sensitive: a sensitive value was read, so messages must not contain values.
 	sensitive bool
-	// private: what is computed is shown to nobody, so that it may be sensitive.
+	// allowSensitive: the result is not shown to anyone, so it may be sensitive.
 	allowSensitive bool
 	vars           map[string]cty.Value
 	// loops holds the variables of the enclosing for expressions.
@@ -49,10 +48,10 @@ func newEvaluator(f *File, s Scope, problems *diag.List) *evaluator {
 	return &evaluator{f: f, scope: s, problems: problems, workLeft: baseWork + workPerByte*min(len(f.source), maxHCL)}
 }
 
-// askNull is what to do where a value is null.
-const askNull = "ask first whether the value is there: value == null ? other : value"
+// askNull is the advice for a null value.
+const askNull = "test the value first: value == null ? other : value"
 
-// fail notes a mistake, and returns no value.
+// fail reports an error and returns no value.
 func (e *evaluator) fail(code string, where hcl.Range, summary, detail string) (cty.Value, bool) {
 	if len(*e.problems) < maxCollected {
 		*e.problems = append(*e.problems, diag.Diagnostic{Code: code, Range: e.f.rng(where), Summary: summary, Detail: detail})
@@ -60,21 +59,21 @@ func (e *evaluator) fail(code string, where hcl.Range, summary, detail string) (
 	return cty.NilVal, false
 }
 
-// charge takes cost from what is left. It reports what costs more.
+// charge subtracts cost from the budget. It reports an exceeded budget.
 func (e *evaluator) charge(cost int, where hcl.Range) bool {
 	if cost <= e.workLeft {
 		e.workLeft -= cost
 		return true
 	}
 	if !e.exhausted {
-		e.fail("too-large", where, "the expressions of this file take too much work", "make the values smaller, or move them into a file of data")
+		e.fail("too-large", where, "the expressions of this file are too expensive", "make the values smaller, or move them into a data file")
 	}
 	e.exhausted = true
-	e.workLeft /= 2 // so that asking for too much is not free
+	e.workLeft /= 2 // so that rejected requests are not free
 	return false
 }
 
-// value computes x. It reports false when that failed.
+// value evaluates x. It returns false if it fails.
 func (e *evaluator) value(x hclsyntax.Expression) (cty.Value, bool) {
 	if !e.charge(stepCost, x.Range()) {
 		return cty.NilVal, false
@@ -120,7 +119,7 @@ func (e *evaluator) value(x hclsyntax.Expression) (cty.Value, bool) {
 		v, ok := e.items[x]
 		return v, ok
 	default:
-		return e.fail("expression", x.Range(), "this expression cannot be computed", "write it with what the manual of the tool language lists under Expressions")
+		return e.fail("expression", x.Range(), "this kind of expression is not supported", "see Expressions in the manual of the tool language")
 	}
 }
 
@@ -163,7 +162,7 @@ func (e *evaluator) appendText(b *strings.Builder, v cty.Value, where hcl.Range)
 	}
 	s, err := convertTo(v, cty.String)
 	if err != nil {
-		e.fail("wrong-type", where, fmt.Sprintf("%s cannot be part of a string", typeOf(v)), "jsonencode() makes text of any value")
+		e.fail("wrong-type", where, fmt.Sprintf("%s cannot be part of a string", typeOf(v)), "use jsonencode() to convert it to text")
 		return false
 	}
 	text := s.AsString()
@@ -178,7 +177,7 @@ func (e *evaluator) appendText(b *strings.Builder, v cty.Value, where hcl.Range)
 	return true
 }
 
-// textCost is the cost of making a string of s.
+// textCost is the cost of a string of s.
 func textCost(s string) int {
 	for i := range len(s) {
 		if s[i] >= utf8.RuneSelf {
@@ -189,11 +188,11 @@ func textCost(s string) int {
 }
 
 func (e *evaluator) tooLarge(where hcl.Range) {
-	e.fail("too-large", where, fmt.Sprintf("the value is larger than %d KiB, holds more than %d values, or is nested deeper than %d levels", maxValue>>10, maxValue/nodeSize, maxNesting),
-		"put data into a file of its own, which a script imports")
+	e.fail("too-large", where, fmt.Sprintf("the value is larger than %d KiB, contains more than %d values, or is nested deeper than %d levels", maxValue>>10, maxValue/nodeSize, maxNesting),
+		"put data into a file that a script imports")
 }
 
-// joined computes a template's %{for}.
+// joined evaluates a template's %{for}.
 func (e *evaluator) joined(x *hclsyntax.TemplateJoinExpr) (cty.Value, bool) {
 	v, ok := e.value(x.Tuple)
 	if !ok {
@@ -229,7 +228,7 @@ func (e *evaluator) object(x *hclsyntax.ObjectConsExpr) (cty.Value, bool) {
 		name, okName := e.key(item.KeyExpr)
 		v, ok := e.value(item.ValueExpr)
 		if _, again := attrs[name]; okName && again {
-			e.fail("duplicate", item.KeyExpr.Range(), fmt.Sprintf("the key %s stands twice in this object", e.show(name)), "keep one of the two")
+			e.fail("duplicate", item.KeyExpr.Range(), fmt.Sprintf("the key %s occurs twice in this object", e.show(name)), "keep one of them")
 			okName = false
 		}
 		if all = all && ok && okName; all {
@@ -242,14 +241,14 @@ func (e *evaluator) object(x *hclsyntax.ObjectConsExpr) (cty.Value, bool) {
 	return cty.ObjectVal(attrs), true
 }
 
-// key computes the key of an object's item; a bare word stands for itself.
+// key evaluates the key of an object item. A bare word is a string.
 func (e *evaluator) key(x hclsyntax.Expression) (string, bool) {
 	if k, ok := x.(*hclsyntax.ObjectConsKeyExpr); ok {
 		if word := hcl.ExprAsKeyword(k.Wrapped); word != "" && !k.ForceNonLiteral {
 			return word, true
 		}
 		if t, ok := k.Wrapped.(*hclsyntax.ScopeTraversalExpr); ok && !k.ForceNonLiteral {
-			e.fail("expression", t.SrcRange, "this key is neither a word nor a string",
+			e.fail("expression", t.SrcRange, "this key is not a word or a string",
 				"put it in quotes, or in parentheses if it is a reference")
 			return "", false
 		}
@@ -262,17 +261,17 @@ func (e *evaluator) key(x hclsyntax.Expression) (string, bool) {
 	return e.text(v, x.Range())
 }
 
-// text returns v as a string, for keys.
+// text converts v to a string, for keys.
 func (e *evaluator) text(v cty.Value, where hcl.Range) (string, bool) {
 	s, err := convertTo(v, cty.String)
 	if err != nil || s.IsNull() {
-		e.fail("wrong-type", where, fmt.Sprintf("a key must be a string, not %s", typeOf(v)), "write text between quotes")
+		e.fail("wrong-type", where, fmt.Sprintf("a key must be a string, not %s", typeOf(v)), "put the text in quotes")
 		return "", false
 	}
 	return s.AsString(), true
 }
 
-// heredocAt returns the literal heredoc that x stands for, or nil.
+// heredocAt returns the literal heredoc of x, or nil.
 func (f *File) heredocAt(x *hclsyntax.TemplateExpr) *heredoc {
 	if len(f.heredocs) == 0 || x.SrcRange.Filename != "" {
 		return nil

@@ -51,14 +51,14 @@ func (e *evaluator) call(x *hclsyntax.FunctionCallExpr) (cty.Value, bool) {
 func functionHint(name string) string {
 	switch name {
 	case "range", "setproduct":
-		return "a function whose result can be far larger than its arguments is not offered"
+		return "functions with results much larger than their arguments are not supported"
 	case "timestamp", "uuid", "bcrypt", "env", "templatefile":
-		return "functions are pure: the same file always means the same"
+		return "use another function: functions must be pure"
 	}
 	return diag.DidYouMean(name, functionNames())
 }
 
-// arguments computes the arguments of a call; f(list...) passes each item.
+// arguments evaluates the arguments of a call; f(list...) passes each item.
 func (e *evaluator) arguments(x *hclsyntax.FunctionCallExpr) ([]cty.Value, bool) {
 	args := make([]cty.Value, 0, len(x.Args))
 	all := true
@@ -71,7 +71,7 @@ func (e *evaluator) arguments(x *hclsyntax.FunctionCallExpr) ([]cty.Value, bool)
 	}
 	last := args[len(args)-1]
 	if t := last.Type(); last.IsNull() || !t.IsTupleType() && !t.IsListType() && !t.IsSetType() {
-		e.fail("wrong-type", x.Args[len(args)-1].Range(), fmt.Sprintf("only a list can be spread with ..., not %s", typeOf(last)), "remove the ..., or write a list in front of it")
+		e.fail("wrong-type", x.Args[len(args)-1].Range(), fmt.Sprintf("only a list can be spread with ..., not %s", typeOf(last)), "remove the ..., or put a list before it")
 		return nil, false
 	}
 	if n := last.LengthInt(); !e.charge(n, x.Range()) {
@@ -80,7 +80,7 @@ func (e *evaluator) arguments(x *hclsyntax.FunctionCallExpr) ([]cty.Value, bool)
 	return append(args[:len(args)-1], last.AsValueSlice()...), true
 }
 
-// fit converts the arguments to the types of the function's parameters.
+// convertArguments converts the arguments to the parameter types of the function.
 func (e *evaluator) convertArguments(x *hclsyntax.FunctionCallExpr, f function.Function, args []cty.Value) bool {
 	params, rest := f.Params(), f.VarParam()
 	if len(args) < len(params) || len(args) > len(params) && rest == nil {
@@ -114,7 +114,7 @@ func (e *evaluator) convertArguments(x *hclsyntax.FunctionCallExpr, f function.F
 	return true
 }
 
-// signature says how a function is called, by the names of its parameters.
+// signature returns how to call a function, with the names of its parameters.
 func signature(name string, params []function.Parameter, rest *function.Parameter) string {
 	var names []string
 	for _, p := range params {
@@ -126,7 +126,7 @@ func signature(name string, params []function.Parameter, rest *function.Paramete
 	return fmt.Sprintf("write %s(%s)", name, strings.Join(names, ", "))
 }
 
-// fitCost charges for turning a list of mixed types into one of a common type.
+// conversionCost charges for converting a list of mixed types to one type.
 func (e *evaluator) conversionCost(v cty.Value, t cty.Type, where hcl.Range) bool {
 	size, ok := e.measure(v, where)
 	if ok && t.IsCollectionType() && t.ElementType() == cty.DynamicPseudoType {
@@ -135,7 +135,7 @@ func (e *evaluator) conversionCost(v cty.Value, t cty.Type, where hcl.Range) boo
 	return ok
 }
 
-// argRange returns the range of the argument i, which may have been spread.
+// argRange returns the range of argument i, which may be spread.
 func argRange(x *hclsyntax.FunctionCallExpr, i int) hcl.Range {
 	if len(x.Args) == 0 {
 		return x.Range()
@@ -153,10 +153,10 @@ func (e *evaluator) callFailed(x *hclsyntax.FunctionCallExpr, err error) {
 	if !e.sensitive {
 		detail = clip(err.Error())
 	}
-	e.fail("bad-value", where, fmt.Sprintf("%s() cannot be computed", x.Name), detail)
+	e.fail("bad-value", where, fmt.Sprintf("%s() failed", x.Name), detail)
 }
 
-// show quotes text that was computed, unless it may hold a sensitive value.
+// show quotes computed text, unless it may contain a sensitive value.
 func (e *evaluator) show(s string) string {
 	if e.sensitive {
 		return "(sensitive)"
@@ -164,7 +164,7 @@ func (e *evaluator) show(s string) string {
 	return strconv.Quote(clip(s))
 }
 
-// clip bounds text that others wrote to one short line.
+// clip truncates untrusted text to one short line.
 func clip(s string) string {
 	const longest = 200
 	for i, r := range s {
@@ -183,25 +183,24 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// Scope is what the expressions of a file may refer to.
+// Scope holds everything that the expressions of a file may refer to.
 type Scope struct {
 	// Vars are the declared variables with their values.
 	Vars map[string]definition.Variable
-	// Locals is the namespace of the folder; nil when it has no locals.
+	// Locals is the namespace of the directory; nil if it has no locals.
 	Locals *Locals
 	// Secrets are the names of the declared secrets.
 	Secrets []string
-	// Incomplete says that variables, locals and secrets may be declared that are
-	// not known, since a file has a syntax error. An unknown one is not reported.
+	// Incomplete means that there may be unknown variables, locals and secrets, because a file
+	// has a syntax error. An unknown name is not reported.
 	Incomplete bool
-	// ReadFile returns the bytes of a file, its path cleaned and relative to
-	// the tools root. It refuses to leave the folder. Nil means that no file
-	// can be read.
+	// ReadFile returns the content of a file. The path is clean and relative to the tools root.
+	// It must reject paths outside of the root. If nil, no file can be read.
 	ReadFile func(path string) ([]byte, error)
 }
 
-// openFile reads the file that a call of file() names. The path as it is written is
-// relative to the folder of the file that holds the call, and name to the tools root.
+// openFile reads the file of a file() call. written is the path as written, relative to the
+// directory of the calling file; name is relative to the tools root.
 func (e *evaluator) openFile(x *hclsyntax.FunctionCallExpr) (written, name string, content []byte, ok bool) {
 	args, ok := e.arguments(x)
 	if !ok {
@@ -214,34 +213,34 @@ func (e *evaluator) openFile(x *hclsyntax.FunctionCallExpr) (written, name strin
 	where := x.Args[0].Range()
 	written = args[0].AsString()
 	if name, content, ok = e.readFile(written, where); ok && (len(content) > maxValue || !utf8.Valid(content)) {
-		e.fail("bad-value", where, fmt.Sprintf("the file %s is larger than %d KiB or is not text in UTF-8", e.show(written), maxValue>>10), "make it smaller, and save it as UTF-8")
+		e.fail("bad-value", where, fmt.Sprintf("the file %s is larger than %d KiB or not UTF-8", e.show(written), maxValue>>10), "make it smaller, and save it as UTF-8")
 		ok = false
 	}
 	return written, name, content, ok
 }
 
-// readFile reads the file at a path that is relative to the folder of the file
-// that names it. What the file holds becomes part of the definition.
+// readFile reads a file by a path relative to the directory of the file that refers to it. Its
+// content becomes part of the definition.
 func (e *evaluator) readFile(written string, where hcl.Range) (name string, content []byte, ok bool) {
 	name = path.Join(e.f.dir, written)
 	if strings.Contains(written, `\`) {
-		e.fail("bad-path", where, "a path has no backslash", "write "+e.show(strings.ReplaceAll(written, `\`, "/")))
+		e.fail("bad-path", where, "the path has a backslash", "write "+e.show(strings.ReplaceAll(written, `\`, "/")))
 		return "", nil, false
 	}
 	if !definition.IsInside(written, name) {
-		e.fail("bad-path", where, "the path leaves the tools directory", "write a path relative to the folder of this file, with forward slashes")
+		e.fail("bad-path", where, "the path leaves the tools directory", "write a path relative to the directory of this file, with forward slashes")
 		return "", nil, false
 	}
 	if e.scope.ReadFile == nil {
-		e.fail("bad-path", where, "file() cannot be used here", "call it in the definition that uses the file")
+		e.fail("bad-path", where, "file() cannot be used here", "use it in the definition that needs the file")
 		return "", nil, false
 	}
 	content, err := e.scope.ReadFile(name)
 	if err != nil {
 		summary, detail := fmt.Sprintf("the file %s cannot be read", e.show(written)), clip(err.Error())
 		if errors.Is(err, fs.ErrNotExist) {
-			summary = fmt.Sprintf("there is no file %s in the tools folder", e.show(name))
-			detail = "correct the path, which is relative to the folder of this file, or make the file"
+			summary = fmt.Sprintf("there is no file %s in the tools directory", e.show(name))
+			detail = "create the file, or correct the path, which is relative to the directory of this file"
 		}
 		e.fail("unreadable-file", where, summary, detail)
 		return "", nil, false

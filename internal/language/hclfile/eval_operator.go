@@ -7,7 +7,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// conditional computes the chosen side only.
+// conditional evaluates only the chosen side.
 func (e *evaluator) conditional(x *hclsyntax.ConditionalExpr) (cty.Value, bool) {
 	chosen, ok := e.condition(x.Condition)
 	switch {
@@ -27,14 +27,14 @@ func (e *evaluator) condition(x hclsyntax.Expression) (result, ok bool) {
 	}
 	b, err := convertTo(v, cty.Bool)
 	if err != nil || b.IsNull() {
-		e.fail("wrong-type", x.Range(), fmt.Sprintf("a condition must be true or false, not %s", typeOf(v)), "compare it with something, such as with == or >=")
+		e.fail("wrong-type", x.Range(), fmt.Sprintf("a condition must be true or false, not %s", typeOf(v)), "compare it with a value, such as with == or >=")
 		return false, false
 	}
 	return b.True(), true
 }
 
-// binary computes an operator. The right side of && and || is computed only
-// when the left side does not decide.
+// binary evaluates an operator. It evaluates the right side of && and || only if the left side
+// does not decide.
 func (e *evaluator) binary(x *hclsyntax.BinaryOpExpr) (cty.Value, bool) {
 	if x.Op == hclsyntax.OpLogicalAnd || x.Op == hclsyntax.OpLogicalOr {
 		left, ok := e.condition(x.LHS)
@@ -60,10 +60,10 @@ func (e *evaluator) unary(x *hclsyntax.UnaryOpExpr) (cty.Value, bool) {
 	return e.operate(x.Op, x, []hclsyntax.Expression{x.Val}, []cty.Value{v})
 }
 
-// operand says what to write beside an operator that takes values of type t.
+// operand returns what to write as operand of type t.
 func operand(t cty.Type) string {
 	if t == cty.Bool {
-		return "compare it with something, such as with == or >="
+		return "compare it with a value, such as with == or >="
 	}
 	return "write " + nameOf(t) + ", without quotes"
 }
@@ -80,7 +80,7 @@ func (e *evaluator) operate(op *hclsyntax.Operation, x hclsyntax.Expression, par
 		if err != nil || v.IsNull() {
 			detail := operand(param.Type)
 			if op == hclsyntax.OpAdd && typeOf(operands[i]) == "a string" {
-				detail += "; strings are joined in one: \"${var.a} and ${var.b}\""
+				detail += "; join strings in a template: \"${var.a} and ${var.b}\""
 			}
 			return e.fail("wrong-type", parts[i].Range(), fmt.Sprintf("the operator needs %s, not %s", nameOf(param.Type), typeOf(operands[i])), detail)
 		}
@@ -88,20 +88,20 @@ func (e *evaluator) operate(op *hclsyntax.Operation, x hclsyntax.Expression, par
 	}
 	v, err := op.Impl.Call(operands)
 	if err != nil || v.Type() == cty.Number && !representable(v) {
-		return e.fail("bad-value", x.Range(), "the result is not a number", "do not divide by zero, and stay in the range of a 64-bit float")
+		return e.fail("bad-value", x.Range(), "the result is not a number", "avoid division by zero, and stay in the range of a 64-bit float")
 	}
 	return v, true
 }
 
-// loop computes a for expression. The first item that cannot be computed ends
-// it, so that one mistake is told once.
+// loop evaluates a for expression. It stops at the first item that fails, so that an error is
+// reported once.
 func (e *evaluator) loop(x *hclsyntax.ForExpr) (cty.Value, bool) {
 	v, ok := e.value(x.CollExpr)
 	if !ok {
 		return v, false
 	}
 	if v.IsNull() || !v.CanIterateElements() {
-		return e.fail("wrong-type", x.CollExpr.Range(), fmt.Sprintf("only a list or an object can be looped over, not %s", typeOf(v)), "write what is looped over in brackets: [ … ]")
+		return e.fail("wrong-type", x.CollExpr.Range(), fmt.Sprintf("a for expression needs a list or an object, not %s", typeOf(v)), "write a list in brackets: [ … ]")
 	}
 	depth := len(e.loops)
 	defer func() { e.loops = e.loops[:depth] }()
@@ -120,11 +120,11 @@ func (e *evaluator) loop(x *hclsyntax.ForExpr) (cty.Value, bool) {
 	return result.value(x.KeyExpr != nil), true
 }
 
-// loopResult is what a for expression has made so far.
+// loopResult is the partial result of a for expression.
 type loopResult struct {
 	grouped bool
 	items   []cty.Value
-	// members are the values of each key, one unless they are grouped.
+	// members are the values of each key. Without grouping, there is one per key.
 	members map[string][]cty.Value
 }
 
@@ -175,8 +175,8 @@ func (r *loopResult) value(object bool) cty.Value {
 	return cty.ObjectVal(attrs)
 }
 
-// splat computes list[*].name. A value that is no list counts as a list of it
-// alone, and null as an empty one.
+// splat evaluates list[*].name. A value that is not a list is treated as a list of one item,
+// and null as an empty list.
 func (e *evaluator) splat(x *hclsyntax.SplatExpr) (cty.Value, bool) {
 	v, ok := e.value(x.Source)
 	if !ok {

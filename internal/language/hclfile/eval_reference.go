@@ -18,7 +18,7 @@ import (
 	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
-// reference computes var.x, local.x and the variables of for expressions.
+// reference evaluates var.x, local.x and the variables of for expressions.
 func (e *evaluator) reference(x *hclsyntax.ScopeTraversalExpr) (cty.Value, bool) {
 	root := x.Traversal.RootName()
 	for _, b := range slices.Backward(e.loops) {
@@ -30,7 +30,7 @@ func (e *evaluator) reference(x *hclsyntax.ScopeTraversalExpr) (cty.Value, bool)
 	case "var", "local":
 	case "secret":
 		return e.fail("misplaced-secret", x.SrcRange, "a secret cannot be used here",
-			"secret.NAME may stand where it is sent and not seen: in the value of a header, in a dsn, in the env of a program and in client_secret")
+			"use secret.NAME only in a header value, a dsn, the env of a program, or client_secret")
 	default:
 		e.unknownRoot(x, root)
 		return cty.NilVal, false
@@ -46,7 +46,7 @@ func (e *evaluator) reference(x *hclsyntax.ScopeTraversalExpr) (cty.Value, bool)
 	return e.traverse(v, x.Traversal[2:])
 }
 
-// fileName returns the name of a file that a reference would be in quotes, or "".
+// fileName returns the file name that a reference resembles, or "".
 func fileName(t hcl.Traversal) string {
 	if len(t) != 2 {
 		return ""
@@ -58,7 +58,7 @@ func fileName(t hcl.Traversal) string {
 	return t.RootName() + "." + extension.Name
 }
 
-// ofCalls are names that bodies or CEL know during a call.
+// celNames are names that only scripts or CEL know, during a call.
 var celNames = []string{"args", "input", "principal", "agent", "call", "source", "tool", "now", "params", "event", "result", "content"}
 
 func (e *evaluator) unknownRoot(x *hclsyntax.ScopeTraversalExpr, root string) {
@@ -74,13 +74,13 @@ func (e *evaluator) unknownRoot(x *hclsyntax.ScopeTraversalExpr, root string) {
 		detail = fmt.Sprintf("if it is text, put it in quotes: %q", root)
 	}
 	if detail == "" {
-		detail = "values are named var.NAME and local.NAME"
+		detail = "write var.NAME or local.NAME"
 	}
 	if file := fileName(x.Traversal); file != "" {
 		detail = fmt.Sprintf("if it is a file, put its name in quotes: %q", file)
 	}
 	if slices.Contains(celNames, root) {
-		detail = fmt.Sprintf("%s is known only while a call runs, to bodies and to CEL; this is computed when the files are loaded", root)
+		detail = fmt.Sprintf("use %s only in scripts and CEL: this expression is evaluated when files are loaded", root)
 	}
 	e.fail("unknown-name", x.SrcRange, fmt.Sprintf("there is no value %q", root), detail)
 }
@@ -126,11 +126,11 @@ func (e *evaluator) lookup(root, name string, where hcl.Range) (cty.Value, bool)
 		return cached, true
 	}
 	if len(v.Value) == 0 {
-		return cty.NilVal, false // why is told where the variable is declared
+		return cty.NilVal, false // the declaration has the error
 	}
 	var value ctyjson.SimpleJSONValue
 	if err := value.UnmarshalJSON(v.Value); err != nil {
-		return e.fail("bad-value", where, fmt.Sprintf("the variable %q has no usable value", name), "give it a value of its type")
+		return e.fail("bad-value", where, fmt.Sprintf("the variable %q has no valid value", name), "give it a value of its type")
 	}
 	if e.vars == nil {
 		e.vars = map[string]cty.Value{}
@@ -147,22 +147,22 @@ func (e *evaluator) local(name string, where hcl.Range) (cty.Value, bool) {
 	found, known := l.values[name]
 	if !known {
 		e.unknown("local value", name, where, maps.Keys(l.values),
-			fmt.Sprintf("declare it in a file of this folder: locals { %s = … }", name))
+			fmt.Sprintf("declare it in a file of this directory: locals { %s = … }", name))
 		return cty.NilVal, false
 	}
 	e.read("local", name, string(found.hash[:]))
-	if found.sensitive && !e.checkSensitive(where, fmt.Sprintf("the local value %q holds a sensitive variable", name)) {
+	if found.sensitive && !e.checkSensitive(where, fmt.Sprintf("the local value %q contains a sensitive variable", name)) {
 		return cty.NilVal, false
 	}
 	return found.value, found.ok
 }
 
-// keep notes that a sensitive value is read. It reports one that would be
-// published, for why it is sensitive.
+// checkSensitive records that a sensitive value is read. It reports a value that would be shown
+// to others; why says why it is sensitive.
 func (e *evaluator) checkSensitive(where hcl.Range, why string) bool {
 	if !e.allowSensitive {
 		e.fail("misplaced-secret", where, why+" and cannot be used here",
-			"what stands here is shown to others; use it in the value of a header, in what a test sends, or as vars.NAME in a script")
+			"this value is shown to others; use it in a header value, in the input of a test, or as vars.NAME in a script")
 		return false
 	}
 	e.sensitive = true
@@ -180,11 +180,10 @@ func (e *evaluator) unknown(what, name string, where hcl.Range, known iter.Seq[s
 	e.fail("unknown-name", where, fmt.Sprintf("there is no %s %q", what, name), detail)
 }
 
-// didYouMean suggests one of the known names, until the file has had enough
-// names compared.
+// didYouMean suggests a known name, until the file has used up its comparisons.
 func (e *evaluator) didYouMean(name string, known iter.Seq[string]) string {
 	if e.sensitive {
-		return "" // the names may be sensitive themselves
+		return "" // the names may be sensitive
 	}
 	var names []string
 	for n := range known {
@@ -196,7 +195,7 @@ func (e *evaluator) didYouMean(name string, known iter.Seq[string]) string {
 	return diag.DidYouMean(name, names)
 }
 
-// read notes that the current definition depends on a value.
+// read records that the current definition depends on a value.
 func (e *evaluator) read(kind, name, value string) {
 	if e.reads != nil {
 		definition.WriteField(e.reads, kind)
@@ -239,9 +238,9 @@ func (e *evaluator) attr(v cty.Value, name string, where hcl.Range) (cty.Value, 
 				}
 			}
 		}
-		e.fail("unknown-name", where, fmt.Sprintf("the object has no attribute %s", e.show(name)), cmp.Or(e.didYouMean(name, known), "write an attribute that it has, or ask with lookup(object, \"name\", default)"))
+		e.fail("unknown-name", where, fmt.Sprintf("the object has no attribute %s", e.show(name)), cmp.Or(e.didYouMean(name, known), "write an existing attribute, or use lookup(object, \"name\", default)"))
 	default:
-		e.fail("wrong-type", where, fmt.Sprintf("%s has no attribute %s", typeOf(v), e.show(name)), "only objects have attributes; of a list, [0] is the first item and [*].name the attribute of each")
+		e.fail("wrong-type", where, fmt.Sprintf("%s has no attribute %s", typeOf(v), e.show(name)), "only objects have attributes; for a list, use [0] for an item, or [*].name for each")
 	}
 	return cty.NilVal, false
 }
@@ -259,7 +258,7 @@ func (e *evaluator) index(v, key cty.Value, where hcl.Range) (cty.Value, bool) {
 	t := v.Type()
 	switch {
 	case v.IsNull() || !v.IsKnown() || key.IsNull() || !key.IsKnown():
-		return e.fail("wrong-type", where, "null cannot be indexed and is no index", askNull)
+		return e.fail("wrong-type", where, "null cannot be indexed or be an index", askNull)
 	case t.IsObjectType() || t.IsMapType():
 		name, ok := e.text(key, where)
 		if !ok {
@@ -280,7 +279,7 @@ func (e *evaluator) item(v, key cty.Value, where hcl.Range) (cty.Value, bool) {
 	}
 	i, accuracy := n.AsBigFloat().Int64()
 	if length := v.LengthInt(); accuracy != big.Exact || i < 0 || i >= int64(length) {
-		return e.fail("bad-value", where, fmt.Sprintf("the list has no item of this index; its length is %d", length), "indexes count from 0")
+		return e.fail("bad-value", where, fmt.Sprintf("the list has no item with this index; its length is %d", length), "indexes count from 0")
 	}
 	return v.Index(cty.NumberIntVal(i)), true
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
-// evaluate computes one expression through a local value and a test's input.
+// evaluate evaluates one expression by a local value and the input of a test.
 func evaluate(t *testing.T, expr string) (string, diag.List) {
 	t.Helper()
 	vars := map[string]definition.Variable{
@@ -41,7 +41,7 @@ func evaluate(t *testing.T, expr string) (string, diag.List) {
 	return strings.TrimSuffix(strings.TrimPrefix(string(defs.Tests[0].Input), `{"v":`), "}"), problems
 }
 
-func TestExpressions(t *testing.T) {
+func TestEval_values(t *testing.T) {
 	for expr, want := range map[string]string{
 		`"a"`: `"a"`, `1`: `1`, `-2.5`: `-2.5`, `1e3`: `1000`, `0.1 + 0.2`: `0.3`, `12345678901234567890`: `12345678901234567890`,
 		`true`: `true`, `null`: `null`, `[]`: `[]`, `{}`: `{}`,
@@ -91,23 +91,23 @@ func TestExpressions(t *testing.T) {
 	}
 }
 
-func TestExpressionsThatCannotBeComputed(t *testing.T) {
+func TestEval_errors(t *testing.T) {
 	for expr, want := range map[string]string{
 		`var.stgae`: `there is no variable "stgae"; did you mean "stage"?`, `local.name`: `did you mean "names"?`,
 		`vars.stage`: `there is no value "vars"; did you mean "var"?`, `prod`: `put it in quotes: "prod"`,
 		`var`: `"var" is not a value by itself`, `local[local.n]`: `"local" is not a value by itself`,
-		`var.list[2]`: `the list has no item of this index; its length is 2`, `var.list[-1]`: `no item`, `var.list[0.5]`: `no item`,
+		`var.list[2]`: `the list has no item with this index; its length is 2`, `var.list[-1]`: `no item`, `var.list[0.5]`: `no item`,
 		`var.list[0].nmae`: `the object has no attribute "nmae"; did you mean "name"?`, `local.n.x`: `a number has no attribute "x"`,
 		`null.x`: `null has no attribute`, `"a"[0]`: `a string cannot be indexed`, `local.names["x"]`: `an index of a list must be a number`,
-		`secret.crm`: `a secret cannot be used here`, `uper("a")`: `did you mean "upper"?`, `range(9)`: `is not offered`, `timestamp()`: `functions are pure`,
+		`secret.crm`: `a secret cannot be used here`, `uper("a")`: `did you mean "upper"?`, `range(9)`: `are not supported`, `timestamp()`: `functions must be pure`,
 		`upper()`: `upper() takes 1 argument, not 0`, `upper("a", "b")`: `takes 1 argument, not 2`, `upper([])`: `upper() needs a string here, not a list`,
-		`upper(null)`: `must not be null`, `max()`: `max() cannot be computed; must pass at least one number`, `base64decode("%")`: `base64decode() cannot be computed`,
-		`upper("a"...)`: `only a list can be spread`, `"x${[1]}"`: `a list cannot be part of a string; jsonencode()`, `"x${null}"`: `null cannot be part of a string`,
+		`upper(null)`: `must not be null`, `max()`: `max() failed; must pass at least one number`, `base64decode("%")`: `base64decode() failed`,
+		`upper("a"...)`: `only a list can be spread`, `"x${[1]}"`: `a list cannot be part of a string; use jsonencode()`, `"x${null}"`: `null cannot be part of a string`,
 		`1 + "a"`: `the operator needs a number, not a string`, `1 / 0`: `the result is not a number`, `!1`: `the operator needs a bool, not a number`,
-		`1 ? 2 : 3`: `a condition must be true or false, not a number`, `[for x in 1 : x]`: `only a list or an object can be looped over`,
+		`1 ? 2 : 3`: `a condition must be true or false, not a number`, `[for x in 1 : x]`: `a for expression needs a list or an object`,
 		`{ for x in ["a", "a"] : x => 1 }`: `two items have the key "a"`, `{ for x in [[]] : x => 1 }`: `a key must be a string, not a list`,
-		`{ a = 1, a = 2 }`: `the key "a" stands twice`, `{ a.b = 1 }`: `neither a word nor a string`,
-		`file("gone.txt")`:   `there is no file "crm/gone.txt" in the tools folder; correct the path`,
+		`{ a = 1, a = 2 }`: `the key "a" occurs twice`, `{ a.b = 1 }`: `not a word or a string`,
+		`file("gone.txt")`:   `there is no file "crm/gone.txt" in the tools directory; create the file`,
 		`file("locked.txt")`: `the file "locked.txt" cannot be read; permission denied`, `file("../../../x")`: `leaves the tools directory`, `file("/etc/passwd")`: `leaves the tools directory`,
 		`file("")`: `leaves the tools directory`, `file("a\\b")`: `write "a/b"`, `file(1)`: `file() takes one argument`, `1e999`: `outside the range`, `1e308 * 1e308`: `the result is not a number`,
 	} {
@@ -120,7 +120,7 @@ func TestExpressionsThatCannotBeComputed(t *testing.T) {
 	}
 }
 
-func TestAFailingFunctionNeverRepeatsASensitiveValue(t *testing.T) {
+func TestEval_sensitiveValueInError(t *testing.T) {
 	for _, expr := range []string{`parseint(var.token, 10)`, `tonumber(var.token)`, `base64decode(var.token)`, `{ for x in [1, 2] : var.token => x }`} {
 		if _, problems := evaluate(t, expr); len(problems) == 0 || strings.Contains(problems.Error(), "hunter2") {
 			t.Errorf("%s: %v", expr, problems)
@@ -128,9 +128,8 @@ func TestAFailingFunctionNeverRepeatsASensitiveValue(t *testing.T) {
 	}
 }
 
-// TestNoExpressionTakesMoreThanItsShare: each of these would need gigabytes, or
-// years, if nothing bounded it.
-func TestNoExpressionTakesMoreThanItsShare(t *testing.T) {
+// Without limits, each of these would need gigabytes or years.
+func TestEval_budget(t *testing.T) {
 	big := `format("%01000000d", 1)`
 	format := `format("%030000d", 1)`
 	loop := "[for a in local.names : 1]"
@@ -163,13 +162,13 @@ func TestNoExpressionTakesMoreThanItsShare(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got, problems := evaluate(t, expr); !problems.HasErrors() {
-				t.Errorf("it made %d bytes", len(got))
+				t.Errorf("the result has %d bytes", len(got))
 			}
 		})
 	}
 }
 
-func TestLocalsCannotLaugh(t *testing.T) {
+func TestEval_growingLocals(t *testing.T) {
 	for name, link := range map[string]string{
 		"strings": `a%d = "${local.a%[2]d}${local.a%[2]d}"`,
 		"lists":   `a%d = [local.a%[2]d, local.a%[2]d]`,
@@ -187,7 +186,7 @@ func TestLocalsCannotLaugh(t *testing.T) {
 			}
 			_, problems = JoinLocals([]*File{file}, nil, false)
 			if len(problems) != 1 || problems[0].Code != "too-large" {
-				t.Errorf("want one complaint about the size, got %v", problems)
+				t.Errorf("want one error about the size, got %v", problems)
 			}
 		})
 	}

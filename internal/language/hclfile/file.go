@@ -1,26 +1,23 @@
-// Package hclfile reads the files that people write: mcpd.hcl and the files of
-// the tools folder, in HCL or in HCL's JSON syntax. It is the only package that
-// knows HCL.
+// Package hclfile parses and decodes the files of operators and authors: mcpd.hcl and the files
+// of the tools directory, in HCL or in its JSON syntax. It is the only package that uses HCL.
 //
-// [Parse] turns the bytes of a [Source] into a [File], which is immutable and
-// may be cached. [JoinLocals] evaluates the locals of one folder; [File.Decode]
-// and [File.DecodeConfig] evaluate a file in a [Scope] and return plain data:
-// [definition.Definitions] or a [definition.Config]. Input and output blocks become JSON Schemas, each
-// part of which is mapped to its place in the file. Code stays text: a [definition.Body]
-// knows the place of each of its bytes. [Format] is `mcpd fmt`.
+// [Parse] parses the bytes of a [Source] to a [File], which is immutable and may be cached.
+// [JoinLocals] evaluates the locals of one directory. [File.Decode] and [File.DecodeConfig]
+// evaluate a file in a [Scope] and return plain data: [definition.Definitions] or a
+// [definition.Config]. Input and output blocks become JSON Schemas with the position of each
+// part. Code stays text: a [definition.Body] has the position of each byte. [Format] implements
+// `mcpd fmt`.
 //
-// Every mistake is a diagnostic, and all mistakes of a file are told at once,
-// in the order of the file. [File.Decode] walks the syntax tree by hand, so
-// that their order and wording do not depend on a map or on a library.
+// Every error is a diagnostic. All errors of a file are reported at once, in file order.
+// [File.Decode] walks the syntax tree by itself, so that the order and the messages do not
+// depend on a map or a library.
 //
-// A file may be anything. Before HCL's recursive parser runs, a scanner without
-// recursion refuses what it could not survive, and cuts out the text of raw
-// heredocs, which HCL would misread. Expressions are computed by an evaluator
-// that bounds the work of each file and the size of each value.
+// A file may contain anything. Before HCL's recursive parser runs, a scanner without recursion
+// rejects what the parser could not handle. It also removes the text of raw heredocs, which HCL
+// would misread. An evaluator with bounded work and bounded values evaluates expressions.
 //
-// The package compiles no code, checks no reference between files beside
-// locals, and does not touch the disk: what file() reads comes through
-// [Scope].ReadFile.
+// The package compiles no scripts, resolves only references to locals between files, and does
+// not access the disk: file() reads through [Scope].ReadFile.
 package hclfile
 
 import (
@@ -38,41 +35,41 @@ import (
 	"github.com/mcpd/mcpd/diag"
 )
 
-// File is a file that parsed and is not yet evaluated. It is immutable and may
-// be cached by its path and content.
+// File is a parsed file that is not yet evaluated. It is immutable and may be cached by path
+// and content.
 type File struct {
 	path, dir string
 	folder    string
 	kind      Kind
 	source    string
 	positions positions
-	// cuts are what HCL did not parse, in order.
+	// skipped are the ranges that HCL did not parse, in order.
 	skipped []skippedRange
 	// heredocs are the literal heredocs, in order.
 	heredocs []heredoc
-	// embedded are the strings of a JSON file that were parsed on their own.
+	// embedded are the strings of a JSON file that were parsed separately.
 	embedded []diag.Text
 	body     *hclsyntax.Body
-	// broken: a block has a syntax error, and body does not hold it.
+	// broken: a block has a syntax error and is missing in body.
 	broken bool
 	locals []Local
 }
 
-// Source is the bytes of one file.
+// Source is the content of one file.
 type Source struct {
-	// Path is how messages name the file, with forward slashes. A path that
-	// ends in .json is read as HCL's JSON syntax.
+	// Path is the name in messages, with forward slashes. If it ends in .json, the file has
+	// HCL's JSON syntax.
 	Path string
-	// Dir is the folder of the file relative to the tools root, with forward
-	// slashes; "" is the root itself. Paths in the file are relative to it.
+	// RelDir is the directory of the file relative to the tools root, with forward slashes; ""
+	// is the root. Paths in the file are relative to it.
 	RelDir string
-	// Folder is the absolute path of the folder of the file on the disk, as the
-	// system writes it; empty when the file is not on the disk.
+	// AbsDir is the absolute directory of the file on disk, in the notation of the system. It
+	// is empty if the file is not on disk.
 	AbsDir string
 	Bytes  []byte
 }
 
-// Kind says which of the two languages a file is written in.
+// Kind is the language of a file.
 type Kind int
 
 // Local is a declared local value.
@@ -83,15 +80,15 @@ type Local struct {
 }
 
 const (
-	// ConfigKind is the operator's file, mcpd.hcl.
+	// ConfigKind is the config file, mcpd.hcl.
 	ConfigKind Kind = iota
-	// ToolsKind is a file in the tools folder.
+	// ToolsKind is a file in the tools directory.
 	ToolsKind
 )
 
-// Parse reads a file. It returns no file if the text exceeds a limit, or is JSON
-// with a syntax error. A file of HCL holds the blocks without one: each of the
-// others reports its first.
+// Parse parses a file. It returns no file if the text exceeds a limit, or is JSON with a syntax
+// error. In HCL, the file contains the blocks without syntax errors; each other block reports
+// its first error.
 func Parse(src Source, kind Kind) (_ *File, problems diag.List) {
 	f := &File{path: src.Path, dir: src.RelDir, folder: src.AbsDir, kind: kind}
 	defer f.reportPanic(&problems)
@@ -113,15 +110,16 @@ func Parse(src Source, kind Kind) (_ *File, problems diag.List) {
 	return f, problems
 }
 
-// reportPanic is deferred by what reads a file. It reports a panic, which is a mistake in mcpd
-// and must not end a server whose file is edited. What the panic says may hold text of the file.
+// reportPanic is deferred by the entry points of the package. It reports a panic, which is a
+// bug in mcpd and must not stop a server whose file is edited. The panic value is not shown,
+// because it may contain text of the file.
 func (f *File) reportPanic(problems *diag.List) {
 	if recover() == nil {
 		return
 	}
 	*problems = append(*problems, diag.Diagnostic{
 		Severity: diag.Error, Code: codeInternal, Range: diag.Range{File: f.path, Start: diag.Pos{Line: 1, Column: 1}},
-		Summary: "mcpd fails on this file, which is a mistake in mcpd", Detail: "undo the last change to the file, and report it with the file to the makers of mcpd",
+		Summary: "mcpd fails on this file because of a bug in mcpd", Detail: "undo the last change, and report the bug with the file",
 	})
 }
 
@@ -130,18 +128,18 @@ const codeInternal = "file-internal"
 
 func isJSON(path string) bool { return strings.HasSuffix(path, ".json") }
 
-// checkBytes refuses what no parser should see.
+// checkBytes rejects content that no parser should read.
 func checkBytes(src Source) *diag.Diagnostic {
 	if len(src.Bytes) > maxFile {
 		return &diag.Diagnostic{
 			Code: "too-large", Range: diag.Range{File: src.Path},
 			Summary: fmt.Sprintf("the file is larger than %d KiB", maxFile>>10),
-			Detail:  "split it, or move code and data into files of their own and read them with file()",
+			Detail:  "split it, or move code and data into files and read them with file()",
 		}
 	}
-	at, summary, detail := invalidUTF8(src.Bytes), "the file is not valid UTF-8", "save it in UTF-8"
+	at, summary, detail := invalidUTF8(src.Bytes), "the file is not valid UTF-8", "save it as UTF-8"
 	if at < 0 {
-		at, summary, detail = bytes.IndexByte(src.Bytes, 0), "the file holds a NUL byte", "save it as text in UTF-8"
+		at, summary, detail = bytes.IndexByte(src.Bytes, 0), "the file contains a NUL byte", "save it as UTF-8 text"
 	}
 	if at >= 0 {
 		pos := newPlaces(string(src.Bytes[:at])).pos(string(src.Bytes[:at]), at)
@@ -150,7 +148,7 @@ func checkBytes(src Source) *diag.Diagnostic {
 	return nil
 }
 
-// invalidUTF8 returns the offset of the first byte that is not UTF-8, or -1.
+// invalidUTF8 returns the offset of the first invalid byte, or -1.
 func invalidUTF8(b []byte) int {
 	if utf8.Valid(b) {
 		return -1
@@ -165,11 +163,11 @@ func invalidUTF8(b []byte) int {
 	return -1
 }
 
-// byteOrderMark may begin a file; it is not part of the language.
+// byteOrderMark may precede a file; it is not part of the language.
 const byteOrderMark = "\xef\xbb\xbf"
 
-// parseHCL parses native syntax. What HCL sees is the source without a byte
-// order mark and without the text of literal heredocs.
+// parseHCL parses native syntax. HCL gets the source without a byte order mark and without the
+// text of literal heredocs.
 func (f *File) parseHCL(src []byte) diag.List {
 	start := 0
 	if bytes.HasPrefix(src, []byte(byteOrderMark)) {
@@ -199,8 +197,8 @@ func (f *File) parseHCL(src []byte) diag.List {
 	return f.syntaxProblems(found)
 }
 
-// withoutHeredocs returns what HCL sees of src from start on, a line end at its
-// end, and remembers what it does not see.
+// withoutHeredocs returns the text for HCL from start, with a line end, and records the skipped
+// ranges.
 func (f *File) withoutHeredocs(src []byte, start int, heredocs []heredoc) []byte {
 	text := make([]byte, 0, len(src)-start+1)
 	at := start
@@ -215,7 +213,7 @@ func (f *File) withoutHeredocs(src []byte, start int, heredocs []heredoc) []byte
 	return append(append(text, src[at:]...), '\n')
 }
 
-// finish sorts what was found and cuts it to [maxDiagnostics].
+// finish sorts diagnostics and truncates them to [maxDiagnostics].
 func (f *File) finish(l diag.List) diag.List {
 	l = l.Sort()
 	if len(l) <= maxDiagnostics {
@@ -227,34 +225,34 @@ func (f *File) finish(l diag.List) diag.List {
 		severity = diag.Error
 	}
 	if slices.ContainsFunc(l[maxDiagnostics:], func(d diag.Diagnostic) bool { return d.Code == "too-many" }) {
-		return append(l[:maxDiagnostics:maxDiagnostics], notChecked(l[maxDiagnostics].Range)) // nobody counted them
+		return append(l[:maxDiagnostics:maxDiagnostics], notChecked(l[maxDiagnostics].Range)) // their number is unknown
 	}
 	return append(l[:maxDiagnostics:maxDiagnostics], diag.Diagnostic{
 		Severity: severity, Code: "too-many", Range: diag.Range{File: f.path, Start: l[maxDiagnostics].Range.Start, End: l[maxDiagnostics].Range.End},
-		Summary: fmt.Sprintf("%d further mistakes in this file are not shown", more),
+		Summary: fmt.Sprintf("%d more errors in this file are not shown", more),
 		Detail:  "fix the errors above first",
 	})
 }
 
-// Locals returns the local values that the file declares, in order.
+// Locals returns the declared local values, in order.
 func (f *File) Locals() []Local { return f.locals }
 
-// Incomplete reports whether the file may declare more than it returns, because a
-// block has a syntax error.
+// Incomplete reports whether a block has a syntax error, so that the file may declare more than
+// it returns.
 func (f *File) Incomplete() bool { return f.broken }
 
-// markEvery is the distance in bytes between the known places of a file, so
-// that the place of any byte is found without reading a long line from its start.
+// markEvery is the distance in bytes between the stored positions of a file. They make it fast
+// to find a position in a long line.
 const markEvery = 256
 
-// places finds lines and columns of byte offsets.
+// positions converts byte offsets to lines and columns.
 type positions []diag.Pos
 
 func newPlaces(source string) positions {
 	p := make(positions, 1, 1+len(source)/markEvery)
 	p[0] = diag.Pos{Line: 1, Column: 1}
 	if strings.HasPrefix(source, byteOrderMark) {
-		p[0].Column = 0 // the mark takes no column
+		p[0].Column = 0 // the mark has no column
 	}
 	for at := 0; len(source)-at > markEvery; {
 		next := at + markEvery
@@ -267,8 +265,7 @@ func newPlaces(source string) positions {
 	return p
 }
 
-// pos returns the place of the byte at offset, which is moved into the source
-// when it lies outside.
+// pos returns the position of the byte at offset, clamped to the source.
 func (p positions) pos(source string, offset int) diag.Pos {
 	offset = max(0, min(offset, len(source)))
 	i := sort.Search(len(p), func(i int) bool { return p[i].Byte > offset }) - 1
@@ -277,15 +274,15 @@ func (p positions) pos(source string, offset int) diag.Pos {
 	return pos
 }
 
-// cut is a run of bytes that HCL did not parse.
+// skippedRange is a range of bytes that HCL did not parse.
 type skippedRange struct {
-	// at is the offset of the cut in what HCL parsed.
+	// at is its offset in the text for HCL.
 	at int
-	// skipped is how many bytes were cut here and before.
+	// skipped is the number of bytes skipped so far, including this range.
 	skipped int
 }
 
-// addCut notes that size bytes are missing at an offset of what HCL parses.
+// skip records that size bytes are missing at an offset of the text for HCL.
 func (f *File) skip(at, size int) {
 	if n := len(f.skipped); n > 0 {
 		size += f.skipped[n-1].skipped
@@ -293,7 +290,7 @@ func (f *File) skip(at, size int) {
 	f.skipped = append(f.skipped, skippedRange{at, size})
 }
 
-// offset translates an offset in what HCL parsed to one in the source.
+// offset converts an offset in the text for HCL to one in the source.
 func (f *File) offset(parsed int) int {
 	i := sort.Search(len(f.skipped), func(i int) bool { return f.skipped[i].at > parsed })
 	if i > 0 {
@@ -304,12 +301,12 @@ func (f *File) offset(parsed int) int {
 
 func (f *File) pos(offset int) diag.Pos { return f.positions.pos(f.source, offset) }
 
-// span returns the range of the bytes of the source from start up to end.
+// span returns the range of the source bytes from start up to end.
 func (f *File) span(start, end int) diag.Range {
 	return diag.Range{File: f.path, Start: f.pos(start), End: f.pos(max(start, end))}
 }
 
-// rng translates a range of HCL's.
+// rng converts a range of HCL.
 func (f *File) rng(r hcl.Range) diag.Range {
 	if r.Filename != "" {
 		if i, err := strconv.Atoi(r.Filename); err == nil && i < len(f.embedded) {
@@ -319,67 +316,64 @@ func (f *File) rng(r hcl.Range) diag.Range {
 	return f.span(f.offset(r.Start.Byte), f.offset(r.End.Byte))
 }
 
-// What a file may hold. HCL's parser recurses and joins strings pairwise, so
-// every construct that nests or repeats there is bounded before it runs.
+// Limits of a file. HCL's parser recurses and joins strings pairwise, so everything that nests
+// or repeats is limited before it runs.
 const (
-	// maxFile is in bytes, raw bodies included.
+	// maxFile is in bytes, including raw scripts.
 	maxFile = 1 << 20
 	// maxHCL is in bytes, without the text of literal heredocs.
 	maxHCL = 256 << 10
-	// maxNesting is how many brackets, quotes, heredocs and template sequences
-	// may be open at once.
+	// maxNesting bounds the open brackets, quotes, heredocs and template sequences.
 	maxNesting = 64
-	// maxOperators is how many operators one expression may hold, counted
-	// along the path from its root; a prefix operator or a question mark
-	// counts as prefixWeight of them.
+	// maxOperators bounds the operators of one expression, along the path from its root. A
+	// prefix operator or question mark counts as prefixWeight operators.
 	maxOperators = 256
 	prefixWeight = 4
-	// maxPieces is how many lines, $ and % signs and sequences one template may hold.
+	// maxPieces bounds the lines, $ and % signs and sequences of one template.
 	maxPieces = 500
-	// maxItems is how many separators a file may hold, outside of literal heredocs.
+	// maxItems bounds the separators of a file, outside of literal heredocs.
 	maxItems = 8192
-	// maxWords and maxDefinition are how many tokens a file and one definition
-	// at its top may hold, outside of literal heredocs; HCL's parser takes about
-	// a microsecond for each. Long tokens count once for each wordBytes.
+	// maxWords and maxDefinition bound the tokens of a file and of one top-level definition,
+	// outside of literal heredocs. HCL's parser takes about a microsecond per token. A long
+	// token counts once per wordBytes.
 	maxWords      = 128_000
 	maxDefinition = 12_000
 	wordBytes     = 16
-	// memberWords is what a member of an object in JSON counts, embeddedWords
-	// a type or a template beside its text.
+	// memberWords is the weight of an object member in JSON; embeddedWords is the weight of a
+	// type or template, in addition to its text.
 	memberWords   = 3
 	embeddedWords = 4
-	// maxSearched is how many bytes of a file with syntax errors are searched in
-	// vain for the ends of heredocs and comments.
+	// maxSearched bounds the bytes of files with syntax errors that are searched without
+	// success for the ends of heredocs and comments.
 	maxSearched = 2 << 20
-	// maxDefinitions is how many blocks may stand at the top of a file.
+	// maxDefinitions bounds the top-level blocks of a file.
 	maxDefinitions = 2000
-	// maxNumber is the length of a number in bytes.
+	// maxNumber bounds a number, in bytes.
 	maxNumber = 64
-	// fewerDigits is what to do about a longer one.
-	fewerDigits = "write fewer digits; a number keeps 17 of them at most"
+	// fewerDigits is the advice for a longer number.
+	fewerDigits = "write at most 17 digits"
 
-	// maxValue is the size of one evaluated value.
+	// maxValue bounds one evaluated value, in bytes.
 	maxValue = 1 << 20
-	// baseWork is the cost of all expressions of one file, beside workPerByte
-	// for each byte of its HCL: the bytes they make and go through, nodeSize for
-	// each value, and stepCost for each of their parts. A unit is some 3 ns.
+	// The budget for all expressions of a file is baseWork plus workPerByte for each byte of
+	// its HCL. It pays for bytes that expressions read and create, nodeSize for each value, and
+	// stepCost for each part. A unit is about 3 ns.
 	baseWork    = 5 << 19
 	workPerByte = 8
 	stepCost    = 128
-	// nodeSize is what every value counts beside its text.
+	// nodeSize is the size of a value without its text.
 	nodeSize = 128
-	// wideText is the cost of a byte of text that is not ASCII, which cty normalizes.
+	// wideText is the cost of a byte of non-ASCII text, which cty normalizes.
 	wideText = 24
-	// maxExponent bounds numbers to the range of a float64, in powers of two.
+	// maxExponent limits numbers to the range of a float64, in powers of two.
 	maxExponent = 1100
 
-	// maxTokens is how many structural characters JSON may hold.
+	// maxTokens bounds the structural characters of JSON.
 	maxTokens = 100_000
 
-	// maxDiagnostics is how many mistakes of one file are told, of the first
-	// maxCollected that are found.
+	// maxDiagnostics bounds the reported diagnostics of one file, out of at most maxCollected.
 	maxDiagnostics = 200
 	maxCollected   = 4 * maxDiagnostics
-	// maxCompared is how many names the suggestions of one file may go through.
+	// maxCompared bounds the names compared for suggestions in one file.
 	maxCompared = 10_000
 )

@@ -12,17 +12,17 @@ import (
 	"github.com/mcpd/mcpd/diag"
 )
 
-func TestWhatNoParserShouldSeeIsRefusedWithItsPlace(t *testing.T) {
+func TestParse_limits(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"size":      {strings.Repeat("#", maxFile+1), "x.hcl: error: the file is larger than 1024 KiB"},
-		"HCL":       {strings.Repeat(" ", maxHCL), "x.hcl: error: the file holds more than 256 KiB of HCL beside its heredocs"},
-		"words":     {"locals {}\n\n" + strings.Repeat("a = 1\n", maxDefinition/4), "x.hcl:3:1: error: the definition that begins here holds more than 12000 words"},
-		"labels":    {"tool" + strings.Repeat(` "a"`, maxDefinition/3), "x.hcl:1:1: error: the definition that begins here holds more than 12000 words"},
-		"long text": {"a = \"" + strings.Repeat("x", maxDefinition*wordBytes), "x.hcl:1:1: error: the definition that begins here holds more than 12000 words"},
-		"all words": {strings.Repeat("locals {\n"+strings.Repeat("a=1\n", 2500)+"}\n", 13), "error: the file holds more than 128000 words and signs before this place"},
-		"blocks":    {strings.Repeat("a {\n}\n", maxDefinitions+1), "x.hcl:4002:1: error: the file holds more than 2000 definitions"},
-		"UTF-8":     {"a = 1\nb = \"é\xff\"\n", "x.hcl:2:7: error: the file is not valid UTF-8; save it in UTF-8"},
-		"NUL":       {"a = 1\n\x00", "x.hcl:2:1: error: the file holds a NUL byte"},
+		"HCL":       {strings.Repeat(" ", maxHCL), "x.hcl: error: the file contains more than 256 KiB of HCL besides its heredocs"},
+		"words":     {"locals {}\n\n" + strings.Repeat("a = 1\n", maxDefinition/4), "x.hcl:3:1: error: the definition that starts here contains more than 12000 words"},
+		"labels":    {"tool" + strings.Repeat(` "a"`, maxDefinition/3), "x.hcl:1:1: error: the definition that starts here contains more than 12000 words"},
+		"long text": {"a = \"" + strings.Repeat("x", maxDefinition*wordBytes), "x.hcl:1:1: error: the definition that starts here contains more than 12000 words"},
+		"all words": {strings.Repeat("locals {\n"+strings.Repeat("a=1\n", 2500)+"}\n", 13), "error: the file contains more than 128000 words and operators before this position"},
+		"blocks":    {strings.Repeat("a {\n}\n", maxDefinitions+1), "x.hcl:4002:1: error: the file contains more than 2000 definitions"},
+		"UTF-8":     {"a = 1\nb = \"é\xff\"\n", "x.hcl:2:7: error: the file is not valid UTF-8; save it as UTF-8"},
+		"NUL":       {"a = 1\n\x00", "x.hcl:2:1: error: the file contains a NUL byte"},
 		"template":  {"a = \"" + strings.Repeat("${1}", maxPieces+1) + "\"", "x.hcl:1:5: error: the template has more than 500 lines"},
 		"operators": {"a = 1" + strings.Repeat("+1", maxOperators+1), "error: the expression has more than 256 operators"},
 	} {
@@ -35,32 +35,32 @@ func TestWhatNoParserShouldSeeIsRefusedWithItsPlace(t *testing.T) {
 	}
 }
 
-func TestALargeRawBodyIsNoHCL(t *testing.T) {
+func TestParse_largeRawHeredoc(t *testing.T) {
 	body := strings.Repeat("// a comment (((((\n", maxHCL/10)
 	source := "tool \"t\" {\n  run = <<JS\n" + body + "JS\n  title = \"x\"\n}\n"
 	defs := decodeTools(t, "x.hcl", source, Scope{})
 	if defs.Tools[0].Run.Text.Body() != body || defs.Tools[0].Title != "x" {
-		t.Error("the body or what follows it was lost")
+		t.Error("the script or the text after it is missing")
 	}
 }
 
-func TestAByteOrderMarkCountsInPlaces(t *testing.T) {
+func TestParse_byteOrderMarkOffset(t *testing.T) {
 	_, problems := Parse(Source{Path: "x.hcl", Bytes: []byte(byteOrderMark + "tool {\n  = 1\n}\n")}, ToolsKind)
 	if len(problems) != 1 || problems[0].Range.Start.Line != 2 || problems[0].Range.Start.Column != 3 || problems[0].Range.Start.Byte != 12 {
 		t.Errorf("%+v", problems)
 	}
 }
 
-func TestMoreMistakesThanAnyoneReadsAreCounted(t *testing.T) {
+func TestDecode_maxDiagnostics(t *testing.T) {
 	file, _ := Parse(Source{Path: "x.hcl", Bytes: []byte(strings.Repeat("nonsense {\n}\n", maxDiagnostics+7))}, ToolsKind)
 	_, problems := file.Decode(Scope{})
-	if len(problems) != maxDiagnostics+1 || !strings.HasPrefix(problems[maxDiagnostics].Summary, "7 further mistakes") {
+	if len(problems) != maxDiagnostics+1 || !strings.HasPrefix(problems[maxDiagnostics].Summary, "7 more errors") {
 		t.Errorf("%d problems, the last is %v", len(problems), problems[len(problems)-1])
 	}
 }
 
-// TestAFileIsDecodedByManyAtOnce is for the race detector.
-func TestAFileIsDecodedByManyAtOnce(t *testing.T) {
+// For the race detector.
+func TestDecode_concurrent(t *testing.T) {
 	file, problems := Parse(Source{Path: "x.hcl", Bytes: []byte("locals {\n  l = [{ a = 1 }]\n}\n" + string(smallTool(1).Bytes) +
 		"test \"t\" {\n  tool = \"tool_1\"\n  input = { x = local.l[*].a, y = <<SQL\n${x}\nSQL\n  }\n  expect { text = \"x\" }\n}\n")}, ToolsKind)
 	if file == nil {
@@ -86,7 +86,7 @@ func TestAFileIsDecodedByManyAtOnce(t *testing.T) {
 	}
 }
 
-func TestTheSameMistakesAreToldInTheSameOrder(t *testing.T) {
+func TestDecode_stableOrder(t *testing.T) {
 	const source = "tool \"t\" {\n  a = 1\n  b = 2\n  c = 3\n  d = 4\n  e {\n  }\n  f {\n  }\n}\nz {\n}\ny = 1\nx = 1\n"
 	told := func() string {
 		file, problems := Parse(Source{Path: "x.hcl", Bytes: []byte(source)}, ToolsKind)
@@ -101,8 +101,8 @@ func TestTheSameMistakesAreToldInTheSameOrder(t *testing.T) {
 	}
 }
 
-// The budgets are what the smallest useful file costs, and a tenth.
-func TestASmallFileStaysWithinItsAllocations(t *testing.T) {
+// The budgets are the cost of the smallest useful file plus a tenth.
+func TestDecode_allocations(t *testing.T) {
 	src := smallTool(1)
 	file, _ := Parse(src, ToolsKind)
 	for name, c := range map[string]struct {
@@ -118,7 +118,7 @@ func TestASmallFileStaysWithinItsAllocations(t *testing.T) {
 	}
 }
 
-func TestAByteOrderMarkTakesNoColumn(t *testing.T) {
+func TestParse_byteOrderMarkColumn(t *testing.T) {
 	for text, want := range map[string]string{
 		byteOrderMark + "tols \"a\" {}": "x.hcl:1:1", byteOrderMark + "\n tols \"a\" {}": "x.hcl:2:2",
 		byteOrderMark + "tool \"a\" { rum = 1 }": "x.hcl:1:12",
@@ -134,8 +134,8 @@ func TestAByteOrderMarkTakesNoColumn(t *testing.T) {
 	}
 }
 
-// TestALargeFileOfManyToolsLoads: the bounds leave room for what people write.
-func TestALargeFileOfManyToolsLoads(t *testing.T) {
+// The limits permit realistic files.
+func TestDecode_largeFile(t *testing.T) {
 	var b strings.Builder
 	body := strings.Repeat("    // what it does, and why it does so\n", 40)
 	for i := range 500 {
@@ -153,11 +153,11 @@ func TestALargeFileOfManyToolsLoads(t *testing.T) {
 	}
 }
 
-func TestAJSONFileIsReadNoFurtherThanItsBounds(t *testing.T) {
+func TestParseJSON_limits(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
-		"items":       {`{"locals": {"a": [` + strings.Repeat("1, ", maxDefinition) + `1]}}`, "x.hcl.json:1:12: error: the definition that begins here holds more than 12000 values"},
-		"templates":   {`{"locals": {"a": [` + strings.Repeat(`"${1}", `, maxDefinition/5) + `1]}}`, "x.hcl.json:1:12: error: the definition that begins here holds more than 12000 values"},
-		"definitions": {`{"tool": {"a": [` + strings.Repeat("{}, ", maxDefinitions) + `{}]}}`, "error: the file holds more than 2000 definitions"},
+		"items":       {`{"locals": {"a": [` + strings.Repeat("1, ", maxDefinition) + `1]}}`, "x.hcl.json:1:12: error: the definition that starts here contains more than 12000 values"},
+		"templates":   {`{"locals": {"a": [` + strings.Repeat(`"${1}", `, maxDefinition/5) + `1]}}`, "x.hcl.json:1:12: error: the definition that starts here contains more than 12000 values"},
+		"definitions": {`{"tool": {"a": [` + strings.Repeat("{}, ", maxDefinitions) + `{}]}}`, "error: the file contains more than 2000 definitions"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file, problems := Parse(Source{Path: "x.hcl.json", Bytes: []byte(c.text)}, ToolsKind)

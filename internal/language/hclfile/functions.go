@@ -20,11 +20,11 @@ import (
 	"github.com/mcpd/mcpd/internal/base/jsonguard"
 )
 
-// builtin is a function of the language. All of them are pure.
+// builtin is a function of the language. All functions are pure.
 type builtin struct {
 	impl function.Function
-	// cost bounds the work and the result where these can exceed the size of
-	// the arguments; nil means that they do not.
+	// cost bounds the work and the result if they can exceed the size of the arguments; nil
+	// means that they cannot.
 	cost func(args []cty.Value, size int) int
 }
 
@@ -121,7 +121,7 @@ func textTest(f func(s, part string) bool) function.Function {
 	})
 }
 
-// length counts the items of a list or an object, and the characters of a string.
+// length counts the items of a list or object, and the characters of a string.
 var length = function.New(&function.Spec{
 	Params: []function.Parameter{{Name: "value", Type: cty.DynamicPseudoType}},
 	Type: func(args []cty.Value) (cty.Type, error) {
@@ -143,11 +143,11 @@ var length = function.New(&function.Spec{
 })
 
 const (
-	// tooMuch is a cost that no file can pay; ten times it fits an int of 32 bits.
+	// prohibitiveCost exceeds every budget; ten times it fits a 32-bit int.
 	prohibitiveCost = 1 << 27
-	// comparison is the cost of comparing two values or their types.
+	// comparison is the cost of comparing two values or types.
 	comparison = 4
-	// decodedToken is the cost of a token of JSON for cty, which reads it twice.
+	// decodedToken is the cost of a token of JSON. cty reads it twice.
 	decodedToken = 2048
 )
 
@@ -158,11 +158,11 @@ func product(a, b int) int {
 	return a * b
 }
 
-// squared is for text that is read as a number.
+// squaredCost is for text that is parsed as a number.
 func squaredCost(_ []cty.Value, size int) int { return product(size/nodeSize, size/nodeSize) }
 
-// unifying is for functions, and conversions of lists, that compare every item
-// or its type with every other.
+// unifyCost is for functions and list conversions that compare each item, or its type, with
+// each other.
 func unifyCost(args []cty.Value, size int) int {
 	items := len(args)
 	for _, a := range args {
@@ -171,13 +171,12 @@ func unifyCost(args []cty.Value, size int) int {
 	return size + product(comparison*items, size/nodeSize)
 }
 
-// distinctCost is for a list whose every item is compared with every other.
+// distinctCost is for comparing each item of a list with each other.
 func distinctCost(args []cty.Value, size int) int {
 	return unifyCost(args, size) + product(8*comparison*itemsOf(args[0]), size/nodeSize)
 }
 
-// perArgument is for functions that compare the type of every argument with
-// that of every other.
+// perArgumentCost is for functions that compare the types of all arguments with each other.
 func perArgumentCost(args []cty.Value, size int) int {
 	return size + product(comparison*len(args), size/nodeSize)
 }
@@ -203,14 +202,13 @@ func indentCost(args []cty.Value, size int) int {
 	return size + product(int(n), strings.Count(text(args[1]), "\n"))
 }
 
-// formatCost allows for verbs that use the same argument again.
+// formatCost includes verbs that use an argument repeatedly.
 func formatCost(args []cty.Value, size int) int {
 	format := text(args[0])
 	return size + widths(format) + product(strings.Count(format, "%"), size-len(format))
 }
 
-// formatListCost allows for arguments that are no lists and so are repeated
-// in every item.
+// formatListCost includes arguments that are not lists, which each item repeats.
 func formatListCost(args []cty.Value, size int) int {
 	items, lists := 1, 0
 	for _, a := range args[1:] {
@@ -225,7 +223,7 @@ func formatListCost(args []cty.Value, size int) int {
 	return product(items, formatCost(args, size))
 }
 
-// jsonCost refuses JSON that nests too deep for a recursive parser.
+// jsonCost rejects JSON that is nested too deep for a recursive parser.
 func jsonCost(args []cty.Value, size int) int {
 	err := jsonguard.Check([]byte(text(args[0])), jsonguard.Limits{Bytes: maxValue, Depth: maxNesting, Tokens: maxTokens})
 	var refused *jsonguard.Error
@@ -239,16 +237,16 @@ func jsonCost(args []cty.Value, size int) int {
 	return size + product(tokens, decodedToken)
 }
 
-// perCharacter is for functions that look for the characters of a text as
-// people see them, which takes a table for each code point.
+// perCharacterCost is for functions that find user-perceived characters, with a table lookup
+// for each code point.
 func perCharacterCost(args []cty.Value, size int) int {
 	return size + 20*textLen(args[0])
 }
 
-// encodeCost is for writing a value out byte by byte.
+// encodeCost is for writing a value byte by byte.
 func encodeCost(_ []cty.Value, size int) int { return 6 * size }
 
-// widths adds up the widths and precisions that a format asks for.
+// widths adds up the widths and precisions of a format.
 func widths(format string) int {
 	total, number := 0, 0
 	for i := range len(format) {
@@ -262,7 +260,7 @@ func widths(format string) int {
 	return total
 }
 
-// text returns the string that v is, or "".
+// text returns the string v, or "".
 func text(v cty.Value) string {
 	if v.Type() != cty.String || v.IsNull() {
 		return ""

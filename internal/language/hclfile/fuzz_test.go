@@ -14,7 +14,7 @@ import (
 	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
-// seeds are texts that exercise every part of the language.
+// seeds are texts that use every part of the language.
 func seeds() []string {
 	return []string{
 		string(smallTool(1).Bytes),
@@ -47,9 +47,8 @@ func addSeeds(f *testing.F) {
 	}
 }
 
-// FuzzParse: no text ends the process, every diagnostic lies inside the file,
-// a file that parses can be decoded as both kinds of file, and one of which
-// anything is left out has an error.
+// FuzzParse checks that no text panics, that diagnostics are inside the file, that a parsed
+// file can be decoded as both kinds, and that an incomplete file has an error.
 func FuzzParse(f *testing.F) {
 	addSeeds(f)
 	f.Fuzz(func(t *testing.T, text []byte) {
@@ -58,14 +57,14 @@ func FuzzParse(f *testing.F) {
 			for kind, problems := range map[Kind]diag.List{ToolsKind: toolProblems(src), ConfigKind: configProblems(src)} {
 				checkRanges(t, src, problems)
 				if file, _ := Parse(src, kind); (file == nil || file.broken) && !problems.HasErrors() {
-					t.Errorf("%s: not all could be parsed, and nothing says so", path)
+					t.Errorf("%s: the file is incomplete without an error", path)
 				}
 			}
 		}
 	})
 }
 
-// toolProblems reads src as a tool file, as far as it can be read.
+// toolProblems decodes src as a tool file, as far as possible.
 func toolProblems(src Source) diag.List {
 	file, problems := Parse(src, ToolsKind)
 	if file == nil {
@@ -81,7 +80,7 @@ func toolProblems(src Source) diag.List {
 	return wantNoPanic(append(problems, more...))
 }
 
-// configProblems reads src as the operator's file, as far as it can be read.
+// configProblems decodes src as a config file, as far as possible.
 func configProblems(src Source) diag.List {
 	file, problems := Parse(src, ConfigKind)
 	if file == nil {
@@ -91,7 +90,7 @@ func configProblems(src Source) diag.List {
 	return wantNoPanic(append(problems, more...))
 }
 
-// wantNoPanic panics, as what it was given reports.
+// wantNoPanic panics if the diagnostics report a panic.
 func wantNoPanic(problems diag.List) diag.List {
 	for _, p := range problems {
 		if p.Code == codeInternal {
@@ -101,8 +100,8 @@ func wantNoPanic(problems diag.List) diag.List {
 	return problems
 }
 
-// checkRanges fails when a diagnostic points outside its file, or names a line
-// and a column that are not those of its byte.
+// checkRanges fails if a diagnostic is outside of its file, or its line and column do not match
+// its byte.
 func checkRanges(t *testing.T, src Source, problems diag.List) {
 	t.Helper()
 	for _, p := range problems {
@@ -129,8 +128,8 @@ func checkRanges(t *testing.T, src Source, problems diag.List) {
 	}
 }
 
-// FuzzScan holds the scanner that guards HCL's parser together with HCL's own:
-// both must see the same heredocs, and no more nesting than the limit.
+// FuzzScan compares the scanner with HCL's: both must find the same heredocs, and no more
+// nesting than the limit.
 func FuzzScan(f *testing.F) {
 	addSeeds(f)
 	f.Add([]byte("a = \"${ ( }\" ~} ${\n"))
@@ -163,7 +162,7 @@ func FuzzScan(f *testing.F) {
 			}
 			tag := strings.Trim(string(token.Bytes), "<-\r\n")
 			if _, raw := rawLanguage(tag); raw && !slices.Contains(ours, token.Range.Start.Byte) {
-				t.Fatalf("HCL sees a heredoc %s at %d, we see them at %v (%d found)", tag, token.Range.Start.Byte, ours, len(heredocs))
+				t.Fatalf("HCL sees a heredoc %s at %d, the scanner sees them at %v (%d found)", tag, token.Range.Start.Byte, ours, len(heredocs))
 			}
 		}
 		for i, h := range file.heredocs {
@@ -176,7 +175,7 @@ func FuzzScan(f *testing.F) {
 	})
 }
 
-// nesting returns how many brackets, quotes and templates are open at once.
+// nesting returns the maximum number of open brackets, quotes and templates.
 func nesting(tokens hclsyntax.Tokens) int {
 	var open []hclsyntax.TokenType
 	deepest := 0
@@ -214,8 +213,8 @@ func closeLexical(open []hclsyntax.TokenType, end hclsyntax.TokenType) []hclsynt
 	return open
 }
 
-// FuzzRawHeredoc: what stands in a raw heredoc is what runs, and each of its
-// bytes keeps its place.
+// FuzzRawHeredoc checks that a raw heredoc is kept verbatim and that each byte has the right
+// position.
 func FuzzRawHeredoc(f *testing.F) {
 	f.Add("return `${input.a}`;", false)
 	f.Add("  a\n    b %{x}\n\n  c\\", true)
@@ -252,7 +251,7 @@ func FuzzRawHeredoc(f *testing.F) {
 		}
 		for i := range body.Body() {
 			if pos := body.Pos(i); source[pos.Byte] != body.Body()[i] {
-				t.Fatalf("byte %d, %q, is said to be at %+v, which holds %q", i, body.Body()[i], pos, source[pos.Byte])
+				t.Fatalf("byte %d, %q, has position %+v, which has %q", i, body.Body()[i], pos, source[pos.Byte])
 			}
 		}
 		if flush {
@@ -261,7 +260,7 @@ func FuzzRawHeredoc(f *testing.F) {
 	})
 }
 
-// checkFlush fails unless body is text with the same blanks cut from every line.
+// checkFlush fails unless body is text without the common indent.
 func checkFlush(t *testing.T, text, body string) {
 	t.Helper()
 	want, got := slices.Collect(strings.Lines(text)), slices.Collect(strings.Lines(body))
@@ -281,7 +280,7 @@ func checkFlush(t *testing.T, text, body string) {
 	}
 }
 
-// FuzzFormat: formatting changes layout alone, and nothing the second time.
+// FuzzFormat checks that formatting only changes layout and is idempotent.
 func FuzzFormat(f *testing.F) {
 	addSeeds(f)
 	f.Fuzz(func(t *testing.T, src []byte) {
@@ -289,7 +288,7 @@ func FuzzFormat(f *testing.F) {
 		once, more := Format(Source{Path: "x.hcl", Bytes: src})
 		if broken := before == nil || before.broken; broken || once == nil {
 			if broken != (once == nil) {
-				t.Fatalf("parsing says %v, formatting says %v", problems, more)
+				t.Fatalf("parsing: %v, formatting: %v", problems, more)
 			}
 			return
 		}
@@ -310,7 +309,7 @@ func FuzzFormat(f *testing.F) {
 	})
 }
 
-// advanced returns the place behind text, which begins a file.
+// advanced returns the position after text at the start of a file.
 func advanced(text string) diag.Pos {
 	unmarked := strings.TrimPrefix(text, byteOrderMark)
 	pos := diag.Advance(diag.Pos{Line: 1, Column: 1}, unmarked)

@@ -20,9 +20,8 @@ import (
 
 var update = flag.Bool("update", false, "write what is printed into the golden files")
 
-// TestDiagnostics prints what is wrong with the files of each archive in
-// testdata/diagnostics and compares it with the archive's file "want".
-// mcpd.hcl is the operator's file; the others stand in one tools folder.
+// TestDiagnostics compares the diagnostics of each archive in testdata/diagnostics with its
+// file "want". mcpd.hcl is the config file; the other files are in one tools directory.
 func TestDiagnostics(t *testing.T) {
 	archives, err := filepath.Glob("../../../testdata/diagnostics/*.txtar")
 	if err != nil || len(archives) == 0 {
@@ -54,7 +53,7 @@ func TestDiagnostics(t *testing.T) {
 	}
 }
 
-// printed loads the files and returns what is printed of their mistakes.
+// printed loads the files and returns the printed diagnostics.
 func printed(t *testing.T, files []txtar.File) []byte {
 	t.Helper()
 	sources := map[string][]byte{}
@@ -74,7 +73,7 @@ func printed(t *testing.T, files []txtar.File) []byte {
 	problems = append(problems, loadTools(files, sources, config)...)
 	for _, p := range problems {
 		if p.Detail == "" {
-			t.Errorf("%s: %s: nothing says what to do", p.Range, p.Summary)
+			t.Errorf("%s: %s: no detail", p.Range, p.Summary)
 		}
 	}
 	for name, content := range sources {

@@ -6,32 +6,31 @@ import (
 	"strings"
 )
 
-// rule says what a block of one type may hold.
+// rule defines the content of a block type.
 type rule struct {
-	// what names the block in messages, such as "a tool block"; it is set for [rules].
+	// what names the block in messages, such as "a tool block". It is set for [rules].
 	what string
-	// label says what the labels of the block are, such as "name"; none means
-	// that it has no labels.
+	// labels names the labels of the block, such as "name". Empty means no labels.
 	labels []string
-	// single: at most one such block stands beside its like.
+	// single: at most one such block is allowed.
 	single bool
-	// open: arguments of any name may stand in it.
+	// anyArgument: arguments of any name are allowed.
 	anyArgument bool
 	args        []argument
 	blocks      []string
-	// own are the rules of blocks that differ here from their like elsewhere.
+	// overrides are the rules of nested blocks that differ from the general rules.
 	overrides map[string]*rule
 }
 
-// argument is an argument that a block may hold.
+// argument is an argument of a block.
 type argument struct {
 	name     string
 	form     form
 	required bool
 }
 
-// form says how the value of an argument is written, which matters to
-// HCL's JSON syntax, where every one of them is a string.
+// form says how to read the value of an argument. It matters in HCL's JSON syntax, where all
+// values are strings.
 type form int
 
 const (
@@ -54,8 +53,7 @@ func (r *rule) arg(name string) *argument {
 
 func (r *rule) hasBlock(name string) bool { return slices.Contains(r.blocks, name) }
 
-// block returns the rule of blocks of a type that stand in this one, or nil
-// when there is no such type.
+// block returns the rule of a nested block type, or nil.
 func (r *rule) block(name string) *rule {
 	if own := r.overrides[name]; own != nil {
 		return own
@@ -63,7 +61,7 @@ func (r *rule) block(name string) *rule {
 	return rules[name]
 }
 
-// names returns what may stand in the block: arguments and blocks.
+// names returns the allowed arguments and blocks.
 func (r *rule) names() []string { return append(r.argNames(), r.blocks...) }
 
 func (r *rule) argNames() []string {
@@ -74,7 +72,7 @@ func (r *rule) argNames() []string {
 	return names
 }
 
-// homes returns the types of the blocks within this one that hold an argument.
+// blocksWith returns the nested block types with an argument.
 func (r *rule) blocksWith(argument string) []string {
 	var found []string
 	for _, name := range r.blocks {
@@ -85,8 +83,8 @@ func (r *rule) blocksWith(argument string) []string {
 	return found
 }
 
-// wayTo says in which block within this one an argument belongs, "" when there
-// is no such block, or several. What is granted lies two blocks deep.
+// locationHint returns in which nested block an argument belongs. It returns "" if there is
+// none, or several. Grants are two levels deep.
 func (r *rule) locationHint(argument string) string {
 	path := argument + " = …"
 	inner := r.blocksWith(argument)
@@ -99,8 +97,8 @@ func (r *rule) locationHint(argument string) string {
 	return fmt.Sprintf("it belongs in %s: %s { %s }", article(inner[0]), header(inner[0], r.block(inner[0])), path)
 }
 
-// parents returns the types of the blocks that blocks of a type stand in,
-// sorted, without those that give the type a meaning of their own.
+// parents returns the sorted block types that contain a block type, without those that override
+// its rule.
 func parents(block string) []string {
 	var found []string
 	for name, r := range rules {
@@ -140,20 +138,20 @@ func join(lists ...[]argument) []argument {
 	return all
 }
 
-// home names the files in which a block may stand at the top level, or "".
+// fileHint names the files that allow a block at the top level, or "".
 func fileHint(block string) string {
 	inConfig, inTools := fileRules[ConfigKind].hasBlock(block), fileRules[ToolsKind].hasBlock(block)
 	switch {
 	case inConfig && !inTools:
-		return "the operator's file, mcpd.hcl"
+		return "the config file, mcpd.hcl"
 	case inTools && !inConfig:
-		return "a file of the tools folder"
+		return "a file of the tools directory"
 	default:
 		return ""
 	}
 }
 
-// fileRules say which blocks may stand at the top level of a file.
+// fileRules define the top-level blocks of each kind of file.
 var fileRules = [...]*rule{
 	ConfigKind: {blocks: []string{
 		"server", "listen", "reload", "limits", "ceiling", "variable", "secret", "policy", "limit", "hook",
@@ -174,17 +172,16 @@ func schemaArgs() []argument {
 	)
 }
 
-// completeArgs are the arguments of what completes a value.
+// completeArgs are the arguments of a completion.
 func completeArgs() []argument { return join(args("values"), codeArg("run", false)) }
 
-// boundNames are the arguments that bound a call: in the limits block of what is
-// called, and in the operator's ceiling.
+// boundNames are the limits of a call: in the limits block of a definition and in the ceiling.
 var boundNames = [...]string{"timeout", "memory", "output", "concurrency"}
 
-// boundsOfCall is the limits block of what is called.
+// boundsOfCall is the limits block of a definition.
 var boundsOfCall = map[string]*rule{"limits": {single: true, args: args(boundNames[:]...)}}
 
-// rules describes every block of the language by its type.
+// rules define every block of the language by type.
 var rules = described(map[string]*rule{
 	"server":  {single: true, args: args("name", "title", "version", "description", "instructions", "mode", "default_decision", "expose_traces", "strict_lifecycle"), blocks: []string{"icon"}},
 	"listen":  {single: true, args: args("address", "unix", "hosts", "origins"), blocks: []string{"tls"}},
@@ -282,7 +279,7 @@ func described(all map[string]*rule) map[string]*rule {
 	return all
 }
 
-// authKinds are the kinds of auth blocks, and authRules what each may hold.
+// authKinds are the kinds of auth blocks; authRules define the content of each.
 var (
 	authKinds = []string{"api_key", "oidc", "mtls", "unix", "anonymous"}
 	authRules = map[string]*rule{
@@ -295,7 +292,7 @@ var (
 	}
 )
 
-// authArgs are the arguments of auth blocks of any kind.
+// authArgs are the arguments of all kinds of auth blocks.
 func authArgs() []argument {
 	var all []argument
 	for _, kind := range authKinds {
@@ -308,7 +305,7 @@ func authArgs() []argument {
 	return all
 }
 
-// callArgs are the arguments that [definition.Call] is made of.
+// callArgs are the arguments of [definition.Call].
 func callArgs() []argument { return args("labels", "timeout", "ask_timeout") }
 
 // article returns "a tool block", "an input block".
@@ -319,7 +316,7 @@ func article(block string) string {
 	return "a " + block + " block"
 }
 
-// header returns how a block of the type and the rule begins.
+// header returns how a block starts.
 func header(block string, r *rule) string {
 	for _, l := range r.labels {
 		block += fmt.Sprintf(" %q", strings.ToUpper(l))

@@ -55,14 +55,14 @@ func (d *decoder) allow(b *hclsyntax.Block) (set grant.Set, ranges map[string]di
 	return set, ranges
 }
 
-// grantBody checks a block of a grant, and returns its body as literalOnly does.
+// grantBody checks a block of a grant, and returns its body like requireLiteral.
 func (d *decoder) grantBody(b *hclsyntax.Block) *hclsyntax.Body {
 	d.checkBody(b)
 	return d.requireLiteral(b.Body, rules[b.Type])
 }
 
-// literalOnly reports each argument of a grant that is computed, and returns
-// the body without them: whoever reads the file must see the power it gives.
+// requireLiteral reports each computed argument of a grant, and returns the body without them:
+// a reader of the file must see what it grants.
 func (d *decoder) requireLiteral(body *hclsyntax.Body, r *rule) *hclsyntax.Body {
 	literal := *body
 	literal.Attributes = maps.Clone(body.Attributes)
@@ -74,17 +74,17 @@ func (d *decoder) requireLiteral(body *hclsyntax.Body, r *rule) *hclsyntax.Body 
 	return &literal
 }
 
-// computed reports an argument of a grant that is computed, and whether it is.
+// reportComputed reports a computed argument of a grant, and returns whether it is computed.
 func (d *decoder) reportComputed(attr *hclsyntax.Attribute) bool {
 	x := computedPart(attr.Expr)
 	if x != nil {
 		d.fail("computed-grant", d.f.rng(x.Range()), fmt.Sprintf("%q of a grant cannot be computed", attr.Name),
-			"write the values out, so that the file shows what it allows")
+			"write the values literally, so that the file shows the grant")
 	}
 	return x != nil
 }
 
-// computedPart returns the first part of x that is not literal, or nil.
+// computedPart returns the first computed part of x, or nil.
 func computedPart(x hclsyntax.Expression) hclsyntax.Expression {
 	var parts []hclsyntax.Expression
 	switch x := x.(type) {
@@ -115,9 +115,8 @@ func computedPart(x hclsyntax.Expression) hclsyntax.Expression {
 	return nil
 }
 
-// grantList decodes a list of a grant. A list that is written and empty is a
-// mistake: its author means nothing, where a grant without the list means the
-// default.
+// grantList decodes a list of a grant. An empty list is an error: its author may expect that it
+// grants nothing, but without a list, the default applies.
 func (d *decoder) grantList(body *hclsyntax.Body, name, whenEmpty string) []stringItem {
 	list, ok := d.stringList(body, name)
 	if ok && len(list) == 0 {
@@ -126,17 +125,17 @@ func (d *decoder) grantList(body *hclsyntax.Body, name, whenEmpty string) []stri
 	return list
 }
 
-// env decodes an env block. It notes the place of the block as "env", and of
-// each name as "env.NAME".
+// env decodes an env block. It sets the range of the block as "env", and of each name as
+// "env.NAME".
 func (d *decoder) env(b *hclsyntax.Block, ranges map[string]diag.Range) []string {
 	return d.grantNames(b, ranges, "name at least one variable of the environment, such as \"LANG\"", func(e stringItem) bool {
 		switch {
 		case strings.Contains(e.text, "*"):
-			d.fail("bad-grant", d.f.rng(e.where), "a grant names each variable of the environment", "write the names out")
+			d.fail("bad-grant", d.f.rng(e.where), "a grant must name each environment variable", "write the full names")
 		case !isIdentifier(e.text):
-			d.fail("bad-grant", d.f.rng(e.where), d.eval.show(e.text)+" is not the name of a variable", "use letters, digits and _, and no digit first, such as \"LANG\"")
+			d.fail("bad-grant", d.f.rng(e.where), d.eval.show(e.text)+" is not a valid variable name", "use letters, digits and _, and no digit first, such as \"LANG\"")
 		case strings.HasPrefix(strings.ToLower(e.text), strings.ToLower(envPrefix)):
-			d.fail("bad-grant", d.f.rng(e.where), e.text+" gives a value to a variable block", "read it as vars.NAME")
+			d.fail("bad-grant", d.f.rng(e.where), e.text+" sets the value of a variable block", "read it as vars.NAME")
 		default:
 			return true
 		}
@@ -144,15 +143,15 @@ func (d *decoder) env(b *hclsyntax.Block, ranges map[string]diag.Range) []string
 	})
 }
 
-// grantNames decodes a block of a grant that is a list of names, each of which
-// accept reports or lets pass. It notes the place of the block as its type, and
-// of each name as "TYPE.NAME".
+// grantNames decodes a block of a grant with a list of names. accept reports an invalid name
+// and returns false. It sets the range of the block under its type, and of each name as
+// "TYPE.NAME".
 func (d *decoder) grantNames(b *hclsyntax.Block, ranges map[string]diag.Range, whenEmpty string, accept func(stringItem) bool) []string {
 	ranges[b.Type] = d.f.rng(b.DefRange())
 	taken := declaredNames{}
 	var names []string
 	for _, e := range d.grantList(d.grantBody(b), "names", whenEmpty) {
-		if accept(e) && d.declareName(taken, e.text, e.where, "%q stands twice in \"names\"", e.text) {
+		if accept(e) && d.declareName(taken, e.text, e.where, "%q occurs twice in \"names\"", e.text) {
 			names = append(names, e.text)
 			ranges[b.Type+"."+e.text] = d.f.rng(e.where)
 		}
@@ -160,20 +159,20 @@ func (d *decoder) grantNames(b *hclsyntax.Block, ranges map[string]diag.Range, w
 	return names
 }
 
-// ceilingIdentifiers decodes names and patterns of variables or modules that may be
-// granted, nil when the ceiling does not say.
+// ceilingIdentifiers decodes names and patterns of variables or modules, or nil if the ceiling
+// has no list.
 func (d *decoder) ceilingIdentifiers(body *hclsyntax.Body, name, what, example string) []definition.Name {
 	return d.ceilingList(body, name, func(e stringItem) (string, bool) {
 		ok := isIdentifier(strings.ReplaceAll(e.text, "*", "x"))
 		if !ok {
-			d.fail("bad-grant", d.f.rng(e.where), d.eval.show(e.text)+" is not the name of a "+what, fmt.Sprintf("use letters, digits, _ and *, such as %q", example))
+			d.fail("bad-grant", d.f.rng(e.where), d.eval.show(e.text)+" is not a valid name of a "+what, fmt.Sprintf("use letters, digits, _ and *, such as %q", example))
 		}
 		return e.text, ok
 	})
 }
 
-// revealed decodes a secrets block: which secrets a script may read. Whether the
-// operator lets them be read is for package configcheck to say.
+// secretGrants decodes a secrets block: the secrets that a script may read. Package configcheck
+// checks that the operator permits it.
 func (d *decoder) secretGrants(b *hclsyntax.Block, ranges map[string]diag.Range) []string {
 	return d.grantNames(b, ranges, "name at least one secret that the script may read", func(e stringItem) bool {
 		_, ok := d.secret(e.text, e.where)
@@ -181,8 +180,8 @@ func (d *decoder) secretGrants(b *hclsyntax.Block, ranges map[string]diag.Range)
 	})
 }
 
-// tools decodes a call block: the names and patterns of the tools that may be
-// called. It notes the place of each as "tools.NAME".
+// tools decodes a call block: names and patterns of callable tools. It sets the range of each
+// as "tools.NAME".
 func (d *decoder) tools(b *hclsyntax.Block, ranges map[string]diag.Range) []string {
 	ranges["call"] = d.f.rng(b.DefRange())
 	taken := declaredNames{}
@@ -191,29 +190,29 @@ func (d *decoder) tools(b *hclsyntax.Block, ranges map[string]diag.Range) []stri
 	for _, e := range list {
 		switch {
 		case !definition.IsPattern(e.text):
-			d.fail("bad-name", d.f.rng(e.where), "this is not the name of a tool", patternCharacters)
-		case d.declareName(taken, e.text, e.where, "%q stands twice in \"tools\"", e.text):
+			d.fail("bad-name", d.f.rng(e.where), "this is not a valid tool name", patternCharacters)
+		case d.declareName(taken, e.text, e.where, "%q occurs twice in \"tools\"", e.text):
 			names = append(names, e.text)
 			ranges["tools."+e.text] = d.f.rng(e.where)
 		}
 	}
 	if len(names) == 0 || len(names) < len(list) {
-		return append(names, "*") // nothing is told of calls that what was reported may grant
+		return append(names, "*") // avoids errors for calls that the reported entries may permit
 	}
 	return names
 }
 
-// Bounds of an ask grant.
+// Maximums of an ask grant.
 const (
 	maxAskRounds = 100
 	maxAskTokens = 1 << 20
 )
 
-// askNames are what an ask grant may give, and what a ceiling may name.
+// askNames are the kinds of input requests, for grants and ceilings.
 var askNames = []string{grant.Elicit, grant.Sample, grant.Roots}
 
-// ask decodes an ask block. It notes the places of the block as "ask", and of
-// what it grants as "ask.elicit" and so on.
+// ask decodes an ask block. It sets the range of the block as "ask", and of each kind as
+// "ask.elicit" and so on.
 func (d *decoder) ask(b *hclsyntax.Block, ranges map[string]diag.Range) *grant.Ask {
 	body := d.grantBody(b)
 	ranges["ask"] = d.f.rng(b.DefRange())
@@ -222,7 +221,7 @@ func (d *decoder) ask(b *hclsyntax.Block, ranges map[string]diag.Range) *grant.A
 	for name, granted := range map[string]*bool{grant.Elicit: &a.Elicit, grant.Sample: &a.Sample, grant.Roots: &a.Roots} {
 		attr := b.Body.Attributes[name]
 		if attr == nil {
-			*granted = d.hasSimilar(b.Body, rules["ask"], name) // it is reported, and what uses it need not be
+			*granted = d.hasSimilar(b.Body, rules["ask"], name) // it is reported; its users need not be
 			reported = reported || *granted
 			continue
 		}
@@ -234,16 +233,16 @@ func (d *decoder) ask(b *hclsyntax.Block, ranges map[string]diag.Range) *grant.A
 	a.MaxRounds = d.intAttr(body, "max_rounds", 1, maxAskRounds)
 	a.MaxTokens = d.intAttr(body, "max_tokens", 1, maxAskTokens)
 	if attr := b.Body.Attributes["max_tokens"]; attr != nil && !a.Sample && !reported {
-		d.fail("contradiction", d.f.rng(attr.NameRange), "\"max_tokens\" bounds samples, which are not granted", "write sample = true, or remove it")
+		d.fail("contradiction", d.f.rng(attr.NameRange), "\"max_tokens\" needs a grant of sample", "write sample = true, or remove it")
 	}
 	if a.Names() == nil && !reported {
-		d.fail("bad-grant", d.f.rng(b.DefRange()), "the block grants nothing to ask", "write elicit = true, sample = true or roots = true")
+		d.fail("bad-grant", d.f.rng(b.DefRange()), "the block grants no input requests", "write elicit = true, sample = true or roots = true")
 	}
 	return a
 }
 
-// module decodes a module block, whose arguments are the module's to judge. It
-// notes the place of the block as "modules.NAME", unless one of them was reported.
+// module decodes a module block. The module checks its arguments. It sets the range of the
+// block as "modules.NAME", unless an argument was reported.
 func (d *decoder) module(b *hclsyntax.Block, ranges map[string]diag.Range) grant.Module {
 	d.checkBody(b)
 	g := grant.Module{Name: b.Labels[0]}
@@ -256,19 +255,19 @@ func (d *decoder) module(b *hclsyntax.Block, ranges map[string]diag.Range) grant
 	if len(options) == len(b.Body.Attributes) {
 		ranges["modules."+g.Name] = d.f.rng(b.DefRange())
 	}
-	// What was encoded before encodes again.
+	// Decoded JSON always encodes.
 	g.Options, _ = json.Marshal(options)
 	return g
 }
 
-// Bounds of an fs grant.
+// Maximums of an fs grant.
 const (
 	maxGrantedFile  = 16 << 20
 	maxGrantedTotal = 64 << 20
 	maxRoot         = 4096
 )
 
-// fs decodes an fs block. It notes the place of its root as "fs.NAME.root".
+// fs decodes an fs block. It sets the range of its root as "fs.NAME.root".
 func (d *decoder) fs(b *hclsyntax.Block, ranges map[string]diag.Range) grant.FS {
 	body := d.grantBody(b)
 	g := grant.FS{Name: b.Labels[0]}
@@ -281,21 +280,21 @@ func (d *decoder) fs(b *hclsyntax.Block, ranges map[string]diag.Range) grant.FS 
 	g.MaxFile = d.size(body, "max_file", maxGrantedFile)
 	g.MaxTotal = d.size(body, "max_total", maxGrantedTotal)
 	if g.MaxTotal > 0 && g.MaxFile > g.MaxTotal {
-		d.fail("contradiction", d.f.rng(body.Attributes["max_file"].Expr.Range()), "one file may have more than all that a call reads and writes", "raise \"max_total\", or lower \"max_file\"")
+		d.fail("contradiction", d.f.rng(body.Attributes["max_file"].Expr.Range()), "\"max_file\" is larger than \"max_total\"", "raise \"max_total\", or lower \"max_file\"")
 	}
 	return g
 }
 
-// folderPath returns the path of a folder that is written in the file, absolute
-// where that can be known, "" for one that it reports.
+// folderPath returns the path of a directory, absolute if possible. It returns "" after it has
+// reported an error.
 func (d *decoder) folderPath(written string, where diag.Range) string {
 	switch {
 	case written == "":
-		d.fail("bad-grant", where, "the path is empty", "write a path relative to the folder of this file, such as \"logs\", or an absolute one")
+		d.fail("bad-grant", where, "the path is empty", "write an absolute path, or one relative to the directory of this file, such as \"logs\"")
 	case strings.HasPrefix(written, "~"):
-		d.fail("bad-grant", where, "~ means no folder here", "write the path out")
+		d.fail("bad-grant", where, "~ is not supported in paths", "write the full path")
 	case len(written) > maxRoot || strings.ContainsFunc(written, unicode.IsControl):
-		d.fail("bad-grant", where, "this is not the path of a folder", fmt.Sprintf("write at most %d bytes, without control characters", maxRoot))
+		d.fail("bad-grant", where, "this is not a valid path", fmt.Sprintf("write at most %d bytes, without control characters", maxRoot))
 	case filepath.IsAbs(written):
 		return filepath.Clean(written)
 	default:
@@ -304,8 +303,8 @@ func (d *decoder) folderPath(written string, where diag.Range) string {
 	return ""
 }
 
-// ceilingRoots decodes the folders within which roots may lie, nil when the
-// ceiling does not say.
+// ceilingRoots decodes the directories that may contain roots, or nil if the ceiling has no
+// list.
 func (d *decoder) ceilingRoots(body *hclsyntax.Body, name string) []definition.Name {
 	return d.ceilingList(body, name, func(e stringItem) (string, bool) {
 		path := d.folderPath(e.text, d.f.rng(e.where))
@@ -313,8 +312,8 @@ func (d *decoder) ceilingRoots(body *hclsyntax.Body, name string) []definition.N
 	})
 }
 
-// ceilingList decodes a list of a ceiling, nil when the ceiling does not say.
-// accept returns what an item says, and false for one that it reports.
+// ceilingList decodes a list of a ceiling, or nil if the ceiling has no list. accept returns
+// the value of an item, and false after it has reported an error.
 func (d *decoder) ceilingList(body *hclsyntax.Body, name string, accept func(stringItem) (string, bool)) []definition.Name {
 	if attr := body.Attributes[name]; attr == nil {
 		return nil
@@ -329,7 +328,7 @@ func (d *decoder) ceilingList(body *hclsyntax.Body, name string, accept func(str
 	return names
 }
 
-// What a kv grant gives unless it says otherwise, and at most.
+// Defaults and maximums of a kv grant.
 const (
 	defaultKeys  = 1000
 	maxKeys      = 100_000
@@ -338,13 +337,13 @@ const (
 	defaultStore = 10 << 20
 	maxStore     = 256 << 20
 	maxKeep      = 365 * 24 * time.Hour
-	// defaultSession is how long a session's values are kept: nobody comes back
-	// for them once the session has ended.
+	// defaultSession is the lifetime of session values: nobody reads them after the session has
+	// ended.
 	defaultSession = 24 * time.Hour
 )
 
-// kv decodes a kv block. It notes the place of its scope as "kv.NAME.scope",
-// which is that of the block where none is written.
+// kv decodes a kv block. It sets the range of its scope as "kv.NAME.scope"; without a scope,
+// that is the range of the block.
 func (d *decoder) kv(b *hclsyntax.Block, ranges map[string]diag.Range) grant.KV {
 	body := d.grantBody(b)
 	g := grant.KV{Name: b.Labels[0]}
@@ -362,21 +361,21 @@ func (d *decoder) kv(b *hclsyntax.Block, ranges map[string]diag.Range) grant.KV 
 	g.MaxValue = cmp.Or(d.size(body, "max_value", maxKept), defaultKept)
 	g.MaxTotal = cmp.Or(d.size(body, "max_total", maxStore), defaultStore)
 	if attr := body.Attributes["max_value"]; attr != nil && g.MaxValue > g.MaxTotal {
-		d.fail("contradiction", d.f.rng(attr.Expr.Range()), "one value may be larger than all of them together",
-			"raise \"max_total\", which is 10MiB unless it says otherwise, or lower \"max_value\"")
+		d.fail("contradiction", d.f.rng(attr.Expr.Range()), "\"max_value\" is larger than \"max_total\"",
+			"raise \"max_total\", by default 10MiB, or lower \"max_value\"")
 	}
 	return g
 }
 
-// callerless reports grants that need a caller, where there is none.
+// checkNoCaller reports grants that need a caller in a definition without one.
 func (d *decoder) checkNoCaller(set grant.Set, ranges map[string]diag.Range) {
 	for _, g := range set.KV {
 		if g.Scope == grant.ScopePrincipal || g.Scope == grant.ScopeSession {
-			d.fail("bad-grant", ranges["kv."+g.Name+".scope"], fmt.Sprintf("a hook runs for no caller, so it keeps no values in the scope %q", g.Scope),
-				"write scope = \"tool\" for values of the hook alone, or scope = \"server\" for values that it shares")
+			d.fail("bad-grant", ranges["kv."+g.Name+".scope"], fmt.Sprintf("a hook has no caller, so it cannot use the scope %q", g.Scope),
+				"write scope = \"tool\" for private values, or scope = \"server\" for shared values")
 		}
 	}
 	if where, written := ranges["call"]; written {
-		d.fail("bad-grant", where, "a hook runs for no caller, so it can call no tools", "remove the block, and do in the hook what the tool would do")
+		d.fail("bad-grant", where, "a hook has no caller, so it cannot call tools", "remove the block, and do the work in the hook")
 	}
 }

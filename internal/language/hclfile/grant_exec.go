@@ -15,7 +15,7 @@ import (
 	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
-// What an exec grant gives unless it says otherwise, and at most.
+// Defaults and maximums of an exec grant.
 const (
 	maxArguments     = 64
 	maxArgument      = 4 << 10
@@ -29,12 +29,12 @@ const (
 	exampleOfProgram = `write its absolute path, such as "/usr/bin/git"`
 )
 
-// exec decodes an exec block. It notes the place of its path as "exec.NAME.path",
-// and of each argument as "exec.NAME.argv.I".
+// exec decodes an exec block. It sets the range of its path as "exec.NAME.path", and of each
+// argument as "exec.NAME.argv.I".
 func (d *decoder) exec(b *hclsyntax.Block, ranges map[string]diag.Range) grant.Exec {
 	r := rules["exec"]
 	d.checkBody(b)
-	// The environment may hold secrets, and is decoded by itself.
+	// The environment may contain secrets and is decoded separately.
 	body := d.requireLiteral(b.Body, &rule{args: args("path", "argv", "timeout", "max_output", "concurrency")})
 	g := grant.Exec{Name: b.Labels[0]}
 	if written, ok := d.text(body, "path"); ok {
@@ -53,17 +53,17 @@ func (d *decoder) exec(b *hclsyntax.Block, ranges map[string]diag.Range) grant.E
 	return g
 }
 
-// programPath returns the path of a program, "" for one that it reports.
+// programPath returns the path of a program. It returns "" after it has reported an error.
 func (d *decoder) programPath(written string, where diag.Range) string {
 	switch {
 	case len(written) > maxRoot || strings.ContainsFunc(written, unicode.IsControl):
-		d.fail("bad-grant", where, "this is not the path of a program", fmt.Sprintf("write at most %d bytes, without control characters", maxRoot))
+		d.fail("bad-grant", where, "this is not a valid path", fmt.Sprintf("write at most %d bytes, without control characters", maxRoot))
 	case !filepath.IsAbs(written):
-		d.fail("bad-grant", where, "the path of a program must be absolute: it is looked for nowhere", exampleOfProgram)
+		d.fail("bad-grant", where, "the path of a program must be absolute", exampleOfProgram)
 	case filepath.Clean(written) != written:
-		d.fail("bad-grant", where, "the path of a program goes around", fmt.Sprintf("write %q", clip(filepath.Clean(written))))
+		d.fail("bad-grant", where, "the path of a program is not clean", fmt.Sprintf("write %q", clip(filepath.Clean(written))))
 	case slices.ContainsFunc(grant.ParseArgument(written), func(p grant.ArgumentPart) bool { return p.Param != "" }):
-		d.fail("bad-grant", where, "which program is run is not for a script to say", "write out the path; parameters stand in \"argv\"")
+		d.fail("bad-grant", where, "a script cannot choose the program", "write the full path, and use parameters only in \"argv\"")
 	default:
 		return written
 	}
@@ -83,7 +83,7 @@ func (d *decoder) execParams(b *hclsyntax.Block, r *rule) (params []grant.Param)
 			x := body.Attributes["pattern"].Expr
 			p.Pattern = s
 			if whole, err := p.Compile(); d.regexp(s, x) != nil && err == nil && whole.MatchString("") {
-				d.fail("bad-grant", d.f.rng(x.Range()), "the pattern covers text that is empty, as an argument that is left out", "use + where * stands, or name what there must be")
+				d.fail("bad-grant", d.f.rng(x.Range()), "the pattern matches empty text, like a missing argument", "use + instead of *, or require a character")
 			}
 		}
 		params = append(params, p)
@@ -91,7 +91,7 @@ func (d *decoder) execParams(b *hclsyntax.Block, r *rule) (params []grant.Param)
 	return params
 }
 
-// arguments decodes what a program is told.
+// arguments decodes the arguments of a program.
 func (d *decoder) arguments(g *grant.Exec, argv []stringItem, ranges map[string]diag.Range) {
 	if len(argv) > maxArguments {
 		d.fail("too-large", d.f.rng(argv[maxArguments].where), fmt.Sprintf("a program has at most %d arguments", maxArguments), "remove some")
@@ -107,9 +107,9 @@ func (d *decoder) arguments(g *grant.Exec, argv []stringItem, ranges map[string]
 		g.Argv = append(g.Argv, e.text)
 		switch {
 		case len(e.text) > maxArgument || strings.ContainsRune(e.text, 0):
-			d.fail("bad-grant", where, "this cannot be an argument", fmt.Sprintf("write at most %d bytes, without NUL", maxArgument))
+			d.fail("bad-grant", where, "this is not a valid argument", fmt.Sprintf("write at most %d bytes, without NUL", maxArgument))
 		case i == 0 && g.Path != "" && (e.text == g.Path || e.text == filepath.Base(g.Path)):
-			d.fail("bad-grant", where, "the arguments begin with the program itself", "remove it: \"argv\" holds what follows the program")
+			d.fail("bad-grant", where, "the first argument is the program", "remove it: \"argv\" contains only the arguments")
 		}
 		for _, piece := range grant.ParseArgument(e.text) {
 			if piece.Param != "" && !slices.Contains(names, piece.Param) {
@@ -120,7 +120,7 @@ func (d *decoder) arguments(g *grant.Exec, argv []stringItem, ranges map[string]
 	}
 }
 
-// placed checks where in its arguments a program is told the parameters.
+// checkPlacement checks the positions of parameters in the arguments of a program.
 func (d *decoder) checkPlacement(b *hclsyntax.Block, g grant.Exec, argv []stringItem) {
 	if argv == nil && b.Body.Attributes["argv"] != nil {
 		return // the list was reported
@@ -133,16 +133,15 @@ func (d *decoder) checkPlacement(b *hclsyntax.Block, g grant.Exec, argv []string
 		})
 		switch {
 		case !used:
-			d.fail("bad-grant", d.f.rng(inner.DefRange()), fmt.Sprintf("the parameter %q stands in no argument", clip(p.Name)), fmt.Sprintf("write \"{%s}\" in \"argv\", or remove it", clip(p.Name)))
+			d.fail("bad-grant", d.f.rng(inner.DefRange()), fmt.Sprintf("the parameter %q is not used in an argument", clip(p.Name)), fmt.Sprintf("write \"{%s}\" in \"argv\", or remove it", clip(p.Name)))
 		case attr != nil && g.MayBeOption(p.Name) && p.Dash() == grant.DashImplied:
-			d.fail("bad-grant", d.f.rng(attr.Expr.Range()), fmt.Sprintf("a value of %q may begin with -, so that the program takes it for an option", clip(p.Name)),
-				"let the pattern begin with what a value begins with, such as [A-Za-z0-9]; or put \"--\" before it in \"argv\", if the program knows that")
+			d.fail("bad-grant", d.f.rng(attr.Expr.Range()), fmt.Sprintf("a value of %q may start with -, so the program may take it for an option", clip(p.Name)),
+				"start the pattern with, for example, [A-Za-z0-9], or put \"--\" before it in \"argv\" if the program supports it")
 		}
 	}
 }
 
-// ceilingPrograms decodes the programs that may be granted, nil when the ceiling
-// does not say.
+// ceilingPrograms decodes the allowed programs, or nil if the ceiling has no list.
 func (d *decoder) ceilingPrograms(body *hclsyntax.Body) []definition.Name {
 	return d.ceilingList(body, "exec_paths", func(e stringItem) (string, bool) {
 		path := d.programPath(e.text, d.f.rng(e.where))
@@ -150,16 +149,15 @@ func (d *decoder) ceilingPrograms(body *hclsyntax.Body) []definition.Name {
 	})
 }
 
-// codeVariables are variables by which the system or an interpreter runs other
-// code than the program is, or takes code from elsewhere.
+// codeVariables are variables that make the system or an interpreter run other code, or load
+// code from elsewhere.
 var codeVariables = []string{
 	"BASH_ENV", "ENV", "PS4", "IFS", "SHELLOPTS", "BASHOPTS", "GCONV_PATH", "PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PERL5LIB", "PERL5OPT",
 	"PERL5DB", "RUBYLIB", "RUBYOPT", "NODE_OPTIONS", "NODE_PATH", "LUA_INIT", "LUA_PATH", "LUA_CPATH", "JAVA_TOOL_OPTIONS", "CLASSPATH",
 	"GIT_SSH", "GIT_SSH_COMMAND", "GIT_EXTERNAL_DIFF", "GIT_EXEC_PATH", "GIT_PAGER", "PAGER", "EDITOR", "VISUAL", "BROWSER",
 }
 
-// execEnv decodes the environment of a program, of which the values may hold
-// secrets, and nothing that a script passes.
+// execEnv decodes the environment of a program. Values may contain secrets, but no parameters.
 func (d *decoder) execEnv(body *hclsyntax.Body, g grant.Exec) []grant.Variable {
 	return d.environment(body, d.variableName, func(x hclsyntax.Expression) ([]grant.Part, bool) {
 		parts, ok := d.privateText(x)
@@ -167,8 +165,8 @@ func (d *decoder) execEnv(body *hclsyntax.Body, g grant.Exec) []grant.Variable {
 	})
 }
 
-// environment decodes the variables of a program. nameOf reads their names and valueOf
-// their values; both report what is wrong, and return false for it.
+// environment decodes the variables of a program. nameOf decodes names and valueOf values; both
+// report errors and return false.
 func (d *decoder) environment(body *hclsyntax.Body, nameOf func(hclsyntax.Expression, declaredNames) (string, bool), valueOf func(hclsyntax.Expression) ([]grant.Part, bool)) (env []grant.Variable) {
 	attr := body.Attributes["env"]
 	if attr == nil {
@@ -177,7 +175,7 @@ func (d *decoder) environment(body *hclsyntax.Body, nameOf func(hclsyntax.Expres
 	written, ok := attr.Expr.(*hclsyntax.ObjectConsExpr)
 	switch {
 	case !ok:
-		d.fail("computed-grant", d.f.rng(attr.Expr.Range()), "\"env\" of a grant cannot be computed", "write the variables out, as in { LANG = \"C\" }")
+		d.fail("computed-grant", d.f.rng(attr.Expr.Range()), "\"env\" of a grant cannot be computed", "write the variables literally, as in { LANG = \"C\" }")
 		return nil
 	case len(written.Items) > maxEnvironment:
 		d.fail("too-large", d.f.rng(attr.Expr.Range()), fmt.Sprintf("a program has at most %d variables", maxEnvironment), "remove some")
@@ -194,12 +192,12 @@ func (d *decoder) environment(body *hclsyntax.Body, nameOf func(hclsyntax.Expres
 	return env
 }
 
-// passesNothing reports a value in which a parameter seems to be meant.
+// checkNoParams reports a value that seems to contain a parameter.
 func (d *decoder) checkNoParams(x hclsyntax.Expression, parts []grant.Part, g grant.Exec) bool {
 	for _, part := range parts {
 		for _, piece := range grant.ParseArgument(part.Literal) {
 			if _, known := g.Param(piece.Param); known {
-				d.fail("bad-grant", d.f.rng(x.Range()), fmt.Sprintf("the parameter %q stands in the environment", clip(piece.Param)), "parameters stand in \"argv\" alone: pass it there")
+				d.fail("bad-grant", d.f.rng(x.Range()), fmt.Sprintf("the parameter %q is in the environment", clip(piece.Param)), "use parameters only in \"argv\"")
 				return false
 			}
 		}
@@ -207,22 +205,21 @@ func (d *decoder) checkNoParams(x hclsyntax.Expression, parts []grant.Part, g gr
 	return true
 }
 
-// variableName returns the name of a variable of a program, and false for one
-// that it reports.
+// variableName returns the name of a variable. It returns false after it has reported an error.
 func (d *decoder) variableName(x hclsyntax.Expression, taken declaredNames) (string, bool) {
 	v, problems := x.Value(nil)
 	if problems.HasErrors() || !hasKind(v, stringKind) {
-		d.fail("computed-grant", d.f.rng(x.Range()), "the name of a variable cannot be computed", "write it out, as in { LANG = \"C\" }")
+		d.fail("computed-grant", d.f.rng(x.Range()), "the name of a variable cannot be computed", "write it literally, as in { LANG = \"C\" }")
 		return "", false
 	}
 	name := v.AsString()
 	switch {
 	case !isIdentifier(name):
-		d.fail("bad-grant", d.f.rng(x.Range()), d.eval.show(name)+" is not the name of a variable", "use letters, digits and _, and no digit first, such as LANG")
+		d.fail("bad-grant", d.f.rng(x.Range()), d.eval.show(name)+" is not a valid variable name", "use letters, digits and _, and no digit first, such as LANG")
 	case strings.HasPrefix(name, "LD_") || strings.HasPrefix(name, "DYLD_") || slices.Contains(codeVariables, name):
-		d.fail("bad-grant", d.f.rng(x.Range()), fmt.Sprintf("with %s another program could be run than the one that is granted", name), "remove it")
+		d.fail("bad-grant", d.f.rng(x.Range()), fmt.Sprintf("%s could make the program run other code", name), "remove it")
 	default:
-		return name, d.declareName(taken, name, x.Range(), "%q stands twice in \"env\"", name)
+		return name, d.declareName(taken, name, x.Range(), "%q occurs twice in \"env\"", name)
 	}
 	return "", false
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
-// Bounds of an http grant.
+// Maximums of an http grant.
 const (
 	maxResponse  = 64 << 20
 	maxRedirects = 10
@@ -60,11 +60,11 @@ func (d *decoder) hosts(body *hclsyntax.Body) []stringItem {
 	return hosts
 }
 
-// checkHost says what is wrong with a host of a grant.
+// checkHost returns what is wrong with a host of a grant.
 func checkHost(host string) (problem, detail string) {
 	name, port, _ := cutPort(host)
 	if strings.Trim(name, "*.") == "" {
-		return "a grant for every host gives a script the whole network", "name the hosts, or a domain such as \"*.example.com:443\""
+		return "a grant for every host opens the whole network", "name the hosts, or a domain such as \"*.example.com:443\""
 	}
 	if problem, detail = hostShape(host); problem != "" {
 		return problem, detail
@@ -73,15 +73,15 @@ func checkHost(host string) (problem, detail string) {
 	case port == "*":
 		return "the port of a host must be a number", fmt.Sprintf("write %q", name+":443")
 	case strings.Contains(strings.TrimPrefix(name, "*."), "*"):
-		return "a * can stand only for the whole first part of a host", "write it as in \"*.example.com:443\""
+		return "a * must be the whole first part of a host", "write it as in \"*.example.com:443\""
 	}
 	return "", ""
 }
 
-// hostShape says what keeps a text from being host:port. The port may be *.
+// hostShape returns why a text is not host:port. The port may be *.
 func hostShape(host string) (problem, detail string) {
 	if scheme, rest, found := strings.Cut(host, "://"); found {
-		return "a host has no scheme and no path", fmt.Sprintf("write %q", clip(withPort(rest, scheme)))
+		return "a host must not have a scheme or path", fmt.Sprintf("write %q", clip(withPort(rest, scheme)))
 	}
 	if strings.ContainsAny(host, "/@?# ") {
 		return "this is not a host", "write a name and a port, such as \"api.example.com:443\""
@@ -97,13 +97,13 @@ func hostShape(host string) (problem, detail string) {
 		return "the port of the host is not a number from 1 to 65535", "write the host and its port, such as \"api.example.com:443\""
 	}
 	if !definition.IsHostName(name) {
-		return "this is not the name of a host", "use letters, digits, - and dots; write names of other scripts in their xn-- form"
+		return "this is not a valid host name", "use letters, digits, - and dots; write international names in xn-- form"
 	}
 	return "", ""
 }
 
-// withPort returns the host at the beginning of what follows a scheme, with
-// the port of the scheme where it says none.
+// withPort returns the host of an address without scheme, with the default port of the scheme
+// if it has none.
 func withPort(address, scheme string) string {
 	host, _, _ := strings.Cut(address, "/")
 	if _, _, ok := cutPort(host); ok {
@@ -115,7 +115,7 @@ func withPort(address, scheme string) string {
 	return host + ":443"
 }
 
-// cutPort splits host:port; an IPv6 address stands in brackets.
+// cutPort splits host:port; an IPv6 address is in brackets.
 func cutPort(host string) (name, port string, ok bool) {
 	i := strings.LastIndexByte(host, ':')
 	if i <= 0 || i == len(host)-1 || strings.HasSuffix(host, "]") {
@@ -127,7 +127,7 @@ func cutPort(host string) (name, port string, ok bool) {
 	return host[:i], host[i+1:], true
 }
 
-// httpMethods are the methods that a grant may name.
+// httpMethods are the methods that a grant may list.
 var httpMethods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
 func (d *decoder) methods(body *hclsyntax.Body) []string {
@@ -138,9 +138,9 @@ func (d *decoder) methods(body *hclsyntax.Body) []string {
 		}
 		detail := diag.DidYouMean(strings.ToUpper(e.text), httpMethods)
 		if upper := strings.ToUpper(e.text); upper != e.text && isToken(e.text) {
-			detail = fmt.Sprintf("methods are in upper case: %q", upper)
+			detail = fmt.Sprintf("write it in upper case: %q", upper)
 		}
-		d.fail("bad-grant", d.f.rng(e.where), d.eval.show(e.text)+" is not a method that can be granted", orList(detail, "write one of", httpMethods))
+		d.fail("bad-grant", d.f.rng(e.where), d.eval.show(e.text)+" is not a supported method", orList(detail, "write one of", httpMethods))
 	}
 	return textsOf(list)
 }
@@ -155,23 +155,23 @@ func (d *decoder) paths(body *hclsyntax.Body) []string {
 	return textsOf(list)
 }
 
-// checkPattern refuses a pattern of hosts in a grant that reaches private
-// networks: whoever owns the domain says where a name below it leads.
+// checkPattern reports a host pattern in a grant for private networks: the owner of the domain
+// decides the addresses of its names.
 func (d *decoder) checkPattern(host stringItem) {
 	if strings.Contains(host.text, "*") {
-		d.fail("bad-grant", d.f.rng(host.where), "a * together with private_networks reaches whatever the owner of the domain points a name at",
-			"name each host that is in a private network, and grant the others of the domain in an http block of their own")
+		d.fail("bad-grant", d.f.rng(host.where), "with private_networks, the owner of the domain decides what a * reaches",
+			"name each private host, and grant the other hosts in a separate http block")
 	}
 }
 
-// checkReach warns of a host that is private by its very name, in a grant that
-// does not reach private networks.
+// checkReach warns of a host with a private address or name in a grant without private
+// networks.
 func (d *decoder) checkReach(host stringItem, private bool) {
 	name, _, _ := cutPort(host.text)
 	addr, _ := netip.ParseAddr(strings.Trim(name, "[]"))
 	local := name == "localhost" || strings.HasSuffix(name, ".localhost")
 	if !private && (local || addr.IsLoopback() || addr.IsPrivate() || addr.IsLinkLocalUnicast()) {
-		d.warn("bad-grant", d.f.rng(host.where), "this host is in a private network, which the grant does not reach", "add private_networks = true to the grant")
+		d.warn("bad-grant", d.f.rng(host.where), "this host is in a private network, which the grant excludes", "add private_networks = true to the grant")
 	}
 }
 
@@ -192,7 +192,7 @@ func (d *decoder) header(b *hclsyntax.Block, taken declaredNames) (grant.Header,
 	where := d.f.rng(b.LabelRanges[0])
 	switch lower := strings.ToLower(name); {
 	case !isToken(name):
-		d.fail("bad-name", where, "this is not the name of an HTTP header", "use letters, digits and - as in \"Authorization\"")
+		d.fail("bad-name", where, "this is not a valid HTTP header name", "use letters, digits and - as in \"Authorization\"")
 		return grant.Header{}, false
 	case slices.Contains(connectionHeaders, lower):
 		d.fail("bad-name", where, fmt.Sprintf("the header %q belongs to the connection and cannot be set", name), "remove it")
@@ -208,8 +208,8 @@ func (d *decoder) header(b *hclsyntax.Block, taken declaredNames) (grant.Header,
 	return grant.Header{Name: name, Value: grant.Value{Parts: parts}}, ok
 }
 
-// connectionHeaders belong to the connection or frame the message (RFC 9110
-// section 7.6.1), so that no file may set them.
+// connectionHeaders belong to the connection or frame the message (RFC 9110 section 7.6.1), so
+// files must not set them.
 var connectionHeaders = []string{
 	"connection", "content-length", "host", "keep-alive", "proxy-authorization", "proxy-connection",
 	"te", "trailer", "transfer-encoding", "upgrade",

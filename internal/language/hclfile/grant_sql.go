@@ -17,18 +17,18 @@ import (
 	"github.com/mcpd/mcpd/internal/language/sqltext"
 )
 
-// Bounds of a sql grant.
+// Maximums of a sql grant.
 const (
 	maxRows       = 100_000
 	maxStatements = 100
 	maxStatement  = 16 << 10
 )
 
-// sqlDrivers are the databases that there are.
+// sqlDrivers are the supported databases.
 var sqlDrivers = []string{grant.SQLite, grant.PostgreSQL}
 
-// sql decodes a sql block. It notes the places of what a ceiling bounds as
-// "sql.NAME.driver", "sql.NAME.path" and "sql.NAME.address".
+// sql decodes a sql block. It sets the ranges "sql.NAME.driver", "sql.NAME.path" and
+// "sql.NAME.address" for the ceiling.
 func (d *decoder) sql(b *hclsyntax.Block, ranges map[string]diag.Range) grant.SQL {
 	r := rules["sql"]
 	d.checkBody(b)
@@ -46,29 +46,29 @@ func (d *decoder) sql(b *hclsyntax.Block, ranges map[string]diag.Range) grant.SQ
 	return g
 }
 
-// database decodes where the database is: a dsn, or a root with a glob.
+// database decodes the location of the database: a dsn, or a root with a glob.
 func (d *decoder) database(b *hclsyntax.Block, body *hclsyntax.Body, g *grant.SQL, ranges map[string]diag.Range) {
 	dsn, root, glob := b.Body.Attributes["dsn"], b.Body.Attributes["root"], b.Body.Attributes["glob"]
 	fail := func(attr *hclsyntax.Attribute, summary, detail string) {
 		d.fail("contradiction", d.f.rng(attr.NameRange), summary, detail)
 	}
-	// What cannot be is taken for both, so that nothing more is told of its use.
+	// A contradiction counts as both, so that it causes no further errors.
 	if root != nil && (dsn != nil || g.Write) {
 		g.PathFromCall, g.Write = true, true
 	}
 	switch {
 	case dsn != nil && root != nil:
-		fail(root, "the grant has both \"dsn\" and \"root\"", "keep dsn for one database, or root and glob for files that calls choose")
+		fail(root, "the grant has both \"dsn\" and \"root\"", "keep dsn for one database, or root and glob for several files")
 	case root != nil && g.Driver == grant.PostgreSQL:
-		fail(root, "only SQLite keeps databases in files", "write the dsn of the database")
+		fail(root, "only SQLite has databases in files", "write the dsn of the database")
 	case root != nil && g.Write:
-		fail(root, "files that calls choose are only read", "remove mode = \"rw\", or name the one file that is written by dsn")
+		fail(root, "files of a root are read-only", "remove mode = \"rw\", or write the path of one file in dsn")
 	case glob != nil && root == nil:
-		fail(glob, "\"glob\" chooses among the files of a root, and there is none", "add root = \"…\", or remove glob")
+		fail(glob, "\"glob\" needs a root", "add root = \"…\", or remove glob")
 	case root != nil:
 		d.filesOfCalls(b, body, g, ranges)
 	case dsn == nil && !d.hasSimilar(b.Body, rules["sql"], "dsn", "root"):
-		d.fail("missing-argument", d.f.rng(b.DefRange()), "the grant names no database", "write dsn = …, or root = … and glob = [...] for SQLite files that calls choose")
+		d.fail("missing-argument", d.f.rng(b.DefRange()), "the grant names no database", "write dsn = …, or root = … and glob = [...] for SQLite files")
 	case dsn != nil && g.Driver == grant.SQLite:
 		d.sqliteFile(dsn, g, ranges)
 	case dsn != nil && g.Driver == grant.PostgreSQL:
@@ -84,14 +84,14 @@ func (d *decoder) filesOfCalls(b *hclsyntax.Block, body *hclsyntax.Body, g *gran
 		ranges["sql."+g.Name+".path"] = where
 	}
 	if g.Glob = d.globs(body, "glob"); b.Body.Attributes["glob"] == nil && !d.hasSimilar(b.Body, rules["sql"], "glob") {
-		d.fail("missing-argument", d.f.rng(b.DefRange()), "the grant does not say which files of its root are databases", "write glob = [\"**/*.db\"], or the like")
+		d.fail("missing-argument", d.f.rng(b.DefRange()), "the grant has a root but no glob", "write a pattern, such as glob = [\"**/*.db\"]")
 	}
 }
 
 func (d *decoder) sqliteFile(attr *hclsyntax.Attribute, g *grant.SQL, ranges map[string]diag.Range) {
 	where := d.f.rng(attr.Expr.Range())
 	if computedPart(attr.Expr) != nil {
-		d.fail("computed-grant", where, "the path of a SQLite file cannot be computed", "write the path out, so that the file shows what it allows")
+		d.fail("computed-grant", where, "the path of a SQLite file cannot be computed", "write the path literally, so that the file shows the grant")
 		return
 	}
 	v, ok := d.attrValue(&hclsyntax.Body{Attributes: hclsyntax.Attributes{"dsn": attr}}, "dsn", stringKind)
@@ -100,7 +100,7 @@ func (d *decoder) sqliteFile(attr *hclsyntax.Attribute, g *grant.SQL, ranges map
 	}
 	written := v.AsString()
 	if strings.HasPrefix(written, "file:") || strings.HasPrefix(written, ":") || strings.ContainsAny(written, "?#") {
-		d.fail("bad-grant", where, "the dsn of SQLite is the path of a file, and nothing else", "write it as in \"data/shop.db\"; mode says whether it is written")
+		d.fail("bad-grant", where, "the dsn of SQLite must be only a path", "write a path such as \"data/shop.db\", and use mode for write access")
 		return
 	}
 	g.Path, g.Relative = d.folderPath(written, where), !filepath.IsAbs(written)
@@ -124,13 +124,13 @@ func (d *decoder) statements(b *hclsyntax.Block, r *rule, g *grant.SQL) {
 	}
 	switch n := len(b.Body.Blocks); {
 	case n == 0:
-		d.fail("missing-argument", d.f.rng(b.DefRange()), "the grant has no statement, so nothing can be run", "write statement \"name\" { query = <<SQL … SQL }: a script runs statements by their name")
+		d.fail("missing-argument", d.f.rng(b.DefRange()), "the grant has no statement", "write statement \"name\" { query = <<SQL … SQL }")
 	case n > maxStatements:
 		d.fail("bad-grant", d.f.rng(b.DefRange()), fmt.Sprintf("a sql grant has at most %d statements", maxStatements), "split it into several grants")
 	}
 }
 
-// statement checks what can be known of a statement without its database.
+// statement checks a statement as far as possible without its database.
 func (d *decoder) statement(text diag.Text, g *grant.SQL) {
 	dialect, reads, writes := sqltext.SQLite, []string{"SELECT", "WITH", "VALUES"}, []string{"INSERT", "UPDATE", "DELETE", "REPLACE"}
 	if g.Driver == grant.PostgreSQL {
@@ -145,24 +145,23 @@ func (d *decoder) statement(text diag.Text, g *grant.SQL) {
 	where := text.Range(max(at, 0), max(at, 0)+len(s.Verb))
 	switch {
 	case len(text.Body()) > maxStatement:
-		d.fail("bad-statement", where, fmt.Sprintf("a statement has at most %d bytes", maxStatement), "make it shorter, or a view of the database")
+		d.fail("bad-statement", where, fmt.Sprintf("a statement has at most %d bytes", maxStatement), "make it shorter, or use a view")
 	case slices.Contains(reads, s.Verb), g.Write && slices.Contains(writes, s.Verb):
 	case slices.Contains(writes, s.Verb):
-		d.fail("bad-statement", where, "the grant only reads, and this statement writes", "add mode = \"rw\" to the grant")
+		d.fail("bad-statement", where, "this statement writes, but the grant is read-only", "add mode = \"rw\" to the grant")
 	default:
-		d.fail("bad-statement", where, "a script runs no such statement", "begin it with "+strings.Join(append(reads, writes...), ", "))
+		d.fail("bad-statement", where, "this kind of statement is not supported", "start it with "+strings.Join(append(reads, writes...), ", "))
 	}
 }
 
-// dsnOptions are the options that the dsn of PostgreSQL may hold.
+// dsnOptions are the allowed options in a dsn of PostgreSQL.
 var dsnOptions = []string{"sslmode", "application_name", "connect_timeout", "search_path"}
 
-// secretMark stands for a secret while a dsn is read.
+// secretMark replaces a secret while a dsn is parsed.
 const secretMark = "secret-0b5f"
 
-// postgresDSN decodes the dsn of PostgreSQL: a secret, or an address in which
-// secrets are the user and the password and nothing else, so that the file shows
-// where they go.
+// postgresDSN decodes the dsn of PostgreSQL: a secret, or an address. In an address, secrets
+// may only be the user and the password, so that the file shows where they are sent.
 func (d *decoder) postgresDSN(attr *hclsyntax.Attribute, g *grant.SQL, ranges map[string]diag.Range) {
 	where := d.f.rng(attr.Expr.Range())
 	parts, ok := d.privateText(attr.Expr)
@@ -180,7 +179,7 @@ func (d *decoder) postgresDSN(attr *hclsyntax.Attribute, g *grant.SQL, ranges ma
 		case p.Secret != "":
 			text.WriteString(secretMark)
 		case p.Base64 != nil:
-			d.fail("misplaced-secret", where, "a dsn holds no base64", "write ${secret.NAME} for the password; it is escaped as it has to be")
+			d.fail("misplaced-secret", where, "a dsn must not contain base64", "write ${secret.NAME} for the password; it is escaped automatically")
 			return
 		default:
 			text.WriteString(p.Literal)
@@ -194,23 +193,23 @@ func (d *decoder) postgresDSN(attr *hclsyntax.Attribute, g *grant.SQL, ranges ma
 
 // readDSN returns the host and port of a dsn, or what is wrong with it.
 func readDSN(text string) (address, problem, detail string) {
-	const form = "write dsn = \"postgres://user:${secret.NAME}@host:5432/database\", or dsn = secret.NAME with all of it"
+	const form = "write dsn = \"postgres://user:${secret.NAME}@host:5432/database\", or dsn = secret.NAME for the whole dsn"
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" || u.Opaque != "" || u.User == nil || u.User.Username() == "" || len(u.Path) < 2 {
-		return "", "this is not the dsn of a PostgreSQL database", form
+		return "", "this is not a valid dsn of PostgreSQL", form
 	}
 	password, has := u.User.Password()
 	switch query, err := url.ParseQuery(u.RawQuery); {
 	case has && password != secretMark:
-		return "", "a password stands in the file", "declare a secret in mcpd.hcl, and write ${secret.NAME} in its place"
+		return "", "the file contains a password", "declare a secret in mcpd.hcl, and write ${secret.NAME} instead"
 	case strings.Contains(u.Host+u.Path+u.RawQuery+u.Fragment, secretMark):
-		return "", "a secret says where the database is, and something else is written out", form
+		return "", "a secret contains the address, but other parts are literal", form
 	case err != nil || u.Fragment != "":
-		return "", "this is not the dsn of a PostgreSQL database", form
+		return "", "this is not a valid dsn of PostgreSQL", form
 	default:
 		for name := range query {
 			if !slices.Contains(dsnOptions, name) {
-				return "", "the dsn has an option that a grant cannot have", "keep only " + strings.Join(dsnOptions, ", ")
+				return "", "the dsn has an unsupported option", "keep only " + strings.Join(dsnOptions, ", ")
 			}
 		}
 	}
@@ -219,11 +218,11 @@ func readDSN(text string) (address, problem, detail string) {
 		address += ":5432"
 	}
 	if problem, _ := checkHost(address); problem != "" {
-		return "", "this is not the host of a database", form
+		return "", "this is not a valid database host", form
 	}
 	name, _, _ := cutPort(address)
 	if addr, _ := netip.ParseAddr(strings.Trim(name, "[]")); name != "localhost" && !addr.IsLoopback() && u.Query().Get("sslmode") == "" {
-		return "", "the dsn does not say how the connection is protected", "add ?sslmode=verify-full, or the best that the database can do"
+		return "", "the dsn has no sslmode", "add ?sslmode=verify-full, or the strictest mode of the database"
 	}
 	return address, "", ""
 }

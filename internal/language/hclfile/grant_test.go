@@ -12,7 +12,7 @@ import (
 	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
-func TestAToolSaysWhatItAsksAndWaitsFor(t *testing.T) {
+func TestGrant_ask(t *testing.T) {
 	tools := decodeTools(t, "x.hcl", `
 tool "asks" {
   ask_timeout = "2m"
@@ -49,14 +49,14 @@ tool "plain" { run = "return 1" }
 		t.Errorf("got %+v and %+v", optional, plain)
 	}
 	if want.Hash() == (grant.Set{}).Hash() || want.Hash() == (grant.Set{Ask: &grant.Ask{Elicit: true}}).Hash() {
-		t.Error("grants that differ hash alike")
+		t.Error("different grants have the same hash")
 	}
 	if names := want.Ask.Names(); !slices.Equal(names, []string{"elicit", "sample"}) {
-		t.Errorf("granted are %v", names)
+		t.Errorf("got %v", names)
 	}
 }
 
-func TestWhatIsGrantedOfTheMachineIsDecoded(t *testing.T) {
+func TestGrant_hostResources(t *testing.T) {
 	const text = `tool "t" {
   allow {
     fs "logs" { root = "../logs" }
@@ -96,13 +96,13 @@ func TestWhatIsGrantedOfTheMachineIsDecoded(t *testing.T) {
 		ranges := defined.Tools[0].GrantRanges
 		for name, where := range map[string]string{"fs.logs": "x.hcl:3:5", "fs.out.root": "x.hcl:5:19", "env": "x.hcl:14:5", "env.TZ": "x.hcl:14:28"} {
 			if got := ranges[name].String(); got != where {
-				t.Errorf("%s stands at %s, want %s", name, got, where)
+				t.Errorf("%s has range %s, want %s", name, got, where)
 			}
 		}
 	}
 }
 
-func TestARootOfTheCeilingIsFoundFromTheOperatorsFile(t *testing.T) {
+func TestCeiling_relativeRoot(t *testing.T) {
 	file, problems := Parse(Source{Path: "mcpd.hcl", AbsDir: "/etc/mcpd", Bytes: []byte("ceiling {\n  fs_roots = [\"logs\", \"/srv/x/\"]\n  env = []\n}\n")}, ConfigKind)
 	config, more := file.DecodeConfig(nil)
 	if len(problems)+len(more) > 0 {
@@ -114,7 +114,7 @@ func TestARootOfTheCeilingIsFoundFromTheOperatorsFile(t *testing.T) {
 	}
 }
 
-func TestBoundsOfFilesGoTogether(t *testing.T) {
+func TestGrant_fileLimits(t *testing.T) {
 	const mib = 1 << 20
 	for _, c := range []struct{ file, total, wantFile, wantTotal int64 }{
 		{0, 0, mib, 10 * mib}, {12 * mib, 0, 12 * mib, 12 * mib}, {0, 100, 100, 100}, {5, 7, 5, 7},
@@ -125,7 +125,7 @@ func TestBoundsOfFilesGoTogether(t *testing.T) {
 	}
 }
 
-func TestAKVGrantSaysWhatIsKept(t *testing.T) {
+func TestGrant_kv(t *testing.T) {
 	defs := decodeTools(t, "x.hcl", `tool "t" {
   allow {
     kv "all" {
@@ -156,10 +156,10 @@ test "t" {
 	}
 	mock := defs.Tests[0].Mocks[0]
 	if mock.Object != "kv.own" || mock.Request != "a b/\x00" || string(mock.Body) != `{"n":1}` {
-		t.Errorf("the mock is %+v", mock)
+		t.Errorf("got mock %+v", mock)
 	}
 	ranges := defs.Tools[0].GrantRanges
 	if ranges["kv.all.scope"].Start.Line != 4 || ranges["kv.own.scope"].Start.Line != 10 {
-		t.Errorf("the scopes stand at %v and %v", ranges["kv.all.scope"], ranges["kv.own.scope"])
+		t.Errorf("the scopes have the ranges %v and %v", ranges["kv.all.scope"], ranges["kv.own.scope"])
 	}
 }

@@ -28,8 +28,7 @@ hook "h" {
 }
 `
 
-// hashesOf decodes [hashed], changed by the replacements, with the given
-// variables and file.
+// hashesOf decodes [hashed] with replacements, with the given variables and file.
 func hashesOf(t *testing.T, vars, file string, replacements ...string) map[string]definition.Hashes {
 	t.Helper()
 	source := strings.NewReplacer(replacements...).Replace(hashed)
@@ -40,13 +39,13 @@ func hashesOf(t *testing.T, vars, file string, replacements ...string) map[strin
 	return map[string]definition.Hashes{"tool": defs.Tools[0].Hashes, "policy": defs.Policies[0].Hashes, "hook": defs.Hooks[0].Hashes}
 }
 
-func TestAHashChangesWithWhatDefinesItsDefinitionAlone(t *testing.T) {
+func TestHashes_dependencies(t *testing.T) {
 	before := hashesOf(t, `"a"`, "return 1")
 	for name, c := range map[string]struct {
 		vars, file string
 		edits      []string
 		changed    string
-		// placed says that its place alone has changed.
+		// placed means that only the position changed.
 		placed bool
 	}{
 		"nothing":               {vars: `"a"`, file: "return 1"},
@@ -65,14 +64,14 @@ func TestAHashChangesWithWhatDefinesItsDefinitionAlone(t *testing.T) {
 					t.Errorf("the hash of the %s: changed is %v", kind, before[kind].Hash != after[kind].Hash)
 				}
 				if (before[kind].Semantic != after[kind].Semantic) != (kind == c.changed && !c.placed) {
-					t.Errorf("the meaning of the %s: changed is %v", kind, before[kind].Semantic != after[kind].Semantic)
+					t.Errorf("the semantic hash of the %s: changed is %v", kind, before[kind].Semantic != after[kind].Semantic)
 				}
 			}
 		})
 	}
 }
 
-func TestInJSONTooAToolHashesApartFromItsNeighbours(t *testing.T) {
+func TestHashes_jsonSiblings(t *testing.T) {
 	hash := func(run string) definition.Hash {
 		return decodeTools(t, "x.hcl.json", `{"tool": {"a": {"run": "`+run+`"}, "b": {"run": "1"}}}`, Scope{}).Tools[1].Hash
 	}
@@ -81,7 +80,7 @@ func TestInJSONTooAToolHashesApartFromItsNeighbours(t *testing.T) {
 	}
 }
 
-func TestTheHashOfLocalsIsThatOfTheirValues(t *testing.T) {
+func TestLocals_hash(t *testing.T) {
 	join := func(source string) definition.Hash {
 		file, problems := Parse(Source{Path: "x.hcl", Bytes: []byte(source)}, ToolsKind)
 		if file == nil {
@@ -95,6 +94,6 @@ func TestTheHashOfLocalsIsThatOfTheirValues(t *testing.T) {
 	}
 	a, b, c := join("locals {\n  a = 1 + 1\n}"), join("# moved\nlocals {\n  a = 2\n}"), join("locals {\n  a = 3\n}")
 	if a != b || a == c {
-		t.Error("equal values must hash alike, and others not")
+		t.Error("only equal values must have the same hash")
 	}
 }

@@ -12,24 +12,23 @@ import (
 	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
-// heredoc is a heredoc whose text holds no template, because its tag makes it
-// raw or because it has no ${ and no %{. Its text is cut out before HCL parses
-// the file, so that HCL cannot misread it.
+// heredoc is a heredoc without templates: its tag makes it raw, or it has no ${ and no %{. Its
+// text is removed before HCL parses the file, because HCL would misread it.
 type heredoc struct {
 	tag string
-	// raw: what stands there is the value, to the byte.
+	// raw: the value is the exact text.
 	raw bool
-	// flush: the common indent is stripped (<<-).
+	// flush: the common indent is removed (<<-).
 	flush bool
-	// open, start and end are offsets in the file: of the <<, of the first
-	// byte of the text, and of the line that closes it.
+	// open, start and end are offsets in the file: of the <<, of the first byte of the text,
+	// and of the closing line.
 	open, start, end int
-	// cut is the offset of the << in what HCL parses.
+	// cut is the offset of the << in the text for HCL.
 	cut int
 }
 
-// rawLanguage returns the language of the code behind a heredoc tag; false when
-// its text is none.
+// rawLanguage returns the language of the code for a heredoc tag, and false if the text is not
+// code.
 func rawLanguage(tag string) (string, bool) {
 	switch tag {
 	case "JS":
@@ -45,7 +44,7 @@ func rawLanguage(tag string) (string, bool) {
 	}
 }
 
-// text returns the heredoc's text with the place of each byte.
+// text returns the text of the heredoc with its positions.
 func (h *heredoc) text(f *File) diag.Text {
 	b := diag.TextBuilder{File: f.path}
 	indent := 0
@@ -68,7 +67,7 @@ func (h *heredoc) text(f *File) diag.Text {
 	return b.Text()
 }
 
-// addLine adds one line. Outside raw heredocs $${ and %%{ stand for ${ and %{.
+// addLine adds one line. Outside of raw heredocs, $${ and %%{ are escapes of ${ and %{.
 func (h *heredoc) addLine(b *diag.TextBuilder, line string, pos diag.Pos) {
 	for !h.raw {
 		i := indexEscape(line)
@@ -91,7 +90,7 @@ func indexEscape(s string) int {
 	return dollar
 }
 
-// commonIndent counts the blanks that all lines of s begin with, blank lines aside.
+// commonIndent counts the common leading blanks of all lines of s, except blank lines.
 func commonIndent(s string) int {
 	least := -1
 	for line := range strings.Lines(s) {
@@ -106,9 +105,8 @@ func commonIndent(s string) int {
 	return max(least, 0)
 }
 
-// heredocEnd finds the line that closes a heredoc whose text starts at start.
-// A literal text has no ${ or %{ of its own; the search stops at the first of
-// those unless the heredoc is raw.
+// heredocEnd finds the closing line of a heredoc with text at start. A literal text has no
+// unescaped ${ or %{; unless the heredoc is raw, the search stops at the first one.
 func heredocEnd(src []byte, start int, tag []byte, raw bool) (end int, result heredocSearch) {
 	for at := start; at < len(src); {
 		line := src[at:]
@@ -134,7 +132,7 @@ const (
 	heredocOpen
 )
 
-// hasTemplate reports whether the line of a heredoc begins a template sequence.
+// hasTemplate reports whether a line of a heredoc starts a template sequence.
 func hasTemplate(line []byte) bool {
 	for i := 0; i+1 < len(line); i++ {
 		if line[i] != '$' && line[i] != '%' {
@@ -169,8 +167,8 @@ func (s *scanner) quoted() {
 	}
 }
 
-// unclosedString refuses a string that goes on behind its line. A quote with
-// nothing behind it was meant to close the string around a template sequence.
+// unclosedString reports a string that continues after its line. A quote without text after it
+// was probably the end of the string around a template sequence.
 func (s *scanner) unclosedString() {
 	open := s.top().at
 	if outer := s.levels[len(s.levels)-2]; (outer.kind == '$' || outer.kind == '%') && len(bytes.TrimSpace(s.src[open+1:s.at])) == 0 {
@@ -182,7 +180,7 @@ func (s *scanner) unclosedString() {
 	s.problem.end = s.at
 }
 
-// heredocText reads one piece of a heredoc that holds templates.
+// heredocText reads a part of a heredoc with templates.
 func (s *scanner) heredocText() {
 	if s.top().tag != nil && s.lineStart() {
 		line, _, _ := bytes.Cut(s.src[s.at:], []byte("\n"))
@@ -203,10 +201,10 @@ func (s *scanner) heredocText() {
 	}
 }
 
-// lineStart reports whether the heredoc's text begins a line here.
+// lineStart reports whether a line of the heredoc starts here.
 func (s *scanner) lineStart() bool { return s.at > 0 && s.src[s.at-1] == '\n' }
 
-// literal skips to the next byte that is one of stops.
+// literal skips to the next byte in stops.
 func (s *scanner) literal(stops string) {
 	i := bytes.IndexAny(s.src[s.at+1:], stops)
 	if i < 0 {
@@ -216,8 +214,7 @@ func (s *scanner) literal(stops string) {
 	s.at += 1 + i
 }
 
-// sequence reads a $ or %: the start of a template sequence, an escape of it,
-// or the plain sign.
+// sequence reads a $ or %: the start of a template sequence, an escape, or the plain character.
 func (s *scanner) sequence() {
 	c := s.src[s.at]
 	switch {
@@ -246,8 +243,8 @@ func (s *scanner) piece(n int) {
 	}
 }
 
-// openHeredoc reads <<TAG or <<-TAG with its line end. A heredoc without
-// templates is noted and skipped to its closing line.
+// openHeredoc reads <<TAG or <<-TAG with its line end. It records a heredoc without templates
+// and skips to its closing line.
 func (s *scanner) openHeredoc() {
 	open := s.at
 	at := open + 2
@@ -262,8 +259,8 @@ func (s *scanner) openHeredoc() {
 	}
 	newline := lineEnd(s.src[at+len(tag):])
 	if newline == 0 {
-		s.fail("syntax", at+len(tag), "something follows the tag of the heredoc on its line",
-			fmt.Sprintf("end the line after %s; a tag holds ASCII letters, digits, _ and - only", s.src[open:at+len(tag)]))
+		s.fail("syntax", at+len(tag), "there is text after the tag of the heredoc",
+			fmt.Sprintf("end the line after %s; a tag may contain only ASCII letters, digits, _ and -", s.src[open:at+len(tag)]))
 		return
 	}
 	s.separate()
@@ -288,14 +285,14 @@ func (s *scanner) openHeredoc() {
 	}
 }
 
-// neverClosed refuses a heredoc whose tag stands at an offset.
+// unterminatedHeredoc reports a heredoc with its tag at an offset.
 func (s *scanner) unterminatedHeredoc(open, at int, tag []byte) {
-	s.fail("syntax", open, fmt.Sprintf("the heredoc %s is never closed", s.src[open:at+len(tag)]), fmt.Sprintf("add a line that holds %s alone", tag))
+	s.fail("syntax", open, fmt.Sprintf("the heredoc %s is not closed", s.src[open:at+len(tag)]), fmt.Sprintf("add a line with only %s", tag))
 	s.problem.end = at + len(tag)
 }
 
-// opensAgain reports whether a text of code holds a line on which a heredoc of
-// the same tag begins, as no code does: its end is that of the other one.
+// reopensTag reports whether code contains a line that starts a heredoc with the same tag. No
+// code does: the found end belongs to the other heredoc.
 func reopensTag(text, tag []byte) bool {
 	for opener := append([]byte("<<"), tag...); ; {
 		n := bytes.Index(text, opener)
@@ -311,7 +308,7 @@ func reopensTag(text, tag []byte) bool {
 	}
 }
 
-// asciiWord returns the identifier of ASCII characters that src begins with.
+// asciiWord returns the ASCII identifier at the start of src.
 func asciiWord(src []byte) []byte {
 	n := 0
 	for n < len(src) && src[n] < utf8.RuneSelf && (isWord(src[n]) || n > 0 && src[n] == '-') {
@@ -323,7 +320,7 @@ func asciiWord(src []byte) []byte {
 	return src[:n]
 }
 
-// lineEnd returns the length of the line end that src begins with, or 0.
+// lineEnd returns the length of the line end at the start of src, or 0.
 func lineEnd(src []byte) int {
 	switch {
 	case len(src) > 0 && src[0] == '\n':
@@ -335,9 +332,9 @@ func lineEnd(src []byte) int {
 	}
 }
 
-// Format returns a file in canonical form: indents, spaces, aligned equals
-// signs, and a line end at its end. The text of raw and other literal heredocs is kept byte for byte. A
-// file with a syntax error is not formatted. JSON is returned as it is.
+// Format returns a file in canonical form: indents, spaces, aligned equals signs, and a final
+// line end. The text of literal heredocs is unchanged. A file with a syntax error is not
+// formatted. JSON is returned unchanged.
 func Format(src Source) (_ []byte, problems diag.List) {
 	f := &File{path: src.Path}
 	defer f.reportPanic(&problems)
@@ -359,8 +356,7 @@ func Format(src Source) (_ []byte, problems diag.List) {
 	return f.withTexts(out, again), nil
 }
 
-// withoutTexts returns the source without the texts of its heredocs, and with
-// a line end at its end.
+// withoutTexts returns the source without the texts of its heredocs, with a final line end.
 func (f *File) withoutTexts() []byte {
 	out := make([]byte, 0, len(f.source))
 	at := 0
@@ -378,7 +374,7 @@ func (f *File) withoutTexts() []byte {
 	return out
 }
 
-// withTexts puts the texts of the heredocs back where they were cut out.
+// withTexts inserts the texts of the heredocs where they were removed.
 func (f *File) withTexts(out []byte, cuts []heredoc) []byte {
 	result := make([]byte, 0, len(out)+len(f.source))
 	at := 0

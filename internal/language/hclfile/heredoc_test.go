@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestFormatAlignsAndKeepsRawBodies(t *testing.T) {
+func TestFormat_keepsRawHeredocs(t *testing.T) {
 	const source = `tool   "t" {
 description="x"
    read_only  =   true
@@ -50,7 +50,7 @@ policy "p" {
 	}
 }
 
-func TestFormatRefusesASyntaxErrorAndLeavesJSONAlone(t *testing.T) {
+func TestFormat_syntaxErrorAndJSON(t *testing.T) {
 	if out, problems := Format(Source{Path: "x.hcl", Bytes: []byte("tool {")}); out != nil || !problems.HasErrors() {
 		t.Errorf("%q %v", out, problems)
 	}

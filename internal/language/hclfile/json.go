@@ -12,10 +12,9 @@ import (
 	"github.com/mcpd/mcpd/internal/base/jsonguard"
 )
 
-// parseJSON parses HCL's JSON syntax into the tree that native syntax has, so
-// that everything after it is the same for both. Which strings are templates,
-// types or literal code follows from the rules of the blocks. Of a file with an
-// error it reports the first, and keeps nothing.
+// parseJSON parses HCL's JSON syntax to the tree of native syntax, so that all later steps are
+// the same. The rules of the blocks decide which strings are templates, types or literal code.
+// If the file has a syntax error, it reports only the first.
 func (f *File) parseJSON() diag.List {
 	p := jsonParser{f: f, src: f.source}
 	if strings.HasPrefix(f.source, byteOrderMark) {
@@ -28,7 +27,7 @@ func (f *File) parseJSON() diag.List {
 	}
 	if p.peek() != '{' {
 		p.skip()
-		p.fail(p.rng(0), "syntax", "the file must hold a JSON object", "write { \"tool\": { \"NAME\": { … } } }")
+		p.fail(p.rng(0), "syntax", "the file must contain a JSON object", "write { \"tool\": { \"NAME\": { … } } }")
 		return p.problems
 	}
 	body := p.body(fileRules[f.kind])
@@ -56,7 +55,7 @@ func checkJSON(t diag.Text) *diag.Diagnostic {
 		case jsonguard.TooLarge, jsonguard.TooMany, jsonguard.BadNumber:
 			d.Code = "too-large"
 		case jsonguard.DuplicateKey:
-			d.Code, d.Detail = "duplicate", "keep one of the two"
+			d.Code, d.Detail = "duplicate", "keep one of them"
 		case jsonguard.Syntax:
 			d.Detail = jsonHint(t.Body(), refused.Offset)
 		}
@@ -64,37 +63,37 @@ func checkJSON(t diag.Text) *diag.Diagnostic {
 	return &d
 }
 
-// jsonHint says what to do about what people often write in JSON.
+// jsonHint returns advice for common mistakes in JSON.
 func jsonHint(body string, at int) string {
 	first := strings.TrimLeft(body, " \t\r\n")
 	switch rest := body[min(max(at, 0), len(body)):]; {
 	case strings.HasPrefix(rest, conflictMark):
 		return conflictHint
 	case first != "" && isWord(first[0]):
-		return `the file must hold a JSON object; give it a name in .hcl if it is not JSON`
+		return `write a JSON object, or name the file .hcl if it is not JSON`
 	case strings.HasPrefix(rest, "//"), strings.HasPrefix(rest, "/*"):
 		return `JSON has no comments; write a member "//": "…"`
 	case strings.HasPrefix(rest, "}"), strings.HasPrefix(rest, "]"):
-		return "remove the comma before it, or write what is missing"
+		return "remove the comma before it, or add the missing value"
 	case strings.HasPrefix(rest, "'"):
-		return "strings stand in double quotes"
+		return "put strings in double quotes"
 	case strings.HasPrefix(rest, "="):
-		return "a colon stands between a name and its value"
+		return "put a colon between a name and its value"
 	case rest != "" && isWord(rest[0]) && !isDigit(rest[0]):
-		return "names and texts stand in double quotes; other words are true, false and null, in small letters"
+		return "put names and text in double quotes; write true, false and null in lower case"
 	case strings.HasPrefix(rest, "\n"), strings.HasPrefix(rest, "\r"):
 		return `close the string with a quote, or write \n for a line end`
 	}
 	return ""
 }
 
-// jsonParser reads a text that has passed the gate, so that it is well formed
-// and nests no deeper than [maxNesting].
+// jsonParser parses a text with checked limits, so it is well formed and its depth is at most
+// [maxNesting].
 type jsonParser struct {
 	f   *File
 	src string
 	at  int
-	// depth is how many bodies are open.
+	// depth is the number of open bodies.
 	depth    int
 	size     jsonSize
 	problems diag.List
@@ -114,7 +113,7 @@ func (p *jsonParser) peek() byte {
 	return 0
 }
 
-// take skips the punctuation c if it comes next.
+// take skips the punctuation c if it is next.
 func (p *jsonParser) take(c byte) bool {
 	if p.peek() != c {
 		return false
@@ -138,7 +137,7 @@ func (p *jsonParser) fail(where hcl.Range, code, summary, detail string) {
 func (p *jsonParser) members(member func(key string, where hcl.Range)) {
 	p.take('{')
 	for !p.take('}') && p.spend(memberWords) {
-		start := p.at // at the quote: take has skipped the space
+		start := p.at // at the quote: take has skipped the spaces
 		key := p.text().Body()
 		where := p.rng(start)
 		p.take(':')
@@ -147,7 +146,7 @@ func (p *jsonParser) members(member func(key string, where hcl.Range)) {
 	}
 }
 
-// items reads an array and calls item at each of its values.
+// items reads an array and calls item at each value.
 func (p *jsonParser) items(item func()) {
 	p.take('[')
 	for !p.take(']') && p.spend(1) {
@@ -156,10 +155,10 @@ func (p *jsonParser) items(item func()) {
 	}
 }
 
-// skip passes over one value.
+// skip skips one value.
 func (p *jsonParser) skip() { p.expression(code) }
 
-// comment is the name of a member that holds a comment.
+// comment is the name of a member with a comment.
 const comment = "//"
 
 func (p *jsonParser) body(r *rule) *hclsyntax.Body {
@@ -172,7 +171,7 @@ func (p *jsonParser) body(r *rule) *hclsyntax.Body {
 		case key == comment:
 			p.skip()
 		case r.arg(key) == nil && rules[key] != nil:
-			// Also a block that does not belong here: its rule tells how to read it.
+			// This includes a misplaced block: its rule says how to read it.
 			p.blocks(b, r.block(key), hclsyntax.Block{Type: key, TypeRange: where})
 		default:
 			p.attribute(b, r, key, where)
@@ -183,7 +182,7 @@ func (p *jsonParser) body(r *rule) *hclsyntax.Body {
 }
 
 func (p *jsonParser) attribute(b *hclsyntax.Body, r *rule, key string, where hcl.Range) {
-	f := code // so that an argument that is unknown is reported as that alone
+	f := code // an unknown argument is reported only as unknown
 	if a := r.arg(key); a != nil {
 		f = a.form
 	} else if r.anyArgument {
@@ -195,8 +194,8 @@ func (p *jsonParser) attribute(b *hclsyntax.Body, r *rule, key string, where hcl
 	}
 }
 
-// blocks reads one or more blocks: an object with a member for each label,
-// down to the body, where an array may stand for several of them.
+// blocks reads one or more blocks: an object with a member for each label, down to the body,
+// where an array may hold several.
 func (p *jsonParser) blocks(into *hclsyntax.Body, r *rule, head hclsyntax.Block) {
 	if p.peek() == '[' {
 		p.items(func() { p.blocks(into, r, head) })
@@ -226,7 +225,7 @@ func (p *jsonParser) blocks(into *hclsyntax.Body, r *rule, head hclsyntax.Block)
 	into.Blocks = append(into.Blocks, &head)
 }
 
-// jsonHeader returns how a block is written in JSON, from its value on.
+// jsonHeader returns how to write a block in JSON, from its value on.
 func jsonHeader(r *rule) string {
 	open, end := "", ""
 	for _, l := range r.labels {
@@ -236,35 +235,34 @@ func jsonHeader(r *rule) string {
 	return open + "{…}" + end
 }
 
-// jsonSize is what a JSON file holds, in words: an item of an array is one, a
-// member of an object [memberWords], and more where HCL's parser reads the text.
+// jsonSize is the size of a JSON file, in words: an array item counts one, an object member
+// [memberWords], and more if HCL parses its text.
 type jsonSize struct {
-	// definition is for what stands since the last definition began at the
-	// offset began.
+	// definition counts the words since the last definition started, at the offset began.
 	definition, began int
 	definitions       int
-	// exceeded says that the rest of the file is not read.
+	// exceeded means that the rest of the file is not read.
 	exceeded bool
 }
 
-// define begins a definition at the top of the file.
+// define starts a top-level definition.
 func (p *jsonParser) define() {
 	p.size.definition, p.size.began = 0, p.at
 	if p.size.definitions++; p.size.definitions > maxDefinitions {
-		p.exceed(fmt.Sprintf("the file holds more than %d definitions", maxDefinitions), "split it into several files")
+		p.exceed(fmt.Sprintf("the file contains more than %d definitions", maxDefinitions), "split it into several files")
 	}
 }
 
-// spend counts words, and reports whether the definition may hold so many.
+// spend counts words, and reports whether the definition may contain so many.
 func (p *jsonParser) spend(words int) bool {
 	if p.size.definition += words; p.size.definition > maxDefinition {
-		p.exceed(fmt.Sprintf("the definition that begins here holds more than %d values", maxDefinition),
-			fmt.Sprintf("split it, or put data into a file of its own, which a script imports; a member of an object counts as %d, a type or a template as more", memberWords))
+		p.exceed(fmt.Sprintf("the definition that starts here contains more than %d values", maxDefinition),
+			fmt.Sprintf("split it, or put data into a file that a script imports; an object member counts as %d values, a type or template as more", memberWords))
 	}
 	return !p.size.exceeded
 }
 
-// exceed ends the reading of the file.
+// exceed stops reading the file.
 func (p *jsonParser) exceed(summary, detail string) {
 	if p.size.exceeded {
 		return

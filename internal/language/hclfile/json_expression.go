@@ -72,7 +72,7 @@ func literalText(s string, where hcl.Range) *hclsyntax.TemplateExpr {
 	}
 }
 
-// stringExpression reads a string as its form wants it.
+// stringExpression reads a string in the given form.
 func (p *jsonParser) stringExpression(f form, start int) hclsyntax.Expression {
 	t := p.text()
 	where := p.rng(start)
@@ -92,8 +92,8 @@ type (
 	parseFunc func([]byte, string, hcl.Pos) (hclsyntax.Expression, hcl.Diagnostics)
 )
 
-// embed parses the text of a string on its own. Ranges in the result name it
-// by its number, which File.rng resolves.
+// embed parses the text of a string separately. Ranges in the result refer to it by number,
+// which File.rng resolves.
 func (p *jsonParser) embed(t diag.Text, where hcl.Range, scan scanFunc, parse parseFunc) hclsyntax.Expression {
 	failed := &hclsyntax.LiteralValueExpr{Val: cty.DynamicVal, SrcRange: where}
 	if !p.spend(embeddedWords + len(t.Body())/4) {
@@ -107,7 +107,7 @@ func (p *jsonParser) embed(t diag.Text, where hcl.Range, scan scanFunc, parse pa
 		return failed
 	}
 	if len(heredocs) > 0 {
-		p.fail(where, "syntax", "a JSON string cannot hold a heredoc", "write the text as a string of its own")
+		p.fail(where, "syntax", "a JSON string cannot contain a heredoc", "write the text as a separate string")
 		return failed
 	}
 	p.f.embedded = append(p.f.embedded, t)
@@ -118,7 +118,7 @@ func (p *jsonParser) embed(t diag.Text, where hcl.Range, scan scanFunc, parse pa
 	return x
 }
 
-// text reads a string, with the place of each byte also where it is escaped.
+// text reads a string with its positions, also for escapes.
 func (p *jsonParser) text() diag.Text {
 	p.take('"')
 	t, end := jsonText(p.f, p.src, p.at)
@@ -126,8 +126,8 @@ func (p *jsonParser) text() diag.Text {
 	return t
 }
 
-// jsonText decodes the JSON string whose first byte after the quote is at
-// start. It returns the offset behind the closing quote.
+// jsonText decodes a JSON string; start is the offset after its opening quote. It returns the
+// offset after the closing quote.
 func jsonText(f *File, src string, start int) (diag.Text, int) {
 	b := diag.TextBuilder{File: f.path}
 	at, pos := start, f.pos(start)
@@ -136,7 +136,7 @@ func jsonText(f *File, src string, start int) (diag.Text, int) {
 		if n < 0 {
 			n = len(src) - at
 		}
-		if n > 0 || at == start || at >= len(src) || src[at] == '"' { // the end has a place too
+		if n > 0 || at == start || at >= len(src) || src[at] == '"' { // the end has a position too
 			b.Add(src[at:at+n], pos)
 			pos = diag.Advance(pos, src[at:at+n])
 		}
@@ -154,8 +154,8 @@ func jsonText(f *File, src string, start int) (diag.Text, int) {
 // unicodeEscape is the length of \uXXXX.
 const unicodeEscape = 6
 
-// escapeSize returns the length of the escape that s begins with; both halves
-// of a surrogate pair are one.
+// escapeSize returns the length of the escape at the start of s. A surrogate pair is one
+// escape.
 func escapeSize(s string) int {
 	const short = 2
 	if len(s) < unicodeEscape || s[1] != 'u' {
@@ -167,7 +167,7 @@ func escapeSize(s string) int {
 	return unicodeEscape
 }
 
-// unescapeJSON returns the text of one escape of a text that passed the gate.
+// unescapeJSON returns the text of one escape. The syntax has been checked.
 func unescapeJSON(escape string) string {
 	var text string
 	if json.Unmarshal([]byte(`"`+escape+`"`), &text) != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/mcpd/mcpd/internal/process/osproc"
 )
 
-// chains are locals of which each grows out of the one before.
+// chains are locals that each refer to the previous one.
 var chains = map[string]struct{ first, next string }{
 	"text":        {`"x"`, `"${local.l%[1]d}${local.l%[1]d}"`},
 	"wide text":   {`"é"`, `"${local.l%[1]d}${local.l%[1]d}"`},
@@ -45,9 +45,8 @@ func chain(first, next string, n int) string {
 	return b.String() + "}\n"
 }
 
-// TestNoFileCostsMoreThanItsShare measures the time of the processor, which
-// takes a machine that does little else.
-func TestNoFileCostsMoreThanItsShare(t *testing.T) {
+// It measures processor time, so the machine must be mostly idle.
+func TestParse_processorTime(t *testing.T) {
 	if os.Getenv("MCPD_LONG") == "" {
 		t.Skip("set MCPD_LONG")
 	}
@@ -71,21 +70,21 @@ func TestNoFileCostsMoreThanItsShare(t *testing.T) {
 }
 
 const (
-	// refusal is what refusing a file may cost.
+	// refusal is the maximum time to reject a file.
 	refusal = 20 * time.Millisecond
-	// perKiB is what parsing many definitions may cost beside that, to tell all
-	// mistakes of a file of many definitions.
+	// perKiB is the additional time to parse many definitions, because all their errors are
+	// reported.
 	perKiB = 500 * time.Microsecond
 )
 
-// checkCost fails when a file that is refused takes more than 20 ms, or one
-// that is accepted more than 250 ms, the best of four times and on a machine as [cputest] knows it.
+// checkCost fails if rejecting a file takes more than 20 ms, or accepting one more than 250 ms:
+// the best of four runs, adjusted to the machine by [cputest].
 func checkCost(t *testing.T, name string, src Source) {
 	t.Helper()
 	checkCostWithin(t, refusal, name, src)
 }
 
-// problemTime returns the processor time that the problems of a file take.
+// problemTime returns the processor time to find the diagnostics of a file.
 func problemTime(src Source) time.Duration {
 	runtime.GC()
 	before := osproc.CPUTime()
@@ -104,11 +103,11 @@ func checkCostWithin(t *testing.T, refusal time.Duration, name string, src Sourc
 		budget = refusal
 	}
 	if best > budget && !cputest.Within(budget, func() time.Duration { return problemTime(src) }) {
-		t.Errorf("%s took %v, refused: %t", name, best, refused)
+		t.Errorf("%s took %v, rejected: %t", name, best, refused)
 	}
 }
 
-// bombs are texts that repeat or nest one construct n times.
+// bombs are texts with one construct repeated or nested n times.
 var bombs = map[string]func(n int) string{
 	"parentheses":      func(n int) string { return "a = " + strings.Repeat("(", n) + "1" + strings.Repeat(")", n) },
 	"open parentheses": func(n int) string { return "a = " + strings.Repeat("(", n) },
@@ -240,9 +239,8 @@ var jsonBombs = map[string]func(n int) string{
 	"escapes":          func(n int) string { return `{"locals": {"a": "` + strings.Repeat(`\u00e9`, n) + `${"}}` },
 }
 
-// TestEveryConstructInEverySize: whatever is repeated or nested, however
-// often, ends in definitions or in diagnostics.
-func TestEveryConstructInEverySize(t *testing.T) {
+// Each repeated or nested construct results in definitions or diagnostics.
+func TestParse_constructSizes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED with -short: one goroutine works here alone")
 	}

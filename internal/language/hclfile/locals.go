@@ -14,13 +14,13 @@ import (
 	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
-// Locals is the evaluated namespace of one folder. It is immutable.
+// Locals is the evaluated namespace of one directory. It is immutable.
 type Locals struct {
 	values map[string]localValue
 	hash   definition.Hash
 }
 
-// localValue is one evaluated local. One that is not ok has been reported.
+// localValue is one evaluated local. If it is not ok, it has been reported.
 type localValue struct {
 	value     cty.Value
 	ok        bool
@@ -31,7 +31,7 @@ type localValue struct {
 // Hash identifies the values of all locals.
 func (l *Locals) Hash() definition.Hash { return l.hash }
 
-// findLocals lists what the locals blocks of a file declare, in order.
+// findLocals returns the declared locals of a file, in order.
 func (f *File) findLocals() []Local {
 	var l []Local
 	for _, b := range f.body.Blocks {
@@ -46,21 +46,21 @@ func (f *File) findLocals() []Local {
 	return l
 }
 
-// declared is a local on its way to a value.
+// localNode is a local in the dependency graph.
 type localNode struct {
 	Local
 	file *File
 	// needs are the locals that it refers to.
 	needs []string
-	// waits counts the needs that have no value yet.
+	// unresolved counts the needs without a value.
 	unresolved int
 }
 
-// JoinLocals evaluates the locals of all files of one folder, which share one
-// namespace. Names declared twice and values that depend on themselves are
-// reported with all places. Expressions may use var.x and local.x, but not
-// file(), which belongs to the definition that uses the file. Names that are not
-// known are not reported when more may be declared: incomplete.
+// JoinLocals evaluates the locals of all files of one directory, which share one namespace.
+// Duplicate names and cycles are reported with all positions. Expressions may use var.x and
+// local.x, but not file(), which belongs to the definition that uses the file. incomplete means
+// that more may be declared; then unknown names are not reported. A panic is reported at the
+// file of the local.
 func JoinLocals(files []*File, vars map[string]definition.Variable, incomplete bool) (joined *Locals, problems diag.List) {
 	joined = &Locals{values: map[string]localValue{}}
 	if len(files) > 0 {
@@ -73,7 +73,7 @@ func JoinLocals(files []*File, vars map[string]definition.Variable, incomplete b
 	evaluators := make(map[*File]*evaluator, len(files))
 	for _, f := range files {
 		evaluators[f] = newEvaluator(f, Scope{Vars: vars, Locals: joined, Incomplete: incomplete}, &problems)
-		evaluators[f].allowSensitive = true // a local is as sensitive as what it holds
+		evaluators[f].allowSensitive = true // a local is as sensitive as its value
 	}
 	ready := sortByNeed(order, byName)
 	for _, l := range ready {
@@ -84,7 +84,7 @@ func JoinLocals(files []*File, vars map[string]definition.Variable, incomplete b
 	return joined, problems.Sort()
 }
 
-// declare collects the locals of all files and what they refer to.
+// declare collects the locals of all files and their needs.
 func declare(files []*File, problems *diag.List) ([]*localNode, map[string]*localNode) {
 	var order []*localNode
 	byName := map[string]*localNode{}
@@ -93,7 +93,7 @@ func declare(files []*File, problems *diag.List) ([]*localNode, map[string]*loca
 			if first, again := byName[l.Name]; again {
 				*problems = append(*problems, diag.Diagnostic{
 					Code: "duplicate", Range: l.Range, Summary: fmt.Sprintf("the local value %q is declared twice", l.Name),
-					Detail: "the files of a folder share one namespace; rename one of the two",
+					Detail: "rename one of them: the files of a directory share one namespace",
 					Notes:  []diag.Note{{Range: first.Range, Message: "it is first declared here"}},
 				})
 				continue
@@ -107,13 +107,13 @@ func declare(files []*File, problems *diag.List) ([]*localNode, map[string]*loca
 	return order, byName
 }
 
-// findNeeds sets the needs of d. A panic leaves d without needs.
+// findNeeds sets the needs of d. After a panic, d has no needs.
 func (d *localNode) findNeeds(problems *diag.List) {
 	defer d.file.reportPanic(problems)
 	d.needs = needsOf(d.expr)
 }
 
-// needsOf returns the names of the locals that x refers to, each once.
+// needsOf returns the distinct names of the locals that x refers to.
 func needsOf(x hclsyntax.Expression) []string {
 	var names []string
 	for _, t := range x.Variables() {
@@ -133,8 +133,8 @@ func needsOf(x hclsyntax.Expression) []string {
 	return slices.Compact(names)
 }
 
-// sortByNeed returns the locals so that each stands behind those it needs.
-// What is part of a cycle, or needs one, is left out and keeps waits > 0.
+// sortByNeed sorts the locals so that each follows its needs. Locals that are in a cycle, or
+// need one, are missing and keep unresolved > 0.
 func sortByNeed(order []*localNode, byName map[string]*localNode) []*localNode {
 	users := map[string][]*localNode{}
 	ready := make([]*localNode, 0, len(order))
@@ -181,7 +181,7 @@ func reportCycles(order []*localNode, byName map[string]*localNode, problems *di
 	}
 }
 
-// blocking returns the first local that l needs and that has no value.
+// firstUnresolved returns the first needed local without a value.
 func firstUnresolved(l *localNode, byName map[string]*localNode) *localNode {
 	for _, name := range l.needs {
 		if need := byName[name]; need != nil && need.unresolved > 0 {
@@ -191,7 +191,7 @@ func firstUnresolved(l *localNode, byName map[string]*localNode) *localNode {
 	return nil
 }
 
-// longestCycle is how many members of a cycle a diagnostic names.
+// maxCycleNotes bounds the members of a cycle in a diagnostic.
 const maxCycleNotes = 8
 
 func cycle(members []*localNode) diag.Diagnostic {
@@ -206,7 +206,7 @@ func cycle(members []*localNode) diag.Diagnostic {
 	d := diag.Diagnostic{
 		Code: "cycle", Range: members[0].Range,
 		Summary: fmt.Sprintf("the local value %q depends on itself", members[0].Name),
-		Detail:  "write one of the values without the others",
+		Detail:  "remove one of the references",
 	}
 	for i, m := range members {
 		if i == maxCycleNotes {
@@ -219,8 +219,8 @@ func cycle(members []*localNode) diag.Diagnostic {
 	return d
 }
 
-// localValue evaluates the expression of a local. A value that is not ok, such as after a
-// panic, has been reported.
+// localValue evaluates the expression of a local. If the value is not ok, such as after a
+// panic, it has been reported.
 func (e *evaluator) localValue(x hclsyntax.Expression) (_ localValue) {
 	defer e.f.reportPanic(e.problems)
 	e.sensitive = false

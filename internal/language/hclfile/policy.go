@@ -27,7 +27,7 @@ func (d *decoder) policy(b *hclsyntax.Block) definition.Policy {
 	}
 	p.OnResult = d.enumAttr(b.Body, "on", "call", "result") == "result"
 	if approval := b.Body.Attributes["requires_approval"]; p.OnResult && approval != nil {
-		d.fail("contradiction", d.f.rng(approval.NameRange), "what has been done needs no approval", "remove on = \"result\", or write allow or deny")
+		d.fail("contradiction", d.f.rng(approval.NameRange), "a finished call needs no approval", "remove on = \"result\", or write allow or deny")
 	}
 	d.reason(b, &p)
 	p.Disclose = cmp.Or(d.enumAttr(b.Body, "disclose", definition.DiscloseReason, definition.DiscloseGeneric, definition.DiscloseHide), definition.DiscloseReason)
@@ -35,8 +35,8 @@ func (d *decoder) policy(b *hclsyntax.Block) definition.Policy {
 	return p
 }
 
-// denial stands in for the decision of a policy whose mistake was told, so
-// that nobody tells it again in other words. It denies every call.
+// denyAll replaces the decision of an invalid policy, so that it causes no further diagnostics.
+// It denies every call.
 func denyAll(where diag.Range) *definition.Body {
 	return &definition.Body{Language: definition.CEL, Text: diag.NewText(where.File, "tool.name == tool.name", where.Start)}
 }
@@ -48,15 +48,15 @@ func (d *decoder) cel(body *hclsyntax.Body, name string) *definition.Body {
 	return nil
 }
 
-// decides returns what a policy decides by: one body, unless it is wrong.
+// decisionBodies returns the deciding expressions of a policy. A valid policy has exactly one.
 func decisionBodies(p *definition.Policy) []*definition.Body {
 	return slices.DeleteFunc([]*definition.Body{p.Allow, p.Deny, p.Approval}, func(b *definition.Body) bool { return b == nil })
 }
 
-// verdicts are the arguments of which a policy has one.
+// decisionNames are the deciding arguments. A policy has exactly one.
 var decisionNames = [...]string{"allow", "deny", "requires_approval"}
 
-// decision reports a policy that decides nothing, or in several ways.
+// decision reports a policy without a decision, or with several.
 func (d *decoder) decision(b *hclsyntax.Block) {
 	var written []*hclsyntax.Attribute
 	for _, name := range decisionNames {
@@ -69,7 +69,7 @@ func (d *decoder) decision(b *hclsyntax.Block) {
 		said := fmt.Sprintf("the policy has both %q and %q", written[0].Name, written[1].Name)
 		slices.SortFunc(written, func(a, b *hclsyntax.Attribute) int { return a.NameRange.Start.Byte - b.NameRange.Start.Byte })
 		earlier, later := written[0], written[1]
-		d.fail("contradiction", d.f.rng(later.NameRange), said, "write two policies: all of them must allow a call",
+		d.fail("contradiction", d.f.rng(later.NameRange), said, "write two policies: every policy must allow a call",
 			diag.Note{Range: d.f.rng(earlier.NameRange), Message: fmt.Sprintf("%q is set here", earlier.Name)})
 	case !d.hasSimilar(b.Body, rules["policy"], decisionNames[:]...):
 		d.fail("missing-argument", d.f.rng(b.DefRange()), "the policy decides nothing", "write allow = \"…\", deny = \"…\" or requires_approval = \"…\", a CEL expression")
@@ -89,21 +89,21 @@ func (d *decoder) reason(b *hclsyntax.Block, p *definition.Policy) {
 		}
 	}
 	if root := celNameIn(attr.Expr); root != "" {
-		d.fail("unknown-name", d.f.rng(attr.Expr.Range()), fmt.Sprintf("a reason that uses %s is computed for each call", root), "write reason = <<CEL … CEL")
+		d.fail("unknown-name", d.f.rng(attr.Expr.Range()), fmt.Sprintf("a reason that uses %s must be computed", root), "write reason = <<CEL … CEL")
 		return
 	}
 	text, ok := d.text(b.Body, "reason")
 	if ok && text == "" {
-		d.fail("bad-value", d.f.rng(attr.Expr.Range()), "the reason is empty", "say why a call is denied; the caller reads it")
+		d.fail("bad-value", d.f.rng(attr.Expr.Range()), "the reason is empty", "write why a call is denied; the caller sees it")
 	}
 	if seemsComputed(text) {
-		d.warn("bad-value", d.f.rng(attr.Expr.Range()), "the caller reads this reason as it stands, though it looks like CEL",
+		d.warn("bad-value", d.f.rng(attr.Expr.Range()), "callers see this reason literally, but it looks like CEL",
 			"write reason = <<CEL … CEL to compute it")
 	}
 	p.Reason = text
 }
 
-// ofCall returns the first name in an expression of HCL that only CEL knows.
+// celNameIn returns the first name in an HCL expression that only CEL knows.
 func celNameIn(x hclsyntax.Expression) string {
 	for _, v := range x.Variables() {
 		if root := v.RootName(); slices.Contains(celNames, root) {
@@ -113,8 +113,7 @@ func celNameIn(x hclsyntax.Expression) string {
 	return ""
 }
 
-// seemsComputed reports whether a text looks like CEL that joins strings with
-// what a call says.
+// seemsComputed reports whether a text looks like CEL that joins strings with values of a call.
 func seemsComputed(text string) bool {
 	packed := strings.ReplaceAll(text, " ", "")
 	joins := func(part string) bool { return strings.Contains(packed, part) }
@@ -124,13 +123,13 @@ func seemsComputed(text string) bool {
 	return slices.ContainsFunc([]string{"args.", "args[", "principal.", "agent.", "tool.", "call.", "vars."}, joins)
 }
 
-// targets decodes what a policy, a limit or a hook, whose rule is r, is about. One whose
-// list is written wrong covers nothing: it was not meant to cover everything.
+// targets decodes the targets of a policy, a limit or a hook with rule r. If a list is invalid,
+// the block matches nothing, because it was not intended to match everything.
 func (d *decoder) targets(body *hclsyntax.Body, r *rule) definition.Targets {
 	t := definition.Targets{
 		Tools:     d.names(body, "tools", patternCharacters),
-		Resources: d.names(body, "resources", "write the name of a resource block, not its URI, with * for any run of characters"),
-		Prompts:   d.names(body, "prompts", "use the characters A-Z a-z 0-9 _ . - and * for any run of them"),
+		Resources: d.names(body, "resources", "write the name of a resource block, not its URI; * matches any characters"),
+		Prompts:   d.names(body, "prompts", "use the characters A-Z a-z 0-9 _ . - and * as wildcard"),
 	}
 	if d.hasSimilar(body, r, "tools", "resources", "prompts") {
 		for _, list := range []*[]definition.Name{&t.Tools, &t.Resources, &t.Prompts} {
@@ -144,25 +143,25 @@ func (d *decoder) targets(body *hclsyntax.Body, r *rule) definition.Targets {
 
 func (d *decoder) names(body *hclsyntax.Body, argument, characters string) []definition.Name {
 	return d.patterns(body, argument, patternTexts{
-		wrong: "this is not the name of a " + strings.TrimSuffix(argument, "s"), characters: characters,
-		empty: "the list of " + argument + " is empty", detail: fmt.Sprintf("name %s or patterns, or remove it: a block without lists covers everything", argument),
+		wrong: "this is not a valid name of a " + strings.TrimSuffix(argument, "s"), characters: characters,
+		empty: "the list of " + argument + " is empty", detail: fmt.Sprintf("add %s or patterns, or remove it: a block without lists matches everything", argument),
 	})
 }
 
 func (d *decoder) toolPatterns(body *hclsyntax.Body, argument, characters string) []definition.Name {
 	return d.patterns(body, argument, patternTexts{
-		wrong: "this is not the name of a tool", characters: characters,
-		empty: fmt.Sprintf("the list %q is empty", argument), detail: "name tools or patterns of them, or remove it",
+		wrong: "this is not a valid tool name", characters: characters,
+		empty: fmt.Sprintf("the list %q is empty", argument), detail: "add tools or patterns, or remove it",
 	})
 }
 
-// patternCharacters says what a name or a pattern of tools holds.
-const patternCharacters = "use the characters A-Z a-z 0-9 _ . - / and * for any run of them"
+// patternCharacters is the advice for names and patterns of tools.
+const patternCharacters = "use the characters A-Z a-z 0-9 _ . - / and * as wildcard"
 
-// patternTexts say what is wrong with an item of a list, and with a list without items.
+// patternTexts are the messages for an invalid item and for an empty list.
 type patternTexts struct{ wrong, characters, empty, detail string }
 
-// patterns decodes names and patterns, nil when the argument is absent.
+// patterns decodes names and patterns. It returns nil if the argument is missing.
 func (d *decoder) patterns(body *hclsyntax.Body, argument string, texts patternTexts) []definition.Name {
 	attr := body.Attributes[argument]
 	if attr == nil {
@@ -186,8 +185,8 @@ func (d *decoder) patterns(body *hclsyntax.Body, argument string, texts patternT
 // maxCalls bounds the calls of a rate and of a burst.
 const maxCalls = 1_000_000
 
-// rateForms says how a rate is written.
-const rateForms = `write calls and a time, such as "10/s", "60/m" or "1000/h"`
+// rateForms is the advice for rates.
+const rateForms = `write calls per time, such as "10/s", "60/m" or "1000/h"`
 
 func (d *decoder) limit(b *hclsyntax.Block) definition.Limit {
 	nameAt := d.definition(b, "the limit")
@@ -198,18 +197,18 @@ func (d *decoder) limit(b *hclsyntax.Block) definition.Limit {
 	l.Calls, l.Per = d.rate(b.Body)
 	l.Burst = cmp.Or(d.intAttr(b.Body, "burst", 1, maxCalls), l.Calls)
 	l.Concurrency = d.intAttr(b.Body, "concurrency", 1, maxConcurrency)
-	l.Reason = d.matchingText(b.Body, "reason", isFilled, "the reason is empty", "say why a call is refused, or remove it; the wait is told in any case")
+	l.Reason = d.matchingText(b.Body, "reason", isFilled, "the reason is empty", "write why a call is rejected, or remove it; callers see the wait in any case")
 	switch {
 	case !d.hasSimilar(b.Body, rules["limit"], "rate", "concurrency"):
-		d.fail("missing-argument", d.f.rng(b.DefRange()), "the limit limits nothing", "write rate = \"60/m\", concurrency = 4, or both")
+		d.fail("missing-argument", d.f.rng(b.DefRange()), "the limit has no rate or concurrency", "write rate = \"60/m\", concurrency = 4, or both")
 	case b.Body.Attributes["burst"] != nil && !d.hasSimilar(b.Body, rules["limit"], "rate"):
-		d.fail("missing-argument", d.f.rng(b.Body.Attributes["burst"].NameRange), "a burst is one of a rate, and there is none", "write a rate beside it, such as rate = \"60/m\", or remove it")
+		d.fail("missing-argument", d.f.rng(b.Body.Attributes["burst"].NameRange), "a burst needs a rate", "add a rate, such as rate = \"60/m\", or remove it")
 	}
 	l.Hashes = d.hashes()
 	return l
 }
 
-// rate decodes a rate, 0 when there is none or it was reported.
+// rate decodes a rate. It returns 0 if it is missing or was reported.
 func (d *decoder) rate(body *hclsyntax.Body) (calls int, per time.Duration) {
 	text, where, ok := d.word(body, "rate", "a string", func(cty.Value) string { return rateForms })
 	if !ok {
@@ -222,14 +221,14 @@ func (d *decoder) rate(body *hclsyntax.Body) (calls int, per time.Duration) {
 	case per == 0 || err != nil || strings.Trim(count, "0123456789") != "":
 		d.fail("bad-value", where, "this is not a rate", meantRate(text))
 	case calls < 1 || calls > maxCalls:
-		d.fail("bad-value", where, "\"rate\" is out of bounds", fmt.Sprintf("write 1 to %d calls", maxCalls))
+		d.fail("bad-value", where, "\"rate\" is out of range", fmt.Sprintf("write 1 to %d calls", maxCalls))
 	default:
 		return calls, per
 	}
 	return 0, 0
 }
 
-// meantRate asks whether a rate was meant by what is none, such as "60 per minute".
+// meantRate guesses the rate for an invalid text, such as "60 per minute".
 func meantRate(written string) string {
 	text := strings.NewReplacer(" ", "", "per", "/", "rps", "/s", "rpm", "/m", "rph", "/h").Replace(strings.ToLower(written))
 	count, unit, _ := strings.Cut(text, "/")
@@ -259,7 +258,7 @@ func (d *decoder) hook(b *hclsyntax.Block) definition.Hook {
 	if allow := first(b.Body, "allow"); allow != nil {
 		h.Grant, h.GrantRanges = d.allow(allow)
 		if where, asks := h.GrantRanges["ask"]; asks {
-			d.fail("bad-grant", where, "a hook has nobody to ask", "remove it: the call that a hook is told of does not wait for it")
+			d.fail("bad-grant", where, "a hook cannot send input requests", "remove it: the call does not wait for the hook")
 		}
 		d.checkNoCaller(h.Grant, h.GrantRanges)
 	}
@@ -272,7 +271,7 @@ func (d *decoder) hook(b *hclsyntax.Block) definition.Hook {
 
 func (d *decoder) events(body *hclsyntax.Body) []string {
 	if list, ok := d.stringList(body, "on"); ok && len(list) == 0 {
-		d.fail("bad-value", d.f.rng(body.Attributes["on"].Expr.Range()), "the hook waits for nothing", "name some of \"start\", \"end\" and \"error\"")
+		d.fail("bad-value", d.f.rng(body.Attributes["on"].Expr.Range()), "the hook has no events", "add \"start\", \"end\" or \"error\"")
 	}
 	return textsOf(d.choices(body, "on", []string{definition.OnStart, definition.OnEnd, definition.OnError}, wrongWord{"bad-value", "there is no event %s", "the events are"}))
 }

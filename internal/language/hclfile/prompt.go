@@ -26,7 +26,7 @@ func (d *decoder) prompt(b *hclsyntax.Block) definition.Prompt {
 			names = append(names, inner.Labels...)
 		}
 	}
-	if d.exactlyOne(b, r, "the prompt says nothing", "message", "run") == "run" {
+	if d.exactlyOne(b, r, "the prompt has no messages", "message", "run") == "run" {
 		p.Run = d.run(b)
 	} else if !computed {
 		d.checkUnusedGrant(b)
@@ -39,20 +39,20 @@ func (d *decoder) prompt(b *hclsyntax.Block) definition.Prompt {
 	return p
 }
 
-// promptSize reports messages that are too long whatever the arguments are.
+// promptSize reports messages that are too long for any arguments.
 func (d *decoder) promptSize(p *definition.Prompt) {
 	size := 0
 	for i := range p.Messages {
 		if size += p.Messages[i].Len(nil); size > definition.MaxRendered {
-			d.fail("too-large", p.Messages[i].Range, fmt.Sprintf("with this message the prompt holds more than %d MiB", definition.MaxRendered>>20),
+			d.fail("too-large", p.Messages[i].Range, fmt.Sprintf("with this message, the prompt is larger than %d MiB", definition.MaxRendered>>20),
 				"link to large content: link { uri = …, name = … }")
 			return
 		}
 	}
 }
 
-// promptArguments decodes the arguments of a prompt. It returns their names,
-// and whether a body completes one of them.
+// promptArguments decodes the arguments of a prompt. It returns their names, and whether a
+// script completes one of them.
 func (d *decoder) promptArguments(b *hclsyntax.Block, r *rule, p *definition.Prompt) (names []string, computed bool) {
 	taken := declaredNames{}
 	for _, inner := range ofType(blocks(b.Body, r), "argument") {
@@ -81,21 +81,21 @@ func (d *decoder) promptArgument(b *hclsyntax.Block) definition.Argument {
 	if inner := blocks(b.Body, r); len(inner) > 0 {
 		a.Complete = d.complete(inner[0])
 		if values != nil {
-			d.fail("contradiction", d.f.rng(inner[0].TypeRange), "the argument has both \"values\" and a complete block", "keep one of the two",
-				diag.Note{Range: d.f.rng(values.NameRange), Message: "\"values\" stands here"})
+			d.fail("contradiction", d.f.rng(inner[0].TypeRange), "the argument has both \"values\" and a complete block", "keep one of them",
+				diag.Note{Range: d.f.rng(values.NameRange), Message: "\"values\" is set here"})
 		}
 	}
 	return a
 }
 
-// message decodes a message block of a prompt whose arguments have the names.
+// message decodes a message block of a prompt with the named arguments.
 func (d *decoder) message(b *hclsyntax.Block, names []string) definition.Message {
 	r := rules["message"]
 	d.checkBody(b)
 	m := definition.Message{Role: b.Labels[0], Annotations: d.annotationsOf(b.Body), Range: d.f.rng(b.DefRange())}
 	d.role(b)
 	forms := []string{"text", "file", "image", "audio", "resource", "link"}
-	switch from := d.exactlyOne(b, r, "the message holds nothing", forms...); from {
+	switch from := d.exactlyOne(b, r, "the message is empty", forms...); from {
 	case "text":
 		m.Text = d.textTemplate(b.Body, "text", "argument", names)
 	case "file":
@@ -121,12 +121,12 @@ func (d *decoder) role(b *hclsyntax.Block) {
 	}
 	detail := diag.DidYouMean(b.Labels[0], roles)
 	if b.Labels[0] == "system" {
-		detail = "prompts have no system messages; begin with one of the user"
+		detail = "use user: prompts have no system messages"
 	}
-	d.fail("bad-value", d.f.rng(b.LabelRanges[0]), fmt.Sprintf("%q is no role", clip(b.Labels[0])), orList(detail, "the roles are", roles))
+	d.fail("bad-value", d.f.rng(b.LabelRanges[0]), fmt.Sprintf("%q is not a role", clip(b.Labels[0])), orList(detail, "the roles are", roles))
 }
 
-// textFile decodes "file" of a message: text that is inserted nothing into.
+// textFile decodes "file" of a message: text without placeholders.
 func (d *decoder) textFile(body *hclsyntax.Body) definition.TextTemplate {
 	name, content, ok := d.file(body)
 	if !ok {
@@ -143,10 +143,10 @@ func (d *decoder) textFile(body *hclsyntax.Body) definition.TextTemplate {
 	return definition.TextTemplate{{Text: string(content)}}
 }
 
-// media decodes an image or audio block, nil when it was reported.
+// media decodes an image or audio block. It returns nil after it has reported an error.
 func (d *decoder) media(b *hclsyntax.Block) *definition.Media {
 	d.checkBody(b)
-	from := d.exactlyOne(b, rules[b.Type], "the "+b.Type+" holds nothing", "file", "base64")
+	from := d.exactlyOne(b, rules[b.Type], "the "+b.Type+" is empty", "file", "base64")
 	if from == "" {
 		return nil
 	}
@@ -168,7 +168,7 @@ func (d *decoder) media(b *hclsyntax.Block) *definition.Media {
 func (d *decoder) embedded(b *hclsyntax.Block, r *rule, names []string) *definition.Embedded {
 	d.check(b.Body, r, "a resource block in a message", b.DefRange())
 	e := &definition.Embedded{URI: d.uriPhrase(b.Body, names)}
-	switch from := d.exactlyOne(b, r, "the resource holds nothing", "text", "base64", "file"); from {
+	switch from := d.exactlyOne(b, r, "the resource is empty", "text", "base64", "file"); from {
 	case "":
 	case "text":
 		e.Text = d.textTemplate(b.Body, "text", "argument", names)
@@ -192,7 +192,7 @@ func (d *decoder) link(b *hclsyntax.Block, names []string) *definition.Link {
 	}
 }
 
-// uriPhrase decodes "uri" with names in it. What has none is checked as a URI.
+// uriPhrase decodes "uri" with placeholders. Without placeholders, it must be a valid URI.
 func (d *decoder) uriPhrase(body *hclsyntax.Body, names []string) definition.TextTemplate {
 	p := d.textTemplate(body, "uri", "argument", names)
 	if p == nil || slices.ContainsFunc(p, func(piece definition.TemplatePart) bool { return piece.Name != "" }) {

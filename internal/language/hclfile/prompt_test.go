@@ -12,7 +12,7 @@ import (
 	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
-func TestAPromptSaysItsMessagesInOrder(t *testing.T) {
+func TestPrompt_messageOrder(t *testing.T) {
 	files := reading(map[string]string{"p/a.md": "as {{it}} is", "p/a.png": "\x89PNG", "p/a.wav": "RIFF", "p/a.csv": "a,b"})
 	source := `
 prompt "review" {
@@ -79,7 +79,7 @@ prompt "computed" {
 	}
 	review, computed := defs.Prompts[0], defs.Prompts[1]
 	if c := review.Arguments[0].Complete; c == nil || c.Run.Text.Body() != "return [];" {
-		t.Fatalf("the completion is %+v", c)
+		t.Fatalf("got completion %+v", c)
 	}
 	review.Arguments[0].Complete = nil
 	seven := int64(7)
@@ -112,7 +112,7 @@ prompt "computed" {
 	}
 }
 
-func TestAPromptInJSONKeepsTheOrderOfItsMessages(t *testing.T) {
+func TestPrompt_messageOrderInJSON(t *testing.T) {
 	got := decodeTools(t, "x.hcl.json", `{"prompt": {"p": {
   "argument": {"uri": {"required": true, "complete": {"values": ["a"]}}},
   "message": [
@@ -124,14 +124,14 @@ func TestAPromptInJSONKeepsTheOrderOfItsMessages(t *testing.T) {
 		t.Fatalf("got %+v", got)
 	}
 	if r := got.Messages[0].Resource; r.URI.Render(map[string]string{"uri": "test://x"}) != "test://x" || r.Text.Render(nil) != "Embedded" {
-		t.Errorf("the resource is %+v", r)
+		t.Errorf("got resource %+v", r)
 	}
 	if got.Messages[1].Role != definition.Assistant || got.Messages[2].Text[0].Name != "uri" || got.Messages[3].Media.Kind != definition.Image {
 		t.Errorf("got %+v", got.Messages)
 	}
 }
 
-func TestWhatTheConformanceSuiteWantsCanBeWritten(t *testing.T) {
+func TestPrompt_conformanceFiles(t *testing.T) {
 	want := map[string][2]int{"resources.hcl": {4, 0}, "prompts.hcl": {0, 5}}
 	for name, count := range want {
 		source, err := os.ReadFile("../../../testdata/conformance/tools.d/" + name)
@@ -148,7 +148,7 @@ func TestWhatTheConformanceSuiteWantsCanBeWritten(t *testing.T) {
 	}
 }
 
-func TestAPromptHoldsNoMoreThanAResult(t *testing.T) {
+func TestPrompt_maxSize(t *testing.T) {
 	const source = `
 prompt "p" {
   message "user" {

@@ -10,23 +10,22 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 )
 
-// privateName is a name of what people keep to themselves.
+// privateName matches names of private values.
 var privateName = regexp.MustCompile(`(?i)passw|pwd|secret|token|api_?key|private_?key|credential|authorization|cookie`)
 
-// publicName is a name that looks like one, of what says where a value is.
+// publicName matches names that look private but hold a location or a description.
 var publicName = regexp.MustCompile(`(?i)(_url|_uri|_file|_env|_path|_id|_type|_name|^max_.*|^env|^file|^command)$`)
 
-// password is that of an address.
+// password matches the password in a URL.
 var password = regexp.MustCompile(`://[^/@\s"]*:([^/@\s"]+)@`)
 
-// shownOfSecrets are the arguments of secret and oauth blocks that hold no value.
+// shownOfSecrets are the arguments of secret and oauth blocks without private values.
 var shownOfSecrets = []string{"env", "file", "command", "token_url", "authorize_url", "redirect_url", "client_id", "scopes", "audience", "auth_style"}
 
-// Shown returns a file as diagnostics may show it. Where a secret belongs, such as
-// in a secret block, under a name like "password" or in an address, literals are
-// masked by as many stars, so that places stay what they are. The file may have
-// mistakes of every kind; one that is too large to be read is not shown at all.
-// Files of other languages are shown as they are.
+// RedactSecrets returns a file that is safe to show in diagnostics. It replaces literals by
+// stars of the same length where a secret may be, such as in a secret block, under a name like
+// "password", or in a URL, so positions do not change. The file may have any errors. If it is
+// too large to parse, the result is nil. Files in other languages are unchanged.
 func RedactSecrets(path string, content []byte) (shown []byte) {
 	switch {
 	case !slices.ContainsFunc([]string{".hcl", ".hcl.json", ".mcpdvars"}, func(end string) bool { return strings.HasSuffix(path, end) }):
@@ -36,7 +35,7 @@ func RedactSecrets(path string, content []byte) (shown []byte) {
 	}
 	defer func() {
 		if recover() != nil {
-			shown = nil // a mistake in mcpd: the masks may be incomplete
+			shown = nil // a bug in mcpd: the redaction may be incomplete
 		}
 	}()
 	tokens, _ := hclsyntax.LexConfig(content, path, hcl.InitialPos)
@@ -52,38 +51,38 @@ func RedactSecrets(path string, content []byte) (shown []byte) {
 	return m.shown
 }
 
-// masker goes over the words of a file once.
+// redactor processes the tokens of a file once.
 type redactor struct {
 	shown  []byte
 	tokens hclsyntax.Tokens
-	// all says that every literal is masked: those of a file of values.
+	// all means that every literal is redacted, as in a file of values.
 	all    bool
 	frames []redactFrame
-	// deeper is how many braces are open beyond maxFrames: those are all one.
+	// deeper counts the open braces beyond maxFrames. They share one frame.
 	deeper int
 }
 
-// maxFrames is deeper than any file nests that is loaded.
+// maxFrames exceeds the nesting of every valid file.
 const maxFrames = 256
 
-// maskFrame is what is known between two braces.
+// redactFrame is the state between two braces.
 type redactFrame struct {
-	// secret says that the braces are those of a secret block, or within it, and
-	// private that all literals in them are.
+	// secret means that the braces are in a secret block; private means that all literals in
+	// them are redacted.
 	secret, private bool
-	// words are those of the statement so far: the type and labels of a block, or
-	// the name of an argument. value says that an argument's value has begun.
+	// words are the words of the current statement: the type and labels of a block, or the name
+	// of an argument. value means that the value of an argument has started.
 	words []string
 	value bool
-	// hidden says that the literals of this value are masked.
+	// hidden means that the literals of this value are redacted.
 	hidden bool
-	// lists is how many brackets are open in the value.
+	// lists counts the open brackets in the value.
 	lists int
 }
 
 func (m *redactor) token(i int) {
 	if m.declares(i) {
-		// Whatever was left open before it.
+		// Ignore everything left open before it.
 		m.frames, m.deeper = append(m.frames[:0], redactFrame{}), 0
 	}
 	top := &m.frames[len(m.frames)-1]
@@ -115,7 +114,7 @@ func (m *redactor) token(i int) {
 	case hclsyntax.TokenIdent:
 		if !top.value {
 			if len(top.words) > 0 && top.words[0] == "secret" {
-				m.maskToken(i) // the quote of a label may be that of a value
+				m.maskToken(i) // the quote of a label may start a value
 			}
 			top.words = append(top.words, string(t.Bytes))
 		} else if (top.hidden || top.private) && top.secret && !m.refers(i) {
@@ -130,15 +129,14 @@ func (m *redactor) token(i int) {
 	}
 }
 
-// declares reports whether a secret or a variable is declared at i, on a line of
-// its own.
+// declares reports whether a secret or variable block starts at token i, on a new line.
 func (m *redactor) declares(i int) bool {
 	t := m.tokens[i]
 	return t.Type == hclsyntax.TokenIdent && (string(t.Bytes) == "secret" || string(t.Bytes) == "variable") &&
 		(i == 0 || m.tokens[i-1].Type == hclsyntax.TokenNewline) && i+1 < len(m.tokens) && m.tokens[i+1].Type == hclsyntax.TokenOQuote
 }
 
-// opened returns the frame of the brace at i.
+// opened returns the frame of the brace at token i.
 func (m *redactor) opened(i int, outer *redactFrame) redactFrame {
 	words := outer.words
 	inner := redactFrame{secret: outer.secret, private: outer.private || outer.value && outer.hidden && !outer.secret}
@@ -153,7 +151,7 @@ func (m *redactor) opened(i int, outer *redactFrame) redactFrame {
 	return inner
 }
 
-// hides reports whether the value that begins behind i is masked.
+// hides reports whether the value after token i is redacted.
 func (m *redactor) hides(i int, in *redactFrame) bool {
 	if len(in.words) == 0 {
 		return in.secret
@@ -165,26 +163,25 @@ func (m *redactor) hides(i int, in *redactFrame) bool {
 	return name != "secret" && privateName.MatchString(name) && !publicName.MatchString(name) && !m.usesSecret(i)
 }
 
-// isSensitive reports whether the block that the brace at i opens is that of a
-// sensitive variable.
+// isSensitive reports whether the brace at token i opens the block of a sensitive variable.
 func (m *redactor) isSensitive(i int) bool {
 	return slices.ContainsFunc(m.inside(i), func(t hclsyntax.Token) bool {
 		return string(t.Bytes) == "sensitive"
 	})
 }
 
-// usesSecret reports whether the block, or the line, behind i refers to a secret.
+// usesSecret reports whether the block or line after token i refers to a secret.
 func (m *redactor) usesSecret(i int) bool {
 	return slices.ContainsFunc(m.inside(i), func(t hclsyntax.Token) bool {
 		return t.Type == hclsyntax.TokenIdent && string(t.Bytes) == "secret"
 	})
 }
 
-// lookahead is how many words are looked at to tell what a value or a block is.
+// lookahead bounds the tokens that classify a value or block.
 const lookahead = 256
 
-// inside returns the words behind i: of a brace up to the one that closes it, of
-// others up to the end of the line.
+// inside returns the tokens from i: for a brace, up to its closing brace; otherwise, up to the
+// end of the line.
 func (m *redactor) inside(i int) hclsyntax.Tokens {
 	depth := 0
 	most := min(len(m.tokens), i+lookahead)
@@ -203,8 +200,8 @@ func (m *redactor) inside(i int) hclsyntax.Tokens {
 	return m.tokens[i:most]
 }
 
-// refers reports whether the name at i is part of a reference, or a word of the
-// language: the value of nothing.
+// refers reports whether the name at token i is part of a reference, or a keyword. Neither is
+// private.
 func (m *redactor) refers(i int) bool {
 	switch string(m.tokens[i].Bytes) {
 	case "true", "false", "null":
@@ -218,7 +215,7 @@ func (m *redactor) maskToken(i int) {
 	m.mask(m.tokens[i].Range.Start.Byte, m.tokens[i].Range.End.Byte)
 }
 
-// mask replaces the bytes of a piece, but for what ends lines.
+// mask replaces bytes, except line ends.
 func (m *redactor) mask(start, end int) {
 	for i := start; i < end; i++ {
 		if b := m.shown[i]; b != '\n' && b != '\r' {

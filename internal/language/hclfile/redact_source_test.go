@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestALiteralWhereASecretBelongsIsMasked(t *testing.T) {
+func TestRedactSecrets_literals(t *testing.T) {
 	for _, test := range []struct{ path, shown, hidden string }{
 		{"mcpd.hcl", `secret "k" { value = "hunter2" }`, `secret "k" { value = "*******" }`},
 		{"mcpd.hcl", `secret "k" { value = 1234567 }`, `secret "k" { value = ******* }`},
@@ -37,11 +37,11 @@ func TestALiteralWhereASecretBelongsIsMasked(t *testing.T) {
 		}
 	}
 	if RedactSecrets("x.hcl", make([]byte, maxFile+1)) != nil {
-		t.Error("a file that is too large is shown")
+		t.Error("a too large file is shown")
 	}
 }
 
-func FuzzWhatIsShownKeepsItsPlaces(f *testing.F) {
+func FuzzRedactSecrets(f *testing.F) {
 	f.Add("secret \"k\" { value = \"hunter2\" }\n")
 	f.Add("a = [{ token = <<EOT\nx\nEOT\n}, \"${\"y\"}\"]")
 	f.Fuzz(func(t *testing.T, text string) {

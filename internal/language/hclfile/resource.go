@@ -32,13 +32,13 @@ func (d *decoder) resource(b *hclsyntax.Block) definition.Resource {
 }
 
 func (d *decoder) contents(b *hclsyntax.Block, r *definition.Resource) {
-	switch from := d.exactlyOne(b, rules["resource"], "the resource holds nothing", "text", "base64", "file", "run"); from {
+	switch from := d.exactlyOne(b, rules["resource"], "the resource is empty", "text", "base64", "file", "run"); from {
 	case "":
 	case "run":
 		r.Run, r.MIMEType, r.Size = d.run(b), d.mimeType(b.Body), d.contentSize(b.Body)
 	default:
 		d.checkUnusedGrant(b)
-		d.rejectAttr(b.Body, "size", "the size of what stands in the files is known", "remove it")
+		d.rejectAttr(b.Body, "size", "the size of static content is known", "remove it")
 		if r.Content = d.staticContent(b.Body, from); r.Content != nil {
 			size := int64(len(r.Content.Bytes))
 			r.MIMEType, r.Size = r.Content.MIMEType, &size
@@ -46,7 +46,7 @@ func (d *decoder) contents(b *hclsyntax.Block, r *definition.Resource) {
 	}
 }
 
-// contentSize decodes how many bytes there are, nil when the body does not say.
+// contentSize decodes the size in bytes. It returns nil if the script has no fixed size.
 func (d *decoder) contentSize(body *hclsyntax.Body) *int64 {
 	n, ok := d.optionalInt(body, "size", 0, math.MaxInt32)
 	if size := int64(n); ok {
@@ -55,8 +55,8 @@ func (d *decoder) contentSize(body *hclsyntax.Body) *int64 {
 	return nil
 }
 
-// stored decodes the content that the argument with a name gives: "text",
-// "base64" or "file". It returns nil when it reported a mistake.
+// staticContent decodes the content of an argument: "text", "base64" or "file". It returns nil
+// after it has reported an error.
 func (d *decoder) staticContent(body *hclsyntax.Body, from string) *definition.Content {
 	c := &definition.Content{MIMEType: d.mimeType(body)}
 	ok := false
@@ -84,7 +84,7 @@ func (d *decoder) staticContent(body *hclsyntax.Body, from string) *definition.C
 	return c
 }
 
-// base64 decodes bytes in standard base64, which may be broken into lines.
+// base64 decodes standard base64, with or without line breaks.
 func (d *decoder) base64(body *hclsyntax.Body, name string) ([]byte, bool) {
 	s, ok := d.text(body, name)
 	if !ok {
@@ -92,18 +92,18 @@ func (d *decoder) base64(body *hclsyntax.Body, name string) ([]byte, bool) {
 	}
 	content, err := base64.StdEncoding.DecodeString(strings.NewReplacer(" ", "", "\t", "", "\r", "", "\n", "").Replace(s))
 	if err != nil {
-		d.fail("bad-value", d.f.rng(body.Attributes[name].Expr.Range()), "this is not base64", "encode the bytes in standard base64 with padding, or name their file in \"file\"")
+		d.fail("bad-value", d.f.rng(body.Attributes[name].Expr.Range()), "this is not base64", "encode the bytes in standard base64 with padding, or use \"file\"")
 		return nil, false
 	}
 	return content, true
 }
 
-// file reads the file whose path "file" gives, relative to the folder of
-// the file that it stands in. The file may hold anything.
+// file reads the file at the path in "file", relative to the directory of the current file. Its
+// content can be anything.
 func (d *decoder) file(body *hclsyntax.Body) (path string, content []byte, ok bool) {
 	attr := body.Attributes["file"]
 	if call, ok := attr.Expr.(*hclsyntax.FunctionCallExpr); ok && call.Name == "file" {
-		d.fail("wrong-type", d.f.rng(attr.Expr.Range()), "\"file\" is the path of a file, not its text", "write the path alone: file = \"x.md\"")
+		d.fail("wrong-type", d.f.rng(attr.Expr.Range()), "\"file\" takes a path, not text", "write only the path: file = \"x.md\"")
 		return "", nil, false
 	}
 	written, ok := d.text(body, "file")
@@ -113,7 +113,7 @@ func (d *decoder) file(body *hclsyntax.Body) (path string, content []byte, ok bo
 	return d.eval.readFile(written, attr.Expr.Range())
 }
 
-// Bounds of a resource folder.
+// Limits of a resource folder.
 const (
 	defaultFolderFile = 1 << 20
 	maxFolderFile     = 4 << 20
@@ -152,7 +152,7 @@ func (d *decoder) root(body *hclsyntax.Body, f *definition.Folder) {
 	f.Root = path.Join(d.f.dir, written)
 	if !definition.IsInside(written, f.Root) {
 		f.Root = ""
-		d.fail("bad-path", f.RootRange, "the path is no folder within the tools folder", "write a path relative to the folder of this file, with forward slashes; the tools folder itself is never a resource")
+		d.fail("bad-path", f.RootRange, "the path is not a directory in the tools directory", "write a path to a subdirectory, relative to the directory of this file, with forward slashes")
 	}
 }
 
@@ -162,26 +162,26 @@ func (d *decoder) uriPrefix(body *hclsyntax.Body, f *definition.Folder) {
 		if problem, detail := checkURI(prefix + "x"); problem != "" {
 			d.fail("bad-uri", f.PrefixRange, problem, detail)
 		} else if !strings.HasSuffix(prefix, "/") && !strings.HasSuffix(prefix, ":") {
-			d.fail("bad-uri", f.PrefixRange, "the paths of files would run into the prefix", fmt.Sprintf("end it with a slash: %q", clip(prefix)+"/"))
+			d.fail("bad-uri", f.PrefixRange, "the prefix has no separator before the paths of files", fmt.Sprintf("end it with a slash: %q", clip(prefix)+"/"))
 		}
 	}
 }
 
-// globs decodes a list of patterns of paths, nil when it is absent.
+// globs decodes a list of path patterns. It returns nil if the list is missing.
 func (d *decoder) globs(body *hclsyntax.Body, name string) []string {
 	list, ok := d.stringList(body, name)
 	if attr := body.Attributes[name]; ok && (len(list) == 0 || len(list) > maxGlobs) {
-		d.fail("bad-value", d.f.rng(attr.Expr.Range()), fmt.Sprintf("%q holds %s", name, count(len(list), "pattern")), fmt.Sprintf("write 1 to %d of them, or remove it", maxGlobs))
+		d.fail("bad-value", d.f.rng(attr.Expr.Range()), fmt.Sprintf("%q contains %s", name, count(len(list), "pattern")), fmt.Sprintf("write 1 to %d of them, or remove it", maxGlobs))
 	}
 	for _, e := range list {
 		if !definition.IsGlob(e.text) {
-			d.fail("bad-value", d.f.rng(e.where), "this is not a pattern of paths", "write a path relative to \"root\", with * within a name and ** for any folders, such as \"**/*.md\"")
+			d.fail("bad-value", d.f.rng(e.where), "this is not a valid path pattern", "write a path relative to \"root\", with * within a name and ** for any directories, such as \"**/*.md\"")
 		}
 	}
 	return textsOf(list)
 }
 
-// extensions decodes the types of files by their extension.
+// extensions decodes the types of files by extension.
 func (d *decoder) extensions(body *hclsyntax.Body) map[string]string {
 	written := d.stringMap(body, "mime_types")
 	if written == nil {
@@ -193,7 +193,7 @@ func (d *decoder) extensions(body *hclsyntax.Body) map[string]string {
 		mimeType := written[extension]
 		key, value := exprs(extension)
 		if !strings.HasPrefix(extension, ".") || strings.ContainsAny(extension, "/*") || path.Ext(extension) != extension {
-			d.fail("bad-value", d.f.rng(key.Range()), d.eval.show(extension)+" is no extension", "write the last dot and what follows, such as { \".md\" = \"text/markdown\" }")
+			d.fail("bad-value", d.f.rng(key.Range()), d.eval.show(extension)+" is not an extension", "write the last dot and the text after it, such as { \".md\" = \"text/markdown\" }")
 		} else if !isMIMEType(mimeType) {
 			d.fail("bad-value", d.f.rng(value.Range()), "this is not a MIME type", "write a type and a subtype, such as \"text/markdown\"")
 		}

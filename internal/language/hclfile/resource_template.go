@@ -29,7 +29,7 @@ func (d *decoder) template(b *hclsyntax.Block) definition.Template {
 	return t
 }
 
-// uriTemplate decodes the template of the URIs, nil when it was reported.
+// uriTemplate decodes the URI template. It returns nil after it has reported an error.
 func (d *decoder) uriTemplate(attr *hclsyntax.Attribute, body *hclsyntax.Body) *uritemplate.Template {
 	for _, traversal := range hclsyntax.Variables(attr.Expr) {
 		if root := traversal.RootName(); len(traversal) == 1 && root != "var" && root != "local" {
@@ -52,7 +52,7 @@ func (d *decoder) uriTemplate(attr *hclsyntax.Attribute, body *hclsyntax.Body) *
 		d.fail(code, d.placeOf(attr.Expr, text, refused.Start, refused.End), refused.Message, refused.Hint)
 		return nil
 	case !definition.HasScheme(text):
-		d.fail("bad-uri", d.f.rng(attr.Expr.Range()), "the URIs of the template are not absolute", "begin it with a scheme, such as \"crm://customers/{id}\"")
+		d.fail("bad-uri", d.f.rng(attr.Expr.Range()), "the URIs of the template are not absolute", "start it with a scheme, such as \"crm://customers/{id}\"")
 		return nil
 	case len(template.Names()) == 0:
 		d.fail("bad-template", d.f.rng(attr.Expr.Range()), "the template has no variables", "write a resource block, or a variable in braces: {id}")
@@ -61,7 +61,7 @@ func (d *decoder) uriTemplate(attr *hclsyntax.Attribute, body *hclsyntax.Body) *
 	return template
 }
 
-// params decodes what the block says of the variables of its template.
+// params decodes the settings for the variables of the template.
 func (d *decoder) params(b *hclsyntax.Block, r *rule, t *definition.Template) {
 	if t.URITemplate != nil {
 		for _, name := range t.URITemplate.Names() {
@@ -81,8 +81,8 @@ func (d *decoder) params(b *hclsyntax.Block, r *rule, t *definition.Template) {
 	}
 }
 
-// paramOf returns the variable that the label of a block names. It reports
-// another name, and returns what is thrown away.
+// paramOf returns the variable with the label of a block. It reports an unknown name and
+// returns a dummy.
 func (d *decoder) paramOf(b *hclsyntax.Block, t *definition.Template) *definition.Param {
 	name := b.Labels[0]
 	if i := slices.IndexFunc(t.Params, func(p definition.Param) bool { return p.Name == name }); i >= 0 {
@@ -107,9 +107,9 @@ func (d *decoder) param(b *hclsyntax.Block, p *definition.Param) {
 	}
 }
 
-// templateContents decodes what the resources of a template hold.
+// templateContents decodes the content of the resources of a template.
 func (d *decoder) templateContents(b *hclsyntax.Block, t *definition.Template) {
-	switch d.exactlyOne(b, rules["resource_template"], "the resources of the template hold nothing", "text", "run") {
+	switch d.exactlyOne(b, rules["resource_template"], "the resources of the template are empty", "text", "run") {
 	case "run":
 		t.Run = d.run(b)
 	case "text":
@@ -129,14 +129,14 @@ func (d *decoder) templateContents(b *hclsyntax.Block, t *definition.Template) {
 	}
 }
 
-// maxSuggested is how many values a file may list for completion.
+// maxSuggested bounds the values of a completion in a file.
 const maxSuggested = 1000
 
-// complete decodes a complete block, nil when it was reported.
+// complete decodes a complete block. It returns nil after it has reported an error.
 func (d *decoder) complete(b *hclsyntax.Block) *definition.Complete {
 	d.checkBody(b)
 	c := &definition.Complete{}
-	switch d.exactlyOne(b, rules["complete"], "the completion offers nothing", "values", "run") {
+	switch d.exactlyOne(b, rules["complete"], "the completion has no values", "values", "run") {
 	case "run":
 		c.Run = d.run(b)
 	case "values":
@@ -148,16 +148,16 @@ func (d *decoder) complete(b *hclsyntax.Block) *definition.Complete {
 	return c
 }
 
-// suggested decodes the list of values that a completion offers.
+// suggested decodes the list of completion values.
 func (d *decoder) suggested(body *hclsyntax.Body) []string {
 	list, ok := d.stringList(body, "values")
 	if attr := body.Attributes["values"]; ok && (len(list) == 0 || len(list) > maxSuggested) {
-		d.fail("bad-value", d.f.rng(attr.Expr.Range()), fmt.Sprintf("\"values\" holds %s", count(len(list), "value")), fmt.Sprintf("list 1 to %d of them, or compute them with run", maxSuggested))
+		d.fail("bad-value", d.f.rng(attr.Expr.Range()), fmt.Sprintf("\"values\" contains %s", count(len(list), "value")), fmt.Sprintf("list 1 to %d of them, or compute them with run", maxSuggested))
 		return nil
 	}
 	taken := declaredNames{}
 	for _, e := range list {
-		d.declareName(taken, e.text, e.where, "the value %s stands twice in \"values\"", d.eval.show(e.text))
+		d.declareName(taken, e.text, e.where, "the value %s occurs twice in \"values\"", d.eval.show(e.text))
 	}
 	return textsOf(list)
 }

@@ -23,7 +23,7 @@ func reading(files map[string]string) Scope {
 	}}
 }
 
-func TestAResourceSaysWhatItHolds(t *testing.T) {
+func TestResource_contents(t *testing.T) {
 	defs := decodeTools(t, "ops/x.hcl", `
 resource "runbook" {
   uri         = "runbook://restart"
@@ -61,7 +61,7 @@ resource "live" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	if runbook.URIRange.Start.Line != 3 || runbook.NameRange.Start.Line != 2 || runbook.Hash == live.Hash {
-		t.Errorf("the places are %v and %v", runbook.URIRange, runbook.NameRange)
+		t.Errorf("got ranges %v and %v", runbook.URIRange, runbook.NameRange)
 	}
 	if live.Content != nil || live.Run.Text.Body() != "return 1;" || live.MIMEType != "" || *live.Size != 9 ||
 		live.Timeout != 3*time.Second || live.AskTimeout != time.Minute || len(live.Grant.HTTP) != 1 || live.GrantRanges["http.crm"].Start.Line != 20 {
@@ -69,7 +69,7 @@ resource "live" {
 	}
 }
 
-func TestTheTypeOfContentFollowsFromItsFile(t *testing.T) {
+func TestResource_contentType(t *testing.T) {
 	const png = "\x89PNG\r\n\x1a\n"
 	files := map[string]string{"d/a.md": "# é", "d/b.PNG": png, "d/c": "plain", "d/d.bin": "\x00", "d/e.json": "\xff", "d/f.svg": "<svg/>", "d/g.png": ""}
 	for written, want := range map[string]definition.Content{
@@ -101,16 +101,16 @@ func TestTheTypeOfContentFollowsFromItsFile(t *testing.T) {
 	}
 }
 
-func TestTheHashOfAResourceFollowsItsFile(t *testing.T) {
+func TestResource_hashOfFile(t *testing.T) {
 	hash := func(content string) definition.Hash {
 		return decodeTools(t, "x.hcl", "resource \"r\" {\n  uri = \"x:r\"\n  file = \"a.md\"\n}\n", reading(map[string]string{"a.md": content})).Resources[0].Hash
 	}
 	if first, again := hash("a"), hash("a"); first != again || first == hash("b") {
-		t.Error("the hash does not follow the content of the file")
+		t.Error("the hash does not depend on the content of the file")
 	}
 }
 
-func TestATemplateHasItsVariablesInTheOrderOfItsURIs(t *testing.T) {
+func TestTemplate_variables(t *testing.T) {
 	for path, source := range map[string]string{
 		"x.hcl": `
 resource_template "order" {
@@ -142,7 +142,7 @@ resource_template "order" {
 		got := decodeTools(t, path, source, Scope{}).Templates[0]
 		one := 1.0
 		if id := got.Params[0].Complete; id == nil || id.Run.Text.Body() != "return [value];" || id.Values != nil {
-			t.Fatalf("%s: the completion of id is %+v", path, id)
+			t.Fatalf("%s: got completion %+v", path, id)
 		}
 		got.Params[0].Complete = nil
 		want := definition.Template{
@@ -156,15 +156,15 @@ resource_template "order" {
 			t.Errorf("%s (-want +got)\n%s", path, diff)
 		}
 		if got.URITemplate.String() != "crm://customers/{id}/orders/{order}{?page}" || got.URIRange.Start.Line == 0 {
-			t.Errorf("%s: the template is %v at %v", path, got.URITemplate, got.URIRange)
+			t.Errorf("%s: got template %v at %v", path, got.URITemplate, got.URIRange)
 		}
 		if text := got.Text.Render(map[string]string{"id": "{{page}}", "page": "2"}); text != " of {{page}}{{2" {
-			t.Errorf("%s: filled in, the text is %q", path, text)
+			t.Errorf("%s: rendered text: %q", path, text)
 		}
 	}
 }
 
-func TestTheTypeOfATemplateWithABodyIsWhatTheBodySays(t *testing.T) {
+func TestTemplate_typeFromScript(t *testing.T) {
 	got := decodeTools(t, "x.hcl", `
 resource_template "run" {
   uri_template = "crm://run/{id}"
@@ -180,7 +180,7 @@ resource_template "text" {
 	}
 }
 
-func TestAFolderSaysWhichFilesItOffers(t *testing.T) {
+func TestFolder_includes(t *testing.T) {
 	file, problems := Parse(Source{Path: "team/x.hcl", RelDir: "team", Bytes: []byte(`
 resource_folder "docs" {
   root        = "docs"
@@ -223,18 +223,18 @@ resource_folder "all" {
 		"a.txt": false, "drafts/a.md": false, "drafts/x/a.md": false, "img/ab.png": false, "x/img/a.png": false, "a.hcl": false,
 	} {
 		if docs.Includes(name) != offered {
-			t.Errorf("%s: offered is %v", name, !offered)
+			t.Errorf("%s: included is %v", name, !offered)
 		}
 	}
 	if !all.Includes("x/y.bin") || all.Includes("x.hcl") || all.Includes("y/x.hcl.json") {
-		t.Error("all files are offered, and no tool files")
+		t.Error("want all files except tool files")
 	}
 	if c := docs.Content("a.Md", []byte("x")); c.MIMEType != "text/x-markdown" || c.Binary || c.Path != "team/docs/a.Md" {
-		t.Errorf("the content is %+v", c)
+		t.Errorf("got content %+v", c)
 	}
 }
 
-func TestIconsKeepTheirOrderInBothSyntaxes(t *testing.T) {
+func TestIcons_order(t *testing.T) {
 	want := []definition.Icon{
 		{Src: "https://cdn.example/a.png", MIMEType: "image/png", Sizes: []string{"48x48", "any"}, Theme: definition.DarkTheme},
 		{Src: "data:image/gif;base64,R0lGODlhAQABAAAAACw="},

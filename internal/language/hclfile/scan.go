@@ -6,53 +6,51 @@ import (
 	"unicode/utf8"
 )
 
-// scanner reads HCL once, without recursion, before HCL's own parser does. It
-// finds the literal heredocs and refuses what the parser could not survive. It
-// follows the parser's own scanner in what is a comment, a string, a heredoc
-// or a template; a fuzz test holds the two together.
+// scanner scans HCL once, without recursion, before HCL's parser does. It finds the literal
+// heredocs and rejects input that the parser could not handle. It follows HCL's scanner in the
+// syntax of comments, strings, heredocs and templates; a fuzz test compares the two.
 type scanner struct {
 	src    []byte
 	at     int
 	levels []level
-	// operand: the last token of the expression ends an operand.
+	// operand: the last token ended an operand.
 	operand bool
-	// newline: a line ended since the last token.
+	// newline: a line ended after the last token.
 	newline bool
-	// separators is how many the file holds so far.
+	// separators counts the separators of the file.
 	separators int
 	size       scanSize
 	heredocs   []heredoc
 	problem    *scanProblem
 }
 
-// scanProblem is why the scanner stopped.
+// scanProblem is the reason why the scanner stopped.
 type scanProblem struct {
 	code            string
 	start, end      int
 	summary, detail string
 }
 
-// level is something that is open: its kind is the byte of the bracket, '"',
-// '<' for a heredoc, '$' and '%' for template sequences, 0 for the file itself.
+// level is an open construct. Its kind is the byte of the bracket, '"', '<' for a heredoc, '$'
+// and '%' for template sequences, or 0 for the file.
 type level struct {
 	kind byte
 	at   int
 	// tag closes a heredoc.
 	tag []byte
-	// base and operators count what the current path holds, without and with
-	// this level.
+	// base and operators count the operators of the current path, without and with this level.
 	base, operators int
 	// pieces counts the parts of a template.
 	pieces int
 }
 
-// scan reads all of src and returns its literal heredocs in order.
+// scan scans src and returns its literal heredocs in order.
 func scan(src []byte) ([]heredoc, *scanProblem) {
 	s := scanner{src: src, levels: make([]level, 1, 16)}
 	return s.run()
 }
 
-// scanTemplate is scan for a text that is a template as a whole.
+// scanTemplate is scan for a text that is one template.
 func scanTemplate(src []byte) ([]heredoc, *scanProblem) {
 	s := scanner{src: src, levels: []level{{}, {kind: '<'}}}
 	return s.run()
@@ -65,7 +63,7 @@ func (s *scanner) run() ([]heredoc, *scanProblem) {
 	return s.heredocs, s.problem
 }
 
-// step reads one token, or one piece of a text.
+// step reads one token, or one part of a text.
 func (s *scanner) step() {
 	at, heredocs := s.at, len(s.heredocs)
 	switch s.top().kind {
@@ -97,7 +95,7 @@ func (s *scanner) fail(code string, start int, summary, detail string) {
 // push opens a level at the current offset.
 func (s *scanner) push(kind byte) {
 	if len(s.levels) > maxNesting {
-		s.fail("too-deep", s.at, fmt.Sprintf("more than %d brackets, quotes and templates are open here", maxNesting), "move the inner parts into locals")
+		s.fail("too-deep", s.at, fmt.Sprintf("brackets, quotes and templates are nested more than %d levels deep here", maxNesting), "move the inner parts into locals")
 		return
 	}
 	ops := s.top().operators
@@ -105,13 +103,13 @@ func (s *scanner) push(kind byte) {
 	s.operand, s.newline = false, false
 }
 
-// pop closes all levels but the outer n.
+// pop closes all but the outer n levels.
 func (s *scanner) pop(n int) {
 	s.levels = s.levels[:n]
 	s.operand, s.newline = true, false
 }
 
-// code reads one token outside strings.
+// code reads one token outside of strings.
 func (s *scanner) code() {
 	c := s.src[s.at]
 	switch {
@@ -129,7 +127,7 @@ func (s *scanner) code() {
 	case c == '/' && s.peek(1) == '*':
 		i := bytes.Index(s.src[s.at+2:], []byte("*/"))
 		if i < 0 {
-			s.fail("syntax", s.at, "the comment is never closed", "close it with */")
+			s.fail("syntax", s.at, "the comment is not closed", "close it with */")
 			return
 		}
 		s.at += i + 4
@@ -146,8 +144,8 @@ func (s *scanner) code() {
 	}
 }
 
-// isWord reports whether c begins or continues an identifier or a number.
-// Bytes of other scripts count too: HCL refuses those it does not know.
+// isWord reports whether c is part of an identifier or a number. It includes all non-ASCII
+// bytes: HCL rejects unknown characters.
 func isWord(c byte) bool {
 	return c == '_' || c >= utf8.RuneSelf || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }
@@ -164,7 +162,7 @@ func (s *scanner) word() {
 	s.operand = true
 }
 
-// number reads what HCL's scanner takes as one number.
+// number reads a number, as HCL's scanner does.
 func (s *scanner) number() {
 	start := s.at
 	for s.at < len(s.src) {
@@ -183,7 +181,7 @@ func (s *scanner) number() {
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-// endNumber gives back dots at the end, which are not part of a number.
+// endNumber returns trailing dots, which are not part of a number.
 func (s *scanner) endNumber(start int) {
 	for s.at > start+1 && s.src[s.at-1] == '.' {
 		s.at--
@@ -193,8 +191,8 @@ func (s *scanner) endNumber(start int) {
 	}
 }
 
-// separate ends the current expression when two operands stand on two lines
-// with no operator between them.
+// separate ends the current expression if two operands are on two lines without an operator
+// between them.
 func (s *scanner) separate() {
 	if s.newline && s.operand {
 		s.reset()
@@ -217,7 +215,7 @@ func (s *scanner) operator(size int) {
 	top := s.top()
 	if top.operators += weight; top.operators > maxOperators {
 		s.fail("too-deep", s.at, fmt.Sprintf("the expression has more than %d operators", maxOperators),
-			fmt.Sprintf("a prefix operator or a ? counts as %d; split it into several locals", prefixWeight))
+			fmt.Sprintf("split it into several locals; a prefix operator or a ? counts as %d", prefixWeight))
 	}
 	s.operand, s.newline = false, false
 	s.at += size
@@ -261,17 +259,17 @@ func (s *scanner) punctuation(c byte) {
 	}
 }
 
-// separator counts the items of all lists and objects of the file.
+// separator counts the items of all lists and objects in the file.
 func (s *scanner) separator() {
 	if s.separators++; s.separators > maxItems {
-		s.fail("too-large", s.at, fmt.Sprintf("the file has more than %d items in its lists", maxItems),
-			"put data into a file of its own, which a script imports")
+		s.fail("too-large", s.at, fmt.Sprintf("the lists of the file have more than %d items", maxItems),
+			"put data into a file that a script imports")
 	}
 	s.at++
 }
 
-// closeBrace closes the innermost brace or template sequence, whatever
-// brackets are open inside it, as HCL's scanner does.
+// closeBrace closes the innermost brace or template sequence. Like HCL's scanner, it ignores
+// open brackets inside of it.
 func (s *scanner) closeBrace() {
 	for i := len(s.levels) - 1; i > 0; i-- {
 		if k := s.levels[i].kind; k == '{' || k == '$' || k == '%' {
@@ -298,7 +296,7 @@ func (s *scanner) equals() {
 	s.operand, s.newline = false, false
 }
 
-// operatorSize returns the length of the operator that src begins with.
+// operatorSize returns the length of the operator at the start of src.
 func operatorSize(src []byte) int {
 	for _, op := range []string{"...", "::", "!=", ">=", "<=", "&&", "||"} {
 		if len(src) >= len(op) && string(src[:len(op)]) == op {
@@ -308,20 +306,19 @@ func operatorSize(src []byte) int {
 	return 1
 }
 
-// scanSize is what HCL's parser would have to do, in words: a token is one, and
-// so are each wordBytes of its text.
+// scanSize estimates the work of HCL's parser, in words: one per token, plus one per wordBytes
+// of its text.
 type scanSize struct {
-	// file is for the whole text, definition for what stands since the last
-	// definition ended.
+	// file counts the whole text, definition the text since the last definition ended.
 	file, definition int
-	// began is where the current definition begins, or negative before that.
+	// began is the start of the current definition, or negative before it.
 	began int
-	// definitions is how many ended.
+	// definitions counts the finished definitions.
 	definitions int
 }
 
-// weigh counts what was read since offset at, when there were so many heredocs.
-// Blanks between tokens are free, and so is the text of literal heredocs.
+// countWords counts the text since offset at; heredocs is the number of heredocs at that
+// offset. Blanks between tokens, and the text of literal heredocs, are free.
 func (s *scanner) countWords(at, heredocs int) {
 	read := s.at - at
 	if c := s.src[at]; read == 1 && (c == ' ' || c == '\t' || c == '\r') {
@@ -338,17 +335,17 @@ func (s *scanner) countWords(at, heredocs int) {
 	s.size.definition += words
 	switch {
 	case s.size.definition > maxDefinition:
-		s.fail("too-large", max(s.size.began, 0), fmt.Sprintf("the definition that begins here holds more than %d words and signs", maxDefinition),
-			fmt.Sprintf("split it, or put data into a file of its own, which a script imports; long text counts as one word for each %d bytes", wordBytes))
+		s.fail("too-large", max(s.size.began, 0), fmt.Sprintf("the definition that starts here contains more than %d words and operators", maxDefinition),
+			fmt.Sprintf("split it, or put data into a file that a script imports; long text counts as one word per %d bytes", wordBytes))
 	case s.size.file > maxWords:
-		s.fail("too-large", at, fmt.Sprintf("the file holds more than %d words and signs before this place", maxWords), "split it into several files")
+		s.fail("too-large", at, fmt.Sprintf("the file contains more than %d words and operators before this position", maxWords), "split it into several files")
 	}
 }
 
-// endDefinition notes that a brace closed at the top of the file.
+// endDefinition records that a top-level brace closed.
 func (s *scanner) endDefinition() {
 	s.size.definition, s.size.began = 0, -1
 	if s.size.definitions++; s.size.definitions > maxDefinitions {
-		s.fail("too-large", s.at, fmt.Sprintf("the file holds more than %d definitions", maxDefinitions), "split it into several files")
+		s.fail("too-large", s.at, fmt.Sprintf("the file contains more than %d definitions", maxDefinitions), "split it into several files")
 	}
 }

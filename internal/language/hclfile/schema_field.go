@@ -19,11 +19,11 @@ type field struct {
 	typ       *valueType
 	required  bool
 	sensitive bool
-	// header is the name of the HTTP header that mirrors the value.
+	// header is the HTTP header that mirrors the value.
 	header string
-	// keywords are the members of the schema beside the type, in their order.
+	// keywords are the members of the schema besides the type, in order.
 	keywords []keyword
-	// fields are nested blocks; typ is then their object.
+	// fields are nested blocks; typ is then their object type.
 	fields []*field
 	from   *definition.Body
 }
@@ -35,8 +35,8 @@ type keyword struct {
 	where hcl.Range
 }
 
-// field decodes an input, output or field block. One whose type could not be
-// read takes any value, so that what uses it is not reported too.
+// field decodes an input, output or field block. If its type is invalid, it accepts any value,
+// so that its users are not reported too.
 func (d *decoder) field(b *hclsyntax.Block) *field {
 	d.checkName("the "+b.Type, b.Labels[0], b.LabelRanges[0])
 	d.checkBody(b)
@@ -57,7 +57,7 @@ func (d *decoder) field(b *hclsyntax.Block) *field {
 	return f
 }
 
-// fields decodes the blocks of a type in b: inputs, outputs or fields.
+// fields decodes the blocks of one type in b: inputs, outputs or fields.
 func (d *decoder) fields(b *hclsyntax.Block, blockType string) []*field {
 	var fields []*field
 	taken := declaredNames{}
@@ -70,15 +70,14 @@ func (d *decoder) fields(b *hclsyntax.Block, blockType string) []*field {
 	return fields
 }
 
-// fieldType returns the type that the block says, or the object that its field
-// blocks make.
+// fieldType returns the declared type, or the object type of the field blocks.
 func (d *decoder) fieldType(b *hclsyntax.Block, f *field) *valueType {
 	attr := b.Body.Attributes["type"]
 	hasFields := len(blocks(b.Body, rules[b.Type])) > 0
 	switch {
 	case attr != nil && hasFields:
 		d.fail("contradiction", d.f.rng(attr.NameRange), fmt.Sprintf("the %s has a type and field blocks", b.Type),
-			"field blocks describe an object; remove the type, or write object({…}) and no field blocks")
+			"remove the type, or write object({…}) without field blocks")
 		return nil
 	case attr != nil:
 		return d.typeOfExpr(attr.Expr)
@@ -100,7 +99,7 @@ func (d *decoder) requirement(b *hclsyntax.Block, f *field) {
 	f.required, _ = d.boolean(b.Body, "required", fallback == nil)
 	if fallback != nil && f.required {
 		d.fail("contradiction", d.f.rng(b.Body.Attributes["required"].SrcRange), fmt.Sprintf("the %s is required and has a default", b.Type),
-			"remove one of the two: what has a default may be left out")
+			"remove one of them: a field with a default is optional")
 	}
 }
 
@@ -113,12 +112,12 @@ func (d *decoder) words(b *hclsyntax.Block, f *field) {
 	}
 }
 
-// inputOnly decodes what only inputs have.
+// inputOnly decodes the arguments that only inputs have.
 func (d *decoder) inputOnly(b *hclsyntax.Block, f *field) {
 	if attr := b.Body.Attributes["from"]; attr != nil {
 		f.from = d.code(attr, definition.CEL)
 		for _, other := range []string{"default", "required", "header"} {
-			d.rejectAttr(b.Body, other, fmt.Sprintf("an input with \"from\" takes no %q", other), "its value is always computed, and never part of what the caller sends")
+			d.rejectAttr(b.Body, other, fmt.Sprintf("an input with \"from\" has no %q", other), "remove it: callers never send a computed input")
 		}
 		return
 	}
@@ -128,12 +127,12 @@ func (d *decoder) inputOnly(b *hclsyntax.Block, f *field) {
 	}
 	where := b.Body.Attributes["header"].Expr.Range()
 	if !isToken(header) {
-		d.fail("bad-value", d.f.rng(where), "this is not the name of an HTTP header", "use letters, digits and - as in \"Region\"")
+		d.fail("bad-value", d.f.rng(where), "this is not a valid HTTP header name", "use letters, digits and - as in \"Region\"")
 		return
 	}
 	if f.typ != nil && (f.typ.kind == listKind || f.typ.kind == mapKind || f.typ.kind == objectKind || f.typ.kind == anyKind || f.typ.kind == bigintKind) {
-		d.fail("wrong-constraint", d.f.rng(where), fmt.Sprintf("%s cannot travel in a header", f.typ.describe()),
-			"only a string, number, integer or bool can")
+		d.fail("wrong-constraint", d.f.rng(where), fmt.Sprintf("%s cannot be sent in a header", f.typ.describe()),
+			"use a string, number, integer or bool")
 		return
 	}
 	f.header = header

@@ -14,14 +14,14 @@ import (
 	"github.com/mcpd/mcpd/internal/base/jsontext"
 )
 
-// schemaWriter writes JSON Schema 2020-12, every object's properties in the
-// order in which the file declares them, and notes where each part came from.
+// schemaWriter writes JSON Schema 2020-12 and records the origin of each part. The properties
+// of objects are in declared order.
 type schemaWriter struct {
 	out []byte
-	// place notes the origin of the part at a JSON pointer; it may be nil.
+	// place records the range of the part at a JSON pointer; it may be nil.
 	place func(pointer string, where hcl.Range)
-	// safe bounds integers to those that JavaScript keeps, and named writes bigint where
-	// JSON Schema has integer.
+	// safe limits integers to the exact integers of JavaScript. named writes bigint instead of
+	// integer.
 	safe, named bool
 }
 
@@ -36,7 +36,7 @@ func (w *schemaWriter) note(pointer string, where hcl.Range) {
 	}
 }
 
-// member begins a member of the object that is being written.
+// member starts a member of the current object.
 func (w *schemaWriter) member(name string) {
 	if w.out[len(w.out)-1] != '{' {
 		w.out = append(w.out, ',')
@@ -49,7 +49,7 @@ func (w *schemaWriter) raw(name string, value []byte) {
 	w.out = append(w.out, value...)
 }
 
-// object writes the schema of an object that has the given fields.
+// object writes the schema of an object with the given fields.
 func (w *schemaWriter) object(fields []*field, open bool) {
 	w.out = append(w.out, '{')
 	w.raw("type", []byte(`"object"`))
@@ -57,7 +57,7 @@ func (w *schemaWriter) object(fields []*field, open bool) {
 	w.out = append(w.out, '}')
 }
 
-// fields writes the members of an object's schema that its fields make.
+// fields writes the schema members for the fields of an object.
 func (w *schemaWriter) fields(fields []*field, pointer string, open bool) {
 	w.member("properties")
 	w.out = append(w.out, '{')
@@ -75,7 +75,7 @@ func (w *schemaWriter) fields(fields []*field, pointer string, open bool) {
 	w.closing(names, open)
 }
 
-// closing writes what ends the schema of an object.
+// closing writes the end of the schema of an object.
 func (w *schemaWriter) closing(required []string, open bool) {
 	if len(required) > 0 {
 		w.raw("required", appendStrings(nil, required))
@@ -110,13 +110,13 @@ func (w *schemaWriter) field(f *field, pointer string) {
 	w.out = append(w.out, '}')
 }
 
-// The bounds of integers that JavaScript keeps.
+// The exact integers of JavaScript.
 const (
 	leastSafe = "-9007199254740991"
 	mostSafe  = "9007199254740991"
 )
 
-// bounds writes those of the bounds of an integer that its file does not.
+// bounds writes the default limits of an integer.
 func (w *schemaWriter) bounds(t *valueType, written []keyword) {
 	if !w.safe || t.kind != integerKind {
 		return
@@ -128,8 +128,8 @@ func (w *schemaWriter) bounds(t *valueType, written []keyword) {
 	}
 }
 
-// narrowed returns the value of a keyword: of a bound that is wider than an integer can
-// be, the bound of integers.
+// narrowed returns the value of a keyword. A limit outside of the safe integers becomes the
+// safe limit.
 func (w *schemaWriter) narrowed(t *valueType, k keyword) []byte {
 	if !w.safe || t.kind != integerKind || k.name != "minimum" && k.name != "maximum" {
 		return k.value
@@ -146,7 +146,7 @@ func (w *schemaWriter) narrowed(t *valueType, k keyword) []byte {
 	return k.value
 }
 
-// typeName writes the member "type"; the type any has none.
+// typeName writes the member "type". The type any has none.
 func (w *schemaWriter) typeName(t *valueType, pointer string) {
 	name := string(t.kind)
 	switch t.kind {
@@ -167,7 +167,7 @@ func (w *schemaWriter) typeName(t *valueType, pointer string) {
 	w.raw("type", jsontext.AppendString(nil, name))
 }
 
-// structure writes what a list, map or object holds.
+// structure writes the content type of a list, map or object.
 func (w *schemaWriter) structure(t *valueType, pointer string) {
 	switch t.kind {
 	case listKind:
@@ -221,8 +221,8 @@ func schemaOf(t *valueType) json.RawMessage {
 	return w.out
 }
 
-// bigintPointers returns where in a value that has the given fields integers may have any
-// size, as [definition.Tool.BigInts] has it.
+// bigintPointers returns the locations of unbounded integers in a value with the given fields,
+// in the form of [definition.Tool.BigInts].
 func bigintPointers(fields []*field) []string {
 	var found []string
 	for _, f := range fields {
@@ -245,8 +245,7 @@ func bigintsOf(t *valueType, pointer string) []string {
 	return found
 }
 
-// sensitivePointers returns the JSON pointers, into the value, of all fields
-// that are sensitive.
+// sensitivePointers returns the JSON pointers of all sensitive fields in a value.
 func sensitivePointers(fields []*field, pointer string) []string {
 	var found []string
 	for _, f := range fields {
@@ -260,9 +259,8 @@ func sensitivePointers(fields []*field, pointer string) []string {
 	return found
 }
 
-// wholeSchema decodes input_schema or output_schema: file("x.json") and text
-// are kept to the byte, objects that are written out keep the order of their
-// keys. It returns nil when it reported a mistake.
+// wholeSchema decodes input_schema or output_schema. file("x.json") and text are kept verbatim;
+// literal objects keep the order of their keys. It returns nil after it has reported an error.
 func (d *decoder) wholeSchema(attr *hclsyntax.Attribute, origin map[string]diag.Range, input bool) json.RawMessage {
 	raw, where, ok := d.schemaText(attr, attr.Expr, origin)
 	if !ok {
@@ -274,13 +272,13 @@ func (d *decoder) wholeSchema(attr *hclsyntax.Attribute, origin map[string]diag.
 		return nil
 	}
 	if t := string(members["type"]); input && t != `"object"` {
-		d.fail("bad-schema", where, "the schema of a tool's arguments must say that they are an object", `add type = "object" at its top level`)
+		d.fail("bad-schema", where, "the schema of a tool's arguments must have type object", `add type = "object" at its top level`)
 		return nil
 	}
 	return raw
 }
 
-// schemaText returns the JSON text of a schema and where it stands.
+// schemaText returns the JSON text of a schema and its range.
 func (d *decoder) schemaText(attr *hclsyntax.Attribute, x hclsyntax.Expression, origin map[string]diag.Range) (json.RawMessage, diag.Range, bool) {
 	where := d.f.rng(x.Range())
 	switch x := x.(type) {
@@ -313,7 +311,7 @@ func (d *decoder) schemaText(attr *hclsyntax.Attribute, x hclsyntax.Expression, 
 	return d.checkedSchema(diag.WholeFile(d.f.path, v.AsString()), where, func(problem *diag.Diagnostic) { problem.Range = where })
 }
 
-// schemaFile returns the bytes of the file that a schema stands in.
+// schemaFile returns the content of a schema file.
 func (d *decoder) schemaFile(x *hclsyntax.FunctionCallExpr, where diag.Range) (json.RawMessage, diag.Range, bool) {
 	written, _, content, ok := d.eval.openFile(x)
 	if !ok {
@@ -324,7 +322,7 @@ func (d *decoder) schemaFile(x *hclsyntax.FunctionCallExpr, where diag.Range) (j
 	})
 }
 
-// checkedSchema returns the text of a schema, or reports what is wrong with it as JSON.
+// checkedSchema returns the text of a schema, or reports why it is not valid JSON.
 func (d *decoder) checkedSchema(t diag.Text, where diag.Range, place func(*diag.Diagnostic)) (json.RawMessage, diag.Range, bool) {
 	if problem := checkJSON(t); problem != nil {
 		place(problem)

@@ -16,10 +16,10 @@ import (
 	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
-// secretSources are where the value of a secret may come from.
+// secretSources are the sources of the value of a secret.
 var secretSources = []string{"env", "file", "command", "oauth"}
 
-// declaredSecrets returns the names of all secret blocks, before any is decoded.
+// declaredSecrets returns the names of all secret blocks, before they are decoded.
 func declaredSecrets(all []*hclsyntax.Block) []string {
 	var names []string
 	for _, b := range all {
@@ -43,7 +43,7 @@ func (d *decoder) secrets(all []*hclsyntax.Block) []definition.Secret {
 		s.OAuth = d.oauth(first(b.Body, "oauth"))
 		s.Reveal, _ = d.boolean(b.Body, "reveal", false)
 		if s.Reveal && s.OAuth != nil && s.OAuth.AuthorizeURL != "" {
-			d.fail("contradiction", d.f.rng(b.Body.Attributes["reveal"].NameRange), "a token of a user cannot be revealed to scripts", "remove it: the token goes into the header of a grant")
+			d.fail("contradiction", d.f.rng(b.Body.Attributes["reveal"].NameRange), "scripts cannot read a user token", "remove it, and use the token in a header of a grant")
 		}
 		d.oneSource(b)
 		secrets = append(secrets, s)
@@ -53,14 +53,14 @@ func (d *decoder) secrets(all []*hclsyntax.Block) []definition.Secret {
 	return secrets
 }
 
-// oneSource reports a secret that comes from nowhere, or from two places.
+// oneSource reports a secret without a source, or with several.
 func (d *decoder) oneSource(b *hclsyntax.Block) {
 	var sources []hcl.Range
 	for _, name := range secretSources {
 		if attr := b.Body.Attributes[name]; attr != nil {
 			sources = append(sources, attr.NameRange)
 			if v, ok := d.eval.value(attr.Expr); ok && (hasKind(v, stringKind) && v.AsString() == "" || hasKind(v, listKind) && v.LengthInt() == 0) {
-				d.fail("bad-value", d.f.rng(attr.Expr.Range()), fmt.Sprintf("%q is empty", name), "say where the secret comes from")
+				d.fail("bad-value", d.f.rng(attr.Expr.Range()), fmt.Sprintf("%q is empty", name), "write the source of the secret")
 			}
 		}
 	}
@@ -69,15 +69,14 @@ func (d *decoder) oneSource(b *hclsyntax.Block) {
 	}
 	switch {
 	case !d.hasSimilar(b.Body, rules["secret"], secretSources...):
-		d.fail("missing-argument", d.f.rng(b.DefRange()), "the secret comes from nowhere", "write env = \"NAME\", file = \"/path\", command = [\"…\"] or an oauth block")
+		d.fail("missing-argument", d.f.rng(b.DefRange()), "the secret has no source", "write env = \"NAME\", file = \"/path\", command = [\"…\"] or an oauth block")
 	case len(sources) > 1:
-		d.fail("contradiction", d.f.rng(sources[1]), "the secret comes from two places", "keep one of env, file, command and oauth",
+		d.fail("contradiction", d.f.rng(sources[1]), "the secret has two sources", "keep only one of env, file, command and oauth",
 			diag.Note{Range: d.f.rng(sources[0]), Message: "the first one is here"})
 	}
 }
 
-// checkClients reports clients whose own secret is a token: somebody has to
-// prove who asks for the first one.
+// checkClients reports clients with a client secret that is itself a token.
 func (d *decoder) checkClients(secrets []definition.Secret) {
 	for _, s := range secrets {
 		if s.OAuth == nil {
@@ -85,14 +84,14 @@ func (d *decoder) checkClients(secrets []definition.Secret) {
 		}
 		tokens := func(other definition.Secret) bool { return other.Name == s.OAuth.ClientSecret && other.OAuth != nil }
 		if i := slices.IndexFunc(secrets, tokens); i >= 0 {
-			d.fail("contradiction", s.OAuth.SecretRange, fmt.Sprintf("the secret of the client is itself a token, of the secret %q", secrets[i].Name),
-				"use a secret that comes from env, file or command", diag.Note{Range: secrets[i].Range, Message: "that secret"})
+			d.fail("contradiction", s.OAuth.SecretRange, fmt.Sprintf("the client secret is itself a token, of the secret %q", secrets[i].Name),
+				"use a secret with env, file or command", diag.Note{Range: secrets[i].Range, Message: "the secret"})
 		}
 	}
 }
 
-// checkDoors reports two secrets whose users come back to one place: only one of
-// them could listen there, and a code would not say whose server has given it.
+// checkRedirectURLs reports two secrets with the same redirect URL: only one could listen
+// there, and a code would not identify its server.
 func (d *decoder) checkRedirectURLs(secrets []definition.Secret) {
 	doors := map[string]diag.Range{}
 	for _, s := range secrets {
@@ -101,14 +100,14 @@ func (d *decoder) checkRedirectURLs(secrets []definition.Secret) {
 		}
 		u, err := url.Parse(s.OAuth.RedirectURL)
 		if err != nil {
-			continue // who decoded it has told
+			continue // the decoder has reported it
 		}
-		door, own := "port "+u.Port(), "give each a port of its own"
+		door, own := "port "+u.Port(), "use different ports"
 		if isServerURL(u) {
-			door, own = u.Path, "give each a path of its own"
+			door, own = u.Path, "use different paths"
 		}
 		if first, taken := doors[door]; taken {
-			d.fail("contradiction", s.OAuth.RedirectRange, "the users of two secrets come back to "+door, own,
+			d.fail("contradiction", s.OAuth.RedirectRange, "two secrets redirect users to "+door, own,
 				diag.Note{Range: first, Message: "the first one is here"})
 			continue
 		}
@@ -116,11 +115,11 @@ func (d *decoder) checkRedirectURLs(secrets []definition.Secret) {
 	}
 }
 
-// grantParams are what the request for a token says itself.
+// grantParams are the parameters that a token request sets itself.
 var grantParams = []string{"grant_type", "client_id", "client_secret", "scope", "audience", "code", "redirect_uri", "refresh_token", "client_assertion", "client_assertion_type", "username", "password",
 	"response_type", "state", "code_challenge", "code_challenge_method", "code_verifier"}
 
-// oauth decodes how tokens are got. It returns nil without a block.
+// oauth decodes an oauth block. It returns nil if b is nil.
 func (d *decoder) oauth(b *hclsyntax.Block) *definition.OAuth {
 	if b == nil {
 		return nil
@@ -147,15 +146,15 @@ func (d *decoder) scopes(body *hclsyntax.Body, name string) []string {
 	return textsOf(list)
 }
 
-// checkScope reports what is not a scope (RFC 6749 section 3.3).
+// checkScope reports an invalid scope (RFC 6749 section 3.3).
 func (d *decoder) checkScope(e stringItem) {
 	if e.text == "" || strings.ContainsFunc(e.text, func(r rune) bool { return r <= ' ' || r >= 0x7f || r == '"' || r == '\\' }) {
 		d.fail("bad-value", d.f.rng(e.where), "this is not a scope", "write one word for each scope, such as [\"crm.read\", \"crm.write\"]")
 	}
 }
 
-// tokenURL decodes where tokens are asked for. It warns of a host in a private
-// network unless that is meant.
+// tokenURL decodes the URL of the token endpoint. It warns of a private host unless private is
+// set.
 func (d *decoder) tokenURL(body *hclsyntax.Body, private bool) string {
 	text := d.serverURL(body, "token_url")
 	if u, err := url.Parse(text); err == nil && text != "" {
@@ -164,19 +163,19 @@ func (d *decoder) tokenURL(body *hclsyntax.Body, private bool) string {
 	return text
 }
 
-// authorization decodes where users are asked, and come back to.
+// authorization decodes the authorization page and the redirect URL.
 func (d *decoder) authorization(b *hclsyntax.Block, o *definition.OAuth) {
 	asks, back := b.Body.Attributes["authorize_url"], b.Body.Attributes["redirect_url"]
 	r := rules["oauth"]
 	switch {
 	case asks == nil && back != nil:
-		d.fail("missing-argument", d.f.rng(back.NameRange), "users come back, and are sent nowhere", "add authorize_url = \"https://…\", or remove it")
+		d.fail("missing-argument", d.f.rng(back.NameRange), "redirect_url needs authorize_url", "add authorize_url = \"https://…\", or remove it")
 		return
 	case asks == nil && !d.hasSimilar(b.Body, r, "client_secret", "authorize_url"):
 		d.fail("missing-argument", d.f.rng(b.DefRange()), "an oauth block needs the argument \"client_secret\"", "write client_secret = secret.NAME")
 	case asks != nil && !d.hasSimilar(b.Body, r, "redirect_url"):
-		d.fail("missing-argument", d.f.rng(asks.NameRange), "users are sent away, and come back to nowhere",
-			"add redirect_url = \"http://127.0.0.1:8976/callback\", with a port that is free on this machine, or \"https://HOST/oauth/NAME\" for callers over HTTP, and register it with the server")
+		d.fail("missing-argument", d.f.rng(asks.NameRange), "authorize_url needs redirect_url",
+			"add redirect_url = \"http://127.0.0.1:8976/callback\", with a free port, or \"https://HOST/oauth/NAME\" for callers over HTTP; register it with the server")
 	}
 	if asks == nil {
 		return
@@ -188,56 +187,54 @@ func (d *decoder) authorization(b *hclsyntax.Block, o *definition.OAuth) {
 	}
 	u, err := url.Parse(text)
 	if err == nil && isPlainServerURL(*u) {
-		d.fail("bad-value", d.f.rng(back.Expr.Range()), "users come back to this server over https alone: what they bring would be read on its way",
-			"write https:// in place of http://, and give listen a tls block, or have a proxy before mcpd speak TLS; http:// is for this machine, as in \"http://127.0.0.1:8976/callback\"")
+		d.fail("bad-value", d.f.rng(back.Expr.Range()), "a redirect to this server must use https",
+			"write https://, and add a tls block or a TLS proxy; http:// is only for this machine, as in \"http://127.0.0.1:8976/callback\"")
 		return
 	}
 	if err != nil || u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || !isReturnPort(u) && !isServerURL(u) {
-		d.fail("bad-value", d.f.rng(back.Expr.Range()), "users come back neither to this machine nor to this server",
-			"for the user of this machine write it as in \"http://127.0.0.1:8976/callback\", with a port and a path; for callers over HTTP as in \"https://mcp.example.com/oauth/crm\", with the name by which they reach mcpd and a path below /oauth/")
+		d.fail("bad-value", d.f.rng(back.Expr.Range()), "the redirect URL is not on this machine or this server",
+			"write \"http://127.0.0.1:8976/callback\" for users of this machine, or \"https://mcp.example.com/oauth/crm\" for callers over HTTP")
 		return
 	}
 	o.RedirectURL, o.RedirectRange = text, d.f.rng(back.Expr.Range())
 }
 
-// isReturnPort reports whether users come back to a port of this machine.
+// isReturnPort reports whether users return to a port of this machine.
 func isReturnPort(u *url.URL) bool {
 	return u.Scheme == "http" && definition.IsLoopback(u.Hostname()) && u.Port() != "" && u.Path != ""
 }
 
-// pathOfReturn is below the path at which the server takes users back, and is
-// written in one way alone.
+// pathOfReturn matches the redirect paths of the server, in one canonical form.
 var pathOfReturn = regexp.MustCompile(`^/oauth(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+$`)
 
-// isFront reports whether users come back to the server itself, by one name.
+// isServerURL reports whether users return to the server, by one host name.
 func isServerURL(u *url.URL) bool {
 	oneHost := definition.IsHostName(definition.HostOf(u)) && !strings.HasSuffix(u.Host, ":") && !strings.Contains(u.Host, "*")
 	return u.Scheme == "https" && oneHost && pathOfReturn.MatchString(u.Path) && u.RawPath == ""
 }
 
-// isPlainFront reports whether users would come back to the server itself, but for
-// the scheme.
+// isPlainServerURL reports whether users would return to the server with the scheme https.
 func isPlainServerURL(u url.URL) bool {
 	plain := u.Scheme == "http" && u.User == nil && u.RawQuery == "" && !definition.IsLoopback(u.Hostname())
 	u.Scheme = "https"
 	return plain && isServerURL(&u)
 }
 
-// checkVisitors warns of tokens of callers over HTTP where no caller proves who
-// they are: such a token is nobody's.
+// checkAnonymousTokens warns of user tokens over HTTP without authentication: no caller could
+// own such a token.
 func (d *decoder) checkAnonymousTokens(secrets []definition.Secret, auths []*hclsyntax.Block) {
 	if d.f.broken || slices.ContainsFunc(auths, func(b *hclsyntax.Block) bool { return b.Labels[0] != "anonymous" }) {
 		return
 	}
 	for _, s := range secrets {
 		if s.OAuth != nil && strings.HasPrefix(s.OAuth.RedirectURL, "https:") {
-			d.warn("bad-auth", s.OAuth.RedirectRange, "no caller can have such a token, as none over HTTP proves who they are",
-				"add an auth block, such as auth \"api_key\" \"people\" {}; the user of this machine comes back to a port, as in \"http://127.0.0.1:8976/callback\"")
+			d.warn("bad-auth", s.OAuth.RedirectRange, "no caller over HTTP can have such a token without authentication",
+				"add an auth block, such as auth \"api_key\" \"people\" {}, or, for the user of this machine, redirect to a port, as in \"http://127.0.0.1:8976/callback\"")
 		}
 	}
 }
 
-// serverURL decodes the address of a page of the authorization server.
+// serverURL decodes the URL of a page of the authorization server.
 func (d *decoder) serverURL(body *hclsyntax.Body, name string) string {
 	text, ok := d.text(body, name)
 	if !ok {
@@ -248,23 +245,23 @@ func (d *decoder) serverURL(body *hclsyntax.Body, name string) string {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil || u.Host == "" || u.Opaque != "" || u.Fragment != "" || !definition.IsHostName(definition.HostOf(u)):
-		d.fail("bad-value", where, "this is not the URL of a server", form)
+		d.fail("bad-value", where, "this is not a server URL", form)
 	case u.User != nil || u.RawQuery != "":
-		d.fail("bad-value", where, "the URL of the server holds a user or a query", "what is secret stands in client_secret, what is not in params; "+form)
+		d.fail("bad-value", where, "the URL contains a user or a query", "put secrets in client_secret, and other parameters in params; "+form)
 	case u.Scheme == "https" || u.Scheme == "http" && definition.IsLoopback(u.Hostname()):
 		return text
 	default:
-		d.fail("bad-value", where, "the server is asked over https", form+"; http:// reaches only this machine")
+		d.fail("bad-value", where, "the server needs https", form+"; http:// is only for this machine")
 	}
 	return ""
 }
 
-// clientText decodes text that is sent as it is, and must not be empty.
+// clientText decodes text that is sent verbatim and must not be empty.
 func (d *decoder) clientText(body *hclsyntax.Body, name string) string {
-	return d.matchingText(body, name, isFilled, fmt.Sprintf("%q is empty", name), "write what the token server knows this server by")
+	return d.matchingText(body, name, isFilled, fmt.Sprintf("%q is empty", name), "write the value registered with the token server")
 }
 
-// clientSecret decodes which secret proves the client.
+// clientSecret decodes the secret that authenticates the client.
 func (d *decoder) clientSecret(body *hclsyntax.Body, o *definition.OAuth) {
 	attr := body.Attributes["client_secret"]
 	if attr == nil {
@@ -272,26 +269,26 @@ func (d *decoder) clientSecret(body *hclsyntax.Body, o *definition.OAuth) {
 	}
 	o.SecretRange = d.f.rng(attr.Expr.Range())
 	if !usesSecret(attr.Expr) {
-		d.fail("misplaced-secret", o.SecretRange, "the secret of the client stands in the file",
-			"declare a secret that comes from env, file or command, and write client_secret = secret.NAME")
+		d.fail("misplaced-secret", o.SecretRange, "the file contains the client secret",
+			"declare a secret with env, file or command, and write client_secret = secret.NAME")
 		return
 	}
 	parts, ok := d.secretText(attr.Expr)
 	switch {
 	case !ok:
 	case len(parts) != 1 || parts[0].Secret == "":
-		d.fail("misplaced-secret", o.SecretRange, "the secret of the client is more than one secret", "write client_secret = secret.NAME")
+		d.fail("misplaced-secret", o.SecretRange, "the client secret must be one secret", "write client_secret = secret.NAME")
 	default:
 		o.ClientSecret = parts[0].Secret
 	}
 }
 
-// clientParams decodes what else is sent, with the audience among it.
+// clientParams decodes the additional parameters, including the audience.
 func (d *decoder) clientParams(body *hclsyntax.Body) map[string]string {
 	params := d.stringMap(body, "params")
 	for name := range params {
 		if slices.Contains(grantParams, name) {
-			d.fail("bad-value", d.f.rng(body.Attributes["params"].Expr.Range()), fmt.Sprintf("%q is no further parameter", name), "remove it: the other arguments of the block say it")
+			d.fail("bad-value", d.f.rng(body.Attributes["params"].Expr.Range()), fmt.Sprintf("%q is not an additional parameter", name), "remove it: other arguments of the block set it")
 		}
 	}
 	if audience := d.clientText(body, "audience"); audience != "" {
@@ -303,15 +300,15 @@ func (d *decoder) clientParams(body *hclsyntax.Body) map[string]string {
 	return params
 }
 
-// privateText is secretText for what is shown to nobody, so that it may be sensitive.
+// privateText is secretText for a value that is not shown to anyone, so it may be sensitive.
 func (d *decoder) privateText(x hclsyntax.Expression) ([]grant.Part, bool) {
 	d.eval.allowSensitive = true
 	defer func() { d.eval.allowSensitive = false }()
 	return d.secretText(x)
 }
 
-// secretText computes text that may hold secrets: secret.x, a string with
-// ${secret.x} in it, or base64encode() of such.
+// secretText evaluates text that may contain secrets: secret.x, a string with ${secret.x}, or
+// base64encode() of either.
 func (d *decoder) secretText(x hclsyntax.Expression) ([]grant.Part, bool) {
 	if !usesSecret(x) {
 		return d.plainText(x)
@@ -334,7 +331,7 @@ func (d *decoder) secretText(x hclsyntax.Expression) ([]grant.Part, bool) {
 		}
 	}
 	d.fail("misplaced-secret", d.f.rng(x.Range()), "a secret cannot be used in this way",
-		"write secret.NAME, a string with ${secret.NAME} in it, or base64encode() of those")
+		"write secret.NAME, a string with ${secret.NAME}, or base64encode() of either")
 	return nil, false
 }
 
@@ -355,7 +352,7 @@ func (d *decoder) secret(name string, where hcl.Range) ([]grant.Part, bool) {
 		}
 		detail := diag.DidYouMean(name, d.eval.scope.Secrets)
 		if detail == "" && !isIdentifier(name) {
-			detail = "secrets are declared in mcpd.hcl"
+			detail = "declare it in mcpd.hcl"
 		}
 		if detail == "" {
 			detail = fmt.Sprintf("declare it in mcpd.hcl: secret %q { env = \"%s\" }", name, strings.ToUpper(name))
@@ -366,7 +363,7 @@ func (d *decoder) secret(name string, where hcl.Range) ([]grant.Part, bool) {
 	return []grant.Part{{Secret: name}}, true
 }
 
-// plainText computes text without secrets, for a header.
+// plainText evaluates text without secrets, for a header.
 func (d *decoder) plainText(x hclsyntax.Expression) ([]grant.Part, bool) {
 	v, ok := d.eval.value(x)
 	if !ok {
@@ -374,12 +371,12 @@ func (d *decoder) plainText(x hclsyntax.Expression) ([]grant.Part, bool) {
 	}
 	s, err := convertTo(v, cty.String)
 	if err != nil || s.IsNull() {
-		d.fail("wrong-type", d.f.rng(x.Range()), fmt.Sprintf("the value of a header must be a string, not %s", typeOf(v)), "write text between quotes")
+		d.fail("wrong-type", d.f.rng(x.Range()), fmt.Sprintf("the value of a header must be a string, not %s", typeOf(v)), "put the text in quotes")
 		return nil, false
 	}
 	text := s.AsString()
 	if len(text) > maxText || strings.ContainsFunc(text, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
-		d.fail("bad-value", d.f.rng(x.Range()), "the value of a header must be one line of printable text", "remove line ends and control characters; base64encode(…) makes text of anything")
+		d.fail("bad-value", d.f.rng(x.Range()), "the value of a header must be one line of printable text", "remove line ends and control characters, or use base64encode(…)")
 		return nil, false
 	}
 	return []grant.Part{{Literal: text}}, true

@@ -11,24 +11,23 @@ import (
 	"github.com/mcpd/mcpd/diag"
 )
 
-// splitter parses a file with a syntax error block by block, so that each block
-// reports its first syntax error and the other blocks are still checked. Every
-// byte is scanned once, and parsed by HCL once.
+// splitter parses a file with a syntax error block by block, so that each block reports its
+// first syntax error and the other blocks are still checked. It scans and parses each byte
+// once.
 type splitter struct {
 	scanner
 	f        *File
 	problems diag.List
-	// parsed is the length of what HCL was given so far.
+	// parsed is the length of the text given to HCL so far.
 	parsed int
-	// searched counts the bytes that were searched in vain for the end of a
-	// heredoc or a comment.
+	// searched counts the bytes searched without success for the end of a heredoc or comment.
 	searched int
-	// stopped says that the rest of the file is not checked.
+	// stopped means that the rest of the file is not checked.
 	stopped bool
 }
 
-// splitBlocks parses the source from start on, block by block. found is what
-// the scanner or HCL reported of the source as a whole.
+// splitBlocks parses the source from start, block by block. found is what the scanner or HCL
+// reported for the whole source.
 func (f *File) splitBlocks(start int, found diag.List) diag.List {
 	f.broken, f.skipped, f.heredocs = true, nil, nil
 	body := &hclsyntax.Body{Attributes: hclsyntax.Attributes{}}
@@ -45,8 +44,8 @@ func (f *File) splitBlocks(start int, found diag.List) diag.List {
 	return s.problems
 }
 
-// block parses from the current offset up to the next heading at the top of
-// the file, and adds what it holds to body.
+// block parses from the current offset to the next top-level heading, and adds the content to
+// body.
 func (s *splitter) block(body *hclsyntax.Body) {
 	from, indent := s.at, -1
 	s.levels, s.heredocs = append(s.levels[:0], level{}), nil
@@ -71,7 +70,7 @@ func (s *splitter) block(body *hclsyntax.Body) {
 	s.problem = nil
 	to, open, balanced := s.openBefore(problem.start)
 	if balanced && open == "" {
-		s.parsePart(body, from, to) // what stands before it is complete
+		s.parsePart(body, from, to) // the text before it is complete
 	}
 	if open == "" || !balanced || !s.failBefore(from, to, open) {
 		s.problems = append(s.problems, diag.Diagnostic{Code: problem.code, Range: s.f.span(problem.start, problem.end), Summary: problem.summary, Detail: problem.detail})
@@ -87,13 +86,13 @@ func (s *splitter) block(body *hclsyntax.Body) {
 	s.checkBudget()
 }
 
-// lineStartOf returns the offset at which the line of an offset begins.
+// lineStartOf returns the offset of the start of a line.
 func (s *splitter) lineStartOf(at int) int { return bytes.LastIndexByte(s.src[:at], '\n') + 1 }
 
-// splitsAt reports whether a block at the top of the file begins at the current
-// offset, the first word of a line. Outside of brackets its heading may have an
-// error; within brackets, whose end is missing then, only the heading of a known
-// block begins one, indented no more than the last.
+// splitsAt reports whether a top-level block starts at the current offset, the first word of a
+// line. Outside of brackets, its heading may have an error. Inside of brackets, the closing
+// bracket is missing, so only the heading of a known block starts a block, indented no more
+// than the last one.
 func (s *splitter) splitsAt(column, indent int) bool {
 	name, labels, ok := heading(s.src[s.at:])
 	if len(s.levels) == 1 {
@@ -103,14 +102,14 @@ func (s *splitter) splitsAt(column, indent int) bool {
 	return ok && column <= indent && s.isTop(name, labels)
 }
 
-// isTop reports whether a block with so many labels may stand at the top of the file.
+// isTop reports whether a block with this number of labels is allowed at the top level.
 func (s *splitter) isTop(name string, labels int) bool {
 	top := fileRules[s.f.kind]
 	return top.hasBlock(name) && len(top.block(name).labels) == labels
 }
 
-// nextHeading returns the offset of the next line that begins a known block and
-// is indented no more than indent.
+// nextHeading returns the offset of the next line that starts a known block and is indented no
+// more than indent.
 func (s *splitter) nextHeading(at, indent int) int {
 	for at += lineLength(s.src[at:]); at < len(s.src); at += lineLength(s.src[at:]) {
 		line := s.src[at : at+lineLength(s.src[at:])]
@@ -127,7 +126,7 @@ func (s *splitter) nextHeading(at, indent int) int {
 	return len(s.src)
 }
 
-// lineLength returns the length of the line that src begins with, its end included.
+// lineLength returns the length of the first line of src, including its line end.
 func lineLength(src []byte) int {
 	if i := bytes.IndexByte(src, '\n'); i >= 0 {
 		return i + 1
@@ -135,8 +134,8 @@ func lineLength(src []byte) int {
 	return len(src)
 }
 
-// heading reads the word that a line begins with. It reports whether that is the
-// type of a block, with so many labels and a brace behind it.
+// heading reads the first word of a line. It reports whether that is a block type, followed by
+// labels and a brace.
 func heading(src []byte) (name string, labels int, ok bool) {
 	line := src[:lineLength(src)]
 	word := asciiWord(line)
@@ -156,8 +155,8 @@ func heading(src []byte) (name string, labels int, ok bool) {
 	}
 }
 
-// parsePart has HCL parse a part of the source. It adds what stands there to
-// body, or reports the first syntax error.
+// parsePart parses a part of the source with HCL. It adds the content to body, or reports the
+// first syntax error.
 func (s *splitter) parsePart(body *hclsyntax.Body, from, to int) {
 	if s.parsed+to-from > 2*maxHCL+s.heredocBytes() {
 		s.problems = append(s.problems, tooMuchHCL(s.f.path))
@@ -167,7 +166,7 @@ func (s *splitter) parsePart(body *hclsyntax.Body, from, to int) {
 	to = from + len(bytes.TrimRight(s.src[from:max(from, to)], " \t\r\n"))
 	part, found := s.parse(from, to, "\n")
 	if first := firstFatal(found); first != nil {
-		end := s.parsed - 1 // what HCL finds behind the end of the part is told there
+		end := s.parsed - 1 // errors after the end of the part are reported at its end
 		first.Subject.Start.Byte, first.Subject.End.Byte = min(first.Subject.Start.Byte, end), min(first.Subject.End.Byte, end)
 		s.problems = append(s.problems, s.f.syntaxProblem(first))
 		s.checkBudget()
@@ -183,8 +182,8 @@ func (s *splitter) parsePart(body *hclsyntax.Body, from, to int) {
 	body.Blocks = append(body.Blocks, part.Blocks...)
 }
 
-// openBefore returns where the line of an offset begins, and what closes the
-// brackets that are open there. It reports false when a template is open.
+// openBefore returns the start of the line at an offset, and the text that closes the brackets
+// open there. It returns false if a template is open.
 func (s *splitter) openBefore(at int) (line int, closing string, balanced bool) {
 	line = s.lineStartOf(at)
 	for i := len(s.levels) - 1; i > 0; i-- {
@@ -200,8 +199,8 @@ func (s *splitter) openBefore(at int) (line int, closing string, balanced bool) 
 	return line, closing, true
 }
 
-// failBefore reports the first syntax error in a part of the source, which is
-// complete with what closes it, false when there is none.
+// failBefore reports the first syntax error in a part of the source, completed by closing. It
+// returns false if there is none.
 func (s *splitter) failBefore(from, to int, closing string) bool {
 	if s.parsed+to-from > 2*maxHCL+s.heredocBytes() {
 		return false
@@ -215,7 +214,7 @@ func (s *splitter) failBefore(from, to int, closing string) bool {
 	return true
 }
 
-// heredocBytes is the length of the heredocs of the current block, which HCL is not given.
+// heredocBytes is the length of the heredocs of the current block, which HCL does not parse.
 func (s *splitter) heredocBytes() (n int) {
 	for _, h := range s.heredocs {
 		n += h.end - h.start
@@ -223,8 +222,8 @@ func (s *splitter) heredocBytes() (n int) {
 	return n
 }
 
-// parse has HCL parse a part of the source without the text of its heredocs,
-// and tail behind it.
+// parse parses a part of the source with HCL, without the text of its heredocs and with tail
+// appended.
 func (s *splitter) parse(from, to int, tail string) (*hclsyntax.Body, hcl.Diagnostics) {
 	start := s.parsed
 	s.place(from)
@@ -244,12 +243,12 @@ func (s *splitter) parse(from, to int, tail string) (*hclsyntax.Body, hcl.Diagno
 	return parsed.Body.(*hclsyntax.Body), found
 }
 
-// place says that what HCL is given next stands at an offset of the source.
+// place records that the next text for HCL is at an offset of the source.
 func (s *splitter) place(offset int) {
 	s.f.skipped = append(s.f.skipped, skippedRange{at: s.parsed, skipped: offset - s.parsed})
 }
 
-// checkBudget stops the reading of a file that has too many errors.
+// checkBudget stops the parsing of a file with too many errors.
 func (s *splitter) checkBudget() {
 	if s.at < len(s.src) && (len(s.problems) >= maxDiagnostics || s.searched > maxSearched) {
 		s.problems = append(s.problems, notChecked(s.f.span(s.at, s.at+1)))
@@ -257,23 +256,22 @@ func (s *splitter) checkBudget() {
 	}
 }
 
-// notChecked says that a file has more errors than are looked for.
+// notChecked reports that the rest of a file was not checked.
 func notChecked(where diag.Range) diag.Diagnostic {
 	return diag.Diagnostic{Code: "too-many", Range: where, Summary: "too many errors: the rest of the file was not checked", Detail: "fix the errors above first"}
 }
 
-// tooMuchHCL refuses a file that HCL's parser is not given.
+// tooMuchHCL reports a file that is too large for HCL's parser.
 func tooMuchHCL(path string) diag.Diagnostic {
 	return diag.Diagnostic{
 		Code: "too-large", Range: diag.Range{File: path},
-		Summary: fmt.Sprintf("the file holds more than %d KiB of HCL beside its heredocs", maxHCL>>10),
+		Summary: fmt.Sprintf("the file contains more than %d KiB of HCL besides its heredocs", maxHCL>>10),
 		Detail:  "split it into several files",
 	}
 }
 
-// firstFatal returns the first error that leaves the syntax tree incomplete, or
-// nil. HCL reports bad characters before other errors, and those of a line in
-// order; that a block lacks its end it notices last.
+// firstFatal returns the first error that leaves the syntax tree incomplete, or nil. HCL
+// reports invalid characters before other errors, and a missing end of a block last.
 func firstFatal(found hcl.Diagnostics) (first *hcl.Diagnostic) {
 	line := func(p *hcl.Diagnostic) int {
 		if p.Summary == "Unclosed configuration block" {

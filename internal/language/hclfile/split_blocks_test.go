@@ -15,7 +15,7 @@ import (
 	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
-// validFiles returns the HCL files of the repository that have no errors.
+// validFiles returns the HCL files of the repository without errors.
 func validFiles(t *testing.T) map[string][]byte {
 	t.Helper()
 	files := map[string][]byte{}
@@ -40,8 +40,8 @@ func validFiles(t *testing.T) map[string][]byte {
 	return files
 }
 
-// breaks put a syntax error into the line of an argument. They return it
-// unchanged where they do not apply.
+// breaks add a syntax error to the line of an argument. They return the line unchanged if they
+// do not apply.
 var breaks = map[string]func(line string) string{
 	"no equals sign": func(line string) string { return strings.Replace(line, " = ", " ", 1) },
 	"colon":          func(line string) string { return strings.Replace(line, " = ", ": ", 1) },
@@ -55,9 +55,8 @@ var breaks = map[string]func(line string) string{
 	},
 }
 
-// TestSplitBlocks_oneErrorPerBlock breaks the last argument of one line in every
-// second block of files without errors: each of these blocks reports that line
-// and nothing else, and the other blocks report nothing.
+// The last argument on one line of every second block is broken. Each of these blocks reports
+// only that line; the other blocks report nothing.
 func TestSplitBlocks_oneErrorPerBlock(t *testing.T) {
 	broken := 0
 	for name, text := range validFiles(t) {
@@ -91,7 +90,7 @@ func TestSplitBlocks_oneErrorPerBlock(t *testing.T) {
 				}
 			}
 			if broken += len(want); !slices.Equal(want, got) {
-				t.Errorf("%s, %s: lines %v are broken, and these errors reported: %s", name, mutation, want, strings.Join(told(problems), "\n"))
+				t.Errorf("%s, %s: lines %v are broken; reported: %s", name, mutation, want, strings.Join(told(problems), "\n"))
 			}
 		}
 	}
@@ -125,7 +124,7 @@ func told(problems diag.List) []string {
 	return lines
 }
 
-// allProblems reads a file as one of its kind.
+// allProblems returns the diagnostics of a file of its kind.
 func allProblems(t *testing.T, src Source) diag.List {
 	t.Helper()
 	file, problems := Parse(src, kindOf(src.Path))
@@ -136,9 +135,8 @@ func allProblems(t *testing.T, src Source) diag.List {
 	return append(problems, more...).Sort()
 }
 
-// TestParse_mistakes reads each file of an archive, which is followed by a file
-// of what is reported of it.
-func TestParse_mistakes(t *testing.T) {
+// In the archive, each file is followed by a file with its expected diagnostics.
+func TestParse_errors(t *testing.T) {
 	const name = "testdata/mistakes.txtar"
 	archive, err := txtar.ParseFile(name)
 	if err != nil {
@@ -177,7 +175,7 @@ func TestSplitBlocks_stopsAtBudget(t *testing.T) {
 	} {
 		_, problems := Parse(Source{Path: "x.hcl", Bytes: []byte(text)}, ToolsKind)
 		if !slices.ContainsFunc(problems, func(d diag.Diagnostic) bool { return d.Code == "too-many" }) {
-			t.Errorf("%s: nothing says that the rest was not checked, in %d diagnostics", name, len(problems))
+			t.Errorf("%s: no too-many error in %d diagnostics", name, len(problems))
 		}
 	}
 }
@@ -185,7 +183,7 @@ func TestSplitBlocks_stopsAtBudget(t *testing.T) {
 func TestSplitBlocks_keepsOtherBlocks(t *testing.T) {
 	text := strings.Repeat(string(smallTool(1).Bytes), 100)
 	file, problems := Parse(Source{Path: "x.hcl", Bytes: []byte(text + "tool \"z\" {\n  title = .5\n  timeout = 1\n  run = \"return 1\"\n}\n" + text)}, ToolsKind)
-	if file == nil || len(problems) != 1 || problems[0].Summary != "no value stands here" {
+	if file == nil || len(problems) != 1 || problems[0].Summary != "the value is missing" {
 		t.Fatal(problems)
 	}
 	if defs, _ := file.Decode(Scope{}); len(defs.Tools) != 200 {
@@ -193,11 +191,11 @@ func TestSplitBlocks_keepsOtherBlocks(t *testing.T) {
 	}
 }
 
-// The text of a heredoc holds no heading of a block, whatever else has an error.
+// The text of a heredoc has no block headings, even if other parts have errors.
 func TestSplitBlocks_skipsHeredocs(t *testing.T) {
 	const text = "tool \"a\" {\n  title = ?\n}\nresource \"r\" {\n  uri = \"x:r\"\n  text = <<EOT\ntool \"b\" {\n}\nEOT\n}\ntool \"c\" {\n  title = ?\n  run = <<JS\ntool \"d\" {\nJS\n}\n"
 	problems := allProblems(t, Source{Path: "x.hcl", Bytes: []byte(text)})
-	if diff := cmp.Diff([]string{"2:11 no value stands here", "12:11 no value stands here"}, told(problems)); diff != "" {
+	if diff := cmp.Diff([]string{"2:11 the value is missing", "12:11 the value is missing"}, told(problems)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -222,14 +220,14 @@ func TestParseJSON_byteOrderMark(t *testing.T) {
 	}
 }
 
-// The texts are what people write who think of another language.
+// Typical mistakes of authors who know other languages.
 func TestParseJSON_hints(t *testing.T) {
 	for text, want := range map[string]string{
 		`tool "a" {`:         "JSON object",
 		`{"tool" = {}}`:      "colon",
 		`{tool: {}}`:         "double quotes",
-		`{"locals": True}`:   "small letters",
-		"{\n<<<<<<< HEAD\n}": "a merge left a conflict",
+		`{"locals": True}`:   "lower case",
+		"{\n<<<<<<< HEAD\n}": "resolve the merge conflict",
 	} {
 		_, problems := Parse(Source{Path: "x.hcl.json", Bytes: []byte(text)}, ToolsKind)
 		if len(problems) != 1 || !strings.Contains(problems[0].Detail, want) {

@@ -13,11 +13,11 @@ import (
 	"github.com/mcpd/mcpd/diag"
 )
 
-// badEscape is what HCL says of an escape that it does not know.
+// badEscape is HCL's message for an unknown escape.
 const badEscape = "Invalid escape sequence"
 
-// syntaxProblems translates what HCL's parser reports beside a complete syntax
-// tree: arguments that are set twice.
+// syntaxProblems converts the errors of HCL's parser for a complete syntax tree: arguments that
+// are set twice.
 func (f *File) syntaxProblems(found hcl.Diagnostics) diag.List {
 	var l diag.List
 	for _, p := range found[:min(len(found), maxDiagnostics+1)] {
@@ -26,7 +26,7 @@ func (f *File) syntaxProblems(found hcl.Diagnostics) diag.List {
 	return l
 }
 
-// syntaxProblem translates what HCL's parser reports.
+// syntaxProblem converts an error of HCL's parser.
 func (f *File) syntaxProblem(p *hcl.Diagnostic) diag.Diagnostic {
 	d := diag.Diagnostic{
 		Code: "syntax", Range: diag.Range{File: f.path},
@@ -48,11 +48,11 @@ func (f *File) syntaxProblem(p *hcl.Diagnostic) diag.Diagnostic {
 	return d
 }
 
-// explainDuplicate names the argument that is set twice, and its first place.
+// explainDuplicate names the argument that is set twice and its first position.
 func (f *File) explainDuplicate(d *diag.Diagnostic, second *hcl.Range) {
 	name := f.source[d.Range.Start.Byte:d.Range.End.Byte]
 	d.Summary = fmt.Sprintf("the argument %q is set twice", name)
-	d.Detail = "keep one of the two"
+	d.Detail = "keep one of them"
 	if f.body == nil {
 		return
 	}
@@ -61,7 +61,7 @@ func (f *File) explainDuplicate(d *diag.Diagnostic, second *hcl.Range) {
 	}
 }
 
-// bodyAt returns the innermost body that spans the offset.
+// bodyAt returns the innermost body at an offset.
 func bodyAt(body *hclsyntax.Body, offset int) *hclsyntax.Body {
 	for _, b := range body.Blocks {
 		if b.OpenBraceRange.Start.Byte <= offset && offset < b.CloseBraceRange.End.Byte {
@@ -71,8 +71,8 @@ func bodyAt(body *hclsyntax.Body, offset int) *hclsyntax.Body {
 	return body
 }
 
-// withoutPlaces removes " at :line,column-column": HCL counts lines without
-// the text of heredocs, and the notes and ranges of a diagnostic say it better.
+// withoutPlaces removes " at :line,column-column". HCL's lines exclude heredoc text, and the
+// diagnostic has correct ranges.
 func withoutPlaces(s string) string {
 	for {
 		before, after, found := strings.Cut(s, " at :")
@@ -83,8 +83,8 @@ func withoutPlaces(s string) string {
 	}
 }
 
-// lowerFirst brings a sentence of HCL's into the form of ours: it begins in
-// lower case, and a single one has no period.
+// lowerFirst adapts a message of HCL to our form: it starts in lower case, and a single
+// sentence has no period.
 func lowerFirst(s string) string {
 	r, size := utf8.DecodeRuneInString(s)
 	next, _ := utf8.DecodeRuneInString(s[size:])
@@ -97,50 +97,49 @@ func lowerFirst(s string) string {
 	return s
 }
 
-// wording is what is said in the place of a message of HCL's parser.
+// wording replaces a message of HCL's parser.
 type wording struct {
-	// of is how the message of the parser begins, and within is a part of its
-	// detail that tells it from others that begin so.
+	// of is the prefix of the message, and within a distinctive part of its detail.
 	of, within      string
 	summary, detail string
 }
 
-// wordings are in the words of a file of tools; the first that fits is used.
+// wordings are the messages for authors; the first match is used.
 var wordings = []wording{
 	{"Invalid block definition", "equals sign", noEqualsHere, `remove the "="`},
-	{"Invalid block definition", "delimited by", `the "{" of a block stands on the line of its name`, `write the "{" at the end of this line, or "=" if it is an argument`},
-	{"Invalid single-argument block definition", "also be closed", `a block with an argument behind its "{" ends on the same line`,
-		`add the "}" here, or begin a new line behind the "{"`},
-	{"Invalid single-argument block definition", "", "a block on one line holds a single argument", `write a new line behind the "{", and each argument on a line of its own`},
-	{"Argument definition required", "single-line block", "a block on one line holds a single argument", `write a new line behind the "{"`},
-	{"Invalid character", "Single quotes", "text does not stand in single quotes", `write "…"`},
+	{"Invalid block definition", "delimited by", `the "{" of a block must be on the line of its name`, `write the "{" at the end of this line, or "=" if it is an argument`},
+	{"Invalid single-argument block definition", "also be closed", `a block with an argument after its "{" must end on the same line`,
+		`add the "}" here, or start a new line after the "{"`},
+	{"Invalid single-argument block definition", "", "a block on one line can have only one argument", `start a new line after the "{" and after each argument`},
+	{"Argument definition required", "single-line block", "a block on one line can have only one argument", `start a new line after the "{"`},
+	{"Invalid character", "Single quotes", "text cannot be in single quotes", `write "…"`},
 	{"Invalid character", "Curly quotes", "these quotes are not straight", `write "…" with straight quotes`},
-	{"Invalid character", `The ";" character`, `nothing ends with ";" here`, "remove it, and begin a new line"},
-	{"Missing newline after block definition", "", `something follows the "}" of a block on its line`, "begin a new line"},
-	{"Missing key/value separator", "", "an object holds name = value", `write "=" behind the name; if a block is meant, remove the "=" in front of its "{"`},
-	{"Missing newline after argument", "", "something follows the argument on its line", `begin a new line; within a string a quote is written \"`},
-	{"Missing argument separator", "", `a comma or ")" is missing here`, "write it in front of what stands here"},
-	{"Missing item separator", "", `a comma or "]" is missing here`, "write it in front of what stands here"},
-	{"Missing attribute separator", "", "a comma or a new line is missing here", "write it in front of what stands here"},
-	{"Unclosed configuration block", "", "this block is never closed", `add the "}" that ends it, or the one that a block within it lacks`},
+	{"Invalid character", `The ";" character`, `";" is not allowed here`, "remove it, and start a new line"},
+	{"Missing newline after block definition", "", `there is text after the "}" of a block`, "start a new line"},
+	{"Missing key/value separator", "", "an object needs name = value", `write "=" after the name, or, for a block, remove the "=" before its "{"`},
+	{"Missing newline after argument", "", "there is text after the argument", `start a new line; in a string, write \" for a quote`},
+	{"Missing argument separator", "", `a comma or ")" is missing here`, "write it before this text"},
+	{"Missing item separator", "", `a comma or "]" is missing here`, "write it before this text"},
+	{"Missing attribute separator", "", "a comma or a new line is missing here", "write it before this text"},
+	{"Unclosed configuration block", "", "this block is not closed", `add its "}", or the missing "}" of a nested block`},
 }
 
 const (
-	noEquals      = `an argument is set with "="`
+	noEquals      = `an argument needs "="`
 	noEqualsHere  = `a block has no "="`
-	notBegun      = "this begins neither an argument nor a block"
+	notBegun      = "this is not an argument or a block"
 	notBegunHint  = "write name = …, or name { … }"
-	noHeredoc     = "this is not how a heredoc begins"
-	noHeredocHint = "write the tag right behind <<, without quotes: <<JS"
-	// conflictMark begins a line of a merge that left both sides in the file.
+	noHeredoc     = "this is not a valid start of a heredoc"
+	noHeredocHint = "write the tag directly after <<, without quotes: <<JS"
+	// conflictMark starts a line of an unresolved merge conflict.
 	conflictMark = "<<<<<<< "
-	conflictHint = "a merge left a conflict here: keep one side, and remove the other and the lines that begin with <<<<<<<, ======= and >>>>>>>"
+	conflictHint = "resolve the merge conflict: keep one side, and remove the lines that start with <<<<<<<, ======= and >>>>>>>"
 )
 
-// reword says what HCL's parser has found in words of a file of tools.
+// reword sets the message for an error of HCL's parser.
 func (f *File) reword(d *diag.Diagnostic, summary, detail string) {
 	if bare := f.unquoted(d.Range.Start.Byte); bare != "" && summary == "Missing newline after argument" {
-		d.Summary, d.Detail = "something follows the argument on its line", bare
+		d.Summary, d.Detail = "there is text after the argument", bare
 		return
 	}
 	line := f.source[strings.LastIndexByte(f.source[:d.Range.Start.Byte], '\n')+1:]
@@ -158,7 +157,7 @@ func (f *File) reword(d *diag.Diagnostic, summary, detail string) {
 		}
 	}
 	if strings.HasPrefix(summary, "Invalid single-argument") && f.endsHeredoc(d.Range.Start.Byte) {
-		d.Summary, d.Detail = "a block with a heredoc does not stand on one line", `write a new line behind the "{", and one in front of the "}"`
+		d.Summary, d.Detail = "a block with a heredoc cannot be on one line", `start a new line after the "{" and before the "}"`
 		return
 	}
 	for _, w := range wordings {
@@ -177,10 +176,10 @@ func (f *File) reword(d *diag.Diagnostic, summary, detail string) {
 	case summary == "Invalid expression" && strings.HasPrefix(f.source[from:], "<<"):
 		d.Summary, d.Detail = noHeredoc, noHeredocHint
 	case summary == "Invalid expression" && strings.HasPrefix(detail, "Expected the start of an expression"):
-		d.Summary, d.Detail = "no value stands here", "write text in quotes, a number such as 0.5, true, false, null, [ … ], { … } or var.NAME"
+		d.Summary, d.Detail = "the value is missing", "write text in quotes, a number such as 0.5, true, false, null, [ … ], { … } or var.NAME"
 	case summary != "Argument or block definition required":
 	case text == "}":
-		d.Summary, d.Detail = `no block is open for this "}"`, "remove it, or the one above that ends a block too early"
+		d.Summary, d.Detail = `this "}" closes no block`, `remove it, or an earlier "}" that closes a block too soon`
 	case strings.HasPrefix(after, ":"):
 		d.Summary, d.Detail = noEquals, equalsHint(text)
 	default:
@@ -188,12 +187,12 @@ func (f *File) reword(d *diag.Diagnostic, summary, detail string) {
 	}
 }
 
-// endsHeredoc reports whether a place is on the line that ends a heredoc.
+// endsHeredoc reports whether an offset is on the closing line of a heredoc.
 func (f *File) endsHeredoc(at int) bool {
 	return slices.ContainsFunc(f.heredocs, func(h heredoc) bool { return h.end <= at && at <= h.end+lineLength([]byte(f.source[h.end:])) })
 }
 
-// equalsHint says how to write an argument, or a block if there is one of the name.
+// equalsHint returns how to write an argument, or a block if the name is a block type.
 func equalsHint(name string) string {
 	if rules[name] == nil {
 		return "write " + name + " = …"
@@ -201,8 +200,8 @@ func equalsHint(name string) string {
 	return "write " + name + " = …, or " + name + " { … } for a block"
 }
 
-// unquoted says how to write an argument in whose value HCL was lost at a
-// byte, if the value begins as text or code that has no quotes does.
+// unquoted returns how to write an argument if its value looks like text or code without
+// quotes. at is the offset of HCL's error.
 func (f *File) unquoted(at int) string {
 	line := f.source[strings.LastIndexByte(f.source[:at], '\n')+1 : at]
 	name, value, _ := strings.Cut(line, "=")
@@ -213,18 +212,18 @@ func (f *File) unquoted(at int) string {
 	case value == "" || !hclsyntax.ValidIdentifier(value):
 		return ""
 	}
-	return fmt.Sprintf(`text stands in quotes: write %s = "…"`, name)
+	return fmt.Sprintf(`put the text in quotes: write %s = "…"`, name)
 }
 
-// escapeHint says how to write what a backslash may not begin.
+// escapeHint returns how to write an invalid escape.
 func escapeHint(escape string) string {
 	switch {
 	case strings.HasPrefix(escape, `\u`), strings.HasPrefix(escape, `\U`):
-		return `write \u and four hexadecimal digits, or \U and eight; for a backslash itself write ` + `\` + escape
+		return `write \u and four hexadecimal digits, or \U and eight; for a backslash, write ` + `\` + escape
 	case escape == `\'`:
-		return `write ' alone`
+		return `write ' without a backslash`
 	case escape == `\$` || escape == `\%`:
-		return fmt.Sprintf("write %[1]s alone, and %[1]s%[1]s{ where %[1]s{ is meant as it stands", escape[1:])
+		return fmt.Sprintf("write %[1]s without a backslash, and %[1]s%[1]s{ for a literal %[1]s{", escape[1:])
 	}
-	return fmt.Sprintf(`write \%s: in a quoted string a backslash stands twice`, escape)
+	return fmt.Sprintf(`write \%s: in a quoted string, write a backslash twice`, escape)
 }

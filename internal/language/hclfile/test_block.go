@@ -17,7 +17,7 @@ import (
 	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
-// maxTestName is the length in bytes of a test's name, which is a sentence.
+// maxTestName bounds the name of a test, in bytes. It is a sentence.
 const maxTestName = 200
 
 func (d *decoder) test(b *hclsyntax.Block) definition.Test {
@@ -26,7 +26,7 @@ func (d *decoder) test(b *hclsyntax.Block) definition.Test {
 	d.begin(b)
 	t := definition.Test{Name: b.Labels[0], NameRange: d.f.rng(b.LabelRanges[0]), Input: json.RawMessage("{}")}
 	if strings.TrimSpace(t.Name) == "" || len(t.Name) > maxTestName {
-		d.fail("bad-name", t.NameRange, "the test has a bad name", fmt.Sprintf("say in 1 to %d bytes what it shows", maxTestName))
+		d.fail("bad-name", t.NameRange, "the test has an invalid name", fmt.Sprintf("describe the test in 1 to %d bytes", maxTestName))
 	}
 	target := d.target(b, &t)
 	d.eval.allowSensitive = true
@@ -46,10 +46,9 @@ func (d *decoder) test(b *hclsyntax.Block) definition.Test {
 	return t
 }
 
-// target decodes what a test calls. It returns the argument that says so, ""
-// when none does.
+// target decodes the target of a test. It returns the name of its argument, or "".
 func (d *decoder) target(b *hclsyntax.Block, t *definition.Test) string {
-	target := d.exactlyOne(b, rules["test"], "the test calls nothing", "tool", "resource", "prompt")
+	target := d.exactlyOne(b, rules["test"], "the test has no target", "tool", "resource", "prompt")
 	if target == "" {
 		return ""
 	}
@@ -64,7 +63,7 @@ func (d *decoder) target(b *hclsyntax.Block, t *definition.Test) string {
 		return target
 	}
 	if target == "tool" {
-		d.fail("contradiction", d.f.rng(complete.NameRange), "nothing completes the inputs of a tool", "name a prompt, or a template as the resource, or remove it")
+		d.fail("contradiction", d.f.rng(complete.NameRange), "the inputs of a tool have no completion", "use a prompt, or a template as resource, or remove it")
 		return ""
 	}
 	t.Complete, _ = d.text(b.Body, "complete")
@@ -72,14 +71,14 @@ func (d *decoder) target(b *hclsyntax.Block, t *definition.Test) string {
 	return completion
 }
 
-// completion is what a test calls that has the argument complete.
+// completion is the target of a test with the argument complete.
 const completion = "completion"
 
-// testedName decodes the name of the tool or the prompt that a test calls.
+// testedName decodes the name of the tested tool or prompt.
 func (d *decoder) testedName(body *hclsyntax.Body, target string, t *definition.Test) {
 	name, ok := d.text(body, target)
 	if ok && name == "" {
-		d.fail("bad-name", t.TargetRange, "the test names no "+target, "write the name of the "+target)
+		d.fail("bad-name", t.TargetRange, "the test has no "+target, "write the name of the "+target)
 	}
 	if target == "tool" {
 		t.Tool = name
@@ -88,8 +87,8 @@ func (d *decoder) testedName(body *hclsyntax.Body, target string, t *definition.
 	}
 }
 
-// testedURI decodes the URI of the resource that a test reads, or the template
-// of which it completes a variable.
+// testedURI decodes the URI of the tested resource, or the template with the completed
+// variable.
 func (d *decoder) testedURI(body *hclsyntax.Body) string {
 	uri, ok := d.text(body, "resource")
 	switch {
@@ -111,7 +110,7 @@ func (d *decoder) input(body *hclsyntax.Body, target string, t *definition.Test)
 	switch {
 	case attr == nil:
 	case target == "resource":
-		d.fail("contradiction", d.f.rng(attr.NameRange), "a resource has no input", "its values stand in the URI")
+		d.fail("contradiction", d.f.rng(attr.NameRange), "a resource has no input", "remove it: the URI contains the values")
 	case target == "prompt", target == completion:
 		if v, ok := d.objectArg(body, "input", &valueType{kind: mapKind, elem: &valueType{kind: stringKind}}); ok {
 			t.Input = appendJSON(nil, v)
@@ -162,17 +161,17 @@ func (d *decoder) agent(body *hclsyntax.Body) *definition.TestAgent {
 // principalKinds are the kinds of [identity.Principal].
 var principalKinds = []string{"anonymous", "local", "key", "jwt", "mtls"}
 
-// checkKindOf reports a kind that no principal is of.
+// checkKindOf reports an unknown kind of principal.
 func (d *decoder) checkKindOf(x hclsyntax.Expression, kind string) {
 	if kind == "" || slices.Contains(principalKinds, kind) {
 		return
 	}
 	_, at := d.memberExprs(x)("kind")
-	d.fail("bad-value", d.f.rng(at.Range()), "no principal is of this kind",
-		cmp.Or(diag.DidYouMean(kind, principalKinds), "the kinds are "+strings.Join(principalKinds, ", ")))
+	d.fail("bad-value", d.f.rng(at.Range()), "this is not a kind of principal",
+		cmp.Or(diag.DidYouMean(kind, principalKinds), "use one of "+strings.Join(principalKinds, ", ")))
 }
 
-// source decodes where the call of a test comes in.
+// source decodes the origin of the call of a test.
 func (d *decoder) source(body *hclsyntax.Body) *definition.TestSource {
 	word := &valueType{kind: stringKind}
 	v, ok := d.objectArg(body, "source", optional(map[string]*valueType{"listener": word, "ip": word}, "listener", "ip"))
@@ -182,13 +181,13 @@ func (d *decoder) source(body *hclsyntax.Body) *definition.TestSource {
 	ip := member(v, "ip")
 	if _, err := netip.ParseAddr(ip); ip != "" && err != nil {
 		_, at := d.memberExprs(body.Attributes["source"].Expr)("ip")
-		d.fail("bad-value", d.f.rng(at.Range()), "this is not an IP address", "write one such as \"192.0.2.1\" or \"2001:db8::1\"")
+		d.fail("bad-value", d.f.rng(at.Range()), "this is not an IP address", "write an address such as \"192.0.2.1\" or \"2001:db8::1\"")
 	}
 	return &definition.TestSource{Listener: member(v, "listener"), IP: ip}
 }
 
-// testVars decodes the values that a test gives to variables. Each is checked
-// against the declaration of its variable, at its own place.
+// testVars decodes the values of variables in a test. Each is checked against the type of its
+// variable and reported at its position.
 func (d *decoder) testVars(body *hclsyntax.Body) map[string]json.RawMessage {
 	v, ok := d.objectArg(body, "vars", &valueType{kind: mapKind, elem: &valueType{kind: anyKind}})
 	if !ok {
@@ -205,10 +204,10 @@ func (d *decoder) testVars(body *hclsyntax.Body) map[string]json.RawMessage {
 		switch {
 		case !known && slices.Contains(d.eval.scope.Secrets, name):
 			d.fail("misplaced-secret", d.f.rng(nameAt.Range()), fmt.Sprintf("%q is a secret, not a variable", name),
-				fmt.Sprintf("a test answers for a secret with mock \"secrets\" %q { text = … }", name))
+				fmt.Sprintf("use mock \"secrets\" %q { text = … }", name))
 		case !known:
-			d.eval.unknown("variable", name, nameAt.Range(), maps.Keys(d.eval.scope.Vars), "a test sets variables that mcpd.hcl declares")
-		case !readable: // its declaration cannot be read, which is reported there
+			d.eval.unknown("variable", name, nameAt.Range(), maps.Keys(d.eval.scope.Vars), "declare it in mcpd.hcl, or remove it")
+		case !readable: // its declaration has the error
 		case d.checkType(at, value, typ, fmt.Sprintf("the variable %q", name)):
 			vars[name] = appendJSON(nil, value)
 		}
@@ -238,10 +237,10 @@ func members(v cty.Value, name string) []string {
 	return list
 }
 
-// errorCodes are what a test may expect of a call that fails (RFC section 14).
+// errorCodes are the error codes that a test may expect (RFC section 14).
 var errorCodes = []string{"INVALID_INPUT", "TOOL_NOT_FOUND", "POLICY_DENIED", "EXECUTION_ERROR", "TIMEOUT"}
 
-// expect decodes what a test wants of what the argument target names.
+// expect decodes the expected outcome for the target argument.
 func (d *decoder) expect(b *hclsyntax.Block, target string) definition.Expect {
 	d.checkBody(b)
 	e := definition.Expect{
@@ -268,7 +267,7 @@ func (d *decoder) expect(b *hclsyntax.Block, target string) definition.Expect {
 	return e
 }
 
-// checkExpect reports expectations that cannot hold together.
+// checkExpect reports expectations that contradict each other.
 func (d *decoder) checkExpect(b *hclsyntax.Block) {
 	if len(b.Body.Attributes) == 0 && len(b.Body.Blocks) == 0 {
 		d.fail("missing-argument", d.f.rng(b.DefRange()), "the test expects nothing", "write output = …, text = … or error = …")
@@ -279,13 +278,13 @@ func (d *decoder) checkExpect(b *hclsyntax.Block) {
 			if f == nil || s == nil {
 				continue
 			}
-			d.fail("contradiction", d.f.rng(s.NameRange), fmt.Sprintf("the test expects %q and %q of one call", success, failure), "a call that fails has no result; write two tests",
+			d.fail("contradiction", d.f.rng(s.NameRange), fmt.Sprintf("the test expects both %q and %q", success, failure), "write two tests: a failed call has no result",
 				diag.Note{Range: d.f.rng(f.NameRange), Message: fmt.Sprintf("%q is expected here", failure)})
 		}
 	}
 }
 
-// checkKind reports expectations of what the call does not return.
+// checkKind reports expectations that do not fit the target.
 func (d *decoder) checkKind(b *hclsyntax.Block, target string) {
 	for _, only := range []struct{ argument, target string }{{"output", "tool"}, {"mime_type", "resource"}, {"messages", "prompt"}, {"values", completion}} {
 		if attr := b.Body.Attributes[only.argument]; attr != nil && target != "" && target != only.target {
@@ -297,8 +296,7 @@ func (d *decoder) checkKind(b *hclsyntax.Block, target string) {
 	}
 }
 
-// expectedMessages decodes the messages of a prompt, each of which has a role,
-// and text or content.
+// expectedMessages decodes the messages of a prompt. Each has a role, and text or content.
 func (d *decoder) expectedMessages(body *hclsyntax.Body) json.RawMessage {
 	word := &valueType{kind: stringKind}
 	message := optional(map[string]*valueType{"role": word, "text": word, "content": {kind: anyKind}}, "role", "text", "content")
@@ -319,7 +317,7 @@ func (d *decoder) expectedMessages(body *hclsyntax.Body) json.RawMessage {
 func (d *decoder) appendMessage(out []byte, x hclsyntax.Expression, v cty.Value) []byte {
 	role := member(v, "role")
 	if !slices.Contains([]string{definition.User, definition.Assistant}, role) || hasMember(v, "text") == hasMember(v, "content") {
-		d.fail("bad-value", d.f.rng(x.Range()), "this is no message", "write { role = \"user\", text = \"…\" }, or the role \"assistant\", or content = { … } instead of the text")
+		d.fail("bad-value", d.f.rng(x.Range()), "this is not a message", "write { role = \"user\", text = \"…\" }, with role user or assistant, and text or content")
 	}
 	out = append(jsontext.AppendString(append(out, `{"role":`...), role), `,"content":`...)
 	text := member(v, "text")
@@ -328,7 +326,7 @@ func (d *decoder) appendMessage(out []byte, x hclsyntax.Expression, v cty.Value)
 		if !hasKind(content, stringKind) {
 			return append(appendJSON(out, content), '}')
 		}
-		text = content.AsString() // as a body may write a text
+		text = content.AsString() // scripts may return text
 	}
 	return append(jsontext.AppendString(append(out, `{"type":"text","text":`...), text), "}}"...)
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
-// mockForms says how a mock block begins.
-const mockForms = `write mock "http.NAME" "GET /path" { … }, mock "fs.NAME" "readText PATH" { … }, mock "env" "NAME" { … }, mock "secrets" "NAME" { … }, mock "kv.NAME" "KEY" { … }, mock "exec.NAME" "ARGUMENTS" { … }, mock "sql.NAME" "STATEMENT" { … }, mock "tools" "NAME" { … }, mock "modules.NAME" "FUNCTION" { … }, or mock "elicit" "KEY" { … } with the key that the body gives, or else "elicit" again`
+// mockForms is the advice for the labels of a mock block.
+const mockForms = `write mock "http.NAME" "GET /path" { … }, mock "fs.NAME" "readText PATH" { … }, mock "env" "NAME" { … }, mock "secrets" "NAME" { … }, mock "kv.NAME" "KEY" { … }, mock "exec.NAME" "ARGUMENTS" { … }, mock "sql.NAME" "STATEMENT" { … }, mock "tools" "NAME" { … }, mock "modules.NAME" "FUNCTION" { … }, or mock "elicit" "KEY" { … } with the key in the script, by default "elicit"`
 
 func (d *decoder) mock(b *hclsyntax.Block) definition.Mock {
 	d.checkBody(b)
@@ -46,14 +46,14 @@ func (d *decoder) mock(b *hclsyntax.Block) definition.Mock {
 		}
 		form.answer(d, b, &m)
 	case near != "":
-		d.fail("bad-name", d.f.rng(b.LabelRanges[0]), "this is nothing that a tool is granted", near)
+		d.fail("bad-name", d.f.rng(b.LabelRanges[0]), "this is not an object that a tool can be granted", near)
 		m.Object = ""
 	default:
 		d.httpMock(b, &m)
 	}
 	text, hasText := d.text(b.Body, "text")
 	if j := b.Body.Attributes["json"]; j != nil && b.Body.Attributes["text"] != nil {
-		d.fail("contradiction", d.f.rng(j.NameRange), "the mock has both \"json\" and \"text\"", "keep one of the two")
+		d.fail("contradiction", d.f.rng(j.NameRange), "the mock has both \"json\" and \"text\"", "keep one of them")
 	}
 	m.Body = d.json(b.Body, "json")
 	if hasText {
@@ -68,10 +68,10 @@ func (d *decoder) mock(b *hclsyntax.Block) definition.Mock {
 	return m
 }
 
-// httpMock decodes what belongs to the answer to a request.
+// httpMock decodes the response to a request.
 func (d *decoder) httpMock(b *hclsyntax.Block, m *definition.Mock) {
 	if kind, name, _ := strings.Cut(m.Object, "."); kind != "http" || !isIdentifier(name) {
-		d.fail("bad-name", d.f.rng(b.LabelRanges[0]), notGranted, "write its kind and name, such as \"http.crm\", \"fs.logs\", \"kv.notes\" or \"exec.git\", or \"env\", \"secrets\", \"tools\", \"elicit\", \"sample\" or \"roots\"")
+		d.fail("bad-name", d.f.rng(b.LabelRanges[0]), notGranted, "write kind and name, such as \"http.crm\", \"fs.logs\", \"kv.notes\" or \"exec.git\", or \"env\", \"secrets\", \"tools\", \"elicit\", \"sample\" or \"roots\"")
 		m.Object = ""
 	}
 	d.checkRequest(b, m.Request)
@@ -79,23 +79,23 @@ func (d *decoder) httpMock(b *hclsyntax.Block, m *definition.Mock) {
 	m.Headers = d.stringMap(b.Body, "headers")
 }
 
-// askMock checks the answer of a client or what a key holds, which is JSON, and
-// of a model perhaps its text alone.
+// askMock checks the response of a client, or the value of a key. Both are JSON; the response
+// of a model may also be text.
 func (d *decoder) askMock(b *hclsyntax.Block) {
 	object := b.Labels[0]
 	d.noResponse(b)
-	if d.rejectAttr(b.Body, "error", "who is asked answers with no error", "write json = { action = \"decline\" } or json = { action = \"cancel\" }") {
+	if d.rejectAttr(b.Body, "error", "a client response is not an error", "write json = { action = \"decline\" } or json = { action = \"cancel\" }") {
 		return
 	}
 	text, value := b.Body.Attributes["text"], b.Body.Attributes["json"]
 	switch {
 	case text != nil && object != "sample":
-		d.fail("contradiction", d.f.rng(text.NameRange), "the answer to \""+object+"\" is no text", "write it as \"json\"")
+		d.fail("contradiction", d.f.rng(text.NameRange), "the response to \""+object+"\" is not text", "write it as \"json\"")
 	case text == nil && value == nil:
-		d.fail("missing-argument", d.f.rng(b.DefRange()), "the mock holds no answer", cmp.Or(map[string]string{
-			"elicit": "write json = { … } with what the form is filled in with, or json = { action = \"decline\" }",
+		d.fail("missing-argument", d.f.rng(b.DefRange()), "the mock has no response", cmp.Or(map[string]string{
+			"elicit": "write json = { … } with the form values, or json = { action = \"decline\" }",
 			"sample": "write text = \"…\"", "roots": "write json = [{ uri = \"file:///…\" }]",
-		}[object], "write json = … with what the key holds"))
+		}[object], "write json = … with the value of the key"))
 	}
 }
 
@@ -107,17 +107,17 @@ func (d *decoder) checkRequest(b *hclsyntax.Block, request string) {
 	}
 }
 
-// mockErrors are the codes that a mock may refuse with.
+// mockErrors are the error codes of mocks.
 var mockErrors = []string{"NOT_FOUND", "OUTSIDE_ROOT", "NOT_GRANTED", "TOO_LARGE", "DENIED", "TIMEOUT", "UNAVAILABLE", "INVALID"}
 
-// fileMethods are what a script asks of files, and whether the answer of a mock
-// is text, JSON, either, or nothing that must be written.
+// fileMethods are the methods of files, and the possible responses of a mock: text, JSON,
+// either, or none.
 var fileMethods = map[string][]string{
 	"readText": {"text", "json"}, "readBytes": {"text", "json"}, "lines": {"text", "json"},
 	"list": {"json"}, "stat": {"json"}, "writeText": nil, "writeBytes": nil, "remove": nil,
 }
 
-// fileMock checks the method and path of a mock of files, and what it answers.
+// fileMock checks the method and path of a file mock, and its response.
 func (d *decoder) fileMock(b *hclsyntax.Block, m *definition.Mock) {
 	method, path, _ := strings.Cut(m.Request, " ")
 	answers, known := fileMethods[method]
@@ -125,7 +125,7 @@ func (d *decoder) fileMock(b *hclsyntax.Block, m *definition.Mock) {
 	case !known:
 		d.fail("bad-name", d.f.rng(b.LabelRanges[1]), "files have no method "+d.eval.show(method), orList(diag.DidYouMean(method, fileMethodNames()), "write one of", fileMethodNames()))
 	case path == "":
-		d.fail("bad-name", d.f.rng(b.LabelRanges[1]), "the path is missing", fmt.Sprintf("write it behind the method, such as \"%s notes.txt\"", method))
+		d.fail("bad-name", d.f.rng(b.LabelRanges[1]), "the path is missing", fmt.Sprintf("write it after the method, such as \"%s notes.txt\"", method))
 	case answers != nil:
 		d.needs(b, answers...)
 	}
@@ -135,23 +135,22 @@ func fileMethodNames() []string {
 	return []string{"readText", "lines", "readBytes", "writeText", "writeBytes", "list", "stat", "remove"}
 }
 
-// needs reports a mock that holds none of the named answers, and no error.
+// needs reports a mock without any of the named responses and without an error.
 func (d *decoder) needs(b *hclsyntax.Block, names ...string) {
 	if slices.ContainsFunc(append(names, "error"), func(name string) bool { return b.Body.Attributes[name] != nil }) {
 		return
 	}
-	d.fail("missing-argument", d.f.rng(b.DefRange()), "the mock holds no answer", "write "+names[0]+" = …")
+	d.fail("missing-argument", d.f.rng(b.DefRange()), "the mock has no response", "write "+names[0]+" = …")
 }
 
-// noResponse reports what only the answer to a request has.
+// noResponse reports arguments that only responses to requests have.
 func (d *decoder) noResponse(b *hclsyntax.Block) {
 	for _, name := range []string{"status", "headers"} {
-		d.rejectAttr(b.Body, name, "only answers to requests have \""+name+"\"", "remove it")
+		d.rejectAttr(b.Body, name, "only responses to requests have \""+name+"\"", "remove it")
 	}
 }
 
-// endOfProgram makes the text of a mock what the program writes, and checks what
-// it says as JSON.
+// endOfProgram converts the text of a mock to the output of the program, and checks its JSON.
 func (d *decoder) endOfProgram(b *hclsyntax.Block, m *definition.Mock, hasText bool) {
 	if hasText {
 		// Text always encodes.
@@ -172,78 +171,78 @@ func (d *decoder) endOfProgram(b *hclsyntax.Block, m *definition.Mock, hasText b
 		known = known && (name == "code" || name == "stdout" || name == "stderr")
 	}
 	if !known {
-		d.fail("bad-value", d.f.rng(attr.Expr.Range()), "this does not say how a program ends", `write some of { code = 0, stdout = "…", stderr = "…" }`)
+		d.fail("bad-value", d.f.rng(attr.Expr.Range()), "this is not the result of a program", `write { code = 0, stdout = "…", stderr = "…" }, or a part of it`)
 	}
 }
 
-// mockKind says how mocks of one kind of object are written.
+// mockKind defines the mocks of one kind of object.
 type mockKind struct {
-	// bare: the object has no name behind its kind.
+	// bare: the object has no name after its kind.
 	bare                  bool
 	badObject, objectForm string
-	// fits reports whether the second label is right, nil where answer says so.
+	// fits reports whether the second label is valid; if nil, answer checks it.
 	fits                    func(request string) bool
 	badRequest, requestForm string
-	// answer checks what the mock answers.
+	// answer checks the response of the mock.
 	answer func(d *decoder, b *hclsyntax.Block, m *definition.Mock)
 }
 
 const (
-	notGranted  = "this is not an object that a tool is granted"
+	notGranted  = "this is not an object that a tool can be granted"
 	localForms  = `write mock "fs.NAME" "readText PATH" { … }, or mock "env" "NAME" { … }`
 	mockTools   = "tools"
 	mockModules = "modules"
 )
 
-// mockKinds are the kinds of objects whose mocks no server or client answers, by what
-// their first labels begin with.
+// mockKinds are the kinds of objects without a server or client, by the first part of the first
+// label.
 var mockKinds = map[string]mockKind{
 	"fs": {badObject: notGranted, objectForm: localForms, answer: (*decoder).fileMock},
 	"env": {bare: true, badObject: notGranted, objectForm: localForms,
-		fits: isIdentifier, badRequest: "this is not the name of a variable", requestForm: "write the name, such as \"LANG\"", answer: (*decoder).envMock},
+		fits: isIdentifier, badRequest: "this is not a valid variable name", requestForm: "write the name, such as \"LANG\"", answer: (*decoder).envMock},
 	"secrets": {bare: true,
-		fits: isIdentifier, badRequest: "this is not the name of a secret", requestForm: "write the name, such as \"webhook_key\"", answer: (*decoder).secretsMock},
-	"kv": {badObject: "this is not the name of kept values", objectForm: "write it as in \"kv.notes\"",
+		fits: isIdentifier, badRequest: "this is not a valid secret name", requestForm: "write the name, such as \"webhook_key\"", answer: (*decoder).secretsMock},
+	"kv": {badObject: "this is not a valid kv object", objectForm: "write it as in \"kv.notes\"",
 		fits:       func(key string) bool { return key != "" && len(key) <= grant.MaxKey },
-		badRequest: "this is not a key", requestForm: fmt.Sprintf("write 1 to %d bytes of text", grant.MaxKey), answer: (*decoder).kvMock},
-	"exec": {badObject: "this is not the name of a program that is granted", objectForm: `write mock "exec.NAME" "ARGUMENTS" { … }`,
+		badRequest: "this is not a valid key", requestForm: fmt.Sprintf("write 1 to %d bytes of text", grant.MaxKey), answer: (*decoder).kvMock},
+	"exec": {badObject: "this is not a valid exec object", objectForm: `write mock "exec.NAME" "ARGUMENTS" { … }`,
 		answer: func(d *decoder, b *hclsyntax.Block, _ *definition.Mock) { d.needs(b, "text", "json") }},
-	"sql": {badObject: "this is not the name of a database", objectForm: "write it as in \"sql.shop\"", answer: (*decoder).sqlMock},
-	mockModules: {badObject: "this is not the name of a module", objectForm: `write it as in mock "modules.ledger" "balance" { … }`,
-		fits: isIdentifier, badRequest: "this is not the name of a function", requestForm: "write the name alone, such as \"balance\"",
+	"sql": {badObject: "this is not a valid sql object", objectForm: "write it as in \"sql.shop\"", answer: (*decoder).sqlMock},
+	mockModules: {badObject: "this is not a valid module object", objectForm: `write it as in mock "modules.ledger" "balance" { … }`,
+		fits: isIdentifier, badRequest: "this is not a valid function name", requestForm: "write only the name, such as \"balance\"",
 		answer: func(d *decoder, b *hclsyntax.Block, _ *definition.Mock) { d.needs(b, "json", "text") }},
-	mockTools: {bare: true, badObject: "tools are called by their names alone", objectForm: `write mock "tools" "{name}" { … }`,
-		fits: definition.IsName, badRequest: "this is not the name of a tool", requestForm: fmt.Sprintf("write the name alone, at most %d characters", definition.MaxName),
+	mockTools: {bare: true, badObject: "tool mocks have no object name", objectForm: `write mock "tools" "{name}" { … }`,
+		fits: definition.IsName, badRequest: "this is not a valid tool name", requestForm: fmt.Sprintf("write only the name, at most %d characters", definition.MaxName),
 		answer: func(d *decoder, b *hclsyntax.Block, _ *definition.Mock) { d.needs(b, "json", "text") }},
 }
 
 func (d *decoder) envMock(b *hclsyntax.Block, _ *definition.Mock) {
-	const problem, detail = "a variable of the environment is text", "write it as \"text\"; without a mock there is no such variable"
+	const problem, detail = "an environment variable is text", "use \"text\"; without a mock, the variable does not exist"
 	if !d.rejectAttr(b.Body, "json", problem, detail) && !d.rejectAttr(b.Body, "error", problem, detail) {
 		d.needs(b, "text")
 	}
 }
 
 func (d *decoder) secretsMock(b *hclsyntax.Block, _ *definition.Mock) {
-	if !d.rejectAttr(b.Body, "json", "a secret is text", "write it as \"text\"") {
+	if !d.rejectAttr(b.Body, "json", "a secret is text", "use \"text\"") {
 		d.needs(b, "text")
 	}
 }
 
 func (d *decoder) kvMock(b *hclsyntax.Block, _ *definition.Mock) {
-	if !d.rejectAttr(b.Body, "error", "a key holds a value, and no error", "write json = … with what the key holds") {
+	if !d.rejectAttr(b.Body, "error", "a key has a value, not an error", "write json = … with the value of the key") {
 		d.askMock(b)
 	}
 }
 
-// sqlMock checks the rows that a statement answers with, or how many it changes.
+// sqlMock checks the rows or the number of changes in the response of a statement.
 func (d *decoder) sqlMock(b *hclsyntax.Block, m *definition.Mock) {
 	first, path, _ := strings.Cut(m.Request, " ")
 	switch text := b.Body.Attributes["text"]; {
 	case first == "open" && path == "" || first != "open" && !isIdentifier(first):
-		d.fail("bad-name", d.f.rng(b.LabelRanges[1]), "this is not a statement", "write the name of the statement, behind it the path of the file that the call chooses, or \"open PATH\"")
+		d.fail("bad-name", d.f.rng(b.LabelRanges[1]), "this is not a statement", "write the name of the statement, optionally followed by the path of the file, or \"open PATH\"")
 	case text != nil:
-		d.fail("contradiction", d.f.rng(text.NameRange), "what a statement answers with is no text", "write json = [{ … }] with the rows, or json = { changes = 1 }")
+		d.fail("contradiction", d.f.rng(text.NameRange), "the response of a statement is not text", "write json = [{ … }] with the rows, or json = { changes = 1 }")
 	case first != "open":
 		d.needs(b, "json")
 	}

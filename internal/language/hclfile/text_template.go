@@ -15,12 +15,12 @@ import (
 
 const (
 	openSlot, closeSlot = "{{", "}}"
-	// escapedSlot stands for openSlot itself.
+	// escapedSlot is the escape of openSlot.
 	escapedSlot = "{{{{"
 )
 
-// phrase decodes an argument that is text with the given names in it, nil when
-// it is absent or was reported. what says what the names are of, such as "argument".
+// textTemplate decodes a text with placeholders for the given names. It returns nil if the
+// argument is missing or was reported. what describes the names, such as "argument".
 func (d *decoder) textTemplate(body *hclsyntax.Body, name, what string, names []string) definition.TextTemplate {
 	if attr := body.Attributes[name]; attr != nil && d.interpolates(attr.Expr, what, names) {
 		return nil
@@ -75,7 +75,7 @@ func (d *decoder) textTemplate(body *hclsyntax.Body, name, what string, names []
 	return withText(phrase, literal)
 }
 
-// withText appends a piece of text, unless it is empty.
+// withText appends a part of text, unless it is empty.
 func withText(p definition.TextTemplate, text []byte) definition.TextTemplate {
 	if len(text) == 0 {
 		return p
@@ -83,8 +83,8 @@ func withText(p definition.TextTemplate, text []byte) definition.TextTemplate {
 	return append(p, definition.TemplatePart{Text: string(text)})
 }
 
-// interpolates reports a value that is known only when the text is read where
-// HCL computes one when the file is loaded.
+// interpolates reports an HCL reference to a value that is only known when the text is
+// rendered.
 func (d *decoder) interpolates(x hclsyntax.Expression, what string, names []string) bool {
 	for _, traversal := range hclsyntax.Variables(x) {
 		last := traversal.RootName()
@@ -94,16 +94,16 @@ func (d *decoder) interpolates(x hclsyntax.Expression, what string, names []stri
 			}
 		}
 		if slices.Contains(names, last) {
-			d.fail("unknown-name", d.f.rng(traversal.SourceRange()), fmt.Sprintf("the %s %q has no value when the file is loaded", what, last),
-				fmt.Sprintf("write {{%s}} to insert it when the text is read", last))
+			d.fail("unknown-name", d.f.rng(traversal.SourceRange()), fmt.Sprintf("the %s %q has no value while the file is loaded", what, last),
+				fmt.Sprintf("write {{%s}} to insert it later", last))
 			return true
 		}
 	}
 	return false
 }
 
-// placeOf returns where a part of a computed text is written, or the place of
-// all of it when it is not written out.
+// placeOf returns the range of a part of a computed text, or the range of the whole if the part
+// is not literal.
 func (d *decoder) placeOf(x hclsyntax.Expression, text string, start, end int) diag.Range {
 	where := d.f.rng(x.Range())
 	part := text[start:end]
@@ -133,7 +133,7 @@ func (d *decoder) uri(body *hclsyntax.Body, name string) (string, bool) {
 	return s, true
 }
 
-// checkURI says what keeps s from being an absolute URI (RFC 3986 section 3).
+// checkURI returns why s is not an absolute URI (RFC 3986 section 3).
 func checkURI(s string) (problem, detail string) {
 	if len(s) > uritemplate.MaxURI {
 		return "the URI is too long", fmt.Sprintf("write at most %d bytes", uritemplate.MaxURI)
@@ -141,15 +141,15 @@ func checkURI(s string) (problem, detail string) {
 	if i := definition.BadURIByte(s); i >= 0 {
 		switch {
 		case s[i] == '{' || s[i] == '}':
-			return "a URI holds no braces", "write a resource_template block for URIs with variables in {…}"
+			return "a URI must not contain braces", "write a resource_template block for URIs with variables in {…}"
 		case s[i] == '%':
 			return "a % in the URI is not followed by two hexadecimal digits", "write %25 for a percent sign"
 		default:
-			return "the URI holds a character that no URI can hold", "percent-encode it, as in %20 for a space"
+			return "the URI contains an invalid character", "percent-encode it, as in %20 for a space"
 		}
 	}
 	if !definition.HasScheme(s) {
-		return "the URI is not absolute", "begin it with a scheme, such as \"docs://handbook\""
+		return "the URI is not absolute", "start it with a scheme, such as \"docs://handbook\""
 	}
 	return "", ""
 }

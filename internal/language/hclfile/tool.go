@@ -50,11 +50,11 @@ func first(body *hclsyntax.Body, block string) *hclsyntax.Block {
 	return nil
 }
 
-// annotations reports hints that contradict each other.
+// annotations reports contradicting hints.
 func (d *decoder) annotations(b *hclsyntax.Block, t *definition.Tool) {
 	if t.ReadOnly != nil && *t.ReadOnly && t.Destructive != nil && *t.Destructive {
-		d.fail("contradiction", d.f.rng(b.Body.Attributes["destructive"].SrcRange), "a tool cannot be read-only and destructive", "remove one of the two",
-			diag.Note{Range: d.f.rng(b.Body.Attributes["read_only"].SrcRange), Message: "it is read-only here"})
+		d.fail("contradiction", d.f.rng(b.Body.Attributes["destructive"].SrcRange), "a tool cannot be read-only and destructive", "remove one of them",
+			diag.Note{Range: d.f.rng(b.Body.Attributes["read_only"].SrcRange), Message: "it is declared read-only here"})
 	}
 }
 
@@ -84,7 +84,7 @@ func (d *decoder) inputs(b *hclsyntax.Block, t *definition.Tool) {
 		d.exclusive(b, attr, "input", sent)
 		t.InputRange = d.f.rng(attr.Expr.Range())
 		t.Input = d.wholeSchema(attr, t.InputOrigin, true)
-		open = true // unless its mistake was told, which leaves any argument possible
+		open = true // unless it was reported; then any argument is possible
 	}
 	if t.Input == nil {
 		w := schemaWriter{place: d.origins(t.InputOrigin), safe: true}
@@ -108,11 +108,11 @@ func (f *field) keywordRange(name string) hcl.Range {
 	return f.head
 }
 
-// exclusive reports blocks and arguments that a whole schema leaves no room for.
+// exclusive reports blocks and arguments that exclude a whole schema.
 func (d *decoder) exclusive(b *hclsyntax.Block, attr *hclsyntax.Attribute, blockType string, fields []*field) {
 	for _, f := range fields {
-		d.fail("contradiction", d.f.rng(f.head), fmt.Sprintf("the tool has %q, and so no %s blocks", attr.Name, blockType),
-			"describe it in the schema", diag.Note{Range: d.f.rng(attr.NameRange), Message: "the schema is given here"})
+		d.fail("contradiction", d.f.rng(f.head), fmt.Sprintf("a tool with %q cannot have %s blocks", attr.Name, blockType),
+			"move it into the schema", diag.Note{Range: d.f.rng(attr.NameRange), Message: "the schema is here"})
 	}
 	if blockType == "input" {
 		d.rejectAttr(b.Body, "extra_arguments", "\"extra_arguments\" does not apply to an \"input_schema\"", "write additionalProperties in the schema")
@@ -140,13 +140,12 @@ func (d *decoder) outputs(b *hclsyntax.Block, t *definition.Tool) {
 	t.BigIntOutput = bigintPointers(fields)
 }
 
-// task decodes whether a tool runs as a task, from when on, and how long its
-// result is kept.
+// task decodes whether and when a tool runs as a task, and how long the result is stored.
 func (d *decoder) task(b *hclsyntax.Block, t *definition.Tool) {
 	t.Task = d.enumAttr(b.Body, "task", definition.TaskOptional, definition.TaskRequired)
 	for _, name := range []string{"task_ttl", "ask_first"} {
 		if attr := b.Body.Attributes[name]; attr != nil && b.Body.Attributes["task"] == nil {
-			d.fail("contradiction", d.f.rng(attr.NameRange), fmt.Sprintf("the tool has %q, and runs as no task", name), "write task = \"optional\" or task = \"required\", or remove it")
+			d.fail("contradiction", d.f.rng(attr.NameRange), fmt.Sprintf("the tool has %q but does not run as a task", name), "write task = \"optional\" or task = \"required\", or remove it")
 		}
 	}
 	if t.Task == "" {
@@ -154,16 +153,16 @@ func (d *decoder) task(b *hclsyntax.Block, t *definition.Tool) {
 	}
 	t.TaskTTL = d.duration(b.Body, "task_ttl", definition.DefaultTaskTTL)
 	if attr := b.Body.Attributes["timeout"]; attr != nil && t.Timeout > t.TaskTTL {
-		d.fail("contradiction", d.f.rng(attr.Expr.Range()), "the tool may run for longer than its task is kept",
-			"raise \"task_ttl\", which is 1h unless it says otherwise, or lower \"timeout\"")
+		d.fail("contradiction", d.f.rng(attr.Expr.Range()), "the timeout is longer than the lifetime of the task",
+			"raise \"task_ttl\", by default 1h, or lower \"timeout\"")
 	}
 	t.AskFirst, _ = d.boolean(b.Body, "ask_first", false)
 	if t.AskFirst && t.Grant.Ask == nil {
-		d.fail("contradiction", d.f.rng(b.Body.Attributes["ask_first"].NameRange), "the tool has \"ask_first\", and may ask nobody", "grant it an allow { ask } block, or remove it")
+		d.fail("contradiction", d.f.rng(b.Body.Attributes["ask_first"].NameRange), "the tool has \"ask_first\" but may not send input requests", "add an allow { ask } block, or remove it")
 	}
 }
 
-// dryRun decodes what a tool does in a rehearsal.
+// dryRun decodes the behavior of a tool in a dry run.
 func (d *decoder) dryRun(b *hclsyntax.Block, t *definition.Tool) {
 	attr := b.Body.Attributes["dry_run"]
 	if attr == nil {
@@ -171,14 +170,14 @@ func (d *decoder) dryRun(b *hclsyntax.Block, t *definition.Tool) {
 	}
 	t.DryRun = d.code(attr, definition.JavaScript, definition.TypeScript)
 	if t.ReadOnly != nil && *t.ReadOnly {
-		d.fail("contradiction", d.f.rng(attr.NameRange), fmt.Sprintf("%q is what a tool does in a rehearsal that writes, and this one is read-only", "dry_run"),
-			"remove it: a rehearsal runs what is read-only as it is")
+		d.fail("contradiction", d.f.rng(attr.NameRange), fmt.Sprintf("a read-only tool needs no %q", "dry_run"),
+			"remove it: a dry run runs read-only tools normally")
 	}
 }
 
-// cache decodes the cache block within another one, nil when there is none. A result is
-// given again only where nobody can tell it from that of another run: by a tool
-// that changes nothing, asks nobody and keeps nothing for its caller alone.
+// cache decodes the cache block in a block. It returns nil if there is none. A result may be
+// reused only if it does not differ from a new one: the tool changes nothing, sends no input
+// requests, and stores nothing per caller.
 func (d *decoder) cache(b *hclsyntax.Block) *definition.Cache {
 	block := first(b.Body, "cache")
 	if block == nil {
@@ -191,7 +190,7 @@ func (d *decoder) cache(b *hclsyntax.Block) *definition.Cache {
 	}
 }
 
-// overridesCacheable reports caches of tools whose server may ask its client.
+// checkOverrideCaches reports caches of tools whose upstream may send input requests.
 func (d *decoder) checkOverrideCaches(b *hclsyntax.Block, u *definition.Upstream) {
 	attr := b.Body.Attributes["ask"]
 	if attr == nil || len(u.Ask.Names()) == 0 {
@@ -199,52 +198,52 @@ func (d *decoder) checkOverrideCaches(b *hclsyntax.Block, u *definition.Upstream
 	}
 	for i := range u.Overrides {
 		if c := u.Overrides[i].Cache; c != nil {
-			d.fail("contradiction", c.Range, "the tool has a cache, and its server may ask the client", "remove one of the two: what one user answers is not for another call",
-				diag.Note{Range: d.f.rng(attr.SrcRange), Message: "it may ask here"})
+			d.fail("contradiction", c.Range, "a tool with a cache cannot have an upstream that sends input requests", "remove one of them: the response of a user must not be reused",
+				diag.Note{Range: d.f.rng(attr.SrcRange), Message: "it is allowed here"})
 		}
 	}
 }
 
-// repeatable reports that a tool with a cache does not say that it only reads, or that a
-// second call of it is like the first.
+// checkCacheEffects reports a tool with a cache that is not declared read-only or is not
+// idempotent.
 func (d *decoder) checkCacheEffects(b *hclsyntax.Block, c *definition.Cache, readOnly *bool, idempotent bool) {
 	switch attr := b.Body.Attributes["read_only"]; {
 	case attr == nil && !d.hasSimilar(b.Body, rules[b.Type], "read_only"):
-		d.fail("contradiction", c.Range, "the tool has a cache, and does not say that it only reads", "write read_only = true if that is so; a call that changes something has to be made each time")
+		d.fail("contradiction", c.Range, "a tool with a cache must be read-only", "write read_only = true if it has no side effects, or remove the cache")
 	case readOnly != nil && !*readOnly:
-		d.fail("contradiction", c.Range, "the tool has a cache, and does more than to read", "remove the cache: a call that changes something has to be made each time",
-			diag.Note{Range: d.f.rng(attr.SrcRange), Message: "it is not read-only here"})
+		d.fail("contradiction", c.Range, "a tool with a cache must be read-only", "remove the cache, or set read_only = true if it has no side effects",
+			diag.Note{Range: d.f.rng(attr.SrcRange), Message: "it is set here"})
 	}
 	if attr := b.Body.Attributes["idempotent"]; attr != nil && !idempotent {
-		d.fail("contradiction", c.Range, "the tool has a cache, and a second call of it is not like the first", "remove the cache, or idempotent = false",
-			diag.Note{Range: d.f.rng(attr.SrcRange), Message: "it is not idempotent here"})
+		d.fail("contradiction", c.Range, "a tool with a cache must be idempotent", "remove the cache, or idempotent = false",
+			diag.Note{Range: d.f.rng(attr.SrcRange), Message: "it is set here"})
 	}
 }
 
-// cacheable reports what keeps the results of a tool from being given again.
+// checkCache reports reasons against caching the results of a tool.
 func (d *decoder) checkCache(b *hclsyntax.Block, t *definition.Tool, c *definition.Cache) {
 	d.checkCacheEffects(b, c, t.ReadOnly, t.Idempotent)
 	if t.Grant.Ask != nil {
-		d.fail("contradiction", c.Range, "the tool has a cache, and may ask its client", "remove one of the two: what one user answers is not for another call",
-			diag.Note{Range: t.GrantRanges["ask"], Message: "it may ask here"})
+		d.fail("contradiction", c.Range, "a tool with a cache cannot send input requests", "remove one of them: the response of a user must not be reused",
+			diag.Note{Range: t.GrantRanges["ask"], Message: "it is allowed here"})
 	}
 	if t.Grant.Call != nil {
-		d.fail("contradiction", c.Range, "the tool has a cache, and calls other tools", "remove one of the two: what another tool answers is for its own cache to keep, and for its own policies to give",
-			diag.Note{Range: t.GrantRanges["call"], Message: "it may call here"})
+		d.fail("contradiction", c.Range, "a tool with a cache cannot call other tools", "remove one of them: other tools have their own caches and policies",
+			diag.Note{Range: t.GrantRanges["call"], Message: "it is allowed here"})
 	}
 	for _, m := range t.Grant.Modules {
-		d.fail("contradiction", c.Range, "the tool has a cache, and uses an object of the program, which knows who calls", "remove one of the two",
+		d.fail("contradiction", c.Range, "a tool with a cache cannot use a module, which may depend on the caller", "remove one of them",
 			diag.Note{Range: t.GrantRanges["modules."+m.Name], Message: "it is granted here"})
 	}
 	for _, kv := range t.Grant.KV {
 		if kv.Scope == grant.ScopeSession || kv.Scope == grant.ScopePrincipal && c.Scope == definition.CacheServer {
-			d.fail("contradiction", c.Range, fmt.Sprintf("the tool keeps values of each %s, and a cache would give what they made to another one", kv.Scope), "remove the cache, or use a wider scope of values, or a narrower one of the cache",
-				diag.Note{Range: t.GrantRanges["kv."+kv.Name+".scope"], Message: "whose values it keeps"})
+			d.fail("contradiction", c.Range, fmt.Sprintf("the cache would share results that depend on values of each %s", kv.Scope), "remove the cache, widen the scope of the values, or narrow the scope of the cache",
+				diag.Note{Range: t.GrantRanges["kv."+kv.Name+".scope"], Message: "the scope is set here"})
 		}
 	}
 }
 
-// annotationsOf decodes the annotations block in body, nil when there is none.
+// annotationsOf decodes the annotations block in body. It returns nil if there is none.
 func (d *decoder) annotationsOf(body *hclsyntax.Body) *definition.Annotations {
 	b := first(body, "annotations")
 	if b == nil {
@@ -252,19 +251,18 @@ func (d *decoder) annotationsOf(body *hclsyntax.Body) *definition.Annotations {
 	}
 	d.checkBody(b)
 	a := &definition.Annotations{}
-	a.Audience = textsOf(d.choices(b.Body, "audience", []string{definition.User, definition.Assistant}, wrongWord{"bad-value", "%s is no audience", "the audiences are"}))
+	a.Audience = textsOf(d.choices(b.Body, "audience", []string{definition.User, definition.Assistant}, wrongWord{"bad-value", "%s is not an audience", "the audiences are"}))
 	if v, ok := d.attrValue(b.Body, "priority", numberKind); ok {
 		n, _ := v.AsBigFloat().Float64()
 		if n < 0 || n > 1 {
-			d.fail("bad-value", d.f.rng(b.Body.Attributes["priority"].Expr.Range()), "\"priority\" must lie from 0 to 1", "write 1 for what must not be left out, 0 for what may")
+			d.fail("bad-value", d.f.rng(b.Body.Attributes["priority"].Expr.Range()), "\"priority\" must be from 0 to 1", "write 1 for required content, 0 for optional content")
 		}
 		a.Priority = &n
 	}
 	return a
 }
 
-// icons decodes the icon blocks in body, without those that have no source:
-// that is told where they stand.
+// icons decodes the icon blocks in body, except for those without a source, which are reported.
 func (d *decoder) icons(body *hclsyntax.Body, r *rule) []definition.Icon {
 	var icons []definition.Icon
 	for _, b := range ofType(blocks(body, r), "icon") {
@@ -284,34 +282,34 @@ func (d *decoder) icon(b *hclsyntax.Block) definition.Icon {
 			d.fail("bad-uri", d.f.rng(b.Body.Attributes["src"].Expr.Range()), problem, detail)
 		}
 	}
-	i.Sizes = d.listOf(b.Body, "sizes", iconSize.MatchString, "this is not the size of an icon", "write width and height as in \"48x48\", or \"any\" for an icon that scales")
+	i.Sizes = d.listOf(b.Body, "sizes", iconSize.MatchString, "this is not a valid icon size", "write width and height as in \"48x48\", or \"any\" for an icon that scales")
 	i.Theme = d.enumAttr(b.Body, "theme", definition.LightTheme, definition.DarkTheme)
 	return i
 }
 
-// checkIcon says what keeps a text from being the source of an icon. Clients
-// load it by themselves, so that only these two schemes are safe to show them.
+// checkIcon returns why a text is not the source of an icon. Clients load it automatically, so
+// only these two schemes are safe.
 func checkIcon(src string) (problem, detail string) {
 	const wanted = "write an https URI, or the image itself as data:image/png;base64,…"
 	scheme, rest, _ := strings.Cut(src, ":")
 	switch strings.ToLower(scheme) {
 	case "https":
 		if host, _, _ := strings.Cut(strings.TrimPrefix(rest, "//"), "/"); !strings.HasPrefix(rest, "//") || host == "" {
-			return "the URI of the icon names no host", wanted
+			return "the URI of the icon has no host", wanted
 		}
 		return checkURI(src)
 	case "data":
 		if definition.BadURIByte(src) >= 0 || !strings.HasPrefix(strings.ToLower(rest), "image/") || !strings.Contains(rest, ",") {
-			return "the data of the icon are no image", wanted
+			return "the data of the icon is not an image", wanted
 		}
 		return "", ""
 	default:
-		return "an icon is loaded from nowhere else but https and data URIs", wanted
+		return "an icon needs an https or data URI", wanted
 	}
 }
 
 // iconSize is WIDTHxHEIGHT or any.
 var iconSize = regexp.MustCompile(`^([1-9][0-9]{0,4}x[1-9][0-9]{0,4}|any)$`)
 
-// maxCached is how long a result may be given again at most.
+// maxCached is the maximum lifetime of a cached result.
 const maxCached = 24 * time.Hour

@@ -14,7 +14,7 @@ import (
 	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
-// decodeTools decodes a tool file that has no mistakes.
+// decodeTools decodes a tool file without errors.
 func decodeTools(t *testing.T, path, source string, scope Scope) definition.Definitions {
 	t.Helper()
 	file, problems := Parse(Source{Path: path, Bytes: []byte(source)}, ToolsKind)
@@ -35,7 +35,7 @@ func decodeTools(t *testing.T, path, source string, scope Scope) definition.Defi
 	return defs
 }
 
-// perMember writes each member of a JSON text on a line of its own.
+// perMember writes each member of a JSON text on a separate line.
 func perMember(raw []byte) string {
 	var b strings.Builder
 	for line := range strings.SplitAfterSeq(string(raw), ",") {
@@ -96,7 +96,7 @@ tool "t" {
 }
 `
 
-func TestInputsBecomeASchemaInDeclaredOrder(t *testing.T) {
+func TestInputs_schemaOrder(t *testing.T) {
 	tool := decodeTools(t, "x.hcl", everyTypeAndConstraint, Scope{}).Tools[0]
 	want := `{"type":"object","properties":{` +
 		`"s":{"type":"string","title":"Name","description":"Who","x-mcp-header":"Region","default":"C-1","enum":["C-1","C-2"],"examples":["C-2"],"format":"hostname","pattern":"^C","minLength":1,"maxLength":9},` +
@@ -117,7 +117,7 @@ func TestInputsBecomeASchemaInDeclaredOrder(t *testing.T) {
 	}
 }
 
-func TestEverySchemaPartKnowsItsPlace(t *testing.T) {
+func TestInputs_origins(t *testing.T) {
 	const source = everyTypeAndConstraint
 	tool := decodeTools(t, "x.hcl", source, Scope{}).Tools[0]
 	for pointer, want := range map[string]string{
@@ -137,19 +137,19 @@ func TestEverySchemaPartKnowsItsPlace(t *testing.T) {
 	} {
 		r, ok := tool.InputOrigin[pointer]
 		if got := source[r.Start.Byte:r.End.Byte]; !ok || got != want {
-			t.Errorf("%s is said to be %q, want %q", pointer, got, want)
+			t.Errorf("%s has the text %q, want %q", pointer, got, want)
 		}
 	}
 }
 
-func TestAToolWithoutInputsTakesAnEmptyObject(t *testing.T) {
+func TestInputs_none(t *testing.T) {
 	tool := decodeTools(t, "x.hcl", "tool \"t\" {\n  run = \"return 1\"\n}\n", Scope{}).Tools[0]
 	if got := string(tool.Input); got != `{"type":"object","properties":{},"additionalProperties":false}` {
 		t.Error(got)
 	}
 	if tool.Output != nil || tool.HasDescription || !tool.Idempotent || tool.ReadOnly != nil ||
 		tool.Timeout != time.Second || tool.Grant.HTTP != nil {
-		t.Errorf("a default is wrong: %+v", tool)
+		t.Errorf("wrong defaults: %+v", tool)
 	}
 	open := decodeTools(t, "x.hcl", "tool \"t\" {\n  extra_arguments = true\n  run = \"return 1\"\n}\n", Scope{}).Tools[0]
 	if got := string(open.Input); got != `{"type":"object","properties":{},"additionalProperties":true}` {
@@ -157,7 +157,7 @@ func TestAToolWithoutInputsTakesAnEmptyObject(t *testing.T) {
 	}
 }
 
-func TestComputedInputsAreNoPartOfTheSchema(t *testing.T) {
+func TestInputs_computed(t *testing.T) {
 	tool := decodeTools(t, "x.hcl", `
 tool "t" {
   input "tenant" {
@@ -178,7 +178,7 @@ tool "t" {
 	}
 }
 
-func TestWholeSchemasArePassedThroughVerbatim(t *testing.T) {
+func TestInputs_wholeSchema(t *testing.T) {
 	const file = "{\n  \"type\": \"object\",\n  \"$defs\": {\"b\": {}, \"a\": {\"$anchor\": \"x\"}},  \"properties\": {}\n}\n"
 	scope := Scope{ReadFile: func(string) ([]byte, error) { return []byte(file), nil }}
 	for expr, want := range map[string]string{
@@ -201,7 +201,7 @@ func TestWholeSchemasArePassedThroughVerbatim(t *testing.T) {
 	}
 }
 
-func TestHeadersHoldSecretsByName(t *testing.T) {
+func TestGrant_headerSecrets(t *testing.T) {
 	defs := decodeTools(t, "x.hcl", `
 tool "t" {
   allow {
@@ -251,7 +251,7 @@ locals {
 	}
 }
 
-func TestCodeKeepsItsPlaceThroughEscapesAndIndents(t *testing.T) {
+func TestCode_positions(t *testing.T) {
 	files := map[string][]byte{"crm/lib/x.ts": []byte("return 1 as number;\n")}
 	file, problems := Parse(Source{Path: "tools.d/crm/a.hcl", RelDir: "crm", Bytes: []byte(
 		"tool \"a\" {\n  run = \"x \\\"é\\\" $${y} \\n z\"\n}\ntool \"c\" {\n  run = <<-TS\n      é\n        two\n    TS\n}\ntool \"b\" {\n  run = file(\"lib/x.ts\")\n}\n")}, ToolsKind)
@@ -291,7 +291,7 @@ func TestCodeKeepsItsPlaceThroughEscapesAndIndents(t *testing.T) {
 	}
 }
 
-func TestJSONFilesMeanTheSameAsHCL(t *testing.T) {
+func TestParseJSON_sameAsHCL(t *testing.T) {
 	const native = `
 tool "get" {
   description = "a ${var.v} b"
@@ -341,7 +341,7 @@ test "t" {
 	}
 }
 
-func TestAPolicyWithAMistakeDeniesAndIsToldOnce(t *testing.T) {
+func TestPolicy_invalidDenies(t *testing.T) {
 	for _, body := range []string{
 		`deny = true`, `allow = true`, `allow = "true"
 		deny = "false"`, `disclose = "hide"`, `requires_approval = true`, "deny = <<JS\n1\nJS",
@@ -360,7 +360,7 @@ func TestAPolicyWithAMistakeDeniesAndIsToldOnce(t *testing.T) {
 	}
 }
 
-func TestTestsOfResourcesAndPromptsSayWhatTheyWant(t *testing.T) {
+func TestTestBlock_resourcesAndPrompts(t *testing.T) {
 	tests := decodeTools(t, "x.hcl", `
 test "a resource" {
   resource = "crm://customers/C-1"

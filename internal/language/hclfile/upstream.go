@@ -17,19 +17,19 @@ import (
 )
 
 const (
-	// maxMessage bounds what an upstream may send at once, in bytes.
+	// maxMessage bounds one message of an upstream, in bytes.
 	maxMessage = 64 << 20
 	// maxCommand bounds the words of a command.
 	maxCommand = 256
 )
 
-// upstreams decodes the upstream blocks, whose containers may have some of the secrets.
+// upstreams decodes the upstream blocks. Their containers may use the secrets.
 func (d *decoder) upstreams(all []*hclsyntax.Block, secrets []definition.Secret) []definition.Upstream {
 	var upstreams []definition.Upstream
 	taken, n := declaredNames{}, containerScope{secrets: secrets, hosts: map[string]*hclsyntax.Block{}, volumes: map[string]definition.ContainerVolume{}}
 	for _, b := range all {
 		only := d.declare(taken, b)
-		if u := d.upstream(b, &n); only { // the tools of a second one would be mistakes, too
+		if u := d.upstream(b, &n); only { // the tools of a duplicate would cause further errors
 			upstreams = append(upstreams, u)
 		}
 	}
@@ -43,7 +43,7 @@ func (d *decoder) upstream(b *hclsyntax.Block, n *containerScope) definition.Ups
 	if inner := first(b.Body, "container"); inner != nil {
 		u.Container = d.container(inner, b, n)
 	}
-	switch d.exactlyOne(b, r, "the upstream is nowhere", "command", "url", "container") {
+	switch d.exactlyOne(b, r, "the upstream has no address", "command", "url", "container") {
 	case "command":
 		d.upstreamCommand(b, &u)
 	case "url":
@@ -63,8 +63,8 @@ func (d *decoder) upstream(b *hclsyntax.Block, n *containerScope) definition.Ups
 	u.Pin = cmp.Or(d.enumAttr(b.Body, "pin", definition.PinOnFirstUse, definition.PinStrict, definition.PinOff), definition.PinOnFirstUse)
 	u.Lazy, _ = d.boolean(b.Body, "lazy", false)
 	if u.Lazy && (u.Pin == definition.PinOff || !u.Offers(definition.OfferTools)) {
-		d.fail("contradiction", d.f.rng(b.Body.Attributes["lazy"].Expr.Range()), "nobody knows what a lazy upstream offers whose tools are not pinned",
-			"remove lazy, so that it is asked at the start, or have its tools offered and pinned")
+		d.fail("contradiction", d.f.rng(b.Body.Attributes["lazy"].Expr.Range()), "the tools of a lazy upstream must be pinned",
+			"remove lazy, or offer its tools and pin them")
 	}
 	u.MaxMessage = d.size(b.Body, "max_message", maxMessage)
 	u.Labels = d.stringMap(b.Body, "labels")
@@ -82,52 +82,53 @@ func (d *decoder) upstreamCommand(b *hclsyntax.Block, u *definition.Upstream) {
 	switch {
 	case !ok:
 	case len(command) == 0 || u.Command[0] == "":
-		d.fail("bad-value", where, "the command names no program", "write the program and its arguments, such as [\"github-mcp-server\", \"stdio\"]")
+		d.fail("bad-value", where, "the command has no program", "write the program and its arguments, such as [\"github-mcp-server\", \"stdio\"]")
 	case len(command) > maxCommand || slices.ContainsFunc(u.Command, func(word string) bool { return strings.ContainsRune(word, 0) }):
-		d.fail("bad-value", where, "this cannot be a command", fmt.Sprintf("write at most %d words, without NUL", maxCommand))
+		d.fail("bad-value", where, "this is not a valid command", fmt.Sprintf("write at most %d words, without NUL", maxCommand))
 	case strings.ContainsFunc(u.Command[0], unicode.IsSpace) && len(command) == 1:
-		d.fail("bad-value", where, "the command is one word with blanks in it, and no shell takes it apart", "write each word for itself, as in [\"npx\", \"-y\", \"…\"]")
+		d.fail("bad-value", where, "the command is one word with spaces, and no shell splits it", "write each word separately, as in [\"npx\", \"-y\", \"…\"]")
 	}
-	u.Dir = d.nonEmptyText(b.Body, "dir", "write the folder that the program runs in, or remove it")
+	u.Dir = d.nonEmptyText(b.Body, "dir", "write the working directory of the program, or remove it")
 	u.Env = d.environment(b.Body, d.upstreamVariable, d.privateText)
 	for _, name := range []string{"transport", "private_networks"} {
 		d.requiresAttr(b, name, "url")
 	}
 	for _, inner := range ofType(blocks(b.Body, rules["upstream"]), "header") {
-		d.fail("contradiction", d.f.rng(inner.DefRange()), "a program gets no headers", "pass it what it needs in \"env\"")
+		d.fail("contradiction", d.f.rng(inner.DefRange()), "a program has no headers", "use \"env\" instead")
 	}
 }
 
-// onlyWith reports an argument that belongs to another one, which is not there.
+// requiresAttr reports an argument without the argument that it requires.
 func (d *decoder) requiresAttr(b *hclsyntax.Block, name, other string) {
-	d.rejectAttr(b.Body, name, fmt.Sprintf("%q belongs to an upstream with %q", name, other), "remove it")
+	d.rejectAttr(b.Body, name, fmt.Sprintf("%q needs an upstream with %q", name, other), "remove it")
 }
 
-// upstreamVariable returns the name of a variable of an upstream's program, and false for
-// one that it reports. The operator may have an interpreter look for code elsewhere.
+// upstreamVariable returns the name of a variable for the program of an upstream, and false
+// after it has reported an error. The operator may set variables that make an interpreter load
+// other code.
 func (d *decoder) upstreamVariable(x hclsyntax.Expression, taken declaredNames) (string, bool) {
 	v, problems := x.Value(nil)
 	if problems.HasErrors() || !hasKind(v, stringKind) || !isIdentifier(v.AsString()) {
-		d.fail("bad-name", d.f.rng(x.Range()), "this is not the name of a variable", "use letters, digits and _, and no digit first, as in { GITHUB_TOKEN = secret.github }")
+		d.fail("bad-name", d.f.rng(x.Range()), "this is not a valid variable name", "use letters, digits and _, and no digit first, as in { GITHUB_TOKEN = secret.github }")
 		return "", false
 	}
-	return v.AsString(), d.declareName(taken, v.AsString(), x.Range(), "%q stands twice in \"env\"", v.AsString())
+	return v.AsString(), d.declareName(taken, v.AsString(), x.Range(), "%q occurs twice in \"env\"", v.AsString())
 }
 
-// upstreamNames decodes what of the server is offered, and by which names.
+// upstreamNames decodes which items of an upstream are provided, and their names.
 func (d *decoder) upstreamNames(b *hclsyntax.Block, u *definition.Upstream) {
 	u.Prefix = u.Name + "_"
 	if prefix, ok := d.text(b.Body, "prefix"); ok {
 		if prefix != "" && !definition.IsToolName(prefix) {
-			d.fail("bad-name", d.f.rng(b.Body.Attributes["prefix"].Expr.Range()), "this is not what a name begins with", "use the characters A-Z a-z 0-9 _ . - /, or \"\" for no prefix")
+			d.fail("bad-name", d.f.rng(b.Body.Attributes["prefix"].Expr.Range()), "this is not a valid prefix of a name", "use the characters A-Z a-z 0-9 _ . - /, or \"\" for no prefix")
 		}
 		u.Prefix = prefix
 	}
-	const characters = "use the characters A-Z a-z 0-9 _ . - / and * for any run of them, in the names that the server itself uses"
+	const characters = "use the characters A-Z a-z 0-9 _ . - / and * as wildcard, in the names of the server"
 	u.Include, u.Exclude = d.toolPatterns(b.Body, "include", characters), d.toolPatterns(b.Body, "exclude", characters)
 	u.Offer = definition.OfferKinds
 	if d.hasSimilar(b.Body, rules["upstream"], "offer") {
-		u.Offer = textsOf(d.choices(b.Body, "offer", definition.OfferKinds, wrongWord{"bad-value", "%s cannot stand in \"offer\"", "write some of"}))
+		u.Offer = textsOf(d.choices(b.Body, "offer", definition.OfferKinds, wrongWord{"bad-value", "%s is not allowed in \"offer\"", "write some of"}))
 	}
 	u.Instructions, _ = d.boolean(b.Body, "instructions", false)
 	u.Escape = d.escapes(b.Body)
@@ -144,9 +145,9 @@ func (d *decoder) upstreamNames(b *hclsyntax.Block, u *definition.Upstream) {
 		u.RenameRanges[to] = where
 		switch first, twice := given[to]; {
 		case !definition.IsToolName(to):
-			d.fail("bad-name", where, fmt.Sprintf("%q gets a name that no tool can have", clip(from)), fmt.Sprintf("use 1 to %d of the characters A-Z a-z 0-9 _ . - /", definition.MaxPatternName))
+			d.fail("bad-name", where, fmt.Sprintf("the new name of %q is not valid", clip(from)), fmt.Sprintf("use 1 to %d of the characters A-Z a-z 0-9 _ . - /", definition.MaxPatternName))
 		case twice:
-			d.fail("bad-name", where, fmt.Sprintf("%q and %q get the same name", clip(first), clip(from)), "give each a name of its own")
+			d.fail("bad-name", where, fmt.Sprintf("%q and %q get the same name", clip(first), clip(from)), "use different names")
 		}
 		given[to] = from
 	}
@@ -158,24 +159,24 @@ func (d *decoder) upstreamNames(b *hclsyntax.Block, u *definition.Upstream) {
 	}
 }
 
-// escapes decodes what is offered although it holds invisible characters.
+// escapes decodes which items are provided although they contain invisible characters.
 func (d *decoder) escapes(body *hclsyntax.Body) []string {
 	list, ok := d.stringList(body, "escape")
 	if ok && len(list) == 0 {
-		d.fail("bad-value", d.f.rng(body.Attributes["escape"].Expr.Range()), "the list \"escape\" is empty", "name URIs of resources, names of prompts, or patterns of them, or remove it")
+		d.fail("bad-value", d.f.rng(body.Attributes["escape"].Expr.Range()), "the list \"escape\" is empty", "add URIs of resources, names of prompts, or patterns, or remove it")
 	}
 	taken := declaredNames{}
 	for _, e := range list {
 		if e.text == "" {
-			d.fail("bad-name", d.f.rng(e.where), "this is the name of nothing", "write a URI, the name of a prompt, \"instructions\", or a pattern such as \"docs://*\"")
+			d.fail("bad-name", d.f.rng(e.where), "this is not a valid name", "write a URI, the name of a prompt, \"instructions\", or a pattern such as \"docs://*\"")
 		} else {
-			d.declareName(taken, e.text, e.where, "%q stands twice in \"escape\"", e.text)
+			d.declareName(taken, e.text, e.where, "%q occurs twice in \"escape\"", e.text)
 		}
 	}
 	return textsOf(list)
 }
 
-// override decodes what is said of a tool in the place of its server.
+// override decodes the replaced metadata of a tool.
 func (d *decoder) override(b *hclsyntax.Block) definition.Override {
 	d.checkBody(b)
 	o := definition.Override{Tool: b.Labels[0], Range: d.f.rng(b.DefRange())}
@@ -188,20 +189,20 @@ func (d *decoder) override(b *hclsyntax.Block) definition.Override {
 	o.Idempotent, o.OpenWorld = d.flag(b.Body, "idempotent"), d.flag(b.Body, "open_world")
 	o.Labels = d.stringMap(b.Body, "labels")
 	o.Bounds = d.upstreamBounds(b)
-	// It is the operator who says that the tool only reads: the word of its server is not enough.
+	// Only the operator can declare the tool read-only; the upstream is not trusted.
 	if o.Cache = d.cache(b); o.Cache != nil {
 		d.checkCacheEffects(b, o.Cache, o.ReadOnly, o.Idempotent == nil || *o.Idempotent)
 	}
 	if len(b.Body.Attributes)+len(b.Body.Blocks) == 0 {
-		d.fail("missing-argument", d.f.rng(b.DefRange()), "the block says nothing of the tool", "write a description, read_only, a timeout or another of its arguments, or remove it")
+		d.fail("missing-argument", d.f.rng(b.DefRange()), "the block overrides nothing", "add a description, read_only, a timeout or another argument, or remove it")
 	}
 	return o
 }
 
-// upstreamAsk decodes what the server may ask of the clients of its calls: nothing
-// unless the block says so.
+// upstreamAsk decodes which input requests the upstream may send to the clients of its calls.
+// The default is none.
 func (d *decoder) upstreamAsk(b *hclsyntax.Block, u *definition.Upstream) {
-	for _, word := range d.choices(b.Body, "ask", askNames, wrongWord{"bad-value", "%s cannot stand in \"ask\"", "write some of"}) {
+	for _, word := range d.choices(b.Body, "ask", askNames, wrongWord{"bad-value", "%s is not allowed in \"ask\"", "write some of"}) {
 		switch word.text {
 		case grant.Elicit:
 			u.Ask.Elicit = true
@@ -214,7 +215,7 @@ func (d *decoder) upstreamAsk(b *hclsyntax.Block, u *definition.Upstream) {
 	u.Ask.MaxRounds = d.intAttr(b.Body, "max_rounds", 1, maxAskRounds)
 	u.Ask.MaxTokens = d.intAttr(b.Body, "max_tokens", 1, maxAskTokens)
 	if attr := b.Body.Attributes["max_tokens"]; attr != nil && !u.Ask.Sample && !d.hasSimilar(b.Body, rules["upstream"], "ask") {
-		d.fail("contradiction", d.f.rng(attr.NameRange), "\"max_tokens\" bounds samples, which the server may not ask for", "write ask = [\"sample\"], or remove it")
+		d.fail("contradiction", d.f.rng(attr.NameRange), "\"max_tokens\" needs ask = [\"sample\"]", "write ask = [\"sample\"], or remove it")
 	}
 }
 

@@ -15,10 +15,9 @@ import (
 	"github.com/mcpd/mcpd/internal/base/jsontext"
 )
 
-// measure returns the size of v, and charges for going through it. A value
-// above [maxValue] or nested deeper than [maxNesting] is reported. Sharing does
-// not count: a value that holds another twice is twice as large, as its text
-// would be.
+// measure returns the size of v and charges for traversing it. It reports a value larger than
+// [maxValue] or nested deeper than [maxNesting]. A shared value counts each time, as in its
+// text.
 func (e *evaluator) measure(v cty.Value, where hcl.Range) (int, bool) {
 	left := maxValue
 	fits := spend(v, &left, maxNesting)
@@ -32,7 +31,7 @@ func (e *evaluator) measure(v cty.Value, where hcl.Range) (int, bool) {
 	return size, fits
 }
 
-// spend takes the size of v from left, and stops when that is used up.
+// spend subtracts the size of v from left, and stops when that is used up.
 func spend(v cty.Value, left *int, depth int) bool {
 	if *left -= nodeSize; *left < 0 || depth < 0 {
 		return false
@@ -59,8 +58,8 @@ func spend(v cty.Value, left *int, depth int) bool {
 	return *left >= 0
 }
 
-// representable reports whether a number lies in the range of a float64, or
-// nearly so. Others can take gigabytes to write out.
+// representable reports whether a number is about in the range of a float64. Other numbers can
+// take gigabytes as text.
 func representable(v cty.Value) bool {
 	if v.IsNull() || !v.IsKnown() {
 		return true
@@ -73,7 +72,7 @@ func representable(v cty.Value) bool {
 	return f.Sign() == 0 || exponent < maxExponent && exponent > -maxExponent
 }
 
-// convertTo converts v as HCL does, and refuses to read a long text as a number.
+// convertTo converts v like HCL does, but rejects a long text as a number.
 func convertTo(v cty.Value, t cty.Type) (cty.Value, error) {
 	if t == cty.Number && v.Type() == cty.String && !v.IsNull() && len(v.AsString()) > maxNumber {
 		return cty.NilVal, errors.New("not a number")
@@ -85,7 +84,7 @@ func convertTo(v cty.Value, t cty.Type) (cty.Value, error) {
 	return n, err
 }
 
-// typeOf names the type of v for messages.
+// typeOf returns the type of v for messages.
 func typeOf(v cty.Value) string {
 	if v == cty.NilVal || v.IsNull() {
 		return "null"
@@ -93,7 +92,7 @@ func typeOf(v cty.Value) string {
 	return nameOf(v.Type())
 }
 
-// nameOf names a type for messages, with its article.
+// nameOf returns a type with its article for messages.
 func nameOf(t cty.Type) string {
 	switch {
 	case t == cty.String:
@@ -113,8 +112,8 @@ func nameOf(t cty.Type) string {
 	}
 }
 
-// appendJSON appends v as JSON. The keys of an object are in bytewise order.
-// The caller has measured v.
+// appendJSON appends v as JSON, with object keys in bytewise order. The caller must have
+// measured v.
 func appendJSON(b []byte, v cty.Value) []byte {
 	if v == cty.NilVal || v.IsNull() || !v.IsKnown() {
 		return append(b, "null"...)
@@ -154,11 +153,10 @@ func appendItems(b []byte, v cty.Value, open, end byte) []byte {
 	return append(b, end)
 }
 
-// plainBits is the size up to which a whole number is written without exponent.
+// plainBits is the size up to which an integer is written without exponent.
 const plainBits = 512
 
-// appendNumber appends a number: whole ones to the digit, others as the
-// nearest float64.
+// appendNumber appends a number: integers exactly, others as the nearest float64.
 func appendNumber(b []byte, v cty.Value) []byte {
 	f := v.AsBigFloat()
 	if n, accuracy := f.Int64(); accuracy == big.Exact {
@@ -171,9 +169,8 @@ func appendNumber(b []byte, v cty.Value) []byte {
 	return strconv.AppendFloat(b, n, 'g', -1, 64)
 }
 
-// jsonOf computes x as JSON. Objects that x writes out keep the order in which
-// their keys are declared. visit, if any, is told the place of every value by
-// its JSON pointer.
+// jsonOf evaluates x to JSON. Literal objects keep the declared order of their keys. If visit
+// is not nil, it receives the range of every value by JSON pointer.
 func (e *evaluator) jsonOf(x hclsyntax.Expression, visit func(pointer string, where hcl.Range)) (json.RawMessage, bool) {
 	w := jsonWriter{e: e, visit: visit}
 	ok := w.write(x, "")
@@ -233,7 +230,7 @@ func (w *jsonWriter) object(x *hclsyntax.ObjectConsExpr, pointer string) bool {
 	for i, item := range x.Items {
 		key, ok := w.e.key(item.KeyExpr)
 		if ok && seen[key] {
-			w.e.fail("duplicate", item.KeyExpr.Range(), "the key "+w.e.show(key)+" stands twice in this object", "keep one of the two")
+			w.e.fail("duplicate", item.KeyExpr.Range(), "the key "+w.e.show(key)+" occurs twice in this object", "keep one of them")
 			ok = false
 		}
 		seen[key] = true
@@ -247,8 +244,7 @@ func (w *jsonWriter) object(x *hclsyntax.ObjectConsExpr, pointer string) bool {
 	return all
 }
 
-// child returns the pointer of an item or a member; pointers are made only
-// when someone wants them.
+// child returns the pointer of an item or member. Without visit, it builds no pointers.
 func (w *jsonWriter) child(pointer string, index int, key string) string {
 	switch {
 	case w.visit == nil:
@@ -260,7 +256,7 @@ func (w *jsonWriter) child(pointer string, index int, key string) string {
 	}
 }
 
-// escapePointer returns a step of a JSON pointer (RFC 6901 section 3).
+// escapePointer escapes a step of a JSON pointer (RFC 6901 section 3).
 func escapePointer(key string) string {
 	if !strings.ContainsAny(key, "~/") {
 		return key

@@ -28,12 +28,12 @@ const (
 	objectKind  kind = "object"
 )
 
-// valueType is a type as a file writes it, such as list(string).
+// valueType is a type in a file, such as list(string).
 type valueType struct {
 	kind kind
-	// elem is the type of a list's items or a map's values.
+	// elem is the type of list items or map values.
 	elem *valueType
-	// attrs are an object's, in declared order.
+	// attrs are the attributes of an object, in declared order.
 	attrs []attrType
 	where hcl.Range
 }
@@ -42,7 +42,7 @@ type attrType struct {
 	name     string
 	typ      *valueType
 	optional bool
-	// fallback is the default, cty.NilVal when there is none.
+	// fallback is the default, or cty.NilVal.
 	fallback cty.Value
 	where    hcl.Range
 }
@@ -67,17 +67,17 @@ func (t *valueType) describe() string {
 	}
 }
 
-// typeWords are the names that a type may be written with, for did-you-mean.
+// typeWords are the names of types, for suggestions.
 var typeWords = []string{"any", "string", "number", "integer", "bigint", "bool", "list", "map", "object"}
 
-// otherWords are names that other languages have for our types.
+// otherWords are names of other languages for our types.
 var otherWords = map[string]string{
 	"int": "integer", "int64": "integer", "uint64": "bigint", "long": "bigint", "decimal": "string", "float": "number", "double": "number", "boolean": "bool", "str": "string",
 	"text": "string", "array": "list(T)", "set": "list(T) with unique = true", "tuple": "list(T)", "dict": "map(T)",
 	"null": "required = false", "date": "string with format = \"date\"", "datetime": "string with format = \"date-time\"",
 }
 
-// typeOfExpr reads a type. It returns nil when it has reported a mistake.
+// typeOfExpr decodes a type. It returns nil after it has reported an error.
 func (d *decoder) typeOfExpr(x hclsyntax.Expression) *valueType {
 	switch x := x.(type) {
 	case *hclsyntax.ScopeTraversalExpr:
@@ -88,7 +88,7 @@ func (d *decoder) typeOfExpr(x hclsyntax.Expression) *valueType {
 		return d.typeOfExpr(x.Expression)
 	case *hclsyntax.TemplateExpr:
 		if v, ok := d.eval.value(x); ok {
-			d.badType(x.SrcRange, "a type is written without quotes", "write "+clip(v.AsString()))
+			d.badType(x.SrcRange, "a type must not be in quotes", "write "+clip(v.AsString()))
 		}
 	default:
 		d.badType(x.Range(), "this is not a type", "write a type such as string or list(string)")
@@ -103,14 +103,14 @@ func (d *decoder) badType(where hcl.Range, summary, detail string) {
 func (d *decoder) typeWord(x *hclsyntax.ScopeTraversalExpr) *valueType {
 	word := x.Traversal.RootName()
 	if len(x.Traversal) > 1 {
-		d.badType(x.SrcRange, "a type cannot be computed", "write it out, such as list(string)")
+		d.badType(x.SrcRange, "a type cannot be computed", "write it literally, such as list(string)")
 		return nil
 	}
 	switch k := kind(word); k {
 	case anyKind, stringKind, numberKind, integerKind, bigintKind, boolKind:
 		return &valueType{kind: k, where: x.SrcRange}
 	case listKind, mapKind:
-		d.badType(x.SrcRange, fmt.Sprintf("the type %s needs the type of what it holds", word), fmt.Sprintf("write %s(string)", word))
+		d.badType(x.SrcRange, fmt.Sprintf("the type %s needs an element type", word), fmt.Sprintf("write %s(string)", word))
 	case objectKind:
 		d.badType(x.SrcRange, "the type object needs its attributes", "write object({ name = string }), or use field blocks instead of a type")
 	default:
@@ -125,7 +125,7 @@ func (d *decoder) unknownType(word string, where hcl.Range) {
 		detail = "write " + other
 	}
 	if detail == "" {
-		detail = "the types are string, number, integer, bigint, bool, any, list(T), map(T) and object({…})"
+		detail = "use string, number, integer, bigint, bool, any, list(T), map(T) and object({…})"
 	}
 	d.badType(where, fmt.Sprintf("there is no type %q", clip(word)), detail)
 }
@@ -135,7 +135,7 @@ func (d *decoder) typeCall(x *hclsyntax.FunctionCallExpr) *valueType {
 	switch k {
 	case listKind, mapKind, objectKind:
 	case "optional":
-		d.badType(x.Range(), "optional() can stand only for an attribute of object({…})", "write required = false in the block instead")
+		d.badType(x.Range(), "use optional() only for an attribute of object({…})", "write required = false in the block instead")
 		return nil
 	case anyKind, stringKind, numberKind, integerKind, bigintKind, boolKind:
 		d.badType(x.Range(), fmt.Sprintf("the type %s takes no arguments", x.Name), "write "+x.Name)
@@ -161,7 +161,7 @@ func (d *decoder) typeCall(x *hclsyntax.FunctionCallExpr) *valueType {
 func (d *decoder) objectType(x *hclsyntax.FunctionCallExpr) *valueType {
 	o, ok := x.Args[0].(*hclsyntax.ObjectConsExpr)
 	if !ok {
-		d.badType(x.Args[0].Range(), "object() takes its attributes in braces", "write object({ name = string })")
+		d.badType(x.Args[0].Range(), "object() needs its attributes in braces", "write object({ name = string })")
 		return nil
 	}
 	t := &valueType{kind: objectKind, where: x.Range()}
@@ -181,7 +181,7 @@ func (d *decoder) objectType(x *hclsyntax.FunctionCallExpr) *valueType {
 	return t
 }
 
-// attrOfType reads k = T, k = optional(T) or k = optional(T, default).
+// attrOfType decodes k = T, k = optional(T) or k = optional(T, default).
 func (d *decoder) attrOfType(item hclsyntax.ObjectConsItem) (attrType, bool) {
 	name, ok := d.eval.key(item.KeyExpr)
 	if !ok {
@@ -198,7 +198,7 @@ func (d *decoder) attrOfType(item hclsyntax.ObjectConsItem) (attrType, bool) {
 		return a, a.typ != nil
 	}
 	if len(call.Args) < 1 || len(call.Args) > 2 || call.ExpandFinal {
-		d.badType(call.Range(), "optional() takes a type and perhaps a default", "write optional(string) or optional(string, \"\")")
+		d.badType(call.Range(), "optional() takes a type and an optional default", "write optional(string) or optional(string, \"\")")
 		return a, false
 	}
 	a.optional = true
@@ -213,9 +213,8 @@ func (d *decoder) attrOfType(item hclsyntax.ObjectConsItem) (attrType, bool) {
 	return a, true
 }
 
-// conform reports where v, the value of x, is not of the type t. what names
-// the value for messages, such as "the default". Parts that x writes out are
-// reported at their own place.
+// checkType reports where v, the value of x, does not have type t. what names the value in
+// messages, such as "the default". Literal parts of x are reported at their own position.
 func (d *decoder) checkType(x hclsyntax.Expression, v cty.Value, t *valueType, what string) bool {
 	if p, ok := x.(*hclsyntax.ParenthesesExpr); ok {
 		x = p.Expression
@@ -239,7 +238,7 @@ func (d *decoder) checkType(x hclsyntax.Expression, v cty.Value, t *valueType, w
 	}
 }
 
-// bounded reports a value that is too large.
+// checkSize reports a value that is too large.
 func (d *decoder) checkSize(x hclsyntax.Expression, v cty.Value) bool {
 	_, ok := d.eval.measure(v, x.Range())
 	return ok
@@ -266,7 +265,7 @@ func hasKind(v cty.Value, k kind) bool {
 	}
 }
 
-// describeValue names the type of v as the opposite of what is wanted.
+// describeValue returns the type of v, in contrast to the wanted kind.
 func describeValue(v cty.Value, wanted kind) string {
 	if (wanted == integerKind || wanted == bigintKind) && !v.IsNull() && v.Type() == cty.Number {
 		return "a fraction"
@@ -274,10 +273,10 @@ func describeValue(v cty.Value, wanted kind) string {
 	return typeOf(v)
 }
 
-// asKind says what to write in the place of v, which is not of the kind.
+// asKind returns how to write v as the wanted kind.
 func asKind(v cty.Value, wanted kind) string {
 	if v.IsNull() {
-		return "leave it out"
+		return "remove it"
 	}
 	switch wanted {
 	case stringKind:
@@ -307,7 +306,7 @@ func (d *decoder) checkItems(x hclsyntax.Expression, v cty.Value, t *valueType, 
 	return good
 }
 
-// itemExpr returns the expression of a list's item i, or x when x does not write the items out.
+// itemExpr returns the expression of list item i, or x if the list is not literal.
 func itemExpr(x hclsyntax.Expression, i int) hclsyntax.Expression {
 	if tuple, ok := x.(*hclsyntax.TupleConsExpr); ok && i < len(tuple.Exprs) {
 		return tuple.Exprs[i]
@@ -315,8 +314,8 @@ func itemExpr(x hclsyntax.Expression, i int) hclsyntax.Expression {
 	return x
 }
 
-// memberExprs returns a function that finds the expressions of a member of an object: of
-// its key and of its value. Both are x for a member that x does not write out.
+// memberExprs returns a function that finds the key and value expressions of an object member.
+// Both are x if the member is not literal.
 func (d *decoder) memberExprs(x hclsyntax.Expression) func(name string) (key, value hclsyntax.Expression) {
 	members := map[string]hclsyntax.ObjectConsItem{}
 	if o, ok := x.(*hclsyntax.ObjectConsExpr); ok {
@@ -358,7 +357,7 @@ func (d *decoder) checkObject(x hclsyntax.Expression, v cty.Value, t *valueType,
 		keyAt, at := exprs(key)
 		a := t.attr(key)
 		if a == nil {
-			d.fail("wrong-type", d.f.rng(keyAt.Range()), fmt.Sprintf("%s has no attribute %s", what, d.eval.show(key)), cmp.Or(diag.DidYouMean(key, t.names()), "its attributes are "+strings.Join(t.names(), ", ")))
+			d.fail("wrong-type", d.f.rng(keyAt.Range()), fmt.Sprintf("%s has no attribute %s", what, d.eval.show(key)), cmp.Or(diag.DidYouMean(key, t.names()), "use one of "+strings.Join(t.names(), ", ")))
 			good = false
 		} else if !d.checkType(at, value, a.typ, fmt.Sprintf("%q in %s", key, what)) {
 			good = false
@@ -366,7 +365,7 @@ func (d *decoder) checkObject(x hclsyntax.Expression, v cty.Value, t *valueType,
 	}
 	for _, a := range t.attrs {
 		if !a.optional && !present[a.name] {
-			d.fail("wrong-type", d.f.rng(x.Range()), fmt.Sprintf("%s lacks the attribute %q", what, a.name), fmt.Sprintf("write %s = …, or optional(…) in the type", a.name))
+			d.fail("wrong-type", d.f.rng(x.Range()), fmt.Sprintf("%s has no attribute %q", what, a.name), fmt.Sprintf("write %s = …, or optional(…) in the type", a.name))
 			good = false
 		}
 	}

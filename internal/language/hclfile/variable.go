@@ -16,11 +16,11 @@ import (
 	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
-// envPrefix begins the names of environment variables that give values. Those
-// for undeclared variables are ignored: they may be meant for someone else.
+// envPrefix is the prefix of environment variables with values. Values of undeclared variables
+// are ignored, because other programs may use them.
 const envPrefix = "MCPD_VAR_"
 
-// variables decodes the variable blocks and gives each its value.
+// variables decodes the variable blocks with their values.
 func (d *decoder) variables(all []*hclsyntax.Block, values definition.VarValues) map[string]definition.Variable {
 	vars := map[string]definition.Variable{}
 	taken := declaredNames{}
@@ -58,7 +58,7 @@ func (d *decoder) variable(b *hclsyntax.Block, values definition.VarValues) defi
 		}
 	}
 	if len(bigintsOf(t, "")) > 0 {
-		d.badType(b.Body.Attributes["type"].Expr.Range(), "a variable cannot be a bigint", "write type = string; BigInt(vars.NAME) reads it in a body")
+		d.badType(b.Body.Attributes["type"].Expr.Range(), "a variable cannot be a bigint", "write type = string, and use BigInt(vars.NAME) in a script")
 		t, typed = &valueType{kind: anyKind}, false
 	}
 	v.Type = schemaOf(t)
@@ -74,7 +74,7 @@ func (d *decoder) variable(b *hclsyntax.Block, values definition.VarValues) defi
 		v.Value, v.Given = d.given(b, t, given), &given.Text
 	case v.Value == nil && b.Body.Attributes["default"] == nil:
 		d.fail("missing-value", v.Range, fmt.Sprintf("the variable %q has no value", v.Name),
-			fmt.Sprintf("give it a default, a line in a *.mcpdvars file beside this one, --var %s=… or %s%s", v.Name, envPrefix, v.Name))
+			fmt.Sprintf("give it a default, a line in a *.mcpdvars file next to this one, --var %s=… or %s%s", v.Name, envPrefix, v.Name))
 	}
 	return v
 }
@@ -86,7 +86,7 @@ func (d *decoder) fallback(b *hclsyntax.Block, t *valueType, typed bool) json.Ra
 		return nil
 	}
 	if vars := attr.Expr.Variables(); len(vars) > 0 {
-		d.fail("expression", d.f.rng(vars[0].SourceRange()), "the default of a variable cannot refer to other values", "write it out")
+		d.fail("expression", d.f.rng(vars[0].SourceRange()), "the default of a variable cannot refer to other values", "write a literal")
 		return nil
 	}
 	v, ok := d.eval.value(attr.Expr)
@@ -96,7 +96,7 @@ func (d *decoder) fallback(b *hclsyntax.Block, t *valueType, typed bool) json.Ra
 	return appendJSON(nil, v)
 }
 
-// given turns a value from outside into JSON. Messages never repeat it.
+// given converts a supplied value to JSON. Messages never contain it.
 func (d *decoder) given(b *hclsyntax.Block, t *valueType, g definition.VarValue) json.RawMessage {
 	fail := func() json.RawMessage {
 		d.fail("bad-value", d.f.rng(b.DefRange()), fmt.Sprintf("%s: the value of %q is not %s", g.Origin, b.Labels[0], t.describe()), givenHint(t))
@@ -115,7 +115,7 @@ func (d *decoder) given(b *hclsyntax.Block, t *valueType, g definition.VarValue)
 	if problems.HasErrors() || len(x.Variables()) > 0 {
 		return fail()
 	}
-	// The text is no part of the file: what is wrong with it is told as a whole.
+	// The text is not part of the file, so its errors are reported together.
 	var ignored diag.List
 	outside := &decoder{f: &File{path: d.f.path, source: g.Text, positions: newPlaces(g.Text)}}
 	outside.eval = newEvaluator(outside.f, Scope{}, &ignored)
@@ -133,11 +133,11 @@ func givenHint(t *valueType) string {
 	case numberKind, integerKind:
 		return "write digits"
 	default:
-		return "write it as in HCL or JSON, such as [\"a\", \"b\"]"
+		return "write it in HCL or JSON, such as [\"a\", \"b\"]"
 	}
 }
 
-// ParseVars reads a *.mcpdvars file: one NAME = literal on each line, in HCL.
+// ParseVars parses a *.mcpdvars file: one NAME = literal per line, in HCL.
 func ParseVars(src Source) (_ definition.VarValues, problems diag.List) {
 	f := &File{path: src.Path}
 	defer f.reportPanic(&problems)

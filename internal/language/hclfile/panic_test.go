@@ -15,9 +15,8 @@ import (
 	"github.com/mcpd/mcpd/diag"
 )
 
-// TestMisshapen_blocks: no block that is written as an argument, or with other labels than it
-// has, ends the process: it is reported.
-func TestMisshapen_blocks(t *testing.T) {
+// A block written as an argument, or with wrong labels, is reported and causes no panic.
+func TestDecode_misshapenBlocks(t *testing.T) {
 	for kind, top := range fileRules {
 		problems := map[Kind]func(Source) diag.List{ToolsKind: toolProblems, ConfigKind: configProblems}[Kind(kind)]
 		var nest func(before, after string, r *rule, depth int)
@@ -28,13 +27,13 @@ func TestMisshapen_blocks(t *testing.T) {
 					open := name + strings.Repeat(` "x"`, labels)
 					for _, body := range []string{open + " {\n}", open + " {\n}\n" + open + " {\n}"} {
 						if found := problems(Source{Path: "x.hcl", Bytes: []byte(before + body + after)}); labels != len(inner.labels) && !found.HasErrors() {
-							t.Errorf("%s%s%s: nothing is reported", before, body, after)
+							t.Errorf("%s%s%s: no error", before, body, after)
 						}
 					}
 				}
 				for _, value := range []string{"1", `"x"`, "{}"} {
 					if found := problems(Source{Path: "x.hcl", Bytes: fmt.Appendf(nil, "%s%s = %s%s", before, name, value, after)}); inner != nil && r.arg(name) == nil && !found.HasErrors() {
-						t.Errorf("%s%s = %s%s: nothing is reported", before, name, value, after)
+						t.Errorf("%s%s = %s%s: no error", before, name, value, after)
 					}
 				}
 				if depth < 4 {
@@ -46,9 +45,9 @@ func TestMisshapen_blocks(t *testing.T) {
 	}
 }
 
-// TestDecode_panic: a mistake in the decoder is reported at the file, and ends nothing.
+// A panic of the decoder is reported at the file.
 func TestDecode_panic(t *testing.T) {
-	f := &File{path: "x.hcl"} // has no body, so that both decoders panic
+	f := &File{path: "x.hcl"} // has no body, so both decoders panic
 	_, problems := f.Decode(Scope{})
 	_, more := f.DecodeConfig(nil)
 	for _, found := range []diag.List{problems, more} {
@@ -58,7 +57,7 @@ func TestDecode_panic(t *testing.T) {
 	}
 }
 
-// panickingExpression panics when it is evaluated, and in Variables if it is noVariables.
+// panickingExpression panics in evaluation, and in Variables if noVariables is set.
 type panickingExpression struct {
 	hclsyntax.Expression
 	noVariables bool
@@ -71,7 +70,7 @@ func (x panickingExpression) Variables() []hcl.Traversal {
 	return nil
 }
 
-// TestJoinLocals_panic: a panic is reported at the file of the local, and the other locals have values.
+// A panic is reported at the file of the local, and the other locals have values.
 func TestJoinLocals_panic(t *testing.T) {
 	good, problems := Parse(Source{Path: "good.hcl", Bytes: []byte("locals {\n  a = 1\n  c = local.b\n}\n")}, ToolsKind)
 	if len(problems) > 0 {
@@ -81,7 +80,7 @@ func TestJoinLocals_panic(t *testing.T) {
 		bad := &File{path: "bad.hcl", locals: []Local{{Name: "b", expr: panickingExpression{noVariables: noVariables}}}}
 		locals, problems := JoinLocals([]*File{good, bad}, nil, false)
 		if len(problems) == 0 {
-			t.Fatal("nothing is reported")
+			t.Fatal("no error")
 		}
 		for _, d := range problems {
 			if d.Code != codeInternal || d.Range.File != "bad.hcl" {
@@ -94,7 +93,7 @@ func TestJoinLocals_panic(t *testing.T) {
 	}
 }
 
-// TestEntryPoints_reportPanics: each exported function that reports diagnostics turns a panic into one.
+// Each exported function that returns diagnostics defers reportPanic.
 func TestEntryPoints_reportPanics(t *testing.T) {
 	paths, err := filepath.Glob("*.go")
 	if err != nil || len(paths) == 0 {
