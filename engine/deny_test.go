@@ -111,7 +111,7 @@ func TestDeniedBy_otherCauses(t *testing.T) {
 		}},
 	})
 	var told []string
-	for _, r := range []call.Request{calls("add", `{}`), calls("few", `{"n":10}`), calls("few", `{"n":1}`), calls("half", `{"n":1}`), calls("half", `{"n":3}`), calls("told", `{}`), calls("vast", `{}`)} {
+	for _, r := range []call.Request{toolCall("add", `{}`), toolCall("few", `{"n":10}`), toolCall("few", `{"n":1}`), toolCall("half", `{"n":1}`), toolCall("half", `{"n":3}`), toolCall("told", `{}`), toolCall("vast", `{}`)} {
 		answer := "ok"
 		if err := s.Execute(t.Context(), r).Err; err != nil {
 			answer = string(err.Code) + ": " + err.Message

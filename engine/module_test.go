@@ -141,7 +141,7 @@ tool "asks" {
 }`)}})
 	request := call.Request{Name: "asks", Can: call.Capabilities{Form: true}, Caller: anonymous()}
 	ask := mustAsk(t, s.Execute(t.Context(), request))
-	request.Resume = answers(ask, `{"ok":true}`)
+	request.Resume = respond(ask, `{"ok":true}`)
 	wantValue(t, s, request, `[1,2]`)
 }
 

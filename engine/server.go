@@ -337,7 +337,7 @@ func (s *Snapshot) Inside() insideSnapshot { return insideSnapshot{s} }
 
 type insideSnapshot struct{ snapshot *Snapshot }
 
-// Said returns the definitions in the files.
+// Definitions returns the definitions in the files.
 func (i insideSnapshot) Definitions() privdiff.Snapshot { return i.snapshot.catalog.Definitions }
 
 // Upstreams returns the upstream blocks, with resolved paths.

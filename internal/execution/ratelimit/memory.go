@@ -108,7 +108,7 @@ func (m *Memory) Release(charges []Charge) {
 	}
 }
 
-// Keep implements [Store].
+// SetLimits implements [Store].
 func (m *Memory) SetLimits(limits []*Limit) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
