@@ -55,7 +55,7 @@ func refundServer(t *testing.T, text string) (*engine.Server, *atomic.Int64, fst
 	return s, paid, tools
 }
 
-// refundCall is a call by a client with all input capabilities.
+// refundCall returns a call by a client with all input capabilities.
 func refundCall(arguments string, resume *call.Resume) call.Request {
 	r := deployCall("", resume)
 	r.Name, r.Arguments = "refund", json.RawMessage(arguments)

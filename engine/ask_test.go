@@ -63,7 +63,7 @@ func startEffects(t *testing.T) *effects {
 	return e
 }
 
-// deployCall is a call by a client with all input capabilities.
+// deployCall returns a call by a client with all input capabilities.
 func deployCall(service string, resume *call.Resume) call.Request {
 	return call.Request{
 		Name: "deploy", Arguments: json.RawMessage(fmt.Sprintf(`{"service":%q}`, service)), Resume: resume,

@@ -12,7 +12,7 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-// elicitingTools are tools with effects that request input.
+// elicitingTools returns tools with effects that request input.
 func elicitingTools(host string) string {
 	return fmt.Sprintf(deploy, host, host) + `
 tool "note" {
@@ -39,7 +39,7 @@ tool "outer" {
 `
 }
 
-// runCodeAskCall is a call of run_code by a client with all input capabilities.
+// runCodeAskCall returns a call of run_code by a client with all input capabilities.
 func runCodeAskCall(text string, resume *call.Resume) call.Request {
 	r := runCodeCall(text)
 	r.Can, r.Resume = call.Capabilities{Form: true}, resume
@@ -148,7 +148,7 @@ func TestCodeAsk_missingCapability(t *testing.T) {
 	}
 }
 
-// runCodeApproveCall is a call of run_code in mode approve.
+// runCodeApproveCall returns a call of run_code in mode approve.
 func runCodeApproveCall(text string, resume *call.Resume) call.Request {
 	r := runCodeAskCall(text, resume)
 	r.Arguments, _ = json.Marshal(map[string]string{"code": text, "mode": "approve"})

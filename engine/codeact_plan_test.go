@@ -18,7 +18,7 @@ import (
 	"github.com/mcpd/mcpd/identity"
 )
 
-// runCodePlanCall is a call of run_code in mode plan.
+// runCodePlanCall returns a call of run_code in mode plan.
 func runCodePlanCall(text string) call.Request {
 	arguments, _ := json.Marshal(map[string]string{"code": text, "mode": "plan"})
 	return tool("run_code", string(arguments))

@@ -68,7 +68,7 @@ func codeServer(t *testing.T, block string, more ...string) *engine.Server {
 	return server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", "codeact {\n"+block+"\n}\n"+strings.Join(more, "\n")), Tools: files("a.hcl", codeTools)}})
 }
 
-// runCodeCall is a call of run_code.
+// runCodeCall returns a call of run_code.
 func runCodeCall(text string) call.Request {
 	arguments, _ := json.Marshal(map[string]string{"code": text})
 	return tool("run_code", string(arguments))

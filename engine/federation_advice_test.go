@@ -13,7 +13,7 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-// newFixedUpstream is a server with one response to everything.
+// newFixedUpstream returns a server with one response to everything.
 func newFixedUpstream(t *testing.T, status int, kind, body string) (url string) {
 	return web(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", kind)

@@ -10,7 +10,7 @@ import (
 	"github.com/mcpd/mcpd/call"
 )
 
-// newCancellableUpstream is a server with a tool that blocks until it is cancelled.
+// newCancellableUpstream returns a server with a tool that blocks until it is cancelled.
 func newCancellableUpstream() (s *mcp.Server, begun, cancelled <-chan struct{}) {
 	first, last := make(chan struct{}), make(chan struct{})
 	s = mcp.NewServer(&mcp.Implementation{Name: "attentive", Version: "1"}, nil)

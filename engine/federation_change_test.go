@@ -11,7 +11,7 @@ import (
 	"github.com/mcpd/mcpd/call"
 )
 
-// newSubscribableUpstream is a server of 2026-07-28, and a channel that is closed when a client has subscribed to
+// newSubscribableUpstream returns a server of 2026-07-28, and a channel that is closed when a client has subscribed to
 // changes.
 func newSubscribableUpstream() (s *mcp.Server, told <-chan struct{}) {
 	listens := make(chan struct{})

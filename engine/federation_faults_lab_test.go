@@ -133,7 +133,7 @@ func writeRepeatedly(w http.ResponseWriter, r *http.Request, pause time.Duration
 	}
 }
 
-// answers are the faults of servers that respond.
+// answersThatFail are the faults of servers that respond.
 var answersThatFail = map[string]func(w http.ResponseWriter, r *http.Request, id string){
 	"hang at headers": func(_ http.ResponseWriter, r *http.Request, _ string) { hangRequest(r) },
 	"hang at body": func(w http.ResponseWriter, r *http.Request, _ string) {
@@ -246,7 +246,7 @@ func serveFaultyHosts() {
 	printHosts(hosts)
 }
 
-// serveHealthyHosts is failAll with healthy hosts.
+// serveHealthyHosts is serveFaultyHosts with healthy hosts.
 func serveHealthyHosts() {
 	url := serveHost(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		respondHealthy(w, read(r), `[{"name":"work","inputSchema":{"type":"object"}}]`)
@@ -258,7 +258,7 @@ func serveHealthyHosts() {
 	printHosts(hosts)
 }
 
-// serveTestUpstream is failAll for [newTestUpstream].
+// serveTestUpstream is serveFaultyHosts for [newTestUpstream].
 func serveTestUpstream() {
 	one := newTestUpstream()
 	printHosts(map[string]string{"lab": serveHost(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return one }, &mcp.StreamableHTTPOptions{Stateless: true}))})

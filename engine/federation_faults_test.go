@@ -36,7 +36,7 @@ func (s *upstreamSet) addBlock(mode, name, where string, tool bool) {
 	}
 }
 
-// startTime is the start timeout of the upstreams.
+// startTime returns the start timeout of the upstreams.
 func startTime() string {
 	if os.Getenv("MCPD_LONG") != "" {
 		return "5s"

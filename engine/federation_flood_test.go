@@ -37,7 +37,7 @@ func TestUpstream_duplicateListsBounded(t *testing.T) {
 	}
 }
 
-// newLargeUpstream is a server with three tools more than the limit.
+// newLargeUpstream returns a server with three tools more than the limit.
 func newLargeUpstream(t *testing.T) (url string) {
 	up := mcp.NewServer(&mcp.Implementation{Name: "many", Version: "1"}, &mcp.ServerOptions{PageSize: 1000})
 	for i := range 2003 {

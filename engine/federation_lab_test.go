@@ -16,7 +16,7 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-// newTestUpstream is a server of the official SDK, with a tool for each feature.
+// newTestUpstream returns a server of the official SDK, with a tool for each feature.
 func newTestUpstream() *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "lab", Version: "1"}, &mcp.ServerOptions{
 		Instructions: "Ask the lab.",

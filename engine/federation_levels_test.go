@@ -13,7 +13,7 @@ import (
 	"github.com/mcpd/mcpd/call"
 )
 
-// newLoggingUpstreams are servers of both protocol eras with a tool that logs one record per level, by
+// newLoggingUpstreams returns servers of both protocol eras with a tool that logs one record per level, by
 // transport.
 func newLoggingUpstreams(t *testing.T) map[string]string {
 	s := mcp.NewServer(&mcp.Implementation{Name: "talker", Version: "1"}, nil)

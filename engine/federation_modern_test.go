@@ -13,7 +13,7 @@ import (
 	"github.com/mcpd/mcpd/call"
 )
 
-// newAskingUpstream is a server of 2026-07-28 that ends its calls with input requests, and records the
+// newAskingUpstream returns a server of 2026-07-28 that ends its calls with input requests, and records the
 // responses. It ignores the client's capabilities.
 func newAskingUpstream(t *testing.T) (url string, told *[]string) {
 	up, told := mcp.NewServer(&mcp.Implementation{Name: "curious", Version: "1"}, nil), &[]string{}

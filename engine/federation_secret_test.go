@@ -39,7 +39,7 @@ func (g *syncBuffer) String() string {
 	return g.text.String()
 }
 
-// newEchoUpstream is a server that echoes its key everywhere. A deaf one rejects all requests, with long
+// newEchoUpstream returns a server that echoes its key everywhere. A deaf one rejects all requests, with long
 // errors.
 func newEchoUpstream(t *testing.T, deaf bool) (url string) {
 	return web(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -156,7 +156,7 @@ func TestUpstream_notifications(t *testing.T) {
 	}
 }
 
-// askableCall is a call by a client with all input capabilities.
+// askableCall returns a call by a client with all input capabilities.
 func askableCall(name string) call.Request {
 	return call.Request{Name: name, Can: call.Capabilities{Form: true, URL: true, Sample: true, Roots: true}}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/mcpd/mcpd/extensions/telemetry"
 )
 
-// newMetaUpstreams are servers of both protocol eras with a tool that returns the _meta of its call.
+// newMetaUpstreams returns servers of both protocol eras with a tool that returns the _meta of its call.
 func newMetaUpstreams(t *testing.T) map[string]string {
 	s := mcp.NewServer(&mcp.Implementation{Name: "lab", Version: "1"}, nil)
 	s.AddTool(&mcp.Tool{Name: "meta", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {

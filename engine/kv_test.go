@@ -48,7 +48,7 @@ hook "count" {
 }
 `
 
-// kvCountCall is a call of the counting tool by a principal in a session.
+// kvCountCall returns a call of the counting tool by a principal in a session.
 func kvCountCall(who, session string) call.Request {
 	return call.Request{Name: "count", Caller: identity.Caller{
 		Principal: identity.Principal{ID: who, Kind: identity.KindLocal},

@@ -23,7 +23,7 @@ type account struct {
 	Times   int    `json:"times,omitempty"`
 }
 
-// ledger is a module with a grant per account.
+// ledger returns a module with a grant per account.
 func ledger(posted *atomic.Int64) engine.HostModule {
 	accounts := func(options json.RawMessage) (list []string, err error) {
 		var o struct{ Accounts []string }

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// newRawUpstream is a server with a literal tools list.
+// newRawUpstream returns a server with a literal tools list.
 func newRawUpstream(t *testing.T, tools string) (url string) {
 	return web(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var m struct {

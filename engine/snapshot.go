@@ -71,7 +71,7 @@ type Listen struct {
 	TLS *ListenTLS
 }
 
-// Revision is the content hash of the snapshot.
+// Revision returns the content hash of the snapshot.
 func (s *Snapshot) Revision() string { return s.catalog.Revision }
 
 // Info returns the metadata of the server.

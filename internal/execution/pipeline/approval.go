@@ -93,7 +93,7 @@ func (x *execution) approvalError(ctx context.Context, reason string) *call.Erro
 	return x.denied(ctx, least.policy, policylang.Decision{Reason: reason})
 }
 
-// disclosureRank is higher if a policy discloses less.
+// disclosureRank returns a number that is higher if a policy discloses less.
 func disclosureRank(p *catalog.Policy) int {
 	return slices.Index([]string{definition.DiscloseReason, definition.DiscloseGeneric, definition.DiscloseHide}, p.Disclose)
 }

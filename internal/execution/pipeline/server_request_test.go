@@ -91,7 +91,7 @@ func newAuthPipeline(t *testing.T) *authPipeline {
 	return &authPipeline{t, p, brokers.OAuthCallbacks()}
 }
 
-// request is a call by ada, which may resume from an ask with one response for all requests.
+// request returns a call by ada, which may resume from an ask with one response for all requests.
 func request(from *call.Ask, answer string) call.Request {
 	r := call.Request{
 		Kind: call.Tools, Name: "mine", Arguments: json.RawMessage(`{}`), Can: call.Capabilities{URL: true, Form: true},

@@ -27,7 +27,7 @@ type Rate struct {
 	Per   time.Duration
 }
 
-// interval is the time until one more call is possible, rounded up so that the rate is never
+// interval returns the time until one more call is possible, rounded up so that the rate is never
 // exceeded.
 func (r Rate) interval() time.Duration {
 	if r.Calls <= 0 {
