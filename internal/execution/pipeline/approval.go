@@ -40,11 +40,11 @@ const maxApprovalRounds = 3
 // digest returns the hash of the question. The suspension is also bound to the principal, the
 // definition and the arguments.
 func (a *approval) digest() [sha256.Size]byte {
-	var told []byte
+	var question []byte
 	for _, c := range a.reasons {
-		told = fmt.Appendf(told, "%q%q", c.policy.Name, c.reason)
+		question = fmt.Appendf(question, "%q%q", c.policy.Name, c.reason)
 	}
-	return sha256.Sum256(told)
+	return sha256.Sum256(question)
 }
 
 // requestApproval asks the user to approve the call. It denies the call if it cannot ask.
@@ -89,8 +89,8 @@ func (x *execution) approvalError(ctx context.Context, reason string) *call.Erro
 	if len(x.approval.reasons) == 0 { // a reload has removed them since the user was asked
 		return &call.Error{Code: call.PolicyDenied, Message: reason, DeniedBy: DeniedByApproval}
 	}
-	least := slices.MaxFunc(x.approval.reasons, func(a, b approvalReason) int { return disclosureRank(a.policy) - disclosureRank(b.policy) })
-	return x.denied(ctx, least.policy, policylang.Decision{Reason: reason})
+	strictest := slices.MaxFunc(x.approval.reasons, func(a, b approvalReason) int { return disclosureRank(a.policy) - disclosureRank(b.policy) })
+	return x.denied(ctx, strictest.policy, policylang.Decision{Reason: reason})
 }
 
 // disclosureRank returns a number that is higher if a policy discloses less.
@@ -112,16 +112,16 @@ func (a *approval) joinReasons(between string) string {
 func (x *execution) approvalMessage() (message string, whole bool) {
 	var b strings.Builder
 	whole = true
-	line := func(text string, most int) (length int) {
-		shown, all := safetext.Whole(text, most)
-		whole = whole && all
+	line := func(text string, limit int) (length int) {
+		shown, complete := safetext.Whole(text, limit)
+		whole = whole && complete
 		b.WriteString(shown)
 		return len(shown)
 	}
-	left := maxReasons
+	remaining := maxReasons
 	for _, c := range x.approval.reasons {
-		whole = whole && !c.cut && left > 0
-		left -= line(c.reason, max(0, left))
+		whole = whole && !c.cut && remaining > 0
+		remaining -= line(c.reason, max(0, remaining))
 		b.WriteString("\n")
 	}
 	called := x.name()
