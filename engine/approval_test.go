@@ -214,7 +214,7 @@ func TestApproval_messageEscaping(t *testing.T) {
 
 // A call is denied if any part of the question is too long.
 func TestApproval_cutText(t *testing.T) {
-	const asked = "POLICY_DENIED: the call needs the approval of a user, and what they would have to read is too long to be shown whole"
+	const asked = "POLICY_DENIED: the call needs the approval of a user, but the question is too long to show; shorten the arguments"
 	more := strings.Replace(strings.Replace(refund, `policy "`, `policy "second_`, 1), `"A refund of " + string(args.amount)`, `"Also " + args.note`, 1)
 	more = more[strings.Index(more, "policy "):]
 	for name, row := range map[string]struct {

@@ -94,7 +94,7 @@ prompt "completed" {
 // In strict mode no result and no denial is returned without an outcome record, and nothing is done
 // without an intent record. In relaxed mode the lines stay in memory.
 func TestAudit_strictFullDisk(t *testing.T) {
-	const refusal = "the server cannot write down the call; try again in a second"
+	const refusal = "the server cannot audit the call; try again in a second"
 	for _, mode := range []string{"strict", "relaxed"} {
 		path := filepath.Join(t.TempDir(), "audit.jsonl")
 		config := files("mcpd.hcl", auditBlock(path, "  mode = \""+mode+"\"\n  capture = [\"long\"]\n"))

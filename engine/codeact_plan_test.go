@@ -62,7 +62,7 @@ tool "rehearses" {
 let refused;
 try { await says_it_reads() } catch (e) { refused = e.message }
 return [refused, await rehearses()];`))
-	want := `{"result":["in a plan, a tool that reads cannot call \"writes\", which does more than that",null],"stdout":"","calls":[{"tool":"says_it_reads","outcome":"EXECUTION_ERROR"},{"tool":"rehearses","outcome":"dry_run","arguments":{}}]}`
+	want := `{"result":["in a plan, a read-only tool cannot call \"writes\", which is not read-only",null],"stdout":"","calls":[{"tool":"says_it_reads","outcome":"EXECUTION_ERROR"},{"tool":"rehearses","outcome":"dry_run","arguments":{}}]}`
 	if string(got.Structured) != want {
 		t.Errorf("got  %s %s\nwant %s", got.Structured, outcomeLine(got), want)
 	}
@@ -115,7 +115,7 @@ return told;`
 	r := runCodePlanCall(program)
 	r.Can = call.Capabilities{Form: true}
 	got := executeCall(t, s, r)
-	const refused = "the tool wants to ask its user, and a plan asks nobody"
+	const refused = "the tool requests input from its user, which a plan cannot do"
 	want := `{"result":["EXECUTION_ERROR of choose: ` + refused + `","EXECUTION_ERROR of unsure: ` + refused + `"],"stdout":"",` +
 		`"calls":[{"tool":"writes","outcome":"planned","arguments":{},"approval":true},{"tool":"choose","outcome":"EXECUTION_ERROR"},{"tool":"unsure","outcome":"EXECUTION_ERROR"}]}`
 	if string(got.Structured) != want {
@@ -140,7 +140,7 @@ func TestPlan_upstreamCall(t *testing.T) {
 	s := federated(t, "codeact {}\n"+upstreamAt(url, `ask = ["elicit"]`, "override \"asks\" {\n    read_only = true\n  }"))
 	r := runCodePlanCall("await lab.asks()")
 	r.Can = call.Capabilities{Form: true}
-	if got := outcomeLine(executeCall(t, s, r)); !strings.Contains(got, "a plan asks nobody") {
+	if got := outcomeLine(executeCall(t, s, r)); !strings.Contains(got, "which a plan cannot do") {
 		t.Errorf("it ends with %s", got)
 	}
 	select {

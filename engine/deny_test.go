@@ -120,7 +120,7 @@ func TestDeniedBy_otherCauses(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{
 		"POLICY_DENIED: no policy allows this call", "POLICY_DENIED: no policy allows this call", "ok", "POLICY_DENIED: Closed", "POLICY_DENIED: denied: a policy failed",
-		"POLICY_DENIED: the server cannot tell \"tenant\" for this caller", "POLICY_DENIED: denied by policy",
+		"POLICY_DENIED: the server cannot compute \"tenant\" for this caller", "POLICY_DENIED: denied by policy",
 	}, told); diff != "" {
 		t.Errorf("messages for callers (-want +got)\n%s", diff)
 	}

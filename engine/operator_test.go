@@ -193,7 +193,7 @@ func allRestrictedCalls() []restrictedCall {
 }
 
 // maskedMessage is the message for a failure if there are result policies.
-const maskedMessage = "EXECUTION_ERROR: the tool failed, and what it said is not shown"
+const maskedMessage = "EXECUTION_ERROR: the tool failed; its message is hidden"
 
 // bypasses are edits of tool files that might bypass the operator: the files ("" removes one), the
 // error, if any, and the changed messages for callers, who get no result either.
@@ -363,7 +363,7 @@ func TestOperator_approvalReasons(t *testing.T) {
 	if shown := params.Message; !strings.HasPrefix(shown, reason+"\n") || strings.Count(shown, "Nothing to see") != 100 {
 		t.Errorf("the user is shown %d bytes: %.300s", len(shown), shown)
 	}
-	wantOutcome(t, asked(300), "POLICY_DENIED: the call needs the approval of a user, and what they would have to read is too long to be shown whole")
+	wantOutcome(t, asked(300), "POLICY_DENIED: the call needs the approval of a user, but the question is too long to show; shorten the arguments")
 }
 
 // The completion does not reveal the arguments.

@@ -60,7 +60,7 @@ func (x *execution) requestApproval(ctx context.Context, pause suspend.Suspensio
 	message, whole := x.approvalMessage()
 	if !whole {
 		x.approval.set(audit.ApprovalUnasked, reasonLong, [sha256.Size]byte{})
-		return call.Result{}, x.approvalError(ctx, "the call needs the approval of a user, and what they would have to read is too long to be shown whole")
+		return call.Result{}, x.approvalError(ctx, "the call needs the approval of a user, but the question is too long to show; shorten the arguments")
 	}
 	x.approval.set(audit.ApprovalUnasked, reasonServer, [sha256.Size]byte{})
 	open, err := pause.RequestApproval(message, x.approval.digest())
@@ -185,7 +185,7 @@ func (x *execution) isDryRun() bool {
 // runDry returns the result of a call that is not made. No limit is charged.
 func (x *execution) runDry(ctx context.Context, _ policylang.Input) (call.Result, *call.Error) {
 	if x.dryRun.reading {
-		return call.Result{}, newError(call.ExecutionError, nil, "in a plan, a tool that reads cannot call %q, which does more than that", x.entry.Name)
+		return call.Result{}, newError(call.ExecutionError, nil, "in a plan, a read-only tool cannot call %q, which is not read-only", x.entry.Name)
 	}
 	x.dryRun.mode, x.approval.reasons = dryRunSkipped, nil
 	if x.entry.DryRun == nil {

@@ -60,7 +60,7 @@ func unavailableError(gone *catalog.UnavailableError) *call.Error {
 }
 
 func auditError(err error) *call.Error {
-	e := newError(call.ExecutionError, err, "the server cannot write down the call; try again in a second")
+	e := newError(call.ExecutionError, err, "the server cannot audit the call; try again in a second")
 	e.RetryAfter, e.Overloaded = time.Second, true
 	return e
 }

@@ -94,7 +94,7 @@ func (x *execution) prepareArguments(ctx context.Context, facts policylang.Input
 	}
 	extra, input, err := x.entry.ComputeFrom(ctx, facts)
 	if err != nil {
-		denied := newError(call.PolicyDenied, fmt.Errorf("input %s: %w", input, err), "the server cannot tell %q for this caller", input)
+		denied := newError(call.PolicyDenied, fmt.Errorf("input %s: %w", input, err), "the server cannot compute %q for this caller", input)
 		denied.DeniedBy = DeniedByFrom
 		return denied
 	}
