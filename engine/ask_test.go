@@ -166,7 +166,7 @@ func TestResume_stateBoundToCall(t *testing.T) {
 	refuse("other arguments", deployCall("db", good), "arguments")
 	foreign := deployCall("web", good)
 	foreign.Caller.Principal.ID = "eve"
-	refuse("another principal", foreign, "somebody else")
+	refuse("another principal", foreign, "another caller")
 	for i := range len(ask.State) {
 		tampered := []byte(ask.State)
 		tampered[i] ^= 1
