@@ -77,7 +77,7 @@ func (s *Snapshot) Auths() []Auth { return authsOf(s.catalog.Auths) }
 // changed.
 func (s *Server) AuthsUsable() bool {
 	s.mu.Lock()
-	refused := s.last.failedAuth
+	failed := s.last.failedAuth
 	s.mu.Unlock()
-	return len(refused) > 0 && s.options.Front != nil && s.options.Front.CheckAuth(refused) == nil
+	return len(failed) > 0 && s.options.Front != nil && s.options.Front.CheckAuth(failed) == nil
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/mcpd/mcpd/identity"
 )
 
-// gated adds a Go tool that signals its start, and blocks until it is released.
-func gated(t *testing.T, s *engine.Server) (begun, release chan struct{}) {
+// addBlockingTool adds a Go tool that signals its start, and blocks until it is released.
+func addBlockingTool(t *testing.T, s *engine.Server) (begun, release chan struct{}) {
 	t.Helper()
 	begun, release = make(chan struct{}), make(chan struct{})
 	err := engine.AddTool(s, engine.ToolOptions{Name: "gated", Timeout: time.Minute}, func(context.Context, identity.Agent, struct{}) (struct{}, error) {
@@ -30,7 +30,7 @@ func gated(t *testing.T, s *engine.Server) (begun, release chan struct{}) {
 	return begun, release
 }
 
-func codeOf(t *testing.T, err error) *call.Error {
+func callError(t *testing.T, err error) *call.Error {
 	t.Helper()
 	var failed *call.Error
 	if !errors.As(err, &failed) {
@@ -44,7 +44,7 @@ func TestConcurrency_rejectsExcessCalls(t *testing.T) {
 	s := server(t, engine.Options{
 		Files: engine.Files{Config: files("mcpd.hcl", "limits { concurrency = 1 }\n"), Tools: files("add.hcl", addTool)}, Hooks: []engine.Hook{seen.hook},
 	})
-	begun, release := gated(t, s)
+	begun, release := addBlockingTool(t, s)
 	ended := make(chan error)
 	go func() {
 		_, err := s.Call(context.Background(), "gated", nil)
@@ -52,7 +52,7 @@ func TestConcurrency_rejectsExcessCalls(t *testing.T) {
 	}()
 	<-begun
 	_, err := s.Call(t.Context(), "add", map[string]any{"a": 1, "b": 2})
-	failed := codeOf(t, err)
+	failed := callError(t, err)
 	if failed.Code != call.ExecutionError || !failed.Overloaded || failed.RetryAfter <= 0 {
 		t.Errorf("got %+v", failed)
 	}
@@ -71,7 +71,7 @@ func TestConcurrency_rejectsExcessCalls(t *testing.T) {
 
 func TestDrain_waitsForRunningCalls(t *testing.T) {
 	s := server(t, engine.Options{Files: engine.Files{Tools: files("add.hcl", addTool)}})
-	begun, release := gated(t, s)
+	begun, release := addBlockingTool(t, s)
 	ended, drained := make(chan error), make(chan error)
 	go func() {
 		_, err := s.Call(context.Background(), "gated", nil)
@@ -84,7 +84,7 @@ func TestDrain_waitsForRunningCalls(t *testing.T) {
 		t.Errorf("drained with %v while a call runs", err)
 	}
 	_, err := s.Call(t.Context(), "add", map[string]any{"a": 1, "b": 2})
-	if failed := codeOf(t, err); !failed.Overloaded || !strings.Contains(failed.Message, "shutting down") {
+	if failed := callError(t, err); !failed.Overloaded || !strings.Contains(failed.Message, "shutting down") {
 		t.Errorf("got %+v", failed)
 	}
 	if status := s.Status(); !status.Draining || status.Running != 1 {

@@ -40,18 +40,18 @@ func (l approvalLine) String() string {
 	return strings.Join(strings.Fields(fmt.Sprintf("%s %d %s %s: %s %s %v", l.Kind, l.Leg, l.Outcome, l.Principal.ID, a.State, a.Why, a.Policies)), " ")
 }
 
-// approvals is a server with an approval policy, and its audit log.
-type approvals struct {
+// approvalServer is a server with an approval policy, and its audit log.
+type approvalServer struct {
 	t     *testing.T
 	s     *engine.Server
 	tools fstest.MapFS
 	path  string
 }
 
-// askingServer returns a server that audits its calls in a mode.
-func askingServer(t *testing.T, mode, text string, pay func(context.Context) (string, error)) *approvals {
+// newApprovalServer returns a server that audits its calls in a mode.
+func newApprovalServer(t *testing.T, mode, text string, pay func(context.Context) (string, error)) *approvalServer {
 	t.Helper()
-	a := &approvals{t: t, tools: files("refund.hcl", text), path: filepath.Join(t.TempDir(), "audit.jsonl")}
+	a := &approvalServer{t: t, tools: files("refund.hcl", text), path: filepath.Join(t.TempDir(), "audit.jsonl")}
 	a.s = unloaded(t, engine.Options{Files: engine.Files{Tools: a.tools, Config: files("mcpd.hcl", auditBlock(a.path, "  mode = \""+mode+"\"\n"))}})
 	goTool(t, a.s, "pay", pay)
 	if _, err := a.s.Load(t.Context()); err != nil {
@@ -61,7 +61,7 @@ func askingServer(t *testing.T, mode, text string, pay func(context.Context) (st
 }
 
 // reload changes the approval policy.
-func (a *approvals) reload(text string) {
+func (a *approvalServer) reload(text string) {
 	a.t.Helper()
 	a.tools["refund.hcl"] = files("refund.hcl", text)["refund.hcl"]
 	if _, err := a.s.Load(a.t.Context()); err != nil {
@@ -69,8 +69,8 @@ func (a *approvals) reload(text string) {
 	}
 }
 
-// closed closes the server, and returns the lines of refund and the whole log.
-func (a *approvals) closed() (lines []approvalLine, text string) {
+// closeAndRead closes the server, and returns the lines of refund and the whole log.
+func (a *approvalServer) closeAndRead() (lines []approvalLine, text string) {
 	a.t.Helper()
 	if err := a.s.Close(context.Background()); err != nil {
 		a.t.Fatal(err)
@@ -89,8 +89,8 @@ func (a *approvals) closed() (lines []approvalLine, text string) {
 	return lines, text
 }
 
-// unanswered returns the root ids of approvals without a response.
-func (a *approvals) unanswered() (roots []string) {
+// unansweredRoots returns the root ids of approvals without a response.
+func (a *approvalServer) unansweredRoots() (roots []string) {
 	a.t.Helper()
 	err := audit.Unanswered(a.path, 99, func(l *audit.Line) error {
 		var one approvalLine
@@ -121,22 +121,22 @@ func paid(context.Context) (string, error) { return "paid", nil }
 // approval is on disk before the tool runs.
 func TestApproval_auditStates(t *testing.T) {
 	var before string
-	var a *approvals
-	a = askingServer(t, "strict", refund, func(context.Context) (string, error) {
+	var a *approvalServer
+	a = newApprovalServer(t, "strict", refund, func(context.Context) (string, error) {
 		_, before = linesOf(t, a.path)
 		return "paid", nil
 	})
-	ask := mustAsk(t, a.s.Execute(t.Context(), refunds(`{"amount":70}`, nil)))
-	approved := refunds(`{"amount":70}`, acts(ask, "accept"))
-	wantSaid(t, a.s.Execute(t.Context(), refunds(`{"amount":70}`, &call.Resume{State: ask.State})), "asks approval") // without a response
-	wantSaid(t, a.s.Execute(t.Context(), approved), `"paid"`)
-	wantSaid(t, a.s.Execute(t.Context(), approved), `"paid"`) // the same request again
+	ask := mustAsk(t, a.s.Execute(t.Context(), refundCall(`{"amount":70}`, nil)))
+	approved := refundCall(`{"amount":70}`, respondWith(ask, "accept"))
+	wantOutcome(t, a.s.Execute(t.Context(), refundCall(`{"amount":70}`, &call.Resume{State: ask.State})), "asks approval") // without a response
+	wantOutcome(t, a.s.Execute(t.Context(), approved), `"paid"`)
+	wantOutcome(t, a.s.Execute(t.Context(), approved), `"paid"`) // the same request again
 	// A later response to an answered question has no effect.
-	wantSaid(t, a.s.Execute(t.Context(), refunds(`{"amount":70}`, &call.Resume{State: ask.State})), "asks approval")
-	if r := a.s.Execute(t.Context(), refunds(`{"amount":70}`, acts(ask, "perhaps"))); r.Err == nil || r.Err.Code != call.InvalidInput {
+	wantOutcome(t, a.s.Execute(t.Context(), refundCall(`{"amount":70}`, &call.Resume{State: ask.State})), "asks approval")
+	if r := a.s.Execute(t.Context(), refundCall(`{"amount":70}`, respondWith(ask, "perhaps"))); r.Err == nil || r.Err.Code != call.InvalidInput {
 		t.Errorf("an invalid response gets %s, %v", r.Value, r.Err)
 	}
-	lines, text := a.closed()
+	lines, text := a.closeAndRead()
 	const by = " [large]"
 	wantLines(t, lines,
 		"outcome 1 input_required anonymous: asked"+by, "outcome 2 input_required anonymous: asked again"+by,
@@ -154,14 +154,14 @@ func TestApproval_auditStates(t *testing.T) {
 	if strings.Contains(text, "A refund of") {
 		t.Errorf("the log contains the question: %s", text)
 	}
-	if roots := a.unanswered(); len(roots) > 0 {
+	if roots := a.unansweredRoots(); len(roots) > 0 {
 		t.Errorf("not answered are %v", roots)
 	}
 }
 
 // The state is refused, unasked with a reason, or asked without a response.
 func TestApproval_auditDeclined(t *testing.T) {
-	a := askingServer(t, "relaxed", refund+`
+	a := newApprovalServer(t, "relaxed", refund+`
 tool "outer" {
   allow {
     call { tools = ["refund"] }
@@ -169,24 +169,24 @@ tool "outer" {
   run = "return await tools.refund({ amount: 70 }).catch(() => 0)"
 }
 `, paid)
-	declined := mustAsk(t, a.s.Execute(t.Context(), refunds(`{"amount":70}`, nil)))
-	left := mustAsk(t, a.s.Execute(t.Context(), refunds(`{"amount":80}`, nil)))
+	declined := mustAsk(t, a.s.Execute(t.Context(), refundCall(`{"amount":70}`, nil)))
+	left := mustAsk(t, a.s.Execute(t.Context(), refundCall(`{"amount":80}`, nil)))
 	for range 2 { // a repeated request gets the same result
-		wantSaid(t, a.s.Execute(t.Context(), refunds(`{"amount":70}`, acts(declined, "decline"))), "POLICY_DENIED: the user did not approve the call")
+		wantOutcome(t, a.s.Execute(t.Context(), refundCall(`{"amount":70}`, respondWith(declined, "decline"))), "POLICY_DENIED: the user did not approve the call")
 	}
-	mute := refunds(`{"amount":70}`, nil)
+	mute := refundCall(`{"amount":70}`, nil)
 	mute.Can = call.Capabilities{}
 	a.s.Execute(t.Context(), mute)
-	outer := refunds("", nil)
+	outer := refundCall("", nil)
 	outer.Name, outer.Arguments = "outer", nil
-	wantSaid(t, a.s.Execute(t.Context(), outer), "0")
-	a.s.Execute(t.Context(), refunds(`{"amount":7}`, nil))
+	wantOutcome(t, a.s.Execute(t.Context(), outer), "0")
+	a.s.Execute(t.Context(), refundCall(`{"amount":7}`, nil))
 	// Another principal or other arguments with the state leave it open.
-	other := refunds(`{"amount":80}`, acts(left, "accept"))
+	other := refundCall(`{"amount":80}`, respondWith(left, "accept"))
 	other.Caller.Principal = identity.Principal{ID: "eve", Kind: identity.KindLocal}
-	wantSaid(t, a.s.Execute(t.Context(), other), "INVALID_INPUT: the request state belongs to another caller")
-	a.s.Execute(t.Context(), refunds(`{"amount":90}`, acts(left, "accept")))
-	lines, text := a.closed()
+	wantOutcome(t, a.s.Execute(t.Context(), other), "INVALID_INPUT: the request state belongs to another caller")
+	a.s.Execute(t.Context(), refundCall(`{"amount":90}`, respondWith(left, "accept")))
+	lines, text := a.closeAndRead()
 	const by = " [large]"
 	wantLines(t, lines,
 		"outcome 1 input_required anonymous: asked"+by, "outcome 1 input_required anonymous: asked"+by,
@@ -200,7 +200,7 @@ tool "outer" {
 	if strings.Contains(text, "A refund of") {
 		t.Errorf("the log contains the question: %s", text)
 	}
-	if diff := cmp.Diff([]string{lines[1].Root}, a.unanswered()); diff != "" {
+	if diff := cmp.Diff([]string{lines[1].Root}, a.unansweredRoots()); diff != "" {
 		t.Errorf("not answered (-want +got)\n%s", diff)
 	}
 }
@@ -209,24 +209,24 @@ tool "outer" {
 func TestApproval_auditChangedPolicy(t *testing.T) {
 	tool, policy, _ := strings.Cut(refund, "policy \"large\"")
 	policy = "policy \"large\"" + policy
-	a := askingServer(t, "relaxed", refund, paid)
-	first := mustAsk(t, a.s.Execute(t.Context(), refunds(`{"amount":70}`, nil)))
-	second := mustAsk(t, a.s.Execute(t.Context(), refunds(`{"amount":70}`, nil)))
-	third := mustAsk(t, a.s.Execute(t.Context(), refunds(`{"amount":70}`, nil)))
+	a := newApprovalServer(t, "relaxed", refund, paid)
+	first := mustAsk(t, a.s.Execute(t.Context(), refundCall(`{"amount":70}`, nil)))
+	second := mustAsk(t, a.s.Execute(t.Context(), refundCall(`{"amount":70}`, nil)))
+	third := mustAsk(t, a.s.Execute(t.Context(), refundCall(`{"amount":70}`, nil)))
 	a.reload(tool)
-	wantSaid(t, a.s.Execute(t.Context(), refunds(`{"amount":70}`, acts(first, "accept"))), `"paid"`)
-	wantSaid(t, a.s.Execute(t.Context(), refunds(`{"amount":70}`, acts(second, "decline"))), "POLICY_DENIED: the user did not approve the call")
+	wantOutcome(t, a.s.Execute(t.Context(), refundCall(`{"amount":70}`, respondWith(first, "accept"))), `"paid"`)
+	wantOutcome(t, a.s.Execute(t.Context(), refundCall(`{"amount":70}`, respondWith(second, "decline"))), "POLICY_DENIED: the user did not approve the call")
 	a.reload(tool + strings.Replace(policy, `"A refund of " + string(args.amount)`, `"Call " + call.id`, 1))
-	r := refunds(`{"amount":70}`, acts(third, "accept"))
+	r := refundCall(`{"amount":70}`, respondWith(third, "accept"))
 	for range 2 {
-		r.Resume = acts(mustAsk(t, a.s.Execute(t.Context(), r)), "accept")
+		r.Resume = respondWith(mustAsk(t, a.s.Execute(t.Context(), r)), "accept")
 	}
 	for range 2 { // a repeated request gets the same result
 		a.s.Execute(t.Context(), r)
 	}
 	// A repeated request with the first state is asked the question of the current policy.
-	wantSaid(t, a.s.Execute(t.Context(), refunds(`{"amount":70}`, acts(third, "accept"))), "asks approval")
-	lines, text := a.closed()
+	wantOutcome(t, a.s.Execute(t.Context(), refundCall(`{"amount":70}`, respondWith(third, "accept"))), "asks approval")
+	lines, text := a.closeAndRead()
 	const asked, by = "outcome 1 input_required anonymous: asked [large]", " [large]"
 	wantLines(t, lines, asked, asked, asked, "outcome 2 ok anonymous: given []", "outcome 2 POLICY_DENIED anonymous: refused []",
 		"outcome 2 input_required anonymous: asked"+by, "outcome 3 input_required anonymous: asked"+by, "outcome 4 POLICY_DENIED anonymous: unasked changing"+by,
@@ -241,7 +241,7 @@ func TestApproval_auditChangedPolicy(t *testing.T) {
 	if strings.Contains(text, ": Call ") || strings.Contains(text, "A refund of") {
 		t.Errorf("the log contains the question: %s", text)
 	}
-	if roots := a.unanswered(); len(roots) > 0 {
+	if roots := a.unansweredRoots(); len(roots) > 0 {
 		t.Errorf("not answered are %v", roots)
 	}
 }
@@ -262,24 +262,24 @@ policy "large" {
   reason            = "Money leaves"
 }
 `
-	a := askingServer(t, "relaxed", body, paid)
+	a := newApprovalServer(t, "relaxed", body, paid)
 	for _, amount := range []string{"1", "70"} {
-		r := refunds(`{"amount":`+amount+`}`, nil)
+		r := refundCall(`{"amount":`+amount+`}`, nil)
 		got := a.s.Execute(t.Context(), r)
 		for got.Ask != nil {
-			r.Resume = acts(got.Ask, "accept")
+			r.Resume = respondWith(got.Ask, "accept")
 			got = a.s.Execute(t.Context(), r)
 		}
-		wantSaid(t, got, `"accept"`)
+		wantOutcome(t, got, `"accept"`)
 	}
-	lines, _ := a.closed()
+	lines, _ := a.closeAndRead()
 	wantLines(t, lines, "outcome 1 input_required anonymous: none []", "outcome 2 ok anonymous: none []",
 		"outcome 1 input_required anonymous: asked [large]", "outcome 2 input_required anonymous: given [large]", "outcome 3 ok anonymous: given [large]")
 }
 
 // Neither an approval nor a denial records its reason.
 func TestApproval_auditRedactsReason(t *testing.T) {
-	a := askingServer(t, "strict", strings.Replace(refund, `"A refund of " + string(args.amount)`, `"With " + args.token`, 1)+`
+	a := newApprovalServer(t, "strict", strings.Replace(refund, `"A refund of " + string(args.amount)`, `"With " + args.token`, 1)+`
 tool "outer" {
   allow {
     call { tools = ["refund"] }
@@ -295,16 +295,16 @@ policy "odd" {
 }
 `, paid)
 	const arguments = `{"amount":70,"token":"t0ps3cret"}`
-	ask := mustAsk(t, a.s.Execute(t.Context(), refunds(arguments, nil)))
-	a.s.Execute(t.Context(), refunds(arguments, acts(ask, "decline")))
-	mute := refunds(arguments, nil)
+	ask := mustAsk(t, a.s.Execute(t.Context(), refundCall(arguments, nil)))
+	a.s.Execute(t.Context(), refundCall(arguments, respondWith(ask, "decline")))
+	mute := refundCall(arguments, nil)
 	mute.Can = call.Capabilities{}
-	wantSaid(t, a.s.Execute(t.Context(), mute), "POLICY_DENIED: the call needs the approval of a user, and the client cannot be asked for it: With [sensitive]")
-	outer := refunds("", nil)
+	wantOutcome(t, a.s.Execute(t.Context(), mute), "POLICY_DENIED: the call needs the approval of a user, and the client cannot be asked for it: With [sensitive]")
+	outer := refundCall("", nil)
 	outer.Name, outer.Arguments = "outer", nil
 	a.s.Execute(t.Context(), outer)
-	wantSaid(t, a.s.Execute(t.Context(), refunds(`{"amount":7,"token":"t0ps3cret"}`, nil)), "POLICY_DENIED: Not with [sensitive]")
-	lines, text := a.closed()
+	wantOutcome(t, a.s.Execute(t.Context(), refundCall(`{"amount":7,"token":"t0ps3cret"}`, nil)), "POLICY_DENIED: Not with [sensitive]")
+	lines, text := a.closeAndRead()
 	if strings.Contains(text, "t0ps3cret") || len(lines) != 5 || lines[4].Message != "Not with [sensitive]" {
 		t.Errorf("the log is %s", text)
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-// wipe needs an approval with the given reason.
-func wipe(reason string) string {
+// wipeFile needs an approval with the given reason.
+func wipeFile(reason string) string {
 	return `
 tool "wipe" {
   run = "return 1"
@@ -44,18 +44,18 @@ const changing = "POLICY_DENIED: the call needs the approval of a user, and the 
 
 // After three rounds the call is denied.
 func TestApproval_changingReason(t *testing.T) {
-	s := server(t, engine.Options{Files: engine.Files{Tools: files("w.hcl", wipe(`"Call " + call.id`))}})
-	r := calls("wipe", `{}`)
+	s := server(t, engine.Options{Files: engine.Files{Tools: files("w.hcl", wipeFile(`"Call " + call.id`))}})
+	r := toolCall("wipe", `{}`)
 	for range 3 {
-		r.Resume = acts(mustAsk(t, s.Execute(t.Context(), r)), "accept")
+		r.Resume = respondWith(mustAsk(t, s.Execute(t.Context(), r)), "accept")
 	}
-	if got := said(s.Execute(t.Context(), r)); !strings.HasPrefix(got, changing+"Call ") {
+	if got := outcomeText(s.Execute(t.Context(), r)); !strings.HasPrefix(got, changing+"Call ") {
 		t.Errorf("got %s", got)
 	}
 }
 
 func TestApproval_testWithoutMock(t *testing.T) {
-	unanswered, _, _ := strings.Cut(wipe(`"gone"`), "test ")
+	unanswered, _, _ := strings.Cut(wipeFile(`"gone"`), "test ")
 	s := server(t, engine.Options{Files: engine.Files{Tools: files("w.hcl", unanswered+"test \"t\" {\n  tool = \"wipe\"\n  expect { text = \"1\" }\n}\n")}})
 	results, err := s.RunTests(t.Context(), "")
 	want := "a host call had no mock; add\nmock \"elicit\" \"approval\" {\n  json = { action = \"accept\" } # or \"decline\"\n}"
@@ -65,7 +65,7 @@ func TestApproval_testWithoutMock(t *testing.T) {
 }
 
 func TestApproval_testChangingReason(t *testing.T) {
-	s := server(t, engine.Options{Files: engine.Files{Tools: files("w.hcl", wipe(`"Call " + call.id`))}})
+	s := server(t, engine.Options{Files: engine.Files{Tools: files("w.hcl", wipeFile(`"Call " + call.id`))}})
 	results, err := s.RunTests(t.Context(), "")
 	if err != nil || len(results) != 1 || results[0].Passed() || !strings.Contains(results[0].Failures[0], "changes each time") {
 		t.Errorf("got %+v, %v", results, err)
@@ -75,7 +75,7 @@ func TestApproval_testChangingReason(t *testing.T) {
 // The server's store is not even opened.
 func TestTestBlock_ownStateStore(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state", "mcpd.db")
-	s := server(t, engine.Options{Files: engine.Files{Tools: files("w.hcl", wipe(`"Always"`))}, StatePath: path})
+	s := server(t, engine.Options{Files: engine.Files{Tools: files("w.hcl", wipeFile(`"Always"`))}, StatePath: path})
 	if results, err := s.RunTests(t.Context(), ""); err != nil || len(results) != 1 || !results[0].Passed() {
 		t.Errorf("got %+v, %v", results, err)
 	}
@@ -87,7 +87,7 @@ func TestTestBlock_ownStateStore(t *testing.T) {
 func TestTestBlock_cancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	legs := 0
-	s := server(t, engine.Options{Files: engine.Files{Tools: files("w.hcl", wipe(`"Always"`))}, Policies: []engine.Policy{func(engine.PolicyInput) engine.Decision {
+	s := server(t, engine.Options{Files: engine.Files{Tools: files("w.hcl", wipeFile(`"Always"`))}, Policies: []engine.Policy{func(engine.PolicyInput) engine.Decision {
 		legs++
 		cancel()
 		return engine.Allow()
@@ -100,12 +100,12 @@ func TestTestBlock_cancelled(t *testing.T) {
 
 // The time of the user does not count.
 func TestApproval_deadline(t *testing.T) {
-	clock := &hand{}
-	s := server(t, engine.Options{Now: clock.now, Files: engine.Files{Tools: files("w.hcl", strings.Replace(wipe(`"Always"`), `"return 1"`, `"return call.deadline"`+"\n  timeout = \"500ms\"", 1))}})
-	r := calls("wipe", `{}`)
-	r.Resume = acts(mustAsk(t, s.Execute(t.Context(), r)), "accept")
+	clock := &manualClock{}
+	s := server(t, engine.Options{Now: clock.now, Files: engine.Files{Tools: files("w.hcl", strings.Replace(wipeFile(`"Always"`), `"return 1"`, `"return call.deadline"`+"\n  timeout = \"500ms\"", 1))}})
+	r := toolCall("wipe", `{}`)
+	r.Resume = respondWith(mustAsk(t, s.Execute(t.Context(), r)), "accept")
 	clock.advance(2 * time.Second)
-	wantSaid(t, s.Execute(t.Context(), r), strconv.FormatInt(clock.now().Add(500*time.Millisecond).UnixMilli(), 10))
+	wantOutcome(t, s.Execute(t.Context(), r), strconv.FormatInt(clock.now().Add(500*time.Millisecond).UnixMilli(), 10))
 }
 
 // If several policies apply, the most restrictive one counts.
@@ -116,13 +116,13 @@ func TestApproval_disclosure(t *testing.T) {
 		"generic": {"POLICY_DENIED: denied by policy", "POLICY_DENIED: denied by policy"},
 		"hide":    {`TOOL_NOT_FOUND: no tool named "refund"`, `TOOL_NOT_FOUND: no tool named "refund"`},
 	} {
-		s, paid, _ := till(t, strings.Replace(refund, "requires_approval", "disclose = \""+disclose+"\"\n  requires_approval", 1)+second)
-		mute := refunds(`{"amount":70}`, nil)
+		s, paid, _ := refundServer(t, strings.Replace(refund, "requires_approval", "disclose = \""+disclose+"\"\n  requires_approval", 1)+second)
+		mute := refundCall(`{"amount":70}`, nil)
 		mute.Can = call.Capabilities{}
-		wantSaid(t, s.Execute(t.Context(), mute), want[0])
-		ask := mustAsk(t, s.Execute(t.Context(), refunds(`{"amount":70}`, nil)))
+		wantOutcome(t, s.Execute(t.Context(), mute), want[0])
+		ask := mustAsk(t, s.Execute(t.Context(), refundCall(`{"amount":70}`, nil)))
 		for range 2 { // a repeated request gets the same result
-			wantSaid(t, s.Execute(t.Context(), refunds(`{"amount":70}`, acts(ask, "decline"))), want[1])
+			wantOutcome(t, s.Execute(t.Context(), refundCall(`{"amount":70}`, respondWith(ask, "decline"))), want[1])
 		}
 		if paid.Load() != 0 {
 			t.Error("it ran")
@@ -133,15 +133,15 @@ func TestApproval_disclosure(t *testing.T) {
 // The denial names its policy for the operator.
 func TestApproval_repeatedDenial(t *testing.T) {
 	var by []string
-	s := server(t, engine.Options{Files: engine.Files{Tools: files("w.hcl", wipe(`"Always"`))}, Hooks: []engine.Hook{func(_ context.Context, e call.Event) {
+	s := server(t, engine.Options{Files: engine.Files{Tools: files("w.hcl", wipeFile(`"Always"`))}, Hooks: []engine.Hook{func(_ context.Context, e call.Event) {
 		if e.Err != nil {
 			by = append(by, e.Err.DeniedBy)
 		}
 	}}})
-	r := calls("wipe", `{}`)
-	r.Resume = acts(mustAsk(t, s.Execute(t.Context(), r)), "decline")
+	r := toolCall("wipe", `{}`)
+	r.Resume = respondWith(mustAsk(t, s.Execute(t.Context(), r)), "decline")
 	for range 2 {
-		wantSaid(t, s.Execute(t.Context(), r), "POLICY_DENIED: the user did not approve the call")
+		wantOutcome(t, s.Execute(t.Context(), r), "POLICY_DENIED: the user did not approve the call")
 	}
 	if diff := cmp.Diff([]string{"asks", "asks"}, by); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)

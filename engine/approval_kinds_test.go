@@ -15,7 +15,7 @@ func TestApproval_allKinds(t *testing.T) {
 	s := server(t, engine.Options{
 		Files: engine.Files{
 			Config: files("mcpd.hcl", "policy \"signed\" {\n  requires_approval = \"true\"\n  reason = \"It is kept\"\n}\n"),
-			Tools:  files("all.hcl", three("vault", "cell", "letter")),
+			Tools:  files("all.hcl", itemsNamed("vault", "cell", "letter")),
 		},
 	})
 	for _, kind := range []struct {
@@ -38,13 +38,13 @@ func TestApproval_allKinds(t *testing.T) {
 		if shown := string(ask.Requests[0].Params); !strings.Contains(shown, "It is kept") || !strings.Contains(shown, kind.shown) {
 			t.Errorf("%s: the user is shown %s", name, shown)
 		}
-		wantSaid(t, s.Execute(t.Context(), ready(kind.request, acts(ask, "decline"))), "POLICY_DENIED: the user did not approve the call")
+		wantOutcome(t, s.Execute(t.Context(), ready(kind.request, respondWith(ask, "decline"))), "POLICY_DENIED: the user did not approve the call")
 		ask = mustAsk(t, s.Execute(t.Context(), ready(kind.request, nil)))
-		if got := s.Execute(t.Context(), ready(kind.other, acts(ask, "accept"))); got.Err == nil || got.Err.Code != call.InvalidInput {
-			t.Errorf("the approval of %s is valid for %s %s: %s", name, kind.other.Name, kind.other.Arguments, said(got))
+		if got := s.Execute(t.Context(), ready(kind.other, respondWith(ask, "accept"))); got.Err == nil || got.Err.Code != call.InvalidInput {
+			t.Errorf("the approval of %s is valid for %s %s: %s", name, kind.other.Name, kind.other.Arguments, outcomeText(got))
 		}
-		if got := s.Execute(t.Context(), ready(kind.request, acts(ask, "accept"))); got.Err != nil || got.Ask != nil || !strings.Contains(string(got.Reply), "done") {
-			t.Errorf("%s, after the approval: %s, %s", name, said(got), got.Reply)
+		if got := s.Execute(t.Context(), ready(kind.request, respondWith(ask, "accept"))); got.Err != nil || got.Ask != nil || !strings.Contains(string(got.Reply), "done") {
+			t.Errorf("%s, after the approval: %s, %s", name, outcomeText(got), got.Reply)
 		}
 	}
 }

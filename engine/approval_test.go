@@ -41,8 +41,8 @@ policy "large" {
 }
 `
 
-// till returns a server with a tool "pay" that counts its calls.
-func till(t *testing.T, text string) (*engine.Server, *atomic.Int64, fstest.MapFS) {
+// refundServer returns a server with a tool "pay" that counts its calls.
+func refundServer(t *testing.T, text string) (*engine.Server, *atomic.Int64, fstest.MapFS) {
 	tools, paid := files("refund.hcl", text), &atomic.Int64{}
 	s := unloaded(t, engine.Options{Files: engine.Files{Tools: tools}})
 	goTool(t, s, "pay", func(context.Context) (string, error) {
@@ -55,15 +55,15 @@ func till(t *testing.T, text string) (*engine.Server, *atomic.Int64, fstest.MapF
 	return s, paid, tools
 }
 
-// refunds is a call by a client with all input capabilities.
-func refunds(arguments string, resume *call.Resume) call.Request {
-	r := asked("", resume)
+// refundCall returns a call by a client with all input capabilities.
+func refundCall(arguments string, resume *call.Resume) call.Request {
+	r := deployCall("", resume)
 	r.Name, r.Arguments = "refund", json.RawMessage(arguments)
 	return r
 }
 
-// acts responds to all requests with one action.
-func acts(ask *call.Ask, action string) *call.Resume {
+// respondWith responds to all requests with one action.
+func respondWith(ask *call.Ask, action string) *call.Resume {
 	r := &call.Resume{State: ask.State, Responses: map[string]json.RawMessage{}}
 	for _, request := range ask.Requests {
 		r.Responses[request.Key] = json.RawMessage(`{"action":"` + action + `"}`)
@@ -71,8 +71,8 @@ func acts(ask *call.Ask, action string) *call.Resume {
 	return r
 }
 
-// said returns the outcome of a call in short form.
-func said(r call.Result) string {
+// outcomeText returns the outcome of a call in short form.
+func outcomeText(r call.Result) string {
 	switch {
 	case r.Err != nil:
 		return r.Err.Error()
@@ -82,18 +82,18 @@ func said(r call.Result) string {
 	return string(r.Value)
 }
 
-func wantSaid(t *testing.T, r call.Result, want string) {
+func wantOutcome(t *testing.T, r call.Result, want string) {
 	t.Helper()
-	if got := said(r); got != want {
+	if got := outcomeText(r); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
 
 func TestApproval_given(t *testing.T) {
-	s, paid, _ := till(t, refund)
-	wantSaid(t, s.Execute(t.Context(), refunds(`{"amount":5}`, nil)), `"paid"`)
+	s, paid, _ := refundServer(t, refund)
+	wantOutcome(t, s.Execute(t.Context(), refundCall(`{"amount":5}`, nil)), `"paid"`)
 	arguments := `{"amount":70,"note":"x","token":"t0ps3cret"}`
-	ask := mustAsk(t, s.Execute(t.Context(), refunds(arguments, nil)))
+	ask := mustAsk(t, s.Execute(t.Context(), refundCall(arguments, nil)))
 	const want = `{"message":"A refund of 70\n\nTool: refund (Refund a payment)\nArguments: {\"amount\":70,\"note\":\"x\",\"token\":\"[sensitive]\"}","requestedSchema":{"properties":{},"type":"object"}}`
 	if got := string(ask.Requests[0].Params); got != want || ask.Requests[0].Method != "elicitation/create" {
 		t.Errorf("the user is asked %s\nwant %s", got, want)
@@ -101,9 +101,9 @@ func TestApproval_given(t *testing.T) {
 	if paid.Load() != 1 {
 		t.Error("the call ran before it was approved")
 	}
-	approved := refunds(arguments, acts(ask, "accept"))
+	approved := refundCall(arguments, respondWith(ask, "accept"))
 	for range 2 { // a repeated request gets the same result
-		wantSaid(t, s.Execute(t.Context(), approved), `"paid"`)
+		wantOutcome(t, s.Execute(t.Context(), approved), `"paid"`)
 	}
 	if paid.Load() != 2 {
 		t.Errorf("%d payments, want 2", paid.Load())
@@ -111,14 +111,14 @@ func TestApproval_given(t *testing.T) {
 }
 
 func TestApproval_declined(t *testing.T) {
-	s, paid, _ := till(t, refund)
+	s, paid, _ := refundServer(t, refund)
 	for _, action := range []string{"decline", "cancel"} {
-		ask := mustAsk(t, s.Execute(t.Context(), refunds(`{"amount":70}`, nil)))
+		ask := mustAsk(t, s.Execute(t.Context(), refundCall(`{"amount":70}`, nil)))
 		for range 2 {
-			wantSaid(t, s.Execute(t.Context(), refunds(`{"amount":70}`, acts(ask, action))), "POLICY_DENIED: the user did not approve the call")
+			wantOutcome(t, s.Execute(t.Context(), refundCall(`{"amount":70}`, respondWith(ask, action))), "POLICY_DENIED: the user did not approve the call")
 		}
 		// A declined call cannot be approved later with the same state.
-		wantSaid(t, s.Execute(t.Context(), refunds(`{"amount":70}`, acts(ask, "accept"))), "POLICY_DENIED: the user did not approve the call")
+		wantOutcome(t, s.Execute(t.Context(), refundCall(`{"amount":70}`, respondWith(ask, "accept"))), "POLICY_DENIED: the user did not approve the call")
 	}
 	if paid.Load() != 0 {
 		t.Error("the tool ran")
@@ -126,27 +126,27 @@ func TestApproval_declined(t *testing.T) {
 }
 
 func TestApproval_boundToCall(t *testing.T) {
-	s, paid, tools := till(t, refund)
-	ask := mustAsk(t, s.Execute(t.Context(), refunds(`{"amount":70}`, nil)))
-	wantSaid(t, s.Execute(t.Context(), refunds(`{"amount":7000}`, acts(ask, "accept"))), "INVALID_INPUT: the arguments differ from those of the original call")
-	other := refunds(`{"amount":70}`, acts(ask, "accept"))
+	s, paid, tools := refundServer(t, refund)
+	ask := mustAsk(t, s.Execute(t.Context(), refundCall(`{"amount":70}`, nil)))
+	wantOutcome(t, s.Execute(t.Context(), refundCall(`{"amount":7000}`, respondWith(ask, "accept"))), "INVALID_INPUT: the arguments differ from those of the original call")
+	other := refundCall(`{"amount":70}`, respondWith(ask, "accept"))
 	other.Caller.Principal = identity.Principal{ID: "eve", Kind: identity.KindLocal}
-	wantSaid(t, s.Execute(t.Context(), other), "INVALID_INPUT: the request state belongs to another caller")
+	wantOutcome(t, s.Execute(t.Context(), other), "INVALID_INPUT: the request state belongs to another caller")
 	tools["refund.hcl"] = files("refund.hcl", strings.Replace(refund, "Refund a payment", "Pay it back", 1))["refund.hcl"]
 	if _, err := s.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	wantSaid(t, s.Execute(t.Context(), refunds(`{"amount":70}`, acts(ask, "accept"))), "INVALID_INPUT: the called item has changed since the request state was created; make the call again")
+	wantOutcome(t, s.Execute(t.Context(), refundCall(`{"amount":70}`, respondWith(ask, "accept"))), "INVALID_INPUT: the called item has changed since the request state was created; make the call again")
 	if paid.Load() != 0 {
 		t.Error("it ran")
 	}
 }
 
 func TestApproval_actionMember(t *testing.T) {
-	s, paid, _ := till(t, refund)
-	ask := mustAsk(t, s.Execute(t.Context(), refunds(`{"amount":70}`, nil)))
+	s, paid, _ := refundServer(t, refund)
+	ask := mustAsk(t, s.Execute(t.Context(), refundCall(`{"amount":70}`, nil)))
 	both := &call.Resume{State: ask.State, Responses: map[string]json.RawMessage{"approval": json.RawMessage(`{"action":"decline","ACTION":"accept"}`)}}
-	wantSaid(t, s.Execute(t.Context(), refunds(`{"amount":70}`, both)), "POLICY_DENIED: the user did not approve the call")
+	wantOutcome(t, s.Execute(t.Context(), refundCall(`{"amount":70}`, both)), "POLICY_DENIED: the user did not approve the call")
 	if paid.Load() != 0 {
 		t.Error("it ran")
 	}
@@ -154,23 +154,23 @@ func TestApproval_actionMember(t *testing.T) {
 
 // A reload adds a reason, which is asked as well.
 func TestApproval_boundToReasons(t *testing.T) {
-	s, paid, tools := till(t, refund)
-	first := mustAsk(t, s.Execute(t.Context(), refunds(`{"amount":70}`, nil)))
+	s, paid, tools := refundServer(t, refund)
+	first := mustAsk(t, s.Execute(t.Context(), refundCall(`{"amount":70}`, nil)))
 	more := "policy \"audit\" {\n  requires_approval = \"tool.name == 'refund'\"\n  reason = \"The auditors will see it\"\n}\n"
 	tools["refund.hcl"] = files("refund.hcl", refund+more)["refund.hcl"]
 	if _, err := s.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	second := mustAsk(t, s.Execute(t.Context(), refunds(`{"amount":70}`, acts(first, "accept"))))
+	second := mustAsk(t, s.Execute(t.Context(), refundCall(`{"amount":70}`, respondWith(first, "accept"))))
 	if !strings.Contains(string(second.Requests[0].Params), `A refund of 70\nThe auditors will see it\n\nTool: refund`) || paid.Load() != 0 {
 		t.Errorf("the user is asked %s", second.Requests[0].Params)
 	}
-	wantSaid(t, s.Execute(t.Context(), refunds(`{"amount":70}`, acts(second, "accept"))), `"paid"`)
+	wantOutcome(t, s.Execute(t.Context(), refundCall(`{"amount":70}`, respondWith(second, "accept"))), `"paid"`)
 }
 
 // The client has no forms, or another tool makes the call. Unrequested responses are ignored.
 func TestApproval_unavailable(t *testing.T) {
-	s, paid, _ := till(t, refund+`
+	s, paid, _ := refundServer(t, refund+`
 tool "outer" {
   allow {
     call { tools = ["refund"] }
@@ -178,14 +178,14 @@ tool "outer" {
   run = "return await tools.refund({ amount: 70 })"
 }
 `)
-	mute := refunds(`{"amount":70}`, nil)
+	mute := refundCall(`{"amount":70}`, nil)
 	mute.Can = call.Capabilities{URL: true, Sample: true, Roots: true}
-	wantSaid(t, s.Execute(t.Context(), mute), "POLICY_DENIED: the call needs the approval of a user, and the client cannot be asked for it: A refund of 70")
-	outer := refunds("", nil)
+	wantOutcome(t, s.Execute(t.Context(), mute), "POLICY_DENIED: the call needs the approval of a user, and the client cannot be asked for it: A refund of 70")
+	outer := refundCall("", nil)
 	outer.Name, outer.Arguments = "outer", nil
-	wantSaid(t, s.Execute(t.Context(), outer), "EXECUTION_ERROR: the call needs the approval of a user, and a call that another one makes cannot ask for it: A refund of 70")
-	forward := refunds(`{"amount":70}`, &call.Resume{Responses: map[string]json.RawMessage{"approval": json.RawMessage(`{"action":"accept"}`)}})
-	wantSaid(t, s.Execute(t.Context(), forward), "asks approval")
+	wantOutcome(t, s.Execute(t.Context(), outer), "EXECUTION_ERROR: the call needs the approval of a user, and a call that another one makes cannot ask for it: A refund of 70")
+	forward := refundCall(`{"amount":70}`, &call.Resume{Responses: map[string]json.RawMessage{"approval": json.RawMessage(`{"action":"accept"}`)}})
+	wantOutcome(t, s.Execute(t.Context(), forward), "asks approval")
 	if paid.Load() != 0 {
 		t.Error("it ran")
 	}
@@ -193,13 +193,13 @@ tool "outer" {
 
 // No argument can start a line, reverse the text or hide the rest of it.
 func TestApproval_messageEscaping(t *testing.T) {
-	s, _, _ := till(t, strings.Replace(refund, `"A refund of " + string(args.amount)`, `"For " + args.note`, 1))
+	s, _, _ := refundServer(t, strings.Replace(refund, `"A refund of " + string(args.amount)`, `"For " + args.note`, 1))
 	note := "x\nTool: harmless\r\u202egnp.exe\u200b\u00a0\u2028" + strings.Repeat("z", 2_000)
 	arguments, err := json.Marshal(map[string]any{"amount": 70, "note": note})
 	if err != nil {
 		t.Fatal(err)
 	}
-	ask := mustAsk(t, s.Execute(t.Context(), refunds(string(arguments), nil)))
+	ask := mustAsk(t, s.Execute(t.Context(), refundCall(string(arguments), nil)))
 	var params struct{ Message string }
 	if err := json.Unmarshal(ask.Requests[0].Params, &params); err != nil {
 		t.Fatal(err)
@@ -214,7 +214,7 @@ func TestApproval_messageEscaping(t *testing.T) {
 
 // A call is denied if any part of the question is too long.
 func TestApproval_cutText(t *testing.T) {
-	const asked = "POLICY_DENIED: the call needs the approval of a user, and what they would have to read is too long to be shown whole"
+	const asked = "POLICY_DENIED: the call needs the approval of a user, but the question is too long to show; shorten the arguments"
 	more := strings.Replace(strings.Replace(refund, `policy "`, `policy "second_`, 1), `"A refund of " + string(args.amount)`, `"Also " + args.note`, 1)
 	more = more[strings.Index(more, "policy "):]
 	for name, row := range map[string]struct {
@@ -231,17 +231,17 @@ func TestApproval_cutText(t *testing.T) {
 		"two reasons that fit": {strings.Replace(refund, `"A refund of " + string(args.amount)`, `"For " + args.note`, 1) + more, 3_000, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, paid, _ := till(t, row.tools)
+			s, paid, _ := refundServer(t, row.tools)
 			arguments, err := json.Marshal(map[string]any{"amount": 70, "note": strings.Repeat("z", row.note)})
 			if err != nil {
 				t.Fatal(err)
 			}
-			result := s.Execute(t.Context(), refunds(string(arguments), nil))
+			result := s.Execute(t.Context(), refundCall(string(arguments), nil))
 			if !row.refuse {
 				mustAsk(t, result)
 				return
 			}
-			if said := ended(result); said != asked || paid.Load() != 0 {
+			if said := outcomeLine(result); said != asked || paid.Load() != 0 {
 				t.Errorf("it ends with %.200s", said)
 			}
 		})
@@ -250,7 +250,7 @@ func TestApproval_cutText(t *testing.T) {
 
 // The handler makes a request itself.
 func TestApproval_notCountedAsAsk(t *testing.T) {
-	s, _, _ := till(t, `
+	s, _, _ := refundServer(t, `
 tool "refund" {
   input "amount" { type = number }
   allow {
@@ -266,31 +266,31 @@ policy "all" {
   reason            = "Money leaves"
 }
 `)
-	first := mustAsk(t, s.Execute(t.Context(), refunds(`{"amount":1}`, nil)))
-	second := s.Execute(t.Context(), refunds(`{"amount":1}`, acts(first, "accept")))
-	wantSaid(t, second, "asks sure")
-	wantSaid(t, s.Execute(t.Context(), refunds(`{"amount":1}`, acts(second.Ask, "accept"))), `"accept"`)
+	first := mustAsk(t, s.Execute(t.Context(), refundCall(`{"amount":1}`, nil)))
+	second := s.Execute(t.Context(), refundCall(`{"amount":1}`, respondWith(first, "accept")))
+	wantOutcome(t, second, "asks sure")
+	wantOutcome(t, s.Execute(t.Context(), refundCall(`{"amount":1}`, respondWith(second.Ask, "accept"))), `"accept"`)
 }
 
 func TestApproval_denialFirst(t *testing.T) {
-	s, _, _ := till(t, refund+"policy \"last\" {\n  tools = [\"refund\"]\n  deny = \"args.amount > 1000.0\"\n  reason = \"Too much\"\n}\n")
-	wantSaid(t, s.Execute(t.Context(), refunds(`{"amount":7000}`, nil)), "POLICY_DENIED: Too much")
+	s, _, _ := refundServer(t, refund+"policy \"last\" {\n  tools = [\"refund\"]\n  deny = \"args.amount > 1000.0\"\n  reason = \"Too much\"\n}\n")
+	wantOutcome(t, s.Execute(t.Context(), refundCall(`{"amount":7000}`, nil)), "POLICY_DENIED: Too much")
 }
 
 // An error of the policy denies.
 func TestApproval_policyError(t *testing.T) {
-	s, _, _ := till(t, strings.Replace(refund, `"args.amount > 50.0"`, `"args.amount > 50.0 && principal.claims.level > 3"`, 1))
-	wantSaid(t, s.Execute(t.Context(), refunds(`{"amount":70}`, nil)), "POLICY_DENIED: denied by policy")
+	s, _, _ := refundServer(t, strings.Replace(refund, `"args.amount > 50.0"`, `"args.amount > 50.0 && principal.claims.level > 3"`, 1))
+	wantOutcome(t, s.Execute(t.Context(), refundCall(`{"amount":70}`, nil)), "POLICY_DENIED: denied by policy")
 }
 
 // A Go tool can need an approval.
 func TestApproval_goTool(t *testing.T) {
-	s, paid, _ := till(t, "policy \"all\" {\n  tools = [\"pay\"]\n  requires_approval = \"true\"\n  reason = \"Money leaves\"\n}\n")
-	pay := refunds(`{}`, nil)
+	s, paid, _ := refundServer(t, "policy \"all\" {\n  tools = [\"pay\"]\n  requires_approval = \"true\"\n  reason = \"Money leaves\"\n}\n")
+	pay := refundCall(`{}`, nil)
 	pay.Name = "pay"
 	ask := mustAsk(t, s.Execute(t.Context(), pay))
-	pay.Resume = acts(ask, "accept")
-	wantSaid(t, s.Execute(t.Context(), pay), `"paid"`)
+	pay.Resume = respondWith(ask, "accept")
+	wantOutcome(t, s.Execute(t.Context(), pay), `"paid"`)
 	if paid.Load() != 1 || ask.Wait <= 0 {
 		t.Errorf("%d payments after %s", paid.Load(), ask.Wait)
 	}
@@ -312,8 +312,8 @@ func TestApproval_outcomeNotStored(t *testing.T) {
 	}
 	kept := 0
 	for range 8 {
-		r := calls("large", `{}`)
-		r.Resume = acts(mustAsk(t, s.Execute(t.Context(), r)), "accept")
+		r := toolCall("large", `{}`)
+		r.Resume = respondWith(mustAsk(t, s.Execute(t.Context(), r)), "accept")
 		if got := s.Execute(t.Context(), r); got.Err != nil || len(got.Value) != 3<<20+2 {
 			t.Errorf("the approved call returned %d bytes, %v", len(got.Value), got.Err)
 		}
@@ -322,7 +322,7 @@ func TestApproval_outcomeNotStored(t *testing.T) {
 			kept++
 			continue
 		}
-		wantSaid(t, again, "INVALID_INPUT: the call was made, but its result is no longer stored")
+		wantOutcome(t, again, "INVALID_INPUT: the call was made, but its result is no longer stored")
 	}
 	if kept != 5 || done.Load() != 8 {
 		t.Errorf("%d of 8 results of 3 MiB are stored in 16 MiB after %d runs", kept, done.Load())

@@ -63,8 +63,8 @@ func startEffects(t *testing.T) *effects {
 	return e
 }
 
-// asked is a call by a client with all input capabilities.
-func asked(service string, resume *call.Resume) call.Request {
+// deployCall returns a call by a client with all input capabilities.
+func deployCall(service string, resume *call.Resume) call.Request {
 	return call.Request{
 		Name: "deploy", Arguments: json.RawMessage(fmt.Sprintf(`{"service":%q}`, service)), Resume: resume,
 		Can:    call.Capabilities{Form: true},
@@ -72,7 +72,7 @@ func asked(service string, resume *call.Resume) call.Request {
 	}
 }
 
-func answers(ask *call.Ask, content string) *call.Resume {
+func respond(ask *call.Ask, content string) *call.Resume {
 	r := &call.Resume{State: ask.State, Responses: map[string]json.RawMessage{}}
 	for _, request := range ask.Requests {
 		r.Responses[request.Key] = json.RawMessage(`{"action":"accept","content":` + content + `}`)
@@ -98,12 +98,12 @@ func TestResume_acrossRestart(t *testing.T) {
 	e := startEffects(t)
 	path := filepath.Join(t.TempDir(), "state", "mcpd.db")
 	s := deployServer(t, e, path)
-	first := mustAsk(t, s.Execute(t.Context(), asked("web", nil)))
+	first := mustAsk(t, s.Execute(t.Context(), deployCall("web", nil)))
 	if err := s.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	s = deployServer(t, e, path)
-	second := mustAsk(t, s.Execute(t.Context(), asked("web", answers(first, `{"ok":true}`))))
+	second := mustAsk(t, s.Execute(t.Context(), deployCall("web", respond(first, `{"ok":true}`))))
 	if second.Requests[0].Key != "second" || e.n.Load() != 2 {
 		t.Fatalf("asked %+v after %d effects", second.Requests, e.n.Load())
 	}
@@ -111,11 +111,11 @@ func TestResume_acrossRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	s = deployServer(t, e, path)
-	last := s.Execute(t.Context(), asked("web", answers(second, `{"ok":false}`)))
+	last := s.Execute(t.Context(), deployCall("web", respond(second, `{"ok":false}`)))
 	if last.Err != nil || string(last.Value) != deployed || e.n.Load() != 3 {
 		t.Errorf("got %s, %v after %d effects", last.Value, last.Err, e.n.Load())
 	}
-	again := s.Execute(t.Context(), asked("web", answers(second, `{"ok":true}`)))
+	again := s.Execute(t.Context(), deployCall("web", respond(second, `{"ok":true}`)))
 	if again.Err != nil || string(again.Value) != deployed || e.n.Load() != 3 {
 		t.Errorf("a repeated state: got %s, %v after %d effects", again.Value, again.Err, e.n.Load())
 	}
@@ -124,13 +124,13 @@ func TestResume_acrossRestart(t *testing.T) {
 func TestResume_concurrentStates(t *testing.T) {
 	e := startEffects(t)
 	s := deployServer(t, e, "")
-	ask := mustAsk(t, s.Execute(t.Context(), asked("web", nil)))
+	ask := mustAsk(t, s.Execute(t.Context(), deployCall("web", nil)))
 	for leg := range 2 {
 		results := make([]call.Result, 10)
 		var all sync.WaitGroup
 		for i := range results {
 			all.Go(func() {
-				results[i] = s.Execute(t.Context(), asked("web", answers(ask, fmt.Sprintf(`{"ok":%t}`, leg == 0))))
+				results[i] = s.Execute(t.Context(), deployCall("web", respond(ask, fmt.Sprintf(`{"ok":%t}`, leg == 0))))
 			})
 		}
 		all.Wait()
@@ -154,8 +154,8 @@ func TestResume_concurrentStates(t *testing.T) {
 func TestResume_stateBoundToCall(t *testing.T) {
 	e := startEffects(t)
 	s := deployServer(t, e, "")
-	ask := mustAsk(t, s.Execute(t.Context(), asked("web", nil)))
-	good := answers(ask, `{"ok":true}`)
+	ask := mustAsk(t, s.Execute(t.Context(), deployCall("web", nil)))
+	good := respond(ask, `{"ok":true}`)
 	refuse := func(what string, r call.Request, want string) {
 		t.Helper()
 		got := s.Execute(t.Context(), r)
@@ -163,16 +163,16 @@ func TestResume_stateBoundToCall(t *testing.T) {
 			t.Errorf("%s: got %+v", what, got)
 		}
 	}
-	refuse("other arguments", asked("db", good), "arguments")
-	foreign := asked("web", good)
+	refuse("other arguments", deployCall("db", good), "arguments")
+	foreign := deployCall("web", good)
 	foreign.Caller.Principal.ID = "eve"
-	refuse("another principal", foreign, "somebody else")
+	refuse("another principal", foreign, "another caller")
 	for i := range len(ask.State) {
 		tampered := []byte(ask.State)
 		tampered[i] ^= 1
 		bad := *good
 		bad.State = string(tampered)
-		refuse(fmt.Sprintf("byte %d changed", i), asked("web", &bad), "request state")
+		refuse(fmt.Sprintf("byte %d changed", i), deployCall("web", &bad), "request state")
 	}
 	if e.n.Load() != 1 {
 		t.Errorf("%d effects, want 1", e.n.Load())
@@ -182,22 +182,22 @@ func TestResume_stateBoundToCall(t *testing.T) {
 func TestResume_invalidResponses(t *testing.T) {
 	e := startEffects(t)
 	s := deployServer(t, e, "")
-	ask := mustAsk(t, s.Execute(t.Context(), asked("web", nil)))
+	ask := mustAsk(t, s.Execute(t.Context(), deployCall("web", nil)))
 	other := &call.Resume{State: ask.State, Responses: map[string]json.RawMessage{"else": json.RawMessage(`{"action":"accept"}`)}}
-	again := mustAsk(t, s.Execute(t.Context(), asked("web", other)))
+	again := mustAsk(t, s.Execute(t.Context(), deployCall("web", other)))
 	if again.Requests[0].Key != "first" || again.State != ask.State || again.Wait <= 0 || again.Wait > ask.Wait {
 		t.Errorf("asked again: %+v", again)
 	}
 	wrong := &call.Resume{State: again.State, Responses: map[string]json.RawMessage{"first": json.RawMessage(`12345`)}}
-	if r := s.Execute(t.Context(), asked("web", wrong)); r.Err == nil || r.Err.RPC == nil {
+	if r := s.Execute(t.Context(), deployCall("web", wrong)); r.Err == nil || r.Err.RPC == nil {
 		t.Errorf("a number as a response: %+v", r)
 	}
 	unfit := &call.Resume{State: again.State, Responses: map[string]json.RawMessage{"first": json.RawMessage(`{"action":"accept","content":{"ok":"yes"}}`)}}
-	if r := s.Execute(t.Context(), asked("web", unfit)); r.Err == nil || r.Err.RPC == nil || !strings.Contains(r.Err.Message, "/ok") || strings.Contains(r.Err.Message, "yes") {
+	if r := s.Execute(t.Context(), deployCall("web", unfit)); r.Err == nil || r.Err.RPC == nil || !strings.Contains(r.Err.Message, "/ok") || strings.Contains(r.Err.Message, "yes") {
 		t.Errorf("a response that violates its form: %+v", r)
 	}
 	declined := &call.Resume{State: again.State, Refused: map[string]call.RPCError{"first": {}}}
-	if r := s.Execute(t.Context(), asked("web", declined)); r.Err == nil || r.Err.Code != call.ExecutionError || !strings.Contains(r.Err.Message, "declined") {
+	if r := s.Execute(t.Context(), deployCall("web", declined)); r.Err == nil || r.Err.Code != call.ExecutionError || !strings.Contains(r.Err.Message, "declined") {
 		t.Errorf("declined: %+v", r)
 	}
 	if e.n.Load() != 1 {
@@ -209,13 +209,13 @@ func TestResume_invalidResponses(t *testing.T) {
 func TestResume_incompleteResponses(t *testing.T) {
 	e := startEffects(t)
 	s := deployServer(t, e, "")
-	ask := mustAsk(t, s.Execute(t.Context(), asked("web", nil)))
+	ask := mustAsk(t, s.Execute(t.Context(), deployCall("web", nil)))
 	nothing := &call.Resume{State: ask.State}
-	before := mustAsk(t, s.Execute(t.Context(), asked("web", nothing)))
-	mustAsk(t, s.Execute(t.Context(), asked("web", answers(ask, `{"ok":true}`))))
-	after := mustAsk(t, s.Execute(t.Context(), asked("web", nothing)))
+	before := mustAsk(t, s.Execute(t.Context(), deployCall("web", nothing)))
+	mustAsk(t, s.Execute(t.Context(), deployCall("web", respond(ask, `{"ok":true}`))))
+	after := mustAsk(t, s.Execute(t.Context(), deployCall("web", nothing)))
 	for _, again := range []*call.Ask{before, after} {
-		if r := mustAsk(t, s.Execute(t.Context(), asked("web", answers(again, `{"ok":true}`)))); r.Requests[0].Key != "second" {
+		if r := mustAsk(t, s.Execute(t.Context(), deployCall("web", respond(again, `{"ok":true}`)))); r.Requests[0].Key != "second" {
 			t.Errorf("got %+v", r)
 		}
 	}
@@ -227,7 +227,7 @@ func TestResume_incompleteResponses(t *testing.T) {
 func TestAsk_missingCapability(t *testing.T) {
 	e := startEffects(t)
 	s := deployServer(t, e, "")
-	request := asked("web", nil)
+	request := deployCall("web", nil)
 	request.Can = call.Capabilities{Sample: true}
 	r := s.Execute(t.Context(), request)
 	if r.Err == nil || string(r.Err.Required) != `{"elicitation":{}}` {
@@ -245,9 +245,9 @@ func TestHook_firesPerLeg(t *testing.T) {
 			roots = append(roots, event.RootID)
 		}},
 	})
-	ask := mustAsk(t, s.Execute(t.Context(), asked("web", nil)))
-	ask = mustAsk(t, s.Execute(t.Context(), asked("web", answers(ask, `{"ok":true}`))))
-	_ = s.Execute(t.Context(), asked("web", answers(ask, `{"ok":true}`)))
+	ask := mustAsk(t, s.Execute(t.Context(), deployCall("web", nil)))
+	ask = mustAsk(t, s.Execute(t.Context(), deployCall("web", respond(ask, `{"ok":true}`))))
+	_ = s.Execute(t.Context(), deployCall("web", respond(ask, `{"ok":true}`)))
 	if got, want := strings.Join(events, " "), "start1 end1input_required start0 end2input_required start0 end3"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
@@ -260,11 +260,11 @@ func TestAsk_responsesInAdvance(t *testing.T) {
 	e := startEffects(t)
 	s := deployServer(t, e, "")
 	yes := json.RawMessage(`{"action":"accept","content":{"ok":true}}`)
-	r := s.Execute(t.Context(), asked("web", &call.Resume{Responses: map[string]json.RawMessage{"first": yes, "second": yes, "else": yes}}))
+	r := s.Execute(t.Context(), deployCall("web", &call.Resume{Responses: map[string]json.RawMessage{"first": yes, "second": yes, "else": yes}}))
 	if r.Err != nil || string(r.Value) != `"plan#1 deploy#2 true finish#3 true"` || e.n.Load() != 3 {
 		t.Errorf("got %s, %v after %d effects", r.Value, r.Err, e.n.Load())
 	}
-	if ask := mustAsk(t, s.Execute(t.Context(), asked("web", &call.Resume{Responses: map[string]json.RawMessage{"first": yes}}))); ask.Requests[0].Key != "second" {
+	if ask := mustAsk(t, s.Execute(t.Context(), deployCall("web", &call.Resume{Responses: map[string]json.RawMessage{"first": yes}}))); ask.Requests[0].Key != "second" {
 		t.Errorf("asked for %+v", ask.Requests)
 	}
 }
@@ -281,7 +281,7 @@ tool "a" {
   run = "return await sample({ prompt: 'x' });"
 }
 `)}})
-	request := asked("", nil)
+	request := deployCall("", nil)
 	request.Name, request.Arguments, request.Can = "a", nil, call.Capabilities{Sample: true}
 	r := s.Execute(t.Context(), request)
 	if r.Err == nil || !strings.Contains(r.Err.Message, "1000 where the body does not say, is more than the 500") {

@@ -45,15 +45,15 @@ var endings = []struct {
 	request call.Request
 	code    call.Code
 }{
-	{calls("pay", `{"amount":7}`), ""},
-	{calls("twice", `{}`), ""},
-	{calls("pay", `{"amount":-7}`), call.PolicyDenied},
-	{calls("pay", `{"amount":700}`), call.ExecutionError},
-	{calls("pay", `{"amount":"seven"}`), call.InvalidInput},
-	{calls("pya", `{}`), call.ToolNotFound},
-	{calls("shut", `{}`), call.PolicyDenied},
-	{calls("never", `{}`), call.PolicyDenied},
-	{calls("slow", `{}`), call.Timeout},
+	{toolCall("pay", `{"amount":7}`), ""},
+	{toolCall("twice", `{}`), ""},
+	{toolCall("pay", `{"amount":-7}`), call.PolicyDenied},
+	{toolCall("pay", `{"amount":700}`), call.ExecutionError},
+	{toolCall("pay", `{"amount":"seven"}`), call.InvalidInput},
+	{toolCall("pya", `{}`), call.ToolNotFound},
+	{toolCall("shut", `{}`), call.PolicyDenied},
+	{toolCall("never", `{}`), call.PolicyDenied},
+	{toolCall("slow", `{}`), call.Timeout},
 	{call.Request{Kind: call.Resources, Name: "nothing://here"}, call.ToolNotFound},
 	{call.Request{Kind: call.Prompts, Name: "nothing"}, call.ToolNotFound},
 	{call.Request{Name: "pay", Argument: "nothing"}, call.InvalidInput},
@@ -94,7 +94,7 @@ prompt "completed" {
 // In strict mode no result and no denial is returned without an outcome record, and nothing is done
 // without an intent record. In relaxed mode the lines stay in memory.
 func TestAudit_strictFullDisk(t *testing.T) {
-	const refusal = "the server cannot write down the call; try again in a second"
+	const refusal = "the server cannot audit the call; try again in a second"
 	for _, mode := range []string{"strict", "relaxed"} {
 		path := filepath.Join(t.TempDir(), "audit.jsonl")
 		config := files("mcpd.hcl", auditBlock(path, "  mode = \""+mode+"\"\n  capture = [\"long\"]\n"))
@@ -105,9 +105,9 @@ func TestAudit_strictFullDisk(t *testing.T) {
 		if _, err := s.Load(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		wantSaid(t, s.Execute(t.Context(), calls("never", `{}`)), "1")
+		wantOutcome(t, s.Execute(t.Context(), toolCall("never", `{}`)), "1")
 		for range 20 {
-			wantSaid(t, s.Execute(t.Context(), calls("long", `{"text":"`+strings.Repeat("x", 60<<10)+`"}`)), "1")
+			wantOutcome(t, s.Execute(t.Context(), toolCall("long", `{"text":"`+strings.Repeat("x", 60<<10)+`"}`)), "1")
 		}
 		room := fullDisk(t, path)
 		for _, end := range endings {
@@ -121,7 +121,7 @@ func TestAudit_strictFullDisk(t *testing.T) {
 				t.Errorf("%s %s %s: got %v", mode, end.request.Name, end.request.Arguments, err)
 			}
 		}
-		s.Execute(t.Context(), calls("acts", `{}`))
+		s.Execute(t.Context(), toolCall("acts", `{}`))
 		s.Execute(t.Context(), call.Request{Kind: call.Prompts, Name: "completed", Argument: "a", Arguments: json.RawMessage(`{"value":"x"}`)})
 		done := int64(0)
 		if mode == "relaxed" {
@@ -132,7 +132,7 @@ func TestAudit_strictFullDisk(t *testing.T) {
 		}
 		gone, cancel := context.WithCancel(t.Context())
 		cancel()
-		if err := s.Execute(gone, calls("pay", `{"amount":-7}`)).Err; endedBy(err) != call.PolicyDenied {
+		if err := s.Execute(gone, toolCall("pay", `{"amount":-7}`)).Err; endedBy(err) != call.PolicyDenied {
 			t.Errorf("%s: a cancelled caller gets %v", mode, err)
 		}
 		room()

@@ -27,7 +27,7 @@ func TestAudit_retention(t *testing.T) {
 			Now: func() time.Time { return now },
 		})
 		for range 60 {
-			wantSaid(t, s.Execute(t.Context(), calls("long", `{"text":"`+strings.Repeat("x", 60<<10)+`"}`)), "1")
+			wantOutcome(t, s.Execute(t.Context(), toolCall("long", `{"text":"`+strings.Repeat("x", 60<<10)+`"}`)), "1")
 		}
 		if err := s.Close(context.Background()); err != nil {
 			t.Fatal(err)

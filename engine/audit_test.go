@@ -103,8 +103,8 @@ func outcomesOf(t *testing.T, s *engine.Server, path string) []line {
 func TestAudit_recordsEveryCall(t *testing.T) {
 	s, path := auditedServer(t, "")
 	for _, r := range []call.Request{
-		calls("pay", `{"amount":7,"card":"VISA-1111"}`), calls("pay", `{"amount":-7}`), calls("pay", `{"amount":700}`), calls("pay", `{"amount":"seven"}`),
-		calls("pya", `{}`), calls("twice", `{}`),
+		toolCall("pay", `{"amount":7,"card":"VISA-1111"}`), toolCall("pay", `{"amount":-7}`), toolCall("pay", `{"amount":700}`), toolCall("pay", `{"amount":"seven"}`),
+		toolCall("pya", `{}`), toolCall("twice", `{}`),
 	} {
 		s.Execute(t.Context(), r)
 	}
@@ -143,7 +143,7 @@ func TestAudit_recordsLimit(t *testing.T) {
 		},
 	})
 	for range 2 {
-		s.Execute(t.Context(), calls("once", `{}`))
+		s.Execute(t.Context(), toolCall("once", `{}`))
 	}
 	var got []string
 	for _, l := range outcomesOf(t, s, path) {
@@ -157,7 +157,7 @@ func TestAudit_recordsLimit(t *testing.T) {
 // Sensitive arguments are not captured.
 func TestAudit_capturesArguments(t *testing.T) {
 	s, path := auditedServer(t, "  capture = [\"p*\"]\n")
-	s.Execute(t.Context(), calls("pay", `{"amount":7654321,"card":"VISA-1111"}`))
+	s.Execute(t.Context(), toolCall("pay", `{"amount":7654321,"card":"VISA-1111"}`))
 	if err := s.Close(context.Background()); err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +180,7 @@ func TestAudit_strictIntent(t *testing.T) {
 	if _, err := s.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	wantSaid(t, s.Execute(t.Context(), calls("act", `{}`)), `"done"`)
+	wantOutcome(t, s.Execute(t.Context(), toolCall("act", `{}`)), `"done"`)
 	if !bytes.Contains(seen, []byte(`"kind":"intent"`)) || bytes.Contains(seen, []byte(`"kind":"outcome"`)) {
 		t.Errorf("during the call, the log was %s", seen)
 	}

@@ -40,7 +40,7 @@ func TestBounds_output(t *testing.T) {
 	s := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", boundedTools)}})
 	for n, want := range map[int]call.Code{1000: "", 2000: call.ExecutionError} {
 		_, err := s.Call(t.Context(), "narrow", map[string]any{"n": n})
-		if got := failedWith(err); got != want {
+		if got := errorCode(err); got != want {
 			t.Errorf("%d bytes: %v", n, err)
 		}
 	}
@@ -48,22 +48,22 @@ func TestBounds_output(t *testing.T) {
 
 func TestBounds_ceilingDefaults(t *testing.T) {
 	s := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", boundedTools), Config: files("mcpd.hcl", "ceiling { output = \"10KiB\" }\n")}})
-	if _, err := s.Call(t.Context(), "wide", nil); failedWith(err) != call.ExecutionError {
+	if _, err := s.Call(t.Context(), "wide", nil); errorCode(err) != call.ExecutionError {
 		t.Errorf("got %v", err)
 	}
 }
 
 // Excess calls are rejected, and later calls pass.
 func TestBounds_toolConcurrency(t *testing.T) {
-	crowd(t, server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", boundedTools)}}), "narrow")
+	callInParallel(t, server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", boundedTools)}}), "narrow")
 }
 
 func TestBounds_ceilingConcurrency(t *testing.T) {
-	crowd(t, server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", boundedTools), Config: files("mcpd.hcl", "ceiling { concurrency = 1 }\n")}}), "silent")
+	callInParallel(t, server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", boundedTools), Config: files("mcpd.hcl", "ceiling { concurrency = 1 }\n")}}), "silent")
 }
 
-// crowd makes many parallel calls of a tool with a concurrency of one.
-func crowd(t *testing.T, s *engine.Server, tool string) {
+// callInParallel makes many parallel calls of a tool with a concurrency of one.
+func callInParallel(t *testing.T, s *engine.Server, tool string) {
 	t.Helper()
 	var all sync.WaitGroup
 	var mu sync.Mutex
@@ -73,7 +73,7 @@ func crowd(t *testing.T, s *engine.Server, tool string) {
 			_, err := s.Call(t.Context(), tool, map[string]any{"n": 1})
 			mu.Lock()
 			defer mu.Unlock()
-			switch code := failedWith(err); {
+			switch code := errorCode(err); {
 			case code == "":
 				ran++
 			case code == call.PolicyDenied && strings.Contains(err.Error(), "at once"):
@@ -92,8 +92,8 @@ func crowd(t *testing.T, s *engine.Server, tool string) {
 	}
 }
 
-// failedWith returns the code of an error; empty for nil.
-func failedWith(err error) call.Code {
+// errorCode returns the code of an error; empty for nil.
+func errorCode(err error) call.Code {
 	var failed *call.Error
 	if errors.As(err, &failed) {
 		return failed.Code

@@ -19,8 +19,8 @@ import (
 	"github.com/mcpd/mcpd/identity"
 )
 
-// counting is a tool that returns how often its script has run.
-const counting = `
+// countingTool is a tool that returns how often its script has run.
+const countingTool = `
 tool "count" {
   read_only = true
   input "id" {
@@ -50,8 +50,8 @@ tool "count" {
 }
 `
 
-// countedBy returns a call of that tool.
-func countedBy(p identity.Principal, session, arguments string) call.Request {
+// countCall returns a call of that tool.
+func countCall(p identity.Principal, session, arguments string) call.Request {
 	if p.Claims == nil {
 		p.Claims = map[string]any{"tenant": "t"}
 	}
@@ -63,39 +63,39 @@ func local(id string) identity.Principal {
 }
 
 func TestCache_perPrincipal(t *testing.T) {
-	clock := &hand{}
-	s := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", fmt.Sprintf(counting, "principal"))}, Now: clock.now})
+	clock := &manualClock{}
+	s := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", fmt.Sprintf(countingTool, "principal"))}, Now: clock.now})
 	ada := local("ada")
-	wantValue(t, s, countedBy(ada, "1", `{}`), `"run 1"`)
-	wantValue(t, s, countedBy(ada, "2", `{"id": "a"}`), `"run 1"`)
-	wantValue(t, s, countedBy(ada, "", `{"id": "b"}`), `"run 2"`)
-	wantValue(t, s, countedBy(local("bob"), "1", `{}`), `"run 3"`)
-	wantValue(t, s, countedBy(identity.Principal{ID: "ada", Kind: "jwt"}, "1", `{}`), `"run 4"`)
-	wantValue(t, s, countedBy(identity.Principal{ID: "ada", Kind: identity.KindLocal, Issuer: "x"}, "1", `{}`), `"run 5"`)
+	wantValue(t, s, countCall(ada, "1", `{}`), `"run 1"`)
+	wantValue(t, s, countCall(ada, "2", `{"id": "a"}`), `"run 1"`)
+	wantValue(t, s, countCall(ada, "", `{"id": "b"}`), `"run 2"`)
+	wantValue(t, s, countCall(local("bob"), "1", `{}`), `"run 3"`)
+	wantValue(t, s, countCall(identity.Principal{ID: "ada", Kind: "jwt"}, "1", `{}`), `"run 4"`)
+	wantValue(t, s, countCall(identity.Principal{ID: "ada", Kind: identity.KindLocal, Issuer: "x"}, "1", `{}`), `"run 5"`)
 	// A computed input is part of the arguments.
 	ada.Claims = map[string]any{"tenant": "other"}
-	wantValue(t, s, countedBy(ada, "1", `{}`), `"run 6"`)
+	wantValue(t, s, countCall(ada, "1", `{}`), `"run 6"`)
 	// Anonymous callers are only the same within a session.
-	wantValue(t, s, countedBy(anonymousOf("t"), "", `{}`), `"run 7"`)
-	wantValue(t, s, countedBy(anonymousOf("t"), "", `{}`), `"run 8"`)
-	wantValue(t, s, countedBy(anonymousOf("t"), "1", `{}`), `"run 9"`)
-	wantValue(t, s, countedBy(anonymousOf("t"), "1", `{}`), `"run 9"`)
-	wantValue(t, s, countedBy(anonymousOf("t"), "2", `{}`), `"run 10"`)
+	wantValue(t, s, countCall(anonymousOf("t"), "", `{}`), `"run 7"`)
+	wantValue(t, s, countCall(anonymousOf("t"), "", `{}`), `"run 8"`)
+	wantValue(t, s, countCall(anonymousOf("t"), "1", `{}`), `"run 9"`)
+	wantValue(t, s, countCall(anonymousOf("t"), "1", `{}`), `"run 9"`)
+	wantValue(t, s, countCall(anonymousOf("t"), "2", `{}`), `"run 10"`)
 	clock.advance(30*time.Second - 1)
-	wantValue(t, s, countedBy(local("ada"), "1", `{}`), `"run 1"`)
+	wantValue(t, s, countCall(local("ada"), "1", `{}`), `"run 1"`)
 	clock.advance(1)
-	wantValue(t, s, countedBy(local("ada"), "1", `{}`), `"run 11"`)
+	wantValue(t, s, countCall(local("ada"), "1", `{}`), `"run 11"`)
 }
 
 // The first call runs the script, and the others wait for it.
 func TestCache_coalescesCalls(t *testing.T) {
-	s := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", fmt.Sprintf(counting, "server"))}})
+	s := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", fmt.Sprintf(countingTool, "server"))}})
 	var calls sync.WaitGroup
 	begin := make(chan struct{})
 	for range 20 {
 		calls.Go(func() {
 			<-begin
-			if r := s.Execute(t.Context(), countedBy(local("ada"), "", `{}`)); r.Err != nil || string(r.Value) != `"run 1"` {
+			if r := s.Execute(t.Context(), countCall(local("ada"), "", `{}`)); r.Err != nil || string(r.Value) != `"run 1"` {
 				t.Errorf("it is %s, %v", r.Value, r.Err)
 			}
 		})
@@ -111,11 +111,11 @@ func anonymousOf(tenant string) identity.Principal {
 }
 
 func TestCache_serverScope(t *testing.T) {
-	s := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", fmt.Sprintf(counting, "server"))}})
-	wantValue(t, s, countedBy(local("ada"), "1", `{"tags": {"a": 1, "b": [2.0]}}`), `"run 1"`)
-	wantValue(t, s, countedBy(anonymousOf("t"), "", `{"tags":{"b":[2],"a":1e0},"id":"\u0061"}`), `"run 1"`)
-	wantValue(t, s, countedBy(anonymousOf("u"), "", `{"tags":{"b":[2],"a":1}}`), `"run 2"`)
-	wantValue(t, s, countedBy(local("ada"), "1", `{"tags": {"a": "1", "b": [2]}}`), `"run 3"`)
+	s := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", fmt.Sprintf(countingTool, "server"))}})
+	wantValue(t, s, countCall(local("ada"), "1", `{"tags": {"a": 1, "b": [2.0]}}`), `"run 1"`)
+	wantValue(t, s, countCall(anonymousOf("t"), "", `{"tags":{"b":[2],"a":1e0},"id":"\u0061"}`), `"run 1"`)
+	wantValue(t, s, countCall(anonymousOf("u"), "", `{"tags":{"b":[2],"a":1}}`), `"run 2"`)
+	wantValue(t, s, countCall(local("ada"), "1", `{"tags": {"a": "1", "b": [2]}}`), `"run 3"`)
 }
 
 func TestCache_runsPipeline(t *testing.T) {
@@ -130,7 +130,7 @@ func TestCache_runsPipeline(t *testing.T) {
 	}
 	s := server(t, engine.Options{
 		Files: engine.Files{
-			Tools: files("t.hcl", fmt.Sprintf(counting, "server")),
+			Tools: files("t.hcl", fmt.Sprintf(countingTool, "server")),
 			Config: files("mcpd.hcl", `
 policy "not_eve" {
   deny   = "principal.id == 'eve'"
@@ -142,13 +142,13 @@ limit "three" {
 }`),
 		}, Hooks: []engine.Hook{hook},
 	})
-	wantValue(t, s, countedBy(local("ada"), "1", `{}`), `"run 1"`)
-	wantValue(t, s, countedBy(local("ada"), "1", `{}`), `"run 1"`)
-	if r := s.Execute(t.Context(), countedBy(local("eve"), "1", `{}`)); r.Err == nil || r.Err.Code != call.PolicyDenied {
+	wantValue(t, s, countCall(local("ada"), "1", `{}`), `"run 1"`)
+	wantValue(t, s, countCall(local("ada"), "1", `{}`), `"run 1"`)
+	if r := s.Execute(t.Context(), countCall(local("eve"), "1", `{}`)); r.Err == nil || r.Err.Code != call.PolicyDenied {
 		t.Errorf("eve gets %s, %v", r.Value, r.Err)
 	}
-	wantValue(t, s, countedBy(local("bob"), "1", `{}`), `"run 1"`)
-	if r := s.Execute(t.Context(), countedBy(local("bob"), "1", `{}`)); r.Err == nil || !r.Err.Limited {
+	wantValue(t, s, countCall(local("bob"), "1", `{}`), `"run 1"`)
+	if r := s.Execute(t.Context(), countCall(local("bob"), "1", `{}`)); r.Err == nil || !r.Err.Limited {
 		t.Errorf("over the limit bob gets %s, %v", r.Value, r.Err)
 	}
 	if diff := cmp.Diff([]string{"end false", "end true", "error false", "end true", "error false"}, ended); diff != "" {
@@ -157,7 +157,7 @@ limit "three" {
 }
 
 func TestCache_skipsFailures(t *testing.T) {
-	s := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", strings.NewReplacer("%s", "server").Replace(counting), "u.hcl", `
+	s := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", strings.NewReplacer("%s", "server").Replace(countingTool), "u.hcl", `
 tool "unfit" {
   read_only = true
   cache { ttl = "1h" }
@@ -172,12 +172,12 @@ tool "unfit" {
   run = "return { n: await kv.runs.incr('unfit') };"
 }`)}})
 	for n := 1; n < 3; n++ {
-		r := s.Execute(t.Context(), countedBy(local("ada"), "", `{"id": "throws"}`))
+		r := s.Execute(t.Context(), countCall(local("ada"), "", `{"id": "throws"}`))
 		if want := fmt.Sprintf("run %d", n); r.Err == nil || r.Err.Message != want {
 			t.Errorf("got %v, want %s", r.Err, want)
 		}
 	}
-	request := countedBy(local("ada"), "", `{}`)
+	request := countCall(local("ada"), "", `{}`)
 	request.Name = "unfit"
 	if r := s.Execute(t.Context(), request); r.Err == nil {
 		t.Errorf("a result that does not fit is %s", r.Value)
@@ -188,13 +188,13 @@ tool "unfit" {
 }
 
 func TestCache_changedTool(t *testing.T) {
-	tools := files("t.hcl", fmt.Sprintf(counting, "server"))
+	tools := files("t.hcl", fmt.Sprintf(countingTool, "server"))
 	s := server(t, engine.Options{Files: engine.Files{Tools: tools}})
-	wantValue(t, s, countedBy(local("ada"), "", `{}`), `"run 1"`)
+	wantValue(t, s, countCall(local("ada"), "", `{}`), `"run 1"`)
 	// A change of another file has no effect.
 	tools["o.hcl"] = &fstest.MapFile{Data: []byte(addTool), Mode: 0o644}
 	reloadAll(t, s)
-	wantValue(t, s, countedBy(local("ada"), "", `{}`), `"run 1"`)
+	wantValue(t, s, countCall(local("ada"), "", `{}`), `"run 1"`)
 	for n, edit := range []string{`kv "runs" { scope = "server" }|kv "runs" {` + "\n scope = \"server\"\n max_keys = 9\n}", `return "run|return "Run`} {
 		from, to, _ := strings.Cut(edit, "|")
 		tools["t.hcl"] = &fstest.MapFile{Data: []byte(strings.Replace(string(tools["t.hcl"].Data), from, to, 1)), Mode: 0o644}
@@ -203,8 +203,8 @@ func TestCache_changedTool(t *testing.T) {
 		if n == 1 {
 			want = `"Run 3"`
 		}
-		wantValue(t, s, countedBy(local("ada"), "", `{}`), want)
-		wantValue(t, s, countedBy(local("ada"), "", `{}`), want)
+		wantValue(t, s, countCall(local("ada"), "", `{}`), want)
+		wantValue(t, s, countCall(local("ada"), "", `{}`), want)
 	}
 }
 
@@ -215,8 +215,8 @@ func reloadAll(t *testing.T, s *engine.Server) {
 	}
 }
 
-// pure is a tool with outcomes that depend on its arguments only.
-const pure = `
+// pureTool is a tool with outcomes that depend on its arguments only.
+const pureTool = `
 tool "pure" {
   read_only = true
   %s
@@ -241,13 +241,13 @@ tool "pure" {
 
 // The same random calls are made, at random times, with and without a cache.
 func TestCache_sameOutcomes(t *testing.T) {
-	clock := &hand{}
-	with := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", fmt.Sprintf(pure, `cache { ttl = "10s" }`))}, Now: clock.now})
-	without := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", fmt.Sprintf(pure, ""))}, Now: clock.now})
+	clock := &manualClock{}
+	with := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", fmt.Sprintf(pureTool, `cache { ttl = "10s" }`))}, Now: clock.now})
+	without := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", fmt.Sprintf(pureTool, ""))}, Now: clock.now})
 	random := rand.New(rand.NewPCG(7, 7))
 	arguments := []string{`{}`, `{"n": 3}`, `{"n": 1}`, `{"n": 2}`, `{"n": 9}`, `{"n": "x"}`, `{"n": 1, "more": {"b": 1, "a": null}}`, `{"n": 1, "more": "\ud83d\ude00"}`, `{"n":1,"more":-0.0}`, `{"n":1,"more":0}`, `[]`}
 	for range 600 {
-		request := countedBy(local(fmt.Sprint(random.IntN(3))), "", arguments[random.IntN(len(arguments))])
+		request := countCall(local(fmt.Sprint(random.IntN(3))), "", arguments[random.IntN(len(arguments))])
 		request.Name = "pure"
 		if diff := cmp.Diff(outcome(without, request), outcome(with, request)); diff != "" {
 			t.Fatalf("%s has another outcome with a cache (-without +with)\n%s", request.Arguments, diff)
@@ -269,7 +269,7 @@ func outcome(s *engine.Server, r call.Request) string {
 func TestCache_perRevision(t *testing.T) {
 	const text = "tool \"pure\" {\n  read_only = true\n  timeout   = \"1m\"\n  cache {\n    ttl = \"1h\"\n    scope = \"server\"\n  }\n  run = \"return 'text %d';\"\n}"
 	source := func(n int) fstest.MapFS { return files("t.hcl", fmt.Sprintf(text, n)) }
-	tools := &swapped{now: source(0)}
+	tools := &swappableFS{now: source(0)}
 	s := server(t, engine.Options{Files: engine.Files{Tools: tools}})
 	var mu sync.Mutex
 	says := map[string]string{s.Snapshot().Revision(): `"text 0"`}
@@ -337,8 +337,8 @@ func TestCache_rejectsCallerDependentScript(t *testing.T) {
 
 // The test bounds the allocations of a cache hit.
 func TestCache_hitAllocations(t *testing.T) {
-	s := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", fmt.Sprintf(pure, `cache { ttl = "1h" }`))}})
-	request := countedBy(local("ada"), "", `{"n": 4}`)
+	s := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", fmt.Sprintf(pureTool, `cache { ttl = "1h" }`))}})
+	request := countCall(local("ada"), "", `{"n": 4}`)
 	request.Name = "pure"
 	if r := s.Execute(t.Context(), request); r.Err != nil {
 		t.Fatal(r.Err)
@@ -349,20 +349,20 @@ func TestCache_hitAllocations(t *testing.T) {
 	}
 }
 
-// swapped is a directory that is replaced as a whole.
-type swapped struct {
+// swappableFS is a directory that is replaced as a whole.
+type swappableFS struct {
 	mu  sync.Mutex
 	now fstest.MapFS
 }
 
-func (s *swapped) swap(to fstest.MapFS) {
+func (s *swappableFS) swap(to fstest.MapFS) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.now = to
 }
 
 // Open opens a file of the current directory.
-func (s *swapped) Open(name string) (fs.File, error) {
+func (s *swappableFS) Open(name string) (fs.File, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.now.Open(name)

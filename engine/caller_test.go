@@ -47,7 +47,7 @@ func TestCallerFromContext(t *testing.T) {
 			}
 			request := call.Request{Name: "track", Caller: test.given}
 			if late {
-				request.Late = dropped{}
+				request.Late = discardResults{}
 			}
 			result := s.Execute(t.Context(), request)
 			if result.Err != nil || string(result.Value) != "true" {
@@ -68,9 +68,9 @@ func TestCallerFromContext(t *testing.T) {
 	}
 }
 
-type dropped struct{}
+type discardResults struct{}
 
-func (dropped) Answer(call.Result) {}
+func (discardResults) Answer(call.Result) {}
 
 func TestCallerFromContext_outsideOfCall(t *testing.T) {
 	caller, ok := engine.CallerFromContext(t.Context())
@@ -144,7 +144,7 @@ func TestPolicy_panicDenies(t *testing.T) {
 		func(engine.PolicyInput) engine.Decision { panic("hunter2") },
 	}})
 	_, err := s.Call(t.Context(), "add", map[string]any{"a": 1, "b": 2})
-	if failed := codeOf(t, err); failed.Code != call.PolicyDenied || failed.Message != "denied: a policy failed" {
+	if failed := callError(t, err); failed.Code != call.PolicyDenied || failed.Message != "denied: a policy failed" {
 		t.Errorf("got %v", failed)
 	}
 }

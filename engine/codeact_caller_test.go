@@ -12,8 +12,8 @@ import (
 	"github.com/mcpd/mcpd/identity"
 )
 
-// orderly is one tool that needs a scope, and one for all callers.
-const orderly = `
+// scopedTools is one tool that needs a scope, and one for all callers.
+const scopedTools = `
 tool "order" {
   description = "Orders a thing"
   input "what" {
@@ -38,15 +38,15 @@ policy "hers" {
 }
 `
 
-// sentBy sets a local user with scopes as the caller.
-func sentBy(id string, r call.Request, scopes ...string) call.Request {
+// withCaller sets a local user with scopes as the caller.
+func withCaller(id string, r call.Request, scopes ...string) call.Request {
 	r.Caller = identity.Caller{Principal: identity.Principal{ID: id, Kind: identity.KindLocal, Scopes: scopes, Groups: []string{}, Claims: map[string]any{}}}
 	return r
 }
 
 // The caller decides which calls are allowed, and which tools the author sees.
 func TestCode_boundToCaller(t *testing.T) {
-	s := server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", "codeact {}\n"), Tools: files("a.hcl", orderly)}})
+	s := server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", "codeact {}\n"), Tools: files("a.hcl", scopedTools)}})
 	const program = `const ends = [];
 for (const what of ["it", "hers"]) {
   try { ends.push(await tools["order"]({ what })) } catch (e) { ends.push(e.name + " " + (e.code ?? "")) }
@@ -63,8 +63,8 @@ ends`
 		{"eve", []string{"other"}, false, `EXECUTION_ERROR: unknown-tool at 3:31: tools has no tool "order"`},
 		{"ada", []string{"orders"}, true, `{"result":["ordered it","ordered hers"],`}, // nothing is kept from other callers
 	} {
-		ask := func(r call.Request) call.Result { return called(t, s, sentBy(c.who, r, c.scopes...)) }
-		if got := ended(ask(code(program))); !strings.Contains(got, c.want) {
+		ask := func(r call.Request) call.Result { return executeCall(t, s, withCaller(c.who, r, c.scopes...)) }
+		if got := outcomeLine(ask(runCodeCall(program))); !strings.Contains(got, c.want) {
 			t.Errorf("code by %s returns %s\nwant %s", c.who, got, c.want)
 		}
 		for what, r := range map[string]call.Request{
@@ -72,7 +72,7 @@ ends`
 			"a search":      tool("search_tools", `{"query":"order thing"}`),
 			"a description": tool("describe_tool", `{"name":"order"}`),
 		} {
-			if told := strings.Contains(ended(ask(r)), "Orders a thing"); told != c.sees {
+			if told := strings.Contains(outcomeLine(ask(r)), "Orders a thing"); told != c.sees {
 				t.Errorf("%s shows the tool to %s: %v", what, c.who, told)
 			}
 		}
@@ -113,15 +113,15 @@ func TestCode_maxParallel(t *testing.T) {
 			t.Fatal(err)
 		}
 		calls := map[int32]string{1: "Array.from({ length: 40 }, () => work())", 2: "[work(), work()]"}[most]
-		if got := called(t, s, code("await parallel("+calls+")")); got.Err != nil || peak.Load() != most {
-			t.Errorf("%q: %d calls were open at once: %s", block, peak.Load(), ended(got))
+		if got := executeCall(t, s, runCodeCall("await parallel("+calls+")")); got.Err != nil || peak.Load() != most {
+			t.Errorf("%q: %d calls were open at once: %s", block, peak.Load(), outcomeLine(got))
 		}
 	}
 }
 
 func TestCode_maxOutput(t *testing.T) {
-	s := coding(t, "  limits {\n    output = \"4KiB\"\n  }")
-	if got := ended(called(t, s, code("'x'.repeat(8192)"))); got != "EXECUTION_ERROR: the result is too large: the value is larger than 4096 bytes of JSON" {
+	s := codeServer(t, "  limits {\n    output = \"4KiB\"\n  }")
+	if got := outcomeLine(executeCall(t, s, runCodeCall("'x'.repeat(8192)"))); got != "EXECUTION_ERROR: the result is too large: the value is larger than 4096 bytes of JSON" {
 		t.Errorf("a long result: %.300s", got)
 	}
 }

@@ -21,7 +21,7 @@ func exampleOf(t *testing.T, s *engine.Server) (calls []string) {
 	var reply struct {
 		Messages []struct{ Content struct{ Text string } }
 	}
-	if err := json.Unmarshal(called(t, s, call.Request{Kind: call.Prompts, Name: "code_mode"}).Reply, &reply); err != nil {
+	if err := json.Unmarshal(executeCall(t, s, call.Request{Kind: call.Prompts, Name: "code_mode"}).Reply, &reply); err != nil {
 		t.Fatal(err)
 	}
 	_, behind, _ := strings.Cut(reply.Messages[0].Content.Text, "\nExample:\n")
@@ -53,7 +53,7 @@ func TestCodeExample_isAccepted(t *testing.T) {
 			continue
 		}
 		arguments, _ := json.Marshal(map[string]string{"code": "await " + calls[0], "mode": "plan"})
-		got := ended(called(t, s, tool("run_code", string(arguments))))
+		got := outcomeLine(executeCall(t, s, tool("run_code", string(arguments))))
 		if strings.Contains(got, "INVALID_INPUT") || strings.Contains(got, "script-") || strings.Contains(got, "ReferenceError") {
 			t.Errorf("%s: %s", calls[0], got)
 		}
@@ -64,15 +64,15 @@ func TestCodeExample_isAccepted(t *testing.T) {
 }
 
 func TestCodeExample_hasToolsOfItsCaller(t *testing.T) {
-	none := coding(t, "  tools = [\"no_such_*\"]")
+	none := codeServer(t, "  tools = [\"no_such_*\"]")
 	if calls := exampleOf(t, none); calls != nil {
 		t.Errorf("without tools: %q", calls)
 	}
-	secret := coding(t, "  tools = [\"secret_tool\"]")
+	secret := codeServer(t, "  tools = [\"secret_tool\"]")
 	if calls := exampleOf(t, secret); calls != nil {
 		t.Errorf("for a denied tool: %q", calls)
 	}
-	for _, call := range exampleOf(t, coding(t, "")) {
+	for _, call := range exampleOf(t, codeServer(t, "")) {
 		if !strings.HasPrefix(call, "read_file(") && !strings.HasPrefix(call, "search_web(") {
 			t.Errorf("%s is not read-only", call)
 		}

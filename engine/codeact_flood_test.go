@@ -24,8 +24,8 @@ func TestCode_maxCompiles(t *testing.T) {
 		var calls sync.WaitGroup
 		for range 12 {
 			calls.Go(func() {
-				if got := called(t, s, code("1;"+strings.Repeat(" ", 5<<10)+"2")); got.Err != nil {
-					t.Errorf("a call ends with %s", ended(got))
+				if got := executeCall(t, s, runCodeCall("1;"+strings.Repeat(" ", 5<<10)+"2")); got.Err != nil {
+					t.Errorf("a call ends with %s", outcomeLine(got))
 				}
 			})
 		}

@@ -18,8 +18,8 @@ import (
 	"github.com/mcpd/mcpd/identity"
 )
 
-// planned is a call of run_code in mode plan.
-func planned(text string) call.Request {
+// runCodePlanCall returns a call of run_code in mode plan.
+func runCodePlanCall(text string) call.Request {
 	arguments, _ := json.Marshal(map[string]string{"code": text, "mode": "plan"})
 	return tool("run_code", string(arguments))
 }
@@ -58,13 +58,13 @@ tool "rehearses" {
 			}
 		}},
 	})
-	got := called(t, s, planned(`
+	got := executeCall(t, s, runCodePlanCall(`
 let refused;
 try { await says_it_reads() } catch (e) { refused = e.message }
 return [refused, await rehearses()];`))
-	want := `{"result":["in a plan, a tool that reads cannot call \"writes\", which does more than that",null],"stdout":"","calls":[{"tool":"says_it_reads","outcome":"EXECUTION_ERROR"},{"tool":"rehearses","outcome":"dry_run","arguments":{}}]}`
+	want := `{"result":["in a plan, a read-only tool cannot call \"writes\", which is not read-only",null],"stdout":"","calls":[{"tool":"says_it_reads","outcome":"EXECUTION_ERROR"},{"tool":"rehearses","outcome":"dry_run","arguments":{}}]}`
 	if string(got.Structured) != want {
-		t.Errorf("got  %s %s\nwant %s", got.Structured, ended(got), want)
+		t.Errorf("got  %s %s\nwant %s", got.Structured, outcomeLine(got), want)
 	}
 	mu.Lock()
 	defer mu.Unlock()
@@ -112,23 +112,23 @@ for (const tool of [choose, unsure]) {
   try { told.push(await tool()) } catch (e) { told.push(e.code + " of " + e.tool + ": " + e.message) }
 }
 return told;`
-	r := planned(program)
+	r := runCodePlanCall(program)
 	r.Can = call.Capabilities{Form: true}
-	got := called(t, s, r)
-	const refused = "the tool wants to ask its user, and a plan asks nobody"
+	got := executeCall(t, s, r)
+	const refused = "the tool requests input from its user, which a plan cannot do"
 	want := `{"result":["EXECUTION_ERROR of choose: ` + refused + `","EXECUTION_ERROR of unsure: ` + refused + `"],"stdout":"",` +
 		`"calls":[{"tool":"writes","outcome":"planned","arguments":{},"approval":true},{"tool":"choose","outcome":"EXECUTION_ERROR"},{"tool":"unsure","outcome":"EXECUTION_ERROR"}]}`
 	if string(got.Structured) != want {
-		t.Errorf("got  %s %s\nwant %s", got.Structured, ended(got), want)
+		t.Errorf("got  %s %s\nwant %s", got.Structured, outcomeLine(got), want)
 	}
-	asked := called(t, s, approvable(program, nil))
+	asked := executeCall(t, s, runCodeApproveCall(program, nil))
 	if asked.Ask == nil || !strings.Contains(string(asked.Ask.Requests[0].Params), "is going to make these calls: writes({})") {
-		t.Errorf("the plan to approve: %+v %s", asked.Ask, ended(asked))
+		t.Errorf("the plan to approve: %+v %s", asked.Ask, outcomeLine(asked))
 	}
 }
 
 func TestPlan_upstreamCall(t *testing.T) {
-	behind, canceled := &legacy{}, make(chan struct{})
+	behind, canceled := &legacyUpstream{}, make(chan struct{})
 	url := web(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		text, _ := io.ReadAll(r.Body)
 		r.Body = io.NopCloser(bytes.NewReader(text))
@@ -138,9 +138,9 @@ func TestPlan_upstreamCall(t *testing.T) {
 		behind.ServeHTTP(w, r)
 	}))
 	s := federated(t, "codeact {}\n"+upstreamAt(url, `ask = ["elicit"]`, "override \"asks\" {\n    read_only = true\n  }"))
-	r := planned("await lab.asks()")
+	r := runCodePlanCall("await lab.asks()")
 	r.Can = call.Capabilities{Form: true}
-	if got := ended(called(t, s, r)); !strings.Contains(got, "a plan asks nobody") {
+	if got := outcomeLine(executeCall(t, s, r)); !strings.Contains(got, "which a plan cannot do") {
 		t.Errorf("it ends with %s", got)
 	}
 	select {
@@ -156,11 +156,11 @@ func TestPlan_upstreamCall(t *testing.T) {
 }
 
 func TestPlan_failureMessage(t *testing.T) {
-	s := coding(t, "  max_calls = 2")
+	s := codeServer(t, "  max_calls = 2")
 	const program = `await search_web({ query: "x" }); await tools["erase-file"]({ path: "a" }); await tools["erase-file"]({ path: "b" })`
 	want := "It had planned these calls, of which only those that read were made:\n- search_web: ok\n- erase-file: planned\n- erase-file: DENIED"
-	for _, r := range []call.Request{planned(program), approvable(program, nil)} {
-		if got := ended(called(t, s, r)); !strings.HasSuffix(got, want) {
+	for _, r := range []call.Request{runCodePlanCall(program), runCodeApproveCall(program, nil)} {
+		if got := outcomeLine(executeCall(t, s, r)); !strings.HasSuffix(got, want) {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
 	}
@@ -168,7 +168,7 @@ func TestPlan_failureMessage(t *testing.T) {
 
 // A skipped call returns null, which the program may not expect.
 func TestPlan_missingResult(t *testing.T) {
-	s := coding(t, "")
+	s := codeServer(t, "")
 	const why = "In a plan, calls that would change something are not made, and their result is null: erase-file. " +
 		"Write the program so that it does without these results, as in result?.id, or run it in mode \"run\"; a tool that has a dry_run body has a result in a plan, too."
 	const erase = `const e = await tools["erase-file"]({ path: "a" }); `
@@ -182,14 +182,14 @@ func TestPlan_missingResult(t *testing.T) {
 		erase + `await read_file({ path: "x" })`:                       false,
 		erase + "e?.entities; (await search_web({ query: 'x' }))[9].x": true,
 	} {
-		for _, r := range []call.Request{planned(program), approvable(program, nil)} {
-			got := ended(called(t, s, r))
+		for _, r := range []call.Request{runCodePlanCall(program), runCodeApproveCall(program, nil)} {
+			got := outcomeLine(executeCall(t, s, r))
 			if strings.Contains(got, why) != told || !strings.HasPrefix(got, "EXECUTION_ERROR") {
 				t.Errorf("%s:\n%s", program, got)
 			}
 		}
 	}
-	if got := ended(called(t, s, code("null.x"))); strings.Contains(got, "In a plan") {
+	if got := outcomeLine(executeCall(t, s, runCodeCall("null.x"))); strings.Contains(got, "In a plan") {
 		t.Errorf("a normal run: %s", got)
 	}
 }

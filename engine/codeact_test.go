@@ -14,8 +14,8 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-// workshop has the tools for agent code.
-const workshop = `
+// codeTools has the tools for agent code.
+const codeTools = `
 tool "search_web" {
   read_only = true
   input "query" { type = string }
@@ -62,20 +62,20 @@ policy "no_secrets" {
 }
 `
 
-// coding returns a server with code mode.
-func coding(t *testing.T, block string, more ...string) *engine.Server {
+// codeServer returns a server with code mode.
+func codeServer(t *testing.T, block string, more ...string) *engine.Server {
 	t.Helper()
-	return server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", "codeact {\n"+block+"\n}\n"+strings.Join(more, "\n")), Tools: files("a.hcl", workshop)}})
+	return server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", "codeact {\n"+block+"\n}\n"+strings.Join(more, "\n")), Tools: files("a.hcl", codeTools)}})
 }
 
-// code is a call of run_code.
-func code(text string) call.Request {
+// runCodeCall returns a call of run_code.
+func runCodeCall(text string) call.Request {
 	arguments, _ := json.Marshal(map[string]string{"code": text})
 	return tool("run_code", string(arguments))
 }
 
 func TestCode_rfcExample(t *testing.T) {
-	result := called(t, coding(t, ""), code(`
+	result := executeCall(t, codeServer(t, ""), runCodeCall(`
 // Tools are already available, just use them directly
 results = await search_web({ query: "JavaScript async patterns", max_results: 5 })
 print(`+"`Found ${results.length} results`"+`)
@@ -86,12 +86,12 @@ print(`+"`Config: ${JSON.stringify(config)}`"+`)
 `))
 	var ran struct{ Stdout string }
 	if err := json.Unmarshal(result.Structured, &ran); err != nil || ran.Stdout != "Found 5 results\nConfig: {\"debug\":true}\n" {
-		t.Errorf("%v, it prints %q: %s", err, ran.Stdout, ended(result))
+		t.Errorf("%v, it prints %q: %s", err, ran.Stdout, outcomeLine(result))
 	}
 }
 
 func TestCode_report(t *testing.T) {
-	s := coding(t, "")
+	s := codeServer(t, "")
 	for name, c := range map[string]struct{ code, want string }{
 		"the last expression":       {`const r = await search_web({ query: "x" }); r.length`, `{"result":3,"stdout":"","calls":[{"tool":"search_web","outcome":"ok"}]}`},
 		"what return returns":       {`return { a: [1] };`, `{"result":{"a":[1]},"stdout":"","calls":[]}`},
@@ -103,14 +103,14 @@ func TestCode_report(t *testing.T) {
 		"a name with a dash":        {`await tools["erase-file"]({ path: "x" })`, `{"result":"erased x","stdout":"","calls":[{"tool":"erase-file","outcome":"ok"}]}`},
 		"types":                     {`const n: number = 3; n as number`, `{"result":3,"stdout":"","calls":[]}`},
 	} {
-		if got := called(t, s, code(c.code)); string(got.Structured) != c.want {
-			t.Errorf("%s: got  %s %s\nwant %s", name, got.Structured, ended(got), c.want)
+		if got := executeCall(t, s, runCodeCall(c.code)); string(got.Structured) != c.want {
+			t.Errorf("%s: got  %s %s\nwant %s", name, got.Structured, outcomeLine(got), c.want)
 		}
 	}
 }
 
 func TestCode_content(t *testing.T) {
-	got := called(t, coding(t, ""), code(`await picture()`))
+	got := executeCall(t, codeServer(t, ""), runCodeCall(`await picture()`))
 	var blocks []struct{ Type string }
 	if err := json.Unmarshal(got.Content, &blocks); err != nil || len(blocks) != 3 || blocks[0].Type != "text" || blocks[2].Type != "image" {
 		t.Errorf("%v: %s", err, got.Content)
@@ -118,7 +118,7 @@ func TestCode_content(t *testing.T) {
 }
 
 func TestCode_failureReport(t *testing.T) {
-	s := coding(t, `  timeout = "1s"`)
+	s := codeServer(t, `  timeout = "1s"`)
 	for name, c := range map[string]struct{ code, want string }{
 		"what it throws": {"console.log('begun');\nawait write_file({ path: 'a' });\nawait read_file({ path: 'b' });",
 			"EXECUTION_ERROR: HostError: no file b (EXECUTION_ERROR of read_file)\n  at 3:7\n    3 | await read_file({ path: 'b' });\n      |       ^^^^^^^^^\nIt had printed:\nbegun\nIt had made these calls, which are not undone:\n- write_file: ok\n- read_file: EXECUTION_ERROR"},
@@ -130,7 +130,7 @@ func TestCode_failureReport(t *testing.T) {
 			"EXECUTION_ERROR: script-keywords at 1:1: search_web(name=value) is not valid JavaScript\n  1 | search_web(query=\"x\")\n    | ^^^^^^^^^^^^^^^^^^^^^\n  write await search_web({ query: \"x\" })"},
 		"no code": {"", "INVALID_INPUT: "},
 	} {
-		if got := ended(called(t, s, code(c.code))); !strings.HasPrefix(got, c.want) {
+		if got := outcomeLine(executeCall(t, s, runCodeCall(c.code))); !strings.HasPrefix(got, c.want) {
 			t.Errorf("%s: got\n%s\nwant\n%s", name, got, c.want)
 		}
 	}
@@ -138,20 +138,20 @@ func TestCode_failureReport(t *testing.T) {
 
 // A call that is interrupted, or still queued, may have had effects.
 func TestCode_interruptedCall(t *testing.T) {
-	s := server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", "codeact {\n  timeout      = \"300ms\"\n  max_parallel = 1\n}\n"), Tools: files("a.hcl", workshop+`
+	s := server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", "codeact {\n  timeout      = \"300ms\"\n  max_parallel = 1\n}\n"), Tools: files("a.hcl", codeTools+`
 tool "sleep" {
   timeout = "1m"
   run     = "await new Promise(done => setTimeout(done, 60000));"
 }
 `)}})
 	want := "TIMEOUT: the tool did not end within its timeout of 300ms\nIt had made these calls, which are not undone:\n- read_file: ok\n- sleep: unknown, 2 times"
-	if diff := cmp.Diff(want, ended(called(t, s, code(`await read_file({ path: "/workspace/config.json" }); await parallel([sleep(), sleep()])`)))); diff != "" {
+	if diff := cmp.Diff(want, outcomeLine(executeCall(t, s, runCodeCall(`await read_file({ path: "/workspace/config.json" }); await parallel([sleep(), sleep()])`)))); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
 
 func TestCode_print(t *testing.T) {
-	got := called(t, coding(t, ""), code("console.log('a < b && c > d'); ({ tag: '<b>' })"))
+	got := executeCall(t, codeServer(t, ""), runCodeCall("console.log('a < b && c > d'); ({ tag: '<b>' })"))
 	var blocks []struct{ Text string }
 	if err := json.Unmarshal(got.Content, &blocks); err != nil {
 		t.Fatal(err)
@@ -162,13 +162,13 @@ func TestCode_print(t *testing.T) {
 }
 
 func TestCode_failurePosition(t *testing.T) {
-	s := coding(t, `  timeout = "200ms"`, "server {\n  expose_traces = true\n}")
+	s := codeServer(t, `  timeout = "200ms"`, "server {\n  expose_traces = true\n}")
 	for text, want := range map[string]string{
 		"await read_file({ path: 'b' });": "EXECUTION_ERROR: HostError: no file b (EXECUTION_ERROR of read_file)\n  at 1:7\n    1 | await read_file({ path: 'b' });\n      |       ^^^^^^^^^\nIt had made these calls, which are not undone:\n- read_file: EXECUTION_ERROR",
 		"for (;;) {}":                     "TIMEOUT: the tool did not end within its timeout of 200ms",
 	} {
-		got := called(t, s, code(text))
-		if diff := cmp.Diff(want, ended(got)); diff != "" {
+		got := executeCall(t, s, runCodeCall(text))
+		if diff := cmp.Diff(want, outcomeLine(got)); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", text, diff)
 		}
 		if got.Err == nil || got.Err.Code == call.ExecutionError && got.Err.Trace != "" {
@@ -194,7 +194,7 @@ limit "once" {
   tools = ["read_file"]
   rate  = "1/h"
 }
-`), Tools: files("a.hcl", workshop)},
+`), Tools: files("a.hcl", codeTools)},
 		Hooks: []engine.Hook{func(_ context.Context, e call.Event) {
 			mu.Lock()
 			defer mu.Unlock()
@@ -203,7 +203,7 @@ limit "once" {
 			}
 		}},
 	})
-	got := called(t, s, code(`
+	got := executeCall(t, s, runCodeCall(`
 const codes = [];
 for (const path of ["a", "x"]) {
   try { codes.push(await write_file({ path })) } catch (e) { codes.push(e.code + " " + e.message) }
@@ -217,9 +217,9 @@ codes`))
 	var ran struct{ Result json.RawMessage }
 	_ = json.Unmarshal(got.Structured, &ran)
 	if want := `["wrote a","POLICY_DENIED Not so","INVALID_INPUT",{"debug":true},"POLICY_DENIED","TypeError"]`; string(ran.Result) != want {
-		t.Errorf("got  %s %s\nwant %s", ran.Result, ended(got), want)
+		t.Errorf("got  %s %s\nwant %s", ran.Result, outcomeLine(got), want)
 	}
-	if direct := ended(called(t, s, tool("write_file", `{"path":"a"}`))); direct != "POLICY_DENIED: Not so" {
+	if direct := outcomeLine(executeCall(t, s, tool("write_file", `{"path":"a"}`))); direct != "POLICY_DENIED: Not so" {
 		t.Errorf("a call of a client: %s", direct)
 	}
 	mu.Lock()
@@ -230,8 +230,8 @@ codes`))
 }
 
 func TestCode_callBudget(t *testing.T) {
-	s := coding(t, "  max_calls  = 3\n  max_stdout = \"20B\"")
-	got := called(t, s, code(`
+	s := codeServer(t, "  max_calls  = 3\n  max_stdout = \"20B\"")
+	got := executeCall(t, s, runCodeCall(`
 const codes = [];
 for (let i = 0; i < 5; i++) {
   try { await search_web({ query: "x", max_results: 1 }) } catch (e) { codes.push(e.code + " " + e.message) }
@@ -244,7 +244,7 @@ codes`))
 		Calls  []struct{ Outcome string }
 	}
 	if err := json.Unmarshal(got.Structured, &ran); err != nil {
-		t.Fatalf("%v: %s", err, ended(got))
+		t.Fatalf("%v: %s", err, outcomeLine(got))
 	}
 	refused := "DENIED the program has made 3 calls, which is all that one may make"
 	if diff := cmp.Diff([]string{refused, refused}, ran.Result); diff != "" || len(ran.Calls) != 5 || len(ran.Stdout) > 100 || !strings.HasPrefix(ran.Stdout, "a line\na line\n") {
@@ -253,7 +253,7 @@ codes`))
 }
 
 func TestPlan_readsOnly(t *testing.T) {
-	s := coding(t, "", `
+	s := codeServer(t, "", `
 policy "ask" {
   tools             = ["erase-file"]
   requires_approval = "true"
@@ -264,7 +264,7 @@ policy "not_there" {
   deny   = "args.path == 'x'"
   reason = "Not there"
 }`)
-	r := code(`
+	r := runCodeCall(`
 const seen = await search_web({ query: "x", max_results: 1 });
 const wrote = await write_file({ path: seen[0] });
 const erased = await tools["erase-file"]({ path: "b" });
@@ -275,24 +275,24 @@ return [seen, wrote, erased, denied];`)
 	_ = json.Unmarshal(r.Arguments, &arguments)
 	arguments["mode"] = "plan"
 	r.Arguments, _ = json.Marshal(arguments)
-	got := called(t, s, r)
+	got := executeCall(t, s, r)
 	want := `{"result":[["x 0"],"would write x 0",null,"POLICY_DENIED"],"stdout":"","calls":[{"tool":"search_web","outcome":"ok"},` +
 		`{"tool":"write_file","outcome":"dry_run","arguments":{"path":"x 0"}},{"tool":"erase-file","outcome":"planned","arguments":{"path":"b"},"approval":true},{"tool":"write_file","outcome":"POLICY_DENIED"}]}`
 	if string(got.Structured) != want {
-		t.Errorf("got  %s %s\nwant %s", got.Structured, ended(got), want)
+		t.Errorf("got  %s %s\nwant %s", got.Structured, outcomeLine(got), want)
 	}
 }
 
 func TestCode_listsTools(t *testing.T) {
-	s := coding(t, "")
-	prompt := ended(called(t, s, call.Request{Kind: call.Prompts, Name: "code_mode"}))
+	s := codeServer(t, "")
+	prompt := outcomeLine(executeCall(t, s, call.Request{Kind: call.Prompts, Name: "code_mode"}))
 	for _, want := range []string{`declare function search_web(args: {\n  query: string;`, "Do NOT write import statements"} {
 		if !strings.Contains(prompt, want) {
 			t.Errorf("the prompt lacks %q:\n%s", want, prompt)
 		}
 	}
-	found := ended(called(t, s, tool("search_tools", `{"query":"file secret code"}`)))
-	described := ended(called(t, s, tool("describe_tool", `{"name":"secret_tool"}`)))
+	found := outcomeLine(executeCall(t, s, tool("search_tools", `{"query":"file secret code"}`)))
+	described := outcomeLine(executeCall(t, s, tool("describe_tool", `{"name":"secret_tool"}`)))
 	for name, text := range map[string]string{"the prompt": prompt, "a search": found} {
 		if strings.Contains(text, "secret_tool") || strings.Contains(text, "run_code") {
 			t.Errorf("%s shows a denied tool: %s", name, text)
@@ -301,20 +301,20 @@ func TestCode_listsTools(t *testing.T) {
 	if !strings.Contains(found, `"name":"read_file","call":"read_file"`) || described != `EXECUTION_ERROR: there is no tool "secret_tool"` {
 		t.Errorf("a search finds %s; a description is %s", found, described)
 	}
-	if got := ended(called(t, s, tool("describe_tool", `{"name":"read_file"}`))); !strings.Contains(got, "declare function read_file(args: { path: string }): Promise\\u003c{ debug: boolean }\\u003e;") {
+	if got := outcomeLine(executeCall(t, s, tool("describe_tool", `{"name":"read_file"}`))); !strings.Contains(got, "declare function read_file(args: { path: string }): Promise\\u003c{ debug: boolean }\\u003e;") {
 		t.Errorf("a description is %s", got)
 	}
-	if got := ended(called(t, s, tool("describe_tool", `{"name":"web"}`))); got != `EXECUTION_ERROR: there is no tool "web"; did you mean "search_web"?` {
+	if got := outcomeLine(executeCall(t, s, tool("describe_tool", `{"name":"web"}`))); got != `EXECUTION_ERROR: there is no tool "web"; did you mean "search_web"?` {
 		t.Errorf("a shortened name: %s", got)
 	}
-	short := called(t, s, call.Request{Kind: call.Prompts, Name: "code_mode", Arguments: []byte(`{"budget":"1"}`)})
-	if got := ended(short); len(got) >= len(prompt) || !strings.Contains(got, "search_web") {
+	short := executeCall(t, s, call.Request{Kind: call.Prompts, Name: "code_mode", Arguments: []byte(`{"budget":"1"}`)})
+	if got := outcomeLine(short); len(got) >= len(prompt) || !strings.Contains(got, "search_web") {
 		t.Errorf("a short prompt is %s", got)
 	}
 }
 
 func TestAlias_redirectsCall(t *testing.T) {
-	s := coding(t, "", `
+	s := codeServer(t, "", `
 policy "direct" {
   tools  = ["call_tool"]
   deny   = "true"
@@ -335,7 +335,7 @@ policy "reads" {
 		`{"name":"call_tool","arguments":{"name":"picture"}}`: `POLICY_DENIED: The alias itself has no part in it`,
 		`{}`: `POLICY_DENIED: The alias itself has no part in it`,
 	} {
-		if got := ended(called(t, s, tool("call_tool", arguments))); got != want {
+		if got := outcomeLine(executeCall(t, s, tool("call_tool", arguments))); got != want {
 			t.Errorf("%s: got  %s\nwant %s", arguments, got, want)
 		}
 	}
@@ -343,11 +343,11 @@ policy "reads" {
 
 func TestAlias_audit(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
-	s := coding(t, "", auditBlock(path, ""))
-	called(t, s, tool("picture", `{}`))
-	called(t, s, tool("call_tool", `{"name":"picture"}`))
-	called(t, s, tool("call_tool", `{"name":"pictures"}`))
-	run := called(t, s, code("await picture()"))
+	s := codeServer(t, "", auditBlock(path, ""))
+	executeCall(t, s, tool("picture", `{}`))
+	executeCall(t, s, tool("call_tool", `{"name":"picture"}`))
+	executeCall(t, s, tool("call_tool", `{"name":"pictures"}`))
+	run := executeCall(t, s, runCodeCall("await picture()"))
 	var got []string
 	for _, l := range outcomesOf(t, s, path) {
 		got = append(got, strings.Join([]string{l.Tool, l.Via, l.Alias, l.Outcome, strings.ReplaceAll(l.Parent, run.CallID, "run")}, " "))
@@ -359,7 +359,7 @@ func TestAlias_audit(t *testing.T) {
 }
 
 func TestAlias_invalidName(t *testing.T) {
-	s := coding(t, "")
+	s := codeServer(t, "")
 	for arguments, want := range map[string]string{
 		`{}`:                   `INVALID_INPUT: the arguments do not fit the tool's input schema: /name is required`,
 		`{"name":""}`:          `INVALID_INPUT: the arguments do not fit the tool's input schema: /name must be at least 1 character long`,
@@ -367,7 +367,7 @@ func TestAlias_invalidName(t *testing.T) {
 		`{"name":"call_tool","arguments":{"name":"picture"}}`: `EXECUTION_ERROR: call_tool calls other tools, and not itself`,
 		`{"name":"picture","arguments":"x"}`:                  `INVALID_INPUT: the arguments do not fit the tool's input schema: must be an object, not a string`,
 	} {
-		if got := ended(called(t, s, tool("call_tool", arguments))); got != want {
+		if got := outcomeLine(executeCall(t, s, tool("call_tool", arguments))); got != want {
 			t.Errorf("%s: got  %s\nwant %s", arguments, got, want)
 		}
 	}
@@ -390,7 +390,7 @@ tool "sly" {
 }
 `)}})
 	const refused = "NOT_GRANTED this tool may not be called by another"
-	if got, want := ended(called(t, s, tool("sly", `{}`))), refused+"; "+refused+"; "+refused; !strings.Contains(got, want) {
+	if got, want := outcomeLine(executeCall(t, s, tool("sly", `{}`))), refused+"; "+refused+"; "+refused; !strings.Contains(got, want) {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }

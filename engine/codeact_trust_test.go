@@ -12,42 +12,42 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// overseen is an executor that counts its runs.
-type overseen struct {
+// countingExecutor is an executor that counts its runs.
+type countingExecutor struct {
 	scripting.Executor
 	ran, closed int
 }
 
-func (c *overseen) Run(ctx context.Context, call scripting.Call, h scripting.Host) (scripting.Outcome, error) {
+func (c *countingExecutor) Run(ctx context.Context, call scripting.Call, h scripting.Host) (scripting.Outcome, error) {
 	c.ran++
 	return c.Executor.Run(ctx, call, h)
 }
 
-func (c *overseen) Close() error {
+func (c *countingExecutor) Close() error {
 	c.closed++
 	return c.Executor.Close()
 }
 
-// processes is an executor with worker processes.
-type processes struct{ *overseen }
+// executorWithWorkers is an executor with worker processes.
+type executorWithWorkers struct{ *countingExecutor }
 
-func (processes) Workers() scripting.Workers { return scripting.Workers{} }
+func (executorWithWorkers) Workers() scripting.Workers { return scripting.Workers{} }
 
 // A program runs only in an executor with processes, or in the one that the embedding program sets.
 func TestCode_requiresExecutor(t *testing.T) {
 	for name, c := range map[string]struct {
-		executor, programs func(*overseen) scripting.Executor
+		executor, programs func(*countingExecutor) scripting.Executor
 		inBodies, inOwn    int // how much runs in each
 	}{
 		"nothing is said":           {nil, nil, 0, 0},
-		"the executor has none":     {func(c *overseen) scripting.Executor { return c }, nil, 1, 0},
-		"the executor has some":     {func(c *overseen) scripting.Executor { return processes{c} }, nil, 2, 0},
-		"another one is for it":     {func(c *overseen) scripting.Executor { return processes{c} }, func(c *overseen) scripting.Executor { return c }, 1, 1},
-		"one without is for it":     {nil, func(c *overseen) scripting.Executor { return c }, 0, 1},
-		"one with some is for that": {nil, func(c *overseen) scripting.Executor { return processes{c} }, 0, 1},
+		"the executor has none":     {func(c *countingExecutor) scripting.Executor { return c }, nil, 1, 0},
+		"the executor has some":     {func(c *countingExecutor) scripting.Executor { return executorWithWorkers{c} }, nil, 2, 0},
+		"another one is for it":     {func(c *countingExecutor) scripting.Executor { return executorWithWorkers{c} }, func(c *countingExecutor) scripting.Executor { return c }, 1, 1},
+		"one without is for it":     {nil, func(c *countingExecutor) scripting.Executor { return c }, 0, 1},
+		"one with some is for that": {nil, func(c *countingExecutor) scripting.Executor { return executorWithWorkers{c} }, 0, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bodies, own := &overseen{Executor: scripting.Inline()}, &overseen{Executor: scripting.Inline()}
+			bodies, own := &countingExecutor{Executor: scripting.Inline()}, &countingExecutor{Executor: scripting.Inline()}
 			o := engine.Options{Name: "test", Extensions: []engine.Extension{codemode.New()}, Files: engine.Files{Config: files("mcpd.hcl", "codeact {}\n"), Tools: files("a.hcl", `tool "one" { run = "return 1;" }`)}}
 			if c.executor != nil {
 				o.Scripts.Executor = c.executor(bodies)

@@ -111,7 +111,7 @@ func TestDeniedBy_otherCauses(t *testing.T) {
 		}},
 	})
 	var told []string
-	for _, r := range []call.Request{calls("add", `{}`), calls("few", `{"n":10}`), calls("few", `{"n":1}`), calls("half", `{"n":1}`), calls("half", `{"n":3}`), calls("told", `{}`), calls("vast", `{}`)} {
+	for _, r := range []call.Request{toolCall("add", `{}`), toolCall("few", `{"n":10}`), toolCall("few", `{"n":1}`), toolCall("half", `{"n":1}`), toolCall("half", `{"n":3}`), toolCall("told", `{}`), toolCall("vast", `{}`)} {
 		answer := "ok"
 		if err := s.Execute(t.Context(), r).Err; err != nil {
 			answer = string(err.Code) + ": " + err.Message
@@ -120,7 +120,7 @@ func TestDeniedBy_otherCauses(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{
 		"POLICY_DENIED: no policy allows this call", "POLICY_DENIED: no policy allows this call", "ok", "POLICY_DENIED: Closed", "POLICY_DENIED: denied: a policy failed",
-		"POLICY_DENIED: the server cannot tell \"tenant\" for this caller", "POLICY_DENIED: denied by policy",
+		"POLICY_DENIED: the server cannot compute \"tenant\" for this caller", "POLICY_DENIED: denied by policy",
 	}, told); diff != "" {
 		t.Errorf("messages for callers (-want +got)\n%s", diff)
 	}

@@ -37,7 +37,7 @@ func TestDetached_hookDeadline(t *testing.T) {
 		t.Fatal(err)
 	}
 	late, left := make(lateResults, 1), make(chan struct{})
-	r := by("ada", "stuck", "{}")
+	r := callBy("ada", "stuck", "{}")
 	r.Late = late
 	go func() {
 		defer close(left)

@@ -64,16 +64,16 @@ var variants = map[string][]string{
 		"variable \"w\" {\n  default = \"one\"\n}", "variable"},
 }
 
-// seen is the observable state of a server.
-type seen struct {
+// serverState is the observable state of a server.
+type serverState struct {
 	Revision string
 	Tools    []string
 	Results  map[string]string
 }
 
-func look(t *testing.T, s *engine.Server) seen {
+func stateOf(t *testing.T, s *engine.Server) serverState {
 	t.Helper()
-	out := seen{Results: map[string]string{}}
+	out := serverState{Results: map[string]string{}}
 	if s.Snapshot() == nil {
 		return out
 	}
@@ -114,7 +114,7 @@ func TestReload_sameAsFirstLoad(t *testing.T) {
 	s := server(t, options)
 	good, steps := 0, 150
 	switch {
-	case judging():
+	case checksCost():
 		steps = 1000
 	case testing.Short():
 		steps = 30
@@ -140,7 +140,7 @@ func TestReload_sameAsFirstLoad(t *testing.T) {
 			continue
 		}
 		good++
-		if diff := cmp.Diff(look(t, fresh), look(t, s)); diff != "" {
+		if diff := cmp.Diff(stateOf(t, fresh), stateOf(t, s)); diff != "" {
 			t.Fatalf("step %d %v: (-want +got)\n%s", step, reload.Paths, diff)
 		}
 	}

@@ -191,7 +191,7 @@ tool "typed" {
 }
 `)}})
 	got, err := s.Call(t.Context(), "typed", nil)
-	if failed := codeOf(t, err); failed.Code != call.ExecutionError || strings.Contains(failed.Message, "hunter2") || got.Value != nil || got.Structured != nil {
+	if failed := callError(t, err); failed.Code != call.ExecutionError || strings.Contains(failed.Message, "hunter2") || got.Value != nil || got.Structured != nil {
 		t.Errorf("got %v, with %s", failed, got.Value)
 	}
 }
@@ -209,7 +209,7 @@ func TestGoTool_undecodableArgument(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = s.Call(t.Context(), "since", map[string]any{"when": "hunter2"})
-	failed := codeOf(t, err)
+	failed := callError(t, err)
 	if failed.Code != call.InvalidInput || len(failed.Violations) != 1 || failed.Violations[0].Path != "/when" || failed.Schema == nil {
 		t.Errorf("got %+v", failed)
 	}

@@ -32,7 +32,7 @@ import (
 // TestMain makes the test binary a crashing program on demand.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
-		if be := map[string]func(){crashing: crash, steady: func() { answerLines(false) }, hostsFail: failAll, hostsDo: doAll, hostOfLabs: labAlone}[os.Args[1]]; be != nil {
+		if be := map[string]func(){crashing: crash, steady: func() { serveStdio(false) }, hostsFail: serveFaultyHosts, hostsDo: serveHealthyHosts, hostOfLabs: serveTestUpstream}[os.Args[1]]; be != nil {
 			be()
 			return
 		}

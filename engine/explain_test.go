@@ -17,8 +17,8 @@ import (
 	"github.com/mcpd/mcpd/policylang"
 )
 
-// court generates random policies for courtTools, and random calls.
-type court struct{ *rand.Rand }
+// policyGenerator generates random policies for courtTools, and random calls.
+type policyGenerator struct{ *rand.Rand }
 
 const courtTools = `
 tool "pay" {
@@ -38,9 +38,9 @@ tool "pay" {
 }
 `
 
-func (c court) pick(choices ...string) string { return choices[c.IntN(len(choices))] }
+func (c policyGenerator) pick(choices ...string) string { return choices[c.IntN(len(choices))] }
 
-func (c court) condition(depth int, onResult bool) string {
+func (c policyGenerator) condition(depth int, onResult bool) string {
 	if depth > 0 {
 		return fmt.Sprintf("(%s %s %s(%s))", c.condition(depth-1, onResult), c.pick("&&", "||"), c.pick("", "!"), c.condition(depth-1, onResult))
 	}
@@ -53,7 +53,7 @@ func (c court) condition(depth int, onResult bool) string {
 }
 
 // policies returns a file with random policies.
-func (c court) policies(prefix string) string {
+func (c policyGenerator) policies(prefix string) string {
 	var b strings.Builder
 	for i := range c.IntN(4) {
 		onResult := c.IntN(4) == 0
@@ -73,7 +73,7 @@ func (c court) policies(prefix string) string {
 }
 
 // request returns a random call, sometimes of a missing tool or with invalid arguments.
-func (c court) request() call.Request {
+func (c policyGenerator) request() call.Request {
 	caller := identity.Caller{Principal: identity.Anonymous(), Agent: identity.Agent{AgentID: c.pick("bot", "anonymous")}, Source: identity.Source{IP: c.pick("10.0.0.1", "")}}
 	if c.IntN(2) == 0 {
 		caller.Principal = identity.Principal{ID: "ada", Kind: identity.KindKey, Groups: []string{c.pick("leads", "staff")}, Claims: map[string]any{}}
@@ -89,7 +89,7 @@ func TestExplain_matchesExecute(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED with -short: one goroutine works here alone")
 	}
-	c := court{rand.New(rand.NewPCG(3, 9))}
+	c := policyGenerator{rand.New(rand.NewPCG(3, 9))}
 	seen := map[pipeline.Verdict]int{}
 	for range 150 {
 		config := ""
@@ -113,8 +113,8 @@ func TestExplain_matchesExecute(t *testing.T) {
 		for range 12 {
 			request := c.request()
 			result := s.Execute(t.Context(), request)
-			agree(t, s, request, result, seen)
-			soundWithout(t, s, request, result, policylang.Parts(1+c.IntN(63)), seen)
+			checkExplanation(t, s, request, result, seen)
+			checkPartialExplanation(t, s, request, result, policylang.Parts(1+c.IntN(63)), seen)
 		}
 	}
 	t.Logf("%v", seen)
@@ -125,8 +125,8 @@ func TestExplain_matchesExecute(t *testing.T) {
 	}
 }
 
-// agree compares the explanation of a call with its result.
-func agree(t *testing.T, s *engine.Server, request call.Request, result call.Result, seen map[pipeline.Verdict]int) {
+// checkExplanation compares the explanation of a call with its result.
+func checkExplanation(t *testing.T, s *engine.Server, request call.Request, result call.Result, seen map[pipeline.Verdict]int) {
 	t.Helper()
 	x := explain(t, s, pipeline.HypotheticalCall{Request: request, Result: json.RawMessage(fmt.Sprintf(`{"total":%d}`, amountOf(request)))})
 	seen[x.Verdict]++
@@ -153,9 +153,9 @@ func agree(t *testing.T, s *engine.Server, request call.Request, result call.Res
 	}
 }
 
-// soundWithout compares the explanation of a call with unknown parts with its result: it must agree
+// checkPartialExplanation compares the explanation of a call with unknown parts with its result: it must agree
 // or be unknown.
-func soundWithout(t *testing.T, s *engine.Server, request call.Request, result call.Result, lacking policylang.Parts, seen map[pipeline.Verdict]int) {
+func checkPartialExplanation(t *testing.T, s *engine.Server, request call.Request, result call.Result, lacking policylang.Parts, seen map[pipeline.Verdict]int) {
 	t.Helper()
 	of := pipeline.HypotheticalCall{Request: request, Unknown: lacking}
 	for part, hide := range map[policylang.Parts]func(){

@@ -13,8 +13,8 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-// answering is a server with one response to everything.
-func answering(t *testing.T, status int, kind, body string) (url string) {
+// newFixedUpstream returns a server with one response to everything.
+func newFixedUpstream(t *testing.T, status int, kind, body string) (url string) {
 	return web(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", kind)
 		w.WriteHeader(status)
@@ -36,17 +36,17 @@ func TestUpstream_unreachableAdvice(t *testing.T) {
 	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
 	secure.StartTLS()
 	t.Cleanup(secure.Close)
-	plain := answering(t, http.StatusOK, "text/html", "<p>hello</p>")
+	plain := newFixedUpstream(t, http.StatusOK, "text/html", "<p>hello</p>")
 	const nowhere = ": check that its path is right, usually /mcp"
 	for what, row := range map[string]struct{ url, want string }{
-		"no credential":         {answering(t, 401, "text/plain", "body"), "the server rejects the credential (401 Unauthorized): check the header of the block, and its secret"},
-		"no authority":          {answering(t, 403, "text/plain", "body"), "access denied (403 Forbidden): check the permissions of the block's credential"},
-		"no path":               {answering(t, 404, "text/plain", "body"), "no MCP server at this URL (404 Not Found)" + nowhere + ", and that it starts with https"},
-		"a redirect":            {answering(t, 302, "text/plain", "body"), "the server redirects (302 Found), and mcpd does not follow: set the final URL"},
-		"a failure":             {answering(t, 500, "text/plain", "body"), "the server failed (500 Internal Server Error): check its log"},
+		"no credential":         {newFixedUpstream(t, 401, "text/plain", "body"), "the server rejects the credential (401 Unauthorized): check the header of the block, and its secret"},
+		"no authority":          {newFixedUpstream(t, 403, "text/plain", "body"), "access denied (403 Forbidden): check the permissions of the block's credential"},
+		"no path":               {newFixedUpstream(t, 404, "text/plain", "body"), "no MCP server at this URL (404 Not Found)" + nowhere + ", and that it starts with https"},
+		"a redirect":            {newFixedUpstream(t, 302, "text/plain", "body"), "the server redirects (302 Found), and mcpd does not follow: set the final URL"},
+		"a failure":             {newFixedUpstream(t, 500, "text/plain", "body"), "the server failed (500 Internal Server Error): check its log"},
 		"a page":                {plain, "no MCP server answers at this URL" + nowhere},
-		"nothing":               {answering(t, 200, "", ""), "no MCP server answers at this URL" + nowhere},
-		"other JSON":            {answering(t, 200, "application/json", `{"body":1}`), "the server sent an invalid JSON-RPC message"},
+		"nothing":               {newFixedUpstream(t, 200, "", ""), "no MCP server answers at this URL" + nowhere},
+		"other JSON":            {newFixedUpstream(t, 200, "application/json", `{"body":1}`), "the server sent an invalid JSON-RPC message"},
 		"nobody":                {"http://" + gone, gone + " refused the connection: does it run, and is this its port?"},
 		"a strange certificate": {secure.URL, "no trusted TLS connection to " + secure.Listener.Addr().String() + " could be made: tls: failed to verify certificate: x509: certificate signed by unknown authority"},
 		"no TLS":                {"https" + strings.TrimPrefix(plain, "http"), "it speaks no TLS, so write http:// if it is to be trusted"},

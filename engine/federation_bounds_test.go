@@ -14,30 +14,30 @@ import (
 )
 
 func TestUpstream_bounds(t *testing.T) {
-	up := newShifting(t)
-	cancelled := up.waiting()
+	up := newChangingUpstream(t)
+	cancelled := up.addWaitingTool()
 	for _, name := range []string{"long", "longer"} {
-		up.AddTool(&mcp.Tool{Name: name, InputSchema: anything}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		up.AddTool(&mcp.Tool{Name: name, InputSchema: anyInput}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: strings.Repeat("x", 8<<10)}}}, nil
 		})
 	}
 	s := federated(t, upstreamAt(up.url, `timeout = "1h"`, "limits {\n    output = \"4KiB\"\n  }",
 		"override \"waits\" {\n    timeout = \"50ms\"\n  }", "override \"longer\" {\n    limits {\n      output = \"16KiB\"\n    }\n  }"))
-	if got := ended(called(t, s, tool("lab_waits", `{}`))); got != "TIMEOUT: the tool did not end within its timeout of 50ms" {
+	if got := outcomeLine(executeCall(t, s, tool("lab_waits", `{}`))); got != "TIMEOUT: the tool did not end within its timeout of 50ms" {
 		t.Errorf("a call that takes long ends with %s", got)
 	}
 	<-cancelled
-	if got := ended(called(t, s, tool("lab_long", `{}`))); got != "EXECUTION_ERROR: the result has more than 4096 bytes" {
+	if got := outcomeLine(executeCall(t, s, tool("lab_long", `{}`))); got != "EXECUTION_ERROR: the result has more than 4096 bytes" {
 		t.Errorf("a long result: %.200s", got)
 	}
-	if got := called(t, s, tool("lab_longer", `{}`)); got.Err != nil {
+	if got := executeCall(t, s, tool("lab_longer", `{}`)); got.Err != nil {
 		t.Errorf("a result that its own bounds let pass: %v", got.Err)
 	}
 }
 
 func TestUpstream_auditInputRequests(t *testing.T) {
-	up := newShifting(t)
-	up.AddTool(&mcp.Tool{Name: "asks", InputSchema: anything}, func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	up := newChangingUpstream(t)
+	up.AddTool(&mcp.Tool{Name: "asks", InputSchema: anyInput}, func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		var last error
 		for range 3 {
 			if _, last = r.Session.Elicit(ctx, &mcp.ElicitParams{Message: "Sure?", RequestedSchema: json.RawMessage(`{"type":"object","properties":{}}`)}); last != nil {
@@ -48,16 +48,16 @@ func TestUpstream_auditInputRequests(t *testing.T) {
 	})
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	s := federated(t, auditBlock(path, "")+upstreamAt(up.url, `ask = ["elicit"]`, `max_rounds = 2`))
-	r := asking("lab_asks")
+	r := askableCall("lab_asks")
 	for range 2 {
-		got := called(t, s, r)
+		got := executeCall(t, s, r)
 		if got.Ask == nil {
-			t.Fatalf("no input request: %s", ended(got))
+			t.Fatalf("no input request: %s", outcomeLine(got))
 		}
-		r = asking("lab_asks")
-		r.Resume = answers(got.Ask, `{}`)
+		r = askableCall("lab_asks")
+		r.Resume = respond(got.Ask, `{}`)
 	}
-	if got := ended(called(t, s, r)); !strings.Contains(got, "the call has asked 2 times, which is all that its grant allows") {
+	if got := outcomeLine(executeCall(t, s, r)); !strings.Contains(got, "the call has asked 2 times, which is all that its grant allows") {
 		t.Errorf("an excess input request: %s", got)
 	}
 	var outcomes []string
@@ -70,15 +70,15 @@ func TestUpstream_auditInputRequests(t *testing.T) {
 }
 
 func TestUpstream_concurrency(t *testing.T) {
-	up := newShifting(t)
-	up.AddTool(&mcp.Tool{Name: "add", InputSchema: anything}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	up := newChangingUpstream(t)
+	up.AddTool(&mcp.Tool{Name: "add", InputSchema: anyInput}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		return &mcp.CallToolResult{Content: []mcp.Content{}}, nil
 	})
-	crowd(t, federated(t, upstreamAt(up.url, "limits {\n    concurrency = 1\n  }")), "lab_add")
+	callInParallel(t, federated(t, upstreamAt(up.url, "limits {\n    concurrency = 1\n  }")), "lab_add")
 }
 
 func TestUpstream_invalidArguments(t *testing.T) {
-	up := newShifting(t)
+	up := newChangingUpstream(t)
 	var reached atomic.Int32
 	up.AddTool(&mcp.Tool{Name: "add", InputSchema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"],"additionalProperties":false}`)},
 		func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
@@ -87,14 +87,14 @@ func TestUpstream_invalidArguments(t *testing.T) {
 		})
 	s := federated(t, upstreamAt(up.url))
 	for _, arguments := range []string{`{}`, `{"n":"1"}`, `{"n":1.5}`, `{"n":1,"m":2}`, `[]`, `{"n":1`} {
-		if got := called(t, s, tool("lab_add", arguments)); got.Err == nil || got.Err.Code != call.InvalidInput {
-			t.Errorf("%s: the call ends with %s", arguments, ended(got))
+		if got := executeCall(t, s, tool("lab_add", arguments)); got.Err == nil || got.Err.Code != call.InvalidInput {
+			t.Errorf("%s: the call ends with %s", arguments, outcomeLine(got))
 		}
 	}
 	if n := reached.Load(); n != 0 {
 		t.Errorf("%d calls reached the upstream", n)
 	}
-	if got := called(t, s, tool("lab_add", `{"n":1}`)); got.Err != nil || reached.Load() != 1 {
-		t.Errorf("one that fits ends with %s, the %dth", ended(got), reached.Load())
+	if got := executeCall(t, s, tool("lab_add", `{"n":1}`)); got.Err != nil || reached.Load() != 1 {
+		t.Errorf("one that fits ends with %s, the %dth", outcomeLine(got), reached.Load())
 	}
 }

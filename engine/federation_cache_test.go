@@ -19,8 +19,8 @@ import (
 	"github.com/mcpd/mcpd/identity"
 )
 
-// counter is an upstream with a tool "count" that counts its calls.
-type counter struct {
+// countingUpstream is an upstream with a tool "count" that counts its calls.
+type countingUpstream struct {
 	*mcp.Server
 	url string
 
@@ -28,16 +28,16 @@ type counter struct {
 	calls int
 }
 
-func newCounter(t *testing.T) *counter {
-	c := &counter{Server: mcp.NewServer(&mcp.Implementation{Name: "counter", Version: "1"}, nil)}
+func newCountingCacheUpstream(t *testing.T) *countingUpstream {
+	c := &countingUpstream{Server: mcp.NewServer(&mcp.Implementation{Name: "counter", Version: "1"}, nil)}
 	c.url = web(t, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return c.Server }, nil))
 	c.describe("Counts.")
 	return c
 }
 
 // describe adds the tool with a description.
-func (c *counter) describe(description string) {
-	c.AddTool(&mcp.Tool{Name: "count", Description: description, InputSchema: anything}, func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+func (c *countingUpstream) describe(description string) {
+	c.AddTool(&mcp.Tool{Name: "count", Description: description, InputSchema: anyInput}, func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.calls++
@@ -47,8 +47,8 @@ func (c *counter) describe(description string) {
 	})
 }
 
-// countBy returns a call of that tool.
-func countBy(p identity.Principal, arguments string) call.Request {
+// upstreamCountCall returns a call of that tool.
+func upstreamCountCall(p identity.Principal, arguments string) call.Request {
 	r := tool("lab_count", arguments)
 	r.Caller.Principal = p
 	return r
@@ -57,7 +57,7 @@ func countBy(p identity.Principal, arguments string) call.Request {
 // wantEnded makes a call and checks its outcome.
 func wantEnded(t *testing.T, s *engine.Server, r call.Request, want string) {
 	t.Helper()
-	if got := ended(called(t, s, r)); got != want {
+	if got := outcomeLine(executeCall(t, s, r)); got != want {
 		t.Errorf("%s by %q: got %s, want %s", r.Arguments, r.Caller.Principal.ID, got, want)
 	}
 }
@@ -74,7 +74,7 @@ const cachedCount = `override "count" {
   }`
 
 func TestUpstreamCache_scopes(t *testing.T) {
-	up, clock := newCounter(t), &hand{}
+	up, clock := newCountingCacheUpstream(t), &manualClock{}
 	var cached []bool
 	s := server(t, engine.Options{
 		Files: engine.Files{Config: files("mcpd.hcl", upstreamAt(up.url, fmt.Sprintf(cachedCount, "30s", "principal")))}, Now: clock.now,
@@ -84,49 +84,49 @@ func TestUpstreamCache_scopes(t *testing.T) {
 			}
 		}},
 	})
-	wantEnded(t, s, countBy(local("ada"), `{}`), upstreamCount(1))
-	wantEnded(t, s, countBy(local("ada"), `{}`), upstreamCount(1))
-	wantEnded(t, s, countBy(local("bob"), `{}`), upstreamCount(2))
-	wantEnded(t, s, countBy(local("ada"), `{"a":1,"b":[2]}`), upstreamCount(3))
-	wantEnded(t, s, countBy(local("ada"), ` {"b":[2], "a":1}`), upstreamCount(3))
+	wantEnded(t, s, upstreamCountCall(local("ada"), `{}`), upstreamCount(1))
+	wantEnded(t, s, upstreamCountCall(local("ada"), `{}`), upstreamCount(1))
+	wantEnded(t, s, upstreamCountCall(local("bob"), `{}`), upstreamCount(2))
+	wantEnded(t, s, upstreamCountCall(local("ada"), `{"a":1,"b":[2]}`), upstreamCount(3))
+	wantEnded(t, s, upstreamCountCall(local("ada"), ` {"b":[2], "a":1}`), upstreamCount(3))
 	// Numbers keep all digits, as the upstream sees them.
-	wantEnded(t, s, countBy(local("ada"), `{"a":9007199254740993}`), upstreamCount(4))
-	wantEnded(t, s, countBy(local("ada"), `{"a":9007199254740992}`), upstreamCount(5))
-	wantEnded(t, s, countBy(identity.Anonymous(), `{}`), upstreamCount(6))
-	wantEnded(t, s, countBy(identity.Anonymous(), `{}`), upstreamCount(7))
+	wantEnded(t, s, upstreamCountCall(local("ada"), `{"a":9007199254740993}`), upstreamCount(4))
+	wantEnded(t, s, upstreamCountCall(local("ada"), `{"a":9007199254740992}`), upstreamCount(5))
+	wantEnded(t, s, upstreamCountCall(identity.Anonymous(), `{}`), upstreamCount(6))
+	wantEnded(t, s, upstreamCountCall(identity.Anonymous(), `{}`), upstreamCount(7))
 	clock.advance(30 * time.Second)
-	wantEnded(t, s, countBy(local("ada"), `{}`), upstreamCount(8))
+	wantEnded(t, s, upstreamCountCall(local("ada"), `{}`), upstreamCount(8))
 	if diff := cmp.Diff([]bool{false, true, false, false, true, false, false, false, false, false}, cached); diff != "" {
 		t.Errorf("cached results in hook events (-want +got)\n%s", diff)
 	}
 
 	s = server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", upstreamAt(up.url, fmt.Sprintf(cachedCount, "30s", "server")))}, Now: clock.now})
-	wantEnded(t, s, countBy(local("ada"), `{}`), upstreamCount(9))
-	wantEnded(t, s, countBy(identity.Anonymous(), `{}`), upstreamCount(9))
+	wantEnded(t, s, upstreamCountCall(local("ada"), `{}`), upstreamCount(9))
+	wantEnded(t, s, upstreamCountCall(identity.Anonymous(), `{}`), upstreamCount(9))
 }
 
 func TestUpstreamCache_errorsAreNotKept(t *testing.T) {
-	up := newCounter(t)
+	up := newCountingCacheUpstream(t)
 	s := server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", upstreamAt(up.url, fmt.Sprintf(cachedCount, "1h", "server")))}})
-	wantEnded(t, s, countBy(local("ada"), `{"fails":true}`), "EXECUTION_ERROR: call 1")
-	wantEnded(t, s, countBy(local("ada"), `{"fails":true}`), "EXECUTION_ERROR: call 2")
+	wantEnded(t, s, upstreamCountCall(local("ada"), `{"fails":true}`), "EXECUTION_ERROR: call 1")
+	wantEnded(t, s, upstreamCountCall(local("ada"), `{"fails":true}`), "EXECUTION_ERROR: call 2")
 }
 
 func TestUpstreamCache_changedDefinition(t *testing.T) {
-	up, lock := newCounter(t), newLock(t)
-	s := pinned(t, lock, upstreamAt(up.url, fmt.Sprintf(cachedCount, "1h", "server")))
-	wantEnded(t, s, countBy(local("ada"), `{}`), upstreamCount(1))
-	wantEnded(t, s, countBy(local("ada"), `{}`), upstreamCount(1))
+	up, lock := newCountingCacheUpstream(t), newLock(t)
+	s := pinnedServer(t, lock, upstreamAt(up.url, fmt.Sprintf(cachedCount, "1h", "server")))
+	wantEnded(t, s, upstreamCountCall(local("ada"), `{}`), upstreamCount(1))
+	wantEnded(t, s, upstreamCountCall(local("ada"), `{}`), upstreamCount(1))
 	up.describe("Counts otherwise.")
-	until(t, s, func() bool { return len(names(s)) == 0 })
+	waitForSnapshot(t, s, func() bool { return len(names(s)) == 0 })
 	accept(t, s, lock)
 	reloadAll(t, s)
-	wantEnded(t, s, countBy(local("ada"), `{}`), upstreamCount(2))
-	wantEnded(t, s, countBy(local("ada"), `{}`), upstreamCount(2))
+	wantEnded(t, s, upstreamCountCall(local("ada"), `{}`), upstreamCount(2))
+	wantEnded(t, s, upstreamCountCall(local("ada"), `{}`), upstreamCount(2))
 }
 
 func TestUpstreamCache_changedBlock(t *testing.T) {
-	up, secret := newCounter(t), filepath.Join(t.TempDir(), "token")
+	up, secret := newCountingCacheUpstream(t), filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(secret, []byte("one-and-only"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -135,12 +135,12 @@ func TestUpstreamCache_changedBlock(t *testing.T) {
 	}
 	config := files("mcpd.hcl", block("secret.token"))
 	s := server(t, engine.Options{Files: engine.Files{Config: config}})
-	wantEnded(t, s, countBy(local("ada"), `{}`), upstreamCount(1))
-	wantEnded(t, s, countBy(local("ada"), `{}`), upstreamCount(1))
+	wantEnded(t, s, upstreamCountCall(local("ada"), `{}`), upstreamCount(1))
+	wantEnded(t, s, upstreamCountCall(local("ada"), `{}`), upstreamCount(1))
 	reloadAll(t, s)
-	wantEnded(t, s, countBy(local("ada"), `{}`), upstreamCount(2))
+	wantEnded(t, s, upstreamCountCall(local("ada"), `{}`), upstreamCount(2))
 	config["mcpd.hcl"].Data = []byte(block(`"other"`))
 	reloadAll(t, s)
-	until(t, s, func() bool { return len(names(s)) == 1 })
-	wantEnded(t, s, countBy(local("ada"), `{}`), upstreamCount(3))
+	waitForSnapshot(t, s, func() bool { return len(names(s)) == 1 })
+	wantEnded(t, s, upstreamCountCall(local("ada"), `{}`), upstreamCount(3))
 }

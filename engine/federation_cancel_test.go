@@ -10,11 +10,11 @@ import (
 	"github.com/mcpd/mcpd/call"
 )
 
-// attentive is a server with a tool that blocks until it is cancelled.
-func attentive() (s *mcp.Server, begun, cancelled <-chan struct{}) {
+// newCancellableUpstream returns a server with a tool that blocks until it is cancelled.
+func newCancellableUpstream() (s *mcp.Server, begun, cancelled <-chan struct{}) {
 	first, last := make(chan struct{}), make(chan struct{})
 	s = mcp.NewServer(&mcp.Implementation{Name: "attentive", Version: "1"}, nil)
-	s.AddTool(&mcp.Tool{Name: "waits", InputSchema: anything}, func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	s.AddTool(&mcp.Tool{Name: "waits", InputSchema: anyInput}, func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		close(first)
 		<-ctx.Done()
 		close(last)
@@ -32,14 +32,14 @@ func TestUpstream_callerGone(t *testing.T) {
 		"events": func(of func(*http.Request) *mcp.Server) http.Handler { return mcp.NewSSEHandler(of, nil) },
 	} {
 		t.Run(way, func(t *testing.T) {
-			up, begun, cancelled := attentive()
+			up, begun, cancelled := newCancellableUpstream()
 			s := federated(t, upstreamAt(web(t, handler(func(*http.Request) *mcp.Server { return up }))))
 			ctx, leave := context.WithCancel(t.Context())
 			result := make(chan call.Result, 1)
 			go func() { result <- s.Execute(ctx, tool("lab_waits", `{}`)) }()
 			<-begun
 			leave()
-			if got := ended(<-result); got != "EXECUTION_ERROR: the call was canceled" {
+			if got := outcomeLine(<-result); got != "EXECUTION_ERROR: the call was canceled" {
 				t.Errorf("the call ends with %s", got)
 			}
 			<-cancelled

@@ -11,9 +11,9 @@ import (
 	"github.com/mcpd/mcpd/call"
 )
 
-// listened is a server of 2026-07-28, and a channel that is closed when a client has subscribed to
+// newSubscribableUpstream returns a server of 2026-07-28, and a channel that is closed when a client has subscribed to
 // changes.
-func listened() (s *mcp.Server, told <-chan struct{}) {
+func newSubscribableUpstream() (s *mcp.Server, told <-chan struct{}) {
 	listens := make(chan struct{})
 	once := sync.OnceFunc(func() { close(listens) })
 	s = mcp.NewServer(&mcp.Implementation{Name: "listened", Version: "1"}, &mcp.ServerOptions{Capabilities: &mcp.ServerCapabilities{
@@ -31,7 +31,7 @@ func listened() (s *mcp.Server, told <-chan struct{}) {
 }
 
 func TestUpstream_modernListChange(t *testing.T) {
-	up, told := listened()
+	up, told := newSubscribableUpstream()
 	s := federated(t, upstreamAt(web(t, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return up }, &mcp.StreamableHTTPOptions{Stateless: true}))))
 	<-told
 	for _, change := range []struct {
@@ -39,7 +39,7 @@ func TestUpstream_modernListChange(t *testing.T) {
 		make   func()
 		served func() bool
 	}{
-		{"a tool comes", func() { up.AddTool(&mcp.Tool{Name: "more", InputSchema: anything}, nil) }, func() bool { return s.Snapshot().Tool("lab_more") != nil }},
+		{"a tool comes", func() { up.AddTool(&mcp.Tool{Name: "more", InputSchema: anyInput}, nil) }, func() bool { return s.Snapshot().Tool("lab_more") != nil }},
 		{"a prompt comes", func() { up.AddPrompt(&mcp.Prompt{Name: "more"}, nil) }, func() bool { return len(s.Snapshot().Offers(call.Prompts)) == 1 }},
 		{"a resource comes", func() { up.AddResource(&mcp.Resource{URI: "lab://more", Name: "more"}, nil) }, func() bool { return len(s.Snapshot().Offers(call.Resources)) == 1 }},
 	} {
@@ -47,6 +47,6 @@ func TestUpstream_modernListChange(t *testing.T) {
 			t.Fatalf("it is served before the change: %s", change.name)
 		}
 		change.make()
-		until(t, s, change.served)
+		waitForSnapshot(t, s, change.served)
 	}
 }

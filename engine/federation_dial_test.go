@@ -10,12 +10,12 @@ import (
 
 // The operator gets the cause, callers get a retry message, and neither gets a secret.
 func TestUpstream_dialErrors(t *testing.T) {
-	up, lock := newShifting(t, "read"), newLock(t)
-	pin(t, lock, upstreamAt(up.url)) // accepted tools of an unreachable server may be called
-	silent, outdated := listening(), expired()
+	up, lock := newChangingUpstream(t, "read"), newLock(t)
+	acceptTools(t, lock, upstreamAt(up.url)) // accepted tools of an unreachable server may be called
+	silent, outdated := newListener(), expiredCertHost()
 	t.Cleanup(func() { _ = silent.Close() })
 	t.Cleanup(outdated.Close)
-	hang, dated, gone := silent.Addr().String(), outdated.Listener.Addr().String(), strings.TrimPrefix(refusing(), "http://")
+	hang, dated, gone := silent.Addr().String(), outdated.Listener.Addr().String(), strings.TrimPrefix(refusingHost(), "http://")
 	const hangs, soon = "the server is not ready within 50ms (start_timeout)", `start_timeout = "50ms"`
 	for what, row := range map[string]struct{ url, start, want string }{
 		"it refuses the connection":   {"http://" + gone, "", gone + " refused the connection: does it run, and is this its port?"},
@@ -33,8 +33,8 @@ func TestUpstream_dialErrors(t *testing.T) {
 					LookupEnv: func(name string) (string, bool) { return key, name == "KEY" },
 				},
 			})
-			result := called(t, s, tool("lab_read", `{}`))
-			got := ended(result)
+			result := executeCall(t, s, tool("lab_read", `{}`))
+			got := outcomeLine(result)
 			if !strings.HasPrefix(got, "EXECUTION_ERROR: the server behind this cannot be reached now") || strings.Contains(got, row.want) {
 				t.Errorf("the caller gets %s", got)
 			}

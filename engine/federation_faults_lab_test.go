@@ -27,9 +27,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// faulty is a set of servers with the same fault, each at its own path. Even ones fail at the first
+// faultyServers is a set of servers with the same fault, each at its own path. Even ones fail at the first
 // request, odd ones at the first tool call.
-type faulty struct {
+type faultyServers struct {
 	answer func(w http.ResponseWriter, r *http.Request, id string)
 
 	mu    sync.Mutex
@@ -37,14 +37,14 @@ type faulty struct {
 	tried *sync.Cond     // signals a new session
 }
 
-func newFaulty(answer func(w http.ResponseWriter, r *http.Request, id string)) *faulty {
-	f := &faulty{answer: answer, tries: map[string]int{}}
+func newFaultyServers(answer func(w http.ResponseWriter, r *http.Request, id string)) *faultyServers {
+	f := &faultyServers{answer: answer, tries: map[string]int{}}
 	f.tried = sync.NewCond(&f.mu)
 	return f
 }
 
 // await waits until many servers have had often sessions each.
-func (f *faulty) await(often, many int) {
+func (f *faultyServers) await(often, many int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for {
@@ -61,7 +61,7 @@ func (f *faulty) await(often, many int) {
 	}
 }
 
-func (f *faulty) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (f *faultyServers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	m := read(r)
 	late := strings.HasSuffix(r.URL.Path, "/late")
 	if m.Method == "server/discover" {
@@ -74,7 +74,7 @@ func (f *faulty) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.answer(w, r, string(m.ID))
 		return
 	}
-	well(w, m, `[{"name":"work","inputSchema":{"type":"object"}}]`)
+	respondHealthy(w, m, `[{"name":"work","inputSchema":{"type":"object"}}]`)
 }
 
 // message is a request of a client.
@@ -89,8 +89,8 @@ func read(r *http.Request) (m message) {
 	return m
 }
 
-// well responds like a server of revision 2025-11-25 with tools.
-func well(w http.ResponseWriter, m message, tools string) {
+// respondHealthy responds like a server of revision 2025-11-25 with tools.
+func respondHealthy(w http.ResponseWriter, m message, tools string) {
 	result := ""
 	switch {
 	case m.Method == "" || m.Method == "server/discover":
@@ -110,17 +110,17 @@ func well(w http.ResponseWriter, m message, tools string) {
 	_, _ = fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, result)
 }
 
-func hangs(r *http.Request) { <-r.Context().Done() }
+func hangRequest(r *http.Request) { <-r.Context().Done() }
 
-// streams starts a streamed response.
-func streams(w http.ResponseWriter, kind string) {
+// startStream starts a streamed response.
+func startStream(w http.ResponseWriter, kind string) {
 	w.Header().Set("Content-Type", kind)
 	w.WriteHeader(http.StatusOK)
 	_ = http.NewResponseController(w).Flush()
 }
 
-// every writes a text repeatedly, until the client disconnects.
-func every(w http.ResponseWriter, r *http.Request, pause time.Duration, text string) {
+// writeRepeatedly writes a text repeatedly, until the client disconnects.
+func writeRepeatedly(w http.ResponseWriter, r *http.Request, pause time.Duration, text string) {
 	for tick := time.NewTicker(pause); ; {
 		select {
 		case <-r.Context().Done():
@@ -133,12 +133,12 @@ func every(w http.ResponseWriter, r *http.Request, pause time.Duration, text str
 	}
 }
 
-// answers are the faults of servers that respond.
+// answersThatFail are the faults of servers that respond.
 var answersThatFail = map[string]func(w http.ResponseWriter, r *http.Request, id string){
-	"hang at headers": func(_ http.ResponseWriter, r *http.Request, _ string) { hangs(r) },
+	"hang at headers": func(_ http.ResponseWriter, r *http.Request, _ string) { hangRequest(r) },
 	"hang at body": func(w http.ResponseWriter, r *http.Request, _ string) {
-		streams(w, "application/json")
-		hangs(r)
+		startStream(w, "application/json")
+		hangRequest(r)
 	},
 	"reset": func(w http.ResponseWriter, _ *http.Request, _ string) {
 		if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
@@ -151,14 +151,14 @@ var answersThatFail = map[string]func(w http.ResponseWriter, r *http.Request, id
 	},
 	"garbage": func(w http.ResponseWriter, _ *http.Request, _ string) { _, _ = io.WriteString(w, "<html>") },
 	"endless SSE": func(w http.ResponseWriter, r *http.Request, _ string) {
-		streams(w, "text/event-stream")
+		startStream(w, "text/event-stream")
 		for r.Context().Err() == nil {
 			_, _ = io.WriteString(w, "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\"}\n\n")
 		}
 	},
 	"slow drip": func(w http.ResponseWriter, r *http.Request, _ string) {
-		streams(w, "text/event-stream")
-		every(w, r, 200*time.Millisecond, "d")
+		startStream(w, "text/event-stream")
+		writeRepeatedly(w, r, 200*time.Millisecond, "d")
 	},
 	"wrong ids": func(w http.ResponseWriter, _ *http.Request, id string) {
 		w.Header().Set("Content-Type", "application/json")
@@ -166,17 +166,17 @@ var answersThatFail = map[string]func(w http.ResponseWriter, r *http.Request, id
 	},
 }
 
-// restless is a set of servers, each at its own path, that list another tool each time and always
+// changingServers is a set of servers, each at its own path, that list another tool each time and always
 // send a change notification.
-type restless struct {
+type changingServers struct {
 	mu    sync.Mutex
 	lists map[string]int
 }
 
-func (c *restless) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (c *changingServers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodGet {
-		streams(w, "text/event-stream")
-		every(w, r, 100*time.Millisecond, "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}\n\n")
+		startStream(w, "text/event-stream")
+		writeRepeatedly(w, r, 100*time.Millisecond, "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}\n\n")
 		return
 	}
 	m := read(r)
@@ -187,7 +187,7 @@ func (c *restless) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	n := c.lists[r.URL.Path]
 	c.mu.Unlock()
 	tools := fmt.Sprintf(`[{"name":"work","description":"the %dth","inputSchema":{"type":"object"}},{"name":"work_%d","inputSchema":{"type":"object"}}]`, n, n)
-	well(w, m, tools)
+	respondHealthy(w, m, tools)
 }
 
 // Arguments that make the test binary a server on stdio: one that crashes at a tool call, and one
@@ -197,16 +197,16 @@ const (
 	steady   = "answer a call"
 )
 
-func crash() { answerLines(true) }
+func crash() { serveStdio(true) }
 
-func answerLines(fragile bool) {
+func serveStdio(fragile bool) {
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		var m message
 		if json.Unmarshal(lines.Bytes(), &m) != nil || fragile && m.Method == "tools/call" {
 			os.Exit(3)
 		}
 		answer := httptest.NewRecorder()
-		if well(answer, m, `[{"name":"work","inputSchema":{"type":"object"}}]`); m.ID == nil {
+		if respondHealthy(answer, m, `[{"name":"work","inputSchema":{"type":"object"}}]`); m.ID == nil {
 			continue
 		}
 		text := answer.Body.String()
@@ -229,42 +229,42 @@ const (
 const everyMode = "all"
 
 // failing are the faulty hosts, by fault.
-type failing map[string]*faulty
+type failing map[string]*faultyServers
 
-// failAll serves until stdin is closed, and prints the URL of each host.
-func failAll() {
+// serveFaultyHosts serves until stdin is closed, and prints the URL of each host.
+func serveFaultyHosts() {
 	modes := failing{}
 	hosts := map[string]string{
-		"hang at connect": deaf(), "expired certificate": expired().URL,
-		"changed definitions": served(&restless{lists: map[string]int{}}), everyMode: served(modes),
+		"hang at connect": silentHost(), "expired certificate": expiredCertHost().URL,
+		"changed definitions": serveHost(&changingServers{lists: map[string]int{}}), everyMode: serveHost(modes),
 	}
 	for mode, answer := range answersThatFail {
-		modes[mode] = newFaulty(answer)
-		hosts[mode] = served(modes[mode])
+		modes[mode] = newFaultyServers(answer)
+		hosts[mode] = serveHost(modes[mode])
 	}
-	hosts["refuse"] = refusing() // last, as another host would get its port
-	tell(hosts)
+	hosts["refuse"] = refusingHost() // last, as another host would get its port
+	printHosts(hosts)
 }
 
-// doAll is failAll with healthy hosts.
-func doAll() {
-	url := served(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		well(w, read(r), `[{"name":"work","inputSchema":{"type":"object"}}]`)
+// serveHealthyHosts is serveFaultyHosts with healthy hosts.
+func serveHealthyHosts() {
+	url := serveHost(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		respondHealthy(w, read(r), `[{"name":"work","inputSchema":{"type":"object"}}]`)
 	}))
 	hosts := map[string]string{"refuse": url, "hang at connect": url, "expired certificate": url, "changed definitions": url}
 	for mode := range answersThatFail {
 		hosts[mode] = url
 	}
-	tell(hosts)
+	printHosts(hosts)
 }
 
-// labAlone is failAll for [lab].
-func labAlone() {
-	one := lab()
-	tell(map[string]string{"lab": served(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return one }, &mcp.StreamableHTTPOptions{Stateless: true}))})
+// serveTestUpstream is serveFaultyHosts for [newTestUpstream].
+func serveTestUpstream() {
+	one := newTestUpstream()
+	printHosts(map[string]string{"lab": serveHost(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return one }, &mcp.StreamableHTTPOptions{Stateless: true}))})
 }
 
-func tell(hosts map[string]string) {
+func printHosts(hosts map[string]string) {
 	_ = json.NewEncoder(os.Stdout).Encode(hosts)
 	_, _ = io.Copy(io.Discard, os.Stdin)
 }
@@ -298,8 +298,8 @@ func tried(t *testing.T, hosts map[string]string, often, many int) (tries map[st
 	return tries
 }
 
-// apart runs the test binary as hosts until the test ends, and returns their URLs.
-func apart(t *testing.T, kind string) (hosts map[string]string) {
+// startHosts runs the test binary as hosts until the test ends, and returns their URLs.
+func startHosts(t *testing.T, kind string) (hosts map[string]string) {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -324,11 +324,11 @@ func apart(t *testing.T, kind string) (hosts map[string]string) {
 	return hosts
 }
 
-// served returns the URL of a host, which runs until the process ends.
-func served(h http.Handler) (url string) { return httptest.NewServer(h).URL }
+// serveHost returns the URL of a host, which runs until the process ends.
+func serveHost(h http.Handler) (url string) { return httptest.NewServer(h).URL }
 
-// listening returns a listener, which is open until the process ends.
-func listening() net.Listener {
+// newListener returns a listener, which is open until the process ends.
+func newListener() net.Listener {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		panic(err)
@@ -336,16 +336,16 @@ func listening() net.Listener {
 	return l
 }
 
-// refusing returns the URL of a host that refuses connections.
-func refusing() string {
-	l := listening()
+// refusingHost returns the URL of a host that refuses connections.
+func refusingHost() string {
+	l := newListener()
 	_ = l.Close()
 	return "http://" + l.Addr().String()
 }
 
-// deaf returns the URL of a host that accepts connections without a handshake.
-func deaf() string {
-	l := listening()
+// silentHost returns the URL of a host that accepts connections without a handshake.
+func silentHost() string {
+	l := newListener()
 	go func() { // unreferenced listeners and connections are closed
 		for conn, err := l.Accept(); err == nil; conn, err = l.Accept() {
 			go func() { _, _ = io.Copy(io.Discard, conn) }()
@@ -354,8 +354,8 @@ func deaf() string {
 	return "https://" + l.Addr().String()
 }
 
-// expired returns a host with an expired certificate.
-func expired() *httptest.Server {
+// expiredCertHost returns a host with an expired certificate.
+func expiredCertHost() *httptest.Server {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		panic(err)

@@ -21,22 +21,22 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-// scene is the set of upstreams in addition to the healthy one.
-type scene struct {
+// upstreamSet is the set of upstreams in addition to the healthy one.
+type upstreamSet struct {
 	config strings.Builder
 	hosts  map[string]string
 	tools  map[string][]string
 }
 
-// block adds an upstream block, and its tool to the calls if it has one.
-func (s *scene) block(mode, name, where string, tool bool) {
+// addBlock adds an upstream block, and its tool to the calls if it has one.
+func (s *upstreamSet) addBlock(mode, name, where string, tool bool) {
 	fmt.Fprintf(&s.config, "upstream %q {\n  %s\n  start_timeout = %q\n  timeout = \"200ms\"\n}\n", name, where, startTime())
 	if tool {
 		s.tools[mode] = append(s.tools[mode], name+"_work")
 	}
 }
 
-// startTime is the start timeout of the upstreams.
+// startTime returns the start timeout of the upstreams.
 func startTime() string {
 	if os.Getenv("MCPD_LONG") != "" {
 		return "5s"
@@ -44,10 +44,10 @@ func startTime() string {
 	return "500ms"
 }
 
-// newScene adds upstreams for each mode: hosts of a kind, and programs.
-func newScene(t *testing.T, kind string, each int) *scene {
+// newUpstreamSet adds upstreams for each mode: hosts of a kind, and programs.
+func newUpstreamSet(t *testing.T, kind string, each int) *upstreamSet {
 	t.Helper()
-	s := &scene{hosts: apart(t, kind), tools: map[string][]string{}}
+	s := &upstreamSet{hosts: startHosts(t, kind), tools: map[string][]string{}}
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +62,7 @@ func newScene(t *testing.T, kind string, each int) *scene {
 			if late {
 				path += "/late"
 			}
-			s.block(mode, fmt.Sprintf("%s_%d", strings.ReplaceAll(mode, " ", "_"), i), fmt.Sprintf("url = %q", host+path), late || mode == "changed definitions")
+			s.addBlock(mode, fmt.Sprintf("%s_%d", strings.ReplaceAll(mode, " ", "_"), i), fmt.Sprintf("url = %q", host+path), late || mode == "changed definitions")
 		}
 	}
 	for i := range each {
@@ -73,7 +73,7 @@ func newScene(t *testing.T, kind string, each int) *scene {
 		case i%2 == 0:
 			program = []string{"false"}
 		}
-		s.block("crash loop", fmt.Sprintf("crash_%d", i), "command = "+hclList(program), i%2 == 1)
+		s.addBlock("crash loop", fmt.Sprintf("crash_%d", i), "command = "+hclList(program), i%2 == 1)
 	}
 	return s
 }
@@ -83,9 +83,9 @@ func hclList(texts []string) string {
 	return string(list)
 }
 
-// call calls the tools of the upstreams until stop is called, which returns the calls and the
+// callUpstreams calls the tools of the upstreams until stop is called, which returns the calls and the
 // results of each mode.
-func (s *scene) call(server *engine.Server) (stop func() (calls, results map[string]int)) {
+func (s *upstreamSet) callUpstreams(server *engine.Server) (stop func() (calls, results map[string]int)) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var all sync.WaitGroup
 	var mu sync.Mutex
@@ -120,17 +120,17 @@ type times []time.Duration
 // at returns a quantile; the times are sorted.
 func (t times) at(share float64) time.Duration { return t[int(share*float64(len(t)-1))] }
 
-// work makes calls of the local tool and of the healthy upstream. All of them must succeed.
-func work(t *testing.T, s *engine.Server, n int) map[string]times {
+// callHealthy makes calls of the local tool and of the healthy upstream. All of them must succeed.
+func callHealthy(t *testing.T, s *engine.Server, n int) map[string]times {
 	t.Helper()
 	took := map[string]times{}
 	for range n {
 		for name, c := range map[string]struct{ arguments, want string }{"add": {`{"a":2,"b":3}`, `{"sum":5}`}, "lab_sum": {`{"a":2}`, `{"sum":4}`}} {
 			began := time.Now()
-			got := called(t, s, tool(name, c.arguments))
+			got := executeCall(t, s, tool(name, c.arguments))
 			took[name] = append(took[name], time.Since(began))
 			if string(got.Structured) != c.want {
-				t.Fatalf("%s ends with %s", name, ended(got))
+				t.Fatalf("%s ends with %s", name, outcomeLine(got))
 			}
 		}
 	}
@@ -171,7 +171,7 @@ func TestUpstream_faultIsolation(t *testing.T) {
 	for range turns {
 		for _, kind := range []string{hostsDo, hostsFail} {
 			t.Run(kind, func(t *testing.T) {
-				for name, all := range beside(t, kind, each, n) {
+				for name, all := range measureBeside(t, kind, each, n) {
 					took[kind][name] = append(took[kind][name], all...)
 				}
 			})
@@ -191,29 +191,29 @@ func TestUpstream_faultIsolation(t *testing.T) {
 	}
 }
 
-// beside makes n calls of the tools of [work] beside upstreams of a kind for each mode, and returns
+// measureBeside makes n calls of the tools of [callHealthy] beside upstreams of a kind for each mode, and returns
 // their durations.
-func beside(t *testing.T, kind string, each, n int) map[string]times {
+func measureBeside(t *testing.T, kind string, each, n int) map[string]times {
 	t.Helper()
 	long := os.Getenv("MCPD_LONG") != ""
-	good := upstreamAt(apart(t, hostOfLabs)["lab"])
-	s := newScene(t, kind, each)
+	good := upstreamAt(startHosts(t, hostOfLabs)["lab"])
+	s := newUpstreamSet(t, kind, each)
 	left, began := children(t), time.Now()
 	server := federated(t, good+s.config.String(), "add.hcl", addTool)
-	until(t, server, func() bool { return server.Snapshot().Tool("lab_sum") != nil })
+	waitForSnapshot(t, server, func() bool { return server.Snapshot().Tool("lab_sum") != nil })
 	if kind == hostsDo {
-		until(t, server, func() bool { return down(server) == 0 })
+		waitForSnapshot(t, server, func() bool { return down(server) == 0 })
 	}
 	first := server.Status().Loads
-	stop := s.call(server)
+	stop := s.callUpstreams(server)
 	if kind == hostsFail && long { // the steady state is measured
 		tried(t, s.hosts, 4, (each+1)/2)
 	}
-	took := work(t, server, n)
+	took := callHealthy(t, server, n)
 	loads := server.Status().Loads - first
 	calls, results := stop()
 	if kind == hostsFail {
-		s.judge(t, time.Since(began), calls, results)
+		s.check(t, time.Since(began), calls, results)
 		if n := down(server); n < each*len(answersThatFail)/2 {
 			t.Errorf("only %d upstreams are down", n)
 		}
@@ -245,8 +245,8 @@ func down(s *engine.Server) (n int) {
 	return n
 }
 
-// judge checks the reconnect rate of faulty servers, and the results of their calls.
-func (s *scene) judge(t *testing.T, during time.Duration, calls, results map[string]int) {
+// check checks the reconnect rate of faulty servers, and the results of their calls.
+func (s *upstreamSet) check(t *testing.T, during time.Duration, calls, results map[string]int) {
 	t.Helper()
 	// Retry delays are at least 0.25 s, 0.5 s, 1 s and so on.
 	most := 2 + int(math.Log2(4*during.Seconds()+1))

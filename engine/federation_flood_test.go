@@ -37,11 +37,11 @@ func TestUpstream_duplicateListsBounded(t *testing.T) {
 	}
 }
 
-// thousands is a server with three tools more than the limit.
-func thousands(t *testing.T) (url string) {
+// newLargeUpstream returns a server with three tools more than the limit.
+func newLargeUpstream(t *testing.T) (url string) {
 	up := mcp.NewServer(&mcp.Implementation{Name: "many", Version: "1"}, &mcp.ServerOptions{PageSize: 1000})
 	for i := range 2003 {
-		up.AddTool(&mcp.Tool{Name: fmt.Sprintf("t%04d", i), InputSchema: anything}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		up.AddTool(&mcp.Tool{Name: fmt.Sprintf("t%04d", i), InputSchema: anyInput}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 			return &mcp.CallToolResult{}, nil
 		})
 	}
@@ -52,7 +52,7 @@ func TestUpstream_maxTools(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED with -short: much text, and no more goroutines than a small list has")
 	}
-	s := pinned(t, newLock(t), upstreamAt(thousands(t)))
+	s := pinnedServer(t, newLock(t), upstreamAt(newLargeUpstream(t)))
 	if all := names(s); len(all) != 2000 || all[1999] != "lab_t1999" {
 		t.Errorf("%d tools are offered, at last %q", len(all), all[len(all)-1])
 	}
@@ -71,9 +71,9 @@ func TestUpstream_maxToolsAfterFilter(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED with -short: much text, and no more goroutines than a small list has")
 	}
-	url := thousands(t)
+	url := newLargeUpstream(t)
 	for _, pin := range []string{"first", "off"} {
-		s := pinned(t, newLock(t), upstreamAt(url, `include = ["t2000", "t2002"]`, fmt.Sprintf("pin = %q", pin)))
+		s := pinnedServer(t, newLock(t), upstreamAt(url, `include = ["t2000", "t2002"]`, fmt.Sprintf("pin = %q", pin)))
 		if all, left := names(s), s.Status().Upstreams[0].Left; !slices.Equal(all, []string{"lab_t2000", "lab_t2002"}) || left > 0 {
 			t.Errorf("%s: %d tools are offered, and %d left out", pin, len(all), left)
 		}
@@ -82,7 +82,7 @@ func TestUpstream_maxToolsAfterFilter(t *testing.T) {
 
 // Every entry that is left out is counted, whatever the reason.
 func TestStatus_countsLeftOut(t *testing.T) {
-	url := raw(t, `{"name":"good","inputSchema":{"type":"object"}}, 7, {"name":"good","inputSchema":{"type":"object"},"description":"Another"},
+	url := newRawUpstream(t, `{"name":"good","inputSchema":{"type":"object"}}, 7, {"name":"good","inputSchema":{"type":"object"},"description":"Another"},
 		{"name":"no good","inputSchema":{"type":"object"}}, {"name":"bad","inputSchema":7}`)
 	lab := federated(t, upstreamAt(url, `pin = "off"`)).Status().Upstreams[0]
 	want := []string{
@@ -113,7 +113,7 @@ func TestUpstream_controlCharactersInURI(t *testing.T) {
 // Short notifications still pass, and so does progress.
 func TestUpstream_notificationsBounded(t *testing.T) {
 	up := mcp.NewServer(&mcp.Implementation{Name: "talks", Version: "1"}, nil)
-	up.AddTool(&mcp.Tool{Name: "talks", InputSchema: anything}, func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	up.AddTool(&mcp.Tool{Name: "talks", InputSchema: anyInput}, func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		for range 20 {
 			//lint:ignore SA1019 servers of all revisions log so
 			_ = r.Session.Log(ctx, &mcp.LoggingMessageParams{Level: "info", Data: map[string]string{"long": strings.Repeat("x", 100<<10)}})
@@ -123,14 +123,14 @@ func TestUpstream_notificationsBounded(t *testing.T) {
 		_ = r.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: r.Params.GetProgressToken(), Progress: 1, Message: "half"})
 		return &mcp.CallToolResult{Content: []mcp.Content{}}, nil
 	})
-	var log guarded
+	var log syncBuffer
 	s := server(t, engine.Options{
 		Logger: slog.New(slog.NewTextHandler(&log, nil)),
 		Files:  engine.Files{Config: files("mcpd.hcl", upstreamAt(web(t, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return up }, &mcp.StreamableHTTPOptions{Stateless: true}))))},
 	})
-	heard, r := &told{}, tool("lab_talks", `{}`)
+	heard, r := &notificationRecorder{}, tool("lab_talks", `{}`)
 	r.Emit = heard
-	if got := ended(called(t, s, r)); got != "[]" {
+	if got := outcomeLine(executeCall(t, s, r)); got != "[]" {
 		t.Fatalf("the call ends with %s", got)
 	}
 	heard.mu.Lock()

@@ -36,7 +36,7 @@ func TestFollow_upstreamResource(t *testing.T) {
 		t.Fatalf("the subscription is %q", uri)
 	}
 	for told := false; !told; { // the server acknowledges before it sends updates
-		if got := ended(called(t, s, tool("lab_touch", `{}`))); got != "[]" {
+		if got := outcomeLine(executeCall(t, s, tool("lab_touch", `{}`))); got != "[]" {
 			t.Fatalf("the call ends with %s", got)
 		}
 		select {

@@ -16,8 +16,8 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-// lab is a server of the official SDK, with a tool for each feature.
-func lab() *mcp.Server {
+// newTestUpstream returns a server of the official SDK, with a tool for each feature.
+func newTestUpstream() *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "lab", Version: "1"}, &mcp.ServerOptions{
 		Instructions: "Ask the lab.",
 		CompletionHandler: func(ctx context.Context, r *mcp.CompleteRequest) (*mcp.CompleteResult, error) {
@@ -82,28 +82,28 @@ func web(t *testing.T, h http.Handler) (url string) {
 	return s.URL
 }
 
-// labs returns equal servers, by transport.
-func labs(t *testing.T) map[string]string {
-	of := func(*http.Request) *mcp.Server { return lab() }
-	one := lab()
+// newTestUpstreams returns equal servers, by transport.
+func newTestUpstreams(t *testing.T) map[string]string {
+	of := func(*http.Request) *mcp.Server { return newTestUpstream() }
+	one := newTestUpstream()
 	return map[string]string{
 		"sessions":  web(t, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return one }, nil)),
 		"stateless": web(t, mcp.NewStreamableHTTPHandler(of, &mcp.StreamableHTTPOptions{Stateless: true})),
 		"events":    web(t, mcp.NewSSEHandler(of, nil)),
-		"legacy":    web(t, &legacy{}),
+		"legacy":    web(t, &legacyUpstream{}),
 	}
 }
 
-// legacy is a server of revision 2025-11-25 over Streamable HTTP, with a tool that elicits during a
+// legacyUpstream is a server of revision 2025-11-25 over Streamable HTTP, with a tool that elicits during a
 // call.
-type legacy struct {
+type legacyUpstream struct {
 	asks string // the parameters of what it asks users; "" for a form
 
 	mu      sync.Mutex
 	answers map[string]chan json.RawMessage
 }
 
-func (l *legacy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (l *legacyUpstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
 		w.WriteHeader(http.StatusMethodNotAllowed)
 		return
@@ -143,7 +143,7 @@ func (l *legacy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (l *legacy) answered(id string, result, fault json.RawMessage) {
+func (l *legacyUpstream) answered(id string, result, fault json.RawMessage) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if c := l.answers[id]; c != nil {
@@ -155,7 +155,7 @@ func (l *legacy) answered(id string, result, fault json.RawMessage) {
 }
 
 // call sends an elicitation, and returns the response as text.
-func (l *legacy) call(w http.ResponseWriter, id json.RawMessage, tool string) {
+func (l *legacyUpstream) call(w http.ResponseWriter, id json.RawMessage, tool string) {
 	asked, c := `"ask `+strings.Trim(string(id), `"`)+`"`, make(chan json.RawMessage, 1)
 	l.mu.Lock()
 	if l.answers == nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/mcpd/mcpd/identity"
 )
 
-// tallied serves a server, and counts its requests.
-func tallied(t *testing.T, s *mcp.Server) (url string, requests *atomic.Int32) {
+// newCountingUpstream serves a server, and counts its requests.
+func newCountingUpstream(t *testing.T, s *mcp.Server) (url string, requests *atomic.Int32) {
 	requests = &atomic.Int32{}
 	h := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, &mcp.StreamableHTTPOptions{Stateless: true})
 	return web(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -29,9 +29,9 @@ func tallied(t *testing.T, s *mcp.Server) (url string, requests *atomic.Int32) {
 }
 
 func TestLazyUpstream_connectsOnCall(t *testing.T) {
-	url, requests := tallied(t, lab())
+	url, requests := newCountingUpstream(t, newTestUpstream())
 	lock, block := newLock(t), upstreamAt(url, "lazy = true")
-	first := pinned(t, lock, block) // nothing is accepted yet
+	first := pinnedServer(t, lock, block) // nothing is accepted yet
 	all := names(first)
 	if len(all) == 0 || requests.Load() == 0 {
 		t.Fatalf("%q are pinned after %d requests", all, requests.Load())
@@ -41,7 +41,7 @@ func TestLazyUpstream_connectsOnCall(t *testing.T) {
 	}
 
 	requests.Store(0)
-	s := pinned(t, lock, block)
+	s := pinnedServer(t, lock, block)
 	if diff := cmp.Diff(all, names(s)); diff != "" || requests.Load() > 0 {
 		t.Fatalf("after %d requests (-want +got)\n%s", requests.Load(), diff)
 	}
@@ -49,13 +49,13 @@ func TestLazyUpstream_connectsOnCall(t *testing.T) {
 	if !status.Healthy() || !status.Upstreams[0].Idle || status.Upstreams[0].Up {
 		t.Errorf("the status is %q, %+v", status.Health(), status.Upstreams)
 	}
-	if got := called(t, s, tool("lab_sum", `{"a":2}`)); string(got.Structured) != `{"sum":4}` {
-		t.Errorf("the first call ends with %s", ended(got))
+	if got := executeCall(t, s, tool("lab_sum", `{"a":2}`)); string(got.Structured) != `{"sum":4}` {
+		t.Errorf("the first call ends with %s", outcomeLine(got))
 	}
 	if status := s.Status(); status.Upstreams[0].Idle || !status.Upstreams[0].Up {
 		t.Errorf("then the status is %+v", status.Upstreams)
 	}
-	until(t, s, func() bool { return len(s.Snapshot().Offers(call.Prompts)) > 0 }) // prompts are not in the lock file
+	waitForSnapshot(t, s, func() bool { return len(s.Snapshot().Offers(call.Prompts)) > 0 }) // prompts are not in the lock file
 	if diff := cmp.Diff(all, names(s)); diff != "" {
 		t.Errorf("then (-want +got)\n%s", diff)
 	}
@@ -69,45 +69,45 @@ func TestLazyUpstream_changedTool(t *testing.T) {
 			return &mcp.CallToolResult{Content: []mcp.Content{}}, nil
 		})
 	}
-	add(anything)
-	url, _ := tallied(t, inner)
+	add(anyInput)
+	url, _ := newCountingUpstream(t, inner)
 	lock, block := newLock(t), upstreamAt(url, "lazy = true")
-	pin(t, lock, block)
+	acceptTools(t, lock, block)
 	add(other)
-	s := pinned(t, lock, block)
-	got := ended(called(t, s, tool("lab_write", `{}`)))
+	s := pinnedServer(t, lock, block)
+	got := outcomeLine(executeCall(t, s, tool("lab_write", `{}`)))
 	if !strings.HasPrefix(got, "EXECUTION_ERROR: this has changed at the server behind it") || calls.Load() > 0 {
 		t.Errorf("after %d calls the result is %s", calls.Load(), got)
 	}
 	for range 50 { // some run before the current offers are served
-		go called(t, s, tool("lab_write", `{}`))
-		called(t, s, tool("lab_write", `{}`))
+		go executeCall(t, s, tool("lab_write", `{}`))
+		executeCall(t, s, tool("lab_write", `{}`))
 	}
 	if n := calls.Load(); n > 0 {
 		t.Errorf("the tool was called %d times", n)
 	}
-	until(t, s, func() bool { return slices.Equal(s.Status().Upstreams[0].Quarantined, []string{"lab_write"}) })
+	waitForSnapshot(t, s, func() bool { return slices.Equal(s.Status().Upstreams[0].Quarantined, []string{"lab_write"}) })
 }
 
 func TestLazyUpstream_unreachable(t *testing.T) {
-	up, lock := newShifting(t, "read"), newLock(t)
-	pin(t, lock, upstreamAt(up.url))
-	s := pinned(t, lock, upstreamAt("http://127.0.0.1:1/mcp", "lazy = true"))
+	up, lock := newChangingUpstream(t, "read"), newLock(t)
+	acceptTools(t, lock, upstreamAt(up.url))
+	s := pinnedServer(t, lock, upstreamAt("http://127.0.0.1:1/mcp", "lazy = true"))
 	if diff := cmp.Diff([]string{"lab_read"}, names(s)); diff != "" {
 		t.Fatalf("(-want +got)\n%s", diff)
 	}
-	if got := ended(called(t, s, tool("lab_read", `{}`))); !strings.HasPrefix(got, "EXECUTION_ERROR: the server behind this cannot be reached now") {
+	if got := outcomeLine(executeCall(t, s, tool("lab_read", `{}`))); !strings.HasPrefix(got, "EXECUTION_ERROR: the server behind this cannot be reached now") {
 		t.Errorf("the call ends with %s", got)
 	}
-	until(t, s, func() bool { return len(names(s)) == 0 })
+	waitForSnapshot(t, s, func() bool { return len(names(s)) == 0 })
 	if got := s.Status().Health(); got != "not reached: lab" {
 		t.Errorf("the status is %q", got)
 	}
 }
 
 func TestLazyUpstream_blockChanged(t *testing.T) {
-	up, lock := newShifting(t, "read", "write"), newLock(t)
-	pin(t, lock, upstreamAt(up.url))
+	up, lock := newChangingUpstream(t, "read", "write"), newLock(t)
+	acceptTools(t, lock, upstreamAt(up.url))
 	config := files("mcpd.hcl", upstreamAt(up.url, "lazy = true"))
 	s := server(t, engine.Options{Files: engine.Files{Config: config, LockPath: lock}})
 	before := s.Snapshot().Tool("lab_read")
@@ -118,18 +118,18 @@ func TestLazyUpstream_blockChanged(t *testing.T) {
 	if _, err := s.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	until(t, s, func() bool { return s.Status().Upstreams[0].Up && len(names(s)) == 2 })
+	waitForSnapshot(t, s, func() bool { return s.Status().Upstreams[0].Up && len(names(s)) == 2 })
 	if before == nil {
 		t.Error("the tool was not served before")
 	}
 }
 
 func TestLazyUpstream_sameTool(t *testing.T) {
-	up, lock := newShifting(t, "read"), newLock(t)
-	pin(t, lock, upstreamAt(up.url))
-	s := pinned(t, lock, upstreamAt(up.url, "lazy = true"))
+	up, lock := newChangingUpstream(t, "read"), newLock(t)
+	acceptTools(t, lock, upstreamAt(up.url))
+	s := pinnedServer(t, lock, upstreamAt(up.url, "lazy = true"))
 	revision := s.Snapshot().Revision()
-	if got := called(t, s, tool("lab_read", `{}`)); got.Err != nil {
+	if got := executeCall(t, s, tool("lab_read", `{}`)); got.Err != nil {
 		t.Fatal(got.Err)
 	}
 	if _, err := s.Load(t.Context()); err != nil { // with its own metadata
@@ -142,19 +142,19 @@ func TestLazyUpstream_sameTool(t *testing.T) {
 
 // The program keeps the tools of the snapshot that it started with.
 func TestCode_changedUpstreamTool(t *testing.T) {
-	up := newShifting(t, "read", "write")
-	s := pinned(t, newLock(t), upstreamAt(up.url)+"codeact {}\n")
+	up := newChangingUpstream(t, "read", "write")
+	s := pinnedServer(t, newLock(t), upstreamAt(up.url)+"codeact {}\n")
 	err := engine.AddTool(s, engine.ToolOptions{Name: "change", Timeout: time.Minute}, func(context.Context, identity.Agent, struct{}) (string, error) {
 		up.add("write", other)
-		until(t, s, func() bool { return len(s.Status().Upstreams[0].Quarantined) > 0 })
+		waitForSnapshot(t, s, func() bool { return len(s.Status().Upstreams[0].Quarantined) > 0 })
 		return "done", nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := called(t, s, tool("run_code", `{"code":"const first = await lab.write({}); await change({}); try { await lab.write({}) } catch (e) { return [first, await lab.read({}), e.code, e.message] }"}`))
+	got := executeCall(t, s, tool("run_code", `{"code":"const first = await lab.write({}); await change({}); try { await lab.write({}) } catch (e) { return [first, await lab.read({}), e.code, e.message] }"}`))
 	const want = `["write","read","EXECUTION_ERROR","this has changed at the server behind it: list the tools again"]`
 	if !strings.Contains(string(got.Structured), want) {
-		t.Errorf("it ends with %s", ended(got)+string(got.Structured))
+		t.Errorf("it ends with %s", outcomeLine(got)+string(got.Structured))
 	}
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/mcpd/mcpd/call"
 )
 
-// talkers are servers of both protocol eras with a tool that logs one record per level, by
+// newLoggingUpstreams returns servers of both protocol eras with a tool that logs one record per level, by
 // transport.
-func talkers(t *testing.T) map[string]string {
+func newLoggingUpstreams(t *testing.T) map[string]string {
 	s := mcp.NewServer(&mcp.Implementation{Name: "talker", Version: "1"}, nil)
 	s.AddTool(&mcp.Tool{Name: "talks", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		//lint:ignore SA1019 servers of all revisions log so
@@ -34,33 +34,33 @@ func talkers(t *testing.T) map[string]string {
 	}
 }
 
-// hearing records the log records of a call.
-type hearing struct {
+// logRecorder records the log records of a call.
+type logRecorder struct {
 	mu    sync.Mutex
 	words []string
 }
 
-func (h *hearing) Log(level, message string, _ json.RawMessage) {
+func (h *logRecorder) Log(level, message string, _ json.RawMessage) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.words = append(h.words, level+" "+message)
 }
 
-func (h *hearing) Progress(float64, *float64, string) {}
+func (h *logRecorder) Progress(float64, *float64, string) {}
 
-func (h *hearing) CloseStream() {}
+func (h *logRecorder) CloseStream() {}
 
 // Calls with and without debug records share one session concurrently.
 func TestUpstream_logLevel(t *testing.T) {
 	few := []string{"info of info", "notice of notice", "warning of warning", "emergency of emergency"}
-	for way, url := range talkers(t) {
+	for way, url := range newLoggingUpstreams(t) {
 		t.Run(way, func(t *testing.T) {
 			s := federated(t, upstreamAt(url))
 			var calls sync.WaitGroup
 			for i := range 20 {
 				debug := i%2 == 1
 				calls.Go(func() {
-					heard, want := &hearing{}, few
+					heard, want := &logRecorder{}, few
 					if debug {
 						want = append([]string{"debug of debug"}, few...)
 					}

@@ -15,16 +15,16 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-// says returns a server with resources and prompts that all return the same text.
-func says(t *testing.T, what string, add func(s *mcp.Server, read mcp.ResourceHandler, prompt mcp.PromptHandler)) (*mcp.Server, string) {
+// newTextUpstream returns a server with resources and prompts that all return the same text.
+func newTextUpstream(t *testing.T, what string, add func(s *mcp.Server, read mcp.ResourceHandler, prompt mcp.PromptHandler)) (*mcp.Server, string) {
 	s := mcp.NewServer(&mcp.Implementation{Name: what, Version: "1"}, nil)
 	add(s, func(_ context.Context, r *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 		return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: r.Params.URI, Text: what}}}, nil
-	}, prompting(what))
+	}, textPrompt(what))
 	return s, web(t, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, nil))
 }
 
-func prompting(what string) mcp.PromptHandler {
+func textPrompt(what string) mcp.PromptHandler {
 	return func(context.Context, *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
 		return &mcp.GetPromptResult{Messages: []*mcp.PromptMessage{{Role: "user", Content: &mcp.TextContent{Text: what}}}}, nil
 	}
@@ -37,10 +37,10 @@ func TestUpstream_readOrder(t *testing.T) {
 	one := func(s *mcp.Server, read mcp.ResourceHandler, _ mcp.PromptHandler) {
 		s.AddResource(&mcp.Resource{URI: "docs://page/1", Name: "one"}, read)
 	}
-	_, docs := says(t, "docs", page)
-	_, evil := says(t, "evil", one)
+	_, docs := newTextUpstream(t, "docs", page)
+	_, evil := newTextUpstream(t, "evil", one)
 	read := func(s *engine.Server) string {
-		return ended(called(t, s, call.Request{Kind: call.Resources, Name: "docs://page/1"}))
+		return outcomeLine(executeCall(t, s, call.Request{Kind: call.Resources, Name: "docs://page/1"}))
 	}
 	if got := read(federated(t, upstreamNamed("docs", docs)+upstreamNamed("evil", evil))); !strings.Contains(got, `"text":"docs"`) {
 		t.Errorf("after it, the read returns %s", got)
@@ -56,7 +56,7 @@ func TestUpstream_readOrder(t *testing.T) {
 	} {
 		rule := files("t.hcl", what+" \"no\" {\n  resources = [\"docs_*\"]\n  "+c.rule+"\n}\n")
 		s := server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", upstreamNamed("evil", evil)+upstreamNamed("docs", docs)), Tools: rule}})
-		if got := ended(called(t, s, call.Request{Kind: call.Resources, Name: "docs://page/1"})); got != c.want {
+		if got := outcomeLine(executeCall(t, s, call.Request{Kind: call.Resources, Name: "docs://page/1"})); got != c.want {
 			t.Errorf("with a %s, the read ends with %s; left out %q", what, got, s.Status().Upstreams[0].LeftOut)
 		}
 	}
@@ -69,22 +69,22 @@ func TestNames_promptOfTwoUpstreams(t *testing.T) {
 			s.AddPrompt(&mcp.Prompt{Name: name}, prompt)
 		}
 	}
-	first, firstURL := says(t, "first", add("own"))
-	second, secondURL := says(t, "second", add("summarize"))
+	first, firstURL := newTextUpstream(t, "first", add("own"))
+	second, secondURL := newTextUpstream(t, "second", add("summarize"))
 	s := federated(t, upstreamNamed("first", firstURL, `prefix = ""`)+upstreamNamed("second", secondURL, `prefix = ""`))
 	read := func(prompt string) string {
-		return ended(called(t, s, call.Request{Kind: call.Prompts, Name: prompt}))
+		return outcomeLine(executeCall(t, s, call.Request{Kind: call.Prompts, Name: prompt}))
 	}
-	second.AddPrompt(&mcp.Prompt{Name: "own"}, prompting("second"))
-	until(t, s, func() bool { return s.Status().Upstreams[1].Left > 0 })
+	second.AddPrompt(&mcp.Prompt{Name: "own"}, textPrompt("second"))
+	waitForSnapshot(t, s, func() bool { return s.Status().Upstreams[1].Left > 0 })
 	if got := read("own"); !strings.Contains(got, `"text":"first"`) {
 		t.Errorf("the prompt of the first block says %s", got)
 	}
 	if health := s.Status().Health(); health != "left out as names are taken: 1 of second" {
 		t.Errorf("the status is %q", health)
 	}
-	first.AddPrompt(&mcp.Prompt{Name: "summarize"}, prompting("first"))
-	until(t, s, func() bool { return s.Status().Upstreams[1].Left > 1 })
+	first.AddPrompt(&mcp.Prompt{Name: "summarize"}, textPrompt("first"))
+	waitForSnapshot(t, s, func() bool { return s.Status().Upstreams[1].Left > 1 })
 	if got := read("summarize"); !strings.Contains(got, `"text":"first"`) {
 		t.Errorf("what the first block offers later says %s", got)
 	}
@@ -92,17 +92,17 @@ func TestNames_promptOfTwoUpstreams(t *testing.T) {
 
 // The upstream with the accepted tool owns the name, even while it is unreachable.
 func TestNames_toolOfTwoUpstreams(t *testing.T) {
-	evil, good, lock := newShifting(t, "other"), newShifting(t, "find"), newLock(t)
+	evil, good, lock := newChangingUpstream(t, "other"), newChangingUpstream(t, "find"), newLock(t)
 	evil.add("find", other)
 	config := func(url string) string {
 		return upstreamNamed("evil", evil.url, `prefix = ""`) + upstreamNamed("good", url, `prefix = ""`)
 	}
-	pin(t, lock, upstreamNamed("good", good.url, `prefix = ""`))
-	s := pinned(t, lock, config("http://127.0.0.1:1/mcp"))
+	acceptTools(t, lock, upstreamNamed("good", good.url, `prefix = ""`))
+	s := pinnedServer(t, lock, config("http://127.0.0.1:1/mcp"))
 	if diff := cmp.Diff([]string{"other"}, names(s)); diff != "" {
 		t.Errorf("while it cannot be reached (-want +got)\n%s", diff)
 	}
-	s = pinned(t, lock, config(good.url)) // the first start has accepted what evil could serve
+	s = pinnedServer(t, lock, config(good.url)) // the first start has accepted what evil could serve
 	if diff := cmp.Diff([]string{"find", "other"}, names(s)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
@@ -119,7 +119,7 @@ func TestNames_toolOfTwoUpstreams(t *testing.T) {
 // Local names win at the start, after an edit and when a server changes. Left-out items are
 // reported, and the status is not healthy.
 func TestNames_takenByFiles(t *testing.T) {
-	up, lock := newShifting(t, "find", "read"), newLock(t)
+	up, lock := newChangingUpstream(t, "find", "read"), newLock(t)
 	own := files("t.hcl", "tool \"find\" { run = \"return 1;\" }\nprompt \"plan\" { run = \"return 'own';\" }\n")
 	config := upstreamAt(up.url, `prefix = ""`)
 	for _, when := range []string{"at the first start", "at the next"} {
@@ -127,7 +127,7 @@ func TestNames_takenByFiles(t *testing.T) {
 		if diff := cmp.Diff([]string{"find", "read"}, names(s)); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", when, diff)
 		}
-		if got := ended(called(t, s, tool("find", `{}`))); got != `[{"type":"text","text":"1"}]` {
+		if got := outcomeLine(executeCall(t, s, tool("find", `{}`))); got != `[{"type":"text","text":"1"}]` {
 			t.Errorf("%s the local call ends with %s", when, got)
 		}
 		if health := s.Status().Health(); health != "left out as names are taken: 1 of lab" || !s.Status().Ready() {
@@ -143,7 +143,7 @@ func TestNames_takenByFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	up.AddPrompt(&mcp.Prompt{Name: "plan"}, prompting("upstream"))
+	up.AddPrompt(&mcp.Prompt{Name: "plan"}, textPrompt("upstream"))
 	s := server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", config), Tools: own, LockPath: lock}})
 	if health := s.Status().Health(); health != "left out as names are taken: 2 of lab" {
 		t.Errorf("with a prompt the status is %q", health)
@@ -152,17 +152,17 @@ func TestNames_takenByFiles(t *testing.T) {
 	if _, err := s.Load(t.Context()); err != nil {
 		t.Errorf("a file that takes a name which is served: %v", err)
 	}
-	if got := ended(called(t, s, tool("read", `{}`))); got != `[{"type":"text","text":"1"}]` {
+	if got := outcomeLine(executeCall(t, s, tool("read", `{}`))); got != `[{"type":"text","text":"1"}]` {
 		t.Errorf("the local call ends with %s", got)
 	}
-	if got := ended(called(t, s, tool("find", `{}`))); got != `[{"type":"text","text":"find"}]` {
+	if got := outcomeLine(executeCall(t, s, tool("find", `{}`))); got != `[{"type":"text","text":"find"}]` {
 		t.Errorf("after the release, the call ends with %s", got)
 	}
 }
 
 // A prefix that conflicts with names of a server is a warning, not an error.
 func TestNames_editOfBlock(t *testing.T) {
-	known := newShifting(t, "find", "gone")
+	known := newChangingUpstream(t, "find", "gone")
 	config := files("mcpd.hcl", upstreamAt(known.url))
 	s := server(t, engine.Options{Files: engine.Files{Config: config, Tools: files("t.hcl", `tool "find" { run = "return 1;" }`), LockPath: newLock(t)}})
 	config["mcpd.hcl"].Data = []byte(upstreamAt(known.url, `prefix = ""`))
@@ -175,13 +175,13 @@ func TestNames_editOfBlock(t *testing.T) {
 	if health := s.Status().Health(); health != "left out as names are taken: 1 of lab" {
 		t.Errorf("the status is %q", health)
 	}
-	if got := ended(called(t, s, tool("find", `{}`))); got != `[{"type":"text","text":"1"}]` {
+	if got := outcomeLine(executeCall(t, s, tool("find", `{}`))); got != `[{"type":"text","text":"1"}]` {
 		t.Errorf("the local call ends with %s", got)
 	}
 }
 
 func TestNames_firstBlockWithoutLock(t *testing.T) {
-	first, second := newShifting(t, "find", "read"), newShifting(t, "find")
+	first, second := newChangingUpstream(t, "find", "read"), newChangingUpstream(t, "find")
 	one, two := upstreamNamed("one", first.url, `prefix = ""`), upstreamNamed("two", second.url, `prefix = ""`)
 	s := federated(t, one+two)
 	if diff := cmp.Diff([]string{"find", "read"}, names(s)); diff != "" {

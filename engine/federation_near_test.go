@@ -4,7 +4,7 @@ import "testing"
 
 // The error suggests the name with its prefix, if the caller may see the tool.
 func TestNotFound_withoutPrefix(t *testing.T) {
-	url := labs(t)["stateless"]
+	url := newTestUpstreams(t)["stateless"]
 	for name, row := range map[string]struct{ config, call, want string }{
 		"whole name":    {upstreamAt(url), "sum", `TOOL_NOT_FOUND: no tool named "sum"; did you mean "lab_sum"?`},
 		"misspelled":    {upstreamAt(url), "pictre", `TOOL_NOT_FOUND: no tool named "pictre"; did you mean "lab_picture"?`},
@@ -21,7 +21,7 @@ func TestNotFound_withoutPrefix(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := federated(t, row.config)
-			if got := ended(called(t, s, tool(row.call, `{}`))); got != row.want {
+			if got := outcomeLine(executeCall(t, s, tool(row.call, `{}`))); got != row.want {
 				t.Errorf("got  %s\nwant %s", got, row.want)
 			}
 		})

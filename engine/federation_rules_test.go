@@ -19,25 +19,25 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-// anything is an input schema that accepts everything.
-var anything = json.RawMessage(`{"type":"object","properties":{"n":{"type":"number"}}}`)
+// anyInput is an input schema that accepts everything.
+var anyInput = json.RawMessage(`{"type":"object","properties":{"n":{"type":"number"}}}`)
 
-// shifting is a server with sessions and changing tools.
-type shifting struct {
+// changingUpstream is a server with sessions and changing tools.
+type changingUpstream struct {
 	*mcp.Server
 	url string
 }
 
-func newShifting(t *testing.T, tools ...string) *shifting {
+func newChangingUpstream(t *testing.T, tools ...string) *changingUpstream {
 	s := mcp.NewServer(&mcp.Implementation{Name: "changing", Version: "1"}, nil)
-	c := &shifting{Server: s, url: web(t, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, nil))}
+	c := &changingUpstream{Server: s, url: web(t, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, nil))}
 	for _, name := range tools {
-		c.add(name, anything)
+		c.add(name, anyInput)
 	}
 	return c
 }
 
-func (c *shifting) add(name string, input json.RawMessage) {
+func (c *changingUpstream) add(name string, input json.RawMessage) {
 	c.AddTool(&mcp.Tool{Name: name, InputSchema: input}, func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		if name == "waits" {
 			<-ctx.Done()
@@ -46,11 +46,11 @@ func (c *shifting) add(name string, input json.RawMessage) {
 	})
 }
 
-// waiting adds a tool that blocks until its call is cancelled, and returns a channel that is closed
+// addWaitingTool adds a tool that blocks until its call is cancelled, and returns a channel that is closed
 // then.
-func (c *shifting) waiting() <-chan struct{} {
+func (c *changingUpstream) addWaitingTool() <-chan struct{} {
 	cancelled := make(chan struct{})
-	c.AddTool(&mcp.Tool{Name: "waits", InputSchema: anything}, func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	c.AddTool(&mcp.Tool{Name: "waits", InputSchema: anyInput}, func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		<-ctx.Done()
 		close(cancelled)
 		return nil, ctx.Err()
@@ -66,8 +66,8 @@ func names(s *engine.Server) (names []string) {
 	return names
 }
 
-// until waits for a snapshot with a condition.
-func until(t *testing.T, s *engine.Server, so func() bool) {
+// waitForSnapshot waits for a snapshot with a condition.
+func waitForSnapshot(t *testing.T, s *engine.Server, so func() bool) {
 	t.Helper()
 	published := make(chan struct{}, 1)
 	defer s.Watch(func([]string) {
@@ -94,7 +94,7 @@ func warnings(s *engine.Server) (told []string) {
 }
 
 func TestUpstream_policies(t *testing.T) {
-	up := newShifting(t, "read", "write")
+	up := newChangingUpstream(t, "read", "write")
 	var hooked []call.Event
 	s := server(t, engine.Options{
 		Files: engine.Files{Config: files("mcpd.hcl", upstreamAt(up.url, `labels = { team = "lab" }`)+`
@@ -112,7 +112,7 @@ limit "slow" {
 	})
 	var got []string
 	for _, r := range []call.Request{tool("lab_write", `{"n":1}`), tool("lab_write", `{"n":6}`), tool("lab_read", `{}`), tool("lab_read", `{}`)} {
-		got = append(got, ended(called(t, s, r)))
+		got = append(got, outcomeLine(executeCall(t, s, r)))
 	}
 	want := []string{`[{"type":"text","text":"write"}]`, "POLICY_DENIED: Too much", `[{"type":"text","text":"read"}]`}
 	if diff := cmp.Diff(want, got[:3]); diff != "" || !strings.HasPrefix(got[3], "POLICY_DENIED: ") {
@@ -126,7 +126,7 @@ limit "slow" {
 // A policy that does not match an accepted tool in mcpd.lock is an error, after an edit and at the
 // start.
 func TestRules_ofAcceptedTools(t *testing.T) {
-	up, lock := newShifting(t, "write"), newLock(t)
+	up, lock := newChangingUpstream(t, "write"), newLock(t)
 	tools := files("own.hcl", `tool "own" { run = "return 1;" }`)
 	s := server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", upstreamAt(up.url)), Tools: tools, LockPath: lock}})
 	tools["p.hcl"] = files("p.hcl", typo)["p.hcl"]
@@ -146,7 +146,7 @@ func TestRules_ofAcceptedTools(t *testing.T) {
 // Only the server knows the schema of an unpinned tool, so the tool is left out, and the files are
 // loaded.
 func TestRules_ofToolsThatAreNotPinned(t *testing.T) {
-	up := newShifting(t, "write")
+	up := newChangingUpstream(t, "write")
 	tools := files("own.hcl", `tool "own" { run = "return 1;" }`)
 	s := server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", upstreamAt(up.url, `pin = "off"`)), Tools: tools, LockPath: newLock(t)}})
 	tools["p.hcl"] = files("p.hcl", typo)["p.hcl"]
@@ -164,7 +164,7 @@ func TestRules_ofToolsThatAreNotPinned(t *testing.T) {
 // No tool of a new server is accepted while a policy does not match it, so that every start behaves
 // alike. After the fix all are accepted.
 func TestRules_atFirstUse(t *testing.T) {
-	up, lock := newShifting(t, "read", "write"), newLock(t)
+	up, lock := newChangingUpstream(t, "read", "write"), newLock(t)
 	for what, rule := range map[string]string{"inputs": typo, "a name": strings.NewReplacer("lab_write", "lab_wirte", "args.m > 5", "call.via == 'code'").Replace(typo)} {
 		tools := files("p.hcl", rule, "own.hcl", `tool "own" { run = "return 1;" }`)
 		o := engine.Options{Files: engine.Files{Config: files("mcpd.hcl", upstreamAt(up.url)), Tools: tools, LockPath: lock}}
@@ -213,7 +213,7 @@ policy "typo" {
 `
 
 func TestUpstream_mismatchAtStart(t *testing.T) {
-	up := newShifting(t, "read", "write")
+	up := newChangingUpstream(t, "read", "write")
 	s := server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", upstreamAt(up.url)), Tools: files("p.hcl", typo)}})
 	if diff := cmp.Diff([]string{"lab_read"}, names(s)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
@@ -234,20 +234,20 @@ func TestUpstream_mismatchAtStart(t *testing.T) {
 }
 
 func TestUpstream_listChange(t *testing.T) {
-	up := newShifting(t, "read")
+	up := newChangingUpstream(t, "read")
 	s := federated(t, upstreamAt(up.url))
 	before := s.Snapshot().Tool("lab_read")
-	up.add("more", anything)
-	until(t, s, func() bool { return slices.Equal(names(s), []string{"lab_more", "lab_read"}) })
+	up.add("more", anyInput)
+	waitForSnapshot(t, s, func() bool { return slices.Equal(names(s), []string{"lab_more", "lab_read"}) })
 	if s.Snapshot().Tool("lab_read") != before {
 		t.Error("an unchanged tool was replaced")
 	}
 	up.RemoveTools("read")
-	until(t, s, func() bool { return slices.Equal(names(s), []string{"lab_more"}) })
+	waitForSnapshot(t, s, func() bool { return slices.Equal(names(s), []string{"lab_more"}) })
 }
 
 func TestUpstream_mismatchIsolated(t *testing.T) {
-	up := newShifting(t, "read", "write")
+	up := newChangingUpstream(t, "read", "write")
 	config := upstreamAt(up.url) + `
 policy "small" {
   tools  = ["lab_*"]
@@ -258,8 +258,8 @@ policy "small" {
 	tools := files("a.hcl", `tool "own" { run = "return 1;" }`)
 	s := server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", config), Tools: tools}})
 	up.add("write", json.RawMessage(`{"type":"object","properties":{"other":{"type":"string"}},"additionalProperties":false}`))
-	until(t, s, func() bool { return slices.Equal(names(s), []string{"lab_read", "own"}) })
-	if got := ended(called(t, s, tool("lab_write", `{"other":"x"}`))); !strings.HasPrefix(got, "TOOL_NOT_FOUND") {
+	waitForSnapshot(t, s, func() bool { return slices.Equal(names(s), []string{"lab_read", "own"}) })
+	if got := outcomeLine(executeCall(t, s, tool("lab_write", `{"other":"x"}`))); !strings.HasPrefix(got, "TOOL_NOT_FOUND") {
 		t.Errorf("a tool that its policy cannot judge is called: %s", got)
 	}
 	if told := warnings(s); !slices.ContainsFunc(told, func(w string) bool {
@@ -278,12 +278,12 @@ policy "small" {
 	if diff := cmp.Diff([]string{"lab_read", "mine"}, names(s)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	up.add("write", anything)
-	until(t, s, func() bool { return slices.Equal(names(s), []string{"lab_read", "lab_write", "mine"}) })
+	up.add("write", anyInput)
+	waitForSnapshot(t, s, func() bool { return slices.Equal(names(s), []string{"lab_read", "lab_write", "mine"}) })
 }
 
 func TestUpstream_warnsUnknownNames(t *testing.T) {
-	up, lock := newShifting(t, "read", "write", "drop"), newLock(t)
+	up, lock := newChangingUpstream(t, "read", "write", "drop"), newLock(t)
 	block := upstreamAt(up.url, `include = ["read", "wirte", "d*", "x*"]`, `exclude = ["dropp", "drop*"]`, `rename = { raed = "look", write = "put" }`, `override "drpo" {
   description = "No"
 }`)
@@ -301,7 +301,7 @@ func TestUpstream_warnsUnknownNames(t *testing.T) {
 		slices.Sort(told)
 		return told
 	}
-	s := pinned(t, lock, block)
+	s := pinnedServer(t, lock, block)
 	slices.Sort(want)
 	if diff := cmp.Diff(want, told(s)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
@@ -314,8 +314,8 @@ func TestUpstream_warnsUnknownNames(t *testing.T) {
 }
 
 func TestUpstream_taskOnlyTool(t *testing.T) {
-	block := upstreamAt(labs(t)["legacy"])
-	for _, s := range []*engine.Server{federated(t, block), pinned(t, newLock(t), block)} {
+	block := upstreamAt(newTestUpstreams(t)["legacy"])
+	for _, s := range []*engine.Server{federated(t, block), pinnedServer(t, newLock(t), block)} {
 		if diff := cmp.Diff([]string{"lab_asks", "lab_may", "lab_samples"}, names(s)); diff != "" {
 			t.Errorf("tools (-want +got)\n%s", diff)
 		}
@@ -326,7 +326,7 @@ func TestUpstream_taskOnlyTool(t *testing.T) {
 }
 
 func TestUpstream_deadHidesOwnTools(t *testing.T) {
-	up := newShifting(t, "read")
+	up := newChangingUpstream(t, "read")
 	s := federated(t, upstreamNamed("gone", "http://127.0.0.1:1/mcp")+upstreamAt(up.url), "a.hcl", `tool "own" { run = "return 1;" }`)
 	if diff := cmp.Diff([]string{"lab_read", "own"}, names(s)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
@@ -338,7 +338,7 @@ func TestUpstream_deadHidesOwnTools(t *testing.T) {
 }
 
 func TestUpstream_retryMessage(t *testing.T) {
-	one := lab()
+	one := newTestUpstream()
 	well := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return one }, &mcp.StreamableHTTPOptions{Stateless: true})
 	var gone atomic.Bool
 	s := federated(t, upstreamAt(web(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -350,22 +350,22 @@ func TestUpstream_retryMessage(t *testing.T) {
 	}))))
 	gone.Store(true)
 	for range 10 {
-		called(t, s, tool("lab_sum", `{"a":1}`)) // which reveals that it is unreachable
+		executeCall(t, s, tool("lab_sum", `{"a":1}`)) // which reveals that it is unreachable
 	}
-	until(t, s, func() bool { return len(names(s)) == 0 })
+	waitForSnapshot(t, s, func() bool { return len(names(s)) == 0 })
 	const want = `TOOL_NOT_FOUND: no tool named "lab_sum" now: the server behind it cannot be reached; try again later`
-	if got := ended(called(t, s, tool("lab_sum", `{"a":1}`))); got != want {
+	if got := outcomeLine(executeCall(t, s, tool("lab_sum", `{"a":1}`))); got != want {
 		t.Errorf("the message is %s", got)
 	}
 	gone.Store(false)
-	until(t, s, func() bool { return s.Snapshot().Tool("lab_sum") != nil })
+	waitForSnapshot(t, s, func() bool { return s.Snapshot().Tool("lab_sum") != nil })
 }
 
 func TestUpstream_cancelCall(t *testing.T) {
-	up := newShifting(t)
-	cancelled := up.waiting()
+	up := newChangingUpstream(t)
+	cancelled := up.addWaitingTool()
 	s := federated(t, upstreamAt(up.url, `timeout = "50ms"`))
-	if got := ended(called(t, s, tool("lab_waits", `{}`))); got != "TIMEOUT: the tool did not end within its timeout of 50ms" {
+	if got := outcomeLine(executeCall(t, s, tool("lab_waits", `{}`))); got != "TIMEOUT: the tool did not end within its timeout of 50ms" {
 		t.Errorf("the call ends with %s", got)
 	}
 	<-cancelled
@@ -373,7 +373,7 @@ func TestUpstream_cancelCall(t *testing.T) {
 
 func TestUpstream_noCallerCredentials(t *testing.T) {
 	var seen []http.Header
-	inner := lab()
+	inner := newTestUpstream()
 	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return inner }, &mcp.StreamableHTTPOptions{Stateless: true})
 	url := web(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		seen = append(seen, r.Header.Clone())
@@ -387,7 +387,7 @@ func TestUpstream_noCallerCredentials(t *testing.T) {
 	})
 	r := tool("lab_text", `{}`)
 	r.Caller.Principal.Claims = map[string]any{"token": "inbound"}
-	if got := ended(called(t, s, r)); !strings.Contains(got, "a text") {
+	if got := outcomeLine(executeCall(t, s, r)); !strings.Contains(got, "a text") {
 		t.Fatal(got)
 	}
 	for _, h := range seen {

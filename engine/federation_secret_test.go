@@ -21,27 +21,27 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-// guarded is a log that is safe for concurrent use.
-type guarded struct {
+// syncBuffer is a log that is safe for concurrent use.
+type syncBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
-func (g *guarded) Write(p []byte) (int, error) {
+func (g *syncBuffer) Write(p []byte) (int, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.text.Write(p)
 }
 
-func (g *guarded) String() string {
+func (g *syncBuffer) String() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.text.String()
 }
 
-// parrot is a server that echoes its key everywhere. A deaf one rejects all requests, with long
+// newEchoUpstream returns a server that echoes its key everywhere. A deaf one rejects all requests, with long
 // errors.
-func parrot(t *testing.T, deaf bool) (url string) {
+func newEchoUpstream(t *testing.T, deaf bool) (url string) {
 	return web(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		text, _ := io.ReadAll(r.Body)
 		var m struct {
@@ -85,14 +85,14 @@ func parrot(t *testing.T, deaf bool) (url string) {
 
 func TestUpstream_redactsEchoedKey(t *testing.T) {
 	const key = "correct-horse-battery"
-	var log guarded
+	var log syncBuffer
 	lock := filepath.Join(t.TempDir(), "mcpd.lock")
 	block := func(name, url string) string {
 		return fmt.Sprintf("upstream %q {\n  url = %q\n  instructions = true\n  header \"X-Key\" {\n    value = secret.key\n  }\n}\n", name, url)
 	}
 	s := server(t, engine.Options{
 		Files: engine.Files{
-			Config:    files("mcpd.hcl", "secret \"key\" {\n  env = \"KEY\"\n}\ncodeact {}\n"+block("lab", parrot(t, false))+block("deaf", parrot(t, true))),
+			Config:    files("mcpd.hcl", "secret \"key\" {\n  env = \"KEY\"\n}\ncodeact {}\n"+block("lab", newEchoUpstream(t, false))+block("deaf", newEchoUpstream(t, true))),
 			LookupEnv: func(name string) (string, bool) { return key, name == "KEY" },
 			LockPath:  lock,
 		},
@@ -101,11 +101,11 @@ func TestUpstream_redactsEchoedKey(t *testing.T) {
 	if up := s.Status().Upstreams[0]; !up.Up {
 		t.Fatalf("the server is unreachable: %v", up.Err)
 	}
-	shown := map[string]any{"the prompt of code": ended(called(t, s, call.Request{Kind: call.Prompts, Name: "code_mode"}))}
+	shown := map[string]any{"the prompt of code": outcomeLine(executeCall(t, s, call.Request{Kind: call.Prompts, Name: "code_mode"}))}
 	for _, name := range []string{"lab_lacks", "lab_fails"} {
-		got := called(t, s, tool(name, `{}`))
+		got := executeCall(t, s, tool(name, `{}`))
 		if got.Err == nil {
-			t.Fatalf("%s ends with %s", name, ended(got))
+			t.Fatalf("%s ends with %s", name, outcomeLine(got))
 		}
 		shown[name] = fmt.Sprintf("%+v %s", got.Err, got.Err.Details)
 	}
@@ -157,7 +157,7 @@ func encoded(t *testing.T, v any) string {
 func TestUpstream_rejectsAskWithKey(t *testing.T) {
 	const key = "correct-horse-battery"
 	up := mcp.NewServer(&mcp.Implementation{Name: "asks", Version: "1"}, nil)
-	up.AddTool(&mcp.Tool{Name: "asks", InputSchema: anything}, func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	up.AddTool(&mcp.Tool{Name: "asks", InputSchema: anyInput}, func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		message := strings.Repeat("x", 16<<10-len(key)/2) + r.Extra.Header.Get("X-Key")
 		return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{"q": &mcp.ElicitParams{Message: message, RequestedSchema: json.RawMessage(`{"type":"object","properties":{}}`)}}}, nil
 	})
@@ -168,7 +168,7 @@ func TestUpstream_rejectsAskWithKey(t *testing.T) {
 			LookupEnv: func(name string) (string, bool) { return key, name == "KEY" },
 		},
 	})
-	if got := ended(called(t, s, asking("lab_asks"))); !strings.Contains(got, "the question holds the value of a secret") {
+	if got := outcomeLine(executeCall(t, s, askableCall("lab_asks"))); !strings.Contains(got, "the question holds the value of a secret") {
 		t.Errorf("the call ends with %.200s", got)
 	}
 }

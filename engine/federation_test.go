@@ -14,8 +14,8 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-// called runs a call.
-func called(t *testing.T, s *engine.Server, r call.Request) call.Result {
+// executeCall runs a call.
+func executeCall(t *testing.T, s *engine.Server, r call.Request) call.Result {
 	t.Helper()
 	return s.Execute(t.Context(), r)
 }
@@ -25,8 +25,8 @@ func tool(name, arguments string) call.Request {
 	return call.Request{Name: name, Arguments: json.RawMessage(arguments)}
 }
 
-// ended returns the outcome of a call on one line.
-func ended(r call.Result) string {
+// outcomeLine returns the outcome of a call on one line.
+func outcomeLine(r call.Result) string {
 	switch {
 	case r.Err != nil:
 		return string(r.Err.Code) + ": " + r.Err.Message
@@ -41,7 +41,7 @@ func ended(r call.Result) string {
 }
 
 func TestUpstream_allKinds(t *testing.T) {
-	for way, url := range labs(t) {
+	for way, url := range newTestUpstreams(t) {
 		if way == "legacy" {
 			continue // it has other tools
 		}
@@ -66,11 +66,11 @@ func TestUpstream_allKinds(t *testing.T) {
 				{"a completion", call.Request{Kind: call.Prompts, Name: "lab_plan", Argument: "day", Arguments: []byte(`{"value":"Mo"}`)}, `{"completion":{"hasMore":false,"total":1,"values":["Mo!"]}}`},
 				{"a completion of a template", call.Request{Kind: call.Templates, Name: "lab://notes/{id}", Argument: "id", Arguments: []byte(`{"value":"7"}`)}, `{"completion":{"hasMore":false,"total":1,"values":["7!"]}}`},
 			} {
-				if got := ended(called(t, s, c.r)); got != c.want {
+				if got := outcomeLine(executeCall(t, s, c.r)); got != c.want {
 					t.Errorf("%s: got  %s\nwant %s", c.what, got, c.want)
 				}
 			}
-			missing := called(t, s, call.Request{Kind: call.Resources, Name: "lab://notes/none"})
+			missing := executeCall(t, s, call.Request{Kind: call.Resources, Name: "lab://notes/none"})
 			if missing.Err == nil || missing.Err.RPC == nil || !strings.Contains(missing.Err.Message, "not found") {
 				t.Errorf("a missing resource: %+v", missing.Err)
 			}
@@ -79,7 +79,7 @@ func TestUpstream_allKinds(t *testing.T) {
 }
 
 func TestUpstream_toolMetadata(t *testing.T) {
-	s := federated(t, upstreamAt(labs(t)["stateless"]))
+	s := federated(t, upstreamAt(newTestUpstreams(t)["stateless"]))
 	m := s.Snapshot().Tool("lab_sum").Metadata()
 	yes := true
 	if diff := cmp.Diff([]any{"Sum up", "Adds two numbers", &yes, (*bool)(nil), &yes, true}, []any{m.Title, *m.Description, m.ReadOnly, m.Destructive, m.OpenWorld, m.Idempotent}); diff != "" {
@@ -91,7 +91,7 @@ func TestUpstream_toolMetadata(t *testing.T) {
 }
 
 func TestUpstream_selectAndRename(t *testing.T) {
-	s := federated(t, upstreamAt(labs(t)["stateless"], `prefix = "x."`, `include = ["su*", "te*"]`, `exclude = ["tells"]`,
+	s := federated(t, upstreamAt(newTestUpstreams(t)["stateless"], `prefix = "x."`, `include = ["su*", "te*"]`, `exclude = ["tells"]`,
 		`rename = { text = "say" }`, `offer = ["tools"]`, `labels = { team = "lab" }`, "override \"sum\" {\n    title = \"Add\"\n    read_only = false\n    destructive = true\n    idempotent = false\n    open_world = false\n    labels = { tier = \"gold\" }\n    timeout = \"3s\"\n  }"))
 	var names []string
 	for _, t := range s.Snapshot().Tools() {
@@ -110,37 +110,41 @@ func TestUpstream_selectAndRename(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("an override (-want +got)\n%s", diff)
 	}
-	if got := ended(called(t, s, tool("say", `{}`))); !strings.Contains(got, "a text") {
+	if got := outcomeLine(executeCall(t, s, tool("say", `{}`))); !strings.Contains(got, "a text") {
 		t.Errorf("a tool with another name: %s", got)
 	}
 }
 
-// told records the notifications of a call.
-type told struct {
+// notificationRecorder records the notifications of a call.
+type notificationRecorder struct {
 	mu    sync.Mutex
 	lines []string
 }
 
-func (e *told) Progress(_ float64, _ *float64, message string) { e.add("progress " + message) }
-func (e *told) Log(level, message string, _ json.RawMessage)   { e.add(level + " " + message) }
-func (e *told) CloseStream()                                   {}
+func (e *notificationRecorder) Progress(_ float64, _ *float64, message string) {
+	e.add("progress " + message)
+}
+func (e *notificationRecorder) Log(level, message string, _ json.RawMessage) {
+	e.add(level + " " + message)
+}
+func (e *notificationRecorder) CloseStream() {}
 
-func (e *told) add(line string) {
+func (e *notificationRecorder) add(line string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.lines = append(e.lines, line)
 }
 
 func TestUpstream_notifications(t *testing.T) {
-	for way, url := range labs(t) {
+	for way, url := range newTestUpstreams(t) {
 		if way == "legacy" {
 			continue // it has other tools
 		}
 		t.Run(way, func(t *testing.T) {
-			s, heard := federated(t, upstreamAt(url)), &told{}
+			s, heard := federated(t, upstreamAt(url)), &notificationRecorder{}
 			r := tool("lab_tells", `{}`)
 			r.Emit = heard
-			if got := ended(called(t, s, r)); got != "[]" {
+			if got := outcomeLine(executeCall(t, s, r)); got != "[]" {
 				t.Errorf("the call ends with %s", got)
 			}
 			heard.mu.Lock()
@@ -152,55 +156,55 @@ func TestUpstream_notifications(t *testing.T) {
 	}
 }
 
-// asking is a call by a client with all input capabilities.
-func asking(name string) call.Request {
+// askableCall returns a call by a client with all input capabilities.
+func askableCall(name string) call.Request {
 	return call.Request{Name: name, Can: call.Capabilities{Form: true, URL: true, Sample: true, Roots: true}}
 }
 
 func TestUpstream_legacyAsk(t *testing.T) {
-	s := federated(t, upstreamAt(labs(t)["legacy"], `ask = ["elicit", "sample"]`, `max_tokens = 100`))
-	first := called(t, s, asking("lab_asks"))
+	s := federated(t, upstreamAt(newTestUpstreams(t)["legacy"], `ask = ["elicit", "sample"]`, `max_tokens = 100`))
+	first := executeCall(t, s, askableCall("lab_asks"))
 	if first.Ask == nil || len(first.Ask.Requests) != 1 {
-		t.Fatalf("no input request: %s", ended(first))
+		t.Fatalf("no input request: %s", outcomeLine(first))
 	}
 	want := `{"_meta":{"mcpd/upstream":"lab"},"message":"[lab] Sure?","requestedSchema":{"type":"object","properties":{"ok":{"type":"boolean"}}}}`
 	if q := first.Ask.Requests[0]; q.Method != "elicitation/create" || string(q.Params) != want {
 		t.Errorf("the request is %s %s\nwant %s", q.Method, q.Params, want)
 	}
-	again := asking("lab_asks")
-	again.Resume = answers(first.Ask, `{"ok":true}`)
-	if got := ended(called(t, s, again)); got != `[{"type":"text","text":"answered {\"action\":\"accept\",\"content\":{\"ok\":true}}"}]` {
+	again := askableCall("lab_asks")
+	again.Resume = respond(first.Ask, `{"ok":true}`)
+	if got := outcomeLine(executeCall(t, s, again)); got != `[{"type":"text","text":"answered {\"action\":\"accept\",\"content\":{\"ok\":true}}"}]` {
 		t.Errorf("the call ends with %s", got)
 	}
-	sample := called(t, s, asking("lab_samples"))
+	sample := executeCall(t, s, askableCall("lab_samples"))
 	if sample.Ask == nil {
-		t.Fatalf("no sampling request: %s", ended(sample))
+		t.Fatalf("no sampling request: %s", outcomeLine(sample))
 	}
 	want = `{"_meta":{"mcpd/upstream":"lab"},"maxTokens":100,"messages":[{"content":{"text":"Think","type":"text"},"role":"user"}],"systemPrompt":"[lab] "}`
 	if q := sample.Ask.Requests[0]; string(q.Params) != want {
 		t.Errorf("the request is %s\nwant %s", q.Params, want)
 	}
-	refused := asking("lab_samples")
+	refused := askableCall("lab_samples")
 	refused.Resume = &call.Resume{State: sample.Ask.State, Refused: map[string]call.RPCError{sample.Ask.Requests[0].Key: {}}}
-	if got := ended(called(t, s, refused)); !strings.Contains(got, "the client refuses") {
+	if got := outcomeLine(executeCall(t, s, refused)); !strings.Contains(got, "the client refuses") {
 		t.Errorf("a refusal: %s", got)
 	}
 }
 
 func TestUpstream_askNotAllowed(t *testing.T) {
-	url := labs(t)["legacy"]
+	url := newTestUpstreams(t)["legacy"]
 	for name, c := range map[string]struct {
 		block  string
 		client call.Request
 	}{
-		"the block allows nothing":      {upstreamAt(url), asking("lab_asks")},
-		"the block allows other things": {upstreamAt(url, `ask = ["sample"]`), asking("lab_asks")},
+		"the block allows nothing":      {upstreamAt(url), askableCall("lab_asks")},
+		"the block allows other things": {upstreamAt(url, `ask = ["sample"]`), askableCall("lab_asks")},
 		"the client cannot be asked":    {upstreamAt(url, `ask = ["elicit"]`), tool("lab_asks", `{}`)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := called(t, federated(t, c.block), c.client)
-			if got.Ask != nil || !strings.Contains(ended(got), "answered {") || strings.Contains(ended(got), "action") {
-				t.Errorf("the call ends with %s", ended(got))
+			got := executeCall(t, federated(t, c.block), c.client)
+			if got.Ask != nil || !strings.Contains(outcomeLine(got), "answered {") || strings.Contains(outcomeLine(got), "action") {
+				t.Errorf("the call ends with %s", outcomeLine(got))
 			}
 		})
 	}
@@ -214,28 +218,28 @@ func TestUpstream_urlElicitationUnsupported(t *testing.T) {
 		`{"mode":"url","url":"https://pay.example.com/","message":"m"}`:                                "the client cannot be asked this: it lacks the capability elicitation.url",
 		`{"message":"m","requestedSchema":{"type":"array","items":{"$ref":"http://evil/"}}}`:           "the schema of a form must have the type object",
 	} {
-		got := called(t, federated(t, upstreamAt(web(t, &legacy{asks: params}), `ask = ["elicit"]`)), forms)
-		if got.Ask != nil || !strings.Contains(ended(got), want) {
-			t.Errorf("%s\nends with %s\nwant      %s", params, ended(got), want)
+		got := executeCall(t, federated(t, upstreamAt(web(t, &legacyUpstream{asks: params}), `ask = ["elicit"]`)), forms)
+		if got.Ask != nil || !strings.Contains(outcomeLine(got), want) {
+			t.Errorf("%s\nends with %s\nwant      %s", params, outcomeLine(got), want)
 		}
 	}
-	s := federated(t, upstreamAt(web(t, &legacy{asks: `{"mode":"form","url":"file:///x","message":"m\u001b[2J\n\n[mcpd] x","requestedSchema":{"type":"object"}}`}), `ask = ["elicit"]`))
-	shown := called(t, s, forms)
+	s := federated(t, upstreamAt(web(t, &legacyUpstream{asks: `{"mode":"form","url":"file:///x","message":"m\u001b[2J\n\n[mcpd] x","requestedSchema":{"type":"object"}}`}), `ask = ["elicit"]`))
+	shown := executeCall(t, s, forms)
 	if shown.Ask == nil {
-		t.Fatalf("no input request: %s", ended(shown))
+		t.Fatalf("no input request: %s", outcomeLine(shown))
 	}
 	want := `{"_meta":{"mcpd/upstream":"lab"},"message":"[lab] m\\x1b[2J\n\n[lab] [mcpd] x","mode":"form","requestedSchema":{"type":"object","properties":{}}}`
 	if got := string(shown.Ask.Requests[0].Params); got != want {
 		t.Errorf("the request is %s\nwant %s", got, want)
 	}
-	forms.Resume = answers(shown.Ask, `{}`)
-	if got := ended(called(t, s, forms)); got != `[{"type":"text","text":"answered {\"action\":\"accept\",\"content\":{}}"}]` {
+	forms.Resume = respond(shown.Ask, `{}`)
+	if got := outcomeLine(executeCall(t, s, forms)); got != `[{"type":"text","text":"answered {\"action\":\"accept\",\"content\":{}}"}]` {
 		t.Errorf("the call ends with %s", got)
 	}
 }
 
 func TestUpstream_instructions(t *testing.T) {
-	url := labs(t)["stateless"]
+	url := newTestUpstreams(t)["stateless"]
 	own := "server {\n  instructions = \"Be brief.\"\n}\n"
 	if got := federated(t, own+upstreamAt(url)).Snapshot().Info().Instructions; got != "Be brief." {
 		t.Errorf("without instructions in the block: %q", got)

@@ -14,11 +14,11 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-// tokenDesk issues tokens to a client with the secret: "token-1" and so on (OAuth 2.0, RFC 6749,
+// tokenServer issues tokens to a client with the secret: "token-1" and so on (OAuth 2.0, RFC 6749,
 // section 4.4).
-type tokenDesk struct{ given atomic.Int64 }
+type tokenServer struct{ given atomic.Int64 }
 
-func (d *tokenDesk) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (d *tokenServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	id, secret, _ := r.BasicAuth()
 	w.Header().Set("Content-Type", "application/json")
 	if id != "mcpd" || secret != "client-secret" || r.FormValue("grant_type") != "client_credentials" || r.FormValue("scope") != "lab" {
@@ -32,13 +32,13 @@ func (d *tokenDesk) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // Servers of every kind require a token of a token server, and later another one.
 func TestUpstream_clientCredentials(t *testing.T) {
 	t.Parallel() // it waits for reconnects
-	withSessions := lab()
+	withSessions := newTestUpstream()
 	t.Cleanup(func() { // the close is rejected, too
 		for session := range withSessions.Sessions() {
 			_ = session.Close()
 		}
 	})
-	of := func(*http.Request) *mcp.Server { return lab() }
+	of := func(*http.Request) *mcp.Server { return newTestUpstream() }
 	for way, behind := range map[string]http.Handler{
 		"sessions":  mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return withSessions }, nil),
 		"stateless": mcp.NewStreamableHTTPHandler(of, &mcp.StreamableHTTPOptions{Stateless: true}),
@@ -46,15 +46,15 @@ func TestUpstream_clientCredentials(t *testing.T) {
 	} {
 		t.Run(way, func(t *testing.T) {
 			t.Parallel()
-			isReachedWithTokens(t, behind)
+			checkTokenRefresh(t, behind)
 		})
 	}
 }
 
-// isReachedWithTokens runs a server that requires a token, and later another one.
-func isReachedWithTokens(t *testing.T, behind http.Handler) {
+// checkTokenRefresh runs a server that requires a token, and later another one.
+func checkTokenRefresh(t *testing.T, behind http.Handler) {
 	t.Helper()
-	var desk tokenDesk
+	var desk tokenServer
 	var revoked, refused atomic.Int64 // revoked tokens up to this one, and rejected requests
 	holds := func(r *http.Request) bool {
 		var n int64
@@ -91,7 +91,7 @@ secret "token" {
 	if up := s.Status().Upstreams[0]; !up.Up {
 		t.Fatalf("the server is unreachable: %v", up.Err)
 	}
-	sum := func() string { return ended(called(t, s, tool("lab_sum", `{"a":1}`))) }
+	sum := func() string { return outcomeLine(executeCall(t, s, tool("lab_sum", `{"a":1}`))) }
 	if got := sum(); !strings.Contains(got, `{"sum":3}`) || refused.Load() != 0 || desk.given.Load() != 1 {
 		t.Fatalf("the call ends with %s: %d requests were rejected, and %d tokens issued", got, refused.Load(), desk.given.Load())
 	}

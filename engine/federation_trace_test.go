@@ -17,8 +17,8 @@ import (
 	"github.com/mcpd/mcpd/extensions/telemetry"
 )
 
-// metas are servers of both protocol eras with a tool that returns the _meta of its call.
-func metas(t *testing.T) map[string]string {
+// newMetaUpstreams returns servers of both protocol eras with a tool that returns the _meta of its call.
+func newMetaUpstreams(t *testing.T) map[string]string {
 	s := mcp.NewServer(&mcp.Implementation{Name: "lab", Version: "1"}, nil)
 	s.AddTool(&mcp.Tool{Name: "meta", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		return &mcp.CallToolResult{Content: []mcp.Content{}, StructuredContent: r.Params.Meta}, nil
@@ -40,7 +40,7 @@ var ofTheProtocol = []string{
 // the caller. Without tracing it gets nothing.
 func TestUpstream_traceparent(t *testing.T) {
 	const trace = "0af7651916cd43dd8448eb211c80319c"
-	for way, url := range metas(t) {
+	for way, url := range newMetaUpstreams(t) {
 		t.Run(way, func(t *testing.T) {
 			var console bytes.Buffer
 			traced := server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", upstreamAt(url)), LookupEnv: onConsole}, Extensions: []engine.Extension{telemetry.New(telemetry.Options{Console: &console})}})
@@ -72,7 +72,7 @@ func TestUpstream_traceparent(t *testing.T) {
 // metaOf returns the _meta that the upstream of a call gets.
 func metaOf(t *testing.T, s *engine.Server, r call.Request) (meta map[string]any) {
 	t.Helper()
-	answer := called(t, s, r)
+	answer := executeCall(t, s, r)
 	if answer.Err != nil {
 		t.Fatal(answer.Err)
 	}

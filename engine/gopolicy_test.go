@@ -25,7 +25,7 @@ func TestGoPolicy_denies(t *testing.T) {
 			log := &logBuffer{}
 			s := server(t, engine.Options{Logger: log.logger(), Files: engine.Files{Tools: files("add.hcl", addTool)}, Policies: []engine.Policy{test.policy}})
 			_, err := s.Call(t.Context(), "add", map[string]any{"a": 1, "b": 2})
-			if failed := codeOf(t, err); failed.Code != call.PolicyDenied || failed.Message != test.message {
+			if failed := callError(t, err); failed.Code != call.PolicyDenied || failed.Message != test.message {
 				t.Errorf("got %v", failed)
 			}
 		})

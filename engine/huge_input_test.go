@@ -17,8 +17,8 @@ import (
 	"github.com/mcpd/mcpd/internal/process/osproc"
 )
 
-// sweep is one construct, nested or repeated n times.
-type sweep struct {
+// construct is one construct, nested or repeated n times.
+type construct struct {
 	name  string
 	write func(n int) string
 }
@@ -31,7 +31,7 @@ func nested(open, inner, close string) func(int) string {
 	return func(n int) string { return strings.Repeat(open, n) + inner + strings.Repeat(close, n) }
 }
 
-var jsSweeps = []sweep{
+var jsSweeps = []construct{
 	{"parentheses", nested("(", "1", ")")}, {"brackets", nested("[", "", "]")}, {"braces", nested("{", "", "}")},
 	{"objects", nested("{a:", "1", "}")}, {"functions", nested("(function(){", "", "})()")}, {"arrows", repeated("", "x=>", "1")},
 	{"not", repeated("", "!", "1")}, {"minus", repeated("", "- ", "1")}, {"plus chain", repeated("1", "+1", "")},
@@ -46,7 +46,7 @@ var jsSweeps = []sweep{
 	{"escape", repeated("'", `\u0041`, "'")}, {"let", repeated("", "let a;", "")}, {"destructuring", nested("[", "a", "]")},
 }
 
-var celSweeps = []sweep{
+var celSweeps = []construct{
 	{"parentheses", nested("(", "true", ")")}, {"not", repeated("", "!", "true")}, {"minus", repeated("", "-", "1 == 1")},
 	{"and", repeated("true", " && true", "")}, {"or", repeated("true", " || true", "")}, {"plus", repeated("1", "+1", " == 1")},
 	{"ternaries", repeated("", "true?true:", "true")}, {"lists", nested("[", "1", "]")}, {"maps", nested("{1:", "1", "}")},
@@ -55,7 +55,7 @@ var celSweeps = []sweep{
 	{"calls", nested("size(", "'x'", ")")}, {"comparison", repeated("1", "<1", "")}, {"digits", repeated("1", "1", " == 1")},
 }
 
-var hclSweeps = []sweep{
+var hclSweeps = []construct{
 	{"parentheses", nested("(", "1", ")")}, {"lists", nested("[", "", "]")}, {"objects", nested("{a=", "1", "}")},
 	{"not", repeated("", "!", "true")}, {"minus", repeated("", "-", "1")}, {"plus", repeated("1", "+1", "")},
 	{"ternaries", repeated("", "true?1:", "1")}, {"templates", nested(`"${`, "1", `}"`)}, {"members", repeated("var", ".a", "")},
@@ -65,11 +65,11 @@ var hclSweeps = []sweep{
 	{"interpolations", repeated(`"`, "${1}", `"`)}, {"directives", repeated(`"`, "%{ if true }", `"`)}, {"digits", repeated("1", "1", "")},
 }
 
-// sizes returns the numbers of repetitions: all in the long run, else a few. The largest fills the
+// repetitions returns the numbers of repetitions: all in the long run, else a few. The largest fills the
 // size limit.
-func sizes(largest int) []int {
+func repetitions(largest int) []int {
 	switch {
-	case judging():
+	case checksCost():
 		return []int{10, 100, 1_000, 10_000, 100_000, 1_000_000}
 	case testing.Short():
 		return []int{10, 1_000}
@@ -84,7 +84,7 @@ func TestLoad_hugeFiles(t *testing.T) {
 	kinds := []struct {
 		name    string
 		largest int
-		sweeps  []sweep
+		sweeps  []construct
 		file    func(code string) string
 	}{
 		{"js", body, jsSweeps, func(code string) string { return "tool \"t\" {\n  run = <<JS\nreturn " + code + "\nJS\n}\n" }},
@@ -96,7 +96,7 @@ func TestLoad_hugeFiles(t *testing.T) {
 			return "tool \"t\" {\n  title = " + code + "\n  run = <<JS\nreturn 1\nJS\n}\n"
 		}},
 		{"hcl local", file, hclSweeps, func(code string) string { return "locals {\n  x = " + code + "\n}\n" }},
-		{"hcl blocks", file, []sweep{
+		{"hcl blocks", file, []construct{
 			{"blocks", repeated("", "tool \"t\" {\n", "")}, {"labels", repeated("tool", ` "a"`, " {}")}, {"inputs", func(n int) string {
 				return "tool \"t\" {\n" + strings.Repeat("input \"a\" {\ntype = string\n}\n", n) + "}\n"
 			}},
@@ -116,21 +116,21 @@ func TestLoad_hugeFiles(t *testing.T) {
 	}
 	for _, kind := range kinds {
 		t.Run(kind.name, func(t *testing.T) {
-			if !judging() {
+			if !checksCost() {
 				t.Parallel()
 			}
 			for _, construct := range kind.sweeps {
-				for _, n := range sizes(kind.largest) {
+				for _, n := range repetitions(kind.largest) {
 					name, text := fmt.Sprintf("%s × %d", construct.name, n), kind.file(construct.write(n))
-					judge(t, name, func() (refused bool) { return loadSwept(t, name, text) })
+					checkCost(t, name, func() (refused bool) { return loadConstruct(t, name, text) })
 				}
 			}
 		})
 	}
 }
 
-// loadSwept loads a file and reports whether it was rejected.
-func loadSwept(t *testing.T, name, text string) (refused bool) {
+// loadConstruct loads a file and reports whether it was rejected.
+func loadConstruct(t *testing.T, name, text string) (refused bool) {
 	t.Helper()
 	s, err := engine.New(engine.Options{Name: "sweep", Extensions: []engine.Extension{typescript.New()}, Files: engine.Files{Tools: files("t.hcl", text)}})
 	if err != nil {
@@ -157,16 +157,16 @@ func loadSwept(t *testing.T, name, text string) (refused bool) {
 	return err != nil
 }
 
-// judging reports whether costs are checked, as in the long run only, one at a time.
-func judging() bool { return os.Getenv("MCPD_LONG") != "" }
+// checksCost reports whether costs are checked, as in the long run only, one at a time.
+func checksCost() bool { return os.Getenv("MCPD_LONG") != "" }
 
-// judge runs a function. In the long run it fails if that takes more CPU time than a rejection (20
+// checkCost runs a function. In the long run it fails if that takes more CPU time than a rejection (20
 // ms) or an acceptance (250 ms) may take, on a machine calibrated by [cputest].
-func judge(t *testing.T, name string, do func() (refused bool)) {
+func checkCost(t *testing.T, name string, do func() (refused bool)) {
 	t.Helper()
 	limit := 250 * time.Millisecond
 	turn := func() time.Duration {
-		if judging() {
+		if checksCost() {
 			runtime.GC()
 		}
 		before := osproc.CPUTime()
@@ -175,7 +175,7 @@ func judge(t *testing.T, name string, do func() (refused bool)) {
 		}
 		return osproc.CPUTime() - before
 	}
-	if took := turn(); judging() && took > limit && !cputest.Within(limit, turn) {
+	if took := turn(); checksCost() && took > limit && !cputest.Within(limit, turn) {
 		t.Errorf("%s took %v of processor time", name, took)
 	}
 }
@@ -196,7 +196,7 @@ policy "looks" {
   reason = "no"
 }
 `)}})
-	for _, construct := range []sweep{
+	for _, construct := range []construct{
 		{"arrays", nested("[", "", "]")}, {"objects", nested(`{"a":`, "1", "}")}, {"open arrays", repeated("", "[", "")},
 		{"items", repeated("[1", ",1", "]")}, {"string", repeated(`"`, "x", `"`)}, {"escapes", repeated(`"`, `\u0041`, `"`)},
 		{"digits", repeated("1", "1", "")}, {"exponent", repeated("1e", "1", "")}, {"minus", repeated("", "-", "1")},
@@ -211,16 +211,16 @@ policy "looks" {
 		}},
 		{"equal members", repeated(`{"a":1`, `,"a":1`, "}")}, {"invalid UTF-8", repeated(`"`, "\xff", `"`)}, {"trailing", repeated("1", " 1", "")},
 	} {
-		for _, n := range sizes(1_000_000) {
+		for _, n := range repetitions(1_000_000) {
 			name := fmt.Sprintf("%s × %d", construct.name, n)
 			raw := []byte(`{"value":` + construct.write(n) + `}`)
-			judge(t, name, func() (refused bool) { return sendSwept(t, s, name, raw) })
+			checkCost(t, name, func() (refused bool) { return sendConstruct(t, s, name, raw) })
 		}
 	}
 }
 
-// sendSwept calls echo and reports whether the call was rejected.
-func sendSwept(t *testing.T, s *engine.Server, name string, raw []byte) (refused bool) {
+// sendConstruct calls echo and reports whether the call was rejected.
+func sendConstruct(t *testing.T, s *engine.Server, name string, raw []byte) (refused bool) {
 	t.Helper()
 	if err := engine.CheckArguments(raw); err != nil {
 		if len(err.Error()) > 500 {

@@ -131,7 +131,7 @@ func TestExecute_allKinds(t *testing.T) {
 		{call.Request{Kind: call.Prompts, Name: "plan", Argument: "day", Arguments: json.RawMessage(`{"value":"sunday","params":{}}`)}, "", "", "POLICY_DENIED sunday is free", `completion plan  {"value":"sunday","params":{}}`},
 		{call.Request{Kind: call.Prompts, Name: "plan", Argument: "hour", Arguments: json.RawMessage(`{"value":"1","params":{"day":"monday"}}`)}, "", `{"completion":{"values":[],"total":0,"hasMore":false}}`, "", `completion plan  {"value":"1","params":{"day":"monday"}}`},
 		{call.Request{Kind: call.Prompts, Name: "plan", Argument: "dy"}, "", "", `INVALID_INPUT the prompt has no argument "dy"`, `completion plan  `},
-		{call.Request{Kind: call.Prompts, Name: "plan", Argument: "day", Arguments: json.RawMessage(`{"value":1}`)}, "", "", "INVALID_INPUT a completion takes a value and what is filled in, all of them strings", `completion plan  {"value":1}`},
+		{call.Request{Kind: call.Prompts, Name: "plan", Argument: "day", Arguments: json.RawMessage(`{"value":1}`)}, "", "", "INVALID_INPUT a completion takes a value and params, all of them strings", `completion plan  {"value":1}`},
 		{call.Request{Kind: call.Templates, Name: "note://n/{id}", Argument: "id", Arguments: json.RawMessage(`{"value":"1","params":{}}`)}, "", `{"completion":{"values":["17","18"],"total":2,"hasMore":false}}`, "", `completion note  {"value":"1","params":{}}`},
 		{call.Request{Kind: call.Templates, Name: "note://n/{id}"}, "", "", `INVALID_INPUT the resource has no argument ""`, `resource note  `},
 	} {

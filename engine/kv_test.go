@@ -48,8 +48,8 @@ hook "count" {
 }
 `
 
-// counted is a call of the counting tool by a principal in a session.
-func counted(who, session string) call.Request {
+// kvCountCall returns a call of the counting tool by a principal in a session.
+func kvCountCall(who, session string) call.Request {
 	return call.Request{Name: "count", Caller: identity.Caller{
 		Principal: identity.Principal{ID: who, Kind: identity.KindLocal},
 		Agent:     identity.Agent{AgentID: "the same"}, Source: identity.Source{Session: session},
@@ -71,11 +71,11 @@ func TestKV_scopes(t *testing.T) {
 		return server(t, engine.Options{Files: engine.Files{Tools: files("count.hcl", counters)}, StatePath: path, Logger: log.logger()})
 	}
 	s := start()
-	wantValue(t, s, counted("ada", "1"), `"1 1 1 1"`)
-	wantValue(t, s, counted("ada", "2"), `"2 2 2 1"`)
-	wantValue(t, s, counted("bob", "3"), `"3 3 1 1"`)
-	wantValue(t, s, counted("bob", ""), `"4 4 2 INVALID"`)
-	prompt := s.Execute(t.Context(), call.Request{Kind: call.Prompts, Name: "count", Caller: counted("ada", "").Caller})
+	wantValue(t, s, kvCountCall("ada", "1"), `"1 1 1 1"`)
+	wantValue(t, s, kvCountCall("ada", "2"), `"2 2 2 1"`)
+	wantValue(t, s, kvCountCall("bob", "3"), `"3 3 1 1"`)
+	wantValue(t, s, kvCountCall("bob", ""), `"4 4 2 INVALID"`)
+	prompt := s.Execute(t.Context(), call.Request{Kind: call.Prompts, Name: "count", Caller: kvCountCall("ada", "").Caller})
 	if want := `"text":"1 5"`; prompt.Err != nil || !strings.Contains(string(prompt.Reply), want) {
 		t.Errorf("the prompt of the same name gets %s, %v; want %s", prompt.Reply, prompt.Err, want)
 	}
@@ -85,7 +85,7 @@ func TestKV_scopes(t *testing.T) {
 	if want := "calls: 4"; !strings.Contains(log.String(), want) {
 		t.Errorf("the hook has not counted: %s", log.String())
 	}
-	wantValue(t, start(), counted("ada", "1"), `"5 6 3 2"`)
+	wantValue(t, start(), kvCountCall("ada", "1"), `"5 6 3 2"`)
 }
 
 func TestKV_concurrentIncr(t *testing.T) {
@@ -93,11 +93,11 @@ func TestKV_concurrentIncr(t *testing.T) {
 	const together = 20
 	var all sync.WaitGroup
 	for range together {
-		all.Go(func() { s.Execute(t.Context(), counted("ada", "1")) })
+		all.Go(func() { s.Execute(t.Context(), kvCountCall("ada", "1")) })
 	}
 	all.Wait()
 	n := together + 1
-	wantValue(t, s, counted("ada", "1"), fmt.Sprintf(`"%d %d %d %d"`, n, n, n, n))
+	wantValue(t, s, kvCountCall("ada", "1"), fmt.Sprintf(`"%d %d %d %d"`, n, n, n, n))
 }
 
 const pausing = `
@@ -121,13 +121,13 @@ func TestKV_resume(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state", "mcpd.db")
 	o := engine.Options{Files: engine.Files{Tools: files("deploy.hcl", pausing)}, StatePath: path}
 	s := server(t, o)
-	ask := mustAsk(t, s.Execute(t.Context(), asked("web", nil)))
+	ask := mustAsk(t, s.Execute(t.Context(), deployCall("web", nil)))
 	if err := s.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	s = server(t, o)
 	for range 2 {
-		last := s.Execute(t.Context(), asked("web", answers(ask, `{"ok":true}`)))
+		last := s.Execute(t.Context(), deployCall("web", respond(ask, `{"ok":true}`)))
 		if want := `[1,2,["run 1","runs"]]`; last.Err != nil || string(last.Value) != want {
 			t.Errorf("got %s, %v; want %s", last.Value, last.Err, want)
 		}
@@ -175,7 +175,7 @@ func TestKV_testBlocks(t *testing.T) {
 			t.Errorf("%s: %q, %q", r.Name, r.Failures, r.Notes)
 		}
 	}
-	if got := s.Execute(t.Context(), call.Request{Name: "notes", Caller: counted("ada", "test").Caller}); got.Err != nil || string(got.Value) != `""` {
+	if got := s.Execute(t.Context(), call.Request{Name: "notes", Caller: kvCountCall("ada", "test").Caller}); got.Err != nil || string(got.Value) != `""` {
 		t.Errorf("a call finds a value of a test: %s, %v", got.Value, got.Err)
 	}
 }

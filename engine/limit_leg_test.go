@@ -35,17 +35,17 @@ limit "one" {
 	if _, err := s.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	first, second := calls("slow", `{}`), calls("slow", `{}`)
-	first.Resume = acts(mustAsk(t, s.Execute(t.Context(), first)), "accept")
-	second.Resume = acts(mustAsk(t, s.Execute(t.Context(), second)), "accept")
+	first, second := toolCall("slow", `{}`), toolCall("slow", `{}`)
+	first.Resume = respondWith(mustAsk(t, s.Execute(t.Context(), first)), "accept")
+	second.Resume = respondWith(mustAsk(t, s.Execute(t.Context(), second)), "accept")
 	var runs sync.WaitGroup
-	runs.Go(func() { wantSaid(t, s.Execute(t.Context(), first), `"done"`) })
+	runs.Go(func() { wantOutcome(t, s.Execute(t.Context(), first), `"done"`) })
 	<-entered
 	busy := s.Execute(t.Context(), second)
-	if wantSaid(t, busy, "POLICY_DENIED: over the limit of 1 call at once; try again in 1 s"); busy.Err != nil && !busy.Err.Limited {
+	if wantOutcome(t, busy, "POLICY_DENIED: over the limit of 1 call at once; try again in 1 s"); busy.Err != nil && !busy.Err.Limited {
 		t.Error("RetryAfter is not set")
 	}
 	close(leave)
 	runs.Wait()
-	wantSaid(t, s.Execute(t.Context(), second), `"done"`)
+	wantOutcome(t, s.Execute(t.Context(), second), `"done"`)
 }

@@ -18,24 +18,24 @@ import (
 	"github.com/mcpd/mcpd/identity"
 )
 
-// hand is a manual clock. It is safe for concurrent use.
-type hand struct{ passed atomic.Int64 }
+// manualClock is a manual clock. It is safe for concurrent use.
+type manualClock struct{ passed atomic.Int64 }
 
-func (h *hand) now() time.Time {
+func (h *manualClock) now() time.Time {
 	return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).Add(time.Duration(h.passed.Load()))
 }
 
-func (h *hand) advance(d time.Duration) { h.passed.Add(int64(d)) }
+func (h *manualClock) advance(d time.Duration) { h.passed.Add(int64(d)) }
 
-// by returns a call by a principal.
-func by(id, tool, arguments string) call.Request {
+// callBy returns a call by a principal.
+func callBy(id, tool, arguments string) call.Request {
 	who := identity.Anonymous()
 	who.ID = id
 	return call.Request{Name: tool, Arguments: json.RawMessage(arguments), Caller: identity.Caller{Principal: who}}
 }
 
-// came returns the outcome of a call: its code and message, or "ok".
-func came(r call.Result) string {
+// outcomeCode returns the outcome of a call: its code and message, or "ok".
+func outcomeCode(r call.Result) string {
 	if r.Err != nil {
 		return r.Err.Error()
 	}
@@ -68,7 +68,7 @@ limit "per_caller" {
 const tooMany = "POLICY_DENIED: over the limit of 60 calls a minute; try again in 1 s"
 
 func TestLimit_deniedCall(t *testing.T) {
-	clock := &hand{}
+	clock := &manualClock{}
 	s := server(t, engine.Options{
 		Files: engine.Files{
 			Tools:  files("t.hcl", echo),
@@ -84,7 +84,7 @@ func TestLimit_deniedCall(t *testing.T) {
 	})
 	var got []string
 	for _, n := range []string{"7", "8", "9", `"x"`, "1", "2", "3", "7"} {
-		got = append(got, n+" "+came(s.Execute(t.Context(), by("ada", "echo", `{"n":`+n+`}`))))
+		got = append(got, n+" "+outcomeCode(s.Execute(t.Context(), callBy("ada", "echo", `{"n":`+n+`}`))))
 	}
 	want := []string{
 		"7 POLICY_DENIED: not seven", "8 POLICY_DENIED: not eight", "9 POLICY_DENIED: not nine",
@@ -97,23 +97,23 @@ func TestLimit_deniedCall(t *testing.T) {
 }
 
 func TestLimit_retryAfter(t *testing.T) {
-	clock := &hand{}
+	clock := &manualClock{}
 	s := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", echo), Config: files("mcpd.hcl", perCaller)}, Now: clock.now})
-	call := func(id string) call.Result { return s.Execute(t.Context(), by(id, "echo", `{"n":1}`)) }
+	call := func(id string) call.Result { return s.Execute(t.Context(), callBy(id, "echo", `{"n":1}`)) }
 	call("ada")
 	call("ada")
 	r := call("ada")
-	if came(r) != tooMany || !r.Err.Limited || r.Err.RetryAfter != time.Second || r.Err.Overloaded {
+	if outcomeCode(r) != tooMany || !r.Err.Limited || r.Err.RetryAfter != time.Second || r.Err.Overloaded {
 		t.Fatalf("the call over the limit: %+v", r.Err)
 	}
-	if got := came(call("bob")); got != "ok" {
+	if got := outcomeCode(call("bob")); got != "ok" {
 		t.Errorf("another caller: %s", got)
 	}
 	clock.advance(r.Err.RetryAfter)
-	if got := came(call("ada")); got != "ok" {
+	if got := outcomeCode(call("ada")); got != "ok" {
 		t.Errorf("after the wait: %s", got)
 	}
-	if got := came(call("ada")); got != tooMany {
+	if got := outcomeCode(call("ada")); got != tooMany {
 		t.Errorf("a second call: %s", got)
 	}
 	if got := s.Status().Limits; got != 1 {
@@ -147,10 +147,10 @@ func TestLimit_allKinds(t *testing.T) {
 					Config: files("mcpd.hcl", "limit \"l\" {\nrate = \"1/h\"\n"+c.limit+"\n}\n"),
 				},
 			})
-			if got := came(s.Execute(t.Context(), c.first)); got != "ok" {
+			if got := outcomeCode(s.Execute(t.Context(), c.first)); got != "ok" {
 				t.Fatal(got)
 			}
-			got := came(s.Execute(t.Context(), c.second))
+			got := outcomeCode(s.Execute(t.Context(), c.second))
 			if strings.HasPrefix(got, "POLICY_DENIED: over the limit of 1 call an hour") {
 				got = "denied"
 			}
@@ -171,10 +171,10 @@ func TestLimit_reload(t *testing.T) {
 		{"of its file", "# moved\n", "ok"},
 	} {
 		t.Run("a reload "+c.name, func(t *testing.T) {
-			clock, config, tools := &hand{}, files("mcpd.hcl", perCaller), files("t.hcl", echo)
+			clock, config, tools := &manualClock{}, files("mcpd.hcl", perCaller), files("t.hcl", echo)
 			s := server(t, engine.Options{Files: engine.Files{Tools: tools, Config: config}, Now: clock.now})
 			for range 2 {
-				if got := came(s.Execute(t.Context(), by("ada", "echo", `{"n":1}`))); got != "ok" {
+				if got := outcomeCode(s.Execute(t.Context(), callBy("ada", "echo", `{"n":1}`))); got != "ok" {
 					t.Fatal(got)
 				}
 			}
@@ -183,7 +183,7 @@ func TestLimit_reload(t *testing.T) {
 				tools["limits.hcl"] = files("limits.hcl", perCaller)["limits.hcl"]
 			}
 			_, _ = s.Load(t.Context())
-			if got := came(s.Execute(t.Context(), by("ada", "echo", `{"n":1}`))); got != c.want {
+			if got := outcomeCode(s.Execute(t.Context(), callBy("ada", "echo", `{"n":1}`))); got != c.want {
 				t.Errorf("the third call: %s, want %s", got, c.want)
 			}
 		})
@@ -192,7 +192,7 @@ func TestLimit_reload(t *testing.T) {
 
 func TestLimit_operatorFirst(t *testing.T) {
 	tools := files("t.hcl", echo)
-	s := server(t, engine.Options{Files: engine.Files{Tools: tools, Config: files("mcpd.hcl", perCaller)}, Now: (&hand{}).now})
+	s := server(t, engine.Options{Files: engine.Files{Tools: tools, Config: files("mcpd.hcl", perCaller)}, Now: (&manualClock{}).now})
 	tools["l.hcl"] = files("l.hcl", `limit "per_caller" { rate = "1000/s" }`)["l.hcl"]
 	if _, err := s.Load(t.Context()); err == nil || !strings.Contains(err.Error(), `limit "per_caller" is defined twice`) {
 		t.Errorf("a tool file takes the name of the operator's limit: %v", err)
@@ -203,7 +203,7 @@ func TestLimit_operatorFirst(t *testing.T) {
 	}
 	var got []string
 	for range 3 {
-		got = append(got, came(s.Execute(t.Context(), by("ada", "echo", `{"n":1}`))))
+		got = append(got, outcomeCode(s.Execute(t.Context(), callBy("ada", "echo", `{"n":1}`))))
 	}
 	if diff := cmp.Diff([]string{"ok", "ok", tooMany}, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
@@ -216,7 +216,7 @@ func TestLimit_keyError(t *testing.T) {
 		Files:  engine.Files{Tools: files("t.hcl", echo), Config: files("mcpd.hcl", "limit \"l\" {\n  key = \"principal.claims.tenant\"\n  rate = \"1/s\"\n}\n")},
 		Logger: slog.New(slog.NewTextHandler(&log, nil)),
 	})
-	if got := came(s.Execute(t.Context(), by("ada", "echo", `{"n":1}`))); got != "POLICY_DENIED: denied by policy" {
+	if got := outcomeCode(s.Execute(t.Context(), callBy("ada", "echo", `{"n":1}`))); got != "POLICY_DENIED: denied by policy" {
 		t.Errorf("the caller gets %s", got)
 	}
 	if want := `limit \"l\": mcpd.hcl:2:27: \"tenant\" is absent`; !strings.Contains(log.String(), want) {
@@ -232,16 +232,16 @@ func TestLimit_ratePerCall(t *testing.T) {
 			Config: files("mcpd.hcl", "limit \"l\" {\n  rate = \"1/h\"\n  concurrency = 1\n}\n"),
 		},
 	})
-	first := mustAsk(t, s.Execute(t.Context(), asked("web", nil)))
-	if got := came(s.Execute(t.Context(), asked("web", nil))); !strings.HasPrefix(got, "POLICY_DENIED: over the limit of 1 call") {
+	first := mustAsk(t, s.Execute(t.Context(), deployCall("web", nil)))
+	if got := outcomeCode(s.Execute(t.Context(), deployCall("web", nil))); !strings.HasPrefix(got, "POLICY_DENIED: over the limit of 1 call") {
 		t.Errorf("a second call: %s", got)
 	}
-	second := mustAsk(t, s.Execute(t.Context(), asked("web", answers(first, `{"ok":true}`))))
-	if last := s.Execute(t.Context(), asked("web", answers(second, `{"ok":false}`))); last.Err != nil || string(last.Value) != deployed {
+	second := mustAsk(t, s.Execute(t.Context(), deployCall("web", respond(first, `{"ok":true}`))))
+	if last := s.Execute(t.Context(), deployCall("web", respond(second, `{"ok":false}`))); last.Err != nil || string(last.Value) != deployed {
 		t.Errorf("the last leg: %s, %v", last.Value, last.Err)
 	}
-	forged := asked("web", &call.Resume{State: "none"})
-	if got := came(s.Execute(t.Context(), forged)); !strings.HasPrefix(got, "INVALID_INPUT") {
+	forged := deployCall("web", &call.Resume{State: "none"})
+	if got := outcomeCode(s.Execute(t.Context(), forged)); !strings.HasPrefix(got, "INVALID_INPUT") {
 		t.Errorf("an invalid state bypasses the limit: %s", got)
 	}
 }
@@ -259,16 +259,16 @@ func TestLimit_testBlocks(t *testing.T) {
 			t.Fatalf("%+v, %v", results, err)
 		}
 	}
-	request := by("ada", "echo", `{"n":1}`)
+	request := callBy("ada", "echo", `{"n":1}`)
 	request.Caller.Principal.Claims = map[string]any{"tenant": "acme"}
-	if got := came(s.Execute(t.Context(), request)); got != "ok" {
+	if got := outcomeCode(s.Execute(t.Context(), request)); got != "ok" {
 		t.Errorf("tests were counted: %s", got)
 	}
 }
 
 func TestLimit_listed(t *testing.T) {
 	s := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", echo), Config: files("mcpd.hcl", "limit \"l\" { rate = \"1/h\" }\n")}})
-	request := by("ada", "echo", `{"n":1}`)
+	request := callBy("ada", "echo", `{"n":1}`)
 	before := s.Visible(t.Context(), call.Tools, request.Caller)
 	s.Execute(t.Context(), request)
 	after := s.Visible(t.Context(), call.Tools, request.Caller)
@@ -295,7 +295,7 @@ func TestLimit_concurrencyPerKey(t *testing.T) {
 	var calls sync.WaitGroup
 	for _, who := range []string{"ada", "ada", "bob"} {
 		calls.Go(func() {
-			if got := came(s.Execute(t.Context(), by(who, "wait", "{}"))); got != "ok" {
+			if got := outcomeCode(s.Execute(t.Context(), callBy(who, "wait", "{}"))); got != "ok" {
 				t.Errorf("%s: %s", who, got)
 			}
 		})
@@ -303,14 +303,14 @@ func TestLimit_concurrencyPerKey(t *testing.T) {
 	}
 	const busy = "POLICY_DENIED: over the limit of 2 calls at once; try again in 1 s"
 	for range 10 {
-		if got := came(s.Execute(t.Context(), by("ada", "wait", "{}"))); got != busy {
+		if got := outcomeCode(s.Execute(t.Context(), callBy("ada", "wait", "{}"))); got != busy {
 			t.Errorf("a third call at once: %s", got)
 		}
 	}
 	close(end)
 	calls.Wait()
 	calls.Go(func() { <-began })
-	if got := came(s.Execute(t.Context(), by("ada", "wait", "{}"))); got != "ok" {
+	if got := outcomeCode(s.Execute(t.Context(), callBy("ada", "wait", "{}"))); got != "ok" {
 		t.Errorf("a call after those that ended: %s", got)
 	}
 	calls.Wait()
@@ -320,13 +320,13 @@ func TestLimit_concurrencyPerKey(t *testing.T) {
 func TestLimit_manyCallers(t *testing.T) {
 	first, second := "limit \"a\" {\n  rate = \"1/h\"\n  burst = 50\n}\n", "limit \"b\" {\n  rate = \"2/h\"\n  burst = 70\n  concurrency = 100\n}\n"
 	config := files("mcpd.hcl", first+second)
-	s := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", echo), Config: config}, Now: (&hand{}).now})
+	s := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", echo), Config: config}, Now: (&manualClock{}).now})
 	var let atomic.Int64
 	var callers sync.WaitGroup
 	for range 8 {
 		callers.Go(func() {
 			for range 20 {
-				if s.Execute(t.Context(), by("ada", "echo", `{"n":1}`)).Err == nil {
+				if s.Execute(t.Context(), callBy("ada", "echo", `{"n":1}`)).Err == nil {
 					let.Add(1)
 				}
 			}
@@ -366,11 +366,11 @@ func TestLimit_releases(t *testing.T) {
 	var left sync.WaitGroup
 	for tool, want := range map[string]call.Code{"panics": call.ExecutionError, "stuck": call.Timeout} {
 		for range 2 {
-			if r := s.Execute(t.Context(), by("ada", tool, "{}")); r.Err == nil || r.Err.Code != want {
+			if r := s.Execute(t.Context(), callBy("ada", tool, "{}")); r.Err == nil || r.Err.Code != want {
 				t.Errorf("%s: got %+v", tool, r.Err)
 			}
 			late := make(lateResults, 1)
-			r := by("ada", tool, "{}")
+			r := callBy("ada", tool, "{}")
 			r.Late = late
 			left.Go(func() {
 				if r := s.Execute(t.Context(), r); !r.Detached {

@@ -15,18 +15,18 @@ import (
 	"github.com/mcpd/mcpd/identity"
 )
 
-// broken is a store with configurable functions.
-type broken struct {
+// storeFuncs is a store with configurable functions.
+type storeFuncs struct {
 	take     func(context.Context) (call.LimitVerdict, error)
 	release  func() error
 	released atomic.Int64
 }
 
-func (b *broken) Take(ctx context.Context, _ []call.LimitCharge) (call.LimitVerdict, error) {
+func (b *storeFuncs) Take(ctx context.Context, _ []call.LimitCharge) (call.LimitVerdict, error) {
 	return b.take(ctx)
 }
 
-func (b *broken) Release(context.Context, []call.LimitCharge) error {
+func (b *storeFuncs) Release(context.Context, []call.LimitCharge) error {
 	b.released.Add(1)
 	if b.release != nil {
 		return b.release()
@@ -63,8 +63,8 @@ func TestLimitStore_errorDenies(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var log strings.Builder
-			store := &broken{take: c.take}
-			limits := shared(store)
+			store := &storeFuncs{take: c.take}
+			limits := sharedLimits(store)
 			limits.Timeout = c.timeout
 			s := unloaded(t, engine.Options{
 				Files: engine.Files{
@@ -74,8 +74,8 @@ func TestLimitStore_errorDenies(t *testing.T) {
 				Limits: limits,
 				Logger: slog.New(slog.NewTextHandler(&log, nil)),
 			})
-			r := s.Execute(t.Context(), by("ada", "echo", `{"n":1}`))
-			if came(r) != uncounted || !r.Err.Limited || r.Err.RetryAfter != time.Second || r.Err.DeniedBy != "" {
+			r := s.Execute(t.Context(), callBy("ada", "echo", `{"n":1}`))
+			if outcomeCode(r) != uncounted || !r.Err.Limited || r.Err.RetryAfter != time.Second || r.Err.DeniedBy != "" {
 				t.Errorf("got %+v", r.Err)
 			}
 			if !strings.Contains(log.String(), c.cause) {
@@ -114,10 +114,10 @@ func TestLimitStore_retryAfter(t *testing.T) {
 	} {
 		s := server(t, engine.Options{
 			Files:  engine.Files{Tools: files("t.hcl", echo), Config: files("mcpd.hcl", "limit \"rate\" { rate = \"60/m\" }\nlimit \"at_once\" { concurrency = 2 }\n")},
-			Limits: shared(&broken{take: func(context.Context) (call.LimitVerdict, error) { return c.verdict, nil }}),
+			Limits: sharedLimits(&storeFuncs{take: func(context.Context) (call.LimitVerdict, error) { return c.verdict, nil }}),
 		})
-		r := s.Execute(t.Context(), by("ada", "echo", `{"n":1}`))
-		if came(r) != "POLICY_DENIED: "+c.want || r.Err.RetryAfter != c.wait || !r.Err.Limited {
+		r := s.Execute(t.Context(), callBy("ada", "echo", `{"n":1}`))
+		if outcomeCode(r) != "POLICY_DENIED: "+c.want || r.Err.RetryAfter != c.wait || !r.Err.Limited {
 			t.Errorf("%+v: got %+v", c.verdict, r.Err)
 		}
 	}
@@ -125,15 +125,15 @@ func TestLimitStore_retryAfter(t *testing.T) {
 
 func TestLimitStore_callerGone(t *testing.T) {
 	asked := make(chan struct{})
-	store := &broken{take: func(ctx context.Context) (call.LimitVerdict, error) {
+	store := &storeFuncs{take: func(ctx context.Context) (call.LimitVerdict, error) {
 		close(asked)
 		<-ctx.Done()
 		return call.LimitVerdict{}, ctx.Err()
 	}}
-	s := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", echo), Config: files("mcpd.hcl", fiftyAnHour)}, Limits: shared(store)})
+	s := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", echo), Config: files("mcpd.hcl", fiftyAnHour)}, Limits: sharedLimits(store)})
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-asked; cancel() }()
-	if got := came(s.Execute(ctx, by("ada", "echo", `{"n":1}`))); got != "EXECUTION_ERROR: the call was canceled" {
+	if got := outcomeCode(s.Execute(ctx, callBy("ada", "echo", `{"n":1}`))); got != "EXECUTION_ERROR: the call was canceled" {
 		t.Error(got)
 	}
 }
@@ -141,14 +141,14 @@ func TestLimitStore_callerGone(t *testing.T) {
 // Close must not wait for the store.
 func TestLimitStore_closeWithHangingStore(t *testing.T) {
 	hang := make(chan struct{})
-	store := &broken{take: func(context.Context) (call.LimitVerdict, error) { <-hang; return call.LimitVerdict{}, nil }}
-	limits := shared(store)
+	store := &storeFuncs{take: func(context.Context) (call.LimitVerdict, error) { <-hang; return call.LimitVerdict{}, nil }}
+	limits := sharedLimits(store)
 	limits.Timeout = time.Millisecond
 	s, err := engine.New(engine.Options{Name: "test", Files: engine.Files{Tools: files("t.hcl", echo), Config: files("mcpd.hcl", fiftyAnHour)}, Limits: limits})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := came(s.Execute(t.Context(), call.Request{Name: "echo", Arguments: []byte(`{"n":1}`), Caller: identity.Caller{Principal: identity.Anonymous()}})); got != uncounted {
+	if got := outcomeCode(s.Execute(t.Context(), call.Request{Name: "echo", Arguments: []byte(`{"n":1}`), Caller: identity.Caller{Principal: identity.Anonymous()}})); got != uncounted {
 		t.Error(got)
 	}
 	if err := s.Close(context.Background()); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "close limit store") {

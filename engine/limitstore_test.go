@@ -16,20 +16,20 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-// tally is a simple shared store: it counts the calls of the burst, which never recovers, and the
+// tallyStore is a simple shared store: it counts the calls of the burst, which never recovers, and the
 // names of places.
-type tally struct {
+type tallyStore struct {
 	mu     sync.Mutex
 	spent  map[string]int
 	places map[string]map[string]bool
 	asked  []call.LimitCharge // all charges of Take
 }
 
-func newTally() *tally {
-	return &tally{spent: map[string]int{}, places: map[string]map[string]bool{}}
+func newTallyStore() *tallyStore {
+	return &tallyStore{spent: map[string]int{}, places: map[string]map[string]bool{}}
 }
 
-func (l *tally) Take(_ context.Context, charges []call.LimitCharge) (call.LimitVerdict, error) {
+func (l *tallyStore) Take(_ context.Context, charges []call.LimitCharge) (call.LimitVerdict, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.asked = append(l.asked, charges...)
@@ -55,7 +55,7 @@ func (l *tally) Take(_ context.Context, charges []call.LimitCharge) (call.LimitV
 	return call.LimitVerdict{Taken: true}, nil
 }
 
-func (l *tally) Release(_ context.Context, charges []call.LimitCharge) error {
+func (l *tallyStore) Release(_ context.Context, charges []call.LimitCharge) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, c := range charges {
@@ -65,7 +65,7 @@ func (l *tally) Release(_ context.Context, charges []call.LimitCharge) error {
 }
 
 // held counts the occupied places.
-func (l *tally) held() (n int) {
+func (l *tallyStore) held() (n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, places := range l.places {
@@ -76,25 +76,25 @@ func (l *tally) held() (n int) {
 
 const limitSecret = "0123456789abcdef0123456789abcdef"
 
-// shared returns the options of a store.
-func shared(store call.LimitStore) *call.SharedLimits {
+// sharedLimits returns the options of a store.
+func sharedLimits(store call.LimitStore) *call.SharedLimits {
 	return &call.SharedLimits{Store: store, Secret: []byte(limitSecret), Timeout: time.Minute}
 }
 
 const fiftyAnHour = "limit \"fifty\" {\n  key   = \"principal.id\"\n  rate  = \"60/h\"\n  burst = 50\n}\n"
 
 func TestLimitStore_twoServers(t *testing.T) {
-	store := newTally()
+	store := newTallyStore()
 	var servers []*engine.Server
 	for range 2 {
-		servers = append(servers, server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", echo), Config: files("mcpd.hcl", fiftyAnHour)}, Limits: shared(store)}))
+		servers = append(servers, server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", echo), Config: files("mcpd.hcl", fiftyAnHour)}, Limits: sharedLimits(store)}))
 	}
 	var let, refused atomic.Int64
 	var callers sync.WaitGroup
 	for i := range 8 {
 		callers.Go(func() {
 			for range 20 {
-				switch got := came(servers[i%2].Execute(t.Context(), by("ada", "echo", `{"n":1}`))); got {
+				switch got := outcomeCode(servers[i%2].Execute(t.Context(), callBy("ada", "echo", `{"n":1}`))); got {
 				case "ok":
 					let.Add(1)
 				case "POLICY_DENIED: over the limit of 60 calls an hour; try again in 60 s":
@@ -109,7 +109,7 @@ func TestLimitStore_twoServers(t *testing.T) {
 	if let.Load() != 50 || refused.Load() != 110 {
 		t.Errorf("%d calls passed and %d were rejected, want 50 and 110", let.Load(), refused.Load())
 	}
-	if got := came(servers[0].Execute(t.Context(), by("bob", "echo", `{"n":1}`))); got != "ok" {
+	if got := outcomeCode(servers[0].Execute(t.Context(), callBy("bob", "echo", `{"n":1}`))); got != "ok" {
 		t.Errorf("another caller: %s", got)
 	}
 }
@@ -117,11 +117,11 @@ func TestLimitStore_twoServers(t *testing.T) {
 func TestLimitStore_opaqueKeys(t *testing.T) {
 	const config = "limit \"by_number\" {\n  key = \"principal.id + string(args.n)\"\n  rate = \"10/m\"\n  concurrency = 3\n}\n"
 	told := func(config, who, n string, secret string) call.LimitCharge {
-		store := newTally()
-		limits := shared(store)
+		store := newTallyStore()
+		limits := sharedLimits(store)
 		limits.Secret = []byte(secret)
 		s := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", echo), Config: files("mcpd.hcl", config)}, Limits: limits})
-		if got := came(s.Execute(t.Context(), by(who, "echo", `{"n":`+n+`}`))); got != "ok" {
+		if got := outcomeCode(s.Execute(t.Context(), callBy(who, "echo", `{"n":`+n+`}`))); got != "ok" {
 			t.Fatal(got)
 		}
 		if len(store.asked) != 1 || store.held() != 0 {
@@ -162,8 +162,8 @@ func TestLimitStore_opaqueKeys(t *testing.T) {
 // A place is released after the call, or after Take timed out. Local concurrency is counted in the
 // process.
 func TestLimitStore_releases(t *testing.T) {
-	store := newTally()
-	s := unloaded(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", "limit \"two\" {\n  concurrency = 2\n}\n")}, Limits: shared(store)})
+	store := newTallyStore()
+	s := unloaded(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", "limit \"two\" {\n  concurrency = 2\n}\n")}, Limits: sharedLimits(store)})
 	entered, leave := make(chan struct{}), make(chan struct{})
 	goTool(t, s, "slow", func(context.Context) (string, error) {
 		entered <- struct{}{}
@@ -175,10 +175,10 @@ func TestLimitStore_releases(t *testing.T) {
 	}
 	var running sync.WaitGroup
 	for range 2 {
-		running.Go(func() { wantSaid(t, s.Execute(t.Context(), calls("slow", `{}`)), `"done"`) })
+		running.Go(func() { wantOutcome(t, s.Execute(t.Context(), toolCall("slow", `{}`)), `"done"`) })
 		<-entered
 	}
-	wantSaid(t, s.Execute(t.Context(), calls("slow", `{}`)), "POLICY_DENIED: over the limit of 2 calls at once; try again in 1 s")
+	wantOutcome(t, s.Execute(t.Context(), toolCall("slow", `{}`)), "POLICY_DENIED: over the limit of 2 calls at once; try again in 1 s")
 	if store.held() != 2 {
 		t.Errorf("%d places are held, want 2", store.held())
 	}
@@ -190,16 +190,16 @@ func TestLimitStore_releases(t *testing.T) {
 }
 
 func TestLimitStore_localConcurrency(t *testing.T) {
-	store := newTally()
+	store := newTallyStore()
 	s := server(t, engine.Options{
 		Files: engine.Files{
 			Tools:  files("t.hcl", strings.Replace(echo, "run =", "limits { concurrency = 1 }\nrun =", 1)),
 			Config: files("mcpd.hcl", fiftyAnHour),
 		},
-		Limits: shared(store),
+		Limits: sharedLimits(store),
 	})
 	for range 3 {
-		if got := came(s.Execute(t.Context(), by("ada", "echo", `{"n":1}`))); got != "ok" {
+		if got := outcomeCode(s.Execute(t.Context(), callBy("ada", "echo", `{"n":1}`))); got != "ok" {
 			t.Fatal(got)
 		}
 	}
@@ -214,8 +214,8 @@ func TestLimitStore_localConcurrency(t *testing.T) {
 }
 
 func TestLimitStore_laterLeg(t *testing.T) {
-	store := newTally()
-	s := unloaded(t, engine.Options{Limits: shared(store), Files: engine.Files{Tools: files("t.hcl", `
+	store := newTallyStore()
+	s := unloaded(t, engine.Options{Limits: sharedLimits(store), Files: engine.Files{Tools: files("t.hcl", `
 policy "all" {
   requires_approval = "true"
   reason            = "Slow"
@@ -230,9 +230,9 @@ limit "both" {
 	if _, err := s.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	first := calls("slow", `{}`)
-	first.Resume = acts(mustAsk(t, s.Execute(t.Context(), first)), "accept")
-	wantSaid(t, s.Execute(t.Context(), first), `"done"`)
+	first := toolCall("slow", `{}`)
+	first.Resume = respondWith(mustAsk(t, s.Execute(t.Context(), first)), "accept")
+	wantOutcome(t, s.Execute(t.Context(), first), `"done"`)
 	var got []string
 	for _, c := range store.asked {
 		got = append(got, fmt.Sprint(c.Limit, " ", c.Calls, " ", c.Concurrency))
@@ -246,8 +246,8 @@ limit "both" {
 }
 
 func TestLimitStore_reload(t *testing.T) {
-	store, config := newTally(), files("mcpd.hcl", fiftyAnHour)
-	s := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", echo), Config: config}, Limits: shared(store)})
+	store, config := newTallyStore(), files("mcpd.hcl", fiftyAnHour)
+	s := server(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", echo), Config: config}, Limits: sharedLimits(store)})
 	for i := range 51 {
 		if i == 25 {
 			config["mcpd.hcl"].Data = []byte(fiftyAnHour + "limit \"other\" { rate = \"1000/s\" }\n")
@@ -255,7 +255,7 @@ func TestLimitStore_reload(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got := came(s.Execute(t.Context(), by("ada", "echo", `{"n":1}`))); (got == "ok") != (i < 50) {
+		if got := outcomeCode(s.Execute(t.Context(), callBy("ada", "echo", `{"n":1}`))); (got == "ok") != (i < 50) {
 			t.Fatalf("call %d: %s", i, got)
 		}
 	}
@@ -264,8 +264,8 @@ func TestLimitStore_reload(t *testing.T) {
 func TestLimitStore_options(t *testing.T) {
 	for want, limits := range map[string]*call.SharedLimits{
 		"new server: the limit store is nil":                                      {Secret: []byte(limitSecret)},
-		"new server: the limit secret has 15 bytes; use at least 16 random bytes": {Store: newTally(), Secret: []byte(limitSecret[:15])},
-		"new server: the limit timeout is negative":                               {Store: newTally(), Secret: []byte(limitSecret), Timeout: -1},
+		"new server: the limit secret has 15 bytes; use at least 16 random bytes": {Store: newTallyStore(), Secret: []byte(limitSecret[:15])},
+		"new server: the limit timeout is negative":                               {Store: newTallyStore(), Secret: []byte(limitSecret), Timeout: -1},
 	} {
 		if _, err := engine.New(engine.Options{Name: "test", Limits: limits}); err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)

@@ -73,7 +73,7 @@ func (s *Server) Reload(ctx context.Context, change Change) (Report, error) {
 // reload is Reload with loading held. It also refreshes the offers of upstream servers, even if the
 // files have errors.
 func (s *Server) reload(ctx context.Context, change Change) (Report, error) {
-	began := s.options.Now()
+	start := s.options.Now()
 	before := s.current.Load()
 	next, err := s.prepare(ctx, change, before)
 	report, files, snap := next.report, next.report.Problems, next.snap
@@ -104,17 +104,17 @@ func (s *Server) reload(ctx context.Context, change Change) (Report, error) {
 		report.Problems = files
 	}
 	s.mu.Lock()
-	mended, told := err == nil && s.loads > 1 && !s.last.ok, s.last.problems
+	fixed, previous := err == nil && s.loads > 1 && !s.last.ok, s.last.problems
 	s.last = lastLoad{ok: err == nil, err: err, files: files, problems: report.Problems, sources: report.sources, loads: s.loads, failed: s.failed, failedAuth: authsOf(next.refused)}
 	s.mu.Unlock()
 	if now := s.current.Load(); now != nil {
 		report.Revision = now.Revision()
 	}
-	s.reportLoad(before, mended, err, s.options.Now().Sub(began))
+	s.reportLoad(before, fixed, err, s.options.Now().Sub(start))
 	switch {
 	case before == nil: // the caller reports the problems of the first load
 	case err == nil:
-		s.logWarnings(report.Problems, told)
+		s.logWarnings(report.Problems, previous)
 	default:
 		s.refresh() // the accepted tools in mcpd.lock may have changed
 		report.Revision = s.current.Load().Revision()
@@ -145,11 +145,11 @@ func (s *Server) prepare(ctx context.Context, change Change, before *Snapshot) (
 	if built.Problems.HasErrors() {
 		return next, nil
 	}
-	laid, warnings := s.overlay(built.Base)
-	next.snap, next.warnings = newSnapshot(laid, before, s.options.Now()), warnings
-	if laid.Reload.RequireTests {
-		s.builder.Stage(laid, s.goTools)
-		next.report.Tests = s.runTests(ctx, laid, func(i int) bool { return before == nil || !before.catalog.Tested(laid, i) })
+	overlaid, warnings := s.overlay(built.Base)
+	next.snap, next.warnings = newSnapshot(overlaid, before, s.options.Now()), warnings
+	if overlaid.Reload.RequireTests {
+		s.builder.Stage(overlaid, s.goTools)
+		next.report.Tests = s.runTests(ctx, overlaid, func(i int) bool { return before == nil || !before.catalog.Tested(overlaid, i) })
 		if ctx.Err() != nil {
 			return next, fmt.Errorf("run tests: %w", ctx.Err())
 		}
@@ -181,7 +181,7 @@ func (s *Server) overlay(base *catalog.Base) (*catalog.Catalog, diag.List) {
 // refresh publishes the serving definitions with the current offers of upstream servers, and
 // returns all diagnostics. The caller holds loading, and a snapshot must be serving.
 func (s *Server) refresh() diag.List {
-	began := s.options.Now()
+	start := s.options.Now()
 	before := s.current.Load()
 	next, warnings := s.overlaid(before)
 	s.publish(next, before, false)
@@ -192,7 +192,7 @@ func (s *Server) refresh() diag.List {
 	problems := s.last.problems
 	s.mu.Unlock()
 	if s.current.Load() != before {
-		s.reportLoad(before, false, nil, s.options.Now().Sub(began))
+		s.reportLoad(before, false, nil, s.options.Now().Sub(start))
 	}
 	return problems
 }
@@ -207,8 +207,8 @@ func (s *Server) overlaid(before *Snapshot) (next *Snapshot, warnings diag.List)
 			warnings[0].Detail = "report the stack trace in the log"
 		}
 	}()
-	laid, warnings := s.overlay(before.catalog.Base())
-	return newSnapshot(laid, before, s.options.Now()), warnings
+	overlaid, warnings := s.overlay(before.catalog.Base())
+	return newSnapshot(overlaid, before, s.options.Now()), warnings
 }
 
 // diagnosticsOf returns the diagnostics in an error.
@@ -336,17 +336,17 @@ type warningKey struct{ file, code, summary string }
 // logWarnings logs the warnings that the previous load did not have, for operators who watch the
 // log and not the files.
 func (s *Server) logWarnings(problems, before diag.List) {
-	told := map[warningKey]bool{}
+	logged := map[warningKey]bool{}
 	for _, p := range before {
-		told[warningKey{p.Range.File, p.Code, p.Summary}] = true
+		logged[warningKey{p.Range.File, p.Code, p.Summary}] = true
 	}
 	count := 0
 	for _, p := range problems {
 		w := warningKey{p.Range.File, p.Code, p.Summary}
-		if p.Severity != diag.Warning || p.Code == catalog.CodeQuarantined || told[w] {
+		if p.Severity != diag.Warning || p.Code == catalog.CodeQuarantined || logged[w] {
 			continue
 		}
-		told[w] = true
+		logged[w] = true
 		if count++; count > maxLoggedWarnings {
 			continue
 		}

@@ -110,7 +110,7 @@ func TestMetrics_running(t *testing.T) {
 		}
 		names := []string{"mcpd_calls_running", "mcpd_draining"}
 		for range 3 {
-			go s.Execute(t.Context(), calls("waits", `{}`))
+			go s.Execute(t.Context(), toolCall("waits", `{}`))
 		}
 		synctest.Wait()
 		wantSeries(t, s, "while three calls run", map[string]string{"mcpd_calls_running": "3", "mcpd_draining": "0"}, names...)
@@ -138,9 +138,9 @@ limit "slow" {
 limit "idle" { rate = "100/s" }
 `)}})
 	for range 3 {
-		s.Execute(t.Context(), calls("one", `{}`))
+		s.Execute(t.Context(), toolCall("one", `{}`))
 	}
-	s.Execute(t.Context(), calls("two", `{}`))
+	s.Execute(t.Context(), toolCall("two", `{}`))
 	wantSeries(t, s, "after two of three calls were too many", map[string]string{
 		`mcpd_limit_refusals_total{limit="slow"}`: "2", `mcpd_limit_refusals_total{limit="idle"}`: "0", `mcpd_limit_refusals_total{limit="other"}`: "0",
 		`mcpd_denials_total{policy="(from)"}`: "0", `mcpd_denials_total{policy="(result)"}`: "0", `mcpd_denials_total{policy="(approval)"}`: "0",
@@ -151,17 +151,17 @@ limit "idle" { rate = "100/s" }
 	}, "mcpd_limit_refusals_total{", "mcpd_denials_total{", "mcpd_calls_total{")
 }
 
-// staffed is an executor with configurable worker statistics.
-type staffed struct {
+// executorWithStats is an executor with configurable worker statistics.
+type executorWithStats struct {
 	scripting.Executor
 	workers scripting.Workers
 }
 
-func (s staffed) Workers() scripting.Workers { return s.workers }
+func (s executorWithStats) Workers() scripting.Workers { return s.workers }
 
 // The metrics include waiting calls.
 func TestMetrics_workers(t *testing.T) {
-	s := server(t, engine.Options{Extensions: []engine.Extension{telemetry.New(telemetry.Options{})}, Scripts: engine.Scripts{Executor: staffed{scripting.Inline(), scripting.Workers{
+	s := server(t, engine.Options{Extensions: []engine.Extension{telemetry.New(telemetry.Options{})}, Scripts: engine.Scripts{Executor: executorWithStats{scripting.Inline(), scripting.Workers{
 		Processes: 1, Calls: 2, Computing: 3, Lost: 26, Overdue: 5, Memory: 6, Protocol: 7, Crashed: 8, Started: 9, Waiting: 10, Refused: 11,
 	}}}})
 	wantSeries(t, s, "of an executor with processes", map[string]string{

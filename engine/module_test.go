@@ -23,7 +23,7 @@ type account struct {
 	Times   int    `json:"times,omitempty"`
 }
 
-// ledger is a module with a grant per account.
+// ledger returns a module with a grant per account.
 func ledger(posted *atomic.Int64) engine.HostModule {
 	accounts := func(options json.RawMessage) (list []string, err error) {
 		var o struct{ Accounts []string }
@@ -141,7 +141,7 @@ tool "asks" {
 }`)}})
 	request := call.Request{Name: "asks", Can: call.Capabilities{Form: true}, Caller: anonymous()}
 	ask := mustAsk(t, s.Execute(t.Context(), request))
-	request.Resume = answers(ask, `{"ok":true}`)
+	request.Resume = respond(ask, `{"ok":true}`)
 	wantValue(t, s, request, `[1,2]`)
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/mcpd/mcpd/identity"
 )
 
-// tower is a tool that calls itself to a given depth, and then a tool that returns its caller.
-const tower = `
+// recursiveTool is a tool that calls itself to a given depth, and then a tool that returns its caller.
+const recursiveTool = `
 tool "deeper" {
   input "left" { type = integer }
   allow {
@@ -46,7 +46,7 @@ policy "known" {
 func TestNested_caller(t *testing.T) {
 	s := server(t, engine.Options{
 		Files: engine.Files{
-			Tools:  files("tower.hcl", tower),
+			Tools:  files("tower.hcl", recursiveTool),
 			Config: files("mcpd.hcl", "limit \"each\" {\n  tools = [\"top\"]\n  key = \"principal.id\"\n  rate = \"2/h\"\n}\n"),
 		},
 	})

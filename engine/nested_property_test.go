@@ -30,7 +30,7 @@ func TestNested_hooks(t *testing.T) {
 				ends[e.CallID]++
 			}
 		}},
-		Files: engine.Files{Tools: files("desk.hcl", desk, "tree.hcl", `
+		Files: engine.Files{Tools: files("desk.hcl", resultTools, "tree.hcl", `
 tool "tree" {
   timeout = "20s"
   input "seed" { type = integer }
@@ -73,7 +73,7 @@ tool "tree" {
 }
 
 func TestNested_hostileArguments(t *testing.T) {
-	s := server(t, engine.Options{Files: engine.Files{Tools: files("desk.hcl", desk, "lab.hcl", caller(`
+	s := server(t, engine.Options{Files: engine.Files{Tools: files("desk.hcl", resultTools, "lab.hcl", caller(`
     const cyclic = {};
     cyclic.self = cyclic;
     let deep = {};

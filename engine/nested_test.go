@@ -20,8 +20,8 @@ import (
 	"github.com/mcpd/mcpd/internal/execution/calltree"
 )
 
-// desk has tools with every kind of result and failure, and one that calls them.
-const desk = `
+// resultTools has tools with every kind of result and failure, and one that calls them.
+const resultTools = `
 tool "object" {
   input "id" { type = string }
   output "id" { type = string }
@@ -80,7 +80,7 @@ tool "run" {
 `
 
 func TestNested_pipeline(t *testing.T) {
-	s := server(t, engine.Options{Files: engine.Files{Tools: files("desk.hcl", desk)}})
+	s := server(t, engine.Options{Files: engine.Files{Tools: files("desk.hcl", resultTools)}})
 	for _, test := range []struct{ name, args, want string }{
 		{"object", `{"id":"a"}`, `{"value":{"id":"a"}}`},
 		{"text", `{}`, `{"value":"plain"}`},
@@ -362,7 +362,7 @@ tool "inner" {
     throw new Error("over");
   JS
 }`)}})
-	told := &telling{}
+	told := &clientRecorder{}
 	got := s.Execute(t.Context(), call.Request{Name: "outer", Emit: told})
 	if got.Err == nil || got.Err.Message != "over" || len(told.told) > 0 {
 		t.Errorf("got %v, and the client got %v", got.Err, told.told)
@@ -374,18 +374,18 @@ tool "inner" {
 	}
 }
 
-// telling records the notifications to a client.
-type telling struct {
+// clientRecorder records the notifications to a client.
+type clientRecorder struct {
 	mu   sync.Mutex
 	told []string
 }
 
-func (e *telling) tell(what string) {
+func (e *clientRecorder) record(what string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.told = append(e.told, what)
 }
 
-func (e *telling) Progress(float64, *float64, string)       { e.tell("progress") }
-func (e *telling) Log(_, message string, _ json.RawMessage) { e.tell(message) }
-func (e *telling) CloseStream()                             { e.tell("close") }
+func (e *clientRecorder) Progress(float64, *float64, string)       { e.record("progress") }
+func (e *clientRecorder) Log(_, message string, _ json.RawMessage) { e.record(message) }
+func (e *clientRecorder) CloseStream()                             { e.record("close") }

@@ -122,7 +122,7 @@ func sameNumber(a, b string) bool {
 func TestNumbers_sameForEveryReader(t *testing.T) {
 	count := 20_000
 	switch {
-	case judging():
+	case checksCost():
 		count = 100_000
 	case testing.Short():
 		count = 2_000
@@ -137,7 +137,7 @@ func TestNumbers_sameForEveryReader(t *testing.T) {
 		for i := range numbers {
 			numbers[i] = randomNumber(r)
 		}
-		request := refunds("", nil)
+		request := refundCall("", nil)
 		request.Name = "numbers"
 		request.Arguments = json.RawMessage(numbersText(numbers))
 		result := s.Execute(t.Context(), request)
@@ -154,13 +154,13 @@ func TestNumbers_sameForEveryReader(t *testing.T) {
 			result = s.Execute(t.Context(), request)
 		}
 		if result.Ask == nil {
-			t.Fatalf("%s: %s", request.Arguments, said(result))
+			t.Fatalf("%s: %s", request.Arguments, outcomeText(result))
 		}
 		var asked struct{ Message string }
 		if err := json.Unmarshal(result.Ask.Requests[0].Params, &asked); err != nil {
 			t.Fatal(err)
 		}
-		request.Resume = acts(result.Ask, "accept")
+		request.Resume = respondWith(result.Ask, "accept")
 		result = s.Execute(t.Context(), request)
 		if result.Err != nil {
 			t.Fatalf("%s: %v", request.Arguments, result.Err)
@@ -236,11 +236,11 @@ func beyondInt64(inBody []string) map[int]bool {
 // celSees returns the numbers that a policy reads in a call.
 func celSees(t *testing.T, s *engine.Server, numbers []string) string {
 	t.Helper()
-	request := refunds(numbersText(numbers), nil)
+	request := refundCall(numbersText(numbers), nil)
 	request.Name = "numbers"
 	result := s.Execute(t.Context(), request)
 	if result.Ask == nil {
-		t.Fatalf("%s: %s", request.Arguments, said(result))
+		t.Fatalf("%s: %s", request.Arguments, outcomeText(result))
 	}
 	var asked struct{ Message string }
 	if err := json.Unmarshal(result.Ask.Requests[0].Params, &asked); err != nil {
@@ -316,7 +316,7 @@ policy "closed" {
 		{"schema", `{"free":9007199254740993}`, "INVALID_INPUT"},
 		{"schema", `{"free":1e400}`, "INVALID_INPUT"},
 	} {
-		request := refunds(row.arguments, nil)
+		request := refundCall(row.arguments, nil)
 		request.Name = row.tool
 		result := s.Execute(t.Context(), request)
 		got := string(result.Value)
@@ -366,7 +366,7 @@ limit "by_id" {
 		{"exact", "9223372036854775807", "over the limit"},
 		{"exact", "9223372036854775808", "denied by policy"}, // CEL has no such integer
 	} {
-		request := refunds(`{"id":`+row.id+`}`, nil)
+		request := refundCall(`{"id":`+row.id+`}`, nil)
 		request.Name = row.tool
 		result := s.Execute(t.Context(), request)
 		got := string(result.Value)
@@ -408,7 +408,7 @@ policy "closed" {
 		{`{"n":9007199254740993}`, "INVALID_INPUT"},
 		{`{"i":9223372036854775808}`, "INVALID_INPUT"},
 	} {
-		request := refunds(row.arguments, nil)
+		request := refundCall(row.arguments, nil)
 		request.Name = "lab_take"
 		got := ""
 		if result := s.Execute(t.Context(), request); result.Err != nil {
@@ -455,7 +455,7 @@ func TestNumbers_toldByServer(t *testing.T) {
 		{"large", `{}`, `"bigint 9007199254740993"`},
 		{"go", `{"b":123456789012345678901234567890}`, `"123456789012345678901234567890"`},
 	} {
-		request := refunds(row.arguments, nil)
+		request := refundCall(row.arguments, nil)
 		request.Name = row.tool
 		result := s.Execute(t.Context(), request)
 		got := string(result.Value)

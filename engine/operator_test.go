@@ -15,9 +15,9 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-// theirs are rules of the operator for each kind of item. All calls in [heldCalls] are denied,
+// operatorRules are rules of the operator for each kind of item. All calls in [restrictedCalls] are denied,
 // counted or passed to a hook.
-const theirs = `
+const operatorRules = `
 policy "closed" {
   tools     = ["pay"]
   resources = ["ledger", "row", "papers"]
@@ -70,8 +70,8 @@ hook "told" {
 }
 `
 
-// ours are tool files under these rules.
-var ours = map[string]string{
+// authorFiles are tool files under these rules.
+var authorFiles = map[string]string{
 	"tools.hcl": `
 tool "pay" { run = "return 'done'" }
 tool "refund" {
@@ -113,12 +113,12 @@ prompt "draft" {
   argument "hour" {}
   message "user" { text = "done" }
 }
-` + three("vault", "cell", "letter") + three("diary", "page", "poem") + three("news", "story", "joke"),
+` + itemsNamed("vault", "cell", "letter") + itemsNamed("diary", "page", "poem") + itemsNamed("news", "story", "joke"),
 	"papers/a.txt": "done",
 }
 
-// three returns a resource, a template and a prompt with these names.
-func three(resource, template, prompt string) string {
+// itemsNamed returns a resource, a template and a prompt with these names.
+func itemsNamed(resource, template, prompt string) string {
 	return fmt.Sprintf(`
 resource %[1]q {
   uri  = "x://%[1]s"
@@ -139,8 +139,8 @@ prompt %[3]q {
 `, resource, template, prompt)
 }
 
-// reads returns calls of all items of [three].
-func reads(resource, template, prompt string) []call.Request {
+// readCalls returns calls of all items of [itemsNamed].
+func readCalls(resource, template, prompt string) []call.Request {
 	return []call.Request{
 		{Kind: call.Resources, Name: "x://" + resource},
 		{Kind: call.Resources, Name: "x://" + template + "/7"},
@@ -150,14 +150,14 @@ func reads(resource, template, prompt string) []call.Request {
 	}
 }
 
-type heldCall struct {
+type restrictedCall struct {
 	request call.Request
 	told    string
 }
 
-// heldCalls are calls that the operator's rules affect, with the messages for their callers. The
+// restrictedCalls are calls that the operator's rules affect, with the messages for their callers. The
 // last one is the second call of its limit.
-var heldCalls = []heldCall{
+var restrictedCalls = []restrictedCall{
 	{call.Request{Name: "pay"}, "POLICY_DENIED: the operator says no"},
 	{call.Request{Name: "calls"}, "EXECUTION_ERROR: the operator says no"},
 	{call.Request{Name: "refund", Arguments: json.RawMessage(`{"amount":99}`)}, "POLICY_DENIED: the operator says less"},
@@ -175,29 +175,29 @@ var heldCalls = []heldCall{
 	{call.Request{Name: "echo"}, "POLICY_DENIED: over the limit"},
 }
 
-// allHeld returns heldCalls and calls of other kinds: some need an approval, some have stored
+// allRestrictedCalls returns heldCalls and calls of other kinds: some need an approval, some have stored
 // results, and some are the first and second of their limits.
-func allHeld() []heldCall {
-	all := slices.Clone(heldCalls)
+func allRestrictedCalls() []restrictedCall {
+	all := slices.Clone(restrictedCalls)
 	add := func(told string, requests ...call.Request) {
 		for _, r := range requests {
-			all = append(all, heldCall{r, told})
+			all = append(all, restrictedCall{r, told})
 		}
 	}
-	add("POLICY_DENIED: the call needs the approval of a user, and the client cannot be asked for it: the operator asks", reads("vault", "cell", "letter")...)
-	add("POLICY_DENIED: the operator keeps it", reads("diary", "page", "poem")...)
-	scarce := reads("news", "story", "joke")
+	add("POLICY_DENIED: the call needs the approval of a user, and the client cannot be asked for it: the operator asks", readCalls("vault", "cell", "letter")...)
+	add("POLICY_DENIED: the operator keeps it", readCalls("diary", "page", "poem")...)
+	scarce := readCalls("news", "story", "joke")
 	add("ok", scarce[0], scarce[1], scarce[3]) // completions count with their items
 	add("POLICY_DENIED: over the limit", scarce...)
 	return all
 }
 
-// unseen is the message for a failure if there are result policies.
-const unseen = "EXECUTION_ERROR: the tool failed, and what it said is not shown"
+// maskedMessage is the message for a failure if there are result policies.
+const maskedMessage = "EXECUTION_ERROR: the tool failed; its message is hidden"
 
-// ways are edits of tool files that might bypass the operator: the files ("" removes one), the
+// bypasses are edits of tool files that might bypass the operator: the files ("" removes one), the
 // error, if any, and the changed messages for callers, who get no result either.
-var ways = map[string]struct {
+var bypasses = map[string]struct {
 	files   map[string]string
 	mistake string
 	told    map[string]string
@@ -212,10 +212,10 @@ var ways = map[string]struct {
 	"a limit of the same name":               {files: map[string]string{"a.hcl": `limit "few" { rate = "1000/s" }`}, mistake: `limit "few" is defined twice`},
 	"a hook of the same name":                {files: map[string]string{"a.hcl": "hook \"told\" {\n  on = [\"start\"]\n  run = \"1\"\n}"}, mistake: `hook "told" is defined twice`},
 	"a policy that allows all":               {files: map[string]string{"0.hcl": "policy \"a\" {\n  allow = \"true\"\n  reason = \"open\"\n}"}},
-	"a policy over results that denies none": {files: map[string]string{"0.hcl": "policy \"a\" {\n  on = \"result\"\n  deny = \"false\"\n  reason = \"open\"\n}"}, told: map[string]string{"calls": unseen}},
+	"a policy over results that denies none": {files: map[string]string{"0.hcl": "policy \"a\" {\n  on = \"result\"\n  deny = \"false\"\n  reason = \"open\"\n}"}, told: map[string]string{"calls": maskedMessage}},
 	"a generous limit":                       {files: map[string]string{"0.hcl": "limit \"a\" {\n  rate = \"1000/s\"\n  burst = 1000\n}"}},
-	"generous bounds of a tool":              {files: map[string]string{"tools.hcl": strings.Replace(ours["tools.hcl"], `tool "echo" { run = "return 'done'" }`, "tool \"echo\" {\n  limits { concurrency = 1000 }\n  run = \"return 'done'\"\n}", 1)}},
-	"a cache":                                {files: map[string]string{"tools.hcl": strings.Replace(ours["tools.hcl"], `tool "echo" { run = "return 'done'" }`, "tool \"echo\" {\n  read_only = true\n  cache {\n    ttl = \"1h\"\n    scope = \"server\"\n  }\n  run = \"return 'done'\"\n}", 1)}},
+	"generous bounds of a tool":              {files: map[string]string{"tools.hcl": strings.Replace(authorFiles["tools.hcl"], `tool "echo" { run = "return 'done'" }`, "tool \"echo\" {\n  limits { concurrency = 1000 }\n  run = \"return 'done'\"\n}", 1)}},
+	"a cache":                                {files: map[string]string{"tools.hcl": strings.Replace(authorFiles["tools.hcl"], `tool "echo" { run = "return 'done'" }`, "tool \"echo\" {\n  read_only = true\n  cache {\n    ttl = \"1h\"\n    scope = \"server\"\n  }\n  run = \"return 'done'\"\n}", 1)}},
 	"a hook that throws":                     {files: map[string]string{"0.hcl": "hook \"a\" {\n  on = [\"start\"]\n  run = \"event.kind = 'x'; throw new Error('no')\"\n}"}},
 	"default_decision":                       {files: map[string]string{"a.hcl": "server {\n  default_decision = \"allow\"\n}"}, mistake: "server"},
 	"a ceiling":                              {files: map[string]string{"a.hcl": "ceiling {\n  env = [\"*\"]\n}"}, mistake: "ceiling"},
@@ -224,7 +224,7 @@ var ways = map[string]struct {
 	"locals of the names of globals":         {files: map[string]string{"a.hcl": "locals {\n  principal = { id = \"root\" }\n}"}},
 	"the tool is gone":                       {files: map[string]string{"tools.hcl": ""}, mistake: `there is no tool named "pay"`},
 	"the others are gone":                    {files: map[string]string{"others.hcl": ""}, mistake: `there is no prompt named "draft"`},
-	"a tool of another name":                 {files: map[string]string{"tools.hcl": strings.ReplaceAll(ours["tools.hcl"], `tool "pay"`, `tool "pays"`)}, mistake: `there is no tool named "pay"`},
+	"a tool of another name":                 {files: map[string]string{"tools.hcl": strings.ReplaceAll(authorFiles["tools.hcl"], `tool "pay"`, `tool "pays"`)}, mistake: `there is no tool named "pay"`},
 	"a second tool of the name":              {files: map[string]string{"a.hcl": `tool "pay" { run = "return 'done'" }`}, mistake: `tool "pay" is defined twice`},
 	"a second prompt of the name":            {files: map[string]string{"a.hcl": "prompt \"draft\" {\n  message \"user\" { text = \"done\" }\n}"}, mistake: `prompt "draft" is defined twice`},
 	"a second resource of the address":       {files: map[string]string{"a.hcl": "resource \"other\" {\n  uri = \"x://ledger\"\n  text = \"done\"\n}"}, mistake: "x://ledger"},
@@ -241,13 +241,13 @@ var ways = map[string]struct {
 	"a folder in the place of another": {files: map[string]string{"0.hcl": "resource_folder \"other\" {\n  root = \"papers\"\n  uri_prefix = \"x://pap\"\n}", "papers/ers/a.txt": "mine"},
 		mistake: `is read instead of resource "papers"`},
 	"a template behind the one that is meant": {files: map[string]string{"z.hcl": "resource_template \"other\" {\n  uri_template = \"x://rows/{x}\"\n  text = \"mine\"\n}"}},
-	"an argument of another name":             {files: map[string]string{"tools.hcl": strings.ReplaceAll(ours["tools.hcl"], `"amount"`, `"money"`)}, mistake: `has no argument "amount"`},
-	"an argument of another type":             {files: map[string]string{"tools.hcl": strings.ReplaceAll(ours["tools.hcl"], `type = number`, `type = string`)}, mistake: "cannot compare"},
-	"an argument that the tool makes":         {files: map[string]string{"tools.hcl": strings.Replace(ours["tools.hcl"], `{ type = number }`, "{\n    type = number\n    from = \"1.0\"\n  }", 1)}, told: map[string]string{"refund": "INVALID_INPUT: "}},
-	"an output of another name":               {files: map[string]string{"tools.hcl": strings.ReplaceAll(ours["tools.hcl"], `output "secret"`, `output "hidden"`)}, mistake: "secret"},
-	"no output":                               {files: map[string]string{"tools.hcl": strings.Replace(ours["tools.hcl"], `output "secret" { type = bool }`, "", 1)}},
-	"content beside the output":               {files: map[string]string{"tools.hcl": strings.Replace(ours["tools.hcl"], "return { secret: true }", "return content.structured({ secret: false }, [content.text('done')])", 1)}, told: map[string]string{"tell": "POLICY_DENIED: denied by policy"}},
-	"what is told by an error":                {files: map[string]string{"tools.hcl": strings.Replace(ours["tools.hcl"], "return { secret: true }", "throw new ToolError('done', { details: { secret: true } })", 1)}, told: map[string]string{"tell": unseen}},
+	"an argument of another name":             {files: map[string]string{"tools.hcl": strings.ReplaceAll(authorFiles["tools.hcl"], `"amount"`, `"money"`)}, mistake: `has no argument "amount"`},
+	"an argument of another type":             {files: map[string]string{"tools.hcl": strings.ReplaceAll(authorFiles["tools.hcl"], `type = number`, `type = string`)}, mistake: "cannot compare"},
+	"an argument that the tool makes":         {files: map[string]string{"tools.hcl": strings.Replace(authorFiles["tools.hcl"], `{ type = number }`, "{\n    type = number\n    from = \"1.0\"\n  }", 1)}, told: map[string]string{"refund": "INVALID_INPUT: "}},
+	"an output of another name":               {files: map[string]string{"tools.hcl": strings.ReplaceAll(authorFiles["tools.hcl"], `output "secret"`, `output "hidden"`)}, mistake: "secret"},
+	"no output":                               {files: map[string]string{"tools.hcl": strings.Replace(authorFiles["tools.hcl"], `output "secret" { type = bool }`, "", 1)}},
+	"content beside the output":               {files: map[string]string{"tools.hcl": strings.Replace(authorFiles["tools.hcl"], "return { secret: true }", "return content.structured({ secret: false }, [content.text('done')])", 1)}, told: map[string]string{"tell": "POLICY_DENIED: denied by policy"}},
+	"what is told by an error":                {files: map[string]string{"tools.hcl": strings.Replace(authorFiles["tools.hcl"], "return { secret: true }", "throw new ToolError('done', { details: { secret: true } })", 1)}, told: map[string]string{"tell": maskedMessage}},
 	"a broken file":                           {files: map[string]string{"a.hcl": "policy \"a\" {"}, mistake: "a.hcl"},
 	"a broken file that names what is wanted": {files: map[string]string{"tools.hcl": "tool \"pay\" {\n", "others.hcl": "# \"ledger\" \"row\" \"papers\" \"draft\""}, mistake: "tools.hcl"},
 	"an empty file":                           {files: map[string]string{"tools.hcl": " "}, mistake: `there is no tool named "pay"`},
@@ -258,12 +258,12 @@ func TestOperator_cannotBypass(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED with -short: one goroutine works here alone")
 	}
-	for name, way := range ways {
+	for name, way := range bypasses {
 		t.Run(name, func(t *testing.T) {
 			for _, reload := range []bool{true, false} {
 				folder, log := fstest.MapFS{}, &logBuffer{}
-				write(folder, ours)
-				s := unloaded(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", theirs), Tools: folder}, Logger: log.logger()})
+				write(folder, authorFiles)
+				s := unloaded(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", operatorRules), Tools: folder}, Logger: log.logger()})
 				if reload {
 					if _, err := s.Load(t.Context()); err != nil {
 						t.Fatal(err)
@@ -275,7 +275,7 @@ func TestOperator_cannotBypass(t *testing.T) {
 					t.Errorf("the load returns %v, want %q", err, way.mistake)
 				}
 				if reload || err == nil {
-					wantHeld(t, s, log, way.told)
+					wantRestricted(t, s, log, way.told)
 				} else if got := s.Execute(t.Context(), call.Request{Name: "pay"}); got.Err == nil {
 					t.Error("files with an error are served")
 				}
@@ -294,11 +294,11 @@ func write(folder fstest.MapFS, changes map[string]string) {
 	}
 }
 
-// wantHeld makes calls that the operator's rules affect. otherwise has changed messages.
-func wantHeld(t *testing.T, s *engine.Server, log *logBuffer, otherwise map[string]string) {
+// wantRestricted makes calls that the operator's rules affect. otherwise has changed messages.
+func wantRestricted(t *testing.T, s *engine.Server, log *logBuffer, otherwise map[string]string) {
 	t.Helper()
 	told := map[string]int{"told of tool pay": 1} // for the nested call
-	for _, held := range allHeld() {
+	for _, held := range allRestrictedCalls() {
 		held.request.Caller = anonymous()
 		got := "ok"
 		if result := s.Execute(t.Context(), held.request); result.Err != nil {
@@ -353,7 +353,7 @@ func TestOperator_approvalReasons(t *testing.T) {
 				Tools:  files("t.hcl", "tool \"wipe\" { run = \"return 1\" }\n"+more.String()),
 			},
 		})
-		return s.Execute(t.Context(), calls("wipe", `{}`))
+		return s.Execute(t.Context(), toolCall("wipe", `{}`))
 	}
 	ask := mustAsk(t, asked(5))
 	var params struct{ Message string }
@@ -363,7 +363,7 @@ func TestOperator_approvalReasons(t *testing.T) {
 	if shown := params.Message; !strings.HasPrefix(shown, reason+"\n") || strings.Count(shown, "Nothing to see") != 100 {
 		t.Errorf("the user is shown %d bytes: %.300s", len(shown), shown)
 	}
-	wantSaid(t, asked(300), "POLICY_DENIED: the call needs the approval of a user, and what they would have to read is too long to be shown whole")
+	wantOutcome(t, asked(300), "POLICY_DENIED: the call needs the approval of a user, but the question is too long to show; shorten the arguments")
 }
 
 // The completion does not reveal the arguments.
@@ -371,12 +371,12 @@ func TestOperator_hiddenCompletion(t *testing.T) {
 	s := server(t, engine.Options{
 		Files: engine.Files{
 			Config: files("mcpd.hcl", "policy \"hides\" {\n  prompts = [\"draft\"]\n  deny = \"principal.id != 'root'\"\n  reason = \"no\"\n  disclose = \"hide\"\n}\n"),
-			Tools:  files("others.hcl", ours["others.hcl"], "papers/a.txt", "x"),
+			Tools:  files("others.hcl", authorFiles["others.hcl"], "papers/a.txt", "x"),
 		},
 	})
 	for _, argument := range []string{"day", "hour", "nothing"} {
 		r := call.Request{Kind: call.Prompts, Name: "draft", Argument: argument, Caller: anonymous()}
-		if got := said(s.Execute(t.Context(), r)); got != `TOOL_NOT_FOUND: no prompt named "draft"` {
+		if got := outcomeText(s.Execute(t.Context(), r)); got != `TOOL_NOT_FOUND: no prompt named "draft"` {
 			t.Errorf("%s: %s", argument, got)
 		}
 	}

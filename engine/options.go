@@ -249,20 +249,20 @@ func (o Options) catalog(runner *hooks.Runner, brokers host.Brokers) catalog.Opt
 
 // policies returns the Go policies for the pipeline.
 func (o Options) policies() []pipeline.Policy {
-	asked := make([]pipeline.Policy, 0, len(o.Policies))
+	policies := make([]pipeline.Policy, 0, len(o.Policies))
 	for _, policy := range o.Policies {
-		asked = append(asked, policy.decide)
+		policies = append(policies, policy.decide)
 	}
-	return asked
+	return policies
 }
 
 // hooks returns the Go hooks for the pipeline.
 func (o Options) hooks() []pipeline.Hook {
-	fired := make([]pipeline.Hook, len(o.Hooks))
+	hooks := make([]pipeline.Hook, len(o.Hooks))
 	for i, hook := range o.Hooks {
-		fired[i] = pipeline.Hook(hook)
+		hooks[i] = pipeline.Hook(hook)
 	}
-	return fired
+	return hooks
 }
 
 // Dir returns the files below a directory. Unlike [os.DirFS], it follows no link out of the

@@ -14,13 +14,13 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// bugged is an emitter and an executor with methods that panic.
-type bugged struct{ scripting.Executor }
+// panicking is an emitter and an executor with methods that panic.
+type panicking struct{ scripting.Executor }
 
-func (bugged) Progress(float64, *float64, string)  { panic("hunter2") }
-func (bugged) Log(string, string, json.RawMessage) { panic("hunter2") }
-func (bugged) CloseStream()                        { panic("hunter2") }
-func (bugged) Run(context.Context, scripting.Call, scripting.Host) (scripting.Outcome, error) {
+func (panicking) Progress(float64, *float64, string)  { panic("hunter2") }
+func (panicking) Log(string, string, json.RawMessage) { panic("hunter2") }
+func (panicking) CloseStream()                        { panic("hunter2") }
+func (panicking) Run(context.Context, scripting.Call, scripting.Host) (scripting.Outcome, error) {
 	panic("hunter2")
 }
 
@@ -44,9 +44,9 @@ tool "logs" {
 		executor scripting.Executor
 		emit     call.Emitter
 	}{
-		"an emitter of progress": {tool: "tells", emit: bugged{}},
-		"an emitter of logs":     {tool: "logs", emit: bugged{}},
-		"an executor":            {tool: "tells", executor: bugged{scripting.Inline()}},
+		"an emitter of progress": {tool: "tells", emit: panicking{}},
+		"an emitter of logs":     {tool: "logs", emit: panicking{}},
+		"an executor":            {tool: "tells", executor: panicking{scripting.Inline()}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var seen recorder

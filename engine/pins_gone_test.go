@@ -16,9 +16,9 @@ import (
 
 // Changes of a server are still reported, and a lazy server is not connected.
 func TestPins_lockFileRemoved(t *testing.T) {
-	up, shy, lock := newShifting(t, "read", "write"), newShifting(t, "read"), newLock(t)
+	up, shy, lock := newChangingUpstream(t, "read", "write"), newChangingUpstream(t, "read"), newLock(t)
 	lazy := upstreamNamed("shy", shy.url, "lazy = true")
-	pin(t, lock, upstreamAt(up.url)+lazy)
+	acceptTools(t, lock, upstreamAt(up.url)+lazy)
 	var said logBuffer
 	s := server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", upstreamAt(up.url)+lazy), LockPath: lock}, Logger: said.logger()})
 	if err := os.Remove(lock); err != nil {
@@ -28,7 +28,7 @@ func TestPins_lockFileRemoved(t *testing.T) {
 		t.Fatal("a removed lock file is no error")
 	}
 	up.add("read", other)
-	until(t, s, func() bool { return slices.Equal(names(s), []string{"lab_write", "shy_read"}) })
+	waitForSnapshot(t, s, func() bool { return slices.Equal(names(s), []string{"lab_write", "shy_read"}) })
 	if diff := cmp.Diff([]string{"lab_read"}, s.Status().Upstreams[0].Quarantined); diff != "" {
 		t.Errorf("in quarantine (-want +got)\n%s", diff)
 	}
@@ -38,14 +38,14 @@ func TestPins_lockFileRemoved(t *testing.T) {
 	if !s.Status().Upstreams[1].Idle {
 		t.Error("the lazy server is connected")
 	}
-	if got := called(t, s, tool("shy_read", `{}`)); got.Err != nil {
-		t.Errorf("its call ends with %s", ended(got))
+	if got := executeCall(t, s, tool("shy_read", `{}`)); got.Err != nil {
+		t.Errorf("its call ends with %s", outcomeLine(got))
 	}
 }
 
 // Nothing is accepted, whatever other errors there are. The accepted versions still apply.
 func TestPins_lockGone(t *testing.T) {
-	up, lock := newShifting(t, "read", "write"), newLock(t)
+	up, lock := newChangingUpstream(t, "read", "write"), newLock(t)
 	config := files("mcpd.hcl", upstreamAt(up.url))
 	s := server(t, engine.Options{Files: engine.Files{Config: config, Tools: files("own.hcl", `tool "own" { run = "return 1;" }`), LockPath: lock}})
 	good, err := os.ReadFile(lock)
@@ -72,7 +72,7 @@ func TestPins_lockGone(t *testing.T) {
 		}
 	}
 	up.add("read", other)
-	until(t, s, func() bool { return slices.Equal(names(s), []string{"lab_write", "own"}) })
+	waitForSnapshot(t, s, func() bool { return slices.Equal(names(s), []string{"lab_write", "own"}) })
 	if err := os.WriteFile(lock, good, 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -87,9 +87,9 @@ func TestPins_lockGone(t *testing.T) {
 
 // No tool of a new server is accepted while the file is missing.
 func TestPins_lockGoneAtFirstUse(t *testing.T) {
-	up, lock := newShifting(t, "read"), newLock(t)
+	up, lock := newChangingUpstream(t, "read"), newLock(t)
 	late := mcp.NewServer(&mcp.Implementation{Name: "late", Version: "1"}, nil)
-	late.AddTool(&mcp.Tool{Name: "first", InputSchema: anything}, nil)
+	late.AddTool(&mcp.Tool{Name: "first", InputSchema: anyInput}, nil)
 	well := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return late }, nil)
 	var comes atomic.Bool
 	url := web(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -99,7 +99,7 @@ func TestPins_lockGoneAtFirstUse(t *testing.T) {
 		}
 		well.ServeHTTP(w, r)
 	}))
-	s := pinned(t, lock, upstreamAt(up.url)+upstreamNamed("late", url))
+	s := pinnedServer(t, lock, upstreamAt(up.url)+upstreamNamed("late", url))
 	good, err := os.ReadFile(lock)
 	if err != nil {
 		t.Fatal(err)
@@ -111,7 +111,7 @@ func TestPins_lockGoneAtFirstUse(t *testing.T) {
 		t.Fatal("a removed lock file is no error")
 	}
 	comes.Store(true)
-	until(t, s, func() bool { return slices.Equal(s.Status().Upstreams[1].Quarantined, []string{"late_first"}) })
+	waitForSnapshot(t, s, func() bool { return slices.Equal(s.Status().Upstreams[1].Quarantined, []string{"late_first"}) })
 	if diff := cmp.Diff([]string{"lab_read"}, names(s)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}

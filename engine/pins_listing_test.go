@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// raw is a server with a literal tools list.
-func raw(t *testing.T, tools string) (url string) {
+// newRawUpstream returns a server with a literal tools list.
+func newRawUpstream(t *testing.T, tools string) (url string) {
 	return web(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var m struct {
 			ID     json.RawMessage
@@ -38,7 +38,7 @@ func raw(t *testing.T, tools string) (url string) {
 
 func TestPins_invalidTools(t *testing.T) {
 	lock := newLock(t)
-	s := pinned(t, lock, upstreamAt(raw(t, `
+	s := pinnedServer(t, lock, upstreamAt(newRawUpstream(t, `
 		{"name":"good","inputSchema":{"type":"object"}},
 		{"name":"two","inputSchema":{"type":"object"}}, {"name":"two","description":"Another","inputSchema":{"type":"object"}},
 		{"name":"number","description":1,"inputSchema":{"type":"object"}},
@@ -63,11 +63,11 @@ func TestPins_invalidTools(t *testing.T) {
 }
 
 func TestPins_unknownMembers(t *testing.T) {
-	url := raw(t, `{"name":"a","icons":[{"src":"https://example.com/a.png"}],"execution":{"taskSupport":"optional"},"title":null,
+	url := newRawUpstream(t, `{"name":"a","icons":[{"src":"https://example.com/a.png"}],"execution":{"taskSupport":"optional"},"title":null,
 		"inputSchema":{"type":"object","properties":{"z":{"type":"string"},"a":{"type":"number","maximum":90071992547409931}}},"_meta":{"x":1}}`)
 	icons := map[string]int{}
 	for _, pin := range []string{"first", "off"} {
-		m := pinned(t, newLock(t), upstreamAt(url, fmt.Sprintf("pin = %q", pin))).Snapshot().Tool("lab_a").Metadata()
+		m := pinnedServer(t, newLock(t), upstreamAt(url, fmt.Sprintf("pin = %q", pin))).Snapshot().Tool("lab_a").Metadata()
 		icons[pin] = len(m.Icons)
 		if got := string(m.InputSchema); !strings.Contains(got, `{"z":{"type":"string"},"a":{"type":"number","maximum":90071992547409931}}`) {
 			t.Errorf("%s: the input is %s", pin, got)
@@ -79,7 +79,7 @@ func TestPins_unknownMembers(t *testing.T) {
 }
 
 func TestPins_schemaLint(t *testing.T) {
-	s := federated(t, upstreamAt(raw(t, `
+	s := federated(t, upstreamAt(newRawUpstream(t, `
 		{"name":"good","inputSchema":{"type":"object"}},
 		{"name":"far","inputSchema":{"type":"object","properties":{"a":{"$ref":"https://schemas.test/a.json"}}}},
 		{"name":"never","inputSchema":{"type":"object","properties":{"a":{"pattern":"("}}}},

@@ -20,10 +20,10 @@ func TestPins_manyTools(t *testing.T) {
 	for i := range 3 {
 		tools = append(tools, fmt.Sprintf(`{"name":"t%d","inputSchema":{"type":"object","properties":{"a":{"enum":%s}}}}`, i, schema))
 	}
-	up, lock := newShifting(t, "read"), newLock(t)
-	greedy := upstreamNamed("greedy", raw(t, strings.Join(tools, ",")))
+	up, lock := newChangingUpstream(t, "read"), newLock(t)
+	greedy := upstreamNamed("greedy", newRawUpstream(t, strings.Join(tools, ",")))
 	config := upstreamAt(up.url) + greedy
-	s := pinned(t, lock, config)
+	s := pinnedServer(t, lock, config)
 	if diff := cmp.Diff([]string{"lab read cfff"}, accepted(t, lock)); diff != "" {
 		t.Errorf("the lock file (-want +got)\n%s", diff)
 	}
@@ -32,7 +32,7 @@ func TestPins_manyTools(t *testing.T) {
 		t.Errorf("%d are left out, %q, %v", status.Left, status.LeftOut, status.Unkept)
 	}
 	up.add("read", other)
-	if got := names(pinned(t, lock, config)); len(got) > 0 {
+	if got := names(pinnedServer(t, lock, config)); len(got) > 0 {
 		t.Errorf("after a restart %q are served", got)
 	}
 }
@@ -40,7 +40,7 @@ func TestPins_manyTools(t *testing.T) {
 // A read-only program does not audit pins.
 func TestPins_readOnlyNotAudited(t *testing.T) {
 	var said logBuffer
-	server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", upstreamAt(newShifting(t, "read").url)), LockPath: newLock(t)}, Mode: engine.ReadOnly, Logger: said.logger()})
+	server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", upstreamAt(newChangingUpstream(t, "read").url)), LockPath: newLock(t)}, Mode: engine.ReadOnly, Logger: said.logger()})
 	if log := said.String(); strings.Contains(log, "pin upstream tools") || strings.Contains(log, "write lock file") {
 		t.Errorf("the log has\n%s", said.String())
 	}

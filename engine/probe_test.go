@@ -12,13 +12,13 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// obstructed is an executor with a configurable response to probes.
-type obstructed struct {
+// probeExecutor is an executor with a configurable response to probes.
+type probeExecutor struct {
 	scripting.Executor
 	probe func(context.Context) (scripting.Outcome, error)
 }
 
-func (o obstructed) Run(ctx context.Context, c scripting.Call, h scripting.Host) (scripting.Outcome, error) {
+func (o probeExecutor) Run(ctx context.Context, c scripting.Call, h scripting.Host) (scripting.Outcome, error) {
 	if c.Program.Name() == "probe" {
 		return o.probe(ctx)
 	}
@@ -75,7 +75,7 @@ func TestProbe_stuck(t *testing.T) {
 		}, "probe: the empty script failed: the process died"},
 		"its body has no result": {func(context.Context) (scripting.Outcome, error) { return scripting.Outcome{}, nil }, "probe: the empty script has no result"},
 	} {
-		s = server(t, engine.Options{Files: engine.Files{Tools: files("a.hcl", probedTool)}, Scripts: engine.Scripts{Executor: obstructed{scripting.Inline(), r.probe}}})
+		s = server(t, engine.Options{Files: engine.Files{Tools: files("a.hcl", probedTool)}, Scripts: engine.Scripts{Executor: probeExecutor{scripting.Inline(), r.probe}}})
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		got := ""

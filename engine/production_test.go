@@ -32,13 +32,13 @@ policy "local" {
 		t.Fatal(err)
 	}
 	goTool(t, s, "third", one)
-	wantSaid(t, s.Execute(t.Context(), calls("first", `{}`)), `"1"`)
-	wantSaid(t, s.Execute(t.Context(), calls("third", `{}`)), `"1"`)
+	wantOutcome(t, s.Execute(t.Context(), toolCall("first", `{}`)), `"1"`)
+	wantOutcome(t, s.Execute(t.Context(), toolCall("third", `{}`)), `"1"`)
 	goTool(t, s, "second", one)
-	if r := s.Execute(t.Context(), calls("second", `{}`)); r.Err == nil || r.Err.Code != call.ToolNotFound {
+	if r := s.Execute(t.Context(), toolCall("second", `{}`)); r.Err == nil || r.Err.Code != call.ToolNotFound {
 		t.Errorf("a tool that no policy covers: %s, %v", r.Value, r.Err)
 	}
-	wantSaid(t, s.Execute(t.Context(), calls("first", `{}`)), `"1"`)
+	wantOutcome(t, s.Execute(t.Context(), toolCall("first", `{}`)), `"1"`)
 	if now := s.Status(); now.Synchronized || len(now.Problems) != 1 || now.Problems[0].Code != "production-no-policy" {
 		t.Errorf("the status is %+v", now)
 	}

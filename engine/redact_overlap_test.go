@@ -9,8 +9,8 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-// leaker is a script, a policy and a hook that output a secret together with a value of the caller.
-const leaker = `
+// leakingTool is a script, a policy and a hook that output a secret together with a value of the caller.
+const leakingTool = `
 tool "leak" {
   input "note" {
     type      = string
@@ -43,14 +43,14 @@ func TestRedact_overlappingValues(t *testing.T) {
 	var log bytes.Buffer
 	s := server(t, engine.Options{
 		Files: engine.Files{
-			Tools:     files("leak.hcl", leaker),
+			Tools:     files("leak.hcl", leakingTool),
 			Config:    files("mcpd.hcl", readerConfig),
 			LookupEnv: func(string) (string, bool) { return value, true },
 		},
 		Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
 	for _, note := range []string{"sk_live_", "the key is sk_live_", "is sk_", value, "Staple77Q", "something else"} {
-		got := s.Execute(t.Context(), calls("leak", `{"note":"`+note+`"}`))
+		got := s.Execute(t.Context(), toolCall("leak", `{"note":"`+note+`"}`))
 		if got.Err == nil || len(got.Err.Details) == 0 {
 			t.Fatalf("%s: got %v", note, got.Err)
 		}

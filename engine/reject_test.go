@@ -14,8 +14,8 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-// endsIn closes the server and returns the outcomes in its log, with parts separated by spaces.
-func endsIn(t *testing.T, s *engine.Server, path string) []string {
+// closedOutcomes closes the server and returns the outcomes in its log, with parts separated by spaces.
+func closedOutcomes(t *testing.T, s *engine.Server, path string) []string {
 	t.Helper()
 	var outcomes []string
 	for _, l := range outcomesOf(t, s, path) {
@@ -52,11 +52,11 @@ policy "closed" {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"open", "closed", "none"} {
-		r := calls(name, `{}`)
+		r := toolCall(name, `{}`)
 		r.RejectErr = &call.Error{Code: call.ExecutionError, Message: "no room"}
 		s.Execute(t.Context(), r)
 	}
-	if diff := cmp.Diff([]string{"0 EXECUTION_ERROR true", "0 POLICY_DENIED false", "0 TOOL_NOT_FOUND false"}, endsIn(t, s, path)); diff != "" {
+	if diff := cmp.Diff([]string{"0 EXECUTION_ERROR true", "0 POLICY_DENIED false", "0 TOOL_NOT_FOUND false"}, closedOutcomes(t, s, path)); diff != "" {
 		t.Errorf("the log (-want +got)\n%s", diff)
 	}
 	if diff := cmp.Diff([]call.Phase{call.Start, call.Failed, call.Start, call.Failed, call.Start, call.Failed}, phases); diff != "" {
@@ -80,7 +80,7 @@ func TestNested_auditTooDeep(t *testing.T) {
 	for depth := 8; depth >= 0; depth-- {
 		want = append(want, fmt.Sprint(depth, " ok false"))
 	}
-	if diff := cmp.Diff(want, endsIn(t, s, path)); diff != "" {
+	if diff := cmp.Diff(want, closedOutcomes(t, s, path)); diff != "" {
 		t.Errorf("the log (-want +got)\n%s", diff)
 	}
 }
@@ -108,10 +108,10 @@ func TestNested_auditCancelled(t *testing.T) {
 			synctest.Wait() // eight calls run, and the ninth waits
 			cancel()
 		}()
-		s.Execute(ctx, calls("outer", `{}`))
+		s.Execute(ctx, toolCall("outer", `{}`))
 		synctest.Wait() // the call does not wait for nested calls
 		nested := 0
-		all := endsIn(t, s, path)
+		all := closedOutcomes(t, s, path)
 		for _, outcome := range all {
 			if strings.HasPrefix(outcome, "1 EXECUTION_ERROR ") {
 				nested++

@@ -25,8 +25,8 @@ import (
 	"github.com/mcpd/mcpd/identity"
 )
 
-// ailing are tools that cause one log line each.
-const ailing = `
+// failingTools are tools that cause one log line each.
+const failingTools = `
 tool "speaks" {
   run = "log.info('a body speaks'); throw new Error('no');"
 }
@@ -117,8 +117,8 @@ func TestLog_requestID(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the paths in the tools are those of other systems")
 	}
-	text, folder := []byte(ailing), ailingFolder(t)
-	text = bytes.ReplaceAll(bytes.ReplaceAll(text, []byte("FOLDER"), []byte(folder)), []byte("HOST"), []byte(shutHost(t)))
+	text, folder := []byte(failingTools), newFailingFolder(t)
+	text = bytes.ReplaceAll(bytes.ReplaceAll(text, []byte("FOLDER"), []byte(folder)), []byte("HOST"), []byte(closedPort(t)))
 	log := &logBuffer{}
 	s := server(t, engine.Options{
 		Logger: slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),
@@ -174,8 +174,8 @@ func TestLog_requestID(t *testing.T) {
 	}
 }
 
-// shutHost returns the address of a closed port.
-func shutHost(t *testing.T) string {
+// closedPort returns the address of a closed port.
+func closedPort(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -185,9 +185,9 @@ func shutHost(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// ailingFolder returns a directory without notes, with a state that is a plain file, and a database
+// newFailingFolder returns a directory without notes, with a state that is a plain file, and a database
 // that accepts no statement.
-func ailingFolder(t *testing.T) string {
+func newFailingFolder(t *testing.T) string {
 	t.Helper()
 	folder, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {

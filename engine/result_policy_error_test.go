@@ -33,7 +33,7 @@ policy "nobody" {
 }
 `
 
-const hidden = "the tool failed, and what it said is not shown, as policies judge what it returns"
+const hidden = "the tool failed; its message is hidden, as policies evaluate its results"
 
 // Log records and progress are dropped, too.
 func TestResultPolicy_masksErrors(t *testing.T) {
@@ -51,11 +51,11 @@ func TestResultPolicy_masksErrors(t *testing.T) {
 		{"leak", `{"how":1}`, "INVALID_INPUT: the arguments do not fit the tool's input schema: /how must be a string, not a number"},
 		{"plain", `{}`, "EXECUTION_ERROR: " + hidden},
 	} {
-		told := &telling{}
-		r := calls(test.name, test.arguments)
+		told := &clientRecorder{}
+		r := toolCall(test.name, test.arguments)
 		r.Emit = told
 		result := s.Execute(t.Context(), r)
-		wantSaid(t, result, test.want)
+		wantOutcome(t, result, test.want)
 		if e := result.Err; e.Details != nil || e.RPC != nil || len(told.told) > 0 {
 			t.Errorf("%s %s: notifications %v before %+v", test.name, test.arguments, told.told, e)
 		}
@@ -73,13 +73,13 @@ policy "all" {
   reason            = "Leaks"
 }
 `
-	s, tools := judged(t, text)
-	r := calls("leak", `{}`)
-	r.Resume = acts(mustAsk(t, s.Execute(t.Context(), r)), "accept")
-	wantSaid(t, s.Execute(t.Context(), r), "EXECUTION_ERROR: secret")
+	s, tools := resultPolicyServer(t, text)
+	r := toolCall("leak", `{}`)
+	r.Resume = respondWith(mustAsk(t, s.Execute(t.Context(), r)), "accept")
+	wantOutcome(t, s.Execute(t.Context(), r), "EXECUTION_ERROR: secret")
 	tools["lookup.hcl"] = files("lookup.hcl", text+"policy \"nobody\" {\n  on = \"result\"\n  deny = \"true\"\n  reason = \"no\"\n}\n")["lookup.hcl"]
 	if _, err := s.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	wantSaid(t, s.Execute(t.Context(), r), "EXECUTION_ERROR: "+hidden)
+	wantOutcome(t, s.Execute(t.Context(), r), "EXECUTION_ERROR: "+hidden)
 }

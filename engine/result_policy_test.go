@@ -61,39 +61,39 @@ policy "shapes" {
 }
 `
 
-func judged(t *testing.T, text string) (*engine.Server, fstest.MapFS) {
+func resultPolicyServer(t *testing.T, text string) (*engine.Server, fstest.MapFS) {
 	tools := files("lookup.hcl", text)
 	return server(t, engine.Options{Files: engine.Files{Tools: tools}}), tools
 }
 
-func calls(name, arguments string) call.Request {
-	r := asked("", nil)
+func toolCall(name, arguments string) call.Request {
+	r := deployCall("", nil)
 	r.Name, r.Arguments = name, json.RawMessage(arguments)
 	return r
 }
 
 // All kinds of results are evaluated after the call.
 func TestResultPolicy_denies(t *testing.T) {
-	s, _ := judged(t, strings.Replace(lookup, "string(result).contains", "tool.name == 'draw' ? result[0].text.contains('secret') : result.contains", 1))
-	admin := calls("lookup", `{"level":4}`)
+	s, _ := resultPolicyServer(t, strings.Replace(lookup, "string(result).contains", "tool.name == 'draw' ? result[0].text.contains('secret') : result.contains", 1))
+	admin := toolCall("lookup", `{"level":4}`)
 	admin.Caller.Principal.Scopes = []string{"admin"}
-	page, question := calls("docs://page", ""), calls("ask", "")
+	page, question := toolCall("docs://page", ""), toolCall("ask", "")
 	page.Kind, question.Kind = call.Resources, call.Prompts
 	page.Arguments, question.Arguments = nil, nil
 	for _, test := range []struct {
 		request call.Request
 		want    string
 	}{
-		{calls("lookup", `{"level":3}`), `{"level":3}`},
-		{calls("lookup", `{"level":4}`), "POLICY_DENIED: Level 4 is for admins"},
+		{toolCall("lookup", `{"level":3}`), `{"level":3}`},
+		{toolCall("lookup", `{"level":4}`), "POLICY_DENIED: Level 4 is for admins"},
 		{admin, `{"level":4}`},
-		{calls("say", `{"text":"hello"}`), `"hello"`},
-		{calls("say", `{"text":"a secret"}`), "POLICY_DENIED: Not for you"},
-		{calls("draw", `{}`), "POLICY_DENIED: Not for you"},
+		{toolCall("say", `{"text":"hello"}`), `"hello"`},
+		{toolCall("say", `{"text":"a secret"}`), "POLICY_DENIED: Not for you"},
+		{toolCall("draw", `{}`), "POLICY_DENIED: Not for you"},
 		{page, "POLICY_DENIED: Not for you"},
 		{question, "POLICY_DENIED: Not for you"},
 	} {
-		wantSaid(t, s.Execute(t.Context(), test.request), test.want)
+		wantOutcome(t, s.Execute(t.Context(), test.request), test.want)
 	}
 	if seen := s.Visible(t.Context(), call.Tools, admin.Caller); len(seen.Tools) != 3 {
 		t.Errorf("%d tools are visible, as results are unknown", len(seen.Tools))
@@ -121,8 +121,8 @@ func TestResultPolicy_schema(t *testing.T) {
 
 // Errors deny.
 func TestResultPolicy_unreadable(t *testing.T) {
-	s, _ := judged(t, strings.Replace(lookup, "result.level > 3", "result.level / 0 > 3", 1))
-	wantSaid(t, s.Execute(t.Context(), calls("lookup", `{"level":1}`)), "POLICY_DENIED: denied by policy")
+	s, _ := resultPolicyServer(t, strings.Replace(lookup, "result.level > 3", "result.level / 0 > 3", 1))
+	wantOutcome(t, s.Execute(t.Context(), toolCall("lookup", `{"level":1}`)), "POLICY_DENIED: denied by policy")
 }
 
 // The variable result exists in result policies only.
@@ -149,10 +149,10 @@ policy "words" {
 `, "docs/a.md", "a secret", "docs/b.md", "another secret", "docs/c.md", "open")
 	s := server(t, engine.Options{Files: engine.Files{Tools: tools}})
 	for name, want := range map[string]bool{"a.md": false, "b.md": false, "c.md": true} {
-		r := calls("docs://"+name, "")
+		r := toolCall("docs://"+name, "")
 		r.Kind, r.Arguments = call.Resources, nil
 		if got := s.Execute(t.Context(), r); (got.Err == nil) != want || got.Public {
-			t.Errorf("%s: %s, public: %v", name, said(got), got.Public)
+			t.Errorf("%s: %s, public: %v", name, outcomeText(got), got.Public)
 		}
 	}
 }
@@ -176,9 +176,9 @@ policy "words" {
 			"value": "POLICY_DENIED: Not for you", "content": "POLICY_DENIED: Not for you", "none": `{"note":"fine"}`,
 		},
 	} {
-		s, _ := judged(t, fmt.Sprintf(both, rule))
+		s, _ := resultPolicyServer(t, fmt.Sprintf(both, rule))
 		for part, want := range want {
-			wantSaid(t, s.Execute(t.Context(), calls("both", `{"part":"`+part+`"}`)), want)
+			wantOutcome(t, s.Execute(t.Context(), toolCall("both", `{"part":"`+part+`"}`)), want)
 		}
 	}
 }

@@ -39,8 +39,8 @@ tool "deploy" {
 `
 )
 
-// vaultServer returns a server with a secret that has a value.
-func vaultServer(t *testing.T, value *string, log *bytes.Buffer, statePath string) *engine.Server {
+// secretServer returns a server with a secret that has a value.
+func secretServer(t *testing.T, value *string, log *bytes.Buffer, statePath string) *engine.Server {
 	return server(t, engine.Options{
 		Files: engine.Files{
 			Tools:     files("deploy.hcl", reader),
@@ -51,23 +51,23 @@ func vaultServer(t *testing.T, value *string, log *bytes.Buffer, statePath strin
 	})
 }
 
-// goesOn suspends a call in one server, and resumes it in the next, where the secret has another
+// suspendAndResume suspends a call in one server, and resumes it in the next, where the secret has another
 // value; "" for none. It returns the result and both logs.
-func goesOn(t *testing.T, later string) (call.Result, *bytes.Buffer) {
+func suspendAndResume(t *testing.T, later string) (call.Result, *bytes.Buffer) {
 	t.Helper()
 	log := new(bytes.Buffer)
 	value, path := "correct-horse", filepath.Join(t.TempDir(), "state.db")
-	first := vaultServer(t, &value, log, path)
-	ask := mustAsk(t, first.Execute(t.Context(), asked("a", nil)))
+	first := secretServer(t, &value, log, path)
+	ask := mustAsk(t, first.Execute(t.Context(), deployCall("a", nil)))
 	if err := first.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	value = later
-	return vaultServer(t, &value, log, path).Execute(t.Context(), asked("a", answers(ask, `{}`))), log
+	return secretServer(t, &value, log, path).Execute(t.Context(), deployCall("a", respond(ask, `{}`))), log
 }
 
 func TestSecret_resume(t *testing.T) {
-	got, log := goesOn(t, "battery-staple")
+	got, log := suspendAndResume(t, "battery-staple")
 	if got.Err != nil || string(got.Value) != `["battery-staple","battery-staple"]` {
 		t.Errorf("got %s and %v", got.Value, got.Err)
 	}
@@ -80,7 +80,7 @@ func TestSecret_resume(t *testing.T) {
 }
 
 func TestSecret_resumeFails(t *testing.T) {
-	got, log := goesOn(t, "")
+	got, log := suspendAndResume(t, "")
 	if got.Err == nil || got.Err.Code != call.ExecutionError || !strings.Contains(log.String(), "restore secret") {
 		t.Errorf("got %v; the log:\n%s", got.Err, log)
 	}
@@ -89,13 +89,13 @@ func TestSecret_resumeFails(t *testing.T) {
 func TestSecret_redactsMessages(t *testing.T) {
 	var log bytes.Buffer
 	value := "correct-horse"
-	s := vaultServer(t, &value, &log, "")
+	s := secretServer(t, &value, &log, "")
 	for service, want := range map[string]string{
 		"throw": "EXECUTION_ERROR: the key is [secret:key]",
 		"fail":  "EXECUTION_ERROR: a2V5Om[secret:key]U=",
 		"leak":  "EXECUTION_ERROR: the question holds the value of a secret; leave it out",
 	} {
-		got := s.Execute(t.Context(), asked(service, nil))
+		got := s.Execute(t.Context(), deployCall(service, nil))
 		if got.Err == nil || got.Err.Error() != want {
 			t.Errorf("%s: got %v, want %s", service, got.Err, want)
 		}
@@ -113,9 +113,9 @@ func TestSecret_truncatedMessage(t *testing.T) {
 	const most, value = 64 << 10, "correct-horse"
 	var log bytes.Buffer
 	secret := value
-	s := vaultServer(t, &secret, &log, "")
+	s := secretServer(t, &secret, &log, "")
 	for before := most - 2*len(value); before <= most; before++ {
-		got := s.Execute(t.Context(), asked("long"+strconv.Itoa(before), nil))
+		got := s.Execute(t.Context(), deployCall("long"+strconv.Itoa(before), nil))
 		if got.Err == nil {
 			t.Fatal(got)
 		}
@@ -150,8 +150,8 @@ func TestSecret_panic(t *testing.T) {
 			return engine.Allow()
 		}},
 	})
-	s.Execute(t.Context(), asked("throw", nil)) // reads the secret
-	got := s.Execute(t.Context(), asked("panic", nil))
+	s.Execute(t.Context(), deployCall("throw", nil)) // reads the secret
+	got := s.Execute(t.Context(), deployCall("panic", nil))
 	if got.Err == nil || strings.Contains(got.Err.Error(), value) {
 		t.Errorf("got %v", got.Err)
 	}

@@ -70,7 +70,7 @@ func (s *Server) runTest(ctx context.Context, c *catalog.Catalog, i int) TestRes
 		Kind: k, Name: target, Argument: test.Complete, Arguments: tooltest.Arguments(test), Caller: tooltest.Caller(test), Via: call.ViaTest,
 		Can: call.Capabilities{Form: true, URL: true, Sample: true, SampleTools: true, Roots: true},
 	}
-	mocks, began := tooltest.Mocks(test), s.options.Now()
+	mocks, start := tooltest.Mocks(test), s.options.Now()
 	result := s.runTestCall(ctx, on, request, mocks)
 	outcome := tooltest.Outcome{Value: result.Value, Content: result.Content, Reply: result.Reply}
 	if err := result.Err; err != nil {
@@ -78,7 +78,7 @@ func (s *Server) runTest(ctx context.Context, c *catalog.Catalog, i int) TestRes
 	}
 	return TestResult{
 		Name: test.Name, Kind: k, Target: target, Range: test.NameRange,
-		Failures: tooltest.Judge(&test.Expect, outcome, mocks), Notes: tooltest.Notes(mocks), Took: s.options.Now().Sub(began),
+		Failures: tooltest.Judge(&test.Expect, outcome, mocks), Notes: tooltest.Notes(mocks), Took: s.options.Now().Sub(start),
 	}
 }
 

@@ -70,8 +70,8 @@ hook "tells" {
 	}
 }
 
-// sayings are policies that output what they see of a call of openTool, and the expected texts.
-var sayings = []struct{ policy, want string }{
+// leakingPolicies are policies that output what they see of a call of openTool, and the expected texts.
+var leakingPolicies = []struct{ policy, want string }{
 	{`policy "tells" {
   tools  = ["open"]
   deny   = "args.password != ''"
@@ -135,8 +135,8 @@ hook "tells" {
 
 // Reasons reach the caller, the approving user, hooks, the log and the audit log.
 func TestSensitive_policyReasons(t *testing.T) {
-	for _, test := range sayings {
-		seen := openedUnder(t, test.policy, "hunter2")
+	for _, test := range leakingPolicies {
+		seen := callUnder(t, test.policy, "hunter2")
 		if !strings.Contains(seen["the caller"], test.want) {
 			t.Errorf("%s: the caller gets %s", test.policy, seen["the caller"])
 		}
@@ -153,7 +153,7 @@ func TestSensitive_policyReasons(t *testing.T) {
 // A truncated value would not be recognized later.
 func TestSensitive_truncatedReason(t *testing.T) {
 	for i, want := range map[int]string{0: "the password [sensitive] with the pin [sensitive] is known", 4: "there is [sensitive] inside, and [sensitive]"} {
-		for where, text := range openedUnder(t, sayings[i].policy, strings.Repeat("hunter2", 1000)) {
+		for where, text := range callUnder(t, leakingPolicies[i].policy, strings.Repeat("hunter2", 1000)) {
 			if strings.Contains(text, "hunter2") || !strings.Contains(text, want) {
 				t.Errorf("%s sees %.200s", where, text)
 			}
@@ -161,9 +161,9 @@ func TestSensitive_truncatedReason(t *testing.T) {
 	}
 }
 
-// openedUnder calls openTool under a policy with a password, and returns all outputs by
+// callUnder calls openTool under a policy with a password, and returns all outputs by
 // destination.
-func openedUnder(t *testing.T, policy, password string) map[string]string {
+func callUnder(t *testing.T, policy, password string) map[string]string {
 	t.Helper()
 	log := &logBuffer{}
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
@@ -183,10 +183,10 @@ func openedUnder(t *testing.T, policy, password string) map[string]string {
 		}}
 	}
 	s := server(t, o)
-	request := asked("", nil)
+	request := deployCall("", nil)
 	request.Name, request.Arguments = "open", []byte(`{"password":"`+password+`"}`)
 	result := s.Execute(t.Context(), request)
-	told := said(result)
+	told := outcomeText(result)
 	if result.Ask != nil {
 		told = string(result.Ask.Requests[0].Params)
 	}

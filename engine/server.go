@@ -109,7 +109,7 @@ type frontend struct {
 
 // New returns a server. It reads no files; [Server.Load] does.
 func New(o Options) (*Server, error) {
-	unisolated := o.Scripts.Executor == nil && (o.Files.Tools != nil || o.Files.Config != nil)
+	inProcess := o.Scripts.Executor == nil && (o.Files.Tools != nil || o.Files.Config != nil)
 	o = o.withDefaults()
 	switch {
 	case o.Name == "":
@@ -138,45 +138,45 @@ func New(o Options) (*Server, error) {
 		return nil, fmt.Errorf("new server: %w", err)
 	}
 	o.Policies, o.Hooks, o.Files.Vars = slices.Clone(o.Policies), slices.Clone(o.Hooks), maps.Clone(o.Files.Vars)
-	watch, err := o.openTelemetry(parts.Telemetry)
+	tel, err := o.openTelemetry(parts.Telemetry)
 	if err != nil {
 		return nil, err
 	}
-	objects, err := gomodule.New(modulesOf(o.Scripts.Modules), o.Logger)
+	modules, err := gomodule.New(modulesOf(o.Scripts.Modules), o.Logger)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("new server: %w", err), watch.close(context.Background()))
+		return nil, errors.Join(fmt.Errorf("new server: %w", err), tel.close(context.Background()))
 	}
-	s := &Server{options: o, telemetry: watch, auditing: auditing{ready: !o.DeferReady}}
+	s := &Server{options: o, telemetry: tel, auditing: auditing{ready: !o.DeferReady}}
 	s.states = &state.Lazy{Path: o.StatePath, Optional: o.StateOptional, Options: state.Options{Now: o.Now}, Logger: o.Logger}
 	if parts.SQLite != nil {
 		s.states.File = parts.SQLite.OpenState
 	}
 	drivers, missing := parts.Drivers()
-	s.brokers = host.NewBrokers(host.Options{Drivers: drivers, LookupEnv: o.Files.LookupEnv, OpenStore: s.states.Open, Supervisor: o.Scripts.Supervisor, Audit: s.recordEvent, Traceparent: watch.propagate, Logger: o.Logger})
+	s.brokers = host.NewBrokers(host.Options{Drivers: drivers, LookupEnv: o.Files.LookupEnv, OpenStore: s.states.Open, Supervisor: o.Scripts.Supervisor, Audit: s.recordEvent, Traceparent: tel.propagate, Logger: o.Logger})
 	if !o.LogRedactor.store.CompareAndSwap(nil, s.brokers.Secrets) {
-		return nil, errors.Join(errors.New("new server: the redactor belongs to another server"), watch.close(context.Background()))
+		return nil, errors.Join(errors.New("new server: the redactor belongs to another server"), tel.close(context.Background()))
 	}
-	s.brokers.Modules = objects
+	s.brokers.Modules = modules
 	s.limits = limits
-	s.hooks = hooks.New(hooks.Options{Executor: o.Scripts.Executor, Brokers: s.brokers, Metrics: watch.metrics, Now: o.Now})
+	s.hooks = hooks.New(hooks.Options{Executor: o.Scripts.Executor, Brokers: s.brokers, Metrics: tel.metrics, Now: o.Now})
 	s.upstreams = s.newUpstreams(parts.Federation)
-	made := o.catalog(s.hooks, s.brokers)
-	made.NoDriver, made.NoTokens = missing, parts.OIDC == nil
-	made.Accepted = s.upstreams.Accepted
+	options := o.catalog(s.hooks, s.brokers)
+	options.NoDriver, options.NoTokens = missing, parts.OIDC == nil
+	options.Accepted = s.upstreams.Accepted
 	if parts.TypeScript != nil {
-		made.Transpiler = parts.TypeScript.Transpiler()
+		options.Transpiler = parts.TypeScript.Transpiler()
 	}
 	if code := parts.CodeMode; code != nil {
-		made.Codeact = func(block *definition.Codeact) []*catalog.Item {
-			return code.CodeItems(block, o.codeExecutor(), o.Scripts.Trial, made.Transpiler)
+		options.Codeact = func(block *definition.Codeact) []*catalog.Item {
+			return code.CodeItems(block, o.codeExecutor(), o.Scripts.Trial, options.Transpiler)
 		}
 	}
-	s.builder = catalog.New(made)
+	s.builder = catalog.New(options)
 	s.pipeline = s.newPipeline()
-	if watch.metrics != nil {
-		watch.metrics.Collect(s.stats)
+	if tel.metrics != nil {
+		tel.metrics.Collect(s.stats)
 	}
-	if unisolated {
+	if inProcess {
 		o.Logger.Warn("bodies run in this process", slog.String("set", "engine.Options.Scripts.Executor"), slog.String("see", "docs/embedding.md"))
 	}
 	return s, nil
@@ -337,7 +337,7 @@ func (s *Snapshot) Inside() insideSnapshot { return insideSnapshot{s} }
 
 type insideSnapshot struct{ snapshot *Snapshot }
 
-// Said returns the definitions in the files.
+// Definitions returns the definitions in the files.
 func (i insideSnapshot) Definitions() privdiff.Snapshot { return i.snapshot.catalog.Definitions }
 
 // Upstreams returns the upstream blocks, with resolved paths.

@@ -71,13 +71,13 @@ type Listen struct {
 	TLS *ListenTLS
 }
 
-// Revision is the content hash of the snapshot.
+// Revision returns the content hash of the snapshot.
 func (s *Snapshot) Revision() string { return s.catalog.Revision }
 
 // Info returns the metadata of the server.
 func (s *Snapshot) Info() Info {
-	said := s.catalog.Server
-	return Info{Name: said.Name, Title: said.Title, Version: said.Version, Description: said.Description, Instructions: said.Instructions, Icons: iconsOf(said.Icons), ExposesTraces: said.ExposeTraces, LenientLifecycle: said.LenientLifecycle}
+	server := s.catalog.Server
+	return Info{Name: server.Name, Title: server.Title, Version: server.Version, Description: server.Description, Instructions: server.Instructions, Icons: iconsOf(server.Icons), ExposesTraces: server.ExposeTraces, LenientLifecycle: server.LenientLifecycle}
 }
 
 // Listen returns the listen block of mcpd.hcl.

@@ -50,9 +50,9 @@ func TestSQL_resume(t *testing.T) {
 	}
 	text := strings.ReplaceAll(strings.ReplaceAll(buying, "PATH", filepath.ToSlash(path)), `"buy"`, `"deploy"`)
 	s := server(t, engine.Options{Files: engine.Files{Tools: files("deploy.hcl", text)}, StatePath: filepath.Join(t.TempDir(), "state", "mcpd.db")})
-	ask := mustAsk(t, s.Execute(t.Context(), asked("web", nil)))
+	ask := mustAsk(t, s.Execute(t.Context(), deployCall("web", nil)))
 	for range 2 {
-		last := s.Execute(t.Context(), asked("web", answers(ask, `{"ok":true}`)))
+		last := s.Execute(t.Context(), deployCall("web", respond(ask, `{"ok":true}`)))
 		if want := `[1,1,2]`; last.Err != nil || string(last.Value) != want {
 			t.Errorf("got %s, %v; want %s", last.Value, last.Err, want)
 		}

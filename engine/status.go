@@ -67,34 +67,34 @@ func (s Status) Ready() bool { return s.Revision != "" && !s.Draining && !s.Reje
 // Health returns a short description: "healthy", or the problem, as in "serving last good, 3 files
 // broken".
 func (s Status) Health() string {
-	health, unrecorded := s.health(), "the audit log cannot be written"
-	if ails := s.upstreamProblems(); ails != "" && !s.Draining {
-		health = strings.TrimPrefix(health+"; "+ails, healthy+"; ")
+	health, auditProblem := s.health(), "the audit log cannot be written"
+	if problems := s.upstreamProblems(); problems != "" && !s.Draining {
+		health = strings.TrimPrefix(health+"; "+problems, healthy+"; ")
 	}
 	if s.RejectingCalls {
-		unrecorded = "calls are refused, as " + unrecorded
+		auditProblem = "calls are refused, as " + auditProblem
 	}
 	switch {
 	case s.Draining || !s.AuditFailing:
 		return health
 	case health == healthy:
-		return unrecorded
+		return auditProblem
 	}
-	return unrecorded + "; " + health
+	return auditProblem + "; " + health
 }
 
 // upstreamProblems describes the problems of upstream servers; "" if there are none.
 func (s Status) upstreamProblems() string {
-	var down, ails []string
+	var down, problems []string
 	for i := range s.Upstreams {
 		if u := &s.Upstreams[i]; !u.Up && !u.Idle {
 			down = append(down, u.Name)
 		}
 	}
 	if down != nil {
-		ails = append(ails, "not reached: "+strings.Join(down, ", "))
+		problems = append(problems, "not reached: "+strings.Join(down, ", "))
 	}
-	for _, ail := range []struct {
+	for _, problem := range []struct {
 		what  string
 		count func(*UpstreamStatus) int
 	}{
@@ -104,15 +104,15 @@ func (s Status) upstreamProblems() string {
 	} {
 		var counts []string
 		for i := range s.Upstreams {
-			if n := ail.count(&s.Upstreams[i]); n > 0 {
+			if n := problem.count(&s.Upstreams[i]); n > 0 {
 				counts = append(counts, fmt.Sprintf("%d of %s", n, s.Upstreams[i].Name))
 			}
 		}
 		if counts != nil {
-			ails = append(ails, ail.what+": "+strings.Join(counts, ", "))
+			problems = append(problems, problem.what+": "+strings.Join(counts, ", "))
 		}
 	}
-	return strings.Join(ails, "; ")
+	return strings.Join(problems, "; ")
 }
 
 // health is Health without the audit log and the upstream servers.
@@ -133,12 +133,12 @@ func (s Status) health() string {
 
 // errorSummary counts the files with errors, or the errors that belong to no file.
 func (s Status) errorSummary() string {
-	files, mistakes := map[string]bool{}, 0
+	files, errors := map[string]bool{}, 0
 	for _, p := range s.Problems {
 		if p.Severity != diag.Error {
 			continue
 		}
-		mistakes++
+		errors++
 		if p.Range.File != "" {
 			files[p.Range.File] = true
 		}
@@ -148,10 +148,10 @@ func (s Status) errorSummary() string {
 		return "1 file broken"
 	case len(files) > 0:
 		return fmt.Sprintf("%d files broken", len(files))
-	case mistakes == 1:
+	case errors == 1:
 		return "1 mistake"
 	default:
-		return fmt.Sprintf("%d mistakes", mistakes)
+		return fmt.Sprintf("%d mistakes", errors)
 	}
 }
 

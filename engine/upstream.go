@@ -80,10 +80,10 @@ func (s *Server) Follow(uri string) (leave func()) { return s.upstreams.WatchRes
 func (s *Server) refreshUpstreams() time.Duration {
 	s.loading.Lock()
 	defer s.loading.Unlock()
-	began := time.Now()
+	start := time.Now()
 	if s.current.Load() != nil {
-		told := s.last.problems // only loads write it
-		s.logWarnings(s.refresh(), told)
+		previous := s.last.problems // only loads write it
+		s.logWarnings(s.refresh(), previous)
 	}
-	return time.Since(began)
+	return time.Since(start)
 }

@@ -10,7 +10,7 @@ import (
 	"slices"
 )
 
-// Kind is the method by which a principal was authenticated.
+// Kind is the authentication method of a principal.
 type Kind string
 
 const (

@@ -15,8 +15,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// enter joins p to a position, and leaves when the test ends.
-func enter(t *testing.T, p, by *calltree.Position, name, parent string) {
+// join joins p to a position, and leaves when the test ends.
+func join(t *testing.T, p, by *calltree.Position, name, parent string) {
 	t.Helper()
 	leave, err := p.Join(t.Context(), by, name, parent)
 	if err != nil {
@@ -25,7 +25,7 @@ func enter(t *testing.T, p, by *calltree.Position, name, parent string) {
 	t.Cleanup(leave)
 }
 
-func refused(t *testing.T, err error) {
+func wantRejected(t *testing.T, err error) {
 	t.Helper()
 	if refusal, ok := errors.AsType[*scripting.HostError](err); !ok || refusal.Code != scripting.Denied {
 		t.Errorf("got %v", err)
@@ -34,8 +34,8 @@ func refused(t *testing.T, err error) {
 
 func TestPosition_ancestors(t *testing.T) {
 	var client, first, second calltree.Position
-	enter(t, &first, &client, "outer", "c-1")
-	enter(t, &second, &first, "inner", "c-2")
+	join(t, &first, &client, "outer", "c-1")
+	join(t, &second, &first, "inner", "c-2")
 	if client.Depth() != 0 || client.ParentName() != "" || client.ParentID() != "" || client.CallTree() != nil {
 		t.Errorf("a client call is at depth %d, in %q", client.Depth(), client.ParentID())
 	}
@@ -47,10 +47,10 @@ func TestPosition_ancestors(t *testing.T) {
 func TestJoin_maxDepth(t *testing.T) {
 	places := make([]calltree.Position, calltree.MaxDepth+2)
 	for i := range calltree.MaxDepth {
-		enter(t, &places[i+1], &places[i], "t", "c")
+		join(t, &places[i+1], &places[i], "t", "c")
 	}
 	_, err := places[calltree.MaxDepth+1].Join(t.Context(), &places[calltree.MaxDepth], "t", "c")
-	refused(t, err)
+	wantRejected(t, err)
 	if places[0].Exhausted() {
 		t.Error("a tree that is too deep is cancelled")
 	}
@@ -85,7 +85,7 @@ func TestJoin_maxCalls(t *testing.T) {
 func TestJoin_cancelsCurrentRun(t *testing.T) {
 	var client, first calltree.Position
 	client.SetCancel(func(error) { t.Error("a run that has ended is cancelled") })
-	enter(t, &first, &client, "t", "c")
+	join(t, &first, &client, "t", "c")
 	ended := false
 	client.SetCancel(func(error) { ended = true })
 	for range calltree.MaxCalls {
@@ -103,10 +103,10 @@ func TestJoin_maxParallel(t *testing.T) {
 	var client calltree.Position
 	running := make([]calltree.Position, calltree.MaxParallel)
 	for i := range running {
-		enter(t, &running[i], &client, "t", "c")
+		join(t, &running[i], &client, "t", "c")
 	}
 	var deeper calltree.Position
-	enter(t, &deeper, &running[0], "t", "c") // waits for no call of its own depth
+	join(t, &deeper, &running[0], "t", "c") // waits for no call of its own depth
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	var late calltree.Position

@@ -263,17 +263,17 @@ func (c *Catalog) Nearest(ctx context.Context, k Kind, name string, looking poli
 			return e.Address
 		default:
 			addresses = append(addresses, e.Address)
-			if own := c.withoutPrefix(k, e); own != "" && (prefixed[own] == "" || e.Address < prefixed[own]) {
-				prefixed[own] = e.Address
+			if bare := c.withoutPrefix(k, e); bare != "" && (prefixed[bare] == "" || e.Address < prefixed[bare]) {
+				prefixed[bare] = e.Address
 			}
 		}
 	}
-	if whole := prefixed[name]; whole != "" {
-		return whole
+	if full := prefixed[name]; full != "" {
+		return full
 	}
 	near := diag.Suggest(name, slices.AppendSeq(slices.Clone(addresses), maps.Keys(prefixed)))
-	if whole := prefixed[near]; whole != "" && !slices.Contains(addresses, near) {
-		near = whole
+	if full := prefixed[near]; full != "" && !slices.Contains(addresses, near) {
+		near = full
 	}
 	longer := ""
 	if k == Tools || k == Prompts {
@@ -290,9 +290,9 @@ func (c *Catalog) withoutPrefix(k Kind, e *Entry) string {
 	}
 	for i := range c.Upstreams {
 		if u := &c.Upstreams[i]; u.Name == e.Upstream && u.Prefix != "" {
-			own, _ := strings.CutPrefix(e.Address, u.Prefix)
-			if own != e.Address {
-				return own
+			bare, _ := strings.CutPrefix(e.Address, u.Prefix)
+			if bare != e.Address {
+				return bare
 			}
 		}
 	}

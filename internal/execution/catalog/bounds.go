@@ -28,17 +28,17 @@ func authorDefaults(c *definition.Config) callDefaults {
 	if c.Ceiling == nil {
 		return s
 	}
-	most := c.Ceiling.Bounds
-	if most.Timeout > 0 {
-		s.call, s.hook = min(most.Timeout, s.call), min(most.Timeout, s.hook)
+	ceiling := c.Ceiling.Bounds
+	if ceiling.Timeout > 0 {
+		s.call, s.hook = min(ceiling.Timeout, s.call), min(ceiling.Timeout, s.hook)
 	}
-	if most.Memory > 0 {
-		s.memory = min(most.Memory, cmp.Or(s.memory, definition.DefaultMemory))
+	if ceiling.Memory > 0 {
+		s.memory = min(ceiling.Memory, cmp.Or(s.memory, definition.DefaultMemory))
 	}
-	if most.Output > 0 {
-		s.output = min(most.Output, definition.DefaultOutput)
+	if ceiling.Output > 0 {
+		s.output = min(ceiling.Output, definition.DefaultOutput)
 	}
-	s.concurrency = most.Concurrency
+	s.concurrency = ceiling.Concurrency
 	return s
 }
 

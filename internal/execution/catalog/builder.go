@@ -154,14 +154,14 @@ type Sources map[string][]byte
 // Shown returns the files with diagnostics, with secrets masked by [hclfile.Shown]. For a large
 // file this takes longer than the diagnostics themselves.
 func (s Sources) Shown(problems diag.List) map[string][]byte {
-	shown := map[string][]byte{}
+	masked := map[string][]byte{}
 	for _, p := range problems {
 		name := p.Range.File
-		if content, read := s[name]; read && shown[name] == nil {
-			shown[name] = hclfile.RedactSecrets(name, content)
+		if content, read := s[name]; read && masked[name] == nil {
+			masked[name] = hclfile.RedactSecrets(name, content)
 		}
 	}
-	return shown
+	return masked
 }
 
 // build is the state of one build.
@@ -296,14 +296,14 @@ func (b *Builder) newBuild(lock *loader.Lock) *build {
 		strict.Server.Mode = definition.Production
 		config = &strict
 	}
-	config, twice := b.addUpstreams(config)
+	config, duplicates := b.addUpstreams(config)
 	found := &build{
 		config: config, vars: b.config.Config.VarsJSON(), roots: &loader.Resolver{}, authors: authorDefaults(b.config.Config), operators: operatorDefaults(b.config.Config),
 		federated: federated{upstreams: b.resolveUpstreams(config.Upstreams), lock: lock},
 	}
 	found.names = newNames(found.upstreams)
 	found.report(b.config.Problems)
-	found.report(twice)
+	found.report(duplicates)
 	return found
 }
 

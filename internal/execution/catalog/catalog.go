@@ -186,6 +186,7 @@ func covers(t definition.Targets, k Kind, name string) bool {
 	}
 }
 
+// Kind is the kind of an item.
 type Kind = call.Kind
 
 // A template has the kind Templates and covers the resources with matching URIs.

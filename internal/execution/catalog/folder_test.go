@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// found returns the diagnostics of a folder block with these arguments.
-func found(t *testing.T, arguments string) (told []string) {
+// folderDiagnostics returns the diagnostics of a folder block with these arguments.
+func folderDiagnostics(t *testing.T, arguments string) (told []string) {
 	t.Helper()
 	tools := fstest.MapFS{
 		"t.hcl":     {Mode: 0o644, Data: []byte("resource_folder \"docs\" {\n  uri_prefix = \"x://\"\n" + arguments + "}\n")},
@@ -32,7 +32,7 @@ func TestFolder_noMatch(t *testing.T) {
 		"  root = \".\"\n":                          {`error t.hcl:3:10 the path is not a directory in the tools directory`},
 		"":                                          {`error t.hcl:1:1 a resource_folder block needs the argument "root"`},
 	} {
-		if diff := cmp.Diff(want, found(t, arguments)); diff != "" {
+		if diff := cmp.Diff(want, folderDiagnostics(t, arguments)); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", arguments, diff)
 		}
 	}
@@ -62,13 +62,13 @@ resource "own" {
 	}
 }
 
-// shifting is a directory that changes before its files are opened.
-type shifting struct {
+// changingFS is a directory that changes before its files are opened.
+type changingFS struct {
 	fstest.MapFS
 	later fstest.MapFS
 }
 
-func (s shifting) Open(name string) (fs.File, error) { return s.later.Open(name) }
+func (s changingFS) Open(name string) (fs.File, error) { return s.later.Open(name) }
 
 func TestFolder_changedWhileReading(t *testing.T) {
 	const file = `resource_folder "docs" {
@@ -83,7 +83,7 @@ func TestFolder_changedWhileReading(t *testing.T) {
 	}
 	after["t.hcl"], after["docs/grows.md"] = before["t.hcl"], &fstest.MapFile{Mode: 0o644, Data: []byte("333")}
 	delete(after, "docs/goes.md")
-	built := New(Options{Tools: shifting{before, after}}).Build(Change{All: true}, nil)
+	built := New(Options{Tools: changingFS{before, after}}).Build(Change{All: true}, nil)
 	if len(built.Problems) > 0 {
 		t.Errorf("found %v", built.Problems)
 	}

@@ -68,11 +68,11 @@ func (f *build) pathsMoved(granted ...grant.Set) (moved bool) {
 }
 
 // resolvedRoots returns the granted paths that resolve to another path, for the revision.
-func (f *build) resolvedRoots() (told []byte) {
+func (f *build) resolvedRoots() (roots []byte) {
 	eachResolvedPath(f.granted, func(path, real string) {
 		if path != real {
-			told = append(append(told, real...), 0)
+			roots = append(append(roots, real...), 0)
 		}
 	})
-	return told
+	return roots
 }

@@ -293,6 +293,7 @@ type UnavailableError struct {
 	Err error
 }
 
+// Error returns the message for the caller.
 func (e *UnavailableError) Error() string { return e.Message }
 
 // Unwrap returns the error for the operator.

@@ -10,7 +10,7 @@ import (
 	"github.com/mcpd/mcpd/policylang"
 )
 
-// files are tool files, and mcpd.hcl.
+// files returns tool files, and mcpd.hcl.
 func files(contents map[string]string) fstest.MapFS {
 	out := fstest.MapFS{}
 	for name, text := range contents {

@@ -10,21 +10,21 @@ import (
 	"github.com/mcpd/mcpd/internal/language/loader"
 )
 
-// turning is a link that alternates between two targets, while no tool file changes.
-type turning struct {
+// alternatingLink is a link that alternates between two targets, while no tool file changes.
+type alternatingLink struct {
 	*testing.T
 	top, link string
 	builder   *Builder
 }
 
-// newTurning creates the targets "one" and "two", and tools where LINK is the path of the link.
-func newTurning(t *testing.T, makePlace func(path string) error, tools string) *turning {
+// newAlternatingLink creates the targets "one" and "two", and tools where LINK is the path of the link.
+func newAlternatingLink(t *testing.T, makePlace func(path string) error, tools string) *alternatingLink {
 	t.Helper()
 	top, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &turning{T: t, top: top, link: filepath.Join(top, "link")}
+	l := &alternatingLink{T: t, top: top, link: filepath.Join(top, "link")}
 	folder := filepath.Join(top, "tools.d")
 	l.must(os.Mkdir(folder, 0o755))
 	l.must(makePlace(l.place("one")))
@@ -34,17 +34,17 @@ func newTurning(t *testing.T, makePlace func(path string) error, tools string) *
 	return l
 }
 
-func (l *turning) must(err error) {
+func (l *alternatingLink) must(err error) {
 	l.Helper()
 	if err != nil {
 		l.Fatal(err)
 	}
 }
 
-func (l *turning) place(name string) string { return filepath.Join(l.top, name) }
+func (l *alternatingLink) place(name string) string { return filepath.Join(l.top, name) }
 
 // build retargets the link, and returns the tool and the revision of the next build.
-func (l *turning) build(to string) (tool *Item, revision string) {
+func (l *alternatingLink) build(to string) (tool *Item, revision string) {
 	l.Helper()
 	l.must(os.RemoveAll(l.link))
 	if err := os.Symlink(to, l.link); err != nil {
@@ -58,7 +58,7 @@ func (l *turning) build(to string) (tool *Item, revision string) {
 }
 
 // hook returns the only hook.
-func (l *turning) hook() *Hook {
+func (l *alternatingLink) hook() *Hook {
 	l.Helper()
 	for _, h := range l.builder.cache.hooks {
 		return h.hook
@@ -68,7 +68,7 @@ func (l *turning) hook() *Hook {
 }
 
 // check alternates the target, and verifies the resolved paths after each change.
-func (l *turning) check(leads func(tool *Item) []string) {
+func (l *alternatingLink) check(leads func(tool *Item) []string) {
 	l.Helper()
 	for _, to := range []string{"one", "two", "two", "one"} {
 		tool, _ := l.build(to)
@@ -89,7 +89,7 @@ func (l *turning) check(leads func(tool *Item) []string) {
 
 func TestLinks_root(t *testing.T) {
 	makeFolder := func(path string) error { return os.Mkdir(path, 0o755) }
-	l := newTurning(t, makeFolder, `tool "t" {
+	l := newAlternatingLink(t, makeFolder, `tool "t" {
   allow {
     fs "logs" { root = "../link" }
   }
@@ -110,7 +110,7 @@ hook "h" {
 
 func TestLinks_program(t *testing.T) {
 	makeProgram := func(path string) error { return os.WriteFile(path, []byte("#!/bin/sh\n"), 0o755) }
-	l := newTurning(t, makeProgram, `tool "t" {
+	l := newAlternatingLink(t, makeProgram, `tool "t" {
   allow {
     exec "run" { path = "LINK" }
   }
@@ -131,7 +131,7 @@ hook "h" {
 
 func TestLinks_database(t *testing.T) {
 	makeDatabase := func(path string) error { return os.WriteFile(path, nil, 0o644) }
-	l := newTurning(t, makeDatabase, `tool "t" {
+	l := newAlternatingLink(t, makeDatabase, `tool "t" {
   allow {
     sql "shop" {
       driver = "sqlite"

@@ -78,7 +78,7 @@ func (o *Offer) CompletionInput(argument string, request json.RawMessage) (args 
 		Params map[string]string `json:"params"`
 	}
 	if len(request) > 0 && json.Unmarshal(request, &typed) != nil {
-		return nil, nil, errors.New("a completion takes a value and what is filled in, all of them strings")
+		return nil, nil, errors.New("a completion takes a value and params, all of them strings")
 	}
 	args = map[string]any{}
 	params := map[string]string{}

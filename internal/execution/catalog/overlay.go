@@ -332,7 +332,7 @@ func (o *overlay) catalog(entries []*Entry) *Catalog {
 	return &c
 }
 
-// revision is the revision of the base if there are no offers. It includes left-out items, so that
+// revision returns the revision of the base if there are no offers. It includes left-out items, so that
 // a change of them changes the status.
 func (o *overlay) revision(entries []*Entry) string {
 	if len(entries) == 0 && len(o.excluded) == 0 && len(o.offers.Instructions) == 0 && o.offers.Accepted == ([32]byte{}) {

@@ -16,16 +16,16 @@ import (
 	"github.com/mcpd/mcpd/internal/language/schema"
 )
 
-// offering returns a tool of the upstream "lab" with this schema.
-func offering(name, input string) *Item {
+// newOffering returns a tool of the upstream "lab" with this schema.
+func newOffering(name, input string) *Item {
 	i := &Item{Kind: Tools, Name: name, Address: name, Upstream: "lab", Schemas: Schemas{PolicySchema: json.RawMessage(input)}, Key: sha256.Sum256([]byte(name + input))}
 	i.Input, _ = schema.Compile(json.RawMessage(input), diag.Range{}, nil)
 	i.Finalize()
 	return i
 }
 
-// overlaid builds valid files, and adds offers.
-func overlaid(t *testing.T, b *Builder, change Change, offers Offers) *Catalog {
+// buildOverlay builds valid files, and adds offers.
+func buildOverlay(t *testing.T, b *Builder, change Change, offers Offers) *Catalog {
 	t.Helper()
 	built := b.Build(change, nil)
 	if built.Problems.HasErrors() {
@@ -38,8 +38,8 @@ func overlaid(t *testing.T, b *Builder, change Change, offers Offers) *Catalog {
 	return c
 }
 
-// accepting returns a lock file that accepts tools.
-func accepting(accepted *Accepted) func([]definition.Upstream, LockFile) Accepted {
+// acceptedFrom returns a lock file that accepts tools.
+func acceptedFrom(accepted *Accepted) func([]definition.Upstream, LockFile) Accepted {
 	return func([]definition.Upstream, LockFile) Accepted { return *accepted }
 }
 
@@ -61,14 +61,14 @@ func TestOverlay_localNamesWin(t *testing.T) {
 		served    []string
 		left      []string
 	}{
-		{"what fits", "own", []*Item{offering("read", numbered)}, []string{"own", "read"}, nil},
-		{"a tool that the rule does not fit", "mine", []*Item{offering("read", lettered)}, []string{"mine"}, []string{"read unruled"}},
-		{"a name of a file", "yours", []*Item{offering("read", numbered), offering("yours", numbered)}, []string{"read", "yours"}, []string{"yours taken"}},
-		{"a file that takes a name which serves", "read", []*Item{offering("read", numbered)}, []string{"read"}, []string{"read taken"}},
+		{"what fits", "own", []*Item{newOffering("read", numbered)}, []string{"own", "read"}, nil},
+		{"a tool that the rule does not fit", "mine", []*Item{newOffering("read", lettered)}, []string{"mine"}, []string{"read unruled"}},
+		{"a name of a file", "yours", []*Item{newOffering("read", numbered), newOffering("yours", numbered)}, []string{"read", "yours"}, []string{"yours taken"}},
+		{"a file that takes a name which serves", "read", []*Item{newOffering("read", numbered)}, []string{"read"}, []string{"read taken"}},
 		{"nothing", "ours", nil, []string{"ours"}, nil},
 	} {
 		tools["t.hcl"].Data = []byte("tool \"" + step.own + "\" {\n  input \"n\" { type = integer }\n  run = \"return 1;\"\n}")
-		c := overlaid(t, b, Change{All: true}, Offers{Items: step.offered})
+		c := buildOverlay(t, b, Change{All: true}, Offers{Items: step.offered})
 		b.Commit(c)
 		var served, left []string
 		for _, e := range c.Entries[Tools] {
@@ -96,7 +96,7 @@ func TestOverlay_revision(t *testing.T) {
 		c, _ := b.Overlay(base, o)
 		return c.Revision
 	}
-	read := Offers{Items: []*Item{offering("lab_read", numbered)}}
+	read := Offers{Items: []*Item{newOffering("lab_read", numbered)}}
 	left := Offers{LeftOut: []LeftOut{NewLeftOut(Tools, "lab_read", "lab", "no")}}
 	served, again := of(read), of(read)
 	if of(Offers{}) != base.Revision || served == base.Revision || of(left) == base.Revision || of(left) == served || served != again {
@@ -108,7 +108,7 @@ func TestOverlay_foreignPrefix(t *testing.T) {
 	config := files(map[string]string{"mcpd.hcl": "upstream \"lab\" {\n  url = \"https://lab.test/mcp\"\n  prefix = \"\"\n  rename = { theirs = \"crm_ours\" }\n}\n" +
 		"upstream \"crm\" {\n  url = \"https://crm.test/mcp\"\n  rename = { delete = \"erase\" }\n}\nupstream \"crm_eu\" { url = \"https://eu.test/mcp\" }\n"})
 	of := func(upstream string, kind Kind, name string) *Item {
-		i := offering(name, `{"type":"object"}`)
+		i := newOffering(name, `{"type":"object"}`)
 		i.Upstream, i.Kind = upstream, kind
 		return i
 	}
@@ -117,7 +117,7 @@ func TestOverlay_foreignPrefix(t *testing.T) {
 		of("lab", Tools, "erase"), of("lab", Prompts, "erase"), of("lab", Resources, "erase"), of("lab", Resources, "crm_ours"),
 		of("crm", Tools, "crm_list"), of("crm", Tools, "crm_eu_list"), of("crm_eu", Tools, "crm_eu_get"),
 	}
-	c := overlaid(t, New(Options{Config: config, ConfigPath: "mcpd.hcl"}), Change{All: true}, Offers{Items: offered, Known: []ToolName{{"lab", "get"}}})
+	c := buildOverlay(t, New(Options{Config: config, ConfigPath: "mcpd.hcl"}), Change{All: true}, Offers{Items: offered, Known: []ToolName{{"lab", "get"}}})
 	var served, left []string
 	for _, entries := range c.Entries {
 		for _, e := range entries {
@@ -147,7 +147,7 @@ func TestOverlay_foreignPrefix(t *testing.T) {
 // An item with a name that another block assigns by a rename is left out, in any order.
 func TestOverlay_renameTakesName(t *testing.T) {
 	config := files(map[string]string{"mcpd.hcl": "upstream \"lab\" { url = \"https://lab.test/mcp\" }\nupstream \"crm\" {\n  url = \"https://crm.test/mcp\"\n  rename = { find = \"lab_get\" }\n}\n"})
-	c := overlaid(t, New(Options{Config: config, ConfigPath: "mcpd.hcl"}), Change{All: true}, Offers{Items: []*Item{offering("lab_get", `{"type":"object"}`)}, Known: []ToolName{{"lab", "lab_get"}}})
+	c := buildOverlay(t, New(Options{Config: config, ConfigPath: "mcpd.hcl"}), Change{All: true}, Offers{Items: []*Item{newOffering("lab_get", `{"type":"object"}`)}, Known: []ToolName{{"lab", "lab_get"}}})
 	if len(c.LeftOut) != 1 || !c.LeftOut[0].NameConflict || c.LeftOut[0].Reason != `the upstream "crm" renames one of its items to that name` {
 		t.Errorf("left out are %+v", c.LeftOut)
 	}
@@ -157,7 +157,7 @@ func TestOverlay_renameTakesName(t *testing.T) {
 // the first block does.
 func TestOverlay_oneNameOfTwoUpstreams(t *testing.T) {
 	config := files(map[string]string{"mcpd.hcl": "upstream \"evil\" {\n  url = \"https://evil.test/mcp\"\n  prefix = \"\"\n}\nupstream \"lab\" {\n  url = \"https://lab.test/mcp\"\n  prefix = \"\"\n}\n"})
-	good, evil := offering("x", `{"type":"object"}`), offering("x", `{"type":"object"}`)
+	good, evil := newOffering("x", `{"type":"object"}`), newOffering("x", `{"type":"object"}`)
 	evil.Upstream, evil.Key = "evil", sha256.Sum256([]byte("evil"))
 	b := New(Options{Config: config, ConfigPath: "mcpd.hcl"})
 	accepted := []ToolName{{"lab", "x"}}
@@ -175,7 +175,7 @@ func TestOverlay_oneNameOfTwoUpstreams(t *testing.T) {
 		{"offered no more", Offers{Items: []*Item{evil}, Known: accepted}, ""},
 		{"both accepted", Offers{Items: []*Item{evil, good}, Known: []ToolName{{"evil", "x"}, {"lab", "x"}}}, "evil"},
 	} {
-		c := overlaid(t, b, Change{}, step.offers)
+		c := buildOverlay(t, b, Change{}, step.offers)
 		got := ""
 		if e := c.Entry(Tools, "x"); e != nil {
 			got = e.Upstream
@@ -191,7 +191,7 @@ func TestBuild_namesOfUpstreams(t *testing.T) {
 	const upstreams = "upstream \"lab\" { url = \"https://lab.test/mcp\" }\nupstream \"crm\" {\n  url    = \"https://crm.test/mcp\"\n  prefix = \"\"\n}\n"
 	config := files(map[string]string{"mcpd.hcl": ""})
 	tools := files(map[string]string{"t.hcl": "tool \"wipe_disk\" { run = \"return 1;\" }"})
-	get, drop, bare := offering("lab_get", `{"type":"object"}`), offering("lab_drop", `{"type":"object"}`), offering("bare", `{"type":"object"}`)
+	get, drop, bare := newOffering("lab_get", `{"type":"object"}`), newOffering("lab_drop", `{"type":"object"}`), newOffering("bare", `{"type":"object"}`)
 	bare.Upstream = "crm"
 	all := Offers{Items: []*Item{get, drop, bare}}
 	both := Accepted{Known: []ToolName{{"lab", "lab_get"}, {"lab", "lab_drop"}, {"crm", "bare"}}, Upstreams: []string{"lab", "crm"}}
@@ -217,14 +217,14 @@ func TestBuild_namesOfUpstreams(t *testing.T) {
 		{"a pattern for what is offered", "lab_d*", Accepted{}, all, nil},
 	} {
 		config["mcpd.hcl"].Data = []byte(upstreams + "policy \"no\" {\n  tools  = [\"" + row.tool + "\"]\n  deny   = \"call.via == 'code'\"\n  reason = \"no\"\n}\n")
-		b := New(Options{Tools: tools, Config: config, ConfigPath: "mcpd.hcl", Accepted: accepting(&row.accepted)})
+		b := New(Options{Tools: tools, Config: config, ConfigPath: "mcpd.hcl", Accepted: acceptedFrom(&row.accepted)})
 		built := b.Build(Change{All: true}, nil)
 		problems := built.Problems
 		if !problems.HasErrors() {
 			_, warnings := b.Overlay(built.Base, row.offers)
 			problems = append(problems, warnings...)
 		}
-		if diff := cmp.Diff(row.want, told(problems)); diff != "" {
+		if diff := cmp.Diff(row.want, diagnosticLines(problems)); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", row.what, diff)
 		}
 	}
@@ -233,21 +233,21 @@ func TestBuild_namesOfUpstreams(t *testing.T) {
 // Policies and limit keys are checked against the tools in mcpd.lock, whatever their server offers.
 func TestBuild_rulesFitTheLock(t *testing.T) {
 	const upstream = "upstream \"lab\" { url = \"https://lab.test/mcp\" }\n"
-	accepted := Accepted{Items: []*Item{offering("lab_read", lettered)}, Known: []ToolName{{"lab", "lab_read"}}, Upstreams: []string{"lab"}}
+	accepted := Accepted{Items: []*Item{newOffering("lab_read", lettered)}, Known: []ToolName{{"lab", "lab_read"}}, Upstreams: []string{"lab"}}
 	for rule, want := range map[string]string{
 		"policy \"p\" {\n  tools  = [\"lab_*\"]\n  deny   = \"args.n > 5\"\n  reason = \"no\"\n}\n":     `mcpd.hcl:4:18: error: tool "lab_read" has no argument "n"`,
 		"limit \"l\" {\n  tools = [\"lab_read\"]\n  key   = \"string(args.n)\"\n  rate  = \"1/s\"\n}\n": `mcpd.hcl:4:24: error: tool "lab_read" has no argument "n"`,
 	} {
-		b := New(Options{Config: files(map[string]string{"mcpd.hcl": upstream + rule}), ConfigPath: "mcpd.hcl", Accepted: accepting(&accepted)})
-		if got := told(b.Build(Change{All: true}, nil).Problems); len(got) != 1 || !strings.HasPrefix(got[0], want) {
+		b := New(Options{Config: files(map[string]string{"mcpd.hcl": upstream + rule}), ConfigPath: "mcpd.hcl", Accepted: acceptedFrom(&accepted)})
+		if got := diagnosticLines(b.Build(Change{All: true}, nil).Problems); len(got) != 1 || !strings.HasPrefix(got[0], want) {
 			t.Errorf("got %q, want %s", got, want)
 		}
 	}
 	fits := "policy \"p\" {\n  tools  = [\"lab_*\"]\n  deny   = \"has(args.m) && args.m > 5\"\n  reason = \"no\"\n}\n"
-	b := New(Options{Config: files(map[string]string{"mcpd.hcl": upstream + fits}), ConfigPath: "mcpd.hcl", Accepted: accepting(&accepted)})
-	c := overlaid(t, b, Change{All: true}, Offers{Items: []*Item{offering("lab_read", lettered)}})
+	b := New(Options{Config: files(map[string]string{"mcpd.hcl": upstream + fits}), ConfigPath: "mcpd.hcl", Accepted: acceptedFrom(&accepted)})
+	c := buildOverlay(t, b, Change{All: true}, Offers{Items: []*Item{newOffering("lab_read", lettered)}})
 	compiled := c.Entry(Tools, "lab_read").Rules[0].Compiled
-	if again := overlaid(t, b, Change{All: true}, Offers{Items: []*Item{offering("lab_read", lettered)}}); again.Entry(Tools, "lab_read").Rules[0].Compiled != compiled {
+	if again := buildOverlay(t, b, Change{All: true}, Offers{Items: []*Item{newOffering("lab_read", lettered)}}); again.Entry(Tools, "lab_read").Rules[0].Compiled != compiled {
 		t.Error("a policy was compiled twice")
 	}
 }
@@ -273,8 +273,8 @@ func TestOverlay_firstUse(t *testing.T) {
 		{"a name of another server", rule("crm_write", "call.via == 'code'"), 2, false},
 	} {
 		config := files(map[string]string{"mcpd.hcl": upstream + "upstream \"crm\" { url = \"https://crm.test/mcp\" }\n" + row.rules})
-		c := overlaid(t, New(Options{Config: config, ConfigPath: "mcpd.hcl"}), Change{All: true}, Offers{
-			Items: []*Item{offering("lab_read", lettered), offering("lab_write", numbered)}, First: map[string][]string{"lab": {"lab_read", "lab_write"}}, Silent: []string{"crm"},
+		c := buildOverlay(t, New(Options{Config: config, ConfigPath: "mcpd.hcl"}), Change{All: true}, Offers{
+			Items: []*Item{newOffering("lab_read", lettered), newOffering("lab_write", numbered)}, First: map[string][]string{"lab": {"lab_read", "lab_write"}}, Silent: []string{"crm"},
 		})
 		unruled := 0
 		for _, l := range c.LeftOut {
@@ -288,8 +288,8 @@ func TestOverlay_firstUse(t *testing.T) {
 	}
 }
 
-// told returns the diagnostics as lines.
-func told(problems diag.List) (lines []string) {
+// diagnosticLines returns the diagnostics as lines.
+func diagnosticLines(problems diag.List) (lines []string) {
 	for _, p := range problems.Sort() {
 		lines = append(lines, p.String())
 	}

@@ -63,13 +63,13 @@ func TestOverlay_boundOfRules(t *testing.T) {
 	tools := fstest.MapFS{"t.hcl": {Mode: 0o644, Data: []byte("tool \"own\" {\n  input \"n\" { type = integer }\n  run = \"return 1\"\n}\n" +
 		"policy \"p\" {\n  deny   = \"args.n == 1\"\n  reason = \"no\"\n}\n")}}
 	with := func(i int) *Item {
-		return offering(fmt.Sprintf("lab_%d", i), fmt.Sprintf(`{"type":"object","properties":{"n":{"type":"number"},"i%d":{"type":"number"}}}`, i))
+		return newOffering(fmt.Sprintf("lab_%d", i), fmt.Sprintf(`{"type":"object","properties":{"n":{"type":"number"},"i%d":{"type":"number"}}}`, i))
 	}
 	b := New(Options{Tools: tools, Config: config, ConfigPath: "mcpd.hcl"})
 	b.maxPolicies = 3
 	offers := Offers{Items: []*Item{with(1), with(2), with(3), with(5)}, Known: []ToolName{{"lab", "lab_5"}}}
 	for range 2 { // the second time with compiled policies
-		c := overlaid(t, b, Change{All: true}, offers)
+		c := buildOverlay(t, b, Change{All: true}, offers)
 		var served, left []string
 		for _, e := range c.Entries[Tools] {
 			served = append(served, e.Name)

@@ -105,11 +105,11 @@ func (b *replyHandler) Run(ctx context.Context, i Invocation) (scripting.Outcome
 	if err != nil || outcome.Result == nil {
 		return outcome, err
 	}
-	made, err := b.reply(&i, outcome.Result)
+	encoded, err := b.reply(&i, outcome.Result)
 	if err != nil {
 		return scripting.Outcome{Failure: &scripting.Failure{Kind: scripting.Thrown, Message: err.Error()}}, nil
 	}
-	return replyOutcome(made), nil
+	return replyOutcome(encoded), nil
 }
 
 func (c *compiler) template(def *definition.Template) *compiledItem {

@@ -25,7 +25,7 @@ type Stage struct {
 // would have. The disk is not accessed again: a test uses no paths, so it does not matter whether
 // the paths of other values exist here.
 func (b *Builder) Stage(c *Catalog, registered []*Item) {
-	kept := b.stages
+	caches := b.stages
 	b.stages = map[string]buildCache{}
 	c.stages = map[string]*Stage{}
 	for i := range c.Tests {
@@ -37,7 +37,7 @@ func (b *Builder) Stage(c *Catalog, registered []*Item) {
 		if len(c.stages) == maxStages {
 			break
 		}
-		c.stages[name] = b.stage(c, name, test.Vars, kept[name], registered)
+		c.stages[name] = b.stage(c, name, test.Vars, caches[name], registered)
 	}
 	b.tree.KeepStages(func(name string) bool { return c.stages[name] != nil })
 }
@@ -69,12 +69,12 @@ func (b *Builder) stage(c *Catalog, name string, vars map[string]json.RawMessage
 	defined, problems := s.tree.Stage(name, found.config)
 	found.report(problems)
 	base := s.assemble(found, defined, registered)
-	made := &Stage{problems: found.problems.Sort()}
-	if !made.problems.HasErrors() {
-		made.catalog, _ = s.Overlay(base, c.offers)
+	stage := &Stage{problems: found.problems.Sort()}
+	if !stage.problems.HasErrors() {
+		stage.catalog, _ = s.Overlay(base, c.offers)
 	}
 	b.stages[name] = s.cache
-	return made
+	return stage
 }
 
 func errorsOf(l diag.List) diag.List {

@@ -52,12 +52,12 @@ type unnamed struct {
 	Quote string `json:"it's\\"`
 }
 
-// decodes compares the decoder with encoding/json.
-func decodes[In any](t *testing.T, text string) {
+// checkDecode compares the decoder with encoding/json.
+func checkDecode[In any](t *testing.T, text string) {
 	t.Helper()
 	var want In
 	wantErr := json.Unmarshal([]byte(text), &want)
-	got, err := gofunc.NewDecoder[In]().Decode(decoded(t, text), []byte(text))
+	got, err := gofunc.NewDecoder[In]().Decode(decodeArgs(t, text), []byte(text))
 	if (err != nil) != (wantErr != nil) {
 		t.Errorf("%s: %v, encoding/json says %v", text, err, wantErr)
 	}
@@ -66,7 +66,7 @@ func decodes[In any](t *testing.T, text string) {
 	}
 }
 
-func decoded(t *testing.T, text string) (args map[string]any) {
+func decodeArgs(t *testing.T, text string) (args map[string]any) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(text), &args); err != nil {
 		t.Fatal(err)
@@ -78,13 +78,13 @@ func TestDecode_likeEncodingJSON(t *testing.T) {
 	for _, text := range []string{
 		`{}`, `{"text":"a\u00e9\n","yes":true,"real":1.5}`, `{"text":null}`, `{"text":1}`, `{"yes":"no"}`, `{"real":"1"}`, `{"Left":"x","own":1}`,
 	} {
-		decodes[plain](t, text)
+		checkDecode[plain](t, text)
 	}
-	decodes[rich](t, `{"text":"a","upper":"b","list":[1,2],"when":"2026-07-28T00:00:00Z","number":12,"quoted":"3","inner":{"A":4}}`)
-	decodes[renamed](t, `{"upper":"b"}`)
-	decodes[quoted](t, `{"n":"3"}`)
-	decodes[unnamed](t, `{"it's\\":"x","Quote":"y"}`)
-	decodes[map[string]any](t, `{"a":{"b":1}}`)
+	checkDecode[rich](t, `{"text":"a","upper":"b","list":[1,2],"when":"2026-07-28T00:00:00Z","number":12,"quoted":"3","inner":{"A":4}}`)
+	checkDecode[renamed](t, `{"upper":"b"}`)
+	checkDecode[quoted](t, `{"n":"3"}`)
+	checkDecode[unnamed](t, `{"it's\\":"x","Quote":"y"}`)
+	checkDecode[map[string]any](t, `{"a":{"b":1}}`)
 }
 
 // 1.0 is an integer, unlike in encoding/json.
@@ -112,7 +112,7 @@ func TestDecode_integerWithFractionAmongOthers(t *testing.T) {
 
 func TestDecode_errorPath(t *testing.T) {
 	for text, path := range map[string]string{`{"a/list":[1],"when":"soon"}`: "/when", `{"a/list":[1e300]}`: "/a~1list"} {
-		_, err := gofunc.NewDecoder[mixed]().Decode(decoded(t, text), []byte(text))
+		_, err := gofunc.NewDecoder[mixed]().Decode(decodeArgs(t, text), []byte(text))
 		if want := path + " is not of the form that the tool can read"; err == nil || err.Error() != want {
 			t.Errorf("%s: got %v, want %s", text, err, want)
 		}

@@ -15,20 +15,20 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// told records the calls of CallEnded.
-type told struct {
+// notifier records the calls of CallEnded.
+type notifier struct {
 	mu      sync.Mutex
 	reasons []error
 	at      time.Time
 }
 
-func (l *told) CallEnded(_ context.Context, reason error) {
+func (l *notifier) CallEnded(_ context.Context, reason error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.reasons, l.at = append(l.reasons, reason), time.Now()
 }
 
-func (l *told) all() []error {
+func (l *notifier) all() []error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.reasons
@@ -43,7 +43,7 @@ func TestRun_returnsInTime(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
 				var w gofunc.Watchdog
-				var late told
+				var late notifier
 				twice := function(func(_ context.Context, _ string, in int) (int, error) {
 					time.Sleep(takes)
 					return 2 * in, nil
@@ -82,7 +82,7 @@ func TestRun_detaches(t *testing.T) {
 				defer cancel()
 				began := time.Now()
 				var w gofunc.Watchdog
-				var late told
+				var late notifier
 				stuck := function(func(context.Context, string, int) (int, error) {
 					time.Sleep(time.Hour)
 					return 1, nil
@@ -102,15 +102,15 @@ func TestRun_detaches(t *testing.T) {
 	}
 }
 
-// slow delays the response to the client.
-type slow struct {
-	told
+// slowNotifier delays the response to the client.
+type slowNotifier struct {
+	notifier
 	answered chan struct{}
 }
 
-func (l *slow) CallEnded(ctx context.Context, reason error) {
+func (l *slowNotifier) CallEnded(ctx context.Context, reason error) {
 	time.Sleep(time.Second)
-	l.told.CallEnded(ctx, reason)
+	l.notifier.CallEnded(ctx, reason)
 	close(l.answered)
 }
 
@@ -120,7 +120,7 @@ func TestRun_waitsForNotifier(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		var w gofunc.Watchdog
-		late := slow{answered: make(chan struct{})}
+		late := slowNotifier{answered: make(chan struct{})}
 		deaf := function(func(ctx context.Context, _ string, _ int) (int, error) {
 			<-ctx.Done()
 			time.Sleep(time.Millisecond)
@@ -140,7 +140,7 @@ func TestRun_waitsForNotifier(t *testing.T) {
 func TestRun_goexit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var w gofunc.Watchdog
-		var late told
+		var late notifier
 		exits := function(func(context.Context, string, int) (int, error) {
 			runtime.Goexit()
 			return 1, nil
@@ -167,7 +167,7 @@ func TestRun_parallel(t *testing.T) {
 			all.Go(func() {
 				ctx, cancel := context.WithTimeout(t.Context(), 250*time.Millisecond+time.Microsecond)
 				defer cancel()
-				var late told
+				var late notifier
 				waits := function(func(context.Context, string, int) (int, error) {
 					time.Sleep(takes)
 					return 1, nil
@@ -186,7 +186,7 @@ func TestRun_panic(t *testing.T) {
 	var w gofunc.Watchdog
 	panics := function(func(context.Context, string, int) (int, error) { panic("boom") })
 	for name, run := range map[string]func() (scripting.Outcome, error){
-		"on the goroutine of the call": func() (scripting.Outcome, error) { return panics.Run(t.Context(), &w, &told{}, "", 1) },
+		"on the goroutine of the call": func() (scripting.Outcome, error) { return panics.Run(t.Context(), &w, &notifier{}, "", 1) },
 		"on its own":                   func() (scripting.Outcome, error) { return panics.RunDetached(t.Context(), "", 1) },
 	} {
 		outcome, err := run()
@@ -202,7 +202,7 @@ func TestRun_noGoroutine(t *testing.T) {
 	here := runtime.NumGoroutine()
 	counts := function(func(context.Context, string, int) (int, error) { return runtime.NumGoroutine(), nil })
 	for range 1000 {
-		outcome, err := counts.Run(t.Context(), &w, &told{}, "", 1)
+		outcome, err := counts.Run(t.Context(), &w, &notifier{}, "", 1)
 		if err != nil || outcome.Result == nil {
 			t.Fatal(err)
 		}
@@ -216,7 +216,7 @@ func TestRun_noGoroutine(t *testing.T) {
 func TestWatchdog_stuckFunction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var w gofunc.Watchdog
-		var late told
+		var late notifier
 		var all sync.WaitGroup
 		defer all.Wait()
 		var given []weak.Pointer[[64]int]

@@ -101,13 +101,13 @@ func TestRunner_slowHook(t *testing.T) {
 	flush(t, r)
 }
 
-// hanging is a hook that hangs until it is cut short, and records the phases of each call.
-type hanging struct {
+// hangingHook is a hook that hangs until it is cut short, and records the phases of each call.
+type hangingHook struct {
 	mu    sync.Mutex
 	begun map[int]string
 }
 
-func (h *hanging) run(ctx context.Context, event string) (scripting.Outcome, error) {
+func (h *hangingHook) run(ctx context.Context, event string) (scripting.Outcome, error) {
 	var call int
 	var phase string
 	if _, err := fmt.Sscan(event, &call, &phase); err != nil {
@@ -133,7 +133,7 @@ func TestRunner_hangingHook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const clients, each, size = 64, 32, 8 << 10
 		const fill = 16<<20/(size+256) + 1
-		hang, logged := &hanging{begun: map[int]string{}}, &bytes.Buffer{}
+		hang, logged := &hangingHook{begun: map[int]string{}}, &bytes.Buffer{}
 		r := logging(logged, hang.run)
 		h := r.Hook(hooks.Spec{Name: "pager", Timeout: time.Hour})
 		for call := range fill {

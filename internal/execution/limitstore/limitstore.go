@@ -43,19 +43,19 @@ func New(shared *call.SharedLimits, now func() time.Time, logger *slog.Logger) (
 	if shared == nil {
 		return memory, nil
 	}
-	own := *shared
+	options := *shared
 	switch {
-	case own.Store == nil:
+	case options.Store == nil:
 		return nil, errors.New("the limit store is nil")
-	case len(own.Secret) < minSecret:
-		return nil, fmt.Errorf("the limit secret has %d bytes; use at least %d random bytes", len(own.Secret), minSecret)
-	case own.Timeout < 0:
+	case len(options.Secret) < minSecret:
+		return nil, fmt.Errorf("the limit secret has %d bytes; use at least %d random bytes", len(options.Secret), minSecret)
+	case options.Timeout < 0:
 		return nil, errors.New("the limit timeout is negative")
-	case own.Timeout == 0:
-		own.Timeout = defaultTimeout
+	case options.Timeout == 0:
+		options.Timeout = defaultTimeout
 	}
-	own.Secret = slices.Clone(own.Secret)
-	return &externalStore{SharedLimits: own, memory: memory, prefix: rand.Text() + "-", slots: make(chan struct{}, maxInFlight), logger: logger}, nil
+	options.Secret = slices.Clone(options.Secret)
+	return &externalStore{SharedLimits: options, memory: memory, prefix: rand.Text() + "-", slots: make(chan struct{}, maxInFlight), logger: logger}, nil
 }
 
 // Close waits until all calls of the external store have ended, at most for the time of one call
@@ -118,9 +118,9 @@ func (c *externalStore) Take(ctx context.Context, charges []ratelimit.Charge) (*
 func (c *externalStore) Release(charges []ratelimit.Charge) {
 	shared, local := splitLocal(charges)
 	c.memory.Release(local)
-	asked, _ := c.storeCharges(shared)
-	if held := leases(asked); len(held) > 0 {
-		c.releaseLeases(held)
+	charged, _ := c.storeCharges(shared)
+	if leased := leases(charged); len(leased) > 0 {
+		c.releaseLeases(leased)
 	}
 }
 
@@ -142,18 +142,18 @@ func splitLocal(charges []ratelimit.Charge) (shared, local []ratelimit.Charge) {
 }
 
 func (c *externalStore) takeShared(ctx context.Context, shared []ratelimit.Charge) (*ratelimit.Rejection, error) {
-	asked, limits := c.storeCharges(shared)
-	if len(asked) == 0 {
+	charged, limits := c.storeCharges(shared)
+	if len(charged) == 0 {
 		return nil, nil
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, min(c.Timeout, shared[0].MaxDuration), errStoreTimeout)
 	defer cancel()
 	var verdict call.LimitVerdict
-	held := leases(asked)
+	leased := leases(charged)
 	err := c.callStore(ctx, func(ctx context.Context) (err error) {
-		verdict, err = c.Store.Take(ctx, asked)
+		verdict, err = c.Store.Take(ctx, charged)
 		return err
-	}, func() { c.releaseUncertain(held) })
+	}, func() { c.releaseUncertain(leased) })
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("limit store: %w", err)
@@ -171,7 +171,7 @@ func (c *externalStore) takeShared(ctx context.Context, shared []ratelimit.Charg
 
 // storeCharges returns the charges for the external store, and their limits. A charge without a
 // rate and a concurrency is omitted.
-func (c *externalStore) storeCharges(shared []ratelimit.Charge) (asked []call.LimitCharge, limits []*ratelimit.Limit) {
+func (c *externalStore) storeCharges(shared []ratelimit.Charge) (charged []call.LimitCharge, limits []*ratelimit.Limit) {
 	for i := range shared {
 		charge := &shared[i]
 		l := charge.Limit
@@ -185,9 +185,9 @@ func (c *externalStore) storeCharges(shared []ratelimit.Charge) (asked []call.Li
 		if l.Concurrency > 0 {
 			a.Place = c.prefix + strconv.FormatUint(charge.Lease, 36)
 		}
-		asked, limits = append(asked, a), append(limits, l)
+		charged, limits = append(charged, a), append(limits, l)
 	}
-	return asked, limits
+	return charged, limits
 }
 
 func (c *externalStore) key(charge *ratelimit.Charge) string {
@@ -198,8 +198,8 @@ func (c *externalStore) key(charge *ratelimit.Charge) string {
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-func leases(asked []call.LimitCharge) []call.LimitCharge {
-	return slices.DeleteFunc(slices.Clone(asked), func(a call.LimitCharge) bool { return a.Place == "" })
+func leases(charged []call.LimitCharge) []call.LimitCharge {
+	return slices.DeleteFunc(slices.Clone(charged), func(a call.LimitCharge) bool { return a.Place == "" })
 }
 
 var errStoreTimeout = errors.New("the store did not respond in time")
@@ -243,23 +243,23 @@ func recoverPanic(ctx context.Context, question func(context.Context) error) (er
 	return question(ctx)
 }
 
-func (c *externalStore) releaseLeases(held []call.LimitCharge) {
+func (c *externalStore) releaseLeases(leased []call.LimitCharge) {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), c.Timeout, errStoreTimeout)
 	defer cancel()
-	if err := c.callStore(ctx, func(ctx context.Context) error { return c.Store.Release(ctx, held) }, func() {}); err != nil {
+	if err := c.callStore(ctx, func(ctx context.Context) error { return c.Store.Release(ctx, leased) }, func() {}); err != nil {
 		c.logReleaseFailure(err)
 	}
 }
 
 // releaseUncertain releases places that the store may have taken, in the goroutine that called
 // Take.
-func (c *externalStore) releaseUncertain(held []call.LimitCharge) {
-	if len(held) == 0 {
+func (c *externalStore) releaseUncertain(leased []call.LimitCharge) {
+	if len(leased) == 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), c.Timeout)
 	defer cancel()
-	if err := recoverPanic(ctx, func(ctx context.Context) error { return c.Store.Release(ctx, held) }); err != nil {
+	if err := recoverPanic(ctx, func(ctx context.Context) error { return c.Store.Release(ctx, leased) }); err != nil {
 		c.logReleaseFailure(err)
 	}
 }

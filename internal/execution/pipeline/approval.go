@@ -40,11 +40,11 @@ const maxApprovalRounds = 3
 // digest returns the hash of the question. The suspension is also bound to the principal, the
 // definition and the arguments.
 func (a *approval) digest() [sha256.Size]byte {
-	var told []byte
+	var question []byte
 	for _, c := range a.reasons {
-		told = fmt.Appendf(told, "%q%q", c.policy.Name, c.reason)
+		question = fmt.Appendf(question, "%q%q", c.policy.Name, c.reason)
 	}
-	return sha256.Sum256(told)
+	return sha256.Sum256(question)
 }
 
 // requestApproval asks the user to approve the call. It denies the call if it cannot ask.
@@ -60,7 +60,7 @@ func (x *execution) requestApproval(ctx context.Context, pause suspend.Suspensio
 	message, whole := x.approvalMessage()
 	if !whole {
 		x.approval.set(audit.ApprovalUnasked, reasonLong, [sha256.Size]byte{})
-		return call.Result{}, x.approvalError(ctx, "the call needs the approval of a user, and what they would have to read is too long to be shown whole")
+		return call.Result{}, x.approvalError(ctx, "the call needs the approval of a user, but the question is too long to show; shorten the arguments")
 	}
 	x.approval.set(audit.ApprovalUnasked, reasonServer, [sha256.Size]byte{})
 	open, err := pause.RequestApproval(message, x.approval.digest())
@@ -89,11 +89,11 @@ func (x *execution) approvalError(ctx context.Context, reason string) *call.Erro
 	if len(x.approval.reasons) == 0 { // a reload has removed them since the user was asked
 		return &call.Error{Code: call.PolicyDenied, Message: reason, DeniedBy: DeniedByApproval}
 	}
-	least := slices.MaxFunc(x.approval.reasons, func(a, b approvalReason) int { return disclosureRank(a.policy) - disclosureRank(b.policy) })
-	return x.denied(ctx, least.policy, policylang.Decision{Reason: reason})
+	strictest := slices.MaxFunc(x.approval.reasons, func(a, b approvalReason) int { return disclosureRank(a.policy) - disclosureRank(b.policy) })
+	return x.denied(ctx, strictest.policy, policylang.Decision{Reason: reason})
 }
 
-// disclosureRank is higher if a policy discloses less.
+// disclosureRank returns a number that is higher if a policy discloses less.
 func disclosureRank(p *catalog.Policy) int {
 	return slices.Index([]string{definition.DiscloseReason, definition.DiscloseGeneric, definition.DiscloseHide}, p.Disclose)
 }
@@ -112,16 +112,16 @@ func (a *approval) joinReasons(between string) string {
 func (x *execution) approvalMessage() (message string, whole bool) {
 	var b strings.Builder
 	whole = true
-	line := func(text string, most int) (length int) {
-		shown, all := safetext.Whole(text, most)
-		whole = whole && all
+	line := func(text string, limit int) (length int) {
+		shown, complete := safetext.Whole(text, limit)
+		whole = whole && complete
 		b.WriteString(shown)
 		return len(shown)
 	}
-	left := maxReasons
+	remaining := maxReasons
 	for _, c := range x.approval.reasons {
-		whole = whole && !c.cut && left > 0
-		left -= line(c.reason, max(0, left))
+		whole = whole && !c.cut && remaining > 0
+		remaining -= line(c.reason, max(0, remaining))
 		b.WriteString("\n")
 	}
 	called := x.name()
@@ -185,7 +185,7 @@ func (x *execution) isDryRun() bool {
 // runDry returns the result of a call that is not made. No limit is charged.
 func (x *execution) runDry(ctx context.Context, _ policylang.Input) (call.Result, *call.Error) {
 	if x.dryRun.reading {
-		return call.Result{}, newError(call.ExecutionError, nil, "in a plan, a tool that reads cannot call %q, which does more than that", x.entry.Name)
+		return call.Result{}, newError(call.ExecutionError, nil, "in a plan, a read-only tool cannot call %q, which is not read-only", x.entry.Name)
 	}
 	x.dryRun.mode, x.approval.reasons = dryRunSkipped, nil
 	if x.entry.DryRun == nil {

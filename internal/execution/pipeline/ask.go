@@ -23,7 +23,7 @@ func (x *execution) resume(ctx context.Context) (call.Result, *call.Error) {
 	store, err := x.states.Open()
 	if err != nil {
 		x.auditInvalidState(err, nil)
-		return call.Result{}, newError(call.ExecutionError, err, "the server cannot keep what calls wait for")
+		return call.Result{}, newError(call.ExecutionError, err, "the server cannot store suspended calls")
 	}
 	pause, err := suspend.Open(state.NewSealer(store, x.pipeline.options.Now), x.req.Resume.State, state.Want{
 		Owner: state.OwnerOf(x.req.Caller.Principal), Definition: x.entry.Key, Arguments: suspend.ArgumentsDigest(x.args),
@@ -107,7 +107,7 @@ func (x *execution) newSuspension() suspend.Suspension {
 // which could otherwise continue as if the user had declined.
 func (x *execution) suspend(ctx context.Context, pause suspend.Suspension, asks []scripting.Ask, took time.Duration) (call.Result, *call.Error) {
 	if x.dryRun != nil {
-		return call.Result{}, newError(call.ExecutionError, nil, "the tool wants to ask its user, and a plan asks nobody")
+		return call.Result{}, newError(call.ExecutionError, nil, "the tool requests input from its user, which a plan cannot do")
 	}
 	open := make([]state.Ask, len(asks))
 	for i, ask := range asks {
@@ -142,7 +142,7 @@ func (x *execution) deliverServerResponses(asked []state.Ask) {
 func (x *execution) requestInput(pause *suspend.Suspension, open []state.Ask) (call.Result, *call.Error) {
 	store, err := x.states.Open()
 	if err != nil {
-		return call.Result{}, newError(call.ExecutionError, err, "the server cannot keep what calls wait for")
+		return call.Result{}, newError(call.ExecutionError, err, "the server cannot store suspended calls")
 	}
 	pause.Owner, pause.Definition, pause.Arguments = state.OwnerOf(x.req.Caller.Principal), x.entry.Key, suspend.ArgumentsDigest(x.args)
 	wait := min(x.entry.AskTimeout, maxAskWait)
@@ -156,7 +156,7 @@ func (x *execution) requestInput(pause *suspend.Suspension, open []state.Ask) (c
 func inputRequired(open []state.Ask, sealed string, wait time.Duration) (call.Result, *call.Error) {
 	requests, err := suspend.Requests(open)
 	if err != nil {
-		return call.Result{}, newError(call.ExecutionError, err, "the tool asks what cannot be read")
+		return call.Result{}, newError(call.ExecutionError, err, "the tool's input request is invalid")
 	}
 	return call.Result{Ask: &call.Ask{Requests: requests, State: sealed, Wait: wait}}, nil
 }

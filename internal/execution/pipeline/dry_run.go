@@ -76,7 +76,7 @@ func (x *execution) planCalls(ctx context.Context, r catalog.DryRunner, pause su
 	case errors.Is(err, scripting.ErrOverloaded):
 		return nil, overloaded()
 	case err != nil:
-		return nil, newError(call.ExecutionError, fmt.Errorf("dry run: %w", err), "the %s could not be rehearsed", x.entry.Kind)
+		return nil, newError(call.ExecutionError, fmt.Errorf("dry run: %w", err), "the dry run of the %s failed", x.entry.Kind)
 	case outcome.Failure != nil:
 		return nil, x.withTrace(x.failure(ctx, outcome.Failure))
 	case writes == nil:

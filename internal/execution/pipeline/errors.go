@@ -60,7 +60,7 @@ func unavailableError(gone *catalog.UnavailableError) *call.Error {
 }
 
 func auditError(err error) *call.Error {
-	e := newError(call.ExecutionError, err, "the server cannot write down the call; try again in a second")
+	e := newError(call.ExecutionError, err, "the server cannot audit the call; try again in a second")
 	e.RetryAfter, e.Overloaded = time.Second, true
 	return e
 }
@@ -72,7 +72,7 @@ func canceled(ctx context.Context) *call.Error {
 	return newError(call.ExecutionError, context.Cause(ctx), "the call was canceled")
 }
 
-// timedOut is the error of a script that was interrupted at f, if the position is known.
+// timedOut returns the error of a script that was interrupted at f, if the position is known.
 func (x *execution) timedOut(f *scripting.Failure) *call.Error {
 	err := newError(call.Timeout, nil, "the %s did not end within its timeout of %s", x.entry.Kind, x.entry.Timeout)
 	if f != nil && len(f.Stack) > 0 {

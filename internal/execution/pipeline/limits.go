@@ -40,7 +40,7 @@ func (x *execution) runWithinLimits(ctx context.Context, facts policylang.Input)
 // limitStoreRetryAfter is the retry delay after an error of the limit store.
 const limitStoreRetryAfter = time.Second
 
-// limitStoreError is the error of a call that cannot be charged. A retry may succeed.
+// limitStoreError returns the error of a call that cannot be charged. A retry may succeed.
 func limitStoreError(cause error) *call.Error {
 	err := newError(call.PolicyDenied, cause, "the server cannot count the call; try again in a second")
 	err.Limited, err.RetryAfter = true, limitStoreRetryAfter

@@ -188,7 +188,7 @@ func (x *execution) maskedError(err *call.Error) *call.Error {
 	if !x.errorFromScript || len(x.entry.ResultRules) == 0 {
 		return err
 	}
-	return newError(err.Code, err.Cause, "the %s failed, and what it said is not shown, as policies judge what it returns", x.entry.Kind)
+	return newError(err.Code, err.Cause, "the %s failed; its message is hidden, as policies evaluate its results", x.entry.Kind)
 }
 
 func (mutedEmitter) Progress(float64, *float64, string)  {}

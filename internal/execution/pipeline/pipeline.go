@@ -81,6 +81,7 @@ type Policy func(caller *identity.Caller, name string, args map[string]any) (all
 // Hook is a Go hook. It runs synchronously, on a copy of the event.
 type Hook func(ctx context.Context, event call.Event)
 
+// New returns a pipeline. Any number of goroutines may use it.
 func New(o Options) *Pipeline {
 	return &Pipeline{options: o, prefix: strconv.FormatUint(rand.Uint64()>>24, 36) + "-", seed: maphash.MakeSeed()}
 }
@@ -94,6 +95,7 @@ type Stats struct {
 	Draining bool
 }
 
+// Stats returns the current counts.
 func (p *Pipeline) Stats() Stats {
 	return Stats{Calls: p.calls.Load(), Failed: p.failedCalls.Load(), Running: int(p.inFlight.Running()), Draining: p.inFlight.Draining()}
 }

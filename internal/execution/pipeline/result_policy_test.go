@@ -10,7 +10,7 @@ import (
 	"github.com/mcpd/mcpd/policylang"
 )
 
-// blocks is a result with many content blocks.
+// blocks returns a result with many content blocks.
 func blocks() call.Result {
 	block := `{"type":"text","text":"one of many"}`
 	return call.Result{Value: json.RawMessage(`1`), Content: json.RawMessage("[" + strings.Repeat(block+",", 999) + block + "]")}

@@ -70,13 +70,13 @@ func (x *execution) runLeg(ctx context.Context, pause suspend.Suspension) (call.
 	if x.mocks == nil {
 		invocation.Host.Metrics = x.pipeline.options.Metrics
 	}
-	began := x.pipeline.options.Now()
+	start := x.pipeline.options.Now()
 	outcome, err := x.handler.Run(x.script.In(bounded), invocation)
 	x.script.End()
 	if input, ok := errors.AsType[*gofunc.DecodeError](err); ok {
 		return call.Result{}, invalidInput(x.entry.Item, []schema.Violation{{Path: input.Path, Message: input.Reason()}})
 	}
-	gone, isGone := errors.AsType[*catalog.UnavailableError](err)
+	unavailable, isUnavailable := errors.AsType[*catalog.UnavailableError](err)
 	switch {
 	case x.position.Exhausted():
 		return call.Result{}, newError(call.ExecutionError, nil, "%v", calltree.ErrTooManyCalls)
@@ -84,8 +84,8 @@ func (x *execution) runLeg(ctx context.Context, pause suspend.Suspension) (call.
 		return call.Result{Detached: true}, nil
 	case err != nil && ctx.Err() != nil:
 		return call.Result{}, canceled(ctx)
-	case isGone: // for any reason, including its own start timeout
-		return call.Result{}, unavailableError(gone)
+	case isUnavailable: // for any reason, including its own start timeout
+		return call.Result{}, unavailableError(unavailable)
 	case errors.Is(err, context.DeadlineExceeded):
 		return call.Result{}, x.timedOut(nil)
 	case errors.Is(err, scripting.ErrOverloaded):
@@ -98,7 +98,7 @@ func (x *execution) runLeg(ctx context.Context, pause suspend.Suspension) (call.
 		if pause.Agent == nil {
 			pause.Agent = invocation.AgentJSON()
 		}
-		return x.suspend(ctx, pause, outcome.Suspended, x.pipeline.options.Now().Sub(began))
+		return x.suspend(ctx, pause, outcome.Suspended, x.pipeline.options.Now().Sub(start))
 	case outcome.Result == nil:
 		return call.Result{}, newError(call.ExecutionError, errors.New("executor returned neither result nor failure"), "the %s could not be run", x.entry.Kind)
 	}
@@ -188,12 +188,12 @@ func (x *execution) rejectNested(ctx context.Context, why error) {
 	if x.position.Exhausted() {
 		return
 	}
-	refused := canceled(ctx)
+	rejection := canceled(ctx)
 	if host, ok := errors.AsType[*scripting.HostError](why); ok {
-		refused = &call.Error{Code: call.ExecutionError, Message: host.Message}
+		rejection = &call.Error{Code: call.ExecutionError, Message: host.Message}
 	}
 	x.pipeline.inFlight.Begin()
-	x.runWithHooks(ctx, refused)
+	x.runWithHooks(ctx, rejection)
 }
 
 // maxCancelReason bounds a cancellation reason in bytes.

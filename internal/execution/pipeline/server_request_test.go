@@ -25,8 +25,8 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// inn is a pipeline with a tool that needs an OAuth token of its caller, and the redirect handler.
-type inn struct {
+// authPipeline is a pipeline with a tool that needs an OAuth token of its caller, and the redirect handler.
+type authPipeline struct {
 	t *testing.T
 	*Pipeline
 	returns func(*http.Request) http.Handler
@@ -57,7 +57,7 @@ tool "mine" {
 }
 `
 
-func newInn(t *testing.T) *inn {
+func newAuthPipeline(t *testing.T) *authPipeline {
 	t.Helper()
 	desk := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -88,10 +88,10 @@ func newInn(t *testing.T) *inn {
 			}
 		}
 	})
-	return &inn{t, p, brokers.OAuthCallbacks()}
+	return &authPipeline{t, p, brokers.OAuthCallbacks()}
 }
 
-// request is a call by ada, which may resume from an ask with one response for all requests.
+// request returns a call by ada, which may resume from an ask with one response for all requests.
 func request(from *call.Ask, answer string) call.Request {
 	r := call.Request{
 		Kind: call.Tools, Name: "mine", Arguments: json.RawMessage(`{}`), Can: call.Capabilities{URL: true, Form: true},
@@ -107,7 +107,7 @@ func request(from *call.Ask, answer string) call.Request {
 }
 
 // asks returns the input requests of a call by ada.
-func (i *inn) asks(from *call.Ask, answer string) *call.Ask {
+func (i *authPipeline) asks(from *call.Ask, answer string) *call.Ask {
 	i.t.Helper()
 	result := i.Execute(i.t.Context(), request(from, answer))
 	if result.Ask == nil {
@@ -117,7 +117,7 @@ func (i *inn) asks(from *call.Ask, answer string) *call.Ask {
 }
 
 // open opens the authorization page as ada, and follows the redirect.
-func (i *inn) open(asked *call.Ask) {
+func (i *authPipeline) open(asked *call.Ask) {
 	i.t.Helper()
 	var params struct{ URL string }
 	if err := json.Unmarshal(asked.Requests[0].Params, &params); err != nil {
@@ -133,7 +133,7 @@ func (i *inn) open(asked *call.Ask) {
 }
 
 // rehearsed returns the execution of a test block with a response of ada.
-func (i *inn) rehearsed(asked *call.Ask, answer string) *execution {
+func (i *authPipeline) rehearsed(asked *call.Ask, answer string) *execution {
 	serving, _ := i.options.Catalog(i.t.Context())
 	x := i.newExecution(serving, request(asked, answer))
 	x.mocks = host.NewMocks(nil)
@@ -142,7 +142,7 @@ func (i *inn) rehearsed(asked *call.Ask, answer string) *execution {
 
 // A test block may simulate any caller, but the authorizations belong to real users.
 func TestServerRequest_test(t *testing.T) {
-	i := newInn(t)
+	i := newAuthPipeline(t)
 	asked := i.asks(nil, "")
 	payload, err := json.Marshal(map[string]any{"requests": asked.Requests})
 	if err != nil {
@@ -164,7 +164,7 @@ func TestServerRequest_test(t *testing.T) {
 
 // The journal has only the action of the response.
 func TestServerRequest_hiddenFromScript(t *testing.T) {
-	i := newInn(t)
+	i := newAuthPipeline(t)
 	page := i.asks(nil, "")
 	i.open(page)
 	form := i.asks(page, `{"action":"accept"}`)

@@ -38,11 +38,11 @@ func (x *execution) runStages(ctx context.Context) (result call.Result, err *cal
 		return call.Result{}, x.req.RejectErr
 	}
 	if x.req.ArgumentsErr != nil {
-		refused := *x.req.ArgumentsErr
+		rejection := *x.req.ArgumentsErr
 		if x.entry.Input != nil {
-			refused.Schema = bytes.Clone(x.entry.Input.Raw())
+			rejection.Schema = bytes.Clone(x.entry.Input.Raw())
 		}
-		return call.Result{}, &refused
+		return call.Result{}, &rejection
 	}
 	gate := x.span.Child("gate")
 	err = x.prepareArguments(ctx, facts)
@@ -94,7 +94,7 @@ func (x *execution) prepareArguments(ctx context.Context, facts policylang.Input
 	}
 	extra, input, err := x.entry.ComputeFrom(ctx, facts)
 	if err != nil {
-		denied := newError(call.PolicyDenied, fmt.Errorf("input %s: %w", input, err), "the server cannot tell %q for this caller", input)
+		denied := newError(call.PolicyDenied, fmt.Errorf("input %s: %w", input, err), "the server cannot compute %q for this caller", input)
 		denied.DeniedBy = DeniedByFrom
 		return denied
 	}

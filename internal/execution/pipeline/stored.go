@@ -93,7 +93,7 @@ func (x *execution) encodeOutcome(r call.Result, e *call.Error) ([]byte, error) 
 func (x *execution) decodeOutcome(encoded []byte) (call.Result, *call.Error) {
 	var stored storedOutcome
 	if err := json.Unmarshal(encoded, &stored); err != nil {
-		return call.Result{}, newError(call.ExecutionError, err, "what the call has answered cannot be read")
+		return call.Result{}, newError(call.ExecutionError, err, "the stored result of the call cannot be read")
 	}
 	x.errorFromScript, x.approval.record, x.approval.auditMessage = stored.Spoke, (*audit.Approval)(stored.Approval), stored.Recorded
 	if stored.Err != nil {

@@ -27,7 +27,7 @@ type Rate struct {
 	Per   time.Duration
 }
 
-// interval is the time until one more call is possible, rounded up so that the rate is never
+// interval returns the time until one more call is possible, rounded up so that the rate is never
 // exceeded.
 func (r Rate) interval() time.Duration {
 	if r.Calls <= 0 {
@@ -126,15 +126,15 @@ type Rejection struct {
 
 // Message returns the message for the caller.
 func (r *Rejection) Message() string {
-	said := r.Limit.Reason
+	text := r.Limit.Reason
 	switch {
-	case said != "":
+	case text != "":
 	case r.ConcurrencyExceeded:
-		said = fmt.Sprintf("over the limit of %s at once", calls(r.Limit.Concurrency))
+		text = fmt.Sprintf("over the limit of %s at once", calls(r.Limit.Concurrency))
 	default:
-		said = fmt.Sprintf("over the limit of %s", r.Limit.Rate)
+		text = fmt.Sprintf("over the limit of %s", r.Limit.Rate)
 	}
-	return fmt.Sprintf("%s; try again in %d s", said, max(1, (r.RetryAfter+time.Second-1)/time.Second))
+	return fmt.Sprintf("%s; try again in %d s", text, max(1, (r.RetryAfter+time.Second-1)/time.Second))
 }
 
 // Store counts calls. It is safe for concurrent use.

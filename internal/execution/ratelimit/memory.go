@@ -108,18 +108,18 @@ func (m *Memory) Release(charges []Charge) {
 	}
 }
 
-// Keep implements [Store].
+// SetLimits implements [Store].
 func (m *Memory) SetLimits(limits []*Limit) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	known := *m.counters.Load()
-	kept := make(map[ID]*counters, len(limits))
+	counted := make(map[ID]*counters, len(limits))
 	for _, l := range limits {
-		if kept[l.ID] = known[l.ID]; kept[l.ID] == nil {
-			kept[l.ID] = m.create()
+		if counted[l.ID] = known[l.ID]; counted[l.ID] == nil {
+			counted[l.ID] = m.create()
 		}
 	}
-	m.counters.Store(&kept)
+	m.counters.Store(&counted)
 }
 
 // maxKeys bounds the separate keys of one limit. Beyond it, if none can be removed, new keys share

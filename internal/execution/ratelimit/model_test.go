@@ -33,8 +33,8 @@ type modelBucket struct {
 	running int
 }
 
-// trial is one history of calls, in the store and in the model.
-type trial struct {
+// history is one history of calls, in the store and in the model.
+type history struct {
 	random  *rand.Rand
 	clock   *clock
 	store   *Memory
@@ -52,7 +52,7 @@ type modelCall struct {
 // compare makes random calls and returns the first difference between the store and the model.
 func compare(random *rand.Rand) string {
 	c := newClock()
-	x := &trial{random: random, clock: c, store: NewMemory(c.now), model: map[string]*modelBucket{}}
+	x := &history{random: random, clock: c, store: NewMemory(c.now), model: map[string]*modelBucket{}}
 	for i := range 1 + random.IntN(3) {
 		x.limits = append(x.limits, limit(fmt.Sprint(i), random.IntN(4)*50, time.Minute, 1+random.IntN(5), random.IntN(4)))
 	}
@@ -68,7 +68,7 @@ func compare(random *rand.Rand) string {
 }
 
 // end ends a running call.
-func (x *trial) end(i int) {
+func (x *history) end(i int) {
 	x.store.Release(x.running[i].charges)
 	for _, b := range x.running[i].buckets {
 		b.running--
@@ -77,7 +77,7 @@ func (x *trial) end(i int) {
 }
 
 // begin makes a call.
-func (x *trial) begin() string {
+func (x *history) begin() string {
 	charged, key := x.limits[x.random.IntN(len(x.limits)):], fmt.Sprint(x.random.IntN(3))
 	refusal, charges := take(x.store, key, charged...)
 	buckets, allowed := make([]*modelBucket, len(charged)), true

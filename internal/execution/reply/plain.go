@@ -116,16 +116,16 @@ func areAnnotations(value json.RawMessage) bool {
 	if value[0] != '{' || json.Unmarshal(value, &members) != nil || !onlyMembers(members, annotationMembers) {
 		return false
 	}
-	var said struct {
+	var decoded struct {
 		Audience     []string
 		Priority     *float64
 		LastModified *string
 	}
-	if json.Unmarshal(value, &said) != nil {
+	if json.Unmarshal(value, &decoded) != nil {
 		return false
 	}
-	foreign := func(role string) bool { return role != "user" && role != "assistant" }
-	return !slices.ContainsFunc(said.Audience, foreign) && (said.Priority == nil || *said.Priority >= 0 && *said.Priority <= 1)
+	isUnknown := func(role string) bool { return role != "user" && role != "assistant" }
+	return !slices.ContainsFunc(decoded.Audience, isUnknown) && (decoded.Priority == nil || *decoded.Priority >= 0 && *decoded.Priority <= 1)
 }
 
 // stringOf returns the string in a JSON value; ok is false for any other value.

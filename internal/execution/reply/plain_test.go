@@ -68,7 +68,7 @@ func TestContents_plainBlocks(t *testing.T) {
 		"application/json":         `{"contents":[{"uri":"a:b","mimeType":"application/json",` + document,
 		"application/ld+json; v=1": `{"contents":[{"uri":"a:b","mimeType":"application/ld+json; v=1",` + document,
 	} {
-		if got := told(reply.Contents("a:b", mimeType, &scripting.Result{Kind: scripting.Value, JSON: []byte(value)})); got != want {
+		if got := resultOrError(reply.Contents("a:b", mimeType, &scripting.Result{Kind: scripting.Value, JSON: []byte(value)})); got != want {
 			t.Errorf("%q\ngot  %s\nwant %s", mimeType, got, want)
 		}
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// told returns a reply, or else the error.
-func told(made json.RawMessage, err error) string {
+// resultOrError returns a reply, or else the error.
+func resultOrError(made json.RawMessage, err error) string {
 	if err != nil {
 		return err.Error()
 	}
@@ -39,12 +39,12 @@ func TestCheckBlocks_invalid(t *testing.T) {
 		{`{"type":"resource_link","uri":"y","name":"x"}`, "block 1: a link needs an absolute uri and a name"},
 		{`{"type":"resource_link","uri":"x:y","name":"x"}`, "block 1: a resource cannot hold a link; return its content"},
 	} {
-		got := told(reply.Contents("a:b", "", &scripting.Result{Kind: scripting.Content, Content: []byte("[" + c.block + "]")}))
+		got := resultOrError(reply.Contents("a:b", "", &scripting.Result{Kind: scripting.Content, Content: []byte("[" + c.block + "]")}))
 		if got != c.contents {
 			t.Errorf("%s\ngot  %s\nwant %s", c.block, got, c.contents)
 		}
 	}
-	got := told(reply.Contents("a:b", "", &scripting.Result{Kind: scripting.Content, Content: []byte("[]")}))
+	got := resultOrError(reply.Contents("a:b", "", &scripting.Result{Kind: scripting.Content, Content: []byte("[]")}))
 	if want := "the resource returned nothing; return a string, a value or content"; got != want {
 		t.Errorf("no blocks: %s", got)
 	}
@@ -67,7 +67,7 @@ func TestMessages_invalid(t *testing.T) {
 		`{"role":"user","content":{"type":"resource","resource":{"uri":"x:y","mimeType":"text/plain","text":"x"}}}`: `{"messages":[{"role":"user","content":{"type":"resource","resource":{"uri":"x:y","mimeType":"text/plain","text":"x"}}}]}`,
 		`[{"role":"user","content":[{}]}]`: `message 1: block 1: its type must be "text", "image", "audio", "resource" or "resource_link"; content.text() and its kin make blocks`,
 	} {
-		if got := told(reply.Messages("", &scripting.Result{Kind: scripting.Value, JSON: []byte(value)})); got != want {
+		if got := resultOrError(reply.Messages("", &scripting.Result{Kind: scripting.Value, JSON: []byte(value)})); got != want {
 			t.Errorf("%s\ngot  %s\nwant %s", value, got, want)
 		}
 	}
@@ -80,7 +80,7 @@ func TestCompletion(t *testing.T) {
 		`["a","b"]`:  `{"completion":{"values":["a","b"],"total":2,"hasMore":false}}`,
 		`["a",null]`: wrong, `[1]`: wrong, `{"values":["a"]}`: wrong, `{}`: wrong,
 	} {
-		if got := told(reply.Completion(&scripting.Result{Kind: scripting.Value, JSON: []byte(value)})); got != want {
+		if got := resultOrError(reply.Completion(&scripting.Result{Kind: scripting.Value, JSON: []byte(value)})); got != want {
 			t.Errorf("%s\ngot  %s\nwant %s", value, got, want)
 		}
 	}

@@ -175,15 +175,15 @@ func (s *Cache[V]) add(c Lookup, made Computed[V]) {
 		s.remove(old)
 	}
 	e := &entry[V]{key: c.Key, value: made.Value, began: c.StartTime, size: made.Size + overhead}
-	mine := s.byItem[c.Item]
-	if mine == nil {
-		mine = list.New()
-		s.byItem[c.Item] = mine
+	siblings := s.byItem[c.Item]
+	if siblings == nil {
+		siblings = list.New()
+		s.byItem[c.Item] = siblings
 	}
-	s.entries[c.Key], e.lruElem, e.itemElem = e, s.lru.PushFront(e), mine.PushFront(e)
+	s.entries[c.Key], e.lruElem, e.itemElem = e, s.lru.PushFront(e), siblings.PushFront(e)
 	s.bytes += e.size
-	if mine.Len() > MaxPerItem {
-		s.remove(mine.Back().Value.(*entry[V]))
+	if siblings.Len() > MaxPerItem {
+		s.remove(siblings.Back().Value.(*entry[V]))
 	}
 	for s.bytes > MaxBytes {
 		s.remove(s.lru.Back().Value.(*entry[V]))
@@ -194,8 +194,8 @@ func (s *Cache[V]) add(c Lookup, made Computed[V]) {
 func (s *Cache[V]) remove(e *entry[V]) {
 	delete(s.entries, e.key)
 	s.lru.Remove(e.lruElem)
-	mine := s.byItem[e.key.Item]
-	if mine.Remove(e.itemElem); mine.Len() == 0 {
+	siblings := s.byItem[e.key.Item]
+	if siblings.Remove(e.itemElem); siblings.Len() == 0 {
 		delete(s.byItem, e.key.Item)
 	}
 	s.bytes -= e.size
