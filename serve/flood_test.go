@@ -177,11 +177,11 @@ func (f *flooded) checkVictim(tool, key string, quiet time.Duration) time.Durati
 		if i%4 == 0 {
 			client.CloseIdleConnections()
 		}
-		began := time.Now()
-		if wrong := f.call(client, tool, key); wrong != "" {
-			failed = append(failed, wrong)
+		started := time.Now()
+		if problem := f.call(client, tool, key); problem != "" {
+			failed = append(failed, problem)
 		}
-		times = append(times, time.Since(began))
+		times = append(times, time.Since(started))
 	}
 	slices.Sort(times)
 	p99 := times[len(times)*99/100]
