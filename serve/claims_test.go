@@ -373,7 +373,7 @@ func (m *matrix) messageClaims(name string, connect func() (func(string), func()
 	}
 }
 
-// sendWithoutStatus sends a message on a transport whose responses have no status.
+// sendWithoutStatus sends a message on a transport without response statuses.
 func sendWithoutStatus(send func(mcptest.Request, int, string) string, text string) func() (int, string) {
 	return func() (int, string) { return 0, send(mcptest.Request{}, 1, text) }
 }

@@ -232,7 +232,7 @@ type scene struct {
 	usual    bool     // also without MCPD_LONG
 }
 
-// scenes returns all scenes in which the victim must not be affected.
+// scenes returns all scenes; none may affect the victim.
 func scenes(t *testing.T) []scene {
 	keys, path := keytest.Valid(t, "ann", "mallory")
 	demanded := fmt.Sprintf("auth \"api_key\" \"people\" {\n  file = %q\n}\n", path)

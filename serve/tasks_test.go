@@ -316,7 +316,7 @@ func (c taskClient) send(method, name, params string) []byte {
 	return answer
 }
 
-// call makes a call whose response must be a task.
+// call makes a call and fails if the response is not a task.
 func (c taskClient) call(tool, args string) task {
 	c.Helper()
 	return c.callWith(tool, args, "")

@@ -94,7 +94,7 @@ func serveStuck(t *testing.T) *stuck {
 	return s
 }
 
-// cancelWay is a way in which a client cancels a call.
+// cancelWay is one way to cancel a call.
 type cancelWay struct {
 	name string
 	on   func(line) bool

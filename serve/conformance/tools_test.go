@@ -137,7 +137,7 @@ func progresses(v *visit) {
 	}
 }
 
-// schemasArrive compares a schema with the file in which it was written.
+// schemasArrive compares a schema with its source file.
 func schemasArrive(v *visit) {
 	want, err := os.ReadFile(fixtures + "/tools.d/contact.json")
 	if err != nil {
