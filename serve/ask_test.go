@@ -355,13 +355,13 @@ func checkConversations(t *testing.T, first outcome, records, spans int) {
 // a notification with a reason, or else a closed connection.
 func withoutCancelSource(t *testing.T, line string, closes bool) string {
 	t.Helper()
-	said := `"cancel_reason":"no more","cancelled_by":"client",`
+	output := `"cancel_reason":"no more","cancelled_by":"client",`
 	if closes {
-		said = `"cancel_reason":"the connection was closed","cancelled_by":"connection",`
+		output = `"cancel_reason":"the connection was closed","cancelled_by":"connection",`
 	}
-	before, after, found := strings.Cut(line, said)
+	before, after, found := strings.Cut(line, output)
 	if !found {
-		t.Errorf("%s lacks %s", line, said)
+		t.Errorf("%s lacks %s", line, output)
 	}
 	return before + after
 }
@@ -372,13 +372,13 @@ func (v *evidence) until(t *testing.T, want func(events []string) bool) {
 	timeout := time.After(testTimeout)
 	for {
 		v.mu.Lock()
-		is, told := want(v.events), v.changed
+		is, notified := want(v.events), v.changed
 		v.mu.Unlock()
 		if is {
 			return
 		}
 		select {
-		case <-told:
+		case <-notified:
 		case <-timeout:
 			t.Fatal("the calls did not end")
 		}

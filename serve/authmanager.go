@@ -149,7 +149,8 @@ func (a *authManager) apply(s *engine.Snapshot) error {
 	case s == nil:
 		return a.registry.Apply(authn.Options{}) // without a snapshot no request is accepted
 	case a.requireCredentials.Load() && !requiresCredentials(s.Auths()):
-		a.engine.Logger().Error("auth blocks accept requests without a credential on an address that is not loopback; keeping the previous blocks until a restart")
+		a.engine.Logger().Error("keep previous auth blocks until restart",
+			slog.String("reason", "the new blocks accept requests without a credential on an address that is not loopback"))
 		return nil
 	}
 	o := authn.Options{AllowAll: true}

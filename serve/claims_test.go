@@ -360,7 +360,7 @@ func (m *matrix) stream(at site, opened, sent http.Header) (write func(string), 
 }
 
 // messageClaims returns the ways to claim an agent on a transport with messages.
-func (m *matrix) messageClaims(name string, connect func() (func(string), func() []byte), told map[string]string) []claim {
+func (m *matrix) messageClaims(name string, connect func() (func(string), func() []byte), notified map[string]string) []claim {
 	open := mcptest.Request{Method: "tools/call", Name: "open", Params: `"name":"open","arguments":{}`}
 	modern, read := connect()
 	legacy, readLegacy := connect()
@@ -368,12 +368,12 @@ func (m *matrix) messageClaims(name string, connect func() (func(string), func()
 	readLegacy()
 	legacy(ready)
 	return []claim{
-		{"modern " + name, sendWithoutStatus(pipe(modern, read), messageOf(1, open, evilModern)), told},
-		{"legacy " + name, sendWithoutStatus(pipe(legacy, readLegacy), messageOf(1, open, evilLegacy)), told},
+		{"modern " + name, sendWithoutStatus(pipe(modern, read), messageOf(1, open, evilModern)), notified},
+		{"legacy " + name, sendWithoutStatus(pipe(legacy, readLegacy), messageOf(1, open, evilLegacy)), notified},
 	}
 }
 
-// sendWithoutStatus sends a message on a transport whose responses have no status.
+// sendWithoutStatus sends a message on a transport without response statuses.
 func sendWithoutStatus(send func(mcptest.Request, int, string) string, text string) func() (int, string) {
 	return func() (int, string) { return 0, send(mcptest.Request{}, 1, text) }
 }
@@ -401,9 +401,9 @@ func mismatchEvents(t *testing.T, path string) (all []map[string]string) {
 }
 
 // lineWith returns the first line of a log with a text.
-func lineWith(log, said string) string {
+func lineWith(log, output string) string {
 	for line := range strings.Lines(log) {
-		if strings.Contains(line, said) {
+		if strings.Contains(line, output) {
 			return line
 		}
 	}

@@ -153,11 +153,11 @@ func (v *evidence) spans() (all []string) {
 		for up, ok := byID[s.Parent.SpanID]; ok; up, ok = byID[up.Parent.SpanID] {
 			path = up.Name + " > " + path
 		}
-		told := map[string]any{}
+		notified := map[string]any{}
 		for _, a := range s.Attributes {
-			told[a.Key] = a.Value.Value
+			notified[a.Key] = a.Value.Value
 		}
-		attributes, err := json.Marshal(cleaned(told, map[string]string{}))
+		attributes, err := json.Marshal(cleaned(notified, map[string]string{}))
 		if err != nil {
 			v.t.Fatal(err)
 		}

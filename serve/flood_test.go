@@ -177,11 +177,11 @@ func (f *flooded) checkVictim(tool, key string, quiet time.Duration) time.Durati
 		if i%4 == 0 {
 			client.CloseIdleConnections()
 		}
-		began := time.Now()
-		if wrong := f.call(client, tool, key); wrong != "" {
-			failed = append(failed, wrong)
+		started := time.Now()
+		if problem := f.call(client, tool, key); problem != "" {
+			failed = append(failed, problem)
 		}
-		times = append(times, time.Since(began))
+		times = append(times, time.Since(started))
 	}
 	slices.Sort(times)
 	p99 := times[len(times)*99/100]
@@ -232,7 +232,7 @@ type scene struct {
 	usual    bool     // also without MCPD_LONG
 }
 
-// scenes returns all scenes in which the victim must not be affected.
+// scenes returns all scenes; none may affect the victim.
 func scenes(t *testing.T) []scene {
 	keys, path := keytest.Valid(t, "ann", "mallory")
 	demanded := fmt.Sprintf("auth \"api_key\" \"people\" {\n  file = %q\n}\n", path)

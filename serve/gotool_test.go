@@ -105,12 +105,12 @@ func (m *matrix) until(at site, id, status string, credential http.Header) strin
 	response, events := m.open(ctx, at, http.MethodPost, "/mcp", messageOf(1, r, metaMatrix), joined(modernHeaders(r), credential))
 	defer response.Body.Close()
 	for {
-		told := events()
-		if told == nil {
+		notified := events()
+		if notified == nil {
 			m.t.Fatalf("the stream ended before the task is %s", status)
 		}
-		if strings.Contains(string(told), `"status":"`+status+`"`) {
-			return string(told)
+		if strings.Contains(string(notified), `"status":"`+status+`"`) {
+			return string(notified)
 		}
 	}
 }
@@ -206,8 +206,8 @@ func (m *matrix) checkForeignState(at site, state, name string, credential http.
 		m.t.Errorf("by %s: %s continued the call of another: %s", at.name, name, got)
 	}
 	made := decoded[struct{ Result task }](m.t, m.modern(at, r, credential).text).Result.ID
-	if told := m.until(at, made, "failed", credential); strings.Contains(told, "told") {
-		m.t.Errorf("by %s: a task of %s continued the call of another: %s", at.name, name, told)
+	if notified := m.until(at, made, "failed", credential); strings.Contains(notified, "told") {
+		m.t.Errorf("by %s: a task of %s continued the call of another: %s", at.name, name, notified)
 	}
 }
 
@@ -227,7 +227,7 @@ func (m *matrix) checkUnaffected(at site, h adaState, ada http.Header) {
 	}
 	update := mcptest.Request{Method: "tasks/update", Name: h.task, Params: fmt.Sprintf(`"taskId":%q,%s`, h.task, answersTo("Ann"))}
 	m.modern(at, update, ada)
-	if told := m.until(at, h.task, "completed", ada); !strings.Contains(told, "told Ann") {
-		m.t.Errorf("by %s: her task ended with %s", at.name, told)
+	if notified := m.until(at, h.task, "completed", ada); !strings.Contains(notified, "told Ann") {
+		m.t.Errorf("by %s: her task ended with %s", at.name, notified)
 	}
 }

@@ -62,7 +62,7 @@ func (f *Front) routes(bodies, unread *httpguard.Budget) []route {
 }
 
 // frontPage is the page for people who open the server's address in a browser.
-// It is the same for everybody, and contains nothing about the served tools or
+// It is the same for all clients, and contains nothing about the served tools or
 // callers.
 const frontPage = `<!DOCTYPE html>
 <html lang="en">

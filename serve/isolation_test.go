@@ -252,11 +252,11 @@ func TestSecrets_changedDuringCall(t *testing.T) {
 	host := strings.TrimPrefix(site.URL, "http://")
 
 	var log syncBuffer
-	var told syncBuffer
+	var notified syncBuffer
 	s, err := engine.New(engine.Options{
 		Name: "test", Front: serve.Checks{}, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Hooks: []engine.Hook{func(_ context.Context, e call.Event) {
-			fmt.Fprintf(&told, "%s %s %v\n", e.Phase, e.Result, e.Err)
+			fmt.Fprintf(&notified, "%s %s %v\n", e.Phase, e.Result, e.Err)
 		}},
 		Files: engine.Files{
 			Tools:      fstest.MapFS{"t.hcl": {Data: fmt.Appendf(nil, echoTool, host, host), Mode: 0o644}},
@@ -295,7 +295,7 @@ func TestSecrets_changedDuringCall(t *testing.T) {
 		if n := strings.Count(string(answer), "you are Bearer [secret:token]"); n < 8 {
 			t.Errorf("the log messages, progress and outcome contain the redacted secret only %d times:\n%s", n, answer)
 		}
-		for what, text := range map[string]string{"answer": string(answer), "log": log.String(), "hooks": told.String()} {
+		for what, text := range map[string]string{"answer": string(answer), "log": log.String(), "hooks": notified.String()} {
 			if strings.Contains(text, "horse") || strings.Contains(text, "zebra") {
 				t.Errorf("the %s contains a secret:\n%s", what, text)
 			}

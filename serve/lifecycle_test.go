@@ -159,12 +159,12 @@ func TestSessions(t *testing.T) {
 		t.Errorf("with one on each transport (-want +got)\n%s", diff)
 	}
 	// The metrics have the same values, with streams and sockets as connections.
-	told := httptest.NewRecorder()
-	s.Metrics().ServeHTTP(told, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	notified := httptest.NewRecorder()
+	s.Metrics().ServeHTTP(notified, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	for _, series := range []string{
 		`mcpd_sessions{transport="streamable"} 1`, `mcpd_connections{transport="sse"} 1`, `mcpd_connections{transport="websocket"} 1`, `mcpd_connections{transport="stdio"} 1`,
 	} {
-		if !strings.Contains(told.Body.String(), series+"\n") {
+		if !strings.Contains(notified.Body.String(), series+"\n") {
 			t.Errorf("the metrics lack %s", series)
 		}
 	}

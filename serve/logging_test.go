@@ -28,11 +28,11 @@ func TestLogging_levels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	heard := make(chan string, 100)
+	received := make(chan string, 100)
 	client := mcp.NewClient(&mcp.Implementation{Name: "sdk", Version: "1"}, &mcp.ClientOptions{
 		//lint:ignore SA1019 a client of the era hears so
 		LoggingMessageHandler: func(_ context.Context, r *mcp.LoggingMessageRequest) {
-			heard <- fmt.Sprintf("%s %v", r.Params.Level, r.Params.Data)
+			received <- fmt.Sprintf("%s %v", r.Params.Level, r.Params.Data)
 		},
 	})
 	session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: listen(t, frontFor(t, s)) + "/mcp"}, &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
@@ -49,7 +49,7 @@ func TestLogging_levels(t *testing.T) {
 	want := []string{"debug a", "info b", "warning c", "error d"}
 	var got []string
 	for range want {
-		got = append(got, <-heard)
+		got = append(got, <-received)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
@@ -105,11 +105,11 @@ func TestLogging_upstreamLevel(t *testing.T) {
 // receivedLevels returns what a client of an era receives from the talker's tool, at a
 // level.
 func receivedLevels(t *testing.T, endpoint, era, level string) []string {
-	heard := make(chan string, 100)
+	received := make(chan string, 100)
 	client := mcp.NewClient(&mcp.Implementation{Name: "sdk", Version: "1"}, &mcp.ClientOptions{
 		//lint:ignore SA1019 clients hear so
 		LoggingMessageHandler: func(_ context.Context, r *mcp.LoggingMessageRequest) {
-			heard <- fmt.Sprintf("%s %v", r.Params.Level, r.Params.Data)
+			received <- fmt.Sprintf("%s %v", r.Params.Level, r.Params.Data)
 		},
 	})
 	session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: endpoint}, &mcp.ClientSessionOptions{ProtocolVersion: era})
@@ -129,7 +129,7 @@ func receivedLevels(t *testing.T, endpoint, era, level string) []string {
 		t.Fatal(err)
 	}
 	var all []string
-	for word := range heard { // the most severe comes last
+	for word := range received { // the most severe comes last
 		if all = append(all, word); strings.HasPrefix(word, "emergency ") {
 			break
 		}

@@ -378,16 +378,16 @@ func TestPanic_redacted(t *testing.T) {
 	if !strings.Contains(answer, `"message":"internal error"`) {
 		t.Errorf("got %s", answer)
 	}
-	said := log.String()
-	if !strings.Contains(said, "panic in an MCP method") || strings.Count(said, "[secret:key]") < len(shown) {
-		t.Errorf("the log lacks the panic: %s", said)
+	output := log.String()
+	if !strings.Contains(output, "panic in an MCP method") || strings.Count(output, "[secret:key]") < len(shown) {
+		t.Errorf("the log lacks the panic: %s", output)
 	}
-	if line := lineWith(said, "panic in an MCP method"); !regexp.MustCompile(` request_id=[0-9a-v]{20,} `).MatchString(line) {
+	if line := lineWith(output, "panic in an MCP method"); !regexp.MustCompile(` request_id=[0-9a-v]{20,} `).MatchString(line) {
 		t.Errorf("the panic has no request id: %s", line)
 	}
 	for _, form := range shown {
-		if strings.Contains(said+answer, form) {
-			t.Errorf("%s was not redacted: %s\n%s", form, answer, said)
+		if strings.Contains(output+answer, form) {
+			t.Errorf("%s was not redacted: %s\n%s", form, answer, output)
 		}
 	}
 }

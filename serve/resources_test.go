@@ -140,18 +140,18 @@ func TestSubscribe_upstreamResource(t *testing.T) {
 					t.Fatal(err)
 				}
 				<-subscribed
-				heard := ""
-				for heard == "" { // the upstream server agrees before it notifies
+				received := ""
+				for received == "" { // the upstream server agrees before it notifies
 					if err := notes.ResourceUpdated(t.Context(), &mcp.ResourceUpdatedNotificationParams{URI: "lab://note"}); err != nil {
 						t.Fatal(err)
 					}
 					select {
-					case heard = <-updated:
+					case received = <-updated:
 					default:
 					}
 				}
-				if heard != "lab://note" {
-					t.Errorf("the client was notified of %q", heard)
+				if received != "lab://note" {
+					t.Errorf("the client was notified of %q", received)
 				}
 				if err := session.Close(); err != nil {
 					t.Fatal(err)

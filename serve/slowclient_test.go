@@ -167,10 +167,10 @@ func TestTimeout_slowClient(t *testing.T) {
 						last <- e
 					}
 				})
-				began := time.Now()
+				started := time.Now()
 				send(t, front)
 				e := <-last
-				if took := time.Since(began); took != 3*time.Second || e.Err == nil || e.Err.Code != call.Timeout {
+				if took := time.Since(started); took != 3*time.Second || e.Err == nil || e.Err.Code != call.Timeout {
 					t.Errorf("after %s the call ended with %v", took, e.Err)
 				}
 			})

@@ -101,26 +101,26 @@ tool "stuck" {
 `
 
 // running returns a hook that signals the start of a call and its end.
-func running() (hook engine.Hook, began chan bool, ended chan string) {
-	began, ended = make(chan bool, 10), make(chan string, 10)
+func running() (hook engine.Hook, started chan bool, ended chan string) {
+	started, ended = make(chan bool, 10), make(chan string, 10)
 	return func(_ context.Context, e call.Event) {
 		switch e.Phase {
 		case call.Start:
-			began <- true
+			started <- true
 		case call.Failed:
 			ended <- e.Err.Message
 		default:
 			ended <- ""
 		}
-	}, began, ended
+	}, started, ended
 }
 
 func TestTask_shutdown(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state", "state.db")
-	hook, began, ended := running()
+	hook, started, ended := running()
 	c, stop := newStoredTasks(t, path, endlessTask, hook)
 	made := c.call("stuck", "{}")
-	<-began
+	<-started
 	stop()
 	if message := <-ended; message != "the call was canceled" {
 		t.Errorf("the leg ended with %q", message)
@@ -134,10 +134,10 @@ func TestTask_shutdown(t *testing.T) {
 }
 
 func TestTask_cancelled(t *testing.T) {
-	hook, began, ended := running()
+	hook, started, ended := running()
 	c := taskClient{t, listen(t, frontOf(t, endlessTask, hook))}
 	made := c.call("stuck", "{}")
-	<-began
+	<-started
 	if ack := c.send("tasks/cancel", made.ID, fmt.Sprintf(`"taskId":%q`, made.ID)); !strings.Contains(string(ack), `"result":{"resultType":"complete"`) {
 		t.Errorf("response to the cancellation: %s", ack)
 	}
@@ -316,7 +316,7 @@ func (c taskClient) send(method, name, params string) []byte {
 	return answer
 }
 
-// call makes a call whose response must be a task.
+// call makes a call and fails if the response is not a task.
 func (c taskClient) call(tool, args string) task {
 	c.Helper()
 	return c.callWith(tool, args, "")
@@ -385,12 +385,12 @@ func (c taskClient) until(id string, statuses ...string) task {
 	lines.Buffer(nil, 8<<20)
 	for lines.Scan() {
 		data, ok := strings.CutPrefix(lines.Text(), "data: ")
-		var told struct {
+		var notified struct {
 			Method string
 			Params task
 		}
-		if ok && json.Unmarshal([]byte(data), &told) == nil && told.Method == "notifications/tasks" && slices.Contains(statuses, told.Params.Status) {
-			return told.Params
+		if ok && json.Unmarshal([]byte(data), &notified) == nil && notified.Method == "notifications/tasks" && slices.Contains(statuses, notified.Params.Status) {
+			return notified.Params
 		}
 	}
 	c.Fatalf("the stream ended before %s was %v: %v", id, statuses, lines.Err())

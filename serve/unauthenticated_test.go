@@ -104,16 +104,16 @@ func (m *matrix) entrances(revoked string, by encryption) (all []entrance) {
 }
 
 // try sends a request of a rejected client, and returns an error of the response.
-func (m *matrix) try(s badClient, method, path, body string, header http.Header) (status int, wrong string) {
+func (m *matrix) try(s badClient, method, path, body string, header http.Header) (status int, problem string) {
 	m.t.Helper()
 	if s.status == 0 {
 		return 0, m.unconnected(s.site, method, path)
 	}
 	got := m.send(s.site, method, path, body, joined(header, s.header))
 	if got.header.Get("Mcp-Session-Id") != "" || got.status == http.StatusUnauthorized && !strings.HasPrefix(got.header.Get("Www-Authenticate"), "Bearer ") {
-		wrong = fmt.Sprint(got.status, got.header, got.text)
+		problem = fmt.Sprint(got.status, got.header, got.text)
 	}
-	return got.status, wrong
+	return got.status, problem
 }
 
 // way is one way to send a request of a method.
@@ -172,8 +172,8 @@ func TestUnauthenticated_methods(t *testing.T) {
 				before := m.traces()
 				for _, s := range at.clients {
 					cells++
-					if status, wrong := m.try(s, http.MethodPost, w.path, w.text, w.header); status != s.status || wrong != "" {
-						t.Errorf("%s by %s, %s, with %s: %d %s", r.Method, at.name, w.name, s.name, status, wrong)
+					if status, problem := m.try(s, http.MethodPost, w.path, w.text, w.header); status != s.status || problem != "" {
+						t.Errorf("%s by %s, %s, with %s: %d %s", r.Method, at.name, w.name, s.name, status, problem)
 					}
 				}
 				if diff := m.left(before); diff != "" {
@@ -285,8 +285,8 @@ func (m *matrix) routesTo(s badClient, session http.Header, endpoint string) map
 			if method == http.MethodPost {
 				body = `{"jsonrpc":"2.0","id":1,"method":"ping","tool":"open","arguments":{}}`
 			}
-			status, wrong := m.try(s, method, path, body, header)
-			row = append(row, strings.TrimSpace(fmt.Sprint(status, " ", wrong)))
+			status, problem := m.try(s, method, path, body, header)
+			row = append(row, strings.TrimSpace(fmt.Sprint(status, " ", problem)))
 		}
 		got[pattern] = strings.Join(row, " ")
 	}
@@ -299,7 +299,7 @@ func TestRoutes_hostAndOrigin(t *testing.T) {
 	url := listen(t, frontOf(t, outcomeTools))
 	for _, route := range []string{"/mcp", "/mcp/sse", "/sse", "/messages", "/ws", "/mcp/capabilities", "/mcp/execute", "/healthz", "/readyz", "/nowhere"} {
 		for _, method := range []string{http.MethodGet, http.MethodPost} {
-			for name, spoil := range map[string]func(*http.Request){
+			for name, modify := range map[string]func(*http.Request){
 				"foreign host":   func(r *http.Request) { r.Host = "evil.example" },
 				"foreign origin": func(r *http.Request) { r.Header.Set("Origin", "https://evil.example") },
 			} {
@@ -307,7 +307,7 @@ func TestRoutes_hostAndOrigin(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				spoil(r)
+				modify(r)
 				response, err := http.DefaultClient.Do(r)
 				if err != nil {
 					t.Fatal(err)

@@ -86,11 +86,11 @@ func elicits(tool string, arguments, answer object, schema, text string) func(*v
 			v.Fatalf("%+v, %v", result, err)
 		}
 		v.same("schema", one(v, asked).RequestedSchema, schema)
-		said := result.Content[0].(*mcp.TextContent).Text
-		if !strings.HasPrefix(said, text) {
-			v.Errorf("result: %s", said)
+		output := result.Content[0].(*mcp.TextContent).Text
+		if !strings.HasPrefix(output, text) {
+			v.Errorf("result: %s", output)
 		}
-		_, content, _ := strings.Cut(said, "{")
+		_, content, _ := strings.Cut(output, "{")
 		content = "{" + content
 		if tool == "test_elicitation" {
 			v.same("response", object{"action": "accept", "content": answer}, content)

@@ -94,7 +94,7 @@ func serveStuck(t *testing.T) *stuck {
 	return s
 }
 
-// cancelWay is a way in which a client cancels a call.
+// cancelWay is one way to cancel a call.
 type cancelWay struct {
 	name string
 	on   func(line) bool
@@ -221,14 +221,14 @@ tool "sleeps" {
 			t.Fatal(err)
 		}
 		front := serve.New(e, serve.Options{Grace: time.Minute})
-		began := time.Now()
+		started := time.Now()
 		text := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"sleeps","_meta":{%q:%q,%q:{}}}}`,
 			metaVersion, modern, metaCapabilities)
 		if err := front.Stdio(t.Context(), strings.NewReader(text), io.Discard); err == nil {
 			t.Error("no error for the cancelled call")
 		}
-		if e := <-ended; e.Phase != call.Failed || time.Since(began) != time.Minute+time.Millisecond {
-			t.Errorf("after %s the call ended with %s", time.Since(began), e.Phase)
+		if e := <-ended; e.Phase != call.Failed || time.Since(started) != time.Minute+time.Millisecond {
+			t.Errorf("after %s the call ended with %s", time.Since(started), e.Phase)
 		}
 		if err := front.Shutdown(t.Context()); err != nil {
 			t.Error(err)

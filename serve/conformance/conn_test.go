@@ -202,11 +202,11 @@ func (c *conn) read() {
 	c.Helper()
 	var text []byte
 	select {
-	case said, ok := <-c.inbox:
+	case output, ok := <-c.inbox:
 		if !ok {
 			c.Fatal("the server closed the connection")
 		}
-		text = said
+		text = output
 	case <-c.ctx.Done():
 		c.Fatalf("timeout after %d notifications", len(c.notifications))
 	}
@@ -339,11 +339,11 @@ func listens(v *visit) {
 	for c.receivedParams("notifications/tools/list_changed") == nil || c.receivedParams("notifications/prompts/list_changed") == nil {
 		c.read()
 	}
-	for _, told := range c.receivedParams("notifications/tools/list_changed") {
-		v.same("subscription to tools", told["_meta"], tools)
+	for _, notified := range c.receivedParams("notifications/tools/list_changed") {
+		v.same("subscription to tools", notified["_meta"], tools)
 	}
-	for _, told := range c.receivedParams("notifications/prompts/list_changed") {
-		v.same("subscription to prompts", told["_meta"], prompts)
+	for _, notified := range c.receivedParams("notifications/prompts/list_changed") {
+		v.same("subscription to prompts", notified["_meta"], prompts)
 	}
 }
 
@@ -385,13 +385,13 @@ func clientListChanges(v *visit) {
 		PromptListChangedHandler: func(context.Context, *mcp.PromptListChangedRequest) { ring(prompts) },
 	})
 	for tool, bell := range map[string]chan struct{}{"test_trigger_tool_change": tools, "test_trigger_prompt_change": prompts} {
-		for heard := false; !heard; {
+		for received := false; !received; {
 			if _, err := session.CallTool(v.ctx, &mcp.CallToolParams{Name: tool}); err != nil {
 				v.Fatal(err)
 			}
 			select {
 			case <-bell:
-				heard = true
+				received = true
 			default:
 			}
 		}

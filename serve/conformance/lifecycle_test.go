@@ -29,11 +29,11 @@ func initializes(v *visit) {
 			v.Errorf("protocol version for %s: %s", asked, result["protocolVersion"])
 		}
 	}
-	said := v.session(nil).InitializeResult()
-	if said.ServerInfo.Name != "mcpd-conformance" || said.ServerInfo.Version == "" || said.Instructions == "" {
-		v.Errorf("server info: %+v", said)
+	output := v.session(nil).InitializeResult()
+	if output.ServerInfo.Name != "mcpd-conformance" || output.ServerInfo.Version == "" || output.Instructions == "" {
+		v.Errorf("server info: %+v", output)
 	}
-	v.same("capabilities", said.Capabilities, `{
+	v.same("capabilities", output.Capabilities, `{
 		"completions": {}, "logging": {}, "prompts": {"listChanged": true},
 		"resources": {"listChanged": true, "subscribe": true}, "tools": {"listChanged": true}
 	}`)
@@ -181,11 +181,11 @@ func oldMethodsAreGone(v *visit, c *conn) {
 func nothingIsAskedFor(v *visit, c *conn) {
 	result := c.call("test_streaming_elicitation", object{"_meta": object{metaCapabilities: object{"elicitation": object{}}, "progressToken": "p"}})
 	v.same("content", result["content"], `[{"type": "text", "text": "nothing to ask"}]`)
-	if told := c.receivedParams("notifications/progress"); len(told) != 1 {
-		v.Errorf("progress: %v", told)
+	if notified := c.receivedParams("notifications/progress"); len(notified) != 1 {
+		v.Errorf("progress: %v", notified)
 	}
 	c.call("test_logging_tool", nil)
-	if told := c.receivedParams("notifications/message"); told != nil {
-		v.Errorf("notifications: %v", told)
+	if notified := c.receivedParams("notifications/message"); notified != nil {
+		v.Errorf("notifications: %v", notified)
 	}
 }

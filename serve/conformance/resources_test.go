@@ -77,9 +77,9 @@ func touch(v *visit, from, to string) {
 func subscribes(v *visit) {
 	c := v.connect()
 	v.same("result", c.get("resources/subscribe", object{"uri": watched}), `{}`)
-	heard := make(chan string, 1)
+	received := make(chan string, 1)
 	session := v.session(&mcp.ClientOptions{
-		ResourceUpdatedHandler: func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) { heard <- r.Params.URI },
+		ResourceUpdatedHandler: func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) { received <- r.Params.URI },
 	})
 	if err := session.Subscribe(v.ctx, &mcp.SubscribeParams{URI: watched}); err != nil {
 		v.Fatal(err)
@@ -87,7 +87,7 @@ func subscribes(v *visit) {
 	touch(v, "Watch this.", "Watch that.")
 	defer touch(v, "Watch that.", "Watch this.")
 	v.same("notification", c.nextNotification("notifications/resources/updated"), `{"uri": "`+watched+`"}`)
-	if uri := one(v, heard); uri != watched {
+	if uri := one(v, received); uri != watched {
 		v.Errorf("unexpected update of %s", uri)
 	}
 }
@@ -110,8 +110,8 @@ func unsubscribes(v *visit) {
 	for len(c.receivedParams("notifications/tools/list_changed")) == before {
 		c.read()
 	}
-	if told := c.receivedParams("notifications/resources/updated"); told != nil {
-		v.Errorf("notifications: %v", told)
+	if notified := c.receivedParams("notifications/resources/updated"); notified != nil {
+		v.Errorf("notifications: %v", notified)
 	}
 }
 
@@ -228,12 +228,12 @@ var moreScenarios = []scenario{
 func logsByRequest(v *visit) {
 	c := v.connect()
 	c.call("test_tool_with_logging", object{"_meta": object{metaLogLevel: "info"}})
-	told := c.receivedParams("notifications/message")
-	if len(told) != len(steps) {
-		v.Fatalf("notifications before the result: %v", told)
+	notified := c.receivedParams("notifications/message")
+	if len(notified) != len(steps) {
+		v.Fatalf("notifications before the result: %v", notified)
 	}
 	for i, step := range steps {
-		v.same("data", told[i]["data"], `"`+step+`"`)
+		v.same("data", notified[i]["data"], `"`+step+`"`)
 	}
 }
 

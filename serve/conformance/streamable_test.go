@@ -87,16 +87,16 @@ func (c *streams) describe(h http.Header, m message) {
 		}
 		return
 	}
-	var said struct {
+	var output struct {
 		Name, URI, TaskID string
 		Meta              map[string]any `json:"_meta"`
 	}
 	// The server must reject invalid params.
-	_ = json.Unmarshal(m.Params, &said)
-	version, _ := said.Meta[metaVersion].(string)
+	_ = json.Unmarshal(m.Params, &output)
+	version, _ := output.Meta[metaVersion].(string)
 	h.Set("Mcp-Protocol-Version", cmp.Or(version, string(modern)))
 	h.Set("Mcp-Method", m.Method)
-	if name := cmp.Or(said.Name, said.URI, said.TaskID); name != "" {
+	if name := cmp.Or(output.Name, output.URI, output.TaskID); name != "" {
 		h.Set("Mcp-Name", name)
 	}
 }

@@ -154,10 +154,10 @@ func decoded(t *testing.T, text string) (value any) {
 }
 
 // one waits for a value from a handler of a client.
-func one[T any](v *visit, told <-chan T) (value T) {
+func one[T any](v *visit, notified <-chan T) (value T) {
 	v.Helper()
 	select {
-	case value = <-told:
+	case value = <-notified:
 	case <-v.ctx.Done():
 		v.Fatal("no message for the client")
 	}

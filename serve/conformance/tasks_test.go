@@ -73,11 +73,11 @@ func (v *visit) until(id, status string) object {
 	c := v.connect()
 	c.subscribe(object{"taskIds": []string{id}}, tasksMeta)
 	for {
-		told := c.nextNotification("notifications/tasks")
-		if told["taskId"] != id {
-			v.Fatalf("notification: %v", told)
+		notified := c.nextNotification("notifications/tasks")
+		if notified["taskId"] != id {
+			v.Fatalf("notification: %v", notified)
 		}
-		if told["status"] == status {
+		if notified["status"] == status {
 			break
 		}
 	}
@@ -205,13 +205,13 @@ func tasksAreTold(v *visit) {
 	meta := c.subscribe(object{"taskIds": []string{id}}, tasksMeta)
 	var seen []any
 	for answered := false; !slices.Contains(seen, any("completed")); {
-		told := c.nextNotification("notifications/tasks")
-		v.same("subscription", told["_meta"], meta)
-		if told["status"] == "input_required" && !answered {
+		notified := c.nextNotification("notifications/tasks")
+		v.same("subscription", notified["_meta"], meta)
+		if notified["status"] == "input_required" && !answered {
 			answered = true
 			c.tasked("tasks/update", object{"taskId": id, "inputResponses": object{"confirm": accepted("confirm", false)}})
 		}
-		seen = append(seen, told["status"])
+		seen = append(seen, notified["status"])
 	}
 	if first := slices.Index(seen, any("input_required")); first < 0 {
 		v.Errorf("notifications: %v", seen)

@@ -81,18 +81,18 @@ func logs(v *visit) {
 	c := v.connect()
 	c.get("logging/setLevel", object{"level": "debug"})
 	c.call("test_tool_with_logging", nil)
-	told := c.receivedParams("notifications/message")
-	if len(told) != len(steps) {
-		v.Fatalf("notifications before the result: %v", told)
+	notified := c.receivedParams("notifications/message")
+	if len(notified) != len(steps) {
+		v.Fatalf("notifications before the result: %v", notified)
 	}
 	for i, step := range steps {
-		v.same("level of "+step, told[i]["level"], `"info"`)
-		v.same("data", told[i]["data"], `"`+step+`"`)
+		v.same("level of "+step, notified[i]["level"], `"info"`)
+		v.same("data", notified[i]["data"], `"`+step+`"`)
 	}
 
-	heard := make(chan *mcp.LoggingMessageParams, len(steps))
+	received := make(chan *mcp.LoggingMessageParams, len(steps))
 	session := v.session(&mcp.ClientOptions{
-		LoggingMessageHandler: func(_ context.Context, r *mcp.LoggingMessageRequest) { heard <- r.Params },
+		LoggingMessageHandler: func(_ context.Context, r *mcp.LoggingMessageRequest) { received <- r.Params },
 	})
 	if err := session.SetLoggingLevel(v.ctx, &mcp.SetLoggingLevelParams{Level: "debug"}); err != nil {
 		v.Fatal(err)
@@ -101,7 +101,7 @@ func logs(v *visit) {
 		v.Fatal(err)
 	}
 	for _, step := range steps {
-		if got := one(v, heard); got.Level != "info" || got.Data != step {
+		if got := one(v, received); got.Level != "info" || got.Data != step {
 			v.Errorf("notification: %+v", got)
 		}
 	}
@@ -111,19 +111,19 @@ func logs(v *visit) {
 func progresses(v *visit) {
 	c := v.connect()
 	c.call("test_tool_with_progress", object{"_meta": object{"progressToken": "progress-test-1"}})
-	told := c.receivedParams("notifications/progress")
-	if len(told) != 3 {
-		v.Fatalf("notifications before the result: %v", told)
+	notified := c.receivedParams("notifications/progress")
+	if len(notified) != 3 {
+		v.Fatalf("notifications before the result: %v", notified)
 	}
 	for i, done := range []float64{0, 50, 100} {
-		if p := told[i]; p["progress"] != done || p["total"] != 100.0 || p["progressToken"] != "progress-test-1" {
+		if p := notified[i]; p["progress"] != done || p["total"] != 100.0 || p["progressToken"] != "progress-test-1" {
 			v.Errorf("notification: %v", p)
 		}
 	}
 
-	heard := make(chan *mcp.ProgressNotificationParams, 3)
+	received := make(chan *mcp.ProgressNotificationParams, 3)
 	session := v.session(&mcp.ClientOptions{
-		ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) { heard <- r.Params },
+		ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) { received <- r.Params },
 	})
 	params := &mcp.CallToolParams{Name: "test_tool_with_progress"}
 	params.SetProgressToken("progress-test-2")
@@ -131,13 +131,13 @@ func progresses(v *visit) {
 		v.Fatal(err)
 	}
 	for _, done := range []float64{0, 50, 100} {
-		if got := one(v, heard); got.Progress != done || got.Total != 100 || got.ProgressToken != "progress-test-2" {
+		if got := one(v, received); got.Progress != done || got.Total != 100 || got.ProgressToken != "progress-test-2" {
 			v.Errorf("notification: %+v", got)
 		}
 	}
 }
 
-// schemasArrive compares a schema with the file in which it was written.
+// schemasArrive compares a schema with its source file.
 func schemasArrive(v *visit) {
 	want, err := os.ReadFile(fixtures + "/tools.d/contact.json")
 	if err != nil {

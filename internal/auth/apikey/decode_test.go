@@ -12,10 +12,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func line(t testing.TB, spoil func(*Record)) string {
+func line(t testing.TB, modify func(*Record)) string {
 	t.Helper()
 	r := NewRecord(New(), known())
-	spoil(&r)
+	modify(&r)
 	text, err := json.Marshal(r)
 	if err != nil {
 		t.Fatal(err)

@@ -161,7 +161,7 @@ func TestLoad_missingFile(t *testing.T) {
 }
 
 func TestAdd_invalidRecord(t *testing.T) {
-	for name, spoil := range map[string]func(*Record){
+	for name, modify := range map[string]func(*Record){
 		"no name":             func(r *Record) { r.Name = "" },
 		"line break in name":  func(r *Record) { r.Name = "a\nb" },
 		"nobody":              func(r *Record) { r.Principal = "" },
@@ -173,7 +173,7 @@ func TestAdd_invalidRecord(t *testing.T) {
 		"too many scopes":     func(r *Record) { r.Scopes = make([]string, maxList+1) },
 	} {
 		r := known()
-		spoil(&r)
+		modify(&r)
 		path := filepath.Join(t.TempDir(), "keys.json")
 		if _, err := Add(path, r); err == nil {
 			t.Errorf("%s: a key was created", name)

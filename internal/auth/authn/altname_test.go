@@ -59,7 +59,7 @@ func TestCertificateAllow_types(t *testing.T) {
 		"none":  certificateOf(t, x509.Certificate{}),
 	}
 	for _, row := range []struct {
-		allow, lets string // kinds of accepted names, and their ids
+		allow, accepts string // kinds of accepted names, and their ids
 	}{
 		{"", "dns:api.example.com email:ada@api.example.com query:https://evil.example/?mallory@example.com uri:spiffe://fleet/a"},
 		{"*", "dns:api.example.com email:ada@api.example.com query:https://evil.example/?mallory@example.com uri:spiffe://fleet/a"},
@@ -87,14 +87,14 @@ func TestCertificateAllow_types(t *testing.T) {
 		if row.allow != "" {
 			allow = []string{row.allow}
 		}
-		var lets []string
+		var accepts []string
 		for _, kind := range []string{"dns", "email", "ip", "none", "query", "uri"} {
 			if p, err := principalOf(leaves[kind], []certificateMethod{methodFor(t, allow...)}, time.Now()); err == nil {
-				lets = append(lets, kind+":"+p.ID)
+				accepts = append(accepts, kind+":"+p.ID)
 			}
 		}
-		if got := strings.Join(lets, " "); got != row.lets {
-			t.Errorf("allow = [%q] accepts %q, want %q", row.allow, got, row.lets)
+		if got := strings.Join(accepts, " "); got != row.accepts {
+			t.Errorf("allow = [%q] accepts %q, want %q", row.allow, got, row.accepts)
 		}
 	}
 }

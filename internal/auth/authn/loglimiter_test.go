@@ -15,37 +15,37 @@ import (
 func TestLogLimiter(t *testing.T) {
 	var s authn.LogLimiter
 	now := time.Unix(1_000_000, 0)
-	told, withheld := 0, 0
+	notified, suppressed := 0, 0
 	flood := func(n int) {
 		for range n {
 			if before, tell := s.Allow(now); tell {
-				told++
-				withheld += before
+				notified++
+				suppressed += before
 			}
 		}
 	}
 	flood(1000)
-	if told != 20 || withheld != 0 {
-		t.Errorf("%d of 1,000 allowed, %d suppressed before them; want 20 and 0", told, withheld)
+	if notified != 20 || suppressed != 0 {
+		t.Errorf("%d of 1,000 allowed, %d suppressed before them; want 20 and 0", notified, suppressed)
 	}
 	now = now.Add(time.Second)
 	flood(1)
-	if told != 21 || withheld != 980 {
-		t.Errorf("in the next second %d allowed in total, %d suppressed; want 21 and 980", told, withheld)
+	if notified != 21 || suppressed != 980 {
+		t.Errorf("in the next second %d allowed in total, %d suppressed; want 21 and 980", notified, suppressed)
 	}
 	now = now.Add(-time.Hour) // the clock is set back
 	flood(1)
-	if told != 22 || withheld != 980 {
-		t.Errorf("after setting the clock back %d allowed, %d suppressed; want 22 and 980", told, withheld)
+	if notified != 22 || suppressed != 980 {
+		t.Errorf("after setting the clock back %d allowed, %d suppressed; want 22 and 980", notified, suppressed)
 	}
 }
 
 // TestMiddleware_logLimiter: copies of a Middleware share the limit.
 func TestMiddleware_logLimiter(t *testing.T) {
 	var log strings.Builder
-	door := authn.Middleware{Logger: slog.New(slog.NewTextHandler(&log, nil)), LogLimiter: new(authn.LogLimiter)}
+	guard := authn.Middleware{Logger: slog.New(slog.NewTextHandler(&log, nil)), LogLimiter: new(authn.LogLimiter)}
 	for range 200 {
-		same := door
+		same := guard
 		r := httptest.NewRequest(http.MethodPost, "/mcp", nil)
 		same.Reject(http.Header{}, r, http.ErrNoCookie)
 	}

@@ -213,7 +213,7 @@ func (s *site) claimCells() []cell {
 
 func (s *site) certificateCells() []cell {
 	ca := certtest.New(s.t)
-	named, stranger := ca.Issue(s.t, "root", "spiffe://fleet/a").Leaf, ca.Issue(s.t, "spiffe://fleet/a", "spiffe://other/a").Leaf
+	named, other := ca.Issue(s.t, "root", "spiffe://fleet/a").Leaf, ca.Issue(s.t, "spiffe://fleet/a", "spiffe://other/a").Leaf
 	late := *named
 	late.NotAfter = s.clock.now().Add(-time.Second)
 	unverified := request()
@@ -221,7 +221,7 @@ func (s *site) certificateCells() []cell {
 	unverified.TLS.VerifiedChains = nil
 	return []cell{
 		{name: "certificate", request: withCertificate(request(), named), id: "spiffe://fleet/a", agent: "spiffe://fleet/a"},
-		{name: "certificate with other name", request: withCertificate(request(), stranger), status: 401, challenge: challengeInvalid, reason: errCertificateName},
+		{name: "certificate with other name", request: withCertificate(request(), other), status: 401, challenge: challengeInvalid, reason: errCertificateName},
 		{name: "expired certificate", request: withCertificate(request(), &late), status: 401, challenge: challengeInvalid, reason: errCertificateTime},
 		{name: "unverified certificate", request: unverified, status: 401, challenge: challengeAbsent, reason: errNoCredential},
 		{name: "socket user", request: fromUID(request(), 1000), id: "1000"},

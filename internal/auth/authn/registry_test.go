@@ -106,16 +106,16 @@ func TestKeyFile_openToOthers(t *testing.T) {
 	k := s.apiKey(apikey.Record{})
 	s.apply(s.options())
 	for _, r := range []struct {
-		mode  os.FileMode
-		want  int
-		wrong bool
+		mode    os.FileMode
+		want    int
+		problem bool
 	}{{0o600, 200, false}, {0o644, 401, true}, {0o600, 200, false}} {
 		if err := os.Chmod(s.file, r.mode); err != nil {
 			t.Fatal(err)
 		}
 		s.clock.pass(time.Hour)
-		if wrong := s.registry.KeyFileErrors()[s.file]; (wrong != nil) != r.wrong {
-			t.Errorf("mode %v: error %v", r.mode, wrong)
+		if problem := s.registry.KeyFileErrors()[s.file]; (problem != nil) != r.problem {
+			t.Errorf("mode %v: error %v", r.mode, problem)
 		}
 		s.want(r.mode.String(), k.Plaintext(), r.want)
 	}
@@ -138,8 +138,8 @@ func TestKeyFile_invalid(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, test := range map[string]struct {
-		spoil func()
-		want  int // status for a valid key: an unreadable file may revoke any key
+		modify func()
+		want   int // status for a valid key: an unreadable file may revoke any key
 	}{
 		"truncated line": {func() { s.write(string(good) + "{\"id") }, 200},
 		"zero bytes":     {func() { s.write("\x00\x00") }, 200},
@@ -149,7 +149,7 @@ func TestKeyFile_invalid(t *testing.T) {
 	} {
 		_ = os.Remove(s.file)
 		s.write(string(good) + "x")
-		test.spoil()
+		test.modify()
 		s.clock.pass(time.Second)
 		s.want(name+": a good key", k.Plaintext(), test.want)
 		s.want(name+": a revoked key", revoked.Plaintext(), 401)

@@ -308,9 +308,9 @@ func TestPeerContext(t *testing.T) {
 	for key, value := range map[any]any{other{}: "x", peerKey{}: user, chainKey{}: vouching} {
 		ctx = context.WithValue(ctx, key, value)
 	}
-	kept := credentialRequest(request().WithContext(ctx)).Context()
-	if kept.Value(peerKey{}) != user || kept.Value(chainKey{}) != vouching || kept.Value(other{}) != nil {
-		t.Errorf("the context has %v, %v and %v", kept.Value(peerKey{}), kept.Value(chainKey{}), kept.Value(other{}))
+	stored := credentialRequest(request().WithContext(ctx)).Context()
+	if stored.Value(peerKey{}) != user || stored.Value(chainKey{}) != vouching || stored.Value(other{}) != nil {
+		t.Errorf("the context has %v, %v and %v", stored.Value(peerKey{}), stored.Value(chainKey{}), stored.Value(other{}))
 	}
 }
 

@@ -39,8 +39,8 @@ func TestChild_streams(t *testing.T) {
 				}
 			}
 			_ = c.Stdin.Close()
-			if said, _ := io.ReadAll(c.Stderr); string(said) != "heard" {
-				t.Errorf("output at the end %q", said)
+			if output, _ := io.ReadAll(c.Stderr); string(output) != "heard" {
+				t.Errorf("output at the end %q", output)
 			}
 			if code, err := c.Wait(); code != 0 || err != nil {
 				t.Errorf("exit code %d, %v", code, err)

@@ -85,9 +85,9 @@ func TestCallNotifier_drainTimeout(t *testing.T) {
 		answered := make(chan mcp.Reply, 1)
 		go func() { answered <- s.Exchange(t.Context(), []byte(callChatty), x) }()
 		<-ended
-		began := time.Now()
+		started := time.Now()
 		<-answered
-		if took := time.Since(began); took != 3*time.Second {
+		if took := time.Since(started); took != 3*time.Second {
 			t.Errorf("the response took %s, want the time of two messages", took)
 		}
 	})

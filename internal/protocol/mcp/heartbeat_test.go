@@ -27,9 +27,9 @@ func pinged(frames []string) (n int) {
 }
 
 // idle connects a legacy client that sends nothing more.
-func idle(t *testing.T, s *mcp.Server, heard *recorder) *mcp.Conn {
+func idle(t *testing.T, s *mcp.Server, received *recorder) *mcp.Conn {
 	t.Helper()
-	conn := s.Connect(mcp.Peer{Principal: identity.Anonymous()}, heard.send)
+	conn := s.Connect(mcp.Peer{Principal: identity.Anonymous()}, received.send)
 	conn.Receive(t.Context(), []byte(ableClient), nil)
 	return conn
 }
@@ -47,12 +47,12 @@ func isDone(c *mcp.Conn) bool {
 func TestHeartbeat_idleClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := newServer(t, mcp.Options{Ping: interval}, mcptest.Tools()...)
-		var heard recorder
-		conn := idle(t, s, &heard)
+		var received recorder
+		conn := idle(t, s, &received)
 		defer conn.Close()
 		time.Sleep(3*interval - time.Second)
-		if isDone(conn) || pinged(heard.all()) != 2 {
-			t.Fatalf("got %d pings", pinged(heard.all()))
+		if isDone(conn) || pinged(received.all()) != 2 {
+			t.Fatalf("got %d pings", pinged(received.all()))
 		}
 		time.Sleep(2 * time.Second)
 		if !isDone(conn) {
@@ -64,8 +64,8 @@ func TestHeartbeat_idleClient(t *testing.T) {
 func TestHeartbeat_activeClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := newServer(t, mcp.Options{Ping: interval}, mcptest.Tools()...)
-		var heard recorder
-		conn := idle(t, s, &heard)
+		var received recorder
+		conn := idle(t, s, &received)
 		defer conn.Close()
 		for range 10 {
 			time.Sleep(2 * interval)
@@ -80,13 +80,13 @@ func TestHeartbeat_activeClient(t *testing.T) {
 func TestHeartbeat_runningCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := newServer(t, mcp.Options{Ping: interval}, mcptest.Tools()...)
-		var heard recorder
-		conn := idle(t, s, &heard)
+		var received recorder
+		conn := idle(t, s, &received)
 		conn.Receive(t.Context(), []byte(ready), nil)
 		conn.Receive(t.Context(), legacyCall(2, "wait"), nil)
 		time.Sleep(10 * interval)
-		if isDone(conn) || pinged(heard.all()) > 0 {
-			t.Errorf("got %d pings", pinged(heard.all()))
+		if isDone(conn) || pinged(received.all()) > 0 {
+			t.Errorf("got %d pings", pinged(received.all()))
 		}
 		conn.Receive(t.Context(), []byte(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`), nil)
 		conn.Close()
@@ -97,13 +97,13 @@ func TestHeartbeat_disabled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := newServer(t, mcp.Options{Ping: interval}, mcptest.Tools()...)
 		patient, _ := newServer(t, mcp.Options{Ping: -1}, mcptest.Tools()...)
-		var heard recorder
-		modern := s.Connect(mcp.Peer{Principal: identity.Anonymous()}, heard.send)
+		var received recorder
+		modern := s.Connect(mcp.Peer{Principal: identity.Anonymous()}, received.send)
 		modern.Receive(t.Context(), request(1, "tools/list", ""), nil)
-		legacy := idle(t, patient, &heard)
+		legacy := idle(t, patient, &received)
 		time.Sleep(10 * interval)
-		if isDone(modern) || isDone(legacy) || pinged(heard.all()) > 0 {
-			t.Errorf("got %d pings", pinged(heard.all()))
+		if isDone(modern) || isDone(legacy) || pinged(received.all()) > 0 {
+			t.Errorf("got %d pings", pinged(received.all()))
 		}
 		modern.Close()
 		legacy.Close()
@@ -150,17 +150,17 @@ func TestStream_endsWithoutPingResponse(t *testing.T) {
 func TestBatch_responses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := newServer(t, mcp.Options{}, mcptest.InputTools()...)
-		var heard recorder
-		conn := s.Connect(mcp.Peer{Principal: identity.Anonymous()}, heard.send)
+		var received recorder
+		conn := s.Connect(mcp.Peer{Principal: identity.Anonymous()}, received.send)
 		defer conn.Close()
 		conn.Receive(t.Context(), []byte(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{"roots":{}}}}`), nil)
 		conn.Receive(t.Context(), []byte(ready), nil)
 		conn.Receive(t.Context(), []byte(`[{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"ask_roots"}},{"jsonrpc":"2.0","id":3,"method":"ping"}]`), nil)
 		synctest.Wait()
-		a := pendingAsk{t: t, heard: recorder{frames: heard.all()[1:]}}
+		a := pendingAsk{t: t, heard: recorder{frames: received.all()[1:]}}
 		conn.Receive(t.Context(), fmt.Appendf(nil, `[{"jsonrpc":"2.0","id":%q,"result":{"roots":[]}}]`, a.id(0)), nil)
 		synctest.Wait()
-		got := heard.all()
+		got := received.all()
 		if last := got[len(got)-1]; !strings.HasPrefix(last, `[{"jsonrpc":"2.0","id":2,"result"`) || !strings.Contains(last, `"id":3,"result"`) {
 			t.Errorf("reply = %s", last)
 		}
@@ -236,8 +236,8 @@ func heap() int64 {
 func TestNotification_noResponse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := newServer(t, mcp.Options{Ping: -1}, mcptest.Tools()...)
-		var heard recorder
-		receive, end := connect(t, s, &heard)
+		var received recorder
+		receive, end := connect(t, s, &received)
 		defer end()
 		receive(strings.Replace(ableClient, "2025-11-25", "2025-03-26", 1))
 		for _, text := range []string{
@@ -249,8 +249,8 @@ func TestNotification_noResponse(t *testing.T) {
 			`{"jsonrpc":"2.0","method":"notifications/cancelled","params":["1"]}`,
 			`[{"jsonrpc":"2.0","method":"notifications/cancelled","params":["1"]}]`,
 		} {
-			if receive(text); len(heard.all()) != 1 {
-				t.Fatalf("%s: got response %s", text, heard.all()[1])
+			if receive(text); len(received.all()) != 1 {
+				t.Fatalf("%s: got response %s", text, received.all()[1])
 			}
 		}
 	})

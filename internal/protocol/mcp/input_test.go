@@ -200,13 +200,13 @@ func TestAsk_afterProgress(t *testing.T) {
 			return run(ctx, r)
 		}
 		s, _ := newServer(t, mcp.Options{}, tool)
-		var heard recorder
-		conn := s.Connect(mcp.Peer{Principal: identity.Anonymous()}, heard.send)
+		var received recorder
+		conn := s.Connect(mcp.Peer{Principal: identity.Anonymous()}, received.send)
 		conn.Receive(t.Context(), []byte(ableClient), nil)
 		conn.Receive(t.Context(), []byte(ready), nil)
 		conn.Receive(t.Context(), []byte(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"ask","_meta":{"progressToken":1}}}`), nil)
 		synctest.Wait()
-		if got := heard.all(); len(got) != 102 || !strings.Contains(got[101], "elicitation/create") {
+		if got := received.all(); len(got) != 102 || !strings.Contains(got[101], "elicitation/create") {
 			t.Errorf("the client received %d messages, the last %s", len(got), got[len(got)-1])
 		}
 		conn.End()
@@ -236,10 +236,10 @@ func TestAsk_samplingTools(t *testing.T) {
 		}
 		peer := mcp.Peer{Principal: identity.Anonymous()}
 		session := openSession(t.Context(), s, peer)
-		var heard recorder
-		reply := s.Exchange(t.Context(), legacyCall(2, "ask"), mcp.Exchange{Peer: peer, Session: session, Emit: heard.send})
-		if !strings.Contains(reply.Frame.String(), `"required_capabilities":{"sampling":{"tools":{}}}`) || len(heard.all()) != 0 {
-			t.Errorf("a legacy client gets %s after %q", reply.Frame, heard.all())
+		var received recorder
+		reply := s.Exchange(t.Context(), legacyCall(2, "ask"), mcp.Exchange{Peer: peer, Session: session, Emit: received.send})
+		if !strings.Contains(reply.Frame.String(), `"required_capabilities":{"sampling":{"tools":{}}}`) || len(received.all()) != 0 {
+			t.Errorf("a legacy client gets %s after %q", reply.Frame, received.all())
 		}
 	}
 }

@@ -17,15 +17,15 @@ import (
 // calls have arrived before the first is served. pumped returns the total time.
 func pumpDuration(t *testing.T, calls int, takes func(number int) time.Duration) time.Duration {
 	t.Helper()
-	var began, served, reading atomic.Int64
+	var started, served, reading atomic.Int64
 	tool := mcptest.Tools()[0]
 	tool.Run = func(context.Context, call.Request) call.Result {
-		time.Sleep(takes(int(began.Add(1))))
+		time.Sleep(takes(int(started.Add(1))))
 		return mcptest.Text("")
 	}
 	s, _ := newServer(t, mcp.Options{}, tool)
-	var heard recorder
-	conn := s.Connect(mcp.Peer{Principal: identity.Anonymous()}, heard.send)
+	var received recorder
+	conn := s.Connect(mcp.Peer{Principal: identity.Anonymous()}, received.send)
 	start, left := time.Now(), calls
 	conn.Pump(t.Context(), func() ([]byte, func(), bool) {
 		if reading.Add(1) != 1 {
@@ -39,7 +39,7 @@ func pumpDuration(t *testing.T, calls int, takes func(number int) time.Duration)
 		return request(left, "tools/call", `"name":"hello"`), func() { served.Add(1) }, true
 	})
 	conn.Close()
-	if got := len(heard.all()); got != calls || served.Load() != int64(calls) {
+	if got := len(received.all()); got != calls || served.Load() != int64(calls) {
 		t.Errorf("%d responses and %d served texts of %d calls", got, served.Load(), calls)
 	}
 	return time.Since(start)

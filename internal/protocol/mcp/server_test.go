@@ -141,8 +141,8 @@ func TestDrain_waitsForCalls(t *testing.T) {
 		}
 		s, _ := newServer(t, mcp.Options{}, slow)
 
-		var heard recorder
-		conn := s.Connect(mcp.Peer{Principal: identity.Anonymous()}, heard.send)
+		var received recorder
+		conn := s.Connect(mcp.Peer{Principal: identity.Anonymous()}, received.send)
 		conn.Receive(t.Context(), request(1, "tools/call", `"name":"hello"`), nil)
 		conn.Receive(t.Context(), request(2, "subscriptions/listen", `"notifications":{}`), nil)
 		answered := make(chan mcp.Reply, 1)
@@ -159,7 +159,7 @@ func TestDrain_waitsForCalls(t *testing.T) {
 			t.Errorf("reply to a new request: %s", refused.Frame)
 		}
 		conn.Receive(t.Context(), request(5, "tools/list", ""), nil)
-		if s.Connect(mcp.Peer{}, heard.send) != nil {
+		if s.Connect(mcp.Peer{}, received.send) != nil {
 			t.Error("a new client was accepted")
 		}
 		select {
@@ -180,7 +180,7 @@ func TestDrain_waitsForCalls(t *testing.T) {
 			t.Errorf("reply to the running call: %s", reply.Frame)
 		}
 		for i, want := range []string{`acknowledged`, `"requestId":2`, `"id":2,"result"`, `"id":5,"error"`, `finished`} {
-			if got := heard.all(); i >= len(got) || !strings.Contains(got[i], want) {
+			if got := received.all(); i >= len(got) || !strings.Contains(got[i], want) {
 				t.Errorf("message %d is not %s in %q", i, want, got)
 			}
 		}
@@ -210,14 +210,14 @@ func TestDrain_contextEnds(t *testing.T) {
 func TestConn_slowCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := newServer(t, mcp.Options{}, mcptest.Tools()...)
-		var heard recorder
+		var received recorder
 		ctx, cancel := context.WithCancel(t.Context())
-		conn := s.Connect(mcp.Peer{Principal: identity.Anonymous()}, heard.send)
+		conn := s.Connect(mcp.Peer{Principal: identity.Anonymous()}, received.send)
 		conn.Receive(ctx, request(1, "tools/call", `"name":"wait"`), nil)
 		conn.Receive(ctx, request(2, "tools/list", ""), nil)
 		conn.Receive(ctx, request(3, "tools/call", `"name":"hello"`), nil)
 		synctest.Wait()
-		if got := heard.all(); len(got) != 2 || !strings.Contains(got[0], `"id":2`) || !strings.Contains(got[1], `"id":3`) {
+		if got := received.all(); len(got) != 2 || !strings.Contains(got[0], `"id":2`) || !strings.Contains(got[1], `"id":3`) {
 			t.Errorf("replies = %q", got)
 		}
 		cancel()
@@ -228,14 +228,14 @@ func TestConn_slowCall(t *testing.T) {
 func TestConn_immediateCancellation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := newServer(t, mcp.Options{}, mcptest.Tools()...)
-		var heard recorder
-		conn := s.Connect(mcp.Peer{Principal: identity.Anonymous()}, heard.send)
+		var received recorder
+		conn := s.Connect(mcp.Peer{Principal: identity.Anonymous()}, received.send)
 		for i := range 100 {
 			conn.Receive(t.Context(), request(i, "tools/call", `"name":"wait"`), nil)
 			conn.Receive(t.Context(), fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d}}`, i), nil)
 		}
 		conn.Close()
-		if got := heard.all(); len(got) != 0 {
+		if got := received.all(); len(got) != 0 {
 			t.Errorf("cancelled calls have responses: %q", got)
 		}
 	})
@@ -249,14 +249,14 @@ func TestCallNotifier_afterResult(t *testing.T) {
 		return mcptest.Text("")
 	}
 	s, _ := newServer(t, mcp.Options{}, tool)
-	var heard recorder
+	var received recorder
 	x := exchange("tools/call", "hello")
-	x.Emit = heard.send
+	x.Emit = received.send
 	text := strings.Replace(string(request(1, "tools/call", `"name":"hello"`)), `"_meta":{`, `"_meta":{"progressToken":1,"io.modelcontextprotocol/logLevel":"debug",`, 1)
 	s.Exchange(t.Context(), []byte(text), x)
 	late.Progress(1, nil, "")
 	late.Log("info", "too late", nil)
-	if got := heard.all(); len(got) != 0 {
+	if got := received.all(); len(got) != 0 {
 		t.Errorf("sent after the result: %q", got)
 	}
 }
@@ -305,14 +305,14 @@ func (b *finding) Find(ctx context.Context, c identity.Caller, name string) *mcp
 // TestMethods_haveSampleRequests makes sure that tests over all methods cover a
 // new method.
 func TestMethods_haveSampleRequests(t *testing.T) {
-	said := map[string][2]bool{}
+	output := map[string][2]bool{}
 	for _, r := range mcptest.Requests() {
-		if _, twice := said[r.Method]; twice {
+		if _, twice := output[r.Method]; twice {
 			t.Errorf("%s has two requests", r.Method)
 		}
-		said[r.Method] = [2]bool{r.Legacy, r.Modern}
+		output[r.Method] = [2]bool{r.Legacy, r.Modern}
 	}
-	if diff := cmp.Diff(mcp.Methods(), said); diff != "" {
+	if diff := cmp.Diff(mcp.Methods(), output); diff != "" {
 		t.Errorf("the methods and their eras, legacy and modern (-served +requests)\n%s", diff)
 	}
 }

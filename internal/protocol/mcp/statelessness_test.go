@@ -15,9 +15,9 @@ import (
 
 // connect returns the receive function of a new connection that sends to heard,
 // and a function that ends it.
-func connect(t *testing.T, s *mcp.Server, heard *recorder) (receive func(text string), end func()) {
+func connect(t *testing.T, s *mcp.Server, received *recorder) (receive func(text string), end func()) {
 	t.Helper()
-	conn := s.Connect(mcp.Peer{Principal: identity.Anonymous()}, heard.send)
+	conn := s.Connect(mcp.Peer{Principal: identity.Anonymous()}, received.send)
 	receive = func(text string) {
 		conn.Receive(t.Context(), []byte(text), nil)
 		synctest.Wait()
@@ -70,15 +70,15 @@ func TestModern_notificationsStayOnStream(t *testing.T) {
 		go s.Exchange(t.Context(), request(1, "subscriptions/listen", `"notifications":{"toolsListChanged":true}`), listen)
 		synctest.Wait()
 		for _, c := range []struct {
-			heard *recorder
-			text  string
+			received *recorder
+			text     string
 		}{
 			{&calling, strings.Replace(string(request(2, "tools/call", `"name":"steps"`)), `"_meta":{`,
 				`"_meta":{"progressToken":1,"io.modelcontextprotocol/logLevel":"debug",`, 1)},
 			{&silent, string(request(3, "tools/call", `"name":"steps"`))},
 		} {
 			x := exchange("tools/call", "steps")
-			x.Emit = c.heard.send
+			x.Emit = c.received.send
 			s.Exchange(t.Context(), []byte(c.text), x)
 		}
 		if len(listening.all()) != 1 || len(calling.all()) != 5 || len(silent.all()) != 0 {
@@ -90,8 +90,8 @@ func TestModern_notificationsStayOnStream(t *testing.T) {
 func TestModern_serverCancelsSubscriptionsOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := newServer(t, mcp.Options{}, append(mcptest.Tools(), mcptest.InputTools()...)...)
-		var heard recorder
-		receive, end := connect(t, s, &heard)
+		var received recorder
+		receive, end := connect(t, s, &received)
 		const lists = `"notifications":{"toolsListChanged":true}`
 		receive(string(request(10, "subscriptions/listen", lists)))
 		receive(string(request(11, "subscriptions/listen", lists)))
@@ -107,7 +107,7 @@ func TestModern_serverCancelsSubscriptionsOnly(t *testing.T) {
 			t.Error(err)
 		}
 		var cancelled []string
-		for _, frame := range heard.all() {
+		for _, frame := range received.all() {
 			if strings.Contains(frame, "notifications/cancelled") {
 				cancelled = append(cancelled, frame)
 			}
@@ -143,8 +143,8 @@ func TestSession_publicID(t *testing.T) {
 		return first
 	}
 	connected := func() string {
-		var heard recorder
-		conn := s.Connect(mcp.Peer{Principal: identity.Anonymous()}, heard.send)
+		var received recorder
+		conn := s.Connect(mcp.Peer{Principal: identity.Anonymous()}, received.send)
 		defer conn.Close()
 		conn.Receive(t.Context(), []byte(ableClient), nil)
 		conn.Receive(t.Context(), []byte(ready), nil)

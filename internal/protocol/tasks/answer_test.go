@@ -123,17 +123,17 @@ func TestSuspend_timeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := state.NewMemory(state.Options{})
 		of := newTasksOver(t, store, once("a"))
-		told := ""
+		notified := ""
 		task := start(t, of)
 		synctest.Wait()
-		of.WatchTasks(func(id string) { told += id })
+		of.WatchTasks(func(id string) { notified += id })
 		time.Sleep(time.Minute - 1)
 		if got := waitSettled(t, of, task.ID); isOver(got) {
 			t.Fatalf("the task ended too early: %+v", got)
 		}
 		time.Sleep(time.Nanosecond)
-		if got := waitSettled(t, of, task.ID); failureOf(got) != "the client did not answer within 1m0s" || told != task.ID {
-			t.Errorf("notified of %q, got %+v", told, got)
+		if got := waitSettled(t, of, task.ID); failureOf(got) != "the client did not answer within 1m0s" || notified != task.ID {
+			t.Errorf("notified of %q, got %+v", notified, got)
 		}
 	})
 }
@@ -149,12 +149,12 @@ func TestSuspend_timeoutAfterRestart(t *testing.T) {
 		// The first is read in time, which starts its timer; the other is not.
 		later := newTasksOver(t, store, once("a"))
 		waitSettled(t, later, first.ID)
-		told := ""
-		later.WatchTasks(func(id string) { told += id })
+		notified := ""
+		later.WatchTasks(func(id string) { notified += id })
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if told != first.ID {
-			t.Errorf("notified of %q, want %q", told, first.ID)
+		if notified != first.ID {
+			t.Errorf("notified of %q, want %q", notified, first.ID)
 		}
 		for _, id := range []string{first.ID, second.ID} {
 			if got := waitSettled(t, later, id); failureOf(got) != "the client did not answer within 1m0s" {

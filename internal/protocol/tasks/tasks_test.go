@@ -245,8 +245,8 @@ func TestStart_ttlEndsLeg(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var took time.Duration
 		of := newTasks(t, func(ctx context.Context, leg call.Request) call.Result {
-			began := time.Now()
-			defer func() { took = time.Since(began) }()
+			started := time.Now()
+			defer func() { took = time.Since(started) }()
 			return untilCancelled(ctx, leg)
 		})
 		task := start(t, of)
@@ -265,20 +265,20 @@ func TestWatchTasks(t *testing.T) {
 			}
 			return result("done")
 		})
-		told := map[string]int{}
-		stop := of.WatchTasks(func(id string) { told[id]++ })
+		notified := map[string]int{}
+		stop := of.WatchTasks(func(id string) { notified[id]++ })
 		task := start(t, of)
 		synctest.Wait()
 		check(t, of.UpdateTask(t.Context(), ann, task.ID, answers{"name": named("Ann")}))
 		synctest.Wait()
 		// The request, the response, and the end.
-		if told[task.ID] != 3 {
-			t.Errorf("notifications: %v", told)
+		if notified[task.ID] != 3 {
+			t.Errorf("notifications: %v", notified)
 		}
 		stop()
 		start(t, of)
 		synctest.Wait()
-		if len(told) != 1 {
+		if len(notified) != 1 {
 			t.Error("notified after stop")
 		}
 	})

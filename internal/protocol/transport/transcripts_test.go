@@ -164,12 +164,12 @@ func (p *player) expect(want []string) {
 			continue
 		}
 		select {
-		case said, ok := <-p.link.Lines():
+		case output, ok := <-p.link.Lines():
 			if !ok {
 				p.t.Fatalf("the link was closed; want\n%s", line)
 			}
-			if said = p.ids.named(said); said != line {
-				p.t.Errorf("got\n%s\nwant\n%s", said, line)
+			if output = p.ids.named(output); output != line {
+				p.t.Errorf("got\n%s\nwant\n%s", output, line)
 			}
 		case <-time.After(timeout):
 			p.t.Fatalf("timeout; want\n%s", line)

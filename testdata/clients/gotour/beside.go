@@ -7,7 +7,7 @@ import (
 )
 
 // beside returns the prefixes of the names and URIs that the server offers in
-// addition to those of the tour.
+// addition to the names of the tour.
 func beside() []string { return strings.Fields(os.Getenv("TOUR_BESIDE")) }
 
 // ours returns the offered names without those.

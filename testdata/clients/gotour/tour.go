@@ -169,9 +169,9 @@ func (t *tour) follow(ctx context.Context) error {
 		if err := t.save("notes.md", []byte(text)); err != nil {
 			return err
 		}
-		if told, err := soon(ctx, t.updated); err != nil {
+		if notified, err := soon(ctx, t.updated); err != nil {
 			return err
-		} else if told {
+		} else if notified {
 			break
 		}
 	}

@@ -90,7 +90,7 @@ func TestBodies_minimumRate(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				began := time.Now()
+				started := time.Now()
 				body, answer, ended := pipeBody(t, length)
 				sent := make(chan struct{})
 				go func() {
@@ -106,7 +106,7 @@ func TestBodies_minimumRate(t *testing.T) {
 				if got := <-answer; got != row.want {
 					t.Errorf("status %d, want %d", got, row.want)
 				}
-				if took := time.Since(began); row.want != passed && took > 12*time.Second {
+				if took := time.Since(started); row.want != passed && took > 12*time.Second {
 					t.Errorf("it took %s", took)
 				}
 				_ = body.Close()
@@ -158,11 +158,11 @@ func onPipe(t *testing.T, handler http.Handler, state func(net.Conn, http.ConnSt
 func TestLimitListener_writeTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		closed := make(chan time.Duration, 1)
-		began := time.Now()
+		started := time.Now()
 		client, ended := onPipe(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(passed) }),
 			func(_ net.Conn, state http.ConnState) {
 				if state == http.StateClosed {
-					closed <- time.Since(began)
+					closed <- time.Since(started)
 				}
 			})
 		if _, err := io.WriteString(client, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {

@@ -318,8 +318,8 @@ func TestBudget_returnsMemory(t *testing.T) {
 		synctest.Wait()
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
-		if kept := m.HeapIdle - m.HeapReleased; kept > 32*mib || m.HeapInuse > 64*mib {
-			t.Errorf("%d MiB retained, %d in use", kept/mib, m.HeapInuse/mib)
+		if stored := m.HeapIdle - m.HeapReleased; stored > 32*mib || m.HeapInuse > 64*mib {
+			t.Errorf("%d MiB retained, %d in use", stored/mib, m.HeapInuse/mib)
 		}
 	})
 }

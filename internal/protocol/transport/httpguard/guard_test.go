@@ -181,7 +181,7 @@ func TestGuard_combinations(t *testing.T) {
 	})
 	h := g.Wrap(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(passed) }))
 	ctx := on(t.Context(), "127.0.0.1:8080")
-	cells, wrong := 0, 0
+	cells, problem := 0, 0
 	for _, host := range hostRows {
 		for _, origin := range originRows {
 			for _, site := range siteRows {
@@ -199,8 +199,8 @@ func TestGuard_combinations(t *testing.T) {
 					}
 					w := httptest.NewRecorder()
 					h.ServeHTTP(w, r)
-					if cells++; w.Code != want && wrong < 20 {
-						wrong++
+					if cells++; w.Code != want && problem < 20 {
+						problem++
 						t.Errorf("host %q, origin %q, site %q, %+v: status %d, want %d", host.host, origin.origins, site.site, content, w.Code, want)
 					}
 				}

@@ -16,11 +16,11 @@ import (
 )
 
 func TestAuthenticate_rejected(t *testing.T) {
-	door := authn.Middleware{Authenticator: func(*http.Request) (identity.Principal, error) {
+	guard := authn.Middleware{Authenticator: func(*http.Request) (identity.Principal, error) {
 		return identity.Principal{}, &authn.AuthError{Status: http.StatusForbidden, Challenge: `Bearer error="insufficient_scope"`}
 	}}
 	w := httptest.NewRecorder()
-	_, in := Authenticate(w, httptest.NewRequest(http.MethodPost, "/mcp", nil), door)
+	_, in := Authenticate(w, httptest.NewRequest(http.MethodPost, "/mcp", nil), guard)
 	if challenge := w.Header().Get("WWW-Authenticate"); in || w.Code != http.StatusForbidden || challenge != `Bearer error="insufficient_scope"` {
 		t.Errorf("accepted: %v, status %d, challenge %q", in, w.Code, challenge)
 	}
@@ -29,14 +29,14 @@ func TestAuthenticate_rejected(t *testing.T) {
 func TestCheckAccess_revoked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var revoked error
-		door := authn.Middleware{Authenticator: func(*http.Request) (identity.Principal, error) {
+		guard := authn.Middleware{Authenticator: func(*http.Request) (identity.Principal, error) {
 			return identity.Principal{ID: "ci", Kind: identity.KindKey}, revoked
 		}}
 		w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/mcp", nil)
-		caller, _ := Authenticate(w, r, door)
+		caller, _ := Authenticate(w, r, guard)
 		revoked = errors.New("the key was revoked")
 		time.Sleep(time.Second)
-		if CheckAccess(w, r, door, caller.Access) || w.Code != http.StatusUnauthorized {
+		if CheckAccess(w, r, guard, caller.Access) || w.Code != http.StatusUnauthorized {
 			t.Errorf("status %d", w.Code)
 		}
 	})
@@ -47,14 +47,14 @@ func TestCheckAccess_revoked(t *testing.T) {
 func TestResponse_streamAccessRevoked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var revoked atomic.Bool
-		door := authn.Middleware{Authenticator: func(*http.Request) (identity.Principal, error) {
+		guard := authn.Middleware{Authenticator: func(*http.Request) (identity.Principal, error) {
 			if revoked.Load() {
 				return identity.Principal{}, errors.New("the key was revoked")
 			}
 			return identity.Principal{ID: "ci", Kind: identity.KindKey}, nil
 		}}
 		w := httptest.NewRecorder()
-		caller, _ := Authenticate(w, httptest.NewRequest(http.MethodPost, "/mcp", nil), door)
+		caller, _ := Authenticate(w, httptest.NewRequest(http.MethodPost, "/mcp", nil), guard)
 		var ended atomic.Int64
 		o := Options{Bounds: Bounds{WriteTimeout: time.Second, KeepAlive: 15 * time.Second}, Access: caller.Access}
 		a := NewResponse(w, o, func() { ended.Add(1) })
@@ -71,11 +71,11 @@ func TestResponse_streamAccessRevoked(t *testing.T) {
 func TestFinish_accessRevoked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var revoked error
-		door := authn.Middleware{Authenticator: func(*http.Request) (identity.Principal, error) {
+		guard := authn.Middleware{Authenticator: func(*http.Request) (identity.Principal, error) {
 			return identity.Principal{ID: "ci", Kind: identity.KindKey}, revoked
 		}}
 		w := httptest.NewRecorder()
-		caller, _ := Authenticate(w, httptest.NewRequest(http.MethodPost, "/mcp", nil), door)
+		caller, _ := Authenticate(w, httptest.NewRequest(http.MethodPost, "/mcp", nil), guard)
 		a := NewResponse(w, Options{Bounds: Bounds{WriteTimeout: time.Second, KeepAlive: time.Second}, Access: caller.Access}, func() {})
 		revoked = errors.New("the key was revoked")
 		time.Sleep(time.Second)

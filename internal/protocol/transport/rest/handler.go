@@ -57,7 +57,7 @@ type handler struct {
 	pages   pageCache
 }
 
-// New returns a handler for both paths, on which it must be mounted.
+// New returns a handler that must be mounted on both paths.
 func New(b mcp.Backend, o Options) http.Handler {
 	if o.Limits.Bytes <= 0 {
 		o.Limits.Bytes = jsonguard.Client().Bytes

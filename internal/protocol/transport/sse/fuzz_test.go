@@ -146,9 +146,9 @@ func FuzzMessages(f *testing.F) {
 			messages.ServeHTTP(w, r)
 			return w.Code, w.Body.String()
 		}
-		var said []string
+		var output []string
 		if status, refusal := post(text); status >= http.StatusMultipleChoices {
-			said = append(said, refusal)
+			output = append(output, refusal)
 		} else if status != http.StatusAccepted || refusal != "" {
 			t.Fatalf("status %d with %q", status, refusal)
 		}
@@ -156,15 +156,15 @@ func FuzzMessages(f *testing.F) {
 			t.Fatalf("ping: status %d, %s", status, body)
 		}
 		for _, line := event(t, events); line != answered; _, line = event(t, events) {
-			said = append(said, line)
+			output = append(output, line)
 		}
-		replies, ok := mcptest.Replies(said)
+		replies, ok := mcptest.Replies(output)
 		if !ok {
-			t.Fatalf("got %q", said)
+			t.Fatalf("got %q", output)
 		}
 		want := mcptest.Expect(text, jsonguard.Check(text, jsonguard.Limits{}) == nil)
 		if want.Error && !want.BadParams && !slices.ContainsFunc(replies, want.Fits) || !want.Reply && len(replies) > 0 {
-			t.Fatalf("got %q, want %+v", said, want)
+			t.Fatalf("got %q, want %+v", output, want)
 		}
 	})
 }

@@ -91,13 +91,13 @@ func TestMessage_unreadStream(t *testing.T) {
 		network := onPipes(t, mcptest.Tools()[0], slog.DiscardHandler)
 		_, stream := network.ask(t, "GET", "/sse", "")
 		_, endpoint := event(t, stream)
-		began := time.Now()
+		started := time.Now()
 		for range 3 {
 			if response, _ := network.ask(t, "POST", endpoint, ping); response.StatusCode != http.StatusAccepted {
 				t.Errorf("message: %s", response.Status)
 			}
 		}
-		if waited := time.Since(began); waited != 0 {
+		if waited := time.Since(started); waited != 0 {
 			t.Errorf("the messages took %s", waited)
 		}
 		for range 3 {
@@ -126,12 +126,12 @@ func TestStream_slowClient(t *testing.T) {
 		network := onPipes(t, tool, log)
 		_, stream := network.ask(t, "GET", "/sse", "")
 		_, endpoint := event(t, stream)
-		began := time.Now()
+		started := time.Now()
 		network.ask(t, "POST", endpoint, callText)
 		if err := <-ended; !errors.Is(err, context.Canceled) {
 			t.Errorf("the call ended with %v", err)
 		}
-		if took := time.Since(began); took != 10*time.Second {
+		if took := time.Since(started); took != 10*time.Second {
 			t.Errorf("the client was disconnected after %s", took)
 		}
 		if got := <-log; !strings.Contains(got, "disconnect slow client") {

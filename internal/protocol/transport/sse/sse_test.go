@@ -256,11 +256,11 @@ func TestMessage_budget(t *testing.T) {
 		return mcptest.Text("finished")
 	}
 	web, _ := newSite(t, sse.Options{}, tool)
-	door, err := httpguard.New(httpguard.Options{Bodies: 3 * int64(len(callText)) / 2})
+	guard, err := httpguard.New(httpguard.Options{Bodies: 3 * int64(len(callText)) / 2})
 	if err != nil {
 		t.Fatal(err)
 	}
-	web.Config.Handler = door.Wrap(web.Config.Handler)
+	web.Config.Handler = guard.Wrap(web.Config.Handler)
 	l := open(t, web)
 	l.post(callText)
 	<-running

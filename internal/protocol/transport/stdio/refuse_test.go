@@ -59,9 +59,9 @@ func TestRefuse_timeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in, other := io.Pipe()
 		defer other.Close()
-		began := time.Now()
-		if err := Refuse(context.Background(), in, io.Discard, "why"); err == nil || time.Since(began) != firstRequestTimeout {
-			t.Errorf("after %v: %v", time.Since(began), err)
+		started := time.Now()
+		if err := Refuse(context.Background(), in, io.Discard, "why"); err == nil || time.Since(started) != firstRequestTimeout {
+			t.Errorf("after %v: %v", time.Since(started), err)
 		}
 		_ = in.Close()
 	})

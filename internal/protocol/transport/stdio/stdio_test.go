@@ -123,13 +123,13 @@ func TestServe_gracePeriod(t *testing.T) {
 				io.WriteString(client, initialize)
 				io.WriteString(client, legacyWait)
 				leave(client)
-				began := time.Now()
+				started := time.Now()
 				if err := <-served; err == nil || !strings.Contains(err.Error(), "did not end in time") {
 					t.Errorf("Serve returned %v", err)
 				}
 				// The end may be detected only when reading continues, after a
 				// millisecond.
-				if took := time.Since(began); took < grace || took > grace+time.Millisecond {
+				if took := time.Since(started); took < grace || took > grace+time.Millisecond {
 					t.Errorf("the call ran for %v, want %v", took, grace)
 				}
 			})

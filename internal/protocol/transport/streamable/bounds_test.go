@@ -48,11 +48,11 @@ func TestCall_keepsBodyBudget(t *testing.T) {
 	tool, goOn := progressTool()
 	s := newSite(t, streamable.Options{}, tool)
 	session := s.begin("2025-11-25")
-	door, err := httpguard.New(httpguard.Options{Bodies: 8 * int64(len(progressing)) / 6})
+	guard, err := httpguard.New(httpguard.Options{Bodies: 8 * int64(len(progressing)) / 6})
 	if err != nil {
 		t.Fatal(err)
 	}
-	served, inside := make(chan struct{}, 1), door.Wrap(s.web.Config.Handler)
+	served, inside := make(chan struct{}, 1), guard.Wrap(s.web.Config.Handler)
 	s.web.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		inside.ServeHTTP(w, r)
 		served <- struct{}{}
@@ -95,9 +95,9 @@ func TestSession_separateStreams(t *testing.T) {
 		}
 	}
 	s.backend.Publish(mcptest.Tools()[:2]...)
-	told, _ := own()
-	if !strings.Contains(told.data, "tools/list_changed") {
-		t.Fatalf("first event of the session's stream: %q", told)
+	notified, _ := own()
+	if !strings.Contains(notified.data, "tools/list_changed") {
+		t.Fatalf("first event of the session's stream: %q", notified)
 	}
 	lose()
 	close(goOn)
@@ -115,7 +115,7 @@ func TestSession_separateStreams(t *testing.T) {
 		t.Errorf("event of the session's stream: %q", e)
 	}
 	known := map[string]bool{}
-	for _, e := range append(all, primed, told) {
+	for _, e := range append(all, primed, notified) {
 		if e.id == "" || known[e.id] {
 			t.Errorf("the id %q is a duplicate or empty", e.id)
 		}

@@ -114,7 +114,7 @@ func (c *streamConn) wait(source *mcp.Stream) bool {
 	return true
 }
 
-// open starts the stream, and tells the client how to resume it.
+// open starts the stream, and sends what the client needs to resume it.
 func (c *streamConn) open() {
 	if c.stream.sendsRetry {
 		c.answer.SendRetry(c.stream.eventID(c.lastSent), c.retry)

@@ -175,7 +175,7 @@ func (h *handler) sessionOf(w http.ResponseWriter, r *http.Request) (caller *htt
 	return caller, id, true
 }
 
-// retryEventVersion is the first revision in which a stream starts with an
+// retryEventVersion is the first revision with streams that start with an
 // event without data; older clients would reject it as a broken message.
 const retryEventVersion = "2025-11-25"
 

@@ -106,11 +106,11 @@ func TestPost_chunkedBody(t *testing.T) {
 
 func TestPost_bodyTimeout(t *testing.T) {
 	s := newSite(t, streamable.Options{})
-	door, err := httpguard.New(httpguard.Options{BodyTimeout: 10 * time.Millisecond})
+	guard, err := httpguard.New(httpguard.Options{BodyTimeout: 10 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.web.Config.Handler = door.Wrap(s.web.Config.Handler)
+	s.web.Config.Handler = guard.Wrap(s.web.Config.Handler)
 	conn, err := net.Dial("tcp", s.web.Listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)

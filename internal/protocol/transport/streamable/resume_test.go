@@ -247,19 +247,19 @@ func TestResume_sessionStream(t *testing.T) {
 	next := reader(t, s.do(ctx, "GET", "", "Accept: text/event-stream", session))
 	next()
 	s.backend.Publish(mcptest.Tools()[:1]...)
-	told, _ := next()
+	notified, _ := next()
 	s.backend.PublishItems(mcptest.Items()[:1]...)
 	if e, _ := next(); !strings.Contains(e.data, "resources/list_changed") {
 		t.Fatalf("event: %q", e)
 	}
 	lose()
-	for _, last := range []string{told.id, "gUNKNOWN_7"} {
+	for _, last := range []string{notified.id, "gUNKNOWN_7"} {
 		ctx, lose := context.WithCancel(t.Context())
 		next := reader(t, s.do(ctx, "GET", "", "Accept: text/event-stream", session, "Last-Event-ID: "+last))
 		if e, _ := next(); e.data != "" || e.retry == "" {
 			t.Errorf("first event after %s: %q", last, e)
 		}
-		if last == told.id {
+		if last == notified.id {
 			if e, _ := next(); !strings.Contains(e.data, "resources/list_changed") {
 				t.Errorf("missed event: %q", e)
 			}

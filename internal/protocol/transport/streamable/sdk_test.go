@@ -89,12 +89,12 @@ func tour(t *testing.T, session *sdk.ClientSession, b *mcptest.Backend, changed 
 	}
 	// A modern client subscribes at some time after it has connected, so the
 	// change is published until it is notified.
-	for heard := false; !heard; {
+	for received := false; !received; {
 		b.Publish(mcptest.Tools()...)
 		b.Publish(mcptest.Tools()[:2]...)
 		select {
 		case <-changed:
-			heard = true
+			received = true
 		case <-ctx.Done():
 			t.Fatal("the client received no notification")
 		case <-time.After(100 * time.Millisecond):

@@ -22,7 +22,7 @@ const (
 
 // stream is an event stream of a legacy session. It outlives its connections;
 // at most one is attached at a time. Without one, events wait for the next.
-// Events are numbered from 1; event 0 tells the client how to resume.
+// Events are numbered from 1; event 0 has the data for resuming.
 type stream struct {
 	// fixed at creation
 	id      string

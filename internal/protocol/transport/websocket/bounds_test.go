@@ -71,11 +71,11 @@ func TestPing_noPong(t *testing.T) {
 		dial, served := onPipes(t, websocket.Options{Logger: slog.New(log)})
 		mute := dialPipe(t, dial)
 		mute.SetPingHandler(func(string) error { return nil })
-		began := time.Now()
+		started := time.Now()
 		if _, text, err := mute.ReadMessage(); err == nil {
 			t.Errorf("received %s", text)
 		}
-		if took := time.Since(began); took != 50*time.Second {
+		if took := time.Since(started); took != 50*time.Second {
 			t.Errorf("disconnected after %s", took)
 		}
 		if got := <-log; !strings.Contains(got, "without pong") {

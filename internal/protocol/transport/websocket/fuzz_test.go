@@ -54,7 +54,7 @@ func FuzzMessages(f *testing.F) {
 				_ = socket.WriteMessage(client.TextMessage, []byte(`{"jsonrpc":"2.0","id":"last","method":"ping"}`))
 			}
 		}()
-		var said []string
+		var output []string
 		for {
 			_, line, err := socket.ReadMessage()
 			if err != nil {
@@ -63,20 +63,20 @@ func FuzzMessages(f *testing.F) {
 				}
 				break
 			}
-			if said = append(said, string(line)); string(line) == `{"jsonrpc":"2.0","id":"last","result":{}}` {
+			if output = append(output, string(line)); string(line) == `{"jsonrpc":"2.0","id":"last","result":{}}` {
 				break
 			}
 		}
 		socket.Close()
 		<-wrote
 		<-served
-		replies, ok := mcptest.Replies(said)
+		replies, ok := mcptest.Replies(output)
 		if !ok {
-			t.Fatalf("got %q", said)
+			t.Fatalf("got %q", output)
 		}
 		want := mcptest.Expect(text, jsonguard.Check(text, jsonguard.Limits{}) == nil)
 		if utf8.Valid(text) && want.Error && !want.BadParams && !slices.ContainsFunc(replies, want.Fits) {
-			t.Fatalf("no reply matches %+v in %q", want, said)
+			t.Fatalf("no reply matches %+v in %q", want, output)
 		}
 	})
 }
