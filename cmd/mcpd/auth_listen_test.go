@@ -143,7 +143,7 @@ func TestReload_keepsAuthAndTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	judge("without the block")
-	if _, err := d.waitFor(regexp.MustCompile("those from before stay in force")); err != nil {
+	if _, err := d.waitFor(regexp.MustCompile("keeping the previous blocks")); err != nil {
 		t.Error(err)
 	}
 }
