@@ -92,7 +92,7 @@ func (a *approvals) closed() (lines []approvalLine, text string) {
 // unanswered returns the root ids of approvals without a response.
 func (a *approvals) unanswered() (roots []string) {
 	a.t.Helper()
-	err := audit.Unanswered(a.path, 99, func(l *audit.Line) error {
+	err := audit.PendingApprovals(a.path, 99, func(l *audit.Line) error {
 		var one approvalLine
 		err := json.Unmarshal(l.JSON, &one)
 		roots = append(roots, one.Root)
