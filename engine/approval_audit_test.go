@@ -92,7 +92,7 @@ func (a *approvalServer) closeAndRead() (lines []approvalLine, text string) {
 // unansweredRoots returns the root ids of approvals without a response.
 func (a *approvalServer) unansweredRoots() (roots []string) {
 	a.t.Helper()
-	err := audit.Unanswered(a.path, 99, func(l *audit.Line) error {
+	err := audit.PendingApprovals(a.path, 99, func(l *audit.Line) error {
 		var one approvalLine
 		err := json.Unmarshal(l.JSON, &one)
 		roots = append(roots, one.Root)

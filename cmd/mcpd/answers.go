@@ -41,13 +41,13 @@ func answersOf(e env, pairs []string) (*answers, error) {
 	for _, pair := range pairs {
 		key, text, ok := strings.Cut(pair, "=")
 		if !ok || key == "" {
-			return nil, usage("--answer takes KEY=JSON")
+			return nil, usageError("--answer takes KEY=JSON")
 		}
 		if _, twice := a.given[key]; twice {
-			return nil, usage("--answer %s is given twice", printable(key))
+			return nil, usageError("--answer %s is given twice", sanitize(key))
 		}
 		if err := engine.CheckArguments([]byte(`{"answer":` + text + `}`)); err != nil || !json.Valid([]byte(text)) {
-			return nil, usage("--answer %s: the value is not JSON; write text in double quotes, such as '\"yes\"'", printable(key))
+			return nil, usageError("--answer %s: the value is not JSON; write text in double quotes, such as '\"yes\"'", sanitize(key))
 		}
 		a.given[key] = json.RawMessage(text)
 	}
@@ -73,7 +73,7 @@ func (a *answers) can() []string {
 
 func (a *answers) to(requests []call.AskRequest) (map[string]json.RawMessage, error) {
 	if a.asked++; a.asked > maxAsked {
-		return nil, findings("the call has asked for input %d times; giving up", maxAsked)
+		return nil, findingsError("the call has asked for input %d times; giving up", maxAsked)
 	}
 	made := make(map[string]json.RawMessage, len(requests))
 	var missing []string
@@ -83,7 +83,7 @@ func (a *answers) to(requests []call.AskRequest) (map[string]json.RawMessage, er
 		case known:
 			answer, err := responseOf(r, given)
 			if err != nil {
-				return nil, usage("--answer %s: %v", printable(r.Key), err)
+				return nil, usageError("--answer %s: %v", sanitize(r.Key), err)
 			}
 			made[r.Key], a.used[r.Key] = answer, true
 		case a.talk != nil:
@@ -93,11 +93,11 @@ func (a *answers) to(requests []call.AskRequest) (map[string]json.RawMessage, er
 			}
 			made[r.Key] = answer
 		default:
-			missing = append(missing, fmt.Sprintf("%s (%s)", printable(r.Key), exampleOf(r)))
+			missing = append(missing, fmt.Sprintf("%s (%s)", sanitize(r.Key), exampleOf(r)))
 		}
 	}
 	if missing != nil {
-		return nil, findings("the call asks for input: answer at a terminal, or with --answer KEY=JSON for %s", strings.Join(missing, ", "))
+		return nil, findingsError("the call asks for input: answer at a terminal, or with --answer KEY=JSON for %s", strings.Join(missing, ", "))
 	}
 	return made, nil
 }
@@ -106,7 +106,7 @@ func (a *answers) to(requests []call.AskRequest) (map[string]json.RawMessage, er
 func (a *answers) tellUnused(e env) {
 	for _, key := range slices.Sorted(maps.Keys(a.given)) {
 		if !a.used[key] {
-			fmt.Fprintf(e.stderr, "mcpd: --answer %s matches no input request\n", printable(key))
+			fmt.Fprintf(e.stderr, "mcpd: --answer %s matches no input request\n", sanitize(key))
 		}
 	}
 }
@@ -127,7 +127,7 @@ func exampleOf(r call.AskRequest) string {
 	for _, f := range form.fields {
 		names = append(names, f.name)
 	}
-	return printable("an object of " + strings.Join(names, ", ") + ", or false")
+	return sanitize("an object of " + strings.Join(names, ", ") + ", or false")
 }
 
 // responseOf returns the response that a value of --answer means. A value is a full

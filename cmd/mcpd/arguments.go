@@ -17,10 +17,10 @@ import (
 func argumentsOf(object string, pairs []string, schema json.RawMessage) (json.RawMessage, error) {
 	if object != "" {
 		if len(pairs) > 0 {
-			return nil, usage("give the arguments either as NAME=VALUE or with --json")
+			return nil, usageError("give the arguments either as NAME=VALUE or with --json")
 		}
 		if err := engine.CheckArguments([]byte(object)); err != nil {
-			return nil, usage("--json: %v", err)
+			return nil, usageError("--json: %v", err)
 		}
 		return json.RawMessage(object), nil
 	}
@@ -35,7 +35,7 @@ func argumentsOf(object string, pairs []string, schema json.RawMessage) (json.Ra
 	args := make(map[string]json.RawMessage, len(texts))
 	for name, value := range texts {
 		if args[name], err = argument(value, types[name]); err != nil && schema != nil {
-			return nil, usage("the argument %s is not valid JSON: %v", name, err)
+			return nil, usageError("the argument %s is not valid JSON: %v", name, err)
 		}
 	}
 	made, err := json.Marshal(args)
@@ -43,7 +43,7 @@ func argumentsOf(object string, pairs []string, schema json.RawMessage) (json.Ra
 		return nil, fmt.Errorf("encode arguments: %w", err)
 	}
 	if err := engine.CheckArguments(made); err != nil {
-		return nil, usage("the arguments, as a JSON object: %v", err)
+		return nil, usageError("the arguments, as a JSON object: %v", err)
 	}
 	return made, nil
 }
@@ -66,10 +66,10 @@ func pairsOf(pairs []string) (map[string]string, error) {
 	for _, pair := range pairs {
 		name, value, ok := strings.Cut(pair, "=")
 		if !ok || name == "" {
-			return nil, usage("%q is not NAME=VALUE", pair)
+			return nil, usageError("%q is not NAME=VALUE", pair)
 		}
 		if _, twice := values[name]; twice {
-			return nil, usage("the argument %s is given twice", name)
+			return nil, usageError("the argument %s is given twice", name)
 		}
 		values[name] = value
 	}

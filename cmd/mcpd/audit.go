@@ -35,16 +35,16 @@ while a server writes the log.`,
 	return cmd
 }
 
-// auditLog holds the flags that locate an audit log.
-type auditLog struct{ files files }
+// auditPathFlags holds the flags that locate an audit log.
+type auditPathFlags struct{ files projectFlags }
 
-func (l *auditLog) add(cmd *cobra.Command) {
+func (l *auditPathFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&l.files.config, "config", "./mcpd.hcl", "read the path of the log from the configuration `FILE`")
 	_ = cmd.MarkFlagFilename("config", "hcl")
 	l.files.addVars(cmd)
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) > 1 {
-			return usage("mcpd audit %s takes one path, not %d; see mcpd audit %[1]s --help", cmd.Name(), len(args))
+			return usageError("mcpd audit %s takes one path, not %d; see mcpd audit %[1]s --help", cmd.Name(), len(args))
 		}
 		return nil
 	}
@@ -53,7 +53,7 @@ func (l *auditLog) add(cmd *cobra.Command) {
 
 // path returns the path of the log: the operand, the only log in the directory that the
 // operand names, or the path in the configuration file.
-func (l *auditLog) path(e env, args []string) (string, error) {
+func (l *auditPathFlags) path(e env, args []string) (string, error) {
 	if len(args) == 1 {
 		return logAt(e, args[0])
 	}
@@ -72,10 +72,10 @@ func (l *auditLog) path(e env, args []string) (string, error) {
 		if err := (diag.Printer{Sources: read.Sources, Color: e.color}).Print(e.stderr, read.Problems); err != nil {
 			return "", err
 		}
-		return "", usage("%s has errors; pass the PATH of the log", name)
+		return "", usageError("%s has errors; pass the PATH of the log", name)
 	}
 	if read.Config.Audit == nil {
-		return "", usage("%s has no audit block; pass the PATH of the log", name)
+		return "", usageError("%s has no audit block; pass the PATH of the log", name)
 	}
 	if path := read.Config.Audit.Path; filepath.IsAbs(path) {
 		return path, nil
@@ -87,13 +87,13 @@ func (l *auditLog) path(e env, args []string) (string, error) {
 // error.
 func unread(path string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
-		return usage("audit log %s is missing or incomplete: %v", path, err)
+		return usageError("audit log %s is missing or incomplete: %v", path, err)
 	}
-	return findings("%v", err)
+	return findingsError("%v", err)
 }
 
 func newAuditVerify(e env) *cobra.Command {
-	var l auditLog
+	var l auditPathFlags
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "verify [PATH]",
@@ -115,7 +115,7 @@ The exit code is 1 if there are findings.`,
 	return cmd
 }
 
-func verifyAudit(e env, l *auditLog, args []string, asJSON bool) error {
+func verifyAudit(e env, l *auditPathFlags, args []string, asJSON bool) error {
 	path, err := l.path(e, args)
 	if err != nil {
 		return err
@@ -139,7 +139,7 @@ func verifyAudit(e env, l *auditLog, args []string, asJSON bool) error {
 func printAudit(e env, r *audit.Report) error {
 	var b strings.Builder
 	for _, f := range r.Findings {
-		b.WriteString(printable(f.String()) + "\n")
+		b.WriteString(sanitize(f.String()) + "\n")
 	}
 	if r.More > 0 {
 		fmt.Fprintf(&b, "and %d more\n", r.More)
@@ -161,7 +161,7 @@ func printAudit(e env, r *audit.Report) error {
 
 // auditExport holds the flags of audit export.
 type auditExport struct {
-	log                  auditLog
+	log                  auditPathFlags
 	format, since, until string
 }
 
@@ -196,7 +196,7 @@ func formatNames() []string {
 
 func (x *auditExport) run(e env, args []string) error {
 	if !slices.Contains(formatNames(), x.format) {
-		return usage("--format takes one of %s", strings.Join(formatNames(), ", "))
+		return usageError("--format takes one of %s", strings.Join(formatNames(), ", "))
 	}
 	span, err := spanOf(x.since, x.until)
 	if err != nil {
@@ -211,13 +211,13 @@ func (x *auditExport) run(e env, args []string) error {
 		return unread(path, err)
 	}
 	if strange > 0 {
-		return findings("%s skipped: not audit records; run mcpd audit verify to locate them", count(strange, "line"))
+		return findingsError("%s skipped: not audit records; run mcpd audit verify to locate them", count(strange, "line"))
 	}
 	return nil
 }
 
 // spanOf parses the values of --since and --until.
-func spanOf(since, until string) (s audit.Span, err error) {
+func spanOf(since, until string) (s audit.TimeRange, err error) {
 	if s.Since, err = timeOf("--since", since); err != nil {
 		return s, err
 	}
@@ -235,14 +235,14 @@ func timeOf(flag, text string) (time.Time, error) {
 	}
 	t, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return t, usage("%s takes a day or a time, such as 2026-07-28 or 2026-07-28T09:30:00Z", flag)
+		return t, usageError("%s takes a day or a time, such as 2026-07-28 or 2026-07-28T09:30:00Z", flag)
 	}
 	return t, nil
 }
 
 // auditTail holds the flags of audit tail.
 type auditTail struct {
-	log    auditLog
+	log    auditPathFlags
 	lines  int
 	follow bool
 	asJSON bool
@@ -274,17 +274,17 @@ the last approval requests that were neither granted nor refused.`,
 
 func (t *auditTail) run(e env, args []string) error {
 	if t.lines < 0 || t.lines > audit.MaxTail {
-		return usage("-n takes a number from 0 to %d", audit.MaxTail)
+		return usageError("-n takes a number from 0 to %d", audit.MaxTail)
 	}
 	if t.unanswered && t.follow {
-		return usage("--unanswered cannot be used with --follow")
+		return usageError("--unanswered cannot be used with --follow")
 	}
 	path, err := t.log.path(e, args)
 	if err != nil {
 		return err
 	}
 	if t.unanswered {
-		if err := audit.Unanswered(e.resolve(path), t.lines, func(l *audit.Line) error { return t.print(e.text(), l) }); err != nil {
+		if err := audit.PendingApprovals(e.resolve(path), t.lines, func(l *audit.Line) error { return t.print(e.text(), l) }); err != nil {
 			return unread(path, err)
 		}
 		return nil
@@ -315,7 +315,7 @@ func (t *auditTail) run(e env, args []string) error {
 }
 
 func (t *auditTail) print(out io.Writer, l *audit.Line) error {
-	text := printable(l.String())
+	text := sanitize(l.String())
 	if t.asJSON {
 		text = string(l.JSON)
 	}

@@ -41,7 +41,7 @@ func BenchmarkSaveToServed(b *testing.B) {
 		b.Fatal(err)
 	}
 	front := serve.New(s, serve.Options{})
-	o := &operation{flags: &serveFlags{files: files{tools: folder}}, server: s, front: front, logger: slog.New(slog.DiscardHandler)}
+	o := &runningServer{flags: &serveFlags{files: projectFlags{tools: folder}}, server: s, front: front, logger: slog.New(slog.DiscardHandler)}
 	served := make(chan struct{}, 1)
 	s.Watch(func([]string) { served <- struct{}{} })
 	ctx, cancel := context.WithCancel(context.Background())

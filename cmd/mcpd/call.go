@@ -21,7 +21,7 @@ import (
 )
 
 type callFlags struct {
-	files   files
+	files   projectFlags
 	log     logging
 	args    string
 	url     string
@@ -81,7 +81,7 @@ func (f *callFlags) add(cmd *cobra.Command, verb string) {
 	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
 		f.files.note(cmd)
 		if f.keyFile != "" && f.url == "" {
-			return usage("--key-file needs --url: without it the caller is the local user")
+			return usageError("--key-file needs --url: without it the caller is the local user")
 		}
 		return nil
 	}
@@ -91,14 +91,14 @@ func (f *callFlags) add(cmd *cobra.Command, verb string) {
 func (f *callFlags) addArguments(cmd *cobra.Command, what string) {
 	cmd.Flags().StringVar(&f.args, "json", "", "pass the JSON `OBJECT` as the arguments")
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usage("%v; arguments of %s are written NAME=VALUE, without dashes; see %s --help", err, what, cmd.CommandPath())
+		return usageError("%v; arguments of %s are written NAME=VALUE, without dashes; see %s --help", err, what, cmd.CommandPath())
 	})
 }
 
 // checkJSON rejects an empty --json.
 func (f *callFlags) checkJSON(cmd *cobra.Command) error {
 	if f.args == "" && cmd.Flags().Changed("json") {
-		return usage("--json takes a JSON object")
+		return usageError("--json takes a JSON object")
 	}
 	return nil
 }
@@ -132,7 +132,7 @@ func (f *callFlags) run(ctx context.Context, e env, agent string, answers *answe
 	if err != nil {
 		return call.Result{}, err
 	}
-	quiet := unsaid{logger.Handler(), f.log.asked(), new(atomic.Pointer[slog.Record])}
+	quiet := filterHandler{logger.Handler(), f.log.levelSet(), new(atomic.Pointer[slog.Record])}
 	if !f.log.forMachines() {
 		logger = slog.New(quiet)
 	}
@@ -242,7 +242,7 @@ func printAnswer(e env, a answer, raw bool) error {
 	if err := printJSON(e.text(), a.Result); err != nil {
 		return err
 	}
-	return tellBlocks(screen{e.stderr}, a.Content)
+	return printContentBlocks(terminalWriter{e.stderr}, a.Content)
 }
 
 // printer prints the progress of a running tool.

@@ -14,7 +14,7 @@ import (
 )
 
 func newCheck(e env) *cobra.Command {
-	var f files
+	var f projectFlags
 	var asJSON, production, insecure bool
 	cmd := &cobra.Command{
 		Use:   "check [DIR]",
@@ -24,10 +24,10 @@ warnings at once. It also checks what serve needs to start: the files of auth an
 blocks, the directory of the audit log, and the listen address. It creates no files.`,
 		Example: `  mcpd check
   mcpd check ./other-tools --json`,
-		Args:              oneFolder,
+		Args:              oneFolderArg,
 		ValidArgsFunction: completeFolder,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := f.operand(args); err != nil {
+			if err := f.takeFolderArg(args); err != nil {
 				return err
 			}
 			o := engine.Options{Files: engine.Files{Production: production}, Front: fileChecks{serve.Checks{InsecureListen: insecure}}, Mode: engine.Checking}
@@ -46,7 +46,7 @@ type fileChecks struct{ serve.Checks }
 
 func (fileChecks) CheckVacant(engine.Listen) error { return nil }
 
-func check(cmd *cobra.Command, e env, f *files, o engine.Options, asJSON bool) error {
+func check(cmd *cobra.Command, e env, f *projectFlags, o engine.Options, asJSON bool) error {
 	s, err := f.open(e, o)
 	if err != nil {
 		return err
@@ -69,7 +69,7 @@ func check(cmd *cobra.Command, e env, f *files, o engine.Options, asJSON bool) e
 }
 
 // printReport prints the report of a load as JSON and returns the exit code.
-func (f *files) printReport(e env, report engine.Report, err error) error {
+func (f *projectFlags) printReport(e env, report engine.Report, err error) error {
 	out := struct {
 		OK       bool      `json:"ok"`
 		Revision string    `json:"revision"`

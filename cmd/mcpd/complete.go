@@ -40,7 +40,7 @@ func refuseOtherShells(root *cobra.Command) {
 	verb.Use, verb.Args, verb.DisableFlagsInUseLine = "completion SHELL", cobra.ArbitraryArgs, true
 	verb.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) > 0 {
-			return usage("no completion for %q; supported shells: %s", args[0], strings.Join(shells, ", "))
+			return usageError("no completion for %q; supported shells: %s", args[0], strings.Join(shells, ", "))
 		}
 		return cmd.Help()
 	}
@@ -49,7 +49,7 @@ func refuseOtherShells(root *cobra.Command) {
 // completeTools completes the name of a tool, then the names of its arguments. Tools
 // come from the files, or from the server of --url if call is not nil. Errors give no
 // completions.
-func completeTools(e env, f *files, call *callFlags) cobra.CompletionFunc {
+func completeTools(e env, f *projectFlags, call *callFlags) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		var tools []remoteTool
 		if call != nil && call.url != "" {
@@ -72,7 +72,7 @@ func completeTools(e env, f *files, call *callFlags) cobra.CompletionFunc {
 }
 
 // listed returns the tools of the files, or none if the files have errors.
-func (f *files) listed(ctx context.Context, e env) (tools []remoteTool) {
+func (f *projectFlags) listed(ctx context.Context, e env) (tools []remoteTool) {
 	f.loaded(ctx, e, func(s *engine.Server) {
 		for _, tool := range s.Snapshot().Tools() {
 			m := tool.Metadata()
@@ -119,7 +119,7 @@ func argumentsFor(tools []remoteTool, name string, given []string) []cobra.Compl
 	return names
 }
 
-func completeListed(e env, f *files) cobra.CompletionFunc {
+func completeListed(e env, f *projectFlags) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		var found []cobra.Completion
 		f.loaded(cmd.Context(), e, func(s *engine.Server) {
@@ -184,7 +184,7 @@ func completePrompts(e env, f *callFlags) cobra.CompletionFunc {
 
 // beginning returns completions for the lines with an address that starts with typed
 // and is not in given.
-func beginning(lines []line, typed string, given []string) []cobra.Completion {
+func beginning(lines []listLine, typed string, given []string) []cobra.Completion {
 	var found []cobra.Completion
 	for _, l := range lines {
 		if strings.HasPrefix(l.address, typed) && !slices.Contains(given, l.address) {
@@ -195,7 +195,7 @@ func beginning(lines []line, typed string, given []string) []cobra.Completion {
 }
 
 // loaded loads the files and calls show, unless the files have errors.
-func (f *files) loaded(ctx context.Context, e env, show func(*engine.Server)) {
+func (f *projectFlags) loaded(ctx context.Context, e env, show func(*engine.Server)) {
 	s, err := f.open(e, engine.Options{Mode: engine.Offline})
 	if err != nil {
 		return
@@ -213,7 +213,7 @@ var methods = map[call.Kind]string{
 
 // offers returns the items of a kind, from the files or from the server of --url.
 // Errors give no items.
-func (f *callFlags) offers(ctx context.Context, e env, k call.Kind) (lines []line) {
+func (f *callFlags) offers(ctx context.Context, e env, k call.Kind) (lines []listLine) {
 	if f.url == "" {
 		f.files.loaded(ctx, e, func(s *engine.Server) {
 			l := offeredBy(s.Snapshot())
@@ -232,7 +232,7 @@ func (f *callFlags) offers(ctx context.Context, e env, k call.Kind) (lines []lin
 		if err != nil || r.result == nil {
 			return lines
 		}
-		var more []line
+		var more []listLine
 		more, params = listedBy(r.result)
 		lines = append(lines, more...)
 	}
@@ -241,7 +241,7 @@ func (f *callFlags) offers(ctx context.Context, e env, k call.Kind) (lines []lin
 
 // listedBy decodes a page of a list result. next holds the params for the next page,
 // nil for the last page.
-func listedBy(result json.RawMessage) (lines []line, next map[string]any) {
+func listedBy(result json.RawMessage) (lines []listLine, next map[string]any) {
 	type entry struct {
 		Name, URI, URITemplate, Title, Description string
 		Arguments                                  []engine.Argument
@@ -254,7 +254,7 @@ func listedBy(result json.RawMessage) (lines []line, next map[string]any) {
 		return nil, nil
 	}
 	for _, o := range slices.Concat(page.Resources, page.ResourceTemplates, page.Prompts) {
-		lines = append(lines, line{address: cmp.Or(o.URI, o.URITemplate, o.Name), summary: summaryOf(cmp.Or(o.Description, o.Title)), arguments: o.Arguments})
+		lines = append(lines, listLine{address: cmp.Or(o.URI, o.URITemplate, o.Name), summary: summaryOf(cmp.Or(o.Description, o.Title)), arguments: o.Arguments})
 	}
 	if page.NextCursor != "" {
 		next = map[string]any{"cursor": page.NextCursor}

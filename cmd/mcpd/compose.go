@@ -25,7 +25,7 @@ import (
 )
 
 func newCompose(e env) *cobra.Command {
-	var c composition
+	var c composeFlags
 	cmd := &cobra.Command{
 		Use:   "compose",
 		Short: "Write deployment files for mcpd and its upstream containers",
@@ -43,9 +43,9 @@ of them, and it keeps files that it did not write.`,
 	return cmd
 }
 
-// composition holds the flags of compose.
-type composition struct {
-	files
+// composeFlags holds the flags of compose.
+type composeFlags struct {
+	projectFlags
 	out, name, image, version string
 	port                      int
 	memory, state, secrets    string
@@ -55,8 +55,8 @@ type composition struct {
 	check, force, asJSON      bool
 }
 
-func (c *composition) add(cmd *cobra.Command) {
-	c.files.add(cmd)
+func (c *composeFlags) add(cmd *cobra.Command) {
+	c.projectFlags.add(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&c.out, "out", ".", "write the files into `DIR`")
 	flags.BoolVar(&c.check, "check", false, "write nothing; exit with 1 if a file would change")
@@ -77,7 +77,7 @@ func (c *composition) add(cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions([]cobra.Completion{"volume", "memory"}, cobra.ShellCompDirectiveNoFileComp))
 }
 
-func (c *composition) run(ctx context.Context, e env) error {
+func (c *composeFlags) run(ctx context.Context, e env) error {
 	s, err := c.open(e, engine.Options{Mode: engine.Offline})
 	if err != nil {
 		return err
@@ -107,23 +107,23 @@ func (c *composition) run(ctx context.Context, e env) error {
 	}
 	files, err := compose.Files(d)
 	if err != nil {
-		return findings("%v", err)
+		return findingsError("%v", err)
 	}
-	return c.settle(e, files)
+	return c.writeFiles(e, files)
 }
 
 // refuse prints why the configuration cannot be deployed.
-func (c *composition) refuse(e env, d compose.Deployment, problems diag.List) error {
+func (c *composeFlags) refuse(e env, d compose.Deployment, problems diag.List) error {
 	if c.asJSON {
 		return c.printReport(e, engine.Report{Problems: problems}, problems.Err())
 	}
 	if err := c.print(e, d, problems); err != nil {
 		return err
 	}
-	return findings("cannot deploy: %s", count(len(problems), "error"))
+	return findingsError("cannot deploy: %s", count(len(problems), "error"))
 }
 
-func (c *composition) print(e env, d compose.Deployment, problems diag.List) error {
+func (c *composeFlags) print(e env, d compose.Deployment, problems diag.List) error {
 	if len(problems) == 0 {
 		return nil
 	}
@@ -133,17 +133,17 @@ func (c *composition) print(e env, d compose.Deployment, problems diag.List) err
 }
 
 // lock adds the lock file to the deployment, if it exists, and returns its content.
-func (c *composition) lock(e env, d *compose.Deployment) (*lockfile.Lock, error) {
+func (c *composeFlags) lock(e env, d *compose.Deployment) (*lockfile.Lock, error) {
 	read := loader.ReadLock(e.resolve(c.lockPath()))
 	if err := read.Problems.Err(); err != nil {
-		return nil, findings("%v", err)
+		return nil, findingsError("%v", err)
 	}
 	if read.Bytes == nil {
 		return new(lockfile.Lock), nil
 	}
 	lock, err := lockfile.Parse(read.Bytes)
 	if err != nil {
-		return nil, findings("%s: %v", c.lockPath(), err)
+		return nil, findingsError("%s: %v", c.lockPath(), err)
 	}
 	d.LockText = read.Bytes
 	return lock, nil
@@ -151,7 +151,7 @@ func (c *composition) lock(e env, d *compose.Deployment) (*lockfile.Lock, error)
 
 // missing reports all required flags at once if no mcpd version is known. Otherwise
 // [compose.Files] reports what is missing.
-func (c *composition) missing(d compose.Deployment) error {
+func (c *composeFlags) missing(d compose.Deployment) error {
 	if d.Version != "" {
 		return nil
 	}
@@ -159,14 +159,14 @@ func (c *composition) missing(d compose.Deployment) error {
 	if d.Open() {
 		asks = append(asks, compose.OpenListen)
 	}
-	return usage("%s", strings.Join(asks, "\n"))
+	return usageError("%s", strings.Join(asks, "\n"))
 }
 
 // deployment builds the deployment from the flags and from the files of mcpd.
-func (c *composition) deployment(e env, s *engine.Snapshot) (d compose.Deployment, err error) {
+func (c *composeFlags) deployment(e env, s *engine.Snapshot) (d compose.Deployment, err error) {
 	d = compose.Deployment{Name: c.name, Image: c.image, Insecure: c.insecure, State: c.state == "volume"}
 	if c.state != "volume" && c.state != "memory" {
-		return d, usage("--state is volume or memory, not %q", c.state)
+		return d, usageError("--state is volume or memory, not %q", c.state)
 	}
 	d.Version = c.release()
 	if d.Name == "" {
@@ -185,7 +185,7 @@ func (c *composition) deployment(e env, s *engine.Snapshot) (d compose.Deploymen
 	for _, flag := range c.env {
 		name, value, ok := strings.Cut(flag, "=")
 		if !ok || name == "" {
-			return d, usage("--env takes NAME=VALUE")
+			return d, usageError("--env takes NAME=VALUE")
 		}
 		d.Env = append(d.Env, compose.Variable{Name: name, Value: value})
 	}
@@ -193,17 +193,17 @@ func (c *composition) deployment(e env, s *engine.Snapshot) (d compose.Deploymen
 		return d, err
 	}
 	if d.ConfigText, err = e.disk.readFile(c.config); err != nil {
-		return d, usage("read configuration file: %v", err)
+		return d, usageError("read configuration file: %v", err)
 	}
 	if d.ToolFiles, err = deployment.Tools(engine.Dir(e.resolve(c.tools))); err != nil {
-		return d, findings("%v", err)
+		return d, findingsError("%v", err)
 	}
 	return d, nil
 }
 
 // release returns the version of mcpd to build the image from, or "" if this program is
 // not a release.
-func (c *composition) release() string {
+func (c *composeFlags) release() string {
 	if c.version != "" {
 		return c.version
 	}
@@ -216,13 +216,13 @@ func (c *composition) release() string {
 // memorySize matches the value of --memory.
 var memorySize = regexp.MustCompile(`^([1-9][0-9]{0,6})([MG])iB$`)
 
-func (c *composition) limits() (compose.Limits, error) {
+func (c *composeFlags) limits() (compose.Limits, error) {
 	written := memorySize.FindStringSubmatch(c.memory)
 	if written == nil {
-		return compose.Limits{}, usage("--memory takes a whole number with a unit, such as 512MiB or 4GiB")
+		return compose.Limits{}, usageError("--memory takes a whole number with a unit, such as 512MiB or 4GiB")
 	}
 	if !(c.cpus >= 0.001 && c.cpus <= 1000) {
-		return compose.Limits{}, usage("--cpus takes a number of processors from 0.001 to 1000")
+		return compose.Limits{}, usageError("--cpus takes a number of processors from 0.001 to 1000")
 	}
 	n, _ := strconv.ParseInt(written[1], 10, 64) // at most 7 digits
 	shift := 20
@@ -234,10 +234,10 @@ func (c *composition) limits() (compose.Limits, error) {
 
 // places returns the paths of the configuration file and of the tools, relative to the
 // directory of docker-compose.yml.
-func (c *composition) places(e env) (config, tools string, err error) {
+func (c *composeFlags) places(e env) (config, tools string, err error) {
 	out, err := filepath.Abs(e.resolve(c.out))
 	if err != nil {
-		return "", "", findings("%v", err)
+		return "", "", findingsError("%v", err)
 	}
 	var seen [2]string
 	for i, name := range []string{c.config, c.tools} {
@@ -245,12 +245,12 @@ func (c *composition) places(e env) (config, tools string, err error) {
 			name, err = filepath.Rel(out, name)
 		}
 		if err != nil {
-			return "", "", findings("%v", err)
+			return "", "", findingsError("%v", err)
 		}
 		seen[i] = filepath.ToSlash(name)
 	}
 	if seen[1] == "." || strings.Trim(seen[1], "./") == "" {
-		return "", "", usage("--out is inside the tools directory; choose a directory outside of it")
+		return "", "", usageError("--out is inside the tools directory; choose a directory outside of it")
 	}
 	return seen[0], seen[1], nil
 }
@@ -278,8 +278,8 @@ type composedFile struct {
 	Line  int    `json:"line,omitempty"` // the first line that differs, with --check
 }
 
-// settle writes the files, or with --check reports the differences.
-func (c *composition) settle(e env, files []compose.File) error {
+// writeFiles writes the files, or with --check reports the differences.
+func (c *composeFlags) writeFiles(e env, files []compose.File) error {
 	have := map[string][]byte{}
 	differences, err := compose.Drift(files, func(name string) ([]byte, error) {
 		content, err := e.disk.readFile(c.at(name))
@@ -287,7 +287,7 @@ func (c *composition) settle(e env, files []compose.File) error {
 		return content, err
 	})
 	if err != nil {
-		return findings("%v", err)
+		return findingsError("%v", err)
 	}
 	if c.check {
 		return c.report(e, files, differences)
@@ -299,19 +299,19 @@ func (c *composition) settle(e env, files []compose.File) error {
 		}
 	}
 	if len(foreign) > 0 {
-		return findings("mcpd compose did not write %s, so no file was changed; move it away, or replace it with --force", strings.Join(foreign, ", "))
+		return findingsError("mcpd compose did not write %s, so no file was changed; move it away, or replace it with --force", strings.Join(foreign, ", "))
 	}
 	for i := range differences {
 		if err := c.change(e, files, differences[i]); err != nil {
-			return findings("%v", err)
+			return findingsError("%v", err)
 		}
 	}
 	return c.report(e, files, differences)
 }
 
-func (c *composition) at(name string) string { return filepath.Join(c.out, filepath.FromSlash(name)) }
+func (c *composeFlags) at(name string) string { return filepath.Join(c.out, filepath.FromSlash(name)) }
 
-func (c *composition) change(e env, files []compose.File, d compose.Difference) error {
+func (c *composeFlags) change(e env, files []compose.File, d compose.Difference) error {
 	to := c.at(d.Name)
 	if d.Kind == compose.Stale {
 		return e.disk.remove(to)
@@ -327,7 +327,7 @@ func (c *composition) change(e env, files []compose.File, d compose.Difference) 
 	return e.disk.writeFile(to, content, mode)
 }
 
-func (c *composition) states(files []compose.File, differences []compose.Difference) []composedFile {
+func (c *composeFlags) states(files []compose.File, differences []compose.Difference) []composedFile {
 	names := map[compose.Kind]string{compose.Missing: "written", compose.Changed: "written", compose.Stale: "removed"}
 	if c.check {
 		names = map[compose.Kind]string{compose.Missing: "missing", compose.Changed: "changed", compose.Stale: "stale"}
@@ -352,7 +352,7 @@ func (c *composition) states(files []compose.File, differences []compose.Differe
 
 // report prints the files that were written and removed. With --check it prints the
 // differences and returns an error if there are any.
-func (c *composition) report(e env, files []compose.File, differences []compose.Difference) error {
+func (c *composeFlags) report(e env, files []compose.File, differences []compose.Difference) error {
 	differ := len(differences) > 0
 	rows := c.states(files, differences)
 	switch {
@@ -384,5 +384,5 @@ func (c *composition) report(e env, files []compose.File, differences []compose.
 	if _, err := fmt.Fprint(e.stdout, b.String()); err != nil || !c.check || !differ {
 		return err
 	}
-	return findings("%s would change; run mcpd compose", count(len(differences), "file"))
+	return findingsError("%s would change; run mcpd compose", count(len(differences), "file"))
 }

@@ -27,12 +27,12 @@ func (c *controlFlag) add(cmd *cobra.Command, text string) {
 }
 
 // path returns the path of the control socket for these files, or "" for none.
-func (c *controlFlag) path(e env, f *files) string {
+func (c *controlFlag) path(e env, f *projectFlags) string {
 	switch c.value {
 	case controlOff:
 		return ""
 	case "":
-		return f.kept(e, ".sock")
+		return f.stateFileFor(e, ".sock")
 	default:
 		return c.value
 	}
@@ -41,12 +41,12 @@ func (c *controlFlag) path(e env, f *files) string {
 // controlAnswer is the response of a server: JSON for machines, which verbs print
 // unchanged, and the diagnostics of the files for people.
 type controlAnswer struct {
-	Said    json.RawMessage `json:"said"`
-	Printed string          `json:"printed"`
+	JSON        json.RawMessage `json:"said"`
+	Diagnostics string          `json:"printed"`
 }
 
-func (o *operation) answer(ctx context.Context, r control.Request) (any, error) {
-	switch r.Do {
+func (o *runningServer) answer(ctx context.Context, r control.Request) (any, error) {
+	switch r.Action {
 	case control.Status:
 		status := o.front.Status()
 		return answerOf(o.row(status), status.Problems, status.Shown(), r)
@@ -90,14 +90,14 @@ func encoded(problems diag.List) json.RawMessage {
 	return list
 }
 
-// asking holds the flags of verbs that query a running server.
-type asking struct {
-	files   files
+// controlClientFlags holds the flags of verbs that query a running server.
+type controlClientFlags struct {
+	files   projectFlags
 	control controlFlag
 	asJSON  bool
 }
 
-func (a *asking) add(cmd *cobra.Command) {
+func (a *controlClientFlags) add(cmd *cobra.Command) {
 	a.files.addPaths(cmd)
 	a.control.add(cmd, "connect to the server at the socket `PATH` (default the socket for these files)")
 	cmd.Flags().BoolVar(&a.asJSON, "json", false, "print the response as JSON")
@@ -105,33 +105,33 @@ func (a *asking) add(cmd *cobra.Command) {
 
 // ask sends a request to the server and decodes the response into row. It prints the
 // JSON with --json, and otherwise the diagnostics of the files.
-func (a *asking) ask(ctx context.Context, e env, do control.Verb, patience time.Duration, row any) error {
+func (a *controlClientFlags) ask(ctx context.Context, e env, do control.Action, patience time.Duration, row any) error {
 	path := a.control.path(e, &a.files)
 	if path == "" {
-		return usage("no default directory for the control socket; name the socket with --control PATH")
+		return usageError("no default directory for the control socket; name the socket with --control PATH")
 	}
-	got, err := reach(ctx, e.resolve(path), control.Request{Do: do, Color: e.color && !a.asJSON}, patience, row)
-	if errors.Is(err, control.ErrNobody) {
-		return findings("no server for %s and %s answers at %s; start one with mcpd serve, or name its socket with --control", a.files.tools, a.files.config, path)
+	got, err := callControl(ctx, e.resolve(path), control.Request{Action: do, Color: e.color && !a.asJSON}, patience, row)
+	if errors.Is(err, control.ErrNoServer) {
+		return findingsError("no server for %s and %s answers at %s; start one with mcpd serve, or name its socket with --control", a.files.tools, a.files.config, path)
 	}
 	if err != nil {
-		return findings("%v", err)
+		return findingsError("%v", err)
 	}
 	if a.asJSON {
-		return printJSON(e.stdout, got.Said)
+		return printJSON(e.stdout, got.JSON)
 	}
-	_, err = fmt.Fprint(e.stderr, got.Printed)
+	_, err = fmt.Fprint(e.stderr, got.Diagnostics)
 	return err
 }
 
-// reach sends a request to the server at a socket and decodes its JSON into row.
-func reach(ctx context.Context, path string, r control.Request, patience time.Duration, row any) (got controlAnswer, err error) {
+// callControl sends a request to the server at a socket and decodes its JSON into row.
+func callControl(ctx context.Context, path string, r control.Request, patience time.Duration, row any) (got controlAnswer, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("no response within %s", patience))
 	defer cancel()
-	if err := control.Ask(ctx, path, r, &got); err != nil {
+	if err := control.Do(ctx, path, r, &got); err != nil {
 		return got, err
 	}
-	if err := json.Unmarshal(got.Said, row); err != nil {
+	if err := json.Unmarshal(got.JSON, row); err != nil {
 		return got, fmt.Errorf("decode response of the server: %w", err)
 	}
 	return got, nil
@@ -152,7 +152,7 @@ type reloadRow struct {
 }
 
 func newReload(e env) *cobra.Command {
-	var a asking
+	var a controlClientFlags
 	cmd := &cobra.Command{
 		Use:   "reload",
 		Short: "Make the running server reload all files",
@@ -174,16 +174,16 @@ server keeps its current configuration and the exit code is 1.`,
 	return cmd
 }
 
-func (a *asking) reloaded(e env, row reloadRow) error {
+func (a *controlClientFlags) reloaded(e env, row reloadRow) error {
 	switch {
 	case row.OK && a.asJSON:
 		return nil
 	case row.OK:
-		_, err := fmt.Fprintf(e.stdout, "ok: %s\n", printable(row.Summary))
+		_, err := fmt.Fprintf(e.stdout, "ok: %s\n", sanitize(row.Summary))
 		return err
 	case a.asJSON:
 		return &exitError{code: exitFindings} // the JSON was printed
 	default:
-		return findings("the files have errors, so nothing was changed; %s", row.Status)
+		return findingsError("the files have errors, so nothing was changed; %s", row.Status)
 	}
 }

@@ -76,7 +76,7 @@ func (d *dialog) read() (string, error) {
 	for {
 		piece, err := d.in.ReadSlice('\n')
 		if typed = append(typed, piece...); len(typed) > maxTyped {
-			return "", findings("the input is longer than %d bytes", maxTyped)
+			return "", findingsError("the input is longer than %d bytes", maxTyped)
 		}
 		switch {
 		case err == nil:

@@ -14,7 +14,7 @@ import (
 )
 
 func newDiff(e env) *cobra.Command {
-	var d difference
+	var d diffFlags
 	cmd := &cobra.Command{
 		Use:   "diff OLD NEW",
 		Short: "Print the permissions that an edit adds",
@@ -39,14 +39,14 @@ The exit code is 1 if a permission is added.`,
 	return cmd
 }
 
-// difference holds the flags of diff.
-type difference struct {
-	files
+// diffFlags holds the flags of diff.
+type diffFlags struct {
+	projectFlags
 	oldConfig, newConfig string
 	asJSON               bool
 }
 
-func (d *difference) add(cmd *cobra.Command) {
+func (d *diffFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&d.config, "config", "./mcpd.hcl", "read the configuration `FILE` for both sides, if it exists")
 	flags.StringVar(&d.oldConfig, "old-config", "", "read the configuration `FILE` of OLD")
@@ -58,7 +58,7 @@ func (d *difference) add(cmd *cobra.Command) {
 	flags.BoolVar(&d.asJSON, "json", false, "print the changes as JSON")
 }
 
-func (d *difference) run(cmd *cobra.Command, e env, before, after string) error {
+func (d *diffFlags) run(cmd *cobra.Command, e env, before, after string) error {
 	was, err := d.side(cmd.Context(), e, before, d.oldConfig)
 	if err != nil {
 		return err
@@ -78,8 +78,8 @@ func (d *difference) run(cmd *cobra.Command, e env, before, after string) error 
 }
 
 // side loads the files of one side and prints their errors.
-func (d *difference) side(ctx context.Context, e env, tools, config string) (*engine.Snapshot, error) {
-	f := d.files
+func (d *diffFlags) side(ctx context.Context, e env, tools, config string) (*engine.Snapshot, error) {
+	f := d.projectFlags
 	f.tools, f.toolsGiven = tools, true
 	if config != "" {
 		f.config, f.configGiven = config, true
@@ -96,11 +96,11 @@ func (d *difference) side(ctx context.Context, e env, tools, config string) (*en
 }
 
 // openEither opens a directory or a single tool file.
-func (f *files) openEither(e env) (*engine.Server, error) {
+func (f *projectFlags) openEither(e env) (*engine.Server, error) {
 	o := engine.Options{Mode: engine.Offline}
 	if info, err := e.disk.stat(f.tools); err == nil && !info.IsDir() {
 		if !strings.HasSuffix(f.tools, ".hcl") && !strings.HasSuffix(f.tools, ".hcl.json") {
-			return nil, usage("%s is not a tool file: the name must end in .hcl or .hcl.json", f.tools)
+			return nil, usageError("%s is not a tool file: the name must end in .hcl or .hcl.json", f.tools)
 		}
 		o.Files.Tools, f.tools = loader.File(e.resolve(f.tools)), filepath.Dir(f.tools)
 	}
@@ -108,7 +108,7 @@ func (f *files) openEither(e env) (*engine.Server, error) {
 }
 
 // print prints one line for each change, then a summary.
-func (d *difference) print(e env, changes []privdiff.Change) error {
+func (d *diffFlags) print(e env, changes []privdiff.Change) error {
 	adds, removes := privdiff.Count(changes, privdiff.Adds), privdiff.Count(changes, privdiff.Removes)
 	if d.asJSON {
 		return printJSON(e.stdout, struct {
@@ -118,7 +118,7 @@ func (d *difference) print(e env, changes []privdiff.Change) error {
 	}
 	var b strings.Builder
 	for _, c := range changes {
-		fmt.Fprintf(&b, "%s %s\n", c.Effect.Symbol(), printable(c.String()))
+		fmt.Fprintf(&b, "%s %s\n", c.Effect.Symbol(), sanitize(c.String()))
 	}
 	summary := "no changes"
 	if len(changes) > 0 {

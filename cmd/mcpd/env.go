@@ -29,7 +29,7 @@ type env struct {
 	vars        variables
 	process     process
 	service     service
-	disk        disk
+	disk        fileSystem
 	executables executables
 	// now is the clock.
 	now func() time.Time
@@ -83,7 +83,7 @@ type process struct {
 type service struct {
 	// manager holds the variables of the service manager. Child processes do not inherit
 	// them.
-	manager systemd.Variables
+	manager systemd.Env
 	// signals returns a context that ends with the first signal to stop, and a
 	// channel of the signals to reload. A second signal to stop exits the process
 	// at once, with exit code 1.
@@ -99,8 +99,8 @@ type executables struct {
 	startWorkers func(o worker.Options, path string, argv ...string) (scripting.Executor, worker.Report, error)
 }
 
-// disk is the part of the file system that verbs read and write.
-type disk struct {
+// fileSystem is the part of the file system that verbs read and write.
+type fileSystem struct {
 	readFile  func(name string) ([]byte, error)
 	writeFile func(name string, content []byte, mode os.FileMode) error
 	// replaceFile replaces a file atomically: a reader sees the old content or the new.
@@ -119,14 +119,14 @@ const slackMark = "MCPD_TIMERSLACK"
 // service manager from the environment of the process.
 func processEnv() env {
 	started := os.Environ()
-	_ = taken(slackMark)
-	manager := systemd.Variables{Socket: taken("NOTIFY_SOCKET"), Interval: taken("WATCHDOG_USEC"), Process: taken("WATCHDOG_PID")}
+	_ = takeEnv(slackMark)
+	manager := systemd.Env{Socket: takeEnv("NOTIFY_SOCKET"), Interval: takeEnv("WATCHDOG_USEC"), Process: takeEnv("WATCHDOG_PID")}
 	return env{
 		streams: processStreams(),
 		vars:    variables{lookup: os.LookupEnv, list: os.Environ()},
 		process: currentProcess(started),
 		service: service{manager: manager, signals: processSignals},
-		disk: disk{
+		disk: fileSystem{
 			readFile: os.ReadFile, writeFile: os.WriteFile, replaceFile: replaceFile,
 			mkdirAll: os.MkdirAll, stat: os.Stat, walk: filepath.WalkDir, remove: os.Remove,
 		},
@@ -167,8 +167,8 @@ func currentProcess(started []string) process {
 	return p
 }
 
-// taken returns a variable and removes it from the environment of the process.
-func taken(name string) string {
+// takeEnv returns a variable and removes it from the environment of the process.
+func takeEnv(name string) string {
 	value := os.Getenv(name)
 	_ = os.Unsetenv(name) // fails only for invalid names
 	return value

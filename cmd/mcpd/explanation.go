@@ -30,7 +30,7 @@ func printExplanation(w io.Writer, x *pipeline.Explanation) error {
 	for _, line := range summaryOfExplanation(x) {
 		b.WriteString(line + "\n")
 	}
-	_, err := io.WriteString(w, printable(b.String()))
+	_, err := io.WriteString(w, sanitize(b.String()))
 	return err
 }
 

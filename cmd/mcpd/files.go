@@ -17,8 +17,8 @@ import (
 	"github.com/mcpd/mcpd/serve"
 )
 
-// files holds the flags of every verb that reads tools.
-type files struct {
+// projectFlags holds the flags of every verb that reads tools.
+type projectFlags struct {
 	tools, config string
 	vars          []string
 	// toolsGiven and configGiven report whether the flags were set.
@@ -30,45 +30,45 @@ type files struct {
 	upstreams upstreamFlags
 }
 
-func (f *files) add(cmd *cobra.Command) {
+func (f *projectFlags) add(cmd *cobra.Command) {
 	f.addPaths(cmd)
 	f.addVars(cmd)
 }
 
 // addVars adds --var. It also records which flags were set.
-func (f *files) addVars(cmd *cobra.Command) {
+func (f *projectFlags) addVars(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&f.vars, "var", nil, "set a variable, as `NAME=VALUE` (also MCPD_VAR_NAME)")
 	cmd.PreRun = func(cmd *cobra.Command, _ []string) { f.note(cmd) }
 }
 
 // note records which flags were set. A verb with a PreRunE must call it there, because
 // cobra then skips PreRun.
-func (f *files) note(cmd *cobra.Command) {
+func (f *projectFlags) note(cmd *cobra.Command) {
 	f.toolsGiven = cmd.Flags().Changed("tools")
 	f.configGiven = cmd.Flags().Changed("config")
 }
 
-func (f *files) addPaths(cmd *cobra.Command) {
+func (f *projectFlags) addPaths(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.tools, "tools", "./tools.d", "read the tool files in `DIR`")
 	cmd.Flags().StringVar(&f.config, "config", "./mcpd.hcl", "read the configuration `FILE`, if it exists")
 	_ = cmd.MarkFlagDirname("tools")
 	_ = cmd.MarkFlagFilename("config", "hcl")
 }
 
-// operand sets the tools directory from the operand.
-func (f *files) operand(args []string) error {
+// takeFolderArg sets the tools directory from the operand.
+func (f *projectFlags) takeFolderArg(args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
 	if f.toolsGiven {
-		return usage("give the directory either as DIR or with --tools")
+		return usageError("give the directory either as DIR or with --tools")
 	}
 	f.tools, f.toolsGiven = args[0], true
 	return nil
 }
 
 // open returns a server for the files, which are not yet loaded.
-func (f *files) open(e env, o engine.Options) (*engine.Server, error) {
+func (f *projectFlags) open(e env, o engine.Options) (*engine.Server, error) {
 	vars, err := f.values(e)
 	if err != nil {
 		return nil, err
@@ -83,7 +83,7 @@ func (f *files) open(e env, o engine.Options) (*engine.Server, error) {
 		return nil, missing // with upstream servers the directory is optional
 	}
 	if _, err := e.disk.stat(f.config); err != nil && f.configGiven {
-		return nil, usage("read configuration file: %v", err)
+		return nil, usageError("read configuration file: %v", err)
 	}
 	o.Name, o.Version, o.Extensions = "mcpd", version(), append(extensions(), o.Extensions...)
 	if o.Files.Tools == nil && missing == nil {
@@ -91,7 +91,7 @@ func (f *files) open(e env, o engine.Options) (*engine.Server, error) {
 	}
 	o.Files.ToolsPath = filepath.ToSlash(filepath.Clean(f.tools))
 	o.Files.Config, o.Files.ConfigPath = engine.Dir(e.resolve(filepath.Dir(f.config))), filepath.ToSlash(filepath.Clean(f.config))
-	o.Scripts.Trial, o.Scripts.Supervisor = trial(e, o.Logger), supervise(e)
+	o.Scripts.Trial, o.Scripts.Supervisor = compileCheck(e, o.Logger), supervise(e)
 	if o.Mode == engine.Mode(0) && !f.serving {
 		o.Mode = engine.ReadOnly
 	}
@@ -103,7 +103,7 @@ func (f *files) open(e env, o engine.Options) (*engine.Server, error) {
 }
 
 // roots returns the directories to watch.
-func (f *files) roots(e env) []string {
+func (f *projectFlags) roots(e env) []string {
 	if f.folder(e) != nil {
 		return nil
 	}
@@ -111,22 +111,22 @@ func (f *files) roots(e env) []string {
 }
 
 // folder returns an error unless the tools directory exists.
-func (f *files) folder(e env) error {
+func (f *projectFlags) folder(e env) error {
 	info, err := e.disk.stat(f.tools)
 	switch {
 	case err == nil && info.IsDir():
 		return nil
 	case err == nil:
-		return usage("%s is a file; name its directory", f.tools)
+		return usageError("%s is a file; name its directory", f.tools)
 	case f.toolsGiven:
-		return usage("directory %s not found", f.tools)
+		return usageError("directory %s not found", f.tools)
 	default:
-		return usage("directory %s not found; create it with mcpd init, or name another with --tools", f.tools)
+		return usageError("directory %s not found; create it with mcpd init, or name another with --tools", f.tools)
 	}
 }
 
 // values returns the variables from the environment and from flags. Flags win.
-func (f *files) values(e env) (map[string]engine.VarValue, error) {
+func (f *projectFlags) values(e env) (map[string]engine.VarValue, error) {
 	const prefix = "MCPD_VAR_"
 	vars := map[string]engine.VarValue{}
 	for _, entry := range e.vars.list {
@@ -138,7 +138,7 @@ func (f *files) values(e env) (map[string]engine.VarValue, error) {
 	for _, flag := range f.vars {
 		name, value, ok := strings.Cut(flag, "=")
 		if !ok || name == "" {
-			return nil, usage("--var takes NAME=VALUE")
+			return nil, usageError("--var takes NAME=VALUE")
 		}
 		vars[name] = engine.VarValue{Text: value, Origin: "--var " + name}
 	}
@@ -147,7 +147,7 @@ func (f *files) values(e env) (map[string]engine.VarValue, error) {
 
 // load loads the files and prints their diagnostics. With asJSON it prints the report
 // of a failed load as JSON on standard output.
-func (f *files) load(ctx context.Context, e env, s *engine.Server, asJSON bool) error {
+func (f *projectFlags) load(ctx context.Context, e env, s *engine.Server, asJSON bool) error {
 	report, err := s.Load(ctx)
 	if asJSON && err != nil {
 		return f.printReport(e, report, err)
@@ -236,11 +236,11 @@ func (f *serveFlags) stateFile(e env) (path string, optional bool) {
 
 // state returns the default state file for these files, or "" if there is no directory
 // for it.
-func (f *files) state(e env) string { return f.kept(e, ".db") }
+func (f *projectFlags) state(e env) string { return f.stateFileFor(e, ".db") }
 
-// kept returns the path of a file with this ending that belongs to the server of these
+// stateFileFor returns the path of a file with this ending that belongs to the server of these
 // files, or "" if there is no directory for it.
-func (f *files) kept(e env, ending string) string {
+func (f *projectFlags) stateFileFor(e env, ending string) string {
 	home := stateHome(e)
 	tools, err := filepath.Abs(e.resolve(f.tools))
 	if home == "" || err != nil {
@@ -265,7 +265,7 @@ func (f *serveFlags) checkState(e env, s *engine.Server) error {
 		return nil // created on first use
 	}
 	if _, err := s.Inside().State(); err != nil {
-		return unstarted(fmt.Errorf("--state %s: %w", path, err))
+		return startExitError(fmt.Errorf("--state %s: %w", path, err))
 	}
 	return nil
 }

@@ -14,7 +14,7 @@ import (
 )
 
 func newFmt(e env) *cobra.Command {
-	var f files
+	var f projectFlags
 	var onlyCheck bool
 	cmd := &cobra.Command{
 		Use:   "fmt [PATH...]",
@@ -32,7 +32,7 @@ changed.`,
 	return cmd
 }
 
-func format(e env, f *files, args []string, onlyCheck bool) error {
+func format(e env, f *projectFlags, args []string, onlyCheck bool) error {
 	given := len(args) > 0
 	if !given {
 		if err := f.folder(e); err != nil {
@@ -49,7 +49,7 @@ func format(e env, f *files, args []string, onlyCheck bool) error {
 		return err
 	}
 	if given && len(names) == 0 {
-		return findings("no .hcl file in %s", strings.Join(args, ", "))
+		return findingsError("no .hcl file in %s", strings.Join(args, ", "))
 	}
 	changed, broken := 0, 0
 	for _, name := range names {
@@ -64,10 +64,10 @@ func format(e env, f *files, args []string, onlyCheck bool) error {
 		}
 	}
 	if broken > 0 {
-		return findings("%s could not be parsed", count(broken, "file"))
+		return findingsError("%s could not be parsed", count(broken, "file"))
 	}
 	if onlyCheck && changed > 0 {
-		return findings("%s would change; run mcpd fmt", count(changed, "file"))
+		return findingsError("%s would change; run mcpd fmt", count(changed, "file"))
 	}
 	return nil
 }
@@ -77,7 +77,7 @@ func format(e env, f *files, args []string, onlyCheck bool) error {
 func formatFile(e env, name string, onlyCheck bool) (int, error) {
 	source, err := e.disk.readFile(name)
 	if err != nil {
-		return 0, findings("%v", err)
+		return 0, findingsError("%v", err)
 	}
 	path := filepath.ToSlash(name)
 	formatted, problems := hclfile.Format(hclfile.Source{Path: path, Bytes: source})
@@ -105,11 +105,11 @@ func hclFiles(e env, args []string) ([]string, error) {
 	for _, arg := range args {
 		info, err := e.disk.stat(arg)
 		if err != nil {
-			return nil, usage("%v", err)
+			return nil, usageError("%v", err)
 		}
 		if !info.IsDir() {
 			if extension := filepath.Ext(arg); extension != ".hcl" && extension != ".mcpdvars" {
-				return nil, usage("fmt cannot format %s: the name must end in .hcl or .mcpdvars", arg)
+				return nil, usageError("fmt cannot format %s: the name must end in .hcl or .mcpdvars", arg)
 			}
 			names = append(names, arg)
 			continue
@@ -128,7 +128,7 @@ func hclFiles(e env, args []string) ([]string, error) {
 			return nil
 		})
 		if err != nil {
-			return nil, findings("%v", err)
+			return nil, findingsError("%v", err)
 		}
 	}
 	return names, nil

@@ -23,7 +23,7 @@ func newInit(e env) *cobra.Command {
 It never overwrites a file.`,
 		Example: `  mcpd init
   mcpd init ./my-tools && cd my-tools && mcpd serve`,
-		Args:              oneFolder,
+		Args:              oneFolderArg,
 		ValidArgsFunction: completeFolder,
 		RunE: func(_ *cobra.Command, args []string) error {
 			target := "."
@@ -48,7 +48,7 @@ func initialize(e env, target string) error {
 	names = append(names, tools...)
 	for _, name := range names {
 		if to := starterPath(target, name); exists(e, to) {
-			return findings("%s already exists, so nothing was written", to)
+			return findingsError("%s already exists, so nothing was written", to)
 		}
 	}
 	for _, name := range names {
@@ -58,10 +58,10 @@ func initialize(e env, target string) error {
 		}
 		to := starterPath(target, name)
 		if err := e.disk.mkdirAll(filepath.Dir(to), 0o755); err != nil {
-			return findings("%v", err)
+			return findingsError("%v", err)
 		}
 		if err := e.disk.writeFile(to, content, 0o644); err != nil {
-			return findings("%v", err)
+			return findingsError("%v", err)
 		}
 		if _, err := fmt.Fprintln(e.stdout, "wrote", filepath.ToSlash(to)); err != nil {
 			return err

@@ -36,9 +36,9 @@ func cmdMcpd(ts *testscript.TestScript, neg bool, args []string) {
 	fmt.Fprint(ts.Stdout(), stdout.String())
 	fmt.Fprint(ts.Stderr(), stderr.String())
 	switch {
-	case neg && code == exitGood:
+	case neg && code == exitOK:
 		ts.Fatalf("unexpected command success")
-	case !neg && code != exitGood:
+	case !neg && code != exitOK:
 		ts.Fatalf("mcpd ended with exit code %d", code)
 	}
 }
@@ -103,7 +103,7 @@ func scenarioEnv(dir string, variables []string) (env, error) {
 		value, ok := values[name]
 		return value, ok
 	}
-	e.service.manager = systemd.Variables{Socket: values["NOTIFY_SOCKET"], Interval: values["WATCHDOG_USEC"], Process: values["WATCHDOG_PID"]}
+	e.service.manager = systemd.Env{Socket: values["NOTIFY_SOCKET"], Interval: values["WATCHDOG_USEC"], Process: values["WATCHDOG_PID"]}
 	e.stdin = strings.NewReader("")
 	e.color, e.stdoutIsTerminal, e.stdinIsTerminal = false, false, false
 	e.disk = e.disk.in(dir)
@@ -162,9 +162,9 @@ func variablesOf(path string) ([]string, error) {
 
 // in returns the disk of a process in a directory: it resolves relative names, and its
 // errors contain the names as given.
-func (d disk) in(dir string) disk {
+func (d fileSystem) in(dir string) fileSystem {
 	at := env{process: process{dir: dir}}.resolve
-	return disk{
+	return fileSystem{
 		readFile: func(name string) ([]byte, error) {
 			content, err := d.readFile(at(name))
 			return content, named(err, name)

@@ -59,9 +59,9 @@ This is the only time that the key is shown: the file stores a hash.`,
 			}
 			k, err := apikey.Add(e.resolve(*file), r)
 			if err != nil {
-				return findings("%v", err)
+				return findingsError("%v", err)
 			}
-			fmt.Fprintf(e.stderr, "stored key %s in %s; it is shown only once:\n", k.ID, printable(*file))
+			fmt.Fprintf(e.stderr, "stored key %s in %s; it is shown only once:\n", k.ID, sanitize(*file))
 			if _, err := fmt.Fprintln(e.stdout, k.Plaintext()); err != nil {
 				return err
 			}
@@ -82,7 +82,7 @@ This is the only time that the key is shown: the file stores a hash.`,
 func tellNamesakes(e env, file, id, name string) error {
 	ring, err := apikey.Load(e.resolve(file))
 	if err != nil {
-		return findings("%v", err)
+		return findingsError("%v", err)
 	}
 	for _, row := range keyRows(ring.Records(), e.now()) {
 		if row.Name != name || row.ID == id || row.State != "active" {
@@ -90,9 +90,9 @@ func tellNamesakes(e env, file, id, name string) error {
 		}
 		revoke := "mcpd key revoke " + row.ID
 		if file != keysFile {
-			revoke += " --file " + printable(file)
+			revoke += " --file " + sanitize(file)
 		}
-		fmt.Fprintf(e.stderr, "another key named %s is still active; to revoke it: %s\n", printable(name), revoke)
+		fmt.Fprintf(e.stderr, "another key named %s is still active; to revoke it: %s\n", sanitize(name), revoke)
 	}
 	return nil
 }
@@ -108,7 +108,7 @@ func parseLife(text string) (time.Duration, error) {
 		life, err = time.Duration(days)*24*time.Hour, wrong
 	}
 	if err != nil || life < time.Second || life > maxLife {
-		return 0, usage("--expires takes a duration from 1s to 3650d, such as 90d or 12h")
+		return 0, usageError("--expires takes a duration from 1s to 3650d, such as 90d or 12h")
 	}
 	return life, nil
 }
@@ -129,10 +129,10 @@ list to find the ID.`,
 			}
 			r, err := apikey.Revoke(e.resolve(*file), id, e.now().UTC().Truncate(time.Second))
 			if errors.Is(err, apikey.ErrUnknown) {
-				return findings("no key with that ID in %s; find the ID with mcpd key list", *file)
+				return findingsError("no key with that ID in %s; find the ID with mcpd key list", *file)
 			}
 			if err != nil {
-				return findings("%v", err)
+				return findingsError("%v", err)
 			}
 			_, err = fmt.Fprintf(e.text(), "revoked %s (%s)\n", r.ID, r.Name)
 			return err
@@ -152,7 +152,7 @@ func newKeyList(e env, file *string) *cobra.Command {
 		RunE: func(*cobra.Command, []string) error {
 			ring, err := apikey.Load(e.resolve(*file))
 			if err != nil {
-				return findings("%v", err)
+				return findingsError("%v", err)
 			}
 			rows := keyRows(ring.Records(), e.now())
 			if asJSON {
@@ -214,7 +214,7 @@ func printKeys(e env, rows []keyRow) error {
 func oneOperand(name string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != 1 || args[0] == "" {
-			return usage("%s takes one %s; see %[1]s --help", cmd.CommandPath(), name)
+			return usageError("%s takes one %s; see %[1]s --help", cmd.CommandPath(), name)
 		}
 		return nil
 	}
@@ -224,7 +224,7 @@ func oneOperand(name string) cobra.PositionalArgs {
 func needs(least, most int, text string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) < least || len(args) > most {
-			return usage("%s", text)
+			return usageError("%s", text)
 		}
 		return nil
 	}
@@ -234,8 +234,8 @@ func needs(least, most int, text string) cobra.PositionalArgs {
 func refuseVerb(names string) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) > 0 {
-			return usage("%s has no verb %q; use %s", cmd.CommandPath(), args[0], names)
+			return usageError("%s has no verb %q; use %s", cmd.CommandPath(), args[0], names)
 		}
-		return usage("%s needs a verb; use %s", cmd.CommandPath(), names)
+		return usageError("%s needs a verb; use %s", cmd.CommandPath(), names)
 	}
 }

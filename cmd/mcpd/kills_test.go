@@ -143,7 +143,7 @@ func TestAudit_survivesKills(t *testing.T) {
 func (k *killing) written(t *testing.T, path string) (intents, outcomes map[string]bool) {
 	t.Helper()
 	var text bytes.Buffer
-	if strange, err := audit.Export(&text, path, audit.JSONL, audit.Span{}); err != nil || strange > 0 {
+	if strange, err := audit.Export(&text, path, audit.JSONL, audit.TimeRange{}); err != nil || strange > 0 {
 		t.Fatalf("%d invalid lines, %v", strange, err)
 	}
 	sets := map[string]map[string]bool{"intent": {}, "outcome": {}}

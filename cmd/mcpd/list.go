@@ -15,7 +15,7 @@ import (
 )
 
 func newList(e env) *cobra.Command {
-	var f files
+	var f projectFlags
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "list [NAME...]",
@@ -35,7 +35,7 @@ arguments.`,
 	return cmd
 }
 
-func list(cmd *cobra.Command, e env, f *files, names []string, asJSON bool) error {
+func list(cmd *cobra.Command, e env, f *projectFlags, names []string, asJSON bool) error {
 	s, err := f.open(e, engine.Options{})
 	if err != nil {
 		return err
@@ -107,7 +107,7 @@ func (l listing) named(names []string) (part listing, err error) {
 	}
 	for _, name := range names {
 		if !found[name] {
-			return part, findings("the files define no %q; %s", name, cmp.Or(diag.DidYouMean(name, l.addresses()), "mcpd list shows all names"))
+			return part, findingsError("the files define no %q; %s", name, cmp.Or(diag.DidYouMean(name, l.addresses()), "mcpd list shows all names"))
 		}
 	}
 	return part, nil
@@ -122,8 +122,8 @@ func (l *listing) addresses() []string {
 	return all
 }
 
-// line is the output for one item.
-type line struct {
+// listLine is the output for one item.
+type listLine struct {
 	address, summary string
 	// arguments of a prompt, or variables of a template
 	arguments []engine.Argument
@@ -131,8 +131,8 @@ type line struct {
 	schema json.RawMessage
 }
 
-func (l *listing) lines() [][]line {
-	groups := make([][]line, 1, 4)
+func (l *listing) lines() [][]listLine {
+	groups := make([][]listLine, 1, 4)
 	for _, m := range l.tools {
 		description := ""
 		if m.Description != nil {
@@ -142,12 +142,12 @@ func (l *listing) lines() [][]line {
 		if m.DeclaredSchema != nil {
 			arguments = m.DeclaredSchema
 		}
-		groups[0] = append(groups[0], line{address: m.Name, summary: summaryOf(description), schema: arguments})
+		groups[0] = append(groups[0], listLine{address: m.Name, summary: summaryOf(description), schema: arguments})
 	}
 	for _, offers := range [][]engine.OfferMetadata{l.resources, l.templates, l.prompts} {
-		var group []line
+		var group []listLine
 		for _, m := range offers {
-			group = append(group, line{address: m.Address, summary: summaryOf(cmp.Or(m.Description, m.Title)), arguments: m.Arguments})
+			group = append(group, listLine{address: m.Address, summary: summaryOf(cmp.Or(m.Description, m.Title)), arguments: m.Arguments})
 		}
 		groups = append(groups, group)
 	}
@@ -159,7 +159,7 @@ func (l *listing) lines() [][]line {
 func (l *listing) print(e env, detail bool) error {
 	var out strings.Builder
 	groups := l.lines()
-	several := len(slices.DeleteFunc(slices.Clone(groups), func(g []line) bool { return len(g) == 0 })) > 1
+	several := len(slices.DeleteFunc(slices.Clone(groups), func(g []listLine) bool { return len(g) == 0 })) > 1
 	for i, group := range groups {
 		if len(group) == 0 {
 			continue
@@ -172,7 +172,7 @@ func (l *listing) print(e env, detail bool) error {
 		}
 		width := 0
 		for _, line := range group {
-			width = max(width, min(len(line.address), widest))
+			width = max(width, min(len(line.address), maxColumn))
 		}
 		for _, line := range group {
 			fmt.Fprintln(&out, strings.TrimRight(fmt.Sprintf("%-*s  %s", width, line.address, line.summary), " "))
@@ -185,8 +185,8 @@ func (l *listing) print(e env, detail bool) error {
 	return err
 }
 
-// widest is the longest address that is padded to align the summaries.
-const widest = 48
+// maxColumn is the longest address that is padded to align the summaries.
+const maxColumn = 48
 
 // longestSummary is the maximum length of a summary, in runes.
 const longestSummary = 120
@@ -232,19 +232,19 @@ type toolRow struct {
 // resourceRow is the JSON output for a resource.
 type resourceRow struct {
 	URI string `json:"uri"`
-	said
+	resourceRowFields
 	Size *int64 `json:"size"`
 }
 
 // templateRow is the JSON output for a template.
 type templateRow struct {
 	URITemplate string `json:"uri_template"`
-	said
+	resourceRowFields
 	Variables []argumentRow `json:"variables"`
 }
 
-// said holds the fields that resources and templates share.
-type said struct {
+// resourceRowFields holds the fields that resources and templates share.
+type resourceRowFields struct {
 	Name        string          `json:"name"`
 	Title       string          `json:"title"`
 	Description *string         `json:"description"`
@@ -278,14 +278,14 @@ func (l *listing) rows() rows {
 		})
 	}
 	for _, m := range l.resources {
-		row := resourceRow{URI: m.Address, said: saidBy(m)}
+		row := resourceRow{URI: m.Address, resourceRowFields: saidBy(m)}
 		if m.Size >= 0 {
 			row.Size = &m.Size
 		}
 		r.Resources = append(r.Resources, row)
 	}
 	for _, m := range l.templates {
-		r.Templates = append(r.Templates, templateRow{URITemplate: m.Address, said: saidBy(m), Variables: argumentRows(m.Arguments)})
+		r.Templates = append(r.Templates, templateRow{URITemplate: m.Address, resourceRowFields: saidBy(m), Variables: argumentRows(m.Arguments)})
 	}
 	for _, m := range l.prompts {
 		r.Prompts = append(r.Prompts, promptRow{m.Address, m.Title, orNull(m.Description), argumentRows(m.Arguments)})
@@ -293,8 +293,8 @@ func (l *listing) rows() rows {
 	return r
 }
 
-func saidBy(m engine.OfferMetadata) said {
-	return said{m.Name, m.Title, orNull(m.Description), orNull(m.MIMEType), m.Annotations}
+func saidBy(m engine.OfferMetadata) resourceRowFields {
+	return resourceRowFields{m.Name, m.Title, orNull(m.Description), orNull(m.MIMEType), m.Annotations}
 }
 
 func argumentRows(arguments []engine.Argument) []argumentRow {

@@ -17,7 +17,7 @@ type cellRow struct {
 }
 
 // writeArguments writes a table of the arguments, if there are any.
-func (l *line) writeArguments(out *strings.Builder) {
+func (l *listLine) writeArguments(out *strings.Builder) {
 	rows := rowsOf(l.schema)
 	for _, a := range l.arguments {
 		rows = append(rows, cellRow{name: a.Name, typ: "string", summary: a.Description, required: a.Required})

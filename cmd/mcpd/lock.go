@@ -33,22 +33,22 @@ quarantined: no caller can call it.`,
 }
 
 // lockPath returns the path of the lock file.
-func (f *files) lockPath() string { return filepath.Join(filepath.Dir(f.config), "mcpd.lock") }
+func (f *projectFlags) lockPath() string { return filepath.Join(filepath.Dir(f.config), "mcpd.lock") }
 
-// locking holds the flags of the verbs of lock.
-type locking struct {
-	files  files
+// lockFlags holds the flags of the verbs of lock.
+type lockFlags struct {
+	files  projectFlags
 	asJSON bool
 }
 
-func (l *locking) add(cmd *cobra.Command) {
+func (l *lockFlags) add(cmd *cobra.Command) {
 	l.files.add(cmd)
 	l.files.upstreams.add(cmd)
 }
 
 // drifts returns the differences between the upstream tools and the lock file. Operands
 // select one upstream, or some of its tools.
-func (l *locking) drifts(ctx context.Context, e env, operands []string) ([]federation.Drift, error) {
+func (l *lockFlags) drifts(ctx context.Context, e env, operands []string) ([]federation.Drift, error) {
 	s, err := l.files.open(e, engine.Options{Mode: engine.Eager})
 	if err != nil {
 		return nil, err
@@ -80,7 +80,7 @@ func (l *locking) drifts(ctx context.Context, e env, operands []string) ([]feder
 		}
 	}
 	hint := diag.DidYouMean(operands[0], names)
-	return nil, usage("no pinned upstream %q; %s", operands[0], cmp.Or(hint, "mcpd status shows all upstreams"))
+	return nil, usageError("no pinned upstream %q; %s", operands[0], cmp.Or(hint, "mcpd status shows all upstreams"))
 }
 
 // namedByServer rejects the local name of a renamed tool, since the lock file uses the
@@ -93,7 +93,7 @@ func namedByServer(s *engine.Snapshot, d federation.Drift, names []string) error
 		}
 		for _, own := range d.Tools {
 			if here := upstreams[i].LocalName(own); slices.Contains(names, here) && !slices.Contains(d.Tools, here) {
-				return findings("the upstream name of tool %q is %q; use that name, as mcpd.lock does", here, own)
+				return findingsError("the upstream name of tool %q is %q; use that name, as mcpd.lock does", here, own)
 			}
 		}
 	}
@@ -106,17 +106,17 @@ func tellUncompared(e env, drifts []federation.Drift) (uncompared int) {
 	for _, d := range drifts {
 		if d.Err != nil {
 			uncompared++
-			tell(e, "upstream %s cannot be compared: %v", d.Upstream, d.Err)
+			warnf(e, "upstream %s cannot be compared: %v", d.Upstream, d.Err)
 		}
 		for _, why := range d.Unacceptable {
-			tell(e, "upstream %s: cannot accept %s", d.Upstream, why)
+			warnf(e, "upstream %s: cannot accept %s", d.Upstream, why)
 		}
 	}
 	return uncompared
 }
 
 func newLockDiff(e env) *cobra.Command {
-	var l locking
+	var l lockFlags
 	cmd := &cobra.Command{
 		Use:   "diff [UPSTREAM [TOOL]]",
 		Short: "Print the differences from the accepted tools",
@@ -134,7 +134,7 @@ differs, and 1 if something differs or a server cannot be reached.`,
 	return cmd
 }
 
-func (l *locking) diff(ctx context.Context, e env, operands []string) error {
+func (l *lockFlags) diff(ctx context.Context, e env, operands []string) error {
 	drifts, err := l.drifts(ctx, e, operands)
 	if err != nil {
 		return err
@@ -157,17 +157,17 @@ func (l *locking) diff(ctx context.Context, e env, operands []string) error {
 				return err
 			}
 			if c.New.Hides() {
-				tell(e, "tool %q of %s has invisible characters, shown as escapes", c.Name, c.Upstream)
+				warnf(e, "tool %q of %s has invisible characters, shown as escapes", c.Name, c.Upstream)
 			}
 		}
 	}
 	switch uncompared := tellUncompared(e, drifts); {
 	case changes > 0:
-		return findings("%s from %s; to accept the changes: mcpd lock accept", differ(changes), l.files.lockPath())
+		return findingsError("%s from %s; to accept the changes: mcpd lock accept", differ(changes), l.files.lockPath())
 	case uncompared > 0:
 		return &exitError{code: exitFindings} // the messages were printed
 	}
-	_, err = fmt.Fprintf(e.stdout, "ok: nothing differs from %s\n", printable(l.files.lockPath()))
+	_, err = fmt.Fprintf(e.stdout, "ok: nothing differs from %s\n", sanitize(l.files.lockPath()))
 	return err
 }
 
@@ -177,7 +177,7 @@ func compared(d federation.Drift, tool string) error {
 		return nil
 	}
 	hint := cmp.Or(diag.DidYouMean(tool, d.Tools), fmt.Sprintf("mcpd lock diff %s shows the tools that differ", d.Upstream))
-	return findings("upstream %s has no tool %q to compare; %s", d.Upstream, tool, hint)
+	return findingsError("upstream %s has no tool %q to compare; %s", d.Upstream, tool, hint)
 }
 
 func differ(n int) string {
@@ -218,7 +218,7 @@ func pinRowOf(t lockfile.Tool) *pinRow {
 	return &pinRow{t.Hash(), t.Definition()}
 }
 
-func (l *locking) printDrifts(e env, drifts []federation.Drift) error {
+func (l *lockFlags) printDrifts(e env, drifts []federation.Drift) error {
 	out := struct {
 		OK        bool       `json:"ok"`
 		Upstreams []driftRow `json:"upstreams"`

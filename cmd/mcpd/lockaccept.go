@@ -14,16 +14,16 @@ import (
 	"github.com/mcpd/mcpd/internal/federation/lockfile"
 )
 
-// accepting holds the flags of lock accept.
-type accepting struct {
-	locking
+// acceptFlags holds the flags of lock accept.
+type acceptFlags struct {
+	lockFlags
 	hash  string
 	force bool
 	raw   bool
 }
 
 func newLockAccept(e env) *cobra.Command {
-	var a accepting
+	var a acceptFlags
 	cmd := &cobra.Command{
 		Use:   "accept [UPSTREAM [TOOL...]]",
 		Short: "Accept changed tools of upstream servers",
@@ -53,12 +53,12 @@ to serve them unchanged.`,
 // could search for another definition with the same prefix.
 var wholeHash = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
-func (a *accepting) run(ctx context.Context, e env, operands []string) error {
+func (a *acceptFlags) run(ctx context.Context, e env, operands []string) error {
 	if a.hash != "" && len(operands) != 2 {
-		return usage("--hash needs one tool: mcpd lock accept UPSTREAM TOOL --hash SHA256")
+		return usageError("--hash needs one tool: mcpd lock accept UPSTREAM TOOL --hash SHA256")
 	}
 	if a.hash != "" && !wholeHash.MatchString(a.hash) {
-		return usage("--hash takes a full SHA256, 64 hex digits, as printed by mcpd lock diff %s %s", operands[0], operands[1])
+		return usageError("--hash takes a full SHA256, 64 hex digits, as printed by mcpd lock diff %s %s", operands[0], operands[1])
 	}
 	drifts, err := a.drifts(ctx, e, operands)
 	if err != nil {
@@ -69,7 +69,7 @@ func (a *accepting) run(ctx context.Context, e env, operands []string) error {
 		lock, err = new(lockfile.Lock), nil
 	}
 	if err != nil {
-		return findings("%v", err)
+		return findingsError("%v", err)
 	}
 	if a.raw {
 		expose(lock, drifts, operands)
@@ -86,7 +86,7 @@ func (a *accepting) run(ctx context.Context, e env, operands []string) error {
 	}
 	if changed > 0 {
 		if err := lockfile.Write(e.resolve(a.files.lockPath()), lock); err != nil {
-			return findings("%v", err)
+			return findingsError("%v", err)
 		}
 	}
 	if err := tellAccepted(e, drifts); err != nil {
@@ -118,12 +118,12 @@ func expose(lock *lockfile.Lock, drifts []federation.Drift, operands []string) {
 }
 
 // check rejects changes that the user did not name, or cannot have seen in full.
-func (a *accepting) check(drifts []federation.Drift, operands []string) error {
+func (a *acceptFlags) check(drifts []federation.Drift, operands []string) error {
 	differing := map[string]lockfile.Change{}
 	for _, d := range drifts {
 		for _, c := range d.Changes {
 			if differing[c.Name] = c; !a.force && !c.Complete() {
-				return findings("the change of %s %q is too long to show in full; review it with mcpd lock diff --json, then accept it with --force", c.Upstream, c.Name)
+				return findingsError("the change of %s %q is too long to show in full; review it with mcpd lock diff --json, then accept it with --force", c.Upstream, c.Name)
 			}
 		}
 	}
@@ -133,10 +133,10 @@ func (a *accepting) check(drifts []federation.Drift, operands []string) error {
 	for _, name := range operands[1:] {
 		c, differs := differing[name]
 		if !differs {
-			return findings("upstream %s has no changed tool %q; mcpd lock diff shows the changed tools", operands[0], name)
+			return findingsError("upstream %s has no changed tool %q; mcpd lock diff shows the changed tools", operands[0], name)
 		}
 		if a.hash != "" && c.New.Hash() != a.hash {
-			return findings("the definition of tool %q of %s does not match --hash; review it with mcpd lock diff %[2]s", name, operands[0])
+			return findingsError("the definition of tool %q of %s does not match --hash; review it with mcpd lock diff %[2]s", name, operands[0])
 		}
 	}
 	return nil
@@ -158,7 +158,7 @@ func tellAccepted(e env, drifts []federation.Drift) error {
 				return err
 			}
 			if c.New.Hides() && !c.New.Raw() {
-				tell(e, "tool %q of %s has invisible characters, served as escapes; to serve them unchanged, use --raw", c.Name, c.Upstream)
+				warnf(e, "tool %q of %s has invisible characters, served as escapes; to serve them unchanged, use --raw", c.Name, c.Upstream)
 			}
 		}
 	}

@@ -29,14 +29,14 @@ func TestLockAccept_longChangeNeedsForce(t *testing.T) {
 	long := drift(strings.Repeat("And more. ", 3000))
 	for _, row := range []struct {
 		name    string
-		a       accepting
+		a       acceptFlags
 		drifts  []federation.Drift
 		refusal string
 	}{
-		{"short", accepting{}, drift("Two."), ""},
-		{"long", accepting{}, long, `the change of up "a" is too long to show in full; review it with mcpd lock diff --json, then accept it with --force`},
-		{"long, by its hash", accepting{hash: long[0].Changes[0].New.Hash()}, long, `the change of up "a" is too long to show in full; review it with mcpd lock diff --json, then accept it with --force`},
-		{"long, by force", accepting{force: true}, long, ""},
+		{"short", acceptFlags{}, drift("Two."), ""},
+		{"long", acceptFlags{}, long, `the change of up "a" is too long to show in full; review it with mcpd lock diff --json, then accept it with --force`},
+		{"long, by its hash", acceptFlags{hash: long[0].Changes[0].New.Hash()}, long, `the change of up "a" is too long to show in full; review it with mcpd lock diff --json, then accept it with --force`},
+		{"long, by force", acceptFlags{force: true}, long, ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			refusal := ""

@@ -16,8 +16,8 @@ import (
 // logging holds the flags of verbs that write a log.
 type logging struct {
 	level, format string
-	// asked reports whether --log-level was set.
-	asked func() bool
+	// levelSet reports whether --log-level was set.
+	levelSet func() bool
 	// redactor redacts secrets in all records, including those of workers and libraries.
 	// The server that has it in its options supplies the secrets.
 	redactor engine.LogRedactor
@@ -31,7 +31,7 @@ var (
 func (l *logging) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&l.level, "log-level", "info", "log records of `LEVEL` and above: debug, info, warn or error")
 	cmd.Flags().StringVar(&l.format, "log-format", "text", "write the log as `FORMAT`: text or json")
-	l.asked = func() bool { return cmd.Flags().Changed("log-level") }
+	l.levelSet = func() bool { return cmd.Flags().Changed("log-level") }
 	_ = cmd.RegisterFlagCompletionFunc("log-level", cobra.FixedCompletions(logLevels, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("log-format", cobra.FixedCompletions(logFormats, cobra.ShellCompDirectiveNoFileComp))
 }
@@ -44,7 +44,7 @@ func (l *logging) forMachines() bool { return l.format == "json" }
 func (l *logging) open(e env) (*slog.Logger, error) {
 	var level slog.Level
 	if !slices.Contains(logLevels, l.level) || level.UnmarshalText([]byte(l.level)) != nil {
-		return nil, usage("--log-level takes debug, info, warn or error")
+		return nil, usageError("--log-level takes debug, info, warn or error")
 	}
 	options := &slog.HandlerOptions{Level: level}
 	logger, err := l.logger(e, options)
@@ -53,7 +53,7 @@ func (l *logging) open(e env) (*slog.Logger, error) {
 	}
 	logger = l.redactor.Logger(logger)
 	// Libraries log through the same redactor, without what they quote.
-	e.libraryLog(strays{logger})
+	e.libraryLog(stdlogWriter{logger})
 	return logger, nil
 }
 
@@ -68,21 +68,21 @@ func (l *logging) logger(e env, options *slog.HandlerOptions) (*slog.Logger, err
 		}
 		return slog.New(slog.NewTextHandler(e.stderr, options)), nil
 	case "json":
-		return slog.New(slog.NewJSONHandler(seen{e.stderr}, options)), nil
+		return slog.New(slog.NewJSONHandler(escapeWriter{e.stderr}, options)), nil
 	default:
-		return nil, usage("--log-format takes text or json")
+		return nil, usageError("--log-format takes text or json")
 	}
 }
 
-// strays turns what libraries write to package log into log records.
-type strays struct{ logger *slog.Logger }
+// stdlogWriter turns what libraries write to package log into log records.
+type stdlogWriter struct{ logger *slog.Logger }
 
-// unsolicited starts the message of net/http about an unexpected response. It quotes
+// unsolicitedPrefix starts the message of net/http about an unexpected response. It quotes
 // the response, which may hold a secret that the host was sent.
-const unsolicited = "Unsolicited response received on idle HTTP channel"
+const unsolicitedPrefix = "Unsolicited response received on idle HTTP channel"
 
-func (s strays) Write(line []byte) (int, error) {
-	if bytes.HasPrefix(line, []byte(unsolicited)) {
+func (s stdlogWriter) Write(line []byte) (int, error) {
+	if bytes.HasPrefix(line, []byte(unsolicitedPrefix)) {
 		s.logger.Debug("discard unsolicited HTTP response")
 	} else {
 		s.logger.Warn("library message", slog.String("text", string(bytes.TrimRight(line, "\n"))))
@@ -90,11 +90,11 @@ func (s strays) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// unsaid drops the records that call prints itself: the result of the load, the failure
+// filterHandler drops the records that call prints itself: the result of the load, the failure
 // of the call and, unless --log-level is set, unreachable upstreams. It recognizes them
 // by attributes that only the engine sets; a script cannot choose top-level attributes.
 // It holds the failure of a call in last until the command knows what it prints.
-type unsaid struct {
+type filterHandler struct {
 	slog.Handler
 	all  bool
 	last *atomic.Pointer[slog.Record]
@@ -102,7 +102,7 @@ type unsaid struct {
 
 // Handle passes on all other records, including causes of failures that callers do not
 // get.
-func (u unsaid) Handle(ctx context.Context, r slog.Record) error {
+func (u filterHandler) Handle(ctx context.Context, r slog.Record) error {
 	attrs := map[string]string{}
 	r.Attrs(func(a slog.Attr) bool {
 		attrs[a.Key] = a.Value.String()
@@ -126,7 +126,7 @@ func (u unsaid) Handle(ctx context.Context, r slog.Record) error {
 }
 
 // tell passes on the failure of the call, unless its cause is the printed message.
-func (u unsaid) tell(ctx context.Context, message string) error {
+func (u filterHandler) tell(ctx context.Context, message string) error {
 	r := u.last.Load()
 	if r == nil {
 		return nil

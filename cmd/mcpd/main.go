@@ -32,7 +32,7 @@ func main() {
 
 // Exit codes of all verbs.
 const (
-	exitGood     = 0
+	exitOK       = 0
 	exitFindings = 1 // errors in tool files, failed tests, a failed call, a second signal to stop
 	exitUsage    = 2 // wrong flags, or errors in mcpd.hcl
 )
@@ -51,11 +51,11 @@ func (e *exitError) Error() string { return e.text }
 // Unwrap returns the cause, which is not printed.
 func (e *exitError) Unwrap() error { return e.cause }
 
-func findings(format string, args ...any) error {
+func findingsError(format string, args ...any) error {
 	return &exitError{code: exitFindings, text: fmt.Sprintf(format, args...)}
 }
 
-func usage(format string, args ...any) error {
+func usageError(format string, args ...any) error {
 	return &exitError{code: exitUsage, text: fmt.Sprintf(format, args...)}
 }
 
@@ -64,7 +64,7 @@ func run(e env, args []string) int {
 	root.SetArgs(args)
 	err := root.Execute()
 	if err == nil {
-		return exitGood
+		return exitOK
 	}
 	code := exitUsage
 	var exit *exitError
@@ -72,14 +72,14 @@ func run(e env, args []string) int {
 		code = exit.code
 	}
 	if err.Error() != "" {
-		fmt.Fprintf(e.stderr, "mcpd: %s\n", printable(err.Error()))
+		fmt.Fprintf(e.stderr, "mcpd: %s\n", sanitize(err.Error()))
 	}
 	return code
 }
 
-// printable returns untrusted text, such as the output of a tool, made safe for a
+// sanitize returns untrusted text, such as the output of a tool, made safe for a
 // terminal.
-func printable(text string) string { return diag.PrintableLines(text, "") }
+func sanitize(text string) string { return diag.PrintableLines(text, "") }
 
 func newRoot(e env) *cobra.Command {
 	root := &cobra.Command{
@@ -114,7 +114,7 @@ keeps the previous version.`,
 	root.SetUsageTemplate(strings.Replace(root.UsageTemplate(), "{{if .Runnable}}", "{{if and .Runnable .HasParent}}", 1))
 	root.SetVersionTemplate(versionLine() + "\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usage("%v; see %s --help", err, cmd.CommandPath())
+		return usageError("%v; see %s --help", err, cmd.CommandPath())
 	})
 	root.SetIn(e.stdin)
 	root.SetOut(e.stdout)
@@ -149,7 +149,7 @@ func helpOnVerbs(cmd *cobra.Command, args []string) error {
 	if hint == "" {
 		hint = "see mcpd --help"
 	}
-	return usage("unknown verb %q; %s", name, hint)
+	return usageError("unknown verb %q; %s", name, hint)
 }
 
 // version returns the module version of the build.
@@ -164,15 +164,15 @@ func version() string {
 // noOperand rejects operands.
 func noOperand(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return usage("%s takes no operand %q; see %[1]s --help", cmd.CommandPath(), args[0])
+		return usageError("%s takes no operand %q; see %[1]s --help", cmd.CommandPath(), args[0])
 	}
 	return nil
 }
 
-// oneFolder accepts at most one operand, a directory.
-func oneFolder(cmd *cobra.Command, args []string) error {
+// oneFolderArg accepts at most one operand, a directory.
+func oneFolderArg(cmd *cobra.Command, args []string) error {
 	if len(args) > 1 {
-		return usage("mcpd %s takes one directory, not %d; see mcpd %[1]s --help", cmd.Name(), len(args))
+		return usageError("mcpd %s takes one directory, not %d; see mcpd %[1]s --help", cmd.Name(), len(args))
 	}
 	return nil
 }

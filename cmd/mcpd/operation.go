@@ -18,9 +18,9 @@ import (
 	"github.com/mcpd/mcpd/serve"
 )
 
-// operation is a running server with its controls: signals, the control socket and the
+// runningServer is a running server with its controls: signals, the control socket and the
 // service manager.
-type operation struct {
+type runningServer struct {
 	// fixed at creation
 	env     env
 	flags   *serveFlags
@@ -43,22 +43,22 @@ type operation struct {
 	listener string // address for clients; empty before the server listens
 }
 
-// operate returns the operation of a loaded server. The caller must close it.
-func (f *serveFlags) operate(e env, logger *slog.Logger, s *engine.Server, report worker.Report) (*operation, error) {
-	o := &operation{env: e, flags: f, logger: logger, server: s, report: report, began: time.Now()}
+// operate returns the running server of a loaded server. The caller must close it.
+func (f *serveFlags) operate(e env, logger *slog.Logger, s *engine.Server, report worker.Report) (*runningServer, error) {
+	o := &runningServer{env: e, flags: f, logger: logger, server: s, report: report, began: time.Now()}
 	var err error
 	if o.manager, err = systemd.New(e.service.manager); err != nil {
-		return nil, usage("%v", err)
+		return nil, usageError("%v", err)
 	}
-	if o.pulse, err = e.service.manager.Every(e.process.pid); err != nil {
-		return nil, usage("%v", err)
+	if o.pulse, err = e.service.manager.WatchdogInterval(e.process.pid); err != nil {
+		return nil, usageError("%v", err)
 	}
 	return o, o.listen()
 }
 
 // listen opens the control socket. A socket named by --control is required; the default
 // one is optional.
-func (o *operation) listen() error {
+func (o *runningServer) listen() error {
 	path := o.flags.control.path(o.env, &o.flags.files)
 	if path == "" {
 		return nil
@@ -69,7 +69,7 @@ func (o *operation) listen() error {
 	case err == nil:
 		return nil
 	case o.flags.control.value != "":
-		return unstarted(err)
+		return startExitError(err)
 	case errors.Is(err, syscall.EADDRINUSE):
 		o.logger.Info("control socket in use by another server of these files", slog.String("cause", err.Error()))
 	default:
@@ -78,7 +78,7 @@ func (o *operation) listen() error {
 	return nil
 }
 
-func (o *operation) close() error {
+func (o *runningServer) close() error {
 	if o.control == nil {
 		return nil
 	}
@@ -87,7 +87,7 @@ func (o *operation) close() error {
 
 // run reloads changed files, answers control requests and sends watchdog notifications
 // until stop is called. It stops watching files when ctx is done, if that is sooner.
-func (o *operation) run(ctx context.Context, watcher *watch.Watcher, hup <-chan os.Signal) (stop func()) {
+func (o *runningServer) run(ctx context.Context, watcher *watch.Watcher, hup <-chan os.Signal) (stop func()) {
 	var busy sync.WaitGroup
 	watching, stopWatching := context.WithCancel(ctx)
 	living, end := context.WithCancel(context.WithoutCancel(ctx))
@@ -102,7 +102,7 @@ func (o *operation) run(ctx context.Context, watcher *watch.Watcher, hup <-chan 
 	}
 	if o.manager != nil && o.pulse > 0 {
 		busy.Go(func() {
-			systemd.Pulse{Every: o.pulse, Check: o.server.Probe, Beat: o.manager.Alive, Logger: o.logger}.Run(living)
+			systemd.Watchdog{Interval: o.pulse, Check: o.server.Probe, Notify: o.manager.Watchdog, Logger: o.logger}.Run(living)
 		})
 	}
 	busy.Go(func() {
@@ -110,7 +110,7 @@ func (o *operation) run(ctx context.Context, watcher *watch.Watcher, hup <-chan 
 		case <-ctx.Done():
 		case <-living.Done(): // the client of stdio disconnected, or serving failed
 		}
-		o.tell(o.manager.Stopping("shutting down"))
+		o.logNotifyError(o.manager.Stopping("shutting down"))
 	})
 	return func() {
 		stopWatching()
@@ -119,23 +119,23 @@ func (o *operation) run(ctx context.Context, watcher *watch.Watcher, hup <-chan 
 	}
 }
 
-// opened records that clients can connect at the address where.
-func (o *operation) opened(where string) {
+// onReady records that clients can connect at the address where.
+func (o *runningServer) onReady(where string) {
 	o.mu.Lock()
 	o.listener = where
 	o.mu.Unlock()
 	o.server.MarkReady()
-	o.tell(o.manager.Ready(o.line()))
+	o.logNotifyError(o.manager.Ready(o.line()))
 }
 
-// lookAgain is the interval of checks whether rejected auth blocks have become valid.
-const lookAgain = time.Second / 2
+// authRetryInterval is the interval of checks whether rejected auth blocks have become valid.
+const authRetryInterval = time.Second / 2
 
 // follow reloads changed files, and all files at SIGHUP, until ctx is done. The watcher
 // does not cover the files that auth blocks name: authenticators poll the files of
 // blocks in use, and follow polls those of rejected blocks.
-func (o *operation) follow(ctx context.Context, changes <-chan watch.Change, hup <-chan os.Signal) {
-	again := time.NewTicker(lookAgain)
+func (o *runningServer) follow(ctx context.Context, changes <-chan watch.Change, hup <-chan os.Signal) {
+	again := time.NewTicker(authRetryInterval)
 	defer again.Stop()
 	for {
 		var change engine.Change
@@ -169,19 +169,19 @@ func (o *operation) follow(ctx context.Context, changes <-chan watch.Change, hup
 
 // reload reloads the files and reports the result to the log, to the terminal and to
 // the service manager.
-func (o *operation) reload(ctx context.Context, change engine.Change) (engine.Report, error) {
+func (o *runningServer) reload(ctx context.Context, change engine.Change) (engine.Report, error) {
 	o.reloading.Lock()
 	defer o.reloading.Unlock()
-	o.tell(o.manager.Reloading())
+	o.logNotifyError(o.manager.Reloading())
 	report, err := o.server.Reload(ctx, change)
 	if err != nil && !o.flags.log.forMachines() {
 		_ = printProblems(o.env, report)
 	}
-	o.tell(o.manager.Ready(o.line()))
+	o.logNotifyError(o.manager.Ready(o.line()))
 	return report, err
 }
 
-func (o *operation) line() string {
+func (o *runningServer) line() string {
 	status := o.front.Status()
 	if health := status.Health(); !status.Healthy() {
 		return health
@@ -189,8 +189,8 @@ func (o *operation) line() string {
 	return fmt.Sprintf("serving %s, revision %s", offered(status), status.Revision[:12])
 }
 
-// tell logs a failed notification of the service manager.
-func (o *operation) tell(err error) {
+// logNotifyError logs a failed notification of the service manager.
+func (o *runningServer) logNotifyError(err error) {
 	if err != nil {
 		o.logger.Warn("notify service manager", slog.String("error", err.Error()))
 	}

@@ -27,7 +27,7 @@ func printJSON(w io.Writer, value any) error {
 // line but the first.
 func indentedJSON(value any, prefix string) ([]byte, error) {
 	var text bytes.Buffer
-	encoder := json.NewEncoder(seen{&text})
+	encoder := json.NewEncoder(escapeWriter{&text})
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent(prefix, "  ")
 	if err := encoder.Encode(value); err != nil {
@@ -36,20 +36,20 @@ func indentedJSON(value any, prefix string) ([]byte, error) {
 	return bytes.TrimSuffix(text.Bytes(), []byte("\n")), nil
 }
 
-// seen is a writer of JSON that escapes non-printable characters, which could alter
+// escapeWriter is a writer of JSON that escapes non-printable characters, which could alter
 // other text on a terminal. Outside of strings JSON has none of them except line ends.
-type seen struct{ to io.Writer }
+type escapeWriter struct{ to io.Writer }
 
-func isUnseen(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }
+func isInvisible(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }
 
 // Write writes one complete record.
-func (s seen) Write(record []byte) (int, error) {
-	if !bytes.ContainsFunc(record, isUnseen) {
+func (s escapeWriter) Write(record []byte) (int, error) {
+	if !bytes.ContainsFunc(record, isInvisible) {
 		return s.to.Write(record)
 	}
 	var shown bytes.Buffer
 	for _, r := range string(record) {
-		if !isUnseen(r) {
+		if !isInvisible(r) {
 			shown.WriteRune(r)
 			continue
 		}
@@ -65,17 +65,17 @@ func (s seen) Write(record []byte) (int, error) {
 // terminal.
 func (e env) text() io.Writer {
 	if e.stdoutIsTerminal {
-		return screen{e.stdout}
+		return terminalWriter{e.stdout}
 	}
 	return e.stdout
 }
 
-// screen is a terminal that shows untrusted text. Each Write must hold whole
+// terminalWriter is a terminal that shows untrusted text. Each Write must hold whole
 // characters.
-type screen struct{ io.Writer }
+type terminalWriter struct{ io.Writer }
 
 // Write writes the lines of p, escaped by [diag.Printable].
-func (s screen) Write(p []byte) (int, error) {
+func (s terminalWriter) Write(p []byte) (int, error) {
 	var shown strings.Builder
 	for line := range strings.Lines(string(p)) {
 		text, ended := strings.CutSuffix(line, "\n")
@@ -93,9 +93,9 @@ func (s screen) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// tellBlocks prints a line for each content block that is not text. It ignores content
+// printContentBlocks prints a line for each content block that is not text. It ignores content
 // that is not valid.
-func tellBlocks(w io.Writer, content json.RawMessage) error {
+func printContentBlocks(w io.Writer, content json.RawMessage) error {
 	var blocks []json.RawMessage
 	if json.Unmarshal(content, &blocks) != nil {
 		return nil

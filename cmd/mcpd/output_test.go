@@ -18,7 +18,7 @@ func TestLog_jsonIsPrintable(t *testing.T) {
 	}
 	logger.Info(said, "tool", said)
 	line := bytes.TrimSuffix(out.Bytes(), []byte("\n"))
-	if bytes.ContainsFunc(line, isUnseen) || bytes.Contains(line, []byte("\n")) {
+	if bytes.ContainsFunc(line, isInvisible) || bytes.Contains(line, []byte("\n")) {
 		t.Errorf("the log contains %q", line)
 	}
 	var got struct{ Msg, Tool string }
@@ -40,7 +40,7 @@ func TestPrintJSON_isPrintable(t *testing.T) {
 		if err := printJSON(env{streams: streams{stdout: &out, stdoutIsTerminal: screen}}.text(), []any{said, json.RawMessage(raw)}); err != nil {
 			t.Fatal(err)
 		}
-		if want := "[\n  \"a\\u009b2J\\u202egpj.exe\\u007f\\u2028<é>\\n\",\n  "; !bytes.HasPrefix(out.Bytes(), []byte(want)) || bytes.ContainsFunc(out.Bytes(), isUnseen) {
+		if want := "[\n  \"a\\u009b2J\\u202egpj.exe\\u007f\\u2028<é>\\n\",\n  "; !bytes.HasPrefix(out.Bytes(), []byte(want)) || bytes.ContainsFunc(out.Bytes(), isInvisible) {
 			t.Errorf("%s prints %q", name, out.Bytes())
 		}
 		var got []string

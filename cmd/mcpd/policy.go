@@ -28,8 +28,8 @@ tool runs.`,
 
 // policyExplain holds the flags of policy explain.
 type policyExplain struct {
-	files    files
-	supposed supposition
+	files    projectFlags
+	supposed explainCallFlags
 	asJSON   bool
 }
 
@@ -77,7 +77,7 @@ func (x *policyExplain) run(ctx context.Context, e env, name string, pairs []str
 	if err := x.files.load(ctx, e, s, x.asJSON); err != nil {
 		return untold(err)
 	}
-	of, err := x.supposed.of(e, s.Snapshot(), name, pairs)
+	of, err := x.supposed.hypotheticalCall(e, s.Snapshot(), name, pairs)
 	if err != nil {
 		return err
 	}

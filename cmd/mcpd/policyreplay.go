@@ -21,7 +21,7 @@ import (
 
 // policyReplay holds the flags of policy replay.
 type policyReplay struct {
-	files        files
+	files        projectFlags
 	with         string
 	since, until string
 	unverified   bool
@@ -68,7 +68,7 @@ func (x *policyReplay) run(ctx context.Context, e env, path string) error {
 		return err
 	}
 	if x.with == "" {
-		return usage("name the directory of the tool files with --with DIR")
+		return usageError("name the directory of the tool files with --with DIR")
 	}
 	x.files.tools, x.files.toolsGiven = x.with, true
 	if path, err = logAt(e, path); err != nil {
@@ -99,22 +99,22 @@ func (x *policyReplay) verified(e env, path string) (last uint64, err error) {
 		return 0, unread(path, err)
 	}
 	if err != nil {
-		return 0, usage("%v", err)
+		return 0, usageError("%v", err)
 	}
 	if n := len(report.Findings) + report.More; n > 0 {
-		return 0, usage("the audit log has %s (see mcpd audit verify); to replay it anyway, use --unverified", count(n, "finding"))
+		return 0, usageError("the audit log has %s (see mcpd audit verify); to replay it anyway, use --unverified", count(n, "finding"))
 	}
 	return report.Last, nil
 }
 
 // compare evaluates the calls of a log up to a record, and prints the changed
 // decisions.
-func (x *policyReplay) compare(ctx context.Context, e env, s *engine.Server, path string, last uint64, span audit.Span) error {
-	r := &replay.Replay{Judge: s.Inside().Explain, Counts: replay.Counts{Reasons: map[string]int{}, Names: map[string]int{}}}
-	out := &changes{out: bufio.NewWriter(e.text()), asJSON: x.asJSON}
+func (x *policyReplay) compare(ctx context.Context, e env, s *engine.Server, path string, last uint64, span audit.TimeRange) error {
+	r := &replay.Replay{Evaluate: s.Inside().Explain, Counts: replay.Counts{Reasons: map[string]int{}, Names: map[string]int{}}}
+	out := &changePrinter{out: bufio.NewWriter(e.text()), asJSON: x.asJSON}
 	var err error
 	r.Counts.Strange, err = audit.Calls(e.resolve(path), last, func(c *audit.Call) error {
-		if !span.Holds(c.Began) {
+		if !span.Contains(c.Began) {
 			return nil
 		}
 		change, err := r.Compare(ctx, c)
@@ -135,18 +135,18 @@ func (x *policyReplay) compare(ctx context.Context, e env, s *engine.Server, pat
 	return nil
 }
 
-// changes prints changed decisions as they come, so that memory use stays constant.
-type changes struct {
+// changePrinter prints changed decisions as they come, so that memory use stays constant.
+type changePrinter struct {
 	out    *bufio.Writer
 	asJSON bool
 	some   bool
 }
 
-func (p *changes) change(c *replay.Change) error {
+func (p *changePrinter) change(c *replay.DecisionChange) error {
 	if p.asJSON {
 		r := c.Call
 		row, err := indentedJSON(changeRow{
-			r.Seq, r.Began.UTC(), r.Call, r.Kind, r.Name, orNull(r.URI), r.Caller.Principal.ID, decisionRowOf(c.Then), decisionRowOf(c.Now),
+			r.Seq, r.Began.UTC(), r.Call, r.Kind, r.Name, orNull(r.URI), r.Caller.Principal.ID, decisionRowOf(c.Recorded), decisionRowOf(c.Current),
 		}, "    ")
 		if err != nil {
 			return err
@@ -159,27 +159,27 @@ func (p *changes) change(c *replay.Change) error {
 		_, err = p.out.WriteString(begin + string(row))
 		return err
 	}
-	text := fmt.Sprintf("%s  %s  %s  %s  then %s, now %s", c.Call.Began.UTC().Format(time.RFC3339), c.Call.Call, cmp.Or(c.Call.URI, c.Call.Name), c.Call.Caller.Principal.ID, c.Then, c.Now)
-	if r := c.Now.Ruling; r != nil && r.Policy.Compiled != nil {
+	text := fmt.Sprintf("%s  %s  %s  %s  then %s, now %s", c.Call.Began.UTC().Format(time.RFC3339), c.Call.Call, cmp.Or(c.Call.URI, c.Call.Name), c.Call.Caller.Principal.ID, c.Recorded, c.Current)
+	if r := c.Current.Ruling; r != nil && r.Policy.Compiled != nil {
 		text += fmt.Sprintf(" (%s)", r.Policy.Where)
 	}
-	_, err := p.out.WriteString(printable(text) + "\n")
+	_, err := p.out.WriteString(sanitize(text) + "\n")
 	return err
 }
 
-func (p *changes) end(n replay.Counts) error {
+func (p *changePrinter) end(n replay.Counts) error {
 	if p.asJSON {
 		return p.endJSON(n)
 	}
-	fmt.Fprintf(p.out, "%s: %d decided differently, %d the same, %d unknown, %d of removed items\n", count(n.Calls, "call"), n.Different, n.Same, n.Unknown, n.Gone)
-	if n.OtherPolicy > 0 {
-		fmt.Fprintf(p.out, "  the same: %d denied by another policy\n", n.OtherPolicy)
+	fmt.Fprintf(p.out, "%s: %d decided differently, %d the same, %d unknown, %d of removed items\n", count(n.Calls, "call"), n.Different, n.Same, n.Unknown, n.Missing)
+	if n.DifferentPolicy > 0 {
+		fmt.Fprintf(p.out, "  the same: %d denied by another policy\n", n.DifferentPolicy)
 	}
 	for _, reason := range mostFirst(n.Reasons) {
-		fmt.Fprintf(p.out, "  unknown: %d, because %s\n", n.Reasons[reason], printable(reason))
+		fmt.Fprintf(p.out, "  unknown: %d, because %s\n", n.Reasons[reason], sanitize(reason))
 	}
 	for _, name := range mostFirst(n.Names) {
-		fmt.Fprintf(p.out, "  removed: %d of %s\n", n.Names[name], printable(name))
+		fmt.Fprintf(p.out, "  removed: %d of %s\n", n.Names[name], sanitize(name))
 	}
 	if n.Strange > 0 {
 		fmt.Fprintf(p.out, "  skipped: %s, not audit records\n", count(n.Strange, "line"))
@@ -194,7 +194,7 @@ func mostFirst(counts map[string]int) []string {
 	})
 }
 
-func (p *changes) endJSON(n replay.Counts) error {
+func (p *changePrinter) endJSON(n replay.Counts) error {
 	begin := "\n  ],\n"
 	if !p.some {
 		begin = "{\n  \"changes\": [],\n"
@@ -230,7 +230,7 @@ type decisionRow struct {
 	Place     *placeRow `json:"place"`
 }
 
-func decisionRowOf(d replay.Decision) decisionRow {
+func decisionRowOf(d replay.PolicyOutcome) decisionRow {
 	row := decisionRow{Verdict: string(d.Verdict), Policy: orNull(d.By), ByDefault: d.ByDefault}
 	if d.Ruling != nil && d.Ruling.Policy.Compiled != nil {
 		place := placeOf(d.Ruling.Policy.Where)
@@ -246,12 +246,12 @@ func logAt(e env, path string) (string, error) {
 	if err != nil || !info.IsDir() {
 		return path, nil // after a rotation the current file may be missing
 	}
-	logs, err := audit.In(e.resolve(path))
+	logs, err := audit.FindLogs(e.resolve(path))
 	switch {
 	case err != nil:
-		return "", usage("%v", err)
+		return "", usageError("%v", err)
 	case len(logs) != 1:
-		return "", usage("found %d audit logs in %s; name one file", len(logs), path)
+		return "", usageError("found %d audit logs in %s; name one file", len(logs), path)
 	}
 	return logs[0], nil
 }

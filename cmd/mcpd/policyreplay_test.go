@@ -258,17 +258,17 @@ func TestReplay_records(t *testing.T) {
 // comparison replays one call and describes the result.
 func comparison(t *testing.T, s *engine.Server, c *audit.Call) string {
 	t.Helper()
-	r := &replay.Replay{Judge: s.Inside().Explain}
+	r := &replay.Replay{Evaluate: s.Inside().Explain}
 	change, err := r.Compare(t.Context(), c)
 	n := r.Counts
 	switch {
-	case err != nil || n.Calls != 1 || n.Same+n.Different+n.Unknown+n.Gone != 1:
+	case err != nil || n.Calls != 1 || n.Same+n.Different+n.Unknown+n.Missing != 1:
 		t.Fatalf("%v: %+v", err, n)
 	case change != nil:
-		return "then " + change.Then.String() + ", now " + change.Now.String()
+		return "then " + change.Recorded.String() + ", now " + change.Current.String()
 	case n.Unknown == 1:
 		return "unknown: " + strings.Join(slices.Collect(maps.Keys(n.Reasons)), "")
-	case n.Gone == 1:
+	case n.Missing == 1:
 		return "gone"
 	}
 	return "same"
@@ -276,7 +276,7 @@ func comparison(t *testing.T, s *engine.Server, c *audit.Call) string {
 
 // The number of distinct reasons and names is bounded, so that memory stays small.
 func TestReplay_boundedReasons(t *testing.T) {
-	r := &replay.Replay{Judge: func(context.Context, pipeline.HypotheticalCall) (pipeline.Explanation, error) {
+	r := &replay.Replay{Evaluate: func(context.Context, pipeline.HypotheticalCall) (pipeline.Explanation, error) {
 		return pipeline.Explanation{}, nil
 	}}
 	for i := range 1000 {
@@ -285,8 +285,8 @@ func TestReplay_boundedReasons(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n := r.Counts; n.Gone != 1000 || len(n.Names) != 101 || n.Names["…"] != 900 {
-		t.Errorf("%d missing under %d names, %d of them beyond the bound", n.Gone, len(n.Names), n.Names["…"])
+	if n := r.Counts; n.Missing != 1000 || len(n.Names) != 101 || n.Names["…"] != 900 {
+		t.Errorf("%d missing under %d names, %d of them beyond the bound", n.Missing, len(n.Names), n.Names["…"])
 	}
 }
 
@@ -437,7 +437,7 @@ func TestReplay_matchesRealCalls(t *testing.T) {
 			t.Fatal(err)
 		}
 		fresh := judging(t, today, "", now)
-		counts := &replay.Replay{Judge: fresh.Inside().Explain}
+		counts := &replay.Replay{Evaluate: fresh.Inside().Explain}
 		strange, err := audit.Calls(path, 0, func(c *audit.Call) error {
 			unknown := counts.Counts.Unknown
 			change, err := counts.Compare(t.Context(), c)

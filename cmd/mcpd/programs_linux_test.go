@@ -25,7 +25,7 @@ func TestPrograms_canceledWhileStarting(t *testing.T) {
 	if err := os.WriteFile(e.process.executable, []byte("#!/bin/sh\nif [ -p '"+pipe+"' ]; then read line <'"+pipe+"'; rm '"+pipe+"'; fi\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	p := newPrograms(e, executorInline, slog.New(slog.DiscardHandler)).(*programs)
+	p := newPrograms(e, executorInline, slog.New(slog.DiscardHandler)).(*codeExecutor)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for range 2 {

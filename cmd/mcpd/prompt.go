@@ -37,7 +37,7 @@ a codeact block. It explains how to write code and declares the tools in TypeScr
 			}
 			if cmd.Flags().Changed("budget") {
 				if budget < 1 || len(args) > 0 && args[0] != systemPrompt {
-					return usage("--budget takes a number of tokens, and applies only to the system prompt for agent code")
+					return usageError("--budget takes a number of tokens, and applies only to the system prompt for agent code")
 				}
 				args = append(args, fmt.Sprintf("budget=%d", budget))
 			}
@@ -95,7 +95,7 @@ type block struct {
 	Type, Text, Name, URI string
 	MIMEType              string `json:"mimeType"`
 	Data                  []byte
-	Resource              held
+	Resource              resourceContents
 }
 
 // text returns a text block as it is, and a description of any other block.

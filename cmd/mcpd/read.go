@@ -82,8 +82,8 @@ func (r reply) print(e env, raw bool, show func(io.Writer, json.RawMessage) erro
 	}
 }
 
-// held is the content of a resource.
-type held struct {
+// resourceContents is the content of a resource.
+type resourceContents struct {
 	URI      string  `json:"uri"`
 	MIMEType string  `json:"mimeType"`
 	Text     *string `json:"text"`
@@ -93,7 +93,7 @@ type held struct {
 // printContents prints the contents of a resource in order. It ends text with a line
 // end, so that a terminal prompt starts on its own line.
 func printContents(w io.Writer, result json.RawMessage) error {
-	var read struct{ Contents []held }
+	var read struct{ Contents []resourceContents }
 	if err := json.Unmarshal(result, &read); err != nil {
 		return fmt.Errorf("read contents: %w", err)
 	}

@@ -143,7 +143,7 @@ func (r remote) exchange(ctx context.Context, method, path string, body []byte, 
 }
 
 // send sends a request and returns the status and the body of the response. It returns
-// a [*turnedAway] if authentication fails. Errors contain neither a password of the URL
+// a [*unauthorizedError] if authentication fails. Errors contain neither a password of the URL
 // nor a credential.
 func (r remote) send(request *http.Request) (status string, content []byte, err error) {
 	if r.credential != "" {
@@ -155,7 +155,7 @@ func (r remote) send(request *http.Request) (status string, content []byte, err 
 	}
 	defer response.Body.Close()
 	if response.StatusCode == http.StatusUnauthorized {
-		return "", nil, &turnedAway{server: r.nameOf(request), from: r.from}
+		return "", nil, &unauthorizedError{server: r.nameOf(request), from: r.from}
 	}
 	content, err = io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 	if err != nil {
@@ -273,23 +273,23 @@ func (f *callFlags) remote(e env) (remote, error) {
 	if f.keyFile != "" {
 		text, err := e.disk.readFile(f.keyFile)
 		if err != nil {
-			return r, usage("--key-file: %v", err)
+			return r, usageError("--key-file: %v", err)
 		}
 		r.credential, r.from = strings.TrimSpace(string(text)), f.keyFile
 	} else if text, _ := e.vars.lookup(keyVariable); text != "" {
 		r.credential, r.from = strings.TrimSpace(text), keyVariable
 	}
 	if r.from != "" && (r.credential == "" || strings.ContainsFunc(r.credential, func(c rune) bool { return c <= ' ' || c > '~' })) {
-		return r, usage("%s does not hold an API key or token: it must be one line without spaces", r.from)
+		return r, usageError("%s does not hold an API key or token: it must be one line without spaces", r.from)
 	}
 	return r, nil
 }
 
-// turnedAway is the error of a server that requires authentication.
-type turnedAway struct{ server, from string }
+// unauthorizedError is the error of a server that requires authentication.
+type unauthorizedError struct{ server, from string }
 
 // Error explains how to authenticate. It contains no credential.
-func (t *turnedAway) Error() string {
+func (t *unauthorizedError) Error() string {
 	if t.from == "" {
 		return fmt.Sprintf("%s requires authentication; pass an API key with --key-file, or set %s (create a key with mcpd key new)", t.server, keyVariable)
 	}
@@ -299,9 +299,9 @@ func (t *turnedAway) Error() string {
 // unanswered returns the error of a verb that got no response, or failed to
 // authenticate.
 func (f *callFlags) unanswered(e env, err error) error {
-	var refused *turnedAway
+	var refused *unauthorizedError
 	if errors.As(err, &refused) {
 		return printAnswer(e, answer{Error: "POLICY_DENIED", Message: refused.Error()}, f.raw)
 	}
-	return findings("%v", err)
+	return findingsError("%v", err)
 }

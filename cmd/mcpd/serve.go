@@ -28,7 +28,7 @@ import (
 )
 
 type serveFlags struct {
-	files    files
+	files    projectFlags
 	log      logging
 	listen   string
 	state    string
@@ -101,17 +101,17 @@ func runServe(e env, f *serveFlags) error {
 // check rejects invalid values of flags.
 func (f *serveFlags) check() error {
 	if f.grace < 0 {
-		return usage("--grace must not be negative")
+		return usageError("--grace must not be negative")
 	}
 	if f.executor != executorWorker && f.executor != executorInline {
-		return usage("--executor takes worker or inline")
+		return usageError("--executor takes worker or inline")
 	}
 	return checkListenAddress(f.listen)
 }
 
 // checkListenAddress rejects an invalid value of --listen.
 func checkListenAddress(address string) error {
-	form := usage("--listen takes HOST:PORT, such as 127.0.0.1:8080, or unix:PATH")
+	form := usageError("--listen takes HOST:PORT, such as 127.0.0.1:8080, or unix:PATH")
 	path, socket := strings.CutPrefix(address, "unix:")
 	switch {
 	case address == "" || socket && path != "":
@@ -124,13 +124,13 @@ func checkListenAddress(address string) error {
 		return form
 	}
 	if _, err := net.LookupPort("tcp", port); err != nil {
-		return usage("--listen takes a port from 0 to 65535, not %s", printable(port))
+		return usageError("--listen takes a port from 0 to 65535, not %s", sanitize(port))
 	}
 	return nil
 }
 
 func (f *serveFlags) serve(e env, logger *slog.Logger) error {
-	defer holdBallast()()
+	defer enableGCBallast()()
 	transport := "http"
 	if f.stdio {
 		transport = "stdio"
@@ -155,7 +155,7 @@ func (f *serveFlags) serve(e env, logger *slog.Logger) error {
 		Skip: func(name string) bool { return name == ".git" }, Logger: logger,
 	})
 	if err != nil {
-		return findings("watch files: %v", err)
+		return findingsError("watch files: %v", err)
 	}
 	if _, err := e.disk.stat(f.files.config); err != nil {
 		logger.Info("configuration file not found, using defaults", slog.String("config", f.files.config))
@@ -171,21 +171,21 @@ func (f *serveFlags) serve(e env, logger *slog.Logger) error {
 	if err != nil {
 		return errors.Join(err, watcher.Close())
 	}
-	tellConfinement("scripts", report, logger)
+	logSandbox("scripts", report, logger)
 	var listens atomic.Bool
 	o.front = serve.New(s, serve.Options{
 		Address: f.listen, InsecureListen: f.insecure, Grace: max(f.grace, 1), In: e.stdin, Out: e.stdout,
 		Local: serve.LocalPrincipal(e.process.uid, e.process.username),
 		OnListen: func(at net.Addr) {
 			listens.Store(true)
-			o.opened(f.announce(e, logger, s, at))
+			o.onReady(f.announce(e, logger, s, at))
 		},
 	})
 	stopBeside := o.run(ctx, watcher, reload)
 	if f.stdio {
 		f.began = true
 		listens.Store(true)
-		o.opened("stdio")
+		o.onReady("stdio")
 	}
 	err = o.front.Run(ctx)
 	stopBeside()
@@ -230,20 +230,20 @@ func exit(err error, listened bool) error {
 	case err == nil:
 		return nil
 	case listened:
-		return findings("%v", err)
+		return findingsError("%v", err)
 	case errors.Is(err, syscall.EADDRINUSE):
 		err = fmt.Errorf("%w; choose another address with --listen", err)
 	}
-	return unstarted(err)
+	return startExitError(err)
 }
 
-// unstarted returns the error of a server that cannot start. A resource in use by
+// startExitError returns the error of a server that cannot start. A resource in use by
 // another process exits with 1; everything else is a configuration error.
-func unstarted(err error) error {
+func startExitError(err error) error {
 	if errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, engine.ErrInUse) {
 		return &exitError{code: exitFindings, text: err.Error(), cause: err}
 	}
-	return usage("%v", err)
+	return usageError("%v", err)
 }
 
 // load loads the files for the first time. With a JSON log it does not print the
@@ -290,14 +290,14 @@ func (f *serveFlags) changeOf(seen watch.Change) engine.Change {
 	return change
 }
 
-// ballast is the minimum growth of the heap between two garbage collections, in bytes.
-const ballast = 32 << 20
+// gcBallast is the minimum growth of the heap between two garbage collections, in bytes.
+const gcBallast = 32 << 20
 
-// holdBallast makes garbage collections less frequent until release is called. A
+// enableGCBallast makes garbage collections less frequent until release is called. A
 // collection starts when the heap has doubled, and the heap of a small server is tiny.
 // The ballast counts as heap but is never touched, so that it uses only address space.
-func holdBallast() (release func()) {
-	weight := make([]byte, ballast)
+func enableGCBallast() (release func()) {
+	weight := make([]byte, gcBallast)
 	return func() { runtime.KeepAlive(weight) }
 }
 
@@ -314,11 +314,11 @@ func (f *serveFlags) refuse(e env, err, left error) error {
 		code = exit.code
 	}
 	if left.Error() != "" {
-		fmt.Fprintf(e.stderr, "mcpd: %s\n", printable(left.Error()))
+		fmt.Fprintf(e.stderr, "mcpd: %s\n", sanitize(left.Error()))
 	}
-	why := printable(f.reason(err) + f.holder(e, err))
+	why := sanitize(f.reason(err) + f.holder(e, err))
 	if err := serve.RefuseStdio(context.Background(), e.stdin, e.stdout, why); err != nil && !f.log.forMachines() {
-		fmt.Fprintf(e.stderr, "mcpd: %s\n", printable(err.Error()))
+		fmt.Fprintf(e.stderr, "mcpd: %s\n", sanitize(err.Error()))
 	}
 	return &exitError{code: code}
 }
@@ -360,7 +360,7 @@ func (f *serveFlags) holder(e env, err error) string {
 	path := f.control.path(e, &f.files)
 	var row statusRow
 	if path != "" {
-		if _, err := reach(context.Background(), path, control.Request{Do: control.Status}, holderPatience, &row); err != nil {
+		if _, err := callControl(context.Background(), path, control.Request{Action: control.Status}, holderPatience, &row); err != nil {
 			path = ""
 		}
 	}

@@ -29,11 +29,11 @@ type statusRow struct {
 	Revision      string          `json:"revision"`
 	Since         time.Time       `json:"since"`
 	AgeSeconds    float64         `json:"age_seconds"`
-	Serves        servesRow       `json:"serves"`
+	Serves        snapshotRow     `json:"serves"`
 	Loads         loadsRow        `json:"loads"`
 	Calls         callsRow        `json:"calls"`
 	HookRuns      hookRunsRow     `json:"hook_runs"`
-	Bodies        bodiesRow       `json:"bodies"`
+	Bodies        workersRow      `json:"bodies"`
 	Upstreams     []upstreamRow   `json:"upstreams"`
 	Sessions      map[string]int  `json:"sessions"`
 	Listeners     []string        `json:"listeners"`
@@ -43,8 +43,8 @@ type statusRow struct {
 	UptimeSeconds float64         `json:"uptime_seconds"`
 }
 
-// servesRow counts the items in the snapshot.
-type servesRow struct {
+// snapshotRow counts the items in the snapshot.
+type snapshotRow struct {
 	Tools     int `json:"tools"`
 	Resources int `json:"resources"`
 	Templates int `json:"templates"`
@@ -73,9 +73,9 @@ type hookRunsRow struct {
 	Waits  uint64 `json:"waits"`
 }
 
-// bodiesRow describes the execution of scripts. With the inline executor the processes
+// workersRow describes the execution of scripts. With the inline executor the processes
 // are those for agent code.
-type bodiesRow struct {
+type workersRow struct {
 	Executor  string        `json:"executor"`
 	Processes int           `json:"processes"`
 	Calls     int           `json:"calls"`
@@ -85,7 +85,7 @@ type bodiesRow struct {
 }
 
 func newStatus(e env) *cobra.Command {
-	var a asking
+	var a controlClientFlags
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Print the state of the running server",
@@ -123,18 +123,18 @@ func (r *statusRow) exit(said bool) error {
 	case said:
 		return &exitError{code: exitFindings}
 	default:
-		return findings("%s", r.Status)
+		return findingsError("%s", r.Status)
 	}
 }
 
-func (o *operation) row(s engine.Status) statusRow {
+func (o *runningServer) row(s engine.Status) statusRow {
 	now := time.Now()
 	r := statusRow{
 		Status: s.Health(), Ready: s.Ready(), Synchronized: s.Synchronized, RestartNeeded: s.RestartNeeded,
 		Problems: encoded(s.Problems), Revision: s.Revision, Since: s.Since, AgeSeconds: now.Sub(s.Since).Seconds(),
-		Serves: servesRow{s.Tools, s.Resources, s.Templates, s.Prompts, s.Policies, s.Limits, s.Hooks},
+		Serves: snapshotRow{s.Tools, s.Resources, s.Templates, s.Prompts, s.Policies, s.Limits, s.Hooks},
 		Loads:  loadsRow{s.Loads, s.FailedLoads}, Calls: callsRow{s.Running, s.Calls, s.FailedCalls},
-		HookRuns: hookRunsRow{s.HookFailures, s.HookWaits}, Bodies: bodiesRow{Executor: executorInline, Confined: worker.Report{}},
+		HookRuns: hookRunsRow{s.HookFailures, s.HookWaits}, Bodies: workersRow{Executor: executorInline, Confined: worker.Report{}},
 		Upstreams: upstreamRows(s.Upstreams), Sessions: o.front.Sessions(), Listeners: []string{}, Version: version(), PID: o.env.process.pid, Started: o.began, UptimeSeconds: now.Sub(o.began).Seconds(),
 	}
 	if w := s.Workers; w != nil {
@@ -170,14 +170,14 @@ func (r *statusRow) print(e env) error {
 		lines = append(lines, [2]string{"upstream", u.text()})
 	}
 	for _, line := range lines {
-		if _, err := fmt.Fprintf(table, "%s\t%s\n", line[0], printable(line[1])); err != nil {
+		if _, err := fmt.Fprintf(table, "%s\t%s\n", line[0], sanitize(line[1])); err != nil {
 			return err
 		}
 	}
 	return table.Flush()
 }
 
-func (b bodiesRow) text() string {
+func (b workersRow) text() string {
 	running := "1 process"
 	if b.Processes != 1 {
 		running = fmt.Sprintf("%d processes", b.Processes)

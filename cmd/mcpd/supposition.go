@@ -16,8 +16,8 @@ import (
 	"github.com/mcpd/mcpd/internal/execution/pipeline"
 )
 
-// supposition holds the flags that describe a hypothetical call.
-type supposition struct {
+// explainCallFlags holds the flags that describe a hypothetical call.
+type explainCallFlags struct {
 	kind, complete, args            string
 	principal, agent, source, calls string
 	result, at                      string
@@ -28,7 +28,7 @@ func kindNames() []string {
 	return []string{call.Tools: "tool", call.Resources: "resource", call.Templates: "template", call.Prompts: "prompt"}
 }
 
-func (p *supposition) add(cmd *cobra.Command) {
+func (p *explainCallFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&p.args, "args", "", "pass this JSON `OBJECT` as the arguments")
 	flags.StringVar(&p.principal, "principal", "", "call as the principal in this JSON `OBJECT`: id, kind, issuer, scopes, groups, claims, agent")
@@ -43,17 +43,17 @@ func (p *supposition) add(cmd *cobra.Command) {
 }
 
 // check rejects empty JSON flags.
-func (p *supposition) check(cmd *cobra.Command) error {
+func (p *explainCallFlags) check(cmd *cobra.Command) error {
 	for _, name := range []string{"args", "principal", "agent", "source", "call", "result"} {
 		if flag := cmd.Flags().Lookup(name); flag.Changed && flag.Value.String() == "" {
-			return usage("--%s takes JSON", name)
+			return usageError("--%s takes JSON", name)
 		}
 	}
 	return nil
 }
 
-// of returns the hypothetical call for the flags and the operands.
-func (p *supposition) of(e env, s *engine.Snapshot, name string, pairs []string) (of pipeline.HypotheticalCall, err error) {
+// hypotheticalCall returns the hypothetical call for the flags and the operands.
+func (p *explainCallFlags) hypotheticalCall(e env, s *engine.Snapshot, name string, pairs []string) (of pipeline.HypotheticalCall, err error) {
 	if of.Time, err = timeOf("--at", p.at); err != nil {
 		return of, err
 	}
@@ -67,27 +67,27 @@ func (p *supposition) of(e env, s *engine.Snapshot, name string, pairs []string)
 	}
 	if p.result != "" {
 		if of.Result = json.RawMessage(p.result); !json.Valid(of.Result) {
-			return of, usage("--result is not JSON; write text in double quotes")
+			return of, usageError("--result is not JSON; write text in double quotes")
 		}
 	}
 	return of, nil
 }
 
-func (p *supposition) request(s *engine.Snapshot, name string, pairs []string) (r call.Request, err error) {
+func (p *explainCallFlags) request(s *engine.Snapshot, name string, pairs []string) (r call.Request, err error) {
 	kind := slices.Index(kindNames(), p.kind)
 	if kind < 0 {
-		return r, usage("--kind takes one of %s", strings.Join(kindNames(), ", "))
+		return r, usageError("--kind takes one of %s", strings.Join(kindNames(), ", "))
 	}
 	r.Kind, r.Name, r.Argument = call.Kind(kind), name, p.complete
 	switch {
 	case r.Argument != "" && r.Kind != call.Prompts && r.Kind != call.Templates:
-		return r, usage("--complete is for --kind prompt and --kind template")
+		return r, usageError("--complete is for --kind prompt and --kind template")
 	case r.Argument != "":
 		return r, p.completion(&r, pairs)
 	case r.Kind == call.Templates:
-		return r, usage("name the variable of the template with --complete, or a URI that it matches with --kind resource")
+		return r, usageError("name the variable of the template with --complete, or a URI that it matches with --kind resource")
 	case r.Kind == call.Resources && (p.args != "" || len(pairs) > 0):
-		return r, usage("a resource takes no arguments: put the variables of a template into the URI")
+		return r, usageError("a resource takes no arguments: put the variables of a template into the URI")
 	case r.Kind == call.Resources:
 		return r, nil
 	case r.Kind == call.Prompts:
@@ -104,14 +104,14 @@ func (p *supposition) request(s *engine.Snapshot, name string, pairs []string) (
 
 // completion turns a request into a completion request. The argument to complete holds
 // the typed text; the others are its context.
-func (p *supposition) completion(r *call.Request, pairs []string) error {
+func (p *explainCallFlags) completion(r *call.Request, pairs []string) error {
 	given, err := textsOf(p.args, pairs)
 	if err != nil {
 		return argsFlag(err)
 	}
 	params := map[string]string{}
 	if err := json.Unmarshal(given, &params); err != nil {
-		return usage("the arguments of a completion must be strings")
+		return usageError("the arguments of a completion must be strings")
 	}
 	typed := params[r.Argument]
 	delete(params, r.Argument)
@@ -130,7 +130,7 @@ func argsFlag(err error) error {
 
 // caller sets the caller and its source. A principal bound to an agent implies that
 // agent.
-func (p *supposition) caller(of *pipeline.HypotheticalCall) (err error) {
+func (p *explainCallFlags) caller(of *pipeline.HypotheticalCall) (err error) {
 	c := &of.Request.Caller
 	if p.principal != "" {
 		if c.Principal, err = principalOf(p.principal); err != nil {
@@ -153,7 +153,7 @@ func (p *supposition) caller(of *pipeline.HypotheticalCall) (err error) {
 	}
 	if c.Principal.Agent != "" {
 		if c.Agent, err = c.Principal.Bind(c.Agent); err != nil {
-			return usage("--agent: %v", err)
+			return usageError("--agent: %v", err)
 		}
 	}
 	if p.source == "" {
@@ -174,15 +174,15 @@ func principalOf(text string) (identity.Principal, error) {
 		string(identity.KindAnonymous), string(identity.KindLocal), string(identity.KindKey), string(identity.KindToken), string(identity.KindCertificate),
 	}
 	if !slices.Contains(kinds, string(who.Kind)) {
-		return who, usage("--principal: unknown kind %q; use one of %s", diag.Printable(string(who.Kind)), strings.Join(kinds, ", "))
+		return who, usageError("--principal: unknown kind %q; use one of %s", diag.Printable(string(who.Kind)), strings.Join(kinds, ", "))
 	}
 	if who.Kind == identity.KindAnonymous && who.ID != identity.Anonymous().ID {
-		return who, usage("--principal: an id needs a kind: local, key, jwt or mtls")
+		return who, usageError("--principal: an id needs a kind: local, key, jwt or mtls")
 	}
 	return who, nil
 }
 
-func (p *supposition) how(of *pipeline.HypotheticalCall) error {
+func (p *explainCallFlags) how(of *pipeline.HypotheticalCall) error {
 	if p.calls == "" {
 		return nil
 	}
@@ -195,7 +195,7 @@ func (p *supposition) how(of *pipeline.HypotheticalCall) error {
 	}
 	vias := []string{"", string(call.ViaClient), string(call.ViaCode), string(call.ViaTool), string(call.ViaTest)}
 	if !slices.Contains(vias, made.Via) {
-		return usage("--call: via is one of %s", strings.Join(vias[1:], ", "))
+		return usageError("--call: via is one of %s", strings.Join(vias[1:], ", "))
 	}
 	of.ID, of.Depth, of.Parent, of.Request.Via = made.ID, made.Depth, made.Parent, call.Via(made.Via)
 	return nil
@@ -204,10 +204,10 @@ func (p *supposition) how(of *pipeline.HypotheticalCall) error {
 // jsonOf decodes the JSON object of a flag, and rejects unknown members.
 func jsonOf(flag, text string, into any) error {
 	if !strings.HasPrefix(strings.TrimSpace(text), "{") {
-		return usage("%s takes a JSON object", flag)
+		return usageError("%s takes a JSON object", flag)
 	}
 	if err := engine.CheckArguments([]byte(text)); err != nil {
-		return usage("%s: %v", flag, err)
+		return usageError("%s: %v", flag, err)
 	}
 	decoder := json.NewDecoder(strings.NewReader(text))
 	decoder.DisallowUnknownFields()
@@ -217,8 +217,8 @@ func jsonOf(flag, text string, into any) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &other):
-		return usage("%s: %s has the wrong type", flag, cmp.Or(other.Field, "it"))
+		return usageError("%s: %s has the wrong type", flag, cmp.Or(other.Field, "it"))
 	default:
-		return usage("%s: %v", flag, strings.TrimPrefix(err.Error(), "json: "))
+		return usageError("%s: %v", flag, strings.TrimPrefix(err.Error(), "json: "))
 	}
 }

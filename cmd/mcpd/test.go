@@ -16,7 +16,7 @@ import (
 )
 
 func newTest(e env) *cobra.Command {
-	var f files
+	var f projectFlags
 	var asJSON bool
 	var only string
 	cmd := &cobra.Command{
@@ -26,10 +26,10 @@ func newTest(e env) *cobra.Command {
 answer host calls. The exit code is 1 if a test fails, or if --run matches no test.`,
 		Example: `  mcpd test
   mcpd test --run customer`,
-		Args:              oneFolder,
+		Args:              oneFolderArg,
 		ValidArgsFunction: completeFolder,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := f.operand(args); err != nil {
+			if err := f.takeFolderArg(args); err != nil {
 				return err
 			}
 			return test(cmd, e, &f, only, asJSON)
@@ -42,7 +42,7 @@ answer host calls. The exit code is 1 if a test fails, or if --run matches no te
 	return cmd
 }
 
-func test(cmd *cobra.Command, e env, f *files, only string, asJSON bool) error {
+func test(cmd *cobra.Command, e env, f *projectFlags, only string, asJSON bool) error {
 	x, _ := executor(e, executorWorker, worker.Options{}, slog.New(slog.NewTextHandler(e.stderr, nil)))
 	s, err := f.open(e, engine.Options{Scripts: engine.Scripts{Executor: x}, Mode: engine.Offline})
 	if err != nil {
@@ -91,16 +91,16 @@ func noTests(ctx context.Context, s *engine.Server, folder, only string) error {
 	case len(all) == 0 && only == "":
 		return nil
 	case len(all) == 0:
-		return findings("no file in %s has a test block", folder)
+		return findingsError("no file in %s has a test block", folder)
 	}
 	var names []string
 	for _, r := range all {
 		names = append(append(names, r.Target, r.Name), strings.Fields(r.Name)...)
 	}
 	if hint := diag.DidYouMean(only, names); hint != "" {
-		return findings("no test or tested tool has %q in its name; %s", only, hint)
+		return findingsError("no test or tested tool has %q in its name; %s", only, hint)
 	}
-	return findings("no test or tested tool has %q in its name; without --run, all %d tests run", only, len(all))
+	return findingsError("no test or tested tool has %q in its name; without --run, all %d tests run", only, len(all))
 }
 
 func printTests(e env, results []engine.TestResult, failed int) error {

@@ -69,7 +69,7 @@ returns. The authorization server is not notified: revoke the access there too.`
 		Args: noOperand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if t.which.Principal == "" && t.which.Secret == "" {
-				return usage("name the tokens to drop with --principal ID, --secret NAME or both; mcpd token list shows them")
+				return usageError("name the tokens to drop with --principal ID, --secret NAME or both; mcpd token list shows them")
 			}
 			got, err := t.ask(cmd.Context(), e, control.DropTokens)
 			if err != nil {
@@ -102,9 +102,9 @@ func (t *tokens) dropped(e env, got tokenAnswer) error {
 	}
 	switch {
 	case got.Failure != "":
-		return findings("some tokens were not dropped: %s", got.Failure)
+		return findingsError("some tokens were not dropped: %s", got.Failure)
 	case len(got.Tokens) == 0:
-		return findings("no matching token at %s; mcpd token list shows all tokens", t.at)
+		return findingsError("no matching token at %s; mcpd token list shows all tokens", t.at)
 	}
 	return nil
 }
@@ -168,9 +168,9 @@ const tokenPatience = time.Minute
 
 // tokens holds the flags of the verbs of token.
 type tokens struct {
-	asking asking
+	asking controlClientFlags
 	state  string
-	which  control.Which
+	which  control.TokenFilter
 	// at is the socket or file that was used.
 	at string
 }
@@ -182,15 +182,15 @@ func (t *tokens) add(cmd *cobra.Command) {
 }
 
 // ask sends the request to the running server, or opens the state file if none runs.
-func (t *tokens) ask(ctx context.Context, e env, do control.Verb) (got tokenAnswer, err error) {
-	r := control.Request{Do: do, Which: t.which}
+func (t *tokens) ask(ctx context.Context, e env, do control.Action) (got tokenAnswer, err error) {
+	r := control.Request{Action: do, TokenFilter: t.which}
 	if t.at = t.asking.control.path(e, &t.asking.files); t.at != "" {
-		_, err = reach(ctx, e.resolve(t.at), r, tokenPatience, &got)
+		_, err = callControl(ctx, e.resolve(t.at), r, tokenPatience, &got)
 		if err == nil {
 			return got, nil
 		}
-		if !errors.Is(err, control.ErrNobody) {
-			return got, findings("%v", err)
+		if !errors.Is(err, control.ErrNoServer) {
+			return got, findingsError("%v", err)
 		}
 	}
 	return t.open(ctx, e, r)
@@ -202,14 +202,14 @@ func (t *tokens) open(ctx context.Context, e env, r control.Request) (got tokenA
 	}
 	switch t.at {
 	case inMemory:
-		return got, usage("a server with --state memory has no state file; name its socket with --control while it runs")
+		return got, usageError("a server with --state memory has no state file; name its socket with --control while it runs")
 	case "":
-		return got, usage("no default directory for the state file; name the file with --state FILE")
+		return got, usageError("no default directory for the state file; name the file with --state FILE")
 	}
 	got.Tokens = []tokenRow{}
 	if _, err := e.disk.stat(t.at); errors.Is(err, fs.ErrNotExist) {
 		if t.state != "" {
-			return got, usage("file %s not found", t.state)
+			return got, usageError("file %s not found", t.state)
 		}
 		return got, nil // nothing was stored yet
 	}
@@ -219,25 +219,25 @@ func (t *tokens) open(ctx context.Context, e env, r control.Request) (got tokenA
 	}
 	defer func() {
 		if failed := s.Close(ctx); failed != nil && err == nil {
-			err = findings("close %s: %v", t.at, failed)
+			err = findingsError("close %s: %v", t.at, failed)
 		}
 	}()
 	if _, err := s.Inside().State(); err != nil {
-		return got, findings("%v; if a running server uses the file, name its socket with --control", err)
+		return got, findingsError("%v; if a running server uses the file, name its socket with --control", err)
 	}
 	got, err = tokensOf(s, r)
 	if err != nil {
-		return got, findings("%v", err)
+		return got, findingsError("%v", err)
 	}
 	return got, nil
 }
 
 func tokensOf(s *engine.Server, r control.Request) (tokenAnswer, error) {
-	if r.Do == control.Tokens {
+	if r.Action == control.Tokens {
 		found, err := s.UserTokens()
 		return tokenAnswer{Tokens: tokenRows(found)}, err
 	}
-	found, err := s.DropUserTokens(engine.UserToken{Secret: r.Which.Secret, ID: r.Which.Principal, Kind: identity.Kind(r.Which.Kind), Issuer: r.Which.Issuer})
+	found, err := s.DropUserTokens(engine.UserToken{Secret: r.TokenFilter.Secret, ID: r.TokenFilter.Principal, Kind: identity.Kind(r.TokenFilter.Kind), Issuer: r.TokenFilter.Issuer})
 	got := tokenAnswer{Tokens: tokenRows(found)}
 	if err != nil {
 		got.Failure = err.Error()

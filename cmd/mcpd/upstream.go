@@ -16,31 +16,31 @@ import (
 
 // upstreamRow is the JSON output for an upstream server.
 type upstreamRow struct {
-	Name     string     `json:"name"`
-	Up       bool       `json:"up"`
-	Idle     bool       `json:"idle,omitempty"`
-	Error    string     `json:"error,omitempty"`
-	Since    *time.Time `json:"since,omitempty"`
-	Again    *time.Time `json:"again,omitempty"`
-	Revision string     `json:"revision,omitempty"`
-	Offered  int        `json:"offered"`
-	Left     int        `json:"left"`
-	LeftOut  []string   `json:"left_out"`
+	Name          string     `json:"name"`
+	Up            bool       `json:"up"`
+	Idle          bool       `json:"idle,omitempty"`
+	Error         string     `json:"error,omitempty"`
+	Since         *time.Time `json:"since,omitempty"`
+	Again         *time.Time `json:"again,omitempty"`
+	Revision      string     `json:"revision,omitempty"`
+	Offered       int        `json:"offered"`
+	Excluded      int        `json:"left"`
+	ExcludedItems []string   `json:"left_out"`
 	// Quarantined holds the tools that were not accepted in their current version.
 	Quarantined []string `json:"quarantined"`
-	// Unkept is the reason why accepted tools are not in the lock file.
-	Unkept string `json:"unkept,omitempty"`
+	// LockError is the reason why accepted tools are not in the lock file.
+	LockError string `json:"unkept,omitempty"`
 }
 
 func upstreamRows(all []engine.UpstreamStatus) []upstreamRow {
 	rows := make([]upstreamRow, len(all))
 	for i, u := range all {
-		rows[i] = upstreamRow{Name: u.Name, Up: u.Up, Idle: u.Idle, Since: known(u.Since), Again: known(u.Again), Revision: u.Revision, Offered: u.Offered, Left: u.Left, LeftOut: append([]string{}, u.LeftOut...), Quarantined: append([]string{}, u.Quarantined...)}
+		rows[i] = upstreamRow{Name: u.Name, Up: u.Up, Idle: u.Idle, Since: known(u.Since), Again: known(u.Again), Revision: u.Revision, Offered: u.Offered, Excluded: u.Left, ExcludedItems: append([]string{}, u.LeftOut...), Quarantined: append([]string{}, u.Quarantined...)}
 		if u.Err != nil {
 			rows[i].Error = u.Err.Error()
 		}
 		if u.Unkept != nil {
-			rows[i].Unkept = u.Unkept.Error()
+			rows[i].LockError = u.Unkept.Error()
 		}
 	}
 	return rows
@@ -51,16 +51,16 @@ func printUpstreams(e env, s engine.Status) {
 	for _, u := range s.Upstreams {
 		switch err := cmp.Or(u.Err, u.Late); {
 		case err != nil:
-			tell(e, "upstream %s is unreachable: %v", u.Name, err)
+			warnf(e, "upstream %s is unreachable: %v", u.Name, err)
 		case u.Unkept != nil:
-			tell(e, "the tools of upstream %s are not pinned yet; start mcpd serve, or run mcpd lock accept", u.Name)
+			warnf(e, "the tools of upstream %s are not pinned yet; start mcpd serve, or run mcpd lock accept", u.Name)
 		}
 	}
 }
 
-// tell prints a warning on standard error.
-func tell(e env, format string, args ...any) {
-	fmt.Fprintf(e.stderr, "mcpd: %s\n", printable(fmt.Sprintf(format, args...)))
+// warnf prints a warning on standard error.
+func warnf(e env, format string, args ...any) {
+	fmt.Fprintf(e.stderr, "mcpd: %s\n", sanitize(fmt.Sprintf(format, args...)))
 }
 
 // known returns a pointer to t, nil for the zero time.
@@ -85,7 +85,7 @@ func (u *upstreamRow) text() string {
 
 // without describes the items that are not served.
 func (u *upstreamRow) without() string {
-	switch left, quarantined := u.Left, len(u.Quarantined); {
+	switch left, quarantined := u.Excluded, len(u.Quarantined); {
 	case left == 0:
 		return ""
 	case quarantined == 0:
@@ -99,10 +99,10 @@ func (u *upstreamRow) without() string {
 
 // pins reports accepted tools that are only in memory.
 func (u *upstreamRow) pins() string {
-	if u.Unkept == "" {
+	if u.LockError == "" {
 		return ""
 	}
-	return "; pinned in memory only: " + u.Unkept
+	return "; pinned in memory only: " + u.LockError
 }
 
 // upstreamVariable is the environment variable with upstream servers, separated by
@@ -123,14 +123,14 @@ func (f *upstreamFlags) servers(e env) ([]engine.Upstream, error) {
 	for _, flag := range f.named {
 		name, address, ok := strings.Cut(flag, "=")
 		if !ok || name == "" || address == "" {
-			return nil, usage("--upstream takes NAME=URL, such as docs=https://mcp.example.com/mcp")
+			return nil, usageError("--upstream takes NAME=URL, such as docs=https://mcp.example.com/mcp")
 		}
 		u, err := engine.NewUpstream(name, address, "--upstream "+name)
 		if err != nil {
-			return nil, usage("%v", err)
+			return nil, usageError("%v", err)
 		}
 		if taken[name] {
-			return nil, usage("--upstream %s: duplicate upstream %q", name, name)
+			return nil, usageError("--upstream %s: duplicate upstream %q", name, name)
 		}
 		taken[name], all = true, append(all, u)
 	}
@@ -138,7 +138,7 @@ func (f *upstreamFlags) servers(e env) ([]engine.Upstream, error) {
 	entries := entriesOf(list)
 	for _, entry := range entries {
 		if entry.name != "" && taken[entry.name] {
-			return nil, usage("%s: duplicate upstream %q", upstreamVariable, entry.name)
+			return nil, usageError("%s: duplicate upstream %q", upstreamVariable, entry.name)
 		}
 		taken[entry.name] = true
 	}
@@ -185,7 +185,7 @@ func (entry listEntry) upstream(taken map[string]bool) (engine.Upstream, error) 
 	}
 	u, err := engine.NewUpstream(name, entry.address, upstreamVariable)
 	if err != nil {
-		return u, usage("%s: %q: %v", upstreamVariable, shownAddress(entry.address), errors.Unwrap(err)) // without the name, which may be part of a secret
+		return u, usageError("%s: %q: %v", upstreamVariable, shownAddress(entry.address), errors.Unwrap(err)) // without the name, which may be part of a secret
 	}
 	if entry.bare {
 		return u.WithoutPrefix(), nil

@@ -28,30 +28,30 @@ func newWorker(e env) *cobra.Command {
 		Args:   cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if err := worker.Main(e.stdin, e.stdout, typescript.Transpiler()); err != nil {
-				return findings("%v", err)
+				return findingsError("%v", err)
 			}
 			return nil
 		},
 	}
 }
 
-// trial returns a function that test-compiles large scripts in separate processes.
+// compileCheck returns a function that test-compiles large scripts in separate processes.
 // These end with this process.
-func trial(e env, logger *slog.Logger) func(scripting.Source) error {
+func compileCheck(e env, logger *slog.Logger) func(scripting.Source) error {
 	if e.process.executable == "" {
 		return nil
 	}
 	if logger == nil {
 		logger = slog.New(slog.NewTextHandler(e.stderr, nil))
 	}
-	return wherePossible(worker.NewPool(e.process.executable, e.process.arg0, workerVerb).Try, logger)
+	return compileCheckIfAvailable(worker.NewPool(e.process.executable, e.process.arg0, workerVerb).Try, logger)
 }
 
-// wherePossible wraps try for systems that cannot start processes. If the first trials
+// compileCheckIfAvailable wraps try for systems that cannot start processes. If the first trials
 // cannot start a process, it logs a warning and accepts the script. After one
 // successful start it rejects a script that cannot be tried: exhausting processes or
 // files must not bypass the trial.
-func wherePossible(try func(scripting.Source) error, logger *slog.Logger) func(scripting.Source) error {
+func compileCheckIfAvailable(try func(scripting.Source) error, logger *slog.Logger) func(scripting.Source) error {
 	var possible atomic.Bool
 	return func(src scripting.Source) error {
 		err := try(src)
@@ -80,7 +80,7 @@ func executor(e env, kind string, o worker.Options, logger *slog.Logger) (script
 	if kind == executorInline {
 		return scripting.Inline(), nil
 	}
-	x, report, err := apart(e, o)
+	x, report, err := newWorkerExecutor(e, o)
 	if err != nil {
 		logger.Warn("start worker processes: running scripts inline, rejecting agent code", slog.String("error", err.Error()))
 		return scripting.Inline(), nil
@@ -91,9 +91,9 @@ func executor(e env, kind string, o worker.Options, logger *slog.Logger) (script
 // probeTimeout is the timeout for the first sandbox report of a worker process.
 const probeTimeout = 20 * time.Second
 
-// apart returns an executor with worker processes, after one of them reported its
+// newWorkerExecutor returns an executor with worker processes, after one of them reported its
 // sandbox. If none can start, every call would fail.
-func apart(e env, o worker.Options) (scripting.Executor, worker.Report, error) {
+func newWorkerExecutor(e env, o worker.Options) (scripting.Executor, worker.Report, error) {
 	if e.process.executable == "" {
 		return nil, nil, errors.New("cannot find the mcpd executable (on Linux, /proc must be mounted)")
 	}
@@ -115,8 +115,8 @@ func startWorkers(o worker.Options, path string, argv ...string) (scripting.Exec
 	return x, report, nil
 }
 
-// tellConfinement logs the sandbox of worker processes. It warns of missing parts.
-func tellConfinement(workload string, report worker.Report, logger *slog.Logger) {
+// logSandbox logs the sandbox of worker processes. It warns of missing parts.
+func logSandbox(workload string, report worker.Report, logger *slog.Logger) {
 	switch {
 	case report == nil:
 	case report.Complete():
@@ -126,16 +126,16 @@ func tellConfinement(workload string, report worker.Report, logger *slog.Logger)
 	}
 }
 
-// programs runs agent code in worker processes for a server with the inline executor:
+// codeExecutor runs agent code in worker processes for a server with the inline executor:
 // it trusts its files, but not agents. It starts nothing before the first program.
-type programs struct {
+type codeExecutor struct {
 	// fixed at creation
 	env    env
 	logger *slog.Logger
 
 	// guarded by mu
 	mu     sync.Mutex
-	last   *attempt // latest start; nil before the first
+	last   *executorStart // latest start; nil before the first
 	closed bool
 }
 
@@ -145,12 +145,12 @@ func newPrograms(e env, kind string, logger *slog.Logger) scripting.Executor {
 	if kind != executorInline {
 		return nil
 	}
-	return &programs{env: e, logger: logger}
+	return &codeExecutor{env: e, logger: logger}
 }
 
-// attempt is one start of worker processes. executor and err are valid after done is
+// executorStart is one start of worker processes. executor and err are valid after done is
 // closed.
-type attempt struct {
+type executorStart struct {
 	done     chan struct{}
 	executor scripting.Executor
 	err      error
@@ -159,8 +159,8 @@ type attempt struct {
 // errProgramsClosed is the error of a program after Close.
 var errProgramsClosed = errors.New("the server is shutting down")
 
-func (p *programs) Run(ctx context.Context, c scripting.Call, h scripting.Host) (scripting.Outcome, error) {
-	a, err := p.begin()
+func (p *codeExecutor) Run(ctx context.Context, c scripting.Call, h scripting.Host) (scripting.Outcome, error) {
+	a, err := p.startAttempt()
 	if err != nil {
 		return scripting.Outcome{}, err
 	}
@@ -175,8 +175,8 @@ func (p *programs) Run(ctx context.Context, c scripting.Call, h scripting.Host) 
 	return a.executor.Run(ctx, c, h)
 }
 
-// begin returns the attempt that programs wait for, a new one if the last one failed.
-func (p *programs) begin() (*attempt, error) {
+// startAttempt returns the attempt that programs wait for, a new one if the last one failed.
+func (p *codeExecutor) startAttempt() (*executorStart, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
@@ -185,20 +185,20 @@ func (p *programs) begin() (*attempt, error) {
 	if p.last != nil && (!p.last.over() || p.last.err == nil) {
 		return p.last, nil
 	}
-	a := &attempt{done: make(chan struct{})}
+	a := &executorStart{done: make(chan struct{})}
 	p.last = a
 	go func() {
 		defer close(a.done)
 		var report worker.Report
-		if a.executor, report, a.err = apart(p.env, worker.Options{Logger: p.logger}); a.err == nil {
-			tellConfinement("agent code", report, p.logger)
+		if a.executor, report, a.err = newWorkerExecutor(p.env, worker.Options{Logger: p.logger}); a.err == nil {
+			logSandbox("agent code", report, p.logger)
 		}
 	}()
 	return a, nil
 }
 
 // over reports whether the attempt is complete.
-func (a *attempt) over() bool {
+func (a *executorStart) over() bool {
 	select {
 	case <-a.done:
 		return true
@@ -207,7 +207,7 @@ func (a *attempt) over() bool {
 	}
 }
 
-func (p *programs) Workers() scripting.Workers {
+func (p *codeExecutor) Workers() scripting.Workers {
 	p.mu.Lock()
 	a := p.last
 	p.mu.Unlock()
@@ -221,7 +221,7 @@ func (p *programs) Workers() scripting.Workers {
 	return staffed.Workers()
 }
 
-func (p *programs) Close() error {
+func (p *codeExecutor) Close() error {
 	p.mu.Lock()
 	p.closed = true
 	a := p.last
@@ -254,7 +254,7 @@ func newSupervise(e env) *cobra.Command {
 		Args:   cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if err := supervisor.Main(e.stdin); err != nil {
-				return findings("%v", err)
+				return findingsError("%v", err)
 			}
 			return nil
 		},

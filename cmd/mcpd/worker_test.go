@@ -21,7 +21,7 @@ func TestTrial_largeScript(t *testing.T) {
 	e := processEnv()
 	e.process.arg0 = "mcpd"
 	var log bytes.Buffer
-	try := trial(e, slog.New(slog.NewTextHandler(&log, nil)))
+	try := compileCheck(e, slog.New(slog.NewTextHandler(&log, nil)))
 	if err := try(scripting.Source{Name: "t", Text: diag.WholeFile("t.js", strings.Repeat("f();\n", 2000))}); err != nil || log.Len() > 0 {
 		t.Errorf("got %v, logged %q", err, log.String())
 	}
@@ -31,7 +31,7 @@ func TestTrial_noProcess(t *testing.T) {
 	e := processEnv()
 	e.process.executable = "/does/not/exist"
 	var log bytes.Buffer
-	try := trial(e, slog.New(slog.NewTextHandler(&log, nil)))
+	try := compileCheck(e, slog.New(slog.NewTextHandler(&log, nil)))
 	if err := try(scripting.Source{Name: "t", Text: diag.WholeFile("t.js", "")}); err != nil || strings.Count(log.String(), "level=WARN") != 1 {
 		t.Errorf("got %v, logged %q", err, log.String())
 	}
@@ -100,7 +100,7 @@ func TestTellConfinement(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var log bytes.Buffer
-			tellConfinement("scripts", test.report, slog.New(slog.NewTextHandler(&log, nil)))
+			logSandbox("scripts", test.report, slog.New(slog.NewTextHandler(&log, nil)))
 			if !regexp.MustCompile(`\A(?:time=\S+ )?` + test.want + `\n?\z`).MatchString(log.String()) {
 				t.Errorf("logged %q, want %q", log.String(), test.want)
 			}
@@ -112,7 +112,7 @@ func TestWherePossible_requiredAfterSuccess(t *testing.T) {
 	noProcess := errors.New("no process")
 	answers := []error{noProcess, worker.ErrProcessDied, noProcess, nil}
 	want := []error{nil, worker.ErrProcessDied, noProcess, nil}
-	try := wherePossible(func(scripting.Source) error {
+	try := compileCheckIfAvailable(func(scripting.Source) error {
 		answer := answers[0]
 		answers = answers[1:]
 		return answer

@@ -22,7 +22,7 @@ func TestTools_ofBothServers(t *testing.T) {
 		got = append(got, tool.Name()+": "+*tool.Metadata().Description)
 	}
 	want := []string{
-		"crm_delete_customer: Deletes a customer for good. Ask before.", "crm_list_customers: Lists all customers.",
+		"crm_delete_customer: Deletes a customer permanently. Ask first.", "crm_list_customers: Lists all customers.",
 		"list_orders: Lists the orders of a customer.", "remind: Sends a customer a reminder.",
 	}
 	got = append(got[1:3:3], got[4], got[5]) // next to those of the codeact block

@@ -59,10 +59,10 @@ func (x *execution) requestApproval(ctx context.Context, pause suspend.Suspensio
 	}
 	message, whole := x.approvalMessage()
 	if !whole {
-		x.approval.set(audit.ApprovalUnasked, reasonLong, [sha256.Size]byte{})
+		x.approval.set(audit.ApprovalUnavailable, reasonLong, [sha256.Size]byte{})
 		return call.Result{}, x.approvalError(ctx, "the call needs the approval of a user, but the question is too long to show; shorten the arguments")
 	}
-	x.approval.set(audit.ApprovalUnasked, reasonServer, [sha256.Size]byte{})
+	x.approval.set(audit.ApprovalUnavailable, reasonServer, [sha256.Size]byte{})
 	open, err := pause.RequestApproval(message, x.approval.digest())
 	if err != nil {
 		denied := x.approvalError(ctx, "the user cannot be asked to approve the call")
@@ -71,7 +71,7 @@ func (x *execution) requestApproval(ctx context.Context, pause suspend.Suspensio
 	}
 	result, failure := x.requestInput(&pause, open)
 	if failure == nil {
-		x.approval.set(audit.ApprovalAsked, "", pause.Consent.To)
+		x.approval.set(audit.ApprovalRequested, "", pause.Consent.To)
 	}
 	return result, failure
 }
@@ -79,7 +79,7 @@ func (x *execution) requestApproval(ctx context.Context, pause suspend.Suspensio
 // approvalUnavailable denies a call that no user can approve. why is the audit value, because the
 // text.
 func (x *execution) approvalUnavailable(ctx context.Context, why, because string) *call.Error {
-	x.approval.set(audit.ApprovalUnasked, why, [sha256.Size]byte{})
+	x.approval.set(audit.ApprovalUnavailable, why, [sha256.Size]byte{})
 	x.approval.auditMessage = "the call needs the approval of a user, and " + because
 	return x.approvalError(ctx, x.approval.auditMessage+": "+x.approval.joinReasons("; "))
 }

@@ -36,7 +36,7 @@ func (x *execution) resume(ctx context.Context) (call.Result, *call.Error) {
 	open := pause.Asks
 	pause.IsServerRequest = x.isServerRequest
 	if pause.AwaitsApproval() {
-		x.approval.set(audit.ApprovalAsked, audit.AskedAgain, pause.Consent.To) // until the user has responded
+		x.approval.set(audit.ApprovalRequested, audit.AskedAgain, pause.Consent.To) // until the user has responded
 	}
 	complete, err := pause.ApplyResponses(x.req.Resume.Responses, x.req.Resume.Refused)
 	if err != nil {
@@ -92,7 +92,7 @@ func (x *execution) resumeWith(ctx context.Context, pause *suspend.Suspension) (
 				return call.Result{}, err
 			}
 		}
-		x.approval.set(audit.ApprovalRefused, "", pause.Consent.To)
+		x.approval.set(audit.ApprovalDenied, "", pause.Consent.To)
 		return call.Result{}, x.approvalError(ctx, "the user did not approve the call")
 	}
 	return x.continueCall(ctx, *pause)
@@ -224,7 +224,7 @@ func (x *execution) auditInvalidState(err error, pause *suspend.Suspension) {
 			break
 		}
 	}
-	x.approval.set(audit.ApprovalVoid, why, to)
+	x.approval.set(audit.ApprovalInvalid, why, to)
 }
 
 // approvalOf returns the approval for the audit record of a call that has ended. If the call

@@ -273,7 +273,7 @@ func (x *execution) outcomeOf(result call.Result) string {
 	case result.Ask != nil:
 		return audit.OutcomeInputRequired
 	case x.isDryRun():
-		return audit.OutcomeRehearsed
+		return audit.OutcomeDryRun
 	}
 	return audit.OutcomeOK
 }

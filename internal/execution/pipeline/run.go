@@ -38,14 +38,14 @@ func (x *execution) continueCall(ctx context.Context, pause suspend.Suspension) 
 		return call.Result{}, err
 	}
 	if x.approval.given && len(x.approval.reasons) > 0 {
-		x.approval.set(audit.ApprovalGiven, "", x.approval.digest())
+		x.approval.set(audit.ApprovalGranted, "", x.approval.digest())
 		x.approval.reasons = nil
 	}
 	if len(x.approval.reasons) > 0 && (!pause.Consent.Given || pause.Consent.To != x.approval.digest()) {
 		return x.requestApproval(ctx, pause)
 	}
 	if pause.Consent.Given {
-		x.approval.set(audit.ApprovalGiven, "", pause.Consent.To)
+		x.approval.set(audit.ApprovalGranted, "", pause.Consent.To)
 	}
 	if x.handler == nil {
 		return call.Result{Reply: json.RawMessage(`{"completion":{"values":[],"total":0,"hasMore":false}}`)}, nil

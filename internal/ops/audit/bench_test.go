@@ -15,7 +15,7 @@ func BenchmarkEncode(b *testing.B) {
 	var line []byte
 	for b.Loop() {
 		e.outcome(r, clock())
-		line, _ = c.append(line[:0], link{}, e.body)
+		line, _ = c.append(line[:0], chainEntry{}, e.body)
 	}
 	b.SetBytes(int64(len(line)))
 }
@@ -68,7 +68,7 @@ func TestEncode_allocations(t *testing.T) {
 	var line []byte
 	n := testing.AllocsPerRun(200, func() {
 		e.outcome(r, clock())
-		line, _ = c.append(line[:0], link{}, e.body)
+		line, _ = c.append(line[:0], chainEntry{}, e.body)
 	})
 	if n > 4 {
 		t.Errorf("%v allocations, want 4 at most", n)
@@ -101,7 +101,7 @@ func TestEncode_maxLineLength(t *testing.T) {
 	for _, n := range sizes {
 		for name, r := range grown(n) {
 			e.outcome(r, clock())
-			line, _ := c.append(nil, link{}, e.body)
+			line, _ := c.append(nil, chainEntry{}, e.body)
 			if len(line) > maxLine/4 {
 				t.Errorf("%s of %d: the line has %d bytes", name, n, len(line))
 			}

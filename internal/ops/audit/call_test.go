@@ -60,7 +60,7 @@ func record() *Record {
 		},
 		Arguments: json.RawMessage(`{"b": 1, "a": 12345678901234567890}`), Values: json.RawMessage(`{"b": 1, "a": 12345678901234567890}`),
 		Outcome: "POLICY_DENIED", DeniedBy: "small", Limited: true, Cached: true, Duration: 1500 * time.Microsecond, Message: "no",
-		Approval: &Approval{State: ApprovalVoid, Why: "foreign", Policies: []string{"a", "b"}},
+		Approval: &Approval{State: ApprovalInvalid, Why: "foreign", Policies: []string{"a", "b"}},
 	}
 }
 
@@ -132,7 +132,7 @@ func TestIn(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	logs, err := In(folder)
+	logs, err := FindLogs(folder)
 	if diff := cmp.Diff([]string{filepath.Join(folder, "a.jsonl"), filepath.Join(folder, "b.jsonl")}, logs); diff != "" || err != nil {
 		t.Errorf("%v (-want +got)\n%s", err, diff)
 	}

@@ -15,8 +15,8 @@ func argumentLimits() jsonguard.Limits {
 	return jsonguard.Limits{Bytes: 16 << 20, Depth: 64, Tokens: 1_000_000}
 }
 
-// walker traverses JSON text that [jsonguard.Check] accepted.
-type walker struct {
+// jsonWalker traverses JSON text that [jsonguard.Check] accepted.
+type jsonWalker struct {
 	in      jsontext.Cursor
 	members []member
 	scratch []byte
@@ -30,7 +30,7 @@ type member struct{ from, colon, to int }
 // canonical appends the next value in canonical form: members sorted by name, no
 // spaces, escapes only where JSON requires them, numbers as in RFC 8785. Unlike RFC
 // 8785, integers keep all their digits.
-func (w *walker) canonical(dst []byte) []byte {
+func (w *jsonWalker) canonical(dst []byte) []byte {
 	switch w.in.Next() {
 	case '{':
 		return w.object(dst)
@@ -42,7 +42,7 @@ func (w *walker) canonical(dst []byte) []byte {
 	return appendScalar(dst, w.in.Value())
 }
 
-func (w *walker) array(dst []byte) []byte {
+func (w *jsonWalker) array(dst []byte) []byte {
 	w.in.Skip('[')
 	dst = append(dst, '[')
 	for w.in.More(']') {
@@ -51,7 +51,7 @@ func (w *walker) array(dst []byte) []byte {
 	return append(dst, ']')
 }
 
-func (w *walker) object(dst []byte) []byte {
+func (w *jsonWalker) object(dst []byte) []byte {
 	first, from := len(w.members), len(dst)
 	w.in.Skip('{')
 	dst = append(dst, '{')
@@ -78,7 +78,7 @@ func (w *walker) object(dst []byte) []byte {
 }
 
 // sort sorts the members of the object that starts at from by name.
-func (w *walker) sort(text []byte, members []member, from int) {
+func (w *jsonWalker) sort(text []byte, members []member, from int) {
 	byName := func(a, b member) int { return bytes.Compare(text[a.from:a.colon], text[b.from:b.colon]) }
 	if slices.IsSortedFunc(members, byName) {
 		return
@@ -94,7 +94,7 @@ func (w *walker) sort(text []byte, members []member, from int) {
 	copy(text[from:], w.scratch)
 }
 
-func (w *walker) skip() {
+func (w *jsonWalker) skip() {
 	w.in.Next()
 	w.in.Value()
 }
@@ -147,7 +147,7 @@ const (
 
 // shape appends the structure of the next value: names unchanged, and for each value
 // its type, with the length in characters for a string. It stops at offset end.
-func (w *walker) shape(dst []byte, depth, end int) []byte {
+func (w *jsonWalker) shape(dst []byte, depth, end int) []byte {
 	switch c := w.in.Next(); {
 	case (c == '{' || c == '[') && (depth == 0 || len(dst) > end):
 		w.skip()
@@ -194,7 +194,7 @@ func typeOf(word []byte) string {
 
 // inside appends the structure of the object or array that starts here, with at most
 // most members or items.
-func (w *walker) inside(dst []byte, open byte, most, depth, end int) []byte {
+func (w *jsonWalker) inside(dst []byte, open byte, most, depth, end int) []byte {
 	closing := open + 2 // in ASCII, ] is two after [, and } two after {
 	w.in.Skip(open)
 	dst = append(dst, open)
@@ -217,5 +217,5 @@ func (w *walker) inside(dst []byte, open byte, most, depth, end int) []byte {
 		dst = w.shape(dst, depth, end)
 		told++
 	}
-	return append(appendLeft(dst, left, open), closing)
+	return append(appendOmitted(dst, left, open), closing)
 }

@@ -12,7 +12,7 @@ import (
 )
 
 func canonicalOf(raw string) string {
-	w := walker{in: jsontext.At([]byte(raw))}
+	w := jsonWalker{in: jsontext.At([]byte(raw))}
 	return string(w.canonical(nil))
 }
 
@@ -40,7 +40,7 @@ func TestShape_hasNoValues(t *testing.T) {
 		{"bidirectional name", "{\"a\u202eb\":1}", `{"a\u202eb":"integer"}`},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			w := walker{in: jsontext.At([]byte(row.raw))}
+			w := jsonWalker{in: jsontext.At([]byte(row.raw))}
 			if diff := cmp.Diff(row.want, string(w.shape(nil, maxShapeDepth, maxShape))); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
@@ -58,7 +58,7 @@ func FuzzCanonical(f *testing.F) {
 		if jsonguard.Check(raw, argumentLimits()) != nil {
 			return
 		}
-		w := walker{in: jsontext.At(raw)}
+		w := jsonWalker{in: jsontext.At(raw)}
 		once := w.canonical(nil)
 		if rest := bytes.TrimLeft(raw[w.in.Offset():], " \t\r\n"); len(rest) > 0 {
 			t.Fatalf("%q remains of %q", rest, raw)
@@ -73,7 +73,7 @@ func FuzzCanonical(f *testing.F) {
 		if diff := cmp.Diff(before, after); diff != "" {
 			t.Fatal(diff)
 		}
-		shaped := walker{in: jsontext.At(raw)}
+		shaped := jsonWalker{in: jsontext.At(raw)}
 		shape := shaped.shape(nil, maxShapeDepth, maxShape)
 		if err := jsonguard.Check(shape, argumentLimits()); err != nil {
 			t.Fatalf("the shape %q: %v", shape, err)
@@ -89,7 +89,7 @@ func FuzzCanonical(f *testing.F) {
 func FuzzLine(f *testing.F) {
 	e, c := newEncoder(make([]byte, keySize), nil), newChain(make([]byte, keySize))
 	e.outcome(refund(), clock())
-	good, _ := c.append(nil, link{seq: 41}, e.body)
+	good, _ := c.append(nil, chainEntry{seq: 41}, e.body)
 	f.Add(good)
 	f.Add([]byte("{\"seq\":1}\n\n\x00"))
 	f.Fuzz(func(t *testing.T, text []byte) {

@@ -29,24 +29,24 @@ const (
 // records keep lines far below it.
 const maxLine = 1 << 20
 
-// link is a position in the chain: the number and the mac of a line.
-type link struct {
+// chainEntry is a position in the chain: the number and the mac of a line.
+type chainEntry struct {
 	seq uint64
 	mac [sha256.Size]byte
 }
 
-// chain computes links. It is not safe for concurrent use.
-type chain struct {
+// hashChain computes links. It is not safe for concurrent use.
+type hashChain struct {
 	hash hash.Hash
 	sum  []byte
 }
 
-func newChain(key []byte) *chain {
-	return &chain{hash: hmac.New(sha256.New, key), sum: make([]byte, 0, sha256.Size)}
+func newChain(key []byte) *hashChain {
+	return &hashChain{hash: hmac.New(sha256.New, key), sum: make([]byte, 0, sha256.Size)}
 }
 
 // mac returns the authentication code of text. The result is valid until the next call.
-func (c *chain) mac(text []byte) []byte {
+func (c *hashChain) mac(text []byte) []byte {
 	c.hash.Reset()
 	c.hash.Write(text)
 	c.sum = c.hash.Sum(c.sum[:0])
@@ -55,20 +55,20 @@ func (c *chain) mac(text []byte) []byte {
 
 // sign appends the last member of an unfinished object: the code of all preceding
 // bytes.
-func (c *chain) sign(text []byte) []byte {
+func (c *hashChain) sign(text []byte) []byte {
 	mac := c.mac(text)
 	return append(hex.AppendEncode(append(text, macMember...), mac), "\"}\n"...)
 }
 
 // signed reports whether an object ends with a valid code, as [chain.sign] writes it.
-func (c *chain) signed(text []byte) bool {
+func (c *hashChain) signed(text []byte) bool {
 	_, _, ok := c.open(text, nil)
 	return ok
 }
 
 // open returns the part of an object before its code, and appends the code to mac. ok
 // is false if the code is wrong.
-func (c *chain) open(text, mac []byte) (body, code []byte, ok bool) {
+func (c *hashChain) open(text, mac []byte) (body, code []byte, ok bool) {
 	body, ok = bytes.CutSuffix(text, []byte(lineEnd))
 	if !ok || len(body) < macDigits+len(macMember) {
 		return nil, nil, false
@@ -81,9 +81,9 @@ func (c *chain) open(text, mac []byte) (body, code []byte, ok bool) {
 
 // append appends the line after the position after. body holds the members of an object
 // without its braces. It returns the position of the new line.
-func (c *chain) append(dst []byte, after link, body []byte) ([]byte, link) {
+func (c *hashChain) append(dst []byte, after chainEntry, body []byte) ([]byte, chainEntry) {
 	from := len(dst)
-	next := link{seq: after.seq + 1}
+	next := chainEntry{seq: after.seq + 1}
 	dst = strconv.AppendUint(append(dst, seqMember...), next.seq, 10)
 	dst = hex.AppendEncode(append(dst, prevMember...), after.mac[:])
 	dst = append(append(dst, '"', ','), body...)
@@ -94,7 +94,7 @@ func (c *chain) append(dst []byte, after link, body []byte) ([]byte, link) {
 
 // read returns the position of a line without its newline, and the mac that it states
 // for the previous line. authentic is false if the line was not written with the key.
-func (c *chain) read(line []byte) (at link, prev [sha256.Size]byte, authentic bool) {
+func (c *hashChain) read(line []byte) (at chainEntry, prev [sha256.Size]byte, authentic bool) {
 	body, _, ok := c.open(line, at.mac[:0])
 	if !ok {
 		return at, prev, false
@@ -116,14 +116,14 @@ func headPath(path string) string { return path + ".head" }
 // maxHead is the maximum length of a head in bytes.
 const maxHead = 1 << 10
 
-// head records how far a log reached at the last checkpoint, so that a truncated tail
+// checkpoint records how far a log reached at the last checkpoint, so that a truncated tail
 // is detected.
-type head struct {
+type checkpoint struct {
 	// first is the number of the oldest line that must exist. Retention removed the
 	// older ones.
 	first uint64
 	// last is the last line that is known to be durable.
-	last link
+	last chainEntry
 	// file is the number of the first line in the file that holds last, and offset is
 	// the position after last in that file.
 	file   uint64
@@ -131,7 +131,7 @@ type head struct {
 }
 
 // encode returns the text of a head, signed with the key.
-func (h head) encode(c *chain) []byte {
+func (h checkpoint) encode(c *hashChain) []byte {
 	text := strconv.AppendUint([]byte(`{"first":`), h.first, 10)
 	text = strconv.AppendUint(append(text, `,"seq":`...), h.last.seq, 10)
 	text = strconv.AppendUint(append(text, `,"file":`...), h.file, 10)
@@ -142,7 +142,7 @@ func (h head) encode(c *chain) []byte {
 
 var errHead = errors.New("the head was not written with this key")
 
-func decodeHead(c *chain, text []byte) (h head, err error) {
+func decodeHead(c *hashChain, text []byte) (h checkpoint, err error) {
 	text = bytes.TrimSuffix(text, []byte("\n"))
 	if !c.signed(text) {
 		return h, errHead
@@ -158,7 +158,7 @@ func decodeHead(c *chain, text []byte) (h head, err error) {
 	if err := json.Unmarshal(text, &read); err != nil {
 		return h, fmt.Errorf("decode head: %w", err)
 	}
-	h = head{first: read.First, last: link{seq: read.Seq}, file: read.File, offset: read.Offset}
+	h = checkpoint{first: read.First, last: chainEntry{seq: read.Seq}, file: read.File, offset: read.Offset}
 	if n, err := hex.Decode(h.last.mac[:], []byte(read.Last)); err != nil || n != len(h.last.mac) || h.offset < 0 {
 		return h, errHead
 	}
@@ -166,10 +166,10 @@ func decodeHead(c *chain, text []byte) (h head, err error) {
 }
 
 // readHead reads the head of a log. The error is fs.ErrNotExist if there is none.
-func readHead(d disk, path string, c *chain) (head, error) {
+func readHead(d disk, path string, c *hashChain) (checkpoint, error) {
 	text, err := readAll(d, headPath(path), maxHead)
 	if err != nil {
-		return head{}, err
+		return checkpoint{}, err
 	}
 	return decodeHead(c, text)
 }

@@ -109,8 +109,8 @@ func readAll(d disk, name string, most int64) ([]byte, error) {
 	return content, nil
 }
 
-// aside is a rotated file, or the current one.
-type aside struct {
+// segment is a rotated file, or the current one.
+type segment struct {
 	path string
 	// first is the number of its first line.
 	first uint64
@@ -119,22 +119,22 @@ type aside struct {
 // seqDigits is the number of digits in a file name, enough for a uint64.
 const seqDigits = 20
 
-// asidePath returns the path of a rotated file: audit.jsonl becomes
+// segmentPath returns the path of a rotated file: audit.jsonl becomes
 // audit-00000000000000000001.jsonl.
-func asidePath(path string, first uint64) string {
+func segmentPath(path string, first uint64) string {
 	extension := filepath.Ext(path)
 	return fmt.Sprintf("%s-%0*d%s", strings.TrimSuffix(path, extension), seqDigits, first, extension)
 }
 
-// asides returns the rotated files of a log, oldest first.
-func asides(path string) ([]aside, error) {
+// listSegments returns the rotated files of a log, oldest first.
+func listSegments(path string) ([]segment, error) {
 	entries, err := os.ReadDir(filepath.Dir(path))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	extension := filepath.Ext(path)
 	prefix := strings.TrimSuffix(filepath.Base(path), extension) + "-"
-	var found []aside
+	var found []segment
 	for _, entry := range entries {
 		number, ok := strings.CutPrefix(entry.Name(), prefix)
 		number, isLog := strings.CutSuffix(number, extension)
@@ -142,14 +142,14 @@ func asides(path string) ([]aside, error) {
 		if !ok || !isLog || err != nil || len(number) != seqDigits {
 			continue
 		}
-		found = append(found, aside{filepath.Join(filepath.Dir(path), entry.Name()), first})
+		found = append(found, segment{filepath.Join(filepath.Dir(path), entry.Name()), first})
 	}
-	slices.SortFunc(found, func(a, b aside) int { return strings.Compare(a.path, b.path) })
+	slices.SortFunc(found, func(a, b segment) int { return strings.Compare(a.path, b.path) })
 	return found, nil
 }
 
-// In returns the logs in a directory, sorted by name. A log is recognized by its head.
-func In(folder string) (logs []string, err error) {
+// FindLogs returns the logs in a directory, sorted by name. A log is recognized by its head.
+func FindLogs(folder string) (logs []string, err error) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
 		return nil, fmt.Errorf("find audit logs: %w", err)
@@ -163,18 +163,18 @@ func In(folder string) (logs []string, err error) {
 	return logs, nil
 }
 
-// files holds the files of a log, opened one at a time, oldest first. The current file
+// segmentReader holds the files of a log, opened one at a time, oldest first. The current file
 // is opened before the others are listed: if it is rotated meanwhile, it is still read
 // once.
-type files struct {
+type segmentReader struct {
 	path    string
 	current *os.File
-	old     []aside
+	old     []segment
 }
 
 // openFiles lists the files of a log.
-func openFiles(path string) (*files, error) {
-	f := &files{path: path}
+func openFiles(path string) (*segmentReader, error) {
+	f := &segmentReader{path: path}
 	if err := checkFile(path); err != nil {
 		return nil, err
 	}
@@ -182,7 +182,7 @@ func openFiles(path string) (*files, error) {
 	if f.current, err = openKept(path); err != nil {
 		return nil, err
 	}
-	if f.old, err = asides(path); err != nil {
+	if f.old, err = listSegments(path); err != nil {
 		return nil, errors.Join(err, f.close())
 	}
 	if f.current == nil && len(f.old) == 0 {
@@ -202,7 +202,7 @@ func openKept(name string) (*os.File, error) {
 }
 
 // each calls visit for every file. It skips files that retention removes meanwhile.
-func (f *files) each(visit func(path string, current bool, file *os.File) error) error {
+func (f *segmentReader) each(visit func(path string, current bool, file *os.File) error) error {
 	read := false
 	for _, a := range f.old {
 		if err := checkFile(a.path); err != nil {
@@ -226,7 +226,7 @@ func (f *files) each(visit func(path string, current bool, file *os.File) error)
 	return visit(f.path, true, f.current)
 }
 
-func (f *files) isCurrent(file *os.File) bool {
+func (f *segmentReader) isCurrent(file *os.File) bool {
 	if f.current == nil {
 		return false
 	}
@@ -235,7 +235,7 @@ func (f *files) isCurrent(file *os.File) bool {
 	return errA == nil && errB == nil && os.SameFile(a, b)
 }
 
-func (f *files) close() error {
+func (f *segmentReader) close() error {
 	if f.current == nil {
 		return nil
 	}

@@ -25,15 +25,15 @@ const timeForm = "2006-01-02T15:04:05.000000000Z07:00"
 type encoder struct {
 	body      []byte
 	canonical []byte
-	walk      walker
+	walk      jsonWalker
 	digest    hash.Hash
 	sum       []byte
 	redactor  redact.Redactor // nil redacts nothing
-	pen       pen
+	pen       valueEncoder
 }
 
 func newEncoder(digestKey []byte, redactor redact.Redactor) *encoder {
-	return &encoder{digest: hmac.New(sha256.New, digestKey), sum: make([]byte, 0, sha256.Size), redactor: redactor, pen: pen{redactor}}
+	return &encoder{digest: hmac.New(sha256.New, digestKey), sum: make([]byte, 0, sha256.Size), redactor: redactor, pen: valueEncoder{redactor}}
 }
 
 func (e *encoder) begin(kind string, now time.Time) {
@@ -50,18 +50,18 @@ func (e *encoder) text(name, value string) {
 	}
 }
 
-// said adds untrusted text. It redacts before it truncates, because a truncated secret
+// untrustedText adds untrusted text. It redacts before it truncates, because a truncated secret
 // is not recognized.
-func (e *encoder) said(name, value string) {
+func (e *encoder) untrustedText(name, value string) {
 	if e.redactor != nil {
 		value = e.redactor.Redact(value)
 	}
 	e.text(name, value)
 }
 
-// cover redacts the last JSON value, which starts at from. Codes, times and numbers of
+// redactFrom redacts the last JSON value, which starts at from. Codes, times and numbers of
 // the log itself are not redacted.
-func (e *encoder) cover(from int) {
+func (e *encoder) redactFrom(from int) {
 	if e.redactor == nil {
 		return
 	}
@@ -104,7 +104,7 @@ func (e *encoder) event(v *Event, now time.Time) {
 		e.name("attributes")
 		from := len(e.body)
 		e.body = e.pen.pairs(e.body, v.Attributes)
-		e.cover(from)
+		e.redactFrom(from)
 	}
 }
 
@@ -112,12 +112,12 @@ func (e *encoder) outcome(r *Record, now time.Time) {
 	e.begin(outcomeKind, now)
 	e.call(r)
 	e.text("outcome", r.Outcome)
-	if r.Outcome != OutcomeOK && r.Outcome != OutcomeInputRequired && r.Outcome != OutcomeRehearsed {
+	if r.Outcome != OutcomeOK && r.Outcome != OutcomeInputRequired && r.Outcome != OutcomeDryRun {
 		e.text("error.type", r.Outcome)
 	}
-	e.said("error.message", r.Message)
+	e.untrustedText("error.message", r.Message)
 	e.text("cancelled_by", r.CancelledBy)
-	e.said("cancel_reason", r.CancelReason)
+	e.untrustedText("cancel_reason", r.CancelReason)
 	e.text("denied_by", r.DeniedBy)
 	e.flag("limited", r.Limited)
 	e.flag("declined", r.Declined)
@@ -140,8 +140,8 @@ func (e *encoder) call(r *Record) {
 	e.text("span_id", r.SpanID)
 	e.text("mcp.method.name", r.Method)
 	e.text("called", r.Kind)
-	e.said(nameMember(r.Kind), r.Name)
-	e.said("mcp.resource.uri", r.URI)
+	e.untrustedText(nameMember(r.Kind), r.Name)
+	e.untrustedText("mcp.resource.uri", r.URI)
 	e.text("revision", r.Revision)
 	e.text("definition", r.Definition)
 	e.caller(&r.Caller)
@@ -174,7 +174,7 @@ func (e *encoder) caller(c *identity.Caller) {
 	e.name("claims")
 	e.body = e.pen.object(e.body, c.Principal.Claims, maxValueDepth, len(e.body)+maxClaims)
 	e.body = append(e.body, '}')
-	e.cover(from)
+	e.redactFrom(from)
 	e.name("agent")
 	from = len(e.body)
 	e.body = append(e.body, `{"claimed":{"agent_id":`...)
@@ -186,8 +186,8 @@ func (e *encoder) caller(c *identity.Caller) {
 	}
 	e.body = strconv.AppendBool(append(e.body, `},"verified":`...), c.Agent.Verified)
 	e.body = append(e.body, '}')
-	e.cover(from)
-	e.said("request_id", c.Agent.RequestID)
+	e.redactFrom(from)
+	e.untrustedText("request_id", c.Agent.RequestID)
 	e.text("client.address", c.Source.IP)
 	e.text("listener", c.Source.Listener)
 	e.text("mcp.session.id", c.Source.Session)
@@ -203,7 +203,7 @@ func (e *encoder) arguments(r *Record) {
 			e.reset(r.Arguments)
 			from := len(e.body)
 			e.body = e.walk.shape(e.body, maxShapeDepth, from+maxShape)
-			e.cover(from)
+			e.redactFrom(from)
 			e.reset(r.Arguments)
 			e.canonical = e.walk.canonical(e.canonical[:0])
 		} else {
@@ -211,7 +211,7 @@ func (e *encoder) arguments(r *Record) {
 			e.canonical = append(e.canonical[:0], r.Arguments...)
 		}
 		e.body = append(e.body, `,"digest":"`...)
-		e.keyed(e.canonical)
+		e.keyedDigest(e.canonical)
 		e.body = append(e.body, `"}`...)
 	}
 	if len(r.Values) > 0 {
@@ -219,8 +219,8 @@ func (e *encoder) arguments(r *Record) {
 	}
 }
 
-// keyed appends the keyed digest of data that must not be guessed without the key.
-func (e *encoder) keyed(what []byte) {
+// keyedDigest appends the keyed digest of data that must not be guessed without the key.
+func (e *encoder) keyedDigest(what []byte) {
 	e.digest.Reset()
 	e.digest.Write(what)
 	e.sum = e.digest.Sum(e.sum[:0])
@@ -239,7 +239,7 @@ func (e *encoder) values(values []byte) {
 	e.canonical = e.walk.canonical(e.canonical[:0])
 	from := len(e.body)
 	e.body = appendShown(e.body, e.canonical)
-	e.cover(from)
+	e.redactFrom(from)
 }
 
 func (e *encoder) reset(raw []byte) {

@@ -31,24 +31,24 @@ const (
 // Formats returns all formats.
 func Formats() []Format { return []Format{JSONL, CSV, OTLP} }
 
-// Span is the time range from Since until before Until. A zero time is no bound.
-type Span struct{ Since, Until time.Time }
+// TimeRange is the time range from Since until before Until. A zero time is no bound.
+type TimeRange struct{ Since, Until time.Time }
 
-// Holds reports whether a time is in the range.
-func (s Span) Holds(t time.Time) bool {
+// Contains reports whether a time is in the range.
+func (s TimeRange) Contains(t time.Time) bool {
 	return (s.Since.IsZero() || !t.Before(s.Since)) && (s.Until.IsZero() || t.Before(s.Until))
 }
 
 // Export writes the lines of the log at path that are in the range. It returns the
 // number of skipped lines that are not records.
-func Export(out io.Writer, path string, format Format, span Span) (strange int, err error) {
+func Export(out io.Writer, path string, format Format, span TimeRange) (strange int, err error) {
 	buffered := bufio.NewWriter(out)
 	add, flush, err := exporter(buffered, format)
 	if err != nil {
 		return 0, err
 	}
 	strange, err = eachLine(path, "export", func(l *Line) error {
-		if !span.Holds(l.Time) {
+		if !span.Contains(l.Time) {
 			return nil
 		}
 		return add(l)

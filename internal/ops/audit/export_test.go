@@ -42,7 +42,7 @@ func TestExport_formats(t *testing.T) {
 	l := opened(t, Options{Path: path, Mode: Strict, Now: clock})
 	r := refund()
 	r.Values = []byte(`{"note":"=1+1\u202e","password":"hunter2"}`)
-	r.Approval = &Approval{State: ApprovalUnasked, Why: "client", Policies: []string{"large", "odd"}, Asked: []byte("A refund of 70")}
+	r.Approval = &Approval{State: ApprovalUnavailable, Why: "client", Policies: []string{"large", "odd"}, Asked: []byte("A refund of 70")}
 	ok := &Record{Call: "c-3", Kind: "resource", Name: "docs", URI: "file:///x", Outcome: OutcomeOK, Cached: true}
 	events := Event{Name: "reload", Attributes: map[string]string{"before": "a", "after": "b", "api_token": "hunter2"}}
 	for _, err := range []error{l.Intent(r), l.Outcome(r), l.Outcome(ok), l.Event(events), l.Close()} {
@@ -52,7 +52,7 @@ func TestExport_formats(t *testing.T) {
 	}
 	for _, format := range Formats() {
 		var out bytes.Buffer
-		if strange, err := Export(&out, path, format, Span{}); err != nil || strange > 0 {
+		if strange, err := Export(&out, path, format, TimeRange{}); err != nil || strange > 0 {
 			t.Fatal(strange, err)
 		}
 		if strings.Contains(out.String(), "hunter2") || strings.Contains(out.String(), "\u202e") || strings.Contains(out.String(), "A refund of 70") {
@@ -66,13 +66,13 @@ func TestExport_timeRange(t *testing.T) {
 	path := written(t, 3, 0)
 	for _, row := range []struct {
 		name string
-		span Span
+		span TimeRange
 		want int
 	}{
-		{"since its time", Span{Since: clock()}, 3},
-		{"until its time", Span{Until: clock()}, 0},
-		{"after it", Span{Since: clock().Add(1)}, 0},
-		{"around its time", Span{Since: clock().Add(-1), Until: clock().Add(1)}, 3},
+		{"since its time", TimeRange{Since: clock()}, 3},
+		{"until its time", TimeRange{Until: clock()}, 0},
+		{"after it", TimeRange{Since: clock().Add(1)}, 0},
+		{"around its time", TimeRange{Since: clock().Add(-1), Until: clock().Add(1)}, 3},
 	} {
 		var out bytes.Buffer
 		if _, err := Export(&out, path, JSONL, row.span); err != nil || strings.Count(out.String(), "\n") != row.want {

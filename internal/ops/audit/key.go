@@ -64,7 +64,7 @@ type keyFile struct {
 	key   []byte
 	state keyState
 	// last is the latest record in the mark; its number is 0 if there was none.
-	last link
+	last chainEntry
 	// readOnly reports that the file must not be written.
 	readOnly bool
 }
@@ -75,8 +75,8 @@ func (k keyFile) expectsLog() bool {
 	return k.state == keyUsed || k.state == keyForged || k.state == keyBare && !k.readOnly
 }
 
-// chain returns the chain that signs marks, which differs from the chain of lines.
-func (k keyFile) chain() *chain { return newChain(derived(k.key, "mcpd audit mark")) }
+// hashChain returns the chain that signs marks, which differs from the chain of lines.
+func (k keyFile) chain() *hashChain { return newChain(derived(k.key, "mcpd audit mark")) }
 
 func (k keyFile) encode() []byte {
 	mark := []byte(`{"unused":true`)
@@ -186,7 +186,7 @@ type marker struct {
 
 // begin writes the first mark, after the head exists. It reports whether the file is
 // writable: a mounted key may be read-only.
-func (m *marker) begin(at link) (writable bool, err error) {
+func (m *marker) begin(at chainEntry) (writable bool, err error) {
 	if m.file.readOnly {
 		return false, nil
 	}
@@ -206,7 +206,7 @@ func (m *marker) begin(at link) (writable bool, err error) {
 }
 
 // reach stores a durable record in the mark.
-func (m *marker) reach(at link) error {
+func (m *marker) reach(at chainEntry) error {
 	if m.file.state == keyUsed && m.file.last == at {
 		return nil
 	}

@@ -90,7 +90,7 @@ func (l *Line) String() string {
 	if event := l.text("event.name"); event != "" {
 		parts = append(parts, event)
 		if attributes, ok := l.member("attributes").(map[string]any); ok {
-			parts = append(parts, string(pen{}.object(nil, attributes, 1, maxText)))
+			parts = append(parts, string(valueEncoder{}.object(nil, attributes, 1, maxText)))
 		}
 		return strings.Join(parts, "  ")
 	}
@@ -189,9 +189,9 @@ func (l *Line) call() *Call {
 	c.Caller = identity.Caller{Principal: l.principal(), Agent: l.agent(), Source: identity.Source{
 		IP: l.text("client.address"), Listener: l.text("listener"), Session: l.text("mcp.session.id"),
 	}}
-	c.WholePrincipal = whole(l.member("principal"))
-	c.WholeAgent = whole(l.member("agent")) && whole(l.member("request_id"))
-	c.WholeName, c.WholeURI = whole(c.Name), whole(c.URI)
+	c.WholePrincipal = isComplete(l.member("principal"))
+	c.WholeAgent = isComplete(l.member("agent")) && isComplete(l.member("request_id"))
+	c.WholeName, c.WholeURI = isComplete(c.Name), isComplete(c.URI)
 	c.Values, c.WholeArguments = l.values()
 	return c
 }
@@ -273,23 +273,23 @@ func floats(value any) any {
 	return value
 }
 
-// leftItems matches the item that counts omitted items.
-var leftItems = regexp.MustCompile(`^\+[0-9]+$`)
+// omittedItems matches the item that counts omitted items.
+var omittedItems = regexp.MustCompile(`^\+[0-9]+$`)
 
-// whole reports whether a value was written unchanged. In doubt it returns false.
-func whole(value any) bool {
+// isComplete reports whether a value was written unchanged. In doubt it returns false.
+func isComplete(value any) bool {
 	switch value := value.(type) {
 	case string:
 		return !strings.Contains(value, redact.Mark) && !strings.HasSuffix(value, ellipsis)
 	case []any:
 		for i, item := range value {
-			if text, ok := item.(string); !whole(item) || ok && i == len(value)-1 && leftItems.MatchString(text) {
+			if text, ok := item.(string); !isComplete(item) || ok && i == len(value)-1 && omittedItems.MatchString(text) {
 				return false
 			}
 		}
 	case map[string]any:
 		for name, member := range value {
-			if !whole(name) || !whole(member) {
+			if !isComplete(name) || !isComplete(member) {
 				return false
 			}
 		}

@@ -15,7 +15,7 @@
 // string is escaped and truncated at a bound; the number of members and items is
 // bounded too.
 //
-// An [Approval] records the outcome of a required approval. [Unanswered] finds
+// An [Approval] records the outcome of a required approval. [PendingApprovals] finds
 // approvals that were neither granted nor refused. The question is recorded as a keyed
 // digest.
 //
@@ -142,7 +142,7 @@ func Open(o Options) (*Log, error) {
 }
 
 func open(o Options, held *os.File) (*Log, error) {
-	old, err := asides(o.Path)
+	old, err := listSegments(o.Path)
 	if err != nil {
 		return nil, err
 	}
@@ -238,11 +238,11 @@ func (l *Log) queue(e *entry) error {
 		return ErrClosed
 	}
 	l.pending = append(l.pending, e)
-	l.rouse()
+	l.wakeWriter()
 	return nil
 }
 
-func (l *Log) rouse() {
+func (l *Log) wakeWriter() {
 	select {
 	case l.wake <- struct{}{}:
 	default:
@@ -283,7 +283,7 @@ func (l *Log) Close() error {
 	l.closed = true
 	l.room.Broadcast()
 	l.mu.Unlock()
-	l.rouse()
+	l.wakeWriter()
 	<-l.done
 	if l.closeErr != nil {
 		return fmt.Errorf("close the audit log: %w", l.closeErr)

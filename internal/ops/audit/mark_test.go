@@ -18,11 +18,11 @@ import (
 // removed removes a log, its rotated files and its head, but not the key.
 func removed(t *testing.T, path string) {
 	t.Helper()
-	old, err := asides(path)
+	old, err := listSegments(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range append(old, aside{path: path}, aside{path: headPath(path)}) {
+	for _, name := range append(old, segment{path: path}, segment{path: headPath(path)}) {
 		// A process killed during rotation leaves no current file.
 		if err := os.Remove(name.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			t.Fatal(err)

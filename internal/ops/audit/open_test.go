@@ -130,7 +130,7 @@ func TestRetention(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			path := written(t, 10, 1)
 			reopened(t, Options{Path: path, Keep: row.keep, Now: func() time.Time { return time.Now().Add(2 * time.Hour) }, MaxSize: 1 << 20})
-			old, err := asides(path)
+			old, err := listSegments(path)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -126,7 +126,7 @@ func checkFolder(folder string) error {
 	case err == nil && !info.IsDir():
 		return fmt.Errorf("%s is not a directory", folder)
 	case err == nil:
-		return mayWriteIn(folder)
+		return checkDirWritable(folder)
 	case above != folder:
 		if wrong := checkFolder(above); wrong != nil {
 			return wrong

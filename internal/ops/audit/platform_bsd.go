@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// synthetic reports whether a directory belongs to a kernel file system. Here none
+// isPseudoFS reports whether a directory belongs to a kernel file system. Here none
 // does.
 func synthetic(string) bool { return false }
 

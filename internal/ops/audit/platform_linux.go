@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// synthetic reports whether a directory belongs to a kernel file system such as proc.
-func synthetic(folder string) bool {
+// isPseudoFS reports whether a directory belongs to a kernel file system such as proc.
+func isPseudoFS(folder string) bool {
 	var at syscall.Statfs_t
 	if syscall.Statfs(folder, &at) != nil {
 		return false

@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// mayWriteIn returns the reason why this process cannot create files in a directory, as
+// checkDirWritable returns the reason why this process cannot create files in a directory, as
 // far as the system reports it without trying.
-func mayWriteIn(folder string) error {
-	if synthetic(folder) {
+func checkDirWritable(folder string) error {
+	if isPseudoFS(folder) {
 		return fmt.Errorf("cannot create files in %s, a kernel file system: %w", folder, fs.ErrPermission)
 	}
 	const write, search = 2, 1 // W_OK and X_OK of access(2)

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// mayWriteIn always succeeds: permissions are known only when used.
+// checkDirWritable always succeeds: permissions are known only when used.
 func mayWriteIn(string) error { return nil }
 
 // lock opens a file exclusively until it is closed or the process exits.

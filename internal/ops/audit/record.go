@@ -84,9 +84,9 @@ const (
 const (
 	OutcomeOK            = "ok"
 	OutcomeInputRequired = "input_required"
-	// OutcomeRehearsed is the outcome of a call in a dry run of agent code: policies
+	// OutcomeDryRun is the outcome of a call in a dry run of agent code: policies
 	// were evaluated, but the call was not made.
-	OutcomeRehearsed = "rehearsed"
+	OutcomeDryRun = "rehearsed"
 )
 
 // Approval is the state of a user approval that policies require for a call. It is
@@ -106,17 +106,17 @@ type Approval struct {
 
 // States of an [Approval].
 const (
-	// ApprovalAsked means that the user was asked and has not answered. Why is empty
+	// ApprovalRequested means that the user was asked and has not answered. Why is empty
 	// for the first time, and [AskedAgain] after an incomplete answer.
-	ApprovalAsked = "asked"
-	// ApprovalGiven means that the user approved the call in this leg.
-	ApprovalGiven = "given"
-	// ApprovalRefused means that the user did not approve the call.
-	ApprovalRefused = "refused"
-	// ApprovalUnasked means that no user could be asked.
-	ApprovalUnasked = "unasked"
-	// ApprovalVoid means that the answer belongs to no question of this call.
-	ApprovalVoid = "void"
+	ApprovalRequested = "asked"
+	// ApprovalGranted means that the user approved the call in this leg.
+	ApprovalGranted = "given"
+	// ApprovalDenied means that the user did not approve the call.
+	ApprovalDenied = "refused"
+	// ApprovalUnavailable means that no user could be asked.
+	ApprovalUnavailable = "unasked"
+	// ApprovalInvalid means that the answer belongs to no question of this call.
+	ApprovalInvalid = "void"
 	// ApprovalNone means that policies require none, for a call that asks for other
 	// input.
 	ApprovalNone = "none"
@@ -141,7 +141,7 @@ func (e *encoder) approval(a *Approval) {
 	if len(a.Asked) > 0 {
 		e.name("asked")
 		e.body = append(e.body, '"')
-		e.keyed(a.Asked)
+		e.keyedDigest(a.Asked)
 		e.body = append(e.body, '"')
 	}
 	e.body = append(e.body, '}')

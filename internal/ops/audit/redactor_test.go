@@ -45,7 +45,7 @@ func TestEncode_redactsCallerText(t *testing.T) {
 	} {
 		e, c := newEncoder(make([]byte, keySize), testRedactor{}), newChain(make([]byte, keySize))
 		e.outcome(r, clock())
-		line, _ := c.append(nil, link{}, e.body)
+		line, _ := c.append(nil, chainEntry{}, e.body)
 		if text := string(line); strings.Contains(text, "hun") || !strings.Contains(text, "[se") {
 			t.Errorf("%s: %s", name, text)
 		}

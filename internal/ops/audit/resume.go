@@ -16,47 +16,47 @@ import (
 // Events of the log itself.
 const (
 	ownPrefix = "audit."
-	// tornEvent records an incomplete line at the end of the file.
-	tornEvent = "audit.torn"
-	// gapEvent records lines that the head or the key knows but no file holds, or a
+	// eventTorn records an incomplete line at the end of the file.
+	eventTorn = "audit.torn"
+	// eventGap records lines that the head or the key knows but no file holds, or a
 	// missing head.
-	gapEvent = "audit.gap"
-	// lostEvent records dropped records while the disk failed.
-	lostEvent = "audit.lost"
-	// refusedEvent records records that could not be written in strict mode, so that
+	eventGap = "audit.gap"
+	// eventLost records dropped records while the disk failed.
+	eventLost = "audit.lost"
+	// eventRejected records records that could not be written in strict mode, so that
 	// their calls were refused.
-	refusedEvent = "audit.refused"
+	eventRejected = "audit.refused"
 )
 
-// end is the end of a file.
-type end struct {
+// tailState is the end of a file.
+type tailState struct {
 	// last is the last authentic line.
-	last link
+	last chainEntry
 	// offset is the end of the last complete line. strange means that some line is not
 	// authentic; such lines stay in place.
-	offset  int64
-	strange bool
-	// torn is the length of an incomplete line after offset.
-	torn   int64
-	digest [sha256.Size]byte
+	offset      int64
+	unauthentic bool
+	// partialLine is the length of an incomplete line after offset.
+	partialLine int64
+	digest      [sha256.Size]byte
 }
 
-// resume finds the end of a log. It returns the spool that continues there and the
+// resume finds the end of a log. It returns the segmentWriter that continues there and the
 // events to record.
-func resume(o Options, c *chain, old []aside, key keyFile) (s *spool, told []Event, err error) {
+func resume(o Options, c *hashChain, old []segment, key keyFile) (s *segmentWriter, told []Event, err error) {
 	h, headErr := readHead(o.disk, o.Path, c)
 	if headErr != nil && !errors.Is(headErr, fs.ErrNotExist) && !errors.Is(headErr, errHead) {
 		return nil, nil, fmt.Errorf("read the head: %w", headErr)
 	}
-	s = &spool{disk: o.disk, path: o.Path, chain: c, witnessed: o.Mode == Strict}
+	s = &segmentWriter{disk: o.disk, path: o.Path, chain: c, checkpointed: o.Mode == Strict}
 	last, err := s.find(h, old)
 	if err != nil {
 		return nil, nil, err
 	}
 	s.last, s.durable, s.offset = last.last, last.last, last.offset
-	if last.torn > 0 {
-		told = append(told, Event{tornEvent, map[string]string{
-			"bytes": strconv.FormatInt(last.torn, 10), "sha256": hex.EncodeToString(last.digest[:]),
+	if last.partialLine > 0 {
+		told = append(told, Event{eventTorn, map[string]string{
+			"bytes": strconv.FormatInt(last.partialLine, 10), "sha256": hex.EncodeToString(last.digest[:]),
 		}})
 	}
 	switch {
@@ -65,11 +65,11 @@ func resume(o Options, c *chain, old []aside, key keyFile) (s *spool, told []Eve
 	case h.last.seq > last.last.seq:
 		told = append(told, s.missing("the log ended before the line in its head", h.last))
 	case key.state == keyForged:
-		told = append(told, Event{gapEvent, map[string]string{"reason": "the mark in the key file was not written with that key"}})
+		told = append(told, Event{eventGap, map[string]string{"reason": "the mark in the key file was not written with that key"}})
 	case headErr != nil && last.last.seq == 0 && key.expectsLog():
-		told = append(told, Event{gapEvent, map[string]string{"reason": "the key existed without a log or a head"}})
+		told = append(told, Event{eventGap, map[string]string{"reason": "the key existed without a log or a head"}})
 	case headErr != nil && last.last.seq > 0:
-		told = append(told, Event{gapEvent, map[string]string{"reason": "the head was missing, or not written with the key of the log"}})
+		told = append(told, Event{eventGap, map[string]string{"reason": "the head was missing, or not written with the key of the log"}})
 	}
 	if s.first == 0 {
 		s.first = s.durable.seq + 1
@@ -80,16 +80,16 @@ func resume(o Options, c *chain, old []aside, key keyFile) (s *spool, told []Eve
 
 // missing continues the log after a record that no file holds, so that the gap remains
 // visible.
-func (s *spool) missing(reason string, known link) Event {
+func (s *segmentWriter) missing(reason string, known chainEntry) Event {
 	from := s.last.seq + 1
 	s.last, s.durable = known, known
-	return Event{gapEvent, map[string]string{
+	return Event{eventGap, map[string]string{
 		"reason": reason, "from": strconv.FormatUint(from, 10), "to": strconv.FormatUint(known.seq, 10),
 	}}
 }
 
 // oldestOf returns the number of the oldest line that must exist.
-func oldestOf(h head, old []aside, current uint64) uint64 {
+func oldestOf(h checkpoint, old []segment, current uint64) uint64 {
 	switch {
 	case h.first > 0:
 		return h.first
@@ -101,10 +101,10 @@ func oldestOf(h head, old []aside, current uint64) uint64 {
 
 // find finds the last line: in the current file, or in the latest rotated one if the
 // current file has no line.
-func (s *spool) find(h head, old []aside) (end, error) {
+func (s *segmentWriter) find(h checkpoint, old []segment) (tailState, error) {
 	last, first, err := endOf(s.disk, s.path, s.chain, h)
 	if err != nil {
-		return end{}, err
+		return tailState{}, err
 	}
 	s.first = first
 	if last.last.seq > 0 || len(old) == 0 {
@@ -112,7 +112,7 @@ func (s *spool) find(h head, old []aside) (end, error) {
 	}
 	before, _, err := endOf(s.disk, old[len(old)-1].path, s.chain, h)
 	if err != nil {
-		return end{}, err
+		return tailState{}, err
 	}
 	last.last = before.last
 	return last, nil
@@ -120,13 +120,13 @@ func (s *spool) find(h head, old []aside) (end, error) {
 
 // endOf reads a file from its start, or from the offset in the head, and returns its
 // end and the number of its first line. A missing file counts as empty.
-func endOf(d disk, path string, c *chain, h head) (e end, first uint64, err error) {
+func endOf(d disk, path string, c *hashChain, h checkpoint) (e tailState, first uint64, err error) {
 	f, err := d.open(path, os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
-		return end{}, 0, nil
+		return tailState{}, 0, nil
 	}
 	if err != nil {
-		return end{}, 0, err
+		return tailState{}, 0, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	first = firstOf(f, c)
@@ -135,20 +135,20 @@ func endOf(d disk, path string, c *chain, h head) (e end, first uint64, err erro
 		from, e.last, e.offset = h.offset, h.last, h.offset
 	}
 	if _, err := f.Seek(from, io.SeekStart); err != nil {
-		return end{}, 0, err
+		return tailState{}, 0, err
 	}
 	err = e.read(f, c, from)
-	if err == nil && e.torn > 0 {
+	if err == nil && e.partialLine > 0 {
 		err = e.hash(f)
 	}
-	if err == nil && e.strange && e.last.seq == 0 {
+	if err == nil && e.unauthentic && e.last.seq == 0 {
 		err = fmt.Errorf("no line of %s was written with this key; restore its key, or move the log, its head and its key away to start a new one", path)
 	}
 	return e, first, err
 }
 
 // firstOf returns the number of the first line of a file, or 0.
-func firstOf(f io.Reader, c *chain) uint64 {
+func firstOf(f io.Reader, c *hashChain) uint64 {
 	l := newLines(f)
 	line, err := l.next()
 	if err != nil || line.partial || line.tooLong {
@@ -159,13 +159,13 @@ func firstOf(f io.Reader, c *chain) uint64 {
 }
 
 // read reads to the end of a file.
-func (e *end) read(r io.Reader, c *chain, from int64) error {
+func (e *tailState) read(r io.Reader, c *hashChain, from int64) error {
 	l := newLines(r)
 	l.offset = from
 	for {
 		line, err := l.next()
 		if err == io.EOF {
-			e.torn = l.offset - e.offset
+			e.partialLine = l.offset - e.offset
 			return nil
 		}
 		if err != nil {
@@ -178,13 +178,13 @@ func (e *end) read(r io.Reader, c *chain, from int64) error {
 		if at, _, authentic := c.read(line.text); authentic {
 			e.last = at
 		} else {
-			e.strange = true
+			e.unauthentic = true
 		}
 	}
 }
 
 // hash computes the digest of a torn line.
-func (e *end) hash(f file) error {
+func (e *tailState) hash(f file) error {
 	if _, err := f.Seek(e.offset, io.SeekStart); err != nil {
 		return err
 	}

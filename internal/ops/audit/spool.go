@@ -12,19 +12,19 @@ import (
 // maxUnsynced is the maximum number of bytes in memory that the disk has not confirmed.
 const maxUnsynced = 4 << 20
 
-// spool writes the current file. It is not safe for concurrent use.
+// segmentWriter writes the current file. It is not safe for concurrent use.
 //
 // Lines that are not known to be durable stay in memory. After a failed write or sync,
 // the pages after the last successful sync are in an unknown state: the system may have
-// dropped them and marked them clean. The spool then reopens the file, truncates it to
+// dropped them and marked them clean. The segmentWriter then reopens the file, truncates it to
 // its durable part and writes the lines in memory again.
-type spool struct {
+type segmentWriter struct {
 	// Fixed at creation.
 	disk  disk
 	path  string
-	chain *chain
-	// witnessed means that a line counts as durable only when the head contains it.
-	witnessed bool
+	chain *hashChain
+	// checkpointed means that a line counts as durable only when the head contains it.
+	checkpointed bool
 
 	// oldest is the number of the oldest line that is retained.
 	oldest uint64
@@ -33,23 +33,23 @@ type spool struct {
 	first uint64
 	// durable is the last line that is known to be on the disk, and offset is its end
 	// in the file.
-	durable link
+	durable chainEntry
 	offset  int64
 	// last is the last added line. unsynced holds the lines after durable; the first
 	// written bytes of it are in the file.
-	last     link
+	last     chainEntry
 	unsynced []byte
 	written  int
 	// broken means that a write or a sync failed since the file was opened.
 	broken bool
 }
 
-func (s *spool) add(body []byte) {
+func (s *segmentWriter) add(body []byte) {
 	s.unsynced, s.last = s.chain.append(s.unsynced, s.last, body)
 }
 
-// drop discards the lines that are not durable.
-func (s *spool) drop() {
+// discard discards the lines that are not durable.
+func (s *segmentWriter) discard() {
 	s.last, s.unsynced = s.durable, s.unsynced[:0]
 	// They may be partly in the file.
 	if s.written > 0 {
@@ -59,12 +59,12 @@ func (s *spool) drop() {
 }
 
 // size returns the length of the file with all added lines.
-func (s *spool) size() int64 { return s.offset + int64(len(s.unsynced)) }
+func (s *segmentWriter) size() int64 { return s.offset + int64(len(s.unsynced)) }
 
 // flush writes the lines that are only in memory.
-func (s *spool) flush() error {
+func (s *segmentWriter) flush() error {
 	if s.broken || s.file == nil {
-		if err := s.mend(); err != nil {
+		if err := s.reopenTruncated(); err != nil {
 			return err
 		}
 	}
@@ -82,7 +82,7 @@ func (s *spool) flush() error {
 
 // sync makes all lines durable. If the head cannot be written, the lines are not
 // durable: the file is truncated before it is written again.
-func (s *spool) sync() error {
+func (s *segmentWriter) sync() error {
 	if err := s.flush(); err != nil {
 		return err
 	}
@@ -94,10 +94,10 @@ func (s *spool) sync() error {
 		return err
 	}
 	to := s.offset + int64(len(s.unsynced))
-	if s.witnessed {
+	if s.checkpointed {
 		// The head is not synced here: after a kill it has the old or the new content,
 		// after a power loss perhaps an older one or none.
-		h := head{first: s.oldest, last: s.last, file: s.first, offset: to}
+		h := checkpoint{first: s.oldest, last: s.last, file: s.first, offset: to}
 		if err := replace(s.disk, headPath(s.path), h.encode(s.chain), os.O_TRUNC, func(file) error { return nil }); err != nil {
 			s.broken = true
 			return err
@@ -108,8 +108,8 @@ func (s *spool) sync() error {
 	return nil
 }
 
-// mend reopens the file and truncates it to its durable part.
-func (s *spool) mend() error {
+// reopenTruncated reopens the file and truncates it to its durable part.
+func (s *segmentWriter) reopenTruncated() error {
 	s.broken, s.written = true, 0
 	if s.file != nil {
 		// The error does not matter: nothing after the last sync is relied on.
@@ -129,7 +129,7 @@ func (s *spool) mend() error {
 
 // reopen opens the file. If the file is missing, another process removed it: reopen
 // creates a new one, and the chain shows the gap.
-func (s *spool) reopen() (file, error) {
+func (s *segmentWriter) reopen() (file, error) {
 	if s.offset > 0 {
 		f, err := s.disk.open(s.path, os.O_RDWR)
 		if !errors.Is(err, fs.ErrNotExist) {
@@ -148,7 +148,7 @@ func (s *spool) reopen() (file, error) {
 }
 
 // cut truncates a file to its durable part and seeks to the end.
-func (s *spool) cut(f file) error {
+func (s *segmentWriter) cut(f file) error {
 	info, err := f.Stat()
 	if err != nil {
 		return err
@@ -170,7 +170,7 @@ func (s *spool) cut(f file) error {
 
 // rotate renames the file and starts a new one. All lines are durable before, even if
 // it fails.
-func (s *spool) rotate() error {
+func (s *segmentWriter) rotate() error {
 	if err := s.sync(); err != nil {
 		return err
 	}
@@ -180,19 +180,19 @@ func (s *spool) rotate() error {
 	if err != nil {
 		return err
 	}
-	if err := s.disk.rename(s.path, asidePath(s.path, s.first)); err != nil {
+	if err := s.disk.rename(s.path, segmentPath(s.path, s.first)); err != nil {
 		return err
 	}
 	s.first, s.offset = s.durable.seq+1, 0
-	return s.mend()
+	return s.reopenTruncated()
 }
 
-// head returns the durable position.
-func (s *spool) head() head {
-	return head{first: s.oldest, last: s.durable, file: s.first, offset: s.offset}
+// checkpoint returns the durable position.
+func (s *segmentWriter) head() checkpoint {
+	return checkpoint{first: s.oldest, last: s.durable, file: s.first, offset: s.offset}
 }
 
-func (s *spool) close() error {
+func (s *segmentWriter) close() error {
 	if s.file == nil {
 		return nil
 	}

@@ -79,7 +79,7 @@ func lastOf(name string, n int) (last []*Line, err error) {
 // Follow calls visit for each line after the number after as it is written, across
 // rotations. It returns nil when the context is done.
 func Follow(ctx context.Context, path string, after uint64, visit func(*Line) error) error {
-	w := &follower{path: path, seen: after, visit: visit}
+	w := &tailFollower{path: path, seen: after, visit: visit}
 	ticker := time.NewTicker(followEvery)
 	defer ticker.Stop()
 	for {
@@ -94,8 +94,8 @@ func Follow(ctx context.Context, path string, after uint64, visit func(*Line) er
 	}
 }
 
-// follower reads new lines of a log.
-type follower struct {
+// tailFollower reads new lines of a log.
+type tailFollower struct {
 	path  string
 	visit func(*Line) error
 	// seen is the number of the last visited line.
@@ -108,7 +108,7 @@ type follower struct {
 
 // look visits new lines. After a rotation it first reads the rotated file to its end,
 // then the later files.
-func (w *follower) look() error {
+func (w *tailFollower) look() error {
 	if w.file != nil {
 		if err := w.read(w.file); err != nil {
 			return err
@@ -125,7 +125,7 @@ func (w *follower) look() error {
 	if w.file, err = openKept(w.path); err != nil {
 		return err
 	}
-	old, err := asides(w.path)
+	old, err := listSegments(w.path)
 	if err != nil {
 		return err
 	}
@@ -133,7 +133,7 @@ func (w *follower) look() error {
 		if i+1 < len(old) && old[i+1].first <= w.seen+1 {
 			continue
 		}
-		if err := w.whole(a.path); err != nil {
+		if err := w.readRotated(a.path); err != nil {
 			return err
 		}
 	}
@@ -144,14 +144,14 @@ func (w *follower) look() error {
 	return w.read(w.file)
 }
 
-func (w *follower) isCurrent() bool {
+func (w *tailFollower) isCurrent() bool {
 	here, err := w.file.Stat()
 	there, thereErr := os.Stat(w.path)
 	return err == nil && thereErr == nil && os.SameFile(here, there)
 }
 
-// whole visits the new lines of a rotated file.
-func (w *follower) whole(name string) error {
+// readRotated visits the new lines of a rotated file.
+func (w *tailFollower) readRotated(name string) error {
 	file, err := openKept(name)
 	if file == nil {
 		return err
@@ -161,7 +161,7 @@ func (w *follower) whole(name string) error {
 }
 
 // read visits the complete lines after the offset.
-func (w *follower) read(file *os.File) error {
+func (w *tailFollower) read(file *os.File) error {
 	if _, err := file.Seek(w.offset, io.SeekStart); err != nil {
 		return err
 	}
@@ -187,7 +187,7 @@ func (w *follower) read(file *os.File) error {
 	}
 }
 
-func (w *follower) close() error {
+func (w *tailFollower) close() error {
 	if w.file == nil {
 		return nil
 	}
@@ -196,18 +196,18 @@ func (w *follower) close() error {
 	return err
 }
 
-// Unanswered calls visit for the last n approval requests without an answer, oldest
+// PendingApprovals calls visit for the last n approval requests without an answer, oldest
 // first. They include very recent ones. Memory use grows with the number of unanswered
 // requests.
-func Unanswered(path string, n int, visit func(*Line) error) error {
+func PendingApprovals(path string, n int, visit func(*Line) error) error {
 	open := map[string]*Line{} // by the root id of the call
 	if _, err := eachLine(path, "read", func(l *Line) error {
 		switch root := l.text("root_id"); l.text("approval", "state") {
-		case ApprovalAsked:
+		case ApprovalRequested:
 			if l.text("approval", "why") != AskedAgain {
 				open[root] = l
 			}
-		case ApprovalGiven, ApprovalRefused, ApprovalUnasked:
+		case ApprovalGranted, ApprovalDenied, ApprovalUnavailable:
 			delete(open, root)
 		}
 		return nil

@@ -14,7 +14,7 @@ func TestFollow_rotations(t *testing.T) {
 	const records = 100
 	ended := make(chan error)
 	var seen []uint64
-	w := &follower{path: path, visit: func(l *Line) error { seen = append(seen, l.Seq); return nil }}
+	w := &tailFollower{path: path, visit: func(l *Line) error { seen = append(seen, l.Seq); return nil }}
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
 		for ctx.Err() == nil {

@@ -131,16 +131,16 @@ const (
 	maxValueDepth = 6
 )
 
-// pen appends untrusted values as JSON. It redacts strings before truncating them,
-// because a truncated secret is not recognized. [encoder.cover] redacts the strings
+// valueEncoder appends untrusted values as JSON. It redacts strings before truncating them,
+// because a truncated secret is not recognized. [encoder.redactFrom] redacts the strings
 // that stay complete.
-type pen struct {
+type valueEncoder struct {
 	redactor redact.Redactor // nil redacts nothing
 }
 
-func (p pen) text(dst []byte, s string) []byte { return p.string(dst, s, maxText) }
+func (p valueEncoder) text(dst []byte, s string) []byte { return p.string(dst, s, maxText) }
 
-func (p pen) string(dst []byte, s string, most int) []byte {
+func (p valueEncoder) string(dst []byte, s string, most int) []byte {
 	if len(s) > most && p.redactor != nil {
 		s = p.redactor.Redact(s)
 	}
@@ -149,13 +149,13 @@ func (p pen) string(dst []byte, s string, most int) []byte {
 
 // object appends the members of a map sorted by name, up to offset end. Values of names
 // that look like secrets are masked.
-func (p pen) object(dst []byte, members map[string]any, depth, end int) []byte {
+func (p valueEncoder) object(dst []byte, members map[string]any, depth, end int) []byte {
 	return appendMembers(dst, members, end, func(dst []byte, value any) []byte { return p.value(dst, value, depth, end) })
 }
 
 // pairs appends a map of strings, with the values of names that look like secrets
 // masked.
-func (p pen) pairs(dst []byte, pairs map[string]string) []byte {
+func (p valueEncoder) pairs(dst []byte, pairs map[string]string) []byte {
 	return appendMembers(dst, pairs, math.MaxInt, p.text)
 }
 
@@ -182,11 +182,11 @@ func appendMembers[V any](dst []byte, members map[string]V, end int, appendOne f
 			dst = appendOne(dst, members[name])
 		}
 	}
-	return append(appendLeft(dst, left, '{'), '}')
+	return append(appendOmitted(dst, left, '{'), '}')
 }
 
 // value appends a decoded value. A value that JSON cannot represent becomes null.
-func (p pen) value(dst []byte, value any, depth, end int) []byte {
+func (p valueEncoder) value(dst []byte, value any, depth, end int) []byte {
 	switch value := value.(type) {
 	case string:
 		return p.text(dst, value)
@@ -227,7 +227,7 @@ func (p pen) value(dst []byte, value any, depth, end int) []byte {
 }
 
 // texts appends a list of strings, each truncated to [maxName] bytes.
-func (p pen) texts(dst []byte, texts []string) []byte {
+func (p valueEncoder) texts(dst []byte, texts []string) []byte {
 	return appendItems(dst, texts, math.MaxInt, func(dst []byte, text string) []byte { return p.string(dst, text, maxName) })
 }
 
@@ -235,7 +235,7 @@ func appendItems[V any](dst []byte, items []V, end int, appendOne func([]byte, V
 	dst = append(dst, '[')
 	for i, item := range items {
 		if i == maxMembers || len(dst) > end {
-			dst = appendLeft(dst, len(items)-i, '[')
+			dst = appendOmitted(dst, len(items)-i, '[')
 			break
 		}
 		dst = appendOne(comma(dst, '['), item)
@@ -243,8 +243,8 @@ func appendItems[V any](dst []byte, items []V, end int, appendOne func([]byte, V
 	return append(dst, ']')
 }
 
-// appendLeft appends the number of omitted members or items.
-func appendLeft(dst []byte, left int, open byte) []byte {
+// appendOmitted appends the number of omitted members or items.
+func appendOmitted(dst []byte, left int, open byte) []byte {
 	if left == 0 {
 		return dst
 	}

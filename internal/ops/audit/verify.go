@@ -59,12 +59,12 @@ func (v *verifier) run(path string) (err error) {
 
 // verifier checks the lines of a log in order.
 type verifier struct {
-	chain  *chain
+	chain  *hashChain
 	key    keyFile
 	report *Report
-	head   head
+	head   checkpoint
 	// last is the last authentic line, and strange the number of forged lines after it.
-	last    link
+	last    chainEntry
 	strange uint64
 }
 
@@ -114,7 +114,7 @@ func (v *verifier) line(path string, number int, line rawLine) {
 	if at.seq == v.key.last.seq && at.mac != v.key.last.mac {
 		v.report.add(path, number, "record %d differs from the record in the mark of the key", at.seq)
 	}
-	if name := ownEvent(line.text); name == gapEvent {
+	if name := ownEvent(line.text); name == eventGap {
 		v.report.add(path, number, "lines or the head were missing when the log was opened here")
 	}
 	if v.report.First == 0 {
@@ -125,7 +125,7 @@ func (v *verifier) line(path string, number int, line rawLine) {
 }
 
 // follows checks that an authentic line continues the chain.
-func (v *verifier) follows(path string, number int, at link, linked bool) {
+func (v *verifier) follows(path string, number int, at chainEntry, linked bool) {
 	if v.report.Records == 0 {
 		v.begins(path, number, at, linked)
 		return
@@ -141,7 +141,7 @@ func (v *verifier) follows(path string, number int, at link, linked bool) {
 	}
 }
 
-func (v *verifier) begins(path string, number int, at link, linked bool) {
+func (v *verifier) begins(path string, number int, at chainEntry, linked bool) {
 	oldest := max(v.head.first, 1)
 	switch {
 	case at.seq > oldest+v.strange && (v.head.first > 0 || v.strange > 0):

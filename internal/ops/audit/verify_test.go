@@ -136,7 +136,7 @@ func TestVerify_missingFile(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			path := written(t, 10, 2000)
-			old, err := asides(path)
+			old, err := listSegments(path)
 			if err != nil {
 				t.Fatal(err)
 			}

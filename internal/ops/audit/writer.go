@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	// headEvery is the maximum time until lines and the head that contains them are
+	// checkpointInterval is the maximum time until lines and the head that contains them are
 	// durable, in relaxed mode.
-	headEvery = time.Second
+	checkpointInterval = time.Second
 	// firstRetry and lastRetry bound the backoff after a failed write.
 	firstRetry = 50 * time.Millisecond
 	lastRetry  = 5 * time.Second
@@ -19,25 +19,25 @@ const (
 // writer is the state of the goroutine that writes.
 type writer struct {
 	log   *Log
-	spool *spool
+	spool *segmentWriter
 	// marks updates the mark of the key file; nil if the file is read-only.
 	marks *marker
 	// known is the last line that is durable in the head.
-	known link
+	known chainEntry
 	// retry is the time until the next attempt, 0 while the disk works.
 	retry time.Duration
 	// probe is the same in strict mode, where records do not wait for it. Without it, a
 	// strict log that refuses all calls would never recover.
 	probe time.Duration
-	// told is the number of lost records that events have reported; refused is the
+	// lastLogged is the number of lost records that events have reported; refused is the
 	// number of refused records not yet reported.
-	told, refused uint64
+	lastLogged, refused uint64
 	// armed is the duration of the running timer, or 0.
 	armed time.Duration
-	// neglected means that the last maintenance step failed.
-	neglected bool
-	// crowded is the size at which a failed rotation is retried.
-	crowded int64
+	// maintenanceFailing means that the last maintenance step failed.
+	maintenanceFailing bool
+	// queueFull is the size at which a failed rotation is retried.
+	queueFull int64
 }
 
 // begin records the events found by Open, and applies retention.
@@ -62,13 +62,13 @@ func (w *writer) begin(told []Event) error {
 	} else {
 		w.log.o.Logger.Warn("audit key is read-only", "file", keyPath(w.log.o.Path), "effect", "a log that is removed or rolled back together with its head is not detected")
 	}
-	w.upkeep(w.prune())
+	w.noteMaintenance(w.prune())
 	return nil
 }
 
 func (w *writer) run() {
 	defer close(w.log.done)
-	timer := time.NewTimer(headEvery)
+	timer := time.NewTimer(checkpointInterval)
 	timer.Stop()
 	defer timer.Stop()
 	var batch []*entry
@@ -77,7 +77,7 @@ func (w *writer) run() {
 		case <-w.log.wake:
 		case <-timer.C:
 			w.armed = 0
-			w.tend()
+			w.maintain()
 		}
 		if w.retry == 0 || len(w.spool.unsynced) < maxUnsynced {
 			clear(batch)
@@ -102,7 +102,7 @@ func (l *Log) isClosed() bool {
 func (w *writer) arm(timer *time.Timer) {
 	due := max(w.retry, w.probe)
 	if due == 0 && w.spool.last != w.known {
-		due = headEvery
+		due = checkpointInterval
 	}
 	if due > 0 && (w.armed == 0 || due < w.armed) {
 		timer.Reset(due)
@@ -110,8 +110,8 @@ func (w *writer) arm(timer *time.Timer) {
 	}
 }
 
-// tend runs the maintenance that is due.
-func (w *writer) tend() {
+// maintain runs the maintenance that is due.
+func (w *writer) maintain() {
 	if w.probe > 0 {
 		w.tellRefused()
 		w.commitStrict(nil)
@@ -120,24 +120,24 @@ func (w *writer) tend() {
 	err := w.sync()
 	w.report(err)
 	if err == nil {
-		w.upkeep(w.checkpoint())
+		w.noteMaintenance(w.checkpoint())
 	}
 }
 
-// upkeep handles the result of a maintenance step. It logs the first failure.
-func (w *writer) upkeep(err error) {
-	if err != nil && !w.neglected {
+// noteMaintenance handles the result of a maintenance step. It logs the first failure.
+func (w *writer) noteMaintenance(err error) {
+	if err != nil && !w.maintenanceFailing {
 		w.log.o.Logger.Warn("maintain audit log", "error", err)
 	}
-	w.neglected = err != nil
+	w.maintenanceFailing = err != nil
 }
 
 func (w *writer) commit(batch []*entry) {
 	if len(batch) == 0 {
 		return
 	}
-	w.makeRoom()
-	w.tellLost()
+	w.rotateIfLarge()
+	w.recordLost()
 	w.tellRefused()
 	for _, e := range batch {
 		w.spool.add(e.body)
@@ -165,7 +165,7 @@ func (w *writer) commit(batch []*entry) {
 func (w *writer) commitStrict(batch []*entry) {
 	err := w.sync()
 	if err != nil {
-		w.spool.drop()
+		w.spool.discard()
 		w.refused += uint64(len(batch))
 	} else {
 		w.log.counters.records.Add(uint64(len(batch)))
@@ -204,21 +204,21 @@ func (w *writer) report(err error) {
 	}
 }
 
-// tellLost adds an event for newly dropped records.
-func (w *writer) tellLost() {
+// recordLost adds an event for newly dropped records.
+func (w *writer) recordLost() {
 	lost := w.log.counters.lost.Load()
-	if lost == w.told || w.retry > 0 {
+	if lost == w.lastLogged || w.retry > 0 {
 		return
 	}
-	w.tell(lostEvent, map[string]string{"records": strconv.FormatUint(lost-w.told, 10)})
-	w.told = lost
+	w.tell(eventLost, map[string]string{"records": strconv.FormatUint(lost-w.lastLogged, 10)})
+	w.lastLogged = lost
 }
 
 // tellRefused adds an event for newly refused records. It counts as reported once it is
 // durable.
 func (w *writer) tellRefused() {
 	if w.refused > 0 {
-		w.tell(refusedEvent, map[string]string{"records": strconv.FormatUint(w.refused, 10)})
+		w.tell(eventRejected, map[string]string{"records": strconv.FormatUint(w.refused, 10)})
 	}
 }
 
@@ -228,22 +228,22 @@ func (w *writer) tell(name string, attributes map[string]string) {
 	w.spool.add(e.body)
 }
 
-// makeRoom rotates a large file. If that fails, the log continues in the same file and
+// rotateIfLarge rotates a large file. If that fails, the log continues in the same file and
 // retries when the file has grown.
-func (w *writer) makeRoom() {
+func (w *writer) rotateIfLarge() {
 	size := w.spool.size()
-	if w.retry > 0 || size < max(w.log.o.MaxSize, w.crowded) {
+	if w.retry > 0 || size < max(w.log.o.MaxSize, w.queueFull) {
 		return
 	}
-	w.crowded = 0
+	w.queueFull = 0
 	err := w.spool.rotate()
 	if err == nil {
 		err = errors.Join(w.checkpoint(), w.prune())
 	}
 	if err != nil {
-		w.crowded = w.spool.size() + w.log.o.MaxSize/8 + 1
+		w.queueFull = w.spool.size() + w.log.o.MaxSize/8 + 1
 	}
-	w.upkeep(err)
+	w.noteMaintenance(err)
 }
 
 // checkpoint writes the head with the durable position, and then the mark of the key.
@@ -268,10 +268,10 @@ func (w *writer) end() error {
 	err := w.sync()
 	if err != nil {
 		w.log.counters.lost.Add(w.spool.last.seq - w.spool.durable.seq)
-		w.spool.drop()
+		w.spool.discard()
 		// Cut off partly written lines now, so that they are not torn at the next
 		// start.
-		err = errors.Join(err, w.spool.mend())
+		err = errors.Join(err, w.spool.reopenTruncated())
 	} else {
 		err = w.checkpoint()
 	}
@@ -281,7 +281,7 @@ func (w *writer) end() error {
 // prune removes files beyond the retention. It updates the head before the first
 // removal, so that no removed file counts as missing.
 func (w *writer) prune() error {
-	old, err := asides(w.log.o.Path)
+	old, err := listSegments(w.log.o.Path)
 	if err != nil {
 		return err
 	}
@@ -305,7 +305,7 @@ func (w *writer) prune() error {
 }
 
 // surplus returns the number of files beyond the retention, counted from the oldest.
-func (w *writer) surplus(old []aside) int {
+func (w *writer) surplus(old []segment) int {
 	keep := w.log.o.Keep
 	gone := max(0, len(old)-keep.Files)
 	var total int64

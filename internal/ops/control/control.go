@@ -42,34 +42,34 @@ import (
 // Version is the protocol version. Client and server must have the same one.
 const Version = 1
 
-// Verb is the action of a request.
-type Verb string
+// Action is the action of a request.
+type Action string
 
 const (
 	// Status returns the state of the server.
-	Status Verb = "status"
+	Status Action = "status"
 	// Reload loads all files again and returns the result.
-	Reload Verb = "reload"
+	Reload Action = "reload"
 	// Tokens lists the stored OAuth tokens.
-	Tokens Verb = "tokens"
+	Tokens Action = "tokens"
 	// DropTokens drops some of them and returns their list.
-	DropTokens Verb = "drop_tokens"
+	DropTokens Action = "drop_tokens"
 )
 
 // verbs lists all actions.
-var verbs = [...]Verb{Status, Reload, Tokens, DropTokens}
+var verbs = [...]Action{Status, Reload, Tokens, DropTokens}
 
 // Request is a request to a server.
 type Request struct {
-	Do Verb `json:"do"`
+	Action Action `json:"do"`
 	// Color allows terminal colors in text for people.
 	Color bool `json:"color,omitempty"`
-	Which
+	TokenFilter
 }
 
-// Which selects tokens. Empty fields match any token. DropTokens requires a secret or a
+// TokenFilter selects tokens. Empty fields match any token. DropTokens requires a secret or a
 // principal.
-type Which struct {
+type TokenFilter struct {
 	Secret    string `json:"secret,omitempty"`
 	Principal string `json:"principal,omitempty"`
 	Kind      string `json:"kind,omitempty"`
@@ -82,14 +82,14 @@ const (
 	maxAnswer  = 64 << 20
 )
 
-// asked is the wire format of a request.
-type asked struct {
+// wireRequest is the wire format of a request.
+type wireRequest struct {
 	Control int `json:"control"`
 	Request
 }
 
-// told is the wire format of a response: a result or an error.
-type told struct {
+// wireResponse is the wire format of a response: a result or an error.
+type wireResponse struct {
 	Control int             `json:"control"`
 	Error   string          `json:"error,omitempty"`
 	Result  json.RawMessage `json:"result,omitempty"`
@@ -97,16 +97,16 @@ type told struct {
 
 // parseRequest parses a request. The error goes to the client.
 func parseRequest(line []byte) (Request, error) {
-	var r asked
+	var r wireRequest
 	if err := decode(line, jsonguard.Limits{Bytes: maxRequest, Depth: 4, Tokens: 64}, &r); err != nil {
 		return Request{}, fmt.Errorf("read request: %w", err)
 	}
 	switch {
 	case r.Control != Version:
 		return Request{}, fmt.Errorf("this server speaks version %d of the control protocol; use the same mcpd as the server", Version)
-	case !slices.Contains(verbs[:], r.Do):
+	case !slices.Contains(verbs[:], r.Action):
 		return Request{}, errors.New("unknown request; use status, reload, tokens or drop_tokens")
-	case r.Do == DropTokens && r.Secret == "" && r.Principal == "":
+	case r.Action == DropTokens && r.Secret == "" && r.Principal == "":
 		return Request{}, errors.New("drop_tokens needs a secret or a principal")
 	}
 	return r.Request, nil
@@ -114,7 +114,7 @@ func parseRequest(line []byte) (Request, error) {
 
 // parseAnswer decodes a response. It returns the error of the server, if any.
 func parseAnswer(line []byte, into any) error {
-	var a told
+	var a wireResponse
 	if err := decode(line, jsonguard.Limits{Bytes: maxAnswer, Depth: 64, Tokens: 1_000_000}, &a); err != nil {
 		return fmt.Errorf("decode response: %w", err)
 	}
@@ -131,7 +131,7 @@ func parseAnswer(line []byte, into any) error {
 }
 
 func encodeAnswer(result any, err error) []byte {
-	a := told{Control: Version}
+	a := wireResponse{Control: Version}
 	if err == nil {
 		a.Result, err = json.Marshal(result)
 	}
@@ -152,13 +152,13 @@ func decode(line []byte, limits jsonguard.Limits, into any) error {
 	return json.Unmarshal(line, into)
 }
 
-// ErrNobody is the error for a socket without a server.
-var ErrNobody = errors.New("no server answers there")
+// ErrNoServer is the error for a socket without a server.
+var ErrNoServer = errors.New("no server answers there")
 
-// Ask sends a request to the server at the socket path and decodes the result into
-// into, a pointer. It stops when ctx is done. The error is [ErrNobody] if the socket
+// Do sends a request to the server at the socket path and decodes the result into
+// into, a pointer. It stops when ctx is done. The error is [ErrNoServer] if the socket
 // does not exist or no server listens on it.
-func Ask(ctx context.Context, path string, r Request, into any) error {
+func Do(ctx context.Context, path string, r Request, into any) error {
 	if err := ask(ctx, path, r, into); err != nil {
 		return fmt.Errorf("ask the server at %s: %w", path, err)
 	}
@@ -168,14 +168,14 @@ func Ask(ctx context.Context, path string, r Request, into any) error {
 func ask(ctx context.Context, path string, r Request, into any) error {
 	conn, err := dial(ctx, path)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ENOTDIR) {
-		return ErrNobody
+		return ErrNoServer
 	}
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Now()) })()
-	line, err := json.Marshal(asked{Control: Version, Request: r})
+	line, err := json.Marshal(wireRequest{Control: Version, Request: r})
 	if err != nil {
 		return err
 	}
@@ -199,10 +199,10 @@ func dial(ctx context.Context, path string) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := enter(path)
+	p, err := openSocketDir(path)
 	if err != nil {
 		return nil, err
 	}
 	conn, err := new(net.Dialer).DialContext(ctx, "unix", p.short)
-	return conn, errors.Join(err, p.leave())
+	return conn, errors.Join(err, p.close())
 }

@@ -29,7 +29,7 @@ func newPath(t *testing.T) string {
 }
 
 // serving runs a server on a socket until stop is called or the test ends.
-func serving(t *testing.T, path string, answer Answer) (stop func()) {
+func serving(t *testing.T, path string, answer Handler) (stop func()) {
 	t.Helper()
 	s, err := Listen(path)
 	if err != nil {
@@ -58,17 +58,17 @@ func echo(_ context.Context, r Request) (any, error) { return r, nil }
 func TestAsk_answersAndErrors(t *testing.T) {
 	path := newPath(t)
 	serving(t, path, func(ctx context.Context, r Request) (any, error) {
-		if r.Do == Reload {
+		if r.Action == Reload {
 			return nil, errors.New("the server is shutting down")
 		}
 		return echo(ctx, r)
 	})
 	var got Request
-	want := Request{Do: Status, Color: true}
-	if err := Ask(t.Context(), path, want, &got); err != nil || got != want {
+	want := Request{Action: Status, Color: true}
+	if err := Do(t.Context(), path, want, &got); err != nil || got != want {
 		t.Errorf("the server got %+v, %v, want %+v", got, err, want)
 	}
-	err := Ask(t.Context(), path, Request{Do: Reload}, &got)
+	err := Do(t.Context(), path, Request{Action: Reload}, &got)
 	if want := "ask the server at " + path + ": the server is shutting down"; err == nil || err.Error() != want {
 		t.Errorf("got error %v, want %s", err, want)
 	}
@@ -95,11 +95,11 @@ func TestListen_staleSocket(t *testing.T) {
 	}
 	dead.SetUnlinkOnClose(false)
 	_ = dead.Close()
-	if err := Ask(t.Context(), path, Request{Do: Status}, &Request{}); !errors.Is(err, ErrNobody) {
-		t.Errorf("before: %v, want %v", err, ErrNobody)
+	if err := Do(t.Context(), path, Request{Action: Status}, &Request{}); !errors.Is(err, ErrNoServer) {
+		t.Errorf("before: %v, want %v", err, ErrNoServer)
 	}
 	serving(t, path, echo)
-	if err := Ask(t.Context(), path, Request{Do: Status}, &Request{}); err != nil {
+	if err := Do(t.Context(), path, Request{Action: Status}, &Request{}); err != nil {
 		t.Error(err)
 	}
 }
@@ -114,7 +114,7 @@ func TestListen_socketInUse(t *testing.T) {
 	if want := fmt.Sprintf("process %d has this socket", os.Getpid()); runtime.GOOS == "linux" && !strings.Contains(err.Error(), want) {
 		t.Errorf("got error %v, want %s", err, want)
 	}
-	if err := Ask(t.Context(), path, Request{Do: Status}, &Request{}); err != nil {
+	if err := Do(t.Context(), path, Request{Action: Status}, &Request{}); err != nil {
 		t.Errorf("the first server lost its socket: %v", err)
 	}
 }
@@ -122,8 +122,8 @@ func TestListen_socketInUse(t *testing.T) {
 func TestAsk_noServer(t *testing.T) {
 	path := newPath(t)
 	for _, nowhere := range []string{path, filepath.Join(path, "deeper")} {
-		if err := Ask(t.Context(), nowhere, Request{Do: Status}, &Request{}); !errors.Is(err, ErrNobody) {
-			t.Errorf("%s: %v, want %v", nowhere, err, ErrNobody)
+		if err := Do(t.Context(), nowhere, Request{Action: Status}, &Request{}); !errors.Is(err, ErrNoServer) {
+			t.Errorf("%s: %v, want %v", nowhere, err, ErrNoServer)
 		}
 	}
 }
@@ -210,10 +210,10 @@ func TestServer_maxConnections(t *testing.T) {
 	})
 	answered := make(chan error, maxConnections)
 	for range maxConnections {
-		go func() { answered <- Ask(context.Background(), path, Request{Do: Status}, &Request{}) }()
+		go func() { answered <- Do(context.Background(), path, Request{Action: Status}, &Request{}) }()
 		<-begun
 	}
-	if err := Ask(t.Context(), path, Request{Do: Status}, &Request{}); err == nil {
+	if err := Do(t.Context(), path, Request{Action: Status}, &Request{}); err == nil {
 		t.Error("a connection beyond the limit got a response")
 	}
 	close(end)
@@ -233,7 +233,7 @@ func TestServer_closeDuringRequest(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if err := Ask(t.Context(), path, Request{Do: Status}, &Request{}); err != nil { // the previous connection is accepted by now
+	if err := Do(t.Context(), path, Request{Action: Status}, &Request{}); err != nil { // the previous connection is accepted by now
 		t.Fatal(err)
 	}
 	stop()
@@ -257,7 +257,7 @@ func TestAsk_timeout(t *testing.T) {
 		<-begun
 		cancel(patience)
 	}()
-	if err := Ask(ctx, path, Request{Do: Reload}, &Request{}); !errors.Is(err, patience) {
+	if err := Do(ctx, path, Request{Action: Reload}, &Request{}); !errors.Is(err, patience) {
 		t.Errorf("got error %v, want %v", err, patience)
 	}
 }

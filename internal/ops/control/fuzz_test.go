@@ -20,10 +20,10 @@ func FuzzRequests(f *testing.F) {
 			}
 			return
 		}
-		if r.Do != Status && r.Do != Reload && r.Do != Tokens && (r.Do != DropTokens || r.Secret+r.Principal == "") {
+		if r.Action != Status && r.Action != Reload && r.Action != Tokens && (r.Action != DropTokens || r.Secret+r.Principal == "") {
 			t.Errorf("%q parsed as %+v", line, r)
 		}
-		again, err := json.Marshal(asked{Control: Version, Request: r})
+		again, err := json.Marshal(wireRequest{Control: Version, Request: r})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,7 +14,7 @@ import (
 func TestListen_longPath(t *testing.T) {
 	path := filepath.Join(filepath.Dir(newPath(t)), strings.Repeat("long/", 40), "s")
 	serving(t, path, echo)
-	if err := Ask(t.Context(), path, Request{Do: Status}, &Request{}); err != nil {
+	if err := Do(t.Context(), path, Request{Action: Status}, &Request{}); err != nil {
 		t.Error(err)
 	}
 }
@@ -23,8 +23,8 @@ func TestListen_longPath(t *testing.T) {
 // user.
 func TestServer_otherUser(t *testing.T) {
 	if path := os.Getenv("MCPD_TEST_CONTROL"); path != "" {
-		err := Ask(t.Context(), path, Request{Do: Status}, &Request{})
-		if err == nil || errors.Is(err, ErrNobody) || !strings.Contains(err.Error(), "does not answer this user") {
+		err := Do(t.Context(), path, Request{Action: Status}, &Request{})
+		if err == nil || errors.Is(err, ErrNoServer) || !strings.Contains(err.Error(), "does not answer this user") {
 			t.Fatalf("got error %v", err)
 		}
 		return

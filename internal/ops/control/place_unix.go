@@ -12,16 +12,16 @@ import (
 	"syscall"
 )
 
-// place is the location of a socket. On Linux the path of a socket has at most 107
+// socketDir is the location of a socket. On Linux the path of a socket has at most 107
 // bytes (unix(7)), which directories of users may exceed; a path through the open
 // directory is short.
-type place struct {
+type socketDir struct {
 	short  string
 	folder *os.File
 }
 
-// enter opens the directory of an absolute path.
-func enter(path string) (*place, error) {
+// openSocketDir opens the directory of an absolute path.
+func openSocketDir(path string) (*socketDir, error) {
 	folder, err := os.Open(filepath.Dir(path))
 	if err != nil {
 		return nil, err
@@ -30,11 +30,11 @@ func enter(path string) (*place, error) {
 	if runtime.GOOS == "linux" {
 		short = fmt.Sprintf("/proc/self/fd/%d/%s", folder.Fd(), filepath.Base(path))
 	}
-	return &place{short: short, folder: folder}, nil
+	return &socketDir{short: short, folder: folder}, nil
 }
 
-// leave closes the directory. Further calls do nothing.
-func (p *place) leave() error {
+// close closes the directory. Further calls do nothing.
+func (p *socketDir) close() error {
 	err := p.folder.Close()
 	if errors.Is(err, fs.ErrClosed) {
 		return nil
@@ -44,7 +44,7 @@ func (p *place) leave() error {
 
 // lock serializes the creation of sockets in this directory: two processes that find a
 // stale socket would both replace it.
-func (p *place) lock() (unlock func(), err error) {
+func (p *socketDir) lock() (unlock func(), err error) {
 	fd := int(p.folder.Fd())
 	if err := syscall.Flock(fd, syscall.LOCK_EX); err != nil {
 		return nil, fmt.Errorf("lock directory: %w", err)

@@ -18,23 +18,23 @@ import (
 )
 
 const (
-	// requestTime is the timeout to receive a request and to send a response.
-	requestTime = 5 * time.Second
+	// ioTimeout is the timeout to receive a request and to send a response.
+	ioTimeout = 5 * time.Second
 	// maxConnections is the maximum number of connections; further ones are closed.
 	maxConnections = 16
-	// pause is the delay after a failed accept.
-	pause = 100 * time.Millisecond
+	// acceptBackoff is the delay after a failed accept.
+	acceptBackoff = 100 * time.Millisecond
 )
 
-// Answer handles a request. Its result is encoded as JSON. An error is sent to the
+// Handler handles a request. Its result is encoded as JSON. An error is sent to the
 // client and must contain only what the user of the server may know.
-type Answer func(ctx context.Context, r Request) (result any, err error)
+type Handler func(ctx context.Context, r Request) (result any, err error)
 
 // Server is the server end of a control socket. It must be closed with [Server.Close].
 type Server struct {
 	// fixed at creation
 	listener net.Listener
-	place    *place
+	place    *socketDir
 	room     chan struct{}
 }
 
@@ -65,19 +65,19 @@ func listen(path string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := enter(path)
+	p, err := openSocketDir(path)
 	if err != nil {
 		return nil, err
 	}
 	l, err := p.listen()
 	if err != nil {
-		return nil, errors.Join(err, p.leave())
+		return nil, errors.Join(err, p.close())
 	}
 	return &Server{listener: l, place: p, room: make(chan struct{}, maxConnections)}, nil
 }
 
 // listen creates the socket while no other process creates one in this directory.
-func (p *place) listen() (net.Listener, error) {
+func (p *socketDir) listen() (net.Listener, error) {
 	unlock, err := p.lock()
 	if err != nil {
 		return nil, err
@@ -85,14 +85,14 @@ func (p *place) listen() (net.Listener, error) {
 	defer unlock()
 	l, err := httpguard.ListenSocket(p.short, httpguard.SocketModeOwner)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("%s has this socket; stop it, or choose another socket with --control: %w", holder(p.short), syscall.EADDRINUSE)
+		return nil, fmt.Errorf("%s has this socket; stop it, or choose another socket with --control: %w", ownerProcess(p.short), syscall.EADDRINUSE)
 	}
 	return l, err
 }
 
-// holder describes the process that answers on a socket.
-func holder(short string) string {
-	conn, err := net.DialTimeout("unix", short, requestTime)
+// ownerProcess describes the process that answers on a socket.
+func ownerProcess(short string) string {
+	conn, err := net.DialTimeout("unix", short, ioTimeout)
 	if err != nil {
 		return "another process"
 	}
@@ -104,7 +104,7 @@ func holder(short string) string {
 }
 
 // Serve answers requests until ctx is done, and returns after the last response.
-func (s *Server) Serve(ctx context.Context, answer Answer) {
+func (s *Server) Serve(ctx context.Context, answer Handler) {
 	var busy sync.WaitGroup
 	defer busy.Wait()
 	defer context.AfterFunc(ctx, func() { _ = s.listener.Close() })()
@@ -116,7 +116,7 @@ func (s *Server) Serve(ctx context.Context, answer Answer) {
 		case err != nil: // the process is out of descriptors
 			select {
 			case <-ctx.Done():
-			case <-time.After(pause):
+			case <-time.After(acceptBackoff):
 			}
 		case !s.admits(conn):
 			_ = conn.Close()
@@ -144,20 +144,20 @@ func (s *Server) admits(conn net.Conn) bool {
 }
 
 // serve answers the request of one connection. A disconnect is not an error.
-func serve(ctx context.Context, conn net.Conn, answer Answer) {
+func serve(ctx context.Context, conn net.Conn, answer Handler) {
 	defer conn.Close()
-	_ = conn.SetReadDeadline(time.Now().Add(requestTime))
+	_ = conn.SetReadDeadline(time.Now().Add(ioTimeout))
 	waited := context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Now()) })
 	line, err := bufio.NewReader(io.LimitReader(conn, maxRequest)).ReadBytes('\n')
 	waited()
 	var r Request
 	var result any
 	if err != nil {
-		err = fmt.Errorf("a request must be a line of at most %d bytes within %s", maxRequest, requestTime)
+		err = fmt.Errorf("a request must be a line of at most %d bytes within %s", maxRequest, ioTimeout)
 	} else if r, err = parseRequest(line); err == nil {
 		result, err = answer(ctx, r)
 	}
-	_ = conn.SetWriteDeadline(time.Now().Add(requestTime))
+	_ = conn.SetWriteDeadline(time.Now().Add(ioTimeout))
 	_, _ = conn.Write(encodeAnswer(result, err))
 }
 
@@ -167,5 +167,5 @@ func (s *Server) Close() error {
 	if errors.Is(err, net.ErrClosed) {
 		err = nil
 	}
-	return errors.Join(err, s.place.leave())
+	return errors.Join(err, s.place.close())
 }

@@ -30,8 +30,8 @@ const maxNamed = 100
 
 // Replay compares calls. It is not safe for concurrent use.
 type Replay struct {
-	// Judge evaluates a call with the current policies.
-	Judge func(context.Context, pipeline.HypotheticalCall) (pipeline.Explanation, error)
+	// Evaluate evaluates a call with the current policies.
+	Evaluate func(context.Context, pipeline.HypotheticalCall) (pipeline.Explanation, error)
 	// Counts is the result so far.
 	Counts Counts
 }
@@ -42,10 +42,10 @@ type Counts struct {
 	Calls     int `json:"calls"`
 	Different int `json:"different"`
 	Same      int `json:"same"`
-	// OtherPolicy counts the Same calls that another policy denies.
-	OtherPolicy int `json:"same_by_another_policy"`
-	Unknown     int `json:"unknown"`
-	Gone        int `json:"gone"`
+	// DifferentPolicy counts the Same calls that another policy denies.
+	DifferentPolicy int `json:"same_by_another_policy"`
+	Unknown         int `json:"unknown"`
+	Missing         int `json:"gone"`
 	// Strange counts the lines of the log that are not records. The caller sets it.
 	Strange int `json:"no_records"`
 	// Reasons counts the unknown calls by reason, and Names the Gone calls by name.
@@ -54,18 +54,18 @@ type Counts struct {
 	Names   map[string]int `json:"gone_names"`
 }
 
-// Change is a call that would be decided differently.
-type Change struct {
-	Call      *audit.Call
-	Then, Now Decision
+// DecisionChange is a call that would be decided differently.
+type DecisionChange struct {
+	Call              *audit.Call
+	Recorded, Current PolicyOutcome
 }
 
 // Compare compares one call, and returns nil unless the decision differs. If the record
 // has a template URI and its values, Compare sets c.URI to the expanded URI.
-func (r *Replay) Compare(ctx context.Context, c *audit.Call) (*Change, error) {
+func (r *Replay) Compare(ctx context.Context, c *audit.Call) (*DecisionChange, error) {
 	r.Counts.Calls++
-	before, unknown := then(c)
-	of, lacks := caseOf(c)
+	before, unknown := recordedDecision(c)
+	of, lacks := hypotheticalFrom(c)
 	if lacks != "" {
 		return nil, r.unknown(lacks)
 	}
@@ -75,28 +75,28 @@ func (r *Replay) Compare(ctx context.Context, c *audit.Call) (*Change, error) {
 	if of.Request.Kind == call.Resources {
 		c.URI = of.Request.Name // expanded, if the record has the values
 	}
-	e, err := r.Judge(ctx, of)
+	e, err := r.Evaluate(ctx, of)
 	if err != nil {
 		return nil, err
 	}
 	if !e.Found {
-		r.Counts.Gone++
+		r.Counts.Missing++
 		count(&r.Counts.Names, c.Name)
 		return nil, nil
 	}
 	now := decisionOf(&e, c, before)
 	if unknown == "" || now.Verdict == pipeline.VerdictDenied && c.Outcome == audit.OutcomeInputRequired {
-		unknown = doubt(c, before, now, &e)
+		unknown = incomparableReason(c, before, now, &e)
 	}
 	switch {
 	case unknown != "":
 		return nil, r.unknown(unknown)
 	case before.Verdict != now.Verdict && !unapproved(before, now, &e):
 		r.Counts.Different++
-		return &Change{c, before, now}, nil
+		return &DecisionChange{c, before, now}, nil
 	}
 	if before.Verdict == pipeline.VerdictDenied && (before.By != now.By || before.ByDefault != now.ByDefault) {
-		r.Counts.OtherPolicy++
+		r.Counts.DifferentPolicy++
 	}
 	r.Counts.Same++
 	return nil, nil
@@ -122,10 +122,10 @@ func count(names *map[string]int, name string) {
 
 // decisionOf returns the current decision. The result of a call matters only if the
 // call succeeded, or was possibly denied by a policy over results.
-func decisionOf(e *pipeline.Explanation, c *audit.Call, before Decision) Decision {
-	d := Decision{Verdict: e.Verdict, ByDefault: e.DeniedByDefault}
+func decisionOf(e *pipeline.Explanation, c *audit.Call, before PolicyOutcome) PolicyOutcome {
+	d := PolicyOutcome{Verdict: e.Verdict, ByDefault: e.DeniedByDefault}
 	judged := c.Outcome == audit.OutcomeOK || before.Verdict == pipeline.VerdictDenied && !denies(e, before.By, false)
-	approved := c.Approval != nil && c.Approval.State == audit.ApprovalGiven // assume the same answer today
+	approved := c.Approval != nil && c.Approval.State == audit.ApprovalGranted // assume the same answer today
 	switch {
 	case d.Verdict == pipeline.VerdictAllowed && judged && e.ResultVerdict != "",
 		d.Verdict == pipeline.VerdictNeedsApproval && judged && approved && (e.ResultVerdict == pipeline.VerdictDenied || e.ResultVerdict == pipeline.VerdictUnknown):
@@ -150,18 +150,18 @@ func denies(e *pipeline.Explanation, name string, onResult bool) bool {
 
 // unapproved reports whether a call was denied because it lacked the approval that it
 // needs now.
-func unapproved(before, now Decision, e *pipeline.Explanation) bool {
+func unapproved(before, now PolicyOutcome, e *pipeline.Explanation) bool {
 	return before.Verdict == pipeline.VerdictDenied && now.Verdict == pipeline.VerdictNeedsApproval && slices.ContainsFunc(e.Rulings, func(r pipeline.Ruling) bool {
 		return r.Policy.Name == before.By && r.Evaluated && r.Decision.Outcome == policylang.Consent
 	})
 }
 
-// doubt returns the reason why two decisions cannot be compared, or "".
-func doubt(c *audit.Call, before, now Decision, e *pipeline.Explanation) string {
+// incomparableReason returns the reason why two decisions cannot be compared, or "".
+func incomparableReason(c *audit.Call, before, now PolicyOutcome, e *pipeline.Explanation) string {
 	limit := before.By != "" && slices.Contains(e.Limits, before.By) && !denies(e, before.By, false) && !denies(e, before.By, true)
 	switch {
 	case now.Verdict == pipeline.VerdictUnknown:
-		return lacking(e)
+		return missingFacts(e)
 	case before.By == pipeline.DeniedByGo && !denies(e, pipeline.DeniedByGo, false):
 		return "it was denied by Go policies of a program, and mcpd has none"
 	case limit:
@@ -176,8 +176,8 @@ func doubt(c *audit.Call, before, now Decision, e *pipeline.Explanation) string 
 	return ""
 }
 
-// lacking names the facts that a decision needs and the record lacks.
-func lacking(e *pipeline.Explanation) string {
+// missingFacts names the facts that a decision needs and the record lacks.
+func missingFacts(e *pipeline.Explanation) string {
 	for _, r := range e.Rulings {
 		if !r.Evaluated || !r.IsUnknown() {
 			continue
@@ -191,8 +191,8 @@ func lacking(e *pipeline.Explanation) string {
 	return "its policies read facts that the record lacks"
 }
 
-// Decision is the outcome of a call as far as policies matter.
-type Decision struct {
+// PolicyOutcome is the outcome of a call as far as policies matter.
+type PolicyOutcome struct {
 	Verdict pipeline.Verdict
 	// By is the name of the deciding policy, if any. ByDefault means that no policy
 	// allowed the call and the default is to deny.
@@ -203,7 +203,7 @@ type Decision struct {
 }
 
 // String returns the decision in words.
-func (d Decision) String() string {
+func (d PolicyOutcome) String() string {
 	switch {
 	case d.ByDefault:
 		return string(d.Verdict) + " by default"
@@ -213,58 +213,58 @@ func (d Decision) String() string {
 	return cmp.Or(words[d.Verdict], string(d.Verdict))
 }
 
-// asked is the verdict of a call that asked its user for input.
-const asked pipeline.Verdict = "asked"
+// verdictAsked is the verdict of a call that asked its user for input.
+const verdictAsked pipeline.Verdict = "asked"
 
 // words describes the verdicts.
-var words = map[pipeline.Verdict]string{pipeline.VerdictDenied: "denied", pipeline.VerdictNeedsApproval: "held for approval", asked: "allowed to ask its user"}
+var words = map[pipeline.Verdict]string{pipeline.VerdictDenied: "denied", pipeline.VerdictNeedsApproval: "held for approval", verdictAsked: "allowed to ask its user"}
 
-// then returns the recorded decision, or the reason why the record lacks it.
-func then(c *audit.Call) (d Decision, unknown string) {
-	if d, told := held(c); told {
+// recordedDecision returns the recorded decision, or the reason why the record lacks it.
+func recordedDecision(c *audit.Call) (d PolicyOutcome, unknown string) {
+	if d, told := decisionFromApproval(c); told {
 		return d, ""
 	}
 	switch {
 	case c.Outcome == audit.OutcomeInputRequired:
-		return Decision{Verdict: asked}, "the record does not say if it waited for an approval"
+		return PolicyOutcome{Verdict: verdictAsked}, "the record does not say if it waited for an approval"
 	case c.Declined:
 		return d, "the server declined it, possibly before all policies were evaluated"
 	case c.Outcome == audit.OutcomeOK, c.Limited, c.Outcome == string(call.Timeout):
-		return Decision{Verdict: pipeline.VerdictAllowed}, ""
+		return PolicyOutcome{Verdict: pipeline.VerdictAllowed}, ""
 	case c.Outcome == string(call.ExecutionError):
-		return Decision{Verdict: pipeline.VerdictAllowed}, ""
+		return PolicyOutcome{Verdict: pipeline.VerdictAllowed}, ""
 	case c.DeniedBy == pipeline.DeniedByDefault:
-		return Decision{Verdict: pipeline.VerdictDenied, ByDefault: true}, ""
+		return PolicyOutcome{Verdict: pipeline.VerdictDenied, ByDefault: true}, ""
 	case c.DeniedBy != "":
-		return Decision{Verdict: pipeline.VerdictDenied, By: c.DeniedBy}, ""
+		return PolicyOutcome{Verdict: pipeline.VerdictDenied, By: c.DeniedBy}, ""
 	case c.Outcome == string(call.PolicyDenied) && c.Message == pipeline.NoAllowRule:
-		return Decision{Verdict: pipeline.VerdictDenied, ByDefault: true}, ""
+		return PolicyOutcome{Verdict: pipeline.VerdictDenied, ByDefault: true}, ""
 	case c.Outcome == string(call.InvalidInput):
-		return Decision{Verdict: pipeline.VerdictRejected}, ""
+		return PolicyOutcome{Verdict: pipeline.VerdictRejected}, ""
 	case c.Outcome == string(call.ToolNotFound):
 		return d, "its name was unknown"
 	}
 	return d, "the record does not say what denied it"
 }
 
-// held returns the recorded decision of a call with an approval record, unless a policy
+// decisionFromApproval returns the recorded decision of a call with an approval record, unless a policy
 // denied it afterwards. Whatever the answer was, policies either held the call or no
 // longer required approval.
-func held(c *audit.Call) (d Decision, told bool) {
+func decisionFromApproval(c *audit.Call) (d PolicyOutcome, told bool) {
 	a := c.Approval
 	switch {
 	case a == nil,
 		a.State == audit.ApprovalNone && c.Outcome != audit.OutcomeInputRequired,
-		a.State == audit.ApprovalGiven && (c.DeniedBy != "" || c.Outcome == string(call.PolicyDenied)):
+		a.State == audit.ApprovalGranted && (c.DeniedBy != "" || c.Outcome == string(call.PolicyDenied)):
 		return d, false
 	case len(a.Policies) == 0:
-		return Decision{Verdict: pipeline.VerdictAllowed}, true
+		return PolicyOutcome{Verdict: pipeline.VerdictAllowed}, true
 	}
-	return Decision{Verdict: pipeline.VerdictNeedsApproval, By: a.Policies[0]}, true
+	return PolicyOutcome{Verdict: pipeline.VerdictNeedsApproval, By: a.Policies[0]}, true
 }
 
-// caseOf returns the hypothetical call for a record, or the reason why there is none.
-func caseOf(c *audit.Call) (of pipeline.HypotheticalCall, unknown string) {
+// hypotheticalFrom returns the hypothetical call for a record, or the reason why there is none.
+func hypotheticalFrom(c *audit.Call) (of pipeline.HypotheticalCall, unknown string) {
 	of = pipeline.HypotheticalCall{
 		Request: call.Request{Name: c.Name, Arguments: c.Values, Caller: c.Caller, Via: call.Via(c.Via)},
 		Time:    c.Began, ID: c.Call, Depth: c.Depth,

@@ -4,5 +4,5 @@ package systemd
 
 import "time"
 
-// elapsed returns 0: systemd exists only on Linux.
+// monotonicNow returns 0: systemd exists only on Linux.
 func elapsed() (time.Duration, error) { return 0, nil }

@@ -1,7 +1,7 @@
 // Package systemd notifies the service manager with sd_notify(3): the service is ready,
 // reloads, stops, or is alive.
 //
-// A [Notifier] sends the messages. A [Pulse] sends watchdog messages while a check
+// A [Notifier] sends the messages. A [Watchdog] sends watchdog messages while a check
 // succeeds. Both are created from [Variables], the environment of the service manager.
 // Without them, nothing is sent.
 //
@@ -23,16 +23,16 @@ import (
 	"time"
 )
 
-// Variables holds the environment variables of the service manager (sd_notify(3),
+// Env holds the environment variables of the service manager (sd_notify(3),
 // sd_watchdog_enabled(3)), empty if not set. Child processes must not inherit them,
 // because they could send messages for the service.
-type Variables struct {
+type Env struct {
 	// Socket is NOTIFY_SOCKET, Interval WATCHDOG_USEC and Process WATCHDOG_PID.
 	Socket, Interval, Process string
 }
 
-// sendTime is the timeout of a message.
-const sendTime = 5 * time.Second
+// sendTimeout is the timeout of a message.
+const sendTimeout = 5 * time.Second
 
 // Notifier sends messages to the service manager. A nil Notifier does nothing. It is
 // safe for concurrent use.
@@ -43,14 +43,14 @@ type Notifier struct {
 }
 
 // New returns the notifier for the variables, or nil if NOTIFY_SOCKET is not set.
-func New(v Variables) (*Notifier, error) {
+func New(v Env) (*Notifier, error) {
 	if v.Socket == "" {
 		return nil, nil
 	}
 	if !filepath.IsAbs(v.Socket) && (!strings.HasPrefix(v.Socket, "@") || len(v.Socket) == 1) {
 		return nil, fmt.Errorf("NOTIFY_SOCKET is %q, not an absolute path or abstract socket; unset it, or run mcpd under systemd", v.Socket)
 	}
-	return &Notifier{address: &net.UnixAddr{Name: v.Socket, Net: "unixgram"}, elapsed: elapsed}, nil
+	return &Notifier{address: &net.UnixAddr{Name: v.Socket, Net: "unixgram"}, elapsed: monotonicNow}, nil
 }
 
 // Ready reports that the service is ready, also after a reload. text is a status for
@@ -72,8 +72,8 @@ func (n *Notifier) Reloading() error {
 // Stopping reports that the service stops.
 func (n *Notifier) Stopping(text string) error { return n.send("STOPPING=1", status(text)) }
 
-// Alive sends a watchdog message.
-func (n *Notifier) Alive() error { return n.send("WATCHDOG=1") }
+// Watchdog sends a watchdog message.
+func (n *Notifier) Watchdog() error { return n.send("WATCHDOG=1") }
 
 // status returns the STATUS assignment, which must be one line.
 func status(text string) string { return "STATUS=" + strings.ReplaceAll(text, "\n", " ") }
@@ -89,32 +89,32 @@ func (n *Notifier) send(assignments ...string) error {
 		return fmt.Errorf("notify systemd: %w", err)
 	}
 	defer conn.Close()
-	_ = conn.SetWriteDeadline(time.Now().Add(sendTime))
+	_ = conn.SetWriteDeadline(time.Now().Add(sendTimeout))
 	if _, err := conn.Write([]byte(strings.Join(assignments, "\n") + "\n")); err != nil {
 		return fmt.Errorf("notify systemd: %w", err)
 	}
 	return nil
 }
 
-// Pulse sends watchdog messages while a check succeeds.
-type Pulse struct {
-	// Every is the watchdog timeout. Beat is called twice in that time.
-	Every time.Duration
+// Watchdog sends watchdog messages while a check succeeds.
+type Watchdog struct {
+	// Interval is the watchdog timeout. Notify is called twice in that time.
+	Interval time.Duration
 	// Check returns nil if the service works. Its timeout is a quarter of Every.
 	Check func(context.Context) error
-	// Beat sends the watchdog message.
-	Beat func() error
+	// Notify sends the watchdog message.
+	Notify func() error
 	// Logger logs failed checks.
 	Logger *slog.Logger
 }
 
 // Run checks and sends until ctx is done. It repeats a failed check at once, so that
 // two checks fit into the timeout.
-func (p Pulse) Run(ctx context.Context) {
+func (p Watchdog) Run(ctx context.Context) {
 	for ctx.Err() == nil {
-		wait := p.Every / 2
+		wait := p.Interval / 2
 		if !p.beat(ctx) {
-			wait = p.Every / 16
+			wait = p.Interval / 16
 		}
 		select {
 		case <-ctx.Done():
@@ -124,8 +124,8 @@ func (p Pulse) Run(ctx context.Context) {
 }
 
 // beat checks once, and reports success.
-func (p Pulse) beat(ctx context.Context) bool {
-	bounded, cancel := context.WithTimeout(ctx, p.Every/4)
+func (p Watchdog) beat(ctx context.Context) bool {
+	bounded, cancel := context.WithTimeout(ctx, p.Interval/4)
 	defer cancel()
 	err := p.Check(bounded)
 	if ctx.Err() != nil {
@@ -135,15 +135,15 @@ func (p Pulse) beat(ctx context.Context) bool {
 		p.Logger.Error("check server health", slog.String("error", err.Error()))
 		return false
 	}
-	if err := p.Beat(); err != nil {
+	if err := p.Notify(); err != nil {
 		p.Logger.Warn("notify systemd watchdog", slog.String("error", err.Error()))
 	}
 	return true
 }
 
-// Every returns the watchdog timeout of the process with this id, or 0 if there is
+// WatchdogInterval returns the watchdog timeout of the process with this id, or 0 if there is
 // none.
-func (v Variables) Every(pid int) (time.Duration, error) {
+func (v Env) WatchdogInterval(pid int) (time.Duration, error) {
 	if v.Interval == "" || v.Process != "" && v.Process != strconv.Itoa(pid) {
 		return 0, nil
 	}

@@ -48,14 +48,14 @@ func TestNotifier_states(t *testing.T) {
 	}
 	for _, address := range []string{filepath.Join(t.TempDir(), "s"), "@mcpd-" + t.Name()} {
 		m := newManager(t, address)
-		n, err := New(Variables{Socket: address})
+		n, err := New(Env{Socket: address})
 		if err != nil {
 			t.Fatal(err)
 		}
 		n.elapsed = func() (time.Duration, error) { return 3*time.Second + 7*time.Microsecond, nil }
 		var got []string
 		for _, send := range []func() error{
-			func() error { return n.Ready("serving 1 tool\nREADY=0") }, n.Reloading, n.Alive, func() error { return n.Stopping("shutting down") },
+			func() error { return n.Ready("serving 1 tool\nREADY=0") }, n.Reloading, n.Watchdog, func() error { return n.Stopping("shutting down") },
 		} {
 			if err := send(); err != nil {
 				t.Fatal(err)
@@ -72,28 +72,28 @@ func TestNotifier_states(t *testing.T) {
 }
 
 func TestElapsed_monotonic(t *testing.T) {
-	first, err := elapsed()
+	first, err := monotonicNow()
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := elapsed()
+	second, err := monotonicNow()
 	if err != nil || second < first || runtime.GOOS == "linux" && first == 0 {
 		t.Errorf("the clock reads %s, then %s, %v", first, second, err)
 	}
 }
 
 func TestNotifier_nil(t *testing.T) {
-	n, err := New(Variables{})
+	n, err := New(Env{})
 	if n != nil || err != nil {
 		t.Errorf("got a notifier %v, %v", n, err)
 	}
-	if err := errors.Join(n.Ready("x"), n.Reloading(), n.Alive(), n.Stopping("x")); err != nil {
+	if err := errors.Join(n.Ready("x"), n.Reloading(), n.Watchdog(), n.Stopping("x")); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestNotifier_managerGone(t *testing.T) {
-	n, err := New(Variables{Socket: filepath.Join(t.TempDir(), "gone")})
+	n, err := New(Env{Socket: filepath.Join(t.TempDir(), "gone")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,12 +104,12 @@ func TestNotifier_managerGone(t *testing.T) {
 
 func TestVariables_invalid(t *testing.T) {
 	for _, socket := range []string{"relative", "@", "vsock:2:1234"} {
-		if n, err := New(Variables{Socket: socket}); err == nil || !strings.Contains(err.Error(), "NOTIFY_SOCKET is") {
+		if n, err := New(Env{Socket: socket}); err == nil || !strings.Contains(err.Error(), "NOTIFY_SOCKET is") {
 			t.Errorf("%s: %v, %v", socket, n, err)
 		}
 	}
 	for _, interval := range []string{"x", "0", "-1", "1s", "99999999999999999999", "31536000000001"} {
-		if every, err := (Variables{Interval: interval}).Every(1); err == nil || !strings.Contains(err.Error(), "WATCHDOG_USEC is") {
+		if every, err := (Env{Interval: interval}).WatchdogInterval(1); err == nil || !strings.Contains(err.Error(), "WATCHDOG_USEC is") {
 			t.Errorf("%s: %v, %v", interval, every, err)
 		}
 	}
@@ -117,15 +117,15 @@ func TestVariables_invalid(t *testing.T) {
 
 func TestVariables_watchdogPID(t *testing.T) {
 	for _, r := range []struct {
-		v    Variables
+		v    Env
 		want time.Duration
 	}{
-		{Variables{}, 0},
-		{Variables{Interval: "3000000"}, 3 * time.Second},
-		{Variables{Interval: "3000000", Process: "7"}, 3 * time.Second},
-		{Variables{Interval: "3000000", Process: "8"}, 0},
+		{Env{}, 0},
+		{Env{Interval: "3000000"}, 3 * time.Second},
+		{Env{Interval: "3000000", Process: "7"}, 3 * time.Second},
+		{Env{Interval: "3000000", Process: "8"}, 0},
 	} {
-		if got, err := r.v.Every(7); err != nil || got != r.want {
+		if got, err := r.v.WatchdogInterval(7); err != nil || got != r.want {
 			t.Errorf("%+v: %s, %v, want %s", r.v, got, err, r.want)
 		}
 	}
@@ -139,10 +139,10 @@ func beats(t *testing.T, check func(ctx context.Context, since time.Duration) er
 		var text bytes.Buffer
 		ctx, cancel := context.WithTimeout(t.Context(), 119*time.Second)
 		defer cancel()
-		Pulse{
-			Every: time.Minute,
-			Check: func(ctx context.Context) error { return check(ctx, time.Since(began)) },
-			Beat: func() error {
+		Watchdog{
+			Interval: time.Minute,
+			Check:    func(ctx context.Context) error { return check(ctx, time.Since(began)) },
+			Notify: func() error {
 				times = append(times, time.Since(began).String())
 				return nil
 			},
@@ -187,13 +187,13 @@ func TestPulse_stopsDuringCheck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		began := time.Now()
-		Pulse{
-			Every: time.Minute,
+		Watchdog{
+			Interval: time.Minute,
 			Check: func(ctx context.Context) error {
 				cancel()
 				return ctx.Err()
 			},
-			Beat:   func() error { t.Error("unexpected message"); return nil },
+			Notify: func() error { t.Error("unexpected message"); return nil },
 			Logger: slog.New(slog.DiscardHandler),
 		}.Run(ctx)
 		if took := time.Since(began); took != 0 {

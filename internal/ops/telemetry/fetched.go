@@ -8,8 +8,8 @@ import (
 	"github.com/mcpd/mcpd/internal/base/observe"
 )
 
-// fetched collects [observe.Stats] at each scrape.
-type fetched struct {
+// statsCollector collects [observe.Stats] at each scrape.
+type statsCollector struct {
 	// fixed at creation
 	metrics               *Metrics
 	info, age, items      *prometheus.Desc
@@ -29,14 +29,14 @@ func describe(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc("mcpd_"+name, help, labels, nil)
 }
 
-func newFetched(m *Metrics) *fetched {
+func newFetched(m *Metrics) *statsCollector {
 	gauge := func(name, help string, value func(observe.Stats) float64) measure {
 		return measure{describe(name, help), prometheus.GaugeValue, value}
 	}
 	counter := func(name, help string, value func(observe.Stats) float64) measure {
 		return measure{describe(name, help), prometheus.CounterValue, value}
 	}
-	return &fetched{
+	return &statsCollector{
 		metrics:     m,
 		info:        describe("snapshot_info", "The snapshot that serves: always 1, with its revision.", "revision"),
 		age:         describe("snapshot_age_seconds", "How long the snapshot has been serving."),
@@ -45,10 +45,10 @@ func newFetched(m *Metrics) *fetched {
 		sessions:    describe("sessions", "Sessions that are open, by transport.", "transport"),
 		connections: describe("connections", "Connections that are open, by transport.", "transport"),
 		plain: []measure{
-			gauge("config_synchronized", "1 when the snapshot is made of the files as last read, 0 after a load that failed.", func(s observe.Stats) float64 { return truth(s.Snapshot.Synchronized) }),
+			gauge("config_synchronized", "1 when the snapshot is made of the files as last read, 0 after a load that failed.", func(s observe.Stats) float64 { return boolValue(s.Snapshot.Synchronized) }),
 			gauge("calls_running", "Calls that have begun and not ended.", func(s observe.Stats) float64 { return float64(s.Running) }),
-			gauge("draining", "1 when no new calls are taken.", func(s observe.Stats) float64 { return truth(s.Draining) }),
-			gauge("audit_failing", "1 while the audit log cannot be written.", func(s observe.Stats) float64 { return truth(s.Unrecorded) }),
+			gauge("draining", "1 when no new calls are taken.", func(s observe.Stats) float64 { return boolValue(s.Draining) }),
+			gauge("audit_failing", "1 while the audit log cannot be written.", func(s observe.Stats) float64 { return boolValue(s.Unrecorded) }),
 			counter("hook_failures_total", "Runs of hooks that failed or were cut short.", func(s observe.Stats) float64 { return float64(s.Hooks.Failures) }),
 			counter("hook_waits_total", "Times that a call waited since the queue of hooks was full.", func(s observe.Stats) float64 { return float64(s.Hooks.Waits) }),
 			gauge("hook_queue_runs", "Runs of hooks that wait or are under way.", func(s observe.Stats) float64 { return float64(s.Hooks.Queued) }),
@@ -61,7 +61,7 @@ func newFetched(m *Metrics) *fetched {
 	}
 }
 
-func (f *fetched) Describe(to chan<- *prometheus.Desc) {
+func (f *statsCollector) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{f.info, f.age, f.items, f.deaths, f.sessions, f.connections} {
 		to <- d
 	}
@@ -70,7 +70,7 @@ func (f *fetched) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-func (f *fetched) Collect(to chan<- prometheus.Metric) {
+func (f *statsCollector) Collect(to chan<- prometheus.Metric) {
 	from := f.metrics.stats.Load()
 	if from == nil {
 		return
@@ -86,7 +86,7 @@ func (f *fetched) Collect(to chan<- prometheus.Metric) {
 	f.fronts(to, s.Fronts)
 }
 
-func (f *fetched) snapshot(to chan<- prometheus.Metric, s observe.SnapshotStats) {
+func (f *statsCollector) snapshot(to chan<- prometheus.Metric, s observe.SnapshotStats) {
 	if !s.Since.IsZero() {
 		to <- prometheus.MustNewConstMetric(f.info, prometheus.GaugeValue, 1, label(s.Revision))
 		to <- prometheus.MustNewConstMetric(f.age, prometheus.GaugeValue, max(0, f.metrics.now().Sub(s.Since)).Seconds())
@@ -97,7 +97,7 @@ func (f *fetched) snapshot(to chan<- prometheus.Metric, s observe.SnapshotStats)
 }
 
 // fronts sums the values per transport, because a series must not occur twice.
-func (f *fetched) fronts(to chan<- prometheus.Metric, fronts []observe.FrontStats) {
+func (f *statsCollector) fronts(to chan<- prometheus.Metric, fronts []observe.FrontStats) {
 	words := f.metrics.words.transports
 	sessions, connections := make([]int, len(words.list)), make([]int, len(words.list))
 	for _, front := range fronts {
@@ -111,28 +111,28 @@ func (f *fetched) fronts(to chan<- prometheus.Metric, fronts []observe.FrontStat
 	}
 }
 
-func truth(b bool) float64 {
+func boolValue(b bool) float64 {
 	if b {
 		return 1
 	}
 	return 0
 }
 
-// queued collects the counters of the span queue.
-type queued struct {
-	queue          *queue
+// queueCollector collects the counters of the span queue.
+type queueCollector struct {
+	queue          *batchProcessor
 	spans, waiting *prometheus.Desc
 }
 
-func newQueued(q *queue) *queued {
-	return &queued{queue: q,
+func newQueued(q *batchProcessor) *queueCollector {
+	return &queueCollector{queue: q,
 		spans:   describe("trace_spans_total", "Spans by what became of them: sent, refused by the collector, or dropped.", "outcome"),
 		waiting: describe("trace_queue_spans", "Spans that wait to be sent.")}
 }
 
-func (q *queued) Describe(to chan<- *prometheus.Desc) { to <- q.spans; to <- q.waiting }
+func (q *queueCollector) Describe(to chan<- *prometheus.Desc) { to <- q.spans; to <- q.waiting }
 
-func (q *queued) Collect(to chan<- prometheus.Metric) {
+func (q *queueCollector) Collect(to chan<- prometheus.Metric) {
 	for outcome, n := range map[string]uint64{"sent": q.queue.exported.Load(), "refused": q.queue.refused.Load(), "dropped": q.queue.dropped.Load()} {
 		to <- prometheus.MustNewConstMetric(q.spans, prometheus.CounterValue, float64(n), outcome)
 	}

@@ -13,39 +13,39 @@ import (
 	"github.com/mcpd/mcpd/internal/base/observe"
 )
 
-// Metrics implements [observe.Metrics]. Names that no snapshot has are counted as ""
+// Metrics implements [observe.Metrics]. Names that no snapshot has are itemSeries as ""
 // (calls) or "other" (policies and limits). Names beyond the first 2,000 are counted as
 // "other".
 type Metrics struct {
 	// fixed at creation
-	now     func() time.Time
-	words   vocabulary
-	vectors *vectors
-	hosts   []*hosted  // by operation
-	nowhere []*counted // by kind, for unknown names
-	rest    []*counted // by kind, for names beyond the limit
-	denied  *ruled     // for unknown names
-	limited *ruled
-	loaded  []prometheus.Counter // by outcome
+	now         func() time.Time
+	words       labelSets
+	vectors     *vectors
+	hosts       []*hostCallSeries // by operation
+	unknownItem []*itemSeries     // by kind, for unknown names
+	overflow    []*itemSeries     // by kind, for names beyond the limit
+	denied      *ruleSeries       // for unknown names
+	limited     *ruleSeries
+	loaded      []prometheus.Counter // by outcome
 
 	mu    sync.Mutex // held while the following fields are replaced
-	named atomic.Pointer[named]
+	named atomic.Pointer[trackedNames]
 	stats atomic.Pointer[func() observe.Stats]
 }
 
-// named holds the names of the snapshot and of recent snapshots. It is immutable.
-type named struct {
-	items            names[observe.Item, *counted]
-	policies, limits names[string, *ruled]
-	// crowd holds the items of the snapshot beyond the limit.
-	crowd map[observe.Item]bool
+// trackedNames holds the names of the snapshot and of recent snapshots. It is immutable.
+type trackedNames struct {
+	items            nameSet[observe.Item, *itemSeries]
+	policies, limits nameSet[string, *ruleSeries]
+	// overflow holds the items of the snapshot beyond the limit.
+	overflow map[observe.Item]bool
 }
 
 func newMetrics(now func() time.Time) *Metrics {
 	m := &Metrics{now: now, words: newVocabulary(), vectors: newVectors()}
 	for _, kind := range m.words.kinds.list {
-		m.nowhere = append(m.nowhere, m.vectors.shared(&m.words, observe.Item{Kind: kind}))
-		m.rest = append(m.rest, m.vectors.shared(&m.words, observe.Item{Kind: kind, Name: other}))
+		m.unknownItem = append(m.unknownItem, m.vectors.shared(&m.words, observe.Item{Kind: kind}))
+		m.overflow = append(m.overflow, m.vectors.shared(&m.words, observe.Item{Kind: kind, Name: other}))
 	}
 	for _, operation := range m.words.operations.list {
 		m.hosts = append(m.hosts, m.vectors.host(&m.words, operation))
@@ -55,11 +55,11 @@ func newMetrics(now func() time.Time) *Metrics {
 	}
 	m.denied, m.limited = newRuled(m.vectors.denials, other), newRuled(m.vectors.refusals, other)
 	m.denied.shared, m.limited.shared = true, true
-	m.named.Store(&named{})
+	m.named.Store(&trackedNames{})
 	return m
 }
 
-func (m *Metrics) register(r *prometheus.Registry, version string, spans *queue) {
+func (m *Metrics) register(r *prometheus.Registry, version string, spans *batchProcessor) {
 	v := m.vectors
 	r.MustRegister(v.calls, v.durations, v.denials, v.refusals, v.answers, v.hosts, v.loads, v.loadTook,
 		newFetched(m), newBuildInfo(version), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -74,9 +74,9 @@ func (m *Metrics) CallEnded(kind, name, via, outcome string, took time.Duration)
 	n := m.named.Load()
 	item, known := n.items.known[observe.Item{Kind: kind, Name: name}]
 	if !known {
-		from := m.nowhere
-		if n.crowd[observe.Item{Kind: kind, Name: name}] {
-			from = m.rest
+		from := m.unknownItem
+		if n.overflow[observe.Item{Kind: kind, Name: name}] {
+			from = m.overflow
 		}
 		item = from[m.words.kinds.of(kind)]
 	}
@@ -93,7 +93,7 @@ func (m *Metrics) Limited(limit string) {
 	count(m.named.Load().limits, limit, m.limited)
 }
 
-func count(n names[string, *ruled], name string, rest *ruled) {
+func count(n nameSet[string, *ruleSeries], name string, rest *ruleSeries) {
 	if r, known := n.known[name]; known {
 		rest = r
 	}
@@ -128,15 +128,15 @@ func (m *Metrics) Publish(c observe.Catalog) {
 // replace is Publish; the caller holds mu.
 func (m *Metrics) replace(c observe.Catalog, now time.Time) {
 	was := m.named.Load()
-	next := &named{crowd: map[observe.Item]bool{}}
-	var items []*counted
-	var rules, more []*ruled
+	next := &trackedNames{overflow: map[observe.Item]bool{}}
+	var items []*itemSeries
+	var rules, more []*ruleSeries
 	next.items, items = was.items.with(c.Items, now, m.begin)
-	next.policies, rules = was.policies.with(c.Policies, now, func(name string) *ruled { return m.rule(m.denied, name) })
-	next.limits, more = was.limits.with(c.Limits, now, func(name string) *ruled { return m.rule(m.limited, name) })
+	next.policies, rules = was.policies.with(c.Policies, now, func(name string) *ruleSeries { return m.rule(m.denied, name) })
+	next.limits, more = was.limits.with(c.Limits, now, func(name string) *ruleSeries { return m.rule(m.limited, name) })
 	for _, i := range c.Items {
 		if _, known := next.items.known[i]; !known {
-			next.crowd[i] = true
+			next.overflow[i] = true
 		}
 	}
 	m.named.Store(next)
@@ -150,20 +150,20 @@ func (m *Metrics) replace(c observe.Catalog, now time.Time) {
 
 // begin returns the series of a new item. An item with the name of the overflow series
 // shares it.
-func (m *Metrics) begin(i observe.Item) *counted {
+func (m *Metrics) begin(i observe.Item) *itemSeries {
 	kind := m.words.kinds.of(i.Kind)
 	switch i.Name {
 	case "":
-		return m.nowhere[kind]
+		return m.unknownItem[kind]
 	case other:
-		return m.rest[kind]
+		return m.overflow[kind]
 	}
 	return m.vectors.item(&m.words, observe.Item{Kind: m.words.kinds.list[kind], Name: label(i.Name)})
 }
 
 // rule returns the series of a new policy or limit. One with the name of the overflow
 // series shares it.
-func (m *Metrics) rule(rest *ruled, name string) *ruled {
+func (m *Metrics) rule(rest *ruleSeries, name string) *ruleSeries {
 	if name == rest.name {
 		return rest
 	}
@@ -179,7 +179,7 @@ func (m *Metrics) expire() {
 		return
 	}
 	c := observe.Catalog{Items: n.items.present(), Policies: n.policies.present(), Limits: n.limits.present()}
-	for i := range n.crowd {
+	for i := range n.overflow {
 		c.Items = append(c.Items, i)
 	}
 	m.replace(c, now)
@@ -187,23 +187,23 @@ func (m *Metrics) expire() {
 
 // Retention of removed names, and the maximum number of names.
 const (
-	keepGone  = 10 * time.Minute
-	mostNames = 2000
+	removedRetention = 10 * time.Minute
+	maxNames         = 2000
 )
 
-// names maps names to series. It is immutable: each snapshot and each expiry creates a
+// nameSet maps names to series. It is immutable: each snapshot and each expiry creates a
 // new one.
-type names[Name comparable, Series any] struct {
+type nameSet[Name comparable, Series any] struct {
 	known map[Name]Series
 	gone  map[Name]time.Time // time of removal from the snapshot
 }
 
 // with returns the names for a snapshot. Beyond the limit it drops removed names first,
 // then the last of the wanted ones.
-func (n names[Name, Series]) with(wanted []Name, now time.Time, begin func(Name) Series) (next names[Name, Series], dropped []Series) {
-	next = names[Name, Series]{known: make(map[Name]Series, len(wanted)), gone: map[Name]time.Time{}}
+func (n nameSet[Name, Series]) with(wanted []Name, now time.Time, begin func(Name) Series) (next nameSet[Name, Series], dropped []Series) {
+	next = nameSet[Name, Series]{known: make(map[Name]Series, len(wanted)), gone: map[Name]time.Time{}}
 	for _, name := range wanted {
-		if _, twice := next.known[name]; twice || len(next.known) == mostNames {
+		if _, twice := next.known[name]; twice || len(next.known) == maxNames {
 			continue
 		}
 		series, known := n.known[name]
@@ -220,7 +220,7 @@ func (n names[Name, Series]) with(wanted []Name, now time.Time, begin func(Name)
 		if !gone {
 			since = now
 		}
-		if len(next.known) == mostNames || now.Sub(since) >= keepGone {
+		if len(next.known) == maxNames || now.Sub(since) >= removedRetention {
 			dropped = append(dropped, n.known[name])
 			continue
 		}
@@ -230,7 +230,7 @@ func (n names[Name, Series]) with(wanted []Name, now time.Time, begin func(Name)
 }
 
 // latest returns the names: present ones first, then by latest removal.
-func (n names[Name, Series]) latest() []Name {
+func (n nameSet[Name, Series]) latest() []Name {
 	all := make([]Name, 0, len(n.known))
 	for name := range n.known {
 		if _, gone := n.gone[name]; !gone {
@@ -246,9 +246,9 @@ func (n names[Name, Series]) latest() []Name {
 }
 
 // overdue reports whether there are names to expire.
-func (n names[Name, Series]) overdue(now time.Time) bool {
+func (n nameSet[Name, Series]) overdue(now time.Time) bool {
 	for _, since := range n.gone {
-		if now.Sub(since) >= keepGone {
+		if now.Sub(since) >= removedRetention {
 			return true
 		}
 	}
@@ -256,7 +256,7 @@ func (n names[Name, Series]) overdue(now time.Time) bool {
 }
 
 // present returns the names of the snapshot, unordered.
-func (n names[Name, Series]) present() []Name {
+func (n nameSet[Name, Series]) present() []Name {
 	var all []Name
 	for name := range n.known {
 		if _, gone := n.gone[name]; !gone {

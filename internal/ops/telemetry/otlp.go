@@ -47,9 +47,9 @@ const (
 // otlp returns the client that the variables describe, or nil if one of them is
 // invalid.
 func (e *environment) otlp(resource []attribute.KeyValue) *otlp {
-	e.choice(forTraces("PROTOCOL"), "http/protobuf")
-	compression := e.choice(forTraces("COMPRESSION"), "none", "gzip")
-	timeout := e.milliseconds(10*time.Second, forTraces("TIMEOUT")...)
+	e.choice(otlpVars("PROTOCOL"), "http/protobuf")
+	compression := e.choice(otlpVars("COMPRESSION"), "none", "gzip")
+	timeout := e.milliseconds(10*time.Second, otlpVars("TIMEOUT")...)
 	header, endpoint, security := e.headers(), e.endpoint(), e.tls()
 	if len(e.wrong) > 0 {
 		return nil
@@ -77,7 +77,7 @@ func encodeResource(attributes []attribute.KeyValue) *resourcepb.Resource {
 
 func (e *environment) tls() *tls.Config {
 	before := len(e.wrong)
-	roots, key, certificate := e.file(forTraces("CERTIFICATE")...), e.file(forTraces("CLIENT_KEY")...), e.file(forTraces("CLIENT_CERTIFICATE")...)
+	roots, key, certificate := e.file(otlpVars("CERTIFICATE")...), e.file(otlpVars("CLIENT_KEY")...), e.file(otlpVars("CLIENT_CERTIFICATE")...)
 	if len(e.wrong) > before {
 		return nil
 	}
@@ -85,7 +85,7 @@ func (e *environment) tls() *tls.Config {
 	if roots != nil {
 		config.RootCAs = x509.NewCertPool()
 		if !config.RootCAs.AppendCertsFromPEM(roots) {
-			_, name := e.text(forTraces("CERTIFICATE")...)
+			_, name := e.text(otlpVars("CERTIFICATE")...)
 			e.refuse(name, "the file holds no certificate in PEM form")
 		}
 	}
@@ -94,7 +94,7 @@ func (e *environment) tls() *tls.Config {
 	}
 	client, err := tls.X509KeyPair(certificate, key)
 	if err != nil {
-		_, name := e.text(forTraces("CLIENT_CERTIFICATE")...)
+		_, name := e.text(otlpVars("CLIENT_CERTIFICATE")...)
 		e.refuse(name, "give it a certificate in PEM form, and the variable of the client key the key of it")
 	}
 	config.Certificates = []tls.Certificate{client}

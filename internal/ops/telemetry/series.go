@@ -12,11 +12,11 @@ import (
 	"github.com/mcpd/mcpd/internal/base/observe"
 )
 
-// counted holds the series of one item. A series is created on first use.
-type counted struct {
+// itemSeries holds the series of one item. A series is created on first use.
+type itemSeries struct {
 	// fixed at creation
 	vectors *vectors
-	words   *vocabulary
+	words   *labelSets
 	labels  observe.Item
 	shared  bool // it is an overflow series
 
@@ -27,18 +27,18 @@ type counted struct {
 	dropped bool // guarded by mu: the series were removed and must not be recreated
 }
 
-func (v *vectors) item(w *vocabulary, labels observe.Item) *counted {
-	return &counted{vectors: v, words: w, labels: labels, series: make([]atomic.Pointer[prometheus.Counter], len(w.vias.list)*len(w.outcomes.list))}
+func (v *vectors) item(w *labelSets, labels observe.Item) *itemSeries {
+	return &itemSeries{vectors: v, words: w, labels: labels, series: make([]atomic.Pointer[prometheus.Counter], len(w.vias.list)*len(w.outcomes.list))}
 }
 
-func (v *vectors) shared(w *vocabulary, labels observe.Item) *counted {
+func (v *vectors) shared(w *labelSets, labels observe.Item) *itemSeries {
 	c := v.item(w, labels)
 	c.shared = true
 	return c
 }
 
 // ended counts a call. It allocates once for each via and outcome.
-func (c *counted) ended(via, outcome string, took time.Duration) {
+func (c *itemSeries) ended(via, outcome string, took time.Duration) {
 	v, o := c.words.vias.of(via), c.words.outcomes.of(outcome)
 	counter := c.series[v*len(c.words.outcomes.list)+o].Load()
 	if counter == nil {
@@ -51,7 +51,7 @@ func (c *counted) ended(via, outcome string, took time.Duration) {
 }
 
 // begin creates a series, or returns nil if the series of the item were removed.
-func (c *counted) begin(via, outcome int) *prometheus.Counter {
+func (c *itemSeries) begin(via, outcome int) *prometheus.Counter {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.dropped {
@@ -66,8 +66,8 @@ func (c *counted) begin(via, outcome int) *prometheus.Counter {
 	return &counter
 }
 
-// drop removes the series. A call that ends later is not counted.
-func (c *counted) drop() {
+// drop removes the series. A call that ends later is not itemSeries.
+func (c *itemSeries) drop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.shared {
@@ -79,19 +79,19 @@ func (c *counted) drop() {
 	c.vectors.durations.Delete(labels)
 }
 
-// ruled holds the series of a policy or a limit.
-type ruled struct {
+// ruleSeries holds the series of a policy or a limit.
+type ruleSeries struct {
 	counts  *prometheus.CounterVec
 	name    string
-	shared  bool // as in counted
+	shared  bool // as in itemSeries
 	counter prometheus.Counter
 }
 
-func newRuled(counts *prometheus.CounterVec, name string) *ruled {
-	return &ruled{counts: counts, name: name, counter: counts.WithLabelValues(name)}
+func newRuled(counts *prometheus.CounterVec, name string) *ruleSeries {
+	return &ruleSeries{counts: counts, name: name, counter: counts.WithLabelValues(name)}
 }
 
-func (r *ruled) drop() {
+func (r *ruleSeries) drop() {
 	if !r.shared {
 		r.counts.DeleteLabelValues(r.name)
 	}
@@ -100,23 +100,23 @@ func (r *ruled) drop() {
 // label returns a name as a valid UTF-8 label.
 func label(name string) string { return strings.ToValidUTF8(name, "\uFFFD") }
 
-// hosted holds the series of one kind of host call. A series is created on first use.
-type hosted struct {
+// hostCallSeries holds the series of one kind of host call. A series is created on first use.
+type hostCallSeries struct {
 	// fixed at creation
 	vectors   *vectors
-	words     *vocabulary
+	words     *labelSets
 	operation string
 
 	took   atomic.Pointer[prometheus.Observer]  // set before any of the series
 	series []atomic.Pointer[prometheus.Counter] // by outcome
 }
 
-func (v *vectors) host(w *vocabulary, operation string) *hosted {
-	return &hosted{vectors: v, words: w, operation: operation, series: make([]atomic.Pointer[prometheus.Counter], len(w.answers.list))}
+func (v *vectors) host(w *labelSets, operation string) *hostCallSeries {
+	return &hostCallSeries{vectors: v, words: w, operation: operation, series: make([]atomic.Pointer[prometheus.Counter], len(w.answers.list))}
 }
 
 // ended counts a host call. It allocates once for each outcome.
-func (h *hosted) ended(outcome string, took time.Duration) {
+func (h *hostCallSeries) ended(outcome string, took time.Duration) {
 	answer := h.words.answers.of(outcome)
 	counter := h.series[answer].Load()
 	if counter == nil {
@@ -127,7 +127,7 @@ func (h *hosted) ended(outcome string, took time.Duration) {
 }
 
 // begin creates a series. Concurrent calls create the same one.
-func (h *hosted) begin(answer int) *prometheus.Counter {
+func (h *hostCallSeries) begin(answer int) *prometheus.Counter {
 	took := h.vectors.hosts.WithLabelValues(h.operation)
 	h.took.Store(&took)
 	counter := h.vectors.answers.WithLabelValues(h.operation, h.words.answers.list[answer])
@@ -172,14 +172,14 @@ func newVectors() *vectors {
 // other is the label value for everything without its own value.
 const other = "other"
 
-// words are the values of a label. The last one is "other".
-type words struct {
+// labelValues are the values of a label. The last one is "other".
+type labelValues struct {
 	list  []string
 	index map[string]int
 }
 
-func newWords(list ...string) words {
-	w := words{list: append(slices.Clone(list), other), index: make(map[string]int, len(list))}
+func newWords(list ...string) labelValues {
+	w := labelValues{list: append(slices.Clone(list), other), index: make(map[string]int, len(list))}
 	for i, word := range list {
 		w.index[word] = i
 	}
@@ -187,24 +187,24 @@ func newWords(list ...string) words {
 }
 
 // of returns the index of a word, or of "other" if it is unknown.
-func (w words) of(word string) int {
+func (w labelValues) of(word string) int {
 	if i, known := w.index[word]; known {
 		return i
 	}
 	return len(w.list) - 1
 }
 
-// vocabulary holds the words of all labels with a fixed set of values.
-type vocabulary struct {
-	kinds, vias, outcomes, loads, operations, answers, transports words
+// labelSets holds the words of all labels with a fixed set of values.
+type labelSets struct {
+	kinds, vias, outcomes, loads, operations, answers, transports labelValues
 }
 
-func newVocabulary() vocabulary {
+func newVocabulary() labelSets {
 	codes := []string{"INVALID_INPUT", "TOOL_NOT_FOUND", "POLICY_DENIED", "EXECUTION_ERROR", "TIMEOUT"}
 	// The outcome of a host call is its own code, or the code of the call that it
 	// makes.
 	answers := append([]string{"ok", "NOT_FOUND", "OUTSIDE_ROOT", "NOT_GRANTED", "TOO_LARGE", "DENIED", "UNAVAILABLE", "INVALID", "CAPABILITY", "CONSENT", "ASKS", "suspended"}, codes...)
-	return vocabulary{
+	return labelSets{
 		kinds:      newWords("tool", "resource", "prompt", "completion"),
 		vias:       newWords("client", "tool", "code", "test"),
 		outcomes:   newWords(append([]string{"ok", "input_required", "rehearsed"}, codes...)...),

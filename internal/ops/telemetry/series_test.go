@@ -19,7 +19,7 @@ func TestMetrics_callOfRemovedItem(t *testing.T) {
 	m.CallEnded(item.Kind, item.Name, "client", "ok", time.Millisecond)
 	held := m.named.Load().items.known[item]
 	m.Publish(observe.Catalog{})
-	now = now.Add(keepGone)
+	now = now.Add(removedRetention)
 	m.expire()
 	held.ended("client", "TIMEOUT", time.Millisecond)
 	held.ended("client", "ok", time.Millisecond)

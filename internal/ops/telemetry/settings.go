@@ -41,9 +41,9 @@ const (
 	samplerVariable  = "OTEL_TRACES_SAMPLER"
 )
 
-// forTraces returns the names of an OTLP variable: the one for traces has precedence
+// otlpVars returns the names of an OTLP variable: the one for traces has precedence
 // over the one for all signals.
-func forTraces(what string) []string {
+func otlpVars(what string) []string {
 	return []string{"OTEL_EXPORTER_OTLP_TRACES_" + what, "OTEL_EXPORTER_OTLP_" + what}
 }
 
@@ -75,7 +75,7 @@ func readSettings(e *environment, o Options) (settings, error) {
 // exporting returns otlp, console or none.
 func (e *environment) exporting() string {
 	value, _ := e.text(exporterVariable)
-	endpoint, _ := e.text(forTraces("ENDPOINT")...)
+	endpoint, _ := e.text(otlpVars("ENDPOINT")...)
 	switch {
 	case value != "":
 		return e.choice([]string{exporterVariable}, "otlp", "console", "none")
@@ -177,7 +177,7 @@ func (e *environment) resource(o Options) []attribute.KeyValue {
 // one for all signals gets the path of traces (OTLP Exporter, Endpoint URLs for
 // OTLP/HTTP).
 func (e *environment) endpoint() string {
-	value, name := e.text(forTraces("ENDPOINT")...)
+	value, name := e.text(otlpVars("ENDPOINT")...)
 	if value == "" {
 		value, name = "http://localhost:4318", endpointVariable
 	}
@@ -197,7 +197,7 @@ func (e *environment) endpoint() string {
 
 func (e *environment) headers() http.Header {
 	header := http.Header{}
-	for _, p := range e.pairs(httpheader.IsToken, forTraces("HEADERS")...) {
+	for _, p := range e.pairs(httpheader.IsToken, otlpVars("HEADERS")...) {
 		header.Set(p.key, p.value)
 	}
 	return header

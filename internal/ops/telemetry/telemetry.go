@@ -51,7 +51,7 @@ type Telemetry struct {
 	registry *prometheus.Registry
 	metrics  *Metrics
 	tracer   observe.Tracer
-	spans    *queue // nil without tracing
+	spans    *batchProcessor // nil without tracing
 	logger   *slog.Logger
 }
 
@@ -117,16 +117,16 @@ func (t *Telemetry) Close(ctx context.Context) error {
 	return t.spans.close(ctx)
 }
 
-// scrapes is the maximum number of concurrent metrics requests; more get status 503.
-const scrapes = 4
+// maxScrapes is the maximum number of concurrent metrics requests; more get status 503.
+const maxScrapes = 4
 
 // Handler serves the metrics, as OpenMetrics if requested and otherwise in the
 // Prometheus text format. The caller must authorize requests, since metrics name all
 // tools.
 func (t *Telemetry) Handler() http.Handler {
 	serve := promhttp.HandlerFor(t.registry, promhttp.HandlerOpts{
-		ErrorLog: complaints{t.logger}, ErrorHandling: promhttp.ContinueOnError,
-		EnableOpenMetrics: true, DisableCompression: true, MaxRequestsInFlight: scrapes,
+		ErrorLog: promLogger{t.logger}, ErrorHandling: promhttp.ContinueOnError,
+		EnableOpenMetrics: true, DisableCompression: true, MaxRequestsInFlight: maxScrapes,
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -139,9 +139,9 @@ func (t *Telemetry) Handler() http.Handler {
 	})
 }
 
-// complaints logs errors of the metrics library.
-type complaints struct{ logger *slog.Logger }
+// promLogger logs errors of the metrics library.
+type promLogger struct{ logger *slog.Logger }
 
-func (c complaints) Println(words ...any) {
+func (c promLogger) Println(words ...any) {
 	c.logger.Error("gather metrics", "error", fmt.Sprint(words...))
 }

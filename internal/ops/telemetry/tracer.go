@@ -31,7 +31,7 @@ const (
 	links       = 1
 )
 
-func newRecorder(s settings, q *queue, version string) *recorder {
+func newRecorder(s settings, q *batchProcessor, version string) *recorder {
 	limits := sdktrace.SpanLimits{AttributeValueLengthLimit: valueLength, AttributeCountLimit: attributes, LinkCountLimit: links}
 	// The SDK reads missing options from the process environment, and always adds
 	// OTEL_RESOURCE_ATTRIBUTES of the process to the resource.
@@ -162,9 +162,9 @@ func (r *recorder) Inject(ctx context.Context) (traceparent, tracestate string) 
 	return c.Traceparent(), of.TraceState().String()
 }
 
-// queue is the SDK's batch span processor with a counting exporter. It counts the
+// batchProcessor is the SDK's batch span processor with a counting exporter. It counts the
 // outcome of spans, logs errors, and aborts an export when [queue.close] times out.
-type queue struct {
+type batchProcessor struct {
 	sdktrace.SpanProcessor
 
 	// fixed at creation
@@ -184,9 +184,9 @@ type queue struct {
 
 // newQueue returns a queue for an exporter. It sets all options of the processor, which
 // otherwise reads them from the process environment.
-func newQueue(s queueSettings, e sdktrace.SpanExporter, logger *slog.Logger) *queue {
+func newQueue(s queueSettings, e sdktrace.SpanExporter, logger *slog.Logger) *batchProcessor {
 	ctx, giveUp := context.WithCancel(context.Background())
-	q := &queue{exporter: e, size: int64(s.size), logger: logger, ctx: ctx, giveUp: giveUp, done: make(chan struct{})}
+	q := &batchProcessor{exporter: e, size: int64(s.size), logger: logger, ctx: ctx, giveUp: giveUp, done: make(chan struct{})}
 	q.SpanProcessor = sdktrace.NewBatchSpanProcessor(batches{q}, sdktrace.WithMaxQueueSize(s.size), sdktrace.WithMaxExportBatchSize(s.batch),
 		sdktrace.WithBatchTimeout(s.delay), sdktrace.WithExportTimeout(s.patience))
 	return q
@@ -194,7 +194,7 @@ func newQueue(s queueSettings, e sdktrace.SpanExporter, logger *slog.Logger) *qu
 
 // OnEnd queues a span, or drops it if the queue is full. It does not block. The
 // processor would drop spans too, but report them to a global meter.
-func (q *queue) OnEnd(s sdktrace.ReadOnlySpan) {
+func (q *batchProcessor) OnEnd(s sdktrace.ReadOnlySpan) {
 	if !s.SpanContext().IsSampled() {
 		return
 	}
@@ -211,11 +211,11 @@ func (q *queue) OnEnd(s sdktrace.ReadOnlySpan) {
 }
 
 // batches is the exporter that the processor uses.
-type batches struct{ *queue }
+type batches struct{ *batchProcessor }
 
 // ExportSpans exports a batch. It returns no error, because the SDK would print it.
 func (b batches) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
-	q, n := b.queue, uint64(len(spans))
+	q, n := b.batchProcessor, uint64(len(spans))
 	q.waiting.Add(-int64(n))
 	err := q.export(ctx, spans)
 	if some, ok := errors.AsType[partial](err); ok {
@@ -234,7 +234,7 @@ func (b batches) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan)
 
 // export calls the exporter until ctx is done or the queue is closed. A panic loses one
 // batch.
-func (q *queue) export(ctx context.Context, spans []sdktrace.ReadOnlySpan) (err error) {
+func (q *batchProcessor) export(ctx context.Context, spans []sdktrace.ReadOnlySpan) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(q.ctx, cancel)()
@@ -247,7 +247,7 @@ func (q *queue) export(ctx context.Context, spans []sdktrace.ReadOnlySpan) (err 
 }
 
 // log logs when exports start to fail and when they work again.
-func (q *queue) log(ctx context.Context, err error) {
+func (q *batchProcessor) log(ctx context.Context, err error) {
 	switch {
 	case err != nil && !q.failing:
 		q.logger.WarnContext(ctx, "export traces", "error", err)
@@ -265,7 +265,7 @@ func (b batches) Shutdown(ctx context.Context) error {
 
 // close exports the waiting spans until ctx is done, and returns after the last export.
 // A second close does nothing.
-func (q *queue) close(ctx context.Context) error {
+func (q *batchProcessor) close(ctx context.Context) error {
 	q.closed.Store(true)
 	err := q.SpanProcessor.Shutdown(ctx)
 	lost := q.dropped.Load()

@@ -14,27 +14,27 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// A chart holds the real locations of the targets at one time.
-type chart struct {
+// pathMap holds the real locations of the targets at one time.
+type pathMap struct {
 	// steps maps each entry that determines the location of a target (a link on its
 	// path, the first missing entry, and the target itself) to those targets.
 	steps map[string][]target
 	// trees maps the real path of each existing root to its roots.
-	trees map[string]tree
+	trees map[string]realDir
 	// globs maps the real path of each existing directory to the globs in it.
 	globs map[string][]target
 }
 
-// A tree is a directory that one or more roots lead to.
-type tree struct {
+// realDir is a directory that one or more roots lead to.
+type realDir struct {
 	roots []target
 	info  fs.FileInfo
 }
 
-// survey resolves the targets.
-func survey(targets []target) chart {
-	c := chart{steps: map[string][]target{}, trees: map[string]tree{}}
-	targets, c.globs = unfold(targets)
+// newPathMap resolves the targets.
+func newPathMap(targets []target) pathMap {
+	c := pathMap{steps: map[string][]target{}, trees: map[string]realDir{}}
+	targets, c.globs = expandGlobs(targets)
 	for _, t := range targets {
 		steps, real := follow(t.place())
 		for _, s := range steps {
@@ -47,14 +47,14 @@ func survey(targets []target) chart {
 		if err != nil || !info.IsDir() {
 			continue
 		}
-		c.trees[real] = tree{append(c.trees[real].roots, t), info}
+		c.trees[real] = realDir{append(c.trees[real].roots, t), info}
 	}
 	return c
 }
 
-// unfold returns the targets plus the files that match globs, and the globs by the real
+// expandGlobs returns the targets plus the files that match globs, and the globs by the real
 // paths of their directories.
-func unfold(targets []target) (all []target, globs map[string][]target) {
+func expandGlobs(targets []target) (all []target, globs map[string][]target) {
 	all, globs = slices.Clone(targets), map[string][]target{}
 	for _, t := range targets {
 		if t.kind != globTarget {
@@ -69,15 +69,15 @@ func unfold(targets []target) (all []target, globs map[string][]target) {
 }
 
 // same reports whether two charts lead to the same locations.
-func (c chart) same(d chart) bool {
+func (c pathMap) same(d pathMap) bool {
 	sameTargets := func(a, b []target) bool { return slices.Equal(a, b) }
-	sameTree := func(a, b tree) bool { return os.SameFile(a.info, b.info) && slices.Equal(a.roots, b.roots) }
+	sameTree := func(a, b realDir) bool { return os.SameFile(a.info, b.info) && slices.Equal(a.roots, b.roots) }
 	return maps.EqualFunc(c.steps, d.steps, sameTargets) && maps.EqualFunc(c.trees, d.trees, sameTree)
 }
 
-// spell returns the user's names of a real path: none if it is not watched, several if
+// userPaths returns the user's names of a real path: none if it is not watched, several if
 // several roots lead to it.
-func (c chart) spell(real string, skip func(string) bool) []string {
+func (c pathMap) userPaths(real string, skip func(string) bool) []string {
 	var names []string
 	for _, t := range c.steps[real] {
 		names = append(names, t.path)
@@ -103,7 +103,7 @@ func (c chart) spell(real string, skip func(string) bool) []string {
 }
 
 // holds reports whether a real path is in one of the trees.
-func (c chart) holds(real string) bool {
+func (c pathMap) holds(real string) bool {
 	for ; ; real = filepath.Dir(real) {
 		if _, ok := c.trees[real]; ok {
 			return true
@@ -163,8 +163,8 @@ func follow(abs string) (steps []string, real string) {
 	return append(steps, at), at
 }
 
-// watches is a set of watched directories. Directories are never removed from it.
-type watches struct {
+// watchSet is a set of watched directories. Directories are never removed from it.
+type watchSet struct {
 	fs      *fsnotify.Watcher
 	failed  chan error    // the latest unhandled error
 	drained chan struct{} // closed after the last error
@@ -172,13 +172,13 @@ type watches struct {
 	folders map[string]struct{}
 }
 
-// watchAll watches everything in a chart.
-func watchAll(c chart, skip func(string) bool, open func() (*fsnotify.Watcher, error)) (*watches, error) {
+// watchAll watches everything in a path map.
+func watchAll(c pathMap, skip func(string) bool, open func() (*fsnotify.Watcher, error)) (*watchSet, error) {
 	fsw, err := open()
 	if err != nil {
 		return nil, fmt.Errorf("create file notifier: %w", err)
 	}
-	w := &watches{
+	w := &watchSet{
 		fs: fsw, failed: make(chan error, 1), drained: make(chan struct{}),
 		skip: skip, folders: map[string]struct{}{},
 	}
@@ -193,7 +193,7 @@ func watchAll(c chart, skip func(string) bool, open func() (*fsnotify.Watcher, e
 		errs = append(errs, err)
 	}
 	for root := range c.trees {
-		errs = append(errs, w.grow(root))
+		errs = append(errs, w.addRecursive(root))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, errors.Join(err, w.close())
@@ -203,7 +203,7 @@ func watchAll(c chart, skip func(string) bool, open func() (*fsnotify.Watcher, e
 
 // drain receives fsnotify errors immediately, because fsnotify sends them while it
 // holds the lock for adding a watch.
-func (w *watches) drain() {
+func (w *watchSet) drain() {
 	defer close(w.drained)
 	defer close(w.failed)
 	for err := range w.fs.Errors {
@@ -214,20 +214,20 @@ func (w *watches) drain() {
 	}
 }
 
-func (w *watches) close() error {
+func (w *watchSet) close() error {
 	err := w.fs.Close()
 	<-w.drained
 	return err
 }
 
-func (w *watches) has(folder string) bool {
+func (w *watchSet) has(folder string) bool {
 	_, ok := w.folders[folder]
 	return ok
 }
 
-// grow watches a directory and everything below it. It watches a directory before
+// addRecursive watchSet a directory and everything below it. It watchSet a directory before
 // reading it, so that no change is missed.
-func (w *watches) grow(folder string) error {
+func (w *watchSet) addRecursive(folder string) error {
 	if ok, err := w.add(folder); !ok {
 		return err
 	}
@@ -239,15 +239,15 @@ func (w *watches) grow(folder string) error {
 		if !e.IsDir() || skipped(e.Name(), w.skip) {
 			continue
 		}
-		if err := w.grow(filepath.Join(folder, e.Name())); err != nil {
+		if err := w.addRecursive(filepath.Join(folder, e.Name())); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// add watches one directory, and reports whether it exists.
-func (w *watches) add(folder string) (bool, error) {
+// add watchSet one directory, and reports whether it exists.
+func (w *watchSet) add(folder string) (bool, error) {
 	if w.has(folder) {
 		return true, nil
 	}

@@ -21,7 +21,7 @@ type disk struct {
 	w   *Watcher
 }
 
-// watchDisk creates files ("x -> y" is a link, "x/" a directory) and watches them.
+// watchDisk creates files ("x -> y" is a link, "x/" a directory) and watchSet them.
 func watchDisk(t *testing.T, layout []string, o Options) *disk {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())

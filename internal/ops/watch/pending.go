@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// few is the number of dirty paths that still look like one person saving files.
-	few = 3
-	// quietFew and quietMany are the debounce times for few and for many dirty paths.
+	// fewPaths is the number of dirty paths that still look like one person saving files.
+	fewPaths = 3
+	// debounceFew and debounceMany are the debounce times for few and for many dirty paths.
 	// With many paths and pauses between events, the debounce is at least gapsQuiet
 	// times the longest pause.
-	quietFew  = 10 * time.Millisecond
-	quietMany = 100 * time.Millisecond
-	gapsQuiet = 3
+	debounceFew  = 10 * time.Millisecond
+	debounceMany = 100 * time.Millisecond
+	gapsQuiet    = 3
 	// longest bounds the wait under continuous changes.
 	longest = 2 * time.Second
 	// maxPaths bounds the paths of a [Change]; beyond it, the change is a rescan.
@@ -34,8 +34,8 @@ type pending struct {
 	rescan      bool
 	many        bool
 	first, last time.Time
-	// gap is the longest time between two events.
-	gap time.Duration
+	// avgGap is the longest time between two events.
+	avgGap time.Duration
 	// locked means that git held a lock at the last check; lockedSince is the start of
 	// that lock, or zero.
 	locked      bool
@@ -45,19 +45,19 @@ type pending struct {
 }
 
 // event adds the observation of an event at the time now.
-func (p *pending) event(now time.Time, g glance) {
+func (p *pending) event(now time.Time, g observation) {
 	switch {
 	case g.empty() || p.first.IsZero() || p.locked:
 	case p.ready: // a new burst after the last change became ready
-		p.first, p.gap = now, 0
+		p.first, p.avgGap = now, 0
 	default:
-		p.gap = max(p.gap, now.Sub(p.last))
+		p.avgGap = max(p.avgGap, now.Sub(p.last))
 	}
 	p.add(now, g)
 }
 
 // add adds an observation at the time now.
-func (p *pending) add(now time.Time, g glance) {
+func (p *pending) add(now time.Time, g observation) {
 	if g.empty() {
 		return
 	}
@@ -71,7 +71,7 @@ func (p *pending) add(now time.Time, g glance) {
 	for _, path := range g.paths {
 		p.paths[path] = struct{}{}
 	}
-	p.many = p.many || g.many || len(p.paths) > few
+	p.many = p.many || g.many || len(p.paths) > fewPaths
 	if len(p.paths) > maxPaths {
 		clear(p.paths)
 		p.rescan = true
@@ -83,9 +83,9 @@ func (p *pending) wait(now time.Time) time.Duration {
 	if p.first.IsZero() || p.ready {
 		return never
 	}
-	quiet := quietFew
+	quiet := debounceFew
 	if p.many {
-		quiet = max(quietMany, gapsQuiet*p.gap)
+		quiet = max(debounceMany, gapsQuiet*p.avgGap)
 	}
 	return max(0, min(p.last.Add(quiet).Sub(now), p.first.Add(longest).Sub(now)))
 }
@@ -109,9 +109,9 @@ func (p *pending) change() Change {
 	return Change{Paths: slices.Sorted(maps.Keys(p.paths)), Rescan: p.rescan}
 }
 
-// lockPatience is the maximum time that a change waits for a git lock. An older lock is
+// lockTimeout is the maximum time that a change waits for a git lock. An older lock is
 // stale, or belongs to a commit with an open editor.
-const lockPatience = 30 * time.Second
+const lockTimeout = 30 * time.Second
 
 // A lock is a git lock file of a work tree.
 type lock struct {
@@ -124,13 +124,13 @@ func (l lock) same(m lock) bool {
 }
 
 // locked reports whether git is changing files, so that the pending change may be half
-// of a checkout. It returns false for a lock older than lockPatience, and for a lock
+// of a checkout. It returns false for a lock older than lockTimeout, and for a lock
 // that already timed out.
 func (w *Watcher) locked(p *pending) bool {
 	l, held := lockOn(w.targets)
 	now := time.Now()
 	switch {
-	case held && l.same(w.outwaited), !held && !p.locked:
+	case held && l.same(w.lockWaitExceeded), !held && !p.locked:
 		return false
 	case !held:
 		// Events from before the release may still arrive.
@@ -139,14 +139,14 @@ func (w *Watcher) locked(p *pending) bool {
 	}
 	first := p.lockedSince.IsZero()
 	p.lock(now)
-	if now.Sub(p.lockedSince) < lockPatience && now.Sub(l.info.ModTime()) < lockPatience {
+	if now.Sub(p.lockedSince) < lockTimeout && now.Sub(l.info.ModTime()) < lockTimeout {
 		if first {
 			w.log.Info("wait for git lock", slog.String("lock", l.path))
 		}
 		return true
 	}
 	p.unlock(now)
-	w.outwaited = l
+	w.lockWaitExceeded = l
 	w.log.Warn("ignore stale git lock",
 		slog.String("lock", l.path))
 	return false

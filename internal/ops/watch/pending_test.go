@@ -19,9 +19,9 @@ func TestPending_debounce(t *testing.T) {
 	at := func(d time.Duration) time.Time { return start.Add(d) }
 	type seen struct {
 		after time.Duration
-		glance
+		observation
 	}
-	one := func(after time.Duration, paths ...string) seen { return seen{after, glance{paths: paths}} }
+	one := func(after time.Duration, paths ...string) seen { return seen{after, observation{paths: paths}} }
 	rows := []struct {
 		name string
 		seen []seen
@@ -37,8 +37,8 @@ func TestPending_debounce(t *testing.T) {
 		{"pause before four paths", []seen{one(0, "a"), one(70*time.Millisecond, "b", "c", "d")}, 70 * time.Millisecond, 210 * time.Millisecond},
 		{"pause before three paths", []seen{one(0, "a"), one(70*time.Millisecond, "b")}, 70 * time.Millisecond, 10 * time.Millisecond},
 		{"short pause", []seen{one(0, "a"), one(30*time.Millisecond, "b", "c", "d")}, 30 * time.Millisecond, 100 * time.Millisecond},
-		{"rescan", []seen{{0, glance{rescan: true}}}, 0, 10 * time.Millisecond},
-		{"announced burst", []seen{{0, glance{rescan: true, many: true}}}, 0, 100 * time.Millisecond},
+		{"rescan", []seen{{0, observation{rescan: true}}}, 0, 10 * time.Millisecond},
+		{"announced burst", []seen{{0, observation{rescan: true, many: true}}}, 0, 100 * time.Millisecond},
 		{"debounce over", []seen{one(0, "a")}, time.Second, 0},
 		{"maximum wait", []seen{one(0, "a"), one(1995*time.Millisecond, "a")}, 1996 * time.Millisecond, 4 * time.Millisecond},
 		{"maximum wait over", []seen{one(0, "a"), one(2010*time.Millisecond, "a")}, 2011 * time.Millisecond, 0},
@@ -47,7 +47,7 @@ func TestPending_debounce(t *testing.T) {
 		t.Run(r.name, func(t *testing.T) {
 			var p pending
 			for _, s := range r.seen {
-				p.event(at(s.after), s.glance)
+				p.event(at(s.after), s.observation)
 			}
 			if got := p.wait(at(r.now)); got != r.want {
 				t.Errorf("wait %v, want %v", got, r.want)
@@ -58,9 +58,9 @@ func TestPending_debounce(t *testing.T) {
 
 func TestPending_sortedPaths(t *testing.T) {
 	var p pending
-	p.add(time.Unix(1, 0), glance{paths: []string{"b", "a"}})
-	p.add(time.Unix(1, 0), glance{paths: []string{"a", "c"}, rescan: true})
-	p.add(time.Unix(1, 0), glance{paths: []string{"b"}})
+	p.add(time.Unix(1, 0), observation{paths: []string{"b", "a"}})
+	p.add(time.Unix(1, 0), observation{paths: []string{"a", "c"}, rescan: true})
+	p.add(time.Unix(1, 0), observation{paths: []string{"b"}})
 	want := Change{Paths: []string{"a", "b", "c"}, Rescan: true}
 	if diff := cmp.Diff(want, p.change()); diff != "" {
 		t.Errorf("change (-want +got):\n%s", diff)
@@ -70,7 +70,7 @@ func TestPending_sortedPaths(t *testing.T) {
 func TestPending_bounded(t *testing.T) {
 	var p pending
 	for i := range 10 * maxPaths {
-		p.add(time.Unix(1, 0), glance{paths: []string{fmt.Sprint(i)}})
+		p.add(time.Unix(1, 0), observation{paths: []string{fmt.Sprint(i)}})
 		if len(p.paths) > maxPaths {
 			t.Fatalf("%d paths stored, want at most %d", len(p.paths), maxPaths)
 		}
@@ -82,12 +82,12 @@ func TestPending_bounded(t *testing.T) {
 
 func TestWatcher_changeWhileReady(t *testing.T) {
 	var p pending
-	p.add(time.Unix(1, 0), glance{paths: []string{"a"}})
+	p.add(time.Unix(1, 0), observation{paths: []string{"a"}})
 	p.ready = true
 	if got := p.wait(time.Unix(1, 0)); got != never {
 		t.Errorf("a ready change waits %v, want never", got)
 	}
-	p.add(time.Unix(1, 0), glance{paths: []string{"b"}})
+	p.add(time.Unix(1, 0), observation{paths: []string{"b"}})
 	if p.ready {
 		t.Error("the change is ready directly after an event")
 	}
@@ -124,13 +124,13 @@ func TestWatcher_waitsForGitLock(t *testing.T) {
 			t.Fatal(err)
 		}
 		// The lock was seen released while c was still arriving.
-		time.Sleep(quietMany * 3 / 2)
+		time.Sleep(debounceMany * 3 / 2)
 		show("c")
 		last := time.Now()
 		if diff := cmp.Diff(Change{Paths: []string{"a", "b", "c"}}, <-got); diff != "" {
 			t.Errorf("change (-want +got):\n%s", diff)
 		}
-		if took := time.Since(last); took > 2*quietMany {
+		if took := time.Since(last); took > 2*debounceMany {
 			t.Errorf("it took %v after the last of the files", took)
 		}
 	})
@@ -145,14 +145,14 @@ func TestWatcher_lockTimeout(t *testing.T) {
 		start := time.Now()
 		show("a")
 		<-w.Changes()
-		if took := time.Since(start); took < lockPatience || took > lockPatience+2*quietMany {
-			t.Errorf("it took %v, want %v", took, lockPatience)
+		if took := time.Since(start); took < lockTimeout || took > lockTimeout+2*debounceMany {
+			t.Errorf("it took %v, want %v", took, lockTimeout)
 		}
 		start = time.Now()
 		show("a")
 		<-w.Changes()
-		if took := time.Since(start); took != quietFew {
-			t.Errorf("the next change took %v, want %v", took, quietFew)
+		if took := time.Since(start); took != debounceFew {
+			t.Errorf("the next change took %v, want %v", took, debounceFew)
 		}
 		synctest.Wait()
 		for _, said := range []string{"wait for git lock", "ignore stale git lock"} {
@@ -167,15 +167,15 @@ func TestWatcher_staleLock(t *testing.T) {
 	repository(t, func(t *testing.T, dir string, w *Watcher, show func(string)) {
 		lock := filepath.Join(dir, ".git", "index.lock")
 		write(t, lock, "")
-		old := time.Now().Add(-lockPatience)
+		old := time.Now().Add(-lockTimeout)
 		if err := os.Chtimes(lock, old, old); err != nil {
 			t.Fatal(err)
 		}
 		start := time.Now()
 		show("a")
 		<-w.Changes()
-		if took := time.Since(start); took != quietFew {
-			t.Errorf("it took %v, want %v", took, quietFew)
+		if took := time.Since(start); took != debounceFew {
+			t.Errorf("it took %v, want %v", took, debounceFew)
 		}
 	})
 }
@@ -187,7 +187,7 @@ func TestWatcher_successiveLocks(t *testing.T) {
 		start := time.Now()
 		show("a")
 		go func() { // a rebase: git releases its lock between two commits
-			for time.Since(start) < 2*lockPatience {
+			for time.Since(start) < 2*lockTimeout {
 				time.Sleep(131 * time.Millisecond)
 				_ = os.Remove(lock)
 				time.Sleep(20 * time.Millisecond)
@@ -195,10 +195,10 @@ func TestWatcher_successiveLocks(t *testing.T) {
 			}
 		}()
 		<-w.Changes()
-		if took := time.Since(start); took < lockPatience || took > lockPatience+longest {
-			t.Errorf("it took %v, want about %v", took, lockPatience)
+		if took := time.Since(start); took < lockTimeout || took > lockTimeout+longest {
+			t.Errorf("it took %v, want about %v", took, lockTimeout)
 		}
-		time.Sleep(2 * lockPatience)
+		time.Sleep(2 * lockTimeout)
 		synctest.Wait()
 	})
 }

@@ -21,15 +21,15 @@ const (
 	sampled = 8 << 20
 )
 
-// poller is the eye without notifications: it lists all entries and compares them.
+// poller is the source without notifications: it lists all entries and compares them.
 type poller struct {
 	targets []target
 	skip    func(string) bool
-	seen    map[string]sight
+	seen    map[string]fileStamp
 }
 
-// A sight is the observed state of an entry.
-type sight struct {
+// fileStamp is the observed state of an entry.
+type fileStamp struct {
 	info fs.FileInfo
 	link string
 	sum  [sha256.Size]byte // of the content, zero if not read
@@ -41,16 +41,16 @@ func newPoller(targets []target, skip func(string) bool) *poller {
 	return p
 }
 
-func (p *poller) events() <-chan fsnotify.Event { return nil }
-func (p *poller) errors() <-chan error          { return nil }
-func (p *poller) see(fsnotify.Event) glance     { return glance{} }
-func (p *poller) lost() glance                  { return glance{rescan: true} }
-func (p *poller) pulse() time.Duration          { return pollPulse }
-func (p *poller) close() error                  { return nil }
+func (p *poller) events() <-chan fsnotify.Event     { return nil }
+func (p *poller) errors() <-chan error              { return nil }
+func (p *poller) handle(fsnotify.Event) observation { return observation{} }
+func (p *poller) overflowed() observation           { return observation{rescan: true} }
+func (p *poller) interval() time.Duration           { return pollPulse }
+func (p *poller) close() error                      { return nil }
 
-func (p *poller) check() (glance, error) {
+func (p *poller) check() (observation, error) {
 	now := p.look()
-	var g glance
+	var g observation
 	for path, was := range p.seen {
 		if is, ok := now[path]; !ok || !is.same(was) {
 			g.paths = append(g.paths, path)
@@ -66,9 +66,9 @@ func (p *poller) check() (glance, error) {
 }
 
 // look returns the current state by the user's names.
-func (p *poller) look() map[string]sight {
-	now := map[string]sight{}
-	targets, _ := unfold(p.targets)
+func (p *poller) look() map[string]fileStamp {
+	now := map[string]fileStamp{}
+	targets, _ := expandGlobs(p.targets)
 	for _, t := range targets {
 		_, real := follow(t.place())
 		if real == "" || t.kind == globTarget {
@@ -99,12 +99,12 @@ func (p *poller) look() map[string]sight {
 // note records the state of an entry. It reads the content of a file that is too new
 // for its timestamp to be trusted, and keeps a known sum while the timestamp is
 // unchanged.
-func (p *poller) note(now map[string]sight, name, real string) {
+func (p *poller) note(now map[string]fileStamp, name, real string) {
 	info, err := os.Lstat(real)
 	if err != nil {
 		return
 	}
-	s := sight{info: info}
+	s := fileStamp{info: info}
 	was, known := p.seen[name]
 	switch {
 	case info.Mode()&fs.ModeSymlink != 0:
@@ -117,15 +117,15 @@ func (p *poller) note(now map[string]sight, name, real string) {
 	now[name] = s
 }
 
-// stat reports whether two sights are equal except for the content.
-func (s sight) stat(t sight) bool {
+// stat reports whether two stamps are equal except for the content.
+func (s fileStamp) stat(t fileStamp) bool {
 	if s.info.Mode() != t.info.Mode() || s.link != t.link || !os.SameFile(s.info, t.info) {
 		return false
 	}
 	return s.info.IsDir() || s.info.Size() == t.info.Size() && s.info.ModTime().Equal(t.info.ModTime())
 }
 
-func (s sight) same(t sight) bool { return s.stat(t) && s.sum == t.sum }
+func (s fileStamp) same(t fileStamp) bool { return s.stat(t) && s.sum == t.sum }
 
 // sum returns the hash of a file, or zero if it cannot be read.
 func sum(path string) (h [sha256.Size]byte) {
@@ -145,23 +145,23 @@ func sum(path string) (h [sha256.Size]byte) {
 // ancestor of a root, or a mounted file system.
 const notifyPulse = 2 * time.Second
 
-// notifier is the eye with notifications of the operating system. It watches every
+// notifier is the source with notifications of the operating system. It watches every
 // directory of the trees, and every directory with a step to one.
 //
 // A watch belongs to an inode and keeps reporting the first name of that inode. The
 // table of fsnotify breaks (it panics) if a name is watched again after directories
-// were swapped. Therefore any change of directories recreates the whole set of watches.
+// were swapped. Therefore any change of directories recreates the whole set of watchSet.
 type notifier struct {
 	open    func() (*fsnotify.Watcher, error)
 	targets []target
 	skip    func(string) bool
-	chart   chart
-	set     *watches
+	chart   pathMap
+	set     *watchSet
 	stale   bool // the set may not match the directories on disk
 }
 
 func newNotifier(targets []target, skip func(string) bool, open func() (*fsnotify.Watcher, error)) (*notifier, error) {
-	n := &notifier{open: open, targets: targets, skip: skip, chart: survey(targets)}
+	n := &notifier{open: open, targets: targets, skip: skip, chart: newPathMap(targets)}
 	var err error
 	n.set, err = watchAll(n.chart, skip, open)
 	return n, err
@@ -169,17 +169,17 @@ func newNotifier(targets []target, skip func(string) bool, open func() (*fsnotif
 
 func (n *notifier) events() <-chan fsnotify.Event { return n.set.fs.Events }
 func (n *notifier) errors() <-chan error          { return n.set.failed }
-func (n *notifier) pulse() time.Duration          { return notifyPulse }
+func (n *notifier) interval() time.Duration       { return notifyPulse }
 func (n *notifier) close() error                  { return n.set.close() }
 
-func (n *notifier) lost() glance {
+func (n *notifier) overflowed() observation {
 	n.stale = true
-	return glance{rescan: true, many: true}
+	return observation{rescan: true, many: true}
 }
 
-func (n *notifier) see(e fsnotify.Event) glance {
+func (n *notifier) handle(e fsnotify.Event) observation {
 	path := filepath.Clean(e.Name)
-	g := glance{paths: n.chart.spell(path, n.skip)}
+	g := observation{paths: n.chart.userPaths(path, n.skip)}
 	if n.set.has(path) && e.Op&(fsnotify.Remove|fsnotify.Rename) != 0 {
 		n.stale, g.rescan = true, true
 	}
@@ -195,18 +195,18 @@ func (n *notifier) see(e fsnotify.Event) glance {
 	return g
 }
 
-// check recreates the watches if they may be outdated. It adds the new ones before it
+// check recreates the watchSet if they may be outdated. It adds the new ones before it
 // removes the old ones, and a rescan finds changes in between.
-func (n *notifier) check() (glance, error) {
-	now := survey(n.targets)
+func (n *notifier) check() (observation, error) {
+	now := newPathMap(n.targets)
 	if !n.stale && now.same(n.chart) {
-		return glance{}, nil
+		return observation{}, nil
 	}
 	set, err := watchAll(now, n.skip, n.open)
 	if err != nil {
-		return glance{}, err
+		return observation{}, err
 	}
 	old := n.set
 	n.chart, n.set, n.stale = now, set, false
-	return glance{rescan: true}, old.close()
+	return observation{rescan: true}, old.close()
 }

@@ -98,7 +98,7 @@ func TestPoller_skipsOldFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := newPoller(targets, func(string) bool { return false })
-	if s := p.seen["t/a"]; s.sum != (sight{}).sum {
+	if s := p.seen["t/a"]; s.sum != (fileStamp{}).sum {
 		t.Error("an old file was read")
 	}
 	if got := found(t, p); got != nil {
@@ -124,12 +124,12 @@ func TestWatcher_ignoresSiblings(t *testing.T) {
 	defer func() { _ = n.close() }()
 	dir := filepath.Dir(n.targets[0].abs)
 	for _, path := range []string{"other", "tt", "t2/x", "t/.git", "t/.git/index", "t/a/.git/x"} {
-		if g := n.see(fsnotify.Event{Name: filepath.Join(dir, path), Op: fsnotify.Create}); !g.empty() {
+		if g := n.handle(fsnotify.Event{Name: filepath.Join(dir, path), Op: fsnotify.Create}); !g.empty() {
 			t.Errorf("%s reported as %v", path, g)
 		}
 	}
 	for _, path := range []string{"t", "t/a", "t/.github/x", "t/..data"} {
-		if g := n.see(fsnotify.Event{Name: filepath.Join(dir, path), Op: fsnotify.Create}); g.empty() {
+		if g := n.handle(fsnotify.Event{Name: filepath.Join(dir, path), Op: fsnotify.Create}); g.empty() {
 			t.Errorf("%s not reported", path)
 		}
 	}

@@ -52,17 +52,17 @@ type Change struct {
 	Rescan bool
 }
 
-// Watcher watches directories and files. Create one with [New].
+// Watcher watchSet directories and files. Create one with [New].
 type Watcher struct {
 	changes chan Change
 	targets []target
 	skip    func(string) bool
 	log     *slog.Logger
 	open    func() (*fsnotify.Watcher, error)
-	eye     eye
+	eye     source
 	retry   time.Time // when to retry notifications; zero while they work
-	// outwaited is the lock that timed out.
-	outwaited lock
+	// lockWaitExceeded is the lock that timed out.
+	lockWaitExceeded lock
 }
 
 // retryAfter is the interval between attempts to return from polling to notifications.
@@ -83,15 +83,15 @@ func newWatcher(o Options, open func() (*fsnotify.Watcher, error)) (*Watcher, er
 	if w.log == nil {
 		w.log = slog.New(slog.DiscardHandler)
 	}
-	err := errors.Join(w.aim(o.Roots, rootTarget), w.aim(o.Files, fileTarget), w.aim(o.Globs, globTarget))
+	err := errors.Join(w.addTargets(o.Roots, rootTarget), w.addTargets(o.Files, fileTarget), w.addTargets(o.Globs, globTarget))
 	if err != nil {
 		return nil, err
 	}
-	w.look()
+	w.openSource()
 	return w, nil
 }
 
-func (w *Watcher) aim(paths []string, k kind) error {
+func (w *Watcher) addTargets(paths []string, k kind) error {
 	var errs []error
 	for _, path := range paths {
 		abs, err := filepath.Abs(path)
@@ -120,7 +120,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 	defer close(w.changes)
 	settled := time.NewTimer(never)
 	defer settled.Stop()
-	pulse := time.NewTimer(w.eye.pulse())
+	pulse := time.NewTimer(w.eye.interval())
 	defer pulse.Stop()
 	for p := (pending{}); ; {
 		settled.Reset(p.wait(time.Now()))
@@ -144,7 +144,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 			w.lost(&p, err, ok)
 		case <-pulse.C:
 			w.check(&p)
-			pulse.Reset(w.eye.pulse())
+			pulse.Reset(w.eye.interval())
 		case <-settled.C:
 			w.settle(&p)
 		case out <- change:
@@ -169,44 +169,44 @@ func (w *Watcher) settle(p *pending) {
 
 func (w *Watcher) event(p *pending, e fsnotify.Event, ok bool) {
 	if !ok {
-		w.fallBack(p, errors.New("notifications ended"))
+		w.usePolling(p, errors.New("notifications ended"))
 		return
 	}
-	p.event(time.Now(), w.eye.see(e))
+	p.event(time.Now(), w.eye.handle(e))
 }
 
 func (w *Watcher) lost(p *pending, err error, ok bool) {
 	if !ok {
-		w.fallBack(p, errors.New("notifications ended"))
+		w.usePolling(p, errors.New("notifications ended"))
 		return
 	}
 	w.log.Warn("file notifications lost, rescanning", "error", err)
-	p.add(time.Now(), w.eye.lost())
+	p.add(time.Now(), w.eye.overflowed())
 }
 
 // check looks for changes without notification, and reports whether it found any.
 func (w *Watcher) check(p *pending) bool {
-	if !w.retry.IsZero() && time.Now().After(w.retry) && w.look() {
-		p.add(time.Now(), glance{rescan: true})
+	if !w.retry.IsZero() && time.Now().After(w.retry) && w.openSource() {
+		p.add(time.Now(), observation{rescan: true})
 		return true
 	}
 	seen, err := w.eye.check()
 	if err != nil {
-		w.fallBack(p, err)
+		w.usePolling(p, err)
 		return true
 	}
 	p.add(time.Now(), seen)
 	return !seen.empty()
 }
 
-// fallBack switches from notifications to polling.
-func (w *Watcher) fallBack(p *pending, why error) {
+// usePolling switches from notifications to polling.
+func (w *Watcher) usePolling(p *pending, why error) {
 	w.poll(errors.Join(why, w.eye.close()))
-	p.add(time.Now(), glance{rescan: true, many: true})
+	p.add(time.Now(), observation{rescan: true, many: true})
 }
 
-// look opens the best available eye, and reports whether it has notifications.
-func (w *Watcher) look() bool {
+// openSource opens the best available eye, and reports whether it has notifications.
+func (w *Watcher) openSource() bool {
 	n, err := newNotifier(w.targets, w.skip, w.open)
 	if err != nil {
 		w.poll(err)
@@ -228,27 +228,27 @@ func (w *Watcher) poll(why error) {
 	w.retry = time.Now().Add(retryAfter)
 }
 
-// An eye is a source of observations. It belongs to one goroutine.
-type eye interface {
+// source is a source of observations. It belongs to one goroutine.
+type source interface {
 	// events and errors deliver notifications of the operating system. They are nil for
-	// an eye without notifications. A closed channel means that the eye has failed.
+	// a source without notifications. A closed channel means that the source has failed.
 	events() <-chan fsnotify.Event
 	errors() <-chan error
-	// see interprets an event.
-	see(fsnotify.Event) glance
-	// lost returns the observation for lost events.
-	lost() glance
-	// check looks for changes without notification. It is called at every pulse, and
-	// before a change is reported, until it finds nothing. An error means that the eye
+	// handle interprets an event.
+	handle(fsnotify.Event) observation
+	// overflowed returns the observation for lost events.
+	overflowed() observation
+	// check looks for changes without notification. It is called at every interval, and
+	// before a change is reported, until it finds nothing. An error means that the source
 	// has failed.
-	check() (glance, error)
-	// pulse is the interval between checks.
-	pulse() time.Duration
+	check() (observation, error)
+	// interval is the time between checks.
+	interval() time.Duration
 	close() error
 }
 
-// A glance is an observation of an eye.
-type glance struct {
+// observation is the result of one look of a source.
+type observation struct {
 	paths []string
 	// rescan means that paths may be incomplete.
 	rescan bool
@@ -256,7 +256,7 @@ type glance struct {
 	many bool
 }
 
-func (g glance) empty() bool { return len(g.paths) == 0 && !g.rescan }
+func (g observation) empty() bool { return len(g.paths) == 0 && !g.rescan }
 
 // A target is a watched item of the Options.
 type target struct {

@@ -24,8 +24,8 @@ type fakeEye struct {
 	failed chan error
 
 	mu     sync.Mutex
-	found  []glance // results of the next checks
-	blind  error    // error of the next check
+	found  []observation // results of the next checks
+	blind  error         // error of the next check
 	closed bool
 }
 
@@ -33,25 +33,25 @@ func newFakeEye() *fakeEye {
 	return &fakeEye{shown: make(chan fsnotify.Event), failed: make(chan error)}
 }
 
-func (e *fakeEye) events() <-chan fsnotify.Event { return e.shown }
-func (e *fakeEye) errors() <-chan error          { return e.failed }
-func (e *fakeEye) lost() glance                  { return glance{rescan: true, many: true} }
-func (e *fakeEye) pulse() time.Duration          { return notifyPulse }
-func (e *fakeEye) close() error                  { e.closed = true; return nil }
-func (e *fakeEye) see(ev fsnotify.Event) glance  { return glance{paths: []string{ev.Name}} }
+func (e *fakeEye) events() <-chan fsnotify.Event        { return e.shown }
+func (e *fakeEye) errors() <-chan error                 { return e.failed }
+func (e *fakeEye) overflowed() observation              { return observation{rescan: true, many: true} }
+func (e *fakeEye) interval() time.Duration              { return notifyPulse }
+func (e *fakeEye) close() error                         { e.closed = true; return nil }
+func (e *fakeEye) handle(ev fsnotify.Event) observation { return observation{paths: []string{ev.Name}} }
 
 // finds sets the results or the error of the next checks.
-func (e *fakeEye) finds(blind error, found ...glance) {
+func (e *fakeEye) finds(blind error, found ...observation) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.found, e.blind = found, blind
 }
 
-func (e *fakeEye) check() (glance, error) {
+func (e *fakeEye) check() (observation, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.blind != nil || len(e.found) == 0 {
-		return glance{}, e.blind
+		return observation{}, e.blind
 	}
 	g := e.found[0]
 	e.found = e.found[1:]
@@ -85,8 +85,8 @@ func TestWatcher_saveDebounce(t *testing.T) {
 		if diff := cmp.Diff(Change{Paths: []string{"a.hcl"}}, got); diff != "" {
 			t.Errorf("change (-want +got):\n%s", diff)
 		}
-		if took := time.Since(start); took != quietFew {
-			t.Errorf("it took %v, want %v", took, quietFew)
+		if took := time.Since(start); took != debounceFew {
+			t.Errorf("it took %v, want %v", took, debounceFew)
 		}
 	})
 }
@@ -138,7 +138,7 @@ func TestWatcher_burstWithoutReceiver(t *testing.T) {
 		if got := <-w.Changes(); len(got.Paths) != 11 {
 			t.Errorf("paths %v, want all 11", got.Paths)
 		}
-		if took, want := time.Since(start), 45*time.Millisecond+quietMany; took != want {
+		if took, want := time.Since(start), 45*time.Millisecond+debounceMany; took != want {
 			t.Errorf("it took %v, want %v", took, want)
 		}
 	})
@@ -185,21 +185,21 @@ func TestNew_malformedPattern(t *testing.T) {
 func TestWatcher_checkIsDebounced(t *testing.T) {
 	watching(t, func(t *testing.T, w *Watcher, e *fakeEye, show func(string)) {
 		start := time.Now()
-		e.finds(nil, glance{paths: []string{"a/b"}, rescan: true}, glance{paths: []string{"a/b/c"}})
+		e.finds(nil, observation{paths: []string{"a/b"}, rescan: true}, observation{paths: []string{"a/b/c"}})
 		show("a")
 		want := Change{Paths: []string{"a", "a/b", "a/b/c"}, Rescan: true}
 		if diff := cmp.Diff(want, <-w.Changes()); diff != "" {
 			t.Errorf("change (-want +got):\n%s", diff)
 		}
-		if took := time.Since(start); took != 3*quietFew {
-			t.Errorf("it took %v, want %v: one quiet for each thing found", took, 3*quietFew)
+		if took := time.Since(start); took != 3*debounceFew {
+			t.Errorf("it took %v, want %v: one quiet for each thing found", took, 3*debounceFew)
 		}
 	})
 }
 
 func TestWatcher_periodicCheck(t *testing.T) {
 	watching(t, func(t *testing.T, w *Watcher, e *fakeEye, _ func(string)) {
-		e.finds(nil, glance{rescan: true})
+		e.finds(nil, observation{rescan: true})
 		if diff := cmp.Diff(Change{Rescan: true}, <-w.Changes()); diff != "" {
 			t.Errorf("change (-want +got):\n%s", diff)
 		}
