@@ -4,8 +4,10 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"os"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -182,4 +184,38 @@ func textOf(x ast.Expr) string {
 		return textOf(x.X) + x.Op.String() + textOf(x.Y)
 	}
 	return "?"
+}
+
+// TestLogs_areInTheReference requires each constant message that the program logs in
+// docs/reference/logs.md.
+func TestLogs_areInTheReference(t *testing.T) {
+	page, err := os.ReadFile("docs/reference/logs.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, file := range goFiles(t) {
+		if isTest(file) || strings.HasPrefix(file, "testdata/") || strings.HasPrefix(file, "examples/") || strings.HasPrefix(file, "internal/protocol/mcp/mcptest/") {
+			continue
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, declared := range parsed.Decls {
+			for _, line := range linesIn(declared) {
+				message, err := strconv.Unquote(line.said)
+				if err != nil {
+					continue // not a constant
+				}
+				found++
+				if !strings.Contains(string(page), "`"+message+"`") {
+					t.Errorf("%s logs %q, which docs/reference/logs.md does not list", file, message)
+				}
+			}
+		}
+	}
+	if found < 60 {
+		t.Errorf("found only %d messages", found)
+	}
 }
