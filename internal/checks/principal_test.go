@@ -15,12 +15,12 @@ import (
 // principalMakers lists the packages and files that may create principals, with the
 // reason. A principal created elsewhere could bypass authentication.
 var principalMakers = map[string]string{
-	"internal/auth/authn":               "proves who callers are",
-	"internal/auth/apikey/key.go":       "says whose a key is, which internal/auth/authn asks",
-	"identity":                          "declares principals, and makes the one of whom nothing is proved",
-	"internal/ops/audit/line.go":        "reads back who called, for calls that are judged again and not made",
-	"internal/ops/tooltest/tooltest.go": "has a test block play a caller, in calls that mock what they touch",
-	"cmd/mcpd/supposition.go":           "supposes a caller, for calls that are explained and not made",
+	"internal/auth/authn":               "authenticates callers",
+	"internal/auth/apikey/key.go":       "maps keys to principals for internal/auth/authn",
+	"identity":                          "declares principals and creates the anonymous one",
+	"internal/ops/audit/line.go":        "reads recorded callers for replay",
+	"internal/ops/tooltest/tooltest.go": "creates the caller of a test block",
+	"cmd/mcpd/explainflags.go":          "describes a hypothetical caller",
 }
 
 // TestPrincipals_onlyAuthn finds principals created or changed elsewhere.
