@@ -202,7 +202,7 @@ func anonymized(text, task string) string {
 func (m *matrix) checkForeignState(at site, state, name string, credential http.Header) {
 	m.t.Helper()
 	r := mcptest.Request{Method: "tools/call", Name: "asks", Params: fmt.Sprintf(`%s,"requestState":%q,%s`, askCall, state, answersTo("nobody"))}
-	if got := m.inPlace(at, r, credential); !strings.Contains(got, "made for somebody else") {
+	if got := m.inPlace(at, r, credential); !strings.Contains(got, "belongs to another caller") {
 		m.t.Errorf("by %s: %s continued the call of another: %s", at.name, name, got)
 	}
 	made := decoded[struct{ Result task }](m.t, m.modern(at, r, credential).text).Result.ID
