@@ -2,11 +2,11 @@
 # the model as data, the picture to whoever looks.
 
 tool "show_color" {
-  title       = "Show a colour"
+  title       = "Show a color"
   description = <<-TEXT
-    Shows a swatch of a colour and returns {red, green, blue, contrast_black,
+    Shows a swatch of a color and returns {red, green, blue, contrast_black,
     contrast_white, text}: its channels, its WCAG contrast ratios, and which
-    text colour reads better on it.
+    text color reads better on it.
   TEXT
   timeout     = "10s" # for a machine under load
   read_only   = true
@@ -14,7 +14,7 @@ tool "show_color" {
 
   input "color" {
     type        = string
-    description = "Hex colour, like #3366cc"
+    description = "Hex color, like #3366cc"
     pattern     = "^#[0-9A-Fa-f]{6}$"
   }
 
@@ -91,7 +91,7 @@ test "white itself is 21 to 1" {
   }
 }
 
-test "names are no hex colours" {
+test "names are no hex colors" {
   tool  = "show_color"
   input = { color = "navy" }
   expect {

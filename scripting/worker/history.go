@@ -11,7 +11,7 @@ import (
 
 // rating classifies a program by its calls. Trusted programs share no process with others. If a
 // call of a trusted program does not end by itself, the program is not trusted for this owner for a
-// while (see [offences]).
+// while (see [offenses]).
 type rating uint8
 
 const (
@@ -99,26 +99,26 @@ func (x *execution) rate(look int64, out scripting.Outcome, dead *exitError, err
 }
 
 const (
-	// offenceTicks is how many ticks an offence counts.
-	offenceTicks = int64(10 * time.Second / tickInterval)
+	// offenseTicks is how many ticks an offense counts.
+	offenseTicks = int64(10 * time.Second / tickInterval)
 	// maxOffences limits the programs that are remembered for one owner.
 	maxOffences = 256
 )
 
-// offences are the programs with calls of an owner that recently cost a process or exceeded a
+// offenses are the programs with calls of an owner that recently cost a process or exceeded a
 // limit. These programs are not trusted for the owner, and its calls of untrusted programs share no
 // process with other owners, whose calls then need not run again. It is safe for concurrent use.
-type offences struct {
-	last atomic.Int64 // tick until which the last offence counts
+type offenses struct {
+	last atomic.Int64 // tick until which the last offense counts
 
 	mu    sync.Mutex
-	until map[[32]byte]int64 // tick until which the offence of a program counts
+	until map[[32]byte]int64 // tick until which the offense of a program counts
 }
 
-// isRecent reports whether an offence counts at a tick.
-func (o *offences) isRecent(look int64) bool { return look < o.last.Load() }
+// isRecent reports whether an offense counts at a tick.
+func (o *offenses) isRecent(look int64) bool { return look < o.last.Load() }
 
-func (o *offences) has(program [32]byte, look int64) bool {
+func (o *offenses) has(program [32]byte, look int64) bool {
 	if !o.isRecent(look) {
 		return false
 	}
@@ -127,10 +127,10 @@ func (o *offences) has(program [32]byte, look int64) bool {
 	return look < o.until[program]
 }
 
-func (o *offences) add(program [32]byte, look int64) {
+func (o *offenses) add(program [32]byte, look int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.last.Store(look + offenceTicks)
+	o.last.Store(look + offenseTicks)
 	if o.until == nil {
 		o.until = map[[32]byte]int64{}
 	}
@@ -138,6 +138,6 @@ func (o *offences) add(program [32]byte, look int64) {
 		maps.DeleteFunc(o.until, func(_ [32]byte, until int64) bool { return until <= look })
 	}
 	if _, known := o.until[program]; known || len(o.until) < maxOffences {
-		o.until[program] = look + offenceTicks
+		o.until[program] = look + offenseTicks
 	}
 }

@@ -212,8 +212,8 @@ func TestHistory_limit(t *testing.T) {
 	}
 }
 
-// TestOffences_perOwner: after an offence the program is not trusted for the owner, until the
-// offence expires.
+// TestOffences_perOwner: after an offense the program is not trusted for the owner, until the
+// offense expires.
 func TestOffences_perOwner(t *testing.T) {
 	e := executor(t, Options{})
 	stopTicks(e)
@@ -240,10 +240,10 @@ func TestOffences_perOwner(t *testing.T) {
 	run(`{"ends":false}`)
 	run(`{"ends":true}`)
 	if isProven(0) || !isProven(1) {
-		t.Errorf("after an offence it is trusted for its owner: %v, and for another: %v", isProven(0), isProven(1))
+		t.Errorf("after an offense it is trusted for its owner: %v, and for another: %v", isProven(0), isProven(1))
 	}
-	e.ticks.Add(offenceTicks)
+	e.ticks.Add(offenseTicks)
 	if !isProven(0) {
-		t.Error("the offence does not expire")
+		t.Error("the offense does not expire")
 	}
 }

@@ -14,7 +14,7 @@ type owner struct {
 	waiting         int
 	sheddable       int    // waiting calls that may be refused
 	lastStart       uint64 // number of its last call that started
-	offences        offences
+	offenses        offenses
 
 	// inProcess counts the calls that have a process, and lastPlaced is the number of the last call
 	// that waited for one. The mutex of the executor guards both.
@@ -29,7 +29,7 @@ func (a *admission) owner(id uint64, look int64) *owner {
 	}
 	if len(a.owners) >= a.sweepAt {
 		for id, o := range a.owners {
-			if o.calls == 0 && !o.offences.isRecent(look) {
+			if o.calls == 0 && !o.offenses.isRecent(look) {
 				delete(a.owners, id)
 			}
 		}
@@ -41,7 +41,7 @@ func (a *admission) owner(id uint64, look int64) *owner {
 	return o
 }
 
-// keptOwners is the number of owners above which owners without calls and recent offences are
+// keptOwners is the number of owners above which owners without calls and recent offenses are
 // dropped.
 const keptOwners = 256
 

@@ -324,7 +324,7 @@ func TestOwner_allTurnsUsed(t *testing.T) {
 	}
 }
 
-// TestOwner_idleDropped: owners with calls or recent offences are kept.
+// TestOwner_idleDropped: owners with calls or recent offenses are kept.
 func TestOwner_idleDropped(t *testing.T) {
 	a := newAdmission(4, time.Hour)
 	admit := func(owner uint64) *queue {
@@ -337,7 +337,7 @@ func TestOwner_idleDropped(t *testing.T) {
 	first := admit(0)
 	first.release()
 	offender := admit(20_000)
-	offender.owner.offences.add([32]byte{1}, 1)
+	offender.owner.offenses.add([32]byte{1}, 1)
 	offender.finish()
 	for owner := range uint64(10_000) {
 		admit(1 + owner).finish()
@@ -346,7 +346,7 @@ func TestOwner_idleDropped(t *testing.T) {
 		t.Errorf("%d owners are kept; the one with a call: %v", len(a.owners), a.owners[0] == first.owner)
 	}
 	if a.owners[20_000] != offender.owner {
-		t.Error("an owner was dropped while its offence counts")
+		t.Error("an owner was dropped while its offense counts")
 	}
 	first.reacquire()
 	first.finish()
@@ -428,7 +428,7 @@ func TestOwner_offenderIsolated(t *testing.T) {
 	e.history.update([32]byte{2}, trusted)
 	e.recordRating(of(offender, 1, false), misbehaved)
 	if !e.history.lookup([32]byte{1}).isTrusted() {
-		t.Error("the offence counts for another owner")
+		t.Error("the offense counts for another owner")
 	}
 	bad, good := choose(of(offender, 1, false)), choose(of(other, 1, false))
 	if bad == good || bad.trusted || !good.trusted {
@@ -452,8 +452,8 @@ func TestOwner_offenderIsolated(t *testing.T) {
 	if choose(of(offender, 5, true)) != nil {
 		t.Error("the offender has all processes of untrusted programs")
 	}
-	e.ticks.Add(offenceTicks)
+	e.ticks.Add(offenseTicks)
 	if choose(of(offender, 4, false)) != strange {
-		t.Error("the offence does not expire")
+		t.Error("the offense does not expire")
 	}
 }

@@ -68,7 +68,7 @@ func (a *admission) admit(ctx context.Context, c scripting.Call, r rating, look 
 	}
 	a.mu.Lock()
 	o := a.owner(c.Owner, look)
-	if r.isTrusted() && o.offences.has(c.Program.Hash(), look) {
+	if r.isTrusted() && o.offenses.has(c.Program.Hash(), look) {
 		r = misbehaved
 	}
 	o.calls++

@@ -102,10 +102,10 @@ func (e *Executor) tryAcquire(n requirements) (p *process, err error) {
 func (e *Executor) lookUp(n *requirements) {
 	look := e.ticks.Load()
 	n.rating, n.isolatedFor = e.ratingOf(n.program, n.oneShot), nil
-	if n.rating.isTrusted() && n.owner.offences.has(n.program, look) {
+	if n.rating.isTrusted() && n.owner.offenses.has(n.program, look) {
 		n.rating = misbehaved
 	}
-	if !n.rating.isTrusted() && n.owner.offences.isRecent(look) {
+	if !n.rating.isTrusted() && n.owner.offenses.isRecent(look) {
 		n.isolatedFor = n.owner
 	}
 }
@@ -283,7 +283,7 @@ func (e *Executor) release(p *process, n requirements, observed rating) {
 func (e *Executor) recordRating(n requirements, observed rating) {
 	switch {
 	case observed == misbehaved:
-		n.owner.offences.add(n.program, e.ticks.Load())
+		n.owner.offenses.add(n.program, e.ticks.Load())
 	case !n.oneShot:
 		e.history.update(n.program, observed)
 	}

@@ -107,13 +107,13 @@ func toTheLeft(r rune) bool {
 // [Line] with the label of its author, so that none looks like a line of another
 // author. White space within a line becomes one space.
 func Words(label, text string, most int) string {
-	return labelled(label, text, most, func(line string, left int) string { return Line(spaced(line), left) })
+	return labeled(label, text, most, func(line string, left int) string { return Line(spaced(line), left) })
 }
 
 // Prompt returns untrusted text for models, like [Words], but keeps white space within
 // lines.
 func Prompt(label, text string, most int) string {
-	return labelled(label, text, most, func(line string, left int) string {
+	return labeled(label, text, most, func(line string, left int) string {
 		if line = visible(line); len(line) > left {
 			return truncate.Start(line, left) + "…"
 		}
@@ -135,9 +135,9 @@ func Shows(text string) bool {
 // styled removes text and color presentation selectors, which carry no meaning.
 var styled = strings.NewReplacer("\ufe0e", "", "\ufe0f", "")
 
-// labelled writes each line after the label. Blank lines are collapsed to one, without
+// labeled writes each line after the label. Blank lines are collapsed to one, without
 // a label.
-func labelled(label, text string, most int, write func(line string, left int) string) string {
+func labeled(label, text string, most int, write func(line string, left int) string) string {
 	var b strings.Builder
 	b.WriteString(label)
 	blank := false

@@ -63,10 +63,10 @@ func injected(text string, n int) string {
 }
 
 func FuzzDeclare(f *testing.F) {
-	for _, tool := range smallCatalogue() {
+	for _, tool := range smallCatalog() {
 		f.Add(tool.Name, tool.Group, tool.Member, tool.Title, tool.Description, []byte(tool.Input), []byte(tool.Output))
 	}
-	for _, tool := range hostileCatalogue() {
+	for _, tool := range hostileCatalog() {
 		f.Add(tool.Name, tool.Group, tool.Member, tool.Title, tool.Description, []byte(tool.Input), []byte(tool.Output))
 	}
 	f.Fuzz(func(t *testing.T, name, group, member, title, description string, input, output []byte) {

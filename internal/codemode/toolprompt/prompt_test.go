@@ -9,38 +9,38 @@ import (
 )
 
 func TestPrompt_small(t *testing.T) {
-	holdGolden(t, "small.md", Prompt(smallCatalogue(), Options{Search: true, Limits: Limits{Time: 30 * time.Second, Calls: 100, Running: 8, Output: 256 << 10, Memory: 128 << 20}}))
-	if m := mistakes(Declare(smallCatalogue(), Full)); m != "" {
+	holdGolden(t, "small.md", Prompt(smallCatalog(), Options{Search: true, Limits: Limits{Time: 30 * time.Second, Calls: 100, Running: 8, Output: 256 << 10, Memory: 128 << 20}}))
+	if m := mistakes(Declare(smallCatalog(), Full)); m != "" {
 		t.Error(m)
 	}
 }
 
 // TestPrompt_budget pins the text at each level of detail.
 func TestPrompt_budget(t *testing.T) {
-	catalogue := smallCatalogue()
+	catalog := smallCatalog()
 	for d, name := range []string{"full.md", "without_constraints.md", "without_members.md", "without_results.md", "first_sentences.md", "without_arguments.md", "names_only.md"} {
-		want := prompt(catalogue, exampleCalls(catalogue), Detail(d), Options{Search: true})
+		want := prompt(catalog, exampleCalls(catalog), Detail(d), Options{Search: true})
 		if Detail(d) > Full {
 			holdGolden(t, name, want)
 		}
-		if got := Prompt(catalogue, Options{Search: true, Budget: Tokens(want)}); got != want {
+		if got := Prompt(catalog, Options{Search: true, Budget: Tokens(want)}); got != want {
 			t.Errorf("a budget of exactly the tokens of %s returns another text:\n%s", name, got)
 		}
-		if got, next := Prompt(catalogue, Options{Search: true, Budget: Tokens(want) - 1}), prompt(catalogue, exampleCalls(catalogue), min(Detail(d)+1, NamesOnly), Options{Search: true}); got != next {
+		if got, next := Prompt(catalog, Options{Search: true, Budget: Tokens(want) - 1}), prompt(catalog, exampleCalls(catalog), min(Detail(d)+1, NamesOnly), Options{Search: true}); got != next {
 			t.Errorf("a budget of one token less than %s does not return the next level:\n%s", name, got)
 		}
 	}
 }
 
 func TestPrompt_withoutSearch(t *testing.T) {
-	short := Prompt(smallCatalogue(), Options{Budget: 1})
+	short := Prompt(smallCatalog(), Options{Budget: 1})
 	if !strings.Contains(short, "this leaves out everything but the names.\n") || strings.Contains(short, "describe_tool") || strings.Contains(short, "search_tools") {
 		t.Errorf("the prompt is\n%s", short)
 	}
 }
 
 func TestPrompt_budgetKeepsNames(t *testing.T) {
-	tools := append(catalogueOf(100), hostileCatalogue()...)
+	tools := append(catalogOf(100), hostileCatalog()...)
 	for _, budget := range []int{1, 1500, 5000, 9000, 16_000, 22_000, 30_000} {
 		text := Prompt(tools, Options{Budget: budget})
 		for _, e := range newEntries(tools) {
@@ -59,7 +59,7 @@ func TestPrompt_budgetKeepsNames(t *testing.T) {
 
 // TestPrompt_rfcSentences checks RFC 003, "System Prompt for Tool Availability".
 func TestPrompt_rfcSentences(t *testing.T) {
-	for name, text := range map[string]string{"none": Prompt(nil, Options{}), "small": Prompt(smallCatalogue(), Options{}), "names": Prompt(smallCatalogue(), Options{Budget: 1})} {
+	for name, text := range map[string]string{"none": Prompt(nil, Options{}), "small": Prompt(smallCatalog(), Options{}), "names": Prompt(smallCatalog(), Options{Budget: 1})} {
 		rest := text
 		for _, sentence := range []string{
 			"You are writing JavaScript code that will be executed.\n",
@@ -76,7 +76,7 @@ func TestPrompt_rfcSentences(t *testing.T) {
 }
 
 func TestPrompt_toolOrder(t *testing.T) {
-	tools := slices.DeleteFunc(append(hostileCatalogue(), catalogueOf(30)...), func(t Tool) bool { return t.Group == "read_it" })
+	tools := slices.DeleteFunc(append(hostileCatalog(), catalogOf(30)...), func(t Tool) bool { return t.Group == "read_it" })
 	want := Prompt(tools, Options{})
 	slices.Reverse(tools)
 	if got := Prompt(tools, Options{}); got != want {
@@ -85,8 +85,8 @@ func TestPrompt_toolOrder(t *testing.T) {
 }
 
 func TestDescribe(t *testing.T) {
-	text := Prompt(smallCatalogue(), Options{})
-	for _, tool := range smallCatalogue() {
+	text := Prompt(smallCatalog(), Options{})
+	for _, tool := range smallCatalog() {
 		declared := Describe(tool)
 		if tool.Group == "" && tool.Name != "weather.now" && !strings.Contains(text, declared) {
 			t.Errorf("%s is declared as\n%s", tool.Name, declared)
@@ -111,7 +111,7 @@ func TestPrompt_exampleOfItsTools(t *testing.T) {
 		want  string
 	}{
 		"none":         {nil, ""},
-		"of the RFC":   {[]Tool{smallCatalogue()[0], smallCatalogue()[1]}, "\nExample:\nconst results = await read_file({ path: \"/workspace/config.json\" });\nconst content = await search_web({ query: \"python async\" });\n"},
+		"of the RFC":   {[]Tool{smallCatalog()[0], smallCatalog()[1]}, "\nExample:\nconst results = await read_file({ path: \"/workspace/config.json\" });\nconst content = await search_web({ query: \"python async\" });\n"},
 		"no arguments": {[]Tool{{Name: "now", Input: object("", "")}}, "\nExample:\nconst results = await now({});\n"},
 		"arguments first": {[]Tool{{Name: "a", Input: object("", "")}, {Name: "b", Input: object(`"n":{"type":"integer"}`, `"n"`)}},
 			"\nExample:\nconst results = await b({ n: 5 });\nconst content = await a({});\n"},
@@ -166,7 +166,7 @@ func TestPrompt_exampleOfItsTools(t *testing.T) {
 }
 
 func TestPrompt_exampleIsBounded(t *testing.T) {
-	for _, tools := range [][]Tool{hostileCatalogue(), catalogueOf(500)} {
+	for _, tools := range [][]Tool{hostileCatalog(), catalogOf(500)} {
 		text := exampleCalls(tools)
 		if len(text) > maxExamples*(maxCall+40) {
 			t.Errorf("the example has %d bytes", len(text))

@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// catalogueOf returns a list of typical tools: business nouns with verbs.
-func catalogueOf(n int) []Tool {
+// catalogOf returns a list of typical tools: business nouns with verbs.
+func catalogOf(n int) []Tool {
 	servers := []string{"crm", "billing", "issues", "wiki", "calendar", "deploy", "storage", "mail", "search", "metrics"}
 	nouns := []string{"customer", "invoice", "ticket", "page", "event", "release", "file", "message", "query", "report"}
 	verbs := []struct{ name, does string }{
@@ -122,7 +122,7 @@ func TestPromptSizes_documented(t *testing.T) {
 	const page, head = "../../../docs/reference/code-mode.md", "| tools | as a tool list | declared | without constraints | first sentences | names alone | by search |\n|---|---|---|---|---|---|---|\n"
 	table := head
 	for _, n := range []int{50, 500} {
-		tools := catalogueOf(n)
+		tools := catalogOf(n)
 		row := []int{Tokens(listed(t, tools)), Tokens(Prompt(tools, Options{}))}
 		for _, d := range []Detail{WithoutConstraints, FirstSentences, NamesOnly} {
 			row = append(row, Tokens(prompt(tools, exampleCalls(tools), d, Options{Search: true})))
@@ -171,7 +171,7 @@ func TestTokens(t *testing.T) {
 
 func BenchmarkPrompt(b *testing.B) {
 	for _, n := range []int{50, 500} {
-		tools := catalogueOf(n)
+		tools := catalogOf(n)
 		b.Run(fmt.Sprintf("%d tools", n), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
@@ -188,7 +188,7 @@ func BenchmarkPrompt(b *testing.B) {
 }
 
 func BenchmarkNewIndex(b *testing.B) {
-	tools := catalogueOf(500)
+	tools := catalogOf(500)
 	b.ReportAllocs()
 	for b.Loop() {
 		NewIndex(tools)
@@ -196,7 +196,7 @@ func BenchmarkNewIndex(b *testing.B) {
 }
 
 func BenchmarkSearch(b *testing.B) {
-	index := NewIndex(catalogueOf(5000))
+	index := NewIndex(catalogOf(5000))
 	for _, query := range []string{"change the status of an invoice", "crm_get_customer", "c", strings.Repeat("list the customers by name or status ", 100)} {
 		b.Run(fmt.Sprintf("%.16s", query), func(b *testing.B) {
 			b.ReportAllocs()

@@ -20,7 +20,7 @@ func namesOf(hits []Hit) []string {
 }
 
 func TestSearch(t *testing.T) {
-	index := NewIndex(smallCatalogue())
+	index := NewIndex(smallCatalog())
 	for _, r := range []struct {
 		query string
 		want  []string
@@ -77,7 +77,7 @@ func TestSearch_hiddenTools(t *testing.T) {
 	for range 100 {
 		var all, seen []Tool
 		visible := map[int]bool{}
-		for i, tool := range catalogueOf(80) {
+		for i, tool := range catalogOf(80) {
 			tool.Description += fmt.Sprintf(" word%d", random.IntN(40))
 			if all = append(all, tool); random.IntN(3) > 0 {
 				visible[i] = true
@@ -103,7 +103,7 @@ func TestSearch_hiddenTools(t *testing.T) {
 }
 
 func TestSearch_concurrent(t *testing.T) {
-	index := NewIndex(catalogueOf(200))
+	index := NewIndex(catalogOf(200))
 	want := index.Search("update the owner", 20, nil)
 	var group sync.WaitGroup
 	for range 8 {
@@ -117,7 +117,7 @@ func TestSearch_concurrent(t *testing.T) {
 }
 
 func TestSearch_limits(t *testing.T) {
-	index := NewIndex(catalogueOf(1000))
+	index := NewIndex(catalogOf(1000))
 	if n := len(index.Search("id", 1_000_000, nil)); n != maxHits {
 		t.Errorf("%d tools are found", n)
 	}

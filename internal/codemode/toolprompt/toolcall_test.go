@@ -4,8 +4,8 @@ import "encoding/json"
 
 func truth(b bool) *bool { return &b }
 
-// smallCatalogue has a tool for each kind of name, and most schema keywords.
-func smallCatalogue() []Tool {
+// smallCatalog has a tool for each kind of name, and most schema keywords.
+func smallCatalog() []Tool {
 	return []Tool{
 		{
 			Name: "search_web", Title: "Web search", Description: "Search the web for information. Returns the best pages first.\n\nUse few words, such as those of a heading.",

@@ -49,7 +49,7 @@ func TestPlainBlocks_value(t *testing.T) {
 		`{"type":"resource_link","uri":"y","name":"n"}`, `{"type":"resource_link","uri":"x:y"}`, `{"type":"resource_link","uri":"x:y","name":"n","size":"1"}`,
 		`{"type":"resource_link","uri":"x:y","name":"n","icons":[{}]}`, `{"type":"resource_link","uri":"x:y","name":"n","title":null}`,
 		`{"type":"text","text":"x","annotations":{"audience":["nobody"]}}`, `{"type":"text","text":"x","annotations":{"priority":2}}`,
-		`{"type":"text","text":"x","annotations":{"colour":"red"}}`, `{"type":"text","text":"x","annotations":null}`, `{"type":"text","text":"x","_meta":1}`,
+		`{"type":"text","text":"x","annotations":{"color":"red"}}`, `{"type":"text","text":"x","annotations":null}`, `{"type":"text","text":"x","_meta":1}`,
 		`{"type":"tool_use","id":"1","name":"n","input":{}}`, `{"type":"video","data":"AQI=","mimeType":"video/mp4"}`,
 	} {
 		if got := reply.PlainBlocks([]byte(value)); got != nil {

@@ -205,7 +205,7 @@ func decoded(raw json.RawMessage) (m jsonObject) {
 // elicitation returns the parameters of an elicitation, in form or URL mode. Members of the
 // other mode and unknown modes would pass unchecked, so they are dropped or rejected.
 func (l *remoteCall) elicitation(said jsonObject) (map[string]any, error) {
-	params := map[string]any{"message": l.labelled(said.text("message"), safetext.Words)}
+	params := map[string]any{"message": l.labeled(said.text("message"), safetext.Words)}
 	switch mode := said.text("mode"); {
 	case mode == "url":
 		if !isPage(said.text("url")) {
@@ -226,9 +226,9 @@ func (l *remoteCall) elicitation(said jsonObject) (map[string]any, error) {
 	return params, err
 }
 
-// labelled writes a text of the server after its label. It does not alter text that holds a
+// labeled writes a text of the server after its label. It does not alter text that holds a
 // secret: the request is refused for it, and part of a secret would not be recognized.
-func (l *remoteCall) labelled(text string, write func(label, text string, most int) string) string {
+func (l *remoteCall) labeled(text string, write func(label, text string, most int) string) string {
 	label := "[" + l.server + "] "
 	if l.holdsSecret(text) {
 		return label + text

@@ -19,7 +19,7 @@ func (l *remoteCall) sampling(said jsonObject) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	params["systemPrompt"] = l.labelled(said.text("systemPrompt"), safetext.Prompt)
+	params["systemPrompt"] = l.labeled(said.text("systemPrompt"), safetext.Prompt)
 	params["maxTokens"] = l.maxTokens(said["maxTokens"])
 	messages, err := convertAll(said["messages"], l.message)
 	if err != nil {

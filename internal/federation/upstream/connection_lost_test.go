@@ -103,7 +103,7 @@ func TestSubscriptions_lostOnce(t *testing.T) {
 		uris := []string{"lab://a"}
 		subscriptions := newSubscriptions(uris)
 		for range 4 {
-			l := dialled(t, s, TransportStreamable)
+			l := dialed(t, s, TransportStreamable)
 			leave := make(chan struct{})
 			ctx, cancel := context.WithCancel(t.Context())
 			go func() {

@@ -60,7 +60,7 @@ func (s *current) refusals() []string {
 func TestFilterTransport_cancelWithoutSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &current{can: `"tools":{}`, answer: func(message) (io.Reader, bool) { return strings.NewReader(""), false }}
-		l := dialled(t, s, TransportStreamable)
+		l := dialed(t, s, TransportStreamable)
 		defer func() { _ = l.Close() }()
 		begin := func() *Call { return l.Start(t.Context(), Request{Method: MethodTool, Name: "x"}, nil) }
 		c, other := begin(), begin()

@@ -72,7 +72,7 @@ func (r *records) Log(string, string, json.RawMessage) { r.n++ }
 func TestDebugState_refcount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &talkative{end: make(chan struct{})}
-		l := dialled(t, s, TransportStreamable)
+		l := dialed(t, s, TransportStreamable)
 		defer func() { _ = l.Close() }()
 		begin := func(debug bool) (*Call, *records) {
 			heard := &records{}

@@ -81,8 +81,8 @@ func (a *asker) state() (open, most int, answers []string) {
 	return a.open, a.most, a.answers
 }
 
-// dialled connects to a server.
-func dialled(t *testing.T, server http.RoundTripper, transport string) *Conn {
+// dialed connects to a server.
+func dialed(t *testing.T, server http.RoundTripper, transport string) *Conn {
 	t.Helper()
 	l, err := Dial(t.Context(), Target{Name: "asker", URL: "http://asker.test/mcp", Transport: transport}, playedBy(server))
 	if err != nil {
@@ -114,7 +114,7 @@ func TestServerRequest_answersNotRead(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			stream := &endless{request: request}
 			a := &asker{asks: stream, deaf: true}
-			l := dialled(t, a, TransportStreamable)
+			l := dialed(t, a, TransportStreamable)
 			synctest.Wait()
 			if open, _, _ := a.state(); open != maxServerRequests || stream.asked > maxServerRequests+2 || l.Err() != nil {
 				t.Errorf("%s: %d of %d answers wait: %v", request, open, stream.asked, l.Err())
@@ -163,7 +163,7 @@ func TestServerRequest_answersNotReadOverSSE(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := &older{asker: asker{asks: &endless{request: demands[0]}, deaf: true}}
 		o.stream, o.to = io.Pipe()
-		l := dialled(t, o, TransportSSE)
+		l := dialed(t, o, TransportSSE)
 		<-l.Done()
 		_ = l.Close()
 		if open, most, _ := o.state(); !errors.Is(l.Err(), errAnswerNotRead) || most != maxServerRequests || open != 0 {
@@ -175,7 +175,7 @@ func TestServerRequest_answersNotReadOverSSE(t *testing.T) {
 func TestConn_closeWithAnswersNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &asker{asks: &endless{request: demands[0]}, deaf: true}
-		l := dialled(t, a, TransportStreamable)
+		l := dialed(t, a, TransportStreamable)
 		synctest.Wait()
 		began := time.Now()
 		_ = l.Close()
@@ -191,7 +191,7 @@ func TestServerRequest_answersRead(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			silence, end := io.Pipe()
 			a := &asker{asks: io.MultiReader(io.LimitReader(&endless{request: request}, 30_000), silence)}
-			l := dialled(t, a, TransportStreamable)
+			l := dialed(t, a, TransportStreamable)
 			synctest.Wait()
 			open, _, answers := a.state()
 			if len(answers) < 4*maxServerRequests || open != 0 || len(l.filter.requests) != 0 || len(l.filter.slots) != 0 || l.Err() != nil {
@@ -220,7 +220,7 @@ func TestServerRequest_placeholder(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			a := &asker{asks: strings.NewReader("data: {\"jsonrpc\":\"2.0\",\"id\":\"a\"," + row.request + "}\n\n")}
-			l := dialled(t, a, TransportStreamable)
+			l := dialed(t, a, TransportStreamable)
 			synctest.Wait()
 			if _, _, answers := a.state(); len(answers) != 1 || !strings.Contains(answers[0], row.want) || len(answers[0]) > 200 {
 				t.Errorf("%s is answered with %d: %.300q", name, len(answers), answers)

@@ -222,16 +222,16 @@ func (p *stdioServer) exitError(otherwise error) error {
 	return p.withStderr(fmt.Errorf("%w: %s", ErrProcessExited, statusOf(code)))
 }
 
-// The exit code of a program that was killed by a signal is signalled plus the signal number,
+// The exit code of a program that was killed by a signal is signaled plus the signal number,
 // as in shells.
 const (
-	signalled  = 128
+	signaled   = 128
 	lastSignal = 64
 )
 
 // statusOf describes an exit code, with the name of the signal, if any.
 func statusOf(code int) string {
-	if signal := code - signalled; signal > 0 && signal <= lastSignal {
+	if signal := code - signaled; signal > 0 && signal <= lastSignal {
 		return fmt.Sprintf("exit status %d (%s)", code, syscall.Signal(signal))
 	}
 	return fmt.Sprintf("exit status %d", code)

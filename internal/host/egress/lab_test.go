@@ -164,7 +164,7 @@ func TestDialControl(t *testing.T) {
 	rows := []struct {
 		private bool
 		named   string
-		dialled string
+		dialed  string
 		want    bool
 	}{
 		{false, "", "8.8.8.8:443", true},
@@ -188,9 +188,9 @@ func TestDialControl(t *testing.T) {
 		if r.named != "" {
 			named = netip.MustParseAddr(r.named)
 		}
-		err := n.dialControl(r.private, named)("tcp", r.dialled, nil)
+		err := n.dialControl(r.private, named)("tcp", r.dialed, nil)
 		if (err == nil) != r.want {
-			t.Errorf("private %v, named %q, dialled %s: %v", r.private, r.named, r.dialled, err)
+			t.Errorf("private %v, named %q, dialed %s: %v", r.private, r.named, r.dialed, err)
 		}
 	}
 }

@@ -140,7 +140,7 @@ func (d *Deployment) workload(p pod) *yaml.Map {
 	return d.object("apps/v1", "Deployment", p.name, is("spec", mapping(
 		is("replicas", number(1)).because(p.alone),
 		is("strategy", mapping(is("type", "Recreate"))).when(p.alone != ""),
-		is("selector", mapping(is("matchLabels", labelled(p.name)))),
+		is("selector", mapping(is("matchLabels", labeled(p.name)))),
 		is("template", mapping(
 			is("metadata", mapping(is("labels", mapping(is(nameLabel, p.name), is(partLabel, d.Name))))),
 			is("spec", p.spec()),
@@ -151,12 +151,12 @@ func (d *Deployment) workload(p pod) *yaml.Map {
 // reachable returns the Service for the pods of a name.
 func (d *Deployment) reachable(name string, port int) *yaml.Map {
 	return d.object("v1", "Service", name, is("spec", mapping(
-		is("selector", labelled(name)),
+		is("selector", labeled(name)),
 		is("ports", []any{mapping(is("name", "http"), is("port", number(port)), is("targetPort", "http"))}),
 	)))
 }
 
-func labelled(name string) *yaml.Map { return mapping(is(nameLabel, name)) }
+func labeled(name string) *yaml.Map { return mapping(is(nameLabel, name)) }
 
 func (d *Deployment) claims() []*yaml.Map {
 	users, volumes := map[string]int{}, []Volume(nil)
@@ -249,7 +249,7 @@ func (d *Deployment) upstreamPolicy(u *Upstream) *yaml.Map {
 	)
 }
 
-func selected(name string) *yaml.Map { return mapping(is("matchLabels", labelled(name))) }
+func selected(name string) *yaml.Map { return mapping(is("matchLabels", labeled(name))) }
 
 func tcp(port string) *yaml.Map { return mapping(is("protocol", "TCP"), is("port", port)) }
 

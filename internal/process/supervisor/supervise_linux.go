@@ -82,7 +82,7 @@ func textsOf(all [][]byte) []string {
 }
 
 // processTree is the program with all processes that it started. Only one
-// goroutine uses it: a process is signalled only while its id cannot be reused.
+// goroutine uses it: a process is signaled only while its id cannot be reused.
 type processTree struct {
 	program int
 	// exits reports that a process has exited, and reaped that it was reaped.

@@ -7,7 +7,7 @@
 // EDITS is the directory of files to install during the tour. HOME contains
 // tools, the served directory, and log, the log of mcpd. The standard output is
 // the client's row of the table. TOUR_ASKS names the upstream server of the
-// tools, if mcpd itself has no tools: elicitations are labelled with it.
+// tools, if mcpd itself has no tools: elicitations are labeled with it.
 // TOUR_BESIDE are prefixes of all other names and URIs that mcpd offers; each
 // must occur.
 package main

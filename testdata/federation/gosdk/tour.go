@@ -127,12 +127,12 @@ func (r request) judge(got, wanted came) error {
 	case got.Err != nil:
 		return got.Err
 	}
-	var labelled []string
+	var labeled []string
 	for _, message := range wanted.Asked {
-		labelled = append(labelled, "["+r.Server+"] "+message)
+		labeled = append(labeled, "["+r.Server+"] "+message)
 	}
 	problems := []error{
-		differ("progress", got.Progress, r.Progress), differ("questions", got.Asked, labelled),
+		differ("progress", got.Progress, r.Progress), differ("questions", got.Asked, labeled),
 		differ("samples", len(got.Sampled), len(wanted.Sampled)),
 	}
 	switch isError := wanted.Result["isError"] == true; {
