@@ -9,7 +9,7 @@ import (
 
 // isPseudoFS reports whether a directory belongs to a kernel file system. Here none
 // does.
-func synthetic(string) bool { return false }
+func isPseudoFS(string) bool { return false }
 
 // access checks the permissions of the real user.
 func access(name string, to uint32) error { return syscall.Access(name, to) }

@@ -5,4 +5,4 @@ package systemd
 import "time"
 
 // monotonicNow returns 0: systemd exists only on Linux.
-func elapsed() (time.Duration, error) { return 0, nil }
+func monotonicNow() (time.Duration, error) { return 0, nil }
