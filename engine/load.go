@@ -184,7 +184,9 @@ func (s *Server) refresh() diag.List {
 	start := s.options.Now()
 	before := s.current.Load()
 	next, warnings := s.overlaid(before)
-	s.publish(next, before, false)
+	if next != nil {
+		s.publish(next, before, false)
+	}
 	s.mu.Lock()
 	if s.last.ok { // the last load read the serving files
 		s.last.problems = slices.Concat(s.last.files, warnings).Sort()
@@ -198,11 +200,12 @@ func (s *Server) refresh() diag.List {
 }
 
 // overlaid returns the serving snapshot with the current offers of upstream servers. After a panic
-// it returns before, and a warning instead of an error, as the files did not cause it.
+// it returns nil, so that no offer that was not checked is committed, and a warning instead of an
+// error, as the files did not cause it.
 func (s *Server) overlaid(before *Snapshot) (next *Snapshot, warnings diag.List) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			next, warnings = before, s.recovered(cause)
+			next, warnings = nil, s.recovered(cause)
 			warnings[0].Severity, warnings[0].Summary = diag.Warning, "mcpd failed on the offers of an upstream server, which is a bug in mcpd"
 			warnings[0].Detail = "report the stack trace in the log"
 		}

@@ -87,8 +87,9 @@ func TestLoad_panicIsAnError(t *testing.T) {
 // for their offers.
 type panickingFederation struct {
 	federation.Federation
-	panics *atomic.Bool
-	relist *func() time.Duration
+	panics  *atomic.Bool
+	relist  *func() time.Duration
+	commits *atomic.Int64
 }
 
 func (panickingFederation) Name() string { return "test" }
@@ -99,18 +100,26 @@ func (f panickingFederation) Federate(o federation.Options) federation.Federatio
 }
 
 func (f panickingFederation) Offers(blocks []definition.Upstream, keys map[string]string) catalog.Offers {
+	offers := f.Federation.Offers(blocks, keys)
 	if f.panics.Load() {
 		panic("an offer")
 	}
-	return f.Federation.Offers(blocks, keys)
+	return offers
+}
+
+// Commit counts. A commit writes tools that are pinned on first use to the lock file.
+func (f panickingFederation) Commit(c *catalog.Catalog) {
+	f.commits.Add(1)
+	f.Federation.Commit(c)
 }
 
 func TestRelist_panicKeepsSnapshot(t *testing.T) {
 	var panics atomic.Bool
 	var relist func() time.Duration
+	var commits atomic.Int64
 	s, err := engine.New(engine.Options{
 		Name: "test", Scripts: engine.Scripts{Programs: scripting.Inline()}, Files: engine.Files{Tools: files("add.hcl", addTool)},
-		Extensions: []engine.Extension{panickingFederation{federation.None(), &panics, &relist}}, Logger: slog.New(slog.DiscardHandler),
+		Extensions: []engine.Extension{panickingFederation{federation.None(), &panics, &relist, &commits}}, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -123,10 +132,13 @@ func TestRelist_panicKeepsSnapshot(t *testing.T) {
 	if _, err := s.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	before := s.Snapshot()
+	before, committed := s.Snapshot(), commits.Load()
 	panics.Store(true)
 	relist()
 	status := s.Status()
+	if commits.Load() != committed {
+		t.Error("offers that were not checked are committed")
+	}
 	if s.Snapshot() != before || len(status.Problems) != 1 || status.Problems[0].Severity != diag.Warning {
 		t.Errorf("after a panic: %+v", status)
 	}

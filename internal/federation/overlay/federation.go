@@ -227,8 +227,7 @@ func (f *Federation) Offers(blocks []definition.Upstream, keys map[string]string
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.lock.checkVanished(blocks, "") // the last load has reported them
-	before := f.offers
-	f.offers = nil
+	before, now := f.offers, make([]*offer, 0, len(blocks))
 	offers.First = map[string][]string{}
 	for i := range blocks {
 		u := &blocks[i]
@@ -241,7 +240,7 @@ func (f *Federation) Offers(blocks []definition.Upstream, keys map[string]string
 		if !asked {
 			offers.Unasked = append(offers.Unasked, u.Name)
 		}
-		f.offers = append(f.offers, o)
+		now = append(now, o)
 		offers.Items, offers.LeftOut = append(offers.Items, o.items...), append(offers.LeftOut, o.excluded...)
 		offers.Problems = append(offers.Problems, o.problems...)
 		if o.instructions != "" {
@@ -255,7 +254,8 @@ func (f *Federation) Offers(blocks []definition.Upstream, keys map[string]string
 			offers.First[u.Name] = names
 		}
 	}
-	offers.Accepted = f.lock.hash(f.offers)
+	offers.Accepted = f.lock.hash(now)
+	f.offers = now // only now, so that a panic keeps the previous offers
 	return offers
 }
 
