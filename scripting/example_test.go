@@ -1,0 +1,33 @@
+package scripting_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// A body is compiled once and runs once for each call.
+func ExampleCompile() {
+	program, problems := scripting.Compile(scripting.Source{
+		Name: "double", Kind: scripting.Tool, Language: scripting.JS,
+		Text: diag.WholeFile("tools.d/double.js", "return { doubled: input.n * 2 };"),
+	})
+	if problems.HasErrors() {
+		fmt.Println(problems)
+		return
+	}
+	executor := scripting.Inline()
+	for _, input := range []string{`{"n": 21}`, `{"n": -1}`} {
+		outcome, err := executor.Run(context.Background(), scripting.Call{Program: program, Input: []byte(input)}, nil)
+		if err != nil || outcome.Failure != nil {
+			fmt.Println(err, outcome.Failure)
+			return
+		}
+		fmt.Printf("%s\n", outcome.Result.JSON)
+	}
+	// Output:
+	// {"doubled":42}
+	// {"doubled":-2}
+}

@@ -1,0 +1,50 @@
+package serve_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing/fstest"
+
+	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/serve"
+)
+
+// Handler mounts all routes in the mux of a program. A program that has no other routes calls Run
+// instead.
+func ExampleFront_Handler() {
+	tools := fstest.MapFS{"add.hcl": {Mode: 0o644, Data: []byte(`
+tool "add" {
+  input "a" { type = number }
+  input "b" { type = number }
+  run = "return input.a + input.b"
+}
+`)}}
+	server, err := engine.New(engine.Options{Name: "shop", Files: engine.Files{Tools: tools}, Front: serve.Checks{}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	front := serve.New(server, serve.Options{})
+	defer front.Shutdown(context.Background()) // closes the engine too
+	handler, err := front.Handler()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	web := httptest.NewServer(handler)
+	defer web.Close()
+
+	response, err := http.Post(web.URL+"/mcp/execute", "application/json", strings.NewReader(`{"tool": "add", "arguments": {"a": 2, "b": 3}}`))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	fmt.Println(strings.TrimSpace(string(body)), err)
+	// Output: {"result":5} <nil>
+}
