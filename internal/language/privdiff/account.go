@@ -161,7 +161,7 @@ var unknown = math.NaN()
 // claims to be read-only passes policies on writing.
 func (s *Snapshot) tool(t *definition.Tool) subject {
 	a := subject{kind: "tool", name: t.Name, where: t.NameRange}
-	a.encoded(grant.Neutral, "title", t.Title)
+	a.encoded(grant.Opaque, "title", t.Title)
 	a.encoded(grant.Neutral, "description", []any{t.HasDescription, t.Description})
 	a.encoded(grant.Neutral, "icons", t.Icons)
 	a.encoded(grant.Opaque, "idempotent", t.Idempotent)

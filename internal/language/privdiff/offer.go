@@ -18,7 +18,7 @@ var noRange diag.Range
 func (s *Snapshot) resource(r *definition.Resource) subject {
 	a := subject{kind: "resource", name: r.Name, where: r.NameRange}
 	a.addOption(grant.Opaque, "uri", r.URI)
-	a.encoded(grant.Neutral, "title", r.Title)
+	a.encoded(grant.Opaque, "title", r.Title)
 	a.encoded(grant.Neutral, "description", r.Description)
 	a.encoded(grant.Neutral, "mime_type", r.MIMEType)
 	a.encoded(grant.Neutral, "size", r.Size)
@@ -70,7 +70,7 @@ func (s *Snapshot) template(t *definition.Template) subject {
 		}
 		a.complete(part, p.Complete)
 	}
-	a.encoded(grant.Neutral, "title", t.Title)
+	a.encoded(grant.Opaque, "title", t.Title)
 	a.encoded(grant.Neutral, "description", t.Description)
 	a.encoded(grant.Neutral, "mime_type", t.MIMEType)
 	a.encoded(grant.Neutral, "annotations", t.Annotations)
@@ -83,7 +83,7 @@ func (s *Snapshot) template(t *definition.Template) subject {
 
 func (s *Snapshot) prompt(p *definition.Prompt) subject {
 	a := subject{kind: "prompt", name: p.Name, where: p.NameRange}
-	a.encoded(grant.Neutral, "title", p.Title)
+	a.encoded(grant.Opaque, "title", p.Title)
 	a.encoded(grant.Neutral, "description", p.Description)
 	a.encoded(grant.Neutral, "icons", p.Icons)
 	for _, argument := range p.Arguments {
