@@ -2,6 +2,10 @@
 // RFC's McpServer: it registers tools, exposes capabilities, enforces policies, executes tools, and
 // fires hooks and events. Package serve adds transports.
 //
+// To start, create a server with [New], add tools with [AddTool] or [Options].Files, and pass the
+// server to serve.New. Without package serve, call [Server.Execute]. Call [Server.Close] at the
+// end.
+//
 // # The path of a call
 //
 // Package call defines the data of a call. [Server.Execute] loads the current snapshot once and

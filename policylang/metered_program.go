@@ -355,7 +355,7 @@ func (r *meteredReader) ReadRune() (rune, int, error) {
 	return c, n, nil
 }
 
-// meteredCall for matches, which also charges during the match.
+// meteredMatch is a meteredCall for matches that also charges during the match.
 type meteredMatch struct {
 	meteredCall
 	// written is nil if the pattern is computed.

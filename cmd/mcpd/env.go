@@ -112,7 +112,7 @@ type fileSystem struct {
 }
 
 // slackMark is the variable that marks a program that has executed itself again (see
-// [osproc.Again]).
+// [osproc.Reexec]).
 const slackMark = "MCPD_TIMERSLACK"
 
 // processEnv returns the environment of this process. It removes the variables of the

@@ -13,7 +13,7 @@ import (
 )
 
 // printJSON prints a value as JSON. Control characters are escaped, since people read
-// the output in terminals (see [seen]).
+// the output in terminals.
 func printJSON(w io.Writer, value any) error {
 	text, err := indentedJSON(value, "")
 	if err != nil {

@@ -47,9 +47,9 @@ type class struct {
 const waitEach = 256
 
 // newAdmission returns an admission that runs at most limit calls at once.
-func newAdmission(limit int, patience time.Duration) *admission {
+func newAdmission(limit int, maxQueueTime time.Duration) *admission {
 	return &admission{
-		maxQueueTime: patience, maxRunning: limit, maxWaiting: waitEach * limit, maxWaitingEach: waitEach * limit / 2,
+		maxQueueTime: maxQueueTime, maxRunning: limit, maxWaiting: waitEach * limit, maxWaitingEach: waitEach * limit / 2,
 		trusted: class{limit: limit}, others: class{limit: max(limit*3/4, 1)},
 		owners: map[uint64]*owner{}, sweepAt: keptOwners,
 	}
@@ -58,7 +58,7 @@ func newAdmission(limit int, patience time.Duration) *admission {
 // admit waits until the call may compute (see [queue.acquireLocked]), and returns its queue. The
 // caller must call [queue.finish] when the call ends.
 func (a *admission) admit(ctx context.Context, c scripting.Call, r rating, look int64) (*queue, error) {
-	patient := c.NoShedding || c.Tree != nil
+	noShedding := c.NoShedding || c.Tree != nil
 	if c.Tree != nil {
 		done, err := c.Tree.Acquire(ctx)
 		if err != nil {
@@ -73,7 +73,7 @@ func (a *admission) admit(ctx context.Context, c scripting.Call, r rating, look 
 	}
 	o.calls++
 	l := o.queueFor(r)
-	if err := l.acquireLocked(ctx, patient); err != nil {
+	if err := l.acquireLocked(ctx, noShedding); err != nil {
 		a.mu.Lock()
 		o.calls--
 		a.mu.Unlock()
@@ -169,17 +169,17 @@ func (t queuedCall) latest() time.Time { return t.since.Add(t.remaining - t.rema
 // acquireLocked starts a call, or waits for its turn. The caller must call [queue.release] when the
 // call waits or ends. The error is that of ctx or, unless noShedding is set,
 // [scripting.ErrOverloaded]. The caller holds the mutex of the admission; acquireLocked unlocks it.
-func (l *queue) acquireLocked(ctx context.Context, patient bool) error {
+func (l *queue) acquireLocked(ctx context.Context, noShedding bool) error {
 	if len(l.waiting) == 0 && l.hasCapacity() {
 		l.start()
 		l.admission.mu.Unlock()
 		return nil
 	}
-	t := queuedCall{since: time.Now(), startedBefore: l.started, noShedding: patient, result: make(chan error, 1)}
+	t := queuedCall{since: time.Now(), startedBefore: l.started, noShedding: noShedding, result: make(chan error, 1)}
 	if until, ok := ctx.Deadline(); ok {
 		t.remaining = max(until.Sub(t.since), 1)
 	}
-	if l.wouldExpire(t) || !patient && !l.admission.shedExcess(l.owner) {
+	if l.wouldExpire(t) || !noShedding && !l.admission.shedExcess(l.owner) {
 		l.admission.mu.Unlock()
 		return scripting.ErrOverloaded
 	}

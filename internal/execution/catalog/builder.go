@@ -151,7 +151,7 @@ type Result struct {
 // Sources are the files that a build has read, by the names that diagnostics use.
 type Sources map[string][]byte
 
-// Shown returns the files with diagnostics, with secrets masked by [hclfile.Shown]. For a large
+// Shown returns the files with diagnostics, with secrets masked by [hclfile.RedactSecrets]. For a large
 // file this takes longer than the diagnostics themselves.
 func (s Sources) Shown(problems diag.List) map[string][]byte {
 	masked := map[string][]byte{}

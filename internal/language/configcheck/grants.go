@@ -177,7 +177,7 @@ func (c *hostChecker) checkRoot(what string, p place) {
 	}
 }
 
-// databaseFile warns of a missing database file. A path that is not a directory may be a file.
+// checkDatabaseFile warns of a missing database file. A path that is not a directory may be a file.
 func (c *hostChecker) checkDatabaseFile(where diag.Range, err error) {
 	switch {
 	case err == nil:

@@ -60,7 +60,7 @@ func (c *hashChain) sign(text []byte) []byte {
 	return append(hex.AppendEncode(append(text, macMember...), mac), "\"}\n"...)
 }
 
-// signed reports whether an object ends with a valid code, as [chain.sign] writes it.
+// signed reports whether an object ends with a valid code, as [hashChain.sign] writes it.
 func (c *hashChain) signed(text []byte) bool {
 	_, _, ok := c.open(text, nil)
 	return ok

@@ -75,7 +75,7 @@ func (k keyFile) expectsLog() bool {
 	return k.state == keyUsed || k.state == keyForged || k.state == keyBare && !k.readOnly
 }
 
-// hashChain returns the chain that signs marks, which differs from the chain of lines.
+// chain returns the chain that signs marks, which differs from the chain of lines.
 func (k keyFile) chain() *hashChain { return newChain(derived(k.key, "mcpd audit mark")) }
 
 func (k keyFile) encode() []byte {

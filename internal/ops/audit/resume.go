@@ -32,7 +32,7 @@ const (
 type tailState struct {
 	// last is the last authentic line.
 	last chainEntry
-	// offset is the end of the last complete line. strange means that some line is not
+	// offset is the end of the last complete line. unauthentic means that some line is not
 	// authentic; such lines stay in place.
 	offset      int64
 	unauthentic bool

@@ -187,7 +187,7 @@ func (s *segmentWriter) rotate() error {
 	return s.reopenTruncated()
 }
 
-// checkpoint returns the durable position.
+// head returns the durable position.
 func (s *segmentWriter) head() checkpoint {
 	return checkpoint{first: s.oldest, last: s.durable, file: s.first, offset: s.offset}
 }

@@ -36,8 +36,8 @@ type writer struct {
 	armed time.Duration
 	// maintenanceFailing means that the last maintenance step failed.
 	maintenanceFailing bool
-	// queueFull is the size at which a failed rotation is retried.
-	queueFull int64
+	// rotateRetrySize is the size at which a failed rotation is retried.
+	rotateRetrySize int64
 }
 
 // begin records the events found by Open, and applies retention.
@@ -232,16 +232,16 @@ func (w *writer) tell(name string, attributes map[string]string) {
 // retries when the file has grown.
 func (w *writer) rotateIfLarge() {
 	size := w.spool.size()
-	if w.retry > 0 || size < max(w.log.o.MaxSize, w.queueFull) {
+	if w.retry > 0 || size < max(w.log.o.MaxSize, w.rotateRetrySize) {
 		return
 	}
-	w.queueFull = 0
+	w.rotateRetrySize = 0
 	err := w.spool.rotate()
 	if err == nil {
 		err = errors.Join(w.checkpoint(), w.prune())
 	}
 	if err != nil {
-		w.queueFull = w.spool.size() + w.log.o.MaxSize/8 + 1
+		w.rotateRetrySize = w.spool.size() + w.log.o.MaxSize/8 + 1
 	}
 	w.noteMaintenance(err)
 }

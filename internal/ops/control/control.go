@@ -2,7 +2,7 @@
 // runs it. It reports the state of the server, reloads its files, and lists and drops
 // stored user tokens.
 //
-// A [Server] listens on a Unix socket; [Ask] is the client. A connection carries one
+// A [Server] listens on a Unix socket; [Do] is the client. A connection carries one
 // [Request] and its response. Each is a line of JSON with the [Version] of the
 // protocol:
 //

@@ -38,7 +38,7 @@ type Replay struct {
 
 // Counts counts the compared calls.
 type Counts struct {
-	// Calls is the total; each call is Different, Same, Unknown or Gone.
+	// Calls is the total; each call is Different, Same, Unknown or Missing.
 	Calls     int `json:"calls"`
 	Different int `json:"different"`
 	Same      int `json:"same"`
@@ -48,7 +48,7 @@ type Counts struct {
 	Missing         int `json:"gone"`
 	// Strange counts the lines of the log that are not records. The caller sets it.
 	Strange int `json:"no_records"`
-	// Reasons counts the unknown calls by reason, and Names the Gone calls by name.
+	// Reasons counts the unknown calls by reason, and Names the Missing calls by name.
 	// After a hundred distinct ones, the rest counts under "…".
 	Reasons map[string]int `json:"unknown_reasons"`
 	Names   map[string]int `json:"gone_names"`

@@ -2,7 +2,7 @@
 // reloads, stops, or is alive.
 //
 // A [Notifier] sends the messages. A [Watchdog] sends watchdog messages while a check
-// succeeds. Both are created from [Variables], the environment of the service manager.
+// succeeds. Both are created from [Env], the environment of the service manager.
 // Without them, nothing is sent.
 //
 // The package starts no service, does not read the environment, and does not accept

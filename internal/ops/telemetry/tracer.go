@@ -163,7 +163,7 @@ func (r *recorder) Inject(ctx context.Context) (traceparent, tracestate string) 
 }
 
 // batchProcessor is the SDK's batch span processor with a counting exporter. It counts the
-// outcome of spans, logs errors, and aborts an export when [queue.close] times out.
+// outcome of spans, logs errors, and aborts an export when [batchProcessor.close] times out.
 type batchProcessor struct {
 	sdktrace.SpanProcessor
 
@@ -182,7 +182,7 @@ type batchProcessor struct {
 	failing bool // the last export failed; used by the goroutine of the processor
 }
 
-// newQueue returns a queue for an exporter. It sets all options of the processor, which
+// newQueue returns a batch processor for an exporter. It sets all options of the processor, which
 // otherwise reads them from the process environment.
 func newQueue(s queueSettings, e sdktrace.SpanExporter, logger *slog.Logger) *batchProcessor {
 	ctx, giveUp := context.WithCancel(context.Background())
