@@ -22,22 +22,34 @@ func WithTimeout(parent context.Context, timeout time.Duration) *Context {
 // Value, the cause, or a derived context.
 func WithCancel(parent context.Context) *Context { return &Context{parent: parent} }
 
+// Detachable is [WithCancel], but [Context.Detach] can make the context outlive its
+// parent. It has the values of the parent, but not its deadline.
+func Detachable(parent context.Context) *Context {
+	return &Context{parent: parent, detachable: true}
+}
+
 // Context is a context that creates a standard context on demand. [Context.Cancel] must
 // be called.
 type Context struct {
 	// fixed at creation
-	parent context.Context
-	at     time.Time // zero means only the deadline of the parent
+	parent     context.Context
+	at         time.Time // zero means only the deadline of the parent
+	detachable bool
 
-	mu    sync.Mutex
-	over  bool // it was cancelled
-	cause error
-	real  context.Context // nil until it is needed
-	end   context.CancelCauseFunc
+	mu       sync.Mutex
+	over     bool // it was cancelled
+	detached bool // it outlives the parent
+	cause    error
+	real     context.Context // nil until it is needed
+	end      context.CancelCauseFunc
+	unfollow func() bool // stops following the end of the parent; nil if the standard context follows
 }
 
 // Deadline returns the deadline of the context.
 func (c *Context) Deadline() (time.Time, bool) {
+	if c.detachable {
+		return time.Time{}, false
+	}
 	if at, ok := c.parent.Deadline(); ok && (c.at.IsZero() || at.Before(c.at)) {
 		return at, true
 	}
@@ -63,7 +75,7 @@ func (c *Context) Err() error {
 func (c *Context) lasts() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.real == nil && !c.over && c.parent.Err() == nil && (c.at.IsZero() || time.Now().Before(c.at))
+	return c.real == nil && !c.over && (c.detached || c.parent.Err() == nil) && (c.at.IsZero() || time.Now().Before(c.at))
 }
 
 func (c *Context) become() context.Context {
@@ -73,6 +85,9 @@ func (c *Context) become() context.Context {
 		return c.real
 	}
 	switch {
+	case c.detachable:
+		c.real, c.end = context.WithCancelCause(context.WithoutCancel(c.parent))
+		c.follow()
 	case c.over || c.at.IsZero():
 		c.real, c.end = context.WithCancelCause(c.parent)
 	default:
@@ -86,6 +101,29 @@ func (c *Context) become() context.Context {
 	return c.real
 }
 
+// follow ends a detachable context with its parent. The caller holds mu.
+func (c *Context) follow() {
+	switch {
+	case c.over || c.detached:
+	case c.parent.Err() != nil:
+		c.end(context.Cause(c.parent))
+	default:
+		end := c.end
+		c.unfollow = context.AfterFunc(c.parent, func() { end(context.Cause(c.parent)) })
+	}
+}
+
+// Detach makes a detachable context outlive its parent, unless the context has ended
+// already. From then on only [Context.Cancel] ends it.
+func (c *Context) Detach() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.detached = true
+	if c.unfollow != nil {
+		c.unfollow()
+	}
+}
+
 // Cancel ends the context, unless it has ended. The cause of a context that timed out
 // is its error.
 func (c *Context) Cancel(cause error) {
@@ -95,6 +133,9 @@ func (c *Context) Cancel(cause error) {
 		return
 	}
 	c.over, c.cause = true, cause
+	if c.unfollow != nil {
+		c.unfollow()
+	}
 	if c.end != nil {
 		c.end(cause)
 	}

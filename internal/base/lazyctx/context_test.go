@@ -3,6 +3,7 @@ package lazyctx_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -124,5 +125,55 @@ func TestContext_allocations(t *testing.T) {
 		ctx.Cancel(nil)
 	}); got > 1 {
 		t.Errorf("%v allocations", got)
+	}
+}
+
+// The parent ends before or after Detach, with and without a waiter.
+func TestDetachable(t *testing.T) {
+	for _, waited := range []bool{false, true} {
+		for _, detached := range []bool{false, true} {
+			t.Run(fmt.Sprintf("waited=%t,detached=%t", waited, detached), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					parent, cancelParent := context.WithCancelCause(context.WithValue(t.Context(), key{}, "value"))
+					ctx := lazyctx.Detachable(parent)
+					defer ctx.Cancel(nil)
+					if waited {
+						ctx.Done()
+					}
+					if detached {
+						ctx.Detach()
+					}
+					cancelParent(errParent)
+					synctest.Wait()
+					want := errParent
+					if detached {
+						if ctx.Err() != nil {
+							t.Fatalf("the parent ended it: %v", ctx.Err())
+						}
+						want = errors.New("its own end")
+						ctx.Cancel(want)
+					}
+					<-ctx.Done()
+					if err, cause := ctx.Err(), context.Cause(ctx); !errors.Is(err, context.Canceled) || !errors.Is(cause, want) {
+						t.Errorf("ended with %v, cause %v, want cause %v", err, cause, want)
+					}
+					if ctx.Value(key{}) != "value" {
+						t.Error("no value of the parent")
+					}
+				})
+			})
+		}
+	}
+}
+
+// A parent that ends after the context must not keep a goroutine or its function.
+func TestDetachable_cancelFirst(t *testing.T) {
+	parent, cancelParent := context.WithCancel(t.Context())
+	ctx := lazyctx.Detachable(parent)
+	ctx.Done()
+	ctx.Cancel(errParent)
+	cancelParent()
+	if cause := context.Cause(ctx); !errors.Is(cause, errParent) {
+		t.Errorf("cause %v", cause)
 	}
 }
