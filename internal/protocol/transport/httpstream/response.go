@@ -333,6 +333,29 @@ func (a *Response) Detached(r *http.Request) mcp.DetachedResponse {
 	return (*detachedResponse)(a)
 }
 
+// HangUp closes the connection of a finished stream while the handler of r
+// continues. It does nothing for a response that only ends with the handler.
+func (a *Response) HangUp(r *http.Request) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if r.ProtoMajor != 1 || !canHijack(a.w) {
+		return
+	}
+	a.outlet.RenewDeadline()
+	_ = a.flush()
+	conn, _, err := a.control.Hijack()
+	if err != nil {
+		return
+	}
+	if a.isStream && r.ProtoAtLeast(1, 1) && a.err == nil {
+		_, _ = io.WriteString(conn, lastChunk)
+	}
+	_ = conn.Close()
+}
+
+// lastChunk ends a chunked body (RFC 9112 section 7.1).
+const lastChunk = "0\r\n\r\n"
+
 // canHijack reports whether [http.ResponseController.Hijack] may succeed.
 func canHijack(w http.ResponseWriter) bool {
 	for {

@@ -52,25 +52,26 @@ func TestCall_keepsBodyBudget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	served, inside := make(chan struct{}, 1), guard.Wrap(s.web.Config.Handler)
+	ended, inside := make(chan struct{}), guard.Wrap(s.web.Config.Handler)
 	s.web.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		context.AfterFunc(r.Context(), func() { ended <- struct{}{} })
 		inside.ServeHTTP(w, r)
-		served <- struct{}{}
 	})
 	ctx, lose := context.WithCancel(t.Context())
 	first, _ := reader(t, s.do(ctx, "POST", progressing, jsonType, session))()
 	lose()
-	<-served
+	<-ended
 	if r := s.do(t.Context(), "POST", ping, jsonType, session); r.StatusCode != http.StatusServiceUnavailable {
 		t.Errorf("message beside the call: %s", r.Status)
 	}
-	<-served
+	<-ended
 	close(goOn)
 	events(t, s.do(t.Context(), "GET", "", "Accept: text/event-stream", session, "Last-Event-ID: "+first.id))
-	<-served
+	<-ended
 	if r := s.do(t.Context(), "POST", ping, jsonType, session); r.StatusCode != http.StatusOK {
 		t.Errorf("message after the call: %s", r.Status)
 	}
+	<-ended
 }
 
 // TestSession_separateStreams: the stream of the session carries no response

@@ -15,7 +15,6 @@
 package streamable
 
 import (
-	"context"
 	"net/http"
 	"strings"
 	"time"
@@ -23,7 +22,6 @@ import (
 	"github.com/mcpd/mcpd/internal/auth/authn"
 	"github.com/mcpd/mcpd/internal/base/lazyctx"
 	"github.com/mcpd/mcpd/internal/protocol/mcp"
-	"github.com/mcpd/mcpd/internal/protocol/transport/httpguard"
 	"github.com/mcpd/mcpd/internal/protocol/transport/httpstream"
 )
 
@@ -121,7 +119,7 @@ func (h *handler) post(w http.ResponseWriter, r *http.Request) {
 	}
 	if id != "" && accepts.Events {
 		if version, ok := h.server.SessionVersion(caller.Peer, id); ok {
-			h.postOnSession(w, r, caller, text, version, mcp.Exchange{Peer: caller.Peer, Session: id})
+			h.postOnSession(w, r, caller, text, version, id)
 			return
 		}
 	}
@@ -180,27 +178,6 @@ func (h *handler) sessionOf(w http.ResponseWriter, r *http.Request) (caller *htt
 const retryEventVersion = "2025-11-25"
 
 const headerLastEvent = "Last-Event-Id"
-
-// postOnSession serves a text of a legacy session. After something was sent
-// before the response, the client may lose the connection and resume. Before
-// that, the request ends with the connection.
-func (h *handler) postOnSession(w http.ResponseWriter, r *http.Request, caller *httpstream.Caller, text []byte, version string, x mcp.Exchange) {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
-	s := h.newStream("p", x.Session, version, cancel)
-	x.Emit = s.send
-	if s.sendsRetry {
-		x.CloseStream = s.close
-	}
-	c := h.newStreamConn(w, r, caller, s, 0)
-	release := httpguard.RetainBody(r)
-	go func() {
-		defer cancel()
-		reply := h.server.Exchange(ctx, text, x)
-		release()
-		s.finish(reply)
-	}()
-	c.serve(nil)
-}
 
 // get opens or resumes a stream of a legacy session (2025-11-25
 // basic/transports, Listening for Messages from the Server).

@@ -4,7 +4,10 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -188,6 +191,64 @@ func TestCloseStream(t *testing.T) {
 		if strings.Contains(e.data, "done") {
 			return
 		}
+	}
+}
+
+// The call still runs when the server closes the connection. Clients must see a
+// complete response, not a lost connection.
+func TestCloseStream_completeBody(t *testing.T) {
+	tool, goOn := closingTool()
+	defer close(goOn)
+	s := newSite(t, streamable.Options{}, tool)
+	response := s.do(t.Context(), "POST", progressing, jsonType, s.begin("2025-11-25"))
+	if text, err := io.ReadAll(response.Body); err != nil || !strings.Contains(string(text), "retry: ") {
+		t.Errorf("response %q: %v", text, err)
+	}
+}
+
+// A call without a connection must not keep the connection from closing.
+func TestResume_closesConnection(t *testing.T) {
+	tool, goOn := progressTool()
+	defer close(goOn)
+	s := newSite(t, streamable.Options{}, tool)
+	hijacked := make(chan struct{})
+	web := httptest.NewUnstartedServer(s.web.Config.Handler)
+	web.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateHijacked {
+			close(hijacked)
+		}
+	}
+	web.Start()
+	t.Cleanup(web.Close)
+	s.web = web
+	ctx, lose := context.WithCancel(t.Context())
+	reader(t, s.do(ctx, "POST", progressing, jsonType, s.begin("2025-11-25")))()
+	lose()
+	<-hijacked
+}
+
+func TestResume_http2(t *testing.T) {
+	tool, goOn := progressTool()
+	s := newSite(t, streamable.Options{}, tool)
+	web := httptest.NewUnstartedServer(s.web.Config.Handler)
+	web.EnableHTTP2 = true
+	web.StartTLS()
+	t.Cleanup(web.Close)
+	s.web = web
+	session := s.begin("2025-11-25")
+	ctx, lose := context.WithCancel(t.Context())
+	response := s.do(ctx, "POST", progressing, jsonType, session)
+	next := reader(t, response)
+	next()
+	first, _ := next()
+	if response.ProtoMajor != 2 || !strings.Contains(first.data, `"progress":1`) {
+		t.Fatalf("%s event %q", response.Proto, first)
+	}
+	lose()
+	close(goOn)
+	got := events(t, s.do(t.Context(), "GET", "", "Accept: text/event-stream", session, "Last-Event-ID: "+first.id))
+	if len(got) == 0 || !strings.Contains(got[len(got)-1].data, "done") {
+		t.Errorf("rest of the stream: %q", got)
 	}
 }
 
