@@ -305,6 +305,7 @@ func (s *Server) logLoad(before, now *Snapshot, mended bool, err error, took tim
 			message = "load failed"
 		}
 		s.options.Logger.Error(message, slog.String("problems", err.Error()))
+		catalog.LogPanics(s.options.Logger, diagnosticsOf(err))
 		s.emit(ReloadFailed, took)
 	case before == nil:
 		s.options.Logger.Info("loaded", now.logAttrs(took)...)

@@ -21,7 +21,7 @@ var noRequest = map[string]string{
 	"engine Server.DropUserTokens":                        anOperator,
 	"engine Server.closeAudit":                            aLoad,
 	"engine Server.logLoad":                               aLoad,
-	"internal/execution/catalog Builder.Guard":            aLoad,
+	"internal/execution/catalog":                          aLoad,
 	"engine Server.warnAuditChange":                       aLoad,
 	"engine Server.logWarnings":                           aLoad,
 	"internal/ops/audit":                                  aServer,

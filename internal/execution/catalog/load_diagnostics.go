@@ -31,6 +31,15 @@ func (b *Builder) Guard(logger *slog.Logger, step func() error) (err error) {
 	return step()
 }
 
+// LogPanics logs the stack traces of panics in a file.
+func LogPanics(logger *slog.Logger, problems diag.List) {
+	for _, p := range problems {
+		if p.Stack != "" {
+			logger.Error("recover panic in file", slog.String("at", p.Range.String()), slog.String("stack", p.Stack))
+		}
+	}
+}
+
 // NewWarnings returns the warnings that the previous diagnostics, before, do not have. A warning is
 // the same if only its line has changed. Quarantined tools are left out: federation logs them.
 func NewWarnings(problems, before diag.List) diag.List {
