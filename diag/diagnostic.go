@@ -77,6 +77,9 @@ type Diagnostic struct {
 	Range Range
 	// Notes point to related positions, in reading order.
 	Notes []Note
+	// Stack is the stack trace of a panic, which is a bug in mcpd. Only the log shows it: neither
+	// the [Printer] nor the JSON has it.
+	Stack string
 }
 
 // String returns the diagnostic on one line, without the source.

@@ -5,7 +5,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"path/filepath"
-	"reflect"
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/base/state"
@@ -37,6 +36,18 @@ func (s *Server) openAudit(block *definition.Audit) error {
 	s.audit.Store(log)
 	s.auditBlock = block
 	return nil
+}
+
+// closeAudit closes the audit log of a first load that failed after openAudit.
+func (s *Server) closeAudit() {
+	log := s.audit.Swap(nil)
+	s.auditBlock = nil
+	if log == nil {
+		return
+	}
+	if err := log.Close(); err != nil {
+		s.options.Logger.Error("close audit log", slog.String("error", err.Error()))
+	}
 }
 
 // ErrInUse is the error for a state file or audit log that another process has open.
@@ -107,17 +118,7 @@ func (s *Server) warnAuditChange(block *definition.Audit) diag.List {
 // auditChanged reports whether a block differs from the block of the open log. The first snapshot
 // must have been published.
 func (s *Server) auditChanged(block *definition.Audit) bool {
-	return s.options.Mode == serving && !sameAudit(block, s.auditBlock)
-}
-
-// sameAudit reports whether two blocks open the same log in the same way. Positions are ignored.
-func sameAudit(a, b *definition.Audit) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	x, y := *a, *b
-	x.Range, x.PathRange, x.Capture, y.Range, y.PathRange, y.Capture = diag.Range{}, diag.Range{}, nil, diag.Range{}, diag.Range{}, nil
-	return reflect.DeepEqual(x, y)
+	return s.options.Mode == serving && !block.SameLog(s.auditBlock)
 }
 
 // MarkReady writes the audit event that [Options].DeferReady delays. Only the first call counts.

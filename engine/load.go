@@ -5,14 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime/debug"
 	"slices"
 	"time"
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
 	"github.com/mcpd/mcpd/internal/language/definition"
-	"github.com/mcpd/mcpd/internal/language/loader"
 )
 
 // lastLoad is the result of the last load.
@@ -63,53 +61,50 @@ func (s *Server) Reload(ctx context.Context, change Change) (Report, error) {
 	defer s.loading.Unlock()
 	first := s.current.Load() == nil
 	report, err := s.reload(ctx, change)
-	if err == nil && first && s.upstreams.WaitReady(ctx) {
-		report.Problems = s.refresh()
-		report.Revision = s.current.Load().Revision()
+	if err == nil && first {
+		_ = s.guard(func() error { // the files are served already
+			if s.upstreams.WaitReady(ctx) {
+				report.Problems = s.refresh()
+				report.Revision = s.current.Load().Revision()
+			}
+			return nil
+		})
 	}
 	return report, err
 }
 
 // reload is Reload with loading held. It also refreshes the offers of upstream servers, even if the
-// files have errors.
+// files have errors. A panic ends no step but its own: before the snapshot is published it fails
+// the load, and after that it is logged.
 func (s *Server) reload(ctx context.Context, change Change) (Report, error) {
 	start := s.options.Now()
 	before := s.current.Load()
 	next, err := s.prepare(ctx, change, before)
-	report, files, snap := next.report, next.report.Problems, next.snap
+	report, files := next.report, next.report.Problems
 	if err != nil {
-		return report, err
-	}
-	err = files.Err()
-	if err == nil && before != nil {
-		err = s.checkAudit(snap.catalog)
-		files = slices.Concat(files, diagnosticsOf(err)).Sort()
-	}
-	if err == nil && before == nil && s.options.Front != nil {
-		if err := s.options.Front.CheckVacant(snap.Listen()); err != nil {
-			return report, err // not an error of the files
-		}
+		return report, err // not an error of the files
 	}
 	s.loads++
-	if err == nil && before == nil {
-		err = s.openAudit(snap.catalog.Audit)
-		files = slices.Concat(files, diagnosticsOf(err)).Sort()
+	err = files.Err()
+	if err == nil {
+		var warnings diag.List
+		err = s.guard(func() (err error) {
+			warnings, err = s.commit(next.snap, before, change.All)
+			return err
+		})
+		files = slices.Concat(files, warnings, diagnosticsOf(err)).Sort()
 	}
 	if err == nil {
-		files = slices.Concat(files, s.warnAuditChange(snap.catalog.Audit)).Sort()
-		s.publish(snap, before, change.All || before == nil || before.Revision() != snap.Revision())
 		report.Problems = slices.Concat(files, next.warnings).Sort()
 	} else {
 		s.failed++
 		report.Problems = files
 	}
+	failedAuth := authsOf(next.refused)
 	s.mu.Lock()
 	fixed, previous := err == nil && s.loads > 1 && !s.last.ok, s.last.problems
-	s.last = lastLoad{ok: err == nil, err: err, files: files, problems: report.Problems, sources: report.sources, loads: s.loads, failed: s.failed, failedAuth: authsOf(next.refused)}
+	s.last = lastLoad{ok: err == nil, err: err, files: files, problems: report.Problems, sources: report.sources, loads: s.loads, failed: s.failed, failedAuth: failedAuth}
 	s.mu.Unlock()
-	if now := s.current.Load(); now != nil {
-		report.Revision = now.Revision()
-	}
 	s.reportLoad(before, fixed, err, s.options.Now().Sub(start))
 	switch {
 	case before == nil: // the caller reports the problems of the first load
@@ -117,7 +112,9 @@ func (s *Server) reload(ctx context.Context, change Change) (Report, error) {
 		s.logWarnings(report.Problems, previous)
 	default:
 		s.refresh() // the accepted tools in mcpd.lock may have changed
-		report.Revision = s.current.Load().Revision()
+	}
+	if now := s.current.Load(); now != nil {
+		report.Revision = now.Revision()
 	}
 	return report, err
 }
@@ -131,14 +128,21 @@ type prepared struct {
 	refused  []definition.Auth // auth blocks that could not be applied
 }
 
-// prepare builds the next snapshot. It returns an error if ctx ends the tests. A panic becomes a
-// diagnostic, so that it ends the load but not the process.
+// prepare builds and checks the next snapshot. The error is not an error of the files: ctx ends the
+// tests, or the listen address is in use.
 func (s *Server) prepare(ctx context.Context, change Change, before *Snapshot) (next prepared, err error) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			next.report.Problems, err = s.recovered(cause), nil
-		}
-	}()
+	panicked := s.guard(func() error {
+		next, err = s.build(ctx, change, before)
+		return nil
+	})
+	if panicked != nil {
+		next.report.Problems, err = diagnosticsOf(panicked), nil
+	}
+	return next, err
+}
+
+// build is prepare without the recovery of a panic.
+func (s *Server) build(ctx context.Context, change Change, before *Snapshot) (next prepared, err error) {
 	change.All = change.All || before == nil
 	built := s.builder.Build(catalog.Change(change), s.goTools)
 	next = prepared{report: Report{sources: built.Sources, Problems: built.Problems}, refused: built.FailedAuth}
@@ -155,23 +159,18 @@ func (s *Server) prepare(ctx context.Context, change Change, before *Snapshot) (
 		}
 		next.report.Problems = slices.Concat(built.Problems, testProblems(next.report.Tests)).Sort()
 	}
-	return next, nil
+	switch {
+	case next.report.Problems.HasErrors():
+	case before != nil:
+		next.report.Problems = slices.Concat(next.report.Problems, diagnosticsOf(s.checkAudit(overlaid))).Sort()
+	case s.options.Front != nil:
+		err = s.options.Front.CheckVacant(next.snap.Listen())
+	}
+	return next, err
 }
 
-// recovered logs a panic during a load and returns a diagnostic. The panic value appears in
-// neither, as it may quote a file. It resets the builder, as its caches may be inconsistent.
-func (s *Server) recovered(cause any) diag.List {
-	stack := debug.Stack()
-	if worker, ok := cause.(*loader.WorkerPanic); ok {
-		stack = worker.Stack
-	}
-	s.options.Logger.Error("recover panic in load", slog.String("stack", string(stack)))
-	s.builder.Reset()
-	return diag.List{{
-		Severity: diag.Error, Code: "file-internal", Summary: "mcpd failed while loading the files, which is a bug in mcpd",
-		Detail: "undo the last change to the files, and report the stack trace in the log",
-	}}
-}
+// guard calls a step of a load, and returns a panic of the step as a [diag.List].
+func (s *Server) guard(step func() error) error { return s.builder.Guard(s.options.Logger, step) }
 
 // overlay combines the definitions of files with the current offers of upstream servers.
 func (s *Server) overlay(base *catalog.Base) (*catalog.Catalog, diag.List) {
@@ -183,9 +182,17 @@ func (s *Server) overlay(base *catalog.Base) (*catalog.Catalog, diag.List) {
 func (s *Server) refresh() diag.List {
 	start := s.options.Now()
 	before := s.current.Load()
-	next, warnings := s.overlaid(before)
-	if next != nil {
-		s.publish(next, before, false)
+	var warnings diag.List
+	err := s.guard(func() error {
+		overlaid, found := s.overlay(before.catalog.Base())
+		s.publish(newSnapshot(overlaid, before, s.options.Now()), before, false)
+		warnings = found
+		return nil
+	})
+	if err != nil { // a warning, as the files did not cause it
+		warnings = diagnosticsOf(err)
+		warnings[0].Severity, warnings[0].Summary = diag.Warning, "mcpd failed on the offers of an upstream server, which is a bug in mcpd"
+		warnings[0].Detail = "report the stack trace in the log"
 	}
 	s.mu.Lock()
 	if s.last.ok { // the last load read the serving files
@@ -199,57 +206,95 @@ func (s *Server) refresh() diag.List {
 	return problems
 }
 
-// overlaid returns the serving snapshot with the current offers of upstream servers. After a panic
-// it returns nil, so that no offer that was not checked is committed, and a warning instead of an
-// error, as the files did not cause it.
-func (s *Server) overlaid(before *Snapshot) (next *Snapshot, warnings diag.List) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			next, warnings = nil, s.recovered(cause)
-			warnings[0].Severity, warnings[0].Summary = diag.Warning, "mcpd failed on the offers of an upstream server, which is a bug in mcpd"
-			warnings[0].Detail = "report the stack trace in the log"
-		}
-	}()
-	overlaid, warnings := s.overlay(before.catalog.Base())
-	return newSnapshot(overlaid, before, s.options.Now()), warnings
-}
-
 // diagnosticsOf returns the diagnostics in an error.
 func diagnosticsOf(err error) (problems diag.List) {
 	errors.As(err, &problems)
 	return problems
 }
 
-// publish makes snap the serving snapshot, with one pointer store. If readSecrets is set, secrets
-// are read again. A change of upstream servers alone does not set it, and so keeps the OAuth
-// tokens.
+// commit opens the audit log at the first load, and publishes the snapshot. It returns warnings
+// about the audit block.
+func (s *Server) commit(snap, before *Snapshot, all bool) (diag.List, error) {
+	if before == nil {
+		if err := s.openAudit(snap.catalog.Audit); err != nil {
+			return nil, err
+		}
+	}
+	warnings := s.warnAuditChange(snap.catalog.Audit)
+	s.publish(snap, before, all || before == nil || before.Revision() != snap.Revision())
+	return warnings, nil
+}
+
+// publish makes snap the serving snapshot, with one pointer store as the last step. If readSecrets
+// is set, secrets are read again. A change of upstream servers alone does not set it, and so keeps
+// the OAuth tokens. If a step panics, publish restores the state of before.
 func (s *Server) publish(snap, before *Snapshot, readSecrets bool) {
+	published := false
+	defer func() {
+		if !published {
+			s.restore(before, readSecrets)
+		}
+	}()
 	if readSecrets {
 		s.brokers.Secrets.Set(snap.catalog.Secrets)
 	}
 	s.upstreams.Commit(snap.catalog)
-	if before != nil && before.Revision() == snap.Revision() {
-		return
+	if before == nil || before.Revision() != snap.Revision() {
+		s.adopt(snap)
+		s.current.Store(snap)
 	}
-	s.builder.Commit(snap.catalog)
-	s.setCurrent(snap)
-	s.limits.SetLimits(slices.Concat(snap.catalog.RateLimits, snap.catalog.OwnLimits))
+	published = true
 }
 
-// setCurrent stores the serving snapshot and connects its upstream servers.
-func (s *Server) setCurrent(snap *Snapshot) {
-	s.current.Store(snap)
+// adopt prepares the parts of the server for the calls of a snapshot.
+func (s *Server) adopt(snap *Snapshot) {
+	c := snap.catalog
+	s.builder.Commit(c)
 	if !s.options.Mode.offline() {
-		s.upstreams.SetServers(snap.catalog)
+		s.upstreams.SetServers(c)
 	}
 	if metrics := s.telemetry.metrics; metrics != nil {
 		metrics.Publish(snap.metricNames())
 	}
+	s.limits.SetLimits(slices.Concat(c.RateLimits, c.OwnLimits))
 }
 
-// reportLoad logs the result of a load and notifies subscribers.
+// restore undoes the steps of a publish that panicked. Before the first snapshot it closes the audit
+// log, so that the next load can open it. Tools that were pinned in the lock file stay pinned.
+func (s *Server) restore(before *Snapshot, readSecrets bool) {
+	if before == nil {
+		s.closeAudit()
+		return
+	}
+	if readSecrets {
+		s.brokers.Secrets.Set(before.catalog.Secrets)
+	}
+	s.adopt(before)
+}
+
+// reportLoad logs the result of a load and notifies subscribers. It recovers the panics of
+// subscribers and of [Options].OnEvent.
 func (s *Server) reportLoad(before *Snapshot, mended bool, err error, took time.Duration) {
 	now := s.current.Load()
+	_ = s.guard(func() error {
+		s.logLoad(before, now, mended, err, took)
+		return nil
+	})
+	if before == now {
+		return
+	}
+	_ = s.guard(func() error {
+		var changed []string
+		if before != nil {
+			changed = now.catalog.Changed(before.catalog)
+		}
+		s.subscribers.notify(changed)
+		return nil
+	})
+}
+
+// logLoad logs and counts the result of a load, and sends its event.
+func (s *Server) logLoad(before, now *Snapshot, mended bool, err error, took time.Duration) {
 	if metrics := s.telemetry.metrics; metrics != nil {
 		metrics.Loaded(loadOutcome(before, now, err), took)
 	}
@@ -260,6 +305,7 @@ func (s *Server) reportLoad(before *Snapshot, mended bool, err error, took time.
 			message = "load failed"
 		}
 		s.options.Logger.Error(message, slog.String("problems", err.Error()))
+		catalog.LogPanics(s.options.Logger, diagnosticsOf(err))
 		s.emit(ReloadFailed, took)
 	case before == nil:
 		s.options.Logger.Info("loaded", now.logAttrs(took)...)
@@ -268,14 +314,6 @@ func (s *Server) reportLoad(before *Snapshot, mended bool, err error, took time.
 		s.options.Logger.Info("reloaded", now.logAttrs(took)...)
 		s.emit(Reloaded, took)
 	}
-	if before == now {
-		return
-	}
-	var changed []string
-	if before != nil {
-		changed = now.catalog.Changed(before.catalog)
-	}
-	s.subscribers.notify(changed)
 }
 
 // loadOutcome returns the result of a load as a metric label.
@@ -333,34 +371,19 @@ func (s *Server) ensureLoaded(ctx context.Context) (*Snapshot, error) {
 // maxLoggedWarnings bounds the warnings that are logged per load.
 const maxLoggedWarnings = 20
 
-// warningKey identifies a warning across loads; its line may change.
-type warningKey struct{ file, code, summary string }
-
 // logWarnings logs the warnings that the previous load did not have, for operators who watch the
 // log and not the files.
 func (s *Server) logWarnings(problems, before diag.List) {
-	logged := map[warningKey]bool{}
-	for _, p := range before {
-		logged[warningKey{p.Range.File, p.Code, p.Summary}] = true
-	}
-	count := 0
-	for _, p := range problems {
-		w := warningKey{p.Range.File, p.Code, p.Summary}
-		if p.Severity != diag.Warning || p.Code == catalog.CodeQuarantined || logged[w] {
-			continue
-		}
-		logged[w] = true
-		if count++; count > maxLoggedWarnings {
-			continue
-		}
+	warnings := catalog.NewWarnings(problems, before)
+	for _, p := range warnings[:min(len(warnings), maxLoggedWarnings)] {
 		attributes := []any{slog.String("at", p.Range.String()), slog.String("warning", p.Summary)}
 		if p.Detail != "" {
 			attributes = append(attributes, slog.String("advice", p.Detail))
 		}
 		s.options.Logger.Warn("file warning", attributes...)
 	}
-	if count > maxLoggedWarnings {
-		s.options.Logger.Warn("more file warnings, see mcpd status", slog.Int("more", count-maxLoggedWarnings))
+	if more := len(warnings) - maxLoggedWarnings; more > 0 {
+		s.options.Logger.Warn("more file warnings, see mcpd status", slog.Int("more", more))
 	}
 }
 

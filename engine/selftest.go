@@ -40,13 +40,17 @@ func (s *Server) RunTests(ctx context.Context, only string) ([]TestResult, error
 		return nil, err
 	}
 	tests := snap.catalog
-	s.loading.Lock()
-	s.builder.EnsureStages(tests, s.goTools)
-	s.loading.Unlock()
+	s.ensureStages(tests)
 	return s.runTests(ctx, tests, func(i int) bool {
 		_, target := catalog.TestTarget(&tests.Tests[i])
 		return strings.Contains(tests.Tests[i].Name, only) || strings.Contains(target, only)
 	}), nil
+}
+
+func (s *Server) ensureStages(c *catalog.Catalog) {
+	s.loading.Lock()
+	defer s.loading.Unlock()
+	s.builder.EnsureStages(c, s.goTools)
 }
 
 // runTests runs the selected tests of a catalog.

@@ -129,18 +129,24 @@ func environment(lookup func(name string) (string, bool)) (env []string, depth i
 // SetServers reconciles the connections with the upstream blocks of c, the catalog that serves,
 // and connects in the background.
 func (f *Federation) SetServers(c *catalog.Catalog) {
-	targets := make([]upstream.Target, len(c.Upstreams))
-	f.mu.Lock()
-	for i := range c.Upstreams {
-		targets[i] = targetOf(&c.Upstreams[i], c.SecretKeys)
-		targets[i].Lazy = f.lock.lazy(&c.Upstreams[i])
-	}
-	f.mu.Unlock()
+	targets := f.targets(c)
 	if len(targets) > 0 {
 		f.startNotifier.Do(func() { f.notifier.Go(f.notifyLoop) })
 	}
 	f.fleet.SetTargets(targets)
 	f.watches.setCatalog(c)
+}
+
+// targets returns the targets of the upstream blocks of c.
+func (f *Federation) targets(c *catalog.Catalog) []upstream.Target {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	targets := make([]upstream.Target, len(c.Upstreams))
+	for i := range c.Upstreams {
+		targets[i] = targetOf(&c.Upstreams[i], c.SecretKeys)
+		targets[i].Lazy = f.lock.lazy(&c.Upstreams[i])
+	}
+	return targets
 }
 
 // readyTimeout bounds [Federation.WaitReady]; servers that become ready later are reported

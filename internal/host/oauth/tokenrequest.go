@@ -173,24 +173,25 @@ func errorCode(body []byte) string {
 	return answer.Error
 }
 
-// Client is the configuration of an OAuth client, from an oauth block. Its field names are part
+// Client is the configuration of an OAuth client, from an oauth block. Its JSON names are part
 // of the keys of stored tokens.
 type Client struct {
 	// AuthorizeURL is where users give consent. RedirectURL is where they return to: a port of
 	// this machine, or an https URL of the frontend below [CallbackPath]. Both are empty for a
 	// client that fetches its own tokens.
-	AuthorizeURL, RedirectURL string
-	TokenURL                  string
-	ID                        string
+	AuthorizeURL string `json:"AuthorizeURL"`
+	RedirectURL  string `json:"RedirectURL"`
+	TokenURL     string `json:"TokenURL"`
+	ID           string `json:"ID"`
 	// Secret is the key of the client secret.
-	Secret string
-	Scopes []string
+	Secret string   `json:"Secret"`
+	Scopes []string `json:"Scopes"`
 	// Params are additional request parameters.
-	Params map[string]string
+	Params map[string]string `json:"Params"`
 	// InBody sends id and secret in the request body instead of the Authorization header.
-	InBody bool
+	InBody bool `json:"InBody"`
 	// PrivateNetworks allows the host to have a private, loopback or link-local address.
-	PrivateNetworks bool
+	PrivateNetworks bool `json:"PrivateNetworks"`
 }
 
 func (c Client) ForUsers() bool { return c.AuthorizeURL != "" }

@@ -3,6 +3,7 @@ package secrets_test
 import (
 	"testing"
 
+	"github.com/mcpd/mcpd/internal/host/oauth"
 	"github.com/mcpd/mcpd/internal/host/secrets"
 )
 
@@ -23,5 +24,16 @@ func TestKey_removedDefinition(t *testing.T) {
 	}
 	if _, err := store.Resolve(t.Context(), dev.Key()); err == nil {
 		t.Error("a removed definition is never forgotten")
+	}
+}
+
+// Stored user tokens are found by this key: it must not change.
+func TestKey_isStable(t *testing.T) {
+	d := secrets.Definition{Name: "mail", Env: "E", File: "f", Command: []string{"c", "d"}, ScriptReadable: true, OAuth: &oauth.Client{
+		AuthorizeURL: "https://a.example/authorize", RedirectURL: "http://127.0.0.1:1/", TokenURL: "https://a.example/token", ID: "id", Secret: "s",
+		Scopes: []string{"read"}, Params: map[string]string{"audience": "x"}, InBody: true, PrivateNetworks: true,
+	}}
+	if got := d.Key(); got != "mail#10f370c5ecbcf007" {
+		t.Errorf("key %s", got)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"maps"
+	"reflect"
 	"slices"
 	"time"
 
@@ -157,6 +158,17 @@ type Audit struct {
 	// recorded with values.
 	Capture []Name
 	Range   diag.Range
+}
+
+// SameLog reports whether two blocks, which may be nil, open the same log in the same way. Positions
+// are ignored.
+func (a *Audit) SameLog(b *Audit) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	x, y := *a, *b
+	x.Range, x.PathRange, x.Capture, y.Range, y.PathRange, y.Capture = diag.Range{}, diag.Range{}, nil, diag.Range{}, diag.Range{}, nil
+	return reflect.DeepEqual(x, y)
 }
 
 // The values of [Audit.Mode].

@@ -23,6 +23,7 @@ package hclfile
 import (
 	"bytes"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"sort"
 	"strconv"
@@ -112,7 +113,7 @@ func Parse(src Source, kind Kind) (_ *File, problems diag.List) {
 
 // reportPanic is deferred by the entry points of the package. It reports a panic, which is a
 // bug in mcpd and must not stop a server whose file is edited. The panic value is not shown,
-// because it may contain text of the file.
+// because it may contain text of the file. The diagnostic has the stack trace for the log.
 func (f *File) reportPanic(problems *diag.List) {
 	if recover() == nil {
 		return
@@ -120,6 +121,7 @@ func (f *File) reportPanic(problems *diag.List) {
 	*problems = append(*problems, diag.Diagnostic{
 		Severity: diag.Error, Code: codeInternal, Range: diag.Range{File: f.path, Start: diag.Pos{Line: 1, Column: 1}},
 		Summary: "mcpd fails on this file because of a bug in mcpd", Detail: "undo the last change, and report the bug with the file",
+		Stack: string(debug.Stack()),
 	})
 }
 

@@ -54,6 +54,9 @@ func TestDecode_panic(t *testing.T) {
 		if len(found) != 1 || found[0].Code != codeInternal || found[0].Range.File != "x.hcl" || !found.HasErrors() {
 			t.Errorf("got %v", found)
 		}
+		if !strings.Contains(found[0].Stack, ".Decode") || strings.Contains(found[0].String(), "goroutine") {
+			t.Errorf("stack %q of %v", found[0].Stack, found)
+		}
 	}
 }
 

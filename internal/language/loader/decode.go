@@ -234,14 +234,15 @@ func folderOf(name string) string {
 	return ""
 }
 
-// WorkerPanic is the value that [Parallel] panics with after a function has panicked.
+// WorkerPanic is the value that [Parallel] panics with after a function has panicked in another
+// goroutine. If calls of Parallel are nested, it describes the panic of the innermost function.
 type WorkerPanic struct {
 	Value any
 	Stack []byte // of the function
 }
 
-// Parallel calls do for 0 to n-1 on all cores and waits for all calls. If do panics, the
-// first panic reaches the caller, as a *[WorkerPanic], after all workers have ended.
+// Parallel calls do for 0 to n-1 on all cores and waits for all calls. If do panics in another
+// goroutine, the first panic reaches the caller, as a *[WorkerPanic], after all workers have ended.
 func Parallel(n int, do func(i int)) {
 	workers := min(n, runtime.GOMAXPROCS(0))
 	if workers <= 1 {
@@ -256,9 +257,15 @@ func Parallel(n int, do func(i int)) {
 	for range workers {
 		group.Go(func() {
 			defer func() {
-				if cause := recover(); cause != nil {
-					failed.CompareAndSwap(nil, &WorkerPanic{cause, debug.Stack()})
+				cause := recover()
+				if cause == nil {
+					return
 				}
+				inner, nested := cause.(*WorkerPanic) // of a Parallel that do calls
+				if !nested {
+					inner = &WorkerPanic{cause, debug.Stack()}
+				}
+				failed.CompareAndSwap(nil, inner)
 			}()
 			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
 				do(i)

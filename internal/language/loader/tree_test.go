@@ -1,11 +1,13 @@
 package loader_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -418,6 +420,18 @@ func TestTreeUpdate_cyclicLinks(t *testing.T) {
 }
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestParallel_nestedPanicKeepsStack(t *testing.T) {
+	defer func() {
+		cause, ok := recover().(*loader.WorkerPanic)
+		if runtime.GOMAXPROCS(0) > 1 && (!ok || cause.Value != "boom" || !bytes.Contains(cause.Stack, []byte("panicInWorker"))) {
+			t.Errorf("recovered %v", cause)
+		}
+	}()
+	loader.Parallel(2, func(int) { loader.Parallel(2, panicInWorker) })
+}
+
+func panicInWorker(int) { panic("boom") }
 
 func TestParallel_panicReachesCaller(t *testing.T) {
 	var ran atomic.Int64

@@ -119,8 +119,8 @@ var ErrInUse = errors.New("it is in use by another process")
 // Open opens the log at o.Path, and creates it and its directory if they are missing.
 // Only one process at a time can open it. If the log ends in a torn line, Open removes
 // it and records an event.
-func Open(o Options) (*Log, error) {
-	o, err := o.complete()
+func Open(o Options) (_ *Log, err error) {
+	o, err = o.complete()
 	if err == nil {
 		err = Check(o.Path)
 	}
@@ -134,10 +134,17 @@ func Open(o Options) (*Log, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the audit log: %w", err)
 	}
+	opened := false
+	defer func() {
+		if !opened { // also after a panic, so that the next Open gets the lock
+			err = errors.Join(err, held.Close())
+		}
+	}()
 	l, err := open(o, held)
 	if err != nil {
-		return nil, fmt.Errorf("open the audit log: %w", errors.Join(err, held.Close()))
+		return nil, fmt.Errorf("open the audit log: %w", err)
 	}
+	opened = true
 	return l, nil
 }
 

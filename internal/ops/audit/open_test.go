@@ -197,3 +197,27 @@ func TestSync_calls(t *testing.T) {
 		t.Error("a pipe counts as synced")
 	}
 }
+
+// panickingDisk panics when a file is opened.
+type panickingDisk struct{ disk }
+
+func (panickingDisk) open(string, int) (file, error) { panic("a bug") }
+
+func TestOpen_panicReleasesLock(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("Open did not panic")
+			}
+		}()
+		_, _ = Open(Options{Path: path, disk: panickingDisk{}})
+	}()
+	l, err := Open(Options{Path: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+}

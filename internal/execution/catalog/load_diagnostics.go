@@ -1,0 +1,60 @@
+package catalog
+
+import (
+	"log/slog"
+	"runtime/debug"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/loader"
+)
+
+// Guard calls a step of a load. A panic becomes a [diag.List], so that it ends the load but not the
+// process. The log has the stack. The panic value appears neither there nor in the diagnostic, as
+// it may quote a file. After a panic the builder is reset, as its caches may be inconsistent.
+func (b *Builder) Guard(logger *slog.Logger, step func() error) (err error) {
+	defer func() {
+		cause := recover()
+		if cause == nil {
+			return
+		}
+		stack := debug.Stack()
+		if worker, ok := cause.(*loader.WorkerPanic); ok {
+			stack = worker.Stack
+		}
+		logger.Error("recover panic in load", slog.String("stack", string(stack)))
+		b.Reset()
+		err = diag.List{{
+			Severity: diag.Error, Code: "file-internal", Summary: "mcpd failed while loading the files, which is a bug in mcpd",
+			Detail: "undo the last change to the files, and report the stack trace in the log",
+		}}
+	}()
+	return step()
+}
+
+// LogPanics logs the stack traces of panics in a file.
+func LogPanics(logger *slog.Logger, problems diag.List) {
+	for _, p := range problems {
+		if p.Stack != "" {
+			logger.Error("recover panic in file", slog.String("at", p.Range.String()), slog.String("stack", p.Stack))
+		}
+	}
+}
+
+// NewWarnings returns the warnings that the previous diagnostics, before, do not have. A warning is
+// the same if only its line has changed. Quarantined tools are left out: federation logs them.
+func NewWarnings(problems, before diag.List) diag.List {
+	type warning struct{ file, code, summary string }
+	known := map[warning]bool{}
+	for _, p := range before {
+		known[warning{p.Range.File, p.Code, p.Summary}] = true
+	}
+	var warnings diag.List
+	for _, p := range problems {
+		w := warning{p.Range.File, p.Code, p.Summary}
+		if p.Severity == diag.Warning && p.Code != CodeQuarantined && !known[w] {
+			known[w] = true
+			warnings = append(warnings, p)
+		}
+	}
+	return warnings
+}
