@@ -17,7 +17,7 @@ import (
 
 // openAudit opens the audit log of the first snapshot.
 func (s *Server) openAudit(block *definition.Audit) error {
-	if block == nil || s.options.Mode != serving {
+	if block == nil || s.options.Mode != Serving {
 		return nil
 	}
 	if err := checkAuditPath(block.Path, s.options.Files.Tools); err != nil {
@@ -74,7 +74,7 @@ func (s *Server) checkAudit(c *catalog.Catalog) error {
 			return diag.List{catalog.BadAudit(c.Audit, err)}
 		}
 	}
-	if c.Server.Mode != definition.Production || s.options.Mode != serving || s.audit.Load() != nil {
+	if c.Server.Mode != definition.Production || s.options.Mode != Serving || s.audit.Load() != nil {
 		return nil
 	}
 	return diag.List{{
@@ -107,7 +107,7 @@ func (s *Server) warnAuditChange(block *definition.Audit) diag.List {
 // auditChanged reports whether a block differs from the block of the open log. The first snapshot
 // must have been published.
 func (s *Server) auditChanged(block *definition.Audit) bool {
-	return s.options.Mode == serving && !sameAudit(block, s.auditBlock)
+	return s.options.Mode == Serving && !sameAudit(block, s.auditBlock)
 }
 
 // sameAudit reports whether two blocks open the same log in the same way. Positions are ignored.
