@@ -255,6 +255,7 @@ type CallFacts struct {
 
 // Input is everything that a decision depends on. A decision does not modify or retain it.
 type Input struct {
+	// Caller is the caller, and Tool the called item.
 	Caller identity.Caller
 	Tool   ToolFacts
 	// Args are the decoded arguments after defaults and `from`. A missing key is an absent
@@ -264,7 +265,8 @@ type Input struct {
 	// blocks for the client, as decoded JSON. Both are nil before the call.
 	Result  any
 	Content []any
-	Call    CallFacts
+	// Call is the data about the call itself.
+	Call CallFacts
 	// Now is the time of the call. Policies have no other clock.
 	Now time.Time
 	// Unknown are the parts of the input that are not fully known. It is zero in a call.
@@ -279,9 +281,11 @@ type Input struct {
 type Parts uint8
 
 const (
-	// PartArgs are the arguments. PartResult is the result and its content.
+	// PartArgs are the arguments.
 	PartArgs Parts = 1 << iota
+	// PartResult is the result and its content.
 	PartResult
+	// PartPrincipal, PartAgent and PartSource are the parts of the caller.
 	PartPrincipal
 	PartAgent
 	PartSource

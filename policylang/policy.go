@@ -2,20 +2,20 @@
 // `from` values. No other package uses CEL.
 //
 // An [Env] holds the operator's variables and compiles: a [Source] for a [Tool] to a [Policy],
-// a [KeySource] to a [Key], and a text to an [Expr]. Everything that an expression can read has
-// a type. The types of arguments come from the JSON Schema of the tool's input. So most errors
-// are diagnostics with positions, reported before the tool is served. A policy evaluates an
-// [Input]; its [Decision] depends only on the input.
+// a [KeySource] to a [Key], and a text to an [Expr]. A policy evaluates an [Input], and returns
+// a [Decision]:
 //
-// # Flow
+//	text := diag.WholeFile("policy.cel", "args.amount > 50.0")
+//	policy, problems := env.Compile(policylang.Source{Name: "small_refunds", Deny: &text}, tool)
+//	if problems.HasErrors() {
+//		return problems
+//	}
+//	decision := policy.Decide(ctx, policylang.Input{Args: map[string]any{"amount": 80.0}})
+//	fmt.Println(decision.Outcome) // deny
 //
-// A text is first checked against limits of size and nesting, then parsed by CEL. If a tool
-// cannot have an argument, has() of the argument is false, and the guarded part is removed
-// (rewrite.go). CEL's checker resolves the types; integers next to numbers are promoted
-// (rewrite.go). The result must have the type of its role. Its estimated cost for ordinary
-// data, by the schema, must be bounded (cost.go). It is planned once and evaluated many times,
-// directly on the Go values (evaluation.go). Its loops and calls charge for their work
-// (metered_program.go) against a budget of 100 ms per decision (meter.go).
+// Everything that an expression can read has a type. The types of arguments come from the JSON
+// Schema of the tool's input. So most errors are diagnostics with positions, reported before
+// the tool is served.
 //
 // # Errors deny
 //
@@ -25,11 +25,16 @@
 //
 // [Policy.Partial] evaluates with unknown arguments. Its result is certain, or [Unknown].
 //
+// # Limits
+//
+// Before a policy is served, its size, its nesting and its estimated cost for ordinary data are
+// checked. Each decision has a budget of 100 ms, which loops and calls of functions charge.
+//
 // # Isolation
 //
-// A decision reads no clock, file or environment variable: the time is part of the input, and
-// time zones are loaded when a policy is compiled. The package does not depend on HCL, on the
-// order of policies, or on the protocol that sends a denial.
+// A decision reads no clock, file or environment variable, and depends only on its input: the
+// time is part of the input, and time zones are loaded when a policy is compiled. The package
+// does not depend on HCL, on the order of policies, or on the protocol that sends a denial.
 package policylang
 
 import (
