@@ -11,7 +11,9 @@ import (
 // Error is the error that a failed call returns to its caller. Message contains no path, no source
 // position, no secret and no argument value.
 type Error struct {
-	Code    Code   `json:"code"`
+	// Code is one of the five codes.
+	Code Code `json:"code"`
+	// Message is for people and models. Programs use Code and [Error.DetailsJSON].
 	Message string `json:"message"`
 	// Violations lists every schema violation in the arguments. It is set for [InvalidInput] only.
 	Violations []Violation `json:"-"`

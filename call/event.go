@@ -23,20 +23,23 @@ const (
 // Event is the data that a hook receives. It is a copy: a hook cannot change the call or its
 // result.
 type Event struct {
+	// Phase says at which point of the call the event occurs.
 	Phase Phase `json:"phase"`
 	// Tool is the name of the tool, resource or prompt. If none exists, it is the requested name.
 	Tool string `json:"tool"`
 	// Kind is "tool", "resource", "prompt" or "completion".
 	Kind string `json:"kind"`
 	// URI is the URI of the resource; empty for any other kind.
-	URI    string `json:"uri,omitempty"`
+	URI string `json:"uri,omitempty"`
+	// CallID is unique to this call. All events of the call have it.
 	CallID string `json:"call_id"`
 	// RootID is the CallID of the first leg. A call that requests input from its client consists of
 	// several legs; Leg counts them from one. Both are absent at the start of a later leg, before
 	// its state is verified.
 	RootID string `json:"root_id,omitempty"`
 	Leg    int    `json:"leg,omitempty"`
-	Via    Via    `json:"via"`
+	// Via says what made the call.
+	Via Via `json:"via"`
 	// Depth is the number of calls that enclose this one. Parent is the name of the item that made
 	// the call, and ParentID the CallID of the enclosing call; empty for a call by a client.
 	Depth    int    `json:"depth,omitempty"`
@@ -55,8 +58,8 @@ type Event struct {
 	Outcome string `json:"outcome,omitempty"`
 	// Err is set at Failed.
 	Err *Error `json:"error,omitempty"`
-	// CancelledBy says, at Failed, who ended the call: "client", "connection", "session" or
-	// "server"; empty if it was not cancelled. CancelReason may be empty. If a client gave it,
+	// CancelledBy says, at Failed, who ended the call: one of the CancelledBy
+	// constants; empty if it was not cancelled. CancelReason may be empty. If a client gave it,
 	// secrets and invisible characters are removed.
 	CancelledBy  string `json:"cancelled_by,omitempty"`
 	CancelReason string `json:"cancel_reason,omitempty"`

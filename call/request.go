@@ -1,8 +1,23 @@
-// Package call defines the data of a call outside of the engine: a [Request] comes in, a [Result]
-// or an [Error] goes out, and hooks receive an [Event].
+// Package call defines the data of a call outside of the engine.
 //
-// It is plain data without behavior. Transports decode requests and encode results, package engine
-// executes them, and embedding programs may do both.
+// A [Request] comes in, and a [Result] goes out. A failed call has an [Error] with one of five codes:
+//
+//	result := server.Execute(ctx, call.Request{Name: "add", Arguments: []byte(`{"a": 2, "b": 3}`)})
+//	switch {
+//	case result.Err != nil:
+//		return result.Err // a *call.Error
+//	case result.Ask != nil:
+//		// The call waits for its client. To continue it, execute it again with a Resume.
+//	default:
+//		fmt.Println(string(result.Value))
+//	}
+//
+// While a call runs, the [Emitter] of the request receives progress and log records. A hook receives
+// an [Event] at the start and at the end of each call. [SharedLimits] configures a [LimitStore], which
+// counts the calls of several servers.
+//
+// The package is plain data without behavior. Transports decode requests and encode results, package
+// engine executes them, and embedding programs may do both.
 package call
 
 import (
@@ -28,6 +43,7 @@ const (
 
 // Request is one call: it runs a tool, reads a resource, gets a prompt or completes an argument.
 type Request struct {
+	// Kind is the kind of the called item. The zero Kind calls a tool.
 	Kind Kind
 	// Can lists the kinds of input that the client supports during the call.
 	Can Capabilities
@@ -45,7 +61,8 @@ type Request struct {
 	// RejectErr is the error of a call that its receiver rejects, whatever the arguments are; nil
 	// otherwise. The call fails with it at the same point as with ArgumentsErr.
 	RejectErr *Error
-	Caller    identity.Caller
+	// Caller is the authenticated principal, the claimed agent and the source of the request.
+	Caller identity.Caller
 	// Trace is the trace context of the request; zero if unknown.
 	Trace Trace
 	// Via defaults to [ViaClient].
@@ -67,16 +84,24 @@ type Request struct {
 	Late Answerer
 }
 
-// Cancellation says who cancelled a call before it had a result, and why (see [Event]). The reason
-// is any text.
-type Cancellation struct{ By, Reason string }
+// Cancellation says who cancelled a call before it had a result, and why (see [Event]).
+type Cancellation struct {
+	// By is one of the CancelledBy constants.
+	By string
+	// Reason is any text; it may be empty. A client may have chosen it.
+	Reason string
+}
 
-// The values of [Cancellation.By].
+// The values of Cancellation.By and Event.CancelledBy.
 const (
-	CancelledByClient     = "client"
+	// CancelledByClient means that the client cancelled its request or its task.
+	CancelledByClient = "client"
+	// CancelledByConnection means that the connection of the request was closed.
 	CancelledByConnection = "connection"
-	CancelledBySession    = "session"
-	CancelledByServer     = "server"
+	// CancelledBySession means that the session of the request ended.
+	CancelledBySession = "session"
+	// CancelledByServer means that the server is shutting down.
+	CancelledByServer = "server"
 )
 
 // Emitter receives progress and log records of a running call. Its methods may be called from any
@@ -93,22 +118,31 @@ type Emitter interface {
 	CloseStream()
 }
 
-// Answerer receives the result of a call.
-type Answerer interface{ Answer(Result) }
+// Answerer receives the result of a call (see [Request].Late).
+type Answerer interface {
+	// Answer receives the result. It is called once, from any goroutine.
+	Answer(Result)
+}
 
 // Kind is the kind of an item that can be called. The zero Kind is Tools.
 type Kind uint8
 
-// A read has the kind Resources and names a URI, whether a resource or a template serves it.
-// Templates is for completions only.
 const (
+	// Tools are functions. A request of this kind runs the tool with the Name.
 	Tools Kind = iota
+	// Resources have a URI. A request of this kind reads the URI that Name holds, whether a
+	// resource or a template serves it.
 	Resources
+	// Templates are URI templates. A request of this kind completes a variable of the template that
+	// Name holds. To read a URI, use Resources.
 	Templates
+	// Prompts are messages for a model. A request of this kind gets the prompt with the Name, or
+	// completes one of its arguments.
 	Prompts
 )
 
-// String returns the singular name of the kind for events and messages.
+// String returns "tool", "resource" or "prompt", for events and messages. A template is a
+// "resource". It panics if k is not one of the constants.
 func (k Kind) String() string {
 	return [...]string{"tool", "resource", "resource", "prompt"}[k]
 }
@@ -117,7 +151,10 @@ func (k Kind) String() string {
 // _meta, and from the HTTP headers that carried it. It is untrusted, and invalid values are
 // ignored.
 type Trace struct {
-	Parent, State               string
+	// Parent and State are traceparent and tracestate of the message.
+	Parent, State string
+	// CarrierParent and CarrierState are those headers of the HTTP request that carried the
+	// message.
 	CarrierParent, CarrierState string
 }
 

@@ -1,9 +1,19 @@
 // Package diag reports errors and warnings in the files of authors and operators.
 //
-// A [Diagnostic] says what is wrong, where it is, and how to fix it. A [List] holds diagnostics
-// in a stable order. A [Text] is source embedded in a file, such as a script in a tool file,
-// and maps each byte to its position in that file. The package does not depend on HCL,
-// JavaScript or CEL: their packages convert their errors to diagnostics.
+// A [Diagnostic] says what is wrong, where it is, and how to fix it. A [List] holds diagnostics in a
+// stable order, and is an error. A [Printer] prints a list like a compiler, with the source lines:
+//
+//	report, err := server.Load(ctx)
+//	if err != nil {
+//		return err // a diag.List if the files have errors
+//	}
+//	err = diag.Printer{Sources: report.Shown()}.Print(os.Stderr, report.Problems)
+//
+// A [Text] is source embedded in a file, such as a script in a tool file, and maps each byte to its
+// position in that file. [Suggest] finds the name that a misspelled name probably means.
+//
+// The package does not depend on HCL, JavaScript or CEL: their packages convert their errors to
+// diagnostics.
 package diag
 
 import (

@@ -31,7 +31,8 @@ type Auth struct {
 // AuthTokens are the arguments of an auth block of kind "oidc".
 type AuthTokens struct {
 	// Issuer is an https URL, or an http URL of this machine.
-	Issuer   string
+	Issuer string
+	// Audience is the audience that a token must have.
 	Audience string
 	// Resource is the URL of this server; "" means the audience.
 	Resource string
@@ -39,7 +40,8 @@ type AuthTokens struct {
 	Algorithms []string
 	// ID, Scopes, Groups and Agent are claim names; "" means the default.
 	ID, Scopes, Groups, Agent string
-	RequiredScopes            []string
+	// RequiredScopes are the scopes that a token must have.
+	RequiredScopes []string
 	// ImpliedScopes maps a scope to the scopes that it implies.
 	ImpliedScopes map[string][]string
 	// Skew is the accepted clock difference.
@@ -63,6 +65,7 @@ func authsOf(blocks []definition.Auth) []Auth {
 
 // ListenTLS has the files for encrypted connections. Paths are resolved.
 type ListenTLS struct {
+	// CertFile and KeyFile have the certificate chain and the private key of the server, in PEM.
 	CertFile, KeyFile string
 	// ClientCAFile is empty if client certificates are not used.
 	ClientCAFile string

@@ -4,12 +4,15 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"log/slog"
 	"net/http/httptest"
 	"os"
 	"strings"
 	"testing/fstest"
+	"time"
 
 	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/extensions/federation"
 	"github.com/mcpd/mcpd/extensions/telemetry"
@@ -90,6 +93,136 @@ func ExampleServer_Load() {
 	result, err := server.Call(context.Background(), "double", map[string]int{"n": 21})
 	fmt.Println(string(result.Value), err)
 	// Output: 42 <nil>
+}
+
+// A reload publishes changed files. After an error, the previous snapshot keeps serving.
+func ExampleServer_Reload() {
+	folder := fstest.MapFS{}
+	server := newExample(engine.Options{Files: engine.Files{Tools: folder}})
+	defer server.Close(context.Background())
+	for _, script := range []string{"return 'one'", "return 'two", "return 'three'"} {
+		folder["count.hcl"] = &fstest.MapFile{Data: fmt.Appendf(nil, "tool \"count\" {\n  run = %q\n}\n", script), Mode: 0o644}
+		_, err := server.Reload(context.Background(), engine.Change{Paths: []string{"count.hcl"}})
+		result, _ := server.Call(context.Background(), "count", nil)
+		fmt.Println(string(result.Value), err != nil)
+	}
+	// Output:
+	// "one" false
+	// "one" true
+	// "three" false
+}
+
+// A load reports all errors of all files, with their positions.
+func ExampleReport_Shown() {
+	server := newExample(engine.Options{Files: engine.Files{Tools: fstest.MapFS{"double.hcl": {Data: []byte(`
+tool "double" {
+  desciption = "Doubles a number."
+  input "n" { type = integer }
+  run = "return input.n * 2"
+}
+`), Mode: 0o644}}}})
+	defer server.Close(context.Background())
+	report, err := server.Load(context.Background())
+	if err == nil {
+		log.Fatal("the file has an error")
+	}
+	if err := (diag.Printer{Sources: report.Shown()}).Print(os.Stdout, report.Problems); err != nil {
+		log.Fatal(err)
+	}
+	// Output:
+	// tools.d/double.hcl:3:3: error: a tool block has no argument "desciption"
+}
+
+// Execute runs a call of an authenticated caller. The error has a code, and details for programs.
+func ExampleServer_Execute() {
+	server := newExample(engine.Options{Files: engine.Files{Tools: double}})
+	defer server.Close(context.Background())
+	for _, arguments := range []string{`{"n": 21}`, `{"n": "many"}`} {
+		result := server.Execute(context.Background(), call.Request{
+			Name: "double", Arguments: []byte(arguments),
+			Caller: identity.Caller{Principal: identity.Principal{ID: "ada", Kind: identity.KindKey}},
+		})
+		if result.Err != nil {
+			fmt.Println(result.Err.Code, string(result.Err.DetailsJSON()))
+			continue
+		}
+		fmt.Println(string(result.Value))
+	}
+	// Output:
+	// 42
+}
+
+// The caller of a Go tool gets TIMEOUT after its timeout, so the function should return when its
+// context ends.
+func ExampleToolOptions() {
+	server := newExample(engine.Options{})
+	defer server.Close(context.Background())
+	wait := func(ctx context.Context, _ identity.Agent, _ struct{}) (string, error) {
+		<-ctx.Done()
+		return "", ctx.Err()
+	}
+	if err := engine.AddTool(server, engine.ToolOptions{Name: "wait", Timeout: 20 * time.Millisecond}, wait); err != nil {
+		log.Fatal(err)
+	}
+	result, _ := server.Call(context.Background(), "wait", nil)
+	fmt.Println(result.Err.Code)
+	// Output: TIMEOUT
+}
+
+// Limits in files bound the calls and the results of a tool.
+func ExampleServer_Call_limits() {
+	server := newExample(engine.Options{Files: engine.Files{Tools: fstest.MapFS{"report.hcl": {Data: []byte(`
+tool "report" {
+  input "lines" { type = integer }
+  limits {
+    timeout = "5s"
+    output  = "1KiB"
+  }
+  run = "return 'line '.repeat(input.lines)"
+}
+limit "few_reports" {
+  tools = ["report"]
+  rate  = "2/h"
+}
+`), Mode: 0o644}}}})
+	defer server.Close(context.Background())
+	for _, lines := range []int{1, 1000, 1} {
+		result, err := server.Call(context.Background(), "report", map[string]int{"lines": lines})
+		if err != nil {
+			fmt.Println(result.Err.Code, result.Err.Limited)
+			continue
+		}
+		fmt.Println(string(result.Value))
+	}
+	// Output:
+	// "line "
+	// EXECUTION_ERROR false
+	// POLICY_DENIED true
+}
+
+// A LogRedactor removes the secrets of a server from loggers that exist before the server.
+func ExampleLogRedactor() {
+	noTime := func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return a
+	}
+	var redactor engine.LogRedactor
+	logger := redactor.Logger(slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: noTime})))
+	server := newExample(engine.Options{
+		Files: engine.Files{
+			Config:    fstest.MapFS{"mcpd.hcl": {Data: []byte("secret \"crm_key\" {\n  env = \"CRM_KEY\"\n}\n"), Mode: 0o644}},
+			LookupEnv: func(string) (string, bool) { return "correct horse battery", true },
+		},
+		LogRedactor: &redactor,
+	})
+	defer server.Close(context.Background())
+	if _, err := server.Load(context.Background()); err != nil {
+		log.Fatal(err)
+	}
+	logger.Info("dial database", "password", "correct horse battery")
+	// Output: level=INFO msg="dial database" password=[secret:crm_key]
 }
 
 // A Go policy decides by the caller, the tool and its arguments.

@@ -135,7 +135,7 @@ func checkExplanation(t *testing.T, s *engine.Server, request call.Request, resu
 		t.Errorf("%s: all parts are known, but the verdict is unknown", request.Arguments)
 	case x.Verdict == pipeline.VerdictNeedsApproval:
 		asks := slices.ContainsFunc(x.Rulings, func(r pipeline.Ruling) bool {
-			return result.Err != nil && r.Policy.Name == result.Err.DeniedBy && r.Decision.Outcome == policylang.Consent
+			return result.Err != nil && r.Policy.Name == result.Err.DeniedBy && r.Decision.Outcome == policylang.NeedsApproval
 		})
 		if !asks {
 			t.Errorf("%s: needs approval, but the call ends with %v", request.Arguments, result.Err)

@@ -40,8 +40,8 @@ func TestUpstream_dialErrors(t *testing.T) {
 			}
 			status := s.Status().Upstreams[0]
 			told := fmt.Sprint(status.Err)
-			if !strings.HasPrefix(told, row.want) || status.Up || status.Again.IsZero() {
-				t.Errorf("the error is %s, want %s; up is %t, and the next attempt is at %s", told, row.want, status.Up, status.Again)
+			if !strings.HasPrefix(told, row.want) || status.Up || status.NextAttempt.IsZero() {
+				t.Errorf("the error is %s, want %s; up is %t, and the next attempt is at %s", told, row.want, status.Up, status.NextAttempt)
 			}
 			if all := fmt.Sprintf("%+v %+v %s", result, result.Err, told); strings.Contains(all, key) {
 				t.Errorf("the key is revealed: %s", all)

@@ -32,8 +32,8 @@ func TestUpstream_duplicateListsBounded(t *testing.T) {
 	if n := len(s.Snapshot().Offers(call.Resources)); n != many {
 		t.Errorf("%d resources are served", n)
 	}
-	if twin := s.Status().Upstreams[1]; twin.Left != many || len(twin.LeftOut) != 100 {
-		t.Errorf("the status counts %d, and names %d", twin.Left, len(twin.LeftOut))
+	if twin := s.Status().Upstreams[1]; twin.NotServed != many || len(twin.LeftOut) != 100 {
+		t.Errorf("the status counts %d, and names %d", twin.NotServed, len(twin.LeftOut))
 	}
 }
 
@@ -59,8 +59,8 @@ func TestUpstream_maxTools(t *testing.T) {
 	if told := warnings(s); !slices.Contains(told, `of the upstream "lab": 3 tools more than 2000 are left out`) {
 		t.Errorf("the warnings are %q", told)
 	}
-	if lab := s.Status().Upstreams[0]; lab.Left != 3 || !slices.Contains(lab.LeftOut, "tool lab_t2002: no more than 2000 are offered of one upstream") {
-		t.Errorf("the status counts %d: %q", lab.Left, lab.LeftOut)
+	if lab := s.Status().Upstreams[0]; lab.NotServed != 3 || !slices.Contains(lab.LeftOut, "tool lab_t2002: no more than 2000 are offered of one upstream") {
+		t.Errorf("the status counts %d: %q", lab.NotServed, lab.LeftOut)
 	}
 	if drifts := s.Inside().Drifts(); len(drifts[0].Changes) > 0 {
 		t.Errorf("tools beyond the limit differ from the lock file: %v", drifts[0].Changes)
@@ -74,7 +74,7 @@ func TestUpstream_maxToolsAfterFilter(t *testing.T) {
 	url := newLargeUpstream(t)
 	for _, pin := range []string{"first", "off"} {
 		s := pinnedServer(t, newLock(t), upstreamAt(url, `include = ["t2000", "t2002"]`, fmt.Sprintf("pin = %q", pin)))
-		if all, left := names(s), s.Status().Upstreams[0].Left; !slices.Equal(all, []string{"lab_t2000", "lab_t2002"}) || left > 0 {
+		if all, left := names(s), s.Status().Upstreams[0].NotServed; !slices.Equal(all, []string{"lab_t2000", "lab_t2002"}) || left > 0 {
 			t.Errorf("%s: %d tools are offered, and %d left out", pin, len(all), left)
 		}
 	}
@@ -89,8 +89,8 @@ func TestStatus_countsLeftOut(t *testing.T) {
 		"tool lab_: it is not an object", "tool lab_good: it is listed twice", `tool lab_no good: no tool can be called "lab_no good" here; rename it`,
 		"tool lab_bad: its inputSchema is not an object schema",
 	}
-	if diff := cmp.Diff(want, lab.LeftOut); diff != "" || lab.Left != len(want) {
-		t.Errorf("%d are left out (-want +got)\n%s", lab.Left, diff)
+	if diff := cmp.Diff(want, lab.LeftOut); diff != "" || lab.NotServed != len(want) {
+		t.Errorf("%d are left out (-want +got)\n%s", lab.NotServed, diff)
 	}
 }
 

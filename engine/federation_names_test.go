@@ -76,7 +76,7 @@ func TestNames_promptOfTwoUpstreams(t *testing.T) {
 		return outcomeLine(executeCall(t, s, call.Request{Kind: call.Prompts, Name: prompt}))
 	}
 	second.AddPrompt(&mcp.Prompt{Name: "own"}, textPrompt("second"))
-	waitForSnapshot(t, s, func() bool { return s.Status().Upstreams[1].Left > 0 })
+	waitForSnapshot(t, s, func() bool { return s.Status().Upstreams[1].NotServed > 0 })
 	if got := read("own"); !strings.Contains(got, `"text":"first"`) {
 		t.Errorf("the prompt of the first block says %s", got)
 	}
@@ -84,7 +84,7 @@ func TestNames_promptOfTwoUpstreams(t *testing.T) {
 		t.Errorf("the status is %q", health)
 	}
 	first.AddPrompt(&mcp.Prompt{Name: "summarize"}, textPrompt("first"))
-	waitForSnapshot(t, s, func() bool { return s.Status().Upstreams[1].Left > 1 })
+	waitForSnapshot(t, s, func() bool { return s.Status().Upstreams[1].NotServed > 1 })
 	if got := read("summarize"); !strings.Contains(got, `"text":"first"`) {
 		t.Errorf("what the first block offers later says %s", got)
 	}

@@ -332,7 +332,7 @@ func TestUpstream_deadHidesOwnTools(t *testing.T) {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	status := s.Status()
-	if status.Health() != "not reached: gone" || !status.Ready() || len(status.Upstreams) != 2 || status.Upstreams[0].Err == nil || status.Upstreams[0].Again.IsZero() || !status.Upstreams[1].Up {
+	if status.Health() != "not reached: gone" || !status.Ready() || len(status.Upstreams) != 2 || status.Upstreams[0].Err == nil || status.Upstreams[0].NextAttempt.IsZero() || !status.Upstreams[1].Up {
 		t.Errorf("the status is %q, %+v", status.Health(), status.Upstreams)
 	}
 }

@@ -45,9 +45,10 @@ type Options struct {
 	// used.
 	StateOptional bool
 
-	// Front validates the files for a frontend; see serve.Checks. Nil accepts everything.
+	// Front checks whether a front can serve the files: serve.Checks, serve.ToolChecks or a type of
+	// the program. Nil accepts everything.
 	Front FrontChecks
-	// Mode is the purpose of the program. The zero Mode serves.
+	// Mode is the purpose of the program. The zero Mode is Serving.
 	Mode Mode
 
 	// DeferReady delays the server.started audit event until [Server.MarkReady] is called, so that
@@ -92,7 +93,7 @@ type Files struct {
 	// Production enforces the rules of production mode, whatever mcpd.hcl declares.
 	Production bool
 	// LockPath is the lock file with the accepted versions of upstream tools. Only these versions
-	// are served. If Options.Mode is zero, a new tool is added to the file before it is served. An
+	// are served. If Options.Mode is Serving, a new tool is added to the file before it is served. An
 	// empty path pins nothing.
 	LockPath string
 }
@@ -119,12 +120,14 @@ type Scripts struct {
 	Supervisor []string
 }
 
-// Mode is the purpose of a program. The zero Mode serves: the audit log records calls, and the
-// server writes to the lock file.
+// Mode is the purpose of a program. Only one program at a time may use a state file, an audit log
+// and a lock file as Serving; other programs that read the same files use another Mode.
 type Mode int
 
 const (
-	serving Mode = iota
+	// Serving is for the program that serves clients: calls are audited, and newly accepted upstream
+	// tools are written to the lock file.
+	Serving Mode = iota
 	// ReadOnly is for programs that run beside the serving one: the audit block is ignored, and the
 	// lock file is not written.
 	ReadOnly
@@ -140,22 +143,24 @@ const (
 // offline reports whether no upstream server is connected.
 func (m Mode) offline() bool { return m == Offline || m == Checking }
 
-// FrontChecks validate the files for a frontend that serves the engine. The errors are for the
-// author of a tool or for the operator. They do not name the source position.
+// FrontChecks check whether a front can serve the files. A front, such as serve.Front, connects an
+// engine to clients. The errors are for the author of a tool or for the operator. They do not name
+// the source position: the engine adds it. A load with an error fails, and the previous snapshot
+// keeps serving.
 type FrontChecks interface {
-	// CheckTool returns why the frontend cannot present a tool.
+	// CheckTool returns an error if the front cannot present a tool to clients.
 	CheckTool(Metadata) error
-	// CheckAuth returns why the auth blocks cannot be applied now, for example as a file is
-	// unreadable.
+	// CheckAuth returns an error if the auth blocks cannot be applied now, for example because a
+	// file is unreadable.
 	CheckAuth([]Auth) error
-	// CheckTLS returns why the frontend cannot listen with a tls block now. A running listener
+	// CheckTLS returns an error if the front cannot listen with a tls block now. A running listener
 	// keeps the files that it has read.
 	CheckTLS(ListenTLS) error
-	// CheckListen returns why the frontend rejects a listen block, given the auth blocks.
+	// CheckListen returns an error if the front rejects a listen block, given the auth blocks.
 	CheckListen(Listen, []Auth) error
 	// CheckVacant is called in the first load, if the files are valid, before anything is served,
-	// an upstream is connected or the audit log is opened. Load returns its error, for example as
-	// another program uses the address.
+	// an upstream is connected or the audit log is opened. Load returns its error, for example
+	// because another program uses the address.
 	CheckVacant(Listen) error
 }
 
@@ -277,6 +282,6 @@ type Extension interface {
 	Name() string
 }
 
-// Extensions returns [Options].Extensions. A frontend uses some of them itself, such as
+// Extensions returns [Options].Extensions. A front uses some of them itself, such as
 // extensions/oidc.
 func (s *Server) Extensions() []Extension { return slices.Clone(s.options.Extensions) }

@@ -28,8 +28,8 @@ func TestPins_manyTools(t *testing.T) {
 		t.Errorf("the lock file (-want +got)\n%s", diff)
 	}
 	status := s.Status().Upstreams[1]
-	if want := "tool greedy_t0: it cannot be accepted: read definition: it would take more than 256 KiB of mcpd.lock"; status.Left != 3 || status.LeftOut[0] != want || status.Unkept != nil {
-		t.Errorf("%d are left out, %q, %v", status.Left, status.LeftOut, status.Unkept)
+	if want := "tool greedy_t0: it cannot be accepted: read definition: it would take more than 256 KiB of mcpd.lock"; status.NotServed != 3 || status.LeftOut[0] != want || status.LockErr != nil {
+		t.Errorf("%d are left out, %q, %v", status.NotServed, status.LeftOut, status.LockErr)
 	}
 	up.add("read", other)
 	if got := names(pinnedServer(t, lock, config)); len(got) > 0 {

@@ -316,7 +316,7 @@ func TestPins_unwritableLockFile(t *testing.T) {
 	if diff := cmp.Diff([]string{"lab_read"}, names(s)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	if err := s.Status().Upstreams[0].Unkept; err == nil || !strings.Contains(err.Error(), "is not a regular file") {
+	if err := s.Status().Upstreams[0].LockErr; err == nil || !strings.Contains(err.Error(), "is not a regular file") {
 		t.Errorf("the status says %v", err)
 	}
 	if _, err := s.Load(t.Context()); err != nil {
@@ -334,8 +334,8 @@ func TestPins_unwritableLockFile(t *testing.T) {
 	if _, err := s.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"lab read cfff"}, accepted(t, lock)); diff != "" || s.Status().Upstreams[0].Unkept != nil {
-		t.Errorf("%v (-want +got)\n%s", s.Status().Upstreams[0].Unkept, diff)
+	if diff := cmp.Diff([]string{"lab read cfff"}, accepted(t, lock)); diff != "" || s.Status().Upstreams[0].LockErr != nil {
+		t.Errorf("%v (-want +got)\n%s", s.Status().Upstreams[0].LockErr, diff)
 	}
 }
 
@@ -346,8 +346,8 @@ func TestPins_readOnly(t *testing.T) {
 	if diff := cmp.Diff([]string{"lab_read"}, names(s)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	if _, err := os.Stat(lock); err == nil || s.Status().Upstreams[0].Unkept == nil {
-		t.Errorf("the file: %v; the status: %v", err, s.Status().Upstreams[0].Unkept)
+	if _, err := os.Stat(lock); err == nil || s.Status().Upstreams[0].LockErr == nil {
+		t.Errorf("the file: %v; the status: %v", err, s.Status().Upstreams[0].LockErr)
 	}
 	pinnedServer(t, lock, upstreamAt(up.url))
 	up.add("read", other)

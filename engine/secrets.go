@@ -13,19 +13,20 @@ import (
 	"github.com/mcpd/mcpd/internal/host/secrets"
 )
 
-// UserToken identifies an OAuth token that a user has granted to the server. It does not contain
-// the token.
+// UserToken describes an OAuth token that a user has granted to the server. It does not contain the
+// token. A token belongs to one secret and one principal.
 type UserToken struct {
 	// Secret is the name of the secret block. Definition distinguishes definitions with the same
 	// name, such as those before and after a change.
 	Secret, Definition string
-	// Kind, Issuer and ID identify the principal.
+	// Kind, Issuer and ID identify the principal; see [identity.Principal].
 	Kind   identity.Kind
 	Issuer string
 	ID     string
-	// Given is the time of the grant, Renewed the time of the last refresh, and Until the time when
-	// the token is deleted unless it is refreshed. An unknown time is zero.
-	Given, Renewed, Until time.Time
+	// GrantedAt is the time when the user granted access, and RefreshedAt the time of the last
+	// refresh. The server deletes the token at ExpiresAt unless it is refreshed before. An unknown
+	// time is zero.
+	GrantedAt, RefreshedAt, ExpiresAt time.Time
 }
 
 // tokenDropped is the audit event for a deleted token.

@@ -16,8 +16,10 @@ import (
 
 // TestResult is the result of a test block.
 type TestResult struct {
+	// Name is the name of the test block.
 	Name string
-	// Target is the name of the tested tool or prompt, or the URI or template.
+	// Kind is the kind of the tested item. Target is the name of the tool or prompt, or the URI or
+	// template.
 	Kind   call.Kind
 	Target string
 	// Failures are the unmet expectations; the test passed if there are none.

@@ -3,8 +3,22 @@
 // fires hooks and events. Package serve adds transports.
 //
 // To start, create a server with [New], add tools with [AddTool] or [Options].Files, and pass the
-// server to serve.New. Without package serve, call [Server.Execute]. Call [Server.Close] at the
-// end.
+// server to serve.New:
+//
+//	server, err := engine.New(engine.Options{Name: "shop", Files: engine.Files{Tools: engine.Dir("tools.d")}})
+//	if err != nil {
+//		return err
+//	}
+//	track := func(ctx context.Context, agent identity.Agent, in struct{ Order string }) (string, error) {
+//		return in.Order + " is on its way", nil
+//	}
+//	if err := engine.AddTool(server, engine.ToolOptions{Name: "track_order"}, track); err != nil {
+//		return err
+//	}
+//	return serve.New(server, serve.Options{}).Run(ctx)
+//
+// Without package serve, call [Server.Execute], and [Server.Close] at the end. Unless
+// [Options].Scripts has an Executor, scripts run in the process of the program, and can end it.
 //
 // # The path of a call
 //
@@ -73,7 +87,7 @@ type Server struct {
 	watchdog gofunc.Watchdog
 	reloader
 	auditing
-	frontend
+	front
 	subscribers subscribers
 	closing     sync.Once
 	closeErr    error
@@ -105,8 +119,8 @@ type auditing struct {
 	ready   bool       // events are audited; guarded by eventMu
 }
 
-// frontend holds the functions of a transport frontend; each is nil until the frontend sets it.
-type frontend struct {
+// front holds the functions of a front; each is nil until the front sets it.
+type front struct {
 	countClients atomic.Pointer[func() []Clients]    // counts the clients
 	filterStatus atomic.Pointer[func(Status) Status] // completes a status
 }
@@ -120,7 +134,7 @@ func New(o Options) (*Server, error) {
 		return nil, errors.New("new server: the name is empty")
 	case o.Transport != "http" && o.Transport != "stdio":
 		return nil, fmt.Errorf("new server: transport %q is neither http nor stdio", o.Transport)
-	case o.Mode < serving || o.Mode > Eager:
+	case o.Mode < Serving || o.Mode > Eager:
 		return nil, fmt.Errorf("new server: there is no mode %d", o.Mode) // which would leave calls unaudited
 	case slices.ContainsFunc(o.Policies, func(p Policy) bool { return p == nil }):
 		return nil, errors.New("new server: a policy is nil")
@@ -269,13 +283,19 @@ func (s *Server) Close(ctx context.Context) error {
 	return s.closeErr
 }
 
-// OAuthCallbacks returns a function for the frontend. The function returns the handler of an OAuth
+// OAuthCallbacks returns a function for the front. The function returns the handler of an OAuth
 // redirect of a user's browser, or nil for any other request. Such a request needs no credential,
 // and its Host header may be anything.
 func (s *Server) OAuthCallbacks() func(*http.Request) http.Handler { return s.brokers.OAuthCallbacks() }
 
-// Execute runs one call. It never panics, and the call ends soon after ctx. Hooks fire exactly
-// twice: at the start, and at the end or for the error.
+// Execute runs one call, and returns its result. It loads the files first if the server is not
+// loaded. The caller in req must be authenticated: Execute does not verify the principal. An unset
+// principal is anonymous. Check arguments from outside with [CheckArguments] first.
+//
+// A call that fails has an error in its result; Execute never panics. A result with an Ask is not
+// final: execute the request again with the responses in Resume. The call ends soon after ctx, and
+// at its timeout in any case. Hooks fire exactly twice: at the start, and at the end or for the
+// error.
 func (s *Server) Execute(ctx context.Context, req call.Request) call.Result {
 	return s.pipeline.Execute(ctx, req)
 }
@@ -310,8 +330,8 @@ func (s *Server) Call(ctx context.Context, tool string, args any) (call.Result, 
 // limits of package jsonguard. Check arguments from outside before [Server.Execute].
 func CheckArguments(raw []byte) error { return pipeline.CheckArguments(raw) }
 
-// Inside returns methods with internal types, for the command mcpd and package serve. Embedding
-// programs do not need it.
+// Inside is for the command mcpd and package serve, and may change in any version. Other programs
+// must not use it: its methods have types of internal packages.
 func (s *Server) Inside() inside { return inside{s} }
 
 type inside struct{ server *Server }
@@ -336,7 +356,8 @@ func (i inside) Drifts() []federation.Drift {
 	return i.server.upstreams.Drifts(i.server.current.Load().catalog)
 }
 
-// Inside returns methods with internal types, for the command mcpd.
+// Inside is for the command mcpd, and may change in any version. Other programs must not use it:
+// its methods have types of internal packages.
 func (s *Snapshot) Inside() insideSnapshot { return insideSnapshot{s} }
 
 type insideSnapshot struct{ snapshot *Snapshot }

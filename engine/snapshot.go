@@ -52,6 +52,7 @@ func (s *Snapshot) logAttrs(took time.Duration) []any {
 
 // Info is the metadata of a server.
 type Info struct {
+	// Name is never empty. The other texts are empty if they are not set.
 	Name, Title, Version, Description, Instructions string
 	Icons                                           []Icon
 	// ExposesTraces reports that callers see where a script failed.
@@ -108,6 +109,7 @@ func (s *Snapshot) Tool(name string) *Tool {
 // Visible is the part of a snapshot that one caller may see: the items of one kind that no policy
 // denies to the caller whatever the arguments are.
 type Visible struct {
+	// Snapshot is the snapshot that has the items.
 	Snapshot *Snapshot
 	// Tools, or Offers for any other kind, are in bytewise order of their names or addresses. The
 	// slices are shared and must not be modified.

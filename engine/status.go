@@ -99,8 +99,8 @@ func (s Status) upstreamProblems() string {
 		count func(*UpstreamStatus) int
 	}{
 		{"tools in quarantine", func(u *UpstreamStatus) int { return len(u.Quarantined) }},
-		{"left out as rules do not fit", func(u *UpstreamStatus) int { return u.Unruled }},
-		{"left out as names are taken", func(u *UpstreamStatus) int { return u.Taken }},
+		{"left out as rules do not fit", func(u *UpstreamStatus) int { return u.PolicyMismatches }},
+		{"left out as names are taken", func(u *UpstreamStatus) int { return u.NameConflicts }},
 	} {
 		var counts []string
 		for i := range s.Upstreams {

@@ -17,7 +17,9 @@ import (
 
 // Clients counts the clients of one transport: streamable, sse, websocket, stdio or rest.
 type Clients struct {
-	Transport             string
+	// Transport is the name of the transport.
+	Transport string
+	// Sessions counts the MCP sessions, and Connections the open connections or streams.
 	Sessions, Connections int
 }
 
@@ -62,7 +64,7 @@ func (w telemetry) close(ctx context.Context) error {
 }
 
 // Metrics returns the handler for Prometheus; nil without extensions/telemetry. The metrics name
-// all tools, so the frontend must restrict access.
+// all tools, so the front must restrict access.
 func (s *Server) Metrics() http.Handler {
 	if s.telemetry.all == nil {
 		return nil
@@ -70,10 +72,10 @@ func (s *Server) Metrics() http.Handler {
 	return s.telemetry.all.Handler()
 }
 
-// SetClientCounter sets the function that counts the clients of a frontend at each scrape.
+// SetClientCounter sets the function that counts the clients of a front at each scrape.
 func (s *Server) SetClientCounter(count func() []Clients) { s.countClients.Store(&count) }
 
-// SetStatusFilter sets the function that completes the status for metrics. A frontend knows whether
+// SetStatusFilter sets the function that completes the status for metrics. A front knows whether
 // callers can be authenticated.
 func (s *Server) SetStatusFilter(judge func(Status) Status) { s.filterStatus.Store(&judge) }
 

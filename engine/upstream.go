@@ -25,36 +25,40 @@ func NewUpstream(name, url, origin string) (Upstream, error) {
 // WithoutPrefix returns the upstream without the name prefix for its tools and prompts.
 func (u Upstream) WithoutPrefix() Upstream { return Upstream{u.block.WithoutPrefix()} }
 
-// UpstreamStatus is the state of an upstream server.
+// UpstreamStatus is the state of an upstream server at one moment. If Up and Idle are not set and Err
+// is nil, the server is being connected for the first time.
 type UpstreamStatus struct {
-	// Name is the name of its block.
+	// Name is the name of its block, or the name in [NewUpstream].
 	Name string
 	// Up reports that the server is connected and has listed its items.
 	Up bool
-	// Err is the reason why it is unreachable; nil if it is connected, or not tried yet.
+	// Err is the error of the last attempt to connect; nil if Up or Idle is set, or if there was no
+	// attempt yet.
 	Err error
-	// Idle reports that the server is connected at its first call, which has not happened yet.
+	// Idle reports that the server is not connected before the first call of one of its tools, and
+	// that there was no such call yet.
 	Idle bool
-	// Late is the reason why the current snapshot started without the server. It is nil once the
-	// server has listed its items or is unreachable.
+	// Late is the reason why the current snapshot was published without the items of the server. It
+	// is nil once the server has listed its items, or is unreachable.
 	Late error
-	// Since is the start time of this state, and Again the time of the next attempt; zero if not
-	// applicable.
-	Since, Again time.Time
+	// Since is the start time of this state. NextAttempt is the time of the next attempt to connect.
+	// They are zero if they do not apply.
+	Since, NextAttempt time.Time
 	// Revision is the negotiated protocol revision; "" if there is none.
 	Revision string
-	// Instructions is the text of the server for a model.
+	// Instructions is the text of the server for a model. It is untrusted.
 	Instructions string
-	// Offered counts the listed items, and Left the listed items that are not served. LeftOut names
-	// the first of these, with reasons. Quarantined names the tools among them that are not
-	// accepted.
-	Offered, Left        int
+	// Offered counts the items that the server lists. NotServed counts the items among them that
+	// are not served here.
+	Offered, NotServed int
+	// LeftOut names the first items that are not served, each with the reason. Quarantined names
+	// the tools that the lock file does not accept.
 	LeftOut, Quarantined []string
-	// Unruled counts the items that are left out because a policy does not match them, and Taken
-	// those with a name that another item has.
-	Unruled, Taken int
-	// Unkept is the error of writing accepted tools to the lock file; nil if it succeeded.
-	Unkept error
+	// PolicyMismatches counts the items that are not served because a policy does not match them.
+	// NameConflicts counts the items that are not served because another item has their name.
+	PolicyMismatches, NameConflicts int
+	// LockErr is the error of writing accepted tools to the lock file; nil if it succeeded.
+	LockErr error
 }
 
 // newUpstreams returns the upstream connections of the server, or an empty federation if the
@@ -66,7 +70,7 @@ func (s *Server) newUpstreams(x extension.Federation) federation.Federation {
 	o := s.options
 	return x.Federate(federation.Options{
 		Version: o.Version, Brokers: s.brokers, LookupEnv: o.Files.LookupEnv, Traceparent: s.telemetry.propagate, Supervisor: o.Scripts.Supervisor,
-		Lock:   federation.LockOptions{Path: o.Files.LockPath, ReadOnly: o.Mode != serving, Offline: o.Mode.offline(), Eager: o.Mode == Eager, Audit: s.Audit},
+		Lock:   federation.LockOptions{Path: o.Files.LockPath, ReadOnly: o.Mode != Serving, Offline: o.Mode.offline(), Eager: o.Mode == Eager, Audit: s.Audit},
 		Relist: s.refreshUpstreams, Update: s.subscribers.notify, Logger: o.Logger,
 	})
 }

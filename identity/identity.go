@@ -1,6 +1,18 @@
-// Package identity describes the caller of a request: a [Principal], which authentication has
-// verified, and an [Agent], which the caller claims. Both are plain data, and immutable during a
-// call.
+// Package identity describes the caller of a request.
+//
+// A [Caller] has three parts: a [Principal], which authentication has verified, an [Agent], which the
+// caller claims, and the [Source] of the request. Decide about access by the principal:
+//
+//	caller, _ := engine.CallerFromContext(ctx)
+//	p := caller.Principal
+//	if p.Kind != identity.KindToken || p.Issuer != "https://login.example.com" {
+//		return errors.New("sign in first")
+//	}
+//
+// Several issuers may use the same ID, so compare the Kind and the Issuer too. An agent is verified
+// only if the credential of the principal is bound to it: see [Principal.Bind].
+//
+// All types are plain data, and immutable during a call.
 package identity
 
 import (
@@ -30,11 +42,22 @@ const (
 // Principal is an authenticated caller. Only authentication creates one; no field comes from a
 // claim of the caller.
 type Principal struct {
-	ID     string         `json:"id"`
-	Kind   Kind           `json:"kind"`
-	Issuer string         `json:"issuer,omitempty"`
-	Scopes []string       `json:"scopes"`
-	Groups []string       `json:"groups"`
+	// ID identifies the principal among the principals of its Kind and Issuer: the principal of an
+	// API key, the subject of a token, a name in a certificate, or the number of a user. Different
+	// issuers may use the same ID. It is "anonymous" for an unauthenticated caller.
+	ID string `json:"id"`
+	// Kind is the method that authenticated the caller.
+	Kind Kind `json:"kind"`
+	// Issuer identifies who vouches for the ID: the URL of the identity provider of a token, or the
+	// distinguished name of the issuer of a certificate. It is empty for any other Kind.
+	Issuer string `json:"issuer,omitempty"`
+	// Scopes are the permissions of the credential, including implied ones. They come from an API
+	// key or a token.
+	Scopes []string `json:"scopes"`
+	// Groups are the groups of the principal. They come from an API key or a token.
+	Groups []string `json:"groups"`
+	// Claims are other verified facts as decoded JSON, such as the claims of a token, or the serial
+	// number of a certificate. Do not modify them.
 	Claims map[string]any `json:"claims"`
 	// Agent is the agent id that the credential is bound to; empty if it is not bound. See
 	// [Principal.Bind].
@@ -87,9 +110,12 @@ type Source struct {
 
 // Caller combines the principal, the agent and the source of a request.
 type Caller struct {
+	// Principal is the authenticated caller.
 	Principal Principal `json:"principal"`
-	Agent     Agent     `json:"agent"`
-	Source    Source    `json:"-"`
+	// Agent is what the caller claims about itself.
+	Agent Agent `json:"agent"`
+	// Source is where the request comes from. It is not part of its JSON.
+	Source Source `json:"-"`
 }
 
 // Explicit returns the caller with defaults: an unset principal becomes [Anonymous], and an unset

@@ -230,7 +230,7 @@ func TestDecide_when(t *testing.T) {
 		t.Errorf("writing tool: %+v", d)
 	}
 	in.Tool.ReadOnly = true
-	if d := p.Decide(t.Context(), in); d.Outcome != NotConcerned || d.Reason != "" {
+	if d := p.Decide(t.Context(), in); d.Outcome != NotApplicable || d.Reason != "" {
 		t.Errorf("reading tool: %+v", d)
 	}
 }
@@ -329,11 +329,11 @@ func TestDecide_approval(t *testing.T) {
 		when, approval   string
 		decided, partial Outcome
 	}{
-		{"", "args.amount > 10", Consent, Unknown},
+		{"", "args.amount > 10", NeedsApproval, Unknown},
 		{"", "args.amount > 100", Allow, Unknown},
-		{"", "tool.destructive || principal.id == 'ada'", Consent, Consent},
+		{"", "tool.destructive || principal.id == 'ada'", NeedsApproval, NeedsApproval},
 		{"", "principal.id == 'eve'", Allow, Allow},
-		{"principal.id == 'eve'", "args.amount > 10", NotConcerned, NotConcerned},
+		{"principal.id == 'eve'", "args.amount > 10", NotApplicable, NotApplicable},
 		{"", "principal.claims.level == 3", Deny, Deny},
 		{"principal.claims.level == 3", "args.amount > 10", Deny, Deny},
 	} {
@@ -349,7 +349,7 @@ func TestDecide_approval(t *testing.T) {
 		if partial := p.Partial(t.Context(), refundInput()).Outcome; got.Outcome != test.decided || partial != test.partial {
 			t.Errorf("%s: got %v, partial %v", test.approval, got.Outcome, partial)
 		}
-		if got.Outcome == Consent && got.Reason != "It costs" {
+		if got.Outcome == NeedsApproval && got.Reason != "It costs" {
 			t.Errorf("%s: got reason %q", test.approval, got.Reason)
 		}
 	}

@@ -89,7 +89,7 @@ func (r *evaluation) readsUnknown(x *expression) bool { return x.reads&r.unknown
 // decide evaluates a condition. The failure is set if the value is Failed.
 func (x *expression) decide(r *evaluation) (Value, *failure) {
 	if r.readsUnknown(x) {
-		return Open, nil
+		return Indeterminate, nil
 	}
 	value, err := x.eval(r)
 	switch {
@@ -100,7 +100,7 @@ func (x *expression) decide(r *evaluation) (Value, *failure) {
 	case value == types.False:
 		return False, nil
 	case types.IsUnknown(value):
-		return Open, nil
+		return Indeterminate, nil
 	}
 	return Failed, &failure{place: x.whole, problem: fmt.Sprintf("%s is not true or false but %s", x.role, typeWords(value.Type().TypeName()))}
 }
@@ -125,8 +125,8 @@ func (x *expression) evalReason(r *evaluation) (said string, cut bool, err *fail
 		return "", false, &failure{place: x.whole, problem: fmt.Sprintf("reason is not a string but %s", typeWords(value.Type().TypeName()))}
 	}
 	said = string(text)
-	if r.in.Hide != nil {
-		said = r.in.Hide(said)
+	if r.in.Redact != nil {
+		said = r.in.Redact(said)
 	}
 	return truncate.Start(said, maxReason), len(said) > maxReason, nil
 }
@@ -255,6 +255,7 @@ type CallFacts struct {
 
 // Input is everything that a decision depends on. A decision does not modify or retain it.
 type Input struct {
+	// Caller is the caller, and Tool the called item.
 	Caller identity.Caller
 	Tool   ToolFacts
 	// Args are the decoded arguments after defaults and `from`. A missing key is an absent
@@ -264,14 +265,15 @@ type Input struct {
 	// blocks for the client, as decoded JSON. Both are nil before the call.
 	Result  any
 	Content []any
-	Call    CallFacts
+	// Call is the data about the call itself.
+	Call CallFacts
 	// Now is the time of the call. Policies have no other clock.
 	Now time.Time
 	// Unknown are the parts of the input that are not fully known. It is zero in a call.
 	Unknown Parts
-	// Hide redacts a computed reason before it is truncated, so that no partial secret remains.
+	// Redact redacts a computed reason before it is truncated, so that no partial secret remains.
 	// If nil, reasons are not redacted.
-	Hide func(reason string) string
+	Redact func(reason string) string
 }
 
 // Parts is a set of parts of an [Input]. An expression that reads an unknown part is
@@ -279,9 +281,11 @@ type Input struct {
 type Parts uint8
 
 const (
-	// PartArgs are the arguments. PartResult is the result and its content.
+	// PartArgs are the arguments.
 	PartArgs Parts = 1 << iota
+	// PartResult is the result and its content.
 	PartResult
+	// PartPrincipal, PartAgent and PartSource are the parts of the caller.
 	PartPrincipal
 	PartAgent
 	PartSource

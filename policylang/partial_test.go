@@ -34,7 +34,7 @@ func TestPartial_matchesDecide(t *testing.T) {
 		seen[checkPartial(t, p, src, in, g)]++
 	}
 	t.Logf("%v", seen)
-	for _, o := range []Outcome{Deny, Allow, NotConcerned, Unknown} {
+	for _, o := range []Outcome{Deny, Allow, NotApplicable, Unknown} {
 		if seen[o] < 20 {
 			t.Errorf("too few expressions lead to %v", o)
 		}
@@ -100,7 +100,7 @@ func TestPartial_outcomes(t *testing.T) {
 		{name: "a loop that need not look", deny: "principal.scopes.exists(s, s == 'admin' || s == args.status)", want: Deny},
 		{name: "a condition that is open over a sure denial", when: "args.amount > 3", deny: "true || args.amount > 3", want: Unknown},
 		{name: "a condition that is open over a sure yes", when: "args.amount > 3", allow: "principal.id == 'ada'", want: Unknown},
-		{name: "a condition that is false", when: "tool.read_only", deny: "args.amount > 3", want: NotConcerned},
+		{name: "a condition that is false", when: "tool.read_only", deny: "args.amount > 3", want: NotApplicable},
 		{name: "a condition that is broken", when: "principal.claims.nope == 1", deny: "args.amount > 3", want: Deny},
 		{name: "a condition that holds over a sure denial", when: "!tool.read_only", deny: "principal.id == 'ada'", want: Deny},
 		{name: "all arguments at once", deny: "args == args", want: Unknown},
@@ -202,11 +202,11 @@ func TestDecide_unknownParts(t *testing.T) {
 	}{
 		{"", "principal.id == 'ada'", PartArgs | PartAgent | PartSource | PartParent, Deny, True},
 		{"", "principal.id == 'bob'", PartArgs, Allow, False},
-		{"", "principal.id == 'ada'", PartPrincipal, Unknown, Open},
+		{"", "principal.id == 'ada'", PartPrincipal, Unknown, Indeterminate},
 		{"", "args.amount > 3 && principal.id == 'bob'", PartArgs, Allow, False},
-		{"", "args.amount > 3", PartArgs, Unknown, Open},
-		{"agent.verified", "true", PartAgent, Unknown, NotAsked},
-		{"principal.id == 'bob'", "agent.verified", PartAgent, NotConcerned, NotAsked},
+		{"", "args.amount > 3", PartArgs, Unknown, Indeterminate},
+		{"agent.verified", "true", PartAgent, Unknown, NotEvaluated},
+		{"principal.id == 'bob'", "agent.verified", PartAgent, NotApplicable, NotEvaluated},
 		{"", "principal.claims.nope == 1", 0, Deny, Failed},
 	} {
 		src := denying(test.deny)

@@ -2,20 +2,20 @@
 // `from` values. No other package uses CEL.
 //
 // An [Env] holds the operator's variables and compiles: a [Source] for a [Tool] to a [Policy],
-// a [KeySource] to a [Key], and a text to an [Expr]. Everything that an expression can read has
-// a type. The types of arguments come from the JSON Schema of the tool's input. So most errors
-// are diagnostics with positions, reported before the tool is served. A policy evaluates an
-// [Input]; its [Decision] depends only on the input.
+// a [KeySource] to a [Key], and a text to an [Expr]. A policy evaluates an [Input], and returns
+// a [Decision]:
 //
-// # Flow
+//	text := diag.WholeFile("policy.cel", "args.amount > 50.0")
+//	policy, problems := env.Compile(policylang.Source{Name: "small_refunds", Deny: &text}, tool)
+//	if problems.HasErrors() {
+//		return problems
+//	}
+//	decision := policy.Decide(ctx, policylang.Input{Args: map[string]any{"amount": 80.0}})
+//	fmt.Println(decision.Outcome) // deny
 //
-// A text is first checked against limits of size and nesting, then parsed by CEL. If a tool
-// cannot have an argument, has() of the argument is false, and the guarded part is removed
-// (rewrite.go). CEL's checker resolves the types; integers next to numbers are promoted
-// (rewrite.go). The result must have the type of its role. Its estimated cost for ordinary
-// data, by the schema, must be bounded (cost.go). It is planned once and evaluated many times,
-// directly on the Go values (evaluation.go). Its loops and calls charge for their work
-// (metered_program.go) against a budget of 100 ms per decision (meter.go).
+// Everything that an expression can read has a type. The types of arguments come from the JSON
+// Schema of the tool's input. So most errors are diagnostics with positions, reported before
+// the tool is served.
 //
 // # Errors deny
 //
@@ -25,11 +25,16 @@
 //
 // [Policy.Partial] evaluates with unknown arguments. Its result is certain, or [Unknown].
 //
+// # Limits
+//
+// Before a policy is served, its size, its nesting and its estimated cost for ordinary data are
+// checked. Each decision has a budget of 100 ms, which loops and calls of functions charge.
+//
 // # Isolation
 //
-// A decision reads no clock, file or environment variable: the time is part of the input, and
-// time zones are loaded when a policy is compiled. The package does not depend on HCL, on the
-// order of policies, or on the protocol that sends a denial.
+// A decision reads no clock, file or environment variable, and depends only on its input: the
+// time is part of the input, and time zones are loaded when a policy is compiled. The package
+// does not depend on HCL, on the order of policies, or on the protocol that sends a denial.
 package policylang
 
 import (
@@ -106,8 +111,8 @@ func (p *Policy) Decide(ctx context.Context, in Input) Decision {
 	return p.decide(r)
 }
 
-// Partial is Decide for a call with unknown arguments. It returns Deny, Allow, Consent or
-// NotConcerned only if Decide returns the same for all arguments, and else Unknown. It does not
+// Partial is Decide for a call with unknown arguments. It returns Deny, Allow, NeedsApproval or
+// NotApplicable only if Decide returns the same for all arguments, and else Unknown. It does not
 // read in.Args.
 func (p *Policy) Partial(ctx context.Context, in Input) Decision {
 	r := p.env.start(ctx, in)
@@ -140,9 +145,9 @@ func (p *Policy) decide(r *evaluation) Decision {
 		var err *failure
 		switch d.When, err = p.when.decide(r); d.When {
 		case False:
-			d.Outcome, d.Range = NotConcerned, p.when.whole
+			d.Outcome, d.Range = NotApplicable, p.when.whole
 			return d
-		case Open:
+		case Indeterminate:
 			d.Outcome, d.Range = Unknown, p.when.whole
 			return d
 		case Failed:
@@ -160,14 +165,14 @@ func (p *Policy) evalVerdict(r *evaluation, d Decision) Decision {
 	switch {
 	case d.Verdict == Failed:
 		return p.denyWithError(d, err)
-	case d.Verdict == Open:
+	case d.Verdict == Indeterminate:
 		d.Outcome = Unknown
 		return d
 	case (d.Verdict == True) == (p.verdict.role == roleAllow):
 		d.Outcome = Allow
 		return d
 	case p.verdict.role == roleApproval:
-		d.Outcome = Consent
+		d.Outcome = NeedsApproval
 	}
 	return p.withReason(r, d)
 }
@@ -188,7 +193,7 @@ func (p *Policy) withReason(r *evaluation, d Decision) Decision {
 	if err != nil {
 		d.Err = p.wrapError(err)
 	}
-	d.Reason, d.Cut = cmp.Or(reason, d.Reason), cut
+	d.Reason, d.Truncated = cmp.Or(reason, d.Reason), cut
 	return d
 }
 
@@ -214,23 +219,24 @@ const (
 	Deny Outcome = iota
 	// Allow permits the call.
 	Allow
-	// NotConcerned means that the policy's `when` is false for this call.
-	NotConcerned
-	// Consent permits the call after its user approves it.
-	Consent
+	// NotApplicable means that the policy's `when` is false for this call.
+	NotApplicable
+	// NeedsApproval permits the call after its user approves it.
+	NeedsApproval
 	// Unknown means that the outcome depends on unknown parts of the input. In Partial, the
 	// arguments are unknown.
 	Unknown
 )
 
-// String returns the outcome in lower case, for logs.
+// String returns the outcome in lower case, for messages. mcpd policy explain --json prints these
+// texts.
 func (o Outcome) String() string {
 	switch o {
 	case Allow:
 		return "allow"
-	case NotConcerned:
+	case NotApplicable:
 		return "not concerned"
-	case Consent:
+	case NeedsApproval:
 		return "requires approval"
 	case Unknown:
 		return "unknown"
@@ -243,10 +249,10 @@ func (o Outcome) String() string {
 type Decision struct {
 	Outcome Outcome
 	// Reason is for the denied caller, or for the user who approves. It is set only for Deny
-	// and Consent.
+	// and NeedsApproval.
 	Reason string
-	// Cut means that the reason was truncated.
-	Cut bool
+	// Truncated means that the Reason was truncated.
+	Truncated bool
 	// Err says why the policy or its reason could not be evaluated. It is only for operators.
 	Err error
 	// Range is the deciding expression.
@@ -259,13 +265,13 @@ type Decision struct {
 type Value uint8
 
 const (
-	// NotAsked means that the condition was not evaluated, or that the policy has none.
-	NotAsked Value = iota
+	// NotEvaluated means that the condition was not evaluated, or that the policy has none.
+	NotEvaluated Value = iota
 	// False and True are the values of an evaluated condition.
 	False
 	True
-	// Open means that the value depends on unknown parts of the input.
-	Open
+	// Indeterminate means that the value depends on unknown parts of the input.
+	Indeterminate
 	// Failed means that the condition could not be evaluated, which denies.
 	Failed
 )

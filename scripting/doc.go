@@ -1,23 +1,28 @@
 // Package scripting runs the JavaScript and TypeScript bodies of tools and hooks.
 //
-// A [Source] is a body with everything it is compiled against. [Compile] checks it and returns a
-// [Program], which is immutable and may be shared. An [Executor] runs a program as a [Call], in a
-// JavaScript runtime that is used for this call only. A script reaches the outside through a
-// [Host]. Only bytes cross this boundary, so an executor in another process behaves the same. The
-// responses are recorded in a [Journal], from which the call can be replayed without repeating any
-// effect. The [Outcome] is a result, a failure, or a suspension.
+// A [Source] is a body with everything that it is compiled against. [Compile] checks it and returns a
+// [Program], which is immutable and may be shared. An [Executor] runs a program as a [Call]:
+//
+//	program, problems := scripting.Compile(scripting.Source{
+//		Name: "double", Kind: scripting.Tool, Text: diag.WholeFile("double.js", "return input.n * 2"),
+//	})
+//	if problems.HasErrors() {
+//		return problems
+//	}
+//	outcome, err := scripting.Inline().Run(ctx, scripting.Call{Program: program, Input: []byte(`{"n": 21}`)}, nil)
+//	if err != nil {
+//		return err
+//	}
+//	fmt.Println(string(outcome.Result.JSON)) // 42
+//
+// [Inline] runs trusted scripts in this process. Package worker has an executor for all other scripts.
+//
+// Each call has its own JavaScript runtime. A script reaches the outside through a [Host]. Only bytes
+// cross this boundary, so an executor in another process behaves the same. The responses are recorded
+// in a [Journal], from which the call can be replayed without repeating any effect. The [Outcome] is a
+// result, a failure, or a suspension. [Limits] bound a call.
 //
 // The package does not depend on tools, agents or MCP. It does no I/O except through its host.
-//
-// # Where to start reading
-//
-// The model is in program.go, executor.go, host.go, outcome.go, failure.go and journal.go. A call
-// starts in executor.go (Inline), runs its body in execution.go, creates its globals in globals.go, and
-// waits in event_loop.go. host_call.go calls the host, and result.go reads the value that the body
-// returned. The files object_*.go have the objects that depend on the call: on its host, its loop,
-// or its kinds of failure. The files input_*.go build and read requests to the client. remote.go
-// and recorder.go serve package worker. The layers below need no call: package compiler of
-// internal/js compiles a source to a program, and package builtins creates all other objects.
 //
 // # Agent code
 //

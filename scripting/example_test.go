@@ -3,6 +3,7 @@ package scripting_test
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/scripting"
@@ -30,4 +31,28 @@ func ExampleCompile() {
 	// Output:
 	// {"doubled":42}
 	// {"doubled":-2}
+}
+
+// A call ends at the first limit that it exceeds: the limits of the call, or the deadline of its
+// context.
+func ExampleLimits() {
+	executor := scripting.Inline()
+	for _, body := range []string{"return 'long '.repeat(100)", "while (true) {}"} {
+		program, problems := scripting.Compile(scripting.Source{Name: "script", Text: diag.WholeFile("script.js", body)})
+		if problems.HasErrors() {
+			fmt.Println(problems)
+			return
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+		outcome, err := executor.Run(ctx, scripting.Call{Program: program, Limits: scripting.Limits{Output: 64}}, nil)
+		cancel()
+		if err != nil || outcome.Failure == nil {
+			fmt.Println(err, outcome.Result)
+			return
+		}
+		fmt.Println(outcome.Failure.Kind, outcome.Failure.Limit)
+	}
+	// Output:
+	// Limit output
+	// Timeout
 }

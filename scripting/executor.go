@@ -144,6 +144,7 @@ type Workers struct {
 // StatsExecutor is an [Executor] with worker processes.
 type StatsExecutor interface {
 	Executor
+	// Workers returns the state of the worker processes. It is safe for concurrent use.
 	Workers() Workers
 }
 

@@ -55,6 +55,7 @@ func (k FailureKind) String() string {
 // Failure describes why a call has no result. Its Error is for operators: it has the positions of
 // the stack.
 type Failure struct {
+	// Kind is the reason.
 	Kind FailureKind
 	// Message is exactly the message of a thrown error. For other kinds it is a sentence with the
 	// limit or the reason.

@@ -6,15 +6,16 @@ import (
 	"fmt"
 )
 
-// Host performs the operations that a script cannot perform itself. Only bytes cross: op is the
-// name of the operation, payload and the response are JSON (see the package documentation for the
-// operations). seq counts the operations of one call from 1, in the order of the script.
-//
-// Do is called from several goroutines at once. It must return soon after ctx is done: a Run does
-// not return before all its Do calls have returned. An error for the script is a [*HostError]; the
-// script sees any other error as UNAVAILABLE, without its text. The response to an ask may come
-// later: see [ErrSuspended].
+// Host performs the operations that a script cannot perform itself. The package documentation lists
+// the operations with their payloads and responses, which are JSON.
 type Host interface {
+	// Do performs the operation op with a payload, and returns its response. seq counts the
+	// operations of one call from 1, in the order of the script.
+	//
+	// Do is called from several goroutines at once. It must return soon after ctx is done: a Run
+	// does not return before all its Do calls have returned. An error for the script is a
+	// [*HostError]; the script sees any other error as UNAVAILABLE, without its text. The response
+	// to an ask may come later: see [ErrSuspended].
 	Do(ctx context.Context, seq int, op string, payload []byte) ([]byte, error)
 }
 
@@ -46,14 +47,23 @@ const (
 
 // The codes of a [HostError]. The operation call also has the error codes of tool calls.
 const (
-	NotFound    = "NOT_FOUND"
+	// NotFound means that a file, a key or another named thing does not exist.
+	NotFound = "NOT_FOUND"
+	// OutsideRoot means that a path leads out of the granted folder.
 	OutsideRoot = "OUTSIDE_ROOT"
-	NotGranted  = "NOT_GRANTED"
-	TooLarge    = "TOO_LARGE"
-	Denied      = "DENIED"
-	TimedOut    = "TIMEOUT"
+	// NotGranted means that the grants of the script do not allow the operation.
+	NotGranted = "NOT_GRANTED"
+	// TooLarge means that a payload, a file or a response exceeds a limit.
+	TooLarge = "TOO_LARGE"
+	// Denied means that the system or a remote server refuses the operation.
+	Denied = "DENIED"
+	// TimedOut means that the operation did not end in time.
+	TimedOut = "TIMEOUT"
+	// Unavailable means that the operation is not possible now. It is also the code for a defect of
+	// the host.
 	Unavailable = "UNAVAILABLE"
-	Invalid     = "INVALID"
+	// Invalid means that the arguments of the operation are wrong.
+	Invalid = "INVALID"
 	// Capability refuses an ask if no client of the call has the capability. The script sees a
 	// CapabilityError.
 	Capability = "CAPABILITY"

@@ -4,7 +4,9 @@ import "time"
 
 // Outcome is the end of a call: exactly one of Result, Failure and Suspended is set.
 type Outcome struct {
-	Result  *Result
+	// Result is the result of a body that succeeded.
+	Result *Result
+	// Failure is the reason why the call has no result.
 	Failure *Failure
 	// Suspended are the asks without which the script cannot continue, in order. Everything else
 	// that the script started has ended, and is recorded in the journal. [Journal.Answer] takes the

@@ -116,35 +116,56 @@ func UnmarshalProgram(data []byte, t Transpiler) (*Program, error) {
 
 var errOtherProgram = errors.New("its hash has changed")
 
-// The inputs of Compile. The types are in package source because the compiler needs them too.
-type (
-	Source     = source.Source
-	Kind       = source.Kind
-	Language   = source.Language
-	Object     = source.Object
-	Member     = source.Member
-	Transpiler = source.Transpiler
-)
+// Source is the input of [Compile]: a body with everything that it is compiled against. Package
+// source documents its fields.
+type Source = source.Source
 
-// Kinds of bodies; see [source.Kind].
+// Kind is the kind of a body. It determines the globals of the body.
+type Kind = source.Kind
+
+// Language is the language of a body.
+type Language = source.Language
+
+// Object is a granted host object, such as {"http", "crm"} for http.crm.
+type Object = source.Object
+
+// Member is a tool that agent code calls as a member of a group, such as crm.get_customer.
+type Member = source.Member
+
+// Transpiler compiles TypeScript, import declarations and other syntax that the engine lacks.
+// Package extensions/typescript has one.
+type Transpiler = source.Transpiler
+
+// The kinds of bodies.
 const (
-	Tool     = source.Tool
-	Hook     = source.Hook
+	// Tool is the body of a tool. It has input, agent, call, progress and content.
+	Tool = source.Tool
+	// Hook is the body of a hook. It has event.
+	Hook = source.Hook
+	// Resource is the body of a resource. It has uri and params.
 	Resource = source.Resource
-	Prompt   = source.Prompt
+	// Prompt is the body of a prompt. It has the globals of a tool.
+	Prompt = source.Prompt
+	// Complete is the body of a completion. It has value and params.
 	Complete = source.Complete
-	Code     = source.Code
+	// Code is code of an agent: see the package documentation.
+	Code = source.Code
 )
 
-// Languages of bodies; see [source.Language].
+// The languages of bodies.
 const (
+	// JS is JavaScript.
 	JS = source.JS
+	// TS is TypeScript. It needs a [Transpiler].
 	TS = source.TS
 )
 
-// Codes of diagnostics that callers react to.
+// The codes of diagnostics that callers react to.
 const (
+	// MissingExtension is the error of a body that needs a [Transpiler], without one.
 	MissingExtension = source.MissingExtension
-	FenceRemoved     = source.FenceRemoved
-	ImportRemoved    = source.ImportRemoved
+	// FenceRemoved is the warning for a Markdown fence that was removed around agent code.
+	FenceRemoved = source.FenceRemoved
+	// ImportRemoved is the warning for an import that was removed from agent code.
+	ImportRemoved = source.ImportRemoved
 )

@@ -12,10 +12,15 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/transport/httpguard"
 )
 
-// Checks is the [engine.FrontChecks] of a [Front]. Its fields are the fields of
-// [Options].
+// Checks is the [engine.FrontChecks] of a [Front]: set it in
+// [engine.Options].Front, with the fields of the [Options] of the front. The zero
+// value is for a front with zero Options.
 type Checks struct {
-	Address        string
+	// Address is [Options].Address. If it is empty, the address in the config
+	// file is checked.
+	Address string
+	// InsecureListen is [Options].InsecureListen. It accepts an address other
+	// than loopback without authentication.
 	InsecureListen bool
 }
 

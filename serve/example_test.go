@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -47,4 +48,45 @@ tool "add" {
 	body, err := io.ReadAll(response.Body)
 	fmt.Println(strings.TrimSpace(string(body)), err)
 	// Output: {"result":5} <nil>
+}
+
+// Run serves until its context ends, and then shuts down. OnListen gets the bound address.
+func ExampleFront_Run() {
+	server, err := engine.New(engine.Options{Name: "shop", Front: serve.Checks{}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	front := serve.New(server, serve.Options{
+		Address: "127.0.0.1:0",
+		OnListen: func(address net.Addr) {
+			fmt.Println("listening over", address.Network())
+			cancel() // a program cancels the context at a signal
+		},
+	})
+	fmt.Println(front.Run(ctx))
+	// Output:
+	// listening over tcp
+	// <nil>
+}
+
+// With Checks, a load fails if the front could not serve the files. Here other machines could call
+// every tool without authentication.
+func ExampleChecks() {
+	config := fstest.MapFS{"mcpd.hcl": {Mode: 0o644, Data: []byte(`
+listen {
+  address = "0.0.0.0:8080"
+}
+`)}}
+	server, err := engine.New(engine.Options{Name: "shop", Files: engine.Files{Config: config}, Front: serve.Checks{}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer server.Close(context.Background())
+	_, err = server.Load(context.Background())
+	fmt.Println(err)
+	// Output:
+	// mcpd.hcl
 }

@@ -1,9 +1,21 @@
-// Package serve serves an engine to clients: MCP over Streamable HTTP,
-// HTTP+SSE, WebSocket and stdio, the REST API of the RFC, health checks, and
-// the OAuth callback pages for users who authorize the server. [New] returns a
-// [Front]; [Front.Run] serves the configured transport, [Front.Handler] returns
-// a handler for any mux, and [Front.Stdio] serves a pair of streams. The
-// package makes no decision about a call: the engine does.
+// Package serve serves an engine to clients: MCP over Streamable HTTP, HTTP+SSE,
+// WebSocket and stdio, the REST API of the RFC, health checks, and the OAuth
+// callback pages for users who authorize the server.
+//
+// [New] returns a [Front]. Most programs call [Front.Run], which serves the
+// configured transport until its context ends:
+//
+//	server, err := engine.New(engine.Options{Name: "shop", Files: engine.Files{Tools: files}, Front: serve.Checks{}})
+//	if err != nil {
+//		return err
+//	}
+//	return serve.New(server, serve.Options{}).Run(ctx)
+//
+// A program with its own HTTP server mounts [Front.Handler], and a program with
+// its own streams calls [Front.Stdio]. Both call [Front.Shutdown] at the end.
+// [Checks] makes a load fail if the front could not serve the files.
+//
+// The package makes no decision about a call: the engine does.
 package serve
 
 import (

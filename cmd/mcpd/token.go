@@ -133,7 +133,7 @@ func tokenRows(found []engine.UserToken) []tokenRow {
 	for _, t := range found {
 		rows = append(rows, tokenRow{
 			Secret: t.Secret, Definition: t.Definition, Principal: t.ID, Kind: string(t.Kind), Issuer: t.Issuer,
-			Given: whole(t.Given), Renewed: whole(t.Renewed), Until: whole(t.Until),
+			Given: whole(t.GrantedAt), Renewed: whole(t.RefreshedAt), Until: whole(t.ExpiresAt),
 		})
 	}
 	return rows

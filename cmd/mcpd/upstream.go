@@ -35,12 +35,12 @@ type upstreamRow struct {
 func upstreamRows(all []engine.UpstreamStatus) []upstreamRow {
 	rows := make([]upstreamRow, len(all))
 	for i, u := range all {
-		rows[i] = upstreamRow{Name: u.Name, Up: u.Up, Idle: u.Idle, Since: known(u.Since), Again: known(u.Again), Revision: u.Revision, Offered: u.Offered, Excluded: u.Left, ExcludedItems: append([]string{}, u.LeftOut...), Quarantined: append([]string{}, u.Quarantined...)}
+		rows[i] = upstreamRow{Name: u.Name, Up: u.Up, Idle: u.Idle, Since: known(u.Since), Again: known(u.NextAttempt), Revision: u.Revision, Offered: u.Offered, Excluded: u.NotServed, ExcludedItems: append([]string{}, u.LeftOut...), Quarantined: append([]string{}, u.Quarantined...)}
 		if u.Err != nil {
 			rows[i].Error = u.Err.Error()
 		}
-		if u.Unkept != nil {
-			rows[i].LockError = u.Unkept.Error()
+		if u.LockErr != nil {
+			rows[i].LockError = u.LockErr.Error()
 		}
 	}
 	return rows
@@ -52,7 +52,7 @@ func printUpstreams(e env, s engine.Status) {
 		switch err := cmp.Or(u.Err, u.Late); {
 		case err != nil:
 			warnf(e, "upstream %s is unreachable: %v", u.Name, err)
-		case u.Unkept != nil:
+		case u.LockErr != nil:
 			warnf(e, "the tools of upstream %s are not pinned yet; start mcpd serve, or run mcpd lock accept", u.Name)
 		}
 	}

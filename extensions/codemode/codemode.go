@@ -1,4 +1,4 @@
-// Package codemode lets agents write code that calls tools. An engine needs it if mcpd.hcl has a
+// Package codemode lets agents write programs that call tools. An engine needs it if mcpd.hcl has a
 // codeact block:
 //
 //	engine.Options{Extensions: []engine.Extension{codemode.New()}}

@@ -1,5 +1,8 @@
-// Package federation lets a program offer the tools, resources and prompts of upstream MCP
-// servers, which upstream blocks and engine.Options.Upstreams name. It links an MCP client.
+// Package federation lets an engine offer the tools, resources and prompts of other MCP servers. The
+// upstream blocks of mcpd.hcl and [engine.Options].Upstreams name these servers. A program that
+// imports the package links an MCP client.
+//
+//	engine.Options{Extensions: []engine.Extension{federation.New()}}
 package federation
 
 import (

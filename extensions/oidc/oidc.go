@@ -1,9 +1,9 @@
-// Package oidc checks the access tokens of identity providers, for the auth blocks of the
-// kind "oidc". A program that imports the package links go-oidc and go-jose.
+// Package oidc checks the access tokens of identity providers, for auth blocks of the kind "oidc".
+// A program that imports the package links go-oidc and go-jose.
 //
 //	engine.Options{Extensions: []engine.Extension{oidc.New()}}
 //
-// The blocks stand in mcpd.hcl. Package serve checks the token of each request by them:
+// Package serve checks the token of each request against the auth blocks of mcpd.hcl:
 //
 //	auth "oidc" "corp" {
 //	  issuer   = "https://login.example.com"

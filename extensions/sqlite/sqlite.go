@@ -1,6 +1,5 @@
-// Package sqlite keeps the state of an engine in a SQLite file, and runs the statements of sql
-// grants with the driver "sqlite", on SQLite files. A program that imports the package links
-// SQLite.
+// Package sqlite stores the state of an engine in a SQLite file. It also runs the statements of sql
+// grants with the driver "sqlite". A program that imports the package links SQLite.
 //
 //	engine.Options{Extensions: []engine.Extension{sqlite.New()}, StatePath: "state/mcpd.db"}
 package sqlite

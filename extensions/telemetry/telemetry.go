@@ -1,13 +1,12 @@
-// Package telemetry traces the calls of an engine and counts them, by OpenTelemetry and
-// Prometheus. A program that imports the package links both libraries.
+// Package telemetry records traces and metrics of an engine with OpenTelemetry and Prometheus. A
+// program that imports the package links both libraries.
 //
 //	engine.Options{Extensions: []engine.Extension{telemetry.New(telemetry.Options{ReadFile: os.ReadFile})}}
 //
-// The variables OTEL_* (OpenTelemetry, Environment Variable Specification), which
-// engine.Files.LookupEnv reads, say which calls are traced, and where their spans are
-// sent. The engine serves the metrics to Prometheus by Server.Metrics; package serve does so
-// at /metrics. No span, and no label of a metric, has an argument, a result or a message of
-// a call.
+// The OTEL_* variables of OpenTelemetry configure which calls are traced, and where spans are sent.
+// engine.Files.LookupEnv reads these variables. Server.Metrics of the engine returns the metrics for
+// Prometheus, and package serve serves them at /metrics. No span and no label of a metric has an
+// argument, a result or a message of a call.
 package telemetry
 
 import (

@@ -1,11 +1,11 @@
-// Package typescript lets the bodies of tools be TypeScript, import files, and use async
-// generators and for await. It compiles them with esbuild, which a program links only if it
-// imports this package:
+// Package typescript compiles scripts with syntax that the engine lacks: TypeScript, import,
+// async generators and for await. A program that imports the package links esbuild.
 //
-//	engine.New(engine.Options{Extensions: []engine.Extension{typescript.New()}, …})
+//	engine.Options{Extensions: []engine.Extension{typescript.New()}}
 //
 // Worker processes compile the scripts that they run, so they need the transpiler as well:
-// worker.Main(os.Stdin, os.Stdout, typescript.Transpiler()).
+//
+//	worker.Main(os.Stdin, os.Stdout, typescript.Transpiler())
 package typescript
 
 import (

@@ -114,18 +114,18 @@ func (none) Close()                                                         {}
 
 // ServerStatus is the status of an upstream server. engine.UpstreamStatus documents its fields.
 type ServerStatus struct {
-	Name                 string
-	Up                   bool
-	Err                  error
-	Idle                 bool
-	Late                 error
-	Since, Again         time.Time
-	Revision             string
-	Instructions         string
-	Offered, Left        int
-	LeftOut, Quarantined []string
-	Unruled, Taken       int
-	Unkept               error
+	Name                            string
+	Up                              bool
+	Err                             error
+	Idle                            bool
+	Late                            error
+	Since, NextAttempt              time.Time
+	Revision                        string
+	Instructions                    string
+	Offered, NotServed              int
+	LeftOut, Quarantined            []string
+	PolicyMismatches, NameConflicts int
+	LockErr                         error
 }
 
 // Drift describes how the tools of an upstream differ from the accepted ones.

@@ -115,7 +115,7 @@ func parseConsentResponse(response json.RawMessage, refused bool) oauth.PromptAn
 	return a
 }
 
-// OAuthCallbacks returns the handler for OAuth redirects to the frontend (see
+// OAuthCallbacks returns the handler for OAuth redirects to the front (see
 // [oauth.Broker.CallbackHandler]).
 func (b Brokers) OAuthCallbacks() func(*http.Request) http.Handler { return b.tokens.CallbackHandler() }
 

@@ -23,9 +23,10 @@ type UserToken struct {
 	Kind               identity.Kind
 	Issuer             string
 	ID                 string
-	// Given is when the user gave consent, Renewed the last renewal, and Until the expiry
-	// unless renewed. Unknown times are zero.
-	Given, Renewed, Until time.Time
+	// GrantedAt is the time when the user granted access, RefreshedAt the time of the last
+	// refresh, and ExpiresAt the time of the deletion unless it is refreshed. Unknown times are
+	// zero.
+	GrantedAt, RefreshedAt, ExpiresAt time.Time
 }
 
 // The audit events for a token that is stored after consent, and for one that was lost without
@@ -91,13 +92,13 @@ func (b Brokers) userToken(store state.Store, name string) (UserToken, bool, err
 	if err != nil || row.Value == nil {
 		return UserToken{}, false, err
 	}
-	t.Renewed, t.Until = row.Expires.Add(-vaultTTL), row.Expires
+	t.RefreshedAt, t.ExpiresAt = row.Expires.Add(-vaultTTL), row.Expires
 	key, user, _ := strings.Cut(name, "\x00")
 	value, err := tokenVault{open: b.open, secret: key}.Get(user)
 	if err != nil && !errors.Is(err, errDamagedVault) { // damaged tokens are listed, so that they can be dropped
 		return UserToken{}, false, err
 	}
-	t.Given = oauth.TokenCreatedAt(value)
+	t.GrantedAt = oauth.TokenCreatedAt(value)
 	return t, true, nil
 }
 

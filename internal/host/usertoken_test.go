@@ -71,9 +71,9 @@ func TestUserTokens_sorted(t *testing.T) {
 	}
 	got, err := l.brokers.UserTokens()
 	want := []UserToken{
-		{Secret: "crm", Definition: "1", Kind: identity.KindKey, ID: "ada", Given: given, Renewed: given, Until: given.Add(vaultTTL)},
-		{Secret: "crm", Definition: "1", Kind: identity.KindKey, ID: "bob", Renewed: given, Until: given.Add(vaultTTL)},
-		{Secret: "mail", Definition: "2", Kind: identity.KindToken, Issuer: "https://i", ID: "ada", Given: l.now, Renewed: l.now, Until: l.now.Add(vaultTTL)},
+		{Secret: "crm", Definition: "1", Kind: identity.KindKey, ID: "ada", GrantedAt: given, RefreshedAt: given, ExpiresAt: given.Add(vaultTTL)},
+		{Secret: "crm", Definition: "1", Kind: identity.KindKey, ID: "bob", RefreshedAt: given, ExpiresAt: given.Add(vaultTTL)},
+		{Secret: "mail", Definition: "2", Kind: identity.KindToken, Issuer: "https://i", ID: "ada", GrantedAt: l.now, RefreshedAt: l.now, ExpiresAt: l.now.Add(vaultTTL)},
 	}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("%v (-want +got)\n%s", err, diff)

@@ -8,12 +8,15 @@ import "github.com/mcpd/mcpd/diag"
 // Transpiler compiles sources to ES2022 without async generators and for await. It is safe for
 // concurrent use, and reads files only through [Input.Files].
 type Transpiler interface {
+	// Transpile compiles one source. Errors of the source are in the output.
 	Transpile(Input) Output
 }
 
 // Input is one source.
 type Input struct {
-	Source     string
+	// Source is the text.
+	Source string
+	// TypeScript reports that the source is TypeScript, not JavaScript.
 	TypeScript bool
 	// Files has the imported files, which are bundled with the source. Nil means that the source
 	// has no import declarations.
@@ -39,8 +42,11 @@ type Format int
 
 // The formats of imported files.
 const (
+	// JavaScript is a file with JavaScript.
 	JavaScript Format = iota
+	// TypeScript is a file with TypeScript.
 	TypeScript
+	// JSON is a file with a JSON value.
 	JSON
 )
 
@@ -53,6 +59,7 @@ const Entry = "<body>"
 // Refused is the error for an invalid file.
 type Refused struct{ Diagnostic diag.Diagnostic }
 
+// Error returns the summary of the diagnostic.
 func (r *Refused) Error() string { return r.Diagnostic.Summary }
 
 // Output is the result of a compilation: code, or errors.

@@ -217,7 +217,7 @@ func (e *Entry) DecideStatic(ctx context.Context, facts policylang.Input, heard 
 		if decision.Outcome == policylang.Deny {
 			return p, decision, covered
 		}
-		covered = covered || p.Allows && decision.Outcome != policylang.NotConcerned
+		covered = covered || p.Allows && decision.Outcome != policylang.NotApplicable
 	}
 	return nil, policylang.Decision{}, covered
 }

@@ -73,7 +73,7 @@ type Options struct {
 	LookupEnv func(name string) (string, bool)
 }
 
-// Checks validate definitions for the frontend. A nil check accepts everything.
+// Checks validate definitions for the front. A nil check accepts everything.
 type Checks struct {
 	// Item rejects items that clients cannot display.
 	Item func(*Item) error

@@ -139,7 +139,7 @@ func (r Ruling) IsUnknown() bool { return r.Decision.Outcome == policylang.Unkno
 // Decides reports whether the ruling at an index decides: it ended the call, or requires approval.
 func (e *Explanation) Decides(place int) bool {
 	r := e.Rulings[place]
-	return place == e.DecidingRuling || e.Verdict == VerdictNeedsApproval && r.Evaluated && r.Decision.Outcome == policylang.Consent
+	return place == e.DecidingRuling || e.Verdict == VerdictNeedsApproval && r.Evaluated && r.Decision.Outcome == policylang.NeedsApproval
 }
 
 // summarize sets the verdicts of a call that ended with err.

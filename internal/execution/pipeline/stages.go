@@ -79,7 +79,7 @@ func (x *execution) policyInput() policylang.Input {
 		Now:    x.startTime,
 	}
 	if len(x.entry.Sensitive) > 0 || x.catalog.Sensitive.Hides() {
-		facts.Hide = x.redact
+		facts.Redact = x.redact
 	}
 	x.explainer.applyTo(&facts)
 	return facts
@@ -160,8 +160,8 @@ func (x *execution) evaluatePolicies(ctx context.Context, facts policylang.Input
 		switch decision.Outcome {
 		case policylang.Deny:
 			return x.denied(ctx, p, decision)
-		case policylang.Consent:
-			x.approval.reasons = append(x.approval.reasons, approvalReason{p, x.redact(decision.Reason), decision.Cut})
+		case policylang.NeedsApproval:
+			x.approval.reasons = append(x.approval.reasons, approvalReason{p, x.redact(decision.Reason), decision.Truncated})
 		}
 		covered = covered || p.Allows && (decision.Outcome == policylang.Allow || x.explainer.mayAllow(decision))
 	}

@@ -32,7 +32,7 @@ func (f *Federation) Status(c *catalog.Catalog) []federation.ServerStatus {
 	for i := range c.Upstreams {
 		name := c.Upstreams[i].Name
 		s := f.fleet.State(name)
-		states[i] = federation.ServerStatus{Name: name, Idle: s.Idle, Err: f.redactError(s.Err), Since: s.Since, Again: s.RetryAt, Revision: s.Revision}
+		states[i] = federation.ServerStatus{Name: name, Idle: s.Idle, Err: f.redactError(s.Err), Since: s.Since, NextAttempt: s.RetryAt, Revision: s.Revision}
 		if l := s.Listing; l != nil {
 			states[i].Up, states[i].Instructions = true, f.redactor.Redact(l.Instructions)
 			states[i].Offered = len(l.Tools) + len(l.Resources) + len(l.Templates) + len(l.Prompts)
@@ -41,7 +41,7 @@ func (f *Federation) Status(c *catalog.Catalog) []federation.ServerStatus {
 			states[i].Late = errNotReady
 		}
 		if hasUpstream(f.lock.unsaved, name) {
-			states[i].Unkept = f.lock.saveErr
+			states[i].LockErr = f.lock.saveErr
 		}
 		for _, left := range c.LeftOut {
 			if left.Upstream != name {
@@ -51,12 +51,12 @@ func (f *Federation) Status(c *catalog.Catalog) []federation.ServerStatus {
 				states[i].Quarantined = append(states[i].Quarantined, left.Address)
 			}
 			if left.PolicyMismatch {
-				states[i].Unruled++
+				states[i].PolicyMismatches++
 			}
 			if left.NameConflict {
-				states[i].Taken++
+				states[i].NameConflicts++
 			}
-			if states[i].Left++; states[i].Left <= maxExcluded {
+			if states[i].NotServed++; states[i].NotServed <= maxExcluded {
 				states[i].LeftOut = append(states[i].LeftOut, fmt.Sprintf("%s %s: %s", left.Kind, left.Address, left.Reason))
 			}
 		}

@@ -16,7 +16,7 @@ import (
 
 // UserTokens are the tokens of the users of one client (RFC 6749 section 4.1 with RFC 7636). A
 // user returns to this machine, where the client listens during an authorization (RFC 8252
-// section 7.3), or to a page of the frontend (see [Broker.CallbackHandler]). It is safe for
+// section 7.3), or to a page of the front (see [Broker.CallbackHandler]). It is safe for
 // concurrent use.
 type UserTokens struct {
 	// Fixed at creation.
@@ -49,7 +49,7 @@ const (
 var (
 	errRemoteUser = &scripting.HostError{Code: scripting.Consent, Message: "this needs a token of the user, who can give it only on the machine of the server, over stdio; " +
 		"for callers over HTTP the operator of the server sets redirect_url = \"https://HOST/oauth/NAME\""}
-	errNoFrontend = &scripting.HostError{Code: scripting.Consent, Message: "users come back over HTTP, by which this process is not reached; " +
+	errNoFront = &scripting.HostError{Code: scripting.Consent, Message: "users come back over HTTP, by which this process is not reached; " +
 		"run mcpd serve without --stdio, or set redirect_url = \"http://127.0.0.1:PORT/PATH\""}
 	errFormsUnsupported      = &scripting.HostError{Code: scripting.Consent, Message: "this needs a token of the user, and the client of the call cannot ask them for the code that proves whose it is: it lacks the capability elicitation.form"}
 	errTooManyAuthorizations = &scripting.HostError{Code: scripting.Consent, Message: "too many users are on the way to the authorization server; call again in ten minutes"}
@@ -136,7 +136,7 @@ func (u *UserTokens) admit() error {
 	case !u.client.HasRemoteCallback():
 		return u.listen()
 	case !u.broker.hasCallbacks.Load():
-		return errNoFrontend
+		return errNoFront
 	}
 	return nil
 }

@@ -13,10 +13,10 @@ import (
 	"strings"
 )
 
-// CallbackPath is the path prefix of redirect URLs on the frontend.
+// CallbackPath is the path prefix of redirect URLs on the front.
 const CallbackPath = "/oauth/"
 
-// CallbackHandler enables redirects to the frontend. It returns a function that returns the
+// CallbackHandler enables redirects to the front. It returns a function that returns the
 // handler of a request, or nil. It handles the redirect URLs below [CallbackPath] of the
 // current clients, by path and host. A browser arrives there from another site, without
 // credentials.
@@ -37,7 +37,7 @@ func (i *Broker) callback(r *http.Request) http.Handler {
 	return nil
 }
 
-// HasRemoteCallback reports whether users return to the frontend and not to a port of this
+// HasRemoteCallback reports whether users return to the front and not to a port of this
 // machine.
 func (c Client) HasRemoteCallback() bool { return strings.HasPrefix(c.RedirectURL, "https://") }
 
@@ -146,7 +146,7 @@ func (u *UserTokens) takeState(state string) *authorization {
 }
 
 // completeCallback fetches the token for a returned user. On this machine it is stored for the
-// user. On a page of the frontend it waits for the code, because it is unknown who opened the
+// user. On a page of the front it waits for the code, because it is unknown who opened the
 // page.
 func (u *UserTokens) completeCallback(ctx context.Context, v *authorization, query url.Values) (status int, page string) {
 	var got token

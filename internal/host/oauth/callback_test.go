@@ -15,7 +15,7 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// hall is a court whose users return to the frontend.
+// hall is a court whose users return to the front.
 type hall struct {
 	*court
 	returns func(*http.Request) http.Handler
@@ -60,7 +60,7 @@ func (h *hall) page(user string) *url.URL {
 	return page
 }
 
-// visit is a browser that requests the frontend.
+// visit is a browser that requests the front.
 func (h *hall) visit(method, target, host string) string {
 	h.t.Helper()
 	r := httptest.NewRequestWithContext(h.t.Context(), method, target, nil)
@@ -262,8 +262,8 @@ func TestToken_withoutForms(t *testing.T) {
 		}
 	}
 	h.users.broker.hasCallbacks.Store(false)
-	if _, _, err := h.token("ada", false); !errors.Is(err, errNoFrontend) {
-		t.Errorf("error without a frontend: %v", err)
+	if _, _, err := h.token("ada", false); !errors.Is(err, errNoFront) {
+		t.Errorf("error without a front: %v", err)
 	}
 	c := newCourt(t)
 	if _, err := c.users.Token(WithCaller(t.Context(), by("ada", false))); !errors.Is(err, errRemoteUser) {

@@ -8,7 +8,7 @@
 //
 // [UserTokens] are the tokens of the users of one client. A user without a token is prompted to
 // open a page, which an error names, and returns to a port of this machine or to a page of the
-// frontend. On the frontend it is unknown who opened the page; they may have followed a link
+// front. On the front it is unknown who opened the page; they may have followed a link
 // sent by another user. So the token is not stored until the prompted user has entered the code
 // on the page. Tokens are stored in a [Vault].
 //
@@ -71,7 +71,7 @@ const (
 type Broker struct {
 	options Options
 
-	// hasCallbacks reports whether users can return to the frontend.
+	// hasCallbacks reports whether users can return to the front.
 	hasCallbacks atomic.Bool
 
 	background sync.WaitGroup

@@ -23,7 +23,7 @@ import (
 // court is an authorization server, its users, and a client.
 type court struct {
 	t      *testing.T
-	routed bool // users return to the frontend
+	routed bool // users return to the front
 	users  *UserTokens
 	vault  memoryVault
 	desk   *httptest.Server

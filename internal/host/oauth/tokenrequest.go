@@ -177,7 +177,7 @@ func errorCode(body []byte) string {
 // of the keys of stored tokens.
 type Client struct {
 	// AuthorizeURL is where users give consent. RedirectURL is where they return to: a port of
-	// this machine, or an https URL of the frontend below [CallbackPath]. Both are empty for a
+	// this machine, or an https URL of the front below [CallbackPath]. Both are empty for a
 	// client that fetches its own tokens.
 	AuthorizeURL string `json:"AuthorizeURL"`
 	RedirectURL  string `json:"RedirectURL"`

@@ -152,7 +152,7 @@ func denies(e *pipeline.Explanation, name string, onResult bool) bool {
 // needs now.
 func unapproved(before, now PolicyOutcome, e *pipeline.Explanation) bool {
 	return before.Verdict == pipeline.VerdictDenied && now.Verdict == pipeline.VerdictNeedsApproval && slices.ContainsFunc(e.Rulings, func(r pipeline.Ruling) bool {
-		return r.Policy.Name == before.By && r.Evaluated && r.Decision.Outcome == policylang.Consent
+		return r.Policy.Name == before.By && r.Evaluated && r.Decision.Outcome == policylang.NeedsApproval
 	})
 }
 
