@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The bodies of the budgets.
+// The scripts of the budgets.
 const (
 	smallBody = `return { sum: input.a + input.b };`
 	asyncBody = `const r = await http.crm.get("https://crm.internal/x"); return r.status;`

@@ -11,12 +11,12 @@ import (
 	"github.com/mcpd/mcpd/scripting/source"
 )
 
-// Program is a compiled body. It is immutable and may run any number of times concurrently.
+// Program is a compiled script. It is immutable and may run any number of times concurrently.
 type Program struct {
 	compiled compiler.Program
 }
 
-// Compile checks and compiles src. It returns a program unless the list has an error. For a body
+// Compile checks and compiles src. It returns a program unless the list has an error. For a script
 // with a syntax error, the list has only the first one. All ranges are in the file of src.Text or
 // in an imported file.
 func Compile(src Source) (*Program, diag.List) {
@@ -38,11 +38,11 @@ func (p *Program) Name() string { return p.compiled.Name }
 // Kind returns the kind of the program.
 func (p *Program) Kind() Kind { return p.compiled.Kind }
 
-// Uses reports whether the body can reach the global name, so that callers need not encode unused
+// Uses reports whether the script can reach the global name, so that callers need not encode unused
 // values.
 func (p *Program) Uses(name string) bool { return p.compiled.CanUse(name) }
 
-// Reaches reports whether the body can reach a granted object.
+// Reaches reports whether the script can reach a granted object.
 func (p *Program) Reaches(o Object) bool { return p.compiled.Reaches(o) }
 
 // Hash returns a hash of all inputs of Compile, including imported files.
@@ -52,7 +52,7 @@ func (p *Program) Hash() [32]byte { return p.compiled.Hash }
 // SemanticHash behave alike.
 func (p *Program) SemanticHash() [32]byte { return p.compiled.SemanticHash }
 
-// Size returns the size of the source in bytes: the body, its imports, and its variables.
+// Size returns the size of the source in bytes: the script, its imports, and its variables.
 func (p *Program) Size() int { return p.compiled.Size }
 
 // wireProgram is the encoding of a program for another process.
@@ -126,7 +126,7 @@ type (
 	Transpiler = source.Transpiler
 )
 
-// Kinds of bodies; see [source.Kind].
+// Kinds of scripts; see [source.Kind].
 const (
 	Tool     = source.Tool
 	Hook     = source.Hook
@@ -136,7 +136,7 @@ const (
 	Code     = source.Code
 )
 
-// Languages of bodies; see [source.Language].
+// Languages of scripts; see [source.Language].
 const (
 	JS = source.JS
 	TS = source.TS

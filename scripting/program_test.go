@@ -63,7 +63,7 @@ func TestCompile_noConstantFolding(t *testing.T) {
 	}
 }
 
-// TestBuiltins_allKnown checks that a body may read every global.
+// TestBuiltins_allKnown checks that a script may read every global.
 func TestBuiltins_allKnown(t *testing.T) {
 	list := func(kind Kind) string {
 		src := tool("return Object.getOwnPropertyNames(globalThis).join()")

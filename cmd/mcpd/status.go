@@ -161,7 +161,7 @@ func (r *statusRow) print(e env) error {
 		{"loads", fmt.Sprintf("%d (%d failed)", r.Loads.Total, r.Loads.Failed)},
 		{"calls", fmt.Sprintf("%d running, %d completed (%d failed)", r.Calls.Running, r.Calls.Ended, r.Calls.Failed)},
 		{"hooks", fmt.Sprintf("%d runs failed, %d calls delayed", r.HookRuns.Failed, r.HookRuns.Waits)},
-		{"bodies", r.Bodies.text()},
+		{"scripts", r.Bodies.text()},
 		{"sessions", r.sessions()},
 		{"listens on", strings.Join(r.Listeners, ", ") + r.restart()},
 		{"process", fmt.Sprintf("%d, mcpd %s, up %s", r.PID, r.Version, seconds(r.UptimeSeconds))},

@@ -1,4 +1,4 @@
-// Package typescript lets the bodies of tools be TypeScript, import files, and use async
+// Package typescript lets the scripts of tools be TypeScript, import files, and use async
 // generators and for await. It compiles them with esbuild, which a program links only if it
 // imports this package:
 //

@@ -59,7 +59,7 @@ func orUnbounded(f grant.Fact, otherwise float64) grant.Fact {
 	return f
 }
 
-// body adds code. Only its change is reported, never its text.
+// code adds code. Only its change is reported, never its text.
 func (a *subject) body(sense grant.Direction, option string, b *definition.Body) {
 	if b == nil {
 		return
@@ -186,8 +186,8 @@ func (s *Snapshot) tool(t *definition.Tool) subject {
 	}
 	a.pointers("sensitive input", t.Sensitive)
 	a.pointers("sensitive output", t.SensitiveOutput)
-	a.body(grant.Neutral, "body", &t.Run)
-	a.body(grant.Neutral, "dry_run body", t.DryRun)
+	a.body(grant.Neutral, "script", &t.Run)
+	a.body(grant.Neutral, "dry_run script", t.DryRun)
 	return a
 }
 
@@ -267,6 +267,6 @@ func (s *Snapshot) hook(h *definition.Hook, operators bool) subject {
 	a.targets(grant.Opaque, h.Targets)
 	a.add(grant.TimeFact("", "timeout", h.Timeout), a.where)
 	a.grants(s, h.Grant, h.GrantRanges)
-	a.body(grant.Neutral, "body", &h.Run)
+	a.body(grant.Neutral, "script", &h.Run)
 	return a
 }
