@@ -8,7 +8,7 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-func TestNew_warnsOfBodiesInProcess(t *testing.T) {
+func TestNew_warnsOfScriptsInProcess(t *testing.T) {
 	for name, test := range map[string]struct {
 		options engine.Options
 		warns   int

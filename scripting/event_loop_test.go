@@ -277,7 +277,7 @@ func TestTextLimit(t *testing.T) {
 		`new URLSearchParams(long)`, `new URL(long)`, `new URL("http://a/").search = long`,
 	} {
 		body := `const long = "x".repeat((16 << 20) + 1); try { return ` + expression + ` } catch (e) { return e.name }`
-		if got := shown(runBody(t, body, `{}`)); got != `"RangeError"` {
+		if got := shown(runScript(t, body, `{}`)); got != `"RangeError"` {
 			t.Errorf("%s: %.100s", expression, got)
 		}
 	}
@@ -304,10 +304,10 @@ func TestRun_allocations(t *testing.T) {
 		name, body string
 		budget     float64
 	}{
-		{"a small script", smallBody, 90},
+		{"a small script", smallScript, 90},
 		{"a script that mentions nothing", `return 1`, 60},
 		{"an async script", `await null; return 1`, 290},
-		{"one request", asyncBody, 370},
+		{"one request", asyncScript, 370},
 		{"one log message", `log.info("x"); return 1`, 100},
 	} {
 		call := call(compiled(t, tool(c.body)), `{"a":2,"b":3}`)

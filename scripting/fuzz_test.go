@@ -12,7 +12,7 @@ import (
 // file, and that accepted scripts can be run.
 func FuzzCompile(f *testing.F) {
 	for _, body := range []string{
-		busyBody, smallBody, "}); evil(); (function(){", "return `a${b}c` / 2", "import a from './a.js'", "async function* g() { yield 1 }",
+		busyScript, smallScript, "}); evil(); (function(){", "return `a${b}c` / 2", "import a from './a.js'", "async function* g() { yield 1 }",
 		"for await (const x of y);", "const { a: { b = 1 }, ...c } = vars;", "class A extends B { static #x = 1; get y() { return this.#x } }",
 		"label: for (;;) { continue label }", "a ? (b) : c => d", "enum E { A }", "x = /(?<a>[)])\\p{L}/u", "let a\u2028= 1\r\n\xff",
 	} {

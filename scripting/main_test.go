@@ -76,8 +76,8 @@ func call(p *Program, input string) Call {
 	}
 }
 
-// runBody compiles and runs a script.
-func runBody(t testing.TB, body, input string) Outcome {
+// runScript compiles and runs a script.
+func runScript(t testing.TB, body, input string) Outcome {
 	t.Helper()
 	return runWith(t, call(compiled(t, tool(body)), input), &fakeHost{})
 }

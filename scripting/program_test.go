@@ -57,7 +57,7 @@ func TestCompile_noConstantFolding(t *testing.T) {
 		{"if (input.never) return 9n ** 9n ** 9n ** 9n; return 1", `1`},
 		{"return [2 ** 3 ** 2, -1 - -2, !!1 && ~~2.5, 'a' + 1 + 2, 1 + 1 === 2 ? 'y' : 'n', typeof 1 + 2n, ('a' in { a: 1 })]", `[512,1,2,"a12","y","number2",true]`},
 	} {
-		if got := shown(runBody(t, c.body, `{}`)); got != c.want {
+		if got := shown(runScript(t, c.body, `{}`)); got != c.want {
 			t.Errorf("%.60s: got %s, want %s", c.body, got, c.want)
 		}
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/mcpd/mcpd/scripting/transpile"
 )
 
-// MaxBody is the maximum size of a script in bytes.
-const MaxBody = 64 << 10
+// MaxScript is the maximum size of a script in bytes.
+const MaxScript = 64 << 10
 
 // MissingExtension is the code of the diagnostic for a script that needs an extension to compile.
 const MissingExtension = "missing-extension"
@@ -60,7 +60,7 @@ type Source struct {
 	Name     string
 	Kind     Kind
 	Language Language
-	// Text is the script, at most [MaxBody] bytes, with its position in the file.
+	// Text is the script, at most [MaxScript] bytes, with its position in the file.
 	Text diag.Text
 	// Path is the path of the file with the script, relative to the tools directory. Imports are
 	// relative to its directory, or to the tools directory if it is empty.

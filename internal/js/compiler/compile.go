@@ -107,12 +107,12 @@ func (c *compilation) compileAsTypeScript() (*compilation, *Program) {
 }
 
 func (c *compilation) compile() *Program {
-	if size := len(c.text); size > source.MaxBody {
+	if size := len(c.text); size > source.MaxScript {
 		detail := "move parts of it into files and import them, or move data into a JSON file"
 		if c.src.Kind == source.Code {
 			detail = "do it in several programs, of which each returns what the next one needs"
 		}
-		c.fail(c.src.Text.Range(0, 0), "script-size", fmt.Sprintf("the %s has %d bytes, more than the %d that are allowed", c.kindName(), size, source.MaxBody), detail)
+		c.fail(c.src.Text.Range(0, 0), "script-size", fmt.Sprintf("the %s has %d bytes, more than the %d that are allowed", c.kindName(), size, source.MaxScript), detail)
 		return nil
 	}
 	c.hashSource()

@@ -138,7 +138,7 @@ func TestHTTP_notGranted(t *testing.T) {
 }
 
 func TestCompile_sizeLimit(t *testing.T) {
-	_, list := Compile(tool("return 1" + strings.Repeat(" ", source.MaxBody)))
+	_, list := Compile(tool("return 1" + strings.Repeat(" ", source.MaxScript)))
 	if len(list) != 1 || list[0].Code != "script-size" {
 		t.Errorf("got %v", list)
 	}

@@ -158,7 +158,7 @@ func combination(random *rand.Rand) string {
 		part := before + strings.Repeat(piece, 30) + inner + strings.Repeat(after, 30)
 		body = strings.Repeat(part+[]string{";", "\n", ","}[random.IntN(3)], times)
 	}
-	return body[:min(len(body), source.MaxBody)]
+	return body[:min(len(body), source.MaxScript)]
 }
 
 // mirrored returns the closing brackets for the open ones in s.
