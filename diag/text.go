@@ -17,7 +17,7 @@ type Text struct {
 	runs []run
 }
 
-// run maps the bytes of the body from offset at to the file from pos.
+// run maps the bytes of the text from offset at to the file from pos.
 type run struct {
 	at  int
 	pos Pos
@@ -115,7 +115,7 @@ func (t Text) Offset(line, column int) int {
 type wireText struct {
 	File string `json:"file"`
 	Body string `json:"body"`
-	// Runs are tuples of the offset in the body and the line, column and byte in the file.
+	// Runs are tuples of the offset in the text and the line, column and byte in the file.
 	Runs [][4]int `json:"runs"`
 }
 

@@ -284,7 +284,7 @@ tool "a" {
 	request := deployCall("", nil)
 	request.Name, request.Arguments, request.Can = "a", nil, call.Capabilities{Sample: true}
 	r := s.Execute(t.Context(), request)
-	if r.Err == nil || !strings.Contains(r.Err.Message, "1000 where the body does not say, is more than the 500") {
+	if r.Err == nil || !strings.Contains(r.Err.Message, "1000 by default, is more than the 500") {
 		t.Errorf("got %+v", r)
 	}
 }

@@ -170,7 +170,7 @@ func TestPlan_failureMessage(t *testing.T) {
 func TestPlan_missingResult(t *testing.T) {
 	s := codeServer(t, "")
 	const why = "In a plan, calls that would change something are not made, and their result is null: erase-file. " +
-		"Write the program so that it does without these results, as in result?.id, or run it in mode \"run\"; a tool that has a dry_run body has a result in a plan, too."
+		"Write the program so that it works without these results, as in result?.id, or run it in mode \"run\". Tools with a dry_run script return a result in a plan too."
 	const erase = `const e = await tools["erase-file"]({ path: "a" }); `
 	for program, told := range map[string]bool{
 		erase + "e.entities.length":                                    true,

@@ -328,7 +328,7 @@ policy "reads" {
 	for arguments, want := range map[string]string{
 		`{"name":"read_file","arguments":{"path":"/workspace/config.json"}}`: `[{"type":"text","text":"{\"debug\":true}"}] {"debug":true}`,
 		`{"name":"read_file","arguments":{"path":"x"}}`:                      `POLICY_DENIED: Not x`,
-		`{"name":"read_file","arguments":{"pth":"x"}}`:                       `INVALID_INPUT: the arguments do not fit the tool's input schema: /path is required; /pth unknown argument "pth"; did you mean "path"?`,
+		`{"name":"read_file","arguments":{"pth":"x"}}`:                       `INVALID_INPUT: the arguments do not fit the tool's input schema: /path is required; /pth unknown argument "pth" (did you mean "path"?)`,
 		`{"name":"picture"}`:                                  `[{"type":"text","text":"see"},{"type":"image","data":"AQID","mimeType":"image/png"}]`,
 		`{"name":"read_fil"}`:                                 `TOOL_NOT_FOUND: no tool named "read_fil"; did you mean "read_file"?`,
 		`{"name":"secret_tool"}`:                              `POLICY_DENIED: Nobody may`,

@@ -37,7 +37,7 @@ func (executorWithWorkers) Workers() scripting.Workers { return scripting.Worker
 func TestCode_requiresExecutor(t *testing.T) {
 	for name, c := range map[string]struct {
 		executor, programs func(*countingExecutor) scripting.Executor
-		inBodies, inOwn    int // how much runs in each
+		inScripts, inOwn   int // how much runs in each
 	}{
 		"nothing is said":           {nil, nil, 0, 0},
 		"the executor has none":     {func(c *countingExecutor) scripting.Executor { return c }, nil, 1, 0},
@@ -47,10 +47,10 @@ func TestCode_requiresExecutor(t *testing.T) {
 		"one with some is for that": {nil, func(c *countingExecutor) scripting.Executor { return executorWithWorkers{c} }, 0, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bodies, own := &countingExecutor{Executor: scripting.Inline()}, &countingExecutor{Executor: scripting.Inline()}
+			scripts, own := &countingExecutor{Executor: scripting.Inline()}, &countingExecutor{Executor: scripting.Inline()}
 			o := engine.Options{Name: "test", Extensions: []engine.Extension{codemode.New()}, Files: engine.Files{Config: files("mcpd.hcl", "codeact {}\n"), Tools: files("a.hcl", `tool "one" { run = "return 1;" }`)}}
 			if c.executor != nil {
-				o.Scripts.Executor = c.executor(bodies)
+				o.Scripts.Executor = c.executor(scripts)
 			}
 			if c.programs != nil {
 				o.Scripts.Programs = c.programs(own)
@@ -66,19 +66,19 @@ func TestCode_requiresExecutor(t *testing.T) {
 				t.Error(got.Err)
 			}
 			got := s.Execute(t.Context(), call.Request{Name: "run_code", Arguments: json.RawMessage(`{"code":"1 + 1"}`)})
-			if runs := c.inBodies == 2 || c.inOwn == 1; runs != (got.Err == nil) {
+			if runs := c.inScripts == 2 || c.inOwn == 1; runs != (got.Err == nil) {
 				t.Errorf("the program ends with %v", got.Err)
 			} else if !runs && !strings.Contains(got.Err.Error(), "no program can be run here") {
 				t.Errorf("the program is rejected with %v", got.Err)
 			}
-			if bodies.ran != c.inBodies || own.ran != c.inOwn {
-				t.Errorf("%d runs in Executor and %d in Programs, want %d and %d", bodies.ran, own.ran, c.inBodies, c.inOwn)
+			if scripts.ran != c.inScripts || own.ran != c.inOwn {
+				t.Errorf("%d runs in Executor and %d in Programs, want %d and %d", scripts.ran, own.ran, c.inScripts, c.inOwn)
 			}
 			if err := s.Close(t.Context()); err != nil {
 				t.Error(err)
 			}
-			if bodies.closed != min(1, c.inBodies) || own.closed != min(1, c.inOwn) {
-				t.Errorf("they are closed %d and %d times", bodies.closed, own.closed)
+			if scripts.closed != min(1, c.inScripts) || own.closed != min(1, c.inOwn) {
+				t.Errorf("they are closed %d and %d times", scripts.closed, own.closed)
 			}
 		})
 	}

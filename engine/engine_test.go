@@ -420,7 +420,7 @@ tool "some" {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"tools.d/sum.hcl:7:6: warning: the value of the last line is dropped, and the body returns nothing; write return before it"}
+	want := []string{"tools.d/sum.hcl:7:6: warning: the value of the last line is dropped, and the script returns nothing; write return before it"}
 	var got []string
 	for _, d := range report.Problems {
 		got = append(got, d.String())
@@ -430,7 +430,7 @@ tool "some" {
 	}
 	for _, name := range []string{"sum", "some"} {
 		_, err := s.Call(t.Context(), name, map[string]any{"a": 1})
-		if err == nil || !strings.Contains(err.Error(), "the body returned nothing; its last line must return an object") {
+		if err == nil || !strings.Contains(err.Error(), "the script returned nothing; its last line must return an object") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

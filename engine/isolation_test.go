@@ -8,7 +8,7 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-func TestNew_warnsOfBodiesInProcess(t *testing.T) {
+func TestNew_warnsOfScriptsInProcess(t *testing.T) {
 	for name, test := range map[string]struct {
 		options engine.Options
 		warns   int
@@ -25,7 +25,7 @@ func TestNew_warnsOfBodiesInProcess(t *testing.T) {
 			if _, err := s.Reload(t.Context(), engine.Change{}); err != nil {
 				t.Fatal(err)
 			}
-			if got := strings.Count(log.String(), "bodies run in this process"); got != test.warns {
+			if got := strings.Count(log.String(), "scripts run in this process"); got != test.warns {
 				t.Errorf("%d warnings, want %d:\n%s", got, test.warns, log.String())
 			}
 		})

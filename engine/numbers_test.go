@@ -189,10 +189,10 @@ func TestNumbers_sameForEveryReader(t *testing.T) {
 			if far[i] {
 				unread++
 			} else if inCEL := strings.Fields(cel)[i]; !sameNumber(inBody, inCEL) {
-				t.Errorf("%s = %s: CEL sees %s, the body %s", numberPlaces[i].pointer, numbers[i], inCEL, inBody)
+				t.Errorf("%s = %s: CEL sees %s, the script %s", numberPlaces[i].pointer, numbers[i], inCEL, inBody)
 			}
 			if !sameNumber(inBody, sent[i]) {
-				t.Errorf("%s = %s: the user sees %s, the body %s", numberPlaces[i].pointer, numbers[i], sent[i], inBody)
+				t.Errorf("%s = %s: the user sees %s, the script %s", numberPlaces[i].pointer, numbers[i], sent[i], inBody)
 			}
 		}
 		if t.Failed() {
@@ -210,7 +210,7 @@ func TestNumbers_sameForEveryReader(t *testing.T) {
 		sent := leaves(t, l.Captured)
 		for i, inBody := range strings.Fields(bodies[audited]) {
 			if !sameNumber(inBody, sent[i]) {
-				t.Fatalf("%s: the log has %s, the body %s", numberPlaces[i].pointer, sent[i], inBody)
+				t.Fatalf("%s: the log has %s, the script %s", numberPlaces[i].pointer, sent[i], inBody)
 			}
 		}
 		audited++

@@ -113,13 +113,13 @@ func TestPins_changedTool(t *testing.T) {
 		t.Errorf("a tool in quarantine is called: %s", got)
 	}
 	status := s.Status()
-	if diff := cmp.Diff([]string{"tool lab_write: its definition is another than the one that was accepted: mcpd lock diff lab"}, status.Upstreams[0].LeftOut); diff != "" {
+	if diff := cmp.Diff([]string{"tool lab_write: its definition differs from the accepted one: mcpd lock diff lab"}, status.Upstreams[0].LeftOut); diff != "" {
 		t.Errorf("left out (-want +got)\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"lab_write"}, status.Upstreams[0].Quarantined); diff != "" || status.Health() != "tools in quarantine: 1 of lab" || !status.Ready() {
 		t.Errorf("the status is %q (-want +got)\n%s", status.Health(), diff)
 	}
-	if diff := cmp.Diff([]string{`of the upstream "lab": the tool "write" is left out: its definition is another than the one that was accepted: mcpd lock diff lab`}, warnings(s)); diff != "" {
+	if diff := cmp.Diff([]string{`of the upstream "lab": the tool "write" is left out: its definition differs from the accepted one: mcpd lock diff lab`}, warnings(s)); diff != "" {
 		t.Errorf("warnings (-want +got)\n%s", diff)
 	}
 	// A later tool is not accepted either.

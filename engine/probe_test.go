@@ -70,10 +70,10 @@ func TestProbe_stuck(t *testing.T) {
 		"it has no process": {func(context.Context) (scripting.Outcome, error) {
 			return scripting.Outcome{}, errors.New("no process can be started")
 		}, "probe: no process can be started"},
-		"its body fails": {func(context.Context) (scripting.Outcome, error) {
+		"its script fails": {func(context.Context) (scripting.Outcome, error) {
 			return scripting.Outcome{Failure: &scripting.Failure{Message: "the process died"}}, nil
 		}, "probe: the empty script failed: the process died"},
-		"its body has no result": {func(context.Context) (scripting.Outcome, error) { return scripting.Outcome{}, nil }, "probe: the empty script has no result"},
+		"its script has no result": {func(context.Context) (scripting.Outcome, error) { return scripting.Outcome{}, nil }, "probe: the empty script has no result"},
 	} {
 		s = server(t, engine.Options{Files: engine.Files{Tools: files("a.hcl", probedTool)}, Scripts: engine.Scripts{Executor: probeExecutor{scripting.Inline(), r.probe}}})
 		ctx, cancel := context.WithCancel(t.Context())

@@ -62,7 +62,7 @@ func TestRedact_overlappingValues(t *testing.T) {
 	}
 	wantNoPart(t, "the log", log.String(), value)
 	if said := log.String(); strings.Count(said, "xxx … [cut]") != 6 || strings.Count(said, "level=INFO msg=") < 6 {
-		t.Errorf("the log lacks failures of the hook or lines of the body: %.3000s", said)
+		t.Errorf("the log lacks failures of the hook or lines of the script: %.3000s", said)
 	}
 }
 

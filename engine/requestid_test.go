@@ -28,7 +28,7 @@ import (
 // failingTools are tools that cause one log line each.
 const failingTools = `
 tool "speaks" {
-  run = "log.info('a body speaks'); throw new Error('no');"
+  run = "log.info('a script speaks'); throw new Error('no');"
 }
 tool "reads" {
   allow {
@@ -166,7 +166,7 @@ func TestLog_requestID(t *testing.T) {
 		t.Errorf("a line before all calls has a request id: %s", log.String()[:began])
 	}
 	want := []string{
-		"HTTP request of script failed", "a body speaks", "a hook speaks", "call failed", "file operation failed", "hook failed", "kv operation failed",
+		"HTTP request of script failed", "a script speaks", "a hook speaks", "call failed", "file operation failed", "hook failed", "kv operation failed",
 		"module function failed", "read secret for script", "read secret of grant", "script read secret", "statement failed",
 	}
 	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(said))); diff != "" {

@@ -195,7 +195,7 @@ func New(o Options) (*Server, error) {
 		tel.metrics.Collect(s.stats)
 	}
 	if inProcess {
-		o.Logger.Warn("bodies run in this process", slog.String("set", "engine.Options.Scripts.Executor"), slog.String("see", "docs/embedding.md"))
+		o.Logger.Warn("scripts run in this process", slog.String("set", "engine.Options.Scripts.Executor"), slog.String("see", "docs/embedding.md"))
 	}
 	return s, nil
 }

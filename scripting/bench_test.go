@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// The bodies of the budgets.
+// The scripts of the budgets.
 const (
-	smallBody = `return { sum: input.a + input.b };`
-	asyncBody = `const r = await http.crm.get("https://crm.internal/x"); return r.status;`
+	smallScript = `return { sum: input.a + input.b };`
+	asyncScript = `const r = await http.crm.get("https://crm.internal/x"); return r.status;`
 )
 
 func benchmark(b *testing.B, body string) {
@@ -33,9 +33,9 @@ type staticHost struct{ answer []byte }
 
 func (h *staticHost) Do(context.Context, int, string, []byte) ([]byte, error) { return h.answer, nil }
 
-func BenchmarkSmallBody(b *testing.B)  { benchmark(b, smallBody) }
+func BenchmarkSmallBody(b *testing.B)  { benchmark(b, smallScript) }
 func BenchmarkAsyncBody(b *testing.B)  { benchmark(b, `await null; return input.a`) }
-func BenchmarkOneRequest(b *testing.B) { benchmark(b, asyncBody) }
+func BenchmarkOneRequest(b *testing.B) { benchmark(b, asyncScript) }
 func BenchmarkLog(b *testing.B)        { benchmark(b, `log.info("x", {a: 1}); return 1`) }
 func BenchmarkVars(b *testing.B)       { benchmark(b, `return vars.stage`) }
 func BenchmarkJSON(b *testing.B)       { benchmark(b, `return JSON.stringify(input)`) }
@@ -46,7 +46,7 @@ func BenchmarkURL(b *testing.B)        { benchmark(b, `return new URL("https://a
 func BenchmarkGlobalThis(b *testing.B) { benchmark(b, `return typeof globalThis.log`) }
 
 func BenchmarkCompile(b *testing.B) {
-	src := tool(asyncBody)
+	src := tool(asyncScript)
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, list := Compile(src); list.HasErrors() {

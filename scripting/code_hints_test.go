@@ -93,7 +93,7 @@ func TestCodeHints_existInCode(t *testing.T) {
 		{"({ a: 1 }).items()", "Object has no member 'items'; write Object.entries(x)"},
 		{"({ a: 1 }).keys()", "Object has no member 'keys'; of an object write Object.keys(x)"},
 		{"from x import (", "nothing can be imported: the tools are there already"},
-		{strings.Repeat(" ", source.MaxBody+1), "do it in several programs"},
+		{strings.Repeat(" ", source.MaxScript+1), "do it in several programs"},
 	} {
 		got := hinted(t, c.code)
 		if p, _ := Compile(everything(c.code)); p != nil {

@@ -90,8 +90,8 @@ done`, "[5,5,5]"},
 	}
 }
 
-func TestPromiseGuard_notInBodies(t *testing.T) {
-	if got := shown(runBody(t, "const f = async () => 5; return JSON.stringify(f()) + f()", `{}`)); got != `"{}[object Promise]"` {
+func TestPromiseGuard_notInScripts(t *testing.T) {
+	if got := shown(runScript(t, "const f = async () => 5; return JSON.stringify(f()) + f()", `{}`)); got != `"{}[object Promise]"` {
 		t.Errorf("got %s", got)
 	}
 }

@@ -271,8 +271,8 @@ func TestCode_undeclaredAssignment(t *testing.T) {
 	}
 }
 
-func TestBody_noCodeFeatures(t *testing.T) {
-	if out := runBody(t, "return typeof print + typeof parallel", `{}`); out.Stdout != "" {
+func TestScript_noCodeFeatures(t *testing.T) {
+	if out := runScript(t, "return typeof print + typeof parallel", `{}`); out.Stdout != "" {
 		t.Errorf("printed %q", out.Stdout)
 	}
 	for _, body := range []string{"x = 1", "return search_web"} {
@@ -280,7 +280,7 @@ func TestBody_noCodeFeatures(t *testing.T) {
 			t.Errorf("%s was compiled", body)
 		}
 	}
-	if out := runBody(t, "console.log('x')", `{}`); out.Stdout != "" {
+	if out := runScript(t, "console.log('x')", `{}`); out.Stdout != "" {
 		t.Errorf("printed %q", out.Stdout)
 	}
 }

@@ -27,7 +27,7 @@ func guarded(allowed *bool) *fakeHost {
 	}}
 }
 
-// granted runs a body up to its question, and continues with a response.
+// granted runs a script up to its question, and continues with a response.
 func granted(t *testing.T, host *fakeHost, answer string) (result string, calls []string) {
 	t.Helper()
 	src := files(`try { const r = await http.crm.get("https://x"); return [r.status, r.text()] } catch (e) { return [e.name, e.code ?? e.reason, e.message] }`)

@@ -1,6 +1,6 @@
-// Package scripting runs the JavaScript and TypeScript bodies of tools and hooks.
+// Package scripting runs the scripts of tools and hooks, in JavaScript or TypeScript.
 //
-// A [Source] is a body with everything that it is compiled against. [Compile] checks it and returns a
+// A [Source] is a script with everything that it is compiled against. [Compile] checks it and returns a
 // [Program], which is immutable and may be shared. An [Executor] runs a program as a [Call]:
 //
 //	program, problems := scripting.Compile(scripting.Source{
@@ -29,27 +29,28 @@
 // [Code] is code that an agent wrote. It can only call tools, and its output is recorded in the
 // journal.
 //
-// # Globals of a body
+// # Globals of a script
 //
-// A body is the inside of a strict function. It returns its result and may await. Promises that it
-// did not await are awaited before the result, and their failure is the failure of the call.
-// docs/reference lists the globals besides ES2022: the input of the body (input, uri, value or
+// A script is the body of a strict function. It returns its result and may await. Promises that
+// it did not await are awaited before the result, and their failure is the failure of the call.
+// docs/reference lists the globals besides ES2022: the input of the script (input, uri, value or
 // event), agent, call and vars, granted objects (http, fs, kv, sql, exec, env, secrets, tools,
 // modules), requests to the client (elicit, sample, roots, ask), and helpers such as dates, csv and
 // crypto. An object that is not granted does not exist. All data except input is frozen.
 //
-// Globals are parameters of the function of the body. They are created only if the body mentions
-// them, so that unused ones cost nothing. A body that mentions globalThis gets all of them.
+// Globals are parameters of the function of the script. They are created only if the script
+// mentions them, so that unused ones cost nothing. A script that mentions globalThis gets all of
+// them.
 //
 // eval and Function do not exist: text is never run as code. Files are imported from the tools
 // directory, by name and at the top level only.
 //
 // # Globals of agent code
 //
-// Agent code is the inside of such a function too, but in no directory. It has its tools, as
+// Agent code is the body of such a function too, but in no directory. It has its tools, as
 // members of tools and of their groups, and by names that shadow nothing ([IsCodeName]). It also
 // has parallel, print and console, HostError, and helpers without effects (docs/reference). It has
-// no other global of bodies. Arguments are one object, and {} by default. The result is the value
+// no other global of scripts. Arguments are one object, and {} by default. The result is the value
 // of the last statement, if that is an expression or ends in one through if or try, or the returned
 // value. Content blocks that tools return are content, like those of content.text. If an object or
 // an array contains blocks, these become the content, and the value refers to them by {"type",
@@ -91,8 +92,8 @@
 //	              → {"text"}, {"data64"}, {"lines"}, {"entries":[{"name","type"}]},
 //	              {"type","size","modified"}, or {} without a result
 //	env           {}
-//	              → {NAME: value}, before the body starts
-//	secret        {"name"} → {"name","value"}, while the body waits
+//	              → {NAME: value}, before the script starts
+//	secret        {"name"} → {"name","value"}, while the script waits
 //	kv.get        {"grant","key"} → {"value"}, absent if there is no value
 //	kv.put        {"grant","key","value","ttl_ms","if_absent"} → {"done"}
 //	kv.cas        {"grant","key","expected","value"} → {"done"}
@@ -120,8 +121,8 @@
 //
 // # Diagnostics
 //
-// For a body with syntax errors, only the first one is reported, and no other error. The same holds
-// for each imported file. Without syntax errors, all other errors are reported at once.
+// For a script with syntax errors, only the first one is reported, and no other error. The same
+// holds for each imported file. Without syntax errors, all other errors are reported at once.
 //
 // # Time and randomness
 //
@@ -135,16 +136,16 @@
 // [ErrSuspended] for an ask, and the run continues with everything else. When only such asks are
 // pending, the run ends and is suspended; an interval that is not cleared prevents this.
 // [Journal.Answer] adds the responses to the journal, some or all of them. A Run with this journal
-// executes the body from the top again, without effects up to the suspension, and continues from
+// executes the script from the top again, without effects up to the suspension, and continues from
 // there. The two runs together do the same as one run with a host that is as slow to respond.
 //
 // # Limits
 //
-// Before any parser reads a body, one iterative pass limits what parsers recurse on or take more
+// Before any parser reads a script, one iterative pass limits what parsers recurse on or take more
 // than linear time for: brackets nest at most 128 deep, 1,000 operators depend on each other, a
-// body has 64 KiB, and so on. Results are encoded with a budget of bytes and depth ([Limits]). JSON
-// is decoded with limits too, also by JSON.parse. The deadline and the cancellation of the context
-// of a call interrupt the script.
+// script has 64 KiB, and so on. Results are encoded with a budget of bytes and depth ([Limits]).
+// JSON is decoded with limits too, also by JSON.parse. The deadline and the cancellation of the
+// context of a call interrupt the script.
 //
 // # What the inline executor cannot stop
 //

@@ -35,7 +35,7 @@ func TestResult_likeStringify(t *testing.T) {
 		`({ "\ud83d\ude00": 1, "ä": 2, 2: "b", 1: "a" })`,
 		`(() => { const shared = { x: 1 }; return [shared, shared] })()`,
 	} {
-		ours := shown(runBody(t, `return { v: `+body+` }`, `{}`))
+		ours := shown(runScript(t, `return { v: `+body+` }`, `{}`))
 		want := stringifiedByEngine(t, body)
 		if ours != want {
 			t.Errorf("%s\n got %s\nwant %s", body, ours, want)
@@ -235,19 +235,19 @@ func TestData_deepFrozen(t *testing.T) {
 		];
 		return tries.map(f => { try { f(); return "changed" } catch (e) { return e.name } })`
 	want := `["TypeError","TypeError","TypeError","TypeError","TypeError","TypeError","TypeError"]`
-	if got := shown(runBody(t, body, `{}`)); got != want {
+	if got := shown(runScript(t, body, `{}`)); got != want {
 		t.Errorf("got %s", got)
 	}
 }
 
 func TestInput_mutable(t *testing.T) {
-	if got := shown(runBody(t, `input.list.push(2); input.x = 1; return input`, `{"list":[1]}`)); got != `{"list":[1,2],"x":1}` {
+	if got := shown(runScript(t, `input.list.push(2); input.x = 1; return input`, `{"list":[1]}`)); got != `{"list":[1,2],"x":1}` {
 		t.Errorf("got %s", got)
 	}
 }
 
 func TestInput_invalidJSON(t *testing.T) {
-	got := shown(runBody(t, `return input`, `{"a":`))
+	got := shown(runScript(t, `return input`, `{"a":`))
 	if got != `failure Thrown: the arguments cannot be read: unexpected end at byte 5 of the JSON text` {
 		t.Errorf("got %s", got)
 	}
@@ -288,7 +288,7 @@ func TestDecode_indexOrder(t *testing.T) {
 	const body = `
 		const keys = Object.keys(input);
 		return [keys.length, keys[0], keys[1], keys[20000], keys.slice(20001).join()].join(" ");`
-	if got, want := shown(runBody(t, body, b.String())), `"20004 0 1 20000 z,01,4294967295"`; got != want {
+	if got, want := shown(runScript(t, body, b.String())), `"20004 0 1 20000 z,01,4294967295"`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }

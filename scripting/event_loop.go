@@ -61,7 +61,7 @@ func (r *execution) runUntilSettled(value goja.Value) (goja.Value, *Failure) {
 	case r.suspended():
 		return nil, nil
 	case promise != nil && promise.State() == goja.PromiseStatePending:
-		return nil, &Failure{Kind: Thrown, Message: "the body waits for a promise that nothing can settle any more"}
+		return nil, &Failure{Kind: Thrown, Message: "the script waits for a promise that nothing can settle any more"}
 	case len(r.rejected) > 0:
 		return nil, r.failureOf(r.rejected[0].Result())
 	case promise != nil:
@@ -243,7 +243,7 @@ func (r *execution) setTimer(call goja.FunctionCall, repeat bool) goja.Value {
 func (r *execution) schedule(new *timer, delay time.Duration) goja.Value {
 	t := &r.loop.timers
 	if t.last++; t.last > r.journal.limits.HostCalls {
-		r.abort(limitFailure("host_calls", "the body set more than "+strconv.Itoa(r.journal.limits.HostCalls)+" timers"))
+		r.abort(limitFailure("host_calls", "the script set more than "+strconv.Itoa(r.journal.limits.HostCalls)+" timers"))
 		return goja.Undefined()
 	}
 	new.id, new.due = t.last, time.Now().Add(delay)

@@ -87,7 +87,7 @@ func TestRun_unawaitedPromises(t *testing.T) {
 			{`http.crm.get("x").then(() => { throw new Error("late") }); return 1`, `failure Thrown: late`},
 			{`(async () => { await null; throw new Error("nobody looks") })(); return 1`, `failure Thrown: nobody looks`},
 			{`const p = Promise.reject(new Error("handled later")); setTimeout(() => p.catch(() => {}), 5); return 1`, `1`},
-			{`return new Promise(() => {})`, `failure Thrown: the body waits for a promise that nothing can settle any more`},
+			{`return new Promise(() => {})`, `failure Thrown: the script waits for a promise that nothing can settle any more`},
 		} {
 			if got := shown(runWith(t, call(compiled(t, tool(c.body)), `{}`), &fakeHost{answer: echo})); got != c.want {
 				t.Errorf("%s\n got %s\nwant %s", c.body, got, c.want)
@@ -277,7 +277,7 @@ func TestTextLimit(t *testing.T) {
 		`new URLSearchParams(long)`, `new URL(long)`, `new URL("http://a/").search = long`,
 	} {
 		body := `const long = "x".repeat((16 << 20) + 1); try { return ` + expression + ` } catch (e) { return e.name }`
-		if got := shown(runBody(t, body, `{}`)); got != `"RangeError"` {
+		if got := shown(runScript(t, body, `{}`)); got != `"RangeError"` {
 			t.Errorf("%s: %.100s", expression, got)
 		}
 	}
@@ -304,10 +304,10 @@ func TestRun_allocations(t *testing.T) {
 		name, body string
 		budget     float64
 	}{
-		{"a small body", smallBody, 90},
-		{"a body that mentions nothing", `return 1`, 60},
-		{"an async body", `await null; return 1`, 290},
-		{"one request", asyncBody, 370},
+		{"a small script", smallScript, 90},
+		{"a script that mentions nothing", `return 1`, 60},
+		{"an async script", `await null; return 1`, 290},
+		{"one request", asyncScript, 370},
 		{"one log message", `log.info("x"); return 1`, 100},
 	} {
 		call := call(compiled(t, tool(c.body)), `{"a":2,"b":3}`)

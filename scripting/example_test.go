@@ -9,7 +9,7 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// A body is compiled once and runs once for each call.
+// A script is compiled once and runs once for each call.
 func ExampleCompile() {
 	program, problems := scripting.Compile(scripting.Source{
 		Name: "double", Kind: scripting.Tool, Language: scripting.JS,

@@ -164,7 +164,7 @@ func (r *execution) outcome() Outcome {
 	return Outcome{Result: result}
 }
 
-// body calls the function of the body and returns its value.
+// body calls the function of the script and returns its value.
 func (r *execution) body() (goja.Value, *Failure) {
 	compiled, err := r.Runtime.RunProgram(r.Program.Code)
 	if err != nil {
@@ -172,7 +172,7 @@ func (r *execution) body() (goja.Value, *Failure) {
 	}
 	function, ok := goja.AssertFunction(compiled)
 	if !ok {
-		return nil, &Failure{Kind: Thrown, Message: "the body is not a function"}
+		return nil, &Failure{Kind: Thrown, Message: "the script is not a function"}
 	}
 	arguments, failure := r.arguments()
 	if failure != nil {

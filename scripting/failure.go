@@ -19,7 +19,7 @@ import (
 type FailureKind int
 
 const (
-	// Thrown is an exception that the body did not catch.
+	// Thrown is an exception that the script did not catch.
 	Thrown FailureKind = iota
 	// ToolError is an uncaught ToolError; Details may be set.
 	ToolError
@@ -95,11 +95,11 @@ func (f *Failure) RequiredCapabilities() json.RawMessage {
 
 // Frame is one call on the stack of a failure.
 type Frame struct {
-	// Function is empty for the body itself.
+	// Function is empty for the script itself, which Format shows as body.
 	Function string
 	Range    diag.Range
 	// Excerpt is the source line and a line that underlines the range, for the innermost frame of a
-	// body; otherwise empty.
+	// script; otherwise empty.
 	Excerpt string
 }
 

@@ -8,11 +8,11 @@ import (
 	"github.com/mcpd/mcpd/diag"
 )
 
-// FuzzCompile checks that no body crashes or stalls the compiler, that all ranges are in its file,
-// and that accepted bodies can be run.
+// FuzzCompile checks that no script crashes or stalls the compiler, that all ranges are in its
+// file, and that accepted scripts can be run.
 func FuzzCompile(f *testing.F) {
 	for _, body := range []string{
-		busyBody, smallBody, "}); evil(); (function(){", "return `a${b}c` / 2", "import a from './a.js'", "async function* g() { yield 1 }",
+		busyScript, smallScript, "}); evil(); (function(){", "return `a${b}c` / 2", "import a from './a.js'", "async function* g() { yield 1 }",
 		"for await (const x of y);", "const { a: { b = 1 }, ...c } = vars;", "class A extends B { static #x = 1; get y() { return this.#x } }",
 		"label: for (;;) { continue label }", "a ? (b) : c => d", "enum E { A }", "x = /(?<a>[)])\\p{L}/u", "let a\u2028= 1\r\n\xff",
 	} {
@@ -32,7 +32,7 @@ func FuzzCompile(f *testing.F) {
 		last := src.Text.Pos(len(body))
 		for _, d := range list {
 			if d.Range.File == src.Text.File() && !inside(d.Range, src.Text.Pos(0), last) {
-				t.Fatalf("%s: range %+v outside of the body, which ends at %+v", d, d.Range, last)
+				t.Fatalf("%s: range %+v outside the script, which ends at %+v", d, d.Range, last)
 			}
 		}
 		if p == nil {

@@ -31,7 +31,7 @@ func refuse[T any](*T) {
 }
 
 // arguments returns the values of the globals, which are the parameters of the function of the
-// body.
+// script.
 func (r *execution) arguments() (values []goja.Value, failure *Failure) {
 	values = make([]goja.Value, len(r.Program.Parameters))
 	failure = r.guarded("the arguments cannot be read", func() (err error) {
@@ -45,8 +45,8 @@ func (r *execution) arguments() (values []goja.Value, failure *Failure) {
 	return values, failure
 }
 
-// installGuards replaces functions of the engine that the body may reach without naming a global,
-// and defines all globals for a body that mentions globalThis.
+// installGuards replaces functions of the engine that the script may reach without naming a global,
+// and defines all globals for a script that mentions globalThis.
 func (r *execution) installGuards() error {
 	for name, message := range r.Program.MissingNames {
 		get := r.Runtime.ToValue(func(goja.FunctionCall) goja.Value { panic(r.Construct("ReferenceError", r.Runtime.ToValue(message))) })
@@ -135,7 +135,7 @@ func (r *execution) makeGlobal(name string) (goja.Value, error) {
 	case "uri", "value", "params":
 		return r.inputMember(name)
 	case "env":
-		// The host is called before the body starts; every replay gets the same value.
+		// The host is called before the script starts; every replay gets the same value.
 		a, failure := r.callHostSync(OpEnv, []byte("{}"))
 		switch {
 		case failure != nil:
@@ -168,7 +168,7 @@ func (r *execution) inputMember(name string) (goja.Value, error) {
 }
 
 // isData reports whether a global is data, which no other global needs. Its identity matters only
-// to a body that can reach it in two ways.
+// to a script that can reach it in two ways.
 func isData(name string) bool {
 	switch name {
 	case "input", "event", "agent", "call", "vars", "uri", "value", "params", "env":
@@ -274,7 +274,7 @@ func (r *execution) makeObject(name string) *goja.Object {
 	return r.Standard(name)
 }
 
-// grants returns an object with one member for each grant of a kind. Members that the body cannot
+// grants returns an object with one member for each grant of a kind. Members that the script cannot
 // reach are omitted.
 func (r *execution) grants(kind string, make func(r *execution, name string) *goja.Object) *goja.Object {
 	o := r.Runtime.NewObject()

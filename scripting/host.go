@@ -32,7 +32,7 @@ const (
 	OpConsole    = "console"
 	OpProgress   = "progress"
 	OpDisconnect = "disconnect"
-	// OpEnv reads the environment before the body starts, and OpSecret a secret while the body
+	// OpEnv reads the environment before the script starts, and OpSecret a secret while the script
 	// waits.
 	OpEnv    = "env"
 	OpSecret = "secret"

@@ -230,7 +230,7 @@ func (b *journalCursor) replaying() bool { return b.cursor < b.recorded }
 func (b *journalCursor) nondeterministic(what string) *Failure {
 	return &Failure{
 		Kind:    Nondeterministic,
-		Message: fmt.Sprintf("the body is not deterministic: at entry %d of its journal %s", b.cursor+1, what),
+		Message: fmt.Sprintf("the script is not deterministic: at entry %d of its journal %s", b.cursor+1, what),
 	}
 }
 
@@ -240,11 +240,11 @@ func (b *journalCursor) write(e journalEntry) *Failure {
 	}
 	j := b.journal
 	if len(j.entries) >= b.limits.HostCalls && e.kind != entryResponse {
-		return limitFailure("host_calls", "the body made more than "+strconv.Itoa(b.limits.HostCalls)+" host calls, messages and clock reads")
+		return limitFailure("host_calls", "the script made more than "+strconv.Itoa(b.limits.HostCalls)+" host calls, messages and clock reads")
 	}
 	j.add(e)
 	if j.bytes > b.limits.JournalBytes {
-		return limitFailure("journal_bytes", "the responses to the host calls of the body exceed "+strconv.Itoa(b.limits.JournalBytes)+" bytes")
+		return limitFailure("journal_bytes", "the responses to the host calls of the script exceed "+strconv.Itoa(b.limits.JournalBytes)+" bytes")
 	}
 	return nil
 }

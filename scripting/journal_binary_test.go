@@ -56,7 +56,7 @@ func reread(t testing.TB, j *Journal) *Journal {
 // variedJournal is the journal of a call with all kinds of entries.
 func variedJournal(t testing.TB) (*Program, *Journal) {
 	t.Helper()
-	program := compiled(t, asker(busyBody[:strings.LastIndex(busyBody, "return")]+`
+	program := compiled(t, asker(busyScript[:strings.LastIndex(busyScript, "return")]+`
 		const who = await elicit("who", `+form+`).catch(e => e.code);
 		const where = await roots();
 		return { order, who, where, now: Date.now(), random: Math.random() }`))
@@ -221,7 +221,7 @@ func TestJournal_binaryInvalid(t *testing.T) {
 
 // FuzzJournal checks that no bytes crash the decoder, and that encoding is its inverse.
 func FuzzJournal(f *testing.F) {
-	for _, body := range []string{smallBody, asyncBody, `log.info("x"); setTimeout(() => Date.now(), 0); roots(); await http.crm.post("u", { json: {} })`} {
+	for _, body := range []string{smallScript, asyncScript, `log.info("x"); setTimeout(() => Date.now(), 0); roots(); await http.crm.post("u", { json: {} })`} {
 		c := call(compiled(f, asker(body)), `{}`)
 		c.Journal = NewJournal()
 		runWith(f, c, suspendingHost())

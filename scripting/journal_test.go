@@ -30,7 +30,7 @@ func echo(ctx context.Context, op string, payload []byte) ([]byte, error) {
 	return fmt.Appendf(nil, `{"status":200,"headers":{"x":"y"},"body":%q,"url":%q}`, url, url), nil
 }
 
-const busyBody = `
+const busyScript = `
 	log.info("begin", { at: Date.now() });
 	const order = [];
 	const get = async (url) => { const r = await http.crm.get(url); order.push(r.text()); return r.text(); };
@@ -53,7 +53,7 @@ func busyHost() *fakeHost {
 
 func TestReplay_noEffects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := call(compiled(t, tool(busyBody)), `{}`)
+		c := call(compiled(t, tool(busyScript)), `{}`)
 		c.Journal = NewJournal()
 		first := busyHost()
 		want := shown(runWith(t, c, first))

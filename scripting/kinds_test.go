@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// ofKind returns the source of a body of a kind.
+// ofKind returns the source of a script of a kind.
 func ofKind(kind Kind, body string) Source {
 	src := tool(body)
 	src.Kind = kind
@@ -52,11 +52,11 @@ func TestKinds_missingGlobals(t *testing.T) {
 		{"input in a completion", "return input.id", Complete, nil, []string{
 			`tools.d/t.hcl:5:8 "input": error: input is not defined`, `a completion sees value, and what is filled in already as params`}},
 		{"params in a tool", "return params.id", Tool, nil, []string{
-			`tools.d/t.hcl:5:8 "params": error: params is not defined`, `only resources and completions have params; what the body works on is input`}},
+			`tools.d/t.hcl:5:8 "params": error: params is not defined`, `only resources and completions have params; the input of this script is input`}},
 		{"uri in a completion", "return uri", Complete, nil, []string{
-			`tools.d/t.hcl:5:8 "uri": error: uri is not defined`, `only resources have a uri; what the body works on is params`}},
+			`tools.d/t.hcl:5:8 "uri": error: uri is not defined`, `only resources have a uri; the input of this script is params`}},
 		{"event in a prompt", "return event.id", Prompt, nil, []string{
-			`tools.d/t.hcl:5:8 "event": error: event is not defined`, `only hooks have an event; what the body works on is input`}},
+			`tools.d/t.hcl:5:8 "event": error: event is not defined`, `only hooks have an event; the input of this script is input`}},
 		{"a parameter", "return params.idd", Resource, []string{"id", "name"}, []string{
 			`tools.d/t.hcl:5:15 "idd": error: there is no parameter "idd"`, `did you mean "id"? parameters are the {variables} of the uri_template: id, name`}},
 		{"an argument of a prompt", "return input.nam", Prompt, []string{"id", "name"}, []string{

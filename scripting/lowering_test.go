@@ -41,7 +41,7 @@ func TestLowering(t *testing.T) {
 		{"async generator methods", `const o = { async *g() { yield 5 } }; return (await o.g().next()).value`, `5`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := shown(runBody(t, c.body, `{}`)); got != c.want {
+			if got := shown(runScript(t, c.body, `{}`)); got != c.want {
 				t.Errorf("got %s, want %s", got, c.want)
 			}
 		})
@@ -226,7 +226,7 @@ console.log(1, 2, 3, 4, e);`)
 }
 
 func TestSourceMapComment_ignored(t *testing.T) {
-	out := runBody(t, "return new Error('q').stack;\n//# sourceMappingURL=/etc/hostname", `{}`)
+	out := runScript(t, "return new Error('q').stack;\n//# sourceMappingURL=/etc/hostname", `{}`)
 	if out.Failure != nil {
 		t.Error(shown(out))
 	}

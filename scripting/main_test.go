@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// inFile returns a body at line 5, column 1 of tools.d/t.hcl.
+// inFile returns a script at line 5, column 1 of tools.d/t.hcl.
 func inFile(body string) diag.Text {
 	return diag.NewText("tools.d/t.hcl", body, diag.Pos{Line: 5, Column: 1, Byte: 100})
 }
@@ -76,8 +76,8 @@ func call(p *Program, input string) Call {
 	}
 }
 
-// runBody compiles and runs a body.
-func runBody(t testing.TB, body, input string) Outcome {
+// runScript compiles and runs a script.
+func runScript(t testing.TB, body, input string) Outcome {
 	t.Helper()
 	return runWith(t, call(compiled(t, tool(body)), input), &fakeHost{})
 }

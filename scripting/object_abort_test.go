@@ -32,7 +32,7 @@ func TestAbortSignal(t *testing.T) {
 		{"a controller is no signal", `await http.crm.get("u", { signal: new AbortController() })`,
 			`failure Thrown: http.crm: signal must be that of an AbortController, or AbortSignal.timeout(milliseconds)`},
 	} {
-		if got := shown(runBody(t, c.body, `{}`)); got != c.want {
+		if got := shown(runScript(t, c.body, `{}`)); got != c.want {
 			t.Errorf("%s: got %s, want %s", c.name, got, c.want)
 		}
 	}

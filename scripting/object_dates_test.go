@@ -45,7 +45,7 @@ func TestDates(t *testing.T) {
 			`["01-01 00:00:00.000","04-01 00:00:00.000","06-01 00:00:00.000","06-15 00:00:00.000","06-15 00:00:00.000","06-15 00:00:00.000","06-15 00:45:00.000","06-15 00:45:15.000"]`},
 		{`dates.startOf(0, "moment")`, `failure Thrown: dates.startOf: the unit must be year, quarter, month, week, day, hour, minute or second`},
 	} {
-		if got := shown(runBody(t, prelude+c.expression, `{}`)); got != c.want {
+		if got := shown(runScript(t, prelude+c.expression, `{}`)); got != c.want {
 			t.Errorf("%s\n got %s\nwant %s", c.expression, got, c.want)
 		}
 	}
@@ -71,7 +71,7 @@ func TestNumbers(t *testing.T) {
 		{`["2h30m", "1.5 h", "1w 2d", "250ms", "-5s"].map(t => numbers.parseDuration(t))`, `[9000000,5400000,777600000,250,-5000]`},
 		{`["", "5", "30m2h", "1h1h", "h", "1x"].map(t => { try { return numbers.parseDuration(t) } catch (e) { return e.name } }).every(n => n === "SyntaxError")`, `true`},
 	} {
-		if got := shown(runBody(t, "return "+c.expression, `{}`)); got != c.want {
+		if got := shown(runScript(t, "return "+c.expression, `{}`)); got != c.want {
 			t.Errorf("%s\n got %s\nwant %s", c.expression, got, c.want)
 		}
 	}

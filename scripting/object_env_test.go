@@ -41,7 +41,7 @@ func TestEnv_readOnce(t *testing.T) {
 	host := environment(`{}`)
 	runWith(t, call(compiled(t, files(`return 1`)), `{}`), host)
 	if len(host.calls()) > 0 {
-		t.Errorf("a body that does not use it calls %q", host.calls())
+		t.Errorf("a script that does not use it calls %q", host.calls())
 	}
 }
 

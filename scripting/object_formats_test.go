@@ -27,7 +27,7 @@ func TestYAML(t *testing.T) {
 		{`yaml.print()`, `failure Thrown: yaml.print: there is nothing to print`},
 		{`(() => { const o = {}; o.o = o; return yaml.print(o) })()`, `failure Thrown: the value contains itself, which JSON cannot hold`},
 	} {
-		if got := shown(runBody(t, "return "+c.expression, `{}`)); got != c.want {
+		if got := shown(runScript(t, "return "+c.expression, `{}`)); got != c.want {
 			t.Errorf("%s\n got %s\nwant %s", c.expression, got, c.want)
 		}
 	}
@@ -46,7 +46,7 @@ func TestTOML(t *testing.T) {
 		{`toml.print([1])`, `failure Thrown: toml.print: a TOML text is a table: an object is needed`},
 		{`toml.print()`, `failure Thrown: toml.print: a TOML text is a table: an object is needed`},
 	} {
-		if got := shown(runBody(t, "return "+c.expression, `{}`)); got != c.want {
+		if got := shown(runScript(t, "return "+c.expression, `{}`)); got != c.want {
 			t.Errorf("%s\n got %s\nwant %s", c.expression, got, c.want)
 		}
 	}
@@ -110,7 +110,7 @@ func TestCSV(t *testing.T) {
 		{"print no list", `csv.print({})`, `failure Thrown: csv.print: rows must be an array`},
 		{"print too much", `csv.print(Array.from({ length: 20 }, () => ["x".repeat(1e6)]))`, `failure Thrown: the text is longer than 16 MiB`},
 	} {
-		if got := shown(runBody(t, "return "+c.expression, `{}`)); got != c.want {
+		if got := shown(runScript(t, "return "+c.expression, `{}`)); got != c.want {
 			t.Errorf("%s: got %.300s, want %s", c.name, got, c.want)
 		}
 	}
@@ -127,7 +127,7 @@ func FuzzCSV(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		out := runBody(t, `
+		out := runScript(t, `
 			let rows;
 			try { rows = csv.parse(input.text, { header: input.header }) } catch (e) { return e.name }
 			if (rows.length === 0) return "same";

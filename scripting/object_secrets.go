@@ -10,7 +10,7 @@ import (
 
 // makeSecrets returns secrets, with an accessor for every grant. The value is read from the host on
 // first access. The members are not enumerable, so that no loop and no JSON reads or shows a secret
-// that the body does not name.
+// that the script does not name.
 func (r *execution) makeSecrets() *goja.Object {
 	o := r.Runtime.NewObject()
 	for _, granted := range r.Program.Objects {

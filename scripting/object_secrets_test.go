@@ -23,7 +23,7 @@ func vault(values string) *fakeHost {
 	}}
 }
 
-// revealing is a body with grants of two secrets.
+// revealing is a script with grants of two secrets.
 func revealing(body string) Source {
 	src := files(body)
 	src.Objects = append(src.Objects, Object{Kind: "secrets", Name: "key"}, Object{Kind: "secrets", Name: "other"})

@@ -89,7 +89,7 @@ func TestCrypto_digestAndHMAC(t *testing.T) {
 		{`await crypto.subtle.sign("HMAC", {}, text).catch(e => e.name)`, `"TypeError"`},
 		{`await crypto.subtle.digest("SHA-1", "text").catch(e => e.name)`, `"TypeError"`},
 	} {
-		if got := shown(runBody(t, prelude+"return "+c.expression, `{}`)); got != c.want {
+		if got := shown(runScript(t, prelude+"return "+c.expression, `{}`)); got != c.want {
 			t.Errorf("%s: got %s, want %s", c.expression, got, c.want)
 		}
 	}
@@ -117,7 +117,7 @@ func TestSeed_deterministic(t *testing.T) {
 }
 
 func TestUUID_version(t *testing.T) {
-	got := shown(runBody(t, `return Array.from({ length: 64 }, () => crypto.randomUUID()).every(id => /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/.test(id))`, `{}`))
+	got := shown(runScript(t, `return Array.from({ length: 64 }, () => crypto.randomUUID()).every(id => /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/.test(id))`, `{}`))
 	if got != "true" {
 		t.Errorf("got %s", got)
 	}
@@ -144,7 +144,7 @@ func TestContentBlocks(t *testing.T) {
 		{`return content.link({ uri: "a" })`, `failure Thrown: content.link({ uri, name }): name must be a string that is not empty`},
 		{`return content.structured(1, [{ type: "text" }])`, `failure Thrown: content.structured(value, blocks): blocks must be made by content.text and its like`},
 	} {
-		if got := shown(runBody(t, c.body, `{}`)); got != c.want {
+		if got := shown(runScript(t, c.body, `{}`)); got != c.want {
 			t.Errorf("%s\n got %s\nwant %s", c.body, got, c.want)
 		}
 	}
@@ -174,7 +174,7 @@ func TestFailure_message(t *testing.T) {
 		{`throw new HostError("h", { code: "X" })`, "h", "", Thrown, 0},
 		{`throw new Error("x".repeat(1e6))`, "x", "", Thrown, 0},
 	} {
-		out := runBody(t, c.body, `{}`)
+		out := runScript(t, c.body, `{}`)
 		f := out.Failure
 		if f == nil {
 			t.Errorf("%s: %s", c.body, shown(out))
@@ -215,7 +215,7 @@ func TestFailure_inputErrorDetails(t *testing.T) {
 		{`throw new AskDenied("no")`, "failure AskDenied: no", ``},
 		{`await Promise.reject(new AskDenied("late", { reason: "cancelled" }))`, "failure AskDenied: late", `{"reason":"cancelled"}`},
 	} {
-		out := runBody(t, c.body, `{}`)
+		out := runScript(t, c.body, `{}`)
 		if shown(out) != c.want || string(out.Failure.Details) != c.details {
 			t.Errorf("%s: got %s with %s, want %s with %s", c.body, shown(out), out.Failure.Details, c.want, c.details)
 		}
@@ -226,7 +226,7 @@ func TestInputErrors_areErrors(t *testing.T) {
 	body := `const a = new AskDenied("a", { reason: "declined" }), c = new CapabilityError("c", { required: { roots: {} } });
 		return [a, c].map(e => [e instanceof Error, e.name, String(e), Object.keys(e)]).concat(a instanceof CapabilityError, a instanceof AskDenied)`
 	want := `[[true,"AskDenied","AskDenied: a",["reason"]],[true,"CapabilityError","CapabilityError: c",["required"]],false,true]`
-	if got := shown(runBody(t, body, `{}`)); got != want {
+	if got := shown(runScript(t, body, `{}`)); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }

@@ -21,7 +21,7 @@ type Outcome struct {
 type ResultKind int
 
 const (
-	// Nothing is undefined: the body returned no value.
+	// Nothing is undefined: the script returned no value.
 	Nothing ResultKind = iota
 	// Text is a string.
 	Text
@@ -31,7 +31,7 @@ const (
 	Content
 )
 
-// Result is the result of a body.
+// Result is the result of a script.
 type Result struct {
 	Kind ResultKind
 	// JSON is the value: a JSON string for Text, any other JSON for Value, the structured value or

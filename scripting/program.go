@@ -11,12 +11,12 @@ import (
 	"github.com/mcpd/mcpd/scripting/source"
 )
 
-// Program is a compiled body. It is immutable and may run any number of times concurrently.
+// Program is a compiled script. It is immutable and may run any number of times concurrently.
 type Program struct {
 	compiled compiler.Program
 }
 
-// Compile checks and compiles src. It returns a program unless the list has an error. For a body
+// Compile checks and compiles src. It returns a program unless the list has an error. For a script
 // with a syntax error, the list has only the first one. All ranges are in the file of src.Text or
 // in an imported file.
 func Compile(src Source) (*Program, diag.List) {
@@ -38,11 +38,11 @@ func (p *Program) Name() string { return p.compiled.Name }
 // Kind returns the kind of the program.
 func (p *Program) Kind() Kind { return p.compiled.Kind }
 
-// Uses reports whether the body can reach the global name, so that callers need not encode unused
+// Uses reports whether the script can reach the global name, so that callers need not encode unused
 // values.
 func (p *Program) Uses(name string) bool { return p.compiled.CanUse(name) }
 
-// Reaches reports whether the body can reach a granted object.
+// Reaches reports whether the script can reach a granted object.
 func (p *Program) Reaches(o Object) bool { return p.compiled.Reaches(o) }
 
 // Hash returns a hash of all inputs of Compile, including imported files.
@@ -52,7 +52,7 @@ func (p *Program) Hash() [32]byte { return p.compiled.Hash }
 // SemanticHash behave alike.
 func (p *Program) SemanticHash() [32]byte { return p.compiled.SemanticHash }
 
-// Size returns the size of the source in bytes: the body, its imports, and its variables.
+// Size returns the size of the source in bytes: the script, its imports, and its variables.
 func (p *Program) Size() int { return p.compiled.Size }
 
 // wireProgram is the encoding of a program for another process.
@@ -116,14 +116,14 @@ func UnmarshalProgram(data []byte, t Transpiler) (*Program, error) {
 
 var errOtherProgram = errors.New("its hash has changed")
 
-// Source is the input of [Compile]: a body with everything that it is compiled against. Package
+// Source is the input of [Compile]: a script with everything that it is compiled against. Package
 // source documents its fields.
 type Source = source.Source
 
-// Kind is the kind of a body. It determines the globals of the body.
+// Kind is the kind of a script. It determines the globals of the script.
 type Kind = source.Kind
 
-// Language is the language of a body.
+// Language is the language of a script.
 type Language = source.Language
 
 // Object is a granted host object, such as {"http", "crm"} for http.crm.
@@ -136,23 +136,23 @@ type Member = source.Member
 // Package extensions/typescript has one.
 type Transpiler = source.Transpiler
 
-// The kinds of bodies.
+// The kinds of scripts.
 const (
-	// Tool is the body of a tool. It has input, agent, call, progress and content.
+	// Tool is the script of a tool. It has input, agent, call, progress and content.
 	Tool = source.Tool
-	// Hook is the body of a hook. It has event.
+	// Hook is the script of a hook. It has event.
 	Hook = source.Hook
-	// Resource is the body of a resource. It has uri and params.
+	// Resource is the script of a resource. It has uri and params.
 	Resource = source.Resource
-	// Prompt is the body of a prompt. It has the globals of a tool.
+	// Prompt is the script of a prompt. It has the globals of a tool.
 	Prompt = source.Prompt
-	// Complete is the body of a completion. It has value and params.
+	// Complete is the script of a completion. It has value and params.
 	Complete = source.Complete
 	// Code is code of an agent: see the package documentation.
 	Code = source.Code
 )
 
-// The languages of bodies.
+// The languages of scripts.
 const (
 	// JS is JavaScript.
 	JS = source.JS

@@ -57,13 +57,13 @@ func TestCompile_noConstantFolding(t *testing.T) {
 		{"if (input.never) return 9n ** 9n ** 9n ** 9n; return 1", `1`},
 		{"return [2 ** 3 ** 2, -1 - -2, !!1 && ~~2.5, 'a' + 1 + 2, 1 + 1 === 2 ? 'y' : 'n', typeof 1 + 2n, ('a' in { a: 1 })]", `[512,1,2,"a12","y","number2",true]`},
 	} {
-		if got := shown(runBody(t, c.body, `{}`)); got != c.want {
+		if got := shown(runScript(t, c.body, `{}`)); got != c.want {
 			t.Errorf("%.60s: got %s, want %s", c.body, got, c.want)
 		}
 	}
 }
 
-// TestBuiltins_allKnown checks that a body may read every global.
+// TestBuiltins_allKnown checks that a script may read every global.
 func TestBuiltins_allKnown(t *testing.T) {
 	list := func(kind Kind) string {
 		src := tool("return Object.getOwnPropertyNames(globalThis).join()")

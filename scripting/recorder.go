@@ -148,7 +148,7 @@ func (r *Recorder) RecordResponse(a HostResponse) *Failure {
 	}
 	r.buffer(a.hostResponse)
 	if limit := r.book.limits.JournalBytes; r.bufferedBytes > limit-r.book.journal.bytes {
-		return limitFailure("journal_bytes", "the responses to the host calls of the body exceed "+strconv.Itoa(limit)+" bytes")
+		return limitFailure("journal_bytes", "the responses to the host calls of the script exceed "+strconv.Itoa(limit)+" bytes")
 	}
 	return nil
 }

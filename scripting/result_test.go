@@ -42,7 +42,7 @@ func TestResult_kinds(t *testing.T) {
 		{"function constructor", `return (() => 1).constructor("return 2")()`, ``, `failure Thrown: text cannot be run as code: eval and Function are not available`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := shown(runBody(t, c.body, c.input)); got != c.want {
+			if got := shown(runScript(t, c.body, c.input)); got != c.want {
 				t.Errorf("got  %s\nwant %s", got, c.want)
 			}
 		})

@@ -32,7 +32,7 @@ tool "wait" {
     default   = "0000"
     sensitive = true
   }
-  run = "log.info('a body ran'); await new Promise(done => setTimeout(done, 300_000));"
+  run = "log.info('a script ran'); await new Promise(done => setTimeout(done, 300_000));"
 }
 tool "asks" {
   timeout = "5m"

@@ -252,7 +252,7 @@ func TestDeclinedCall_audited(t *testing.T) {
 			}
 		}
 	}
-	if strings.Contains(m.log.String(), "a body ran") {
+	if strings.Contains(m.log.String(), "a script ran") {
 		t.Error("a script ran")
 	}
 }

@@ -268,7 +268,7 @@ const stuckTool = `
 tool "stuck" {
   timeout = "5m"
   run = <<JS
-    log.info("the body runs");
+    log.info("the script runs");
     await new Promise(done => setTimeout(done, 300_000));
   JS
 }
@@ -278,7 +278,7 @@ tool "stuck" {
 type runSignal chan struct{}
 
 func (b runSignal) Write(p []byte) (int, error) {
-	if bytes.Contains(p, []byte("the body runs")) {
+	if bytes.Contains(p, []byte("the script runs")) {
 		b <- struct{}{}
 	}
 	return len(p), nil

@@ -63,13 +63,13 @@ const matrixAudience = "https://mcp.example.com/mcp"
 // ask.
 const matrixTools = `
 tool "open" {
-  run = "log.info('a body ran'); return 'open';"
+  run = "log.info('a script ran'); return 'open';"
 }
 tool "private" {
-  run = "log.info('a body ran'); return 'private';"
+  run = "log.info('a script ran'); return 'private';"
 }
 tool "admin" {
-  run = "log.info('a body ran'); return 'admin';"
+  run = "log.info('a script ran'); return 'admin';"
 }
 tool "asks" {
   task = "optional"
@@ -77,30 +77,30 @@ tool "asks" {
     ask { elicit = true }
   }
   run = <<JS
-    log.info('a body ran');
+    log.info('a script ran');
     const schema = { type: "object", properties: { name: { type: "string" } }, required: ["name"] };
     return 'told ' + (await elicit('who', { message: 'who?', schema })).content.name;
   JS
 }
 tool "long" {
   task = "required"
-  run  = "log.info('a body ran'); return 'long';"
+  run  = "log.info('a script ran'); return 'long';"
 }
 resource "open" {
   uri = "test://open"
-  run = "log.info('a body ran'); return 'open';"
+  run = "log.info('a script ran'); return 'open';"
 }
 resource "private" {
   uri = "test://private"
-  run = "log.info('a body ran'); return 'private';"
+  run = "log.info('a script ran'); return 'private';"
 }
 prompt "open" {
   argument "a" { values = ["x", "y"] }
-  run = "log.info('a body ran'); return 'open';"
+  run = "log.info('a script ran'); return 'open';"
 }
 prompt "private" {
   argument "a" { values = ["x", "y"] }
-  run = "log.info('a body ran'); return 'private';"
+  run = "log.info('a script ran'); return 'private';"
 }
 policy "of_ada" {
   tools     = ["private"]
@@ -181,7 +181,7 @@ type traces struct {
 }
 
 func (m *matrix) traces() traces {
-	return traces{len(m.calls(0)), strings.Count(m.log.String(), "a body ran"), m.front.Sessions()}
+	return traces{len(m.calls(0)), strings.Count(m.log.String(), "a script ran"), m.front.Sessions()}
 }
 
 // left returns the new effects since before. Streams that have ended do not

@@ -1,6 +1,6 @@
-# A body may define functions of its own. This one evaluates an expression that
-# a stranger wrote, so it reads it with a parser that knows numbers, operators
-# and a short list of functions, and nothing else. It never hands text to eval.
+# A script may define functions. This one evaluates an untrusted expression, so
+# it uses a parser that accepts only numbers, operators and a short list of
+# functions. It never evaluates text as code.
 
 tool "calculate" {
   title       = "Evaluate an arithmetic expression"

@@ -17,8 +17,8 @@ tool "add" {
     description = "Second number"
   }
 
-  # A tool with outputs returns an object. mcpd checks it against them before
-  # anyone sees it, and MCP clients get it as structuredContent.
+  # A tool with outputs returns an object. mcpd validates it against them, and
+  # MCP clients receive it as structuredContent.
   output "sum" { type = number }
 
   run = <<JS
@@ -45,15 +45,15 @@ tool "multiply" {
 
   run = <<JS
     const product = input.a * input.b;
-    // JSON has no infinity, so the result would break the output schema. A
-    // ToolError says it better: its text is all that the caller sees.
+    // JSON has no infinity, so the result would violate the output schema. A
+    // ToolError is clearer: its text is the error message for the caller.
     if (!Number.isFinite(product)) throw new ToolError("the product is too large for a number");
     return { product };
   JS
 }
 
-# Tests stand beside what they test: `mcpd test` runs them, and with
-# reload { require_tests = true } a change that breaks one is never served.
+# Tests are next to the tools: `mcpd test` runs them, and with
+# reload { require_tests = true }, mcpd rejects a change that breaks one.
 
 test "two numbers are added" {
   tool  = "add"

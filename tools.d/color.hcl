@@ -1,5 +1,5 @@
-# Rich content: a result may carry pictures beside its value. The value goes to
-# the model as data, the picture to whoever looks.
+# Rich content: a result may have images besides its value. The model gets the
+# value as data, and a client can show the image to the user.
 
 tool "show_color" {
   title       = "Show a color"

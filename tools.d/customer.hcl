@@ -1,5 +1,5 @@
-# A tool and the policy that guards it. The policy runs before the body, sees
-# the arguments after validation, and its reason is what the caller is told.
+# A tool and its policy. The policy is evaluated before the script, with the
+# validated arguments. The caller gets its reason.
 #
 #   mcpd call get_customer customer_id=C-1042
 #   mcpd call get_customer customer_id=C-1042 environment=prod
@@ -44,13 +44,12 @@ tool "get_customer" {
   JS
 }
 
-# The rule rests on the argument that decides which table is read, and on the
-# principal, which authentication has proved. It must not rest on `agent`: who
-# the caller says it is costs nothing to change. A caller who lies about the
-# argument only gets the other table.
+# The rule depends on the argument that selects the table, and on the principal,
+# which is authenticated. It must not depend on `agent`, which the caller can
+# claim freely. A caller with a false argument only gets the other table.
 #
-# examples/policies shows the same rule for a whole server, by a variable of
-# the operator's: vars.stage == 'prod'.
+# examples/policies has the same rule for a whole server, with a variable that
+# the operator sets: vars.stage == 'prod'.
 policy "blocked_in_prod" {
   tools  = ["get_customer"]
   deny   = "args.environment == 'prod' && !principal.scopes.exists(s, s == 'prod:read')"

@@ -1,6 +1,6 @@
-# format is asserted, not an annotation: what reaches a body as a date is one.
-# Bodies have a clock, Date, but a tool whose dates are all arguments gives the
-# same answer every day, and its tests stay true.
+# mcpd validates format, so a date that reaches a script is a valid date.
+# Scripts have a clock, Date. These tools take all dates as arguments, so they
+# return the same result every day, and their tests keep passing.
 
 tool "add_to_date" {
   title       = "Add to a date"
@@ -97,7 +97,7 @@ tool "days_between" {
       return new Date(0).setUTCFullYear(y, m - 1, d) / 86_400_000; // days since 1970-01-01
     };
     // weekdaysBefore counts the days from Monday to Friday before a day, from a
-    // Monday on that is earlier than every date: no loop over the years.
+    // Monday before every valid date, without a loop over the years.
     const monday = dayOf("0001-01-01");
     const weekdaysBefore = (day) => {
       const n = day - monday;

@@ -1,5 +1,5 @@
-# Work that grows with the square of its input needs a bound that is stated and
-# kept: here 1,000 lines on each side, and a timeout of its own.
+# The run time grows with the square of the input, so the input is limited: here
+# to 1,000 lines on each side. The tool also has a shorter timeout.
 
 tool "diff_text" {
   title       = "Compare two texts"
@@ -45,8 +45,8 @@ tool "diff_text" {
     };
     const a = linesOf(input.before), b = linesOf(input.after);
 
-    // common[i][j] is the length of the longest common subsequence of what
-    // follows line i of a and line j of b, in one flat array.
+    // common[i][j] is the length of the longest common subsequence after line i
+    // of a and line j of b, in one flat array.
     const width = b.length + 1;
     const common = new Uint16Array((a.length + 1) * width);
     for (let i = a.length - 1; i >= 0; i--) {

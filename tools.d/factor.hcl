@@ -1,5 +1,5 @@
-# Work that takes a while tells how far it is. Clients that ask for progress get
-# it while the call runs; `mcpd call` prints it. Nothing is sent to the others.
+# A long call reports its progress. Clients that request progress get it while
+# the call runs; `mcpd call` prints it. Other clients get no progress.
 #
 #   mcpd call factor_number number=999999000001
 

@@ -1,5 +1,5 @@
-# Host objects answer with promises. A body that awaits one becomes an async
-# function by itself; one that does not, does not pay for it.
+# Methods of host objects return promises. A script that awaits one is compiled
+# to an async function. Other scripts have no such cost.
 
 tool "hash_text" {
   title       = "Hash a text"

@@ -1,5 +1,5 @@
-# A tool that gives another answer each time is not idempotent, and says so:
-# clients may then not repeat a call on their own.
+# A tool with a new result for each call is not idempotent, and declares it:
+# clients then do not repeat a call automatically.
 
 tool "new_ids" {
   title       = "Make unique ids"
@@ -16,8 +16,8 @@ tool "new_ids" {
     max         = 100
   }
 
-  # What is random cannot be compared with a value. The schema checks its shape
-  # instead, on every call and so in the tests too.
+  # A test cannot compare a random value. The schema checks its form instead, in
+  # every call and so in the tests too.
   output "ids" {
     type      = list(string)
     min_items = 1

@@ -1,5 +1,5 @@
-# Arguments of any shape: `any` is any JSON, map(T) an object whose keys are
-# free, list(T) a list. What has a shape gets one; only the rest is `any`.
+# Arguments of any type: `any` is any JSON, map(T) an object with any keys,
+# list(T) a list. Use `any` only where no other type fits.
 
 tool "query_json" {
   title       = "Query a JSON value"
@@ -27,8 +27,8 @@ tool "query_json" {
   output "count" { type = integer }
 
   run = <<JS
-    // The whole path is read before the value is touched, so that a mistake in
-    // the path is told whatever the value holds.
+    // The whole path is parsed first, so that an error in the path is reported
+    // for every value.
     const step = /\.?([A-Za-z_$][\w$-]*)|\[(?:(-?\d{1,9})|(\*)|"((?:[^"\\]|\\.)*)")\]/y;
     const steps = [];
     while (step.lastIndex < input.path.length) {

@@ -1,5 +1,5 @@
-# sensitive keeps a value out of everything that is written down: the log, hooks,
-# audit and error messages. The body sees it, so the body must not repeat it.
+# sensitive redacts a value in the log, hooks, audit records and error messages.
+# The script has the value, so the script must not return it.
 
 tool "rate_password" {
   title       = "Rate a password"
@@ -36,7 +36,7 @@ tool "rate_password" {
     const alphabets = [[/[a-z]/, 26], [/[A-Z]/, 26], [/[0-9]/, 10], [/[^A-Za-z0-9]/, 33]];
     const size = alphabets.reduce((sum, [letters, n]) => sum + (letters.test(input.password) ? n : 0), 0);
 
-    // A character that goes on with what the two before it began counts for little.
+    // A character that continues a sequence of the two before it counts little.
     let telling = 0;
     characters.forEach((c, i) => {
       const three = characters.slice(i - 2, i + 1).join("").toLowerCase();

@@ -1,5 +1,5 @@
-# Two policies on one tool: all of them must allow, and the first denial wins.
-# A reason may be computed, by CEL like the rule itself.
+# Two policies on one tool: all must allow the call, and the first denial wins.
+# A reason may be a CEL expression, like the rule.
 
 tool "draft_refund" {
   title       = "Draft a refund"
@@ -46,8 +46,8 @@ policy "small_refunds_only" {
   CEL
 }
 
-# tools are names or patterns, and `when` narrows them down to the calls that a
-# policy concerns. This one concerns every draft of the finance team, also those
+# tools are names or patterns, and `when` selects the calls that the policy
+# covers. This policy covers every draft tool of the finance team, also tools
 # that are added later.
 policy "reasons_are_for_people" {
   tools  = ["draft_*"]

@@ -1,6 +1,6 @@
-# Text in, text out: an extractive summary, which picks sentences and invents
-# none. No model is asked. The result is small and typed even though the input
-# is long, which is what makes a tool pleasant for a model to use.
+# Text in, text out: an extractive summary, which selects sentences of the text.
+# It uses no model. The result is small and typed although the input is long, so
+# a model can use it easily.
 
 tool "summarize_text" {
   title       = "Summarize a text"
@@ -72,8 +72,8 @@ tool "summarize_text" {
     const words = sentences.map(wordsOf);
     for (const word of words.flat()) counts.set(word, (counts.get(word) ?? 0) + 1);
 
-    // The score of a sentence is how often its words stand in the whole text,
-    // on average, so that long sentences do not win by length alone.
+    // The score of a sentence is the average frequency of its words in the text,
+    // so that long sentences have no advantage.
     const ranked = words.map((list, place) => {
       const total = list.reduce((sum, word) => sum + counts.get(word), 0);
       return { place, score: total / (list.length + 3) };

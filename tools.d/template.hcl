@@ -1,5 +1,5 @@
-# A template is a small language of its own: this one has values, sections and
-# no code, so that a template of a stranger can show its data and nothing else.
+# A small template language: it has values and sections, and no code, so that an
+# untrusted template can show its data and nothing else.
 
 tool "render_template" {
   title       = "Fill in a template"
@@ -63,7 +63,7 @@ tool "render_template" {
       return nodes;
     }
 
-    // find looks a name up in the innermost scope that has its first part.
+    // find looks up a name in the innermost scope with its first part.
     function find(name, scopes) {
       if (name === ".") return scopes.at(-1);
       const [first, ...rest] = name.split(".");

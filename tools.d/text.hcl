@@ -1,5 +1,5 @@
-# Small tools with one enum or none: constraints do the checking, so the bodies
-# are a few lines.
+# Small tools with at most one enum: constraints validate the arguments, so the
+# scripts have a few lines.
 
 tool "change_case" {
   title       = "Change the case of a text"
@@ -66,7 +66,7 @@ tool "slugify" {
     max         = 200
   }
 
-  # The output promises a shape, and mcpd holds the body to it.
+  # The output has a type, and mcpd validates the result of the script.
   output "slug" {
     type    = string
     pattern = "^[a-z0-9]+(-[a-z0-9]+)*$"

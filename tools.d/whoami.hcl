@@ -1,6 +1,6 @@
-# What is known of a caller, and what is claimed. An input with `from` is never
-# shown to the model and never accepted from it: CEL computes it from what the
-# server knows, before the arguments are validated.
+# The authenticated caller and its claims. The model does not see an input with
+# `from` and cannot set it: a CEL expression computes it on the server, before
+# the arguments are validated.
 
 tool "who_am_i" {
   title       = "Tell the caller who it is"

@@ -155,7 +155,7 @@ func (h *hostel) open(t *testing.T, page, login string) string {
 		t.Fatalf("the browser is sent to %q", back)
 	}
 	_, shown := h.visit(t, target, frontName)
-	if _, again := h.visit(t, target, frontName); !strings.HasPrefix(again, "Nobody waits for this any more") {
+	if _, again := h.visit(t, target, frontName); !strings.HasPrefix(again, "This link is not valid any more") {
 		t.Errorf("a reused state shows\n%s", again)
 	}
 	h.books.Lock()

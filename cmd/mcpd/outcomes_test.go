@@ -130,7 +130,7 @@ var everyOutcome = map[string]func(call.Event) bool{
 	"TIMEOUT":                  failsWith(call.Timeout, "timeout of 20ms"),
 	"the client's deadline":    failsWith(call.Timeout, "the caller's deadline"),
 	"a cancellation":           failsWith(call.ExecutionError, "was canceled"),
-	"a failure of the body":    failsWith(call.ExecutionError, "polite"),
+	"a failure of the script":  failsWith(call.ExecutionError, "polite"),
 	"a panic":                  failsWith(call.ExecutionError, "inside the server"),
 	"a result that is unfit":   failsWith(call.ExecutionError, "output schema"),
 	"a result that is large":   failsWith(call.ExecutionError, "1024 bytes"),

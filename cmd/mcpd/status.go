@@ -33,7 +33,7 @@ type statusRow struct {
 	Loads         loadsRow        `json:"loads"`
 	Calls         callsRow        `json:"calls"`
 	HookRuns      hookRunsRow     `json:"hook_runs"`
-	Bodies        workersRow      `json:"bodies"`
+	Scripts       workersRow      `json:"bodies"`
 	Upstreams     []upstreamRow   `json:"upstreams"`
 	Sessions      map[string]int  `json:"sessions"`
 	Listeners     []string        `json:"listeners"`
@@ -134,13 +134,13 @@ func (o *runningServer) row(s engine.Status) statusRow {
 		Problems: encoded(s.Problems), Revision: s.Revision, Since: s.Since, AgeSeconds: now.Sub(s.Since).Seconds(),
 		Serves: snapshotRow{s.Tools, s.Resources, s.Templates, s.Prompts, s.Policies, s.Limits, s.Hooks},
 		Loads:  loadsRow{s.Loads, s.FailedLoads}, Calls: callsRow{s.Running, s.Calls, s.FailedCalls},
-		HookRuns: hookRunsRow{s.HookFailures, s.HookWaits}, Bodies: workersRow{Executor: executorInline, Confined: worker.Report{}},
+		HookRuns: hookRunsRow{s.HookFailures, s.HookWaits}, Scripts: workersRow{Executor: executorInline, Confined: worker.Report{}},
 		Upstreams: upstreamRows(s.Upstreams), Sessions: o.front.Sessions(), Listeners: []string{}, Version: version(), PID: o.env.process.pid, Started: o.began, UptimeSeconds: now.Sub(o.began).Seconds(),
 	}
 	if w := s.Workers; w != nil {
-		r.Bodies.Processes, r.Bodies.Calls, r.Bodies.Computing, r.Bodies.Lost = w.Processes, w.Calls, w.Computing, w.Lost
+		r.Scripts.Processes, r.Scripts.Calls, r.Scripts.Computing, r.Scripts.Lost = w.Processes, w.Calls, w.Computing, w.Lost
 		if o.report != nil { // and not only processes for agent code
-			r.Bodies.Executor, r.Bodies.Confined = executorWorker, o.report
+			r.Scripts.Executor, r.Scripts.Confined = executorWorker, o.report
 		}
 	}
 	o.mu.Lock()
@@ -161,7 +161,7 @@ func (r *statusRow) print(e env) error {
 		{"loads", fmt.Sprintf("%d (%d failed)", r.Loads.Total, r.Loads.Failed)},
 		{"calls", fmt.Sprintf("%d running, %d completed (%d failed)", r.Calls.Running, r.Calls.Ended, r.Calls.Failed)},
 		{"hooks", fmt.Sprintf("%d runs failed, %d calls delayed", r.HookRuns.Failed, r.HookRuns.Waits)},
-		{"bodies", r.Bodies.text()},
+		{"scripts", r.Scripts.text()},
 		{"sessions", r.sessions()},
 		{"listens on", strings.Join(r.Listeners, ", ") + r.restart()},
 		{"process", fmt.Sprintf("%d, mcpd %s, up %s", r.PID, r.Version, seconds(r.UptimeSeconds))},

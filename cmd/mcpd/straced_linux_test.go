@@ -275,14 +275,14 @@ func TestSandbox_systemCalls(t *testing.T) {
 		}
 		told, read, answers := p.work()
 		reads += read
-		for what, told := range map[string]int{"a trial": strings.Count(told, `{\"name\":\"large\",`), "a body": times(told, "list"), "another body": times(told, "small"), "code": times(told, "run_code")} {
+		for what, told := range map[string]int{"a trial": strings.Count(told, `{\"name\":\"large\",`), "a script": times(told, "list"), "another script": times(told, "small"), "code": times(told, "run_code")} {
 			if told > 0 && answers > 0 {
 				doing[what]++
 			}
 		}
 		programs += times(told, "run_code")
 	}
-	if doing["a trial"] == 0 || doing["a body"] == 0 || doing["another body"] == 0 || doing["code"] < 2 {
+	if doing["a trial"] == 0 || doing["a script"] == 0 || doing["another script"] == 0 || doing["code"] < 2 {
 		t.Errorf("of %d processes, these worked: %v", len(processes)-1, doing)
 	}
 	if reads < ran/2 || programs < ran/2 { // the others are rejected before they reach a process

@@ -65,7 +65,7 @@ func TestUserToken_linkOfAnotherUser(t *testing.T) {
 			})
 			h.wantCall(t, "ada", version, "the code was wrong three times", func(p *mcp.ElicitParams) (string, string) {
 				if asked++; p.Mode == "url" {
-					if shown := h.open(t, p.URL, "bob"); !strings.Contains(shown, `the holder of a key of "ada"`) || !strings.Contains(shown, "If somebody sent you the link") {
+					if shown := h.open(t, p.URL, "bob"); !strings.Contains(shown, `the holder of a key of "ada"`) || !strings.Contains(shown, "If another person sent you the link") {
 						t.Errorf("bob sees\n%s", shown)
 					}
 				}
@@ -99,7 +99,7 @@ func TestUserToken_refused(t *testing.T) {
 			h.open(t, asked.URL, "ada")
 			return "accept", ""
 		})
-		if shown := h.open(t, link, "ada"); !strings.HasPrefix(shown, "Nobody waits for this any more") {
+		if shown := h.open(t, link, "ada"); !strings.HasPrefix(shown, "This link is not valid any more") {
 			t.Errorf("after %+v the link shows\n%s", refusal, shown)
 		}
 	}
@@ -141,8 +141,8 @@ func TestRedirectRoute_hostAndPath(t *testing.T) {
 		target, host, want string
 		status             int
 	}{
-		{"/oauth/mine", frontName, "Nobody waits for this", 400},
-		{"/oauth/mine?state=x&code=y", frontName, "Nobody waits for this", 400},
+		{"/oauth/mine", frontName, "This link is not valid", 400},
+		{"/oauth/mine?state=x&code=y", frontName, "This link is not valid", 400},
 		{"/oauth/other", frontName, "the Host header", 403}, {"/oauth/mine", "evil.example.com", "the Host header", 403},
 		{"/healthz", frontName, "the Host header", 403},
 	} {

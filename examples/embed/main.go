@@ -30,11 +30,11 @@ func named(in engine.PolicyInput) engine.Decision {
 }
 
 func run(ctx context.Context, self string, o serve.Options) error {
-	bodies, err := worker.NewExecutor(worker.Options{}, self, "embed", "worker")
+	executor, err := worker.NewExecutor(worker.Options{}, self, "embed", "worker")
 	if err != nil {
 		return err
 	}
-	server, err := engine.New(engine.Options{Name: "shop", Files: engine.Files{Tools: files}, Scripts: engine.Scripts{Executor: bodies}, Policies: []engine.Policy{named}})
+	server, err := engine.New(engine.Options{Name: "shop", Files: engine.Files{Tools: files}, Scripts: engine.Scripts{Executor: executor}, Policies: []engine.Policy{named}})
 	if err != nil {
 		return err
 	}

@@ -3,7 +3,7 @@
 //
 //	engine.Options{Extensions: []engine.Extension{postgres.New()}}
 //
-// A tool file grants a database and names the statements that its body may run:
+// A tool file grants a database and names the statements that its script may run:
 //
 //	allow {
 //	  sql "shop" {

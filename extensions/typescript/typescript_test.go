@@ -38,7 +38,7 @@ func TestNew(t *testing.T) {
 		{"import", "run = <<JS\n    import { two } from './two.ts'; return two;\n  JS", "tools.d/t.hcl:3:5"},
 		{"for await", "run = \"" + forAwait + "\"", "tools.d/t.hcl:2:14"},
 		{"async generator", "run = \"" + generator + "\"", "tools.d/t.hcl:2:24"},
-		{"large body", "run = \"" + forAwait + strings.Repeat(" ", 8<<10) + "\"", "tools.d/t.hcl:2:14"},
+		{"large script", "run = \"" + forAwait + strings.Repeat(" ", 8<<10) + "\"", "tools.d/t.hcl:2:14"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			_, err := load(t, row.body)

@@ -44,7 +44,7 @@ import (
 //     exactly the diagnostics that are shown there, and is forgotten again.
 //   - A block marked "hcl elsewhere" is a file of another folder, for the commands
 //     of the page.
-//   - A block marked "js fragment" is compiled as the body of a tool that is
+//   - A block marked "js fragment" is compiled as the script of a tool that is
 //     granted http.crm, and need not use it. Every other js or ts block must be a file.
 func TestTheDocumentationIsTrue(t *testing.T) {
 	for _, page := range pages(t) {

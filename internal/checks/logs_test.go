@@ -54,7 +54,7 @@ var noRequest = map[string]string{
 // Subjects of lines without a request.
 const (
 	aLoad       = "a load of the files"
-	aProcess    = "a process that runs bodies of several calls"
+	aProcess    = "a process that runs scripts of several calls"
 	aServer     = "the server, from its start to its end"
 	anOperator  = "a command of the operator"
 	aConnection = "a connection, which carries many requests"

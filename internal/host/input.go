@@ -146,7 +146,7 @@ func (h *RunHost) checkInputRequest(method string, params inputParams) error {
 		most := cmp.Or(granted.MaxTokens, defaultTokens)
 		if params.MaxTokens > most {
 			return &scripting.HostError{
-				Code: scripting.TooLarge, Message: fmt.Sprintf("maxTokens, 1000 where the body does not say, is more than the %d that the grant allows", most),
+				Code: scripting.TooLarge, Message: fmt.Sprintf("maxTokens, 1000 by default, is more than the %d that the grant allows", most),
 			}
 		}
 		if params.Tools {

@@ -1,5 +1,6 @@
-// Package source has the inputs of the compiler: the body, its language, its kind, and its grants.
-// Package scripting has aliases for them; the compiler is below that package, and needs them too.
+// Package source has the inputs of the compiler: the script, its language, its kind, and its
+// grants. Package scripting has aliases for them; the compiler is below that package, and needs
+// them too.
 package source
 
 import (
@@ -9,10 +10,10 @@ import (
 	"github.com/mcpd/mcpd/scripting/transpile"
 )
 
-// MaxBody is the maximum size of a body in bytes.
-const MaxBody = 64 << 10
+// MaxScript is the maximum size of a script in bytes.
+const MaxScript = 64 << 10
 
-// MissingExtension is the code of the diagnostic for a body that needs an extension to compile.
+// MissingExtension is the code of the diagnostic for a script that needs an extension to compile.
 const MissingExtension = "missing-extension"
 
 // FenceRemoved is the code of the warning for a removed Markdown fence around agent code.
@@ -21,20 +22,20 @@ const FenceRemoved = "fence-removed"
 // ImportRemoved is the code of the warning for a removed import in agent code.
 const ImportRemoved = "import-removed"
 
-// Kind is the kind of a body. It determines the globals.
+// Kind is the kind of a script. It determines the globals.
 type Kind int
 
 const (
-	// Tool bodies have input, agent, call, progress and content.
+	// Tool scripts have input, agent, call, progress and content.
 	Tool Kind = iota
-	// Hook bodies have event and none of these.
+	// Hook scripts have event and none of these.
 	Hook
-	// Resource bodies have uri and params instead of input: the URI that is read, and the variables
-	// of its template.
+	// Resource scripts have uri and params instead of input: the URI that is read, and the
+	// variables of its template.
 	Resource
-	// Prompt bodies have the globals of tools; input has the arguments of the prompt.
+	// Prompt scripts have the globals of tools; input has the arguments of the prompt.
 	Prompt
-	// Complete bodies have value, the text to complete, and params, the arguments that are filled
+	// Complete scripts have value, the text to complete, and params, the arguments that are filled
 	// in already. They have neither progress nor content.
 	Complete
 	// Code is code of an agent. It has its tools, by name and in groups, and no other host object.
@@ -43,7 +44,7 @@ const (
 	Code
 )
 
-// Language is the language of a body.
+// Language is the language of a script.
 type Language int
 
 const (
@@ -53,15 +54,15 @@ const (
 	TS
 )
 
-// Source is a body with everything that it is compiled against.
+// Source is a script with everything that it is compiled against.
 type Source struct {
 	// Name is the name of the definition in messages, such as the name of a tool.
 	Name     string
 	Kind     Kind
 	Language Language
-	// Text is the body, at most [MaxBody] bytes, with its position in the file.
+	// Text is the script, at most [MaxScript] bytes, with its position in the file.
 	Text diag.Text
-	// Path is the path of the file with the body, relative to the tools directory. Imports are
+	// Path is the path of the file with the script, relative to the tools directory. Imports are
 	// relative to its directory, or to the tools directory if it is empty.
 	Path string
 	// Objects are the granted host objects. Other host objects do not exist in the script.
@@ -78,8 +79,8 @@ type Source struct {
 	BigInts []string
 	// BigIntResult allows a BigInt in the result, as an integer. Otherwise it is an error.
 	BigIntResult bool
-	// MustReturn is set if a body without a result fails: a tool that declares outputs. Otherwise
-	// such a body causes a warning.
+	// MustReturn is set if a script without a result fails: a tool that declares outputs. Otherwise
+	// such a script causes a warning.
 	MustReturn bool
 	// Import returns the content of an imported file, by its path relative to the tools directory,
 	// slash-separated and cleaned. The program depends on the imported files. Nil means that
@@ -87,13 +88,13 @@ type Source struct {
 	// and never after Compile has returned. fs.ErrNotExist is reported as a missing file, other
 	// errors with their text.
 	Import func(path string) ([]byte, error)
-	// Trial, unless nil, is called for a body that cannot be checked in advance, before it is
-	// compiled in this process: a body of more than 4 KiB, or one with imports. If it returns an
-	// error, the body is not compiled, and the error is reported to the author. It may be called
-	// for several bodies at once. Package worker has a Trial that compiles in another process.
+	// Trial, unless nil, is called for a script that cannot be checked in advance, before it is
+	// compiled in this process: a script of more than 4 KiB, or one with imports. If it returns an
+	// error, the script is not compiled, and the error is reported to the author. It may be called
+	// for several scripts at once. Package worker has a Trial that compiles in another process.
 	Trial func(Source) error
 	// Transpiler compiles TypeScript, import declarations, async generators and for await. Without
-	// one, such a body is an error. Package extensions/typescript has one.
+	// one, such a script is an error. Package extensions/typescript has one.
 	Transpiler Transpiler
 }
 

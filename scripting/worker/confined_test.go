@@ -80,7 +80,7 @@ func TestProcess_stackLimit(t *testing.T) {
 	})
 	p := program(t, "return http.api.get('https://x/', { headers: { a: 'recurse in the process' } })")
 	out, err := e.Run(t.Context(), scripting.Call{Program: p}, waits)
-	if err != nil || !limited(out, "stack") || out.Failure.Message != "the body needs more stack than its limit of 64 MiB" {
+	if err != nil || !limited(out, "stack") || out.Failure.Message != "the script needs more stack than its limit of 64 MiB" {
 		t.Fatalf("%v, %+v", err, out.Failure)
 	}
 	if end := <-ends; !strings.Contains(end, "goroutine stack exceeds 67108864-byte limit") {
@@ -91,7 +91,7 @@ func TestProcess_stackLimit(t *testing.T) {
 // TestProcess_memoryLimit: a process at its limit is not killed.
 func TestProcess_memoryLimit(t *testing.T) {
 	p := program(t, "return (await http.api.get('https://x/')).status")
-	for beyond, want := range map[int64]string{0: "", 1: "the body needs more memory than its limit of 1024 MiB"} {
+	for beyond, want := range map[int64]string{0: "", 1: "the script needs more memory than its limit of 1024 MiB"} {
 		e := executor(t, Options{Memory: 1 << 30})
 		host := hostFunc(func(context.Context, int, string, []byte) ([]byte, error) {
 			e.mu.Lock()
@@ -151,7 +151,7 @@ func TestProcess_toolMemoryLimit(t *testing.T) {
 		return []byte(answered), nil
 	})
 	p := program(t, "const all = []; for (let i = 0; i < 200; i++) all.push('x'.repeat(1e6) + i); await http.api.get('https://x/'); return all.length")
-	for memory, want := range map[int64]string{0: "", 64 << 20: "the body needs more memory than its limit of 64 MiB"} {
+	for memory, want := range map[int64]string{0: "", 64 << 20: "the script needs more memory than its limit of 64 MiB"} {
 		out, err := e.Run(t.Context(), scripting.Call{Program: p, Limits: scripting.Limits{Memory: memory}}, looks)
 		got := ""
 		if out.Failure != nil {

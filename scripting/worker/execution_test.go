@@ -51,7 +51,7 @@ func TestHostCalls_totalBytesLimit(t *testing.T) {
 	e.pendingBytes.Store(others)
 	for size, want := range map[int]string{
 		1000: "", fairBytes / 2: "",
-		2 << 20: "the pending host calls of all bodies have arguments of more than 128 MiB",
+		2 << 20: "the pending host calls of all scripts have arguments of more than 128 MiB",
 	} {
 		p := program(t, fmt.Sprintf(`return (await http.api.post("https://x/", { body: "x".repeat(%d) })).status;`, size))
 		out, err := e.Run(t.Context(), scripting.Call{Program: p}, hostFunc(func(context.Context, int, string, []byte) ([]byte, error) { return []byte(answered), nil }))

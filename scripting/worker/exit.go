@@ -131,12 +131,12 @@ func (e *exitError) failure(memory int64) *scripting.Failure {
 	f := &scripting.Failure{Kind: scripting.Limit, Limit: e.limit()}
 	switch f.Limit {
 	case "memory":
-		f.Message = fmt.Sprintf("the body needs more memory than its limit of %d MiB", memory>>20)
+		f.Message = fmt.Sprintf("the script needs more memory than its limit of %d MiB", memory>>20)
 	case "stack":
-		f.Message = fmt.Sprintf("the body needs more stack than its limit of %d MiB", maxStack>>20)
+		f.Message = fmt.Sprintf("the script needs more stack than its limit of %d MiB", maxStack>>20)
 	default:
 		f.Limit = "process"
-		f.Message = fmt.Sprintf("the worker process crashed twice while it ran this body (limits: %d MiB of memory, %d MiB of stack)", memory>>20, maxStack>>20)
+		f.Message = fmt.Sprintf("the worker process crashed twice while it ran this script (limits: %d MiB of memory, %d MiB of stack)", memory>>20, maxStack>>20)
 		if strings.Contains(e.stderr, "failed to create new OS thread") {
 			f.Message = "the worker process cannot create threads: the system limits the number of threads for the user of mcpd"
 		}

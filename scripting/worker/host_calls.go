@@ -60,9 +60,9 @@ func (x *execution) dispatch(p *process, fr frame) (out scripting.Outcome, ended
 		}
 		return out, false, nil
 	case x.pendingBytes+len(h.payload) > maxPendingBytes:
-		return scripting.Outcome{Failure: tooManyBytes("the body", maxPendingBytes)}, true, nil
+		return scripting.Outcome{Failure: tooManyBytes("the script", maxPendingBytes)}, true, nil
 	case x.pendingBytes+len(h.payload) > fairBytes && x.totalBytes.Load()+int64(len(h.payload)) > maxTotalBytes:
-		return scripting.Outcome{Failure: tooManyBytes("all bodies", maxTotalBytes)}, true, nil
+		return scripting.Outcome{Failure: tooManyBytes("all scripts", maxTotalBytes)}, true, nil
 	}
 	x.callHost(p, h)
 	return out, false, nil

@@ -1,6 +1,6 @@
-# A body in a file of its own, in TypeScript. Types are stripped, not checked,
-# when the tools load; an editor checks them. A change of the .ts file reloads
-# the tool like a change of this one.
+# A script in a separate file, in TypeScript. mcpd strips types and does not
+# check them; an editor does. A change of the .ts file reloads the tool like a
+# change of this file.
 
 tool "csv_to_json" {
   title       = "Read CSV"

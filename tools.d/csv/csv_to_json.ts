@@ -1,4 +1,4 @@
-// The body of the tool csv_to_json: see csv.hcl.
+// The script of the tool csv_to_json: see csv.hcl.
 
 interface Input {
   csv: string;
@@ -14,7 +14,7 @@ interface Row {
 
 type Scalar = string | number | boolean | null;
 
-// parse cuts CSV into records (RFC 4180). Blank lines are no records.
+// parse splits CSV into records (RFC 4180). It skips blank lines.
 function parse(csv: string, delimiter: string): Row[] {
   const rows: Row[] = [];
   let fields: string[] = [];
@@ -28,7 +28,7 @@ function parse(csv: string, delimiter: string): Row[] {
     first = line;
   };
 
-  // quoted reads a field that stands in quotes, and leaves at behind it.
+  // quoted reads a quoted field, and sets at to the position after it.
   const quoted = (): string => {
     const opened = line;
     const parts: string[] = [];
@@ -70,7 +70,7 @@ function parse(csv: string, delimiter: string): Row[] {
   return rows;
 }
 
-// infer keeps what would not survive the way back, such as 007.
+// infer keeps text that would change if converted back, such as 007.
 function infer(text: string): Scalar {
   if (text === "") return null;
   if (text === "true" || text === "false") return text === "true";

@@ -1,7 +1,7 @@
-// Regular expressions whose time cannot explode. A pattern becomes a program,
-// and one pass over the text keeps all places in the program where a match could
-// be (Thompson's construction, with captures after Pike). Every character costs
-// at most one step for each instruction, whatever the pattern.
+// Regular expressions with linear run time. A pattern compiles to a program, and
+// one pass over the text keeps all positions in the program that a match could
+// have (Thompson's construction, with captures after Pike). Every character costs
+// at most one step for each instruction, for every pattern.
 
 const MAX_INSTRUCTIONS = 2000;
 const MAX_NESTING = 30;
@@ -300,7 +300,7 @@ export function find({ code, starts }, chars, from, spend) {
   let steps = 0;
 
   // reach follows all instructions that match no character, from start on, and
-  // adds where it ends to a list of threads. What it reaches first is preferred.
+  // adds the ends to a list of threads. The first end has priority.
   function reach(threads, start, saved, place) {
     let open = 0;
     for (let pc = start; ; ) {
@@ -340,7 +340,7 @@ export function find({ code, starts }, chars, from, spend) {
     }
   }
 
-  // mayStart keeps the search from looking closer at most places.
+  // mayStart lets the search skip most positions.
   function mayStart(place) {
     if (starts === null) return true;
     if (place === chars.length) return false;

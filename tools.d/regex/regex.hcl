@@ -1,7 +1,7 @@
-# A body may import a sibling. And a tool may meet an attacker: the pattern is a
-# stranger's, and JavaScript's own RegExp can take for ever on one like (a+)+$,
-# in a place where no timeout reaches it. So this tool brings a matcher whose
-# time is bounded by the text and the pattern, and counts its steps besides.
+# A script may import a file of its folder. This tool takes untrusted patterns:
+# the RegExp of JavaScript can run for ever on a pattern such as (a+)+$, where no
+# timeout can stop it. So this tool has a matcher with a run time that is limited
+# by the text and the pattern, and counts its steps.
 
 tool "extract_matches" {
   title       = "Extract what a pattern matches"

@@ -1,6 +1,6 @@
-# Locals are values that the files of one folder share. file() reads a file
-# beside this one when the tools load, so what a model is told can never drift
-# from the data: the cities that may be asked for are those of the table.
+# Locals are values that the files of one folder share. file() reads a file of
+# this folder when the tools load. So the schema always matches the data: the
+# enum has the cities of the table.
 
 locals {
   units = ["celsius", "fahrenheit"]
@@ -140,7 +140,7 @@ test "nothing is colder than absolute zero" {
   }
 }
 
-# The table itself, for clients that would rather read than call.
+# The table as a resource, for clients that read it instead of calling a tool.
 resource "climate" {
   uri         = "weather://climate"
   title       = "Climate averages"

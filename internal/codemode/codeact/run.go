@@ -146,7 +146,7 @@ func (r *report) advice() string {
 	}
 	tools := strings.Join(r.skipped[:min(len(r.skipped), maxSkippedTools)], ", ")
 	return "\nIn a plan, calls that would change something are not made, and their result is null: " + tools + ". " +
-		"Write the program so that it does without these results, as in result?.id, or run it in mode \"run\"; a tool that has a dry_run body has a result in a plan, too."
+		"Write the program so that it works without these results, as in result?.id, or run it in mode \"run\". Tools with a dry_run script return a result in a plan too."
 }
 
 // outcome returns the outcome of a completed program. Returned content follows the report.

@@ -120,7 +120,7 @@ func (c *compiler) newItem(item *Item, meaning definition.Hash) *itemCompiler {
 
 // handler compiles a script of the definition. It returns nil for a script with errors, which it
 // reports unless the decoder has.
-func (k *itemCompiler) handler(src scripting.Source, body definition.Body, granted grant.Set) Handler {
+func (k *itemCompiler) handler(src scripting.Source, body definition.Code, granted grant.Set) Handler {
 	if body.Text.Body() == "" {
 		k.programs = append(k.programs, nil)
 		return nil
@@ -236,7 +236,7 @@ func (c *compiler) hook(def *definition.Hook, bounds callDefaults) *compiledHook
 	return &compiledHook{hook: &Hook{Phases: def.On, targets: def.Targets, Hook: runs}, warnings: problems, imports: imports, granted: granted}
 }
 
-func (c *compiler) program(src scripting.Source, body definition.Body, granted grant.Set) (*scripting.Program, map[string]loader.Hash, diag.List) {
+func (c *compiler) program(src scripting.Source, body definition.Code, granted grant.Set) (*scripting.Program, map[string]loader.Hash, diag.List) {
 	imports := map[string]loader.Hash{}
 	var mu sync.Mutex
 	src.Text, src.Path, src.Vars, src.Trial = body.Text, body.Path, c.found.vars, c.options.Trial

@@ -161,7 +161,7 @@ func TestOverlay_oneNameOfTwoUpstreams(t *testing.T) {
 	evil.Upstream, evil.Key = "evil", sha256.Sum256([]byte("evil"))
 	b := New(Options{Config: config, ConfigPath: "mcpd.hcl"})
 	accepted := []ToolName{{"lab", "x"}}
-	quarantined := NewLeftOut(Tools, "x", "lab", "nobody has accepted it")
+	quarantined := NewLeftOut(Tools, "x", "lab", "it is not accepted yet")
 	for _, step := range []struct {
 		what   string
 		offers Offers

@@ -163,7 +163,7 @@ func sourceOf(p *definition.Policy) policylang.Source {
 	}
 }
 
-func textOf(body *definition.Body) *diag.Text {
+func textOf(body *definition.Code) *diag.Text {
 	if body == nil {
 		return nil
 	}

@@ -57,7 +57,7 @@ func (c *compiler) resource(def *definition.Resource) *compiledItem {
 	return k.finish(def.Grant, def.GrantRanges)
 }
 
-func (k *itemCompiler) resourceHandler(src scripting.Source, run definition.Body, call definition.Call, mimeType string) Handler {
+func (k *itemCompiler) resourceHandler(src scripting.Source, run definition.Code, call definition.Call, mimeType string) Handler {
 	return withReply(k.handler(src, run, call.Grant), func(i *Invocation, r *scripting.Result) (json.RawMessage, error) {
 		return reply.Contents(i.Address, mimeType, r)
 	})

@@ -65,7 +65,7 @@ func (x *execution) outputError(r *scripting.Result, violations []schema.Violati
 	at := []scripting.Frame{{Function: x.entry.Name, Range: x.entry.Where}}
 	wrong := schema.FormatViolations(violations)
 	if r.Kind == scripting.Nothing && x.entry.Upstream == "" {
-		wrong = "the body returned nothing; its last line must return an object with the declared outputs"
+		wrong = "the script returned nothing; its last line must return an object with the declared outputs"
 	}
 	return newError(call.ExecutionError, &scripting.Failure{Message: wrong, Stack: at}, "the tool's result does not fit its output schema: %s", wrong)
 }

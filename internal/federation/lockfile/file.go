@@ -14,9 +14,9 @@ import (
 const version = "mcpd.lock 1"
 
 // header explains the file to its readers.
-const header = `# The tools of upstream servers as they were accepted; mcpd serves them in no other form.
-# mcpd writes this file: "mcpd lock diff" shows what differs, "mcpd lock accept" takes it in.
-# Review its changes like those of code: models read these texts, and obey them.
+const header = `# The accepted tools of upstream servers. mcpd serves these tools only as defined here.
+# mcpd writes this file. "mcpd lock diff" shows changes, "mcpd lock accept" accepts them.
+# Review changes of this file like code: models read and follow these texts.
 ` + version + "\n"
 
 // The keywords at the start of lines.

@@ -118,14 +118,14 @@ func (m *itemBuilder) acceptedTools(entries []json.RawMessage) (served []json.Ra
 }
 
 func (m *itemBuilder) reason(c lockfile.Change, ambiguous bool) string {
-	why := "nobody has accepted it"
+	why := "it is not accepted yet"
 	switch {
 	case !ambiguous && c.New.Hides():
-		why = "it holds invisible characters, and nobody has accepted it"
+		why = "it contains invisible characters and is not accepted yet"
 	case ambiguous:
 		return "it is listed several times, with different definitions"
 	case c.Kind == lockfile.Changed:
-		why = "its definition is another than the one that was accepted"
+		why = "its definition differs from the accepted one"
 	}
 	return fmt.Sprintf("%s: mcpd lock diff %s", why, c.Upstream)
 }

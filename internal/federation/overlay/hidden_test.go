@@ -157,7 +157,7 @@ func TestItemBuilder_hiddenToolNotPinned(t *testing.T) {
 		quarantined[l.Address] = l.Reason
 	}
 	want := map[string]string{
-		"lab_hidden": "it holds invisible characters, and nobody has accepted it: mcpd lock diff lab",
+		"lab_hidden": "it contains invisible characters and is not accepted yet: mcpd lock diff lab",
 		"lab_twice":  "it is listed several times, with different definitions",
 		"lab_long":   "it cannot be accepted: read definition: it would take more than 256 KiB of mcpd.lock",
 	}

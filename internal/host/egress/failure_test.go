@@ -75,7 +75,7 @@ func TestDo_noResponse(t *testing.T) {
 	s.grant.Hosts = append(s.grant.Hosts, closed, "nowhere.example:443")
 	rows := map[string]string{
 		"http://" + closed + "/":     "UNAVAILABLE: " + closed + " refused the connection",
-		"https://nowhere.example/":   "UNAVAILABLE: nowhere.example:443 was not found by its name",
+		"https://nowhere.example/":   "UNAVAILABLE: the host name of nowhere.example:443 does not resolve",
 		"https://" + s.host() + "/x": "UNAVAILABLE: no trusted TLS connection to HOST could be made",
 	}
 	for url, want := range rows {

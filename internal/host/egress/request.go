@@ -190,7 +190,7 @@ func explain(ctx context.Context, host string, err error) *scripting.HostError {
 	case ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) || isTimeout(err):
 		return newHostError(scripting.TimedOut, "%s did not answer in time", host)
 	case errors.As(err, &dns):
-		return newHostError(scripting.Unavailable, "%s was not found by its name", host)
+		return newHostError(scripting.Unavailable, "the host name of %s does not resolve", host)
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return newHostError(scripting.Unavailable, "%s refused the connection", host)
 	case errors.As(err, &alert), errors.As(err, &cert), errors.As(err, &record):

@@ -143,9 +143,9 @@ func verifyExecutable(g grant.Exec) error {
 	real, err := filepath.EvalSymlinks(g.Path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return newHostError(scripting.NotFound, "exec.%s: the program is not there", g.Name)
+		return newHostError(scripting.NotFound, "exec.%s: the program does not exist", g.Name)
 	case err != nil || real != g.ResolvedPath:
-		return newHostError(scripting.Denied, "exec.%s: the program is another than when the files were loaded", g.Name)
+		return newHostError(scripting.Denied, "exec.%s: the program has changed since the files were loaded", g.Name)
 	}
 	info, err := os.Lstat(real)
 	// Modes do not say that on Windows.

@@ -100,8 +100,8 @@ func (u *UserTokens) callbackMux(to *url.URL) http.Handler {
 // The texts for a returning user. They contain nothing of the request.
 const (
 	pageDone    = "Done. You can close this window."
-	pageRefused = "It was not allowed. You can close this window."
-	pageUnknown = "Nobody waits for this any more. Start again where you came from."
+	pageRefused = "Access was not granted. You can close this window."
+	pageUnknown = "This link is not valid any more. Start again in your client."
 )
 
 // setPageHeaders sets headers that forbid links, scripts and caching.
@@ -178,19 +178,19 @@ func (u *UserTokens) completeCallback(ctx context.Context, v *authorization, que
 	return http.StatusOK, pageDone
 }
 
-// codePage returns the page that explains what will be joined to whom, with the code.
+// codePage returns the page with the code. It says which caller gets the access.
 func (u *UserTokens) codePage(v *authorization, mark string) string {
-	return fmt.Sprintf(`%s lets the server %s, which it knows as %+q, act for you. This is not joined to anybody yet.
+	return fmt.Sprintf(`%s lets the server %s, which it knows as %+q, act for you. No caller has this access yet.
 
-It would be joined to the caller of that server who is known as
-
-    %s
-
-If that is you, type this code where your own client asks for the one beside the mark %s, within ten minutes:
+The server would give it to this caller:
 
     %s
 
-If somebody sent you the link that brought you here, close this window, and tell nobody the code: nothing has been joined.
+If this is you, enter this code in your own client, in the form with the mark %s, within ten minutes:
+
+    %s
+
+If another person sent you the link to this page, close this window and do not share the code. Then no caller gets the access.
 `, hostIn(u.client.AuthorizeURL), hostIn(u.client.RedirectURL), u.client.ID, v.caller.DisplayName, mark, v.code)
 }
 

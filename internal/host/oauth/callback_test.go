@@ -123,7 +123,7 @@ func TestConfirmCode(t *testing.T) {
 		t.Error("a second call sends the user somewhere else")
 	}
 	code, shown := h.back(ada)
-	for _, want := range []string{"200 login.example.com lets the server mcp.example.com", `"mcpd"`, "    the holder of ada\n", "If somebody sent you the link"} {
+	for _, want := range []string{"200 login.example.com lets the server mcp.example.com", `"mcpd"`, "    the holder of ada\n", "If another person sent you the link"} {
 		if !strings.Contains(shown, want) {
 			t.Errorf("the page lacks %q:\n%s", want, shown)
 		}

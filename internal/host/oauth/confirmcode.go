@@ -43,12 +43,12 @@ func normalizeCode(code string) string {
 func (c Client) form(mark string, left int) []byte {
 	again := ""
 	if left < maxCodeAttempts {
-		again = fmt.Sprintf("That was not the code; tries that are left: %d. ", left)
+		again = fmt.Sprintf("Wrong code. Attempts left: %d. ", left)
 	}
 	// Plain data always encodes.
 	params, _ := json.Marshal(map[string]any{
-		"message": fmt.Sprintf("%sType the code that your browser shows beside the mark %s, since %s let the server %s, which it knows as %+q, act for you. "+
-			"If you have not been there yourself, or the mark is another one, decline.", again, mark, hostIn(c.AuthorizeURL), hostIn(c.RedirectURL), c.ID),
+		"message": fmt.Sprintf("%sEnter the code that your browser shows with the mark %s. Then %s lets the server %s, which it knows as %+q, act for you. "+
+			"If you did not open that page yourself, or its mark differs, decline.", again, mark, hostIn(c.AuthorizeURL), hostIn(c.RedirectURL), c.ID),
 		"requestedSchema": map[string]any{
 			"type": "object", "required": []string{"code"},
 			"properties": map[string]any{"code": map[string]any{"type": "string", "title": "Code", "description": "Eight letters and digits, as in ABCD-EFGH"}},

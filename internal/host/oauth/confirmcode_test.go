@@ -23,9 +23,9 @@ func (h *hall) shows(page *url.URL) (code, mark string) {
 	h.t.Helper()
 	path := strings.TrimPrefix(h.users.client.RedirectURL, "https://mcp.example.com")
 	shown := h.visit("GET", path+"?"+allow(page).Encode(), "mcp.example.com")
-	found := regexp.MustCompile(`(?ms)beside the mark ([A-Z2-7]{4}),.*^ {4}([A-Z2-7]{4}-[A-Z2-7]{4})$`).FindStringSubmatch(shown)
+	found := regexp.MustCompile(`(?ms)with the mark ([A-Z2-7]{4}),.*^ {4}([A-Z2-7]{4}-[A-Z2-7]{4})$`).FindStringSubmatch(shown)
 	if found == nil {
-		h.t.Fatalf("the page shows no code beside a mark:\n%s", shown)
+		h.t.Fatalf("the page shows no code with a mark:\n%s", shown)
 	}
 	return found[2], found[1]
 }
@@ -38,9 +38,9 @@ func TestHandleAnswer_otherAuthorization(t *testing.T) {
 	_, otherMark := other.shows(other.page("ada"))
 	_, question, _ := h.token("ada", true)
 	_, otherQuestion, _ := other.token("ada", true)
-	if mark == otherMark || !strings.Contains(question, "beside the mark "+mark) || !strings.Contains(otherQuestion, "beside the mark "+otherMark) ||
+	if mark == otherMark || !strings.Contains(question, "with the mark "+mark) || !strings.Contains(otherQuestion, "with the mark "+otherMark) ||
 		!strings.Contains(question, `\"mcpd\"`) || !strings.Contains(otherQuestion, `\"mail\"`) {
-		t.Errorf("beside the marks %s and %s ada is asked\n%s\n%s", mark, otherMark, question, otherQuestion)
+		t.Errorf("with the marks %s and %s ada is asked\n%s\n%s", mark, otherMark, question, otherQuestion)
 	}
 	h.users.broker.HandleAnswer("ada", []byte(otherQuestion), PromptAnswer{})
 	h.users.broker.HandleAnswer("ada", []byte(question), PromptAnswer{Accepted: true, Code: code})

@@ -19,7 +19,7 @@ const maxPrototypes = 10_000
 // GuardPrototypes prevents cycles of prototypes through a proxy or an object of the host. The
 // engine follows such a cycle forever: no interrupt stops it, and it may overflow the stack of the
 // process. The engine itself detects cycles of other objects. All functions that set prototypes are
-// guarded, by whichever name a script reaches them. Nothing is guarded if the body has no such
+// guarded, by whichever name a script reaches them. Nothing is guarded if the script has no such
 // object. Long chains without a cycle are limited only when a prototype is set.
 func (r *Realm) GuardPrototypes() {
 	if !r.Program.Proxies && !r.Program.Hosted {
@@ -139,7 +139,7 @@ const maxTraps = 1000
 // GuardProxies makes every proxy call its traps through a [proxyHandler]. The engine runs no
 // instruction between native traps, or in a proxy that is its own handler: no interrupt ends a loop
 // over the results of such traps, and their recursion is not limited. Nothing is guarded if the
-// body cannot create a proxy.
+// script cannot create a proxy.
 func (r *Realm) GuardProxies() {
 	if !r.Program.Proxies {
 		return

@@ -18,7 +18,7 @@ func (r *Realm) Function(name string, f native) *goja.Object {
 	return o
 }
 
-// Method adds a function to an object, unless the body cannot reach it: an unused function would
+// Method adds a function to an object, unless the script cannot reach it: an unused function would
 // cost as much as a used one.
 func (r *Realm) Method(o *goja.Object, name string, f native) {
 	if r.Program.Mentions(name) {

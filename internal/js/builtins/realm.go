@@ -6,7 +6,7 @@
 // host, its loop, or its kinds of failure. Functions, classes and errors are in native.go, options
 // and shapes of arguments in shape.go, and the guards of prototypes and proxies in guards.go. A
 // realm accesses its call through a [Caller]. The package does not depend on journals and hosts.
-// Most of its tests run bodies, and are in package scripting.
+// Most of its tests run scripts, and are in package scripting.
 package builtins
 
 import (
@@ -29,8 +29,8 @@ type Realm struct {
 	// MaxOutput and MaxDepth limit the JSON of a value.
 	MaxOutput, MaxDepth int
 
-	// engineSets is the original Reflect.setPrototypeOf, if the body may have proxies. traps is the
-	// current nesting of proxy traps.
+	// engineSets is the original Reflect.setPrototypeOf, if the script may have proxies. traps is
+	// the current nesting of proxy traps.
 	engineSets func(this goja.Value, args ...goja.Value) goja.Value
 	traps      int
 	// States has the Go state of objects such as URLs.
@@ -46,7 +46,7 @@ type Caller interface {
 	Stopped() bool
 	// Needed returns a global that other globals need.
 	Needed(name string) *goja.Object
-	// Warn logs a warning for the author of the body.
+	// Warn logs a warning for the author of the script.
 	Warn(message string)
 	// CryptoRand returns the random stream of crypto.
 	CryptoRand() *rand.ChaCha8

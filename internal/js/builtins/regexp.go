@@ -9,7 +9,7 @@ import (
 	"github.com/mcpd/mcpd/internal/js/syntax"
 )
 
-// makeRegExp returns RegExp for a body that names it: the class of the engine with a check of the
+// makeRegExp returns RegExp for a script that names it: the class of the engine with a check of the
 // pattern, because a hostile pattern can overflow the stack of the process. The time for matching
 // depends on the pattern.
 func (r *Realm) makeRegExp() *goja.Object {

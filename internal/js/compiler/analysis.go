@@ -141,7 +141,7 @@ func newAnalysis() *analysis {
 	}
 }
 
-// analyze returns the analysis of a body. Names that agent code assigns without declaring them
+// analyze returns the analysis of a script. Names that agent code assigns without declaring them
 // count as declared.
 func (c *compilation) analyze(function *ast.FunctionLiteral) *analysis {
 	if c.src.Kind != source.Code {

@@ -151,8 +151,8 @@ func (a *analysis) isLeaked(object string) bool {
 	return a.shared[object]
 }
 
-// nearName suggests a name for an undefined name at a position: one that the body declares and that
-// is in scope, or an input, or a global. It returns "" if none is similar.
+// nearName suggests a name for an undefined name at a position: one that the script declares and
+// that is in scope, or an input, or a global. It returns "" if none is similar.
 func (c *compilation) nearName(found *analysis, name string, at file.Idx, globals []string) string {
 	if guess := diag.DidYouMean(name, c.inScope(found, at)); guess != "" {
 		return guess
@@ -166,7 +166,7 @@ func (c *compilation) nearName(found *analysis, name string, at file.Idx, global
 // inScope returns the names that the author declares and that are in scope at a position.
 func (c *compilation) inScope(found *analysis, at file.Idx) []string {
 	if found.root == nil {
-		return nil // the body was not parsed
+		return nil // the script was not parsed
 	}
 	s := scope{at: at}
 	s.node(found.root)

@@ -15,10 +15,10 @@ import (
 	"github.com/mcpd/mcpd/scripting/source"
 )
 
-// maxReports limits the diagnostics of one body.
+// maxReports limits the diagnostics of one script.
 const maxReports = 50
 
-// check reports what certainly fails, or never matches, when the body runs.
+// check reports what certainly fails, or never matches, when the script runs.
 func (c *compilation) check(found *analysis) {
 	c.checkKeywords(found)
 	c.checkGroups(found)
@@ -39,7 +39,7 @@ func (c *compilation) check(found *analysis) {
 	}
 }
 
-// inputGlobal returns the global with the input of the body.
+// inputGlobal returns the global with the input of the script.
 func (c *compilation) inputGlobal() string {
 	switch c.src.Kind {
 	case source.Hook:
@@ -55,10 +55,10 @@ func (c *compilation) kindName() string {
 	if c.src.Kind == source.Code {
 		return "code"
 	}
-	return "body"
+	return "script"
 }
 
-// inputHint returns advice about the arguments of a body, to append to other advice.
+// inputHint returns advice about the arguments of a script, to append to other advice.
 func (c *compilation) inputHint() string {
 	if c.src.Kind == source.Code {
 		return ""
@@ -66,12 +66,12 @@ func (c *compilation) inputHint() string {
 	return "; arguments are members of " + c.inputGlobal()
 }
 
-// hasGlobal reports whether bodies of this kind have a global that others may lack.
+// hasGlobal reports whether scripts of this kind have a global that others may lack.
 func (c *compilation) hasGlobal(name string) bool {
 	return slices.Contains(kindGlobals(c.src.Kind), name)
 }
 
-// checkShape reports a body that is one function, which nothing calls.
+// checkShape reports a script that is one function, which nothing calls.
 func (c *compilation) checkShape(function *ast.FunctionLiteral) (wrong bool) {
 	statements := userStatements(function)
 	if len(statements) != 1 {
@@ -92,9 +92,9 @@ func (c *compilation) checkShape(function *ast.FunctionLiteral) (wrong bool) {
 	return true
 }
 
-// reportUncalled reports that the body is a function, which starts at start.
+// reportUncalled reports that the script is a function, which starts at start.
 func (c *compilation) reportUncalled(start file.Idx) {
-	detail := "a body is the inside of a function: write its statements alone, without the function around them" + c.inputHint()
+	detail := "a script is the body of a function: write its statements alone, without the function around them" + c.inputHint()
 	if c.src.Kind == source.Code {
 		detail = "write its statements alone, or call it at the end: main()"
 	}
@@ -105,7 +105,7 @@ func (c *compilation) reportUncalled(start file.Idx) {
 }
 
 // userStatements returns the statements of the author in the compiled function: those in its block
-// or, for a lowered body, those in the function that the block calls at its end.
+// or, for a lowered script, those in the function that the block calls at its end.
 func userStatements(function *ast.FunctionLiteral) []ast.Statement {
 	block, _ := function.Body.List[0].(*ast.BlockStatement)
 	if block == nil || len(block.List) == 0 {

@@ -55,8 +55,8 @@ func TestMembers_unknown(t *testing.T) {
 		{"answers of many forms", "const r = await ask({ ok: elicit.form({ message: 'a', schema: {} }) }); const l = await roots(); return r.ok && l.length", source.Tool, nil},
 		{"a variable that is no answer any more", "let r = await elicit({ message: 'a', schema: {} }); r = { ok: 1 }; return r.ok", source.Tool, nil},
 		{"a second variable of the name", "const r = await elicit({ message: 'a', schema: {} }); return [r.content].map((r) => r.ok)", source.Tool, nil},
-		{"a member that the body gives an answer", "const r = await http.crm.get('/x'); r.data = r.json(); return r.data", source.Tool, nil},
-		{"a member that the body makes", "console.table = console.log; console.table(1)", source.Tool, nil},
+		{"a member that the script gives an answer", "const r = await http.crm.get('/x'); r.data = r.json(); return r.data", source.Tool, nil},
+		{"a member that the script makes", "console.table = console.log; console.table(1)", source.Tool, nil},
 		{"an object of its own", "const log = { err() {} }; log.err()", source.Tool, nil},
 		{"what every object has", "return log.toString()", source.Tool, nil},
 	} {
@@ -77,7 +77,7 @@ func TestMembers_unknown(t *testing.T) {
 }
 
 func TestTypeScript_inJavaScript(t *testing.T) {
-	const advice = "it looks like TypeScript: start the body with <<TS instead of <<JS"
+	const advice = "it looks like TypeScript: start the script with <<TS instead of <<JS"
 	padding := make([]byte, maxWithoutTrial)
 	for i := range padding {
 		padding[i] = ' '
@@ -88,7 +88,7 @@ func TestTypeScript_inJavaScript(t *testing.T) {
 		{"a cast", "return input.x as string;", `5:16 "as"`, advice},
 		{"a parameter", "const f = (a: number) => a; return f(1)", `5:13 ":"`, advice},
 		{"an enum", "enum A { B }", `5:1 "enum"`, advice},
-		{"a type in a large body", "const x: string = 'a';" + string(padding), `5:8 ":"`, advice},
+		{"a type in a large script", "const x: string = 'a';" + string(padding), `5:8 ":"`, advice},
 		{"a type beside an import", "import a from './a.js'; const x: string = a;", `5:32 ":"`, advice},
 		{"a mistake in both", "const x: string = ;", `5:8 ":"`, correctIt},
 		{"a mistake in JavaScript", "const a = 1;\nreturn a +;", `6:11 ";"`, "a value is missing between + and ;"},
@@ -149,19 +149,19 @@ func TestConcatLoop_warns(t *testing.T) {
 	}
 }
 
-// typed returns the source of a TypeScript body, padded with white space.
+// typed returns a TypeScript source, padded with white space.
 func typed(body string, space int) source.Source {
 	src := tool(body + strings.Repeat(" ", space))
 	src.Language = source.TS
 	return src
 }
 
-// errorsOf returns the errors of a body.
+// errorsOf returns the errors of a script.
 func errorsOf(src source.Source, list diag.List) []string {
 	return formatDiagnostics(src, slices.DeleteFunc(list, func(d diag.Diagnostic) bool { return d.Severity != diag.Error }))
 }
 
-// tokenErrors returns the diagnostics for the tokens of a large body, before it is lowered.
+// tokenErrors returns the diagnostics for the tokens of a large script, before it is lowered.
 func tokenErrors(body string, language source.Language) []string {
 	src := typed(body, maxFullCheck)
 	src.Language = language

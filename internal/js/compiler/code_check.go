@@ -218,7 +218,7 @@ func unknownCodeNameAdvice(name string) (advice string, ok bool) {
 	return advice, advice != ""
 }
 
-// codeHints is advice for names that bodies have and agent code lacks.
+// codeHints is advice for names that scripts have and agent code lacks.
 var codeHints = byName([]hint{
 	{"eval", "text cannot be run as code here"},
 	{"require", "nothing can be imported: the tools are there already"},

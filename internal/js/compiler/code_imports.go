@@ -53,7 +53,7 @@ const (
 // positions. Text that cannot be split into tokens is left to the parser.
 func removeImports(text string) (string, *importRemover) {
 	found := &importRemover{names: map[string]bool{}}
-	if len(text) > source.MaxBody || !strings.Contains(text, "import") && !strings.Contains(text, "require") {
+	if len(text) > source.MaxScript || !strings.Contains(text, "import") && !strings.Contains(text, "require") {
 		return text, found
 	}
 	found.tokens, found.comments = importTokens(text)

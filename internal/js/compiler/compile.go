@@ -1,11 +1,11 @@
-// Package compiler checks the body of a tool, a hook or agent code, and compiles it to a program.
+// Package compiler checks a script or agent code, and compiles it to a program.
 //
 // [Compile] takes a source and returns a [Program] for goja, or diagnostics. Package syntax checks
 // the text first; transpile.go lowers TypeScript and imports; function.go wraps and parses the
-// body; check.go and related files check names, members, promises and results. The files code_*.go
-// have the additional parts for agent code: tool names, fences, imports and an implicit result. The
-// package runs nothing and calls no host. Tests that run compiled programs are in package
-// scripting.
+// script; check.go and related files check names, members, promises and results. The files
+// code_*.go have the additional parts for agent code: tool names, fences, imports and an implicit
+// result. The package runs nothing and calls no host. Tests that run compiled programs are in
+// package scripting.
 package compiler
 
 import (
@@ -28,7 +28,7 @@ import (
 	"github.com/mcpd/mcpd/scripting/transpile"
 )
 
-// Compile checks and compiles src. It returns a program unless the list has an error. For a body
+// Compile checks and compiles src. It returns a program unless the list has an error. For a script
 // with a syntax error, the list has only the first one. All ranges are in the file of src.Text or
 // in an imported file.
 func Compile(src source.Source) (*Program, diag.List) {
@@ -59,7 +59,7 @@ func Compile(src source.Source) (*Program, diag.List) {
 	return program, list
 }
 
-// trialOnce returns the source with a trial that runs once, however often the body is compiled.
+// trialOnce returns the source with a trial that runs once, however often the script is compiled.
 func trialOnce(src source.Source) source.Source {
 	if src.Trial == nil {
 		return src
@@ -75,7 +75,7 @@ type compilation struct {
 	list diag.List
 	// broken is set if list has only syntax errors.
 	broken bool
-	// text is the body. In agent code, white space replaces removed imports.
+	// text is the script. In agent code, white space replaces removed imports.
 	text        string
 	removed     *importRemover    // of agent code; otherwise nil
 	tools       *ToolNames        // see [compilation.names]
@@ -84,7 +84,7 @@ type compilation struct {
 	// digest and semantic become the hashes of the program.
 	digest, semantic hash.Hash
 	origin           Origin
-	// files are the imported files; read is the size of these files and the body.
+	// files are the imported files; read is the size of these files and the script.
 	files map[string]diag.Text
 	read  int
 }
@@ -107,12 +107,12 @@ func (c *compilation) compileAsTypeScript() (*compilation, *Program) {
 }
 
 func (c *compilation) compile() *Program {
-	if size := len(c.text); size > source.MaxBody {
+	if size := len(c.text); size > source.MaxScript {
 		detail := "move parts of it into files and import them, or move data into a JSON file"
 		if c.src.Kind == source.Code {
 			detail = "do it in several programs, of which each returns what the next one needs"
 		}
-		c.fail(c.src.Text.Range(0, 0), "script-size", fmt.Sprintf("the %s has %d bytes, more than the %d that are allowed", c.kindName(), size, source.MaxBody), detail)
+		c.fail(c.src.Text.Range(0, 0), "script-size", fmt.Sprintf("the %s has %d bytes, more than the %d that are allowed", c.kindName(), size, source.MaxScript), detail)
 		return nil
 	}
 	c.hashSource()
@@ -169,7 +169,7 @@ func (c *compilation) suggestTool(name string) string {
 	return guess
 }
 
-// isDefined reports whether a name is a global of the body.
+// isDefined reports whether a name is a global of the script.
 func (c *compilation) isDefined(name string) bool {
 	if c.defined == nil {
 		c.defined = map[string]bool{}
@@ -184,15 +184,15 @@ func (c *compilation) isDefined(name string) bool {
 
 // reportExports reports the first export.
 func (c *compilation) reportExports(word syntax.Span) {
-	detail := "it is the inside of a function: drop export and the function around the statements, and return the result" + c.inputHint()
-	summary := "a body exports nothing"
+	detail := "it is the body of a function: drop export and the function around the statements, and return the result" + c.inputHint()
+	summary := "a script exports nothing"
 	if c.src.Kind == source.Code {
 		summary, detail = "code exports nothing", "drop export: the result is that of the last expression, or what return returns"
 	}
 	c.reject(diag.Diagnostic{Code: "script-syntax", Range: c.src.Text.Range(word.Start, word.End), Summary: summary, Detail: detail})
 }
 
-// trialCompile reports whether the body may be compiled in this process. If not, it adds a
+// trialCompile reports whether the script may be compiled in this process. If not, it adds a
 // diagnostic.
 func (c *compilation) trialCompile(found syntax.Features) bool {
 	if c.src.Trial == nil || len(c.src.Text.Body()) <= maxWithoutTrial && len(found.Modules) == 0 {
@@ -200,13 +200,13 @@ func (c *compilation) trialCompile(found syntax.Features) bool {
 	}
 	err := c.src.Trial(c.src)
 	if err != nil {
-		c.fail(c.src.Text.Range(0, 0), "script-too-costly", "the body cannot be compiled safely: "+err.Error(),
+		c.fail(c.src.Text.Range(0, 0), "script-too-costly", "the script cannot be compiled safely: "+err.Error(),
 			"something in it, or in what it imports, keeps the compiler busy without end, or eats its memory; write it with fewer and simpler expressions; data belongs into a JSON file")
 	}
 	return err == nil
 }
 
-// maxWithoutTrial is the maximum size of a body that is compiled without a trial.
+// maxWithoutTrial is the maximum size of a script that is compiled without a trial.
 const maxWithoutTrial = 4 << 10
 
 func (c *compilation) fail(at diag.Range, code, summary, detail string) {
@@ -241,7 +241,7 @@ func (c *compilation) syntaxError(err error) {
 	c.reject(diag.Diagnostic{Code: "script-syntax", Summary: plain(message), Detail: cmp.Or(c.adviseObject(where), detail), Range: where})
 }
 
-// endsEarly returns a syntax error at the end of the body.
+// endsEarly returns a syntax error at the end of the script.
 func (c *compilation) endsEarly() diag.Diagnostic {
 	end := len(strings.TrimRightFunc(c.text, unicode.IsSpace))
 	return diag.Diagnostic{
@@ -265,17 +265,18 @@ func (c *compilation) advise(message, text string, at int) string {
 	return cmp.Or(lookUp(advice, message), lookUp(generic, message), correctIt)
 }
 
-// maxHintSize is the maximum size of a body that is parsed twice more for advice on a syntax error.
+// maxHintSize is the maximum size of a script that is parsed twice more for advice on a syntax
+// error.
 const maxHintSize = 8 << 10
 
-// suggestTypeScript changes the advice for a syntax error in a JavaScript body if the body is valid
-// TypeScript.
+// suggestTypeScript changes the advice for a syntax error in JavaScript if the script is
+// valid TypeScript.
 func (c *compilation) suggestTypeScript() {
 	if !c.broken || c.src.Language != source.JS || c.src.Transpiler == nil || len(c.text) > maxHintSize || !c.parses(source.TS) || c.parses(source.JS) {
 		return
 	}
 	first := &c.list[0]
-	first.Detail = "it looks like TypeScript: start the body with <<TS instead of <<JS"
+	first.Detail = "it looks like TypeScript: start the script with <<TS instead of <<JS"
 	if ext := path.Ext(c.src.Path); ext == ".js" || ext == ".mjs" {
 		first.Detail = "it looks like TypeScript: call the file .ts instead of " + ext
 	}

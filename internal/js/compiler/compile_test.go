@@ -23,7 +23,7 @@ func TestCompile_ranges(t *testing.T) {
 	}{
 		{"a missing operand", "const a = 1;\nreturn a +;", []string{`tools.d/t.hcl:6:11 ";": error: unexpected token ;`}},
 		{"behind characters of several bytes", "const ä = '€😀'; return 1 +* 2", []string{`tools.d/t.hcl:5:27 "*": error: unexpected token *`}},
-		{"an unfinished body", "return 1 +", []string{`tools.d/t.hcl:5:10 "+": error: the body ends unexpectedly`}},
+		{"an unfinished script", "return 1 +", []string{`tools.d/t.hcl:5:10 "+": error: the script ends unexpectedly`}},
 		{"declared twice", "let a = 1;\nlet a = 2;", []string{`tools.d/t.hcl:6:5 "a": error: identifier 'a' has already been declared`}},
 		{"an open bracket", "if (x) {\n  y()\n", []string{`tools.d/t.hcl:5:8 "{": error: this { is never closed`}},
 		{"a wrong bracket", "foo(]", []string{`tools.d/t.hcl:5:5 "]": error: this ] does not match the ( before it`}},
@@ -62,12 +62,12 @@ func TestCompile_ranges(t *testing.T) {
 		{"a mistake in an imported file", "import a from './bad.ts'; a()", []string{`bad.ts:3:2: error: unexpected "*"`}},
 		{"a bracket in an imported file", "import a from './open.js'; a()", []string{`open.js:1:16: error: this { is never closed`}},
 		{"require", "return require('./a.js')", []string{`tools.d/t.hcl:5:8 "require": error: require is not defined`}},
-		{"a module", "export default function (input) {\n  return 1;\n}", []string{`tools.d/t.hcl:5:1 "export": error: a body exports nothing`}},
-		{"a module behind an import", "import a from './good.js';\nexport const b = a;", []string{`tools.d/t.hcl:6:1 "export": error: a body exports nothing`}},
+		{"a module", "export default function (input) {\n  return 1;\n}", []string{`tools.d/t.hcl:5:1 "export": error: a script exports nothing`}},
+		{"a module behind an import", "import a from './good.js';\nexport const b = a;", []string{`tools.d/t.hcl:6:1 "export": error: a script exports nothing`}},
 		{"a member and a key named export", "const o = { export: 1 };\nreturn o.export", nil},
-		{"an arrow function", "(input) => { return 1; }", []string{`tools.d/t.hcl:5:1 "(": error: the body is a function that nothing calls`}},
-		{"an async function", "async function run(input) {\n  return await 1;\n}", []string{`tools.d/t.hcl:5:1 "async": error: the body is a function that nothing calls`}},
-		{"a function expression behind an import", "import './good.js';\n(function () { return 1; })", []string{`tools.d/t.hcl:6:2 "function": error: the body is a function that nothing calls`}},
+		{"an arrow function", "(input) => { return 1; }", []string{`tools.d/t.hcl:5:1 "(": error: the script is a function that nothing calls`}},
+		{"an async function", "async function run(input) {\n  return await 1;\n}", []string{`tools.d/t.hcl:5:1 "async": error: the script is a function that nothing calls`}},
+		{"a function expression behind an import", "import './good.js';\n(function () { return 1; })", []string{`tools.d/t.hcl:6:2 "function": error: the script is a function that nothing calls`}},
 		{"a function that is called", "(() => { log.info('x') })()", nil},
 		{"a function that is called at once and returned", "return (() => { (() => 1) })()", nil},
 		{"two functions", "function f() {}\nfunction g() {}", nil},
@@ -100,11 +100,11 @@ func TestCompile_details(t *testing.T) {
 		{"return http.crn.get('x')", `did you mean "crm"? add http "crn" { hosts = [...] } to the allow block`},
 		{"return inptu.name", `did you mean "input"?`},
 		{"return args.name", `a tool's arguments are members of input; args is their name in policies`},
-		{"return secret.token", `secrets stand in the headers of a grant; a body reads only those that the operator reveals, as secrets.NAME`},
+		{"return secret.token", `secrets stand in the headers of a grant; a script reads only those that the operator reveals, as secrets.NAME`},
 		{"return http.crm.get('/x').json()", `did you forget await? write (await http.NAME.get(url)).json`},
 		{"const { status } = http.crm.get('/x');\nreturn status", `did you forget await? write { status } = await http.NAME.get(url)`},
 		{"const r = http.crm.get('/x');\nreturn r.json()", `did you forget await? write r = await http.NAME.get(url)`},
-		{"export const a = 1", `it is the inside of a function: drop export and the function around the statements, and return the result; arguments are members of input`},
+		{"export const a = 1", `it is the body of a function: drop export and the function around the statements, and return the result; arguments are members of input`},
 		{"return fetch('x')", `use http.NAME.get(url), granted by allow { http "NAME" { hosts = ["host:443"] } }`},
 	} {
 		_, list := Compile(tool(c.body))
@@ -138,7 +138,7 @@ func TestHTTP_notGranted(t *testing.T) {
 }
 
 func TestCompile_sizeLimit(t *testing.T) {
-	_, list := Compile(tool("return 1" + strings.Repeat(" ", source.MaxBody)))
+	_, list := Compile(tool("return 1" + strings.Repeat(" ", source.MaxScript)))
 	if len(list) != 1 || list[0].Code != "script-size" {
 		t.Errorf("got %v", list)
 	}
@@ -225,7 +225,7 @@ func compiled(t testing.TB, src source.Source) *Program {
 	return p
 }
 
-// TestCompile_firstSyntaxError compares the diagnostics of each body in testdata/mistakes.txtar
+// TestCompile_firstSyntaxError compares the diagnostics of each script in testdata/mistakes.txtar
 // with those in the file.
 func TestCompile_firstSyntaxError(t *testing.T) {
 	const golden = "testdata/mistakes.txtar"
@@ -279,7 +279,7 @@ func TestCompile_trial(t *testing.T) {
 		want []string
 	}{
 		{"a syntax error", tool("const a = ;" + space), nil, []string{"script-syntax"}},
-		{"a body that fails its trial", tool("const a = ;" + space), errors.New("it did not survive"), []string{"script-too-costly"}},
+		{"a script that fails its trial", tool("const a = ;" + space), errors.New("it did not survive"), []string{"script-too-costly"}},
 		{"agent code in TypeScript", codeOf("const a: number = 1; a" + space), nil, nil},
 	} {
 		var tried []string
@@ -297,8 +297,8 @@ func TestCompile_trial(t *testing.T) {
 	}
 }
 
-// TestCompile_syntaxErrorAlone checks that a body with a syntax error has no other diagnostics, for
-// both compilers.
+// TestCompile_syntaxErrorAlone checks that a script with a syntax error has no other diagnostics,
+// for both compilers.
 func TestCompile_syntaxErrorAlone(t *testing.T) {
 	for name, body := range map[string]string{
 		"by its tokens":      "return vars.typo + 'abc",
@@ -307,11 +307,11 @@ func TestCompile_syntaxErrorAlone(t *testing.T) {
 		"as an export":       "export const a = vars.typo; export const b = 1;",
 		"two of them":        "const a = ; const b = ;",
 		"a private name":     "class A { a() { return [this.#b, this.#c, vars.typo] } }",
-		"in a large body":    "class A { a() { return [this.#b, this.#c, vars.typo] } }" + strings.Repeat(" ", 16<<10),
+		"in a large script":  "class A { a() { return [this.#b, this.#c, vars.typo] } }" + strings.Repeat(" ", 16<<10),
 		"behind an import":   "import { x } from './good.js'; return vars.typo + x +;",
 		"twice in one file":  "import x from './bad.js'; return vars.typo + x;",
 		"a declaration":      "let a = 1; let a = 2; let a = 3; return vars.typo",
-		"in a larger body":   "let a = 1; let a = 2; let a = 3; return vars.typo" + strings.Repeat(" ", 4<<10),
+		"in a larger script": "let a = 1; let a = 2; let a = 3; return vars.typo" + strings.Repeat(" ", 4<<10),
 		"a getter parameter": "return { get a(b) { return vars.typo } }",
 	} {
 		for _, language := range []source.Language{source.JS, source.TS} {

@@ -21,10 +21,10 @@ import (
 	"github.com/mcpd/mcpd/scripting/source"
 )
 
-// wrapperEnd is the end of a body that starts with [syntax.WrapperStart].
+// wrapperEnd is the end of a script that starts with [syntax.WrapperStart].
 const wrapperEnd = "\n}})"
 
-// wrapScript creates the source with the unchanged body, on the same lines as in its file.
+// wrapScript creates the source with the unchanged script, on the same lines as in its file.
 func (c *compilation) wrapScript(async bool) {
 	text := c.src.Text
 	start := syntax.WrapperStart
@@ -44,7 +44,7 @@ func (c *compilation) wrapScript(async bool) {
 func (c *compilation) parseAndBuild() (p *Program) {
 	defer func() {
 		if bug := recover(); bug != nil {
-			c.fail(c.src.Text.All(), "script-internal", "the body could not be compiled", fmt.Sprintf("the JavaScript engine failed on it: %v", bug))
+			c.fail(c.src.Text.All(), "script-internal", "the script could not be compiled", fmt.Sprintf("the JavaScript engine failed on it: %v", bug))
 		}
 	}()
 	function, tree := c.parse()
@@ -72,7 +72,7 @@ func (c *compilation) parse() (*ast.FunctionLiteral, *ast.Program) {
 	return function, tree
 }
 
-// onlyFunction returns the function literal of a tree. A body that closes the function around it
+// onlyFunction returns the function literal of a tree. A script that closes the function around it
 // creates more than one.
 func onlyFunction(tree *ast.Program) *ast.FunctionLiteral {
 	if len(tree.Body) != 1 {
@@ -95,7 +95,7 @@ func onlyFunction(tree *ast.Program) *ast.FunctionLiteral {
 // program returns the program for a valid tree.
 func (c *compilation) program(function *ast.FunctionLiteral, tree *ast.Program) *Program {
 	if c.origin.lowered && !unwrapModule(function) {
-		c.fail(c.src.Text.All(), "script-internal", "the body could not be compiled", "its lowered form has an unexpected shape")
+		c.fail(c.src.Text.All(), "script-internal", "the script could not be compiled", "its lowered form has an unexpected shape")
 		return nil
 	}
 	if c.src.Kind == source.Code {

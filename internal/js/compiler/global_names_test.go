@@ -27,7 +27,7 @@ func askGrants() []source.Object {
 }
 
 // TestBuiltins_complete compares the names that the check knows with the names that the engine
-// defines: a missing name would be an error in every body.
+// defines: a missing name would be an error in every script.
 func TestBuiltins_complete(t *testing.T) {
 	known := map[string]bool{}
 	for _, name := range builtins() {

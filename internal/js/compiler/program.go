@@ -10,7 +10,7 @@ import (
 	"github.com/mcpd/mcpd/scripting/source"
 )
 
-// Program is a compiled body with everything that running it requires. It is immutable.
+// Program is a compiled script with everything that running it requires. It is immutable.
 type Program struct {
 	Name string
 	Kind source.Kind
@@ -18,12 +18,12 @@ type Program struct {
 	// inputs except positions.
 	Hash, SemanticHash [32]byte
 	Code               *goja.Program
-	// Parameters are the globals that the body mentions, in the order of the parameters of its
+	// Parameters are the globals that the script mentions, in the order of the parameters of its
 	// function.
 	Parameters []string
-	// UsesGlobalThis is set if the body can reach its globals by computed names.
+	// UsesGlobalThis is set if the script can reach its globals by computed names.
 	UsesGlobalThis bool
-	// Proxies is set if the body may create proxies, and Hosted if it may have host objects with
+	// Proxies is set if the script may create proxies, and Hosted if it may have host objects with
 	// mutable prototypes.
 	Proxies, Hosted bool
 	uses            map[string]bool
@@ -43,11 +43,11 @@ type Program struct {
 	Size         int
 }
 
-// CanUse reports whether the body can reach the global name, so that callers need not encode unused
-// values.
+// CanUse reports whether the script can reach the global name, so that callers need not encode
+// unused values.
 func (p *Program) CanUse(name string) bool { return p.UsesGlobalThis || p.uses[name] }
 
-// Reaches reports whether the body can reach a granted object.
+// Reaches reports whether the script can reach a granted object.
 func (p *Program) Reaches(o source.Object) bool {
 	switch {
 	case p.Kind == source.Code:
@@ -70,8 +70,8 @@ func (p *Program) Reaches(o source.Object) bool {
 	return p.UsesGlobalThis || p.Mentions(o.Name)
 }
 
-// Mentions reports whether the body can reach a property of this name.
+// Mentions reports whether the script can reach a property of this name.
 func (p *Program) Mentions(name string) bool { return p.computed || p.Mentioned[name] }
 
-// Globals returns the names that the body may use besides those of the engine.
+// Globals returns the names that the script may use besides those of the engine.
 func (p *Program) Globals() []string { return globalsOf(&p.Source, p.Names) }

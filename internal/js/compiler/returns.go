@@ -11,11 +11,11 @@ import (
 	"github.com/mcpd/mcpd/scripting/source"
 )
 
-// noReturn is the code of the warning for a body that returns nothing.
+// noReturn is the code of the warning for a script that returns nothing.
 const noReturn = "no-return"
 
-// checkReturns warns of a body that must return a value and does not, or with an unused value as
-// last statement. A body with an effect may return nothing.
+// checkReturns warns of a script that must return a value and does not, or with an unused value as
+// last statement. A script with an effect may return nothing.
 func (c *compilation) checkReturns(function *ast.FunctionLiteral, found *analysis) {
 	if c.src.Kind == source.Hook || c.src.Kind == source.Code || c.list.HasErrors() {
 		return
@@ -28,7 +28,7 @@ func (c *compilation) checkReturns(function *ast.FunctionLiteral, found *analysi
 	expression, _ := last.(*ast.ExpressionStatement)
 	if expression != nil && (isValue(expression.Expression) || !c.hasEffect(expression.Expression, found)) {
 		c.report(diag.Diagnostic{
-			Severity: diag.Warning, Code: noReturn, Summary: "the value of the last line is dropped, and the body returns nothing",
+			Severity: diag.Warning, Code: noReturn, Summary: "the value of the last line is dropped, and the script returns nothing",
 			Detail: "write return before it",
 		}, expression.Expression.Idx0(), expression.Expression.Idx1())
 		return
@@ -36,13 +36,13 @@ func (c *compilation) checkReturns(function *ast.FunctionLiteral, found *analysi
 	if c.src.MustReturn {
 		at := startOf(last)
 		c.report(diag.Diagnostic{
-			Severity: diag.Warning, Code: noReturn, Summary: "the body returns nothing", Detail: "its result must be " + c.resultHint() + "; write return and the value",
+			Severity: diag.Warning, Code: noReturn, Summary: "the script returns nothing", Detail: "its result must be " + c.resultHint() + "; write return and the value",
 		}, at, at+1)
 		return
 	}
 	if declaresValue(last) && !hasAwait(function.Body) && !c.hasEffect(nil, found) {
 		c.report(diag.Diagnostic{
-			Severity: diag.Warning, Code: noReturn, Summary: "the body returns nothing and has no effect", Detail: "write return and the value",
+			Severity: diag.Warning, Code: noReturn, Summary: "the script returns nothing and has no effect", Detail: "write return and the value",
 		}, startOf(last), startOf(last)+1)
 	}
 }
@@ -131,8 +131,8 @@ func isValue(n ast.Expression) bool {
 	return false
 }
 
-// hasEffect reports whether a body that ends with an expression may have an effect: it uses a host
-// object with effects, or awaits.
+// hasEffect reports whether a script that ends with an expression may have an effect: it uses a
+// host object with effects, or awaits.
 func (c *compilation) hasEffect(last ast.Expression, found *analysis) bool {
 	switch last.(type) {
 	case *ast.AwaitExpression, *ast.AssignExpression:
@@ -151,7 +151,7 @@ func (c *compilation) hasEffect(last ast.Expression, found *analysis) bool {
 	return found.isReferenced("globalThis")
 }
 
-// ownText reports whether a range is in the body itself, not in an imported file.
+// ownText reports whether a range is in the script itself, not in an imported file.
 func (c *compilation) ownText(start, end file.Idx) bool {
 	at, ok := c.origin.between(int(start)-1, int(end)-1)
 	return ok && at.File == c.src.Text.File()

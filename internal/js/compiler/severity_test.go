@@ -8,7 +8,8 @@ import (
 	"github.com/mcpd/mcpd/scripting/source"
 )
 
-// severities returns the severity and the summary of each diagnostic of a body.
+// severities returns the severity and the summary of each diagnostic of a
+// script.
 func severities(src source.Source) string {
 	_, list := Compile(src)
 	var all []string
@@ -30,7 +31,7 @@ func TestUnknownInput_severity(t *testing.T) {
 		{"in a function", "const f = () => input.nmae; return f()", isError},
 		{"beside a whole input", "log.info(JSON.stringify(input)); return { input, n: input.nmae, ...input }", isError},
 		{"declared", "return input.name", ""},
-		{"made by the body", "input.nmae = 1; return input.nmae", ""},
+		{"made by the script", "input.nmae = 1; return input.nmae", ""},
 		{"what objects have", "return input.hasOwnProperty('name')", ""},
 		{"asked for", "return 'nmae' in input", ""},
 		{"computed", "const key = 'nmae'; return input[key]", ""},
@@ -124,8 +125,8 @@ func TestUndefinedName_severity(t *testing.T) {
 }
 
 func TestNoReturn_warning(t *testing.T) {
-	const dropped, nothing = "warning: the value of the last line is dropped, and the body returns nothing", "warning: the body returns nothing"
-	const idle = "warning: the body returns nothing and has no effect"
+	const dropped, nothing = "warning: the value of the last line is dropped, and the script returns nothing", "warning: the script returns nothing"
+	const idle = "warning: the script returns nothing and has no effect"
 	for _, row := range []struct {
 		name, body string
 		must       bool

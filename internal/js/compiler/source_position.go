@@ -18,7 +18,7 @@ import (
 // Origin maps positions in compiled source to the files of the author.
 type Origin struct {
 	src string // compiled source
-	// body is the position of the body in src, if it is unchanged.
+	// body is the position of the script in src, if it is unchanged.
 	body segment
 	text diag.Text
 	// lowered is set if src is the output of a compiler. Then mappings apply.
@@ -245,7 +245,7 @@ func decodeVLQ(field string) ([]int, error) {
 func (m *bundler) resolve(raw *sourceMap, shift int) ([]diag.Text, []mapping) {
 	texts := make([]diag.Text, len(raw.Sources))
 	sources := make([]lineIndex, len(raw.Sources))
-	own := make([]bool, len(raw.Sources)) // the body itself
+	own := make([]bool, len(raw.Sources)) // the script itself
 	for i, source := range raw.Sources {
 		text, imported := m.files[strings.TrimPrefix(source, transpile.Namespace+":")]
 		if imported {

@@ -15,7 +15,7 @@ import (
 	"github.com/mcpd/mcpd/scripting/source"
 )
 
-// compileBudget is a CPU time that no body may take to compile or to be rejected: it separates
+// compileBudget is a CPU time that no script may take to compile or to be rejected: it separates
 // blow-ups from noise. If MCPD_LONG is set, the budgets of the design apply, [acceptBudget] and
 // [refuseBudget].
 const compileBudget = time.Second
@@ -30,7 +30,7 @@ const (
 func long() bool { return os.Getenv("MCPD_LONG") != "" }
 
 func TestSweep_constructs(t *testing.T) {
-	sizes := []int{10, 1_000, 10_000, 60_000} // the last is above the limit of a body
+	sizes := []int{10, 1_000, 10_000, 60_000} // the last is above the limit of a script
 	if long() {
 		sizes = []int{10, 30, 100, 300, 600, 1_000, 2_000, 4_000, 8_000, 15_000, 30_000, 60_000, 1_000_000}
 	}
@@ -67,7 +67,7 @@ func TestSweep_constructs(t *testing.T) {
 	t.Logf("accepted: at most %v (%s); refused: at most %v (%s)", slowest, worst, slowestRefused, worstRefused)
 }
 
-// constructs returns the bodies of the sweep. Only the long run has time for all of them.
+// constructs returns the scripts of the sweep. Only the long run has time for all of them.
 func constructs(n int) map[string]string {
 	bodies := repeated(n)
 	maps.Copy(bodies, numbered(n))
@@ -80,8 +80,8 @@ func constructs(n int) map[string]string {
 	return bodies
 }
 
-// compileTime returns the CPU time for a body, and the summary of its first error. The time is the
-// minimum of three, unless the first is good enough.
+// compileTime returns the CPU time for a script, and the summary of its first error. The time is
+// the minimum of three, unless the first is good enough.
 func compileTime(src source.Source) (least time.Duration, refusal string) {
 	enough := compileBudget / 4
 	if long() {
@@ -105,7 +105,7 @@ func compileTime(src source.Source) (least time.Duration, refusal string) {
 }
 
 func budgetOf(refusal string) time.Duration {
-	if refusal == "" || strings.HasSuffix(refusal, " is not defined") { // the whole body was parsed
+	if refusal == "" || strings.HasSuffix(refusal, " is not defined") { // the whole script was parsed
 		return acceptBudget
 	}
 	return refuseBudget
@@ -136,7 +136,7 @@ func TestSweep_combinations(t *testing.T) {
 	}
 }
 
-// combination returns a body with one random piece repeated many times, with brackets that mostly
+// combination returns a script with one random piece repeated many times, with brackets that mostly
 // match.
 func combination(random *rand.Rand) string {
 	pick := func(n int) string {
@@ -158,7 +158,7 @@ func combination(random *rand.Rand) string {
 		part := before + strings.Repeat(piece, 30) + inner + strings.Repeat(after, 30)
 		body = strings.Repeat(part+[]string{";", "\n", ","}[random.IntN(3)], times)
 	}
-	return body[:min(len(body), source.MaxBody)]
+	return body[:min(len(body), source.MaxScript)]
 }
 
 // mirrored returns the closing brackets for the open ones in s.

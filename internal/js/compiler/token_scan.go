@@ -11,11 +11,11 @@ import (
 	"github.com/mcpd/mcpd/scripting/source"
 )
 
-// maxFullCheck is the maximum size of a body that is always compiled, so that all errors are
+// maxFullCheck is the maximum size of a script that is always compiled, so that all errors are
 // reported at once. Compiling it costs little more than splitting it into tokens.
 const maxFullCheck = 16 << 10
 
-// checkTokens reports errors in the names and the shape of a large body that its tokens prove.
+// checkTokens reports errors in the names and the shape of a large script that its tokens prove.
 // Splitting into tokens is many times faster than compiling. It returns true if there are errors;
 // others are reported once these are fixed.
 func (c *compilation) checkTokens(f syntax.Features) (refused bool) {
@@ -38,12 +38,12 @@ func (c *compilation) checkTokens(f syntax.Features) (refused bool) {
 	if c.list.HasErrors() {
 		return true
 	}
-	c.list = nil // the compiled body repeats the warnings
+	c.list = nil // the compiled script repeats the warnings
 	return false
 }
 
-// scanTokens returns the uses of names in the tokens of the body; nil if it cannot be tokenized.
-// Positions are offsets in the body.
+// scanTokens returns the uses of names in the tokens of the script; nil if it cannot be tokenized.
+// Positions are offsets in the script.
 func (c *compilation) scanTokens() *tokenScan {
 	s := &tokenScan{Lexer: syntax.Lexer{Src: c.text, TypeScript: c.src.Language == source.TS}, isChecked: c.isChecked, found: analysisOf(nil), ambiguous: map[string]bool{}, private: map[string]syntax.Token{}, declaredPrivate: map[string]bool{}}
 	if !s.run() {
@@ -62,7 +62,7 @@ func (c *compilation) isChecked(name string) bool {
 	return absent
 }
 
-// tokenScan finds the uses of checked names in the tokens of a body. A name is ambiguous, and not
+// tokenScan finds the uses of checked names in the tokens of a script. A name is ambiguous, and not
 // reported, if it may be declared, is an operand of typeof, or is part of a type.
 type tokenScan struct {
 	syntax.Lexer
@@ -84,7 +84,7 @@ type tokenScan struct {
 // maxOuter is the number of tokens of async function* f(…) {…} outside of its brackets.
 const maxOuter = 6
 
-// run reports whether the body could be tokenized, without escapes in names.
+// run reports whether the script could be tokenized, without escapes in names.
 func (s *tokenScan) run() bool {
 	t := s.Next()
 	for s.start = t.Start; t.Kind != syntax.End; {
@@ -169,8 +169,8 @@ func (s *tokenScan) expression(t syntax.Token, called bool, depth int) bool {
 	return false
 }
 
-// isFunctionOnly reports whether the body is one function and nothing else. Plain functions are
-// checked in the tree, which is correct for lowered bodies.
+// isFunctionOnly reports whether the script is one function and nothing else. Plain functions are
+// checked in the tree, which is correct for lowered scripts.
 func (s *tokenScan) isFunctionOnly() bool {
 	tokens := s.outer
 	async := len(tokens) > 1 && tokens[0].Text == "async" && !tokens[1].Newline

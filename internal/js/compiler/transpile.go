@@ -19,8 +19,8 @@ import (
 	"github.com/mcpd/mcpd/scripting/transpile"
 )
 
-// bodyMarker is the function that receives a lowered body, so that it can be found after the output
-// of lowering.
+// bodyMarker is the function that receives a lowered script, so that it can be found after the
+// output of lowering.
 const bodyMarker = "$mcpd$body$"
 
 const (
@@ -79,29 +79,29 @@ func (c *compilation) lower(f syntax.Features) bool {
 		return false
 	}
 	if _, refused := syntax.Check(string(out.Code), false); refused != nil {
-		c.fail(c.src.Text.Range(0, 0), "script-syntax", refused.Summary, "this is about the JavaScript that the body is compiled to; "+refused.Detail)
+		c.fail(c.src.Text.Range(0, 0), "script-syntax", refused.Summary, "the error is in the JavaScript that the script compiles to; "+refused.Detail)
 		return false
 	}
 	return c.lowered(string(out.Code), out.Map, files)
 }
 
 func (c *compilation) tooLarge() {
-	c.fail(c.src.Text.Range(0, 0), "script-size", "the body and what it imports are too large", "compiled, they may have at most 1 MiB")
+	c.fail(c.src.Text.Range(0, 0), "script-size", "the script and its imports are too large", "compiled, they may have at most 1 MiB")
 }
 
 func (c *compilation) lowered(code string, sourceMap []byte, files *bundler) bool {
 	c.origin = Origin{src: syntax.WrapperStart + code + wrapperEnd, lowered: true}
 	mappings, err := decodeSourceMap(sourceMap, code)
 	if err != nil {
-		c.fail(c.src.Text.Range(0, 0), "script-internal", "the body could not be compiled", "its source map is damaged: "+err.Error())
+		c.fail(c.src.Text.Range(0, 0), "script-internal", "the script could not be compiled", "its source map is damaged: "+err.Error())
 		return false
 	}
 	c.origin.texts, c.origin.mappings = files.resolve(mappings, len(syntax.WrapperStart))
 	return true
 }
 
-// unwrapModule changes a lowered module so that it returns the result of the body that it passes to
-// [bodyMarker]. It returns false for other modules.
+// unwrapModule changes a lowered module so that it returns the result of the script that it passes
+// to [bodyMarker]. It returns false for other modules.
 func unwrapModule(function *ast.FunctionLiteral) bool {
 	block := function.Body.List[0].(*ast.BlockStatement)
 	if len(block.List) == 0 {
@@ -128,7 +128,7 @@ func unwrapModule(function *ast.FunctionLiteral) bool {
 	return true
 }
 
-// wrappedSource is the input of a compiler: the body inside its function, followed by its import
+// wrappedSource is the input of a compiler: the script inside its function, followed by its import
 // declarations, which must be at the top level.
 type wrappedSource struct {
 	src      string
@@ -165,7 +165,7 @@ func (e *wrappedSource) copy(b *strings.Builder, from, to int) {
 	b.WriteString(e.body[from:to])
 }
 
-// importsAlone returns src with white space for the body. The import declarations keep their
+// importsAlone returns src with white space for the script. The import declarations keep their
 // positions.
 func (e *wrappedSource) importsAlone() string {
 	end := e.imports - len(loweredEnd)
@@ -182,7 +182,8 @@ func blank(s string) string {
 	}, s)
 }
 
-// offset converts an offset in src to one in the body; ok is false if the author did not write it.
+// offset converts an offset in src to one in the script; ok is false if the author did not write
+// it.
 func (e *wrappedSource) offset(at int) (int, bool) {
 	for _, s := range e.segments {
 		if at >= s.to && at <= s.to+s.length {
@@ -197,7 +198,7 @@ const maxImports = 256 << 10
 
 var errTooMuch = errors.New("the imported files have more than 256 KiB together")
 
-// bundler loads the files that a body imports.
+// bundler loads the files that a script imports.
 type bundler struct {
 	compilation *compilation
 	entry       *wrappedSource
@@ -208,8 +209,8 @@ type bundler struct {
 	bytes int
 }
 
-// bundle joins the body and all its imports into one source. After a syntax error in the body, the
-// imported files are checked alone.
+// bundle joins the script and all its imports into one source. After a syntax error in the script,
+// the imported files are checked alone.
 func (m *bundler) bundle(in transpile.Input) transpile.Output {
 	in.Files = m
 	transpiler := m.compilation.src.Transpiler
@@ -301,7 +302,7 @@ func (m *bundler) read(name string) (diag.Text, error) {
 }
 
 // displayPath returns the path of an imported file for messages, with the same directory as the
-// file of the body.
+// file of the script.
 func (m *bundler) displayPath(name string) string {
 	src := m.compilation.src
 	if src.Path == "" || !strings.HasSuffix(src.Text.File(), src.Path) {
@@ -317,7 +318,7 @@ func (m *bundler) hash() {
 	}
 }
 
-// report rejects the body with the errors of the compiler, at the positions of the author: the
+// report rejects the script with the errors of the compiler, at the positions of the author: the
 // first syntax error of each file, and every wrong import.
 func (m *bundler) report(problems []transpile.Error) {
 	c := m.compilation

@@ -12,7 +12,7 @@ import (
 	"github.com/mcpd/mcpd/scripting/source"
 )
 
-// checkNames reports undefined names. A body that uses typeof for a name expects that it may be
+// checkNames reports undefined names. A script that uses typeof for a name expects that it may be
 // absent, one that uses globalThis may define it there, and agent code runs up to the name.
 func (c *compilation) checkNames(found *analysis) {
 	known := append(globalsOf(&c.src, c.names()), builtins()...)
@@ -70,11 +70,11 @@ func (c *compilation) unknownNameAdvice(name string) (advice string, ok bool) {
 		}
 		return "a hook sees what happened as event", true
 	case "uri":
-		return "only resources have a uri; what the body works on is " + c.inputGlobal(), true
+		return "only resources have a uri; the input of this script is " + c.inputGlobal(), true
 	case "params":
-		return "only resources and completions have params; what the body works on is " + c.inputGlobal(), true
+		return "only resources and completions have params; the input of this script is " + c.inputGlobal(), true
 	case "event":
-		return "only hooks have an event; what the body works on is " + c.inputGlobal(), true
+		return "only hooks have an event; the input of this script is " + c.inputGlobal(), true
 	case "elicit", "sample", "roots":
 		return fmt.Sprintf("grant it: allow { ask { %s = true } }", name), true
 	}
@@ -99,7 +99,7 @@ var scriptHints = byName([]hint{
 	{"eval", "text cannot be run as code here"},
 	{"args", "a tool's arguments are members of input; args is their name in policies"},
 	{"principal", `only policies know the principal; a tool can have input "NAME" { from = "principal.id" ... }.`},
-	{"secret", "secrets stand in the headers of a grant; a body reads only those that the operator reveals, as secrets.NAME"},
+	{"secret", "secrets stand in the headers of a grant; a script reads only those that the operator reveals, as secrets.NAME"},
 	{"local", "locals belong to the .hcl files; import a file, or use vars.NAME, declared by a variable block in mcpd.hcl"},
 })
 
@@ -111,7 +111,7 @@ func (c *compilation) otherLanguageAdvice(name string) string {
 	return otherLanguageHints[name]
 }
 
-// otherLanguageHints is advice for names of other languages, in bodies and agent code.
+// otherLanguageHints is advice for names of other languages, in scripts and agent code.
 var otherLanguageHints = byName([]hint{
 	{"None nil NULL", "write null"},
 	{"True TRUE", "write true"},
@@ -152,15 +152,15 @@ func isObjectPrototypeMember(name string) bool {
 // otherHostHints is advice for names of Node, browsers and well-known packages.
 var otherHostHints = byName([]hint{
 	{"fetch XMLHttpRequest axios", `use http.NAME.get(url), granted by allow { http "NAME" { hosts = ["host:443"] } }`},
-	{"WebSocket EventSource", `a body cannot hold a connection open; use http.NAME.get(url), granted by allow { http "NAME" { hosts = ["host:443"] } }`},
+	{"WebSocket EventSource", `a script cannot hold a connection open; use http.NAME.get(url), granted by allow { http "NAME" { hosts = ["host:443"] } }`},
 	{"Headers Request Response FormData", "http.NAME takes and returns plain objects: http.NAME.post(url, { headers, json })"},
 	{"Intl", "use numbers.format(n, { decimals, group, point }) and dates.format(date, pattern, { zone })"},
 	{"moment dayjs", "use dates.parse, dates.format, dates.add and dates.diff"},
 	{"require importScripts", `packages cannot be loaded; write import { name } from "./file.js" for a file of the tools folder`},
-	{"module exports", "a body exports nothing: return its result; a file that bodies import writes export"},
+	{"module exports", "a script exports nothing: return its result; only imported files write export"},
 	{"process Deno Bun", `use vars.NAME, declared by a variable block in mcpd.hcl, or env.NAME, granted by allow { env { names = ["NAME"] } }`},
 	{"Buffer Blob File FileReader", "use Uint8Array, TextEncoder, TextDecoder, atob and btoa"},
-	{"__dirname __filename", `a body has no folder; read files with fs.NAME, granted by allow { fs "NAME" { root = "folder" } }`},
+	{"__dirname __filename", `a script has no folder; read files with fs.NAME, granted by allow { fs "NAME" { root = "folder" } }`},
 	{"window document navigator location", "there is no browser here; URL, crypto and other globals are used by their names alone"},
 	{"global", "write globalThis"},
 	{"localStorage sessionStorage indexedDB", `nothing in memory outlives the call; keep values with kv.NAME, granted by allow { kv "NAME" {} }`},
@@ -169,7 +169,7 @@ var otherHostHints = byName([]hint{
 	{"performance", "use Date.now()"},
 	{"prompt confirm", "ask the user: await elicit({ message, schema }), granted by allow { ask { elicit = true } }"},
 	{"alert", "write log.info(…), or return what the caller is to see"},
-	{"Worker SharedWorker", "a body has one thread; wait for several host calls at once with await Promise.all([…])"},
+	{"Worker SharedWorker", "a script has one thread; wait for several host calls at once with await Promise.all([…])"},
 	{"WebAssembly", `run a program: exec.NAME, granted by allow { exec "NAME" { path = "/usr/bin/program" } }`},
 })
 
@@ -184,8 +184,8 @@ func byName(hints []hint) map[string]string {
 	return table
 }
 
-// fixedMembers returns the members of a global that has the same members in every body of its kind;
-// ok is false for other globals.
+// fixedMembers returns the members of a global that has the same members in every script of its
+// kind; ok is false for other globals.
 func (c *compilation) fixedMembers(object string) (names []string, ok bool) {
 	switch object {
 	case "log":

@@ -3,7 +3,7 @@
 //
 // [KindOf] classifies an object without running user code. [Decoder] decodes JSON text to values,
 // and [Encoder] encodes values like JSON.stringify; both have limits. The package does not depend
-// on globals, calls and hosts. Its tests run bodies, and are in package scripting.
+// on globals, calls and hosts. Its tests run scripts, and are in package scripting.
 package jsvalue
 
 import (

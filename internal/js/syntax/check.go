@@ -4,8 +4,8 @@
 // operators, repeated names, regular expressions, and errors for which a compiler would take more
 // than linear time. It also determines what the text requires of a compiler ([Features]). [Lexer]
 // splits a text into tokens, and [Children] walks the syntax tree of goja. The package does not
-// depend on globals and kinds of bodies. Start at [Check], which uses a checker that embeds the
-// [Lexer]. Tests that compile bodies verify its limits; they are in package compiler.
+// depend on globals and kinds of scripts. Start at [Check], which uses a checker that embeds the
+// [Lexer]. Tests that compile scripts verify its limits; they are in package compiler.
 package syntax
 
 import (
@@ -14,9 +14,9 @@ import (
 	"github.com/mcpd/mcpd/diag"
 )
 
-// maxNesting limits the depth of the syntax tree of a body: open brackets plus operators, calls and
-// unfinished statements around one token. Both parsers recurse on it, and one of them walks each
-// expression once per level.
+// maxNesting limits the depth of the syntax tree of a script: open brackets plus operators, calls
+// and unfinished statements around one token. Both parsers recurse on it, and one of them walks
+// each expression once per level.
 const maxNesting = 1000
 
 // maxWork limits the sum of the nesting of all tokens, which is the worst-case cost of compiling.
@@ -50,8 +50,8 @@ const maxArrows = 3
 // their end, as in a ? (b) : c => d. They are parsed twice at every level.
 const maxAmbiguous = 2
 
-// WrapperStart is the start of the function around a body. The body is a block in the function, so
-// that its declarations may reuse the names of globals, which are the parameters.
+// WrapperStart is the start of the function around a script. The script is a block in the function,
+// so that its declarations may reuse the names of globals, which are the parameters.
 const WrapperStart = "(async function(){{"
 
 // Features are the constructs of a text that determine how it is compiled.
@@ -160,7 +160,7 @@ func (g *checker) nest(t Token) {
 		g.fail(t.Start, t.End, "this expression or statement is too long", "at most 1,000 operators, calls and brackets may depend on each other; split it with variables")
 	}
 	if g.work > maxWork {
-		g.fail(t.Start, t.End, "this body is too complex", "split long expressions with variables, or the body into several files")
+		g.fail(t.Start, t.End, "this script is too complex", "split long expressions with variables, or the script into several files")
 	}
 }
 
@@ -178,7 +178,7 @@ func (g *checker) boundary(t Token) bool {
 	case infix(t.Text):
 		return false
 	case t.Kind == Keyword && t.Text == "case":
-		g.count(t, &g.cases, maxCases, "too many cases", "all switch statements of a body may have 1,000 cases; use an object or a Map")
+		g.count(t, &g.cases, maxCases, "too many cases", "all switch statements of a script may have 1,000 cases; use an object or a Map")
 		return true
 	case t.Kind != Word && t.Kind != Keyword && t.Kind != Operand:
 		return false
@@ -246,12 +246,12 @@ func (g *checker) notice(t Token) {
 			g.Exports = append(g.Exports, Span{t.Start, t.End})
 		}
 	case t.Text == "using":
-		g.count(t, &g.usings, maxUsings, "too many using declarations", "a body may have 200 of them; split it")
+		g.count(t, &g.usings, maxUsings, "too many using declarations", "a script may have 200 of them; split it")
 	case t.Text == "*" && (g.last.Text == "async" || g.last.Text == "function" && g.before.Text == "async"):
 		g.now.making = true
 		g.lower(t)
 	case t.Text == "@":
-		g.count(t, &g.decorators, maxDecorators, "too many decorators", "a body may have 100 of them")
+		g.count(t, &g.decorators, maxDecorators, "too many decorators", "a script may have 100 of them")
 	}
 	g.imports(t)
 }
@@ -261,7 +261,7 @@ func (g *checker) lower(t Token) {
 	if !g.Lowering {
 		g.Lowering, g.Lowered = true, Span{t.Start, t.End}
 	}
-	g.count(t, &g.lowered, maxLowered, "too many async generators and for await loops", "a body may have 200 of them; put the loop into one function")
+	g.count(t, &g.lowered, maxLowered, "too many async generators and for await loops", "a script may have 200 of them; put the loop into one function")
 }
 
 // Diagnostic returns the error as a diagnostic of the text.
@@ -289,7 +289,7 @@ func (g *checker) imports(t Token) {
 	switch {
 	case t.Kind == Keyword && t.Text == "import":
 		if !top {
-			g.fail(t.Start, t.End, "import is not allowed here", "write imports at the top level of a body, outside of all brackets")
+			g.fail(t.Start, t.End, "import is not allowed here", "write imports at the top level of a script, outside of all brackets")
 			return
 		}
 		if g.checkUnnamed(); g.Err != nil {
@@ -297,7 +297,7 @@ func (g *checker) imports(t Token) {
 		}
 		g.Modules = append(g.Modules, Span{Start: t.Start})
 		if len(g.Modules) > maxFiles {
-			g.fail(t.Start, t.End, "too many imports", "a body may have 200 of them")
+			g.fail(t.Start, t.End, "too many imports", "a script may have 200 of them")
 		}
 		g.importing = importOpen
 	case g.importing == importOpen && g.last.Text == "import" && (t.Text == "(" || t.Text == "."):

@@ -1,7 +1,7 @@
 package syntax
 
 // Limits of repeated declarations. All declarations but the first are errors, and for each of them
-// the compiler scans the whole body for the first.
+// the compiler scans the whole script for the first.
 const (
 	maxDuplicates = 50  // declarations of one name between two brackets, and assignments to a constant
 	maxParameters = 100 // occurrences of one name in the parameters of a function
@@ -158,7 +158,7 @@ type errorCounts struct {
 }
 
 // checkErrors counts errors after which both compilers continue, and for each of which one of them
-// scans the body backwards.
+// scans the script backwards.
 func (g *checker) checkErrors(t Token) {
 	g.namespace(t)
 	switch {
@@ -220,7 +220,7 @@ func (g *checker) namespace(t Token) {
 }
 
 // maxErrors limits violations of rules that are cheap to check. For each of them one compiler scans
-// the body backwards.
+// the script backwards.
 const maxErrors = 50
 
 // strict counts violations of strict mode that are cheap to check.

@@ -345,7 +345,7 @@ const maxLegal = 200
 func (l *Lexer) comment(text string) {
 	if text[2] == '!' || strings.Contains(text, "@license") || strings.Contains(text, "@preserve") {
 		if l.legal++; l.legal > maxLegal {
-			l.fail(l.At, l.At+len(text), "too many comments with licenses", "a body may have 200 of them; remove the ! after /*")
+			l.fail(l.At, l.At+len(text), "too many comments with licenses", "a script may have 200 of them; remove the ! after /*")
 		}
 	}
 }

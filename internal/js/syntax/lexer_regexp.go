@@ -68,7 +68,7 @@ func (l *Lexer) regexp() {
 			size, why := PatternSize(pattern)
 			l.patterns += size
 			if why == "" && l.patterns > maxPatterns {
-				why = "the repetitions in all regular expressions of a body may add up to 100,000"
+				why = "the repetitions in all regular expressions of a script may add up to 100,000"
 			}
 			if why != "" {
 				l.fail(start, l.At, "this regular expression is too large", why)
@@ -171,7 +171,7 @@ const (
 	maxPattern  = 8 << 10 // bytes
 	maxGroups   = 100     // nested groups
 	maxExpanded = 50_000  // atoms with all repetitions expanded
-	maxPatterns = 100_000 // the same for all literals of a body
+	maxPatterns = 100_000 // the same for all literals of a script
 	// maxRanges limits the characters in all ranges of classes: if case is ignored, an engine looks
 	// up the lower case of each, which takes about 25 ns.
 	maxRanges = 4 << 20

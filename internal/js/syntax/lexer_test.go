@@ -87,7 +87,7 @@ func TestLexer_ambiguousSlash(t *testing.T) {
 	}
 }
 
-// For each of these errors, the compilers scan the body backwards, which is quadratic.
+// For each of these errors, the compilers scan the script backwards, which is quadratic.
 func TestCheck_repeatedErrors(t *testing.T) {
 	each := func(before, part, after string) string { return before + strings.Repeat(part, 300) + after }
 	for _, c := range []struct{ name, body, want string }{

@@ -17,9 +17,9 @@ type Policy struct {
 	// OnResult means that the policy judges the results of calls.
 	OnResult bool
 	// Exactly one of Allow, Deny and Approval is set; When may be nil.
-	When, Allow, Deny, Approval *Body
+	When, Allow, Deny, Approval *Code
 	Reason                      string
-	ReasonExpr                  *Body
+	ReasonExpr                  *Code
 	// Disclose is [DiscloseReason], [DiscloseGeneric] or [DiscloseHide].
 	Disclose string
 
@@ -39,7 +39,7 @@ type Limit struct {
 	Name string
 	Targets
 	// Key groups the calls that are counted together; nil counts all calls together.
-	Key *Body
+	Key *Code
 	// Calls is the number of calls allowed per Per, and Burst the number allowed at once. All
 	// are 0 if there is no rate.
 	Calls, Burst int
@@ -65,7 +65,7 @@ type Hook struct {
 	Grant        grant.Set
 	// GrantRanges maps an object such as "http.crm" to its block.
 	GrantRanges map[string]diag.Range
-	Run         Body
+	Run         Code
 
 	NameRange diag.Range
 	Hashes

@@ -14,7 +14,7 @@ type Prompt struct {
 	Call
 
 	Messages []Message
-	Run      *Body
+	Run      *Code
 
 	NameRange diag.Range
 	Hashes

@@ -43,7 +43,7 @@ type Resource struct {
 	Call
 
 	Content *Content
-	Run     *Body
+	Run     *Code
 
 	NameRange, URIRange diag.Range
 	Hashes
@@ -85,7 +85,7 @@ type Template struct {
 
 	// The placeholders of Text are Params.
 	Text TextTemplate
-	Run  *Body
+	Run  *Code
 
 	NameRange, URIRange diag.Range
 	Hashes
@@ -267,7 +267,7 @@ func matchRun(m, n int, star func(i int) bool, fits func(i, j int) bool) bool {
 // Complete is the completion of a value. Exactly one of Values and Run is set.
 type Complete struct {
 	Values []string
-	Run    *Body
+	Run    *Code
 }
 
 // The roles of a conversation, in audiences and in messages.

@@ -1,6 +1,6 @@
 // Package definition holds the decoded content of files as plain data, without HCL. The tool
 // files define [Definitions]; the config file defines a [Config]. Each definition has its range
-// and its [Hashes]. Its code is text: a [Body] that maps each byte to its position.
+// and its [Hashes]. Its code is text: a [Code] that maps each byte to its position.
 //
 // Package hclfile decodes the files. Package configcheck checks rules across files.
 package definition
@@ -54,15 +54,15 @@ type Tool struct {
 	BigInts, BigIntOutput []string
 	Declared              json.RawMessage
 
-	Run Body
+	Run Code
 	// DryRun replaces Run in a dry run; nil if the tool has no dry run.
-	DryRun *Body
+	DryRun *Code
 
 	NameRange diag.Range
 	Hashes
 }
 
-// The languages of a [Body].
+// The languages of a [Code].
 const (
 	JavaScript = "js"
 	TypeScript = "ts"
@@ -70,8 +70,8 @@ const (
 	SQL        = "sql"
 )
 
-// Body is uncompiled code of a definition.
-type Body struct {
+// Code is uncompiled code of a definition.
+type Code struct {
 	// Language is [JavaScript], [TypeScript], [CEL] or [SQL].
 	Language string
 	Text     diag.Text
@@ -83,7 +83,7 @@ type Body struct {
 // From is an input with a computed value. Callers cannot set it.
 type From struct {
 	Name   string
-	Expr   Body
+	Expr   Code
 	Schema json.RawMessage
 	Range  diag.Range
 }

@@ -27,7 +27,7 @@ func (d *decoder) call(b *hclsyntax.Block) definition.Call {
 
 // run decodes the script of a block. It returns nil if it is missing or was reported, or if a
 // grant was reported, because the script would lack it.
-func (d *decoder) run(b *hclsyntax.Block) *definition.Body {
+func (d *decoder) run(b *hclsyntax.Block) *definition.Code {
 	if attr := b.Body.Attributes["run"]; attr != nil && !hasMisplacedGrant(b.Body, rules[b.Type]) {
 		return d.code(attr, definition.JavaScript, definition.TypeScript)
 	}

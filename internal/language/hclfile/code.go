@@ -18,7 +18,7 @@ import (
 // code decodes an argument with code in one of the languages; the first is the language of a
 // quoted string. Code is never computed: the text in the file is the code. It returns nil if it
 // reported an error.
-func (d *decoder) code(attr *hclsyntax.Attribute, languages ...string) *definition.Body {
+func (d *decoder) code(attr *hclsyntax.Attribute, languages ...string) *definition.Code {
 	switch x := attr.Expr.(type) {
 	case *hclsyntax.TemplateExpr:
 		return d.codeText(attr, x, languages)
@@ -40,7 +40,7 @@ func codeForms(name string, languages []string) string {
 	return s + `, or file("x.js")`
 }
 
-func (d *decoder) codeText(attr *hclsyntax.Attribute, x *hclsyntax.TemplateExpr, languages []string) *definition.Body {
+func (d *decoder) codeText(attr *hclsyntax.Attribute, x *hclsyntax.TemplateExpr, languages []string) *definition.Code {
 	where := d.f.rng(x.SrcRange)
 	if h := d.f.heredocAt(x); h != nil {
 		language, raw := rawLanguage(h.tag)
@@ -50,7 +50,7 @@ func (d *decoder) codeText(attr *hclsyntax.Attribute, x *hclsyntax.TemplateExpr,
 		case !slices.Contains(languages, language):
 			d.fail("wrong-heredoc", where, fmt.Sprintf("%q cannot hold %s", attr.Name, h.tag), codeForms(attr.Name, languages))
 		default:
-			return d.body(definition.Body{Language: language, Text: h.text(d.f)}, where)
+			return d.nonEmptyCode(definition.Code{Language: language, Text: h.text(d.f)}, where)
 		}
 		return nil
 	}
@@ -73,7 +73,7 @@ func (d *decoder) codeText(attr *hclsyntax.Attribute, x *hclsyntax.TemplateExpr,
 		d.fail("bad-value", where, fmt.Sprintf("%q is the name of a file, not code", attr.Name), detail)
 		return nil
 	}
-	return d.body(definition.Body{Language: languages[0], Text: text}, where)
+	return d.nonEmptyCode(definition.Code{Language: languages[0], Text: text}, where)
 }
 
 // isScript reports whether the languages are script languages. Scripts may be in separate
@@ -89,8 +89,8 @@ func isScriptPath(s string) bool {
 	return known && strings.Trim(s, definition.WordCharacters+".-/") == ""
 }
 
-// body reports empty code.
-func (d *decoder) body(b definition.Body, where diag.Range) *definition.Body {
+// nonEmptyCode returns b, or reports empty code and returns nil.
+func (d *decoder) nonEmptyCode(b definition.Code, where diag.Range) *definition.Code {
 	if strings.TrimSpace(b.Text.Body()) == "" {
 		d.fail("bad-value", where, "the code is empty", "write an expression or a script")
 		return nil
@@ -102,7 +102,7 @@ func (d *decoder) body(b definition.Body, where diag.Range) *definition.Body {
 var scriptLanguages = map[string]string{".js": definition.JavaScript, ".mjs": definition.JavaScript, ".ts": definition.TypeScript, ".mts": definition.TypeScript}
 
 // codeFile reads the script of file("x.js").
-func (d *decoder) codeFile(x *hclsyntax.FunctionCallExpr, languages []string) *definition.Body {
+func (d *decoder) codeFile(x *hclsyntax.FunctionCallExpr, languages []string) *definition.Code {
 	written, name, content, ok := d.eval.openFile(x)
 	if !ok {
 		return nil
@@ -112,7 +112,7 @@ func (d *decoder) codeFile(x *hclsyntax.FunctionCallExpr, languages []string) *d
 		d.fail("bad-path", d.f.rng(x.Args[0].Range()), "the file has no script extension", "name it .js or .ts")
 		return nil
 	}
-	return d.body(definition.Body{Language: language, Text: diag.WholeFile(d.f.displayPath(written), string(content)), Path: name}, d.f.rng(x.Range()))
+	return d.nonEmptyCode(definition.Code{Language: language, Text: diag.WholeFile(d.f.displayPath(written), string(content)), Path: name}, d.f.rng(x.Range()))
 }
 
 // displayPath returns the name in messages for a path relative to f.

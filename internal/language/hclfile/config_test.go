@@ -99,19 +99,19 @@ hook "alert" {
 			{Name: "crm_token", Env: "CRM_TOKEN"}, {Name: "github", File: "/run/secrets/github"}, {Name: "vault", Command: []string{"vault", "read"}},
 		},
 		Policies: []definition.Policy{{
-			Name: "prod_is_read_only", Deny: &definition.Body{Language: definition.CEL, Text: diag.WholeFile("", "vars.stage == 'prod'")},
+			Name: "prod_is_read_only", Deny: &definition.Code{Language: definition.CEL, Text: diag.WholeFile("", "vars.stage == 'prod'")},
 			Reason: "Blocked in prod", Disclose: definition.DiscloseHide,
 		}},
 		RateLimits: []definition.Limit{{
 			Name: "per_caller", Targets: definition.Targets{Tools: []definition.Name{}, Resources: []definition.Name{{Text: "*"}}, Prompts: []definition.Name{}},
-			Key:   &definition.Body{Language: definition.CEL, Text: diag.WholeFile("", "principal.id")},
+			Key:   &definition.Code{Language: definition.CEL, Text: diag.WholeFile("", "principal.id")},
 			Calls: 60, Per: time.Minute, Burst: 10, Concurrency: 4, Reason: "Slow down",
 		}, {
 			Name: "all", Calls: 5, Per: time.Hour, Burst: 5,
 		}},
 		Hooks: []definition.Hook{{
 			Name: "alert", On: []string{definition.OnError, definition.OnEnd}, Targets: definition.Targets{Tools: []definition.Name{{Text: "*"}}, Resources: []definition.Name{}, Prompts: []definition.Name{}}, Timeout: 2 * time.Second,
-			Run: definition.Body{Language: definition.JavaScript, Text: diag.WholeFile("", "log.info('x')")},
+			Run: definition.Code{Language: definition.JavaScript, Text: diag.WholeFile("", "log.info('x')")},
 		}},
 	}
 	if diff := cmp.Diff(want, c, ignored, texts); diff != "" {

@@ -5,7 +5,7 @@
 // [JoinLocals] evaluates the locals of one directory. [File.Decode] and [File.DecodeConfig]
 // evaluate a file in a [Scope] and return plain data: [definition.Definitions] or a
 // [definition.Config]. Input and output blocks become JSON Schemas with the position of each
-// part. Code stays text: a [definition.Body] has the position of each byte. [Format] implements
+// part. Code stays text: a [definition.Code] has the position of each byte. [Format] implements
 // `mcpd fmt`.
 //
 // Every error is a diagnostic. All errors of a file are reported at once, in file order.

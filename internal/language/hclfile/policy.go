@@ -22,7 +22,7 @@ func (d *decoder) policy(b *hclsyntax.Block) definition.Policy {
 		Targets: d.targets(b.Body, rules["policy"]),
 		When:    d.cel(b.Body, "when"), Allow: d.cel(b.Body, "allow"), Deny: d.cel(b.Body, "deny"), Approval: d.cel(b.Body, "requires_approval"),
 	}
-	if d.decision(b); len(decisionBodies(&p)) != 1 {
+	if d.decision(b); len(decisionExpressions(&p)) != 1 {
 		p.Allow, p.Deny, p.Approval = nil, denyAll(p.NameRange), nil
 	}
 	p.OnResult = d.enumAttr(b.Body, "on", "call", "result") == "result"
@@ -37,20 +37,20 @@ func (d *decoder) policy(b *hclsyntax.Block) definition.Policy {
 
 // denyAll replaces the decision of an invalid policy, so that it causes no further diagnostics.
 // It denies every call.
-func denyAll(where diag.Range) *definition.Body {
-	return &definition.Body{Language: definition.CEL, Text: diag.NewText(where.File, "tool.name == tool.name", where.Start)}
+func denyAll(where diag.Range) *definition.Code {
+	return &definition.Code{Language: definition.CEL, Text: diag.NewText(where.File, "tool.name == tool.name", where.Start)}
 }
 
-func (d *decoder) cel(body *hclsyntax.Body, name string) *definition.Body {
+func (d *decoder) cel(body *hclsyntax.Body, name string) *definition.Code {
 	if attr := body.Attributes[name]; attr != nil {
 		return d.code(attr, definition.CEL)
 	}
 	return nil
 }
 
-// decisionBodies returns the deciding expressions of a policy. A valid policy has exactly one.
-func decisionBodies(p *definition.Policy) []*definition.Body {
-	return slices.DeleteFunc([]*definition.Body{p.Allow, p.Deny, p.Approval}, func(b *definition.Body) bool { return b == nil })
+// decisionExpressions returns the deciding expressions of a policy. A valid policy has exactly one.
+func decisionExpressions(p *definition.Policy) []*definition.Code {
+	return slices.DeleteFunc([]*definition.Code{p.Allow, p.Deny, p.Approval}, func(b *definition.Code) bool { return b == nil })
 }
 
 // decisionNames are the deciding arguments. A policy has exactly one.

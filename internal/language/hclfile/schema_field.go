@@ -25,7 +25,7 @@ type field struct {
 	keywords []keyword
 	// fields are nested blocks; typ is then their object type.
 	fields []*field
-	from   *definition.Body
+	from   *definition.Code
 }
 
 // keyword is a member of a JSON Schema.

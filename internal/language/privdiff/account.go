@@ -59,17 +59,17 @@ func orUnbounded(f grant.Fact, otherwise float64) grant.Fact {
 	return f
 }
 
-// body adds code. Only its change is reported, never its text.
-func (a *subject) body(sense grant.Direction, option string, b *definition.Body) {
+// code adds the fact of code. Only its change is reported, never its text.
+func (a *subject) code(sense grant.Direction, option string, b *definition.Code) {
 	if b == nil {
 		return
 	}
-	a.add(grant.Fact{Option: option, Direction: sense, Value: b.Language + "\x00" + b.Text.Body()}, rangeOfBody(b, a.where))
+	a.add(grant.Fact{Option: option, Direction: sense, Value: b.Language + "\x00" + b.Text.Body()}, rangeOfCode(b, a.where))
 }
 
-// rangeOfBody returns the range of inline code. For code in a file, it is the range of the
+// rangeOfCode returns the range of inline code. For code in a file, it is the range of the
 // reference.
-func rangeOfBody(b *definition.Body, otherwise diag.Range) diag.Range {
+func rangeOfCode(b *definition.Code, otherwise diag.Range) diag.Range {
 	if b.Path != "" || b.Text.IsZero() {
 		return otherwise
 	}
@@ -186,8 +186,8 @@ func (s *Snapshot) tool(t *definition.Tool) subject {
 	}
 	a.pointers("sensitive input", t.Sensitive)
 	a.pointers("sensitive output", t.SensitiveOutput)
-	a.body(grant.Neutral, "body", &t.Run)
-	a.body(grant.Neutral, "dry_run body", t.DryRun)
+	a.code(grant.Neutral, "script", &t.Run)
+	a.code(grant.Neutral, "dry_run script", t.DryRun)
 	return a
 }
 
@@ -221,12 +221,12 @@ func (s *Snapshot) policy(p *definition.Policy, operators bool) subject {
 	if p.OnResult {
 		a.addOption(grant.Opaque, "on", "result")
 	}
-	a.body(grant.Opaque, "when", p.When)
-	a.body(grant.Opaque, "allow", p.Allow)
-	a.body(grant.Opaque, "deny", p.Deny)
-	a.body(grant.Opaque, "requires_approval", p.Approval)
+	a.code(grant.Opaque, "when", p.When)
+	a.code(grant.Opaque, "allow", p.Allow)
+	a.code(grant.Opaque, "deny", p.Deny)
+	a.code(grant.Opaque, "requires_approval", p.Approval)
 	a.encoded(grant.Neutral, "reason", p.Reason)
-	a.body(grant.Neutral, "reason", p.ReasonExpr)
+	a.code(grant.Neutral, "reason", p.ReasonExpr)
 	a.addOption(grant.Opaque, "disclose", p.Disclose)
 	return a
 }
@@ -243,7 +243,7 @@ func limit(l *definition.Limit, operators bool) subject {
 	a := subject{kind: "limit", name: l.Name, where: l.NameRange, direction: grant.Restricts}
 	a.addIf(operators, grant.Restricts, inConfigFile)
 	a.targets(grant.Restricts, l.Targets)
-	a.body(grant.Opaque, "key", l.Key)
+	a.code(grant.Opaque, "key", l.Key)
 	rate := grant.Fact{Option: "rate", Direction: grant.Limit, Value: "no bound", Amount: math.Inf(1)}
 	if l.Calls > 0 && l.Per > 0 {
 		rate.Value = strconv.Itoa(l.Calls) + " in " + l.Per.String()
@@ -267,6 +267,6 @@ func (s *Snapshot) hook(h *definition.Hook, operators bool) subject {
 	a.targets(grant.Opaque, h.Targets)
 	a.add(grant.TimeFact("", "timeout", h.Timeout), a.where)
 	a.grants(s, h.Grant, h.GrantRanges)
-	a.body(grant.Neutral, "body", &h.Run)
+	a.code(grant.Neutral, "script", &h.Run)
 	return a
 }

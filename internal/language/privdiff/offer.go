@@ -26,7 +26,7 @@ func (s *Snapshot) resource(r *definition.Resource) subject {
 	a.encoded(grant.Neutral, "icons", r.Icons)
 	s.call(&a, &r.Call)
 	a.content(r.Content)
-	a.body(grant.Neutral, "body", r.Run)
+	a.code(grant.Neutral, "script", r.Run)
 	return a
 }
 
@@ -77,7 +77,7 @@ func (s *Snapshot) template(t *definition.Template) subject {
 	a.encoded(grant.Neutral, "icons", t.Icons)
 	s.call(&a, &t.Call)
 	a.encoded(grant.Neutral, "text", t.Text)
-	a.body(grant.Neutral, "body", t.Run)
+	a.code(grant.Neutral, "script", t.Run)
 	return a
 }
 
@@ -93,7 +93,7 @@ func (s *Snapshot) prompt(p *definition.Prompt) subject {
 	}
 	s.call(&a, &p.Call)
 	a.encoded(grant.Neutral, "messages", withoutRanges(p.Messages))
-	a.body(grant.Neutral, "body", p.Run)
+	a.code(grant.Neutral, "script", p.Run)
 	return a
 }
 
@@ -113,7 +113,7 @@ func (a *subject) complete(part string, c *definition.Complete) {
 		return
 	}
 	a.encoded(grant.Neutral, part+" completion", c.Values)
-	a.body(grant.Neutral, part+" completion", c.Run)
+	a.code(grant.Neutral, part+" completion", c.Run)
 }
 
 // upstream returns the facts of an upstream block: the server, its settings, and the provided

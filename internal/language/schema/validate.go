@@ -459,7 +459,7 @@ func (r *validation) like(name string, candidates []string) string {
 		return ""
 	}
 	if like := diag.DidYouMean(name, candidates); like != "" {
-		return "; " + like
+		return " (" + like + ")"
 	}
 	return ""
 }

@@ -39,7 +39,7 @@ var violationRows = []struct {
 	{"required members", `{"required":["a","b/c"]}`, `{}`, []string{"/a: is required", "/b~1c: is required"}},
 	{"dependent members", `{"dependentRequired":{"card":["name"]}}`, `{"card":1}`, []string{`/name: is required when "card" is given`}},
 	{"unknown members", `{"properties":{"limit":{},"page":{}},"additionalProperties":false}`, `{"limt":1,"zzz":2,"page":3}`,
-		[]string{`/limt: unknown member "limt"; did you mean "limit"?`, `/zzz: unknown member "zzz"`}},
+		[]string{`/limt: unknown member "limt" (did you mean "limit"?)`, `/zzz: unknown member "zzz"`}},
 	{"counts of members", `{"minProperties":1}`, `{}`, []string{": must have at least 1 member"}},
 	{"names", `{"propertyNames":{"pattern":"^[a-z]+$"}}`, `{"A":1}`, []string{"/A: is a name that is not allowed: it must match the pattern ^[a-z]+$"}},
 	{"false", `{"properties":{"a":false}}`, `{"a":1}`, []string{"/a: is not allowed"}},
@@ -79,7 +79,7 @@ func told(list []Violation) []string {
 func TestViolations_unevaluatedProperties(t *testing.T) {
 	s := mustCompile(t, `{"type":"object","properties":{"limit":{"type":"integer","minimum":1}},"unevaluatedProperties":false}`)
 	_, _, found := s.Args([]byte(`{"limit":0,"limt":1}`), nil)
-	want := []string{"/limit: must be at least 1", `/limt: unknown argument "limt"; did you mean "limit"?`}
+	want := []string{"/limit: must be at least 1", `/limt: unknown argument "limt" (did you mean "limit"?)`}
 	if diff := cmp.Diff(want, told(found)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -88,7 +88,7 @@ func TestViolations_unevaluatedProperties(t *testing.T) {
 func TestViolations_arguments(t *testing.T) {
 	s := mustCompile(t, `{"properties":{"limit":{},"page":{"properties":{"size":{}},"additionalProperties":false}},"additionalProperties":false}`)
 	_, _, found := s.Args([]byte(`{"limt":1,"page":{"sise":1}}`), nil)
-	want := []string{`/limt: unknown argument "limt"; did you mean "limit"?`, `/page/sise: unknown member "sise"; did you mean "size"?`}
+	want := []string{`/limt: unknown argument "limt" (did you mean "limit"?)`, `/page/sise: unknown member "sise" (did you mean "size"?)`}
 	if diff := cmp.Diff(want, told(found)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -143,7 +143,7 @@ func TestViolations_longEnum(t *testing.T) {
 		values = append(values, fmt.Sprintf("%q", strings.Repeat(string(rune('a'+i%26)), 5+i/26)))
 	}
 	found := mustCompile(t, `{"enum":[`+strings.Join(values, ",")+`]}`).Validate([]byte(`"zzzz"`))
-	if len(found) != 1 || !strings.HasSuffix(found[0].Message, ` or 10 others; did you mean "zzzzz"?`) {
+	if len(found) != 1 || !strings.HasSuffix(found[0].Message, ` or 10 others (did you mean "zzzzz"?)`) {
 		t.Errorf("%v", found)
 	}
 }

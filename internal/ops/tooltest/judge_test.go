@@ -63,7 +63,7 @@ func TestJudge_failures(t *testing.T) {
 		{"success instead of denial", definition.Expect{DeniedBy: "night"}, good, []string{`the call succeeded with {"a":1}, want an error`}},
 		{"error instead of success", definition.Expect{Text: &text}, denied, []string{"the call failed with POLICY_DENIED: closed\n(policy \"night\")"}},
 		{
-			"a body that throws where success is wanted", definition.Expect{},
+			"a script that throws where success is wanted", definition.Expect{},
 			tooltest.Outcome{Code: "EXECUTION_ERROR", Message: "boom", Cause: errors.New("boom\n    at f (a.hcl:1:2)\n    at body (a.hcl:3:4)")},
 			[]string{"the call failed with EXECUTION_ERROR: boom\nat f (a.hcl:1:2)\nat body (a.hcl:3:4)"},
 		},

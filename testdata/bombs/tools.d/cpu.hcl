@@ -1,4 +1,4 @@
-# Bodies that compute for ever: in JavaScript, where the runtime can be asked to stop.
+# Scripts that compute for ever: in JavaScript, where the runtime can be asked to stop.
 
 tool "endless_loop" {
   timeout = "500ms"

@@ -1,4 +1,4 @@
-# Bodies that keep their host busy.
+# Scripts that keep their host busy.
 
 tool "log_flood" {
   timeout = "500ms"

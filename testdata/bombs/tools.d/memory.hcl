@@ -1,4 +1,4 @@
-# Bodies that want all memory there is.
+# Scripts that want all memory there is.
 
 tool "doubling_text" {
   timeout = "3s"

@@ -1,4 +1,4 @@
-# Bodies whose one call runs for ever in the runtime, where nothing can be
+# Scripts whose one call runs for ever in the runtime, where nothing can be
 # interrupted: their process is killed.
 
 tool "backtracking" {

@@ -1,4 +1,4 @@
-# Bodies whose result is too large, or never ends.
+# Scripts whose result is too large, or never ends.
 
 tool "large_result" {
   timeout = "500ms"

@@ -1,4 +1,4 @@
-# Bodies that nest deeper than any stack.
+# Scripts that nest deeper than any stack.
 
 tool "recursion" {
   timeout = "3s"
@@ -117,7 +117,7 @@ tool "eval_nesting" {
   JS
 }
 
-# What others answer is no less hostile than a body.
+# What others answer is no less hostile than a script.
 tool "deep_answer" {
   timeout = "3s"
   allow {

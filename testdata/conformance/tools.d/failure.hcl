@@ -1,4 +1,4 @@
-# The two ways in which a body fails: a result that is an error, which the model
+# The two ways in which a script fails: a result that is an error, which the model
 # sees, and an error of the protocol, which the client sees.
 
 tool "test_error_handling" {
@@ -10,7 +10,7 @@ tool "test_error_handling" {
 }
 
 # The suite calls this one without the capability to sample, and wants to hear
-# that it is missing: the body does nothing about it.
+# that it is missing: the script does nothing about it.
 tool "test_missing_capability" {
   description = "Needs a client that samples for it."
   read_only   = true

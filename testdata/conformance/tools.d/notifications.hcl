@@ -1,4 +1,4 @@
-# What a body may send before its result.
+# What a script may send before its result.
 
 tool "test_tool_with_logging" {
   description = "Sends three log messages, then returns."
