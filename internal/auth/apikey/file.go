@@ -265,8 +265,8 @@ func newKeySet(records []Record) *KeySet {
 
 // Check returns the principal of a key. The error is [ErrUnknown], [ErrRevoked]
 // or [ErrExpired]. The principal is shared; the caller must not modify it.
-func (r *KeySet) Check(k Key, now time.Time) (identity.Principal, error) {
-	h, known := r.keys[k.ID]
+func (s *KeySet) Check(k Key, now time.Time) (identity.Principal, error) {
+	h, known := s.keys[k.ID]
 	if !known {
 		dummyRecord.verify(k.secret)
 		return identity.Principal{}, ErrUnknown
@@ -281,12 +281,12 @@ func (r *KeySet) Check(k Key, now time.Time) (identity.Principal, error) {
 }
 
 // Records returns a copy of the records, in the order of the file.
-func (r *KeySet) Records() []Record { return slices.Clone(r.records) }
+func (s *KeySet) Records() []Record { return slices.Clone(s.records) }
 
 // ChangesSince returns the records of keys that were added since an earlier
 // set, and of keys that were revoked or removed, in the order of the files.
 // Expired keys are not included: their records have the time.
-func (r *KeySet) ChangesSince(before *KeySet) (added, revoked []Record) {
+func (s *KeySet) ChangesSince(before *KeySet) (added, revoked []Record) {
 	missing := func(all, from *KeySet) (missing []Record) {
 		for _, record := range all.records {
 			other, known := from.keys[record.ID]
@@ -296,12 +296,12 @@ func (r *KeySet) ChangesSince(before *KeySet) (added, revoked []Record) {
 		}
 		return missing
 	}
-	return missing(r, before), missing(before, r)
+	return missing(s, before), missing(before, s)
 }
 
 // Without returns the set with some keys revoked. It ignores unknown ids.
-func (r *KeySet) Without(revoked []string, now time.Time) *KeySet {
-	records := r.Records()
+func (s *KeySet) Without(revoked []string, now time.Time) *KeySet {
+	records := s.Records()
 	for i := range records {
 		if slices.Contains(revoked, records[i].ID) && records[i].Revoked.IsZero() {
 			records[i].Revoked = now

@@ -29,19 +29,19 @@ type AuthError struct {
 }
 
 // Error returns the reason, for the operator. It contains no credential.
-func (r *AuthError) Error() string {
-	if r.reason == nil {
+func (e *AuthError) Error() string {
+	if e.reason == nil {
 		return "no reason"
 	}
-	return r.reason.Error()
+	return e.reason.Error()
 }
 
 // Unwrap returns the reason.
-func (r *AuthError) Unwrap() error { return r.reason }
+func (e *AuthError) Unwrap() error { return e.reason }
 
 // message returns the message for the caller.
-func (r *AuthError) message() string {
-	switch r.Status {
+func (e *AuthError) message() string {
+	switch e.Status {
 	case http.StatusBadRequest:
 		return "the request has more than one credential; send one, in one header"
 	case http.StatusForbidden:
@@ -50,22 +50,22 @@ func (r *AuthError) message() string {
 		return "the credential cannot be checked now; try again later"
 	}
 	switch {
-	case r.keysOnly && (errors.Is(r.reason, errNoCredential) || errors.Is(r.reason, errScheme)):
+	case e.keysOnly && (errors.Is(e.reason, errNoCredential) || errors.Is(e.reason, errScheme)):
 		return "this server takes API keys: send one as Authorization: Bearer KEY"
-	case r.keysOnly && errors.Is(r.reason, errNoTokens):
+	case e.keysOnly && errors.Is(e.reason, errNoTokens):
 		return "this server takes API keys, and no tokens: send a key as Authorization: Bearer KEY"
-	case errors.Is(r.reason, errNoCredential):
+	case errors.Is(e.reason, errNoCredential):
 		return "no credential was sent, and this server requires one"
 	}
 	return "the credential was not accepted"
 }
 
-func (r *AuthError) setHeaders(h http.Header) {
-	if r.Challenge != "" {
-		h.Set("WWW-Authenticate", r.Challenge)
+func (e *AuthError) setHeaders(h http.Header) {
+	if e.Challenge != "" {
+		h.Set("WWW-Authenticate", e.Challenge)
 	}
-	if r.RetryAfter > 0 {
-		httpheader.SetRetryAfter(h, r.RetryAfter)
+	if e.RetryAfter > 0 {
+		httpheader.SetRetryAfter(h, e.RetryAfter)
 	}
 }
 
@@ -130,18 +130,18 @@ const logsPerSecond = 20
 
 // Allow reports whether a message may be logged now, and how many were
 // suppressed since the last one.
-func (s *LogLimiter) Allow(now time.Time) (suppressed int, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if age := now.Sub(s.start); age >= time.Second || age < 0 {
-		s.start, s.logged = now, 0
+func (l *LogLimiter) Allow(now time.Time) (suppressed int, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if age := now.Sub(l.start); age >= time.Second || age < 0 {
+		l.start, l.logged = now, 0
 	}
-	if s.logged == logsPerSecond {
-		s.suppressed++
+	if l.logged == logsPerSecond {
+		l.suppressed++
 		return 0, false
 	}
-	s.logged++
-	suppressed, s.suppressed = s.suppressed, 0
+	l.logged++
+	suppressed, l.suppressed = l.suppressed, 0
 	return suppressed, true
 }
 
@@ -167,27 +167,27 @@ var credentialHeaders = [...]string{"Authorization", "X-Api-Key"}
 // Authenticate returns the sender of the request, and removes its credential.
 // The Access tells later whether the sender may still continue. After an error,
 // the transport calls [Middleware.Reject] and writes its response.
-func (d Middleware) Authenticate(r *http.Request) (identity.Principal, identity.Source, *Access, error) {
-	if d.Authenticator == nil {
+func (m Middleware) Authenticate(r *http.Request) (identity.Principal, identity.Source, *Access, error) {
+	if m.Authenticator == nil {
 		p, _ := Anonymous()(r)
 		stripCredentials(r)
-		return p, d.source(r), nil, nil
+		return p, m.source(r), nil, nil
 	}
-	p, err := d.Authenticator(r)
+	p, err := m.Authenticator(r)
 	if err != nil {
 		stripCredentials(r)
 		return identity.Principal{}, identity.Source{}, nil, err
 	}
-	access := newAccess(d, r, &p)
+	access := newAccess(m, r, &p)
 	stripCredentials(r)
-	return p, d.source(r), access, nil
+	return p, m.source(r), access, nil
 }
 
-func (d Middleware) source(r *http.Request) identity.Source {
-	if d.Source == nil {
+func (m Middleware) source(r *http.Request) identity.Source {
+	if m.Source == nil {
 		return RemoteSource(r)
 	}
-	return d.Source(r)
+	return m.Source(r)
 }
 
 // stripCredentials removes the credential from a request: no later handler
@@ -203,7 +203,7 @@ func stripCredentials(r *http.Request) {
 // status and the message. The response and the log have the same request id,
 // the client's if it sent one. Any error but an [*AuthError] is a 401 without a
 // challenge.
-func (d Middleware) Reject(h http.Header, r *http.Request, err error) (status int, message string) {
+func (m Middleware) Reject(h http.Header, r *http.Request, err error) (status int, message string) {
 	refusal := &AuthError{Status: http.StatusUnauthorized, reason: err}
 	errors.As(err, &refusal)
 	refusal.setHeaders(h)
@@ -213,18 +213,18 @@ func (d Middleware) Reject(h http.Header, r *http.Request, err error) (status in
 	}
 	h.Set(httpheader.RequestID, id)
 	var conflict *agentConflictError
-	if errors.As(err, &conflict) && d.OnAgentConflict != nil {
-		d.OnAgentConflict(r, AgentConflict{Principal: conflict.principal, Agent: conflict.agent, Source: d.source(r), RequestID: id})
+	if errors.As(err, &conflict) && m.OnAgentConflict != nil {
+		m.OnAgentConflict(r, AgentConflict{Principal: conflict.principal, Agent: conflict.agent, Source: m.source(r), RequestID: id})
 	}
-	d.logRejection(r, id, refusal)
+	m.logRejection(r, id, refusal)
 	return refusal.Status, refusal.message()
 }
 
 // logRejection logs a rejected request, within the limit.
-func (d Middleware) logRejection(r *http.Request, id string, refusal *AuthError) {
+func (m Middleware) logRejection(r *http.Request, id string, refusal *AuthError) {
 	attributes := []slog.Attr{slog.Int("status", refusal.Status), slog.String("reason", refusal.Error())}
-	if d.LogLimiter != nil {
-		suppressed, ok := d.LogLimiter.Allow(time.Now())
+	if m.LogLimiter != nil {
+		suppressed, ok := m.LogLimiter.Allow(time.Now())
 		if !ok {
 			return
 		}
@@ -232,18 +232,18 @@ func (d Middleware) logRejection(r *http.Request, id string, refusal *AuthError)
 			attributes = append(attributes, slog.Int("not_logged_before", suppressed))
 		}
 	}
-	d.log(r, id, "reject request", attributes...)
+	m.log(r, id, "reject request", attributes...)
 }
 
 // log logs a message about a request. id may be empty.
-func (d Middleware) log(r *http.Request, id, message string, attributes ...slog.Attr) {
-	if d.Logger == nil {
+func (m Middleware) log(r *http.Request, id, message string, attributes ...slog.Attr) {
+	if m.Logger == nil {
 		return
 	}
 	if id != "" {
 		attributes = append(attributes, slog.String("request_id", id))
 	}
-	d.Logger.LogAttrs(r.Context(), slog.LevelWarn, message, append(attributes, slog.String("ip", RemoteSource(r).IP))...)
+	m.Logger.LogAttrs(r.Context(), slog.LevelWarn, message, append(attributes, slog.String("ip", RemoteSource(r).IP))...)
 }
 
 // RemoteSource returns the remote address of a request; empty for a socket.

@@ -118,50 +118,50 @@ func credentialRequest(r *http.Request) *http.Request {
 // Check returns [ErrAccessRevoked] if the request would now be rejected, or
 // have another principal. It authenticates again at most every half second, in
 // one of the calling goroutines.
-func (p *Access) Check() error {
-	if p == nil {
+func (a *Access) Check() error {
+	if a == nil {
 		return nil
 	}
-	now, last := time.Now().UnixNano(), p.checkedAt.Load()
-	if age := now - last; (age >= int64(recheckInterval) || age < 0) && p.checkedAt.CompareAndSwap(last, now) {
-		p.recheck()
+	now, last := time.Now().UnixNano(), a.checkedAt.Load()
+	if age := now - last; (age >= int64(recheckInterval) || age < 0) && a.checkedAt.CompareAndSwap(last, now) {
+		a.recheck()
 	}
-	if p.revoked.Load() {
+	if a.revoked.Load() {
 		return ErrAccessRevoked
 	}
 	return nil
 }
 
 // recheck authenticates the request again. It logs a revocation once.
-func (p *Access) recheck() {
-	request := p.request
+func (a *Access) recheck() {
+	request := a.request
 	if request == nil {
 		request = &http.Request{Header: http.Header{}}
 	}
-	err := p.authenticate(request)
-	if !p.revoked.Swap(err != nil) && err != nil {
-		p.middleware.log(request, httpheader.RequestIDOf(request.Header), "close connection after access was revoked", slog.String("reason", err.Error()))
+	err := a.authenticate(request)
+	if !a.revoked.Swap(err != nil) && err != nil {
+		a.middleware.log(request, httpheader.RequestIDOf(request.Header), "close connection after access was revoked", slog.String("reason", err.Error()))
 	}
 }
 
 // authenticate returns an error if the request would now be rejected or have
 // another principal. A panic in the calling goroutine becomes an error.
-func (p *Access) authenticate(request *http.Request) (err error) {
+func (a *Access) authenticate(request *http.Request) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			err = fmt.Errorf("panic: %v", cause)
 		}
 	}()
-	who, err := p.middleware.Authenticator(request)
-	if err == nil && !p.isSame(&who) {
+	who, err := a.middleware.Authenticator(request)
+	if err == nil && !a.isSame(&who) {
 		err = errors.New("the principal has changed")
 	}
 	return err
 }
 
-func (p *Access) isSame(now *identity.Principal) bool {
-	if p.principal == nil {
+func (a *Access) isSame(now *identity.Principal) bool {
+	if a.principal == nil {
 		return now.Kind == identity.KindAnonymous
 	}
-	return reflect.DeepEqual(p.principal, now)
+	return reflect.DeepEqual(a.principal, now)
 }

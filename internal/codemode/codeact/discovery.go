@@ -17,9 +17,9 @@ import (
 type codeModeHandler struct{ *kit }
 
 // Run returns the prompt with instructions and the tools of the caller.
-func (t *codeModeHandler) Run(ctx context.Context, i catalog.Invocation) (scripting.Outcome, error) {
-	options := toolprompt.Options{Search: t.block.Search, Limits: toolprompt.Limits{
-		Time: t.block.Timeout, Calls: t.block.MaxCalls, Running: t.block.MaxParallel, Output: t.block.MaxStdout, Memory: int(t.block.Memory),
+func (h *codeModeHandler) Run(ctx context.Context, i catalog.Invocation) (scripting.Outcome, error) {
+	options := toolprompt.Options{Search: h.block.Search, Limits: toolprompt.Limits{
+		Time: h.block.Timeout, Calls: h.block.MaxCalls, Running: h.block.MaxParallel, Output: h.block.MaxStdout, Memory: int(h.block.Memory),
 	}}
 	if text, _ := i.Args["budget"].(string); text != "" {
 		budget, err := strconv.Atoi(text)
@@ -28,8 +28,8 @@ func (t *codeModeHandler) Run(ctx context.Context, i catalog.Invocation) (script
 		}
 		options.Budget = budget
 	}
-	seen := t.tools(ctx, i.ToolAccess)
-	text := toolprompt.Prompt(t.namesOf(i.ToolAccess.Catalog(), seen).promptTools(seen), options)
+	seen := h.tools(ctx, i.ToolAccess)
+	text := toolprompt.Prompt(h.namesOf(i.ToolAccess.Catalog(), seen).promptTools(seen), options)
 	return value(reply.StaticMessages("", []reply.Message{{Role: "user", Text: &text}})), nil
 }
 

@@ -101,8 +101,8 @@ type itemBuilder struct {
 }
 
 // tool adds a tool. readOnly is nil if the tool may change something.
-func (m *itemBuilder) tool(name, description, input, output string, readOnly *bool, body catalog.Handler) *catalog.Item {
-	i := m.item(catalog.Tools, name, description)
+func (b *itemBuilder) tool(name, description, input, output string, readOnly *bool, body catalog.Handler) *catalog.Item {
+	i := b.item(catalog.Tools, name, description)
 	i.ReadOnly, i.Idempotent = readOnly, readOnly != nil
 	i.Input, i.PolicySchema = mustCompile(input), json.RawMessage(input)
 	if output != "" {
@@ -110,31 +110,31 @@ func (m *itemBuilder) tool(name, description, input, output string, readOnly *bo
 	}
 	i.Handler = body
 	i.Finalize()
-	i.Key = m.key(name)
+	i.Key = b.key(name)
 	return i
 }
 
 // item adds an item with the members that tools and prompts share.
-func (m *itemBuilder) item(kind catalog.Kind, name, description string) *catalog.Item {
+func (b *itemBuilder) item(kind catalog.Kind, name, description string) *catalog.Item {
 	i := &catalog.Item{
-		Kind: kind, Name: name, Address: name, Where: m.block.Range,
-		About: catalog.About{Description: &description, Labels: m.block.Labels},
+		Kind: kind, Name: name, Address: name, Where: b.block.Range,
+		About: catalog.About{Description: &description, Labels: b.block.Labels},
 		Allowance: catalog.Allowance{
-			Timeout: m.block.Timeout, AskTimeout: m.block.AskTimeout, Concurrency: m.block.Concurrency,
-			Bounds: scripting.Limits{Memory: m.block.Memory, Output: int(m.block.Output), Stdout: m.block.MaxStdout},
+			Timeout: b.block.Timeout, AskTimeout: b.block.AskTimeout, Concurrency: b.block.Concurrency,
+			Bounds: scripting.Limits{Memory: b.block.Memory, Output: int(b.block.Output), Stdout: b.block.MaxStdout},
 		},
 		Behavior: catalog.Behavior{CallsAllTools: true},
 	}
-	m.items = append(m.items, i)
+	b.items = append(b.items, i)
 	return i
 }
 
-func (m *itemBuilder) key(name string) [sha256.Size]byte {
-	return sha256.Sum256(fmt.Appendf(nil, "codeact %s %x", name, m.block.Semantic))
+func (b *itemBuilder) key(name string) [sha256.Size]byte {
+	return sha256.Sum256(fmt.Appendf(nil, "codeact %s %x", name, b.block.Semantic))
 }
 
-func (m *itemBuilder) prompt() {
-	i := m.item(catalog.Prompts, CodeMode, "How to write code that calls the tools of this server, and what they are.")
+func (b *itemBuilder) prompt() {
+	i := b.item(catalog.Prompts, CodeMode, "How to write code that calls the tools of this server, and what they are.")
 	const input = `{"type":"object","properties":{"budget":{"type":"string","description":"How many tokens the prompt may have; detail is left out beyond that, and no tool."}},"additionalProperties":false}`
 	yes, no := true, false
 	i.ReadOnly, i.Destructive, i.Idempotent = &yes, &no, true
@@ -142,9 +142,9 @@ func (m *itemBuilder) prompt() {
 	i.Offer = &catalog.Offer{ListedAs: CodeMode, Size: -1, Arguments: []catalog.Argument{
 		catalog.NewArgument("budget", "", "How many tokens the prompt may have; detail is left out beyond that, and no tool.", false, nil),
 	}}
-	i.Handler = &codeModeHandler{m.kit}
+	i.Handler = &codeModeHandler{b.kit}
 	i.Finalize()
-	i.Key = m.key(CodeMode)
+	i.Key = b.key(CodeMode)
 }
 
 func mustCompile(text string) *schema.Schema {

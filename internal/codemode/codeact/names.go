@@ -142,11 +142,11 @@ func (k *kit) namesOf(c *catalog.Catalog, tools []*catalog.Entry) aliases {
 
 // checkGroups removes tools from invalid groups and from groups with a duplicate member, and
 // returns the valid groups. taken are names that no group can have.
-func (n aliases) checkGroups(tools []*catalog.Entry, taken map[string]bool) (groups map[string]bool) {
+func (as aliases) checkGroups(tools []*catalog.Entry, taken map[string]bool) (groups map[string]bool) {
 	groups = map[string]bool{}
 	members := map[alias]bool{}
 	for _, e := range tools {
-		a, named := n[e]
+		a, named := as[e]
 		if !named {
 			continue
 		}
@@ -155,7 +155,7 @@ func (n aliases) checkGroups(tools []*catalog.Entry, taken map[string]bool) (gro
 			continue
 		}
 		a.group = ""
-		n[e] = a
+		as[e] = a
 	}
 	return groups
 }
@@ -179,7 +179,7 @@ func nameWithoutPrefix(t catalog.ToolName, prefix string) string {
 	return own
 }
 
-func (n aliases) promptTool(e *catalog.Entry) toolprompt.Tool {
+func (as aliases) promptTool(e *catalog.Entry) toolprompt.Tool {
 	t := toolprompt.Tool{Name: e.Name, Title: e.Title, Input: e.Input.Raw(), ReadOnly: e.ReadOnly, Destructive: e.Destructive}
 	if e.Declared != nil {
 		t.Input = e.Declared
@@ -191,26 +191,26 @@ func (n aliases) promptTool(e *catalog.Entry) toolprompt.Tool {
 	if e.Output != nil {
 		t.Output = e.Output.Raw()
 	}
-	a := n[e]
+	a := as[e]
 	if t.Bare = a.bare; a.group != "" {
 		t.Group, t.Member = a.group, a.member
 	}
 	return t
 }
 
-func (n aliases) promptTools(entries []*catalog.Entry) []toolprompt.Tool {
+func (as aliases) promptTools(entries []*catalog.Entry) []toolprompt.Tool {
 	tools := make([]toolprompt.Tool, len(entries))
 	for i, e := range entries {
-		tools[i] = n.promptTool(e)
+		tools[i] = as.promptTool(e)
 	}
 	return tools
 }
 
 // grant returns the objects that code may call, and their aliases.
-func (n aliases) grant(entries []*catalog.Entry) (objects []scripting.Object, members []scripting.Member) {
+func (as aliases) grant(entries []*catalog.Entry) (objects []scripting.Object, members []scripting.Member) {
 	for _, e := range entries {
 		objects = append(objects, scripting.Object{Kind: "tools", Name: e.Name})
-		a := n[e]
+		a := as[e]
 		if a.group != "" {
 			members = append(members, scripting.Member{Group: a.group, Name: a.member, Tool: e.Name})
 		}
@@ -235,8 +235,8 @@ type resumeInput struct {
 	Responses map[string]json.RawMessage `json:"responses"`
 }
 
-func (c *resumeInput) hash() [sha256.Size]byte {
-	encoded, _ := json.Marshal(c) // decoded JSON always encodes
+func (r *resumeInput) hash() [sha256.Size]byte {
+	encoded, _ := json.Marshal(r) // decoded JSON always encodes
 	return sha256.Sum256(encoded)
 }
 

@@ -292,9 +292,9 @@ func (p *printer) array(n *node, at position) shape {
 
 // onLineOf returns the position with the indentation of another, for a type that starts on the
 // same line.
-func (s position) onLineOf(other position) position {
-	s.indent = other.indent
-	return s
+func (p position) onLineOf(other position) position {
+	p.indent = other.indent
+	return p
 }
 
 // tuple prints a list type with separate types for its first items.

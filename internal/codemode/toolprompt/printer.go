@@ -67,13 +67,13 @@ type position struct {
 }
 
 // inside returns the position inside an object or list.
-func (s position) inside() position {
-	return position{depth: s.depth + 1, indent: s.indent + 1, guarded: true}
+func (p position) inside() position {
+	return position{depth: p.depth + 1, indent: p.indent + 1, guarded: true}
 }
 
-func (s position) deeper() position {
-	s.depth++
-	return s
+func (p position) deeper() position {
+	p.depth++
+	return p
 }
 
 // root prints a schema as a type. A recursive schema is a named type.

@@ -20,43 +20,43 @@ import (
 )
 
 // addAccess adds the auth, listen and audit settings of mcpd.hcl, with resolved paths.
-func (k *linker) addAccess(config *definition.Config) {
-	folder := filepath.Dir(filepath.FromSlash(k.options.ConfigPath))
+func (l *linker) addAccess(config *definition.Config) {
+	folder := filepath.Dir(filepath.FromSlash(l.options.ConfigPath))
 	if config.Listen.TLS != nil {
 		tls := *config.Listen.TLS
 		for _, file := range []*string{&tls.CertFile, &tls.KeyFile, &tls.ClientCAFile} {
 			*file = resolvePath(folder, *file)
 		}
-		k.catalog.Listen.TLS = &tls
-		k.checkTLS(tls)
+		l.catalog.Listen.TLS = &tls
+		l.checkTLS(tls)
 	}
 	for _, auth := range config.Auths {
 		if auth.APIKeys != nil {
 			auth.APIKeys = &definition.AuthAPIKeys{File: resolvePath(folder, auth.APIKeys.File)}
 		}
-		k.catalog.Auths = append(k.catalog.Auths, auth)
+		l.catalog.Auths = append(l.catalog.Auths, auth)
 	}
-	k.checkAuths()
-	k.checkListen(config.Listen)
+	l.checkAuths()
+	l.checkListen(config.Listen)
 	if config.Audit != nil {
 		audit := *config.Audit
 		audit.Path = resolvePath(folder, audit.Path)
-		k.catalog.Audit = &audit
-		if k.options.Checks.Audit != nil && audit.Path != "" { // a missing path is already reported
-			if err := k.options.Checks.Audit(audit); err != nil {
-				k.found.report(diag.List{BadAudit(&audit, err)})
+		l.catalog.Audit = &audit
+		if l.options.Checks.Audit != nil && audit.Path != "" { // a missing path is already reported
+			if err := l.options.Checks.Audit(audit); err != nil {
+				l.found.report(diag.List{BadAudit(&audit, err)})
 			}
 		}
 	}
 }
 
 // checkListen reports an address that unauthenticated clients could reach.
-func (k *linker) checkListen(listen definition.Listen) {
-	if k.options.Checks.Listen == nil || listen.Address == "" || k.found.config.Incomplete { // an auth block may be missing
+func (l *linker) checkListen(listen definition.Listen) {
+	if l.options.Checks.Listen == nil || listen.Address == "" || l.found.config.Incomplete { // an auth block may be missing
 		return
 	}
-	if err := k.options.Checks.Listen(listen, k.catalog.Auths); err != nil {
-		k.found.report(diag.List{{
+	if err := l.options.Checks.Listen(listen, l.catalog.Auths); err != nil {
+		l.found.report(diag.List{{
 			Code: "open-listen", Range: listen.AddressRange, Summary: err.Error(),
 			Detail: "listen on 127.0.0.1, or add an auth block and a tls block, or override with --insecure-listen",
 		}})
@@ -78,12 +78,12 @@ func AuditInUse(audit *definition.Audit, why error) diag.Diagnostic {
 }
 
 // checkTLS reports a tls block with files that cannot be used.
-func (k *linker) checkTLS(tls definition.ListenTLS) {
-	if k.options.Checks.TLS == nil {
+func (l *linker) checkTLS(tls definition.ListenTLS) {
+	if l.options.Checks.TLS == nil {
 		return
 	}
-	if err := k.options.Checks.TLS(tls); err != nil {
-		k.found.report(diag.List{{
+	if err := l.options.Checks.TLS(tls); err != nil {
+		l.found.report(diag.List{{
 			Code: "bad-tls", Range: tls.Range, Summary: fmt.Sprintf("the tls block cannot be applied: %v", err), Detail: "fix the block or the files that it names",
 		}})
 	}
@@ -91,36 +91,36 @@ func (k *linker) checkTLS(tls definition.ListenTLS) {
 
 // checkAuths reports auth blocks that cannot be applied, as they would reject every caller. An
 // error of one block is reported at that block, and an error of the combination at the last block.
-func (k *linker) checkAuths() {
-	found := len(k.catalog.Auths) == 0
-	for i, block := range k.catalog.Auths {
+func (l *linker) checkAuths() {
+	found := len(l.catalog.Auths) == 0
+	for i, block := range l.catalog.Auths {
 		switch {
 		case block.JWT != nil && block.JWT.Issuer == "":
 			found = true // already reported
-		case block.JWT != nil && k.options.NoTokens:
+		case block.JWT != nil && l.options.NoTokens:
 			found = true
-			k.found.report(diag.List{{
+			l.found.report(diag.List{{
 				Code: "missing-extension", Range: block.Range, Summary: "this program cannot check tokens",
 				Detail: "import github.com/mcpd/mcpd/extensions/oidc into the program, and add oidc.New() to engine.Options.Extensions",
 			}})
 		default:
-			found = k.checkAuth(k.catalog.Auths[i:i+1], block) || found
+			found = l.checkAuth(l.catalog.Auths[i:i+1], block) || found
 		}
 	}
 	if !found {
-		k.checkAuth(k.catalog.Auths, k.catalog.Auths[len(k.catalog.Auths)-1])
+		l.checkAuth(l.catalog.Auths, l.catalog.Auths[len(l.catalog.Auths)-1])
 	}
 }
 
 // checkAuth reports an error of the blocks at one of them. It returns whether there is one.
-func (k *linker) checkAuth(blocks []definition.Auth, at definition.Auth) bool {
-	if k.options.Checks.Auth == nil {
+func (l *linker) checkAuth(blocks []definition.Auth, at definition.Auth) bool {
+	if l.options.Checks.Auth == nil {
 		return false
 	}
-	err := k.options.Checks.Auth(blocks)
+	err := l.options.Checks.Auth(blocks)
 	if err != nil {
-		k.found.failedAuth = append(k.found.failedAuth, blocks...)
-		k.found.report(diag.List{{
+		l.found.failedAuth = append(l.found.failedAuth, blocks...)
+		l.found.report(diag.List{{
 			Code: "bad-auth", Range: at.Range, Summary: fmt.Sprintf("auth %q %q cannot be applied: %v", at.Kind, at.Name, err),
 			Detail: "fix the block or the file that it names",
 		}})
@@ -138,7 +138,7 @@ func resolvePath(folder, path string) string {
 
 // checkIDs warns of policies and inputs that identify callers by principal.id alone, if several
 // auth blocks may assign the same id to different callers.
-func (k *linker) checkIDs(config *definition.Config) {
+func (l *linker) checkIDs(config *definition.Config) {
 	var names []string
 	taken := map[string]bool{}
 	for _, auth := range config.Auths {
@@ -173,20 +173,20 @@ func (k *linker) checkIDs(config *definition.Config) {
 			}
 		}
 		if reads {
-			k.found.report(diag.List{{
+			l.found.report(diag.List{{
 				Severity: diag.Warning, Code: "ambiguous-principal", Range: id,
 				Summary: fmt.Sprintf("%s identifies callers by principal.id alone, but the auth blocks %s may give two callers the same id", what, blocks),
 				Detail:  "compare principal.issuer, too: the URL of the identity provider, the issuer of the certificate, or '' for API keys and local users",
 			}})
 		}
 	}
-	for _, policies := range [][]definition.Policy{config.Policies, k.found.policies} {
+	for _, policies := range [][]definition.Policy{config.Policies, l.found.policies} {
 		for i := range policies {
 			p := &policies[i]
 			warn(fmt.Sprintf("policy %q", p.Name), textOf(p.When), textOf(p.Allow), textOf(p.Deny), textOf(p.Approval))
 		}
 	}
-	for _, item := range k.found.items {
+	for _, item := range l.found.items {
 		for i := range item.From {
 			warn(fmt.Sprintf("the input %q", item.From[i].Name), &item.From[i].Text)
 		}

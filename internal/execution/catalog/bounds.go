@@ -43,20 +43,20 @@ func authorDefaults(c *definition.Config) callDefaults {
 }
 
 // applyTo sets the limits of an item from its definition, or from the defaults.
-func (s callDefaults) applyTo(i *Item, b definition.Bounds) {
+func (d callDefaults) applyTo(i *Item, b definition.Bounds) {
 	i.Timeout = b.Timeout
 	if _, written := b.Ranges["timeout"]; !written {
-		i.Timeout = s.call
+		i.Timeout = d.call
 	}
-	i.Bounds = scripting.Limits{Memory: cmp.Or(b.Memory, s.memory), Output: int(cmp.Or(b.Output, s.output))}
-	i.Concurrency = cmp.Or(b.Concurrency, s.concurrency)
+	i.Bounds = scripting.Limits{Memory: cmp.Or(b.Memory, d.memory), Output: int(cmp.Or(b.Output, d.output))}
+	i.Concurrency = cmp.Or(b.Concurrency, d.concurrency)
 }
 
 // hookLimits returns the limits of a hook run.
-func (s callDefaults) hookLimits(h *definition.Hook) (time.Duration, scripting.Limits) {
+func (d callDefaults) hookLimits(h *definition.Hook) (time.Duration, scripting.Limits) {
 	timeout := h.Timeout
 	if h.TimeoutRange == (diag.Range{}) {
-		timeout = s.hook
+		timeout = d.hook
 	}
-	return timeout, scripting.Limits{Memory: s.memory, Output: int(s.output)}
+	return timeout, scripting.Limits{Memory: d.memory, Output: int(d.output)}
 }

@@ -213,13 +213,13 @@ type diagnostics struct {
 	problems diag.List
 }
 
-func (m *diagnostics) report(problems diag.List) {
+func (d *diagnostics) report(problems diag.List) {
 	if len(problems) == 0 {
 		return
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.problems = append(m.problems, problems...)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.problems = append(d.problems, problems...)
 }
 
 // Accepted is the content of the lock file.

@@ -52,18 +52,18 @@ func (b *Builder) cacheOffers(upstreams []definition.Upstream, items []*Item) {
 
 // withCache returns the handler of a tool with a cache; nil if the results depend on the caller and
 // must not be shared.
-func (k *itemCompiler) withCache(def *definition.Tool, body Handler) Handler {
+func (c *itemCompiler) withCache(def *definition.Tool, body Handler) Handler {
 	s, ok := body.(*scriptHandler)
-	if !ok || !k.ignoresCaller(def, s.program) {
+	if !ok || !c.ignoresCaller(def, s.program) {
 		return nil
 	}
-	granted := k.found.resolveGrants(def.Grant)
-	return &cachedHandler{Handler: body, item: k.item, store: k.results, cache: *def.Cache, granted: granted.Hash(), secrets: granted.SecretNames()}
+	granted := c.found.resolveGrants(def.Grant)
+	return &cachedHandler{Handler: body, item: c.item, store: c.results, cache: *def.Cache, granted: granted.Hash(), secrets: granted.SecretNames()}
 }
 
 // ignoresCaller reports an error if the script depends on the caller while its results are shared,
 // and a warning if they are shared by the agents of one principal.
-func (k *itemCompiler) ignoresCaller(def *definition.Tool, program *scripting.Program) bool {
+func (c *itemCompiler) ignoresCaller(def *definition.Tool, program *scripting.Program) bool {
 	for _, name := range []string{"agent", "call"} {
 		if !program.Uses(name) {
 			continue
@@ -77,7 +77,7 @@ func (k *itemCompiler) ignoresCaller(def *definition.Tool, program *scripting.Pr
 			found.Summary = "the script reads " + name + ", which differs in each call, but its results are reused"
 			found.Detail = "pass the value as an input, which is part of the cache key, or remove the cache"
 		}
-		k.problems = append(k.problems, found)
+		c.problems = append(c.problems, found)
 		if found.Severity == diag.Error {
 			return false
 		}
@@ -87,14 +87,14 @@ func (k *itemCompiler) ignoresCaller(def *definition.Tool, program *scripting.Pr
 
 // Run returns the cached result of an equal call, or runs the handler. Test calls bypass the cache,
 // and so do calls without a session by anonymous callers if results are cached per principal.
-func (b *cachedHandler) Run(ctx context.Context, i Invocation) (scripting.Outcome, error) {
-	call, ok := b.key(&i)
+func (h *cachedHandler) Run(ctx context.Context, i Invocation) (scripting.Outcome, error) {
+	call, ok := h.key(&i)
 	if !ok || i.Host.Mocks != nil {
-		return b.Handler.Run(ctx, i)
+		return h.Handler.Run(ctx, i)
 	}
 	var outcome scripting.Outcome
-	result, before, err := b.store.Do(ctx, call, func() (made resultcache.Computed[scripting.Result], err error) {
-		if outcome, err = b.Handler.Run(ctx, i); err == nil && b.isCacheable(outcome) {
+	result, before, err := h.store.Do(ctx, call, func() (made resultcache.Computed[scripting.Result], err error) {
+		if outcome, err = h.Handler.Run(ctx, i); err == nil && h.isCacheable(outcome) {
 			made.Value, made.Cacheable = copyOf(*outcome.Result), true
 			made.Size = len(made.Value.JSON) + len(made.Value.Content)
 		}
@@ -111,11 +111,11 @@ func (b *cachedHandler) Run(ctx context.Context, i Invocation) (scripting.Outcom
 }
 
 // isCacheable reports whether an outcome is a valid result.
-func (b *cachedHandler) isCacheable(o scripting.Outcome) bool {
+func (h *cachedHandler) isCacheable(o scripting.Outcome) bool {
 	if o.Result == nil || o.Failure != nil || o.Suspended != nil {
 		return false
 	}
-	if output := b.item.Output; output != nil && !output.Trusted() {
+	if output := h.item.Output; output != nil && !output.Trusted() {
 		value := o.Result.JSON
 		if len(value) == 0 {
 			value = []byte("null")
@@ -133,20 +133,20 @@ func copyOf(r scripting.Result) scripting.Result {
 
 // key returns the cache key of a call: a hash of everything that the result may depend on. It
 // returns false if the caller cannot be identified.
-func (b *cachedHandler) key(i *Invocation) (resultcache.Lookup, bool) {
-	c := resultcache.Lookup{StartTime: i.StartTime, TTL: b.cache.TTL}
-	c.Item = b.item.Key
-	h := sha256.New()
-	h.Write(b.granted[:])
-	if len(b.secrets) > 0 {
+func (h *cachedHandler) key(i *Invocation) (resultcache.Lookup, bool) {
+	c := resultcache.Lookup{StartTime: i.StartTime, TTL: h.cache.TTL}
+	c.Item = h.item.Key
+	digest := sha256.New()
+	digest.Write(h.granted[:])
+	if len(h.secrets) > 0 {
 		// All secrets are read again in the next generation.
-		field(h, strconv.AppendUint(nil, i.Host.Brokers.Secrets.Generation(), 10))
+		field(digest, strconv.AppendUint(nil, i.Host.Brokers.Secrets.Generation(), 10))
 	}
-	for _, name := range b.secrets {
-		field(h, []byte(i.Host.SecretKeys[name]))
+	for _, name := range h.secrets {
+		field(digest, []byte(i.Host.SecretKeys[name]))
 	}
-	field(h, strconv.AppendInt(nil, int64(i.Bounds.Output), 10))
-	if b.cache.Scope == definition.CachePrincipal {
+	field(digest, strconv.AppendInt(nil, int64(i.Bounds.Output), 10))
+	if h.cache.Scope == definition.CachePrincipal {
 		p := i.Caller.Principal
 		session := ""
 		if p.Kind == identity.KindAnonymous || p.ID == "" {
@@ -156,21 +156,21 @@ func (b *cachedHandler) key(i *Invocation) (resultcache.Lookup, bool) {
 			}
 		}
 		for _, part := range []string{string(p.Kind), p.Issuer, p.ID, session} {
-			field(h, []byte(part))
+			field(digest, []byte(part))
 		}
 	}
-	args, err := b.arguments(i)
+	args, err := h.arguments(i)
 	if err != nil {
 		return c, false // the server has added a value that is not JSON
 	}
-	field(h, args)
-	h.Sum(c.Arguments[:0])
+	field(digest, args)
+	digest.Sum(c.Arguments[:0])
 	return c, true
 }
 
 // arguments returns the arguments as canonical JSON.
-func (b *cachedHandler) arguments(i *Invocation) ([]byte, error) {
-	if !b.exact {
+func (h *cachedHandler) arguments(i *Invocation) ([]byte, error) {
+	if !h.exact {
 		return json.Marshal(i.Args)
 	}
 	d := json.NewDecoder(bytes.NewReader(i.Input))

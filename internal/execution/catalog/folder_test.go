@@ -68,7 +68,7 @@ type changingFS struct {
 	later fstest.MapFS
 }
 
-func (s changingFS) Open(name string) (fs.File, error) { return s.later.Open(name) }
+func (f changingFS) Open(name string) (fs.File, error) { return f.later.Open(name) }
 
 func TestFolder_changedWhileReading(t *testing.T) {
 	const file = `resource_folder "docs" {

@@ -22,18 +22,18 @@ func (b *Builder) places(roots *loader.Resolver) configcheck.HostPaths {
 }
 
 // resolveGrants returns grants with resolved paths. The brokers access only these paths.
-func (f *build) resolveGrants(granted grant.Set) grant.Set {
+func (s *build) resolveGrants(granted grant.Set) grant.Set {
 	granted.FS, granted.Exec, granted.SQL = slices.Clone(granted.FS), slices.Clone(granted.Exec), slices.Clone(granted.SQL)
 	for i := range granted.FS {
-		granted.FS[i].ResolvedPath, _ = f.roots.Resolve(granted.FS[i].Root)
+		granted.FS[i].ResolvedPath, _ = s.roots.Resolve(granted.FS[i].Root)
 	}
 	for i := range granted.SQL {
 		if granted.SQL[i].Path != "" {
-			granted.SQL[i].ResolvedPath, _ = f.roots.Resolve(granted.SQL[i].Path)
+			granted.SQL[i].ResolvedPath, _ = s.roots.Resolve(granted.SQL[i].Path)
 		}
 	}
 	for i := range granted.Exec {
-		granted.Exec[i].ResolvedPath, _ = f.roots.Resolve(granted.Exec[i].Path)
+		granted.Exec[i].ResolvedPath, _ = s.roots.Resolve(granted.Exec[i].Path)
 	}
 	return granted
 }
@@ -57,10 +57,10 @@ func eachResolvedPath(granted []grant.Set, yield func(path, real string)) {
 
 // pathsMoved reports whether a path resolves differently than at compile time, so that the
 // definition must be compiled again.
-func (f *build) pathsMoved(granted ...grant.Set) (moved bool) {
+func (s *build) pathsMoved(granted ...grant.Set) (moved bool) {
 	eachResolvedPath(granted, func(path, real string) {
 		if path != "" && !moved {
-			now, _ := f.roots.Resolve(path)
+			now, _ := s.roots.Resolve(path)
 			moved = now != real
 		}
 	})
@@ -68,8 +68,8 @@ func (f *build) pathsMoved(granted ...grant.Set) (moved bool) {
 }
 
 // resolvedRoots returns the granted paths that resolve to another path, for the revision.
-func (f *build) resolvedRoots() (roots []byte) {
-	eachResolvedPath(f.granted, func(path, real string) {
+func (s *build) resolvedRoots() (roots []byte) {
+	eachResolvedPath(s.granted, func(path, real string) {
 		if path != real {
 			roots = append(append(roots, real...), 0)
 		}

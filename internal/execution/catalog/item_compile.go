@@ -120,30 +120,30 @@ func (c *compiler) newItem(item *Item, meaning definition.Hash) *itemCompiler {
 
 // handler compiles a script of the definition. It returns nil for a script with errors, which it
 // reports unless the decoder has.
-func (k *itemCompiler) handler(src scripting.Source, body definition.Code, granted grant.Set) Handler {
+func (c *itemCompiler) handler(src scripting.Source, body definition.Code, granted grant.Set) Handler {
 	if body.Text.Body() == "" {
-		k.programs = append(k.programs, nil)
+		c.programs = append(c.programs, nil)
 		return nil
 	}
-	program, imports, problems := k.program(src, body, granted)
-	maps.Copy(k.imports, imports)
-	k.programs = append(k.programs, program)
-	if k.problems = append(k.problems, problems...); problems.HasErrors() {
+	program, imports, problems := c.program(src, body, granted)
+	maps.Copy(c.imports, imports)
+	c.programs = append(c.programs, program)
+	if c.problems = append(c.problems, problems...); problems.HasErrors() {
 		return nil
 	}
 	meaning := program.SemanticHash()
-	k.key.Write(meaning[:])
-	granted = k.found.resolveGrants(granted)
-	k.granted = append(k.granted, granted)
+	c.key.Write(meaning[:])
+	granted = c.found.resolveGrants(granted)
+	c.granted = append(c.granted, granted)
 	return &scriptHandler{program: program, grants: host.NewGrants(granted), ask: granted.Ask}
 }
 
 // finish returns the completed item.
-func (k *itemCompiler) finish(granted grant.Set, ranges map[string]diag.Range) *compiledItem {
-	k.problems = append(k.problems, unusedGrants(granted, ranges, k.programs)...)
-	k.item.Key = [32]byte(k.key.Sum(nil))
-	k.item.Finalize()
-	return k.compiledItem
+func (c *itemCompiler) finish(granted grant.Set, ranges map[string]diag.Range) *compiledItem {
+	c.problems = append(c.problems, unusedGrants(granted, ranges, c.programs)...)
+	c.item.Key = [32]byte(c.key.Sum(nil))
+	c.item.Finalize()
+	return c.compiledItem
 }
 
 func (c *compiler) tool(def *definition.Tool) *compiledItem {

@@ -47,10 +47,10 @@ func limitOf(def *definition.Limit, operator bool) *ratelimit.Limit {
 }
 
 // compileUnusedKeys compiles the keys of limits that cover no item, to report their errors.
-func (k *linker) compileUnusedKeys(defs []*definition.Limit, entries []*Entry) (problems diag.List) {
+func (l *linker) compileUnusedKeys(defs []*definition.Limit, entries []*Entry) (problems diag.List) {
 	for _, def := range defs {
 		if def.Key != nil && !slices.ContainsFunc(entries, func(e *Entry) bool { return covers(def.Targets, e.Kind, e.Name) }) {
-			_, more := k.found.env.CompileKey(keyOf(def), nil)
+			_, more := l.found.env.CompileKey(keyOf(def), nil)
 			problems = append(problems, more...)
 		}
 	}

@@ -87,29 +87,29 @@ func (b *Builder) link(found *build, registered []*Item) *Base {
 
 // bind adds policies and limits to entries, and reports their diagnostics. It also checks the
 // accepted tools in mcpd.lock.
-func (k *linker) bind(entries []*Entry) {
-	k.catalog.RateLimits = k.rules.counted
-	found := bindParallel(k, k.rules.policies, entries, k.rules.bindPolicies,
+func (l *linker) bind(entries []*Entry) {
+	l.catalog.RateLimits = l.rules.counted
+	found := bindParallel(l, l.rules.policies, entries, l.rules.bindPolicies,
 		"the policies that read args cover too many items: more than %d pairs of a policy and different inputs",
 		"name in the tools of each policy only those whose args it reads")
-	found = append(found, bindParallel(k, k.rules.keys, entries, k.rules.bindLimits,
+	found = append(found, bindParallel(l, l.rules.keys, entries, l.rules.bindLimits,
 		"the limits whose keys read args cover too many items: more than %d pairs of a limit and different inputs",
 		"name in the tools of each limit only those whose args its key reads")...)
-	accepted, locked := k.acceptedEntries(), k.rules.fork()
+	accepted, locked := l.acceptedEntries(), l.rules.fork()
 	found = append(found, locked.lockedErrors(accepted)...)
-	k.cache.rules = locked.compiled()
-	k.rules.known = k.cache.rules
+	l.cache.rules = locked.compiled()
+	l.rules.known = l.cache.rules
 	all := slices.Concat(entries, accepted)
-	found = append(found, k.compileUnusedKeys(k.rules.limits, all)...)
-	k.found.report(found.OncePerPlace())
-	k.compileUnused(slices.Concat(k.rules.operators, k.rules.authors), all)
+	found = append(found, l.compileUnusedKeys(l.rules.limits, all)...)
+	l.found.report(found.OncePerPlace())
+	l.compileUnused(slices.Concat(l.rules.operators, l.rules.authors), all)
 }
 
 // acceptedEntries returns the tools in mcpd.lock, to check policies and limits against them.
-func (k *linker) acceptedEntries() (entries []*Entry) {
-	holders := k.found.names.accepted(k.found.accepted.Known)
-	for _, item := range k.found.accepted.Items {
-		if holders[item.Name] == item.Upstream && k.catalog.Entry(Tools, item.Name) == nil {
+func (l *linker) acceptedEntries() (entries []*Entry) {
+	holders := l.found.names.accepted(l.found.accepted.Known)
+	for _, item := range l.found.accepted.Items {
+		if holders[item.Name] == item.Upstream && l.catalog.Entry(Tools, item.Name) == nil {
 			entries = append(entries, &Entry{Item: item})
 		}
 	}
@@ -142,27 +142,27 @@ func sensitive(variables map[string]definition.Variable, vars []byte) redact.Tex
 	return redact.NewText(vars, pointers)
 }
 
-func (k *linker) addItems(items []*Item) {
-	for kind := range k.catalog.byAddress {
-		k.catalog.byAddress[kind] = map[string]*Entry{}
+func (l *linker) addItems(items []*Item) {
+	for kind := range l.catalog.byAddress {
+		l.catalog.byAddress[kind] = map[string]*Entry{}
 	}
 	// Items that a file names come before files of folder blocks.
 	slices.SortStableFunc(items, func(a, b *Item) int { return cmp.Compare(itemPriority(a), itemPriority(b)) })
 	for _, item := range items {
-		if first := k.catalog.byAddress[item.Kind][item.Address]; first != nil {
-			k.hidden = append(k.hidden, [2]*Item{first.Item, item})
-			k.duplicateFile(first.Item, item) // configcheck reports other duplicate addresses
+		if first := l.catalog.byAddress[item.Kind][item.Address]; first != nil {
+			l.hidden = append(l.hidden, [2]*Item{first.Item, item})
+			l.duplicateFile(first.Item, item) // configcheck reports other duplicate addresses
 			continue
 		}
-		if !k.checkListable(item) {
+		if !l.checkListable(item) {
 			continue
 		}
 		e := &Entry{Item: item}
-		k.catalog.byAddress[item.Kind][item.Address] = e
-		k.catalog.Entries[item.Kind] = append(k.catalog.Entries[item.Kind], e)
+		l.catalog.byAddress[item.Kind][item.Address] = e
+		l.catalog.Entries[item.Kind] = append(l.catalog.Entries[item.Kind], e)
 	}
-	k.catalog.templates = slices.Clone(k.catalog.Entries[Templates])
-	for _, entries := range k.catalog.Entries {
+	l.catalog.templates = slices.Clone(l.catalog.Entries[Templates])
+	for _, entries := range l.catalog.Entries {
 		slices.SortFunc(entries, func(a, b *Entry) int { return strings.Compare(a.Address, b.Address) })
 	}
 }
@@ -176,10 +176,10 @@ func itemPriority(i *Item) int {
 }
 
 // checkListable reports an error if clients cannot display a tool.
-func (k *linker) checkListable(item *Item) bool {
-	err := k.listError(item)
+func (l *linker) checkListable(item *Item) bool {
+	err := l.listError(item)
 	if err != nil {
-		k.found.report(diag.List{{
+		l.found.report(diag.List{{
 			Code: "unlistable-tool", Range: item.Where,
 			Summary: fmt.Sprintf("tool %q cannot be shown to clients: %v", item.Name, err),
 			Detail:  "correct its schema",
@@ -197,10 +197,10 @@ func (b *Builder) listError(item *Item) error {
 
 // groupByFolder returns one entry per folder block, and all other entries. share copies the
 // policies, limits and hooks to the remaining entries of each folder.
-func (k *linker) groupByFolder() (entries []*Entry, share func()) {
+func (l *linker) groupByFolder() (entries []*Entry, share func()) {
 	leaders := map[*definition.Folder]*Entry{}
 	var followers []*Entry
-	for _, e := range slices.Concat(k.catalog.Entries[:]...) {
+	for _, e := range slices.Concat(l.catalog.Entries[:]...) {
 		switch leader := leaders[e.folder]; {
 		case e.folder == nil:
 			entries = append(entries, e)

@@ -94,11 +94,11 @@ func (r *ruleSet) lockedErrors(accepted []*Entry) diag.List {
 }
 
 // compileUnused compiles policies that cover no item, to report their errors.
-func (k *linker) compileUnused(policies []definition.Policy, entries []*Entry) {
+func (l *linker) compileUnused(policies []definition.Policy, entries []*Entry) {
 	for i := range policies {
 		p := &policies[i]
 		if !slices.ContainsFunc(entries, func(e *Entry) bool { return covers(p.Targets, e.Kind, e.Name) }) {
-			k.found.report(k.found.env.CompileAny(sourceOf(p)))
+			l.found.report(l.found.env.CompileAny(sourceOf(p)))
 		}
 	}
 }
@@ -199,25 +199,25 @@ func newRuleTable[T any](most int) *ruleTable[T] {
 }
 
 // fork returns a table that shares the rules compiled so far.
-func (s *ruleTable[T]) fork() *ruleTable[T] {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return &ruleTable[T]{max: s.max, byKey: maps.Clone(s.byKey), distinct: maps.Clone(s.distinct), failed: s.failed}
+func (t *ruleTable[T]) fork() *ruleTable[T] {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return &ruleTable[T]{max: t.max, byKey: maps.Clone(t.byKey), distinct: maps.Clone(t.distinct), failed: t.failed}
 }
 
 // remaining returns how many more rules may be compiled; below zero if the limit was exceeded.
-func (s *ruleTable[T]) remaining() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.max - len(s.distinct) - s.failed
+func (t *ruleTable[T]) remaining() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.max - len(t.distinct) - t.failed
 }
 
-func (s *ruleTable[T]) compile(key ruleKey, compile func() (*T, diag.List)) (rule *T, problems diag.List) {
-	known := s.slot(key)
+func (t *ruleTable[T]) compile(key ruleKey, compile func() (*T, diag.List)) (rule *T, problems diag.List) {
+	known := t.slot(key)
 	first := false
 	known.once.Do(func() {
 		first = true
-		if rule, problems = s.record(compile()); len(problems) == 0 {
+		if rule, problems = t.record(compile()); len(problems) == 0 {
 			known.rule = rule
 		}
 	})
@@ -227,36 +227,36 @@ func (s *ruleTable[T]) compile(key ruleKey, compile func() (*T, diag.List)) (rul
 	case known.rule != nil:
 		return known.rule, nil
 	default:
-		return s.record(compile())
+		return t.record(compile())
 	}
 }
 
-func (s *ruleTable[T]) record(rule *T, problems diag.List) (*T, diag.List) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (t *ruleTable[T]) record(rule *T, problems diag.List) (*T, diag.List) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	if rule == nil {
-		s.failed++
+		t.failed++
 	} else {
-		s.distinct[rule] = struct{}{}
+		t.distinct[rule] = struct{}{}
 	}
 	return rule, problems
 }
 
-func (s *ruleTable[T]) slot(key ruleKey) *ruleSlot[T] {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	known := s.byKey[key]
+func (t *ruleTable[T]) slot(key ruleKey) *ruleSlot[T] {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	known := t.byKey[key]
 	if known == nil {
 		known = &ruleSlot[T]{}
-		s.byKey[key] = known
+		t.byKey[key] = known
 	}
 	return known
 }
 
 // all returns the cached rules, after compiling has ended.
-func (s *ruleTable[T]) all() map[ruleKey]*T {
-	all := make(map[ruleKey]*T, len(s.byKey))
-	for key, known := range s.byKey {
+func (t *ruleTable[T]) all() map[ruleKey]*T {
+	all := make(map[ruleKey]*T, len(t.byKey))
+	for key, known := range t.byKey {
 		if known.rule != nil {
 			all[key] = known.rule
 		}

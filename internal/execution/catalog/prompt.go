@@ -42,23 +42,23 @@ type staticPrompt struct {
 	messages    []definition.Message
 }
 
-func (c staticPrompt) Run(_ context.Context, i Invocation) (scripting.Outcome, error) {
+func (p staticPrompt) Run(_ context.Context, i Invocation) (scripting.Outcome, error) {
 	values, size := stringValues(i.Args), 0
-	for n := range c.messages {
-		size += c.messages[n].Len(values)
+	for n := range p.messages {
+		size += p.messages[n].Len(values)
 	}
 	if size > definition.MaxRendered {
 		return tooLong(size), nil
 	}
-	filled := make([]reply.Message, len(c.messages))
-	for n := range c.messages {
+	filled := make([]reply.Message, len(p.messages))
+	for n := range p.messages {
 		var sound bool
-		if filled[n], sound = fill(&c.messages[n], values); !sound {
+		if filled[n], sound = fill(&p.messages[n], values); !sound {
 			message := fmt.Sprintf("message %d: with these arguments its uri is not absolute", n+1)
 			return scripting.Outcome{Failure: &scripting.Failure{Kind: scripting.Thrown, Message: message}}, nil
 		}
 	}
-	return replyOutcome(reply.StaticMessages(c.description, filled)), nil
+	return replyOutcome(reply.StaticMessages(p.description, filled)), nil
 }
 
 // fill returns a message with the arguments inserted, and false if a URI is invalid with them.

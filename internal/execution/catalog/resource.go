@@ -57,8 +57,8 @@ func (c *compiler) resource(def *definition.Resource) *compiledItem {
 	return k.finish(def.Grant, def.GrantRanges)
 }
 
-func (k *itemCompiler) resourceHandler(src scripting.Source, run definition.Code, call definition.Call, mimeType string) Handler {
-	return withReply(k.handler(src, run, call.Grant), func(i *Invocation, r *scripting.Result) (json.RawMessage, error) {
+func (c *itemCompiler) resourceHandler(src scripting.Source, run definition.Code, call definition.Call, mimeType string) Handler {
+	return withReply(c.handler(src, run, call.Grant), func(i *Invocation, r *scripting.Result) (json.RawMessage, error) {
 		return reply.Contents(i.Address, mimeType, r)
 	})
 }
@@ -100,12 +100,12 @@ func withReply(b Handler, s replyFunc) Handler {
 }
 
 // Run runs the handler. A result that cannot be converted is a failure.
-func (b *replyHandler) Run(ctx context.Context, i Invocation) (scripting.Outcome, error) {
-	outcome, err := b.Handler.Run(ctx, i)
+func (h *replyHandler) Run(ctx context.Context, i Invocation) (scripting.Outcome, error) {
+	outcome, err := h.Handler.Run(ctx, i)
 	if err != nil || outcome.Result == nil {
 		return outcome, err
 	}
-	encoded, err := b.reply(&i, outcome.Result)
+	encoded, err := h.reply(&i, outcome.Result)
 	if err != nil {
 		return scripting.Outcome{Failure: &scripting.Failure{Kind: scripting.Thrown, Message: err.Error()}}, nil
 	}
@@ -150,22 +150,22 @@ func (c *compiler) template(def *definition.Template) *compiledItem {
 }
 
 // arguments adds the arguments of a prompt, or the variables of a template, with their completions.
-func (k *itemCompiler) arguments(list []definition.Argument, call definition.Call) {
+func (c *itemCompiler) arguments(list []definition.Argument, call definition.Call) {
 	names := make([]string, len(list))
 	for i := range list {
 		names[i] = list[i].Name
 	}
 	for _, a := range list {
-		k.item.Offer.Arguments = append(k.item.Offer.Arguments, Argument{
+		c.item.Offer.Arguments = append(c.item.Offer.Arguments, Argument{
 			Name: a.Name, Title: a.Title, Description: a.Description, Required: a.Required,
-			completion: k.completion(a.Complete, names, call),
+			completion: c.completion(a.Complete, names, call),
 		})
 	}
 }
 
 // completion returns the handler that completes a value, or nil. It cannot request input, as the
 // user is typing.
-func (k *itemCompiler) completion(def *definition.Complete, names []string, call definition.Call) Handler {
+func (c *itemCompiler) completion(def *definition.Complete, names []string, call definition.Call) Handler {
 	switch {
 	case def == nil:
 		return nil
@@ -174,8 +174,8 @@ func (k *itemCompiler) completion(def *definition.Complete, names []string, call
 	}
 	granted := call.Grant
 	granted.Ask = nil
-	src := scripting.Source{Name: k.item.Name, Kind: scripting.Complete, MustReturn: true, Inputs: names}
-	return withReply(k.handler(src, *def.Run, granted), func(_ *Invocation, r *scripting.Result) (json.RawMessage, error) {
+	src := scripting.Source{Name: c.item.Name, Kind: scripting.Complete, MustReturn: true, Inputs: names}
+	return withReply(c.handler(src, *def.Run, granted), func(_ *Invocation, r *scripting.Result) (json.RawMessage, error) {
 		return reply.Completion(r)
 	})
 }
@@ -197,12 +197,12 @@ type staticTemplate struct {
 	mimeType string
 }
 
-func (p staticTemplate) Run(_ context.Context, i Invocation) (scripting.Outcome, error) {
+func (t staticTemplate) Run(_ context.Context, i Invocation) (scripting.Outcome, error) {
 	values := stringValues(i.Args)
-	if size := p.text.Len(values); size > definition.MaxRendered {
+	if size := t.text.Len(values); size > definition.MaxRendered {
 		return tooLong(size), nil
 	}
-	return replyOutcome(reply.StaticContents(i.Address, cmp.Or(p.mimeType, "text/plain"), []byte(p.text.Render(values)), false)), nil
+	return replyOutcome(reply.StaticContents(i.Address, cmp.Or(t.mimeType, "text/plain"), []byte(t.text.Render(values)), false)), nil
 }
 
 // tooLong returns the outcome of a reply that exceeds the size limit.

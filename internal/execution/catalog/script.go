@@ -18,24 +18,24 @@ type scriptHandler struct {
 }
 
 // Run runs the script. The agent and call objects are encoded only for scripts that use them.
-func (b *scriptHandler) Run(ctx context.Context, i Invocation) (scripting.Outcome, error) {
+func (h *scriptHandler) Run(ctx context.Context, i Invocation) (scripting.Outcome, error) {
 	call := scripting.Call{
-		Program: b.program, Input: i.Input, Seed: scripting.NewSeed(), Start: i.StartTime, Journal: i.Journal, Agent: i.Agent,
+		Program: h.program, Input: i.Input, Seed: scripting.NewSeed(), Start: i.StartTime, Journal: i.Journal, Agent: i.Agent,
 		Limits: i.Bounds, Tree: i.CallTree, Depth: i.Depth, Owner: i.Owner,
 	}
-	if call.Agent == nil && b.program.Uses("agent") {
+	if call.Agent == nil && h.program.Uses("agent") {
 		call.Agent = i.AgentJSON()
 	}
 	i.Host.Deadline, _ = ctx.Deadline()
 	if i.Depth > 0 && i.Host.Deadline.Before(i.Deadline) {
 		i.Deadline = i.Host.Deadline // the deadline of the enclosing call
 	}
-	if b.program.Uses("call") {
+	if h.program.Uses("call") {
 		call.Info = i.json()
 	}
-	i.Host.Grant(b.grants)
-	i.Host.InputPolicy.Grant, i.Host.Caller = b.ask, i.Caller
-	if len(b.grants.ReadableSecrets) == 0 {
+	i.Host.Grant(h.grants)
+	i.Host.InputPolicy.Grant, i.Host.Caller = h.ask, i.Caller
+	if len(h.grants.ReadableSecrets) == 0 {
 		return i.Executor.Run(ctx, call, &i.Host)
 	}
 	if err := i.Host.RestoreSecrets(ctx, i.Journal); err != nil {

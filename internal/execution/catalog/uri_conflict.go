@@ -12,13 +12,13 @@ import (
 
 // checkURIConflicts reports items that are read instead of a resource which a rule of mcpd.hcl
 // covers, without being covered themselves. They would bypass the operator's rules.
-func (k *linker) checkURIConflicts() {
-	s := &uriConflicts{rules: resourceRules(k.found), reported: map[[2]diag.Range]bool{}}
-	for _, pair := range k.hidden {
+func (l *linker) checkURIConflicts() {
+	s := &uriConflicts{rules: resourceRules(l.found), reported: map[[2]diag.Range]bool{}}
+	for _, pair := range l.hidden {
 		s.check(pair[0], pair[1], func() bool { return true })
 	}
-	s.checkAll(k.catalog.templates, k.catalog.Entries[Resources], k.catalog.precedes)
-	k.found.report(s.found)
+	s.checkAll(l.catalog.templates, l.catalog.Entries[Resources], l.catalog.precedes)
+	l.found.report(s.found)
 }
 
 // uriConflicts finds items that are read instead of others.
@@ -33,8 +33,8 @@ type uriConflicts struct {
 
 // checkAll checks all pairs of items that may match the same URI. The templates are in matching
 // order.
-func (s *uriConflicts) checkAll(templates, resources []*Entry, before func(upstream, other string) bool) {
-	if len(s.rules) == 0 {
+func (c *uriConflicts) checkAll(templates, resources []*Entry, before func(upstream, other string) bool) {
+	if len(c.rules) == 0 {
 		return
 	}
 	steps := overlapSteps
@@ -44,7 +44,7 @@ func (s *uriConflicts) checkAll(templates, resources []*Entry, before func(upstr
 			if e.Upstream != "" && before(t.Upstream, e.Upstream) {
 				first, second = second, first
 			}
-			s.check(first, second, func() bool {
+			c.check(first, second, func() bool {
 				if !strings.HasPrefix(e.Address, t.Offer.Template.Prefix()) {
 					return false
 				}
@@ -53,35 +53,35 @@ func (s *uriConflicts) checkAll(templates, resources []*Entry, before func(upstr
 			})
 		}
 		for _, earlier := range templates[:i] {
-			s.check(earlier.Item, t.Item, func() bool { return mayOverlap(earlier.Offer.Template, t.Offer.Template, &steps) })
+			c.check(earlier.Item, t.Item, func() bool { return mayOverlap(earlier.Offer.Template, t.Offer.Template, &steps) })
 		}
 	}
 }
 
 // check reports that first is read instead of second, if inPlace returns true.
-func (s *uriConflicts) check(first, second *Item, inPlace func() bool) {
-	if s.exclude != nil && first.Upstream == "" && second.Upstream == "" {
+func (c *uriConflicts) check(first, second *Item, inPlace func() bool) {
+	if c.exclude != nil && first.Upstream == "" && second.Upstream == "" {
 		return
 	}
-	at := slices.IndexFunc(s.rules, func(r resourceRule) bool {
+	at := slices.IndexFunc(c.rules, func(r resourceRule) bool {
 		return (!r.author || first.Upstream != "") && r.covers(second) && !r.covers(first)
 	})
 	if at < 0 || !inPlace() {
 		return
 	}
-	rule := &s.rules[at]
+	rule := &c.rules[at]
 	for _, offered := range []*Item{first, second} {
 		if offered.Upstream != "" {
-			s.exclude(offered, fmt.Sprintf("it would be read instead of another resource that the %s %q covers", rule.kind, rule.name))
+			c.exclude(offered, fmt.Sprintf("it would be read instead of another resource that the %s %q covers", rule.kind, rule.name))
 			return
 		}
 	}
 	pair := [2]diag.Range{first.Where, second.Where}
-	if s.reported[pair] {
+	if c.reported[pair] {
 		return // another file of the same folder block
 	}
-	s.reported[pair] = true
-	s.found = append(s.found, diag.Diagnostic{
+	c.reported[pair] = true
+	c.found = append(c.found, diag.Diagnostic{
 		Code: "shadowed-rule", Range: first.Where,
 		Summary: fmt.Sprintf("%s %q is read instead of %s %q, which the operator's %s %q covers", first.Kind, first.Name, second.Kind, second.Name, rule.kind, rule.name),
 		Detail:  fmt.Sprintf("choose another URI, or ask the operator to add %q to the %s", first.Name, rule.kind),
@@ -137,16 +137,16 @@ func resourceRules(found *build) (rules []resourceRule) {
 
 // duplicateFile reports files of two folder blocks with the same URI, once per pair of blocks. A
 // resource block intentionally wins over a file, and configcheck reports equal prefixes.
-func (k *linker) duplicateFile(first, second *Item) {
+func (l *linker) duplicateFile(first, second *Item) {
 	if first.folder == nil || second.folder == nil || first.folder.URIPrefix == second.folder.URIPrefix {
 		return
 	}
 	pair := [2]*definition.Folder{first.folder, second.folder}
-	if k.reportedFolders[pair] {
+	if l.reportedFolders[pair] {
 		return
 	}
-	k.reportedFolders[pair] = true
-	k.found.report(diag.List{{
+	l.reportedFolders[pair] = true
+	l.found.report(diag.List{{
 		Code: "duplicate-uri", Range: second.folder.PrefixRange,
 		Summary: fmt.Sprintf("files of the folders %q and %q have the same URI, %q", first.Name, second.Name, first.Address),
 		Detail:  "change one of the two prefixes, or exclude the file from one of the folders",

@@ -151,16 +151,16 @@ func NewHandler[In, Out any](fn Func[identity.Agent, In, Out], w *Watchdog) Hand
 }
 
 // Run decodes the arguments and runs the function.
-func (b Handler[In, Out]) Run(ctx context.Context, i catalog.Invocation) (scripting.Outcome, error) {
-	in, err := b.decoder.Decode(i.Args, i.Input)
+func (h Handler[In, Out]) Run(ctx context.Context, i catalog.Invocation) (scripting.Outcome, error) {
+	in, err := h.decoder.Decode(i.Args, i.Input)
 	if err != nil {
 		return scripting.Outcome{}, err
 	}
 	ctx = &callContext{ctx, i.Caller}
 	if i.DetachNotifier == nil {
-		return b.fn.RunDetached(ctx, i.Caller.Agent.Clone(), in)
+		return h.fn.RunDetached(ctx, i.Caller.Agent.Clone(), in)
 	}
-	return b.fn.Run(ctx, b.watchdog, i.DetachNotifier, i.Caller.Agent.Clone(), in)
+	return h.fn.Run(ctx, h.watchdog, i.DetachNotifier, i.Caller.Agent.Clone(), in)
 }
 
 // Watchdog monitors functions that run in the goroutine of their call. Starting another goroutine
@@ -218,36 +218,36 @@ func (w *Watchdog) end(s *occupancy) bool {
 
 // Look starts a waiter for a function that was running at the previous tick, too. The watchdog then
 // stops monitoring it, as it may run forever.
-func (s *occupancy) Look() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.state == stateRunning {
-		s.state = stateObserved
+func (o *occupancy) Look() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.state == stateRunning {
+		o.state = stateObserved
 		return true
 	}
-	s.waiter = &waiter{make(chan struct{}), make(chan struct{})}
-	go s.await(s.waiter)
+	o.waiter = &waiter{make(chan struct{}), make(chan struct{})}
+	go o.await(o.waiter)
 	return false
 }
 
-func (s *occupancy) await(waiter *waiter) {
+func (o *occupancy) await(waiter *waiter) {
 	select {
 	case <-waiter.done:
-	case <-s.ctx.Done():
-		if s.detach() {
+	case <-o.ctx.Done():
+		if o.detach() {
 			defer close(waiter.notified)
-			s.late.CallEnded(s.ctx, s.ctx.Err())
+			o.late.CallEnded(o.ctx, o.ctx.Err())
 		}
 	}
 }
 
 // detach reports whether the context ended before the function.
-func (s *occupancy) detach() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.state == stateDone {
+func (o *occupancy) detach() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.state == stateDone {
 		return false
 	}
-	s.state = stateDetached
+	o.state = stateDetached
 	return true
 }

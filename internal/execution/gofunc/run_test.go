@@ -22,16 +22,16 @@ type notifier struct {
 	at      time.Time
 }
 
-func (l *notifier) CallEnded(_ context.Context, reason error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.reasons, l.at = append(l.reasons, reason), time.Now()
+func (n *notifier) CallEnded(_ context.Context, reason error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.reasons, n.at = append(n.reasons, reason), time.Now()
 }
 
-func (l *notifier) all() []error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.reasons
+func (n *notifier) all() []error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.reasons
 }
 
 type function = gofunc.Func[string, int, int]
@@ -108,10 +108,10 @@ type slowNotifier struct {
 	answered chan struct{}
 }
 
-func (l *slowNotifier) CallEnded(ctx context.Context, reason error) {
+func (n *slowNotifier) CallEnded(ctx context.Context, reason error) {
 	time.Sleep(time.Second)
-	l.notifier.CallEnded(ctx, reason)
-	close(l.answered)
+	n.notifier.CallEnded(ctx, reason)
+	close(n.answered)
 }
 
 // Otherwise the writer of the response may be gone.

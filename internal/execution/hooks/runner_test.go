@@ -28,8 +28,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // executor runs a function per call.
 type executor func(ctx context.Context, event string) (scripting.Outcome, error)
 
-func (f executor) Run(ctx context.Context, c scripting.Call, _ scripting.Host) (scripting.Outcome, error) {
-	return f(ctx, string(c.Input))
+func (e executor) Run(ctx context.Context, c scripting.Call, _ scripting.Host) (scripting.Outcome, error) {
+	return e(ctx, string(c.Input))
 }
 
 func (executor) Close() error { return nil }

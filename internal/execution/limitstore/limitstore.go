@@ -97,36 +97,36 @@ type externalStore struct {
 
 // Take implements [ratelimit.Store]. The external store comes last: a local rejection costs it
 // nothing, and local charges can be released after its rejection.
-func (c *externalStore) Take(ctx context.Context, charges []ratelimit.Charge) (*ratelimit.Rejection, error) {
+func (s *externalStore) Take(ctx context.Context, charges []ratelimit.Charge) (*ratelimit.Rejection, error) {
 	shared, local := splitLocal(charges)
-	if refusal, err := c.memory.Take(ctx, local); refusal != nil || err != nil {
+	if refusal, err := s.memory.Take(ctx, local); refusal != nil || err != nil {
 		return refusal, err
 	}
-	place := c.calls.Add(1)
+	place := s.calls.Add(1)
 	for i := range shared {
 		shared[i].Lease = place
 	}
-	refusal, err := c.takeShared(ctx, shared)
+	refusal, err := s.takeShared(ctx, shared)
 	if refusal != nil || err != nil {
-		c.memory.Release(local)
+		s.memory.Release(local)
 	}
 	return refusal, err
 }
 
 // Release implements [ratelimit.Store]. It waits for the store, so that the next call finds the
 // freed place.
-func (c *externalStore) Release(charges []ratelimit.Charge) {
+func (s *externalStore) Release(charges []ratelimit.Charge) {
 	shared, local := splitLocal(charges)
-	c.memory.Release(local)
-	charged, _ := c.storeCharges(shared)
+	s.memory.Release(local)
+	charged, _ := s.storeCharges(shared)
 	if leased := leases(charged); len(leased) > 0 {
-		c.releaseLeases(leased)
+		s.releaseLeases(leased)
 	}
 }
 
 // SetLimits implements [ratelimit.Store]. The external store expires its own counters.
-func (c *externalStore) SetLimits(limits []*ratelimit.Limit) {
-	c.memory.SetLimits(slices.DeleteFunc(slices.Clone(limits), func(l *ratelimit.Limit) bool { return !l.Local }))
+func (s *externalStore) SetLimits(limits []*ratelimit.Limit) {
+	s.memory.SetLimits(slices.DeleteFunc(slices.Clone(limits), func(l *ratelimit.Limit) bool { return !l.Local }))
 }
 
 // splitLocal moves the local charges to the end.
@@ -141,19 +141,19 @@ func splitLocal(charges []ratelimit.Charge) (shared, local []ratelimit.Charge) {
 	return charges[:n], charges[n:]
 }
 
-func (c *externalStore) takeShared(ctx context.Context, shared []ratelimit.Charge) (*ratelimit.Rejection, error) {
-	charged, limits := c.storeCharges(shared)
+func (s *externalStore) takeShared(ctx context.Context, shared []ratelimit.Charge) (*ratelimit.Rejection, error) {
+	charged, limits := s.storeCharges(shared)
 	if len(charged) == 0 {
 		return nil, nil
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, min(c.Timeout, shared[0].MaxDuration), errStoreTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, min(s.Timeout, shared[0].MaxDuration), errStoreTimeout)
 	defer cancel()
 	var verdict call.LimitVerdict
 	leased := leases(charged)
-	err := c.callStore(ctx, func(ctx context.Context) (err error) {
-		verdict, err = c.Store.Take(ctx, charged)
+	err := s.callStore(ctx, func(ctx context.Context) (err error) {
+		verdict, err = s.Store.Take(ctx, charged)
 		return err
-	}, func() { c.releaseUncertain(leased) })
+	}, func() { s.releaseUncertain(leased) })
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("limit store: %w", err)
@@ -171,29 +171,29 @@ func (c *externalStore) takeShared(ctx context.Context, shared []ratelimit.Charg
 
 // storeCharges returns the charges for the external store, and their limits. A charge without a
 // rate and a concurrency is omitted.
-func (c *externalStore) storeCharges(shared []ratelimit.Charge) (charged []call.LimitCharge, limits []*ratelimit.Limit) {
+func (s *externalStore) storeCharges(shared []ratelimit.Charge) (charged []call.LimitCharge, limits []*ratelimit.Limit) {
 	for i := range shared {
 		charge := &shared[i]
 		l := charge.Limit
 		if charge.RateCharged && l.Concurrency == 0 {
 			continue
 		}
-		a := call.LimitCharge{Limit: l.Name, Key: c.key(charge), Concurrency: l.Concurrency, Hold: charge.MaxDuration + holdMargin}
+		a := call.LimitCharge{Limit: l.Name, Key: s.key(charge), Concurrency: l.Concurrency, Hold: charge.MaxDuration + holdMargin}
 		if !charge.RateCharged {
 			a.Calls, a.Per, a.Burst = l.Rate.Calls, l.Rate.Per, l.Burst
 		}
 		if l.Concurrency > 0 {
-			a.Place = c.prefix + strconv.FormatUint(charge.Lease, 36)
+			a.Place = s.prefix + strconv.FormatUint(charge.Lease, 36)
 		}
 		charged, limits = append(charged, a), append(limits, l)
 	}
 	return charged, limits
 }
 
-func (c *externalStore) key(charge *ratelimit.Charge) string {
+func (s *externalStore) key(charge *ratelimit.Charge) string {
 	id := charge.Limit.ID
 	text := fmt.Appendf(nil, "mcpd limit 1\x00%t\x00%d\x00%d\x00%d\x00%s%s", id.Operator, id.Rate.Calls, id.Rate.Per, len(id.Name), id.Name, charge.Key)
-	mac := hmac.New(sha256.New, c.Secret)
+	mac := hmac.New(sha256.New, s.Secret)
 	mac.Write(text)
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
@@ -206,15 +206,15 @@ var errStoreTimeout = errors.New("the store did not respond in time")
 
 // callStore calls the external store in a separate goroutine, as it may ignore its ctx, and waits
 // until ctx ends. After an error or a timeout, unsure runs before the goroutine ends.
-func (c *externalStore) callStore(ctx context.Context, question func(context.Context) error, unsure func()) error {
+func (s *externalStore) callStore(ctx context.Context, question func(context.Context) error, unsure func()) error {
 	select {
-	case c.slots <- struct{}{}:
+	case s.slots <- struct{}{}:
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 	answer := make(chan error) // unbuffered: a result without a receiver is dropped
 	go func() {
-		defer func() { <-c.slots }()
+		defer func() { <-s.slots }()
 		err := recoverPanic(ctx, question)
 		select {
 		case answer <- err:
@@ -243,27 +243,27 @@ func recoverPanic(ctx context.Context, question func(context.Context) error) (er
 	return question(ctx)
 }
 
-func (c *externalStore) releaseLeases(leased []call.LimitCharge) {
-	ctx, cancel := context.WithTimeoutCause(context.Background(), c.Timeout, errStoreTimeout)
+func (s *externalStore) releaseLeases(leased []call.LimitCharge) {
+	ctx, cancel := context.WithTimeoutCause(context.Background(), s.Timeout, errStoreTimeout)
 	defer cancel()
-	if err := c.callStore(ctx, func(ctx context.Context) error { return c.Store.Release(ctx, leased) }, func() {}); err != nil {
-		c.logReleaseFailure(err)
+	if err := s.callStore(ctx, func(ctx context.Context) error { return s.Store.Release(ctx, leased) }, func() {}); err != nil {
+		s.logReleaseFailure(err)
 	}
 }
 
 // releaseUncertain releases places that the store may have taken, in the goroutine that called
 // Take.
-func (c *externalStore) releaseUncertain(leased []call.LimitCharge) {
+func (s *externalStore) releaseUncertain(leased []call.LimitCharge) {
 	if len(leased) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), c.Timeout)
+	ctx, cancel := context.WithTimeout(context.Background(), s.Timeout)
 	defer cancel()
-	if err := recoverPanic(ctx, func(ctx context.Context) error { return c.Store.Release(ctx, leased) }); err != nil {
-		c.logReleaseFailure(err)
+	if err := recoverPanic(ctx, func(ctx context.Context) error { return s.Store.Release(ctx, leased) }); err != nil {
+		s.logReleaseFailure(err)
 	}
 }
 
-func (c *externalStore) logReleaseFailure(err error) {
-	c.logger.Warn("release rate limit place", slog.String("error", err.Error()))
+func (s *externalStore) logReleaseFailure(err error) {
+	s.logger.Warn("release rate limit place", slog.String("error", err.Error()))
 }

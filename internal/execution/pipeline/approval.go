@@ -160,18 +160,18 @@ type dryRun struct {
 
 // nested returns the dry run of the calls that the handler makes; nil if the call itself is no dry
 // run.
-func (p *dryRun) nested() *dryRun {
-	if p == nil {
+func (d *dryRun) nested() *dryRun {
+	if d == nil {
 		return nil
 	}
-	return &dryRun{reading: p.mode == dryRunExecuted}
+	return &dryRun{reading: d.mode == dryRunExecuted}
 }
 
 // executes reports whether a call is made normally: it only reads, and needs no approval.
-func (p *dryRun) executes(x *execution) bool {
-	p.approval = len(x.approval.reasons) > 0
-	if x.entry.Facts.ReadOnly && !p.approval {
-		p.mode = dryRunExecuted
+func (d *dryRun) executes(x *execution) bool {
+	d.approval = len(x.approval.reasons) > 0
+	if x.entry.Facts.ReadOnly && !d.approval {
+		d.mode = dryRunExecuted
 		return true
 	}
 	return false
@@ -198,12 +198,12 @@ func (x *execution) runDry(ctx context.Context, _ policylang.Input) (call.Result
 // toolAccess gives agent code the tools that its caller may call.
 type toolAccess struct{ x *execution }
 
-func (s toolAccess) Tools(ctx context.Context) []*catalog.Entry {
+func (a toolAccess) Tools(ctx context.Context) []*catalog.Entry {
 	facts := policylang.Input{
-		Caller: s.x.req.Caller, Now: s.x.startTime,
-		Call: policylang.CallFacts{Via: string(call.ViaCode), Depth: s.x.position.Depth() + 1, Parent: s.x.policyName()},
+		Caller: a.x.req.Caller, Now: a.x.startTime,
+		Call: policylang.CallFacts{Via: string(call.ViaCode), Depth: a.x.position.Depth() + 1, Parent: a.x.policyName()},
 	}
-	entries, hidden := s.x.catalog.Entries[call.Tools], s.x.catalog.HiddenMask(ctx, call.Tools, facts)
+	entries, hidden := a.x.catalog.Entries[call.Tools], a.x.catalog.HiddenMask(ctx, call.Tools, facts)
 	seen := make([]*catalog.Entry, 0, len(entries))
 	for i, e := range entries {
 		if (hidden == nil || hidden[i] == 0) && !e.CallsAllTools && !e.Alias {
@@ -213,40 +213,40 @@ func (s toolAccess) Tools(ctx context.Context) []*catalog.Entry {
 	return seen
 }
 
-func (s toolAccess) Catalog() *catalog.Catalog { return s.x.catalog }
+func (a toolAccess) Catalog() *catalog.Catalog { return a.x.catalog }
 
-func (s toolAccess) Call(ctx context.Context, r catalog.CodeCall) (catalog.CodeReply, error) {
-	if s.x.mocks != nil {
-		return s.mockedReply(r)
+func (a toolAccess) Call(ctx context.Context, r catalog.CodeCall) (catalog.CodeReply, error) {
+	if a.x.mocks != nil {
+		return a.mockedReply(r)
 	}
-	request := call.Request{Name: r.Name, Arguments: r.Arguments, Caller: s.x.req.Caller, Via: call.ViaCode, Can: s.x.req.Can, Resume: r.Resume}
+	request := call.Request{Name: r.Name, Arguments: r.Arguments, Caller: a.x.req.Caller, Via: call.ViaCode, Can: a.x.req.Can, Resume: r.Resume}
 	var p *dryRun
 	if r.DryRun {
 		p = &dryRun{}
 	}
-	result, err := s.x.callNested(ctx, request, p, r.Approved)
+	result, err := a.x.callNested(ctx, request, p, r.Approved)
 	if err != nil {
 		return catalog.CodeReply{}, err
 	}
 	reply := catalog.CodeReply{Value: valueOf(result), Ask: result.Ask}
 	if p != nil {
-		reply.Mode, reply.RedactedArguments, reply.Approval = p.mode, s.redactedArguments(r), p.approval
+		reply.Mode, reply.RedactedArguments, reply.Approval = p.mode, a.redactedArguments(r), p.approval
 	}
 	return reply, nil
 }
 
 // redactedArguments returns valid arguments for display.
-func (s toolAccess) redactedArguments(r catalog.CodeCall) json.RawMessage {
-	if entry := s.x.catalog.Entry(call.Tools, r.Name); entry != nil {
+func (a toolAccess) redactedArguments(r catalog.CodeCall) json.RawMessage {
+	if entry := a.x.catalog.Entry(call.Tools, r.Name); entry != nil {
 		return redact.Arguments(r.Arguments, true, entry.Sensitive, entry.InputNames)
 	}
 	return nil
 }
 
 // mockedReply returns the mocked result of a tool in a test, without its handler and policies.
-func (s toolAccess) mockedReply(r catalog.CodeCall) (catalog.CodeReply, error) {
-	reply := catalog.CodeReply{RedactedArguments: s.redactedArguments(r)}
-	entry := s.x.catalog.Entry(call.Tools, r.Name)
+func (a toolAccess) mockedReply(r catalog.CodeCall) (catalog.CodeReply, error) {
+	reply := catalog.CodeReply{RedactedArguments: a.redactedArguments(r)}
+	entry := a.x.catalog.Entry(call.Tools, r.Name)
 	switch {
 	case !r.DryRun:
 	case entry == nil || entry.Facts.ReadOnly:
@@ -258,6 +258,6 @@ func (s toolAccess) mockedReply(r catalog.CodeCall) (catalog.CodeReply, error) {
 		reply.Mode = dryRunHandled
 	}
 	var err error
-	reply.Value, err = s.x.mocks.CallTool(r.Name)
+	reply.Value, err = a.x.mocks.CallTool(r.Name)
 	return reply, err
 }

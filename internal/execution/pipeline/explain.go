@@ -143,22 +143,22 @@ func (e *Explanation) Decides(place int) bool {
 }
 
 // summarize sets the verdicts of a call that ended with err.
-func (h *explainer) summarize(e *Explanation, consents int, err *call.Error) {
+func (ex *explainer) summarize(e *Explanation, consents int, err *call.Error) {
 	isOpen := func(onResult bool) bool {
-		return slices.ContainsFunc(h.rulings, func(r Ruling) bool { return r.OnResult == onResult && r.Evaluated && r.IsUnknown() })
+		return slices.ContainsFunc(ex.rulings, func(r Ruling) bool { return r.OnResult == onResult && r.Evaluated && r.IsUnknown() })
 	}
 	switch {
-	case h.mayRun && isOpen(false):
+	case ex.mayRun && isOpen(false):
 		e.Verdict = VerdictUnknown
-	case h.mayRun && consents > 0:
+	case ex.mayRun && consents > 0:
 		e.Verdict = VerdictNeedsApproval
-	case h.mayRun:
+	case ex.mayRun:
 		e.Verdict = VerdictAllowed
 	default:
 		e.Verdict = verdictOf(err)
 	}
 	switch {
-	case !h.mayRun || !slices.ContainsFunc(h.rulings, func(r Ruling) bool { return r.OnResult }) && err == nil:
+	case !ex.mayRun || !slices.ContainsFunc(ex.rulings, func(r Ruling) bool { return r.OnResult }) && err == nil:
 	case err != nil:
 		e.ResultVerdict = verdictOf(err)
 	case isOpen(true):
@@ -207,40 +207,40 @@ func newExplainer(of HypotheticalCall, e *catalog.Entry) *explainer {
 	return h
 }
 
-func (h *explainer) record(place int, decision policylang.Decision) {
-	if h == nil {
+func (ex *explainer) record(place int, decision policylang.Decision) {
+	if ex == nil {
 		return
 	}
-	r := &h.rulings[place]
+	r := &ex.rulings[place]
 	r.Decision, r.Evaluated, r.BeforeArguments = decision, true, false
 	if decision.Outcome == policylang.Deny {
-		h.denied = place
+		ex.denied = place
 	}
 }
 
 // recordStatic returns a function that records decisions made before the arguments are read.
-func (h *explainer) recordStatic() catalog.DecisionFunc {
-	if h == nil {
+func (ex *explainer) recordStatic() catalog.DecisionFunc {
+	if ex == nil {
 		return nil
 	}
 	return func(place int, decision policylang.Decision) {
-		h.record(place, decision)
-		h.rulings[place].BeforeArguments = true
+		ex.record(place, decision)
+		ex.rulings[place].BeforeArguments = true
 	}
 }
 
 // applyTo sets the hypothetical parts of the policy input.
-func (h *explainer) applyTo(facts *policylang.Input) {
-	if h == nil {
+func (ex *explainer) applyTo(facts *policylang.Input) {
+	if ex == nil {
 		return
 	}
-	facts.Call.Depth, facts.Call.Parent, facts.Unknown = h.call.Depth, h.call.Parent, h.call.Unknown
+	facts.Call.Depth, facts.Call.Parent, facts.Unknown = ex.call.Depth, ex.call.Parent, ex.call.Unknown
 }
 
 // mayAllow reports whether an unknown decision may allow the call. Real calls have no unknown
 // decisions.
-func (h *explainer) mayAllow(decision policylang.Decision) bool {
-	return h != nil && decision.Outcome == policylang.Unknown
+func (ex *explainer) mayAllow(decision policylang.Decision) bool {
+	return ex != nil && decision.Outcome == policylang.Unknown
 }
 
 // evaluateHypothetical evaluates the hypothetical result instead of running the handler.

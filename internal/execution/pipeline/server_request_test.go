@@ -107,35 +107,35 @@ func request(from *call.Ask, answer string) call.Request {
 }
 
 // asks returns the input requests of a call by ada.
-func (i *authPipeline) asks(from *call.Ask, answer string) *call.Ask {
-	i.t.Helper()
-	result := i.Execute(i.t.Context(), request(from, answer))
+func (p *authPipeline) asks(from *call.Ask, answer string) *call.Ask {
+	p.t.Helper()
+	result := p.Execute(p.t.Context(), request(from, answer))
 	if result.Ask == nil {
-		i.t.Fatalf("no input request: %+v", result.Err)
+		p.t.Fatalf("no input request: %+v", result.Err)
 	}
 	return result.Ask
 }
 
 // open opens the authorization page as ada, and follows the redirect.
-func (i *authPipeline) open(asked *call.Ask) {
-	i.t.Helper()
+func (p *authPipeline) open(asked *call.Ask) {
+	p.t.Helper()
 	var params struct{ URL string }
 	if err := json.Unmarshal(asked.Requests[0].Params, &params); err != nil {
-		i.t.Fatal(err)
+		p.t.Fatal(err)
 	}
 	page, err := url.Parse(params.URL)
 	if err != nil {
-		i.t.Fatal(err)
+		p.t.Fatal(err)
 	}
-	r := httptest.NewRequestWithContext(i.t.Context(), http.MethodGet, "/oauth/crm?code=x&state="+page.Query().Get("state"), nil)
+	r := httptest.NewRequestWithContext(p.t.Context(), http.MethodGet, "/oauth/crm?code=x&state="+page.Query().Get("state"), nil)
 	r.Host = "mcp.example.com"
-	i.returns(r).ServeHTTP(httptest.NewRecorder(), r)
+	p.returns(r).ServeHTTP(httptest.NewRecorder(), r)
 }
 
 // rehearsed returns the execution of a test block with a response of ada.
-func (i *authPipeline) rehearsed(asked *call.Ask, answer string) *execution {
-	serving, _ := i.options.Catalog(i.t.Context())
-	x := i.newExecution(serving, request(asked, answer))
+func (p *authPipeline) rehearsed(asked *call.Ask, answer string) *execution {
+	serving, _ := p.options.Catalog(p.t.Context())
+	x := p.newExecution(serving, request(asked, answer))
 	x.mocks = host.NewMocks(nil)
 	return x
 }

@@ -68,26 +68,26 @@ func compare(random *rand.Rand) string {
 }
 
 // end ends a running call.
-func (x *history) end(i int) {
-	x.store.Release(x.running[i].charges)
-	for _, b := range x.running[i].buckets {
+func (h *history) end(i int) {
+	h.store.Release(h.running[i].charges)
+	for _, b := range h.running[i].buckets {
 		b.running--
 	}
-	x.running = append(x.running[:i], x.running[i+1:]...)
+	h.running = append(h.running[:i], h.running[i+1:]...)
 }
 
 // begin makes a call.
-func (x *history) begin() string {
-	charged, key := x.limits[x.random.IntN(len(x.limits)):], fmt.Sprint(x.random.IntN(3))
-	refusal, charges := take(x.store, key, charged...)
+func (h *history) begin() string {
+	charged, key := h.limits[h.random.IntN(len(h.limits)):], fmt.Sprint(h.random.IntN(3))
+	refusal, charges := take(h.store, key, charged...)
 	buckets, allowed := make([]*modelBucket, len(charged)), true
 	for i, l := range charged {
-		b := x.model[l.Name+key]
+		b := h.model[l.Name+key]
 		if b == nil {
 			b = &modelBucket{tokens: l.Burst}
-			x.model[l.Name+key] = b
+			h.model[l.Name+key] = b
 		}
-		b.fill(l, x.clock.at)
+		b.fill(l, h.clock.at)
 		buckets[i] = b
 		allowed = allowed && b.tokens > 0 && (l.Concurrency == 0 || b.running < l.Concurrency)
 	}
@@ -98,9 +98,9 @@ func (x *history) begin() string {
 		return ""
 	}
 	for i, l := range charged {
-		buckets[i].take(l, x.clock.at)
+		buckets[i].take(l, h.clock.at)
 	}
-	x.running = append(x.running, modelCall{charges, buckets})
+	h.running = append(h.running, modelCall{charges, buckets})
 	return ""
 }
 

@@ -90,14 +90,14 @@ func New[V any]() *Cache[V] {
 // Do returns the cached result of a call, or waits for the same call if it is running; then before
 // is true, and the value is shared and must not be modified. Otherwise it returns the result of
 // run. If ctx ends while Do waits, it returns the error of ctx.
-func (s *Cache[V]) Do(ctx context.Context, c Lookup, run func() (Computed[V], error)) (v V, before bool, err error) {
+func (c *Cache[V]) Do(ctx context.Context, l Lookup, run func() (Computed[V], error)) (v V, before bool, err error) {
 	for {
-		value, running, found := s.lookup(c)
+		value, running, found := c.lookup(l)
 		switch {
 		case found:
 			return value, true, nil
 		case running == nil:
-			v, err = s.execute(c, run)
+			v, err = c.execute(l, run)
 			return v, false, err
 		}
 		select {
@@ -113,38 +113,38 @@ func (s *Cache[V]) Do(ctx context.Context, c Lookup, run func() (Computed[V], er
 
 // lookup returns the cached value, or the running call. If there is neither, it registers the
 // caller as the running call.
-func (s *Cache[V]) lookup(c Lookup) (value V, running *inFlightCall[V], found bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if e := s.entries[c.Key]; e != nil {
-		if isFresh(e.began, c) {
-			s.lru.MoveToFront(e.lruElem)
-			s.byItem[c.Item].MoveToFront(e.itemElem)
+func (c *Cache[V]) lookup(l Lookup) (value V, running *inFlightCall[V], found bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e := c.entries[l.Key]; e != nil {
+		if isFresh(e.began, l) {
+			c.lru.MoveToFront(e.lruElem)
+			c.byItem[l.Item].MoveToFront(e.itemElem)
 			return e.value, nil, true
 		}
-		s.remove(e)
+		c.remove(e)
 	}
-	if f := s.inFlight[c.Key]; f != nil && isFresh(f.began, c) {
+	if f := c.inFlight[l.Key]; f != nil && isFresh(f.began, l) {
 		return value, f, false
 	}
-	s.inFlight[c.Key] = &inFlightCall[V]{began: c.StartTime, done: make(chan struct{})}
+	c.inFlight[l.Key] = &inFlightCall[V]{began: l.StartTime, done: make(chan struct{})}
 	return value, nil, false
 }
 
-// isFresh reports whether the result of a call that started at began is valid for c. A clock that
+// isFresh reports whether the result of a call that started at began is valid for l. A clock that
 // is set back extends no lifetime.
-func isFresh(began time.Time, c Lookup) bool {
-	age := c.StartTime.Sub(began)
-	return age < c.TTL && age > -c.TTL
+func isFresh(began time.Time, l Lookup) bool {
+	age := l.StartTime.Sub(began)
+	return age < l.TTL && age > -l.TTL
 }
 
 // execute runs a call that others may wait for.
-func (s *Cache[V]) execute(c Lookup, run func() (Computed[V], error)) (V, error) {
-	s.mu.Lock()
-	own := s.inFlight[c.Key]
-	s.mu.Unlock()
+func (c *Cache[V]) execute(l Lookup, run func() (Computed[V], error)) (V, error) {
+	c.mu.Lock()
+	own := c.inFlight[l.Key]
+	c.mu.Unlock()
 	var made Computed[V]
-	defer func() { s.complete(c, own, made) }() // also if run panics
+	defer func() { c.complete(l, own, made) }() // also if run panics
 	result, err := run()
 	if err == nil {
 		made = result
@@ -153,70 +153,70 @@ func (s *Cache[V]) execute(c Lookup, run func() (Computed[V], error)) (V, error)
 }
 
 // complete ends a running call, and caches its result if possible.
-func (s *Cache[V]) complete(c Lookup, own *inFlightCall[V], made Computed[V]) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.inFlight[c.Key] == own {
-		delete(s.inFlight, c.Key)
+func (c *Cache[V]) complete(l Lookup, own *inFlightCall[V], made Computed[V]) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.inFlight[l.Key] == own {
+		delete(c.inFlight, l.Key)
 	}
 	own.ok, own.value = made.Cacheable, made.Value
 	close(own.done)
 	if made.Cacheable && made.Size <= MaxResult {
-		s.add(c, made)
+		c.add(l, made)
 	}
 }
 
 // add adds an entry, and removes entries beyond the bounds; mu is held.
-func (s *Cache[V]) add(c Lookup, made Computed[V]) {
-	if old := s.entries[c.Key]; old != nil {
-		if old.began.After(c.StartTime) {
+func (c *Cache[V]) add(l Lookup, made Computed[V]) {
+	if old := c.entries[l.Key]; old != nil {
+		if old.began.After(l.StartTime) {
 			return // this call was slower
 		}
-		s.remove(old)
+		c.remove(old)
 	}
-	e := &entry[V]{key: c.Key, value: made.Value, began: c.StartTime, size: made.Size + overhead}
-	siblings := s.byItem[c.Item]
+	e := &entry[V]{key: l.Key, value: made.Value, began: l.StartTime, size: made.Size + overhead}
+	siblings := c.byItem[l.Item]
 	if siblings == nil {
 		siblings = list.New()
-		s.byItem[c.Item] = siblings
+		c.byItem[l.Item] = siblings
 	}
-	s.entries[c.Key], e.lruElem, e.itemElem = e, s.lru.PushFront(e), siblings.PushFront(e)
-	s.bytes += e.size
+	c.entries[l.Key], e.lruElem, e.itemElem = e, c.lru.PushFront(e), siblings.PushFront(e)
+	c.bytes += e.size
 	if siblings.Len() > MaxPerItem {
-		s.remove(siblings.Back().Value.(*entry[V]))
+		c.remove(siblings.Back().Value.(*entry[V]))
 	}
-	for s.bytes > MaxBytes {
-		s.remove(s.lru.Back().Value.(*entry[V]))
+	for c.bytes > MaxBytes {
+		c.remove(c.lru.Back().Value.(*entry[V]))
 	}
 }
 
 // remove removes an entry; mu is held.
-func (s *Cache[V]) remove(e *entry[V]) {
-	delete(s.entries, e.key)
-	s.lru.Remove(e.lruElem)
-	siblings := s.byItem[e.key.Item]
+func (c *Cache[V]) remove(e *entry[V]) {
+	delete(c.entries, e.key)
+	c.lru.Remove(e.lruElem)
+	siblings := c.byItem[e.key.Item]
 	if siblings.Remove(e.itemElem); siblings.Len() == 0 {
-		delete(s.byItem, e.key.Item)
+		delete(c.byItem, e.key.Item)
 	}
-	s.bytes -= e.size
+	c.bytes -= e.size
 }
 
 // Retain removes the results of all items that are not listed.
-func (s *Cache[V]) Retain(of map[[32]byte]bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for e := s.lru.Front(); e != nil; {
+func (c *Cache[V]) Retain(of map[[32]byte]bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for e := c.lru.Front(); e != nil; {
 		next := e.Next()
 		if kept := e.Value.(*entry[V]); !of[kept.key.Item] {
-			s.remove(kept)
+			c.remove(kept)
 		}
 		e = next
 	}
 }
 
 // Len returns the number of cached results, and their bytes.
-func (s *Cache[V]) Len() (results, bytes int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.entries), s.bytes
+func (c *Cache[V]) Len() (results, bytes int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.entries), c.bytes
 }

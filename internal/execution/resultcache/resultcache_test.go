@@ -31,9 +31,9 @@ func makes(value string) func() (Computed[string], error) {
 }
 
 // do checks the value of a call, and whether it was cached.
-func do(t *testing.T, s *Cache[string], c Lookup, run func() (Computed[string], error), want string, wantBefore bool) {
+func do(t *testing.T, s *Cache[string], l Lookup, run func() (Computed[string], error), want string, wantBefore bool) {
 	t.Helper()
-	if got, before, err := s.Do(t.Context(), c, run); got != want || before != wantBefore || err != nil {
+	if got, before, err := s.Do(t.Context(), l, run); got != want || before != wantBefore || err != nil {
 		t.Errorf("got %q, before %v, %v; want %q, %v", got, before, err, want, wantBefore)
 	}
 }

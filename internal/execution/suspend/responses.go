@@ -13,23 +13,23 @@ import (
 // ApplyResponses adds the responses for all open requests to the journal. complete is false if one
 // is missing: then nothing was added, and the client must be asked again. refused are the keys with
 // an error response. An error means that a response does not have the required form.
-func (p *Suspension) ApplyResponses(responses map[string]json.RawMessage, refused map[string]call.RPCError) (complete bool, err error) {
-	answers := make([]map[string]json.RawMessage, len(p.Asks))
-	for i, ask := range p.Asks {
+func (s *Suspension) ApplyResponses(responses map[string]json.RawMessage, refused map[string]call.RPCError) (complete bool, err error) {
+	answers := make([]map[string]json.RawMessage, len(s.Asks))
+	for i, ask := range s.Asks {
 		if answers[i], err = responsesFor(ask, responses, refused); answers[i] == nil || err != nil {
 			return false, err
 		}
 	}
-	take := p.recordResponses
-	if p.AwaitsApproval() {
-		take = p.recordApproval
+	take := s.recordResponses
+	if s.AwaitsApproval() {
+		take = s.recordApproval
 	}
-	for i, ask := range p.Asks {
+	for i, ask := range s.Asks {
 		if err := take(ask, answers[i]); err != nil {
 			return false, err
 		}
 	}
-	p.Asks = nil
+	s.Asks = nil
 	return true, nil
 }
 
@@ -57,13 +57,13 @@ func responsesFor(ask state.Ask, responses map[string]json.RawMessage, refused m
 	return answers, nil
 }
 
-func (p *Suspension) recordResponses(ask state.Ask, answers map[string]json.RawMessage) error {
+func (s *Suspension) recordResponses(ask state.Ask, answers map[string]json.RawMessage) error {
 	requests, err := ParsePayload(ask.Payload)
 	if err != nil {
 		return err
 	}
 	for _, r := range requests {
-		if p.IsServerRequest != nil && p.IsServerRequest(r) {
+		if s.IsServerRequest != nil && s.IsServerRequest(r) {
 			answers[r.Key] = actionOnly(answers[r.Key])
 		}
 	}
@@ -71,7 +71,7 @@ func (p *Suspension) recordResponses(ask state.Ask, answers map[string]json.RawM
 	if err != nil {
 		return fmt.Errorf("encode the answers: %w", err)
 	}
-	return p.Journal.Answer(ask.Seq, answer)
+	return s.Journal.Answer(ask.Seq, answer)
 }
 
 // actionOnly returns a response without its content.

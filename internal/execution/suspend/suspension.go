@@ -36,15 +36,15 @@ type Suspension struct {
 var errDamaged = errors.New("the state of a call is damaged")
 
 // Seal returns the sealed suspension as text for the client.
-func (p *Suspension) Seal(sealer *state.Sealer, asks []state.Ask, wait time.Duration, now time.Time) (string, error) {
-	journal, err := p.Journal.MarshalBinary()
+func (s *Suspension) Seal(sealer *state.Sealer, asks []state.Ask, wait time.Duration, now time.Time) (string, error) {
+	journal, err := s.Journal.MarshalBinary()
 	if err != nil {
 		return "", fmt.Errorf("write the journal: %w", err)
 	}
-	sealed := p.State
+	sealed := s.State
 	sealed.Asks, sealed.Expires = asks, now.Add(wait)
-	sealed.Journal = append(binary.AppendUvarint(nil, uint64(len(p.Agent))), p.Agent...)
-	sealed.Journal = append(binary.AppendUvarint(sealed.Journal, uint64(len(p.Plan))), p.Plan...)
+	sealed.Journal = append(binary.AppendUvarint(nil, uint64(len(s.Agent))), s.Agent...)
+	sealed.Journal = append(binary.AppendUvarint(sealed.Journal, uint64(len(s.Plan))), s.Plan...)
 	sealed.Journal = append(sealed.Journal, journal...)
 	return sealer.Seal(sealed)
 }
@@ -126,7 +126,7 @@ const ApprovalKey = "approval"
 
 // RequestApproval suspends the call until the user approves the question with the digest to. The
 // message is the text for the user.
-func (p *Suspension) RequestApproval(message string, to [32]byte) (open []state.Ask, err error) {
+func (s *Suspension) RequestApproval(message string, to [32]byte) (open []state.Ask, err error) {
 	// MCP requires a form schema with an object of flat properties. An approval has none: the
 	// response is its action.
 	params, err := json.Marshal(map[string]any{
@@ -140,20 +140,20 @@ func (p *Suspension) RequestApproval(message string, to [32]byte) (open []state.
 	if err != nil {
 		return nil, fmt.Errorf("encode what the user is asked: %w", err)
 	}
-	p.Consent = state.Consent{To: to, Asked: p.Consent.Asked + 1}
-	p.Leg++
+	s.Consent = state.Consent{To: to, Asked: s.Consent.Asked + 1}
+	s.Leg++
 	return []state.Ask{{Payload: payload}}, nil
 }
 
 // AwaitsApproval reports whether the call waits for an approval, and nothing else.
-func (p *Suspension) AwaitsApproval() bool { return p.Consent.To != [32]byte{} && !p.Consent.Given }
+func (s *Suspension) AwaitsApproval() bool { return s.Consent.To != [32]byte{} && !s.Consent.Given }
 
-func (p *Suspension) recordApproval(_ state.Ask, answers map[string]json.RawMessage) error {
+func (s *Suspension) recordApproval(_ state.Ask, answers map[string]json.RawMessage) error {
 	// A struct would also match members with different case, which were not validated.
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(answers[ApprovalKey], &members); err != nil {
 		return fmt.Errorf("read the consent: %w", err)
 	}
-	p.Consent.Given = string(members["action"]) == `"accept"`
+	s.Consent.Given = string(members["action"]) == `"accept"`
 	return nil
 }

@@ -169,20 +169,20 @@ func groups(upstream string, listed []Tool) [][]Tool {
 	return list
 }
 
-func (v *CheckResult) addRemoved(old Tool) {
-	v.Changes = append(v.Changes, Change{Kind: Removed, Upstream: old.upstream, Name: old.name, Old: old})
+func (r *CheckResult) addRemoved(old Tool) {
+	r.Changes = append(r.Changes, Change{Kind: Removed, Upstream: old.upstream, Name: old.name, Old: old})
 }
 
 // compare checks the definitions that are listed under one name. old is the accepted one, or
 // the zero Tool.
-func (v *CheckResult) compare(old Tool, same []Tool) {
+func (r *CheckResult) compare(old Tool, same []Tool) {
 	listed := same[0]
 	switch {
 	case len(same) == 1 && listed.Equal(old):
-		v.Served = append(v.Served, old)
+		r.Served = append(r.Served, old)
 		return
-	case len(same) == 1 && v.FirstUse && !listed.hides:
-		v.Served = append(v.Served, listed)
+	case len(same) == 1 && r.FirstUse && !listed.hides:
+		r.Served = append(r.Served, listed)
 		return
 	}
 	if listed.Equal(old) {
@@ -192,5 +192,5 @@ func (v *CheckResult) compare(old Tool, same []Tool) {
 	if old == (Tool{}) {
 		kind = Added
 	}
-	v.Changes = append(v.Changes, Change{Kind: kind, Upstream: listed.upstream, Name: listed.name, Old: old, New: listed})
+	r.Changes = append(r.Changes, Change{Kind: kind, Upstream: listed.upstream, Name: listed.name, Old: old, New: listed})
 }

@@ -55,10 +55,10 @@ func (l *Lock) EncodedSize() int {
 }
 
 // encodedSize returns the size of an upstream in a lock file.
-func (a upstreamTools) encodedSize() int {
-	n := len(upstreamLine(a.upstream))
-	for _, t := range a.tools {
-		n += t.EncodedSize()
+func (t upstreamTools) encodedSize() int {
+	n := len(upstreamLine(t.upstream))
+	for _, tool := range t.tools {
+		n += tool.EncodedSize()
 	}
 	return n
 }

@@ -160,30 +160,30 @@ func (l *Lock) RawChanges(upstream string, other *Lock) (changes []Change) {
 // lockBuilder is a mutable lock: tools by upstream and name.
 type lockBuilder map[string]map[string]Tool
 
-func (d lockBuilder) add(upstream string, tools []Tool) {
-	d.addUpstream(upstream)
+func (b lockBuilder) add(upstream string, tools []Tool) {
+	b.addUpstream(upstream)
 	for _, t := range tools {
-		d[upstream][t.name] = t
+		b[upstream][t.name] = t
 	}
 }
 
-func (d lockBuilder) addUpstream(upstream string) {
-	if d[upstream] == nil {
-		d[upstream] = map[string]Tool{}
+func (b lockBuilder) addUpstream(upstream string) {
+	if b[upstream] == nil {
+		b[upstream] = map[string]Tool{}
 	}
 }
 
-func (d lockBuilder) lock() *Lock {
+func (b lockBuilder) lock() *Lock {
 	l := &Lock{}
-	for _, upstream := range slices.Sorted(maps.Keys(d)) {
-		l.upstreams = append(l.upstreams, d.tools(upstream))
+	for _, upstream := range slices.Sorted(maps.Keys(b)) {
+		l.upstreams = append(l.upstreams, b.tools(upstream))
 	}
 	return l
 }
 
 // tools returns the tools of an upstream.
-func (d lockBuilder) tools(upstream string) upstreamTools {
-	return upstreamTools{upstream, slices.SortedFunc(maps.Values(d[upstream]), byName)}
+func (b lockBuilder) tools(upstream string) upstreamTools {
+	return upstreamTools{upstream, slices.SortedFunc(maps.Values(b[upstream]), byName)}
 }
 
 // WithMissing returns the lock with those upstreams of another lock that it does not have, as

@@ -35,70 +35,70 @@ const (
 	maxIndent    = 16
 )
 
-func (s *prettyPrinter) value(value any, depth int) {
+func (p *prettyPrinter) value(value any, depth int) {
 	inner := min(depth+itemIndent, maxIndent)
 	switch value := value.(type) {
 	case string:
-		s.string(value, depth)
+		p.string(value, depth)
 	case []any:
-		s.text = append(s.text, '[')
+		p.text = append(p.text, '[')
 		for i, item := range value {
-			if s.full() {
+			if p.full() {
 				return
 			}
-			s.next(i, inner)
-			s.value(item, inner)
+			p.next(i, inner)
+			p.value(item, inner)
 		}
-		s.end(']', len(value), depth)
+		p.end(']', len(value), depth)
 	case map[string]any:
-		s.text = append(s.text, '{')
+		p.text = append(p.text, '{')
 		for i, name := range sortedNames(value) {
-			if s.full() {
+			if p.full() {
 				return
 			}
-			s.next(i, inner)
-			s.string(name, inner)
-			s.text = append(s.text, ": "...)
-			s.value(value[name], inner)
+			p.next(i, inner)
+			p.string(name, inner)
+			p.text = append(p.text, ": "...)
+			p.value(value[name], inner)
 		}
-		s.end('}', len(value), depth)
+		p.end('}', len(value), depth)
 	default:
-		s.text = appendValue(s.text, value)
+		p.text = appendValue(p.text, value)
 	}
 }
 
-func (s *prettyPrinter) string(text string, depth int) {
+func (p *prettyPrinter) string(text string, depth int) {
 	behind := false
 	for piece := range splitText(text) {
-		if s.full() {
+		if p.full() {
 			return
 		}
 		if behind {
-			s.line(depth + stringIndent)
+			p.line(depth + stringIndent)
 		}
-		s.text, behind = appendQuoted(s.text, piece), true
+		p.text, behind = appendQuoted(p.text, piece), true
 	}
 }
 
 // full reports whether the text has reached the limit.
-func (s *prettyPrinter) full() bool { return s.limit > 0 && len(s.text) > s.limit }
+func (p *prettyPrinter) full() bool { return p.limit > 0 && len(p.text) > p.limit }
 
-func (s *prettyPrinter) next(i, depth int) {
-	s.text = appendComma(s.text, i)
-	s.line(depth)
+func (p *prettyPrinter) next(i, depth int) {
+	p.text = appendComma(p.text, i)
+	p.line(depth)
 }
 
-func (s *prettyPrinter) end(bracket byte, n, depth int) {
+func (p *prettyPrinter) end(bracket byte, n, depth int) {
 	if n > 0 {
-		s.line(depth)
+		p.line(depth)
 	}
-	s.text = append(s.text, bracket)
+	p.text = append(p.text, bracket)
 }
 
-func (s *prettyPrinter) line(depth int) {
-	s.text = append(s.text, '\n')
+func (p *prettyPrinter) line(depth int) {
+	p.text = append(p.text, '\n')
 	for range depth {
-		s.text = append(s.text, "  "...)
+		p.text = append(p.text, "  "...)
 	}
 }
 
@@ -144,29 +144,29 @@ type invisibleScanner struct{ marks int }
 
 // needsEscape reports whether the next character is invisible, moves or covers others, or is a
 // combining mark without a letter or beyond the limit.
-func (e *invisibleScanner) needsEscape(r rune) bool {
+func (s *invisibleScanner) needsEscape(r rune) bool {
 	const brailleBlank = '\u2800'
 	switch {
 	case r >= ' ' && r < 0x7f:
-		e.marks = 0
+		s.marks = 0
 		return false
 	case !unicode.IsPrint(r) || r == brailleBlank,
 		unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector, unicode.Me):
 		return true
 	case !unicode.Is(unicode.M, r):
-		e.marks = 0
+		s.marks = 0
 		return false
 	}
-	e.marks++
-	return e.marks > maxCombiningMarks
+	s.marks++
+	return s.marks > maxCombiningMarks
 }
 
 // columns returns the width of the next character in a quoted text.
-func (e *invisibleScanner) columns(r rune) int {
+func (s *invisibleScanner) columns(r rune) int {
 	switch {
 	case shortEscape(r) != 0:
 		return len(`\n`)
-	case !e.needsEscape(r):
+	case !s.needsEscape(r):
 		return 1
 	case r > 0xffff:
 		return len(`\u0000\u0000`)

@@ -121,12 +121,12 @@ const (
 	objectMember memberKind = "an object"
 )
 
-func (p memberKind) matches(value any) bool {
+func (k memberKind) matches(value any) bool {
 	switch value.(type) {
 	case string:
-		return p == textMember
+		return k == textMember
 	case map[string]any:
-		return p == objectMember
+		return k == objectMember
 	}
 	return false
 }

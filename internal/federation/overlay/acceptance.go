@@ -81,43 +81,43 @@ func definitionOf(entry json.RawMessage, t lockfile.Tool) json.RawMessage {
 }
 
 // acceptedTools returns the entries of tools that may be served.
-func (m *itemBuilder) acceptedTools(entries []json.RawMessage) (served []json.RawMessage) {
-	mode := m.mode
-	if !m.pinned {
-		served, entries = m.splitHidden(entries)
+func (b *itemBuilder) acceptedTools(entries []json.RawMessage) (served []json.RawMessage) {
+	mode := b.mode
+	if !b.pinned {
+		served, entries = b.splitHidden(entries)
 		mode = lockfile.Strict
 	}
-	l := readTools(m.upstream.Name, entries, m.redactor)
+	l := readTools(b.upstream.Name, entries, b.redactor)
 	refused := map[string]bool{}
 	for i, entry := range l.rejected {
 		name := decoded(entry).text("name")
 		refused[name] = true
-		m.exclude(catalog.Tools, name, l.reasons[i].Error())
+		b.exclude(catalog.Tools, name, l.reasons[i].Error())
 	}
-	verdict := m.lock.Check(m.upstream.Name, l.tools, mode)
-	m.accepted = make(map[string]lockfile.Tool, len(verdict.Served))
+	verdict := b.lock.Check(b.upstream.Name, l.tools, mode)
+	b.accepted = make(map[string]lockfile.Tool, len(verdict.Served))
 	for _, t := range verdict.Served {
 		if !refused[t.Name()] { // it is unknown which of the two a call reaches
-			m.accepted[t.Name()] = t
+			b.accepted[t.Name()] = t
 		}
 	}
 	for i, t := range l.tools {
-		if held, fits := m.accepted[t.Name()]; fits && held.Equal(t) {
+		if held, fits := b.accepted[t.Name()]; fits && held.Equal(t) {
 			served = append(served, l.entries[i])
 		}
 	}
 	ambiguous := l.ambiguous()
 	for _, c := range verdict.Changes {
 		if c.Kind != lockfile.Removed {
-			m.quarantined = append(m.quarantined, c)
-			m.quarantine(c.Name, m.reason(c, ambiguous[c.Name]))
+			b.quarantined = append(b.quarantined, c)
+			b.quarantine(c.Name, b.reason(c, ambiguous[c.Name]))
 		}
 	}
-	m.firstUse, m.toPin = verdict.FirstUse, verdict.Served
+	b.firstUse, b.toPin = verdict.FirstUse, verdict.Served
 	return served
 }
 
-func (m *itemBuilder) reason(c lockfile.Change, ambiguous bool) string {
+func (b *itemBuilder) reason(c lockfile.Change, ambiguous bool) string {
 	why := "it is not accepted yet"
 	switch {
 	case !ambiguous && c.New.Hides():
@@ -147,12 +147,12 @@ type acceptance struct {
 // acceptCheck returns a function that reports whether a listing has a tool with its accepted
 // definition, or nil if the tool is not pinned. For the latest listing the check is almost
 // free; another listing is searched once.
-func (m *itemBuilder) acceptCheck(name string) func(*upstream.Listing) bool {
-	held, pinned := m.accepted[name]
+func (b *itemBuilder) acceptCheck(name string) func(*upstream.Listing) bool {
+	held, pinned := b.accepted[name]
 	if !pinned {
 		return nil
 	}
-	acc, redactor := m.acceptance, m.redactor
+	acc, redactor := b.acceptance, b.redactor
 	var other atomic.Pointer[listingCheck]
 	return func(now *upstream.Listing) bool {
 		if v := acc.latest.Load(); v != nil && v.listing == now {
@@ -188,7 +188,7 @@ func containsOnly(l *upstream.Listing, held lockfile.Tool, redactor redact.Redac
 }
 
 // quarantine excludes a tool with a definition that was not accepted.
-func (m *itemBuilder) quarantine(name, why string) {
-	m.warn(catalog.CodeQuarantined, fmt.Sprintf("the tool %.*q is left out: %s", maxNameLen, name, why))
-	m.addExclusion(catalog.Tools, name, why).Quarantined = true
+func (b *itemBuilder) quarantine(name, why string) {
+	b.warn(catalog.CodeQuarantined, fmt.Sprintf("the tool %.*q is left out: %s", maxNameLen, name, why))
+	b.addExclusion(catalog.Tools, name, why).Quarantined = true
 }

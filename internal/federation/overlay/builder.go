@@ -55,44 +55,44 @@ type address struct {
 type jsonObject map[string]json.RawMessage
 
 // text returns a string member, or "".
-func (m jsonObject) text(name string) (text string) {
-	_ = json.Unmarshal(m[name], &text)
+func (o jsonObject) text(name string) (text string) {
+	_ = json.Unmarshal(o[name], &text)
 	return text
 }
 
 // boolean returns a boolean member, or nil.
-func (m jsonObject) boolean(name string) *bool {
-	switch string(m[name]) {
+func (o jsonObject) boolean(name string) *bool {
+	switch string(o[name]) {
 	case "true", "false":
-		is := string(m[name]) == "true"
+		is := string(o[name]) == "true"
 		return &is
 	}
 	return nil
 }
 
-func (m *itemBuilder) buildAll(l *upstream.Listing) {
-	if m.upstream.Offers(definition.OfferTools) {
-		tools, more := includedTools(m.upstream, l.Tools)
-		m.excludeExcess(catalog.Tools, more, maxTools)
-		m.build(catalog.Tools, m.acceptedTools(tools), m.tool)
+func (b *itemBuilder) buildAll(l *upstream.Listing) {
+	if b.upstream.Offers(definition.OfferTools) {
+		tools, more := includedTools(b.upstream, l.Tools)
+		b.excludeExcess(catalog.Tools, more, maxTools)
+		b.build(catalog.Tools, b.acceptedTools(tools), b.tool)
 	}
-	if m.upstream.Offers(definition.OfferResources) {
-		m.build(catalog.Resources, l.Resources, m.resource)
-		m.build(catalog.Templates, m.limit(catalog.Templates, l.Templates, maxTemplates), m.template)
+	if b.upstream.Offers(definition.OfferResources) {
+		b.build(catalog.Resources, l.Resources, b.resource)
+		b.build(catalog.Templates, b.limit(catalog.Templates, l.Templates, maxTemplates), b.template)
 	}
-	if m.upstream.Offers(definition.OfferPrompts) {
-		m.build(catalog.Prompts, m.limit(catalog.Prompts, l.Prompts, maxPrompts), m.prompt)
+	if b.upstream.Offers(definition.OfferPrompts) {
+		b.build(catalog.Prompts, b.limit(catalog.Prompts, l.Prompts, maxPrompts), b.prompt)
 	}
-	if m.suppressed > 0 {
-		m.diagnostics = append(m.diagnostics, m.newWarning("left-out", fmt.Sprintf("%d things more that it lists cannot be offered", m.suppressed)))
+	if b.suppressed > 0 {
+		b.diagnostics = append(b.diagnostics, b.newWarning("left-out", fmt.Sprintf("%d things more that it lists cannot be offered", b.suppressed)))
 	}
 }
 
 // build converts each entry of a list, and excludes entries that cannot be offered.
-func (m *itemBuilder) build(kind catalog.Kind, entries []json.RawMessage, make func(*catalog.Item, jsonObject) error) {
+func (b *itemBuilder) build(kind catalog.Kind, entries []json.RawMessage, make func(*catalog.Item, jsonObject) error) {
 	for _, entry := range entries {
-		if said, err := m.buildItem(kind, entry, make); err != nil {
-			m.exclude(kind, said.displayName(kind), err.Error())
+		if said, err := b.buildItem(kind, entry, make); err != nil {
+			b.exclude(kind, said.displayName(kind), err.Error())
 		}
 	}
 }
@@ -105,30 +105,30 @@ var (
 )
 
 // buildItem converts an entry and returns its redacted members.
-func (m *itemBuilder) buildItem(kind catalog.Kind, entry json.RawMessage, make func(*catalog.Item, jsonObject) error) (jsonObject, error) {
+func (b *itemBuilder) buildItem(kind catalog.Kind, entry json.RawMessage, make func(*catalog.Item, jsonObject) error) (jsonObject, error) {
 	var unredacted jsonObject
 	if json.Unmarshal(entry, &unredacted) != nil || unredacted == nil {
 		return nil, errNotObject
 	}
-	entry = m.redactor.RedactJSON(entry)
+	entry = b.redactor.RedactJSON(entry)
 	said := decoded(entry)
 	if said.address(kind) != unredacted.address(kind) {
 		return said, errSecretName
 	}
-	key := m.key(kind, entry)
-	if held, pinned := m.accepted[said.text("name")]; pinned && kind == catalog.Tools {
-		key = m.key(kind, held.Definition()) // regardless of how the server formats it
+	key := b.key(kind, entry)
+	if held, pinned := b.accepted[said.text("name")]; pinned && kind == catalog.Tools {
+		key = b.key(kind, held.Definition()) // regardless of how the server formats it
 		if held.Raw() {
-			key = m.key(kind, append(held.Definition(), " raw"...))
+			key = b.key(kind, append(held.Definition(), " raw"...))
 		}
 	}
-	item := m.previous[key]
+	item := b.previous[key]
 	if item == nil {
-		shown, err := m.visible(kind, said)
+		shown, err := b.visible(kind, said)
 		if err != nil {
 			return said, err
 		}
-		item = m.newItem(kind, shown)
+		item = b.newItem(kind, shown)
 		item.Key = key
 		if err := make(item, shown); err != nil {
 			return said, err
@@ -136,27 +136,27 @@ func (m *itemBuilder) buildItem(kind catalog.Kind, entry json.RawMessage, make f
 		item.Finalize()
 	}
 	at := address{kind, item.Address}
-	if m.addresses[at] && m.upstream.HasAlias(item.Name) {
+	if b.addresses[at] && b.upstream.HasAlias(item.Name) {
 		return said, errRenameConflict
 	}
-	if m.addresses[at] {
+	if b.addresses[at] {
 		return said, errDuplicate
 	}
-	m.addresses[at], m.items = true, append(m.items, item)
+	b.addresses[at], b.items = true, append(b.items, item)
 	return said, nil
 }
 
 // key hashes everything that an item depends on.
-func (m *itemBuilder) key(kind catalog.Kind, entry json.RawMessage) (key [32]byte) {
+func (b *itemBuilder) key(kind catalog.Kind, entry json.RawMessage) (key [32]byte) {
 	h := sha256.New()
-	fmt.Fprintf(h, "upstream %d %t %x %d ", kind, m.completes, m.upstream.Semantic, len(entry))
+	fmt.Fprintf(h, "upstream %d %t %x %d ", kind, b.completes, b.upstream.Semantic, len(entry))
 	h.Write(entry)
 	h.Sum(key[:0])
 	return key
 }
 
-func (m *itemBuilder) newItem(kind catalog.Kind, said jsonObject) *catalog.Item {
-	u := m.upstream
+func (b *itemBuilder) newItem(kind catalog.Kind, said jsonObject) *catalog.Item {
+	u := b.upstream
 	item := &catalog.Item{
 		Kind: kind, Upstream: u.Name, Where: u.AliasRange(u.Rename[said.text("name")]),
 		About:     catalog.About{Title: said.text("title"), Labels: u.Labels, Icons: iconsOf(said["icons"])},
@@ -177,22 +177,22 @@ func outputLimit(most int64) int {
 }
 
 // address returns the address that the server uses for an entry.
-func (m jsonObject) address(kind catalog.Kind) string {
+func (o jsonObject) address(kind catalog.Kind) string {
 	switch kind {
 	case catalog.Resources:
-		return m.text("uri")
+		return o.text("uri")
 	case catalog.Templates:
-		return m.text("uriTemplate")
+		return o.text("uriTemplate")
 	}
-	return m.text("name")
+	return o.text("name")
 }
 
 // displayName returns the address that the server uses for an entry, or else its name.
-func (m jsonObject) displayName(kind catalog.Kind) string {
-	if at := m.address(kind); at != "" {
+func (o jsonObject) displayName(kind catalog.Kind) string {
+	if at := o.address(kind); at != "" {
 		return at
 	}
-	return m.text("name")
+	return o.text("name")
 }
 
 // iconsOf returns the icons of an entry that clients may show (2026-07-28 server/tools, Icon:
@@ -245,49 +245,49 @@ func isObject(raw json.RawMessage) bool { return bytes.HasPrefix(bytes.TrimSpace
 // would still be offered, and an override would have no effect. If the server was not asked,
 // the accepted tools say nothing about excluded tools or prompts, so these names are not
 // checked.
-func (m *itemBuilder) checkNames(l *upstream.Listing, asked bool) {
-	tools, prompts := m.namesIn(l.Tools), m.namesIn(l.Prompts)
-	for _, n := range m.upstream.Include {
-		m.checkListed(n, "include", tools)
+func (b *itemBuilder) checkNames(l *upstream.Listing, asked bool) {
+	tools, prompts := b.namesIn(l.Tools), b.namesIn(l.Prompts)
+	for _, n := range b.upstream.Include {
+		b.checkListed(n, "include", tools)
 	}
-	for i := range m.upstream.Overrides {
-		o := &m.upstream.Overrides[i]
-		m.checkListed(definition.Name{Text: o.Tool, Range: o.Range}, "an override block", tools)
+	for i := range b.upstream.Overrides {
+		o := &b.upstream.Overrides[i]
+		b.checkListed(definition.Name{Text: o.Tool, Range: o.Range}, "an override block", tools)
 	}
 	if !asked {
 		return
 	}
-	for _, n := range m.upstream.Exclude {
-		m.checkListed(n, "exclude", tools)
+	for _, n := range b.upstream.Exclude {
+		b.checkListed(n, "exclude", tools)
 	}
 	all := slices.Concat(tools, prompts)
-	for _, from := range slices.Sorted(maps.Keys(m.upstream.Rename)) {
-		m.checkListed(definition.Name{Text: from, Range: m.upstream.NameRange}, "rename", all)
+	for _, from := range slices.Sorted(maps.Keys(b.upstream.Rename)) {
+		b.checkListed(definition.Name{Text: from, Range: b.upstream.NameRange}, "rename", all)
 	}
 }
 
 // checkListed warns of a name or pattern that matches nothing.
-func (m *itemBuilder) checkListed(n definition.Name, where string, names []string) {
+func (b *itemBuilder) checkListed(n definition.Name, where string, names []string) {
 	if slices.ContainsFunc(names, n.Matches) {
 		return
 	}
 	d := diag.Diagnostic{
 		Severity: diag.Warning, Code: "unknown-tool", Range: n.Range,
-		Summary: fmt.Sprintf("the upstream %q lists nothing that is called %q, which %s names", m.upstream.Name, n.Text, where),
+		Summary: fmt.Sprintf("the upstream %q lists nothing that is called %q, which %s names", b.upstream.Name, n.Text, where),
 		Detail:  diag.DidYouMean(n.Text, names),
 	}
 	if strings.Contains(n.Text, "*") {
-		d.Code, d.Summary = "pattern-matches-nothing", fmt.Sprintf("the upstream %q lists nothing that the pattern %q of %s covers", m.upstream.Name, n.Text, where)
+		d.Code, d.Summary = "pattern-matches-nothing", fmt.Sprintf("the upstream %q lists nothing that the pattern %q of %s covers", b.upstream.Name, n.Text, where)
 	}
-	m.diagnostics = append(m.diagnostics, d)
+	b.diagnostics = append(b.diagnostics, d)
 }
 
 // namesIn returns the redacted names of the entries in a list.
-func (m *itemBuilder) namesIn(list []json.RawMessage) []string {
+func (b *itemBuilder) namesIn(list []json.RawMessage) []string {
 	names := make([]string, 0, len(list))
 	for _, entry := range list {
 		if name := decoded(entry).text("name"); name != "" {
-			names = append(names, m.redactor.Redact(name))
+			names = append(names, b.redactor.Redact(name))
 		}
 	}
 	return names

@@ -40,51 +40,51 @@ func includedTools(u *definition.Upstream, list []json.RawMessage) (tools, more 
 }
 
 // limit returns the first entries of a list, and excludes the excess.
-func (m *itemBuilder) limit(kind catalog.Kind, list []json.RawMessage, most int) []json.RawMessage {
+func (b *itemBuilder) limit(kind catalog.Kind, list []json.RawMessage, most int) []json.RawMessage {
 	kept := min(len(list), most)
-	m.excludeExcess(kind, list[kept:], most)
+	b.excludeExcess(kind, list[kept:], most)
 	return list[:kept]
 }
 
 // excludeExcess excludes entries beyond the limit, with one warning for all of them.
-func (m *itemBuilder) excludeExcess(kind catalog.Kind, more []json.RawMessage, most int) {
+func (b *itemBuilder) excludeExcess(kind catalog.Kind, more []json.RawMessage, most int) {
 	if len(more) == 0 {
 		return
 	}
-	m.warn("left-out", fmt.Sprintf("%d %ss more than %d are left out", len(more), kind, most))
+	b.warn("left-out", fmt.Sprintf("%d %ss more than %d are left out", len(more), kind, most))
 	why := fmt.Sprintf("no more than %d are offered of one upstream", most)
 	for _, entry := range more {
-		m.addExclusion(kind, decoded(m.redactor.RedactJSON(entry)).displayName(kind), why)
+		b.addExclusion(kind, decoded(b.redactor.RedactJSON(entry)).displayName(kind), why)
 	}
 }
 
 // exclude excludes an entry and warns of it. name is the server's name for it.
-func (m *itemBuilder) exclude(kind catalog.Kind, name, why string) {
-	m.warn("left-out", fmt.Sprintf("the %s %.*q is left out: %s", kind, maxNameLen, name, why))
-	m.addExclusion(kind, name, why)
+func (b *itemBuilder) exclude(kind catalog.Kind, name, why string) {
+	b.warn("left-out", fmt.Sprintf("the %s %.*q is left out: %s", kind, maxNameLen, name, why))
+	b.addExclusion(kind, name, why)
 }
 
 // addExclusion records an excluded entry without a warning. The result is valid until the next
 // call.
-func (m *itemBuilder) addExclusion(kind catalog.Kind, name, why string) *catalog.LeftOut {
+func (b *itemBuilder) addExclusion(kind catalog.Kind, name, why string) *catalog.LeftOut {
 	if kind == catalog.Tools || kind == catalog.Prompts {
-		name = m.upstream.LocalName(name)
+		name = b.upstream.LocalName(name)
 	}
-	m.excluded = append(m.excluded, catalog.NewLeftOut(kind, name, m.upstream.Name, why))
-	return &m.excluded[len(m.excluded)-1]
+	b.excluded = append(b.excluded, catalog.NewLeftOut(kind, name, b.upstream.Name, why))
+	return &b.excluded[len(b.excluded)-1]
 }
 
-func (m *itemBuilder) warn(code, what string) {
-	if len(m.diagnostics) == maxWarnings {
-		m.suppressed++
+func (b *itemBuilder) warn(code, what string) {
+	if len(b.diagnostics) == maxWarnings {
+		b.suppressed++
 		return
 	}
-	m.diagnostics = append(m.diagnostics, m.newWarning(code, what))
+	b.diagnostics = append(b.diagnostics, b.newWarning(code, what))
 }
 
-func (m *itemBuilder) newWarning(code, what string) diag.Diagnostic {
+func (b *itemBuilder) newWarning(code, what string) diag.Diagnostic {
 	return diag.Diagnostic{
-		Severity: diag.Warning, Code: code, Range: m.upstream.NameRange, Summary: fmt.Sprintf("of the upstream %q: %s", m.upstream.Name, what),
+		Severity: diag.Warning, Code: code, Range: b.upstream.NameRange, Summary: fmt.Sprintf("of the upstream %q: %s", b.upstream.Name, what),
 	}
 }
 
@@ -111,10 +111,10 @@ func hidesTool(upstream string, entry json.RawMessage) bool {
 // splitHidden splits tools into open ones, which are served without a pin, and hiding ones,
 // which have to be accepted: entries with invisible characters, and all other entries with the
 // same name.
-func (m *itemBuilder) splitHidden(entries []json.RawMessage) (open, hiding []json.RawMessage) {
+func (b *itemBuilder) splitHidden(entries []json.RawMessage) (open, hiding []json.RawMessage) {
 	names := map[string]bool{}
 	for _, entry := range entries {
-		if hidesTool(m.upstream.Name, m.redactor.RedactJSON(entry)) {
+		if hidesTool(b.upstream.Name, b.redactor.RedactJSON(entry)) {
 			names[decoded(entry).text("name")] = true
 		}
 	}
@@ -144,9 +144,9 @@ var (
 
 // visible returns the entry as callers see it. Invisible characters are escaped, unless the
 // tool was accepted raw.
-func (m *itemBuilder) visible(kind catalog.Kind, said jsonObject) (jsonObject, error) {
+func (b *itemBuilder) visible(kind catalog.Kind, said jsonObject) (jsonObject, error) {
 	if kind == catalog.Tools {
-		if held, pinned := m.accepted[said.text("name")]; pinned && held.Hides() && !held.Raw() {
+		if held, pinned := b.accepted[said.text("name")]; pinned && held.Hides() && !held.Raw() {
 			return escapeHidden(said, "name")
 		}
 		return said, nil
@@ -158,7 +158,7 @@ func (m *itemBuilder) visible(kind catalog.Kind, said jsonObject) (jsonObject, e
 	if !hides {
 		return said, nil
 	}
-	if !m.upstream.Escapes(said.address(kind)) {
+	if !b.upstream.Escapes(said.address(kind)) {
 		return nil, errHidden
 	}
 	if kind == catalog.Prompts {
@@ -202,13 +202,13 @@ const instructions = "instructions"
 
 // instruct returns the instructions of a server for models, after its name, or "". Instructions
 // with invisible characters are excluded unless the block escapes them.
-func (m *itemBuilder) instruct(text string) string {
+func (b *itemBuilder) instruct(text string) string {
 	switch {
-	case !m.upstream.Instructions || text == "":
+	case !b.upstream.Instructions || text == "":
 		return ""
-	case safetext.Hides(text) && !m.upstream.Escapes(instructions):
-		m.warn("left-out", fmt.Sprintf("its instructions are left out: they hold invisible characters; escape = [%q] in the upstream block adds them with these as escapes", instructions))
+	case safetext.Hides(text) && !b.upstream.Escapes(instructions):
+		b.warn("left-out", fmt.Sprintf("its instructions are left out: they hold invisible characters; escape = [%q] in the upstream block adds them with these as escapes", instructions))
 		return ""
 	}
-	return safetext.Prompt("["+m.upstream.Name+"] ", text, maxMessage)
+	return safetext.Prompt("["+b.upstream.Name+"] ", text, maxMessage)
 }

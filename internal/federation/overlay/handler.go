@@ -32,11 +32,11 @@ type handler struct {
 }
 
 // Run makes the call, or resumes a call after the client has responded.
-func (b *handler) Run(ctx context.Context, i catalog.Invocation) (scripting.Outcome, error) {
-	if len(b.ask.Names()) > 0 {
-		i.Host.InputPolicy.Grant = &b.ask
+func (h *handler) Run(ctx context.Context, i catalog.Invocation) (scripting.Outcome, error) {
+	if len(h.ask.Names()) > 0 {
+		i.Host.InputPolicy.Grant = &h.ask
 	}
-	l := &remoteCall{handler: b, invocation: &i, relay: &notificationRelay{ctx: ctx, host: &i.Host}}
+	l := &remoteCall{handler: h, invocation: &i, relay: &notificationRelay{ctx: ctx, host: &i.Host}}
 	defer l.relay.stop()
 	c, failure, err := l.start(ctx)
 	if failure != nil || err != nil {
@@ -52,27 +52,27 @@ type remoteCall struct {
 }
 
 // start makes the call, or finds the suspended call that waits for responses.
-func (l *remoteCall) start(ctx context.Context) (*upstream.Call, *scripting.Failure, error) {
-	kept, answers, paused := l.invocation.Journal.SavedState()
+func (rc *remoteCall) start(ctx context.Context) (*upstream.Call, *scripting.Failure, error) {
+	kept, answers, paused := rc.invocation.Journal.SavedState()
 	if !paused {
-		return l.send(ctx, l.request(nil, ""))
+		return rc.send(ctx, rc.request(nil, ""))
 	}
-	return l.resume(ctx, kept, answers)
+	return rc.resume(ctx, kept, answers)
 }
 
-func (l *remoteCall) request(responses map[string]json.RawMessage, state string) upstream.Request {
-	r := upstream.Request{Method: l.method, Name: l.name, ClientCapabilities: l.clientCapabilities(), DebugLogs: l.invocation.Host.Debug, Responses: responses, State: state, AcceptsListing: l.accepts}
-	switch l.method {
+func (rc *remoteCall) request(responses map[string]json.RawMessage, state string) upstream.Request {
+	r := upstream.Request{Method: rc.method, Name: rc.name, ClientCapabilities: rc.clientCapabilities(), DebugLogs: rc.invocation.Host.Debug, Responses: responses, State: state, AcceptsListing: rc.accepts}
+	switch rc.method {
 	case upstream.MethodRead:
-		r.Name = l.invocation.Address
+		r.Name = rc.invocation.Address
 	default:
-		r.Arguments = l.invocation.Input
+		r.Arguments = rc.invocation.Input
 	}
 	return r
 }
 
-func (l *remoteCall) send(ctx context.Context, r upstream.Request) (*upstream.Call, *scripting.Failure, error) {
-	c, err := l.fleet.Start(ctx, l.server, r, l.relay)
+func (rc *remoteCall) send(ctx context.Context, r upstream.Request) (*upstream.Call, *scripting.Failure, error) {
+	c, err := rc.fleet.Start(ctx, rc.server, r, rc.relay)
 	if err != nil {
 		return nil, nil, unavailableError(err)
 	}
@@ -90,7 +90,7 @@ func unavailableError(err error) error {
 	return lost
 }
 
-func (l *remoteCall) await(ctx context.Context, c *upstream.Call) (scripting.Outcome, error) {
+func (rc *remoteCall) await(ctx context.Context, c *upstream.Call) (scripting.Outcome, error) {
 	for {
 		reply, err := c.Next(ctx)
 		switch {
@@ -100,14 +100,14 @@ func (l *remoteCall) await(ctx context.Context, c *upstream.Call) (scripting.Out
 		case err != nil:
 			return scripting.Outcome{}, &catalog.UnavailableError{Message: "the server behind this has not answered", Err: err}
 		case reply.Error != nil:
-			return scripting.Outcome{Failure: l.rpcFailure(reply.Error)}, nil
+			return scripting.Outcome{Failure: rc.rpcFailure(reply.Error)}, nil
 		case reply.Result != nil:
-			return l.outcome(reply.Result), nil
-		case l.method == upstream.MethodComplete:
+			return rc.outcome(reply.Result), nil
+		case rc.method == upstream.MethodComplete:
 			c.Cancel(context.Canceled)
 			return failed("the server behind this asks in the midst of a completion"), nil
 		}
-		outcome, goesOn := l.relayInputRequests(ctx, c, reply)
+		outcome, goesOn := rc.relayInputRequests(ctx, c, reply)
 		if !goesOn {
 			return outcome, nil
 		}
@@ -120,13 +120,13 @@ const maxMessage = 16 << 10
 // rpcFailure converts a protocol error of the server. For a tool it is an error that a model
 // may learn from. For other methods the error code carries the meaning, such as a missing
 // resource.
-func (l *remoteCall) rpcFailure(f *call.RPCError) *scripting.Failure {
-	message := truncateMessage(l.invocation.Host.Secrets.Redact(f.Message))
+func (rc *remoteCall) rpcFailure(f *call.RPCError) *scripting.Failure {
+	message := truncateMessage(rc.invocation.Host.Secrets.Redact(f.Message))
 	const missingCapability = -32021
 	switch {
 	case f.Code == missingCapability && isObject(f.Data):
 		return &scripting.Failure{Kind: scripting.CapabilityError, Message: message, Details: f.Data}
-	case l.method == upstream.MethodTool:
+	case rc.method == upstream.MethodTool:
 		return &scripting.Failure{Kind: scripting.Thrown, Message: message}
 	}
 	return &scripting.Failure{Kind: scripting.RPCError, RPCCode: f.Code, Message: message}
@@ -166,57 +166,57 @@ type notificationRelay struct {
 	dropped   bool // a notification was dropped
 }
 
-func (l *notificationRelay) stop() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.stopped = true
+func (r *notificationRelay) stop() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stopped = true
 }
 
-func (l *notificationRelay) send(op string, payload any) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.events++; l.events > maxEvents {
-		l.noteDropped()
+func (r *notificationRelay) send(op string, payload any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.events++; r.events > maxEvents {
+		r.noteDropped()
 		return
 	}
-	l.forward(op, payload)
+	r.forward(op, payload)
 }
 
 // forward forwards one notification while the call runs. The caller holds mu.
-func (l *notificationRelay) forward(op string, payload any) {
+func (r *notificationRelay) forward(op string, payload any) {
 	encoded, err := json.Marshal(payload)
-	if l.stopped || err != nil {
+	if r.stopped || err != nil {
 		return // an invalid number or invalid fields
 	}
-	_, _ = l.host.Do(l.ctx, 0, op, encoded) // an invalid message is dropped
+	_, _ = r.host.Do(r.ctx, 0, op, encoded) // an invalid message is dropped
 }
 
 // noteDropped records that a notification was dropped. The caller holds mu.
-func (l *notificationRelay) noteDropped() {
-	if !l.dropped {
-		l.dropped = true
-		l.forward("log", map[string]any{"level": "warn", "message": "the server behind this tells more of the call than is passed on: some of it is left out"})
+func (r *notificationRelay) noteDropped() {
+	if !r.dropped {
+		r.dropped = true
+		r.forward("log", map[string]any{"level": "warn", "message": "the server behind this tells more of the call than is passed on: some of it is left out"})
 	}
 }
 
 // reserve reserves n bytes of text, and reports whether they fit.
-func (l *notificationRelay) reserve(n int) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.textBytes+n > maxTextBytes {
-		l.noteDropped()
+func (r *notificationRelay) reserve(n int) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.textBytes+n > maxTextBytes {
+		r.noteDropped()
 		return false
 	}
-	l.textBytes += n
+	r.textBytes += n
 	return true
 }
 
 // Progress forwards a progress notification. It drops the message if the limit is exceeded.
-func (l *notificationRelay) Progress(done float64, total *float64, message string) {
-	if message = truncateMessage(l.host.Secrets.Redact(message)); !l.reserve(len(message)) {
+func (r *notificationRelay) Progress(done float64, total *float64, message string) {
+	if message = truncateMessage(r.host.Secrets.Redact(message)); !r.reserve(len(message)) {
 		message = ""
 	}
-	l.send("progress", map[string]any{"done": done, "total": total, "message": message})
+	r.send("progress", map[string]any{"done": done, "total": total, "message": message})
 }
 
 // levels are the log levels of MCP (2026-07-28 server/utilities/logging).
@@ -224,12 +224,12 @@ var levels = []string{"debug", "info", "notice", "warning", "error", "critical",
 
 // Log forwards a log record. A session with a server has one log level for all calls, so this
 // call may not have requested the record.
-func (l *notificationRelay) Log(level, message string, fields json.RawMessage) {
-	if !slices.Contains(levels, level) || level == "debug" && !l.host.Debug {
+func (r *notificationRelay) Log(level, message string, fields json.RawMessage) {
+	if !slices.Contains(levels, level) || level == "debug" && !r.host.Debug {
 		return
 	}
-	message = truncateMessage(l.host.Secrets.Redact(message))
-	if !l.reserve(len(message) + len(fields)) {
+	message = truncateMessage(r.host.Secrets.Redact(message))
+	if !r.reserve(len(message) + len(fields)) {
 		return
 	}
 	record := map[string]any{"level": level, "message": message}
@@ -238,5 +238,5 @@ func (l *notificationRelay) Log(level, message string, fields json.RawMessage) {
 	} else if fields != nil {
 		record["fields"] = map[string]any{"data": fields}
 	}
-	l.send("log", record)
+	r.send("log", record)
 }

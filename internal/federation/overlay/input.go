@@ -36,8 +36,8 @@ const maxState = 256 << 10
 
 // clientCapabilities returns the client's capabilities that the server may use, in MCP form, or
 // nil.
-func (l *remoteCall) clientCapabilities() json.RawMessage {
-	asking := &l.invocation.Host.InputPolicy
+func (rc *remoteCall) clientCapabilities() json.RawMessage {
+	asking := &rc.invocation.Host.InputPolicy
 	if asking.Grant == nil || asking.InNestedCall {
 		return nil
 	}
@@ -69,16 +69,16 @@ func (l *remoteCall) clientCapabilities() json.RawMessage {
 
 // relayInputRequests passes input requests of the server to the client. It returns true if the
 // call continues because its requests were refused.
-func (l *remoteCall) relayInputRequests(ctx context.Context, c *upstream.Call, reply upstream.Reply) (scripting.Outcome, bool) {
+func (rc *remoteCall) relayInputRequests(ctx context.Context, c *upstream.Call, reply upstream.Reply) (scripting.Outcome, bool) {
 	suspended := reply.Suspended
 	k := resumeState{State: reply.State, Keys: map[string]string{}, Methods: map[string]string{}}
 	var requests []call.AskRequest
 	refused := map[string]upstream.InputResponse{}
 	for n, q := range reply.InputRequests {
-		key := l.server + "_" + strconv.Itoa(n+1)
-		params, err := l.clientParams(q)
+		key := rc.server + "_" + strconv.Itoa(n+1)
+		params, err := rc.clientParams(q)
 		if err == nil {
-			err = l.checkPermission(ctx, q.Method, params)
+			err = rc.checkPermission(ctx, q.Method, params)
 		}
 		if err != nil {
 			refused[q.Key] = upstream.InputResponse{Refusal: err.Error()}
@@ -98,30 +98,30 @@ func (l *remoteCall) relayInputRequests(ctx context.Context, c *upstream.Call, r
 		return failed("the server behind this wants to be asked again, and does not say what for"), false
 	case len(k.State) > maxState:
 		return failed("the server behind this wants more to be kept for it than %d bytes", maxState), false
-	case suspended && l.invocation.Host.InputPolicy.InDryRun:
+	case suspended && rc.invocation.Host.InputPolicy.InDryRun:
 		c.Cancel(errDryRun)
 	case suspended:
-		if k.Handle = l.fleet.Suspend(c, l.principalKey()); k.Handle == "" {
+		if k.Handle = rc.fleet.Suspend(c, rc.principalKey()); k.Handle == "" {
 			return failed("the server behind this asks, and too many calls of yours, or of all, wait for an answer; call again later"), false
 		}
 	}
 	// Plain data always encodes.
 	state, _ := json.Marshal(k)
 	payload, _ := json.Marshal(map[string]any{"requests": requests})
-	return l.invocation.Journal.SaveState(state, payload), false
+	return rc.invocation.Journal.SaveState(state, payload), false
 }
 
 // principalKey returns text that is unique to the principal of the call.
-func (l *remoteCall) principalKey() string {
-	p := &l.invocation.Caller.Principal
+func (rc *remoteCall) principalKey() string {
+	p := &rc.invocation.Caller.Principal
 	return fmt.Sprintf("%q %q %q", p.Kind, p.Issuer, p.ID)
 }
 
 // checkPermission checks whether the client of the call may receive this request.
-func (l *remoteCall) checkPermission(ctx context.Context, method string, params json.RawMessage) error {
+func (rc *remoteCall) checkPermission(ctx context.Context, method string, params json.RawMessage) error {
 	// Decoded JSON always encodes.
 	payload, _ := json.Marshal(map[string]any{"requests": []call.AskRequest{{Key: "q", Method: method, Params: params}}})
-	_, err := l.invocation.Host.Do(ctx, 0, "ask", payload)
+	_, err := rc.invocation.Host.Do(ctx, 0, "ask", payload)
 	var refused *scripting.HostError
 	switch {
 	case errors.Is(err, scripting.ErrSuspended):
@@ -137,14 +137,14 @@ const originKey = "mcpd/upstream"
 
 // clientParams returns the parameters of an input request for the client. It keeps only members
 // that MCP defines, and labels texts for users with the name of the server.
-func (l *remoteCall) clientParams(q call.AskRequest) (json.RawMessage, error) {
+func (rc *remoteCall) clientParams(q call.AskRequest) (json.RawMessage, error) {
 	var params map[string]any
 	var err error
 	switch said := presentMembers(q.Params); q.Method {
 	case "elicitation/create":
-		params, err = l.elicitation(said)
+		params, err = rc.elicitation(said)
 	case "sampling/createMessage":
-		params, err = l.sampling(said)
+		params, err = rc.sampling(said)
 	case "roots/list":
 		params = map[string]any{}
 	default:
@@ -153,12 +153,12 @@ func (l *remoteCall) clientParams(q call.AskRequest) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	params["_meta"] = map[string]any{originKey: l.server}
+	params["_meta"] = map[string]any{originKey: rc.server}
 	return json.Marshal(params)
 }
 
 // resume continues a call after its client has responded.
-func (l *remoteCall) resume(ctx context.Context, state, answers []byte) (*upstream.Call, *scripting.Failure, error) {
+func (rc *remoteCall) resume(ctx context.Context, state, answers []byte) (*upstream.Call, *scripting.Failure, error) {
 	var k resumeState
 	var given struct{ Responses map[string]json.RawMessage }
 	if err := errors.Join(json.Unmarshal(state, &k), json.Unmarshal(answers, &given)); err != nil {
@@ -173,9 +173,9 @@ func (l *remoteCall) resume(ctx context.Context, state, answers []byte) (*upstre
 		responses[theirs] = response
 	}
 	if k.Handle == "" {
-		return l.send(ctx, l.request(responses, k.State))
+		return rc.send(ctx, rc.request(responses, k.State))
 	}
-	c := l.fleet.Resume(k.Handle, l.relay)
+	c := rc.fleet.Resume(k.Handle, rc.relay)
 	if c == nil {
 		return nil, &scripting.Failure{Kind: scripting.Thrown, Message: "the server behind this does not wait for the answer any more; call again"}, nil
 	}
@@ -204,8 +204,8 @@ func decoded(raw json.RawMessage) (m jsonObject) {
 
 // elicitation returns the parameters of an elicitation, in form or URL mode. Members of the
 // other mode and unknown modes would pass unchecked, so they are dropped or rejected.
-func (l *remoteCall) elicitation(said jsonObject) (map[string]any, error) {
-	params := map[string]any{"message": l.labeled(said.text("message"), safetext.Words)}
+func (rc *remoteCall) elicitation(said jsonObject) (map[string]any, error) {
+	params := map[string]any{"message": rc.labeled(said.text("message"), safetext.Words)}
 	switch mode := said.text("mode"); {
 	case mode == "url":
 		if !isPage(said.text("url")) {
@@ -221,16 +221,16 @@ func (l *remoteCall) elicitation(said jsonObject) (map[string]any, error) {
 	case said["mode"] != nil:
 		return nil, errors.New("the mode of an elicitation must be form or url")
 	}
-	form, err := newForm(said["requestedSchema"], l.title)
+	form, err := newForm(said["requestedSchema"], rc.title)
 	params["requestedSchema"] = form
 	return params, err
 }
 
 // labeled writes a text of the server after its label. It does not alter text that holds a
 // secret: the request is refused for it, and part of a secret would not be recognized.
-func (l *remoteCall) labeled(text string, write func(label, text string, most int) string) string {
-	label := "[" + l.server + "] "
-	if l.holdsSecret(text) {
+func (rc *remoteCall) labeled(text string, write func(label, text string, most int) string) string {
+	label := "[" + rc.server + "] "
+	if rc.holdsSecret(text) {
 		return label + text
 	}
 	return write(label, text, maxMessage)
@@ -240,15 +240,15 @@ func (l *remoteCall) labeled(text string, write func(label, text string, most in
 const maxTitle = 4 << 10
 
 // title writes a text in a form, unless it holds a secret.
-func (l *remoteCall) title(text string) string {
-	if l.holdsSecret(text) {
+func (rc *remoteCall) title(text string) string {
+	if rc.holdsSecret(text) {
 		return text
 	}
 	return safetext.Title(text, maxTitle)
 }
 
-func (l *remoteCall) holdsSecret(text string) bool {
-	return l.invocation.Host.Secrets.Redact(text) != text
+func (rc *remoteCall) holdsSecret(text string) bool {
+	return rc.invocation.Host.Secrets.Redact(text) != text
 }
 
 // isPage reports whether users may be sent to a URL. It must look the same to all readers.

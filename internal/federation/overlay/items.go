@@ -25,9 +25,9 @@ func needsTask(said jsonObject) bool {
 	return decoded(said["execution"]).text("taskSupport") == "required"
 }
 
-func (m *itemBuilder) tool(item *catalog.Item, said jsonObject) error {
+func (b *itemBuilder) tool(item *catalog.Item, said jsonObject) error {
 	name := said.text("name")
-	item.Name = m.upstream.LocalName(name)
+	item.Name = b.upstream.LocalName(name)
 	item.Address = item.Name
 	if err := checkName(item.Name); err != nil {
 		return err
@@ -36,21 +36,21 @@ func (m *itemBuilder) tool(item *catalog.Item, said jsonObject) error {
 		return errTaskOnly
 	}
 	setHints(item, said)
-	if o := m.upstream.Override(name); o != nil {
+	if o := b.upstream.Override(name); o != nil {
 		applyOverride(item, o)
 	}
 	if err := compileSchemas(item, said); err != nil {
 		return err
 	}
-	if held, pinned := m.accepted[name]; pinned && !held.Hides() {
+	if held, pinned := b.accepted[name]; pinned && !held.Hides() {
 		item.PolicySchema = decoded(held.Definition())["inputSchema"] // as in the lock file: policies are compiled once
 	}
-	item.Handler = m.handler(item, upstream.MethodTool, name, m.acceptCheck(name))
+	item.Handler = b.handler(item, upstream.MethodTool, name, b.acceptCheck(name))
 	return nil
 }
 
-func (m *itemBuilder) handler(item *catalog.Item, method, name string, accepts func(*upstream.Listing) bool) *handler {
-	return &handler{fleet: m.fleet, server: m.upstream.Name, method: method, name: name, ask: m.upstream.Ask, output: item.Bounds.Output, accepts: accepts}
+func (b *itemBuilder) handler(item *catalog.Item, method, name string, accepts func(*upstream.Listing) bool) *handler {
+	return &handler{fleet: b.fleet, server: b.upstream.Name, method: method, name: name, ask: b.upstream.Ask, output: item.Bounds.Output, accepts: accepts}
 }
 
 // setHints copies the annotations of a tool. Without idempotentHint, Idempotent keeps its
@@ -126,21 +126,21 @@ func compileSchema(what string, raw []byte) (*schema.Schema, error) {
 const maxListedName = 256
 
 // resource converts a resource (2026-07-28 server/resources). It keeps the URI of the server.
-func (m *itemBuilder) resource(item *catalog.Item, said jsonObject) error {
+func (b *itemBuilder) resource(item *catalog.Item, said jsonObject) error {
 	uri := said.text("uri")
 	if err := checkURI(uri); err != nil {
 		return err
 	}
 	item.Address = uri
-	if err := m.readable(item, said); err != nil {
+	if err := b.readable(item, said); err != nil {
 		return err
 	}
 	item.PolicySchema = item.Offer.Schema()
-	item.Handler = m.handler(item, upstream.MethodRead, "", nil)
+	item.Handler = b.handler(item, upstream.MethodRead, "", nil)
 	return nil
 }
 
-func (m *itemBuilder) template(item *catalog.Item, said jsonObject) error {
+func (b *itemBuilder) template(item *catalog.Item, said jsonObject) error {
 	text := said.text("uriTemplate")
 	if safetext.Hides(text) {
 		return errHiddenURI
@@ -150,26 +150,26 @@ func (m *itemBuilder) template(item *catalog.Item, said jsonObject) error {
 		return fmt.Errorf("its template is invalid: %w", err)
 	}
 	item.Address = text
-	if err := m.readable(item, said); err != nil {
+	if err := b.readable(item, said); err != nil {
 		return err
 	}
 	item.Offer.Template, item.InputNames = parsed, parsed.Names()
 	required := parsed.Required()
 	for _, name := range item.InputNames {
-		item.Offer.Arguments = append(item.Offer.Arguments, catalog.NewArgument(name, "", "", slices.Contains(required, name), m.completion("ref/resource", "uri", text, name)))
+		item.Offer.Arguments = append(item.Offer.Arguments, catalog.NewArgument(name, "", "", slices.Contains(required, name), b.completion("ref/resource", "uri", text, name)))
 	}
 	item.PolicySchema = item.Offer.Schema()
-	item.Handler = m.handler(item, upstream.MethodRead, "", nil)
+	item.Handler = b.handler(item, upstream.MethodRead, "", nil)
 	return nil
 }
 
 // readable sets the members that resources and templates share.
-func (m *itemBuilder) readable(item *catalog.Item, said jsonObject) error {
+func (b *itemBuilder) readable(item *catalog.Item, said jsonObject) error {
 	name := said.text("name")
 	if name == "" || len(name) > maxListedName {
 		return fmt.Errorf("its name is empty or longer than %d bytes", maxListedName)
 	}
-	item.Name = m.upstream.Prefix + name
+	item.Name = b.upstream.Prefix + name
 	yes, no := true, false
 	item.ReadOnly, item.Destructive, item.Idempotent = &yes, &no, true
 	item.Offer = &catalog.Offer{ListedAs: name, MIMEType: said.text("mimeType"), Size: -1, Annotations: annotations(said["annotations"])}
@@ -196,9 +196,9 @@ func annotations(raw json.RawMessage) json.RawMessage {
 }
 
 // prompt converts a prompt (2026-07-28 server/prompts).
-func (m *itemBuilder) prompt(item *catalog.Item, said jsonObject) error {
+func (b *itemBuilder) prompt(item *catalog.Item, said jsonObject) error {
 	name := said.text("name")
-	item.Name = m.upstream.LocalName(name)
+	item.Name = b.upstream.LocalName(name)
 	item.Address = item.Name
 	if err := checkName(item.Name); err != nil {
 		return err
@@ -217,18 +217,18 @@ func (m *itemBuilder) prompt(item *catalog.Item, said jsonObject) error {
 		}
 		item.InputNames = append(item.InputNames, argument)
 		item.Offer.Arguments = append(item.Offer.Arguments,
-			catalog.NewArgument(argument, a.text("title"), a.text("description"), must != nil && *must, m.completion("ref/prompt", "name", name, argument)))
+			catalog.NewArgument(argument, a.text("title"), a.text("description"), must != nil && *must, b.completion("ref/prompt", "name", name, argument)))
 	}
 	item.PolicySchema = item.Offer.Schema()
 	item.Input, _ = schema.Compile(item.PolicySchema, diag.Range{}, nil) // our own schema is valid
-	item.Handler = m.handler(item, upstream.MethodPrompt, name, nil)
+	item.Handler = b.handler(item, upstream.MethodPrompt, name, nil)
 	return nil
 }
 
 // completion returns the completer of an argument, or nil if the server has no completions.
-func (m *itemBuilder) completion(kind, key, of, argument string) catalog.Handler {
-	if !m.completes {
+func (b *itemBuilder) completion(kind, key, of, argument string) catalog.Handler {
+	if !b.completes {
 		return nil
 	}
-	return &completion{fleet: m.fleet, server: m.upstream.Name, ref: map[string]string{"type": kind, key: of}, argument: argument}
+	return &completion{fleet: b.fleet, server: b.upstream.Name, ref: map[string]string{"type": kind, key: of}, argument: argument}
 }

@@ -57,33 +57,33 @@ func newLockState(p federation.LockOptions, logger *slog.Logger) lockState {
 }
 
 // load reads the current file. An invalid file changes nothing.
-func (p *lockState) load(file catalog.LockFile) (problems diag.List) {
-	if p.broken = file.Unreadable; p.broken {
+func (s *lockState) load(file catalog.LockFile) (problems diag.List) {
+	if s.broken = file.Unreadable; s.broken {
 		return nil // the reader of the file reports it
 	}
-	if bytes.Equal(file.Text, p.fileText) && (file.Text == nil) == (p.fileText == nil) {
+	if bytes.Equal(file.Text, s.fileText) && (file.Text == nil) == (s.fileText == nil) {
 		return nil
 	}
 	read := new(lockfile.Lock)
 	if file.Text != nil {
 		var err error
 		if read, err = lockfile.Parse(file.Text); err != nil {
-			p.broken = true
+			s.broken = true
 			return diag.List{lockDiagnostic(file, err)}
 		}
 	}
-	p.fileText = file.Text
-	p.set(read, p.unsaved)
+	s.fileText = file.Text
+	s.set(read, s.unsaved)
 	return nil
 }
 
 // set sets the lock to the content of the file plus the unsaved tools that it does not have.
-func (p *lockState) set(read, unsaved *lockfile.Lock) {
-	p.fromFile, p.unsaved, p.effective, p.vanished = read, new(lockfile.Lock), read, nil
+func (s *lockState) set(read, unsaved *lockfile.Lock) {
+	s.fromFile, s.unsaved, s.effective, s.vanished = read, new(lockfile.Lock), read, nil
 	for _, upstream := range unsaved.Upstreams() {
 		if !hasUpstream(read, upstream) {
 			tools := unsaved.Tools(upstream)
-			p.unsaved, p.effective = p.unsaved.WithTools(upstream, tools...), p.effective.WithTools(upstream, tools...)
+			s.unsaved, s.effective = s.unsaved.WithTools(upstream, tools...), s.effective.WithTools(upstream, tools...)
 		}
 	}
 }
@@ -109,11 +109,11 @@ func lockDiagnostic(file catalog.LockFile, err error) diag.Diagnostic {
 
 // checkVanished reports upstreams that have disappeared from the lock file. A file that is
 // briefly missing or half written must not pin tools anew. The tools that serve stay accepted.
-func (p *lockState) checkVanished(blocks []definition.Upstream, name string) (problems diag.List) {
+func (s *lockState) checkVanished(blocks []definition.Upstream, name string) (problems diag.List) {
 	var vanished []string
 	for i := range blocks {
 		u := &blocks[i]
-		if _, pinned := p.mode(u); pinned && p.served != nil && hasUpstream(p.served, u.Name) && !hasUpstream(p.fromFile, u.Name) && !hasUpstream(p.unsaved, u.Name) {
+		if _, pinned := s.mode(u); pinned && s.served != nil && hasUpstream(s.served, u.Name) && !hasUpstream(s.fromFile, u.Name) && !hasUpstream(s.unsaved, u.Name) {
 			vanished = append(vanished, u.Name)
 			problems = append(problems, diag.Diagnostic{
 				Code: "lock-gone", Range: diag.Range{File: name},
@@ -122,63 +122,63 @@ func (p *lockState) checkVanished(blocks []definition.Upstream, name string) (pr
 			})
 		}
 	}
-	if !slices.Equal(vanished, p.vanished) {
-		p.set(p.fromFile, p.unsaved)
+	if !slices.Equal(vanished, s.vanished) {
+		s.set(s.fromFile, s.unsaved)
 		for _, upstream := range vanished {
-			p.effective = p.effective.WithTools(upstream, p.served.Tools(upstream)...)
+			s.effective = s.effective.WithTools(upstream, s.served.Tools(upstream)...)
 		}
-		p.vanished = vanished
+		s.vanished = vanished
 	}
 	return problems
 }
 
 // mode returns how an upstream is compared with the lock, and whether it is at all.
-func (p *lockState) mode(u *definition.Upstream) (mode lockfile.Mode, pinned bool) {
+func (s *lockState) mode(u *definition.Upstream) (mode lockfile.Mode, pinned bool) {
 	switch {
 	case !u.Offers(definition.OfferTools) || u.Pin == definition.PinOff:
 		return 0, false
-	case u.Pin == definition.PinStrict || p.doubtful():
+	case u.Pin == definition.PinStrict || s.doubtful():
 		return lockfile.Strict, true
 	}
-	return lockfile.FirstUse, p.Path != ""
+	return lockfile.FirstUse, s.Path != ""
 }
 
 // doubtful reports whether the file is invalid or incomplete: then no tool is pinned, and
 // nothing is written.
-func (p *lockState) doubtful() bool { return p.broken || len(p.vanished) > 0 }
+func (s *lockState) doubtful() bool { return s.broken || len(s.vanished) > 0 }
 
 // lazy reports whether an upstream is connected on its first call: its accepted tools are
 // offered until then.
-func (p *lockState) lazy(u *definition.Upstream) bool {
-	return u.Lazy && !p.Eager && hasUpstream(p.effective, u.Name)
+func (s *lockState) lazy(u *definition.Upstream) bool {
+	return u.Lazy && !s.Eager && hasUpstream(s.effective, u.Name)
 }
 
 // listing returns the accepted tools of an upstream as a listing, or nil if there are none. It
 // returns the same listing until the lock changes.
-func (p *lockState) listing(u *definition.Upstream) *upstream.Listing {
-	if _, pinned := p.mode(u); !pinned || !hasUpstream(p.effective, u.Name) {
+func (s *lockState) listing(u *definition.Upstream) *upstream.Listing {
+	if _, pinned := s.mode(u); !pinned || !hasUpstream(s.effective, u.Name) {
 		return nil
 	}
-	if p.listingsOf != p.effective {
-		p.listingsOf, p.listings = p.effective, map[string]*upstream.Listing{}
+	if s.listingsOf != s.effective {
+		s.listingsOf, s.listings = s.effective, map[string]*upstream.Listing{}
 	}
-	l := p.listings[u.Name]
+	l := s.listings[u.Name]
 	if l == nil {
 		l = &upstream.Listing{}
-		for _, t := range p.effective.Tools(u.Name) {
+		for _, t := range s.effective.Tools(u.Name) {
 			l.Tools = append(l.Tools, t.Definition())
 		}
-		p.listings[u.Name] = l
+		s.listings[u.Name] = l
 	}
 	return l
 }
 
 // toolNames returns the local names of the accepted tools of an upstream.
-func (p *lockState) toolNames(u *definition.Upstream) (names []catalog.ToolName) {
-	if _, pinned := p.mode(u); !pinned {
+func (s *lockState) toolNames(u *definition.Upstream) (names []catalog.ToolName) {
+	if _, pinned := s.mode(u); !pinned {
 		return nil
 	}
-	for _, t := range p.effective.Tools(u.Name) {
+	for _, t := range s.effective.Tools(u.Name) {
 		if u.Includes(t.Name()) {
 			names = append(names, catalog.ToolName{Upstream: u.Name, Name: u.LocalName(t.Name())})
 		}
@@ -194,13 +194,13 @@ func hasUpstream(l *lockfile.Lock, upstream string) bool {
 
 // hash returns a hash of the accepted and the quarantined tools if offers are served. It is
 // zero while there are none.
-func (p *lockState) hash(offers []*offer) (sum [sha256.Size]byte) {
-	lock, some := p.withFirstUse(offers), false
-	if p.hashed != lock {
-		p.hashed, p.hashValue = lock, lock.Hash()
+func (s *lockState) hash(offers []*offer) (sum [sha256.Size]byte) {
+	lock, some := s.withFirstUse(offers), false
+	if s.hashed != lock {
+		s.hashed, s.hashValue = lock, lock.Hash()
 	}
 	h := sha256.New()
-	h.Write(p.hashValue[:])
+	h.Write(s.hashValue[:])
 	for _, o := range offers {
 		for _, c := range o.quarantined {
 			some = true
@@ -214,8 +214,8 @@ func (p *lockState) hash(offers []*offer) (sum [sha256.Size]byte) {
 }
 
 // withFirstUse returns the lock with the tools that offers pin on first use.
-func (p *lockState) withFirstUse(offers []*offer) *lockfile.Lock {
-	lock := p.effective
+func (s *lockState) withFirstUse(offers []*offer) *lockfile.Lock {
+	lock := s.effective
 	for _, o := range offers {
 		if o.firstUse && !hasUpstream(lock, o.upstream) {
 			lock = lock.WithTools(o.upstream, o.pinned...)
@@ -225,55 +225,55 @@ func (p *lockState) withFirstUse(offers []*offer) *lockfile.Lock {
 }
 
 // commit makes offers the served ones. It writes their pinned tools to the file first.
-func (p *lockState) commit(offers []*offer) {
-	p.logAccepted()
+func (s *lockState) commit(offers []*offer) {
+	s.logAccepted()
 	var firstUses []*offer
-	unsaved := p.unsaved
+	unsaved := s.unsaved
 	for _, o := range offers {
-		if o.firstUse && !hasUpstream(p.effective, o.upstream) {
+		if o.firstUse && !hasUpstream(s.effective, o.upstream) {
 			firstUses, unsaved = append(firstUses, o), unsaved.WithTools(o.upstream, o.pinned...)
 		}
 	}
-	if len(unsaved.Upstreams()) > 0 && !p.doubtful() {
-		p.save(unsaved, firstUses != nil)
+	if len(unsaved.Upstreams()) > 0 && !s.doubtful() {
+		s.save(unsaved, firstUses != nil)
 	}
-	sum := sha256.Sum256(p.fileText)
+	sum := sha256.Sum256(s.fileText)
 	for _, o := range firstUses {
 		lock := ""
-		if !hasUpstream(p.unsaved, o.upstream) {
+		if !hasUpstream(s.unsaved, o.upstream) {
 			lock = hex.EncodeToString(sum[:])
 		}
-		if !p.ReadOnly {
-			p.Logger.Info("pin upstream tools on first use", slog.String("upstream", o.upstream), slog.Int("tools", len(o.pinned)))
+		if !s.ReadOnly {
+			s.Logger.Info("pin upstream tools on first use", slog.String("upstream", o.upstream), slog.Int("tools", len(o.pinned)))
 		}
-		p.Audit("upstream.pinned", map[string]string{"upstream": o.upstream, "tools": strconv.Itoa(len(o.pinned)), "lock": lock})
+		s.Audit("upstream.pinned", map[string]string{"upstream": o.upstream, "tools": strconv.Itoa(len(o.pinned)), "lock": lock})
 	}
-	p.served = p.effective
-	p.logQuarantined(offers)
+	s.served = s.effective
+	s.logQuarantined(offers)
 }
 
 // logAccepted logs the changes of the lock since tools were last served.
-func (p *lockState) logAccepted() {
-	if p.served == nil || p.served == p.effective {
+func (s *lockState) logAccepted() {
+	if s.served == nil || s.served == s.effective {
 		return
 	}
-	for _, upstream := range slices.Compact(slices.Sorted(slices.Values(slices.Concat(p.served.Upstreams(), p.effective.Upstreams())))) {
-		for _, c := range p.served.Check(upstream, p.effective.Tools(upstream), lockfile.Strict).Changes {
-			p.logAcceptedChange(c)
+	for _, upstream := range slices.Compact(slices.Sorted(slices.Values(slices.Concat(s.served.Upstreams(), s.effective.Upstreams())))) {
+		for _, c := range s.served.Check(upstream, s.effective.Tools(upstream), lockfile.Strict).Changes {
+			s.logAcceptedChange(c)
 		}
-		for _, c := range p.served.RawChanges(upstream, p.effective) {
-			p.logAcceptedChange(c)
+		for _, c := range s.served.RawChanges(upstream, s.effective) {
+			s.logAcceptedChange(c)
 		}
 	}
 }
 
-func (p *lockState) logAcceptedChange(c lockfile.Change) {
+func (s *lockState) logAcceptedChange(c lockfile.Change) {
 	attributes, texts := logAttributes(c), auditAttributes(c)
 	if c.New.Raw() {
 		attributes, texts["raw"] = append(attributes, slog.Bool("raw", true)), "true"
 	}
-	p.Logger.Info("upstream tool change accepted", attributes...)
-	p.Audit("upstream.accepted", texts)
+	s.Logger.Info("upstream tool change accepted", attributes...)
+	s.Audit("upstream.accepted", texts)
 }
 
 // auditAttributes returns a change as attributes of an audit event. Definitions are hashes, or
@@ -303,39 +303,39 @@ var errLockFull = errors.New("the lock file would be too long")
 // save writes the unsaved tools to the file, and keeps them in memory if that fails. It does
 // not overwrite a file that was changed in the meantime: the file is loaded again, and save is
 // retried.
-func (p *lockState) save(unsaved *lockfile.Lock, added bool) {
-	before := p.saveErr
+func (s *lockState) save(unsaved *lockfile.Lock, added bool) {
+	before := s.saveErr
 	if added {
-		p.set(p.fromFile, unsaved)
+		s.set(s.fromFile, unsaved)
 	}
-	p.saveErr = errReadOnlyLock
-	if p.ReadOnly {
+	s.saveErr = errReadOnlyLock
+	if s.ReadOnly {
 		return
 	}
-	if p.saveErr = p.write(); p.saveErr != nil && (added || before == nil || before.Error() != p.saveErr.Error()) {
-		p.Logger.Warn("write lock file",
-			slog.Any("upstreams", p.unsaved.Upstreams()), slog.String("error", p.saveErr.Error()))
+	if s.saveErr = s.write(); s.saveErr != nil && (added || before == nil || before.Error() != s.saveErr.Error()) {
+		s.Logger.Warn("write lock file",
+			slog.Any("upstreams", s.unsaved.Upstreams()), slog.String("error", s.saveErr.Error()))
 	}
 }
 
 // write writes the unsaved tools to the file, and returns why some remain unsaved. If the file
 // would be too long, it writes the tools that fit.
-func (p *lockState) write() error {
-	full := p.fromFile.WithMissing(p.unsaved)
-	if full == p.fromFile {
+func (s *lockState) write() error {
+	full := s.fromFile.WithMissing(s.unsaved)
+	if full == s.fromFile {
 		return errLockFull
 	}
-	switch onDisk, err := lockfile.Read(p.Path); {
+	switch onDisk, err := lockfile.Read(s.Path); {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return err
-	case err == nil && onDisk.Hash() != p.fromFile.Hash() || err != nil && p.fileText != nil:
+	case err == nil && onDisk.Hash() != s.fromFile.Hash() || err != nil && s.fileText != nil:
 		return errors.New("the file has changed in the meantime")
 	}
-	if err := lockfile.Write(p.Path, full); err != nil {
+	if err := lockfile.Write(s.Path, full); err != nil {
 		return err
 	}
-	p.fileText = full.Encode()
-	if p.set(full, p.unsaved); len(p.unsaved.Upstreams()) > 0 {
+	s.fileText = full.Encode()
+	if s.set(full, s.unsaved); len(s.unsaved.Upstreams()) > 0 {
 		return errLockFull
 	}
 	return nil
@@ -347,23 +347,23 @@ const maxLogged = 20
 
 // logQuarantined logs newly quarantined tools: for each upstream the first ones, and the number
 // of the others.
-func (p *lockState) logQuarantined(offers []*offer) {
+func (s *lockState) logQuarantined(offers []*offer) {
 	now := map[lockfile.Change]bool{}
 	for _, o := range offers {
 		logged := 0
 		for _, c := range o.quarantined {
-			if now[c] = true; p.quarantined[c] {
+			if now[c] = true; s.quarantined[c] {
 				continue
 			}
 			if logged++; logged <= maxLogged {
-				p.Logger.Warn("quarantine upstream tool, see mcpd lock diff", logAttributes(c)...)
-				p.Audit("upstream.quarantined", auditAttributes(c))
+				s.Logger.Warn("quarantine upstream tool, see mcpd lock diff", logAttributes(c)...)
+				s.Audit("upstream.quarantined", auditAttributes(c))
 			}
 		}
 		if more := logged - maxLogged; more > 0 {
-			p.Logger.Warn("quarantine more upstream tools, see mcpd lock diff", slog.String("upstream", o.upstream), slog.Int("tools", more))
-			p.Audit("upstream.quarantined", map[string]string{"upstream": o.upstream, "tools": strconv.Itoa(more)})
+			s.Logger.Warn("quarantine more upstream tools, see mcpd lock diff", slog.String("upstream", o.upstream), slog.Int("tools", more))
+			s.Audit("upstream.quarantined", map[string]string{"upstream": o.upstream, "tools": strconv.Itoa(more)})
 		}
 	}
-	p.quarantined = now
+	s.quarantined = now
 }

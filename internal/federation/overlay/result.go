@@ -15,16 +15,16 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-func (l *remoteCall) outcome(result json.RawMessage) scripting.Outcome {
-	if len(result) > l.output {
+func (rc *remoteCall) outcome(result json.RawMessage) scripting.Outcome {
+	if len(result) > rc.output {
 		return scripting.Outcome{Failure: &scripting.Failure{
-			Kind: scripting.Limit, Limit: "output", Message: fmt.Sprintf("the result has more than %d bytes", l.output),
+			Kind: scripting.Limit, Limit: "output", Message: fmt.Sprintf("the result has more than %d bytes", rc.output),
 		}}
 	}
-	said := decoded(l.invocation.Host.Secrets.RedactJSON(result))
-	switch l.method {
+	said := decoded(rc.invocation.Host.Secrets.RedactJSON(result))
+	switch rc.method {
 	case upstream.MethodTool:
-		return l.toolResult(said)
+		return rc.toolResult(said)
 	case upstream.MethodRead:
 		outcome := passThrough(said, []string{"contents"}, nil)
 		if outcome.Result != nil {
@@ -58,9 +58,9 @@ func passThrough(said jsonObject, lists, texts []string) scripting.Outcome {
 }
 
 // ttl returns how long a result may be cached (2026-07-28 server/utilities/caching), or 0.
-func (m jsonObject) ttl() time.Duration {
+func (o jsonObject) ttl() time.Duration {
 	var ms float64
-	if json.Unmarshal(m["ttlMs"], &ms) != nil {
+	if json.Unmarshal(o["ttlMs"], &ms) != nil {
 		return 0
 	}
 	return time.Duration(min(max(ms, 0), float64(maxTTL/time.Millisecond))) * time.Millisecond
@@ -70,7 +70,7 @@ func (m jsonObject) ttl() time.Duration {
 const maxTTL = 24 * time.Hour
 
 // toolResult converts the result of a tool (2026-07-28 server/tools, Tool Result).
-func (l *remoteCall) toolResult(said jsonObject) scripting.Outcome {
+func (rc *remoteCall) toolResult(said jsonObject) scripting.Outcome {
 	blocks := said["content"]
 	if blocks == nil {
 		blocks = reply.NoContent()

@@ -14,14 +14,14 @@ import (
 // sampling returns the parameters of a sampling request (2025-11-25 and 2026-07-28
 // client/sampling). It does not pass on includeContext, which asks for context of other
 // servers.
-func (l *remoteCall) sampling(said jsonObject) (map[string]any, error) {
+func (rc *remoteCall) sampling(said jsonObject) (map[string]any, error) {
 	params, err := knownMembers(said, "temperature", "stopSequences", "metadata")
 	if err != nil {
 		return nil, err
 	}
-	params["systemPrompt"] = l.labeled(said.text("systemPrompt"), safetext.Prompt)
-	params["maxTokens"] = l.maxTokens(said["maxTokens"])
-	messages, err := convertAll(said["messages"], l.message)
+	params["systemPrompt"] = rc.labeled(said.text("systemPrompt"), safetext.Prompt)
+	params["maxTokens"] = rc.maxTokens(said["maxTokens"])
+	messages, err := convertAll(said["messages"], rc.message)
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +74,7 @@ func setTools(said jsonObject, params map[string]any) error {
 }
 
 // message converts a message of the conversation.
-func (l *remoteCall) message(said jsonObject) (map[string]any, error) {
+func (rc *remoteCall) message(said jsonObject) (map[string]any, error) {
 	role := said.text("role")
 	if role != "user" && role != "assistant" {
 		return nil, errors.New("the role of a message must be user or assistant")
@@ -82,9 +82,9 @@ func (l *remoteCall) message(said jsonObject) (map[string]any, error) {
 	var content any
 	var err error
 	if isObject(said["content"]) {
-		content, err = l.block(presentMembers(said["content"]))
+		content, err = rc.block(presentMembers(said["content"]))
 	} else {
-		content, err = convertAll(said["content"], l.block)
+		content, err = convertAll(said["content"], rc.block)
 	}
 	return map[string]any{"role": role, "content": content}, err
 }
@@ -99,14 +99,14 @@ var contentTypes = map[string]struct{ needs, may []string }{
 }
 
 // block converts a content block. Tool blocks need a client that supports tools in sampling.
-func (l *remoteCall) block(said jsonObject) (map[string]any, error) {
+func (rc *remoteCall) block(said jsonObject) (map[string]any, error) {
 	kind := said.text("type")
 	of, ok := contentTypes[kind]
 	switch {
 	case !ok:
 		return nil, errors.New("unknown content type in a message")
 	case kind == "tool_use" || kind == "tool_result":
-		if !l.invocation.Host.InputPolicy.Client.SampleTools {
+		if !rc.invocation.Host.InputPolicy.Client.SampleTools {
 			return nil, errors.New("the model of this client uses no tools")
 		}
 	}
@@ -181,8 +181,8 @@ func isText(value json.RawMessage) bool {
 const defaultTokens = 4096
 
 // maxTokens returns the token limit: the wanted number, within the limit of the block.
-func (l *remoteCall) maxTokens(wanted json.RawMessage) int {
-	most := cmp.Or(l.ask.MaxTokens, defaultTokens)
+func (rc *remoteCall) maxTokens(wanted json.RawMessage) int {
+	most := cmp.Or(rc.ask.MaxTokens, defaultTokens)
 	var n int
 	if json.Unmarshal(wanted, &n) != nil || n <= 0 {
 		return min(1000, most)

@@ -31,68 +31,68 @@ func (f *Federation) WatchResource(uri string) (leave func()) {
 	return sync.OnceFunc(func() { f.watches.add(uri, -1) })
 }
 
-func (f *resourceWatches) add(uri string, n int) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.watchers[uri] += n; f.watchers[uri] == 0 {
-		delete(f.watchers, uri)
+func (w *resourceWatches) add(uri string, n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.watchers[uri] += n; w.watchers[uri] == 0 {
+		delete(w.watchers, uri)
 	}
-	f.subscribe(uri)
+	w.subscribe(uri)
 }
 
 // setCatalog sets the catalog that maps resources to servers.
-func (f *resourceWatches) setCatalog(c *catalog.Catalog) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.serving = c
-	for uri := range f.watchers {
-		f.subscribe(uri)
+func (w *resourceWatches) setCatalog(c *catalog.Catalog) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.serving = c
+	for uri := range w.watchers {
+		w.subscribe(uri)
 	}
 }
 
 // subscribe subscribes to a resource at the server that offers it, and at no other. The caller
 // holds mu.
-func (f *resourceWatches) subscribe(uri string) {
+func (w *resourceWatches) subscribe(uri string) {
 	var server string
-	if f.watchers[uri] > 0 {
-		if e, _ := f.serving.Read(uri); e != nil {
+	if w.watchers[uri] > 0 {
+		if e, _ := w.serving.Read(uri); e != nil {
 			server = e.Upstream
 		}
 	}
-	current := f.subscribed[uri]
+	current := w.subscribed[uri]
 	if current == server {
 		return
 	}
-	delete(f.subscribed, uri)
+	delete(w.subscribed, uri)
 	if current != "" {
-		f.fleet.Unsubscribe(current, uri)
+		w.fleet.Unsubscribe(current, uri)
 	}
 	if server != "" {
-		f.subscribed[uri] = server
-		f.fleet.Subscribe(server, uri)
+		w.subscribed[uri] = server
+		w.fleet.Subscribe(server, uri)
 	}
 }
 
 // updated records that a server reports a change of a resource. Reports about resources of
 // other servers are ignored.
-func (f *resourceWatches) updated(server, uri string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.subscribed[uri] != server {
+func (w *resourceWatches) updated(server, uri string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.subscribed[uri] != server {
 		return
 	}
-	f.changed[uri] = struct{}{}
+	w.changed[uri] = struct{}{}
 	select {
-	case f.pending <- struct{}{}:
+	case w.pending <- struct{}{}:
 	default:
 	}
 }
 
-func (f *resourceWatches) take() []string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	uris := slices.Sorted(maps.Keys(f.changed))
-	clear(f.changed)
+func (w *resourceWatches) take() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	uris := slices.Sorted(maps.Keys(w.changed))
+	clear(w.changed)
 	return uris
 }
 

@@ -92,61 +92,61 @@ func dial(ctx context.Context, p Target, o Options, known transportVariant) (*Co
 	return l, nil
 }
 
-func (l *Conn) connect(ctx context.Context, known transportVariant) error {
-	if len(l.target.Command) == 0 {
-		return l.probe(ctx, known)
+func (c *Conn) connect(ctx context.Context, known transportVariant) error {
+	if len(c.target.Command) == 0 {
+		return c.probe(ctx, known)
 	}
-	child, err := l.startProgram(ctx)
+	child, err := c.startProgram(ctx)
 	if err != nil {
 		return err
 	}
-	l.child = child
-	return l.handshake(ctx, &mcp.IOTransport{Reader: child, Writer: child, MaxLineLength: -1})
+	c.child = child
+	return c.handshake(ctx, &mcp.IOTransport{Reader: child, Writer: child, MaxLineLength: -1})
 }
 
-func (l *Conn) handshake(ctx context.Context, t mcp.Transport) error {
-	client := mcp.NewClient(&mcp.Implementation{Name: "mcpd", Version: l.options.Version}, &mcp.ClientOptions{
-		Capabilities:               l.target.Input.capabilities(),
+func (c *Conn) handshake(ctx context.Context, t mcp.Transport) error {
+	client := mcp.NewClient(&mcp.Implementation{Name: "mcpd", Version: c.options.Version}, &mcp.ClientOptions{
+		Capabilities:               c.target.Input.capabilities(),
 		MultiRoundTrip:             &mcp.MultiRoundTripOptions{Disabled: true},
 		ToolListChangedHandler:     func(context.Context, *mcp.ToolListChangedRequest) {},
 		PromptListChangedHandler:   func(context.Context, *mcp.PromptListChangedRequest) {},
 		ResourceListChangedHandler: func(context.Context, *mcp.ResourceListChangedRequest) {},
 	})
-	client.AddReceivingMiddleware(l.interceptRequests)
+	client.AddReceivingMiddleware(c.interceptRequests)
 	connected := make(chan struct{})
-	l.background.Go(func() {
+	c.background.Go(func() {
 		select { // the client library would wait forever
-		case <-l.filter.done:
-			l.closeStreams()
+		case <-c.filter.done:
+			c.closeStreams()
 		case <-connected:
 		}
 	})
 	session, err := client.Connect(ctx, t, nil)
 	close(connected)
 	if err != nil {
-		if cause := l.filter.failure(); cause != nil {
+		if cause := c.filter.failure(); cause != nil {
 			return cause
 		}
 		return err
 	}
-	l.session = session
-	l.filter.ready.Store(true)
-	_ = l.setLogLevel(ctx, false) // already logged
-	l.background.Go(func() {
+	c.session = session
+	c.filter.ready.Store(true)
+	_ = c.setLogLevel(ctx, false) // already logged
+	c.background.Go(func() {
 		err := session.Wait()
-		l.filter.fail(connectionLost(err))
+		c.filter.fail(connectionLost(err))
 	})
 	return nil
 }
 
 // interceptRequests relays requests of the server to the clients of its calls.
-func (l *Conn) interceptRequests(next mcp.MethodHandler) mcp.MethodHandler {
+func (c *Conn) interceptRequests(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		if method != carrierMethod {
 			return next(ctx, method, req)
 		}
 		mark, _ := req.GetParams().GetMeta()[requestMarkKey].(string)
-		d, err := l.filter.takeRequest(mark)
+		d, err := c.filter.takeRequest(mark)
 		if err != nil {
 			return nil, err
 		}
@@ -162,15 +162,15 @@ func (l *Conn) interceptRequests(next mcp.MethodHandler) mcp.MethodHandler {
 const modern = "2026-07-28"
 
 // Revision returns the negotiated protocol revision.
-func (l *Conn) Revision() string { return l.session.InitializeResult().ProtocolVersion }
+func (c *Conn) Revision() string { return c.session.InitializeResult().ProtocolVersion }
 
-func (l *Conn) Modern() bool { return l.Revision() >= modern }
+func (c *Conn) Modern() bool { return c.Revision() >= modern }
 
 // Done is closed when the connection can no longer be used.
-func (l *Conn) Done() <-chan struct{} { return l.filter.done }
+func (c *Conn) Done() <-chan struct{} { return c.filter.done }
 
 // Err says why the connection can no longer be used; nil while it can.
-func (l *Conn) Err() error { return l.filter.failure() }
+func (c *Conn) Err() error { return c.filter.failure() }
 
 // ErrConnectionLost ends the calls of a connection that the server has closed.
 var ErrConnectionLost = errors.New("connection to the server lost")
@@ -188,19 +188,19 @@ var ErrClosed = errors.New("connection to the server closed")
 
 // Close closes the connection, its calls and its program, and waits until all of them have
 // ended.
-func (l *Conn) Close() error {
-	l.filter.fail(ErrClosed)
+func (c *Conn) Close() error {
+	c.filter.fail(ErrClosed)
 	var err error
-	if l.session != nil {
-		err = l.session.Close()
+	if c.session != nil {
+		err = c.session.Close()
 	}
-	l.closeStreams()
-	if l.child != nil {
-		l.child.stop()
+	c.closeStreams()
+	if c.child != nil {
+		c.child.stop()
 		err = nil // an error of streams that have ended anyway
 	}
-	l.filter.running.Wait()
-	l.background.Wait()
+	c.filter.running.Wait()
+	c.background.Wait()
 	return err
 }
 
@@ -273,9 +273,9 @@ const (
 )
 
 // Hash returns a hash of all fields but Lazy.
-func (p Target) Hash() [32]byte {
+func (t Target) Hash() [32]byte {
 	// Plain data always encodes.
-	text, _ := json.Marshal(p)
+	text, _ := json.Marshal(t)
 	return sha256.Sum256(text)
 }
 
@@ -283,30 +283,30 @@ type InputPolicy struct{ Elicit, Sample, Roots bool }
 
 // capabilities returns the client capabilities for revisions with sessions, which are sent
 // once.
-func (a InputPolicy) capabilities() *mcp.ClientCapabilities {
+func (p InputPolicy) capabilities() *mcp.ClientCapabilities {
 	c := &mcp.ClientCapabilities{}
-	if a.Elicit {
+	if p.Elicit {
 		c.Elicitation = &mcp.ElicitationCapabilities{Form: &mcp.FormElicitationCapabilities{}, URL: &mcp.URLElicitationCapabilities{}}
 	}
-	if a.Sample {
+	if p.Sample {
 		//lint:ignore SA1019 servers of earlier revisions than 2026-07-28 ask for it
 		c.Sampling = &mcp.SamplingCapabilities{}
 	}
-	if a.Roots {
+	if p.Roots {
 		//lint:ignore SA1019 as above
 		c.RootsV2 = &mcp.RootCapabilities{}
 	}
 	return c
 }
 
-func (a InputPolicy) allows(method string) bool {
+func (p InputPolicy) allows(method string) bool {
 	switch method {
 	case methodElicit:
-		return a.Elicit
+		return p.Elicit
 	case methodSample:
-		return a.Sample
+		return p.Sample
 	}
-	return a.Roots
+	return p.Roots
 }
 
 // logLevelKey is the member of _meta that requests logs from servers without sessions
@@ -325,16 +325,16 @@ func logLevel(debug bool) mcp.LoggingLevel {
 
 // setLogLevel requests logs from a server with sessions, including debug logs if debug is set.
 // A server that refuses stays in use.
-func (l *Conn) setLogLevel(ctx context.Context, debug bool) error {
-	can := l.session.InitializeResult().Capabilities
+func (c *Conn) setLogLevel(ctx context.Context, debug bool) error {
+	can := c.session.InitializeResult().Capabilities
 	//lint:ignore SA1019 servers of earlier revisions than 2026-07-28 are asked so
-	if l.Modern() || can == nil || can.Logging == nil {
+	if c.Modern() || can == nil || can.Logging == nil {
 		return nil
 	}
 	//lint:ignore SA1019 as above
-	err := l.session.SetLoggingLevel(ctx, &mcp.SetLoggingLevelParams{Level: logLevel(debug)})
+	err := c.session.SetLoggingLevel(ctx, &mcp.SetLoggingLevelParams{Level: logLevel(debug)})
 	if err != nil {
-		l.options.Logger.Debug("set log level of upstream server", slog.String("upstream", l.target.Name), logText("error", err.Error()))
+		c.options.Logger.Debug("set log level of upstream server", slog.String("upstream", c.target.Name), logText("error", err.Error()))
 	}
 	return err
 }
@@ -349,14 +349,14 @@ type debugState struct {
 
 // enableDebugLogs raises the log level of a session before the call of ctx, until leave is
 // called. Both requests are independent of the call and bounded by [stopTimeout].
-func (l *Conn) enableDebugLogs(ctx context.Context) (leave func()) {
+func (c *Conn) enableDebugLogs(ctx context.Context) (leave func()) {
 	ctx = context.WithValue(context.WithoutCancel(ctx), callKey{}, (*Call)(nil))
 	level := func(debug bool) error {
 		ctx, cancel := context.WithTimeout(ctx, stopTimeout)
 		defer cancel()
-		return l.setLogLevel(ctx, debug)
+		return c.setLogLevel(ctx, debug)
 	}
-	d := &l.debugLogs
+	d := &c.debugLogs
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.calls++; !d.on {

@@ -65,7 +65,7 @@ const (
 )
 
 // throttle waits until the rate limit admits one more message, or the connection ends.
-func (w *messageFilter) throttle() { _ = w.rate.Wait(w.ctx) }
+func (f *messageFilter) throttle() { _ = f.rate.Wait(f.ctx) }
 
 type message struct {
 	id, result, params, fault json.RawMessage
@@ -94,38 +94,38 @@ func parse(text []byte) (m message, err error) {
 
 // open registers a call and adds it to running. The error says why the connection cannot make
 // calls.
-func (w *messageFilter) open(c *Call) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.cause == nil {
-		w.calls[c.token] = c
-		w.running.Add(1)
+func (f *messageFilter) open(c *Call) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.cause == nil {
+		f.calls[c.token] = c
+		f.running.Add(1)
 	}
-	return w.cause
+	return f.cause
 }
 
-func (w *messageFilter) close(c *Call) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.calls, c.token)
-	for id, other := range w.sent {
+func (f *messageFilter) close(c *Call) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.calls, c.token)
+	for id, other := range f.sent {
 		if other == c {
-			delete(w.sent, id)
+			delete(f.sent, id)
 		}
 	}
-	w.detachRequests(c)
+	f.detachRequests(c)
 }
 
 // outgoing registers a message of the client. It returns the stream of its response, or nil for
 // an answer that must not be sent. For an answer, call sent once it has been sent or cannot be.
-func (w *messageFilter) outgoing(text []byte) (on *stream, sent func()) {
+func (f *messageFilter) outgoing(text []byte) (on *stream, sent func()) {
 	on = &stream{}
 	m, err := parse(text)
 	switch {
 	case err != nil || m.id == nil:
 		return on, nil
 	case m.method == "":
-		wanted, sent := w.answering(m.id)
+		wanted, sent := f.answering(m.id)
 		if !wanted {
 			on = nil
 		}
@@ -133,10 +133,10 @@ func (w *messageFilter) outgoing(text []byte) (on *stream, sent func()) {
 	}
 	on.answers = idOf(m.id)
 	token := tokenOf(m.params, "_meta", tokenKey)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if c := w.calls[token]; c != nil {
-		w.sent[string(m.id)] = c
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if c := f.calls[token]; c != nil {
+		f.sent[string(m.id)] = c
 		c.sent.Store(true)
 		on.call = c
 	}
@@ -157,31 +157,31 @@ func tokenOf(value json.RawMessage, path ...string) string {
 
 // incoming handles a message of the server. It returns what the client library sees, or nil. An
 // error ends the call of the stream, or the connection if the stream is shared.
-func (w *messageFilter) incoming(text []byte, on *stream) ([]byte, error) {
-	m, err := w.check(text)
+func (f *messageFilter) incoming(text []byte, on *stream) ([]byte, error) {
+	m, err := f.check(text)
 	if err != nil {
 		return nil, err
 	}
 	switch {
 	case m.method == "" && m.id != nil && m.fault == nil && on.isListen:
-		w.throttle()
+		f.throttle()
 		return nil, nil // it announces the end of the stream
 	case m.method == "" && m.id != nil:
 		on.noteResponse(idOf(m.id))
-		return w.response(m, text), nil
+		return f.response(m, text), nil
 	case m.method != "" && m.id != nil:
-		w.throttle()
-		return w.serverRequest(m, on)
+		f.throttle()
+		return f.serverRequest(m, on)
 	case m.method != "":
-		w.throttle()
-		return w.notification(m, text, on.call), nil
+		f.throttle()
+		return f.notification(m, text, on.call), nil
 	}
 	return nil, errNotJSONRPC
 }
 
 // check validates a message and decodes it.
-func (w *messageFilter) check(text []byte) (message, error) {
-	if err := jsonguard.Check(text, w.limits); err != nil {
+func (f *messageFilter) check(text []byte) (message, error) {
+	if err := jsonguard.Check(text, f.limits); err != nil {
 		return message{}, fmt.Errorf("the server sent a message that is rejected: %w", err)
 	}
 	return parse(text)
@@ -189,13 +189,13 @@ func (w *messageFilter) check(text []byte) (message, error) {
 
 // response passes a result to its call. The client library sees a placeholder, or the original
 // if no call waits for it.
-func (w *messageFilter) response(m message, text []byte) []byte {
-	w.mu.Lock()
-	c := w.sent[string(m.id)]
-	delete(w.sent, string(m.id))
-	w.mu.Unlock()
+func (f *messageFilter) response(m message, text []byte) []byte {
+	f.mu.Lock()
+	c := f.sent[string(m.id)]
+	delete(f.sent, string(m.id))
+	f.mu.Unlock()
 	if c == nil {
-		w.throttle()
+		f.throttle()
 		return text // part of the handshake, or dropped by the library
 	}
 	c.setResponse(m)
@@ -207,9 +207,9 @@ func (w *messageFilter) response(m message, text []byte) []byte {
 
 // soleCall returns the only running call, or nil if there are several. Lists and completions do
 // not count: they have no client for input requests and notifications. The caller holds mu.
-func (w *messageFilter) soleCall() *Call {
+func (f *messageFilter) soleCall() *Call {
 	var only *Call
-	for _, c := range w.calls {
+	for _, c := range f.calls {
 		if !c.canNotify() {
 			continue
 		}
@@ -222,33 +222,33 @@ func (w *messageFilter) soleCall() *Call {
 }
 
 // notification routes a notification.
-func (w *messageFilter) notification(m message, text []byte, of *Call) []byte {
+func (f *messageFilter) notification(m message, text []byte, of *Call) []byte {
 	switch m.method {
 	case "notifications/progress":
-		w.mu.Lock()
-		c := w.calls[tokenOf(m.params, tokenKey)]
-		w.mu.Unlock()
+		f.mu.Lock()
+		c := f.calls[tokenOf(m.params, tokenKey)]
+		f.mu.Unlock()
 		if c != nil && (of == nil || of == c) {
 			c.progress(m.params)
 		}
 	case "notifications/message":
 		if of == nil {
-			w.mu.Lock()
-			of = w.soleCall()
-			w.mu.Unlock()
+			f.mu.Lock()
+			of = f.soleCall()
+			f.mu.Unlock()
 		}
 		if of != nil {
 			of.log(m.params)
 		}
 	case "notifications/tools/list_changed", "notifications/prompts/list_changed", "notifications/resources/list_changed":
-		w.changed(m.method, "")
+		f.changed(m.method, "")
 	case methodUpdated:
 		var params struct{ URI string }
 		if json.Unmarshal(m.params, &params) == nil {
-			w.changed(m.method, params.URI)
+			f.changed(m.method, params.URI)
 		}
 	case methodCancelled:
-		w.markWithdrawn(idOf(json.RawMessage(tokenOf(m.params, "requestId"))))
+		f.markWithdrawn(idOf(json.RawMessage(tokenOf(m.params, "requestId"))))
 		return text
 	case "notifications/subscriptions/acknowledged":
 		return text
@@ -258,41 +258,41 @@ func (w *messageFilter) notification(m message, text []byte, of *Call) []byte {
 
 // recordOutcome records how a call ended: cause is set if it was cancelled. It ends the
 // connection if too many calls have failed.
-func (w *messageFilter) recordOutcome(c *Call, cause, err error) {
+func (f *messageFilter) recordOutcome(c *Call, cause, err error) {
 	_, cut := cause.(streamError)
 	var enough bool
 	switch {
 	case c.answered():
-		w.breaker.recordSuccess()
+		f.breaker.recordSuccess()
 	case !c.sent.Load(), isOversized(err):
 	case cut, cause == nil:
-		enough = w.breaker.recordFailure()
+		enough = f.breaker.recordFailure()
 	case errors.Is(cause, context.DeadlineExceeded):
-		enough = w.breaker.recordTimeout(c.readsAtStart)
+		enough = f.breaker.recordTimeout(c.readsAtStart)
 	}
 	if enough {
-		w.fail(ErrCircuitOpen)
+		f.fail(ErrCircuitOpen)
 	}
 }
 
-func (w *messageFilter) fail(cause error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.cause != nil {
+func (f *messageFilter) fail(cause error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.cause != nil {
 		return
 	}
-	w.cause = cause
-	w.cancel()
-	for _, c := range w.calls {
+	f.cause = cause
+	f.cancel()
+	for _, c := range f.calls {
 		c.cancel(cause)
 	}
 }
 
 // failure says why the connection has ended; nil while it has not.
-func (w *messageFilter) failure() error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.cause
+func (f *messageFilter) failure() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.cause
 }
 
 // maxFailures is the number of consecutive failures that opens the circuit breaker.
@@ -353,10 +353,10 @@ type countingReader struct {
 	by *circuitBreaker
 }
 
-func (h *countingReader) Read(p []byte) (int, error) {
-	n, err := h.ReadCloser.Read(p)
+func (r *countingReader) Read(p []byte) (int, error) {
+	n, err := r.ReadCloser.Read(p)
 	if n > 0 {
-		h.by.reads.Add(1)
+		r.by.reads.Add(1)
 	}
 	return n, err
 }

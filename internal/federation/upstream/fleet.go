@@ -333,13 +333,13 @@ type dialSemaphore chan struct{}
 
 // acquire waits for a slot, or until ctx is done. The slot is free again after release, which
 // may be called more than once, or after maxDialHold.
-func (g dialSemaphore) acquire(ctx context.Context) (release func()) {
+func (s dialSemaphore) acquire(ctx context.Context) (release func()) {
 	select {
-	case g <- struct{}{}:
+	case s <- struct{}{}:
 	case <-ctx.Done():
 		return func() {}
 	}
-	free := sync.OnceFunc(func() { <-g })
+	free := sync.OnceFunc(func() { <-s })
 	timer := time.AfterFunc(maxDialHold, free)
 	return func() {
 		timer.Stop()

@@ -71,9 +71,9 @@ type hookedBody struct {
 	end func()
 }
 
-func (e *hookedBody) Close() error {
-	defer e.end()
-	return e.ReadCloser.Close()
+func (b *hookedBody) Close() error {
+	defer b.end()
+	return b.ReadCloser.Close()
 }
 
 func (t *filterTransport) send(out *http.Request, on *stream) (*http.Response, error) {
@@ -137,12 +137,12 @@ func (t *filterTransport) closeSession(out *http.Request) (*http.Response, error
 
 // answerTimeout bounds the time that a server may take to accept an answer to its own request.
 // It returns the bounded context, and a function to call at the end, which calls sent.
-func (w *messageFilter) answerTimeout(ctx context.Context, sent func()) (_ context.Context, end func()) {
+func (f *messageFilter) answerTimeout(ctx context.Context, sent func()) (_ context.Context, end func()) {
 	ctx, cancel := context.WithTimeoutCause(ctx, sendTimeout, errAnswerNotRead)
-	stop := context.AfterFunc(w.ctx, cancel)
+	stop := context.AfterFunc(f.ctx, cancel)
 	return ctx, sync.OnceFunc(func() {
 		if context.Cause(ctx) == errAnswerNotRead {
-			w.fail(errAnswerNotRead)
+			f.fail(errAnswerNotRead)
 		}
 		stop()
 		cancel()
@@ -222,15 +222,15 @@ func (t *filterTransport) passError(resp *http.Response) bool {
 
 // errorResponse filters the body of a response with an error status (see
 // [messageFilter.incoming]). It accepts only protocol errors.
-func (w *messageFilter) errorResponse(text []byte) ([]byte, error) {
-	m, err := w.check(text)
+func (f *messageFilter) errorResponse(text []byte) ([]byte, error) {
+	m, err := f.check(text)
 	switch {
 	case err != nil:
 		return nil, err
 	case m.method != "" || m.id == nil || m.fault == nil:
 		return nil, errNotJSONRPC
 	}
-	return w.response(m, text), nil
+	return f.response(m, text), nil
 }
 
 // discardBody empties the body of a response that the client library closes unread. It reads a
@@ -298,13 +298,13 @@ type transportVariant struct{ url, transport string }
 // 2024-11-05 accepts no POST at its event URL (2025-11-25 basic/transports, Backwards
 // Compatibility). A URL without a path names a host: the server is at the conventional path, or
 // at the root.
-func (p Target) variants() (found []transportVariant) {
-	all := []transportVariant{{p.URL, TransportStreamable}, {p.URL, TransportSSE}}
-	if at, err := url.Parse(p.URL); err == nil && at.Path == "" {
-		all = []transportVariant{{withPath(*at, "/mcp"), TransportStreamable}, {p.URL, TransportStreamable}, {p.URL, TransportSSE}, {withPath(*at, "/sse"), TransportSSE}}
+func (t Target) variants() (found []transportVariant) {
+	all := []transportVariant{{t.URL, TransportStreamable}, {t.URL, TransportSSE}}
+	if at, err := url.Parse(t.URL); err == nil && at.Path == "" {
+		all = []transportVariant{{withPath(*at, "/mcp"), TransportStreamable}, {t.URL, TransportStreamable}, {t.URL, TransportSSE}, {withPath(*at, "/sse"), TransportSSE}}
 	}
 	for _, w := range all {
-		if p.Transport == "" || p.Transport == w.transport {
+		if t.Transport == "" || t.Transport == w.transport {
 			found = append(found, w)
 		}
 	}
@@ -322,20 +322,20 @@ var notFoundStatuses = []int{http.StatusBadRequest, http.StatusNotFound, http.St
 
 // probe finds a variant that works. It tries the known variant first, and the next one only if
 // the server says that it is not there.
-func (l *Conn) probe(ctx context.Context, known transportVariant) error {
-	ways := l.target.variants()
+func (c *Conn) probe(ctx context.Context, known transportVariant) error {
+	ways := c.target.variants()
 	if i := slices.Index(ways, known); i > 0 {
 		ways = slices.Insert(slices.Delete(ways, i, i+1), 0, known)
 	}
 	var first error
 	for _, w := range ways {
-		t := &filterTransport{conn: l, next: l.options.Transport(l.target.Grant), legacySSE: w.transport == TransportSSE, ctx: ctx}
-		err := l.handshake(ctx, w.client(t))
+		t := &filterTransport{conn: c, next: c.options.Transport(c.target.Grant), legacySSE: w.transport == TransportSSE, ctx: ctx}
+		err := c.handshake(ctx, w.client(t))
 		if err == nil {
-			l.variant = w
+			c.variant = w
 			return nil
 		}
-		if met := t.lastErr.Load(); met != nil && l.filter.failure() == nil {
+		if met := t.lastErr.Load(); met != nil && c.filter.failure() == nil {
 			err = met.error
 		}
 		if len(ways) > 1 {
@@ -344,7 +344,7 @@ func (l *Conn) probe(ctx context.Context, known transportVariant) error {
 		if first == nil {
 			first = err
 		}
-		if !t.absent.Load() || ctx.Err() != nil || l.filter.failure() != nil {
+		if !t.absent.Load() || ctx.Err() != nil || c.filter.failure() != nil {
 			return err
 		}
 	}
@@ -352,10 +352,10 @@ func (l *Conn) probe(ctx context.Context, known transportVariant) error {
 }
 
 // client returns the transport for the client library.
-func (w transportVariant) client(t *filterTransport) mcp.Transport {
+func (v transportVariant) client(t *filterTransport) mcp.Transport {
 	web := &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	if w.transport == TransportSSE {
-		return &mcp.SSEClientTransport{Endpoint: w.url, HTTPClient: web}
+	if v.transport == TransportSSE {
+		return &mcp.SSEClientTransport{Endpoint: v.url, HTTPClient: web}
 	}
-	return &mcp.StreamableClientTransport{Endpoint: w.url, HTTPClient: web, MaxEventSize: -1}
+	return &mcp.StreamableClientTransport{Endpoint: v.url, HTTPClient: web, MaxEventSize: -1}
 }

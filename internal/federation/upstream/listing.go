@@ -46,12 +46,12 @@ var lists = map[string]string{
 	"tools/list": "tools", "resources/list": "resources", "resources/templates/list": "resourceTemplates", "prompts/list": "prompts",
 }
 
-func (l *Conn) List(ctx context.Context) (*Listing, error) {
-	can := l.session.InitializeResult().Capabilities
+func (c *Conn) List(ctx context.Context) (*Listing, error) {
+	can := c.session.InitializeResult().Capabilities
 	if can == nil {
 		can = &mcp.ServerCapabilities{}
 	}
-	found := &Listing{Instructions: l.session.InitializeResult().Instructions, HasCompletions: can.Completions != nil}
+	found := &Listing{Instructions: c.session.InitializeResult().Instructions, HasCompletions: can.Completions != nil}
 	left := maxListed
 	found.CanSubscribe = can.Resources != nil && can.Resources.Subscribe
 	for _, list := range []struct {
@@ -65,9 +65,9 @@ func (l *Conn) List(ctx context.Context) (*Listing, error) {
 		if !list.has {
 			continue
 		}
-		ttl, err := l.listPages(ctx, list.method, list.to, &left)
+		ttl, err := c.listPages(ctx, list.method, list.to, &left)
 		if err != nil && ctx.Err() != nil {
-			err = l.child.withStderr(err)
+			err = c.child.withStderr(err)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", list.method, err)
@@ -80,10 +80,10 @@ func (l *Conn) List(ctx context.Context) (*Listing, error) {
 }
 
 // listPages reads all pages of a list, within the remaining bytes, and returns their TTL.
-func (l *Conn) listPages(ctx context.Context, method string, to *[]json.RawMessage, left *int) (ttl time.Duration, err error) {
+func (c *Conn) listPages(ctx context.Context, method string, to *[]json.RawMessage, left *int) (ttl time.Duration, err error) {
 	seen := map[string]bool{}
 	for cursor := ""; ; {
-		reply, err := l.callSync(ctx, Request{Method: method, Name: cursor})
+		reply, err := c.callSync(ctx, Request{Method: method, Name: cursor})
 		if err != nil {
 			return 0, err
 		}
@@ -118,11 +118,11 @@ func (l *Conn) listPages(ctx context.Context, method string, to *[]json.RawMessa
 }
 
 // callSync makes a call and waits for its result. It refuses input requests.
-func (l *Conn) callSync(ctx context.Context, r Request) (json.RawMessage, error) {
-	c := l.Start(ctx, r, nil)
-	defer c.Cancel(context.Canceled)
+func (c *Conn) callSync(ctx context.Context, r Request) (json.RawMessage, error) {
+	rc := c.Start(ctx, r, nil)
+	defer rc.Cancel(context.Canceled)
 	for {
-		reply, err := c.Next(ctx)
+		reply, err := rc.Next(ctx)
 		switch {
 		case err != nil:
 			return nil, err
@@ -137,21 +137,21 @@ func (l *Conn) callSync(ctx context.Context, r Request) (json.RawMessage, error)
 		for _, q := range reply.InputRequests {
 			refusals[q.Key] = InputResponse{Refusal: errNoClient.Error()}
 		}
-		c.Respond(refusals)
+		rc.Respond(refusals)
 	}
 }
 
 // requestPage requests a page of a list; the name of the request is the cursor.
-func (l *Conn) requestPage(ctx context.Context, meta mcp.Meta, r Request) (err error) {
+func (c *Conn) requestPage(ctx context.Context, meta mcp.Meta, r Request) (err error) {
 	switch r.Method {
 	case "tools/list":
-		_, err = l.session.ListTools(ctx, &mcp.ListToolsParams{Meta: meta, Cursor: r.Name})
+		_, err = c.session.ListTools(ctx, &mcp.ListToolsParams{Meta: meta, Cursor: r.Name})
 	case "prompts/list":
-		_, err = l.session.ListPrompts(ctx, &mcp.ListPromptsParams{Meta: meta, Cursor: r.Name})
+		_, err = c.session.ListPrompts(ctx, &mcp.ListPromptsParams{Meta: meta, Cursor: r.Name})
 	case "resources/list":
-		_, err = l.session.ListResources(ctx, &mcp.ListResourcesParams{Meta: meta, Cursor: r.Name})
+		_, err = c.session.ListResources(ctx, &mcp.ListResourcesParams{Meta: meta, Cursor: r.Name})
 	case "resources/templates/list":
-		_, err = l.session.ListResourceTemplates(ctx, &mcp.ListResourceTemplatesParams{Meta: meta, Cursor: r.Name})
+		_, err = c.session.ListResourceTemplates(ctx, &mcp.ListResourceTemplatesParams{Meta: meta, Cursor: r.Name})
 	default:
 		err = fmt.Errorf("unsupported method %s", r.Method)
 	}

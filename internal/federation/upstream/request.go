@@ -84,44 +84,44 @@ type InputResponse struct {
 
 // Start starts a call. It runs until it ends or until [Call.Cancel] is called. It keeps the
 // values of ctx but not its cancellation.
-func (l *Conn) Start(ctx context.Context, r Request, heard Listener) *Call {
+func (c *Conn) Start(ctx context.Context, r Request, heard Listener) *Call {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	c := newCall(l.lastToken.Add(1), r, heard, cancel)
-	ctx = context.WithValue(ctx, callKey{}, c)
-	c.readsAtStart = l.filter.breaker.reads.Load()
-	if err := l.filter.open(c); err != nil {
+	rc := newCall(c.lastToken.Add(1), r, heard, cancel)
+	ctx = context.WithValue(ctx, callKey{}, rc)
+	rc.readsAtStart = c.filter.breaker.reads.Load()
+	if err := c.filter.open(rc); err != nil {
 		cancel(err)
-		c.end(err)
-		return c
+		rc.end(err)
+		return rc
 	}
 	go func() {
-		defer l.filter.running.Done()
+		defer c.filter.running.Done()
 		defer cancel(nil)
 		if r.DebugLogs {
-			defer l.enableDebugLogs(ctx)()
+			defer c.enableDebugLogs(ctx)()
 		}
-		err := l.send(ctx, c, r)
-		l.filter.close(c)
+		err := c.send(ctx, rc, r)
+		c.filter.close(rc)
 		cause := context.Cause(ctx)
-		if met := c.requestErr.Load(); err != nil && cause != nil {
+		if met := rc.requestErr.Load(); err != nil && cause != nil {
 			err = cause
 		} else if err != nil && met != nil {
 			err = met.error
 		}
-		l.filter.recordOutcome(c, cause, err)
-		c.end(err)
+		c.filter.recordOutcome(rc, cause, err)
+		rc.end(err)
 	}()
-	return c
+	return rc
 }
 
-func (l *Conn) send(ctx context.Context, c *Call, r Request) error {
-	meta, responses := l.meta(ctx, c, r), inputResponses(r.Responses)
+func (c *Conn) send(ctx context.Context, rc *Call, r Request) error {
+	meta, responses := c.meta(ctx, rc, r), inputResponses(r.Responses)
 	var err error
 	switch r.Method {
 	case MethodTool:
-		_, err = l.session.CallTool(ctx, &mcp.CallToolParams{Meta: meta, Name: r.Name, Arguments: r.Arguments, InputResponses: responses, RequestState: r.State})
+		_, err = c.session.CallTool(ctx, &mcp.CallToolParams{Meta: meta, Name: r.Name, Arguments: r.Arguments, InputResponses: responses, RequestState: r.State})
 	case MethodRead:
-		_, err = l.session.ReadResource(ctx, &mcp.ReadResourceParams{Meta: meta, URI: r.Name, InputResponses: responses, RequestState: r.State})
+		_, err = c.session.ReadResource(ctx, &mcp.ReadResourceParams{Meta: meta, URI: r.Name, InputResponses: responses, RequestState: r.State})
 	case MethodPrompt:
 		var arguments map[string]string
 		if len(r.Arguments) > 0 {
@@ -129,28 +129,28 @@ func (l *Conn) send(ctx context.Context, c *Call, r Request) error {
 				return errors.New("the arguments of a prompt must be strings")
 			}
 		}
-		_, err = l.session.GetPrompt(ctx, &mcp.GetPromptParams{Meta: meta, Name: r.Name, Arguments: arguments, InputResponses: responses, RequestState: r.State})
+		_, err = c.session.GetPrompt(ctx, &mcp.GetPromptParams{Meta: meta, Name: r.Name, Arguments: arguments, InputResponses: responses, RequestState: r.State})
 	case MethodComplete:
 		params := &mcp.CompleteParams{}
 		if err := json.Unmarshal(r.Arguments, params); err != nil {
 			return fmt.Errorf("decode completion params: %w", err)
 		}
 		params.Meta = meta
-		_, err = l.session.Complete(ctx, params)
+		_, err = c.session.Complete(ctx, params)
 	default:
-		err = l.requestPage(ctx, meta, r)
+		err = c.requestPage(ctx, meta, r)
 	}
 	return err
 }
 
-func (l *Conn) meta(ctx context.Context, c *Call, r Request) mcp.Meta {
-	meta := mcp.Meta{tokenKey: json.RawMessage(c.token)}
-	if l.options.Traceparent != nil {
-		if parent := l.options.Traceparent(ctx); parent != "" {
+func (c *Conn) meta(ctx context.Context, rc *Call, r Request) mcp.Meta {
+	meta := mcp.Meta{tokenKey: json.RawMessage(rc.token)}
+	if c.options.Traceparent != nil {
+		if parent := c.options.Traceparent(ctx); parent != "" {
 			meta[traceParentKey] = parent
 		}
 	}
-	if l.Modern() {
+	if c.Modern() {
 		meta[mcp.MetaKeyClientCapabilities] = json.RawMessage("{}")
 		if r.ClientCapabilities != nil {
 			meta[mcp.MetaKeyClientCapabilities] = r.ClientCapabilities

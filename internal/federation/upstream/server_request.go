@@ -56,7 +56,7 @@ func isInputRequest(method string) bool {
 // library sees. That request holds nothing from the server but the id, because the library
 // repeats in its answer what it cannot decode. serverRequest blocks while too many others are
 // unanswered. It drops a request with an id in use, and one that the library would not see.
-func (w *messageFilter) serverRequest(m message, s *stream) ([]byte, error) {
+func (f *messageFilter) serverRequest(m message, s *stream) ([]byte, error) {
 	id := idOf(m.id)
 	if id == nil {
 		return nil, errNotJSONRPC
@@ -64,55 +64,55 @@ func (w *messageFilter) serverRequest(m message, s *stream) ([]byte, error) {
 	if s.isAbandoned() {
 		return nil, nil
 	}
-	d := w.register(id, m, s.call)
+	d := f.register(id, m, s.call)
 	if d == nil {
 		return nil, nil
 	}
 	if d.holdsSlot {
 		select {
-		case w.slots <- struct{}{}:
+		case f.slots <- struct{}{}:
 		case <-s.closed:
-			w.drop(id)
+			f.drop(id)
 			return nil, nil
-		case <-w.done:
-			w.drop(id)
-			return nil, w.failure()
+		case <-f.done:
+			f.drop(id)
+			return nil, f.failure()
 		}
 	}
 	return d.placeholder(m.id), nil
 }
 
 // register registers a request; it returns nil if its id is in use.
-func (w *messageFilter) register(id any, m message, of *Call) *serverRequest {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.requests[id] != nil {
+func (f *messageFilter) register(id any, m message, of *Call) *serverRequest {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.requests[id] != nil {
 		return nil
 	}
 	d := &serverRequest{method: m.method}
 	if isInputRequest(m.method) {
-		w.route(d, m.params, of)
+		f.route(d, m.params, of)
 	}
 	d.holdsSlot = d.call == nil
-	w.requests[id] = d
+	f.requests[id] = d
 	return d
 }
 
 // drop removes a request that the client library has not seen.
-func (w *messageFilter) drop(id any) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.requests, id)
+func (f *messageFilter) drop(id any) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.requests, id)
 }
 
 // route finds the call with the client for a request. It stores nothing of a refused request.
 // The caller holds mu.
-func (w *messageFilter) route(d *serverRequest, params json.RawMessage, of *Call) {
+func (f *messageFilter) route(d *serverRequest, params json.RawMessage, of *Call) {
 	if of == nil {
-		of = w.soleCall()
+		of = f.soleCall()
 	}
 	switch {
-	case of == nil || w.calls[of.token] != of || !w.inputPolicy.allows(d.method):
+	case of == nil || f.calls[of.token] != of || !f.inputPolicy.allows(d.method):
 		d.refusal = errNoClient
 	case of.unsentAnswers == maxInputRequests:
 		d.refusal = errBusy
@@ -123,13 +123,13 @@ func (w *messageFilter) route(d *serverRequest, params json.RawMessage, of *Call
 }
 
 // placeholder returns the request that the client library sees.
-func (d *serverRequest) placeholder(id json.RawMessage) []byte {
+func (r *serverRequest) placeholder(id json.RawMessage) []byte {
 	text := `{"jsonrpc":"2.0","id":` + string(id)
 	mark, _ := json.Marshal(string(id)) // strings always encode
 	switch {
-	case isInputRequest(d.method):
+	case isInputRequest(r.method):
 		text += `,"method":"` + carrierMethod + `","params":{"_meta":{"` + requestMarkKey + `":` + string(mark) + `}}}`
-	case d.method == methodPing:
+	case r.method == methodPing:
 		text += `,"method":"` + methodPing + `"}`
 	default:
 		text += `,"method":"` + unknownMethod + `"}`
@@ -139,10 +139,10 @@ func (d *serverRequest) placeholder(id json.RawMessage) []byte {
 
 // takeRequest returns a request of the server by its mark, with its parameters. The parameters
 // are returned once.
-func (w *messageFilter) takeRequest(mark string) (d serverRequest, err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	found := w.requests[idOf(json.RawMessage(mark))]
+func (f *messageFilter) takeRequest(mark string) (d serverRequest, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	found := f.requests[idOf(json.RawMessage(mark))]
 	if found == nil || found.withdrawn {
 		return d, errNoClient
 	}
@@ -152,8 +152,8 @@ func (w *messageFilter) takeRequest(mark string) (d serverRequest, err error) {
 
 // detachRequests detaches requests from an ended call and drops their parameters. Their ids
 // stay in use until their answers are written. The caller holds mu.
-func (w *messageFilter) detachRequests(c *Call) {
-	for _, d := range w.requests {
+func (f *messageFilter) detachRequests(c *Call) {
+	for _, d := range f.requests {
 		if d.call == c {
 			d.call, d.params, d.refusal = nil, nil, errNoClient
 			c.unsentAnswers--
@@ -163,10 +163,10 @@ func (w *messageFilter) detachRequests(c *Call) {
 
 // markWithdrawn records that the server has cancelled its request (2025-11-25
 // basic/utilities/cancellation). The client library cancels the work, and answers nevertheless.
-func (w *messageFilter) markWithdrawn(id any) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if d := w.requests[id]; d != nil {
+func (f *messageFilter) markWithdrawn(id any) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if d := f.requests[id]; d != nil {
 		d.withdrawn = true
 	}
 }
@@ -174,22 +174,22 @@ func (w *messageFilter) markWithdrawn(id any) {
 // answering removes a request that is being answered, and reports whether the server still
 // wants the answer. Call sent when the answer has been written or cannot be; until then it
 // counts.
-func (w *messageFilter) answering(text json.RawMessage) (wanted bool, sent func()) {
+func (f *messageFilter) answering(text json.RawMessage) (wanted bool, sent func()) {
 	id := idOf(text)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	d := w.requests[id]
-	delete(w.requests, id)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	d := f.requests[id]
+	delete(f.requests, id)
 	wanted = d == nil || !d.withdrawn
 	switch {
 	case d != nil && d.holdsSlot:
-		return wanted, func() { <-w.slots }
+		return wanted, func() { <-f.slots }
 	case d == nil || d.call == nil:
 		return wanted, func() {}
 	}
 	return wanted, func() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
+		f.mu.Lock()
+		defer f.mu.Unlock()
 		d.call.unsentAnswers--
 	}
 }

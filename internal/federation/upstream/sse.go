@@ -37,84 +37,84 @@ func newSSEFilter(body io.ReadCloser, w *messageFilter, on *stream, resumes bool
 	return &sseFilter{reader: bufio.NewReader(body), closer: body, filter: w, stream: on, resumes: resumes}
 }
 
-func (e *sseFilter) Close() error { return e.closer.Close() }
+func (f *sseFilter) Close() error { return f.closer.Close() }
 
-func (e *sseFilter) Read(p []byte) (int, error) {
-	for len(e.ready) == 0 {
-		if e.err != nil {
-			return 0, e.err
+func (f *sseFilter) Read(p []byte) (int, error) {
+	for len(f.ready) == 0 {
+		if f.err != nil {
+			return 0, f.err
 		}
-		e.err = e.next()
+		f.err = f.next()
 	}
-	n := copy(p, e.ready)
-	e.ready = e.ready[n:]
+	n := copy(p, f.ready)
+	f.ready = f.ready[n:]
 	return n, nil
 }
 
 // next reads an event and puts what the client library may see into ready.
-func (e *sseFilter) next() error {
-	event, err := e.event()
+func (f *sseFilter) next() error {
+	event, err := f.event()
 	if err != nil {
-		if e.stream.isListen && !isOversized(err) {
+		if f.stream.isListen && !isOversized(err) {
 			return io.EOF // the stream is reopened however it ended
 		}
-		if !errors.Is(err, io.EOF) && !e.stream.isClosed() {
-			e.fail(err)
+		if !errors.Is(err, io.EOF) && !f.stream.isClosed() {
+			f.fail(err)
 		}
 		return err
 	}
-	if err := e.count(); err != nil {
-		e.fail(err)
+	if err := f.count(); err != nil {
+		f.fail(err)
 		return err
 	}
-	if event.data, err = e.visibleData(&event); err != nil {
-		e.fail(err)
+	if event.data, err = f.visibleData(&event); err != nil {
+		f.fail(err)
 		return err
 	}
-	if e.stream.isListen { // it is reopened, not resumed after an event
+	if f.stream.isListen { // it is reopened, not resumed after an event
 		event.id, event.retry = nil, nil
 	}
-	e.ready = event.text(e.resumes)
+	f.ready = event.text(f.resumes)
 	return nil
 }
 
 // visibleData returns the data of an event that the client library may see: a message that the
 // filter accepts, or once the POST endpoint (revision 2024-11-05). With HTTP+SSE the library
 // would treat any other event as a message.
-func (e *sseFilter) visibleData(event *sseEvent) ([]byte, error) {
+func (f *sseFilter) visibleData(event *sseEvent) ([]byte, error) {
 	switch name := string(event.name); {
 	case len(event.data) == 0:
 	case name == "" || name == "message":
-		return e.filter.incoming(event.data, e.stream)
-	case name == "endpoint" && !e.resumes && !e.sawEndpoint:
-		e.sawEndpoint = true
+		return f.filter.incoming(event.data, f.stream)
+	case name == "endpoint" && !f.resumes && !f.sawEndpoint:
+		f.sawEndpoint = true
 		return event.data, nil
 	}
-	if e.stream.call == nil {
-		e.filter.throttle()
+	if f.stream.call == nil {
+		f.filter.throttle()
 	}
 	return nil, nil
 }
 
 // count counts an event and returns an error if there are too many.
-func (e *sseFilter) count() error {
-	e.eventCount++
+func (f *sseFilter) count() error {
+	f.eventCount++
 	switch {
-	case e.stream.call != nil && e.eventCount > maxEvents:
+	case f.stream.call != nil && f.eventCount > maxEvents:
 		return fmt.Errorf("the server sent %d events without a response: %w", maxEvents, errOversized)
-	case e.stream.call == nil && e.eventCount > maxHandshakeEvents && !e.filter.ready.Load():
+	case f.stream.call == nil && f.eventCount > maxHandshakeEvents && !f.filter.ready.Load():
 		return fmt.Errorf("the server sent %d events without being ready: %w", maxHandshakeEvents, errOversized)
 	}
 	return nil
 }
 
 // fail ends the call of the stream, or the connection if the stream is shared.
-func (e *sseFilter) fail(err error) {
-	if e.stream.call != nil {
-		e.stream.call.failStream(err)
+func (f *sseFilter) fail(err error) {
+	if f.stream.call != nil {
+		f.stream.call.failStream(err)
 		return
 	}
-	e.filter.fail(err)
+	f.filter.fail(err)
 }
 
 // sseEvent is one server-sent event.
@@ -163,11 +163,11 @@ func clampRetry(retry []byte) []byte {
 var errLongEvent = fmt.Errorf("the server sent an event that is too long: %w", errOversized)
 
 // event reads the fields of an event up to its blank line.
-func (e *sseFilter) event() (sseEvent, error) {
+func (f *sseFilter) event() (sseEvent, error) {
 	var found sseEvent
-	size, most := 0, e.filter.limits.Bytes+maxFields
+	size, most := 0, f.filter.limits.Bytes+maxFields
 	for {
-		line, err := e.line(most - size)
+		line, err := f.line(most - size)
 		if err != nil {
 			return found, err
 		}
@@ -197,8 +197,8 @@ func (e *sseFilter) event() (sseEvent, error) {
 const maxFields = 4 << 10
 
 // line reads a line of at most most bytes without its line end. The last line may lack it.
-func (e *sseFilter) line(most int) ([]byte, error) {
-	line, err := readLine(e.reader, most)
+func (f *sseFilter) line(most int) ([]byte, error) {
+	line, err := readLine(f.reader, most)
 	if err == errLongLine {
 		err = errLongEvent
 	}

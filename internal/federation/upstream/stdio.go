@@ -45,40 +45,40 @@ type stdioServer struct {
 // errTooDeep refuses to start a program at MaxDepth.
 var errTooDeep = fmt.Errorf("this server is the upstream of %d servers in a chain: check for a loop", MaxDepth)
 
-func (l *Conn) startProgram(ctx context.Context) (*stdioServer, error) {
+func (c *Conn) startProgram(ctx context.Context) (*stdioServer, error) {
 	var inherited []string
 	var depth int
-	if l.options.Environment != nil {
-		inherited, depth = l.options.Environment()
+	if c.options.Environment != nil {
+		inherited, depth = c.options.Environment()
 	}
 	if depth >= MaxDepth {
 		return nil, errTooDeep
 	}
-	path, err := exec.LookPath(l.target.Command[0])
+	path, err := exec.LookPath(c.target.Command[0])
 	if err != nil {
 		return nil, fmt.Errorf("find the program: %w", err)
 	}
 	env := append([]string{DepthVariable + "=" + strconv.Itoa(depth+1)}, inherited...)
-	for _, v := range l.target.Env {
-		value, err := l.options.ResolveValue(ctx, v.Value)
+	for _, v := range c.target.Env {
+		value, err := c.options.ResolveValue(ctx, v.Value)
 		if err != nil {
 			return nil, fmt.Errorf("read the variable %s: %w", v.Name, err)
 		}
 		env = append(env, v.Name+"="+value)
 	}
-	child, err := supervisor.Start(l.options.Supervisor, supervisor.Program{Path: path, Argv: l.target.Command, Env: env, Dir: l.target.Dir})
+	child, err := supervisor.Start(c.options.Supervisor, supervisor.Program{Path: path, Argv: c.target.Command, Env: env, Dir: c.target.Dir})
 	if err != nil {
 		return nil, fmt.Errorf("start the program: %w", err)
 	}
-	p := &stdioServer{child: child, filter: l.filter, conn: l, lines: bufio.NewReader(l.filter.breaker.countReads(child.Stdout)), stderrDone: make(chan struct{})}
+	p := &stdioServer{child: child, filter: c.filter, conn: c, lines: bufio.NewReader(c.filter.breaker.countReads(child.Stdout)), stderrDone: make(chan struct{})}
 	go p.logStderr()
 	return p, nil
 }
 
 // logStderr logs the standard error of the program line by line. It truncates long lines.
-func (p *stdioServer) logStderr() {
-	defer close(p.stderrDone)
-	lines := bufio.NewReaderSize(p.filter.breaker.countReads(p.child.Stderr), 2*maxLogText)
+func (s *stdioServer) logStderr() {
+	defer close(s.stderrDone)
+	lines := bufio.NewReaderSize(s.filter.breaker.countReads(s.child.Stderr), 2*maxLogText)
 	for within := false; ; {
 		line, long, err := lines.ReadLine()
 		if err != nil {
@@ -86,117 +86,117 @@ func (p *stdioServer) logStderr() {
 		}
 		if words := bytes.TrimSpace(line); !within && len(words) > 0 {
 			said := truncate.Text(string(words), maxLogText)
-			p.lastLine.Store(&said) // for stderrTail
-			p.logLine("stderr of upstream server", line)
+			s.lastLine.Store(&said) // for stderrTail
+			s.logLine("stderr of upstream server", line)
 		}
 		within = long
 	}
 }
 
-func (p *stdioServer) logLine(what string, line []byte) {
-	p.filter.throttle()
-	p.conn.options.Logger.Debug(what, slog.String("upstream", p.conn.target.Name), logText("line", string(line)))
+func (s *stdioServer) logLine(what string, line []byte) {
+	s.filter.throttle()
+	s.conn.options.Logger.Debug(what, slog.String("upstream", s.conn.target.Name), logText("line", string(line)))
 }
 
 // Read reads the messages that pass the filter, one on each line.
-func (p *stdioServer) Read(to []byte) (int, error) {
-	for len(p.ready) == 0 {
-		line, err := p.line()
+func (s *stdioServer) Read(to []byte) (int, error) {
+	for len(s.ready) == 0 {
+		line, err := s.line()
 		if err == nil {
-			p.ready, err = p.message(line)
+			s.ready, err = s.message(line)
 		}
 		if err != nil {
-			p.filter.fail(err)
+			s.filter.fail(err)
 			return 0, io.EOF
 		}
 	}
-	n := copy(to, p.ready)
-	p.ready = p.ready[n:]
+	n := copy(to, s.ready)
+	s.ready = s.ready[n:]
 	return n, nil
 }
 
 // message returns what the client library sees of a line. Programs also write other text to
 // their standard output.
-func (p *stdioServer) message(line []byte) ([]byte, error) {
+func (s *stdioServer) message(line []byte) ([]byte, error) {
 	if line = bytes.TrimSpace(line); len(line) == 0 {
 		return nil, nil
 	}
 	if line[0] != '{' {
-		p.logLine("ignore output of upstream server", line)
+		s.logLine("ignore output of upstream server", line)
 		return nil, nil
 	}
-	text, err := p.filter.incoming(line, &stream{})
+	text, err := s.filter.incoming(line, &stream{})
 	if err != nil || text == nil {
 		return nil, err
 	}
 	return append(bytes.ReplaceAll(text, []byte("\n"), []byte(" ")), '\n'), nil
 }
 
-func (p *stdioServer) line() ([]byte, error) {
-	line, err := readLine(p.lines, p.filter.limits.Bytes+1)
+func (s *stdioServer) line() ([]byte, error) {
+	line, err := readLine(s.lines, s.filter.limits.Bytes+1)
 	switch {
 	case err == nil:
 		return line, nil
 	case err == errLongLine:
-		return nil, fmt.Errorf("the server sent a message longer than %d bytes", p.filter.limits.Bytes)
+		return nil, fmt.Errorf("the server sent a message longer than %d bytes", s.filter.limits.Bytes)
 	case errors.Is(err, io.EOF):
-		return nil, p.exitError(errClosed)
+		return nil, s.exitError(errClosed)
 	}
-	return nil, p.exitError(fmt.Errorf("read program output: %w", err))
+	return nil, s.exitError(fmt.Errorf("read program output: %w", err))
 }
 
 // Write sends complete messages of the client library, each with its line end.
-func (p *stdioServer) Write(text []byte) (int, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.partial = append(p.partial, text...)
+func (s *stdioServer) Write(text []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.partial = append(s.partial, text...)
 	for {
-		end := bytes.IndexByte(p.partial, '\n')
+		end := bytes.IndexByte(s.partial, '\n')
 		if end < 0 {
 			return len(text), nil
 		}
-		err := p.send(p.partial[:end+1])
+		err := s.send(s.partial[:end+1])
 		if err != nil {
-			err = p.exitError(fmt.Errorf("the program does not read its input: %w", err))
-			p.filter.fail(err)
+			err = s.exitError(fmt.Errorf("the program does not read its input: %w", err))
+			s.filter.fail(err)
 			return 0, err
 		}
-		p.partial = p.partial[end+1:]
+		s.partial = s.partial[end+1:]
 	}
 }
 
 // send writes a line to the program, unless it answers a request that the program has
 // cancelled.
-func (p *stdioServer) send(line []byte) (err error) {
-	on, sent := p.filter.outgoing(line)
+func (s *stdioServer) send(line []byte) (err error) {
+	on, sent := s.filter.outgoing(line)
 	if sent != nil {
 		defer sent()
 	}
 	if on != nil {
-		_ = p.child.Stdin.SetWriteDeadline(time.Now().Add(sendTimeout))
-		_, err = p.child.Stdin.Write(line)
+		_ = s.child.Stdin.SetWriteDeadline(time.Now().Add(sendTimeout))
+		_, err = s.child.Stdin.Write(line)
 	}
 	return err
 }
 
 // Close closes the input of the program. A second call, for reading and writing, has no effect.
-func (p *stdioServer) Close() error {
-	_ = p.child.Stdin.Close()
+func (s *stdioServer) Close() error {
+	_ = s.child.Stdin.Close()
 	return nil
 }
 
 // stop stops the program and waits until it has exited.
-func (p *stdioServer) stop() {
-	_ = p.Close()
-	late := time.AfterFunc(stopTimeout, p.child.Kill)
+func (s *stdioServer) stop() {
+	_ = s.Close()
+	late := time.AfterFunc(stopTimeout, s.child.Kill)
 	defer late.Stop()
-	_, _ = p.child.Outcome()
+	_, _ = s.child.Outcome()
 	select {
-	case <-p.stderrDone: // the rest of standard error
+	case <-s.stderrDone: // the rest of standard error
 	case <-time.After(stopTimeout):
 	}
-	_, _ = p.child.Wait()
-	<-p.stderrDone
+	_, _ = s.child.Wait()
+	<-s.stderrDone
 }
 
 var (
@@ -208,18 +208,18 @@ var (
 
 // exitError returns how the program exited, or otherwise if it is still running, with the tail
 // of its standard error.
-func (p *stdioServer) exitError(otherwise error) error {
+func (s *stdioServer) exitError(otherwise error) error {
 	select {
-	case <-p.child.Done():
+	case <-s.child.Done():
 	case <-time.After(stopTimeout):
-		return p.withStderr(otherwise)
+		return s.withStderr(otherwise)
 	}
-	code, err := p.child.Outcome()
+	code, err := s.child.Outcome()
 	if err != nil {
 		return err
 	}
-	p.waitStderr()
-	return p.withStderr(fmt.Errorf("%w: %s", ErrProcessExited, statusOf(code)))
+	s.waitStderr()
+	return s.withStderr(fmt.Errorf("%w: %s", ErrProcessExited, statusOf(code)))
 }
 
 // The exit code of a program that was killed by a signal is signaled plus the signal number,
@@ -242,20 +242,20 @@ const maxStderrTail = 200
 
 // waitStderr waits briefly until the standard error of an exited program has been read: other
 // processes may hold it open.
-func (p *stdioServer) waitStderr() {
+func (s *stdioServer) waitStderr() {
 	select {
-	case <-p.stderrDone:
+	case <-s.stderrDone:
 	case <-time.After(stopTimeout):
 	}
 }
 
 // withStderr adds the last line of standard error to an error for the operator. A nil receiver
 // stands for an HTTP server.
-func (p *stdioServer) withStderr(err error) error {
-	if p == nil {
+func (s *stdioServer) withStderr(err error) error {
+	if s == nil {
 		return err
 	}
-	words := p.stderrTail()
+	words := s.stderrTail()
 	if words == "" {
 		return err
 	}
@@ -264,13 +264,13 @@ func (p *stdioServer) withStderr(err error) error {
 
 // stderrTail returns the last line of standard error, redacted and printable. It redacts before
 // it truncates, so that no part of a secret remains.
-func (p *stdioServer) stderrTail() string {
-	last := p.lastLine.Load()
+func (s *stdioServer) stderrTail() string {
+	last := s.lastLine.Load()
 	if last == nil {
 		return ""
 	}
 	said := *last
-	if redact := p.conn.options.Redact; redact != nil {
+	if redact := s.conn.options.Redact; redact != nil {
 		said = redact(said)
 	}
 	said = diag.Printable(said)

@@ -143,19 +143,19 @@ func isRPCError(err error) bool {
 }
 
 // subscribe subscribes to changes of a resource.
-func (l *Conn) subscribe(parent context.Context, uri string) error {
+func (c *Conn) subscribe(parent context.Context, uri string) error {
 	ctx, cancel := context.WithTimeout(parent, subscribeTimeout)
 	defer cancel()
-	err := l.session.Subscribe(ctx, &mcp.SubscribeParams{URI: uri})
+	err := c.session.Subscribe(ctx, &mcp.SubscribeParams{URI: uri})
 	if err != nil && parent.Err() == nil {
-		l.options.Logger.Debug("subscribe to upstream resource", slog.String("upstream", l.target.Name), logText("error", err.Error()))
+		c.options.Logger.Debug("subscribe to upstream resource", slog.String("upstream", c.target.Name), logText("error", err.Error()))
 	}
 	return err
 }
 
 // unsubscribe ends a subscription. Later notifications about the resource are ignored.
-func (l *Conn) unsubscribe(ctx context.Context, uri string) {
+func (c *Conn) unsubscribe(ctx context.Context, uri string) {
 	ctx, cancel := context.WithTimeout(ctx, subscribeTimeout)
 	defer cancel()
-	_ = l.session.Unsubscribe(ctx, &mcp.UnsubscribeParams{URI: uri})
+	_ = c.session.Unsubscribe(ctx, &mcp.UnsubscribeParams{URI: uri})
 }

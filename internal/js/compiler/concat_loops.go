@@ -57,47 +57,47 @@ func (c *compilation) checkConcat(body ast.Node, found *analysis) {
 	}
 }
 
-func (g *concatCheck) node(n ast.Node) {
+func (c *concatCheck) node(n ast.Node) {
 	switch n := n.(type) {
 	case *ast.FunctionLiteral, *ast.ArrowFunctionLiteral:
-		g.called(n, 0)
+		c.called(n, 0)
 		return
 	case *ast.CallExpression:
 		if isForEach(n) {
-			g.node(n.Callee)
+			c.node(n.Callee)
 			for _, argument := range n.ArgumentList {
-				g.called(argument, 1)
+				c.called(argument, 1)
 			}
 			return
 		}
 	case *ast.ForStatement:
-		g.loop(n, n.Body, endsSoon(n.Test))
+		c.loop(n, n.Body, endsSoon(n.Test))
 		return
 	case *ast.WhileStatement:
-		g.loop(n, n.Body, endsSoon(n.Test))
+		c.loop(n, n.Body, endsSoon(n.Test))
 		return
 	case *ast.DoWhileStatement:
-		g.loop(n, n.Body, endsSoon(n.Test))
+		c.loop(n, n.Body, endsSoon(n.Test))
 		return
 	case *ast.ForOfStatement:
 		_, written := n.Source.(*ast.ArrayLiteral)
-		g.loop(n, n.Body, written)
+		c.loop(n, n.Body, written)
 		return
 	case *ast.Binding:
-		g.declared(n)
+		c.declared(n)
 	case *ast.AssignExpression:
-		g.assigned(n)
+		c.assigned(n)
 	}
-	syntax.Children(n, g.node)
+	syntax.Children(n, c.node)
 }
 
 // called walks a function that is called in loops.
-func (g *concatCheck) called(function ast.Node, loops int) {
-	outer, before := g.function, g.loops
-	g.functions++
-	g.function, g.loops = g.functions, loops
-	syntax.Children(function, g.node)
-	g.function, g.loops = outer, before
+func (c *concatCheck) called(function ast.Node, loops int) {
+	outer, before := c.function, c.loops
+	c.functions++
+	c.function, c.loops = c.functions, loops
+	syntax.Children(function, c.node)
+	c.function, c.loops = outer, before
 }
 
 // isForEach reports whether a call is list.forEach(function), with a list that is not a literal.
@@ -115,13 +115,13 @@ func isForEach(n *ast.CallExpression) bool {
 }
 
 // loop walks a loop. Only its body is in the loop.
-func (g *concatCheck) loop(loop ast.Node, body ast.Statement, short bool) {
+func (c *concatCheck) loop(loop ast.Node, body ast.Statement, short bool) {
 	syntax.Children(loop, func(n ast.Node) {
 		if n == ast.Node(body) && !short {
-			g.loops++
-			defer func() { g.loops-- }()
+			c.loops++
+			defer func() { c.loops-- }()
 		}
-		g.node(n)
+		c.node(n)
 	})
 }
 
@@ -139,19 +139,19 @@ func endsSoon(test ast.Expression) bool {
 	return false
 }
 
-func (g *concatCheck) declared(n *ast.Binding) {
+func (c *concatCheck) declared(n *ast.Binding) {
 	id, _ := n.Target.(*ast.Identifier)
 	if id == nil {
 		return
 	}
 	switch n.Initializer.(type) {
 	case *ast.StringLiteral, *ast.TemplateLiteral:
-		g.texts[id.Name.String()] = nesting{g.function, g.loops}
+		c.texts[id.Name.String()] = nesting{c.function, c.loops}
 	}
 }
 
 // assigned records s += x and s = s + x.
-func (g *concatCheck) assigned(n *ast.AssignExpression) {
+func (c *concatCheck) assigned(n *ast.AssignExpression) {
 	id, _ := n.Left.(*ast.Identifier)
 	if id == nil {
 		return
@@ -162,7 +162,7 @@ func (g *concatCheck) assigned(n *ast.AssignExpression) {
 		adds = first != nil && first.Name == id.Name
 	}
 	if adds {
-		g.appends = append(g.appends, concatenation{id.Name.String(), nesting{g.function, g.loops}, id.Idx, n.Right.Idx1()})
+		c.appends = append(c.appends, concatenation{id.Name.String(), nesting{c.function, c.loops}, id.Idx, n.Right.Idx1()})
 	}
 }
 

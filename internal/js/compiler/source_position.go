@@ -53,7 +53,7 @@ type sourceRange struct {
 }
 
 // Range returns the range in the file.
-func (p sourceRange) Range() diag.Range { return p.Text.Range(p.Start, p.End) }
+func (r sourceRange) Range() diag.Range { return r.Text.Range(r.Start, r.End) }
 
 // callee returns the word at offset, or the word before it for a parenthesis.
 func callee(text diag.Text, offset int) sourceRange {
@@ -242,16 +242,16 @@ func decodeVLQ(field string) ([]int, error) {
 
 // resolve converts the mappings of a source map to offsets. The offsets in the compiled source are
 // shifted by shift. It also returns the texts of the mappings.
-func (m *bundler) resolve(raw *sourceMap, shift int) ([]diag.Text, []mapping) {
+func (b *bundler) resolve(raw *sourceMap, shift int) ([]diag.Text, []mapping) {
 	texts := make([]diag.Text, len(raw.Sources))
 	sources := make([]lineIndex, len(raw.Sources))
 	own := make([]bool, len(raw.Sources)) // the script itself
 	for i, source := range raw.Sources {
-		text, imported := m.files[strings.TrimPrefix(source, transpile.Namespace+":")]
+		text, imported := b.files[strings.TrimPrefix(source, transpile.Namespace+":")]
 		if imported {
 			texts[i], sources[i] = text, newLineIndex(text.Body())
 		} else {
-			texts[i], sources[i], own[i] = m.entry.text, newLineIndex(m.entry.src), true
+			texts[i], sources[i], own[i] = b.entry.text, newLineIndex(b.entry.src), true
 		}
 	}
 	mappings := make([]mapping, 0, len(raw.decoded))
@@ -260,7 +260,7 @@ func (m *bundler) resolve(raw *sourceMap, shift int) ([]diag.Text, []mapping) {
 		if r.source >= 0 && r.source < len(texts) {
 			offset, written := sources[r.source].offset(r.sourceLine, r.sourceColumn), true
 			if own[r.source] {
-				offset, written = m.entry.offset(offset)
+				offset, written = b.entry.offset(offset)
 			}
 			if written {
 				out.text, out.offset = r.source, offset
@@ -268,7 +268,7 @@ func (m *bundler) resolve(raw *sourceMap, shift int) ([]diag.Text, []mapping) {
 		}
 		mappings = append(mappings, out)
 	}
-	slices.SortStableFunc(mappings, func(a, b mapping) int { return a.at - b.at })
+	slices.SortStableFunc(mappings, func(x, y mapping) int { return x.at - y.at })
 	return texts, mappings
 }
 
@@ -303,16 +303,16 @@ func newLineIndex(text string) lineIndex {
 
 // offset returns the offset of a line and a column, both from 0, the column in UTF-16 units.
 // Positions outside of the text become its end.
-func (p lineIndex) offset(line, column int) int {
+func (l lineIndex) offset(line, column int) int {
 	switch {
-	case line < 0 || line >= len(p.starts):
-		return len(p.text)
-	case p.units == nil:
-		return min(p.starts[line]+max(0, column), len(p.text))
-	case line >= len(p.first) || p.first[line]+column >= len(p.units) || column < 0:
-		return len(p.text)
+	case line < 0 || line >= len(l.starts):
+		return len(l.text)
+	case l.units == nil:
+		return min(l.starts[line]+max(0, column), len(l.text))
+	case line >= len(l.first) || l.first[line]+column >= len(l.units) || column < 0:
+		return len(l.text)
 	}
-	return int(p.units[p.first[line]+column])
+	return int(l.units[l.first[line]+column])
 }
 
 func isASCII(s string) bool {

@@ -160,16 +160,16 @@ func newWrappedSource(text diag.Text, body string, modules []syntax.Span) *wrapp
 	return e
 }
 
-func (e *wrappedSource) copy(b *strings.Builder, from, to int) {
-	e.segments = append(e.segments, segment{to: b.Len(), from: from, length: to - from})
-	b.WriteString(e.body[from:to])
+func (w *wrappedSource) copy(b *strings.Builder, from, to int) {
+	w.segments = append(w.segments, segment{to: b.Len(), from: from, length: to - from})
+	b.WriteString(w.body[from:to])
 }
 
 // importsAlone returns src with white space for the script. The import declarations keep their
 // positions.
-func (e *wrappedSource) importsAlone() string {
-	end := e.imports - len(loweredEnd)
-	return loweredStart + blank(e.src[len(loweredStart):end]) + e.src[end:]
+func (w *wrappedSource) importsAlone() string {
+	end := w.imports - len(loweredEnd)
+	return loweredStart + blank(w.src[len(loweredStart):end]) + w.src[end:]
 }
 
 // blank returns white space with the same lines as s.
@@ -184,8 +184,8 @@ func blank(s string) string {
 
 // offset converts an offset in src to one in the script; ok is false if the author did not write
 // it.
-func (e *wrappedSource) offset(at int) (int, bool) {
-	for _, s := range e.segments {
+func (w *wrappedSource) offset(at int) (int, bool) {
+	for _, s := range w.segments {
 		if at >= s.to && at <= s.to+s.length {
 			return s.from + at - s.to, true
 		}
@@ -211,19 +211,19 @@ type bundler struct {
 
 // bundle joins the script and all its imports into one source. After a syntax error in the script,
 // the imported files are checked alone.
-func (m *bundler) bundle(in transpile.Input) transpile.Output {
-	in.Files = m
-	transpiler := m.compilation.src.Transpiler
+func (b *bundler) bundle(in transpile.Input) transpile.Output {
+	in.Files = b
+	transpiler := b.compilation.src.Transpiler
 	out := transpiler.Transpile(in)
 	if slices.ContainsFunc(out.Errors, func(e transpile.Error) bool { return e.Syntax && e.Location.File == transpile.Entry }) {
-		in.Source = m.entry.importsAlone()
+		in.Source = b.entry.importsAlone()
 		out.Errors = append(out.Errors, transpiler.Transpile(in).Errors...)
 	}
 	return out
 }
 
 // Resolve returns the path of an imported file. name is relative to the importing file.
-func (m *bundler) Resolve(importer, name string, declaration bool) (string, error) {
+func (b *bundler) Resolve(importer, name string, declaration bool) (string, error) {
 	if !declaration {
 		return "", errors.New("only import declarations can load a file")
 	}
@@ -231,7 +231,7 @@ func (m *bundler) Resolve(importer, name string, declaration bool) (string, erro
 		return "", errors.New("packages cannot be imported")
 	}
 	if importer == transpile.Entry {
-		importer = m.compilation.src.Path
+		importer = b.compilation.src.Path
 	}
 	target := path.Join(path.Dir(importer), name)
 	if target == ".." || strings.HasPrefix(target, "../") || path.IsAbs(target) {
@@ -241,12 +241,12 @@ func (m *bundler) Resolve(importer, name string, declaration bool) (string, erro
 }
 
 // Load returns an imported file.
-func (m *bundler) Load(name string) (string, transpile.Format, error) {
+func (b *bundler) Load(name string) (string, transpile.Format, error) {
 	format, language, err := formatOf(name)
 	if err != nil {
 		return "", 0, err
 	}
-	text, err := m.read(name)
+	text, err := b.read(name)
 	if err != nil {
 		return "", 0, err
 	}
@@ -270,17 +270,17 @@ func formatOf(name string) (transpile.Format, source.Language, error) {
 }
 
 // read returns the text of an imported file. It stores the text for positions and the hash.
-func (m *bundler) read(name string) (diag.Text, error) {
-	load := m.compilation.src.Import
+func (b *bundler) read(name string) (diag.Text, error) {
+	load := b.compilation.src.Import
 	if load == nil {
 		return diag.Text{}, errors.New("nothing can be imported here")
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if text, known := m.files[name]; known {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if text, known := b.files[name]; known {
 		return text, nil
 	}
-	if m.bytes > maxImports {
+	if b.bytes > maxImports {
 		return diag.Text{}, errTooMuch // without reading it
 	}
 	data, err := load(name)
@@ -290,38 +290,38 @@ func (m *bundler) read(name string) (diag.Text, error) {
 	if err != nil {
 		return diag.Text{}, fmt.Errorf("%s cannot be read: %w", name, err)
 	}
-	if m.bytes += len(data); m.bytes > maxImports {
+	if b.bytes += len(data); b.bytes > maxImports {
 		return diag.Text{}, errTooMuch
 	}
-	text := diag.WholeFile(m.displayPath(name), string(data))
-	if m.files == nil {
-		m.files = map[string]diag.Text{}
+	text := diag.WholeFile(b.displayPath(name), string(data))
+	if b.files == nil {
+		b.files = map[string]diag.Text{}
 	}
-	m.files[name] = text
+	b.files[name] = text
 	return text, nil
 }
 
 // displayPath returns the path of an imported file for messages, with the same directory as the
 // file of the script.
-func (m *bundler) displayPath(name string) string {
-	src := m.compilation.src
+func (b *bundler) displayPath(name string) string {
+	src := b.compilation.src
 	if src.Path == "" || !strings.HasSuffix(src.Text.File(), src.Path) {
 		return name
 	}
 	return strings.TrimSuffix(src.Text.File(), src.Path) + name
 }
 
-func (m *bundler) hash() {
-	for _, name := range slices.Sorted(maps.Keys(m.files)) {
-		m.compilation.hashPart(name)
-		m.compilation.hashPart(m.files[name].Body())
+func (b *bundler) hash() {
+	for _, name := range slices.Sorted(maps.Keys(b.files)) {
+		b.compilation.hashPart(name)
+		b.compilation.hashPart(b.files[name].Body())
 	}
 }
 
 // report rejects the script with the errors of the compiler, at the positions of the author: the
 // first syntax error of each file, and every wrong import.
-func (m *bundler) report(problems []transpile.Error) {
-	c := m.compilation
+func (b *bundler) report(problems []transpile.Error) {
+	c := b.compilation
 	var list diag.List
 	reported := map[string]bool{}
 	for _, p := range problems[:min(len(problems), maxReports)] {
@@ -335,14 +335,14 @@ func (m *bundler) report(problems []transpile.Error) {
 			}
 			reported[p.Location.File] = true
 		}
-		at, ok := m.sourceRange(p.Location)
+		at, ok := b.sourceRange(p.Location)
 		if !ok && p.Location != nil {
 			list = append(list, c.endsEarly())
 			continue
 		}
 		d := diag.Diagnostic{Code: "script-syntax", Summary: plain(firstLine(p.Text)), Range: at.Range()}
 		for _, note := range p.Notes {
-			if where, ok := m.sourceRange(note.Location); ok {
+			if where, ok := b.sourceRange(note.Location); ok {
 				d.Notes = append(d.Notes, diag.Note{Range: where.Range(), Message: plain(note.Text)})
 			} else if d.Detail == "" {
 				d.Detail = plain(note.Text)
@@ -356,16 +356,16 @@ func (m *bundler) report(problems []transpile.Error) {
 
 // sourceRange returns the range of the author for a location of the compiler; ok is false if the
 // author did not write it.
-func (m *bundler) sourceRange(at *transpile.Location) (sourceRange, bool) {
+func (b *bundler) sourceRange(at *transpile.Location) (sourceRange, bool) {
 	if at == nil {
-		return sourceRange{Text: m.compilation.src.Text}, false
+		return sourceRange{Text: b.compilation.src.Text}, false
 	}
-	if text, ok := m.files[at.File]; ok {
+	if text, ok := b.files[at.File]; ok {
 		offset := byteOffset(text.Body(), at)
 		return sourceRange{text, offset, offset + max(1, at.Length)}, true
 	}
-	offset, ok := m.entry.offset(byteOffset(m.entry.src, at))
-	return sourceRange{m.entry.text, offset, offset + max(1, at.Length)}, ok && offset < len(m.entry.body)
+	offset, ok := b.entry.offset(byteOffset(b.entry.src, at))
+	return sourceRange{b.entry.text, offset, offset + max(1, at.Length)}, ok && offset < len(b.entry.body)
 }
 
 // byteOffset returns the offset of a location: the line from 1, the column in bytes from 0.

@@ -127,72 +127,72 @@ func Check(text string, ts bool) (Features, *Error) {
 	return g.Features, g.Err
 }
 
-func (g *checker) nest(t Token) {
+func (c *checker) nest(t Token) {
 	switch {
 	case t.Kind == Open:
-		if g.now.enum && t.Text[0] == '`' {
-			g.enumText(t)
+		if c.now.enum && t.Text[0] == '`' {
+			c.enumText(t)
 		}
-		g.enter(t)
+		c.enter(t)
 	case t.Kind == Close:
-		g.leave(t)
+		c.leave(t)
 	case t.Kind == Comma:
-		g.comma(t)
-	case t.Kind == Semicolon || g.boundary(t):
-		g.indent(t)
-		g.step()
-		g.now.commas, g.now.pending, g.now.angles = 0, 0, g.around().angles
-		g.now.names.list, g.now.making, g.now.defining, g.now.loops = false, false, false, 0
+		c.comma(t)
+	case t.Kind == Semicolon || c.boundary(t):
+		c.indent(t)
+		c.step()
+		c.now.commas, c.now.pending, c.now.angles = 0, 0, c.around().angles
+		c.now.names.list, c.now.making, c.now.defining, c.now.loops = false, false, false, 0
 	case t.Text == "=>":
-		g.now.chain++
-		g.arrow(t)
-	case t.Text == ":" && g.TypeScript && g.last.Text == ")" && g.questioned:
-		g.now.chain++
-		g.now.doubt = true
-		g.operator(t)
-	case t.Kind == Operator || prefixes(t) || nests(t) || t.Kind == Operand && g.last.endsOperand():
-		g.now.chain++
-		g.operator(t)
+		c.now.chain++
+		c.arrow(t)
+	case t.Text == ":" && c.TypeScript && c.last.Text == ")" && c.questioned:
+		c.now.chain++
+		c.now.doubt = true
+		c.operator(t)
+	case t.Kind == Operator || prefixes(t) || nests(t) || t.Kind == Operand && c.last.endsOperand():
+		c.now.chain++
+		c.operator(t)
 	}
-	depth := g.now.outer + g.now.chain
-	g.work += depth
+	depth := c.now.outer + c.now.chain
+	c.work += depth
 	if depth > maxNesting {
-		g.fail(t.Start, t.End, "this expression or statement is too long", "at most 1,000 operators, calls and brackets may depend on each other; split it with variables")
+		c.fail(t.Start, t.End, "this expression or statement is too long", "at most 1,000 operators, calls and brackets may depend on each other; split it with variables")
 	}
-	if g.work > maxWork {
-		g.fail(t.Start, t.End, "this script is too complex", "split long expressions with variables, or the script into several files")
+	if c.work > maxWork {
+		c.fail(t.Start, t.End, "this script is too complex", "split long expressions with variables, or the script into several files")
 	}
 }
 
 // indent counts the white space before the statement that ends.
-func (g *checker) indent(t Token) {
-	n := len(g.Brackets)
-	if t.Kind == Semicolon && g.last.Kind != Semicolon && n > 0 && g.Brackets[n-1].kind == '{' {
-		g.Indents += 2 * n
+func (c *checker) indent(t Token) {
+	n := len(c.Brackets)
+	if t.Kind == Semicolon && c.last.Kind != Semicolon && n > 0 && c.Brackets[n-1].kind == '{' {
+		c.Indents += 2 * n
 	}
 }
 
 // boundary reports whether a statement certainly starts at t, even without a semicolon.
-func (g *checker) boundary(t Token) bool {
+func (c *checker) boundary(t Token) bool {
 	switch {
 	case infix(t.Text):
 		return false
 	case t.Kind == Keyword && t.Text == "case":
-		g.count(t, &g.cases, maxCases, "too many cases", "all switch statements of a script may have 1,000 cases; use an object or a Map")
+		c.count(t, &c.cases, maxCases, "too many cases", "all switch statements of a script may have 1,000 cases; use an object or a Map")
 		return true
 	case t.Kind != Word && t.Kind != Keyword && t.Kind != Operand:
 		return false
 	}
-	if g.last.Text == "}" {
+	if c.last.Text == "}" {
 		return true
 	}
-	return t.Newline && g.last.endsOperand() && !prefixes(g.last)
+	return t.Newline && c.last.endsOperand() && !prefixes(c.last)
 }
 
 // count increments n, and fails if it exceeds limit.
-func (g *checker) count(t Token, n *int, limit int, summary, detail string) {
+func (c *checker) count(t Token, n *int, limit int, summary, detail string) {
 	if *n++; *n > limit {
-		g.fail(t.Start, t.End, summary, detail)
+		c.fail(t.Start, t.End, summary, detail)
 	}
 }
 
@@ -227,41 +227,41 @@ func nests(t Token) bool {
 }
 
 // notice records the features of the text.
-func (g *checker) notice(t Token) {
+func (c *checker) notice(t Token) {
 	switch {
 	case t.Member:
 	case t.Text == "await":
-		g.Await = true
-		if g.last.Text == "for" {
-			g.lower(t)
-			g.count(t, &g.now.loops, maxLoops, "for await loops nest too deep", "at most 20 may be in each other; put the inner ones into functions")
+		c.Await = true
+		if c.last.Text == "for" {
+			c.lower(t)
+			c.count(t, &c.now.loops, maxLoops, "for await loops nest too deep", "at most 20 may be in each other; put the inner ones into functions")
 		}
 	case t.Text == "function":
-		g.now.defining = true
-		if last := g.last.Text; g.TypeScript && (last == "}" || last == "{" || last == ";" || last == "") {
-			g.count(t, &g.now.siblings, maxCommas, "too many functions", "at most 1,000 may stand beside each other in TypeScript; put them into files and import these")
+		c.now.defining = true
+		if last := c.last.Text; c.TypeScript && (last == "}" || last == "{" || last == ";" || last == "") {
+			c.count(t, &c.now.siblings, maxCommas, "too many functions", "at most 1,000 may stand beside each other in TypeScript; put them into files and import these")
 		}
 	case t.Text == "export":
-		if len(g.levels) == 0 {
-			g.Exports = append(g.Exports, Span{t.Start, t.End})
+		if len(c.levels) == 0 {
+			c.Exports = append(c.Exports, Span{t.Start, t.End})
 		}
 	case t.Text == "using":
-		g.count(t, &g.usings, maxUsings, "too many using declarations", "a script may have 200 of them; split it")
-	case t.Text == "*" && (g.last.Text == "async" || g.last.Text == "function" && g.before.Text == "async"):
-		g.now.making = true
-		g.lower(t)
+		c.count(t, &c.usings, maxUsings, "too many using declarations", "a script may have 200 of them; split it")
+	case t.Text == "*" && (c.last.Text == "async" || c.last.Text == "function" && c.before.Text == "async"):
+		c.now.making = true
+		c.lower(t)
 	case t.Text == "@":
-		g.count(t, &g.decorators, maxDecorators, "too many decorators", "a script may have 100 of them")
+		c.count(t, &c.decorators, maxDecorators, "too many decorators", "a script may have 100 of them")
 	}
-	g.imports(t)
+	c.imports(t)
 }
 
 // lower counts a construct that the engine lacks and that compiles to long code.
-func (g *checker) lower(t Token) {
-	if !g.Lowering {
-		g.Lowering, g.Lowered = true, Span{t.Start, t.End}
+func (c *checker) lower(t Token) {
+	if !c.Lowering {
+		c.Lowering, c.Lowered = true, Span{t.Start, t.End}
 	}
-	g.count(t, &g.lowered, maxLowered, "too many async generators and for await loops", "a script may have 200 of them; put the loop into one function")
+	c.count(t, &c.lowered, maxLowered, "too many async generators and for await loops", "a script may have 200 of them; put the loop into one function")
 }
 
 // Diagnostic returns the error as a diagnostic of the text.
@@ -284,49 +284,49 @@ const (
 
 // imports finds the import declarations of a text, which must be at its top level. import() is an
 // error, because it could load files that no revision includes.
-func (g *checker) imports(t Token) {
-	top := len(g.levels) == 0
+func (c *checker) imports(t Token) {
+	top := len(c.levels) == 0
 	switch {
 	case t.Kind == Keyword && t.Text == "import":
 		if !top {
-			g.fail(t.Start, t.End, "import is not allowed here", "write imports at the top level of a script, outside of all brackets")
+			c.fail(t.Start, t.End, "import is not allowed here", "write imports at the top level of a script, outside of all brackets")
 			return
 		}
-		if g.checkUnnamed(); g.Err != nil {
+		if c.checkUnnamed(); c.Err != nil {
 			return
 		}
-		g.Modules = append(g.Modules, Span{Start: t.Start})
-		if len(g.Modules) > maxFiles {
-			g.fail(t.Start, t.End, "too many imports", "a script may have 200 of them")
+		c.Modules = append(c.Modules, Span{Start: t.Start})
+		if len(c.Modules) > maxFiles {
+			c.fail(t.Start, t.End, "too many imports", "a script may have 200 of them")
 		}
-		g.importing = importOpen
-	case g.importing == importOpen && g.last.Text == "import" && (t.Text == "(" || t.Text == "."):
-		g.fail(g.last.Start, g.last.End, "import() and import.meta do not exist here", `write import { name } from "./file.js" instead`)
-	case g.importing == importOpen && top && t.Kind == Operand && (t.Text[0] == '"' || t.Text[0] == '\''):
-		g.extend(t, importNamed)
-	case g.importing == importNamed && t.Text == "with" && !t.Newline:
-		g.extend(t, importWith)
-	case g.importing == importWith && top && t.Text == "}":
-		g.extend(t, importNone)
-	case g.importing == importNamed:
+		c.importing = importOpen
+	case c.importing == importOpen && c.last.Text == "import" && (t.Text == "(" || t.Text == "."):
+		c.fail(c.last.Start, c.last.End, "import() and import.meta do not exist here", `write import { name } from "./file.js" instead`)
+	case c.importing == importOpen && top && t.Kind == Operand && (t.Text[0] == '"' || t.Text[0] == '\''):
+		c.extend(t, importNamed)
+	case c.importing == importNamed && t.Text == "with" && !t.Newline:
+		c.extend(t, importWith)
+	case c.importing == importWith && top && t.Text == "}":
+		c.extend(t, importNone)
+	case c.importing == importNamed:
 		if t.Kind == Semicolon {
-			g.extend(t, importNone)
+			c.extend(t, importNone)
 		}
-		g.importing = importNone
+		c.importing = importNone
 	}
 }
 
 // checkUnnamed fails for a declaration without the name of a file.
-func (g *checker) checkUnnamed() {
-	if g.importing == importOpen {
-		start := g.Modules[len(g.Modules)-1].Start
-		g.fail(start, start+len("import"), "this import names no file", `write import { name } from "./file.js"`)
+func (c *checker) checkUnnamed() {
+	if c.importing == importOpen {
+		start := c.Modules[len(c.Modules)-1].Start
+		c.fail(start, start+len("import"), "this import names no file", `write import { name } from "./file.js"`)
 	}
 }
 
-func (g *checker) extend(t Token, state importState) {
-	g.Modules[len(g.Modules)-1].End = t.End
-	g.importing = state
+func (c *checker) extend(t Token, state importState) {
+	c.Modules[len(c.Modules)-1].End = t.End
+	c.importing = state
 }
 
 // invalidUTF8 returns the offset of the first byte that is not UTF-8, or -1.

@@ -9,31 +9,31 @@ const (
 )
 
 // declared counts a token that declares a name, or might.
-func (g *checker) declared(t Token) {
+func (c *checker) declared(t Token) {
 	switch {
 	case t.Member || t.Kind != Word && t.Text != `"__proto__"` && t.Text != "'__proto__'":
 		return
-	case introduces(g.before, g.last) || t.Text[0] == '#' || g.now.names.pattern && g.inNameList():
-		g.declare(t)
-	case g.last.Text == "var" && !g.last.Member:
-		g.declareVar(t)
-	case g.last.Kind == Comma && g.now.names.list:
-		g.declare(t)
+	case introduces(c.before, c.last) || t.Text[0] == '#' || c.now.names.pattern && c.inNameList():
+		c.declare(t)
+	case c.last.Text == "var" && !c.last.Member:
+		c.declareVar(t)
+	case c.last.Kind == Comma && c.now.names.list:
+		c.declare(t)
 	case t.Text == "__proto__" || t.Kind == Operand:
 		t.Text = "__proto__"
-		g.declare(t)
-	case len(g.levels) > 0 && g.inNameList():
-		g.now.names.count(t.Text, 1)
+		c.declare(t)
+	case len(c.levels) > 0 && c.inNameList():
+		c.now.names.count(t.Text, 1)
 	}
 }
 
 // inNameList reports whether the next token may be the name of a parameter, or a name in a pattern.
-func (g *checker) inNameList() bool {
-	switch g.last.Text {
+func (c *checker) inNameList() bool {
+	switch c.last.Text {
 	case "...", ":", "as", "type", "public", "private", "protected", "readonly", "override":
 		return true
 	}
-	return g.last.Kind == Comma || g.last.Kind == Open
+	return c.last.Kind == Comma || c.last.Kind == Open
 }
 
 // introduces reports whether a name follows the two tokens that can be declared only once.
@@ -52,51 +52,51 @@ func introduces(before, last Token) bool {
 	return false
 }
 
-func (g *checker) declare(t Token) {
-	if g.now.names.count(t.Text, 1) > maxDuplicates {
-		g.failDuplicates(t)
+func (c *checker) declare(t Token) {
+	if c.now.names.count(t.Text, 1) > maxDuplicates {
+		c.failDuplicates(t)
 	}
-	g.now.names.bind(t.Text, g.last.Text == "const" || g.last.Text == "import")
+	c.now.names.bind(t.Text, c.last.Text == "const" || c.last.Text == "import")
 }
 
 // declareVar counts a var, which may be anywhere below a conflicting declaration.
-func (g *checker) declareVar(t Token) {
-	if g.vars == nil {
-		g.vars = map[string]int{}
+func (c *checker) declareVar(t Token) {
+	if c.vars == nil {
+		c.vars = map[string]int{}
 	}
-	if g.vars[t.Text]++; g.vars[t.Text] <= maxDuplicates {
+	if c.vars[t.Text]++; c.vars[t.Text] <= maxDuplicates {
 		return
 	}
-	if _, bound := g.bound(t.Text); bound {
-		g.failDuplicates(t)
+	if _, bound := c.bound(t.Text); bound {
+		c.failDuplicates(t)
 	}
 }
 
 // assigned counts assignments to constants.
-func (g *checker) assigned(t Token) {
-	name := g.last
-	if step(g.last.Text) {
+func (c *checker) assigned(t Token) {
+	name := c.last
+	if step(c.last.Text) {
 		name = t
 	} else if !step(t.Text) && !Assigns(t.Text) {
 		return
 	}
-	if name.Kind != Word || name.Member || name == g.last && introduces(Token{}, g.before) {
+	if name.Kind != Word || name.Member || name == c.last && introduces(Token{}, c.before) {
 		return
 	}
-	if constant, _ := g.bound(name.Text); !constant {
+	if constant, _ := c.bound(name.Text); !constant {
 		return
 	}
-	g.count(name, &g.constants, maxDuplicates, "too many assignments to constants", "declare what is assigned to with let")
+	c.count(name, &c.constants, maxDuplicates, "too many assignments to constants", "declare what is assigned to with let")
 }
 
 // bound reports whether a name is certainly declared here or in an outer scope, and whether the
 // innermost such declaration makes it a constant.
-func (g *checker) bound(name string) (constant, ok bool) {
-	if constant, ok = g.now.names.bound[name]; ok {
+func (c *checker) bound(name string) (constant, ok bool) {
+	if constant, ok = c.now.names.bound[name]; ok {
 		return constant, ok
 	}
-	for i := len(g.levels) - 1; i >= 0; i-- {
-		if constant, ok = g.levels[i].names.bound[name]; ok {
+	for i := len(c.levels) - 1; i >= 0; i-- {
+		if constant, ok = c.levels[i].names.bound[name]; ok {
 			return constant, ok
 		}
 	}
@@ -114,8 +114,8 @@ func Assigns(operator string) bool {
 	return operator != "" && operator[len(operator)-1] == '='
 }
 
-func (g *checker) failDuplicates(t Token) {
-	g.fail(t.Start, t.End, "too many declarations of one name", "a name can be declared once; rename or remove the others")
+func (c *checker) failDuplicates(t Token) {
+	c.fail(t.Start, t.End, "too many declarations of one name", "a name can be declared once; rename or remove the others")
 }
 
 // declaredNames are the names that are declared, or might be, on one level.
@@ -159,39 +159,39 @@ type errorCounts struct {
 
 // checkErrors counts errors after which both compilers continue, and for each of which one of them
 // scans the script backwards.
-func (g *checker) checkErrors(t Token) {
-	g.namespace(t)
+func (c *checker) checkErrors(t Token) {
+	c.namespace(t)
 	switch {
-	case g.getter > 0 && g.last.Start == g.getter && t.Text != ")" && t.Text != "this":
-		g.countError(t, "a getter takes no parameters")
-	case t.Text == "(" && g.before.Text == "get" && !g.before.Member && g.last.Kind != Operator && !g.last.Newline:
-		g.getter = t.Start
-	case g.mixesCoalesce(t):
-		g.countError(t, "?? beside || or && needs parentheses")
-	case len(g.levels) == 0 && g.before.Kind == Semicolon && isLiteral(g.last) && Assigns(t.Text):
-		g.countError(t, "nothing can be assigned to a number or a string")
+	case c.getter > 0 && c.last.Start == c.getter && t.Text != ")" && t.Text != "this":
+		c.countError(t, "a getter takes no parameters")
+	case t.Text == "(" && c.before.Text == "get" && !c.before.Member && c.last.Kind != Operator && !c.last.Newline:
+		c.getter = t.Start
+	case c.mixesCoalesce(t):
+		c.countError(t, "?? beside || or && needs parentheses")
+	case len(c.levels) == 0 && c.before.Kind == Semicolon && isLiteral(c.last) && Assigns(t.Text):
+		c.countError(t, "nothing can be assigned to a number or a string")
 	}
 }
 
-func (g *checker) countError(t Token, detail string) {
-	g.count(t, &g.errors, maxErrors, "too many errors", detail)
+func (c *checker) countError(t Token, detail string) {
+	c.count(t, &c.errors, maxErrors, "too many errors", detail)
 }
 
 // mixesCoalesce reports whether t and an earlier operator in the same expression must not be mixed
 // without parentheses.
-func (g *checker) mixesCoalesce(t Token) bool {
+func (c *checker) mixesCoalesce(t Token) bool {
 	switch {
 	case t.Newline || t.Text == "?" || t.Text == ":" || t.Text == "=>":
-		g.now.coalesces, g.now.connects = false, false
+		c.now.coalesces, c.now.connects = false, false
 	case t.Text == "??":
-		g.now.coalesces = true
+		c.now.coalesces = true
 	case t.Text == "||" || t.Text == "&&":
-		g.now.connects = true
+		c.now.connects = true
 	}
-	if !g.now.coalesces || !g.now.connects {
+	if !c.now.coalesces || !c.now.connects {
 		return false
 	}
-	g.now.coalesces, g.now.connects = false, false
+	c.now.coalesces, c.now.connects = false, false
 	return true
 }
 
@@ -201,21 +201,21 @@ func isLiteral(t Token) bool {
 
 // namespace counts assignments to members of import * as name. A name that is used without a member
 // may be declared again.
-func (g *checker) namespace(t Token) {
+func (c *checker) namespace(t Token) {
 	switch {
-	case g.importing == importOpen && t.Kind == Word && g.last.Text == "as" && g.before.Text == "*":
-		if g.namespaces == nil {
-			g.namespaces = map[string]bool{}
+	case c.importing == importOpen && t.Kind == Word && c.last.Text == "as" && c.before.Text == "*":
+		if c.namespaces == nil {
+			c.namespaces = map[string]bool{}
 		}
-		g.namespaces[t.Text] = true
-		g.now.names.bind(t.Text, true)
-	case len(g.namespaces) == 0 || g.importing == importOpen:
-	case t.Member && g.last.Text == "." && !g.before.Member && g.namespaces[g.before.Text]:
-		g.written = t.End
-	case g.written > 0 && g.last.End == g.written && (Assigns(t.Text) || step(t.Text)):
-		g.count(g.last, &g.constants, maxDuplicates, "too many assignments to constants", "what is imported cannot be changed")
-	case !g.last.Member && t.Text != ".":
-		delete(g.namespaces, g.last.Text)
+		c.namespaces[t.Text] = true
+		c.now.names.bind(t.Text, true)
+	case len(c.namespaces) == 0 || c.importing == importOpen:
+	case t.Member && c.last.Text == "." && !c.before.Member && c.namespaces[c.before.Text]:
+		c.written = t.End
+	case c.written > 0 && c.last.End == c.written && (Assigns(t.Text) || step(t.Text)):
+		c.count(c.last, &c.constants, maxDuplicates, "too many assignments to constants", "what is imported cannot be changed")
+	case !c.last.Member && t.Text != ".":
+		delete(c.namespaces, c.last.Text)
 	}
 }
 
@@ -224,14 +224,14 @@ func (g *checker) namespace(t Token) {
 const maxErrors = 50
 
 // strict counts violations of strict mode that are cheap to check.
-func (g *checker) strict(t Token) {
+func (c *checker) strict(t Token) {
 	switch {
-	case g.last.Member || g.before.Member:
-	case t.Text == "(" && g.last.Text == "with",
-		t.Text == "function" && g.last.Text == controlEnd,
+	case c.last.Member || c.before.Member:
+	case t.Text == "(" && c.last.Text == "with",
+		t.Text == "function" && c.last.Text == controlEnd,
 		t.Kind == Word && !t.Member && t.Text == "eval",
-		g.before.Text == "delete" && g.last.Kind == Word && !selects(t):
-		g.count(t, &g.errors, maxErrors, "too much here breaks the rules of strict mode",
+		c.before.Text == "delete" && c.last.Kind == Word && !selects(t):
+		c.count(t, &c.errors, maxErrors, "too much here breaks the rules of strict mode",
 			"with, eval, delete of a variable, and functions as the statement of an if do not exist.")
 	}
 }

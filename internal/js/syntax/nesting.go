@@ -37,176 +37,176 @@ type level struct {
 	siblings int
 }
 
-func (g *checker) enter(t Token) {
-	made := g.now.lowered
-	if g.now.making && t.Text == "{" {
-		g.now.making = false
+func (c *checker) enter(t Token) {
+	made := c.now.lowered
+	if c.now.making && t.Text == "{" {
+		c.now.making = false
 		// Lowering adds two brackets for each async generator.
-		if brackets := len(g.levels) + 2*(g.now.lowered+1) + strings.Count(WrapperStart, "(") + strings.Count(WrapperStart, "{"); brackets > maxBrackets {
-			g.fail(t.Start, t.End, "async generators nest too deep", "move the inner ones out of the others")
+		if brackets := len(c.levels) + 2*(c.now.lowered+1) + strings.Count(WrapperStart, "(") + strings.Count(WrapperStart, "{"); brackets > maxBrackets {
+			c.fail(t.Start, t.End, "async generators nest too deep", "move the inner ones out of the others")
 		}
 		made++
 	}
-	defined := g.now.defined
-	if g.now.defining && t.Text == "{" {
-		g.now.defining = false
+	defined := c.now.defined
+	if c.now.defining && t.Text == "{" {
+		c.now.defining = false
 		if defined++; defined > maxDefined {
-			g.fail(t.Start, t.End, "functions nest too deep", "at most 60 may be in each other; move the inner ones out of the others")
+			c.fail(t.Start, t.End, "functions nest too deep", "at most 60 may be in each other; move the inner ones out of the others")
 		}
 	}
-	pattern := g.now.names.pattern || g.importing == importOpen || Declares(g.last)
-	g.levels = append(g.levels, g.now)
-	g.now = level{
+	pattern := c.now.names.pattern || c.importing == importOpen || Declares(c.last)
+	c.levels = append(c.levels, c.now)
+	c.now = level{
 		names:     declaredNames{pattern: pattern},
-		outer:     g.now.outer + g.now.chain + 1,
-		functions: g.now.functions, ambiguous: g.now.ambiguous, angles: g.now.angles,
-		lowered: made, defined: defined, question: g.last.Text == "?", enum: g.now.enum || g.before.Text == "enum" && !g.before.Member,
+		outer:     c.now.outer + c.now.chain + 1,
+		functions: c.now.functions, ambiguous: c.now.ambiguous, angles: c.now.angles,
+		lowered: made, defined: defined, question: c.last.Text == "?", enum: c.now.enum || c.before.Text == "enum" && !c.before.Member,
 	}
 }
 
 // leave returns to the level outside a bracket. The bracket counts there as one more operator, and
 // its arrow functions as functions in parameters if => follows.
-func (g *checker) leave(t Token) {
-	if len(g.levels) == 0 {
+func (c *checker) leave(t Token) {
+	if len(c.levels) == 0 {
 		return
 	}
-	g.parameters, g.questioned, g.closed = g.now.arrows, g.now.question, g.now.names.max
-	inner := g.now.names
-	g.now = g.levels[len(g.levels)-1]
-	g.levels = g.levels[:len(g.levels)-1]
-	g.now.chain++
-	g.now.arrows = max(g.now.arrows, g.parameters)
-	g.now.names.max = max(g.now.names.max, g.closed)
+	c.parameters, c.questioned, c.closed = c.now.arrows, c.now.question, c.now.names.max
+	inner := c.now.names
+	c.now = c.levels[len(c.levels)-1]
+	c.levels = c.levels[:len(c.levels)-1]
+	c.now.chain++
+	c.now.arrows = max(c.now.arrows, c.parameters)
+	c.now.names.max = max(c.now.names.max, c.closed)
 	if inner.pattern {
 		for name, times := range inner.counts {
-			if g.now.names.count(name, times) > maxDuplicates {
-				g.failDuplicates(t)
+			if c.now.names.count(name, times) > maxDuplicates {
+				c.failDuplicates(t)
 			}
-			g.now.names.bind(name, false)
+			c.now.names.bind(name, false)
 		}
 	}
 }
 
 // step starts a new expression of the same statement.
-func (g *checker) step() {
-	around := g.around()
-	g.now.chain, g.now.labels, g.now.doubt = 0, 0, false
-	g.now.coalesces, g.now.connects = false, false
-	g.now.functions, g.now.ambiguous = around.functions, around.ambiguous
+func (c *checker) step() {
+	around := c.around()
+	c.now.chain, c.now.labels, c.now.doubt = 0, 0, false
+	c.now.coalesces, c.now.connects = false, false
+	c.now.functions, c.now.ambiguous = around.functions, around.ambiguous
 }
 
-func (g *checker) around() level {
-	if n := len(g.levels); n > 0 {
-		return g.levels[n-1]
+func (c *checker) around() level {
+	if n := len(c.levels); n > 0 {
+		return c.levels[n-1]
 	}
 	return level{}
 }
 
 // comma counts sequences, which one parser walks again for every comma. Elements of arrays and
 // members of objects, which have colons, do not count.
-func (g *checker) comma(t Token) {
-	g.step()
-	array := len(g.Brackets) > 0 && g.Brackets[len(g.Brackets)-1].kind == '['
-	if g.now.commas++; g.now.commas > maxCommas && !array {
-		g.fail(t.Start, t.End, "too many commas", "at most 1,000 expressions may follow each other; put them into an array")
+func (c *checker) comma(t Token) {
+	c.step()
+	array := len(c.Brackets) > 0 && c.Brackets[len(c.Brackets)-1].kind == '['
+	if c.now.commas++; c.now.commas > maxCommas && !array {
+		c.fail(t.Start, t.End, "too many commas", "at most 1,000 expressions may follow each other; put them into an array")
 	}
 }
 
 // operator counts operators that add more than one level of nesting.
-func (g *checker) operator(t Token) {
+func (c *checker) operator(t Token) {
 	switch t.Text {
 	case "?":
-		g.now.pending++
+		c.now.pending++
 	case ":":
-		if g.now.pending > 0 {
-			g.now.pending--
+		if c.now.pending > 0 {
+			c.now.pending--
 		} else {
-			g.now.commas--
-			g.count(t, &g.now.labels, maxLabels, "too many labels", "a statement may have 50 of them")
+			c.now.commas--
+			c.count(t, &c.now.labels, maxLabels, "too many labels", "a statement may have 50 of them")
 		}
 	case "+":
-		if g.now.enum {
-			g.enumText(t)
+		if c.now.enum {
+			c.enumText(t)
 		}
 	case "<":
-		if g.now.angles++; g.TypeScript && g.now.angles > maxAngles {
-			g.fail(t.Start, t.End, "too many < in one statement", "a TypeScript statement may have 50 of them; split it")
+		if c.now.angles++; c.TypeScript && c.now.angles > maxAngles {
+			c.fail(t.Start, t.End, "too many < in one statement", "a TypeScript statement may have 50 of them; split it")
 		}
 	}
 }
 
 // arrow counts the arrow function of a =>.
-func (g *checker) arrow(t Token) {
-	if g.now.functions++; g.now.functions > maxFunctions {
-		g.fail(t.Start, t.End, "arrow functions nest too deep", "give one of the functions a name")
+func (c *checker) arrow(t Token) {
+	if c.now.functions++; c.now.functions > maxFunctions {
+		c.fail(t.Start, t.End, "arrow functions nest too deep", "give one of the functions a name")
 	}
-	if g.now.doubt {
-		g.now.doubt = false
-		g.now.ambiguous++
+	if c.now.doubt {
+		c.now.doubt = false
+		c.now.ambiguous++
 	}
-	if g.now.ambiguous > maxAmbiguous {
-		g.fail(t.Start, t.End, "arrow functions nest too deep in conditional expressions", "give one of the functions a name")
+	if c.now.ambiguous > maxAmbiguous {
+		c.fail(t.Start, t.End, "arrow functions nest too deep in conditional expressions", "give one of the functions a name")
 	}
-	if g.last.Text != ")" {
+	if c.last.Text != ")" {
 		return // only parameters in parentheses are parsed twice
 	}
-	g.now.arrows = max(g.now.arrows, g.parameters+1)
-	if g.parameters >= maxArrows {
-		g.fail(t.Start, t.End, "arrow functions nest too deep in parameters", "give one of the functions a name")
+	c.now.arrows = max(c.now.arrows, c.parameters+1)
+	if c.parameters >= maxArrows {
+		c.fail(t.Start, t.End, "arrow functions nest too deep in parameters", "give one of the functions a name")
 	}
 }
 
 // enumText fails for text expressions in an enum: the compiler evaluates them, and a member that
 // doubles the previous one doubles the program.
-func (g *checker) enumText(t Token) {
-	g.fail(t.Start, t.End, "members of an enum cannot be added up or made of templates", "use a const for values that are computed")
+func (c *checker) enumText(t Token) {
+	c.fail(t.Start, t.End, "members of an enum cannot be added up or made of templates", "use a const for values that are computed")
 }
 
 // locateBracket finds the wrong bracket if brackets do not match at the end of the text, or if a
 // line starts with a closing bracket of the wrong kind: the outermost bracket that is left open.
-func (g *checker) locateBracket() {
+func (c *checker) locateBracket() {
 	wrong := 0
 	switch {
-	case g.Err == nil && len(g.Brackets) == 0:
+	case c.Err == nil && len(c.Brackets) == 0:
 		return
-	case g.Err == nil:
-	case !g.Err.unmatched || !beginsLine(g.Src, g.Err.start):
+	case c.Err == nil:
+	case !c.Err.unmatched || !beginsLine(c.Src, c.Err.start):
 		return
 	default:
-		for wrong = len(g.Brackets) - 1; wrong >= 0 && closing(g.Brackets[wrong].kind) != g.Src[g.Err.start]; {
+		for wrong = len(c.Brackets) - 1; wrong >= 0 && closing(c.Brackets[wrong].kind) != c.Src[c.Err.start]; {
 			wrong--
 		}
 		if wrong++; wrong == 0 {
 			return
 		}
 	}
-	g.Err = nil
-	g.neverClosed(g.Brackets[wrong])
+	c.Err = nil
+	c.neverClosed(c.Brackets[wrong])
 }
 
 // checkUnclosed fails for a semicolon inside of ( or [, and for a statement there at the start of a
 // line: the bracket was not closed.
-func (g *checker) checkUnclosed(t Token) {
-	n := len(g.Brackets)
-	if n == 0 || g.Brackets[n-1].kind != '(' && g.Brackets[n-1].kind != '[' {
+func (c *checker) checkUnclosed(t Token) {
+	n := len(c.Brackets)
+	if n == 0 || c.Brackets[n-1].kind != '(' && c.Brackets[n-1].kind != '[' {
 		return
 	}
-	control := g.Brackets[n-1].control
+	control := c.Brackets[n-1].control
 	switch {
 	case t.Kind == Semicolon && !control:
 	case t.Kind != Keyword || !t.Newline || !startsStatement(t.Text):
 		return
-	case control && g.last.Kind == Open, g.last.Text == "as", g.TypeScript && (g.last.Text == "<" || g.last.Kind == Comma):
+	case control && c.last.Kind == Open, c.last.Text == "as", c.TypeScript && (c.last.Text == "<" || c.last.Kind == Comma):
 		return // for (const …), as const, <const T>
 	}
-	for n > 1 && (g.Brackets[n-2].kind == '(' || g.Brackets[n-2].kind == '[') {
+	for n > 1 && (c.Brackets[n-2].kind == '(' || c.Brackets[n-2].kind == '[') {
 		n--
 	}
-	g.neverClosed(g.Brackets[n-1])
+	c.neverClosed(c.Brackets[n-1])
 }
 
-func (g *checker) neverClosed(open bracket) {
-	g.fail(open.start, open.start+1, "this "+opening(open.kind)+" is never closed", "add the "+string(closing(open.kind))+" that closes it")
+func (c *checker) neverClosed(open bracket) {
+	c.fail(open.start, open.start+1, "this "+opening(open.kind)+" is never closed", "add the "+string(closing(open.kind))+" that closes it")
 }
 
 // beginsLine reports whether only white space precedes an offset on its line.

@@ -83,9 +83,9 @@ type TemplatePart struct{ Text, Name string }
 
 // Render returns the text with the values inserted verbatim. A placeholder without a value is
 // empty.
-func (p TextTemplate) Render(values map[string]string) string {
+func (t TextTemplate) Render(values map[string]string) string {
 	var b strings.Builder
-	for _, piece := range p {
+	for _, piece := range t {
 		b.WriteString(piece.Text)
 		if piece.Name != "" {
 			b.WriteString(values[piece.Name])
@@ -96,10 +96,10 @@ func (p TextTemplate) Render(values map[string]string) string {
 
 // RenderURI is Render for a URI: it percent-encodes the characters of values that a URI cannot
 // contain. It returns false if the URI is not absolute.
-func (p TextTemplate) RenderURI(values map[string]string) (uri string, absolute bool) {
+func (t TextTemplate) RenderURI(values map[string]string) (uri string, absolute bool) {
 	const hex = "0123456789ABCDEF"
 	var b strings.Builder
-	for _, piece := range p {
+	for _, piece := range t {
 		b.WriteString(piece.Text)
 		for value := values[piece.Name]; value != ""; {
 			bad := BadURIByte(value)
@@ -117,9 +117,9 @@ func (p TextTemplate) RenderURI(values map[string]string) (uri string, absolute 
 }
 
 // Len returns the length of the rendered text.
-func (p TextTemplate) Len(values map[string]string) int {
+func (t TextTemplate) Len(values map[string]string) int {
 	n := 0
-	for _, piece := range p {
+	for _, piece := range t {
 		n += len(piece.Text) + len(values[piece.Name])
 	}
 	return n

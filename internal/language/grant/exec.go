@@ -38,19 +38,19 @@ type Variable struct {
 }
 
 // Param returns the parameter of that name, and false if there is none.
-func (g Exec) Param(name string) (Param, bool) {
-	i := slices.IndexFunc(g.Params, func(p Param) bool { return p.Name == name })
+func (e Exec) Param(name string) (Param, bool) {
+	i := slices.IndexFunc(e.Params, func(p Param) bool { return p.Name == name })
 	if i < 0 {
 		return Param{}, false
 	}
-	return g.Params[i], true
+	return e.Params[i], true
 }
 
 // Arguments returns the arguments of the program: Argv with the parameters replaced by values.
 // Values are inserted verbatim and not interpreted.
-func (g Exec) Arguments(values map[string]string) []string {
-	arguments := make([]string, len(g.Argv))
-	for i, written := range g.Argv {
+func (e Exec) Arguments(values map[string]string) []string {
+	arguments := make([]string, len(e.Argv))
+	for i, written := range e.Argv {
 		var b strings.Builder
 		for _, piece := range ParseArgument(written) {
 			if piece.Param != "" {
@@ -65,8 +65,8 @@ func (g Exec) Arguments(values map[string]string) []string {
 
 // MayBeOption reports whether a value of a parameter may be taken for an option: it starts an
 // argument, and no argument "--" precedes it.
-func (g Exec) MayBeOption(param string) bool {
-	for _, written := range g.Argv {
+func (e Exec) MayBeOption(param string) bool {
+	for _, written := range e.Argv {
 		if written == "--" {
 			return false
 		}
@@ -112,20 +112,20 @@ func isParamName(s string) bool {
 
 // WithSecrets returns the grant with the names of secrets replaced by keys. It returns g itself
 // if there are none.
-func (g Exec) WithSecrets(keys map[string]string) Exec {
-	for i := range g.Env {
-		value, changed := g.Env[i].Value.withSecrets(keys)
+func (e Exec) WithSecrets(keys map[string]string) Exec {
+	for i := range e.Env {
+		value, changed := e.Env[i].Value.withSecrets(keys)
 		if !changed {
 			continue
 		}
-		g.Env = slices.Clone(g.Env)
-		g.Env[i].Value = value
+		e.Env = slices.Clone(e.Env)
+		e.Env[i].Value = value
 	}
-	return g
+	return e
 }
 
 // Hash returns a hash of the whole grant.
-func (g Exec) Hash() [sha256.Size]byte { return hash(g) }
+func (e Exec) Hash() [sha256.Size]byte { return hash(e) }
 
 // Param is a value that a script passes to a program.
 type Param struct {

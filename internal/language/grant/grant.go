@@ -133,18 +133,18 @@ type Part struct {
 	Base64 *Value `json:"base64,omitempty"`
 }
 
-// WithSecrets returns the grant with the names of secrets replaced by keys. It returns g itself
+// WithSecrets returns the grant with the names of secrets replaced by keys. It returns h itself
 // if there are none.
-func (g HTTP) WithSecrets(keys map[string]string) HTTP {
-	for i := range g.Headers {
-		value, changed := g.Headers[i].Value.withSecrets(keys)
+func (h HTTP) WithSecrets(keys map[string]string) HTTP {
+	for i := range h.Headers {
+		value, changed := h.Headers[i].Value.withSecrets(keys)
 		if !changed {
 			continue
 		}
-		g.Headers = slices.Clone(g.Headers)
-		g.Headers[i].Value = value
+		h.Headers = slices.Clone(h.Headers)
+		h.Headers[i].Value = value
 	}
-	return g
+	return h
 }
 
 func (v Value) withSecrets(keys map[string]string) (Value, bool) {
@@ -199,7 +199,7 @@ func (v Value) EachSecret(do func(secret string)) {
 
 // Hash returns a hash of the whole grant. Grants with the same hash give the same privileges;
 // values of secrets are not included.
-func (g HTTP) Hash() [sha256.Size]byte { return hash(g) }
+func (h HTTP) Hash() [sha256.Size]byte { return hash(h) }
 
 // Hash returns a hash of the whole set.
 func (s Set) Hash() [sha256.Size]byte { return hash(s) }
@@ -282,8 +282,8 @@ const (
 )
 
 // Limits returns the limits for one file and for one call.
-func (g FS) Limits() (file, total int64) {
-	file, total = g.MaxFile, g.MaxTotal
+func (f FS) Limits() (file, total int64) {
+	file, total = f.MaxFile, f.MaxTotal
 	if total <= 0 {
 		total = max(defaultMaxTotal, file)
 	}
@@ -368,10 +368,10 @@ type Statement struct {
 const DefaultMaxRows = 1000
 
 // Hash returns a hash of the whole grant; values of secrets are not included.
-func (g SQL) Hash() [sha256.Size]byte { return hash(g) }
+func (s SQL) Hash() [sha256.Size]byte { return hash(s) }
 
 // WithSecrets returns the grant with the names of secrets replaced by keys.
-func (g SQL) WithSecrets(keys map[string]string) SQL {
-	g.DSN, _ = g.DSN.withSecrets(keys)
-	return g
+func (s SQL) WithSecrets(keys map[string]string) SQL {
+	s.DSN, _ = s.DSN.withSecrets(keys)
+	return s
 }

@@ -266,34 +266,34 @@ func (d *decoder) checkDefault(attr *hclsyntax.Attribute, v cty.Value, l *bounds
 }
 
 // broken returns the name of a constraint that v violates, or "".
-func (l *bounds) broken(v cty.Value) string {
-	if l.enum != nil {
+func (b *bounds) broken(v cty.Value) string {
+	if b.enum != nil {
 		text := string(appendJSON(nil, v))
-		if !slices.ContainsFunc(l.enum, func(e cty.Value) bool { return string(appendJSON(nil, e)) == text }) {
+		if !slices.ContainsFunc(b.enum, func(e cty.Value) bool { return string(appendJSON(nil, e)) == text }) {
 			return "enum"
 		}
 	}
 	switch {
 	case hasKind(v, stringKind):
-		if l.pattern != nil && !l.pattern.MatchString(v.AsString()) {
+		if b.pattern != nil && !b.pattern.MatchString(v.AsString()) {
 			return "pattern"
 		}
-		return l.outside(cty.NumberIntVal(int64(utf8.RuneCountInString(v.AsString()))), "_length")
+		return b.outside(cty.NumberIntVal(int64(utf8.RuneCountInString(v.AsString()))), "_length")
 	case hasKind(v, numberKind):
-		return l.outside(v, "")
+		return b.outside(v, "")
 	case hasKind(v, listKind):
-		return l.outside(cty.NumberIntVal(int64(v.LengthInt())), "_items")
+		return b.outside(cty.NumberIntVal(int64(v.LengthInt())), "_items")
 	default:
 		return ""
 	}
 }
 
 // outside returns the name of a limit that n exceeds, or "".
-func (l *bounds) outside(n cty.Value, suffix string) string {
-	if low, ok := l.numbers["min"+suffix]; ok && n.LessThan(low).True() {
+func (b *bounds) outside(n cty.Value, suffix string) string {
+	if low, ok := b.numbers["min"+suffix]; ok && n.LessThan(low).True() {
 		return "min" + suffix
 	}
-	if high, ok := l.numbers["max"+suffix]; ok && n.GreaterThan(high).True() {
+	if high, ok := b.numbers["max"+suffix]; ok && n.GreaterThan(high).True() {
 		return "max" + suffix
 	}
 	return ""

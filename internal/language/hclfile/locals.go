@@ -107,10 +107,10 @@ func declare(files []*File, problems *diag.List) ([]*localNode, map[string]*loca
 	return order, byName
 }
 
-// findNeeds sets the needs of d. After a panic, d has no needs.
-func (d *localNode) findNeeds(problems *diag.List) {
-	defer d.file.reportPanic(problems)
-	d.needs = needsOf(d.expr)
+// findNeeds sets the needs of n. After a panic, n has no needs.
+func (n *localNode) findNeeds(problems *diag.List) {
+	defer n.file.reportPanic(problems)
+	n.needs = needsOf(n.expr)
 }
 
 // needsOf returns the distinct names of the locals that x refers to.

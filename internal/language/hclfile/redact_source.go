@@ -80,24 +80,24 @@ type redactFrame struct {
 	lists int
 }
 
-func (m *redactor) token(i int) {
-	if m.declares(i) {
+func (r *redactor) token(i int) {
+	if r.declares(i) {
 		// Ignore everything left open before it.
-		m.frames, m.deeper = append(m.frames[:0], redactFrame{}), 0
+		r.frames, r.deeper = append(r.frames[:0], redactFrame{}), 0
 	}
-	top := &m.frames[len(m.frames)-1]
-	switch t := m.tokens[i]; t.Type {
+	top := &r.frames[len(r.frames)-1]
+	switch t := r.tokens[i]; t.Type {
 	case hclsyntax.TokenOBrace:
-		if len(m.frames) == maxFrames {
-			m.deeper++
+		if len(r.frames) == maxFrames {
+			r.deeper++
 			return
 		}
-		m.frames = append(m.frames, m.opened(i, top))
+		r.frames = append(r.frames, r.opened(i, top))
 	case hclsyntax.TokenCBrace:
-		if m.deeper > 0 {
-			m.deeper--
-		} else if len(m.frames) > 1 {
-			m.frames = m.frames[:len(m.frames)-1]
+		if r.deeper > 0 {
+			r.deeper--
+		} else if len(r.frames) > 1 {
+			r.frames = r.frames[:len(r.frames)-1]
 		}
 	case hclsyntax.TokenOBrack, hclsyntax.TokenOParen:
 		top.lists++
@@ -109,41 +109,41 @@ func (m *redactor) token(i int) {
 		}
 	case hclsyntax.TokenEqual, hclsyntax.TokenColon:
 		if !top.value {
-			top.value, top.hidden = true, m.hides(i, top)
+			top.value, top.hidden = true, r.hides(i, top)
 		}
 	case hclsyntax.TokenIdent:
 		if !top.value {
 			if len(top.words) > 0 && top.words[0] == "secret" {
-				m.maskToken(i) // the quote of a label may start a value
+				r.maskToken(i) // the quote of a label may start a value
 			}
 			top.words = append(top.words, string(t.Bytes))
-		} else if (top.hidden || top.private) && top.secret && !m.refers(i) {
-			m.maskToken(i)
+		} else if (top.hidden || top.private) && top.secret && !r.refers(i) {
+			r.maskToken(i)
 		}
 	case hclsyntax.TokenQuotedLit, hclsyntax.TokenStringLit, hclsyntax.TokenNumberLit:
 		if !top.value {
 			top.words = append(top.words, string(t.Bytes))
-		} else if top.hidden || top.private || m.all {
-			m.maskToken(i)
+		} else if top.hidden || top.private || r.all {
+			r.maskToken(i)
 		}
 	}
 }
 
 // declares reports whether a secret or variable block starts at token i, on a new line.
-func (m *redactor) declares(i int) bool {
-	t := m.tokens[i]
+func (r *redactor) declares(i int) bool {
+	t := r.tokens[i]
 	return t.Type == hclsyntax.TokenIdent && (string(t.Bytes) == "secret" || string(t.Bytes) == "variable") &&
-		(i == 0 || m.tokens[i-1].Type == hclsyntax.TokenNewline) && i+1 < len(m.tokens) && m.tokens[i+1].Type == hclsyntax.TokenOQuote
+		(i == 0 || r.tokens[i-1].Type == hclsyntax.TokenNewline) && i+1 < len(r.tokens) && r.tokens[i+1].Type == hclsyntax.TokenOQuote
 }
 
 // opened returns the frame of the brace at token i.
-func (m *redactor) opened(i int, outer *redactFrame) redactFrame {
+func (r *redactor) opened(i int, outer *redactFrame) redactFrame {
 	words := outer.words
 	inner := redactFrame{secret: outer.secret, private: outer.private || outer.value && outer.hidden && !outer.secret}
 	if len(words) > 0 {
 		inner.secret = inner.secret || words[0] == "secret"
-		inner.private = inner.private || words[0] == "variable" && m.isSensitive(i) ||
-			words[0] == "header" && privateName.MatchString(words[len(words)-1]) && !m.usesSecret(i)
+		inner.private = inner.private || words[0] == "variable" && r.isSensitive(i) ||
+			words[0] == "header" && privateName.MatchString(words[len(words)-1]) && !r.usesSecret(i)
 	}
 	if !outer.value {
 		outer.words = nil
@@ -152,7 +152,7 @@ func (m *redactor) opened(i int, outer *redactFrame) redactFrame {
 }
 
 // hides reports whether the value after token i is redacted.
-func (m *redactor) hides(i int, in *redactFrame) bool {
+func (r *redactor) hides(i int, in *redactFrame) bool {
 	if len(in.words) == 0 {
 		return in.secret
 	}
@@ -160,19 +160,19 @@ func (m *redactor) hides(i int, in *redactFrame) bool {
 	if in.secret {
 		return !slices.Contains(shownOfSecrets, name)
 	}
-	return name != "secret" && privateName.MatchString(name) && !publicName.MatchString(name) && !m.usesSecret(i)
+	return name != "secret" && privateName.MatchString(name) && !publicName.MatchString(name) && !r.usesSecret(i)
 }
 
 // isSensitive reports whether the brace at token i opens the block of a sensitive variable.
-func (m *redactor) isSensitive(i int) bool {
-	return slices.ContainsFunc(m.inside(i), func(t hclsyntax.Token) bool {
+func (r *redactor) isSensitive(i int) bool {
+	return slices.ContainsFunc(r.inside(i), func(t hclsyntax.Token) bool {
 		return string(t.Bytes) == "sensitive"
 	})
 }
 
 // usesSecret reports whether the block or line after token i refers to a secret.
-func (m *redactor) usesSecret(i int) bool {
-	return slices.ContainsFunc(m.inside(i), func(t hclsyntax.Token) bool {
+func (r *redactor) usesSecret(i int) bool {
+	return slices.ContainsFunc(r.inside(i), func(t hclsyntax.Token) bool {
 		return t.Type == hclsyntax.TokenIdent && string(t.Bytes) == "secret"
 	})
 }
@@ -182,44 +182,44 @@ const lookahead = 256
 
 // inside returns the tokens from i: for a brace, up to its closing brace; otherwise, up to the
 // end of the line.
-func (m *redactor) inside(i int) hclsyntax.Tokens {
+func (r *redactor) inside(i int) hclsyntax.Tokens {
 	depth := 0
-	most := min(len(m.tokens), i+lookahead)
+	most := min(len(r.tokens), i+lookahead)
 	for j := i; j < most; j++ {
-		switch m.tokens[j].Type {
+		switch r.tokens[j].Type {
 		case hclsyntax.TokenOBrace:
 			depth++
 		case hclsyntax.TokenCBrace:
 			depth--
 		}
-		closed := m.tokens[i].Type == hclsyntax.TokenOBrace && depth == 0
-		if closed || m.tokens[j].Type == hclsyntax.TokenNewline && depth <= 0 {
-			return m.tokens[i:j]
+		closed := r.tokens[i].Type == hclsyntax.TokenOBrace && depth == 0
+		if closed || r.tokens[j].Type == hclsyntax.TokenNewline && depth <= 0 {
+			return r.tokens[i:j]
 		}
 	}
-	return m.tokens[i:most]
+	return r.tokens[i:most]
 }
 
 // refers reports whether the name at token i is part of a reference, or a keyword. Neither is
 // private.
-func (m *redactor) refers(i int) bool {
-	switch string(m.tokens[i].Bytes) {
+func (r *redactor) refers(i int) bool {
+	switch string(r.tokens[i].Bytes) {
 	case "true", "false", "null":
 		return true
 	}
-	dot := func(j int) bool { return j >= 0 && j < len(m.tokens) && m.tokens[j].Type == hclsyntax.TokenDot }
+	dot := func(j int) bool { return j >= 0 && j < len(r.tokens) && r.tokens[j].Type == hclsyntax.TokenDot }
 	return dot(i-1) || dot(i+1)
 }
 
-func (m *redactor) maskToken(i int) {
-	m.mask(m.tokens[i].Range.Start.Byte, m.tokens[i].Range.End.Byte)
+func (r *redactor) maskToken(i int) {
+	r.mask(r.tokens[i].Range.Start.Byte, r.tokens[i].Range.End.Byte)
 }
 
 // mask replaces bytes, except line ends.
-func (m *redactor) mask(start, end int) {
+func (r *redactor) mask(start, end int) {
 	for i := start; i < end; i++ {
-		if b := m.shown[i]; b != '\n' && b != '\r' {
-			m.shown[i] = '*'
+		if b := r.shown[i]; b != '\n' && b != '\r' {
+			r.shown[i] = '*'
 		}
 	}
 }

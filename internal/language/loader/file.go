@@ -30,11 +30,11 @@ type toolFile struct {
 }
 
 // incomplete reports whether the file may define more than is known.
-func (u *toolFile) incomplete() bool {
-	if u.file == nil {
-		return u.parsed.HasErrors()
+func (f *toolFile) incomplete() bool {
+	if f.file == nil {
+		return f.parsed.HasErrors()
 	}
-	return u.file.Incomplete()
+	return f.file.Incomplete()
 }
 
 // referencedFile is a file that a definition reads. A missing file is cached too.

@@ -27,28 +27,28 @@ type subject struct {
 	facts     []fact
 }
 
-func (a *subject) add(f grant.Fact, where diag.Range) { a.facts = append(a.facts, fact{f, where}) }
+func (s *subject) add(f grant.Fact, where diag.Range) { s.facts = append(s.facts, fact{f, where}) }
 
 // addOption adds a fact of the definition itself.
-func (a *subject) addOption(sense grant.Direction, option, value string) {
-	a.add(grant.Fact{Option: option, Direction: sense, Value: value}, a.where)
+func (s *subject) addOption(sense grant.Direction, option, value string) {
+	s.add(grant.Fact{Option: option, Direction: sense, Value: value}, s.where)
 }
 
 // addIf adds a fact without a value if the condition holds.
-func (a *subject) addIf(is bool, sense grant.Direction, option string) {
+func (s *subject) addIf(is bool, sense grant.Direction, option string) {
 	if is {
-		a.addOption(sense, option, "")
+		s.addOption(sense, option, "")
 	}
 }
 
 // encoded adds a fact with plain data as value.
-func (a *subject) encoded(sense grant.Direction, option string, value any) {
-	a.addOption(sense, option, encode(value))
+func (s *subject) encoded(sense grant.Direction, option string, value any) {
+	s.addOption(sense, option, encode(value))
 }
 
 // number adds a limit on a count. 0 means otherwise, which is +Inf or NaN.
-func (a *subject) number(option string, n int, otherwise float64) {
-	a.add(orUnbounded(grant.CountFact("", option, n), otherwise), a.where)
+func (s *subject) number(option string, n int, otherwise float64) {
+	s.add(orUnbounded(grant.CountFact("", option, n), otherwise), s.where)
 }
 
 // orUnbounded returns a limit. An unknown limit becomes otherwise, which is +Inf or NaN.
@@ -60,11 +60,11 @@ func orUnbounded(f grant.Fact, otherwise float64) grant.Fact {
 }
 
 // code adds the fact of code. Only its change is reported, never its text.
-func (a *subject) code(sense grant.Direction, option string, b *definition.Code) {
+func (s *subject) code(sense grant.Direction, option string, b *definition.Code) {
 	if b == nil {
 		return
 	}
-	a.add(grant.Fact{Option: option, Direction: sense, Value: b.Language + "\x00" + b.Text.Body()}, rangeOfCode(b, a.where))
+	s.add(grant.Fact{Option: option, Direction: sense, Value: b.Language + "\x00" + b.Text.Body()}, rangeOfCode(b, s.where))
 }
 
 // rangeOfCode returns the range of inline code. For code in a file, it is the range of the
@@ -77,31 +77,31 @@ func rangeOfCode(b *definition.Code, otherwise diag.Range) diag.Range {
 }
 
 // names adds a list of names and patterns. A nil list matches everything.
-func (a *subject) names(sense grant.Direction, option string, list []definition.Name) {
+func (s *subject) names(sense grant.Direction, option string, list []definition.Name) {
 	if list == nil {
-		a.add(grant.Fact{Option: option, Direction: sense, Value: "*", Pattern: true}, a.where)
+		s.add(grant.Fact{Option: option, Direction: sense, Value: "*", Pattern: true}, s.where)
 	}
 	for _, n := range list {
-		a.add(grant.Fact{Option: option, Direction: sense, Value: n.Text, Pattern: true}, n.Range)
+		s.add(grant.Fact{Option: option, Direction: sense, Value: n.Text, Pattern: true}, n.Range)
 	}
 }
 
 // targets adds the targets of a policy, a limit or a hook.
-func (a *subject) targets(sense grant.Direction, t definition.Targets) {
-	a.names(sense, "tools", t.Tools)
-	a.names(sense, "resources", t.Resources)
-	a.names(sense, "prompts", t.Prompts)
+func (s *subject) targets(sense grant.Direction, t definition.Targets) {
+	s.names(sense, "tools", t.Tools)
+	s.names(sense, "resources", t.Resources)
+	s.names(sense, "prompts", t.Prompts)
 }
 
 // bounds adds the limits of calls. A limit that is not set becomes otherwise.
-func (a *subject) bounds(b definition.Bounds, otherwise float64) {
-	at := len(a.facts)
-	a.add(grant.TimeFact("", "timeout", b.Timeout), a.where)
-	a.add(grant.SizeFact("", "memory", b.Memory), a.where)
-	a.add(grant.SizeFact("", "output", b.Output), a.where)
-	a.number("concurrency", b.Concurrency, math.Inf(1))
-	for i := range a.facts[at:] {
-		f := &a.facts[at+i]
+func (s *subject) bounds(b definition.Bounds, otherwise float64) {
+	at := len(s.facts)
+	s.add(grant.TimeFact("", "timeout", b.Timeout), s.where)
+	s.add(grant.SizeFact("", "memory", b.Memory), s.where)
+	s.add(grant.SizeFact("", "output", b.Output), s.where)
+	s.number("concurrency", b.Concurrency, math.Inf(1))
+	for i := range s.facts[at:] {
+		f := &s.facts[at+i]
 		f.Fact = orUnbounded(f.Fact, otherwise)
 		if where, written := b.Ranges[f.Option]; written {
 			f.where = where
@@ -110,26 +110,26 @@ func (a *subject) bounds(b definition.Bounds, otherwise float64) {
 }
 
 // grants adds the facts of an allow block.
-func (a *subject) grants(s *Snapshot, set grant.Set, ranges map[string]diag.Range) {
-	for _, f := range set.Facts(s.ToolsDir) {
-		a.add(f, rangeOf(ranges, f, a.where))
+func (s *subject) grants(snap *Snapshot, set grant.Set, ranges map[string]diag.Range) {
+	for _, f := range set.Facts(snap.ToolsDir) {
+		s.add(f, rangeOf(ranges, f, s.where))
 	}
 	for _, g := range set.FS {
-		a.addResolvedLinks("fs."+g.Name, ".root", s.resolveLinks(g.Root, g.Relative), ranges)
+		s.addResolvedLinks("fs."+g.Name, ".root", snap.resolveLinks(g.Root, g.Relative), ranges)
 	}
 	for _, g := range set.SQL {
-		a.addResolvedLinks("sql."+g.Name, ".path", s.resolveLinks(g.Path, g.Relative), ranges)
+		s.addResolvedLinks("sql."+g.Name, ".path", snap.resolveLinks(g.Path, g.Relative), ranges)
 	}
 	for _, g := range set.Exec {
-		a.addResolvedLinks("exec."+g.Name, ".path", s.resolveLinks(g.Path, false), ranges)
+		s.addResolvedLinks("exec."+g.Name, ".path", snap.resolveLinks(g.Path, false), ranges)
 	}
 }
 
 // addResolvedLinks adds the resolved path of an object if links change it.
-func (a *subject) addResolvedLinks(of, path, led string, ranges map[string]diag.Range) {
+func (s *subject) addResolvedLinks(of, path, led string, ranges map[string]diag.Range) {
 	if led != "" {
 		f := grant.Fact{Object: of, Option: "links of its path", Direction: grant.Opaque, Value: led, RangeKey: of + path}
-		a.add(f, rangeOf(ranges, f, a.where))
+		s.add(f, rangeOf(ranges, f, s.where))
 	}
 }
 
@@ -192,20 +192,20 @@ func (s *Snapshot) tool(t *definition.Tool) subject {
 }
 
 // cache adds the callers that share cached results. Caching itself gives no privilege.
-func (a *subject) cache(c *definition.Cache) {
+func (s *subject) cache(c *definition.Cache) {
 	if c == nil {
 		return
 	}
-	a.encoded(grant.Neutral, "cache", c.TTL)
+	s.encoded(grant.Neutral, "cache", c.TTL)
 	if c.Scope != definition.CachePrincipal {
-		a.add(grant.Fact{Option: "cache scope", Value: c.Scope}, c.Range)
+		s.add(grant.Fact{Option: "cache scope", Value: c.Scope}, c.Range)
 	}
 }
 
 // pointers adds sensitive parts of values.
-func (a *subject) pointers(option string, list []string) {
+func (s *subject) pointers(option string, list []string) {
 	for _, pointer := range list {
-		a.addOption(grant.Restricts, option, pointer)
+		s.addOption(grant.Restricts, option, pointer)
 	}
 }
 

@@ -464,18 +464,18 @@ func groupsOf(facts []fact) *groups {
 }
 
 // find returns the group of a key, or nil.
-func (all *groups) find(k key) *group {
-	n, known := all.at[k]
+func (g *groups) find(k key) *group {
+	n, known := g.at[k]
 	if !known {
 		return nil
 	}
-	return &all.list[n]
+	return &g.list[n]
 }
 
 // within reports whether an ancestor of a group exists here but not in others.
-func (all *groups) within(others *groups, k key) bool {
+func (g *groups) within(others *groups, k key) bool {
 	for k, ok := k.parent(); ok; k, ok = k.parent() {
-		if g := all.find(k); g != nil && g.present != nil && others.find(k) == nil {
+		if own := g.find(k); own != nil && own.present != nil && others.find(k) == nil {
 			return true
 		}
 	}

@@ -31,12 +31,12 @@ func (s *Snapshot) resource(r *definition.Resource) subject {
 }
 
 // content adds static content. Only the fact that it changed is reported.
-func (a *subject) content(c *definition.Content) {
+func (s *subject) content(c *definition.Content) {
 	if c == nil {
 		return
 	}
 	hash := sha256.Sum256(c.Bytes)
-	a.encoded(grant.Neutral, "content", []string{hex.EncodeToString(hash[:]), c.MIMEType, c.Path, strconv.FormatBool(c.Binary)})
+	s.encoded(grant.Neutral, "content", []string{hex.EncodeToString(hash[:]), c.MIMEType, c.Path, strconv.FormatBool(c.Binary)})
 }
 
 // folder returns the facts of a resource folder. It provides all its files.
@@ -108,12 +108,12 @@ func withoutRanges(list []definition.Message) []definition.Message {
 }
 
 // complete adds the completion of a value.
-func (a *subject) complete(part string, c *definition.Complete) {
+func (s *subject) complete(part string, c *definition.Complete) {
 	if c == nil {
 		return
 	}
-	a.encoded(grant.Neutral, part+" completion", c.Values)
-	a.code(grant.Neutral, part+" completion", c.Run)
+	s.encoded(grant.Neutral, part+" completion", c.Values)
+	s.code(grant.Neutral, part+" completion", c.Run)
 }
 
 // upstream returns the facts of an upstream block: the server, its settings, and the provided
@@ -163,12 +163,12 @@ func (s *Snapshot) upstream(u *definition.Upstream) subject {
 }
 
 // override adds replaced metadata of a tool. Policies read some of it.
-func (a *subject) override(o definition.Override) {
+func (s *subject) override(o definition.Override) {
 	part := `override "` + o.Tool + `"`
 	b := o.Bounds
-	a.add(grant.Fact{Part: part, Direction: grant.Opaque}, o.Range)
+	s.add(grant.Fact{Part: part, Direction: grant.Opaque}, o.Range)
 	say := func(sense grant.Direction, option string, value any) {
-		a.add(grant.Fact{Part: part, Option: option, Direction: sense, Value: encode(value)}, o.Range)
+		s.add(grant.Fact{Part: part, Option: option, Direction: sense, Value: encode(value)}, o.Range)
 	}
 	say(grant.Opaque, "annotations", []any{o.ReadOnly, o.Destructive, o.Idempotent, o.OpenWorld})
 	say(grant.Opaque, "labels", o.Labels)
@@ -179,7 +179,7 @@ func (a *subject) override(o definition.Override) {
 	}
 	say(grant.Neutral, "cache", o.Cache.TTL)
 	if o.Cache.Scope != definition.CachePrincipal {
-		a.add(grant.Fact{Part: part, Option: "cache scope", Value: o.Cache.Scope}, o.Range)
+		s.add(grant.Fact{Part: part, Option: "cache scope", Value: o.Cache.Scope}, o.Range)
 	}
 }
 

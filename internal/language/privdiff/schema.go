@@ -22,7 +22,7 @@ type schemaWriter struct {
 }
 
 // schema adds the values that a JSON Schema accepts. A nil schema adds nothing.
-func (a *subject) schema(what string, raw json.RawMessage, origin map[string]diag.Range) {
+func (s *subject) schema(what string, raw json.RawMessage, origin map[string]diag.Range) {
 	if raw == nil {
 		return
 	}
@@ -30,10 +30,10 @@ func (a *subject) schema(what string, raw json.RawMessage, origin map[string]dia
 	decoder.UseNumber()
 	var node any
 	if err := decoder.Decode(&node); err != nil {
-		a.addOption(grant.Opaque, what+" schema", string(raw))
+		s.addOption(grant.Opaque, what+" schema", string(raw))
 		return
 	}
-	(&schemaWriter{a, what, origin}).node(node, "", "")
+	(&schemaWriter{s, what, origin}).node(node, "", "")
 }
 
 // node adds the keywords of a subschema for the value at path.

@@ -246,12 +246,12 @@ func (s *Snapshot) ceiling() subject {
 
 // places adds names. Paths below folder become relative to it. patterns means that names
 // covered by a pattern add nothing.
-func (a *subject) places(option string, list []definition.Name, folder string, patterns bool) {
+func (s *subject) places(option string, list []definition.Name, folder string, patterns bool) {
 	if list == nil {
-		a.addOption(grant.Increases, option, "everything that is not rejected elsewhere")
+		s.addOption(grant.Increases, option, "everything that is not rejected elsewhere")
 	}
 	for _, n := range list {
-		a.add(grant.Fact{Option: option, Value: relativeTo(n.Text, folder), Pattern: patterns}, n.Range)
+		s.add(grant.Fact{Option: option, Value: relativeTo(n.Text, folder), Pattern: patterns}, n.Range)
 	}
 }
 

@@ -27,30 +27,30 @@ type dependent struct {
 	node *node
 }
 
-func (f *applicators) check(v any, r *validation) bool {
+func (a *applicators) check(v any, r *validation) bool {
 	ok := true
-	for _, n := range f.all {
+	for _, n := range a.all {
 		if ok = n.check(v, r) && ok; !ok && !r.explain {
 			return false
 		}
 	}
-	if f.any != nil {
-		ok = checkAny(f.any, v, r) && ok
+	if a.any != nil {
+		ok = checkAny(a.any, v, r) && ok
 	}
-	if f.one != nil {
-		ok = checkOne(f.one, v, r) && ok
+	if a.one != nil {
+		ok = checkOne(a.one, v, r) && ok
 	}
-	if f.dynamic != nil && (ok || r.explain) {
-		ok = f.dynamic.target(r).check(v, r) && ok
+	if a.dynamic != nil && (ok || r.explain) {
+		ok = a.dynamic.target(r).check(v, r) && ok
 	}
-	if f.not != nil && r.checkOnly(f.not, v) {
+	if a.not != nil && r.checkOnly(a.not, v) {
 		ok = r.reject(func() string { return excluded })
 	}
-	if f.when != nil && (ok || r.explain) {
-		ok = f.when.check(v, r) && ok
+	if a.when != nil && (ok || r.explain) {
+		ok = a.when.check(v, r) && ok
 	}
-	if object, is := v.(map[string]any); is && len(f.dependent) > 0 && r.step(len(f.dependent)) {
-		for _, d := range f.dependent {
+	if object, is := v.(map[string]any); is && len(a.dependent) > 0 && r.step(len(a.dependent)) {
+		for _, d := range a.dependent {
 			if _, there := object[d.name]; there {
 				ok = d.node.check(v, r) && ok
 			}

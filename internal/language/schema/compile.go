@@ -64,62 +64,62 @@ func read(raw json.RawMessage, whole diag.Range, origin Positions) *compiler {
 }
 
 // findDialect sets the dialect by $schema.
-func (d *compiler) findDialect() {
-	keys, _ := d.value.(map[string]any)
+func (c *compiler) findDialect() {
+	keys, _ := c.value.(map[string]any)
 	uri, ok := keys["$schema"].(string)
 	if !ok {
 		return
 	}
 	dialect, known := dialectOf(uri)
 	if !known {
-		d.fail("/$schema", codeBad, fmt.Sprintf("the dialect %q of JSON Schema is not supported", clip(uri, maxNameBytes)),
+		c.fail("/$schema", codeBad, fmt.Sprintf("the dialect %q of JSON Schema is not supported", clip(uri, maxNameBytes)),
 			`remove "$schema", or write "https://json-schema.org/draft/2020-12/schema"`)
 		return
 	}
-	d.dialect = dialect
+	c.dialect = dialect
 }
 
 // add adds the subschema value and its children. It returns nil if value is not a schema, or
 // there are too many.
-func (d *compiler) add(value any, at, base string) *subschema {
-	if known := d.byPointer[at]; known != nil {
+func (c *compiler) add(value any, at, base string) *subschema {
+	if known := c.byPointer[at]; known != nil {
 		return known
 	}
 	if depth := depthOf(at); depth > maxSchemaDepth {
-		d.fail(at, codeUnsafe, fmt.Sprintf("the schema is nested deeper than %d levels", maxSchemaDepth), `move parts of it to "$defs"`)
+		c.fail(at, codeUnsafe, fmt.Sprintf("the schema is nested deeper than %d levels", maxSchemaDepth), `move parts of it to "$defs"`)
 		return nil
 	}
-	if len(d.byPointer) >= maxSubschemas {
-		d.fail(at, codeUnsafe, fmt.Sprintf("the schema contains more than %d subschemas", maxSubschemas), "make it simpler")
+	if len(c.byPointer) >= maxSubschemas {
+		c.fail(at, codeUnsafe, fmt.Sprintf("the schema contains more than %d subschemas", maxSubschemas), "make it simpler")
 		return nil
 	}
-	p := &subschema{pointer: at, base: base, dialect: d.dialect, children: map[string][]child{}}
+	p := &subschema{pointer: at, base: base, dialect: c.dialect, children: map[string][]child{}}
 	switch value := value.(type) {
 	case bool:
 		p.never = !value
 	case map[string]any:
 		p.keys = value
 	default:
-		d.fail(at, codeBad, "a schema must be an object, true or false", "")
+		c.fail(at, codeBad, "a schema must be an object, true or false", "")
 		return nil
 	}
-	d.byPointer[at] = p
-	d.order = append(d.order, p)
-	d.identify(p)
+	c.byPointer[at] = p
+	c.order = append(c.order, p)
+	c.identify(p)
 	for _, name := range sortedNames(p.keys) {
-		d.addKeyword(p, name, p.keys[name])
+		c.addKeyword(p, name, p.keys[name])
 	}
 	return p
 }
 
 // finish builds the decode plans and the rules.
-func (d *compiler) finish() *Schema {
-	s := &Schema{plan: d.planFor(d.root)}
-	for _, pointer := range d.reader.BigInts {
+func (c *compiler) finish() *Schema {
+	s := &Schema{plan: c.planFor(c.root)}
+	for _, pointer := range c.reader.BigInts {
 		s.plan.markBig(strings.Split(pointer, "/")[1:])
 	}
-	s.node = d.build(d.root)
-	d.completeDefaults()
+	s.node = c.build(c.root)
+	c.completeDefaults()
 	return s
 }
 
@@ -134,79 +134,79 @@ func depthOf(pointer string) int {
 }
 
 // identify adds the URI and the anchors of a subschema.
-func (d *compiler) identify(p *subschema) {
+func (c *compiler) identify(sub *subschema) {
 	key := "$id"
-	if d.dialect == draft4 {
+	if c.dialect == draft4 {
 		key = "id"
 	}
-	_, hasRef := p.keys["$ref"]
-	if id, ok := p.keys[key].(string); ok && (!hasRef || d.dialect >= draft2019) {
-		d.name(p, key, id)
+	_, hasRef := sub.keys["$ref"]
+	if id, ok := sub.keys[key].(string); ok && (!hasRef || c.dialect >= draft2019) {
+		c.name(sub, key, id)
 	}
-	if p.pointer == "" {
-		d.resources[p.base] = p
+	if sub.pointer == "" {
+		c.resources[sub.base] = sub
 	}
 	for _, key := range []string{"$anchor", "$dynamicAnchor"} {
-		if _, known := d.dialect.lookup(key); !known {
+		if _, known := c.dialect.lookup(key); !known {
 			continue
 		}
-		if name, ok := p.keys[key].(string); ok {
-			d.anchor(p, p.base+"#"+name, key)
+		if name, ok := sub.keys[key].(string); ok {
+			c.anchor(sub, sub.base+"#"+name, key)
 		}
 	}
-	if name, ok := p.keys["$dynamicAnchor"].(string); ok {
-		d.dynamic[name] = append(d.dynamic[name], p)
+	if name, ok := sub.keys["$dynamicAnchor"].(string); ok {
+		c.dynamic[name] = append(c.dynamic[name], sub)
 	}
-	if p.keys["$recursiveAnchor"] == true || p.pointer == "" {
-		d.dynamic["#"] = append(d.dynamic["#"], p)
+	if sub.keys["$recursiveAnchor"] == true || sub.pointer == "" {
+		c.dynamic["#"] = append(c.dynamic["#"], sub)
 	}
 }
 
 // name sets the URI of a subschema.
-func (d *compiler) name(p *subschema, key, id string) {
-	uri, err := resolveURI(p.base, id)
+func (c *compiler) name(sub *subschema, key, id string) {
+	uri, err := resolveURI(sub.base, id)
 	if err != nil {
-		d.fail(p.pointer+"/"+key, codeBad, fmt.Sprintf("%q must be a URI", key), "")
+		c.fail(sub.pointer+"/"+key, codeBad, fmt.Sprintf("%q must be a URI", key), "")
 		return
 	}
 	fragment := uri.Fragment
 	uri.Fragment, uri.RawFragment = "", ""
 	if fragment != "" {
-		if d.dialect >= draft2019 {
-			d.fail(p.pointer+"/"+key, codeBad, fmt.Sprintf("%q must have no fragment", key), `write an "$anchor"`)
+		if c.dialect >= draft2019 {
+			c.fail(sub.pointer+"/"+key, codeBad, fmt.Sprintf("%q must have no fragment", key), `write an "$anchor"`)
 			return
 		}
-		d.anchor(p, p.base+"#"+fragment, key)
+		c.anchor(sub, sub.base+"#"+fragment, key)
 		if id[0] == '#' {
 			return
 		}
 	}
-	p.base = uri.String()
-	if d.resources[p.base] != nil && p.pointer != "" {
-		d.fail(p.pointer+"/"+key, codeBad, "two subschemas have the same URI", "change one of them")
+	sub.base = uri.String()
+	if c.resources[sub.base] != nil && sub.pointer != "" {
+		c.fail(sub.pointer+"/"+key, codeBad, "two subschemas have the same URI", "change one of them")
 		return
 	}
-	d.resources[p.base] = p
+	c.resources[sub.base] = sub
 }
 
-func (d *compiler) anchor(p *subschema, uri, key string) {
-	if other := d.anchors[uri]; other != nil && other != p {
-		d.fail(p.pointer+"/"+key, codeBad, "two subschemas have the same anchor", "change one of them")
+func (c *compiler) anchor(sub *subschema, uri, key string) {
+	if other := c.anchors[uri]; other != nil && other != sub {
+		c.fail(sub.pointer+"/"+key, codeBad, "two subschemas have the same anchor", "change one of them")
 		return
 	}
-	d.anchors[uri] = p
+	c.anchors[uri] = sub
 }
 
 // addChildren adds the subschemas of a list.
-func (d *compiler) addChildren(p *subschema, keyword string, list []any) {
+func (c *compiler) addChildren(sub *subschema, keyword string, list []any) {
 	for i, value := range list {
-		d.addChild(p, keyword, strconv.Itoa(i), value, p.pointer+"/"+keyword+"/"+strconv.Itoa(i))
+		c.addChild(sub, keyword, strconv.Itoa(i), value, sub.pointer+"/"+keyword+"/"+strconv.Itoa(i))
 	}
 }
 
-func (d *compiler) addChild(p *subschema, keyword, name string, value any, at string) {
-	if inner := d.add(value, at, p.base); inner != nil {
-		p.children[keyword] = append(p.children[keyword], child{name, inner})
+func (c *compiler) addChild(sub *subschema, keyword, name string, value any, at string) {
+	if inner := c.add(value, at, sub.base); inner != nil {
+		sub.children[keyword] = append(sub.children[keyword], child{name, inner})
 	}
 }
 
@@ -240,41 +240,41 @@ type child struct {
 }
 
 // single returns the subschema of a keyword with one schema.
-func (p *subschema) single(keyword string) *subschema {
-	if list := p.children[keyword]; len(list) > 0 {
+func (sub *subschema) single(keyword string) *subschema {
+	if list := sub.children[keyword]; len(list) > 0 {
 		return list[0].schema
 	}
 	return nil
 }
 
 // text returns the value of a string keyword, or "".
-func (p *subschema) text(keyword string) string {
-	s, _ := p.keys[keyword].(string)
+func (sub *subschema) text(keyword string) string {
+	s, _ := sub.keys[keyword].(string)
 	return s
 }
 
 // refersTo reports whether $dynamicRef names this anchor.
-func (p *subschema) refersTo(name any) bool {
-	_, fragment, _ := strings.Cut(p.text("$dynamicRef"), "#")
+func (sub *subschema) refersTo(name any) bool {
+	_, fragment, _ := strings.Cut(sub.text("$dynamicRef"), "#")
 	return fragment == name
 }
 
 // onlyRef reports whether siblings of $ref are ignored, as before draft 2019-09.
-func (p *subschema) onlyRef() bool { return p.ref != nil && p.dialect < draft2019 }
+func (sub *subschema) onlyRef() bool { return sub.ref != nil && sub.dialect < draft2019 }
 
 // sameInstance returns the subschemas that apply to the same value. Of those in dynamic, only
 // one applies.
-func (p *subschema) sameInstance() []*subschema {
-	if p.onlyRef() {
-		return []*subschema{p.ref}
+func (sub *subschema) sameInstance() []*subschema {
+	if sub.onlyRef() {
+		return []*subschema{sub.ref}
 	}
 	var list []*subschema
-	if p.ref != nil {
-		list = append(list, p.ref)
+	if sub.ref != nil {
+		list = append(list, sub.ref)
 	}
-	for _, name := range sortedNames(p.children) {
+	for _, name := range sortedNames(sub.children) {
 		if keywords[name].inPlace {
-			for _, s := range p.children[name] {
+			for _, s := range sub.children[name] {
 				list = append(list, s.schema)
 			}
 		}

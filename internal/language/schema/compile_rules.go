@@ -3,38 +3,38 @@ package schema
 import "math"
 
 // acceptsAll reports whether the subschema accepts every value.
-func (p *subschema) acceptsAll() bool { return !p.never && len(p.keys) == 0 }
+func (sub *subschema) acceptsAll() bool { return !sub.never && len(sub.keys) == 0 }
 
 // excludesAll reports whether the subschema is equivalent to false.
-func (p *subschema) excludesAll() bool {
-	not := p.single("not")
+func (sub *subschema) excludesAll() bool {
+	not := sub.single("not")
 	return not != nil && not.acceptsAll()
 }
 
 // build returns the rules of a subschema, or nil if there are none. Cycles are possible only
 // through members and items; then the unfinished node is used.
-func (d *compiler) build(p *subschema) *node {
-	if p == nil || p.acceptsAll() {
+func (c *compiler) build(sub *subschema) *node {
+	if sub == nil || sub.acceptsAll() {
 		return nil
 	}
-	if p.node != nil {
-		return p.node
+	if sub.node != nil {
+		return sub.node
 	}
-	n := &node{never: p.never || p.excludesAll() && !p.onlyRef()}
-	p.node = n
-	if p.onlyRef() {
-		n.applicators = &applicators{all: []*node{d.build(p.ref)}}
+	n := &node{never: sub.never || sub.excludesAll() && !sub.onlyRef()}
+	sub.node = n
+	if sub.onlyRef() {
+		n.applicators = &applicators{all: []*node{c.build(sub.ref)}}
 		return n
 	}
-	n.types = typesOf(p.keys["type"])
-	n.enum = enumOf(p.keys)
-	n.number = numberOf(p.keys)
-	n.resource, n.scoped = p.base, d.scoped
-	n.str = d.stringOf(p.keys)
-	n.array = d.arrayOf(p)
-	n.object = d.objectOf(p)
-	n.applicators = d.applicatorsOf(p)
-	n.coverage = d.coverageOf(p)
+	n.types = typesOf(sub.keys["type"])
+	n.enum = enumOf(sub.keys)
+	n.number = numberOf(sub.keys)
+	n.resource, n.scoped = sub.base, c.scoped
+	n.str = c.stringOf(sub.keys)
+	n.array = c.arrayOf(sub)
+	n.object = c.objectOf(sub)
+	n.applicators = c.applicatorsOf(sub)
+	n.coverage = c.coverageOf(sub)
 	return n
 }
 
@@ -94,10 +94,10 @@ func withFlag(limit, excluded any) (included, exclusive any) {
 	return limit, excluded
 }
 
-func (d *compiler) stringOf(keys map[string]any) *stringRule {
+func (c *compiler) stringOf(keys map[string]any) *stringRule {
 	t := stringRule{min: countOf(keys, "minLength", 0), max: countOf(keys, "maxLength", math.MaxInt)}
 	if text, ok := keys["pattern"].(string); ok {
-		t.pattern = d.patterns[text]
+		t.pattern = c.patterns[text]
 	}
 	if name, ok := keys["format"].(string); ok {
 		t.format = formats[name]
@@ -116,20 +116,20 @@ func countOf(keys map[string]any, keyword string, otherwise int) int {
 	return otherwise
 }
 
-func (d *compiler) arrayOf(p *subschema) *arrayRule {
+func (c *compiler) arrayOf(sub *subschema) *arrayRule {
 	l := arrayRule{
-		min: countOf(p.keys, "minItems", 0), max: countOf(p.keys, "maxItems", math.MaxInt), unique: p.keys["uniqueItems"] == true,
+		min: countOf(sub.keys, "minItems", 0), max: countOf(sub.keys, "maxItems", math.MaxInt), unique: sub.keys["uniqueItems"] == true,
 	}
-	prefix, items := p.items()
+	prefix, items := sub.items()
 	for _, s := range prefix {
-		l.prefix = append(l.prefix, d.build(s.schema))
+		l.prefix = append(l.prefix, c.build(s.schema))
 	}
-	l.items = d.build(items)
-	if contains := p.single("contains"); contains != nil {
-		l.contains = &containsRule{node: d.build(contains), min: 1, max: math.MaxInt}
-		if p.dialect >= draft2019 {
-			l.contains.min = countOf(p.keys, "minContains", 1)
-			l.contains.max = countOf(p.keys, "maxContains", math.MaxInt)
+	l.items = c.build(items)
+	if contains := sub.single("contains"); contains != nil {
+		l.contains = &containsRule{node: c.build(contains), min: 1, max: math.MaxInt}
+		if sub.dialect >= draft2019 {
+			l.contains.min = countOf(sub.keys, "minContains", 1)
+			l.contains.max = countOf(sub.keys, "maxContains", math.MaxInt)
 		}
 	}
 	if l.min == 0 && l.max == math.MaxInt && !l.unique && l.prefix == nil && l.items == nil && l.contains == nil {
@@ -139,35 +139,35 @@ func (d *compiler) arrayOf(p *subschema) *arrayRule {
 }
 
 // items returns the schemas of the first items, and the schema of the remaining items.
-func (p *subschema) items() (prefix []child, rest *subschema) {
-	if p.dialect >= draft2020 {
-		return p.children["prefixItems"], p.single("items")
+func (sub *subschema) items() (prefix []child, rest *subschema) {
+	if sub.dialect >= draft2020 {
+		return sub.children["prefixItems"], sub.single("items")
 	}
-	if _, tuple := p.keys["items"].([]any); tuple {
-		return p.children["items"], p.single("additionalItems")
+	if _, tuple := sub.keys["items"].([]any); tuple {
+		return sub.children["items"], sub.single("additionalItems")
 	}
-	return nil, p.single("items")
+	return nil, sub.single("items")
 }
 
-func (d *compiler) objectOf(p *subschema) *objectRule {
+func (c *compiler) objectOf(sub *subschema) *objectRule {
 	o := objectRule{
-		min: countOf(p.keys, "minProperties", 0), max: countOf(p.keys, "maxProperties", math.MaxInt),
-		required: namesOf(p.keys["required"]), rest: d.build(p.single("additionalProperties")), names: d.build(p.single("propertyNames")),
+		min: countOf(sub.keys, "minProperties", 0), max: countOf(sub.keys, "maxProperties", math.MaxInt),
+		required: namesOf(sub.keys["required"]), rest: c.build(sub.single("additionalProperties")), names: c.build(sub.single("propertyNames")),
 	}
-	if list := p.children["properties"]; len(list) > 0 {
+	if list := sub.children["properties"]; len(list) > 0 {
 		o.members = make(map[string]*node, len(list))
 		for _, s := range list {
-			o.members[s.name] = d.build(s.schema)
+			o.members[s.name] = c.build(s.schema)
 			o.declared = append(o.declared, s.name)
 			if n := o.members[s.name]; n != nil && n.enum != nil {
 				o.discriminators = append(o.discriminators, s.name)
 			}
 		}
 	}
-	for _, s := range p.children["patternProperties"] {
-		o.patterns = append(o.patterns, patternRule{d.patterns[s.name], d.build(s.schema)})
+	for _, s := range sub.children["patternProperties"] {
+		o.patterns = append(o.patterns, patternRule{c.patterns[s.name], c.build(s.schema)})
 	}
-	o.dependentRequired = dependentRequiredOf(p)
+	o.dependentRequired = dependentRequiredOf(sub)
 	if o.min == 0 && o.max == math.MaxInt && o.required == nil && o.rest == nil && o.names == nil &&
 		o.members == nil && o.patterns == nil && o.dependentRequired == nil {
 		return nil
@@ -175,13 +175,13 @@ func (d *compiler) objectOf(p *subschema) *objectRule {
 	return &o
 }
 
-func dependentRequiredOf(p *subschema) []dependentRequired {
+func dependentRequiredOf(sub *subschema) []dependentRequired {
 	var needs []dependentRequired
 	for _, keyword := range []string{"dependentRequired", "dependencies"} {
-		if _, known := p.dialect.lookup(keyword); !known {
+		if _, known := sub.dialect.lookup(keyword); !known {
 			continue
 		}
-		object, _ := p.keys[keyword].(map[string]any)
+		object, _ := sub.keys[keyword].(map[string]any)
 		for _, name := range sortedNames(object) {
 			if list := namesOf(object[name]); list != nil {
 				needs = append(needs, dependentRequired{name, list})
@@ -202,33 +202,33 @@ func namesOf(value any) []string {
 	return names
 }
 
-func (d *compiler) applicatorsOf(p *subschema) *applicators {
+func (c *compiler) applicatorsOf(sub *subschema) *applicators {
 	var f applicators
-	if p.ref != nil {
-		f.all = append(f.all, d.build(p.ref))
+	if sub.ref != nil {
+		f.all = append(f.all, c.build(sub.ref))
 	}
-	f.all = append(f.all, d.buildAll(p.children["allOf"])...)
-	f.any, f.one = d.buildAll(p.children["anyOf"]), d.buildAll(p.children["oneOf"])
-	f.not = d.build(p.single("not"))
-	if test := p.single("if"); test != nil && (p.single("then") != nil || p.single("else") != nil || d.unevaluated) {
-		f.when = &condition{d.build(test), d.build(p.single("then")), d.build(p.single("else"))}
+	f.all = append(f.all, c.buildAll(sub.children["allOf"])...)
+	f.any, f.one = c.buildAll(sub.children["anyOf"]), c.buildAll(sub.children["oneOf"])
+	f.not = c.build(sub.single("not"))
+	if test := sub.single("if"); test != nil && (sub.single("then") != nil || sub.single("else") != nil || c.unevaluated) {
+		f.when = &condition{c.build(test), c.build(sub.single("then")), c.build(sub.single("else"))}
 	}
 	for _, keyword := range []string{"dependentSchemas", "dependencies"} {
-		for _, s := range p.children[keyword] {
-			f.dependent = append(f.dependent, dependent{s.name, d.build(s.schema)})
+		for _, s := range sub.children[keyword] {
+			f.dependent = append(f.dependent, dependent{s.name, c.build(s.schema)})
 		}
 	}
-	f.dynamic = d.dynamicRefOf(p)
+	f.dynamic = c.dynamicRefOf(sub)
 	if f.all == nil && f.any == nil && f.one == nil && f.not == nil && f.when == nil && f.dependent == nil && f.dynamic == nil {
 		return nil
 	}
 	return &f
 }
 
-func (d *compiler) buildAll(subs []child) []*node {
+func (c *compiler) buildAll(subs []child) []*node {
 	var list []*node
 	for _, s := range subs {
-		list = append(list, d.build(s.schema))
+		list = append(list, c.build(s.schema))
 	}
 	return list
 }

@@ -23,32 +23,32 @@ type containsRule struct {
 	min, max int
 }
 
-func (l *arrayRule) check(list []any, r *validation) bool {
+func (a *arrayRule) check(list []any, r *validation) bool {
 	ok := true
-	if len(list) < l.min {
-		ok = r.reject(func() string { return count(l.min, leastCount, "item") })
+	if len(list) < a.min {
+		ok = r.reject(func() string { return count(a.min, leastCount, "item") })
 	}
-	if len(list) > l.max {
-		ok = r.reject(func() string { return count(l.max, mostCount, "item") })
+	if len(list) > a.max {
+		ok = r.reject(func() string { return count(a.max, mostCount, "item") })
 	}
-	if (ok || r.explain) && (l.items != nil || len(l.prefix) > 0) {
-		ok = l.checkItems(list, r) && ok
+	if (ok || r.explain) && (a.items != nil || len(a.prefix) > 0) {
+		ok = a.checkItems(list, r) && ok
 	}
-	if l.unique && (ok || r.explain) {
-		ok = l.checkUnique(list, r) && ok
+	if a.unique && (ok || r.explain) {
+		ok = a.checkUnique(list, r) && ok
 	}
-	if l.contains != nil && (ok || r.explain) {
-		ok = l.contains.check(list, r) && ok
+	if a.contains != nil && (ok || r.explain) {
+		ok = a.contains.check(list, r) && ok
 	}
 	return ok
 }
 
-func (l *arrayRule) checkItems(list []any, r *validation) bool {
+func (a *arrayRule) checkItems(list []any, r *validation) bool {
 	ok := true
 	for i, v := range list {
-		n := l.items
-		if i < len(l.prefix) {
-			n = l.prefix[i]
+		n := a.items
+		if i < len(a.prefix) {
+			n = a.prefix[i]
 		}
 		r.enter(item(i))
 		fits := n.check(v, r)
@@ -61,7 +61,7 @@ func (l *arrayRule) checkItems(list []any, r *validation) bool {
 }
 
 // checkUnique compares the canonical bytes of items, in time linear in the size of the array.
-func (l *arrayRule) checkUnique(list []any, r *validation) bool {
+func (a *arrayRule) checkUnique(list []any, r *validation) bool {
 	if len(list) < 2 {
 		return true
 	}

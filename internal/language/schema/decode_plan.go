@@ -36,14 +36,14 @@ type plannedMember struct {
 }
 
 // item returns the plan of array item i.
-func (g *decodePlan) item(i int) *decodePlan {
+func (p *decodePlan) item(i int) *decodePlan {
 	switch {
-	case g == nil:
+	case p == nil:
 		return nil
-	case i < len(g.prefix):
-		return g.prefix[i]
+	case i < len(p.prefix):
+		return p.prefix[i]
 	}
-	return g.items
+	return p.items
 }
 
 // value returns the default. Arrays and objects are new copies, so that calls do not share
@@ -59,34 +59,34 @@ func (m *plannedMember) value() any {
 
 // planFor returns the plan of a subschema. It includes its references, its allOf, and the only
 // alternative other than null. If several declare the same member, the first one wins.
-func (d *compiler) planFor(p *subschema) *decodePlan {
-	if p == nil {
+func (c *compiler) planFor(sub *subschema) *decodePlan {
+	if sub == nil {
 		return nil
 	}
-	if p.plan != nil {
-		return p.plan
+	if sub.plan != nil {
+		return sub.plan
 	}
 	g := &decodePlan{}
-	p.plan = g
+	sub.plan = g
 	members := map[string]*plannedMember{}
-	for _, same := range p.unconditional() {
+	for _, same := range sub.unconditional() {
 		g.integer, g.number = g.integer || same.integer(), g.number || typesOf(same.keys["type"])&numberType != 0
 		for _, s := range same.children["properties"] {
 			if members[s.name] == nil {
-				members[s.name] = &plannedMember{name: s.name, part: s.schema, guide: d.planFor(s.schema), fallback: s.schema.fallback()}
+				members[s.name] = &plannedMember{name: s.name, part: s.schema, guide: c.planFor(s.schema), fallback: s.schema.fallback()}
 			}
 		}
 		if g.rest == nil {
-			g.rest = d.planFor(same.single("additionalProperties"))
+			g.rest = c.planFor(same.single("additionalProperties"))
 		}
 		prefix, items := same.items()
 		if g.prefix == nil {
 			for _, s := range prefix {
-				g.prefix = append(g.prefix, d.planFor(s.schema))
+				g.prefix = append(g.prefix, c.planFor(s.schema))
 			}
 		}
 		if g.items == nil {
-			g.items = d.planFor(items)
+			g.items = c.planFor(items)
 		}
 	}
 	if len(members) > 0 {
@@ -101,9 +101,9 @@ func (d *compiler) planFor(p *subschema) *decodePlan {
 }
 
 // unconditional returns the subschemas that always apply to a value that is not null.
-func (p *subschema) unconditional() []*subschema {
-	seen := map[*subschema]bool{p: true}
-	list := []*subschema{p}
+func (sub *subschema) unconditional() []*subschema {
+	seen := map[*subschema]bool{sub: true}
+	list := []*subschema{sub}
 	for i := 0; i < len(list); i++ {
 		for _, inner := range list[i].unconditionalChildren() {
 			if inner != nil && !seen[inner] {
@@ -115,12 +115,12 @@ func (p *subschema) unconditional() []*subschema {
 	return list
 }
 
-func (p *subschema) unconditionalChildren() []*subschema {
-	list := []*subschema{p.ref}
-	for _, s := range p.children["allOf"] {
+func (sub *subschema) unconditionalChildren() []*subschema {
+	list := []*subschema{sub.ref}
+	for _, s := range sub.children["allOf"] {
 		list = append(list, s.schema)
 	}
-	return append(list, nonNullAlternative(p.children["anyOf"]), nonNullAlternative(p.children["oneOf"]))
+	return append(list, nonNullAlternative(sub.children["anyOf"]), nonNullAlternative(sub.children["oneOf"]))
 }
 
 // nonNullAlternative returns the only alternative that is not null.
@@ -139,28 +139,28 @@ func nonNullAlternative(alternatives []child) *subschema {
 }
 
 // integer reports whether the subschema requires an integer.
-func (p *subschema) integer() bool {
-	t := typesOf(p.keys["type"])
+func (sub *subschema) integer() bool {
+	t := typesOf(sub.keys["type"])
 	return t&integerType != 0 && t&numberType == 0
 }
 
 // markBig marks the integers at a location as unbounded.
-func (g *decodePlan) markBig(place []string) {
+func (p *decodePlan) markBig(place []string) {
 	switch {
-	case g == nil:
+	case p == nil:
 	case len(place) == 0:
-		g.big = true
-	case g.members[place[0]] != nil:
-		g.members[place[0]].guide.markBig(place[1:])
+		p.big = true
+	case p.members[place[0]] != nil:
+		p.members[place[0]].guide.markBig(place[1:])
 	case place[0] == "*":
-		g.items.markBig(place[1:])
-		g.rest.markBig(place[1:])
+		p.items.markBig(place[1:])
+		p.rest.markBig(place[1:])
 	}
 }
 
 // fallback returns the default of a subschema or of its references.
-func (p *subschema) fallback() json.RawMessage {
-	for _, same := range p.unconditional() {
+func (sub *subschema) fallback() json.RawMessage {
+	for _, same := range sub.unconditional() {
 		value, ok := same.keys["default"]
 		if !ok {
 			continue
@@ -174,20 +174,20 @@ func (p *subschema) fallback() json.RawMessage {
 
 // completeDefaults fills in nested defaults, validates defaults against their schemas, and
 // prepares them for use.
-func (d *compiler) completeDefaults() {
-	c := completion{document: d, state: map[*plannedMember]int{}, bytesLeft: maxDefaultBytes}
-	for _, p := range d.order {
+func (c *compiler) completeDefaults() {
+	comp := completion{document: c, state: map[*plannedMember]int{}, bytesLeft: maxDefaultBytes}
+	for _, p := range c.order {
 		if p.plan == nil {
 			continue
 		}
 		for _, m := range slices.Clone(p.plan.defaults) {
-			if !c.complete(m) {
+			if !comp.complete(m) {
 				return
 			}
 		}
 		p.plan.defaults = slices.DeleteFunc(p.plan.defaults, func(m *plannedMember) bool { return m.text == nil })
 	}
-	for _, p := range d.order {
+	for _, p := range c.order {
 		if p.plan != nil {
 			for _, m := range p.plan.members {
 				m.part = nil
@@ -291,14 +291,14 @@ func (c *completion) within(value any, g *decodePlan) bool {
 
 // fits reports a default that violates its own schema. Some generators write null for "no
 // default": that is only a warning.
-func (d *compiler) fits(m *plannedMember, value any) bool {
-	found := (&Schema{node: d.build(m.part)}).mismatches(value, len(m.fallback), false)
+func (c *compiler) fits(m *plannedMember, value any) bool {
+	found := (&Schema{node: c.build(m.part)}).mismatches(value, len(m.fallback), false)
 	if len(found) == 0 {
 		return true
 	}
 	at := m.part.pointer + "/default"
 	if value == nil {
-		d.warn(at, codeDefault, fmt.Sprintf("the default null does not fit the schema of %q and has no effect", clip(m.name, maxNameBytes)),
+		c.warn(at, codeDefault, fmt.Sprintf("the default null does not fit the schema of %q and has no effect", clip(m.name, maxNameBytes)),
 			`remove it, or add "null" to the type`)
 		return false
 	}
@@ -306,6 +306,6 @@ func (d *compiler) fits(m *plannedMember, value any) bool {
 	if found[0].path != "" {
 		what = found[0].path
 	}
-	d.fail(at, codeDefault, "the default does not fit its schema: "+what+" "+found[0].message, "correct the default or its schema")
+	c.fail(at, codeDefault, "the default does not fit its schema: "+what+" "+found[0].message, "correct the default or its schema")
 	return false
 }

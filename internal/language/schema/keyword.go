@@ -118,128 +118,128 @@ func dialectOf(uri string) (dialect, bool) {
 }
 
 // addKeyword checks one member of a schema and adds its subschemas.
-func (d *compiler) addKeyword(p *subschema, name string, value any) {
-	at := p.pointer + "/" + escapePointer(name)
-	k, known := d.dialect.lookup(name)
+func (c *compiler) addKeyword(sub *subschema, name string, value any) {
+	at := sub.pointer + "/" + escapePointer(name)
+	k, known := c.dialect.lookup(name)
 	if !known {
-		d.unknownKeyword(at, name)
+		c.unknownKeyword(at, name)
 		return
 	}
 	switch name {
 	case "$dynamicRef", "$recursiveRef":
-		d.scoped = true
+		c.scoped = true
 	case "unevaluatedProperties", "unevaluatedItems":
-		d.unevaluated = true
+		c.unevaluated = true
 	}
 	switch k.kind {
 	case kindSchema:
-		d.addChild(p, name, "", value, at)
+		c.addChild(sub, name, "", value, at)
 	case kindSchemaOrList:
-		d.addItems(p, value, at)
+		c.addItems(sub, value, at)
 	case kindSchemas:
 		if list, ok := value.([]any); ok && len(list) > 0 {
-			d.addChildren(p, name, list)
+			c.addChildren(sub, name, list)
 		} else {
-			d.wrong(at, name, "a non-empty array of schemas")
+			c.wrong(at, name, "a non-empty array of schemas")
 		}
 	case kindSchemaMap:
-		d.addNamed(p, name, value, at)
+		c.addNamed(sub, name, value, at)
 	case kindDependencies:
-		d.addDependencies(p, value, at)
+		c.addDependencies(sub, value, at)
 	case kindPattern:
-		d.checkPattern(name, value, at)
+		c.checkPattern(name, value, at)
 	case kindFormat:
-		d.checkFormat(value, at)
+		c.checkFormat(value, at)
 	default:
-		if want := k.kind.misses(d.dialect, value); want != "" {
-			d.wrong(at, name, want)
+		if want := k.kind.misses(c.dialect, value); want != "" {
+			c.wrong(at, name, want)
 		}
 	}
 }
 
-func (d *compiler) wrong(at, name, want string) {
-	d.fail(at, codeBad, fmt.Sprintf("%q must be %s", name, want), "")
+func (c *compiler) wrong(at, name, want string) {
+	c.fail(at, codeBad, fmt.Sprintf("%q must be %s", name, want), "")
 }
 
 // unknownKeyword warns of a member that is similar to a keyword. Other members are annotations,
 // or keywords of another dialect.
-func (d *compiler) unknownKeyword(at, name string) {
-	if _, other := keywords[name]; other || d.warnings >= maxWarnings {
+func (c *compiler) unknownKeyword(at, name string) {
+	if _, other := keywords[name]; other || c.warnings >= maxWarnings {
 		return
 	}
 	var known []string
 	for _, k := range sortedNames(keywords) {
-		if _, ok := d.dialect.lookup(k); ok {
+		if _, ok := c.dialect.lookup(k); ok {
 			known = append(known, k)
 		}
 	}
 	if like := diag.DidYouMean(name, known); like != "" {
-		d.warn(at, codeKeyword, fmt.Sprintf("%q is not a keyword of JSON Schema and has no effect", name), like)
+		c.warn(at, codeKeyword, fmt.Sprintf("%q is not a keyword of JSON Schema and has no effect", name), like)
 	}
 }
 
-func (d *compiler) addItems(p *subschema, value any, at string) {
+func (c *compiler) addItems(sub *subschema, value any, at string) {
 	list, ok := value.([]any)
 	switch {
 	case !ok:
-		d.addChild(p, "items", "", value, at)
-	case d.dialect >= draft2020:
-		d.fail(at, codeBad, `"items" must be one schema`, `use "prefixItems" for one schema per position`)
+		c.addChild(sub, "items", "", value, at)
+	case c.dialect >= draft2020:
+		c.fail(at, codeBad, `"items" must be one schema`, `use "prefixItems" for one schema per position`)
 	default:
-		d.addChildren(p, "items", list)
+		c.addChildren(sub, "items", list)
 	}
 }
 
-func (d *compiler) addNamed(p *subschema, keyword string, value any, at string) {
+func (c *compiler) addNamed(sub *subschema, keyword string, value any, at string) {
 	object, ok := value.(map[string]any)
 	if !ok {
-		d.wrong(at, keyword, "an object of schemas")
+		c.wrong(at, keyword, "an object of schemas")
 		return
 	}
 	for _, name := range sortedNames(object) {
 		inner := at + "/" + escapePointer(name)
 		if keyword == "patternProperties" {
-			d.checkPattern(keyword, name, inner)
+			c.checkPattern(keyword, name, inner)
 		}
-		d.addChild(p, keyword, name, object[name], inner)
+		c.addChild(sub, keyword, name, object[name], inner)
 	}
 }
 
-func (d *compiler) addDependencies(p *subschema, value any, at string) {
+func (c *compiler) addDependencies(sub *subschema, value any, at string) {
 	object, ok := value.(map[string]any)
 	if !ok {
-		d.wrong(at, "dependencies", "an object of schemas and lists of names")
+		c.wrong(at, "dependencies", "an object of schemas and lists of names")
 		return
 	}
 	for _, name := range sortedNames(object) {
 		inner := at + "/" + escapePointer(name)
 		if list, ok := object[name].([]any); ok {
-			if want := kindNames.misses(d.dialect, list); want != "" {
-				d.wrong(inner, "dependencies", want)
+			if want := kindNames.misses(c.dialect, list); want != "" {
+				c.wrong(inner, "dependencies", want)
 			}
 			continue
 		}
-		d.addChild(p, "dependencies", name, object[name], inner)
+		c.addChild(sub, "dependencies", name, object[name], inner)
 	}
 }
 
-func (d *compiler) checkPattern(keyword string, value any, at string) {
+func (c *compiler) checkPattern(keyword string, value any, at string) {
 	text, ok := value.(string)
 	if !ok {
-		d.wrong(at, keyword, "a string")
+		c.wrong(at, keyword, "a string")
 		return
 	}
 	compiled, err := compilePattern(text)
-	if d.patterns[text] = compiled; err != nil {
-		d.fail(at, codePattern, fmt.Sprintf("the pattern cannot be used: %s", patternWords(err)),
+	if c.patterns[text] = compiled; err != nil {
+		c.fail(at, codePattern, fmt.Sprintf("the pattern cannot be used: %s", patternWords(err)),
 			"patterns are RE2: no look-ahead, look-behind or back-reference; https://github.com/google/re2/wiki/Syntax")
 	}
 }
 
-func (d *compiler) checkFormat(value any, at string) {
+func (c *compiler) checkFormat(value any, at string) {
 	name, ok := value.(string)
 	if !ok {
-		d.wrong(at, "format", "a string")
+		c.wrong(at, "format", "a string")
 		return
 	}
 	if formats[name] != nil || annotations[name] {
@@ -249,18 +249,18 @@ func (d *compiler) checkFormat(value any, at string) {
 	if detail == "" {
 		detail = "the formats are " + join(formatNames(), "and")
 	}
-	d.warn(at, codeFormat, fmt.Sprintf("there is no format %q, so it is not checked", clip(name, maxNameBytes)), detail)
+	c.warn(at, codeFormat, fmt.Sprintf("there is no format %q, so it is not checked", clip(name, maxNameBytes)), detail)
 }
 
 // misses returns the required form of the value if value does not have it.
-func (s valueKind) misses(d dialect, value any) string {
-	switch s {
+func (k valueKind) misses(d dialect, value any) string {
+	switch k {
 	case kindCount:
 		if i, ok := value.(int64); !ok || i < 0 {
 			return "an integer that is not negative"
 		}
 	case kindNumber, kindStep, kindLimit:
-		return s.missesNumber(d, value)
+		return k.missesNumber(d, value)
 	case kindString:
 		if _, ok := value.(string); !ok {
 			return "a string"
@@ -292,17 +292,17 @@ func (s valueKind) misses(d dialect, value any) string {
 	return ""
 }
 
-func (s valueKind) missesNumber(d dialect, value any) string {
+func (k valueKind) missesNumber(d dialect, value any) string {
 	_, flag := value.(bool)
 	t := typeOf(value)
 	switch {
-	case s == kindLimit && d == draft4:
+	case k == kindLimit && d == draft4:
 		if !flag {
 			return "true or false"
 		}
 	case t&(integerType|numberType) == 0:
 		return "a number"
-	case s == kindStep && compare(value, int64(0)) <= 0:
+	case k == kindStep && compare(value, int64(0)) <= 0:
 		return "a number greater than 0"
 	}
 	return ""

@@ -10,73 +10,73 @@ import (
 
 // resolve resolves all references. A reference to a value that is not yet a subschema makes it
 // one, so the list grows.
-func (d *compiler) resolve() {
-	for i := 0; i < len(d.order); i++ {
-		p := d.order[i]
+func (c *compiler) resolve() {
+	for i := 0; i < len(c.order); i++ {
+		p := c.order[i]
 		if ref, ok := p.keys["$ref"].(string); ok {
-			p.ref = d.target(p, "$ref", ref)
+			p.ref = c.target(p, "$ref", ref)
 		}
 		for _, keyword := range []string{"$dynamicRef", "$recursiveRef"} {
-			if _, known := d.dialect.lookup(keyword); !known {
+			if _, known := c.dialect.lookup(keyword); !known {
 				continue
 			}
 			if ref, ok := p.keys[keyword].(string); ok {
-				d.resolveDynamic(p, keyword, ref)
+				c.resolveDynamic(p, keyword, ref)
 			}
 		}
 	}
 }
 
 // resolveDynamic adds all possible targets of a dynamic reference.
-func (d *compiler) resolveDynamic(p *subschema, keyword, ref string) {
-	if target := d.target(p, keyword, ref); target != nil {
-		p.dynamic = append(p.dynamic, target)
+func (c *compiler) resolveDynamic(sub *subschema, keyword, ref string) {
+	if target := c.target(sub, keyword, ref); target != nil {
+		sub.dynamic = append(sub.dynamic, target)
 	}
 	name := "#"
 	if keyword == "$dynamicRef" {
 		_, name, _ = strings.Cut(ref, "#")
 	}
-	if d.dynamicTargets += len(d.dynamic[name]); d.dynamicTargets > maxDynamicTargets {
-		d.fail(p.pointer+"/"+keyword, codeUnsafe, fmt.Sprintf("dynamic references have more than %d possible targets", maxDynamicTargets), "use fewer references or anchors")
+	if c.dynamicTargets += len(c.dynamic[name]); c.dynamicTargets > maxDynamicTargets {
+		c.fail(sub.pointer+"/"+keyword, codeUnsafe, fmt.Sprintf("dynamic references have more than %d possible targets", maxDynamicTargets), "use fewer references or anchors")
 		return
 	}
-	for _, target := range d.dynamic[name] {
-		if !slices.Contains(p.dynamic, target) {
-			p.dynamic = append(p.dynamic, target)
+	for _, target := range c.dynamic[name] {
+		if !slices.Contains(sub.dynamic, target) {
+			sub.dynamic = append(sub.dynamic, target)
 		}
 	}
 }
 
 // target returns the target of a reference. It returns nil after it has reported an error.
-func (d *compiler) target(p *subschema, keyword, ref string) *subschema {
-	at := p.pointer + "/" + keyword
-	uri, err := resolveURI(p.base, ref)
+func (c *compiler) target(sub *subschema, keyword, ref string) *subschema {
+	at := sub.pointer + "/" + keyword
+	uri, err := resolveURI(sub.base, ref)
 	if err != nil {
-		d.fail(at, codeBad, fmt.Sprintf("%q must be a URI reference", keyword), `write "#/$defs/name"`)
+		c.fail(at, codeBad, fmt.Sprintf("%q must be a URI reference", keyword), `write "#/$defs/name"`)
 		return nil
 	}
 	fragment := uri.Fragment
 	uri.Fragment, uri.RawFragment = "", ""
-	resource := d.resources[uri.String()]
+	resource := c.resources[uri.String()]
 	switch {
 	case resource == nil:
-		d.fail(at, codeRemote, "the schema refers to another document, which is not supported",
+		c.fail(at, codeRemote, "the schema refers to another document, which is not supported",
 			`copy the schema to "$defs", and write "#/$defs/name"`)
 		return nil
 	case fragment == "":
 		return resource
 	case fragment[0] == '/':
-		return d.pointed(resource, fragment, at)
+		return c.pointed(resource, fragment, at)
 	}
-	target := d.anchors[resource.base+"#"+fragment]
+	target := c.anchors[resource.base+"#"+fragment]
 	if target == nil {
-		d.fail(at, codeBad, fmt.Sprintf("there is no anchor %q", clip(fragment, maxNameBytes)), "add the \"$anchor\", or write a path such as \"#/$defs/name\"")
+		c.fail(at, codeBad, fmt.Sprintf("there is no anchor %q", clip(fragment, maxNameBytes)), "add the \"$anchor\", or write a path such as \"#/$defs/name\"")
 	}
 	return target
 }
 
 // pointed returns the subschema at a JSON pointer from a resource.
-func (d *compiler) pointed(resource *subschema, pointer, at string) *subschema {
+func (c *compiler) pointed(resource *subschema, pointer, at string) *subschema {
 	var value any = resource.keys
 	base, where := resource.base, resource.pointer
 	for name := range strings.SplitSeq(pointer[1:], "/") {
@@ -98,15 +98,15 @@ func (d *compiler) pointed(resource *subschema, pointer, at string) *subschema {
 			break
 		}
 		where += "/" + escapePointer(name)
-		if passed := d.byPointer[where]; passed != nil {
+		if passed := c.byPointer[where]; passed != nil {
 			base = passed.base
 		}
 	}
 	if value == nil {
-		d.fail(at, codeBad, fmt.Sprintf("there is nothing at %q in the schema", clip(pointer, maxSegmentBytes)), "write the path of an existing subschema, such as \"#/$defs/name\"")
+		c.fail(at, codeBad, fmt.Sprintf("there is nothing at %q in the schema", clip(pointer, maxSegmentBytes)), "write the path of an existing subschema, such as \"#/$defs/name\"")
 		return nil
 	}
-	return d.add(value, where, base)
+	return c.add(value, where, base)
 }
 
 // resolveURI resolves a reference against a base.
@@ -136,9 +136,9 @@ const (
 
 // checkReferenceCycles reports references that form a cycle without descending into the value.
 // It returns false if there are any.
-func (d *compiler) checkReferenceCycles() bool {
-	w := cycleSearch{document: d, state: map[*subschema]int{}}
-	for _, p := range d.order {
+func (c *compiler) checkReferenceCycles() bool {
+	w := cycleSearch{document: c, state: map[*subschema]int{}}
+	for _, p := range c.order {
 		if !w.visit(p) {
 			return false
 		}
@@ -158,31 +158,31 @@ const (
 )
 
 // visit recurses at most as deep as there are subschemas.
-func (w *cycleSearch) visit(p *subschema) bool {
-	switch w.state[p] {
+func (s *cycleSearch) visit(sub *subschema) bool {
+	switch s.state[sub] {
 	case visited:
 		return true
 	case visiting:
-		w.document.fail(p.pointer, codeUnsafe, "the schema refers to itself endlessly",
+		s.document.fail(sub.pointer, codeUnsafe, "the schema refers to itself endlessly",
 			"refer to it only from a property or an item")
 		return false
 	}
-	w.state[p] = visiting
-	for _, same := range append(p.sameInstance(), p.dynamic...) {
-		if !w.visit(same) {
+	s.state[sub] = visiting
+	for _, same := range append(sub.sameInstance(), sub.dynamic...) {
+		if !s.visit(same) {
 			return false
 		}
 	}
-	w.state[p] = visited
+	s.state[sub] = visited
 	return true
 }
 
 // checkWork reports alternatives that multiply. It requires that there are no cycles.
-func (d *compiler) checkWork() {
+func (c *compiler) checkWork() {
 	e := workEstimate{known: map[*subschema]float64{}}
-	for _, p := range d.order {
+	for _, p := range c.order {
 		if e.of(p) > maxWork {
-			d.fail(p.pointer, codeUnsafe, fmt.Sprintf("one value would be checked against more than %d schemas", maxWork),
+			c.fail(p.pointer, codeUnsafe, fmt.Sprintf("one value would be checked against more than %d schemas", maxWork),
 				"use fewer alternatives: references in allOf, anyOf and oneOf multiply")
 			return
 		}
@@ -192,17 +192,17 @@ func (d *compiler) checkWork() {
 // workEstimate counts the schemas that apply to a value.
 type workEstimate struct{ known map[*subschema]float64 }
 
-func (e *workEstimate) of(p *subschema) float64 {
-	if n, ok := e.known[p]; ok {
+func (e *workEstimate) of(sub *subschema) float64 {
+	if n, ok := e.known[sub]; ok {
 		return n
 	}
 	n, largest := 1.0, 0.0
-	for _, same := range p.sameInstance() {
+	for _, same := range sub.sameInstance() {
 		n += e.of(same)
 	}
-	for _, target := range p.dynamic {
+	for _, target := range sub.dynamic {
 		largest = max(largest, e.of(target))
 	}
-	e.known[p] = n + largest
+	e.known[sub] = n + largest
 	return n + largest
 }

@@ -33,15 +33,15 @@ func newEnumRule(values []any) *enumRule {
 	return c
 }
 
-func (c *enumRule) has(v any, r *validation) bool {
+func (e *enumRule) has(v any, r *validation) bool {
 	if s, ok := v.(string); ok {
-		return c.strings[s]
+		return e.strings[s]
 	}
-	if len(c.others) == 0 {
+	if len(e.others) == 0 {
 		return false
 	}
 	spelled := r.canonical(v)
-	return r.step(1+len(spelled)/8) && c.others[string(spelled)]
+	return r.step(1+len(spelled)/8) && e.others[string(spelled)]
 }
 
 // maxListed bounds the values that a message lists, and maxListedBytes the text of each.
@@ -72,18 +72,18 @@ func listed(values []any) string {
 
 // wordsFor describes the allowed values. If the list is abbreviated, it adds the nearest one to
 // a string.
-func (c *enumRule) wordsFor(v any, r *validation) string {
+func (e *enumRule) wordsFor(v any, r *validation) string {
 	s, ok := v.(string)
-	if len(c.values) <= maxListed || !ok {
-		return c.words
+	if len(e.values) <= maxListed || !ok {
+		return e.words
 	}
-	return c.words + r.like(s, c.names())
+	return e.words + r.like(s, e.names())
 }
 
 // names returns the strings of the list that are short enough to compare.
-func (c *enumRule) names() []string {
+func (e *enumRule) names() []string {
 	var names []string
-	for _, v := range c.values {
+	for _, v := range e.values {
 		if s, ok := v.(string); ok && len(names) < maxCandidates {
 			names = append(names, s)
 		}

@@ -21,33 +21,33 @@ type coverage struct {
 }
 
 // coverageOf returns the coverage of a subschema, or nil if no keyword needs it.
-func (d *compiler) coverageOf(p *subschema) *coverage {
-	if !d.unevaluated {
+func (c *compiler) coverageOf(sub *subschema) *coverage {
+	if !c.unevaluated {
 		return nil
 	}
-	c := &coverage{members: map[string]bool{}}
-	for _, s := range p.children["properties"] {
-		c.members[s.name] = true
+	cov := &coverage{members: map[string]bool{}}
+	for _, s := range sub.children["properties"] {
+		cov.members[s.name] = true
 	}
-	for _, s := range p.children["patternProperties"] {
-		c.patterns = append(c.patterns, d.patterns[s.name])
+	for _, s := range sub.children["patternProperties"] {
+		cov.patterns = append(cov.patterns, c.patterns[s.name])
 	}
-	prefix, rest := p.items()
-	c.prefix, c.allItems = len(prefix), rest != nil
-	c.allMembers = p.single("additionalProperties") != nil
-	if contains := p.single("contains"); contains != nil && p.dialect >= draft2020 {
-		if c.contains = d.build(contains); c.contains == nil {
-			c.allItems = true
+	prefix, rest := sub.items()
+	cov.prefix, cov.allItems = len(prefix), rest != nil
+	cov.allMembers = sub.single("additionalProperties") != nil
+	if contains := sub.single("contains"); contains != nil && sub.dialect >= draft2020 {
+		if cov.contains = c.build(contains); cov.contains == nil {
+			cov.allItems = true
 		}
 	}
-	if rule := p.single("unevaluatedProperties"); rule != nil {
-		c.unevaluatedMembers, c.memberRule = true, d.build(rule)
-		c.declared = d.declaredIn(p)
+	if rule := sub.single("unevaluatedProperties"); rule != nil {
+		cov.unevaluatedMembers, cov.memberRule = true, c.build(rule)
+		cov.declared = c.declaredIn(sub)
 	}
-	if rule := p.single("unevaluatedItems"); rule != nil {
-		c.unevaluatedItems, c.itemRule = true, d.build(rule)
+	if rule := sub.single("unevaluatedItems"); rule != nil {
+		cov.unevaluatedItems, cov.itemRule = true, c.build(rule)
 	}
-	return c
+	return cov
 }
 
 // maxDeclaredLookups bounds the nodes with a list of declared members, which is only for
@@ -55,11 +55,11 @@ func (d *compiler) coverageOf(p *subschema) *coverage {
 const maxDeclaredLookups = 64
 
 // declaredIn returns the names to suggest for an unknown member of a subschema.
-func (d *compiler) declaredIn(p *subschema) []string {
-	if d.declaredLookups++; d.declaredLookups > maxDeclaredLookups {
+func (c *compiler) declaredIn(sub *subschema) []string {
+	if c.declaredLookups++; c.declaredLookups > maxDeclaredLookups {
 		return nil
 	}
-	names := sortedNames(d.planFor(p).members)
+	names := sortedNames(c.planFor(sub).members)
 	return names[:min(len(names), maxCandidates)]
 }
 
@@ -154,34 +154,34 @@ func (c *coverage) evaluateItems(list []any, seen *evaluated, own bool, r *valid
 
 // applied returns the nodes of the applicators that v satisfies. v must satisfy the
 // applicators.
-func (f *applicators) applied(v any, r *validation) []*node {
-	if f == nil {
+func (a *applicators) applied(v any, r *validation) []*node {
+	if a == nil {
 		return nil
 	}
-	list := f.all[:len(f.all):len(f.all)]
-	for _, alternatives := range [][]*node{f.any, f.one} {
+	list := a.all[:len(a.all):len(a.all)]
+	for _, alternatives := range [][]*node{a.any, a.one} {
 		for _, n := range alternatives {
 			if r.checkOnly(n, v) {
 				list = append(list, n)
 			}
 		}
 	}
-	if f.when != nil {
-		if r.checkOnly(f.when.test, v) {
-			list = append(list, f.when.test, f.when.then)
+	if a.when != nil {
+		if r.checkOnly(a.when.test, v) {
+			list = append(list, a.when.test, a.when.then)
 		} else {
-			list = append(list, f.when.otherwise)
+			list = append(list, a.when.otherwise)
 		}
 	}
 	if object, is := v.(map[string]any); is {
-		for _, d := range f.dependent {
+		for _, d := range a.dependent {
 			if _, there := object[d.name]; there {
 				list = append(list, d.node)
 			}
 		}
 	}
-	if f.dynamic != nil {
-		list = append(list, f.dynamic.target(r))
+	if a.dynamic != nil {
+		list = append(list, a.dynamic.target(r))
 	}
 	return list
 }
@@ -232,20 +232,20 @@ func (d *dynamicRef) target(r *validation) *node {
 }
 
 // dynamicRefOf returns the dynamic reference of a subschema, or nil.
-func (d *compiler) dynamicRefOf(p *subschema) *dynamicRef {
-	if len(p.dynamic) == 0 {
+func (c *compiler) dynamicRefOf(sub *subschema) *dynamicRef {
+	if len(sub.dynamic) == 0 {
 		return nil
 	}
-	static := p.dynamic[0]
-	ref := &dynamicRef{static: d.build(static), byResource: map[string]*node{}}
+	static := sub.dynamic[0]
+	ref := &dynamicRef{static: c.build(static), byResource: map[string]*node{}}
 	name, dynamic := static.keys["$dynamicAnchor"]
-	recursive := p.dialect < draft2020 && static.keys["$recursiveAnchor"] == true
-	if !recursive && (!dynamic || !p.refersTo(name)) {
+	recursive := sub.dialect < draft2020 && static.keys["$recursiveAnchor"] == true
+	if !recursive && (!dynamic || !sub.refersTo(name)) {
 		return ref
 	}
-	for _, target := range p.dynamic {
+	for _, target := range sub.dynamic {
 		if !recursive || target.keys["$recursiveAnchor"] == true {
-			ref.byResource[target.base] = d.build(target)
+			ref.byResource[target.base] = c.build(target)
 		}
 	}
 	return ref

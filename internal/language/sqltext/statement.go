@@ -42,7 +42,7 @@ type Error struct {
 }
 
 // Error returns the summary and the detail.
-func (m *Error) Error() string { return m.Summary + ": " + m.Detail }
+func (e *Error) Error() string { return e.Summary + ": " + e.Detail }
 
 // Parse parses a text with exactly one statement. Its error is a [*Error].
 func Parse(text string, dialect Dialect) (*Statement, error) {

@@ -185,15 +185,15 @@ type class struct {
 	c    byte
 }
 
-func (a class) intersects(b class) bool {
+func (c class) intersects(b class) bool {
 	switch {
-	case a.kind != literal && b.kind != literal:
+	case c.kind != literal && b.kind != literal:
 		return true
-	case a.kind == literal && b.kind == literal:
-		return a.c == b.c
-	case a.kind == literal:
-		return b.intersects(a)
-	case a.kind == simple:
+	case c.kind == literal && b.kind == literal:
+		return c.c == b.c
+	case c.kind == literal:
+		return b.intersects(c)
+	case c.kind == simple:
 		return isValueByte(b.c)
 	default:
 		return isURIByte(b.c)
@@ -238,38 +238,38 @@ func (t *Template) newAutomaton() automaton {
 }
 
 // value adds a state after one character of a class.
-func (m automaton) value(c class) automaton {
-	end := len(m) - 1
-	m[end].steps = append(m[end].steps, step{c, end + 1})
-	return append(m, state{})
+func (a automaton) value(c class) automaton {
+	end := len(a) - 1
+	a[end].steps = append(a[end].steps, step{c, end + 1})
+	return append(a, state{})
 }
 
-func (m automaton) text(s string) automaton {
+func (a automaton) text(s string) automaton {
 	for i := range len(s) {
-		m = m.value(class{c: s[i]})
+		a = a.value(class{c: s[i]})
 	}
-	return m
+	return a
 }
 
 // pair adds an optional pair, after either separator.
-func (m automaton) pair(p *part, name string, first bool) automaton {
-	start := len(m) - 1
-	m = m.value(class{c: p.separator(true)})
+func (a automaton) pair(p *part, name string, first bool) automaton {
+	start := len(a) - 1
+	a = a.value(class{c: p.separator(true)})
 	if !first {
-		m[start].steps = append(m[start].steps, step{class{c: p.separator(false)}, start + 1})
+		a[start].steps = append(a[start].steps, step{class{c: p.separator(false)}, start + 1})
 	}
-	m = m.text(name)
-	bare := len(m) - 1
-	m = m.value(class{c: '='})
-	end := len(m) - 1
-	m[end].steps = append(m[end].steps, step{class{kind: simple}, end})
-	m = append(m, state{})
-	m[start].skips = append(m[start].skips, end+1)
-	m[end].skips = append(m[end].skips, end+1)
+	a = a.text(name)
+	bare := len(a) - 1
+	a = a.value(class{c: '='})
+	end := len(a) - 1
+	a[end].steps = append(a[end].steps, step{class{kind: simple}, end})
+	a = append(a, state{})
+	a[start].skips = append(a[start].skips, end+1)
+	a[end].skips = append(a[end].skips, end+1)
 	if p.operator == ';' {
-		m[bare].skips = append(m[bare].skips, end+1)
+		a[bare].skips = append(a[bare].skips, end+1)
 	}
-	return m
+	return a
 }
 
 // intersects reports whether a text is accepted by both automata, or the steps run out.

@@ -29,19 +29,19 @@ type callNotifier struct {
 }
 
 // newNotifier returns the notifier of a call; nil if it would send nothing.
-func (c *request) newNotifier(ctx context.Context, tool string, level int32) *callNotifier {
-	if c.origin.emit == nil || len(c.meta.progressToken) == 0 && level == 0 && c.origin.closeStream == nil {
+func (req *request) newNotifier(ctx context.Context, tool string, level int32) *callNotifier {
+	if req.origin.emit == nil || len(req.meta.progressToken) == 0 && level == 0 && req.origin.closeStream == nil {
 		return nil
 	}
-	e := &callNotifier{tool: tool, requestID: c.requestID, token: c.meta.progressToken, level: level, canClose: c.origin.closeStream != nil}
-	e.queue = newSendQueue(ctx, c.origin.emit)
+	e := &callNotifier{tool: tool, requestID: req.requestID, token: req.meta.progressToken, level: level, canClose: req.origin.closeStream != nil}
+	e.queue = newSendQueue(ctx, req.origin.emit)
 	if e.canClose {
 		e.queue.send = func(f Frame) error {
 			if f.IsZero() {
-				c.origin.closeStream()
+				req.origin.closeStream()
 				return nil
 			}
-			return c.origin.emit(f)
+			return req.origin.emit(f)
 		}
 	}
 	return e
@@ -49,25 +49,25 @@ func (c *request) newNotifier(ctx context.Context, tool string, level int32) *ca
 
 // stop drops later notifications: nothing may follow the response. After it
 // returns, the response may be sent.
-func (e *callNotifier) stop(logger *slog.Logger) {
-	if dropped := e.queue.end(); dropped > 0 {
-		logger.Info("drop notifications of slow client", "tool", e.tool, "dropped", dropped, "request_id", e.requestID)
+func (n *callNotifier) stop(logger *slog.Logger) {
+	if dropped := n.queue.end(); dropped > 0 {
+		logger.Info("drop notifications of slow client", "tool", n.tool, "dropped", dropped, "request_id", n.requestID)
 	}
 }
 
 // Progress sends notifications/progress (2026-07-28 basic/patterns/progress).
 // The value must increase; a value that does not is dropped.
-func (e *callNotifier) Progress(done float64, total *float64, message string) {
-	if len(e.token) == 0 || !finite(done) {
+func (n *callNotifier) Progress(done float64, total *float64, message string) {
+	if len(n.token) == 0 || !finite(done) {
 		return
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.sent && done <= e.last {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.sent && done <= n.last {
 		return
 	}
-	e.sent, e.last = true, done
-	b := appendValue(nil, "progressToken", e.token)
+	n.sent, n.last = true, done
+	b := appendValue(nil, "progressToken", n.token)
 	b = appendNumber(appendMember(b, "progress"), done)
 	if total != nil && finite(*total) {
 		b = appendNumber(appendMember(b, "total"), *total)
@@ -75,31 +75,31 @@ func (e *callNotifier) Progress(done float64, total *float64, message string) {
 	if message != "" {
 		b = appendText(b, "message", message)
 	}
-	e.queue.put(notification("notifications/progress", b))
+	n.queue.put(notification("notifications/progress", b))
 }
 
 // Log sends notifications/message (2026-07-28 server/utilities/logging).
-func (e *callNotifier) Log(level, message string, fields json.RawMessage) {
+func (n *callNotifier) Log(level, message string, fields json.RawMessage) {
 	severity := severityOf(level)
-	if e.level == 0 || severity < e.level {
+	if n.level == 0 || severity < n.level {
 		return
 	}
 	b := appendText(nil, "level", LogLevels[severity-1])
-	b = appendText(b, "logger", e.tool)
+	b = appendText(b, "logger", n.tool)
 	if b = appendMember(b, "data"); jsontext.IsObject(fields) {
 		b = appendText(append(b, '{'), "message", message)
 		b = append(appendValue(b, "fields", fields), '}')
 	} else {
 		b = jsontext.AppendString(b, message)
 	}
-	e.queue.put(notification("notifications/message", b))
+	n.queue.put(notification("notifications/message", b))
 }
 
 // CloseStream closes the connection after all earlier notifications are sent.
 // An empty frame represents it in the queue.
-func (e *callNotifier) CloseStream() {
-	if e.canClose {
-		e.queue.put(Frame{})
+func (n *callNotifier) CloseStream() {
+	if n.canClose {
+		n.queue.put(Frame{})
 	}
 }
 
@@ -139,29 +139,29 @@ func newSendQueue(ctx context.Context, send func(Frame) error) *sendQueue {
 }
 
 // put queues a frame, unless the queue is full or has ended.
-func (o *sendQueue) put(f Frame) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.ended {
+func (q *sendQueue) put(f Frame) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.ended {
 		return
 	}
-	if n := len(o.pending); n == maxQueued || n > 0 && o.bytes+f.Len() > maxQueuedBytes {
-		o.dropped++
+	if n := len(q.pending); n == maxQueued || n > 0 && q.bytes+f.Len() > maxQueuedBytes {
+		q.dropped++
 		return
 	}
-	o.pending = append(o.pending, f)
-	o.bytes += f.Len()
-	if o.idle == nil {
-		o.idle = make(chan struct{})
-		go o.run(o.idle)
+	q.pending = append(q.pending, f)
+	q.bytes += f.Len()
+	if q.idle == nil {
+		q.idle = make(chan struct{})
+		go q.run(q.idle)
 	}
 }
 
 // flush waits until the queued frames are sent, for at most drainTimeout.
-func (o *sendQueue) flush() {
-	o.mu.Lock()
-	idle := o.idle
-	o.mu.Unlock()
+func (q *sendQueue) flush() {
+	q.mu.Lock()
+	idle := q.idle
+	q.mu.Unlock()
 	if idle == nil {
 		return
 	}
@@ -175,56 +175,56 @@ func (o *sendQueue) flush() {
 
 // end accepts no more frames, waits until the queued ones are sent, and returns
 // the number of dropped frames. Nothing is sent after it.
-func (o *sendQueue) end() (dropped int) {
-	o.mu.Lock()
-	o.ended = true
-	idle := o.idle
-	o.mu.Unlock()
+func (q *sendQueue) end() (dropped int) {
+	q.mu.Lock()
+	q.ended = true
+	idle := q.idle
+	q.mu.Unlock()
 	if idle != nil {
-		timeout := time.AfterFunc(drainTimeout, o.expire)
+		timeout := time.AfterFunc(drainTimeout, q.expire)
 		<-idle
 		timeout.Stop()
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.dropped
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.dropped
 }
 
-func (o *sendQueue) expire() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.expired = true
+func (q *sendQueue) expire() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.expired = true
 }
 
-func (o *sendQueue) run(idle chan<- struct{}) {
+func (q *sendQueue) run(idle chan<- struct{}) {
 	defer close(idle)
 	for {
-		f, ok := o.next()
+		f, ok := q.next()
 		if !ok {
 			return
 		}
-		if o.send(f) != nil {
+		if q.send(f) != nil {
 			// The error occurs again when the response is sent, or ends the context.
-			o.expire()
+			q.expire()
 		}
 	}
 }
 
 // next removes the next frame; false ends the goroutine.
-func (o *sendQueue) next() (Frame, bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.expired || o.ctx.Err() != nil {
-		o.dropped += len(o.pending)
-		o.pending = nil
+func (q *sendQueue) next() (Frame, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.expired || q.ctx.Err() != nil {
+		q.dropped += len(q.pending)
+		q.pending = nil
 	}
-	if len(o.pending) == 0 {
-		o.pending, o.bytes, o.idle = nil, 0, nil
+	if len(q.pending) == 0 {
+		q.pending, q.bytes, q.idle = nil, 0, nil
 		return Frame{}, false
 	}
-	f := o.pending[0]
-	o.pending[0] = Frame{}
-	o.pending = o.pending[1:]
-	o.bytes -= f.Len()
+	f := q.pending[0]
+	q.pending[0] = Frame{}
+	q.pending = q.pending[1:]
+	q.bytes -= f.Len()
 	return f, true
 }

@@ -124,28 +124,28 @@ func (s *Server) accept(ctx context.Context, o origin, b *batch) *fault {
 // refuse returns an error reply. Legacy HTTP clients expect errors of
 // well-formed requests with a success status (2025-11-25 basic/transports), so
 // for them only other messages count as refused.
-func (c *request) refuse(f *fault) Reply {
-	r := refuse(c.id, f)
-	if c.era == legacy && f.refusal == UnknownMethod {
+func (req *request) refuse(f *fault) Reply {
+	r := refuse(req.id, f)
+	if req.era == legacy && f.refusal == UnknownMethod {
 		r.Refusal = Served
 	}
 	return r
 }
 
 // run serves the request. A panic ends this request alone.
-func (c *request) run(ctx context.Context) (r *result, f *fault) {
+func (req *request) run(ctx context.Context) (r *result, f *fault) {
 	defer func() {
 		if p := recover(); p != nil {
-			r, f = nil, c.logPanic(p, debug.Stack())
+			r, f = nil, req.logPanic(p, debug.Stack())
 		}
 	}()
-	return c.handler.serve(ctx, c)
+	return req.handler.serve(ctx, req)
 }
 
 // logPanic logs a panic and returns the error for the client.
-func (c *request) logPanic(cause any, stack []byte) *fault {
-	c.server.options.Logger.Error("panic in an MCP method",
-		"method", c.handler.name, "request_id", cmp.Or(c.requestID, httpheader.RequestIDOf(c.origin.sent), httpheader.RequestIDOf(c.origin.peer.Headers)), "panic", fmt.Sprint(cause), "stack", string(stack))
+func (req *request) logPanic(cause any, stack []byte) *fault {
+	req.server.options.Logger.Error("panic in an MCP method",
+		"method", req.handler.name, "request_id", cmp.Or(req.requestID, httpheader.RequestIDOf(req.origin.sent), httpheader.RequestIDOf(req.origin.peer.Headers)), "panic", fmt.Sprint(cause), "stack", string(stack))
 	return newFault(codeInternal, Served, "internal error")
 }
 

@@ -130,48 +130,48 @@ func newDrainGroup() *drainGroup {
 }
 
 // add counts one more unit of work. It returns false after end.
-func (w *drainGroup) add() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.ended {
+func (g *drainGroup) add() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.ended {
 		return false
 	}
-	w.n++
+	g.n++
 	return true
 }
 
 // done undoes one add.
-func (w *drainGroup) done() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.n--
-	w.closeIdle()
+func (g *drainGroup) done() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.n--
+	g.closeIdle()
 }
 
 // end rejects new work. It may be called more than once.
-func (w *drainGroup) end() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.ended {
+func (g *drainGroup) end() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.ended {
 		return
 	}
-	w.ended = true
-	close(w.ending)
-	w.closeIdle()
+	g.ended = true
+	close(g.ending)
+	g.closeIdle()
 }
 
 // closeIdle closes idle if the group has ended and is empty. The caller holds
 // mu.
-func (w *drainGroup) closeIdle() {
-	if w.ended && w.n == 0 {
-		close(w.idle)
+func (g *drainGroup) closeIdle() {
+	if g.ended && g.n == 0 {
+		close(g.idle)
 	}
 }
 
 // wait waits until no work is running, or for ctx.
-func (w *drainGroup) wait(ctx context.Context) error {
+func (g *drainGroup) wait(ctx context.Context) error {
 	select {
-	case <-w.idle:
+	case <-g.idle:
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)

@@ -83,22 +83,22 @@ func appendRequest(dst []byte, r *call.AskRequest, version, id string) []byte {
 // callBackend passes a request to the backend, and asks the client for input as
 // often as the call needs it: a legacy client by requests, a modern client by
 // the result.
-func (c *request) callBackend(ctx context.Context, r *call.Request) (call.Result, *Task) {
+func (req *request) callBackend(ctx context.Context, r *call.Request) (call.Result, *Task) {
 	for {
-		response, task := c.server.backend.Call(ctx, *r)
+		response, task := req.server.backend.Call(ctx, *r)
 		if response.Ask == nil || response.Err != nil {
 			return response, task
 		}
-		if response.Err = CheckAsk(r, response.Ask); response.Err != nil || c.era == modern {
+		if response.Err = CheckAsk(r, response.Ask); response.Err != nil || req.era == modern {
 			return response, task
 		}
-		if c.notifier != nil {
-			c.notifier.queue.flush()
+		if req.notifier != nil {
+			req.notifier.queue.flush()
 		}
 		state := response.Ask.State
-		if r.Resume, response.Err = c.ask(ctx, response.Ask); response.Err != nil {
+		if r.Resume, response.Err = req.ask(ctx, response.Ask); response.Err != nil {
 			if ctx.Err() != nil {
-				c.reportAbandoned(ctx, r, state, response.Err)
+				req.reportAbandoned(ctx, r, state, response.Err)
 			}
 			return response, task
 		}
@@ -107,9 +107,9 @@ func (c *request) callBackend(ctx context.Context, r *call.Request) (call.Result
 
 // reportAbandoned reports a cancelled call to the backend if its client was
 // being asked for input. The call does not continue.
-func (c *request) reportAbandoned(ctx context.Context, r *call.Request, state string, why *call.Error) {
+func (req *request) reportAbandoned(ctx context.Context, r *call.Request, state string, why *call.Error) {
 	r.Resume, r.RejectErr = &call.Resume{State: state}, why
-	c.server.backend.Call(ctx, *r)
+	req.server.backend.Call(ctx, *r)
 }
 
 // CheckAsk rejects an ask that needs a capability that the client has not
@@ -130,16 +130,16 @@ func CheckAsk(r *call.Request, a *call.Ask) *call.Error {
 
 // ask sends requests to a legacy client, on the stream of its call, and waits
 // for all responses. It cancels the requests without a response.
-func (c *request) ask(ctx context.Context, a *call.Ask) (*call.Resume, *call.Error) {
-	out := &c.origin.session.serverRequests
+func (req *request) ask(ctx context.Context, a *call.Ask) (*call.Resume, *call.Error) {
+	out := &req.origin.session.serverRequests
 	responses := make(chan clientResponse, len(a.Requests))
 	ids, ok := out.add(a.Requests, responses)
 	if !ok {
 		return nil, &call.Error{Code: call.ExecutionError, Message: "too many requests wait for the client", Overloaded: true}
 	}
-	defer func() { c.cancelUnanswered(out, ids) }()
+	defer func() { req.cancelUnanswered(out, ids) }()
 	for i, r := range a.Requests {
-		if c.origin.emit(requestFrame(ids[i], &r, c.origin.session.version)) != nil {
+		if req.origin.emit(requestFrame(ids[i], &r, req.origin.session.version)) != nil {
 			return nil, askError("the client is gone")
 		}
 	}
@@ -158,7 +158,7 @@ func (c *request) ask(ctx context.Context, a *call.Ask) (*call.Resume, *call.Err
 			return nil, &call.Error{Code: call.Timeout, Message: fmt.Sprintf("the client did not answer within %v", askTimeout(a))}
 		case <-ctx.Done():
 			return nil, askError("the call was cancelled while it waited for its client")
-		case <-c.origin.ending:
+		case <-req.origin.ending:
 			return nil, askError("the server ends the connection before its client has answered; connect again and repeat the call")
 		}
 	}
@@ -174,13 +174,13 @@ func askTimeout(a *call.Ask) time.Duration {
 
 // cancelUnanswered cancels the requests that the client has not answered yet
 // (2025-11-25 basic/utilities/cancellation).
-func (c *request) cancelUnanswered(out *serverRequests, ids []string) {
+func (req *request) cancelUnanswered(out *serverRequests, ids []string) {
 	for _, id := range ids {
 		if _, open := out.take(id); !open {
 			continue
 		}
 		// Without a client there is nothing to cancel.
-		_ = c.origin.emit(notification("notifications/cancelled",
+		_ = req.origin.emit(notification("notifications/cancelled",
 			appendText(appendText(nil, "requestId", id), "reason", "the call has ended")))
 	}
 }
@@ -197,8 +197,8 @@ func requestFrame(id string, r *call.AskRequest, version string) Frame {
 
 // resume reads the input responses of a modern client (2026-07-28
 // basic/patterns/mrtr); nil if there are none.
-func (c *request) resume(p *itemParams) (*call.Resume, *fault) {
-	if c.era != modern || p.responses == nil && p.state == nil {
+func (req *request) resume(p *itemParams) (*call.Resume, *fault) {
+	if req.era != modern || p.responses == nil && p.state == nil {
 		return nil, nil
 	}
 	var r call.Resume

@@ -18,12 +18,12 @@ func callTool(ctx context.Context, c *request) (*result, *fault) {
 
 // checkMirrors compares the Mcp-Param headers with the arguments (2026-07-28
 // basic/transports/streamable-http, Server Behavior for Custom Headers).
-func (c *request) checkMirrors(ctx context.Context, r *call.Request) *fault {
-	h := c.headers()
-	if h == nil || c.era != modern || r.Kind != call.Tools {
+func (req *request) checkMirrors(ctx context.Context, r *call.Request) *fault {
+	h := req.headers()
+	if h == nil || req.era != modern || r.Kind != call.Tools {
 		return nil
 	}
-	t := c.server.backend.Find(ctx, r.Caller, r.Name)
+	t := req.server.backend.Find(ctx, r.Caller, r.Name)
 	if t == nil {
 		return nil
 	}

@@ -76,8 +76,8 @@ type encodedInfo struct {
 
 // matches reports whether it encodes the info. The revision covers the fields
 // that are not compared.
-func (d *encodedInfo) matches(info *Info) bool {
-	return d.revision == info.Revision && d.name == info.Name && d.version == info.Version
+func (e *encodedInfo) matches(info *Info) bool {
+	return e.revision == info.Revision && e.name == info.Name && e.version == info.Version
 }
 
 func discover(_ context.Context, c *request) (*result, *fault) {
@@ -121,14 +121,14 @@ func setLevel(_ context.Context, c *request) (*result, *fault) {
 
 // logLevel returns the least severity that the client wants to receive; 0 if it
 // wants no log messages.
-func (c *request) logLevel() (int32, *fault) {
-	if c.era == legacy {
-		return c.origin.session.logLevel.Load(), nil
+func (req *request) logLevel() (int32, *fault) {
+	if req.era == legacy {
+		return req.origin.session.logLevel.Load(), nil
 	}
-	if jsontext.IsNull(c.meta.logLevel) {
+	if jsontext.IsNull(req.meta.logLevel) {
 		return 0, nil
 	}
-	level, _ := jsontext.Text(c.meta.logLevel)
+	level, _ := jsontext.Text(req.meta.logLevel)
 	severity := severityOf(level)
 	if severity == 0 {
 		return 0, invalidParams("params._meta: " + keyLogLevel + " must be a log level")

@@ -45,35 +45,35 @@ func lister(k call.Kind) func(context.Context, *request) (*result, *fault) {
 }
 
 // list returns a page (2026-07-28 server/utilities/pagination).
-func (c *request) list(ctx context.Context, k call.Kind) (*result, *fault) {
-	caller, err := c.caller()
+func (req *request) list(ctx context.Context, k call.Kind) (*result, *fault) {
+	caller, err := req.caller()
 	if err != nil {
-		return nil, c.claimFault(caller, err)
+		return nil, req.claimFault(caller, err)
 	}
-	list := c.server.backend.List(ctx, k, caller)
-	from, f := c.listStart(&list)
+	list := req.server.backend.List(ctx, k, caller)
+	from, f := req.listStart(&list)
 	if f != nil {
 		return nil, f
 	}
-	to := min(from+c.server.options.PageSize, len(list.Entries))
+	to := min(from+req.server.options.PageSize, len(list.Entries))
 	r := &result{revision: list.Revision}
-	r.members = c.server.pages.get(pageKey{k, list.Hash, c.era, from, to}, func() []byte {
-		return encodePage(k, list.Entries[from:to], c.era)
+	r.members = req.server.pages.get(pageKey{k, list.Hash, req.era, from, to}, func() []byte {
+		return encodePage(k, list.Entries[from:to], req.era)
 	})
 	if to < len(list.Entries) {
 		r.more = append(r.more, ',')
 		r.more = jsontext.AppendString(append(r.more, `"nextCursor":`...), cursorAt(list.Hash, to))
 	}
-	if c.era == modern {
+	if req.era == modern {
 		r.more = appendCaching(r.more, 0, list.Private)
 	} else {
-		c.origin.session.seen[k].Store(&list.Hash)
+		req.origin.session.seen[k].Store(&list.Hash)
 	}
 	return r, nil
 }
 
-func (c *request) listStart(list *List) (int, *fault) {
-	cursor := jsontext.Get(c.params, "cursor")
+func (req *request) listStart(list *List) (int, *fault) {
+	cursor := jsontext.Get(req.params, "cursor")
 	if jsontext.IsNull(cursor) {
 		return 0, nil
 	}

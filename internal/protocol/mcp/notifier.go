@@ -52,68 +52,68 @@ func newNotifier(b Backend, quiet time.Duration) *notifier {
 
 // stop ends the watch and waits until no notification is in progress. It may be
 // called more than once.
-func (c *notifier) stop() {
-	c.mu.Lock()
-	first := !c.stopped
-	c.stopped = true
-	if c.pending && c.timer.Stop() {
-		c.pending = false
-		c.running.Done()
+func (n *notifier) stop() {
+	n.mu.Lock()
+	first := !n.stopped
+	n.stopped = true
+	if n.pending && n.timer.Stop() {
+		n.pending = false
+		n.running.Done()
 	}
-	c.mu.Unlock()
+	n.mu.Unlock()
 	if first {
-		c.unwatch()
+		n.unwatch()
 	}
-	c.running.Wait()
+	n.running.Wait()
 }
 
 // changed is called by the backend after each published state, with the URIs of
 // resources whose contents changed.
-func (c *notifier) changed(uris []string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func (n *notifier) changed(uris []string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	for _, uri := range uris {
-		if len(c.byTopic[topic{name: uri}]) > 0 {
-			c.changedURIs[uri] = struct{}{}
+		if len(n.byTopic[topic{name: uri}]) > 0 {
+			n.changedURIs[uri] = struct{}{}
 		}
 	}
-	if c.pending || c.stopped || len(c.feeds) == 0 && len(c.changedURIs) == 0 {
+	if n.pending || n.stopped || len(n.feeds) == 0 && len(n.changedURIs) == 0 {
 		return
 	}
-	c.pending = true
-	c.running.Add(1)
-	c.timer = time.AfterFunc(c.debounce, c.flush)
+	n.pending = true
+	n.running.Add(1)
+	n.timer = time.AfterFunc(n.debounce, n.flush)
 }
 
 // taskChanged is called by the backend after each change of a task. It notifies
 // the feeds of the task at once.
-func (c *notifier) taskChanged(id string) {
+func (n *notifier) taskChanged(id string) {
 	t := topic{isTask: true, name: id}
-	for _, l := range c.listenersTo(t) {
-		c.notifyTopic(l.feed, t)
+	for _, l := range n.listenersTo(t) {
+		n.notifyTopic(l.feed, t)
 	}
 }
 
 // flush compares the lists of each listener again, and notifies changed
 // resources to the callers that may read them.
-func (c *notifier) flush() {
-	defer c.running.Done()
-	c.compareMu.Lock()
-	defer c.compareMu.Unlock()
-	listeners, changed := c.takeChanged()
+func (n *notifier) flush() {
+	defer n.running.Done()
+	n.compareMu.Lock()
+	defer n.compareMu.Unlock()
+	listeners, changed := n.takeChanged()
 	// Each listener is notified of all its lists at once: two kinds share one
 	// notification, which must not be sent twice for one change.
 	differ := make([]kindSet, len(listeners))
 	for k := range call.Kind(kinds) {
-		c.compareLists(k, listeners, differ)
+		n.compareLists(k, listeners, differ)
 	}
 	for i, l := range listeners {
-		c.notifyLists(l.feed, differ[i])
+		n.notifyLists(l.feed, differ[i])
 	}
 	for _, uri := range changed {
-		for _, l := range c.listenersTo(topic{name: uri}) {
-			if c.backend.CanRead(context.Background(), l.caller, uri) {
-				c.notifyTopic(l.feed, topic{name: uri})
+		for _, l := range n.listenersTo(topic{name: uri}) {
+			if n.backend.CanRead(context.Background(), l.caller, uri) {
+				n.notifyTopic(l.feed, topic{name: uri})
 			}
 		}
 	}
@@ -128,41 +128,41 @@ type listener struct {
 
 // compareLists adds the kind to differ for each listener whose list of it
 // changed. All callers share a list that is not private.
-func (c *notifier) compareLists(k call.Kind, listeners []listener, differ []kindSet) {
+func (n *notifier) compareLists(k call.Kind, listeners []listener, differ []kindSet) {
 	list := List{Private: true}
 	for i, l := range listeners {
 		if !l.lists.has(k) {
 			continue
 		}
 		if list.Private {
-			list = c.backend.List(context.Background(), k, l.caller)
+			list = n.backend.List(context.Background(), k, l.caller)
 		}
-		if c.compare(l.feed, k, list.Hash) {
+		if n.compare(l.feed, k, list.Hash) {
 			differ[i] |= setOf(k)
 		}
 	}
 }
 
 // takeChanged allows the next flush and returns what this one must compare.
-func (c *notifier) takeChanged() (listeners []listener, changed []string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.pending = false
-	for f := range c.feeds {
+func (n *notifier) takeChanged() (listeners []listener, changed []string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.pending = false
+	for f := range n.feeds {
 		listeners = append(listeners, listener{f, f.caller, f.lists})
 	}
-	for uri := range c.changedURIs {
+	for uri := range n.changedURIs {
 		changed = append(changed, uri)
 	}
-	clear(c.changedURIs)
+	clear(n.changedURIs)
 	slices.Sort(changed)
 	return listeners, changed
 }
 
-func (c *notifier) listenersTo(t topic) (listeners []listener) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for f := range c.byTopic[t] {
+func (n *notifier) listenersTo(t topic) (listeners []listener) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for f := range n.byTopic[t] {
 		listeners = append(listeners, listener{f, f.caller, f.lists})
 	}
 	return listeners
@@ -170,30 +170,30 @@ func (c *notifier) listenersTo(t topic) (listeners []listener) {
 
 // compare reports whether the listener's list differs from the last known one,
 // and stores it.
-func (c *notifier) compare(f *feed, k call.Kind, hash string) (differs bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func (n *notifier) compare(f *feed, k call.Kind, hash string) (differs bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	known := f.hashes[k]
 	f.hashes[k] = hash
 	return known != "" && known != hash
 }
 
 // notifyLists notifies a listener that its lists of the kinds have changed.
-func (c *notifier) notifyLists(f *feed, differ kindSet) {
+func (n *notifier) notifyLists(f *feed, differ kindSet) {
 	if differ == 0 {
 		return
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	f.pending.lists |= differ
 	f.wake()
 }
 
 // notifyTopic notifies a listener that a topic has changed, if it is still
 // subscribed.
-func (c *notifier) notifyTopic(f *feed, t topic) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func (n *notifier) notifyTopic(f *feed, t topic) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	if _, subscribed := f.topics[t]; !subscribed || slices.Contains(f.pending.topics, t) {
 		return
 	}
@@ -205,25 +205,25 @@ func (c *notifier) notifyTopic(f *feed, t topic) {
 // of the lists that the client received last; an empty hash means the present
 // list. A feed that listens already starts again. unlisten undoes one listen;
 // remove undoes all.
-func (c *notifier) listen(ctx context.Context, f *feed, caller identity.Caller, lists kindSet, seen [kinds]string) {
-	c.mu.Lock()
+func (n *notifier) listen(ctx context.Context, f *feed, caller identity.Caller, lists kindSet, seen [kinds]string) {
+	n.mu.Lock()
 	f.caller, f.lists, f.hashes = caller, lists, seen
 	f.listening++
 	if !f.ended {
-		c.feeds[f] = struct{}{}
+		n.feeds[f] = struct{}{}
 	}
-	c.mu.Unlock()
+	n.mu.Unlock()
 
 	onFreshStack(func() {
-		c.compareMu.Lock()
-		defer c.compareMu.Unlock()
+		n.compareMu.Lock()
+		defer n.compareMu.Unlock()
 		var differ kindSet
 		for k := range call.Kind(kinds) {
-			if lists.has(k) && c.compare(f, k, c.backend.List(ctx, k, caller).Hash) {
+			if lists.has(k) && n.compare(f, k, n.backend.List(ctx, k, caller).Hash) {
 				differ |= setOf(k)
 			}
 		}
-		c.notifyLists(f, differ)
+		n.notifyLists(f, differ)
 	})
 }
 
@@ -242,26 +242,26 @@ func onFreshStack(do func()) {
 }
 
 // setCaller sets the caller of a feed before anything is compared for it.
-func (c *notifier) setCaller(f *feed, caller identity.Caller) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func (n *notifier) setCaller(f *feed, caller identity.Caller) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	f.caller = caller
 }
 
 // unlisten undoes one listen. Pending notifications and subscriptions remain.
-func (c *notifier) unlisten(f *feed) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func (n *notifier) unlisten(f *feed) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	if f.listening--; f.listening == 0 {
-		delete(c.feeds, f)
+		delete(n.feeds, f)
 	}
 }
 
 // subscribe subscribes a feed to a topic. It returns false if the feed has too
 // many topics.
-func (c *notifier) subscribe(f *feed, t topic) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func (n *notifier) subscribe(f *feed, t topic) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	if _, known := f.topics[t]; known || f.ended {
 		return true
 	}
@@ -272,61 +272,61 @@ func (c *notifier) subscribe(f *feed, t topic) bool {
 		f.topics = map[topic]struct{}{}
 	}
 	f.topics[t] = struct{}{}
-	if c.byTopic[t] == nil {
-		c.byTopic[t] = map[*feed]struct{}{}
+	if n.byTopic[t] == nil {
+		n.byTopic[t] = map[*feed]struct{}{}
 		if !t.isTask {
-			c.unwatchByURI[t.name] = c.backend.WatchResource(t.name)
+			n.unwatchByURI[t.name] = n.backend.WatchResource(t.name)
 		}
 	}
-	c.byTopic[t][f] = struct{}{}
+	n.byTopic[t][f] = struct{}{}
 	return true
 }
 
 // unsubscribe undoes subscribe; without a subscription it does nothing.
-func (c *notifier) unsubscribe(f *feed, t topic) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.unsubscribeLocked(f, t)
+func (n *notifier) unsubscribe(f *feed, t topic) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.unsubscribeLocked(f, t)
 }
 
 // unsubscribeLocked is unsubscribe for callers that hold mu.
-func (c *notifier) unsubscribeLocked(f *feed, t topic) {
+func (n *notifier) unsubscribeLocked(f *feed, t topic) {
 	delete(f.topics, t)
-	delete(c.byTopic[t], f)
-	if len(c.byTopic[t]) == 0 {
-		delete(c.byTopic, t)
+	delete(n.byTopic[t], f)
+	if len(n.byTopic[t]) == 0 {
+		delete(n.byTopic, t)
 		if !t.isTask {
-			delete(c.changedURIs, t.name)
-			if leave := c.unwatchByURI[t.name]; leave != nil {
+			delete(n.changedURIs, t.name)
+			if leave := n.unwatchByURI[t.name]; leave != nil {
 				leave()
-				delete(c.unwatchByURI, t.name)
+				delete(n.unwatchByURI, t.name)
 			}
 		}
 	}
 }
 
-func (c *notifier) remove(f *feed) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func (n *notifier) remove(f *feed) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	f.ended = true
-	delete(c.feeds, f)
+	delete(n.feeds, f)
 	for t := range f.topics {
-		c.unsubscribeLocked(f, t)
+		n.unsubscribeLocked(f, t)
 	}
 }
 
 // take returns the pending notifications of the feed and clears them.
-func (c *notifier) take(f *feed) (n notices) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	n, f.pending = f.pending, notices{}
-	return n
+func (n *notifier) take(f *feed) (pending notices) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	pending, f.pending = f.pending, notices{}
+	return pending
 }
 
 // forward sends the pending notifications of the feed, as frames, at each
 // signal. It returns nil when done is closed, and an error when ctx ends or
 // send fails.
-func (c *notifier) forward(ctx context.Context, f *feed, b signal, done <-chan struct{}, frames func(notices) []Frame, send func(Frame) error) error {
+func (n *notifier) forward(ctx context.Context, f *feed, b signal, done <-chan struct{}, frames func(notices) []Frame, send func(Frame) error) error {
 	for {
 		select {
 		case <-ctx.Done():
@@ -335,7 +335,7 @@ func (c *notifier) forward(ctx context.Context, f *feed, b signal, done <-chan s
 			return context.Cause(ctx)
 		case <-b:
 		}
-		for _, frame := range frames(c.take(f)) {
+		for _, frame := range frames(n.take(f)) {
 			if err := send(frame); err != nil {
 				return err
 			}

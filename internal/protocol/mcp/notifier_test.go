@@ -75,11 +75,11 @@ func listenAs(t *testing.T, c *notifier, id string, lists kindSet, seen string) 
 }
 
 // notices returns the notices since the last call.
-func (h *testListener) notices() notices {
+func (l *testListener) notices() notices {
 	synctest.Wait()
 	select {
-	case <-h.bell:
-		return h.c.take(h.feed)
+	case <-l.bell:
+		return l.c.take(l.feed)
 	default:
 		return notices{}
 	}

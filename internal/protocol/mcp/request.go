@@ -54,9 +54,9 @@ type result struct {
 	final bool
 }
 
-func (c *request) claim() (AgentClaim, *call.Error) {
-	claim, err := parseAgent(c.meta.agent)
-	for _, h := range [...]http.Header{c.origin.sent, c.origin.peer.Headers} {
+func (req *request) claim() (AgentClaim, *call.Error) {
+	claim, err := parseAgent(req.meta.agent)
+	for _, h := range [...]http.Header{req.origin.sent, req.origin.peer.Headers} {
 		var headers AgentClaim
 		if err == nil {
 			headers, err = AgentFromHeaders(h)
@@ -75,51 +75,51 @@ func (c *request) claim() (AgentClaim, *call.Error) {
 // claim is invalid, or if the message and the headers claim different agents;
 // the caller then has no claim. Or it is an [*identity.ContradictionError], and
 // the caller has the claimed agent.
-func (c *request) caller() (identity.Caller, error) {
-	claim, invalid := c.claim()
-	client, source := clientName(c.meta.clientInfo), c.origin.peer.Source
-	if c.era == legacy && c.origin.session != nil {
-		client, source.Session = c.origin.session.client, c.origin.session.publicID
+func (req *request) caller() (identity.Caller, error) {
+	claim, invalid := req.claim()
+	client, source := clientName(req.meta.clientInfo), req.origin.peer.Source
+	if req.era == legacy && req.origin.session != nil {
+		client, source.Session = req.origin.session.client, req.origin.session.publicID
 	}
-	claim.RequestID = cmp.Or(claim.RequestID, c.requestID)
-	agent, err := claim.Of(&c.origin.peer.Principal, client)
+	claim.RequestID = cmp.Or(claim.RequestID, req.requestID)
+	agent, err := claim.Of(&req.origin.peer.Principal, client)
 	if invalid != nil {
 		err = invalid
 	}
-	c.requestID = agent.RequestID
-	return identity.Caller{Principal: c.origin.peer.Principal, Agent: agent, Source: source}, err
+	req.requestID = agent.RequestID
+	return identity.Caller{Principal: req.origin.peer.Principal, Agent: agent, Source: source}, err
 }
 
 // answer encodes a result as a response for the client's era. Modern results
 // carry their type and the server's description.
-func (c *request) answer(r *result) Frame {
+func (req *request) answer(r *result) Frame {
 	const overhead = 320 // for everything but the id and the result
-	text := append(make([]byte, 0, overhead+len(c.id)+len(r.more)+len(r.meta)), openFrame...)
-	text = append(appendValue(text, "id", c.id), `,"result":{`...)
-	if c.era == modern {
+	text := append(make([]byte, 0, overhead+len(req.id)+len(r.more)+len(r.meta)), openFrame...)
+	text = append(appendValue(text, "id", req.id), `,"result":{`...)
+	if req.era == modern {
 		text = appendText(text, "resultType", cmp.Or(r.resultType, "complete"))
 		if len(r.members) > 0 {
 			text = append(text, ',')
 		}
 	}
 	head := len(text)
-	text = c.appendEnd(text, r)
+	text = req.appendEnd(text, r)
 	return Frame{head: text[:head:head], body: r.members, tail: text[head:]}
 }
 
 // appendEnd appends what follows the members of a result: further members,
 // _meta, and the closing braces of the result and the response.
-func (c *request) appendEnd(dst []byte, r *result) []byte {
+func (req *request) appendEnd(dst []byte, r *result) []byte {
 	dst = append(dst, r.more...)
-	if c.era != modern && r.revision == "" && len(r.meta) == 0 {
+	if req.era != modern && r.revision == "" && len(r.meta) == 0 {
 		return append(dst, "}}"...)
 	}
-	if c.era == modern || len(r.members) > 0 {
+	if req.era == modern || len(r.members) > 0 {
 		dst = append(dst, ',')
 	}
 	dst = append(dst, `"_meta":{`...)
-	if c.era == modern {
-		dst = appendValue(dst, keyServerInfo, c.server.implementation())
+	if req.era == modern {
+		dst = appendValue(dst, keyServerInfo, req.server.implementation())
 	}
 	if r.revision != "" {
 		dst = appendText(dst, keyRevision, r.revision)
@@ -177,80 +177,80 @@ func (p *itemParams) set(name, value []byte) {
 }
 
 // invoke passes a request to the backend and returns its outcome.
-func (c *request) invoke(ctx context.Context, r call.Request, p *itemParams) (*result, *fault) {
-	level, f := c.logLevel()
+func (req *request) invoke(ctx context.Context, r call.Request, p *itemParams) (*result, *fault) {
+	level, f := req.logLevel()
 	if f != nil {
 		return nil, f
 	}
 	var err error
-	if r.Caller, err = c.caller(); err != nil {
+	if r.Caller, err = req.caller(); err != nil {
 		invalid, ok := errors.AsType[*call.Error](err)
 		if !ok {
-			return nil, c.claimFault(r.Caller, err)
+			return nil, req.claimFault(r.Caller, err)
 		}
-		r.RejectErr, r.Trace = invalid, c.trace()
-		response, _ := c.server.backend.Call(ctx, r)
-		return c.failed(&r, response.Err, response.Revision)
+		r.RejectErr, r.Trace = invalid, req.trace()
+		response, _ := req.server.backend.Call(ctx, r)
+		return req.failed(&r, response.Err, response.Revision)
 	}
-	if f := c.checkMirrors(ctx, &r); f != nil {
+	if f := req.checkMirrors(ctx, &r); f != nil {
 		return nil, f
 	}
-	r.Can, r.Trace = c.can(&r), c.trace()
-	if r.Resume, f = c.resume(p); f != nil {
+	r.Can, r.Trace = req.can(&r), req.trace()
+	if r.Resume, f = req.resume(p); f != nil {
 		return nil, f
 	}
-	if c.notifier = c.newNotifier(ctx, r.Name, level); c.notifier != nil {
-		defer c.stopNotifications()
-		r.Emit, r.Debug = c.notifier, level == severityOf("debug")
+	if req.notifier = req.newNotifier(ctx, r.Name, level); req.notifier != nil {
+		defer req.stopNotifications()
+		r.Emit, r.Debug = req.notifier, level == severityOf("debug")
 	}
-	if c.batch != nil && r.Kind == call.Tools {
-		r.Late = c
+	if req.batch != nil && r.Kind == call.Tools {
+		r.Late = req
 	}
-	response, task := c.callBackend(ctx, &r)
+	response, task := req.callBackend(ctx, &r)
 	switch {
 	case response.Detached:
 		return nil, nil
 	case response.Err != nil:
-		return c.failed(&r, response.Err, response.Revision)
+		return req.failed(&r, response.Err, response.Revision)
 	case task != nil:
-		return c.taskResult(&r, task, response.Revision)
+		return req.taskResult(&r, task, response.Revision)
 	case response.Ask != nil:
 		members := appendOptional(appendRequests(nil, response.Ask.Requests), "requestState", response.Ask.State)
 		return &result{resultType: "input_required", members: members, revision: response.Revision}, nil
 	}
-	return c.succeeded(&r, &response), nil
+	return req.succeeded(&r, &response), nil
 }
 
 // stopNotifications makes sure that nothing more precedes the response.
-func (c *request) stopNotifications() {
-	if c.notifier != nil && !c.detached {
-		c.notifier.stop(c.server.options.Logger)
+func (req *request) stopNotifications() {
+	if req.notifier != nil && !req.detached {
+		req.notifier.stop(req.server.options.Logger)
 	}
 }
 
 // Answer sends the result of a failed tool call while the backend still blocks
 // the goroutine of the call.
-func (c *request) Answer(response call.Result) {
-	c.stopNotifications()
-	c.detached = true
+func (req *request) Answer(response call.Result) {
+	req.stopNotifications()
+	req.detached = true
 	r := call.Request{Kind: call.Tools}
-	r.Name, _ = jsontext.Text(c.item.name)
-	r.Caller, _ = c.caller() // it was valid before
-	c.batch.answerDetached(c.failed(&r, response.Err, response.Revision))
+	r.Name, _ = jsontext.Text(req.item.name)
+	r.Caller, _ = req.caller() // it was valid before
+	req.batch.answerDetached(req.failed(&r, response.Err, response.Revision))
 }
 
 // claimFault returns the fault for an invalid claim before a call exists. It
 // also reports a credential that is bound to another agent; claimed is then the
 // caller with the claimed agent.
-func (c *request) claimFault(claimed identity.Caller, err error) *fault {
+func (req *request) claimFault(claimed identity.Caller, err error) *fault {
 	var contradicts *identity.ContradictionError
 	if !errors.As(err, &contradicts) {
 		return invalidParams(err.Error())
 	}
-	if report := c.server.options.OnAgentMismatch; report != nil {
-		contradiction := AgentMismatch{Caller: claimed, Method: c.handler.name, Trace: c.trace()}
-		if c.handler.nameOf != "uri" {
-			contradiction.Name = string(jsontext.Unquote(c.named()))
+	if report := req.server.options.OnAgentMismatch; report != nil {
+		contradiction := AgentMismatch{Caller: claimed, Method: req.handler.name, Trace: req.trace()}
+		if req.handler.nameOf != "uri" {
+			contradiction.Name = string(jsontext.Unquote(req.named()))
 		}
 		report(contradiction)
 	}
@@ -270,17 +270,17 @@ func TraceOf(h http.Header) (t call.Trace) {
 
 // trace returns the trace context of the request. The headers of a connection
 // that carries many requests belong to none of them.
-func (c *request) trace() (t call.Trace) {
-	carrier := c.origin.sent
-	if c.origin.mirrored {
-		carrier = c.origin.peer.Headers
+func (req *request) trace() (t call.Trace) {
+	carrier := req.origin.sent
+	if req.origin.mirrored {
+		carrier = req.origin.peer.Headers
 	}
 	t = TraceOf(carrier)
-	if len(c.meta.traceparent) <= maxTraceParent {
-		t.Parent, _ = jsontext.Text(c.meta.traceparent)
+	if len(req.meta.traceparent) <= maxTraceParent {
+		t.Parent, _ = jsontext.Text(req.meta.traceparent)
 	}
-	if t.Parent != "" && len(c.meta.tracestate) <= maxTraceState {
-		t.State, _ = jsontext.Text(c.meta.tracestate)
+	if t.Parent != "" && len(req.meta.tracestate) <= maxTraceState {
+		t.State, _ = jsontext.Text(req.meta.tracestate)
 	}
 	return t
 }

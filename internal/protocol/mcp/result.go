@@ -13,18 +13,18 @@ import (
 	"github.com/mcpd/mcpd/internal/base/jsontext"
 )
 
-func (c *request) succeeded(r *call.Request, response *call.Result) *result {
+func (req *request) succeeded(r *call.Request, response *call.Result) *result {
 	if r.Kind == call.Tools {
-		return c.toolResult(response)
+		return req.toolResult(response)
 	}
 	reply := []byte(response.Reply)
 	if r.Kind == call.Prompts && r.Argument == "" {
-		if version := c.version(); !hasLinks(version) {
+		if version := req.version(); !hasLinks(version) {
 			reply = fitMessages(reply, func(dst, block []byte, n int) []byte { return appendFitted(dst, block, version, n) })
 		}
 	}
 	encoded := &result{members: inner(reply), revision: response.Revision}
-	if c.era == modern && r.Kind == call.Resources {
+	if req.era == modern && r.Kind == call.Resources {
 		encoded.more = appendCaching(nil, 0, true)
 		if r.Resume == nil {
 			encoded.more = appendCaching(nil, response.TTL, !response.Public)
@@ -36,39 +36,39 @@ func (c *request) succeeded(r *call.Request, response *call.Result) *result {
 // toolResult encodes the success of a tool (2026-07-28 server/tools, Tool
 // Result). Legacy revisions allow only objects as structured content, and the
 // older ones have fewer types of content blocks.
-func (c *request) toolResult(r *call.Result) *result {
+func (req *request) toolResult(r *call.Result) *result {
 	b := make([]byte, 0, len(r.Content)+len(r.Structured)+40)
 	content := r.Content
 	if len(content) == 0 {
 		content = []byte("[]")
 	}
-	if version := c.version(); !hasLinks(version) {
+	if version := req.version(); !hasLinks(version) {
 		content = appendEach(nil, content, func(dst, block []byte, n int) []byte { return appendFitted(dst, block, version, n) })
 	}
 	b = appendValue(b, "content", content)
-	if structured := bytes.TrimSpace(r.Structured); len(structured) > 0 && (c.era == modern || jsontext.IsObject(structured)) {
+	if structured := bytes.TrimSpace(r.Structured); len(structured) > 0 && (req.era == modern || jsontext.IsObject(structured)) {
 		b = appendValue(b, "structuredContent", structured)
 	}
 	return &result{members: b, revision: r.Revision}
 }
 
-func (c *request) failed(r *call.Request, e *call.Error, revision string) (*result, *fault) {
-	c.retryAfter = e.RetryAfter
-	return c.failure(r, e, revision)
+func (req *request) failed(r *call.Request, e *call.Error, revision string) (*result, *fault) {
+	req.retryAfter = e.RetryAfter
+	return req.failure(r, e, revision)
 }
 
 // failure is the only place where the error of a call becomes MCP. An unknown
 // item and a script's own JSON-RPC error are protocol errors. Any other failure
 // of a tool is a result that a model can read (2026-07-28 server/tools, Error
 // Handling); other kinds have no such result.
-func (c *request) failure(r *call.Request, e *call.Error, revision string) (*result, *fault) {
+func (req *request) failure(r *call.Request, e *call.Error, revision string) (*result, *fault) {
 	switch {
 	case e.RPC != nil:
-		return nil, c.scriptFault(e.RPC)
-	case e.Required != nil && c.era == modern:
+		return nil, req.scriptFault(e.RPC)
+	case e.Required != nil && req.era == modern:
 		return nil, missingCapability(e.Message, e.Required)
 	case e.Code == call.ToolNotFound:
-		return nil, c.notFound(r, e)
+		return nil, req.notFound(r, e)
 	case r.Kind != call.Tools:
 		// The params or the server caused it (2026-07-28 server/prompts, Error
 		// Handling).
@@ -97,13 +97,13 @@ func missingCapability(message string, required []byte) *fault {
 // notFound returns the fault of a call of an unknown item. For resources it
 // names the URI, and has its own code in legacy revisions (2025-11-25
 // server/resources, Error Handling).
-func (c *request) notFound(r *call.Request, e *call.Error) *fault {
+func (req *request) notFound(r *call.Request, e *call.Error) *fault {
 	data := errorData(r.Caller, e)
 	if r.Kind != call.Resources {
 		return invalidParams(e.Message).with(data)
 	}
 	f := invalidParams(e.Message).with(append(appendText(data[:len(data)-1], "uri", r.Name), '}'))
-	if c.era == legacy {
+	if req.era == legacy {
 		f.Code = codeResourceNotFound
 	}
 	return f
@@ -123,10 +123,10 @@ func inner(object []byte) []byte {
 // reserved codes as the specification defines them: a script may use the code
 // of a missing capability, if it names the capability. Any other reserved code
 // becomes an internal error (2026-07-28 basic/index, Error Codes).
-func (c *request) scriptFault(e *call.RPCError) *fault {
+func (req *request) scriptFault(e *call.RPCError) *fault {
 	f := &fault{RPCError: *e}
 	switch {
-	case c.era != modern || !isReserved(e.Code):
+	case req.era != modern || !isReserved(e.Code):
 	case e.Code == codeMissingCapability && jsontext.IsObject(jsontext.Get(e.Data, "requiredCapabilities")):
 		f.refusal = Malformed
 	default:
@@ -182,11 +182,11 @@ func hasAudio(version string) bool { return version >= version20250326 }
 // hasLinks reports whether the revision has resource links (2025-06-18 schema, ResourceLink).
 func hasLinks(version string) bool { return version >= version20250618 }
 
-func (c *request) version() string {
-	if c.era == modern || c.origin.session == nil {
+func (req *request) version() string {
+	if req.era == modern || req.origin.session == nil {
 		return newestModern
 	}
-	return c.origin.session.version
+	return req.origin.session.version
 }
 
 // appendFitted appends the n-th block of a result in the form of the revision.

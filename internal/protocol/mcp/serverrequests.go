@@ -37,18 +37,18 @@ type clientResponse struct {
 
 // add registers requests before they are sent, and returns an id for each. to
 // has capacity for all responses. ok is false if there are too many requests.
-func (o *serverRequests) add(requests []call.AskRequest, to chan<- clientResponse) (ids []string, ok bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if len(o.byID)+len(requests) > maxServerRequests {
+func (s *serverRequests) add(requests []call.AskRequest, to chan<- clientResponse) (ids []string, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.byID)+len(requests) > maxServerRequests {
 		return nil, false
 	}
-	if o.byID == nil {
-		o.byID = map[string]pendingRequest{}
+	if s.byID == nil {
+		s.byID = map[string]pendingRequest{}
 	}
 	for _, r := range requests {
 		id := rand.Text()
-		o.byID[id] = pendingRequest{r.Key, to}
+		s.byID[id] = pendingRequest{r.Key, to}
 		ids = append(ids, id)
 	}
 	return ids, true
@@ -56,9 +56,9 @@ func (o *serverRequests) add(requests []call.AskRequest, to chan<- clientRespons
 
 // deliver delivers the response of a client. It ignores a response to an
 // unknown request.
-func (o *serverRequests) deliver(m *message) {
+func (s *serverRequests) deliver(m *message) {
 	id, _ := jsontext.Text(m.id)
-	w, ok := o.take(id)
+	w, ok := s.take(id)
 	if !ok {
 		return
 	}
@@ -72,11 +72,11 @@ func (o *serverRequests) deliver(m *message) {
 }
 
 // take removes and returns the pending request with the id.
-func (o *serverRequests) take(id string) (pendingRequest, bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	w, ok := o.byID[id]
-	delete(o.byID, id)
+func (s *serverRequests) take(id string) (pendingRequest, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w, ok := s.byID[id]
+	delete(s.byID, id)
 	return w, ok
 }
 
@@ -123,18 +123,18 @@ func capabilitiesOf(object []byte, version string) (can call.Capabilities) {
 // can returns the input that may be requested from the client during the
 // request: none for a completion, and none if the client accepts nothing before
 // the response.
-func (c *request) can(r *call.Request) call.Capabilities {
+func (req *request) can(r *call.Request) call.Capabilities {
 	switch {
 	case r.Argument != "":
 		return call.Capabilities{}
-	case c.era == modern:
-		can := capabilitiesOf(c.meta.capabilities, newestModern)
-		can.Tasks = can.Tasks && r.Kind == call.Tools && c.server.tasks != nil
+	case req.era == modern:
+		can := capabilitiesOf(req.meta.capabilities, newestModern)
+		can.Tasks = can.Tasks && r.Kind == call.Tools && req.server.tasks != nil
 		return can
-	case c.origin.emit == nil:
+	case req.origin.emit == nil:
 		return call.Capabilities{}
 	}
-	return c.origin.session.can
+	return req.origin.session.can
 }
 
 func missing(can, wanted call.Capabilities) call.Capabilities {

@@ -56,9 +56,9 @@ func listen(ctx context.Context, c *request) (*result, *fault) {
 }
 
 // subscriptionMeta returns the member _meta of a subscription's notifications.
-func (c *request) subscriptionMeta() []byte {
+func (req *request) subscriptionMeta() []byte {
 	b := append([]byte{}, `"_meta":{`...)
-	return append(appendValue(b, keySubscriptionID, c.id), '}')
+	return append(appendValue(b, keySubscriptionID, req.id), '}')
 }
 
 // subscriptionFilter is what a modern client subscribes to (2026-07-28
@@ -90,25 +90,25 @@ type names struct {
 	present bool
 }
 
-func (c *request) filterOf(object []byte) (w subscriptionFilter, f *fault) {
+func (req *request) filterOf(object []byte) (sf subscriptionFilter, f *fault) {
 	if !jsontext.IsObject(object) {
-		return w, invalidParams("params.notifications must be an object")
+		return sf, invalidParams("params.notifications must be an object")
 	}
 	for _, list := range listFilters() {
 		switch value := jsontext.Get(object, list.name); {
 		case string(value) == "true":
-			w.lists |= list.kinds
+			sf.lists |= list.kinds
 		case !jsontext.IsNull(value) && string(value) != "false":
-			return w, invalidParams("params.notifications." + list.name + " must be true or false")
+			return sf, invalidParams("params.notifications." + list.name + " must be true or false")
 		}
 	}
-	if w.uris, f = namesOf(object, "resourceSubscriptions"); f != nil || c.server.tasks == nil {
-		return w, f
+	if sf.uris, f = namesOf(object, "resourceSubscriptions"); f != nil || req.server.tasks == nil {
+		return sf, f
 	}
-	if w.tasks, f = namesOf(object, "taskIds"); f == nil && w.tasks.present {
-		f = c.mayUseTasks()
+	if sf.tasks, f = namesOf(object, "taskIds"); f == nil && sf.tasks.present {
+		f = req.mayUseTasks()
 	}
-	return w, f
+	return sf, f
 }
 
 func namesOf(object []byte, name string) (n names, f *fault) {
@@ -133,12 +133,12 @@ func namesOf(object []byte, name string) (n names, f *fault) {
 // restrict subscribes the feed to the topics that the caller may see, and
 // removes the others from the filter. It notifies the state of each task at
 // once, because the task may have ended by now.
-func (w *subscriptionFilter) restrict(ctx context.Context, c *request, f *feed, caller identity.Caller) {
+func (sf *subscriptionFilter) restrict(ctx context.Context, c *request, f *feed, caller identity.Caller) {
 	changes := c.server.notifier
-	w.uris.list = slices.DeleteFunc(w.uris.list, func(uri string) bool {
+	sf.uris.list = slices.DeleteFunc(sf.uris.list, func(uri string) bool {
 		return !c.server.backend.CanRead(ctx, caller, uri) || !changes.subscribe(f, topic{name: uri})
 	})
-	w.tasks.list = slices.DeleteFunc(w.tasks.list, func(id string) bool {
+	sf.tasks.list = slices.DeleteFunc(sf.tasks.list, func(id string) bool {
 		_, e := c.server.tasks.Task(ctx, caller, id)
 		t := topic{isTask: true, name: id}
 		if e != nil || !changes.subscribe(f, t) {
@@ -150,15 +150,15 @@ func (w *subscriptionFilter) restrict(ctx context.Context, c *request, f *feed, 
 }
 
 // object returns the filter in the form that clients send.
-func (w *subscriptionFilter) object() []byte {
+func (sf *subscriptionFilter) object() []byte {
 	b := []byte{'{'}
 	for _, list := range listFilters() {
-		if w.lists&list.kinds != 0 {
+		if sf.lists&list.kinds != 0 {
 			b = appendValue(b, list.name, []byte("true"))
 		}
 	}
-	b = w.uris.appendTo(b, "resourceSubscriptions")
-	return append(w.tasks.appendTo(b, "taskIds"), '}')
+	b = sf.uris.appendTo(b, "resourceSubscriptions")
+	return append(sf.tasks.appendTo(b, "taskIds"), '}')
 }
 
 func (n *names) appendTo(dst []byte, name string) []byte {
@@ -253,9 +253,9 @@ type signal chan struct{}
 
 func newSignal() signal { return make(signal, 1) }
 
-func (b signal) notify() {
+func (s signal) notify() {
 	select {
-	case b <- struct{}{}:
+	case s <- struct{}{}:
 	default:
 	}
 }
@@ -292,8 +292,8 @@ func unsubscribeResource(_ context.Context, c *request) (*result, *fault) {
 	return &result{}, nil
 }
 
-func (c *request) subscribedURI() (string, *fault) {
-	uri, ok := jsontext.Text(jsontext.Get(c.params, "uri"))
+func (req *request) subscribedURI() (string, *fault) {
+	uri, ok := jsontext.Text(jsontext.Get(req.params, "uri"))
 	if !ok || uri == "" {
 		return "", invalidParams("params.uri must be a string that is not empty")
 	}

@@ -111,25 +111,25 @@ func (t *Task) appendTo(dst []byte, c *request, caller identity.Caller, detailed
 const keyTasks = "io.modelcontextprotocol/tasks"
 
 // mayUseTasks rejects a client that has not declared the extension.
-func (c *request) mayUseTasks() *fault {
-	if can := capabilitiesOf(c.meta.capabilities, newestModern); !can.Tasks {
+func (req *request) mayUseTasks() *fault {
+	if can := capabilitiesOf(req.meta.capabilities, newestModern); !can.Tasks {
 		return missingCapability("the client has not declared the extension "+keyTasks, capabilitiesObject(call.Capabilities{Tasks: true}))
 	}
 	return nil
 }
 
 // taskParams returns the caller and the task id of a request.
-func (c *request) taskParams() (caller identity.Caller, id string, f *fault) {
-	if f = c.mayUseTasks(); f != nil {
+func (req *request) taskParams() (caller identity.Caller, id string, f *fault) {
+	if f = req.mayUseTasks(); f != nil {
 		return caller, "", f
 	}
-	id, ok := jsontext.Text(jsontext.Get(c.params, "taskId"))
+	id, ok := jsontext.Text(jsontext.Get(req.params, "taskId"))
 	if !ok {
 		return caller, "", invalidParams("params.taskId must be a string")
 	}
-	caller, err := c.caller()
+	caller, err := req.caller()
 	if err != nil {
-		return caller, "", c.claimFault(caller, err)
+		return caller, "", req.claimFault(caller, err)
 	}
 	return caller, id, nil
 }
@@ -185,14 +185,14 @@ func cancelTask(ctx context.Context, c *request) (*result, *fault) {
 	return &result{}, nil
 }
 
-func (c *request) taskResult(r *call.Request, task *Task, revision string) (*result, *fault) {
+func (req *request) taskResult(r *call.Request, task *Task, revision string) (*result, *fault) {
 	if !r.Can.Tasks {
-		return c.failed(r, &call.Error{
+		return req.failed(r, &call.Error{
 			Code: call.ExecutionError, Message: "the call continues as a task, and its client does not support tasks",
 			Required: capabilitiesObject(call.Capabilities{Tasks: true}),
 		}, revision)
 	}
 	return &result{
-		resultType: "task", members: task.appendTo(nil, c, r.Caller, false), revision: revision,
+		resultType: "task", members: task.appendTo(nil, req, r.Caller, false), revision: revision,
 	}, nil
 }

@@ -9,24 +9,24 @@ import (
 
 // admit determines the era of a request and checks the rules that all methods
 // share.
-func (c *request) admit() *fault {
-	if c.meta.bad != nil {
-		return c.meta.bad
+func (req *request) admit() *fault {
+	if req.meta.bad != nil {
+		return req.meta.bad
 	}
-	if c.handler = c.server.methods[c.method]; c.handler == nil {
-		c.handler = &method{}
+	if req.handler = req.server.methods[req.method]; req.handler == nil {
+		req.handler = &method{}
 	}
-	if c.isModern() {
-		c.era = modern
-		return c.admitModern()
+	if req.isModern() {
+		req.era = modern
+		return req.admitModern()
 	}
-	c.era = legacy
-	return c.admitLegacy()
+	req.era = legacy
+	return req.admitLegacy()
 }
 
-func (c *request) headers() http.Header {
-	if c.origin.mirrored {
-		return c.origin.peer.Headers
+func (req *request) headers() http.Header {
+	if req.origin.mirrored {
+		return req.origin.peer.Headers
 	}
 	return nil
 }
@@ -34,55 +34,55 @@ func (c *request) headers() http.Header {
 // isModern determines the era from the header and from _meta (2026-07-28
 // basic/versioning, Backward Compatibility). A request is modern if it names a
 // revision that is not legacy, or a method that legacy revisions lack.
-func (c *request) isModern() bool {
-	inBody := c.meta.version
+func (req *request) isModern() bool {
+	inBody := req.meta.version
 	if inBody != "" && !isLegacy(inBody) {
 		return true
 	}
-	if inHeader := c.headers().Get(headerVersion); inHeader != "" {
+	if inHeader := req.headers().Get(headerVersion); inHeader != "" {
 		return !isLegacy(inHeader)
 	}
-	return inBody == "" && c.origin.session == nil && c.handler.eras == modern
+	return inBody == "" && req.origin.session == nil && req.handler.eras == modern
 }
 
 // admitModern validates the metadata of a modern request (2026-07-28
 // basic/index, Per-request protocol fields; and
 // basic/transports/streamable-http, Server Validation).
-func (c *request) admitModern() *fault {
-	if f := c.checkVersion(); f != nil {
+func (req *request) admitModern() *fault {
+	if f := req.checkVersion(); f != nil {
 		return f
 	}
-	if c.meta.capabilities == nil {
+	if req.meta.capabilities == nil {
 		return newFault(codeInvalidParams, Malformed, "params._meta: "+keyCapabilities+" is missing")
 	}
-	if h := c.headers(); h != nil {
-		if f := checkHeader(h, headerMethod, c.method); f != nil {
+	if h := req.headers(); h != nil {
+		if f := checkHeader(h, headerMethod, req.method); f != nil {
 			return f
 		}
 	}
-	if c.handler.eras&modern == 0 {
-		return c.unknownMethod()
+	if req.handler.eras&modern == 0 {
+		return req.unknownMethod()
 	}
-	if h := c.headers(); h != nil && c.handler.nameOf != "" {
-		return checkName(h, jsontext.Unquote(c.named()))
+	if h := req.headers(); h != nil && req.handler.nameOf != "" {
+		return checkName(h, jsontext.Unquote(req.named()))
 	}
 	return nil
 }
 
 // named returns the member of params that the header Mcp-Name mirrors.
-func (c *request) named() []byte {
-	switch c.handler.nameOf {
+func (req *request) named() []byte {
+	switch req.handler.nameOf {
 	case "name":
-		return c.item.name
+		return req.item.name
 	case "uri":
-		return c.item.uri
+		return req.item.uri
 	}
-	return jsontext.Get(c.params, c.handler.nameOf)
+	return jsontext.Get(req.params, req.handler.nameOf)
 }
 
-func (c *request) checkVersion() *fault {
-	h := c.headers()
-	requested := c.meta.version
+func (req *request) checkVersion() *fault {
+	h := req.headers()
+	requested := req.meta.version
 	if requested == "" {
 		if v := h.Get(headerVersion); v != "" && v != newestModern {
 			return unsupportedVersion(v)
@@ -101,19 +101,19 @@ func (c *request) checkVersion() *fault {
 }
 
 // admitLegacy enforces the lifecycle (2025-11-25 basic/lifecycle).
-func (c *request) admitLegacy() *fault {
-	if c.origin.lost() {
+func (req *request) admitLegacy() *fault {
+	if req.origin.lost() {
 		return unknownSession()
 	}
-	known := c.handler.eras&legacy != 0
-	if c.origin.session == nil && !(known && c.handler.early) {
+	known := req.handler.eras&legacy != 0
+	if req.origin.session == nil && !(known && req.handler.early) {
 		return malformed("initialize first, and send the session's id with what follows, or name a modern revision in params._meta: " + keyVersion)
 	}
-	if !(known && c.handler.early) && !c.origin.session.ready.Load() && !c.server.backend.Info().LenientLifecycle {
+	if !(known && req.handler.early) && !req.origin.session.ready.Load() && !req.server.backend.Info().LenientLifecycle {
 		return newFault(codeInvalidRequest, Served, errHandshakeOpen)
 	}
 	if !known {
-		return c.unknownMethod()
+		return req.unknownMethod()
 	}
 	return nil
 }
@@ -123,7 +123,7 @@ func (c *request) admitLegacy() *fault {
 // error with a success status, so that clients show its message.
 const errHandshakeOpen = "the handshake is not complete: send the notification notifications/initialized (without an id) before any request except ping"
 
-func (c *request) unknownMethod() *fault {
+func (req *request) unknownMethod() *fault {
 	return newFault(codeMethodNotFound, UnknownMethod, "method not found")
 }
 

@@ -36,18 +36,18 @@ type storedCall struct {
 
 // freshKey returns the key, or a variant of it that the client has not seen
 // (SEP-2663, Task Update Requests): a script may use the same key again.
-func (w *suspended) freshKey(key string) string {
+func (su *suspended) freshKey(key string) string {
 	base := key
-	for n := 2; slices.Contains(w.Used, key); n++ {
+	for n := 2; slices.Contains(su.Used, key); n++ {
 		key = base + "-" + strconv.Itoa(n)
 	}
 	return key
 }
 
 // store writes the open requests and the suspended state to a task.
-func (w *suspended) store(s *state.Task, open []call.AskRequest) (err error) {
+func (su *suspended) store(s *state.Task, open []call.AskRequest) (err error) {
 	if s.Requests, err = json.Marshal(open); err == nil {
-		s.Held, err = json.Marshal(w)
+		s.Held, err = json.Marshal(su)
 	}
 	if err != nil {
 		return fmt.Errorf("encode suspended task: %w", err)

@@ -293,10 +293,10 @@ func parseTranscript(path, source string) transcript {
 }
 
 // String returns the transcript as a file.
-func (s transcript) String() string {
+func (t transcript) String() string {
 	var b strings.Builder
-	b.WriteString(s.prose)
-	for _, turn := range s.turns {
+	b.WriteString(t.prose)
+	for _, turn := range t.turns {
 		fmt.Fprintf(&b, "-- %s --\n", turn.who)
 		for _, line := range turn.lines {
 			b.WriteString(line + "\n")

@@ -65,10 +65,10 @@ func (p *Provider) Rotate(keys ...*Key) {
 }
 
 // SetHandler makes h answer all requests; nil restores the default.
-func (p *Provider) SetHandler(otherwise http.HandlerFunc) {
+func (p *Provider) SetHandler(h http.HandlerFunc) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.handler = otherwise
+	p.handler = h
 }
 
 // Down answers as a proxy in front of a provider that is down.

@@ -208,54 +208,54 @@ func newBodyTimer(limit time.Duration) *bodyTimer {
 	return c
 }
 
-func (c *bodyTimer) add(b *limitedBody) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.bodies[b] = struct{}{}
-	if !c.armed {
-		c.armed = true
-		c.timer.Reset(c.interval)
+func (t *bodyTimer) add(b *limitedBody) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.bodies[b] = struct{}{}
+	if !t.armed {
+		t.armed = true
+		t.timer.Reset(t.interval)
 	}
 }
 
 // remove reports whether the body was still registered: neither removed nor
 // aborted before.
-func (c *bodyTimer) remove(b *limitedBody) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	_, ok := c.bodies[b]
-	delete(c.bodies, b)
+func (t *bodyTimer) remove(b *limitedBody) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_, ok := t.bodies[b]
+	delete(t.bodies, b)
 	return ok
 }
 
 // abort aborts a body, unless it is complete or was aborted before.
-func (c *bodyTimer) abort(b *limitedBody) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if _, ok := c.bodies[b]; ok {
-		c.abortLocked(b, time.Now())
+func (t *bodyTimer) abort(b *limitedBody) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if _, ok := t.bodies[b]; ok {
+		t.abortLocked(b, time.Now())
 	}
 }
 
 // abortLocked makes reading a body fail. The caller holds mu, so that no other
 // request of the connection is affected.
-func (c *bodyTimer) abortLocked(b *limitedBody, now time.Time) {
-	delete(c.bodies, b)
+func (t *bodyTimer) abortLocked(b *limitedBody, now time.Time) {
+	delete(t.bodies, b)
 	_ = b.control.SetReadDeadline(now)
 }
 
 // check aborts the bodies that ran out of time. It is the function of timer,
 // which is stopped while there are no bodies.
-func (c *bodyTimer) check() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func (t *bodyTimer) check() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	now := time.Now()
-	for b := range c.bodies {
+	for b := range t.bodies {
 		if now.After(b.deadline) || b.hold.stalled(now) >= progressTimeout {
-			c.abortLocked(b, now)
+			t.abortLocked(b, now)
 		}
 	}
-	if c.armed = len(c.bodies) > 0; c.armed {
-		c.timer.Reset(c.interval)
+	if t.armed = len(t.bodies) > 0; t.armed {
+		t.timer.Reset(t.interval)
 	}
 }

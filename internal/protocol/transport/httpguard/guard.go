@@ -200,17 +200,17 @@ func newRejection(status int, code, message string) rejection {
 	}
 }
 
-func (no *rejection) write(w http.ResponseWriter, r *http.Request, asRPC bool) {
-	body := no.body
+func (rej *rejection) write(w http.ResponseWriter, r *http.Request, asRPC bool) {
+	body := rej.body
 	if asRPC {
-		body = no.rpc
+		body = rej.rpc
 	}
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
-	w.WriteHeader(no.status)
+	w.WriteHeader(rej.status)
 	if r.Method != http.MethodHead {
 		_, _ = w.Write(body) // a client that is gone needs no response
 	}

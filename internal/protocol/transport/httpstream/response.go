@@ -106,71 +106,71 @@ func NewResponse(w http.ResponseWriter, o Options, cancel func()) *Response {
 
 // Abort makes later writes fail, so that the connection ends. It does not
 // block, and must not be called after the handler returns.
-func (a *Response) Abort() { a.outlet.Abort() }
+func (resp *Response) Abort() { resp.outlet.Abort() }
 
 // Start makes the response a stream at once.
-func (a *Response) Start() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	_ = a.write(func(io.Writer) error { return nil })
+func (resp *Response) Start() {
+	resp.mu.Lock()
+	defer resp.mu.Unlock()
+	_ = resp.write(func(io.Writer) error { return nil })
 }
 
 // Send sends one message before the result. If there is no room for the message
 // to wait, Send fails and ends the connection.
-func (a *Response) Send(f mcp.Frame) error {
+func (resp *Response) Send(f mcp.Frame) error {
 	held := f.Len() > httpguard.Buffered
-	if held && !a.outlet.Take(f.Len()) {
-		a.cancel()
+	if held && !resp.outlet.Take(f.Len()) {
+		resp.cancel()
 		return httpguard.ErrOverBudget
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	resp.mu.Lock()
+	defer resp.mu.Unlock()
 	if held {
-		defer a.outlet.Release(f.Len())
+		defer resp.outlet.Release(f.Len())
 	}
-	return a.event("", f)
+	return resp.event("", f)
 }
 
 // SendRetry sends the event id and the delay with which the client may resume
 // the stream (2025-11-25 basic/transports, Sending Messages to the Server).
-func (a *Response) SendRetry(id string, wait time.Duration) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	_ = a.write(func(w io.Writer) error {
+func (resp *Response) SendRetry(id string, wait time.Duration) {
+	resp.mu.Lock()
+	defer resp.mu.Unlock()
+	_ = resp.write(func(w io.Writer) error {
 		_, err := io.WriteString(w, "id: "+id+"\nretry: "+strconv.FormatInt(wait.Milliseconds(), 10)+"\ndata:\n\n")
 		return err
 	})
 }
 
 // SendEvent sends one message as an event with an id.
-func (a *Response) SendEvent(id string, f mcp.Frame) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.event("id: "+id+"\n", f)
+func (resp *Response) SendEvent(id string, f mcp.Frame) error {
+	resp.mu.Lock()
+	defer resp.mu.Unlock()
+	return resp.event("id: "+id+"\n", f)
 }
 
 // SendEndpoint sends the URI for the client's messages (2024-11-05
 // basic/transports, HTTP with SSE).
-func (a *Response) SendEndpoint(uri string) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.write(func(w io.Writer) error {
+func (resp *Response) SendEndpoint(uri string) error {
+	resp.mu.Lock()
+	defer resp.mu.Unlock()
+	return resp.write(func(w io.Writer) error {
 		_, err := io.WriteString(w, "event: endpoint\ndata: "+uri+"\n\n")
 		return err
 	})
 }
 
 // IsStream reports whether the response is a stream.
-func (a *Response) IsStream() bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.isStream
+func (resp *Response) IsStream() bool {
+	resp.mu.Lock()
+	defer resp.mu.Unlock()
+	return resp.isStream
 }
 
 // event writes one message as an event, after the other fields. The caller
 // holds mu.
-func (a *Response) event(fields string, f mcp.Frame) error {
-	return a.write(func(w io.Writer) error {
+func (resp *Response) event(fields string, f mcp.Frame) error {
+	return resp.write(func(w io.Writer) error {
 		if _, err := io.WriteString(w, fields+"event: message\ndata: "); err != nil {
 			return err
 		}
@@ -184,70 +184,70 @@ func (a *Response) event(fields string, f mcp.Frame) error {
 
 // write writes a piece of the stream within its time. If the client does not
 // read it, write cancels the request. The caller holds mu.
-func (a *Response) write(piece func(io.Writer) error) error {
-	if a.finished {
+func (resp *Response) write(piece func(io.Writer) error) error {
+	if resp.finished {
 		return errFinished
 	}
-	if a.err != nil {
-		return a.err
+	if resp.err != nil {
+		return resp.err
 	}
-	if a.err = a.options.Access.Check(); a.err != nil {
-		a.cancel()
-		return a.err
+	if resp.err = resp.options.Access.Check(); resp.err != nil {
+		resp.cancel()
+		return resp.err
 	}
-	a.open()
-	a.outlet.RenewDeadline()
-	if a.err = piece(a.outlet); a.err == nil {
-		a.err = a.flush()
+	resp.open()
+	resp.outlet.RenewDeadline()
+	if resp.err = piece(resp.outlet); resp.err == nil {
+		resp.err = resp.flush()
 	}
-	if a.err != nil {
-		a.logSlowClient(a.err)
-		a.cancel()
+	if resp.err != nil {
+		resp.logSlowClient(resp.err)
+		resp.cancel()
 	} else {
-		a.timer.Reset(a.options.KeepAlive)
+		resp.timer.Reset(resp.options.KeepAlive)
 	}
-	return a.err
+	return resp.err
 }
 
 // logSlowClient logs a write that timed out.
-func (a *Response) logSlowClient(err error) {
+func (resp *Response) logSlowClient(err error) {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		attributes := []any{"transport", a.options.Transport, "waited", a.options.WriteTimeout}
-		if a.options.RequestID != "" {
-			attributes = append(attributes, "request_id", a.options.RequestID)
+		attributes := []any{"transport", resp.options.Transport, "waited", resp.options.WriteTimeout}
+		if resp.options.RequestID != "" {
+			attributes = append(attributes, "request_id", resp.options.RequestID)
 		}
-		a.options.Logger.Info("disconnect slow client", attributes...)
+		resp.options.Logger.Info("disconnect slow client", attributes...)
 	}
 }
 
 // open sends the header of a stream, once.
-func (a *Response) open() {
-	if a.isStream {
+func (resp *Response) open() {
+	if resp.isStream {
 		return
 	}
-	a.isStream = true
-	a.timer = time.AfterFunc(a.options.KeepAlive, a.keepAlive)
-	h := a.w.Header()
+	resp.isStream = true
+	resp.timer = time.AfterFunc(resp.options.KeepAlive, resp.keepAlive)
+	h := resp.w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-cache, no-transform")
 	h.Set("X-Accel-Buffering", "no")
-	a.w.WriteHeader(http.StatusOK)
+	resp.w.WriteHeader(http.StatusOK)
 }
 
 // keepAlive sends a comment after an idle time, so that no proxy closes the
 // connection.
-func (a *Response) keepAlive() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	_ = a.write(func(w io.Writer) error {
+func (resp *Response) keepAlive() {
+	resp.mu.Lock()
+	defer resp.mu.Unlock()
+	_ = resp.write(func(w io.Writer) error {
 		_, err := io.WriteString(w, ":\n\n")
 		return err
 	})
 }
 
 // flush sends what was written, if the writer supports it.
-func (a *Response) flush() error {
-	if err := a.control.Flush(); !errors.Is(err, http.ErrNotSupported) {
+func (resp *Response) flush() error {
+	if err := resp.control.Flush(); !errors.Is(err, http.ErrNotSupported) {
 		return err
 	}
 	return nil
@@ -255,82 +255,82 @@ func (a *Response) flush() error {
 
 // Finish ends the response with the reply. It does nothing if the response has
 // ended.
-func (a *Response) Finish(r mcp.Reply) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.finish(r)
+func (resp *Response) Finish(r mcp.Reply) {
+	resp.mu.Lock()
+	defer resp.mu.Unlock()
+	resp.finish(r)
 }
 
 // finish is Finish for callers that hold mu.
-func (a *Response) finish(r mcp.Reply) {
-	if a.finished {
+func (resp *Response) finish(r mcp.Reply) {
+	if resp.finished {
 		return
 	}
-	r = a.reserve(r)
-	revoked := a.options.Access.Check()
+	r = resp.reserve(r)
+	revoked := resp.options.Access.Check()
 	switch {
-	case !a.isStream && revoked != nil:
-		WriteError(a.w, http.StatusUnauthorized, revoked.Error())
-	case !a.isStream:
-		a.writeReply(r)
+	case !resp.isStream && revoked != nil:
+		WriteError(resp.w, http.StatusUnauthorized, revoked.Error())
+	case !resp.isStream:
+		resp.writeReply(r)
 	case !r.Frame.IsZero():
-		_ = a.event("", r.Frame)
+		_ = resp.event("", r.Frame)
 	}
-	a.finished = true
-	if a.timer != nil {
-		a.timer.Stop()
+	resp.finished = true
+	if resp.timer != nil {
+		resp.timer.Stop()
 	}
-	if !a.detached {
-		a.outlet.Close()
+	if !resp.detached {
+		resp.outlet.Close()
 	}
 }
 
 // reserve reserves budget for the reply. If there is no room, it returns an
 // error reply instead.
-func (a *Response) reserve(r mcp.Reply) mcp.Reply {
-	if r.Frame.Len() <= httpguard.Buffered || a.outlet.Take(r.Frame.Len()) {
+func (resp *Response) reserve(r mcp.Reply) mcp.Reply {
+	if r.Frame.Len() <= httpguard.Buffered || resp.outlet.Take(r.Frame.Len()) {
 		return r
 	}
 	return r.WithoutRoom()
 }
 
 // writeReply writes a response that is not a stream. The caller holds mu.
-func (a *Response) writeReply(r mcp.Reply) {
+func (resp *Response) writeReply(r mcp.Reply) {
 	if r.Session != "" {
-		a.w.Header().Set("Mcp-Session-Id", r.Session)
+		resp.w.Header().Set("Mcp-Session-Id", r.Session)
 	}
 	if r.Frame.IsZero() {
-		a.w.WriteHeader(http.StatusAccepted)
+		resp.w.WriteHeader(http.StatusAccepted)
 		return
 	}
 	if r.Refusal == mcp.Unavailable {
 		r.RetryAfter = max(r.RetryAfter, time.Second)
 	}
 	if r.RetryAfter > 0 {
-		httpheader.SetRetryAfter(a.w.Header(), r.RetryAfter)
+		httpheader.SetRetryAfter(resp.w.Header(), r.RetryAfter)
 	}
 	if r.Frame.Len() <= httpguard.Buffered {
-		_ = writeJSON(a.w, httpStatus(r.Refusal), r.Frame, a.detached)
+		_ = writeJSON(resp.w, httpStatus(r.Refusal), r.Frame, resp.detached)
 		return
 	}
-	a.outlet.RenewDeadline()
-	writeHead(a.w, httpStatus(r.Refusal), r.Frame, true)
-	_, err := r.Frame.WriteTo(a.outlet)
+	resp.outlet.RenewDeadline()
+	writeHead(resp.w, httpStatus(r.Refusal), r.Frame, true)
+	_, err := r.Frame.WriteTo(resp.outlet)
 	if err == nil {
-		err = a.flush()
+		err = resp.flush()
 	}
-	a.logSlowClient(err)
+	resp.logSlowClient(err)
 }
 
 // Detached returns what ends the response to r while its handler is blocked. It
 // is nil if the response only ends with the handler: for HTTP/2, and for a
 // writer that cannot be hijacked.
-func (a *Response) Detached(r *http.Request) mcp.DetachedResponse {
-	if r.ProtoMajor != 1 || !canHijack(a.w) {
+func (resp *Response) Detached(r *http.Request) mcp.DetachedResponse {
+	if r.ProtoMajor != 1 || !canHijack(resp.w) {
 		return nil
 	}
-	a.body = r.Body
-	return (*detachedResponse)(a)
+	resp.body = r.Body
+	return (*detachedResponse)(resp)
 }
 
 // HangUp closes the connection of a finished stream while the handler of r
@@ -376,8 +376,8 @@ type detachedResponse Response
 // Finish is [Response.Finish]. It also closes the connection, because the
 // handler may end at any time, regardless of the client. A stream ends with the
 // handler.
-func (l *detachedResponse) Finish(r mcp.Reply) {
-	a := (*Response)(l)
+func (d *detachedResponse) Finish(r mcp.Reply) {
+	a := (*Response)(d)
 	defer httpguard.ReleaseBody(a.body)
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -145,18 +145,18 @@ func invalidInput(path, rule string) *call.Error {
 
 // inputs reads the client's capabilities and its responses to an ask; resume is
 // nil for none.
-func (c *body) inputs() (can call.Capabilities, resume *call.Resume, err *call.Error) {
-	if can, err = capabilities(c.can); err != nil || c.state == nil && c.answers == nil {
+func (b *body) inputs() (can call.Capabilities, resume *call.Resume, err *call.Error) {
+	if can, err = capabilities(b.can); err != nil || b.state == nil && b.answers == nil {
 		return can, nil, err
 	}
 	resume = &call.Resume{}
-	if resume.State, _ = jsontext.Text(c.state); resume.State == "" {
+	if resume.State, _ = jsontext.Text(b.state); resume.State == "" {
 		return can, nil, invalidInput("state", "must be a string that is not empty")
 	}
-	if c.answers == nil {
+	if b.answers == nil {
 		return can, resume, nil
 	}
-	if json.Unmarshal(c.answers, &resume.Responses) != nil {
+	if json.Unmarshal(b.answers, &resume.Responses) != nil {
 		return can, nil, invalidInput("answers", "must be an object")
 	}
 	for _, answer := range resume.Responses {

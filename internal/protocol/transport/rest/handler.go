@@ -210,21 +210,21 @@ type pageCache struct {
 }
 
 // page returns the page of a list, encoded once per hash.
-func (j *pageCache) page(info mcp.Info, list mcp.List) page {
+func (c *pageCache) page(info mcp.Info, list mcp.List) page {
 	key := pageKey{info.Name, info.Version, list.Hash}
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if p, ok := j.pages[key]; ok {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if p, ok := c.pages[key]; ok {
 		return p
 	}
-	if j.pages == nil {
-		j.pages = map[pageKey]page{}
+	if c.pages == nil {
+		c.pages = map[pageKey]page{}
 	}
-	if len(j.pages) == maxPages {
-		clear(j.pages) // most are of lists that are no longer served
+	if len(c.pages) == maxPages {
+		clear(c.pages) // most are of lists that are no longer served
 	}
 	p := newPage(info, list.Entries)
-	j.pages[key] = p
+	c.pages[key] = p
 	return p
 }
 

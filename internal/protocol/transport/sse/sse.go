@@ -260,62 +260,62 @@ func newSendQueue(h *httpguard.Hold, drop func()) *sendQueue {
 // put queues a frame. It blocks while too many bytes are queued. A frame
 // without room is rejected; if even a short frame has no room, put ends the
 // connection.
-func (o *sendQueue) put(f mcp.Frame) error {
-	if !o.hold.Take(f.Len()) {
-		if f.Len() > httpguard.Buffered && !o.hold.Lost() {
+func (q *sendQueue) put(f mcp.Frame) error {
+	if !q.hold.Take(f.Len()) {
+		if f.Len() > httpguard.Buffered && !q.hold.Lost() {
 			return mcp.ErrQueueFull
 		}
-		o.abort()
+		q.abort()
 		return errClientGone
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for o.bytes > maxUnsentBytes && !o.ended {
-		o.changed.Wait()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for q.bytes > maxUnsentBytes && !q.ended {
+		q.changed.Wait()
 	}
-	if o.ended {
-		o.hold.Release(f.Len())
+	if q.ended {
+		q.hold.Release(f.Len())
 		return errClientGone
 	}
-	o.frames = append(o.frames, f)
-	o.bytes += f.Len()
-	o.changed.Broadcast()
+	q.frames = append(q.frames, f)
+	q.bytes += f.Len()
+	q.changed.Broadcast()
 	return nil
 }
 
 // next returns the next frame after the previous one was sent. It returns false
 // when the queue has ended.
-func (o *sendQueue) next() (mcp.Frame, bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.bytes -= o.sending
-	o.hold.Release(o.sending)
-	o.sending = 0
-	o.changed.Broadcast()
-	for len(o.frames) == 0 && !o.ended {
-		o.changed.Wait()
+func (q *sendQueue) next() (mcp.Frame, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.bytes -= q.sending
+	q.hold.Release(q.sending)
+	q.sending = 0
+	q.changed.Broadcast()
+	for len(q.frames) == 0 && !q.ended {
+		q.changed.Wait()
 	}
-	if len(o.frames) == 0 {
+	if len(q.frames) == 0 {
 		return mcp.Frame{}, false
 	}
-	f := o.frames[0]
-	o.frames[0] = mcp.Frame{}
-	o.frames, o.sending = o.frames[1:], f.Len()
+	f := q.frames[0]
+	q.frames[0] = mcp.Frame{}
+	q.frames, q.sending = q.frames[1:], f.Len()
 	return f, true
 }
 
 // end accepts no more frames; queued frames are still sent.
-func (o *sendQueue) end() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.ended = true
-	o.changed.Broadcast()
+func (q *sendQueue) end() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.ended = true
+	q.changed.Broadcast()
 }
 
 // discard accepts no more frames, and discards the queued ones.
-func (o *sendQueue) discard() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.ended, o.frames = true, nil
-	o.changed.Broadcast()
+func (q *sendQueue) discard() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.ended, q.frames = true, nil
+	q.changed.Broadcast()
 }

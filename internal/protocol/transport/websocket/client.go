@@ -250,7 +250,7 @@ const frameSize = 64 << 10
 type unreadOwner client
 
 // Abort ends the connection: no message may follow half a message.
-func (r *unreadOwner) Abort() { httpguard.Abort(r.socket.NetConn()) }
+func (o *unreadOwner) Abort() { httpguard.Abort(o.socket.NetConn()) }
 
 // send writes one message within its time. If the client does not read it, send
 // ends the connection, because no message may follow half a message. A message
@@ -308,15 +308,15 @@ type frameWriter struct {
 	client *client
 }
 
-func (p *frameWriter) Write(b []byte) (written int, err error) {
+func (w *frameWriter) Write(b []byte) (written int, err error) {
 	for written < len(b) {
-		n, err := p.Writer.Write(b[written:min(written+frameSize, len(b))])
+		n, err := w.Writer.Write(b[written:min(written+frameSize, len(b))])
 		written += n
 		if err != nil {
 			return written, err
 		}
-		if p.client.unread.Progress(n) {
-			p.client.renewWriteDeadline()
+		if w.client.unread.Progress(n) {
+			w.client.renewWriteDeadline()
 		}
 	}
 	return written, nil
