@@ -23,7 +23,7 @@ func ExamplePrinter() {
 		fmt.Println(err)
 	}
 	// Output:
-	// tools.d/add.hcl:2:3: error: a tool block has no argument "desciption"
+	// tools.d/add.hcl:2:3: error: a tool block has no argument "desciption" [unknown-argument]
 	//   2 |   desciption = "Adds two numbers."
 	//     |   ^^^^^^^^^^
 	//     = did you mean "description"?

@@ -9,10 +9,10 @@ import (
 	"unicode/utf8"
 )
 
-// Printer prints diagnostics like a compiler: the position, the summary, the source line with
-// the range underlined, the detail, and the notes.
+// Printer prints diagnostics like a compiler: the position, the summary and the code, the source
+// line with the range underlined, the detail, and the notes.
 //
-//	tools.d/crm.hcl:3:3: error: a tool block has no argument "desciption"
+//	tools.d/crm.hcl:3:3: error: a tool block has no argument "desciption" [unknown-argument]
 //	  3 |   desciption = "Looks a customer up."
 //	    |   ^^^^^^^^^^
 //	    = did you mean "description"?
@@ -56,7 +56,15 @@ func (p Printer) diagnostic(b *bytes.Buffer, d Diagnostic) {
 	if d.Severity == Warning {
 		color = yellow
 	}
-	fmt.Fprintf(b, "%s %s\n", p.paint(color, d.Severity.String()+":"), p.paint(bold, PrintableLines(d.Summary, "    ")))
+	summary, more, _ := strings.Cut(PrintableLines(d.Summary, "    "), "\n")
+	fmt.Fprintf(b, "%s %s", p.paint(color, d.Severity.String()+":"), p.paint(bold, summary))
+	if d.Code != "" {
+		fmt.Fprintf(b, " [%s]", Printable(d.Code))
+	}
+	b.WriteByte('\n')
+	if more != "" {
+		b.WriteString(p.paint(bold, more) + "\n")
+	}
 	gutter := len(fmt.Sprint(d.Range.Start.Line))
 	if line, ok := cut(p.Sources[d.Range.File], d.Range); ok {
 		fmt.Fprintf(b, "%s %s\n", p.paint(blue, fmt.Sprintf("  %*d |", gutter, d.Range.Start.Line)), line.text)

@@ -37,7 +37,7 @@ func TestPrinter_layout(t *testing.T) {
 		Diagnostic{Summary: "a whole file", Range: Range{File: "c.hcl"}},
 		Diagnostic{Summary: "no place", Detail: "do something"},
 	)
-	want := `a.hcl:2:3: error: a tool block has no argument "desciption"
+	want := `a.hcl:2:3: error: a tool block has no argument "desciption" [unknown-argument]
   2 |   desciption = "x"
     |   ^^^^^^^^^^
     = did you mean "description"?
@@ -101,8 +101,8 @@ func TestPrinter_controlCharacters(t *testing.T) {
 
 func TestPrinter_severalLines(t *testing.T) {
 	const src = "test \"t\" {}"
-	got := printed(t, Printer{Sources: map[string][]byte{"x": []byte(src)}}, Diagnostic{Summary: "the output is\r\n  {\n\x1b[31m  }\nerror: fine", Detail: "a\nb", Range: at("x", src, "test")})
-	want := "x:1:1: error: the output is\n      {\n    \ufffd[31m  }\n    error: fine\n  1 | test \"t\" {}\n    | ^^^^\n    = a\n      b\n"
+	got := printed(t, Printer{Sources: map[string][]byte{"x": []byte(src)}}, Diagnostic{Code: "test-failed", Summary: "the output is\r\n  {\n\x1b[31m  }\nerror: fine", Detail: "a\nb", Range: at("x", src, "test")})
+	want := "x:1:1: error: the output is [test-failed]\n      {\n    \ufffd[31m  }\n    error: fine\n  1 | test \"t\" {}\n    | ^^^^\n    = a\n      b\n"
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -110,8 +110,8 @@ func TestPrinter_severalLines(t *testing.T) {
 
 func TestPrinter_color(t *testing.T) {
 	const src = "a b"
-	got := printed(t, Printer{Sources: map[string][]byte{"x": []byte(src)}, Color: true}, Diagnostic{Summary: "s", Range: at("x", src, "b")})
-	want := "\x1b[1mx:1:3\x1b[0m: \x1b[1;31merror:\x1b[0m \x1b[1ms\x1b[0m\n\x1b[1;34m  1 |\x1b[0m a b\n\x1b[1;34m    |\x1b[0m   \x1b[1;31m^\x1b[0m\n"
+	got := printed(t, Printer{Sources: map[string][]byte{"x": []byte(src)}, Color: true}, Diagnostic{Code: "c", Summary: "s", Range: at("x", src, "b")})
+	want := "\x1b[1mx:1:3\x1b[0m: \x1b[1;31merror:\x1b[0m \x1b[1ms\x1b[0m [c]\n\x1b[1;34m  1 |\x1b[0m a b\n\x1b[1;34m    |\x1b[0m   \x1b[1;31m^\x1b[0m\n"
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
