@@ -165,7 +165,7 @@ func (x *execution) evaluateResultPolicies(ctx context.Context, rules []catalog.
 		return denied
 	}
 	if len(x.entry.SensitiveOutput) > 0 {
-		facts.Hide = func(reason string) string { return x.redactResult(reason, result) }
+		facts.Redact = func(reason string) string { return x.redactResult(reason, result) }
 	}
 	both := result.Rich && hasValue(result)
 	for i := range rules {
