@@ -62,14 +62,14 @@ func TestCompile_sizes(t *testing.T) {
 		{"nested values", func(n int) string { return `{"enum":[` + repeated(n, `[`, ``, `]`) + `]}` }, 1000, "the schema is"},
 		{"properties", func(n int) string {
 			return `{"properties":{` + joined(n, func(i int) string { return fmt.Sprintf(`"p%d":{"type":"string"}`, i) }) + `}}`
-		}, 10_000, "the schema contains"},
+		}, 10_000, "the schema contains|the schema is longer"},
 		{"alternatives", func(n int) string {
 			return `{"anyOf":[` + joined(n, func(i int) string { return fmt.Sprintf(`{"minimum":%d}`, i) }) + `]}`
-		}, 10_000, "the schema contains"},
+		}, 10_000, "the schema contains|the schema is longer"},
 		{"a chain of references", func(n int) string {
 			return `{"$ref":"#/$defs/d0","$defs":{` + joined(n, func(i int) string { return fmt.Sprintf(`"d%d":{"$ref":"#/$defs/d%d"}`, i, i+1) }) +
 				fmt.Sprintf(`,"d%d":{}}}`, n)
-		}, 10_000, "the schema contains"},
+		}, 10_000, "the schema contains|the schema is longer"},
 		{"a circle of references", func(n int) string {
 			return `{"$defs":{` + joined(n, func(i int) string { return fmt.Sprintf(`"d%d":{"$ref":"#/$defs/d%d"}`, i, (i+1)%n) }) + `}}`
 		}, 1, "the schema"},
@@ -175,7 +175,7 @@ func TestValidate_sizes(t *testing.T) {
 			func(n int) string { return repeated(n, `{"a":`, "[1]", "}") }, []string{"fits none", "takes too long", "is nested"}},
 		{"items for alternatives beside unevaluatedItems", `{"unevaluatedItems":false,"items":{"anyOf":[{"properties":{"a":true}},{"properties":{"b":true}}]}}`, func(n int) string {
 			return "[" + joined(n, func(int) string { return "{}" }) + "]"
-		}, []string{"", "", "", "", "takes too long"}},
+		}, []string{""}},
 		{"text for a format", `{"format":"uri"}`, func(n int) string { return `"http://` + strings.Repeat("a", n) + `"` }, []string{""}},
 		{"text for a regular expression", `{"format":"regex"}`, func(n int) string { return `"` + repeated(n, "(", "", ")") + `"` }, []string{"", "", "must be a regular", "must be a regular", "takes too long"}},
 		{"a long text", `{"maxLength":3}`, func(n int) string { return `"` + strings.Repeat("é", n) + `"` }, []string{"must be at most 3"}},
