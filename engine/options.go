@@ -144,14 +144,12 @@ const (
 func (m Mode) offline() bool { return m == Offline || m == Checking }
 
 // FrontChecks check whether a front can serve the files. A front, such as serve.Front, connects an
-// engine to clients. The errors are for the author of a tool or for the operator. They do not name
-// the source position: the engine adds it. A load with an error fails, and the previous snapshot
-// keeps serving.
+// engine to clients. An error fails the load. It is for the author of a tool or for the operator, and
+// does not name the source position: the engine adds it.
 type FrontChecks interface {
 	// CheckTool returns an error if the front cannot present a tool to clients.
 	CheckTool(Metadata) error
-	// CheckAuth returns an error if the auth blocks cannot be applied now, for example because a
-	// file is unreadable.
+	// CheckAuth returns an error if the auth blocks cannot be applied now, such as with a missing file.
 	CheckAuth([]Auth) error
 	// CheckTLS returns an error if the front cannot listen with a tls block now. A running listener
 	// keeps the files that it has read.

@@ -13,8 +13,8 @@
 //	}
 //	return serve.New(server, serve.Options{}).Run(ctx)
 //
-// Without package serve, call [Server.Execute], and [Server.Close] at the end. Unless
-// [Options].Scripts has an Executor, scripts run in the process of the program, and can end it.
+// Without package serve, call [Server.Execute], and [Server.Close] at the end. Scripts run in the
+// process of the program, and can end it, unless [Options].Scripts has an Executor.
 //
 // # The path of a call
 //

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/mcpd/mcpd/internal/execution/catalog"
 	"github.com/mcpd/mcpd/internal/execution/extension"
 	"github.com/mcpd/mcpd/internal/federation"
 	"github.com/mcpd/mcpd/internal/language/definition"
@@ -84,7 +85,7 @@ func (s *Server) refreshUpstreams() time.Duration {
 	start := time.Now()
 	if s.current.Load() != nil {
 		previous := s.last.problems // only loads write it
-		s.logWarnings(s.refresh(), previous)
+		catalog.LogNewWarnings(s.options.Logger, s.refresh(), previous)
 	}
 	return time.Since(start)
 }
