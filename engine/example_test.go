@@ -130,7 +130,7 @@ tool "double" {
 		log.Fatal(err)
 	}
 	// Output:
-	// tools.d/double.hcl:3:3: error: a tool block has no argument "desciption"
+	// tools.d/double.hcl:3:3: error: a tool block has no argument "desciption" [unknown-argument]
 	//   3 |   desciption = "Doubles a number."
 	//     |   ^^^^^^^^^^
 	//     = did you mean "description"?
