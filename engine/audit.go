@@ -16,7 +16,7 @@ import (
 
 // openAudit opens the audit log of the first snapshot.
 func (s *Server) openAudit(block *definition.Audit) error {
-	if block == nil || s.options.Mode != Serving {
+	if block == nil || s.options.Mode != serving {
 		return nil
 	}
 	if err := checkAuditPath(block.Path, s.options.Files.Tools); err != nil {
@@ -85,7 +85,7 @@ func (s *Server) checkAudit(c *catalog.Catalog) error {
 			return diag.List{catalog.BadAudit(c.Audit, err)}
 		}
 	}
-	if c.Server.Mode != definition.Production || s.options.Mode != Serving || s.audit.Load() != nil {
+	if c.Server.Mode != definition.Production || s.options.Mode != serving || s.audit.Load() != nil {
 		return nil
 	}
 	return diag.List{{
@@ -118,7 +118,7 @@ func (s *Server) warnAuditChange(block *definition.Audit) diag.List {
 // auditChanged reports whether a block differs from the block of the open log. The first snapshot
 // must have been published.
 func (s *Server) auditChanged(block *definition.Audit) bool {
-	return s.options.Mode == Serving && !block.SameLog(s.auditBlock)
+	return s.options.Mode == serving && !block.SameLog(s.auditBlock)
 }
 
 // MarkReady writes the audit event that [Options].DeferReady delays. Only the first call counts.

@@ -130,7 +130,10 @@ tool "double" {
 		log.Fatal(err)
 	}
 	// Output:
-	// tools.d/double.hcl:3:3: error: a tool block has no argument "desciption"
+	// tools.d/double.hcl:3:3: error: a tool block has no argument "desciption" [unknown-argument]
+	//   3 |   desciption = "Doubles a number."
+	//     |   ^^^^^^^^^^
+	//     = did you mean "description"?
 }
 
 // Execute runs a call of an authenticated caller. The error has a code, and details for programs.
@@ -150,6 +153,7 @@ func ExampleServer_Execute() {
 	}
 	// Output:
 	// 42
+	// INVALID_INPUT [{"path":"/n","message":"must be an integer, not a string"}]
 }
 
 // The caller of a Go tool gets TIMEOUT after its timeout, so the function should return when its

@@ -48,7 +48,7 @@ type Options struct {
 	// Front checks whether a front can serve the files: serve.Checks, serve.ToolChecks or a type of
 	// the program. Nil accepts everything.
 	Front FrontChecks
-	// Mode is the purpose of the program. The zero Mode is Serving.
+	// Mode is the purpose of the program. The zero Mode serves.
 	Mode Mode
 
 	// DeferReady delays the server.started audit event until [Server.MarkReady] is called, so that
@@ -93,7 +93,7 @@ type Files struct {
 	// Production enforces the rules of production mode, whatever mcpd.hcl declares.
 	Production bool
 	// LockPath is the lock file with the accepted versions of upstream tools. Only these versions
-	// are served. If Options.Mode is Serving, a new tool is added to the file before it is served. An
+	// are served. If Options.Mode is zero, a new tool is added to the file before it is served. An
 	// empty path pins nothing.
 	LockPath string
 }
@@ -120,17 +120,17 @@ type Scripts struct {
 	Supervisor []string
 }
 
-// Mode is the purpose of a program. Only one program at a time may use a state file, an audit log
-// and a lock file as Serving; other programs that read the same files use another Mode.
+// Mode is the purpose of a program. The zero Mode is for the program that serves clients: calls are
+// audited, and newly accepted upstream tools are written to the lock file. Other programs that read
+// the same files use another Mode.
 type Mode int
 
+const serving Mode = 0
+
 const (
-	// Serving is for the program that serves clients: calls are audited, and newly accepted upstream
-	// tools are written to the lock file.
-	Serving Mode = iota
 	// ReadOnly is for programs that run beside the serving one: the audit block is ignored, and the
 	// lock file is not written.
-	ReadOnly
+	ReadOnly Mode = iota + 1
 	// Offline is ReadOnly without connections: upstream tools come from the lock file.
 	Offline
 	// Checking is Offline, and a load also checks whether the audit log could be opened.
@@ -144,14 +144,12 @@ const (
 func (m Mode) offline() bool { return m == Offline || m == Checking }
 
 // FrontChecks check whether a front can serve the files. A front, such as serve.Front, connects an
-// engine to clients. The errors are for the author of a tool or for the operator. They do not name
-// the source position: the engine adds it. A load with an error fails, and the previous snapshot
-// keeps serving.
+// engine to clients. An error fails the load. It is for the author of a tool or for the operator, and
+// does not name the source position: the engine adds it.
 type FrontChecks interface {
 	// CheckTool returns an error if the front cannot present a tool to clients.
 	CheckTool(Metadata) error
-	// CheckAuth returns an error if the auth blocks cannot be applied now, for example because a
-	// file is unreadable.
+	// CheckAuth returns an error if the auth blocks cannot be applied now, such as with a missing file.
 	CheckAuth([]Auth) error
 	// CheckTLS returns an error if the front cannot listen with a tls block now. A running listener
 	// keeps the files that it has read.

@@ -109,7 +109,7 @@ func (s *Server) reload(ctx context.Context, change Change) (Report, error) {
 	switch {
 	case before == nil: // the caller reports the problems of the first load
 	case err == nil:
-		s.logWarnings(report.Problems, previous)
+		catalog.LogNewWarnings(s.options.Logger, report.Problems, previous)
 	default:
 		s.refresh() // the accepted tools in mcpd.lock may have changed
 	}
@@ -366,25 +366,6 @@ func (s *Server) ensureLoaded(ctx context.Context) (*Snapshot, error) {
 		return &Snapshot{catalog: &catalog.Catalog{}}, err
 	}
 	return s.current.Load(), nil
-}
-
-// maxLoggedWarnings bounds the warnings that are logged per load.
-const maxLoggedWarnings = 20
-
-// logWarnings logs the warnings that the previous load did not have, for operators who watch the
-// log and not the files.
-func (s *Server) logWarnings(problems, before diag.List) {
-	warnings := catalog.NewWarnings(problems, before)
-	for _, p := range warnings[:min(len(warnings), maxLoggedWarnings)] {
-		attributes := []any{slog.String("at", p.Range.String()), slog.String("warning", p.Summary)}
-		if p.Detail != "" {
-			attributes = append(attributes, slog.String("advice", p.Detail))
-		}
-		s.options.Logger.Warn("file warning", attributes...)
-	}
-	if more := len(warnings) - maxLoggedWarnings; more > 0 {
-		s.options.Logger.Warn("more file warnings, see mcpd status", slog.Int("more", more))
-	}
 }
 
 // EventKind is the kind of a server event.

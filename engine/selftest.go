@@ -16,7 +16,6 @@ import (
 
 // TestResult is the result of a test block.
 type TestResult struct {
-	// Name is the name of the test block.
 	Name string
 	// Kind is the kind of the tested item. Target is the name of the tool or prompt, or the URI or
 	// template.

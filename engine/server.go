@@ -2,23 +2,19 @@
 // RFC's McpServer: it registers tools, exposes capabilities, enforces policies, executes tools, and
 // fires hooks and events. Package serve adds transports.
 //
-// To start, create a server with [New], add tools with [AddTool] or [Options].Files, and pass the
-// server to serve.New:
+// To start, create a server, add tools with [AddTool] or [Options].Files, and pass it to serve.New:
 //
 //	server, err := engine.New(engine.Options{Name: "shop", Files: engine.Files{Tools: engine.Dir("tools.d")}})
 //	if err != nil {
 //		return err
-//	}
-//	track := func(ctx context.Context, agent identity.Agent, in struct{ Order string }) (string, error) {
-//		return in.Order + " is on its way", nil
 //	}
 //	if err := engine.AddTool(server, engine.ToolOptions{Name: "track_order"}, track); err != nil {
 //		return err
 //	}
 //	return serve.New(server, serve.Options{}).Run(ctx)
 //
-// Without package serve, call [Server.Execute], and [Server.Close] at the end. Unless
-// [Options].Scripts has an Executor, scripts run in the process of the program, and can end it.
+// Without package serve, call [Server.Execute], and [Server.Close] at the end. Scripts run in the
+// process of the program, and can end it, unless [Options].Scripts has an Executor.
 //
 // # The path of a call
 //
@@ -35,8 +31,7 @@
 // everything, and publish the result with one pointer store. After an error the old snapshot keeps
 // serving, and only local variables have changed.
 //
-// The engine has no global state: any number of servers run in one process. It imports no
-// JavaScript, CEL or HCL library, and no transport.
+// The engine has no global state: any number of servers run in one process.
 package engine
 
 import (
@@ -134,7 +129,7 @@ func New(o Options) (*Server, error) {
 		return nil, errors.New("new server: the name is empty")
 	case o.Transport != "http" && o.Transport != "stdio":
 		return nil, fmt.Errorf("new server: transport %q is neither http nor stdio", o.Transport)
-	case o.Mode < Serving || o.Mode > Eager:
+	case o.Mode < serving || o.Mode > Eager:
 		return nil, fmt.Errorf("new server: there is no mode %d", o.Mode) // which would leave calls unaudited
 	case slices.ContainsFunc(o.Policies, func(p Policy) bool { return p == nil }):
 		return nil, errors.New("new server: a policy is nil")
@@ -288,14 +283,11 @@ func (s *Server) Close(ctx context.Context) error {
 // and its Host header may be anything.
 func (s *Server) OAuthCallbacks() func(*http.Request) http.Handler { return s.brokers.OAuthCallbacks() }
 
-// Execute runs one call, and returns its result. It loads the files first if the server is not
-// loaded. The caller in req must be authenticated: Execute does not verify the principal. An unset
-// principal is anonymous. Check arguments from outside with [CheckArguments] first.
-//
-// A call that fails has an error in its result; Execute never panics. A result with an Ask is not
-// final: execute the request again with the responses in Resume. The call ends soon after ctx, and
-// at its timeout in any case. Hooks fire exactly twice: at the start, and at the end or for the
-// error.
+// Execute runs one call, and loads the files first if the server is not loaded. It does not verify
+// the caller in req; an unset principal is anonymous. Check arguments from outside with
+// [CheckArguments] first. A result with an Ask is not final: execute the request again with a Resume.
+// Execute never panics, and the call ends soon after ctx. Hooks fire exactly twice: at the start, and
+// at the end or for the error.
 func (s *Server) Execute(ctx context.Context, req call.Request) call.Result {
 	return s.pipeline.Execute(ctx, req)
 }
@@ -356,8 +348,7 @@ func (i inside) Drifts() []federation.Drift {
 	return i.server.upstreams.Drifts(i.server.current.Load().catalog)
 }
 
-// Inside is for the command mcpd, and may change in any version. Other programs must not use it:
-// its methods have types of internal packages.
+// Inside is for the command mcpd, like [Server.Inside].
 func (s *Snapshot) Inside() insideSnapshot { return insideSnapshot{s} }
 
 type insideSnapshot struct{ snapshot *Snapshot }

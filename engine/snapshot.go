@@ -109,7 +109,6 @@ func (s *Snapshot) Tool(name string) *Tool {
 // Visible is the part of a snapshot that one caller may see: the items of one kind that no policy
 // denies to the caller whatever the arguments are.
 type Visible struct {
-	// Snapshot is the snapshot that has the items.
 	Snapshot *Snapshot
 	// Tools, or Offers for any other kind, are in bytewise order of their names or addresses. The
 	// slices are shared and must not be modified.

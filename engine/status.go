@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
+	"github.com/mcpd/mcpd/internal/federation"
 	"github.com/mcpd/mcpd/scripting"
 )
 
@@ -85,34 +86,11 @@ func (s Status) Health() string {
 
 // upstreamProblems describes the problems of upstream servers; "" if there are none.
 func (s Status) upstreamProblems() string {
-	var down, problems []string
-	for i := range s.Upstreams {
-		if u := &s.Upstreams[i]; !u.Up && !u.Idle {
-			down = append(down, u.Name)
-		}
+	servers := make([]federation.ServerStatus, len(s.Upstreams))
+	for i, u := range s.Upstreams {
+		servers[i] = federation.ServerStatus(u)
 	}
-	if down != nil {
-		problems = append(problems, "not reached: "+strings.Join(down, ", "))
-	}
-	for _, problem := range []struct {
-		what  string
-		count func(*UpstreamStatus) int
-	}{
-		{"tools in quarantine", func(u *UpstreamStatus) int { return len(u.Quarantined) }},
-		{"left out as rules do not fit", func(u *UpstreamStatus) int { return u.PolicyMismatches }},
-		{"left out as names are taken", func(u *UpstreamStatus) int { return u.NameConflicts }},
-	} {
-		var counts []string
-		for i := range s.Upstreams {
-			if n := problem.count(&s.Upstreams[i]); n > 0 {
-				counts = append(counts, fmt.Sprintf("%d of %s", n, s.Upstreams[i].Name))
-			}
-		}
-		if counts != nil {
-			problems = append(problems, problem.what+": "+strings.Join(counts, ", "))
-		}
-	}
-	return strings.Join(problems, "; ")
+	return federation.Problems(servers)
 }
 
 // health is Health without the audit log and the upstream servers.

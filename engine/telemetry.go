@@ -17,7 +17,6 @@ import (
 
 // Clients counts the clients of one transport: streamable, sse, websocket, stdio or rest.
 type Clients struct {
-	// Transport is the name of the transport.
 	Transport string
 	// Sessions counts the MCP sessions, and Connections the open connections or streams.
 	Sessions, Connections int

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/mcpd/mcpd/internal/execution/catalog"
 	"github.com/mcpd/mcpd/internal/execution/extension"
 	"github.com/mcpd/mcpd/internal/federation"
 	"github.com/mcpd/mcpd/internal/language/definition"
@@ -25,24 +26,21 @@ func NewUpstream(name, url, origin string) (Upstream, error) {
 // WithoutPrefix returns the upstream without the name prefix for its tools and prompts.
 func (u Upstream) WithoutPrefix() Upstream { return Upstream{u.block.WithoutPrefix()} }
 
-// UpstreamStatus is the state of an upstream server at one moment. If Up and Idle are not set and Err
-// is nil, the server is being connected for the first time.
+// UpstreamStatus is the state of an upstream server at one moment.
 type UpstreamStatus struct {
 	// Name is the name of its block, or the name in [NewUpstream].
 	Name string
 	// Up reports that the server is connected and has listed its items.
 	Up bool
-	// Err is the error of the last attempt to connect; nil if Up or Idle is set, or if there was no
-	// attempt yet.
+	// Err is the reason why it is unreachable; nil if it is connected, or not tried yet.
 	Err error
-	// Idle reports that the server is not connected before the first call of one of its tools, and
-	// that there was no such call yet.
+	// Idle reports that the server is connected at the first call of its tools, which has not happened.
 	Idle bool
 	// Late is the reason why the current snapshot was published without the items of the server. It
 	// is nil once the server has listed its items, or is unreachable.
 	Late error
-	// Since is the start time of this state. NextAttempt is the time of the next attempt to connect.
-	// They are zero if they do not apply.
+	// Since is the start of this state, and NextAttempt the time of the next attempt to connect; zero
+	// if they do not apply.
 	Since, NextAttempt time.Time
 	// Revision is the negotiated protocol revision; "" if there is none.
 	Revision string
@@ -70,7 +68,7 @@ func (s *Server) newUpstreams(x extension.Federation) federation.Federation {
 	o := s.options
 	return x.Federate(federation.Options{
 		Version: o.Version, Brokers: s.brokers, LookupEnv: o.Files.LookupEnv, Traceparent: s.telemetry.propagate, Supervisor: o.Scripts.Supervisor,
-		Lock:   federation.LockOptions{Path: o.Files.LockPath, ReadOnly: o.Mode != Serving, Offline: o.Mode.offline(), Eager: o.Mode == Eager, Audit: s.Audit},
+		Lock:   federation.LockOptions{Path: o.Files.LockPath, ReadOnly: o.Mode != serving, Offline: o.Mode.offline(), Eager: o.Mode == Eager, Audit: s.Audit},
 		Relist: s.refreshUpstreams, Update: s.subscribers.notify, Logger: o.Logger,
 	})
 }
@@ -87,7 +85,7 @@ func (s *Server) refreshUpstreams() time.Duration {
 	start := time.Now()
 	if s.current.Load() != nil {
 		previous := s.last.problems // only loads write it
-		s.logWarnings(s.refresh(), previous)
+		catalog.LogNewWarnings(s.options.Logger, s.refresh(), previous)
 	}
 	return time.Since(start)
 }

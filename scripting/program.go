@@ -162,7 +162,7 @@ const (
 
 // The codes of diagnostics that callers react to.
 const (
-	// MissingExtension is the error of a body that needs a [Transpiler], without one.
+	// MissingExtension is the error of a script that needs a [Transpiler], without one.
 	MissingExtension = source.MissingExtension
 	// FenceRemoved is the warning for a Markdown fence that was removed around agent code.
 	FenceRemoved = source.FenceRemoved

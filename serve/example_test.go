@@ -85,8 +85,12 @@ listen {
 		return
 	}
 	defer server.Close(context.Background())
-	_, err = server.Load(context.Background())
-	fmt.Println(err)
+	report, err := server.Load(context.Background())
+	fmt.Println(err != nil)
+	for _, problem := range report.Problems {
+		fmt.Println(problem.Range, problem.Summary)
+	}
 	// Output:
-	// mcpd.hcl
+	// true
+	// mcpd.hcl:3:13 "0.0.0.0:8080" is not a loopback address, and there is no authentication with TLS: anyone who reaches it could call every tool
 }

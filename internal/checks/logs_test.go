@@ -23,7 +23,6 @@ var noRequest = map[string]string{
 	"engine Server.logLoad":                               aLoad,
 	"internal/execution/catalog":                          aLoad,
 	"engine Server.warnAuditChange":                       aLoad,
-	"engine Server.logWarnings":                           aLoad,
 	"internal/ops/audit":                                  aServer,
 	"internal/auth/authn issuer.publish":                  aProvider,
 	"internal/auth/authn keyFile.publish":                 aLoad,

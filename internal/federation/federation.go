@@ -6,7 +6,9 @@ package federation
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/mcpd/mcpd/diag"
@@ -126,6 +128,38 @@ type ServerStatus struct {
 	LeftOut, Quarantined            []string
 	PolicyMismatches, NameConflicts int
 	LockErr                         error
+}
+
+// Problems describes the problems of upstream servers; "" if there are none.
+func Problems(servers []ServerStatus) string {
+	var down, problems []string
+	for i := range servers {
+		if u := &servers[i]; !u.Up && !u.Idle {
+			down = append(down, u.Name)
+		}
+	}
+	if down != nil {
+		problems = append(problems, "not reached: "+strings.Join(down, ", "))
+	}
+	for _, problem := range []struct {
+		what  string
+		count func(*ServerStatus) int
+	}{
+		{"tools in quarantine", func(u *ServerStatus) int { return len(u.Quarantined) }},
+		{"left out as rules do not fit", func(u *ServerStatus) int { return u.PolicyMismatches }},
+		{"left out as names are taken", func(u *ServerStatus) int { return u.NameConflicts }},
+	} {
+		var counts []string
+		for i := range servers {
+			if n := problem.count(&servers[i]); n > 0 {
+				counts = append(counts, fmt.Sprintf("%d of %s", n, servers[i].Name))
+			}
+		}
+		if counts != nil {
+			problems = append(problems, problem.what+": "+strings.Join(counts, ", "))
+		}
+	}
+	return strings.Join(problems, "; ")
 }
 
 // Drift describes how the tools of an upstream differ from the accepted ones.

@@ -40,9 +40,28 @@ func LogPanics(logger *slog.Logger, problems diag.List) {
 	}
 }
 
-// NewWarnings returns the warnings that the previous diagnostics, before, do not have. A warning is
+// maxLoggedWarnings bounds the warnings that are logged per load.
+const maxLoggedWarnings = 20
+
+// LogNewWarnings logs the warnings that the previous diagnostics, before, do not have, for operators
+// who watch the log and not the files.
+func LogNewWarnings(logger *slog.Logger, problems, before diag.List) {
+	warnings := newWarnings(problems, before)
+	for _, p := range warnings[:min(len(warnings), maxLoggedWarnings)] {
+		attributes := []any{slog.String("at", p.Range.String()), slog.String("warning", p.Summary)}
+		if p.Detail != "" {
+			attributes = append(attributes, slog.String("advice", p.Detail))
+		}
+		logger.Warn("file warning", attributes...)
+	}
+	if more := len(warnings) - maxLoggedWarnings; more > 0 {
+		logger.Warn("more file warnings, see mcpd status", slog.Int("more", more))
+	}
+}
+
+// newWarnings returns the warnings that the previous diagnostics, before, do not have. A warning is
 // the same if only its line has changed. Quarantined tools are left out: federation logs them.
-func NewWarnings(problems, before diag.List) diag.List {
+func newWarnings(problems, before diag.List) diag.List {
 	type warning struct{ file, code, summary string }
 	known := map[warning]bool{}
 	for _, p := range before {
