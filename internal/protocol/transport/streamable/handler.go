@@ -177,7 +177,8 @@ func (h *handler) sessionOf(w http.ResponseWriter, r *http.Request) (caller *htt
 // event without data; older clients would reject it as a broken message.
 const retryEventVersion = "2025-11-25"
 
-const headerLastEvent = "Last-Event-Id"
+// headerLastEventID names the last event that the client has received.
+const headerLastEventID = "Last-Event-ID"
 
 // get opens or resumes a stream of a legacy session (2025-11-25
 // basic/transports, Listening for Messages from the Server).
@@ -195,7 +196,7 @@ func (h *handler) get(w http.ResponseWriter, r *http.Request) {
 		h.writeRefusal(w, r, mcp.UnknownSession)
 		return
 	}
-	last := r.Header.Get(headerLastEvent)
+	last := r.Header.Get(headerLastEventID)
 	s, after := h.events.find(id, last)
 	switch {
 	case s != nil && !strings.HasPrefix(s.id, "g"):
